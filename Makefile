@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# make			the module for the running kernel, the library, the samples
+# make modules KDIR=...	the module for the kernel with these headers
+# make lib		the library alone
+# make samples		the samples alone
+# make install		library, headers and pkg-config file (DESTDIR, PREFIX, LIBDIR)
+# make modules_install	the module, into the running kernel's tree
+# make demo		real programs profiled in a VM with a real kernel (as root)
+# make check		all tests (as root)
+# make lint		what can be said of the sources without running them
+# make bench		instructions per sample, in the VM
+# make clean
+
+KDIR ?= /lib/modules/$(shell uname -r)/build
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+export PREFIX LIBDIR DESTDIR
+
+all: modules lib samples
+
+modules:
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+
+modules_install:
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
+
+lib:
+	$(MAKE) -C userlib
+
+samples: lib
+	$(MAKE) -C samples
+
+install: lib
+	$(MAKE) -C userlib install
+
+demo:
+	samples/demo
+
+check:
+	selftests/check
+
+lint:
+	selftests/lint
+
+bench:
+	selftests/bench/bench
+
+clean:
+	if [ -d $(KDIR) ]; then $(MAKE) -C $(KDIR) M=$(CURDIR) clean; fi
+	$(MAKE) -C userlib clean
+	$(MAKE) -C samples clean
+	$(MAKE) -C selftests clean
+
+.PHONY: all modules modules_install lib samples install demo check lint bench clean

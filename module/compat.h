@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Every difference between kernels from 6.1 on, and nothing else. In each pair
+ * the oldest kernel comes first.
+ */
+#ifndef _PROFIL_COMPAT_H
+#define _PROFIL_COMPAT_H
+
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/version.h>
+
+#if !IS_ENABLED(CONFIG_MMU_NOTIFIER)
+#error "profil follows its buffers with MMU notifiers: the kernel needs CONFIG_MMU_NOTIFIER"
+#endif
+
+/* 6.4: user workers other than io_uring's (e.g. vhost's) */
+#ifndef PF_USER_WORKER
+#define PF_USER_WORKER 0
+#endif
+
+/* 6.10, 86dd6c04ef9f: scheduler_tick() is called sched_tick() */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define PROFIL_TICK_FUNCTION "scheduler_tick"
+#else
+#define PROFIL_TICK_FUNCTION "sched_tick"
+#endif
+
+/* 6.5, 54d020692b34 and ca5e863233e8: no vmas from pin_user_pages*() */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+#define profil_pin_remote(mm, start, nr, flags, pages) \
+	pin_user_pages_remote(mm, start, nr, flags, pages, NULL, NULL)
+#else
+#define profil_pin_remote(mm, start, nr, flags, pages) \
+	pin_user_pages_remote(mm, start, nr, flags, pages, NULL)
+#endif
+
+/* 6.16, 0c6dbf1e0d9b: sched_process_exit tells whether it is the group's last task */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
+#define PROFIL_EXIT_PROBE(name, task) \
+	void name(void *data, struct task_struct *task)
+#else
+#define PROFIL_EXIT_PROBE(name, task) \
+	void name(void *data, struct task_struct *task, bool group_dead)
+#endif
+
+/*
+ * Bytes that a system call's saved pc is past the call's instruction, or 0 if the
+ * kernel was entered in another way (then the saved pc is the instruction itself).
+ */
+#if defined(CONFIG_X86)
+#include <asm/syscall.h>
+/* syscall, sysenter and int $0x80 are two bytes each */
+#define profil_syscall_length(task, regs) (syscall_get_nr(task, regs) != -1 ? 2 : 0)
+#elif defined(CONFIG_ARM64)
+#include <asm/ptrace.h>
+#define profil_syscall_length(task, regs) (in_syscall(regs) ? 4 : 0)
+#else
+#error "profil knows the system call instruction of x86 and arm64 only"
+#endif
+
+#endif /* _PROFIL_COMPAT_H */

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What tasks do that ends a thread's session: exit and exec.
+ *
+ * Sessions of a process need no hook here: the tick finds them by mm, which an exec
+ * replaces, and the release of the old mm is heard of by its notifier.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
+
+#include "compat.h"
+#include "profil.h"
+
+struct linux_binprm;
+
+static PROFIL_EXIT_PROBE(exit_probe, task)
+{
+	profil_task_gone(task);
+}
+
+static void exec_probe(void *data, struct task_struct *task, pid_t old_pid,
+		       struct linux_binprm *bprm)
+{
+	profil_task_gone(task);
+}
+
+/* The tracepoints themselves are not exported: found by name. */
+static struct {
+	const char *name;
+	void *probe;
+	struct tracepoint *tracepoint;
+	bool registered;
+} probes[] = {
+	{ .name = "sched_process_exit", .probe = exit_probe },
+	{ .name = "sched_process_exec", .probe = exec_probe },
+};
+
+static void probe_find(struct tracepoint *tracepoint, void *unused)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(probes); i++)
+		if (!strcmp(tracepoint->name, probes[i].name))
+			probes[i].tracepoint = tracepoint;
+}
+
+int profil_follow_init(void)
+{
+	unsigned int i;
+	int err;
+
+	for_each_kernel_tracepoint(probe_find, NULL);
+	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		err = -EOPNOTSUPP;
+		if (probes[i].tracepoint)
+			err = tracepoint_probe_register(probes[i].tracepoint, probes[i].probe, NULL);
+		if (err) {
+			pr_err("cannot hook the tracepoint %s: %d\n", probes[i].name, err);
+			profil_follow_exit();
+			return err;
+		}
+		probes[i].registered = true;
+	}
+	return 0;
+}
+
+void profil_follow_exit(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		if (probes[i].registered)
+			tracepoint_probe_unregister(probes[i].tracepoint, probes[i].probe, NULL);
+		probes[i].registered = false;
+	}
+	tracepoint_synchronize_unregister();
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Load and unload, and the device.
+ *
+ * Unloading is possible when no session is on and no file is open: each session that
+ * is on holds the module. What is then left, and goes in profil_exit() in this order:
+ * the device and the probes, records of ended sessions, the hook, work under way.
+ */
+#include <linux/compat.h>
+#include <linux/device.h>
+#include <linux/fs.h>
+#include <linux/init.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/rcupdate.h>
+#include <linux/sysfs.h>
+#include <linux/workqueue.h>
+
+#include "profil.h"
+
+struct workqueue_struct *profil_wq;
+
+static ssize_t tick_hook_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%s\n", profil_tick_hook_name());
+}
+static DEVICE_ATTR_RO(tick_hook);
+
+static struct attribute *profil_attrs[] = {
+	&dev_attr_tick_hook.attr,
+	NULL
+};
+ATTRIBUTE_GROUPS(profil);
+
+static const struct file_operations profil_fops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = profil_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+};
+
+static struct miscdevice profil_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "profil",
+	.mode = 0666,
+	.fops = &profil_fops,
+	.groups = profil_groups,
+};
+
+static void profil_flush(void)
+{
+	rcu_barrier();			/* work that waits for a grace period is queued */
+	destroy_workqueue(profil_wq);
+}
+
+static int __init profil_init(void)
+{
+	int err;
+
+	/* Unbound: a worker may take long over a large buffer. */
+	profil_wq = alloc_workqueue("profil", WQ_UNBOUND, 0);
+	if (!profil_wq)
+		return -ENOMEM;
+	err = profil_tick_init();
+	if (err)
+		goto flush;
+	err = profil_follow_init();
+	if (err)
+		goto exit_tick;
+	err = misc_register(&profil_device);
+	if (err)
+		goto exit_follow;
+	return 0;
+
+exit_follow:
+	profil_follow_exit();
+exit_tick:
+	profil_tick_exit();
+flush:
+	profil_flush();
+	return err;
+}
+
+static void __exit profil_exit(void)
+{
+	misc_deregister(&profil_device);
+	profil_follow_exit();
+	profil_sessions_exit();
+	profil_tick_exit();
+	profil_flush();
+}
+
+module_init(profil_init);
+module_exit(profil_exit);
+
+MODULE_DESCRIPTION("profil(2): execution time profile, counted by the scheduler tick");
+MODULE_LICENSE("GPL");
