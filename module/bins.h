@@ -11,24 +11,32 @@
  * computed once, when the range is set up; the tick then compares once, and what
  * passes cannot overflow.
  *
- * Proof, with n from 1 to 2^36, t = (d / granule) * scale / 65536 and divisions
+ * Proof, with n from 1 to 2^31, t = (d / granule) * scale / 65536 and divisions
  * that round down:
  *
  *	counter(d) >= n
  *	<=> t + round >= n * step
- *	<=> t >= T			T = n * step - round, 1 <= T <= 2^44
- *	<=> (d / granule) * scale >= T * 65536			<= 2^60
- *	<=> d / granule >= q		q = T * 65536 / scale, rounded up, <= 2^60
- *	<=> d >= q * granule
+ *	<=> t >= T			T = n * step - round, 1 <= T <= 2^35
+ *	<=> (d / granule) * scale >= T * 65536			<= 2^51
+ *	<=> d / granule >= q		q = T * 65536 / scale, rounded up, <= 2^51
+ *	<=> d >= q * granule					<= 2^63
  *
- * so span = q * granule. That may exceed 2^64, and with scale 0 t is never T: no
- * pc reaches counter n then, and the span is U64_MAX. (d = U64_MAX itself does not
- * occur: pc < end <= U64_MAX, pc >= start >= offset.) And d < span means
- * d / granule < q, so (d / granule) * scale < T * 65536 + scale < 2^61.
+ * so span = q * granule. With scale 0 t is never T: no pc reaches counter n then, and
+ * the span is U64_MAX. (d = U64_MAX itself does not occur: pc < end <= U64_MAX,
+ * pc >= start >= offset.)
  *
- * The tick adds round before the division by 65536, as round * 65536 in bias, and
- * divides once: the result is the same, since the sum of an integer and a fraction
- * below one is rounded down in either order.
+ * What the tick computes is
+ *
+ *	((d & mask) * scale + bias) >> shift
+ *
+ * where mask clears what is less than a granule, bias is round * 65536 * granule, and
+ * the shift divides by 65536 * step * granule at once: sums of an integer and fractions
+ * below one may be rounded down in any order. d < span means d / granule < q, so the
+ * product is below T * 65536 * granule, and the sum below n * step * 65536 * granule,
+ * at most 2^63: it cannot overflow.
+ *
+ * With a smaller shift, by width_shift = log2 of the width, the result is in bytes, of
+ * which the lowest width_shift bits are to be ignored.
  */
 #ifndef _PROFIL_BINS_H
 #define _PROFIL_BINS_H
@@ -55,78 +63,72 @@ static inline u64 div_u64(u64 dividend, u32 divisor)
 }
 #endif
 
-#define PROFIL_MAX_GRANULE	65536U		/* bytes of text */
-#define PROFIL_MAX_STEP		256U
-#define PROFIL_MAX_COUNTERS	(1ULL << 36)
+#define PROFIL_MAX_GRANULE	4096U		/* bytes of text */
+#define PROFIL_MAX_STEP		16U
+#define PROFIL_MAX_COUNTERS	(1ULL << 31)
 
 /**
  * struct profil_bins - The arithmetic of one range
  * @span: Those pcs have a counter whose d is below it.
+ * @mask: Clears what is less than a granule.
  * @scale: Counters per granule, 16 bits of fraction.
  * @bias: Added to the product.
- * @granule_shift: log2 of the granule.
- * @shift: 16 + log2 of the step.
+ * @shift: See above.
  */
 struct profil_bins {
 	u64 span;
+	u64 mask;
 	u64 scale;
 	u64 bias;
-	u8 granule_shift;
 	u8 shift;
 };
-
-/* The smallest d whose counter is @nr_counters or above; U64_MAX if there is none. */
-static inline u64 profil_bins_span(const struct profil_bins *b, u64 nr_counters)
-{
-	u64 q;
-
-	if (!nr_counters)
-		return 0;
-	if (!b->scale)
-		return U64_MAX;
-
-	q = div_u64((nr_counters << b->shift) - b->bias + b->scale - 1, b->scale);
-	if (q > U64_MAX >> b->granule_shift)
-		return U64_MAX;
-	return q << b->granule_shift;
-}
 
 /**
  * profil_bins_set - Set up the arithmetic of a range
  * @b: What is set up.
  * @granule_shift: log2 of the granule, which is at most PROFIL_MAX_GRANULE.
  * @step_shift: log2 of the step, which is at most PROFIL_MAX_STEP.
+ * @width_shift: log2 of a counter's bytes, for profil_bins_byte() to be in bytes.
  * @round_up: Does the division by step round up?
  * @scale: As in the ABI.
  * @nr_counters: At most PROFIL_MAX_COUNTERS.
  */
 static inline void profil_bins_set(struct profil_bins *b, u8 granule_shift, u8 step_shift,
-				   bool round_up, u32 scale, u64 nr_counters)
+				   u8 width_shift, bool round_up, u32 scale, u64 nr_counters)
 {
+	u64 round = round_up ? ((u64)1 << step_shift) - 1 : 0;
+
+	b->mask = ~(((u64)1 << granule_shift) - 1);
 	b->scale = scale;
-	b->granule_shift = granule_shift;
-	b->shift = 16 + step_shift;
-	b->bias = round_up ? (((u64)1 << step_shift) - 1) << 16 : 0;
-	b->span = profil_bins_span(b, nr_counters);
+	b->bias = round << (16 + granule_shift);
+	b->shift = 16 + granule_shift + step_shift - width_shift;
+
+	if (!nr_counters)
+		b->span = 0;
+	else if (!scale)
+		b->span = U64_MAX;
+	else
+		b->span = div_u64((((nr_counters << step_shift) - round) << 16) + scale - 1, scale)
+			  << granule_shift;
 }
 
 /**
  * profil_bins_move - Let d and the counters begin elsewhere
  * @b: As from profil_bins_set(), and set up no more than once.
- * @skipped: What d is counted from now on, in terms of the d before; a multiple of
- *	the granule, and below the span.
- * @first: The number of counter 0 from now on; at most 2^16.
+ * @skipped: Where d is counted from, in terms of the d before; whole granules, and
+ *	below the span.
+ * @first: The byte of counter 0, a multiple of the width, at most 2^16.
  */
 static inline void profil_bins_move(struct profil_bins *b, u64 skipped, u64 first)
 {
 	b->span -= skipped;
-	b->bias += (skipped >> b->granule_shift) * b->scale + (first << b->shift);
+	b->bias += skipped * b->scale + (first << b->shift);
 }
 
-/* The counter of @d, which must be below the span. */
-static inline u64 profil_bins_index(const struct profil_bins *b, u64 d)
+/* The byte of @d's counter, rounded down to the width. @d must be below the span. */
+static inline u64 profil_bins_byte(const struct profil_bins *b, u64 d, u64 width)
 {
-	return ((d >> b->granule_shift) * b->scale + b->bias) >> b->shift;
+	return (((d & b->mask) * b->scale + b->bias) >> b->shift) & -width;
 }
 
 #endif /* _PROFIL_BINS_H */

@@ -4,7 +4,8 @@
  *
  * Unloading is possible when no session is on and no file is open: each session that
  * is on holds the module. What is then left, and goes in profil_exit() in this order:
- * the device and the probes, records of ended sessions, the hook, work under way.
+ * the device and the probes, records of ended sessions, the hook, work under way and
+ * what it leaves to a grace period.
  */
 #include <linux/compat.h>
 #include <linux/device.h>
@@ -48,7 +49,8 @@ static struct miscdevice profil_device = {
 
 static void profil_flush(void)
 {
-	rcu_barrier();			/* work that waits for a grace period is queued */
+	flush_workqueue(profil_wq);
+	rcu_barrier();			/* what waited for a grace period is queued now */
 	destroy_workqueue(profil_wq);
 }
 

@@ -55,7 +55,7 @@ struct profil_counts {
 	u64 n[2][PROFIL_NR_OUTCOMES];	/* [in system mode] */
 	u64 unselected;
 	u64 missed;
-	unsigned long last;		/* jiffies of the last tick here, see sample.c */
+	unsigned long due;		/* jiffies by which the next tick here follows the last */
 };
 
 /* Read by the tick; constant once published. */
@@ -63,7 +63,7 @@ struct profil_span {
 	u64 start;			/* first pc */
 	struct profil_bins bins;	/* for pc - start + rest; span: of pc - start alone */
 	u32 rest;			/* what start - offset is beyond whole granules */
-	u8 width_shift;
+	u32 width;
 	void **pages;			/* kernel addresses of the counters' pages */
 	unsigned long buffer;		/* user address of counter 0; not for the tick */
 };
@@ -178,12 +178,18 @@ int profil_session_stats(u32 scope, struct profil_stats *stats);
 void profil_session_kick(struct profil_session *s);
 void profil_task_gone(struct task_struct *task);
 
+/* Cheaper than hash_ptr(), and as good: what is hashed comes from one slab. */
+static __always_inline u32 profil_hash(const void *key)
+{
+	return hash_32((u32)(unsigned long)key, PROFIL_HASH_BITS);
+}
+
 /* Both: under RCU, or with interrupts off. NULL if there is none. */
 static __always_inline struct profil_space *profil_space_find(const struct mm_struct *mm)
 {
 	struct profil_space *space;
 
-	hlist_for_each_entry_rcu_notrace(space, &profil_spaces[hash_ptr(mm, PROFIL_HASH_BITS)],
+	hlist_for_each_entry_rcu_notrace(space, &profil_spaces[profil_hash(mm)],
 					 node)
 		if (space->mm == mm)
 			return space;
@@ -194,7 +200,7 @@ static __always_inline struct profil_session *profil_thread_find(const struct ta
 {
 	struct profil_session *s;
 
-	hlist_for_each_entry_rcu_notrace(s, &profil_threads[hash_ptr(task, PROFIL_HASH_BITS)],
+	hlist_for_each_entry_rcu_notrace(s, &profil_threads[profil_hash(task)],
 					 node)
 		if (s->task == task)
 			return s;

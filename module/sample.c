@@ -78,41 +78,37 @@ static enum profil_outcome count(const struct profil_session *s, u64 pc)
 
 	if (d >= span->bins.span)
 		return PROFIL_OUTSIDE;
-	byte = profil_bins_index(&span->bins, d + span->rest) << span->width_shift;
+	byte = profil_bins_byte(&span->bins, d + span->rest, span->width);
 	counter = span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE;
-	switch (span->width_shift) {
-	case 1:
-		return counter_raise((u16 *)counter);
+	switch (span->width) {
 	case 2:
+		return counter_raise((u16 *)counter);
+	case 4:
 		return counter_raise((u32 *)counter);
 	default:
 		return counter_raise((u64 *)counter);
 	}
 }
 
-/* jiffies goes on by one from a session's tick on a CPU to the next, see below. */
-static __always_inline bool tick_follows(struct profil_counts __percpu *counts)
-{
-	return jiffies - this_cpu_read(counts->last) <= 2;
-}
-
 /*
  * The last tick here of this session was more than a tick ago: current was not
  * running then, or its ticks did not come. jiffies may be read just before or just
- * after the CPU that keeps them advances it, so one more or less says nothing. Of
- * a longer gap, those ticks were missed that are younger than current's arrival on
- * the CPU; half a tick is left out since arrivals are often caused by ticks.
+ * after the CPU that keeps them advances it, so one more or less says nothing, and
+ * counts->due is two beyond the last tick. Of a longer gap, those ticks were missed
+ * that are younger than current's arrival on the CPU; half a tick is left out since
+ * arrivals are often caused by ticks.
  */
 static void count_missed(struct profil_counts *counts)
 {
+	unsigned long now = jiffies;
 #ifdef CONFIG_SCHED_INFO
-	unsigned long gap = jiffies - counts->last;
 	s64 ran = sched_clock_cpu(smp_processor_id()) - current->sched_info.last_arrival;
 
-	if (counts->last && (long)gap > 2 && ran > TICK_NSEC / 2)
-		counts->missed += min_t(u64, gap - 2, div_u64(ran - TICK_NSEC / 2, TICK_NSEC));
+	if (counts->due && ran > TICK_NSEC / 2)
+		counts->missed += min_t(u64, now - counts->due,
+					div_u64(ran - TICK_NSEC / 2, TICK_NSEC));
 #endif
-	counts->last = jiffies - 1;
+	counts->due = now + 1;
 }
 
 static void session_tick(struct profil_session *s, u64 pc, bool system)
@@ -120,9 +116,9 @@ static void session_tick(struct profil_session *s, u64 pc, bool system)
 	struct profil_counts *counts = this_cpu_ptr(s->counts);
 	enum profil_outcome outcome;
 
-	if (!tick_follows(s->counts))
+	if (time_after(jiffies, counts->due))
 		count_missed(counts);
-	counts->last++;
+	counts->due++;
 
 	if (!(s->modes & (PROFIL_MODE_USER << system))) {
 		counts->unselected++;
@@ -175,28 +171,30 @@ void notrace profil_sample(void)
 	struct profil_counts __percpu *counts;
 	struct profil_space *space;
 	struct profil_session *s;
-	u64 d, i;
 	u16 *counter, old;
+	u64 d, byte;
 
 	this_cpu_inc(profil_ticks);
 	space = profil_space_find(current->mm);
 	if (!space)
 		return;
 	s = rcu_dereference_raw(space->process);
+	if (!user_mode(regs) || data_race(s->slow))
+		goto slowly;
+	smp_acquire__after_ctrl_dep();		/* pages[] as of the unparking */
 	counts = s->counts;
-	if (!user_mode(regs) || smp_load_acquire(&s->slow) || !tick_follows(counts))
+	if ((long)(this_cpu_read(counts->due) - jiffies) < 0)
 		goto slowly;
 
 	d = instruction_pointer(regs) - s->spans[0].start;
 	if (d >= s->spans[0].bins.span)
 		goto slowly;
-	i = profil_bins_index(&s->spans[0].bins, d + s->spans[0].rest);
-	counter = s->spans[0].pages[i / (PAGE_SIZE / 2)];
-	counter += i % (PAGE_SIZE / 2);
+	byte = profil_bins_byte(&s->spans[0].bins, d, sizeof(*counter));
+	counter = s->spans[0].pages[byte / PAGE_SIZE] + byte % PAGE_SIZE;
 	old = READ_ONCE(*counter);
 	if (old == U16_MAX || !try_cmpxchg(counter, &old, old + 1))
 		goto slowly;
-	this_cpu_inc(counts->last);
+	this_cpu_inc(counts->due);
 	this_cpu_inc(counts->n[0][PROFIL_HIT]);
 	return;
 

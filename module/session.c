@@ -159,8 +159,7 @@ static struct profil_space *space_lock(bool create)
 			other = profil_space_find(mm);
 			if (!other) {
 				kref_get(&space->refs);
-				hlist_add_head_rcu(&space->node, &profil_spaces[
-						   hash_ptr(mm, PROFIL_HASH_BITS)]);
+				hlist_add_head_rcu(&space->node, &profil_spaces[profil_hash(mm)]);
 			}
 			spin_unlock(&spaces_lock);
 			if (other) {
@@ -290,10 +289,10 @@ static int span_set(struct profil_span *span, const struct profil_range *range)
 			return -EFAULT;
 	}
 
-	profil_bins_set(&span->bins, ilog2(range->granule), ilog2(range->step),
+	profil_bins_set(&span->bins, ilog2(range->granule), ilog2(range->step), ilog2(range->width),
 			range->flags & PROFIL_RANGE_ROUND_UP, range->scale, range->nr_counters);
 	span->start = range->start;
-	span->width_shift = ilog2(range->width);
+	span->width = range->width;
 	span->buffer = range->buffer;
 
 	skipped = range->start - range->offset;
@@ -302,8 +301,7 @@ static int span_set(struct profil_span *span, const struct profil_range *range)
 		return 0;
 	}
 	span->rest = skipped & (range->granule - 1);
-	profil_bins_move(&span->bins, skipped - span->rest,
-			 offset_in_page(range->buffer) >> span->width_shift);
+	profil_bins_move(&span->bins, skipped - span->rest, offset_in_page(range->buffer));
 	/* The tick compares once, for the counters and for the end. */
 	span->bins.span = min(span->bins.span - span->rest, range->end - range->start);
 	return 0;
@@ -367,7 +365,8 @@ static struct profil_session *session_create(const struct profil_start *arg)
 	err = session_set_spans(s, arg);
 	if (err)
 		goto put;
-	if (!(s->modes & PROFIL_MODE_USER) || s->nr_spans > 1 || s->spans[0].width_shift != 1)
+	if (!(s->modes & PROFIL_MODE_USER) || s->nr_spans > 1 || s->spans[0].width != 2 ||
+	    s->spans[0].rest)
 		s->slow = BIT(PROFIL_SLOW_ALWAYS);
 	err = -ENOMEM;
 	s->counts = alloc_percpu_gfp(struct profil_counts, GFP_KERNEL_ACCOUNT);
@@ -430,7 +429,7 @@ static void session_publish(struct profil_session *s, struct profil_session *old
 		hlist_replace_rcu(&old->node, &s->node);
 		INIT_HLIST_NODE(&old->node);
 	} else {
-		hlist_add_head_rcu(&s->node, &profil_threads[hash_ptr(s->task, PROFIL_HASH_BITS)]);
+		hlist_add_head_rcu(&s->node, &profil_threads[profil_hash(s->task)]);
 	}
 	spin_unlock(&threads_lock);
 	if (!old)

@@ -35,7 +35,7 @@ MODULE_PARM_DESC(tick_hook, "how to hook the scheduler tick: auto, ftrace or kpr
 static DEFINE_MUTEX(hook_lock);
 static enum profil_hook hook;			/* in place; under hook_lock */
 static enum profil_hook last_hook;		/* that was in place last */
-static atomic_t users = ATOMIC_INIT(0);		/* more than 0 only while in place */
+static atomic_t users = ATOMIC_INIT(0);		/* from 0 to 1 only with a hook in place */
 
 static void notrace ftrace_tick(unsigned long ip, unsigned long parent_ip,
 				struct ftrace_ops *ops, struct ftrace_regs *regs)
@@ -44,12 +44,13 @@ static void notrace ftrace_tick(unsigned long ip, unsigned long parent_ip,
 }
 
 /*
- * RECURSION: nothing here reaches the tick function again, so ftrace need not watch.
- * PERMANENT: sysctl kernel.ftrace_enabled cannot silently stop the ticks.
+ * PERMANENT: sysctl kernel.ftrace_enabled cannot silently stop the ticks. Not
+ * RECURSION: that asks ftrace to guard the callback against being reached from
+ * itself, at 40 instructions a tick; nothing here calls the tick function.
  */
 static struct ftrace_ops ftrace_hook = {
 	.func = ftrace_tick,
-	.flags = FTRACE_OPS_FL_RECURSION | FTRACE_OPS_FL_PERMANENT,
+	.flags = FTRACE_OPS_FL_PERMANENT,
 };
 
 static int kprobe_tick(struct kprobe *kprobe, struct pt_regs *regs)
@@ -207,8 +208,8 @@ static void watch(struct work_struct *work)
 /**
  * profil_tick_get - Want ticks: profil_sample() at every tick of every CPU
  *
- * Return: 0 if they come; -EBUSY if the tick cannot be hooked at this time, or
- * another error if it never can. May sleep, and wait for a tick.
+ * Return: 0 if they come, -EBUSY if the tick cannot be hooked. May sleep, and wait
+ * for a tick.
  */
 int profil_tick_get(void)
 {
@@ -225,7 +226,7 @@ int profil_tick_get(void)
 			queue_delayed_work(profil_wq, &watcher, WATCH_PERIOD);
 	}
 	mutex_unlock(&hook_lock);
-	return err;
+	return err ? -EBUSY : 0;
 }
 
 /* Ends what profil_tick_get() began. Never waits. */
@@ -259,7 +260,7 @@ int profil_tick_init(void)
 	}
 	err = profil_tick_get();
 	if (err) {
-		pr_err("cannot hook the scheduler tick: %d\n", err);
+		pr_err("cannot hook the scheduler tick\n");
 		return err;
 	}
 	profil_tick_put();
