@@ -56,7 +56,8 @@ int profil_follow_init(void)
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
 		err = -EOPNOTSUPP;
 		if (probes[i].tracepoint)
-			err = tracepoint_probe_register(probes[i].tracepoint, probes[i].probe, NULL);
+			err = tracepoint_probe_register(probes[i].tracepoint, probes[i].probe,
+							NULL);
 		if (err) {
 			pr_err("cannot hook the tracepoint %s: %d\n", probes[i].name, err);
 			profil_follow_exit();

@@ -291,7 +291,8 @@ static int histogram_pin(struct profil_histogram *h)
 	long pinned;
 	int err;
 
-	h->pages = kvmalloc_array(h->nr_pages, sizeof(*h->pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	h->pages = kvmalloc_array(h->nr_pages, sizeof(*h->pages),
+				  GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!h->pages)
 		return -ENOMEM;
 
@@ -401,7 +402,8 @@ static int histogram_refresh(struct profil_histogram *h, bool *waited)
 	end = h->stale_end;
 	if (first != end)
 		s->nr_stale--;
-	h->stale_first = h->stale_end = 0;
+	h->stale_first = 0;
+	h->stale_end = 0;
 	spin_unlock(&s->stale_lock);
 
 	if (first != end)

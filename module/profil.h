@@ -111,7 +111,7 @@ struct profil_session {
 
 	struct profil_histogram *histograms;
 	u32 nr_histograms;
-	spinlock_t stale_lock;
+	spinlock_t stale_lock;		/* what pages are stale, and PARKED */
 	u32 nr_stale;			/* histograms with stale pages */
 	unsigned int retries;
 

@@ -27,10 +27,11 @@ static bool keep(struct profil_session *s, u64 pc, bool system)
 	int head = atomic_read(&s->head);
 
 	do {
-		if (head - READ_ONCE(s->tail) >= PROFIL_KEPT)
+		if (head - smp_load_acquire(&s->tail) >= PROFIL_KEPT)
 			return false;
 	} while (!atomic_try_cmpxchg(&s->head, &head, head + 1));
 
+	/* Pairs with the acquire in profil_replay(): a slot is whole or zero. */
 	smp_store_release(&s->kept[(unsigned int)head % PROFIL_KEPT], pc << 2 | system << 1 | 1);
 	return true;
 }
@@ -94,19 +95,25 @@ static enum profil_outcome count(const struct profil_session *s, u64 pc)
  * The last tick here of this session was more than a tick ago: current was not
  * running then, or its ticks did not come. jiffies may be read just before or just
  * after the CPU that keeps them advances it, so one more or less says nothing, and
- * counts->due is two beyond the last tick. Of a longer gap, those ticks were missed
- * that are younger than current's arrival on the CPU; half a tick is left out since
- * arrivals are often caused by ticks.
+ * counts->due is two beyond the last tick at first. Of a longer gap, those ticks were
+ * missed that are younger than current's arrival on the CPU; half a tick is left out
+ * since arrivals are often caused by ticks. If that is all of the gap, the count goes
+ * on from where it began, so that of many short gaps not each loses one.
  */
 static void count_missed(struct profil_counts *counts)
 {
 	unsigned long now = jiffies;
 #ifdef CONFIG_SCHED_INFO
 	s64 ran = sched_clock_cpu(smp_processor_id()) - current->sched_info.last_arrival;
+	u64 gap = now - counts->due, missed = 0;
 
 	if (counts->due && ran > TICK_NSEC / 2)
-		counts->missed += min_t(u64, now - counts->due,
-					div_u64(ran - TICK_NSEC / 2, TICK_NSEC));
+		missed = min_t(u64, gap, div_u64(ran - TICK_NSEC / 2, TICK_NSEC));
+	counts->missed += missed;
+	if (missed == gap) {
+		counts->due = now;
+		return;
+	}
 #endif
 	counts->due = now + 1;
 }
@@ -124,6 +131,7 @@ static void session_tick(struct profil_session *s, u64 pc, bool system)
 		counts->unselected++;
 		return;
 	}
+	/* Pairs with the release in profil_histograms_refresh(): pages[] as of then. */
 	if (smp_load_acquire(&s->slow) & BIT(PROFIL_SLOW_PARKED)) {
 		if (keep(s, pc, system))
 			return;
@@ -179,9 +187,11 @@ void notrace profil_sample(void)
 	if (!space)
 		return;
 	s = rcu_dereference_raw(space->process);
+	/* A bit that is set just now may as well have been set after this tick. */
 	if (!user_mode(regs) || data_race(s->slow))
 		goto slowly;
-	smp_acquire__after_ctrl_dep();		/* pages[] as of the unparking */
+	/* Pairs with the release in profil_histograms_refresh(): pages[] as of then. */
+	smp_acquire__after_ctrl_dep();
 	counts = s->counts;
 	if ((long)(this_cpu_read(counts->due) - jiffies) < 0)
 		goto slowly;
@@ -220,7 +230,8 @@ void profil_replay(struct profil_session *s)
 			return;
 
 		slot = &s->kept[s->tail % PROFIL_KEPT];
-		while (!(tick = smp_load_acquire(slot)))	/* being written */
+		/* Pairs with the release in keep(). Zero: it is being written. */
+		while (!(tick = smp_load_acquire(slot)))
 			cpu_relax();
 
 		local_irq_save(flags);
@@ -230,6 +241,7 @@ void profil_replay(struct profil_session *s)
 		local_irq_restore(flags);
 
 		*slot = 0;
+		/* Pairs with the read of tail in keep(): the slot is free before. */
 		smp_store_release(&s->tail, s->tail + 1);
 	}
 }

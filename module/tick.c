@@ -185,6 +185,7 @@ static DECLARE_DELAYED_WORK(linger, linger_over);
  * The ticks lost then are counted as missed; here it is noticed and mended.
  */
 static void watch(struct work_struct *work);
+
 static DECLARE_DELAYED_WORK(watcher, watch);
 
 static void watch(struct work_struct *work)

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <stdio.h>
 #include <profil.h>
-
-static unsigned short ticks[4096];	/* each for two bytes of text, from main() on */
-
+static unsigned short ticks[4096], hot;	/* each for two bytes of text, from main() on */
 int main(void)
 {
-	int hot = 0;
-
 	if (profil(ticks, sizeof(ticks), (size_t)main, 65536))
 		return perror("profil"), 1;
 	for (volatile long n = 0; n < 500000000; n++)

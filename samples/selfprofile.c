@@ -189,9 +189,11 @@ static void print_profile(const unsigned short *counters, size_t nr_counters,
 
 static void print_account(const struct profil_stats *s)
 {
-	printf("ticks %llu, expected %llu: hit %llu outside %llu saturated %llu dropped %llu, "
-	       "missed %llu; user %llu system %llu\n", s->ticks, s->expected, s->hit, s->outside,
-	       s->saturated, s->dropped, s->missed, s->user, s->system);
+	printf("ticks %llu, expected %llu: ", s->ticks, s->expected);
+	printf("hit %llu outside %llu saturated %llu dropped %llu, missed %llu; ",
+	       s->hit, s->outside, s->saturated, s->dropped, s->missed);
+	printf("user %llu system %llu\n", s->user, s->system);
+
 	if (s->hit + s->outside + s->saturated + s->dropped != s->ticks ||
 	    s->user + s->system != s->ticks)
 		errx(1, "that does not add up");

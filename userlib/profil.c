@@ -34,8 +34,10 @@ static int start(const unsigned short *buf, size_t bufsiz, size_t offset, unsign
 	int err;
 
 	/* A range must not be empty. No pc is as high as this. */
-	if (range.start == range.end)
-		range.start = range.offset = range.end - 1;
+	if (range.start == range.end) {
+		range.start--;
+		range.offset--;
+	}
 
 	err = profil_device_ioctl(PROFIL_IOC_START, &arg);
 	switch (err) {
