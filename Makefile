@@ -4,7 +4,7 @@
 # make modules KDIR=...	the module for the kernel with these headers
 # make lib		the library alone
 # make samples		the samples alone
-# make install		library, headers and pkg-config file (DESTDIR, PREFIX, LIBDIR)
+# make install		library, headers, manual page (DESTDIR, PREFIX, LIBDIR)
 # make modules_install	the module, into the running kernel's tree
 # make demo		real programs profiled in a VM with a real kernel (as root)
 # make check		all tests (as root)
@@ -33,6 +33,8 @@ samples: lib
 
 install: lib
 	$(MAKE) -C userlib install
+	install -d $(DESTDIR)$(PREFIX)/share/man/man3
+	install -m 644 man/profil.3 $(DESTDIR)$(PREFIX)/share/man/man3
 
 demo:
 	samples/demo
