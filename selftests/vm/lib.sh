@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What run, tree and build have in common: how to fail, and how something gets into the cache.
+#
+# What is in the cache has a name with the hash of all it was made from. It is made beside its place, as
+# NAME.new, and renamed when it is complete; a lock of its own sees to it that one process does this. So
+# what is there is whole, whoever was interrupted, and never written again.
+
+export LC_ALL=C
+umask 022
+cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/profil
+
+die() {
+	echo "vm/run: $*" >&2
+	exit 125
+}
+
+# Removes files and directories, but nothing that is only mounted there.
+remove() {
+	local path
+	for path; do
+		if grep -qF " $(realpath -m "$path")/" /proc/self/mountinfo; then
+			die "something is mounted below $path, so that is not removed"
+		fi
+		rm -rf --one-file-system "${path:?}"
+	done
+}
+
+# Prints one word that changes with standard input and with any file in the directories.
+hash_of() {
+	local dir
+	{
+		cat
+		for dir; do
+			(cd "$dir" && find . -type f -print0 | sort -z | xargs -0 -r sha256sum)
+		done
+	} | sha256sum | cut -c1-16
+}
+
+# cached NAME WHAT COMMAND...: unless NAME is in the cache, has COMMAND make it, as the file or directory
+# that it gets as its last argument. Its output is shown if it fails. Not for use in a condition: there
+# bash would not notice what fails in COMMAND, if that is a function.
+cached() {
+	local place=$cache/$1 what=$2 status
+	shift 2
+	[[ ! -e $place ]] || return 0
+	mkdir -p "$cache"
+	(
+		flock 9
+		[[ ! -e $place ]] || exit 0
+		remove "$place.new"
+		set +e
+		(set -e && "$@" "$place.new") >"$place.log" 2>&1 </dev/null
+		status=$?
+		set -e
+		if ((status)); then
+			cat "$place.log" >&2
+			remove "$place.new" "$place.log"
+			die "cannot $what"
+		fi
+		mv "$place.new" "$place"
+		rm -f "$place.log"
+	) 9>"$place.lock"
+}

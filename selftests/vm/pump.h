@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A pump moves bytes from one descriptor to another. relay.c has three on the host (for its own stdin,
+ * stdout and stderr), init.c the three that face them in the guest.
+ *
+ * A pump only does what poll() said would not block. It never closes: its owner does that, and says what
+ * the end of a stream or a reader that went away means.
+ */
+#ifndef PUMP_H
+#define PUMP_H
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <unistd.h>
+
+/* A pipe that polls writable takes this much without blocking (PIPE_BUF). */
+#define PUMP_WRITE_MAX 4096
+
+struct pump {
+	int from, to;		/* or -1 */
+	bool ended;		/* from has nothing more; what was read of it is still delivered */
+	bool broken;		/* to takes nothing more */
+	uint64_t passed;	/* bytes delivered */
+	size_t start, end;	/* of what waits in buf */
+	char buf[65536];
+};
+
+static inline bool pump_done(const struct pump *p)
+{
+	return p->broken || (p->ended && p->start == p->end);
+}
+
+/* Fills in what to poll for; poll() ignores negative descriptors. */
+static inline void pump_want(const struct pump *p, struct pollfd slot[2])
+{
+	bool waiting = p->start < p->end;
+
+	slot[0] = (struct pollfd){ .fd = -1 };
+	slot[1] = (struct pollfd){ .fd = -1 };
+	if (pump_done(p))
+		return;
+	if (!waiting && !p->ended)
+		slot[0] = (struct pollfd){ .fd = p->from, .events = POLLIN };
+	slot[1] = (struct pollfd){ .fd = p->to, .events = waiting ? POLLOUT : 0 };
+}
+
+static inline bool pump_failed(ssize_t n)
+{
+	return n < 0 && errno != EAGAIN && errno != EINTR;
+}
+
+static inline void pump_move(struct pump *p, const struct pollfd slot[2])
+{
+	ssize_t n;
+
+	if (slot[1].revents & POLLOUT) {
+		n = p->end - p->start;
+		n = write(p->to, p->buf + p->start, n < PUMP_WRITE_MAX ? n : PUMP_WRITE_MAX);
+		p->broken = pump_failed(n);
+		if (n > 0) {
+			p->start += n;
+			p->passed += n;
+		}
+	} else if (slot[1].revents) {
+		p->broken = true;
+	}
+	if (slot[0].revents) {
+		n = read(p->from, p->buf, sizeof(p->buf));
+		p->ended = n == 0 || pump_failed(n);
+		p->start = 0;
+		p->end = n > 0 ? n : 0;
+	}
+}
+
+#endif
