@@ -1,0 +1,1128 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The contract at the top of uapi/linux/profil.h: every errno of every ioctl, every
+ * size, every field; and that a call that fails changes nothing.
+ *
+ * Also built as a 32-bit program (abi_32), which must see the same.
+ */
+#include "kselftest_harness.h"
+
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "device.h"
+
+#define KERNEL_ADDRESS	0xffff888000001000ULL
+#define POISON		0xa5
+
+/* Every ioctl, with the size of its structure. */
+static const struct command {
+	const char *name;
+	unsigned int cmd;
+	u32 size;
+	bool out;		/* answers in its argument */
+} commands[] = {
+	{ "QUERY", PROFIL_IOC_QUERY, sizeof(struct profil_query), true },
+	{ "START", PROFIL_IOC_START, sizeof(struct profil_start), false },
+	{ "STOP", PROFIL_IOC_STOP, sizeof(struct profil_stop), false },
+	{ "STATS", PROFIL_IOC_STATS, sizeof(struct profil_stats), true },
+};
+
+/* Each has its flags there. */
+union argument {
+	struct {
+		u32 size;
+		u32 flags;
+	};
+	struct profil_query query;
+	struct profil_start start;
+	struct profil_stop stop;
+	struct profil_stats stats;
+};
+
+static u64 page_size;
+
+static __attribute__((constructor)) void get_page_size(void)
+{
+	page_size = sysconf(_SC_PAGESIZE);
+}
+
+static void *pages(u64 n)
+{
+	void *p = mmap(NULL, n * page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* @n pages, and nothing after the last. */
+static u8 *pages_guarded(u64 n)
+{
+	u8 *p = pages(n + 1);
+
+	if (p && mprotect(p + n * page_size, page_size, PROT_NONE))
+		return NULL;
+	return p;
+}
+
+static u64 sum(const u16 *counters, u64 n)
+{
+	u64 s = 0;
+
+	while (n--)
+		s += *counters++;
+	return s;
+}
+
+/*
+ * Without a session, and with one of each scope: calls that fail, one after the other,
+ * and the session has not noticed.
+ */
+struct scene {
+	bool on;
+	u32 scope;
+	u64 ticks;
+	u64 locked;
+	u16 *counters;		/* a page of them, for the session that is on */
+	u16 *other;		/* a page of them, for a session that shall not come */
+	struct profil_range range;
+	struct profil_query limits;
+};
+
+FIXTURE(failing) {
+	struct scene scene;
+};
+
+FIXTURE_VARIANT(failing) {
+	bool on;
+	u32 scope;
+};
+
+FIXTURE_VARIANT_ADD(failing, off) { false, PROFIL_SCOPE_PROCESS };
+FIXTURE_VARIANT_ADD(failing, off_thread) { false, PROFIL_SCOPE_THREAD };
+FIXTURE_VARIANT_ADD(failing, process) { true, PROFIL_SCOPE_PROCESS };
+FIXTURE_VARIANT_ADD(failing, thread) { true, PROFIL_SCOPE_THREAD };
+
+FIXTURE_SETUP(failing)
+{
+	struct scene *scene = &self->scene;
+	struct profil_range range;
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_EQ(0, device_query(&scene->limits));
+	scene->counters = pages(1);
+	scene->other = pages(1);
+	ASSERT_NE(NULL, scene->counters);
+	ASSERT_NE(NULL, scene->other);
+	scene->range = range_all(scene->other, page_size / 2, 2);
+	scene->on = variant->on;
+	scene->scope = variant->scope;
+
+	ASSERT_EQ(0, locked_bytes());
+	if (scene->on) {
+		range = range_all(scene->counters, page_size / 2, 2);
+		ASSERT_EQ(0, session_start(scene->scope, 0, &range, 1));
+		ASSERT_EQ(0, burn_ticks(scene->scope, 4));
+		scene->ticks = 4;
+		scene->locked = page_size;
+	}
+}
+
+FIXTURE_TEARDOWN(failing)
+{
+	struct scene *scene = &self->scene;
+	struct profil_stats stats;
+
+	if (scene->on) {
+		EXPECT_EQ(0, burn_ticks(scene->scope, 2));
+		EXPECT_EQ(0, session_stop(scene->scope, &stats));
+		EXPECT_LE(scene->ticks + 2, stats.ticks);
+		EXPECT_EQ(stats.hit, sum(scene->counters, page_size / 2));
+		EXPECT_EQ(stats.hit, stats.ticks);
+		EXPECT_TRUE(accounted(&stats));
+	}
+	EXPECT_EQ(0, sum(scene->other, page_size / 2));
+	EXPECT_EQ(0, locked_bytes());
+}
+
+static void untouched(struct __test_metadata *_metadata, struct scene *scene, int line)
+{
+	struct profil_stats stats;
+	bool good;
+
+	ASSERT_EQ(0, session_stats(scene->scope, &stats));
+	good = stats.state == (scene->on ? PROFIL_STATE_ON : PROFIL_STATE_OFF) &&
+	       stats.ticks >= scene->ticks && stats.locked == scene->locked &&
+	       locked_bytes() == scene->locked && accounted(&stats);
+	EXPECT_TRUE(good) {
+		TH_LOG("after line %d: state %u, %llu ticks (had %llu), %llu locked (VmLck %llu)",
+		       line, stats.state, (unsigned long long)stats.ticks,
+		       (unsigned long long)scene->ticks, (unsigned long long)stats.locked,
+		       (unsigned long long)locked_bytes());
+	}
+	scene->ticks = stats.ticks;
+}
+
+#define EXPECT_UNTOUCHED() untouched(_metadata, &self->scene, __LINE__)
+
+#define EXPECT_FAILS(error, cmd, arg) do {			\
+	EXPECT_EQ(-(error), device_ioctl(cmd, arg)) {		\
+		TH_LOG("command %#x", (unsigned int)(cmd));	\
+	}							\
+	EXPECT_UNTOUCHED();					\
+} while (0)
+
+#define EXPECT_START_FAILS(error, ranges, nr) do {		\
+	EXPECT_EQ(-(error), session_start(self->scene.scope, PROFIL_START_REPLACE, ranges, nr)); \
+	EXPECT_UNTOUCHED();					\
+} while (0)
+
+/* Arguments that would do, were it not for what the test changes in them. */
+static union argument argument(const struct command *c, const struct scene *scene)
+{
+	union argument a;
+
+	memset(&a, 0, sizeof(a));
+	a.size = c->size;
+	switch (c->cmd) {
+	case PROFIL_IOC_START:
+		a.start.flags = PROFIL_START_REPLACE;
+		a.start.scope = scene->scope;
+		a.start.modes = MODES_ALL;
+		a.start.nr_ranges = 1;
+		a.start.ranges = addr(&scene->range);
+		break;
+	case PROFIL_IOC_STOP:
+		a.stop.scope = scene->scope;
+		break;
+	case PROFIL_IOC_STATS:
+		a.stats.scope = scene->scope;
+		break;
+	}
+	return a;
+}
+
+TEST_F(failing, unknown_commands)
+{
+	union argument a = argument(&commands[0], &self->scene);
+	unsigned int nr, magic;
+
+	for (nr = 4; nr < 256; nr++)
+		EXPECT_EQ(-ENOTTY, device_ioctl(_IO(PROFIL_IOC_MAGIC, nr), &a));
+	EXPECT_UNTOUCHED();
+	for (nr = 0; nr < 4; nr++) {
+		/* From 1, since type 0 holds commands that every file knows. */
+		for (magic = 1; magic < 256; magic++)
+			if (magic != PROFIL_IOC_MAGIC)
+				EXPECT_EQ(-ENOTTY, device_ioctl(_IO(magic, nr), &a));
+		EXPECT_FAILS(ENOTTY, _IOR(PROFIL_IOC_MAGIC, nr, a), &a);
+		EXPECT_FAILS(ENOTTY, _IOW(PROFIL_IOC_MAGIC, nr, a), &a);
+		EXPECT_FAILS(ENOTTY, _IOWR(PROFIL_IOC_MAGIC, nr, a), &a);
+		EXPECT_FAILS(ENOTTY, _IOC(_IOC_NONE, PROFIL_IOC_MAGIC, nr, 1), &a);
+	}
+	EXPECT_FAILS(ENOTTY, _IO(PROFIL_IOC_MAGIC, 4), NULL);
+}
+
+TEST_F(failing, bad_argument)
+{
+	u8 *p = pages_guarded(1);
+	u8 *end = p + page_size;
+	unsigned int i;
+
+	ASSERT_NE(NULL, p);
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		const struct command *c = &commands[i];
+		union argument a = argument(c, &self->scene);
+
+		EXPECT_FAILS(EFAULT, c->cmd, NULL);
+		EXPECT_FAILS(EFAULT, c->cmd, (void *)1);
+		EXPECT_FAILS(EFAULT, c->cmd, end);
+		EXPECT_FAILS(EFAULT, c->cmd, (void *)(uintptr_t)KERNEL_ADDRESS);
+		EXPECT_FAILS(EFAULT, c->cmd, (void *)UINTPTR_MAX);
+
+		/* The size can be read, all else not; all but the last byte can. */
+		memcpy(end - 4, &c->size, 4);
+		EXPECT_FAILS(EFAULT, c->cmd, end - 4);
+		memcpy(end - c->size + 1, &a, c->size - 1);
+		EXPECT_FAILS(EFAULT, c->cmd, end - c->size + 1);
+
+		/* A tail that is not there. */
+		a.size = c->size + 1;
+		memcpy(end - c->size, &a, c->size);
+		EXPECT_FAILS(EFAULT, c->cmd, end - c->size);
+	}
+}
+
+TEST_F(failing, read_only_argument)
+{
+	u8 *p = pages(1);
+	unsigned int i;
+
+	ASSERT_NE(NULL, p);
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		union argument a = argument(&commands[i], &self->scene);
+
+		if (!commands[i].out)
+			continue;
+		ASSERT_EQ(0, mprotect(p, page_size, PROT_READ | PROT_WRITE));
+		memcpy(p, &a, sizeof(a));
+		ASSERT_EQ(0, mprotect(p, page_size, PROT_READ));
+		EXPECT_FAILS(EFAULT, commands[i].cmd, p);
+		EXPECT_EQ(0, memcmp(p, &a, sizeof(a)));
+	}
+}
+
+TEST_F(failing, size_too_short)
+{
+	unsigned int i;
+	u32 size;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		union argument a = argument(&commands[i], &self->scene);
+		union argument was;
+
+		for (size = 0; size < commands[i].size; size++) {
+			a.size = size;
+			was = a;
+			EXPECT_FAILS(EINVAL, commands[i].cmd, &a);
+			EXPECT_EQ(0, memcmp(&was, &a, sizeof(a)));
+		}
+	}
+}
+
+/* In each size up to a page: nonzero in the first or the last byte that is not known. */
+TEST_F(failing, nonzero_tail)
+{
+	u8 *p = pages_guarded(1);
+	unsigned int i;
+	u32 size;
+
+	ASSERT_NE(NULL, p);
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		const struct command *c = &commands[i];
+		union argument a = argument(c, &self->scene);
+
+		for (size = c->size + 1; size <= page_size; size++) {
+			u8 *arg = p + page_size - size;
+
+			memset(p, 0, page_size);
+			a.size = size;
+			memcpy(arg, &a, c->size);
+			arg[c->size] = 1;
+			EXPECT_EQ(-E2BIG, device_ioctl(c->cmd, arg));
+			arg[c->size] = 0;
+			arg[size - 1] = 0x80;
+			EXPECT_EQ(-E2BIG, device_ioctl(c->cmd, arg));
+			if (size % 64 == 0)
+				EXPECT_UNTOUCHED();
+		}
+	}
+}
+
+TEST_F(failing, size_above_page)
+{
+	u8 *p = pages(17);
+	unsigned int i, j;
+
+	ASSERT_NE(NULL, p);
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		union argument a = argument(&commands[i], &self->scene);
+		const u32 sizes[] = { page_size + 1, page_size + 8, 2 * page_size, 16 * page_size,
+				      INT32_MAX, 0x80000000, UINT32_MAX };
+
+		for (j = 0; j < ARRAY_SIZE(sizes); j++) {
+			a.size = sizes[j];
+			memcpy(p, &a, commands[i].size);
+			memset(p + commands[i].size, 0, sizeof(a) - commands[i].size);
+			EXPECT_FAILS(E2BIG, commands[i].cmd, p);
+		}
+	}
+}
+
+TEST_F(failing, unknown_flags)
+{
+	unsigned int i, bit;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		for (bit = 0; bit < 32; bit++) {
+			union argument a = argument(&commands[i], &self->scene);
+
+			if (a.flags & 1U << bit)	/* REPLACE */
+				continue;
+			a.flags |= 1U << bit;
+			EXPECT_FAILS(EOPNOTSUPP, commands[i].cmd, &a);
+		}
+	}
+}
+
+TEST_F(failing, unknown_scope)
+{
+	unsigned int i;
+	u32 scope;
+
+	for (i = 0; i < 34; i++) {
+		union argument start = argument(&commands[1], &self->scene);
+		union argument stop = argument(&commands[2], &self->scene);
+		union argument stats = argument(&commands[3], &self->scene);
+
+		scope = i < 32 ? 1U << i : i == 32 ? 3 : UINT32_MAX;
+		if (scope == PROFIL_SCOPE_THREAD)
+			continue;
+		start.start.scope = scope;
+		stop.stop.scope = scope;
+		stats.stats.scope = scope;
+		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_START, &start);
+		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_STOP, &stop);
+		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_STATS, &stats);
+	}
+}
+
+TEST_F(failing, reserved)
+{
+	unsigned int bit;
+
+	for (bit = 0; bit < 32; bit++) {
+		union argument start = argument(&commands[1], &self->scene);
+		union argument stop = argument(&commands[2], &self->scene);
+		union argument stats = argument(&commands[3], &self->scene);
+
+		start.start.__reserved = 1U << bit;
+		stop.stop.__reserved = 1U << bit;
+		stats.stats.__reserved = 1U << bit;
+		EXPECT_FAILS(EINVAL, PROFIL_IOC_START, &start);
+		EXPECT_FAILS(EINVAL, PROFIL_IOC_STOP, &stop);
+		EXPECT_FAILS(EINVAL, PROFIL_IOC_STATS, &stats);
+		self->scene.range.__reserved = 1U << bit;
+		EXPECT_START_FAILS(EINVAL, &self->scene.range, 1);
+		self->scene.range.__reserved = 0;
+	}
+}
+
+TEST_F(failing, modes)
+{
+	union argument a = argument(&commands[1], &self->scene);
+	unsigned int bit;
+
+	a.start.modes = 0;
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_START, &a);
+	for (bit = 0; bit < 32; bit++) {
+		if (1U << bit & MODES_ALL)
+			continue;
+		a.start.modes = 1U << bit;
+		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_START, &a);
+		a.start.modes |= PROFIL_MODE_USER;
+		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_START, &a);
+	}
+}
+
+TEST_F(failing, ranges_pointer)
+{
+	struct profil_range *end = (void *)pages_guarded(1);
+
+	ASSERT_NE(NULL, end);
+	end += page_size / sizeof(*end);
+	end[-1] = self->scene.range;
+
+	EXPECT_START_FAILS(EFAULT, NULL, 1);
+	EXPECT_START_FAILS(EFAULT, end, 1);
+	EXPECT_START_FAILS(EFAULT, end - 1, 2);
+	EXPECT_START_FAILS(EFAULT, (void *)((u8 *)(end - 1) + 1), 1);
+	EXPECT_START_FAILS(EFAULT, (void *)(uintptr_t)KERNEL_ADDRESS, 1);
+	EXPECT_START_FAILS(EFAULT, (void *)UINTPTR_MAX, 1);
+#if __SIZEOF_POINTER__ == 4
+	/* What lies above 4 GiB is not what lies below. */
+	{
+		struct profil_stats stats = { .size = sizeof(stats) };
+		union argument a = argument(&commands[1], &self->scene);
+
+		a.start.ranges |= 1ULL << 32;
+		EXPECT_FAILS(EFAULT, PROFIL_IOC_START, &a);
+		a.start.ranges |= 0xffffffff00000000;
+		EXPECT_FAILS(EFAULT, PROFIL_IOC_START, &a);
+		self->scene.range.buffer |= 1ULL << 32;
+		EXPECT_START_FAILS(EFAULT, &self->scene.range, 1);
+		a = argument(&commands[2], &self->scene);
+		a.stop.stats = addr(&stats) | 1ULL << 32;
+		if (variant->on)
+			EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
+	}
+#endif
+}
+
+TEST_F(failing, too_many_ranges)
+{
+	struct profil_range *ranges = calloc(self->scene.limits.max_ranges + 1, sizeof(*ranges));
+	u32 i;
+
+	ASSERT_NE(NULL, ranges);
+	for (i = 0; i <= self->scene.limits.max_ranges; i++) {
+		ranges[i] = self->scene.range;
+		ranges[i].start = i * 16ULL;
+		ranges[i].end = ranges[i].start + 16;
+	}
+	EXPECT_START_FAILS(EINVAL, ranges, self->scene.limits.max_ranges + 1);
+	EXPECT_START_FAILS(EINVAL, ranges, 0x80000000);
+	EXPECT_START_FAILS(EINVAL, ranges, UINT32_MAX);
+}
+
+/* One field of a range at a time, in the first of two ranges and in the second. */
+TEST_F(failing, range_fields)
+{
+	const struct profil_range good[2] = {
+		{
+			.start = 0x1000, .end = 0x2000, .offset = 0x1000,
+			.buffer = addr(self->scene.other), .nr_counters = 8,
+			.scale = 65536, .granule = 2, .step = 1, .width = 4,
+		}, {
+			.start = 0x2000, .end = 0x3000, .offset = 0x1000,
+			.buffer = addr(self->scene.other), .nr_counters = 8,
+			.scale = 65536, .granule = 2, .step = 1, .width = 8,
+		},
+	};
+	struct profil_range r[2];
+	unsigned int i, bit;
+	u64 value;
+
+	for (i = 0; i < 2; i++) {
+#define TRY(error, field, wrong) do {			\
+	memcpy(r, good, sizeof(r));			\
+	r[i].field = wrong;				\
+	EXPECT_START_FAILS(error, r, 2);		\
+} while (0)
+		TRY(EINVAL, end, r[i].start);
+		TRY(EINVAL, end, r[i].start - 1);
+		TRY(EINVAL, end, 0);
+		TRY(EINVAL, start, r[i].end);
+		TRY(EINVAL, start, UINT64_MAX);
+		TRY(EINVAL, offset, r[i].start + 1);
+		TRY(EINVAL, offset, UINT64_MAX);
+
+		TRY(EINVAL, granule, 0);
+		TRY(EINVAL, granule, 3);
+		TRY(EINVAL, granule, 6);
+		TRY(EINVAL, granule, self->scene.limits.max_granule - 1);
+		TRY(EINVAL, granule, self->scene.limits.max_granule + 1);
+		TRY(EINVAL, granule, UINT32_MAX);
+		for (value = 2ULL * self->scene.limits.max_granule; value <= UINT32_MAX; value *= 2)
+			TRY(EINVAL, granule, value);
+		TRY(EINVAL, step, 0);
+		TRY(EINVAL, step, 3);
+		TRY(EINVAL, step, self->scene.limits.max_step - 1);
+		TRY(EINVAL, step, self->scene.limits.max_step + 1);
+		TRY(EINVAL, step, UINT32_MAX);
+		for (value = 2ULL * self->scene.limits.max_step; value <= UINT32_MAX; value *= 2)
+			TRY(EINVAL, step, value);
+
+		for (value = 0; value <= 256; value++)
+			if (value != 2 && value != 4 && value != 8)
+				TRY(EOPNOTSUPP, width, value);
+		TRY(EOPNOTSUPP, width, UINT32_MAX);
+		TRY(EOPNOTSUPP, width, 0x80000000);
+		for (bit = 0; bit < 32; bit++)
+			if (1U << bit != PROFIL_RANGE_ROUND_UP)
+				TRY(EOPNOTSUPP, flags, 1U << bit);
+
+		TRY(EINVAL, nr_counters, self->scene.limits.max_counters + 1);
+		TRY(EINVAL, nr_counters, UINT64_MAX);
+		TRY(EINVAL, nr_counters, 1ULL << 63);
+		TRY(EINVAL, nr_counters, 1ULL << 62);	/* times width is 0 */
+
+		for (value = 1; value < good[i].width; value++)
+			TRY(EINVAL, buffer, good[i].buffer + value);
+		TRY(EFAULT, buffer, 0);
+		TRY(EFAULT, buffer, KERNEL_ADDRESS);
+		TRY(EFAULT, buffer, -8ULL);		/* wraps */
+		TRY(EFAULT, buffer, -64ULL);		/* ends where the address space does */
+#undef TRY
+	}
+}
+
+TEST_F(failing, overlapping_ranges)
+{
+	const u64 wrong[][3][2] = {
+		{ { 0x1000, 0x2000 }, { 0x1000, 0x2000 }, { 0x5000, 0x6000 } },
+		{ { 0x1000, 0x2000 }, { 0x1fff, 0x3000 }, { 0x5000, 0x6000 } },
+		{ { 0x1fff, 0x3000 }, { 0x1000, 0x2000 }, { 0x5000, 0x6000 } },
+		{ { 0x1000, 0x2000 }, { 0x1800, 0x1801 }, { 0x5000, 0x6000 } },
+		{ { 0x1800, 0x1801 }, { 0x5000, 0x6000 }, { 0x1000, 0x2000 } },
+		{ { 0x1000, 0x2000 }, { 0x5000, 0x6000 }, { 0x1fff, 0x2001 } },
+		{ { 0x5000, 0x6000 }, { 0x1000, UINT64_MAX }, { 0, 1 } },
+		{ { 0, UINT64_MAX }, { 0x1000, 0x2000 }, { 0x5000, 0x6000 } },
+		{ { 0, 1 }, { UINT64_MAX - 1, UINT64_MAX }, { 0x1000, UINT64_MAX } },
+	};
+	struct profil_range r[3];
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		for (j = 0; j < 3; j++) {
+			r[j] = self->scene.range;
+			r[j].start = wrong[i][j][0];
+			r[j].end = wrong[i][j][1];
+		}
+		EXPECT_START_FAILS(EINVAL, r, 3);
+		/* Nor if they have no counters. */
+		for (j = 0; j < 3; j++)
+			r[j].nr_counters = 0;
+		EXPECT_START_FAILS(EINVAL, r, 3);
+	}
+}
+
+/* Where the final statistics cannot go, the session is not stopped. */
+TEST_F(failing, stop_with_bad_stats)
+{
+	struct profil_stats good = { .size = sizeof(good) };
+	u8 *p = pages_guarded(2);
+	union argument a = argument(&commands[2], &self->scene);
+	u8 *end = p + 2 * page_size;
+	struct profil_stats stats;
+	unsigned int bit;
+	u32 size;
+
+	if (!variant->on) {
+		/* With good statistics, or none: there is nothing to stop. */
+		EXPECT_FAILS(EINVAL, PROFIL_IOC_STOP, &a);
+		a.stop.stats = addr(&good);
+		EXPECT_FAILS(EINVAL, PROFIL_IOC_STOP, &a);
+		return;
+	}
+
+	ASSERT_NE(NULL, p);
+	a.stop.stats = 1;
+	EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
+	a.stop.stats = addr(end);
+	EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
+	a.stop.stats = KERNEL_ADDRESS;
+	EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
+	a.stop.stats = UINT64_MAX;
+	EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
+	a.stop.stats = addr(end - sizeof(stats) + 1);
+	memcpy(end - sizeof(stats) + 1, &good, sizeof(stats) - 1);
+	EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
+
+	/* Read-only, whole or the end of it. */
+	memcpy(p, &good, sizeof(good));
+	memcpy(p + page_size - sizeof(good) + 8, &good, sizeof(good));
+	ASSERT_EQ(0, mprotect(p + page_size, page_size, PROT_READ));
+	a.stop.stats = addr(p + page_size - sizeof(good) + 8);
+	EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
+	ASSERT_EQ(0, mprotect(p, page_size, PROT_READ));
+	a.stop.stats = addr(p);
+	EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
+	ASSERT_EQ(0, mprotect(p, 2 * page_size, PROT_READ | PROT_WRITE));
+
+	a.stop.stats = addr(&stats);
+	stats = good;
+	for (size = 0; size < sizeof(stats); size++) {
+		stats.size = size;
+		EXPECT_FAILS(EINVAL, PROFIL_IOC_STOP, &a);
+	}
+	for (bit = 0; bit < 32; bit++) {
+		stats = good;
+		stats.flags = 1U << bit;
+		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_STOP, &a);
+		stats = good;
+		stats.__reserved = 1U << bit;
+		EXPECT_FAILS(EINVAL, PROFIL_IOC_STOP, &a);
+	}
+
+	memset(p, 0, 2 * page_size);
+	a.stop.stats = addr(p);
+	memcpy(p, &good, sizeof(good));
+	for (size = sizeof(good) + 1; size <= page_size; size++) {
+		memcpy(p, &size, sizeof(size));
+		p[size - 1] = 1;
+		EXPECT_EQ(-E2BIG, device_ioctl(PROFIL_IOC_STOP, &a));
+		p[size - 1] = 0;
+	}
+	memcpy(p, &size, sizeof(size));	/* zeros, but above a page */
+	EXPECT_FAILS(E2BIG, PROFIL_IOC_STOP, &a);
+}
+
+TEST_F(failing, busy)
+{
+	union argument a = argument(&commands[1], &self->scene);
+	unsigned int i;
+
+	if (!variant->on)
+		return;
+	a.start.flags = 0;
+	for (i = 0; i < 3; i++)
+		EXPECT_FAILS(EBUSY, PROFIL_IOC_START, &a);
+	a.start.nr_ranges = 0;
+	EXPECT_FAILS(EBUSY, PROFIL_IOC_START, &a);
+}
+
+/* The node, and what a file can do beside ioctls. */
+TEST(node)
+{
+	struct stat st;
+	char byte = 0;
+	int fd;
+
+	ASSERT_EQ(0, stat(PROFIL_DEVICE, &st));
+	EXPECT_TRUE(S_ISCHR(st.st_mode));
+	EXPECT_EQ(0666, st.st_mode & 07777);
+
+	fd = open(PROFIL_DEVICE, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-1, read(fd, &byte, 1));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, write(fd, &byte, 1));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, page_size, PROT_READ, MAP_SHARED, fd, 0));
+	EXPECT_EQ(ENODEV, errno);
+	EXPECT_EQ(0, close(fd));
+}
+
+/* In whatever way it was opened, and whoever opened it. */
+TEST(open_modes)
+{
+	const int flags[] = { O_RDONLY, O_WRONLY, O_RDWR, O_RDWR | O_NONBLOCK };
+	struct profil_query q = { .size = sizeof(q) };
+	unsigned int i;
+	int fd;
+
+	if (geteuid() == 0)
+		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		fd = open(PROFIL_DEVICE, flags[i] | O_CLOEXEC);
+		ASSERT_LE(0, fd);
+		EXPECT_EQ(0, ioctl(fd, PROFIL_IOC_QUERY, &q));
+		EXPECT_EQ(0, close(fd));
+	}
+}
+
+/* A session belongs to the process or thread, not to a descriptor. */
+TEST(no_descriptor)
+{
+	struct profil_start start = {
+		.size = sizeof(start),
+		.scope = PROFIL_SCOPE_PROCESS,
+		.modes = MODES_ALL,
+	};
+	struct profil_stats stats;
+	int fd;
+
+	fd = open(PROFIL_DEVICE, O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ioctl(fd, PROFIL_IOC_START, &start));
+	ASSERT_EQ(0, close(fd));
+	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 2));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+	EXPECT_LE(2, stats.ticks);
+}
+
+static u32 config_hz(void)
+{
+	char path[128], line[256];
+	struct utsname u;
+	u32 hz = 0;
+	FILE *f;
+
+	if (uname(&u))
+		return 0;
+	snprintf(path, sizeof(path), "/boot/config-%s", u.release);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, "CONFIG_HZ=%u", &hz);
+	fclose(f);
+	return hz;
+}
+
+TEST(query)
+{
+	struct profil_query q;
+	struct timespec tick;
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_EQ(0, device_query(&q));
+	EXPECT_EQ(sizeof(q), q.size);
+	EXPECT_EQ(0, q.flags);
+	EXPECT_LE(PROFIL_HOOK_NONE, q.hook);
+	EXPECT_GE(PROFIL_HOOK_KPROBE, q.hook);
+	EXPECT_EQ(PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
+		  PROFIL_FEATURE_REPIN, q.features);
+	EXPECT_EQ(2 | 4 | 8, q.widths);
+	EXPECT_LE(1, q.max_ranges);
+	EXPECT_LE(4, q.max_granule);		/* what the historical rules ask for */
+	EXPECT_EQ(0, q.max_granule & (q.max_granule - 1));
+	EXPECT_LE(2, q.max_step);
+	EXPECT_EQ(0, q.max_step & (q.max_step - 1));
+	EXPECT_LE(1ULL << 31, q.max_counters);
+
+	/* The coarse clocks advance once a tick. */
+	ASSERT_EQ(0, clock_getres(CLOCK_MONOTONIC_COARSE, &tick));
+	EXPECT_EQ(tick.tv_sec * 1000000000ULL + tick.tv_nsec, q.tick_ns);
+	EXPECT_EQ(q.tick_hz, (1000000000 + q.tick_ns / 2) / q.tick_ns);
+}
+
+TEST(query_config_hz)
+{
+	struct profil_query q;
+	u32 hz = config_hz();
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_EQ(0, device_query(&q));
+	if (!hz)
+		SKIP(return, "no CONFIG_HZ in /boot/config-*");
+	EXPECT_EQ(hz, q.tick_hz);
+}
+
+TEST(query_hook)
+{
+	struct profil_query q;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
+	ASSERT_EQ(0, device_query(&q));
+	EXPECT_TRUE(q.hook == PROFIL_HOOK_FTRACE || q.hook == PROFIL_HOOK_KPROBE);
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
+}
+
+/* Answers do not depend on what was in their place, and end where size says. */
+TEST(poisoned_query)
+{
+	struct profil_query q[3];
+
+	ASSERT_LE(0, device_fd());
+	memset(q, 0, sizeof(q));
+	q[0].size = sizeof(q[0]);
+	ASSERT_EQ(0, device_ioctl(PROFIL_IOC_QUERY, &q[0]));
+	memset(&q[1], POISON, 2 * sizeof(q[1]));
+	q[1].size = sizeof(q[1]);
+	q[1].flags = 0;
+	ASSERT_EQ(0, device_ioctl(PROFIL_IOC_QUERY, &q[1]));
+	q[0].hook = q[1].hook;		/* may come and go by itself */
+	EXPECT_EQ(0, memcmp(&q[0], &q[1], sizeof(q[0])));
+	EXPECT_EQ(POISON * 0x01010101U, q[2].size);
+	memset(&q[0], POISON, sizeof(q[0]));
+	EXPECT_EQ(0, memcmp(&q[0], &q[2], sizeof(q[0])));
+}
+
+static void poison_stats(struct profil_stats s[2], u32 scope)
+{
+	memset(s, POISON, 2 * sizeof(*s));
+	s[0].size = sizeof(*s);
+	s[0].flags = 0;
+	s[0].scope = scope;
+	s[0].__reserved = 0;
+}
+
+static bool poisoned(const void *p, size_t size)
+{
+	const u8 *byte = p;
+
+	while (size--)
+		if (*byte++ != POISON)
+			return false;
+	return true;
+}
+
+TEST(poisoned_stats)
+{
+	struct profil_stop stop = { .size = sizeof(stop) };
+	struct profil_stats s[2], off;
+	u16 counters[8] = {};
+	struct profil_range range = range_all(counters, 8, 2);
+	u32 scope;
+
+	ASSERT_LE(0, device_fd());
+	for (scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
+		/* No session: all 0. */
+		off = (struct profil_stats) { .size = sizeof(off), .scope = scope };
+		poison_stats(s, scope);
+		EXPECT_EQ(0, device_ioctl(PROFIL_IOC_STATS, s));
+		EXPECT_EQ(0, memcmp(&off, s, sizeof(off)));
+		EXPECT_TRUE(poisoned(&s[1], sizeof(s[1])));
+
+		ASSERT_EQ(0, session_start(scope, 0, &range, 1));
+		ASSERT_EQ(0, burn_ticks(scope, 2));
+		poison_stats(s, scope);
+		EXPECT_EQ(0, device_ioctl(PROFIL_IOC_STATS, s));
+		EXPECT_EQ(sizeof(*s), s->size);
+		EXPECT_EQ(0, s->flags);
+		EXPECT_EQ(scope, s->scope);
+		EXPECT_EQ(PROFIL_STATE_ON, s->state);
+		EXPECT_EQ(PROFIL_END_NONE, s->end);
+		EXPECT_EQ(0, s->__reserved);
+		EXPECT_LE(2, s->ticks);
+		EXPECT_EQ(s->ticks, s->hit);
+		EXPECT_TRUE(accounted(s));
+		EXPECT_EQ(0, s->unselected);
+		EXPECT_LT(s->missed, 1ULL << 32);
+		EXPECT_LT(s->expected, 1ULL << 32);
+		EXPECT_EQ(locked_bytes(), s->locked);
+		EXPECT_TRUE(poisoned(&s[1], sizeof(s[1])));
+
+		/* The final ones: their scope is not looked at, their state is OFF. */
+		poison_stats(s, POISON);
+		stop.scope = scope;
+		stop.stats = addr(s);
+		EXPECT_EQ(0, device_ioctl(PROFIL_IOC_STOP, &stop));
+		EXPECT_EQ(sizeof(*s), s->size);
+		EXPECT_EQ(0, s->flags);
+		EXPECT_LE(2, s->ticks);
+		EXPECT_EQ(s->ticks, s->hit);
+		EXPECT_EQ(s->hit, counters[0]);
+		EXPECT_TRUE(accounted(s));
+		EXPECT_TRUE(poisoned(&s[1], sizeof(s[1])));
+		counters[0] = 0;
+	}
+}
+
+/* Longer structures: fine if the rest is zero, and it stays zero. */
+TEST(zero_tail)
+{
+	struct profil_stats stats;
+	u8 *p = pages_guarded(1);
+	u8 *zeros = pages(1);
+	unsigned int i;
+	u32 size;
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_NE(NULL, p);
+	ASSERT_NE(NULL, zeros);
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		const struct command *c = &commands[i];
+
+		for (size = c->size; size <= page_size; size++) {
+			union argument *a = (void *)(p + page_size - size);
+
+			/* These two take longer: fewer sizes. */
+			if (!c->out && size > c->size + 9 && size % 509 && size < page_size - 2)
+				continue;
+
+			memset(p, 0, page_size);
+			memcpy(a, &size, sizeof(size));
+			if (c->cmd == PROFIL_IOC_START)
+				memcpy((u8 *)a + offsetof(struct profil_start, modes),
+				       &(u32) { MODES_ALL }, sizeof(u32));
+			if (c->cmd == PROFIL_IOC_STOP)
+				ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
+
+			EXPECT_EQ(0, device_ioctl(c->cmd, a)) {
+				TH_LOG("%s, size %u", c->name, size);
+			}
+			EXPECT_EQ(0, memcmp(a, &size, sizeof(size)));
+			EXPECT_EQ(0, memcmp((u8 *)a + c->size, zeros, size - c->size));
+
+			if (c->cmd == PROFIL_IOC_START) {
+				EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+			} else if (c->cmd == PROFIL_IOC_STOP) {
+				ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &stats));
+				EXPECT_EQ(PROFIL_STATE_OFF, stats.state);
+			}
+		}
+	}
+}
+
+/* What is only read may be read-only. */
+TEST(read_only_argument)
+{
+	static const struct profil_start start = {
+		.size = sizeof(start),
+		.modes = PROFIL_MODE_USER,
+	};
+	static const struct profil_stop stop = {
+		.size = sizeof(stop),
+	};
+
+	EXPECT_EQ(0, device_ioctl(PROFIL_IOC_START, &start));
+	EXPECT_EQ(0, device_ioctl(PROFIL_IOC_STOP, &stop));
+}
+
+/* Sessions that are to be had. */
+FIXTURE(valid) {
+	u64 *counters;
+	struct profil_range range;
+};
+
+FIXTURE_SETUP(valid)
+{
+	ASSERT_LE(0, device_fd());
+	self->counters = pages(1);
+	ASSERT_NE(NULL, self->counters);
+	self->range = range_all(self->counters, 4, 2);
+}
+
+FIXTURE_TEARDOWN(valid)
+{
+	EXPECT_EQ(0, locked_bytes());
+}
+
+#define EXPECT_STARTS(ranges, nr) do {						\
+	EXPECT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, nr));	\
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));			\
+} while (0)
+
+/* Without ranges, or without counters: on, and all is outside. */
+TEST_F(valid, nothing_to_count)
+{
+	struct profil_stats stats;
+	unsigned int nr;
+
+	self->range.nr_counters = 0;
+	self->range.buffer = 1;
+	for (nr = 0; nr <= 1; nr++) {
+		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, nr));
+		EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 3));
+		EXPECT_EQ(-EBUSY, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, nr));
+		EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+		EXPECT_LE(3, stats.ticks);
+		EXPECT_EQ(stats.ticks, stats.outside);
+		EXPECT_TRUE(accounted(&stats));
+		EXPECT_EQ(0, stats.locked);
+	}
+}
+
+TEST_F(valid, every_parameter)
+{
+	const u32 scales[] = { 0, 1, 2, 3, 65535, 65536, 65537, 131072, INT32_MAX, UINT32_MAX };
+	const u32 widths[] = { 2, 4, 8 };
+	const u64 starts[] = { 0, 1, 0x1000, UINT64_MAX - 1 };
+	struct profil_range *r = &self->range;
+	struct profil_query q;
+	unsigned int i;
+
+	ASSERT_EQ(0, device_query(&q));
+	for (r->granule = 1; r->granule <= q.max_granule; r->granule *= 2)
+		EXPECT_STARTS(r, 1);
+	r->granule = 1;
+	for (r->step = 1; r->step <= q.max_step; r->step *= 2) {
+		r->flags = 0;
+		EXPECT_STARTS(r, 1);
+		r->flags = PROFIL_RANGE_ROUND_UP;
+		EXPECT_STARTS(r, 1);
+	}
+	r->step = 1;
+	for (i = 0; i < ARRAY_SIZE(scales); i++) {
+		r->scale = scales[i];
+		EXPECT_STARTS(r, 1);
+	}
+	for (i = 0; i < ARRAY_SIZE(widths); i++) {
+		r->width = widths[i];
+		r->buffer = addr(self->counters) + widths[i];
+		EXPECT_STARTS(r, 1);
+	}
+	for (i = 0; i < ARRAY_SIZE(starts); i++) {
+		r->start = starts[i];
+		r->offset = starts[i];
+		EXPECT_STARTS(r, 1);
+		r->offset = 0;
+		EXPECT_STARTS(r, 1);
+	}
+	r->start = 0x1000;
+	r->offset = 0x1000;
+	r->end = 0x1001;
+	EXPECT_STARTS(r, 1);
+}
+
+TEST_F(valid, modes)
+{
+	struct profil_start start = {
+		.size = sizeof(start),
+		.nr_ranges = 1,
+		.ranges = addr(&self->range),
+	};
+
+	for (start.modes = 1; start.modes <= MODES_ALL; start.modes++) {
+		EXPECT_EQ(0, device_ioctl(PROFIL_IOC_START, &start));
+		EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	}
+}
+
+/* Ranges that touch, in any order. */
+TEST_F(valid, touching_ranges)
+{
+	const int orders[][3] = {
+		{ 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 },
+	};
+	const u64 bounds[] = { 0, 0x1000, 0x2000, UINT64_MAX };
+	struct profil_range r[3];
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(orders); i++) {
+		for (j = 0; j < 3; j++) {
+			r[j] = self->range;
+			r[j].start = bounds[orders[i][j]];
+			r[j].end = bounds[orders[i][j] + 1];
+		}
+		EXPECT_STARTS(r, 3);
+	}
+}
+
+/* As many ranges as there can be; the last of them counts. */
+TEST_F(valid, most_ranges)
+{
+	struct profil_stats stats;
+	struct profil_query q;
+	struct profil_range *r;
+	u32 i;
+
+	ASSERT_EQ(0, device_query(&q));
+	r = calloc(q.max_ranges, sizeof(*r));
+	ASSERT_NE(NULL, r);
+	for (i = 0; i < q.max_ranges; i++) {
+		r[i] = self->range;
+		r[i].start = i;
+		r[i].offset = i;
+		r[i].end = i + 1;
+	}
+	r[i - 1] = range_burn(&self->counters[100], 1, 8, 0);
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, r, q.max_ranges));
+	EXPECT_EQ(page_size, locked_bytes());
+	while (!*(volatile u64 *)&self->counters[100])
+		ASSERT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+	EXPECT_EQ(stats.hit, self->counters[100]);
+	EXPECT_EQ(0, self->counters[0]);
+	EXPECT_TRUE(accounted(&stats));
+}
+
+/* REPLACE: with a session on it takes its place, without one it is a plain start. */
+TEST_F(valid, replace)
+{
+	struct profil_stats stats;
+	u32 scope;
+
+	for (scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
+		ASSERT_EQ(0, session_start(scope, PROFIL_START_REPLACE, &self->range, 1));
+		ASSERT_EQ(0, burn_ticks(scope, 8));
+		ASSERT_EQ(0, session_start(scope, PROFIL_START_REPLACE, &self->range, 1));
+		ASSERT_EQ(0, session_stats(scope, &stats));
+		EXPECT_GT(8, stats.ticks);
+		EXPECT_EQ(page_size, stats.locked);
+		EXPECT_EQ(page_size, locked_bytes());
+		EXPECT_EQ(0, session_stop(scope, NULL));
+		EXPECT_EQ(-EINVAL, session_stop(scope, NULL));
+	}
+}
+
+/* The scopes know nothing of each other. */
+TEST_F(valid, scopes)
+{
+	struct profil_range process = range_all(self->counters, 1, 8);
+	struct profil_range thread = range_all(self->counters + 1, 1, 8);
+	struct profil_stats p, t;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &process, 1));
+	ASSERT_EQ(0, session_stats(PROFIL_SCOPE_THREAD, &t));
+	EXPECT_EQ(PROFIL_STATE_OFF, t.state);
+	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_THREAD, NULL));
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &thread, 1));
+	EXPECT_EQ(2 * page_size, locked_bytes());
+	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_THREAD, 3));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &t));
+	EXPECT_EQ(page_size, locked_bytes());
+	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 3));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &p));
+	EXPECT_LE(3, t.hit);
+	EXPECT_LE(t.hit + 3, p.hit);
+	EXPECT_EQ(p.hit, self->counters[0]);
+	EXPECT_EQ(t.hit, self->counters[1]);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The index arithmetic of module/bins.h against a reference in 128 bits.
+ *
+ * Needs no device. PROFIL_SEED=N repeats a run's random inputs.
+ */
+#include "kselftest_harness.h"
+
+#include <time.h>
+
+#include "../module/bins.h"
+
+#define NONE UINT64_MAX
+
+typedef unsigned __int128 u128;
+
+/* The parameters as the ABI has them. */
+struct rule {
+	u64 granule;
+	u64 step;
+	bool round_up;
+	u32 scale;
+	u64 nr_counters;
+};
+
+/* "counter" of struct profil_range in the uapi header, in integers that suffice. */
+static u128 reference(const struct rule *r, u64 d)
+{
+	u128 t = (u128)(d / r->granule) * r->scale / 65536;
+
+	return t / r->step + (r->round_up && t % r->step);
+}
+
+/* For counters of @width bytes; of 1 for what is an index and not an offset. */
+static struct profil_bins bins_of(const struct rule *r, u64 width)
+{
+	struct profil_bins b;
+
+	profil_bins_set(&b, __builtin_ctzll(r->granule), __builtin_ctzll(r->step),
+			__builtin_ctzll(width), r->round_up, r->scale, r->nr_counters);
+	return b;
+}
+
+/* What the tick does with a pc of a range that starts at its offset. */
+static u64 counter(const struct rule *r, u64 offset, u64 pc)
+{
+	struct profil_bins b = bins_of(r, 1);
+	u64 d = pc - offset;
+
+	if (pc < offset || d >= b.span)
+		return NONE;
+	return profil_bins_byte(&b, d, 1);
+}
+
+/* The counter @index, wherever the counters begin and d is counted from. */
+static bool same_moved(const struct rule *r, u64 width, u64 d, u64 index)
+{
+	const u64 from[] = { d / 2 & -r->granule, d & -r->granule };
+	const u64 firsts[] = { 0, 4088 };
+	struct profil_bins b;
+	unsigned int i, j;
+	u64 end;
+
+	for (i = 0; i < ARRAY_SIZE(from); i++) {
+		for (j = 0; j < ARRAY_SIZE(firsts); j++) {
+			b = bins_of(r, width);
+			end = b.span;
+			profil_bins_move(&b, from[i], firsts[j]);
+			if (b.span != end - from[i] || d - from[i] >= b.span ||
+			    profil_bins_byte(&b, d - from[i], width) != firsts[j] + index * width)
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool same(const struct rule *r, const struct profil_bins *b, u64 d)
+{
+	u128 want = reference(r, d);
+
+	if (want >= r->nr_counters)
+		return d >= b->span;
+	return d < b->span && profil_bins_byte(b, d, 1) == want && same_moved(r, 2, d, want) &&
+	       same_moved(r, 4, d, want) && same_moved(r, 8, d, want);
+}
+
+static const char *text(const struct rule *r)
+{
+	static char line[128];
+
+	snprintf(line, sizeof(line), "granule %llu step %llu%s scale %u counters %llu",
+		 (unsigned long long)r->granule, (unsigned long long)r->step,
+		 r->round_up ? " up" : "", r->scale, (unsigned long long)r->nr_counters);
+	return line;
+}
+
+/*
+ * One rule at one d and around each of its edges. d = U64_MAX is none of a pc, see
+ * bins.h.
+ */
+static bool holds(const struct rule *r, u64 d)
+{
+	const struct rule fewer = {
+		r->granule, r->step, r->round_up, r->scale, r->nr_counters - 1,
+	};
+	struct profil_bins b = bins_of(r, 1);
+	const u64 centers[] = {
+		d, b.span, d ^ b.span, 0, r->granule, r->granule * r->step, 1ULL << 32,
+		1ULL << 63, UINT64_MAX,
+	};
+	unsigned int i;
+	int k;
+
+	for (i = 0; i < ARRAY_SIZE(centers); i++) {
+		for (k = -3; k <= 3; k++) {
+			d = centers[i] + k;
+			if (d == UINT64_MAX || same(r, &b, d))
+				continue;
+			fprintf(stderr, "# %s: wrong at d = %#llx, span %#llx\n", text(r),
+				(unsigned long long)d, (unsigned long long)b.span);
+			return false;
+		}
+	}
+
+	/* The span is tight, and grows with the counters. */
+	if (b.span && reference(r, b.span - 1) >= r->nr_counters)
+		return false;
+	if (b.span != UINT64_MAX && reference(r, b.span) < r->nr_counters)
+		return false;
+	return !r->nr_counters || bins_of(&fewer, 1).span <= b.span;
+}
+
+static const u32 scales[] = {
+	0, 1, 2, 3, 255, 32767, 32768, 32769, 65535, 65536, 65537, 131072, INT32_MAX,
+	0x80000000, UINT32_MAX - 1, UINT32_MAX,
+};
+
+static const u64 counts[] = {
+	0, 1, 2, 3, 127, 128, 32768, 65535, 65536, 65537, 1ULL << 30,
+	PROFIL_MAX_COUNTERS - 1, PROFIL_MAX_COUNTERS,
+};
+
+TEST(vectors)
+{
+	const struct rule glibc = { 2, 1, false, 65536, 100 };
+	const struct rule bsd = { 1, 2, false, 65536, 100 };	/* Digital UNIX as well */
+	const struct rule aix = { 1, 2, true, 65536, 100 };	/* the library has 65536 as off */
+	const struct rule n64 = { 4, 1, false, 65536, 100 };
+	const struct rule *const three[] = { &glibc, &bsd, &aix };
+	struct rule r;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(NONE, counter(three[i], 0x1000, 0x0fff));
+		EXPECT_EQ(0, counter(three[i], 0x1000, 0x1000));
+		EXPECT_EQ(0, counter(three[i], 0x1000, 0x1001));
+		EXPECT_EQ(1, counter(three[i], 0x1000, 0x1002));
+		EXPECT_EQ(99, counter(three[i], 0x1000, 0x1000 + 199));
+		EXPECT_EQ(NONE, counter(three[i], 0x1000, 0x1000 + 200));
+	}
+
+	for (i = 0; i < 3; i++) {
+		r = *three[i];
+		r.scale = 32768;
+		EXPECT_EQ(three[i] == &aix ? 2 : 1, counter(&r, 0x1000, 0x1006));
+		EXPECT_EQ(2, counter(&r, 0x1000, 0x1008));
+		r.scale = 65535;
+		EXPECT_EQ(three[i] == &aix ? 1 : 0, counter(&r, 0x1000, 0x1002));
+		EXPECT_EQ(three[i] == &glibc ? 0 : 1, counter(&r, 0x1000, 0x1003));
+		/* Beyond 4 GiB: never folded back. */
+		EXPECT_EQ(NONE, counter(&r, 0x1000, 0x100001000));
+		EXPECT_EQ(NONE, counter(&r, 0x1000, 0x100001002));
+		EXPECT_EQ(NONE, counter(&r, 0x1000, 0xffffffff00001000));
+		EXPECT_EQ(NONE, counter(&r, 0x1000, UINT64_MAX - 1));
+		/* The families' scale 2 is this module's 0: all into the first. */
+		r.scale = 0;
+		r.nr_counters = 1;
+		EXPECT_EQ(NONE, counter(&r, 0x1000, 0x0fff));
+		EXPECT_EQ(0, counter(&r, 0x1000, 0x1000));
+		EXPECT_EQ(0, counter(&r, 0x1000, 0x7fffffffffff));
+		EXPECT_EQ(0, counter(&r, 0x1000, UINT64_MAX - 1));
+	}
+
+	EXPECT_EQ(0, counter(&n64, 0x1000, 0x1003));
+	EXPECT_EQ(1, counter(&n64, 0x1000, 0x1004));
+	EXPECT_EQ(99, counter(&n64, 0x1000, 0x1000 + 399));
+	EXPECT_EQ(NONE, counter(&n64, 0x1000, 0x1000 + 400));
+}
+
+/* Nothing has a counter if there are none. */
+TEST(no_counters)
+{
+	struct rule r = { 1, 1, false, 0, 0 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(scales); i++) {
+		r.scale = scales[i];
+		for (r.step = 1; r.step <= PROFIL_MAX_STEP; r.step *= 2) {
+			r.round_up = true;
+			EXPECT_EQ(0, bins_of(&r, 2).span);
+			r.round_up = false;
+			EXPECT_EQ(0, bins_of(&r, 2).span);
+		}
+	}
+}
+
+/* Every scale with every number of counters. */
+static bool all_hold(struct rule *r)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(scales); i++) {
+		for (j = 0; j < ARRAY_SIZE(counts); j++) {
+			r->scale = scales[i];
+			r->nr_counters = counts[j];
+			if (!holds(r, counts[j] * r->granule))
+				return false;
+		}
+	}
+	return true;
+}
+
+TEST(grid)
+{
+	struct rule r;
+
+	for (r.granule = 1; r.granule <= PROFIL_MAX_GRANULE; r.granule *= 2) {
+		for (r.step = 1; r.step <= PROFIL_MAX_STEP; r.step *= 2) {
+			r.round_up = false;
+			ASSERT_TRUE(all_hold(&r)) {
+				TH_LOG("%s", text(&r));
+			}
+			r.round_up = true;
+			ASSERT_TRUE(all_hold(&r)) {
+				TH_LOG("%s", text(&r));
+			}
+		}
+	}
+}
+
+static u64 state;
+
+/* xorshift64* */
+static u64 random64(void)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return state * 0x2545f4914f6cdd1dULL;
+}
+
+/* Every length in bits up to @bits equally likely. */
+static u64 random_length(unsigned int bits)
+{
+	bits = random64() % (bits + 1);
+	return bits ? random64() >> (64 - bits) : 0;
+}
+
+TEST(random_inputs)
+{
+	const char *env = getenv("PROFIL_SEED");
+	u64 seed = env ? strtoull(env, NULL, 0) : (u64)time(NULL) << 16 ^ getpid();
+	unsigned int i;
+	struct rule r;
+
+	fprintf(stderr, "# PROFIL_SEED=%llu\n", (unsigned long long)seed);
+	state = seed ?: 1;
+
+	for (i = 0; i < 50000; i++) {
+		r.granule = 1ULL << random64() % __builtin_ctzll(2 * PROFIL_MAX_GRANULE);
+		r.step = 1ULL << random64() % __builtin_ctzll(2 * PROFIL_MAX_STEP);
+		r.round_up = random64() & 1;
+		r.scale = random_length(32);
+		r.nr_counters = random_length(__builtin_ctzll(PROFIL_MAX_COUNTERS));
+		ASSERT_TRUE(holds(&r, random_length(64))) {
+			TH_LOG("PROFIL_SEED=%llu, input %u: %s", (unsigned long long)seed, i,
+			       text(&r));
+		}
+	}
+}
+
+TEST_HARNESS_MAIN

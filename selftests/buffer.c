@@ -1,0 +1,993 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Buffers: what must be refused, what must count, and what is charged for it.
+ */
+#include "kselftest_harness.h"
+
+#include <dirent.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+
+#include "device.h"
+
+#define KERNEL_ADDRESS	0xffff888000001000ULL
+#define NO_ADDRESS	0x0000900000000000ULL	/* canonical in neither half */
+#define HUGE		(2UL << 20)
+
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC	0x58465342
+#endif
+#ifndef FUSE_SUPER_MAGIC
+#define FUSE_SUPER_MAGIC 0x65735546
+#endif
+#ifndef SYS_memfd_secret
+#define SYS_memfd_secret 447
+#endif
+
+static u64 page_size;
+
+static __attribute__((constructor)) void get_page_size(void)
+{
+	page_size = sysconf(_SC_PAGESIZE);
+}
+
+static u8 *map(u64 size, int flags, int fd)
+{
+	u8 *p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static u8 *pages(u64 n)
+{
+	return map(n * page_size, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+}
+
+static u64 bytes_spanned(const void *buffer, u64 bytes)
+{
+	u64 first = addr(buffer) / page_size, last = (addr(buffer) + bytes - 1) / page_size;
+
+	return (last - first + 1) * page_size;
+}
+
+static u64 counter(const void *buffer, u32 width, u64 i)
+{
+	switch (width) {
+	case 2:
+		return ((volatile const u16 *)buffer)[i];
+	case 4:
+		return ((volatile const u32 *)buffer)[i];
+	default:
+		return ((volatile const u64 *)buffer)[i];
+	}
+}
+
+/* A session counts into the last counter of a buffer of zeros, and charges just its pages. */
+static void counts(struct __test_metadata *_metadata, void *buffer, u64 nr_counters, u32 width)
+{
+	struct profil_range range = range_burn(buffer, nr_counters, width, nr_counters - 1);
+	u64 locked = bytes_spanned(buffer, nr_counters * width);
+	u64 before = locked_bytes(), wrong = 0, i;
+	struct profil_stats stats;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	EXPECT_EQ(before + locked, locked_bytes());
+	while (counter(buffer, width, nr_counters - 1) < 3)
+		ASSERT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
+	ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &stats));
+	EXPECT_EQ(locked, stats.locked);
+	EXPECT_EQ(PROFIL_STATE_ON, stats.state);
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+	EXPECT_EQ(before, locked_bytes());
+
+	EXPECT_TRUE(accounted(&stats));
+	EXPECT_EQ(0, stats.dropped);
+	EXPECT_EQ(stats.hit, counter(buffer, width, nr_counters - 1));
+	for (i = 0; i < nr_counters - 1; i++)
+		wrong += counter(buffer, width, i) != 0;
+	EXPECT_EQ(0, wrong);
+}
+
+/*
+ * Buffers that are refused, without a session and with one that does not notice.
+ */
+struct scene {
+	bool on;
+	u64 ticks;
+	u64 locked;
+	u16 *counters;	/* of the session that is on */
+	u16 *good;	/* a page */
+};
+
+FIXTURE(bad) {
+	struct scene scene;
+};
+
+FIXTURE_VARIANT(bad) {
+	bool on;
+};
+
+FIXTURE_VARIANT_ADD(bad, off) { false };
+FIXTURE_VARIANT_ADD(bad, on) { true };
+
+FIXTURE_SETUP(bad)
+{
+	struct scene *scene = &self->scene;
+	struct profil_range range;
+
+	ASSERT_LE(0, device_fd());
+	scene->counters = (u16 *)pages(1);
+	scene->good = (u16 *)pages(1);
+	ASSERT_NE(NULL, scene->counters);
+	ASSERT_NE(NULL, scene->good);
+	scene->on = variant->on;
+	if (scene->on) {
+		range = range_all(scene->counters, 4, 2);
+		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+		ASSERT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 4));
+		scene->ticks = 4;
+		scene->locked = page_size;
+	}
+}
+
+FIXTURE_TEARDOWN(bad)
+{
+	struct scene *scene = &self->scene;
+	struct profil_stats stats;
+
+	if (scene->on) {
+		EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 2));
+		EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+		EXPECT_LE(scene->ticks + 2, stats.ticks);
+		EXPECT_EQ(stats.ticks, stats.hit);
+		EXPECT_EQ(stats.hit, scene->counters[0]);
+	}
+	EXPECT_EQ(0, scene->good[0]);
+	EXPECT_EQ(0, locked_bytes());
+}
+
+/* Alone, as the second of two, as the first of two. */
+static void refused(struct __test_metadata *_metadata, struct scene *scene, int error,
+		    u64 buffer, u64 nr, u32 width, int line)
+{
+	struct profil_range good = range_all(scene->good, 4, 2);
+	struct profil_range bad = good;
+	struct profil_range pairs[2][2];
+	struct profil_stats stats;
+	int i, seen[3];
+	bool same;
+
+	good.end = 0x1000;
+	bad.start = 0x1000;
+	bad.buffer = buffer;
+	bad.nr_counters = nr;
+	bad.width = width;
+	pairs[0][0] = good;
+	pairs[0][1] = bad;
+	pairs[1][0] = bad;
+	pairs[1][1] = good;
+
+	seen[0] = session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, &bad, 1);
+	seen[1] = session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, pairs[0], 2);
+	seen[2] = session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, pairs[1], 2);
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(-error, seen[i]) {
+			TH_LOG("line %d, case %d", line, i);
+		}
+	}
+
+	ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &stats));
+	same = stats.state == (scene->on ? PROFIL_STATE_ON : PROFIL_STATE_OFF) &&
+	       stats.ticks >= scene->ticks && stats.locked == scene->locked &&
+	       locked_bytes() == scene->locked && accounted(&stats);
+	EXPECT_TRUE(same) {
+		TH_LOG("line %d: state %u, %llu ticks (had %llu), %llu locked (VmLck %llu)",
+		       line, stats.state, (unsigned long long)stats.ticks,
+		       (unsigned long long)scene->ticks, (unsigned long long)stats.locked,
+		       (unsigned long long)locked_bytes());
+	}
+	scene->ticks = stats.ticks;
+}
+
+#define EXPECT_REFUSED(error, buffer, nr, width) \
+	refused(_metadata, &self->scene, error, buffer, nr, width, __LINE__)
+
+static u64 most_counters(void)
+{
+	struct profil_query q;
+
+	return device_query(&q) ? 0 : q.max_counters;
+}
+
+TEST_F(bad, addresses)
+{
+	const u64 max_counters = most_counters();
+	u8 *p = pages(1);
+
+	ASSERT_LT(0, max_counters);
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, munmap(p, page_size));
+	EXPECT_REFUSED(EFAULT, 0, 4, 2);
+	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
+	EXPECT_REFUSED(EFAULT, page_size, 4, 2);
+	EXPECT_REFUSED(EFAULT, KERNEL_ADDRESS, 4, 2);
+	EXPECT_REFUSED(EFAULT, NO_ADDRESS, 4, 2);
+	EXPECT_REFUSED(EFAULT, -page_size, page_size / 2, 2);
+	EXPECT_REFUSED(EFAULT, -page_size, page_size, 2);
+	EXPECT_REFUSED(EFAULT, -2ULL, 1, 2);
+	EXPECT_REFUSED(EFAULT, -8ULL, max_counters, 8);
+}
+
+static const u64 constant[512];
+
+TEST_F(bad, read_only)
+{
+	u8 *p = pages(1);
+
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, mprotect(p, page_size, PROT_READ));
+	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
+	EXPECT_EQ(0, *(volatile u8 *)p);
+	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
+	ASSERT_EQ(0, mprotect(p, page_size, PROT_NONE));
+	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
+	ASSERT_EQ(0, mprotect(p, page_size, PROT_READ | PROT_EXEC));
+	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
+	EXPECT_REFUSED(EFAULT, addr(constant), 512, 8);
+	EXPECT_REFUSED(EFAULT, addr(__start_profil_burn) & -8ULL, 1, 8);
+}
+
+/* All of a large buffer is good but one page of it. */
+TEST_F(bad, one_bad_page)
+{
+	const u64 n = 600, bad[] = { 0, 1, n / 2, n - 2, n - 1 };
+	unsigned int i;
+	u8 *p, *q;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		p = pages(n);
+		ASSERT_NE(NULL, p);
+		q = p + bad[i] * page_size;
+		ASSERT_EQ(0, mprotect(q, page_size, PROT_READ));
+		EXPECT_REFUSED(EFAULT, addr(p), n * page_size / 8, 8);
+		ASSERT_EQ(0, mprotect(q, page_size, PROT_NONE));
+		EXPECT_REFUSED(EFAULT, addr(p), n * page_size / 8, 8);
+		ASSERT_EQ(0, munmap(q, page_size));
+		EXPECT_REFUSED(EFAULT, addr(p), n * page_size / 8, 8);
+		ASSERT_EQ(0, munmap(p, n * page_size));
+	}
+}
+
+/* The last counter alone lies on a page that is not there. */
+TEST_F(bad, last_counter)
+{
+	const u32 widths[] = { 2, 4, 8 };
+	unsigned int i;
+	u8 *p = pages(2);
+
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, munmap(p + page_size, page_size));
+	for (i = 0; i < ARRAY_SIZE(widths); i++) {
+		EXPECT_REFUSED(EFAULT, addr(p), page_size / widths[i] + 1, widths[i]);
+		EXPECT_REFUSED(EFAULT, addr(p) + page_size - widths[i], 2, widths[i]);
+	}
+}
+
+TEST_F(bad, misaligned)
+{
+	u64 p = addr(pages(2)), by;
+	const u32 widths[] = { 2, 4, 8 };
+	unsigned int i;
+
+	ASSERT_NE(0, p);
+	for (i = 0; i < ARRAY_SIZE(widths); i++) {
+		for (by = 1; by < widths[i]; by++) {
+			EXPECT_REFUSED(EINVAL, p + by, 1, widths[i]);
+			EXPECT_REFUSED(EINVAL, p + page_size - by, 1, widths[i]);
+		}
+	}
+}
+
+/* More than there is, by far: said at once, and nothing is allocated for it. */
+TEST_F(bad, immense)
+{
+	const u64 max_counters = most_counters();
+
+	ASSERT_LT(0, max_counters);
+	EXPECT_REFUSED(EFAULT, addr(self->scene.good), max_counters, 2);
+	EXPECT_REFUSED(EFAULT, addr(self->scene.good), max_counters, 8);
+	EXPECT_REFUSED(EFAULT, addr(self->scene.good), max_counters - 1, 4);
+}
+
+/* Device memory: the first region of a PCI device that can be mapped. */
+static u8 *map_device(void)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	u8 *p = NULL;
+	DIR *dir;
+	int fd, i;
+
+	dir = opendir("/sys/bus/pci/devices");
+	if (!dir)
+		return NULL;
+	while (!p && (entry = readdir(dir))) {
+		for (i = 0; !p && i < 6; i++) {
+			snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource%d",
+				 entry->d_name, i);
+			fd = open(path, O_RDWR | O_CLOEXEC);
+			if (fd < 0)
+				continue;
+			p = map(page_size, MAP_SHARED, fd);
+			close(fd);
+		}
+	}
+	closedir(dir);
+	return p;
+}
+
+TEST_F(bad, device_memory)
+{
+	u8 *p = map_device();
+
+	if (!p)
+		SKIP(return, "no PCI memory that can be mapped here (needs root)");
+	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
+	EXPECT_REFUSED(EFAULT, addr(p), page_size / 8, 8);
+}
+
+TEST_F(bad, secret_memory)
+{
+	int fd = syscall(SYS_memfd_secret, 0);
+	u8 *p;
+
+	if (fd < 0)
+		SKIP(return, "no memfd_secret() here: %s", strerror(errno));
+	ASSERT_EQ(0, ftruncate(fd, page_size));
+	p = map(page_size, MAP_SHARED, fd);
+	ASSERT_NE(NULL, p);
+	p[0] = 0;
+	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
+}
+
+static bool is_written_back(int fd)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs))
+		return false;
+	switch ((u32)fs.f_type) {
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case FUSE_SUPER_MAGIC:
+	case MSDOS_SUPER_MAGIC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int temporary(const char *dir)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/profil-XXXXXX", dir);
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	return fd;
+}
+
+/* A megabyte of FAT, for which no tool is needed. */
+static bool make_fat(const char *path)
+{
+	static const u8 boot[32] = {
+		0xeb, 0x3c, 0x90, 'p', 'r', 'o', 'f', 'i', 'l', ' ', ' ',
+		0x00, 0x02,	/* bytes in a sector */
+		4,		/* sectors in a cluster */
+		1, 0,		/* sectors before the FAT */
+		1,		/* FATs */
+		16, 0,		/* entries in the root directory */
+		0x00, 0x08,	/* sectors */
+		0xf8,		/* medium */
+		2, 0,		/* sectors in the FAT */
+	};
+	static const u8 fat[3] = { 0xf8, 0xff, 0xff };
+	bool made;
+	int fd;
+
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	made = fd >= 0 && !ftruncate(fd, 0x800 * 512) &&
+	       pwrite(fd, boot, sizeof(boot), 0) == sizeof(boot) &&
+	       pwrite(fd, "\x55\xaa", 2, 510) == 2 &&
+	       pwrite(fd, fat, sizeof(fat), 512) == sizeof(fat);
+	if (fd >= 0)
+		close(fd);
+	return made;
+}
+
+/* A file with a disk behind it: in a file system made for it, or in one that is here. */
+static int file_written_back(void)
+{
+	const char *const dirs[] = { "/mnt", ".", "/var/tmp", "/tmp", "/root" };
+	unsigned int i;
+	int fd;
+
+	if (!unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	    !mount("none", "/tmp", "tmpfs", 0, NULL) && make_fat("/tmp/fat"))
+		system("modprobe -aq loop msdos; mount -t msdos -o loop /tmp/fat /mnt");
+	for (i = 0; i < ARRAY_SIZE(dirs); i++) {
+		fd = temporary(dirs[i]);
+		if (fd >= 0 && is_written_back(fd))
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	return -1;
+}
+
+TEST_F(bad, file_written_back)
+{
+	int fd = file_written_back();
+	u8 *p, *q;
+
+	if (fd < 0)
+		SKIP(return, "no file system with a disk behind it here");
+	ASSERT_EQ(0, ftruncate(fd, 4 * page_size));
+	p = map(4 * page_size, MAP_SHARED, fd);
+	if (!p)
+		SKIP(return, "a shared mapping of a file is not to be had: %s", strerror(errno));
+	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
+	memset(p, 0, 4 * page_size);		/* dirty now: no better */
+	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
+	EXPECT_REFUSED(EFAULT, addr(p), 4 * page_size / 8, 8);
+
+	/* In the midst of other memory. */
+	q = pages(4);
+	ASSERT_NE(NULL, q);
+	ASSERT_EQ(q + page_size, mmap(q + page_size, page_size, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_FIXED, fd, 0));
+	EXPECT_REFUSED(EFAULT, addr(q), 4 * page_size / 8, 8);
+	if (!variant->on) {
+		counts(_metadata, q, 4, 8);
+		/* A private mapping of it is memory like any other. */
+		p = map(4 * page_size, MAP_PRIVATE, fd);
+		ASSERT_NE(NULL, p);
+		counts(_metadata, p, 4 * page_size / 2, 2);
+	}
+}
+
+/*
+ * Memory of every kind that is fine.
+ */
+static u16 in_data[8192] = { 1 };
+static u32 in_bss[8192];
+
+TEST(data_bss_stack_heap)
+{
+	u64 on_stack[1000] = {};
+	u16 *heap = calloc(3001, 2);
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_NE(NULL, heap);
+	in_data[0] = 0;
+	counts(_metadata, in_data, ARRAY_SIZE(in_data), 2);
+	counts(_metadata, in_bss, ARRAY_SIZE(in_bss), 4);
+	counts(_metadata, on_stack, ARRAY_SIZE(on_stack), 8);
+	counts(_metadata, heap, 3001, 2);
+}
+
+TEST(anonymous)
+{
+	u8 *p;
+
+	ASSERT_LE(0, device_fd());
+	/* Never touched; read only, which maps the zero page; written. */
+	p = pages(300);
+	ASSERT_NE(NULL, p);
+	counts(_metadata, p, 300 * page_size / 2, 2);
+	p = pages(4);
+	ASSERT_NE(NULL, p);
+	EXPECT_EQ(0, *(volatile u8 *)p);
+	EXPECT_EQ(0, *(volatile u8 *)(p + 3 * page_size));
+	counts(_metadata, p, 4 * page_size / 4, 4);
+	p = pages(4);
+	ASSERT_NE(NULL, p);
+	memset(p, 1, 4 * page_size);
+	memset(p, 0, 4 * page_size);
+	counts(_metadata, p, 4 * page_size / 8, 8);
+	p = map(4 * page_size, MAP_SHARED | MAP_ANONYMOUS, -1);
+	ASSERT_NE(NULL, p);
+	counts(_metadata, p, 4 * page_size / 2, 2);
+}
+
+TEST(shared_memory)
+{
+	int fd = syscall(SYS_memfd_create, "profil", 0);
+	u8 *p, *q;
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ftruncate(fd, 4 * page_size));
+	p = map(4 * page_size, MAP_SHARED, fd);
+	q = map(4 * page_size, MAP_SHARED, fd);
+	ASSERT_NE(NULL, p);
+	ASSERT_NE(NULL, q);
+	counts(_metadata, p, 4 * page_size / 2, 2);
+	EXPECT_LE(3, counter(q, 2, 4 * page_size / 2 - 1));	/* the same memory */
+	EXPECT_EQ(0, memcmp(p, q, 4 * page_size));
+}
+
+/* Past the end of the file there is nothing to count in. */
+TEST_F(bad, truncated_shared_memory)
+{
+	int fd = syscall(SYS_memfd_create, "profil", 0);
+	u8 *p;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ftruncate(fd, 3 * page_size));
+	p = map(4 * page_size, MAP_SHARED, fd);
+	ASSERT_NE(NULL, p);
+	EXPECT_REFUSED(EFAULT, addr(p), 4 * page_size / 2, 2);
+	EXPECT_REFUSED(EFAULT, addr(p + 3 * page_size), 1, 2);
+}
+
+/* A file that is mapped privately, written to or not. */
+TEST(private_file)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	u8 *p;
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_LE(0, fd);
+	p = map(2 * page_size, MAP_PRIVATE, fd);
+	ASSERT_NE(NULL, p);
+	memset(p, 0, page_size);
+	memset(p + page_size, 0, page_size);
+	counts(_metadata, p, 2 * page_size / 2, 2);
+}
+
+TEST(mlocked)
+{
+	u8 *p = pages(4);
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, mlock(p, 4 * page_size));
+	EXPECT_EQ(4 * page_size, locked_bytes());
+	counts(_metadata, p, 4 * page_size / 2, 2);	/* adds to it, and takes no more away */
+	EXPECT_EQ(4 * page_size, locked_bytes());
+}
+
+/* Pages that a child still shares: the session's are the parent's own. */
+TEST(copy_on_write)
+{
+	int to_child[2], status;
+	u8 *p = pages(2);
+	pid_t child;
+	u64 i;
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_NE(NULL, p);
+	memset(p, 1, 2 * page_size);
+	memset(p, 0, 2 * page_size);
+	ASSERT_EQ(0, pipe(to_child));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		char byte;
+
+		close(to_child[1]);
+		status = read(to_child[0], &byte, 1) != 1;
+		for (i = 0; i < 2 * page_size; i++)
+			status |= p[i] != 0;
+		_exit(status);
+	}
+	counts(_metadata, p, 2 * page_size / 2, 2);
+	EXPECT_EQ(1, write(to_child[1], "", 1));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+static u64 huge_pages(u64 n)
+{
+	unsigned long long was = 0;
+	FILE *f = fopen("/proc/sys/vm/nr_hugepages", "r+e");
+
+	if (f) {
+		if (fscanf(f, "%llu", &was) == 1) {
+			rewind(f);
+			fprintf(f, "%llu\n", (unsigned long long)n);
+		}
+		fclose(f);
+	}
+	return was;
+}
+
+TEST(hugetlb)
+{
+	const int kinds[] = { MAP_PRIVATE, MAP_SHARED };
+	u64 was = huge_pages(8);
+	unsigned int i;
+	u8 *p;
+
+	EXPECT_LE(0, device_fd());
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		p = map(2 * HUGE, kinds[i] | MAP_ANONYMOUS | MAP_HUGETLB, -1);
+		if (!p) {
+			huge_pages(was);
+			SKIP(return, "no huge pages here: %s", strerror(errno));
+		}
+		counts(_metadata, p + HUGE - page_size, page_size, 2);
+		memset(p, 0, 2 * HUGE);
+		counts(_metadata, p + 8, 2 * HUGE / 8 - 1, 8);
+		EXPECT_EQ(0, munmap(p, 2 * HUGE));
+	}
+	huge_pages(was);
+}
+
+/* Is the mapping that starts at @p in huge pages? */
+static bool is_huge(const u8 *p)
+{
+	unsigned long long start, end, kib = 0;
+	bool here = false;
+	char line[512];
+	FILE *f;
+
+	f = fopen("/proc/self/smaps", "re");
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%llx-%llx ", &start, &end) == 2)
+			here = start == addr(p);
+		else if (here)
+			sscanf(line, "AnonHugePages: %llu", &kib);
+	}
+	fclose(f);
+	return kib;
+}
+
+TEST(transparent_huge_page)
+{
+	u8 *p = map(3 * HUGE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_NE(NULL, p);
+	p += -addr(p) % HUGE;
+	ASSERT_EQ(0, mprotect(p + HUGE, page_size, PROT_NONE));	/* a mapping of its own */
+	if (madvise(p, HUGE, MADV_HUGEPAGE))
+		SKIP(return, "no transparent huge pages here: %s", strerror(errno));
+	memset(p, 0, HUGE);
+	if (!is_huge(p))
+		SKIP(return, "no transparent huge page to be had");
+	counts(_metadata, p + page_size + 4, 1, 4);
+	counts(_metadata, p + 8 * page_size - 2, 2, 2);
+	memset(p, 0, HUGE);
+	counts(_metadata, p, HUGE / 2, 2);
+}
+
+/*
+ * Sizes and places.
+ */
+TEST(one_counter)
+{
+	const u32 widths[] = { 2, 4, 8 };
+	unsigned int i;
+	u8 *p;
+
+	ASSERT_LE(0, device_fd());
+	for (i = 0; i < ARRAY_SIZE(widths); i++) {
+		/* The first and the last of a page, with nothing around it. */
+		p = pages(3);
+		ASSERT_NE(NULL, p);
+		ASSERT_EQ(0, mprotect(p, page_size, PROT_NONE));
+		ASSERT_EQ(0, mprotect(p + 2 * page_size, page_size, PROT_NONE));
+		counts(_metadata, p + page_size, 1, widths[i]);
+		counts(_metadata, p + 2 * page_size - widths[i], 1, widths[i]);
+	}
+}
+
+TEST(across_pages)
+{
+	const u32 widths[] = { 2, 4, 8 };
+	unsigned int i;
+	u8 *p;
+
+	ASSERT_LE(0, device_fd());
+	for (i = 0; i < ARRAY_SIZE(widths); i++) {
+		p = pages(4);
+		ASSERT_NE(NULL, p);
+		ASSERT_EQ(0, mprotect(p + 3 * page_size, page_size, PROT_NONE));
+		counts(_metadata, p + page_size - widths[i], 2, widths[i]);
+		p[page_size] = 0;
+		memset(p, 0, 3 * page_size);
+		counts(_metadata, p + widths[i], page_size / widths[i], widths[i]);
+		memset(p, 0, 3 * page_size);
+		counts(_metadata, p + page_size - widths[i], 2 * page_size / widths[i] + 1,
+		       widths[i]);
+	}
+}
+
+/*
+ * What is charged: each page of the session once.
+ */
+struct place {
+	u64 from, to;	/* in 64ths of a page; to == 0: none */
+};
+
+static void charges(struct __test_metadata *_metadata, u8 *p, const struct place *places,
+		    u32 nr, u64 expected)
+{
+	struct profil_range ranges[8];
+	struct profil_stats stats;
+	u32 i, scope;
+
+	for (i = 0; i < nr; i++) {
+		ranges[i] = range_all(p + places[i].from * page_size / 64,
+				      (places[i].to - places[i].from) * page_size / 64 / 8, 8);
+		ranges[i].start = i;
+		ranges[i].end = i + 1;
+	}
+	for (scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
+		ASSERT_EQ(0, session_start(scope, 0, ranges, nr));
+		ASSERT_EQ(0, session_stats(scope, &stats));
+		EXPECT_EQ(expected * page_size, stats.locked);
+		EXPECT_EQ(expected * page_size, locked_bytes());
+		EXPECT_EQ(0, session_stop(scope, NULL));
+		EXPECT_EQ(0, locked_bytes());
+	}
+}
+
+TEST(charge)
+{
+	u8 *p = pages(8);
+#define CHARGES(expected, ...) do {						\
+	const struct place places[] = { __VA_ARGS__ };				\
+	charges(_metadata, p, places, ARRAY_SIZE(places), expected);		\
+} while (0)
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_NE(NULL, p);
+	CHARGES(0, { 0, 0 });
+	CHARGES(1, { 0, 1 });
+	CHARGES(1, { 63, 64 });
+	CHARGES(2, { 63, 65 });
+	CHARGES(8, { 0, 512 });
+	CHARGES(1, { 0, 1 }, { 5, 6 }, { 63, 64 });	/* in one page */
+	CHARGES(1, { 3, 9 }, { 3, 9 }, { 5, 11 });	/* that overlap */
+	CHARGES(2, { 0, 64 }, { 64, 128 });		/* one after the other */
+	CHARGES(3, { 0, 65 }, { 65, 129 });		/* that share the middle page */
+	CHARGES(2, { 0, 1 }, { 448, 449 });		/* far apart */
+	CHARGES(4, { 448, 449 }, { 0, 70 }, { 130, 131 });	/* in no order */
+	CHARGES(8, { 0, 512 }, { 100, 200 }, { 0, 1 }, { 511, 512 });
+	CHARGES(1, { 0, 0 }, { 7, 8 }, { 512, 512 });	/* some without counters */
+#undef CHARGES
+}
+
+/* Two ranges that count into the same counter: the sum. */
+TEST(overlapping_buffers)
+{
+	u64 *p = (u64 *)pages(1);
+	struct profil_range ranges[3];
+	struct profil_stats stats;
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_NE(NULL, p);
+	ranges[0] = range_all(p + 1, 1, 8);
+	ranges[0].end = addr(__start_profil_burn);
+	ranges[1] = range_burn(p, 3, 8, 1);
+	ranges[2] = range_all(p + 1, 2, 8);
+	ranges[2].start = addr(__stop_profil_burn);
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 3));
+	EXPECT_EQ(page_size, locked_bytes());
+	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 8));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+	EXPECT_LE(8, stats.ticks);
+	EXPECT_EQ(stats.ticks, stats.hit);
+	EXPECT_EQ(stats.hit, p[1]);
+}
+
+/* Counters are not cleared. */
+TEST(adds)
+{
+	u16 *p = (u16 *)pages(1);
+	struct profil_range range;
+	struct profil_stats stats;
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_NE(NULL, p);
+	p[3] = 1000;
+	p[4] = 7;
+	range = range_burn(p, page_size / 2, 2, 3);
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	while (counter(p, 2, 3) < 1003)
+		ASSERT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+	EXPECT_EQ(1000 + stats.hit, p[3]);
+	EXPECT_EQ(7, p[4]);
+}
+
+/*
+ * RLIMIT_MEMLOCK, of a user without the right to pass it.
+ */
+#define LIMIT	16	/* pages */
+
+FIXTURE(limit) {
+	u8 *p;		/* 64 pages */
+	u8 *q;
+};
+
+FIXTURE_SETUP(limit)
+{
+	const struct rlimit limit = { LIMIT * page_size, LIMIT * page_size };
+
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	if (geteuid() == 0) {
+		ASSERT_EQ(0, setresgid(1000, 1000, 1000));
+		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	}
+	ASSERT_LE(0, device_fd());
+	self->p = pages(64);
+	self->q = pages(64);
+	ASSERT_NE(NULL, self->p);
+	ASSERT_NE(NULL, self->q);
+	ASSERT_EQ(0, locked_bytes());
+}
+
+FIXTURE_TEARDOWN(limit)
+{
+	EXPECT_EQ(0, locked_bytes());
+}
+
+/* Starts a session in so many pages. */
+static int start_pages(u32 scope, u32 flags, u8 *p, u64 n)
+{
+	struct profil_range range = range_all(p, n * page_size / 2, 2);
+
+	return session_start(scope, flags, &range, 1);
+}
+
+TEST_F(limit, exact)
+{
+	struct profil_stats stats;
+	u32 scope;
+
+	for (scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
+		EXPECT_EQ(-EPERM, start_pages(scope, 0, self->p, LIMIT + 1));
+		EXPECT_EQ(0, locked_bytes());
+		EXPECT_EQ(-EPERM, start_pages(scope, 0, self->p, 64));
+		EXPECT_EQ(0, locked_bytes());
+		ASSERT_EQ(0, start_pages(scope, 0, self->p, LIMIT));
+		EXPECT_EQ(LIMIT * page_size, locked_bytes());
+		EXPECT_EQ(0, burn_ticks(scope, 2));
+		EXPECT_EQ(0, session_stop(scope, &stats));
+		EXPECT_EQ(0, locked_bytes());
+		EXPECT_EQ(stats.ticks, stats.hit);
+		EXPECT_LE(2, counter(self->p, 2, 0));
+	}
+}
+
+/* A byte too many is a page too many. */
+TEST_F(limit, crossing)
+{
+	struct profil_range range = range_all(self->p + page_size - 2, LIMIT * page_size / 2, 2);
+
+	EXPECT_EQ(-EPERM, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	range.nr_counters = (LIMIT - 1) * page_size / 2 + 1;
+	EXPECT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+}
+
+TEST_F(limit, shared_pages)
+{
+	struct profil_range ranges[LIMIT + 1];
+	unsigned int i;
+
+	for (i = 0; i < LIMIT + 1; i++) {
+		ranges[i] = range_all(self->p, LIMIT * page_size / 2, 2);
+		ranges[i].start = i;
+		ranges[i].end = i + 1;
+	}
+	EXPECT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, LIMIT + 1));
+	EXPECT_EQ(LIMIT * page_size, locked_bytes());
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	ranges[LIMIT].buffer = addr(self->q);
+	ranges[LIMIT].nr_counters = 1;
+	EXPECT_EQ(-EPERM, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, LIMIT + 1));
+}
+
+/* What else the process has locked counts as well, and what else it locks later. */
+TEST_F(limit, with_others)
+{
+	ASSERT_EQ(0, mlock(self->q, 10 * page_size));
+	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, 7));
+	EXPECT_EQ(10 * page_size, locked_bytes());
+	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, 4));
+	EXPECT_EQ(14 * page_size, locked_bytes());
+	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_THREAD, 0, self->p, 3));
+	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_THREAD, 0, self->p, 2));
+	EXPECT_EQ(16 * page_size, locked_bytes());
+	EXPECT_EQ(-1, mlock(self->q + 10 * page_size, page_size));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_EQ(0, mlock(self->q + 10 * page_size, 4 * page_size));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
+	EXPECT_EQ(0, munlockall());
+}
+
+TEST_F(limit, replace)
+{
+	struct profil_stats stats;
+
+	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, LIMIT));
+	/* The same pages, others, fewer, and back. */
+	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->p, LIMIT));
+	EXPECT_EQ(LIMIT * page_size, locked_bytes());
+	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q, LIMIT));
+	EXPECT_EQ(LIMIT * page_size, locked_bytes());
+	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q, 3));
+	EXPECT_EQ(3 * page_size, locked_bytes());
+	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->p, LIMIT));
+	EXPECT_EQ(LIMIT * page_size, locked_bytes());
+	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 3));
+	/* One more is too many, and the one that is on goes on. */
+	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q,
+				      LIMIT + 1));
+	EXPECT_EQ(LIMIT * page_size, locked_bytes());
+	/* Nor is anything lost if the new one fails for another reason. */
+	ASSERT_EQ(0, mprotect(self->q + page_size, page_size, PROT_NONE));
+	EXPECT_EQ(-EFAULT, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q,
+				       LIMIT));
+	EXPECT_EQ(LIMIT * page_size, locked_bytes());
+	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+	EXPECT_LE(4, stats.ticks);
+	EXPECT_EQ(stats.ticks, stats.hit);
+}
+
+TEST_F(limit, none_at_all)
+{
+	const struct rlimit limit = { 0, 0 };
+
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, 1));
+	/* Without counters there is nothing to lock. */
+	EXPECT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
+	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+}
+
+/* CAP_IPC_LOCK: charged all the same, whatever the limit. */
+TEST(cap_ipc_lock)
+{
+	const struct rlimit limit = { page_size, page_size };
+	u8 *p = pages(64);
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_NE(NULL, p);
+	if (geteuid())
+		SKIP(return, "needs CAP_IPC_LOCK: run as root");
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 64));
+	EXPECT_EQ(64 * page_size, locked_bytes());
+	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_EQ(0, locked_bytes());
+
+	/* The right is lost while the session is on: it is given back all the same. */
+	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 63));
+	ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, p, 64));
+	EXPECT_EQ(63 * page_size, locked_bytes());
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 64));
+}
+
+TEST_HARNESS_MAIN

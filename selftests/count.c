@@ -1,0 +1,1045 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One thread, exact counters: code of known address, and which counter its ticks go to.
+ *
+ * Where outside must be exact, two more ranges count what is neither the loop nor in
+ * the range under test, the calls between two bursts of the loop for instance.
+ */
+#include "kselftest_harness.h"
+
+#include <sys/mman.h>
+
+#include "loop.h"
+
+#define NR_COUNTERS	8
+#define OUTSIDE		UINT64_MAX
+
+/* Enough ticks to tell a loop from what is between its bursts. */
+#define FEW		8
+
+static union {
+	u16 u16[4096];
+	u8 bytes[8192];
+} page __attribute__((aligned(4096)));
+
+FIXTURE(count) {
+	struct profil_query query;
+};
+
+FIXTURE_SETUP(count)
+{
+	ASSERT_EQ(0, device_query(&self->query)) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+}
+
+FIXTURE_TEARDOWN(count)
+{
+}
+
+/*
+ * Places: loop 0 is at pc, and d = pc - offset
+ */
+
+struct place {
+	u64 d;
+	u64 counter;
+	u32 scale;
+	u32 granule;
+	u32 step;
+	u32 flags;
+};
+
+/* One before the range, which starts at its offset. */
+#define BEFORE		UINT64_MAX
+
+#define GLIBC(scale)	scale, 2, 1, 0
+#define BSD(scale)	scale, 1, 2, 0
+#define AIX(scale)	scale, 1, 2, PROFIL_RANGE_ROUND_UP
+#define N64		65536, 4, 1, 0
+
+static void expect_place(struct __test_metadata *_metadata, const struct place *p)
+{
+	u64 at = loop_at(0), start = at + (p->d == BEFORE), end = start + 1;
+	u64 others[2] = { 0, 0 };
+	struct profil_range ranges[] = {
+		range_of(start, end, page.u16, NR_COUNTERS, 2),
+		range_all(&others[0], 1, 8),
+		range_all(&others[1], 1, 8),
+	};
+	bool done, in_place = true;
+	struct profil_stats s;
+	u64 sum, i;
+
+	if (p->d != BEFORE && p->d > at) {
+		TH_LOG("no address is %#llx above another here", (unsigned long long)p->d);
+		return;
+	}
+	if (p->d != BEFORE)
+		ranges[0].offset = at - p->d;
+	ranges[0].scale = p->scale;
+	ranges[0].granule = p->granule;
+	ranges[0].step = p->step;
+	ranges[0].flags = p->flags;
+	ranges[1].end = at;
+	ranges[2].start = end;
+
+	memset(&page, 0, sizeof(page));
+	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ranges, 3));
+	done = loop_burn(PROFIL_SCOPE_PROCESS, 0, FEW);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	ASSERT_TRUE(done);
+
+	ASSERT_TRUE(accounted(&s));
+	sum = counters_sum(&page, 2, NR_COUNTERS);
+	EXPECT_EQ(s.hit, sum + others[0] + others[1]);
+	EXPECT_EQ(0U, s.saturated);
+	EXPECT_EQ(0U, s.dropped);
+	for (i = 0; i < NR_COUNTERS; i++)
+		if (i != p->counter && counter(&page, 2, i))
+			in_place = false;
+	if (p->counter == OUTSIDE) {
+		EXPECT_EQ(0U, sum);
+		EXPECT_LT(s.ticks / 4, s.outside);
+	} else {
+		EXPECT_EQ(0U, s.outside);
+		EXPECT_LT(s.ticks / 4, counter(&page, 2, p->counter));
+	}
+	EXPECT_EQ(0U, counters_sum(&page, 2, ARRAY_SIZE(page.u16)) - sum) {
+		TH_LOG("beyond the last counter");
+	}
+	EXPECT_TRUE(in_place) {
+		TH_LOG("d %#llx, scale %u, granule %u, step %u, flags %u: expected in %lld",
+		       (unsigned long long)p->d, p->scale, p->granule, p->step, p->flags,
+		       (long long)p->counter);
+		for (i = 0; i < NR_COUNTERS; i++)
+			TH_LOG("counter %u: %u", (unsigned int)i, page.u16[i]);
+	}
+}
+
+static void expect_places(struct __test_metadata *_metadata, const struct place *places,
+			  unsigned int n)
+{
+	while (n--)
+		expect_place(_metadata, places++);
+}
+
+TEST_F(count, first_counter_and_one_before_the_range)
+{
+	static const struct place places[] = {
+		{ BEFORE, OUTSIDE, 65536, 1, 1, 0 },
+		{ 0, 0, 65536, 1, 1, 0 },
+	};
+
+	expect_places(_metadata, places, ARRAY_SIZE(places));
+}
+
+TEST_F(count, last_counter_and_one_past_it)
+{
+	static const struct place places[] = {
+		{ NR_COUNTERS - 1, NR_COUNTERS - 1, 65536, 1, 1, 0 },
+		{ NR_COUNTERS, OUTSIDE, 65536, 1, 1, 0 },
+	};
+
+	expect_places(_metadata, places, ARRAY_SIZE(places));
+}
+
+TEST_F(count, rule_of_glibc)
+{
+	static const struct place places[] = {
+		{ BEFORE, OUTSIDE, GLIBC(65536) },
+		{ 0, 0, GLIBC(65536) },
+		{ 1, 0, GLIBC(65536) },
+		{ 2, 1, GLIBC(65536) },
+		{ 6, 1, GLIBC(32768) },
+		{ 8, 2, GLIBC(32768) },
+		{ 2, 0, GLIBC(65535) },
+		{ 3, 0, GLIBC(65535) },
+		{ 15, 7, GLIBC(65536) },
+		{ 16, OUTSIDE, GLIBC(65536) },
+		{ 31, 7, GLIBC(32768) },
+		{ 32, OUTSIDE, GLIBC(32768) },
+		{ 4, 4, GLIBC(131072) },
+		{ 65535, 0, GLIBC(2) },
+		{ 65536, 1, GLIBC(2) },
+	};
+
+	expect_places(_metadata, places, ARRAY_SIZE(places));
+}
+
+TEST_F(count, rule_of_BSD_and_Digital_UNIX)
+{
+	static const struct place places[] = {
+		{ BEFORE, OUTSIDE, BSD(65536) },
+		{ 0, 0, BSD(65536) },
+		{ 1, 0, BSD(65536) },
+		{ 2, 1, BSD(65536) },
+		{ 6, 1, BSD(32768) },
+		{ 8, 2, BSD(32768) },
+		{ 2, 0, BSD(65535) },
+		{ 3, 1, BSD(65535) },
+		{ 15, 7, BSD(65536) },
+		{ 16, OUTSIDE, BSD(65536) },
+		{ 0, 0, BSD(1) },
+		{ 131071, 0, BSD(1) },
+		{ 131072, 1, BSD(1) },
+	};
+
+	expect_places(_metadata, places, ARRAY_SIZE(places));
+}
+
+TEST_F(count, rule_of_AIX)
+{
+	static const struct place places[] = {
+		{ BEFORE, OUTSIDE, AIX(65535) },
+		{ 0, 0, AIX(65535) },
+		{ 2, 1, AIX(65535) },
+		{ 6, 2, AIX(32768) },
+		{ 8, 2, AIX(32768) },
+		{ 28, 7, AIX(32768) },
+		{ 30, OUTSIDE, AIX(32768) },
+		{ 0, 0, AIX(65536) },
+		{ 1, 1, AIX(65536) },
+		{ 2, 1, AIX(65536) },
+		{ 14, 7, AIX(65536) },
+		{ 15, OUTSIDE, AIX(65536) },
+	};
+
+	expect_places(_metadata, places, ARRAY_SIZE(places));
+}
+
+TEST_F(count, rule_of_N64)
+{
+	static const struct place places[] = {
+		{ BEFORE, OUTSIDE, N64 },
+		{ 0, 0, N64 },
+		{ 3, 0, N64 },
+		{ 4, 1, N64 },
+		{ 31, 7, N64 },
+		{ 32, OUTSIDE, N64 },
+	};
+
+	expect_places(_metadata, places, ARRAY_SIZE(places));
+}
+
+TEST_F(count, granules_and_steps_up_to_the_largest)
+{
+	const u32 granule = self->query.max_granule, step = self->query.max_step;
+	const struct place places[] = {
+		{ granule - 1, 0, 65536, granule, 1, 0 },
+		{ granule, 1, 65536, granule, 1, 0 },
+		{ granule * 8ULL - 1, 7, 65536, granule, 1, 0 },
+		{ granule * 8ULL, OUTSIDE, 65536, granule, 1, 0 },
+		{ step - 1, 0, 65536, 1, step, 0 },
+		{ step, 1, 65536, 1, step, 0 },
+		{ step * 8 - 1, 7, 65536, 1, step, 0 },
+		{ step * 8, OUTSIDE, 65536, 1, step, 0 },
+		{ 0, 0, 65536, 1, step, PROFIL_RANGE_ROUND_UP },
+		{ 1, 1, 65536, 1, step, PROFIL_RANGE_ROUND_UP },
+		{ step, 1, 65536, 1, step, PROFIL_RANGE_ROUND_UP },
+		{ step + 1, 2, 65536, 1, step, PROFIL_RANGE_ROUND_UP },
+		{ 64, 4, 65536 / 4, 4, 1, 0 },
+		{ 64, 2, 65536 / 4, 4, 2, 0 },
+	};
+
+	expect_places(_metadata, places, ARRAY_SIZE(places));
+}
+
+TEST_F(count, scale_0_counts_every_pc_in_counter_0)
+{
+	static const struct place places[] = {
+		{ 0, 0, 0, 1, 1, 0 },
+		{ 12345, 0, 0, 2, 1, 0 },
+		{ 12345, 0, 0, 1, 2, PROFIL_RANGE_ROUND_UP },
+		{ 1ULL << 32, 0, 0, 2, 1, 0 },
+	};
+
+	expect_places(_metadata, places, ARRAY_SIZE(places));
+}
+
+TEST_F(count, no_pc_far_above_the_offset_folds_back)
+{
+	static const struct place places[] = {
+		{ 1ULL << 20, OUTSIDE, GLIBC(65536) },
+		{ 1, OUTSIDE, 0xffffffff, 1, 1, 0 },
+		{ 1ULL << 17, OUTSIDE, GLIBC(65536) },
+		{ 1ULL << 32, OUTSIDE, GLIBC(65536) },
+		{ (1ULL << 32) + 2, OUTSIDE, BSD(65536) },
+		{ 1ULL << 33, OUTSIDE, AIX(65535) },
+		{ (1ULL << 34) + 4, OUTSIDE, N64 },
+		{ 1ULL << 32, OUTSIDE, 1, 1, 1, 0 },
+		/* 65536 times d is 2^48 counters, and the product 2^64. */
+		{ 1ULL << 46, OUTSIDE, 1U << 18, 1, 1, 0 },
+		{ 1ULL << 40, OUTSIDE, 0xffffffff, 2, 1, 0 },
+	};
+
+	expect_places(_metadata, places, ARRAY_SIZE(places));
+}
+
+/*
+ * Ranges
+ */
+
+TEST_F(count, all_hits_are_at_the_instructions_of_the_loop)
+{
+	struct profil_range range = range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, page.u16,
+					     LOOP_BLOCK, 2);
+	struct profil_stats s;
+	unsigned int i;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 50));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0U, s.saturated);
+	EXPECT_EQ(0U, s.dropped);
+	EXPECT_EQ(s.hit, counters_sum(&page, 2, LOOP_BLOCK));
+	EXPECT_EQ(s.hit, counters_sum(&page, 2, ARRAY_SIZE(page.u16)));
+	EXPECT_LT(s.ticks / 4, s.hit);
+#if defined(__x86_64__) || defined(__i386__)
+	/* Two bytes of the loop and one of the return: the others start no instruction. */
+	for (i = 0; i < LOOP_BLOCK; i++)
+		if (i != 0 && i != 2) {
+			EXPECT_EQ(0, page.u16[i]);
+		}
+	EXPECT_LT(s.ticks / 4, page.u16[0]);
+#else
+	for (i = 0; i < LOOP_BLOCK; i++)
+		if (i % 4) {
+			EXPECT_EQ(0, page.u16[i]);
+		}
+#endif
+}
+
+TEST_F(count, each_range_has_its_own_scale_granule_width_and_buffer)
+{
+	u16 *narrow = page.u16;
+	u32 *middle = (u32 *)(page.bytes + 4096 - 12);	/* counter 3 is in the next page */
+	u64 *wide = (u64 *)(page.bytes + 1024);
+	u64 others[5] = { 0 };
+	struct profil_range ranges[] = {
+		range_of(loop_at(5), loop_at(5) + 1, wide, 4, 8),
+		range_of(loop_at(0), loop_at(0) + 1, narrow, 4, 2),
+		range_of(loop_at(3), loop_at(3) + 1, middle, 4, 4),
+		range_of(loop_at(6), loop_at(6) + 1, narrow + 16, 4, 2),
+		range_all(&others[0], 1, 8),
+		range_all(&others[1], 1, 8),
+		range_all(&others[2], 1, 8),
+		range_all(&others[3], 1, 8),
+		range_all(&others[4], 1, 8),
+	};
+	struct profil_stats s;
+
+	ranges[0].offset -= 32;		/* in counter 1 */
+	ranges[0].granule = 32;
+	ranges[1].offset -= 8;		/* in counter 2 */
+	ranges[1].granule = 2;
+	ranges[1].scale = 32768;
+	ranges[2].offset -= 3;		/* in counter 3 */
+	ranges[3].scale = 0;		/* in counter 0 */
+	ranges[3].offset = 0;
+	ranges[4].end = loop_at(0);
+	ranges[5].start = loop_at(0) + 1;
+	ranges[5].end = loop_at(3);
+	ranges[6].start = loop_at(3) + 1;
+	ranges[6].end = loop_at(5);
+	ranges[7].start = loop_at(5) + 1;
+	ranges[7].end = loop_at(6);
+	ranges[8].start = loop_at(6) + 1;
+
+	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ranges,
+					 ARRAY_SIZE(ranges)));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 3, 20));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 5, 20));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 6, 20));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.ticks, s.hit);
+	EXPECT_EQ(s.hit, narrow[2] + middle[3] + wide[1] + narrow[16] +
+			 counters_sum(others, 8, ARRAY_SIZE(others)));
+	EXPECT_LT(0, narrow[2]);
+	EXPECT_LT(0U, middle[3]);
+	EXPECT_LT(0U, wide[1]);
+	EXPECT_LT(0, narrow[16]);
+
+	/* And nothing anywhere else. */
+	narrow[2] = 0;
+	narrow[16] = 0;
+	middle[3] = 0;
+	wide[1] = 0;
+	EXPECT_EQ(0U, counters_sum(&page, 2, ARRAY_SIZE(page.u16)));
+}
+
+TEST_F(count, ranges_may_share_a_counter)
+{
+	struct profil_range ranges[] = {
+		range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, page.u16 + 1, 1, 2),
+		range_of(loop_at(1), loop_at(1) + LOOP_BLOCK, page.u16 + 1, 1, 2),
+	};
+	struct profil_stats s;
+
+	ranges[0].granule = LOOP_BLOCK;
+	ranges[1].granule = LOOP_BLOCK;
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 2));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 1, 20));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, page.u16[1]);
+	EXPECT_EQ(s.hit, counters_sum(&page, 2, ARRAY_SIZE(page.u16)));
+	EXPECT_LT(10U, s.hit);
+}
+
+/*
+ * Of @n ranges in random order number @k is loop 0's, or none if @k is @n. Nothing
+ * runs where the others are: those below are in the first MiB, those above in the
+ * upper half of the addresses.
+ */
+static void expect_range_found(struct __test_metadata *_metadata, u32 n, u32 k)
+{
+	const size_t size = n * sizeof(struct profil_range);
+	const size_t buffer_size = n * sizeof(u16);
+	struct profil_range *ranges, swap;
+	struct profil_stats s;
+	bool done;
+	u16 *buffer;
+	u32 i, j;
+
+	ranges = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)ranges);
+	buffer = mmap(NULL, buffer_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		      -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)buffer);
+
+	for (i = 0; i < n; i++) {
+		u64 start = i < k ? i * 16ULL : (1ULL << 63) + i * 16ULL;
+
+		if (i == k)
+			start = loop_at(0);
+		ranges[i] = range_of(start, start + 16, buffer + i, 1, 2);
+		ranges[i].granule = 16;
+	}
+	for (i = n - 1; i > 0; i--) {
+		j = random() % (i + 1);
+		swap = ranges[i];
+		ranges[i] = ranges[j];
+		ranges[j] = swap;
+	}
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, n));
+	done = loop_burn(PROFIL_SCOPE_PROCESS, 0, FEW);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	ASSERT_TRUE(done);
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, counters_sum(buffer, 2, n));
+	if (k < n) {
+		EXPECT_EQ(s.hit, buffer[k]);
+		EXPECT_LT(1U, s.hit);
+	} else {
+		EXPECT_EQ(0U, s.hit);
+		EXPECT_EQ(s.ticks, s.outside);
+	}
+	munmap(ranges, size);
+	munmap(buffer, buffer_size);
+}
+
+TEST_F(count, the_right_one_of_many_ranges_is_found)
+{
+	const u32 numbers[] = { 1, 2, 3, 1000, self->query.max_ranges };
+	const char *env = getenv("PROFIL_SEED");
+	unsigned int seed, i;
+
+	seed = env ? strtoul(env, NULL, 0) : (unsigned int)time(NULL);
+	TH_LOG("PROFIL_SEED=%u", seed);
+	srandom(seed);
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		u32 n = numbers[i];
+
+		ASSERT_LE(1U, n);
+		ASSERT_LE(n, self->query.max_ranges);
+		expect_range_found(_metadata, n, 0);
+		expect_range_found(_metadata, n, n / 2);
+		expect_range_found(_metadata, n, n - 1);
+		expect_range_found(_metadata, n, n);
+	}
+}
+
+TEST_F(count, without_ranges_all_is_outside)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, FEW));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE((unsigned int)FEW, s.outside);
+	EXPECT_EQ(s.ticks, s.outside);
+	EXPECT_EQ(0U, s.locked);
+}
+
+TEST_F(count, without_counters_all_is_outside)
+{
+	struct profil_range range = range_all(NULL, 0, 2);
+	struct profil_stats s;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, FEW));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE((unsigned int)FEW, s.outside);
+	EXPECT_EQ(s.ticks, s.outside);
+	EXPECT_EQ(0U, s.locked);
+}
+
+/*
+ * Widths
+ */
+
+FIXTURE(width) {
+	u8 *counters;	/* counter 1 is the one, 0 and 2 its neighbours */
+};
+
+FIXTURE_VARIANT(width) {
+	u32 width;
+	u64 max;
+};
+
+FIXTURE_VARIANT_ADD(width, of_16_bits) {
+	.width = 2,
+	.max = UINT16_MAX,
+};
+
+FIXTURE_VARIANT_ADD(width, of_32_bits) {
+	.width = 4,
+	.max = UINT32_MAX,
+};
+
+FIXTURE_VARIANT_ADD(width, of_64_bits) {
+	.width = 8,
+	.max = UINT64_MAX,
+};
+
+FIXTURE_SETUP(width)
+{
+	/* Counter 0 is the last of a page. */
+	self->counters = page.bytes + 4096 - variant->width;
+}
+
+FIXTURE_TEARDOWN(width)
+{
+}
+
+static void counter_set(void *buffer, u32 width, unsigned int i, u64 value)
+{
+	/* Little-endian machines all. */
+	memcpy((u8 *)buffer + i * width, &value, width);
+}
+
+/* Loop 0 in counter 1, of three. */
+static struct profil_range range_in_1(void *counters, u32 width)
+{
+	struct profil_range range = range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, counters, 3,
+					     width);
+
+	range.offset -= LOOP_BLOCK;
+	range.granule = LOOP_BLOCK;
+	return range;
+}
+
+TEST_F(width, counters_saturate)
+{
+	struct profil_range range = range_in_1(self->counters, variant->width);
+	struct profil_stats s;
+
+	counter_set(self->counters, variant->width, 0, 1);
+	counter_set(self->counters, variant->width, 1, variant->max - 2);
+	counter_set(self->counters, variant->width, 2, 3);
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(2U, s.hit);
+	EXPECT_EQ(s.ticks - 2 - s.outside, s.saturated);
+	EXPECT_LT(s.ticks / 4, s.saturated);
+	EXPECT_EQ(1U, counter(self->counters, variant->width, 0));
+	EXPECT_EQ(variant->max, counter(self->counters, variant->width, 1));
+	EXPECT_EQ(3U, counter(self->counters, variant->width, 2));
+}
+
+TEST_F(width, counting_adds_to_what_is_there_and_carries)
+{
+	struct profil_range range = range_in_1(self->counters, variant->width);
+	struct profil_stats s;
+
+	/* 255 carries into the next byte. */
+	counter_set(self->counters, variant->width, 1, 254);
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LT(0U, s.hit);
+	EXPECT_EQ(254 + s.hit, counter(self->counters, variant->width, 1));
+	EXPECT_EQ(0U, counter(self->counters, variant->width, 0));
+	EXPECT_EQ(0U, counter(self->counters, variant->width, 2));
+}
+
+TEST_F(width, the_first_and_the_last_counter_of_a_page)
+{
+	struct profil_range ranges[] = {
+		range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, self->counters, 2, variant->width),
+		range_of(loop_at(1), loop_at(1) + LOOP_BLOCK, self->counters, 2, variant->width),
+	};
+	struct profil_stats s;
+
+	ranges[0].granule = LOOP_BLOCK;
+	ranges[1].granule = LOOP_BLOCK;
+	ranges[1].offset -= LOOP_BLOCK;
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 2));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 1, 10));
+	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_EQ(2 * 4096U, s.locked);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LT(0U, counter(self->counters, variant->width, 0));
+	EXPECT_LT(0U, counter(self->counters, variant->width, 1));
+	EXPECT_EQ(s.hit, counters_sum(self->counters, variant->width, 2));
+}
+
+/*
+ * The kernel's time
+ *
+ * Functions that are code and a system call whose address is known. What follows the
+ * call of tail_read, its last instruction, is a function of its own.
+ */
+
+struct charged {
+	long (*read)(int fd, void *buf, size_t len);
+	const char *start;
+	const char *call;
+	const char *end;
+};
+
+#define CHARGED(name) {									\
+	.read = (long (*)(int, void *, size_t))name,					\
+	.start = name,									\
+	.call = name##_call,								\
+	.end = name##_end,								\
+}
+
+#define TEXT(name) extern const char name[] __attribute__((visibility("hidden")))
+
+TEXT(charged_read);
+TEXT(charged_read_call);
+TEXT(charged_read_end);
+TEXT(tail_read);
+TEXT(tail_read_call);
+TEXT(tail_read_neighbour);
+TEXT(tail_read_end);
+TEXT(touch);
+TEXT(touch_store);
+TEXT(touch_end);
+
+#if defined(__x86_64__)
+
+asm(".pushsection .text\n"
+    ".balign 64\n"
+    "charged_read:\n"
+    "	xor %eax, %eax\n"		/* read */
+    "charged_read_call:\n"
+    "	syscall\n"
+    "	ret\n"
+    "charged_read_end:\n"
+
+    ".balign 64\n"
+    "tail_read:\n"
+    "	xor %eax, %eax\n"
+    "tail_read_call:\n"
+    "	syscall\n"
+    "tail_read_neighbour:\n"
+    "	ret\n"
+    "tail_read_end:\n"
+
+    /* void touch(char *pages, char *end): the operand before the store is a syscall */
+    ".balign 64\n"
+    "touch:\n"
+    "	test $0x050f0000, %eax\n"
+    "touch_store:\n"
+    "	movb $1, (%rdi)\n"
+    "	add $4096, %rdi\n"
+    "	cmp %rsi, %rdi\n"
+    "	jb touch_store\n"
+    "	ret\n"
+    "touch_end:\n"
+
+    /* long compat_read(int fd, void *buf, size_t len), as 32-bit programs call it */
+    ".balign 64\n"
+    "compat_read:\n"
+    "	push %rbx\n"
+    "	mov %edi, %ebx\n"
+    "	mov %esi, %ecx\n"
+    "	mov $3, %eax\n"
+    "compat_read_call:\n"
+    "	int $0x80\n"
+    "	pop %rbx\n"
+    "	movslq %eax, %rax\n"
+    "	ret\n"
+    "compat_read_end:\n"
+
+    /* void call_and_loop(unsigned long n): the loop's head follows a system call */
+    ".balign 64\n"
+    "call_and_loop:\n"
+    "	mov $39, %eax\n"		/* getpid */
+    "call_and_loop_call:\n"
+    "	syscall\n"
+    "call_and_loop_head:\n"
+    "	dec %rdi\n"
+    "	jnz call_and_loop_head\n"
+    "	ret\n"
+    "call_and_loop_end:\n"
+    ".popsection\n");
+
+TEXT(compat_read);
+TEXT(compat_read_call);
+TEXT(compat_read_end);
+
+#elif defined(__i386__)
+
+asm(".pushsection .text\n"
+    ".balign 64\n"
+    "charged_read:\n"
+    "	push %ebx\n"
+    "	mov 8(%esp), %ebx\n"
+    "	mov 12(%esp), %ecx\n"
+    "	mov 16(%esp), %edx\n"
+    "	mov $3, %eax\n"
+    "charged_read_call:\n"
+    "	int $0x80\n"
+    "	pop %ebx\n"
+    "	ret\n"
+    "charged_read_end:\n"
+
+    ".balign 64\n"
+    "tail_read:\n"
+    "	push %ebx\n"
+    "	mov 8(%esp), %ebx\n"
+    "	mov 12(%esp), %ecx\n"
+    "	mov 16(%esp), %edx\n"
+    "	mov $3, %eax\n"
+    "tail_read_call:\n"
+    "	int $0x80\n"
+    "tail_read_neighbour:\n"
+    "	pop %ebx\n"
+    "	ret\n"
+    "tail_read_end:\n"
+
+    ".balign 64\n"
+    "touch:\n"
+    "	mov 4(%esp), %ecx\n"
+    "	mov 8(%esp), %edx\n"
+    "	test $0x80cd0000, %eax\n"
+    "touch_store:\n"
+    "	movb $1, (%ecx)\n"
+    "	add $4096, %ecx\n"
+    "	cmp %edx, %ecx\n"
+    "	jb touch_store\n"
+    "	ret\n"
+    "touch_end:\n"
+
+    ".balign 64\n"
+    "call_and_loop:\n"
+    "	mov $20, %eax\n"
+    "	mov 4(%esp), %edx\n"
+    "call_and_loop_call:\n"
+    "	int $0x80\n"
+    "call_and_loop_head:\n"
+    "	dec %edx\n"
+    "	jnz call_and_loop_head\n"
+    "	ret\n"
+    "call_and_loop_end:\n"
+    ".popsection\n");
+
+#elif defined(__aarch64__)
+
+asm(".pushsection .text\n"
+    ".balign 64\n"
+    "charged_read:\n"
+    "	mov x8, #63\n"
+    "charged_read_call:\n"
+    "	svc #0\n"
+    "	ret\n"
+    "charged_read_end:\n"
+
+    ".balign 64\n"
+    "tail_read:\n"
+    "	mov x8, #63\n"
+    "tail_read_call:\n"
+    "	svc #0\n"
+    "tail_read_neighbour:\n"
+    "	ret\n"
+    "tail_read_end:\n"
+
+    ".balign 64\n"
+    "touch:\n"
+    "	mov w2, #1\n"
+    "touch_store:\n"
+    "	strb w2, [x0]\n"
+    "	add x0, x0, #4096\n"
+    "	cmp x0, x1\n"
+    "	b.lo touch_store\n"
+    "	ret\n"
+    "touch_end:\n"
+
+    ".balign 64\n"
+    "call_and_loop:\n"
+    "	mov x1, x0\n"
+    "	mov x8, #172\n"
+    "call_and_loop_call:\n"
+    "	svc #0\n"
+    "call_and_loop_head:\n"
+    "	subs x1, x1, #1\n"
+    "	b.ne call_and_loop_head\n"
+    "	ret\n"
+    "call_and_loop_end:\n"
+    ".popsection\n");
+
+#endif
+
+TEXT(call_and_loop);
+TEXT(call_and_loop_call);
+TEXT(call_and_loop_head);
+TEXT(call_and_loop_end);
+
+#define TEXT_SIZE(name) ((unsigned int)(name##_end - name))
+
+#define READ_SIZE	(1UL << 20)
+
+FIXTURE(system) {
+	int zero;
+	char *pages;	/* READ_SIZE bytes, below 4 GiB where 32-bit calls read into them */
+};
+
+FIXTURE_SETUP(system)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
+
+#ifdef __x86_64__
+	flags |= MAP_32BIT;
+#endif
+	self->zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, self->zero);
+	self->pages = mmap(NULL, READ_SIZE, PROT_READ | PROT_WRITE, flags, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)self->pages);
+}
+
+FIXTURE_TEARDOWN(system)
+{
+}
+
+/* Reads zeros until the session is @ticks further in system mode. */
+static bool read_burn(const struct charged *c, int fd, void *buf, u64 ticks)
+{
+	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	struct profil_stats s;
+	u64 until, seen;
+
+	if (session_stats(PROFIL_SCOPE_PROCESS, &s) || s.state != PROFIL_STATE_ON)
+		return false;
+	until = s.system + s.unselected + ticks;
+	do {
+		if (cpu_ns(CLOCK_THREAD_CPUTIME_ID) > cap ||
+		    c->read(fd, buf, READ_SIZE) != (long)READ_SIZE ||
+		    session_stats(PROFIL_SCOPE_PROCESS, &s))
+			return false;
+		seen = s.system + s.unselected;
+	} while (seen < until);
+	return true;
+}
+
+static void expect_charge(struct __test_metadata *_metadata, const struct charged *c, int fd,
+			  void *buf)
+{
+	const u32 n = c->end - c->start;
+	struct profil_range range = range_of(addr(c->start), addr(c->end), page.u16, n, 2);
+	struct profil_stats s;
+	u32 i;
+
+	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
+	EXPECT_TRUE(read_burn(c, fd, buf, 40));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0U, s.user);
+	EXPECT_EQ(0U, s.dropped);
+	EXPECT_LT(s.ticks / 4, s.hit);
+	for (i = 0; i < n; i++)
+		EXPECT_EQ(c->start + i == c->call ? s.hit : 0U, page.u16[i]) {
+			TH_LOG("%d bytes from the call", (int)(c->start + i - c->call));
+		}
+}
+
+TEST_F(system, ticks_are_charged_to_the_call_itself)
+{
+	static const struct charged call = CHARGED(charged_read);
+
+	expect_charge(_metadata, &call, self->zero, self->pages);
+}
+
+TEST_F(system, ticks_of_a_32_bit_call_are_charged_to_the_call_itself)
+{
+#ifdef __x86_64__
+	static const struct charged call = CHARGED(compat_read);
+
+	/* Without IA32 emulation it is a SIGSEGV: ask a child. */
+	pid_t pid = fork();
+	int status;
+
+	ASSERT_LE(0, pid);
+	if (!pid)
+		_exit(call.read(self->zero, self->pages, 1) != 1);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	if (status)
+		SKIP(return, "this kernel does not take 32-bit system calls");
+	expect_charge(_metadata, &call, self->zero, self->pages);
+#else
+	SKIP(return, "64-bit programs of x86 only");
+#endif
+}
+
+TEST_F(system, a_call_that_ends_a_function_is_not_charged_to_the_next)
+{
+	static const struct charged call = CHARGED(tail_read);
+	struct profil_range ranges[] = {
+		range_of(addr(tail_read), addr(tail_read_neighbour), &page.u16[0], 1, 2),
+		range_of(addr(tail_read_neighbour), addr(tail_read_end), &page.u16[1], 1, 2),
+	};
+	struct profil_stats s;
+
+	ranges[0].scale = 0;
+	ranges[1].scale = 0;
+	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, ranges, 2));
+	EXPECT_TRUE(read_burn(&call, self->zero, self->pages, 40));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, page.u16[0]);
+	EXPECT_EQ(0, page.u16[1]);
+	EXPECT_LT(s.ticks / 4, s.hit);
+}
+
+TEST_F(system, ticks_of_a_fault_are_charged_to_the_faulting_instruction)
+{
+	const size_t size = 8 << 20;
+	const u32 n = TEXT_SIZE(touch), store = touch_store - touch;
+	struct profil_range range = range_of(addr(touch), addr(touch_end), page.u16, n, 2);
+	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	struct profil_stats s;
+	char *fresh;
+	u32 i;
+
+	fresh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)fresh);
+	ASSERT_EQ(0, madvise(fresh, size, MADV_NOHUGEPAGE));
+
+	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
+	do {
+		((void (*)(char *, char *))touch)(fresh, fresh + size);
+		ASSERT_EQ(0, madvise(fresh, size, MADV_DONTNEED));
+		ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
+		ASSERT_GT(cap, cpu_ns(CLOCK_THREAD_CPUTIME_ID));
+	} while (s.hit < 40);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	for (i = 0; i < n; i++)
+		EXPECT_EQ(i == store ? s.hit : 0U, page.u16[i]) {
+			TH_LOG("%d bytes from the store", (int)(i - store));
+		}
+}
+
+TEST_F(system, a_user_tick_just_after_a_call_is_not_charged_to_the_call)
+{
+	const u32 n = TEXT_SIZE(call_and_loop), call = call_and_loop_call - call_and_loop;
+	struct profil_range range = range_of(addr(call_and_loop), addr(call_and_loop_end),
+					     page.u16, n, 2);
+	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	struct profil_stats s;
+
+	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, &range, 1));
+	do {
+		((void (*)(unsigned long))call_and_loop)(LOOP_BURST);
+		ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
+		ASSERT_GT(cap, cpu_ns(CLOCK_THREAD_CPUTIME_ID));
+	} while (s.hit < 40);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, counters_sum(&page, 2, n));
+	EXPECT_EQ(0, page.u16[call]);
+	EXPECT_LT(s.hit / 4, page.u16[call_and_loop_head - call_and_loop]);
+}
+
+TEST_F(system, user_mode_alone)
+{
+	static const struct charged call = CHARGED(charged_read);
+	struct profil_range range = range_all(page.u16, 1, 2);
+	struct profil_stats s;
+
+	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, &range, 1));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
+	EXPECT_TRUE(read_burn(&call, self->zero, self->pages, 20));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LT(10U, s.user);
+	EXPECT_EQ(0U, s.system);
+	EXPECT_LT(10U, s.unselected);
+	EXPECT_EQ(s.user, page.u16[0]);
+}
+
+TEST_F(system, system_mode_alone)
+{
+	static const struct charged call = CHARGED(charged_read);
+	struct profil_range range = range_all(page.u16, 1, 2);
+	struct profil_stats s;
+
+	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
+	EXPECT_TRUE(read_burn(&call, self->zero, self->pages, 20));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0U, s.user);
+	EXPECT_LT(10U, s.system);
+	EXPECT_LT(10U, s.unselected);
+	EXPECT_EQ(s.system, page.u16[0]);
+}
+
+TEST_F(system, both_modes)
+{
+	static const struct charged call = CHARGED(charged_read);
+	struct profil_range range = range_all(page.u16, 1, 2);
+	struct profil_stats s;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
+	EXPECT_TRUE(read_burn(&call, self->zero, self->pages, 20));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LT(10U, s.user);
+	EXPECT_LT(10U, s.system);
+	EXPECT_EQ(0U, s.unselected);
+	EXPECT_EQ(s.ticks, s.hit);
+	EXPECT_EQ(s.ticks, page.u16[0]);
+}
+
+TEST_HARNESS_MAIN

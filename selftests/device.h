@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests share: the ioctls of /dev/profil, a CPU to burn until ticks came,
+ * and what the kernel says of locked memory.
+ *
+ * Calls return 0 or a negative errno. Nothing here waits for time to pass: a test
+ * burns until the statistics say that enough ticks came, and gives up after far more
+ * iterations than these take, so that a dead tick fails the test.
+ */
+#ifndef PROFIL_SELFTESTS_DEVICE_H
+#define PROFIL_SELFTESTS_DEVICE_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <linux/profil.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+
+#define MODES_ALL (PROFIL_MODE_USER | PROFIL_MODE_SYSTEM)
+
+static inline u64 addr(const volatile void *p)
+{
+	return (uintptr_t)p;
+}
+
+/* The device, opened on first use by each process. */
+static inline int device_fd(void)
+{
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = open(PROFIL_DEVICE, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static inline int device_ioctl(unsigned int cmd, const volatile void *arg)
+{
+	int fd = device_fd();
+
+	if (fd < 0)
+		return fd;
+	return ioctl(fd, cmd, arg) < 0 ? -errno : 0;
+}
+
+static inline int device_query(struct profil_query *q)
+{
+	memset(q, 0, sizeof(*q));
+	q->size = sizeof(*q);
+	return device_ioctl(PROFIL_IOC_QUERY, q);
+}
+
+static inline int session_start(u32 scope, u32 flags, const struct profil_range *ranges,
+				u32 nr_ranges)
+{
+	struct profil_start start = {
+		.size = sizeof(start),
+		.flags = flags,
+		.scope = scope,
+		.modes = MODES_ALL,
+		.nr_ranges = nr_ranges,
+		.ranges = addr(ranges),
+	};
+
+	return device_ioctl(PROFIL_IOC_START, &start);
+}
+
+static inline int session_stats(u32 scope, struct profil_stats *stats)
+{
+	memset(stats, 0, sizeof(*stats));
+	stats->size = sizeof(*stats);
+	stats->scope = scope;
+	return device_ioctl(PROFIL_IOC_STATS, stats);
+}
+
+/* With the final statistics in @stats, unless that is NULL. */
+static inline int session_stop(u32 scope, struct profil_stats *stats)
+{
+	struct profil_stop stop = {
+		.size = sizeof(stop),
+		.scope = scope,
+		.stats = addr(stats),
+	};
+
+	if (stats) {
+		memset(stats, 0, sizeof(*stats));
+		stats->size = sizeof(*stats);
+	}
+	return device_ioctl(PROFIL_IOC_STOP, &stop);
+}
+
+/* All user text, every pc into counter 0. */
+static inline struct profil_range range_all(volatile void *buffer, u64 nr_counters, u32 width)
+{
+	return (struct profil_range) {
+		.start = 0,
+		.end = UINT64_MAX,
+		.offset = 0,
+		.buffer = addr(buffer),
+		.nr_counters = nr_counters,
+		.scale = 0,
+		.granule = 1,
+		.step = 1,
+		.width = width,
+	};
+}
+
+/* Some milliseconds of user time at one place: text[start, end) of burn(). */
+extern const char __start_profil_burn[], __stop_profil_burn[];
+
+static __attribute__((noinline, noclone, used, section("profil_burn"))) void burn(void)
+{
+	for (volatile unsigned int i = 0; i < 1 << 16; i++)
+		;
+}
+
+#define BURN_GRANULE	4096
+
+/* The text of burn(), all of it into counter @n alone. */
+static inline struct profil_range range_burn(volatile void *buffer, u64 nr_counters, u32 width,
+					     u64 n)
+{
+	return (struct profil_range) {
+		.start = addr(__start_profil_burn),
+		.end = addr(__stop_profil_burn),
+		.offset = addr(__start_profil_burn) - n * BURN_GRANULE,
+		.buffer = addr(buffer),
+		.nr_counters = nr_counters,
+		.scale = 65536,
+		.granule = BURN_GRANULE,
+		.step = 1,
+		.width = width,
+	};
+}
+
+/* Burn until @ticks more came. */
+static inline int burn_ticks(u32 scope, u64 ticks)
+{
+	u64 left = (ticks + 4) * 1024;	/* 2^26 iterations a tick, and four ticks more */
+	struct profil_stats stats;
+	u64 until;
+	int err;
+
+	err = session_stats(scope, &stats);
+	if (err)
+		return err;
+	until = stats.ticks + ticks;
+
+	while (stats.ticks < until) {
+		if (stats.state != PROFIL_STATE_ON)
+			return -ESRCH;
+		if (!left--)
+			return -ETIME;
+		burn();
+		err = session_stats(scope, &stats);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Do hits and misses add up? */
+static inline bool accounted(const struct profil_stats *s)
+{
+	return s->hit + s->outside + s->saturated + s->dropped == s->ticks &&
+	       s->user + s->system == s->ticks &&
+	       s->dropped_overrun + s->dropped_buffer + s->dropped_contended == s->dropped;
+}
+
+/* A line of /proc/self/status, "VmLck" say: its number, in KiB if it is memory. */
+static inline u64 status_line(const char *name)
+{
+	unsigned long long value = UINT64_MAX;
+	char line[256];
+	FILE *f;
+
+	f = fopen("/proc/self/status", "re");
+	if (!f)
+		return value;
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)) && line[strlen(name)] == ':')
+			sscanf(line + strlen(name) + 1, "%llu", &value);
+	fclose(f);
+	return value;
+}
+
+/* Bytes that are charged to RLIMIT_MEMLOCK. */
+static inline u64 locked_bytes(void)
+{
+	return status_line("VmLck") * 1024;
+}
+
+#endif /* PROFIL_SELFTESTS_DEVICE_H */

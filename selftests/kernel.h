@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests ask of the kernel beside the device: the module, files of numbers,
+ * the tick function's tracers, the log
+ */
+#ifndef _SELFTESTS_KERNEL_H
+#define _SELFTESTS_KERNEL_H
+
+#include "device.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+
+#define TRACEFS		"/sys/kernel/tracing"
+
+/* The number after @key at the beginning of a line of the file @path; -1 if none. */
+static inline long long file_number(const char *path, const char *key)
+{
+	size_t len = strlen(key);
+	long long number = -1;
+	char line[256];
+	FILE *f;
+
+	f = fopen(path, "re");
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, key, len)) {
+			sscanf(line + len, "%lld", &number);
+			break;
+		}
+	}
+	fclose(f);
+	return number;
+}
+
+/* Has the file @path a line with the word @word? Its first is then in @line, if not NULL. */
+static inline bool file_has(const char *path, const char *word, char *line, int size)
+{
+	char own[512], *p;
+	size_t len = strlen(word);
+	bool found = false;
+	FILE *f;
+
+	if (!line) {
+		line = own;
+		size = sizeof(own);
+	}
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (!found && fgets(line, size, f)) {
+		for (p = strstr(line, word); p && !found; p = strstr(p + 1, word))
+			found = (p == line || strchr(" \t+/", p[-1])) &&
+				(!p[len] || strchr(" \t\n+:(", p[len]));
+	}
+	fclose(f);
+	return found;
+}
+
+/* The first line of the file @path, without its end, or "" if it cannot be read. */
+static inline const char *file_line(const char *path, char *line, int size)
+{
+	FILE *f = fopen(path, "re");
+
+	if (!f || !fgets(line, size, f))
+		line[0] = 0;
+	if (f)
+		fclose(f);
+	line[strcspn(line, "\n")] = 0;
+	return line;
+}
+
+/* Writes @text to the file @path in one call: 0, or a negative errno. */
+static inline int file_write(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* The same, at the end of the file: tracefs adds to its lists then. */
+static inline int file_append(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/*
+ * The tick function
+ */
+
+static inline const char *tick_function(void)
+{
+	static const char *name;
+
+	if (!name) {
+		if (file_has("/proc/kallsyms", "sched_tick", NULL, 0))
+			name = "sched_tick";
+		else
+			name = "scheduler_tick";
+	}
+	return name;
+}
+
+/* Is it traced by anybody, through ftrace or a kprobe? */
+static inline bool tick_is_hooked(void)
+{
+	return file_has(TRACEFS "/enabled_functions", tick_function(), NULL, 0) ||
+	       file_has("/sys/kernel/debug/kprobes/list", tick_function(), NULL, 0);
+}
+
+/*
+ * The module
+ */
+
+/* Who uses it: open descriptors, and sessions until their last pin is back. */
+static inline long long module_users(void)
+{
+	return file_number("/sys/module/profil/refcnt", "");
+}
+
+static inline bool module_is_loaded(void)
+{
+	return !access("/sys/module/profil", F_OK);
+}
+
+/* 0, or a negative errno: -EWOULDBLOCK while it is in use. */
+static inline int module_unload(void)
+{
+	return syscall(SYS_delete_module, "profil", O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+/*
+ * Loads it with @params: 0, or a negative errno. PROFIL_KO names the file, else it is
+ * where depmod looks first.
+ */
+static inline int module_load(const char *params)
+{
+	char path[PATH_MAX];
+	struct utsname uts;
+	int fd, err = 0;
+
+	uname(&uts);
+	snprintf(path, sizeof(path), "/lib/modules/%s/updates/profil.ko", uts.release);
+	fd = open(getenv("PROFIL_KO") ?: path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (syscall(SYS_finit_module, fd, params, 0) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/*
+ * device_fd() keeps its number for good. A process that must not use the module
+ * closes the device, and opens it again under that number.
+ */
+static inline void device_close(void)
+{
+	close(device_fd());
+}
+
+static inline int device_reopen(int number)
+{
+	int fd = open(PROFIL_DEVICE, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (fd != number) {
+		dup3(fd, number, O_CLOEXEC);
+		close(fd);
+	}
+	return 0;
+}
+
+/*
+ * The log
+ */
+
+/* To read what the kernel logs from now on. */
+static inline int log_open(void)
+{
+	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd >= 0)
+		lseek(fd, 0, SEEK_END);
+	return fd;
+}
+
+/* Reads on in the log: is there a line of the module's with @text? */
+static inline bool log_has(int fd, const char *text)
+{
+	char record[2048];
+	ssize_t n;
+
+	for (;;) {
+		n = read(fd, record, sizeof(record) - 1);
+		if (n < 0 && errno == EPIPE)
+			continue;	/* some are lost */
+		if (n <= 0)
+			return false;
+		record[n] = 0;
+		if (strstr(record, "profil") && strstr(record, text))
+			return true;
+	}
+}
+
+#endif /* _SELFTESTS_KERNEL_H */

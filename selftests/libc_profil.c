@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A program that knows nothing of libprofil, for library.c to preload it under
+ *
+ * It calls libc's profil() as its header declares it, and works until its buffer has
+ * counts. Says by its exit status what it found: see library.c.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/time.h>
+
+#include "device.h"
+#include "libc_profil.h"
+
+static unsigned short counters[65536];
+
+static u64 sum(void)
+{
+	u64 s = 0;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(counters) / sizeof(*counters); i++)
+		s += *(volatile unsigned short *)&counters[i];
+	return s;
+}
+
+int main(void)
+{
+	size_t offset = addr(__start_profil_burn);
+	struct profil_stats stats;
+	struct itimerval timer;
+	struct sigaction action;
+
+	if (profil(counters, sizeof(counters), offset, 65536))
+		return LIBC_PROFIL_FAILED;
+	if (session_stats(PROFIL_SCOPE_PROCESS, &stats))
+		return LIBC_PROFIL_NO_DEVICE;
+	if (sigaction(SIGPROF, NULL, &action) || getitimer(ITIMER_PROF, &timer))
+		return LIBC_PROFIL_FAILED;
+	if (stats.state == PROFIL_STATE_OFF)
+		return action.sa_handler != SIG_DFL && timer.it_interval.tv_usec ?
+			LIBC_PROFIL_IS_LIBCS : LIBC_PROFIL_IS_NEITHERS;
+	if (action.sa_handler != SIG_DFL || timer.it_interval.tv_sec || timer.it_interval.tv_usec)
+		return LIBC_PROFIL_HAS_TIMER;
+
+	while (sum() < 5)
+		if (burn_ticks(PROFIL_SCOPE_PROCESS, 1))
+			return LIBC_PROFIL_NO_TICKS;
+
+	if (session_stats(PROFIL_SCOPE_PROCESS, &stats))
+		return LIBC_PROFIL_FAILED;
+	if (profil(counters, sizeof(counters), offset, 0))
+		return LIBC_PROFIL_FAILED;
+	if (sum() < stats.hit || !accounted(&stats))
+		return LIBC_PROFIL_MISCOUNTED;
+	if (session_stats(PROFIL_SCOPE_PROCESS, &stats) || stats.state != PROFIL_STATE_OFF)
+		return LIBC_PROFIL_FAILED;
+	return LIBC_PROFIL_COUNTED;
+}

@@ -1,0 +1,785 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How sessions begin and end: stop, restart, replace, exec, exit, fork, rmmod.
+ *
+ * What happens to a process is done to a child, whose exit status says how far it came.
+ * What a new program sees is told by this very program: with PROFIL_NEW_PROGRAM in its
+ * environment it looks, and exits with 0 if all is as it should be.
+ */
+#include "kselftest_harness.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "kernel.h"
+#include "loop.h"
+
+#define SELF "/proc/self/exe"
+
+static u32 page[1024] __attribute__((aligned(4096)));
+static u32 other[1024] __attribute__((aligned(4096)));
+
+static char *const self_argv[] = { "lifetime", NULL };
+static char *const self_envp[] = { "PROFIL_NEW_PROGRAM=1", NULL };
+
+static u32 state_of(u32 scope)
+{
+	struct profil_stats s;
+
+	return session_stats(scope, &s) ? ~0U : s.state;
+}
+
+static bool is_off(u32 scope)
+{
+	struct profil_stats s, off = { .size = sizeof(off), .scope = scope };
+
+	return !session_stats(scope, &s) && !memcmp(&s, &off, sizeof(s));
+}
+
+static int start(u32 scope)
+{
+	struct profil_range range = range_of_loops(page, 4);
+
+	return session_start(scope, 0, &range, 1);
+}
+
+static u64 tick_ns(void)
+{
+	struct profil_query query;
+
+	return device_query(&query) ? 4000000 : query.tick_ns;
+}
+
+/* A new program, or the child of a fork: not profiled, alive, and free to profile itself. */
+static int look_new(void)
+{
+	struct profil_stats s;
+
+	if (!is_off(PROFIL_SCOPE_PROCESS))
+		return 1;
+	if (!is_off(PROFIL_SCOPE_THREAD))
+		return 2;
+	loop_spend(0, 10, tick_ns());
+	if (!is_off(PROFIL_SCOPE_PROCESS) || !is_off(PROFIL_SCOPE_THREAD))
+		return 3;
+	if (locked_bytes())
+		return 4;
+
+	memset(page, 0, sizeof(page));
+	if (start(PROFIL_SCOPE_PROCESS))
+		return 5;
+	if (!loop_burn(PROFIL_SCOPE_PROCESS, 0, 5))
+		return 6;
+	if (session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s))
+		return 7;
+	if (s.hit != page[0])
+		return 8;
+	return 0;
+}
+
+__attribute__((constructor)) static void new_program(void)
+{
+	if (getenv("PROFIL_NEW_PROGRAM"))
+		_exit(look_new());
+}
+
+/* Exit status of @child, or 128 + the signal that killed it. */
+static int status_of(pid_t child)
+{
+	int status;
+
+	if (waitpid(child, &status, 0) != child)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* What @child() says in a child of its own. */
+static int status_in_child(int (*child)(void))
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(child());
+	return pid < 0 ? -1 : status_of(pid);
+}
+
+FIXTURE(lifetime) {
+	long long users;
+	u64 locked;
+};
+
+FIXTURE_SETUP(lifetime)
+{
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	self->users = module_users();
+	self->locked = locked_bytes();
+	ASSERT_LT(0, self->users);
+}
+
+/* Whatever a test did, nothing stays. */
+FIXTURE_TEARDOWN(lifetime)
+{
+	session_stop(PROFIL_SCOPE_PROCESS, NULL);
+	session_stop(PROFIL_SCOPE_THREAD, NULL);
+	EXPECT_TRUE(await(module_users() == self->users)) {
+		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
+	}
+	EXPECT_TRUE(await(locked_bytes() == self->locked));
+}
+
+/*
+ * Stop, restart, replace
+ */
+
+TEST_F(lifetime, after_stop_no_counter_changes)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	EXPECT_LE(self->locked + 4096, locked_bytes());
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_EQ(self->locked, locked_bytes());
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, page[0]);
+
+	loop_spend(0, 10, tick_ns());
+	EXPECT_EQ(s.hit, page[0]);
+	EXPECT_TRUE(is_off(PROFIL_SCOPE_PROCESS));
+	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+}
+
+TEST_F(lifetime, statistics_while_on_go_on_to_those_of_stop)
+{
+	struct profil_stats before, s;
+
+	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
+	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &before));
+	EXPECT_EQ(before.hit, page[0]);
+	EXPECT_EQ((u32)PROFIL_STATE_ON, before.state);
+	EXPECT_EQ((u32)PROFIL_END_NONE, before.end);
+	EXPECT_EQ(4096U, before.locked);
+	EXPECT_TRUE(accounted(&before));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_LE(before.ticks + 10, s.ticks);
+	EXPECT_LE(before.expected, s.expected);
+	EXPECT_LE(before.missed, s.missed);
+	EXPECT_EQ(s.hit, page[0]);
+	EXPECT_EQ((u32)PROFIL_END_NONE, s.end);
+}
+
+TEST_F(lifetime, restarts_add_to_the_counters)
+{
+	struct profil_stats s;
+	u64 hit = 0;
+
+	for (unsigned int i = 0; i < 5; i++) {
+		ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+		EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
+		EXPECT_GE(2U, s.ticks) {
+			TH_LOG("statistics begin anew");
+		}
+		EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+		EXPECT_TRUE(accounted(&s));
+		hit += s.hit;
+	}
+	EXPECT_LT(5U, hit);
+	EXPECT_EQ(hit, page[0]);
+}
+
+TEST_F(lifetime, a_second_start_is_refused_and_changes_nothing)
+{
+	struct profil_range range = range_of_loops(other, 4);
+	struct profil_stats s;
+
+	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	EXPECT_EQ(-EBUSY, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_LE(10U, s.ticks);
+	EXPECT_EQ(s.hit, page[0]);
+	EXPECT_EQ(0U, other[0]);
+}
+
+TEST_F(lifetime, a_replacement_that_fails_changes_nothing)
+{
+	struct profil_range range = range_of_loops(other, 4);
+	struct profil_stats s;
+
+	ASSERT_EQ(0, mprotect(other, sizeof(other), PROT_READ));
+	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	EXPECT_EQ(-EFAULT, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, &range, 1));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_LE(10U, s.ticks);
+	EXPECT_EQ(s.hit, page[0]);
+}
+
+TEST_F(lifetime, a_replacement_loses_no_tick_and_counts_none_twice)
+{
+	static u32 witness[1024] __attribute__((aligned(4096)));
+	struct profil_range ranges[] = {
+		range_of_loops(page, 4),
+		range_of_loops(other, 4),
+		range_of_loops(witness, 4),
+	};
+	struct profil_stats s, w;
+	u64 hit;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, &ranges[0], 1)) {
+		TH_LOG("there need not be one to replace");
+	}
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &ranges[2], 1));
+	for (unsigned int i = 0; i < 100; i++) {
+		loop_run(0, LOOP_BURST);
+		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE,
+					   &ranges[~i & 1], 1));
+	}
+	/* The last was the first buffer. */
+	hit = page[0];
+	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_GE(2U, s.ticks);
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &w));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_TRUE(accounted(&w));
+	EXPECT_EQ(hit + s.hit, page[0]);
+	EXPECT_LT(0U, other[0]);
+	EXPECT_EQ(w.hit, witness[0]);
+	EXPECT_EQ(w.hit, page[0] + other[0]);
+}
+
+static atomic_bool enough;
+
+/* With a session of its own in the page @counters, the witness of loop 1. */
+static void *witness_loop_1(void *counters)
+{
+	struct profil_range range = range_of_loops(counters, 4);
+	struct profil_stats s;
+
+	if (session_start(PROFIL_SCOPE_THREAD, 0, &range, 1))
+		return "start";
+	while (!enough)
+		loop_run(1, LOOP_BURST);
+	if (session_stop(PROFIL_SCOPE_THREAD, &s))
+		return "stop";
+	return accounted(&s) && s.hit == ((u32 *)counters)[1] ? NULL : "count";
+}
+
+TEST_F(lifetime, a_replacement_under_a_running_thread_loses_no_tick_either)
+{
+	static u32 witness[1024] __attribute__((aligned(4096)));
+	struct profil_range ranges[] = {
+		range_of_loops(page, 4),
+		range_of_loops(other, 4),
+	};
+	pthread_t thread;
+	void *failure;
+	u32 first;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &ranges[0], 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, witness_loop_1, witness));
+	for (unsigned int i = 0; i < 200; i++) {
+		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE,
+					   &ranges[~i & 1], 1));
+		/* So that each has a chance, on however few CPUs. */
+		if (i % 10 == 0) {
+			first = witness[1];
+			ASSERT_TRUE(await(witness[1] != first));
+		}
+	}
+	enough = true;
+	ASSERT_EQ(0, pthread_join(thread, &failure));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_NULL(failure);
+	EXPECT_LT(10U, witness[1]);
+	EXPECT_EQ(witness[1], page[1] + other[1]);
+}
+
+/*
+ * exec
+ */
+
+static int exec_with_session(void)
+{
+	if (start(PROFIL_SCOPE_PROCESS) || start(PROFIL_SCOPE_THREAD))
+		return 100;
+	if (!loop_burn(PROFIL_SCOPE_PROCESS, 0, 5))
+		return 101;
+	execve(SELF, self_argv, self_envp);
+	return 102;
+}
+
+TEST_F(lifetime, exec_ends_it_and_the_new_program_is_not_profiled)
+{
+	EXPECT_EQ(0, status_in_child(exec_with_session));
+}
+
+static void *exec_thread(void *unused)
+{
+	(void)unused;
+	if (start(PROFIL_SCOPE_THREAD))
+		_exit(103);
+	loop_run(0, LOOP_BURST);
+	execve(SELF, self_argv, self_envp);
+	_exit(104);
+}
+
+static int exec_from_thread(void)
+{
+	pthread_t thread;
+
+	if (start(PROFIL_SCOPE_PROCESS) || start(PROFIL_SCOPE_THREAD))
+		return 100;
+	if (pthread_create(&thread, NULL, exec_thread, NULL))
+		return 101;
+	for (;;)
+		loop_run(1, LOOP_BURST);
+}
+
+TEST_F(lifetime, exec_from_another_thread_ends_it_too)
+{
+	EXPECT_EQ(0, status_in_child(exec_from_thread));
+}
+
+TEST_F(lifetime, a_failed_exec_changes_nothing)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	EXPECT_EQ(-1, execve("/nonexistent", self_argv, self_envp));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_EQ(s.hit, page[0]);
+}
+
+TEST_F(lifetime, vfork_and_exec_leave_the_parents_on)
+{
+	struct profil_stats s;
+	pid_t child;
+
+	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	ASSERT_EQ(0, start(PROFIL_SCOPE_THREAD));
+	child = vfork();
+	if (!child) {
+		execve(SELF, self_argv, self_envp);
+		_exit(105);
+	}
+	ASSERT_LT(0, child);
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 0, 10));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE(20U, s.ticks);
+}
+
+TEST_F(lifetime, posix_spawn_leaves_the_parents_on)
+{
+	struct profil_stats s;
+	pid_t child;
+
+	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	ASSERT_EQ(0, posix_spawn(&child, SELF, NULL, NULL, self_argv, self_envp));
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_EQ(s.hit, page[0]);
+}
+
+TEST_F(lifetime, a_vfork_child_is_sampled_while_it_shares_the_address_space)
+{
+	struct profil_stats s;
+	pid_t child;
+
+	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	child = vfork();
+	if (!child)
+		_exit(loop_burn(PROFIL_SCOPE_PROCESS, 3, 10) ? 0 : 1);
+	ASSERT_LT(0, child);
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_LT(0U, page[3]);
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, page[0] + page[3]);
+}
+
+/*
+ * exit
+ */
+
+static int exit_with_session(void)
+{
+	if (start(PROFIL_SCOPE_PROCESS) || start(PROFIL_SCOPE_THREAD))
+		return 100;
+	return loop_burn(PROFIL_SCOPE_PROCESS, 0, 3) ? 0 : 101;
+}
+
+static void *run_loop_1(void *unused)
+{
+	(void)unused;
+	for (;;)
+		loop_run(1, LOOP_BURST);
+	return NULL;
+}
+
+static int exit_with_threads(void)
+{
+	pthread_t threads[3];
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(threads); i++)
+		if (pthread_create(&threads[i], NULL, run_loop_1, NULL))
+			return 102;
+	return exit_with_session();
+}
+
+static int be_killed(void)
+{
+	int status = exit_with_threads();
+
+	if (!status)
+		kill(getpid(), SIGKILL);
+	return status;
+}
+
+static int crash(void)
+{
+	int status = exit_with_threads();
+
+	if (!status)
+		*(volatile char *)NULL = 0;
+	return status;
+}
+
+TEST_F(lifetime, exit_ends_it)
+{
+	EXPECT_EQ(0, status_in_child(exit_with_session));
+}
+
+TEST_F(lifetime, exit_with_other_threads_running_ends_it)
+{
+	EXPECT_EQ(0, status_in_child(exit_with_threads));
+}
+
+TEST_F(lifetime, SIGKILL_ends_it)
+{
+	EXPECT_EQ(128 + SIGKILL, status_in_child(be_killed));
+}
+
+TEST_F(lifetime, SIGSEGV_ends_it)
+{
+	EXPECT_EQ(128 + SIGSEGV, status_in_child(crash));
+}
+
+static void *outlive_leader(void *unused)
+{
+	struct profil_stats s;
+
+	(void)unused;
+	/* The leader is gone, and counts no more. */
+	if (!await(file_has("/proc/self/stat", "Z", NULL, 0)))
+		_exit(103);
+	if (!loop_burn(PROFIL_SCOPE_PROCESS, 1, 10))
+		_exit(104);
+	if (session_stop(PROFIL_SCOPE_PROCESS, &s))
+		_exit(105);
+	_exit(accounted(&s) && s.hit == counters_sum(page, 4, LOOPS) ? 0 : 106);
+}
+
+static int leader_exits(void)
+{
+	pthread_t thread;
+
+	if (start(PROFIL_SCOPE_PROCESS) || start(PROFIL_SCOPE_THREAD))
+		return 100;
+	if (pthread_create(&thread, NULL, outlive_leader, NULL))
+		return 101;
+	pthread_exit(NULL);
+}
+
+TEST_F(lifetime, it_outlives_the_thread_that_started_it)
+{
+	EXPECT_EQ(0, status_in_child(leader_exits));
+}
+
+/*
+ * fork
+ */
+
+/* What the child of a fork sees; @counters is its copy, or the same memory. */
+static int forked_child(const volatile u32 *counters)
+{
+	u32 before = counters[0];
+
+	if (!is_off(PROFIL_SCOPE_PROCESS) || !is_off(PROFIL_SCOPE_THREAD))
+		return 100;
+	if (session_stop(PROFIL_SCOPE_PROCESS, NULL) != -EINVAL)
+		return 101;
+	loop_spend(0, 10, tick_ns());
+	if (counters[0] != before)
+		return 102;
+	return look_new();
+}
+
+TEST_F(lifetime, the_child_of_fork_is_not_profiled_and_the_parent_goes_on)
+{
+	struct profil_stats s;
+	pid_t child;
+
+	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	for (unsigned int i = 0; i < 3; i++) {
+		EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+		child = fork();
+		if (!child)
+			_exit(forked_child(page));
+		ASSERT_LT(0, child);
+		EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+		EXPECT_EQ(0, status_of(child));
+	}
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE(35U, s.ticks);
+	EXPECT_EQ(s.hit, page[0]);
+}
+
+TEST_F(lifetime, the_child_of_fork_does_not_count_in_shared_memory)
+{
+	struct profil_range range;
+	struct profil_stats s;
+	u32 *shared;
+	pid_t child;
+
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	range = range_of_loops(shared, 4);
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	child = fork();
+	if (!child)
+		_exit(forked_child(shared));
+	ASSERT_LT(0, child);
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_EQ(s.hit, shared[0]);
+}
+
+TEST_F(lifetime, a_child_that_outlives_its_parent_is_safe)
+{
+	pid_t child, parent;
+	int ends[2];
+	char c;
+
+	ASSERT_EQ(0, pipe(ends));
+	child = fork();
+	if (!child) {
+		if (start(PROFIL_SCOPE_PROCESS) || !loop_burn(PROFIL_SCOPE_PROCESS, 0, 3))
+			_exit(100);
+		parent = getpid();
+		if (!fork()) {
+			c = await(getppid() != parent) ? forked_child(page) : 103;
+			_exit(write(ends[1], &c, 1) != 1);
+		}
+		_exit(0);
+	}
+	ASSERT_LT(0, child);
+	close(ends[1]);
+	EXPECT_EQ(0, status_of(child));
+	c = 104;
+	EXPECT_EQ(1, read(ends[0], &c, 1));
+	EXPECT_EQ(0, c);
+}
+
+/*
+ * rmmod: the device is open only where a child needs it
+ */
+
+FIXTURE(unload) {
+	char params[64];
+	pid_t child;
+	atomic_int *step;	/* parent and child take turns: who is to go on adds one */
+};
+
+FIXTURE_SETUP(unload)
+{
+	char hook[32];
+
+	if (geteuid())
+		SKIP(return, "only root can unload the module");
+	ASSERT_TRUE(module_is_loaded());
+	file_line("/sys/module/profil/parameters/tick_hook", hook, sizeof(hook));
+	ASSERT_NE(0, hook[0]);
+	snprintf(self->params, sizeof(self->params), "tick_hook=%s", hook);
+	self->step = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)self->step);
+	ASSERT_TRUE(await(module_users() == 0));
+}
+
+FIXTURE_TEARDOWN(unload)
+{
+	if (geteuid())
+		return;
+	if (self->child > 0) {
+		kill(self->child, SIGKILL);
+		waitpid(self->child, NULL, 0);
+	}
+	if (!module_is_loaded()) {
+		EXPECT_EQ(0, module_load(self->params));
+	}
+	EXPECT_TRUE(await(!access(PROFIL_DEVICE, R_OK | W_OK)));
+}
+
+/* In the child: lets the parent go on, and ticks until it is told to. */
+static void tick_until_told(atomic_int *step)
+{
+	int now = ++*step;
+
+	while (*step == now)
+		loop_run(0, LOOP_BURST);
+}
+
+/* Nothing of it is to be found. */
+static void expect_no_trace(struct __test_metadata *_metadata)
+{
+	EXPECT_FALSE(module_is_loaded());
+	EXPECT_TRUE(await(access(PROFIL_DEVICE, F_OK)));
+	EXPECT_NE(0, access("/sys/class/misc/profil", F_OK));
+	EXPECT_FALSE(tick_is_hooked());
+}
+
+static int stop_between(atomic_int *step)
+{
+	int fd = device_fd();
+
+	if (start(PROFIL_SCOPE_PROCESS) || !loop_burn(PROFIL_SCOPE_PROCESS, 0, 3))
+		return 100;
+	/* Nobody has the device open now, but the session is on. */
+	device_close();
+	tick_until_told(step);
+	if (device_reopen(fd) || !loop_burn(PROFIL_SCOPE_PROCESS, 0, 3))
+		return 101;
+	if (session_stop(PROFIL_SCOPE_PROCESS, NULL))
+		return 102;
+	device_close();
+	tick_until_told(step);
+	/* The module is another now. */
+	if (device_reopen(fd))
+		return 103;
+	return look_new();
+}
+
+TEST_F(unload, is_refused_while_a_session_is_on_and_succeeds_when_it_is_stopped)
+{
+	if (geteuid())
+		return;
+	self->child = fork();
+	if (!self->child)
+		_exit(stop_between(self->step));
+	ASSERT_LT(0, self->child);
+
+	ASSERT_TRUE(await(*self->step == 1));
+	EXPECT_LT(0, module_users());
+	for (unsigned int i = 0; i < 100; i++)
+		ASSERT_EQ(-EWOULDBLOCK, module_unload());
+	++*self->step;
+
+	ASSERT_TRUE(await(*self->step == 3));
+	EXPECT_TRUE(await(module_users() == 0));
+	ASSERT_EQ(0, module_unload());
+	expect_no_trace(_metadata);
+	ASSERT_EQ(0, module_load(self->params));
+	++*self->step;
+	EXPECT_EQ(0, status_of(self->child));
+	self->child = 0;
+}
+
+static int lose_buffer(atomic_int *step)
+{
+	struct profil_range range;
+	int fd = device_fd();
+	char *buffer;
+
+	buffer = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (buffer == MAP_FAILED)
+		return 99;
+	range = range_of_loops(buffer, 4);
+	if (session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1) ||
+	    session_start(PROFIL_SCOPE_THREAD, 0, &range, 1) ||
+	    !loop_burn(PROFIL_SCOPE_PROCESS, 0, 3))
+		return 100;
+	munmap(buffer, 4096);
+	if (!await(state_of(PROFIL_SCOPE_PROCESS) == PROFIL_STATE_ENDED) ||
+	    !await(state_of(PROFIL_SCOPE_THREAD) == PROFIL_STATE_ENDED))
+		return 101;
+	device_close();
+	tick_until_told(step);
+	/* The module is another now, and the records are gone with the old one. */
+	if (device_reopen(fd))
+		return 103;
+	return look_new();
+}
+
+TEST_F(unload, succeeds_after_an_ended_session_that_nobody_stopped)
+{
+	if (geteuid())
+		return;
+	self->child = fork();
+	if (!self->child)
+		_exit(lose_buffer(self->step));
+	ASSERT_LT(0, self->child);
+
+	ASSERT_TRUE(await(*self->step == 1));
+	EXPECT_TRUE(await(module_users() == 0));
+	ASSERT_EQ(0, module_unload());
+	expect_no_trace(_metadata);
+	ASSERT_EQ(0, module_load(self->params));
+	++*self->step;
+	EXPECT_EQ(0, status_of(self->child));
+	self->child = 0;
+}
+
+static int tick_for_ever(atomic_int *step)
+{
+	if (exit_with_threads())
+		return 100;
+	device_close();
+	tick_until_told(step);
+	return 101;
+}
+
+TEST_F(unload, succeeds_after_a_process_was_killed_while_ticking)
+{
+	if (geteuid())
+		return;
+	self->child = fork();
+	if (!self->child)
+		_exit(tick_for_ever(self->step));
+	ASSERT_LT(0, self->child);
+
+	ASSERT_TRUE(await(*self->step == 1));
+	ASSERT_EQ(-EWOULDBLOCK, module_unload());
+	ASSERT_EQ(0, kill(self->child, SIGKILL));
+	EXPECT_EQ(128 + SIGKILL, status_of(self->child));
+	self->child = 0;
+	EXPECT_TRUE(await(module_unload() == 0));
+	expect_no_trace(_metadata);
+}
+
+TEST_HARNESS_MAIN

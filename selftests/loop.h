@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Code of known address for the tick to find, and what every test does with it
+ *
+ * The loops are asm, so that no compiler moves them. Loop i is a function of 32
+ * bytes at loops_text + 32 * i; its second half is the loop proper, where the tick
+ * finds it: at loop_at(i), for on x86 the loop is a single instruction, and
+ * elsewhere QEMU takes interrupts at branch targets only. Nothing else but the
+ * return lies in the block of LOOP_BLOCK bytes from there.
+ *
+ * Time is measured in ticks of the session under test, never in seconds. What
+ * waits has a cap in CPU time or in polls, so that a dead tick fails a test and
+ * does not hang it.
+ */
+#ifndef _SELFTESTS_LOOP_H
+#define _SELFTESTS_LOOP_H
+
+#include "device.h"
+
+#include <time.h>
+
+#define LOOPS		8U
+#define LOOP_SIZE	32U
+#define LOOP_BLOCK	16U
+
+/* Iterations: not much longer than a tick, and very long against a system call. */
+#define LOOP_BURST	(1UL << 21)
+
+extern const char loops_text[] __attribute__((visibility("hidden")));
+
+#if defined(__x86_64__)
+#define LOOP_ENTRY	"mov %rdi, %rcx\n"
+#define LOOP_BODY	"1: loop 1b\n ret\n"
+#elif defined(__i386__)
+#define LOOP_ENTRY	"mov 4(%esp), %ecx\n"
+#define LOOP_BODY	"1: loop 1b\n ret\n"
+#elif defined(__aarch64__)
+#define LOOP_ENTRY	"nop\n"
+#define LOOP_BODY	"1: subs x0, x0, #1\n b.ne 1b\n ret\n"
+#else
+#error "No loops for this architecture"
+#endif
+
+asm(".pushsection .text\n"
+    ".balign 32\n"
+    "loops_text:\n"
+    ".rept 8\n"
+    LOOP_ENTRY
+    ".balign 16\n"
+    LOOP_BODY
+    ".balign 16\n"
+    ".endr\n"
+    ".popsection\n");
+
+/* The address where the tick finds loop @i. */
+static inline u64 loop_at(unsigned int i)
+{
+	return addr(loops_text) + LOOP_SIZE * i + LOOP_BLOCK;
+}
+
+static inline void loop_run(unsigned int i, unsigned long n)
+{
+	((void (*)(unsigned long))((uintptr_t)loops_text + LOOP_SIZE * i))(n);
+}
+
+/*
+ * Sessions
+ */
+
+/* As session_start(), of the ticks that @modes selects. */
+static inline int session_start_modes(u32 scope, u32 modes, const struct profil_range *ranges,
+				      u32 nr_ranges)
+{
+	struct profil_start start = {
+		.size = sizeof(start),
+		.scope = scope,
+		.modes = modes,
+		.nr_ranges = nr_ranges,
+		.ranges = addr(ranges),
+	};
+
+	return device_ioctl(PROFIL_IOC_START, &start);
+}
+
+/* One counter per byte of text from @start on: the simplest range, to be refined. */
+static inline struct profil_range range_of(u64 start, u64 end, volatile void *buffer,
+					   u64 nr_counters, u32 width)
+{
+	return (struct profil_range) {
+		.start = start,
+		.end = end,
+		.offset = start,
+		.buffer = addr(buffer),
+		.nr_counters = nr_counters,
+		.scale = 65536,
+		.granule = 1,
+		.step = 1,
+		.width = width,
+	};
+}
+
+/* Loop i is counted in counter i: LOOPS counters of @width bytes. */
+static inline struct profil_range range_of_loops(volatile void *buffer, u32 width)
+{
+	struct profil_range range = range_of(addr(loops_text),
+					     addr(loops_text) + LOOPS * LOOP_SIZE,
+					     buffer, LOOPS, width);
+
+	range.granule = LOOP_SIZE;
+	return range;
+}
+
+static inline u64 counter(const volatile void *buffer, u32 width, u64 i)
+{
+	switch (width) {
+	case 2:
+		return ((const volatile u16 *)buffer)[i];
+	case 4:
+		return ((const volatile u32 *)buffer)[i];
+	default:
+		return ((const volatile u64 *)buffer)[i];
+	}
+}
+
+static inline u64 counters_sum(const volatile void *buffer, u32 width, u64 n)
+{
+	u64 sum = 0, i;
+
+	for (i = 0; i < n; i++)
+		sum += counter(buffer, width, i);
+	return sum;
+}
+
+/*
+ * Spending time
+ */
+
+static inline u64 cpu_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+#define BURN_CAP_NS	8000000000ULL
+
+/*
+ * Runs loop @i until the session of @scope is @ticks further, be they of a mode that
+ * it counts or not. False if they do not come, or if the session is not on.
+ */
+static inline bool loop_burn(u32 scope, unsigned int i, u64 ticks)
+{
+	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	struct profil_stats s;
+	u64 until;
+
+	if (session_stats(scope, &s))
+		return false;
+	until = s.ticks + s.unselected + ticks;
+	while (s.state == PROFIL_STATE_ON && s.ticks + s.unselected < until) {
+		if (cpu_ns(CLOCK_THREAD_CPUTIME_ID) > cap)
+			return false;
+		loop_run(i, LOOP_BURST);
+		if (session_stats(scope, &s))
+			return false;
+	}
+	return s.state == PROFIL_STATE_ON;
+}
+
+/* Runs loop @i for as much CPU time as @ticks ticks are, session or not. */
+static inline void loop_spend(unsigned int i, unsigned int ticks, u64 tick_ns)
+{
+	u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + ticks * tick_ns;
+
+	while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+		loop_run(i, LOOP_BURST);
+}
+
+/*
+ * Waiting for what happens elsewhere, in a worker or another process: @cond is
+ * evaluated until it is true, at most some 20 s. The value is whether it came true.
+ */
+#define await(cond) ({									\
+	const struct timespec __pause = { .tv_nsec = 5000000 };				\
+	unsigned int __polls = 4000;							\
+	bool __true;									\
+											\
+	while (!(__true = (cond)) && --__polls)						\
+		nanosleep(&__pause, NULL);						\
+	__true;										\
+})
+
+#endif /* _SELFTESTS_LOOP_H */

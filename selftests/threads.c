@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Threads: nothing is lost when they share counters, nothing is mixed up when they do not.
+ *
+ * A loop that runs only while two sessions are on is an exact witness: what one counts
+ * of it the other counts too, tick for tick.
+ */
+#include "kselftest_harness.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "kernel.h"
+#include "loop.h"
+
+#define MAX_THREADS	8
+
+static union {
+	u32 u32[1024];
+	u64 u64[512];
+} page __attribute__((aligned(4096)));
+
+static struct profil_query query;
+
+/* Threads that do the same with a number each, until told that it is enough. */
+struct worker {
+	pthread_t thread;
+	unsigned int number;
+	void (*work)(struct worker *worker);
+	struct profil_stats stats;
+	u64 value;
+	u32 counters[LOOPS];
+	int err;
+};
+
+static struct worker workers[MAX_THREADS];
+static atomic_bool enough;
+
+static void *work(void *worker)
+{
+	((struct worker *)worker)->work(worker);
+	return NULL;
+}
+
+static bool workers_start(unsigned int n, void (*work_of_each)(struct worker *))
+{
+	enough = false;
+	memset(workers, 0, sizeof(workers));
+	for (unsigned int i = 0; i < n; i++) {
+		workers[i].number = i;
+		workers[i].work = work_of_each;
+		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
+			return false;
+	}
+	return true;
+}
+
+static void workers_join(unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		pthread_join(workers[i].thread, NULL);
+}
+
+static u64 ticks_so_far(u32 scope)
+{
+	struct profil_stats s;
+
+	return session_stats(scope, &s) ? 0 : s.ticks;
+}
+
+static u32 state_of(u32 scope)
+{
+	struct profil_stats s;
+
+	return session_stats(scope, &s) ? ~0U : s.state;
+}
+
+/*
+ * One session for all threads
+ */
+
+FIXTURE(threads) {
+};
+
+FIXTURE_VARIANT(threads) {
+	unsigned int n;
+};
+
+FIXTURE_VARIANT_ADD(threads, two) {
+	.n = 2,
+};
+
+FIXTURE_VARIANT_ADD(threads, eight) {
+	.n = 8,
+};
+
+FIXTURE_SETUP(threads)
+{
+	ASSERT_EQ(0, device_query(&query)) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+}
+
+FIXTURE_TEARDOWN(threads)
+{
+}
+
+static void run_loop(struct worker *worker)
+{
+	while (!enough)
+		loop_run(worker->number, LOOP_BURST);
+}
+
+TEST_F(threads, in_one_counter_lose_nothing)
+{
+	struct profil_range range = range_all(page.u32, 1, 4);
+	struct profil_stats s;
+	bool came;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	ASSERT_TRUE(workers_start(variant->n, run_loop));
+	came = await(ticks_so_far(PROFIL_SCOPE_PROCESS) >= 200);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_EQ(s.hit, page.u32[0]);
+	enough = true;
+	workers_join(variant->n);
+
+	EXPECT_TRUE(came);
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.ticks, s.hit);
+	EXPECT_EQ(s.hit, page.u32[0]) {
+		TH_LOG("it still counted after the stop");
+	}
+}
+
+/* Counts in the program what the kernel counts in the same place. */
+static void run_increment(struct worker *worker)
+{
+	while (!enough) {
+		__atomic_fetch_add(&page.u64[0], 1, __ATOMIC_RELAXED);
+		worker->value++;
+	}
+}
+
+TEST_F(threads, that_write_the_counter_themselves_lose_nothing)
+{
+	struct profil_range range = range_all(page.u64, 1, 8);
+	struct profil_stats s;
+	u64 own = 0;
+	bool came;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	ASSERT_TRUE(workers_start(variant->n, run_increment));
+	came = await(ticks_so_far(PROFIL_SCOPE_PROCESS) >= 200);
+	enough = true;
+	workers_join(variant->n);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(came);
+	EXPECT_TRUE(accounted(&s));
+	for (unsigned int i = 0; i < variant->n; i++)
+		own += workers[i].value;
+	EXPECT_LT(0U, own);
+	EXPECT_EQ(own + s.hit, page.u64[0]);
+	EXPECT_EQ(s.ticks, s.hit + s.dropped_contended);
+	EXPECT_LT(s.ticks / 4, s.hit);
+}
+
+/* Each runs its own loop for 25 ticks' worth of CPU time. */
+static void run_25_ticks(struct worker *worker)
+{
+	loop_spend(worker->number, 25, query.tick_ns);
+	worker->value = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Is each thread's count what it ran for? 5 sigma of 25 ticks are 25: it is half of that. */
+static bool each_sampled(unsigned int n, u64 missed)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		u64 expected = workers[i].value / query.tick_ns;
+
+		if (expected > page.u32[i] + missed + 13 || page.u32[i] > expected + 13)
+			return false;
+	}
+	return true;
+}
+
+/* On a busy host, QEMU's guests miss many ticks: in one attempt of many all is quiet. */
+TEST_F(threads, are_each_sampled_as_much_as_they_run)
+{
+	struct profil_range range = range_of_loops(page.u32, 4);
+	unsigned int attempts = 20;
+	struct profil_stats s;
+
+	do {
+		memset(&page, 0, sizeof(page));
+		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+		ASSERT_TRUE(workers_start(variant->n, run_25_ticks));
+		workers_join(variant->n);
+		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+		EXPECT_TRUE(accounted(&s));
+		EXPECT_EQ(s.hit, counters_sum(page.u32, 4, LOOPS));
+		EXPECT_EQ(s.hit, counters_sum(page.u32, 4, ARRAY_SIZE(page.u32)));
+		for (unsigned int i = 0; i < variant->n; i++) {
+			EXPECT_LT(0U, page.u32[i]);
+		}
+	} while (!each_sampled(variant->n, s.missed) && --attempts);
+	EXPECT_LT(0U, attempts) {
+		for (unsigned int i = 0; i < variant->n; i++)
+			TH_LOG("thread %u: %u ticks of %u", i, page.u32[i],
+			       (u32)(workers[i].value / query.tick_ns));
+	}
+}
+
+/* Each starts a session of its own, and stops it after 30 ticks. */
+static void run_own_session(struct worker *worker)
+{
+	struct profil_range range = range_of_loops(worker->counters, 4);
+	bool came;
+
+	worker->err = session_start(PROFIL_SCOPE_THREAD, 0, &range, 1);
+	if (worker->err)
+		return;
+	came = loop_burn(PROFIL_SCOPE_THREAD, worker->number, 30);
+	worker->err = session_stop(PROFIL_SCOPE_THREAD, &worker->stats);
+	if (!came)
+		worker->err = -ETIME;
+}
+
+TEST_F(threads, with_their_own_sessions_count_themselves_beside_their_process)
+{
+	struct profil_range range = range_of_loops(page.u32, 4);
+	u64 ticks = 0, hit = 0;
+	struct profil_stats s;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	ASSERT_TRUE(workers_start(variant->n, run_own_session));
+	workers_join(variant->n);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+
+	for (unsigned int i = 0; i < variant->n; i++) {
+		const struct worker *w = &workers[i];
+
+		ASSERT_EQ(0, w->err);
+		EXPECT_TRUE(accounted(&w->stats));
+		EXPECT_LE(30U, w->stats.ticks);
+		EXPECT_LT(w->stats.ticks / 4, w->stats.hit);
+		EXPECT_EQ(w->stats.hit, w->counters[i]);
+		EXPECT_EQ(w->stats.hit, counters_sum(w->counters, 4, LOOPS)) {
+			TH_LOG("thread %u counted another's loop", i);
+		}
+		EXPECT_EQ(w->counters[i], page.u32[i]) {
+			TH_LOG("thread %u and its process differ", i);
+		}
+		ticks += w->stats.ticks;
+		hit += w->stats.hit;
+	}
+	EXPECT_LE(ticks, s.ticks);
+	EXPECT_EQ(hit, s.hit);
+	EXPECT_EQ(hit, counters_sum(page.u32, 4, ARRAY_SIZE(page.u32)));
+}
+
+/* Runs a loop for up to two ticks: waits that end with a tick must not set the pace. */
+static void run_a_while(unsigned int number, unsigned int *seed)
+{
+	u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + rand_r(seed) % (2 * query.tick_ns);
+
+	do
+		loop_run(number, LOOP_BURST / 16);
+	while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until);
+}
+
+static unsigned int nr_races;
+
+/*
+ * Starts and stops the process's session as it comes, and adds up what stops say. A
+ * loop runs between: which counter its ticks go to is the thread's number, whoever
+ * started the session.
+ */
+static void run_races(struct worker *worker)
+{
+	struct profil_range range = range_of_loops(page.u32, 4);
+	unsigned int seed = worker->number;
+	int err;
+
+	for (unsigned int i = 0; i < nr_races && !worker->err; i++) {
+		err = session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1);
+		if (err && err != -EBUSY)
+			worker->err = err;
+		run_a_while(worker->number, &seed);
+		err = session_stop(PROFIL_SCOPE_PROCESS, &worker->stats);
+		if (err && err != -EINVAL)
+			worker->err = err;
+		if (!err) {
+			worker->value += worker->stats.hit;
+			if (!accounted(&worker->stats))
+				worker->err = -ERANGE;
+		}
+	}
+}
+
+TEST_F(threads, that_race_to_start_and_stop_lose_nothing)
+{
+	u64 locked = locked_bytes(), hit = 0;
+	long long users = module_users();
+
+	nr_races = 160 / variant->n;
+	ASSERT_TRUE(workers_start(variant->n, run_races));
+	workers_join(variant->n);
+	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+
+	for (unsigned int i = 0; i < variant->n; i++) {
+		EXPECT_EQ(0, workers[i].err);
+		hit += workers[i].value;
+	}
+	EXPECT_LT(0U, hit);
+	EXPECT_EQ(hit, counters_sum(page.u32, 4, ARRAY_SIZE(page.u32)));
+	EXPECT_EQ(locked, locked_bytes());
+	EXPECT_TRUE(await(module_users() == users));
+}
+
+/* Each replaces whatever session there is, while its own session is the witness. */
+static void run_replaces(struct worker *worker)
+{
+	struct profil_range own = range_of_loops(worker->counters, 4);
+	struct profil_range range = range_of_loops(page.u32, 4);
+	unsigned int seed = worker->number;
+
+	worker->err = session_start(PROFIL_SCOPE_THREAD, 0, &own, 1);
+	for (unsigned int i = 0; i < nr_races && !worker->err; i++) {
+		run_a_while(worker->number, &seed);
+		worker->err = session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, &range, 1);
+	}
+	if (!worker->err)
+		worker->err = session_stop(PROFIL_SCOPE_THREAD, &worker->stats);
+}
+
+TEST_F(threads, that_race_to_replace_lose_no_tick_and_count_none_twice)
+{
+	struct profil_range range = range_of_loops(page.u32, 4);
+	u64 locked = locked_bytes(), hit = 0;
+	long long users = module_users();
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	nr_races = 160 / variant->n;
+	ASSERT_TRUE(workers_start(variant->n, run_replaces));
+	workers_join(variant->n);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+
+	for (unsigned int i = 0; i < variant->n; i++) {
+		EXPECT_EQ(0, workers[i].err);
+		EXPECT_TRUE(accounted(&workers[i].stats));
+		EXPECT_EQ(workers[i].counters[i], page.u32[i]);
+		hit += workers[i].stats.hit;
+	}
+	EXPECT_LT(0U, hit);
+	EXPECT_EQ(hit, counters_sum(page.u32, 4, ARRAY_SIZE(page.u32)));
+	EXPECT_EQ(locked, locked_bytes());
+	EXPECT_TRUE(await(module_users() == users));
+}
+
+/*
+ * The scope of one thread
+ */
+
+FIXTURE(thread) {
+};
+
+FIXTURE_SETUP(thread)
+{
+	ASSERT_EQ(0, device_query(&query)) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+}
+
+FIXTURE_TEARDOWN(thread)
+{
+}
+
+static pthread_barrier_t barrier;
+
+static void run_until_barrier(struct worker *worker)
+{
+	struct profil_range range = range_of_loops(worker->counters, 4);
+
+	worker->err = session_start(PROFIL_SCOPE_THREAD, 0, &range, 1);
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	if (!loop_burn(PROFIL_SCOPE_THREAD, worker->number, 10))
+		worker->err = -ETIME;
+	if (session_stop(PROFIL_SCOPE_THREAD, &worker->stats))
+		worker->err = -EINVAL;
+}
+
+TEST_F(thread, session_is_not_seen_by_others)
+{
+	struct profil_range range = range_of_loops(page.u32, 4);
+	struct profil_stats s, zero = { .size = sizeof(zero), .scope = PROFIL_SCOPE_THREAD };
+
+	pthread_barrier_init(&barrier, NULL, 2);
+	ASSERT_TRUE(workers_start(1, run_until_barrier));
+	pthread_barrier_wait(&barrier);
+	EXPECT_EQ(0, workers[0].err);
+
+	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_THREAD, &s));
+	EXPECT_EQ(0, memcmp(&s, &zero, sizeof(s)));
+	EXPECT_EQ((u32)PROFIL_STATE_OFF, state_of(PROFIL_SCOPE_PROCESS));
+	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_THREAD, NULL));
+	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &range, 1));
+
+	pthread_barrier_wait(&barrier);
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 1, 10));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
+	workers_join(1);
+	EXPECT_EQ(0, workers[0].err);
+	EXPECT_EQ(s.hit, page.u32[1]);
+	EXPECT_EQ(s.hit, counters_sum(page.u32, 4, LOOPS));
+	EXPECT_EQ(workers[0].stats.hit, workers[0].counters[0]);
+	EXPECT_EQ(workers[0].stats.hit, counters_sum(workers[0].counters, 4, LOOPS));
+}
+
+TEST_F(thread, may_have_a_session_beside_its_process)
+{
+	static u32 own[1024] __attribute__((aligned(4096)));
+	struct profil_range range = range_of_loops(page.u32, 4);
+	struct profil_range range_own = range_of_loops(own, 4);
+	struct profil_stats thread, process;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &range_own, 1));
+	EXPECT_EQ(-EBUSY, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	EXPECT_EQ(-EBUSY, session_start(PROFIL_SCOPE_THREAD, 0, &range_own, 1));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 2, 30));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &thread));
+	EXPECT_EQ((u32)PROFIL_STATE_ON, state_of(PROFIL_SCOPE_PROCESS));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &process));
+
+	EXPECT_TRUE(accounted(&thread));
+	EXPECT_TRUE(accounted(&process));
+	EXPECT_LT(5U, thread.hit);
+	EXPECT_EQ(thread.hit, own[2]);
+	EXPECT_EQ(thread.hit, page.u32[2]);
+	EXPECT_EQ(thread.hit, process.hit);
+	EXPECT_LE(thread.ticks, process.ticks);
+}
+
+/* Leaves its session on. */
+static void run_and_exit(struct worker *worker)
+{
+	struct profil_range range = range_of_loops(page.u32, 4);
+
+	worker->err = session_start(PROFIL_SCOPE_THREAD, 0, &range, 1);
+	if (!worker->err && !loop_burn(PROFIL_SCOPE_THREAD, 0, 2))
+		worker->err = -ETIME;
+	worker->value = gettid();
+}
+
+TEST_F(thread, exit_ends_its_session)
+{
+	u64 locked = locked_bytes();
+	long long users = module_users();
+
+	ASSERT_LT(0, users);
+	for (unsigned int i = 0; i < 20; i++) {
+		ASSERT_TRUE(workers_start(1, run_and_exit));
+		workers_join(1);
+		ASSERT_EQ(0, workers[0].err);
+	}
+	EXPECT_TRUE(await(module_users() == users));
+	EXPECT_TRUE(await(locked_bytes() == locked));
+	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_THREAD, NULL));
+}
+
+/* Is a new thread. */
+static void run_new(struct worker *worker)
+{
+	struct profil_range range = range_of_loops(page.u32, 4);
+
+	worker->value = gettid();
+	worker->err = session_stats(PROFIL_SCOPE_THREAD, &worker->stats);
+	if (!worker->err)
+		worker->err = session_start(PROFIL_SCOPE_THREAD, 0, &range, 1);
+	if (!worker->err)
+		worker->err = session_stop(PROFIL_SCOPE_THREAD, NULL);
+}
+
+TEST_F(thread, with_the_id_of_one_that_exited_is_another)
+{
+	static const char last_pid[] = "/proc/sys/kernel/ns_last_pid";
+	struct profil_range range = range_of_loops(page.u32, 4);
+	unsigned int reused = 0, tries;
+	struct profil_stats s;
+	char text[32];
+	u64 id;
+
+	if (access(last_pid, W_OK))
+		SKIP(return, "%s is not writable: needs root and CHECKPOINT_RESTORE", last_pid);
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	for (tries = 0; tries < 100 && reused < 10; tries++) {
+		ASSERT_TRUE(workers_start(1, run_and_exit));
+		workers_join(1);
+		ASSERT_EQ(0, workers[0].err);
+		id = workers[0].value;
+
+		snprintf(text, sizeof(text), "%u", (u32)id - 1);
+		ASSERT_EQ(0, file_write(last_pid, text));
+		ASSERT_TRUE(workers_start(1, run_new));
+		workers_join(1);
+		ASSERT_EQ(0, workers[0].err);
+		EXPECT_EQ((u32)PROFIL_STATE_OFF, workers[0].stats.state);
+		EXPECT_EQ(0U, workers[0].stats.ticks);
+		reused += workers[0].value == id;
+	}
+	EXPECT_LE(10U, reused);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+}
+
+TEST_HARNESS_MAIN

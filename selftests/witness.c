@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * An independent witness: a kprobe event on the tick function, counted for each task by
+ * tracefs, must have seen the very ticks that the session accounts for.
+ *
+ * The witness sees all ticks of a task, the session those between start and stop: a
+ * child does nothing else, and waits while it is not needed. So they differ by no more
+ * than a tick for each start and stop. The child's threads live until its session has
+ * stopped, since a dying task ticks on.
+ */
+#include "kselftest_harness.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "kernel.h"
+#include "loop.h"
+
+#define EVENT		"profil_witness"
+#define EVENT_DIR	TRACEFS "/events/kprobes/" EVENT "/"
+#define HIST		"hist:keys=common_pid"
+
+#define MAX_THREADS	4
+
+static struct profil_query query;
+
+/* What the child tells its parent, in shared memory. */
+struct report {
+	atomic_int step;	/* whose turn it is: who has done his part adds one */
+	atomic_int ready;	/* threads that wait for the end */
+	pid_t tids[1 + MAX_THREADS];	/* the child's own first */
+	struct profil_stats stats[1 + MAX_THREADS];
+	bool failed;
+};
+
+static struct report *report;
+static u32 scope, nr_threads;
+
+/* The witness's count of the ticks of task @tid. */
+static u64 witnessed(pid_t tid)
+{
+	unsigned long long hits = 0, n;
+	char line[256];
+	int id;
+	FILE *f;
+
+	f = fopen(EVENT_DIR "hist", "re");
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "{ common_pid: %d } hitcount: %llu", &id, &n) == 2 && id == tid)
+			hits = n;
+	fclose(f);
+	return hits;
+}
+
+/* Ticks that the witness has lost, it says; -1 if it does not say. */
+static long long witness_lost(void)
+{
+	unsigned long long hits, misses, dropped;
+	char line[256], name[64];
+	long long lost = -1;
+	FILE *f;
+
+	f = fopen(TRACEFS "/kprobe_profile", "re");
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%63s %llu %llu", name, &hits, &misses) == 3 &&
+		    !strcmp(name, EVENT))
+			lost = misses;
+	fclose(f);
+	if (lost < 0)
+		return -1;
+
+	f = fopen(EVENT_DIR "hist", "re");
+	if (!f)
+		return -1;
+	dropped = ~0ULL;
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, " Dropped: %llu", &dropped);
+	fclose(f);
+	return dropped == ~0ULL ? -1 : lost + (long long)dropped;
+}
+
+static void witness_remove(void)
+{
+	file_write(EVENT_DIR "trigger", "!" HIST);
+	file_append(TRACEFS "/kprobe_events", "-:" EVENT);
+}
+
+FIXTURE(witness) {
+	pid_t child;
+	u64 before[1 + MAX_THREADS];
+};
+
+FIXTURE_SETUP(witness)
+{
+	char text[128];
+
+	ASSERT_EQ(0, device_query(&query)) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	if (geteuid())
+		SKIP(return, "tracefs needs root");
+	if (access(TRACEFS "/kprobe_events", W_OK))
+		SKIP(return, "%s/kprobe_events: needs a mounted tracefs and KPROBE_EVENTS",
+		     TRACEFS);
+
+	witness_remove();
+	snprintf(text, sizeof(text), "p:%s %s", EVENT, tick_function());
+	ASSERT_EQ(0, file_append(TRACEFS "/kprobe_events", text));
+	ASSERT_EQ(0, file_write(EVENT_DIR "trigger", HIST)) {
+		witness_remove();
+	}
+	report = mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)report);
+}
+
+FIXTURE_TEARDOWN(witness)
+{
+	if (self->child > 0) {
+		kill(self->child, SIGKILL);
+		waitpid(self->child, NULL, 0);
+	}
+	witness_remove();
+}
+
+/* Asleep, so that it does not tick. */
+static void wait_for_step(int step)
+{
+	while (report->step < step)
+		syscall(SYS_futex, &report->step, 0 /* FUTEX_WAIT */, report->step, NULL);
+}
+
+static void next_step(void)
+{
+	++report->step;
+	syscall(SYS_futex, &report->step, 1 /* FUTEX_WAKE */, 1000);
+}
+
+#define STEP_GO		1	/* the parent has read what the witness has seen so far */
+#define STEP_DONE	2	/* the child has stopped all sessions */
+#define STEP_END	3	/* the parent has read again */
+
+static void *thread(void *arg)
+{
+	unsigned int i = (uintptr_t)arg;
+	bool ok = true;
+
+	report->tids[i] = gettid();
+	if (scope == PROFIL_SCOPE_THREAD)
+		ok = !session_start(scope, 0, NULL, 0) && loop_burn(scope, i, 50) &&
+		     !session_stop(scope, &report->stats[i]);
+	else
+		loop_spend(i, 50, query.tick_ns);
+	if (!ok)
+		report->failed = true;
+	report->ready++;
+	wait_for_step(STEP_END);
+	return NULL;
+}
+
+static void be_witnessed(void)
+{
+	pthread_t threads[1 + MAX_THREADS];
+	unsigned int i;
+
+	report->tids[0] = gettid();
+	wait_for_step(STEP_GO);
+	/* The process's session spans all of the threads' lives. */
+	if (session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0))
+		report->failed = true;
+	for (i = 1; i <= nr_threads; i++)
+		if (pthread_create(&threads[i], NULL, thread, (void *)(uintptr_t)i))
+			_exit(1);
+	if (!loop_burn(PROFIL_SCOPE_PROCESS, 0, 100))
+		report->failed = true;
+	if (!await(report->ready == (int)nr_threads))
+		report->failed = true;
+	if (session_stop(PROFIL_SCOPE_PROCESS, &report->stats[0]))
+		report->failed = true;
+	next_step();
+	wait_for_step(STEP_END);
+	_exit(0);
+}
+
+/* Runs the child; then its statistics, and what was witnessed of it, are there. */
+static void witness(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *self, u64 *seen)
+{
+	unsigned int i;
+
+	memset(report, 0, sizeof(*report));
+	/* The hook is in place and stays. */
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
+
+	self->child = fork();
+	if (!self->child)
+		be_witnessed();
+	ASSERT_LT(0, self->child);
+	/* It sleeps already, or all but. */
+	ASSERT_TRUE(await(report->tids[0]));
+	self->before[0] = witnessed(self->child);
+	next_step();
+	ASSERT_TRUE(await(report->step == STEP_DONE));
+	ASSERT_FALSE(report->failed);
+	for (i = 0; i <= nr_threads; i++)
+		seen[i] = witnessed(report->tids[i]) - self->before[i];
+	EXPECT_EQ(0, witness_lost());
+	next_step();
+	EXPECT_EQ(self->child, waitpid(self->child, NULL, 0));
+	self->child = 0;
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
+}
+
+/*
+ * On a busy host a start or a stop may take longer than a tick. That is rare enough that
+ * one attempt of some has it right.
+ */
+#define ATTEMPTS	10
+
+/* Do they agree, but for one tick before the start and one after the stop? */
+static bool agree(struct __test_metadata *_metadata, const struct profil_stats *s, u64 seen)
+{
+	u64 counted = s->ticks + s->unselected;
+
+	TH_LOG("counted %llu, witnessed %llu; expected %llu, missed %llu",
+	       (unsigned long long)counted, (unsigned long long)seen,
+	       (unsigned long long)s->expected, (unsigned long long)s->missed);
+	EXPECT_TRUE(accounted(s));
+	EXPECT_LE(counted, seen) {
+		TH_LOG("none may be counted that was not there");
+	}
+	return seen <= counted + 2;
+}
+
+/* Runs the child once; does the witness agree with all of its sessions? */
+static bool attempt(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *self)
+{
+	u64 seen[1 + MAX_THREADS], sum = 0;
+	unsigned int i;
+	bool yes;
+
+	witness(_metadata, self, seen);
+	for (i = 0; i <= nr_threads; i++)
+		sum += seen[i];
+	yes = agree(_metadata, &report->stats[0], sum);
+	EXPECT_LE(100U, report->stats[0].ticks);
+	if (scope == PROFIL_SCOPE_THREAD) {
+		for (i = 1; i <= nr_threads; i++) {
+			yes &= agree(_metadata, &report->stats[i], seen[i]);
+			EXPECT_LE(50U, report->stats[i].ticks);
+		}
+	}
+	return yes;
+}
+
+static void expect_agreement(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *self)
+{
+	unsigned int i;
+
+	if (_metadata->skip)
+		return;
+	for (i = 0; i < ATTEMPTS && !attempt(_metadata, self); i++)
+		;
+	EXPECT_GT(ATTEMPTS, i);
+}
+
+TEST_F(witness, agrees_with_a_process)
+{
+	scope = PROFIL_SCOPE_PROCESS;
+	nr_threads = 0;
+	expect_agreement(_metadata, self);
+}
+
+TEST_F(witness, agrees_with_a_process_of_5_threads)
+{
+	scope = PROFIL_SCOPE_PROCESS;
+	nr_threads = MAX_THREADS;
+	expect_agreement(_metadata, self);
+}
+
+TEST_F(witness, agrees_with_each_of_4_threads)
+{
+	scope = PROFIL_SCOPE_THREAD;
+	nr_threads = MAX_THREADS;
+	expect_agreement(_metadata, self);
+}
+
+/*
+ * What was expected
+ *
+ * The witness of this is the process's own clock. Ticks that come are compared with it
+ * too: in QEMU on a busy host many do not come at all, and only some of these are known
+ * to be missing. But in one attempt of many the host is quiet enough.
+ */
+
+FIXTURE(expected) {
+};
+
+FIXTURE_SETUP(expected)
+{
+	ASSERT_EQ(0, device_query(&query)) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+}
+
+FIXTURE_TEARDOWN(expected)
+{
+}
+
+static void *spend_30_ticks(void *loop)
+{
+	loop_spend((uintptr_t)loop, 30, query.tick_ns);
+	return NULL;
+}
+
+/* Statistics of a session in which @n threads, or else this one, ran for 30 ticks each. */
+static void profile(struct __test_metadata *_metadata, u32 scope, unsigned int n,
+		    struct profil_stats *s)
+{
+	clockid_t clock = scope == PROFIL_SCOPE_THREAD ? CLOCK_THREAD_CPUTIME_ID :
+							 CLOCK_PROCESS_CPUTIME_ID;
+	pthread_t threads[MAX_THREADS];
+	u64 inner, outer, min, max;
+	unsigned int i;
+
+	outer = cpu_ns(clock);
+	ASSERT_EQ(0, session_start(scope, 0, NULL, 0));
+	inner = cpu_ns(clock);
+	for (i = 0; i < n; i++) {
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, spend_30_ticks,
+					    (void *)(uintptr_t)i));
+	}
+	for (i = 0; i < n; i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], NULL));
+	}
+	if (!n)
+		spend_30_ticks(NULL);
+	inner = cpu_ns(clock) - inner;
+	ASSERT_EQ(0, session_stop(scope, s));
+	outer = cpu_ns(clock) - outer;
+
+	/* It is what the clock says, rounded, but the scheduler's counts may be a tick old. */
+	min = inner / query.tick_ns;
+	max = outer / query.tick_ns;
+	EXPECT_TRUE(accounted(s));
+	EXPECT_LE(min, s->expected + 1 + n);
+	EXPECT_LE(s->expected, max + 1 + n);
+}
+
+/* Is what came what was expected, but for the error of sampling, 5 sigma? */
+static bool as_expected(const struct profil_stats *s)
+{
+	u64 came = s->ticks + s->unselected, sigma = 1;
+
+	while (sigma * sigma < came)
+		sigma++;
+	return came <= s->expected + 5 * sigma && s->expected <= came + s->missed + 5 * sigma;
+}
+
+static void expect_as_expected(struct __test_metadata *_metadata, u32 scope, unsigned int n)
+{
+	struct profil_stats s;
+	unsigned int i;
+
+	for (i = 0; i < ATTEMPTS; i++) {
+		profile(_metadata, scope, n, &s);
+		if (as_expected(&s))
+			break;
+		TH_LOG("expected %llu, ticks %llu, missed %llu: once more",
+		       (unsigned long long)s.expected, (unsigned long long)s.ticks,
+		       (unsigned long long)s.missed);
+	}
+	EXPECT_GT(ATTEMPTS, i);
+}
+
+TEST_F(expected, of_a_thread_is_what_it_ran_and_what_came)
+{
+	expect_as_expected(_metadata, PROFIL_SCOPE_THREAD, 0);
+}
+
+TEST_F(expected, of_a_process_is_what_it_ran_and_what_came)
+{
+	expect_as_expected(_metadata, PROFIL_SCOPE_PROCESS, 0);
+}
+
+TEST_F(expected, includes_threads_that_have_exited)
+{
+	expect_as_expected(_metadata, PROFIL_SCOPE_PROCESS, 1);
+	expect_as_expected(_metadata, PROFIL_SCOPE_PROCESS, 2);
+}
+
+TEST_F(expected, nothing_of_a_thread_that_sleeps)
+{
+	const struct timespec pause = { .tv_nsec = 100000000 };
+	struct profil_stats s;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
+	nanosleep(&pause, NULL);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
+	EXPECT_GE(5U, s.expected);
+	EXPECT_GE(5U, s.ticks);
+	EXPECT_GE(5U, s.missed);
+}
+
+TEST_HARNESS_MAIN
