@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The loop that the benchmark measures: see loop.S. */
+#ifndef BENCH_LOOP_H
+#define BENCH_LOOP_H
+
+#define BENCH_LOOP_LENGTH	1009	/* instructions in a round */
+#define BENCH_LOOP_REST		10	/* of these, all but the filling */
+
+#ifndef __ASSEMBLER__
+#include <stddef.h>
+#include <stdint.h>
+
+size_t bench_loop(uint64_t iterations, uint64_t threshold, uint64_t *gaps, size_t max_gaps);
+extern const char bench_loop_end[];
+#endif
+
+#endif /* BENCH_LOOP_H */
