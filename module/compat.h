@@ -37,11 +37,9 @@
 
 /* 6.16, 0c6dbf1e0d9b: sched_process_exit tells whether it is the group's last task */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
-#define PROFIL_EXIT_PROBE(name, task) \
-	void name(void *data, struct task_struct *task)
+#define PROFIL_EXIT_PROBE_ARGS void *data, struct task_struct *task
 #else
-#define PROFIL_EXIT_PROBE(name, task) \
-	void name(void *data, struct task_struct *task, bool group_dead)
+#define PROFIL_EXIT_PROBE_ARGS void *data, struct task_struct *task, bool group_dead
 #endif
 
 /*

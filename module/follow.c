@@ -16,7 +16,7 @@
 
 struct linux_binprm;
 
-static PROFIL_EXIT_PROBE(exit_probe, task)
+static void exit_probe(PROFIL_EXIT_PROBE_ARGS)
 {
 	profil_task_gone(task);
 }

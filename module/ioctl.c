@@ -132,27 +132,34 @@ union profil_arg {
 	struct profil_stats stats;
 };
 
-#define COMMAND(_cmd, _handler, _struct, _last, _result)	\
-	[_IOC_NR(_cmd)] = {					\
-		.cmd = (_cmd),					\
-		.handler = (_handler),				\
-		.size = sizeof(struct _struct) +		\
-			BUILD_BUG_ON_ZERO(sizeof(struct _struct) > sizeof(union profil_arg)), \
-		.least = offsetofend(struct _struct, _last),	\
-		.result = (_result),				\
-	}
-
 static const struct {
-	unsigned int cmd;
 	long (*handler)(void *arg);
 	size_t size;
 	size_t least;		/* up to the last member of the first version */
 	bool result;		/* the structure is written back */
 } commands[] = {
-	COMMAND(PROFIL_IOC_QUERY, query, profil_query, max_counters, true),
-	COMMAND(PROFIL_IOC_START, start, profil_start, ranges, false),
-	COMMAND(PROFIL_IOC_STOP, stop, profil_stop, stats, false),
-	COMMAND(PROFIL_IOC_STATS, stats, profil_stats, locked, true),
+	[_IOC_NR(PROFIL_IOC_QUERY)] = {
+		.handler = query,
+		.size = sizeof(struct profil_query),
+		.least = offsetofend(struct profil_query, max_counters),
+		.result = true,
+	},
+	[_IOC_NR(PROFIL_IOC_START)] = {
+		.handler = start,
+		.size = sizeof(struct profil_start),
+		.least = offsetofend(struct profil_start, ranges),
+	},
+	[_IOC_NR(PROFIL_IOC_STOP)] = {
+		.handler = stop,
+		.size = sizeof(struct profil_stop),
+		.least = offsetofend(struct profil_stop, stats),
+	},
+	[_IOC_NR(PROFIL_IOC_STATS)] = {
+		.handler = stats,
+		.size = sizeof(struct profil_stats),
+		.least = offsetofend(struct profil_stats, locked),
+		.result = true,
+	},
 };
 
 long profil_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
@@ -162,11 +169,9 @@ long profil_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 	u32 size;
 	long err;
 
-	if (nr >= ARRAY_SIZE(commands))
+	if (nr >= ARRAY_SIZE(commands) || cmd != _IO(PROFIL_IOC_MAGIC, nr))
 		return -ENOTTY;
 	nr = array_index_nospec(nr, ARRAY_SIZE(commands));
-	if (cmd != commands[nr].cmd)
-		return -ENOTTY;
 
 	err = arg_read(&arg, commands[nr].size, commands[nr].least, (void __user *)uarg, &size);
 	if (err)

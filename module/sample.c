@@ -27,6 +27,7 @@ static bool keep(struct profil_session *s, u64 pc, bool system)
 	int head = atomic_read(&s->head);
 
 	do {
+		/* Pairs with the release in profil_replay(): the slot is free. */
 		if (head - smp_load_acquire(&s->tail) >= PROFIL_KEPT)
 			return false;
 	} while (!atomic_try_cmpxchg(&s->head, &head, head + 1));
@@ -39,15 +40,16 @@ static bool keep(struct profil_session *s, u64 pc, bool system)
 /* Raises the counter at @p by one unless it is full. */
 #define counter_raise(p) ({						\
 	enum profil_outcome __outcome = PROFIL_DROPPED_CONTENDED;	\
-	typeof(*(p)) __old = READ_ONCE(*(p));				\
+	typeof(p) __p = (p);						\
+	typeof(*__p) __old = READ_ONCE(*__p);				\
 	unsigned int __tries = CAS_TRIES;				\
 									\
 	do {								\
-		if (__old == (typeof(*(p)))~0ULL) {			\
+		if (__old == (typeof(*__p))~0ULL) {			\
 			__outcome = PROFIL_SATURATED;			\
 			break;						\
 		}							\
-		if (try_cmpxchg(p, &__old, __old + 1)) {		\
+		if (try_cmpxchg(__p, &__old, __old + 1)) {		\
 			__outcome = PROFIL_HIT;				\
 			break;						\
 		}							\
@@ -241,7 +243,7 @@ void profil_replay(struct profil_session *s)
 		local_irq_restore(flags);
 
 		*slot = 0;
-		/* Pairs with the read of tail in keep(): the slot is free before. */
+		/* Pairs with the acquire in keep(). */
 		smp_store_release(&s->tail, s->tail + 1);
 	}
 }

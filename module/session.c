@@ -514,7 +514,7 @@ static bool session_settle(struct profil_session *s, bool wait)
 	if (s->settled)
 		return true;
 	if (s->charged) {
-		/* mmap_write_trylock() is gone by 6.12. No mapping changes here: its lock will do. */
+		/* By 6.12 mmap_write_trylock() is gone. No mapping is changed here. */
 		if (wait)
 			down_write(&mm->mmap_lock);
 		else if (!down_write_trylock(&mm->mmap_lock))

@@ -58,6 +58,7 @@ static int kprobe_tick(struct kprobe *kprobe, struct pt_regs *regs)
 	profil_sample();
 	return 0;
 }
+
 NOKPROBE_SYMBOL(kprobe_tick);
 
 static struct kprobe kprobe_hook;
