@@ -2,9 +2,10 @@
 /*
  * The guest's first process: from the initramfs to COMMAND's end.
  *
- * It loads what the kernel needs to reach the host, reads the settings from the "in" port, puts the root
- * tree together, loads profil.ko, runs COMMAND with its streams on the ports (see relay.c), and afterwards
- * kills what COMMAND left behind, unloads the module, and says on the "result" port how it went:
+ * It loads what the kernel needs to reach the host, reads the settings from the "in" port, puts
+ * the root tree together, loads profil.ko, runs COMMAND with its streams on the ports (see
+ * relay.c), and afterwards kills what COMMAND left behind, unloads the module, and says on the
+ * "result" port how it went:
  *
  *	started		COMMAND runs
  *	exit N		COMMAND ended; N is 128 + the signal if one killed it
@@ -259,7 +260,7 @@ static void mount_the_usual(void)
 	mount_at("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "gid=5,mode=620,ptmxmode=666");
 	mount_at("shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
 	mount_at("mqueue", "/dev/mqueue", "mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
-	mount_at("tmp", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
+	mount_at("tmp", "/tmp", "tmpfs", 0, "mode=1777");
 	mount_at("run", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755");
 	mount_at("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);
 	mount_at("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL);
@@ -417,6 +418,7 @@ static void run_command(void)
 	signal(SIGPIPE, SIG_IGN);
 
 	pid = *want.terminal ? start_on_terminal() : start_on_pipes();
+	fcntl(in.to, F_SETFL, O_NONBLOCK);
 	report("started");
 	while (status < 0) {
 		pump_streams(child_exits, -1);

@@ -3,9 +3,10 @@
 #
 # What run, tree and build have in common: how to fail, and how something gets into the cache.
 #
-# What is in the cache has a name with the hash of all it was made from. It is made beside its place, as
-# NAME.new, and renamed when it is complete; a lock of its own sees to it that one process does this. So
-# what is there is whole, whoever was interrupted, and never written again.
+# What is in the cache is called KIND-HASH, with the hash of all it was made from. It is made
+# beside its place, as NAME.new, and renamed when it is complete; a lock of its own sees to it that
+# one process does this. So what is there is whole, whoever was interrupted, and never written
+# again. What nobody used for a month is removed when another of its kind is made.
 
 export LC_ALL=C
 umask 022
@@ -38,13 +39,16 @@ hash_of() {
 	} | sha256sum | cut -c1-16
 }
 
-# cached NAME WHAT COMMAND...: unless NAME is in the cache, has COMMAND make it, as the file or directory
-# that it gets as its last argument. Its output is shown if it fails. Not for use in a condition: there
-# bash would not notice what fails in COMMAND, if that is a function.
+# cached NAME WHAT COMMAND...: unless NAME is in the cache, has COMMAND make it, as the file or
+# directory that it gets as its last argument. Its output is shown if it fails. Not for use in a
+# condition: there bash would not notice what fails in COMMAND, if that is a function.
 cached() {
-	local place=$cache/$1 what=$2 status
+	local name=$1 place=$cache/$1 what=$2 status old
 	shift 2
-	[[ ! -e $place ]] || return 0
+	if [[ -e $place ]]; then
+		touch -c "$place"
+		return
+	fi
 	mkdir -p "$cache"
 	(
 		flock 9
@@ -59,7 +63,12 @@ cached() {
 			remove "$place.new" "$place.log"
 			die "cannot $what"
 		fi
+		touch "$place.new"
 		mv "$place.new" "$place"
 		rm -f "$place.log"
+		find "$cache" -maxdepth 1 -name "${name%%-*}-*" -mtime +30 -print0 |
+			while IFS= read -r -d '' old; do
+				remove "$old"
+			done
 	) 9>"$place.lock"
 }

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A pump moves bytes from one descriptor to another. relay.c has three on the host (for its own stdin,
- * stdout and stderr), init.c the three that face them in the guest.
+ * A pump moves bytes from one descriptor to another. relay.c has three on the host (for its own
+ * stdin, stdout and stderr), init.c the three that face them in the guest.
  *
- * A pump only does what poll() said would not block. It never closes: its owner does that, and says what
- * the end of a stream or a reader that went away means.
+ * A pump only does what does not block. It never closes: its owner does that, and says what the
+ * end of a stream or a reader that went away means.
  */
 #ifndef PUMP_H
 #define PUMP_H
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <unistd.h>
 
-/* A pipe that polls writable takes this much without blocking (PIPE_BUF). */
-#define PUMP_WRITE_MAX 4096
-
 struct pump {
 	int from, to;		/* or -1 */
+	bool shared;		/* to is not only ours: it cannot be made nonblocking */
 	bool ended;		/* from has nothing more; what was read of it is still delivered */
 	bool broken;		/* to takes nothing more */
 	uint64_t passed;	/* bytes delivered */
@@ -53,11 +52,14 @@ static inline bool pump_failed(ssize_t n)
 
 static inline void pump_move(struct pump *p, const struct pollfd slot[2])
 {
+	size_t size = p->end - p->start;
 	ssize_t n;
 
+	/* As much as a pipe takes without blocking if poll() calls it writable. */
+	if (p->shared && size > PIPE_BUF)
+		size = PIPE_BUF;
 	if (slot[1].revents & POLLOUT) {
-		n = p->end - p->start;
-		n = write(p->to, p->buf + p->start, n < PUMP_WRITE_MAX ? n : PUMP_WRITE_MAX);
+		n = write(p->to, p->buf + p->start, size);
 		p->broken = pump_failed(n);
 		if (n > 0) {
 			p->start += n;

@@ -3,9 +3,10 @@
  * relay DIR SECONDS: the host's end of a guest's standard streams.
  *
  * DIR holds the sockets of the guest's four ports. "in" carries DIR/settings and then our stdin to
- * init.c; "out" and "err" carry COMMAND's output to our own; "result" carries lines about how it went,
- * which we keep in DIR/result. The last of them is "end OUT ERR", the number of bytes that COMMAND wrote
- * to each stream: when we have delivered as many we are done, and the guest learns it from our hanging up.
+ * init.c; "out" and "err" carry COMMAND's output to our own; "result" carries lines about how it
+ * went, which we keep in DIR/result. The last of them is "end OUT ERR", the number of bytes that
+ * COMMAND wrote to each stream: when we have delivered as many we are done, and the guest learns
+ * it from our hanging up.
  *
  * Exit status: 0 done; 1 the guest went away first; 124 SECONDS are over (0: no limit).
  */
@@ -129,8 +130,10 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 
 	/* "in" comes last: by its first byte the guest knows that the other ports are connected. */
-	out = (struct pump){ .from = connect_to(argv[1], "out.sock"), .to = STDOUT_FILENO };
-	err_ = (struct pump){ .from = connect_to(argv[1], "err.sock"), .to = STDERR_FILENO };
+	out = (struct pump){ .from = connect_to(argv[1], "out.sock"), .to = STDOUT_FILENO,
+			     .shared = true };
+	err_ = (struct pump){ .from = connect_to(argv[1], "err.sock"), .to = STDERR_FILENO,
+			      .shared = true };
 	port = connect_to(argv[1], "result.sock");
 	log = open_in(argv[1], "result", O_WRONLY | O_CREAT | O_TRUNC);
 	in = (struct pump){ .from = open_in(argv[1], "settings", O_RDONLY),

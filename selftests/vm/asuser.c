@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Preloaded into the virtiofsd of --with DIR when COMMAND runs as the guest's user: makes that
+ * user and DIR's owner one, in both directions. So what belongs to DIR's owner is the user's in
+ * the guest, and what the user makes there belongs to DIR's owner here; nothing in DIR needs to
+ * change hands.
+ *
+ * PROFIL_VM_OWNER is "UID GID" of DIR. All other ids are as they are.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define USER 1000
+
+static uid_t owner_uid;
+static gid_t owner_gid;
+
+/* Not strtoul(): in the guest's libc that may be one that ours has not. */
+static unsigned int number(const char **text)
+{
+	unsigned int n = 0;
+
+	for (; **text >= '0' && **text <= '9'; ++*text)
+		n = n * 10 + (**text - '0');
+	return n;
+}
+
+static void __attribute__((constructor)) read_owner(void)
+{
+	const char *owner = getenv("PROFIL_VM_OWNER");
+
+	owner_uid = number(&owner);
+	owner++;
+	owner_gid = number(&owner);
+}
+
+static unsigned int to_guest(unsigned int id, unsigned int owner)
+{
+	return id == owner ? USER : id;
+}
+
+static unsigned int to_host(unsigned int id, unsigned int owner)
+{
+	return id == USER ? owner : id;
+}
+
+int fstatat64(int dir, const char *path, struct stat64 *st, int flags)
+{
+	int (*next)(int, const char *, struct stat64 *, int) = dlsym(RTLD_NEXT, "fstatat64");
+	int ret = next(dir, path, st, flags);
+
+	if (!ret) {
+		st->st_uid = to_guest(st->st_uid, owner_uid);
+		st->st_gid = to_guest(st->st_gid, owner_gid);
+	}
+	return ret;
+}
+
+int statx(int dir, const char *path, int flags, unsigned int mask, struct statx *st)
+{
+	int (*next)(int, const char *, int, unsigned int, struct statx *) = dlsym(RTLD_NEXT, "statx");
+	int ret = next(dir, path, flags, mask, st);
+
+	if (!ret) {
+		st->stx_uid = to_guest(st->stx_uid, owner_uid);
+		st->stx_gid = to_guest(st->stx_gid, owner_gid);
+	}
+	return ret;
+}
+
+int fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
+{
+	int (*next)(int, const char *, uid_t, gid_t, int) = dlsym(RTLD_NEXT, "fchownat");
+
+	return next(dir, path, to_host(uid, owner_uid), to_host(gid, owner_gid), flags);
+}
+
+/* virtiofsd acts as whoever asked by system calls of its own, for they concern the one thread only. */
+long syscall(long number, ...)
+{
+	long (*next)(long, ...) = dlsym(RTLD_NEXT, "syscall");
+	long arg[6];
+	va_list args;
+	int i;
+
+	va_start(args, number);
+	for (i = 0; i < 6; i++)
+		arg[i] = va_arg(args, long);
+	va_end(args);
+	if (number == SYS_setresuid)
+		arg[1] = to_host(arg[1], owner_uid);
+	if (number == SYS_setresgid)
+		arg[1] = to_host(arg[1], owner_gid);
+	return next(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+}
