@@ -9,6 +9,8 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/version.h>
+#include <asm/ptrace.h>
+#include <asm/syscall.h>
 
 #if !IS_ENABLED(CONFIG_MMU_NOTIFIER)
 #error "profil follows its buffers with MMU notifiers: the kernel needs CONFIG_MMU_NOTIFIER"
@@ -46,15 +48,18 @@
  * Bytes that a system call's saved pc is past the call's instruction, or 0 if the
  * kernel was entered in another way (then the saved pc is the instruction itself).
  */
-#if defined(CONFIG_X86)
-#include <asm/syscall.h>
-/* syscall, sysenter and int $0x80 are two bytes each */
-#define profil_syscall_length(task, regs) (syscall_get_nr(task, regs) != -1 ? 2 : 0)
+static inline unsigned int profil_syscall_length(struct task_struct *task, struct pt_regs *regs)
+{
+#if defined(CONFIG_X86_64)
+	/* syscall, sysenter and int $0x80 are two bytes each */
+	return syscall_get_nr(task, regs) != -1 ? 2 : 0;
 #elif defined(CONFIG_ARM64)
-#include <asm/ptrace.h>
-#define profil_syscall_length(task, regs) (in_syscall(regs) ? 4 : 0)
+	if (!in_syscall(regs))
+		return 0;
+	return compat_thumb_mode(regs) ? 2 : 4;
 #else
-#error "profil knows the system call instruction of x86 and arm64 only"
+#error "profil knows the system call instruction of x86-64 and arm64 only"
 #endif
+}
 
 #endif /* _PROFIL_COMPAT_H */

@@ -50,23 +50,27 @@ static void unpin(void *kaddr)
 /*
  * Is all of [@start, @end) mapped, writable, and of a kind that may be pinned?
  * Not shared mappings whose file is written back: the writes of the tick cannot be
- * seen by the file system. Under mmap_lock.
+ * seen by the file system. @from_file: to fault a page in may read a file. Under mmap_lock.
  */
-static bool mapped(struct mm_struct *mm, unsigned long start, unsigned long end)
+static bool mapped(struct mm_struct *mm, unsigned long start, unsigned long end, bool *from_file)
 {
 	struct vm_area_struct *vma;
+	bool written_back;
 
+	*from_file = false;
 	for (; start < end; start = vma->vm_end) {
 		vma = find_vma(mm, start);
 		if (!vma || vma->vm_start > start)
 			return false;
 		if (!(vma->vm_flags & VM_WRITE) || vma->vm_flags & (VM_IO | VM_PFNMAP))
 			return false;
-		if (!(vma->vm_flags & VM_SHARED))
+		written_back = vma->vm_file && mapping_can_writeback(vma->vm_file->f_mapping);
+		if (!(vma->vm_flags & VM_SHARED)) {
+			*from_file |= written_back;
 			continue;
-		if (vma->vm_ops && (vma->vm_ops->page_mkwrite || vma->vm_ops->pfn_mkwrite))
-			return false;
-		if (vma->vm_file && mapping_can_writeback(vma->vm_file->f_mapping))
+		}
+		if (written_back ||
+		    (vma->vm_ops && (vma->vm_ops->page_mkwrite || vma->vm_ops->pfn_mkwrite)))
 			return false;
 	}
 	return true;
@@ -230,6 +234,7 @@ unsigned long profil_histograms_pages(const struct profil_session *s)
 int profil_histograms_check(struct profil_session *s)
 {
 	struct mm_struct *mm = current->mm;
+	bool from_file;
 	int err = 0;
 	u32 i;
 
@@ -237,7 +242,8 @@ int profil_histograms_check(struct profil_session *s)
 		return -EINTR;
 	for (i = 0; i < s->nr_histograms && !err; i++)
 		if (!mapped(mm, s->histograms[i].start,
-			    page_address_of(&s->histograms[i], s->histograms[i].nr_pages)))
+			    page_address_of(&s->histograms[i], s->histograms[i].nr_pages),
+			    &from_file))
 			err = -EFAULT;
 	mmap_read_unlock(mm);
 	return err;
@@ -261,6 +267,7 @@ static long histogram_pin_batch(struct profil_histogram *h)
 	unsigned long start = page_address_of(h, h->nr_pinned);
 	unsigned long n = min_t(unsigned long, h->nr_pages - h->nr_pinned, PIN_BATCH), i;
 	struct page *pages[PIN_BATCH];
+	bool from_file;
 	long pinned;
 
 	/*
@@ -272,7 +279,7 @@ static long histogram_pin_batch(struct profil_histogram *h)
 
 	if (mmap_read_lock_killable(mm))
 		return -EINTR;
-	if (mapped(mm, start, start + (n << PAGE_SHIFT)))
+	if (mapped(mm, start, start + (n << PAGE_SHIFT), &from_file))
 		pinned = profil_pin_remote(mm, start, n, PIN_FLAGS, pages);
 	else
 		pinned = -EFAULT;
@@ -359,16 +366,32 @@ static long histogram_refresh_batch(struct profil_histogram *h, unsigned long fi
 	struct mm_struct *mm = h->notifier.mm;
 	unsigned long start = page_address_of(h, first);
 	unsigned long n = min_t(unsigned long, end - first, PIN_BATCH), i;
+	unsigned int flags = PIN_FLAGS;
 	struct page *pages[PIN_BATCH];
+	bool from_file;
 	long pinned;
+
+	/* The process itself may wait for its pages, and can be killed. */
+	if (current->mm == mm)
+		fault_in_safe_writeable((const char __user *)start, n << PAGE_SHIFT);
 
 	/* Whoever holds mmap_lock may wait for user space; a worker must not. */
 	if (!mmap_read_trylock(mm))
 		return -EAGAIN;
-	if (mapped(mm, start, start + (n << PAGE_SHIFT)))
-		pinned = profil_pin_remote(mm, start, n, PIN_FLAGS | FOLL_NOWAIT, pages);
-	else
+	if (mapped(mm, start, start + (n << PAGE_SHIFT), &from_file)) {
+		/*
+		 * NOWAIT does not keep filemap_fault() from reading a page that is not
+		 * cached, for which a FUSE server can let us wait for ever: there, only
+		 * take what is mapped already, and come again for the rest. FORCE does
+		 * nothing to a writable mapping but to accept a NUMA hint's PROT_NONE.
+		 */
+		flags |= from_file ? FOLL_NOFAULT | FOLL_FORCE : FOLL_NOWAIT;
+		pinned = profil_pin_remote(mm, start, n, flags, pages);
+		if (from_file && pinned == -EFAULT)
+			pinned = -EAGAIN;
+	} else {
 		pinned = -EFAULT;
+	}
 	mmap_read_unlock(mm);
 	if (!pinned || pinned == -EBUSY || pinned == -EINTR)
 		return -EAGAIN;

@@ -64,7 +64,7 @@ static int __init profil_init(void)
 		return -ENOMEM;
 	err = profil_tick_init();
 	if (err)
-		goto flush;
+		goto exit_tick;
 	err = profil_follow_init();
 	if (err)
 		goto exit_tick;
@@ -77,7 +77,6 @@ exit_follow:
 	profil_follow_exit();
 exit_tick:
 	profil_tick_exit();
-flush:
 	profil_flush();
 	return err;
 }

@@ -114,8 +114,9 @@ struct profil_session {
 	spinlock_t stale_lock;		/* what pages are stale, and PARKED */
 	u32 nr_stale;			/* histograms with stale pages */
 	unsigned int retries;
+	unsigned long rest_until;	/* jiffies; work shall not come before */
 
-	/* (pc << 2 | system << 1 | 1) of ticks; any CPU puts, space->lock's owner takes */
+	/* pc << 2 | system << 1 | 1 of ticks; any CPU puts, space->lock's owner takes */
 	atomic_t head;
 	unsigned int tail;
 	u64 kept[PROFIL_KEPT];

@@ -166,7 +166,7 @@ static noinline void sample_slowly(struct profil_space *space, struct pt_regs *r
 		session_tick(s, pc, system);
 	if (READ_ONCE(space->nr_threads)) {
 		s = profil_thread_find(task);
-		if (s)
+		if (s && s->space == space)	/* else of the mm before an exec */
 			session_tick(s, pc, system);
 	}
 }
@@ -238,7 +238,7 @@ void profil_replay(struct profil_session *s)
 
 		local_irq_save(flags);
 		if (s->state == PROFIL_STATE_ON)
-			outcome = count(s, tick >> 2);
+			outcome = count(s, (s64)tick >> 2);
 		this_cpu_ptr(s->counts)->n[tick >> 1 & 1][outcome]++;
 		local_irq_restore(flags);
 

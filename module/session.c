@@ -94,6 +94,8 @@ static struct profil_space *space_create(struct mm_struct *mm)
 		kfree(space);
 		return ERR_PTR(err == -EINTR ? err : -ENOMEM);
 	}
+	/* While it waits for an event in progress to pass it is not told of the release. */
+	mmu_interval_read_begin(&space->notifier);
 	mmgrab(mm);
 	space->mm = mm;
 	mutex_init(&space->lock);
@@ -224,10 +226,16 @@ static void session_unhold(struct profil_session *s)
 	module_put(THIS_MODULE);
 }
 
-/* Has session_attend() look after @s soon. Never sleeps. */
+/*
+ * Has session_attend() look after @s: at once, but not again and again, since a user can
+ * cause it as often as it likes, and does not pay for it. Never sleeps.
+ */
 void profil_session_kick(struct profil_session *s)
 {
-	if (session_hold(s) && !queue_delayed_work(profil_wq, &s->work, 0))
+	unsigned long now = jiffies, due = READ_ONCE(s->rest_until);
+
+	if (session_hold(s) &&
+	    !queue_delayed_work(profil_wq, &s->work, time_before(now, due) ? due - now : 0))
 		session_unhold(s);
 }
 
@@ -236,7 +244,8 @@ static u64 session_runtime(const struct profil_session *s)
 {
 	struct signal_struct *signal = s->task->signal;
 	struct task_struct *t;
-	unsigned int seq;
+	unsigned int seq, next = 0;
+	unsigned long flags;
 	u64 ns;
 
 	if (s->scope == PROFIL_SCOPE_THREAD)
@@ -244,11 +253,15 @@ static u64 session_runtime(const struct profil_session *s)
 
 	rcu_read_lock();
 	do {
-		seq = read_seqbegin(&signal->stats_lock);
+		/* With the lock the second time, or threads that exit could keep us here. */
+		seq = next;
+		flags = read_seqbegin_or_lock_irqsave(&signal->stats_lock, &seq);
 		ns = signal->sum_sched_runtime;
 		for_each_thread(s->task, t)
 			ns += READ_ONCE(t->se.sum_exec_runtime);
-	} while (read_seqretry(&signal->stats_lock, seq));
+		next = 1;
+	} while (need_seqretry(&signal->stats_lock, seq));
+	done_seqretry_irqrestore(&signal->stats_lock, seq, flags);
 	rcu_read_unlock();
 	return ns;
 }
@@ -352,6 +365,7 @@ static struct profil_session *session_create(const struct profil_start *arg)
 	if (!s)
 		return ERR_PTR(-ENOMEM);
 	s->nr_spans = nr_spans;
+	s->rest_until = jiffies;
 	kref_init(&s->refs);
 	spin_lock_init(&s->stale_lock);
 	INIT_DELAYED_WORK(&s->work, session_work);
@@ -427,7 +441,7 @@ static void session_publish(struct profil_session *s, struct profil_session *old
 	spin_lock(&threads_lock);
 	if (old) {
 		hlist_replace_rcu(&old->node, &s->node);
-		INIT_HLIST_NODE(&old->node);
+		old->node.pprev = NULL;		/* unhashed; a tick may be at it and go on */
 	} else {
 		hlist_add_head_rcu(&s->node, &profil_threads[profil_hash(s->task)]);
 	}
@@ -496,7 +510,7 @@ static void session_uncharge(struct profil_session *s)
 {
 	struct mm_struct *mm = s->space->mm;
 
-	mmap_assert_write_locked(mm);
+	lockdep_assert_held_write(&mm->mmap_lock);
 	__account_locked_vm(mm, s->charged, false, current, true);
 	s->charged = 0;
 }
@@ -533,6 +547,22 @@ static void session_forget(struct profil_session *s)
 {
 	list_del_init(&s->list);
 	session_put(s);
+}
+
+/*
+ * Forgets what is left of threads that are gone, or gone to another mm. Their sessions
+ * had ended before, so profil_task_gone() did not find them.
+ */
+static void space_prune(struct profil_space *space)
+{
+	struct profil_session *s, *next;
+
+	lockdep_assert_held(&space->lock);
+
+	list_for_each_entry_safe(s, next, &space->sessions, list)
+		if (s->scope == PROFIL_SCOPE_THREAD && s->state == PROFIL_STATE_ENDED &&
+		    READ_ONCE(s->task->mm) != space->mm && session_settle(s, true))
+			session_forget(s);
 }
 
 /* ---- work ---- */
@@ -573,12 +603,14 @@ static void session_work(struct work_struct *work)
 {
 	struct profil_session *s = container_of(to_delayed_work(work), struct profil_session, work);
 	struct profil_space *space = s->space;
+	unsigned long begun = jiffies;
 	bool done = false;
 
 	/* The lock is held while buffers are pinned, which can take long. */
 	if (mutex_trylock(&space->lock)) {
 		kref_get(&space->refs);
 		done = session_attend(s);
+		WRITE_ONCE(s->rest_until, jiffies + ATTEND_RETRY + 4 * (jiffies - begun));
 		space_unlock(space);
 	}
 	if (done || !queue_delayed_work(profil_wq, &s->work, s->retries < RETRIES_QUICK ?
@@ -650,10 +682,12 @@ static int session_charge(struct profil_session *s, const struct profil_session 
 /* Under space->lock. Takes over the caller's reference to @s only if it succeeds. */
 static int session_begin(struct profil_space *space, struct profil_session *s, bool replace)
 {
-	struct profil_session *old = session_of(space, s->scope), *on = NULL;
+	struct profil_session *old, *on = NULL;
 	unsigned long pages;
 	int err;
 
+	space_prune(space);
+	old = session_of(space, s->scope);
 	if (old && old->state == PROFIL_STATE_ON) {
 		if (!replace)
 			return -EBUSY;

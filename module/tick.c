@@ -37,6 +37,8 @@ static enum profil_hook hook;			/* in place; under hook_lock */
 static enum profil_hook last_hook;		/* that was in place last */
 static atomic_t users = ATOMIC_INIT(0);		/* from 0 to 1 only with a hook in place */
 
+#ifdef CONFIG_DYNAMIC_FTRACE
+
 static void notrace ftrace_tick(unsigned long ip, unsigned long parent_ip,
 				struct ftrace_ops *ops, struct ftrace_regs *regs)
 {
@@ -53,16 +55,6 @@ static struct ftrace_ops ftrace_hook = {
 	.flags = FTRACE_OPS_FL_PERMANENT,
 };
 
-static int kprobe_tick(struct kprobe *kprobe, struct pt_regs *regs)
-{
-	profil_sample();
-	return 0;
-}
-
-NOKPROBE_SYMBOL(kprobe_tick);
-
-static struct kprobe kprobe_hook;
-
 static int ftrace_install(void)
 {
 	int err;
@@ -74,6 +66,38 @@ static int ftrace_install(void)
 		return err;
 	return register_ftrace_function(&ftrace_hook);
 }
+
+static void ftrace_uninstall(void)
+{
+	unregister_ftrace_function(&ftrace_hook);
+}
+
+static void ftrace_forget(void)
+{
+	ftrace_free_filter(&ftrace_hook);
+}
+
+#else
+
+static int ftrace_install(void)
+{
+	return -EOPNOTSUPP;
+}
+
+static void ftrace_uninstall(void) { }
+static void ftrace_forget(void) { }
+
+#endif /* CONFIG_DYNAMIC_FTRACE */
+
+static int kprobe_tick(struct kprobe *kprobe, struct pt_regs *regs)
+{
+	profil_sample();
+	return 0;
+}
+
+NOKPROBE_SYMBOL(kprobe_tick);
+
+static struct kprobe kprobe_hook;
 
 static int kprobe_install(void)
 {
@@ -90,7 +114,7 @@ static void uninstall(void)
 
 	switch (hook) {
 	case PROFIL_HOOK_FTRACE:
-		unregister_ftrace_function(&ftrace_hook);
+		ftrace_uninstall();
 		break;
 	case PROFIL_HOOK_KPROBE:
 		unregister_kprobe(&kprobe_hook);
@@ -210,8 +234,8 @@ static void watch(struct work_struct *work)
 /**
  * profil_tick_get - Want ticks: profil_sample() at every tick of every CPU
  *
- * Return: 0 if they come, -EBUSY if the tick cannot be hooked. May sleep, and wait
- * for a tick.
+ * Return: 0 if they come, -EBUSY if the tick cannot be hooked, -EINTR when killed. May
+ * sleep, and wait for a tick.
  */
 int profil_tick_get(void)
 {
@@ -220,7 +244,9 @@ int profil_tick_get(void)
 	if (atomic_inc_not_zero(&users))
 		return 0;
 
-	mutex_lock(&hook_lock);
+	/* Taking the hook out waits for all tasks to schedule: that can be long. */
+	if (mutex_lock_killable(&hook_lock))
+		return -EINTR;
 	err = install();
 	if (!err) {
 		atomic_inc(&users);
@@ -277,5 +303,5 @@ void profil_tick_exit(void)
 	mutex_lock(&hook_lock);
 	uninstall();
 	mutex_unlock(&hook_lock);
-	ftrace_free_filter(&ftrace_hook);
+	ftrace_forget();
 }
