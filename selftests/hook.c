@@ -19,6 +19,13 @@
 
 static u32 page[1024] __attribute__((aligned(4096)));
 
+#define NEEDS		"needs root and FUNCTION_TRACER, for " FTRACE_ENABLED
+
+static bool can_change(void)
+{
+	return !geteuid() && !access(FTRACE_ENABLED, W_OK);
+}
+
 FIXTURE(hook) {
 	char params[64];	/* as the module was loaded */
 	int log;
@@ -28,10 +35,8 @@ FIXTURE_SETUP(hook)
 {
 	char choice[32];
 
-	if (geteuid())
-		SKIP(return, "needs root");
-	if (access(FTRACE_ENABLED, W_OK))
-		SKIP(return, "no %s: needs FUNCTION_TRACER", FTRACE_ENABLED);
+	if (!can_change())
+		return;
 	ASSERT_TRUE(module_is_loaded());
 	file_line(PARAMETER, choice, sizeof(choice));
 	ASSERT_NE(0, choice[0]);
@@ -53,7 +58,7 @@ FIXTURE_TEARDOWN(hook)
 {
 	char choice[64] = "tick_hook=";
 
-	if (_metadata->skip)
+	if (!can_change())
 		return;
 	EXPECT_EQ(0, file_write(FTRACE_ENABLED, "1"));
 	if (!access(KPROBES_ENABLED, W_OK)) {
@@ -117,22 +122,22 @@ static void expect_choice(struct __test_metadata *_metadata, FIXTURE_DATA(hook) 
 
 TEST_F(hook, ftrace_is_used_when_asked_for_and_says_so)
 {
-	if (_metadata->skip)
-		return;
+	if (!can_change())
+		SKIP(return, NEEDS);
 	expect_choice(_metadata, self, "ftrace", PROFIL_HOOK_FTRACE, "ftrace");
 }
 
 TEST_F(hook, kprobe_is_used_when_asked_for_and_says_so)
 {
-	if (_metadata->skip)
-		return;
+	if (!can_change())
+		SKIP(return, NEEDS);
 	expect_choice(_metadata, self, "kprobe", PROFIL_HOOK_KPROBE, "kprobe");
 }
 
 TEST_F(hook, auto_is_ftrace_where_that_can_be)
 {
-	if (_metadata->skip)
-		return;
+	if (!can_change())
+		SKIP(return, NEEDS);
 	if (!file_has(TRACEFS "/available_filter_functions", tick_function(), NULL, 0))
 		SKIP(return, "%s cannot be traced by ftrace", tick_function());
 	expect_choice(_metadata, self, "auto", PROFIL_HOOK_FTRACE, "ftrace");
@@ -140,8 +145,8 @@ TEST_F(hook, auto_is_ftrace_where_that_can_be)
 
 TEST_F(hook, an_unknown_choice_does_not_load)
 {
-	if (_metadata->skip)
-		return;
+	if (!can_change())
+		SKIP(return, NEEDS);
 	EXPECT_EQ(-EINVAL, reload("tick_hook=nonsense"));
 	EXPECT_FALSE(module_is_loaded());
 	EXPECT_TRUE(log_has(self->log, "nonsense"));
@@ -159,8 +164,8 @@ TEST_F(hook, an_unknown_choice_does_not_load)
 
 TEST_F(hook, ftrace_cannot_be_disabled_while_somebody_profiles)
 {
-	if (_metadata->skip)
-		return;
+	if (!can_change())
+		SKIP(return, NEEDS);
 	ASSERT_EQ(0, reload("tick_hook=ftrace"));
 	ASSERT_EQ(0, start());
 	EXPECT_EQ(-EBUSY, file_write(FTRACE_ENABLED, "0"));
@@ -172,8 +177,8 @@ TEST_F(hook, ftrace_can_be_disabled_when_nobody_profiles_and_then_starts_fail)
 {
 	int err;
 
-	if (_metadata->skip)
-		return;
+	if (!can_change())
+		SKIP(return, NEEDS);
 	ASSERT_EQ(0, reload("tick_hook=auto"));
 	ASSERT_EQ(0, start());
 	ASSERT_NE((u32)PROFIL_HOOK_NONE, hook_now());
@@ -205,8 +210,8 @@ TEST_F(hook, a_module_that_could_not_hook_the_tick_does_not_load)
 {
 	int err;
 
-	if (_metadata->skip)
-		return;
+	if (!can_change())
+		SKIP(return, NEEDS);
 	ASSERT_TRUE(await(module_unload() == 0));
 	ASSERT_EQ(0, file_write(FTRACE_ENABLED, "0"));
 	EXPECT_EQ(-EBUSY, module_load("tick_hook=ftrace"));
@@ -277,8 +282,8 @@ static void expect_disarm_noticed(struct __test_metadata *_metadata, FIXTURE_DAT
 
 TEST_F(hook, kprobes_that_are_disarmed_are_noticed)
 {
-	if (_metadata->skip)
-		return;
+	if (!can_change())
+		SKIP(return, NEEDS);
 	if (access(KPROBES_ENABLED, W_OK))
 		SKIP(return, "no %s: needs a mounted debugfs", KPROBES_ENABLED);
 	expect_disarm_noticed(_metadata, self, KPROBES_ENABLED);
@@ -286,8 +291,8 @@ TEST_F(hook, kprobes_that_are_disarmed_are_noticed)
 
 TEST_F(hook, kprobes_that_ftrace_enabled_disarms_are_noticed)
 {
-	if (_metadata->skip)
-		return;
+	if (!can_change())
+		SKIP(return, NEEDS);
 	expect_disarm_noticed(_metadata, self, FTRACE_ENABLED);
 }
 

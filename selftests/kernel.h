@@ -127,6 +127,64 @@ static inline bool tick_is_hooked(void)
 }
 
 /*
+ * kprobe events, in tracefs
+ */
+
+#define PROBE_DIR(name)	TRACEFS "/events/kprobes/" name "/"
+#define RECORD_CMD	TRACEFS "/options/record-cmd"
+
+static char record_cmd[8];	/* as it was, to be restored */
+
+static inline void probe_remove(const char *name)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "-:%s", name);
+	file_append(TRACEFS "/kprobe_events", text);
+	if (record_cmd[0])
+		file_write(RECORD_CMD, record_cmd);
+}
+
+/*
+ * An event @name at the beginning of @function: 0, or a negative errno. Without the
+ * names of tasks, since these would be recorded at every switch and wakeup: the kernel
+ * would patch its busiest text to no purpose.
+ */
+static inline int probe_add(const char *name, const char *function)
+{
+	char text[128];
+	int err;
+
+	probe_remove(name);
+	file_line(RECORD_CMD, record_cmd, sizeof(record_cmd));
+	err = file_write(RECORD_CMD, "0");
+	snprintf(text, sizeof(text), "p:%s %s", name, function);
+	return err ?: file_append(TRACEFS "/kprobe_events", text);
+}
+
+/* How often the event came, and how often it was missed. */
+static inline bool probe_profile(const char *name, u64 *hits, u64 *misses)
+{
+	unsigned long long hit, missed;
+	char line[256], of[64];
+	bool found = false;
+	FILE *f;
+
+	f = fopen(TRACEFS "/kprobe_profile", "re");
+	if (!f)
+		return false;
+	while (!found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "%63s %llu %llu", of, &hit, &missed) == 3 &&
+			!strcmp(of, name);
+	fclose(f);
+	if (found) {
+		*hits = hit;
+		*misses = missed;
+	}
+	return found;
+}
+
+/*
  * The module
  */
 

@@ -42,15 +42,15 @@ extern const char loops_text[] __attribute__((visibility("hidden")));
 #endif
 
 asm(".pushsection .text\n"
-    ".balign 32\n"
-    "loops_text:\n"
-    ".rept 8\n"
-    LOOP_ENTRY
-    ".balign 16\n"
-    LOOP_BODY
-    ".balign 16\n"
-    ".endr\n"
-    ".popsection\n");
+	".balign 32\n"
+	"loops_text:\n"
+	".rept 8\n"
+	LOOP_ENTRY
+	".balign 16\n"
+	LOOP_BODY
+	".balign 16\n"
+	".endr\n"
+	".popsection\n");
 
 /* The address where the tick finds loop @i. */
 static inline u64 loop_at(unsigned int i)

@@ -18,7 +18,6 @@
 #include "loop.h"
 
 #define EVENT		"profil_witness"
-#define EVENT_DIR	TRACEFS "/events/kprobes/" EVENT "/"
 #define HIST		"hist:keys=common_pid"
 
 #define MAX_THREADS	4
@@ -45,7 +44,7 @@ static u64 witnessed(pid_t tid)
 	int id;
 	FILE *f;
 
-	f = fopen(EVENT_DIR "hist", "re");
+	f = fopen(PROBE_DIR(EVENT) "hist", "re");
 	if (!f)
 		return 0;
 	while (fgets(line, sizeof(line), f))
@@ -58,36 +57,31 @@ static u64 witnessed(pid_t tid)
 /* Ticks that the witness has lost, it says; -1 if it does not say. */
 static long long witness_lost(void)
 {
-	unsigned long long hits, misses, dropped;
-	char line[256], name[64];
-	long long lost = -1;
+	unsigned long long dropped = ~0ULL;
+	u64 hits, misses;
+	char line[256];
 	FILE *f;
 
-	f = fopen(TRACEFS "/kprobe_profile", "re");
+	if (!probe_profile(EVENT, &hits, &misses))
+		return -1;
+	f = fopen(PROBE_DIR(EVENT) "hist", "re");
 	if (!f)
 		return -1;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%63s %llu %llu", name, &hits, &misses) == 3 &&
-		    !strcmp(name, EVENT))
-			lost = misses;
-	fclose(f);
-	if (lost < 0)
-		return -1;
-
-	f = fopen(EVENT_DIR "hist", "re");
-	if (!f)
-		return -1;
-	dropped = ~0ULL;
 	while (fgets(line, sizeof(line), f))
 		sscanf(line, " Dropped: %llu", &dropped);
 	fclose(f);
-	return dropped == ~0ULL ? -1 : lost + (long long)dropped;
+	return dropped == ~0ULL ? -1 : (long long)(misses + dropped);
 }
 
 static void witness_remove(void)
 {
-	file_write(EVENT_DIR "trigger", "!" HIST);
-	file_append(TRACEFS "/kprobe_events", "-:" EVENT);
+	file_write(PROBE_DIR(EVENT) "trigger", "!" HIST);
+	probe_remove(EVENT);
+}
+
+static bool can_witness(void)
+{
+	return !access(TRACEFS "/kprobe_events", W_OK);
 }
 
 FIXTURE(witness) {
@@ -97,21 +91,14 @@ FIXTURE(witness) {
 
 FIXTURE_SETUP(witness)
 {
-	char text[128];
-
 	ASSERT_EQ(0, device_query(&query)) {
 		TH_LOG("%s must be there", PROFIL_DEVICE);
 	}
-	if (geteuid())
-		SKIP(return, "tracefs needs root");
-	if (access(TRACEFS "/kprobe_events", W_OK))
-		SKIP(return, "%s/kprobe_events: needs a mounted tracefs and KPROBE_EVENTS",
-		     TRACEFS);
-
+	if (!can_witness())
+		return;
 	witness_remove();
-	snprintf(text, sizeof(text), "p:%s %s", EVENT, tick_function());
-	ASSERT_EQ(0, file_append(TRACEFS "/kprobe_events", text));
-	ASSERT_EQ(0, file_write(EVENT_DIR "trigger", HIST)) {
+	ASSERT_EQ(0, probe_add(EVENT, tick_function()));
+	ASSERT_EQ(0, file_write(PROBE_DIR(EVENT) "trigger", HIST)) {
 		witness_remove();
 	}
 	report = mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -125,7 +112,8 @@ FIXTURE_TEARDOWN(witness)
 		kill(self->child, SIGKILL);
 		waitpid(self->child, NULL, 0);
 	}
-	witness_remove();
+	if (can_witness())
+		witness_remove();
 }
 
 /* Asleep, so that it does not tick. */
@@ -261,8 +249,8 @@ static void expect_agreement(struct __test_metadata *_metadata, FIXTURE_DATA(wit
 {
 	unsigned int i;
 
-	if (_metadata->skip)
-		return;
+	if (!can_witness())
+		SKIP(return, "%s/kprobe_events: needs root, tracefs and KPROBE_EVENTS", TRACEFS);
 	for (i = 0; i < ATTEMPTS && !attempt(_metadata, self); i++)
 		;
 	EXPECT_GT(ATTEMPTS, i);

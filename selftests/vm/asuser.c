@@ -51,7 +51,7 @@ static unsigned int to_host(unsigned int id, unsigned int owner)
 
 int fstatat64(int dir, const char *path, struct stat64 *st, int flags)
 {
-	int (*next)(int, const char *, struct stat64 *, int) = dlsym(RTLD_NEXT, "fstatat64");
+	__typeof__(fstatat64) *next = dlsym(RTLD_NEXT, "fstatat64");
 	int ret = next(dir, path, st, flags);
 
 	if (!ret) {
@@ -63,7 +63,7 @@ int fstatat64(int dir, const char *path, struct stat64 *st, int flags)
 
 int statx(int dir, const char *path, int flags, unsigned int mask, struct statx *st)
 {
-	int (*next)(int, const char *, int, unsigned int, struct statx *) = dlsym(RTLD_NEXT, "statx");
+	__typeof__(statx) *next = dlsym(RTLD_NEXT, "statx");
 	int ret = next(dir, path, flags, mask, st);
 
 	if (!ret) {
@@ -75,15 +75,15 @@ int statx(int dir, const char *path, int flags, unsigned int mask, struct statx 
 
 int fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
 {
-	int (*next)(int, const char *, uid_t, gid_t, int) = dlsym(RTLD_NEXT, "fchownat");
+	__typeof__(fchownat) *next = dlsym(RTLD_NEXT, "fchownat");
 
 	return next(dir, path, to_host(uid, owner_uid), to_host(gid, owner_gid), flags);
 }
 
-/* virtiofsd acts as whoever asked by system calls of its own, for they concern the one thread only. */
+/* virtiofsd becomes whoever asked by this, for it concerns the one thread only. */
 long syscall(long number, ...)
 {
-	long (*next)(long, ...) = dlsym(RTLD_NEXT, "syscall");
+	__typeof__(syscall) *next = dlsym(RTLD_NEXT, "syscall");
 	long arg[6];
 	va_list args;
 	int i;

@@ -41,7 +41,7 @@
 
 /* What run wants; it writes these, in this order, each as a string. */
 static struct {
-	char *layers;		/* directories of the "cache" share that make up the root, topmost first */
+	char *layers;		/* directories in the "cache" share for the root, topmost first */
 	char *module;		/* path of profil.ko, or empty */
 	char *module_args;
 	char *user;		/* "user" or "root" */
@@ -66,7 +66,7 @@ static void nap(void)
 	usleep(5000);
 }
 
-/* --- saying how it went ------------------------------------------------------------------------ */
+/* --- saying how it went ---------------------------------------------------------------------- */
 
 static void __attribute__((format(printf, 1, 2))) report(const char *format, ...)
 {
@@ -113,7 +113,7 @@ static void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *for
 	finish();
 }
 
-/* --- reaching the host ------------------------------------------------------------------------- */
+/* --- reaching the host ----------------------------------------------------------------------- */
 
 static void load_module(const char *path, const char *args)
 {
@@ -124,7 +124,7 @@ static void load_module(const char *path, const char *args)
 	close(fd);
 }
 
-/* The initramfs lists the modules for virtio, virtiofs and overlayfs, in the order of their needs. */
+/* The initramfs lists the modules for virtio, virtiofs and overlayfs in the order to load them. */
 static void load_drivers(void)
 {
 	char path[256];
@@ -178,7 +178,7 @@ static int open_port(const char *name)
 	return fd;
 }
 
-/* Reads one string of the settings, up to its NUL. Before the host connects, the port reads as ended. */
+/* Reads one string of the settings. Before the host connects, the port reads as ended. */
 static char *read_string(int port)
 {
 	long long deadline = now_ms() + PATIENCE_MS;
@@ -221,9 +221,10 @@ static void read_settings(int port)
 		want.command[i] = read_string(port);
 }
 
-/* --- the root ---------------------------------------------------------------------------------- */
+/* --- the root -------------------------------------------------------------------------------- */
 
-static void mount_at(const char *what, const char *where, const char *type, int flags, const char *data)
+static void mount_at(const char *what, const char *where, const char *type, int flags,
+		     const char *data)
 {
 	if (mkdir(where, 0755) && errno != EEXIST)
 		fail("mkdir %s", where);
@@ -231,7 +232,7 @@ static void mount_at(const char *what, const char *where, const char *type, int 
 		fail("cannot mount %s", where);
 }
 
-/* An overlay: the cached layers below, read-only, and memory above, so that what changes is forgotten. */
+/* An overlay: the cached layers below, and memory above, where what changes is forgotten. */
 static void enter_root(void)
 {
 	char data[4096] = "upperdir=/upper/root,workdir=/upper/work,lowerdir=";
@@ -257,7 +258,8 @@ static void enter_root(void)
 
 static void mount_the_usual(void)
 {
-	mount_at("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "gid=5,mode=620,ptmxmode=666");
+	mount_at("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+		 "gid=5,mode=620,ptmxmode=666");
 	mount_at("shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
 	mount_at("mqueue", "/dev/mqueue", "mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 	mount_at("tmp", "/tmp", "tmpfs", 0, "mode=1777");
@@ -288,7 +290,7 @@ static void loopback_up(void)
 	close(fd);
 }
 
-/* --- COMMAND ----------------------------------------------------------------------------------- */
+/* --- COMMAND --------------------------------------------------------------------------------- */
 
 /* The kernel's defaults are Debian's but for what systemd sets. */
 static void set_limits(void)
@@ -372,7 +374,7 @@ static pid_t start_on_pipes(void)
 	return pid;
 }
 
-/* At the end of its input COMMAND is to see that, and when its output has no reader a broken pipe. */
+/* COMMAND is to see the end of its input, and a broken pipe when its output has no reader. */
 static void pass_on_end(struct pump *p, int *our_end)
 {
 	if (pump_done(p) && *our_end >= 0) {
@@ -442,9 +444,9 @@ static void run_command(void)
 		pump_streams(child_exits, -1);
 }
 
-/* --- the end ----------------------------------------------------------------------------------- */
+/* --- the end --------------------------------------------------------------------------------- */
 
-/* Unloads profil.ko, if it is there, as someone who must get rid of it would: trying for a while. */
+/* Unloads profil.ko, if it is there; tries for a while, as someone who must be rid of it would. */
 static void unload(void)
 {
 	long long deadline = now_ms() + PATIENCE_MS;

@@ -39,6 +39,11 @@ hash_of() {
 	} | sha256sum | cut -c1-16
 }
 
+# Prints shell scripts, but for what does not matter in them.
+code_of() {
+	sed '/^[[:space:]]*#/d; /^$/d' "$@"
+}
+
 # cached NAME WHAT COMMAND...: unless NAME is in the cache, has COMMAND make it, as the file or
 # directory that it gets as its last argument. Its output is shown if it fails. Not for use in a
 # condition: there bash would not notice what fails in COMMAND, if that is a function.
