@@ -525,7 +525,7 @@ TEST_F(thread, with_the_id_of_one_that_exited_is_another)
 	struct profil_range range = range_of_loops(page.u32, 4);
 	unsigned int reused = 0, tries;
 	struct profil_stats s;
-	char text[32];
+	char text[64];
 	u64 id;
 
 	/* Anybody may write to it by its mode, but then is refused. */
@@ -539,6 +539,9 @@ TEST_F(thread, with_the_id_of_one_that_exited_is_another)
 		ASSERT_EQ(0, workers[0].err);
 		id = workers[0].value;
 
+		/* It may be joined before it is gone. */
+		snprintf(text, sizeof(text), "/proc/self/task/%u", (u32)id);
+		ASSERT_TRUE(await(access(text, F_OK)));
 		snprintf(text, sizeof(text), "%u", (u32)id - 1);
 		ASSERT_EQ(0, file_write(last_pid, text));
 		ASSERT_TRUE(workers_start(1, run_new));
