@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 #
 # What run, tree and build have in common: how to fail, and how something gets into the cache.
+# Wants to know "here", the directory of these scripts.
 #
 # What is in the cache is called KIND-HASH, with the hash of all it was made from. It is made
 # beside its place, as NAME.new, and renamed when it is complete; a lock of its own sees to it that
@@ -17,13 +18,23 @@ die() {
 	exit 125
 }
 
+# with_proc SCRIPT [ARG...]: starts the script again where there is a /proc, if here is none, as in
+# a bare chroot.
+with_proc() {
+	[[ ! -e /proc/self ]] || return 0
+	"$here/../need" mount || die "cannot mount /proc"
+	# shellcheck disable=SC2016 # for that shell
+	exec unshare --mount --propagation unchanged \
+		sh -c 'mount -t proc proc /proc && exec "$@"' sh "$@"
+}
+
 # Removes files and directories, but nothing that is only mounted there.
 remove() {
 	local path
 	for path; do
-		if grep -qF " $(realpath -m "$path")/" /proc/self/mountinfo; then
+		[[ -r /proc/self/mountinfo ]] || die "without /proc $path cannot be removed safely"
+		! grep -qF " $(realpath -m "$path")/" /proc/self/mountinfo ||
 			die "something is mounted below $path, so that is not removed"
-		fi
 		rm -rf --one-file-system "${path:?}"
 	done
 }
