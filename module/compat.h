@@ -21,14 +21,14 @@
 #define PF_USER_WORKER 0
 #endif
 
-/* 6.10, 86dd6c04ef9f: scheduler_tick() is called sched_tick() */
+/* 6.10: scheduler_tick() is called sched_tick() */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
 #define PROFIL_TICK_FUNCTION "scheduler_tick"
 #else
 #define PROFIL_TICK_FUNCTION "sched_tick"
 #endif
 
-/* 6.5, 54d020692b34 and ca5e863233e8: no vmas from pin_user_pages*() */
+/* 6.5: no vmas from pin_user_pages*() */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 #define profil_pin_remote(mm, start, nr, flags, pages) \
 	pin_user_pages_remote(mm, start, nr, flags, pages, NULL, NULL)
@@ -37,7 +37,7 @@
 	pin_user_pages_remote(mm, start, nr, flags, pages, NULL)
 #endif
 
-/* 6.16, 0c6dbf1e0d9b: sched_process_exit tells whether it is the group's last task */
+/* 6.16 (not in 6.12, in 7.2): sched_process_exit tells whether it is the group's last task */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
 #define PROFIL_EXIT_PROBE_ARGS void *data, struct task_struct *task
 #else

@@ -10,11 +10,10 @@
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
+#include <trace/events/sched.h>
 
 #include "compat.h"
 #include "profil.h"
-
-struct linux_binprm;
 
 static void exit_probe(PROFIL_EXIT_PROBE_ARGS)
 {
@@ -51,6 +50,10 @@ int profil_follow_init(void)
 {
 	unsigned int i;
 	int err;
+
+	/* Registered by address: the compiler must see that the arguments are right. */
+	check_trace_callback_type_sched_process_exit(exit_probe);
+	check_trace_callback_type_sched_process_exec(exec_probe);
 
 	for_each_kernel_tracepoint(probe_find, NULL);
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
