@@ -6,8 +6,10 @@
 #ifndef _PROFIL_COMPAT_H
 #define _PROFIL_COMPAT_H
 
+#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
+#include <linux/user_namespace.h>
 #include <linux/version.h>
 #include <asm/ptrace.h>
 #include <asm/syscall.h>
@@ -37,11 +39,42 @@
 	pin_user_pages_remote(mm, start, nr, flags, pages, NULL)
 #endif
 
+/* 6.8: what user space sees of a file that an overlay's stands for */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+#define profil_user_path(file) (&(file)->f_path)
+#define profil_user_inode(file) file_inode(file)
+#else
+#define profil_user_path(file) file_user_path(file)
+#define profil_user_inode(file) file_user_inode(file)
+#endif
+
 /* 6.16 (not in 6.12, in 7.2): sched_process_exit tells whether it is the group's last task */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
 #define PROFIL_EXIT_PROBE_ARGS void *data, struct task_struct *task
 #else
 #define PROFIL_EXIT_PROBE_ARGS void *data, struct task_struct *task, bool group_dead
+#endif
+
+/* Not in 6.12, in 7.2: the namespace that owns an address space is with the task */
+#if !__has_include(<linux/sched/exec_state.h>)
+static inline struct user_namespace *profil_user_ns(struct task_struct *task,
+						    struct mm_struct *mm)
+{
+	return get_user_ns(mm->user_ns);
+}
+#else
+#include <linux/sched/exec_state.h>
+/* Under exec_update_lock, of a task with an mm. */
+static inline struct user_namespace *profil_user_ns(struct task_struct *task,
+						    struct mm_struct *mm)
+{
+	struct user_namespace *ns;
+
+	rcu_read_lock();
+	ns = get_user_ns(rcu_dereference(task->exec_state)->user_ns);
+	rcu_read_unlock();
+	return ns;
+}
 #endif
 
 /*

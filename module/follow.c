@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What tasks do that ends a thread's session: exit and exec.
- *
- * Sessions of a process need no hook here: the tick finds them by mm, which an exec
- * replaces, and the release of the old mm is heard of by its notifier.
+ * How fork, exec and exit are heard of, and nothing else: see watch.c for what they do.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -15,15 +12,25 @@
 #include "compat.h"
 #include "profil.h"
 
-static void exit_probe(PROFIL_EXIT_PROBE_ARGS)
+static void fork_probe(void *data, struct task_struct *parent, struct task_struct *child)
 {
-	profil_task_gone(task);
+	profil_task_forked(parent, child);
 }
 
 static void exec_probe(void *data, struct task_struct *task, pid_t old_pid,
 		       struct linux_binprm *bprm)
 {
-	profil_task_gone(task);
+	profil_task_execed(task, bprm);
+}
+
+static void exit_probe(PROFIL_EXIT_PROBE_ARGS)
+{
+	profil_task_exited(task);
+}
+
+static void free_probe(void *data, struct task_struct *task)
+{
+	profil_task_freed(task);
 }
 
 /* The tracepoints themselves are not exported: found by name. */
@@ -33,8 +40,10 @@ static struct {
 	struct tracepoint *tracepoint;
 	bool registered;
 } probes[] = {
-	{ .name = "sched_process_exit", .probe = exit_probe },
+	{ .name = "sched_process_fork", .probe = fork_probe },
 	{ .name = "sched_process_exec", .probe = exec_probe },
+	{ .name = "sched_process_exit", .probe = exit_probe },
+	{ .name = "sched_process_free", .probe = free_probe },
 };
 
 static void probe_find(struct tracepoint *tracepoint, void *unused)
@@ -52,8 +61,10 @@ int profil_follow_init(void)
 	int err;
 
 	/* Registered by address: the compiler must see that the arguments are right. */
-	check_trace_callback_type_sched_process_exit(exit_probe);
+	check_trace_callback_type_sched_process_fork(fork_probe);
 	check_trace_callback_type_sched_process_exec(exec_probe);
+	check_trace_callback_type_sched_process_exit(exit_probe);
+	check_trace_callback_type_sched_process_free(free_probe);
 
 	for_each_kernel_tracepoint(probe_find, NULL);
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {

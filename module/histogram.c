@@ -17,8 +17,14 @@
  * moment of the event still reaches the old page, at most one on each CPU; the pin
  * keeps that page from being anything else's.
  *
- * pages[] is written only while the session is not published, or is parked and a
- * grace period has passed since.
+ * An inherited session begins in that state: parked, with all its pages stale and
+ * none pinned.
+ *
+ * pages[] is written only while no published range needs it, or while the session is
+ * parked and a grace period has passed since.
+ *
+ * A histogram is needed as long as a table has spans that count in it. Those that are
+ * not go at the next occasion, see profil_histograms_drop_unused().
  */
 #include <linux/backing-dev.h>
 #include <linux/mm.h>
@@ -80,10 +86,10 @@ static void mark_stale(struct profil_histogram *h, unsigned long first, unsigned
 {
 	lockdep_assert_held(&h->session->stale_lock);
 
-	if (h->stale_first == h->stale_end) {
+	if (list_empty(&h->stale)) {
 		h->stale_first = first;
 		h->stale_end = end;
-		h->session->nr_stale++;
+		list_add_tail(&h->stale, &h->session->stale);
 	} else {
 		h->stale_first = min(h->stale_first, first);
 		h->stale_end = max(h->stale_end, end);
@@ -133,45 +139,94 @@ static int extent_cmp(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static struct profil_histogram *histogram_of(const struct profil_session *s, unsigned long addr)
+/* One that has all of [@start, @start + @bytes). Under home->lock. */
+struct profil_histogram *profil_histogram_find(struct profil_session *s, unsigned long start,
+					       unsigned long bytes)
 {
-	u32 first = 0, n = s->nr_histograms;
+	unsigned long last = start + bytes - 1;
+	struct interval_tree_node *node;
 
-	while (n > 1) {
-		u32 half = n / 2;
+	for (node = interval_tree_iter_first(&s->histograms, start, last); node;
+	     node = interval_tree_iter_next(node, start, last))
+		if (node->start <= start && node->last >= last)
+			return container_of(node, struct profil_histogram, node);
+	return NULL;
+}
 
-		if (s->histograms[first + half].start <= addr)
-			first += half;
-		n -= half;
+/* The kernel's address of the counter at @addr, or NULL if there is none. */
+void *profil_histogram_counter(struct profil_session *s, unsigned long addr, unsigned long width)
+{
+	struct profil_histogram *h = profil_histogram_find(s, addr, width);
+	void *page;
+
+	if (!h)
+		return NULL;
+	page = h->pages[(addr - h->start) >> PAGE_SHIFT];
+	return page ? page + offset_in_page(addr) : NULL;
+}
+
+static struct profil_histogram *histogram_create(struct profil_session *s, unsigned long start,
+						 unsigned long end)
+{
+	struct profil_histogram *h = kzalloc(sizeof(*h), GFP_KERNEL_ACCOUNT);
+
+	if (!h)
+		return NULL;
+	h->session = s;
+	h->start = start;
+	h->nr_pages = (end - start) >> PAGE_SHIFT;
+	h->node.start = start;
+	h->node.last = end - 1;
+	INIT_LIST_HEAD(&h->stale);
+	INIT_LIST_HEAD(&h->created);
+	refcount_set(&h->refs, 1);
+	h->pages = kvcalloc(h->nr_pages, sizeof(*h->pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!h->pages) {
+		kfree(h);
+		return NULL;
 	}
-	return &s->histograms[first];
+	return h;
+}
+
+/* Called when no tick can find it: by tables that go, and by what drops histograms. */
+void profil_histogram_put(struct profil_histogram *h)
+{
+	if (!refcount_dec_and_test(&h->refs))
+		return;
+	kvfree(h->pages);
+	kfree(h);
 }
 
 /**
- * profil_histograms_create - Lay out the histograms of a session's ranges
- * @s: The session, with spans for @ranges.
- * @ranges: What the user asked for, checked, in the order of the spans.
+ * profil_histograms_create - Lay out what the ranges of a table need
+ * @s: The session. Under home->lock, or not yet known to others.
+ * @table: Its ranges; those that have a histogram already are passed over.
+ * @created: Out: what was made, to be pinned.
  *
- * Nothing is pinned yet, and the histograms' addresses have not been checked.
+ * Pages that ranges share, or that touch, become one histogram, unless one is there that
+ * has all of them. Nothing is pinned or charged yet.
  *
- * Return: 0, or -ENOMEM. Undone by profil_histograms_free(), also after a failure.
+ * Return: 0, or -ENOMEM. profil_histograms_drop() undoes it, also after a failure.
  */
-int profil_histograms_create(struct profil_session *s, const struct profil_range *ranges)
+int profil_histograms_create(struct profil_session *s, const struct profil_table *table,
+			     struct list_head *created)
 {
+	struct profil_histogram *h;
 	struct extent *extents;
 	u32 i, n = 0, nr = 0;
 	int err = -ENOMEM;
 
-	extents = kvmalloc_array(s->nr_spans, sizeof(*extents), GFP_KERNEL_ACCOUNT);
+	extents = kvmalloc_array(table->nr_spans, sizeof(*extents), GFP_KERNEL_ACCOUNT);
 	if (!extents)
 		return -ENOMEM;
 
-	for (i = 0; i < s->nr_spans; i++) {
-		if (!ranges[i].nr_counters)
+	for (i = 0; i < table->nr_spans; i++) {
+		const struct profil_span *span = &table->spans[i];
+
+		if (!span->bytes || span->histogram)
 			continue;
-		extents[n].start = ranges[i].buffer & PAGE_MASK;
-		extents[n++].end = PAGE_ALIGN(ranges[i].buffer +
-					      ranges[i].nr_counters * ranges[i].width);
+		extents[n].start = span->buffer & PAGE_MASK;
+		extents[n++].end = PAGE_ALIGN(span->buffer + span->bytes);
 	}
 	if (!n)
 		goto none;
@@ -184,16 +239,14 @@ int profil_histograms_create(struct profil_session *s, const struct profil_range
 	}
 	nr++;
 
-	s->histograms = kvcalloc(nr, sizeof(*s->histograms), GFP_KERNEL_ACCOUNT);
-	if (!s->histograms)
-		goto free_extents;
-	s->nr_histograms = nr;
 	for (i = 0; i < nr; i++) {
-		struct profil_histogram *h = &s->histograms[i];
-
-		h->session = s;
-		h->start = extents[i].start;
-		h->nr_pages = (extents[i].end - extents[i].start) >> PAGE_SHIFT;
+		if (profil_histogram_find(s, extents[i].start, extents[i].end - extents[i].start))
+			continue;
+		h = histogram_create(s, extents[i].start, extents[i].end);
+		if (!h)
+			goto free_extents;
+		list_add_tail(&h->created, created);
+		interval_tree_insert(&h->node, &s->histograms);
 	}
 none:
 	err = 0;
@@ -202,36 +255,39 @@ free_extents:
 	return err;
 }
 
-void profil_histograms_free(struct profil_session *s)
+/* In a list of profil_histograms_create(). */
+unsigned long profil_histograms_pages(const struct list_head *created)
 {
-	u32 i;
+	const struct profil_histogram *h;
+	unsigned long pages = 0;
 
-	for (i = 0; i < s->nr_histograms; i++)
-		kvfree(s->histograms[i].pages);
-	kvfree(s->histograms);
-	s->histograms = NULL;
-	s->nr_histograms = 0;
+	list_for_each_entry(h, created, created)
+		pages += h->nr_pages;
+	return pages;
 }
 
-unsigned long profil_histograms_pages(const struct profil_session *s)
+/* All of a session. */
+unsigned long profil_histograms_total(struct profil_session *s)
 {
+	struct interval_tree_node *node;
 	unsigned long pages = 0;
-	u32 i;
 
-	for (i = 0; i < s->nr_histograms; i++)
-		pages += s->histograms[i].nr_pages;
+	for (node = interval_tree_iter_first(&s->histograms, 0, ULONG_MAX); node;
+	     node = interval_tree_iter_next(node, 0, ULONG_MAX))
+		pages += container_of(node, struct profil_histogram, node)->nr_pages;
 	return pages;
 }
 
 /**
  * profil_histograms_check - Are all buffers there?
- * @s: The session, of the caller's address space.
+ * @table: Ranges with buffers in the caller's address space; those that have a histogram
+ *	already are passed over.
  *
  * A quick look before anything is allocated or charged; the pin looks again.
  *
  * Return: 0, -EFAULT, or -EINTR when killed.
  */
-int profil_histograms_check(struct profil_session *s)
+int profil_histograms_check(const struct profil_table *table)
 {
 	struct mm_struct *mm = current->mm;
 	bool from_file;
@@ -240,120 +296,19 @@ int profil_histograms_check(struct profil_session *s)
 
 	if (mmap_read_lock_killable(mm))
 		return -EINTR;
-	for (i = 0; i < s->nr_histograms && !err; i++)
-		if (!mapped(mm, s->histograms[i].start,
-			    page_address_of(&s->histograms[i], s->histograms[i].nr_pages),
+	for (i = 0; i < table->nr_spans && !err; i++) {
+		const struct profil_span *span = &table->spans[i];
+
+		if (span->bytes && !span->histogram &&
+		    !mapped(mm, span->buffer & PAGE_MASK, PAGE_ALIGN(span->buffer + span->bytes),
 			    &from_file))
 			err = -EFAULT;
+	}
 	mmap_read_unlock(mm);
 	return err;
 }
 
-static int pin_error(long err)
-{
-	switch (err) {
-	case -ENOMEM:
-	case -EINTR:
-		return err;
-	default:
-		return -EFAULT;
-	}
-}
-
-/* Pins the next pages; more than 0 of them, or an error. */
-static long histogram_pin_batch(struct profil_histogram *h)
-{
-	struct mm_struct *mm = current->mm;
-	unsigned long start = page_address_of(h, h->nr_pinned);
-	unsigned long n = min_t(unsigned long, h->nr_pages - h->nr_pinned, PIN_BATCH), i;
-	struct page *pages[PIN_BATCH];
-	bool from_file;
-	long pinned;
-
-	/*
-	 * Resolves what may have to wait for user space (userfaultfd, FUSE) while no
-	 * lock is held and the caller can be killed.
-	 */
-	if (fault_in_safe_writeable((const char __user *)start, n << PAGE_SHIFT))
-		return fatal_signal_pending(current) ? -EINTR : -EFAULT;
-
-	if (mmap_read_lock_killable(mm))
-		return -EINTR;
-	if (mapped(mm, start, start + (n << PAGE_SHIFT), &from_file))
-		pinned = profil_pin_remote(mm, start, n, PIN_FLAGS, pages);
-	else
-		pinned = -EFAULT;
-	mmap_read_unlock(mm);
-	if (pinned <= 0)
-		return pin_error(pinned);
-
-	for (i = 0; i < pinned; i++)
-		h->pages[h->nr_pinned++] = page_address(pages[i]);
-	return pinned;
-}
-
-static int histogram_pin(struct profil_histogram *h)
-{
-	struct mm_struct *mm = current->mm;
-	long pinned;
-	int err;
-
-	h->pages = kvmalloc_array(h->nr_pages, sizeof(*h->pages),
-				  GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!h->pages)
-		return -ENOMEM;
-
-	err = mmu_interval_notifier_insert(&h->notifier, mm, h->start, h->nr_pages << PAGE_SHIFT,
-					   &histogram_ops);
-	if (err)
-		return pin_error(err);
-	h->watched = true;
-
-	/*
-	 * What is being invalidated now is not told to the notifier: let it pass. What
-	 * comes later marks pages as stale, and they are looked up again.
-	 */
-	mmu_interval_read_begin(&h->notifier);
-
-	while (h->nr_pinned < h->nr_pages) {
-		pinned = histogram_pin_batch(h);
-		if (pinned < 0)
-			return pinned;
-		cond_resched();
-	}
-	return 0;
-}
-
-/**
- * profil_histograms_pin - Pin all histograms of a session in the caller's address space
- * @s: The session, charged and not yet published.
- *
- * Return: 0; -EFAULT, -ENOMEM, -EINTR. profil_histograms_unpin() undoes it, also after
- * a failure half way.
- */
-int profil_histograms_pin(struct profil_session *s)
-{
-	u32 i;
-	int err;
-
-	for (i = 0; i < s->nr_histograms; i++) {
-		err = histogram_pin(&s->histograms[i]);
-		if (err)
-			return err;
-	}
-	for (i = 0; i < s->nr_spans; i++) {
-		struct profil_span *span = &s->spans[i];
-		struct profil_histogram *h;
-
-		if (!span->bins.span)
-			continue;
-		h = histogram_of(s, span->buffer);
-		span->pages = &h->pages[(span->buffer - h->start) >> PAGE_SHIFT];
-	}
-	return 0;
-}
-
-/* ---- following ---- */
+/* ---- pinning and following ---- */
 
 /*
  * Looks up a batch of stale pages from page @first on. Returns how many, or an error
@@ -366,18 +321,23 @@ static long histogram_refresh_batch(struct profil_histogram *h, unsigned long fi
 	struct mm_struct *mm = h->notifier.mm;
 	unsigned long start = page_address_of(h, first);
 	unsigned long n = min_t(unsigned long, end - first, PIN_BATCH), i;
+	bool from_file, own = current->mm == mm;
 	unsigned int flags = PIN_FLAGS;
 	struct page *pages[PIN_BATCH];
-	bool from_file;
 	long pinned;
 
-	/* The process itself may wait for its pages, and can be killed. */
-	if (current->mm == mm)
-		fault_in_safe_writeable((const char __user *)start, n << PAGE_SHIFT);
-
-	/* Whoever holds mmap_lock may wait for user space; a worker must not. */
-	if (!mmap_read_trylock(mm))
+	/*
+	 * Whoever holds mmap_lock may wait for user space (userfaultfd, FUSE). The process
+	 * itself may wait, too, without a lock and so that it can be killed; a worker must not.
+	 */
+	if (own) {
+		if (fault_in_safe_writeable((const char __user *)start, n << PAGE_SHIFT))
+			return fatal_signal_pending(current) ? -EINTR : -EFAULT;
+		if (mmap_read_lock_killable(mm))
+			return -EINTR;
+	} else if (!mmap_read_trylock(mm)) {
 		return -EAGAIN;
+	}
 	if (mapped(mm, start, start + (n << PAGE_SHIFT), &from_file)) {
 		/*
 		 * NOWAIT does not keep filemap_fault() from reading a page that is not
@@ -385,15 +345,16 @@ static long histogram_refresh_batch(struct profil_histogram *h, unsigned long fi
 		 * take what is mapped already, and come again for the rest. FORCE does
 		 * nothing to a writable mapping but to accept a NUMA hint's PROT_NONE.
 		 */
-		flags |= from_file ? FOLL_NOFAULT | FOLL_FORCE : FOLL_NOWAIT;
+		if (!own)
+			flags |= from_file ? FOLL_NOFAULT | FOLL_FORCE : FOLL_NOWAIT;
 		pinned = profil_pin_remote(mm, start, n, flags, pages);
-		if (from_file && pinned == -EFAULT)
+		if (!own && from_file && pinned == -EFAULT)
 			pinned = -EAGAIN;
 	} else {
 		pinned = -EFAULT;
 	}
 	mmap_read_unlock(mm);
-	if (!pinned || pinned == -EBUSY || pinned == -EINTR)
+	if (!pinned || pinned == -EBUSY)
 		return -EAGAIN;
 	if (pinned < 0)
 		return pinned;
@@ -405,11 +366,13 @@ static long histogram_refresh_batch(struct profil_histogram *h, unsigned long fi
 			unpin_user_page(pages[i]);
 			continue;
 		}
-		if (!*waited)
+		if (then && !*waited) {
 			synchronize_rcu();
-		*waited = true;
+			*waited = true;
+		}
 		h->pages[first + i] = now;
-		unpin(then);
+		if (then)
+			unpin(then);
 	}
 	return pinned;
 }
@@ -423,18 +386,15 @@ static int histogram_refresh(struct profil_histogram *h, bool *waited)
 	spin_lock(&s->stale_lock);
 	first = h->stale_first;
 	end = h->stale_end;
-	if (first != end)
-		s->nr_stale--;
-	h->stale_first = 0;
-	h->stale_end = 0;
+	list_del_init(&h->stale);
 	spin_unlock(&s->stale_lock);
 
-	if (first != end)
-		mmu_interval_read_begin(&h->notifier);	/* until the event is over */
-	for (; first < end && done >= 0; first += done) {
+	mmu_interval_read_begin(&h->notifier);		/* until the event is over */
+	while (first < end) {
 		done = histogram_refresh_batch(h, first, end, waited);
 		if (done < 0)
 			break;
+		first += done;
 		cond_resched();
 	}
 	if (done >= 0)
@@ -446,56 +406,169 @@ static int histogram_refresh(struct profil_histogram *h, bool *waited)
 	return done;
 }
 
-/**
- * profil_histograms_refresh - Bring pages[] in step with the user's page table
- * @s: A parked session that is on; its mm has users. Under space->lock.
- *
- * Never waits for user space. When all is in step the session is parked no longer,
- * and the kept ticks are counted.
- *
- * Return: 0; -EAGAIN, -ENOMEM: try later; other: a buffer is gone, the session must end.
- */
-int profil_histograms_refresh(struct profil_session *s)
+/* Pins what is to be counted in from now on. As profil_histograms_pin(). */
+static int histogram_pin(struct profil_histogram *h)
 {
-	bool waited = false;
-	int err = 0;
-	u32 i;
+	struct mm_struct *mm = h->session->home->mm;
+	bool waited = true;		/* no tick reaches it */
+	int err;
 
-	lockdep_assert_held(&s->space->lock);
+	if (!h->watched) {
+		err = mmu_interval_notifier_insert(&h->notifier, mm, h->start,
+						   h->nr_pages << PAGE_SHIFT, &histogram_ops);
+		if (err)
+			return err;
+		h->watched = true;
+	}
+	spin_lock(&h->session->stale_lock);
+	mark_stale(h, 0, h->nr_pages);
+	spin_unlock(&h->session->stale_lock);
+	return current->mm == mm ? histogram_refresh(h, &waited) : 0;
+}
 
-	for (i = 0; i < s->nr_histograms && !err; i++)
-		err = histogram_refresh(&s->histograms[i], &waited);
-	if (err)
+static int pin_error(int err)
+{
+	switch (err) {
+	case -ENOMEM:
+	case -EINTR:
+	case -EAGAIN:
 		return err;
-
-	spin_lock(&s->stale_lock);
-	if (s->nr_stale)
-		err = -EAGAIN;
-	else
-		clear_bit_unlock(PROFIL_SLOW_PARKED, &s->slow);
-	spin_unlock(&s->stale_lock);
-	if (!err)
-		profil_replay(s);
-	return err;
+	default:
+		return -EFAULT;
+	}
 }
 
 /**
- * profil_histograms_unpin - Return all pages
- * @s: A session that no tick can reach any more, or a start that failed half way.
+ * profil_histograms_pin - Watch and pin new histograms
+ * @s: The session, to which they are charged. Under home->lock.
+ * @created: As from profil_histograms_create(). Emptied, if it succeeds.
+ *
+ * In the process whose memory it is, the pages are pinned when this returns. A worker
+ * only marks them as stale, and goes on with profil_histograms_refresh(). The process
+ * must be watched already for other reasons, so that no mmap_lock is taken here.
+ *
+ * Return: 0; -EFAULT, -ENOMEM, -EINTR.
  */
-void profil_histograms_unpin(struct profil_session *s)
+int profil_histograms_pin(struct profil_session *s, struct list_head *created)
 {
-	u32 i;
+	struct profil_histogram *h, *next;
+	int err;
 
-	for (i = 0; i < s->nr_histograms; i++) {
-		struct profil_histogram *h = &s->histograms[i];
-
-		if (h->watched)
-			mmu_interval_notifier_remove(&h->notifier);
-		h->watched = false;
-		while (h->nr_pinned) {
-			unpin(h->pages[--h->nr_pinned]);
+	list_for_each_entry(h, created, created) {
+		do {
+			err = histogram_pin(h);
 			cond_resched();
+		} while (err == -EAGAIN);
+		if (err)
+			return pin_error(err);
+	}
+	list_for_each_entry_safe(h, next, created, created)
+		list_del_init(&h->created);
+	return 0;
+}
+
+/**
+ * profil_histograms_refresh - Bring pages[] in step with the user's page table
+ * @s: A parked session that is on; its mm has users. Under home->lock.
+ *
+ * Never waits for user space, unless it is the process itself. When all is in step the
+ * session is parked no longer, and the kept ticks are counted.
+ *
+ * Return: 0; -EAGAIN, -ENOMEM, -EINTR: try later; other: a buffer is gone, the session
+ * must end.
+ */
+int profil_histograms_refresh(struct profil_session *s)
+{
+	struct profil_histogram *h;
+	bool waited = false;
+	LIST_HEAD(stale);
+	int err = 0;
+
+	lockdep_assert_held(&s->home->lock);
+
+	/* Each once; what becomes stale meanwhile is for the next time. */
+	spin_lock(&s->stale_lock);
+	list_splice_init(&s->stale, &stale);
+	spin_unlock(&s->stale_lock);
+	while (!err) {
+		spin_lock(&s->stale_lock);
+		h = list_first_entry_or_null(&stale, struct profil_histogram, stale);
+		spin_unlock(&s->stale_lock);
+		if (!h)
+			break;
+		err = histogram_refresh(h, &waited);
+	}
+
+	spin_lock(&s->stale_lock);
+	list_splice(&stale, &s->stale);
+	if (!err && !list_empty(&s->stale))
+		err = -EAGAIN;
+	if (!err)
+		clear_bit_unlock(PROFIL_SLOW_PARKED, &s->slow);
+	spin_unlock(&s->stale_lock);
+	if (!err)
+		profil_replay(s, false);
+	return err;
+}
+
+/* ---- returning ---- */
+
+/* No tick can reach it any more. */
+static void histogram_drop(struct profil_histogram *h)
+{
+	struct profil_session *s = h->session;
+	unsigned long i;
+
+	if (h->watched)
+		mmu_interval_notifier_remove(&h->notifier);
+	spin_lock(&s->stale_lock);
+	list_del_init(&h->stale);
+	spin_unlock(&s->stale_lock);
+	for (i = 0; i < h->nr_pages; i++) {
+		if (h->pages[i])
+			unpin(h->pages[i]);
+		h->pages[i] = NULL;
+		cond_resched();
+	}
+	interval_tree_remove(&h->node, &s->histograms);
+	list_del_init(&h->created);
+	profil_histogram_put(h);
+}
+
+/* Those in a list of profil_histograms_create(). */
+void profil_histograms_drop(struct list_head *created)
+{
+	struct profil_histogram *h, *next;
+
+	list_for_each_entry_safe(h, next, created, created)
+		histogram_drop(h);
+}
+
+/* Those that no table has a range for. Returns how many pages, to be uncharged. */
+unsigned long profil_histograms_drop_unused(struct profil_session *s)
+{
+	struct interval_tree_node *node, *next;
+	unsigned long pages = 0;
+
+	lockdep_assert_held(&s->home->lock);
+
+	for (node = interval_tree_iter_first(&s->histograms, 0, ULONG_MAX); node; node = next) {
+		struct profil_histogram *h = container_of(node, struct profil_histogram, node);
+
+		next = interval_tree_iter_next(node, 0, ULONG_MAX);
+		if (refcount_read(&h->refs) == 1) {
+			pages += h->nr_pages;
+			histogram_drop(h);
 		}
 	}
+	return pages;
+}
+
+/* All of a session that no tick can reach any more. */
+void profil_histograms_drop_all(struct profil_session *s)
+{
+	struct interval_tree_node *node;
+
+	while ((node = interval_tree_iter_first(&s->histograms, 0, ULONG_MAX)))
+		histogram_drop(container_of(node, struct profil_histogram, node));
 }

@@ -6,12 +6,13 @@
  */
 #include <linux/fs.h>
 #include <linux/jiffies.h>
+#include <linux/minmax.h>
 #include <linux/nospec.h>
 #include <linux/uaccess.h>
 
 #include "profil.h"
 
-static long query(void *data)
+static long query(struct file *file, void *data)
 {
 	struct profil_query *arg = data;
 
@@ -22,12 +23,15 @@ static long query(void *data)
 	arg->hook = profil_tick_hook();
 	arg->tick_ns = TICK_NSEC;
 	arg->features = PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
-			PROFIL_FEATURE_REPIN;
+			PROFIL_FEATURE_REPIN | PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
+			PROFIL_FEATURE_RECORDS;
 	arg->widths = 2 | 4 | 8;
 	arg->max_ranges = PROFIL_MAX_RANGES;
 	arg->max_granule = PROFIL_MAX_GRANULE;
 	arg->max_step = PROFIL_MAX_STEP;
 	arg->max_counters = PROFIL_MAX_COUNTERS;
+	arg->max_records = PROFIL_MAX_RECORDS;
+	arg->__reserved = 0;
 	return 0;
 }
 
@@ -36,7 +40,7 @@ static bool scope_known(u32 scope)
 	return scope == PROFIL_SCOPE_PROCESS || scope == PROFIL_SCOPE_THREAD;
 }
 
-static long start(void *data)
+static long start(struct file *file, void *data)
 {
 	const struct profil_start *arg = data;
 
@@ -49,6 +53,8 @@ static long start(void *data)
 	return profil_session_start(arg);
 }
 
+#define STATS_LEAST	offsetofend(struct profil_stats, locked)
+
 /* Fills in the members of @arg after its inputs. */
 static void stats_result(struct profil_stats *arg, const struct profil_stats *stats)
 {
@@ -59,7 +65,7 @@ static void stats_result(struct profil_stats *arg, const struct profil_stats *st
 	arg->scope = scope;
 }
 
-static long stats(void *data)
+static long stats(struct file *file, void *data)
 {
 	struct profil_stats *arg = data, stats = {};
 	int err;
@@ -86,43 +92,175 @@ static long arg_read(void *arg, size_t known, size_t least, const void __user *u
 	return copy_struct_from_user(arg, known, uarg, *size);
 }
 
-static long stop(void *data)
+/* A struct profil_stats that a command is to fill in besides its own structure. */
+struct result {
+	void __user *uarg;		/* NULL if it is not wanted */
+	u32 size;
+	struct profil_stats stats;
+};
+
+/* Before there is no way back: can it be written? */
+static long result_prepare(struct result *result, u64 address)
+{
+	struct profil_stats *stats = &result->stats;
+	long err;
+
+	memset(result, 0, sizeof(*result));
+	if (address != (unsigned long)address)
+		return -EFAULT;
+	result->uarg = (void __user *)(unsigned long)address;
+	if (!result->uarg)
+		return 0;
+	err = arg_read(stats, sizeof(*stats), STATS_LEAST, result->uarg, &result->size);
+	if (err)
+		return err;
+	if (stats->flags)
+		return -EOPNOTSUPP;
+	if (stats->__reserved)
+		return -EINVAL;
+	stats->size = result->size;
+	if (copy_to_user(result->uarg, stats, min_t(size_t, result->size, sizeof(*stats))))
+		return -EFAULT;
+	return 0;
+}
+
+static long result_write(struct result *result, u32 scope, const struct profil_stats *stats)
+{
+	if (!result->uarg)
+		return 0;
+	result->stats.scope = scope;
+	stats_result(&result->stats, stats);
+	if (copy_to_user(result->uarg, &result->stats,
+			 min_t(size_t, result->size, sizeof(result->stats))))
+		return -EFAULT;
+	return 0;
+}
+
+static long stop(struct file *file, void *data)
 {
 	const struct profil_stop *arg = data;
-	void __user *uresult = (void __user *)(unsigned long)arg->stats;
-	struct profil_stats result = {}, stats = {};
-	u32 size = 0;
+	struct profil_stats stats = {};
+	struct result result;
 	long err;
 
 	if (arg->flags || !scope_known(arg->scope))
 		return -EOPNOTSUPP;
 	if (arg->__reserved)
 		return -EINVAL;
-	if (arg->stats != (unsigned long)arg->stats)
-		return -EFAULT;
+	err = result_prepare(&result, arg->stats);
+	if (!err)
+		err = profil_session_stop(arg->scope, &stats);
+	return err ? err : result_write(&result, arg->scope, &stats);
+}
 
-	if (uresult) {
-		err = arg_read(&result, sizeof(result), sizeof(result), uresult, &size);
-		if (err)
-			return err;
-		if (result.flags)
-			return -EOPNOTSUPP;
-		if (result.__reserved)
-			return -EINVAL;
-		result.size = size;
-		result.scope = arg->scope;
-		/* Before there is no way back: can the result be written? */
-		if (copy_to_user(uresult, &result, min_t(size_t, size, sizeof(result))))
-			return -EFAULT;
-	}
+static long open(struct file *file, void *data)
+{
+	const struct profil_open *arg = data;
 
-	err = profil_session_stop(arg->scope, &stats);
-	if (err || !uresult)
-		return err;
-	stats_result(&result, &stats);
-	if (copy_to_user(uresult, &result, min_t(size_t, size, sizeof(result))))
-		return -EFAULT;
-	return 0;
+	if (arg->flags || arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM) ||
+	    arg->fork > PROFIL_FORK_FRESH || arg->exec > PROFIL_EXEC_FOLLOW)
+		return -EOPNOTSUPP;
+	if (!arg->modes || arg->nr_records > PROFIL_MAX_RECORDS ||
+	    (arg->fork == PROFIL_FORK_FRESH && arg->nr_records))
+		return -EINVAL;
+
+	return profil_session_open(arg);
+}
+
+static long attach(struct file *file, void *data)
+{
+	struct profil_attach *arg = data;
+
+	if (arg->flags || !scope_known(arg->scope))
+		return -EOPNOTSUPP;
+	if (arg->pid < 0)
+		return -EINVAL;
+
+	return profil_session_attach(file, arg);
+}
+
+static long add(struct file *file, void *data)
+{
+	const struct profil_add *arg = data;
+
+	if (arg->flags)
+		return -EOPNOTSUPP;
+	if (arg->__reserved || !arg->nr_ranges || arg->nr_ranges > PROFIL_MAX_RANGES ||
+	    arg->space == PROFIL_SPACE_ALL)
+		return -EINVAL;
+
+	return profil_session_add(file, arg);
+}
+
+static long remove(struct file *file, void *data)
+{
+	struct profil_remove *arg = data;
+
+	if (arg->flags)
+		return -EOPNOTSUPP;
+	if (arg->__reserved || arg->start >= arg->end)
+		return -EINVAL;
+	arg->nr_removed = 0;
+
+	return profil_session_remove(file, arg);
+}
+
+static long enable(struct file *file, void *data)
+{
+	const struct profil_enable *arg = data;
+
+	if (arg->flags)
+		return -EOPNOTSUPP;
+
+	return profil_session_enable(file);
+}
+
+static long disable(struct file *file, void *data)
+{
+	const struct profil_disable *arg = data;
+	struct profil_stats stats = {};
+	struct result result;
+	long err;
+
+	if (arg->flags)
+		return -EOPNOTSUPP;
+	err = result_prepare(&result, arg->stats);
+	if (!err)
+		err = profil_session_disable(file, &stats);
+	return err ? err : result_write(&result, 0, &stats);
+}
+
+static long snapshot(struct file *file, void *data)
+{
+	const struct profil_snapshot *arg = data;
+	struct profil_stats stats = {};
+	struct result result;
+	long err;
+
+	if (arg->flags & ~PROFIL_SNAPSHOT_RESET)
+		return -EOPNOTSUPP;
+	if (arg->__reserved || arg->nr_copies > PROFIL_MAX_RANGES)
+		return -EINVAL;
+	err = result_prepare(&result, arg->stats);
+	if (!err)
+		err = profil_session_snapshot(file, arg, &stats);
+	return err ? err : result_write(&result, 0, &stats);
+}
+
+static long session_stats(struct file *file, void *data)
+{
+	struct profil_stats *arg = data, stats = {};
+	int err;
+
+	if (arg->flags)
+		return -EOPNOTSUPP;
+	if (arg->__reserved || arg->scope)
+		return -EINVAL;
+
+	err = profil_session_fd_stats(file, &stats);
+	if (!err)
+		stats_result(arg, &stats);
+	return err;
 }
 
 union profil_arg {
@@ -130,58 +268,88 @@ union profil_arg {
 	struct profil_start start;
 	struct profil_stop stop;
 	struct profil_stats stats;
+	struct profil_open open;
+	struct profil_attach attach;
+	struct profil_add add;
+	struct profil_remove remove;
+	struct profil_enable enable;
+	struct profil_disable disable;
+	struct profil_snapshot snapshot;
 };
 
-static const struct {
-	long (*handler)(void *arg);
+struct command {
+	long (*handler)(struct file *file, void *arg);
 	size_t size;
 	size_t least;		/* up to the last member of the first version */
 	bool result;		/* the structure is written back */
-} commands[] = {
-	[_IOC_NR(PROFIL_IOC_QUERY)] = {
-		.handler = query,
-		.size = sizeof(struct profil_query),
-		.least = offsetofend(struct profil_query, max_counters),
-		.result = true,
-	},
-	[_IOC_NR(PROFIL_IOC_START)] = {
-		.handler = start,
-		.size = sizeof(struct profil_start),
-		.least = offsetofend(struct profil_start, ranges),
-	},
-	[_IOC_NR(PROFIL_IOC_STOP)] = {
-		.handler = stop,
-		.size = sizeof(struct profil_stop),
-		.least = offsetofend(struct profil_stop, stats),
-	},
-	[_IOC_NR(PROFIL_IOC_STATS)] = {
-		.handler = stats,
-		.size = sizeof(struct profil_stats),
-		.least = offsetofend(struct profil_stats, locked),
-		.result = true,
-	},
 };
 
-long profil_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
+#define COMMAND(cmd, handler_, type, last, result_)		\
+	[_IOC_NR(cmd)] = {					\
+		.handler = (handler_),				\
+		.size = sizeof(struct type),			\
+		.least = offsetofend(struct type, last),	\
+		.result = (result_),				\
+	}
+
+/* Of the device */
+static const struct command device_commands[] = {
+	COMMAND(PROFIL_IOC_QUERY, query, profil_query, max_counters, true),
+	COMMAND(PROFIL_IOC_START, start, profil_start, ranges, false),
+	COMMAND(PROFIL_IOC_STOP, stop, profil_stop, stats, false),
+	COMMAND(PROFIL_IOC_STATS, stats, profil_stats, locked, true),
+	COMMAND(PROFIL_IOC_OPEN, open, profil_open, nr_records, false),
+};
+
+/* Of a session's descriptor */
+static const struct command session_commands[] = {
+	COMMAND(PROFIL_IOC_STATS, session_stats, profil_stats, locked, true),
+	COMMAND(PROFIL_IOC_ATTACH, attach, profil_attach, space, true),
+	COMMAND(PROFIL_IOC_ADD, add, profil_add, ranges, false),
+	COMMAND(PROFIL_IOC_REMOVE, remove, profil_remove, end, true),
+	COMMAND(PROFIL_IOC_ENABLE, enable, profil_enable, flags, false),
+	COMMAND(PROFIL_IOC_DISABLE, disable, profil_disable, stats, false),
+	COMMAND(PROFIL_IOC_SNAPSHOT, snapshot, profil_snapshot, stats, false),
+};
+
+static long dispatch(struct file *file, unsigned int cmd, void __user *uarg,
+		     const struct command *commands, unsigned int nr_commands)
 {
 	unsigned int nr = _IOC_NR(cmd);
 	union profil_arg arg;
 	u32 size;
 	long err;
 
-	if (nr >= ARRAY_SIZE(commands) || cmd != _IO(PROFIL_IOC_MAGIC, nr))
+	if (nr >= nr_commands || cmd != _IO(PROFIL_IOC_MAGIC, nr))
 		return -ENOTTY;
-	nr = array_index_nospec(nr, ARRAY_SIZE(commands));
+	commands += array_index_nospec(nr, nr_commands);
+	if (!commands->handler)
+		return -ENOTTY;
 
-	err = arg_read(&arg, commands[nr].size, commands[nr].least, (void __user *)uarg, &size);
+	err = arg_read(&arg, commands->size, commands->least, uarg, &size);
 	if (err)
 		return err;
-	err = commands[nr].handler(&arg);
-	if (err || !commands[nr].result)
+	/* Before there is no way back: can the result be written? */
+	if (commands->result && copy_to_user(uarg, &arg, min_t(size_t, size, commands->size)))
+		return -EFAULT;
+	err = commands->handler(file, &arg);
+	if (err || !commands->result)
 		return err;
 	/* The first member again, as it was read first: the caller may write meanwhile. */
 	*(u32 *)&arg = size;
-	if (copy_to_user((void __user *)uarg, &arg, min_t(size_t, size, commands[nr].size)))
+	if (copy_to_user(uarg, &arg, min_t(size_t, size, commands->size)))
 		return -EFAULT;
 	return 0;
+}
+
+long profil_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
+{
+	return dispatch(file, cmd, (void __user *)uarg, device_commands,
+			ARRAY_SIZE(device_commands));
+}
+
+long profil_session_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
+{
+	return dispatch(file, cmd, (void __user *)uarg, session_commands,
+			ARRAY_SIZE(session_commands));
 }

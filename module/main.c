@@ -49,8 +49,16 @@ static struct miscdevice profil_device = {
 
 static void profil_flush(void)
 {
-	flush_workqueue(profil_wq);
-	rcu_barrier();			/* what waited for a grace period is queued now */
+	unsigned int i;
+
+	/*
+	 * What goes lets others go, by way of a worker and of a grace period each: a watch its
+	 * table, that its session, that its space.
+	 */
+	for (i = 0; i < 5; i++) {
+		flush_workqueue(profil_wq);
+		rcu_barrier();
+	}
 	destroy_workqueue(profil_wq);
 }
 

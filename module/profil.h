@@ -2,38 +2,47 @@
 /*
  * What the parts of the module know of each other.
  *
- *	space		an address space with sessions; found by its mm in the tick
- *	session		what is sampled and counted, for a space or for one of its tasks
- *	range		text addresses and where they are counted
+ *	session		what is sampled and counted, and by which rules
+ *	space		an address space that sessions watch or have their buffers in
+ *	watch		a session's eye on one space; holds its ranges there
+ *	member		a process or thread that is a session's target
+ *	table		the ranges of a session in a space, as the tick reads them
  *	histogram	user pages, pinned, that hold the counters of ranges
  *
- * Lock order: profil_space.lock, then mmap_lock; profil_session.stale_lock,
- * spaces_lock and threads_lock (session.c) are innermost, each alone.
+ * Lock order: profil_space.lock, then mmap_lock. profil_index_lock,
+ * profil_session.stale_lock and the lock of a ring are innermost, each alone.
  */
 #ifndef _PROFIL_H
 #define _PROFIL_H
 
 #include <linux/hash.h>
-#include <linux/kref.h>
+#include <linux/interval_tree.h>
 #include <linux/list.h>
 #include <linux/mmu_notifier.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/rculist.h>
 #include <linux/rcupdate.h>
+#include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/profil.h>
 
 #include "bins.h"
 
 #define PROFIL_MAX_RANGES	65536U
+#define PROFIL_MAX_RECORDS	65536U
 #define PROFIL_HASH_BITS	13
 #define PROFIL_KEPT		256U	/* ticks kept while a buffer is looked up again */
 
 struct file;
+struct linux_binprm;
 struct mm_struct;
+struct pid_namespace;
+struct profil_ring;
+struct profil_session;
 struct task_struct;
 
 /* What became of a tick; indexes profil_counts.n. */
@@ -44,6 +53,10 @@ enum profil_outcome {
 	PROFIL_DROPPED_OVERRUN,
 	PROFIL_DROPPED_BUFFER,
 	PROFIL_DROPPED_CONTENDED,
+	PROFIL_DROPPED_EXEC,
+	PROFIL_DROPPED_EXIT,
+	PROFIL_DROPPED_RECORD,
+	PROFIL_UNSELECTED,		/* from here on: not a tick of the session */
 	PROFIL_NR_OUTCOMES,
 };
 
@@ -53,9 +66,32 @@ enum profil_outcome {
  */
 struct profil_counts {
 	u64 n[2][PROFIL_NR_OUTCOMES];	/* [in system mode] */
-	u64 unselected;
 	u64 missed;
 	unsigned long due;		/* jiffies by which the next tick here follows the last */
+};
+
+/* All CPUs' */
+struct profil_sums {
+	u64 n[2][PROFIL_NR_OUTCOMES];
+	u64 missed;
+};
+
+/* ---- where ticks are counted ---- */
+
+struct profil_histogram {
+	struct profil_session *session;
+	struct mmu_interval_notifier notifier;
+	struct interval_tree_node node;	/* session->histograms: user addresses */
+	unsigned long start;		/* user address, page aligned */
+	unsigned long nr_pages;
+	void **pages;			/* their kernel addresses; NULL: not pinned yet */
+	bool watched;			/* notifier is inserted */
+	refcount_t refs;		/* the session's, while in its tree, and each span's */
+
+	/* [stale_first, stale_end): pages to look up again; session's stale_lock */
+	unsigned long stale_first, stale_end;
+	struct list_head stale;		/* session->stale */
+	struct list_head created;	/* of those that are being set up */
 };
 
 /* Read by the tick; constant once published. */
@@ -65,67 +101,92 @@ struct profil_span {
 	u32 rest;			/* what start - offset is beyond whole granules */
 	u32 width;
 	void **pages;			/* kernel addresses of the counters' pages */
-	unsigned long buffer;		/* user address of counter 0; not for the tick */
+
+	unsigned long buffer;		/* user address of counter 0 */
+	unsigned long bytes;		/* of all counters */
+	u64 end;			/* first pc past the range */
+	u32 flags;			/* PROFIL_RANGE_* */
+	struct profil_histogram *histogram;	/* referenced; NULL without counters */
 };
 
-struct profil_histogram {
-	struct profil_session *session;
-	struct mmu_interval_notifier notifier;
-	unsigned long start;		/* user address, page aligned */
-	unsigned long nr_pages;
-	unsigned long nr_pinned;	/* pages[0..nr_pinned) are pinned */
-	void **pages;			/* their kernel addresses */
-	bool watched;			/* notifier is inserted */
-
-	/* [stale_first, stale_end): pages to look up again; session's stale_lock */
-	unsigned long stale_first, stale_end;
+struct profil_table {
+	struct profil_session *session;	/* whose histograms these are; referenced */
+	refcount_t refs;
+	struct rcu_work free;
+	bool simple;			/* the tick's short way will do */
+	u32 nr_ranges;
+	u32 nr_spans;			/* at least one: without ranges, one that no pc is in */
+	struct profil_span spans[];	/* by start */
 };
+
+/* ---- sessions ---- */
 
 /* Bits of profil_session.slow: why a tick takes the long way */
 enum {
-	PROFIL_SLOW_ALWAYS,		/* not just user ticks, one range, 16 bits */
+	PROFIL_SLOW_ALWAYS,		/* there is no such session */
 	PROFIL_SLOW_PARKED,		/* ticks are kept: see histogram.c */
-	PROFIL_SLOW_THREADS,		/* the space has sessions of threads, too */
 };
 
 struct profil_session {
 	/* read by the tick */
 	unsigned long slow;		/* changed by atomic bit operations */
-	struct profil_counts __percpu *counts;
+	struct profil_counts __percpu *counts;	/* NULL: only just inherited, see early */
 	u32 modes;
-	u32 nr_spans;			/* at least one */
+	bool on;			/* ticks are counted */
+	struct profil_ring *ring;	/* for records, or NULL */
 
-	/* thread scope: the tick finds it by task */
-	struct hlist_node node;
-	struct task_struct *task;	/* whose run time is expected; referenced */
+	/* constant */
+	bool classic;			/* has no descriptor */
+	bool may_exceed;		/* RLIMIT_MEMLOCK: was started with CAP_IPC_LOCK */
+	u32 scope;			/* of a classic session */
+	u32 fork;			/* enum profil_fork */
+	u32 exec;			/* enum profil_exec */
+	struct profil_space *home;	/* where its buffers are; referenced */
+	struct task_struct *task;	/* a classic session's; whose limits hold; referenced */
+	struct profil_session *root;	/* the descriptor's that it descends from; referenced */
 
-	u32 scope;
-	u32 state;			/* enum profil_state, under space->lock */
-	u32 end;			/* enum profil_end, under space->lock */
-	bool orphan;			/* task has exited or exec'd */
-	struct profil_space *space;	/* referenced */
-	struct list_head list;		/* space->sessions */
-	unsigned long charged;		/* pages, to space->mm's locked_vm */
+	/* under home->lock */
+	struct list_head list;		/* home->sessions */
+	u32 state;			/* enum profil_state */
+	u32 end;			/* enum profil_end */
+	bool young;			/* inherited: nothing is pinned or charged yet */
 	bool settled;			/* ended, and owes nothing */
-	u64 runtime;			/* ns: at the start; once ended, what it used */
-
-	struct profil_histogram *histograms;
-	u32 nr_histograms;
-	spinlock_t stale_lock;		/* what pages are stale, and PARKED */
-	u32 nr_stale;			/* histograms with stale pages */
+	bool forgotten;			/* its owner's reference has been given back */
+	unsigned long charged;		/* pages, to home->mm's locked_vm */
+	unsigned long excess;		/* of these, to be uncharged */
+	struct profil_sums before;	/* when the statistics last began anew */
 	unsigned int retries;
+	struct rb_root_cached histograms;	/* by user address */
+	u64 runtime;			/* ns of CPU time that members no longer account for */
+
+	bool orphan;			/* its thread is gone, or its descriptor closed */
+	atomic_t nr_dying;		/* tables that nobody uses any more, and are still there */
+	bool prune;			/* there may be histograms that no range needs */
+
+	/* under profil_index_lock */
+	bool dead;			/* takes no more watches and members */
+	struct list_head watches;
+	struct list_head members;	/* RCU, too */
+	unsigned int nr_members;
+	unsigned int nr_detached;	/* that were members once */
+	struct list_head kin;		/* root->kin: what it has bequeathed, and so on */
+	u64 unfollowed;
+
+	spinlock_t stale_lock;		/* what pages are stale, and PARKED */
+	struct list_head stale;		/* histograms with stale pages */
 	unsigned long rest_until;	/* jiffies; work shall not come before */
 
-	/* pc << 2 | system << 1 | 1 of ticks; any CPU puts, space->lock's owner takes */
+	/* ticks to be counted later, see sample.c; any CPU puts, home->lock's owner takes */
 	atomic_t head;
 	unsigned int tail;
 	u64 kept[PROFIL_KEPT];
 
+	/* ticks of each outcome until counts is there */
+	atomic64_t early[2][PROFIL_NR_OUTCOMES];
+
 	struct delayed_work work;
 	struct rcu_work free;
-	struct kref refs;
-
-	struct profil_span spans[];	/* by start; read by the tick */
+	refcount_t refs;
 };
 
 static inline bool profil_session_parked(const struct profil_session *s)
@@ -133,19 +194,46 @@ static inline bool profil_session_parked(const struct profil_session *s)
 	return test_bit(PROFIL_SLOW_PARKED, &s->slow);
 }
 
+/* ---- whom they sample ---- */
+
 struct profil_space {
 	/* read by the tick */
 	struct hlist_node node;
 	struct mm_struct *mm;		/* referenced (mmgrab): the key */
-	struct profil_session __rcu *process;	/* profil_nobody if there is none */
-	unsigned int nr_threads;	/* sessions of threads */
+	struct profil_table __rcu *only;	/* if a short way will do; else profil_nothing */
+	struct hlist_head watches;	/* of sessions that sample all that runs here */
+	unsigned int nr_threads;	/* members that are threads */
+	u64 id;
 
 	struct mutex lock;		/* sessions of this space, and their life */
-	struct list_head sessions;	/* on or ended */
-	bool retired;			/* no longer found; start over */
+	struct list_head sessions;	/* whose home it is; on or ended */
 	struct mmu_interval_notifier notifier;	/* tells when the mm is released */
+	bool watched;			/* notifier is inserted; under lock */
 	struct work_struct reap;
-	struct kref refs;
+	struct work_struct free;
+	refcount_t refs;
+	struct rcu_head rcu;
+};
+
+struct profil_watch {
+	struct hlist_node node;		/* space->watches while a process is a member */
+	struct profil_session *session;	/* referenced */
+	struct profil_space *space;	/* referenced */
+	struct profil_table __rcu *table;	/* the ranges; referenced */
+	struct profil_table *legacy;	/* the ranges for children; referenced */
+	struct list_head list;		/* session->watches */
+	unsigned int nr_processes, nr_threads;	/* members here; without any it goes */
+	struct rcu_head rcu;
+};
+
+struct profil_member {
+	struct hlist_node node;		/* profil_members */
+	const void *key;		/* the process's signal_struct, or the thread */
+	struct task_struct *task;	/* referenced, and with it the key */
+	bool thread;
+	struct profil_watch __rcu *watch;	/* where the target runs now */
+	struct list_head list;		/* session->members */
+	u64 runtime;			/* ns of CPU time when it was attached or enabled */
 	struct rcu_head rcu;
 };
 
@@ -154,30 +242,142 @@ extern struct workqueue_struct *profil_wq;
 
 /* ioctl.c */
 long profil_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+long profil_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 
 /* tick.c: how the tick is reached */
 int profil_tick_init(void);
 void profil_tick_exit(void);
 int profil_tick_get(void);
+bool profil_tick_get_another(void);
 void profil_tick_put(void);
 enum profil_hook profil_tick_hook(void);
 const char *profil_tick_hook_name(void);
 
 /* sample.c: the tick */
 void profil_sample(void);
-void profil_replay(struct profil_session *s);
+void profil_replay(struct profil_session *s, bool drop);
 DECLARE_PER_CPU(unsigned long, profil_ticks);
 
-/* session.c */
-void profil_sessions_exit(void);
+/* watch.c: who is sampled by which session */
+extern spinlock_t profil_index_lock;
 extern struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];	/* by mm */
-extern struct hlist_head profil_threads[1 << PROFIL_HASH_BITS];	/* by task */
-extern struct profil_session profil_nobody;
+extern struct hlist_head profil_members[1 << PROFIL_HASH_BITS];	/* by key */
+extern unsigned int profil_nr_members;
+struct profil_space *profil_space_get(struct mm_struct *mm, bool create);
+void profil_space_put(struct profil_space *space);
+struct profil_watch *profil_watch_alloc(struct profil_session *s, struct profil_space *space,
+					struct profil_table *table, struct profil_table *legacy,
+					gfp_t gfp);
+void profil_watch_free(struct profil_watch *w);
+struct profil_member *profil_member_alloc(struct task_struct *task, bool thread, gfp_t gfp);
+void profil_member_free(struct profil_member *m);
+int profil_attach(struct profil_watch **w, struct profil_member *m, struct profil_session *old);
+void profil_detach(struct profil_member *m);
+void profil_detach_all(struct profil_session *s);
+struct profil_table *profil_table_of(struct profil_session *s, u64 id);
+int profil_table_set(struct profil_session *s, u64 id, struct profil_table **table,
+		     struct profil_table **legacy);
+u64 profil_space_after(struct profil_session *s, u64 id);
+void profil_session_changed(struct profil_session *s);
+u64 profil_members_runtime(struct profil_session *s, bool restart);
+void profil_task_forked(struct task_struct *parent, struct task_struct *child);
+void profil_task_execed(struct task_struct *task, const struct linux_binprm *bprm);
+void profil_task_exited(struct task_struct *task);
+void profil_task_freed(struct task_struct *task);
+
+/* session.c: life and death */
+void profil_sessions_exit(void);
 int profil_session_start(const struct profil_start *arg);
 int profil_session_stop(u32 scope, struct profil_stats *stats);
 int profil_session_stats(u32 scope, struct profil_stats *stats);
+struct profil_session *profil_session_inherit(struct profil_watch *w, struct task_struct *child,
+					      struct profil_space *space);
+void profil_session_bear(struct profil_session *s, int err);
 void profil_session_kick(struct profil_session *s);
-void profil_task_gone(struct task_struct *task);
+void profil_session_put(struct profil_session *s);
+void profil_space_reap(struct profil_space *space);
+
+struct profil_session *profil_session_alloc(struct profil_space *home, gfp_t gfp);
+int profil_session_alloc_counts(struct profil_session *s);
+struct profil_space *profil_home_lock(bool create);
+void profil_home_unlock(struct profil_space *space);
+int profil_session_charge(struct profil_session *s, unsigned long pages);
+void profil_session_uncharge(struct profil_session *s, unsigned long pages);
+int profil_session_pin(struct profil_session *s, struct profil_table *table,
+		       unsigned long credit);
+int profil_session_follow(struct profil_session *s);
+void profil_session_end(struct profil_session *s, enum profil_end end);
+void profil_session_close(struct profil_session *s);
+void profil_session_read(struct profil_session *s, struct profil_stats *stats, bool restart);
+
+/* descriptor.c: sessions with a descriptor */
+int profil_session_open(const struct profil_open *arg);
+int profil_session_attach(struct file *file, struct profil_attach *arg);
+int profil_session_add(struct file *file, const struct profil_add *arg);
+int profil_session_remove(struct file *file, struct profil_remove *arg);
+int profil_session_enable(struct file *file);
+int profil_session_disable(struct file *file, struct profil_stats *stats);
+int profil_session_fd_stats(struct file *file, struct profil_stats *stats);
+int profil_session_snapshot(struct file *file, const struct profil_snapshot *arg,
+			    struct profil_stats *stats);
+
+/* table.c: from ranges to what the tick reads */
+extern struct profil_table profil_nothing;
+struct profil_table *profil_table_create(struct profil_session *s,
+					 const struct profil_table *base,
+					 const struct profil_range *ranges, u32 nr);
+struct profil_table *profil_table_from_user(struct profil_session *s,
+					    const struct profil_table *base, u64 ranges, u32 nr);
+struct profil_table *profil_table_filter(const struct profil_table *table,
+					 bool (*keep)(const struct profil_span *span, void *data),
+					 void *data);
+struct profil_table *profil_table_inherit(struct profil_session *s,
+					  const struct profil_table *table);
+struct profil_table *profil_table_legacy(struct profil_table *table);
+void profil_table_bind(struct profil_table *table);
+void profil_table_put(struct profil_table *table);
+
+static inline bool profil_table_tryget(struct profil_table *table)
+{
+	return table == &profil_nothing || refcount_inc_not_zero(&table->refs);
+}
+
+static inline struct profil_table *profil_table_get(struct profil_table *table)
+{
+	if (table != &profil_nothing)
+		refcount_inc(&table->refs);
+	return table;
+}
+
+/* histogram.c: pages */
+struct profil_histogram *profil_histogram_find(struct profil_session *s, unsigned long start,
+					       unsigned long bytes);
+int profil_histograms_check(const struct profil_table *table);
+int profil_histograms_create(struct profil_session *s, const struct profil_table *table,
+			     struct list_head *created);
+unsigned long profil_histograms_pages(const struct list_head *created);
+unsigned long profil_histograms_total(struct profil_session *s);
+int profil_histograms_pin(struct profil_session *s, struct list_head *created);
+int profil_histograms_refresh(struct profil_session *s);
+void profil_histograms_drop(struct list_head *created);
+unsigned long profil_histograms_drop_unused(struct profil_session *s);
+void profil_histograms_drop_all(struct profil_session *s);
+void profil_histogram_put(struct profil_histogram *h);
+void *profil_histogram_counter(struct profil_session *s, unsigned long addr, unsigned long width);
+
+/* record.c: ticks outside, for read() */
+struct profil_ring *profil_ring_create(u32 nr_records);
+void profil_ring_free(struct profil_ring *ring);
+unsigned long profil_ring_pages(u32 nr_records);
+bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system);
+ssize_t profil_ring_read(struct profil_session *s, char __user *buf, size_t size, bool wait);
+__poll_t profil_ring_poll(struct profil_session *s, struct file *file,
+			  struct poll_table_struct *wait);
+void profil_ring_wake(struct profil_session *s);
+
+/* follow.c */
+int profil_follow_init(void);
+void profil_follow_exit(void);
 
 /* Cheaper than hash_ptr(), and as good: what is hashed comes from one slab. */
 static __always_inline u32 profil_hash(const void *key)
@@ -185,7 +385,7 @@ static __always_inline u32 profil_hash(const void *key)
 	return hash_32((u32)(unsigned long)key, PROFIL_HASH_BITS);
 }
 
-/* Both: under RCU, or with interrupts off. NULL if there is none. */
+/* Under RCU, or with interrupts off. NULL if there is none. */
 static __always_inline struct profil_space *profil_space_find(const struct mm_struct *mm)
 {
 	struct profil_space *space;
@@ -197,28 +397,30 @@ static __always_inline struct profil_space *profil_space_find(const struct mm_st
 	return NULL;
 }
 
-static __always_inline struct profil_session *profil_thread_find(const struct task_struct *task)
+/* Likewise: the first member with @key from @node on. */
+static __always_inline struct profil_member *profil_member_from(struct hlist_node *node,
+								const void *key)
 {
-	struct profil_session *s;
+	struct profil_member *m;
 
-	hlist_for_each_entry_rcu_notrace(s, &profil_threads[profil_hash(task)],
-					 node)
-		if (s->task == task)
-			return s;
+	for (; node; node = rcu_dereference_raw(hlist_next_rcu(node))) {
+		m = hlist_entry(node, struct profil_member, node);
+		if (m->key == key)
+			return m;
+	}
 	return NULL;
 }
 
-/* histogram.c */
-int profil_histograms_create(struct profil_session *s, const struct profil_range *ranges);
-void profil_histograms_free(struct profil_session *s);
-unsigned long profil_histograms_pages(const struct profil_session *s);
-int profil_histograms_check(struct profil_session *s);
-int profil_histograms_pin(struct profil_session *s);
-int profil_histograms_refresh(struct profil_session *s);
-void profil_histograms_unpin(struct profil_session *s);
+static __always_inline struct profil_member *profil_member_first(const void *key)
+{
+	struct hlist_head *bucket = &profil_members[profil_hash(key)];
 
-/* follow.c */
-int profil_follow_init(void);
-void profil_follow_exit(void);
+	return profil_member_from(rcu_dereference_raw(hlist_first_rcu(bucket)), key);
+}
+
+static __always_inline struct profil_member *profil_member_next(struct profil_member *m)
+{
+	return profil_member_from(rcu_dereference_raw(hlist_next_rcu(&m->node)), m->key);
+}
 
 #endif /* _PROFIL_H */

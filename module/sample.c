@@ -21,8 +21,17 @@
 
 DEFINE_PER_CPU(unsigned long, profil_ticks);
 
+/*
+ * A tick whose counter is known, and cannot be reached yet: the counter's user address,
+ * its width and the mode in one word that is never 0.
+ */
+static u64 kept_tick(u64 addr, u32 width, bool system)
+{
+	return addr << 4 | (width >> 2) << 2 | system << 1 | 1;
+}
+
 /* Keeps a tick for profil_replay(). Many CPUs may put at once, one taker takes. */
-static bool keep(struct profil_session *s, u64 pc, bool system)
+static bool keep(struct profil_session *s, u64 tick)
 {
 	int head = atomic_read(&s->head);
 
@@ -33,7 +42,7 @@ static bool keep(struct profil_session *s, u64 pc, bool system)
 	} while (!atomic_try_cmpxchg(&s->head, &head, head + 1));
 
 	/* Pairs with the acquire in profil_replay(): a slot is whole or zero. */
-	smp_store_release(&s->kept[(unsigned int)head % PROFIL_KEPT], pc << 2 | system << 1 | 1);
+	smp_store_release(&s->kept[(unsigned int)head % PROFIL_KEPT], tick);
 	return true;
 }
 
@@ -57,11 +66,23 @@ static bool keep(struct profil_session *s, u64 pc, bool system)
 	__outcome;							\
 })
 
-/* The last span that starts at or below @pc; the first if there is none. */
-static const struct profil_span *span_find(const struct profil_session *s, u64 pc)
+static enum profil_outcome raise(void *counter, u32 width)
 {
-	const struct profil_span *span = s->spans;
-	u32 n = s->nr_spans;
+	switch (width) {
+	case 2:
+		return counter_raise((u16 *)counter);
+	case 4:
+		return counter_raise((u32 *)counter);
+	default:
+		return counter_raise((u64 *)counter);
+	}
+}
+
+/* The last span that starts at or below @pc; the first if there is none. */
+static const struct profil_span *span_find(const struct profil_table *table, u64 pc)
+{
+	const struct profil_span *span = table->spans;
+	u32 n = table->nr_spans;
 
 	while (n > 1) {
 		u32 half = n / 2;
@@ -73,24 +94,14 @@ static const struct profil_span *span_find(const struct profil_session *s, u64 p
 	return span;
 }
 
-static enum profil_outcome count(const struct profil_session *s, u64 pc)
+static void tally(struct profil_session *s, bool system, enum profil_outcome outcome)
 {
-	const struct profil_span *span = span_find(s, pc);
-	u64 d = pc - span->start, byte;
-	void *counter;
+	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
 
-	if (d >= span->bins.span)
-		return PROFIL_OUTSIDE;
-	byte = profil_bins_byte(&span->bins, d + span->rest, span->width);
-	counter = span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE;
-	switch (span->width) {
-	case 2:
-		return counter_raise((u16 *)counter);
-	case 4:
-		return counter_raise((u32 *)counter);
-	default:
-		return counter_raise((u64 *)counter);
-	}
+	if (counts)
+		this_cpu_inc(counts->n[system][outcome]);
+	else
+		atomic64_inc(&s->early[system][outcome]);
 }
 
 /*
@@ -120,28 +131,75 @@ static void count_missed(struct profil_counts *counts)
 	counts->due = now + 1;
 }
 
-static void session_tick(struct profil_session *s, u64 pc, bool system)
+static void watch_tick(const struct profil_watch *w, u64 pc, bool system)
 {
-	struct profil_counts *counts = this_cpu_ptr(s->counts);
-	enum profil_outcome outcome;
+	struct profil_session *s = w->session;
+	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
+	const struct profil_span *span;
+	bool parked;
+	u64 d, byte;
 
-	if (time_after(jiffies, counts->due))
-		count_missed(counts);
-	counts->due++;
-
+	if (!READ_ONCE(s->on))
+		return;
+	if (counts) {
+		if (time_after(jiffies, this_cpu_read(counts->due)))
+			count_missed(this_cpu_ptr(counts));
+		this_cpu_inc(counts->due);
+	}
 	if (!(s->modes & (PROFIL_MODE_USER << system))) {
-		counts->unselected++;
+		tally(s, system, PROFIL_UNSELECTED);
 		return;
 	}
-	/* Pairs with the release in profil_histograms_refresh(): pages[] as of then. */
-	if (smp_load_acquire(&s->slow) & BIT(PROFIL_SLOW_PARKED)) {
-		if (keep(s, pc, system))
-			return;
-		outcome = PROFIL_DROPPED_OVERRUN;
-	} else {
-		outcome = count(s, pc);
+
+	/*
+	 * Pairs with the release in profil_histograms_refresh(): pages[] as of then, and
+	 * with an inherited session the table that has them.
+	 */
+	parked = smp_load_acquire(&s->slow) & BIT(PROFIL_SLOW_PARKED);
+	span = span_find(rcu_dereference_raw(w->table), pc);
+	d = pc - span->start;
+	if (d >= span->bins.span) {
+		tally(s, system, !s->ring || profil_record(s, w->space, pc, system) ?
+		      PROFIL_OUTSIDE : PROFIL_DROPPED_RECORD);
+		return;
 	}
-	counts->n[system][outcome]++;
+	byte = profil_bins_byte(&span->bins, d + span->rest, span->width);
+	if (!parked)
+		tally(s, system, raise(span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE,
+				       span->width));
+	else if (!keep(s, kept_tick((span->buffer & PAGE_MASK) + byte, span->width, system)))
+		tally(s, system, PROFIL_DROPPED_OVERRUN);
+}
+
+/* A tick of @m's target where there is nothing to be sampled. */
+static void astray_tick(const struct profil_member *m)
+{
+	struct profil_session *s = ((struct profil_watch *)rcu_dereference_raw(m->watch))->session;
+
+	/* An exec that is not followed was the end. */
+	if (!READ_ONCE(s->on) || (current->mm && s->exec != PROFIL_EXEC_FOLLOW))
+		return;
+	if (!(s->modes & PROFIL_MODE_SYSTEM))
+		tally(s, true, PROFIL_UNSELECTED);
+	else
+		tally(s, true, current->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT);
+}
+
+/*
+ * current's mm is not watched: perhaps it is in exec, or has lost its mm in exit. In user
+ * mode neither can be.
+ */
+static noinline void sample_astray(void)
+{
+	struct task_struct *task = current;
+	struct profil_member *m;
+
+	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+		return;
+	for (m = profil_member_first(task->signal); m; m = profil_member_next(m))
+		astray_tick(m);
+	for (m = profil_member_first(task); m; m = profil_member_next(m))
+		astray_tick(m);
 }
 
 /* The whole of what a tick may find. */
@@ -149,7 +207,8 @@ static noinline void sample_slowly(struct profil_space *space, struct pt_regs *r
 {
 	struct task_struct *task = current;
 	bool system = !user_mode(regs);
-	struct profil_session *s;
+	struct profil_member *m;
+	struct profil_watch *w;
 	u64 pc;
 
 	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
@@ -161,13 +220,14 @@ static noinline void sample_slowly(struct profil_space *space, struct pt_regs *r
 		pc = instruction_pointer(regs);
 	}
 
-	s = rcu_dereference_raw(space->process);
-	if (s != &profil_nobody)
-		session_tick(s, pc, system);
-	if (READ_ONCE(space->nr_threads)) {
-		s = profil_thread_find(task);
-		if (s && s->space == space)	/* else of the mm before an exec */
-			session_tick(s, pc, system);
+	hlist_for_each_entry_rcu_notrace(w, &space->watches, node)
+		watch_tick(w, pc, system);
+	if (!READ_ONCE(space->nr_threads))
+		return;
+	for (m = profil_member_first(task); m; m = profil_member_next(m)) {
+		w = rcu_dereference_raw(m->watch);
+		if (w->space == space)	/* else of the mm before an exec */
+			watch_tick(w, pc, system);
 	}
 }
 
@@ -179,16 +239,22 @@ void notrace profil_sample(void)
 {
 	struct pt_regs *regs = get_irq_regs();
 	struct profil_counts __percpu *counts;
-	struct profil_space *space;
 	struct profil_session *s;
+	struct profil_space *space;
+	struct profil_table *table;
 	u16 *counter, old;
 	u64 d, byte;
 
 	this_cpu_inc(profil_ticks);
 	space = profil_space_find(current->mm);
-	if (!space)
+	if (!space) {
+		/* One that is attached just now may as well come after this tick. */
+		if (!user_mode(regs) && data_race(profil_nr_members))
+			sample_astray();
 		return;
-	s = rcu_dereference_raw(space->process);
+	}
+	table = rcu_dereference_raw(space->only);
+	s = table->session;
 	/* A bit that is set just now may as well have been set after this tick. */
 	if (!user_mode(regs) || data_race(s->slow))
 		goto slowly;
@@ -198,11 +264,11 @@ void notrace profil_sample(void)
 	if ((long)(this_cpu_read(counts->due) - jiffies) < 0)
 		goto slowly;
 
-	d = instruction_pointer(regs) - s->spans[0].start;
-	if (d >= s->spans[0].bins.span)
+	d = instruction_pointer(regs) - table->spans[0].start;
+	if (d >= table->spans[0].bins.span)
 		goto slowly;
-	byte = profil_bins_byte(&s->spans[0].bins, d, sizeof(*counter));
-	counter = s->spans[0].pages[byte / PAGE_SIZE] + byte % PAGE_SIZE;
+	byte = profil_bins_byte(&table->spans[0].bins, d, sizeof(*counter));
+	counter = table->spans[0].pages[byte / PAGE_SIZE] + byte % PAGE_SIZE;
 	old = READ_ONCE(*counter);
 	if (old == U16_MAX || !try_cmpxchg(counter, &old, old + 1))
 		goto slowly;
@@ -215,31 +281,35 @@ slowly:
 }
 
 /*
- * Counts the kept ticks, as far as the session is not parked again meanwhile. With
- * nothing pinned any more, they are dropped. Called under space->lock.
+ * Counts the kept ticks, as far as the session is not parked again meanwhile, or with
+ * @drop drops them. A session that has ended has no counters any more: they are dropped,
+ * too. Called under home->lock.
  */
-void profil_replay(struct profil_session *s)
+void profil_replay(struct profil_session *s, bool drop)
 {
 	u64 *slot, tick;
 
-	lockdep_assert_held(&s->space->lock);
+	lockdep_assert_held(&s->home->lock);
 
 	while (s->tail != (unsigned int)atomic_read(&s->head)) {
 		enum profil_outcome outcome = PROFIL_DROPPED_BUFFER;
 		unsigned long flags;
+		void *counter;
+		u32 width;
 
-		if (s->state == PROFIL_STATE_ON && profil_session_parked(s))
+		if (s->state != PROFIL_STATE_ENDED && !drop && profil_session_parked(s))
 			return;
 
 		slot = &s->kept[s->tail % PROFIL_KEPT];
 		/* Pairs with the release in keep(). Zero: it is being written. */
 		while (!(tick = smp_load_acquire(slot)))
 			cpu_relax();
-
+		width = 2U << (tick >> 2 & 3);
+		counter = drop ? NULL : profil_histogram_counter(s, tick >> 4, width);
 		local_irq_save(flags);
-		if (s->state == PROFIL_STATE_ON)
-			outcome = count(s, (s64)tick >> 2);
-		this_cpu_ptr(s->counts)->n[tick >> 1 & 1][outcome]++;
+		if (counter)
+			outcome = raise(counter, width);
+		tally(s, tick >> 1 & 1, outcome);
 		local_irq_restore(flags);
 
 		*slot = 0;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sessions: who is profiled, and the life and death of it.
+ * Sessions: life and death, and those without a descriptor (classic ones).
  *
- * A space stands for an address space that has sessions: at most one of the process
- * (of whatever tasks share the mm) and one of each thread. The tick finds the space
- * by mm, and a thread's session by task; both keys are referenced, so that they
- * cannot come to mean another. A space is made by the first start in its mm and
- * retired when its last session is forgotten, or when the mm is released, which its
- * interval notifier hears of.
+ * A session has a home: the space of the process whose memory its buffers are in. All
+ * that changes a session happens under home->lock. What it samples is linked when all
+ * of it is ready, and unlinked before anything of it is undone; between the two steps
+ * no tick may be under way, see session_quiesce().
  *
- * All changes of sessions happen under space->lock. A session is published to the
- * tick when all of it is ready, and unpublished before anything of it is undone;
- * between the two steps no tick may be under way, see quiesce().
+ * A session owns its pins, the charge for them, a share in the tick hook while it is
+ * on, and, unless a file does that for it, a reference to the module. All of these go
+ * in profil_session_end() and session_settle(), never later; what may remain is the
+ * record of an ended session, whose statistics can be read until the next start or
+ * stop, or as long as its descriptor is open. Such a record does not hold the module;
+ * unloading frees it.
  *
- * A session that is on owns: its pins, the charge for them, a reference to the
- * module, and its share in the tick hook. All of these go in session_end() and
- * session_settle(), never later; what may remain is the record of an ended session,
- * whose statistics can be read until the next start or stop. Such a record does not
- * hold the module; unloading frees it.
+ * The child of a fork inherits a session by profil_session_inherit(), in the parent,
+ * where nothing may sleep: it is young, its ticks are kept, and its table is the
+ * parent's. session_grow(), in a worker or in the child's own next call, gives it
+ * pages, a charge and a table of its own.
  */
 #include <linux/capability.h>
 #include <linux/jiffies.h>
@@ -27,7 +27,6 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
-#include <linux/sort.h>
 #include <linux/uaccess.h>
 
 #include "compat.h"
@@ -36,177 +35,67 @@
 #define ATTEND_RETRY	max(HZ / 100, 1)
 #define ATTEND_SLOWLY	HZ		/* after RETRIES_QUICK of these */
 #define RETRIES_QUICK	100
+#define FOLLOW_TRIES	100		/* against others who change the mapping all the time */
 
-struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];
-struct hlist_head profil_threads[1 << PROFIL_HASH_BITS];
-/* In the place of a process's session where there is none: the tick need not ask. */
-struct profil_session profil_nobody = { .slow = BIT(PROFIL_SLOW_ALWAYS) };
-static DEFINE_SPINLOCK(spaces_lock);
-static DEFINE_SPINLOCK(threads_lock);
-static atomic_t nr_thread_sessions = ATOMIC_INIT(0);
+/* ---- memory ---- */
 
-/* ---- spaces ---- */
-
-static void space_release(struct kref *refs)
-{
-	struct profil_space *space = container_of(refs, struct profil_space, refs);
-
-	mmdrop(space->mm);
-	kfree_rcu(space, rcu);
-}
-
-static void space_put(struct profil_space *space)
-{
-	kref_put(&space->refs, space_release);
-}
-
-/* The mm has no users any more; its sessions go in space_reap(). */
-static bool space_invalidate(struct mmu_interval_notifier *notifier,
-			     const struct mmu_notifier_range *range, unsigned long cur_seq)
-{
-	struct profil_space *space = container_of(notifier, struct profil_space, notifier);
-
-	mmu_interval_set_seq(notifier, cur_seq);
-	if (range->event == MMU_NOTIFY_RELEASE) {
-		kref_get(&space->refs);
-		if (!queue_work(profil_wq, &space->reap))
-			space_put(space);
-	}
-	return true;
-}
-
-static const struct mmu_interval_notifier_ops space_ops = {
-	.invalidate = space_invalidate,
-};
-
-static void space_reap_work(struct work_struct *work);
-
-static struct profil_space *space_create(struct mm_struct *mm)
-{
-	struct profil_space *space = kzalloc(sizeof(*space), GFP_KERNEL_ACCOUNT);
-	int err;
-
-	if (!space)
-		return ERR_PTR(-ENOMEM);
-	/* Page 0: an address where nothing but the release is heard of. */
-	err = mmu_interval_notifier_insert(&space->notifier, mm, 0, PAGE_SIZE, &space_ops);
-	if (err) {
-		kfree(space);
-		return ERR_PTR(err == -EINTR ? err : -ENOMEM);
-	}
-	/* While it waits for an event in progress to pass it is not told of the release. */
-	mmu_interval_read_begin(&space->notifier);
-	mmgrab(mm);
-	space->mm = mm;
-	mutex_init(&space->lock);
-	INIT_LIST_HEAD(&space->sessions);
-	INIT_WORK(&space->reap, space_reap_work);
-	RCU_INIT_POINTER(space->process, &profil_nobody);
-	kref_init(&space->refs);
-	return space;
-}
-
-static struct profil_space *space_lookup(const struct mm_struct *mm)
-{
-	struct profil_space *space;
-
-	rcu_read_lock();
-	space = profil_space_find(mm);
-	if (space && !kref_get_unless_zero(&space->refs))
-		space = NULL;
-	rcu_read_unlock();
-	return space;
-}
-
-/* No session is left: nobody may find the space any more. Under space->lock. */
-static void space_retire(struct profil_space *space)
-{
-	lockdep_assert_held(&space->lock);
-
-	if (space->retired || !list_empty(&space->sessions))
-		return;
-	space->retired = true;
-	spin_lock(&spaces_lock);
-	hlist_del_init_rcu(&space->node);
-	spin_unlock(&spaces_lock);
-	mmu_interval_notifier_remove(&space->notifier);
-	space_put(space);
-}
-
-static void space_unlock(struct profil_space *space)
-{
-	space_retire(space);
-	mutex_unlock(&space->lock);
-	space_put(space);
-}
-
-/*
- * The caller's space, locked and referenced, to be given back by space_unlock(). With
- * @create it is made if there is none; else NULL is returned. Or an error pointer.
- */
-static struct profil_space *space_lock(bool create)
-{
-	struct mm_struct *mm = current->mm;
-	struct profil_space *space, *other;
-
-	for (;;) {
-		space = space_lookup(mm);
-		if (!space && !create)
-			return NULL;
-		if (!space) {
-			space = space_create(mm);
-			if (IS_ERR(space))
-				return space;
-			spin_lock(&spaces_lock);
-			other = profil_space_find(mm);
-			if (!other) {
-				kref_get(&space->refs);
-				hlist_add_head_rcu(&space->node, &profil_spaces[profil_hash(mm)]);
-			}
-			spin_unlock(&spaces_lock);
-			if (other) {
-				mmu_interval_notifier_remove(&space->notifier);
-				space_put(space);
-				continue;
-			}
-		}
-		if (mutex_lock_killable(&space->lock)) {
-			/* A new one that nobody locks stays until the mm's release. */
-			space_put(space);
-			return ERR_PTR(-EINTR);
-		}
-		if (!space->retired)
-			return space;
-		mutex_unlock(&space->lock);
-		space_put(space);
-	}
-}
-
-/* ---- sessions ---- */
+static void session_work(struct work_struct *work);
 
 /* After a grace period, in a worker: nothing points here any more. */
 static void session_free(struct work_struct *work)
 {
 	struct profil_session *s = container_of(to_rcu_work(work), struct profil_session, free);
 
-	profil_histograms_free(s);
+	profil_ring_free(s->ring);
 	free_percpu(s->counts);
-	put_task_struct(s->task);
-	if (s->space)
-		space_put(s->space);
+	if (s->task)
+		put_task_struct(s->task);
+	if (s->root)
+		profil_session_put(s->root);
+	profil_space_put(s->home);
 	kvfree(s);
 }
 
-static void session_release(struct kref *refs)
+void profil_session_put(struct profil_session *s)
 {
-	struct profil_session *s = container_of(refs, struct profil_session, refs);
-
-	queue_rcu_work(profil_wq, &s->free);
+	if (refcount_dec_and_test(&s->refs))
+		queue_rcu_work(profil_wq, &s->free);
 }
 
-static void session_put(struct profil_session *s)
+/* With one reference, and nothing that could fail later but its counts. */
+struct profil_session *profil_session_alloc(struct profil_space *home, gfp_t gfp)
 {
-	kref_put(&s->refs, session_release);
+	struct profil_session *s = kzalloc(sizeof(*s), gfp);
+
+	if (!s)
+		return NULL;
+	refcount_inc(&home->refs);
+	s->home = home;
+	s->rest_until = jiffies;
+	s->histograms = RB_ROOT_CACHED;
+	refcount_set(&s->refs, 1);
+	spin_lock_init(&s->stale_lock);
+	INIT_LIST_HEAD(&s->list);
+	INIT_LIST_HEAD(&s->watches);
+	INIT_LIST_HEAD(&s->members);
+	INIT_LIST_HEAD(&s->kin);
+	INIT_LIST_HEAD(&s->stale);
+	INIT_DELAYED_WORK(&s->work, session_work);
+	INIT_RCU_WORK(&s->free, session_free);
+	return s;
+}
+
+int profil_session_alloc_counts(struct profil_session *s)
+{
+	struct profil_counts __percpu *counts;
+
+	if (s->counts)
+		return 0;
+	counts = alloc_percpu_gfp(struct profil_counts, GFP_KERNEL_ACCOUNT);
+	if (!counts)
+		return -ENOMEM;
+	WRITE_ONCE(s->counts, counts);
+	return 0;
 }
 
 /* What queued work holds: the session, and the module, since it may be delayed. */
@@ -214,7 +103,7 @@ static bool session_hold(struct profil_session *s)
 {
 	if (!try_module_get(THIS_MODULE))
 		return false;
-	if (kref_get_unless_zero(&s->refs))
+	if (refcount_inc_not_zero(&s->refs))
 		return true;
 	module_put(THIS_MODULE);
 	return false;
@@ -222,7 +111,7 @@ static bool session_hold(struct profil_session *s)
 
 static void session_unhold(struct profil_session *s)
 {
-	session_put(s);
+	profil_session_put(s);
 	module_put(THIS_MODULE);
 }
 
@@ -239,319 +128,270 @@ void profil_session_kick(struct profil_session *s)
 		session_unhold(s);
 }
 
-/* CPU time of the tasks that a session expects ticks from, in ns. */
-static u64 session_runtime(const struct profil_session *s)
+/* ---- homes ---- */
+
+/* The mm has no users any more; its sessions go in profil_space_reap(). */
+static bool space_invalidate(struct mmu_interval_notifier *notifier,
+			     const struct mmu_notifier_range *range, unsigned long cur_seq)
 {
-	struct signal_struct *signal = s->task->signal;
-	struct task_struct *t;
-	unsigned int seq, next = 0;
-	unsigned long flags;
-	u64 ns;
+	struct profil_space *space = container_of(notifier, struct profil_space, notifier);
 
-	if (s->scope == PROFIL_SCOPE_THREAD)
-		return READ_ONCE(s->task->se.sum_exec_runtime);
-
-	rcu_read_lock();
-	do {
-		/* With the lock the second time, or threads that exit could keep us here. */
-		seq = next;
-		flags = read_seqbegin_or_lock_irqsave(&signal->stats_lock, &seq);
-		ns = signal->sum_sched_runtime;
-		for_each_thread(s->task, t)
-			ns += READ_ONCE(t->se.sum_exec_runtime);
-		next = 1;
-	} while (need_seqretry(&signal->stats_lock, seq));
-	done_seqretry_irqrestore(&signal->stats_lock, seq, flags);
-	rcu_read_unlock();
-	return ns;
+	mmu_interval_set_seq(notifier, cur_seq);
+	if (range->event == MMU_NOTIFY_RELEASE && refcount_inc_not_zero(&space->refs) &&
+	    !queue_work(profil_wq, &space->reap))
+		profil_space_put(space);
+	return true;
 }
 
-static int range_cmp(const void *a, const void *b)
+static const struct mmu_interval_notifier_ops space_ops = {
+	.invalidate = space_invalidate,
+};
+
+/*
+ * Sessions live here: the release of the mm must be heard of. Page 0 is an address where
+ * nothing else is. Waiting for mmap_lock is for the process itself, not for workers: it
+ * may be held for long. -EAGAIN: try later.
+ */
+static int space_watch(struct profil_space *space)
 {
-	const struct profil_range *x = a, *y = b;
+	struct mm_struct *mm = space->mm;
+	int err;
 
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+	lockdep_assert_held(&space->lock);
 
-static bool power_of_two(u32 n, u32 max)
-{
-	return is_power_of_2(n) && n <= max;
-}
-
-static int span_set(struct profil_span *span, const struct profil_range *range)
-{
-	u64 bytes, end, skipped;
-
-	if (range->flags & ~PROFIL_RANGE_ROUND_UP)
-		return -EOPNOTSUPP;
-	if (range->width != 2 && range->width != 4 && range->width != 8)
-		return -EOPNOTSUPP;
-	if (range->__reserved || range->start >= range->end || range->offset > range->start ||
-	    !power_of_two(range->granule, PROFIL_MAX_GRANULE) ||
-	    !power_of_two(range->step, PROFIL_MAX_STEP) ||
-	    range->nr_counters > PROFIL_MAX_COUNTERS)
-		return -EINVAL;
-
-	if (range->nr_counters) {
-		if (range->buffer % range->width)
-			return -EINVAL;
-		bytes = range->nr_counters * range->width;
-		if (range->buffer != (unsigned long)range->buffer ||
-		    check_add_overflow(range->buffer, bytes, &end) ||
-		    !access_ok((void __user *)(unsigned long)range->buffer, bytes))
-			return -EFAULT;
-	}
-
-	profil_bins_set(&span->bins, ilog2(range->granule), ilog2(range->step), ilog2(range->width),
-			range->flags & PROFIL_RANGE_ROUND_UP, range->scale, range->nr_counters);
-	span->start = range->start;
-	span->width = range->width;
-	span->buffer = range->buffer;
-
-	skipped = range->start - range->offset;
-	if (skipped >= span->bins.span) {
-		span->bins.span = 0;		/* no pc here has a counter */
+	if (space->watched)
 		return 0;
+	if (current->mm == mm) {
+		err = mmu_interval_notifier_insert(&space->notifier, mm, 0, PAGE_SIZE, &space_ops);
+	} else {
+		/* By 6.12 mmap_write_trylock() is gone. No mapping is changed here. */
+		if (!down_write_trylock(&mm->mmap_lock))
+			return -EAGAIN;
+		err = mmu_interval_notifier_insert_locked(&space->notifier, mm, 0, PAGE_SIZE,
+							  &space_ops);
+		up_write(&mm->mmap_lock);
 	}
-	span->rest = skipped & (range->granule - 1);
-	profil_bins_move(&span->bins, skipped - span->rest, offset_in_page(range->buffer));
-	/* The tick compares once, for the counters and for the end. */
-	span->bins.span = min(span->bins.span - span->rest, range->end - range->start);
+	if (err)
+		return err == -EINTR ? err : -ENOMEM;
+	space->watched = true;
+	/* While it waits for an event in progress to pass it is not told of the release. */
+	mmu_interval_read_begin(&space->notifier);
 	return 0;
 }
 
-static int session_set_spans(struct profil_session *s, const struct profil_start *arg)
+/*
+ * The caller's space, locked and referenced, to be given back by profil_home_unlock().
+ * Without @create, NULL if there is none. Or an error pointer.
+ */
+struct profil_space *profil_home_lock(bool create)
 {
-	struct profil_range *ranges;
-	u32 i, n = arg->nr_ranges;
+	struct profil_space *space = profil_space_get(current->mm, create);
 	int err;
 
-	if (!n)
-		return 0;
-	if (arg->ranges != (unsigned long)arg->ranges)
-		return -EFAULT;
+	if (!space)
+		return create ? ERR_PTR(-ENOMEM) : NULL;
+	if (mutex_lock_killable(&space->lock)) {
+		profil_space_put(space);
+		return ERR_PTR(-EINTR);
+	}
+	err = create ? space_watch(space) : 0;
+	if (err) {
+		profil_home_unlock(space);
+		return ERR_PTR(err);
+	}
+	return space;
+}
 
-	ranges = vmemdup_user((void __user *)(unsigned long)arg->ranges, n * sizeof(*ranges));
-	if (IS_ERR(ranges))
-		return PTR_ERR(ranges);
-	sort(ranges, n, sizeof(*ranges), range_cmp, NULL);
-	for (i = 0; i < n; i++) {
-		err = span_set(&s->spans[i], &ranges[i]);
-		if (err)
-			goto free_ranges;
+void profil_home_unlock(struct profil_space *space)
+{
+	mutex_unlock(&space->lock);
+	profil_space_put(space);
+}
+
+/* ---- what is locked ---- */
+
+/* As account_locked_vm(), with the limits of the session's task, also in a worker. */
+static int charge_locked(struct profil_session *s, unsigned long pages)
+{
+	return __account_locked_vm(s->home->mm, pages, true, s->task, s->may_exceed);
+}
+
+/**
+ * profil_session_charge - Charge pages to RLIMIT_MEMLOCK
+ * @s: The session that will pin them. Under home->lock.
+ * @pages: How many.
+ *
+ * Return: 0; -EPERM: more than allowed; -EINTR; in a worker -EAGAIN: try later.
+ */
+int profil_session_charge(struct profil_session *s, unsigned long pages)
+{
+	struct mm_struct *mm = s->home->mm;
+	int err;
+
+	if (!pages)
+		return 0;
+	if (current->mm == mm) {
+		if (mmap_write_lock_killable(mm))
+			return -EINTR;
+	} else if (!down_write_trylock(&mm->mmap_lock)) {
+		return -EAGAIN;
 	}
-	for (i = 1; i < n; i++) {
-		err = -EINVAL;
-		if (ranges[i - 1].end > ranges[i].start)
-			goto free_ranges;
-	}
-	err = profil_histograms_create(s, ranges);
-free_ranges:
-	kvfree(ranges);
+	err = charge_locked(s, pages);
+	up_write(&mm->mmap_lock);
+	if (err)
+		return -EPERM;
+	s->charged += pages;
+	return 0;
+}
+
+/* Waits for mmap_lock only with @wait. False if it could not have it. */
+static bool session_uncharge(struct profil_session *s, unsigned long pages, bool wait)
+{
+	struct mm_struct *mm = s->home->mm;
+
+	lockdep_assert_held(&s->home->lock);
+
+	if (!pages)
+		return true;
+	if (wait)
+		down_write(&mm->mmap_lock);
+	else if (!down_write_trylock(&mm->mmap_lock))
+		return false;
+	__account_locked_vm(mm, pages, false, current, true);
+	up_write(&mm->mmap_lock);
+	s->charged -= pages;
+	return true;
+}
+
+void profil_session_uncharge(struct profil_session *s, unsigned long pages)
+{
+	session_uncharge(s, pages, true);
+}
+
+/**
+ * profil_session_pin - Have all pages of a table's buffers
+ * @s: The session, not ended. Under home->lock.
+ * @table: As from profil_table_create(); complete if this succeeds.
+ * @credit: So many pages need not be charged: a session that @s will replace has them.
+ *
+ * In a worker pages are not pinned yet: the session must be parked.
+ *
+ * Return: 0; -EFAULT, -ENOMEM, -EINTR, -EPERM; in a worker -EAGAIN.
+ */
+int profil_session_pin(struct profil_session *s, struct profil_table *table,
+		       unsigned long credit)
+{
+	unsigned long pages, charged;
+	LIST_HEAD(created);
+	int err;
+
+	err = profil_histograms_create(s, table, &created);
+	if (err)
+		goto drop;
+	pages = profil_histograms_pages(&created);
+	charged = pages - min(pages, credit);
+	err = profil_session_charge(s, charged);
+	if (err)
+		goto drop;
+	err = profil_histograms_pin(s, &created);
+	if (err)
+		goto uncharge;
+	profil_table_bind(table);
+	return 0;
+
+uncharge:
+	profil_histograms_drop(&created);
+	if (!session_uncharge(s, charged, current->mm == s->home->mm))
+		s->excess += charged;
+drop:
+	profil_histograms_drop(&created);
 	return err;
 }
 
-static void session_work(struct work_struct *work);
-
-/* A session as asked for, checked, with nothing pinned, charged or published. */
-static struct profil_session *session_create(const struct profil_start *arg)
-{
-	/* Without ranges, there is one that no pc lies in: the tick need not ask. */
-	u32 nr_spans = max(arg->nr_ranges, 1U);
-	struct profil_session *s;
-	int err;
-
-	s = kvzalloc(struct_size(s, spans, nr_spans), GFP_KERNEL_ACCOUNT);
-	if (!s)
-		return ERR_PTR(-ENOMEM);
-	s->nr_spans = nr_spans;
-	s->rest_until = jiffies;
-	kref_init(&s->refs);
-	spin_lock_init(&s->stale_lock);
-	INIT_DELAYED_WORK(&s->work, session_work);
-	INIT_RCU_WORK(&s->free, session_free);
-	INIT_LIST_HEAD(&s->list);
-	s->scope = arg->scope;
-	s->modes = arg->modes;
-	s->task = get_task_struct(s->scope == PROFIL_SCOPE_THREAD ? current :
-				  current->group_leader);
-
-	err = session_set_spans(s, arg);
-	if (err)
-		goto put;
-	if (!(s->modes & PROFIL_MODE_USER) || s->nr_spans > 1 || s->spans[0].width != 2 ||
-	    s->spans[0].rest)
-		s->slow = BIT(PROFIL_SLOW_ALWAYS);
-	err = -ENOMEM;
-	s->counts = alloc_percpu_gfp(struct profil_counts, GFP_KERNEL_ACCOUNT);
-	if (!s->counts)
-		goto put;
-	return s;
-put:
-	session_put(s);
-	return ERR_PTR(err);
-}
-
-/* The session of the caller in @scope, on or ended; NULL if there is none. */
-static struct profil_session *session_of(struct profil_space *space, u32 scope)
-{
-	struct profil_session *s;
-
-	lockdep_assert_held(&space->lock);
-
-	list_for_each_entry(s, &space->sessions, list)
-		if (s->scope == scope && (scope == PROFIL_SCOPE_PROCESS || s->task == current))
-			return s;
-	return NULL;
-}
-
-/* Another session of a thread, or one less. */
-static void space_count_thread(struct profil_space *space, int change)
-{
-	struct profil_session *process;
-
-	lockdep_assert_held(&space->lock);
-
-	WRITE_ONCE(space->nr_threads, space->nr_threads + change);
-	atomic_add(change, &nr_thread_sessions);
-	process = rcu_dereference_protected(space->process, lockdep_is_held(&space->lock));
-	if (process == &profil_nobody)
-		return;
-	if (space->nr_threads)
-		set_bit(PROFIL_SLOW_THREADS, &process->slow);
-	else
-		clear_bit(PROFIL_SLOW_THREADS, &process->slow);
-}
-
-/* From here on ticks find @s, and @old, which is on, no more: not one is lost. */
-static void session_publish(struct profil_session *s, struct profil_session *old)
-{
-	struct profil_space *space = s->space;
-
-	s->runtime = session_runtime(s);
-	s->state = PROFIL_STATE_ON;
-	list_add(&s->list, &space->sessions);
-	if (s->scope == PROFIL_SCOPE_PROCESS) {
-		if (space->nr_threads)
-			set_bit(PROFIL_SLOW_THREADS, &s->slow);
-		rcu_assign_pointer(space->process, s);
-		return;
-	}
-
-	spin_lock(&threads_lock);
-	if (old) {
-		hlist_replace_rcu(&old->node, &s->node);
-		old->node.pprev = NULL;		/* unhashed; a tick may be at it and go on */
-	} else {
-		hlist_add_head_rcu(&s->node, &profil_threads[profil_hash(s->task)]);
-	}
-	spin_unlock(&threads_lock);
-	if (!old)
-		space_count_thread(space, 1);
-}
-
-static void session_unpublish(struct profil_session *s)
-{
-	struct profil_space *space = s->space;
-	bool found;
-
-	if (s->scope == PROFIL_SCOPE_PROCESS) {
-		if (rcu_access_pointer(space->process) == s)
-			rcu_assign_pointer(space->process, &profil_nobody);
-		return;
-	}
-
-	spin_lock(&threads_lock);
-	found = !hlist_unhashed(&s->node);
-	hlist_del_init_rcu(&s->node);
-	spin_unlock(&threads_lock);
-	if (found)
-		space_count_thread(space, -1);
-}
+/* ---- the end ---- */
 
 /*
- * Waits until no tick is under way in @s, which is unpublished. A tick runs on the
- * CPU of the task it samples: if no other task can be sampled than the caller, there
- * is none. So a single-threaded program that starts and stops in a loop does not wait.
+ * Waits until no tick is under way in @s, which samples nothing any more. A tick runs on
+ * the CPU of the task it samples: if no other task can have been sampled than the caller,
+ * there is none. So a single-threaded program that starts and stops in a loop does not wait.
  */
 static void session_quiesce(const struct profil_session *s)
 {
-	struct mm_struct *mm = s->space->mm;
+	struct mm_struct *mm = s->home->mm;
 	int users = atomic_read(&mm->mm_users);
 
-	if (!users || (users == 1 && current->mm == mm) ||
-	    (s->scope == PROFIL_SCOPE_THREAD && s->task == current))
+	if (s->classic && (!users || (users == 1 && current->mm == mm) ||
+			   (s->scope == PROFIL_SCOPE_THREAD && s->task == current)))
 		return;
 	synchronize_rcu();
 }
 
 /*
- * Ends a session that is on: no tick is counted after this, no page is pinned, and
- * its statistics are final. session_settle() is owed.
+ * Ends a session: no tick is counted after this, no page is pinned, and its statistics
+ * are final. session_settle() is owed.
  */
-static void session_end(struct profil_session *s, enum profil_end end)
+void profil_session_end(struct profil_session *s, enum profil_end end)
 {
-	lockdep_assert_held(&s->space->lock);
+	bool on = s->on;
 
-	session_unpublish(s);
+	lockdep_assert_held(&s->home->lock);
+
+	WRITE_ONCE(s->on, false);
+	if (on)
+		s->runtime += profil_members_runtime(s, false);
+	profil_detach_all(s);
 	session_quiesce(s);
-	if (profil_session_parked(s) && current->mm == s->space->mm && end == PROFIL_END_NONE)
+	if (profil_session_parked(s) && !s->young && end == PROFIL_END_NONE &&
+	    current->mm == s->home->mm)
 		profil_histograms_refresh(s);	/* a last try for the kept ticks */
 
-	s->runtime = session_runtime(s) - s->runtime;
-	s->state = PROFIL_STATE_ENDED;
+	WRITE_ONCE(s->state, PROFIL_STATE_ENDED);
 	s->end = end;
-	profil_histograms_unpin(s);
-	profil_replay(s);
-	profil_tick_put();
+	profil_histograms_drop_all(s);
+	profil_replay(s, true);
+	if (on)
+		profil_tick_put();
+	profil_ring_wake(s);
 }
 
-static void session_uncharge(struct profil_session *s)
-{
-	struct mm_struct *mm = s->space->mm;
-
-	lockdep_assert_held_write(&mm->mmap_lock);
-	__account_locked_vm(mm, s->charged, false, current, true);
-	s->charged = 0;
-}
-
-/*
- * Returns the charge and the module of a session that has ended. Waiting for
- * mmap_lock is for the process itself, not for workers: it may be held for long.
- */
+/* Returns the charge and the module of a session that has ended. False: come again. */
 static bool session_settle(struct profil_session *s, bool wait)
 {
-	struct mm_struct *mm = s->space->mm;
+	struct profil_session *root = s->root;
+	unsigned long flags;
 
-	lockdep_assert_held(&s->space->lock);
+	lockdep_assert_held(&s->home->lock);
 
 	if (s->settled)
 		return true;
-	if (s->charged) {
-		/* By 6.12 mmap_write_trylock() is gone. No mapping is changed here. */
-		if (wait)
-			down_write(&mm->mmap_lock);
-		else if (!down_write_trylock(&mm->mmap_lock))
-			return false;
-		session_uncharge(s);
-		up_write(&mm->mmap_lock);
-	}
+	if (!session_uncharge(s, s->charged, wait))
+		return false;
 	s->settled = true;
+	if (root) {
+		spin_lock_irqsave(&profil_index_lock, flags);
+		list_del_init(&s->kin);
+		spin_unlock_irqrestore(&profil_index_lock, flags);
+	}
 	if (cancel_delayed_work(&s->work))
 		session_unhold(s);
-	module_put(THIS_MODULE);
+	if (s->classic || root)
+		module_put(THIS_MODULE);
 	return true;
 }
 
+/* Gives back the reference that the home, or the descriptor, has. */
 static void session_forget(struct profil_session *s)
 {
+	if (s->forgotten)
+		return;
+	s->forgotten = true;
 	list_del_init(&s->list);
-	session_put(s);
+	profil_session_put(s);
 }
 
 /*
  * Forgets what is left of threads that are gone, or gone to another mm. Their sessions
- * had ended before, so profil_task_gone() did not find them.
+ * had ended before, so profil_task_exited() did not find them.
  */
 static void space_prune(struct profil_space *space)
 {
@@ -560,293 +400,566 @@ static void space_prune(struct profil_space *space)
 	lockdep_assert_held(&space->lock);
 
 	list_for_each_entry_safe(s, next, &space->sessions, list)
-		if (s->scope == PROFIL_SCOPE_THREAD && s->state == PROFIL_STATE_ENDED &&
-		    READ_ONCE(s->task->mm) != space->mm && session_settle(s, true))
+		if (s->classic && s->scope == PROFIL_SCOPE_THREAD &&
+		    s->state == PROFIL_STATE_ENDED && READ_ONCE(s->task->mm) != space->mm &&
+		    session_settle(s, true))
 			session_forget(s);
+}
+
+/* The mm is gone, or the module goes: so do all sessions whose home it was. */
+void profil_space_reap(struct profil_space *space)
+{
+	struct profil_session *s, *next;
+
+	mutex_lock(&space->lock);
+	list_for_each_entry_safe(s, next, &space->sessions, list) {
+		bool open = !s->classic && !s->root;
+
+		if (s->state != PROFIL_STATE_ENDED)
+			profil_session_end(s, open ? PROFIL_END_CREATOR : PROFIL_END_NONE);
+		session_settle(s, true);
+		if (!open || READ_ONCE(s->orphan))
+			session_forget(s);
+		else
+			list_del_init(&s->list);	/* until its descriptor is closed */
+	}
+	mutex_unlock(&space->lock);
 }
 
 /* ---- work ---- */
 
+static enum profil_end end_of(int err)
+{
+	switch (err) {
+	case -EPERM:
+		return PROFIL_END_LIMIT;
+	case -ENOMEM:
+		return PROFIL_END_NOMEM;
+	default:
+		return PROFIL_END_BUFFER;
+	}
+}
+
+/* Gives an inherited session what it needs to count for itself. */
+static int session_grow(struct profil_session *s)
+{
+	u64 id = s->home->id;
+	struct profil_table *table, *legacy = &profil_nothing, *parents;
+	int err;
+
+	err = space_watch(s->home);
+	if (err)
+		return err;
+	err = profil_session_alloc_counts(s);
+	if (err)
+		return err;
+	parents = profil_table_of(s, id);
+	if (!parents) {
+		s->young = false;	/* its thread is gone */
+		return 0;
+	}
+	table = profil_table_inherit(s, parents);
+	profil_table_put(parents);
+	if (!table)
+		return -ENOMEM;
+	err = profil_session_pin(s, table, 0);
+	if (!err) {
+		s->young = false;
+		profil_table_set(s, id, &table, &legacy);
+	}
+	profil_table_put(table);
+	profil_table_put(legacy);
+	return err;
+}
+
+/* Brings @s in step with its process. -EAGAIN and -ENOMEM: try again; other errors end it. */
+static int session_follow(struct profil_session *s)
+{
+	int err = 0;
+
+	lockdep_assert_held(&s->home->lock);
+
+	if (s->young)
+		err = session_grow(s);
+	if (!err && profil_session_parked(s))
+		err = profil_histograms_refresh(s);
+	return err;
+}
+
+/**
+ * profil_session_follow - Find out what has become of a session
+ * @s: The session. Under home->lock.
+ *
+ * As session_follow(), in a call of the process itself, which can wait for its own pages.
+ *
+ * Return: 0; -ENODEV if the session has ended.
+ */
+int profil_session_follow(struct profil_session *s)
+{
+	unsigned int tries = FOLLOW_TRIES;
+	int err = -EAGAIN;
+
+	while (err == -EAGAIN && tries-- && s->state != PROFIL_STATE_ENDED &&
+	       current->mm == s->home->mm) {
+		err = session_follow(s);
+		if (err && err != -EAGAIN && err != -ENOMEM && err != -EINTR)
+			profil_session_end(s, end_of(err));
+		cond_resched();
+	}
+	if (s->state != PROFIL_STATE_ENDED)
+		return 0;
+	session_settle(s, current->mm == s->home->mm);
+	return -ENODEV;
+}
+
 /* What has happened to @s that its own calls did not do. False: come again. */
 static bool session_attend(struct profil_session *s)
 {
-	struct mm_struct *mm = s->space->mm;
-	int err;
+	struct mm_struct *mm = s->home->mm;
+	bool done = true;
+	int err = 0;
 
-	if (s->state == PROFIL_STATE_ON && READ_ONCE(s->orphan))
-		session_end(s, PROFIL_END_NONE);
+	if (s->state != PROFIL_STATE_ENDED && READ_ONCE(s->orphan))
+		profil_session_end(s, PROFIL_END_NONE);
 
-	if (s->state == PROFIL_STATE_ON && profil_session_parked(s)) {
-		if (!mmget_not_zero(mm))
-			return true;		/* space_reap() is on its way */
-		err = profil_histograms_refresh(s);
-		mmput_async(mm);
+	if (s->state != PROFIL_STATE_ENDED && (s->young || profil_session_parked(s))) {
+		if (mmget_not_zero(mm)) {
+			err = session_follow(s);
+			mmput_async(mm);
+		} else if (s->young) {
+			/* Nothing else tells: it was not watched. */
+			WRITE_ONCE(s->orphan, true);
+			profil_session_end(s, PROFIL_END_NONE);
+		}
 		if (err == -EAGAIN || (err == -ENOMEM && s->retries < RETRIES_QUICK)) {
 			s->retries++;
 			return false;
 		}
 		s->retries = 0;
 		if (err)
-			session_end(s, err == -ENOMEM ? PROFIL_END_NOMEM : PROFIL_END_BUFFER);
+			profil_session_end(s, end_of(err));
 	}
 
 	if (s->state == PROFIL_STATE_ENDED) {
 		if (!session_settle(s, false))
 			return false;
-		if (READ_ONCE(s->orphan) && !list_empty(&s->list))
+		if (READ_ONCE(s->orphan))
 			session_forget(s);
+		return true;
 	}
-	return true;
+	if (READ_ONCE(s->prune)) {
+		WRITE_ONCE(s->prune, false);
+		s->excess += profil_histograms_drop_unused(s);
+	}
+	if (s->excess && mmget_not_zero(mm)) {
+		done = session_uncharge(s, s->excess, false);
+		if (done)
+			s->excess = 0;
+		mmput_async(mm);
+	}
+	return done;
 }
 
 static void session_work(struct work_struct *work)
 {
 	struct profil_session *s = container_of(to_delayed_work(work), struct profil_session, work);
-	struct profil_space *space = s->space;
+	struct profil_space *home = s->home;
 	unsigned long begun = jiffies;
 	bool done = false;
 
 	/* The lock is held while buffers are pinned, which can take long. */
-	if (mutex_trylock(&space->lock)) {
-		kref_get(&space->refs);
+	if (mutex_trylock(&home->lock)) {
 		done = session_attend(s);
 		WRITE_ONCE(s->rest_until, jiffies + ATTEND_RETRY + 4 * (jiffies - begun));
-		space_unlock(space);
+		mutex_unlock(&home->lock);
 	}
 	if (done || !queue_delayed_work(profil_wq, &s->work, s->retries < RETRIES_QUICK ?
 					ATTEND_RETRY : ATTEND_SLOWLY))
 		session_unhold(s);
 }
 
-/* The mm is gone, or the module goes: so do all sessions and the space. */
-static void space_reap(struct profil_space *space)
+/**
+ * profil_session_close - The descriptor of a session is gone
+ * @s: The session, with the descriptor's reference.
+ *
+ * What the caller's process owns is given back at once; of another, a worker does it.
+ */
+void profil_session_close(struct profil_session *s)
 {
-	struct profil_session *s, *next;
+	struct profil_session *kin;
+	unsigned long flags;
 
-	mutex_lock(&space->lock);
-	list_for_each_entry_safe(s, next, &space->sessions, list) {
-		if (s->state == PROFIL_STATE_ON)
-			session_end(s, PROFIL_END_NONE);
+	spin_lock_irqsave(&profil_index_lock, flags);
+	WRITE_ONCE(s->orphan, true);
+	list_for_each_entry(kin, &s->kin, kin) {
+		WRITE_ONCE(kin->orphan, true);
+		profil_session_kick(kin);
+	}
+	spin_unlock_irqrestore(&profil_index_lock, flags);
+
+	if (current->mm == s->home->mm) {
+		refcount_inc(&s->refs);
+		mutex_lock(&s->home->lock);
+		if (s->state != PROFIL_STATE_ENDED)
+			profil_session_end(s, PROFIL_END_NONE);
 		session_settle(s, true);
 		session_forget(s);
+		mutex_unlock(&s->home->lock);
+		profil_session_put(s);
+	} else {
+		profil_session_kick(s);
 	}
-	space_unlock(space);
 }
 
-static void space_reap_work(struct work_struct *work)
+/* ---- fork ---- */
+
+/**
+ * profil_session_inherit - Make the session of a child of fork
+ * @w: What the child inherits. Under RCU, and maybe just being unlinked.
+ * @child: The child, which does not run yet.
+ * @home: Its space, which nobody else uses yet.
+ *
+ * Does not sleep. What @w's session does at the same time in another task may have come
+ * before the fork or after.
+ *
+ * Return: the session, for profil_session_bear(); or an error pointer: -ENOMEM, or
+ * -ENODEV if there is nothing to inherit any more.
+ */
+struct profil_session *profil_session_inherit(struct profil_watch *w, struct task_struct *child,
+					      struct profil_space *home)
 {
-	space_reap(container_of(work, struct profil_space, reap));
+	struct profil_session *parent = w->session, *s, *root;
+	bool on = READ_ONCE(parent->on), gone = false;
+	unsigned long flags;
+	int err = -ENODEV;
+
+	/* A classic one that is not on is about to end. */
+	if (READ_ONCE(parent->state) == PROFIL_STATE_ENDED || (parent->classic && !on))
+		return ERR_PTR(err);
+	s = profil_session_alloc(home, GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
+	if (!s)
+		return ERR_PTR(-ENOMEM);
+	s->classic = parent->classic;
+	s->may_exceed = parent->may_exceed;
+	s->scope = parent->scope;
+	s->modes = parent->modes;
+	s->fork = parent->fork;
+	s->exec = parent->exec;
+	s->young = true;
+	s->slow = BIT(PROFIL_SLOW_PARKED);
+	s->task = get_task_struct(child);
+
+	if (!try_module_get(THIS_MODULE))
+		goto put;
+	if (on && !profil_tick_get_another())
+		goto put_module;
+	root = parent->root ? parent->root : parent;
+	if (!s->classic) {
+		spin_lock_irqsave(&profil_index_lock, flags);
+		gone = root->orphan;
+		if (!gone)
+			list_add(&s->kin, &root->kin);
+		spin_unlock_irqrestore(&profil_index_lock, flags);
+		if (gone)
+			goto put_tick;
+		refcount_inc(&root->refs);
+		s->root = root;
+	}
+	s->on = on;
+	s->state = on ? PROFIL_STATE_ON : PROFIL_STATE_OFF;
+	list_add(&s->list, &home->sessions);
+	return s;
+
+put_tick:
+	if (on)
+		profil_tick_put();
+put_module:
+	module_put(THIS_MODULE);
+put:
+	profil_session_put(s);
+	return ERR_PTR(err);
 }
 
-/* @task exits or has exec'd: a session of this thread has nothing to sample. */
-void profil_task_gone(struct task_struct *task)
+/* It samples the child, or, with @err, could not be made to and is to be undone. */
+void profil_session_bear(struct profil_session *s, int err)
+{
+	if (err)
+		WRITE_ONCE(s->orphan, true);
+	profil_session_kick(s);
+}
+
+/* ---- statistics ---- */
+
+/* All that was ever counted. */
+static void session_sum(const struct profil_session *s, struct profil_sums *sums)
+{
+	int cpu, mode, i;
+
+	memset(sums, 0, sizeof(*sums));
+	for (mode = 0; mode < 2; mode++)
+		for (i = 0; i < PROFIL_NR_OUTCOMES; i++)
+			sums->n[mode][i] = atomic64_read(&s->early[mode][i]);
+	if (!s->counts)
+		return;
+	for_each_possible_cpu(cpu) {
+		const struct profil_counts *counts = per_cpu_ptr(s->counts, cpu);
+
+		for (mode = 0; mode < 2; mode++)
+			for (i = 0; i < PROFIL_NR_OUTCOMES; i++)
+				sums->n[mode][i] += READ_ONCE(counts->n[mode][i]);
+		sums->missed += READ_ONCE(counts->missed);
+	}
+}
+
+/* @stats is zero. With @restart all begins anew. Under home->lock. */
+void profil_session_read(struct profil_session *s, struct profil_stats *stats, bool restart)
+{
+	u64 n[PROFIL_NR_OUTCOMES], runtime = s->runtime;
+	struct profil_sums sums;
+	unsigned long flags;
+	int i;
+
+	lockdep_assert_held(&s->home->lock);
+
+	session_sum(s, &sums);
+	for (i = 0; i < PROFIL_NR_OUTCOMES; i++) {
+		u64 user = sums.n[0][i] - s->before.n[0][i];
+		u64 system = sums.n[1][i] - s->before.n[1][i];
+
+		n[i] = user + system;
+		if (i < PROFIL_UNSELECTED) {
+			stats->user += user;
+			stats->system += system;
+		}
+	}
+	stats->ticks = stats->user + stats->system;
+	stats->hit = n[PROFIL_HIT];
+	stats->outside = n[PROFIL_OUTSIDE];
+	stats->saturated = n[PROFIL_SATURATED];
+	stats->dropped_overrun = n[PROFIL_DROPPED_OVERRUN];
+	stats->dropped_buffer = n[PROFIL_DROPPED_BUFFER];
+	stats->dropped_contended = n[PROFIL_DROPPED_CONTENDED];
+	stats->dropped_exec = n[PROFIL_DROPPED_EXEC];
+	stats->dropped_exit = n[PROFIL_DROPPED_EXIT];
+	stats->dropped_record = n[PROFIL_DROPPED_RECORD];
+	stats->dropped = stats->ticks - stats->hit - stats->outside - stats->saturated;
+	stats->unselected = n[PROFIL_UNSELECTED];
+	stats->missed = sums.missed - s->before.missed;
+
+	if (s->on)
+		runtime += profil_members_runtime(s, restart);
+	stats->expected = div_u64(runtime + TICK_NSEC / 2, TICK_NSEC);
+	stats->locked = (u64)s->charged << PAGE_SHIFT;
+	stats->state = s->state;
+	stats->end = s->end;
+	spin_lock_irqsave(&profil_index_lock, flags);
+	stats->unfollowed = s->unfollowed;
+	stats->targets = s->nr_members;
+	if (restart) {
+		s->unfollowed = 0;
+		s->runtime = 0;
+	}
+	spin_unlock_irqrestore(&profil_index_lock, flags);
+	if (restart)
+		s->before = sums;
+}
+
+/* ---- classic sessions ---- */
+
+/* The classic session of the caller in @scope, on or ended; NULL if there is none. */
+static struct profil_session *session_of(struct profil_space *space, u32 scope)
 {
 	struct profil_session *s;
 
-	if (!atomic_read(&nr_thread_sessions))
-		return;
-	rcu_read_lock();
-	s = profil_thread_find(task);
-	if (s) {
-		WRITE_ONCE(s->orphan, true);
-		profil_session_kick(s);
+	lockdep_assert_held(&space->lock);
+
+	list_for_each_entry(s, &space->sessions, list)
+		if (s->classic && s->scope == scope && !READ_ONCE(s->orphan) &&
+		    (scope == PROFIL_SCOPE_PROCESS || s->task == current))
+			return s;
+	return NULL;
+}
+
+/* What the user asks for, checked, with nothing pinned or charged. */
+static struct profil_session *session_create(struct profil_space *home,
+					     const struct profil_start *arg)
+{
+	struct profil_session *s = profil_session_alloc(home, GFP_KERNEL_ACCOUNT);
+	bool process = arg->scope == PROFIL_SCOPE_PROCESS;
+
+	if (!s)
+		return ERR_PTR(-ENOMEM);
+	s->classic = true;
+	s->may_exceed = ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
+	s->scope = arg->scope;
+	s->modes = arg->modes;
+	s->fork = process ? PROFIL_FORK_FRESH : PROFIL_FORK_OFF;
+	s->exec = PROFIL_EXEC_OFF;
+	s->task = get_task_struct(process ? current->group_leader : current);
+	if (profil_session_alloc_counts(s)) {
+		profil_session_put(s);
+		return ERR_PTR(-ENOMEM);
 	}
-	rcu_read_unlock();
+	return s;
 }
 
-/* ---- what the caller asks for ---- */
-
-/* Charges what @s pins beyond what @old, which it replaces, has charged already. */
-static int session_charge(struct profil_session *s, const struct profil_session *old)
+/* Under home->lock. Takes over the caller's reference to @s only if it succeeds. */
+static int session_begin(struct profil_session *s, struct profil_table *table, bool replace)
 {
-	unsigned long pages = profil_histograms_pages(s);
-	struct mm_struct *mm = current->mm;
-	int err;
-
-	if (old)
-		pages -= min(pages, old->charged);
-	if (!pages)
-		return 0;
-	if (mmap_write_lock_killable(mm))
-		return -EINTR;
-	err = __account_locked_vm(mm, pages, true, current, false);
-	if (err && capable(CAP_IPC_LOCK))
-		err = __account_locked_vm(mm, pages, true, current, true);
-	mmap_write_unlock(mm);
-	if (err)
-		return -EPERM;
-	s->charged = pages;
-	return 0;
-}
-
-/* Under space->lock. Takes over the caller's reference to @s only if it succeeds. */
-static int session_begin(struct profil_space *space, struct profil_session *s, bool replace)
-{
+	struct profil_space *home = s->home;
 	struct profil_session *old, *on = NULL;
-	unsigned long pages;
+	unsigned long pages, credit = 0;
+	struct profil_member *m;
+	struct profil_watch *w;
 	int err;
 
-	space_prune(space);
-	old = session_of(space, s->scope);
-	if (old && old->state == PROFIL_STATE_ON) {
-		if (!replace)
-			return -EBUSY;
-		on = old;
+	space_prune(home);
+	old = session_of(home, s->scope);
+	if (old) {
+		profil_session_follow(old);
+		if (old->state == PROFIL_STATE_ON) {
+			if (!replace)
+				return -EBUSY;
+			on = old;
+			credit = on->charged;
+		}
 	}
-	if (old && !on)
-		session_settle(old, true);
 
-	kref_get(&space->refs);
-	s->space = space;
+	m = profil_member_alloc(current, s->scope == PROFIL_SCOPE_THREAD, GFP_KERNEL_ACCOUNT);
+	if (!m)
+		return -ENOMEM;
+	err = -ENOMEM;
+	w = profil_watch_alloc(s, home, profil_table_get(table), &profil_nothing,
+			       GFP_KERNEL_ACCOUNT);
+	if (!w) {
+		profil_table_put(table);
+		goto free_member;
+	}
 	err = profil_tick_get();
 	if (err)
-		return err;
-	err = session_charge(s, on);
+		goto free_watch;
+	err = profil_session_pin(s, table, credit);
 	if (err)
 		goto put_tick;
-	err = profil_histograms_pin(s);
-	if (err)
-		goto unpin;
 
-	pages = profil_histograms_pages(s);
+	pages = profil_histograms_total(s);
 	if (on)
-		on->charged = on->charged + s->charged - pages;
+		on->charged += s->charged - pages;
 	s->charged = pages;
 
 	__module_get(THIS_MODULE);
-	session_publish(s, on);
+	s->state = PROFIL_STATE_ON;
+	s->on = true;
+	list_add(&s->list, &home->sessions);
+	profil_attach(&w, m, on);
 	if (on)
-		session_end(on, PROFIL_END_NONE);
+		profil_session_end(on, PROFIL_END_NONE);
 	if (old) {
 		session_settle(old, true);
 		session_forget(old);
 	}
 	return 0;
 
-unpin:
-	profil_histograms_unpin(s);
-	if (cancel_delayed_work(&s->work))
-		session_unhold(s);
-	if (s->charged) {
-		mmap_write_lock(space->mm);
-		session_uncharge(s);
-		mmap_write_unlock(space->mm);
-	}
 put_tick:
 	profil_tick_put();
+	if (cancel_delayed_work(&s->work))
+		session_unhold(s);
+free_watch:
+	profil_watch_free(w);
+free_member:
+	profil_member_free(m);
 	return err;
 }
 
 int profil_session_start(const struct profil_start *arg)
 {
-	struct profil_session *s = session_create(arg);
-	struct profil_space *space;
+	struct profil_session *s;
+	struct profil_table *table;
+	struct profil_space *home = profil_home_lock(true);
 	int err;
 
-	if (IS_ERR(s))
-		return PTR_ERR(s);
-	err = profil_histograms_check(s);
+	if (IS_ERR(home))
+		return PTR_ERR(home);
+	s = session_create(home, arg);
+	if (IS_ERR(s)) {
+		err = PTR_ERR(s);
+		goto unlock;
+	}
+	table = profil_table_from_user(s, &profil_nothing, arg->ranges, arg->nr_ranges);
+	err = PTR_ERR_OR_ZERO(table);
 	if (err)
 		goto put;
-	space = space_lock(true);
-	if (IS_ERR(space)) {
-		err = PTR_ERR(space);
-		goto put;
-	}
-	err = session_begin(space, s, arg->flags & PROFIL_START_REPLACE);
-	space_unlock(space);
+	err = profil_histograms_check(table);
 	if (!err)
-		return 0;
+		err = session_begin(s, table, arg->flags & PROFIL_START_REPLACE);
+	profil_table_put(table);
 put:
-	session_put(s);
+	if (err)
+		profil_session_put(s);
+unlock:
+	profil_home_unlock(home);
 	return err;
-}
-
-static void session_read(const struct profil_session *s, struct profil_stats *stats)
-{
-	u64 n[2][PROFIL_NR_OUTCOMES] = {}, sum[PROFIL_NR_OUTCOMES];
-	u64 runtime = s->runtime;
-	int cpu, i;
-
-	for_each_possible_cpu(cpu) {
-		const struct profil_counts *counts = per_cpu_ptr(s->counts, cpu);
-
-		for (i = 0; i < PROFIL_NR_OUTCOMES; i++) {
-			n[0][i] += READ_ONCE(counts->n[0][i]);
-			n[1][i] += READ_ONCE(counts->n[1][i]);
-		}
-		stats->unselected += READ_ONCE(counts->unselected);
-		stats->missed += READ_ONCE(counts->missed);
-	}
-	for (i = 0; i < PROFIL_NR_OUTCOMES; i++) {
-		stats->user += n[0][i];
-		stats->system += n[1][i];
-		sum[i] = n[0][i] + n[1][i];
-	}
-	stats->ticks = stats->user + stats->system;
-	stats->hit = sum[PROFIL_HIT];
-	stats->outside = sum[PROFIL_OUTSIDE];
-	stats->saturated = sum[PROFIL_SATURATED];
-	stats->dropped_overrun = sum[PROFIL_DROPPED_OVERRUN];
-	stats->dropped_buffer = sum[PROFIL_DROPPED_BUFFER];
-	stats->dropped_contended = sum[PROFIL_DROPPED_CONTENDED];
-	stats->dropped = stats->dropped_overrun + stats->dropped_buffer + stats->dropped_contended;
-
-	if (s->state == PROFIL_STATE_ON)
-		runtime = session_runtime(s) - runtime;
-	stats->expected = div_u64(runtime + TICK_NSEC / 2, TICK_NSEC);
-	stats->locked = (u64)s->charged << PAGE_SHIFT;
-	stats->state = s->state;
-	stats->end = s->end;
 }
 
 /* @stats is zero; it gets the final statistics. */
 int profil_session_stop(u32 scope, struct profil_stats *stats)
 {
-	struct profil_space *space = space_lock(false);
+	struct profil_space *home = profil_home_lock(false);
 	struct profil_session *s;
 	int err = -EINVAL;
 
-	if (IS_ERR_OR_NULL(space))
-		return space ? PTR_ERR(space) : err;
-	s = session_of(space, scope);
+	if (IS_ERR_OR_NULL(home))
+		return home ? PTR_ERR(home) : err;
+	s = session_of(home, scope);
 	if (s) {
-		bool on = s->state == PROFIL_STATE_ON;
+		bool on;
 
+		profil_session_follow(s);
+		on = s->state == PROFIL_STATE_ON;
 		if (on)
-			session_end(s, PROFIL_END_NONE);
+			profil_session_end(s, PROFIL_END_NONE);
 		session_settle(s, true);
-		session_read(s, stats);
+		profil_session_read(s, stats, false);
 		if (on)
 			stats->state = PROFIL_STATE_OFF;
 		session_forget(s);
 		err = 0;
 	}
-	space_unlock(space);
+	profil_home_unlock(home);
 	return err;
 }
 
 /* @stats is zero. */
 int profil_session_stats(u32 scope, struct profil_stats *stats)
 {
-	struct profil_space *space = space_lock(false);
+	struct profil_space *home = profil_home_lock(false);
 	struct profil_session *s;
 
-	if (IS_ERR_OR_NULL(space))
-		return PTR_ERR_OR_ZERO(space);
-	s = session_of(space, scope);
-	if (s && s->state == PROFIL_STATE_ON && profil_session_parked(s) &&
-	    profil_histograms_refresh(s) == -EFAULT)
-		session_end(s, PROFIL_END_BUFFER);
-	if (s && s->state == PROFIL_STATE_ENDED)
-		session_settle(s, true);
-	if (s)
-		session_read(s, stats);
-	space_unlock(space);
+	if (IS_ERR_OR_NULL(home))
+		return PTR_ERR_OR_ZERO(home);
+	s = session_of(home, scope);
+	if (s) {
+		profil_session_follow(s);
+		profil_session_read(s, stats, false);
+	}
+	profil_home_unlock(home);
 	return 0;
 }
 
 /* ---- load and unload ---- */
+
+static struct profil_space *space_with_sessions(unsigned int bucket)
+{
+	struct profil_space *space;
+	unsigned long flags;
+
+	spin_lock_irqsave(&profil_index_lock, flags);
+	hlist_for_each_entry(space, &profil_spaces[bucket], node)
+		if (!list_empty(&space->sessions) && refcount_inc_not_zero(&space->refs))
+			break;
+	spin_unlock_irqrestore(&profil_index_lock, flags);
+	return space;
+}
 
 /*
  * No session is on, no file is open, no probe runs. Frees the records of ended
@@ -858,15 +971,9 @@ void profil_sessions_exit(void)
 	unsigned int i;
 
 	for (i = 0; i < 1 << PROFIL_HASH_BITS; i++) {
-		for (;;) {
-			spin_lock(&spaces_lock);
-			space = hlist_entry_safe(profil_spaces[i].first, struct profil_space, node);
-			if (space)
-				kref_get(&space->refs);
-			spin_unlock(&spaces_lock);
-			if (!space)
-				break;
-			space_reap(space);
+		while ((space = space_with_sessions(i))) {
+			profil_space_reap(space);
+			profil_space_put(space);
 		}
 	}
 }

@@ -257,7 +257,13 @@ int profil_tick_get(void)
 	return err ? -EBUSY : 0;
 }
 
-/* Ends what profil_tick_get() began. Never waits. */
+/* As profil_tick_get(), if somebody wants them already. Never waits. */
+bool profil_tick_get_another(void)
+{
+	return atomic_inc_not_zero(&users);
+}
+
+/* Ends what these began. Never waits. */
 void profil_tick_put(void)
 {
 	if (atomic_dec_and_test(&users))

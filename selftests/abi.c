@@ -7,8 +7,12 @@
  */
 #include "kselftest_harness.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -17,18 +21,58 @@
 #define KERNEL_ADDRESS	0xffff888000001000ULL
 #define POISON		0xa5
 
-/* Every ioctl, with the size of its structure. */
+#define END_OF(type, member) (offsetof(struct type, member) + sizeof(((struct type *)0)->member))
+#define QUERY_LEAST	END_OF(profil_query, max_counters)
+#define STATS_LEAST	END_OF(profil_stats, locked)
+
+/*
+ * Every ioctl, with the size of its structure: those of the device, and those of a
+ * session's descriptor.
+ */
 static const struct command {
 	const char *name;
 	unsigned int cmd;
 	u32 size;
+	u32 least;		/* of its first version; 0: it is that */
 	bool out;		/* answers in its argument */
+	bool descriptor;
 } commands[] = {
-	{ "QUERY", PROFIL_IOC_QUERY, sizeof(struct profil_query), true },
-	{ "START", PROFIL_IOC_START, sizeof(struct profil_start), false },
-	{ "STOP", PROFIL_IOC_STOP, sizeof(struct profil_stop), false },
-	{ "STATS", PROFIL_IOC_STATS, sizeof(struct profil_stats), true },
+	{ "QUERY", PROFIL_IOC_QUERY, sizeof(struct profil_query), QUERY_LEAST, true, false },
+	{ "START", PROFIL_IOC_START, sizeof(struct profil_start), 0, false, false },
+	{ "STOP", PROFIL_IOC_STOP, sizeof(struct profil_stop), 0, false, false },
+	{ "STATS", PROFIL_IOC_STATS, sizeof(struct profil_stats), STATS_LEAST, true, false },
+	{ "OPEN", PROFIL_IOC_OPEN, sizeof(struct profil_open), 0, false, false },
+	{ "STATS", PROFIL_IOC_STATS, sizeof(struct profil_stats), STATS_LEAST, true, true },
+	{ "ATTACH", PROFIL_IOC_ATTACH, sizeof(struct profil_attach), 0, true, true },
+	{ "ADD", PROFIL_IOC_ADD, sizeof(struct profil_add), 0, false, true },
+	{ "REMOVE", PROFIL_IOC_REMOVE, sizeof(struct profil_remove), 0, true, true },
+	{ "ENABLE", PROFIL_IOC_ENABLE, sizeof(struct profil_enable), 0, false, true },
+	{ "DISABLE", PROFIL_IOC_DISABLE, sizeof(struct profil_disable), 0, false, true },
+	{ "SNAPSHOT", PROFIL_IOC_SNAPSHOT, sizeof(struct profil_snapshot), 0, false, true },
 };
+
+/* The command @cmd of the device or of a descriptor; NULL if there is no such. */
+static const struct command *command(unsigned int cmd, bool descriptor)
+{
+	const struct command *c;
+
+	for (c = commands; c < commands + ARRAY_SIZE(commands); c++)
+		if (c->cmd == cmd && c->descriptor == descriptor)
+			return c;
+	return NULL;
+}
+
+/* The one after @c, or the first after NULL; NULL if there is none. */
+static const struct command *command_after(const struct command *c, bool descriptor)
+{
+	for (c = c ? c + 1 : commands; c < commands + ARRAY_SIZE(commands); c++)
+		if (c->descriptor == descriptor)
+			return c;
+	return NULL;
+}
+
+#define for_each_command(c, descriptor)		\
+	for (c = command_after(NULL, descriptor); c; c = command_after(c, descriptor))
 
 /* Each has its flags there. */
 union argument {
@@ -40,6 +84,13 @@ union argument {
 	struct profil_start start;
 	struct profil_stop stop;
 	struct profil_stats stats;
+	struct profil_open open;
+	struct profil_attach attach;
+	struct profil_add add;
+	struct profil_remove remove;
+	struct profil_enable enable;
+	struct profil_disable disable;
+	struct profil_snapshot snapshot;
 };
 
 static u64 page_size;
@@ -77,18 +128,25 @@ static u64 sum(const u16 *counters, u64 n)
 }
 
 /*
- * Without a session, and with one of each scope: calls that fail, one after the other,
- * and the session has not noticed.
+ * Without a session, with one of each scope, and with one that has a descriptor, enabled
+ * or not: calls that fail, one after the other, and the session has not noticed.
  */
 struct scene {
 	bool on;
+	bool descriptor;	/* calls are those on a session's descriptor */
 	u32 scope;
+	int fd;			/* what calls are made on */
+	int free_fd;		/* the next descriptor to be used */
 	u64 ticks;
 	u64 locked;
 	u16 *counters;		/* a page of them, for the session that is on */
 	u16 *other;		/* a page of them, for a session that shall not come */
 	struct profil_range range;
+	struct profil_copy copy;
 	struct profil_query limits;
+	pthread_t thread;	/* that could be attached */
+	atomic_int tid;
+	atomic_bool enough;
 };
 
 FIXTURE(failing) {
@@ -98,12 +156,57 @@ FIXTURE(failing) {
 FIXTURE_VARIANT(failing) {
 	bool on;
 	u32 scope;
+	bool descriptor;
 };
 
-FIXTURE_VARIANT_ADD(failing, off) { false, PROFIL_SCOPE_PROCESS };
-FIXTURE_VARIANT_ADD(failing, off_thread) { false, PROFIL_SCOPE_THREAD };
-FIXTURE_VARIANT_ADD(failing, process) { true, PROFIL_SCOPE_PROCESS };
-FIXTURE_VARIANT_ADD(failing, thread) { true, PROFIL_SCOPE_THREAD };
+FIXTURE_VARIANT_ADD(failing, off) { false, PROFIL_SCOPE_PROCESS, false };
+FIXTURE_VARIANT_ADD(failing, off_thread) { false, PROFIL_SCOPE_THREAD, false };
+FIXTURE_VARIANT_ADD(failing, process) { true, PROFIL_SCOPE_PROCESS, false };
+FIXTURE_VARIANT_ADD(failing, thread) { true, PROFIL_SCOPE_THREAD, false };
+FIXTURE_VARIANT_ADD(failing, descriptor_off) { false, PROFIL_SCOPE_PROCESS, true };
+FIXTURE_VARIANT_ADD(failing, descriptor_on) { true, PROFIL_SCOPE_PROCESS, true };
+
+static int scene_stats(const struct scene *scene, struct profil_stats *stats)
+{
+	if (scene->descriptor)
+		return descriptor_stats(scene->fd, stats);
+	return session_stats(scene->scope, stats);
+}
+
+/* Burn until @ticks more are hits. */
+static int scene_burn(struct scene *scene, u64 ticks)
+{
+	u64 left = (ticks + 4) * 1024, until;
+	struct profil_stats stats;
+	int err = scene_stats(scene, &stats);
+
+	for (until = stats.hit + ticks; !err && stats.hit < until;) {
+		if (!left--)
+			return -ETIME;
+		burn();
+		err = scene_stats(scene, &stats);
+	}
+	return err;
+}
+
+static int lowest_fd(void)
+{
+	int fd = dup(device_fd());
+
+	close(fd);
+	return fd;
+}
+
+static void *wait_for_end(void *arg)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	struct scene *scene = arg;
+
+	scene->tid = syscall(SYS_gettid);
+	while (!scene->enough)
+		nanosleep(&pause, NULL);
+	return NULL;
+}
 
 FIXTURE_SETUP(failing)
 {
@@ -119,15 +222,37 @@ FIXTURE_SETUP(failing)
 	scene->range = range_all(scene->other, page_size / 2, 2);
 	scene->on = variant->on;
 	scene->scope = variant->scope;
+	scene->descriptor = variant->descriptor;
+	scene->fd = device_fd();
+	scene->copy = (struct profil_copy) { addr(scene->counters), addr(scene->other), 2 };
 
 	ASSERT_EQ(0, locked_bytes());
-	if (scene->on) {
+	if (scene->descriptor) {
+		/* There is room for other ranges, and for another target. */
+		ASSERT_EQ(0, pthread_create(&scene->thread, NULL, wait_for_end, scene));
+		while (!scene->tid)
+			sched_yield();
+		scene->range.start = 0x1000;
+		scene->range.end = 0x2000;
+		range = range_burn(scene->counters, page_size / 2, 2, 0);
+		scene->fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+		ASSERT_LE(0, scene->fd);
+		ASSERT_EQ(0, descriptor_attach(scene->fd, PROFIL_SCOPE_THREAD, 0, NULL));
+		ASSERT_EQ(0, descriptor_add(scene->fd, PROFIL_SPACE_SELF, &range, 1));
+		ASSERT_EQ(0, descriptor_enable(scene->fd));
+		scene->ticks = 4;
+		scene->locked = page_size;
+		ASSERT_EQ(0, scene_burn(scene, 4));
+		if (!scene->on)
+			ASSERT_EQ(0, descriptor_disable(scene->fd, NULL));
+	} else if (scene->on) {
 		range = range_all(scene->counters, page_size / 2, 2);
 		ASSERT_EQ(0, session_start(scene->scope, 0, &range, 1));
 		ASSERT_EQ(0, burn_ticks(scene->scope, 4));
 		scene->ticks = 4;
 		scene->locked = page_size;
 	}
+	scene->free_fd = lowest_fd();
 }
 
 FIXTURE_TEARDOWN(failing)
@@ -135,7 +260,20 @@ FIXTURE_TEARDOWN(failing)
 	struct scene *scene = &self->scene;
 	struct profil_stats stats;
 
-	if (scene->on) {
+	EXPECT_EQ(scene->free_fd, lowest_fd());
+	if (scene->descriptor) {
+		/* It has its range yet, and can be enabled and disabled. */
+		if (!scene->on)
+			EXPECT_EQ(0, descriptor_enable(scene->fd));
+		EXPECT_EQ(0, scene_burn(scene, 2));
+		EXPECT_EQ(0, descriptor_disable(scene->fd, &stats));
+		EXPECT_LE(scene->ticks + 2, stats.ticks);
+		EXPECT_EQ(stats.hit, sum(scene->counters, page_size / 2));
+		EXPECT_TRUE(accounted(&stats));
+		EXPECT_EQ(0, close(scene->fd));
+		scene->enough = true;
+		pthread_join(scene->thread, NULL);
+	} else if (scene->on) {
 		EXPECT_EQ(0, burn_ticks(scene->scope, 2));
 		EXPECT_EQ(0, session_stop(scene->scope, &stats));
 		EXPECT_LE(scene->ticks + 2, stats.ticks);
@@ -152,10 +290,11 @@ static void untouched(struct __test_metadata *_metadata, struct scene *scene, in
 	struct profil_stats stats;
 	bool good;
 
-	ASSERT_EQ(0, session_stats(scene->scope, &stats));
+	ASSERT_EQ(0, scene_stats(scene, &stats));
 	good = stats.state == (scene->on ? PROFIL_STATE_ON : PROFIL_STATE_OFF) &&
 	       stats.ticks >= scene->ticks && stats.locked == scene->locked &&
-	       locked_bytes() == scene->locked && accounted(&stats);
+	       locked_bytes() == scene->locked && accounted(&stats) &&
+	       (!scene->descriptor || stats.targets == 1);
 	EXPECT_TRUE(good) {
 		TH_LOG("after line %d: state %u, %llu ticks (had %llu), %llu locked (VmLck %llu)",
 		       line, stats.state, (unsigned long long)stats.ticks,
@@ -168,14 +307,22 @@ static void untouched(struct __test_metadata *_metadata, struct scene *scene, in
 #define EXPECT_UNTOUCHED() untouched(_metadata, &self->scene, __LINE__)
 
 #define EXPECT_FAILS(error, cmd, arg) do {			\
-	EXPECT_EQ(-(error), device_ioctl(cmd, arg)) {		\
+	EXPECT_EQ(-(error), descriptor_ioctl(self->scene.fd, cmd, arg)) {	\
 		TH_LOG("command %#x", (unsigned int)(cmd));	\
 	}							\
 	EXPECT_UNTOUCHED();					\
 } while (0)
 
-#define EXPECT_START_FAILS(error, ranges, nr) do {		\
-	EXPECT_EQ(-(error), session_start(self->scene.scope, PROFIL_START_REPLACE, ranges, nr)); \
+/* Ranges come by START or by ADD. */
+static int take_ranges(const struct scene *scene, const struct profil_range *ranges, u32 nr)
+{
+	if (scene->descriptor)
+		return descriptor_add(scene->fd, PROFIL_SPACE_SELF, ranges, nr);
+	return session_start(scene->scope, PROFIL_START_REPLACE, ranges, nr);
+}
+
+#define EXPECT_RANGES_FAIL(error, ranges, nr) do {		\
+	EXPECT_EQ(-(error), take_ranges(&self->scene, ranges, nr));	\
 	EXPECT_UNTOUCHED();					\
 } while (0)
 
@@ -200,40 +347,80 @@ static union argument argument(const struct command *c, const struct scene *scen
 	case PROFIL_IOC_STATS:
 		a.stats.scope = scene->scope;
 		break;
+	case PROFIL_IOC_OPEN:
+		a.open.modes = MODES_ALL;
+		break;
+	case PROFIL_IOC_ATTACH:
+		a.attach.scope = PROFIL_SCOPE_THREAD;
+		a.attach.pid = scene->tid;
+		break;
+	case PROFIL_IOC_ADD:
+		a.add.nr_ranges = 1;
+		a.add.ranges = addr(&scene->range);
+		break;
+	case PROFIL_IOC_REMOVE:
+		a.remove.end = UINT64_MAX;
+		break;
+	case PROFIL_IOC_SNAPSHOT:
+		a.snapshot.flags = PROFIL_SNAPSHOT_RESET;
+		a.snapshot.nr_copies = 1;
+		a.snapshot.copies = addr(&scene->copy);
+		break;
 	}
 	return a;
 }
 
+static union argument argument_of(unsigned int cmd, const struct scene *scene)
+{
+	return argument(command(cmd, scene->descriptor), scene);
+}
+
 TEST_F(failing, unknown_commands)
 {
-	union argument a = argument(&commands[0], &self->scene);
+	union argument a = argument_of(PROFIL_IOC_STATS, &self->scene);
 	unsigned int nr, magic;
 
-	for (nr = 4; nr < 256; nr++)
-		EXPECT_EQ(-ENOTTY, device_ioctl(_IO(PROFIL_IOC_MAGIC, nr), &a));
-	EXPECT_UNTOUCHED();
-	for (nr = 0; nr < 4; nr++) {
+	/* Also those that are known of a descriptor of the other kind. */
+	for (nr = 0; nr < 256; nr++) {
+		if (command(_IO(PROFIL_IOC_MAGIC, nr), self->scene.descriptor))
+			continue;
+		EXPECT_FAILS(ENOTTY, _IO(PROFIL_IOC_MAGIC, nr), &a);
+		EXPECT_FAILS(ENOTTY, _IO(PROFIL_IOC_MAGIC, nr), NULL);
+	}
+	for (nr = 0; nr < ARRAY_SIZE(commands); nr++) {
 		/* From 1, since type 0 holds commands that every file knows. */
 		for (magic = 1; magic < 256; magic++)
 			if (magic != PROFIL_IOC_MAGIC)
-				EXPECT_EQ(-ENOTTY, device_ioctl(_IO(magic, nr), &a));
+				EXPECT_EQ(-ENOTTY, descriptor_ioctl(self->scene.fd,
+								    _IO(magic, nr), &a));
 		EXPECT_FAILS(ENOTTY, _IOR(PROFIL_IOC_MAGIC, nr, a), &a);
 		EXPECT_FAILS(ENOTTY, _IOW(PROFIL_IOC_MAGIC, nr, a), &a);
 		EXPECT_FAILS(ENOTTY, _IOWR(PROFIL_IOC_MAGIC, nr, a), &a);
 		EXPECT_FAILS(ENOTTY, _IOC(_IOC_NONE, PROFIL_IOC_MAGIC, nr, 1), &a);
 	}
-	EXPECT_FAILS(ENOTTY, _IO(PROFIL_IOC_MAGIC, 4), NULL);
+}
+
+/* With arguments that the other kind would take. */
+TEST_F(failing, commands_of_the_other_kind)
+{
+	const struct command *c;
+
+	for_each_command(c, !self->scene.descriptor) {
+		union argument a = argument(c, &self->scene);
+
+		if (!command(c->cmd, self->scene.descriptor))
+			EXPECT_FAILS(ENOTTY, c->cmd, &a);
+	}
 }
 
 TEST_F(failing, bad_argument)
 {
 	u8 *p = pages_guarded(1);
 	u8 *end = p + page_size;
-	unsigned int i;
+	const struct command *c;
 
 	ASSERT_NE(NULL, p);
-	for (i = 0; i < ARRAY_SIZE(commands); i++) {
-		const struct command *c = &commands[i];
+	for_each_command(c, variant->descriptor) {
 		union argument a = argument(c, &self->scene);
 
 		EXPECT_FAILS(EFAULT, c->cmd, NULL);
@@ -258,35 +445,35 @@ TEST_F(failing, bad_argument)
 TEST_F(failing, read_only_argument)
 {
 	u8 *p = pages(1);
-	unsigned int i;
+	const struct command *c;
 
 	ASSERT_NE(NULL, p);
-	for (i = 0; i < ARRAY_SIZE(commands); i++) {
-		union argument a = argument(&commands[i], &self->scene);
+	for_each_command(c, variant->descriptor) {
+		union argument a = argument(c, &self->scene);
 
-		if (!commands[i].out)
+		if (!c->out)
 			continue;
 		ASSERT_EQ(0, mprotect(p, page_size, PROT_READ | PROT_WRITE));
 		memcpy(p, &a, sizeof(a));
 		ASSERT_EQ(0, mprotect(p, page_size, PROT_READ));
-		EXPECT_FAILS(EFAULT, commands[i].cmd, p);
+		EXPECT_FAILS(EFAULT, c->cmd, p);
 		EXPECT_EQ(0, memcmp(p, &a, sizeof(a)));
 	}
 }
 
 TEST_F(failing, size_too_short)
 {
-	unsigned int i;
+	const struct command *c;
 	u32 size;
 
-	for (i = 0; i < ARRAY_SIZE(commands); i++) {
-		union argument a = argument(&commands[i], &self->scene);
+	for_each_command(c, variant->descriptor) {
+		union argument a = argument(c, &self->scene);
 		union argument was;
 
-		for (size = 0; size < commands[i].size; size++) {
+		for (size = 0; size < (c->least ?: c->size); size++) {
 			a.size = size;
 			was = a;
-			EXPECT_FAILS(EINVAL, commands[i].cmd, &a);
+			EXPECT_FAILS(EINVAL, c->cmd, &a);
 			EXPECT_EQ(0, memcmp(&was, &a, sizeof(a)));
 		}
 	}
@@ -296,12 +483,11 @@ TEST_F(failing, size_too_short)
 TEST_F(failing, nonzero_tail)
 {
 	u8 *p = pages_guarded(1);
-	unsigned int i;
+	const struct command *c;
 	u32 size;
 
 	ASSERT_NE(NULL, p);
-	for (i = 0; i < ARRAY_SIZE(commands); i++) {
-		const struct command *c = &commands[i];
+	for_each_command(c, variant->descriptor) {
 		union argument a = argument(c, &self->scene);
 
 		for (size = c->size + 1; size <= page_size; size++) {
@@ -311,10 +497,10 @@ TEST_F(failing, nonzero_tail)
 			a.size = size;
 			memcpy(arg, &a, c->size);
 			arg[c->size] = 1;
-			EXPECT_EQ(-E2BIG, device_ioctl(c->cmd, arg));
+			EXPECT_EQ(-E2BIG, descriptor_ioctl(self->scene.fd, c->cmd, arg));
 			arg[c->size] = 0;
 			arg[size - 1] = 0x80;
-			EXPECT_EQ(-E2BIG, device_ioctl(c->cmd, arg));
+			EXPECT_EQ(-E2BIG, descriptor_ioctl(self->scene.fd, c->cmd, arg));
 			if (size % 64 == 0)
 				EXPECT_UNTOUCHED();
 		}
@@ -324,89 +510,115 @@ TEST_F(failing, nonzero_tail)
 TEST_F(failing, size_above_page)
 {
 	u8 *p = pages(17);
-	unsigned int i, j;
+	const struct command *c;
+	unsigned int j;
 
 	ASSERT_NE(NULL, p);
-	for (i = 0; i < ARRAY_SIZE(commands); i++) {
-		union argument a = argument(&commands[i], &self->scene);
+	for_each_command(c, variant->descriptor) {
+		union argument a = argument(c, &self->scene);
 		const u32 sizes[] = { page_size + 1, page_size + 8, 2 * page_size, 16 * page_size,
 				      INT32_MAX, 0x80000000, UINT32_MAX };
 
 		for (j = 0; j < ARRAY_SIZE(sizes); j++) {
 			a.size = sizes[j];
-			memcpy(p, &a, commands[i].size);
-			memset(p + commands[i].size, 0, sizeof(a) - commands[i].size);
-			EXPECT_FAILS(E2BIG, commands[i].cmd, p);
+			memcpy(p, &a, c->size);
+			memset(p + c->size, 0, sizeof(a) - c->size);
+			EXPECT_FAILS(E2BIG, c->cmd, p);
 		}
 	}
 }
 
 TEST_F(failing, unknown_flags)
 {
-	unsigned int i, bit;
+	const struct command *c;
+	unsigned int bit;
 
-	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+	for_each_command(c, variant->descriptor) {
 		for (bit = 0; bit < 32; bit++) {
-			union argument a = argument(&commands[i], &self->scene);
+			union argument a = argument(c, &self->scene);
 
-			if (a.flags & 1U << bit)	/* REPLACE */
+			if (a.flags & 1U << bit)	/* REPLACE, RESET */
 				continue;
 			a.flags |= 1U << bit;
-			EXPECT_FAILS(EOPNOTSUPP, commands[i].cmd, &a);
+			EXPECT_FAILS(EOPNOTSUPP, c->cmd, &a);
 		}
 	}
 }
 
 TEST_F(failing, unknown_scope)
 {
+	union argument a;
 	unsigned int i;
 	u32 scope;
 
 	for (i = 0; i < 34; i++) {
-		union argument start = argument(&commands[1], &self->scene);
-		union argument stop = argument(&commands[2], &self->scene);
-		union argument stats = argument(&commands[3], &self->scene);
-
 		scope = i < 32 ? 1U << i : i == 32 ? 3 : UINT32_MAX;
 		if (scope == PROFIL_SCOPE_THREAD)
 			continue;
-		start.start.scope = scope;
-		stop.stop.scope = scope;
-		stats.stats.scope = scope;
-		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_START, &start);
-		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_STOP, &stop);
-		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_STATS, &stats);
+		a = argument_of(PROFIL_IOC_STATS, &self->scene);
+		a.stats.scope = scope;
+		/* A descriptor has the statistics of its session only. */
+		EXPECT_FAILS(variant->descriptor ? EINVAL : EOPNOTSUPP, PROFIL_IOC_STATS, &a);
+		if (variant->descriptor) {
+			a = argument_of(PROFIL_IOC_ATTACH, &self->scene);
+			a.attach.scope = scope;
+			EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_ATTACH, &a);
+			continue;
+		}
+		a = argument_of(PROFIL_IOC_START, &self->scene);
+		a.start.scope = scope;
+		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_START, &a);
+		a = argument_of(PROFIL_IOC_STOP, &self->scene);
+		a.stop.scope = scope;
+		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_STOP, &a);
+	}
+	if (variant->descriptor) {
+		a = argument_of(PROFIL_IOC_STATS, &self->scene);
+		a.stats.scope = PROFIL_SCOPE_THREAD;
+		EXPECT_FAILS(EINVAL, PROFIL_IOC_STATS, &a);
 	}
 }
 
 TEST_F(failing, reserved)
 {
+	union argument a;
 	unsigned int bit;
 
+#define TRY_RESERVED(cmd, name) do {				\
+	a = argument_of(cmd, &self->scene);			\
+	a.name.__reserved = 1U << bit;				\
+	EXPECT_FAILS(EINVAL, cmd, &a);				\
+} while (0)
 	for (bit = 0; bit < 32; bit++) {
-		union argument start = argument(&commands[1], &self->scene);
-		union argument stop = argument(&commands[2], &self->scene);
-		union argument stats = argument(&commands[3], &self->scene);
-
-		start.start.__reserved = 1U << bit;
-		stop.stop.__reserved = 1U << bit;
-		stats.stats.__reserved = 1U << bit;
-		EXPECT_FAILS(EINVAL, PROFIL_IOC_START, &start);
-		EXPECT_FAILS(EINVAL, PROFIL_IOC_STOP, &stop);
-		EXPECT_FAILS(EINVAL, PROFIL_IOC_STATS, &stats);
+		TRY_RESERVED(PROFIL_IOC_STATS, stats);
+		if (variant->descriptor) {
+			TRY_RESERVED(PROFIL_IOC_ADD, add);
+			TRY_RESERVED(PROFIL_IOC_REMOVE, remove);
+			TRY_RESERVED(PROFIL_IOC_SNAPSHOT, snapshot);
+		} else {
+			TRY_RESERVED(PROFIL_IOC_START, start);
+			TRY_RESERVED(PROFIL_IOC_STOP, stop);
+		}
 		self->scene.range.__reserved = 1U << bit;
-		EXPECT_START_FAILS(EINVAL, &self->scene.range, 1);
+		EXPECT_RANGES_FAIL(EINVAL, &self->scene.range, 1);
 		self->scene.range.__reserved = 0;
 	}
+#undef TRY_RESERVED
 }
 
 TEST_F(failing, modes)
 {
-	union argument a = argument(&commands[1], &self->scene);
+	union argument a, o;
 	unsigned int bit;
 
+	if (variant->descriptor)
+		return;
+	a = argument_of(PROFIL_IOC_START, &self->scene);
 	a.start.modes = 0;
 	EXPECT_FAILS(EINVAL, PROFIL_IOC_START, &a);
+	o = argument_of(PROFIL_IOC_OPEN, &self->scene);
+	o.open.modes = 0;
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_OPEN, &o);
 	for (bit = 0; bit < 32; bit++) {
 		if (1U << bit & MODES_ALL)
 			continue;
@@ -414,7 +626,51 @@ TEST_F(failing, modes)
 		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_START, &a);
 		a.start.modes |= PROFIL_MODE_USER;
 		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_START, &a);
+		o.open.modes = 1U << bit;
+		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_OPEN, &o);
+		o.open.modes |= PROFIL_MODE_USER;
+		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_OPEN, &o);
 	}
+}
+
+TEST_F(failing, open_fields)
+{
+	struct rlimit was, none;
+	union argument a;
+	u32 value;
+
+	if (variant->descriptor)
+		return;
+#define TRY_OPEN(error, field, wrong) do {			\
+	a = argument_of(PROFIL_IOC_OPEN, &self->scene);		\
+	a.open.field = wrong;					\
+	EXPECT_FAILS(error, PROFIL_IOC_OPEN, &a);		\
+} while (0)
+	for (value = PROFIL_FORK_FRESH + 1; value; value *= 2)
+		TRY_OPEN(EOPNOTSUPP, fork, value);
+	TRY_OPEN(EOPNOTSUPP, fork, UINT32_MAX);
+	for (value = PROFIL_EXEC_FOLLOW + 1; value; value *= 2)
+		TRY_OPEN(EOPNOTSUPP, exec, value);
+	TRY_OPEN(EOPNOTSUPP, exec, UINT32_MAX);
+	EXPECT_LE(1U, self->scene.limits.max_records);
+	TRY_OPEN(EINVAL, nr_records, self->scene.limits.max_records + 1);
+	TRY_OPEN(EINVAL, nr_records, 0x80000000);
+	TRY_OPEN(EINVAL, nr_records, UINT32_MAX);
+	a = argument_of(PROFIL_IOC_OPEN, &self->scene);
+	a.open.fork = PROFIL_FORK_FRESH;
+	a.open.nr_records = 1;
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_OPEN, &a);
+
+	/* What it says of locked memory is read from a file, which needs a descriptor. */
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &was));
+	a = argument_of(PROFIL_IOC_OPEN, &self->scene);
+	none = was;
+	none.rlim_cur = self->scene.free_fd;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+	EXPECT_EQ(-EMFILE, device_ioctl(PROFIL_IOC_OPEN, &a));
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &was));
+	EXPECT_UNTOUCHED();
+#undef TRY_OPEN
 }
 
 TEST_F(failing, ranges_pointer)
@@ -425,25 +681,48 @@ TEST_F(failing, ranges_pointer)
 	end += page_size / sizeof(*end);
 	end[-1] = self->scene.range;
 
-	EXPECT_START_FAILS(EFAULT, NULL, 1);
-	EXPECT_START_FAILS(EFAULT, end, 1);
-	EXPECT_START_FAILS(EFAULT, end - 1, 2);
-	EXPECT_START_FAILS(EFAULT, (void *)((u8 *)(end - 1) + 1), 1);
-	EXPECT_START_FAILS(EFAULT, (void *)(uintptr_t)KERNEL_ADDRESS, 1);
-	EXPECT_START_FAILS(EFAULT, (void *)UINTPTR_MAX, 1);
+	EXPECT_RANGES_FAIL(EFAULT, NULL, 1);
+	EXPECT_RANGES_FAIL(EFAULT, end, 1);
+	EXPECT_RANGES_FAIL(EFAULT, end - 1, 2);
+	EXPECT_RANGES_FAIL(EFAULT, (void *)((u8 *)(end - 1) + 1), 1);
+	EXPECT_RANGES_FAIL(EFAULT, (void *)(uintptr_t)KERNEL_ADDRESS, 1);
+	EXPECT_RANGES_FAIL(EFAULT, (void *)UINTPTR_MAX, 1);
 #if __SIZEOF_POINTER__ == 4
 	/* What lies above 4 GiB is not what lies below. */
 	{
 		struct profil_stats stats = { .size = sizeof(stats) };
-		union argument a = argument(&commands[1], &self->scene);
+		union argument a;
 
+		self->scene.range.buffer |= 1ULL << 32;
+		EXPECT_RANGES_FAIL(EFAULT, &self->scene.range, 1);
+		self->scene.range.buffer ^= 1ULL << 32;
+		if (variant->descriptor) {
+			a = argument_of(PROFIL_IOC_ADD, &self->scene);
+			a.add.ranges |= 1ULL << 32;
+			EXPECT_FAILS(EFAULT, PROFIL_IOC_ADD, &a);
+			a.add.ranges |= 0xffffffff00000000;
+			EXPECT_FAILS(EFAULT, PROFIL_IOC_ADD, &a);
+			a = argument_of(PROFIL_IOC_SNAPSHOT, &self->scene);
+			a.snapshot.copies |= 1ULL << 32;
+			EXPECT_FAILS(EFAULT, PROFIL_IOC_SNAPSHOT, &a);
+			a = argument_of(PROFIL_IOC_SNAPSHOT, &self->scene);
+			a.snapshot.stats = addr(&stats) | 1ULL << 32;
+			EXPECT_FAILS(EFAULT, PROFIL_IOC_SNAPSHOT, &a);
+			self->scene.copy.to |= 1ULL << 32;
+			a.snapshot.stats = 0;
+			EXPECT_FAILS(EFAULT, PROFIL_IOC_SNAPSHOT, &a);
+			a = argument_of(PROFIL_IOC_DISABLE, &self->scene);
+			a.disable.stats = addr(&stats) | 1ULL << 32;
+			if (variant->on)
+				EXPECT_FAILS(EFAULT, PROFIL_IOC_DISABLE, &a);
+			return;
+		}
+		a = argument_of(PROFIL_IOC_START, &self->scene);
 		a.start.ranges |= 1ULL << 32;
 		EXPECT_FAILS(EFAULT, PROFIL_IOC_START, &a);
 		a.start.ranges |= 0xffffffff00000000;
 		EXPECT_FAILS(EFAULT, PROFIL_IOC_START, &a);
-		self->scene.range.buffer |= 1ULL << 32;
-		EXPECT_START_FAILS(EFAULT, &self->scene.range, 1);
-		a = argument(&commands[2], &self->scene);
+		a = argument_of(PROFIL_IOC_STOP, &self->scene);
 		a.stop.stats = addr(&stats) | 1ULL << 32;
 		if (variant->on)
 			EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
@@ -462,9 +741,9 @@ TEST_F(failing, too_many_ranges)
 		ranges[i].start = i * 16ULL;
 		ranges[i].end = ranges[i].start + 16;
 	}
-	EXPECT_START_FAILS(EINVAL, ranges, self->scene.limits.max_ranges + 1);
-	EXPECT_START_FAILS(EINVAL, ranges, 0x80000000);
-	EXPECT_START_FAILS(EINVAL, ranges, UINT32_MAX);
+	EXPECT_RANGES_FAIL(EINVAL, ranges, self->scene.limits.max_ranges + 1);
+	EXPECT_RANGES_FAIL(EINVAL, ranges, 0x80000000);
+	EXPECT_RANGES_FAIL(EINVAL, ranges, UINT32_MAX);
 }
 
 /* One field of a range at a time, in the first of two ranges and in the second. */
@@ -489,7 +768,7 @@ TEST_F(failing, range_fields)
 #define TRY(error, field, wrong) do {			\
 	memcpy(r, good, sizeof(r));			\
 	r[i].field = wrong;				\
-	EXPECT_START_FAILS(error, r, 2);		\
+	EXPECT_RANGES_FAIL(error, r, 2);		\
 } while (0)
 		TRY(EINVAL, end, r[i].start);
 		TRY(EINVAL, end, r[i].start - 1);
@@ -521,7 +800,7 @@ TEST_F(failing, range_fields)
 		TRY(EOPNOTSUPP, width, UINT32_MAX);
 		TRY(EOPNOTSUPP, width, 0x80000000);
 		for (bit = 0; bit < 32; bit++)
-			if (1U << bit != PROFIL_RANGE_ROUND_UP)
+			if (1U << bit & ~(PROFIL_RANGE_ROUND_UP | PROFIL_RANGE_INHERIT))
 				TRY(EOPNOTSUPP, flags, 1U << bit);
 
 		TRY(EINVAL, nr_counters, self->scene.limits.max_counters + 1);
@@ -561,92 +840,254 @@ TEST_F(failing, overlapping_ranges)
 			r[j].start = wrong[i][j][0];
 			r[j].end = wrong[i][j][1];
 		}
-		EXPECT_START_FAILS(EINVAL, r, 3);
+		EXPECT_RANGES_FAIL(EINVAL, r, 3);
 		/* Nor if they have no counters. */
 		for (j = 0; j < 3; j++)
 			r[j].nr_counters = 0;
-		EXPECT_START_FAILS(EINVAL, r, 3);
+		EXPECT_RANGES_FAIL(EINVAL, r, 3);
 	}
+}
+
+/*
+ * Statistics that a call has to write cannot be written, or are not as they should be.
+ * Their address is @at bytes from the beginning of the argument.
+ */
+static void expect_bad_stats(struct __test_metadata *_metadata, FIXTURE_DATA(failing) *self,
+			     unsigned int cmd, size_t at)
+{
+	union argument a = argument_of(cmd, &self->scene);
+	struct profil_stats good = { .size = sizeof(good) };
+	u8 *p = pages_guarded(2);
+	u8 *end = p + 2 * page_size;
+	struct profil_stats stats;
+	unsigned int bit;
+	u32 size;
+
+#define TRY_STATS(error, where) do {				\
+	memcpy((u8 *)&a + at, &(u64) { where }, sizeof(u64));	\
+	EXPECT_FAILS(error, cmd, &a);				\
+} while (0)
+	ASSERT_NE(NULL, p);
+	TRY_STATS(EFAULT, 1);
+	TRY_STATS(EFAULT, addr(end));
+	TRY_STATS(EFAULT, KERNEL_ADDRESS);
+	TRY_STATS(EFAULT, UINT64_MAX);
+	memcpy(end - sizeof(stats) + 1, &good, sizeof(stats) - 1);
+	TRY_STATS(EFAULT, addr(end - sizeof(stats) + 1));
+
+	/* Read-only, whole or the end of it. */
+	memcpy(p, &good, sizeof(good));
+	memcpy(p + page_size - sizeof(good) + 8, &good, sizeof(good));
+	ASSERT_EQ(0, mprotect(p + page_size, page_size, PROT_READ));
+	TRY_STATS(EFAULT, addr(p + page_size - sizeof(good) + 8));
+	ASSERT_EQ(0, mprotect(p, page_size, PROT_READ));
+	TRY_STATS(EFAULT, addr(p));
+	ASSERT_EQ(0, mprotect(p, 2 * page_size, PROT_READ | PROT_WRITE));
+
+	stats = good;
+	for (size = 0; size < STATS_LEAST; size++) {
+		stats.size = size;
+		TRY_STATS(EINVAL, addr(&stats));
+	}
+	for (bit = 0; bit < 32; bit++) {
+		stats = good;
+		stats.flags = 1U << bit;
+		TRY_STATS(EOPNOTSUPP, addr(&stats));
+		stats = good;
+		stats.__reserved = 1U << bit;
+		TRY_STATS(EINVAL, addr(&stats));
+	}
+
+	memset(p, 0, 2 * page_size);
+	for (size = sizeof(good) + 1; size <= page_size; size++) {
+		memcpy(p, &size, sizeof(size));
+		p[size - 1] = 1;
+		memcpy((u8 *)&a + at, &(u64) { addr(p) }, sizeof(u64));
+		EXPECT_EQ(-E2BIG, descriptor_ioctl(self->scene.fd, cmd, &a));
+		p[size - 1] = 0;
+	}
+	memcpy(p, &size, sizeof(size));	/* zeros, but above a page */
+	TRY_STATS(E2BIG, addr(p));
+#undef TRY_STATS
 }
 
 /* Where the final statistics cannot go, the session is not stopped. */
 TEST_F(failing, stop_with_bad_stats)
 {
 	struct profil_stats good = { .size = sizeof(good) };
-	u8 *p = pages_guarded(2);
-	union argument a = argument(&commands[2], &self->scene);
-	u8 *end = p + 2 * page_size;
-	struct profil_stats stats;
-	unsigned int bit;
-	u32 size;
+	union argument a;
 
-	if (!variant->on) {
-		/* With good statistics, or none: there is nothing to stop. */
-		EXPECT_FAILS(EINVAL, PROFIL_IOC_STOP, &a);
-		a.stop.stats = addr(&good);
-		EXPECT_FAILS(EINVAL, PROFIL_IOC_STOP, &a);
+	if (variant->descriptor)
+		return;
+	if (variant->on) {
+		expect_bad_stats(_metadata, self, PROFIL_IOC_STOP,
+				 offsetof(struct profil_stop, stats));
 		return;
 	}
+	/* With good statistics, or none: there is nothing to stop. */
+	a = argument_of(PROFIL_IOC_STOP, &self->scene);
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_STOP, &a);
+	a.stop.stats = addr(&good);
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_STOP, &a);
+}
 
-	ASSERT_NE(NULL, p);
-	a.stop.stats = 1;
-	EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
-	a.stop.stats = addr(end);
-	EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
-	a.stop.stats = KERNEL_ADDRESS;
-	EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
-	a.stop.stats = UINT64_MAX;
-	EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
-	a.stop.stats = addr(end - sizeof(stats) + 1);
-	memcpy(end - sizeof(stats) + 1, &good, sizeof(stats) - 1);
-	EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
+TEST_F(failing, disable_with_bad_stats)
+{
+	struct profil_stats good = { .size = sizeof(good) };
+	union argument a;
 
-	/* Read-only, whole or the end of it. */
-	memcpy(p, &good, sizeof(good));
-	memcpy(p + page_size - sizeof(good) + 8, &good, sizeof(good));
-	ASSERT_EQ(0, mprotect(p + page_size, page_size, PROT_READ));
-	a.stop.stats = addr(p + page_size - sizeof(good) + 8);
-	EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
+	if (!variant->descriptor)
+		return;
+	if (variant->on) {
+		expect_bad_stats(_metadata, self, PROFIL_IOC_DISABLE,
+				 offsetof(struct profil_disable, stats));
+		return;
+	}
+	a = argument_of(PROFIL_IOC_DISABLE, &self->scene);
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_DISABLE, &a);
+	a.disable.stats = addr(&good);
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_DISABLE, &a);
+}
+
+/* Nothing was reset then, but something may have been copied. */
+TEST_F(failing, snapshot_with_bad_stats)
+{
+	if (!variant->descriptor)
+		return;
+	expect_bad_stats(_metadata, self, PROFIL_IOC_SNAPSHOT,
+			 offsetof(struct profil_snapshot, stats));
+	memset(self->scene.other, 0, page_size);
+}
+
+TEST_F(failing, snapshot_fields)
+{
+	const u32 too_many = self->scene.limits.max_ranges + 1;
+	u8 *p = pages_guarded(2) + page_size, *end = p + page_size;
+	struct profil_copy *copies, good;
+	union argument a;
+	unsigned int i;
+
+	if (!variant->descriptor)
+		return;
+	ASSERT_LT(page_size, addr(p));
+	ASSERT_EQ(0, mprotect(p - page_size, page_size, PROT_NONE));
+	a = argument_of(PROFIL_IOC_SNAPSHOT, &self->scene);
+	a.snapshot.copies = 0;
+	EXPECT_FAILS(EFAULT, PROFIL_IOC_SNAPSHOT, &a);
+	a.snapshot.copies = addr(end);
+	EXPECT_FAILS(EFAULT, PROFIL_IOC_SNAPSHOT, &a);
+	a.snapshot.copies = addr(end - sizeof(good) + 1);
+	EXPECT_FAILS(EFAULT, PROFIL_IOC_SNAPSHOT, &a);
+	a.snapshot.copies = KERNEL_ADDRESS;
+	EXPECT_FAILS(EFAULT, PROFIL_IOC_SNAPSHOT, &a);
+
+	copies = calloc(too_many, sizeof(*copies));
+	ASSERT_NE(NULL, copies);
+	a.snapshot.copies = addr(copies);
+	a.snapshot.nr_copies = too_many;
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_SNAPSHOT, &a);
+	a.snapshot.nr_copies = UINT32_MAX;
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_SNAPSHOT, &a);
+
+	/* The first of two copies is wrong, or the second. */
+	good = self->scene.copy;
+	good.bytes = 8;
+	a.snapshot.nr_copies = 2;
+	for (i = 0; i < 2; i++) {
+#define TRY_COPY(error, field, wrong) do {			\
+	copies[0] = good;					\
+	copies[1] = good;					\
+	copies[i].field = wrong;				\
+	EXPECT_FAILS(error, PROFIL_IOC_SNAPSHOT, &a);		\
+} while (0)
+		TRY_COPY(EINVAL, from, good.from + 1);
+		TRY_COPY(EINVAL, bytes, 7);
+		TRY_COPY(EINVAL, bytes, 1);
+		TRY_COPY(EFAULT, from, 0);
+		TRY_COPY(EFAULT, from, addr(end));
+		TRY_COPY(EFAULT, from, addr(end) - 6);
+		TRY_COPY(EFAULT, from, addr(p) - page_size);
+		TRY_COPY(EFAULT, from, KERNEL_ADDRESS);
+		TRY_COPY(EFAULT, from, UINT64_MAX - 7);
+		TRY_COPY(EFAULT, bytes, UINT64_MAX - 1);
+		TRY_COPY(EFAULT, bytes, -good.from);
+		TRY_COPY(EFAULT, to, 8);
+		TRY_COPY(EFAULT, to, addr(end));
+		TRY_COPY(EFAULT, to, addr(end) - 4);
+		TRY_COPY(EFAULT, to, KERNEL_ADDRESS);
+		TRY_COPY(EFAULT, to, UINT64_MAX - 3);
+#undef TRY_COPY
+	}
+	/* What can be read, but not be reset. */
+	copies[0] = good;
+	copies[1] = (struct profil_copy) { addr(p), 0, 8 };
 	ASSERT_EQ(0, mprotect(p, page_size, PROT_READ));
-	a.stop.stats = addr(p);
-	EXPECT_FAILS(EFAULT, PROFIL_IOC_STOP, &a);
-	ASSERT_EQ(0, mprotect(p, 2 * page_size, PROT_READ | PROT_WRITE));
+	EXPECT_FAILS(EFAULT, PROFIL_IOC_SNAPSHOT, &a);
+	/* What was copied before it failed. */
+	memset(self->scene.other, 0, page_size);
+	free(copies);
+}
 
-	a.stop.stats = addr(&stats);
-	stats = good;
-	for (size = 0; size < sizeof(stats); size++) {
-		stats.size = size;
-		EXPECT_FAILS(EINVAL, PROFIL_IOC_STOP, &a);
-	}
-	for (bit = 0; bit < 32; bit++) {
-		stats = good;
-		stats.flags = 1U << bit;
-		EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_STOP, &a);
-		stats = good;
-		stats.__reserved = 1U << bit;
-		EXPECT_FAILS(EINVAL, PROFIL_IOC_STOP, &a);
-	}
+TEST_F(failing, add_and_remove_fields)
+{
+	union argument a;
 
-	memset(p, 0, 2 * page_size);
-	a.stop.stats = addr(p);
-	memcpy(p, &good, sizeof(good));
-	for (size = sizeof(good) + 1; size <= page_size; size++) {
-		memcpy(p, &size, sizeof(size));
-		p[size - 1] = 1;
-		EXPECT_EQ(-E2BIG, device_ioctl(PROFIL_IOC_STOP, &a));
-		p[size - 1] = 0;
-	}
-	memcpy(p, &size, sizeof(size));	/* zeros, but above a page */
-	EXPECT_FAILS(E2BIG, PROFIL_IOC_STOP, &a);
+	if (!variant->descriptor)
+		return;
+	EXPECT_RANGES_FAIL(EINVAL, &self->scene.range, 0);
+	a = argument_of(PROFIL_IOC_ADD, &self->scene);
+	a.add.space = 1ULL << 60;
+	EXPECT_FAILS(ESRCH, PROFIL_IOC_ADD, &a);
+	a.add.space = PROFIL_SPACE_ALL;
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_ADD, &a);
+
+	a = argument_of(PROFIL_IOC_REMOVE, &self->scene);
+	a.remove.start = a.remove.end;
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_REMOVE, &a);
+	a.remove.end = 1;
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_REMOVE, &a);
+	a.remove.start = 0;
+	a.remove.end = 0;
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_REMOVE, &a);
+	a = argument_of(PROFIL_IOC_REMOVE, &self->scene);
+	a.remove.space = 1ULL << 60;
+	EXPECT_FAILS(ESRCH, PROFIL_IOC_REMOVE, &a);
+}
+
+TEST_F(failing, attach_fields)
+{
+	union argument a;
+
+	if (!variant->descriptor)
+		return;
+	a = argument_of(PROFIL_IOC_ATTACH, &self->scene);
+	a.attach.pid = INT32_MAX;
+	EXPECT_FAILS(ESRCH, PROFIL_IOC_ATTACH, &a);
+	a.attach.pid = -1;
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_ATTACH, &a);
+	a.attach.pid = INT32_MIN;
+	EXPECT_FAILS(EINVAL, PROFIL_IOC_ATTACH, &a);
+	/* It is one of this process's threads that is attached. */
+	a.attach.pid = 0;
+	EXPECT_FAILS(EBUSY, PROFIL_IOC_ATTACH, &a);
+	a.attach.scope = PROFIL_SCOPE_PROCESS;
+	EXPECT_FAILS(EBUSY, PROFIL_IOC_ATTACH, &a);
 }
 
 TEST_F(failing, busy)
 {
-	union argument a = argument(&commands[1], &self->scene);
+	union argument a;
 	unsigned int i;
 
 	if (!variant->on)
 		return;
+	if (variant->descriptor) {
+		a = argument_of(PROFIL_IOC_ENABLE, &self->scene);
+		for (i = 0; i < 3; i++)
+			EXPECT_FAILS(EBUSY, PROFIL_IOC_ENABLE, &a);
+		return;
+	}
+	a = argument_of(PROFIL_IOC_START, &self->scene);
 	a.start.flags = 0;
 	for (i = 0; i < 3; i++)
 		EXPECT_FAILS(EBUSY, PROFIL_IOC_START, &a);
@@ -745,9 +1186,12 @@ TEST(query)
 	EXPECT_LE(PROFIL_HOOK_NONE, q.hook);
 	EXPECT_GE(PROFIL_HOOK_KPROBE, q.hook);
 	EXPECT_EQ(PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
-		  PROFIL_FEATURE_REPIN, q.features);
+		  PROFIL_FEATURE_REPIN | PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
+		  PROFIL_FEATURE_RECORDS, q.features);
 	EXPECT_EQ(2 | 4 | 8, q.widths);
-	EXPECT_LE(1, q.max_ranges);
+	EXPECT_LE(20000U, q.max_ranges);	/* "tens of thousands" */
+	EXPECT_LE(1000U, q.max_records);
+	EXPECT_EQ(0, q.__reserved);
 	EXPECT_LE(4, q.max_granule);		/* what the historical rules ask for */
 	EXPECT_EQ(0, q.max_granule & (q.max_granule - 1));
 	EXPECT_LE(2, q.max_step);
@@ -879,19 +1323,18 @@ TEST(zero_tail)
 	struct profil_stats stats;
 	u8 *p = pages_guarded(1);
 	u8 *zeros = pages(1);
-	unsigned int i;
+	const struct command *c;
+	int result;
 	u32 size;
 
 	ASSERT_LE(0, device_fd());
 	ASSERT_NE(NULL, p);
 	ASSERT_NE(NULL, zeros);
-	for (i = 0; i < ARRAY_SIZE(commands); i++) {
-		const struct command *c = &commands[i];
-
+	for_each_command(c, false) {
 		for (size = c->size; size <= page_size; size++) {
 			union argument *a = (void *)(p + page_size - size);
 
-			/* These two take longer: fewer sizes. */
+			/* These take longer: fewer sizes. */
 			if (!c->out && size > c->size + 9 && size % 509 && size < page_size - 2)
 				continue;
 
@@ -900,10 +1343,18 @@ TEST(zero_tail)
 			if (c->cmd == PROFIL_IOC_START)
 				memcpy((u8 *)a + offsetof(struct profil_start, modes),
 				       &(u32) { MODES_ALL }, sizeof(u32));
+			if (c->cmd == PROFIL_IOC_OPEN)
+				memcpy((u8 *)a + offsetof(struct profil_open, modes),
+				       &(u32) { MODES_ALL }, sizeof(u32));
 			if (c->cmd == PROFIL_IOC_STOP)
 				ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
 
-			EXPECT_EQ(0, device_ioctl(c->cmd, a)) {
+			result = descriptor_ioctl(device_fd(), c->cmd, a);
+			if (c->cmd == PROFIL_IOC_OPEN) {
+				EXPECT_EQ(0, close(result));
+				result = 0;
+			}
+			EXPECT_EQ(0, result) {
 				TH_LOG("%s, size %u", c->name, size);
 			}
 			EXPECT_EQ(0, memcmp(a, &size, sizeof(size)));
@@ -917,6 +1368,212 @@ TEST(zero_tail)
 			}
 		}
 	}
+}
+
+/* The same of each command of a descriptor, done and undone. */
+TEST(zero_tail_of_descriptor)
+{
+	u64 *counters = pages(1);
+	struct profil_range range = range_all(counters, 4, 8);
+	struct profil_copy copy = { addr(counters), addr(&counters[64]), 32 };
+	u8 *p = pages_guarded(1), *zeros = pages(1);
+	struct scene scene = { .range = range, .copy = copy };
+	const struct command *c;
+	u32 size;
+	int fd;
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_NE(NULL, counters);
+	ASSERT_NE(NULL, p);
+	ASSERT_NE(NULL, zeros);
+	for_each_command(c, true) {
+		union argument good = argument(c, &scene);
+
+		for (size = c->size; size <= page_size; size++) {
+			u8 *arg = p + page_size - size;
+
+			if (size > c->size + 9 && size % 509 && size < page_size - 2)
+				continue;
+
+			fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+			ASSERT_LE(0, fd);
+			if (c->cmd != PROFIL_IOC_ATTACH)
+				ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
+			if (c->cmd == PROFIL_IOC_REMOVE || c->cmd == PROFIL_IOC_SNAPSHOT)
+				ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
+			if (c->cmd == PROFIL_IOC_DISABLE)
+				ASSERT_EQ(0, descriptor_enable(fd));
+
+			memset(p, 0, page_size);
+			memcpy(arg, &good, c->size);
+			memcpy(arg, &size, sizeof(size));
+			EXPECT_EQ(0, descriptor_ioctl(fd, c->cmd, arg)) {
+				TH_LOG("%s, size %u", c->name, size);
+			}
+			EXPECT_EQ(0, memcmp(arg, &size, sizeof(size)));
+			EXPECT_EQ(0, memcmp(arg + c->size, zeros, size - c->size));
+			EXPECT_EQ(c->cmd == PROFIL_IOC_ADD || c->cmd == PROFIL_IOC_SNAPSHOT ?
+				  page_size : 0, locked_bytes());
+			EXPECT_EQ(0, close(fd));
+		}
+	}
+}
+
+/* A program that knows the first version of a structure, or one between, gets that. */
+TEST(older_sizes)
+{
+	u64 *counters = pages(1);
+	struct profil_range range = range_burn(counters, 4, 8, 0);
+	struct profil_stats full, stats[2];
+	struct profil_query query[2], q;
+	union argument a;
+	int fd, way;
+	u32 size;
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_NE(NULL, counters);
+	ASSERT_EQ(0, device_query(&q));
+	for (size = QUERY_LEAST; size < sizeof(q); size++) {
+		memset(query, POISON, sizeof(query));
+		query[0].size = size;
+		query[0].flags = 0;
+		memset((u8 *)query + size, POISON, sizeof(query) - size);
+		EXPECT_EQ(0, device_ioctl(PROFIL_IOC_QUERY, query));
+		q.size = size;
+		q.hook = query[0].hook;		/* may come and go by itself */
+		EXPECT_EQ(0, memcmp(&q, query, size));
+		EXPECT_TRUE(poisoned((u8 *)query + size, sizeof(query) - size));
+	}
+
+	/* Statistics as such, and where other calls write them. */
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
+	for (size = STATS_LEAST; size < sizeof(full); size++) {
+		for (way = 0; way < 5; way++) {
+			poison_stats(stats, 0);
+			stats[0].size = size;
+			memset(&a, 0, sizeof(a));
+			switch (way) {
+			case 0:
+				EXPECT_EQ(0, device_ioctl(PROFIL_IOC_STATS, stats));
+				break;
+			case 1:
+				EXPECT_EQ(0, descriptor_ioctl(fd, PROFIL_IOC_STATS, stats));
+				break;
+			case 2:
+				ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
+				a.size = sizeof(a.stop);
+				a.stop.stats = addr(stats);
+				EXPECT_EQ(0, device_ioctl(PROFIL_IOC_STOP, &a));
+				break;
+			case 3:
+				ASSERT_EQ(0, descriptor_enable(fd));
+				a.size = sizeof(a.disable);
+				a.disable.stats = addr(stats);
+				EXPECT_EQ(0, descriptor_ioctl(fd, PROFIL_IOC_DISABLE, &a));
+				break;
+			case 4:
+				a.size = sizeof(a.snapshot);
+				a.snapshot.stats = addr(stats);
+				EXPECT_EQ(0, descriptor_ioctl(fd, PROFIL_IOC_SNAPSHOT, &a));
+				break;
+			}
+			EXPECT_EQ(size, stats[0].size);
+			EXPECT_TRUE(poisoned((u8 *)stats + size, sizeof(stats) - size));
+			EXPECT_GE(1U, stats[0].state);
+			EXPECT_EQ(stats[0].ticks, stats[0].hit + stats[0].outside);
+			EXPECT_EQ(way == 1 || way == 3 || way == 4 ? page_size : 0,
+				  stats[0].locked);
+		}
+	}
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST(poisoned_descriptor_answers)
+{
+	u64 *counters = pages(1);
+	struct profil_range range = range_burn(counters, 4, 8, 0);
+	struct profil_attach attach[2];
+	struct profil_remove remove[2];
+	struct profil_stats s[2], final;
+	struct profil_snapshot snapshot = { .size = sizeof(snapshot), .stats = addr(s) };
+	struct profil_disable disable = { .size = sizeof(disable), .stats = addr(s) };
+	u64 left = 64 * 1024;
+	int fd;
+
+	ASSERT_NE(NULL, counters);
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	memset(attach, POISON, sizeof(attach));
+	attach[0].size = sizeof(attach[0]);
+	attach[0].flags = 0;
+	attach[0].scope = PROFIL_SCOPE_THREAD;
+	attach[0].pid = 0;
+	ASSERT_EQ(0, descriptor_ioctl(fd, PROFIL_IOC_ATTACH, attach));
+	EXPECT_EQ(sizeof(attach[0]), attach[0].size);
+	EXPECT_EQ(PROFIL_SCOPE_THREAD, attach[0].scope);
+	EXPECT_EQ(0, attach[0].pid);
+	EXPECT_NE(PROFIL_SPACE_SELF, attach[0].space);
+	EXPECT_NE(PROFIL_SPACE_ALL, attach[0].space);
+	EXPECT_FALSE(poisoned(&attach[0].space, sizeof(u64)));
+	EXPECT_TRUE(poisoned(&attach[1], sizeof(attach[1])));
+
+	/* The address space by its id is the caller's own. */
+	ASSERT_EQ(0, descriptor_add(fd, attach[0].space, &range, 1));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	while (!*(volatile u64 *)counters && --left)
+		burn();
+
+	poison_stats(s, 0);
+	ASSERT_EQ(0, descriptor_ioctl(fd, PROFIL_IOC_STATS, s));
+	EXPECT_EQ(sizeof(*s), s->size);
+	EXPECT_EQ(0, s->flags);
+	EXPECT_EQ(0, s->scope);
+	EXPECT_EQ(PROFIL_STATE_ON, s->state);
+	EXPECT_EQ(PROFIL_END_NONE, s->end);
+	EXPECT_EQ(0, s->__reserved);
+	EXPECT_LE(1, s->hit);
+	EXPECT_TRUE(accounted(s));
+	EXPECT_EQ(0, s->unselected);
+	EXPECT_EQ(0, s->unfollowed);
+	EXPECT_EQ(1, s->targets);
+	EXPECT_LT(s->missed, 1ULL << 32);
+	EXPECT_LT(s->expected, 1ULL << 32);
+	EXPECT_EQ(locked_bytes(), s->locked);
+	EXPECT_TRUE(poisoned(&s[1], sizeof(s[1])));
+
+	poison_stats(s, POISON);
+	ASSERT_EQ(0, descriptor_ioctl(fd, PROFIL_IOC_SNAPSHOT, &snapshot));
+	EXPECT_EQ(PROFIL_STATE_ON, s->state);
+	EXPECT_TRUE(accounted(s));
+	EXPECT_TRUE(poisoned(&s[1], sizeof(s[1])));
+	poison_stats(s, POISON);
+	ASSERT_EQ(0, descriptor_ioctl(fd, PROFIL_IOC_DISABLE, &disable));
+	ASSERT_EQ(0, descriptor_stats(fd, &final));
+	EXPECT_EQ(PROFIL_STATE_OFF, s->state);
+	EXPECT_EQ(final.ticks, s->ticks);
+	EXPECT_EQ(final.hit, s->hit);
+	EXPECT_EQ(counters[0], s->hit);
+	EXPECT_TRUE(accounted(s));
+	EXPECT_TRUE(poisoned(&s[1], sizeof(s[1])));
+
+	memset(remove, POISON, sizeof(remove));
+	remove[0].size = sizeof(remove[0]);
+	remove[0].flags = 0;
+	remove[0].__reserved = 0;
+	remove[0].space = attach[0].space;
+	remove[0].start = 0;
+	remove[0].end = UINT64_MAX;
+	ASSERT_EQ(0, descriptor_ioctl(fd, PROFIL_IOC_REMOVE, remove));
+	EXPECT_EQ(1, remove[0].nr_removed);
+	EXPECT_EQ(sizeof(remove[0]), remove[0].size);
+	EXPECT_EQ(attach[0].space, remove[0].space);
+	EXPECT_EQ(UINT64_MAX, remove[0].end);
+	EXPECT_TRUE(poisoned(&remove[1], sizeof(remove[1])));
+	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, close(fd));
 }
 
 /* What is only read may be read-only. */

@@ -102,6 +102,123 @@ static inline int session_stop(u32 scope, struct profil_stats *stats)
 	return device_ioctl(PROFIL_IOC_STOP, &stop);
 }
 
+/*
+ * Sessions with a descriptor: the same, with the descriptor in the scope's place
+ */
+
+/* The result of a successful call, or a negative errno. */
+static inline int descriptor_ioctl(int fd, unsigned int cmd, const volatile void *arg)
+{
+	int result = ioctl(fd, cmd, arg);
+
+	return result < 0 ? -errno : result;
+}
+
+/* A descriptor, or a negative errno. */
+static inline int descriptor_open(u32 modes, u32 on_fork, u32 on_exec, u32 nr_records)
+{
+	struct profil_open open = {
+		.size = sizeof(open),
+		.modes = modes,
+		.fork = on_fork,
+		.exec = on_exec,
+		.nr_records = nr_records,
+	};
+	int fd = device_fd();
+
+	return fd < 0 ? fd : descriptor_ioctl(fd, PROFIL_IOC_OPEN, &open);
+}
+
+/* @pid: 0 for the caller. Its address space is then in @space, unless that is NULL. */
+static inline int descriptor_attach(int fd, u32 scope, pid_t pid, u64 *space)
+{
+	struct profil_attach attach = {
+		.size = sizeof(attach),
+		.scope = scope,
+		.pid = pid,
+	};
+	int err = descriptor_ioctl(fd, PROFIL_IOC_ATTACH, &attach);
+
+	if (!err && space)
+		*space = attach.space;
+	return err;
+}
+
+static inline int descriptor_add(int fd, u64 space, const struct profil_range *ranges,
+				 u32 nr_ranges)
+{
+	struct profil_add add = {
+		.size = sizeof(add),
+		.nr_ranges = nr_ranges,
+		.space = space,
+		.ranges = addr(ranges),
+	};
+
+	return descriptor_ioctl(fd, PROFIL_IOC_ADD, &add);
+}
+
+/* How many ranges were removed, or a negative errno. */
+static inline int descriptor_remove(int fd, u64 space, u64 start, u64 end)
+{
+	struct profil_remove remove = {
+		.size = sizeof(remove),
+		.space = space,
+		.start = start,
+		.end = end,
+	};
+	int err = descriptor_ioctl(fd, PROFIL_IOC_REMOVE, &remove);
+
+	return err ?: (int)remove.nr_removed;
+}
+
+static inline int descriptor_enable(int fd)
+{
+	struct profil_enable enable = { .size = sizeof(enable) };
+
+	return descriptor_ioctl(fd, PROFIL_IOC_ENABLE, &enable);
+}
+
+static inline int descriptor_stats(int fd, struct profil_stats *stats)
+{
+	memset(stats, 0, sizeof(*stats));
+	stats->size = sizeof(*stats);
+	return descriptor_ioctl(fd, PROFIL_IOC_STATS, stats);
+}
+
+/* With the statistics in @stats, unless that is NULL. */
+static inline int descriptor_disable(int fd, struct profil_stats *stats)
+{
+	struct profil_disable disable = {
+		.size = sizeof(disable),
+		.stats = addr(stats),
+	};
+
+	if (stats) {
+		memset(stats, 0, sizeof(*stats));
+		stats->size = sizeof(*stats);
+	}
+	return descriptor_ioctl(fd, PROFIL_IOC_DISABLE, &disable);
+}
+
+/* The same; @flags: PROFIL_SNAPSHOT_*. */
+static inline int descriptor_snapshot(int fd, u32 flags, const struct profil_copy *copies,
+				      u32 nr_copies, struct profil_stats *stats)
+{
+	struct profil_snapshot snapshot = {
+		.size = sizeof(snapshot),
+		.flags = flags,
+		.nr_copies = nr_copies,
+		.copies = addr(copies),
+		.stats = addr(stats),
+	};
+
+	if (stats) {
+		memset(stats, 0, sizeof(*stats));
+		stats->size = sizeof(*stats);
+	}
+	return descriptor_ioctl(fd, PROFIL_IOC_SNAPSHOT, &snapshot);
+}
+
 /* All user text, every pc into counter 0. */
 static inline struct profil_range range_all(volatile void *buffer, u64 nr_counters, u32 width)
 {
@@ -177,7 +294,8 @@ static inline bool accounted(const struct profil_stats *s)
 {
 	return s->hit + s->outside + s->saturated + s->dropped == s->ticks &&
 	       s->user + s->system == s->ticks &&
-	       s->dropped_overrun + s->dropped_buffer + s->dropped_contended == s->dropped;
+	       s->dropped_overrun + s->dropped_buffer + s->dropped_contended +
+	       s->dropped_exec + s->dropped_exit + s->dropped_record == s->dropped;
 }
 
 /* A line of /proc/self/status, "VmLck" say: its number, in KiB if it is memory. */

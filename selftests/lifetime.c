@@ -4,18 +4,22 @@
  *
  * What happens to a process is done to a child, whose exit status says how far it came.
  * What a new program sees is told by this very program: with PROFIL_NEW_PROGRAM in its
- * environment it looks, and exits with 0 if all is as it should be.
+ * environment it looks, and exits with 0 if all is as it should be. What parent and child
+ * count after a fork is in fork.c.
  */
 #include "kselftest_harness.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 
 #include "kernel.h"
 #include "loop.h"
+#include "process.h"
 
 #define SELF "/proc/self/exe"
 
@@ -24,20 +28,6 @@ static u32 other[1024] __attribute__((aligned(4096)));
 
 static char *const self_argv[] = { "lifetime", NULL };
 static char *const self_envp[] = { "PROFIL_NEW_PROGRAM=1", NULL };
-
-static u32 state_of(u32 scope)
-{
-	struct profil_stats s;
-
-	return session_stats(scope, &s) ? ~0U : s.state;
-}
-
-static bool is_off(u32 scope)
-{
-	struct profil_stats s, off = { .size = sizeof(off), .scope = scope };
-
-	return !session_stats(scope, &s) && !memcmp(&s, &off, sizeof(s));
-}
 
 static int start(u32 scope)
 {
@@ -53,9 +43,10 @@ static u64 tick_ns(void)
 	return device_query(&query) ? 4000000 : query.tick_ns;
 }
 
-/* A new program, or the child of a fork: not profiled, alive, and free to profile itself. */
+/* Not profiled, alive, and free to profile itself. */
 static int look_new(void)
 {
+	u64 before = counters_sum(page, 4, ARRAY_SIZE(page));
 	struct profil_stats s;
 
 	if (!is_off(PROFIL_SCOPE_PROCESS))
@@ -67,43 +58,48 @@ static int look_new(void)
 		return 3;
 	if (locked_bytes())
 		return 4;
+	if (counters_sum(page, 4, ARRAY_SIZE(page)) != before)
+		return 5;
 
 	memset(page, 0, sizeof(page));
 	if (start(PROFIL_SCOPE_PROCESS))
-		return 5;
-	if (!loop_burn(PROFIL_SCOPE_PROCESS, 0, 5))
 		return 6;
-	if (session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s))
+	if (!loop_burn(PROFIL_SCOPE_PROCESS, 0, 5))
 		return 7;
-	if (s.hit != page[0])
+	if (session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s))
 		return 8;
+	if (s.hit != page[0])
+		return 9;
 	return 0;
 }
 
-__attribute__((constructor)) static void new_program(void)
+/* A program that is what it is from its first instruction on: nothing was there to be kept. */
+static int look_from_the_beginning(void)
 {
-	if (getenv("PROFIL_NEW_PROGRAM"))
-		_exit(look_new());
-}
-
-/* Exit status of @child, or 128 + the signal that killed it. */
-static int status_of(pid_t child)
-{
+	const char *was = getenv("PROFIL_PAGE_WAS");
+	sigset_t pending;
 	int status;
 
-	if (waitpid(child, &status, 0) != child)
-		return -1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	if (counters_sum(page, 4, ARRAY_SIZE(page)))
+		return 20;
+	if (was && strtoull(was, NULL, 0) != addr(page))
+		return 21;
+	sigpending(&pending);
+	for (int i = 1; i < NSIG; i++)
+		if (sigismember(&pending, i) == 1)
+			return 22;
+	status = look_new();
+	return !status && counters_sum(other, 4, ARRAY_SIZE(other)) ? 23 : status;
 }
 
-/* What @child() says in a child of its own. */
-static int status_in_child(int (*child)(void))
-{
-	pid_t pid = fork();
+static int exec_again(void);
 
-	if (!pid)
-		_exit(child());
-	return pid < 0 ? -1 : status_of(pid);
+__attribute__((constructor)) static void new_program(void)
+{
+	const char *what = getenv("PROFIL_NEW_PROGRAM");
+
+	if (what)
+		_exit(*what == '2' ? exec_again() : look_from_the_beginning());
 }
 
 FIXTURE(lifetime) {
@@ -327,6 +323,36 @@ TEST_F(lifetime, exec_ends_it_and_the_new_program_is_not_profiled)
 	EXPECT_EQ(0, status_in_child(exec_with_session));
 }
 
+/* With a session at the very addresses that the next program has. */
+static int exec_again(void)
+{
+	char was[64];
+	char *const envp[] = { "PROFIL_NEW_PROGRAM=1", was, NULL };
+
+	snprintf(was, sizeof(was), "PROFIL_PAGE_WAS=%#llx", (unsigned long long)addr(page));
+	if (start(PROFIL_SCOPE_PROCESS) || start(PROFIL_SCOPE_THREAD))
+		return 106;
+	if (!loop_burn(PROFIL_SCOPE_PROCESS, 0, 5))
+		return 107;
+	execve(SELF, self_argv, envp);
+	return 108;
+}
+
+static int exec_twice(void)
+{
+	static char *const envp[] = { "PROFIL_NEW_PROGRAM=2", NULL };
+
+	if (personality(ADDR_NO_RANDOMIZE) < 0)
+		return 109;
+	execve(SELF, self_argv, envp);
+	return 110;
+}
+
+TEST_F(lifetime, exec_of_the_same_addresses_leaves_them_untouched)
+{
+	EXPECT_EQ(0, status_in_child(exec_twice));
+}
+
 static void *exec_thread(void *unused)
 {
 	(void)unused;
@@ -417,6 +443,135 @@ TEST_F(lifetime, a_vfork_child_is_sampled_while_it_shares_the_address_space)
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(s.hit, page[0] + page[3]);
+}
+
+/* Shares the address space, but is a process; and then one that forks. */
+static int share_address_space(void *unused)
+{
+	struct profil_stats s;
+	pid_t child;
+
+	(void)unused;
+	if (!is_off(PROFIL_SCOPE_THREAD))
+		return 100;
+	if (!loop_burn(PROFIL_SCOPE_PROCESS, 3, 10))
+		return 101;
+	child = fork();
+	if (!child) {
+		if (!loop_burn(PROFIL_SCOPE_PROCESS, 4, 5))
+			_exit(102);
+		if (session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s))
+			_exit(103);
+		_exit(s.hit && s.hit == page[4] ? 0 : 104);
+	}
+	return child < 0 ? 105 : status_of(child);
+}
+
+static pid_t clone_share(int flags)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+
+	return clone(share_address_space, stack + sizeof(stack), flags | SIGCHLD, NULL);
+}
+
+TEST_F(lifetime, CLONE_VM_shares_it)
+{
+	static const int flags[] = { CLONE_VM, CLONE_VM | CLONE_FILES, CLONE_VM | CLONE_VFORK };
+	struct profil_stats s;
+	pid_t child;
+
+	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
+	for (unsigned int i = 0; i < ARRAY_SIZE(flags); i++) {
+		u32 before = page[3];
+
+		child = clone_share(flags[i]);
+		ASSERT_LT(0, child);
+		loop_run(0, LOOP_BURST);
+		EXPECT_EQ(0, status_of(child));
+		EXPECT_LT(before, page[3]);
+		EXPECT_EQ(0U, page[4]);
+	}
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, page[0] + page[3]);
+}
+
+static int stop_it(void *unused)
+{
+	struct profil_stats s;
+
+	(void)unused;
+	if (session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s))
+		return 100;
+	if (s.hit != page[0])
+		return 101;
+	/* And then it has one that it leaves to those who stay. */
+	memset(page, 0, sizeof(page));
+	if (start(PROFIL_SCOPE_PROCESS))
+		return 102;
+	return loop_burn(PROFIL_SCOPE_PROCESS, 3, 5) ? 0 : 103;
+}
+
+TEST_F(lifetime, CLONE_VM_may_stop_and_start_it_and_go)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	struct profil_stats s;
+	pid_t child;
+
+	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	child = clone(stop_it, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+	ASSERT_LT(0, child);
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LT(0U, page[3]);
+	EXPECT_EQ(s.hit, page[0] + page[3]);
+}
+
+static pid_t starter;
+
+static int outlive_starter(void *end)
+{
+	struct profil_stats s;
+	char c = 0;
+
+	if (!await(getppid() != starter))
+		c = 1;
+	if (!loop_burn(PROFIL_SCOPE_PROCESS, 3, 10))
+		c = 2;
+	if (session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s))
+		c = 3;
+	if (s.hit != counters_sum(page, 4, LOOPS))
+		c = 4;
+	return write(*(int *)end, &c, 1) != 1;
+}
+
+TEST_F(lifetime, CLONE_VM_keeps_it_when_the_starter_has_exited)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	pid_t child;
+	int ends[2];
+	char c = 100;
+
+	ASSERT_EQ(0, pipe(ends));
+	child = fork();
+	if (!child) {
+		if (start(PROFIL_SCOPE_PROCESS) || !loop_burn(PROFIL_SCOPE_PROCESS, 0, 5))
+			_exit(100);
+		starter = getpid();
+		_exit(clone(outlive_starter, stack + sizeof(stack), CLONE_VM | SIGCHLD,
+			    &ends[1]) < 0);
+	}
+	ASSERT_LT(0, child);
+	close(ends[1]);
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_EQ(1, read(ends[0], &c, 1));
+	EXPECT_EQ(0, c);
 }
 
 /*
@@ -518,93 +673,164 @@ TEST_F(lifetime, it_outlives_the_thread_that_started_it)
 }
 
 /*
- * fork
+ * exec and exit after fork
  */
 
-/* What the child of a fork sees; @counters is its copy, or the same memory. */
-static int forked_child(const volatile u32 *counters)
-{
-	u32 before = counters[0];
-
-	if (!is_off(PROFIL_SCOPE_PROCESS) || !is_off(PROFIL_SCOPE_THREAD))
-		return 100;
-	if (session_stop(PROFIL_SCOPE_PROCESS, NULL) != -EINVAL)
-		return 101;
-	loop_spend(0, 10, tick_ns());
-	if (counters[0] != before)
-		return 102;
-	return look_new();
-}
-
-TEST_F(lifetime, the_child_of_fork_is_not_profiled_and_the_parent_goes_on)
+/* Parent and child have a session each. The child's ends: as @child() says. */
+static void expect_fork(struct __test_metadata *_metadata, int (*child_ends)(void), int status)
 {
 	struct profil_stats s;
 	pid_t child;
 
 	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
 	for (unsigned int i = 0; i < 3; i++) {
-		EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+		EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
 		child = fork();
 		if (!child)
-			_exit(forked_child(page));
+			_exit(child_ends());
 		ASSERT_LT(0, child);
-		EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-		EXPECT_EQ(0, status_of(child));
+		EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
+		EXPECT_EQ(status, status_of(child));
 	}
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 	EXPECT_TRUE(accounted(&s));
-	EXPECT_LE(35U, s.ticks);
+	EXPECT_EQ(0U, s.dropped);
+	EXPECT_LE(21U, s.ticks);
 	EXPECT_EQ(s.hit, page[0]);
+	EXPECT_EQ(s.hit, counters_sum(page, 4, ARRAY_SIZE(page)));
 }
 
-TEST_F(lifetime, the_child_of_fork_does_not_count_in_shared_memory)
+static int exec_at_once(void)
 {
-	struct profil_range range;
+	execve(SELF, self_argv, self_envp);
+	return 110;
+}
+
+TEST_F(lifetime, exec_at_once_ends_that_of_a_child)
+{
+	expect_fork(_metadata, exec_at_once, 0);
+}
+
+static int exec_after_ticks(void)
+{
+	if (!is_off(PROFIL_SCOPE_THREAD))
+		return 111;
+	if (!loop_burn(PROFIL_SCOPE_PROCESS, 1, 5) || !page[1])
+		return 112;
+	return exec_at_once();
+}
+
+TEST_F(lifetime, exec_ends_that_of_a_child)
+{
+	expect_fork(_metadata, exec_after_ticks, 0);
+}
+
+TEST_F(lifetime, exec_of_the_same_addresses_by_a_child_leaves_them_untouched)
+{
+	expect_fork(_metadata, exec_twice, 0);
+}
+
+static int exec_by_vfork(void)
+{
 	struct profil_stats s;
-	u32 *shared;
 	pid_t child;
 
-	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, (void *)shared);
-	range = range_of_loops(shared, 4);
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-	child = fork();
-	if (!child)
-		_exit(forked_child(shared));
-	ASSERT_LT(0, child);
-	EXPECT_EQ(0, status_of(child));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_EQ(s.hit, shared[0]);
+	child = vfork();
+	if (!child) {
+		execve(SELF, self_argv, self_envp);
+		_exit(113);
+	}
+	if (child < 0 || status_of(child))
+		return 114;
+	if (!loop_burn(PROFIL_SCOPE_PROCESS, 1, 5))
+		return 115;
+	if (session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s))
+		return 116;
+	return s.hit && s.hit == page[1] ? 0 : 117;
 }
 
-TEST_F(lifetime, a_child_that_outlives_its_parent_is_safe)
+TEST_F(lifetime, vfork_and_exec_leave_that_of_a_child_on)
 {
-	pid_t child, parent;
+	expect_fork(_metadata, exec_by_vfork, 0);
+}
+
+static int kill_itself(void)
+{
+	if (!loop_burn(PROFIL_SCOPE_PROCESS, 1, 2))
+		return 118;
+	kill(getpid(), SIGKILL);
+	return 119;
+}
+
+TEST_F(lifetime, SIGKILL_ends_that_of_a_child)
+{
+	expect_fork(_metadata, kill_itself, 128 + SIGKILL);
+}
+
+/* What the children of exec_while_forking() have to say. */
+static struct {
+	atomic_uint on;
+	atomic_uint failed;
+} *children;
+
+static void *fork_for_ever(void *unused)
+{
+	struct profil_stats s;
+	pid_t child;
+
+	(void)unused;
+	for (;;) {
+		child = fork();
+		if (!child) {
+			/* There is no harness to say so, and no parent to wait. */
+			if (!loop_burn(PROFIL_SCOPE_PROCESS, 1, 1) ||
+			    session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s) ||
+			    s.end || s.hit != page[1])
+				children->failed++;
+			children->on++;
+			_exit(0);
+		}
+		if (child > 0)
+			waitpid(child, NULL, 0);
+	}
+	return NULL;
+}
+
+static int exec_while_forking(void)
+{
+	unsigned int before = children->on;
+	pthread_t thread;
+
+	if (start(PROFIL_SCOPE_PROCESS))
+		return 100;
+	if (pthread_create(&thread, NULL, fork_for_ever, NULL))
+		return 101;
+	if (!await(children->on != before))
+		return 102;
+	loop_run(0, 1 + rand() % LOOP_BURST);
+	return exec_at_once();
+}
+
+TEST_F_TIMEOUT(lifetime, exec_while_a_thread_forks_ends_its_own, 150)
+{
 	int ends[2];
 	char c;
 
-	ASSERT_EQ(0, pipe(ends));
-	child = fork();
-	if (!child) {
-		if (start(PROFIL_SCOPE_PROCESS) || !loop_burn(PROFIL_SCOPE_PROCESS, 0, 3))
-			_exit(100);
-		parent = getpid();
-		if (!fork()) {
-			c = await(getppid() != parent) ? forked_child(page) : 103;
-			_exit(write(ends[1], &c, 1) != 1);
-		}
-		_exit(0);
+	children = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)children);
+	/* To know when the last child is gone, whoever it belongs to by then. */
+	ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
+	for (unsigned int i = 0; i < 40; i++) {
+		srand(i);
+		EXPECT_EQ(0, status_in_child(exec_while_forking));
 	}
-	ASSERT_LT(0, child);
 	close(ends[1]);
-	EXPECT_EQ(0, status_of(child));
-	c = 104;
-	EXPECT_EQ(1, read(ends[0], &c, 1));
-	EXPECT_EQ(0, c);
+	EXPECT_EQ(0, read(ends[0], &c, 1));
+	EXPECT_LE(40U, children->on);
+	EXPECT_EQ(0U, children->failed);
 }
 
 /*
@@ -780,6 +1006,153 @@ TEST_F(unload, succeeds_after_a_process_was_killed_while_ticking)
 	self->child = 0;
 	EXPECT_TRUE(await(module_unload() == 0));
 	expect_no_trace(_metadata);
+}
+
+/* The parent's session is stopped, and neither has the device open. */
+static int stop_before_child(atomic_int *step)
+{
+	struct profil_stats s;
+	pid_t child;
+
+	if (start(PROFIL_SCOPE_PROCESS) || !loop_burn(PROFIL_SCOPE_PROCESS, 0, 3))
+		return 100;
+	child = fork();
+	if (!child) {
+		if (!await(*step == 1) || !loop_burn(PROFIL_SCOPE_PROCESS, 1, 3))
+			_exit(101);
+		device_close();
+		tick_until_told(step);
+		_exit(0);
+	}
+	if (session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s))
+		return 102;
+	device_close();
+	++*step;
+	return child < 0 ? 103 : status_of(child);
+}
+
+TEST_F(unload, is_refused_while_the_child_of_a_fork_has_a_session)
+{
+	if (geteuid())
+		SKIP(return, "only root can unload the module");
+	self->child = fork();
+	if (!self->child)
+		_exit(stop_before_child(self->step));
+	ASSERT_LT(0, self->child);
+
+	ASSERT_TRUE(await(*self->step == 2));
+	for (unsigned int i = 0; i < 100; i++)
+		ASSERT_EQ(-EWOULDBLOCK, module_unload());
+	++*self->step;
+	EXPECT_EQ(0, status_of(self->child));
+	self->child = 0;
+	EXPECT_TRUE(await(module_unload() == 0));
+	expect_no_trace(_metadata);
+}
+
+#define CHAIN	100
+
+struct chain {
+	atomic_int length;	/* generations so far */
+	atomic_int last;	/* process */
+	atomic_int tries;	/* to unload the module */
+};
+
+/* Each generation leaves its session to its child: there is always one. */
+static int leave_to_children(struct chain *chain)
+{
+	pid_t parent;
+	int tries;
+
+	if (start(PROFIL_SCOPE_PROCESS) || !loop_burn(PROFIL_SCOPE_PROCESS, 0, 3))
+		return 100;
+	device_close();
+	for (chain->length = 1; chain->length < CHAIN; ++chain->length) {
+		parent = getpid();
+		if (fork())
+			_exit(0);
+		chain->last = getpid();
+		/* Some go on at once, some when there is nobody else. */
+		if (chain->length % 5)
+			continue;
+		tries = chain->tries + 3;
+		if (!await(getppid() != parent) || !await(chain->tries >= tries))
+			_exit(1);
+	}
+	return 0;
+}
+
+TEST_F(unload, is_refused_while_sessions_go_from_parent_to_child)
+{
+	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + 2 * BURN_CAP_NS;
+	struct chain *chain = (struct chain *)self->step;
+	int err = -EWOULDBLOCK;
+
+	if (geteuid())
+		SKIP(return, "only root can unload the module");
+	self->child = fork();
+	if (!self->child)
+		_exit(leave_to_children(chain));
+	ASSERT_LT(0, self->child);
+
+	ASSERT_TRUE(await(chain->length > 0));
+	while (err == -EWOULDBLOCK && chain->length < CHAIN &&
+	       cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
+		err = module_unload();
+		chain->tries++;
+		sched_yield();
+	}
+	EXPECT_EQ(CHAIN, chain->length) {
+		TH_LOG("after generation %d: %d", chain->length, err);
+	}
+	EXPECT_EQ(0, status_of(self->child));
+	self->child = 0;
+	EXPECT_TRUE(await(kill(chain->last, 0) && errno == ESRCH));
+	EXPECT_TRUE(await(!module_is_loaded() || !module_unload()));
+	expect_no_trace(_metadata);
+}
+
+static void fork_until_told(atomic_int *step)
+{
+	int now = ++*step;
+	pid_t child;
+
+	while (*step == now) {
+		child = fork();
+		if (!child)
+			_exit(0);
+		if (child < 0 || status_of(child))
+			_exit(100);
+	}
+	_exit(0);
+}
+
+/*
+ * Both on one CPU: QEMU may go on to execute what an instruction was while it was being
+ * patched on another, here for the tracepoints of fork and exit.
+ */
+TEST_F(unload, and_load_do_not_mind_others_that_fork)
+{
+	cpu_set_t cpus;
+
+	if (geteuid())
+		SKIP(return, "only root can unload the module");
+	CPU_ZERO(&cpus);
+	CPU_SET(sched_getcpu(), &cpus);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
+	self->child = fork();
+	if (!self->child)
+		fork_until_told(self->step);
+	ASSERT_LT(0, self->child);
+
+	ASSERT_TRUE(await(*self->step == 1));
+	for (unsigned int i = 0; i < 10; i++) {
+		EXPECT_TRUE(await(module_unload() == 0));
+		ASSERT_EQ(0, module_load(self->params));
+	}
+	++*self->step;
+	EXPECT_EQ(0, status_of(self->child));
+	self->child = 0;
 }
 
 TEST_HARNESS_MAIN

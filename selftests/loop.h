@@ -178,6 +178,33 @@ static inline void loop_spend(unsigned int i, unsigned int ticks, u64 tick_ns)
 }
 
 /*
+ * Runs loop @i until @cond is true, or for far more CPU time than that should take. The
+ * value is whether it came true.
+ */
+#define loop_until(i, cond) ({								\
+	u64 __cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;			\
+	bool __true;									\
+											\
+	while (!(__true = (cond)) && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < __cap)		\
+		loop_run(i, LOOP_BURST);						\
+	__true;										\
+})
+
+/* As loop_burn(), of the session that @fd is. */
+static inline bool descriptor_burn(int fd, unsigned int i, u64 ticks)
+{
+	struct profil_stats s;
+	u64 until;
+
+	if (descriptor_stats(fd, &s))
+		return false;
+	until = s.ticks + s.unselected + ticks;
+	return loop_until(i, descriptor_stats(fd, &s) || s.state != PROFIL_STATE_ON ||
+			     s.ticks + s.unselected >= until) &&
+	       s.ticks + s.unselected >= until && s.state == PROFIL_STATE_ON;
+}
+
+/*
  * Waiting for what happens elsewhere, in a worker or another process: @cond is
  * evaluated until it is true, at most some 20 s. The value is whether it came true.
  */

@@ -333,22 +333,26 @@ static void run_races(struct worker *worker)
 	}
 }
 
+/* On a busy host so few ticks may come that none finds a session on: then once more. */
 TEST_F(threads, that_race_to_start_and_stop_lose_nothing)
 {
 	u64 locked = locked_bytes(), hit = 0;
 	long long users = module_users();
+	unsigned int attempts = 10;
 
 	nr_races = 160 / variant->n;
-	ASSERT_TRUE(workers_start(variant->n, run_races));
-	workers_join(variant->n);
-	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	do {
+		ASSERT_TRUE(workers_start(variant->n, run_races));
+		workers_join(variant->n);
+		EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 
-	for (unsigned int i = 0; i < variant->n; i++) {
-		EXPECT_EQ(0, workers[i].err);
-		hit += workers[i].value;
-	}
+		for (unsigned int i = 0; i < variant->n; i++) {
+			ASSERT_EQ(0, workers[i].err);
+			hit += workers[i].value;
+		}
+		EXPECT_EQ(hit, counters_sum(page.u32, 4, ARRAY_SIZE(page.u32)));
+	} while (!hit && --attempts);
 	EXPECT_LT(0U, hit);
-	EXPECT_EQ(hit, counters_sum(page.u32, 4, ARRAY_SIZE(page.u32)));
 	EXPECT_EQ(locked, locked_bytes());
 	EXPECT_TRUE(await(module_users() == users));
 }

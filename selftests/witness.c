@@ -6,7 +6,8 @@
  * The witness sees all ticks of a task, the session those between start and stop: a
  * child does nothing else, and waits while it is not needed. So they differ by no more
  * than a tick for each start and stop. The child's threads live until its session has
- * stopped, since a dying task ticks on.
+ * stopped, since a dying task ticks on. The session of a forked child is there before its
+ * first tick is: it differs at the stop only.
  */
 #include "kselftest_harness.h"
 
@@ -16,6 +17,7 @@
 
 #include "kernel.h"
 #include "loop.h"
+#include "process.h"
 
 #define EVENT		"profil_witness"
 #define HIST		"hist:keys=common_pid"
@@ -28,13 +30,14 @@ static struct profil_query query;
 struct report {
 	atomic_int step;	/* whose turn it is: who has done his part adds one */
 	atomic_int ready;	/* threads that wait for the end */
-	pid_t tids[1 + MAX_THREADS];	/* the child's own first */
+	pid_t tids[1 + MAX_THREADS];	/* the child's own first; or of a chain of forks */
 	struct profil_stats stats[1 + MAX_THREADS];
 	bool failed;
 };
 
 static struct report *report;
 static u32 scope, nr_threads;
+static bool forks;		/* instead of creating threads */
 
 /* The witness's count of the ticks of task @tid. */
 static u64 witnessed(pid_t tid)
@@ -106,16 +109,6 @@ FIXTURE_SETUP(witness)
 	ASSERT_NE(MAP_FAILED, (void *)report);
 }
 
-FIXTURE_TEARDOWN(witness)
-{
-	if (self->child > 0) {
-		kill(self->child, SIGKILL);
-		waitpid(self->child, NULL, 0);
-	}
-	if (can_witness())
-		witness_remove();
-}
-
 /* Asleep, so that it does not tick. */
 static void wait_for_step(int step)
 {
@@ -132,6 +125,20 @@ static void next_step(void)
 #define STEP_GO		1	/* the parent has read what the witness has seen so far */
 #define STEP_DONE	2	/* the child has stopped all sessions */
 #define STEP_END	3	/* the parent has read again */
+
+FIXTURE_TEARDOWN(witness)
+{
+	if (report) {
+		report->step = STEP_END - 1;
+		next_step();
+	}
+	if (self->child > 0) {
+		kill(self->child, SIGKILL);
+		waitpid(self->child, NULL, 0);
+	}
+	if (can_witness())
+		witness_remove();
+}
 
 static void *thread(void *arg)
 {
@@ -175,6 +182,41 @@ static void be_witnessed(void)
 	_exit(0);
 }
 
+/*
+ * As be_witnessed(), but of a chain of processes, of which @i is this one. All of them
+ * stay until the end.
+ */
+static void be_witnessed_forking(unsigned int i)
+{
+	pid_t child = 0;
+
+	report->tids[i] = gettid();
+	if (i == 0) {
+		wait_for_step(STEP_GO);
+		if (session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0))
+			report->failed = true;
+	}
+	/* Some have ticks before they fork, others not. */
+	if (i % 2 == 0 && !loop_burn(PROFIL_SCOPE_PROCESS, i, 20))
+		report->failed = true;
+	if (i < nr_threads) {
+		child = fork();
+		if (!child) {
+			be_witnessed_forking(i + 1);
+			_exit(0);
+		}
+	}
+	if (child < 0 || !loop_burn(PROFIL_SCOPE_PROCESS, i, 100))
+		report->failed = true;
+	if (session_stop(PROFIL_SCOPE_PROCESS, &report->stats[i]))
+		report->failed = true;
+	if (++report->ready == (int)nr_threads + 1)
+		next_step();
+	wait_for_step(STEP_END);
+	if (child > 0)
+		status_of(child);
+}
+
 /* Runs the child; then its statistics, and what was witnessed of it, are there. */
 static void witness(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *self, u64 *seen)
 {
@@ -185,6 +227,10 @@ static void witness(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *se
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
 
 	self->child = fork();
+	if (!self->child && forks) {
+		be_witnessed_forking(0);
+		_exit(0);
+	}
 	if (!self->child)
 		be_witnessed();
 	ASSERT_LT(0, self->child);
@@ -234,9 +280,9 @@ static bool attempt(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *se
 	witness(_metadata, self, seen);
 	for (i = 0; i <= nr_threads; i++)
 		sum += seen[i];
-	yes = agree(_metadata, &report->stats[0], sum);
+	yes = agree(_metadata, &report->stats[0], forks ? seen[0] : sum);
 	EXPECT_LE(100U, report->stats[0].ticks);
-	if (scope == PROFIL_SCOPE_THREAD) {
+	if (scope == PROFIL_SCOPE_THREAD || forks) {
 		for (i = 1; i <= nr_threads; i++) {
 			yes &= agree(_metadata, &report->stats[i], seen[i]);
 			EXPECT_LE(50U, report->stats[i].ticks);
@@ -274,6 +320,14 @@ TEST_F(witness, agrees_with_each_of_4_threads)
 {
 	scope = PROFIL_SCOPE_THREAD;
 	nr_threads = MAX_THREADS;
+	expect_agreement(_metadata, self);
+}
+
+TEST_F(witness, agrees_with_each_of_a_chain_of_forks)
+{
+	scope = PROFIL_SCOPE_PROCESS;
+	nr_threads = MAX_THREADS;
+	forks = true;
 	expect_agreement(_metadata, self);
 }
 

@@ -6,7 +6,17 @@
  *
  * A *session* samples tasks at every scheduler *tick* that finds them running
  * and counts the sampled user pc in *ranges* of text, each with its counters in
- * a buffer of the caller. Each tick of a session ends in exactly one outcome:
+ * a buffer of the caller. There are two kinds:
+ *
+ *   classic     of the calling process or thread, without a descriptor: what
+ *               profil() is made of. PROFIL_IOC_START to PROFIL_IOC_STOP.
+ *   descriptor  made by PROFIL_IOC_OPEN, which returns a descriptor that *is* the
+ *               session: closing its last copy ends it. For tools and runtimes:
+ *               what it samples is attached to it, and ranges come and go while
+ *               it counts.
+ *
+ * Any number of them may sample the same task at the same time; each counts for
+ * itself. Each tick of a session ends in exactly one outcome:
  *
  *   hit         a counter went up by one
  *   outside     no range holds the pc, or no counter of its range is meant for it
@@ -40,9 +50,15 @@
  *               that are written back)
  *   ENOMEM      the kernel has no memory for it
  *   EPERM       limits and rights: RLIMIT_MEMLOCK does not allow to lock the
- *               buffers
- *   EBUSY       a session is on already, or the scheduler tick cannot be hooked
- *               at this time (sysctl kernel.ftrace_enabled is 0)
+ *               buffers, or the caller may not sample that target, or change
+ *               this session
+ *   EBUSY       what is asked for is so already (a session is on, a target is
+ *               attached), or the scheduler tick cannot be hooked at this time
+ *               (sysctl kernel.ftrace_enabled is 0)
+ *   ESRCH       no such process, thread or address space
+ *   ENODEV      the session has ended by itself; see struct profil_stats
+ *   EMFILE, ENFILE
+ *               PROFIL_IOC_OPEN: no descriptor is free
  *   EINTR       the caller was killed meanwhile; seen by nobody
  *
  * open() of the device fails with EACCES without the right to it; the device's
@@ -62,7 +78,16 @@
 #define PROFIL_IOC_QUERY	_IO(PROFIL_IOC_MAGIC, 0x00)
 #define PROFIL_IOC_START	_IO(PROFIL_IOC_MAGIC, 0x01)
 #define PROFIL_IOC_STOP		_IO(PROFIL_IOC_MAGIC, 0x02)
-#define PROFIL_IOC_STATS	_IO(PROFIL_IOC_MAGIC, 0x03)
+#define PROFIL_IOC_STATS	_IO(PROFIL_IOC_MAGIC, 0x03)	/* of both kinds */
+#define PROFIL_IOC_OPEN		_IO(PROFIL_IOC_MAGIC, 0x04)
+
+/* On the descriptor of a session */
+#define PROFIL_IOC_ATTACH	_IO(PROFIL_IOC_MAGIC, 0x05)
+#define PROFIL_IOC_ADD		_IO(PROFIL_IOC_MAGIC, 0x06)
+#define PROFIL_IOC_REMOVE	_IO(PROFIL_IOC_MAGIC, 0x07)
+#define PROFIL_IOC_ENABLE	_IO(PROFIL_IOC_MAGIC, 0x08)
+#define PROFIL_IOC_DISABLE	_IO(PROFIL_IOC_MAGIC, 0x09)
+#define PROFIL_IOC_SNAPSHOT	_IO(PROFIL_IOC_MAGIC, 0x0A)
 
 /**
  * enum profil_hook - How the scheduler tick is reached
@@ -81,6 +106,9 @@ enum profil_hook {
 #define PROFIL_FEATURE_THREAD		(1ULL << 1)	/* PROFIL_SCOPE_THREAD */
 #define PROFIL_FEATURE_SYSTEM		(1ULL << 2)	/* PROFIL_MODE_SYSTEM */
 #define PROFIL_FEATURE_REPIN		(1ULL << 3)	/* buffers are followed, see START */
+#define PROFIL_FEATURE_FORK		(1ULL << 4)	/* sessions go on after fork */
+#define PROFIL_FEATURE_DESCRIPTOR	(1ULL << 5)	/* PROFIL_IOC_OPEN and what follows */
+#define PROFIL_FEATURE_RECORDS		(1ULL << 6)	/* struct profil_record */
 
 /**
  * struct profil_query - ioctl(PROFIL_IOC_QUERY)
@@ -91,10 +119,12 @@ enum profil_hook {
  * @tick_ns: Out: nanoseconds from one tick to the next.
  * @features: Out: PROFIL_FEATURE_* bits.
  * @widths: Out: the counter widths there are, a bitwise or of bytes (2|4|8).
- * @max_ranges: Out: most ranges in one session.
+ * @max_ranges: Out: most ranges for one address space in a session.
  * @max_granule: Out: largest granule, in bytes.
  * @max_step: Out: largest step.
  * @max_counters: Out: most counters of one range.
+ * @max_records: Out: most records that a session can be asked to keep.
+ * @__reserved: Out: 0.
  *
  * Asks what this kernel offers, so that nothing need be guessed from versions.
  * Available to anyone who can open the device; has no effect.
@@ -111,15 +141,18 @@ struct profil_query {
 	__u32 max_granule;
 	__u32 max_step;
 	__aligned_u64 max_counters;
+	__u32 max_records;
+	__u32 __reserved;
 };
 
 /**
  * enum profil_scope - Whom a session samples
- * @PROFIL_SCOPE_PROCESS: The calling process: all tasks that share its address
- *	space, now or later, into the same counters without a lost update. An
- *	address space has at most one such session.
- * @PROFIL_SCOPE_THREAD: The calling thread and no other. A thread has at most
- *	one such session, independent of its process's and of other threads'.
+ * @PROFIL_SCOPE_PROCESS: A process: all tasks that share its address space
+ *	(threads, children of vfork until they exec), now or later, into the same
+ *	counters without a lost update. An address space has at most one such
+ *	classic session.
+ * @PROFIL_SCOPE_THREAD: One thread and no other. A thread has at most one such
+ *	classic session, independent of its process's and of other threads'.
  */
 enum profil_scope {
 	PROFIL_SCOPE_PROCESS = 0,
@@ -132,6 +165,7 @@ enum profil_scope {
 
 /* Bits of profil_range.flags */
 #define PROFIL_RANGE_ROUND_UP	(1U << 0)	/* see struct profil_range */
+#define PROFIL_RANGE_INHERIT	(1U << 1)	/* see PROFIL_FORK_SHARE */
 
 /**
  * struct profil_range - Text addresses that share one scale and one array of counters
@@ -165,7 +199,7 @@ enum profil_scope {
  *	AIX                   1       2   ROUND_UP
  *	N64                   4       1   (scale 65536)
  *
- * Ranges of one session must not overlap in [start, end); their order is free.
+ * Ranges for one address space must not overlap in [start, end); their order is free.
  * Their buffers may lie in the same pages, and may overlap.
  */
 struct profil_range {
@@ -206,8 +240,16 @@ struct profil_range {
  *
  * The session lives until PROFIL_IOC_STOP, exec, or exit of the process
  * (PROFIL_SCOPE_PROCESS: of the last task with this address space) or thread;
- * no descriptor needs to be kept open. It is not inherited by fork. If the
- * buffer is unmapped, moved, truncated or made read-only, the session ends; the
+ * no descriptor needs to be kept open.
+ *
+ * After fork a session of PROFIL_SCOPE_PROCESS goes on in the parent, and the
+ * child has one of its own, which counts from the fork on in the child's copy of
+ * the buffer (in shared memory both count in the one buffer). Its statistics begin
+ * at 0. Its pages are pinned and charged to the child soon after; ticks before that
+ * are kept and counted then. If that cannot be, the child's session ends, and its
+ * statistics tell why. The session of a thread is not inherited.
+ *
+ * If the buffer is unmapped, moved, truncated or made read-only, the session ends; the
  * statistics then say so. If other pages come in the place of the buffer's
  * (MADV_DONTNEED, a hole punched into a file), the session goes on in these; up
  * to one tick on each CPU may still be counted in the old page.
@@ -229,11 +271,12 @@ struct profil_start {
 
 /**
  * enum profil_state - What became of a session
- * @PROFIL_STATE_OFF: There is none.
+ * @PROFIL_STATE_OFF: There is none, or it has a descriptor and is not enabled.
  * @PROFIL_STATE_ON: It is counting.
  * @PROFIL_STATE_ENDED: It ended by itself, see enum profil_end. Its statistics
- *	stay readable until the next start or stop in this scope. Its memory is
- *	no longer pinned, and a start need not say PROFIL_START_REPLACE.
+ *	stay readable until the next start or stop in this scope, or while its
+ *	descriptor is open. Its memory is no longer pinned, and a start need not
+ *	say PROFIL_START_REPLACE.
  */
 enum profil_state {
 	PROFIL_STATE_OFF = 0,
@@ -246,18 +289,24 @@ enum profil_state {
  * @PROFIL_END_NONE: It did not.
  * @PROFIL_END_BUFFER: A buffer is no longer mapped and writable where it was.
  * @PROFIL_END_NOMEM: The kernel had no memory to follow a buffer.
+ * @PROFIL_END_LIMIT: RLIMIT_MEMLOCK of the child of a fork does not allow to lock
+ *	its buffers.
+ * @PROFIL_END_CREATOR: The address space that the buffers lie in is gone: the
+ *	process that opened the session has exited or exec'd.
  */
 enum profil_end {
 	PROFIL_END_NONE = 0,
 	PROFIL_END_BUFFER = 1,
 	PROFIL_END_NOMEM = 2,
+	PROFIL_END_LIMIT = 3,
+	PROFIL_END_CREATOR = 4,
 };
 
 /**
  * struct profil_stats - ioctl(PROFIL_IOC_STATS)
  * @size: sizeof(struct profil_stats).
  * @flags: Must be 0.
- * @scope: enum profil_scope: whose session is asked for.
+ * @scope: enum profil_scope: whose classic session is asked for. On a descriptor: 0.
  * @state: Out: enum profil_state.
  * @end: Out: enum profil_end.
  * @__reserved: Must be 0.
@@ -279,9 +328,16 @@ enum profil_end {
  *	timer interrupts that collapsed into one, a hook that was disarmed. Not
  *	part of @ticks. A lower bound, known from the next tick on.
  * @expected: Out: the CPU time that the scheduler gave to the tasks (of the
- *	starting process, or the thread) since the start, in ticks. To compare
+ *	starting process or thread, or of all that are or were attached) while the
+ *	session was on, in ticks. To compare
  *	with @ticks + @unselected: they agree within the error of sampling.
- * @locked: Out: bytes pinned and charged to RLIMIT_MEMLOCK for the session.
+ * @locked: Out: bytes charged to RLIMIT_MEMLOCK for the session.
+ * @dropped_exec: Out: the task was between the old program and the new one.
+ * @dropped_exit: Out: the task was past the end of its address space in exit.
+ * @dropped_record: Out: a record was due, and there was no room for it.
+ * @unfollowed: Out: forks and execs that the session should have followed, and could
+ *	not for lack of memory. Not ticks.
+ * @targets: Out: processes and threads that are attached now.
  *
  * hit + outside + saturated + dropped = ticks = user + system, in every answer.
  * Without a session @state is PROFIL_STATE_OFF and the rest 0: no error.
@@ -309,6 +365,11 @@ struct profil_stats {
 	__aligned_u64 missed;
 	__aligned_u64 expected;
 	__aligned_u64 locked;
+	__aligned_u64 dropped_exec;
+	__aligned_u64 dropped_exit;
+	__aligned_u64 dropped_record;
+	__aligned_u64 unfollowed;
+	__aligned_u64 targets;
 };
 
 /**
@@ -332,6 +393,294 @@ struct profil_stop {
 	__u32 scope;
 	__u32 __reserved;
 	__aligned_u64 stats;
+};
+
+/**
+ * enum profil_fork - What a descriptor session does when a target forks
+ * @PROFIL_FORK_OFF: The child is not sampled.
+ * @PROFIL_FORK_SHARE: The child is a further target of the same session. It has those
+ *	of the parent's ranges that say PROFIL_RANGE_INHERIT, and they count in the same
+ *	counters, in the memory of the session's creator.
+ * @PROFIL_FORK_FRESH: The child has a session of its own, with all ranges, which counts
+ *	in the child's copy of the buffers: as with classic sessions. The child's copy
+ *	of the descriptor means that session when the child uses it. Only processes or
+ *	threads of the creator can be attached to such a session, and it has no records.
+ *
+ * Threads of an attached process are always sampled. When an attached thread forks, the
+ * child's first thread is what is followed.
+ */
+enum profil_fork {
+	PROFIL_FORK_OFF = 0,
+	PROFIL_FORK_SHARE = 1,
+	PROFIL_FORK_FRESH = 2,
+};
+
+/**
+ * enum profil_exec - What a descriptor session does when a target execs
+ * @PROFIL_EXEC_OFF: The target is detached.
+ * @PROFIL_EXEC_FOLLOW: The target remains. It has no ranges in its new address space
+ *	until some are added. A program that gains privilege by the exec (set-user-ID,
+ *	set-group-ID, file capabilities, not readable by the caller) is never followed:
+ *	the target is detached before the first instruction.
+ */
+enum profil_exec {
+	PROFIL_EXEC_OFF = 0,
+	PROFIL_EXEC_FOLLOW = 1,
+};
+
+/**
+ * struct profil_open - ioctl(PROFIL_IOC_OPEN)
+ * @size: sizeof(struct profil_open).
+ * @flags: Must be 0.
+ * @modes: PROFIL_MODE_* bits, at least one.
+ * @fork: enum profil_fork.
+ * @exec: enum profil_exec.
+ * @nr_records: 0, or how many records are kept for read(), at most
+ *	profil_query.max_records; then ticks outside every range leave one each.
+ *
+ * Makes a session without targets, without ranges, and not enabled. The caller is
+ * its creator: buffers of all ranges lie in the creator's address space, are charged
+ * to its RLIMIT_MEMLOCK (which is no limit if it had CAP_IPC_LOCK when it made the
+ * session), and so is the memory for records. The session ends when the
+ * last copy of its descriptor is closed; when the creator's address space goes, it has
+ * ended, too, and only its statistics and records can still be read.
+ *
+ * The descriptor can be read and polled: see struct profil_record. It is not inherited
+ * by exec (O_CLOEXEC).
+ *
+ * Return: the descriptor, or -1 and an error as in the contract above.
+ */
+struct profil_open {
+	__u32 size;
+	__u32 flags;
+	__u32 modes;
+	__u32 fork;
+	__u32 exec;
+	__u32 nr_records;
+};
+
+/**
+ * struct profil_attach - ioctl(PROFIL_IOC_ATTACH)
+ * @size: sizeof(struct profil_attach).
+ * @flags: Must be 0.
+ * @scope: enum profil_scope: a whole process, or one thread.
+ * @pid: 0 for the caller itself; else the id of a process or thread in the caller's
+ *	pid namespace.
+ * @space: Out: the address space that the target runs in; see PROFIL_IOC_ADD.
+ *
+ * Adds a target. A process joins a session by itself, usually the child of a fork
+ * before it execs: whoever holds a copy of the descriptor may attach itself and its own
+ * threads. Another process's need CAP_PERFMON or CAP_SYS_PTRACE over its address space.
+ * EBUSY: it is attached already, itself or its process or one of its threads.
+ * EINVAL: not a target for PROFIL_FORK_FRESH.
+ *
+ * A target is detached when it has exited and been waited for, or by an exec that is not
+ * followed.
+ *
+ * Return: 0, or an error as in the contract above.
+ */
+struct profil_attach {
+	__u32 size;
+	__u32 flags;
+	__u32 scope;
+	__s32 pid;
+	__aligned_u64 space;
+};
+
+/* profil_add.space, profil_remove.space: the caller's own address space; all of them */
+#define PROFIL_SPACE_SELF	0ULL
+#define PROFIL_SPACE_ALL	(~0ULL)
+
+/**
+ * struct profil_add - ioctl(PROFIL_IOC_ADD)
+ * @size: sizeof(struct profil_add).
+ * @flags: Must be 0.
+ * @nr_ranges: Number of ranges, at least 1.
+ * @__reserved: Must be 0.
+ * @space: The address space whose text the ranges are: as ATTACH or a record told it,
+ *	or PROFIL_SPACE_SELF. Ids are never used again.
+ * @ranges: Address of an array of @nr_ranges struct profil_range.
+ *
+ * Adds ranges to a session, enabled or not, without a tick lost. Only from the creator's
+ * address space (EPERM), in which the buffers lie. They are pinned and charged as by
+ * PROFIL_IOC_START: those of one call that touch are pinned together. A buffer whose pages
+ * all belong to what is pinned already is not pinned or charged again. All ranges are
+ * added, or none. EINVAL: they overlap each other or those that are there, or would be more
+ * than profil_query.max_ranges.
+ * ESRCH: no target is, or is any more, in @space.
+ *
+ * Return: 0, or an error as in the contract above.
+ */
+struct profil_add {
+	__u32 size;
+	__u32 flags;
+	__u32 nr_ranges;
+	__u32 __reserved;
+	__aligned_u64 space;
+	__aligned_u64 ranges;
+};
+
+/**
+ * struct profil_remove - ioctl(PROFIL_IOC_REMOVE)
+ * @size: sizeof(struct profil_remove).
+ * @flags: Must be 0.
+ * @nr_removed: Out: how many ranges were removed.
+ * @__reserved: Must be 0.
+ * @space: The address space that loses ranges, PROFIL_SPACE_SELF or PROFIL_SPACE_ALL.
+ * @start: Those ranges that lie in [@start, @end) are removed.
+ * @end: See @start; above it.
+ *
+ * Removes ranges while the session goes on. Only from the creator's address space (EPERM).
+ * When the call returns no counter of a removed range changes any more, and buffers that no
+ * range needs are neither pinned nor charged (those that are pinned together go together).
+ * Address spaces that inherited a range keep it, unless @space says ALL. ESRCH: as with
+ * PROFIL_IOC_ADD; not with ALL.
+ *
+ * Return: 0, or an error as in the contract above.
+ */
+struct profil_remove {
+	__u32 size;
+	__u32 flags;
+	__u32 nr_removed;
+	__u32 __reserved;
+	__aligned_u64 space;
+	__aligned_u64 start;
+	__aligned_u64 end;
+};
+
+/**
+ * struct profil_enable - ioctl(PROFIL_IOC_ENABLE)
+ * @size: sizeof(struct profil_enable).
+ * @flags: Must be 0.
+ *
+ * Lets the session count, from now on. EBUSY if it does already.
+ *
+ * Return: 0, or an error as in the contract above.
+ */
+struct profil_enable {
+	__u32 size;
+	__u32 flags;
+};
+
+/**
+ * struct profil_disable - ioctl(PROFIL_IOC_DISABLE)
+ * @size: sizeof(struct profil_disable).
+ * @flags: Must be 0.
+ * @stats: Address of a struct profil_stats, as in struct profil_stop; or 0.
+ *
+ * Lets the session count no longer. When the call returns no counter changes any more,
+ * and the statistics are those of all the time that it was enabled. Targets, ranges and
+ * what is pinned remain. EINVAL if it is not enabled.
+ *
+ * Return: 0, or an error as in the contract above.
+ */
+struct profil_disable {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 stats;
+};
+
+/* Bits of profil_snapshot.flags */
+#define PROFIL_SNAPSHOT_RESET	(1U << 0)	/* and begin anew */
+
+/**
+ * struct profil_copy - Counters to be copied
+ * @from: Address in the creator's memory: of buffers of the session's ranges, or of what
+ *	was such a buffer once.
+ * @to: Address to copy to, or 0: not copied.
+ * @bytes: How many; @from and @bytes are multiples of the counters' width.
+ */
+struct profil_copy {
+	__aligned_u64 from;
+	__aligned_u64 to;
+	__aligned_u64 bytes;
+};
+
+/**
+ * struct profil_snapshot - ioctl(PROFIL_IOC_SNAPSHOT)
+ * @size: sizeof(struct profil_snapshot).
+ * @flags: PROFIL_SNAPSHOT_* bits.
+ * @nr_copies: Number of copies, at most profil_query.max_ranges; may be 0.
+ * @__reserved: Must be 0.
+ * @copies: Address of an array of @nr_copies struct profil_copy.
+ * @stats: Address of a struct profil_stats, as in struct profil_stop; or 0.
+ *
+ * Copies counters and statistics as they are at one moment, in which no tick is half
+ * counted: if the copies are of all counters, and these were 0 in the beginning and are
+ * written by nobody else, their sum is @stats->hit. Ticks that come meanwhile are kept
+ * and counted afterwards; if there are very many of them, they are dropped and reported
+ * by the next statistics as dropped_overrun.
+ *
+ * With PROFIL_SNAPSHOT_RESET the counters in the copies are set to 0 and all statistics
+ * begin anew, in the same moment. Only from the creator's address space (EPERM).
+ * EFAULT: @from cannot be read (or reset), or @to cannot be written; then nothing was
+ * reset, but some copies may have been made. EINVAL: a copy that is not aligned to 2 bytes.
+ *
+ * Return: 0, or an error as in the contract above.
+ */
+struct profil_snapshot {
+	__u32 size;
+	__u32 flags;
+	__u32 nr_copies;
+	__u32 __reserved;
+	__aligned_u64 copies;
+	__aligned_u64 stats;
+};
+
+/* Bits of profil_record.flags */
+#define PROFIL_RECORD_SYSTEM	(1U << 0)	/* the kernel was running for the task */
+#define PROFIL_RECORD_MAPPED	(1U << 1)	/* start to path describe the pc's mapping */
+#define PROFIL_RECORD_LATE	(1U << 2)	/* the mapping was looked up by read() only */
+#define PROFIL_RECORD_FILE	(1U << 3)	/* the mapping is of a file */
+
+/**
+ * struct profil_record - What read() of a session's descriptor returns
+ * @size: Bytes of this record, with the path and what fills it up to a multiple of 8.
+ * @flags: PROFIL_RECORD_* bits.
+ * @time: When the tick came, in ns of CLOCK_MONOTONIC.
+ * @pc: The sampled user pc.
+ * @space: The address space, for PROFIL_IOC_ADD.
+ * @pid: The process, in the creator's pid namespace; 0 if it is not visible there.
+ * @tid: The thread, likewise.
+ * @comm: The thread's name, NUL-terminated.
+ * @start: First address of the mapping that the pc lay in.
+ * @end: First address past it.
+ * @offset: Offset in the file of the byte at the pc.
+ * @ino: Inode number of the file, as stat() tells it.
+ * @generation: Inode generation of the file, or 0.
+ * @major: Major number of the file's device, as /proc/PID/maps tells it.
+ * @minor: Minor number likewise.
+ * @path: Path of the file as the reader sees it, or a name such as "[vdso]", or empty;
+ *	NUL-terminated, as long as it must be: @size tells.
+ *
+ * A session with records leaves one for each tick that is *outside*, with what its pc
+ * meant when the tick came, even if the process has exec'd or exited when it is read. If
+ * the mapping was just being changed, it is looked up when the record is read
+ * (PROFIL_RECORD_LATE), or not known at all (no PROFIL_RECORD_MAPPED).
+ *
+ * read() returns as many whole records as there are and fit, EINVAL if the first does not
+ * fit. It waits for one, unless O_NONBLOCK is set (EAGAIN). It returns 0 when no record is
+ * left and none will come: when there were targets and none is left, or the session has
+ * ended. poll() says POLLIN when there are records, and POLLHUP when read() would return 0.
+ * A session that keeps no records can be waited for in this way, too.
+ */
+struct profil_record {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 time;
+	__aligned_u64 pc;
+	__aligned_u64 space;
+	__s32 pid;
+	__s32 tid;
+	char comm[16];
+	__aligned_u64 start;
+	__aligned_u64 end;
+	__aligned_u64 offset;
+	__aligned_u64 ino;
+	__aligned_u64 generation;
+	__u32 major;
+	__u32 minor;
+	char path[8];
 };
 
 #endif /* _UAPI_LINUX_PROFIL_H */

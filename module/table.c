@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From ranges to what the tick reads.
+ *
+ * A table holds the ranges that a session has in a space, in the order of their
+ * addresses. It is made whole, published, and never changed: ranges that come or go
+ * make another table. Several watches may share one: the children of a fork inherit
+ * their parent's. A table keeps its session and the histograms of its spans (their
+ * memory, not their pins); it goes a grace period after its last user.
+ */
+#include <linux/kernel.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+#include <linux/uaccess.h>
+#include <linux/wait_bit.h>
+
+#include "profil.h"
+
+/* In the place of a session and its ranges where there are none: the tick need not ask. */
+static struct profil_session nobody = { .slow = BIT(PROFIL_SLOW_ALWAYS) };
+
+struct profil_table profil_nothing = {
+	.session = &nobody,
+	.nr_spans = 1,
+	.spans = { { .width = 2 } },
+};
+
+static int span_cmp(const void *a, const void *b)
+{
+	const struct profil_span *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static bool power_of_two(u32 n, u32 max)
+{
+	return is_power_of_2(n) && n <= max;
+}
+
+static int span_set(struct profil_span *span, const struct profil_range *range)
+{
+	u64 bytes = 0, end, skipped;
+
+	if (range->flags & ~(PROFIL_RANGE_ROUND_UP | PROFIL_RANGE_INHERIT))
+		return -EOPNOTSUPP;
+	if (range->width != 2 && range->width != 4 && range->width != 8)
+		return -EOPNOTSUPP;
+	if (range->__reserved || range->start >= range->end || range->offset > range->start ||
+	    !power_of_two(range->granule, PROFIL_MAX_GRANULE) ||
+	    !power_of_two(range->step, PROFIL_MAX_STEP) ||
+	    range->nr_counters > PROFIL_MAX_COUNTERS)
+		return -EINVAL;
+
+	if (range->nr_counters) {
+		if (range->buffer % range->width)
+			return -EINVAL;
+		bytes = range->nr_counters * range->width;
+		if (range->buffer != (unsigned long)range->buffer ||
+		    check_add_overflow(range->buffer, bytes, &end) ||
+		    !access_ok((void __user *)(unsigned long)range->buffer, bytes))
+			return -EFAULT;
+	}
+
+	profil_bins_set(&span->bins, ilog2(range->granule), ilog2(range->step), ilog2(range->width),
+			range->flags & PROFIL_RANGE_ROUND_UP, range->scale, range->nr_counters);
+	span->start = range->start;
+	span->end = range->end;
+	span->flags = range->flags;
+	span->width = range->width;
+	span->buffer = range->buffer;
+	span->bytes = bytes;
+
+	skipped = range->start - range->offset;
+	if (skipped >= span->bins.span) {
+		span->bins.span = 0;		/* no pc here has a counter */
+		return 0;
+	}
+	span->rest = skipped & (range->granule - 1);
+	profil_bins_move(&span->bins, skipped - span->rest, offset_in_page(range->buffer));
+	/* The tick compares once, for the counters and for the end. */
+	span->bins.span = min(span->bins.span - span->rest, range->end - range->start);
+	return 0;
+}
+
+static void table_free(struct work_struct *work)
+{
+	struct profil_table *table = container_of(to_rcu_work(work), struct profil_table, free);
+	struct profil_session *s = table->session;
+	u32 i;
+
+	for (i = 0; i < table->nr_ranges; i++)
+		if (table->spans[i].histogram)
+			profil_histogram_put(table->spans[i].histogram);
+	if (!READ_ONCE(s->dead)) {
+		/* Perhaps these were the last that needed some page. */
+		WRITE_ONCE(s->prune, true);
+		profil_session_kick(s);
+	}
+	if (atomic_dec_and_test(&s->nr_dying))
+		wake_up_var(&s->nr_dying);
+	profil_session_put(s);
+	kvfree(table);
+}
+
+void profil_table_put(struct profil_table *table)
+{
+	if (table == &profil_nothing || !refcount_dec_and_test(&table->refs))
+		return;
+	atomic_inc(&table->session->nr_dying);
+	queue_rcu_work(profil_wq, &table->free);
+}
+
+static struct profil_table *table_alloc(struct profil_session *s, u32 nr)
+{
+	struct profil_table *table;
+
+	table = kvzalloc(struct_size(table, spans, max(nr, 1U)), GFP_KERNEL_ACCOUNT);
+	if (!table)
+		return NULL;
+	refcount_inc(&s->refs);
+	table->session = s;
+	table->nr_ranges = nr;
+	table->nr_spans = max(nr, 1U);
+	refcount_set(&table->refs, 1);
+	INIT_RCU_WORK(&table->free, table_free);
+	return table;
+}
+
+static void table_set_simple(struct profil_table *table)
+{
+	table->simple = table->nr_ranges == 1 && table->spans[0].width == 2 &&
+			!table->spans[0].rest;
+}
+
+static void span_copy(struct profil_span *to, const struct profil_span *from)
+{
+	*to = *from;
+	if (to->histogram)
+		refcount_inc(&to->histogram->refs);
+}
+
+/**
+ * profil_table_create - Check ranges and make a table of them
+ * @s: The session.
+ * @base: Ranges that are there already.
+ * @ranges: Ranges that come in addition, as the user sent them.
+ * @nr: Their number.
+ *
+ * What is new in it has no histogram until profil_table_bind().
+ *
+ * Return: the table or an error pointer; profil_table_put() gives it back.
+ */
+struct profil_table *profil_table_create(struct profil_session *s,
+					 const struct profil_table *base,
+					 const struct profil_range *ranges, u32 nr)
+{
+	struct profil_table *table;
+	int err = -EINVAL;
+	u32 i;
+
+	if (nr > PROFIL_MAX_RANGES - base->nr_ranges)
+		return ERR_PTR(-EINVAL);
+	if (!nr && !base->nr_ranges)
+		return &profil_nothing;
+	table = table_alloc(s, base->nr_ranges + nr);
+	if (!table)
+		return ERR_PTR(-ENOMEM);
+	/* Those of the base come last, so that all is sorted out if a range is wrong. */
+	for (i = 0; i < nr; i++) {
+		err = span_set(&table->spans[i], &ranges[i]);
+		if (err)
+			goto put;
+	}
+	for (i = 0; i < base->nr_ranges; i++)
+		span_copy(&table->spans[nr + i], &base->spans[i]);
+	sort(table->spans, table->nr_ranges, sizeof(*table->spans), span_cmp, NULL);
+	for (i = 1; i < table->nr_ranges; i++) {
+		err = -EINVAL;
+		if (table->spans[i - 1].end > table->spans[i].start)
+			goto put;
+	}
+	table_set_simple(table);
+	return table;
+put:
+	profil_table_put(table);
+	return ERR_PTR(err);
+}
+
+/* The same with ranges in the memory of the caller. */
+struct profil_table *profil_table_from_user(struct profil_session *s,
+					    const struct profil_table *base, u64 uranges, u32 nr)
+{
+	struct profil_range *ranges;
+	struct profil_table *table;
+
+	if (!nr)
+		return profil_table_create(s, base, NULL, 0);
+	if (uranges != (unsigned long)uranges)
+		return ERR_PTR(-EFAULT);
+	ranges = vmemdup_user((void __user *)(unsigned long)uranges, nr * sizeof(*ranges));
+	if (IS_ERR(ranges))
+		return ERR_CAST(ranges);
+	table = profil_table_create(s, base, ranges, nr);
+	kvfree(ranges);
+	return table;
+}
+
+/* Those ranges that @keep says yes to; or NULL without memory. */
+struct profil_table *profil_table_filter(const struct profil_table *table,
+					 bool (*keep)(const struct profil_span *span, void *data),
+					 void *data)
+{
+	struct profil_table *filtered;
+	u32 i, n = 0;
+
+	for (i = 0; i < table->nr_ranges; i++)
+		n += keep(&table->spans[i], data);
+	if (!n)
+		return &profil_nothing;
+
+	filtered = table_alloc(table->session, n);
+	if (!filtered)
+		return NULL;
+	for (i = 0, n = 0; i < table->nr_ranges; i++)
+		if (keep(&table->spans[i], data))
+			span_copy(&filtered->spans[n++], &table->spans[i]);
+	table_set_simple(filtered);
+	return filtered;
+}
+
+static bool inherits(const struct profil_span *span, void *unused)
+{
+	return span->flags & PROFIL_RANGE_INHERIT;
+}
+
+/* What the child of a fork inherits of @table, in the same histograms; or NULL. */
+struct profil_table *profil_table_legacy(struct profil_table *table)
+{
+	u32 i;
+
+	for (i = 0; i < table->nr_ranges; i++)
+		if (!inherits(&table->spans[i], NULL))
+			return profil_table_filter(table, inherits, NULL);
+	return profil_table_get(table);
+}
+
+/* The same ranges, of another session, with no histograms yet; or NULL. */
+struct profil_table *profil_table_inherit(struct profil_session *s,
+					  const struct profil_table *table)
+{
+	struct profil_table *copy;
+	u32 i;
+
+	if (!table->nr_ranges)
+		return &profil_nothing;
+	copy = table_alloc(s, table->nr_ranges);
+	if (!copy)
+		return NULL;
+	for (i = 0; i < copy->nr_ranges; i++) {
+		copy->spans[i] = table->spans[i];
+		copy->spans[i].histogram = NULL;
+		copy->spans[i].pages = NULL;
+	}
+	copy->simple = table->simple;
+	return copy;
+}
+
+/* All histograms are there: lets the spans count in them. Under home->lock. */
+void profil_table_bind(struct profil_table *table)
+{
+	struct profil_histogram *h = NULL;
+	u32 i;
+
+	for (i = 0; i < table->nr_ranges; i++) {
+		struct profil_span *span = &table->spans[i];
+
+		if (!span->bytes || span->histogram)
+			continue;
+		h = profil_histogram_find(table->session, span->buffer, span->bytes);
+		if (WARN_ON_ONCE(!h)) {
+			span->bins.span = 0;
+			continue;
+		}
+		refcount_inc(&h->refs);
+		span->histogram = h;
+		span->pages = &h->pages[(span->buffer - h->start) >> PAGE_SHIFT];
+	}
+}

@@ -1,0 +1,849 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who is sampled by which session: spaces, watches and members, and what fork, exec and
+ * exit do to them.
+ *
+ * The tick finds a space by the mm of current, and there the watches of all sessions
+ * that sample whatever runs in it; sessions of single threads it finds by the task.
+ * So tasks that share an address space are sampled as one, as with profil(2).
+ *
+ * A member is a target as such: a process, known by its signal_struct, which lasts from
+ * fork to exit through any exec, or a thread. It is what fork, exec and exit are about. It
+ * is in one space at a time, and has there the watch of its session; a watch goes with
+ * its last member. A classic session of a process belongs to the address space rather
+ * than to a process: its watch stays until the session ends.
+ *
+ * Everything here is linked and unlinked under profil_index_lock, which the probes of
+ * fork, exec and exit can take, and read by the tick under RCU. What is unlinked is
+ * given back after the lock, and freed after a grace period.
+ */
+#include <linux/binfmts.h>
+#include <linux/cred.h>
+#include <linux/mm.h>
+#include <linux/rculist.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/seqlock.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "profil.h"
+
+#define GFP_PROBE (GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN)
+
+DEFINE_SPINLOCK(profil_index_lock);
+struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];
+struct hlist_head profil_members[1 << PROFIL_HASH_BITS];
+unsigned int profil_nr_members;
+static unsigned int nr_watches;
+static u64 last_space_id;
+
+/* ---- spaces ---- */
+
+static void space_free(struct work_struct *work)
+{
+	struct profil_space *space = container_of(work, struct profil_space, free);
+
+	if (space->watched)
+		mmu_interval_notifier_remove(&space->notifier);
+	mmdrop(space->mm);
+	kfree_rcu(space, rcu);
+}
+
+static void space_reap(struct work_struct *work)
+{
+	struct profil_space *space = container_of(work, struct profil_space, reap);
+
+	profil_space_reap(space);
+	profil_space_put(space);
+}
+
+static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
+{
+	struct profil_space *space = kzalloc(sizeof(*space), gfp);
+
+	if (!space)
+		return NULL;
+	mmgrab(mm);
+	space->mm = mm;
+	mutex_init(&space->lock);
+	INIT_LIST_HEAD(&space->sessions);
+	INIT_HLIST_HEAD(&space->watches);
+	INIT_WORK(&space->reap, space_reap);
+	INIT_WORK(&space->free, space_free);
+	RCU_INIT_POINTER(space->only, &profil_nothing);
+	refcount_set(&space->refs, 1);
+	return space;
+}
+
+static struct profil_space *space_lookup(const struct mm_struct *mm)
+{
+	struct profil_space *space;
+
+	rcu_read_lock();
+	space = profil_space_find(mm);
+	if (space && !refcount_inc_not_zero(&space->refs))
+		space = NULL;
+	rcu_read_unlock();
+	return space;
+}
+
+static struct profil_space *space_get(struct mm_struct *mm, gfp_t gfp)
+{
+	struct profil_space *space = space_lookup(mm), *other;
+	unsigned long flags;
+
+	if (space)
+		return space;
+	space = space_alloc(mm, gfp);
+	if (!space)
+		return NULL;
+	spin_lock_irqsave(&profil_index_lock, flags);
+	other = profil_space_find(mm);
+	if (other && refcount_inc_not_zero(&other->refs)) {
+		spin_unlock_irqrestore(&profil_index_lock, flags);
+		profil_space_put(space);
+		return other;
+	}
+	space->id = ++last_space_id;
+	/* One that is about to be unlinked may be there, too: this one is found first. */
+	hlist_add_head_rcu(&space->node, &profil_spaces[profil_hash(mm)]);
+	spin_unlock_irqrestore(&profil_index_lock, flags);
+	return space;
+}
+
+/* The space of @mm, referenced. With @create, NULL means no memory. */
+struct profil_space *profil_space_get(struct mm_struct *mm, bool create)
+{
+	return create ? space_get(mm, GFP_KERNEL_ACCOUNT) : space_lookup(mm);
+}
+
+/* Not under profil_index_lock. */
+void profil_space_put(struct profil_space *space)
+{
+	unsigned long flags;
+
+	if (!refcount_dec_and_test(&space->refs))
+		return;
+	spin_lock_irqsave(&profil_index_lock, flags);
+	if (!hlist_unhashed(&space->node))
+		hlist_del_init_rcu(&space->node);
+	spin_unlock_irqrestore(&profil_index_lock, flags);
+	queue_work(profil_wq, &space->free);
+}
+
+/*
+ * What sessions sample here, and how, has changed: is there one alone that the tick's
+ * short way will do for? Under profil_index_lock.
+ */
+static void space_choose(struct profil_space *space)
+{
+	struct hlist_node *first = space->watches.first;
+	struct profil_table *only = &profil_nothing, *table;
+	struct profil_session *s;
+	struct profil_watch *w;
+
+	lockdep_assert_held(&profil_index_lock);
+
+	if (first && !first->next && !space->nr_threads) {
+		w = hlist_entry(first, struct profil_watch, node);
+		s = w->session;
+		table = rcu_dereference_protected(w->table, lockdep_is_held(&profil_index_lock));
+		if (s->on && s->counts && s->modes & PROFIL_MODE_USER && table->simple &&
+		    table->session == s)
+			only = table;
+	}
+	rcu_assign_pointer(space->only, only);
+}
+
+/* ---- watches and members ---- */
+
+/* Takes over the references to @table and @legacy, but not if it fails. */
+struct profil_watch *profil_watch_alloc(struct profil_session *s, struct profil_space *space,
+					struct profil_table *table, struct profil_table *legacy,
+					gfp_t gfp)
+{
+	struct profil_watch *w = kzalloc(sizeof(*w), gfp);
+
+	if (!w)
+		return NULL;
+	refcount_inc(&s->refs);
+	refcount_inc(&space->refs);
+	w->session = s;
+	w->space = space;
+	w->legacy = legacy;
+	RCU_INIT_POINTER(w->table, table);
+	INIT_LIST_HEAD(&w->list);
+	return w;
+}
+
+/* One that is not linked, or no longer. */
+void profil_watch_free(struct profil_watch *w)
+{
+	if (!w)
+		return;
+	profil_table_put(rcu_access_pointer(w->table));
+	profil_table_put(w->legacy);
+	profil_session_put(w->session);
+	profil_space_put(w->space);
+	kfree_rcu(w, rcu);
+}
+
+struct profil_member *profil_member_alloc(struct task_struct *task, bool thread, gfp_t gfp)
+{
+	struct profil_member *m = kzalloc(sizeof(*m), gfp);
+
+	if (!m)
+		return NULL;
+	m->task = get_task_struct(task);
+	m->key = thread ? (const void *)task : task->signal;
+	m->thread = thread;
+	return m;
+}
+
+void profil_member_free(struct profil_member *m)
+{
+	if (!m)
+		return;
+	put_task_struct(m->task);
+	kfree_rcu(m, rcu);
+}
+
+static u64 member_cpu_time(const struct profil_member *m)
+{
+	struct signal_struct *signal = m->task->signal;
+	struct task_struct *t;
+	unsigned int seq, next = 0;
+	unsigned long flags;
+	u64 ns;
+
+	if (m->thread)
+		return READ_ONCE(m->task->se.sum_exec_runtime);
+
+	rcu_read_lock();
+	do {
+		/* With the lock the second time, or threads that exit could keep us here. */
+		seq = next;
+		flags = read_seqbegin_or_lock_irqsave(&signal->stats_lock, &seq);
+		ns = signal->sum_sched_runtime;
+		for_each_thread(m->task, t)
+			ns += READ_ONCE(t->se.sum_exec_runtime);
+		next = 1;
+	} while (need_seqretry(&signal->stats_lock, seq));
+	done_seqretry_irqrestore(&signal->stats_lock, seq, flags);
+	rcu_read_unlock();
+	return ns;
+}
+
+static void watch_link(struct profil_watch *w)
+{
+	lockdep_assert_held(&profil_index_lock);
+
+	if (!list_empty(&w->list))
+		return;
+	list_add_tail(&w->list, &w->session->watches);
+	WRITE_ONCE(nr_watches, nr_watches + 1);
+}
+
+static void watch_unlink(struct profil_watch *w)
+{
+	lockdep_assert_held(&profil_index_lock);
+
+	if (!hlist_unhashed(&w->node))
+		hlist_del_init_rcu(&w->node);
+	list_del_init(&w->list);
+	WRITE_ONCE(nr_watches, nr_watches - 1);
+	space_choose(w->space);
+}
+
+/* In the place of @old's watch here, if there is that. */
+static void watch_add_process(struct profil_watch *w, struct profil_watch *old)
+{
+	if (w->nr_processes++)
+		return;
+	if (old && !hlist_unhashed(&old->node)) {
+		hlist_replace_rcu(&old->node, &w->node);
+		old->node.pprev = NULL;		/* unhashed; a tick may be at it and go on */
+	} else {
+		hlist_add_head_rcu(&w->node, &w->space->watches);
+	}
+}
+
+/* @m is with @w from now on. @old: a member whose place it takes. */
+static void member_enter(struct profil_member *m, struct profil_watch *w,
+			 struct profil_watch *old)
+{
+	rcu_assign_pointer(m->watch, w);
+	if (m->thread) {
+		w->nr_threads++;
+		WRITE_ONCE(w->space->nr_threads, w->space->nr_threads + 1);
+	} else {
+		watch_add_process(w, old);
+	}
+	space_choose(w->space);
+}
+
+/* @m is with @w no more. Returns @w if it was the last, to be freed. */
+static struct profil_watch *member_leave(struct profil_member *m, struct profil_watch *w)
+{
+	if (m->thread) {
+		w->nr_threads--;
+		WRITE_ONCE(w->space->nr_threads, w->space->nr_threads - 1);
+	} else if (!--w->nr_processes && !hlist_unhashed(&w->node)) {
+		hlist_del_init_rcu(&w->node);
+	}
+	if (w->nr_processes || w->nr_threads) {
+		space_choose(w->space);
+		return NULL;
+	}
+	watch_unlink(w);
+	return w;
+}
+
+static struct profil_watch *watch_of(const struct profil_member *m)
+{
+	return rcu_dereference_protected(m->watch, lockdep_is_held(&profil_index_lock));
+}
+
+static struct profil_member *member_of(struct profil_session *s, const void *key)
+{
+	struct profil_member *m;
+
+	lockdep_assert_held(&profil_index_lock);
+
+	list_for_each_entry(m, &s->members, list)
+		if (m->key == key)
+			return m;
+	return NULL;
+}
+
+/* Is @m's target sampled by its session already, or a part of it? */
+static bool member_conflicts(struct profil_session *s, const struct profil_member *m)
+{
+	struct profil_member *other;
+
+	list_for_each_entry(other, &s->members, list)
+		if (other->key == m->key || (other->thread != m->thread &&
+					     other->task->signal == m->task->signal))
+			return true;
+	return false;
+}
+
+static struct profil_watch *watch_in(struct profil_session *s, const struct profil_space *space)
+{
+	struct profil_watch *w;
+
+	lockdep_assert_held(&profil_index_lock);
+
+	list_for_each_entry(w, &s->watches, list)
+		if (w->space == space)
+			return w;
+	return NULL;
+}
+
+/*
+ * The session does not sample @m's target yet. @new: linked already, or as with
+ * profil_attach().
+ */
+static int attach(struct profil_watch **new, struct profil_member *m, struct profil_session *old)
+{
+	struct profil_member *old_member = NULL;
+	struct profil_watch *w = *new, *old_watch = NULL;
+	struct profil_session *s = w->session;
+
+	lockdep_assert_held(&profil_index_lock);
+
+	if (s->dead)
+		return -ENODEV;
+	if (old) {
+		old_watch = list_first_entry_or_null(&old->watches, struct profil_watch, list);
+		old_member = member_of(old, m->key);
+	}
+	if (list_empty(&w->list)) {
+		*new = NULL;
+		watch_link(w);
+	}
+	/* A classic session's watch does not depend on its members. */
+	if (s->classic && !m->thread && !w->nr_processes)
+		watch_add_process(w, old_watch);
+	list_add_tail_rcu(&m->list, &s->members);
+	s->nr_members++;
+	WRITE_ONCE(profil_nr_members, profil_nr_members + 1);
+	if (old && m->thread && old_member && !hlist_unhashed(&old_member->node)) {
+		/* The tick goes from a thread to its watch by the member. */
+		rcu_assign_pointer(m->watch, w);
+		hlist_replace_rcu(&old_member->node, &m->node);
+		old_member->node.pprev = NULL;
+	} else {
+		rcu_assign_pointer(m->watch, w);
+		hlist_add_head_rcu(&m->node, &profil_members[profil_hash(m->key)]);
+	}
+	member_enter(m, w, NULL);
+	return 0;
+}
+
+/**
+ * profil_attach - Sample a target from now on
+ * @w: A new watch of the session in the target's space. NULL afterwards if it is used; it is
+ *	not if there is one already, or after an error.
+ * @m: The target, new. Belongs to the session if this succeeds.
+ * @old: A session of the same scope whose place @w's takes, without a tick between, or NULL.
+ *
+ * Return: 0; -EBUSY if the session samples it already, -ENODEV if the session is over.
+ */
+int profil_attach(struct profil_watch **w, struct profil_member *m, struct profil_session *old)
+{
+	struct profil_session *s = (*w)->session;
+	struct profil_watch *there;
+	unsigned long flags;
+	int err = -EBUSY;
+
+	m->runtime = member_cpu_time(m);
+	spin_lock_irqsave(&profil_index_lock, flags);
+	if (!member_conflicts(s, m)) {
+		there = watch_in(s, (*w)->space);
+		err = attach(there ? &there : w, m, old);
+	}
+	spin_unlock_irqrestore(&profil_index_lock, flags);
+	return err;
+}
+
+static void member_unlink(struct profil_member *m, struct profil_session *s)
+{
+	lockdep_assert_held(&profil_index_lock);
+
+	if (!hlist_unhashed(&m->node))
+		hlist_del_init_rcu(&m->node);
+	list_del_rcu(&m->list);
+	m->list.prev = NULL;		/* unlinked: see member_linked() */
+	s->nr_members--;
+	s->nr_detached++;
+	WRITE_ONCE(profil_nr_members, profil_nr_members - 1);
+}
+
+static bool member_linked(const struct profil_member *m)
+{
+	lockdep_assert_held(&profil_index_lock);
+
+	return m->list.prev;
+}
+
+/* Ends all that @s samples. It takes no target any more. */
+void profil_detach_all(struct profil_session *s)
+{
+	struct profil_watch *w, *left;
+	struct profil_member *m;
+	unsigned long flags;
+
+	for (;;) {
+		spin_lock_irqsave(&profil_index_lock, flags);
+		s->dead = true;
+		left = NULL;
+		m = list_first_entry_or_null(&s->members, struct profil_member, list);
+		if (m) {
+			member_unlink(m, s);
+			left = member_leave(m, watch_of(m));
+		} else {
+			w = list_first_entry_or_null(&s->watches, struct profil_watch, list);
+			if (w) {
+				watch_unlink(w);
+				left = w;
+			}
+		}
+		spin_unlock_irqrestore(&profil_index_lock, flags);
+		if (!m && !left)
+			return;
+		profil_watch_free(left);
+		profil_member_free(m);
+	}
+}
+
+static struct profil_watch *watch_by_id(struct profil_session *s, u64 id)
+{
+	struct profil_watch *w;
+
+	lockdep_assert_held(&profil_index_lock);
+
+	list_for_each_entry(w, &s->watches, list)
+		if (w->space->id == id)
+			return w;
+	return NULL;
+}
+
+/**
+ * profil_table_of - The ranges of a session in a space
+ * @s: The session. Under home->lock, so that nobody else changes them.
+ * @id: Of the space.
+ *
+ * Return: the table, referenced; NULL if the session has no target there.
+ */
+struct profil_table *profil_table_of(struct profil_session *s, u64 id)
+{
+	struct profil_table *table = NULL;
+	struct profil_watch *w;
+	unsigned long flags;
+
+	spin_lock_irqsave(&profil_index_lock, flags);
+	w = watch_by_id(s, id);
+	if (w)
+		table = profil_table_get(rcu_dereference_protected(w->table, true));
+	spin_unlock_irqrestore(&profil_index_lock, flags);
+	return table;
+}
+
+/**
+ * profil_table_set - Change the ranges of a session in a space
+ * @s: The session. Under home->lock.
+ * @id: Of the space.
+ * @table: The ranges. Its reference belongs to the watch if this succeeds, or is exchanged
+ *	for that of the ranges before.
+ * @legacy: What children will inherit, likewise.
+ *
+ * Return: 0; -ESRCH if the session has no target there.
+ */
+int profil_table_set(struct profil_session *s, u64 id, struct profil_table **table,
+		     struct profil_table **legacy)
+{
+	struct profil_watch *w;
+	unsigned long flags;
+
+	spin_lock_irqsave(&profil_index_lock, flags);
+	w = watch_by_id(s, id);
+	if (w) {
+		*table = rcu_replace_pointer(w->table, *table,
+					     lockdep_is_held(&profil_index_lock));
+		swap(w->legacy, *legacy);
+		space_choose(w->space);
+	}
+	spin_unlock_irqrestore(&profil_index_lock, flags);
+	return w ? 0 : -ESRCH;
+}
+
+/*
+ * The space after the one with @id, in which @s has targets, as long as there is one: for
+ * going through all. Ids only grow; spaces that come meanwhile are found, too. 0: none.
+ */
+u64 profil_space_after(struct profil_session *s, u64 id)
+{
+	struct profil_watch *w;
+	unsigned long flags;
+	u64 next = 0;
+
+	spin_lock_irqsave(&profil_index_lock, flags);
+	list_for_each_entry(w, &s->watches, list)
+		if (w->space->id > id && (!next || w->space->id < next))
+			next = w->space->id;
+	spin_unlock_irqrestore(&profil_index_lock, flags);
+	return next;
+}
+
+/* @s has been switched on or off: the tick's short way may do now, or no more. */
+void profil_session_changed(struct profil_session *s)
+{
+	struct profil_watch *w;
+	unsigned long flags;
+
+	spin_lock_irqsave(&profil_index_lock, flags);
+	list_for_each_entry(w, &s->watches, list)
+		space_choose(w->space);
+	spin_unlock_irqrestore(&profil_index_lock, flags);
+}
+
+/*
+ * CPU time in ns that all members have had since they were attached, or since the last
+ * time that this was asked for with @restart. Under home->lock.
+ */
+u64 profil_members_runtime(struct profil_session *s, bool restart)
+{
+	struct profil_member *m;
+	u64 ns = 0, now;
+
+	lockdep_assert_held(&s->home->lock);
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(m, &s->members, list) {
+		now = member_cpu_time(m);
+		ns += now - READ_ONCE(m->runtime);
+		if (restart)
+			WRITE_ONCE(m->runtime, now);
+	}
+	rcu_read_unlock();
+	return ns;
+}
+
+/* ---- what tasks do ---- */
+
+/* @m's target is gone, or is not to be followed; or it moves to @to, if not NULL. */
+static void member_move(struct profil_member *m, struct profil_watch *to)
+{
+	u64 ran = member_cpu_time(m) - READ_ONCE(m->runtime);
+	struct profil_watch *from, *left = to;
+	struct profil_session *s;
+	unsigned long flags;
+	bool gone = false;
+
+	spin_lock_irqsave(&profil_index_lock, flags);
+	if (member_linked(m)) {
+		from = watch_of(m);
+		s = from->session;
+		if (to && !s->dead) {
+			left = NULL;
+			watch_link(to);
+			member_enter(m, to, NULL);
+		} else {
+			gone = true;
+			member_unlink(m, s);
+			if (s->on)
+				s->runtime += ran;
+			if (s->classic && m->thread) {
+				WRITE_ONCE(s->orphan, true);
+				profil_session_kick(s);
+			}
+			profil_ring_wake(s);
+		}
+		from = member_leave(m, from);
+	} else {
+		from = NULL;
+	}
+	spin_unlock_irqrestore(&profil_index_lock, flags);
+	profil_watch_free(from);
+	profil_watch_free(left);
+	if (gone)
+		profil_member_free(m);
+}
+
+void profil_detach(struct profil_member *m)
+{
+	member_move(m, NULL);
+}
+
+static void count_unfollowed(struct profil_session *s)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&profil_index_lock, flags);
+	s->unfollowed++;
+	spin_unlock_irqrestore(&profil_index_lock, flags);
+}
+
+/* The child has the same session, and those ranges that are inherited. */
+static int share(struct profil_watch *w, struct profil_member *m, struct profil_space *space)
+{
+	struct profil_watch *born;
+	unsigned long flags;
+	int err = -ENODEV;
+
+	born = profil_watch_alloc(w->session, space, &profil_nothing, &profil_nothing, GFP_PROBE);
+	if (!born)
+		return -ENOMEM;
+	spin_lock_irqsave(&profil_index_lock, flags);
+	if (!list_empty(&w->list)) {
+		born->legacy = profil_table_get(w->legacy);
+		rcu_assign_pointer(born->table, profil_table_get(w->legacy));
+		err = attach(&born, m, NULL);
+	}
+	spin_unlock_irqrestore(&profil_index_lock, flags);
+	profil_watch_free(born);
+	return err;
+}
+
+/* The child has a session of its own. */
+static int bequeath(struct profil_watch *w, struct profil_member *m, struct profil_space *space)
+{
+	/* Of the parent: for its arithmetic, until the child's own is there. */
+	struct profil_table *table = rcu_dereference(w->table);
+	struct profil_watch *born = NULL;
+	struct profil_session *s;
+	int err = -ENOMEM;
+
+	if (!profil_table_tryget(table))
+		return -ENODEV;
+	s = profil_session_inherit(w, m->task, space);
+	if (IS_ERR(s)) {
+		profil_table_put(table);
+		return PTR_ERR(s);
+	}
+	born = profil_watch_alloc(s, space, table, &profil_nothing, GFP_PROBE);
+	if (born)
+		err = profil_attach(&born, m, NULL);
+	else
+		profil_table_put(table);
+	profil_watch_free(born);
+	profil_session_bear(s, err);
+	return err;
+}
+
+/* -ENODEV: @w's session is about to end. */
+static int fork_one(struct profil_watch *w, struct task_struct *child, bool thread, bool same)
+{
+	struct profil_session *s = w->session;
+	struct profil_space *space;
+	struct profil_member *m;
+	unsigned long flags;
+	int err = -ENOMEM;
+
+	if (s->fork == PROFIL_FORK_OFF || (same && s->fork == PROFIL_FORK_FRESH))
+		return 0;
+	/* Whoever unlinks @w puts the session only then. */
+	if (!refcount_inc_not_zero(&s->refs))
+		return -ENODEV;
+	space = space_get(child->mm, GFP_PROBE);
+	m = profil_member_alloc(child, thread, GFP_PROBE);
+	if (!space || !m)
+		goto out;
+	if (same) {
+		spin_lock_irqsave(&profil_index_lock, flags);
+		err = list_empty(&w->list) ? -ENODEV : attach(&w, m, NULL);
+		spin_unlock_irqrestore(&profil_index_lock, flags);
+	} else if (s->fork == PROFIL_FORK_SHARE) {
+		err = share(w, m, space);
+	} else {
+		err = bequeath(w, m, space);
+	}
+out:
+	if (err)
+		profil_member_free(m);
+	if (err == -ENOMEM)
+		count_unfollowed(s);
+	if (space)
+		profil_space_put(space);
+	profil_session_put(s);
+	return err;
+}
+
+/* That of the one classic session of the process, or NULL. */
+static struct profil_watch *watch_classic(const struct profil_space *space)
+{
+	struct profil_watch *w;
+
+	hlist_for_each_entry_rcu(w, &space->watches, node)
+		if (w->session->classic)
+			return w;
+	return NULL;
+}
+
+/* In the parent; the child does not run yet. */
+void profil_task_forked(struct task_struct *parent, struct task_struct *child)
+{
+	struct mm_struct *mm = child->mm;
+	bool same = mm == parent->mm;
+	struct profil_watch *w, *last;
+	struct profil_space *space;
+	struct profil_member *m;
+
+	if (!READ_ONCE(nr_watches) || !mm || child->signal == parent->signal)
+		return;
+
+	rcu_read_lock();
+	space = profil_space_find(parent->mm);
+	if (!space)
+		goto unlock;
+	hlist_for_each_entry_rcu(w, &space->watches, node)
+		if (!w->session->classic)
+			fork_one(w, child, false, same);
+	/* If it is about to end, perhaps another has taken its place. */
+	for (w = watch_classic(space), last = NULL; w && w != last; w = watch_classic(space)) {
+		if (fork_one(w, child, false, same) != -ENODEV)
+			break;
+		last = w;
+	}
+	if (!READ_ONCE(space->nr_threads))
+		goto unlock;
+	for (m = profil_member_first(parent); m; m = profil_member_next(m)) {
+		w = rcu_dereference(m->watch);
+		if (m->thread && w->space == space)
+			fork_one(w, child, true, same);
+	}
+unlock:
+	rcu_read_unlock();
+}
+
+/* The new program may do what its caller may not. */
+static bool gains_privilege(const struct linux_binprm *bprm)
+{
+	const struct cred *cred = current_cred();
+
+	return bprm->secureexec || bprm->interp_flags & BINPRM_FLAGS_ENFORCE_NONDUMP ||
+	       !uid_eq(cred->euid, cred->uid) || !gid_eq(cred->egid, cred->gid);
+}
+
+static void exec_one(struct profil_member *m, bool follow)
+{
+	struct profil_session *s = ((struct profil_watch *)rcu_dereference(m->watch))->session;
+	struct mm_struct *mm = current->mm;
+	struct profil_watch *w = NULL;
+	struct profil_space *space;
+
+	if (follow && s->exec == PROFIL_EXEC_FOLLOW && refcount_inc_not_zero(&s->refs)) {
+		space = space_get(mm, GFP_PROBE);
+		if (space)
+			w = profil_watch_alloc(s, space, &profil_nothing, &profil_nothing,
+					       GFP_PROBE);
+		if (space)
+			profil_space_put(space);
+		if (!w)
+			count_unfollowed(s);
+		profil_session_put(s);
+	}
+	member_move(m, w);
+}
+
+/* In the task, which has its new mm and has not run in it. */
+void profil_task_execed(struct task_struct *task, const struct linux_binprm *bprm)
+{
+	struct profil_member *m;
+	bool follow;
+
+	if (!READ_ONCE(profil_nr_members))
+		return;
+
+	follow = !gains_privilege(bprm);
+	rcu_read_lock();
+	for (m = profil_member_first(task->signal); m; m = profil_member_next(m))
+		exec_one(m, follow);
+	for (m = profil_member_first(task); m; m = profil_member_next(m))
+		exec_one(m, follow);
+	rcu_read_unlock();
+}
+
+/* A classic session of this thread has nothing to sample any more. */
+void profil_task_exited(struct task_struct *task)
+{
+	struct profil_session *s;
+	struct profil_member *m;
+
+	if (!READ_ONCE(profil_nr_members))
+		return;
+
+	rcu_read_lock();
+	for (m = profil_member_first(task); m; m = profil_member_next(m)) {
+		s = ((struct profil_watch *)rcu_dereference(m->watch))->session;
+		if (s->classic) {
+			WRITE_ONCE(s->orphan, true);
+			profil_session_kick(s);
+		}
+	}
+	rcu_read_unlock();
+}
+
+/*
+ * It has exited, has been waited for, and a grace period has passed: no tick finds it
+ * running any more. May be called in softirq context.
+ */
+void profil_task_freed(struct task_struct *task)
+{
+	struct profil_member *m;
+
+	if (!READ_ONCE(profil_nr_members))
+		return;
+
+	rcu_read_lock();
+	for (m = profil_member_first(task); m; m = profil_member_next(m))
+		member_move(m, NULL);
+	if (thread_group_leader(task) && !atomic_read(&task->signal->live)) {
+		for (m = profil_member_first(task->signal); m; m = profil_member_next(m))
+			member_move(m, NULL);
+	}
+	rcu_read_unlock();
+}
