@@ -4,7 +4,7 @@
 # make modules KDIR=...	the module for the kernel with these headers
 # make lib		the library alone
 # make samples		the samples alone
-# make install		library, headers, manual page (DESTDIR, PREFIX, LIBDIR)
+# make install		library, headers, manual pages (DESTDIR, PREFIX, LIBDIR)
 # make modules_install	the module, into the running kernel's tree
 # make demo		real programs profiled in a VM with a real kernel (as root)
 # make check		all tests (as root)
@@ -16,6 +16,8 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 export PREFIX LIBDIR DESTDIR
+
+MAN := $(DESTDIR)$(PREFIX)/share/man
 
 all: modules lib samples
 
@@ -33,8 +35,14 @@ samples: lib
 
 install: lib
 	$(MAKE) -C userlib install
-	install -d $(DESTDIR)$(PREFIX)/share/man/man3
-	install -m 644 man/profil.3 $(DESTDIR)$(PREFIX)/share/man/man3
+	install -d $(MAN)/man3 $(MAN)/man4
+	install -m 644 man/*.3 $(MAN)/man3
+	install -m 644 man/*.4 $(MAN)/man4
+	for page in profil profil_session; do \
+		sed -n '/^\.Nd/q;s/^\.Nm \([^ ]*\).*/\1/p' man/$$page.3 | while read -r name; do \
+			[ $$name = $$page ] || ln -sf $$page.3 $(MAN)/man3/$$name.3; \
+		done; \
+	done
 
 demo:
 	samples/demo

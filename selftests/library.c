@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libprofil: profil() as programs link it, and preloaded under one that did not.
+ * libprofil: profil() as programs link it, and preloaded under one that did not; sessions with
+ * a descriptor, records and ranges, through the public header alone.
  *
  * Built twice: with the shared library, and with the static one (library_static).
  */
@@ -9,16 +10,25 @@
 #include <dirent.h>
 #include <libgen.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
 
-#include "device.h"
+#include "kernel.h"
 #include "libc_profil.h"
+#include "loop.h"
+#include "process.h"
 #include "profil.h"
 
 #define SCOPE		PROFIL_SCOPE_PROCESS
@@ -79,6 +89,12 @@ static void descriptors(char *list, size_t size)
 	if (dir)
 		closedir(dir);
 }
+
+#define EXPECT_ERROR(error, call) do {		\
+	errno = 0;				\
+	EXPECT_EQ(-1, call);			\
+	EXPECT_EQ(error, errno);		\
+} while (0)
 
 FIXTURE(library) {
 };
@@ -240,12 +256,6 @@ TEST_F(library, errno_on_success)
 	EXPECT_EQ(12345, errno);
 }
 
-#define EXPECT_ERROR(error, call) do {		\
-	errno = 0;				\
-	EXPECT_EQ(-1, call);			\
-	EXPECT_EQ(error, errno);		\
-} while (0)
-
 /* A bad buffer: EFAULT, and the profile that was on goes on. */
 TEST_F(library, bad_buffer)
 {
@@ -357,6 +367,1071 @@ TEST_F(library, no_signal)
 	EXPECT_LE(6, sum());
 }
 
+/* What became of the ticks, as the library and as the device tell it. */
+TEST_F(library, classic_statistics)
+{
+	struct profil_stats stats = { .size = sizeof(stats) }, same;
+
+	EXPECT_EQ(0, profil_classic_stats(&stats));
+	EXPECT_EQ(PROFIL_STATE_OFF, stats.state);
+	ASSERT_EQ(0, profil_burn());
+	EXPECT_EQ(0, burn_hits(3));
+	do {
+		ASSERT_EQ(0, profil_classic_stats(&stats));
+		ASSERT_EQ(0, session_stats(SCOPE, &same));
+	} while (same.ticks != stats.ticks);
+	EXPECT_EQ(PROFIL_STATE_ON, stats.state);
+	EXPECT_LE(3, stats.hit);
+	EXPECT_EQ(same.hit, stats.hit);
+	EXPECT_EQ(same.locked, stats.locked);
+	EXPECT_TRUE(accounted(&stats));
+
+	stats.scope = PROFIL_SCOPE_THREAD;
+	EXPECT_EQ(0, profil_classic_stats(&stats));
+	EXPECT_EQ(PROFIL_STATE_OFF, stats.state);
+	stats.scope = 77;
+	EXPECT_ERROR(EOPNOTSUPP, profil_classic_stats(&stats));
+	stats.size = 0;
+	EXPECT_ERROR(EINVAL, profil_classic_stats(&stats));
+}
+
+TEST_F(library, query_of_the_kernel)
+{
+	const u64 wanted = PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
+			   PROFIL_FEATURE_REPIN | PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
+			   PROFIL_FEATURE_RECORDS;
+	struct profil_query query = { .size = sizeof(query) }, same;
+
+	ASSERT_EQ(0, profil_query_kernel(&query));
+	ASSERT_EQ(0, device_query(&same));
+	EXPECT_EQ(same.tick_hz, query.tick_hz);
+	EXPECT_LT(0, query.tick_hz);
+	EXPECT_EQ(same.max_ranges, query.max_ranges);
+	EXPECT_EQ(wanted, query.features & wanted);
+	query.size = 4;
+	EXPECT_ERROR(EINVAL, profil_query_kernel(&query));
+}
+
+/*
+ * fork: each counts for itself, from the fork on
+ */
+
+static int child_of_profil(void)
+{
+	struct profil_stats stats = { .size = sizeof(stats) };
+	u64 before = sum();
+
+	MUST(!profil_classic_stats(&stats));
+	MUST(stats.state == PROFIL_STATE_ON);
+	MUST(stats.hit <= sum() - before);
+	MUST(!burn_hits(5));
+	MUST(!profil_classic_stats(&stats));
+	MUST(accounted(&stats));
+	MUST(stats.hit >= 5 && stats.hit <= sum() - before);
+	MUST(!profil(null, 0, 0, 0));
+	MUST(state() == PROFIL_STATE_OFF);
+	MUST(sum() - before >= stats.hit);
+	return 0;
+}
+
+TEST_F(library, child_of_a_fork_counts_in_its_own_copy)
+{
+	struct profil_stats before, after;
+
+	ASSERT_EQ(0, profil_burn());
+	EXPECT_EQ(0, burn_hits(5));
+	ASSERT_EQ(0, session_stats(SCOPE, &before));
+	EXPECT_EQ(0, status_in_child(child_of_profil));
+	ASSERT_EQ(0, session_stats(SCOPE, &after));
+	EXPECT_EQ(PROFIL_STATE_ON, after.state);
+	/* All of the child's were in burn(). */
+	EXPECT_EQ(before.hit, after.hit);
+	EXPECT_EQ(before.hit, sum());
+	EXPECT_EQ(0, burn_hits(after.hit + 1));
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_LT(before.hit, sum());
+}
+
+static int child_over_its_limit(void)
+{
+	struct profil_stats stats = { .size = sizeof(stats) };
+
+	MUST(await(!profil_classic_stats(&stats) && stats.state == PROFIL_STATE_ENDED));
+	MUST(stats.end == PROFIL_END_LIMIT);
+	MUST(accounted(&stats));
+	MUST(!locked_bytes());
+	return 0;
+}
+
+TEST_F(library, child_of_a_fork_is_told_that_its_limit_is_too_low)
+{
+	const struct rlimit none = { 0, 0 };
+
+	if (geteuid() == 0)
+		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &none));
+	EXPECT_EQ(0, status_in_child(child_over_its_limit));
+	EXPECT_EQ(PROFIL_STATE_ON, state());
+	EXPECT_EQ(0, burn_hits(1));
+}
+
+/*
+ * Sessions with a descriptor
+ *
+ * Loop i is counted in counter i of page, two counters of which are for each loop: their size
+ * is 32 bytes, and the tick finds the second 16 of these.
+ */
+
+static u32 page[1024] __attribute__((aligned(4096)));
+static u32 other_page[1024] __attribute__((aligned(4096)));
+
+#define LOOPS_START	addr(loops_text)
+#define LOOPS_END	(LOOPS_START + LOOPS * LOOP_SIZE)
+
+static struct profil_range range_of_loop(unsigned int i)
+{
+	u64 start = LOOPS_START + i * LOOP_SIZE;
+
+	return profil_range_of(start, start + LOOP_SIZE, 5, &page[i], 1, sizeof(*page));
+}
+
+static struct profil_range range_of_all_loops(void)
+{
+	return profil_range_of(LOOPS_START, LOOPS_END, 5, page, LOOPS, sizeof(*page));
+}
+
+static u64 page_sum(void)
+{
+	return counters_sum(page, sizeof(*page), ARRAY_SIZE(page));
+}
+
+static struct profil_stats stats_of(int fd)
+{
+	struct profil_stats stats = { .size = sizeof(stats) };
+
+	if (profil_session_stats(fd, &stats))
+		stats.state = UINT32_MAX;
+	return stats;
+}
+
+/* Runs loop @i until the session has so many hits, or so many ticks, more. */
+static bool run_hits(int fd, unsigned int i, u64 hits)
+{
+	u64 until = stats_of(fd).hit + hits;
+
+	return loop_until(i, stats_of(fd).hit >= until);
+}
+
+static bool run_ticks(int fd, unsigned int i, u64 ticks)
+{
+	u64 until = stats_of(fd).ticks + ticks;
+
+	return loop_until(i, stats_of(fd).ticks >= until);
+}
+
+static atomic_bool enough;
+
+static void *run_loop(void *i)
+{
+	while (!enough)
+		loop_run((uintptr_t)i, LOOP_BURST);
+	return NULL;
+}
+
+FIXTURE(session) {
+	int fd;
+};
+
+FIXTURE_SETUP(session)
+{
+	ASSERT_LE(0, device_fd());
+	self->fd = profil_session_open(NULL);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(session)
+{
+	EXPECT_EQ(0, close(self->fd));
+	EXPECT_EQ(0, locked_bytes());
+}
+
+TEST_F(session, is_made_stopped_and_empty)
+{
+	struct profil_stats stats = { .size = sizeof(stats) };
+
+	EXPECT_EQ(FD_CLOEXEC, fcntl(self->fd, F_GETFD));
+	EXPECT_EQ(0, profil_session_stats(self->fd, &stats));
+	EXPECT_EQ(PROFIL_STATE_OFF, stats.state);
+	EXPECT_EQ(0, stats.targets);
+	EXPECT_EQ(0, stats.ticks);
+	EXPECT_EQ(0, stats.locked);
+}
+
+TEST_F(session, counts_what_two_threads_run_and_loses_nothing)
+{
+	struct profil_range range = range_of_all_loops();
+	struct profil_stats stats = { .size = sizeof(stats) };
+	pthread_t threads[2];
+	__u64 space = 0;
+	uintptr_t i;
+	bool came;
+
+	errno = 12345;
+	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, &space));
+	EXPECT_NE(PROFIL_SPACE_SELF, space);
+	EXPECT_NE(PROFIL_SPACE_ALL, space);
+	ASSERT_EQ(0, profil_session_add(self->fd, space, &range, 1));
+	ASSERT_EQ(0, profil_session_start(self->fd));
+	EXPECT_EQ(12345, errno);
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, run_loop, (void *)i));
+	came = await(stats_of(self->fd).hit >= 100 && counter(page, 4, 0) && counter(page, 4, 1));
+	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	EXPECT_EQ(stats.hit, page_sum());
+	/* They still run. */
+	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
+	EXPECT_EQ(0, burn_ticks(SCOPE, 5));
+	EXPECT_EQ(0, session_stop(SCOPE, NULL));
+	enough = true;
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+
+	EXPECT_TRUE(came);
+	EXPECT_TRUE(accounted(&stats));
+	EXPECT_LE(100, stats.hit);
+	EXPECT_EQ(stats.hit, page[0] + page[1]);
+	EXPECT_EQ(stats.hit, page_sum());
+	EXPECT_EQ(PROFIL_STATE_OFF, stats.state);
+	EXPECT_EQ(1, stats.targets);
+	EXPECT_EQ(sizeof(page), stats.locked);
+}
+
+TEST_F(session, of_a_thread_counts_that_thread_alone)
+{
+	struct profil_range range = range_of_all_loops();
+	struct profil_stats stats = { .size = sizeof(stats) };
+	pthread_t thread;
+
+	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_THREAD, 0, NULL));
+	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, profil_session_start(self->fd));
+	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop, (void *)1));
+	EXPECT_TRUE(run_hits(self->fd, 0, 5));
+	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	enough = true;
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, session_stop(SCOPE, NULL));
+
+	EXPECT_TRUE(accounted(&stats));
+	EXPECT_LE(5, page[0]);
+	EXPECT_EQ(stats.hit, page[0]);
+	EXPECT_EQ(0, page[1]);
+}
+
+TEST_F(session, counts_in_ranges_as_they_come_and_go)
+{
+	struct profil_range range[2] = { range_of_loop(0), range_of_loop(1) };
+	struct profil_stats stats;
+	u64 hits;
+
+	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, profil_session_start(self->fd));
+	EXPECT_TRUE(run_ticks(self->fd, 0, 3));
+	stats = stats_of(self->fd);
+	EXPECT_EQ(stats.ticks, stats.outside);
+
+	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range[0], 1));
+	EXPECT_TRUE(run_hits(self->fd, 0, 3));
+	/* All or none: the first is there already. */
+	EXPECT_ERROR(EINVAL, profil_session_add(self->fd, PROFIL_SPACE_SELF, range, 2));
+	EXPECT_TRUE(run_ticks(self->fd, 1, 3));
+	EXPECT_EQ(0, counter(page, 4, 1));
+	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range[1], 1));
+	EXPECT_TRUE(run_hits(self->fd, 1, 3));
+	EXPECT_LE(3, counter(page, 4, 1));
+
+	ASSERT_EQ(0, profil_session_remove(self->fd, PROFIL_SPACE_SELF, range[0].start,
+					   range[0].end));
+	hits = counter(page, 4, 0);
+	EXPECT_TRUE(run_ticks(self->fd, 0, 3));
+	EXPECT_EQ(hits, counter(page, 4, 0));
+	/* Nothing is left there. The other is not, in part. */
+	EXPECT_EQ(0, profil_session_remove(self->fd, PROFIL_SPACE_ALL, range[0].start,
+					   range[1].end - 1));
+	EXPECT_TRUE(run_hits(self->fd, 1, 2));
+	EXPECT_EQ(sizeof(page), locked_bytes());
+	EXPECT_EQ(0, profil_session_remove(self->fd, PROFIL_SPACE_ALL, 0, UINT64_MAX));
+	EXPECT_EQ(0, locked_bytes());
+
+	stats.size = sizeof(stats);
+	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	EXPECT_TRUE(accounted(&stats));
+	EXPECT_EQ(stats.hit, page_sum());
+}
+
+TEST_F(session, can_be_stopped_and_started_again)
+{
+	struct profil_range range = range_of_all_loops();
+	struct profil_stats first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
+
+	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
+	EXPECT_ERROR(EINVAL, profil_session_stop(self->fd, NULL));
+	ASSERT_EQ(0, profil_session_start(self->fd));
+	EXPECT_ERROR(EBUSY, profil_session_start(self->fd));
+	EXPECT_TRUE(run_hits(self->fd, 0, 3));
+	ASSERT_EQ(0, profil_session_stop(self->fd, &first));
+	EXPECT_ERROR(EINVAL, profil_session_stop(self->fd, &second));
+
+	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
+	EXPECT_EQ(0, session_stop(SCOPE, NULL));
+	EXPECT_EQ(first.hit, page_sum());
+	EXPECT_EQ(first.ticks, stats_of(self->fd).ticks);
+
+	ASSERT_EQ(0, profil_session_start(self->fd));
+	EXPECT_TRUE(run_hits(self->fd, 0, 3));
+	ASSERT_EQ(0, profil_session_stop(self->fd, &second));
+	EXPECT_LE(first.hit + 3, second.hit);
+	EXPECT_TRUE(accounted(&second));
+	EXPECT_EQ(second.hit, page_sum());
+}
+
+/* Each with its statistics, while it counts; none is counted twice, or not at all. */
+TEST_F(session, snapshots_are_of_one_moment_and_reset_begins_anew)
+{
+	struct profil_range range = range_of_all_loops();
+	struct profil_copy copy = {
+		.from = addr(page),
+		.to = addr(other_page),
+		.bytes = LOOPS * sizeof(*page),
+	};
+	struct profil_stats stats = { .size = sizeof(stats) };
+	unsigned int i, flags;
+	pthread_t thread;
+
+	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, profil_session_start(self->fd));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop, (void *)2));
+	for (i = 0; i < 20; i++) {
+		flags = i % 2 ? PROFIL_SNAPSHOT_RESET : 0;
+		EXPECT_TRUE(run_hits(self->fd, 3, 2));
+		ASSERT_EQ(0, profil_session_snapshot(self->fd, flags, &copy, 1, &stats));
+		EXPECT_TRUE(accounted(&stats));
+		EXPECT_LE(2, stats.hit);
+		EXPECT_EQ(stats.hit, counters_sum(other_page, 4, LOOPS));
+	}
+	enough = true;
+	pthread_join(thread, NULL);
+	EXPECT_TRUE(run_hits(self->fd, 3, 1));
+	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	EXPECT_EQ(stats.hit, page_sum());
+
+	/* Not to be copied, only to be reset. */
+	copy.to = 0;
+	EXPECT_EQ(0, profil_session_snapshot(self->fd, PROFIL_SNAPSHOT_RESET, &copy, 1, NULL));
+	EXPECT_EQ(0, page_sum());
+	EXPECT_EQ(0, stats_of(self->fd).ticks);
+	EXPECT_EQ(0, profil_session_snapshot(self->fd, 0, NULL, 0, &stats));
+	EXPECT_EQ(0, stats.ticks);
+
+	EXPECT_ERROR(EOPNOTSUPP, profil_session_snapshot(self->fd, 1U << 31, NULL, 0, NULL));
+	copy.from = sizeof(*page);
+	EXPECT_ERROR(EFAULT, profil_session_snapshot(self->fd, 0, &copy, 1, NULL));
+	copy.from = addr(page) + 1;
+	EXPECT_ERROR(EINVAL, profil_session_snapshot(self->fd, 0, &copy, 1, NULL));
+}
+
+TEST_F(session, calls_say_what_is_wrong)
+{
+	struct profil_range range = range_of_all_loops(), wrong;
+	struct profil_stats stats = { 0 };
+	struct profil_open options;
+	pid_t gone;
+	int pipes[2];
+
+	/* options */
+	options = (struct profil_open) { .size = sizeof(options) };
+	EXPECT_ERROR(EINVAL, profil_session_open(&options));
+	options.modes = MODES_ALL;
+	options.fork = 77;
+	EXPECT_ERROR(EOPNOTSUPP, profil_session_open(&options));
+	options.fork = PROFIL_FORK_OFF;
+	options.exec = 77;
+	EXPECT_ERROR(EOPNOTSUPP, profil_session_open(&options));
+	options.size = 0;
+	EXPECT_ERROR(EINVAL, profil_session_open(&options));
+
+	/* descriptors */
+	ASSERT_EQ(0, pipe(pipes));
+	EXPECT_ERROR(ENOTTY, profil_session_start(pipes[0]));
+	EXPECT_ERROR(ENOTTY, profil_session_start(device_fd()));
+	close(pipes[0]);
+	close(pipes[1]);
+	EXPECT_ERROR(EBADF, profil_session_start(pipes[0]));
+	EXPECT_ERROR(EBADF, profil_session_read(pipes[0], page, sizeof(page)));
+
+	/* targets */
+	gone = fork();
+	if (!gone)
+		_exit(0);
+	ASSERT_EQ(0, status_of(gone));
+	EXPECT_ERROR(ESRCH, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, gone, NULL));
+	EXPECT_ERROR(EOPNOTSUPP, profil_session_attach(self->fd, 77, 0, NULL));
+	EXPECT_EQ(0, stats_of(self->fd).targets);
+	EXPECT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	EXPECT_ERROR(EBUSY, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, getpid(), NULL));
+	EXPECT_ERROR(EBUSY, profil_session_attach(self->fd, PROFIL_SCOPE_THREAD, 0, NULL));
+	EXPECT_EQ(1, stats_of(self->fd).targets);
+
+	/* ranges */
+	EXPECT_ERROR(EINVAL, profil_session_add(self->fd, PROFIL_SPACE_SELF, NULL, 0));
+	EXPECT_ERROR(EFAULT, profil_session_add(self->fd, PROFIL_SPACE_SELF, (void *)16, 1));
+	EXPECT_ERROR(ESRCH, profil_session_add(self->fd, 1ULL << 60, &range, 1));
+	wrong = range;
+	wrong.width = 3;
+	EXPECT_ERROR(EOPNOTSUPP, profil_session_add(self->fd, PROFIL_SPACE_SELF, &wrong, 1));
+	wrong = range;
+	wrong.buffer++;
+	EXPECT_ERROR(EINVAL, profil_session_add(self->fd, PROFIL_SPACE_SELF, &wrong, 1));
+	wrong = range;
+	wrong.buffer = 4096;
+	EXPECT_ERROR(EFAULT, profil_session_add(self->fd, PROFIL_SPACE_SELF, &wrong, 1));
+	EXPECT_ERROR(ESRCH, profil_session_remove(self->fd, 1ULL << 60, 0, 1));
+	EXPECT_ERROR(EINVAL, profil_session_remove(self->fd, PROFIL_SPACE_SELF, 1, 1));
+	EXPECT_EQ(0, locked_bytes());
+
+	/* statistics: the size must be said */
+	EXPECT_ERROR(EINVAL, profil_session_stats(self->fd, &stats));
+	ASSERT_EQ(0, profil_session_start(self->fd));
+	EXPECT_ERROR(EINVAL, profil_session_stop(self->fd, &stats));
+	EXPECT_EQ(PROFIL_STATE_ON, stats_of(self->fd).state);
+	EXPECT_EQ(0, profil_session_stop(self->fd, NULL));
+}
+
+TEST_F(session, respects_the_limit_of_locked_memory)
+{
+	const struct rlimit limit = { 4096, 4096 };
+	static u32 large[4096] __attribute__((aligned(4096)));
+	struct profil_range range = profil_range_of(0, 1 << 20, 6, large, ARRAY_SIZE(large), 4);
+	struct profil_open options = {
+		.size = sizeof(options),
+		.modes = MODES_ALL,
+		.nr_records = 4096,
+	};
+
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	/* A session that root has opened may lock more. */
+	if (geteuid() == 0)
+		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	close(self->fd);
+	self->fd = profil_session_open(NULL);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	EXPECT_ERROR(EPERM, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
+	EXPECT_ERROR(EPERM, profil_session_open(&options));
+	range.nr_counters = 1024;
+	EXPECT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
+	EXPECT_EQ(4096, locked_bytes());
+}
+
+/*
+ * Other processes
+ */
+
+/* A child that runs loop @i until it is killed, in the end by our own death. */
+static pid_t run_in_child(unsigned int i)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			loop_run(i, LOOP_BURST);
+	}
+	return child;
+}
+
+TEST_F(session, samples_the_child_of_a_pidfd)
+{
+	struct profil_range range = range_of_all_loops();
+	struct profil_stats stats = { .size = sizeof(stats) };
+	pid_t child = run_in_child(4);
+	int pidfd = pidfd_open(child, 0);
+	__u64 space = 0;
+
+	ASSERT_LE(0, pidfd);
+	if (geteuid()) {
+		EXPECT_ERROR(EPERM, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS,
+								pidfd, &space));
+		EXPECT_EQ(0, stats_of(self->fd).targets);
+		goto kill;
+	}
+	ASSERT_EQ(0, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, pidfd, &space));
+	EXPECT_ERROR(EBUSY, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, pidfd,
+							NULL));
+	/* Not our own text. */
+	EXPECT_ERROR(ESRCH, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, profil_session_add(self->fd, space, &range, 1));
+	ASSERT_EQ(0, profil_session_start(self->fd));
+	EXPECT_TRUE(await(stats_of(self->fd).hit >= 5));
+	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	EXPECT_TRUE(accounted(&stats));
+	EXPECT_EQ(stats.hit, page[4]);
+	EXPECT_EQ(stats.hit, page_sum());
+kill:
+	EXPECT_EQ(0, kill(child, SIGKILL));
+	EXPECT_EQ(128 + SIGKILL, status_of(child));
+	EXPECT_TRUE(await(stats_of(self->fd).targets == 0));
+	EXPECT_ERROR(ESRCH, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, pidfd,
+							NULL));
+	close(pidfd);
+}
+
+TEST_F(session, attaches_pidfds_and_nothing_else)
+{
+	char before[4096], after[4096];
+	int pidfd = pidfd_open(getpid(), 0), null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	ASSERT_LE(0, pidfd);
+	ASSERT_LE(0, null_fd);
+	descriptors(before, sizeof(before));
+	EXPECT_ERROR(EBADF, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, null_fd,
+							NULL));
+	EXPECT_ERROR(EBADF, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, self->fd,
+							NULL));
+	EXPECT_ERROR(EBADF, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, -1, NULL));
+	EXPECT_EQ(0, stats_of(self->fd).targets);
+	EXPECT_EQ(0, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, pidfd, NULL));
+	EXPECT_EQ(1, stats_of(self->fd).targets);
+	descriptors(after, sizeof(after));
+	EXPECT_STREQ(before, after);
+	close(null_fd);
+	close(pidfd);
+}
+
+/*
+ * The library's calls of ioctl() come here first. The process dies_in_attach dies while it is
+ * attached, and is no longer there when that has been done.
+ */
+static pid_t dies_in_attach;
+
+int ioctl(int fd, unsigned long cmd, ...)
+{
+	va_list args;
+	void *arg;
+
+	va_start(args, cmd);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (dies_in_attach && cmd == PROFIL_IOC_ATTACH) {
+		kill(dies_in_attach, SIGKILL);
+		waitpid(dies_in_attach, NULL, 0);
+		dies_in_attach = 0;
+		return 0;
+	}
+	return syscall(SYS_ioctl, fd, cmd, arg);
+}
+
+TEST(pidfd_is_of_the_same_process_before_and_after)
+{
+	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), pidfd;
+
+	dies_in_attach = fork();
+	if (!dies_in_attach) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	pidfd = pidfd_open(dies_in_attach, 0);
+	ASSERT_LE(0, pidfd);
+	EXPECT_ERROR(ESTALE, profil_session_attach_pidfd(null_fd, PROFIL_SCOPE_PROCESS, pidfd,
+							 NULL));
+	EXPECT_EQ(0, dies_in_attach);
+	/* Now it is known before the ioctl, which would say ENOTTY. */
+	EXPECT_ERROR(ESRCH, profil_session_attach_pidfd(null_fd, PROFIL_SCOPE_PROCESS, pidfd,
+							NULL));
+	close(pidfd);
+	pidfd = pidfd_open(getpid(), 0);
+	EXPECT_ERROR(ENOTTY, profil_session_attach_pidfd(null_fd, PROFIL_SCOPE_PROCESS, pidfd,
+							 NULL));
+	close(pidfd);
+	close(null_fd);
+}
+
+/*
+ * In a pid namespace without a /proc of its own, /proc has the numbers of the outer one: the
+ * one it has for us is here that of our child.
+ */
+static int session_fd;
+
+static int attach_in_namespace(void)
+{
+	const char *last = "/proc/sys/kernel/ns_last_pid";
+	int pidfd = pidfd_open(getpid(), 0);
+	char outer[16] = "", text[16];
+	pid_t child;
+
+	MUST(getpid() == 1);
+	MUST(pidfd >= 0);
+	MUST(readlink("/proc/self", outer, sizeof(outer) - 1) > 0);
+	snprintf(text, sizeof(text), "%d", atoi(outer) - 1);
+	MUST(!file_write(last, text));
+	child = run_in_child(0);
+	MUST(child == atoi(outer));
+	errno = 0;
+	MUST(profil_session_attach_pidfd(session_fd, PROFIL_SCOPE_PROCESS, pidfd, NULL) == -1);
+	MUST(errno == ESRCH);
+	MUST(!stats_of(session_fd).targets);
+	MUST(!profil_session_attach(session_fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	MUST(stats_of(session_fd).targets == 1);
+	MUST(!kill(child, SIGKILL));
+	MUST(status_of(child) == 128 + SIGKILL);
+	return 0;
+}
+
+TEST_F(session, does_not_take_the_ids_of_another_namespace)
+{
+	if (geteuid())
+		SKIP(return, "needs a pid namespace: run as root");
+	session_fd = self->fd;
+	ASSERT_EQ(0, unshare(CLONE_NEWPID));
+	EXPECT_EQ(0, status_in_child(attach_in_namespace));
+}
+
+static pid_t stranger;
+
+static int attach_stranger(void)
+{
+	/* Of the same user, too. */
+	MUST(geteuid() || !setresuid(1000, 1000, 1000));
+	errno = 0;
+	MUST(profil_session_attach(session_fd, PROFIL_SCOPE_PROCESS, stranger, NULL) == -1);
+	MUST(errno == EPERM);
+	/* But it may join itself. */
+	MUST(!profil_session_attach(session_fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	errno = 0;
+	MUST(profil_session_add(session_fd, PROFIL_SPACE_SELF,
+				&(struct profil_range) { .end = 1, .width = 2, .granule = 1,
+							 .step = 1 }, 1) == -1);
+	MUST(errno == EPERM);
+	return 0;
+}
+
+TEST_F(session, does_not_sample_strangers_without_the_right)
+{
+	session_fd = self->fd;
+	stranger = getpid();
+	EXPECT_EQ(0, status_in_child(attach_stranger));
+}
+
+/* Opens another session with these options instead of the fixture's. */
+#define REOPEN(...) do {							\
+	struct profil_open options = {						\
+		.size = sizeof(options),					\
+		.modes = MODES_ALL,						\
+		__VA_ARGS__							\
+	};									\
+										\
+	close(self->fd);							\
+	self->fd = profil_session_open(&options);				\
+	ASSERT_LE(0, self->fd);							\
+} while (0)
+
+static int run_some_hits(void)
+{
+	struct profil_stats before = stats_of(session_fd);
+	u32 own = page[5];
+
+	MUST(loop_until(5, stats_of(session_fd).hit >= before.hit + 5));
+	/* They are in the creator's memory, not here. */
+	MUST(page[5] == own);
+	return 0;
+}
+
+TEST_F(session, shared_by_a_fork_counts_both_in_one_place)
+{
+	struct profil_range range = range_of_all_loops();
+	struct profil_stats stats = { .size = sizeof(stats) };
+
+	REOPEN(.fork = PROFIL_FORK_SHARE);
+	session_fd = self->fd;
+	range.flags = PROFIL_RANGE_INHERIT;
+	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, profil_session_start(self->fd));
+	EXPECT_TRUE(run_hits(self->fd, 0, 2));
+	EXPECT_EQ(0, status_in_child(run_some_hits));
+	EXPECT_TRUE(await(stats_of(self->fd).targets == 1));
+	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	EXPECT_TRUE(accounted(&stats));
+	EXPECT_LE(2, page[0]);
+	EXPECT_LE(5, page[5]);
+	EXPECT_EQ(stats.hit, page[0] + page[5]);
+}
+
+static int run_fresh(void)
+{
+	struct profil_stats stats = { .size = sizeof(stats) };
+	u32 before = page[0];
+
+	MUST(run_hits(session_fd, 5, 5));
+	MUST(!profil_session_stop(session_fd, &stats));
+	MUST(accounted(&stats));
+	MUST(page[0] == before);
+	MUST(page[5] >= 5);
+	MUST(page[5] == stats.hit);
+	return 0;
+}
+
+TEST_F(session, made_afresh_by_a_fork_counts_for_itself)
+{
+	struct profil_range range = range_of_all_loops();
+	struct profil_stats stats = { .size = sizeof(stats) };
+
+	REOPEN(.fork = PROFIL_FORK_FRESH);
+	session_fd = self->fd;
+	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, profil_session_start(self->fd));
+	EXPECT_TRUE(run_hits(self->fd, 0, 2));
+	EXPECT_EQ(0, status_in_child(run_fresh));
+	EXPECT_EQ(PROFIL_STATE_ON, stats_of(self->fd).state);
+	EXPECT_TRUE(run_hits(self->fd, 0, 2));
+	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	EXPECT_TRUE(accounted(&stats));
+	EXPECT_EQ(0, page[5]);
+	EXPECT_EQ(stats.hit, page[0]);
+}
+
+/*
+ * Records
+ */
+
+static u64 records[8192];	/* a buffer aligned as it must be */
+
+static u64 monotonic(void)
+{
+	return cpu_ns(CLOCK_MONOTONIC);
+}
+
+TEST_F(session, leaves_a_record_of_each_tick_outside)
+{
+	char self_exe[PATH_MAX] = "", comm[16] = "";
+	const struct profil_record *r, *last;
+	struct profil_range range = range_of_loop(0);
+	struct profil_stats stats = { .size = sizeof(stats) };
+	u64 n = 0, in_loop = 0, before = monotonic();
+	__u64 space;
+	ssize_t len;
+
+	ASSERT_LT(0, readlink("/proc/self/exe", self_exe, sizeof(self_exe) - 1));
+	ASSERT_EQ(0, prctl(PR_SET_NAME, "fifteen letters"));
+	ASSERT_EQ(0, prctl(PR_GET_NAME, comm));
+	REOPEN(.nr_records = 4096);
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK));
+	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, &space));
+	ASSERT_EQ(0, profil_session_add(self->fd, space, &range, 1));
+	EXPECT_ERROR(EAGAIN, profil_session_read(self->fd, records, sizeof(records)));
+	ASSERT_EQ(0, profil_session_start(self->fd));
+	EXPECT_TRUE(run_ticks(self->fd, 0, 5));
+	EXPECT_TRUE(run_ticks(self->fd, 3, 10));
+	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	EXPECT_TRUE(accounted(&stats));
+	EXPECT_EQ(0, stats.dropped_record);
+	EXPECT_LT(0, stats.hit);
+
+	EXPECT_ERROR(EINVAL, profil_session_read(self->fd, records, 8));
+	while ((len = profil_session_read(self->fd, records, sizeof(records))) > 0) {
+		last = NULL;
+		for (r = profil_record_first(records, len); r;
+		     r = profil_record_next(records, len, r)) {
+			n++;
+			last = r;
+			EXPECT_EQ(getpid(), r->pid);
+			EXPECT_EQ(getpid(), r->tid);
+			EXPECT_STREQ(comm, r->comm);
+			EXPECT_EQ(space, r->space);
+			EXPECT_LE(before, r->time);
+			EXPECT_GE(monotonic(), r->time);
+			/* not in the range */
+			EXPECT_TRUE(r->pc < range.start || r->pc >= range.end);
+			if (r->flags & PROFIL_RECORD_MAPPED) {
+				EXPECT_LE(r->start, r->pc);
+				EXPECT_GT(r->end, r->pc);
+			}
+			if (r->pc < LOOPS_START || r->pc >= LOOPS_END)
+				continue;
+			in_loop++;
+			EXPECT_EQ(LOOPS_START + 3 * LOOP_SIZE, r->pc & ~(LOOP_SIZE - 1ULL));
+			EXPECT_TRUE(r->flags & PROFIL_RECORD_MAPPED);
+			EXPECT_TRUE(r->flags & PROFIL_RECORD_FILE);
+			EXPECT_STREQ(self_exe, r->path);
+		}
+		/* The last ends where the buffer does. */
+		ASSERT_NE(NULL, last);
+		EXPECT_EQ((const char *)records + len, (const char *)last + last->size);
+	}
+	EXPECT_EQ(-1, len);
+	EXPECT_EQ(EAGAIN, errno);
+	EXPECT_EQ(stats.outside, n);
+	EXPECT_LT(0, in_loop);
+}
+
+static int join_and_run(void)
+{
+	MUST(!profil_session_attach(session_fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	MUST(run_ticks(session_fd, 3, 3));
+	return 0;
+}
+
+/* Also with records of a process that is gone. */
+TEST_F(session, has_no_more_records_when_no_target_is_left)
+{
+	const struct profil_record *r;
+	u64 n = 0;
+	ssize_t len;
+	pid_t child;
+
+	REOPEN(.nr_records = 4096);
+	session_fd = self->fd;
+	ASSERT_EQ(0, profil_session_start(self->fd));
+	child = fork();
+	if (!child)
+		_exit(join_and_run());
+	ASSERT_EQ(0, status_of(child));
+	while ((len = profil_session_read(self->fd, records, sizeof(records))) > 0) {
+		for (r = profil_record_first(records, len); r;
+		     r = profil_record_next(records, len, r)) {
+			n++;
+			EXPECT_EQ(child, r->pid);
+		}
+	}
+	EXPECT_EQ(0, len);
+	EXPECT_LE(3, n);
+	EXPECT_EQ(stats_of(self->fd).outside, n);
+}
+
+static atomic_int interrupted;
+
+static void on_sigusr1(int sig)
+{
+	(void)sig;
+	interrupted++;
+}
+
+struct reader {
+	int fd;
+	atomic_int tid;
+	atomic_bool done;
+	ssize_t len;
+	int err;
+};
+
+static void *read_records(void *arg)
+{
+	struct reader *reader = arg;
+
+	reader->tid = gettid();
+	reader->len = profil_session_read(reader->fd, records, sizeof(records));
+	reader->err = errno;
+	reader->done = true;
+	return NULL;
+}
+
+/* Does thread @tid wait in read()? */
+static bool reads(pid_t tid)
+{
+	char path[64], line[32] = "";
+	long nr = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", tid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (fgets(line, sizeof(line), f))
+		sscanf(line, "%ld", &nr);
+	fclose(f);
+	return nr == SYS_read;
+}
+
+TEST_F(session, read_goes_on_after_a_signal)
+{
+	const struct sigaction action = { .sa_handler = on_sigusr1 };	/* no SA_RESTART */
+	struct reader reader = { 0 };
+	pthread_t thread;
+	int i;
+
+	REOPEN(.nr_records = 4096);
+	reader.fd = self->fd;
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_THREAD, 0, NULL));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_records, &reader));
+	for (i = 1; i <= 3; i++) {
+		EXPECT_TRUE(await(reader.tid && reads(reader.tid)));
+		ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
+		EXPECT_TRUE(await(interrupted == i));
+	}
+	EXPECT_TRUE(await(reads(reader.tid)));
+	EXPECT_FALSE(reader.done);
+	ASSERT_EQ(0, profil_session_start(self->fd));
+	EXPECT_TRUE(loop_until(3, reader.done));
+	if (!reader.done)
+		pthread_cancel(thread);
+	pthread_join(thread, NULL);
+	EXPECT_LT(0, reader.len) {
+		TH_LOG("%s", strerror(reader.err));
+	}
+	EXPECT_NE(NULL, profil_record_first(records, reader.len));
+	EXPECT_EQ(0, profil_session_stop(self->fd, NULL));
+}
+
+/*
+ * Arithmetic, without the device
+ */
+
+/* A record with a path of @path letters, at @at. Returns its size. */
+static u32 put_record(void *at, unsigned int path)
+{
+	struct profil_record *r = at;
+	u32 size = (offsetof(struct profil_record, path) + path + 1 + 7) & ~7U;
+
+	memset(r, 0, size);
+	r->size = size;
+	memset(r->comm, 'c', sizeof(r->comm) - 1);
+	memset((char *)at + offsetof(struct profil_record, path), 'p', path);
+	return size;
+}
+
+/* How many records there are in so many bytes that end with a page. */
+static unsigned int nr_records(const void *buf, ssize_t len)
+{
+	const struct profil_record *r;
+	unsigned int n = 0;
+
+	for (r = profil_record_first(buf, len); r; r = profil_record_next(buf, len, r))
+		n++;
+	return n;
+}
+
+TEST(records_that_are_cut_off_or_none_end_the_records)
+{
+	const size_t size = sysconf(_SC_PAGESIZE), head = offsetof(struct profil_record, path);
+	const unsigned int paths[] = { 0, 7, 8, 100 };
+	size_t ends[ARRAY_SIZE(paths)], len = 0, cut, n;
+	u8 *p, *buf, whole[1024] __attribute__((aligned(8)));
+	struct profil_record *r;
+
+	p = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, p);
+	ASSERT_EQ(0, mprotect(p + size, size, PROT_NONE));
+	for (n = 0; n < ARRAY_SIZE(paths); n++) {
+		len += put_record(whole + len, paths[n]);
+		ends[n] = len;
+	}
+	ASSERT_GT(sizeof(whole), len);
+
+	/* At each length, with nothing readable behind it as far as alignment allows. */
+	for (cut = 0; cut <= len; cut++) {
+		buf = p + size - ((cut + 7) & ~7UL);
+		memcpy(buf, whole, cut);
+		for (n = 0; n < ARRAY_SIZE(ends) && ends[n] <= cut; n++)
+			;
+		EXPECT_EQ(n, nr_records(buf, cut)) {
+			TH_LOG("%zu bytes", cut);
+		}
+	}
+	EXPECT_EQ(0, nr_records(NULL, 0));
+	EXPECT_EQ(0, nr_records(NULL, -1));
+	EXPECT_EQ(0, nr_records(whole, -1));
+	EXPECT_EQ(0, nr_records(whole, -SSIZE_MAX - 1));
+
+	/* The second one broken in each way: the first is left. */
+	buf = p + size - len;
+	r = (void *)(buf + ends[0]);
+	memcpy(buf, whole, len);
+	EXPECT_EQ(ARRAY_SIZE(paths), nr_records(buf, len));
+	for (n = 0; n <= head; n++) {
+		r->size = n;
+		EXPECT_EQ(1, nr_records(buf, len));
+	}
+	r->size = ends[1] - ends[0] + 1;
+	EXPECT_EQ(1, nr_records(buf, len));
+	r->size = len - ends[0] + 8;
+	EXPECT_EQ(1, nr_records(buf, len));
+	r->size = UINT32_MAX & ~7U;
+	EXPECT_EQ(1, nr_records(buf, len));
+	memcpy(buf, whole, len);
+	memset(r->comm, 'c', sizeof(r->comm));
+	EXPECT_EQ(1, nr_records(buf, len));
+	memcpy(buf, whole, len);
+	memset((char *)r + head, 'p', r->size - head);
+	EXPECT_EQ(1, nr_records(buf, len));
+	EXPECT_EQ(0, munmap(p, 2 * size));
+}
+
+/* As the ABI has it. Small enough here not to overflow. */
+static u64 counter_of(const struct profil_range *r, u64 pc)
+{
+	return (pc - r->offset) / r->granule * r->scale / 65536 / r->step;
+}
+
+TEST(range_has_a_counter_for_each_so_many_bytes)
+{
+	const u64 start = 0x555555554123, size = 0x12345678;
+	struct profil_range r;
+	unsigned int shift;
+	u64 d, nr;
+
+	for (shift = 0; shift <= 28; shift++) {
+		nr = profil_range_counters(start, start + size, shift);
+		r = profil_range_of(start, start + size, shift, page, nr, 4);
+		EXPECT_EQ(start, r.start);
+		EXPECT_EQ(start + size, r.end);
+		EXPECT_EQ(addr(page), r.buffer);
+		EXPECT_EQ(nr, r.nr_counters);
+		EXPECT_EQ(4, r.width);
+		for (d = 0; d < size; d += size / 1000 + 1)
+			EXPECT_EQ(d >> shift, counter_of(&r, start + d));
+		EXPECT_EQ(nr - 1, counter_of(&r, start + size - 1));
+		/* where one counter ends and the next begins */
+		if (size >> shift) {
+			EXPECT_EQ(0, counter_of(&r, start + (1ULL << shift) - 1));
+			EXPECT_EQ(1, counter_of(&r, start + (1ULL << shift)));
+		}
+	}
+	EXPECT_EQ(1, profil_range_counters(start, start + 1, 28));
+	EXPECT_EQ(1, profil_range_counters(start, start + 16, 4));
+	EXPECT_EQ(2, profil_range_counters(start, start + 17, 4));
+}
+
+TEST_F(session, takes_ranges_of_each_granularity)
+{
+	struct profil_range r;
+	unsigned int shift;
+	int result;
+
+	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	for (shift = 0; shift <= 40; shift++) {
+		r = profil_range_of(LOOPS_START, LOOPS_END, shift, page,
+				    profil_range_counters(LOOPS_START, LOOPS_END, shift), 4);
+		errno = 0;
+		result = profil_session_add(self->fd, PROFIL_SPACE_SELF, &r, 1);
+		if (shift > 28) {
+			EXPECT_EQ(-1, result);
+			EXPECT_EQ(EINVAL, errno);
+			continue;
+		}
+		EXPECT_EQ(0, result);
+		EXPECT_EQ(0, profil_session_remove(self->fd, PROFIL_SPACE_SELF, LOOPS_START,
+						   LOOPS_END));
+	}
+}
+
 /*
  * Without the device, or the right to it: a /dev of one's own.
  */
@@ -391,12 +1466,22 @@ FIXTURE_TEARDOWN(dev)
 
 TEST_F(dev, missing)
 {
+	struct profil_stats stats = { .size = sizeof(stats) };
+	struct profil_query query = { .size = sizeof(query) };
+	int fd;
+
 	NEEDS_OWN_DEV();
 	EXPECT_ERROR(ENOSYS, profil_burn());
 	EXPECT_ERROR(ENOSYS, profil(null, 0, 0, 0));
+	EXPECT_ERROR(ENOSYS, profil_session_open(NULL));
+	EXPECT_ERROR(ENOSYS, profil_classic_stats(&stats));
+	EXPECT_ERROR(ENOSYS, profil_query_kernel(&query));
 	ASSERT_EQ(0, umount("/dev"));
 	EXPECT_EQ(0, profil_burn());
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	fd = profil_session_open(NULL);
+	EXPECT_LE(0, fd);
+	EXPECT_EQ(0, close(fd));
 }
 
 TEST_F(dev, without_driver)
@@ -418,6 +1503,7 @@ TEST_F(dev, something_else)
 	ASSERT_EQ(0, unlink(PROFIL_DEVICE));
 	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFCHR | 0666, makedev(1, 3)));	/* null */
 	EXPECT_ERROR(ENOSYS, profil_burn());
+	EXPECT_ERROR(ENOSYS, profil_session_open(NULL));
 }
 
 TEST_F(dev, no_right)
@@ -430,6 +1516,7 @@ TEST_F(dev, no_right)
 	ASSERT_EQ(0, setresuid(1000, 1000, 1000));
 	EXPECT_ERROR(EACCES, profil_burn());
 	EXPECT_ERROR(EACCES, profil(null, 0, 0, 0));
+	EXPECT_ERROR(EACCES, profil_session_open(NULL));
 }
 
 /*

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * profil() with the prototype and the rules of glibc: see profil.h.
+ * profil() with the prototype and the rules of glibc, and what else acts without a
+ * descriptor: see profil.h.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -41,6 +42,8 @@ static int start(const unsigned short *buf, size_t bufsiz, size_t offset, unsign
 
 	err = profil_device_ioctl(PROFIL_IOC_START, &arg);
 	switch (err) {
+	case -EOPNOTSUPP:	/* a module that cannot do what is asked for here */
+		return -ENOSYS;
 	case -EINVAL:		/* all else is sound: the buffer is misaligned or too large */
 		return -EFAULT;
 	case -EPERM:		/* RLIMIT_MEMLOCK */
@@ -61,13 +64,25 @@ static int stop(void)
 	return err == -EINVAL ? 0 : err;	/* it was off already */
 }
 
+static int status(int err)
+{
+	if (!err)
+		return 0;
+	errno = -err;
+	return -1;
+}
+
 PROFIL_EXPORT int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale)
 {
-	int err = buf && scale ? start(buf, bufsiz, offset, scale) : stop();
+	return status(buf && scale ? start(buf, bufsiz, offset, scale) : stop());
+}
 
-	if (err) {
-		errno = -err;
-		return -1;
-	}
-	return 0;
+PROFIL_EXPORT int profil_classic_stats(struct profil_stats *stats)
+{
+	return status(profil_device_ioctl(PROFIL_IOC_STATS, stats));
+}
+
+PROFIL_EXPORT int profil_query_kernel(struct profil_query *query)
+{
+	return status(profil_device_ioctl(PROFIL_IOC_QUERY, query));
 }

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The common kind of range, see profil.h: one counter for so many bytes of text, a power of two.
+ */
+#include <stdint.h>
+
+#include "device.h"
+#include "profil.h"
+
+PROFIL_EXPORT __u64 profil_range_counters(__u64 start, __u64 end, unsigned int shift)
+{
+	return ((end - start - 1) >> shift) + 1;
+}
+
+PROFIL_EXPORT struct profil_range profil_range_of(__u64 start, __u64 end, unsigned int shift,
+						  const volatile void *counters,
+						  __u64 nr_counters, unsigned int width)
+{
+	struct profil_range range = {
+		.start = start,
+		.end = end,
+		.offset = start,
+		.buffer = (uintptr_t)counters,
+		.nr_counters = nr_counters,
+		.step = 1,
+		.width = width,
+	};
+
+	/* The scale is exact for powers of two. What is too much for it is the granule's. */
+	if (shift <= 16) {
+		range.scale = 65536 >> shift;
+		range.granule = 1;
+	} else {
+		range.scale = 1;
+		range.granule = shift < 48 ? 1U << (shift - 16) : 0;
+	}
+	return range;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * From record to record in a buffer, see profil.h. The buffer may come from anywhere: a file
+ * that was cut off, say.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "device.h"
+#include "profil.h"
+
+#define HEAD offsetof(struct profil_record, path)
+
+PROFIL_EXPORT const struct profil_record *profil_record_first(const void *buf, ssize_t len)
+{
+	const struct profil_record *record = buf;
+
+	if (len <= (ssize_t)HEAD || record->size <= HEAD || record->size > (size_t)len ||
+	    record->size % 8)
+		return NULL;
+	if (!memchr(record->comm, 0, sizeof(record->comm)) ||
+	    !memchr((const char *)buf + HEAD, 0, record->size - HEAD))
+		return NULL;
+	return record;
+}
+
+PROFIL_EXPORT const struct profil_record *profil_record_next(const void *buf, ssize_t len,
+							     const struct profil_record *record)
+{
+	const char *next = (const char *)record + record->size;
+
+	return profil_record_first(next, (const char *)buf + len - next);
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Sessions with a descriptor: see profil.h.
+ *
+ * The descriptor is all there is. Every call but one is an ioctl on it, and nothing is kept
+ * here: what one thread, or the child of a fork, does with a descriptor is between it and the
+ * kernel.
+ *
+ * System calls by syscall(2), so that none is a cancellation point: see device.c. read() is
+ * meant to be one.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "device.h"
+#include "profil.h"
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+PROFIL_EXPORT int profil_session_open(const struct profil_open *options)
+{
+	struct profil_open defaults = {
+		.size = sizeof(defaults),
+		.modes = PROFIL_MODE_USER | PROFIL_MODE_SYSTEM,
+		.fork = PROFIL_FORK_OFF,
+		.exec = PROFIL_EXEC_OFF,
+	};
+	int fd;
+
+	/* Only read: this ioctl has no results in memory. */
+	fd = profil_device_ioctl(PROFIL_IOC_OPEN, options ? (void *)options : &defaults);
+	if (fd < 0) {
+		errno = -fd;
+		return -1;
+	}
+	return fd;
+}
+
+PROFIL_EXPORT int profil_session_attach(int fd, unsigned int scope, pid_t pid, __u64 *space)
+{
+	struct profil_attach arg = {
+		.size = sizeof(arg),
+		.scope = scope,
+		.pid = pid,
+	};
+
+	if (ioctl(fd, PROFIL_IOC_ATTACH, &arg) < 0)
+		return -1;
+	if (space)
+		*space = arg.space;
+	return 0;
+}
+
+/*
+ * The number of the process that @pidfd stands for, in the pid namespace of /proc. As long as
+ * there is one, it is nobody else's: it is free again only when the process has been reaped,
+ * and from then on this says ESRCH.
+ */
+static pid_t pidfd_number(int pidfd)
+{
+	char text[1024];
+	const char *line;
+	ssize_t len;
+	pid_t pid;
+	long info;
+
+	if (fcntl(pidfd, F_GETFD) < 0)
+		return -1;
+	snprintf(text, sizeof(text), "/proc/self/fdinfo/%d", pidfd);
+	info = syscall(SYS_openat, AT_FDCWD, text, O_RDONLY | O_CLOEXEC);
+	if (info < 0)
+		return -1;
+	len = syscall(SYS_read, info, text, sizeof(text) - 1);
+	syscall(SYS_close, info);
+
+	text[len > 0 ? len : 0] = 0;
+	line = strstr(text, "\nPid:\t");
+	if (!line) {
+		errno = EBADF;		/* not a pidfd */
+		return -1;
+	}
+	pid = atoi(line + strlen("\nPid:\t"));
+	if (pid <= 0) {			/* reaped, or invisible there */
+		errno = ESRCH;
+		return -1;
+	}
+	return pid;
+}
+
+/* Does the process of @pidfd have the number @pid in our own namespace, too? */
+static int number_is_ours(int pidfd, pid_t pid)
+{
+	/* PIDFD_THREAD */
+	unsigned int flags = fcntl(pidfd, F_GETFL) & O_EXCL;
+	pid_t number;
+	int ours;
+
+	ours = syscall(SYS_pidfd_open, pid, flags);
+	if (ours < 0)
+		return -1;
+	number = pidfd_number(ours);
+	syscall(SYS_close, ours);
+	if (number == pid)
+		return 0;
+	if (number > 0)
+		errno = ESRCH;
+	return -1;
+}
+
+/*
+ * The ioctl wants a number, which might be another process's by the time it gets there. It
+ * cannot have been if the process had the number before and still has it afterwards.
+ */
+PROFIL_EXPORT int profil_session_attach_pidfd(int fd, unsigned int scope, int pidfd, __u64 *space)
+{
+	pid_t pid = pidfd_number(pidfd);
+
+	if (pid < 0 || number_is_ours(pidfd, pid))
+		return -1;
+	if (profil_session_attach(fd, scope, pid, space))
+		return -1;
+	if (pidfd_number(pidfd) != pid) {
+		errno = ESTALE;
+		return -1;
+	}
+	return 0;
+}
+
+PROFIL_EXPORT int profil_session_add(int fd, __u64 space, const struct profil_range *ranges,
+				     unsigned int nr_ranges)
+{
+	struct profil_add arg = {
+		.size = sizeof(arg),
+		.nr_ranges = nr_ranges,
+		.space = space,
+		.ranges = (uintptr_t)ranges,
+	};
+
+	return ioctl(fd, PROFIL_IOC_ADD, &arg);
+}
+
+PROFIL_EXPORT int profil_session_remove(int fd, __u64 space, __u64 start, __u64 end)
+{
+	struct profil_remove arg = {
+		.size = sizeof(arg),
+		.space = space,
+		.start = start,
+		.end = end,
+	};
+
+	return ioctl(fd, PROFIL_IOC_REMOVE, &arg);
+}
+
+PROFIL_EXPORT int profil_session_start(int fd)
+{
+	struct profil_enable arg = {
+		.size = sizeof(arg),
+	};
+
+	return ioctl(fd, PROFIL_IOC_ENABLE, &arg);
+}
+
+PROFIL_EXPORT int profil_session_stop(int fd, struct profil_stats *stats)
+{
+	struct profil_disable arg = {
+		.size = sizeof(arg),
+		.stats = (uintptr_t)stats,
+	};
+
+	return ioctl(fd, PROFIL_IOC_DISABLE, &arg);
+}
+
+PROFIL_EXPORT int profil_session_stats(int fd, struct profil_stats *stats)
+{
+	return ioctl(fd, PROFIL_IOC_STATS, stats);
+}
+
+PROFIL_EXPORT int profil_session_snapshot(int fd, unsigned int flags,
+					  const struct profil_copy *copies, unsigned int nr_copies,
+					  struct profil_stats *stats)
+{
+	struct profil_snapshot arg = {
+		.size = sizeof(arg),
+		.flags = flags,
+		.nr_copies = nr_copies,
+		.copies = (uintptr_t)copies,
+		.stats = (uintptr_t)stats,
+	};
+
+	return ioctl(fd, PROFIL_IOC_SNAPSHOT, &arg);
+}
+
+PROFIL_EXPORT ssize_t profil_session_read(int fd, void *buf, size_t size)
+{
+	ssize_t len;
+
+	do
+		len = read(fd, buf, size);
+	while (len < 0 && errno == EINTR);
+	return len;
+}
