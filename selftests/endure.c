@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What leaves the buffer's pages where they are ends no session, however often it comes,
+ * and falsifies no count: forks, and all that memory management does of its own accord.
+ *
+ * A classic session and one with a descriptor for each way to fork are on together, in
+ * one mapping. Behind their buffers lies memory like them that is not pinned, so that an
+ * event can be seen to have happened: there pages merge, collapse and move.
+ *
+ * Loop 0 runs on each CPU all the time, and is counted in the first counter of each
+ * session. Loop 1 runs at the end, and is counted in the last.
+ */
+#include "kselftest_harness.h"
+
+#include <linux/mempolicy.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "kernel.h"
+#include "loop.h"
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE	25
+#endif
+
+#define PAGE		4096UL
+#define HUGE		(2UL << 20)
+
+#define SESSIONS	4U
+#define SIZE		(16 * PAGE)		/* of the buffer of each */
+#define LAST		(SIZE / 4 - 1)		/* index of its last counter */
+#define SPACE		(2 * HUGE)		/* all of the mapping */
+#define NEIGHBOUR	HUGE			/* in it: memory that is not pinned */
+
+#define SOME		6	/* ticks, before and after an event */
+#define MAX_CPUS	8
+
+/* Some of what the kernel does takes long where its instructions are emulated. */
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT	200
+
+#define NODES		"/sys/devices/system/node/"
+#define KSM_DIR		"/sys/kernel/mm/ksm/"
+#define KHUGEPAGED	"/sys/kernel/mm/transparent_hugepage/khugepaged/"
+
+/* Session 0 is the classic one; these are what the others do when a target forks. */
+static const u32 on_fork[SESSIONS] = {
+	[1] = PROFIL_FORK_OFF,
+	[2] = PROFIL_FORK_SHARE,
+	[3] = PROFIL_FORK_FRESH,
+};
+
+FIXTURE(endure) {
+	char *space;
+	int fds[SESSIONS];
+	pthread_t threads[MAX_CPUS];
+	unsigned int nr_threads;
+	u64 locked;
+};
+
+FIXTURE_VARIANT(endure) {
+	bool shared, huge;
+};
+
+FIXTURE_VARIANT_ADD(endure, private) {
+	.shared = false,
+};
+
+FIXTURE_VARIANT_ADD(endure, shared) {
+	.shared = true,
+};
+
+FIXTURE_VARIANT_ADD(endure, huge) {
+	.huge = true,
+};
+
+static atomic_bool enough;
+static char *touched;	/* memory that the threads look at, too */
+
+static void *run_loop_0(void *cpu)
+{
+	unsigned long i;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((uintptr_t)cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	/* The kernel's threads that merge and collapse must get their time as well. */
+	setpriority(PRIO_PROCESS, 0, 19);
+	while (!enough) {
+		for (i = 0; i < SPACE; i += PAGE)
+			(void)*(volatile char *)(touched + i);
+		loop_run(0, LOOP_BURST);
+	}
+	return NULL;
+}
+
+static void quiet(FIXTURE_DATA(endure) *self)
+{
+	enough = true;
+	while (self->nr_threads)
+		pthread_join(self->threads[--self->nr_threads], NULL);
+}
+
+/* Memory that begins where a huge page can. */
+static char *map(bool shared, bool huge)
+{
+	int flags = shared ? MAP_SHARED | MAP_ANONYMOUS : MAP_PRIVATE | MAP_ANONYMOUS;
+	char *p = mmap(NULL, SPACE + HUGE, PROT_READ | PROT_WRITE, flags, -1, 0);
+	char *start = (char *)(((uintptr_t)p + HUGE - 1) & -HUGE);
+
+	if (p == MAP_FAILED || (start != p && munmap(p, start - p)) ||
+	    (start + SPACE != p + SPACE + HUGE && munmap(start + SPACE, p + HUGE - start)) ||
+	    madvise(start, SPACE, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE))
+		return MAP_FAILED;
+	/* Private memory gets pages where it is written only. */
+	memset(start, 1, SPACE);
+	memset(start, 0, SPACE);
+	return start;
+}
+
+static u32 *buffer(const FIXTURE_DATA(endure) *self, unsigned int i)
+{
+	return (u32 *)(self->space + i * SIZE);
+}
+
+static int stats(const FIXTURE_DATA(endure) *self, unsigned int i, struct profil_stats *s)
+{
+	return i ? descriptor_stats(self->fds[i], s) : session_stats(PROFIL_SCOPE_PROCESS, s);
+}
+
+static u64 hits(const FIXTURE_DATA(endure) *self, unsigned int i)
+{
+	struct profil_stats s;
+
+	return stats(self, i, &s) ? 0 : s.hit;
+}
+
+/* User ticks of the loops: nothing between two runs of these is counted. */
+static int start(FIXTURE_DATA(endure) *self, unsigned int i)
+{
+	struct profil_range ranges[] = {
+		range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, buffer(self, i), SIZE / 4, 4),
+		range_of(loop_at(1), loop_at(1) + LOOP_BLOCK, buffer(self, i), SIZE / 4, 4),
+	};
+	int err;
+
+	ranges[0].granule = LOOP_BLOCK;
+	ranges[1].granule = LOOP_BLOCK;
+	ranges[1].offset -= LAST * LOOP_BLOCK;
+	if (!i)
+		return session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ranges, 2);
+
+	self->fds[i] = descriptor_open(PROFIL_MODE_USER, on_fork[i], PROFIL_EXEC_OFF, 0);
+	if (self->fds[i] < 0)
+		return self->fds[i];
+	err = descriptor_attach(self->fds[i], PROFIL_SCOPE_PROCESS, 0, NULL);
+	ranges[0].flags = PROFIL_RANGE_INHERIT;
+	return err ?: descriptor_add(self->fds[i], PROFIL_SPACE_SELF, ranges, 2) ?:
+	       descriptor_enable(self->fds[i]);
+}
+
+FIXTURE_SETUP(endure)
+{
+	cpu_set_t set;
+
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	self->locked = locked_bytes();
+	memset(self->fds, -1, sizeof(self->fds));
+	self->space = map(variant->shared, variant->huge);
+	ASSERT_NE(MAP_FAILED, (void *)self->space);
+	touched = self->space;
+
+	ASSERT_EQ(0, sched_getaffinity(0, sizeof(set), &set));
+	for (uintptr_t cpu = 0; cpu < CPU_SETSIZE && self->nr_threads < MAX_CPUS; cpu++)
+		if (CPU_ISSET(cpu, &set) &&
+		    !pthread_create(&self->threads[self->nr_threads], NULL, run_loop_0,
+				    (void *)cpu))
+			self->nr_threads++;
+	ASSERT_LT(0U, self->nr_threads);
+
+	for (unsigned int i = 0; i < SESSIONS; i++) {
+		ASSERT_EQ(0, start(self, i)) {
+			TH_LOG("session %u", i);
+		}
+	}
+	ASSERT_EQ(self->locked + SESSIONS * SIZE, locked_bytes());
+	for (unsigned int i = 0; i < SESSIONS; i++) {
+		ASSERT_TRUE(await(hits(self, i) >= SOME)) {
+			TH_LOG("session %u", i);
+		}
+	}
+}
+
+FIXTURE_TEARDOWN(endure)
+{
+	quiet(self);
+	session_stop(PROFIL_SCOPE_PROCESS, NULL);
+	for (unsigned int i = 0; i < SESSIONS; i++)
+		if (self->fds[i] >= 0)
+			close(self->fds[i]);
+	EXPECT_TRUE(await(locked_bytes() == self->locked));
+}
+
+/* After an event: all is as it was, and more ticks come. */
+static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(endure) *self)
+{
+	u64 before[SESSIONS];
+	struct profil_stats s;
+
+	for (unsigned int i = 0; i < SESSIONS; i++)
+		before[i] = hits(self, i);
+	for (unsigned int i = 0; i < SESSIONS; i++) {
+		EXPECT_TRUE(await(hits(self, i) >= before[i] + SOME));
+		ASSERT_EQ(0, stats(self, i, &s));
+		ASSERT_EQ((u32)PROFIL_STATE_ON, s.state) {
+			TH_LOG("session %u: end %u", i, s.end);
+		}
+		EXPECT_EQ(SIZE, s.locked);
+		EXPECT_TRUE(accounted(&s));
+	}
+	EXPECT_EQ(self->locked + SESSIONS * SIZE, locked_bytes());
+}
+
+/* In the end: every hit is where it belongs, and nothing was lost. */
+static void expect_all_counted(struct __test_metadata *_metadata, FIXTURE_DATA(endure) *self)
+{
+	struct profil_stats s;
+
+	expect_on(_metadata, self);
+	quiet(self);
+	for (unsigned int i = 0; i < SESSIONS; i++)
+		EXPECT_TRUE(loop_until(1, buffer(self, i)[LAST] >= SOME));
+	for (unsigned int i = 0; i < SESSIONS; i++) {
+		if (i) {
+			EXPECT_TRUE(await(!stats(self, i, &s) && s.targets == 1));
+			EXPECT_EQ(0, descriptor_disable(self->fds[i], &s));
+		} else {
+			EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+		}
+		EXPECT_TRUE(accounted(&s));
+		/* That comes when somebody else has this machine's CPUs. */
+		EXPECT_EQ(s.dropped_overrun, s.dropped);
+		EXPECT_GE(s.hit, s.dropped);
+		EXPECT_EQ(0U, s.unfollowed);
+		EXPECT_EQ(s.hit, buffer(self, i)[0] + buffer(self, i)[LAST]) {
+			TH_LOG("session %u", i);
+		}
+		EXPECT_EQ(s.hit, counters_sum(buffer(self, i), 4, SIZE / 4));
+	}
+}
+
+/* Some live at a time. They count nothing: of the loops they run none. */
+#define AT_A_TIME	8U
+
+/* In huge pages each copies the whole huge page. */
+TEST_F(endure, a_thousand_forks_end_no_session)
+{
+	pid_t pids[AT_A_TIME];
+	unsigned int i;
+	int status;
+
+	for (i = 0; i < 1000 + AT_A_TIME; i++) {
+		pid_t *pid = &pids[i % AT_A_TIME];
+
+		if (i >= AT_A_TIME) {
+			ASSERT_EQ(*pid, waitpid(*pid, &status, 0));
+			ASSERT_EQ(0, status);
+		}
+		if (i >= 1000)
+			continue;
+		*pid = fork();
+		if (!*pid) {
+			/* In private memory this is another page from then on. */
+			if (!variant->shared)
+				memset(self->space, 0xff, SESSIONS * SIZE);
+			_exit(0);
+		}
+		ASSERT_LT(0, *pid);
+		if (i % 100 == 0)
+			expect_on(_metadata, self);
+	}
+	expect_all_counted(_metadata, self);
+}
+
+TEST_F(endure, a_thousand_writes_to_clear_refs_end_no_session)
+{
+	static const char *const kinds[] = { "1", "2", "3", "4" };
+
+	for (unsigned int i = 0; i < 1000; i++) {
+		ASSERT_EQ(0, file_write("/proc/self/clear_refs", kinds[i % ARRAY_SIZE(kinds)]));
+		if (i % 100 == 0)
+			expect_on(_metadata, self);
+	}
+	expect_all_counted(_metadata, self);
+}
+
+/* Page by page, so that mappings split and merge. */
+TEST_F(endure, a_thousand_changes_of_the_protection_end_no_session)
+{
+	for (unsigned int i = 0; i < 1000; i++) {
+		char *page = self->space + i % (SESSIONS * SIZE / PAGE) * PAGE;
+
+		ASSERT_EQ(0, mprotect(page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC));
+		if (i % 100 == 0)
+			expect_on(_metadata, self);
+		ASSERT_EQ(0, mprotect(page, PAGE, PROT_READ | PROT_WRITE));
+	}
+	expect_all_counted(_metadata, self);
+}
+
+/* Writes @text to the file @path, and keeps in @old what was there. */
+static int file_exchange(const char *path, const char *text, char *old, int size)
+{
+	file_line(path, old, size);
+	return file_write(path, text);
+}
+
+TEST_F(endure, KSM_ends_no_session)
+{
+	char *equal = map(false, false);
+	char run[16], sleep[16], pages[16];
+	long long scans, sharing;
+
+	if (access(KSM_DIR "run", W_OK))
+		SKIP(return, "%srun: needs root and KSM", KSM_DIR);
+	ASSERT_NE(MAP_FAILED, (void *)equal);
+	sharing = file_number(KSM_DIR "pages_sharing", "");
+	EXPECT_EQ(0, file_exchange(KSM_DIR "sleep_millisecs", "1", sleep, sizeof(sleep)));
+	EXPECT_EQ(0, file_exchange(KSM_DIR "pages_to_scan", "2000", pages, sizeof(pages)));
+	EXPECT_EQ(0, file_exchange(KSM_DIR "run", "1", run, sizeof(run)));
+
+	/* Almost all pages are zeros; what is not pinned merges. */
+	EXPECT_EQ(0, madvise(self->space, SPACE, MADV_MERGEABLE));
+	EXPECT_EQ(0, madvise(equal, SPACE, MADV_MERGEABLE));
+	EXPECT_TRUE(await(file_number(KSM_DIR "pages_sharing", "") > sharing + 500));
+	for (unsigned int i = 0; i < 3; i++) {
+		scans = file_number(KSM_DIR "full_scans", "");
+		EXPECT_TRUE(await(file_number(KSM_DIR "full_scans", "") >= scans + 2));
+		expect_on(_metadata, self);
+	}
+	EXPECT_EQ(0, madvise(self->space, SPACE, MADV_UNMERGEABLE));
+	expect_on(_metadata, self);
+
+	/* The kernel merges no more, and takes apart what it has merged. */
+	EXPECT_EQ(0, file_write(KSM_DIR "run", "2"));
+	EXPECT_EQ(0, file_write(KSM_DIR "run", run));
+	EXPECT_EQ(0, file_write(KSM_DIR "pages_to_scan", pages));
+	EXPECT_EQ(0, file_write(KSM_DIR "sleep_millisecs", sleep));
+	EXPECT_EQ(0, munmap(equal, SPACE));
+	expect_all_counted(_metadata, self);
+}
+
+static u64 huge_pages(void)
+{
+	return file_number("/proc/self/smaps_rollup", "AnonHugePages:") * 1024;
+}
+
+TEST_F(endure, MADV_COLLAPSE_ends_no_session)
+{
+	u64 before = huge_pages();
+	unsigned int i;
+
+	if (variant->huge) {
+		/* It must be what its name says; then split it, to be collapsed. */
+		ASSERT_LE(SPACE, before);
+		for (i = 0; i < 2; i++) {
+			char *page = self->space + i * HUGE;
+
+			ASSERT_EQ(0, mprotect(page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC));
+			ASSERT_EQ(0, mprotect(page, PAGE, PROT_READ | PROT_WRITE));
+		}
+		ASSERT_EQ(before - SPACE, huge_pages());
+		expect_on(_metadata, self);
+		before -= SPACE;
+	}
+	ASSERT_EQ(0, madvise(self->space, SPACE, MADV_HUGEPAGE));
+	for (i = 0; i < 20; i++) {
+		madvise(self->space, HUGE, MADV_COLLAPSE);
+		if (i % 5 == 0)
+			expect_on(_metadata, self);
+	}
+	/* What is not pinned collapses, if the kernel knows the call (6.1) and the memory. */
+	if (!madvise(self->space + NEIGHBOUR, HUGE, MADV_COLLAPSE) && !variant->shared) {
+		EXPECT_LE(before + HUGE, huge_pages());
+	}
+	expect_all_counted(_metadata, self);
+}
+
+TEST_F(endure, khugepaged_ends_no_session)
+{
+	char *other = map(false, false);
+	char sleep[16], pages[16];
+	long long scans;
+	u64 before;
+
+	if (access(KHUGEPAGED "pages_to_scan", W_OK))
+		SKIP(return, KHUGEPAGED ": needs root and TRANSPARENT_HUGEPAGE");
+	ASSERT_NE(MAP_FAILED, (void *)other);
+	EXPECT_EQ(0, file_exchange(KHUGEPAGED "pages_to_scan", "100000", pages, sizeof(pages)));
+	EXPECT_EQ(0, file_exchange(KHUGEPAGED "scan_sleep_millisecs", "1", sleep, sizeof(sleep)));
+
+	/* What is not pinned collapses; shared memory may not be asked for at all. */
+	before = huge_pages();
+	EXPECT_EQ(0, madvise(self->space, SPACE, MADV_HUGEPAGE));
+	EXPECT_EQ(0, madvise(other, SPACE, MADV_HUGEPAGE));
+	EXPECT_TRUE(await(huge_pages() >= before + SPACE));
+	scans = file_number(KHUGEPAGED "full_scans", "");
+	EXPECT_TRUE(await(file_number(KHUGEPAGED "full_scans", "") >= scans + 10));
+	expect_on(_metadata, self);
+
+	EXPECT_EQ(0, file_write(KHUGEPAGED "pages_to_scan", pages));
+	EXPECT_EQ(0, file_write(KHUGEPAGED "scan_sleep_millisecs", sleep));
+	EXPECT_EQ(0, munmap(other, SPACE));
+	expect_all_counted(_metadata, self);
+}
+
+TEST_F(endure, compaction_again_and_again_ends_no_session)
+{
+	long long scanned = file_number("/proc/vmstat", "compact_migrate_scanned ");
+
+	if (access("/proc/sys/vm/compact_memory", W_OK))
+		SKIP(return, "compact_memory: needs root and COMPACTION");
+	for (unsigned int i = 0; i < 20; i++) {
+		ASSERT_EQ(0, file_write("/proc/sys/vm/compact_memory", "1"));
+		if (i % 5 == 0)
+			expect_on(_metadata, self);
+	}
+	EXPECT_LT(scanned, file_number("/proc/vmstat", "compact_migrate_scanned "));
+	expect_all_counted(_metadata, self);
+}
+
+/*
+ * Two nodes
+ */
+
+static bool one_node(void)
+{
+	return access(NODES "node1", F_OK);
+}
+
+/* Asks to move @nr pages from @start on to @node, or, if -1, only where they are. */
+static bool move_pages_to(char *start, unsigned int nr, int node, int *nodes)
+{
+	void *pages[64];
+	int to[64];
+
+	for (unsigned int i = 0; i < nr; i++) {
+		pages[i] = start + i * PAGE;
+		to[i] = node;
+		nodes[i] = -EIO;
+	}
+	return syscall(SYS_move_pages, 0, (long)nr, pages, node < 0 ? NULL : to, nodes,
+		       MPOL_MF_MOVE) >= 0;
+}
+
+TEST_F(endure, a_move_to_another_node_fails_and_ends_no_session)
+{
+	const unsigned int nr = SESSIONS * SIZE / PAGE;
+	int before[64], after[64], asked[64];
+	unsigned int moved = 0, i;
+
+	ASSERT_GE(64U, nr);
+	if (one_node())
+		SKIP(return, "this machine has one NUMA node");
+	ASSERT_TRUE(move_pages_to(self->space, nr, -1, before));
+	for (i = 0; i < 8; i++) {
+		int node = i % 2;
+		unsigned long from = 1 << !node, to = 1 << node;
+
+		/* Each page, each range, and the process; pinned ones stay. */
+		ASSERT_TRUE(move_pages_to(self->space, nr, node, asked));
+		ASSERT_TRUE(move_pages_to(self->space + NEIGHBOUR, nr, node, asked));
+		syscall(SYS_mbind, self->space, SPACE, MPOL_BIND, &to, 8UL, MPOL_MF_MOVE);
+		ASSERT_LE(0, syscall(SYS_migrate_pages, 0, 8UL, &from, &to));
+		ASSERT_TRUE(move_pages_to(self->space + NEIGHBOUR, nr, -1, asked));
+		for (unsigned int page = 0; page < nr; page++)
+			moved += asked[page] == node;
+		if (i % 4 == 0)
+			expect_on(_metadata, self);
+	}
+	ASSERT_TRUE(move_pages_to(self->space, nr, -1, after));
+	EXPECT_EQ(0, memcmp(before, after, nr * sizeof(*before)));
+	/* Not those that another CPU happened to hold. */
+	EXPECT_LT(4 * nr, moved);
+	expect_all_counted(_metadata, self);
+}
+
+TEST_F(endure, NUMA_balancing_ends_no_session)
+{
+	const char *control = "/proc/sys/kernel/numa_balancing";
+	const unsigned int enough_faults = variant->huge ? 4 : 1000;
+	const unsigned long both = 3;
+	long long faults;
+	char old[16];
+
+	if (one_node())
+		SKIP(return, "this machine has one NUMA node");
+	if (file_number(control, "") != 1 && access(control, W_OK))
+		SKIP(return, "kernel.numa_balancing is not 1, and only root can set it");
+	file_line(control, old, sizeof(old));
+	ASSERT_TRUE(!strcmp(old, "1") || !file_write(control, "1"));
+	/* Without this the kernel leaves shared memory alone. */
+	ASSERT_EQ(0, syscall(SYS_mbind, self->space, SPACE, MPOL_BIND | MPOL_F_NUMA_BALANCING,
+			     &both, 8UL, 0));
+	for (unsigned int i = 0; i < 2; i++) {
+		faults = file_number("/proc/vmstat", "numa_hint_faults ");
+		EXPECT_TRUE(await(file_number("/proc/vmstat", "numa_hint_faults ") >=
+				  faults + enough_faults)) {
+			TH_LOG("%lld of %u", file_number("/proc/vmstat", "numa_hint_faults ") -
+			       faults, enough_faults);
+		}
+		expect_on(_metadata, self);
+	}
+	EXPECT_TRUE(!strcmp(old, "1") || !file_write(control, old));
+	expect_all_counted(_metadata, self);
+}
+
+TEST_HARNESS_MAIN

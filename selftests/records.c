@@ -1,0 +1,1457 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Records: what a session's descriptor tells of the ticks outside every range, and
+ * whether that is what was so when the tick came.
+ *
+ * The sessions here have no ranges, if nothing else is said: all ticks leave records.
+ * They are compared with what /proc/PID/maps says of the mapping while it is there.
+ */
+#include "kselftest_harness.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/vfs.h>
+
+#include "kernel.h"
+#include "loop.h"
+
+#define SELF		"/proc/self/exe"
+#define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
+#define OVERLAY_MAGIC	0x794c7630
+#define USER		1000	/* an ordinary user, for root */
+#define ENOUGH		10000	/* records, more than any test has ticks */
+
+static u32 page[1024] __attribute__((aligned(4096)));
+
+/* A line of /proc/self/maps. */
+struct mapping {
+	u64 start, end, offset, ino;
+	u32 major, minor;
+	char path[PATH_MAX];
+};
+
+/* Parent and children take turns with step. */
+static struct shared {
+	atomic_int step;
+	u64 space;
+	u64 loop;		/* where a loop is in another program */
+	struct mapping mapping;	/* and what it lies in */
+	struct profil_stats stats;
+} *shared;
+
+static int fd = -1;		/* of the session under test */
+static pid_t children[4];	/* killed in the end, if they still run */
+
+static struct profil_record *records[2 * ENOUGH];
+static unsigned int nr;		/* of these */
+
+/*
+ * What the kernel says
+ */
+
+/* False if nothing is mapped at @pc. */
+static bool mapping_of(u64 pc, struct mapping *m)
+{
+	unsigned long long start, end, offset, ino;
+	char line[PATH_MAX + 256];
+	bool found = false;
+	FILE *f;
+	int at;
+
+	memset(m, 0, sizeof(*m));
+	f = fopen("/proc/self/maps", "re");
+	if (!f)
+		return false;
+	while (!found && fgets(line, sizeof(line), f)) {
+		at = 0;
+		if (sscanf(line, "%llx-%llx %*s %llx %x:%x %llu %n", &start, &end, &offset,
+			   &m->major, &m->minor, &ino, &at) != 6 || !at)
+			continue;
+		found = start <= pc && pc < end;
+		line[strcspn(line, "\n")] = 0;
+		m->start = start;
+		m->end = end;
+		m->offset = offset;
+		m->ino = ino;
+		snprintf(m->path, sizeof(m->path), "%s", line + at);
+	}
+	fclose(f);
+	return found;
+}
+
+static u64 now_ns(void)
+{
+	return cpu_ns(CLOCK_MONOTONIC);
+}
+
+/* State ~0 if there is no answer. */
+static struct profil_stats stats_now(void)
+{
+	struct profil_stats s;
+
+	if (descriptor_stats(fd, &s))
+		s.state = ~0U;
+	return s;
+}
+
+/*
+ * Children
+ */
+
+static pid_t spawn(int (*child)(void))
+{
+	pid_t pid = fork();
+	unsigned int i;
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(child());
+	}
+	for (i = 0; i < ARRAY_SIZE(children); i++) {
+		if (!children[i]) {
+			children[i] = pid;
+			break;
+		}
+	}
+	return pid;
+}
+
+/* Exit status of @child, or 128 + the signal that killed it. */
+static int status_of(pid_t child)
+{
+	unsigned int i;
+	int status;
+
+	if (waitpid(child, &status, 0) != child)
+		return -1;
+	for (i = 0; i < ARRAY_SIZE(children); i++)
+		if (children[i] == child)
+			children[i] = 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static bool step_is(int step)
+{
+	return await(shared->step >= step);
+}
+
+/*
+ * A new program: its environment has the number of the session's descriptor, and that
+ * of the shared memory's file.
+ */
+static void new_program(int memory)
+{
+	u64 outside;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	if (shared == MAP_FAILED)
+		_exit(1);
+	shared->loop = loop_at(1);
+	if (!mapping_of(shared->loop, &shared->mapping))
+		_exit(2);
+	shared->step = 2;
+	if (fd < 0)
+		for (;;)
+			loop_run(1, LOOP_BURST);
+	outside = stats_now().outside;
+	_exit(loop_until(1, stats_now().outside >= outside + 10) ? 0 : 3);
+}
+
+__attribute__((constructor)) static void be_new_program(void)
+{
+	const char *numbers = getenv(NEW_PROGRAM);
+	int memory;
+
+	if (numbers && sscanf(numbers, "%d %d", &fd, &memory) == 2)
+		new_program(memory);
+}
+
+static int memory = -1;		/* file of the shared memory */
+
+static void exec_new(const char *path, int descriptor)
+{
+	char *const argv[] = { "a new program", NULL };
+	char env[64];
+	char *const envp[] = { env, NULL };
+
+	snprintf(env, sizeof(env), NEW_PROGRAM "=%d %d", descriptor, dup(memory));
+	execve(path, argv, envp);
+}
+
+/*
+ * Reading
+ */
+
+#define HEADER	offsetof(struct profil_record, path)
+
+/* It may be longer than the structure says. */
+static const char *path_of(const struct profil_record *r)
+{
+	return (const char *)r + HEADER;
+}
+
+/* Is this a whole record of @max bytes at most? */
+static bool well_formed(const struct profil_record *r, size_t max)
+{
+	size_t size = HEADER + 1;
+
+	if (max < size || r->size < size || r->size > max || r->size % 8)
+		return false;
+	if (!memchr(r->comm, 0, sizeof(r->comm)) || !memchr(path_of(r), 0, r->size - HEADER))
+		return false;
+	size += strlen(path_of(r));
+	return r->size == (size + 7) / 8 * 8;
+}
+
+/* Takes the records in @buffer: how many they are, or -1 if they are not well-formed. */
+static int take(const void *buffer, size_t size)
+{
+	const struct profil_record *r;
+	int taken = 0;
+
+	while (size) {
+		r = buffer;
+		if (!well_formed(r, size) || nr == ARRAY_SIZE(records))
+			return -1;
+		records[nr] = malloc(r->size);
+		memcpy(records[nr++], r, r->size);
+		buffer = (const char *)buffer + r->size;
+		size -= r->size;
+		taken++;
+	}
+	return taken;
+}
+
+/*
+ * Reads all there are: 0 if more may come, 1 if none will, or a negative errno, EBADMSG
+ * for records that are not well-formed.
+ */
+static int read_all(void)
+{
+	static u64 buffer[65536 / 8];
+	int flags = fcntl(fd, F_GETFL), err;
+	ssize_t n;
+
+	fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+	do {
+		memset(buffer, 0xff, sizeof(buffer));
+		n = read(fd, buffer, sizeof(buffer));
+		err = n < 0 ? -errno : n && take(buffer, n) <= 0 ? -EBADMSG : 0;
+	} while (n > 0 && !err);
+	fcntl(fd, F_SETFL, flags);
+	return !n ? 1 : err == -EAGAIN ? 0 : err;
+}
+
+/* Does @r tell that its pc is in @m, as it is in a file or as it is not? */
+static bool tells(const struct profil_record *r, const struct mapping *m)
+{
+	bool file = m->path[0] == '/';
+
+	if (!(r->flags & PROFIL_RECORD_MAPPED) || !!(r->flags & PROFIL_RECORD_FILE) != file)
+		return false;
+	return r->start == m->start && r->end == m->end &&
+	       (!file || r->offset == m->offset + (r->pc - m->start)) &&
+	       r->ino == m->ino && r->major == m->major && r->minor == m->minor &&
+	       !strcmp(path_of(r), m->path);
+}
+
+static void log_record(struct __test_metadata *_metadata, const struct profil_record *r)
+{
+	TH_LOG("pc %llx flags %x pid %d tid %d comm %s: %llx-%llx offset %llx %x:%x %llu '%s'",
+	       (unsigned long long)r->pc, r->flags, r->pid, r->tid, r->comm,
+	       (unsigned long long)r->start, (unsigned long long)r->end,
+	       (unsigned long long)r->offset, r->major, r->minor, (unsigned long long)r->ino,
+	       path_of(r));
+}
+
+static void expect_tells(struct __test_metadata *_metadata, const struct profil_record *r,
+			 const struct mapping *m)
+{
+	EXPECT_TRUE(tells(r, m)) {
+		log_record(_metadata, r);
+	}
+}
+
+#define EXPECT_TELLS(r, m) expect_tells(_metadata, r, m)
+
+/* Is it of loop @i, with code at @text? */
+static bool in_loop(const struct profil_record *r, u64 text, unsigned int i)
+{
+	return r->pc - text - LOOP_SIZE * i < LOOP_SIZE;
+}
+
+/* A session of this process, or thread, with room for @n records. */
+static int open_session(u32 scope, u32 modes, u32 n)
+{
+	int err;
+
+	fd = descriptor_open(modes, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, n);
+	if (fd < 0)
+		return fd;
+	err = descriptor_attach(fd, scope, 0, &shared->space);
+	return err ?: descriptor_enable(fd);
+}
+
+static void close_session(void)
+{
+	close(fd);
+	fd = -1;
+}
+
+FIXTURE(records) {
+	long long users;
+	u64 locked;
+};
+
+FIXTURE_SETUP(records)
+{
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	memory = memfd_create("shared", MFD_CLOEXEC);
+	ASSERT_LE(0, memory);
+	ASSERT_EQ(0, ftruncate(memory, sizeof(*shared)));
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	self->users = module_users();
+	self->locked = locked_bytes();
+	ASSERT_LT(0, self->users);
+}
+
+/* Whatever a test did, nothing stays. */
+FIXTURE_TEARDOWN(records)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(children); i++) {
+		if (children[i] > 0) {
+			kill(children[i], SIGKILL);
+			status_of(children[i]);
+		}
+	}
+	if (fd >= 0)
+		close_session();
+	EXPECT_TRUE(await(module_users() == self->users)) {
+		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
+	}
+	EXPECT_TRUE(await(locked_bytes() == self->locked));
+}
+
+/*
+ * What a record says
+ */
+
+TEST_F(records, say_what_a_tick_was)
+{
+	unsigned int i, in_loops = 0;
+	struct profil_stats s;
+	char path[PATH_MAX];
+	struct mapping m;
+	u64 before, after, last;
+	struct statfs fs;
+	struct stat st;
+	ssize_t n;
+
+	n = readlink(SELF, path, sizeof(path) - 1);
+	ASSERT_LT(0, n);
+	path[n] = 0;
+	ASSERT_EQ(0, stat(SELF, &st));
+	ASSERT_EQ(0, statfs(SELF, &fs));
+	ASSERT_TRUE(mapping_of(loop_at(3), &m));
+	EXPECT_EQ(0, strcmp(path, m.path));
+	ASSERT_EQ(0, prctl(PR_SET_NAME, "a looping task"));
+
+	before = now_ns();
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	EXPECT_TRUE(loop_until(3, stats_now().outside >= 20));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	after = now_ns();
+	EXPECT_EQ(0, read_all());
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.ticks, s.outside);
+	EXPECT_EQ(s.outside, nr);
+	last = before;
+	for (i = 0; i < nr; i++) {
+		const struct profil_record *r = records[i];
+
+		EXPECT_EQ(getpid(), r->pid);
+		EXPECT_EQ(gettid(), r->tid);
+		EXPECT_EQ(0, strcmp("a looping task", r->comm));
+		EXPECT_EQ(shared->space, r->space);
+		EXPECT_EQ(0U, r->flags & PROFIL_RECORD_SYSTEM);
+		EXPECT_LE(last, r->time);
+		last = r->time;
+		if (!in_loop(r, addr(loops_text), 3))
+			continue;
+		in_loops++;
+		EXPECT_EQ((u32)(PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE), r->flags);
+		EXPECT_TELLS(r, &m);
+		/* On an overlay maps and stat() need not agree. */
+		if (fs.f_type != OVERLAY_MAGIC)
+			EXPECT_EQ(st.st_ino, r->ino);
+	}
+	EXPECT_LE(last, after);
+	EXPECT_LE(10U, in_loops);
+	/* No more: they are read once. */
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+}
+
+TEST_F(records, come_of_ticks_outside_every_range_only)
+{
+	struct profil_range range = range_of_loops(page, 4);
+	struct profil_stats s;
+	unsigned int i;
+
+	/* Loops 4 to 7 have no counters: outside, too. */
+	range.nr_counters = 4;
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
+	ASSERT_EQ(0, descriptor_disable(fd, NULL));
+	read_all();
+	nr = 0;
+	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, NULL, 0, NULL));
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(loop_until(0, *(volatile u32 *)&page[0] >= 10));
+	EXPECT_TRUE(descriptor_burn(fd, 4, 10));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(0, read_all());
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, counters_sum(page, 4, LOOPS));
+	EXPECT_LE(10U, s.hit);
+	EXPECT_EQ(s.outside, nr);
+	for (i = 0; i < nr; i++)
+		EXPECT_FALSE(in_loop(records[i], addr(loops_text), 0));
+}
+
+static atomic_bool enough;
+static atomic_int thread_id;
+
+static void *run_loop(void *i)
+{
+	prctl(PR_SET_NAME, "another");
+	thread_id = gettid();
+	while (!enough)
+		loop_run((uintptr_t)i, LOOP_BURST);
+	return NULL;
+}
+
+static unsigned int count_records(u64 text, unsigned int loop)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < nr; i++)
+		n += in_loop(records[i], text, loop);
+	return n;
+}
+
+TEST_F(records, tell_threads_apart)
+{
+	struct profil_stats s;
+	unsigned int i;
+	pthread_t thread;
+
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop, (void *)1));
+	EXPECT_TRUE(loop_until(0, read_all() ||
+			       (count_records(addr(loops_text), 0) >= 10 &&
+				count_records(addr(loops_text), 1) >= 10)));
+	enough = true;
+	pthread_join(thread, NULL);
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(0, read_all());
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.outside, nr);
+	for (i = 0; i < nr; i++) {
+		EXPECT_EQ(getpid(), records[i]->pid);
+		if (in_loop(records[i], addr(loops_text), 0))
+			EXPECT_EQ(gettid(), records[i]->tid);
+		if (in_loop(records[i], addr(loops_text), 1)) {
+			EXPECT_EQ(thread_id, records[i]->tid);
+			EXPECT_EQ(0, strcmp("another", records[i]->comm));
+		}
+	}
+}
+
+TEST_F(records, say_whether_the_kernel_was_running)
+{
+	static char zeros[1 << 20];
+	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	unsigned int i, system = 0;
+	struct profil_stats s;
+	struct mapping m;
+	int zero;
+
+	zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, zero);
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_THREAD, MODES_ALL, ENOUGH));
+	do {
+		ASSERT_EQ((ssize_t)sizeof(zeros), read(zero, zeros, sizeof(zeros)));
+		loop_run(0, LOOP_BURST / 8);
+		s = stats_now();
+	} while ((s.system < 10 || s.user < 10) && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap);
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(0, read_all());
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE(10U, s.system);
+	EXPECT_LE(10U, s.user);
+	EXPECT_EQ(s.outside, nr);
+	for (i = 0; i < nr; i++) {
+		/* Of the user's pc in any case, whose mapping is still there. */
+		EXPECT_TRUE(mapping_of(records[i]->pc, &m));
+		EXPECT_TELLS(records[i], &m);
+		if (!(records[i]->flags & PROFIL_RECORD_SYSTEM))
+			continue;
+		system++;
+		EXPECT_FALSE(in_loop(records[i], addr(loops_text), 0));
+	}
+	EXPECT_EQ(s.system, system);
+	close(zero);
+}
+
+/*
+ * What a pc meant
+ */
+
+static char file[64];		/* a file of code, with loops in its second page */
+
+/* A file with the loops at offset 4096: a descriptor of it, or a negative errno. */
+static int code_file(const char *name)
+{
+	static char code[2 * 4096];
+	int to;
+
+	snprintf(file, sizeof(file), "/tmp/profil-%s.%d", name, getpid());
+	memcpy(code + 4096, loops_text, LOOPS * LOOP_SIZE);
+	unlink(file);
+	to = open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+	if (to < 0)
+		return -errno;
+	if (write(to, code, sizeof(code)) != sizeof(code))
+		return -EIO;
+	return to;
+}
+
+static void run_at(void *text, unsigned int i)
+{
+	((void (*)(unsigned long))((uintptr_t)text + LOOP_SIZE * i))(LOOP_BURST);
+}
+
+/* Runs a loop at @text until @n records are due. */
+static bool run_until(void *text, unsigned int i, u64 n)
+{
+	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	u64 until = stats_now().outside + n;
+
+	while (stats_now().outside < until && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap)
+		run_at(text, i);
+	return stats_now().outside >= until;
+}
+
+TEST_F(records, tell_the_file_of_a_mapping_that_is_gone_when_they_are_read)
+{
+	unsigned int i, in_file = 0;
+	struct profil_stats s;
+	struct mapping m;
+	struct statfs fs;
+	struct stat st;
+	void *text;
+	int code;
+
+	code = code_file("code");
+	ASSERT_LE(0, code);
+	ASSERT_EQ(0, fstat(code, &st));
+	ASSERT_EQ(0, fstatfs(code, &fs));
+	text = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, 4096);
+	if (text == MAP_FAILED) {
+		unlink(file);
+		SKIP(return, "no code can be mapped from /tmp: %s", strerror(errno));
+	}
+	ASSERT_TRUE(mapping_of(addr(text), &m));
+	EXPECT_EQ(0, strcmp(file, m.path));
+	EXPECT_EQ(4096U, m.offset);
+
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	EXPECT_TRUE(run_until(text, 5, 20));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	ASSERT_EQ(0, munmap(text, 4096));
+	close(code);
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+	for (i = 0; i < nr; i++) {
+		if (!in_loop(records[i], addr(text), 5))
+			continue;
+		in_file++;
+		EXPECT_EQ(0U, records[i]->flags & PROFIL_RECORD_LATE);
+		EXPECT_TELLS(records[i], &m);
+		EXPECT_LE(4096 + 5 * LOOP_SIZE, records[i]->offset);
+		EXPECT_GT(4096 + 6 * LOOP_SIZE, records[i]->offset);
+		if (fs.f_type != OVERLAY_MAGIC)
+			EXPECT_EQ(st.st_ino, records[i]->ino);
+	}
+	EXPECT_LE(10U, in_file);
+	unlink(file);
+}
+
+TEST_F(records, tell_one_file_from_the_next_at_the_same_address)
+{
+	unsigned int i, count[2] = {};
+	struct profil_stats s;
+	struct mapping m[2];
+	char first[64];
+	u64 changed;
+	void *text;
+	int code;
+
+	code = code_file("first");
+	ASSERT_LE(0, code);
+	strcpy(first, file);
+	text = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, 4096);
+	if (text == MAP_FAILED) {
+		unlink(first);
+		SKIP(return, "no code can be mapped from /tmp: %s", strerror(errno));
+	}
+	ASSERT_TRUE(mapping_of(addr(text), &m[0]));
+	close(code);
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	EXPECT_TRUE(run_until(text, 5, 20));
+
+	code = code_file("second");
+	ASSERT_LE(0, code);
+	changed = now_ns();
+	ASSERT_EQ(text, mmap(text, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, code,
+			     4096));
+	ASSERT_TRUE(mapping_of(addr(text), &m[1]));
+	close(code);
+	EXPECT_TRUE(run_until(text, 5, 20));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+	for (i = 0; i < nr; i++) {
+		bool later = records[i]->time > changed;
+
+		if (!in_loop(records[i], addr(text), 5))
+			continue;
+		count[later]++;
+		EXPECT_TELLS(records[i], &m[later]);
+	}
+	EXPECT_NE(m[0].ino, m[1].ino);
+	EXPECT_LE(10U, count[0]);
+	EXPECT_LE(10U, count[1]);
+	unlink(file);
+	unlink(first);
+}
+
+TEST_F(records, tell_that_memory_has_no_file)
+{
+	unsigned int i, in_memory = 0;
+	struct profil_stats s;
+	struct mapping m;
+	void *text;
+
+	text = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, text);
+	memcpy(text, loops_text, LOOPS * LOOP_SIZE);
+	ASSERT_EQ(0, mprotect(text, 4096, PROT_READ | PROT_EXEC));
+	ASSERT_TRUE(mapping_of(addr(text), &m));
+	EXPECT_EQ(0, m.path[0]);
+
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	EXPECT_TRUE(run_until(text, 6, 20));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+	for (i = 0; i < nr; i++) {
+		if (!in_loop(records[i], addr(text), 6))
+			continue;
+		in_memory++;
+		EXPECT_TELLS(records[i], &m);
+	}
+	EXPECT_LE(10U, in_memory);
+}
+
+TEST_F(records, name_the_vdso)
+{
+	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	unsigned int i, in_vdso = 0, seen = 0, cpu;
+	struct profil_stats s;
+	struct timespec t;
+
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	while (!in_vdso && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
+		for (i = 0; i < 50000; i++) {
+			getcpu(&cpu, NULL);
+			clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+		}
+		ASSERT_EQ(0, read_all());
+		for (; seen < nr; seen++) {
+			struct mapping m;
+
+			if (!mapping_of(records[seen]->pc, &m) || strcmp(m.path, "[vdso]"))
+				continue;
+			in_vdso++;
+			EXPECT_TELLS(records[seen], &m);
+		}
+	}
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LT(0U, nr);
+	if (!in_vdso)
+		SKIP(return, "no tick of %u found the vdso running", nr);
+}
+
+static void *map_and_unmap(void *unused)
+{
+	void *p;
+
+	(void)unused;
+	while (!enough) {
+		p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED)
+			break;
+		*(volatile char *)p = 1;
+		mprotect(p, 4096, PROT_READ);
+		munmap(p, 8192);
+	}
+	return NULL;
+}
+
+TEST_F(records, are_right_or_say_that_they_do_not_know_while_mappings_change)
+{
+	unsigned int i, in_loops = 0, known = 0;
+	struct profil_stats s;
+	pthread_t thread;
+	struct mapping m;
+
+	ASSERT_TRUE(mapping_of(loop_at(2), &m));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, map_and_unmap, NULL));
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_THREAD, PROFIL_MODE_USER, ENOUGH));
+	EXPECT_TRUE(loop_until(2, stats_now().outside >= 100));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	enough = true;
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+	for (i = 0; i < nr; i++) {
+		if (!in_loop(records[i], addr(loops_text), 2))
+			continue;
+		in_loops++;
+		if (!(records[i]->flags & PROFIL_RECORD_MAPPED))
+			continue;
+		known++;
+		EXPECT_TELLS(records[i], &m);
+	}
+	EXPECT_LE(50U, in_loops);
+	EXPECT_LT(0U, known);
+}
+
+/*
+ * Bounds
+ */
+
+TEST_F(records, that_do_not_fit_are_counted_as_dropped)
+{
+	struct profil_stats s, then;
+	unsigned int read;
+
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, 16));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 50));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE(50U, s.ticks);
+	EXPECT_EQ(16U, s.outside);
+	EXPECT_EQ(s.ticks, s.outside + s.dropped_record);
+	EXPECT_EQ(s.dropped, s.dropped_record);
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(16U, nr);
+
+	/* Then there is room again. */
+	read = nr;
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
+	ASSERT_EQ(0, descriptor_disable(fd, &then));
+	EXPECT_EQ(0, read_all());
+	EXPECT_LT(read, nr);
+	EXPECT_EQ(then.outside, nr);
+	EXPECT_TRUE(accounted(&then));
+}
+
+TEST_F(records, are_not_lost_if_they_are_read_in_time)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, 64));
+	EXPECT_TRUE(loop_until(0, read_all() || nr >= 200));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(0, read_all());
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0U, s.dropped);
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_LE(200U, nr);
+}
+
+TEST_F(records, are_charged_as_locked_memory)
+{
+	u64 few, many;
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16);
+	ASSERT_LE(0, fd);
+	few = locked_bytes() - self->locked;
+	EXPECT_LT(0U, few);
+	EXPECT_EQ(few, stats_now().locked);
+	close_session();
+	EXPECT_TRUE(await(locked_bytes() == self->locked));
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
+	ASSERT_LE(0, fd);
+	many = locked_bytes() - self->locked;
+	EXPECT_LE(8 * ENOUGH, many);
+	EXPECT_EQ(many, stats_now().locked);
+}
+
+static int exceed_limit(void)
+{
+	struct rlimit limit = { 4096, 4096 };
+
+	if (!geteuid() && setresuid(USER, USER, USER))
+		return 20;
+	if (setrlimit(RLIMIT_MEMLOCK, &limit))
+		return 21;
+	if (descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH) != -EPERM)
+		return 22;
+	return locked_bytes() ? 23 : 0;
+}
+
+TEST_F(records, are_refused_above_the_limit_of_locked_memory)
+{
+	EXPECT_EQ(0, status_of(spawn(exceed_limit)));
+}
+
+/*
+ * read and poll
+ */
+
+static short polled(int timeout)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, timeout) < 0 ? -1 : p.revents;
+}
+
+static struct reader {
+	pthread_t thread;
+	atomic_int state;	/* 1: about to wait, 2: back */
+	ssize_t result;
+	int error;
+	u64 buffer[8192];
+} reader;
+
+static void *read_once(void *unused)
+{
+	(void)unused;
+	reader.state = 1;
+	reader.result = read(fd, reader.buffer, sizeof(reader.buffer));
+	reader.error = errno;
+	reader.state = 2;
+	return NULL;
+}
+
+static void *poll_once(void *unused)
+{
+	(void)unused;
+	reader.state = 1;
+	reader.result = polled(-1);
+	reader.state = 2;
+	return NULL;
+}
+
+/* Is the thread asleep? */
+static bool reader_sleeps(void)
+{
+	char path[64], line[256];
+	const char *name;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread_id);
+	name = strrchr(file_line(path, line, sizeof(line)), ')');
+	return name && name[2] == 'S';
+}
+
+static void *(*reader_work)(void *);
+
+static void *reader_run(void *unused)
+{
+	thread_id = gettid();
+	return reader_work(unused);
+}
+
+/* Starts the thread, and sees that it waits. */
+static bool reader_waits(void *(*work)(void *))
+{
+	reader_work = work;
+	if (pthread_create(&reader.thread, NULL, reader_run, NULL))
+		return false;
+	return await(reader.state >= 1 && reader_sleeps()) && reader.state == 1;
+}
+
+TEST_F(records, wake_a_read_that_waits)
+{
+	struct profil_stats s;
+
+	/* Of this thread only, so that the reader itself leaves none. */
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_THREAD, MODES_ALL, ENOUGH));
+	ASSERT_EQ(0, descriptor_disable(fd, NULL));
+	read_all();
+	nr = 0;
+	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, NULL, 0, NULL));
+	EXPECT_EQ(0, polled(0));
+	ASSERT_TRUE(reader_waits(read_once));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(loop_until(0, reader.state == 2));
+	pthread_join(reader.thread, NULL);
+	EXPECT_LT(0, reader.result);
+	EXPECT_LE(1, take(reader.buffer, reader.result));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_TRUE(accounted(&s));
+}
+
+TEST_F(records, wake_a_poll_that_waits)
+{
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_THREAD, MODES_ALL, ENOUGH));
+	ASSERT_EQ(0, descriptor_disable(fd, NULL));
+	read_all();
+	EXPECT_EQ(0, polled(0));
+	ASSERT_TRUE(reader_waits(poll_once));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(loop_until(0, reader.state == 2));
+	pthread_join(reader.thread, NULL);
+	EXPECT_EQ(POLLIN, reader.result);
+	ASSERT_EQ(0, descriptor_disable(fd, NULL));
+	EXPECT_EQ(POLLIN, polled(0));
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(0, polled(0));
+}
+
+static void no_op(int signal)
+{
+	(void)signal;
+}
+
+TEST_F(records, can_be_waited_for_until_a_signal)
+{
+	const struct sigaction action = { .sa_handler = no_op };
+
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16);
+	ASSERT_LE(0, fd);
+	ASSERT_TRUE(reader_waits(read_once));
+	EXPECT_TRUE(await(pthread_kill(reader.thread, SIGUSR1) || reader.state == 2));
+	pthread_join(reader.thread, NULL);
+	EXPECT_EQ(-1, reader.result);
+	EXPECT_EQ(EINTR, reader.error);
+}
+
+TEST_F(records, are_not_waited_for_if_that_is_not_wanted)
+{
+	struct profil_record r;
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16);
+	ASSERT_LE(0, fd);
+	/* There are no targets yet. */
+	EXPECT_EQ(0, polled(0));
+	EXPECT_EQ(0, read_all());
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, O_NONBLOCK));
+	EXPECT_EQ(-1, read(fd, &r, sizeof(r)));
+	EXPECT_EQ(EAGAIN, errno);
+	EXPECT_EQ(-1, write(fd, &r, sizeof(r)));
+	EXPECT_EQ(0U, nr);
+}
+
+TEST_F(records, are_read_whole_and_as_many_as_fit)
+{
+	static u64 buffer[8192];
+	struct profil_stats s;
+	unsigned int i, all;
+	size_t size;
+
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 50));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, O_NONBLOCK));
+
+	for (i = 0; i < 8; i++) {
+		/* Too little for any. */
+		for (size = 1; size <= HEADER; size += 13) {
+			EXPECT_EQ(-1, read(fd, buffer, size));
+			EXPECT_EQ(EINVAL, errno);
+		}
+		/* The first fits as soon as there is room for it. */
+		for (size = HEADER + 1; size <= sizeof(buffer); size++) {
+			ssize_t n = read(fd, buffer, size);
+
+			if (n > 0) {
+				EXPECT_EQ((ssize_t)size, n);
+				EXPECT_EQ(1, take(buffer, n));
+				break;
+			}
+			ASSERT_EQ(-1, n);
+			ASSERT_EQ(EINVAL, errno);
+		}
+		/* Whatever fits beside it comes with it, and no part of a record. */
+		if (i % 2) {
+			ssize_t n = read(fd, buffer, 3 * size + size / 2);
+
+			EXPECT_LT(0, n);
+			EXPECT_LT(0, take(buffer, n));
+		}
+	}
+	all = nr;
+	EXPECT_EQ(0, read_all());
+	EXPECT_LT(all, nr);
+	EXPECT_EQ(s.outside, nr);
+}
+
+TEST_F(records, cannot_be_read_to_where_nothing_is_mapped)
+{
+	void *volatile nowhere = (void *)8;
+	struct profil_stats s;
+
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(-1, read(fd, nowhere, 4096));
+	EXPECT_EQ(EFAULT, errno);
+	/* The rest is not lost by that, and at most the one that could not be written. */
+	EXPECT_EQ(0, read_all());
+	EXPECT_LE(s.outside, nr + 1);
+}
+
+static int join_and_tick(void)
+{
+	u64 outside;
+
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
+		return 30;
+	prctl(PR_SET_NAME, "a child");
+	outside = stats_now().outside;
+	return loop_until(4, stats_now().outside >= outside + 10) ? 0 : 31;
+}
+
+TEST_F(records, end_when_the_last_target_is_gone_and_waited_for)
+{
+	struct profil_stats s;
+	siginfo_t info;
+	unsigned int i;
+	pid_t child;
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	child = spawn(join_and_tick);
+	ASSERT_EQ(0, waitid(P_PID, child, &info, WEXITED | WNOWAIT));
+	EXPECT_EQ(POLLIN, polled(0));
+	EXPECT_EQ(1U, stats_now().targets);
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(0, polled(0));
+	EXPECT_EQ(0, status_of(child));
+
+	EXPECT_EQ(POLLHUP, polled(20000));
+	EXPECT_EQ(1, read_all());
+	EXPECT_EQ(0, read(fd, reader.buffer, sizeof(reader.buffer)));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0U, s.targets);
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_LE(5U, count_records(addr(loops_text), 4));
+	for (i = 0; i < nr; i++) {
+		EXPECT_EQ(child, records[i]->pid);
+		EXPECT_EQ(child, records[i]->tid);
+		EXPECT_EQ(shared->space, records[i]->space);
+	}
+	EXPECT_EQ(0, strcmp("a child", records[nr - 1]->comm));
+}
+
+TEST_F(records, are_all_read_before_the_end)
+{
+	struct profil_stats s;
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_EQ(0, status_of(spawn(join_and_tick)));
+	EXPECT_TRUE(await(!stats_now().targets));
+	EXPECT_EQ(POLLIN, polled(0) & POLLIN);
+	EXPECT_EQ(1, read_all());
+	s = stats_now();
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_LE(10U, nr);
+	EXPECT_EQ(POLLHUP, polled(0));
+
+	/* Another target, and there may be more. */
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	EXPECT_EQ(0, read_all());
+	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
+	EXPECT_EQ(POLLIN, polled(0));
+}
+
+static int join_and_wait(void)
+{
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
+		return 32;
+	shared->step = 1;
+	return step_is(2) ? 0 : 33;
+}
+
+TEST_F(records, that_will_not_come_are_not_waited_for)
+{
+	pid_t child;
+
+	/* The child is a target, and leaves no records since it is not counted. */
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
+	ASSERT_LE(0, fd);
+	child = spawn(join_and_wait);
+	ASSERT_TRUE(step_is(1));
+	ASSERT_TRUE(reader_waits(read_once));
+	shared->step = 2;
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_TRUE(await(reader.state == 2));
+	pthread_join(reader.thread, NULL);
+	EXPECT_EQ(0, reader.result);
+}
+
+static int ends[2];
+
+static int create_and_exit(void)
+{
+	char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	if (fd < 0 || sendmsg(ends[1], &msg, 0) != 1)
+		return 34;
+	return step_is(1) ? 0 : 35;
+}
+
+/* The descriptor that @child has opened and sent. */
+static int receive(void)
+{
+	char control[CMSG_SPACE(sizeof(int))] = {}, byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	int received = -1;
+
+	if (recvmsg(ends[0], &msg, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&msg))
+		memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
+	return received;
+}
+
+TEST_F(records, can_be_read_when_the_session_has_ended)
+{
+	struct profil_stats s;
+	struct mapping m;
+	unsigned int i;
+	pid_t child;
+
+	ASSERT_TRUE(mapping_of(loop_at(0), &m));
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
+	child = spawn(create_and_exit);
+	fd = receive();
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 20));
+	shared->step = 1;
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_TRUE(await(stats_now().state == PROFIL_STATE_ENDED));
+	s = stats_now();
+	EXPECT_EQ((u32)PROFIL_END_CREATOR, s.end);
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(POLLIN, polled(0) & POLLIN);
+	EXPECT_EQ(1, read_all());
+	EXPECT_EQ(POLLHUP, polled(0));
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_LE(20U, nr);
+	for (i = 0; i < nr; i++)
+		if (in_loop(records[i], addr(loops_text), 0))
+			EXPECT_TELLS(records[i], &m);
+}
+
+TEST_F(records, are_not_waited_for_after_the_end_of_the_session)
+{
+	void *buffer = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
+	struct profil_range range = range_of(0x10000, 0x10010, buffer, 1, 4);
+
+	ASSERT_NE(MAP_FAILED, buffer);
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_TRUE(reader_waits(read_once));
+	ASSERT_EQ(0, munmap(buffer, 4096));
+	EXPECT_TRUE(await(stats_now().state == PROFIL_STATE_ENDED));
+	EXPECT_TRUE(await(reader.state == 2));
+	pthread_join(reader.thread, NULL);
+	EXPECT_EQ(0, reader.result);
+	EXPECT_EQ(POLLHUP, polled(0));
+}
+
+TEST_F(records, are_none_without_room_for_any)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, 0));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
+	EXPECT_EQ(0, polled(0) & POLLIN);
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE(10U, s.outside);
+	EXPECT_EQ(0U, s.dropped_record);
+}
+
+/*
+ * exec, exit, fork
+ */
+
+static char program[64];
+
+/* A copy of this program, whose name is another. */
+static int program_create(void)
+{
+	char buffer[65536];
+	int from, to, err = 0;
+	ssize_t n;
+
+	snprintf(program, sizeof(program), "/tmp/profil-new.%d", getpid());
+	unlink(program);
+	from = open(SELF, O_RDONLY | O_CLOEXEC);
+	to = open(program, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	if (from < 0 || to < 0)
+		return -errno;
+	while ((n = read(from, buffer, sizeof(buffer))) > 0)
+		if (write(to, buffer, n) != n)
+			err = -EIO;
+	close(to);
+	close(from);
+	return err;
+}
+
+static int tick_and_exec(void)
+{
+	int status = join_and_tick();
+
+	if (status)
+		return status;
+	exec_new(program, dup(fd));
+	return 40;
+}
+
+TEST_F(records, tell_what_was_so_of_a_process_that_has_execed_and_exited)
+{
+	unsigned int i, old = 0, new = 0;
+	u64 new_space = 0, text;
+	struct profil_stats s;
+	struct mapping m;
+	pid_t child;
+
+	ASSERT_EQ(0, program_create());
+	ASSERT_TRUE(mapping_of(loop_at(4), &m));
+	fd = descriptor_open(PROFIL_MODE_USER, PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, ENOUGH);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	child = spawn(tick_and_exec);
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_TRUE(await(!stats_now().targets));
+	EXPECT_EQ(1, read_all());
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.outside, nr);
+
+	text = shared->loop - LOOP_BLOCK - LOOP_SIZE;
+	EXPECT_EQ(0, strcmp(program, shared->mapping.path));
+	for (i = 0; i < nr; i++) {
+		const struct profil_record *r = records[i];
+
+		EXPECT_EQ(child, r->pid);
+		EXPECT_EQ(child, r->tid);
+		if (r->space == shared->space && in_loop(r, addr(loops_text), 4)) {
+			old++;
+			EXPECT_EQ(0, strcmp("a child", r->comm));
+			EXPECT_TELLS(r, &m);
+		} else if (r->space != shared->space) {
+			/* All of it is one other address space. */
+			EXPECT_TRUE(!new_space || new_space == r->space);
+			new_space = r->space;
+			if (!in_loop(r, text, 1))
+				continue;
+			new++;
+			EXPECT_EQ(0, strncmp(strrchr(program, '/') + 1, r->comm, 15));
+			EXPECT_TELLS(r, &shared->mapping);
+		}
+	}
+	EXPECT_LE(5U, old);
+	EXPECT_LE(5U, new);
+	unlink(program);
+}
+
+static int tick_and_exec_for_ever(void)
+{
+	int status = join_and_tick();
+
+	if (status)
+		return status;
+	exec_new(SELF, -1);
+	return 40;
+}
+
+TEST_F(records, tell_the_address_space_to_add_ranges_to)
+{
+	struct profil_range range = range_of_loops(page, 4);
+	u64 space = 0, moved, old_space;
+	struct profil_stats s;
+	unsigned int i;
+	pid_t child;
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, ENOUGH);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	child = spawn(tick_and_exec_for_ever);
+	ASSERT_TRUE(step_is(2));
+	old_space = shared->space;
+	moved = shared->loop - loop_at(1);
+	for (i = 0; !space; ) {
+		ASSERT_EQ(POLLIN, polled(20000));
+		ASSERT_EQ(0, read_all());
+		for (; i < nr && !space; i++)
+			if (records[i]->space != old_space &&
+			    in_loop(records[i], addr(loops_text) + moved, 1))
+				space = records[i]->space;
+	}
+	range.start += moved;
+	range.end += moved;
+	range.offset += moved;
+	ASSERT_EQ(0, descriptor_add(fd, space, &range, 1));
+	EXPECT_TRUE(await(*(volatile u32 *)&page[1] >= 10));
+	kill(child, SIGKILL);
+	EXPECT_EQ(128 + SIGKILL, status_of(child));
+	EXPECT_TRUE(await(!stats_now().targets));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, counters_sum(page, 4, LOOPS));
+	EXPECT_EQ(1, read_all());
+	EXPECT_EQ(s.outside, nr);
+}
+
+static int tick_in_child(void)
+{
+	u64 outside = stats_now().outside;
+
+	prctl(PR_SET_NAME, "a child");
+	return loop_until(5, stats_now().outside >= outside + 10) ? 0 : 50;
+}
+
+TEST_F(records, of_the_children_of_fork_are_theirs)
+{
+	struct profil_stats s;
+	unsigned int i;
+	pid_t child;
+
+	fd = descriptor_open(PROFIL_MODE_USER, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, ENOUGH);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	child = spawn(tick_in_child);
+	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
+	EXPECT_EQ(0, status_of(child));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(0, read_all());
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_LT(0U, count_records(addr(loops_text), 5));
+	for (i = 0; i < nr; i++) {
+		if (in_loop(records[i], addr(loops_text), 5)) {
+			EXPECT_EQ(child, records[i]->pid);
+			EXPECT_EQ(child, records[i]->tid);
+			EXPECT_EQ(0, strcmp("a child", records[i]->comm));
+		} else if (in_loop(records[i], addr(loops_text), 0)) {
+			EXPECT_EQ(getpid(), records[i]->pid);
+		}
+		EXPECT_EQ(records[i]->pid == getpid(), records[i]->space == shared->space);
+	}
+}
+
+/*
+ * pid namespaces
+ */
+
+TEST_F(records, have_the_ids_that_the_creator_knows)
+{
+	unsigned int i;
+	pid_t child;
+
+	if (geteuid())
+		SKIP(return, "only root can make a pid namespace");
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	/* The child is number 1 in a namespace of its own. */
+	ASSERT_EQ(0, unshare(CLONE_NEWPID));
+	child = spawn(join_and_tick);
+	ASSERT_LT(1, child);
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_TRUE(await(!stats_now().targets));
+	EXPECT_EQ(1, read_all());
+	EXPECT_LE(10U, nr);
+	for (i = 0; i < nr; i++) {
+		EXPECT_EQ(child, records[i]->pid);
+		EXPECT_EQ(child, records[i]->tid);
+	}
+}
+
+TEST_F(records, have_no_ids_that_the_creator_does_not_know)
+{
+	unsigned int i;
+	pid_t child;
+
+	if (geteuid())
+		SKIP(return, "only root can make a pid namespace");
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
+	ASSERT_EQ(0, unshare(CLONE_NEWPID));
+	child = spawn(create_and_exit);
+	fd = receive();
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
+	EXPECT_EQ(0, read_all());
+	shared->step = 1;
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_LE(5U, nr);
+	for (i = 0; i < nr; i++) {
+		EXPECT_EQ(0, records[i]->pid);
+		EXPECT_EQ(0, records[i]->tid);
+	}
+}
+
+TEST_HARNESS_MAIN

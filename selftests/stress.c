@@ -1,0 +1,1543 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Everything at once and at random; afterwards nothing of it is left.
+ *
+ * The run consists of rounds. In each, some processes begin to do what chance tells
+ * them, in several threads: sessions of all kinds start, stop, gain and lose ranges and
+ * targets, memory under their buffers comes and goes, processes fork, exec, exit and are
+ * killed. At the end of a round all are killed. Whoever gets statistics, of whatever
+ * session and moment, sees to it that they add up; and now and then a new program in the
+ * middle of it all profiles itself and its child and wants every hit to be in its place.
+ *
+ * PROFIL_STRESS_SECONDS (60) is how long, PROFIL_STRESS_SEED where chance begins. The
+ * same seed gives the same decisions, although not the same races.
+ *
+ * What threads of a process do races by intention, also for what is shared by them: so
+ * buffers lie at fixed addresses, and descriptors have fixed numbers, which are replaced
+ * but not closed and used for something else.
+ */
+#include "kselftest_harness.h"
+
+#include <grp.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/sysinfo.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "kernel.h"
+#include "loop.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE	23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE		25
+#endif
+
+#define SELF		"/proc/self/exe"
+#define PAGE		4096UL
+
+/* Buffers */
+#define SLOTS		6U
+#define SLOT_SIZE	(2UL << 20)
+#define SLOT(i)		((char *)(0x100000000000UL + (i) * SLOT_SIZE))
+#define SLOT_PAGES	16U	/* that are used of one */
+
+/* Descriptors */
+#define SHARED_FD	96		/* struct shared */
+#define SOCKET_FD	97		/* two ends of a socket, to pass descriptors on */
+#define SESSION_FD	100		/* sessions */
+#define SESSIONS	5U
+#define MEMORY_FD	120		/* memory of each slot, */
+#define FAULT_FD	140		/* and who is asked for its pages */
+#define LAST_FD		160
+
+#define MAX_DEPTH	3U
+#define CROWD		150U	/* threads of all processes */
+#define PIDS		64U
+
+/* What all processes see. */
+struct shared {
+	atomic_uint stop;		/* the round is over */
+	unsigned int crowd;		/* so many threads are enough, of the whole system */
+	atomic_uint failures;
+	char failed[8][200];
+	atomic_int pids[PIDS];		/* of some processes and threads, perhaps gone */
+	atomic_ullong spaces[PIDS];	/* address spaces, likewise */
+	atomic_ullong done[64];		/* how often each action succeeded */
+	atomic_ullong tried[64];
+	atomic_int error[64];		/* the last of each */
+	atomic_ullong answers;		/* statistics that were checked */
+	atomic_ullong ended[8];		/* those of sessions that had ended, by reason */
+	atomic_ullong hits;
+	atomic_ullong dropped;
+	atomic_ullong unfollowed;
+	atomic_ullong records;
+	atomic_ullong calm;		/* processes that found every hit in its place */
+};
+
+static struct shared *shared;
+
+/* One who acts: a thread. */
+struct actor {
+	u64 random;
+	unsigned int depth;
+};
+
+static bool is_root;
+static u32 seed_of_run, seconds_of_run;
+
+/* A number below @n. */
+static u32 any(struct actor *a, u32 n)
+{
+	a->random ^= a->random << 13;
+	a->random ^= a->random >> 7;
+	a->random ^= a->random << 17;
+	return (a->random >> 24) % n;
+}
+
+static bool one_in(struct actor *a, u32 n)
+{
+	return any(a, n) == 0;
+}
+
+/* One who does not decide the same. */
+static struct actor another(struct actor *a, unsigned int depth)
+{
+	struct actor b = { .random = a->random * 0x9e3779b97f4a7c15ULL + 1, .depth = depth };
+
+	any(a, 2);
+	any(&b, 2);
+	return b;
+}
+
+static void __attribute__((format(printf, 1, 2))) fail(const char *format, ...)
+{
+	unsigned int n = atomic_fetch_add(&shared->failures, 1);
+	va_list args;
+
+	if (n >= ARRAY_SIZE(shared->failed))
+		return;
+	va_start(args, format);
+	vsnprintf(shared->failed[n], sizeof(shared->failed[n]), format, args);
+	va_end(args);
+}
+
+static u64 now_ns(void)
+{
+	return cpu_ns(CLOCK_MONOTONIC);
+}
+
+/*
+ * What must be true of each answer
+ */
+
+static int checked(int err, const char *call)
+{
+	switch (err < 0 ? -err : 0) {
+	case 0:
+	case EINVAL:
+	case EFAULT:
+	case ENOMEM:
+	case EPERM:
+	case EBUSY:
+	case ESRCH:
+	case ENODEV:
+	case EMFILE:
+	case ENFILE:
+	case EBADF:	/* nobody has put a session there yet */
+		return err;
+	default:
+		fail("%s: errno %d", call, -err);
+		return err;
+	}
+}
+
+static int checked_stats(int err, const char *call, const struct profil_stats *s)
+{
+	bool ended;
+
+	if (checked(err, call))
+		return err;
+	shared->answers++;
+	shared->hits += s->hit;
+	shared->dropped += s->dropped;
+	shared->unfollowed += s->unfollowed;
+	if (!accounted(s))
+		fail("%s: %llu ticks = %llu + %llu = hit %llu, outside %llu, full %llu, lost %llu",
+		     call, (unsigned long long)s->ticks, (unsigned long long)s->user,
+		     (unsigned long long)s->system, (unsigned long long)s->hit,
+		     (unsigned long long)s->outside, (unsigned long long)s->saturated,
+		     (unsigned long long)s->dropped);
+	ended = s->state == PROFIL_STATE_ENDED;
+	if (s->state > PROFIL_STATE_ENDED || s->end > PROFIL_END_CREATOR || ended == !s->end)
+		fail("%s: state %u with end %u", call, s->state, s->end);
+	else if (ended)
+		shared->ended[s->end]++;
+	if (ended && s->locked)
+		fail("%s: ended for %u, and %llu bytes locked", call, s->end,
+		     (unsigned long long)s->locked);
+	return 0;
+}
+
+/*
+ * Buffers
+ */
+
+static char *any_slot(struct actor *a)
+{
+	return SLOT(any(a, SLOTS));
+}
+
+/* Gives the number @to to what is now @fd. */
+static int settle(struct actor *a, int fd, int to)
+{
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (dup3(fd, to, one_in(a, 4) ? 0 : O_CLOEXEC) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static int act_map(struct actor *a)
+{
+	unsigned int i = any(a, SLOTS);
+	int prot = PROT_READ | PROT_WRITE, flags = MAP_FIXED, fd = MEMORY_FD + i, err = 0;
+
+	switch (any(a, 6)) {
+	case 0:
+		flags |= MAP_SHARED | MAP_ANONYMOUS;
+		break;
+	case 1:
+		err = settle(a, memfd_create("stress", MFD_CLOEXEC), fd);
+		if (err || ftruncate(fd, SLOT_SIZE))
+			return err ?: -errno;
+		flags |= one_in(a, 4) ? MAP_PRIVATE : MAP_SHARED;
+		break;
+	case 2:
+		flags |= MAP_SHARED;	/* what was there once */
+		break;
+	default:
+		flags |= MAP_PRIVATE | MAP_ANONYMOUS;
+		break;
+	}
+	if (flags & MAP_ANONYMOUS)
+		fd = -1;
+	if (one_in(a, 20))
+		prot = PROT_READ;
+	if (mmap(SLOT(i), SLOT_SIZE, prot, flags, fd, 0) == MAP_FAILED)
+		return -errno;
+	madvise(SLOT(i), SLOT_SIZE, one_in(a, 8) ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	if (one_in(a, 2))
+		madvise(SLOT(i), SLOT_PAGES * PAGE, MADV_POPULATE_WRITE);
+	return 0;
+}
+
+static int act_change_mapping(struct actor *a)
+{
+	unsigned int i = any(a, SLOTS);
+	u64 at = any(a, SLOT_PAGES) * PAGE, size = (1 + any(a, SLOT_PAGES)) * PAGE;
+	char *p = SLOT(i) + at;
+
+	if (one_in(a, 3))
+		size = SLOT_SIZE - at;
+	switch (any(a, 9)) {
+	case 0:
+		return munmap(p, size) ? -errno : 0;
+	case 1:
+		return mremap(p, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, any_slot(a)) ==
+		       MAP_FAILED ? -errno : 0;
+	case 2:
+		return mremap(p, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
+			      any_slot(a)) == MAP_FAILED ? -errno : 0;
+	case 3:
+		return mprotect(p, size, PROT_READ) ? -errno : 0;
+	case 4:
+		return mprotect(p, size, PROT_NONE) ? -errno : 0;
+	case 5:
+		return mprotect(p, size, PROT_READ | PROT_WRITE | PROT_EXEC) ? -errno : 0;
+	case 6:
+		return ftruncate(MEMORY_FD + i, one_in(a, 2) ? 0 : SLOT_SIZE) ? -errno : 0;
+	case 7:
+		return fallocate(MEMORY_FD + i, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
+				 size) ? -errno : 0;
+	default:
+		return mprotect(p, size, PROT_READ | PROT_WRITE) ? -errno : 0;
+	}
+}
+
+static int act_advise(struct actor *a)
+{
+	static const int advices[] = {
+		MADV_DONTNEED, MADV_DONTNEED, MADV_FREE, MADV_DONTFORK, MADV_DOFORK,
+		MADV_WIPEONFORK, MADV_KEEPONFORK, MADV_MERGEABLE, MADV_UNMERGEABLE,
+		MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_COLLAPSE, MADV_POPULATE_WRITE,
+		20 /* MADV_COLD */, 21 /* MADV_PAGEOUT */, MADV_REMOVE,
+	};
+	int advice = advices[any(a, ARRAY_SIZE(advices))];
+	char *p = any_slot(a);
+
+	if (one_in(a, 2))
+		return madvise(p, SLOT_SIZE, advice) ? -errno : 0;
+	return madvise(p + any(a, SLOT_PAGES) * PAGE, PAGE, advice) ? -errno : 0;
+}
+
+/* Pages of a slot are asked for, and nobody gives them. Until somebody does this again. */
+static int act_userfault(struct actor *a)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	unsigned int i = any(a, SLOTS);
+	struct uffdio_register slot = {
+		.range = { .start = addr(SLOT(i)), .len = SLOT_SIZE },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int err, fd;
+
+	if (one_in(a, 2))
+		return close(FAULT_FD + i) ? -errno : 0;
+	fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	err = ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &slot) ? -errno : 0;
+	return settle(a, fd, FAULT_FD + i) ?: err;
+}
+
+/*
+ * Ranges. Each loop's text can have one, or all text has.
+ */
+
+#define MAX_RANGES 4U
+
+static u32 some_ranges(struct actor *a, struct profil_range *ranges)
+{
+	static const u32 widths[] = { 2, 4, 8 };
+	u32 first = any(a, MAX_RANGES), n = any(a, MAX_RANGES - first + 1), i;
+
+	for (i = 0; i < n; i++) {
+		u32 loop = (first + i) * LOOPS / MAX_RANGES;
+		char *buffer = any_slot(a) + any(a, SLOT_PAGES) * PAGE + any(a, 8) * 8;
+
+		ranges[i] = range_of(addr(loops_text) + LOOP_SIZE * loop, loop_at(loop + 1), buffer,
+				     1 + any(a, one_in(a, 8) ? 20000 : 600), widths[any(a, 3)]);
+		if (one_in(a, 4))
+			ranges[i].scale = 0;
+		if (one_in(a, 2))
+			ranges[i].flags |= PROFIL_RANGE_INHERIT;
+		if (one_in(a, 40))
+			ranges[i].nr_counters = 0;
+	}
+	if (n == 1 && one_in(a, 2)) {
+		ranges[0].start = 0;
+		ranges[0].offset = 0;
+		ranges[0].end = ~0ULL;
+		ranges[0].scale = 0;
+	}
+	return n;
+}
+
+static u32 some_modes(struct actor *a)
+{
+	return 1 + any(a, 3);
+}
+
+/*
+ * Classic sessions
+ */
+
+static int act_start(struct actor *a)
+{
+	struct profil_range ranges[MAX_RANGES];
+	struct profil_start start = {
+		.size = sizeof(start),
+		.flags = one_in(a, 2) ? PROFIL_START_REPLACE : 0,
+		.scope = any(a, 2),
+		.modes = some_modes(a),
+		.nr_ranges = some_ranges(a, ranges),
+		.ranges = addr(ranges),
+	};
+
+	return checked(device_ioctl(PROFIL_IOC_START, &start), "START");
+}
+
+static int act_stop(struct actor *a)
+{
+	struct profil_stats s;
+
+	if (one_in(a, 4))
+		return checked(session_stop(any(a, 2), NULL), "STOP");
+	return checked_stats(session_stop(any(a, 2), &s), "STOP", &s);
+}
+
+static int act_stats(struct actor *a)
+{
+	struct profil_stats s;
+
+	return checked_stats(session_stats(any(a, 2), &s), "STATS", &s);
+}
+
+static int act_query(struct actor *a)
+{
+	struct profil_query q = { .size = sizeof(q) };
+	int fd, err;
+
+	if (one_in(a, 2))
+		return checked(device_query(&q), "QUERY");
+	/* As the library does it, whatever descriptors there are. */
+	fd = open(PROFIL_DEVICE, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = ioctl(fd, PROFIL_IOC_QUERY, &q) ? -errno : 0;
+	close(fd);
+	return checked(err, "QUERY");
+}
+
+/*
+ * Sessions with a descriptor
+ */
+
+/* What was added last to each, as far as this process did it. */
+static struct profil_range last_range[SESSIONS];
+
+static int any_session(struct actor *a)
+{
+	return SESSION_FD + any(a, SESSIONS);
+}
+
+static u64 any_space(struct actor *a)
+{
+	switch (any(a, 4)) {
+	case 0:
+		return shared->spaces[any(a, PIDS)];
+	case 1:
+		return any(a, 4) - 1ULL;
+	default:
+		return PROFIL_SPACE_SELF;
+	}
+}
+
+static int open_session(struct actor *a, u32 i)
+{
+	static const u32 records[] = { 0, 1, 16, 1000 };
+	u32 on_fork = any(a, 3);
+	u32 nr_records = on_fork == PROFIL_FORK_FRESH ? 0 : records[any(a, ARRAY_SIZE(records))];
+	int fd = descriptor_open(some_modes(a), on_fork, any(a, 2), nr_records);
+
+	if (fd < 0)
+		return checked(fd, "OPEN");
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	return settle(a, fd, SESSION_FD + i);
+}
+
+static int act_open(struct actor *a)
+{
+	return open_session(a, any(a, SESSIONS));
+}
+
+static int act_close(struct actor *a)
+{
+	return close(any_session(a)) ? -errno : 0;
+}
+
+static int act_dup(struct actor *a)
+{
+	return dup3(any_session(a), any_session(a), O_CLOEXEC) < 0 ? -errno : 0;
+}
+
+/* To anybody, or from anybody: then the creator is another process. */
+static int act_pass(struct actor *a)
+{
+	char byte = 0, control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec data = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr message = {
+		.msg_iov = &data,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+	int fd;
+
+	if (one_in(a, 2)) {
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		fd = any_session(a);
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+		return sendmsg(SOCKET_FD, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	}
+	if (recvmsg(SOCKET_FD + 1, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
+		return -EAGAIN;
+	c = CMSG_FIRSTHDR(&message);
+	if (!c || c->cmsg_type != SCM_RIGHTS)
+		return -EAGAIN;
+	memcpy(&fd, CMSG_DATA(c), sizeof(int));
+	return settle(a, fd, any_session(a));
+}
+
+static int act_attach(struct actor *a)
+{
+	pid_t pid = one_in(a, 3) ? shared->pids[any(a, PIDS)] : 0;
+	u64 space = 0;
+	int err;
+
+	err = checked(descriptor_attach(any_session(a), any(a, 2), pid, &space), "ATTACH");
+	if (!err)
+		shared->spaces[any(a, PIDS)] = space;
+	return err;
+}
+
+static int add_ranges(struct actor *a, u32 i, u64 space)
+{
+	struct profil_range ranges[MAX_RANGES];
+	u32 n = some_ranges(a, ranges);
+	int err = checked(descriptor_add(SESSION_FD + i, space, ranges, n), "ADD");
+
+	if (!err)
+		last_range[i] = ranges[0];
+	return err;
+}
+
+static int act_add(struct actor *a)
+{
+	return add_ranges(a, any(a, SESSIONS), any_space(a));
+}
+
+static int act_remove(struct actor *a)
+{
+	u64 start = loop_at(any(a, LOOPS)), end = start + any(a, 8) * LOOP_SIZE;
+	int n;
+
+	if (one_in(a, 2)) {
+		start = 0;
+		end = ~0ULL;
+	}
+	n = checked(descriptor_remove(any_session(a), any_space(a), start, end), "REMOVE");
+	return n > 0 ? 0 : n ?: -ENOENT;
+}
+
+static int act_enable(struct actor *a)
+{
+	return checked(descriptor_enable(any_session(a)), "ENABLE");
+}
+
+static int act_disable(struct actor *a)
+{
+	struct profil_stats s;
+
+	if (one_in(a, 4))
+		return checked(descriptor_disable(any_session(a), NULL), "DISABLE");
+	return checked_stats(descriptor_disable(any_session(a), &s), "DISABLE", &s);
+}
+
+static int act_descriptor_stats(struct actor *a)
+{
+	struct profil_stats s;
+
+	return checked_stats(descriptor_stats(any_session(a), &s), "STATS of a descriptor", &s);
+}
+
+static int act_snapshot(struct actor *a)
+{
+	u32 n = any(a, 3), i = any(a, SESSIONS);
+	struct profil_copy copies[2];
+	struct profil_stats s;
+	u64 copy[64];
+
+	for (u32 j = 0; j < n; j++)
+		copies[j] = (struct profil_copy) {
+			.from = last_range[i].buffer,
+			.to = one_in(a, 4) ? addr(SLOT(0)) : addr(copy),
+			.bytes = 8 * (1 + any(a, 8)),
+		};
+	return checked_stats(descriptor_snapshot(SESSION_FD + i,
+						 one_in(a, 2) ? PROFIL_SNAPSHOT_RESET : 0,
+						 copies, n, &s), "SNAPSHOT", &s);
+}
+
+static void check_records(const char *at, ssize_t n)
+{
+	struct profil_record r;
+
+	while (n > 0) {
+		/* The last members of it may be part of the path. */
+		if (n < (ssize_t)sizeof(r)) {
+			fail("read: %zd bytes after the last record", n);
+			return;
+		}
+		memcpy(&r, at, sizeof(r));
+		if (r.size < sizeof(r) || r.size > n || r.size % 8) {
+			fail("read: a record of %u bytes in %zd", r.size, n);
+			return;
+		}
+		if (!memchr(r.comm, 0, sizeof(r.comm)) ||
+		    (r.size > sizeof(r) && !memchr(at + sizeof(r), 0, r.size - sizeof(r))))
+			fail("read: a string has no end");
+		if ((r.flags & PROFIL_RECORD_MAPPED) && (r.pc < r.start || r.pc >= r.end))
+			fail("read: pc %llx in [%llx, %llx)", (unsigned long long)r.pc,
+			     (unsigned long long)r.start, (unsigned long long)r.end);
+		if (!r.time)
+			fail("read: a record of no time");
+		shared->spaces[r.pc / 16 % PIDS] = r.space;
+		shared->records++;
+		at += r.size;
+		n -= r.size;
+	}
+}
+
+static int act_read(struct actor *a)
+{
+	int fd = any_session(a);
+	char records[8192] __attribute__((aligned(8)));
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	ssize_t n;
+
+	if (one_in(a, 2) && poll(&p, 1, any(a, 3)) < 0)
+		return -errno;
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	n = read(fd, records, 6000 + any(a, 2000));
+	if (n < 0) {
+		if (errno != EAGAIN && errno != EBADF && errno != EINVAL)
+			fail("read: errno %d", errno);
+		return -errno;
+	}
+	check_records(records, n);
+	return n ? 0 : -ENODATA;
+}
+
+/*
+ * Time, and who has how much of it
+ */
+
+static int act_run(struct actor *a)
+{
+	loop_run(any(a, LOOPS), 1UL << (10 + any(a, 12)));
+	return 0;
+}
+
+static int act_system(struct actor *a)
+{
+	for (u32 n = any(a, 2000); n; n--)
+		syscall(SYS_getppid);
+	return 0;
+}
+
+static int act_sleep(struct actor *a)
+{
+	struct timespec t = { .tv_nsec = any(a, 3000000) };
+
+	if (one_in(a, 2))
+		return sched_yield();
+	nanosleep(&t, NULL);
+	return 0;
+}
+
+static int act_move(struct actor *a)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(any(a, sysconf(_SC_NPROCESSORS_ONLN)), &set);
+	if (one_in(a, 2))
+		memset(&set, 0xff, sizeof(set));
+	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
+}
+
+static int act_limit(struct actor *a)
+{
+	static const rlim_t limits[] = { 0, PAGE, 16 * PAGE, 8 << 20 };
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit))
+		return -errno;
+	limit.rlim_cur = limits[any(a, ARRAY_SIZE(limits))];
+	if (limit.rlim_cur > limit.rlim_max)
+		limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;
+}
+
+static int act_clear_refs(struct actor *a)
+{
+	return file_write("/proc/self/clear_refs", one_in(a, 2) ? "1" : "4");
+}
+
+static int act_memory(struct actor *a)
+{
+	if (one_in(a, 2))
+		return file_write("/proc/sys/vm/compact_memory", "1");
+	return file_write("/proc/sys/vm/drop_caches", "3");
+}
+
+/*
+ * Threads and processes
+ */
+
+static void act(struct actor *a, unsigned int actions);
+
+static bool crowded(void)
+{
+	struct sysinfo info;
+
+	return sysinfo(&info) || info.procs >= shared->crowd;
+}
+
+static void show_pid(struct actor *a)
+{
+	shared->pids[any(a, PIDS)] = syscall(SYS_gettid);
+}
+
+static void *thread(void *actor)
+{
+	struct actor a = *(struct actor *)actor;
+
+	free(actor);
+	show_pid(&a);
+	act(&a, any(&a, 60));
+	/* Sessions of this thread are left on. */
+	return NULL;
+}
+
+static int act_thread(struct actor *a)
+{
+	struct actor *b = crowded() ? NULL : malloc(sizeof(*b));
+	pthread_t unused;
+	int err;
+
+	if (!b)
+		return -EAGAIN;
+	*b = another(a, a->depth);
+	err = pthread_create(&unused, NULL, thread, b);
+	if (err)
+		free(b);
+	else
+		pthread_detach(unused);
+	return -err;
+}
+
+/* Becomes a new program, which does @what. */
+static int exec_self(struct actor *a, const char *what)
+{
+	char seed[32], depth[16];
+	char *const argv[] = { "stress", "--act", (char *)what, seed, depth, NULL };
+
+	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)another(a, 0).random);
+	snprintf(depth, sizeof(depth), "%u", a->depth + 1);
+	execv(SELF, argv);
+	return -errno;
+}
+
+static int act_exec(struct actor *a)
+{
+	if (a->depth >= MAX_DEPTH)
+		return -EAGAIN;
+	return exec_self(a, one_in(a, 2) ? "world" : "nothing");
+}
+
+static void __attribute__((noreturn)) world(struct actor *a);
+
+static pid_t kids[16];
+
+static void __attribute__((noreturn)) child(struct actor *a)
+{
+	show_pid(a);
+	if (one_in(a, 3))
+		act_attach(a);
+	switch (any(a, 6)) {
+	case 0:
+		break;
+	case 1:
+		act_run(a);
+		act_stats(a);
+		break;
+	case 2:
+		exec_self(a, "calm");
+		break;
+	case 3:
+		exec_self(a, "nothing");
+		break;
+	default:
+		world(a);
+	}
+	_exit(0);
+}
+
+static int act_fork(struct actor *a)
+{
+	struct actor b = another(a, a->depth + 1);
+	pid_t pid;
+
+	if (a->depth >= MAX_DEPTH || crowded())
+		return -EAGAIN;
+	pid = fork();
+	if (!pid)
+		child(&b);
+	if (pid < 0)
+		return -errno;
+	kids[any(a, ARRAY_SIZE(kids))] = pid;
+	return 0;
+}
+
+/* In memory that is not its own: of all that libc keeps there, only errno is touched. */
+static int vm_child(void *actor)
+{
+	struct actor *a = actor;
+
+	for (u32 n = any(a, 4); n; n--) {
+		switch (any(a, 7)) {
+		case 0:
+			act_start(a);
+			break;
+		case 1:
+			act_stop(a);
+			break;
+		case 2:
+			act_attach(a);
+			break;
+		case 3:
+			act_descriptor_stats(a);
+			break;
+		case 4:
+			act_change_mapping(a);
+			break;
+		default:
+			act_run(a);
+			break;
+		}
+	}
+	if (one_in(a, 3))
+		exec_self(a, "nothing");
+	_exit(0);
+}
+
+/* vfork(), and with flags that nobody else combines. */
+static int act_clone(struct actor *a)
+{
+	static const int flags[] = {
+		CLONE_VM | CLONE_VFORK, CLONE_VM | CLONE_VFORK | CLONE_FILES, CLONE_VM,
+		CLONE_VM | CLONE_FILES,
+	};
+	const size_t size = 16 * PAGE;
+	char *stack;
+	int how = flags[any(a, ARRAY_SIZE(flags))];
+	struct actor *b;
+	pid_t pid;
+
+	/* Some of this leaks, since nobody knows when such a child is gone. */
+	stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (stack == MAP_FAILED)
+		return -errno;
+	b = (struct actor *)stack;
+	*b = another(a, a->depth);
+	pid = clone(vm_child, stack + size, how | SIGCHLD, b);
+	if (pid < 0 || (how & CLONE_VFORK))
+		munmap(stack, size);
+	if (pid < 0)
+		return -errno;
+	kids[any(a, ARRAY_SIZE(kids))] = pid;
+	return 0;
+}
+
+/* A reader that waits, until its alarm ends it. */
+static int act_wait_for_records(struct actor *a)
+{
+	struct itimerval when = { .it_value = { .tv_usec = 1000 + any(a, 30000) } };
+	char records[8192] __attribute__((aligned(8)));
+	int fd = any_session(a);
+	pid_t pid;
+	ssize_t n;
+
+	if (crowded())
+		return -EAGAIN;
+	pid = fork();
+	if (!pid) {
+		setitimer(ITIMER_REAL, &when, NULL);
+		fcntl(fd, F_SETFL, 0);
+		do {
+			n = read(fd, records, sizeof(records));
+			if (n > 0)
+				check_records(records, n);
+		} while (n > 0);
+		_exit(0);
+	}
+	return pid < 0 ? -errno : 0;
+}
+
+static int act_kill(struct actor *a)
+{
+	static const int signals[] = { SIGKILL, SIGKILL, SIGKILL, SIGSTOP, SIGCONT };
+	pid_t pid = kids[any(a, ARRAY_SIZE(kids))];
+
+	if (pid <= 0)
+		return -ESRCH;
+	return kill(pid, signals[any(a, ARRAY_SIZE(signals))]) ? -errno : 0;
+}
+
+static int act_reap(struct actor *a)
+{
+	pid_t pid = waitpid(-1, NULL, WNOHANG | __WALL);
+
+	(void)a;
+	return pid > 0 ? 0 : -ECHILD;
+}
+
+static int act_exit(struct actor *a)
+{
+	if (one_in(a, 2))
+		kill(getpid(), SIGKILL);
+	_exit(0);
+}
+
+/* Everything that is asked of chance, and how often. */
+static const struct action {
+	const char *name;
+	int (*act)(struct actor *a);
+	u32 weight;
+	bool returns;	/* else it cannot be known whether it succeeded */
+	bool root;	/* only root can do it */
+} actions[] = {
+	{ "map", act_map, 40, true, false },
+	{ "change mapping", act_change_mapping, 30, true, false },
+	{ "advise", act_advise, 40, true, false },
+	{ "userfault", act_userfault, 4, true, true },
+	{ "start", act_start, 60, true, false },
+	{ "stop", act_stop, 30, true, false },
+	{ "stats", act_stats, 20, true, false },
+	{ "query", act_query, 5, true, false },
+	{ "open", act_open, 30, true, false },
+	{ "close", act_close, 10, true, false },
+	{ "dup", act_dup, 10, true, false },
+	{ "pass", act_pass, 20, true, false },
+	{ "attach", act_attach, 60, true, false },
+	{ "add", act_add, 60, true, false },
+	{ "remove", act_remove, 20, true, false },
+	{ "enable", act_enable, 40, true, false },
+	{ "disable", act_disable, 10, true, false },
+	{ "descriptor's stats", act_descriptor_stats, 20, true, false },
+	{ "snapshot", act_snapshot, 30, true, false },
+	{ "read", act_read, 30, true, false },
+	{ "run", act_run, 80, true, false },
+	{ "system", act_system, 20, true, false },
+	{ "sleep", act_sleep, 20, true, false },
+	{ "move", act_move, 10, true, false },
+	{ "limit", act_limit, 10, true, false },
+	{ "clear_refs", act_clear_refs, 5, true, false },
+	{ "memory", act_memory, 1, true, true },
+	{ "thread", act_thread, 20, true, false },
+	{ "fork", act_fork, 30, true, false },
+	{ "clone", act_clone, 10, true, false },
+	{ "wait for records", act_wait_for_records, 5, true, false },
+	{ "kill", act_kill, 10, true, false },
+	{ "reap", act_reap, 30, true, false },
+	{ "exec", act_exec, 4, false, false },
+	{ "exit", act_exit, 3, false, false },
+};
+
+static void act(struct actor *a, unsigned int n)
+{
+	u32 total = 0, at, i;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(actions); i++)
+		total += actions[i].weight;
+	while (n-- && !shared->stop) {
+		at = any(a, total);
+		for (i = 0; at >= actions[i].weight; i++)
+			at -= actions[i].weight;
+		shared->tried[i]++;
+		err = actions[i].act(a);
+		if (err)
+			shared->error[i] = -err;
+		else
+			shared->done[i]++;
+	}
+}
+
+/* What all actions need: buffers, and sessions that count in them. */
+static void furnish(struct actor *a)
+{
+	for (u32 n = 0; n < SLOTS; n++)
+		act_map(a);
+	for (u32 i = 0; i < SESSIONS; i++) {
+		open_session(a, i);
+		checked(descriptor_attach(SESSION_FD + i, any(a, 2), 0, NULL), "ATTACH");
+		add_ranges(a, i, PROFIL_SPACE_SELF);
+		add_ranges(a, i, PROFIL_SPACE_SELF);
+		checked(descriptor_enable(SESSION_FD + i), "ENABLE");
+	}
+	act_start(a);
+}
+
+/* A process that acts, until it has done enough. */
+static void world(struct actor *a)
+{
+	struct profil_stats s;
+
+	show_pid(a);
+	if (a->depth == 0 || one_in(a, 2))
+		furnish(a);
+	for (u32 n = any(a, 4); n; n--)
+		act_thread(a);
+	act(a, 100 + any(a, 400));
+
+	switch (any(a, 4)) {
+	case 0:
+		/* The others go on. */
+		pthread_exit(NULL);
+	case 1:
+		kill(getpid(), SIGKILL);
+		break;
+	case 2:
+		for (u32 i = 0; i < SESSIONS; i++)
+			if (!checked_stats(descriptor_disable(SESSION_FD + i, &s), "DISABLE", &s))
+				close(SESSION_FD + i);
+		break;
+	default:
+		break;
+	}
+	_exit(0);
+}
+
+/*
+ * In the middle of it, one that is careful: all that it counts must be right.
+ */
+
+static u32 page[1024] __attribute__((aligned(4096)));
+
+/* In the child of a calm process: has @s the hits that came since @sum was counted? */
+static void __attribute__((noreturn)) calm_child(int fd, u32 loop)
+{
+	u64 sum = counters_sum(page, 4, LOOPS);
+	struct profil_stats s;
+	int err;
+
+	loop_run(loop, 2 * LOOP_BURST);
+	err = fd < 0 ? session_stop(PROFIL_SCOPE_PROCESS, &s) : descriptor_disable(fd, &s);
+	if (checked_stats(err, "calm child", &s))
+		fail("calm child: %s: errno %d", fd < 0 ? "STOP" : "DISABLE", -err);
+	else if (sum + s.hit != counters_sum(page, 4, LOOPS))
+		fail("calm child: %s: %llu + %llu hits, counted %llu (end %u)",
+		     fd < 0 ? "classic" : "fresh", (unsigned long long)sum,
+		     (unsigned long long)s.hit,
+		     (unsigned long long)counters_sum(page, 4, LOOPS), s.end);
+	_exit(0);
+}
+
+static void calm_wait(pid_t pid)
+{
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+}
+
+static void calm_classic(struct actor *a)
+{
+	struct profil_range range = range_of_loops(page, 4);
+	struct profil_stats s;
+	pid_t pid;
+	int err;
+
+	memset(page, 0, sizeof(page));
+	err = checked(session_start_modes(PROFIL_SCOPE_PROCESS, some_modes(a), &range, 1), "START");
+	if (err) {
+		if (err != -ENOMEM)
+			fail("calm: START: errno %d", -err);
+		return;
+	}
+	loop_run(0, 2 * LOOP_BURST);
+	pid = fork();
+	if (!pid)
+		calm_child(-1, 1);
+	loop_run(2, 2 * LOOP_BURST);
+	calm_wait(pid);
+	if (checked_stats(session_stop(PROFIL_SCOPE_PROCESS, &s), "calm STOP", &s) ||
+	    s.hit != counters_sum(page, 4, LOOPS))
+		fail("calm: %llu hits, counted %llu (end %u)", (unsigned long long)s.hit,
+		     (unsigned long long)counters_sum(page, 4, LOOPS), s.end);
+}
+
+static void calm_descriptor(struct actor *a, u32 on_fork)
+{
+	struct profil_range range = range_of_loops(page, 4);
+	struct profil_copy copy = { .from = addr(page), .bytes = LOOPS * 4 };
+	u64 hit = 0, counted = 0;
+	struct profil_stats s;
+	u32 copied[LOOPS];
+	pid_t pid;
+	int fd, err;
+
+	memset(page, 0, sizeof(page));
+	copy.to = addr(copied);
+	range.flags = PROFIL_RANGE_INHERIT;
+	fd = checked(descriptor_open(some_modes(a), on_fork, any(a, 2), 0), "OPEN");
+	if (fd < 0)
+		return;
+	err = checked(descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL), "ATTACH") ?:
+	      checked(descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1), "ADD") ?:
+	      checked(descriptor_enable(fd), "ENABLE");
+	if (err) {
+		if (err != -ENOMEM)
+			fail("calm: a session with a descriptor: errno %d", -err);
+		close(fd);
+		return;
+	}
+	loop_run(0, LOOP_BURST);
+	pid = fork();
+	if (!pid && on_fork == PROFIL_FORK_FRESH)
+		calm_child(fd, 1);
+	if (!pid) {
+		loop_run(1, 2 * LOOP_BURST);
+		_exit(0);
+	}
+	for (unsigned int i = 0; i < 10; i++) {
+		loop_run(2, LOOP_BURST / 4);
+		if (checked_stats(descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &copy, 1, &s),
+				  "calm SNAPSHOT", &s))
+			fail("calm: SNAPSHOT fails");
+		hit += s.hit;
+		counted += counters_sum(copied, 4, LOOPS);
+		if (hit != counted)
+			fail("calm: %llu hits, copied %llu", (unsigned long long)hit,
+			     (unsigned long long)counted);
+	}
+	calm_wait(pid);
+	loop_run(2, LOOP_BURST / 4);
+	if (checked_stats(descriptor_disable(fd, &s), "calm DISABLE", &s))
+		fail("calm: DISABLE fails");
+	hit += s.hit;
+	counted += counters_sum(page, 4, LOOPS);
+	if (hit != counted)
+		fail("calm: %llu hits, counted %llu with policy %u (end %u)",
+		     (unsigned long long)hit, (unsigned long long)counted, on_fork, s.end);
+	close(fd);
+}
+
+static void __attribute__((noreturn)) calm(struct actor *a)
+{
+	struct rlimit limit;
+	u64 locked;
+
+	close_range(SESSION_FD, LAST_FD, 0);
+	if (!getrlimit(RLIMIT_MEMLOCK, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_MEMLOCK, &limit);
+	}
+	locked = locked_bytes();
+	if (locked)
+		fail("a new program has %llu bytes locked", (unsigned long long)locked);
+	calm_classic(a);
+	calm_descriptor(a, any(a, 3));
+	if (!await(!locked_bytes()))
+		fail("after all sessions %llu bytes are locked",
+		     (unsigned long long)locked_bytes());
+	shared->calm++;
+	_exit(0);
+}
+
+/* A new program: the file is the same. */
+static __attribute__((constructor)) void new_program(int argc, char **argv)
+{
+	struct actor a = { 0 };
+
+	is_root = !geteuid();
+	if (argc != 5 || strcmp(argv[1], "--act"))
+		return;
+	a.random = strtoull(argv[3], NULL, 10) | 1;
+	a.depth = atoi(argv[4]);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
+	if (shared == MAP_FAILED)
+		_exit(1);
+	if (!strcmp(argv[2], "world"))
+		world(&a);
+	if (!strcmp(argv[2], "calm"))
+		calm(&a);
+	act_attach(&a);
+	act_run(&a);
+	_exit(0);
+}
+
+/*
+ * Rounds
+ */
+
+#define WORLDS		4U
+#define MAX_GROUPS	256U	/* processes of a round, with all that descends from them */
+
+/* Everything that is left of a round is killed. */
+static bool all_gone(const pid_t *groups, unsigned int n)
+{
+	pid_t pid;
+
+	while (n--)
+		kill(-groups[n], SIGKILL);
+	do
+		pid = waitpid(-1, NULL, WNOHANG | __WALL);
+	while (pid > 0);
+	return pid < 0;
+}
+
+/* Some processes, in a group of their own, which end with us. */
+static pid_t world_start(struct actor *a)
+{
+	struct actor b = another(a, 0);
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setpgid(0, 0);
+	if (is_root && one_in(&b, 2) &&
+	    (setgroups(0, NULL) || setresgid(1000, 1000, 1000) || setresuid(1000, 1000, 1000)))
+		_exit(1);
+	world(&b);
+}
+
+static bool stress_round(struct actor *a)
+{
+	u64 end = now_ns() + 300000000ULL + any(a, 1200) * 1000000ULL;
+	pid_t groups[MAX_GROUPS], pid;
+	unsigned int nr_groups = 0, worlds = 0, i;
+	int sockets[2];
+
+	shared->stop = 0;
+	for (i = 0; i < PIDS; i++)
+		shared->pids[i] = getpid();
+	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets))
+		return false;
+	for (i = 0; i < 2; i++) {
+		dup2(sockets[i], SOCKET_FD + i);
+		close(sockets[i]);
+	}
+
+	while (now_ns() < end && nr_groups < MAX_GROUPS) {
+		const struct timespec pause = { .tv_nsec = 2000000 + any(a, 8000000) };
+
+		for (; worlds < WORLDS && nr_groups < MAX_GROUPS; worlds++) {
+			pid = world_start(a);
+			if (pid < 0)
+				return false;
+			setpgid(pid, pid);
+			groups[nr_groups++] = pid;
+		}
+		nanosleep(&pause, NULL);
+		if (one_in(a, 30))
+			kill(-groups[any(a, nr_groups)], SIGKILL);
+		while ((pid = waitpid(-1, NULL, WNOHANG | __WALL)) > 0)
+			for (i = 0; i < nr_groups; i++)
+				worlds -= pid == groups[i];
+	}
+	shared->stop = one_in(a, 2);
+	close(SOCKET_FD);
+	close(SOCKET_FD + 1);
+	return await(all_gone(groups, nr_groups));
+}
+
+static bool stress_for(struct actor *a, u64 ns)
+{
+	u64 end = now_ns() + ns;
+	bool gone = true;
+
+	while (gone && now_ns() < end && !shared->failures)
+		gone = stress_round(a);
+	return gone;
+}
+
+/*
+ * What must be where it was
+ */
+
+struct usage {
+	long long users;	/* of the module */
+	u64 locked;		/* bytes, of this process */
+	long long pins;		/* pages that are pinned, by anybody */
+	long long areas;	/* of vmalloc, made by the module */
+	long long area_bytes;
+	long long percpu;	/* bytes */
+};
+
+static long long pins(void)
+{
+	if (access("/proc/sys/vm/stat_refresh", R_OK))
+		return 0;
+	file_number("/proc/sys/vm/stat_refresh", "");
+	return file_number("/proc/vmstat", "nr_foll_pin_acquired") -
+	       file_number("/proc/vmstat", "nr_foll_pin_released");
+}
+
+static void areas(struct usage *u)
+{
+	FILE *f = fopen("/proc/vmallocinfo", "re");
+	char line[512];
+	long long size;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strstr(line, "[profil]") || sscanf(line, "%*s %lld", &size) != 1)
+			continue;
+		u->areas++;
+		u->area_bytes += size;
+	}
+	if (f)
+		fclose(f);
+}
+
+static struct usage usage(void)
+{
+	struct usage u = {
+		.users = module_users(),
+		.locked = locked_bytes(),
+		.pins = pins(),
+		.percpu = file_number("/proc/meminfo", "Percpu:") * 1024,
+	};
+
+	areas(&u);
+	return u;
+}
+
+/* Memory for CPUs comes in pages and goes when there is need: it is compared roughly. */
+#define PERCPU_SLACK	(256LL << 10)
+
+static bool same(const struct usage *before)
+{
+	struct usage now = usage();
+
+	return now.users == before->users && now.locked == before->locked &&
+	       now.pins == before->pins && now.areas == before->areas &&
+	       now.area_bytes == before->area_bytes &&
+	       now.percpu <= before->percpu + PERCPU_SLACK;
+}
+
+/*
+ * Slab objects: those that the module has, or that it could keep from being freed. Other
+ * parts of the kernel have some, too, and cache them.
+ */
+
+#define MAX_CACHES	64U
+
+struct caches {
+	unsigned int n;
+	struct cache {
+		char name[64];
+		long long objects, size;
+	} cache[MAX_CACHES];
+};
+
+static bool cache_matters(const char *name)
+{
+	static const char *const names[] = {
+		"mm_struct", "task_struct", "signal_cache", "sighand_cache", "files_cache", "filp",
+		"pid", "vm_area_struct", "anon_vma", "anon_vma_chain", "vmap_area", "cred_jar",
+	};
+
+	if (!strncmp(name, "kmalloc-", 8))
+		return true;
+	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+/* Counts are exact only after the CPUs have given back what they keep at hand. */
+static void caches(struct caches *c)
+{
+	FILE *f = fopen("/proc/slabinfo", "re");
+	char line[512], path[128];
+	struct cache *cache;
+
+	c->n = 0;
+	while (f && c->n < MAX_CACHES && fgets(line, sizeof(line), f)) {
+		cache = &c->cache[c->n];
+		if (sscanf(line, "%63s", cache->name) != 1 || !cache_matters(cache->name))
+			continue;
+		snprintf(path, sizeof(path), "/sys/kernel/slab/%s/shrink", cache->name);
+		file_write(path, "1");
+		c->n++;
+	}
+	if (f)
+		fclose(f);
+
+	f = fopen("/proc/slabinfo", "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		char name[64];
+		long long objects, size;
+
+		if (sscanf(line, "%63s %lld %*d %lld", name, &objects, &size) != 3)
+			continue;
+		for (unsigned int i = 0; i < c->n; i++) {
+			if (strcmp(name, c->cache[i].name))
+				continue;
+			c->cache[i].objects = objects;
+			c->cache[i].size = size;
+		}
+	}
+	if (f)
+		fclose(f);
+}
+
+/* The rest of the kernel needs some more now and then; a leak is of thousands. */
+#define CACHE_SLACK	(128LL << 10)	/* bytes, */
+#define CACHE_FEW	64		/* or objects */
+
+static const struct cache *grown(const struct caches *before)
+{
+	static struct caches now;
+
+	caches(&now);
+	for (unsigned int i = 0; i < before->n && i < now.n; i++) {
+		const struct cache *was = &before->cache[i];
+		struct cache *is = &now.cache[i];
+		long long more = is->objects - was->objects;
+
+		if (more > CACHE_FEW && more * is->size > CACHE_SLACK)
+			return is;
+	}
+	return NULL;
+}
+
+FIXTURE(stress) {
+	struct usage before;
+	struct caches caches;
+	struct actor actor;
+	char ksm[16];
+};
+
+static u32 number_from(const char *name, u32 otherwise)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? strtoul(value, NULL, 10) : otherwise;
+}
+
+#define KSM "/sys/kernel/mm/ksm/run"
+
+FIXTURE_SETUP(stress)
+{
+	int fd = memfd_create("stress", 0);
+	struct sysinfo info;
+
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	ASSERT_EQ(0, ftruncate(fd, sizeof(*shared)));
+	ASSERT_EQ(SHARED_FD, dup2(fd, SHARED_FD));
+	close(fd);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	/* Who loses its parent becomes a child of this process. */
+	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
+
+	seconds_of_run = number_from("PROFIL_STRESS_SECONDS", 60);
+	seed_of_run = number_from("PROFIL_STRESS_SEED", now_ns() / 1000);
+	self->actor.random = seed_of_run * 0x9e3779b97f4a7c15ULL | 1;
+	TH_LOG("PROFIL_STRESS_SEED=%u PROFIL_STRESS_SECONDS=%u, on %ld CPUs", seed_of_run,
+	       seconds_of_run, sysconf(_SC_NPROCESSORS_ONLN));
+	if (!is_root)
+		TH_LOG("needs root, so left out: %s; not compared: %s",
+		       "userfaultfd, KSM, compaction, processes of another user",
+		       "pins, vmalloc areas, slab objects");
+	file_line(KSM, self->ksm, sizeof(self->ksm));
+	if (is_root)
+		file_write(KSM, "1");
+
+	self->before = usage();
+	ASSERT_LT(0, self->before.users);
+	ASSERT_EQ(0, sysinfo(&info));
+	shared->crowd = info.procs + CROWD;
+
+	/* The kernel's own caches fill before they are compared. */
+	ASSERT_TRUE(stress_for(&self->actor, 1000000000ULL * (1 + seconds_of_run / 4)));
+	self->before.percpu = LLONG_MAX / 2;
+	EXPECT_TRUE(await(same(&self->before)));
+	self->before.percpu = usage().percpu;
+	caches(&self->caches);
+}
+
+FIXTURE_TEARDOWN(stress)
+{
+	if (is_root)
+		file_write(KSM, self->ksm);
+}
+
+static void show_what_was_done(struct __test_metadata *_metadata)
+{
+	char line[256];
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++) {
+		n += snprintf(line + n, sizeof(line) - n, " %s %llu/%llu,", actions[i].name,
+			      (unsigned long long)shared->done[i],
+			      (unsigned long long)shared->tried[i]);
+		if (n > 60 || i + 1 == ARRAY_SIZE(actions)) {
+			TH_LOG("did%s", line);
+			n = 0;
+		}
+	}
+	TH_LOG("statistics %llu, hits %llu, dropped %llu, unfollowed %llu, records %llu, calm %llu",
+	       (unsigned long long)shared->answers, (unsigned long long)shared->hits,
+	       (unsigned long long)shared->dropped, (unsigned long long)shared->unfollowed,
+	       (unsigned long long)shared->records, (unsigned long long)shared->calm);
+	TH_LOG("ended for the buffer %llu, memory %llu, limit %llu, creator %llu",
+	       (unsigned long long)shared->ended[PROFIL_END_BUFFER],
+	       (unsigned long long)shared->ended[PROFIL_END_NOMEM],
+	       (unsigned long long)shared->ended[PROFIL_END_LIMIT],
+	       (unsigned long long)shared->ended[PROFIL_END_CREATOR]);
+}
+
+TEST_F_TIMEOUT(stress, leaves_nothing_behind, 580)
+{
+	const struct cache *more;
+
+	EXPECT_TRUE(stress_for(&self->actor, 1000000000ULL * seconds_of_run)) {
+		TH_LOG("a process does not die");
+	}
+	show_what_was_done(_metadata);
+	for (unsigned int i = 0; i < shared->failures && i < ARRAY_SIZE(shared->failed); i++)
+		TH_LOG("%s", shared->failed[i]);
+	EXPECT_EQ(0U, shared->failures);
+
+	EXPECT_TRUE(await(same(&self->before))) {
+		struct usage now = usage();
+
+		TH_LOG("the module's users %lld, were %lld", now.users, self->before.users);
+		TH_LOG("locked %llu, was %llu", (unsigned long long)now.locked,
+		       (unsigned long long)self->before.locked);
+		TH_LOG("pinned pages %lld, were %lld", now.pins, self->before.pins);
+		TH_LOG("vmalloc areas %lld of %lld bytes, were %lld of %lld", now.areas,
+		       now.area_bytes, self->before.areas, self->before.area_bytes);
+		TH_LOG("memory for CPUs %lld, was %lld", now.percpu, self->before.percpu);
+	}
+	EXPECT_TRUE(await(!grown(&self->caches))) {
+		more = grown(&self->caches);
+		for (unsigned int i = 0; more && i < self->caches.n; i++)
+			if (!strcmp(more->name, self->caches.cache[i].name))
+				TH_LOG("%s: %lld objects of %lld bytes, were %lld", more->name,
+				       more->objects, more->size, self->caches.cache[i].objects);
+	}
+
+	/* It was a stress, then. */
+	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++) {
+		if (!actions[i].returns || (actions[i].root && !is_root))
+			continue;
+		EXPECT_LT(0U, shared->done[i]) {
+			TH_LOG("%s: never in %llu times, the last time for errno %d",
+			       actions[i].name, (unsigned long long)shared->tried[i],
+			       shared->error[i]);
+		}
+	}
+	EXPECT_LT(0U, shared->hits);
+	EXPECT_LT(0U, shared->records);
+	EXPECT_LT(0U, shared->calm);
+	EXPECT_LT(0U, shared->ended[PROFIL_END_BUFFER]);
+}
+
+TEST_HARNESS_MAIN
