@@ -106,19 +106,21 @@ unlock:
  */
 static struct profil_session *session_lock(struct file *file)
 {
-	struct profil_session *root = file->private_data, *s = root, *kin;
+	struct profil_session *root = file->private_data, *s = NULL, *kin;
 	unsigned long flags;
 
 	spin_lock_irqsave(&profil_index_lock, flags);
-	list_for_each_entry(kin, &root->kin, kin) {
-		if (kin->home->mm == current->mm && refcount_inc_not_zero(&kin->refs)) {
-			s = kin;
-			break;
-		}
-	}
+	if (root->fork != PROFIL_FORK_FRESH || current->mm == root->home->mm)
+		s = root;
+	else
+		list_for_each_entry(kin, &root->kin, kin)
+			if (kin->home->mm == current->mm)
+				s = kin;
+	if (s && !refcount_inc_not_zero(&s->refs))
+		s = NULL;
 	spin_unlock_irqrestore(&profil_index_lock, flags);
-	if (s == root)
-		refcount_inc(&s->refs);
+	if (!s)
+		return ERR_PTR(-ENODEV);
 
 	if (mutex_lock_killable(&s->home->lock)) {
 		profil_session_put(s);
@@ -225,21 +227,25 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	err = -ENOMEM;
 	w = profil_watch_alloc(s, space, &profil_nothing, &profil_nothing, GFP_KERNEL_ACCOUNT);
 	m = profil_member_alloc(task, arg->scope == PROFIL_SCOPE_THREAD, GFP_KERNEL_ACCOUNT);
-	if (w && m)
-		err = profil_attach(&w, m, NULL);
-	profil_watch_free(w);
-	if (err) {
-		profil_member_free(m);
-	} else {
-		arg->space = space->id;
-		/* If it has been released meanwhile, nobody may tell us of its end any more. */
-		if (!pid_alive(task)) {
-			rcu_read_lock();
-			profil_detach(m);
-			rcu_read_unlock();
-			err = -ESRCH;
-		}
+	if (!w || !m)
+		goto free;
+
+	rcu_read_lock();		/* keeps m, once it is linked */
+	err = profil_attach(&w, m, NULL);
+	if (!err && !pid_alive(task)) {
+		/* It may have been released before it was linked: nobody tells of its end. */
+		profil_detach(m);
+		err = -ESRCH;
+		m = NULL;
 	}
+	rcu_read_unlock();
+	if (!err) {
+		arg->space = space->id;
+		m = NULL;
+	}
+free:
+	profil_member_free(m);
+	profil_watch_free(w);
 	profil_space_put(space);
 	return err;
 }
@@ -576,7 +582,8 @@ static int snapshot_take(struct profil_session *s, const struct profil_snapshot 
 	if (err)
 		return err;
 	set_bit(PROFIL_SLOW_PARKED, &s->slow);
-	synchronize_rcu();
+	/* Not the normal, long one: only so many ticks are kept. */
+	synchronize_rcu_expedited();
 	err = copies_do(piece_copy, piece, s, copies, nr);
 	if (!err) {
 		profil_session_read(s, stats, piece->reset);

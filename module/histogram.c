@@ -201,17 +201,21 @@ void profil_histogram_put(struct profil_histogram *h)
  * profil_histograms_create - Lay out what the ranges of a table need
  * @s: The session. Under home->lock, or not yet known to others.
  * @table: Its ranges; those that have a histogram already are passed over.
+ * @credit: So many pages need not be charged.
  * @created: Out: what was made, to be pinned.
  *
  * Pages that ranges share, or that touch, become one histogram, unless one is there that
- * has all of them. Nothing is pinned or charged yet.
+ * has all of them. The pages are charged first, since what is laid out here takes memory
+ * for each. Nothing is pinned yet.
  *
- * Return: 0, or -ENOMEM. profil_histograms_drop() undoes it, also after a failure.
+ * Return: 0; -ENOMEM, or as profil_session_charge(). profil_histograms_drop() undoes it but
+ * for the charge, also after a failure.
  */
 int profil_histograms_create(struct profil_session *s, const struct profil_table *table,
-			     struct list_head *created)
+			     unsigned long credit, struct list_head *created)
 {
 	struct profil_histogram *h;
+	unsigned long pages = 0;
 	struct extent *extents;
 	u32 i, n = 0, nr = 0;
 	int err = -ENOMEM;
@@ -239,9 +243,20 @@ int profil_histograms_create(struct profil_session *s, const struct profil_table
 	}
 	nr++;
 
-	for (i = 0; i < nr; i++) {
-		if (profil_histogram_find(s, extents[i].start, extents[i].end - extents[i].start))
+	for (i = 0, n = nr, nr = 0; i < n; i++) {
+		unsigned long bytes = extents[i].end - extents[i].start;
+
+		if (profil_histogram_find(s, extents[i].start, bytes))
 			continue;
+		extents[nr++] = extents[i];
+		pages += bytes >> PAGE_SHIFT;
+	}
+	err = profil_session_charge(s, pages - min(pages, credit));
+	if (err)
+		goto free_extents;
+
+	err = -ENOMEM;
+	for (i = 0; i < nr; i++) {
 		h = histogram_create(s, extents[i].start, extents[i].end);
 		if (!h)
 			goto free_extents;
@@ -253,17 +268,6 @@ none:
 free_extents:
 	kvfree(extents);
 	return err;
-}
-
-/* In a list of profil_histograms_create(). */
-unsigned long profil_histograms_pages(const struct list_head *created)
-{
-	const struct profil_histogram *h;
-	unsigned long pages = 0;
-
-	list_for_each_entry(h, created, created)
-		pages += h->nr_pages;
-	return pages;
 }
 
 /* All of a session. */

@@ -31,7 +31,7 @@ static long query(struct file *file, void *data)
 	arg->max_step = PROFIL_MAX_STEP;
 	arg->max_counters = PROFIL_MAX_COUNTERS;
 	arg->max_records = PROFIL_MAX_RECORDS;
-	arg->__reserved = 0;
+	arg->max_sessions = PROFIL_MAX_SESSIONS;
 	return 0;
 }
 

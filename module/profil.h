@@ -34,6 +34,7 @@
 
 #define PROFIL_MAX_RANGES	65536U
 #define PROFIL_MAX_RECORDS	65536U
+#define PROFIL_MAX_SESSIONS	32U	/* with a descriptor, that sample one task: bounds the tick */
 #define PROFIL_HASH_BITS	13
 #define PROFIL_KEPT		256U	/* ticks kept while a buffer is looked up again */
 
@@ -203,6 +204,7 @@ struct profil_space {
 	struct profil_table __rcu *only;	/* if a short way will do; else profil_nothing */
 	struct hlist_head watches;	/* of sessions that sample all that runs here */
 	unsigned int nr_threads;	/* members that are threads */
+	unsigned int nr_watches;	/* in watches; under profil_index_lock */
 	u64 id;
 
 	struct mutex lock;		/* sessions of this space, and their life */
@@ -354,8 +356,7 @@ struct profil_histogram *profil_histogram_find(struct profil_session *s, unsigne
 					       unsigned long bytes);
 int profil_histograms_check(const struct profil_table *table);
 int profil_histograms_create(struct profil_session *s, const struct profil_table *table,
-			     struct list_head *created);
-unsigned long profil_histograms_pages(const struct list_head *created);
+			     unsigned long credit, struct list_head *created);
 unsigned long profil_histograms_total(struct profil_session *s);
 int profil_histograms_pin(struct profil_session *s, struct list_head *created);
 int profil_histograms_refresh(struct profil_session *s);

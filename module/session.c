@@ -281,30 +281,21 @@ void profil_session_uncharge(struct profil_session *s, unsigned long pages)
 int profil_session_pin(struct profil_session *s, struct profil_table *table,
 		       unsigned long credit)
 {
-	unsigned long pages, charged;
+	unsigned long before = s->charged, charged;
 	LIST_HEAD(created);
 	int err;
 
-	err = profil_histograms_create(s, table, &created);
-	if (err)
-		goto drop;
-	pages = profil_histograms_pages(&created);
-	charged = pages - min(pages, credit);
-	err = profil_session_charge(s, charged);
-	if (err)
-		goto drop;
-	err = profil_histograms_pin(s, &created);
-	if (err)
-		goto uncharge;
-	profil_table_bind(table);
-	return 0;
-
-uncharge:
+	err = profil_histograms_create(s, table, credit, &created);
+	if (!err)
+		err = profil_histograms_pin(s, &created);
+	if (!err) {
+		profil_table_bind(table);
+		return 0;
+	}
 	profil_histograms_drop(&created);
+	charged = s->charged - before;
 	if (!session_uncharge(s, charged, current->mm == s->home->mm))
 		s->excess += charged;
-drop:
-	profil_histograms_drop(&created);
 	return err;
 }
 
@@ -357,9 +348,6 @@ void profil_session_end(struct profil_session *s, enum profil_end end)
 /* Returns the charge and the module of a session that has ended. False: come again. */
 static bool session_settle(struct profil_session *s, bool wait)
 {
-	struct profil_session *root = s->root;
-	unsigned long flags;
-
 	lockdep_assert_held(&s->home->lock);
 
 	if (s->settled)
@@ -367,14 +355,9 @@ static bool session_settle(struct profil_session *s, bool wait)
 	if (!session_uncharge(s, s->charged, wait))
 		return false;
 	s->settled = true;
-	if (root) {
-		spin_lock_irqsave(&profil_index_lock, flags);
-		list_del_init(&s->kin);
-		spin_unlock_irqrestore(&profil_index_lock, flags);
-	}
 	if (cancel_delayed_work(&s->work))
 		session_unhold(s);
-	if (s->classic || root)
+	if (s->classic || s->root)
 		module_put(THIS_MODULE);
 	return true;
 }
@@ -382,10 +365,17 @@ static bool session_settle(struct profil_session *s, bool wait)
 /* Gives back the reference that the home, or the descriptor, has. */
 static void session_forget(struct profil_session *s)
 {
+	unsigned long flags;
+
 	if (s->forgotten)
 		return;
 	s->forgotten = true;
 	list_del_init(&s->list);
+	if (s->root) {
+		spin_lock_irqsave(&profil_index_lock, flags);
+		list_del_init(&s->kin);
+		spin_unlock_irqrestore(&profil_index_lock, flags);
+	}
 	profil_session_put(s);
 }
 
@@ -589,6 +579,8 @@ void profil_session_close(struct profil_session *s)
 	struct profil_session *kin;
 	unsigned long flags;
 
+	/* From here on a worker may give back the descriptor's reference. */
+	refcount_inc(&s->refs);
 	spin_lock_irqsave(&profil_index_lock, flags);
 	WRITE_ONCE(s->orphan, true);
 	list_for_each_entry(kin, &s->kin, kin) {
@@ -598,17 +590,16 @@ void profil_session_close(struct profil_session *s)
 	spin_unlock_irqrestore(&profil_index_lock, flags);
 
 	if (current->mm == s->home->mm) {
-		refcount_inc(&s->refs);
 		mutex_lock(&s->home->lock);
 		if (s->state != PROFIL_STATE_ENDED)
 			profil_session_end(s, PROFIL_END_NONE);
 		session_settle(s, true);
 		session_forget(s);
 		mutex_unlock(&s->home->lock);
-		profil_session_put(s);
 	} else {
 		profil_session_kick(s);
 	}
+	profil_session_put(s);
 }
 
 /* ---- fork ---- */

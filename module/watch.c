@@ -246,12 +246,20 @@ static void watch_link(struct profil_watch *w)
 	WRITE_ONCE(nr_watches, nr_watches + 1);
 }
 
+/* The tick does not find it any more. */
+static void watch_hide(struct profil_watch *w)
+{
+	if (hlist_unhashed(&w->node))
+		return;
+	hlist_del_init_rcu(&w->node);
+	w->space->nr_watches--;
+}
+
 static void watch_unlink(struct profil_watch *w)
 {
 	lockdep_assert_held(&profil_index_lock);
 
-	if (!hlist_unhashed(&w->node))
-		hlist_del_init_rcu(&w->node);
+	watch_hide(w);
 	list_del_init(&w->list);
 	WRITE_ONCE(nr_watches, nr_watches - 1);
 	space_choose(w->space);
@@ -267,6 +275,7 @@ static void watch_add_process(struct profil_watch *w, struct profil_watch *old)
 		old->node.pprev = NULL;		/* unhashed; a tick may be at it and go on */
 	} else {
 		hlist_add_head_rcu(&w->node, &w->space->watches);
+		w->space->nr_watches++;
 	}
 }
 
@@ -290,8 +299,8 @@ static struct profil_watch *member_leave(struct profil_member *m, struct profil_
 	if (m->thread) {
 		w->nr_threads--;
 		WRITE_ONCE(w->space->nr_threads, w->space->nr_threads - 1);
-	} else if (!--w->nr_processes && !hlist_unhashed(&w->node)) {
-		hlist_del_init_rcu(&w->node);
+	} else if (!--w->nr_processes) {
+		watch_hide(w);
 	}
 	if (w->nr_processes || w->nr_threads) {
 		space_choose(w->space);
@@ -342,6 +351,21 @@ static struct profil_watch *watch_in(struct profil_session *s, const struct prof
 	return NULL;
 }
 
+/* Do as many sessions sample @m's target as may? The tick goes through all of them. */
+static bool member_is_too_many(const struct profil_watch *w, const struct profil_member *m)
+{
+	struct profil_member *other;
+	unsigned int n = 0;
+
+	if (w->session->classic)
+		return false;
+	if (!m->thread)
+		return !w->nr_processes && w->space->nr_watches >= PROFIL_MAX_SESSIONS;
+	for (other = profil_member_first(m->key); other; other = profil_member_next(other))
+		n++;
+	return n >= PROFIL_MAX_SESSIONS;
+}
+
 /*
  * The session does not sample @m's target yet. @new: linked already, or as with
  * profil_attach().
@@ -356,6 +380,8 @@ static int attach(struct profil_watch **new, struct profil_member *m, struct pro
 
 	if (s->dead)
 		return -ENODEV;
+	if (member_is_too_many(w, m))
+		return -EBUSY;
 	if (old) {
 		old_watch = list_first_entry_or_null(&old->watches, struct profil_watch, list);
 		old_member = member_of(old, m->key);
@@ -390,7 +416,8 @@ static int attach(struct profil_watch **new, struct profil_member *m, struct pro
  * @m: The target, new. Belongs to the session if this succeeds.
  * @old: A session of the same scope whose place @w's takes, without a tick between, or NULL.
  *
- * Return: 0; -EBUSY if the session samples it already, -ENODEV if the session is over.
+ * Return: 0; -EBUSY if the session samples it already, or too many do; -ENODEV if the
+ * session is over.
  */
 int profil_attach(struct profil_watch **w, struct profil_member *m, struct profil_session *old)
 {

@@ -339,7 +339,8 @@ FIXTURE_TEARDOWN(records)
 	}
 	if (fd >= 0)
 		close_session();
-	EXPECT_TRUE(await(module_users() == self->users)) {
+	/* What the test before had may have gone only meanwhile. */
+	EXPECT_TRUE(await(module_users() <= self->users)) {
 		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
 	}
 	EXPECT_TRUE(await(locked_bytes() == self->locked));

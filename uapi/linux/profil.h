@@ -53,8 +53,9 @@
  *               buffers, or the caller may not sample that target, or change
  *               this session
  *   EBUSY       what is asked for is so already (a session is on, a target is
- *               attached), or the scheduler tick cannot be hooked at this time
- *               (sysctl kernel.ftrace_enabled is 0)
+ *               attached), or so often that it can be no more (a target has
+ *               profil_query.max_sessions), or the scheduler tick cannot be hooked
+ *               at this time (sysctl kernel.ftrace_enabled is 0)
  *   ESRCH       no such process, thread or address space
  *   ENODEV      the session has ended by itself; see struct profil_stats
  *   EMFILE, ENFILE
@@ -124,7 +125,7 @@ enum profil_hook {
  * @max_step: Out: largest step.
  * @max_counters: Out: most counters of one range.
  * @max_records: Out: most records that a session can be asked to keep.
- * @__reserved: Out: 0.
+ * @max_sessions: Out: most sessions with a descriptor that can sample one task.
  *
  * Asks what this kernel offers, so that nothing need be guessed from versions.
  * Available to anyone who can open the device; has no effect.
@@ -142,7 +143,7 @@ struct profil_query {
 	__u32 max_step;
 	__aligned_u64 max_counters;
 	__u32 max_records;
-	__u32 __reserved;
+	__u32 max_sessions;
 };
 
 /**
@@ -403,7 +404,8 @@ struct profil_stop {
  *	counters, in the memory of the session's creator.
  * @PROFIL_FORK_FRESH: The child has a session of its own, with all ranges, which counts
  *	in the child's copy of the buffers: as with classic sessions. The child's copy
- *	of the descriptor means that session when the child uses it. Only processes or
+ *	of the descriptor means that session when the child uses it; to processes
+ *	that have none it means nothing (ENODEV). Only processes or
  *	threads of the creator can be attached to such a session, and it has no records.
  *
  * Threads of an attached process are always sampled. When an attached thread forks, the
