@@ -81,6 +81,7 @@ int profil_session_open(const struct profil_open *arg)
 		fd = err;
 		goto put;
 	}
+	s->ring_pages = s->charged;
 	fd = -ENOMEM;
 	s->ring = profil_ring_create(arg->nr_records);
 	if (!s->ring || profil_session_alloc_counts(s))
@@ -106,27 +107,27 @@ unlock:
  */
 static struct profil_session *session_lock(struct file *file)
 {
-	struct profil_session *root = file->private_data, *s = NULL, *kin;
-	unsigned long flags;
+	struct profil_session *root = file->private_data, *s;
+	struct profil_space *home;
 
-	spin_lock_irqsave(&profil_index_lock, flags);
-	if (root->fork != PROFIL_FORK_FRESH || current->mm == root->home->mm)
-		s = root;
-	else
-		list_for_each_entry(kin, &root->kin, kin)
-			if (kin->home->mm == current->mm)
-				s = kin;
-	if (s && !refcount_inc_not_zero(&s->refs))
-		s = NULL;
-	spin_unlock_irqrestore(&profil_index_lock, flags);
-	if (!s)
-		return ERR_PTR(-ENODEV);
-
-	if (mutex_lock_killable(&s->home->lock)) {
-		profil_session_put(s);
-		return ERR_PTR(-EINTR);
+	if (root->fork != PROFIL_FORK_FRESH || current->mm == root->home->mm) {
+		if (mutex_lock_killable(&root->home->lock))
+			return ERR_PTR(-EINTR);
+		refcount_inc(&root->refs);
+		return root;
 	}
-	return s;
+	home = profil_home_lock(false);
+	if (IS_ERR_OR_NULL(home))
+		return home ? ERR_CAST(home) : ERR_PTR(-ENODEV);
+	list_for_each_entry(s, &home->sessions, list) {
+		if (s->root == root) {
+			refcount_inc(&s->refs);
+			profil_space_put(home);		/* it has its own reference */
+			return s;
+		}
+	}
+	profil_home_unlock(home);
+	return ERR_PTR(-ENODEV);
 }
 
 static void session_unlock(struct profil_session *s)
@@ -150,6 +151,8 @@ static struct profil_session *session_lock_own(struct file *file)
 	err = profil_session_follow(s);
 	if (!err && current->mm != s->home->mm)
 		err = -EPERM;
+	if (!err && s->young)
+		err = -ENOMEM;
 	if (err) {
 		session_unlock(s);
 		return ERR_PTR(err);
@@ -391,6 +394,8 @@ static int session_remove(struct profil_session *s, struct profil_remove *arg)
 			err = remove_from(s, arg, id);
 			if (err == -ESRCH)
 				err = 0;
+			if (fatal_signal_pending(current))
+				err = -EINTR;
 			cond_resched();
 		}
 	}
@@ -503,28 +508,6 @@ struct piece {
 	int (*act)(const struct piece *piece);
 };
 
-/* Acts on each piece of @copy that lies in one page. */
-static int copy_pieces(struct profil_session *s, const struct profil_copy *copy,
-		       struct piece *piece)
-{
-	unsigned long from = copy->from, to = copy->to, left = copy->bytes;
-	int err = 0;
-
-	while (left && !err) {
-		piece->n = min(left, PAGE_SIZE - offset_in_page(from));
-		piece->from = (void __user *)from;
-		piece->to = (void __user *)to;
-		piece->counters = profil_histogram_counter(s, from, piece->n);
-		err = piece->act(piece);
-		from += piece->n;
-		left -= piece->n;
-		if (to)
-			to += piece->n;
-		cond_resched();
-	}
-	return err;
-}
-
 static int piece_check(const struct piece *piece)
 {
 	if (piece->to && fault_in_safe_writeable(piece->to, piece->n))
@@ -556,6 +539,29 @@ static int piece_clear(const struct piece *piece)
 	else if (clear_user(piece->from, piece->n))
 		return -EFAULT;
 	return 0;
+}
+
+/* Acts on each piece of @copy that lies in one page. */
+static int copy_pieces(struct profil_session *s, const struct profil_copy *copy,
+		       struct piece *piece)
+{
+	unsigned long from = copy->from, to = copy->to, left = copy->bytes;
+	int err = 0;
+
+	while (left && !err) {
+		piece->n = min(left, PAGE_SIZE - offset_in_page(from));
+		piece->from = (void __user *)from;
+		piece->to = (void __user *)to;
+		piece->counters = profil_histogram_counter(s, from, piece->n);
+		err = fatal_signal_pending(current) && piece->act != piece_clear ? -EINTR :
+		      piece->act(piece);
+		from += piece->n;
+		left -= piece->n;
+		if (to)
+			to += piece->n;
+		cond_resched();
+	}
+	return err;
 }
 
 static int copies_do(int (*act)(const struct piece *piece), struct piece *piece,

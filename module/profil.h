@@ -155,6 +155,7 @@ struct profil_session {
 	bool forgotten;			/* its owner's reference has been given back */
 	unsigned long charged;		/* pages, to home->mm's locked_vm */
 	unsigned long excess;		/* of these, to be uncharged */
+	unsigned long ring_pages;	/* of these, for records */
 	struct profil_sums before;	/* when the statistics last began anew */
 	unsigned int retries;
 	struct rb_root_cached histograms;	/* by user address */
@@ -166,9 +167,10 @@ struct profil_session {
 
 	/* under profil_index_lock */
 	bool dead;			/* takes no more watches and members */
-	struct list_head watches;
+	struct rb_root watches;
 	struct list_head members;	/* RCU, too */
 	unsigned int nr_members;
+	unsigned int nr_thread_members;
 	unsigned int nr_detached;	/* that were members once */
 	struct list_head kin;		/* root->kin: what it has bequeathed, and so on */
 	u64 unfollowed;
@@ -223,7 +225,7 @@ struct profil_watch {
 	struct profil_space *space;	/* referenced */
 	struct profil_table __rcu *table;	/* the ranges; referenced */
 	struct profil_table *legacy;	/* the ranges for children; referenced */
-	struct list_head list;		/* session->watches */
+	struct rb_node by_id;		/* session->watches, by the space's id */
 	unsigned int nr_processes, nr_threads;	/* members here; without any it goes */
 	struct rcu_head rcu;
 };

@@ -226,7 +226,8 @@ static noinline void sample_slowly(struct profil_space *space, struct pt_regs *r
 		return;
 	for (m = profil_member_first(task); m; m = profil_member_next(m)) {
 		w = rcu_dereference_raw(m->watch);
-		if (w->space == space)	/* else of the mm before an exec */
+		/* Not of the mm before an exec, and not what was sampled above. */
+		if (w->space == space && !READ_ONCE(w->nr_processes))
 			watch_tick(w, pc, system);
 	}
 }

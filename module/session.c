@@ -21,6 +21,7 @@
  */
 #include <linux/capability.h>
 #include <linux/jiffies.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
@@ -73,10 +74,10 @@ struct profil_session *profil_session_alloc(struct profil_space *home, gfp_t gfp
 	s->home = home;
 	s->rest_until = jiffies;
 	s->histograms = RB_ROOT_CACHED;
+	s->watches = RB_ROOT;
 	refcount_set(&s->refs, 1);
 	spin_lock_init(&s->stale_lock);
 	INIT_LIST_HEAD(&s->list);
-	INIT_LIST_HEAD(&s->watches);
 	INIT_LIST_HEAD(&s->members);
 	INIT_LIST_HEAD(&s->kin);
 	INIT_LIST_HEAD(&s->stale);
@@ -94,7 +95,8 @@ int profil_session_alloc_counts(struct profil_session *s)
 	counts = alloc_percpu_gfp(struct profil_counts, GFP_KERNEL_ACCOUNT);
 	if (!counts)
 		return -ENOMEM;
-	WRITE_ONCE(s->counts, counts);
+	/* Ticks of an inherited session use it at once. */
+	smp_store_release(&s->counts, counts);
 	return 0;
 }
 
@@ -345,15 +347,20 @@ void profil_session_end(struct profil_session *s, enum profil_end end)
 	profil_ring_wake(s);
 }
 
-/* Returns the charge and the module of a session that has ended. False: come again. */
+/*
+ * Returns the charge and the module of a session that has ended; the charge for records only
+ * when they cannot be read any more. False: come again.
+ */
 static bool session_settle(struct profil_session *s, bool wait)
 {
+	unsigned long keeps = READ_ONCE(s->orphan) ? 0 : s->ring_pages;
+
 	lockdep_assert_held(&s->home->lock);
 
+	if (!session_uncharge(s, s->charged - min(s->charged, keeps), wait))
+		return false;
 	if (s->settled)
 		return true;
-	if (!session_uncharge(s, s->charged, wait))
-		return false;
 	s->settled = true;
 	if (cancel_delayed_work(&s->work))
 		session_unhold(s);
@@ -502,6 +509,18 @@ int profil_session_follow(struct profil_session *s)
 	return -ENODEV;
 }
 
+/* As session_follow(), in a worker, at the expense of whoever owns the process. */
+static int session_follow_for(struct profil_session *s)
+{
+	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(s->home->mm);
+	struct mem_cgroup *before = set_active_memcg(memcg);
+	int err = session_follow(s);
+
+	set_active_memcg(before);
+	mem_cgroup_put(memcg);
+	return err;
+}
+
 /* What has happened to @s that its own calls did not do. False: come again. */
 static bool session_attend(struct profil_session *s)
 {
@@ -514,7 +533,7 @@ static bool session_attend(struct profil_session *s)
 
 	if (s->state != PROFIL_STATE_ENDED && (s->young || profil_session_parked(s))) {
 		if (mmget_not_zero(mm)) {
-			err = session_follow(s);
+			err = session_follow_for(s);
 			mmput_async(mm);
 		} else if (s->young) {
 			/* Nothing else tells: it was not watched. */
@@ -581,13 +600,21 @@ void profil_session_close(struct profil_session *s)
 
 	/* From here on a worker may give back the descriptor's reference. */
 	refcount_inc(&s->refs);
-	spin_lock_irqsave(&profil_index_lock, flags);
-	WRITE_ONCE(s->orphan, true);
-	list_for_each_entry(kin, &s->kin, kin) {
-		WRITE_ONCE(kin->orphan, true);
-		profil_session_kick(kin);
-	}
-	spin_unlock_irqrestore(&profil_index_lock, flags);
+	do {
+		spin_lock_irqsave(&profil_index_lock, flags);
+		WRITE_ONCE(s->orphan, true);
+		kin = list_first_entry_or_null(&s->kin, struct profil_session, kin);
+		if (kin) {
+			list_del_init(&kin->kin);
+			refcount_inc(&kin->refs);
+			WRITE_ONCE(kin->orphan, true);
+		}
+		spin_unlock_irqrestore(&profil_index_lock, flags);
+		if (kin) {
+			profil_session_kick(kin);
+			profil_session_put(kin);
+		}
+	} while (kin);
 
 	if (current->mm == s->home->mm) {
 		mutex_lock(&s->home->lock);

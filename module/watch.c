@@ -174,7 +174,7 @@ struct profil_watch *profil_watch_alloc(struct profil_session *s, struct profil_
 	w->space = space;
 	w->legacy = legacy;
 	RCU_INIT_POINTER(w->table, table);
-	INIT_LIST_HEAD(&w->list);
+	RB_CLEAR_NODE(&w->by_id);
 	return w;
 }
 
@@ -236,13 +236,54 @@ static u64 member_cpu_time(const struct profil_member *m)
 	return ns;
 }
 
-static void watch_link(struct profil_watch *w)
+static bool watch_linked(const struct profil_watch *w)
 {
 	lockdep_assert_held(&profil_index_lock);
 
-	if (!list_empty(&w->list))
+	return !RB_EMPTY_NODE(&w->by_id);
+}
+
+/* The watch of @s in the space with the least id that is not below @id, or NULL. */
+static struct profil_watch *watch_from(const struct profil_session *s, u64 id)
+{
+	struct rb_node *node = s->watches.rb_node;
+	struct profil_watch *w, *found = NULL;
+
+	lockdep_assert_held(&profil_index_lock);
+
+	while (node) {
+		w = rb_entry(node, struct profil_watch, by_id);
+		if (w->space->id >= id) {
+			found = w;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return found;
+}
+
+/* The watch of @s in the space with @id, or NULL. */
+static struct profil_watch *watch_in(const struct profil_session *s, u64 id)
+{
+	struct profil_watch *w = watch_from(s, id);
+
+	return w && w->space->id == id ? w : NULL;
+}
+
+static void watch_link(struct profil_watch *w)
+{
+	struct rb_node **link = &w->session->watches.rb_node, *parent = NULL;
+
+	if (watch_linked(w))
 		return;
-	list_add_tail(&w->list, &w->session->watches);
+	while (*link) {
+		parent = *link;
+		link = rb_entry(parent, struct profil_watch, by_id)->space->id > w->space->id ?
+		       &parent->rb_left : &parent->rb_right;
+	}
+	rb_link_node(&w->by_id, parent, link);
+	rb_insert_color(&w->by_id, &w->session->watches);
 	WRITE_ONCE(nr_watches, nr_watches + 1);
 }
 
@@ -260,7 +301,8 @@ static void watch_unlink(struct profil_watch *w)
 	lockdep_assert_held(&profil_index_lock);
 
 	watch_hide(w);
-	list_del_init(&w->list);
+	rb_erase(&w->by_id, &w->session->watches);
+	RB_CLEAR_NODE(&w->by_id);
 	WRITE_ONCE(nr_watches, nr_watches - 1);
 	space_choose(w->space);
 }
@@ -327,28 +369,41 @@ static struct profil_member *member_of(struct profil_session *s, const void *key
 	return NULL;
 }
 
-/* Is @m's target sampled by its session already, or a part of it? */
-static bool member_conflicts(struct profil_session *s, const struct profil_member *m)
+static bool session_has(const struct profil_session *s, const void *key)
 {
-	struct profil_member *other;
+	struct profil_member *m;
 
-	list_for_each_entry(other, &s->members, list)
-		if (other->key == m->key || (other->thread != m->thread &&
-					     other->task->signal == m->task->signal))
+	lockdep_assert_held(&profil_index_lock);
+
+	for (m = profil_member_first(key); m; m = profil_member_next(m))
+		if (watch_of(m)->session == s)
 			return true;
 	return false;
 }
 
-static struct profil_watch *watch_in(struct profil_session *s, const struct profil_space *space)
+/* A child of fork that somebody has attached before its parent's session came to it. */
+static bool session_has_child(const struct profil_session *s, struct task_struct *child)
 {
-	struct profil_watch *w;
+	return session_has(s, child->signal) || session_has(s, child);
+}
 
-	lockdep_assert_held(&profil_index_lock);
+/* Is @m's target sampled by its session already, or a part of it? */
+static bool member_conflicts(struct profil_session *s, const struct profil_member *m)
+{
+	struct task_struct *t;
+	bool found;
 
-	list_for_each_entry(w, &s->watches, list)
-		if (w->space == space)
-			return w;
-	return NULL;
+	if (session_has(s, m->key) || m->thread)
+		return session_has(s, m->key) || session_has(s, m->task->signal);
+	if (!s->nr_thread_members)
+		return false;
+	found = false;
+	rcu_read_lock();
+	for_each_thread(m->task, t)
+		if (session_has(s, t))
+			found = true;
+	rcu_read_unlock();
+	return found;
 }
 
 /* Do as many sessions sample @m's target as may? The tick goes through all of them. */
@@ -383,10 +438,10 @@ static int attach(struct profil_watch **new, struct profil_member *m, struct pro
 	if (member_is_too_many(w, m))
 		return -EBUSY;
 	if (old) {
-		old_watch = list_first_entry_or_null(&old->watches, struct profil_watch, list);
+		old_watch = watch_in(old, w->space->id);
 		old_member = member_of(old, m->key);
 	}
-	if (list_empty(&w->list)) {
+	if (!watch_linked(w)) {
 		*new = NULL;
 		watch_link(w);
 	}
@@ -395,6 +450,7 @@ static int attach(struct profil_watch **new, struct profil_member *m, struct pro
 		watch_add_process(w, old_watch);
 	list_add_tail_rcu(&m->list, &s->members);
 	s->nr_members++;
+	s->nr_thread_members += m->thread;
 	WRITE_ONCE(profil_nr_members, profil_nr_members + 1);
 	if (old && m->thread && old_member && !hlist_unhashed(&old_member->node)) {
 		/* The tick goes from a thread to its watch by the member. */
@@ -429,7 +485,7 @@ int profil_attach(struct profil_watch **w, struct profil_member *m, struct profi
 	m->runtime = member_cpu_time(m);
 	spin_lock_irqsave(&profil_index_lock, flags);
 	if (!member_conflicts(s, m)) {
-		there = watch_in(s, (*w)->space);
+		there = watch_in(s, (*w)->space->id);
 		err = attach(there ? &there : w, m, old);
 	}
 	spin_unlock_irqrestore(&profil_index_lock, flags);
@@ -445,6 +501,7 @@ static void member_unlink(struct profil_member *m, struct profil_session *s)
 	list_del_rcu(&m->list);
 	m->list.prev = NULL;		/* unlinked: see member_linked() */
 	s->nr_members--;
+	s->nr_thread_members -= m->thread;
 	s->nr_detached++;
 	WRITE_ONCE(profil_nr_members, profil_nr_members - 1);
 }
@@ -472,7 +529,7 @@ void profil_detach_all(struct profil_session *s)
 			member_unlink(m, s);
 			left = member_leave(m, watch_of(m));
 		} else {
-			w = list_first_entry_or_null(&s->watches, struct profil_watch, list);
+			w = watch_from(s, 0);
 			if (w) {
 				watch_unlink(w);
 				left = w;
@@ -484,18 +541,6 @@ void profil_detach_all(struct profil_session *s)
 		profil_watch_free(left);
 		profil_member_free(m);
 	}
-}
-
-static struct profil_watch *watch_by_id(struct profil_session *s, u64 id)
-{
-	struct profil_watch *w;
-
-	lockdep_assert_held(&profil_index_lock);
-
-	list_for_each_entry(w, &s->watches, list)
-		if (w->space->id == id)
-			return w;
-	return NULL;
 }
 
 /**
@@ -512,7 +557,7 @@ struct profil_table *profil_table_of(struct profil_session *s, u64 id)
 	unsigned long flags;
 
 	spin_lock_irqsave(&profil_index_lock, flags);
-	w = watch_by_id(s, id);
+	w = watch_in(s, id);
 	if (w)
 		table = profil_table_get(rcu_dereference_protected(w->table, true));
 	spin_unlock_irqrestore(&profil_index_lock, flags);
@@ -536,7 +581,7 @@ int profil_table_set(struct profil_session *s, u64 id, struct profil_table **tab
 	unsigned long flags;
 
 	spin_lock_irqsave(&profil_index_lock, flags);
-	w = watch_by_id(s, id);
+	w = watch_in(s, id);
 	if (w) {
 		*table = rcu_replace_pointer(w->table, *table,
 					     lockdep_is_held(&profil_index_lock));
@@ -555,14 +600,12 @@ u64 profil_space_after(struct profil_session *s, u64 id)
 {
 	struct profil_watch *w;
 	unsigned long flags;
-	u64 next = 0;
 
 	spin_lock_irqsave(&profil_index_lock, flags);
-	list_for_each_entry(w, &s->watches, list)
-		if (w->space->id > id && (!next || w->space->id < next))
-			next = w->space->id;
+	w = watch_from(s, id + 1);
+	id = w ? w->space->id : 0;
 	spin_unlock_irqrestore(&profil_index_lock, flags);
-	return next;
+	return id;
 }
 
 /* @s has been switched on or off: the tick's short way may do now, or no more. */
@@ -570,11 +613,17 @@ void profil_session_changed(struct profil_session *s)
 {
 	struct profil_watch *w;
 	unsigned long flags;
+	u64 id = 0;
 
-	spin_lock_irqsave(&profil_index_lock, flags);
-	list_for_each_entry(w, &s->watches, list)
-		space_choose(w->space);
-	spin_unlock_irqrestore(&profil_index_lock, flags);
+	do {
+		spin_lock_irqsave(&profil_index_lock, flags);
+		w = watch_from(s, id + 1);
+		if (w) {
+			id = w->space->id;
+			space_choose(w->space);
+		}
+		spin_unlock_irqrestore(&profil_index_lock, flags);
+	} while (w);
 }
 
 /*
@@ -659,13 +708,14 @@ static int share(struct profil_watch *w, struct profil_member *m, struct profil_
 {
 	struct profil_watch *born;
 	unsigned long flags;
-	int err = -ENODEV;
+	int err;
 
 	born = profil_watch_alloc(w->session, space, &profil_nothing, &profil_nothing, GFP_PROBE);
 	if (!born)
 		return -ENOMEM;
 	spin_lock_irqsave(&profil_index_lock, flags);
-	if (!list_empty(&w->list)) {
+	err = session_has_child(w->session, m->task) ? -EBUSY : -ENODEV;
+	if (watch_linked(w) && err != -EBUSY) {
 		born->legacy = profil_table_get(w->legacy);
 		rcu_assign_pointer(born->table, profil_table_get(w->legacy));
 		err = attach(&born, m, NULL);
@@ -721,7 +771,8 @@ static int fork_one(struct profil_watch *w, struct task_struct *child, bool thre
 		goto out;
 	if (same) {
 		spin_lock_irqsave(&profil_index_lock, flags);
-		err = list_empty(&w->list) ? -ENODEV : attach(&w, m, NULL);
+		err = !watch_linked(w) ? -ENODEV :
+		      session_has_child(s, m->task) ? -EBUSY : attach(&w, m, NULL);
 		spin_unlock_irqrestore(&profil_index_lock, flags);
 	} else if (s->fork == PROFIL_FORK_SHARE) {
 		err = share(w, m, space);
@@ -779,7 +830,7 @@ void profil_task_forked(struct task_struct *parent, struct task_struct *child)
 		goto unlock;
 	for (m = profil_member_first(parent); m; m = profil_member_next(m)) {
 		w = rcu_dereference(m->watch);
-		if (m->thread && w->space == space)
+		if (m->thread && w->space == space && !READ_ONCE(w->nr_processes))
 			fork_one(w, child, true, same);
 	}
 unlock:

@@ -1191,7 +1191,7 @@ TEST(query)
 	EXPECT_EQ(2 | 4 | 8, q.widths);
 	EXPECT_LE(20000U, q.max_ranges);	/* "tens of thousands" */
 	EXPECT_LE(1000U, q.max_records);
-	EXPECT_EQ(0, q.__reserved);
+	EXPECT_LE(1U, q.max_sessions);
 	EXPECT_LE(4, q.max_granule);		/* what the historical rules ask for */
 	EXPECT_EQ(0, q.max_granule & (q.max_granule - 1));
 	EXPECT_LE(2, q.max_step);

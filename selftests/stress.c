@@ -18,6 +18,7 @@
  */
 #include "kselftest_harness.h"
 
+#include <dirent.h>
 #include <grp.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -72,7 +73,7 @@ struct shared {
 	atomic_uint stop;		/* the round is over */
 	unsigned int crowd;		/* so many threads are enough, of the whole system */
 	atomic_uint failures;
-	char failed[8][200];
+	char failed[32][200];
 	atomic_int pids[PIDS];		/* of some processes and threads, perhaps gone */
 	atomic_ullong spaces[PIDS];	/* address spaces, likewise */
 	atomic_ullong done[64];		/* how often each action succeeded */
@@ -1187,6 +1188,46 @@ static bool all_gone(const pid_t *groups, unsigned int n)
 	return pid < 0;
 }
 
+/* Where a thread of a process that does not die is in the kernel. */
+static void show_thread(pid_t pid, const char *tid)
+{
+	char path[300], line[200] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", pid, tid);
+	fail("not gone: %s", file_line(path, line, 80));
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/stack", pid, tid);
+	f = fopen(path, "re");
+	for (unsigned int i = 0; f && i < 8 && fgets(line, sizeof(line), f); i++)
+		fail("%.*s", (int)strcspn(line, "\n"), line);
+	if (f)
+		fclose(f);
+}
+
+static void show_what_is_left(void)
+{
+	DIR *processes = opendir("/proc"), *threads;
+	struct dirent *process, *thread;
+	char path[300];
+	pid_t pid;
+
+	while (processes && (process = readdir(processes))) {
+		pid = atoi(process->d_name);
+		if (pid <= 0 || pid == getpid() || getpgid(pid) == getpgid(1) ||
+		    getpgid(pid) <= getpgid(0))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task", pid);
+		threads = opendir(path);
+		while (threads && (thread = readdir(threads)))
+			if (thread->d_name[0] != '.')
+				show_thread(pid, thread->d_name);
+		if (threads)
+			closedir(threads);
+	}
+	if (processes)
+		closedir(processes);
+}
+
 /* Some processes, in a group of their own, which end with us. */
 static pid_t world_start(struct actor *a)
 {
@@ -1242,7 +1283,10 @@ static bool stress_round(struct actor *a)
 	shared->stop = one_in(a, 2);
 	close(SOCKET_FD);
 	close(SOCKET_FD + 1);
-	return await(all_gone(groups, nr_groups));
+	if (await(all_gone(groups, nr_groups)))
+		return true;
+	show_what_is_left();
+	return false;
 }
 
 static bool stress_for(struct actor *a, u64 ns)
