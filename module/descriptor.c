@@ -243,6 +243,7 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	}
 	rcu_read_unlock();
 	if (!err) {
+		profil_session_expect_anew(s);
 		arg->space = space->id;
 		m = NULL;
 	}
@@ -429,7 +430,7 @@ int profil_session_remove(struct file *file, struct profil_remove *arg)
 int profil_session_enable(struct file *file)
 {
 	struct profil_session *s = session_lock(file);
-	int cpu, err;
+	int err;
 
 	if (IS_ERR(s))
 		return PTR_ERR(s);
@@ -442,10 +443,7 @@ int profil_session_enable(struct file *file)
 	err = profil_tick_get();
 	if (err)
 		goto unlock;
-	/* Ticks before are not missed. */
-	if (s->counts)
-		for_each_possible_cpu(cpu)
-			per_cpu_ptr(s->counts, cpu)->due = 0;
+	profil_session_expect_anew(s);
 	profil_members_runtime(s, true);
 	WRITE_ONCE(s->state, PROFIL_STATE_ON);
 	WRITE_ONCE(s->on, true);

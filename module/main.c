@@ -7,6 +7,8 @@
  * the device and the probes, records of ended sessions, the hook, work under way and
  * what it leaves to a grace period.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/compat.h>
 #include <linux/device.h>
 #include <linux/fs.h>
@@ -66,6 +68,10 @@ static int __init profil_init(void)
 {
 	int err;
 
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		pr_err("the probes of fork and exec cannot do on PREEMPT_RT what they must\n");
+		return -EOPNOTSUPP;
+	}
 	/* Unbound: a worker may take long over a large buffer. */
 	profil_wq = alloc_workqueue("profil", WQ_UNBOUND, 0);
 	if (!profil_wq)

@@ -303,6 +303,7 @@ void profil_space_reap(struct profil_space *space);
 
 struct profil_session *profil_session_alloc(struct profil_space *home, gfp_t gfp);
 int profil_session_alloc_counts(struct profil_session *s);
+void profil_session_expect_anew(struct profil_session *s);
 struct profil_space *profil_home_lock(bool create);
 void profil_home_unlock(struct profil_space *space);
 int profil_session_charge(struct profil_session *s, unsigned long pages);

@@ -94,11 +94,11 @@ static const struct profil_span *span_find(const struct profil_table *table, u64
 	return span;
 }
 
-static void tally(struct profil_session *s, bool system, enum profil_outcome outcome)
+/* @counts: those of @s, or NULL if it has none yet. */
+static __always_inline void tally(struct profil_session *s, struct profil_counts __percpu *counts,
+				  bool system, enum profil_outcome outcome)
 {
-	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
-
-	if (counts)
+	if (likely(counts))
 		this_cpu_inc(counts->n[system][outcome]);
 	else
 		atomic64_inc(&s->early[system][outcome]);
@@ -131,6 +131,16 @@ static void count_missed(struct profil_counts *counts)
 	counts->due = now + 1;
 }
 
+/* Another tick of the session on this CPU. */
+static __always_inline void advance(struct profil_counts __percpu *counts)
+{
+	if (!counts)
+		return;
+	if (time_after(jiffies, this_cpu_read(counts->due)))
+		count_missed(this_cpu_ptr(counts));
+	this_cpu_inc(counts->due);
+}
+
 static void watch_tick(const struct profil_watch *w, u64 pc, bool system)
 {
 	struct profil_session *s = w->session;
@@ -141,13 +151,9 @@ static void watch_tick(const struct profil_watch *w, u64 pc, bool system)
 
 	if (!READ_ONCE(s->on))
 		return;
-	if (counts) {
-		if (time_after(jiffies, this_cpu_read(counts->due)))
-			count_missed(this_cpu_ptr(counts));
-		this_cpu_inc(counts->due);
-	}
+	advance(counts);
 	if (!(s->modes & (PROFIL_MODE_USER << system))) {
-		tally(s, system, PROFIL_UNSELECTED);
+		tally(s, counts, system, PROFIL_UNSELECTED);
 		return;
 	}
 
@@ -159,30 +165,32 @@ static void watch_tick(const struct profil_watch *w, u64 pc, bool system)
 	span = span_find(rcu_dereference_raw(w->table), pc);
 	d = pc - span->start;
 	if (d >= span->bins.span) {
-		tally(s, system, !s->ring || profil_record(s, w->space, pc, system) ?
+		tally(s, counts, system, !s->ring || profil_record(s, w->space, pc, system) ?
 		      PROFIL_OUTSIDE : PROFIL_DROPPED_RECORD);
 		return;
 	}
 	byte = profil_bins_byte(&span->bins, d + span->rest, span->width);
 	if (!parked)
-		tally(s, system, raise(span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE,
+		tally(s, counts, system, raise(span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE,
 				       span->width));
 	else if (!keep(s, kept_tick((span->buffer & PAGE_MASK) + byte, span->width, system)))
-		tally(s, system, PROFIL_DROPPED_OVERRUN);
+		tally(s, counts, system, PROFIL_DROPPED_OVERRUN);
 }
 
 /* A tick of @m's target where there is nothing to be sampled. */
 static void astray_tick(const struct profil_member *m)
 {
 	struct profil_session *s = ((struct profil_watch *)rcu_dereference_raw(m->watch))->session;
+	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
 
 	/* An exec that is not followed was the end. */
 	if (!READ_ONCE(s->on) || (current->mm && s->exec != PROFIL_EXEC_FOLLOW))
 		return;
+	advance(counts);
 	if (!(s->modes & PROFIL_MODE_SYSTEM))
-		tally(s, true, PROFIL_UNSELECTED);
+		tally(s, counts, true, PROFIL_UNSELECTED);
 	else
-		tally(s, true, current->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT);
+		tally(s, counts, true, current->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT);
 }
 
 /*
@@ -310,7 +318,7 @@ void profil_replay(struct profil_session *s, bool drop)
 		local_irq_save(flags);
 		if (counter)
 			outcome = raise(counter, width);
-		tally(s, tick >> 1 & 1, outcome);
+		tally(s, s->counts, tick >> 1 & 1, outcome);
 		local_irq_restore(flags);
 
 		*slot = 0;

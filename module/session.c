@@ -100,6 +100,16 @@ int profil_session_alloc_counts(struct profil_session *s)
 	return 0;
 }
 
+/* From now on there is more to sample: ticks before are not missed. */
+void profil_session_expect_anew(struct profil_session *s)
+{
+	int cpu;
+
+	if (s->counts)
+		for_each_possible_cpu(cpu)
+			WRITE_ONCE(per_cpu_ptr(s->counts, cpu)->due, 0);
+}
+
 /* What queued work holds: the session, and the module, since it may be delayed. */
 static bool session_hold(struct profil_session *s)
 {

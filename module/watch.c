@@ -412,7 +412,8 @@ static bool member_is_too_many(const struct profil_watch *w, const struct profil
 	struct profil_member *other;
 	unsigned int n = 0;
 
-	if (w->session->classic)
+	/* What is inherited cannot be more than the parent had. */
+	if (w->session->classic || w->session->root)
 		return false;
 	if (!m->thread)
 		return !w->nr_processes && w->space->nr_watches >= PROFIL_MAX_SESSIONS;
@@ -435,8 +436,6 @@ static int attach(struct profil_watch **new, struct profil_member *m, struct pro
 
 	if (s->dead)
 		return -ENODEV;
-	if (member_is_too_many(w, m))
-		return -EBUSY;
 	if (old) {
 		old_watch = watch_in(old, w->space->id);
 		old_member = member_of(old, m->key);
@@ -484,10 +483,9 @@ int profil_attach(struct profil_watch **w, struct profil_member *m, struct profi
 
 	m->runtime = member_cpu_time(m);
 	spin_lock_irqsave(&profil_index_lock, flags);
-	if (!member_conflicts(s, m)) {
-		there = watch_in(s, (*w)->space->id);
+	there = watch_in(s, (*w)->space->id);
+	if (!member_conflicts(s, m) && !member_is_too_many(there ? there : *w, m))
 		err = attach(there ? &there : w, m, old);
-	}
 	spin_unlock_irqrestore(&profil_index_lock, flags);
 	return err;
 }
