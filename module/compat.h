@@ -55,8 +55,8 @@
 #define PROFIL_EXIT_PROBE_ARGS void *data, struct task_struct *task, bool group_dead
 #endif
 
-/* Not in 6.12, in 7.2: the namespace that owns an address space is with the task */
-#if !__has_include(<linux/sched/exec_state.h>)
+/* 7.2 (not in 6.12; between them not looked at): the namespace that owns an address space is with the task */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
 static inline struct user_namespace *profil_user_ns(struct task_struct *task,
 						    struct mm_struct *mm)
 {

@@ -34,7 +34,7 @@
 
 #define PROFIL_MAX_RANGES	65536U
 #define PROFIL_MAX_RECORDS	65536U
-#define PROFIL_MAX_SESSIONS	32U	/* with a descriptor, that sample one task: bounds the tick */
+#define PROFIL_MAX_SESSIONS	32U	/* with a descriptor, of one task: bounds the tick */
 #define PROFIL_HASH_BITS	13
 #define PROFIL_KEPT		256U	/* ticks kept while a buffer is looked up again */
 

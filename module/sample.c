@@ -146,6 +146,7 @@ static void watch_tick(const struct profil_watch *w, u64 pc, bool system)
 	struct profil_session *s = w->session;
 	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
 	const struct profil_span *span;
+	enum profil_outcome outcome;
 	bool parked;
 	u64 d, byte;
 
@@ -165,16 +166,21 @@ static void watch_tick(const struct profil_watch *w, u64 pc, bool system)
 	span = span_find(rcu_dereference_raw(w->table), pc);
 	d = pc - span->start;
 	if (d >= span->bins.span) {
-		tally(s, counts, system, !s->ring || profil_record(s, w->space, pc, system) ?
-		      PROFIL_OUTSIDE : PROFIL_DROPPED_RECORD);
+		outcome = PROFIL_OUTSIDE;
+		if (s->ring && !profil_record(s, w->space, pc, system))
+			outcome = PROFIL_DROPPED_RECORD;
+		tally(s, counts, system, outcome);
 		return;
 	}
 	byte = profil_bins_byte(&span->bins, d + span->rest, span->width);
-	if (!parked)
-		tally(s, counts, system, raise(span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE,
-				       span->width));
-	else if (!keep(s, kept_tick((span->buffer & PAGE_MASK) + byte, span->width, system)))
-		tally(s, counts, system, PROFIL_DROPPED_OVERRUN);
+	if (!parked) {
+		outcome = raise(span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE, span->width);
+	} else {
+		if (keep(s, kept_tick((span->buffer & PAGE_MASK) + byte, span->width, system)))
+			return;
+		outcome = PROFIL_DROPPED_OVERRUN;
+	}
+	tally(s, counts, system, outcome);
 }
 
 /* A tick of @m's target where there is nothing to be sampled. */

@@ -72,6 +72,7 @@
 struct shared {
 	atomic_uint stop;		/* the round is over */
 	unsigned int crowd;		/* so many threads are enough, of the whole system */
+	atomic_uint busy;		/* somebody is at work on all memory */
 	atomic_uint failures;
 	char failed[32][200];
 	atomic_int pids[PIDS];		/* of some processes and threads, perhaps gone */
@@ -675,11 +676,17 @@ static int act_clear_refs(struct actor *a)
 	return file_write("/proc/self/clear_refs", one_in(a, 2) ? "1" : "4");
 }
 
+/* Of all memory: one at a time, since it takes long and cannot be interrupted. */
 static int act_memory(struct actor *a)
 {
-	if (one_in(a, 2))
-		return file_write("/proc/sys/vm/compact_memory", "1");
-	return file_write("/proc/sys/vm/drop_caches", "3");
+	int err;
+
+	if (atomic_exchange(&shared->busy, 1))
+		return -EAGAIN;
+	err = file_write(one_in(a, 2) ? "/proc/sys/vm/compact_memory" : "/proc/sys/vm/drop_caches",
+			 "1");
+	shared->busy = 0;
+	return err;
 }
 
 /*
@@ -1254,6 +1261,7 @@ static bool stress_round(struct actor *a)
 	int sockets[2];
 
 	shared->stop = 0;
+	shared->busy = 0;
 	for (i = 0; i < PIDS; i++)
 		shared->pids[i] = getpid();
 	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets))
@@ -1283,8 +1291,9 @@ static bool stress_round(struct actor *a)
 	shared->stop = one_in(a, 2);
 	close(SOCKET_FD);
 	close(SOCKET_FD + 1);
-	if (await(all_gone(groups, nr_groups)))
-		return true;
+	for (i = 0; i < 3; i++)
+		if (await(all_gone(groups, nr_groups)))
+			return true;
 	show_what_is_left();
 	return false;
 }
