@@ -55,7 +55,7 @@
 #define PROFIL_EXIT_PROBE_ARGS void *data, struct task_struct *task, bool group_dead
 #endif
 
-/* 7.2 (not in 6.12; between them not looked at): the namespace that owns an address space is with the task */
+/* 7.2 (between 6.12 and that not looked at): what owns an address space is known by the task */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
 static inline struct user_namespace *profil_user_ns(struct task_struct *task,
 						    struct mm_struct *mm)

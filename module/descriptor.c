@@ -61,10 +61,17 @@ int profil_session_open(const struct profil_open *arg)
 {
 	struct profil_space *home = profil_home_lock(true);
 	struct profil_session *s;
+	unsigned int n = 0;
 	int err, fd;
 
 	if (IS_ERR(home))
 		return PTR_ERR(home);
+	list_for_each_entry(s, &home->sessions, list)
+		n++;
+	if (n >= PROFIL_MAX_OPEN) {
+		fd = -EMFILE;
+		goto unlock;
+	}
 	s = profil_session_alloc(home, GFP_KERNEL_ACCOUNT);
 	if (!s) {
 		fd = -ENOMEM;

@@ -35,6 +35,7 @@
 #define PROFIL_MAX_RANGES	65536U
 #define PROFIL_MAX_RECORDS	65536U
 #define PROFIL_MAX_SESSIONS	32U	/* with a descriptor, of one task: bounds the tick */
+#define PROFIL_MAX_OPEN		1024U	/* sessions of one creator */
 #define PROFIL_HASH_BITS	13
 #define PROFIL_KEPT		256U	/* ticks kept while a buffer is looked up again */
 
@@ -151,6 +152,7 @@ struct profil_session {
 	u32 state;			/* enum profil_state */
 	u32 end;			/* enum profil_end */
 	bool young;			/* inherited: nothing is pinned or charged yet */
+	bool silent, was_on;		/* about to end; was on until then */
 	bool settled;			/* ended, and owes nothing */
 	bool forgotten;			/* its owner's reference has been given back */
 	unsigned long charged;		/* pages, to home->mm's locked_vm */
@@ -158,6 +160,7 @@ struct profil_session {
 	unsigned long ring_pages;	/* of these, for records */
 	struct profil_sums before;	/* when the statistics last began anew */
 	unsigned int retries;
+	unsigned int in_vain;		/* how often work could not have the lock; the work's */
 	struct rb_root_cached histograms;	/* by user address */
 	u64 runtime;			/* ns of CPU time that members no longer account for */
 

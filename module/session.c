@@ -36,7 +36,7 @@
 #define ATTEND_RETRY	max(HZ / 100, 1)
 #define ATTEND_SLOWLY	HZ		/* after RETRIES_QUICK of these */
 #define RETRIES_QUICK	100
-#define FOLLOW_TRIES	100		/* against others who change the mapping all the time */
+#define FOLLOW_TRIES	3		/* against others who change the mapping all the time */
 
 /* ---- memory ---- */
 
@@ -314,19 +314,35 @@ int profil_session_pin(struct profil_session *s, struct profil_table *table,
 /* ---- the end ---- */
 
 /*
- * Waits until no tick is under way in @s, which samples nothing any more. A tick runs on
- * the CPU of the task it samples: if no other task can have been sampled than the caller,
- * there is none. So a single-threaded program that starts and stops in a loop does not wait.
+ * Can no tick be under way in @s, which samples nothing any more? A tick runs on the CPU of
+ * the task it samples: if no other task can have been sampled than the caller, there is
+ * none. So a single-threaded program that starts and stops in a loop does not wait.
+ *
+ * What has been inherited is waited for in any case, but when its mm has no users, since the
+ * fork probe may still be at it: see profil_session_inherit().
  */
-static void session_quiesce(const struct profil_session *s)
+static bool session_is_quiet(const struct profil_session *s)
 {
 	struct mm_struct *mm = s->home->mm;
 	int users = atomic_read(&mm->mm_users);
 
-	if (s->classic && (!users || (users == 1 && current->mm == mm) ||
-			   (s->scope == PROFIL_SCOPE_THREAD && s->task == current)))
+	if (s->classic)
+		return !users || (users == 1 && current->mm == mm) ||
+		       (s->scope == PROFIL_SCOPE_THREAD && s->task == current);
+	return !s->root && !s->nr_detached;
+}
+
+/* No tick is to be counted any more; those under way still are. */
+static void session_silence(struct profil_session *s)
+{
+	if (s->silent)
 		return;
-	synchronize_rcu();
+	s->silent = true;
+	s->was_on = s->on;
+	WRITE_ONCE(s->on, false);
+	if (s->was_on)
+		s->runtime += profil_members_runtime(s, false);
+	profil_detach_all(s);
 }
 
 /*
@@ -335,15 +351,13 @@ static void session_quiesce(const struct profil_session *s)
  */
 void profil_session_end(struct profil_session *s, enum profil_end end)
 {
-	bool on = s->on;
-
 	lockdep_assert_held(&s->home->lock);
 
-	WRITE_ONCE(s->on, false);
-	if (on)
-		s->runtime += profil_members_runtime(s, false);
-	profil_detach_all(s);
-	session_quiesce(s);
+	if (!s->silent) {
+		session_silence(s);
+		if (!session_is_quiet(s))
+			synchronize_rcu();
+	}
 	if (profil_session_parked(s) && !s->young && end == PROFIL_END_NONE &&
 	    current->mm == s->home->mm)
 		profil_histograms_refresh(s);	/* a last try for the kept ticks */
@@ -352,7 +366,7 @@ void profil_session_end(struct profil_session *s, enum profil_end end)
 	s->end = end;
 	profil_histograms_drop_all(s);
 	profil_replay(s, true);
-	if (on)
+	if (s->was_on)
 		profil_tick_put();
 	profil_ring_wake(s);
 }
@@ -417,8 +431,18 @@ static void space_prune(struct profil_space *space)
 void profil_space_reap(struct profil_space *space)
 {
 	struct profil_session *s, *next;
+	bool quiet = true;
 
 	mutex_lock(&space->lock);
+	/* There may be many: they share one grace period. */
+	list_for_each_entry(s, &space->sessions, list) {
+		if (s->state == PROFIL_STATE_ENDED)
+			continue;
+		session_silence(s);
+		quiet &= session_is_quiet(s);
+	}
+	if (!quiet)
+		synchronize_rcu();
 	list_for_each_entry_safe(s, next, &space->sessions, list) {
 		bool open = !s->classic && !s->root;
 
@@ -584,16 +608,23 @@ static void session_work(struct work_struct *work)
 	struct profil_session *s = container_of(to_delayed_work(work), struct profil_session, work);
 	struct profil_space *home = s->home;
 	unsigned long begun = jiffies;
+	unsigned long delay = ATTEND_RETRY;
 	bool done = false;
 
 	/* The lock is held while buffers are pinned, which can take long. */
 	if (mutex_trylock(&home->lock)) {
 		done = session_attend(s);
 		WRITE_ONCE(s->rest_until, jiffies + ATTEND_RETRY + 4 * (jiffies - begun));
+		s->in_vain = 0;
 		mutex_unlock(&home->lock);
+	} else {
+		/* Others of this home may wait for it, too. */
+		s->in_vain = min(s->in_vain + 1, 5U);
+		delay <<= s->in_vain;
 	}
-	if (done || !queue_delayed_work(profil_wq, &s->work, s->retries < RETRIES_QUICK ?
-					ATTEND_RETRY : ATTEND_SLOWLY))
+	if (s->retries >= RETRIES_QUICK)
+		delay = ATTEND_SLOWLY;
+	if (done || !queue_delayed_work(profil_wq, &s->work, delay))
 		session_unhold(s);
 }
 
@@ -648,7 +679,9 @@ void profil_session_close(struct profil_session *s)
  * @home: Its space, which nobody else uses yet.
  *
  * Does not sleep. What @w's session does at the same time in another task may have come
- * before the fork or after.
+ * before the fork or after. @home->sessions is changed without its lock, and the caller goes
+ * on with the session on @home's reference alone: nothing can give that back before the
+ * caller's RCU section is over, see session_is_quiet().
  *
  * Return: the session, for profil_session_bear(); or an error pointer: -ENOMEM, or
  * -ENODEV if there is nothing to inherit any more.

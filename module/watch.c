@@ -399,9 +399,11 @@ static bool member_conflicts(struct profil_session *s, const struct profil_membe
 		return false;
 	found = false;
 	rcu_read_lock();
-	for_each_thread(m->task, t)
-		if (session_has(s, t))
-			found = true;
+	for_each_thread(m->task, t) {
+		found = session_has(s, t);
+		if (found)
+			break;
+	}
 	rcu_read_unlock();
 	return found;
 }

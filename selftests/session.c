@@ -1317,11 +1317,11 @@ TEST_F(session, shared_by_fork_counts_children_in_ranges_that_they_inherit)
 /* In private memory, so that it is seen that none but the creator's is written. */
 static int burn_2(void)
 {
-	u64 hit = stats_now().hit;
+	u64 hit = stats_now().hit, held = count_of(2);
 
 	if (!loop_until(2, stats_now().hit >= hit + 10))
 		return 54;
-	return count_of(2) ? 55 : 0;
+	return count_of(2) == held ? 0 : 55;
 }
 
 TEST_F(session, shared_by_fork_counts_exactly_in_the_creators_memory)

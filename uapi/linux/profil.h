@@ -59,7 +59,8 @@
  *   ESRCH       no such process, thread or address space
  *   ENODEV      the session has ended by itself; see struct profil_stats
  *   EMFILE, ENFILE
- *               PROFIL_IOC_OPEN: no descriptor is free
+ *               PROFIL_IOC_OPEN: no descriptor is free, or the process has as many
+ *               sessions as may be (1024)
  *   EINTR       the caller was killed meanwhile; seen by nobody
  *
  * open() of the device fails with EACCES without the right to it; the device's
@@ -534,7 +535,8 @@ struct profil_add {
  *
  * Removes ranges while the session goes on. Only from the creator's address space (EPERM).
  * When the call returns no counter of a removed range changes any more, and buffers that no
- * range needs are neither pinned nor charged (those that are pinned together go together).
+ * range needs are neither pinned nor charged (those that are pinned together go together;
+ * while the fresh child of a fork does not have its own yet, they may stay for a moment).
  * Address spaces that inherited a range keep it, unless @space says ALL. ESRCH: as with
  * PROFIL_IOC_ADD; not with ALL.
  *
