@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# make			the module for the running kernel, the library, the samples
+# make			the module for the running kernel, the library, the command, the samples
 # make modules KDIR=...	the module for the kernel with these headers
 # make lib		the library alone
+# make tools		the command profil alone
 # make samples		the samples alone
-# make install		library, headers, manual pages (DESTDIR, PREFIX, LIBDIR)
+# make install		library, headers, command, manual pages (DESTDIR, PREFIX, LIBDIR, BINDIR)
 # make modules_install	the module, into the running kernel's tree
 # make demo		real programs profiled in a VM with a real kernel (as root)
 # make check		all tests (as root)
@@ -15,11 +16,12 @@
 KDIR ?= /lib/modules/$(shell uname -r)/build
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
-export PREFIX LIBDIR DESTDIR
+BINDIR ?= $(PREFIX)/bin
+export PREFIX LIBDIR BINDIR DESTDIR
 
 MAN := $(DESTDIR)$(PREFIX)/share/man
 
-all: modules lib samples
+all: modules lib tools samples
 
 modules:
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
@@ -30,14 +32,18 @@ modules_install:
 lib:
 	$(MAKE) -C userlib
 
+tools: lib
+	$(MAKE) -C tools
+
 samples: lib
 	$(MAKE) -C samples
 
-install: lib
+install: lib tools
 	$(MAKE) -C userlib install
-	install -d $(MAN)/man3 $(MAN)/man4
-	install -m 644 man/*.3 $(MAN)/man3
-	install -m 644 man/*.4 $(MAN)/man4
+	$(MAKE) -C tools install
+	for page in man/*.[1-9]; do \
+		install -D -m 644 $$page $(MAN)/man$${page##*.}/$${page##*/} || exit; \
+	done
 	for page in profil profil_session; do \
 		sed -n '/^\.Nd/q;s/^\.Nm \([^ ]*\).*/\1/p' man/$$page.3 | while read -r name; do \
 			[ $$name = $$page ] || ln -sf $$page.3 $(MAN)/man3/$$name.3; \
@@ -59,7 +65,8 @@ bench:
 clean:
 	if [ -d $(KDIR) ]; then $(MAKE) -C $(KDIR) M=$(CURDIR) clean; fi
 	$(MAKE) -C userlib clean
+	$(MAKE) -C tools clean
 	$(MAKE) -C samples clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all modules modules_install lib samples install demo check lint bench clean
+.PHONY: all modules modules_install lib tools samples install demo check lint bench clean

@@ -277,8 +277,9 @@ struct profil_start {
  * @PROFIL_STATE_ON: It is counting.
  * @PROFIL_STATE_ENDED: It ended by itself, see enum profil_end. Its statistics
  *	stay readable until the next start or stop in this scope, or while its
- *	descriptor is open. Its memory is no longer pinned, and a start need not
- *	say PROFIL_START_REPLACE.
+ *	descriptor is open. Its buffers are no longer pinned or charged (memory for
+ *	records is, as long as they can be read), and a start need not say
+ *	PROFIL_START_REPLACE.
  */
 enum profil_state {
 	PROFIL_STATE_OFF = 0,

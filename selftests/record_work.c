@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What record.c has recorded: programs whose ticks fall where it knows
+ *
+ *	record_work burn MS		a loop, until so many ms of CPU time are over
+ *	record_work exit N
+ *	record_work kill SIGNAL		itself
+ *	record_work trap SIGNAL N	burns until the signal comes, then exit N
+ *	record_work deaf N		ignores SIGINT and SIGHUP; SIGUSR1 ends it, with exit N
+ *	record_work fork N MS		N children burn at the same time
+ *	record_work orphan MS		leaves a child behind that burns, and prints its id
+ *	record_work exec MS		burns, and burns again as another program
+ *	record_work threads N MS	N threads burn, each with a name of its own
+ *	record_work wide N MS		loops in N pages of anonymous memory, in turns
+ *	record_work swap A B N MS	loops in files A and B, at one address in turns, N times
+ *	record_work make A		writes the file for that
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "loop.h"
+
+/* As the loops of loop.h are laid out: one fits into a page that can be anywhere. */
+#define PAGE 4096U
+
+static volatile sig_atomic_t told;
+
+static u64 cpu_ms(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
+}
+
+static void burn_on(clockid_t clock, u64 ms)
+{
+	const u64 end = cpu_ms(clock) + ms;
+
+	while (!told && cpu_ms(clock) < end)
+		loop_run(3, LOOP_BURST);
+}
+
+static void burn_ms(u64 ms)
+{
+	burn_on(CLOCK_THREAD_CPUTIME_ID, ms);
+}
+
+static void tell(int signal)
+{
+	(void)signal;
+	told = 1;
+}
+
+static int trap(int number, int status)
+{
+	signal(number, tell);
+	/* Ready. */
+	if (write(STDOUT_FILENO, "\n", 1) != 1)
+		return 1;
+	burn_ms(60000);
+	return told ? status : 1;
+}
+
+static int fork_all(int n, u64 ms)
+{
+	int status, bad = 0;
+
+	for (int i = 0; i < n; i++) {
+		pid_t child = fork();
+
+		if (child < 0)
+			return 1;
+		if (!child) {
+			burn_ms(ms);
+			_exit(0);
+		}
+	}
+	while (wait(&status) > 0)
+		bad |= status;
+	return bad ? 1 : 0;
+}
+
+static void *named(void *arg)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "burner-%ld", syscall(SYS_gettid) % 100000);
+	prctl(PR_SET_NAME, name);
+	burn_ms(*(u64 *)arg);
+	return NULL;
+}
+
+static int threads(int n, u64 ms)
+{
+	pthread_t *all = calloc(n, sizeof(*all));
+
+	for (int i = 0; i < n; i++)
+		if (!all || pthread_create(&all[i], NULL, named, &ms))
+			return 1;
+	for (int i = 0; i < n; i++)
+		pthread_join(all[i], NULL);
+	free(all);
+	return 0;
+}
+
+static int wide(unsigned int n, u64 ms)
+{
+	const u64 end = cpu_ms(CLOCK_PROCESS_CPUTIME_ID) + ms;
+	char *text = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (text == MAP_FAILED)
+		return 1;
+	for (unsigned int i = 0; i < n; i++)
+		memcpy(text + i * PAGE, loops_text, LOOP_SIZE);
+	while (cpu_ms(CLOCK_PROCESS_CPUTIME_ID) < end)
+		for (unsigned int i = 0; i < n; i++)
+			((void (*)(unsigned long))(uintptr_t)(text + i * PAGE))(LOOP_BURST);
+	return 0;
+}
+
+static int make(const char *path)
+{
+	static char page[PAGE];
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+
+	memcpy(page, loops_text, LOOP_SIZE);
+	return fd < 0 || write(fd, page, PAGE) != PAGE;
+}
+
+/* As dlclose() and dlopen() might have it. */
+static int swap(const char *a, const char *b, int n, u64 ms)
+{
+	char *text = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	for (int i = 0; i < n; i++) {
+		const u64 end = cpu_ms(CLOCK_PROCESS_CPUTIME_ID) + ms;
+		int fd = open(i % 2 ? b : a, O_RDONLY | O_CLOEXEC);
+
+		if (mmap(text, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) != text)
+			return 1;
+		close(fd);
+		while (cpu_ms(CLOCK_PROCESS_CPUTIME_ID) < end)
+			((void (*)(unsigned long))(uintptr_t)text)(LOOP_BURST);
+	}
+	return 0;
+}
+
+static int orphan(u64 ms)
+{
+	pid_t child = fork();
+
+	if (child < 0)
+		return 1;
+	if (child)
+		return dprintf(STDOUT_FILENO, "%d\n", child) < 0;
+	burn_ms(ms);
+	_exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 2 ? argv[1] : "";
+	const int a = argc > 2 ? atoi(argv[2]) : 0, b = argc > 3 ? atoi(argv[3]) : 0;
+
+	if (!strcmp(what, "burn"))
+		return burn_ms(a), 0;
+	if (!strcmp(what, "exit"))
+		return a;
+	if (!strcmp(what, "kill"))
+		return kill(getpid(), a);
+	if (!strcmp(what, "trap"))
+		return trap(a, b);
+	if (!strcmp(what, "deaf"))
+		return signal(SIGINT, SIG_IGN), signal(SIGHUP, SIG_IGN), trap(SIGUSR1, a);
+	if (!strcmp(what, "fork"))
+		return fork_all(a, b);
+	if (!strcmp(what, "orphan"))
+		return orphan(a);
+	if (!strcmp(what, "exec")) {
+		burn_ms(a);
+		execl("/proc/self/exe", "other", "burn", argv[2], NULL);
+		return 1;
+	}
+	if (!strcmp(what, "threads"))
+		return threads(a, b);
+	if (!strcmp(what, "wide"))
+		return wide(a, b);
+	if (!strcmp(what, "make"))
+		return make(argv[2]);
+	if (!strcmp(what, "swap") && argc == 6)
+		return swap(argv[2], argv[3], atoi(argv[4]), atoi(argv[5]));
+	return 2;
+}

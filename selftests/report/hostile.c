@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hostile PROGRAM FILE...: reports of files that are cut off, damaged and made to harm, and symbols
+ * of programs that are damaged, in this process, which should be built with
+ * -fsanitize=address,undefined. TAP. As many random ones as PROFIL_FUZZ_ROUNDS says (2000) from
+ * PROFIL_FUZZ_SEED (the time), which is printed.
+ */
+#define _GNU_SOURCE
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <zlib.h>
+
+#include "command.h"
+#include "data.h"
+#include "symbols.h"
+
+#define HEADER_SIZE 32
+#define BLOCK_SIZE 16
+#define BYTES_MAX (1U << 20)
+
+struct bytes {
+	u8 *data;
+	size_t len;
+};
+
+static FILE *tap;
+static int nr_tests;
+static bool failed;
+static u64 state;
+
+/* xorshift64* */
+static u64 any(u64 below)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return below ? (state * 0x2545f4914f6cdd1dULL >> 16) % below : 0;
+}
+
+static void result(bool fine, const char *name)
+{
+	fprintf(tap, "%sok %d %s\n", fine ? "" : "not ", ++nr_tests, name);
+	fflush(tap);
+	failed |= !fine;
+}
+
+static u32 get32(const u8 *at)
+{
+	u32 value;
+
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+static void put32(u8 *at, u32 value)
+{
+	memcpy(at, &value, sizeof(value));
+}
+
+static struct bytes load(const char *path)
+{
+	struct bytes bytes = { .data = malloc(BYTES_MAX) };
+	FILE *file = fopen(path, "r");
+
+	if (!file || !bytes.data)
+		err(1, "%s", path);
+	bytes.len = fread(bytes.data, 1, BYTES_MAX / 4, file);
+	if (ferror(file) || !feof(file))
+		errx(1, "%s: cannot be read, or is too long", path);
+	fclose(file);
+	return bytes;
+}
+
+static int memory(const struct bytes *bytes)
+{
+	int fd = memfd_create("hostile", MFD_CLOEXEC);
+
+	if (fd < 0 || pwrite(fd, bytes->data, bytes->len, 0) != (ssize_t)bytes->len)
+		err(1, "memfd");
+	return fd;
+}
+
+/* The report's exit status. What it prints is not looked at. */
+static int report(const struct bytes *bytes, const char *sort)
+{
+	char name[] = "report", i[] = "-i", s[] = "-s", path[64], keys[64];
+	char *args[6] = { name, i, path, s, keys };
+	int fd = memory(bytes), status;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	snprintf(keys, sizeof(keys), "%s", sort);
+	status = command_report(5, args);
+	close(fd);
+	return status;
+}
+
+/* How many blocks the reader finds, and its error in the end; -1 if it cannot be opened. */
+static int read_blocks(const struct bytes *bytes, const char **error)
+{
+	struct data_reader *reader;
+	struct data_block block;
+	int nr = 0;
+
+	*error = NULL;
+	reader = data_open_fd(memory(bytes), error);
+	if (!reader)
+		return -1;
+	while (data_next(reader, &block) > 0)
+		nr++;
+	*error = data_error(reader);
+	if (data_next(reader, &block) != (*error ? -1 : 0))
+		errx(1, "the end is not the end");
+	data_free(reader);
+	return nr;
+}
+
+/* Offset of the block after that at @at, if both lie in the file; 0 if not. */
+static size_t next_block(const struct bytes *bytes, size_t at)
+{
+	u32 payload;
+
+	if (at > bytes->len || bytes->len - at < BLOCK_SIZE)
+		return 0;
+	payload = get32(bytes->data + at + 4);
+	if (payload > bytes->len - at - BLOCK_SIZE)
+		return 0;
+	return at + BLOCK_SIZE + payload;
+}
+
+static void mend(const struct bytes *bytes)
+{
+	size_t next;
+
+	for (size_t at = HEADER_SIZE; (next = next_block(bytes, at)); at = next)
+		put32(bytes->data + at + 8,
+		      crc32(crc32(0, bytes->data + at, 8), bytes->data + at + BLOCK_SIZE,
+			    next - at - BLOCK_SIZE));
+}
+
+/* Blocks before the cut are there, and a cut within one is noticed. */
+static bool every_length(const struct bytes *whole)
+{
+	size_t next_at = next_block(whole, HEADER_SIZE), start = HEADER_SIZE;
+	int expected = 0, nr;
+	const char *error;
+	bool readable;
+
+	for (size_t len = 0; len <= whole->len; len++) {
+		struct bytes cut = { whole->data, len };
+
+		if (next_at && len == next_at) {
+			expected++;
+			start = next_at;
+			next_at = next_block(whole, next_at);
+		}
+		readable = len >= HEADER_SIZE;
+		nr = read_blocks(&cut, &error);
+		if (nr != (readable ? expected : -1) || !error != (readable && len == start)) {
+			fprintf(tap, "# cut to %zu: %d blocks of %d: %s\n", len, nr, expected,
+				error ? error : "no error");
+			return false;
+		}
+		if ((len % 61 == 0 || len == start) &&
+		    readable == (report(&cut, "symbol,dso") != 0)) {
+			fprintf(tap, "# cut to %zu: the report's status\n", len);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* A wrong bit ends the file before the block that it is in; in the header it is refused. */
+static bool every_bit(const struct bytes *whole)
+{
+	size_t next_at = next_block(whole, HEADER_SIZE);
+	const char *error;
+	int before = 0, nr;
+	bool fine;
+
+	for (size_t at = 0; at < whole->len; at++) {
+		if (next_at && at == next_at) {
+			before++;
+			next_at = next_block(whole, next_at);
+		}
+		for (int bit = 0; bit < 8; bit++) {
+			whole->data[at] ^= 1 << bit;
+			nr = read_blocks(whole, &error);
+			whole->data[at] ^= 1 << bit;
+			if (at >= HEADER_SIZE)
+				fine = nr == before && error;
+			else if (at >= 24)
+				fine = nr > 0 && !error;	/* reserved */
+			else if (at >= 12 && at < 16)
+				fine = nr <= 0 && error;	/* its size */
+			else
+				fine = nr == -1;
+			if (!fine) {
+				fprintf(tap, "# byte %zu bit %d: %d blocks, %d before it: %s\n",
+					at, bit, nr, before, error ? error : "no error");
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+/* With the sum made right again, whatever it says must do no harm. */
+static bool every_bit_mended(const struct bytes *whole)
+{
+	struct bytes bytes = { .data = malloc(whole->len), .len = whole->len };
+	const char *error;
+
+	for (size_t bit = 8 * HEADER_SIZE; bit < 8 * whole->len; bit++) {
+		memcpy(bytes.data, whole->data, whole->len);
+		bytes.data[bit / 8] ^= 1 << bit % 8;
+		mend(&bytes);
+		read_blocks(&bytes, &error);
+		if (bit % 31 == 0)
+			report(&bytes, "process,symbol,dso");
+	}
+	free(bytes.data);
+	return true;
+}
+
+static const u64 odd_numbers[] = {
+	0, 1, 2, 7, 8, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
+	0x100000000, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffff00,
+	0xfffffffffffffff8, 0xffffffffffffffff,
+};
+
+/* Copies a stretch to somewhere else, where it is put in between. */
+static void copy_stretch(struct bytes *bytes, size_t from, size_t len, size_t to)
+{
+	u8 *copy;
+
+	if (bytes->len + len > BYTES_MAX / 2)
+		return;
+	copy = malloc(len + 1);
+	memcpy(copy, bytes->data + from, len);
+	memmove(bytes->data + to + len, bytes->data + to, bytes->len - to);
+	memcpy(bytes->data + to, copy, len);
+	bytes->len += len;
+	free(copy);
+}
+
+static void remove_stretch(struct bytes *bytes, size_t from, size_t len)
+{
+	memmove(bytes->data + from, bytes->data + from + len, bytes->len - from - len);
+	bytes->len -= len;
+}
+
+/* A block, anywhere; 0 if there is none. */
+static size_t any_block(const struct bytes *bytes)
+{
+	size_t nr = 0, at, next;
+
+	for (at = HEADER_SIZE; (next = next_block(bytes, at)); at = next)
+		nr++;
+	nr = any(nr);
+	for (at = HEADER_SIZE; nr-- && (next = next_block(bytes, at)); at = next)
+		;
+	return next_block(bytes, at) ? at : 0;
+}
+
+static void mutate(struct bytes *bytes)
+{
+	size_t at = any_block(bytes), next, len, to;
+
+	if (!at)
+		return;
+	next = next_block(bytes, at);
+	len = next - at - BLOCK_SIZE;
+	switch (any(8)) {
+	case 0:
+		if (len)
+			bytes->data[at + BLOCK_SIZE + any(len)] = any(256);
+		break;
+	case 1: {
+		u64 value = odd_numbers[any(sizeof(odd_numbers) / sizeof(*odd_numbers))];
+
+		if (len >= 8)
+			memcpy(bytes->data + at + BLOCK_SIZE + 8 * any(len / 8), &value, 8);
+		break;
+	}
+	case 2: {
+		u32 value = odd_numbers[any(sizeof(odd_numbers) / sizeof(*odd_numbers))];
+
+		if (len >= 8)
+			memcpy(bytes->data + at + BLOCK_SIZE + 4 * any(len / 4), &value, 4);
+		break;
+	}
+	case 3:
+		put32(bytes->data + at, any(9));
+		break;
+	case 4:
+		to = any_block(bytes);
+		copy_stretch(bytes, at, next - at, to);
+		break;
+	case 5:
+		remove_stretch(bytes, at, next - at);
+		break;
+	case 6:
+		/* A shorter block */
+		if (len) {
+			size_t cut = 8 * (1 + any(len / 8));
+
+			put32(bytes->data + at + 4, len - cut);
+			remove_stretch(bytes, next - cut, cut);
+		}
+		break;
+	case 7:
+		/* A longer one */
+		len = 8 * (1 + any(len / 8 + 1));
+		if (bytes->len + len < BYTES_MAX / 2 && len <= next - at) {
+			put32(bytes->data + at + 4, next - at - BLOCK_SIZE + len);
+			copy_stretch(bytes, at, len, next);
+		}
+		break;
+	}
+}
+
+static bool rounds(const struct bytes *corpus, int nr_corpus, u64 nr)
+{
+	static const char *const sorts[] = {
+		"symbol,dso", "symbol", "dso", "process,symbol", "comm,dso", "thread",
+		"process,thread,comm,dso,symbol",
+	};
+	struct bytes bytes = { .data = malloc(BYTES_MAX) };
+
+	for (u64 i = 0; i < nr; i++) {
+		const struct bytes *from = &corpus[any(nr_corpus)];
+
+		memcpy(bytes.data, from->data, from->len);
+		bytes.len = from->len;
+		for (u64 j = 1 + any(8); j; j--)
+			mutate(&bytes);
+		if (any(8))
+			mend(&bytes);
+		if (!any(8))
+			bytes.len = any(bytes.len + 1);
+		report(&bytes, sorts[any(sizeof(sorts) / sizeof(*sorts))]);
+	}
+	free(bytes.data);
+	return true;
+}
+
+/* Headers are damaged more often than the rest. */
+static void damage(const struct bytes *bytes)
+{
+	size_t few = bytes->len < 1024 ? bytes->len : 1024;
+
+	for (u64 i = 1 + any(20); i; i--) {
+		size_t at = any(any(3) ? bytes->len : few);
+		u64 value = odd_numbers[any(sizeof(odd_numbers) / sizeof(*odd_numbers))];
+
+		if (any(2))
+			bytes->data[at] ^= 1 << any(8);
+		else if (at + 8 <= bytes->len)
+			memcpy(bytes->data + at / 4 * 4, &value, 4 + 4 * any(2));
+	}
+}
+
+/* What is found does not matter, as long as it is looked for everywhere. */
+static bool programs(const struct bytes *whole, u64 nr)
+{
+	struct bytes bytes = { .data = malloc(BYTES_MAX) };
+	char path[64];
+
+	for (u64 i = 0; i < nr; i++) {
+		struct data_file file = { .id = 1, .path = path };
+		struct symbols *symbols = symbols_new(true);
+		struct binary *binary;
+		int fd;
+
+		memcpy(bytes.data, whole->data, whole->len);
+		bytes.len = any(10) ? whole->len : any(whole->len + 1);
+		damage(&bytes);
+		fd = memory(&bytes);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		binary = binary_open(symbols, &file, false);
+		for (u64 offset = 0; offset < bytes.len + 100; offset += 7)
+			binary_find(binary, offset);
+		binary_close(binary);
+		symbols_free(symbols);
+		close(fd);
+	}
+	free(bytes.data);
+	return true;
+}
+
+static u64 from_environment(const char *name, u64 otherwise)
+{
+	const char *text = getenv(name);
+
+	return text && *text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+/* What reports print, and complain of, is many times what anybody reads. */
+static void keep_quiet(void)
+{
+	int null = open("/dev/null", O_WRONLY);
+
+	tap = fdopen(dup(STDOUT_FILENO), "w");
+	if (!tap || null < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
+		err(1, "/dev/null");
+}
+
+int main(int argc, char **argv)
+{
+	u64 seed = from_environment("PROFIL_FUZZ_SEED", time(NULL));
+	u64 nr = from_environment("PROFIL_FUZZ_ROUNDS", 2000);
+	int nr_corpus = argc - 2;
+	struct bytes corpus[16], program;
+
+	if (nr_corpus < 1 || nr_corpus > 16)
+		errx(1, "usage: hostile PROGRAM FILE...");
+	program = load(argv[1]);
+	for (int i = 0; i < nr_corpus; i++)
+		corpus[i] = load(argv[i + 2]);
+	keep_quiet();
+	fprintf(tap, "TAP version 13\n1..5\n# PROFIL_FUZZ_SEED=%llu PROFIL_FUZZ_ROUNDS=%llu\n",
+		(unsigned long long)seed, (unsigned long long)nr);
+	fflush(tap);
+	state = seed * 2 + 1;
+	result(every_length(&corpus[0]), "cut off at every length");
+	result(every_bit(&corpus[0]), "every bit wrong");
+	result(every_bit_mended(&corpus[0]), "every bit wrong, with a sum that is right");
+	result(rounds(corpus, nr_corpus, nr), "many random ones");
+	result(programs(&program, nr / 4), "programs");
+	free(program.data);
+	for (int i = 0; i < nr_corpus; i++)
+		free(corpus[i].data);
+	return failed;
+}

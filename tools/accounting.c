@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Two sessions make one account. Each counts the ticks of its mode, and calls those of the other
+ * unselected; what was expected and what was missed is of all CPU time, and the same for both.
+ */
+#include <inttypes.h>
+
+#include <linux/profil.h>
+
+#include "accounting.h"
+
+void accounting_add(struct data_stats *sum, const struct data_stats *later)
+{
+	sum->ticks += later->ticks;
+	sum->hit += later->hit;
+	sum->outside += later->outside;
+	sum->saturated += later->saturated;
+	sum->dropped += later->dropped;
+	sum->dropped_overrun += later->dropped_overrun;
+	sum->dropped_buffer += later->dropped_buffer;
+	sum->dropped_contended += later->dropped_contended;
+	sum->dropped_exec += later->dropped_exec;
+	sum->dropped_exit += later->dropped_exit;
+	sum->dropped_record += later->dropped_record;
+	sum->user += later->user;
+	sum->system += later->system;
+	sum->unselected += later->unselected;
+	sum->missed += later->missed;
+	sum->expected += later->expected;
+	sum->unfollowed += later->unfollowed;
+	sum->locked = later->locked;
+	sum->targets = later->targets;
+}
+
+static u64 larger(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+static void print_reasons(FILE *out, const struct data_stats *sum)
+{
+	const struct {
+		const char *name;
+		u64 ticks;
+	} reasons[] = {
+		{ "overrun", sum->dropped_overrun },
+		{ "buffer", sum->dropped_buffer },
+		{ "contended", sum->dropped_contended },
+		{ "exec", sum->dropped_exec },
+		{ "exit", sum->dropped_exit },
+		{ "record", sum->dropped_record },
+	};
+	const char *before = " (";
+
+	if (!sum->dropped)
+		return;
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
+		if (!reasons[i].ticks)
+			continue;
+		fprintf(out, "%s%s %" PRIu64, before, reasons[i].name, reasons[i].ticks);
+		before = " ";
+	}
+	fputs(before[1] ? "" : ")", out);
+}
+
+void accounting_print(FILE *out, const struct data_account *account, u32 modes)
+{
+	const struct data_stats *user = &account->user, *system = &account->system;
+	struct data_stats sum = *user;
+	u64 unselected = 0;
+
+	accounting_add(&sum, system);
+	/* What no session selects: both call the same tick so, if they are of one mode each. */
+	if (!(modes & PROFIL_MODE_SYSTEM))
+		unselected = user->unselected;
+	else if (!(modes & PROFIL_MODE_USER))
+		unselected = system->unselected;
+
+	fprintf(out, "ticks %" PRIu64 ", ", sum.ticks);
+	if (modes != (PROFIL_MODE_USER | PROFIL_MODE_SYSTEM))
+		fprintf(out, "unselected %" PRIu64 ", ", unselected);
+	fprintf(out, "expected %" PRIu64 ": hit %" PRIu64 " outside %" PRIu64 " saturated %" PRIu64
+		" dropped %" PRIu64, larger(user->expected, system->expected), sum.hit, sum.outside,
+		sum.saturated, sum.dropped);
+	print_reasons(out, &sum);
+	fprintf(out, ", missed %" PRIu64 "; user %" PRIu64 " system %" PRIu64,
+		larger(user->missed, system->missed), sum.user, sum.system);
+	if (user->unfollowed || system->unfollowed)
+		fprintf(out, "; unfollowed %" PRIu64, larger(user->unfollowed, system->unfollowed));
+	fputc('\n', out);
+}

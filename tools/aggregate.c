@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * See aggregate.h.
+ *
+ * A file's identity is what the kernel knew of it when the tick came. It is opened once, as soon
+ * as it was seen, to learn what build it is; if it is gone or replaced by then, that is not known,
+ * and the reader does not guess.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "aggregate.h"
+#include "buildid.h"
+#include "table.h"
+
+#define NS_PER_S	1000000000ULL
+/* Seconds until who was not seen is forgotten. */
+#define FORGET		60
+
+struct process {
+	struct table_node node;
+	u64 id;
+	u64 space;
+	s32 pid;
+	s32 tid;
+	char comm[16];
+	u64 seen;
+};
+
+struct file {
+	struct table_node node;
+	u64 id;
+	u64 ino;
+	u64 generation;
+	u32 major;
+	u32 minor;
+	u64 seen;
+	char path[];
+};
+
+struct sample {
+	struct table_node node;
+	struct data_sample sample;
+};
+
+struct aggregate {
+	struct data_writer *writer;
+	int error;
+	bool per_thread;
+	u64 now;			/* at the last flush */
+	u64 pruned;			/* when last */
+	u64 processes_told;
+	u64 files_told;
+	struct table processes;
+	struct table files;
+	struct table samples;
+};
+
+struct aggregate *aggregate_create(struct data_writer *writer, bool per_thread, u64 now)
+{
+	struct aggregate *a = table_alloc(sizeof(*a));
+
+	a->writer = writer;
+	a->per_thread = per_thread;
+	a->now = now;
+	a->pruned = now;
+	return a;
+}
+
+static void check(struct aggregate *a, int err)
+{
+	if (err && !a->error)
+		a->error = errno;
+}
+
+/* A thread's name is its process's only if it is the first one. */
+static bool names_it(const struct aggregate *a, const struct profil_record *record)
+{
+	return a->per_thread || record->tid == record->pid || !record->pid;
+}
+
+static void process_name(const struct aggregate *a, const struct profil_record *record,
+			 char comm[16])
+{
+	char path[64], name[16];
+	ssize_t len;
+	int fd;
+
+	memcpy(comm, record->comm, 16);
+	if (names_it(a, record))
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/comm", record->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	len = read(fd, name, sizeof(name));
+	close(fd);
+	if (len <= 1)
+		return;
+	memset(comm, 0, 16);
+	memcpy(comm, name, len - 1);	/* without the newline */
+}
+
+static void process_tell(struct aggregate *a, struct process *process,
+			 const struct profil_record *record)
+{
+	struct data_process told = {
+		.id = ++a->processes_told,
+		.space = process->space,
+		.pid = process->pid,
+		.tid = process->tid,
+		.time = record->time,
+	};
+
+	process->id = told.id;
+	process_name(a, record, process->comm);
+	memcpy(told.comm, process->comm, sizeof(told.comm));
+	check(a, data_write_process(a->writer, &told));
+}
+
+static struct process *process_get(struct aggregate *a, const struct profil_record *record)
+{
+	const s32 tid = a->per_thread ? record->tid : 0;
+	const u64 key[] = { record->space, (u32)record->pid, (u32)tid };
+	const u64 hash = table_hash(key, 3);
+	struct table_node *node;
+	struct process *process;
+
+	for (node = table_first(&a->processes, hash); node; node = table_next(node)) {
+		process = container_of(node, struct process, node);
+		if (process->space == record->space && process->pid == record->pid &&
+		    process->tid == tid)
+			return process;
+	}
+	process = table_alloc(sizeof(*process));
+	process->space = record->space;
+	process->pid = record->pid;
+	process->tid = tid;
+	table_add(&a->processes, &process->node, hash);
+	return process;
+}
+
+/* Who has got another name is told anew. */
+u64 aggregate_process(struct aggregate *a, const struct profil_record *record)
+{
+	struct process *process = process_get(a, record);
+
+	process->seen = a->now;
+	if (!process->id || (names_it(a, record) && strcmp(process->comm, record->comm)))
+		process_tell(a, process, record);
+	return process->id;
+}
+
+/* A descriptor of the file itself: nothing is opened that is not a file, or another one. */
+static int open_same(const char *path, const struct profil_record *record, struct stat *st)
+{
+	char self[64];
+	int fd, handle;
+
+	handle = open(path, O_PATH | O_CLOEXEC);
+	if (handle < 0)
+		return -1;
+	fd = -1;
+	if (!fstat(handle, st) && S_ISREG(st->st_mode) && st->st_ino == record->ino) {
+		snprintf(self, sizeof(self), "/proc/self/fd/%d", handle);
+		fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	}
+	close(handle);
+	return fd;
+}
+
+/* The process may see other files under that path than the recorder. */
+static int open_mapped(const struct profil_record *record, struct stat *st)
+{
+	char *path;
+	int fd;
+
+	if (record->path[0] != '/')
+		return -1;
+	fd = open_same(record->path, record, st);
+	if (fd >= 0)
+		return fd;
+	if (asprintf(&path, "/proc/%d/root%s", record->pid, record->path) < 0)
+		return -1;
+	fd = open_same(path, record, st);
+	free(path);
+	return fd;
+}
+
+static void file_tell(struct aggregate *a, u64 id, const struct profil_record *record,
+		      const char *path)
+{
+	struct data_file told = {
+		.id = id,
+		.ino = record->ino,
+		.generation = record->generation,
+		.major = record->major,
+		.minor = record->minor,
+		.path = path,
+	};
+	struct stat st;
+	int fd;
+
+	if (!(record->flags & PROFIL_RECORD_FILE)) {
+		told.flags = DATA_FILE_NONE;
+	} else {
+		fd = open_mapped(record, &st);
+		if (fd >= 0) {
+			told.size = st.st_size;
+			told.mtime = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+			told.build_id_len = buildid_of_fd(fd, told.build_id);
+			close(fd);
+		}
+	}
+	check(a, data_write_file(a->writer, &told));
+}
+
+u64 aggregate_file(struct aggregate *a, const struct profil_record *record)
+{
+	const u64 key[] = { record->ino, record->generation, record->major, record->minor };
+	const char *path = record->path;
+	struct table_node *node;
+	struct file *file;
+	u64 hash;
+
+	if (!(record->flags & PROFIL_RECORD_MAPPED))
+		return 0;
+	if (!*path)
+		path = record->flags & PROFIL_RECORD_FILE ? "[file]" : "[anon]";
+	hash = table_hash_string(table_hash(key, 4), path);
+	for (node = table_first(&a->files, hash); node; node = table_next(node)) {
+		file = container_of(node, struct file, node);
+		if (file->ino == record->ino && file->generation == record->generation &&
+		    file->major == record->major && file->minor == record->minor &&
+		    !strcmp(file->path, path)) {
+			file->seen = a->now;
+			return file->id;
+		}
+	}
+
+	file = table_alloc(sizeof(*file) + strlen(path) + 1);
+	file->id = ++a->files_told;
+	file->ino = record->ino;
+	file->generation = record->generation;
+	file->major = record->major;
+	file->minor = record->minor;
+	file->seen = a->now;
+	strcpy(file->path, path);
+	table_add(&a->files, &file->node, hash);
+	file_tell(a, file->id, record, path);
+	return file->id;
+}
+
+void aggregate_add(struct aggregate *a, const struct data_sample *more)
+{
+	const u64 key[] = { more->process, more->file, more->offset, more->bias };
+	const u64 hash = table_hash(key, 4);
+	struct table_node *node;
+	struct sample *sample;
+
+	for (node = table_first(&a->samples, hash); node; node = table_next(node)) {
+		struct data_sample *s = &container_of(node, struct sample, node)->sample;
+
+		if (s->process == more->process && s->file == more->file &&
+		    s->offset == more->offset && s->bias == more->bias) {
+			s->user += more->user;
+			s->system += more->system;
+			return;
+		}
+	}
+	sample = table_alloc(sizeof(*sample));
+	sample->sample = *more;
+	table_add(&a->samples, &sample->node, hash);
+}
+
+bool aggregate_any(const struct aggregate *a)
+{
+	return a->samples.nr;
+}
+
+struct gathered {
+	struct data_sample *samples;
+	size_t nr;
+};
+
+static bool gather(struct table_node *node, void *data)
+{
+	struct sample *sample = container_of(node, struct sample, node);
+	struct gathered *gathered = data;
+
+	gathered->samples[gathered->nr++] = sample->sample;
+	free(sample);
+	return true;
+}
+
+static bool forget_process(struct table_node *node, void *data)
+{
+	struct process *process = container_of(node, struct process, node);
+	const struct aggregate *a = data;
+
+	if (a && a->now - process->seen < FORGET * NS_PER_S)
+		return false;
+	free(process);
+	return true;
+}
+
+static bool forget_file(struct table_node *node, void *data)
+{
+	struct file *file = container_of(node, struct file, node);
+	const struct aggregate *a = data;
+
+	if (a && a->now - file->seen < FORGET * NS_PER_S)
+		return false;
+	free(file);
+	return true;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct data_sample *l = a, *r = b;
+
+	if (l->process != r->process)
+		return l->process < r->process ? -1 : 1;
+	if (l->file != r->file)
+		return l->file < r->file ? -1 : 1;
+	if (l->offset != r->offset)
+		return l->offset < r->offset ? -1 : 1;
+	return 0;
+}
+
+int aggregate_flush(struct aggregate *a, u64 now)
+{
+	struct gathered gathered = {};
+
+	if (a->samples.nr) {
+		gathered.samples = table_alloc(a->samples.nr * sizeof(*gathered.samples));
+		table_prune(&a->samples, gather, &gathered);
+		qsort(gathered.samples, gathered.nr, sizeof(*gathered.samples), by_place);
+		check(a, data_write_samples(a->writer, gathered.samples, gathered.nr));
+		free(gathered.samples);
+	}
+	a->now = now;
+	if (now - a->pruned >= FORGET * NS_PER_S) {
+		table_prune(&a->processes, forget_process, a);
+		table_prune(&a->files, forget_file, a);
+		a->pruned = now;
+	}
+	return aggregate_error(a);
+}
+
+int aggregate_error(const struct aggregate *a)
+{
+	if (!a->error)
+		return 0;
+	errno = a->error;
+	return -1;
+}
+
+void aggregate_free(struct aggregate *a)
+{
+	struct gathered gathered = {};
+
+	if (!a)
+		return;
+	gathered.samples = table_alloc((a->samples.nr + 1) * sizeof(*gathered.samples));
+	table_free(&a->samples, gather, &gathered);
+	free(gathered.samples);
+	table_free(&a->processes, forget_process, NULL);
+	table_free(&a->files, forget_file, NULL);
+	free(a);
+}

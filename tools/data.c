@@ -1,0 +1,670 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The format of profil.data, as profil.data(5) has it: written, and read with suspicion.
+ *
+ * Blocks have the machine's byte order, which must be little endian as the file's. Numbers that
+ * follow each other lie as the structures of data.h have them; assertions see to it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <zlib.h>
+
+#include "data.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is little endian");
+
+/* Writes happen when this much is there, if not earlier. */
+#define BUFFER_FULL (1U << 20)
+/* The most that may come between a header's known part and the first block. */
+#define HEADER_MAX 4096
+/* What is read at once: a length that is a lie must not cost its memory. */
+#define PIECE (256U << 10)
+
+struct file_header {
+	char magic[8];
+	u32 version;
+	u32 size;
+	u64 flags;
+	u64 reserved;
+};
+
+struct block_header {
+	u32 type;
+	u32 bytes;
+	u32 crc;
+	u32 reserved;
+};
+
+struct meta_payload {
+	u64 start_time;
+	u64 start_monotonic;
+	u64 tick_ns;
+	u32 modes;
+	u32 flags;
+	u32 nr_args;
+	u32 reserved;
+};
+
+struct file_payload {
+	u64 id;
+	u64 ino;
+	u64 generation;
+	u64 size;
+	u64 mtime;
+	u32 major;
+	u32 minor;
+	u32 flags;
+	u32 build_id_len;
+	u8 build_id[DATA_BUILD_ID_MAX];
+};
+
+_Static_assert(sizeof(struct file_header) == 32, "layout");
+_Static_assert(sizeof(struct block_header) == 16, "layout");
+_Static_assert(sizeof(struct meta_payload) == 40, "layout");
+_Static_assert(sizeof(struct file_payload) == 88, "layout");
+_Static_assert(sizeof(struct data_process) == 48, "layout");
+_Static_assert(sizeof(struct data_sample) == 48, "layout");
+_Static_assert(sizeof(struct data_stats) == 19 * 8, "layout");
+_Static_assert(sizeof(struct data_account) == 40 * 8, "layout");
+_Static_assert(sizeof(struct data_end) == 16, "layout");
+
+/**
+ * struct data_writer - A file that is being written
+ * @fd: The file.
+ * @error: The errno of the failure that ended it, or 0.
+ * @written: Bytes in the file, all of whole blocks.
+ * @buffer: Blocks that are not written yet, and maybe one that is being made.
+ * @used: Bytes of whole blocks in @buffer.
+ * @fill: Bytes in @buffer.
+ * @size: Bytes that fit.
+ */
+struct data_writer {
+	int fd;
+	int error;
+	u64 written;
+	u8 *buffer;
+	size_t used;
+	size_t fill;
+	size_t size;
+};
+
+/**
+ * struct data_reader - A file that is being read
+ * @fd: The file.
+ * @header_size: Bytes before the first block.
+ * @next: Offset of the next block.
+ * @at: Offset of the block that was read last.
+ * @payload: That block's.
+ * @size: Bytes that fit into @payload.
+ * @ended: There is no more.
+ * @error: Why not, unless it just ended.
+ */
+struct data_reader {
+	int fd;
+	u64 next;
+	u64 at;
+	u8 *payload;
+	size_t size;
+	bool ended;
+	const char *error;
+};
+
+/* Type and length are in it, so that no block is taken for another. */
+static u32 sum_of(const struct block_header *header, const u8 *payload)
+{
+	u32 sum = crc32(0, (const u8 *)header, offsetof(struct block_header, crc));
+
+	return header->bytes ? crc32(sum, payload, header->bytes) : sum;
+}
+
+/* Locks belong to the open file, not the process: that forks do not matter. */
+static struct flock whole_file(short type)
+{
+	return (struct flock){ .l_type = type, .l_whence = SEEK_SET };
+}
+
+static int append(struct data_writer *writer, const void *data, size_t len)
+{
+	if (len > writer->size - writer->fill) {
+		size_t size = (writer->fill + len) * 2;
+		u8 *buffer = realloc(writer->buffer, size);
+
+		if (!buffer)
+			return -1;
+		writer->buffer = buffer;
+		writer->size = size;
+	}
+	if (len)
+		memcpy(writer->buffer + writer->fill, data, len);
+	writer->fill += len;
+	return 0;
+}
+
+static int append_string(struct data_writer *writer, const char *string)
+{
+	return string ? append(writer, string, strlen(string) + 1) : append(writer, "", 1);
+}
+
+static int begin(struct data_writer *writer, u32 type)
+{
+	struct block_header header = { .type = type };
+
+	if (writer->error) {
+		errno = writer->error;
+		return -1;
+	}
+	writer->fill = writer->used;
+	return append(writer, &header, sizeof(header));
+}
+
+/* The block that was begun becomes a whole one. */
+static int finish(struct data_writer *writer)
+{
+	size_t bytes = writer->fill - writer->used - sizeof(struct block_header);
+	struct block_header header;
+	u8 *payload;
+
+	if (append(writer, "\0\0\0\0\0\0\0", -bytes % 8))
+		return -1;
+	bytes += -bytes % 8;
+	if (bytes > DATA_PAYLOAD_MAX) {
+		errno = EMSGSIZE;
+		return -1;
+	}
+	payload = writer->buffer + writer->used + sizeof(header);
+	memcpy(&header, payload - sizeof(header), sizeof(header));
+	header.bytes = bytes;
+	header.crc = sum_of(&header, payload);
+	memcpy(payload - sizeof(header), &header, sizeof(header));
+	writer->used = writer->fill;
+	return writer->used < BUFFER_FULL ? 0 : data_flush(writer);
+}
+
+static int write_plain(struct data_writer *writer, u32 type, const void *payload, size_t bytes)
+{
+	if (begin(writer, type) || append(writer, payload, bytes))
+		return -1;
+	return finish(writer);
+}
+
+struct data_writer *data_create(const char *path)
+{
+	struct file_header header = {
+		.magic = DATA_MAGIC,
+		.version = DATA_VERSION,
+		.size = sizeof(header),
+	};
+	struct flock lock = whole_file(F_WRLCK);
+	struct data_writer *writer;
+	struct stat st;
+	int error;
+
+	writer = calloc(1, sizeof(*writer));
+	if (!writer)
+		return NULL;
+	/* Command lines are nobody else's business. */
+	writer->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+	if (writer->fd < 0)
+		goto free_writer;
+	/* Some file systems know no locks. */
+	if (fcntl(writer->fd, F_OFD_SETLK, &lock) && (errno == EAGAIN || errno == EACCES)) {
+		errno = EBUSY;
+		goto close_file;
+	}
+	if (fstat(writer->fd, &st) || (S_ISREG(st.st_mode) && ftruncate(writer->fd, 0)))
+		goto close_file;
+	if (append(writer, &header, sizeof(header)))
+		goto close_file;
+	writer->used = writer->fill;
+	if (data_flush(writer))
+		goto close_file;
+	return writer;
+
+close_file:
+	error = errno;
+	close(writer->fd);
+	errno = error;
+free_writer:
+	error = errno;
+	free(writer->buffer);
+	free(writer);
+	errno = error;
+	return NULL;
+}
+
+int data_write_meta(struct data_writer *writer, const struct data_meta *meta, char *const argv[])
+{
+	struct meta_payload payload = {
+		.start_time = meta->start_time,
+		.start_monotonic = meta->start_monotonic,
+		.tick_ns = meta->tick_ns,
+		.modes = meta->modes,
+		.flags = meta->flags,
+	};
+
+	while (argv && argv[payload.nr_args])
+		payload.nr_args++;
+	if (begin(writer, DATA_META) || append(writer, &payload, sizeof(payload)) ||
+	    append_string(writer, meta->hostname) || append_string(writer, meta->release) ||
+	    append_string(writer, meta->directory))
+		return -1;
+	for (u32 i = 0; i < payload.nr_args; i++)
+		if (append_string(writer, argv[i]))
+			return -1;
+	return finish(writer);
+}
+
+int data_write_file(struct data_writer *writer, const struct data_file *file)
+{
+	struct file_payload payload = {
+		.id = file->id,
+		.ino = file->ino,
+		.generation = file->generation,
+		.size = file->size,
+		.mtime = file->mtime,
+		.major = file->major,
+		.minor = file->minor,
+		.flags = file->flags,
+		.build_id_len = file->build_id_len,
+	};
+
+	if (!file->id || file->build_id_len > DATA_BUILD_ID_MAX) {
+		errno = EINVAL;
+		return -1;
+	}
+	memcpy(payload.build_id, file->build_id, file->build_id_len);
+	if (begin(writer, DATA_FILE) || append(writer, &payload, sizeof(payload)) ||
+	    append_string(writer, file->path))
+		return -1;
+	return finish(writer);
+}
+
+int data_write_process(struct data_writer *writer, const struct data_process *process)
+{
+	struct data_process payload = *process;
+
+	if (!process->id) {
+		errno = EINVAL;
+		return -1;
+	}
+	payload.comm[sizeof(payload.comm) - 1] = '\0';
+	return write_plain(writer, DATA_PROCESS, &payload, sizeof(payload));
+}
+
+int data_write_samples(struct data_writer *writer, const struct data_sample *samples, size_t nr)
+{
+	/* Small ones, so that little is lost with one that is damaged. */
+	const size_t most = 4096;
+
+	for (size_t i = 0; i < nr; i += most) {
+		size_t part = nr - i < most ? nr - i : most;
+
+		if (write_plain(writer, DATA_SAMPLES, samples + i, part * sizeof(*samples)))
+			return -1;
+	}
+	return 0;
+}
+
+int data_write_account(struct data_writer *writer, const struct data_account *account)
+{
+	return write_plain(writer, DATA_STATS, account, sizeof(*account));
+}
+
+int data_write_end(struct data_writer *writer, const struct data_end *end)
+{
+	return write_plain(writer, DATA_END, end, sizeof(*end));
+}
+
+int data_flush(struct data_writer *writer)
+{
+	size_t done = 0;
+	ssize_t n;
+
+	if (writer->error) {
+		errno = writer->error;
+		return -1;
+	}
+	while (done < writer->used) {
+		n = write(writer->fd, writer->buffer + done, writer->used - done);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			writer->error = n < 0 ? errno : EIO;
+			break;
+		}
+		done += n;
+	}
+	if (writer->error) {
+		/* Whole blocks only; that it is cut off tells the reader as much, if this fails. */
+		while (ftruncate(writer->fd, writer->written) && errno == EINTR)
+			;
+		errno = writer->error;
+		return -1;
+	}
+	writer->written += done;
+	writer->used = 0;
+	writer->fill = 0;
+	return 0;
+}
+
+int data_close(struct data_writer *writer)
+{
+	int error = 0;
+
+	if (!writer)
+		return 0;
+	if (data_flush(writer))
+		error = errno;
+	if (close(writer->fd) && !error && errno != EINTR)
+		error = errno;
+	free(writer->buffer);
+	free(writer);
+	errno = error;
+	return error ? -1 : 0;
+}
+
+/* Fewer than @len bytes, if the file ends; -1 if it cannot be read. */
+static ssize_t read_bytes(int fd, void *buffer, size_t len)
+{
+	size_t done = 0;
+	ssize_t n;
+
+	while (done < len) {
+		n = read(fd, (u8 *)buffer + done, len - done);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		if (!n)
+			break;
+		done += n;
+	}
+	return done;
+}
+
+static int end_at(struct data_reader *reader, const char *error)
+{
+	reader->ended = true;
+	reader->error = error;
+	return error ? -1 : 0;
+}
+
+static bool read_header(struct data_reader *reader, const char **error)
+{
+	struct file_header header;
+	u8 more[HEADER_MAX];
+	ssize_t n, rest;
+
+	n = read_bytes(reader->fd, &header, sizeof(header));
+	if (n < 0) {
+		*error = strerror(errno);
+		return false;
+	}
+	if (n < (ssize_t)sizeof(header) || memcmp(header.magic, DATA_MAGIC, sizeof(header.magic))) {
+		*error = n ? "not a file of profil record" : "the file is empty";
+		return false;
+	}
+	if (header.version != DATA_VERSION || header.flags) {
+		*error = "written in a newer format than this profil knows";
+		return false;
+	}
+	if (header.size < sizeof(header) || header.size > HEADER_MAX || header.size % 8) {
+		*error = "the file's header is damaged";
+		return false;
+	}
+	rest = header.size - sizeof(header);
+	n = read_bytes(reader->fd, more, rest);
+	if (n < rest) {
+		*error = n < 0 ? strerror(errno) : "the file's header is cut off";
+		return false;
+	}
+	reader->next = header.size;
+	reader->at = reader->next;
+	return true;
+}
+
+struct data_reader *data_open_fd(int fd, const char **error)
+{
+	struct data_reader *reader;
+
+	reader = calloc(1, sizeof(*reader));
+	if (!reader) {
+		*error = strerror(ENOMEM);
+		close(fd);
+		return NULL;
+	}
+	reader->fd = fd;
+	if (!read_header(reader, error)) {
+		data_free(reader);
+		return NULL;
+	}
+	return reader;
+}
+
+struct data_reader *data_open(const char *path, const char **error)
+{
+	int fd;
+
+	if (!strcmp(path, "-"))
+		fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+	else
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0) {
+		*error = strerror(errno);
+		return NULL;
+	}
+	return data_open_fd(fd, error);
+}
+
+/* Fewer than @bytes, if the file ends; -1 if it cannot be read, or there is no memory. */
+static ssize_t read_payload(struct data_reader *reader, size_t bytes)
+{
+	size_t done = 0, part;
+	ssize_t n;
+
+	while (done < bytes) {
+		part = bytes - done < PIECE ? bytes - done : PIECE;
+		/* No larger than that: so tools can tell when more is read. */
+		if (done + part != reader->size) {
+			u8 *payload = realloc(reader->payload, done + part);
+
+			if (!payload)
+				return -1;
+			reader->payload = payload;
+			reader->size = done + part;
+		}
+		n = read_bytes(reader->fd, reader->payload + done, part);
+		if (n < 0)
+			return -1;
+		done += n;
+		if ((size_t)n < part)
+			break;
+	}
+	return done;
+}
+
+/* Steps over a terminated string, or returns NULL. */
+static const char *take_string(const u8 **at, const u8 *end)
+{
+	const u8 *string = *at, *zero;
+
+	if (string >= end)
+		return NULL;
+	zero = memchr(string, 0, end - string);
+	if (!zero)
+		return NULL;
+	*at = zero + 1;
+	return (const char *)string;
+}
+
+static bool take_meta(const u8 *at, size_t bytes, struct data_meta *meta)
+{
+	const u8 *end = at + bytes;
+	struct meta_payload payload;
+
+	if (bytes < sizeof(payload))
+		return false;
+	memcpy(&payload, at, sizeof(payload));
+	at += sizeof(payload);
+	meta->start_time = payload.start_time;
+	meta->start_monotonic = payload.start_monotonic;
+	meta->tick_ns = payload.tick_ns;
+	meta->modes = payload.modes;
+	meta->flags = payload.flags;
+	meta->nr_args = payload.nr_args;
+	meta->hostname = take_string(&at, end);
+	meta->release = take_string(&at, end);
+	meta->directory = take_string(&at, end);
+	if (!meta->hostname || !meta->release || !meta->directory)
+		return false;
+	meta->args = (const char *)at;
+	for (u32 i = 0; i < meta->nr_args; i++)
+		if (!take_string(&at, end))
+			return false;
+	return true;
+}
+
+static bool take_file(const u8 *at, size_t bytes, struct data_file *file)
+{
+	const u8 *end = at + bytes;
+	struct file_payload payload;
+
+	if (bytes < sizeof(payload))
+		return false;
+	memcpy(&payload, at, sizeof(payload));
+	at += sizeof(payload);
+	file->id = payload.id;
+	file->ino = payload.ino;
+	file->generation = payload.generation;
+	file->size = payload.size;
+	file->mtime = payload.mtime;
+	file->major = payload.major;
+	file->minor = payload.minor;
+	file->flags = payload.flags;
+	file->build_id_len = payload.build_id_len;
+	if (!file->id || file->build_id_len > DATA_BUILD_ID_MAX)
+		return false;
+	memcpy(file->build_id, payload.build_id, file->build_id_len);
+	file->path = take_string(&at, end);
+	return file->path;
+}
+
+/* The first bytes of the payload as a structure; more may have been added since. */
+static bool take_plain(const u8 *at, size_t bytes, void *to, size_t size)
+{
+	if (bytes < size)
+		return false;
+	memcpy(to, at, size);
+	return true;
+}
+
+static bool take_process(const u8 *at, size_t bytes, struct data_process *process)
+{
+	return take_plain(at, bytes, process, sizeof(*process)) && process->id &&
+	       memchr(process->comm, 0, sizeof(process->comm));
+}
+
+static bool take_samples(const u8 *at, size_t bytes, struct data_block *block)
+{
+	if (bytes % sizeof(*block->samples))
+		return false;
+	block->samples = (const void *)at;
+	block->nr_samples = bytes / sizeof(*block->samples);
+	return true;
+}
+
+/* False if the payload cannot be one of that type. */
+static bool take(const struct data_reader *reader, size_t bytes, struct data_block *block)
+{
+	const u8 *at = reader->payload;
+
+	switch (block->type) {
+	case DATA_META:
+		return take_meta(at, bytes, &block->meta);
+	case DATA_FILE:
+		return take_file(at, bytes, &block->file);
+	case DATA_PROCESS:
+		return take_process(at, bytes, &block->process);
+	case DATA_SAMPLES:
+		return take_samples(at, bytes, block);
+	case DATA_STATS:
+		return take_plain(at, bytes, &block->account, sizeof(block->account));
+	case DATA_END:
+		return take_plain(at, bytes, &block->end, sizeof(block->end));
+	}
+	return false;
+}
+
+int data_next(struct data_reader *reader, struct data_block *block)
+{
+	struct block_header header;
+	ssize_t n;
+
+	do {
+		if (reader->ended)
+			return reader->error ? -1 : 0;
+		reader->at = reader->next;
+		n = read_bytes(reader->fd, &header, sizeof(header));
+		if (n < 0)
+			return end_at(reader, strerror(errno));
+		if (!n)
+			return end_at(reader, NULL);
+		if (n < (ssize_t)sizeof(header))
+			return end_at(reader, "a block is cut off");
+		if (header.bytes % 8 || header.bytes > DATA_PAYLOAD_MAX || header.reserved)
+			return end_at(reader, "a block's header is damaged");
+		n = read_payload(reader, header.bytes);
+		if (n < 0)
+			return end_at(reader, strerror(errno));
+		if (n < (ssize_t)header.bytes)
+			return end_at(reader, "a block is cut off");
+		if (header.crc != sum_of(&header, reader->payload))
+			return end_at(reader, "a block is damaged");
+		reader->next += sizeof(header) + header.bytes;
+	} while (header.type < DATA_META || header.type > DATA_END);
+
+	memset(block, 0, sizeof(*block));
+	block->type = header.type;
+	if (!take(reader, header.bytes, block))
+		return end_at(reader, "a block has the wrong form");
+	return 1;
+}
+
+const char *data_error(const struct data_reader *reader)
+{
+	return reader->error;
+}
+
+u64 data_offset(const struct data_reader *reader)
+{
+	return reader->at;
+}
+
+bool data_busy(const struct data_reader *reader)
+{
+	struct flock lock = whole_file(F_RDLCK);
+
+	return !fcntl(reader->fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
+uid_t data_owner(const struct data_reader *reader)
+{
+	struct stat st;
+
+	return fstat(reader->fd, &st) ? geteuid() : st.st_uid;
+}
+
+void data_free(struct data_reader *reader)
+{
+	if (!reader)
+		return;
+	close(reader->fd);
+	free(reader->payload);
+	free(reader);
+}

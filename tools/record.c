@@ -1,0 +1,924 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * profil record: two sessions, one for user ticks and one for system ticks, that what is recorded
+ * is attached to.
+ *
+ * Ten times a second the records are read; every second the counters are, too, and what is new gets
+ * into the file with the statistics of the same moment: so the file is always of a whole number of
+ * such seconds, in which the ticks of all samples are those that the statistics call hit and
+ * outside.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <profil.h>
+
+#include "accounting.h"
+#include "aggregate.h"
+#include "chunks.h"
+#include "command.h"
+#include "data.h"
+#include "table.h"
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+#define NS_PER_S	1000000000ULL
+#define NS_PER_MS	1000000ULL
+/* From one reading of the records to the next, at most; and from one flush to the next. */
+#define DRAIN_NS	(100 * NS_PER_MS)
+#define FLUSH_NS	NS_PER_S
+/* Room for the records of so many seconds. */
+#define RECORDS_S	4
+#define RECORDS_MIN	256
+#define RECORDS_MAX	8192
+#define READ_SIZE	(256U << 10)
+/* Signals that come closer to each other than this are one: from the terminal and by hand, say. */
+#define INSIST_NS	(500 * NS_PER_MS)
+
+enum {
+	USER,
+	SYSTEM,
+	NR_SESSIONS,
+};
+
+_Static_assert(NR_SESSIONS == CHUNKS_SESSIONS, "chunks know sessions by the same index");
+
+static const u32 session_modes[NR_SESSIONS] = { PROFIL_MODE_USER, PROFIL_MODE_SYSTEM };
+
+struct options {
+	const char *path;
+	bool user_only;
+	bool per_thread;
+	bool no_children;
+	pid_t pid;			/* 0: a command */
+	u64 duration;			/* in ns; 0: no end */
+	char **command;
+};
+
+struct session {
+	int fd;				/* or -1 */
+	u32 nr_records;
+	bool over;			/* nobody is left to be sampled */
+	u64 *buffer;			/* READ_SIZE bytes */
+	ssize_t len;
+	const struct profil_record *next;	/* in the buffer, not looked at yet; or NULL */
+	u64 taken;			/* records that were */
+};
+
+struct recorder {
+	const struct options *options;
+	struct session sessions[NR_SESSIONS];
+	struct profil_query query;
+	u64 start;			/* CLOCK_MONOTONIC, in ns */
+	u64 start_time;			/* CLOCK_REALTIME of the same moment */
+	u64 drain_ns;
+	u64 flushed;			/* when last */
+	struct data_writer *writer;
+	struct aggregate *aggregate;
+	struct chunks *chunks;		/* NULL with --per-thread */
+	struct data_account account;
+	bool failed;			/* said already */
+	sigset_t old_mask;
+	void (*old_sigchld)(int signal);
+	struct rlimit old_limit;
+	int signals;			/* signalfd */
+	int target;			/* pidfd of -p, or -1 */
+	pid_t child;			/* 0 if there is none, or it has been waited for */
+	int status;			/* of the child, as wait() has it */
+	u64 told_to_end;		/* when a signal said so first, or 0 */
+};
+
+static u64 now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+__attribute__((format(printf, 1, 2)))
+static void complain(const char *format, ...)
+{
+	va_list args;
+
+	fputs("profil record: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/* ---- options ---- */
+
+static void usage(FILE *out)
+{
+	fputs("usage: profil record [OPTION...] [--] COMMAND [ARG...]\n"
+	      "       profil record [OPTION...] -p PID\n"
+	      "\n"
+	      "Records where the time of a command goes, or of a process that runs already, into a\n"
+	      "file for \"profil report\".\n"
+	      "\n"
+	      "  -o, --output FILE   the file (" COMMAND_DATA ")\n"
+	      "  -p, --pid PID       the process; takes a capability: see profil(1)\n"
+	      "      --duration S    end after S seconds\n"
+	      "      --user-only     not the ticks that find the kernel running for it\n"
+	      "      --per-thread    tell threads apart\n"
+	      "      --no-children   not the processes that it forks\n"
+	      "  -h, --help          this\n", out);
+}
+
+static int parse_seconds(const char *text, u64 *ns)
+{
+	double seconds;
+	char *end;
+
+	seconds = strtod(text, &end);
+	/* Some 30 years: in nanoseconds it is a number that can be added to. */
+	if (end == text || *end || !isfinite(seconds) || seconds <= 0 || seconds > 1e9) {
+		complain("--duration %s: not a number of seconds", text);
+		return -1;
+	}
+	*ns = seconds * NS_PER_S;
+	if (!*ns)
+		*ns = 1;
+	return 0;
+}
+
+static int parse_pid(const char *text, pid_t *pid)
+{
+	char *end;
+	long value;
+
+	errno = 0;
+	value = strtol(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno || value < 1 || value > INT_MAX) {
+		complain("-p %s: not the id of a process", text);
+		return -1;
+	}
+	*pid = value;
+	return 0;
+}
+
+/* -1 to go on; else the exit status. */
+static int parse(int argc, char **argv, struct options *options)
+{
+	enum { USER_ONLY = 256, PER_THREAD, NO_CHILDREN, DURATION };
+	static const struct option table[] = {
+		{ "output", required_argument, NULL, 'o' },
+		{ "pid", required_argument, NULL, 'p' },
+		{ "duration", required_argument, NULL, DURATION },
+		{ "user-only", no_argument, NULL, USER_ONLY },
+		{ "per-thread", no_argument, NULL, PER_THREAD },
+		{ "no-children", no_argument, NULL, NO_CHILDREN },
+		{ "help", no_argument, NULL, 'h' },
+		{}
+	};
+	char name[] = "profil record";
+	int option;
+
+	/* getopt_long() complains in this name. */
+	argv[0] = name;
+	while ((option = getopt_long(argc, argv, "+o:p:h", table, NULL)) >= 0) {
+		switch (option) {
+		case 'o':
+			options->path = optarg;
+			break;
+		case 'p':
+			if (parse_pid(optarg, &options->pid))
+				return COMMAND_USAGE;
+			break;
+		case DURATION:
+			if (parse_seconds(optarg, &options->duration))
+				return COMMAND_USAGE;
+			break;
+		case USER_ONLY:
+			options->user_only = true;
+			break;
+		case PER_THREAD:
+			options->per_thread = true;
+			break;
+		case NO_CHILDREN:
+			options->no_children = true;
+			break;
+		case 'h':
+			usage(stdout);
+			return 0;
+		default:
+			usage(stderr);
+			return COMMAND_USAGE;
+		}
+	}
+	if (options->pid ? optind < argc : optind == argc) {
+		if (options->pid)
+			complain("either a command or -p, not both");
+		usage(stderr);
+		return COMMAND_USAGE;
+	}
+	if (!options->pid)
+		options->command = argv + optind;
+	return -1;
+}
+
+/* ---- sessions ---- */
+
+static void complain_of_session(const char *what, const struct rlimit *limit)
+{
+	switch (errno) {
+	case ENOSYS:
+		complain("there is no " PROFIL_DEVICE ", or it is too old for this command:\n"
+			 "the profil module must be loaded (as root: \"modprobe profil\")");
+		break;
+	case EACCES:
+		complain(PROFIL_DEVICE ": %s: its owner has not given you the right to open it",
+			 strerror(errno));
+		break;
+	case EPERM:
+		complain("%s: RLIMIT_MEMLOCK, %llu KiB, does not allow for %u records",
+			 what, (unsigned long long)limit->rlim_cur / 1024, RECORDS_MIN);
+		break;
+	case EBUSY:
+		complain("%s: the tick cannot be hooked: sysctl kernel.ftrace_enabled is 0", what);
+		break;
+	default:
+		complain("%s: %s", what, strerror(errno));
+	}
+}
+
+/* As many records as wanted, or as may be. */
+static int session_open(struct recorder *r, struct session *session, u32 mode, u32 nr_records)
+{
+	struct profil_open open = {
+		.size = sizeof(open),
+		.modes = mode,
+		.fork = r->options->no_children ? PROFIL_FORK_OFF : PROFIL_FORK_SHARE,
+		.exec = PROFIL_EXEC_FOLLOW,
+		.nr_records = nr_records,
+	};
+
+	while ((session->fd = profil_session_open(&open)) < 0) {
+		if (errno != EPERM || open.nr_records <= RECORDS_MIN)
+			return -1;
+		open.nr_records /= 2;
+	}
+	session->nr_records = open.nr_records;
+	if (fcntl(session->fd, F_SETFL, O_NONBLOCK))
+		return -1;
+	session->buffer = table_alloc(READ_SIZE);
+	return 0;
+}
+
+/* All that is locked counts as the recorder's; the command has the limit that it would have. */
+static void raise_limit(struct recorder *r, struct rlimit *limit)
+{
+	if (getrlimit(RLIMIT_MEMLOCK, &r->old_limit))
+		memset(&r->old_limit, 0, sizeof(r->old_limit));
+	*limit = r->old_limit;
+	limit->rlim_cur = limit->rlim_max;
+	if (setrlimit(RLIMIT_MEMLOCK, limit))
+		*limit = r->old_limit;
+}
+
+static u64 records_of(const struct recorder *r, u64 seconds)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return seconds * r->query.tick_hz * (cpus > 0 ? cpus : 1);
+}
+
+static int sessions_open(struct recorder *r)
+{
+	u32 nr = RECORDS_MIN * 4, least = RECORDS_MAX;
+	struct rlimit limit;
+	u64 drain;
+
+	r->query.size = sizeof(r->query);
+	raise_limit(r, &limit);
+	if (profil_query_kernel(&r->query)) {
+		complain_of_session(PROFIL_DEVICE, &limit);
+		return -1;
+	}
+	while (nr < RECORDS_MAX && nr < records_of(r, RECORDS_S))
+		nr *= 2;
+	if (nr > r->query.max_records)
+		nr = r->query.max_records;
+	for (int i = 0; i < NR_SESSIONS; i++) {
+		if (i == SYSTEM && r->options->user_only)
+			break;
+		if (session_open(r, &r->sessions[i], session_modes[i], nr) ||
+		    profil_session_start(r->sessions[i].fd)) {
+			complain_of_session("cannot make a session", &limit);
+			return -1;
+		}
+		if (least > r->sessions[i].nr_records)
+			least = r->sessions[i].nr_records;
+	}
+	/* Twice while the records of all CPUs fill the room. */
+	drain = NS_PER_S * least / 2 / (records_of(r, 1) + 1);
+	r->drain_ns = drain < DRAIN_NS ? drain : DRAIN_NS;
+	return 0;
+}
+
+static void sessions_close(struct recorder *r)
+{
+	for (int i = 0; i < NR_SESSIONS; i++) {
+		if (r->sessions[i].fd >= 0)
+			close(r->sessions[i].fd);
+		r->sessions[i].fd = -1;
+		free(r->sessions[i].buffer);
+		r->sessions[i].buffer = NULL;
+	}
+}
+
+/* ---- the command ---- */
+
+/* Where it failed, and why: from the child to its parent. */
+struct failure {
+	enum { ATTACH = 1, EXEC } where;
+	int error;
+};
+
+static void child_run(const struct recorder *r, int tell)
+{
+	struct failure failure = { .where = ATTACH };
+
+	setrlimit(RLIMIT_MEMLOCK, &r->old_limit);
+	signal(SIGCHLD, r->old_sigchld);
+	sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
+	for (int i = 0; i < NR_SESSIONS; i++)
+		if (r->sessions[i].fd >= 0 &&
+		    profil_session_attach(r->sessions[i].fd, PROFIL_SCOPE_PROCESS, 0, NULL))
+			goto failed;
+	failure.where = EXEC;
+	execvp(r->options->command[0], r->options->command);
+failed:
+	failure.error = errno;
+	if (write(tell, &failure, sizeof(failure)) < 0)
+		perror("profil record");
+	_exit(COMMAND_NOT_FOUND);
+}
+
+/* 0, or the exit status. */
+static int command_start(struct recorder *r)
+{
+	const char *name = r->options->command[0];
+	struct failure failure;
+	ssize_t len;
+	int tell[2];
+
+	if (pipe2(tell, O_CLOEXEC)) {
+		complain("pipe: %s", strerror(errno));
+		return COMMAND_FAILED;
+	}
+	r->child = fork();
+	if (r->child < 0) {
+		r->child = 0;
+		complain("fork: %s", strerror(errno));
+		close(tell[0]);
+		close(tell[1]);
+		return COMMAND_FAILED;
+	}
+	if (!r->child)
+		child_run(r, tell[1]);
+	close(tell[1]);
+	do
+		len = read(tell[0], &failure, sizeof(failure));
+	while (len < 0 && errno == EINTR);
+	close(tell[0]);
+	/* The end of the pipe is closed by exec; or by its death. */
+	if (len != sizeof(failure))
+		return 0;
+
+	waitpid(r->child, NULL, 0);
+	r->child = 0;
+	if (failure.where == ATTACH) {
+		complain("cannot sample the command: %s", strerror(failure.error));
+		return COMMAND_FAILED;
+	}
+	complain("%s: %s", name, strerror(failure.error));
+	return failure.error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_RUN;
+}
+
+/* ---- a process that runs already ---- */
+
+static int target_attach(struct recorder *r)
+{
+	const pid_t pid = r->options->pid;
+
+	r->target = syscall(SYS_pidfd_open, pid, 0);
+	for (int i = 0; i < NR_SESSIONS && r->target >= 0; i++) {
+		if (r->sessions[i].fd < 0)
+			continue;
+		if (profil_session_attach_pidfd(r->sessions[i].fd, PROFIL_SCOPE_PROCESS, r->target,
+						NULL))
+			goto failed;
+	}
+	if (r->target >= 0)
+		return 0;
+failed:
+	switch (errno) {
+	case EPERM:
+		complain("process %d: this takes the capability CAP_PERFMON or CAP_SYS_PTRACE.\n"
+			 "Be root, or let root make a copy of the program that has it:\n"
+			 "setcap cap_perfmon+ep ./profil\n"
+			 "Commands that \"profil record\" starts itself take none.", pid);
+		break;
+	case EINVAL:	/* pidfd_open() of a thread that is not the first of a process */
+	case ENOENT:
+	case ESRCH:
+	case ESTALE:
+		complain("there is no process %d", pid);
+		break;
+	default:
+		complain("process %d: %s", pid, strerror(errno));
+	}
+	return COMMAND_FAILED;
+}
+
+/* ---- what was sampled ---- */
+
+static void found_ticks(void *data, unsigned int session, struct data_sample *sample)
+{
+	struct recorder *r = data;
+
+	if (session == SYSTEM) {
+		sample->system = sample->user;
+		sample->user = 0;
+	}
+	aggregate_add(r->aggregate, sample);
+}
+
+static void take_record(struct recorder *r, unsigned int session,
+			const struct profil_record *record)
+{
+	struct data_sample sample = {
+		.process = aggregate_process(r->aggregate, record),
+		.file = aggregate_file(r->aggregate, record),
+		.offset = record->pc,
+		.user = 1,
+	};
+
+	if (record->flags & PROFIL_RECORD_FILE) {
+		sample.offset = record->offset;
+		sample.bias = record->pc - record->offset;
+	} else if (*record->path) {
+		/* [vdso] is the same text wherever it lies. */
+		sample.bias = record->start;
+	}
+	if (r->chunks)
+		chunks_record(r->chunks, session, record, &sample);
+	found_ticks(r, session, &sample);
+}
+
+/* Takes what records there are, but no more than have been left at the time of @outside. */
+static void take_records(struct recorder *r, unsigned int i, u64 outside)
+{
+	struct session *session = &r->sessions[i];
+
+	while (session->taken < outside) {
+		if (!session->next) {
+			session->len = profil_session_read(session->fd, session->buffer, READ_SIZE);
+			session->next = profil_record_first(session->buffer, session->len);
+			if (!session->next)
+				return;
+		}
+		take_record(r, i, session->next);
+		session->taken++;
+		session->next = profil_record_next(session->buffer, session->len, session->next);
+	}
+}
+
+/* All that both sessions have locked, now that it has become more. */
+static void note_locked(struct recorder *r)
+{
+	u64 locked = 0;
+
+	for (int i = 0; i < NR_SESSIONS; i++) {
+		struct profil_stats stats = { .size = sizeof(stats) };
+
+		if (r->sessions[i].fd >= 0 && !profil_session_stats(r->sessions[i].fd, &stats))
+			locked += stats.locked;
+	}
+	if (r->account.peak_locked < locked)
+		r->account.peak_locked = locked;
+}
+
+static void drain(struct recorder *r)
+{
+	for (int i = 0; i < NR_SESSIONS; i++)
+		if (r->sessions[i].fd >= 0)
+			take_records(r, i, UINT64_MAX);
+	if (r->chunks && chunks_place(r->chunks))
+		note_locked(r);
+}
+
+static struct data_stats data_stats_of(const struct profil_stats *stats)
+{
+	return (struct data_stats){
+		.ticks = stats->ticks,
+		.hit = stats->hit,
+		.outside = stats->outside,
+		.saturated = stats->saturated,
+		.dropped = stats->dropped,
+		.dropped_overrun = stats->dropped_overrun,
+		.dropped_buffer = stats->dropped_buffer,
+		.dropped_contended = stats->dropped_contended,
+		.dropped_exec = stats->dropped_exec,
+		.dropped_exit = stats->dropped_exit,
+		.dropped_record = stats->dropped_record,
+		.user = stats->user,
+		.system = stats->system,
+		.unselected = stats->unselected,
+		.missed = stats->missed,
+		.expected = stats->expected,
+		.locked = stats->locked,
+		.unfollowed = stats->unfollowed,
+		.targets = stats->targets,
+	};
+}
+
+/* The file could not be written, or what belongs into it is not to be had. Said once. */
+static int fail(struct recorder *r, const char *what)
+{
+	if (!r->failed)
+		complain("%s: %s; recording ends", what, strerror(errno));
+	r->failed = true;
+	return -1;
+}
+
+static int harvest(struct recorder *r, unsigned int i)
+{
+	struct data_stats *sum = i == USER ? &r->account.user : &r->account.system;
+	struct profil_stats stats = { .size = sizeof(stats) };
+	struct data_stats later;
+	int err;
+
+	if (r->sessions[i].fd < 0)
+		return 0;
+	if (r->chunks)
+		err = chunks_harvest(r->chunks, i, &stats, found_ticks, r);
+	else
+		err = profil_session_snapshot(r->sessions[i].fd, PROFIL_SNAPSHOT_RESET, NULL, 0,
+					      &stats);
+	if (err)
+		return fail(r, "the counters cannot be read");
+	later = data_stats_of(&stats);
+	accounting_add(sum, &later);
+	take_records(r, i, sum->outside);
+	return 0;
+}
+
+/* All that is new, and the statistics of the same moment. */
+static int flush(struct recorder *r)
+{
+	const u64 ticks = r->account.user.ticks + r->account.system.ticks;
+	const u64 now = now_ns(CLOCK_MONOTONIC);
+
+	r->flushed = now;
+	if (r->chunks)
+		chunks_check(r->chunks);
+	for (int i = 0; i < NR_SESSIONS; i++)
+		if (harvest(r, i))
+			return -1;
+	r->account.time = now;
+
+	if (aggregate_flush(r->aggregate, now))
+		return fail(r, r->options->path);
+	/* When nothing happens, nothing is written. */
+	if (r->account.user.ticks + r->account.system.ticks == ticks)
+		return 0;
+	if (data_write_account(r->writer, &r->account) || data_flush(r->writer))
+		return fail(r, r->options->path);
+	return 0;
+}
+
+/* ---- the file ---- */
+
+/*
+ * Whether it can be written is to be known before the command runs; but what it holds stays until
+ * it is known that the command can be executed. Returns whether the file is new, or -1.
+ */
+static int file_try(const struct options *options)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int fd, new = 1, error = 0;
+
+	fd = open(options->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 && errno == EEXIST) {
+		new = 0;
+		fd = open(options->path, O_WRONLY | O_CLOEXEC);
+	}
+	if (fd < 0)
+		error = errno;
+	else if (!fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK)
+		error = EBUSY;
+	if (fd >= 0)
+		close(fd);
+	if (!error)
+		return new;
+	complain("%s: %s", options->path,
+		 error == EBUSY ? "another recording is being written to it" : strerror(error));
+	return -1;
+}
+
+static int file_begin(struct recorder *r)
+{
+	struct data_meta meta = {
+		.start_time = r->start_time,
+		.start_monotonic = r->start,
+		.tick_ns = r->query.tick_ns,
+		.modes = r->options->user_only ? PROFIL_MODE_USER :
+						 PROFIL_MODE_USER | PROFIL_MODE_SYSTEM,
+	};
+	struct utsname uts = {};
+	char *directory;
+	int err;
+
+	if (r->options->per_thread)
+		meta.flags |= DATA_PER_THREAD;
+	if (!r->options->no_children)
+		meta.flags |= DATA_CHILDREN;
+	if (r->options->pid)
+		meta.flags |= DATA_ATTACHED;
+	uname(&uts);
+	meta.hostname = uts.nodename;
+	meta.release = uts.release;
+	directory = getcwd(NULL, 0);
+	meta.directory = directory;
+
+	r->writer = data_create(r->options->path);
+	if (!r->writer) {
+		complain("%s: %s", r->options->path, strerror(errno));
+		free(directory);
+		return -1;
+	}
+	err = data_write_meta(r->writer, &meta, r->options->command);
+	if (!err)
+		err = data_flush(r->writer);
+	free(directory);
+	return err ? fail(r, r->options->path) : 0;
+}
+
+/* What is still to be had gets into the file, and the sessions end. */
+static void finish(struct recorder *r, u32 reason)
+{
+	struct data_end end = {
+		.status = r->status,
+		.reason = reason,
+	};
+
+	for (int i = 0; i < NR_SESSIONS; i++)
+		if (r->sessions[i].fd >= 0)
+			profil_session_stop(r->sessions[i].fd, NULL);
+	if (!r->failed)
+		flush(r);
+	sessions_close(r);
+	end.time = now_ns(CLOCK_MONOTONIC);
+	if (!r->failed && (data_write_account(r->writer, &r->account) ||
+			   data_write_end(r->writer, &end)))
+		fail(r, r->options->path);
+	if (data_close(r->writer) && !r->failed)
+		fail(r, r->options->path);
+	r->writer = NULL;
+	fprintf(stderr, "profil record: %s: ", r->options->path);
+	accounting_print(stderr, &r->account, r->options->user_only ? PROFIL_MODE_USER :
+			 PROFIL_MODE_USER | PROFIL_MODE_SYSTEM);
+}
+
+/* ---- until it ends ---- */
+
+/* Has the command ended? */
+static bool child_ended(struct recorder *r)
+{
+	if (!r->child || waitpid(r->child, &r->status, WNOHANG) != r->child)
+		return false;
+	r->child = 0;
+	return true;
+}
+
+/*
+ * What the terminal sends reaches the command as well; what somebody sends to the recorder is meant
+ * for it. Returns whether recording is to end although the command has not: the second time, or
+ * if there is no command.
+ */
+static bool signal_taken(struct recorder *r)
+{
+	const u64 now = now_ns(CLOCK_MONOTONIC);
+	struct signalfd_siginfo info;
+	bool end = false;
+
+	while (read(r->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		if (r->child && info.ssi_code <= 0)
+			kill(r->child, info.ssi_signo);
+		if (info.ssi_signo == SIGUSR1 || info.ssi_signo == SIGUSR2)
+			continue;
+		if (!r->child || (r->told_to_end && now - r->told_to_end > INSIST_NS))
+			end = true;
+		if (!r->told_to_end)
+			r->told_to_end = now;
+	}
+	return end;
+}
+
+/* Waits for something to happen, at most until @until. */
+static void wait_for(struct recorder *r, u64 until)
+{
+	struct pollfd fds[2 + NR_SESSIONS] = {
+		{ .fd = r->signals, .events = POLLIN },
+		{ .fd = r->target, .events = POLLIN },
+	};
+	const u64 now = now_ns(CLOCK_MONOTONIC);
+	const u64 left = until > now ? until - now : 0;
+	const struct timespec timeout = {
+		.tv_sec = left / NS_PER_S,
+		.tv_nsec = left % NS_PER_S,
+	};
+
+	/* Not for records, each of which would wake us up: for the end of all targets. */
+	for (int i = 0; i < NR_SESSIONS; i++)
+		fds[2 + i].fd = r->sessions[i].over ? -1 : r->sessions[i].fd;
+	if (ppoll(fds, 2 + NR_SESSIONS, until == UINT64_MAX ? NULL : &timeout, NULL) < 0)
+		return;
+	for (int i = 0; i < NR_SESSIONS; i++)
+		if (fds[2 + i].revents & (POLLHUP | POLLERR))
+			r->sessions[i].over = true;
+	if (fds[1].revents) {
+		r->sessions[USER].over = true;
+		r->sessions[SYSTEM].over = true;
+	}
+}
+
+static bool targets_gone(const struct recorder *r)
+{
+	for (int i = 0; i < NR_SESSIONS; i++)
+		if (r->sessions[i].fd >= 0 && !r->sessions[i].over)
+			return false;
+	return true;
+}
+
+/* Returns why recording ends: enum data_reason. */
+static u32 record(struct recorder *r)
+{
+	const u64 duration = r->options->duration;
+	const u64 end = duration ? r->start + duration : UINT64_MAX;
+	u64 drained = r->start, until, now;
+
+	r->flushed = r->start;
+	note_locked(r);
+	for (;;) {
+		until = drained + r->drain_ns;
+		wait_for(r, until < end ? until : end);
+		if (signal_taken(r))
+			return DATA_END_SIGNAL;
+		if (child_ended(r))
+			return DATA_END_COMMAND;
+		if (!r->child && targets_gone(r))
+			return DATA_END_TARGETS;
+		now = now_ns(CLOCK_MONOTONIC);
+		if (now >= end)
+			return DATA_END_DURATION;
+		if (now < until)
+			continue;
+		drain(r);
+		drained = now;
+		if (now - r->flushed >= FLUSH_NS)
+			flush(r);
+		if (aggregate_error(r->aggregate))
+			fail(r, r->options->path);
+		if (r->failed)
+			return DATA_END_SIGNAL;
+	}
+}
+
+/* Recording is over; the command may not be. Returns false if it is not waited for any more. */
+static bool wait_for_command(struct recorder *r)
+{
+	while (r->child) {
+		wait_for(r, UINT64_MAX);
+		if (signal_taken(r))
+			return false;
+		child_ended(r);
+	}
+	return true;
+}
+
+static int exit_status(const struct recorder *r)
+{
+	if (r->child)
+		return COMMAND_SIGNAL + SIGINT;
+	if (WIFSIGNALED(r->status))
+		return COMMAND_SIGNAL + WTERMSIG(r->status);
+	if (WEXITSTATUS(r->status))
+		return WEXITSTATUS(r->status);
+	return r->failed ? COMMAND_FAILED : 0;
+}
+
+static int signals_open(struct recorder *r)
+{
+	static const int numbers[] = {
+		SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
+	};
+	sigset_t set;
+
+	/* An ignored SIGCHLD would take away the command's exit status. */
+	r->old_sigchld = signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		sigaddset(&set, numbers[i]);
+	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
+	r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (r->signals >= 0)
+		return 0;
+	complain("signalfd: %s", strerror(errno));
+	return -1;
+}
+
+/* Returns the exit status. */
+static int run(struct recorder *r)
+{
+	int fds[NR_SESSIONS], status;
+	u32 reason;
+
+	r->start = now_ns(CLOCK_MONOTONIC);
+	r->start_time = now_ns(CLOCK_REALTIME);
+	status = r->options->pid ? target_attach(r) : command_start(r);
+	if (status)
+		return status;
+	if (file_begin(r)) {
+		/* It could be written a moment ago. The command runs, and has to go on. */
+		sessions_close(r);
+		r->failed = true;
+		wait_for_command(r);
+		return exit_status(r);
+	}
+	r->aggregate = aggregate_create(r->writer, r->options->per_thread, r->start);
+	for (int i = 0; i < NR_SESSIONS; i++)
+		fds[i] = r->sessions[i].fd;
+	if (!r->options->per_thread)
+		r->chunks = chunks_create(fds);
+
+	reason = record(r);
+	finish(r, reason);
+	chunks_free(r->chunks);
+	aggregate_free(r->aggregate);
+	if (reason != DATA_END_SIGNAL || r->failed)
+		wait_for_command(r);
+	return exit_status(r);
+}
+
+int command_record(int argc, char **argv)
+{
+	struct options options = { .path = COMMAND_DATA };
+	struct recorder r = {
+		.options = &options,
+		.sessions = { { .fd = -1 }, { .fd = -1 } },
+		.signals = -1,
+		.target = -1,
+	};
+	int status, new;
+
+	status = parse(argc, argv, &options);
+	if (status >= 0)
+		return status;
+	if (sessions_open(&r)) {
+		sessions_close(&r);
+		return COMMAND_FAILED;
+	}
+	new = file_try(&options);
+	if (new < 0) {
+		sessions_close(&r);
+		return COMMAND_FAILED;
+	}
+	status = signals_open(&r) ? COMMAND_FAILED : run(&r);
+	/* Nothing was recorded: nothing is left behind. */
+	if (new && !r.aggregate)
+		unlink(options.path);
+	sessions_close(&r);
+	if (r.signals >= 0)
+		close(r.signals);
+	if (r.target >= 0)
+		close(r.target);
+	return status;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Names of programs, files and functions come from whoever made these: a terminal must not be told
+ * anything by them.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "text.h"
+
+/* The character at @text, and its bytes; 0 bytes if it is not well-formed. */
+static uint32_t decode(const unsigned char *text, size_t *bytes)
+{
+	static const struct {
+		unsigned char mask, lead;
+		uint32_t least;
+	} forms[] = {
+		{ 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 },
+		{ 0xf8, 0xf0, 0x10000 },
+	};
+	uint32_t character;
+
+	*bytes = 0;
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+		if ((*text & forms[i].mask) != forms[i].lead)
+			continue;
+		character = *text & ~forms[i].mask;
+		/* A terminating 0 is no continuation. */
+		for (size_t j = 1; j <= i; j++) {
+			if ((text[j] & 0xc0) != 0x80)
+				return 0;
+			character = character << 6 | (text[j] & 0x3f);
+		}
+		if (character < forms[i].least || character > 0x10ffff ||
+		    (character >= 0xd800 && character < 0xe000))
+			return 0;
+		*bytes = i + 1;
+		return character;
+	}
+	return 0;
+}
+
+static bool is_harmless(uint32_t character)
+{
+	return (character >= 0x20 && character < 0x7f) ||
+	       (character >= 0xa0 && !(character >= 0x200b && character <= 0x200f) &&
+		!(character >= 0x2028 && character <= 0x202e) &&
+		!(character >= 0x2060 && character <= 0x206f) && character != 0xfeff);
+}
+
+/* Prints unless @out is NULL, and returns the width. */
+static size_t walk(FILE *out, const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	size_t width = 0, bytes;
+	uint32_t character;
+
+	while (*at) {
+		character = decode(at, &bytes);
+		if (bytes && is_harmless(character)) {
+			if (out)
+				fwrite(at, 1, bytes, out);
+			width++;
+			at += bytes;
+			continue;
+		}
+		if (out)
+			fprintf(out, "\\x%02x", *at);
+		width += 4;
+		at++;
+	}
+	return width;
+}
+
+void text_print(FILE *out, const char *text)
+{
+	walk(out, text);
+}
+
+size_t text_width(const char *text)
+{
+	return walk(NULL, text);
+}
