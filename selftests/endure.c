@@ -495,7 +495,7 @@ TEST_F(endure, a_move_to_another_node_fails_and_ends_no_session)
 TEST_F(endure, NUMA_balancing_ends_no_session)
 {
 	const char *control = "/proc/sys/kernel/numa_balancing";
-	const unsigned int enough_faults = variant->huge ? 4 : 1000;
+	const unsigned int enough_faults = variant->huge ? 4 : 200;
 	const unsigned long both = 3;
 	long long faults;
 	char old[16];

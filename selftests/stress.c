@@ -679,15 +679,18 @@ static int act_clear_refs(struct actor *a)
 	return file_write("/proc/self/clear_refs", one_in(a, 2) ? "1" : "4");
 }
 
-/* Of all memory: one at a time, since it takes long and cannot be interrupted. */
+/*
+ * Of all memory: one at a time, since it takes long and cannot be interrupted. Not compaction
+ * (see endure.c): where pages are cleared by emulation it lasts until RCU complains.
+ */
 static int act_memory(struct actor *a)
 {
 	int err;
 
+	(void)a;
 	if (atomic_exchange(&shared->busy, 1))
 		return -EAGAIN;
-	err = file_write(one_in(a, 2) ? "/proc/sys/vm/compact_memory" : "/proc/sys/vm/drop_caches",
-			 "1");
+	err = file_write("/proc/sys/vm/drop_caches", "1");
 	shared->busy = 0;
 	return err;
 }
@@ -1517,7 +1520,7 @@ FIXTURE_SETUP(stress)
 	       seconds_of_run, sysconf(_SC_NPROCESSORS_ONLN));
 	if (!is_root)
 		TH_LOG("needs root, so left out: %s; not compared: %s",
-		       "userfaultfd, KSM, compaction, processes of another user",
+		       "userfaultfd, KSM, dropped caches, processes of another user",
 		       "pins, vmalloc areas, slab objects");
 	file_line(KSM, self->ksm, sizeof(self->ksm));
 	if (is_root)
