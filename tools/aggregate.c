@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -157,6 +158,35 @@ u64 aggregate_process(struct aggregate *a, const struct profil_record *record)
 	return process->id;
 }
 
+/* On an overlay, mappings of a file may be of another inode than stat() tells of. */
+static bool maps_as(int fd, const struct profil_record *record)
+{
+	unsigned int major, minor;
+	unsigned long start, ino;
+	bool same = false;
+	char *line = NULL;
+	size_t size = 0;
+	void *page;
+	FILE *maps;
+
+	page = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (page == MAP_FAILED)
+		return false;
+	maps = fopen("/proc/self/maps", "re");
+	while (maps && getline(&line, &size, maps) > 0) {
+		if (sscanf(line, "%lx-%*x %*s %*x %x:%x %lu", &start, &major, &minor, &ino) != 4 ||
+		    start != (uintptr_t)page)
+			continue;
+		same = ino == record->ino && major == record->major && minor == record->minor;
+		break;
+	}
+	free(line);
+	if (maps)
+		fclose(maps);
+	munmap(page, 1);
+	return same;
+}
+
 /* A descriptor of the file itself: nothing is opened that is not a file, or another one. */
 static int open_same(const char *path, const struct profil_record *record, struct stat *st)
 {
@@ -167,11 +197,15 @@ static int open_same(const char *path, const struct profil_record *record, struc
 	if (handle < 0)
 		return -1;
 	fd = -1;
-	if (!fstat(handle, st) && S_ISREG(st->st_mode) && st->st_ino == record->ino) {
+	if (!fstat(handle, st) && S_ISREG(st->st_mode)) {
 		snprintf(self, sizeof(self), "/proc/self/fd/%d", handle);
 		fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	}
 	close(handle);
+	if (fd >= 0 && st->st_ino != record->ino && !maps_as(fd, record)) {
+		close(fd);
+		fd = -1;
+	}
 	return fd;
 }
 

@@ -604,10 +604,9 @@ static bool is_same(int fd, const struct stat *st, const struct data_file *file)
 	if (file->build_id_len)
 		return buildid_of_fd(fd, id) == file->build_id_len &&
 		       !memcmp(id, file->build_id, file->build_id_len);
-	if (file->ino && file->ino != st->st_ino)
-		return false;
+	/* Mappings may have another inode than the file: see the recorder's maps_as(). */
 	if (!file->mtime)
-		return true;
+		return !file->ino || file->ino == st->st_ino;
 	return file->size == (u64)st->st_size &&
 	       file->mtime == st->st_mtim.tv_sec * 1000000000ULL + st->st_mtim.tv_nsec;
 }
