@@ -24,6 +24,7 @@
 #include <libiberty/demangle.h>
 
 #include "buildid.h"
+#include "plt.h"
 #include "symbols.h"
 
 /* Exception handling's way to encode pointers, as of the LSB. */
@@ -53,6 +54,7 @@
  * @name: As the table has it, or NULL.
  * @rank: Among those with the same start, the highest is meant; of JIT code, the latest.
  * @guessed: @end is only where the next one begins.
+ * @stub: It only calls what is called so.
  * @shown: What is handed out for it.
  */
 struct entry {
@@ -62,6 +64,7 @@ struct entry {
 	const char *name;
 	u64 rank;
 	bool guessed;
+	bool stub;
 	struct symbol *shown;
 };
 
@@ -244,11 +247,15 @@ static const struct symbol *show(struct symbols *symbols, struct entry *entry, u
 		plain = demangle(name);
 	if (plain)
 		name = plain;
-	owned = malloc(sizeof(*owned) + (name ? strlen(name) + 1 : 0));
+	owned = malloc(sizeof(*owned) + (name ? strlen(name) + sizeof("@plt") : 0));
 	if (owned) {
 		owned->symbol = (struct symbol){ .start = start, .end = end };
-		if (name)
-			owned->symbol.name = strcpy(owned->name, name);
+		if (name) {
+			strcpy(owned->name, name);
+			if (entry->stub)
+				strcat(owned->name, "@plt");
+			owned->symbol.name = owned->name;
+		}
 		owned->next = symbols->owned;
 		symbols->owned = owned;
 		entry->shown = &owned->symbol;
@@ -390,12 +397,24 @@ static void read_symbol(struct binary *binary, int index)
 	entry->guessed = !sym.st_size;
 }
 
-static void read_symbols(struct binary *binary)
+static void found_stub(void *data, u64 start, u64 end, const char *name)
+{
+	struct binary *binary = data;
+	struct entry *entry = table_add(&binary->named, start, end);
+
+	if (!entry)
+		return;
+	entry->name = name;
+	entry->stub = true;
+}
+
+static void read_symbols(struct binary *binary, Elf *elf)
 {
 	int nr = dwfl_module_getsymtab(binary->module);
 
 	for (int i = 0; i < nr; i++)
 		read_symbol(binary, i);
+	plt_read(elf, found_stub, binary);
 	table_sort(&binary->named);
 }
 
@@ -580,7 +599,7 @@ static void look_into(struct binary *binary)
 	if (!elf || !read_segments(binary, elf))
 		return;
 	binary->bias = bias;
-	read_symbols(binary);
+	read_symbols(binary, elf);
 	binary->state = BINARY_FINE;
 }
 
