@@ -107,6 +107,7 @@ struct report {
 	size_t nr_rows;
 	u64 ticks;
 	u64 user_in_files;
+	u64 user_in_code;		/* that a program made, and gave names to */
 	u64 user_in_memory;
 	u64 user_in_symbols;
 };
@@ -422,13 +423,16 @@ static const struct symbol *find_jit(struct report *report, const struct profile
 	return info->jit ? jit_find(info->jit, address) : NULL;
 }
 
+/* The vDSO is an image, wherever it lies. */
+static bool is_vdso(const struct profile_sample *sample)
+{
+	return sample->file && sample->file->data.flags & DATA_FILE_NONE &&
+	       !strcmp(sample->file->data.path, "[vdso]") && sample->bias;
+}
+
 static u64 offset_of(const struct profile_sample *sample)
 {
-	/* The vDSO is an image, wherever it lies. */
-	if (sample->file && sample->file->data.flags & DATA_FILE_NONE &&
-	    !strcmp(sample->file->data.path, "[vdso]") && sample->bias)
-		return sample->offset - sample->bias;
-	return sample->offset;
+	return is_vdso(sample) ? sample->offset - sample->bias : sample->offset;
 }
 
 /* The [vdso] of 32-bit programs, which have all addresses below, is not ours. */
@@ -462,7 +466,9 @@ static void add_row(struct report *report, const struct profile_sample *sample,
 		}
 	}
 	report->ticks = profile_sum(report->ticks, row_ticks(row));
-	if (row->file && !(row->file->data.flags & DATA_FILE_NONE))
+	if (!strcmp(row->binary, JIT))
+		report->user_in_code = profile_sum(report->user_in_code, row->user);
+	else if (row->file && (!(row->file->data.flags & DATA_FILE_NONE) || is_vdso(sample)))
 		report->user_in_files = profile_sum(report->user_in_files, row->user);
 	else if (row->file)
 		report->user_in_memory = profile_sum(report->user_in_memory, row->user);
@@ -650,11 +656,13 @@ static void print_resolved(const struct report *report)
 {
 	u64 user = report->profile->user;
 
-	if (user)
-		printf("user ticks: %.2f%% in files, %.2f%% in other memory; "
-		       "%.2f%% in functions with a name\n", percent(report->user_in_files, user),
-		       percent(report->user_in_memory, user),
-		       percent(report->user_in_symbols, user));
+	if (!user)
+		return;
+	printf("user ticks: %.2f%% in files, ", percent(report->user_in_files, user));
+	if (report->user_in_code)
+		printf("%.2f%% in code made at run time, ", percent(report->user_in_code, user));
+	printf("%.2f%% in other memory; %.2f%% in functions with a name\n",
+	       percent(report->user_in_memory, user), percent(report->user_in_symbols, user));
 }
 
 static int compare_infos(const void *a, const void *b)
