@@ -45,6 +45,18 @@ struct file {
 	char path[];
 };
 
+/* What was mapped in a space, by whose number it is found. */
+struct mapping {
+	struct table_node node;
+	u64 space;
+	u64 start;
+	u64 end;
+	u64 file;
+	u64 bias;
+	bool by_offset;			/* samples tell of offsets in the file */
+	u64 seen;
+};
+
 struct sample {
 	struct table_node node;
 	struct data_sample sample;
@@ -60,6 +72,7 @@ struct aggregate {
 	u64 files_told;
 	struct table processes;
 	struct table files;
+	struct table mappings;
 	struct table samples;
 };
 
@@ -148,7 +161,7 @@ static struct process *process_get(struct aggregate *a, const struct profil_reco
 }
 
 /* Who has got another name is told anew. */
-u64 aggregate_process(struct aggregate *a, const struct profil_record *record)
+static u64 process_of(struct aggregate *a, const struct profil_record *record)
 {
 	struct process *process = process_get(a, record);
 
@@ -255,7 +268,7 @@ static void file_tell(struct aggregate *a, u64 id, const struct profil_record *r
 	check(a, data_write_file(a->writer, &told));
 }
 
-u64 aggregate_file(struct aggregate *a, const struct profil_record *record)
+static u64 file_of(struct aggregate *a, const struct profil_record *record)
 {
 	const u64 key[] = { record->ino, record->generation, record->major, record->minor };
 	const char *path = record->path;
@@ -263,8 +276,6 @@ u64 aggregate_file(struct aggregate *a, const struct profil_record *record)
 	struct file *file;
 	u64 hash;
 
-	if (!(record->flags & PROFIL_RECORD_MAPPED))
-		return 0;
 	if (!*path)
 		path = record->flags & PROFIL_RECORD_FILE ? "[file]" : "[anon]";
 	hash = table_hash_string(table_hash(key, 4), path);
@@ -289,6 +300,73 @@ u64 aggregate_file(struct aggregate *a, const struct profil_record *record)
 	table_add(&a->files, &file->node, hash);
 	file_tell(a, file->id, record, path);
 	return file->id;
+}
+
+static struct mapping *mapping_at(const struct aggregate *a, u64 space, u64 pc)
+{
+	struct table_node *node = table_first(&a->mappings, table_hash(&space, 1));
+	struct mapping *mapping, *found = NULL;
+
+	for (; node; node = table_next(node)) {
+		mapping = container_of(node, struct mapping, node);
+		if (mapping->space == space && mapping->start <= pc && pc < mapping->end &&
+		    (!found || mapping->seen > found->seen))
+			found = mapping;
+	}
+	return found;
+}
+
+static void mapping_note(struct aggregate *a, const struct profil_record *record,
+			 const struct data_sample *sample)
+{
+	const u64 space = record->space;
+	struct mapping *mapping = mapping_at(a, space, record->pc);
+
+	if (!mapping || mapping->start != record->start || mapping->end != record->end ||
+	    mapping->file != sample->file || mapping->bias != sample->bias) {
+		mapping = table_alloc(sizeof(*mapping));
+		mapping->space = space;
+		mapping->start = record->start;
+		mapping->end = record->end;
+		mapping->file = sample->file;
+		mapping->bias = sample->bias;
+		mapping->by_offset = record->flags & PROFIL_RECORD_FILE;
+		table_add(&a->mappings, &mapping->node, table_hash(&space, 1));
+	}
+	mapping->seen = record->time;
+}
+
+bool aggregate_record(struct aggregate *a, const struct profil_record *record,
+		      struct data_sample *sample)
+{
+	*sample = (struct data_sample){
+		.process = process_of(a, record),
+		.offset = record->pc,
+	};
+	if (!(record->flags & PROFIL_RECORD_MAPPED))
+		return false;
+	sample->file = file_of(a, record);
+	if (record->flags & PROFIL_RECORD_FILE) {
+		sample->offset = record->offset;
+		sample->bias = record->pc - record->offset;
+	} else if (*record->path) {
+		/* [vdso] is the same text wherever it lies. */
+		sample->bias = record->start;
+	}
+	mapping_note(a, record, sample);
+	return true;
+}
+
+void aggregate_place(struct aggregate *a, u64 space, struct data_sample *sample)
+{
+	const struct mapping *mapping = mapping_at(a, space, sample->offset);
+
+	if (!mapping)
+		return;
+	sample->file = mapping->file;
+	sample->bias = mapping->bias;
+	if (mapping->by_offset)
+		sample->offset -= mapping->bias;
 }
 
 void aggregate_add(struct aggregate *a, const struct data_sample *more)
@@ -344,6 +422,19 @@ static bool forget_process(struct table_node *node, void *data)
 	return true;
 }
 
+/* Seen is the time of a record, which may be later than that of the flush. */
+static bool forget_mapping(struct table_node *node, void *data)
+{
+	struct mapping *mapping = container_of(node, struct mapping, node);
+	const struct aggregate *a = data;
+
+	/* A file that has been forgotten gets another number. */
+	if (a && a->now < mapping->seen + FORGET / 2 * NS_PER_S)
+		return false;
+	free(mapping);
+	return true;
+}
+
 static bool forget_file(struct table_node *node, void *data)
 {
 	struct file *file = container_of(node, struct file, node);
@@ -383,6 +474,7 @@ int aggregate_flush(struct aggregate *a, u64 now)
 	if (now - a->pruned >= FORGET * NS_PER_S) {
 		table_prune(&a->processes, forget_process, a);
 		table_prune(&a->files, forget_file, a);
+		table_prune(&a->mappings, forget_mapping, a);
 		a->pruned = now;
 	}
 	return aggregate_error(a);
@@ -407,5 +499,6 @@ void aggregate_free(struct aggregate *a)
 	free(gathered.samples);
 	table_free(&a->processes, forget_process, NULL);
 	table_free(&a->files, forget_file, NULL);
+	table_free(&a->mappings, forget_mapping, NULL);
 	free(a);
 }

@@ -18,9 +18,24 @@ struct aggregate;
 /* @now: CLOCK_MONOTONIC, in ns. */
 struct aggregate *aggregate_create(struct data_writer *writer, bool per_thread, u64 now);
 
-/* The numbers for the file of the process, or thread, that left a record, and of what it ran. */
-u64 aggregate_process(struct aggregate *a, const struct profil_record *record);
-u64 aggregate_file(struct aggregate *a, const struct profil_record *record);
+/**
+ * aggregate_record - A record was read
+ * @a: What was seen.
+ * @record: The record.
+ * @sample: Out: where its tick was, without the tick.
+ *
+ * Return: false if it is not known what was mapped there: aggregate_place() may know it later.
+ */
+bool aggregate_record(struct aggregate *a, const struct profil_record *record,
+		      struct data_sample *sample);
+
+/**
+ * aggregate_place - Find what other records tell of a place
+ * @a: What was seen.
+ * @space: The address space of a record without a mapping.
+ * @sample: In and out: @sample->offset is its pc.
+ */
+void aggregate_place(struct aggregate *a, u64 space, struct data_sample *sample);
 
 /* @sample->user and @sample->system are added to what there is. */
 void aggregate_add(struct aggregate *a, const struct data_sample *sample);

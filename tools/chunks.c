@@ -295,7 +295,7 @@ void chunks_record(struct chunks *chunks, unsigned int session,
 	struct space *space;
 	struct chunk *chunk;
 
-	if (!(record->flags & PROFIL_RECORD_MAPPED) || !record->pid)
+	if (!record->pid)
 		return;
 	space = space_get(chunks, record->space);
 	/* Who was seen last: the child of a vfork may have left the space since. */

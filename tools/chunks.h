@@ -32,7 +32,7 @@ struct chunks *chunks_create(const int fds[CHUNKS_SESSIONS]);
  * chunks_record - A tick was found outside all ranges
  * @chunks: The chunks.
  * @session: Index of the session.
- * @record: Its record.
+ * @record: Its record, which tells of the mapping.
  * @sample: How it was counted: process, file, offset and bias are those of its ticks.
  */
 void chunks_record(struct chunks *chunks, unsigned int session,

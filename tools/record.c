@@ -53,6 +53,8 @@
 #define RECORDS_MIN	256
 #define RECORDS_MAX	8192
 #define READ_SIZE	(256U << 10)
+/* Ticks that wait for a flush to know where they were. */
+#define PENDING		256
 /* Signals that come closer to each other than this are one: from the terminal and by hand, say. */
 #define INSIST_NS	(500 * NS_PER_MS)
 
@@ -86,6 +88,13 @@ struct session {
 	u64 taken;			/* records that were */
 };
 
+/* A tick of which it is not known what was mapped where it was. */
+struct pending {
+	unsigned int session;
+	u64 space;
+	struct data_sample sample;	/* its offset is a pc */
+};
+
 struct recorder {
 	const struct options *options;
 	struct session sessions[NR_SESSIONS];
@@ -97,6 +106,8 @@ struct recorder {
 	struct data_writer *writer;
 	struct aggregate *aggregate;
 	struct chunks *chunks;		/* NULL with --per-thread */
+	struct pending pending[PENDING];
+	size_t nr_pending;
 	struct data_account account;
 	bool failed;			/* said already */
 	sigset_t old_mask;
@@ -471,23 +482,29 @@ static void found_ticks(void *data, unsigned int session, struct data_sample *sa
 static void take_record(struct recorder *r, unsigned int session,
 			const struct profil_record *record)
 {
-	struct data_sample sample = {
-		.process = aggregate_process(r->aggregate, record),
-		.file = aggregate_file(r->aggregate, record),
-		.offset = record->pc,
-		.user = 1,
-	};
+	struct data_sample sample;
+	bool known = aggregate_record(r->aggregate, record, &sample);
 
-	if (record->flags & PROFIL_RECORD_FILE) {
-		sample.offset = record->offset;
-		sample.bias = record->pc - record->offset;
-	} else if (*record->path) {
-		/* [vdso] is the same text wherever it lies. */
-		sample.bias = record->start;
+	sample.user = 1;
+	if (!known && r->nr_pending < PENDING) {
+		r->pending[r->nr_pending++] = (struct pending){ session, record->space, sample };
+		return;
 	}
-	if (r->chunks)
+	if (known && r->chunks)
 		chunks_record(r->chunks, session, record, &sample);
 	found_ticks(r, session, &sample);
+}
+
+/* What they are of other records may have told by now. */
+static void take_pending(struct recorder *r)
+{
+	for (size_t i = 0; i < r->nr_pending; i++) {
+		struct pending *pending = &r->pending[i];
+
+		aggregate_place(r->aggregate, pending->space, &pending->sample);
+		found_ticks(r, pending->session, &pending->sample);
+	}
+	r->nr_pending = 0;
 }
 
 /* Takes what records there are, but no more than have been left at the time of @outside. */
@@ -600,6 +617,7 @@ static int flush(struct recorder *r)
 	for (int i = 0; i < NR_SESSIONS; i++)
 		if (harvest(r, i))
 			return -1;
+	take_pending(r);
 	r->account.time = now;
 
 	if (aggregate_flush(r->aggregate, now))
