@@ -8,6 +8,7 @@
 # make install		library, headers, command, manual pages (DESTDIR, PREFIX, LIBDIR, BINDIR)
 # make modules_install	the module, into the running kernel's tree
 # make demo		real programs profiled in a VM with a real kernel (as root)
+# make real		more of these, as an ordinary user's, beside what perf says (as root)
 # make check		all tests (as root)
 # make lint		what can be said of the sources without running them
 # make bench		instructions per sample, in the VM
@@ -53,6 +54,9 @@ install: lib tools
 demo:
 	samples/demo
 
+real:
+	selftests/real/run
+
 check:
 	selftests/check
 
@@ -69,4 +73,4 @@ clean:
 	$(MAKE) -C samples clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all modules modules_install lib tools samples install demo check lint bench clean
+.PHONY: all modules modules_install lib tools samples install demo real check lint bench clean
