@@ -152,7 +152,7 @@ struct profil_session {
 	u32 state;			/* enum profil_state */
 	u32 end;			/* enum profil_end */
 	bool young;			/* inherited: nothing is pinned or charged yet */
-	bool silent, was_on;		/* about to end; was on until then */
+	bool silent;			/* about to end: nothing finds it any more */
 	bool settled;			/* ended, and owes nothing */
 	bool forgotten;			/* its owner's reference has been given back */
 	unsigned long charged;		/* pages, to home->mm's locked_vm */

@@ -236,6 +236,14 @@ static noinline void sample_slowly(struct profil_space *space, struct pt_regs *r
 
 	hlist_for_each_entry_rcu_notrace(w, &space->watches, node)
 		watch_tick(w, pc, system);
+	/* In exec: of several sessions that follow, some may not have come to the new space yet. */
+	if (system && READ_ONCE(profil_nr_members)) {
+		for (m = profil_member_first(task->signal); m; m = profil_member_next(m)) {
+			w = rcu_dereference_raw(m->watch);
+			if (w->space != space)
+				astray_tick(m);
+		}
+	}
 	if (!READ_ONCE(space->nr_threads))
 		return;
 	for (m = profil_member_first(task); m; m = profil_member_next(m)) {

@@ -222,12 +222,6 @@ void profil_home_unlock(struct profil_space *space)
 
 /* ---- what is locked ---- */
 
-/* As account_locked_vm(), with the limits of the session's task, also in a worker. */
-static int charge_locked(struct profil_session *s, unsigned long pages)
-{
-	return __account_locked_vm(s->home->mm, pages, true, s->task, s->may_exceed);
-}
-
 /**
  * profil_session_charge - Charge pages to RLIMIT_MEMLOCK
  * @s: The session that will pin them. Under home->lock.
@@ -248,7 +242,8 @@ int profil_session_charge(struct profil_session *s, unsigned long pages)
 	} else if (!down_write_trylock(&mm->mmap_lock)) {
 		return -EAGAIN;
 	}
-	err = charge_locked(s, pages);
+	/* With the limits of the session's task, also in a worker. */
+	err = __account_locked_vm(mm, pages, true, s->task, s->may_exceed);
 	up_write(&mm->mmap_lock);
 	if (err)
 		return -EPERM;
@@ -332,15 +327,16 @@ static bool session_is_quiet(const struct profil_session *s)
 	return !s->root && !s->nr_detached;
 }
 
-/* No tick is to be counted any more; those under way still are. */
+/*
+ * No tick finds it any more. Those that have found it still are counted: one that has taken its
+ * place does not count them.
+ */
 static void session_silence(struct profil_session *s)
 {
 	if (s->silent)
 		return;
-	s->silent = true;
-	s->was_on = s->on;
-	WRITE_ONCE(s->on, false);
-	if (s->was_on)
+	WRITE_ONCE(s->silent, true);
+	if (s->on)
 		s->runtime += profil_members_runtime(s, false);
 	profil_detach_all(s);
 }
@@ -351,6 +347,8 @@ static void session_silence(struct profil_session *s)
  */
 void profil_session_end(struct profil_session *s, enum profil_end end)
 {
+	bool on = s->on;
+
 	lockdep_assert_held(&s->home->lock);
 
 	if (!s->silent) {
@@ -358,15 +356,17 @@ void profil_session_end(struct profil_session *s, enum profil_end end)
 		if (!session_is_quiet(s))
 			synchronize_rcu();
 	}
+	WRITE_ONCE(s->on, false);
 	if (profil_session_parked(s) && !s->young && end == PROFIL_END_NONE &&
 	    current->mm == s->home->mm)
 		profil_histograms_refresh(s);	/* a last try for the kept ticks */
+	profil_replay(s, false);
 
 	WRITE_ONCE(s->state, PROFIL_STATE_ENDED);
 	s->end = end;
 	profil_histograms_drop_all(s);
 	profil_replay(s, true);
-	if (s->was_on)
+	if (on)
 		profil_tick_put();
 	profil_ring_wake(s);
 }
@@ -514,6 +514,8 @@ static int session_follow(struct profil_session *s)
 		err = session_grow(s);
 	if (!err && profil_session_parked(s))
 		err = profil_histograms_refresh(s);
+	/* A tick that found it parked may be kept only now that it is not any more. */
+	profil_replay(s, false);
 	return err;
 }
 
@@ -690,7 +692,7 @@ struct profil_session *profil_session_inherit(struct profil_watch *w, struct tas
 					      struct profil_space *home)
 {
 	struct profil_session *parent = w->session, *s, *root;
-	bool on = READ_ONCE(parent->on), gone = false;
+	bool on = READ_ONCE(parent->on) && !READ_ONCE(parent->silent), gone = false;
 	unsigned long flags;
 	int err = -ENODEV;
 

@@ -321,16 +321,15 @@ static void watch_add_process(struct profil_watch *w, struct profil_watch *old)
 	}
 }
 
-/* @m is with @w from now on. @old: a member whose place it takes. */
-static void member_enter(struct profil_member *m, struct profil_watch *w,
-			 struct profil_watch *old)
+/* @m is with @w from now on. */
+static void member_enter(struct profil_member *m, struct profil_watch *w)
 {
 	rcu_assign_pointer(m->watch, w);
 	if (m->thread) {
 		w->nr_threads++;
 		WRITE_ONCE(w->space->nr_threads, w->space->nr_threads + 1);
 	} else {
-		watch_add_process(w, old);
+		watch_add_process(w, NULL);
 	}
 	space_choose(w->space);
 }
@@ -453,16 +452,15 @@ static int attach(struct profil_watch **new, struct profil_member *m, struct pro
 	s->nr_members++;
 	s->nr_thread_members += m->thread;
 	WRITE_ONCE(profil_nr_members, profil_nr_members + 1);
-	if (old && m->thread && old_member && !hlist_unhashed(&old_member->node)) {
-		/* The tick goes from a thread to its watch by the member. */
-		rcu_assign_pointer(m->watch, w);
+	/* The tick goes from a thread to its watch by the member. */
+	rcu_assign_pointer(m->watch, w);
+	if (m->thread && old_member && !hlist_unhashed(&old_member->node)) {
 		hlist_replace_rcu(&old_member->node, &m->node);
 		old_member->node.pprev = NULL;
 	} else {
-		rcu_assign_pointer(m->watch, w);
 		hlist_add_head_rcu(&m->node, &profil_members[profil_hash(m->key)]);
 	}
-	member_enter(m, w, NULL);
+	member_enter(m, w);
 	return 0;
 }
 
@@ -666,11 +664,11 @@ static void member_move(struct profil_member *m, struct profil_watch *to)
 		if (to && !s->dead) {
 			left = NULL;
 			watch_link(to);
-			member_enter(m, to, NULL);
+			member_enter(m, to);
 		} else {
 			gone = true;
 			member_unlink(m, s);
-			if (s->on)
+			if (s->on && !READ_ONCE(s->silent))
 				s->runtime += ran;
 			if (s->classic && m->thread) {
 				WRITE_ONCE(s->orphan, true);
