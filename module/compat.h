@@ -7,6 +7,7 @@
 #define _PROFIL_COMPAT_H
 
 #include <linux/fs.h>
+#include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/user_namespace.h>
@@ -46,6 +47,17 @@
 #else
 #define profil_user_path(file) file_user_path(file)
 #define profil_user_inode(file) file_user_inode(file)
+#endif
+
+/* 6.13: a timer gets its function when it is set up */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#define profil_hrtimer_setup(timer, fires, clock, mode) do {	\
+	hrtimer_init(timer, clock, mode);			\
+	(timer)->function = (fires);				\
+} while (0)
+#else
+#define profil_hrtimer_setup(timer, fires, clock, mode) \
+	hrtimer_setup(timer, fires, clock, mode)
 #endif
 
 /* 6.16 (not in 6.12, in 7.2): sched_process_exit tells whether it is the group's last task */

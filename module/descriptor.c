@@ -79,6 +79,8 @@ int profil_session_open(const struct profil_open *arg)
 	}
 	s->may_exceed = ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
 	s->modes = arg->modes;
+	s->period = arg->period;
+	s->jitter = arg->flags & PROFIL_OPEN_JITTER;
 	s->fork = arg->fork;
 	s->exec = arg->exec;
 	s->state = PROFIL_STATE_OFF;
@@ -251,6 +253,8 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	rcu_read_unlock();
 	if (!err) {
 		profil_session_expect_anew(s);
+		if (s->period && s->on)
+			profil_clock_look();
 		arg->space = space->id;
 		m = NULL;
 	}
@@ -447,14 +451,18 @@ int profil_session_enable(struct file *file)
 	err = -EBUSY;
 	if (s->on)
 		goto unlock;
-	err = profil_tick_get();
+	err = profil_session_get_ticks(s);
 	if (err)
 		goto unlock;
 	profil_session_expect_anew(s);
 	profil_members_runtime(s, true);
+	if (s->period)
+		profil_session_fall_in(s);
 	WRITE_ONCE(s->state, PROFIL_STATE_ON);
 	WRITE_ONCE(s->on, true);
 	profil_session_changed(s);
+	if (s->period)
+		profil_clock_look();
 unlock:
 	session_unlock(s);
 	return err;
@@ -478,7 +486,7 @@ int profil_session_disable(struct file *file, struct profil_stats *stats)
 	s->runtime += profil_members_runtime(s, true);
 	profil_session_changed(s);
 	synchronize_rcu();
-	profil_tick_put();
+	profil_session_put_ticks(s);
 	WRITE_ONCE(s->state, PROFIL_STATE_OFF);
 	err = profil_session_follow(s);
 	/* What could not be counted by now never will. */

@@ -33,7 +33,6 @@ static void free_probe(void *data, struct task_struct *task)
 	profil_task_freed(task);
 }
 
-/* The tracepoints themselves are not exported: found by name. */
 static struct {
 	const char *name;
 	void *probe;
@@ -46,13 +45,26 @@ static struct {
 	{ .name = "sched_process_free", .probe = free_probe },
 };
 
-static void probe_find(struct tracepoint *tracepoint, void *unused)
-{
-	unsigned int i;
+struct search {
+	const char *name;
+	struct tracepoint *found;
+};
 
-	for (i = 0; i < ARRAY_SIZE(probes); i++)
-		if (!strcmp(tracepoint->name, probes[i].name))
-			probes[i].tracepoint = tracepoint;
+static void search_one(struct tracepoint *tracepoint, void *data)
+{
+	struct search *search = data;
+
+	if (!strcmp(tracepoint->name, search->name))
+		search->found = tracepoint;
+}
+
+/* By its name, since few are exported; NULL if there is none. */
+struct tracepoint *profil_tracepoint(const char *name)
+{
+	struct search search = { .name = name };
+
+	for_each_kernel_tracepoint(search_one, &search);
+	return search.found;
 }
 
 int profil_follow_init(void)
@@ -66,8 +78,8 @@ int profil_follow_init(void)
 	check_trace_callback_type_sched_process_exit(exit_probe);
 	check_trace_callback_type_sched_process_free(free_probe);
 
-	for_each_kernel_tracepoint(probe_find, NULL);
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		probes[i].tracepoint = profil_tracepoint(probes[i].name);
 		err = -EOPNOTSUPP;
 		if (probes[i].tracepoint)
 			err = tracepoint_probe_register(probes[i].tracepoint, probes[i].probe,

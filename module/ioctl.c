@@ -4,13 +4,24 @@
  * commands alike. Each handler gets a zero-extended copy of its structure, and what
  * it leaves there goes back to the caller if it succeeds and the command has results.
  */
+#include <linux/capability.h>
 #include <linux/fs.h>
 #include <linux/jiffies.h>
 #include <linux/minmax.h>
 #include <linux/nospec.h>
 #include <linux/uaccess.h>
+#include <linux/user_namespace.h>
 
 #include "profil.h"
+
+/* Of the caller. */
+static u32 min_period(void)
+{
+	if (ns_capable_noaudit(&init_user_ns, CAP_PERFMON) ||
+	    ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN))
+		return PROFIL_MIN_PERIOD;
+	return max(READ_ONCE(profil_min_period), PROFIL_MIN_PERIOD);
+}
 
 static long query(struct file *file, void *data)
 {
@@ -24,7 +35,7 @@ static long query(struct file *file, void *data)
 	arg->tick_ns = TICK_NSEC;
 	arg->features = PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
 			PROFIL_FEATURE_REPIN | PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
-			PROFIL_FEATURE_RECORDS;
+			PROFIL_FEATURE_RECORDS | PROFIL_FEATURE_CLOCK;
 	arg->widths = 2 | 4 | 8;
 	arg->max_ranges = PROFIL_MAX_RANGES;
 	arg->max_granule = PROFIL_MAX_GRANULE;
@@ -32,6 +43,9 @@ static long query(struct file *file, void *data)
 	arg->max_counters = PROFIL_MAX_COUNTERS;
 	arg->max_records = PROFIL_MAX_RECORDS;
 	arg->max_sessions = PROFIL_MAX_SESSIONS;
+	arg->min_period = min_period();
+	arg->max_period = PROFIL_MAX_PERIOD;
+	arg->max_clocked = PROFIL_MAX_CLOCKED;
 	return 0;
 }
 
@@ -40,17 +54,28 @@ static bool scope_known(u32 scope)
 	return scope == PROFIL_SCOPE_PROCESS || scope == PROFIL_SCOPE_THREAD;
 }
 
+static long period_check(u64 period, bool jitter)
+{
+	if (!period)
+		return jitter ? -EINVAL : 0;
+	if (period < PROFIL_MIN_PERIOD || period > PROFIL_MAX_PERIOD)
+		return -EINVAL;
+	return period < min_period() ? -EPERM : 0;
+}
+
 static long start(struct file *file, void *data)
 {
 	const struct profil_start *arg = data;
+	long err;
 
-	if (arg->flags & ~PROFIL_START_REPLACE || !scope_known(arg->scope) ||
-	    arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM))
+	if (arg->flags & ~(PROFIL_START_REPLACE | PROFIL_START_JITTER) ||
+	    !scope_known(arg->scope) || arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM))
 		return -EOPNOTSUPP;
 	if (!arg->modes || arg->nr_ranges > PROFIL_MAX_RANGES || arg->__reserved)
 		return -EINVAL;
+	err = period_check(arg->period, arg->flags & PROFIL_START_JITTER);
 
-	return profil_session_start(arg);
+	return err ? err : profil_session_start(arg);
 }
 
 #define STATS_LEAST	offsetofend(struct profil_stats, locked)
@@ -156,15 +181,17 @@ static long stop(struct file *file, void *data)
 static long open(struct file *file, void *data)
 {
 	const struct profil_open *arg = data;
+	long err;
 
-	if (arg->flags || arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM) ||
+	if (arg->flags & ~PROFIL_OPEN_JITTER || arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM) ||
 	    arg->fork > PROFIL_FORK_FRESH || arg->exec > PROFIL_EXEC_FOLLOW)
 		return -EOPNOTSUPP;
 	if (!arg->modes || arg->nr_records > PROFIL_MAX_RECORDS ||
 	    (arg->fork == PROFIL_FORK_FRESH && arg->nr_records))
 		return -EINVAL;
+	err = period_check(arg->period, arg->flags & PROFIL_OPEN_JITTER);
 
-	return profil_session_open(arg);
+	return err ? err : profil_session_open(arg);
 }
 
 static long attach(struct file *file, void *data)

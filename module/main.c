@@ -79,6 +79,9 @@ static int __init profil_init(void)
 	err = profil_tick_init();
 	if (err)
 		goto exit_tick;
+	err = profil_clock_init();
+	if (err)
+		goto exit_tick;
 	err = profil_follow_init();
 	if (err)
 		goto exit_tick;
@@ -90,6 +93,7 @@ static int __init profil_init(void)
 exit_follow:
 	profil_follow_exit();
 exit_tick:
+	profil_clock_exit();
 	profil_tick_exit();
 	profil_flush();
 	return err;
@@ -100,6 +104,7 @@ static void __exit profil_exit(void)
 	misc_deregister(&profil_device);
 	profil_follow_exit();
 	profil_sessions_exit();
+	profil_clock_exit();
 	profil_tick_exit();
 	profil_flush();
 }

@@ -36,6 +36,10 @@
 #define PROFIL_MAX_RECORDS	65536U
 #define PROFIL_MAX_SESSIONS	32U	/* with a descriptor, of one task: bounds the tick */
 #define PROFIL_MAX_OPEN		1024U	/* sessions of one creator */
+#define PROFIL_MAX_CLOCKED	4U	/* of the 32, with a period: bounds the interrupts */
+#define PROFIL_MIN_PERIOD	10000U	/* ns, for anybody */
+#define PROFIL_MAX_PERIOD	1000000000U
+#define PROFIL_NEVER		U64_MAX
 #define PROFIL_HASH_BITS	13
 #define PROFIL_KEPT		256U	/* ticks kept while a buffer is looked up again */
 
@@ -45,7 +49,9 @@ struct mm_struct;
 struct pid_namespace;
 struct profil_ring;
 struct profil_session;
+struct pt_regs;
 struct task_struct;
+struct tracepoint;
 
 /* What became of a tick; indexes profil_counts.n. */
 enum profil_outcome {
@@ -70,6 +76,8 @@ struct profil_counts {
 	u64 n[2][PROFIL_NR_OUTCOMES];	/* [in system mode] */
 	u64 missed;
 	unsigned long due;		/* jiffies by which the next tick here follows the last */
+	s64 left;			/* ns to the next sample here of a session with a period */
+	u32 span;			/* where the last tick's pc was, in the table */
 };
 
 /* All CPUs' */
@@ -115,7 +123,7 @@ struct profil_table {
 	struct profil_session *session;	/* whose histograms these are; referenced */
 	refcount_t refs;
 	struct rcu_work free;
-	bool simple;			/* the tick's short way will do */
+	bool simple;			/* the tick's short way will do: 16 bits each */
 	u32 nr_ranges;
 	u32 nr_spans;			/* at least one: without ranges, one that no pc is in */
 	struct profil_span spans[];	/* by start */
@@ -134,6 +142,8 @@ struct profil_session {
 	unsigned long slow;		/* changed by atomic bit operations */
 	struct profil_counts __percpu *counts;	/* NULL: only just inherited, see early */
 	u32 modes;
+	u32 period;			/* ns from one of its ticks to the next; 0: the scheduler's */
+	bool jitter;			/* that is the mean */
 	bool on;			/* ticks are counted */
 	struct profil_ring *ring;	/* for records, or NULL */
 
@@ -187,8 +197,9 @@ struct profil_session {
 	unsigned int tail;
 	u64 kept[PROFIL_KEPT];
 
-	/* ticks of each outcome until counts is there */
+	/* until counts is there: ticks of each outcome, and as profil_counts.left */
 	atomic64_t early[2][PROFIL_NR_OUTCOMES];
+	s64 left;
 
 	struct delayed_work work;
 	struct rcu_work free;
@@ -260,8 +271,20 @@ void profil_tick_put(void);
 enum profil_hook profil_tick_hook(void);
 const char *profil_tick_hook_name(void);
 
-/* sample.c: the tick */
+/* clock.c: a clock faster than the tick */
+extern unsigned int profil_min_period;
+int profil_clock_init(void);
+void profil_clock_exit(void);
+int profil_clock_get(void);
+bool profil_clock_get_another(void);
+void profil_clock_put(void);
+void profil_clock_look(void);
+void profil_clock_look_here(void);
+u32 profil_clock_random(void);
+
+/* sample.c: the tick, of either kind */
 void profil_sample(void);
+u64 profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs);
 void profil_replay(struct profil_session *s, bool drop);
 DECLARE_PER_CPU(unsigned long, profil_ticks);
 
@@ -307,6 +330,9 @@ void profil_space_reap(struct profil_space *space);
 struct profil_session *profil_session_alloc(struct profil_space *home, gfp_t gfp);
 int profil_session_alloc_counts(struct profil_session *s);
 void profil_session_expect_anew(struct profil_session *s);
+void profil_session_fall_in(struct profil_session *s);
+int profil_session_get_ticks(struct profil_session *s);
+void profil_session_put_ticks(struct profil_session *s);
 struct profil_space *profil_home_lock(bool create);
 void profil_home_unlock(struct profil_space *space);
 int profil_session_charge(struct profil_session *s, unsigned long pages);
@@ -383,6 +409,7 @@ __poll_t profil_ring_poll(struct profil_session *s, struct file *file,
 void profil_ring_wake(struct profil_session *s);
 
 /* follow.c */
+struct tracepoint *profil_tracepoint(const char *name);
 int profil_follow_init(void);
 void profil_follow_exit(void);
 

@@ -8,6 +8,7 @@
  * stays valid for a grace period after that is unpublished.
  */
 #include <linux/jiffies.h>
+#include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
@@ -141,18 +142,91 @@ static __always_inline void advance(struct profil_counts __percpu *counts)
 	this_cpu_inc(counts->due);
 }
 
-static void watch_tick(const struct profil_watch *w, u64 pc, bool system)
+/**
+ * struct moment - When a task is looked at
+ * @sampled: Sessions that are due are to count; else time has passed, and no more.
+ * @system: The kernel is running for the task.
+ * @pc: Where the task is.
+ * @passed: So many ns since the last moment.
+ * @left: Out: so many until the next session is due.
+ * @drawn: There is already:
+ * @random: One for all sessions with jitter, so that those in step stay so.
+ */
+struct moment {
+	bool sampled;
+	bool system;
+	bool drawn;
+	u32 random;
+	u64 pc;
+	u64 passed;
+	u64 left;
+};
+
+/* To the next sample. */
+static u64 interval(const struct profil_session *s, struct moment *at)
+{
+	if (!s->jitter)
+		return s->period;
+	if (!at->drawn) {
+		at->drawn = true;
+		at->random = profil_clock_random();
+	}
+	return s->period / 2 + (mul_u32_u32(s->period, at->random) >> 32);
+}
+
+/* Time passes for a session with a period. Is it due? */
+static noinline bool clock_due(struct profil_session *s, struct profil_counts __percpu *counts,
+		      struct moment *at)
+{
+	s64 *left = counts ? &this_cpu_ptr(counts)->left : &s->left;
+	bool due;
+	u64 lost;
+
+	*left -= at->passed;
+	due = at->sampled && *left <= 0;
+	if (due) {
+		*left += interval(s, at);
+		if (*left <= 0) {
+			lost = div_u64(-*left, s->period) + 1;
+			*left += lost * s->period;
+			if (counts)
+				this_cpu_add(counts->missed, lost);
+		}
+	}
+	at->left = min_t(u64, at->left, max_t(s64, *left, 0));
+	return due;
+}
+
+/*
+ * Is this a tick of the session? From here on @clocked tells whose moment it is, that of sessions
+ * with a period or that of the others; it is known when compiled, so that neither pays for it.
+ */
+static __always_inline bool ticks_now(struct profil_session *s,
+				      struct profil_counts __percpu *counts, struct moment *at,
+				      bool clocked)
+{
+	if (!READ_ONCE(s->on) || !s->period == clocked)
+		return false;
+	if (clocked)
+		return clock_due(s, counts, at);
+	advance(counts);
+	return true;
+}
+
+static __always_inline void watch_tick(const struct profil_watch *w, struct moment *at,
+				       bool clocked)
 {
 	struct profil_session *s = w->session;
 	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
+	const bool system = at->system;
 	const struct profil_span *span;
 	enum profil_outcome outcome;
+	const u64 pc = at->pc;
 	bool parked;
 	u64 d, byte;
 
-	if (!READ_ONCE(s->on))
+	if (!ticks_now(s, counts, at, clocked))
 		return;
-	advance(counts);
 	if (!(s->modes & (PROFIL_MODE_USER << system))) {
 		tally(s, counts, system, PROFIL_UNSELECTED);
 		return;
@@ -184,64 +258,65 @@ static void watch_tick(const struct profil_watch *w, u64 pc, bool system)
 }
 
 /* A tick of @m's target where there is nothing to be sampled. */
-static void astray_tick(const struct profil_member *m)
+static void astray_tick(const struct profil_member *m, struct task_struct *task,
+			struct moment *at, bool clocked)
 {
 	struct profil_session *s = ((struct profil_watch *)rcu_dereference_raw(m->watch))->session;
 	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
 
 	/* An exec that is not followed was the end. */
-	if (!READ_ONCE(s->on) || (current->mm && s->exec != PROFIL_EXEC_FOLLOW))
+	if ((task->mm && s->exec != PROFIL_EXEC_FOLLOW) ||
+	    !ticks_now(s, counts, at, clocked))
 		return;
-	advance(counts);
 	if (!(s->modes & PROFIL_MODE_SYSTEM))
 		tally(s, counts, true, PROFIL_UNSELECTED);
 	else
-		tally(s, counts, true, current->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT);
+		tally(s, counts, true, task->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT);
 }
 
 /*
- * current's mm is not watched: perhaps it is in exec, or has lost its mm in exit. In user
+ * @task's mm is not watched: perhaps it is in exec, or has lost its mm in exit. In user
  * mode neither can be.
  */
-static noinline void sample_astray(void)
+static noinline void sample_astray(struct task_struct *task, struct moment *at, bool clocked)
 {
-	struct task_struct *task = current;
 	struct profil_member *m;
 
 	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return;
 	for (m = profil_member_first(task->signal); m; m = profil_member_next(m))
-		astray_tick(m);
+		astray_tick(m, task, at, clocked);
 	for (m = profil_member_first(task); m; m = profil_member_next(m))
-		astray_tick(m);
+		astray_tick(m, task, at, clocked);
+}
+
+static void moment_locate(struct moment *at, struct task_struct *task, struct pt_regs *regs)
+{
+	at->system = !user_mode(regs);
+	at->pc = instruction_pointer(regs);
+	if (at->system) {
+		regs = task_pt_regs(task);
+		at->pc = instruction_pointer(regs) - profil_syscall_length(task, regs);
+	}
 }
 
 /* The whole of what a tick may find. */
-static noinline void sample_slowly(struct profil_space *space, struct pt_regs *regs)
+static __always_inline void sample_all(struct profil_space *space, struct task_struct *task,
+				       struct moment *at, bool clocked)
 {
-	struct task_struct *task = current;
-	bool system = !user_mode(regs);
 	struct profil_member *m;
 	struct profil_watch *w;
-	u64 pc;
 
 	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return;
-	if (system) {
-		regs = task_pt_regs(task);
-		pc = instruction_pointer(regs) - profil_syscall_length(task, regs);
-	} else {
-		pc = instruction_pointer(regs);
-	}
-
 	hlist_for_each_entry_rcu_notrace(w, &space->watches, node)
-		watch_tick(w, pc, system);
+		watch_tick(w, at, clocked);
 	/* In exec: of several sessions that follow, some may not have come to the new space yet. */
-	if (system && READ_ONCE(profil_nr_members)) {
+	if (at->system && READ_ONCE(profil_nr_members)) {
 		for (m = profil_member_first(task->signal); m; m = profil_member_next(m)) {
 			w = rcu_dereference_raw(m->watch);
 			if (w->space != space)
-				astray_tick(m);
+				astray_tick(m, task, at, clocked);
 		}
 	}
 	if (!READ_ONCE(space->nr_threads))
@@ -250,13 +325,86 @@ static noinline void sample_slowly(struct profil_space *space, struct pt_regs *r
 		w = rcu_dereference_raw(m->watch);
 		/* Not of the mm before an exec, and not what was sampled above. */
 		if (w->space == space && !READ_ONCE(w->nr_processes))
-			watch_tick(w, pc, system);
+			watch_tick(w, at, clocked);
 	}
+}
+
+/**
+ * profil_sample_clocked - Time has passed for sessions with a period
+ * @task: The task that has been running, or is going to.
+ * @passed: How much, in ns.
+ * @regs: What was interrupted; those that are due are to count. Or NULL.
+ *
+ * With interrupts off.
+ *
+ * Return: ns until the next is due, or PROFIL_NEVER.
+ */
+u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs)
+{
+	struct profil_space *space = profil_space_find(task->mm);
+	struct moment at = {
+		.sampled = regs,
+		.system = true,
+		.passed = passed,
+		.left = PROFIL_NEVER,
+	};
+
+	if (regs)
+		moment_locate(&at, task, regs);
+	if (space)
+		sample_all(space, task, &at, true);
+	else if (at.system && data_race(profil_nr_members))
+		sample_astray(task, &at, true);
+	return at.left;
+}
+
+static noinline void sample_slowly(struct profil_space *space, struct pt_regs *regs)
+{
+	struct moment at = { .sampled = true };
+
+	moment_locate(&at, current, regs);
+	if (space)
+		sample_all(space, current, &at, false);
+	else
+		sample_astray(current, &at, false);
+}
+
+/* Another hit of user code on this CPU, @d bytes into the range, in 16 bits, unless that is full. */
+static __always_inline bool hit(const struct profil_span *span, u64 d,
+				struct profil_counts __percpu *counts)
+{
+	u64 byte = profil_bins_byte(&span->bins, d, sizeof(u16));
+	u16 *counter = span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE;
+	u16 old = READ_ONCE(*counter);
+
+	if (old == U16_MAX || !try_cmpxchg(counter, &old, old + 1))
+		return false;
+	this_cpu_inc(counts->due);
+	this_cpu_inc(counts->n[0][PROFIL_HIT]);
+	return true;
+}
+
+/* As profil_sample(), not in the first range: most often in that of the last tick. */
+static noinline void sample_ranges(struct profil_space *space, const struct profil_table *table,
+				   struct pt_regs *regs)
+{
+	struct profil_counts __percpu *counts = table->session->counts;
+	u64 pc = instruction_pointer(regs);
+	u32 last = this_cpu_read(counts->span);
+	const struct profil_span *span = &table->spans[last];
+
+	if (last >= table->nr_spans || pc - span->start >= span->bins.span) {
+		span = span_find(table, pc);
+		last = span - table->spans;
+		this_cpu_write(counts->span, last);
+	}
+	if (pc - span->start >= span->bins.span || !hit(span, pc - span->start, counts))
+		sample_slowly(space, regs);
 }
 
 /*
  * A tick has found current running. What most ticks find is dealt with here: user
- * code, in the one range of the one session, and a 16-bit counter with room.
+ * code, in a range of the one session, and a 16-bit counter with room.
  */
 void notrace profil_sample(void)
 {
@@ -265,15 +413,14 @@ void notrace profil_sample(void)
 	struct profil_session *s;
 	struct profil_space *space;
 	struct profil_table *table;
-	u16 *counter, old;
-	u64 d, byte;
+	u64 d;
 
 	this_cpu_inc(profil_ticks);
 	space = profil_space_find(current->mm);
 	if (!space) {
 		/* One that is attached just now may as well come after this tick. */
 		if (!user_mode(regs) && data_race(profil_nr_members))
-			sample_astray();
+			goto slowly;
 		return;
 	}
 	table = rcu_dereference_raw(space->only);
@@ -288,16 +435,12 @@ void notrace profil_sample(void)
 		goto slowly;
 
 	d = instruction_pointer(regs) - table->spans[0].start;
-	if (d >= table->spans[0].bins.span)
-		goto slowly;
-	byte = profil_bins_byte(&table->spans[0].bins, d, sizeof(*counter));
-	counter = table->spans[0].pages[byte / PAGE_SIZE] + byte % PAGE_SIZE;
-	old = READ_ONCE(*counter);
-	if (old == U16_MAX || !try_cmpxchg(counter, &old, old + 1))
-		goto slowly;
-	this_cpu_inc(counts->due);
-	this_cpu_inc(counts->n[0][PROFIL_HIT]);
-	return;
+	if (d >= table->spans[0].bins.span) {
+		sample_ranges(space, table, regs);
+		return;
+	}
+	if (hit(&table->spans[0], d, counts))
+		return;
 
 slowly:
 	sample_slowly(space, regs);

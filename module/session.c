@@ -24,6 +24,7 @@
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -86,18 +87,68 @@ struct profil_session *profil_session_alloc(struct profil_space *home, gfp_t gfp
 	return s;
 }
 
+/* A new session is due at any moment of its first period: what is short may be found, too. */
+static s64 first_period(const struct profil_session *s)
+{
+	return s->period ? get_random_u32() % s->period + 1 : 0;
+}
+
 int profil_session_alloc_counts(struct profil_session *s)
 {
 	struct profil_counts __percpu *counts;
+	int cpu;
 
 	if (s->counts)
 		return 0;
 	counts = alloc_percpu_gfp(struct profil_counts, GFP_KERNEL_ACCOUNT);
 	if (!counts)
 		return -ENOMEM;
+	for_each_possible_cpu(cpu)
+		per_cpu_ptr(counts, cpu)->left = first_period(s);
 	/* Ticks of an inherited session use it at once. */
 	smp_store_release(&s->counts, counts);
 	return 0;
+}
+
+/*
+ * Sessions of one home with the same period are due together, as far as they have been on for the
+ * same targets: one interrupt will do. @s is about to be on.
+ */
+void profil_session_fall_in(struct profil_session *s)
+{
+	struct profil_session *other;
+	int cpu;
+
+	lockdep_assert_held(&s->home->lock);
+
+	list_for_each_entry(other, &s->home->sessions, list) {
+		if (other == s || !other->on || !other->counts || other->period != s->period ||
+		    other->jitter != s->jitter)
+			continue;
+		for_each_possible_cpu(cpu)
+			per_cpu_ptr(s->counts, cpu)->left =
+				READ_ONCE(per_cpu_ptr(other->counts, cpu)->left);
+		return;
+	}
+}
+
+/* Ticks of the kind that @s is for. As profil_tick_get(). */
+int profil_session_get_ticks(struct profil_session *s)
+{
+	return s->period ? profil_clock_get() : profil_tick_get();
+}
+
+static bool session_get_more_ticks(struct profil_session *s)
+{
+	return s->period ? profil_clock_get_another() : profil_tick_get_another();
+}
+
+void profil_session_put_ticks(struct profil_session *s)
+{
+	if (s->period)
+		profil_clock_put();
+	else
+		profil_tick_put();
 }
 
 /* From now on there is more to sample: ticks before are not missed. */
@@ -360,14 +411,14 @@ void profil_session_end(struct profil_session *s, enum profil_end end)
 	if (profil_session_parked(s) && !s->young && end == PROFIL_END_NONE &&
 	    current->mm == s->home->mm)
 		profil_histograms_refresh(s);	/* a last try for the kept ticks */
-	profil_replay(s, false);
+	profil_replay(s, false);	/* as in session_follow() */
 
 	WRITE_ONCE(s->state, PROFIL_STATE_ENDED);
 	s->end = end;
 	profil_histograms_drop_all(s);
 	profil_replay(s, true);
 	if (on)
-		profil_tick_put();
+		profil_session_put_ticks(s);
 	profil_ring_wake(s);
 }
 
@@ -706,6 +757,9 @@ struct profil_session *profil_session_inherit(struct profil_watch *w, struct tas
 	s->may_exceed = parent->may_exceed;
 	s->scope = parent->scope;
 	s->modes = parent->modes;
+	s->period = parent->period;
+	s->jitter = parent->jitter;
+	s->left = first_period(s);
 	s->fork = parent->fork;
 	s->exec = parent->exec;
 	s->young = true;
@@ -714,7 +768,7 @@ struct profil_session *profil_session_inherit(struct profil_watch *w, struct tas
 
 	if (!try_module_get(THIS_MODULE))
 		goto put;
-	if (on && !profil_tick_get_another())
+	if (on && !session_get_more_ticks(s))
 		goto put_module;
 	root = parent->root ? parent->root : parent;
 	if (!s->classic) {
@@ -735,7 +789,7 @@ struct profil_session *profil_session_inherit(struct profil_watch *w, struct tas
 
 put_tick:
 	if (on)
-		profil_tick_put();
+		profil_session_put_ticks(s);
 put_module:
 	module_put(THIS_MODULE);
 put:
@@ -780,6 +834,7 @@ void profil_session_read(struct profil_session *s, struct profil_stats *stats, b
 	u64 n[PROFIL_NR_OUTCOMES], runtime = s->runtime;
 	struct profil_sums sums;
 	unsigned long flags;
+	u32 period;
 	int i;
 
 	lockdep_assert_held(&s->home->lock);
@@ -811,7 +866,8 @@ void profil_session_read(struct profil_session *s, struct profil_stats *stats, b
 
 	if (s->on)
 		runtime += profil_members_runtime(s, restart);
-	stats->expected = div_u64(runtime + TICK_NSEC / 2, TICK_NSEC);
+	period = s->period ? s->period : TICK_NSEC;
+	stats->expected = div_u64(runtime + period / 2, period);
 	stats->locked = (u64)s->charged << PAGE_SHIFT;
 	stats->state = s->state;
 	stats->end = s->end;
@@ -856,6 +912,8 @@ static struct profil_session *session_create(struct profil_space *home,
 	s->may_exceed = ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
 	s->scope = arg->scope;
 	s->modes = arg->modes;
+	s->period = arg->period;
+	s->jitter = arg->flags & PROFIL_START_JITTER;
 	s->fork = process ? PROFIL_FORK_FRESH : PROFIL_FORK_OFF;
 	s->exec = PROFIL_EXEC_OFF;
 	s->task = get_task_struct(process ? current->group_leader : current);
@@ -898,7 +956,7 @@ static int session_begin(struct profil_session *s, struct profil_table *table, b
 		profil_table_put(table);
 		goto free_member;
 	}
-	err = profil_tick_get();
+	err = profil_session_get_ticks(s);
 	if (err)
 		goto free_watch;
 	err = profil_session_pin(s, table, credit);
@@ -915,6 +973,8 @@ static int session_begin(struct profil_session *s, struct profil_table *table, b
 	s->on = true;
 	list_add(&s->list, &home->sessions);
 	profil_attach(&w, m, on);
+	if (s->period)
+		profil_clock_look();
 	if (on)
 		profil_session_end(on, PROFIL_END_NONE);
 	if (old) {
@@ -924,7 +984,7 @@ static int session_begin(struct profil_session *s, struct profil_table *table, b
 	return 0;
 
 put_tick:
-	profil_tick_put();
+	profil_session_put_ticks(s);
 	if (cancel_delayed_work(&s->work))
 		session_unhold(s);
 free_watch:

@@ -131,8 +131,11 @@ static struct profil_table *table_alloc(struct profil_session *s, u32 nr)
 
 static void table_set_simple(struct profil_table *table)
 {
-	table->simple = table->nr_ranges == 1 && table->spans[0].width == 2 &&
-			!table->spans[0].rest;
+	u32 i;
+
+	table->simple = table->nr_ranges;
+	for (i = 0; i < table->nr_spans; i++)
+		table->simple &= table->spans[i].width == 2 && !table->spans[i].rest;
 }
 
 static void span_copy(struct profil_span *to, const struct profil_span *from)

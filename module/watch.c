@@ -150,7 +150,7 @@ static void space_choose(struct profil_space *space)
 		w = hlist_entry(first, struct profil_watch, node);
 		s = w->session;
 		table = rcu_dereference_protected(w->table, lockdep_is_held(&profil_index_lock));
-		if (s->on && s->counts && s->modes & PROFIL_MODE_USER && table->simple &&
+		if (s->on && !s->period && s->counts && s->modes & PROFIL_MODE_USER && table->simple &&
 		    table->session == s)
 			only = table;
 	}
@@ -407,20 +407,30 @@ static bool member_conflicts(struct profil_session *s, const struct profil_membe
 	return found;
 }
 
-/* Do as many sessions sample @m's target as may? The tick goes through all of them. */
+/*
+ * Do as many sessions sample @m's target as may? The tick goes through all of them; each of
+ * those with a period has interrupts of its own.
+ */
 static bool member_is_too_many(const struct profil_watch *w, const struct profil_member *m)
 {
+	unsigned int n = 0, clocked = !!w->session->period;
 	struct profil_member *other;
-	unsigned int n = 0;
+	struct profil_watch *beside;
 
 	/* What is inherited cannot be more than the parent had. */
 	if (w->session->classic || w->session->root)
 		return false;
-	if (!m->thread)
-		return !w->nr_processes && w->space->nr_watches >= PROFIL_MAX_SESSIONS;
-	for (other = profil_member_first(m->key); other; other = profil_member_next(other))
-		n++;
-	return n >= PROFIL_MAX_SESSIONS;
+	if (m->thread) {
+		for (other = profil_member_first(m->key); other; other = profil_member_next(other)) {
+			n++;
+			clocked += !!watch_of(other)->session->period;
+		}
+	} else if (!w->nr_processes) {
+		n = w->space->nr_watches;
+		hlist_for_each_entry(beside, &w->space->watches, node)
+			clocked += !!beside->session->period;
+	}
+	return n >= PROFIL_MAX_SESSIONS || (w->session->period && clocked > PROFIL_MAX_CLOCKED);
 }
 
 /*
@@ -881,6 +891,7 @@ void profil_task_execed(struct task_struct *task, const struct linux_binprm *bpr
 	for (m = profil_member_first(task); m; m = profil_member_next(m))
 		exec_one(m, follow);
 	rcu_read_unlock();
+	profil_clock_look_here();
 }
 
 /* A classic session of this thread has nothing to sample any more. */

@@ -144,12 +144,12 @@ static struct profil_range *ranges;
  * Range number nr / 2 is the loop's. The others are where nothing is, half of them
  * below and half above, each with counters of its own.
  */
-static bool start(uint32_t scope, uint32_t nr, bool replace)
+static bool start(uint32_t scope, uint32_t nr, uint64_t period)
 {
 	struct profil_start arg = {
 		.size = sizeof(arg),
-		.flags = replace ? PROFIL_START_REPLACE : 0,
 		.scope = scope,
+		.period = period,
 		.modes = PROFIL_MODE_USER | PROFIL_MODE_SYSTEM,
 		.nr_ranges = nr,
 		.ranges = (uintptr_t)ranges,
@@ -227,7 +227,7 @@ static bool start_others(int nr)
 		if (pid < 0)
 			die("fork");
 		if (!pid) {
-			byte = start(PROFIL_SCOPE_PROCESS, 1, false) ? 'y' : 'n';
+			byte = start(PROFIL_SCOPE_PROCESS, 1, 0) ? 'y' : 'n';
 			if (write(pipes[1], &byte, 1) != 1)
 				_exit(1);
 			close(pipes[1]);
@@ -262,6 +262,7 @@ struct row {
 	bool chosen;
 	uint32_t scope;
 	uint32_t ranges;
+	uint64_t period;		/* ns; 0: the tick */
 	int others;
 
 	uint64_t samples;		/* of the last measurement */
@@ -287,8 +288,8 @@ static bool run_sampled(struct row *row, unsigned int ticks)
 	bool ok;
 
 	ok = !row->others || start_others(row->others);
-	if (ok && start(row->scope, row->ranges, false)) {
-		ok = hook_is(wanted_hook);
+	if (ok && start(row->scope, row->ranges, row->period)) {
+		ok = hook_is(row->period ? PROFIL_HOOK_NONE : wanted_hook);
 		pause_ms(100);
 		ok = ok && measure(ticks);
 		ok = stop(row->scope, &stats) && ok;
@@ -298,7 +299,12 @@ static bool run_sampled(struct row *row, unsigned int ticks)
 	stop_others();
 	if (!ok)
 		return false;
-	row->samples = nr_gaps;
+	row->samples = row->period ? stats.hit : nr_gaps;
+	if (row->period && stats.hit < elapsed / row->period * 999 / 1000)
+		return fail("%llu hits in %llu periods", (unsigned long long)stats.hit,
+			    (unsigned long long)(elapsed / row->period));
+	if (row->period)
+		return true;
 	if (stats.hit + 3 < nr_gaps || stats.hit > nr_gaps + 3)
 		return fail("%zu interrupts, but %llu hits of %llu ticks", nr_gaps,
 			    (unsigned long long)stats.hit, (unsigned long long)stats.ticks);
@@ -402,11 +408,11 @@ static bool run_toggle(struct row *row, unsigned int ticks)
 	uint64_t begin;
 
 	(void)ticks;
-	if (!start(PROFIL_SCOPE_PROCESS, 1, false) || !stop(PROFIL_SCOPE_PROCESS, NULL))
+	if (!start(PROFIL_SCOPE_PROCESS, 1, 0) || !stop(PROFIL_SCOPE_PROCESS, NULL))
 		return false;
 	begin = now();
 	for (int i = 0; i < TOGGLES; i++)
-		if (!start(PROFIL_SCOPE_PROCESS, 1, false) || !stop(PROFIL_SCOPE_PROCESS, NULL))
+		if (!start(PROFIL_SCOPE_PROCESS, 1, 0) || !stop(PROFIL_SCOPE_PROCESS, NULL))
 			return false;
 	elapsed = now() - begin;
 	row->samples = TOGGLES;
@@ -416,10 +422,15 @@ static bool run_toggle(struct row *row, unsigned int ticks)
 #define SAMPLED(n, s, r, ...) \
 	{ .name = (n), .run = run_sampled, .scope = (s), .ranges = (r), __VA_ARGS__ }
 
-/* In the order in which they are run: the first two want no hook, the last sees it go. */
+#define CLOCKED(n, p) SAMPLED(n, PROFIL_SCOPE_PROCESS, 1, .period = (p))
+
+/* In the order in which they are run: the first ones want no hook, the last sees it go. */
 static struct row rows[] = {
 	{ .name = "glibc", .run = run_glibc },
 	{ .name = "perf", .run = run_perf },
+	CLOCKED("clock-1000us", 1000000),
+	CLOCKED("clock-123us", 123031),
+	CLOCKED("clock-50us", 50000),
 	{ .name = "unsampled", .run = run_unsampled, .others = 1 },
 	SAMPLED("process-1", PROFIL_SCOPE_PROCESS, 1),
 	SAMPLED("process-10", PROFIL_SCOPE_PROCESS, 10),
@@ -460,12 +471,12 @@ static void account(struct row *row, unsigned int rep)
 		row->means[rep] = middle_gap() - first_middle;
 		return;
 	}
-	if (row->run == run_glibc || row->run == run_perf) {
+	if (row->run == run_glibc || row->run == run_perf || row->period) {
 		/* Not a sample in every tick, or interrupts of its own: all of it together. */
-		if (row->run == run_perf)
+		if (row->run != run_glibc)
 			ticks = (double)elapsed / query.tick_ns;
 		row->means[rep] = (gaps_sum - ticks * tick_mean) / row->samples;
-		row->medians[rep] = row->means[rep];
+		row->medians[rep] = row->period ? median_gap() : row->means[rep];
 		return;
 	}
 	row->medians[rep] = median_gap() - tick_median;
@@ -530,7 +541,7 @@ int main(int argc, char **argv)
 	if (device < 0)
 		die(PROFIL_DEVICE);
 	ask();
-	max_gaps = ticks * 8;
+	max_gaps = ticks * 200;
 	gaps = reserve(max_gaps * sizeof(*gaps));
 	ranges = reserve(MAX_RANGES * sizeof(*ranges));
 	counters = reserve(LOOP_COUNTERS * 2 + MAX_RANGES * 16);

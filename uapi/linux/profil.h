@@ -5,7 +5,7 @@
  * The ABI of /dev/profil, a character device of the profil module.
  *
  * A *session* samples tasks at every scheduler *tick* that finds them running
- * and counts the sampled user pc in *ranges* of text, each with its counters in
+ * (or of a faster clock of its own, see profil_start.period) and counts the sampled user pc in *ranges* of text, each with its counters in
  * a buffer of the caller. There are two kinds:
  *
  *   classic     of the calling process or thread, without a descriptor: what
@@ -50,8 +50,8 @@
  *               that are written back)
  *   ENOMEM      the kernel has no memory for it
  *   EPERM       limits and rights: RLIMIT_MEMLOCK does not allow to lock the
- *               buffers, or the caller may not sample that target, or change
- *               this session
+ *               buffers, the period is shorter than the caller may have, or the
+ *               caller may not sample that target, or change this session
  *   EBUSY       what is asked for is so already (a session is on, a target is
  *               attached), or so often that it can be no more (a target has
  *               profil_query.max_sessions), or the scheduler tick cannot be hooked
@@ -111,6 +111,7 @@ enum profil_hook {
 #define PROFIL_FEATURE_FORK		(1ULL << 4)	/* sessions go on after fork */
 #define PROFIL_FEATURE_DESCRIPTOR	(1ULL << 5)	/* PROFIL_IOC_OPEN and what follows */
 #define PROFIL_FEATURE_RECORDS		(1ULL << 6)	/* struct profil_record */
+#define PROFIL_FEATURE_CLOCK		(1ULL << 7)	/* profil_start.period */
 
 /**
  * struct profil_query - ioctl(PROFIL_IOC_QUERY)
@@ -127,6 +128,11 @@ enum profil_hook {
  * @max_counters: Out: most counters of one range.
  * @max_records: Out: most records that a session can be asked to keep.
  * @max_sessions: Out: most sessions with a descriptor that can sample one task.
+ * @min_period: Out: shortest period that the caller may ask for, in ns: the module's
+ *	parameter min_period_ns, or less with CAP_PERFMON.
+ * @max_period: Out: longest period, in ns.
+ * @max_clocked: Out: most sessions with a descriptor and a period, of @max_sessions.
+ * @__reserved: Out: 0.
  *
  * Asks what this kernel offers, so that nothing need be guessed from versions.
  * Available to anyone who can open the device; has no effect.
@@ -145,6 +151,10 @@ struct profil_query {
 	__aligned_u64 max_counters;
 	__u32 max_records;
 	__u32 max_sessions;
+	__aligned_u64 min_period;
+	__aligned_u64 max_period;
+	__u32 max_clocked;
+	__u32 __reserved;
 };
 
 /**
@@ -220,6 +230,7 @@ struct profil_range {
 
 /* Bits of profil_start.flags */
 #define PROFIL_START_REPLACE	(1U << 0)	/* take the place of a session that is on */
+#define PROFIL_START_JITTER	(1U << 1)	/* the period is a mean, see @period */
 
 /**
  * struct profil_start - ioctl(PROFIL_IOC_START)
@@ -231,6 +242,16 @@ struct profil_range {
  *	without ranges, or without counters, is on: its ticks are all outside.
  * @__reserved: Must be 0.
  * @ranges: Address of an array of @nr_ranges struct profil_range.
+ * @period: Nanoseconds of CPU time from one tick of the session to the next, from
+ *	profil_query.min_period (EPERM below that, for lack of CAP_PERFMON; EINVAL below
+ *	10,000) to max_period; 0: ticks are the scheduler's. With PROFIL_START_JITTER each
+ *	is another, at random from half a period to one and a half, so that nobody can
+ *	march in step with it.
+ *
+ * A session with a period has a clock of its own, which runs on a CPU while a task that
+ * it samples runs there, and goes on from one of its tasks to the next: threads that
+ * are shorter than a period have their share of the ticks. Everything else is as with
+ * the scheduler's tick.
  *
  * Starts a session of the calling process or thread. The pages of all buffers
  * are pinned and charged to RLIMIT_MEMLOCK, pages that buffers share once.
@@ -269,6 +290,7 @@ struct profil_start {
 	__u32 nr_ranges;
 	__u32 __reserved;
 	__aligned_u64 ranges;
+	__aligned_u64 period;
 };
 
 /**
@@ -329,10 +351,11 @@ enum profil_end {
  *	of @ticks.
  * @missed: Out: ticks that never came although a sampled task was running: late
  *	timer interrupts that collapsed into one, a hook that was disarmed. Not
- *	part of @ticks. A lower bound, known from the next tick on.
+ *	part of @ticks. A lower bound, known from the next tick on. With a period:
+ *	periods that were over before the last one's tick could be counted.
  * @expected: Out: the CPU time that the scheduler gave to the tasks (of the
  *	starting process or thread, or of all that are or were attached) while the
- *	session was on, in ticks. To compare
+ *	session was on, in ticks (or periods). To compare
  *	with @ticks + @unselected: they agree within the error of sampling.
  * @locked: Out: bytes charged to RLIMIT_MEMLOCK for the session.
  * @dropped_exec: Out: the task was between the old program and the new one.
@@ -432,15 +455,20 @@ enum profil_exec {
 	PROFIL_EXEC_FOLLOW = 1,
 };
 
+/* Bits of profil_open.flags */
+#define PROFIL_OPEN_JITTER	(1U << 0)	/* as PROFIL_START_JITTER */
+
 /**
  * struct profil_open - ioctl(PROFIL_IOC_OPEN)
  * @size: sizeof(struct profil_open).
- * @flags: Must be 0.
+ * @flags: PROFIL_OPEN_* bits.
  * @modes: PROFIL_MODE_* bits, at least one.
  * @fork: enum profil_fork.
  * @exec: enum profil_exec.
  * @nr_records: 0, or how many records are kept for read(), at most
  *	profil_query.max_records; then ticks outside every range leave one each.
+ * @period: As profil_start.period. At most profil_query.max_clocked such sessions can
+ *	sample one task (EBUSY).
  *
  * Makes a session without targets, without ranges, and not enabled. The caller is
  * its creator: buffers of all ranges lie in the creator's address space, are charged
@@ -461,6 +489,7 @@ struct profil_open {
 	__u32 fork;
 	__u32 exec;
 	__u32 nr_records;
+	__aligned_u64 period;
 };
 
 /**

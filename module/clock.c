@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A clock faster than the tick, for sessions with a period of their own.
+ *
+ * Each CPU has a timer, which runs while a task runs there that such a session samples:
+ * a probe at the context switch starts and stops it. So what is counted is CPU time of the
+ * targets, and neither idle CPUs nor other tasks are interrupted. The timer fires when the
+ * first of the task's sessions is due; what is left of its period each session knows for
+ * each CPU, and goes on with that when another of its tasks runs there. So threads that are
+ * shorter than a period are found as often as their time deserves.
+ *
+ * The probe is there while anybody wants it, and for a while after, as is the hook of the tick.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/hrtimer.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/prandom.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <linux/tracepoint.h>
+#include <linux/workqueue.h>
+#include <asm/irq_regs.h>
+#include <trace/events/sched.h>
+
+#include "compat.h"
+#include "profil.h"
+
+#define LINGER		(2 * HZ)
+/* From one sample to the next at least, in ns, that the task gets on. */
+#define GAP		2000
+
+unsigned int profil_min_period = 50000;
+module_param_named(min_period_ns, profil_min_period, uint, 0644);
+MODULE_PARM_DESC(min_period_ns, "shortest period of sessions of users without CAP_PERFMON, in ns");
+
+struct clock {
+	struct hrtimer timer;
+	u64 since;		/* when sessions were last told how much time has passed */
+	bool running;		/* on behalf of current */
+	bool idle;		/* there is nothing to be looked at; false if that is not known */
+};
+
+/* Written by its CPU, with interrupts off. */
+static DEFINE_PER_CPU(struct clock, clocks);
+static struct rnd_state __percpu *random_states;
+
+static struct tracepoint *switch_tracepoint;
+static DEFINE_MUTEX(probe_lock);
+static bool probing;				/* under probe_lock */
+static atomic_t users = ATOMIC_INIT(0);		/* from 0 to 1 only with the probe in place */
+
+static ktime_t due_in(u64 left)
+{
+	return ns_to_ktime(max_t(u64, left, GAP));
+}
+
+static enum hrtimer_restart clock_fires(struct hrtimer *timer)
+{
+	struct clock *clock = container_of(timer, struct clock, timer);
+	ktime_t now = ktime_get();
+	u64 left;
+
+	left = profil_sample_clocked(current, ktime_to_ns(now) - clock->since, get_irq_regs());
+	clock->since = ktime_to_ns(now);
+	clock->running = left != PROFIL_NEVER;
+	if (!clock->running)
+		return HRTIMER_NORESTART;
+	hrtimer_set_expires(timer, ktime_add(now, due_in(left)));
+	return HRTIMER_RESTART;
+}
+
+/* @task runs here from now on, or did up to now. */
+static void clock_start(struct clock *clock, struct task_struct *task)
+{
+	u64 left = profil_sample_clocked(task, 0, NULL);
+
+	if (left == PROFIL_NEVER)
+		return;
+	clock->since = ktime_get_ns();
+	clock->running = true;
+	hrtimer_start(&clock->timer, due_in(left), HRTIMER_MODE_REL_PINNED_HARD);
+}
+
+static void clock_stop(struct clock *clock, struct task_struct *task)
+{
+	clock->running = false;
+	/* Pinned, and interrupts are off: it does not run now. */
+	hrtimer_try_to_cancel(&clock->timer);
+	profil_sample_clocked(task, ktime_get_ns() - clock->since, NULL);
+}
+
+static void switch_probe(void *data, bool preempt, struct task_struct *prev,
+			 struct task_struct *next, unsigned int prev_state)
+{
+	struct clock *clock = this_cpu_ptr(&clocks);
+
+	if (clock->running)
+		clock_stop(clock, prev);
+	WRITE_ONCE(clock->idle, is_idle_task(next));
+	/* Either profil_clock_look() sees that, or this sees what is new. */
+	smp_mb();
+	if (!(next->flags & PF_KTHREAD))
+		clock_start(clock, next);
+}
+
+static void look(void *unused)
+{
+	struct clock *clock = this_cpu_ptr(&clocks);
+
+	if (clock->running)
+		clock_stop(clock, current);
+	if (!(current->flags & PF_KTHREAD))
+		clock_start(clock, current);
+}
+
+static bool is_busy(int cpu, void *unused)
+{
+	return !READ_ONCE(per_cpu_ptr(&clocks, cpu)->idle);
+}
+
+/**
+ * profil_clock_look - Sessions with a period have new targets, which may be running
+ *
+ * May not be called with interrupts off.
+ */
+void profil_clock_look(void)
+{
+	smp_mb();
+	on_each_cpu_cond_mask(is_busy, look, NULL, false, cpu_online_mask);
+}
+
+/* The same, of the caller alone. */
+void profil_clock_look_here(void)
+{
+	unsigned long flags;
+
+	if (!atomic_read(&users))
+		return;
+	local_irq_save(flags);
+	look(NULL);
+	local_irq_restore(flags);
+}
+
+/* What users cannot foresee; good enough for jitter. With interrupts off. */
+u32 profil_clock_random(void)
+{
+	return prandom_u32_state(this_cpu_ptr(random_states));
+}
+
+static void unprobe(void)
+{
+	lockdep_assert_held(&probe_lock);
+
+	if (!probing)
+		return;
+	tracepoint_probe_unregister(switch_tracepoint, switch_probe, NULL);
+	tracepoint_synchronize_unregister();
+	probing = false;
+}
+
+static void linger_over(struct work_struct *work)
+{
+	mutex_lock(&probe_lock);
+	if (!atomic_read(&users))
+		unprobe();
+	mutex_unlock(&probe_lock);
+}
+
+static DECLARE_DELAYED_WORK(linger, linger_over);
+
+/**
+ * profil_clock_get - Want profil_sample_clocked() to be called
+ *
+ * Return: 0, -EBUSY if context switches cannot be hooked, -EINTR when killed. May sleep.
+ */
+int profil_clock_get(void)
+{
+	int cpu, err = 0;
+
+	if (atomic_inc_not_zero(&users))
+		return 0;
+	if (mutex_lock_killable(&probe_lock))
+		return -EINTR;
+	if (!probing) {
+		for_each_possible_cpu(cpu)
+			WRITE_ONCE(per_cpu_ptr(&clocks, cpu)->idle, false);
+		err = tracepoint_probe_register(switch_tracepoint, switch_probe, NULL);
+	}
+	if (!err) {
+		probing = true;
+		atomic_inc(&users);
+	}
+	mutex_unlock(&probe_lock);
+	return err ? -EBUSY : 0;
+}
+
+/* As profil_clock_get(), if somebody wants it already. Never waits. */
+bool profil_clock_get_another(void)
+{
+	return atomic_inc_not_zero(&users);
+}
+
+/* Ends what these began. Never waits. */
+void profil_clock_put(void)
+{
+	if (atomic_dec_and_test(&users))
+		mod_delayed_work(profil_wq, &linger, LINGER);
+}
+
+int profil_clock_init(void)
+{
+	int cpu;
+
+	check_trace_callback_type_sched_switch(switch_probe);
+	switch_tracepoint = profil_tracepoint("sched_switch");
+	if (!switch_tracepoint) {
+		pr_err("there is no tracepoint sched_switch\n");
+		return -EOPNOTSUPP;
+	}
+	random_states = alloc_percpu(struct rnd_state);
+	if (!random_states)
+		return -ENOMEM;
+	prandom_seed_full_state(random_states);
+	for_each_possible_cpu(cpu)
+		profil_hrtimer_setup(&per_cpu_ptr(&clocks, cpu)->timer, clock_fires,
+				     CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	return 0;
+}
+
+/* No user is left. */
+void profil_clock_exit(void)
+{
+	int cpu;
+
+	cancel_delayed_work_sync(&linger);
+	mutex_lock(&probe_lock);
+	unprobe();
+	mutex_unlock(&probe_lock);
+	/* One that fires now finds no session, and is not started again. */
+	for_each_possible_cpu(cpu)
+		if (random_states)
+			hrtimer_cancel(&per_cpu_ptr(&clocks, cpu)->timer);
+	free_percpu(random_states);
+}

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sessions with a clock of their own: as many ticks as their CPU time has periods, whoever has it,
+ * and everything else as with the scheduler's tick.
+ */
+#include "kselftest_harness.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+
+#include "loop.h"
+#include "process.h"
+
+#define MS		1000000U
+#define N64_NS		50000U		/* its PROF_MIN_INTERVAL */
+#define FREEBSD_NS	123031U		/* profhz: 8,128 Hz */
+
+static u32 counters[1024] __attribute__((aligned(4096)));
+
+static int clock_start(u32 scope, u32 flags, u64 period, const struct profil_range *ranges,
+		       u32 nr_ranges)
+{
+	struct profil_start start = {
+		.size = sizeof(start),
+		.flags = flags,
+		.scope = scope,
+		.modes = MODES_ALL,
+		.nr_ranges = nr_ranges,
+		.ranges = addr(ranges),
+		.period = period,
+	};
+
+	return device_ioctl(PROFIL_IOC_START, &start);
+}
+
+static int clock_open(u32 flags, u64 period, u32 on_fork, u32 on_exec)
+{
+	struct profil_open open = {
+		.size = sizeof(open),
+		.flags = flags,
+		.modes = MODES_ALL,
+		.fork = on_fork,
+		.exec = on_exec,
+		.period = period,
+	};
+	int fd = device_fd();
+
+	return fd < 0 ? fd : descriptor_ioctl(fd, PROFIL_IOC_OPEN, &open);
+}
+
+static u64 sum(const struct profil_stats *s)
+{
+	return s->ticks + s->unselected + s->missed;
+}
+
+static u64 root_of(u64 n)
+{
+	u64 root = 0;
+
+	while ((root + 1) * (root + 1) <= n)
+		root++;
+	return root;
+}
+
+/*
+ * Periods that the clock counted, and that the scheduler knows of: time is measured at other
+ * points of a context switch, so that some hundredth may be missing.
+ */
+#define EXPECT_AS_EXPECTED(s) do {							\
+	u64 __slack = (s)->expected / 25 + 5 * root_of((s)->expected) + 5;		\
+											\
+	EXPECT_TRUE(accounted(s));							\
+	EXPECT_GE(sum(s) + __slack, (s)->expected);					\
+	EXPECT_LE(sum(s), (s)->expected + __slack);					\
+	TH_LOG("ticks %llu missed %llu, expected %llu", (unsigned long long)(s)->ticks,	\
+	       (unsigned long long)(s)->missed, (unsigned long long)(s)->expected);	\
+} while (0)
+
+FIXTURE(clock) {
+	struct profil_query query;
+	bool root;
+};
+
+FIXTURE_SETUP(clock)
+{
+	ASSERT_EQ(0, device_query(&self->query));
+	self->root = !geteuid();
+	memset(counters, 0, sizeof(counters));
+	device_ioctl(PROFIL_IOC_STOP, &(struct profil_stop){ .size = sizeof(struct profil_stop) });
+}
+
+FIXTURE_TEARDOWN(clock)
+{
+	session_stop(PROFIL_SCOPE_PROCESS, NULL);
+	session_stop(PROFIL_SCOPE_THREAD, NULL);
+}
+
+TEST_F(clock, limits_are_told)
+{
+	EXPECT_TRUE(self->query.features & PROFIL_FEATURE_CLOCK);
+	EXPECT_EQ(self->root ? 10000 : N64_NS, self->query.min_period);
+	EXPECT_LE(MS, self->query.max_period);
+	EXPECT_LE(1, self->query.max_clocked);
+	EXPECT_EQ(0, self->query.__reserved);
+}
+
+TEST_F(clock, periods_out_of_bounds_are_refused)
+{
+	const u64 bad[] = { 1, 9999, self->query.max_period + 1, UINT64_MAX, 1ULL << 32 };
+	int fd;
+
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		EXPECT_EQ(-EINVAL, clock_start(PROFIL_SCOPE_PROCESS, 0, bad[i], NULL, 0));
+		EXPECT_EQ(-EINVAL, clock_open(0, bad[i], PROFIL_FORK_OFF, PROFIL_EXEC_OFF));
+	}
+	EXPECT_EQ(-EINVAL, clock_start(PROFIL_SCOPE_THREAD, PROFIL_START_JITTER, 0, NULL, 0));
+	EXPECT_EQ(-EINVAL, clock_open(PROFIL_OPEN_JITTER, 0, PROFIL_FORK_OFF, PROFIL_EXEC_OFF));
+	EXPECT_EQ(-EOPNOTSUPP, clock_start(PROFIL_SCOPE_PROCESS, 4, MS, NULL, 0));
+	EXPECT_EQ(-EOPNOTSUPP, clock_open(2, MS, PROFIL_FORK_OFF, PROFIL_EXEC_OFF));
+	EXPECT_TRUE(is_off(PROFIL_SCOPE_PROCESS));
+
+	EXPECT_EQ(self->root ? 0 : -EPERM, clock_start(PROFIL_SCOPE_PROCESS, 0, N64_NS - 1, NULL, 0));
+	fd = clock_open(0, N64_NS - 1, PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
+	EXPECT_TRUE(self->root ? fd >= 0 : fd == -EPERM);
+	close(fd);
+	session_stop(PROFIL_SCOPE_PROCESS, NULL);
+	EXPECT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, self->query.max_period, NULL, 0));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+}
+
+/* A program that knows no period gets the tick. */
+TEST_F(clock, an_older_structure_means_the_tick)
+{
+	struct profil_start start = {
+		.size = offsetof(struct profil_start, period),
+		.modes = MODES_ALL,
+		.period = MS,
+	};
+	struct profil_stats s;
+
+	ASSERT_EQ(0, device_ioctl(PROFIL_IOC_START, &start));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_LE(10, s.ticks);
+	/* So many ticks in some 50 ms: it was not one each. */
+	EXPECT_GE(s.ticks + s.missed + 10, s.expected);
+}
+
+FIXTURE(period) {
+	struct profil_range range;
+};
+
+FIXTURE_VARIANT(period) {
+	u64 ns;
+	u32 flags;
+	u32 scope;
+};
+
+FIXTURE_VARIANT_ADD(period, of_50_us) { .ns = N64_NS };
+FIXTURE_VARIANT_ADD(period, of_8128_Hz) { .ns = FREEBSD_NS };
+FIXTURE_VARIANT_ADD(period, of_1_ms) { .ns = MS };
+FIXTURE_VARIANT_ADD(period, of_1_ms_with_jitter) { .ns = MS, .flags = PROFIL_START_JITTER };
+FIXTURE_VARIANT_ADD(period, of_1_ms_of_a_thread) { .ns = MS, .scope = PROFIL_SCOPE_THREAD };
+FIXTURE_VARIANT_ADD(period, of_20_ms) { .ns = 20 * MS };
+
+FIXTURE_SETUP(period)
+{
+	self->range = range_of_loops(counters, 4);
+	memset(counters, 0, sizeof(counters));
+	ASSERT_EQ(0, clock_start(variant->scope, variant->flags, variant->ns, &self->range, 1));
+}
+
+FIXTURE_TEARDOWN(period)
+{
+	session_stop(variant->scope, NULL);
+}
+
+TEST_F(period, has_its_tick)
+{
+	struct profil_stats s;
+
+	EXPECT_TRUE(loop_burn(variant->scope, 2, variant->ns > MS ? 20 : 1000));
+	EXPECT_TRUE(loop_burn(variant->scope, 5, variant->ns > MS ? 20 : 1000));
+	ASSERT_EQ(0, session_stop(variant->scope, &s));
+	EXPECT_AS_EXPECTED(&s);
+	EXPECT_EQ(s.hit, counters_sum(counters, 4, LOOPS));
+	EXPECT_LT(s.ticks / 4, counters[2]);
+	EXPECT_LT(s.ticks / 4, counters[5]);
+	EXPECT_EQ(0, counters[3]);
+}
+
+TEST_F(period, is_of_CPU_time)
+{
+	const struct timespec pause = { .tv_nsec = 10 * MS };
+	struct profil_stats s, before;
+
+	loop_run(1, LOOP_BURST);
+	ASSERT_EQ(0, session_stats(variant->scope, &before));
+	for (unsigned int i = 0; i < 30; i++)
+		nanosleep(&pause, NULL);
+	ASSERT_EQ(0, session_stop(variant->scope, &s));
+	EXPECT_AS_EXPECTED(&s);
+	/* 300 ms of sleep; what it took to fall asleep and to wake up is much less. */
+	EXPECT_GT(150 * MS / variant->ns + 2, sum(&s) - sum(&before));
+}
+
+TEST_F(period, charges_system_calls_to_the_caller)
+{
+	struct profil_stats s;
+	u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + 200 * MS;
+
+	while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+		for (unsigned int i = 0; i < 100; i++)
+			syscall(SYS_getppid);
+	ASSERT_EQ(0, session_stop(variant->scope, &s));
+	EXPECT_AS_EXPECTED(&s);
+	EXPECT_LT(0, s.system);
+	EXPECT_LT(0, s.user + (variant->ns > MS));
+}
+
+TEST_F(period, can_be_replaced_by_another)
+{
+	struct profil_stats s;
+
+	for (unsigned int i = 0; i < 20; i++) {
+		loop_run(0, LOOP_BURST);
+		ASSERT_EQ(0, clock_start(variant->scope, PROFIL_START_REPLACE, i % 2 ? 0 : MS,
+					 &self->range, 1));
+	}
+	EXPECT_TRUE(loop_burn(variant->scope, 0, 5));
+	ASSERT_EQ(0, session_stop(variant->scope, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LT(0, counters[0]);
+}
+
+/* Threads, there already and to come */
+
+static atomic_bool enough;
+
+static void *burn_loop(void *which)
+{
+	while (!enough)
+		loop_run((uintptr_t)which, LOOP_BURST / 8);
+	return NULL;
+}
+
+TEST_F(clock, all_threads_are_sampled)
+{
+	struct profil_range range = range_of_loops(counters, 4);
+	struct profil_stats s;
+	pthread_t threads[4];
+
+	enough = false;
+	for (uintptr_t i = 0; i < 2; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, burn_loop, (void *)i));
+	ASSERT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, MS, &range, 1));
+	for (uintptr_t i = 2; i < 4; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, burn_loop, (void *)i));
+	for (unsigned int i = 0; i < 4; i++)
+		EXPECT_TRUE(await(((volatile u32 *)counters)[i] > 200));
+	enough = true;
+	for (unsigned int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_AS_EXPECTED(&s);
+	EXPECT_EQ(s.hit, counters_sum(counters, 4, LOOPS));
+}
+
+static void *burn_a_little(void *unused)
+{
+	u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + MS;
+
+	(void)unused;
+	while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+		loop_run(3, 20000);
+	return NULL;
+}
+
+/* Each of 1 ms, a tenth of the period. */
+TEST_F(clock, threads_shorter_than_a_period_have_their_share)
+{
+	struct profil_range range = range_of_loops(counters, 4);
+	struct profil_stats s;
+	pthread_t thread;
+
+	ASSERT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, 10 * MS, &range, 1));
+	for (unsigned int i = 0; i < 500; i++) {
+		ASSERT_EQ(0, pthread_create(&thread, NULL, burn_a_little, NULL));
+		ASSERT_EQ(0, pthread_join(thread, NULL));
+	}
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_AS_EXPECTED(&s);
+	EXPECT_LT(20, counters[3]);
+}
+
+/* Processes */
+
+static int burn_in_child(void)
+{
+	struct profil_stats s;
+
+	MUST(state_of(PROFIL_SCOPE_PROCESS) == PROFIL_STATE_ON);
+	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 4, 300));
+	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s));
+	MUST(accounted(&s));
+	MUST(sum(&s) + s.expected / 10 + 20 >= s.expected);
+	MUST(sum(&s) <= s.expected + s.expected / 10 + 20);
+	MUST(counters[4] > 100);
+	return 0;
+}
+
+TEST_F(clock, a_child_has_a_clock_of_its_own)
+{
+	struct profil_range range = range_of_loops(counters, 4);
+	struct profil_stats s;
+
+	ASSERT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, MS, &range, 1));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 1, 20));
+	EXPECT_EQ(0, status_in_child(burn_in_child));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0, counters[4]);
+}
+
+/* As one session, through fork and exec. */
+TEST_F(clock, descriptors_follow_fork_and_exec)
+{
+	int fd = clock_open(0, MS, PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	struct profil_stats s;
+	pid_t child;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	child = fork();
+	if (!child) {
+		if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
+			_exit(1);
+		execl("/bin/sh", "sh", "-c",
+		      "i=0; while [ $i -lt 3000 ]; do i=$((i + 1)); done; (exit 0); "
+		      "j=0; while [ $j -lt 3000 ]; do j=$((j + 1)); done", NULL);
+		_exit(2);
+	}
+	EXPECT_EQ(0, status_of(child));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_AS_EXPECTED(&s);
+	EXPECT_LT(5, s.ticks);
+	EXPECT_EQ(0, s.hit);
+	close(fd);
+}
+
+/* Several on one task, with and without a period. */
+TEST_F(clock, sessions_do_not_disturb_each_other)
+{
+	struct profil_range range = range_of_loops(counters, 4);
+	struct profil_stats s[4];
+	int fds[2];
+
+	ASSERT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, 3 * MS, &range, 1));
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
+	fds[0] = clock_open(0, MS, PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
+	fds[1] = clock_open(PROFIL_OPEN_JITTER, 7 * MS, PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
+	ASSERT_LE(0, fds[0]);
+	ASSERT_LE(0, fds[1]);
+	ASSERT_EQ(0, descriptor_attach(fds[0], PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_attach(fds[1], PROFIL_SCOPE_THREAD, 0, NULL));
+	ASSERT_EQ(0, descriptor_enable(fds[0]));
+	ASSERT_EQ(0, descriptor_enable(fds[1]));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 300));
+	ASSERT_EQ(0, descriptor_disable(fds[1], &s[3]));
+	ASSERT_EQ(0, descriptor_disable(fds[0], &s[2]));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s[1]));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s[0]));
+	EXPECT_AS_EXPECTED(&s[0]);
+	EXPECT_AS_EXPECTED(&s[2]);
+	EXPECT_AS_EXPECTED(&s[3]);
+	EXPECT_TRUE(accounted(&s[1]));
+	EXPECT_LT(0, s[1].ticks);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+TEST_F(clock, only_so_many_are_of_one_task)
+{
+	unsigned int max = self->query.max_clocked;
+	int fds[64], tick;
+
+	ASSERT_GT(64, max);
+	for (unsigned int i = 0; i <= max; i++) {
+		fds[i] = clock_open(0, MS, PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
+		ASSERT_LE(0, fds[i]);
+		EXPECT_EQ(i < max ? 0 : -EBUSY,
+			  descriptor_attach(fds[i], PROFIL_SCOPE_PROCESS, 0, NULL));
+	}
+	tick = clock_open(0, 0, PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
+	EXPECT_EQ(0, descriptor_attach(tick, PROFIL_SCOPE_PROCESS, 0, NULL));
+	close(tick);
+	for (unsigned int i = 0; i <= max; i++)
+		close(fds[i]);
+}
+
+/*
+ * Spends half of its time in loop 6, and is in loop 7 whenever the scheduler's tick comes:
+ * it looks at what the tick has counted.
+ */
+TEST_F(clock, jitter_finds_who_marches_in_step)
+{
+	static u32 ticked[1024] __attribute__((aligned(4096)));
+	struct profil_range range = range_of_loops(ticked, 4);
+	struct profil_range found = range_of_loops(counters, 4);
+	const u64 tick_ns = self->query.tick_ns;
+	volatile u32 *seen = ticked;
+	u64 now, until, sixes = 0, all = 0;
+	struct profil_stats s;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	ASSERT_EQ(0, clock_start(PROFIL_SCOPE_THREAD, PROFIL_START_JITTER, tick_ns, &found, 1));
+	for (unsigned int i = 0; i < 400; i++) {
+		u32 before = seen[7];
+		u64 begin = cpu_ns(CLOCK_MONOTONIC);
+
+		/* The tick comes; then there is time until the next. */
+		while (seen[7] == before && cpu_ns(CLOCK_MONOTONIC) < begin + 8 * tick_ns)
+			loop_run(7, 20000);
+		now = cpu_ns(CLOCK_MONOTONIC);
+		all += now - begin;
+		until = now + tick_ns * 6 / 10;
+		while (cpu_ns(CLOCK_MONOTONIC) < until)
+			loop_run(6, 20000);
+		sixes += cpu_ns(CLOCK_MONOTONIC) - now;
+		all += cpu_ns(CLOCK_MONOTONIC) - now;
+	}
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
+	EXPECT_TRUE(accounted(&s));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	TH_LOG("loop 6 has %llu %% of the time; of the ticks %u of %u, with jitter %u of %u",
+	       (unsigned long long)(100 * sixes / all), ticked[6], ticked[6] + ticked[7],
+	       counters[6], counters[6] + counters[7]);
+	/* A third of what it should be, at most; or half, at least. */
+	EXPECT_GT((ticked[6] + ticked[7]) * sixes / 3, ticked[6] * all);
+	EXPECT_LT((counters[6] + counters[7]) * sixes / 2, counters[6] * all);
+}
+
+TEST_HARNESS_MAIN
