@@ -46,6 +46,7 @@ static long query(struct file *file, void *data)
 	arg->min_period = min_period();
 	arg->max_period = PROFIL_MAX_PERIOD;
 	arg->max_clocked = PROFIL_MAX_CLOCKED;
+	arg->__reserved = 0;
 	return 0;
 }
 

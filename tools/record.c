@@ -48,8 +48,10 @@
 /* From one reading of the records to the next, at most; and from one flush to the next. */
 #define DRAIN_NS	(100 * NS_PER_MS)
 #define FLUSH_NS	NS_PER_S
+/* The clock, unless another is asked for. */
+#define PERIOD_NS	NS_PER_MS
 /* Room for the records of so many seconds. */
-#define RECORDS_S	4
+#define RECORDS_S	2
 #define RECORDS_MIN	256
 #define RECORDS_MAX	8192
 #define READ_SIZE	(256U << 10)
@@ -73,6 +75,8 @@ struct options {
 	bool user_only;
 	bool per_thread;
 	bool no_children;
+	u64 period;			/* in ns; 0: the scheduler's tick */
+	bool clock_chosen;
 	pid_t pid;			/* 0: a command */
 	u64 duration;			/* in ns; 0: no end */
 	char **command;
@@ -99,6 +103,7 @@ struct recorder {
 	const struct options *options;
 	struct session sessions[NR_SESSIONS];
 	struct profil_query query;
+	u64 period;			/* in ns; 0: the scheduler's tick */
 	u64 start;			/* CLOCK_MONOTONIC, in ns */
 	u64 start_time;			/* CLOCK_REALTIME of the same moment */
 	u64 drain_ns;
@@ -153,6 +158,9 @@ static void usage(FILE *out)
 	      "  -o, --output FILE   the file (" COMMAND_DATA ")\n"
 	      "  -p, --pid PID       the process; takes a capability: see profil(1)\n"
 	      "      --duration S    end after S seconds\n"
+	      "  -F, --freq HZ       so many ticks in a second of CPU time (1000)\n"
+	      "      --period TIME   or from one to the next: 50us, 1ms\n"
+	      "      --tick          the scheduler's own ticks\n"
 	      "      --user-only     not the ticks that find the kernel running for it\n"
 	      "      --per-thread    tell threads apart\n"
 	      "      --no-children   not the processes that it forks\n"
@@ -176,6 +184,43 @@ static int parse_seconds(const char *text, u64 *ns)
 	return 0;
 }
 
+static int parse_freq(const char *text, u64 *period)
+{
+	double hz;
+	char *end;
+
+	hz = strtod(text, &end);
+	if (end == text || *end || !isfinite(hz) || hz <= 0 || hz > NS_PER_S) {
+		complain("--freq %s: not a number of ticks in a second", text);
+		return -1;
+	}
+	*period = llround(NS_PER_S / hz);
+	return 0;
+}
+
+static int parse_period(const char *text, u64 *period)
+{
+	static const struct { const char *name; double ns; } units[] = {
+		{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 },
+	};
+	double number;
+	char *end;
+
+	number = strtod(text, &end);
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		if (end == text || strcmp(end, units[i].name))
+			continue;
+		number *= units[i].ns;
+		/* Up to an hour: the kernel says what is too long, or too short. */
+		if (!isfinite(number) || number < 1 || number > 3600.0 * NS_PER_S)
+			break;
+		*period = llround(number);
+		return 0;
+	}
+	complain("--period %s: not a time such as 50us or 1ms", text);
+	return -1;
+}
+
 static int parse_pid(const char *text, pid_t *pid)
 {
 	char *end;
@@ -194,11 +239,14 @@ static int parse_pid(const char *text, pid_t *pid)
 /* -1 to go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *options)
 {
-	enum { USER_ONLY = 256, PER_THREAD, NO_CHILDREN, DURATION };
+	enum { USER_ONLY = 256, PER_THREAD, NO_CHILDREN, DURATION, PERIOD, TICK };
 	static const struct option table[] = {
 		{ "output", required_argument, NULL, 'o' },
 		{ "pid", required_argument, NULL, 'p' },
 		{ "duration", required_argument, NULL, DURATION },
+		{ "freq", required_argument, NULL, 'F' },
+		{ "period", required_argument, NULL, PERIOD },
+		{ "tick", no_argument, NULL, TICK },
 		{ "user-only", no_argument, NULL, USER_ONLY },
 		{ "per-thread", no_argument, NULL, PER_THREAD },
 		{ "no-children", no_argument, NULL, NO_CHILDREN },
@@ -210,8 +258,26 @@ static int parse(int argc, char **argv, struct options *options)
 
 	/* getopt_long() complains in this name. */
 	argv[0] = name;
-	while ((option = getopt_long(argc, argv, "+o:p:h", table, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, "+o:p:F:h", table, NULL)) >= 0) {
+		if (option == 'F' || option == PERIOD || option == TICK) {
+			if (options->clock_chosen) {
+				complain("one of --freq, --period and --tick, once");
+				return COMMAND_USAGE;
+			}
+			options->clock_chosen = true;
+		}
 		switch (option) {
+		case 'F':
+			if (parse_freq(optarg, &options->period))
+				return COMMAND_USAGE;
+			break;
+		case PERIOD:
+			if (parse_period(optarg, &options->period))
+				return COMMAND_USAGE;
+			break;
+		case TICK:
+			options->period = 0;
+			break;
 		case 'o':
 			options->path = optarg;
 			break;
@@ -285,6 +351,8 @@ static int session_open(struct recorder *r, struct session *session, u32 mode, u
 		.fork = r->options->no_children ? PROFIL_FORK_OFF : PROFIL_FORK_SHARE,
 		.exec = PROFIL_EXEC_FOLLOW,
 		.nr_records = nr_records,
+		.flags = r->period ? PROFIL_OPEN_JITTER : 0,
+		.period = r->period,
 	};
 
 	while ((session->fd = profil_session_open(&open)) < 0) {
@@ -310,11 +378,42 @@ static void raise_limit(struct recorder *r, struct rlimit *limit)
 		*limit = r->old_limit;
 }
 
+static u64 tick_ns(const struct recorder *r)
+{
+	return r->period ? r->period : r->query.tick_ns;
+}
+
 static u64 records_of(const struct recorder *r, u64 seconds)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	return seconds * r->query.tick_hz * (cpus > 0 ? cpus : 1);
+	return seconds * NS_PER_S / tick_ns(r) * (cpus > 0 ? cpus : 1);
+}
+
+/* What the clock may be, or else. */
+static int period_choose(struct recorder *r)
+{
+	const struct profil_query *query = &r->query;
+
+	r->period = r->options->period;
+	if (!(query->features & PROFIL_FEATURE_CLOCK)) {
+		if (r->options->clock_chosen && r->period) {
+			complain("this profil module knows the scheduler's tick only");
+			return -1;
+		}
+		r->period = 0;
+	}
+	if (!r->period || (r->period >= query->min_period && r->period <= query->max_period))
+		return 0;
+	if (!r->options->clock_chosen) {
+		/* Whoever loaded the module wants it slower. */
+		r->period = query->min_period;
+		return 0;
+	}
+	complain("a tick every %llu ns: the kernel has from %llu to %llu, for you (profil(4))",
+		 (unsigned long long)r->period, (unsigned long long)query->min_period,
+		 (unsigned long long)query->max_period);
+	return -1;
 }
 
 static int sessions_open(struct recorder *r)
@@ -329,6 +428,8 @@ static int sessions_open(struct recorder *r)
 		complain_of_session(PROFIL_DEVICE, &limit);
 		return -1;
 	}
+	if (period_choose(r))
+		return -1;
 	while (nr < RECORDS_MAX && nr < records_of(r, RECORDS_S))
 		nr *= 2;
 	if (nr > r->query.max_records)
@@ -664,7 +765,7 @@ static int file_begin(struct recorder *r)
 	struct data_meta meta = {
 		.start_time = r->start_time,
 		.start_monotonic = r->start,
-		.tick_ns = r->query.tick_ns,
+		.tick_ns = tick_ns(r),
 		.modes = r->options->user_only ? PROFIL_MODE_USER :
 						 PROFIL_MODE_USER | PROFIL_MODE_SYSTEM,
 	};
@@ -908,7 +1009,7 @@ static int run(struct recorder *r)
 
 int command_record(int argc, char **argv)
 {
-	struct options options = { .path = COMMAND_DATA };
+	struct options options = { .path = COMMAND_DATA, .period = PERIOD_NS };
 	struct recorder r = {
 		.options = &options,
 		.sessions = { { .fd = -1 }, { .fd = -1 } },
