@@ -29,8 +29,8 @@
 #include "profil.h"
 
 #define LINGER		(2 * HZ)
-/* From one sample to the next at least, in ns, that the task gets on. */
-#define GAP		2000
+/* From one interrupt to the next at least, in ns: the task must get on, whatever is due. */
+#define GAP		5000
 
 unsigned int profil_min_period = 50000;
 module_param_named(min_period_ns, profil_min_period, uint, 0644);
@@ -40,8 +40,10 @@ struct clock {
 	struct hrtimer timer;
 	u64 since;		/* when sessions were last told how much time has passed */
 	bool running;		/* on behalf of current */
-	bool idle;		/* there is nothing to be looked at; false if that is not known */
+	const struct mm_struct *mm;	/* of what runs here, as a key only; or UNKNOWN */
 };
+
+#define UNKNOWN ((const struct mm_struct *)-1L)
 
 /* Written by its CPU, with interrupts off. */
 static DEFINE_PER_CPU(struct clock, clocks);
@@ -49,13 +51,8 @@ static struct rnd_state __percpu *random_states;
 
 static struct tracepoint *switch_tracepoint;
 static DEFINE_MUTEX(probe_lock);
-static bool probing;				/* under probe_lock */
+static bool probing;				/* written under probe_lock */
 static atomic_t users = ATOMIC_INIT(0);		/* from 0 to 1 only with the probe in place */
-
-static ktime_t due_in(u64 left)
-{
-	return ns_to_ktime(max_t(u64, left, GAP));
-}
 
 static enum hrtimer_restart clock_fires(struct hrtimer *timer)
 {
@@ -68,7 +65,8 @@ static enum hrtimer_restart clock_fires(struct hrtimer *timer)
 	clock->running = left != PROFIL_NEVER;
 	if (!clock->running)
 		return HRTIMER_NORESTART;
-	hrtimer_set_expires(timer, ktime_add(now, due_in(left)));
+	/* What was done here may have taken longer than that. */
+	hrtimer_set_expires(timer, max_t(s64, now + left, ktime_get() + GAP));
 	return HRTIMER_RESTART;
 }
 
@@ -81,7 +79,8 @@ static void clock_start(struct clock *clock, struct task_struct *task)
 		return;
 	clock->since = ktime_get_ns();
 	clock->running = true;
-	hrtimer_start(&clock->timer, due_in(left), HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_start(&clock->timer, ns_to_ktime(max_t(u64, left, GAP)),
+		      HRTIMER_MODE_REL_PINNED_HARD);
 }
 
 static void clock_stop(struct clock *clock, struct task_struct *task)
@@ -99,7 +98,7 @@ static void switch_probe(void *data, bool preempt, struct task_struct *prev,
 
 	if (clock->running)
 		clock_stop(clock, prev);
-	WRITE_ONCE(clock->idle, is_idle_task(next));
+	WRITE_ONCE(clock->mm, next->mm);
 	/* Either profil_clock_look() sees that, or this sees what is new. */
 	smp_mb();
 	if (!(next->flags & PF_KTHREAD))
@@ -112,24 +111,30 @@ static void look(void *unused)
 
 	if (clock->running)
 		clock_stop(clock, current);
+	WRITE_ONCE(clock->mm, current->mm);
+	smp_mb();
 	if (!(current->flags & PF_KTHREAD))
 		clock_start(clock, current);
 }
 
-static bool is_busy(int cpu, void *unused)
+/* Others' CPUs are not disturbed, nor those that are idle. */
+static bool may_run_targets(int cpu, void *unused)
 {
-	return !READ_ONCE(per_cpu_ptr(&clocks, cpu)->idle);
+	const struct mm_struct *mm = READ_ONCE(per_cpu_ptr(&clocks, cpu)->mm);
+
+	return mm && (mm == UNKNOWN || profil_space_find(mm));
 }
 
 /**
- * profil_clock_look - Sessions with a period have new targets, which may be running
+ * profil_clock_look - Sessions with a period have new targets, or are about to
  *
+ * All that have such targets know of the time up to now; those that run are found from now on.
  * May not be called with interrupts off.
  */
 void profil_clock_look(void)
 {
 	smp_mb();
-	on_each_cpu_cond_mask(is_busy, look, NULL, false, cpu_online_mask);
+	on_each_cpu_cond_mask(may_run_targets, look, NULL, true, cpu_online_mask);
 }
 
 /* The same, of the caller alone. */
@@ -137,7 +142,7 @@ void profil_clock_look_here(void)
 {
 	unsigned long flags;
 
-	if (!atomic_read(&users))
+	if (!READ_ONCE(probing))
 		return;
 	local_irq_save(flags);
 	look(NULL);
@@ -152,13 +157,20 @@ u32 profil_clock_random(void)
 
 static void unprobe(void)
 {
+	int cpu;
+
 	lockdep_assert_held(&probe_lock);
 
 	if (!probing)
 		return;
+	WRITE_ONCE(probing, false);
 	tracepoint_probe_unregister(switch_tracepoint, switch_probe, NULL);
 	tracepoint_synchronize_unregister();
-	probing = false;
+	/* Nothing else stops one that is left. It finds no session, and does not go on. */
+	for_each_possible_cpu(cpu) {
+		hrtimer_cancel(&per_cpu_ptr(&clocks, cpu)->timer);
+		per_cpu_ptr(&clocks, cpu)->running = false;
+	}
 }
 
 static void linger_over(struct work_struct *work)
@@ -186,11 +198,11 @@ int profil_clock_get(void)
 		return -EINTR;
 	if (!probing) {
 		for_each_possible_cpu(cpu)
-			WRITE_ONCE(per_cpu_ptr(&clocks, cpu)->idle, false);
+			WRITE_ONCE(per_cpu_ptr(&clocks, cpu)->mm, UNKNOWN);
 		err = tracepoint_probe_register(switch_tracepoint, switch_probe, NULL);
 	}
 	if (!err) {
-		probing = true;
+		WRITE_ONCE(probing, true);
 		atomic_inc(&users);
 	}
 	mutex_unlock(&probe_lock);
@@ -233,15 +245,9 @@ int profil_clock_init(void)
 /* No user is left. */
 void profil_clock_exit(void)
 {
-	int cpu;
-
 	cancel_delayed_work_sync(&linger);
 	mutex_lock(&probe_lock);
 	unprobe();
 	mutex_unlock(&probe_lock);
-	/* One that fires now finds no session, and is not started again. */
-	for_each_possible_cpu(cpu)
-		if (random_states)
-			hrtimer_cancel(&per_cpu_ptr(&clocks, cpu)->timer);
 	free_percpu(random_states);
 }

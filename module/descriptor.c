@@ -242,6 +242,8 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	if (!w || !m)
 		goto free;
 
+	if (s->period && s->on)
+		profil_clock_look();	/* time before is not the session's */
 	rcu_read_lock();		/* keeps m, once it is linked */
 	err = profil_attach(&w, m, NULL);
 	if (!err && !pid_alive(task)) {
@@ -456,8 +458,10 @@ int profil_session_enable(struct file *file)
 		goto unlock;
 	profil_session_expect_anew(s);
 	profil_members_runtime(s, true);
-	if (s->period)
+	if (s->period) {
+		profil_clock_look();	/* time before is not the session's */
 		profil_session_fall_in(s);
+	}
 	WRITE_ONCE(s->state, PROFIL_STATE_ON);
 	WRITE_ONCE(s->on, true);
 	profil_session_changed(s);

@@ -178,22 +178,22 @@ static u64 interval(const struct profil_session *s, struct moment *at)
 static noinline bool clock_due(struct profil_session *s, struct profil_counts __percpu *counts,
 		      struct moment *at)
 {
-	s64 *left = counts ? &this_cpu_ptr(counts)->left : &s->left;
-	bool due;
+	s64 *place = counts ? &this_cpu_ptr(counts)->left : &s->left;
+	s64 left = READ_ONCE(*place) - at->passed;
+	bool due = at->sampled && left <= 0;
 	u64 lost;
 
-	*left -= at->passed;
-	due = at->sampled && *left <= 0;
 	if (due) {
-		*left += interval(s, at);
-		if (*left <= 0) {
-			lost = div_u64(-*left, s->period) + 1;
-			*left += lost * s->period;
+		left += interval(s, at);
+		if (left <= 0) {
+			lost = div_u64(-left, s->period) + 1;
+			left += lost * s->period;
 			if (counts)
 				this_cpu_add(counts->missed, lost);
 		}
 	}
-	at->left = min_t(u64, at->left, max_t(s64, *left, 0));
+	WRITE_ONCE(*place, left);
+	at->left = min_t(u64, at->left, max_t(s64, left, 0));
 	return due;
 }
 
@@ -353,7 +353,8 @@ u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct p
 		moment_locate(&at, task, regs);
 	if (space)
 		sample_all(space, task, &at, true);
-	else if (at.system && data_race(profil_nr_members))
+	/* At a context switch only in exit: it is the time of all others that is spent here. */
+	else if (at.system && data_race(profil_nr_members) && (task == current || !task->mm))
 		sample_astray(task, &at, true);
 	return at.left;
 }

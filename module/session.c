@@ -121,6 +121,8 @@ void profil_session_fall_in(struct profil_session *s)
 
 	lockdep_assert_held(&s->home->lock);
 
+	if (!s->counts)		/* still young */
+		return;
 	list_for_each_entry(other, &s->home->sessions, list) {
 		if (other == s || !other->on || !other->counts || other->period != s->period ||
 		    other->jitter != s->jitter)
@@ -969,6 +971,8 @@ static int session_begin(struct profil_session *s, struct profil_table *table, b
 	s->charged = pages;
 
 	__module_get(THIS_MODULE);
+	if (s->period)
+		profil_clock_look();	/* time before is not the session's */
 	s->state = PROFIL_STATE_ON;
 	s->on = true;
 	list_add(&s->list, &home->sessions);

@@ -882,7 +882,7 @@ void profil_task_execed(struct task_struct *task, const struct linux_binprm *bpr
 	bool follow;
 
 	if (!READ_ONCE(profil_nr_members))
-		return;
+		goto look;
 
 	follow = !gains_privilege(bprm);
 	rcu_read_lock();
@@ -891,6 +891,8 @@ void profil_task_execed(struct task_struct *task, const struct linux_binprm *bpr
 	for (m = profil_member_first(task); m; m = profil_member_next(m))
 		exec_one(m, follow);
 	rcu_read_unlock();
+look:
+	/* The mm has changed without a context switch. */
 	profil_clock_look_here();
 }
 
