@@ -112,6 +112,7 @@ static void look(void *unused)
 	if (clock->running)
 		clock_stop(clock, current);
 	WRITE_ONCE(clock->mm, current->mm);
+	/* As in switch_probe(). */
 	smp_mb();
 	if (!(current->flags & PF_KTHREAD))
 		clock_start(clock, current);
@@ -133,6 +134,7 @@ static bool may_run_targets(int cpu, void *unused)
  */
 void profil_clock_look(void)
 {
+	/* Either what is new is seen where a target comes to run, or that is seen here. */
 	smp_mb();
 	on_each_cpu_cond_mask(may_run_targets, look, NULL, true, cpu_online_mask);
 }

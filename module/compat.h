@@ -51,13 +51,15 @@
 
 /* 6.13: a timer gets its function when it is set up */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
-#define profil_hrtimer_setup(timer, fires, clock, mode) do {	\
-	hrtimer_init(timer, clock, mode);			\
-	(timer)->function = (fires);				\
-} while (0)
+static inline void profil_hrtimer_setup(struct hrtimer *timer,
+					enum hrtimer_restart (*fires)(struct hrtimer *timer),
+					clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = fires;
+}
 #else
-#define profil_hrtimer_setup(timer, fires, clock, mode) \
-	hrtimer_setup(timer, fires, clock, mode)
+#define profil_hrtimer_setup hrtimer_setup
 #endif
 
 /* 6.16 (not in 6.12, in 7.2): sched_process_exit tells whether it is the group's last task */

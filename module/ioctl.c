@@ -184,7 +184,8 @@ static long open(struct file *file, void *data)
 	const struct profil_open *arg = data;
 	long err;
 
-	if (arg->flags & ~PROFIL_OPEN_JITTER || arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM) ||
+	if (arg->flags & ~PROFIL_OPEN_JITTER ||
+	    arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM) ||
 	    arg->fork > PROFIL_FORK_FRESH || arg->exec > PROFIL_EXEC_FOLLOW)
 		return -EOPNOTSUPP;
 	if (!arg->modes || arg->nr_records > PROFIL_MAX_RECORDS ||

@@ -142,7 +142,7 @@ struct profil_session {
 	unsigned long slow;		/* changed by atomic bit operations */
 	struct profil_counts __percpu *counts;	/* NULL: only just inherited, see early */
 	u32 modes;
-	u32 period;			/* ns from one of its ticks to the next; 0: the scheduler's */
+	u32 period;			/* ns from tick to tick; 0: the scheduler's ticks */
 	bool jitter;			/* that is the mean */
 	bool on;			/* ticks are counted */
 	struct profil_ring *ring;	/* for records, or NULL */

@@ -176,7 +176,7 @@ static u64 interval(const struct profil_session *s, struct moment *at)
 
 /* Time passes for a session with a period. Is it due? */
 static noinline bool clock_due(struct profil_session *s, struct profil_counts __percpu *counts,
-		      struct moment *at)
+			       struct moment *at)
 {
 	s64 *place = counts ? &this_cpu_ptr(counts)->left : &s->left;
 	s64 left = READ_ONCE(*place) - at->passed;
@@ -370,7 +370,7 @@ static noinline void sample_slowly(struct profil_space *space, struct pt_regs *r
 		sample_astray(current, &at, false);
 }
 
-/* Another hit of user code on this CPU, @d bytes into the range, in 16 bits, unless that is full. */
+/* Another hit of user code here, @d bytes into the range, in 16 bits, unless that is full. */
 static __always_inline bool hit(const struct profil_span *span, u64 d,
 				struct profil_counts __percpu *counts)
 {

@@ -150,8 +150,8 @@ static void space_choose(struct profil_space *space)
 		w = hlist_entry(first, struct profil_watch, node);
 		s = w->session;
 		table = rcu_dereference_protected(w->table, lockdep_is_held(&profil_index_lock));
-		if (s->on && !s->period && s->counts && s->modes & PROFIL_MODE_USER && table->simple &&
-		    table->session == s)
+		if (s->on && !s->period && s->counts && s->modes & PROFIL_MODE_USER &&
+		    table->simple && table->session == s)
 			only = table;
 	}
 	rcu_assign_pointer(space->only, only);
@@ -421,7 +421,8 @@ static bool member_is_too_many(const struct profil_watch *w, const struct profil
 	if (w->session->classic || w->session->root)
 		return false;
 	if (m->thread) {
-		for (other = profil_member_first(m->key); other; other = profil_member_next(other)) {
+		for (other = profil_member_first(m->key); other;
+		     other = profil_member_next(other)) {
 			n++;
 			clocked += !!watch_of(other)->session->period;
 		}

@@ -121,7 +121,8 @@ TEST_F(clock, periods_out_of_bounds_are_refused)
 	EXPECT_EQ(-EOPNOTSUPP, clock_open(2, MS, PROFIL_FORK_OFF, PROFIL_EXEC_OFF));
 	EXPECT_TRUE(is_off(PROFIL_SCOPE_PROCESS));
 
-	EXPECT_EQ(self->root ? 0 : -EPERM, clock_start(PROFIL_SCOPE_PROCESS, 0, N64_NS - 1, NULL, 0));
+	EXPECT_EQ(self->root ? 0 : -EPERM,
+		  clock_start(PROFIL_SCOPE_PROCESS, 0, N64_NS - 1, NULL, 0));
 	fd = clock_open(0, N64_NS - 1, PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
 	EXPECT_TRUE(self->root ? fd >= 0 : fd == -EPERM);
 	close(fd);

@@ -4,9 +4,10 @@
  *
  * The ABI of /dev/profil, a character device of the profil module.
  *
- * A *session* samples tasks at every scheduler *tick* that finds them running
- * (or of a faster clock of its own, see profil_start.period) and counts the sampled user pc in *ranges* of text, each with its counters in
- * a buffer of the caller. There are two kinds:
+ * A *session* samples tasks at every scheduler *tick* that finds them running (or
+ * of a faster clock of its own, see profil_start.period) and counts the sampled
+ * user pc in *ranges* of text, each with its counters in a buffer of the caller.
+ * There are two kinds:
  *
  *   classic     of the calling process or thread, without a descriptor: what
  *               profil() is made of. PROFIL_IOC_START to PROFIL_IOC_STOP.
