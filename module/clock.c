@@ -70,52 +70,57 @@ static enum hrtimer_restart clock_fires(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-/* @task runs here from now on, or did up to now. */
-static void clock_start(struct clock *clock, struct task_struct *task)
+/* @task runs here from @now on; 0: from this moment. */
+static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 {
 	u64 left = profil_sample_clocked(task, 0, NULL);
 
 	if (left == PROFIL_NEVER)
 		return;
-	clock->since = ktime_get_ns();
+	clock->since = now ? now : ktime_get_ns();
 	clock->running = true;
 	hrtimer_start(&clock->timer, ns_to_ktime(max_t(u64, left, GAP)),
 		      HRTIMER_MODE_REL_PINNED_HARD);
 }
 
-static void clock_stop(struct clock *clock, struct task_struct *task)
+/* @task did up to now. Returns when that is; 0 if nobody knows, since it did not run for @task. */
+static u64 clock_stop(struct clock *clock, struct task_struct *task)
 {
+	u64 now;
+
+	if (!clock->running)
+		return 0;
+	now = ktime_get_ns();
 	clock->running = false;
 	/* Pinned, and interrupts are off: it does not run now. */
 	hrtimer_try_to_cancel(&clock->timer);
-	profil_sample_clocked(task, ktime_get_ns() - clock->since, NULL);
+	profil_sample_clocked(task, now - clock->since, NULL);
+	return now;
 }
 
 static void switch_probe(void *data, bool preempt, struct task_struct *prev,
 			 struct task_struct *next, unsigned int prev_state)
 {
 	struct clock *clock = this_cpu_ptr(&clocks);
+	u64 now = clock_stop(clock, prev);
 
-	if (clock->running)
-		clock_stop(clock, prev);
 	WRITE_ONCE(clock->mm, next->mm);
 	/* Either profil_clock_look() sees that, or this sees what is new. */
 	smp_mb();
 	if (!(next->flags & PF_KTHREAD))
-		clock_start(clock, next);
+		clock_start(clock, next, now);
 }
 
 static void look(void *unused)
 {
 	struct clock *clock = this_cpu_ptr(&clocks);
+	u64 now = clock_stop(clock, current);
 
-	if (clock->running)
-		clock_stop(clock, current);
 	WRITE_ONCE(clock->mm, current->mm);
 	/* As in switch_probe(). */
 	smp_mb();
 	if (!(current->flags & PF_KTHREAD))
-		clock_start(clock, current);
+		clock_start(clock, current, now);
 }
 
 /* Others' CPUs are not disturbed, nor those that are idle. */
