@@ -12,6 +12,7 @@
 # make check		all tests (as root)
 # make lint		what can be said of the sources without running them
 # make bench		instructions per sample, in the VM
+# make truth		what profilers say of programs of which the truth is known, in the VM
 # make clean
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
@@ -66,6 +67,9 @@ lint:
 bench:
 	selftests/bench/bench
 
+truth:
+	selftests/truth/run
+
 clean:
 	if [ -d $(KDIR) ]; then $(MAKE) -C $(KDIR) M=$(CURDIR) clean; fi
 	$(MAKE) -C userlib clean
@@ -73,4 +77,4 @@ clean:
 	$(MAKE) -C samples clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all modules modules_install lib tools samples install demo real check lint bench clean
+.PHONY: all modules modules_install lib tools samples install demo real check lint bench truth clean

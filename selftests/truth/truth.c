@@ -1,0 +1,822 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Profilers against answers that are known.
+ *
+ *	truth [--check] [--seconds S] [--seed N] [--row ROW]
+ *
+ * Each row is a program of which it is known what a profile must say. It runs once under each
+ * profiler, in a process of its own, with the same seed. A cell is what the profiler says, in
+ * per cent, and how far that is from what is expected, in standard errors of as many samples as
+ * there should be. --check runs ours only, less long, and prints TAP.
+ *
+ * What a program does comes in random order, or after pauses of random length: none but those of
+ * row 8 is in step with the tick, not even where the clock counts instructions. So the samples
+ * are independent of each other.
+ */
+#include "truth.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define LIMIT		5.0	/* sigmas */
+#define OFF		2	/* ticks, while profiling was started and stopped */
+#define FEW		20	/* samples */
+#define CHUNK		32	/* iterations: 1,024 instructions */
+#define MUCH		65536
+#define LESS		16384
+#define PROCESSES	1000
+#define OWN_PERIOD	(10 * MS)
+
+struct figure {
+	bool none;		/* not a sample */
+	bool unknown;		/* it cannot tell */
+	double expected, value, sigma;
+};
+
+struct outcome {
+	struct profile profile;
+	struct figure figures[NR_FIGURES];
+	u64 cpu, elapsed;	/* ns, between start and stop */
+	u64 ticks;		/* of this process, as the kernel counted them meanwhile */
+	u64 longest;		/* process, row 4 */
+	bool complete;
+};
+
+static double seconds = 6;
+static u64 seed = 1;
+static u64 tick_ns;
+
+void die(const char *what)
+{
+	fprintf(stderr, "truth: %s: %s\n", what, strerror(errno));
+	_exit(1);
+}
+
+static u64 now(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+static u64 cpu_now(void)
+{
+	return now(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+static u64 budget(void)
+{
+	return seconds * 1e9;
+}
+
+/* xorshift64* */
+static u64 state;
+
+static u32 random_below(u32 n)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return (state * 0x2545f4914f6cdd1dULL >> 32) * n >> 32;
+}
+
+static void shuffle(u8 *cards, unsigned int n)
+{
+	for (unsigned int i = n - 1; i; i--) {
+		unsigned int k = random_below(i + 1);
+		u8 card = cards[i];
+
+		cards[i] = cards[k];
+		cards[k] = card;
+	}
+}
+
+static void sleep_ns(u64 ns)
+{
+	struct timespec t = { ns / 1000000000, ns % 1000000000 };
+
+	nanosleep(&t, NULL);
+}
+
+/* What comes next begins anywhere between two ticks, whatever came before. */
+static void lose_step(void)
+{
+	sleep_ns(random_below(tick_ns));
+}
+
+static u64 children_cpu(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_CHILDREN, &u);
+	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000ULL +
+	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL;
+}
+
+/* CLOCK_PROCESS_CPUTIME_ID, but in ticks that found the process running: what ITIMER_PROF knows */
+#define TICKS_CLOCK	((clockid_t)~7)
+
+static void begin(struct outcome *o)
+{
+	profile_start(&o->profile);
+	o->ticks = now(TICKS_CLOCK);
+	o->cpu = cpu_now() + children_cpu();
+	o->elapsed = now(CLOCK_MONOTONIC);
+}
+
+static void end(struct outcome *o)
+{
+	o->cpu = cpu_now() + children_cpu() - o->cpu;
+	o->elapsed = now(CLOCK_MONOTONIC) - o->elapsed;
+	o->ticks = (now(TICKS_CLOCK) - o->ticks) / tick_ns;
+	profile_stop(&o->profile);
+}
+
+/* @k of @n samples, where each is one with probability @p; a few are a stray's. */
+static struct figure share(u64 k, u64 n, double p)
+{
+	struct figure f = { .none = n < FEW, .expected = p };
+
+	if (!f.none) {
+		f.value = (double)k / n;
+		f.sigma = (f.value - p) / sqrt(p * (1 - p) / n);
+	}
+	return f;
+}
+
+static u64 sum(const u64 *counts, unsigned int n)
+{
+	u64 s = 0;
+
+	while (n--)
+		s += counts[n];
+	return s;
+}
+
+/*
+ * @n events, one in @period ns of CPU time; each period of time that went by is one with the
+ * probability that the program was running. One more or less is how the beginning and the end
+ * fell.
+ */
+static struct figure rate(const struct outcome *o, u64 n, u64 period)
+{
+	double expected = (double)o->cpu / period, all = (double)o->elapsed / period;
+	double variance = expected * (1 - fmin(expected / all, 1));
+
+	return (struct figure) {
+		.expected = 1,
+		.value = n / expected,
+		.sigma = (n - expected) / sqrt(fmax(variance, 1)),
+	};
+}
+
+static struct figure samples_rate(const struct outcome *o)
+{
+	struct figure f = rate(o, o->profile.samples, o->profile.period);
+
+	/* It knows all, or places. */
+	f.unknown = o->profile.profiler == GLIBC && !(o->profile.want & WANT_ALL);
+	return f;
+}
+
+/*
+ * The rows
+ */
+
+/* 1: each of ten chunks is one of four functions', in an order that is new each time. */
+static void work_of_four(void)
+{
+	u8 deck[10] = { 0, 1, 1, 2, 2, 2, 3, 3, 3, 3 };
+	u64 until = cpu_now() + budget();
+
+	do {
+		for (unsigned int i = 0; i < 640; i++) {
+			if (i % 10 == 0)
+				shuffle(deck, 10);
+			place_run(deck[i % 10], CHUNK);
+		}
+	} while (cpu_now() < until);
+}
+
+static void row_functions(struct outcome *o)
+{
+	begin(o);
+	work_of_four();
+	end(o);
+	for (unsigned int i = 0; i < 4; i++)
+		o->figures[i] = share(o->profile.places[i], sum(o->profile.places, 4),
+				      (i + 1) / 10.0);
+}
+
+/* 2: threads, of a function each, that do the same work */
+static unsigned long thread_iterations;
+
+static void *thread(void *arg)
+{
+	place_run((uintptr_t)arg, thread_iterations);
+	return NULL;
+}
+
+static struct figure equal_threads(struct outcome *o, unsigned int n)
+{
+	const u64 *counts = o->profile.places;
+	struct figure f = { 0 };
+	double low = 1, high = 0;
+	pthread_t threads[8];
+	u64 all;
+
+	/* Where time is counted in instructions that is 16 ns each. */
+	thread_iterations = budget() / 2 / 16 / PLACE_ITERATION / n;
+	begin(o);
+	for (uintptr_t i = 0; i < n; i++)
+		if (pthread_create(&threads[i], NULL, thread, (void *)i))
+			die("pthread_create");
+	for (unsigned int i = 0; i < n; i++)
+		pthread_join(threads[i], NULL);
+	end(o);
+	all = sum(counts, n);
+	f.none = all < FEW;
+	for (unsigned int i = 0; i < n; i++) {
+		struct figure one = share(counts[i], all, 1.0 / n);
+
+		low = fmin(low, one.value);
+		high = fmax(high, one.value);
+		f.sigma = fmax(f.sigma, fabs(one.sigma));
+	}
+	f.value = high - low;
+	return f;
+}
+
+static void row_threads(struct outcome *o)
+{
+	struct outcome two = *o;
+
+	o->figures[0] = equal_threads(&two, 2);
+	/* Those of the eight are looked at as all are. */
+	if (!accounted(&two.profile.stats))
+		die("ticks that are not accounted for");
+	o->figures[1] = equal_threads(o, 8);
+}
+
+/* 3: bursts of its own and of the kernel's, and pauses */
+static void row_cpu_time(struct outcome *o)
+{
+	static char buffer[MUCH];
+	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	u64 until;
+
+	begin(o);
+	until = cpu_now() + budget();
+	do {
+		place_run(0, 200 + random_below(10000));
+		for (u32 n = 1 + random_below(4); n; n--)
+			if (read(zero, buffer, sizeof(buffer)) < 0)
+				die("/dev/zero");
+		lose_step();
+	} while (cpu_now() < until);
+	end(o);
+	o->figures[0] = samples_rate(o);
+}
+
+/* 4: processes shorter than a tick, from the fork to the wait */
+static void row_processes(struct outcome *o)
+{
+	u64 before, after = children_cpu();
+
+	begin(o);
+	for (unsigned int i = 0; i < PROCESSES; i++) {
+		unsigned long iterations = 100 + random_below(1500);
+		/* Without what the C library adds, which is longer than some. */
+		pid_t pid = syscall(SYS_fork);
+
+		if (!pid) {
+			place_run(0, iterations);
+			syscall(SYS_exit_group, 0);
+		}
+		if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+			die("fork");
+		before = after;
+		after = children_cpu();
+		if (after - before > o->longest)
+			o->longest = after - before;
+		lose_step();
+	}
+	end(o);
+	o->figures[0] = share(o->profile.children, o->profile.samples,
+			      (double)children_cpu() / o->cpu);
+	o->figures[1] = samples_rate(o);
+}
+
+/* 5: two places that call the kernel as often, for more or less work */
+static u64 cost_of(unsigned int place, int zero, char *buffer, size_t bytes)
+{
+	u64 before = now(CLOCK_THREAD_CPUTIME_ID);
+
+	for (unsigned int i = 0; i < 200; i++)
+		if (place_read(place, zero, buffer, bytes) < 0)
+			die("/dev/zero");
+	return now(CLOCK_THREAD_CPUTIME_ID) - before;
+}
+
+static void row_system_calls(struct outcome *o)
+{
+	static char buffer[MUCH];
+	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	u8 deck[2] = { PLACE_READ_MUCH, PLACE_READ_LESS };
+	u64 much, less, until;
+
+	cost_of(PLACE_READ_MUCH, zero, buffer, MUCH);
+	much = cost_of(PLACE_READ_MUCH, zero, buffer, MUCH);
+	less = cost_of(PLACE_READ_LESS, zero, buffer, LESS);
+	begin(o);
+	until = cpu_now() + budget();
+	do {
+		for (unsigned int i = 0; i < 32; i++) {
+			unsigned int place = deck[i % 2];
+
+			if (i % 2 == 0)
+				shuffle(deck, 2);
+			place_read(place, zero, buffer, place == PLACE_READ_MUCH ? MUCH : LESS);
+		}
+	} while (cpu_now() < until);
+	end(o);
+	o->figures[0] = share(o->profile.places[PLACE_READ_MUCH],
+			      sum(o->profile.places + PLACE_READ_MUCH, 2),
+			      (double)much / (much + less));
+}
+
+/* 6: as 1, deaf */
+static void row_deaf(struct outcome *o)
+{
+	sigset_t all;
+
+	begin(o);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	work_of_four();
+	end(o);
+	o->figures[0] = share(o->profile.places[3], sum(o->profile.places, 4), 0.4);
+}
+
+/* 7: as 1, with what other profilers use */
+static volatile sig_atomic_t own_signals;
+
+static void on_own_signal(int signal)
+{
+	(void)signal;
+	own_signals = own_signals + 1;
+}
+
+static void row_own_timer(struct outcome *o)
+{
+	const struct itimerval timer = {
+		.it_interval.tv_usec = OWN_PERIOD / 1000,
+		.it_value.tv_usec = OWN_PERIOD / 1000,
+	};
+	const struct sigaction action = {
+		.sa_handler = on_own_signal,
+		.sa_flags = SA_RESTART,
+	};
+	u64 signals;
+
+	sigaction(SIGPROF, &action, NULL);
+	setitimer(ITIMER_PROF, &timer, NULL);
+	begin(o);
+	signals = own_signals;
+	work_of_four();
+	signals = own_signals - signals;
+	end(o);
+	o->figures[0] = share(o->profile.places[3], sum(o->profile.places, 4), 0.4);
+	o->figures[1] = rate(o, signals, OWN_PERIOD);
+}
+
+/* 8: when the next tick is due. The coarse clock stands still until then. */
+#define GUARD_BEFORE	(400000ULL)
+#define GUARD_AFTER	(250000ULL)
+
+static u64 tick_phase;
+
+static void learn_phase(void)
+{
+	for (unsigned int i = 0; i < 10; i++) {
+		u64 last = now(CLOCK_MONOTONIC_COARSE);
+
+		while (now(CLOCK_MONOTONIC_COARSE) == last)
+			;
+		tick_phase = now(CLOCK_MONOTONIC) % tick_ns;
+	}
+}
+
+static bool near_multiple(u64 time, u64 of)
+{
+	return time % of < GUARD_AFTER || time % of > of - GUARD_BEFORE;
+}
+
+static void row_asleep(struct outcome *o)
+{
+	u64 until;
+
+	learn_phase();
+	begin(o);
+	until = cpu_now() + budget();
+	do {
+		u64 time, due;
+
+		while (time = now(CLOCK_MONOTONIC),
+		       !near_multiple(time - tick_phase + tick_ns, tick_ns))
+			place_run(0, CHUNK);
+		due = time - (time - tick_phase) % tick_ns + GUARD_AFTER;
+		if (due <= time)
+			due += tick_ns;
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME,
+				&(struct timespec) { due / 1000000000, due % 1000000000 }, NULL);
+	} while (cpu_now() < until);
+	end(o);
+	o->figures[0] = samples_rate(o);
+}
+
+/* In place 1, an innocent one, when a tick is due, and when 4 ms of CPU time are over. */
+static void row_elsewhere(struct outcome *o)
+{
+	u64 chunks[2] = { 0, 0 };
+	u64 start, time;
+
+	learn_phase();
+	begin(o);
+	start = cpu_now();
+	do {
+		bool cover;
+
+		time = cpu_now();
+		cover = near_multiple(time - start, 4 * MS) ||
+			near_multiple(now(CLOCK_MONOTONIC) - tick_phase + tick_ns, tick_ns);
+		place_run(cover, CHUNK);
+		chunks[cover]++;
+	} while (time - start < budget());
+	end(o);
+	o->figures[0] = share(o->profile.places[0], sum(o->profile.places, 2),
+			      (double)chunks[0] / (chunks[0] + chunks[1]));
+}
+
+/* 9: ping-pong over pipes with short bursts, three times as long on one side, and pauses */
+static int ping[2], pong[2];
+
+static void *partner(void *arg)
+{
+	u32 iterations;
+
+	(void)arg;
+	while (read(ping[0], &iterations, sizeof(iterations)) == sizeof(iterations)) {
+		place_run(1, 3 * iterations);
+		if (write(pong[1], &iterations, sizeof(iterations)) < 0)
+			die("pipe");
+	}
+	return NULL;
+}
+
+static void row_io(struct outcome *o)
+{
+	pthread_t other;
+	u32 iterations;
+	u64 until;
+
+	if (pipe(ping) || pipe(pong))
+		die("pipe");
+	begin(o);
+	if (pthread_create(&other, NULL, partner, NULL))
+		die("pthread_create");
+	until = cpu_now() + budget();
+	do {
+		iterations = 50 + random_below(500);
+		place_run(0, iterations);
+		if (write(ping[1], &iterations, sizeof(iterations)) < 0 ||
+		    read(pong[0], &iterations, sizeof(iterations)) < 0)
+			die("pipe");
+		if (!random_below(2))
+			lose_step();
+	} while (cpu_now() < until);
+	end(o);
+	o->figures[0] = share(o->profile.places[1], sum(o->profile.places, 2), 0.75);
+	o->figures[1] = samples_rate(o);
+}
+
+static const struct row {
+	const char *number;
+	const char *name;
+	const char *figures[NR_FIGURES];
+	void (*run)(struct outcome *o);
+	unsigned int want;
+	bool fools_tick;	/* and then it has to */
+	bool tick_is_off;	/* the kernel does work when a tick came, which no tick finds */
+	u64 clock_period;
+} rows[] = {
+	{
+		.number = "1",
+		.name = "four functions, known instructions",
+		.figures = { "of 10 %", "of 20 %", "of 30 %", "of 40 %" },
+		.run = row_functions,
+		.want = WANT_USER,
+	}, {
+		.number = "2",
+		.name = "equal threads: the spread of their shares",
+		.figures = { "two", "eight" },
+		.run = row_threads,
+		.want = WANT_USER,
+	}, {
+		.number = "3",
+		.name = "a mixed load",
+		.figures = { "samples/CPU time" },
+		.run = row_cpu_time,
+		.want = WANT_ALL,
+	}, {
+		.number = "4",
+		.name = "1,000 processes shorter than a tick",
+		.figures = { "the children's part", "samples/CPU time" },
+		.run = row_processes,
+		.tick_is_off = true,
+		.want = WANT_ALL | WANT_CHILDREN,
+	}, {
+		.number = "5",
+		.name = "read() of 64 KiB at one place, of 16 KiB at another",
+		.figures = { "first of both" },
+		.run = row_system_calls,
+	}, {
+		.number = "6",
+		.name = "all signals blocked",
+		.figures = { "of 40 %" },
+		.run = row_deaf,
+		.want = WANT_USER,
+	}, {
+		.number = "7",
+		.name = "ITIMER_PROF and SIGPROF in use by the program itself",
+		.figures = { "of 40 %", "its own signals" },
+		.run = row_own_timer,
+		.want = WANT_USER,
+	}, {
+		.number = "8a",
+		.name = "asleep at each tick",
+		.figures = { "samples/CPU time" },
+		.run = row_asleep,
+		.want = WANT_ALL,
+		.fools_tick = true,
+		.clock_period = 4 * MS,
+	}, {
+		.number = "8b",
+		.name = "elsewhere at each tick, and after each 4 ms of CPU time",
+		.figures = { "what it hides" },
+		.run = row_elsewhere,
+		.want = WANT_USER,
+		.fools_tick = true,
+		.clock_period = 4 * MS,
+	}, {
+		.number = "9",
+		.name = "two threads, short bursts, pipes and pauses",
+		.figures = { "of 75 %", "samples/CPU time" },
+		.run = row_io,
+	},
+};
+
+#define NR_ROWS (sizeof(rows) / sizeof(*rows))
+
+static bool find_row(const char *number)
+{
+	for (unsigned int i = 0; i < NR_ROWS; i++)
+		if (!strcmp(rows[i].number, number))
+			return true;
+	return false;
+}
+
+/*
+ * Running and telling
+ */
+
+static void run(const struct row *row, enum profiler profiler, struct outcome *o, int result)
+{
+	memset(o, 0, sizeof(*o));
+	o->profile.profiler = profiler;
+	o->profile.want = row->want;
+	o->profile.clock_period = row->clock_period ?: MS;
+	o->profile.tick_ns = tick_ns;
+	prctl(PR_SET_TIMERSLACK, 1);
+	/* It tells what it did. */
+	if (profiler == GPERFTOOLS && !freopen("/dev/null", "w", stderr))
+		die("/dev/null");
+	/* Hooking the tick takes some time. It stays hooked for a while. */
+	if (profiler == TICK || profiler == CLOCK) {
+		struct profile again = o->profile;
+
+		profile_start(&again);
+		profile_stop(&again);
+	}
+	state = seed * 0x9e3779b97f4a7c15ULL + (row - rows) + 1;
+	row->run(o);
+	o->complete = true;
+	if (write(result, o, sizeof(*o)) != sizeof(*o))
+		die("result");
+	_exit(0);
+}
+
+static void run_apart(const struct row *row, enum profiler profiler, struct outcome *o)
+{
+	int pipes[2];
+	pid_t pid;
+
+	fflush(stdout);
+	if (pipe(pipes))
+		die("pipe");
+	/* What the last one left to be done later */
+	sleep_ns(300 * MS);
+	pid = fork();
+	if (!pid)
+		run(row, profiler, o, pipes[1]);
+	close(pipes[1]);
+	if (read(pipes[0], o, sizeof(*o)) != sizeof(*o))
+		o->complete = false;
+	close(pipes[0]);
+	waitpid(pid, NULL, 0);
+}
+
+/* Why what ours says is wrong, or NULL. */
+static const char *wrong(const struct row *row, const struct outcome *o)
+{
+	const struct profile *p = &o->profile;
+
+	if (!o->complete)
+		return "it did not end well";
+	if (!accounted(&p->stats))
+		return "ticks are not accounted for";
+	if (p->stats.hit != sum(p->places, NR_PLACES))
+		return "hits are not the sum of the counters";
+	if (o->longest >= tick_ns)
+		return "a process was longer than a tick";
+	if (p->profiler == TICK && llabs((long long)(p->own - o->ticks)) > OFF)
+		return "the kernel has counted another number of ticks";
+	if (row->fools_tick && p->profiler == TICK)
+		return o->figures[0].value > 0.2 ? "the tick is not fooled" : NULL;
+	for (unsigned int i = 0; i < NR_FIGURES && row->figures[i]; i++)
+		if ((o->figures[i].none || fabs(o->figures[i].sigma) > LIMIT) &&
+		    !(p->profiler == TICK && row->tick_is_off))
+			return "beyond 5 sigma";
+	return NULL;
+}
+
+static void print_cell(const struct outcome *o, unsigned int i)
+{
+	const struct figure *f = &o->figures[i];
+
+	if (!o->complete)
+		printf(" %10s", "failed");
+	else if (f->unknown)
+		printf(" %5s     ", "-");
+	else if (f->none)
+		printf(" %5s     ", "none");
+	else
+		printf(" %5.1f %+4.*f", 100 * f->value, fabs(f->sigma) < 9.95, f->sigma);
+}
+
+static void print_row(const struct row *row, const struct outcome *outcomes)
+{
+	printf("%s %s\n", row->number, row->name);
+	for (unsigned int i = 0; i < NR_FIGURES && row->figures[i]; i++) {
+		printf("  %-20s %5.1f", row->figures[i], 100 * outcomes[0].figures[i].expected);
+		for (unsigned int k = 0; k < NR_PROFILERS; k++)
+			print_cell(&outcomes[k], i);
+		putchar('\n');
+	}
+}
+
+static int table(const char *only)
+{
+	struct outcome outcomes[NR_PROFILERS];
+	u64 missed = 0, ticks = 0, longest = 0;
+	struct utsname system;
+	long long off = 0;
+	int bad = 0;
+
+	uname(&system);
+	printf("%-28s %-21s %-10s %-10s %s\n", "What they say, in per cent,",
+	       "profil", "glibc", "gperftools", "perf cpu-clock");
+	printf("%-22s %5s %-10s %-10s %-10s %-10s %-10s %s\n", "and how many sigmas off", "truth",
+	       "tick, 4 ms", "clock, 1ms", "10 ms", "4 ms", ":u, 4 ms", "all, 4 ms");
+	for (const struct row *row = rows; row < rows + NR_ROWS; row++) {
+		if (only && strcmp(only, row->number))
+			continue;
+		for (unsigned int k = 0; k < NR_PROFILERS; k++)
+			run_apart(row, k, &outcomes[k]);
+		print_row(row, outcomes);
+		for (unsigned int k = TICK; k <= CLOCK; k++) {
+			const struct profile *p = &outcomes[k].profile;
+			const char *what = wrong(row, &outcomes[k]);
+
+			if (what) {
+				printf("  ^ %s: %s\n", k == TICK ? "tick" : "clock", what);
+				bad = 1;
+			}
+			missed += p->stats.missed;
+			ticks += p->stats.ticks;
+			if (outcomes[k].longest > longest)
+				longest = outcomes[k].longest;
+			if (k == TICK && llabs((long long)(p->own - outcomes[k].ticks)) > off)
+				off = llabs((long long)(p->own - outcomes[k].ticks));
+		}
+	}
+	printf("seed %llu, %g s of CPU time a cell, Linux %s; clock: with jitter, 4 ms in row 8\n",
+	       (unsigned long long)seed, seconds, system.release);
+	printf("%llu ticks%s, %llu missed; tick: at most %lld off the kernel's own count\n",
+	       (unsigned long long)ticks, bad ? "" : ", all accounted for",
+	       (unsigned long long)missed, off);
+	if (longest)
+		printf("longest process of row 4: %.2f ms\n", longest / 1e6);
+	return bad;
+}
+
+static void print_account(const struct outcome *o)
+{
+	const struct profil_stats *s = &o->profile.stats;
+
+	if (o->profile.profiler == TICK)
+		printf("# ticks of the process itself: %llu, the kernel counted %llu\n",
+		       (unsigned long long)o->profile.own, (unsigned long long)o->ticks);
+	printf("# %llu ticks: hit %llu outside %llu saturated %llu dropped %llu; missed %llu\n",
+	       (unsigned long long)s->ticks, (unsigned long long)s->hit,
+	       (unsigned long long)s->outside, (unsigned long long)s->saturated,
+	       (unsigned long long)s->dropped, (unsigned long long)s->missed);
+}
+
+static int check(const char *only)
+{
+	static const char *const names[] = { "tick", "clock" };
+	struct outcome o;
+	int number = 0, bad = 0;
+
+	printf("TAP version 13\n1..%zu\n", only ? 2 : 2 * NR_ROWS);
+	printf("# seed %llu, %g s of CPU time each\n", (unsigned long long)seed, seconds);
+	for (const struct row *row = rows; row < rows + NR_ROWS; row++) {
+		if (only && strcmp(only, row->number))
+			continue;
+		for (unsigned int k = TICK; k <= CLOCK; k++) {
+			const char *what;
+
+			run_apart(row, k, &o);
+			what = wrong(row, &o);
+			for (unsigned int i = 0; i < NR_FIGURES && row->figures[i]; i++)
+				printf("# %s: %.1f %%, expected %.1f %%, %+.1f sigma\n",
+				       row->figures[i], 100 * o.figures[i].value,
+				       100 * o.figures[i].expected, o.figures[i].sigma);
+			print_account(&o);
+			if (what) {
+				printf("# %s\n", what);
+				bad = 1;
+			}
+			printf("%s %d %s %s, %s%s\n", what ? "not ok" : "ok", ++number,
+			       row->number, row->name, names[k],
+			       row->fools_tick && k == TICK ? " is fooled" : "");
+		}
+	}
+	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+	struct profil_query query;
+	const char *only = NULL;
+	bool checking = false;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--check")) {
+			checking = true;
+			seconds = 3;
+		} else if (!strcmp(argv[i], "--seconds") && i + 1 < argc) {
+			seconds = atof(argv[++i]);
+		} else if (!strcmp(argv[i], "--seed") && i + 1 < argc) {
+			seed = strtoull(argv[++i], NULL, 0);
+		} else if (!strcmp(argv[i], "--row") && i + 1 < argc) {
+			only = argv[++i];
+		} else {
+			fprintf(stderr, "usage: %s [--check] [--seconds S] [--seed N] [--row R]\n",
+				argv[0]);
+			return 2;
+		}
+	}
+	if (seconds <= 0 || (only && !find_row(only))) {
+		fprintf(stderr, "truth: no such row, or no time\n");
+		return 2;
+	}
+	setrlimit(RLIMIT_MEMLOCK, &unlimited);
+	errno = 0;
+	if (device_query(&query))
+		die(PROFIL_DEVICE);
+	tick_ns = query.tick_ns;
+	return checking ? check(only) : table(only);
+}
