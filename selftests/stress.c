@@ -364,6 +364,14 @@ static u32 some_modes(struct actor *a)
 	return 1 + any(a, 3);
 }
 
+/* Ticks, or a clock. */
+static u64 some_period(struct actor *a)
+{
+	static const u64 periods[] = { 0, 0, 50000, 1000000, 200000000 };
+
+	return periods[any(a, ARRAY_SIZE(periods))];
+}
+
 /*
  * Classic sessions
  */
@@ -378,8 +386,11 @@ static int act_start(struct actor *a)
 		.modes = some_modes(a),
 		.nr_ranges = some_ranges(a, ranges),
 		.ranges = addr(ranges),
+		.period = some_period(a),
 	};
 
+	if (start.period && one_in(a, 2))
+		start.flags |= PROFIL_START_JITTER;
 	return checked(device_ioctl(PROFIL_IOC_START, &start), "START");
 }
 
@@ -442,10 +453,21 @@ static u64 any_space(struct actor *a)
 static int open_session(struct actor *a, u32 i)
 {
 	static const u32 records[] = { 0, 1, 16, MAX_RECORDS };
-	u32 on_fork = any(a, 3);
-	u32 nr_records = on_fork == PROFIL_FORK_FRESH ? 0 : records[any(a, ARRAY_SIZE(records))];
-	int fd = descriptor_open(some_modes(a), on_fork, any(a, 2), nr_records);
+	struct profil_open open = {
+		.size = sizeof(open),
+		.modes = some_modes(a),
+		.fork = any(a, 3),
+		.exec = any(a, 2),
+		.period = some_period(a),
+	};
+	int fd = device_fd();
 
+	if (open.fork != PROFIL_FORK_FRESH)
+		open.nr_records = records[any(a, ARRAY_SIZE(records))];
+	if (open.period && one_in(a, 2))
+		open.flags = PROFIL_OPEN_JITTER;
+	if (fd >= 0)
+		fd = descriptor_ioctl(fd, PROFIL_IOC_OPEN, &open);
 	if (fd < 0)
 		return checked(fd, "OPEN");
 	fcntl(fd, F_SETFL, O_NONBLOCK);
