@@ -63,8 +63,9 @@ static inline int device_query(struct profil_query *q)
 	return device_ioctl(PROFIL_IOC_QUERY, q);
 }
 
-static inline int session_start(u32 scope, u32 flags, const struct profil_range *ranges,
-				u32 nr_ranges)
+/* @period: in ns; 0: the scheduler's ticks. */
+static inline int clock_start(u32 scope, u32 flags, u64 period,
+			      const struct profil_range *ranges, u32 nr_ranges)
 {
 	struct profil_start start = {
 		.size = sizeof(start),
@@ -73,9 +74,16 @@ static inline int session_start(u32 scope, u32 flags, const struct profil_range 
 		.modes = MODES_ALL,
 		.nr_ranges = nr_ranges,
 		.ranges = addr(ranges),
+		.period = period,
 	};
 
 	return device_ioctl(PROFIL_IOC_START, &start);
+}
+
+static inline int session_start(u32 scope, u32 flags, const struct profil_range *ranges,
+				u32 nr_ranges)
+{
+	return clock_start(scope, flags, 0, ranges, nr_ranges);
 }
 
 static inline int session_stats(u32 scope, struct profil_stats *stats)
@@ -115,18 +123,22 @@ static inline int descriptor_ioctl(int fd, unsigned int cmd, const volatile void
 }
 
 /* A descriptor, or a negative errno. */
+static inline int descriptor_open_as(struct profil_open open)
+{
+	int fd = device_fd();
+
+	open.size = sizeof(open);
+	return fd < 0 ? fd : descriptor_ioctl(fd, PROFIL_IOC_OPEN, &open);
+}
+
 static inline int descriptor_open(u32 modes, u32 on_fork, u32 on_exec, u32 nr_records)
 {
-	struct profil_open open = {
-		.size = sizeof(open),
+	return descriptor_open_as((struct profil_open){
 		.modes = modes,
 		.fork = on_fork,
 		.exec = on_exec,
 		.nr_records = nr_records,
-	};
-	int fd = device_fd();
-
-	return fd < 0 ? fd : descriptor_ioctl(fd, PROFIL_IOC_OPEN, &open);
+	});
 }
 
 /* @pid: 0 for the caller. Its address space is then in @space, unless that is NULL. */

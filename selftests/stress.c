@@ -454,20 +454,18 @@ static int open_session(struct actor *a, u32 i)
 {
 	static const u32 records[] = { 0, 1, 16, MAX_RECORDS };
 	struct profil_open open = {
-		.size = sizeof(open),
 		.modes = some_modes(a),
 		.fork = any(a, 3),
 		.exec = any(a, 2),
 		.period = some_period(a),
 	};
-	int fd = device_fd();
+	int fd;
 
 	if (open.fork != PROFIL_FORK_FRESH)
 		open.nr_records = records[any(a, ARRAY_SIZE(records))];
 	if (open.period && one_in(a, 2))
 		open.flags = PROFIL_OPEN_JITTER;
-	if (fd >= 0)
-		fd = descriptor_ioctl(fd, PROFIL_IOC_OPEN, &open);
+	fd = descriptor_open_as(open);
 	if (fd < 0)
 		return checked(fd, "OPEN");
 	fcntl(fd, F_SETFL, O_NONBLOCK);

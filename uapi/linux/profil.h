@@ -132,7 +132,8 @@ enum profil_hook {
  * @min_period: Out: shortest period that the caller may ask for, in ns: the module's
  *	parameter min_period_ns, or less with CAP_PERFMON.
  * @max_period: Out: longest period, in ns.
- * @max_clocked: Out: most sessions with a descriptor and a period, of @max_sessions.
+ * @max_clocked: Out: of these, most that have a period. Sessions of a process and of its
+ *	threads are counted apart.
  * @__reserved: Out: 0.
  *
  * Asks what this kernel offers, so that nothing need be guessed from versions.
