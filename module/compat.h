@@ -76,6 +76,11 @@ static inline struct user_namespace *profil_user_ns(struct task_struct *task,
 {
 	return get_user_ns(mm->user_ns);
 }
+
+static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *mm)
+{
+	return get_dumpable(mm) == SUID_DUMP_USER;
+}
 #else
 #include <linux/sched/exec_state.h>
 /* Under exec_update_lock, of a task with an mm. */
@@ -88,6 +93,16 @@ static inline struct user_namespace *profil_user_ns(struct task_struct *task,
 	ns = get_user_ns(rcu_dereference(task->exec_state)->user_ns);
 	rcu_read_unlock();
 	return ns;
+}
+
+static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *mm)
+{
+	bool dumpable;
+
+	rcu_read_lock();
+	dumpable = rcu_dereference(task->exec_state)->dumpable == TASK_DUMPABLE_OWNER;
+	rcu_read_unlock();
+	return dumpable;
 }
 #endif
 

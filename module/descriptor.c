@@ -171,56 +171,6 @@ static struct profil_session *session_lock_own(struct file *file)
 
 /* ---- targets ---- */
 
-/* The target, referenced. */
-static struct task_struct *target_find(const struct profil_attach *arg)
-{
-	bool thread = arg->scope == PROFIL_SCOPE_THREAD;
-	struct task_struct *task;
-	struct pid *pid;
-
-	if (!arg->pid)
-		return get_task_struct(current);
-	pid = find_get_pid(arg->pid);
-	task = get_pid_task(pid, thread ? PIDTYPE_PID : PIDTYPE_TGID);
-	put_pid(pid);
-	return task;
-}
-
-/* The first thread of a process may have exited before the others. */
-static struct mm_struct *target_mm(struct task_struct *task, bool thread)
-{
-	struct mm_struct *mm = get_task_mm(task);
-	struct task_struct *t;
-
-	if (mm || thread)
-		return mm;
-	rcu_read_lock();
-	for_each_thread(task, t) {
-		mm = get_task_mm(t);
-		if (mm)
-			break;
-	}
-	rcu_read_unlock();
-	return mm;
-}
-
-/*
- * Under @task's exec_update_lock: it cannot become a program, meanwhile, that the caller
- * has no right to.
- */
-static int target_check(struct task_struct *task, struct mm_struct *mm)
-{
-	struct user_namespace *ns;
-	bool may;
-
-	if (same_thread_group(task, current))
-		return 0;
-	ns = profil_user_ns(task, mm);
-	may = ns_capable(ns, CAP_PERFMON) || ns_capable(ns, CAP_SYS_PTRACE);
-	put_user_ns(ns);
-	return may ? 0 : -EPERM;
-}
-
 static int attach_task(struct profil_session *s, struct profil_attach *arg,
 		       struct task_struct *task, struct mm_struct *mm)
 {
@@ -269,7 +219,8 @@ free:
 
 int profil_session_attach(struct file *file, struct profil_attach *arg)
 {
-	struct task_struct *task = target_find(arg);
+	bool thread = arg->scope == PROFIL_SCOPE_THREAD;
+	struct task_struct *task = profil_target_find(arg->pid, thread);
 	struct mm_struct *mm = NULL;
 	struct profil_session *s;
 	int err;
@@ -285,9 +236,9 @@ int profil_session_attach(struct file *file, struct profil_attach *arg)
 	if (down_read_killable(&task->signal->exec_update_lock))
 		goto unlock;
 	err = -ESRCH;
-	mm = target_mm(task, arg->scope == PROFIL_SCOPE_THREAD);
+	mm = profil_target_mm(task, thread);
 	if (mm)
-		err = target_check(task, mm);
+		err = profil_target_may_attach(task, mm) ? 0 : -EPERM;
 	if (!err)
 		err = attach_task(s, arg, task, mm);
 	up_read(&task->signal->exec_update_lock);

@@ -35,7 +35,8 @@ static long query(struct file *file, void *data)
 	arg->tick_ns = TICK_NSEC;
 	arg->features = PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
 			PROFIL_FEATURE_REPIN | PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
-			PROFIL_FEATURE_RECORDS | PROFIL_FEATURE_CLOCK;
+			PROFIL_FEATURE_RECORDS | PROFIL_FEATURE_CLOCK |
+			PROFIL_FEATURE_PCS | PROFIL_FEATURE_FETCH;
 	arg->widths = 2 | 4 | 8;
 	arg->max_ranges = PROFIL_MAX_RANGES;
 	arg->max_granule = PROFIL_MAX_GRANULE;
@@ -72,7 +73,7 @@ static long start(struct file *file, void *data)
 	if (arg->flags & ~(PROFIL_START_REPLACE | PROFIL_START_JITTER) ||
 	    !scope_known(arg->scope) || arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM))
 		return -EOPNOTSUPP;
-	if (!arg->modes || arg->nr_ranges > PROFIL_MAX_RANGES || arg->__reserved)
+	if (arg->nr_ranges > PROFIL_MAX_RANGES || arg->__reserved)
 		return -EINVAL;
 	err = period_check(arg->period, arg->flags & PROFIL_START_JITTER);
 
@@ -177,6 +178,23 @@ static long stop(struct file *file, void *data)
 	if (!err)
 		err = profil_session_stop(arg->scope, &stats);
 	return err ? err : result_write(&result, arg->scope, &stats);
+}
+
+static long fetch(struct file *file, void *data)
+{
+	struct profil_fetch *arg = data;
+	struct profil_stats stats = {};
+	struct result result;
+	long err;
+
+	if (arg->flags)
+		return -EOPNOTSUPP;
+	if (arg->pid < 0)
+		return -EINVAL;
+	err = result_prepare(&result, arg->stats);
+	if (!err)
+		err = profil_session_fetch(arg, &stats);
+	return err ? err : result_write(&result, PROFIL_SCOPE_PROCESS, &stats);
 }
 
 static long open(struct file *file, void *data)
@@ -304,6 +322,7 @@ union profil_arg {
 	struct profil_enable enable;
 	struct profil_disable disable;
 	struct profil_snapshot snapshot;
+	struct profil_fetch fetch;
 };
 
 struct command {
@@ -328,6 +347,7 @@ static const struct command device_commands[] = {
 	COMMAND(PROFIL_IOC_STOP, stop, profil_stop, stats, false),
 	COMMAND(PROFIL_IOC_STATS, stats, profil_stats, locked, true),
 	COMMAND(PROFIL_IOC_OPEN, open, profil_open, nr_records, false),
+	COMMAND(PROFIL_IOC_FETCH, fetch, profil_fetch, stats, true),
 };
 
 /* Of a session's descriptor */

@@ -115,7 +115,9 @@ struct profil_span {
 	unsigned long buffer;		/* user address of counter 0 */
 	unsigned long bytes;		/* of all counters */
 	u64 end;			/* first pc past the range */
+	u64 offset;
 	u32 flags;			/* PROFIL_RANGE_* */
+	u8 granule_shift, step_shift;	/* log2 */
 	struct profil_histogram *histogram;	/* referenced; NULL without counters */
 };
 
@@ -196,6 +198,12 @@ struct profil_session {
 	atomic_t head;
 	unsigned int tail;
 	u64 kept[PROFIL_KEPT];
+
+	/* a classic session's pcs, if it writes them down: constant but for nr_pcs */
+	unsigned long pcs;		/* user address */
+	u32 pc_width;
+	u64 max_pcs;
+	atomic64_t nr_pcs;		/* entries that are taken */
 
 	/* until counts is there: ticks of each outcome, and as profil_counts.left */
 	atomic64_t early[2][PROFIL_NR_OUTCOMES];
@@ -315,8 +323,18 @@ void profil_task_execed(struct task_struct *task, const struct linux_binprm *bpr
 void profil_task_exited(struct task_struct *task);
 void profil_task_freed(struct task_struct *task);
 
+/* target.c: other processes, and the right to them; the last two under exec_update_lock */
+struct task_struct *profil_target_find(pid_t nr, bool thread);
+struct mm_struct *profil_target_mm(struct task_struct *task, bool thread);
+bool profil_target_may_attach(struct task_struct *task, struct mm_struct *mm);
+bool profil_target_may_fetch(struct task_struct *task, struct mm_struct *mm);
+
+/* fetch.c: another's session, to read */
+int profil_session_fetch(struct profil_fetch *arg, struct profil_stats *stats);
+
 /* session.c: life and death */
 void profil_sessions_exit(void);
+struct profil_session *profil_session_classic(struct profil_space *space, u32 scope);
 int profil_session_start(const struct profil_start *arg);
 int profil_session_stop(u32 scope, struct profil_stats *stats);
 int profil_session_stats(u32 scope, struct profil_stats *stats);
@@ -368,6 +386,7 @@ struct profil_table *profil_table_filter(const struct profil_table *table,
 struct profil_table *profil_table_inherit(struct profil_session *s,
 					  const struct profil_table *table);
 struct profil_table *profil_table_legacy(struct profil_table *table);
+void profil_table_describe(const struct profil_table *table, struct profil_range *ranges);
 void profil_table_bind(struct profil_table *table);
 void profil_table_put(struct profil_table *table);
 

@@ -24,11 +24,18 @@ DEFINE_PER_CPU(unsigned long, profil_ticks);
 
 /*
  * A tick whose counter is known, and cannot be reached yet: the counter's user address,
- * its width and the mode in one word that is never 0.
+ * its width and the mode in one word that is never 0. Where pcs are written down, the pc.
  */
+#define KEPT_PC		3	/* in the place of a width */
+
 static u64 kept_tick(u64 addr, u32 width, bool system)
 {
 	return addr << 4 | (width >> 2) << 2 | system << 1 | 1;
+}
+
+static u64 kept_pc(u64 pc, bool system)
+{
+	return pc << 4 | KEPT_PC << 2 | system << 1 | 1;
 }
 
 /* Keeps a tick for profil_replay(). Many CPUs may put at once, one taker takes. */
@@ -77,6 +84,27 @@ static enum profil_outcome raise(void *counter, u32 width)
 	default:
 		return counter_raise((u64 *)counter);
 	}
+}
+
+/* Takes the next entry for a pc: its number of bytes from the first. */
+static bool pc_entry(struct profil_session *s, u64 *byte)
+{
+	u64 nr = atomic64_read(&s->nr_pcs);
+
+	do {
+		if (nr >= s->max_pcs)
+			return false;
+	} while (!atomic64_try_cmpxchg(&s->nr_pcs, (s64 *)&nr, nr + 1));
+	*byte = nr * s->pc_width;
+	return true;
+}
+
+static void pc_write(void *entry, u64 pc, u32 width)
+{
+	if (width == 4)
+		WRITE_ONCE(*(u32 *)entry, pc);
+	else
+		WRITE_ONCE(*(u64 *)entry, pc);
 }
 
 /* The last span that starts at or below @pc; the first if there is none. */
@@ -213,6 +241,25 @@ static __always_inline bool ticks_now(struct profil_session *s,
 	return true;
 }
 
+/* A tick whose pc is to be written down. */
+static noinline void pc_tick(struct profil_session *s, struct profil_counts __percpu *counts,
+			     const struct profil_span *span, const struct moment *at, bool parked)
+{
+	enum profil_outcome outcome = PROFIL_SATURATED;
+	u64 byte;
+
+	if (parked) {
+		if (keep(s, kept_pc(at->pc, at->system)))
+			return;
+		outcome = PROFIL_DROPPED_OVERRUN;
+	} else if (pc_entry(s, &byte)) {
+		byte += offset_in_page(span->buffer);
+		pc_write(span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE, at->pc, span->width);
+		outcome = PROFIL_HIT;
+	}
+	tally(s, counts, at->system, outcome);
+}
+
 static __always_inline void watch_tick(const struct profil_watch *w, struct moment *at,
 				       bool clocked)
 {
@@ -244,6 +291,10 @@ static __always_inline void watch_tick(const struct profil_watch *w, struct mome
 		if (s->ring && !profil_record(s, w->space, pc, system))
 			outcome = PROFIL_DROPPED_RECORD;
 		tally(s, counts, system, outcome);
+		return;
+	}
+	if (unlikely(span->flags & PROFIL_RANGE_PCS)) {
+		pc_tick(s, counts, span, at, parked);
 		return;
 	}
 	byte = profil_bins_byte(&span->bins, d + span->rest, span->width);
@@ -447,6 +498,27 @@ slowly:
 	sample_slowly(space, regs);
 }
 
+static enum profil_outcome replay_tick(struct profil_session *s, u64 tick)
+{
+	bool is_pc = (tick >> 2 & 3) == KEPT_PC;
+	u32 width = is_pc ? s->pc_width : 2U << (tick >> 2 & 3);
+	u64 addr = tick >> 4, byte;
+	void *counter;
+
+	if (is_pc) {
+		if (!pc_entry(s, &byte))
+			return PROFIL_SATURATED;
+		addr = s->pcs + byte;
+	}
+	counter = profil_histogram_counter(s, addr, width);
+	if (!counter)
+		return PROFIL_DROPPED_BUFFER;
+	if (!is_pc)
+		return raise(counter, width);
+	pc_write(counter, tick >> 4, width);
+	return PROFIL_HIT;
+}
+
 /*
  * Counts the kept ticks, as far as the session is not parked again meanwhile, or with
  * @drop drops them. A session that has ended has no counters any more: they are dropped,
@@ -454,15 +526,11 @@ slowly:
  */
 void profil_replay(struct profil_session *s, bool drop)
 {
-	u64 *slot, tick;
-
 	lockdep_assert_held(&s->home->lock);
 
 	while (s->tail != (unsigned int)atomic_read(&s->head)) {
-		enum profil_outcome outcome = PROFIL_DROPPED_BUFFER;
 		unsigned long flags;
-		void *counter;
-		u32 width;
+		u64 *slot, tick;
 
 		if (s->state != PROFIL_STATE_ENDED && !drop && profil_session_parked(s))
 			return;
@@ -471,12 +539,9 @@ void profil_replay(struct profil_session *s, bool drop)
 		/* Pairs with the release in keep(). Zero: it is being written. */
 		while (!(tick = smp_load_acquire(slot)))
 			cpu_relax();
-		width = 2U << (tick >> 2 & 3);
-		counter = drop ? NULL : profil_histogram_counter(s, tick >> 4, width);
 		local_irq_save(flags);
-		if (counter)
-			outcome = raise(counter, width);
-		tally(s, s->counts, tick >> 1 & 1, outcome);
+		tally(s, s->counts, tick >> 1 & 1,
+		      drop ? PROFIL_DROPPED_BUFFER : replay_tick(s, tick));
 		local_irq_restore(flags);
 
 		*slot = 0;

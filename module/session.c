@@ -762,6 +762,10 @@ struct profil_session *profil_session_inherit(struct profil_watch *w, struct tas
 	s->period = parent->period;
 	s->jitter = parent->jitter;
 	s->left = first_period(s);
+	s->pcs = parent->pcs;
+	s->pc_width = parent->pc_width;
+	s->max_pcs = parent->max_pcs;
+	atomic64_set(&s->nr_pcs, atomic64_read(&parent->nr_pcs));
 	s->fork = parent->fork;
 	s->exec = parent->exec;
 	s->young = true;
@@ -887,8 +891,8 @@ void profil_session_read(struct profil_session *s, struct profil_stats *stats, b
 
 /* ---- classic sessions ---- */
 
-/* The classic session of the caller in @scope, on or ended; NULL if there is none. */
-static struct profil_session *session_of(struct profil_space *space, u32 scope)
+/* The classic session in @scope, for threads the caller's, on or ended; NULL if there is none. */
+struct profil_session *profil_session_classic(struct profil_space *space, u32 scope)
 {
 	struct profil_session *s;
 
@@ -937,7 +941,7 @@ static int session_begin(struct profil_session *s, struct profil_table *table, b
 	int err;
 
 	space_prune(home);
-	old = session_of(home, s->scope);
+	old = profil_session_classic(home, s->scope);
 	if (old) {
 		profil_session_follow(old);
 		if (old->state == PROFIL_STATE_ON) {
@@ -1016,6 +1020,11 @@ int profil_session_start(const struct profil_start *arg)
 	err = PTR_ERR_OR_ZERO(table);
 	if (err)
 		goto put;
+	if (table->spans[0].flags & PROFIL_RANGE_PCS) {
+		s->pcs = table->spans[0].buffer;
+		s->pc_width = table->spans[0].width;
+		s->max_pcs = table->spans[0].bytes / s->pc_width;
+	}
 	err = profil_histograms_check(table);
 	if (!err)
 		err = session_begin(s, table, arg->flags & PROFIL_START_REPLACE);
@@ -1037,7 +1046,7 @@ int profil_session_stop(u32 scope, struct profil_stats *stats)
 
 	if (IS_ERR_OR_NULL(home))
 		return home ? PTR_ERR(home) : err;
-	s = session_of(home, scope);
+	s = profil_session_classic(home, scope);
 	if (s) {
 		bool on;
 
@@ -1064,7 +1073,7 @@ int profil_session_stats(u32 scope, struct profil_stats *stats)
 
 	if (IS_ERR_OR_NULL(home))
 		return PTR_ERR_OR_ZERO(home);
-	s = session_of(home, scope);
+	s = profil_session_classic(home, scope);
 	if (s) {
 		profil_session_follow(s);
 		profil_session_read(s, stats, false);

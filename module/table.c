@@ -40,11 +40,20 @@ static bool power_of_two(u32 n, u32 max)
 	return is_power_of_2(n) && n <= max;
 }
 
+/* Are the pcs of @range to be written down, and can they be? */
+static bool takes_pcs(const struct profil_range *range, const struct profil_session *s, u32 nr)
+{
+	return s->classic && nr == 1 && range->flags == PROFIL_RANGE_PCS &&
+	       range->scale == 65536 && range->granule == 1 && range->step == 1 &&
+	       (range->width == 8 || (range->width == 4 && range->end <= 1ULL << 32));
+}
+
 static int span_set(struct profil_span *span, const struct profil_range *range)
 {
+	bool pcs = range->flags & PROFIL_RANGE_PCS;
 	u64 bytes = 0, end, skipped;
 
-	if (range->flags & ~(PROFIL_RANGE_ROUND_UP | PROFIL_RANGE_INHERIT))
+	if (range->flags & ~(PROFIL_RANGE_ROUND_UP | PROFIL_RANGE_INHERIT | PROFIL_RANGE_PCS))
 		return -EOPNOTSUPP;
 	if (range->width != 2 && range->width != 4 && range->width != 8)
 		return -EOPNOTSUPP;
@@ -65,9 +74,13 @@ static int span_set(struct profil_span *span, const struct profil_range *range)
 	}
 
 	profil_bins_set(&span->bins, ilog2(range->granule), ilog2(range->step), ilog2(range->width),
-			range->flags & PROFIL_RANGE_ROUND_UP, range->scale, range->nr_counters);
+			range->flags & PROFIL_RANGE_ROUND_UP, pcs ? 0 : range->scale,
+			range->nr_counters);
 	span->start = range->start;
 	span->end = range->end;
+	span->offset = range->offset;
+	span->granule_shift = ilog2(range->granule);
+	span->step_shift = ilog2(range->step);
 	span->flags = range->flags;
 	span->width = range->width;
 	span->buffer = range->buffer;
@@ -83,6 +96,29 @@ static int span_set(struct profil_span *span, const struct profil_range *range)
 	/* The tick compares once, for the counters and for the end. */
 	span->bins.span = min(span->bins.span - span->rest, range->end - range->start);
 	return 0;
+}
+
+/* The ranges as the user sent them, into an array of table->nr_ranges. */
+void profil_table_describe(const struct profil_table *table, struct profil_range *ranges)
+{
+	u32 i;
+
+	for (i = 0; i < table->nr_ranges; i++) {
+		const struct profil_span *span = &table->spans[i];
+
+		ranges[i] = (struct profil_range) {
+			.start = span->start,
+			.end = span->end,
+			.offset = span->offset,
+			.buffer = span->buffer,
+			.nr_counters = span->bytes / span->width,
+			.scale = span->flags & PROFIL_RANGE_PCS ? 65536 : span->bins.scale,
+			.granule = 1U << span->granule_shift,
+			.step = 1U << span->step_shift,
+			.width = span->width,
+			.flags = span->flags,
+		};
+	}
 }
 
 static void table_free(struct work_struct *work)
@@ -135,7 +171,8 @@ static void table_set_simple(struct profil_table *table)
 
 	table->simple = table->nr_ranges;
 	for (i = 0; i < table->nr_spans; i++)
-		table->simple &= table->spans[i].width == 2 && !table->spans[i].rest;
+		table->simple &= table->spans[i].width == 2 && !table->spans[i].rest &&
+				 !(table->spans[i].flags & PROFIL_RANGE_PCS);
 }
 
 static void span_copy(struct profil_span *to, const struct profil_span *from)
@@ -174,6 +211,8 @@ struct profil_table *profil_table_create(struct profil_session *s,
 	/* Those of the base come last, so that all is sorted out if a range is wrong. */
 	for (i = 0; i < nr; i++) {
 		err = span_set(&table->spans[i], &ranges[i]);
+		if (!err && ranges[i].flags & PROFIL_RANGE_PCS && !takes_pcs(&ranges[i], s, nr))
+			err = -EINVAL;
 		if (err)
 			goto put;
 	}

@@ -44,6 +44,7 @@ static const struct command {
 	{ "STOP", PROFIL_IOC_STOP, sizeof(struct profil_stop), 0, false, false },
 	{ "STATS", PROFIL_IOC_STATS, sizeof(struct profil_stats), STATS_LEAST, true, false },
 	{ "OPEN", PROFIL_IOC_OPEN, sizeof(struct profil_open), OPEN_LEAST, false, false },
+	{ "FETCH", PROFIL_IOC_FETCH, sizeof(struct profil_fetch), 0, true, false },
 	{ "STATS", PROFIL_IOC_STATS, sizeof(struct profil_stats), STATS_LEAST, true, true },
 	{ "ATTACH", PROFIL_IOC_ATTACH, sizeof(struct profil_attach), 0, true, true },
 	{ "ADD", PROFIL_IOC_ADD, sizeof(struct profil_add), 0, false, true },
@@ -93,6 +94,7 @@ union argument {
 	struct profil_enable enable;
 	struct profil_disable disable;
 	struct profil_snapshot snapshot;
+	struct profil_fetch fetch;
 };
 
 static u64 page_size;
@@ -629,8 +631,6 @@ TEST_F(failing, modes)
 	if (variant->descriptor)
 		return;
 	a = argument_of(PROFIL_IOC_START, &self->scene);
-	a.start.modes = 0;
-	EXPECT_FAILS(EINVAL, PROFIL_IOC_START, &a);
 	o = argument_of(PROFIL_IOC_OPEN, &self->scene);
 	o.open.modes = 0;
 	EXPECT_FAILS(EINVAL, PROFIL_IOC_OPEN, &o);
@@ -815,7 +815,8 @@ TEST_F(failing, range_fields)
 		TRY(EOPNOTSUPP, width, UINT32_MAX);
 		TRY(EOPNOTSUPP, width, 0x80000000);
 		for (bit = 0; bit < 32; bit++)
-			if (1U << bit & ~(PROFIL_RANGE_ROUND_UP | PROFIL_RANGE_INHERIT))
+			if (1U << bit & ~(PROFIL_RANGE_ROUND_UP | PROFIL_RANGE_INHERIT |
+					  PROFIL_RANGE_PCS))
 				TRY(EOPNOTSUPP, flags, 1U << bit);
 
 		TRY(EINVAL, nr_counters, self->scene.limits.max_counters + 1);
@@ -1202,7 +1203,8 @@ TEST(query)
 	EXPECT_GE(PROFIL_HOOK_KPROBE, q.hook);
 	EXPECT_EQ(PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
 		  PROFIL_FEATURE_REPIN | PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
-		  PROFIL_FEATURE_RECORDS | PROFIL_FEATURE_CLOCK, q.features);
+		  PROFIL_FEATURE_RECORDS | PROFIL_FEATURE_CLOCK | PROFIL_FEATURE_PCS |
+		  PROFIL_FEATURE_FETCH, q.features);
 	EXPECT_EQ(2 | 4 | 8, q.widths);
 	EXPECT_LE(20000U, q.max_ranges);	/* "tens of thousands" */
 	EXPECT_LE(1000U, q.max_records);
@@ -1361,7 +1363,7 @@ TEST(zero_tail)
 			if (c->cmd == PROFIL_IOC_OPEN)
 				memcpy((u8 *)a + offsetof(struct profil_open, modes),
 				       &(u32) { MODES_ALL }, sizeof(u32));
-			if (c->cmd == PROFIL_IOC_STOP)
+			if (c->cmd == PROFIL_IOC_STOP || c->cmd == PROFIL_IOC_FETCH)
 				ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
 
 			result = descriptor_ioctl(device_fd(), c->cmd, a);
@@ -1375,7 +1377,7 @@ TEST(zero_tail)
 			EXPECT_EQ(0, memcmp(a, &size, sizeof(size)));
 			EXPECT_EQ(0, memcmp((u8 *)a + c->size, zeros, size - c->size));
 
-			if (c->cmd == PROFIL_IOC_START) {
+			if (c->cmd == PROFIL_IOC_START || c->cmd == PROFIL_IOC_FETCH) {
 				EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
 			} else if (c->cmd == PROFIL_IOC_STOP) {
 				ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &stats));
@@ -1700,7 +1702,7 @@ TEST_F(valid, modes)
 		.ranges = addr(&self->range),
 	};
 
-	for (start.modes = 1; start.modes <= MODES_ALL; start.modes++) {
+	for (start.modes = 0; start.modes <= MODES_ALL; start.modes++) {
 		EXPECT_EQ(0, device_ioctl(PROFIL_IOC_START, &start));
 		EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 	}

@@ -35,7 +35,9 @@ static int start(const unsigned short *buf, size_t bufsiz, size_t offset, unsign
 
 PROFIL_EXPORT int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale)
 {
-	return profil_status(buf && scale ? start(buf, bufsiz, offset, scale) : profil_classic_stop());
+	if (!buf || !scale)
+		return profil_status(profil_classic_stop());
+	return profil_status(start(buf, bufsiz, offset, scale));
 }
 
 PROFIL_EXPORT int profil_classic_stats(struct profil_stats *stats)

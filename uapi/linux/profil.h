@@ -52,7 +52,8 @@
  *   ENOMEM      the kernel has no memory for it
  *   EPERM       limits and rights: RLIMIT_MEMLOCK does not allow to lock the
  *               buffers, the period is shorter than the caller may have, or the
- *               caller may not sample that target, or change this session
+ *               caller may not sample that target, fetch its session, or change
+ *               this session
  *   EBUSY       what is asked for is so already (a session is on, a target is
  *               attached), or so often that it can be no more (a target has
  *               profil_query.max_sessions), or the scheduler tick cannot be hooked
@@ -83,6 +84,7 @@
 #define PROFIL_IOC_STOP		_IO(PROFIL_IOC_MAGIC, 0x02)
 #define PROFIL_IOC_STATS	_IO(PROFIL_IOC_MAGIC, 0x03)	/* of both kinds */
 #define PROFIL_IOC_OPEN		_IO(PROFIL_IOC_MAGIC, 0x04)
+#define PROFIL_IOC_FETCH	_IO(PROFIL_IOC_MAGIC, 0x0B)
 
 /* On the descriptor of a session */
 #define PROFIL_IOC_ATTACH	_IO(PROFIL_IOC_MAGIC, 0x05)
@@ -113,6 +115,8 @@ enum profil_hook {
 #define PROFIL_FEATURE_DESCRIPTOR	(1ULL << 5)	/* PROFIL_IOC_OPEN and what follows */
 #define PROFIL_FEATURE_RECORDS		(1ULL << 6)	/* struct profil_record */
 #define PROFIL_FEATURE_CLOCK		(1ULL << 7)	/* profil_start.period */
+#define PROFIL_FEATURE_PCS		(1ULL << 8)	/* PROFIL_RANGE_PCS; modes 0 of START */
+#define PROFIL_FEATURE_FETCH		(1ULL << 9)	/* PROFIL_IOC_FETCH */
 
 /**
  * struct profil_query - ioctl(PROFIL_IOC_QUERY)
@@ -180,6 +184,7 @@ enum profil_scope {
 /* Bits of profil_range.flags */
 #define PROFIL_RANGE_ROUND_UP	(1U << 0)	/* see struct profil_range */
 #define PROFIL_RANGE_INHERIT	(1U << 1)	/* see PROFIL_FORK_SHARE */
+#define PROFIL_RANGE_PCS	(1U << 2)	/* see PROFIL_IOC_START */
 
 /**
  * struct profil_range - Text addresses that share one scale and one array of counters
@@ -239,7 +244,8 @@ struct profil_range {
  * @size: sizeof(struct profil_start).
  * @flags: PROFIL_START_* bits.
  * @scope: enum profil_scope.
- * @modes: PROFIL_MODE_* bits, at least one.
+ * @modes: PROFIL_MODE_* bits. 0: the session is on, its buffers are locked, and it counts
+ *	nothing; its ticks are unselected. To be replaced by one that counts.
  * @nr_ranges: Number of ranges, from 0 to profil_query.max_ranges. A session
  *	without ranges, or without counters, is on: its ticks are all outside.
  * @__reserved: Must be 0.
@@ -281,6 +287,13 @@ struct profil_range {
  *
  * A tick in kernel mode (system call, fault) is charged to the user instruction
  * that led there: for a system call the call's own instruction.
+ *
+ * With PROFIL_RANGE_PCS, in its only range, a session counts nothing: it writes each pc that
+ * lies in the range to the next free one of the @nr_counters entries of the buffer, in the
+ * order in which the ticks come. @width is 8, or 4 if @end is not above 4 GiB; @scale is 65536,
+ * @granule and @step are 1, and no other flag is set. Each is a hit; those that come when
+ * all entries are taken are saturated. The child of a fork goes on in its copy of the buffer
+ * after the entries that were taken in the parent when its session was made.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -420,6 +433,47 @@ struct profil_stop {
 	__u32 flags;
 	__u32 scope;
 	__u32 __reserved;
+	__aligned_u64 stats;
+};
+
+/**
+ * struct profil_fetch - ioctl(PROFIL_IOC_FETCH)
+ * @size: sizeof(struct profil_fetch).
+ * @flags: Must be 0.
+ * @pid: 0 for the caller itself; else the id of a process in the caller's pid namespace.
+ * @nr_ranges: In: how many there is room for at @ranges. Out: how many there are.
+ * @ranges: Address of an array of struct profil_range to be filled in, as the process gave
+ *	them, in the order of their addresses; or 0.
+ * @data: Where to write the counters of all ranges, in the same order, each range's at a
+ *	multiple of 8 bytes from @data (what fills up is 0); or 0.
+ * @nr_bytes: In: how many there is room for at @data. Out: how many there are.
+ * @period: Out: of the session; 0: its ticks are the scheduler's.
+ * @stats: Address of a struct profil_stats, as in struct profil_stop; or 0.
+ *
+ * Copies the classic session of a process (PROFIL_SCOPE_PROCESS), counters and statistics as
+ * they are at one moment, without the process's doing: it may be stopped. Ticks that come
+ * meanwhile are counted afterwards, as with PROFIL_IOC_SNAPSHOT.
+ *
+ * If there is not room for all ranges and all counters, none are copied, and what is told is
+ * how much room they need: no error. What was told may be more when it is asked again.
+ *
+ * Allowed for one's own process; for another of the same user: the caller's filesystem uid
+ * and gid are the target's real, effective and saved ones, the target has no capability that
+ * the caller lacks and is dumpable (PR_SET_DUMPABLE); and with CAP_PERFMON or CAP_SYS_PTRACE
+ * over its address space. EPERM: none of these. EINVAL: it has no session. ENODEV: its
+ * session has ended by itself.
+ *
+ * Return: 0, or an error as in the contract above.
+ */
+struct profil_fetch {
+	__u32 size;
+	__u32 flags;
+	__s32 pid;
+	__u32 nr_ranges;
+	__aligned_u64 ranges;
+	__aligned_u64 data;
+	__aligned_u64 nr_bytes;
+	__aligned_u64 period;
 	__aligned_u64 stats;
 };
 

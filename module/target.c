@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Other processes: which one is meant, and what the caller may do to it.
+ *
+ * What decides is asked under the target's exec_update_lock: it cannot become a program,
+ * meanwhile, that the caller has no right to.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/pid.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/user_namespace.h>
+
+#include "compat.h"
+#include "profil.h"
+
+/* The task with this id in the caller's namespace, or the caller itself; referenced. */
+struct task_struct *profil_target_find(pid_t nr, bool thread)
+{
+	struct task_struct *task;
+	struct pid *pid;
+
+	if (!nr)
+		return get_task_struct(current);
+	pid = find_get_pid(nr);
+	task = get_pid_task(pid, thread ? PIDTYPE_PID : PIDTYPE_TGID);
+	put_pid(pid);
+	return task;
+}
+
+/* The first thread of a process may have exited before the others. */
+struct mm_struct *profil_target_mm(struct task_struct *task, bool thread)
+{
+	struct mm_struct *mm = get_task_mm(task);
+	struct task_struct *t;
+
+	if (mm || thread)
+		return mm;
+	rcu_read_lock();
+	for_each_thread(task, t) {
+		mm = get_task_mm(t);
+		if (mm)
+			break;
+	}
+	rcu_read_unlock();
+	return mm;
+}
+
+static bool may_anything(struct task_struct *task, struct mm_struct *mm)
+{
+	struct user_namespace *ns;
+	bool may;
+
+	if (same_thread_group(task, current))
+		return true;
+	ns = profil_user_ns(task, mm);
+	may = ns_capable(ns, CAP_PERFMON) || ns_capable(ns, CAP_SYS_PTRACE);
+	put_user_ns(ns);
+	return may;
+}
+
+/* May the caller see where @task is? */
+bool profil_target_may_attach(struct task_struct *task, struct mm_struct *mm)
+{
+	return may_anything(task, mm);
+}
+
+/* Is it the same user, with no more rights, and nothing that is to be kept from that user? */
+static bool same_user(struct task_struct *task, struct mm_struct *mm)
+{
+	const struct cred *caller = current_cred(), *cred = get_task_cred(task);
+	bool same = uid_eq(cred->uid, caller->fsuid) && uid_eq(cred->euid, caller->fsuid) &&
+		    uid_eq(cred->suid, caller->fsuid) && gid_eq(cred->gid, caller->fsgid) &&
+		    gid_eq(cred->egid, caller->fsgid) && gid_eq(cred->sgid, caller->fsgid) &&
+		    cred->user_ns == caller->user_ns &&
+		    cap_issubset(cred->cap_permitted, caller->cap_permitted);
+
+	put_cred(cred);
+	return same && profil_dumpable(task, mm);
+}
+
+/* May the caller read the counters that @task has for itself? */
+bool profil_target_may_fetch(struct task_struct *task, struct mm_struct *mm)
+{
+	return same_user(task, mm) || may_anything(task, mm);
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * PROFIL_RANGE_PCS: a session that writes pcs down instead of counting them.
+ *
+ * Also built as a 32-bit program (pcs_32), whose pcs have four bytes.
+ */
+#include "kselftest_harness.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "loop.h"
+#include "process.h"
+
+#define SCOPE		PROFIL_SCOPE_PROCESS
+#define ENTRIES		8192		/* 16 pages */
+#define FAST		100000		/* ns; well above the least */
+
+typedef uintptr_t entry;
+
+FIXTURE(pcs) {
+	entry *entries;
+	u32 size;
+};
+
+FIXTURE_SETUP(pcs)
+{
+	self->size = ENTRIES * sizeof(entry);
+	self->entries = mmap(NULL, self->size, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->entries);
+}
+
+FIXTURE_TEARDOWN(pcs)
+{
+	session_stop(SCOPE, NULL);
+	session_stop(PROFIL_SCOPE_THREAD, NULL);
+	munmap(self->entries, self->size);
+}
+
+/* All pcs that a program of this kind can have. */
+static struct profil_range range_pcs(entry *entries, u64 nr)
+{
+	struct profil_range range = range_all(entries, nr, sizeof(entry));
+
+	range.end = UINTPTR_MAX;
+	range.scale = 65536;
+	range.flags = PROFIL_RANGE_PCS;
+	return range;
+}
+
+static int start(entry *entries, u64 nr, u32 flags, u64 period)
+{
+	struct profil_range range = range_pcs(entries, nr);
+
+	return clock_start(SCOPE, flags, period, &range, 1);
+}
+
+/* How many of the first @nr entries lie in the block of loop @i. */
+static u64 of_loop(const entry *entries, u64 nr, unsigned int i)
+{
+	u64 n = 0;
+
+	for (u64 k = 0; k < nr; k++)
+		n += entries[k] - (entry)loop_at(i) < LOOP_BLOCK;
+	return n;
+}
+
+static bool all_zero(const entry *entries, u64 from, u64 end)
+{
+	while (from < end)
+		if (entries[from++])
+			return false;
+	return true;
+}
+
+TEST_F(pcs, are_written_in_the_order_of_the_ticks)
+{
+	struct profil_stats s;
+	u64 half;
+
+	ASSERT_EQ(0, start(self->entries, ENTRIES, 0, 0));
+	ASSERT_TRUE(loop_burn(SCOPE, 2, 20));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	half = s.hit;
+	ASSERT_TRUE(loop_burn(SCOPE, 5, 20));
+	ASSERT_EQ(0, session_stop(SCOPE, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.ticks, s.hit);
+	EXPECT_TRUE(all_zero(self->entries, s.hit, ENTRIES));
+	for (u64 i = 0; i < s.hit; i++)
+		EXPECT_NE(0, self->entries[i]);
+	EXPECT_EQ(0, of_loop(self->entries, half, 5));
+	EXPECT_EQ(0, of_loop(self->entries + half, s.hit - half, 2));
+	/* The others are those of system calls. */
+	EXPECT_LE(half / 2, of_loop(self->entries, half, 2));
+	EXPECT_LE((s.hit - half) / 2, of_loop(self->entries + half, s.hit - half, 5));
+}
+
+TEST_F(pcs, that_find_all_entries_taken_are_saturated)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, start(self->entries, 7, 0, 0));
+	ASSERT_TRUE(loop_burn(SCOPE, 1, 20));
+	ASSERT_EQ(0, session_stop(SCOPE, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(7, s.hit);
+	EXPECT_EQ(s.ticks - 7, s.saturated);
+	EXPECT_TRUE(all_zero(self->entries, 7, ENTRIES));
+}
+
+TEST_F(pcs, begin_anew_with_another_session)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, start(self->entries, ENTRIES, 0, 0));
+	ASSERT_TRUE(loop_burn(SCOPE, 1, 10));
+	ASSERT_EQ(0, start(self->entries, 5, PROFIL_START_REPLACE, 0));
+	memset(self->entries, 0, self->size);
+	ASSERT_TRUE(loop_burn(SCOPE, 3, 10));
+	ASSERT_EQ(0, session_stop(SCOPE, &s));
+	EXPECT_EQ(5, s.hit);
+	EXPECT_LE(2, of_loop(self->entries, 5, 3));
+	EXPECT_TRUE(all_zero(self->entries, 5, ENTRIES));
+}
+
+TEST_F(pcs, outside_the_range_are_not_written)
+{
+	struct profil_range range = range_pcs(self->entries, ENTRIES);
+	struct profil_stats s;
+
+	range.start = loop_at(4);
+	range.end = loop_at(4) + LOOP_BLOCK;
+	ASSERT_EQ(0, session_start(SCOPE, 0, &range, 1));
+	ASSERT_TRUE(loop_burn(SCOPE, 3, 20));
+	ASSERT_TRUE(loop_burn(SCOPE, 4, 20));
+	ASSERT_EQ(0, session_stop(SCOPE, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE(10, s.hit);
+	EXPECT_LE(10, s.outside);
+	EXPECT_EQ(s.hit, of_loop(self->entries, ENTRIES, 4));
+}
+
+static void *run_loop(void *arg)
+{
+	struct profil_stats s;
+
+	return loop_until((uintptr_t)arg, session_stats(SCOPE, &s) || s.hit >= ENTRIES / 2) ?
+	       arg : NULL;
+}
+
+TEST_F(pcs, of_all_threads_come_into_one_array)
+{
+	pthread_t threads[3];
+	struct profil_stats s;
+	void *result;
+
+	ASSERT_EQ(0, start(self->entries, ENTRIES, 0, FAST));
+	for (uintptr_t i = 0; i < 3; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, run_loop, (void *)(i + 1)));
+	for (uintptr_t i = 0; i < 3; i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], &result));
+		EXPECT_EQ((void *)(i + 1), result);
+	}
+	ASSERT_EQ(0, session_stop(SCOPE, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE(ENTRIES / 2, s.hit);
+	/* Not one is lost, nor is a place left out. */
+	for (u64 i = 0; i < s.hit; i++)
+		EXPECT_NE(0, self->entries[i]);
+	EXPECT_TRUE(all_zero(self->entries, s.hit, ENTRIES));
+	for (unsigned int i = 1; i <= 3; i++)
+		EXPECT_LE(1, of_loop(self->entries, s.hit, i));
+}
+
+/* The pages are exchanged under it all the time. */
+TEST_F(pcs, go_on_in_other_pages)
+{
+	struct profil_stats s;
+	u64 found = 0;
+
+	ASSERT_EQ(0, start(self->entries, ENTRIES, 0, FAST));
+	for (unsigned int i = 0; i < 200; i++) {
+		ASSERT_EQ(0, madvise(self->entries, self->size, MADV_DONTNEED));
+		loop_run(6, LOOP_BURST / 8);
+	}
+	ASSERT_TRUE(loop_burn(SCOPE, 6, 20));
+	ASSERT_EQ(0, session_stop(SCOPE, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.ticks, s.hit + s.dropped + s.saturated);
+	EXPECT_LE(20, s.hit);
+	for (u64 i = 0; i < ENTRIES; i++)
+		found += self->entries[i] != 0;
+	EXPECT_LE(found, s.hit);
+	EXPECT_TRUE(all_zero(self->entries, s.hit, ENTRIES));
+}
+
+/* What it wrote before the fork the child has, and goes on after that. */
+TEST_F(pcs, of_a_child_go_on_in_its_copy)
+{
+	struct profil_stats s;
+	pid_t child;
+	u64 before;
+
+	ASSERT_EQ(0, start(self->entries, ENTRIES, 0, 0));
+	ASSERT_TRUE(loop_burn(SCOPE, 2, 20));
+	child = fork();
+	if (!child) {
+		MUST(loop_burn(SCOPE, 7, 20));
+		MUST(!session_stop(SCOPE, &s));
+		MUST(accounted(&s) && s.hit == s.ticks && s.hit >= 20);
+		before = of_loop(self->entries, ENTRIES, 2);
+		MUST(before >= 5);
+		MUST(of_loop(self->entries, s.hit + before, 7) <= s.hit);
+		MUST(of_loop(self->entries, ENTRIES, 7) >= 5);
+		MUST(!of_loop(self->entries, before, 7));
+		_exit(0);
+	}
+	EXPECT_EQ(0, status_of(child));
+	ASSERT_EQ(0, session_stop(SCOPE, &s));
+	EXPECT_EQ(0, of_loop(self->entries, ENTRIES, 7));
+}
+
+TEST_F(pcs, of_a_thread_alone)
+{
+	struct profil_range range = range_pcs(self->entries, ENTRIES);
+	struct profil_stats s;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &range, 1));
+	ASSERT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 2, 10));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
+	EXPECT_EQ(s.ticks, s.hit);
+	EXPECT_LE(5, of_loop(self->entries, s.hit, 2));
+}
+
+TEST_F(pcs, are_refused_where_they_mean_nothing)
+{
+	const struct profil_range good = range_pcs(self->entries, ENTRIES);
+	struct profil_range r[2];
+	int fd;
+
+#define TRY(field, value) do {					\
+	r[0] = good;						\
+	r[0].field = value;					\
+	EXPECT_EQ(-EINVAL, session_start(SCOPE, 0, r, 1));	\
+} while (0)
+	TRY(flags, PROFIL_RANGE_PCS | PROFIL_RANGE_ROUND_UP);
+	TRY(flags, PROFIL_RANGE_PCS | PROFIL_RANGE_INHERIT);
+	TRY(scale, 0);
+	TRY(scale, 32768);
+	TRY(granule, 2);
+	TRY(step, 2);
+	TRY(width, 2);
+#undef TRY
+	/* A pc does not fit. */
+	r[0] = good;
+	r[0].width = 4;
+	r[0].end = (1ULL << 32) + 1;
+	EXPECT_EQ(-EINVAL, session_start(SCOPE, 0, r, 1));
+	r[0].end = 1ULL << 32;
+	EXPECT_EQ(0, session_start(SCOPE, 0, r, 1));
+	EXPECT_EQ(0, session_stop(SCOPE, NULL));
+
+	/* Not beside another range. */
+	r[0] = good;
+	r[0].end = 0x10000;
+	r[1] = range_all(self->entries, ENTRIES, sizeof(entry));
+	r[1].start = 0x10000;
+	EXPECT_EQ(-EINVAL, session_start(SCOPE, 0, r, 2));
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, SCOPE, 0, NULL));
+	EXPECT_EQ(-EINVAL, descriptor_add(fd, PROFIL_SPACE_SELF, &good, 1));
+	close(fd);
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(0, locked_bytes());
+}
+
+TEST_HARNESS_MAIN
