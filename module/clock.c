@@ -10,6 +10,10 @@
  * shorter than a period are found as often as their time deserves.
  *
  * The probe is there while anybody wants it, and for a while after, as is the hook of the tick.
+ *
+ * A CPU of nohz_full= stops its tick while it runs a single task. Where there are such CPUs all
+ * sessions want the probe: while a task that is sampled runs there, the tick goes on, those of a
+ * clock included, or the scheduler would not know their time.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -20,6 +24,7 @@
 #include <linux/prandom.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
+#include <linux/tick.h>
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
 #include <asm/irq_regs.h>
@@ -36,12 +41,18 @@ unsigned int profil_min_period = 50000;
 module_param_named(min_period_ns, profil_min_period, uint, 0644);
 MODULE_PARM_DESC(min_period_ns, "shortest period of sessions of users without CAP_PERFMON, in ns");
 
+/* Are there CPUs without a tick? Known when the kernel has booted. */
+bool profil_nohz_full __ro_after_init;
+
 struct clock {
 	struct hrtimer timer;
 	u64 since;		/* when sessions were last told how much time has passed */
 	bool running;		/* on behalf of current */
+	bool ticking;		/* this CPU's tick may not be stopped, likewise */
 	const struct mm_struct *mm;	/* of what runs here, as a key only; or UNKNOWN */
 };
+
+static atomic_t ticks_kept = ATOMIC_INIT(0);	/* times that some CPU began to */
 
 #define UNKNOWN ((const struct mm_struct *)-1L)
 
@@ -58,9 +69,11 @@ static enum hrtimer_restart clock_fires(struct hrtimer *timer)
 {
 	struct clock *clock = container_of(timer, struct clock, timer);
 	ktime_t now = ktime_get();
+	bool found;
 	u64 left;
 
-	left = profil_sample_clocked(current, ktime_to_ns(now) - clock->since, get_irq_regs());
+	left = profil_sample_clocked(current, ktime_to_ns(now) - clock->since, get_irq_regs(),
+				     &found);
 	clock->since = ktime_to_ns(now);
 	clock->running = left != PROFIL_NEVER;
 	if (!clock->running)
@@ -70,11 +83,33 @@ static enum hrtimer_restart clock_fires(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
+/* POSIX timers use it for tasks only. Perf clears its own bit at each tick. */
+#define TICK_DEP_BIT	TICK_DEP_BIT_POSIX_TIMER
+
+static void keep_tick(struct clock *clock, bool keep)
+{
+	int cpu = smp_processor_id();
+
+	if (clock->ticking == keep || !tick_nohz_full_cpu(cpu))
+		return;
+	WRITE_ONCE(clock->ticking, keep);
+	if (keep) {
+		tick_nohz_dep_set_cpu(cpu, TICK_DEP_BIT);
+		atomic_inc(&ticks_kept);
+	} else {
+		tick_nohz_dep_clear_cpu(cpu, TICK_DEP_BIT);
+	}
+}
+
 /* @task runs here from @now on; 0: from this moment. */
 static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 {
-	u64 left = profil_sample_clocked(task, 0, NULL);
+	u64 left = PROFIL_NEVER;
+	bool found = false;
 
+	if (!(task->flags & PF_KTHREAD))
+		left = profil_sample_clocked(task, 0, NULL, &found);
+	keep_tick(clock, found);
 	if (left == PROFIL_NEVER)
 		return;
 	clock->since = now ? now : ktime_get_ns();
@@ -86,6 +121,7 @@ static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 /* @task did up to now. Returns when that is; 0 if nobody knows, since it did not run for @task. */
 static u64 clock_stop(struct clock *clock, struct task_struct *task)
 {
+	bool found;
 	u64 now;
 
 	if (!clock->running)
@@ -94,7 +130,7 @@ static u64 clock_stop(struct clock *clock, struct task_struct *task)
 	clock->running = false;
 	/* Pinned, and interrupts are off: it does not run now. */
 	hrtimer_try_to_cancel(&clock->timer);
-	profil_sample_clocked(task, now - clock->since, NULL);
+	profil_sample_clocked(task, now - clock->since, NULL, &found);
 	return now;
 }
 
@@ -107,8 +143,7 @@ static void switch_probe(void *data, bool preempt, struct task_struct *prev,
 	WRITE_ONCE(clock->mm, next->mm);
 	/* Either profil_clock_look() sees that, or this sees what is new. */
 	smp_mb();
-	if (!(next->flags & PF_KTHREAD))
-		clock_start(clock, next, now);
+	clock_start(clock, next, now);
 }
 
 static void look(void *unused)
@@ -119,29 +154,34 @@ static void look(void *unused)
 	WRITE_ONCE(clock->mm, current->mm);
 	/* As in switch_probe(). */
 	smp_mb();
-	if (!(current->flags & PF_KTHREAD))
-		clock_start(clock, current, now);
+	clock_start(clock, current, now);
 }
 
 /* Others' CPUs are not disturbed, nor those that are idle. */
 static bool may_run_targets(int cpu, void *unused)
 {
-	const struct mm_struct *mm = READ_ONCE(per_cpu_ptr(&clocks, cpu)->mm);
+	const struct clock *clock = per_cpu_ptr(&clocks, cpu);
+	const struct mm_struct *mm = READ_ONCE(clock->mm);
 
-	return mm && (mm == UNKNOWN || profil_space_find(mm));
+	return READ_ONCE(clock->ticking) || (mm && (mm == UNKNOWN || profil_space_find(mm)));
 }
 
 /**
- * profil_clock_look - Sessions with a period have new targets, or are about to
+ * profil_clock_look - Sessions have new targets, are about to, or have none any more
  *
  * All that have such targets know of the time up to now; those that run are found from now on.
  * May not be called with interrupts off.
+ *
+ * Return: has a CPU begun to keep its tick?
  */
-void profil_clock_look(void)
+bool profil_clock_look(void)
 {
+	int before = atomic_read(&ticks_kept);
+
 	/* Either what is new is seen where a target comes to run, or that is seen here. */
 	smp_mb();
 	on_each_cpu_cond_mask(may_run_targets, look, NULL, true, cpu_online_mask);
+	return atomic_read(&ticks_kept) != before;
 }
 
 /* The same, of the caller alone. */
@@ -175,8 +215,13 @@ static void unprobe(void)
 	tracepoint_synchronize_unregister();
 	/* Nothing else stops one that is left. It finds no session, and does not go on. */
 	for_each_possible_cpu(cpu) {
-		hrtimer_cancel(&per_cpu_ptr(&clocks, cpu)->timer);
-		per_cpu_ptr(&clocks, cpu)->running = false;
+		struct clock *clock = per_cpu_ptr(&clocks, cpu);
+
+		hrtimer_cancel(&clock->timer);
+		clock->running = false;
+		if (clock->ticking)
+			tick_nohz_dep_clear_cpu(cpu, TICK_DEP_BIT);
+		clock->ticking = false;
 	}
 }
 
@@ -239,6 +284,7 @@ int profil_clock_init(void)
 		pr_err("there is no tracepoint sched_switch\n");
 		return -EOPNOTSUPP;
 	}
+	profil_nohz_full = tick_nohz_full_enabled();
 	random_states = alloc_percpu(struct rnd_state);
 	if (!random_states)
 		return -ENOMEM;

@@ -192,8 +192,8 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	if (!w || !m)
 		goto free;
 
-	if (s->period && s->on)
-		profil_clock_look();	/* time before is not the session's */
+	if (s->on)
+		profil_session_look(s);	/* time before is not the session's */
 	rcu_read_lock();		/* keeps m, once it is linked */
 	err = profil_attach(&w, m, NULL);
 	if (!err && !pid_alive(task)) {
@@ -205,8 +205,8 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	rcu_read_unlock();
 	if (!err) {
 		profil_session_expect_anew(s);
-		if (s->period && s->on)
-			profil_clock_look();
+		if (s->on)
+			profil_session_look_again(s, task);
 		arg->space = space->id;
 		m = NULL;
 	}
@@ -409,15 +409,13 @@ int profil_session_enable(struct file *file)
 		goto unlock;
 	profil_session_expect_anew(s);
 	profil_members_runtime(s, true);
-	if (s->period) {
-		profil_clock_look();	/* time before is not the session's */
+	profil_session_look(s);		/* time before is not the session's */
+	if (s->period)
 		profil_session_fall_in(s);
-	}
 	WRITE_ONCE(s->state, PROFIL_STATE_ON);
 	WRITE_ONCE(s->on, true);
 	profil_session_changed(s);
-	if (s->period)
-		profil_clock_look();
+	profil_session_look_again(s, NULL);
 unlock:
 	session_unlock(s);
 	return err;
@@ -441,6 +439,8 @@ int profil_session_disable(struct file *file, struct profil_stats *stats)
 	s->runtime += profil_members_runtime(s, true);
 	profil_session_changed(s);
 	synchronize_rcu();
+	if (profil_nohz_full)
+		profil_clock_look();	/* as in profil_session_end() */
 	profil_session_put_ticks(s);
 	WRITE_ONCE(s->state, PROFIL_STATE_OFF);
 	err = profil_session_follow(s);

@@ -76,10 +76,10 @@ static int __init profil_init(void)
 	profil_wq = alloc_workqueue("profil", WQ_UNBOUND, 0);
 	if (!profil_wq)
 		return -ENOMEM;
-	err = profil_tick_init();
+	err = profil_clock_init();
 	if (err)
 		goto exit_tick;
-	err = profil_clock_init();
+	err = profil_tick_init();
 	if (err)
 		goto exit_tick;
 	err = profil_follow_init();

@@ -279,20 +279,22 @@ void profil_tick_put(void);
 enum profil_hook profil_tick_hook(void);
 const char *profil_tick_hook_name(void);
 
-/* clock.c: a clock faster than the tick */
+/* clock.c: a clock faster than the tick, and ticks where there would be none */
 extern unsigned int profil_min_period;
+extern bool profil_nohz_full;
 int profil_clock_init(void);
 void profil_clock_exit(void);
 int profil_clock_get(void);
 bool profil_clock_get_another(void);
 void profil_clock_put(void);
-void profil_clock_look(void);
+bool profil_clock_look(void);
 void profil_clock_look_here(void);
 u32 profil_clock_random(void);
 
 /* sample.c: the tick, of either kind */
 void profil_sample(void);
-u64 profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs);
+u64 profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs,
+			  bool *found);
 void profil_replay(struct profil_session *s, bool drop);
 DECLARE_PER_CPU(unsigned long, profil_ticks);
 
@@ -318,6 +320,7 @@ int profil_table_set(struct profil_session *s, u64 id, struct profil_table **tab
 u64 profil_space_after(struct profil_session *s, u64 id);
 void profil_session_changed(struct profil_session *s);
 u64 profil_members_runtime(struct profil_session *s, bool restart);
+void profil_members_restart(struct profil_session *s, const struct task_struct *task);
 void profil_task_forked(struct task_struct *parent, struct task_struct *child);
 void profil_task_execed(struct task_struct *task, const struct linux_binprm *bprm);
 void profil_task_exited(struct task_struct *task);
@@ -351,6 +354,8 @@ void profil_session_expect_anew(struct profil_session *s);
 void profil_session_fall_in(struct profil_session *s);
 int profil_session_get_ticks(struct profil_session *s);
 void profil_session_put_ticks(struct profil_session *s);
+void profil_session_look(struct profil_session *s);
+void profil_session_look_again(struct profil_session *s, const struct task_struct *task);
 struct profil_space *profil_home_lock(bool create);
 void profil_home_unlock(struct profil_space *space);
 int profil_session_charge(struct profil_session *s, unsigned long pages);

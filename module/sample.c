@@ -179,11 +179,13 @@ static __always_inline void advance(struct profil_counts __percpu *counts)
  * @left: Out: so many until the next session is due.
  * @drawn: There is already:
  * @random: One for all sessions with jitter, so that those in step stay so.
+ * @found: Out: there is a session that is on, of whichever kind.
  */
 struct moment {
 	bool sampled;
 	bool system;
 	bool drawn;
+	bool found;
 	u32 random;
 	u64 pc;
 	u64 passed;
@@ -233,7 +235,11 @@ static __always_inline bool ticks_now(struct profil_session *s,
 				      struct profil_counts __percpu *counts, struct moment *at,
 				      bool clocked)
 {
-	if (!READ_ONCE(s->on) || !s->period == clocked)
+	if (!READ_ONCE(s->on))
+		return false;
+	if (clocked)
+		at->found = true;
+	if (!s->period == clocked)
 		return false;
 	if (clocked)
 		return clock_due(s, counts, at);
@@ -385,12 +391,14 @@ static __always_inline void sample_all(struct profil_space *space, struct task_s
  * @task: The task that has been running, or is going to.
  * @passed: How much, in ns.
  * @regs: What was interrupted; those that are due are to count. Or NULL.
+ * @found: Out: does any session sample @task, also one of the scheduler's ticks?
  *
  * With interrupts off.
  *
  * Return: ns until the next is due, or PROFIL_NEVER.
  */
-u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs)
+u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs,
+				  bool *found)
 {
 	struct profil_space *space = profil_space_find(task->mm);
 	struct moment at = {
@@ -407,6 +415,7 @@ u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct p
 	/* At a context switch only in exit: it is the time of all others that is spent here. */
 	else if (at.system && data_race(profil_nr_members) && (task == current || !task->mm))
 		sample_astray(task, &at, true);
+	*found = at.found;
 	return at.left;
 }
 

@@ -153,6 +153,25 @@ void profil_session_put_ticks(struct profil_session *s)
 		profil_tick_put();
 }
 
+/* As profil_clock_look(), if that is of interest to @s, which is about to have targets. */
+void profil_session_look(struct profil_session *s)
+{
+	if (s->period || profil_nohz_full)
+		profil_clock_look();
+}
+
+/*
+ * Now it has: @task, or all, if that is NULL. Where the tick had been stopped, the scheduler does
+ * not know how much time they have had until it comes again.
+ */
+void profil_session_look_again(struct profil_session *s, const struct task_struct *task)
+{
+	if ((s->period || profil_nohz_full) && profil_clock_look()) {
+		schedule_timeout_uninterruptible(2);
+		profil_members_restart(s, task);
+	}
+}
+
 /* From now on there is more to sample: ticks before are not missed. */
 void profil_session_expect_anew(struct profil_session *s)
 {
@@ -419,8 +438,12 @@ void profil_session_end(struct profil_session *s, enum profil_end end)
 	s->end = end;
 	profil_histograms_drop_all(s);
 	profil_replay(s, true);
-	if (on)
+	if (on) {
+		/* Ticks that came for its sake alone need not any more. */
+		if (profil_nohz_full)
+			profil_clock_look();
 		profil_session_put_ticks(s);
+	}
 	profil_ring_wake(s);
 }
 
@@ -975,14 +998,12 @@ static int session_begin(struct profil_session *s, struct profil_table *table, b
 	s->charged = pages;
 
 	__module_get(THIS_MODULE);
-	if (s->period)
-		profil_clock_look();	/* time before is not the session's */
+	profil_session_look(s);		/* time before is not the session's */
 	s->state = PROFIL_STATE_ON;
 	s->on = true;
 	list_add(&s->list, &home->sessions);
 	profil_attach(&w, m, on);
-	if (s->period)
-		profil_clock_look();
+	profil_session_look_again(s, NULL);
 	if (on)
 		profil_session_end(on, PROFIL_END_NONE);
 	if (old) {

@@ -238,13 +238,7 @@ static void watch(struct work_struct *work)
 	mutex_unlock(&hook_lock);
 }
 
-/**
- * profil_tick_get - Want ticks: profil_sample() at every tick of every CPU
- *
- * Return: 0 if they come, -EBUSY if the tick cannot be hooked, -EINTR when killed. May
- * sleep, and wait for a tick.
- */
-int profil_tick_get(void)
+static int hook_get(void)
 {
 	int err;
 
@@ -264,17 +258,49 @@ int profil_tick_get(void)
 	return err ? -EBUSY : 0;
 }
 
+static void hook_put(void)
+{
+	if (atomic_dec_and_test(&users))
+		mod_delayed_work(profil_wq, &linger, LINGER);
+}
+
+/**
+ * profil_tick_get - Want ticks: profil_sample() at every tick of every CPU
+ *
+ * Also of CPUs that would stop theirs, while a session's task runs there.
+ *
+ * Return: 0 if they come, -EBUSY if the tick cannot be hooked, -EINTR when killed. May
+ * sleep, and wait for a tick.
+ */
+int profil_tick_get(void)
+{
+	int err = hook_get();
+
+	if (!err && profil_nohz_full) {
+		err = profil_clock_get();
+		if (err)
+			hook_put();
+	}
+	return err;
+}
+
 /* As profil_tick_get(), if somebody wants them already. Never waits. */
 bool profil_tick_get_another(void)
 {
-	return atomic_inc_not_zero(&users);
+	if (!atomic_inc_not_zero(&users))
+		return false;
+	if (!profil_nohz_full || profil_clock_get_another())
+		return true;
+	hook_put();
+	return false;
 }
 
 /* Ends what these began. Never waits. */
 void profil_tick_put(void)
 {
-	if (atomic_dec_and_test(&users))
-		mod_delayed_work(profil_wq, &linger, LINGER);
+	if (profil_nohz_full)
+		profil_clock_put();
+	hook_put();
 }
 
 /* The hook in place at this moment. */

@@ -657,6 +657,20 @@ u64 profil_members_runtime(struct profil_session *s, bool restart)
 	return ns;
 }
 
+/* The CPU time of @task, or, if that is NULL, of all members begins now. Under home->lock. */
+void profil_members_restart(struct profil_session *s, const struct task_struct *task)
+{
+	struct profil_member *m;
+
+	lockdep_assert_held(&s->home->lock);
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(m, &s->members, list)
+		if (!task || m->task == task)
+			WRITE_ONCE(m->runtime, member_cpu_time(m));
+	rcu_read_unlock();
+}
+
 /* ---- what tasks do ---- */
 
 /* @m's target is gone, or is not to be followed; or it moves to @to, if not NULL. */

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * CPUs of nohz_full=, which stop their tick while they run a single task: a task that is sampled
+ * has its ticks there, and nobody else has any for that.
+ */
+#include "kselftest_harness.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "loop.h"
+#include "process.h"
+
+#define SCOPE		PROFIL_SCOPE_PROCESS
+#define TICKS		100U
+#define MS		1000000U
+
+static u64 counters[2];
+
+FIXTURE(nohz) {
+	u64 tick_ns;
+	int cpu;
+};
+
+static int first_nohz_cpu(void)
+{
+	FILE *f = fopen("/sys/devices/system/cpu/nohz_full", "re");
+	int cpu = -1;
+
+	if (!f)
+		return -1;
+	if (fscanf(f, "%d", &cpu) != 1)
+		cpu = -1;
+	fclose(f);
+	return cpu;
+}
+
+static int move_to(int cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	return sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+FIXTURE_SETUP(nohz)
+{
+	struct profil_query q;
+
+	ASSERT_EQ(0, device_query(&q));
+	self->tick_ns = q.tick_ns;
+	self->cpu = first_nohz_cpu();
+	memset(counters, 0, sizeof(counters));
+	if (self->cpu < 0)
+		SKIP(return, "no CPU is in nohz_full= of the kernel's command line");
+	ASSERT_EQ(0, move_to(self->cpu));
+}
+
+FIXTURE_TEARDOWN(nohz)
+{
+	session_stop(SCOPE, NULL);
+	session_stop(PROFIL_SCOPE_THREAD, NULL);
+}
+
+/* Interrupts of the CPU's timer up to now. */
+static u64 timer_interrupts(int cpu)
+{
+	char line[4096], *p;
+	u64 n = 0;
+	FILE *f = fopen("/proc/interrupts", "re");
+
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f)) {
+		for (p = line; isspace(*p); p++)
+			;
+		if (strncmp(p, "LOC:", 4))
+			continue;
+		p += 4;
+		for (int i = 0; i <= cpu; i++)
+			n = strtoull(p, &p, 10);
+	}
+	fclose(f);
+	return n;
+}
+
+static u64 now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+/* As loop_spend(), and the kernel is not called meanwhile. */
+static void spend(unsigned int ticks, u64 tick_ns)
+{
+	u64 until = now() + ticks * tick_ns;
+
+	while (now() < until)
+		loop_run(1, LOOP_BURST / 8);
+}
+
+/* Interrupts in as much time as so many ticks. */
+static u64 interrupts_in(unsigned int ticks, int cpu, u64 tick_ns)
+{
+	u64 before = timer_interrupts(cpu);
+
+	spend(ticks, tick_ns);
+	return timer_interrupts(cpu) - before;
+}
+
+/* The tick may go on for a while, and come back for a moment. */
+static bool tick_stops(int cpu, u64 tick_ns)
+{
+	for (unsigned int i = 0; i < 20; i++)
+		if (interrupts_in(TICKS, cpu, tick_ns) < TICKS / 4)
+			return true;
+	return false;
+}
+
+/*
+ * What was counted in time that began at @begin. On a machine that is busy with other things the
+ * ticks of a guest are late, and few; but a CPU without a tick has none. All is tried again then.
+ */
+static bool as_expected(const struct profil_stats *s, u64 begin, u64 period)
+{
+	u64 most = (now() - begin) / period;
+
+	dprintf(STDERR_FILENO, "# ticks %llu missed %llu expected %llu, at most %llu\n",
+		(unsigned long long)s->ticks, (unsigned long long)s->missed,
+		(unsigned long long)s->expected, (unsigned long long)most);
+	return accounted(s) && s->ticks >= TICKS / 4 &&
+	       s->ticks + s->missed >= s->expected * 4 / 5 &&
+	       s->expected <= most + 2 && s->ticks <= most + 2;
+}
+
+#define TRIES 20
+
+TEST_F(nohz, process_has_its_ticks_and_the_cpu_none_afterwards)
+{
+	struct profil_range range = range_all(counters, 1, 8);
+	struct profil_stats s;
+	unsigned int i;
+	u64 begin;
+
+	for (i = 0; i < TRIES; i++) {
+		ASSERT_TRUE(tick_stops(self->cpu, self->tick_ns));
+		counters[0] = 0;
+		begin = now();
+		ASSERT_EQ(0, session_start(SCOPE, 0, &range, 1));
+		spend(TICKS, self->tick_ns);
+		ASSERT_EQ(0, session_stop(SCOPE, &s));
+		EXPECT_EQ(s.hit, counters[0]);
+		if (as_expected(&s, begin, self->tick_ns))
+			break;
+	}
+	EXPECT_GT(TRIES, i);
+	EXPECT_TRUE(tick_stops(self->cpu, self->tick_ns));
+}
+
+TEST_F(nohz, thread_has_its_ticks)
+{
+	struct profil_range range = range_all(counters, 1, 8);
+	struct profil_stats s;
+	unsigned int i;
+	u64 begin;
+
+	for (i = 0; i < TRIES; i++) {
+		ASSERT_TRUE(tick_stops(self->cpu, self->tick_ns));
+		begin = now();
+		ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &range, 1));
+		spend(TICKS, self->tick_ns);
+		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
+		if (as_expected(&s, begin, self->tick_ns))
+			break;
+	}
+	EXPECT_GT(TRIES, i);
+}
+
+static void *run(void *arg)
+{
+	const FIXTURE_DATA(nohz) *self = arg;
+
+	if (move_to(self->cpu))
+		return NULL;
+	spend(TICKS, self->tick_ns);
+	return arg;
+}
+
+/* Made after the start, elsewhere, and moved there. */
+TEST_F(nohz, new_thread_has_its_ticks)
+{
+	struct profil_range range = range_all(counters, 1, 8);
+	struct profil_stats s;
+	pthread_t thread;
+	unsigned int i;
+	void *result;
+	u64 begin;
+
+	ASSERT_EQ(0, move_to(self->cpu ? 0 : 1));
+	for (i = 0; i < TRIES; i++) {
+		begin = now();
+		ASSERT_EQ(0, session_start(SCOPE, 0, &range, 1));
+		ASSERT_EQ(0, pthread_create(&thread, NULL, run, self));
+		ASSERT_EQ(0, pthread_join(thread, &result));
+		EXPECT_EQ(self, result);
+		ASSERT_EQ(0, session_stop(SCOPE, &s));
+		if (as_expected(&s, begin, self->tick_ns))
+			break;
+	}
+	EXPECT_GT(TRIES, i);
+}
+
+TEST_F(nohz, child_of_a_fork_has_its_ticks)
+{
+	struct profil_range range = range_all(counters, 1, 8);
+	struct profil_stats s;
+	unsigned int i;
+	int status = 1;
+	pid_t child;
+	u64 begin;
+
+	for (i = 0; i < TRIES && status == 1; i++) {
+		begin = now();
+		ASSERT_EQ(0, session_start(SCOPE, 0, &range, 1));
+		child = fork();
+		if (!child) {
+			spend(TICKS, self->tick_ns);
+			MUST(!session_stop(SCOPE, &s));
+			_exit(as_expected(&s, begin, self->tick_ns) ? 0 : 1);
+		}
+		ASSERT_EQ(0, session_stop(SCOPE, NULL));
+		status = status_of(child);
+	}
+	EXPECT_EQ(0, status);
+}
+
+/* It runs there already, alone, and does not call the kernel. */
+TEST_F(nohz, another_process_has_its_ticks_and_the_cpu_none_afterwards)
+{
+	struct profil_stats s;
+	int pipes[2], fd;
+	unsigned int i;
+	u64 begin, n;
+	pid_t child;
+	char byte;
+
+	if (geteuid())
+		SKIP(return, "to sample another process takes a capability");
+	ASSERT_EQ(0, pipe(pipes));
+	child = fork();
+	if (!child) {
+		MUST(tick_stops(self->cpu, self->tick_ns));
+		MUST(write(pipes[1], "", 1) == 1);
+		for (;;)
+			loop_run(2, LOOP_BURST);
+	}
+	ASSERT_EQ(0, move_to(self->cpu ? 0 : 1));
+	ASSERT_EQ(1, read(pipes[0], &byte, 1));
+	for (i = 0; i < TRIES; i++) {
+		/* Nobody wants them now. */
+		do {
+			n = timer_interrupts(self->cpu);
+			spend(TICKS, self->tick_ns);
+			n = timer_interrupts(self->cpu) - n;
+		} while (n >= TICKS / 4 && ++i < TRIES);
+		fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+		ASSERT_LE(0, fd);
+		begin = now();
+		ASSERT_EQ(0, descriptor_enable(fd));
+		ASSERT_EQ(0, descriptor_attach(fd, SCOPE, child, NULL));
+		spend(TICKS, self->tick_ns);
+		ASSERT_EQ(0, descriptor_disable(fd, &s));
+		close(fd);
+		if (as_expected(&s, begin, self->tick_ns))
+			break;
+	}
+	EXPECT_GT(TRIES, i);
+	for (i = 0; i < TRIES; i++) {
+		n = timer_interrupts(self->cpu);
+		spend(TICKS, self->tick_ns);
+		if (timer_interrupts(self->cpu) - n < TICKS / 4)
+			break;
+	}
+	EXPECT_GT(TRIES, i);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+TEST_F(nohz, clock_has_its_ticks)
+{
+	struct profil_range range = range_all(counters, 1, 8);
+	struct profil_stats s;
+	unsigned int i;
+	u64 begin;
+
+	for (i = 0; i < TRIES; i++) {
+		begin = now();
+		ASSERT_EQ(0, clock_start(SCOPE, 0, MS, &range, 1));
+		spend(TICKS, self->tick_ns);
+		ASSERT_EQ(0, session_stop(SCOPE, &s));
+		if (as_expected(&s, begin, MS))
+			break;
+	}
+	EXPECT_GT(TRIES, i);
+}
+
+TEST_HARNESS_MAIN
