@@ -13,6 +13,7 @@
 # make lint		what can be said of the sources without running them
 # make bench		instructions per sample, in the VM
 # make truth		what profilers say of programs of which the truth is known, in the VM
+# make conformance	the table of what manual pages say and the tests of it, in the VM (as root)
 # make clean
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
@@ -46,7 +47,7 @@ install: lib tools
 	for page in man/*.[1-9]; do \
 		install -D -m 644 $$page $(MAN)/man$${page##*.}/$${page##*/} || exit; \
 	done
-	for page in profil profil_session; do \
+	for page in profil profil_session sprofil; do \
 		sed -n '/^\.Nd/q;s/^\.Nm \([^ ]*\).*/\1/p' man/$$page.3 | while read -r name; do \
 			[ $$name = $$page ] || ln -sf $$page.3 $(MAN)/man3/$$name.3; \
 		done; \
@@ -70,6 +71,10 @@ bench:
 truth:
 	selftests/truth/run
 
+conformance:
+	selftests/check families | selftests/conformance >$@.tmp && mv $@.tmp Documentation/$@.rst; \
+		status=$$?; rm -f $@.tmp; exit $$status
+
 clean:
 	if [ -d $(KDIR) ]; then $(MAKE) -C $(KDIR) M=$(CURDIR) clean; fi
 	$(MAKE) -C userlib clean
@@ -77,4 +82,4 @@ clean:
 	$(MAKE) -C samples clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all modules modules_install lib tools samples install demo real check lint bench truth clean
+.PHONY: all modules modules_install lib tools samples install demo real check lint bench truth conformance clean

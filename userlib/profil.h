@@ -14,8 +14,8 @@
  * Link with -lprofil, or preload libprofil.so.1 under a program that was linked
  * against libc's profil(). Both need the profil kernel module.
  */
-#ifndef _PROFIL_H
-#define _PROFIL_H
+#ifndef _LIBPROFIL_H
+#define _LIBPROFIL_H
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -332,4 +332,4 @@ struct profil_range profil_range_of(__u64 start, __u64 end, unsigned int shift,
 
 #undef __PROFIL_NOTHROW
 
-#endif /* _PROFIL_H */
+#endif /* _LIBPROFIL_H */

@@ -1,0 +1,742 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * profil() and sprofil() as the GNU C library has them, sentence by sentence: sentences/glibc
+ */
+#include "kselftest_harness.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+#include <profil/glibc.h>
+
+#include "loop.h"
+#include "old.h"
+
+#define SCOPE		PROFIL_SCOPE_PROCESS
+#define NR_COUNTERS	16U
+#define NONE		UINT_MAX
+
+/* Enough ticks to tell a loop from what is between its bursts. */
+#define FEW		8
+
+/* glibc declares the buffer nonnull, and the compiler believes it. */
+static unsigned short *volatile null;
+
+static u16 counters[NR_COUNTERS + 1];
+
+#define EXPECT_ERROR(error, call) do {		\
+	errno = 0;				\
+	EXPECT_EQ(-1, call);			\
+	EXPECT_EQ(error, errno);		\
+} while (0)
+
+/* What exec makes of it tells whether it is profiled. */
+#define ASK_STATE	"PROFIL_SELFTESTS_STATE"
+
+static void __attribute__((constructor)) tell_state(void)
+{
+	if (getenv(ASK_STATE))
+		_exit(state_of(SCOPE));
+}
+
+/* That counter of @n which has most of @ticks ticks, or NONE if none has many of them. */
+static unsigned int most(const volatile void *buffer, u32 width, unsigned int n, u64 ticks)
+{
+	unsigned int i, max = 0;
+
+	for (i = 1; i < n; i++)
+		if (counter(buffer, width, i) > counter(buffer, width, max))
+			max = i;
+	return counter(buffer, width, max) > ticks / 2 ? max : NONE;
+}
+
+/* Where profil() counts a pc @d above its offset. The buffer ends where @bufsiz says. */
+static unsigned int place(u64 d, unsigned int scale, size_t bufsiz)
+{
+	struct profil_stats s;
+	bool done;
+
+	memset(counters, 0, sizeof(counters));
+	if (profil(counters, bufsiz, loop_at(0) - d, scale))
+		return NONE - 1;
+	done = loop_burn(SCOPE, 0, FEW);
+	if (session_stats(SCOPE, &s) || profil(null, 0, 0, 0) || !done)
+		return NONE - 2;
+	return most(counters, sizeof(*counters), ARRAY_SIZE(counters), s.ticks);
+}
+
+#define PLACE(d, scale)	place(d, scale, NR_COUNTERS * sizeof(*counters))
+
+/*
+ * profil()
+ */
+
+FIXTURE(profil) {
+};
+
+FIXTURE_SETUP(profil)
+{
+	ASSERT_LE(0, device_fd());
+	ASSERT_TRUE(is_off(SCOPE));
+}
+
+FIXTURE_TEARDOWN(profil)
+{
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(0U, locked_bytes());
+}
+
+TEST_F(profil, most_counts_are_where_most_time_is_spent)
+{
+	/* A counter for each loop: 32 bytes are 16 units. */
+	ASSERT_EQ(0, profil(counters, LOOPS * 2, addr(loops_text), 4096));
+	EXPECT_TRUE(loop_burn(SCOPE, 5, 3 * FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 2, FEW));
+	ASSERT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_LT(counters[2], counters[5]);
+	EXPECT_LT(FEW / 2, counters[2]);
+	EXPECT_EQ(5U, most(counters, 2, LOOPS, counters_sum(counters, 2, LOOPS)));
+}
+
+TEST_F(profil, no_byte_past_bufsiz_is_written)
+{
+	/* The loop would be in the second counter. */
+	EXPECT_EQ(1U, place(2, 65536, 4));
+	EXPECT_EQ(NONE, place(2, 65536, 3));
+	EXPECT_EQ(0U, counters[1]);
+	EXPECT_EQ(NONE, place(2, 65536, 2));
+	EXPECT_EQ(0U, counters[1]);
+	EXPECT_EQ(NONE, place(0, 65536, 1));
+	EXPECT_EQ(NONE, place(0, 65536, 0));
+	EXPECT_EQ(0U, counters[0]);
+}
+
+TEST_F(profil, every_tick_examines_the_pc)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, profil(counters, 2, 0, 1));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 4 * FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0U, s.unselected);
+	EXPECT_EQ(0U, s.dropped);
+	EXPECT_EQ(s.ticks, s.hit + s.outside);
+}
+
+TEST_F(profil, offset_is_subtracted_and_the_rest_scaled)
+{
+	EXPECT_EQ(0U, PLACE(0, 65536));
+	EXPECT_EQ(0U, PLACE(1, 65536));
+	EXPECT_EQ(1U, PLACE(2, 65536));
+	EXPECT_EQ(1U, PLACE(6, 32768));
+	EXPECT_EQ(2U, PLACE(8, 32768));
+	EXPECT_EQ(0U, PLACE(2, 65535));
+	EXPECT_EQ(0U, PLACE(3, 65535));
+	EXPECT_EQ(1U, PLACE(4, 65535));
+	EXPECT_EQ(0U, PLACE(65535, 2));
+	EXPECT_EQ(1U, PLACE(65536, 2));
+}
+
+TEST_F(profil, a_result_within_bufsiz_raises_its_entry)
+{
+	EXPECT_EQ(15U, PLACE(31, 65536));
+	EXPECT_EQ(NONE, PLACE(32, 65536));
+	EXPECT_EQ(15U, PLACE(63, 32768));
+	EXPECT_EQ(NONE, PLACE(64, 32768));
+}
+
+TEST_F(profil, a_pc_below_offset_is_not_counted)
+{
+	EXPECT_EQ(NONE, PLACE(-1ULL, 65536));
+	EXPECT_EQ(NONE, PLACE(-1ULL, 1));
+	EXPECT_EQ(NONE, PLACE(-4096ULL, 65536));
+}
+
+TEST_F(profil, a_pc_4_GiB_above_offset_is_not_folded_back)
+{
+	EXPECT_EQ(NONE, PLACE(1ULL << 32, 65536));
+	EXPECT_EQ(NONE, PLACE((1ULL << 33) + 2, 65536));
+	EXPECT_EQ(NONE, PLACE(1ULL << 32, 131072));
+}
+
+TEST_F(profil, a_null_buffer_turns_it_off)
+{
+	u64 before;
+
+	ASSERT_EQ(0, profil(counters, sizeof(counters), loop_at(0), 65536));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_EQ(0, profil(null, sizeof(counters), loop_at(0), 65536));
+	EXPECT_TRUE(is_off(SCOPE));
+	before = counters_sum(counters, 2, NR_COUNTERS);
+	EXPECT_LT(0U, before);
+	loop_run(0, 32 * LOOP_BURST);
+	EXPECT_EQ(before, counters_sum(counters, 2, NR_COUNTERS));
+}
+
+TEST_F(profil, scale_0_turns_it_off)
+{
+	ASSERT_EQ(0, profil(counters, sizeof(counters), loop_at(0), 65536));
+	EXPECT_EQ(0, profil(counters, sizeof(counters), loop_at(0), 0));
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(0U, counters_sum(counters, 2, NR_COUNTERS));
+}
+
+TEST_F(profil, zero_is_returned)
+{
+	errno = 12345;
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(0, profil(counters, sizeof(counters), 0, 65536));
+	EXPECT_EQ(0, profil(counters, sizeof(counters), SIZE_MAX, 1));
+	EXPECT_EQ(0, profil(counters, 0, 0, 65536));
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(12345, errno);
+}
+
+TEST_F(profil, any_scale_is_taken)
+{
+	EXPECT_EQ(0, profil(counters, sizeof(counters), 0, 131072));
+	EXPECT_EQ(0, profil(counters, sizeof(counters), 0, UINT_MAX));
+	EXPECT_EQ(0, profil(counters, sizeof(counters), 0, 1));
+	/* Every second counter. */
+	EXPECT_EQ(0U, PLACE(1, 131072));
+	EXPECT_EQ(2U, PLACE(2, 131072));
+	EXPECT_EQ(4U, PLACE(5, 131072));
+}
+
+TEST_F(profil, a_bad_buffer_is_EFAULT_and_changes_nothing)
+{
+	ASSERT_EQ(0, profil(counters, sizeof(counters), loop_at(0), 65536));
+	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
+	EXPECT_ERROR(EFAULT, profil((void *)((char *)counters + 1), 2, 0, 65536));
+	EXPECT_ERROR(EFAULT, profil(counters, SIZE_MAX, 0, 65536));
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_LT(0U, counters[0]);
+}
+
+/* A buffer of two pages, where only one may be locked. */
+static int fails_for_lack_of_locked_memory(void)
+{
+	const struct rlimit limit = { 4096, 4096 };
+	void *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	MUST(pages != MAP_FAILED);
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	MUST(geteuid() || !setresuid(1000, 1000, 1000));
+	MUST(profil(pages, 8192, 0, 65536) == -1 && errno == ENOMEM);
+	MUST(is_off(SCOPE));
+	MUST(!profil(pages, 4096, 0, 65536));
+	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
+	return 0;
+}
+
+TEST_F(profil, a_buffer_that_may_not_be_locked_is_ENOMEM)
+{
+	EXPECT_EQ(0, status_in_child(fails_for_lack_of_locked_memory));
+}
+
+static volatile sig_atomic_t alarms;
+
+static void on_sigprof(int sig)
+{
+	(void)sig;
+	alarms++;
+}
+
+TEST_F(profil, the_program_may_use_ITIMER_PROF)
+{
+	const struct itimerval often = { { 0, 4000 }, { 0, 4000 } }, never = {};
+	struct sigaction action;
+
+	ASSERT_EQ(0, profil(counters, sizeof(counters), loop_at(0), 65536));
+	ASSERT_EQ(0, sigaction(SIGPROF, NULL, &action));
+	EXPECT_EQ(SIG_DFL, action.sa_handler);
+	ASSERT_NE(SIG_ERR, signal(SIGPROF, on_sigprof));
+	ASSERT_EQ(0, setitimer(ITIMER_PROF, &often, NULL));
+	EXPECT_TRUE(loop_until(0, alarms > 2 && *(volatile u16 *)counters > 2));
+	ASSERT_EQ(0, setitimer(ITIMER_PROF, &never, NULL));
+	signal(SIGPROF, SIG_DFL);
+}
+
+TEST_F(profil, time_in_the_kernel_is_counted_too)
+{
+	struct profil_stats s;
+	u64 patience;
+
+	ASSERT_EQ(0, profil(counters, sizeof(counters), 0, 1));
+	for (patience = 0; patience < 1 << 20; patience++) {
+		ASSERT_EQ(0, session_stats(SCOPE, &s));
+		if (s.system > 2)
+			break;
+	}
+	EXPECT_LT(2U, s.system);
+	EXPECT_TRUE(accounted(&s));
+}
+
+TEST_F(profil, a_full_counter_stays_full)
+{
+	struct profil_stats s;
+
+	counters[0] = USHRT_MAX;
+	ASSERT_EQ(0, profil(counters, 2, loop_at(0), 65536));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_LT(0U, s.saturated);
+	EXPECT_EQ(USHRT_MAX, counters[0]);
+}
+
+static int child_is_counted(void)
+{
+	u16 before = counters[0];
+
+	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
+	MUST(loop_until(0, *(volatile u16 *)counters > before + 2));
+	return 0;
+}
+
+TEST_F(profil, it_stays_on_in_both_after_fork)
+{
+	u16 before;
+
+	ASSERT_EQ(0, profil(counters, 2, loop_at(0), 65536));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_EQ(0, status_in_child(child_is_counted));
+	before = counters[0];
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_TRUE(loop_until(0, *(volatile u16 *)counters > before + 2));
+}
+
+static int exec_turns_off(void)
+{
+	MUST(!profil(counters, 2, loop_at(0), 65536));
+	setenv(ASK_STATE, "1", 1);
+	execl("/proc/self/exe", "glibc", NULL);
+	return 127;
+}
+
+TEST_F(profil, exec_turns_it_off)
+{
+	EXPECT_EQ(PROFIL_STATE_OFF, status_in_child(exec_turns_off));
+}
+
+TEST_F(profil, a_later_call_replaces_an_earlier_one)
+{
+	static u16 other[NR_COUNTERS];
+	u16 before;
+
+	ASSERT_EQ(0, profil(counters, 2, loop_at(0), 65536));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, profil(other, 2, loop_at(0), 65536));
+	before = counters[0];
+	EXPECT_LT(0U, before);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_EQ(before, counters[0]);
+	EXPECT_LT(0U, other[0]);
+}
+
+TEST_F(profil, the_test_of_profil_that_LTP_has_would_pass)
+{
+	EXPECT_EQ(0, run_beside("old-glibc-profil01", NULL));
+}
+
+/*
+ * sprofil()
+ */
+
+/* Regions of a counter for each loop, loops [first, end), with counters of @width bytes. */
+static struct prof prof_of(void *base, u32 width, unsigned int first, unsigned int end)
+{
+	return (struct prof) {
+		.pr_base = base,
+		.pr_size = (end - first) * width,
+		.pr_off = loop_at(first),
+		.pr_scale = 65536 / (LOOP_SIZE / width),
+	};
+}
+
+static struct prof overflow_bin(void *base, u32 width)
+{
+	return (struct prof) {
+		.pr_base = base,
+		.pr_size = width,
+		.pr_off = 0,
+		.pr_scale = 2,
+	};
+}
+
+FIXTURE(sprofil) {
+	u16 first[LOOPS];
+	u16 second[LOOPS];
+	u32 wide[LOOPS];
+	u32 bin[2];
+};
+
+FIXTURE_SETUP(sprofil)
+{
+	ASSERT_LE(0, device_fd());
+	ASSERT_TRUE(is_off(SCOPE));
+	memset(self, 0, sizeof(*self));
+}
+
+FIXTURE_TEARDOWN(sprofil)
+{
+	EXPECT_EQ(0, sprofil(NULL, 0, NULL, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(0U, locked_bytes());
+}
+
+TEST_F(sprofil, each_region_counts_in_its_buffer)
+{
+	struct prof profs[] = {
+		prof_of(self->first, 2, 0, 3),
+		prof_of(self->second, 2, 5, 8),
+	};
+
+	ASSERT_EQ(0, sprofil(profs, 2, NULL, PROF_USHORT));
+	EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 4, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 7, FEW));
+	ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
+	EXPECT_LT(FEW / 2, self->first[1]);
+	EXPECT_LT(FEW / 2, self->second[2]);
+	EXPECT_EQ(self->first[1], counters_sum(self->first, 2, LOOPS));
+	EXPECT_EQ(self->second[2], counters_sum(self->second, 2, LOOPS));
+}
+
+TEST_F(sprofil, counters_have_16_bits_unless_it_says_PROF_UINT)
+{
+	struct prof profs[] = { prof_of(self->first, 2, 0, 8) };
+
+	self->first[3] = USHRT_MAX;
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, 0));
+	EXPECT_TRUE(loop_burn(SCOPE, 2, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
+	EXPECT_LT(FEW / 2, self->first[2]);
+	EXPECT_EQ(USHRT_MAX, self->first[3]);
+	EXPECT_EQ(0, self->first[4]);
+}
+
+TEST_F(sprofil, PROF_UINT_makes_counters_of_32_bits)
+{
+	struct prof profs[] = { prof_of(self->wide, 4, 0, 8) };
+
+	self->wide[3] = USHRT_MAX;
+	self->wide[4] = UINT_MAX;
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_UINT));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 4, FEW));
+	ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
+	EXPECT_LT(USHRT_MAX + FEW / 2, self->wide[3]);
+	EXPECT_EQ(UINT_MAX, self->wide[4]);
+	EXPECT_EQ(0U, self->wide[2]);
+}
+
+/* Where a region with counters of @width bytes counts a pc @d above its offset. */
+static unsigned int place_in_region(u64 d, unsigned long scale, u32 width, size_t size)
+{
+	static union {
+		u16 s[NR_COUNTERS];
+		u32 i[NR_COUNTERS];
+	} buffer;
+	struct prof prof = { &buffer, size, loop_at(0) - d, scale };
+	struct profil_stats s;
+	bool done;
+
+	memset(&buffer, 0, sizeof(buffer));
+	if (sprofil(&prof, 1, NULL, width == 4 ? PROF_UINT : PROF_USHORT))
+		return NONE - 1;
+	done = loop_burn(SCOPE, 0, FEW);
+	if (session_stats(SCOPE, &s) || sprofil(NULL, 0, NULL, 0) || !done)
+		return NONE - 2;
+	return most(&buffer, width, NR_COUNTERS, s.ticks);
+}
+
+TEST_F(sprofil, pr_scale_is_counters_for_each_counter_s_width_of_text)
+{
+	EXPECT_EQ(0U, place_in_region(1, 65536, 2, 32));
+	EXPECT_EQ(1U, place_in_region(2, 65536, 2, 32));
+	EXPECT_EQ(1U, place_in_region(6, 32768, 2, 32));
+	EXPECT_EQ(2U, place_in_region(2, 131072, 2, 32));
+	EXPECT_EQ(0U, place_in_region(3, 65535, 2, 32));
+	EXPECT_EQ(0U, place_in_region(3, 65536, 4, 64));
+	EXPECT_EQ(1U, place_in_region(4, 65536, 4, 64));
+	EXPECT_EQ(1U, place_in_region(12, 32768, 4, 64));
+	EXPECT_EQ(2U, place_in_region(16, 32768, 4, 64));
+}
+
+TEST_F(sprofil, a_region_ends_where_its_counters_end)
+{
+	EXPECT_EQ(3U, place_in_region(7, 65536, 2, 8));
+	EXPECT_EQ(NONE, place_in_region(8, 65536, 2, 8));
+	EXPECT_EQ(3U, place_in_region(7, 65536, 2, 9));
+	EXPECT_EQ(NONE, place_in_region(8, 65536, 2, 9));
+	EXPECT_EQ(3U, place_in_region(15, 65536, 4, 16));
+	EXPECT_EQ(NONE, place_in_region(16, 65536, 4, 16));
+	EXPECT_EQ(NONE, place_in_region(0, 65536, 4, 3));
+}
+
+TEST_F(sprofil, a_pr_scale_below_2_counts_nothing)
+{
+	EXPECT_EQ(0U, place_in_region(16, 2, 2, 2));
+	/* No region is left: that is off. */
+	EXPECT_EQ(NONE - 2, place_in_region(16, 1, 2, 2));
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(NONE - 2, place_in_region(16, 0, 2, 2));
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+TEST_F(sprofil, regions_may_come_in_any_order)
+{
+	struct prof profs[] = {
+		prof_of(&self->first[4], 2, 4, 6),
+		prof_of(&self->first[6], 2, 6, 8),
+		prof_of(&self->first[0], 2, 0, 2),
+		prof_of(&self->first[2], 2, 2, 4),
+	};
+	unsigned int i;
+
+	ASSERT_EQ(0, sprofil(profs, 4, NULL, 0));
+	for (i = 0; i < LOOPS; i++)
+		EXPECT_TRUE(loop_burn(SCOPE, i, FEW));
+	ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
+	for (i = 0; i < LOOPS; i++)
+		EXPECT_LT(FEW / 2, self->first[i]);
+}
+
+TEST_F(sprofil, where_regions_overlap_the_higher_one_counts)
+{
+	/* The second lies within the first, which goes on behind it. */
+	struct prof profs[] = {
+		prof_of(self->first, 2, 0, 8),
+		prof_of(self->second, 2, 2, 5),
+	};
+	unsigned int i;
+
+	ASSERT_EQ(0, sprofil(profs, 2, NULL, 0));
+	for (i = 0; i < LOOPS; i++)
+		EXPECT_TRUE(loop_burn(SCOPE, i, FEW));
+	ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
+	for (i = 0; i < LOOPS; i++) {
+		if (i >= 2 && i < 5) {
+			EXPECT_EQ(0, self->first[i]);
+			EXPECT_LT(FEW / 2, self->second[i - 2]);
+		} else {
+			EXPECT_LT(FEW / 2, self->first[i]);
+		}
+	}
+	EXPECT_EQ(0U, counters_sum(&self->second[3], 2, LOOPS - 3));
+}
+
+TEST_F(sprofil, of_regions_with_one_offset_the_first_counts)
+{
+	struct prof profs[] = {
+		prof_of(self->first, 2, 0, 2),
+		prof_of(self->second, 2, 0, 4),
+	};
+
+	ASSERT_EQ(0, sprofil(profs, 2, NULL, 0));
+	EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
+	EXPECT_LT(FEW / 2, self->first[1]);
+	EXPECT_EQ(0, self->second[1]);
+	EXPECT_LT(FEW / 2, self->second[3]);
+}
+
+TEST_F(sprofil, what_no_region_holds_is_in_the_overflow_bin)
+{
+	struct prof profs[] = {
+		prof_of(self->wide, 4, 0, 2),
+		overflow_bin(self->bin, 4),
+		prof_of(&self->wide[4], 4, 4, 6),
+	};
+	unsigned int nr_tests, at;
+	struct profil_stats s;
+
+	/* Wherever in the array it is. */
+	for (nr_tests = 0, at = 1; nr_tests < 3; nr_tests++) {
+		struct prof swap = profs[at];
+
+		profs[at] = profs[nr_tests];
+		profs[nr_tests] = swap;
+		at = nr_tests;
+		memset(self, 0, sizeof(*self));
+		ASSERT_EQ(0, sprofil(profs, 3, NULL, PROF_UINT));
+		EXPECT_TRUE(loop_burn(SCOPE, 5, FEW));
+		EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+		ASSERT_EQ(0, session_stats(SCOPE, &s));
+		ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
+		EXPECT_LT(FEW / 2, self->wide[5]);
+		EXPECT_LT(FEW / 2, self->bin[0]);
+		EXPECT_EQ(0U, self->bin[1]);
+		EXPECT_EQ(0U, self->wide[3]);
+		EXPECT_EQ(0U, s.outside);
+		EXPECT_LE(s.ticks, self->bin[0] + counters_sum(self->wide, 4, LOOPS));
+	}
+}
+
+TEST_F(sprofil, a_pc_below_all_regions_is_outside)
+{
+	struct prof profs[] = { prof_of(self->first, 2, 4, 8) };
+	struct profil_stats s;
+
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, 0));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_LT(FEW / 2, s.outside);
+	EXPECT_EQ(0U, counters_sum(self->first, 2, LOOPS));
+}
+
+TEST_F(sprofil, tvp_gets_the_true_tick)
+{
+	struct prof profs[] = { prof_of(self->first, 2, 0, 8) };
+	struct timeval tick = { -1, -1 }, off = { -1, -1 };
+	struct profil_query query;
+
+	ASSERT_EQ(0, device_query(&query));
+	ASSERT_EQ(0, sprofil(profs, 1, &tick, 0));
+	EXPECT_EQ(query.tick_ns / 1000, tick.tv_sec * 1000000 + tick.tv_usec);
+	ASSERT_EQ(0, sprofil(NULL, 0, &off, 0));
+	EXPECT_EQ(tick.tv_sec, off.tv_sec);
+	EXPECT_EQ(tick.tv_usec, off.tv_usec);
+}
+
+TEST_F(sprofil, PROF_FAST_is_a_millisecond)
+{
+	struct prof profs[] = { prof_of(self->first, 2, 0, 8) };
+	struct timeval tick = { -1, -1 };
+	struct profil_query query;
+	struct profil_stats s;
+	u64 period;
+
+	ASSERT_EQ(0, device_query(&query));
+	period = query.tick_ns <= 1000000 || query.min_period > 1000000 ? query.tick_ns : 1000000;
+	ASSERT_EQ(0, sprofil(profs, 1, &tick, PROF_FAST));
+	EXPECT_EQ(period / 1000, tick.tv_sec * 1000000 + tick.tv_usec);
+	EXPECT_TRUE(loop_burn(SCOPE, 4, 8 * FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_LT(0U, self->first[4]);
+	EXPECT_TRUE(accounted(&s));
+}
+
+TEST_F(sprofil, profcnt_0_turns_it_off)
+{
+	struct prof profs[] = { prof_of(self->first, 2, 0, 8) };
+
+	EXPECT_EQ(0, sprofil(profs, 0, NULL, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, 0));
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_EQ(0, sprofil(profs, 0, NULL, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(0, sprofil(NULL, 0, NULL, 0));
+}
+
+TEST_F(sprofil, on_and_off_and_on_again)
+{
+	struct prof profs[] = { prof_of(self->first, 2, 0, 8), overflow_bin(self->bin, 2) };
+	unsigned int i;
+	u16 before;
+
+	for (i = 0; i < 4; i++) {
+		before = self->first[4];
+		errno = 12345;
+		ASSERT_EQ(0, sprofil(profs, 2, NULL, 0));
+		EXPECT_TRUE(loop_burn(SCOPE, 4, FEW));
+		EXPECT_LT(before, self->first[4]);
+		/* On while it is on: the new one takes its place. */
+		ASSERT_EQ(0, sprofil(profs, 2, NULL, 0));
+		EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+		ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
+		EXPECT_TRUE(is_off(SCOPE));
+		EXPECT_EQ(12345, errno);
+	}
+}
+
+TEST_F(sprofil, it_and_profil_replace_each_other)
+{
+	struct prof profs[] = { prof_of(self->first, 2, 0, 8) };
+
+	ASSERT_EQ(0, profil(self->second, sizeof(self->second), loop_at(0), 65536));
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, 0));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_LT(0U, self->first[0]);
+	EXPECT_GE(1U, self->second[0]);
+	ASSERT_EQ(0, profil(self->second, sizeof(self->second), loop_at(0), 65536));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_LT(1U, self->second[0]);
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+/* Each with a counter of its own, one behind the other, around loop 0. */
+TEST_F(sprofil, there_may_be_many_regions)
+{
+	static struct prof profs[4096];
+	static u16 many[ARRAY_SIZE(profs)];
+	const unsigned int of_loop = 1000;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(profs); i++) {
+		profs[i].pr_base = &many[i];
+		profs[i].pr_size = sizeof(many[i]);
+		profs[i].pr_off = loop_at(0) + 2 * i - 2 * of_loop;
+		profs[i].pr_scale = 65536;
+	}
+	ASSERT_EQ(0, sprofil(profs, ARRAY_SIZE(profs), NULL, 0));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
+	EXPECT_LT(FEW / 2, many[of_loop]);
+}
+
+TEST_F(sprofil, errors)
+{
+	struct prof good[] = { prof_of(self->first, 2, 0, 8) }, bad;
+	struct profil_query query;
+
+	ASSERT_EQ(0, device_query(&query));
+	ASSERT_EQ(0, sprofil(good, 1, NULL, 0));
+
+	EXPECT_ERROR(EINVAL, sprofil(good, -1, NULL, 0));
+	EXPECT_ERROR(EINVAL, sprofil(good, 1, NULL, 4));
+	EXPECT_ERROR(E2BIG, sprofil(good, query.max_ranges, NULL, 0));
+	EXPECT_ERROR(E2BIG, sprofil(good, INT_MAX, NULL, 0));
+	EXPECT_ERROR(EFAULT, sprofil(NULL, 1, NULL, 0));
+	EXPECT_ERROR(EFAULT, sprofil((void *)16, 1, NULL, 0));
+	EXPECT_ERROR(EFAULT, sprofil(good, 1, (void *)16, 0));
+	bad = good[0];
+	bad.pr_base = (void *)16;
+	EXPECT_ERROR(EFAULT, sprofil(&bad, 1, NULL, 0));
+	bad.pr_base = (char *)self->first + 1;
+	EXPECT_ERROR(EFAULT, sprofil(&bad, 1, NULL, 0));
+	bad = good[0];
+	if (sizeof(bad.pr_scale) > 4) {
+		bad.pr_scale = 1UL << (sizeof(bad.pr_scale) * 8 - 32);
+		EXPECT_ERROR(EINVAL, sprofil(&bad, 1, NULL, 0));
+	}
+
+	/* None of it changed anything. */
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_LT(0U, self->first[0]);
+}
+
+TEST_F(sprofil, the_test_of_sprofil_that_glibc_has_would_pass)
+{
+	EXPECT_EQ(0, run_beside("old-glibc-sprofil", NULL));
+}
+
+TEST_F(sprofil, a_program_that_was_linked_with_libc_s_can_have_it_preloaded)
+{
+	EXPECT_EQ(9, run_beside("libc-sprofil", NULL));
+	EXPECT_EQ(0, run_beside("libc-sprofil", "libprofil.so.1"));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * sprofil() with the prototype and the rules of glibc: see sprofil(3).
+ *
+ * Regions come in any order and may overlap. The one that begins highest has what it shares
+ * with others; of those that begin at one address, the first.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <linux/profil.h>
+
+#include "classic.h"
+#include "copy.h"
+#include "device.h"
+#include "precedence.h"
+#include "profil/glibc.h"
+
+/* What PROF_FAST asks for: IRIX's fast clock. */
+#define FAST_NS		1000000
+
+/* The first address that has no counter any more, of those from 0 on; ~0 if there is none. */
+static uint64_t length(uint64_t nr_counters, uint32_t scale, uint32_t width)
+{
+	uint64_t rest = (nr_counters % scale * 65536 + scale - 1) / scale;
+	uint64_t units;
+
+	if (__builtin_mul_overflow(nr_counters / scale, 65536, &units) ||
+	    __builtin_add_overflow(units, rest, &units) ||
+	    __builtin_mul_overflow(units, width, &units))
+		return UINT64_MAX;
+	return units;
+}
+
+static struct profil_range region_of(const struct prof *prof, uint32_t width)
+{
+	struct profil_range region = {
+		.start = prof->pr_off,
+		.offset = prof->pr_off,
+		.buffer = (uintptr_t)prof->pr_base,
+		.nr_counters = prof->pr_size / width,
+		.scale = prof->pr_scale,
+		.granule = width,
+		.step = 1,
+		.width = width,
+	};
+
+	if (__builtin_add_overflow(region.start, length(region.nr_counters, region.scale, width),
+				   &region.end))
+		region.end = UINT64_MAX;
+	return region;
+}
+
+/* What no region holds counts in the first counter of the overflow bin. */
+static struct profil_range rest_of(const struct prof *overflow, uint32_t width)
+{
+	return (struct profil_range) {
+		.start = 0,
+		.end = UINT64_MAX,
+		.buffer = (uintptr_t)overflow->pr_base,
+		.nr_counters = 1,
+		.scale = 0,
+		.granule = 1,
+		.step = 1,
+		.width = width,
+	};
+}
+
+/* The one that begins higher goes first; they are in their order in the array otherwise. */
+static int compare(const void *a, const void *b)
+{
+	const struct prof *first = *(const struct prof *const *)a;
+	const struct prof *second = *(const struct prof *const *)b;
+
+	if (first->pr_off != second->pr_off)
+		return first->pr_off < second->pr_off ? 1 : -1;
+	return first < second ? -1 : first > second;
+}
+
+/*
+ * The regions that count anything, by precedence: how many, or a negative error. There is room
+ * for one more than there are entries. @order: room for a pointer to each.
+ */
+static int regions_of(const struct prof *profs, size_t nr_profs, const struct prof **order,
+		      uint32_t width, struct profil_range *regions)
+{
+	const struct prof *overflow = NULL, *prof;
+	size_t i, nr = 0;
+
+	for (i = 0; i < nr_profs; i++)
+		order[i] = &profs[i];
+	qsort(order, nr_profs, sizeof(*order), compare);
+
+	for (i = 0; i < nr_profs; i++) {
+		prof = order[i];
+		if (prof->pr_scale < 2 || prof->pr_size < width)
+			continue;
+		if ((uint64_t)prof->pr_scale > UINT32_MAX)
+			return -EINVAL;
+		regions[nr++] = region_of(prof, width);
+		if (!overflow && prof->pr_off == 0 && prof->pr_scale == 2)
+			overflow = prof;
+	}
+	if (overflow)
+		regions[nr++] = rest_of(overflow, width);
+	return nr;
+}
+
+static int start(const struct prof *profp, size_t nr_profs, uint32_t width, uint64_t period,
+		 unsigned int max_ranges)
+{
+	struct profil_range *regions = NULL, *ranges = NULL;
+	const struct prof **order = NULL;
+	struct prof *profs = NULL;
+	int nr, err = -ENOMEM;
+
+	/* Each is there for something, if only for a part of it; and then one for the rest. */
+	if (nr_profs >= max_ranges)
+		return -E2BIG;
+	profs = calloc(nr_profs, sizeof(*profs));
+	order = calloc(nr_profs, sizeof(*order));
+	regions = calloc(nr_profs + 1, sizeof(*regions));
+	ranges = calloc(2 * (nr_profs + 1), sizeof(*ranges));
+	if (!profs || !order || !regions || !ranges)
+		goto free;
+	err = profil_copy_in(profs, profp, nr_profs * sizeof(*profs));
+	if (err)
+		goto free;
+	nr = regions_of(profs, nr_profs, order, width, regions);
+	if (nr < 0) {
+		err = nr;
+		goto free;
+	}
+	nr = profil_precedence(regions, nr, ranges);
+	if (!nr)
+		err = profil_classic_stop();
+	else if ((unsigned int)nr > max_ranges)
+		err = -E2BIG;
+	else
+		err = profil_classic_start(ranges, nr, PROFIL_START_REPLACE, period);
+free:
+	free(ranges);
+	free(regions);
+	free(order);
+	free(profs);
+	return err;
+}
+
+/* Nanoseconds of a clock of its own, or 0 for the tick. */
+static uint64_t period_of(const struct profil_query *query, unsigned int flags)
+{
+	if (!(flags & PROF_FAST) || !(query->features & PROFIL_FEATURE_CLOCK) ||
+	    query->min_period > FAST_NS || query->tick_ns <= FAST_NS)
+		return 0;
+	return FAST_NS;
+}
+
+static int do_sprofil(const struct prof *profp, int profcnt, struct timeval *tvp,
+		      unsigned int flags)
+{
+	struct profil_query query = { .size = sizeof(query) };
+	struct timeval tick;
+	uint64_t period, ns;
+	int err;
+
+	if (profcnt < 0 || flags & ~(PROF_USHORT | PROF_UINT | PROF_FAST))
+		return -EINVAL;
+	err = profil_device_ioctl(PROFIL_IOC_QUERY, &query);
+	if (err)
+		return err;
+
+	period = period_of(&query, flags);
+	ns = period ?: query.tick_ns;
+	tick.tv_sec = ns / 1000000000;
+	tick.tv_usec = ns % 1000000000 / 1000;
+	if (tvp && profil_copy_out(tvp, &tick, sizeof(tick)))
+		return -EFAULT;
+
+	if (!profcnt)
+		return profil_classic_stop();
+	return start(profp, profcnt, flags & PROF_UINT ? sizeof(unsigned int) :
+		     sizeof(unsigned short), period, query.max_ranges);
+}
+
+PROFIL_EXPORT int sprofil(struct prof *profp, int profcnt, struct timeval *tvp,
+			  unsigned int flags)
+{
+	int saved = errno, status = profil_status(do_sprofil(profp, profcnt, tvp, flags));
+
+	if (!status)
+		errno = saved;		/* malloc() may have set it */
+	return status;
+}
