@@ -18,6 +18,8 @@
 #define SCOPE		PROFIL_SCOPE_PROCESS
 #define NR_COUNTERS	16U
 #define NONE		UINT_MAX
+#define OFF		(UINT_MAX - 1)
+#define FAILED		(UINT_MAX - 2)
 
 /* Enough ticks to tell a loop from what is between its bursts. */
 #define FEW		8
@@ -61,10 +63,10 @@ static unsigned int place(u64 d, unsigned int scale, size_t bufsiz)
 
 	memset(counters, 0, sizeof(counters));
 	if (profil(counters, bufsiz, loop_at(0) - d, scale))
-		return NONE - 1;
+		return FAILED;
 	done = loop_burn(SCOPE, 0, FEW);
 	if (session_stats(SCOPE, &s) || profil(null, 0, 0, 0) || !done)
-		return NONE - 2;
+		return FAILED;
 	return most(counters, sizeof(*counters), ARRAY_SIZE(counters), s.ticks);
 }
 
@@ -451,10 +453,12 @@ static unsigned int place_in_region(u64 d, unsigned long scale, u32 width, size_
 
 	memset(&buffer, 0, sizeof(buffer));
 	if (sprofil(&prof, 1, NULL, width == 4 ? PROF_UINT : PROF_USHORT))
-		return NONE - 1;
+		return FAILED;
+	if (is_off(SCOPE))
+		return OFF;
 	done = loop_burn(SCOPE, 0, FEW);
 	if (session_stats(SCOPE, &s) || sprofil(NULL, 0, NULL, 0) || !done)
-		return NONE - 2;
+		return FAILED;
 	return most(&buffer, width, NR_COUNTERS, s.ticks);
 }
 
@@ -479,17 +483,15 @@ TEST_F(sprofil, a_region_ends_where_its_counters_end)
 	EXPECT_EQ(NONE, place_in_region(8, 65536, 2, 9));
 	EXPECT_EQ(3U, place_in_region(15, 65536, 4, 16));
 	EXPECT_EQ(NONE, place_in_region(16, 65536, 4, 16));
-	EXPECT_EQ(NONE, place_in_region(0, 65536, 4, 3));
+	/* No region is left. */
+	EXPECT_EQ(OFF, place_in_region(0, 65536, 4, 3));
 }
 
 TEST_F(sprofil, a_pr_scale_below_2_counts_nothing)
 {
 	EXPECT_EQ(0U, place_in_region(16, 2, 2, 2));
-	/* No region is left: that is off. */
-	EXPECT_EQ(NONE - 2, place_in_region(16, 1, 2, 2));
-	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(NONE - 2, place_in_region(16, 0, 2, 2));
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(OFF, place_in_region(16, 1, 2, 2));
+	EXPECT_EQ(OFF, place_in_region(16, 0, 2, 2));
 }
 
 TEST_F(sprofil, regions_may_come_in_any_order)

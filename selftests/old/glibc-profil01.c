@@ -40,7 +40,7 @@ main()
 		return 1;
 	}
 	for (patience = 0; total() == 0; patience++) {
-		if (patience > 20000) {
+		if (patience > 500) {
 			printf("nothing was counted\n");
 			return 2;
 		}
@@ -51,7 +51,7 @@ main()
 		return 3;
 	}
 	before = total();
-	for (patience = 0; patience < 100; patience++)
+	for (patience = 0; patience < 20; patience++)
 		spin();
 	if (total() != before) {
 		printf("counted after it was switched off\n");

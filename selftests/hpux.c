@@ -1,0 +1,591 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sprofil() as HP-UX has it, sentence by sentence: sentences/hpux
+ */
+#include "kselftest_harness.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <profil/hpux.h>
+
+#include "loop.h"
+#include "old.h"
+
+#define SCOPE		PROFIL_SCOPE_PROCESS
+#define NR_COUNTERS	16U
+#define NONE		UINT_MAX
+#define FAILED		(UINT_MAX - 1)
+
+/* Enough ticks to tell a loop from what is between its bursts. */
+#define FEW		8
+
+#define EXPECT_ERROR(error, call) do {		\
+	errno = 0;				\
+	EXPECT_EQ(-1, call);			\
+	EXPECT_EQ(error, errno);		\
+} while (0)
+
+/* What exec makes of it tells whether it is profiled. */
+#define ASK_STATE	"PROFIL_SELFTESTS_STATE"
+
+static void __attribute__((constructor)) tell_state(void)
+{
+	if (getenv(ASK_STATE))
+		_exit(state_of(SCOPE));
+}
+
+static const struct {
+	unsigned int flag;
+	u32 width;
+} kinds[] = {
+	{ PROF_USHORT, 2 },
+	{ PROF_UINT, 4 },
+	{ PROF_UINT64, 8 },
+};
+
+/* A region of a counter for each loop, loops [first, end), with counters of @width bytes. */
+static struct prof prof_of(void *base, u32 width, unsigned int first, unsigned int end)
+{
+	return (struct prof) {
+		.pr_base = base,
+		.pr_size = (end - first) * width,
+		.pr_offset = (void *)(uintptr_t)loop_at(first),
+		.pr_scale = 65536 / (LOOP_SIZE / width),
+	};
+}
+
+static struct prof overflow_bin(void *base, u32 width)
+{
+	return (struct prof) { .pr_base = base, .pr_size = width, .pr_scale = 2 };
+}
+
+/* Off: the manual's way, which is an error as well. */
+static bool turn_off(void)
+{
+	return sprofil(NULL, 0, NULL, PROF_USHORT) == -1 && errno == E2BIG && is_off(SCOPE);
+}
+
+FIXTURE(hpux) {
+	u16 shorts[LOOPS];
+	u32 ints[LOOPS];
+	u64 longs[LOOPS];
+	u64 bin[2];
+};
+
+FIXTURE_SETUP(hpux)
+{
+	ASSERT_LE(0, device_fd());
+	ASSERT_TRUE(is_off(SCOPE));
+	memset(self, 0, sizeof(*self));
+}
+
+FIXTURE_TEARDOWN(hpux)
+{
+	EXPECT_TRUE(turn_off());
+	EXPECT_EQ(0U, locked_bytes());
+}
+
+TEST_F(hpux, it_tells_where_time_is_spent)
+{
+	struct prof profs[] = { prof_of(self->ints, 4, 0, LOOPS) };
+
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_UINT));
+	EXPECT_TRUE(loop_burn(SCOPE, 5, 3 * FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 2, FEW));
+	EXPECT_TRUE(turn_off());
+	EXPECT_LT(self->ints[2], self->ints[5]);
+	EXPECT_LT(FEW / 2, self->ints[2]);
+}
+
+TEST_F(hpux, many_regions_are_profiled_at_once)
+{
+	struct prof profs[] = {
+		prof_of(&self->shorts[0], 2, 0, 2),
+		prof_of(&self->shorts[3], 2, 3, 4),
+		prof_of(&self->shorts[6], 2, 6, 8),
+	};
+	unsigned int i;
+
+	ASSERT_EQ(0, sprofil(profs, 3, NULL, PROF_USHORT));
+	for (i = 0; i < LOOPS; i++)
+		EXPECT_TRUE(loop_burn(SCOPE, i, FEW));
+	EXPECT_TRUE(turn_off());
+	for (i = 0; i < LOOPS; i++) {
+		if (i == 2 || i == 4 || i == 5) {
+			EXPECT_EQ(0, self->shorts[i]);
+		} else {
+			EXPECT_LT(FEW / 2, self->shorts[i]);
+		}
+	}
+}
+
+TEST_F(hpux, profcnt_is_the_number_of_regions)
+{
+	struct prof profs[] = {
+		prof_of(&self->shorts[0], 2, 0, 2),
+		prof_of(&self->shorts[3], 2, 3, 4),
+	};
+
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_TRUE(turn_off());
+	EXPECT_LT(FEW / 2, self->shorts[0]);
+	EXPECT_EQ(0, self->shorts[3]);
+}
+
+TEST_F(hpux, profcnt_0_turns_it_off)
+{
+	struct prof profs[] = { prof_of(self->shorts, 2, 0, LOOPS) };
+
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	sprofil(profs, 0, NULL, PROF_USHORT);
+	EXPECT_TRUE(is_off(SCOPE));
+	/* Whatever the flags. */
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
+	sprofil(NULL, 0, NULL, 12345);
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+TEST_F(hpux, tvp_gets_the_time_of_a_tick)
+{
+	struct prof profs[] = { prof_of(self->shorts, 2, 0, LOOPS) };
+	struct timeval tick = { -1, -1 };
+	struct profil_query query;
+
+	ASSERT_EQ(0, device_query(&query));
+	ASSERT_EQ(0, sprofil(profs, 1, &tick, PROF_USHORT));
+	EXPECT_EQ(query.tick_ns / 1000, tick.tv_sec * 1000000 + tick.tv_usec);
+}
+
+TEST_F(hpux, flags_must_be_one_of_three)
+{
+	struct prof profs[] = { overflow_bin(self->bin, 0) };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		profs[0].pr_size = kinds[i].width;
+		EXPECT_EQ(0, sprofil(profs, 1, NULL, kinds[i].flag));
+	}
+	EXPECT_ERROR(EINVAL, sprofil(profs, 1, NULL, PROF_UINT | PROF_UINT64));
+	EXPECT_ERROR(EINVAL, sprofil(profs, 1, NULL, 4));
+	EXPECT_ERROR(EINVAL, sprofil(profs, 1, NULL, UINT_MAX));
+}
+
+static u32 thread_counters[LOOPS];
+
+static void *thread(void *unused)
+{
+	(void)unused;
+	loop_until(6, *(volatile u32 *)&thread_counters[6] > FEW);
+	return NULL;
+}
+
+TEST_F(hpux, each_thread_is_examined_at_each_tick)
+{
+	struct prof profs[] = { prof_of(thread_counters, 4, 0, LOOPS) };
+	struct profil_stats s;
+	pthread_t one, two;
+
+	ASSERT_EQ(0, pthread_create(&one, NULL, thread, NULL));
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_UINT));
+	ASSERT_EQ(0, pthread_create(&two, NULL, thread, NULL));
+	EXPECT_TRUE(loop_until(1, *(volatile u32 *)&thread_counters[1] > FEW));
+	pthread_join(one, NULL);
+	pthread_join(two, NULL);
+	EXPECT_LT(FEW, thread_counters[6]);
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0U, s.unselected);
+}
+
+TEST_F(hpux, no_byte_past_pr_size_is_written)
+{
+	struct prof profs[] = { prof_of(self->ints, 4, 0, 3) };
+
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_UINT));
+	EXPECT_TRUE(loop_burn(SCOPE, 2, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_TRUE(turn_off());
+	EXPECT_LT(FEW / 2, self->ints[2]);
+	EXPECT_EQ(0U, self->ints[3]);
+}
+
+TEST_F(hpux, memory_that_is_freed_ends_it)
+{
+	struct prof profs[] = { prof_of(NULL, 2, 0, LOOPS) };
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, page);
+	profs[0].pr_base = page;
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	ASSERT_EQ(0, munmap(page, 4096));
+	EXPECT_TRUE(await(state_of(SCOPE) == PROFIL_STATE_ENDED));
+}
+
+TEST_F(hpux, elements_have_2_4_or_8_bytes)
+{
+	struct prof profs[1];
+
+	profs[0] = prof_of(self->shorts, 2, 0, LOOPS);
+	self->shorts[1] = USHRT_MAX;
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
+	EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	profs[0] = prof_of(self->ints, 4, 0, LOOPS);
+	self->ints[1] = USHRT_MAX;
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_UINT));
+	EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	profs[0] = prof_of(self->longs, 8, 0, LOOPS);
+	self->longs[1] = UINT_MAX;
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_UINT64));
+	EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_TRUE(turn_off());
+
+	EXPECT_EQ(USHRT_MAX, self->shorts[1]);
+	EXPECT_LT(FEW / 2, self->shorts[3]);
+	EXPECT_LT(USHRT_MAX + FEW / 2, self->ints[1]);
+	EXPECT_LT(FEW / 2, self->ints[3]);
+	EXPECT_LT((u64)UINT_MAX + FEW / 2, self->longs[1]);
+	EXPECT_LT(FEW / 2, self->longs[3]);
+}
+
+TEST_F(hpux, pr_size_must_be_a_multiple_of_the_element_and_not_0)
+{
+	struct prof good = prof_of(self->longs, 8, 0, LOOPS), bad;
+	unsigned int i, size;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		for (size = 0; size <= 16; size++) {
+			bad = good;
+			bad.pr_size = size;
+			if (size && size % kinds[i].width == 0) {
+				EXPECT_EQ(0, sprofil(&bad, 1, NULL, kinds[i].flag));
+			} else {
+				EXPECT_ERROR(EINVAL, sprofil(&bad, 1, NULL, kinds[i].flag));
+			}
+		}
+	}
+}
+
+/* That counter which a pc @d above pr_offset is counted in, with counters of @width bytes. */
+static unsigned int place(u64 d, unsigned int scale, unsigned int flags, unsigned int size)
+{
+	static u64 buffer[NR_COUNTERS];
+	struct prof prof = { buffer, size, (void *)(uintptr_t)(loop_at(0) - d), scale };
+	u32 width = flags == PROF_UINT64 ? 8 : flags == PROF_UINT ? 4 : 2;
+	unsigned int i, max = 0;
+	struct profil_stats s;
+	bool done;
+
+	memset(buffer, 0, sizeof(buffer));
+	if (sprofil(&prof, 1, NULL, flags))
+		return FAILED;
+	done = loop_burn(SCOPE, 0, FEW);
+	if (session_stats(SCOPE, &s) || !turn_off() || !done)
+		return FAILED;
+	for (i = 1; i < NR_COUNTERS; i++)
+		if (counter(buffer, width, i) > counter(buffer, width, max))
+			max = i;
+	return counter(buffer, width, max) > s.ticks / 2 ? max : NONE;
+}
+
+TEST_F(hpux, pr_offset_is_where_the_region_begins)
+{
+	EXPECT_EQ(0U, place(0, 65536, PROF_USHORT, 16));
+	EXPECT_EQ(NONE, place(-1ULL, 65536, PROF_USHORT, 16));
+	EXPECT_EQ(NONE, place(-1ULL, 65536, PROF_UINT, 16));
+	EXPECT_EQ(7U, place(15, 65536, PROF_USHORT, 16));
+	EXPECT_EQ(NONE, place(16, 65536, PROF_USHORT, 16));
+	EXPECT_EQ(NONE, place(1ULL << 32, 65536, PROF_USHORT, 16));
+}
+
+TEST_F(hpux, pr_scale_has_sixteen_bits_right_of_the_point)
+{
+	EXPECT_EQ(0U, place(1, 65536, PROF_USHORT, 16));
+	EXPECT_EQ(1U, place(2, 65536, PROF_USHORT, 16));
+	EXPECT_EQ(0U, place(3, 32768, PROF_USHORT, 16));
+	EXPECT_EQ(1U, place(4, 32768, PROF_USHORT, 16));
+	/* Bytes, of which two are a counter: 3 * 65535 >> 16 is 2. */
+	EXPECT_EQ(0U, place(2, 65535, PROF_USHORT, 16));
+	EXPECT_EQ(1U, place(3, 65535, PROF_USHORT, 16));
+	EXPECT_EQ(3U, place(48, 8192, PROF_USHORT, 16));
+}
+
+TEST_F(hpux, a_scale_and_a_width_make_so_many_bytes_an_element)
+{
+	/* The table: 65536 is 2, 4 and 8 bytes; 32768 twice, 2 as 32,768 times that. */
+	EXPECT_EQ(1U, place(7, 65536, PROF_UINT, 16));
+	EXPECT_EQ(2U, place(8, 65536, PROF_UINT, 16));
+	EXPECT_EQ(0U, place(7, 65536, PROF_UINT64, 16));
+	EXPECT_EQ(1U, place(8, 65536, PROF_UINT64, 16));
+	EXPECT_EQ(0U, place(15, 32768, PROF_UINT64, 16));
+	EXPECT_EQ(1U, place(16, 32768, PROF_UINT64, 16));
+	EXPECT_EQ(0U, place(65535, 2, PROF_USHORT, 16));
+	EXPECT_EQ(1U, place(65536, 2, PROF_USHORT, 16));
+	EXPECT_EQ(0U, place(131071, 2, PROF_UINT, 16));
+	EXPECT_EQ(1U, place(131072, 2, PROF_UINT, 16));
+	EXPECT_EQ(1U, place(262144, 2, PROF_UINT64, 16));
+}
+
+TEST_F(hpux, finer_than_one_to_one_leaves_elements_out)
+{
+	EXPECT_EQ(0U, place(0, 131072, PROF_USHORT, 16));
+	EXPECT_EQ(1U, place(1, 131072, PROF_USHORT, 16));
+	EXPECT_EQ(2U, place(2, 131072, PROF_USHORT, 16));
+	EXPECT_EQ(4U, place(2, 262144, PROF_USHORT, 16));
+	EXPECT_EQ(NONE, place(8, 131072, PROF_USHORT, 16));
+}
+
+TEST_F(hpux, the_overflow_descriptor_has_what_no_region_holds)
+{
+	struct prof profs[] = {
+		prof_of(&self->ints[1], 4, 1, 2),
+		prof_of(&self->ints[4], 4, 4, 6),
+		overflow_bin(self->bin, 4),
+	};
+	const unsigned int between[] = { 0, 2, 7 };
+	struct profil_stats s;
+	unsigned int i;
+	u32 before;
+
+	ASSERT_EQ(0, sprofil(profs, 3, NULL, PROF_UINT));
+	EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 5, FEW));
+	for (i = 0; i < ARRAY_SIZE(between); i++) {
+		before = counter(self->bin, 4, 0);
+		EXPECT_TRUE(loop_burn(SCOPE, between[i], FEW));
+		EXPECT_LT(before + FEW / 2, counter(self->bin, 4, 0));
+	}
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_TRUE(turn_off());
+	EXPECT_LT(FEW / 2, self->ints[1]);
+	EXPECT_LT(FEW / 2, self->ints[5]);
+	EXPECT_EQ(0U, s.outside);
+	EXPECT_EQ(0U, counter(self->bin, 4, 1));
+}
+
+TEST_F(hpux, the_overflow_element_does_not_overflow)
+{
+	struct prof profs[] = { overflow_bin(self->shorts, 2) };
+	struct profil_stats s;
+
+	self->shorts[0] = USHRT_MAX - 1;
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_EQ(1U, s.hit);
+	EXPECT_LT(0U, s.saturated);
+	EXPECT_EQ(USHRT_MAX, self->shorts[0]);
+}
+
+TEST_F(hpux, each_call_replaces_what_is_on)
+{
+	struct prof one[] = { prof_of(self->ints, 4, 0, LOOPS) };
+	struct prof two[] = { prof_of(self->longs, 8, 0, LOOPS) };
+	u32 before;
+
+	ASSERT_EQ(0, sprofil(one, 1, NULL, PROF_UINT));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	ASSERT_EQ(0, sprofil(two, 1, NULL, PROF_UINT64));
+	before = self->ints[3];
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_LT(FEW / 2, before);
+	EXPECT_EQ(before, self->ints[3]);
+	EXPECT_LT(FEW / 2, self->longs[3]);
+}
+
+static int exec_turns_off(void)
+{
+	static u16 element;
+	struct prof profs[] = { overflow_bin(&element, 2) };
+
+	MUST(!sprofil(profs, 1, NULL, PROF_USHORT));
+	setenv(ASK_STATE, "1", 1);
+	execl("/proc/self/exe", "hpux", NULL);
+	return 127;
+}
+
+TEST_F(hpux, exec_turns_it_off)
+{
+	EXPECT_EQ(PROFIL_STATE_OFF, status_in_child(exec_turns_off));
+}
+
+static volatile u32 element;
+
+static int is_counted(void)
+{
+	u32 before = element;
+
+	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
+	MUST(loop_until(0, element > before + 2));
+	return 0;
+}
+
+TEST_F(hpux, it_remains_on_in_both_after_fork)
+{
+	struct prof profs[] = { overflow_bin((void *)&element, 4) };
+
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_UINT));
+	EXPECT_EQ(0, status_in_child(is_counted));
+	EXPECT_EQ(0, is_counted());
+}
+
+TEST_F(hpux, it_returns_0)
+{
+	struct prof profs[] = { prof_of(self->shorts, 2, 0, LOOPS) };
+
+	errno = 12345;
+	EXPECT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
+	EXPECT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
+	EXPECT_EQ(12345, errno);
+}
+
+TEST_F(hpux, it_returns_minus_1_and_changes_nothing)
+{
+	struct prof profs[] = { prof_of(self->shorts, 2, 0, LOOPS), overflow_bin(self->bin, 2) };
+	struct prof bad = profs[0];
+
+	ASSERT_EQ(0, sprofil(profs, 2, NULL, PROF_USHORT));
+	EXPECT_ERROR(EINVAL, sprofil(profs, 2, NULL, 77));
+	bad.pr_base = (void *)16;
+	EXPECT_ERROR(EFAULT, sprofil(&bad, 1, NULL, PROF_USHORT));
+	bad.pr_base = (char *)self->shorts + 1;
+	EXPECT_ERROR(EFAULT, sprofil(&bad, 1, NULL, PROF_USHORT));
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_TRUE(loop_burn(SCOPE, 2, FEW));
+	EXPECT_LT(FEW / 2, self->shorts[2]);
+}
+
+TEST_F(hpux, profcnt_must_be_above_0)
+{
+	struct prof profs[] = { prof_of(self->shorts, 2, 0, LOOPS) };
+
+	EXPECT_ERROR(E2BIG, sprofil(profs, 0, NULL, PROF_USHORT));
+	EXPECT_ERROR(E2BIG, sprofil(profs, -1, NULL, PROF_USHORT));
+	EXPECT_ERROR(E2BIG, sprofil(profs, INT_MIN, NULL, PROF_USHORT));
+}
+
+/* As many as may be, of a counter each, of which one is loop 0's; with what lies between them. */
+TEST_F(hpux, profcnt_must_not_be_above_the_limit)
+{
+	const long max = sysconf(_SC_PROFIL_MAX);
+	const unsigned int of_loop = 1000;
+	struct prof *profs;
+	u16 *elements;
+	long i;
+
+	ASSERT_LT(2 * (long)of_loop, max);
+	EXPECT_EQ(getpagesize(), sysconf(_SC_PAGESIZE));
+	profs = calloc(max + 1, sizeof(*profs));
+	elements = calloc(max + 1, sizeof(*elements));
+	ASSERT_TRUE(profs && elements);
+	for (i = 0; i < max; i++) {
+		profs[i].pr_base = &elements[i];
+		profs[i].pr_size = sizeof(*elements);
+		profs[i].pr_offset = (char *)(uintptr_t)loop_at(0) + 4 * (i - of_loop);
+		profs[i].pr_scale = 65536;
+	}
+	profs[max] = profs[max - 1];
+	EXPECT_ERROR(E2BIG, sprofil(profs, max + 1, NULL, PROF_USHORT));
+	EXPECT_ERROR(E2BIG, sprofil(profs, INT_MAX, NULL, PROF_USHORT));
+	EXPECT_EQ(0, sprofil(profs, max, NULL, PROF_USHORT));
+	profs[max - 1] = overflow_bin(self->bin, 2);
+	EXPECT_EQ(0, sprofil(profs, max, NULL, PROF_USHORT));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_TRUE(turn_off());
+	EXPECT_LT(FEW / 2, elements[of_loop]);
+	free(elements);
+	free(profs);
+}
+
+TEST_F(hpux, bad_addresses_are_EFAULT)
+{
+	struct prof profs[] = { prof_of(self->shorts, 2, 0, LOOPS) };
+
+	EXPECT_ERROR(EFAULT, sprofil(NULL, 1, NULL, PROF_USHORT));
+	EXPECT_ERROR(EFAULT, sprofil((void *)16, 1, NULL, PROF_USHORT));
+	EXPECT_ERROR(EFAULT, sprofil(profs, 1, (void *)16, PROF_USHORT));
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+TEST_F(hpux, pr_size_must_not_be_above_2_to_the_30_for_each_1_of_pr_scale)
+{
+	struct prof profs[] = { prof_of(self->shorts, 2, 0, LOOPS) };
+
+	profs[0].pr_scale = 0;
+	EXPECT_ERROR(EINVAL, sprofil(profs, 1, NULL, PROF_USHORT));
+	profs[0].pr_scale = 1;
+	profs[0].pr_size = (1U << 30) + 2;
+	EXPECT_ERROR(EINVAL, sprofil(profs, 1, NULL, PROF_USHORT));
+	/* Not too large for that, but so much is not there. */
+	profs[0].pr_size = 1U << 30;
+	EXPECT_ERROR(EFAULT, sprofil(profs, 1, NULL, PROF_USHORT));
+	profs[0].pr_scale = 2;
+	profs[0].pr_size = (1U << 30) + 2;
+	EXPECT_ERROR(EFAULT, sprofil(profs, 1, NULL, PROF_USHORT));
+}
+
+TEST_F(hpux, the_overflow_descriptor_must_be_last)
+{
+	struct prof profs[] = {
+		overflow_bin(self->bin, 2),
+		prof_of(self->shorts, 2, 0, LOOPS),
+	};
+	struct prof two[] = { overflow_bin(self->bin, 2), overflow_bin(self->bin, 2) };
+
+	EXPECT_ERROR(EINVAL, sprofil(profs, 2, NULL, PROF_USHORT));
+	EXPECT_ERROR(EINVAL, sprofil(two, 2, NULL, PROF_USHORT));
+}
+
+TEST_F(hpux, the_overflow_descriptor_must_have_one_element)
+{
+	struct prof profs[] = {
+		prof_of(self->shorts, 2, 0, LOOPS),
+		overflow_bin(self->bin, 2),
+	};
+
+	profs[1].pr_size = 4;
+	EXPECT_ERROR(EINVAL, sprofil(profs, 2, NULL, PROF_USHORT));
+	profs[1].pr_size = 0;
+	EXPECT_ERROR(EINVAL, sprofil(profs, 2, NULL, PROF_USHORT));
+	profs[1].pr_size = 2;
+	EXPECT_EQ(0, sprofil(profs, 2, NULL, PROF_USHORT));
+}
+
+TEST_F(hpux, regions_must_be_in_ascending_order)
+{
+	struct prof profs[] = {
+		prof_of(&self->shorts[4], 2, 4, 6),
+		prof_of(&self->shorts[0], 2, 0, 2),
+	};
+
+	EXPECT_ERROR(EINVAL, sprofil(profs, 2, NULL, PROF_USHORT));
+}
+
+TEST_F(hpux, regions_must_not_overlap)
+{
+	struct prof profs[] = {
+		prof_of(&self->shorts[0], 2, 0, 2),
+		prof_of(&self->shorts[2], 2, 2, 4),
+	};
+
+	EXPECT_EQ(0, sprofil(profs, 2, NULL, PROF_USHORT));
+	profs[1].pr_offset = (char *)profs[1].pr_offset - 1;
+	EXPECT_ERROR(EINVAL, sprofil(profs, 2, NULL, PROF_USHORT));
+	profs[1] = profs[0];
+	EXPECT_ERROR(EINVAL, sprofil(profs, 2, NULL, PROF_USHORT));
+}
+
+TEST_F(hpux, a_program_of_HP_UX_works_unchanged)
+{
+	EXPECT_EQ(0, run_beside("old-hpux-sprofil", NULL));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * sprofil() with the prototype and the rules of HP-UX: see sprofil(3).
+ *
+ * There it is a system call: nothing here calls malloc(), and what it is given is copied before
+ * it is looked at.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include <linux/profil.h>
+
+#include "classic.h"
+#include "copy.h"
+#include "device.h"
+#include "profil/hpux.h"
+
+#undef sysconf
+
+/* The text of a region, at most. */
+#define MAX_TEXT	(1ULL << 46)
+
+/*
+ * Each region is a range, and with an overflow bin there is one before and one behind each. All
+ * of them must be fewer than the kernel's.
+ */
+static unsigned int max_regions(const struct profil_query *query)
+{
+	return query->max_ranges / 2;
+}
+
+/* The size of counters, or 0. */
+static uint32_t width_of(unsigned int flags)
+{
+	switch (flags) {
+	case PROF_USHORT:
+		return 2;
+	case PROF_UINT:
+		return 4;
+	case PROF_UINT64:
+		return 8;
+	default:
+		return 0;
+	}
+}
+
+static bool is_overflow_bin(const struct prof *prof)
+{
+	return !prof->pr_offset && prof->pr_scale == 2;
+}
+
+static struct profil_range range_of(const struct prof *prof, uint32_t width)
+{
+	uint64_t size = (uint64_t)prof->pr_size << 16;
+	struct profil_range range = {
+		.start = (uintptr_t)prof->pr_offset,
+		.offset = (uintptr_t)prof->pr_offset,
+		.buffer = (uintptr_t)prof->pr_base,
+		.nr_counters = prof->pr_size / width,
+		.scale = prof->pr_scale,
+		.granule = 1,
+		.step = width,
+		.width = width,
+	};
+
+	if (__builtin_add_overflow(range.start, (size + prof->pr_scale - 1) / prof->pr_scale,
+				   &range.end))
+		range.end = UINT64_MAX;
+	return range;
+}
+
+/* What lies from @start to @end and in no region. */
+static struct profil_range gap_of(const struct prof *bin, uint32_t width, uint64_t start,
+				  uint64_t end)
+{
+	return (struct profil_range) {
+		.start = start,
+		.end = end,
+		.offset = start,
+		.buffer = (uintptr_t)bin->pr_base,
+		.nr_counters = 1,
+		.scale = 0,
+		.granule = 1,
+		.step = 1,
+		.width = width,
+	};
+}
+
+/* Of @nr regions that are in order: how many ranges, or a negative error. */
+static int ranges_of(const struct prof *profs, unsigned int nr, uint32_t width,
+		     struct profil_range *ranges)
+{
+	const struct prof *bin = NULL;
+	uint64_t free = 0;		/* from here on there are no ranges yet */
+	unsigned int i, n = 0;
+
+	if (is_overflow_bin(&profs[nr - 1])) {
+		bin = &profs[--nr];
+		if (bin->pr_size != width)
+			return -EINVAL;
+	}
+	for (i = 0; i < nr; i++) {
+		const struct prof *prof = &profs[i];
+		struct profil_range range;
+
+		if (is_overflow_bin(prof) || !prof->pr_size || prof->pr_size % width ||
+		    prof->pr_size > (MAX_TEXT >> 16) * prof->pr_scale)
+			return -EINVAL;
+		range = range_of(prof, width);
+		if (range.start < free || range.start == range.end)
+			return -EINVAL;
+		if (bin && range.start > free)
+			ranges[n++] = gap_of(bin, width, free, range.start);
+		ranges[n++] = range;
+		free = range.end;
+	}
+	if (bin && free < UINT64_MAX)
+		ranges[n++] = gap_of(bin, width, free, UINT64_MAX);
+	return n;
+}
+
+static int start(const struct prof *profp, unsigned int nr, uint32_t width)
+{
+	const size_t nr_ranges = 2 * (size_t)nr, size = nr_ranges * sizeof(struct profil_range) +
+		nr * sizeof(struct prof);
+	struct profil_range *ranges;
+	struct prof *profs;
+	int err;
+
+	ranges = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (ranges == MAP_FAILED)
+		return -ENOMEM;
+	profs = (struct prof *)(ranges + nr_ranges);
+	err = profil_copy_in(profs, profp, nr * sizeof(*profs));
+	if (!err)
+		err = ranges_of(profs, nr, width, ranges);
+	if (err >= 0)
+		err = profil_classic_start(ranges, err, PROFIL_START_REPLACE, 0);
+	munmap(ranges, size);
+	return err;
+}
+
+static int do_sprofil(const struct prof *profp, int profcnt, struct timeval *tvp,
+		      unsigned int flags)
+{
+	struct profil_query query = { .size = sizeof(query) };
+	uint32_t width = width_of(flags);
+	struct timeval tick;
+	int err;
+
+	err = profil_device_ioctl(PROFIL_IOC_QUERY, &query);
+	if (err)
+		return err;
+
+	/* The manual says both: that it turns profiling off, and that it is an error. */
+	if (!profcnt)
+		return profil_classic_stop() ?: -E2BIG;
+	if (profcnt < 0 || (unsigned int)profcnt > max_regions(&query))
+		return -E2BIG;
+	if (!width)
+		return -EINVAL;
+
+	tick.tv_sec = query.tick_ns / 1000000000;
+	tick.tv_usec = query.tick_ns % 1000000000 / 1000;
+	if (tvp && profil_copy_out(tvp, &tick, sizeof(tick)))
+		return -EFAULT;
+	return start(profp, profcnt, width);
+}
+
+PROFIL_EXPORT int sprofil_hpux(struct prof *profp, int profcnt, struct timeval *tvp,
+			       unsigned int flags)
+{
+	int saved = errno, status = profil_status(do_sprofil(profp, profcnt, tvp, flags));
+
+	if (!status)
+		errno = saved;
+	return status;
+}
+
+PROFIL_EXPORT long sysconf_hpux(int name)
+{
+	struct profil_query query = { .size = sizeof(query) };
+
+	if (name != _SC_PROFIL_MAX)
+		return sysconf(name);
+	if (profil_status(profil_device_ioctl(PROFIL_IOC_QUERY, &query)))
+		return -1;
+	return max_regions(&query);
+}
