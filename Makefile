@@ -47,9 +47,9 @@ install: lib tools
 	for page in man/*.[1-9]; do \
 		install -D -m 644 $$page $(MAN)/man$${page##*.}/$${page##*/} || exit; \
 	done
-	for page in profil profil_session sprofil; do \
-		sed -n '/^\.Nd/q;s/^\.Nm \([^ ]*\).*/\1/p' man/$$page.3 | while read -r name; do \
-			[ $$name = $$page ] || ln -sf $$page.3 $(MAN)/man3/$$name.3; \
+	for page in man/*.3; do \
+		sed -n '/^\.Nd/q;s/^\.Nm \([^ ]*\).*/\1/p' $$page | while read -r name; do \
+			[ $$name.3 = $${page##*/} ] || ln -sf $${page##*/} $(MAN)/man3/$$name.3; \
 		done; \
 	done
 

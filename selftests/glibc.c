@@ -481,6 +481,9 @@ TEST_F(sprofil, a_region_ends_where_its_counters_end)
 	EXPECT_EQ(NONE, place_in_region(8, 65536, 2, 8));
 	EXPECT_EQ(3U, place_in_region(7, 65536, 2, 9));
 	EXPECT_EQ(NONE, place_in_region(8, 65536, 2, 9));
+	/* 4 * 65535 / 65536 is still 3. */
+	EXPECT_EQ(3U, place_in_region(9, 65535, 2, 8));
+	EXPECT_EQ(NONE, place_in_region(10, 65535, 2, 8));
 	EXPECT_EQ(3U, place_in_region(15, 65536, 4, 16));
 	EXPECT_EQ(NONE, place_in_region(16, 65536, 4, 16));
 	/* No region is left. */

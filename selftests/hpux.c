@@ -316,6 +316,9 @@ TEST_F(hpux, pr_scale_has_sixteen_bits_right_of_the_point)
 	EXPECT_EQ(0U, place(2, 65535, PROF_USHORT, 16));
 	EXPECT_EQ(1U, place(3, 65535, PROF_USHORT, 16));
 	EXPECT_EQ(3U, place(48, 8192, PROF_USHORT, 16));
+	/* The last of it is counted, and the next is not. */
+	EXPECT_EQ(3U, place(8, 65535, PROF_USHORT, 8));
+	EXPECT_EQ(NONE, place(9, 65535, PROF_USHORT, 8));
 }
 
 TEST_F(hpux, a_scale_and_a_width_make_so_many_bytes_an_element)
