@@ -618,17 +618,22 @@ TEST_F(sprofil, PROF_FAST_is_a_millisecond)
 	struct prof profs[] = { prof_of(self->first, 2, 0, 8) };
 	struct timeval tick = { -1, -1 };
 	struct profil_query query;
-	struct profil_stats s;
+	struct profil_stats s, slow;
 	u64 period;
 
 	ASSERT_EQ(0, device_query(&query));
 	period = query.tick_ns <= 1000000 || query.min_period > 1000000 ? query.tick_ns : 1000000;
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
 	ASSERT_EQ(0, sprofil(profs, 1, &tick, PROF_FAST));
 	EXPECT_EQ(period / 1000, tick.tv_sec * 1000000 + tick.tv_usec);
-	EXPECT_TRUE(loop_burn(SCOPE, 4, 8 * FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 4, 16 * FEW));
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
-	EXPECT_LT(0U, self->first[4]);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &slow));
+	EXPECT_LT(FEW, self->first[4]);
 	EXPECT_TRUE(accounted(&s));
+	/* Of the thread's ticks there are fewer, if they are slower. */
+	if (period < query.tick_ns / 2)
+		EXPECT_LT(slow.ticks * 3 / 2, s.ticks);
 }
 
 TEST_F(sprofil, profcnt_0_turns_it_off)

@@ -12,6 +12,7 @@
 
 #include "loop.h"
 #include "old.h"
+#include "profil.h"
 
 #define SCOPE		PROFIL_SCOPE_PROCESS
 #define NR_COUNTERS	16U
@@ -584,6 +585,20 @@ TEST_F(hpux, regions_must_not_overlap)
 	EXPECT_ERROR(EINVAL, sprofil(profs, 2, NULL, PROF_USHORT));
 	profs[1] = profs[0];
 	EXPECT_ERROR(EINVAL, sprofil(profs, 2, NULL, PROF_USHORT));
+}
+
+TEST_F(hpux, it_and_another_family_replace_each_other)
+{
+	struct prof profs[] = { prof_of(self->longs, 8, 0, LOOPS) };
+
+	ASSERT_EQ(0, profil(self->shorts, sizeof(self->shorts), loop_at(3), 65536));
+	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_UINT64));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_LT(FEW / 2, self->longs[3]);
+	EXPECT_GE(1, self->shorts[0]);
+	ASSERT_EQ(0, profil(self->shorts, sizeof(self->shorts), loop_at(3), 65536));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_LT(FEW / 2, self->shorts[0]);
 }
 
 TEST_F(hpux, a_program_of_HP_UX_works_unchanged)
