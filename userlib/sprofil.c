@@ -97,7 +97,7 @@ static int regions_of(const struct prof *profs, size_t nr_profs, const struct pr
 		prof = order[i];
 		if (prof->pr_scale < 2 || prof->pr_size < width)
 			continue;
-		if ((uint64_t)prof->pr_scale > UINT32_MAX)
+		if (prof->pr_scale != (uint32_t)prof->pr_scale)
 			return -EINVAL;
 		regions[nr++] = region_of(prof, width);
 		if (!overflow && prof->pr_off == 0 && prof->pr_scale == 2)
