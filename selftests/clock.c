@@ -412,22 +412,20 @@ TEST_F(clock, only_so_many_are_of_one_task)
 		close(fds[i]);
 }
 
+struct march {
+	u64 all, sixes;		/* ns: of all, and in loop 6 */
+	u32 *ticked;		/* by the scheduler's tick */
+};
+
 /*
  * Spends half of its time in loop 6, and is in loop 7 whenever the scheduler's tick comes:
  * it looks at what the tick has counted.
  */
-TEST_F(clock, jitter_finds_who_marches_in_step)
+static void march(struct march *m, u64 tick_ns)
 {
-	static u32 ticked[1024] __attribute__((aligned(4096)));
-	struct profil_range range = range_of_loops(ticked, 4);
-	struct profil_range found = range_of_loops(counters, 4);
-	const u64 tick_ns = self->query.tick_ns;
-	volatile u32 *seen = ticked;
-	u64 now, until, sixes = 0, all = 0;
-	struct profil_stats s;
+	volatile u32 *seen = m->ticked;
+	u64 now, until;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	ASSERT_EQ(0, clock_start(PROFIL_SCOPE_THREAD, PROFIL_START_JITTER, tick_ns, &found, 1));
 	for (unsigned int i = 0; i < 400; i++) {
 		u32 before = seen[7];
 		u64 begin = cpu_ns(CLOCK_MONOTONIC);
@@ -436,24 +434,50 @@ TEST_F(clock, jitter_finds_who_marches_in_step)
 		while (seen[7] == before && cpu_ns(CLOCK_MONOTONIC) < begin + 8 * tick_ns)
 			loop_run(7, 20000);
 		now = cpu_ns(CLOCK_MONOTONIC);
-		all += now - begin;
+		m->all += now - begin;
 		until = now + tick_ns * 6 / 10;
 		while (cpu_ns(CLOCK_MONOTONIC) < until)
 			loop_run(6, 20000);
-		sixes += cpu_ns(CLOCK_MONOTONIC) - now;
-		all += cpu_ns(CLOCK_MONOTONIC) - now;
+		m->sixes += cpu_ns(CLOCK_MONOTONIC) - now;
+		m->all += cpu_ns(CLOCK_MONOTONIC) - now;
 	}
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
-	EXPECT_TRUE(accounted(&s));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	TH_LOG("loop 6 has %llu %% of the time; of the ticks %u of %u, with jitter %u of %u",
-	       (unsigned long long)(100 * sixes / all), ticked[6], ticked[6] + ticked[7],
-	       counters[6], counters[6] + counters[7]);
-	/* A third of what it should be, at most; or half, at least. */
-	EXPECT_GT((ticked[6] + ticked[7]) * sixes / 3, ticked[6] * all);
-	EXPECT_LT((counters[6] + counters[7]) * sixes / 2, counters[6] * all);
+}
+
+/* Of the ticks, does loop 6 have more than @part / 6 of what it should have? */
+static bool has_more(const struct march *m, const u32 *count, u64 part)
+{
+	return 6 * count[6] * m->all > part * (count[6] + count[7]) * m->sixes;
+}
+
+TEST_F(clock, jitter_finds_who_marches_in_step)
+{
+	static u32 ticked[1024] __attribute__((aligned(4096)));
+	struct profil_range range = range_of_loops(ticked, 4);
+	struct profil_range found = range_of_loops(counters, 4);
+	struct profil_stats s;
+	struct march m;
+	unsigned int tries = 10;
+
+	/* On a busy machine ticks come when they can, and the march is not in step with these. */
+	do {
+		memset(ticked, 0, sizeof(ticked));
+		memset(counters, 0, sizeof(counters));
+		m = (struct march) { .ticked = ticked };
+		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+		ASSERT_EQ(0, clock_start(PROFIL_SCOPE_THREAD, PROFIL_START_JITTER,
+					 self->query.tick_ns, &found, 1));
+		march(&m, self->query.tick_ns);
+		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
+		EXPECT_TRUE(accounted(&s));
+		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+		TH_LOG("loop 6 has %llu %% of the time; of the ticks %u of %u, with jitter %u of %u",
+		       (unsigned long long)(100 * m.sixes / m.all), ticked[6],
+		       ticked[6] + ticked[7], counters[6], counters[6] + counters[7]);
+	} while (has_more(&m, ticked, 2) && --tries);
+	EXPECT_FALSE(has_more(&m, ticked, 2));
+	EXPECT_TRUE(has_more(&m, counters, 3));
 	/* A clock in step with another phase would be nearly always there, or never. */
-	EXPECT_GT((counters[6] + counters[7]) * sixes * 3 / 2, counters[6] * all);
+	EXPECT_FALSE(has_more(&m, counters, 9));
 }
 
 TEST_HARNESS_MAIN
