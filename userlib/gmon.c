@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Programs compiled with gcc -pg: the kernel counts the histogram of their gmon.out.
+ *
+ * The C library does the rest, as ever: it counts the calls (the arcs), and writes gmon.out. It
+ * would also count the histogram, by its own profil(). That is told to stop right after it was
+ * begun, which leaves mcount() on; it is moncontrol(0) that would turn that off, too. When the file
+ * is written, its histogram is replaced by what the kernel has counted, and nothing else in it.
+ *
+ * A counter is for four bytes of text, as the C library's are, but of 32 bits. A record of the file
+ * has 16 for it. So text with larger counts is in several records, of the same addresses, which
+ * gprof adds; two records of addresses that overlap otherwise it would not read.
+ *
+ * monstartup() and _mcleanup() are called once each, by one thread, at startup and at exit.
+ * moncontrol() may be called by anybody, also when these have not been, or were.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/gmon_out.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/profil.h>
+
+#include "classic.h"
+#include "device.h"
+#include "gmon.h"
+#include "profil.h"
+
+/* One counter for 4 bytes of text; if that is more memory than may be locked, for up to 4096. */
+#define SHIFT_MIN	2
+#define SHIFT_MAX	12
+
+#define FULL		65535U		/* a counter in the file */
+
+static struct {
+	bool started;			/* and not finished */
+	struct profil_range range;	/* without counters: the C library counts */
+	unsigned int shift;
+	uint64_t period;
+	int32_t rate;			/* ticks per second */
+} gmon;
+
+/* Whether the kernel is to count, or does. */
+static bool is_ours(void)
+{
+	return gmon.started && gmon.range.nr_counters;
+}
+
+static void complain(const char *what, int err)
+{
+	char text[160];
+	int len = snprintf(text, sizeof(text), "libprofil: gmon: %s: %s\n", what, strerror(err));
+
+	if (write(STDERR_FILENO, text, len) < 0)
+		return;
+}
+
+/*
+ * The histogram
+ */
+
+/* The scheduler's tick, or the rate that the environment asks for. */
+static int choose_clock(void)
+{
+	struct profil_query query = { .size = sizeof(query) };
+	const char *text = secure_getenv("PROFIL_GMON_RATE");
+	int err = profil_device_ioctl(PROFIL_IOC_QUERY, &query);
+	unsigned long rate;
+	char *end;
+
+	if (err)
+		return err;
+	gmon.period = 0;
+	gmon.rate = query.tick_hz;
+	if (!text)
+		return 0;
+
+	rate = strtoul(text, &end, 10);
+	if (end == text || *end || !rate || rate > 1000000000 ||
+	    1000000000 / rate < query.min_period || 1000000000 / rate > query.max_period) {
+		complain("PROFIL_GMON_RATE", EINVAL);
+		return 0;
+	}
+	gmon.period = 1000000000 / rate;
+	gmon.rate = (1000000000 + gmon.period / 2) / gmon.period;
+	return 0;
+}
+
+static int count(void)
+{
+	return profil_classic_start(&gmon.range, 1, PROFIL_START_REPLACE, gmon.period);
+}
+
+/* Makes the counters and lets the kernel count, with as many of them as may be locked. */
+static int begin(uint64_t low, uint64_t high)
+{
+	int err = choose_clock();
+	unsigned int shift;
+
+	if (err)
+		return err;
+	for (shift = SHIFT_MIN; shift <= SHIFT_MAX; shift++) {
+		uint64_t nr = profil_range_counters(low, high, shift);
+		size_t size = nr * sizeof(uint32_t);
+		void *counters;
+
+		counters = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				-1, 0);
+		if (counters == MAP_FAILED)
+			return -ENOMEM;
+		gmon.range = profil_range_of(low, low + (nr << shift), shift, counters, nr,
+					     sizeof(uint32_t));
+		gmon.shift = shift;
+		err = count();
+		if (!err)
+			break;
+		munmap(counters, size);
+		gmon.range.nr_counters = 0;
+		if (err != -ENOMEM)
+			break;
+	}
+	return err;
+}
+
+/* What an earlier monstartup() had; counted no longer. */
+static void forget(void)
+{
+	if (!gmon.range.nr_counters)
+		return;
+	profil_classic_stop();
+	munmap((void *)(uintptr_t)gmon.range.buffer,
+	       gmon.range.nr_counters * sizeof(uint32_t));
+	gmon.range.nr_counters = 0;
+}
+
+/*
+ * The file
+ */
+
+/* A place where the C library may write, and what was there before it did. */
+struct place {
+	char path[PATH_MAX];
+	struct stat before;
+};
+
+/* The two there are, in the order in which they are tried; the first may be empty. */
+static void look(struct place places[2])
+{
+	const char *prefix = secure_getenv("GMON_OUT_PREFIX");
+	int i, len = 0;
+
+	memset(places, 0, 2 * sizeof(*places));
+	if (prefix)
+		len = snprintf(places[0].path, sizeof(places[0].path), "%s.%u", prefix, getpid());
+	if (len >= (int)sizeof(places[0].path))
+		places[0].path[0] = 0;
+	strcpy(places[1].path, "gmon.out");
+
+	for (i = 0; i < 2; i++)
+		if (lstat(places[i].path, &places[i].before))
+			places[i].before.st_ino = 0;
+}
+
+static bool earlier(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+/*
+ * Has the C library written the file @st? It does not if it lost arcs, and what is there is then
+ * somebody else's. An earlier program's may be as young as the clock that files are dated by can
+ * tell: hence @since, by that clock.
+ */
+static bool is_new(const struct stat *st, const struct stat *before, const struct timespec *since)
+{
+	return st->st_ino != before->st_ino || st->st_dev != before->st_dev ||
+	       st->st_size != before->st_size ||
+	       st->st_mtim.tv_sec != before->st_mtim.tv_sec ||
+	       st->st_mtim.tv_nsec != before->st_mtim.tv_nsec ||
+	       !earlier(&st->st_mtim, since);
+}
+
+/* The file that was written since; NULL if none was, or errno is set. */
+static FILE *find(const struct place places[2], const struct timespec *since)
+{
+	struct stat st;
+	FILE *file;
+	int i, fd;
+
+	for (i = 0; i < 2; i++) {
+		if (lstat(places[i].path, &st) || !S_ISREG(st.st_mode) ||
+		    !is_new(&st, &places[i].before, since))
+			continue;
+		fd = open(places[i].path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			return NULL;
+		file = fdopen(fd, "r+");
+		if (!file)
+			close(fd);
+		return file;
+	}
+	errno = 0;
+	return NULL;
+}
+
+static uint32_t counter(uint64_t i)
+{
+	return ((const volatile uint32_t *)(uintptr_t)gmon.range.buffer)[i];
+}
+
+/* How many records it takes to hold so much. */
+static uint32_t records(uint32_t counter)
+{
+	return counter ? (counter - 1) / FULL + 1 : 1;
+}
+
+/* The counters from @i to @end, as far as they are above @base. */
+static void write_record(FILE *file, const struct gmon_hist_hdr *whole, uint64_t i, uint64_t end,
+			 uint32_t base)
+{
+	struct gmon_hist_hdr hdr = *whole;
+	int32_t size = end - i;
+	uintptr_t low, pc;
+
+	memcpy(&low, whole->low_pc, sizeof(low));
+	pc = low + (i << gmon.shift);
+	memcpy(hdr.low_pc, &pc, sizeof(pc));
+	pc = low + (end << gmon.shift);
+	memcpy(hdr.high_pc, &pc, sizeof(pc));
+	memcpy(hdr.hist_size, &size, sizeof(size));
+	memcpy(hdr.prof_rate, &gmon.rate, sizeof(gmon.rate));
+
+	fputc(GMON_TAG_TIME_HIST, file);
+	fwrite(&hdr, sizeof(hdr), 1, file);
+	for (; i < end; i++) {
+		uint32_t n = counter(i);
+		uint16_t part;
+
+		n = n > base ? n - base : 0;
+		part = n < FULL ? n : FULL;
+		fwrite(&part, sizeof(part), 1, file);
+	}
+}
+
+static void write_records(FILE *file, const struct gmon_hist_hdr *whole)
+{
+	uint64_t i, end;
+	uint32_t n, k;
+
+	for (i = 0; i < gmon.range.nr_counters; i = end) {
+		n = records(counter(i));
+		for (end = i + 1; end < gmon.range.nr_counters; end++)
+			if (records(counter(end)) != n)
+				break;
+		for (k = 0; k < n; k++)
+			write_record(file, whole, i, end, k * FULL);
+	}
+}
+
+/*
+ * Puts our histogram in the place of the one in @file. What it was called and where its text begins
+ * as the linker knows it remain; so does all that follows.
+ */
+static int replace(FILE *file)
+{
+	const int32_t version = GMON_VERSION;
+	struct gmon_hist_hdr hist;
+	struct gmon_hdr hdr;
+	long start, rest, end;
+	int err = -EINVAL;
+	int32_t bins;
+	char *kept;
+
+	if (fread(&hdr, sizeof(hdr), 1, file) != 1 ||
+	    memcmp(hdr.cookie, GMON_MAGIC, sizeof(hdr.cookie)) ||
+	    memcmp(hdr.version, &version, sizeof(version)))
+		return err;
+	start = ftell(file);
+	if (fgetc(file) != GMON_TAG_TIME_HIST || fread(&hist, sizeof(hist), 1, file) != 1)
+		return err;
+	memcpy(&bins, hist.hist_size, sizeof(bins));
+	rest = ftell(file) + bins * 2L;
+	if (fseek(file, 0, SEEK_END))
+		return -errno;
+	end = ftell(file);
+	if (bins < 0 || rest > end)
+		return err;
+
+	kept = malloc(end - rest + 1);
+	if (!kept)
+		return -ENOMEM;
+	if (fseek(file, rest, SEEK_SET) || fread(kept, 1, end - rest, file) != (size_t)(end - rest) ||
+	    fseek(file, start, SEEK_SET)) {
+		err = -EIO;
+		goto free;
+	}
+	errno = 0;
+	write_records(file, &hist);
+	fwrite(kept, 1, end - rest, file);
+	err = 0;
+	if (fflush(file) || ferror(file) || ftruncate(fileno(file), ftell(file)))
+		err = -(errno ?: EIO);
+free:
+	free(kept);
+	return err;
+}
+
+/* Lets the C library write the file, and puts our histogram in it. */
+static void write_file(const struct gmon_libc *libc)
+{
+	struct place *places = malloc(2 * sizeof(*places));
+	struct timespec since;
+	FILE *file;
+	int err;
+
+	if (places)
+		look(places);
+	clock_gettime(CLOCK_REALTIME_COARSE, &since);
+	libc->mcleanup();
+	if (!places) {
+		complain("gmon.out", ENOMEM);
+		return;
+	}
+	file = find(places, &since);
+	if (file) {
+		err = replace(file);
+		if (fclose(file) && !err)
+			err = -errno;
+	} else {
+		err = -errno;
+	}
+	if (err)
+		complain("gmon.out", -err);
+	free(places);
+}
+
+/*
+ * What the program calls
+ */
+
+/**
+ * profil_gmon_start - Count arcs and histogram from now on
+ * @libc: The C library's functions.
+ * @lowpc: First address of the text.
+ * @highpc: First address past it.
+ *
+ * If the kernel cannot count, the C library does, and standard error has the reason.
+ */
+void profil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, unsigned long highpc)
+{
+	int err = -EINVAL;
+
+	forget();
+	libc->monstartup(lowpc, highpc);
+	gmon.started = true;
+
+	/* First of all, lest its signal comes when it has a handler no longer. */
+	libc->profil(NULL, 0, 0, 0);
+	if (lowpc < highpc)
+		err = begin(lowpc & ~3UL, (highpc + 3UL) & ~3UL);
+	if (err) {
+		complain("not counted by the kernel", -err);
+		libc->moncontrol(1);
+	}
+}
+
+/**
+ * profil_gmon_control - Stop counting, or go on
+ * @libc: The C library's functions.
+ * @mode: 0 to stop, else to go on.
+ *
+ * Of no effect before the start, and after the end: there would be nothing to count in.
+ */
+void profil_gmon_control(const struct gmon_libc *libc, int mode)
+{
+	int err;
+
+	if (!gmon.started)
+		return;
+	libc->moncontrol(mode);
+	if (!is_ours())
+		return;
+	if (mode) {
+		libc->profil(NULL, 0, 0, 0);
+		err = count();
+	} else {
+		err = profil_classic_stop();
+	}
+	if (err)
+		complain("moncontrol", -err);
+}
+
+/**
+ * profil_gmon_finish - Stop counting and write gmon.out
+ * @libc: The C library's functions.
+ *
+ * The counters remain: another thread may call moncontrol() in this moment.
+ */
+void profil_gmon_finish(const struct gmon_libc *libc)
+{
+	int state;
+
+	if (!gmon.started)
+		return;
+	gmon.started = false;
+	if (!gmon.range.nr_counters) {
+		libc->mcleanup();
+		return;
+	}
+	/* A thread cancelled in exit() must not leave half a file. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	profil_classic_stop();
+	write_file(libc);
+	pthread_setcancelstate(state, NULL);
+}

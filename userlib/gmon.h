@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef PROFIL_GMON_H
+#define PROFIL_GMON_H
+
+#include <stddef.h>
+
+/* The C library's own, behind ours. */
+struct gmon_libc {
+	void (*monstartup)(unsigned long lowpc, unsigned long highpc);
+	void (*moncontrol)(int mode);
+	void (*mcleanup)(void);
+	int (*profil)(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale);
+};
+
+void profil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, unsigned long highpc);
+void profil_gmon_control(const struct gmon_libc *libc, int mode);
+void profil_gmon_finish(const struct gmon_libc *libc);
+
+#endif /* PROFIL_GMON_H */

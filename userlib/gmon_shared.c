@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * What a program compiled with gcc -pg calls, and what it may call, in the shared library: see
+ * gmon.c. The program's own startup code calls these by name, and thereby ours, if the library is
+ * preloaded or was linked. The C library calls none of them itself.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/gmon.h>
+
+#include "device.h"
+#include "gmon.h"
+
+static struct gmon_libc next(void)
+{
+	return (struct gmon_libc) {
+		.monstartup = dlsym(RTLD_NEXT, "__monstartup"),
+		.moncontrol = dlsym(RTLD_NEXT, "moncontrol"),
+		.mcleanup = dlsym(RTLD_NEXT, "_mcleanup"),
+		.profil = dlsym(RTLD_NEXT, "profil"),
+	};
+}
+
+/* There is nothing to do for a C library that has no such things, or was loaded before us. */
+static int complete(const struct gmon_libc *libc)
+{
+	return libc->monstartup && libc->moncontrol && libc->mcleanup && libc->profil;
+}
+
+PROFIL_EXPORT void __monstartup(unsigned long lowpc, unsigned long highpc)
+{
+	const struct gmon_libc libc = next();
+
+	if (complete(&libc))
+		profil_gmon_start(&libc, lowpc, highpc);
+}
+
+PROFIL_EXPORT void monstartup(unsigned long lowpc, unsigned long highpc)
+	__attribute__((alias("__monstartup")));
+
+/* <sys/gmon.h> has forgotten this one. */
+void moncontrol(int mode);
+
+PROFIL_EXPORT void moncontrol(int mode)
+{
+	const struct gmon_libc libc = next();
+
+	if (complete(&libc))
+		profil_gmon_control(&libc, mode);
+}
+
+PROFIL_EXPORT void _mcleanup(void)
+{
+	const struct gmon_libc libc = next();
+
+	if (complete(&libc))
+		profil_gmon_finish(&libc);
+}
