@@ -1,0 +1,637 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Programs compiled with gcc -pg: what is in their gmon.out, beside what the kernel accounted for
+ * and what the C library would have written. gmon_work.c is the programs.
+ *
+ * As PIE and not, linked with the library and not, with the shared one and the static one.
+ */
+#include "kselftest_harness.h"
+
+#include <dirent.h>
+#include <libgen.h>
+#include <limits.h>
+#include <math.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/gmon_out.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "loop.h"
+#include "process.h"
+
+#define LIBRARY		"libprofil.so.1"
+#define USER		1000
+
+static char here[PATH_MAX];	/* where the programs are */
+static char dir[64];		/* of the test's files; the working directory */
+
+/*
+ * Running
+ */
+
+/* How a program is run; and what became of it. */
+static struct run {
+	const char *program;
+	const char *task;
+	const char *preload;
+	const char *rate;
+	const char *prefix;
+	long memlock;		/* RLIMIT_MEMLOCK of an ordinary user; 0: as it is */
+	bool no_device;
+	pid_t pid;
+} run;
+
+#define NO_MEMLOCK	1	/* less than a page */
+
+static bool prepare(void)
+{
+	ssize_t len = readlink("/proc/self/exe", here, sizeof(here) - 1);
+
+	if (len < 0)
+		return false;
+	here[len] = 0;
+	dirname(here);
+	strcpy(dir, "/tmp/gmon-XXXXXX");
+	return mkdtemp(dir) && !chmod(dir, 0777) && !chdir(dir);
+}
+
+static void clean(void)
+{
+	DIR *d = opendir(dir);
+	struct dirent *entry;
+
+	while (d && (entry = readdir(d)))
+		unlinkat(dirfd(d), entry->d_name, 0);
+	if (d)
+		closedir(d);
+	rmdir(dir);
+}
+
+static void set(const char *name, const char *value)
+{
+	if (value)
+		setenv(name, value, 1);
+	else
+		unsetenv(name);
+}
+
+/* In the child: its output and its errors are files, what it runs in is as @run says. */
+static void exec_work(void)
+{
+	const struct rlimit limit = { run.memlock, run.memlock };
+	char path[PATH_MAX + 32];
+
+	unlink("output");
+	unlink("errors");
+	MUST(freopen("output", "w", stdout) && freopen("errors", "w", stderr));
+	if (run.no_device)
+		MUST(!unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+		     !mount("none", "/dev", "tmpfs", 0, "mode=755"));
+	if (run.memlock) {
+		MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+		MUST(geteuid() || !setresuid(USER, USER, USER));
+	}
+	snprintf(path, sizeof(path), "%s/%s", here, run.program);
+	set("LD_PRELOAD", run.preload);
+	set("PROFIL_GMON_RATE", run.rate);
+	set("GMON_OUT_PREFIX", run.prefix);
+	execl(path, path, run.task, NULL);
+	_exit(127);
+}
+
+static int work(struct run how)
+{
+	run = how;
+	run.pid = fork();
+	if (!run.pid)
+		exec_work();
+	return run.pid < 0 ? -1 : status_of(run.pid);
+}
+
+/* What the program said of @key; UINT64_MAX if nothing. */
+static u64 said(const char *key)
+{
+	unsigned long long value;
+	char name[32];
+	FILE *f = fopen("output", "re");
+
+	while (f && fscanf(f, "%31s %llu", name, &value) == 2) {
+		if (!strcmp(name, key)) {
+			fclose(f);
+			return value;
+		}
+	}
+	if (f)
+		fclose(f);
+	return UINT64_MAX;
+}
+
+static bool complained(const char *of)
+{
+	char text[512] = "";
+	FILE *f = fopen("errors", "re");
+
+	if (f) {
+		text[fread(text, 1, sizeof(text) - 1, f)] = 0;
+		fclose(f);
+	}
+	return of ? strstr(text, of) != NULL : *text != 0;
+}
+
+/*
+ * gmon.out
+ */
+
+struct profile {
+	u64 size;
+	u64 records;		/* of the histogram */
+	u64 rate;
+	u64 low, high;
+	double bin;		/* bytes of text */
+	u64 hits;
+	u64 loops[LOOPS];	/* hits of each of these */
+	u64 calls;		/* of leaf() */
+	u64 arcs;		/* where what is no histogram begins */
+	u8 bytes[4 << 20];
+};
+
+static struct profile profile, other;
+
+static void load_hist(struct profile *p, const struct gmon_hist_hdr *hdr, const u8 *bins)
+{
+	uintptr_t low, high;
+	int32_t size, rate;
+	u64 loops = said("loops"), pc;
+	u16 n;
+	int i;
+
+	memcpy(&low, hdr->low_pc, sizeof(low));
+	memcpy(&high, hdr->high_pc, sizeof(high));
+	memcpy(&size, hdr->hist_size, sizeof(size));
+	memcpy(&rate, hdr->prof_rate, sizeof(rate));
+
+	if (!p->records++ || low < p->low)
+		p->low = low;
+	if (high > p->high)
+		p->high = high;
+	p->rate = rate;
+	p->bin = (double)(high - low) / size;
+	for (i = 0; i < size; i++) {
+		memcpy(&n, bins + i * sizeof(n), sizeof(n));
+		p->hits += n;
+		pc = low + i * p->bin;
+		if (pc >= loops && pc < loops + LOOPS * LOOP_SIZE)
+			p->loops[(pc - loops) / LOOP_SIZE] += n;
+	}
+}
+
+static void load_arc(struct profile *p, const struct gmon_cg_arc_record *arc)
+{
+	uintptr_t self;
+	u32 count;
+
+	memcpy(&self, arc->self_pc, sizeof(self));
+	memcpy(&count, arc->count, sizeof(count));
+	/* What mcount() has seen lies behind the call of it. */
+	if (self >= said("leaf") && self < said("leaf") + 32)
+		p->calls += count;
+}
+
+/* Reads the file @name, as strictly as it can be; false if something is wrong with it. */
+static bool load(struct profile *p, const char *name)
+{
+	FILE *f = fopen(name, "re");
+	u64 at = sizeof(struct gmon_hdr);
+	const struct gmon_hist_hdr *hist;
+	int32_t size;
+
+	memset(p, 0, sizeof(*p));
+	if (!f)
+		return false;
+	p->size = fread(p->bytes, 1, sizeof(p->bytes), f);
+	fclose(f);
+	if (p->size < at || p->size == sizeof(p->bytes) ||
+	    memcmp(p->bytes, "gmon\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", at))
+		return false;
+
+	while (at < p->size && p->bytes[at] == GMON_TAG_TIME_HIST) {
+		hist = (void *)&p->bytes[++at];
+		at += sizeof(*hist);
+		if (at > p->size)
+			return false;
+		memcpy(&size, hist->hist_size, sizeof(size));
+		if (size <= 0 || (u64)size > (p->size - at) / 2 || memcmp(hist->dimen, "seconds", 8) ||
+		    hist->dimen_abbrev != 's')
+			return false;
+		load_hist(p, hist, &p->bytes[at]);
+		at += size * 2;
+	}
+	p->arcs = at;
+	while (at < p->size && p->bytes[at] == GMON_TAG_CG_ARC) {
+		if (++at + sizeof(struct gmon_cg_arc_record) > p->size)
+			return false;
+		load_arc(p, (void *)&p->bytes[at]);
+		at += sizeof(struct gmon_cg_arc_record);
+	}
+	return at == p->size;
+}
+
+/* Are the arcs of the two the same bytes? */
+static bool same_arcs(const struct profile *a, const struct profile *b)
+{
+	return a->size - a->arcs == b->size - b->arcs && a->size > a->arcs &&
+	       !memcmp(a->bytes + a->arcs, b->bytes + b->arcs, a->size - a->arcs);
+}
+
+static u64 in_loops(const struct profile *p)
+{
+	u64 sum = 0;
+	int i;
+
+	for (i = 0; i < (int)LOOPS; i++)
+		sum += p->loops[i];
+	return sum;
+}
+
+/* What gprof prints of the loops: how long they ran, and what it takes a sample for. */
+static bool gprof(const char *file, double *seconds, double *sample)
+{
+	char command[2 * PATH_MAX], line[256];
+	double percent, cumulative, self;
+	FILE *f;
+
+	*seconds = -1;
+	*sample = -1;
+	snprintf(command, sizeof(command), "gprof -b -p %s/%s %s", here, run.program, file);
+	f = popen(command, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		sscanf(line, "Each sample counts as %lf seconds.", sample);
+		line[strcspn(line, "\n")] = 0;
+		if (strstr(line, " loops_text") &&
+		    sscanf(line, "%lf %lf %lf", &percent, &cumulative, &self) == 3)
+			*seconds = self;
+	}
+	return f && !pclose(f);
+}
+
+static u64 tick_hz(void)
+{
+	struct profil_query query;
+
+	return device_query(&query) ? 0 : query.tick_hz;
+}
+
+/*
+ * However a program was linked
+ */
+
+FIXTURE(form) {
+};
+
+FIXTURE_VARIANT(form) {
+	const char *program;
+	const char *preload;
+};
+
+FIXTURE_VARIANT_ADD(form, pie)
+{
+	.program = "gmon_work",
+	.preload = LIBRARY,
+};
+
+FIXTURE_VARIANT_ADD(form, no_pie)
+{
+	.program = "gmon_work_no_pie",
+	.preload = LIBRARY,
+};
+
+FIXTURE_VARIANT_ADD(form, linked)
+{
+	.program = "gmon_work_linked",
+};
+
+FIXTURE_VARIANT_ADD(form, linked_statically)
+{
+	.program = "gmon_work_static",
+};
+
+FIXTURE_VARIANT_ADD(form, linked_statically_pie)
+{
+	.program = "gmon_work_static_pie",
+};
+
+FIXTURE_SETUP(form)
+{
+	ASSERT_LE(0, device_fd());
+	ASSERT_TRUE(prepare());
+}
+
+FIXTURE_TEARDOWN(form)
+{
+	clean();
+}
+
+static struct run form_of(const FIXTURE_VARIANT(form) *variant, const char *task)
+{
+	return (struct run) {
+		.program = variant->program,
+		.preload = variant->preload,
+		.task = task,
+	};
+}
+
+TEST_F(form, the_kernel_counts_the_histogram)
+{
+	ASSERT_EQ(0, work(form_of(variant, "burn")));
+	EXPECT_FALSE(complained(NULL));
+	ASSERT_TRUE(load(&profile, "gmon.out"));
+	EXPECT_EQ(said("hit"), profile.hits);
+	EXPECT_LE(20, profile.loops[3]);
+	EXPECT_EQ(profile.loops[3], in_loops(&profile));
+	EXPECT_EQ(tick_hz(), profile.rate);
+	EXPECT_EQ(1, profile.records);
+	EXPECT_EQ(4, profile.bin);
+	EXPECT_EQ(1000, profile.calls);
+}
+
+TEST_F(form, gprof_reads_it)
+{
+	double seconds, sample;
+
+	ASSERT_EQ(0, work(form_of(variant, "burn")));
+	ASSERT_TRUE(load(&profile, "gmon.out"));
+	ASSERT_TRUE(gprof("gmon.out", &seconds, &sample));
+	EXPECT_GT(1e-6, fabs(sample - 1.0 / tick_hz()));
+	EXPECT_GT(0.0051, fabs(seconds - (double)profile.loops[3] / tick_hz()));
+}
+
+TEST_F(form, all_threads_are_in_it)
+{
+	unsigned int i;
+
+	ASSERT_EQ(0, work(form_of(variant, "threads")));
+	ASSERT_TRUE(load(&profile, "gmon.out"));
+	EXPECT_EQ(said("hit"), profile.hits);
+	for (i = 0; i < LOOPS; i++)
+		EXPECT_LE(8, profile.loops[i]);
+}
+
+TEST_F(form, moncontrol_stops_and_continues)
+{
+	ASSERT_EQ(0, work(form_of(variant, "control")));
+	EXPECT_FALSE(complained(NULL));
+	ASSERT_TRUE(load(&profile, "gmon.out"));
+	EXPECT_LE(8, profile.loops[0]);
+	EXPECT_EQ(0, profile.loops[1]);
+	EXPECT_LE(8, profile.loops[2]);
+	EXPECT_LE(8, profile.loops[3]);
+	EXPECT_LE(said("hit"), profile.hits);
+	EXPECT_GE(said("hit") + profile.loops[2] + 3, profile.hits);
+	EXPECT_EQ(3010, profile.calls);
+}
+
+TEST_F(form, counts_above_65535_survive)
+{
+	struct run how = form_of(variant, "full");
+	double seconds, sample;
+
+	how.rate = "20000";
+	ASSERT_EQ(0, work(how));
+	EXPECT_FALSE(complained(NULL));
+	ASSERT_TRUE(load(&profile, "gmon.out"));
+	EXPECT_EQ(said("hit"), profile.hits);
+	EXPECT_LT(2 * 65535, profile.loops[3]);
+	EXPECT_LE(3, profile.records);
+	EXPECT_EQ(20000, profile.rate);
+	ASSERT_TRUE(gprof("gmon.out", &seconds, &sample));
+	EXPECT_GT(1e-9, fabs(sample - 1.0 / 20000));
+	EXPECT_GT(0.0051, fabs(seconds - profile.loops[3] / 20000.0));
+}
+
+TEST_F(form, monstartup_again_is_another_profile)
+{
+	ASSERT_EQ(0, work(form_of(variant, "part")));
+	ASSERT_TRUE(load(&profile, "gmon.out"));
+	EXPECT_EQ(said("hit"), profile.hits);
+	EXPECT_EQ(said("low"), profile.low);
+	EXPECT_EQ(said("low") + 2 * LOOP_SIZE, profile.high);
+	EXPECT_LE(8, profile.loops[2]);
+	EXPECT_EQ(0, profile.loops[3]);
+}
+
+/* The C library writes nothing when it has lost arcs. What is there is another program's. */
+TEST_F(form, no_file_is_no_file)
+{
+	ASSERT_EQ(0, work(form_of(variant, "overflow")));
+	EXPECT_FALSE(complained("libprofil"));
+	EXPECT_EQ(-1, access("gmon.out", F_OK));
+
+	ASSERT_EQ(0, work(form_of(variant, "calls")));
+	ASSERT_TRUE(load(&profile, "gmon.out"));
+	ASSERT_EQ(0, utimensat(AT_FDCWD, "gmon.out", (struct timespec[2]) {}, 0));
+	ASSERT_EQ(0, work(form_of(variant, "overflow")));
+	EXPECT_FALSE(complained("libprofil"));
+	ASSERT_TRUE(load(&other, "gmon.out"));
+	EXPECT_EQ(profile.size, other.size);
+	EXPECT_EQ(0, memcmp(profile.bytes, other.bytes, sizeof(other.bytes)));
+}
+
+TEST_F(form, the_end_is_once)
+{
+	ASSERT_EQ(0, work(form_of(variant, "finish")));
+	EXPECT_FALSE(complained(NULL));
+	ASSERT_TRUE(load(&profile, "gmon.out"));
+	EXPECT_EQ(0, profile.calls);
+}
+
+/*
+ * What is the same for all
+ */
+
+FIXTURE(gmon) {
+};
+
+FIXTURE_SETUP(gmon)
+{
+	ASSERT_LE(0, device_fd());
+	ASSERT_TRUE(prepare());
+}
+
+FIXTURE_TEARDOWN(gmon)
+{
+	clean();
+}
+
+#define PIE(...)	((struct run) { .program = "gmon_work", __VA_ARGS__ })
+#define PRELOADED(...)	PIE(.preload = LIBRARY, __VA_ARGS__)
+
+TEST_F(gmon, arcs_are_as_the_c_library_writes_them)
+{
+	struct run how = PIE(.task = "calls");
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		if (i)
+			how.program = "gmon_work_no_pie";
+		how.preload = NULL;
+		ASSERT_EQ(0, work(how));
+		ASSERT_TRUE(load(&other, "gmon.out"));
+		ASSERT_EQ(sysconf(_SC_CLK_TCK), other.rate);
+		ASSERT_EQ(1234, other.calls);
+
+		how.preload = LIBRARY;
+		ASSERT_EQ(0, work(how));
+		ASSERT_TRUE(load(&profile, "gmon.out"));
+		EXPECT_EQ(tick_hz(), profile.rate);
+		EXPECT_TRUE(same_arcs(&profile, &other));
+		EXPECT_EQ(other.low, profile.low);
+		EXPECT_EQ(other.high, profile.high);
+	}
+}
+
+TEST_F(gmon, a_child_has_a_profile_of_its_own)
+{
+	char name[64];
+
+	ASSERT_EQ(0, work(PRELOADED(.task = "fork", .prefix = "prof")));
+	EXPECT_FALSE(complained(NULL));
+	snprintf(name, sizeof(name), "prof.%d", run.pid);
+	ASSERT_TRUE(load(&profile, name));
+	snprintf(name, sizeof(name), "prof.%llu", (unsigned long long)said("child"));
+	ASSERT_TRUE(load(&other, name));
+
+	/* It begins with what its parent had then. */
+	EXPECT_EQ(said("hit"), profile.hits);
+	EXPECT_LE(said("child_hit"), other.hits);
+	EXPECT_LE(8, profile.loops[0]);
+	EXPECT_LE(profile.loops[0], other.loops[0]);
+	EXPECT_EQ(0, profile.loops[1]);
+	EXPECT_LE(8, other.loops[1]);
+	EXPECT_LE(8, profile.loops[2]);
+	EXPECT_EQ(0, other.loops[2]);
+}
+
+TEST_F(gmon, the_file_is_where_the_c_library_puts_it)
+{
+	char name[64], prefix[PATH_MAX + 16];
+
+	ASSERT_EQ(0, work(PRELOADED(.task = "burn", .prefix = "prof")));
+	snprintf(name, sizeof(name), "prof.%d", run.pid);
+	ASSERT_TRUE(load(&profile, name));
+	EXPECT_EQ(said("hit"), profile.hits);
+	EXPECT_EQ(-1, access("gmon.out", F_OK));
+
+	/* Where it cannot, it falls back, and so do we. */
+	ASSERT_EQ(0, work(PRELOADED(.task = "burn", .prefix = "no/such/directory")));
+	ASSERT_TRUE(load(&profile, "gmon.out"));
+	EXPECT_EQ(said("hit"), profile.hits);
+	memset(prefix, 'x', sizeof(prefix) - 1);
+	prefix[sizeof(prefix) - 1] = 0;
+	ASSERT_EQ(0, unlink("gmon.out"));
+	ASSERT_EQ(0, work(PRELOADED(.task = "burn", .prefix = prefix)));
+	ASSERT_TRUE(load(&profile, "gmon.out"));
+	EXPECT_EQ(said("hit"), profile.hits);
+
+	/* It does not follow links. */
+	ASSERT_EQ(0, rename("gmon.out", "elsewhere"));
+	ASSERT_EQ(0, symlink("elsewhere", "gmon.out"));
+	ASSERT_TRUE(load(&profile, "elsewhere"));
+	ASSERT_EQ(0, work(PRELOADED(.task = "calls")));
+	EXPECT_FALSE(complained("libprofil"));
+	ASSERT_TRUE(load(&other, "elsewhere"));
+	EXPECT_EQ(profile.arcs, other.arcs);
+	EXPECT_EQ(profile.hits, other.hits);
+}
+
+/* What is there already is replaced, be it longer, or as young as can be. */
+TEST_F(gmon, a_file_that_is_there_is_replaced)
+{
+	unsigned int i;
+
+	ASSERT_EQ(0, work(PRELOADED(.task = "burn")));
+	ASSERT_EQ(0, truncate("gmon.out", 3 << 20));
+	for (i = 0; i < 5; i++) {
+		ASSERT_EQ(0, work(PRELOADED(.task = "calls")));
+		ASSERT_TRUE(load(&profile, "gmon.out"));
+		EXPECT_EQ(tick_hz(), profile.rate);
+		EXPECT_EQ(1234, profile.calls);
+	}
+}
+
+TEST_F(gmon, the_rate_is_what_was_asked_for)
+{
+	static const struct {
+		const char *text;
+		u64 rate;	/* 0: the tick's, and a complaint */
+	} rates[] = {
+		{ "1000", 1000 }, { "8128", 8128 }, { "20000", 20000 },
+		{ "", 0 }, { "0", 0 }, { "-1", 0 }, { "1000x", 0 }, { "fast", 0 },
+		{ "500000000", 0 }, { "2000000000", 0 }, { "18446744073709551617", 0 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rates); i++) {
+		ASSERT_EQ(0, work(PRELOADED(.task = "calls", .rate = rates[i].text)));
+		EXPECT_EQ(!rates[i].rate, complained("libprofil: gmon: PROFIL_GMON_RATE"));
+		ASSERT_TRUE(load(&profile, "gmon.out"));
+		EXPECT_EQ(rates[i].rate ?: tick_hz(), profile.rate);
+	}
+	ASSERT_EQ(0, work(PRELOADED(.task = "burn", .rate = "1000")));
+	ASSERT_TRUE(load(&profile, "gmon.out"));
+	EXPECT_EQ(said("hit"), profile.hits);
+	EXPECT_LE(20, profile.loops[3]);
+}
+
+/* Fewer counters, for more text each. */
+TEST_F(gmon, little_memory_may_be_locked)
+{
+	double seconds, sample;
+
+	ASSERT_EQ(0, work(PRELOADED(.task = "burn", .memlock = 4096)));
+	EXPECT_FALSE(complained(NULL));
+	ASSERT_TRUE(load(&profile, "gmon.out"));
+	EXPECT_EQ(said("hit"), profile.hits);
+	EXPECT_LE(8, profile.bin);
+	EXPECT_GE(4096 / 4 * profile.bin, profile.high - profile.low);
+	EXPECT_LE(20, in_loops(&profile));
+	EXPECT_EQ(1000, profile.calls);
+	ASSERT_TRUE(gprof("gmon.out", &seconds, &sample));
+	EXPECT_GT(0.0051, fabs(seconds - (double)in_loops(&profile) / tick_hz()));
+}
+
+#define EXPECT_LIBCS() do {						\
+	ASSERT_TRUE(load(&profile, "gmon.out"));			\
+	EXPECT_EQ(sysconf(_SC_CLK_TCK), profile.rate);			\
+	EXPECT_EQ(0, said("timer_is_free"));				\
+	EXPECT_LE(1, profile.loops[3]);					\
+	EXPECT_EQ(1234, profile.calls);					\
+} while (0)
+
+/* Where the kernel cannot count, the C library does, and it is said why. */
+TEST_F(gmon, no_memory_may_be_locked)
+{
+	ASSERT_EQ(0, work(PRELOADED(.task = "spend", .memlock = NO_MEMLOCK)));
+	EXPECT_TRUE(complained("libprofil: gmon: not counted by the kernel: Cannot allocate memory"));
+	EXPECT_LIBCS();
+}
+
+TEST_F(gmon, there_is_no_device)
+{
+	if (geteuid())
+		SKIP(return, "needs a mount namespace: run as root");
+	ASSERT_EQ(0, work(PRELOADED(.task = "spend", .no_device = true)));
+	EXPECT_TRUE(complained("libprofil: gmon: not counted by the kernel: Function not implemented"));
+	EXPECT_LIBCS();
+}
+
+/* The static library beside a program whose linker was told nothing. */
+TEST_F(gmon, a_static_program_is_left_alone)
+{
+	ASSERT_EQ(0, work((struct run) { .program = "gmon_work_static_alone", .task = "spend" }));
+	EXPECT_FALSE(complained(NULL));
+	EXPECT_LIBCS();
+}
+
+TEST_HARNESS_MAIN

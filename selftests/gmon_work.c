@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Programs compiled with gcc -pg, for gmon.c to run
+ *
+ * gmon_work TASK does as a program of long ago does that knows nothing of libprofil, and says on
+ * standard output what is true of its profile, by lines "KEY NUMBER": addresses as the linker
+ * knows them, and statistics of the kernel.
+ */
+#define _GNU_SOURCE
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/gmon.h>
+#include <sys/time.h>
+
+#include "loop.h"
+#include "process.h"
+
+#define SCOPE	PROFIL_SCOPE_PROCESS
+
+void moncontrol(int mode);
+
+static void say(const char *key, u64 value)
+{
+	printf("%s %llu\n", key, (unsigned long long)value);
+	fflush(stdout);
+}
+
+static int first_bias(struct dl_phdr_info *info, size_t size, void *bias)
+{
+	(void)size;
+	*(u64 *)bias = info->dlpi_addr;
+	return 1;
+}
+
+/* Where the linker put what is at @p. */
+static u64 linked(const void *p)
+{
+	u64 bias = 0;
+
+	dl_iterate_phdr(first_bias, &bias);
+	return addr(p) - bias;
+}
+
+static __attribute__((noinline, noclone)) void leaf(void)
+{
+	asm volatile("" : : : "memory");
+}
+
+static void calls(unsigned int n)
+{
+	while (n--)
+		leaf();
+}
+
+static struct profil_stats stats(void)
+{
+	struct profil_stats s;
+
+	MUST(!session_stats(SCOPE, &s));
+	return s;
+}
+
+/* Ends the session in the program's stead, for its final statistics. */
+static u64 stop(void)
+{
+	struct profil_stats s;
+
+	MUST(!session_stop(SCOPE, &s));
+	MUST(accounted(&s));
+	return s.hit;
+}
+
+/* Work in loop @i. */
+static void spin(unsigned int i, u64 ticks)
+{
+	MUST(loop_burn(SCOPE, i, ticks));
+}
+
+/* The same, while nobody counts it. */
+static void spin_unseen(unsigned int i, u64 ticks)
+{
+	MUST(!session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
+	MUST(loop_burn(PROFIL_SCOPE_THREAD, i, ticks));
+	MUST(!session_stop(PROFIL_SCOPE_THREAD, NULL));
+}
+
+static bool timer_is_free(void)
+{
+	struct sigaction action;
+	struct itimerval timer;
+
+	MUST(!sigaction(SIGPROF, NULL, &action) && !getitimer(ITIMER_PROF, &timer));
+	return action.sa_handler == SIG_DFL && !timer.it_interval.tv_sec &&
+	       !timer.it_interval.tv_usec;
+}
+
+/* The tasks */
+
+static void task_burn(void)
+{
+	MUST(stats().state == PROFIL_STATE_ON);
+	MUST(timer_is_free());
+	calls(1000);
+	spin(3, 25);
+	say("hit", stop());
+}
+
+static void task_calls(void)
+{
+	calls(1234);
+}
+
+/* As long as it takes until the C library's timer must have come. */
+static void task_spend(void)
+{
+	calls(1234);
+	loop_spend(3, 25, 10000000);
+	say("timer_is_free", timer_is_free());
+}
+
+static void *thread(void *i)
+{
+	unsigned int n = (uintptr_t)i;
+
+	MUST(!session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
+	MUST(loop_burn(PROFIL_SCOPE_THREAD, n, 12));
+	MUST(!session_stop(PROFIL_SCOPE_THREAD, NULL));
+	return NULL;
+}
+
+static void task_threads(void)
+{
+	pthread_t threads[LOOPS];
+	unsigned int i;
+
+	for (i = 0; i < LOOPS; i++)
+		MUST(!pthread_create(&threads[i], NULL, thread, (void *)(uintptr_t)i));
+	for (i = 0; i < LOOPS; i++)
+		MUST(!pthread_join(threads[i], NULL));
+	say("hit", stop());
+}
+
+static void task_control(void)
+{
+	u64 hit = 0;
+
+	calls(10);
+	spin(0, 10);
+	hit += stop();
+	moncontrol(0);
+	MUST(is_off(SCOPE));
+	MUST(timer_is_free());
+	calls(200);
+	spin_unseen(1, 10);
+
+	moncontrol(1);
+	MUST(stats().state == PROFIL_STATE_ON);
+	MUST(timer_is_free());
+	calls(3000);
+	spin(2, 10);
+
+	/* Twice is as once, in either direction. */
+	moncontrol(1);
+	MUST(stats().state == PROFIL_STATE_ON);
+	moncontrol(0);
+	moncontrol(0);
+	MUST(is_off(SCOPE));
+	MUST(timer_is_free());
+
+	moncontrol(1);
+	spin(3, 10);
+	hit += stop();
+	say("hit", hit);	/* but for what loop 2 had, and calls on the way */
+}
+
+static void task_full(void)
+{
+	struct profil_stats s;
+	u64 until = 2 * 65535 + 5000;
+
+	do {
+		spin(3, 5000);
+		s = stats();
+	} while (s.hit < until);
+	say("missed", s.missed);
+	say("hit", stop());
+}
+
+static void task_fork(void)
+{
+	pid_t pid;
+
+	spin(0, 10);
+	pid = fork();
+	MUST(pid >= 0);
+	if (!pid) {
+		spin(1, 10);
+		say("child", getpid());
+		say("child_hit", stop());
+		exit(0);
+	}
+	MUST(status_of(pid) == 0);
+	spin(2, 10);
+	say("hit", stop());
+}
+
+/* More arcs than the C library makes room for in so little text. */
+static __attribute__((noinline, noclone)) void many_arcs(void)
+{
+#define TWICE(x)	x x
+	TWICE(TWICE(TWICE(TWICE(TWICE(TWICE(TWICE(TWICE(leaf();))))))))
+}
+
+static void task_overflow(void)
+{
+	monstartup(addr(many_arcs), addr(many_arcs) + 2048);
+	MUST(stats().state == PROFIL_STATE_ON);
+	many_arcs();
+}
+
+/* Only the text of the loops 2 and 3. */
+static void task_part(void)
+{
+	const char *low = loops_text + 2 * LOOP_SIZE;
+
+	spin(3, 5);
+	monstartup(addr(low), addr(low) + 2 * LOOP_SIZE);
+	MUST(stats().state == PROFIL_STATE_ON);
+	spin(1, 5);
+	spin(2, 10);
+	say("hit", stop());
+	say("low", linked(low));
+}
+
+/* The program's end may be a wish of its own; and then nothing is left to be controlled. */
+static void task_finish(void)
+{
+	_mcleanup();
+	MUST(is_off(SCOPE));
+	moncontrol(1);
+	MUST(is_off(SCOPE));
+	MUST(timer_is_free());
+	calls(100);
+	moncontrol(0);
+	_mcleanup();
+}
+
+int main(int argc, char *argv[])
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} tasks[] = {
+		{ "burn", task_burn },
+		{ "calls", task_calls },
+		{ "spend", task_spend },
+		{ "threads", task_threads },
+		{ "control", task_control },
+		{ "full", task_full },
+		{ "fork", task_fork },
+		{ "overflow", task_overflow },
+		{ "part", task_part },
+		{ "finish", task_finish },
+	};
+	unsigned int i;
+
+	say("leaf", linked(leaf));
+	say("loops", linked(loops_text));
+	for (i = 0; argc == 2 && i < sizeof(tasks) / sizeof(*tasks); i++) {
+		if (!strcmp(argv[1], tasks[i].name)) {
+			tasks[i].run();
+			return 0;
+		}
+	}
+	return 1;
+}
