@@ -392,25 +392,7 @@ TEST_F(form, moncontrol_stops_and_continues)
 	EXPECT_EQ(3010, profile.calls);
 }
 
-TEST_F(form, counts_above_65535_survive)
-{
-	struct run how = form_of(variant, "full");
-	double seconds, sample;
-
-	how.rate = "20000";
-	ASSERT_EQ(0, work(how));
-	EXPECT_FALSE(complained(NULL));
-	ASSERT_TRUE(load(&profile, "gmon.out"));
-	EXPECT_EQ(said("hit"), profile.hits);
-	EXPECT_LT(2 * 65535, profile.loops[3]);
-	EXPECT_LE(3, profile.records);
-	EXPECT_EQ(20000, profile.rate);
-	ASSERT_TRUE(gprof("gmon.out", &seconds, &sample));
-	EXPECT_GT(1e-9, fabs(sample - 1.0 / 20000));
-	EXPECT_GT(0.0051, fabs(seconds - profile.loops[3] / 20000.0));
-}
-
-TEST_F(form, monstartup_again_is_another_profile)
+TEST_F(form, monstartup_after_the_end_is_another_profile)
 {
 	ASSERT_EQ(0, work(form_of(variant, "part")));
 	ASSERT_TRUE(load(&profile, "gmon.out"));
@@ -418,7 +400,7 @@ TEST_F(form, monstartup_again_is_another_profile)
 	EXPECT_EQ(said("low"), profile.low);
 	EXPECT_EQ(said("low") + 2 * LOOP_SIZE, profile.high);
 	EXPECT_LE(8, profile.loops[2]);
-	EXPECT_EQ(0, profile.loops[3]);
+	EXPECT_EQ(profile.loops[2], in_loops(&profile));
 }
 
 /* The C library writes nothing when it has lost arcs. What is there is another program's. */
@@ -430,7 +412,8 @@ TEST_F(form, no_file_is_no_file)
 
 	ASSERT_EQ(0, work(form_of(variant, "calls")));
 	ASSERT_TRUE(load(&profile, "gmon.out"));
-	ASSERT_EQ(0, utimensat(AT_FDCWD, "gmon.out", (struct timespec[2]) {}, 0));
+	ASSERT_EQ(0, rename("gmon.out", "kept"));
+	ASSERT_EQ(0, utimensat(AT_FDCWD, "kept", (struct timespec[2]) {}, 0));
 	ASSERT_EQ(0, work(form_of(variant, "overflow")));
 	EXPECT_FALSE(complained("libprofil"));
 	ASSERT_TRUE(load(&other, "gmon.out"));
@@ -582,6 +565,23 @@ TEST_F(gmon, the_rate_is_what_was_asked_for)
 	ASSERT_TRUE(load(&profile, "gmon.out"));
 	EXPECT_EQ(said("hit"), profile.hits);
 	EXPECT_LE(20, profile.loops[3]);
+}
+
+/* It takes so many samples at one place: a minute, when others use the machine, too. */
+TEST_F_TIMEOUT(gmon, counts_above_65535_survive, 240)
+{
+	double seconds, sample;
+
+	ASSERT_EQ(0, work(PRELOADED(.task = "full", .rate = "10000")));
+	EXPECT_FALSE(complained(NULL));
+	ASSERT_TRUE(load(&profile, "gmon.out"));
+	EXPECT_EQ(said("hit"), profile.hits);
+	EXPECT_LT(65535, profile.loops[3]);
+	EXPECT_LE(3, profile.records);
+	EXPECT_EQ(10000, profile.rate);
+	ASSERT_TRUE(gprof("gmon.out", &seconds, &sample));
+	EXPECT_GT(1e-9, fabs(sample - 1.0 / 10000));
+	EXPECT_GT(0.0051, fabs(seconds - profile.loops[3] / 10000.0));
 }
 
 /* Fewer counters, for more text each. */

@@ -178,12 +178,11 @@ static void task_control(void)
 static void task_full(void)
 {
 	struct profil_stats s;
-	u64 until = 2 * 65535 + 5000;
 
 	do {
-		spin(3, 5000);
+		spin(3, 4000);
 		s = stats();
-	} while (s.hit < until);
+	} while (s.hit < 70000);
 	say("missed", s.missed);
 	say("hit", stop());
 }
@@ -215,6 +214,9 @@ static __attribute__((noinline, noclone)) void many_arcs(void)
 
 static void task_overflow(void)
 {
+	_mcleanup();
+	unlink("gmon.out");
+	rename("kept", "gmon.out");
 	monstartup(addr(many_arcs), addr(many_arcs) + 2048);
 	MUST(stats().state == PROFIL_STATE_ON);
 	many_arcs();
@@ -226,10 +228,15 @@ static void task_part(void)
 	const char *low = loops_text + 2 * LOOP_SIZE;
 
 	spin(3, 5);
+	_mcleanup();
 	monstartup(addr(low), addr(low) + 2 * LOOP_SIZE);
 	MUST(stats().state == PROFIL_STATE_ON);
 	spin(1, 5);
 	spin(2, 10);
+
+	/* Of no effect: it has begun. */
+	monstartup(addr(loops_text), addr(loops_text) + LOOP_SIZE);
+	spin(0, 5);
 	say("hit", stop());
 	say("low", linked(low));
 }

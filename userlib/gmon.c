@@ -11,8 +11,8 @@
  * has 16 for it. So text with larger counts is in several records, of the same addresses, which
  * gprof adds; two records of addresses that overlap otherwise it would not read.
  *
- * monstartup() and _mcleanup() are called once each, by one thread, at startup and at exit.
- * moncontrol() may be called by anybody, also when these have not been, or were.
+ * monstartup() and _mcleanup() are called by one thread at a time, usually at startup and at exit.
+ * moncontrol() may be called by any, also before the one and after the other.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -131,17 +131,6 @@ static int begin(uint64_t low, uint64_t high)
 			break;
 	}
 	return err;
-}
-
-/* What an earlier monstartup() had; counted no longer. */
-static void forget(void)
-{
-	if (!gmon.range.nr_counters)
-		return;
-	profil_classic_stop();
-	munmap((void *)(uintptr_t)gmon.range.buffer,
-	       gmon.range.nr_counters * sizeof(uint32_t));
-	gmon.range.nr_counters = 0;
 }
 
 /*
@@ -355,13 +344,19 @@ static void write_file(const struct gmon_libc *libc)
  * @lowpc: First address of the text.
  * @highpc: First address past it.
  *
- * If the kernel cannot count, the C library does, and standard error has the reason.
+ * If the kernel cannot count, the C library does, and standard error has the reason. Of no effect
+ * once started, until it is finished: so it is in the C library, which leaked memory once.
  */
 void profil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, unsigned long highpc)
 {
+	const size_t size = gmon.range.nr_counters * sizeof(uint32_t);
 	int err = -EINVAL;
 
-	forget();
+	if (gmon.started)
+		return;
+	if (size)
+		munmap((void *)(uintptr_t)gmon.range.buffer, size);
+	gmon.range.nr_counters = 0;
 	libc->monstartup(lowpc, highpc);
 	gmon.started = true;
 
