@@ -269,6 +269,7 @@ static int replace(FILE *file)
 	long start, rest, end;
 	int err = -EINVAL;
 	int32_t bins;
+	size_t size;
 	char *kept;
 
 	if (fread(&hdr, sizeof(hdr), 1, file) != 1 ||
@@ -289,14 +290,15 @@ static int replace(FILE *file)
 	kept = malloc(end - rest + 1);
 	if (!kept)
 		return -ENOMEM;
-	if (fseek(file, rest, SEEK_SET) || fread(kept, 1, end - rest, file) != (size_t)(end - rest) ||
-	    fseek(file, start, SEEK_SET)) {
-		err = -EIO;
+	size = end - rest;
+	err = -EIO;
+	if (fseek(file, rest, SEEK_SET) || fread(kept, 1, size, file) != size ||
+	    fseek(file, start, SEEK_SET))
 		goto free;
-	}
+
 	errno = 0;
 	write_records(file, &hist);
-	fwrite(kept, 1, end - rest, file);
+	fwrite(kept, 1, size, file);
 	err = 0;
 	if (fflush(file) || ferror(file) || ftruncate(fileno(file), ftell(file)))
 		err = -(errno ?: EIO);
