@@ -16,6 +16,7 @@
 	.type	bench_loop, @function
 	.p2align 4
 bench_loop:
+	.cfi_startproc			/* for those who unwind the stack */
 	mov	%rcx, %r8		/* room in gaps */
 	mov	%rdx, %r9		/* next gap */
 	xor	%r11d, %r11d		/* gaps so far */
@@ -48,6 +49,7 @@ bench_loop:
 4:
 	inc	%r11
 	jmp	2b
+	.cfi_endproc
 bench_loop_end:
 	.size	bench_loop, . - bench_loop
 

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Rows of ours: what a sample costs, as there is more of what may make it dearer; and what a
+ * start, a stop and a fork cost.
+ */
+#include "measure.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define MAX_RANGES	10000
+#define MAX_IN_LOOP	1000
+#define MAX_OTHERS	10000
+#define MAX_THREADS	256
+#define MAX_SESSIONS	3
+#define TOGGLES		1000
+#define FORKS		5
+
+static u16 *counters;
+static struct profil_range *ranges;
+
+static struct profil_range *range_set(struct profil_range *range, u64 start, u64 end, u16 *buffer)
+{
+	*range = (struct profil_range) {
+		.start = start,
+		.end = end,
+		.offset = start,
+		.buffer = addr(buffer),
+		.nr_counters = (end - start) / 2 + 1,
+		.scale = 65536,
+		.granule = 2,
+		.step = 1,
+		.width = 2,
+	};
+	return range;
+}
+
+/*
+ * Those in the middle, @in_loop of them, are the loop's, in equal parts. The others are where
+ * nothing is, half of them below and half above. Each has counters of its own.
+ */
+static void set_ranges(u32 nr, u32 in_loop)
+{
+	const u32 first = (nr - in_loop) / 2;
+	u16 *next = counters;
+
+	for (u32 i = 0; i < nr; i++) {
+		u64 start, end;
+
+		if (i >= first && i < first + in_loop) {
+			start = addr(bench_loop) + (i - first) * LOOP_BYTES / in_loop;
+			end = addr(bench_loop) + (i - first + 1) * LOOP_BYTES / in_loop;
+		} else {
+			start = (i < first ? 0x10000 : 0x7000000000) + i * 32;
+			end = start + 14;
+		}
+		next += range_set(&ranges[i], start, end, next)->nr_counters;
+	}
+}
+
+static bool start(u32 scope, u32 nr, u32 in_loop, u64 period)
+{
+	int err;
+
+	if (nr > query.max_ranges)
+		return fail("at most %u ranges", query.max_ranges);
+	set_ranges(nr, in_loop);
+	err = clock_start(scope, 0, period, ranges, nr);
+	return !err || fail("PROFIL_IOC_START: %s", strerror(-err));
+}
+
+static bool stop(u32 scope, struct profil_stats *stats)
+{
+	int err = session_stop(scope, stats);
+
+	return !err || fail("PROFIL_IOC_STOP: %s", strerror(-err));
+}
+
+/*
+ * Processes with a session each, asleep. They are children of a process that was forked when
+ * we were small, and with no session that they could inherit.
+ */
+
+static int zygote = -1;
+
+static bool other_start(void)
+{
+	int pipes[2];
+	char byte;
+	pid_t pid;
+	bool ok;
+
+	if (pipe(pipes))
+		return false;
+	pid = fork();
+	if (!pid) {
+		if (!start(PROFIL_SCOPE_PROCESS, 1, 1, 0) || write(pipes[1], "", 1) != 1)
+			_exit(1);
+		close(pipes[0]);
+		close(pipes[1]);
+		for (;;)
+			pause();
+	}
+	close(pipes[1]);
+	ok = pid > 0 && read(pipes[0], &byte, 1) == 1;
+	close(pipes[0]);
+	return ok;
+}
+
+/* On each number told, has so many. They are its process group, and end as that. */
+static void zygote_run(int fd)
+{
+	static struct profil_range range;
+	static u16 few[4096];
+	u32 nr = 0, wanted;
+
+	ranges = &range;
+	counters = few;
+	while (read(fd, &wanted, sizeof(wanted)) == sizeof(wanted)) {
+		if (wanted < nr) {
+			signal(SIGUSR1, SIG_IGN);
+			kill(0, SIGUSR1);
+			while (wait(NULL) > 0)
+				;
+			signal(SIGUSR1, SIG_DFL);
+			nr = 0;
+		}
+		while (nr < wanted && other_start())
+			nr++;
+		if (write(fd, &nr, sizeof(nr)) != sizeof(nr))
+			break;
+	}
+	kill(0, SIGKILL);
+}
+
+bool set_others(u32 wanted)
+{
+	static u32 nr;
+
+	if (wanted == nr)
+		return true;
+	if (write(zygote, &wanted, sizeof(wanted)) != sizeof(wanted) ||
+	    read(zygote, &nr, sizeof(nr)) != sizeof(nr))
+		die("zygote");
+	/* What the kernel does later, as the one who pays. */
+	pause_ms(1000);
+	return nr == wanted || fail("%u other sessions instead of %u", nr, wanted);
+}
+
+void sessions_init(void)
+{
+	int pair[2];
+	pid_t pid;
+
+	if (LOOP_COUNTERS > 4096 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		die("socketpair");
+	device_fd();
+	pid = fork();
+	if (pid < 0)
+		die("fork");
+	if (!pid) {
+		close(pair[0]);
+		setpgid(0, 0);
+		zygote_run(pair[1]);
+	}
+	close(pair[1]);
+	zygote = pair[0];
+
+	ranges = reserve(MAX_RANGES * sizeof(*ranges));
+	counters = reserve((LOOP_COUNTERS + MAX_IN_LOOP) * 2 + MAX_RANGES * 16);
+}
+
+/* A sample of a session of the tick: what a tick takes beyond @without. */
+static void sampled(const char *name, const struct gaps *with, const struct gaps *without)
+{
+	figure(name, with->median - without->median, with->middle - without->middle, with->nr);
+}
+
+/* Nearly all interrupts are ticks, and each of these is a hit. */
+static bool all_hits(const struct gaps *gaps, const struct profil_stats *stats)
+{
+	if (stats->hit + 3 >= gaps->nr && stats->hit <= gaps->nr + 3)
+		return true;
+	return fail("%llu interrupts, but %llu hits of %llu ticks", (unsigned long long)gaps->nr,
+		    (unsigned long long)stats->hit, (unsigned long long)stats->ticks);
+}
+
+/* A clock has interrupts of its own, and all that they take is the sample's. */
+static bool clocked(const struct row *row, const struct gaps *gaps,
+		    const struct profil_stats *stats)
+{
+	const double ticks = (double)gaps->elapsed / query.tick_ns;
+
+	if (stats->hit < gaps->elapsed / row->period * 999 / 1000)
+		return fail("%llu hits in %llu periods", (unsigned long long)stats->hit,
+			    (unsigned long long)(gaps->elapsed / row->period));
+	figure(row->name, gaps->median,
+	       (gaps->sum - ticks * tick.sum / tick.nr) / stats->hit, stats->hit);
+	return true;
+}
+
+bool run_sampled(const struct row *row)
+{
+	u32 in_loop = !row->scattered ? 1 : row->ranges < MAX_IN_LOOP ? row->ranges : MAX_IN_LOOP;
+	struct profil_stats stats;
+	struct gaps gaps;
+	bool ok;
+
+	if (!start(row->scope, row->ranges, in_loop, row->period))
+		return false;
+	ok = hook_is(row->period ? PROFIL_HOOK_NONE : wanted_hook) &&
+	     (!row->later || set_others(row->others));
+	pause_ms(100);
+	ok = ok && measure(&gaps);
+	if (!stop(row->scope, &stats) || !ok)
+		return false;
+	if (row->period)
+		return clocked(row, &gaps, &stats);
+	sampled(row->name, &gaps, &tick);
+	return all_hits(&gaps, &stats);
+}
+
+bool run_unsampled(const struct row *row)
+{
+	struct gaps gaps;
+
+	if (!hook_is(wanted_hook) || !measure(&gaps))
+		return false;
+	sampled(row->name, &gaps, &tick);
+	return true;
+}
+
+/* Not a sample: one start and one stop, while the hook lingers. */
+bool run_toggle(const struct row *row)
+{
+	double each;
+	u64 begin;
+
+	if (!start(PROFIL_SCOPE_PROCESS, 1, 1, 0) || !stop(PROFIL_SCOPE_PROCESS, NULL))
+		return false;
+	begin = now();
+	for (int i = 0; i < TOGGLES; i++)
+		if (!start(PROFIL_SCOPE_PROCESS, 1, 1, 0) || !stop(PROFIL_SCOPE_PROCESS, NULL))
+			return false;
+	each = (double)(now() - begin) / INSTRUCTION_NS / TOGGLES;
+	figure(row->name, each, each, TOGGLES);
+	return true;
+}
+
+/* Threads: asleep, or running, or asleep with a session each */
+
+static const struct row *threads_row;
+static sem_t thread_ready;
+static int thread_gate[2];
+static volatile bool threads_over, thread_failed;
+
+static void *thread_main(void *arg)
+{
+	char byte;
+
+	if (threads_row->running)
+		thread_failed |= setpriority(PRIO_PROCESS, syscall(SYS_gettid), 19);
+	if (threads_row->scope == PROFIL_SCOPE_THREAD)
+		thread_failed |= !start(PROFIL_SCOPE_THREAD, 1, 1, 0);
+	sem_post(&thread_ready);
+	thread_failed |= read(thread_gate[0], &byte, 1);
+	while (!threads_over)
+		;
+	return arg;
+}
+
+/*
+ * Where threads run, ours has nearly all of the time, since it has a higher priority: most of its
+ * ticks lead to no other thread. These are still of several kinds, as the scheduler has more or
+ * less to look at: the least of each are compared.
+ */
+static bool measure_among(const struct row *row)
+{
+	struct profil_stats stats;
+	struct gaps gaps, before;
+	bool ok;
+
+	if ((row->running && !measure_off(&before)) || !start(row->scope, row->ranges, 1, 0))
+		return false;
+	ok = hook_is(wanted_hook);
+	pause_ms(100);
+	ok = ok && measure(&gaps);
+	if (!stop(row->scope, &stats) || !ok)
+		return false;
+	if (row->running) {
+		figure(row->name, gaps.low - before.low, gaps.low - before.low, gaps.nr);
+		return true;
+	}
+	sampled(row->name, &gaps, &tick);
+	return all_hits(&gaps, &stats);
+}
+
+bool run_threads(const struct row *row)
+{
+	pthread_t threads[MAX_THREADS];
+	u32 nr = 0;
+	bool ok;
+
+	threads_row = row;
+	threads_over = false;
+	thread_failed = false;
+	if (pipe(thread_gate) || sem_init(&thread_ready, 0, 0))
+		die("threads");
+	while (nr < row->threads - 1 && !pthread_create(&threads[nr], NULL, thread_main, NULL)) {
+		sem_wait(&thread_ready);
+		nr++;
+	}
+	ok = (nr == row->threads - 1 && !thread_failed) || fail("%u threads", nr);
+	if (row->running) {
+		setpriority(PRIO_PROCESS, 0, -20);
+		close(thread_gate[1]);
+	}
+	pause_ms(500);
+	ok = ok && measure_among(row);
+	threads_over = true;
+	setpriority(PRIO_PROCESS, 0, 0);
+	if (!row->running)
+		close(thread_gate[1]);
+	while (nr)
+		pthread_join(threads[--nr], NULL);
+	close(thread_gate[0]);
+	sem_destroy(&thread_ready);
+	return ok;
+}
+
+/* The process's session, the thread's, and one with a descriptor. */
+bool run_sessions(const struct row *row)
+{
+	struct profil_stats stats[MAX_SESSIONS];
+	struct gaps gaps;
+	int fd = -1;
+	bool ok;
+
+	if (!start(PROFIL_SCOPE_PROCESS, 1, 1, 0))
+		return false;
+	ok = start(PROFIL_SCOPE_THREAD, 1, 1, 0);
+	if (row->sessions == 3) {
+		fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+		ok = ok && ((fd >= 0 && !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) &&
+			     !descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 1) &&
+			     !descriptor_enable(fd)) || fail("no session with a descriptor"));
+	}
+	ok = ok && hook_is(wanted_hook);
+	pause_ms(100);
+	ok = ok && measure(&gaps);
+	if (fd >= 0) {
+		ok = ok && (!descriptor_disable(fd, &stats[2]) || fail("PROFIL_IOC_DISABLE"));
+		close(fd);
+	}
+	ok = ok && stop(PROFIL_SCOPE_THREAD, &stats[1]);
+	ok = stop(PROFIL_SCOPE_PROCESS, &stats[0]) && ok;
+	for (u32 i = 0; ok && i < row->sessions; i++)
+		ok = all_hits(&gaps, &stats[i]);
+	if (ok)
+		sampled(row->name, &gaps, &tick);
+	return ok;
+}
+
+/* Instructions from @begin to now */
+static double since(u64 begin)
+{
+	return (double)(now() - begin) / INSTRUCTION_NS;
+}
+
+/* The child of a profiled process has got its own session before it exits. */
+static double fork_once(bool profiled)
+{
+	struct profil_stats stats;
+	u64 begin = now();
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	if (!pid) {
+		if (!profiled)
+			_exit(0);
+		_exit(session_stats(PROFIL_SCOPE_PROCESS, &stats) ||
+		      stats.state != PROFIL_STATE_ON);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status) {
+		fail("fork");
+		return -1;
+	}
+	return since(begin);
+}
+
+static bool forks(const char *name, const char *what, bool profiled, unsigned int nr)
+{
+	double values[FORKS], median;
+	char full[64];
+
+	for (unsigned int i = 0; i < nr; i++) {
+		values[i] = fork_once(profiled);
+		if (values[i] < 0)
+			return false;
+	}
+	median = median_of(values, nr);
+	snprintf(full, sizeof(full), "%s-%s", name, what);
+	figure(full, median, median, nr);
+	return true;
+}
+
+/* START and STOP, FORKS times each. */
+static bool starts(const char *name)
+{
+	double started[FORKS], stopped[FORKS], median;
+	char full[64];
+	u64 begin;
+	int err;
+
+	for (int i = 0; i < FORKS; i++) {
+		begin = now();
+		err = session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 1);
+		started[i] = since(begin);
+		if (err)
+			return fail("PROFIL_IOC_START: %s", strerror(-err));
+		begin = now();
+		if (!stop(PROFIL_SCOPE_PROCESS, NULL))
+			return false;
+		stopped[i] = since(begin);
+	}
+	median = median_of(started, FORKS);
+	snprintf(full, sizeof(full), "%s-start", name);
+	figure(full, median, median, FORKS);
+	median = median_of(stopped, FORKS);
+	snprintf(full, sizeof(full), "%s-stop", name);
+	figure(full, median, median, FORKS);
+	return true;
+}
+
+/* As far apart as they can be, the last at the end of the histogram. */
+static void range_spread(struct profil_range *range, u16 *buffer, u64 nr_counters)
+{
+	const u64 scale = (nr_counters << 16) / LOOP_BYTES;
+
+	range_set(range, addr(bench_loop), addr(bench_loop_end), buffer);
+	range->nr_counters = nr_counters;
+	range->granule = 1;
+	range->scale = scale > UINT32_MAX ? UINT32_MAX : scale;
+	range->offset = range->end - (nr_counters << 16) / range->scale;
+}
+
+static bool sample_histogram(const struct row *row)
+{
+	struct profil_stats stats;
+	struct gaps gaps;
+	bool ok;
+	int err;
+
+	err = session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 1);
+	if (err)
+		return fail("PROFIL_IOC_START: %s", strerror(-err));
+	ok = hook_is(wanted_hook);
+	pause_ms(100);
+	ok = ok && measure(&gaps);
+	ok = ok && forks(row->name, "forked", true, row->once ? 1 : FORKS);
+	if (!stop(PROFIL_SCOPE_PROCESS, &stats) || !ok)
+		return false;
+	sampled(row->name, &gaps, &tick);
+	/* Those of the forks are in the kernel, on behalf of fork() and waitpid(). */
+	return stats.hit + 3 >= gaps.nr || fail("%llu interrupts, but %llu hits",
+			(unsigned long long)gaps.nr, (unsigned long long)stats.hit);
+}
+
+/*
+ * Small pages, which it may have to be anyway. The fork without a session comes last: it leaves
+ * pages behind that a start would have to make writable.
+ */
+bool run_histogram(const struct row *row)
+{
+	void *buffer = mmap(NULL, row->histogram, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool ok;
+
+	if (buffer == MAP_FAILED)
+		return fail("mmap: %s", strerror(errno));
+	ok = (!madvise(buffer, row->histogram, MADV_NOHUGEPAGE) &&
+	      !madvise(buffer, row->histogram, MADV_POPULATE_WRITE)) ||
+	     fail("madvise: %s", strerror(errno));
+	range_spread(&ranges[0], buffer, row->histogram / sizeof(u16));
+	/* The hook is in place afterwards. */
+	ok = ok && !session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0) &&
+	     stop(PROFIL_SCOPE_PROCESS, NULL);
+	ok = ok && starts(row->name) && sample_histogram(row) &&
+	     forks(row->name, "fork", false, row->once ? 1 : FORKS);
+	munmap(buffer, row->histogram);
+	return ok;
+}
