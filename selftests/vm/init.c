@@ -4,12 +4,13 @@
  *
  * It loads what the kernel needs to reach the host, reads the settings from the "in" port, puts
  * the root tree together, loads profil.ko, runs COMMAND with its streams on the ports (see
- * relay.c), and afterwards kills what COMMAND left behind, unloads the module, and says on the
- * "result" port how it went:
+ * relay.c), and afterwards kills what COMMAND left behind, unloads the module, looks for memory
+ * that leaked if the kernel can, and says on the "result" port how it went:
  *
  *	started		COMMAND runs
  *	exit N		COMMAND ended; N is 128 + the signal if one killed it
  *	busy WHY	profil.ko could not be unloaded
+ *	leak LINE	what kmemleak says of memory that nobody can free any more
  *	error WHAT	the guest could not do its job
  *	end OUT ERR	the last line: how many bytes went to each stream
  */
@@ -38,6 +39,8 @@
 #include "pump.h"
 
 #define PATIENCE_MS 10000	/* for what should happen at once */
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /* What run wants; it writes these, in this order, each as a string. */
 static struct {
@@ -466,6 +469,75 @@ static void unload(void)
 	}
 }
 
+/* Where profil.ko has its functions, to name them when it is gone. */
+static struct function {
+	unsigned long long at;
+	char name[64];
+} functions[1000];
+
+static int nr_functions;
+
+static void learn_functions(void)
+{
+	FILE *list = fopen("/proc/kallsyms", "r");
+	struct function *f = functions;
+	char line[256], type, module[64];
+
+	while (list && fgets(line, sizeof(line), list) && f < functions + ARRAY_SIZE(functions))
+		if (sscanf(line, "%llx %c %63s %63s", &f->at, &type, f->name, module) == 4 &&
+		    strchr("tT", type) && !strcmp(module, "[profil]"))
+			f++;
+	if (list)
+		fclose(list);
+	nr_functions = f - functions;
+}
+
+/* A line of kmemleak's, with an address at its end that was in profil.ko as a place in there. */
+static void report_leak(const char *line)
+{
+	const char *address = strstr(line, " 0xffffffff");
+	const struct function *f, *found = NULL;
+	unsigned long long at;
+
+	if (address && strstr(line, "[<")) {
+		at = strtoull(address, NULL, 16);
+		for (f = functions; f < functions + nr_functions; f++)
+			if (f->at <= at && at - f->at < 65536 && (!found || found->at < f->at))
+				found = f;
+	}
+	if (found)
+		report("leak     %s+%#llx [profil]", found->name, at - found->at);
+	else
+		report("leak %s", line);
+}
+
+/*
+ * A kernel that has kmemleak is asked for what has leaked. What is younger than 5 seconds is
+ * none to it, nor what is new or has changed since the last time it looked.
+ */
+static void find_leaks(void)
+{
+	int i, fd = open("/sys/kernel/debug/kmemleak", O_WRONLY);
+	char line[256];
+	FILE *leaks;
+
+	if (fd < 0)
+		return;
+	sleep(6);
+	for (i = 0; i < 2; i++)
+		if (write(fd, "scan", 4) != 4)
+			fail("cannot look for leaks");
+	close(fd);
+	leaks = fopen("/sys/kernel/debug/kmemleak", "r");
+	if (!leaks)
+		fail("cannot read the leaks");
+	for (i = 0; i < 200 && fgets(line, sizeof(line), leaks); i++) {
+		line[strcspn(line, "\n")] = 0;
+		report_leak(line);
+	}
+	fclose(leaks);
+}
+
 int main(void)
 {
 	int in_port, out_port, err_port;
@@ -496,7 +568,9 @@ int main(void)
 	out = (struct pump){ .to = out_port };
 	err_ = (struct pump){ .to = err_port };
 	run_command();
+	learn_functions();
 	unload();
+	find_leaks();
 	sync();
 	if (*want.with)
 		umount2("/mnt/with", 0);
