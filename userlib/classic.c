@@ -1,14 +1,138 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The classic session of the calling process: what all the historical calls are made of.
+ *
+ * The kernel knows whether it is on, the library who turned it on. What the library remembers is
+ * changed together with the session, under one lock. All signals wait meanwhile, so that a
+ * handler may call what it has interrupted. The lock names the process: in the child of a fork
+ * no thread holds it that was not forked.
  */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <linux/futex.h>
 #include <linux/profil.h>
 
 #include "classic.h"
 #include "device.h"
+
+static uint32_t holder;		/* pid, 0 for none */
+static enum profil_owner owner;
+
+/**
+ * profil_classic_lock - Keep the session as it is for all but the caller
+ *
+ * Leaves errno alone.
+ *
+ * Return: the signals that were blocked before, for profil_classic_unlock().
+ */
+uint64_t profil_classic_lock(void)
+{
+	uint64_t all = UINT64_MAX, blocked = 0;
+	uint32_t pid, was = 0;
+	int saved = errno;
+
+	syscall(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &blocked, sizeof(all));
+	pid = syscall(SYS_getpid);
+	while (!__atomic_compare_exchange_n(&holder, &was, pid, false, __ATOMIC_ACQUIRE,
+					    __ATOMIC_RELAXED)) {
+		if (was == pid) {
+			syscall(SYS_futex, &holder, FUTEX_WAIT_PRIVATE, pid, NULL);
+			was = 0;
+		} else {
+			owner = PROFIL_ANOTHER;		/* it was about to change */
+		}
+	}
+	errno = saved;
+	return blocked;
+}
+
+void profil_classic_unlock(uint64_t blocked)
+{
+	int saved = errno;
+
+	__atomic_store_n(&holder, 0, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &holder, FUTEX_WAKE_PRIVATE, 1);
+	syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &blocked, NULL, sizeof(blocked));
+	errno = saved;
+}
+
+/**
+ * profil_classic_owner - Who turned on what is on
+ *
+ * Under the lock. A session that has ended by itself is not on.
+ *
+ * Return: enum profil_owner, or a negative error as of profil_device_ioctl().
+ */
+int profil_classic_owner(void)
+{
+	struct profil_stats stats = {
+		.size = sizeof(stats),
+		.scope = PROFIL_SCOPE_PROCESS,
+	};
+	int err = profil_device_ioctl(PROFIL_IOC_STATS, &stats);
+
+	if (err)
+		return err;
+	return stats.state == PROFIL_STATE_ON ? owner : PROFIL_NOBODY;
+}
+
+/**
+ * profil_classic_start_as - Profile the calling process from now on
+ * @who: The owner from then on.
+ *
+ * Under the lock. Else as profil_classic_start().
+ */
+int profil_classic_start_as(enum profil_owner who, const struct profil_range *ranges,
+			    unsigned int nr_ranges, uint32_t flags, uint64_t period)
+{
+	struct profil_start arg = {
+		.size = sizeof(arg),
+		.flags = flags,
+		.scope = PROFIL_SCOPE_PROCESS,
+		.modes = PROFIL_MODE_USER | PROFIL_MODE_SYSTEM,
+		.nr_ranges = nr_ranges,
+		.ranges = (uintptr_t)ranges,
+		.period = period,
+	};
+	int err = profil_device_ioctl(PROFIL_IOC_START, &arg);
+
+	switch (err) {
+	case 0:
+		owner = who;
+		return 0;
+	case -EOPNOTSUPP:	/* a module that cannot do what is asked for here */
+		return -ENOSYS;
+	case -EINVAL:		/* all else is sound: a buffer is misaligned or too large */
+		return -EFAULT;
+	case -EPERM:		/* RLIMIT_MEMLOCK */
+		return -ENOMEM;
+	default:
+		return err;
+	}
+}
+
+/**
+ * profil_classic_end - Profile it no longer
+ *
+ * Under the lock.
+ *
+ * Return: 0, also if it was not; or a negative error as of profil_device_ioctl().
+ */
+int profil_classic_end(void)
+{
+	struct profil_stop arg = {
+		.size = sizeof(arg),
+		.scope = PROFIL_SCOPE_PROCESS,
+	};
+	int err = profil_device_ioctl(PROFIL_IOC_STOP, &arg);
+
+	return err == -EINVAL ? 0 : err;
+}
 
 /**
  * profil_classic_start - Profile the calling process from now on
@@ -24,43 +148,21 @@
 int profil_classic_start(const struct profil_range *ranges, unsigned int nr_ranges,
 			 uint32_t flags, uint64_t period)
 {
-	struct profil_start arg = {
-		.size = sizeof(arg),
-		.flags = flags,
-		.scope = PROFIL_SCOPE_PROCESS,
-		.modes = PROFIL_MODE_USER | PROFIL_MODE_SYSTEM,
-		.nr_ranges = nr_ranges,
-		.ranges = (uintptr_t)ranges,
-		.period = period,
-	};
-	int err = profil_device_ioctl(PROFIL_IOC_START, &arg);
+	uint64_t blocked = profil_classic_lock();
+	int err = profil_classic_start_as(PROFIL_ANOTHER, ranges, nr_ranges, flags, period);
 
-	switch (err) {
-	case -EOPNOTSUPP:	/* a module that cannot do what is asked for here */
-		return -ENOSYS;
-	case -EINVAL:		/* all else is sound: a buffer is misaligned or too large */
-		return -EFAULT;
-	case -EPERM:		/* RLIMIT_MEMLOCK */
-		return -ENOMEM;
-	default:
-		return err;
-	}
+	profil_classic_unlock(blocked);
+	return err;
 }
 
-/**
- * profil_classic_stop - Profile it no longer
- *
- * Return: 0, also if it was not; or a negative error as of profil_device_ioctl().
- */
+/* As profil_classic_end(). */
 int profil_classic_stop(void)
 {
-	struct profil_stop arg = {
-		.size = sizeof(arg),
-		.scope = PROFIL_SCOPE_PROCESS,
-	};
-	int err = profil_device_ioctl(PROFIL_IOC_STOP, &arg);
+	uint64_t blocked = profil_classic_lock();
+	int err = profil_classic_end();
 
-	return err == -EINVAL ? 0 : err;
+	profil_classic_unlock(blocked);
+	return err;
 }
 
 /* What a call returns: 0, or -1 with errno set. */

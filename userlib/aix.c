@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * profil() of AIX, in both its forms: see <profil/aix.h>.
+ *
+ * Which form turned on what is on is the session's owner, of whom the library knows; that it is on
+ * is for the kernel to say. What it cannot do as things are has no effect, and is no error.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include <linux/profil.h>
+
+#include "classic.h"
+#include "copy.h"
+#include "device.h"
+#include "precedence.h"
+#include "profil/aix.h"
+
+#define SCALE_MASK	0xffffU
+#define SCALE_ALL	2U		/* all in the first counter */
+#define SCALE_COMPUTE	UINT32_MAX	/* before it is masked */
+
+#define FORM_SECOND	UINT32_MAX	/* as the size of the buffer */
+
+#define REGIONS_MAX	32768U		/* of which the kernel's most ranges may come */
+
+/* Arithmetic in half-words, and up to the next. */
+static struct profil_range range_of(uintptr_t start, uint64_t end, const void *buffer,
+				    unsigned int size, unsigned int scale)
+{
+	return (struct profil_range) {
+		.start = start,
+		.end = end,
+		.offset = start,
+		.buffer = (uintptr_t)buffer,
+		.nr_counters = size / sizeof(HISTCOUNTER),
+		.scale = scale == SCALE_ALL ? 0 : scale,
+		.granule = 1,
+		.step = 2,
+		.width = sizeof(HISTCOUNTER),
+		.flags = PROFIL_RANGE_ROUND_UP,
+	};
+}
+
+/* It has no effect while anybody's profile is on. */
+static int turn_on(enum profil_owner form, const struct profil_range *ranges, unsigned int nr)
+{
+	int err = profil_classic_start_as(form, ranges, nr, 0, 0);
+
+	switch (err) {
+	case -EBUSY:		/* or the tick cannot be hooked */
+		return profil_classic_owner() == PROFIL_NOBODY ? -EBUSY : 0;
+	case -ENOMEM:
+		return -EFAULT;
+	default:
+		return err;
+	}
+}
+
+static int first_form(int owner, const void *buffer, unsigned int size, unsigned long offset,
+		      unsigned int scale)
+{
+	struct profil_range range;
+
+	scale &= SCALE_MASK;
+	if (scale <= 1 || !size)
+		return owner == PROFIL_AIX_FIRST ? profil_classic_end() : 0;
+	if (owner != PROFIL_NOBODY)
+		return 0;
+	range = range_of(offset, UINT64_MAX, buffer, size, scale);
+	/* A range must not be empty. */
+	return turn_on(PROFIL_AIX_FIRST, &range, range.start < range.end);
+}
+
+/* The largest scale by which all of the text has counters. */
+static unsigned int scale_computed(uint64_t length, uint64_t nr_counters)
+{
+	uint64_t scale;
+
+	if (length <= 1)
+		return SCALE_MASK;
+	/* What the last pc comes to, (length - 1) * scale >> 16, must not round up past the last. */
+	scale = ((2 * nr_counters - 1) * 65536 - 1) / (length - 1);
+	return scale < SCALE_MASK ? scale : SCALE_MASK;
+}
+
+static struct profil_range region_of(const struct prof *p)
+{
+	uintptr_t low = (uintptr_t)p->p_low, high = (uintptr_t)p->p_high;
+	struct profil_range region = range_of(low, high, p->p_buff, p->p_bufsize,
+					      p->p_scale & SCALE_MASK);
+
+	if (p->p_scale == SCALE_COMPUTE) {
+		if (low < high && region.nr_counters)
+			region.scale = scale_computed(high - low, region.nr_counters);
+	} else if ((p->p_scale & SCALE_MASK) <= 1) {
+		region.nr_counters = 0;
+	}
+	return region;
+}
+
+/* Of buffers that are counted in half-words the odd byte at the end is no gap. */
+static uintptr_t buffer_end(const struct prof *p)
+{
+	return (uintptr_t)p->p_buff + p->p_bufsize + p->p_bufsize % 2;
+}
+
+/* From the first buffer outwards, as far as one meets another: is that all of them? */
+static bool contiguous(const struct prof *profs, size_t nr)
+{
+	uintptr_t start = (uintptr_t)profs->p_buff, end = buffer_end(profs);
+	bool grown, all;
+
+	do {
+		grown = false;
+		all = true;
+		for (size_t i = 0; i < nr; i++) {
+			uintptr_t from = (uintptr_t)profs[i].p_buff, to = buffer_end(&profs[i]);
+
+			if (profs[i].p_bufsize < 0 || to < from)
+				return false;
+			if (from > end || to < start) {
+				all = false;
+				continue;
+			}
+			if (from < start) {
+				start = from;
+				grown = true;
+			}
+			if (to > end) {
+				end = to;
+				grown = true;
+			}
+		}
+	} while (grown && !all);
+	return all;
+}
+
+static int check(const struct prof *profs, size_t nr)
+{
+	for (size_t i = 1; i < nr; i++)
+		if (profs[i].p_high <= profs[i - 1].p_high)
+			return -EINVAL;
+	return contiguous(profs, nr) ? 0 : -EFAULT;
+}
+
+/* How many there are before the one that ends the array, or a negative error. */
+static long count(const struct prof *profs)
+{
+	struct prof p;
+	long nr;
+
+	for (nr = 0; nr <= REGIONS_MAX; nr++) {
+		if (profil_copy_in(&p, &profs[nr], sizeof(p)))
+			return -EFAULT;
+		if (!p.p_high)
+			return nr;
+	}
+	return -EFAULT;
+}
+
+/* The @nr structures as they are now, their regions, and the ranges that come of these. */
+static int turn_on_all(const struct prof *user, size_t nr)
+{
+	struct profil_range *regions, *ranges;
+	size_t size = nr * (3 * sizeof(*regions) + sizeof(struct prof));
+	int err, saved = errno;
+	struct prof *profs;
+
+	regions = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	errno = saved;
+	if (regions == MAP_FAILED)
+		return -EFAULT;
+	ranges = regions + nr;
+	profs = (struct prof *)(ranges + 2 * nr);
+
+	err = profil_copy_in(profs, user, nr * sizeof(*profs));
+	if (!err)
+		err = check(profs, nr);
+	if (!err) {
+		for (size_t i = 0; i < nr; i++)
+			regions[i] = region_of(&profs[i]);
+		err = turn_on(PROFIL_AIX_SECOND, ranges, profil_precedence(regions, nr, ranges));
+	}
+	munmap(regions, size);
+	return err;
+}
+
+static int second_form(int owner, const struct prof *profs)
+{
+	long nr = count(profs);
+
+	if (nr < 0)
+		return nr;
+	if (!nr)
+		return owner == PROFIL_AIX_SECOND ? profil_classic_end() : 0;
+	return owner == PROFIL_NOBODY ? turn_on_all(profs, nr) : 0;
+}
+
+PROFIL_EXPORT int profil_aix(void *buffer, unsigned int size, unsigned long offset,
+			     unsigned int scale)
+{
+	uint64_t blocked = profil_classic_lock();
+	int err = profil_classic_owner();
+
+	if (err >= 0)
+		err = size == FORM_SECOND ? second_form(err, buffer) :
+					    first_form(err, buffer, size, offset, scale);
+	profil_classic_unlock(blocked);
+	return profil_status(err);
+}
