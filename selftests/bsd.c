@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * profil() of BSD and Darwin, add_profil() of NeXT and Darwin: what their pages say, see
+ * sentences/bsd.
+ */
+#include "family.h"
+
+#include <profil.h>
+
+/* Another family's. */
+static int glibc_profil(unsigned short *buf, size_t size, u64 offset)
+{
+	return profil(buf, size, offset, 65536);
+}
+
+#include <profil/bsd.h>
+
+static int on(void *buffer, size_t size, u64 offset, u32 scale)
+{
+	return profil(buffer, size, offset, scale);
+}
+
+static void off(void)
+{
+	profil(NULL, 0, 0, 0);
+}
+
+/* Loop i is counted in counter i. */
+static int on_loops(void)
+{
+	return on(counters, LOOPS * sizeof(*counters), LOOPS_OFFSET, LOOPS_SCALE);
+}
+
+/* Profiling is as on_loops() has left it. */
+static bool still_on(void)
+{
+	return state_of(SCOPE) == PROFIL_STATE_ON && loop_hits(0, 2);
+}
+
+FIXTURE(bsd) {
+};
+
+FIXTURE_SETUP(bsd)
+{
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	ASSERT_TRUE(is_off(SCOPE));
+}
+
+FIXTURE_TEARDOWN(bsd)
+{
+	EXPECT_EQ(0, profil(NULL, 0, 0, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(0, locked_bytes());
+}
+
+TEST_F(bsd, is_not_out_of_use)
+{
+	EXPECT_EQ(0, on_loops());
+	EXPECT_TRUE(still_on());
+}
+
+TEST_F(bsd, profiles_the_current_process_or_no_longer)
+{
+	u64 was;
+
+	ASSERT_EQ(0, on_loops());
+	EXPECT_TRUE(loop_hits(0, 3));
+	EXPECT_EQ(0, profil(NULL, 0, 0, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+	was = hits();
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 0, FEW));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
+	EXPECT_EQ(was, hits());
+}
+
+TEST_F(bsd, each_tick_updates_a_count)
+{
+	struct profil_stats s, t;
+	u64 n;
+
+	ASSERT_EQ(0, on_loops());
+	EXPECT_TRUE(loop_hits(1, 20));
+	do {
+		ASSERT_EQ(0, session_stats(SCOPE, &s));
+		n = hits();
+		ASSERT_EQ(0, session_stats(SCOPE, &t));
+	} while (s.ticks != t.ticks);
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, n);
+	EXPECT_EQ(0, s.dropped);
+}
+
+/* Of the bytes given, and not of one more: also if their number is odd. */
+TEST_F(bsd, buffer_is_a_row_of_16_bit_bins)
+{
+	const size_t sizes[] = { 16, 15, 14 };
+	struct profil_stats s;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
+		memset(counters, 0, sizeof(counters));
+		ASSERT_EQ(0, on(counters, sizes[i], LOOPS_OFFSET, LOOPS_SCALE));
+		EXPECT_TRUE(loop_hits(6, 2));
+		EXPECT_TRUE(loop_burn(SCOPE, 7, FEW));
+		ASSERT_EQ(0, session_stats(SCOPE, &s));
+		off();
+		EXPECT_EQ(sizes[i] == 16, counters[7] > 0);
+		if (sizes[i] < 16)
+			EXPECT_LT(1, s.outside);
+		EXPECT_EQ(0, counters_sum(counters + 8, 2, ARRAY_SIZE(counters) - 8));
+	}
+	/* None, and on all the same. */
+	for (size_t size = 0; size < 2; size++) {
+		memset(counters, 0, sizeof(counters));
+		ASSERT_EQ(0, on(counters, size, LOOPS_OFFSET, LOOPS_SCALE));
+		EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+		EXPECT_EQ(0, hits());
+	}
+}
+
+TEST_F(bsd, a_bin_has_the_ticks_of_its_addresses)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, on_loops());
+	for (unsigned int i = 0; i < LOOPS; i += 3) {
+		EXPECT_TRUE(loop_hits(i, 5));
+		for (unsigned int j = i + 1; j < LOOPS; j++)
+			EXPECT_EQ(0, counters[j]);
+	}
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_LE(s.hit, counters[0] + counters[3] + counters[6]);
+}
+
+/* Between the page's formula and BSD's own source this is the difference. */
+TEST_F(bsd, the_bin_is_rounded_as_in_the_source)
+{
+	EXPECT_PLACES(on, off,
+		      { 0, 65536, 0 }, { 1, 65536, 0 }, { 2, 65536, 1 }, { 3, 65536, 1 },
+		      { 2, 65535, 0 }, { 3, 65535, 1 }, { 4, 65535, 1 }, { 5, 65535, 2 },
+		      { 14, 65536, 7 }, { 15, 65536, 7 }, { 16, 65536, OUTSIDE });
+}
+
+TEST_F(bsd, nothing_is_counted_below_the_offset)
+{
+	EXPECT_PLACES(on, off,
+		      { BEFORE, 65536, OUTSIDE }, { 0, 65536, 0 },
+		      { BEFORE, 1, OUTSIDE }, { 0, 1, 0 });
+}
+
+TEST_F(bsd, no_pc_far_above_the_offset_is_folded_back)
+{
+	EXPECT_PLACES(on, off,
+		      { 1ULL << 32, 65536, OUTSIDE }, { (1ULL << 32) + 2, 65536, OUTSIDE },
+		      { 1ULL << 33, 32768, OUTSIDE }, { (1ULL << 34) + 6, 65535, OUTSIDE },
+		      { 1ULL << 46, 4, OUTSIDE });
+}
+
+TEST_F(bsd, scale_is_from_1_to_65536)
+{
+	const u32 bad[] = { 65537, 131072, INT32_MAX, UINT32_MAX };
+
+	EXPECT_EQ(0, on(counters, sizeof(counters), LOOPS_OFFSET, 1));
+	EXPECT_EQ(0, on(counters, sizeof(counters), LOOPS_OFFSET, 65536));
+	for (unsigned int i = 0; i < ARRAY_SIZE(bad); i++) {
+		EXPECT_ERROR(EINVAL, on(counters, sizeof(counters), 0, bad[i]));
+		EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	}
+	off();
+	EXPECT_ERROR(EINVAL, on(counters, sizeof(counters), 0, 65537));
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+TEST_F(bsd, bins_span_2_4_or_8_bytes)
+{
+	EXPECT_PLACES(on, off,
+		      { 1, 65536, 0 }, { 2, 65536, 1 }, { 15, 65536, 7 }, { 16, 65536, OUTSIDE },
+		      { 3, 32768, 0 }, { 4, 32768, 1 }, { 6, 32768, 1 }, { 8, 32768, 2 },
+		      { 31, 32768, 7 }, { 32, 32768, OUTSIDE },
+		      { 7, 16384, 0 }, { 8, 16384, 1 }, { 63, 16384, 7 }, { 64, 16384, OUTSIDE },
+		      { 131071, 1, 0 }, { 131072, 1, 1 });
+}
+
+TEST_F(bsd, scales_between_span_about_as_much)
+{
+	EXPECT_PLACES(on, off,
+		      { 2, 49152, 0 }, { 3, 49152, 1 }, { 5, 49152, 1 }, { 6, 49152, 2 },
+		      { 8, 49152, 3 }, { 21, 49152, 7 }, { 22, 49152, OUTSIDE },
+		      { 30, 10000, 2 }, { 39, 10000, 2 }, { 40, 10000, 3 });
+}
+
+TEST_F(bsd, scale_0_turns_it_off)
+{
+	EXPECT_NO_ERROR(profil(NULL, 0, 0, 0));
+	ASSERT_EQ(0, on_loops());
+	EXPECT_NO_ERROR(on(counters, sizeof(counters), LOOPS_OFFSET, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+	/* whatever the buffer */
+	ASSERT_EQ(0, on_loops());
+	EXPECT_NO_ERROR(on((void *)16, 64, 0, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+TEST_F(bsd, scale_1_is_a_scale)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, on(counters, 2, LOOPS_OFFSET, 1));
+	EXPECT_TRUE(loop_hits(0, 3));
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_LE(3, s.hit);
+}
+
+#define ENDS_IT(buffer, size) do {							\
+	ASSERT_EQ(0, on_loops());							\
+	EXPECT_ERROR(EFAULT, on(buffer, size, 0, 65536));				\
+	EXPECT_TRUE(is_off(SCOPE));							\
+	EXPECT_EQ(0, locked_bytes());							\
+} while (0)
+
+TEST_F(bsd, an_illegal_buffer_ends_profiling)
+{
+	EXPECT_EACH_BAD_BUFFER(ENDS_IT);
+}
+
+#define IS_EFAULT(buffer, size) do {							\
+	EXPECT_ERROR(EFAULT, on(buffer, size, 0, 65536));				\
+	EXPECT_TRUE(is_off(SCOPE));							\
+} while (0)
+
+TEST_F(bsd, an_invalid_address_is_EFAULT)
+{
+	EXPECT_EACH_BAD_BUFFER(IS_EFAULT);
+	IS_EFAULT(counters, SIZE_MAX);
+	IS_EFAULT(counters, SIZE_MAX / 2);
+}
+
+TEST_F(bsd, samples_are_unsigned_shorts)
+{
+	char *odd = (char *)counters + 1;
+
+	EXPECT_ERROR(EFAULT, on(odd, 64, 0, 65536));
+	/* not negative when they are many */
+	counters[0] = INT16_MAX;
+	ASSERT_EQ(0, on_loops());
+	EXPECT_TRUE(loop_hits(0, 3));
+	EXPECT_LE(INT16_MAX + 3, counters[0]);
+}
+
+TEST_F(bsd, otherwise_it_returns_0)
+{
+	EXPECT_NO_ERROR(on_loops());
+	EXPECT_NO_ERROR(on_loops());
+	EXPECT_NO_ERROR(profil(NULL, 0, 0, 0));
+	EXPECT_NO_ERROR(profil(NULL, 0, 0, 0));
+	EXPECT_NO_ERROR(on(NULL, 0, 0, 65536));
+	EXPECT_NO_ERROR(on(counters, sizeof(counters), UINT64_MAX, 1));
+}
+
+TEST_F(bsd, a_full_counter_stays_full)
+{
+	struct profil_stats s;
+
+	counters[0] = UINT16_MAX - 1;
+	ASSERT_EQ(0, on_loops());
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_EQ(UINT16_MAX, counters[0]);
+	EXPECT_LT(0, s.saturated);
+}
+
+TEST_F(bsd, is_on_in_parent_and_child_of_a_fork)
+{
+	ASSERT_EQ(0, on_loops());
+	EXPECT_ON_AFTER_FORK();
+}
+
+TEST_F(bsd, exec_turns_it_off)
+{
+	ASSERT_EQ(0, on_loops());
+	EXPECT_OFF_AFTER_EXEC();
+}
+
+TEST_F(bsd, no_thread_loses_a_count)
+{
+	ASSERT_EQ(0, on_loops());
+	EXPECT_THREADS_ADD_UP();
+}
+
+/* As no BSD would: that one has room for the old buffer only is no fault of the new one's. */
+TEST_F(bsd, a_buffer_that_may_not_be_locked_changes_nothing)
+{
+	const size_t size = 64 << 10;
+	const struct rlimit limit = { size, size };
+	u8 *p = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, p);
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	if (geteuid() == 0)
+		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	ASSERT_EQ(0, on_loops());
+	EXPECT_ERROR(ENOMEM, on(p, 2 * size, 0, 65536));
+	EXPECT_TRUE(still_on());
+}
+
+/*
+ * add_profil()
+ */
+
+static u16 added[2][64];
+
+/* Two bytes a counter, from loop @i on. */
+static int add_loop(u16 *buffer, size_t nr, unsigned int i)
+{
+	return add_profil((char *)buffer, nr * sizeof(*buffer), loop_at(i), 65536);
+}
+
+static int on_loop(unsigned int i)
+{
+	return on(counters, 16, loop_at(i), 65536);
+}
+
+/* Loop @i until *@at has some more. */
+static bool loop_hits_at(unsigned int i, const volatile u16 *at)
+{
+	u16 was = *at;
+
+	return loop_until(i, *at >= was + 2);
+}
+
+TEST_F(bsd, add_profil_adds_areas_that_lie_apart)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, on_loop(0));
+	EXPECT_TRUE(loop_hits_at(0, &counters[0]));
+	EXPECT_NO_ERROR(add_loop(added[0], 4, 3));
+	EXPECT_NO_ERROR(add_loop(added[1], 4, 6));
+	EXPECT_TRUE(loop_hits_at(6, &added[1][0]));
+	EXPECT_TRUE(loop_hits_at(3, &added[0][0]));
+	EXPECT_TRUE(loop_hits_at(0, &counters[0]));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(PROFIL_STATE_ON, s.state);
+	EXPECT_EQ(0, counters_sum(added[0] + 4, 2, 60));
+}
+
+TEST_F(bsd, profil_removes_the_areas_that_were_added)
+{
+	u64 was;
+
+	ASSERT_EQ(0, on_loop(0));
+	ASSERT_EQ(0, add_loop(added[0], 4, 3));
+	EXPECT_TRUE(loop_hits_at(3, &added[0][0]));
+	ASSERT_EQ(0, on_loop(0));
+	was = added[0][0];
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_EQ(was, added[0][0]);
+	/* Nor does one that is added later bring it back. */
+	ASSERT_EQ(0, add_loop(added[1], 4, 6));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_EQ(was, added[0][0]);
+	EXPECT_TRUE(loop_hits_at(6, &added[1][0]));
+}
+
+/* The first area before all others, of those the latest; one that has no counter left is passed. */
+TEST_F(bsd, a_tick_is_counted_in_one_area_only)
+{
+	u64 was;
+
+	ASSERT_EQ(0, on_loop(0));
+	ASSERT_EQ(0, add_loop(added[0], 64, 0));	/* from loop 0 to the end of loop 3 */
+	EXPECT_TRUE(loop_hits_at(0, &counters[0]));
+	EXPECT_EQ(0, added[0][0]);
+	EXPECT_TRUE(loop_hits_at(1, &added[0][16]));
+	ASSERT_EQ(0, add_loop(added[1], 4, 1));
+	was = added[0][16];
+	EXPECT_TRUE(loop_hits_at(1, &added[1][0]));
+	EXPECT_EQ(was, added[0][16]);
+	EXPECT_TRUE(loop_hits_at(2, &added[0][32]));
+	EXPECT_TRUE(loop_hits_at(0, &counters[0]));
+	EXPECT_EQ(0, added[0][0]);
+}
+
+TEST_F(bsd, without_a_profile_there_is_nothing_to_add_to)
+{
+	EXPECT_NO_ERROR(add_loop(added[0], 4, 3));
+	EXPECT_TRUE(is_off(SCOPE));
+	/* also after one that is no more */
+	ASSERT_EQ(0, on_loop(0));
+	off();
+	EXPECT_NO_ERROR(add_loop(added[0], 4, 3));
+	EXPECT_TRUE(is_off(SCOPE));
+	/* or that is another's */
+	ASSERT_EQ(0, on_loop(0));
+	ASSERT_EQ(0, glibc_profil(counters, 16, loop_at(0)));
+	EXPECT_NO_ERROR(add_loop(added[0], 4, 3));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_EQ(0, added[0][0]);
+	EXPECT_TRUE(loop_hits_at(0, &counters[0]));
+}
+
+TEST_F(bsd, a_bad_area_is_not_added)
+{
+	u8 *p = pages_of_each_kind();
+	u16 *read_only = (void *)(p + sysconf(_SC_PAGESIZE));
+
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, on_loop(0));
+	EXPECT_ERROR(EFAULT, add_loop((u16 *)16, 4, 3));
+	EXPECT_ERROR(EFAULT, add_loop(read_only, 4, 3));
+	EXPECT_ERROR(EINVAL, add_profil((char *)added, 8, loop_at(3), 65537));
+	EXPECT_NO_ERROR(add_profil((char *)added, 8, loop_at(3), 0));
+	EXPECT_NO_ERROR(add_loop(added[0], 0, 3));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_EQ(0, added[0][0]);
+	EXPECT_TRUE(still_on());
+	EXPECT_EQ(0, add_loop(added[0], 4, 3));
+	EXPECT_TRUE(loop_hits_at(3, &added[0][0]));
+}
+
+static int add_in_the_child(void)
+{
+	MUST(!add_loop(added[1], 4, 6));
+	MUST(loop_hits_at(6, &added[1][0]));
+	MUST(loop_hits_at(3, &added[0][0]));
+	MUST(loop_hits_at(0, &counters[0]));
+	return 0;
+}
+
+TEST_F(bsd, parent_and_child_add_each_for_itself)
+{
+	ASSERT_EQ(0, on_loop(0));
+	ASSERT_EQ(0, add_loop(added[0], 4, 3));
+	EXPECT_EQ(0, status_in_child(add_in_the_child));
+	EXPECT_TRUE(loop_burn(SCOPE, 6, FEW));
+	EXPECT_EQ(0, added[1][0]);
+	EXPECT_TRUE(loop_hits_at(3, &added[0][0]));
+}
+
+static void *add_one_each(void *arg)
+{
+	const uintptr_t n = (uintptr_t)arg;
+
+	for (unsigned int i = n; i < 64; i += 4)
+		if (add_profil((char *)&added[0][i], 2, loop_at(4) + 2 * i, 65536))
+			return "failed";
+	return NULL;
+}
+
+/* Far more than there is room for at first, from four threads: all are there. */
+TEST_F(bsd, threads_add_at_the_same_time)
+{
+	pthread_t threads[4];
+	void *result;
+
+	ASSERT_EQ(0, on_loop(0));
+	for (uintptr_t i = 0; i < 4; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, add_one_each, (void *)i));
+	for (unsigned int i = 0; i < 4; i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], &result));
+		EXPECT_EQ(NULL, result);
+	}
+	for (unsigned int i = 0; i < 4; i++)
+		EXPECT_TRUE(loop_hits_at(4 + i, &added[0][16 * i]));
+	EXPECT_TRUE(loop_hits_at(0, &counters[0]));
+}
+
+/*
+ * Programs of their time
+ */
+
+TEST(program_of_4_3BSD)
+{
+	EXPECT_EQ(0, run_beside("old-bsd-vax", NULL));
+}
+
+TEST(program_of_NeXT)
+{
+	EXPECT_EQ(0, run_beside("old-bsd-next", NULL));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests of the historical calls share: counters, places of known d = pc - offset and which
+ * counter is theirs, and what becomes of a profile in other processes and threads
+ *
+ * A family says how it turns profiling on and off, by two functions.
+ */
+#ifndef _SELFTESTS_FAMILY_H
+#define _SELFTESTS_FAMILY_H
+
+#include "kselftest_harness.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "loop.h"
+#include "old.h"
+#include "process.h"
+
+#define SCOPE		PROFIL_SCOPE_PROCESS
+
+#define NR_COUNTERS	8U		/* of a place */
+#define OUTSIDE		UINT64_MAX
+
+/* Enough ticks to tell a loop from what is between its bursts. */
+#define FEW		5
+
+static u16 counters[4096] __attribute__((aligned(4096)));
+
+static inline u64 hits(void)
+{
+	return counters_sum(counters, 2, ARRAY_SIZE(counters));
+}
+
+/* Turns it on with so many bytes of @buffer: what the call returns. */
+typedef int on_fn(void *buffer, size_t size, u64 offset, u32 scale);
+typedef void off_fn(void);
+
+#define EXPECT_ERROR(error, call) do {		\
+	errno = 0;				\
+	EXPECT_EQ(-1, call);			\
+	EXPECT_EQ(error, errno);		\
+} while (0)
+
+#define EXPECT_NO_ERROR(call) do {		\
+	errno = 12345;				\
+	EXPECT_EQ(0, call);			\
+	EXPECT_EQ(12345, errno);		\
+} while (0)
+
+/*
+ * Places
+ */
+
+struct place {
+	u64 d;
+	u32 scale;
+	u64 counter;		/* of NR_COUNTERS, or OUTSIDE */
+};
+
+#define BEFORE		UINT64_MAX	/* for d: one below the offset */
+
+static inline void expect_place(struct __test_metadata *_metadata, on_fn *on, off_fn *off,
+				const struct place *p)
+{
+	u64 at = loop_at(0), offset = p->d == BEFORE ? at + 1 : at - p->d, sum;
+	struct profil_stats s;
+	bool done;
+
+	if (p->d != BEFORE && p->d > at) {
+		TH_LOG("no address is %#llx above another here", (unsigned long long)p->d);
+		return;
+	}
+	memset(counters, 0, sizeof(counters));
+	ASSERT_EQ(0, on(counters, NR_COUNTERS * sizeof(*counters), offset, p->scale));
+	done = loop_burn(SCOPE, 0, FEW);
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	off();
+	ASSERT_TRUE(done);
+	ASSERT_TRUE(accounted(&s));
+	EXPECT_EQ(0, s.saturated + s.dropped);
+	sum = counters_sum(counters, 2, NR_COUNTERS);
+	EXPECT_LE(s.hit, sum);
+	EXPECT_EQ(hits(), sum);
+	EXPECT_LT(s.ticks / 4, p->counter == OUTSIDE ? s.outside : counters[p->counter]) {
+		TH_LOG("d %#llx, scale %#x: expected in %lld", (unsigned long long)p->d, p->scale,
+		       (long long)p->counter);
+		for (u32 i = 0; i < NR_COUNTERS; i++)
+			TH_LOG("counter %u: %u", i, counters[i]);
+	}
+	if (p->counter == OUTSIDE)
+		EXPECT_GE(s.ticks / 2, sum);
+}
+
+#define EXPECT_PLACES(on, off, ...) do {						\
+	static const struct place __places[] = { __VA_ARGS__ };				\
+											\
+	for (unsigned int __i = 0; __i < ARRAY_SIZE(__places); __i++)			\
+		expect_place(_metadata, on, off, &__places[__i]);			\
+} while (0)
+
+/* A bin for each loop: LOOP_SIZE bytes of text are one counter. */
+#define LOOPS_SCALE	(65536 * 2 / LOOP_SIZE)
+#define LOOPS_OFFSET	addr(loops_text)
+
+/* Loop @i until its counter has @n more. */
+static inline bool loop_hits(unsigned int i, u64 n)
+{
+	u64 until = counter(counters, 2, i) + n;
+
+	return loop_until(i, counter(counters, 2, i) >= until);
+}
+
+/*
+ * Processes and threads
+ */
+
+static inline int count_in_the_child(void)
+{
+	u64 before = hits();
+	struct profil_stats s;
+
+	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
+	MUST(loop_hits(0, 3));
+	MUST(!session_stats(SCOPE, &s));
+	MUST(accounted(&s));
+	MUST(hits() >= before + 3);
+	return 0;
+}
+
+/* Profiling is on, of loop 0 at least: it is in parent and child, each for itself. */
+#define EXPECT_ON_AFTER_FORK() do {							\
+	u64 __before;									\
+											\
+	EXPECT_TRUE(loop_hits(0, 2));							\
+	__before = hits();								\
+	EXPECT_EQ(0, status_in_child(count_in_the_child));				\
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));					\
+	EXPECT_EQ(__before, hits());							\
+	EXPECT_TRUE(loop_hits(0, 2));							\
+} while (0)
+
+/* The new program is this one again, which then looks whether it is profiled. */
+__attribute__((constructor)) static void new_program(void)
+{
+	if (getenv("PROFIL_NEW_PROGRAM"))
+		_exit(is_off(SCOPE) ? 0 : 1);
+}
+
+static inline int exec_in_the_child(void)
+{
+	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
+	setenv("PROFIL_NEW_PROGRAM", "1", 1);
+	execl("/proc/self/exe", "new", NULL);
+	return 127;
+}
+
+#define EXPECT_OFF_AFTER_EXEC() do {							\
+	EXPECT_EQ(0, status_in_child(exec_in_the_child));				\
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));					\
+} while (0)
+
+static inline void *count_in_a_thread(void *loop)
+{
+	return (void *)(uintptr_t)loop_hits((uintptr_t)loop, 5);
+}
+
+/* Profiling is on, of all loops: two threads, and none loses the other's counts. */
+#define EXPECT_THREADS_ADD_UP() do {							\
+	struct profil_stats __s;							\
+	pthread_t __threads[2];								\
+	void *__done;									\
+											\
+	for (uintptr_t __i = 0; __i < 2; __i++)						\
+		ASSERT_EQ(0, pthread_create(&__threads[__i], NULL, count_in_a_thread,	\
+					    (void *)(__i + 1)));			\
+	for (unsigned int __i = 0; __i < 2; __i++) {					\
+		ASSERT_EQ(0, pthread_join(__threads[__i], &__done));			\
+		EXPECT_TRUE(__done);							\
+	}										\
+	ASSERT_EQ(0, session_stats(SCOPE, &__s));					\
+	EXPECT_TRUE(accounted(&__s));							\
+	EXPECT_LE(10, __s.hit);								\
+	EXPECT_LE(__s.hit, hits());							\
+} while (0)
+
+/*
+ * Memory
+ */
+
+/* A page that can be written, one that cannot, and one that is not there. */
+static inline u8 *pages_of_each_kind(void)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	u8 *p = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED || mprotect(p + page, page, PROT_READ) || munmap(p + 2 * page, page))
+		return NULL;
+	return p;
+}
+
+/* Buffers that are no good: @call(buffer, size) must find each so. */
+#define EXPECT_EACH_BAD_BUFFER(call) do {						\
+	const size_t __page = sysconf(_SC_PAGESIZE);					\
+	u8 *__p = pages_of_each_kind();							\
+											\
+	ASSERT_NE(NULL, __p);								\
+	call((void *)0, 64);								\
+	call((void *)16, 64);								\
+	call((void *)(__p + __page), 64);						\
+	call((void *)(__p + 2 * __page), 64);						\
+	call((void *)__p, __page + 2);							\
+	call((void *)(__p + 1), 64);							\
+	call((void *)(uintptr_t)-2, 64);						\
+	munmap(__p, 2 * __page);							\
+} while (0)
+
+#endif /* _SELFTESTS_FAMILY_H */
