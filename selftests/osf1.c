@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * profil() of Digital UNIX, and of System V and Version 7 before it: what their pages say, see
+ * sentences/osf1.
+ */
+#include "family.h"
+
+#include <profil/osf1.h>
+
+#define MS	1000000U
+
+static int on(void *buffer, size_t size, u64 offset, u32 scale)
+{
+	errno = 0;
+	profil(buffer, size, (void *)(uintptr_t)offset, scale);
+	return errno;
+}
+
+static void off(void)
+{
+	profil(NULL, 0, NULL, 0);
+}
+
+/* Loop i is counted in counter i. */
+static int on_loops(void)
+{
+	return on(counters, LOOPS * sizeof(*counters), LOOPS_OFFSET, LOOPS_SCALE);
+}
+
+#define EXPECT_QUIET(call) do {			\
+	errno = 12345;				\
+	call;					\
+	EXPECT_EQ(12345, errno);		\
+} while (0)
+
+FIXTURE(osf1) {
+};
+
+FIXTURE_SETUP(osf1)
+{
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	ASSERT_TRUE(is_off(SCOPE));
+}
+
+FIXTURE_TEARDOWN(osf1)
+{
+	off();
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(0, locked_bytes());
+}
+
+/* Of the bytes given, and not of one more: also if their number is odd. */
+TEST_F(osf1, length_of_the_buffer_is_in_bytes)
+{
+	const size_t sizes[] = { 16, 15, 14 };
+	struct profil_stats s;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
+		memset(counters, 0, sizeof(counters));
+		ASSERT_EQ(0, on(counters, sizes[i], LOOPS_OFFSET, LOOPS_SCALE));
+		EXPECT_TRUE(loop_hits(6, 2));
+		EXPECT_TRUE(loop_burn(SCOPE, 7, FEW));
+		ASSERT_EQ(0, session_stats(SCOPE, &s));
+		off();
+		EXPECT_EQ(sizes[i] == 16, counters[7] > 0);
+		if (sizes[i] < 16)
+			EXPECT_LT(1, s.outside);
+		EXPECT_EQ(0, counters_sum(counters + 8, 2, ARRAY_SIZE(counters) - 8));
+	}
+}
+
+TEST_F(osf1, an_odd_length_touches_no_byte_past_it)
+{
+	u8 *p = pages_of_each_kind(), *last;
+
+	ASSERT_NE(NULL, p);
+	last = p + sysconf(_SC_PAGESIZE) - 2;
+	last[1] = 0x55;
+	ASSERT_EQ(0, on(last, 1, loop_at(0), 65536));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_EQ(0x55, last[1]);
+	EXPECT_EQ(0, last[0]);
+	counters[1] = 0x5555;
+	ASSERT_EQ(0, on(counters, 3, loop_at(0), 2));
+	EXPECT_TRUE(loop_hits(0, 2));
+	EXPECT_EQ(0x5555, counters[1]);
+}
+
+TEST_F(osf1, the_offset_is_where_the_text_begins)
+{
+	struct profil_stats s;
+
+	/* With 0 text begins at 0, and what is here lies far beyond the buffer. */
+	ASSERT_EQ(0, on(counters, sizeof(counters), 0, 65536));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_EQ(s.ticks, s.outside);
+	EXPECT_PLACES(on, off,
+		      { BEFORE, 65536, OUTSIDE }, { 0, 65536, 0 }, { 6, 65536, 3 });
+}
+
+/*
+ * A period's clock that does not tick every millisecond would tick every 4 or 10: the session
+ * knows how much CPU time it has had, in its own ticks.
+ */
+TEST_F(osf1, looks_every_millisecond_if_it_can)
+{
+	const clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
+	struct profil_query query;
+	struct profil_stats s, t;
+	u64 spent, period;
+
+	ASSERT_EQ(0, device_query(&query));
+	period = query.tick_ns > MS && query.min_period <= MS ? MS : query.tick_ns;
+	ASSERT_EQ(0, on_loops());
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	spent = cpu_ns(clock);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 200));
+	spent = cpu_ns(clock) - spent;
+	ASSERT_EQ(0, session_stats(SCOPE, &t));
+	TH_LOG("%llu ticks expected in %llu ms of CPU time",
+	       (unsigned long long)(t.expected - s.expected), (unsigned long long)(spent / MS));
+	EXPECT_LE(spent / period / 2, t.expected - s.expected);
+	EXPECT_GE(spent / period * 2, t.expected - s.expected);
+}
+
+TEST_F(osf1, getsysinfo_tells_the_clock)
+{
+	struct profil_query query;
+	u64 wide = UINT64_MAX;
+	int hz = -1;
+
+	ASSERT_EQ(0, device_query(&query));
+	EXPECT_EQ(1, getsysinfo(GSI_CLK_TCK, &hz, sizeof(hz), NULL, NULL, 0));
+	EXPECT_EQ(query.tick_hz < 1000 ? 1000 : query.tick_hz, hz);
+	EXPECT_EQ(1, getsysinfo(GSI_CLK_TCK, &wide, sizeof(wide)));
+	EXPECT_EQ(0, memcmp(&wide, &hz, sizeof(hz)));
+	EXPECT_ERROR(EINVAL, getsysinfo(GSI_CLK_TCK, &hz, sizeof(hz) - 1));
+	EXPECT_ERROR(EINVAL, getsysinfo(GSI_CLK_TCK + 1, &hz, sizeof(hz)));
+	EXPECT_ERROR(EFAULT, getsysinfo(GSI_CLK_TCK, NULL, sizeof(hz)));
+}
+
+TEST_F(osf1, d_times_scale_is_a_byte_of_the_buffer)
+{
+	EXPECT_PLACES(on, off,
+		      { 0, 65536, 0 }, { 1, 65536, 0 }, { 2, 65536, 1 }, { 3, 65536, 1 },
+		      { 2, 65535, 0 }, { 3, 65535, 1 }, { 6, 32768, 1 }, { 8, 32768, 2 });
+}
+
+TEST_F(osf1, counts_what_is_less_than_the_length)
+{
+	EXPECT_PLACES(on, off,
+		      { 15, 65536, 7 }, { 16, 65536, OUTSIDE },
+		      { 31, 32768, 7 }, { 32, 32768, OUTSIDE },
+		      { 1ULL << 32, 65536, OUTSIDE }, { (1ULL << 34) + 4, 32768, OUTSIDE });
+}
+
+TEST_F(osf1, scale_0x10000_is_1_to_1)
+{
+	EXPECT_PLACES(on, off,
+		      { 0, 0x10000, 0 }, { 2, 0x10000, 1 }, { 4, 0x10000, 2 }, { 14, 0x10000, 7 });
+}
+
+TEST_F(osf1, scale_0x8000_maps_pairs_together)
+{
+	EXPECT_PLACES(on, off,
+		      { 0, 0x8000, 0 }, { 2, 0x8000, 0 }, { 4, 0x8000, 1 }, { 6, 0x8000, 1 },
+		      { 28, 0x8000, 7 }, { 30, 0x8000, 7 });
+}
+
+TEST_F(osf1, a_scale_has_more_than_16_bits)
+{
+	EXPECT_PLACES(on, off,
+		      { 1, 0x20000, 1 }, { 4, 0x20000, 4 }, { 7, 0x20000, 7 },
+		      { 8, 0x20000, OUTSIDE }, { 1, 0xffffffff, OUTSIDE });
+}
+
+/* By arithmetic d = 65536 would be counter 1, and 2^19 none. */
+TEST_F(osf1, scale_2_counts_all_in_the_first)
+{
+	EXPECT_PLACES(on, off,
+		      { 0, 2, 0 }, { 1, 2, 0 }, { 65536, 2, 0 }, { 1 << 19, 2, 0 },
+		      { 1ULL << 32, 2, 0 }, { BEFORE, 2, OUTSIDE },
+		      { 65536, 3, 1 });
+}
+
+TEST_F(osf1, scale_0_or_1_turns_it_off)
+{
+	for (u32 scale = 0; scale <= 1; scale++) {
+		EXPECT_QUIET(profil(counters, sizeof(counters), NULL, scale));
+		EXPECT_TRUE(is_off(SCOPE));
+		ASSERT_EQ(0, on_loops());
+		EXPECT_TRUE(loop_hits(0, 2));
+		EXPECT_QUIET(profil(counters, sizeof(counters), (void *)loops_text, scale));
+		EXPECT_TRUE(is_off(SCOPE));
+		ASSERT_EQ(0, on_loops());
+		EXPECT_QUIET(profil((void *)16, 64, NULL, scale));
+		EXPECT_TRUE(is_off(SCOPE));
+	}
+}
+
+TEST_F(osf1, exec_turns_it_off)
+{
+	ASSERT_EQ(0, on_loops());
+	EXPECT_OFF_AFTER_EXEC();
+}
+
+TEST_F(osf1, is_on_in_parent_and_child_of_a_fork)
+{
+	ASSERT_EQ(0, on_loops());
+	EXPECT_ON_AFTER_FORK();
+}
+
+TEST_F(osf1, an_update_that_would_fault_turns_it_off)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	u16 *buffer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct profil_stats s;
+
+	ASSERT_NE(MAP_FAILED, (void *)buffer);
+	ASSERT_EQ(0, on(buffer, page, LOOPS_OFFSET, LOOPS_SCALE));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, munmap(buffer, page));
+	EXPECT_TRUE(loop_until(0, state_of(SCOPE) == PROFIL_STATE_ENDED));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_EQ(PROFIL_END_BUFFER, s.end);
+	EXPECT_EQ(0, locked_bytes());
+	/* And on again. */
+	ASSERT_EQ(0, on_loops());
+	EXPECT_TRUE(loop_hits(0, 2));
+}
+
+#define LEAVES_IT_OFF(buffer, size) do {						\
+	ASSERT_EQ(0, on_loops());							\
+	EXPECT_EQ(EFAULT, on(buffer, size, 0, 65536));					\
+	EXPECT_TRUE(is_off(SCOPE));							\
+	EXPECT_EQ(EFAULT, on(buffer, size, 0, 2));					\
+	EXPECT_TRUE(is_off(SCOPE));							\
+} while (0)
+
+TEST_F(osf1, a_bad_buffer_leaves_it_off)
+{
+	EXPECT_EACH_BAD_BUFFER(LEAVES_IT_OFF);
+}
+
+TEST_F(osf1, a_buffer_that_may_not_be_locked_leaves_it_off)
+{
+	const size_t size = 64 << 10;
+	const struct rlimit limit = { size, size };
+	u8 *p = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, p);
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	if (geteuid() == 0)
+		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	ASSERT_EQ(0, on_loops());
+	EXPECT_EQ(ENOMEM, on(p, 2 * size, 0, 65536));
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+TEST_F(osf1, threads_are_sampled_each_and_add_up)
+{
+	ASSERT_EQ(0, on_loops());
+	EXPECT_THREADS_ADD_UP();
+}
+
+TEST_F(osf1, a_length_of_0_is_on_and_counts_nothing)
+{
+	struct profil_stats s;
+
+	for (size_t size = 0; size < 2; size++) {
+		ASSERT_EQ(0, on(counters, size, LOOPS_OFFSET, LOOPS_SCALE));
+		EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+		EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+		ASSERT_EQ(0, session_stats(SCOPE, &s));
+		EXPECT_EQ(s.ticks, s.outside);
+		EXPECT_EQ(0, hits());
+	}
+	/* Also without a buffer; and it was on before. */
+	EXPECT_EQ(0, on(NULL, 0, 0, 0177777));
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+}
+
+TEST_F(osf1, scale_0177777_is_about_1_to_1_and_077777_pairs)
+{
+	EXPECT_PLACES(on, off,
+		      { 0, 0177777, 0 }, { 3, 0177777, 1 }, { 5, 0177777, 2 }, { 15, 0177777, 7 },
+		      { 17, 0177777, OUTSIDE }, { 3, 077777, 0 }, { 5, 077777, 1 },
+		      { 7, 077777, 1 }, { 9, 077777, 2 });
+}
+
+TEST_F(osf1, a_call_replaces_the_one_before)
+{
+	static u16 other[LOOPS];
+	u64 was;
+
+	ASSERT_EQ(0, on_loops());
+	EXPECT_TRUE(loop_hits(0, 2));
+	ASSERT_EQ(0, on(other, sizeof(other), LOOPS_OFFSET, LOOPS_SCALE));
+	was = hits();
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_EQ(was, hits());
+	EXPECT_LT(0, ((volatile u16 *)other)[0]);
+}
+
+TEST_F(osf1, a_full_counter_stays_full)
+{
+	struct profil_stats s;
+
+	counters[0] = UINT16_MAX - 1;
+	ASSERT_EQ(0, on(counters, 16, 0, 2));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_EQ(UINT16_MAX, counters[0]);
+	EXPECT_LT(0, s.saturated);
+}
+
+TEST_F(osf1, errno_stays_as_it_was)
+{
+	EXPECT_QUIET(profil(counters, 16, NULL, 65536));
+	EXPECT_QUIET(profil(counters, 16, NULL, 2));
+	EXPECT_QUIET(profil(NULL, 0, NULL, 0));
+	EXPECT_QUIET(profil(NULL, 0, NULL, 0));
+}
+
+/*
+ * Programs of their time
+ */
+
+TEST(program_of_Version_7)
+{
+	EXPECT_EQ(0, run_beside("old-osf1-v7", NULL));
+}
+
+TEST(program_of_System_V)
+{
+	EXPECT_EQ(0, run_beside("old-osf1-sysv", NULL));
+}
+
+TEST(program_of_Digital_UNIX)
+{
+	EXPECT_EQ(0, run_beside("old-osf1-tick", NULL));
+}
+
+TEST_HARNESS_MAIN
