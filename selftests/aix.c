@@ -1,0 +1,699 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * profil() of AIX, in both forms: what its page says, see sentences/aix.
+ */
+#include "family.h"
+
+#include <profil.h>
+
+/* Another family's. */
+static int glibc_profil(unsigned short *buf, size_t size, u64 offset, u32 scale)
+{
+	return profil(buf, size, offset, scale);
+}
+
+#include <profil/aix.h>
+
+/* Rounding up, loop i is in counter i if the first is at the offset. */
+#define OFFSET		loop_at(0)
+
+#define SECOND(profs)	profil(profs, -1, 0, 0)
+
+static int on(void *buffer, size_t size, u64 offset, u32 scale)
+{
+	return profil(buffer, size, offset, scale);
+}
+
+static void off(void)
+{
+	profil(counters, sizeof(counters), 0, 0);
+}
+
+static int on_loops(void)
+{
+	return on(counters, LOOPS * sizeof(*counters), OFFSET, LOOPS_SCALE);
+}
+
+/* Text from @low on to below @high. */
+static struct prof prof_of(u64 low, u64 high, u16 *buffer, int size, u32 scale)
+{
+	return (struct prof) {
+		.p_low = (char *)(uintptr_t)low,
+		.p_high = (char *)(uintptr_t)high,
+		.p_buff = buffer,
+		.p_bufsize = size,
+		.p_scale = scale,
+	};
+}
+
+static const struct prof end;
+
+/* As on_loops(). */
+static int second_on_loops(void)
+{
+	struct prof profs[] = {
+		prof_of(OFFSET, OFFSET + LOOPS * LOOP_SIZE, counters, LOOPS * sizeof(*counters),
+			LOOPS_SCALE),
+		end,
+	};
+
+	return SECOND(profs);
+}
+
+static int second_off(void)
+{
+	struct prof profs[] = { prof_of(1, 0, (u16 *)16, -1, -1) };
+
+	return SECOND(profs);
+}
+
+/* The profile that counts loops is on and counts. */
+static bool still_on(void)
+{
+	return state_of(SCOPE) == PROFIL_STATE_ON && loop_hits(0, 2);
+}
+
+FIXTURE(aix) {
+};
+
+FIXTURE_SETUP(aix)
+{
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	ASSERT_TRUE(is_off(SCOPE));
+}
+
+FIXTURE_TEARDOWN(aix)
+{
+	EXPECT_EQ(0, glibc_profil(counters, 0, 0, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(0, locked_bytes());
+}
+
+/*
+ * First form
+ */
+
+TEST_F(aix, records_a_histogram_of_the_process)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, on_loops());
+	for (unsigned int i = 0; i < LOOPS; i += 3) {
+		EXPECT_TRUE(loop_hits(i, 5));
+		for (unsigned int j = i + 1; j < LOOPS; j++)
+			EXPECT_EQ(0, counters[j]);
+	}
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE(s.hit, hits());
+}
+
+TEST_F(aix, the_offset_is_subtracted_from_the_pc)
+{
+	EXPECT_PLACES(on, off,
+		      { BEFORE, 0xffff, OUTSIDE }, { 0, 0xffff, 0 }, { 6, 0xffff, 3 });
+}
+
+/* To the next half-word, of which an even number is one. */
+TEST_F(aix, d_times_scale_is_rounded_up_to_a_half_word)
+{
+	EXPECT_PLACES(on, off,
+		      { 0, 0xffff, 0 }, { 1, 0xffff, 0 }, { 2, 0xffff, 1 }, { 3, 0xffff, 1 },
+		      { 4, 0xffff, 2 }, { 5, 0xffff, 2 }, { 6, 0xffff, 3 },
+		      { 1, 0x8000, 0 }, { 2, 0x8000, 1 }, { 3, 0x8000, 1 }, { 4, 0x8000, 1 },
+		      { 5, 0x8000, 1 }, { 6, 0x8000, 2 }, { 8, 0x8000, 2 });
+}
+
+TEST_F(aix, counts_if_there_is_a_short)
+{
+	EXPECT_PLACES(on, off,
+		      { 14, 0xffff, 7 }, { 15, 0xffff, 7 }, { 16, 0xffff, OUTSIDE },
+		      { 28, 0x8000, 7 }, { 29, 0x8000, 7 }, { 30, 0x8000, OUTSIDE },
+		      { 1ULL << 32, 0xffff, OUTSIDE }, { 1ULL << 33, 0x8000, OUTSIDE },
+		      { (1ULL << 34) + 4, 0xffff, OUTSIDE });
+}
+
+TEST_F(aix, a_full_counter_stays_at_USHRT_MAX)
+{
+	struct profil_stats s;
+
+	counters[0] = USHRT_MAX - 1;
+	ASSERT_EQ(0, on_loops());
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_EQ(USHRT_MAX, counters[0]);
+	EXPECT_LT(0, s.saturated);
+}
+
+TEST_F(aix, the_low_16_bits_are_a_fraction)
+{
+	EXPECT_PLACES(on, off,
+		      { 8, 0x4000, 1 }, { 16, 0x4000, 2 }, { 24, 0x4000, 3 },
+		      { 10, 0xc000, 4 }, { 12, 0xc000, 5 });
+}
+
+TEST_F(aix, the_high_16_bits_are_ignored)
+{
+	const u32 off_too[] = { 0x10000, 0x10001, 0x20000, 0xffff0000, 0xffff0001 };
+
+	EXPECT_PLACES(on, off,
+		      { 6, 0x1ffff, 3 }, { 6, 0xffff8000, 2 }, { 1 << 19, 0x10002, 0 });
+	for (unsigned int i = 0; i < ARRAY_SIZE(off_too); i++) {
+		EXPECT_NO_ERROR(on(counters, 64, OFFSET, off_too[i]));
+		EXPECT_TRUE(is_off(SCOPE));
+		ASSERT_EQ(0, on_loops());
+		EXPECT_NO_ERROR(on(counters, 64, OFFSET, off_too[i]));
+		EXPECT_TRUE(is_off(SCOPE));
+	}
+}
+
+TEST_F(aix, scale_0xffff_maps_pairs_of_bytes)
+{
+	EXPECT_PLACES(on, off,
+		      { 0, 0xffff, 0 }, { 2, 0xffff, 1 }, { 8, 0xffff, 4 }, { 12, 0xffff, 6 });
+}
+
+TEST_F(aix, scale_0x7fff_maps_four_bytes)
+{
+	EXPECT_PLACES(on, off,
+		      { 0, 0x7fff, 0 }, { 4, 0x7fff, 1 }, { 8, 0x7fff, 2 }, { 24, 0x7fff, 6 });
+}
+
+TEST_F(aix, scale_2_maps_all_to_the_first)
+{
+	EXPECT_PLACES(on, off,
+		      { 0, 2, 0 }, { 1, 2, 0 }, { 65536, 2, 0 }, { 1 << 19, 2, 0 },
+		      { 1ULL << 32, 2, 0 }, { BEFORE, 2, OUTSIDE }, { 65536, 3, 2 });
+}
+
+TEST_F(aix, scale_0_or_1_turns_it_off)
+{
+	for (u32 scale = 0; scale <= 1; scale++) {
+		ASSERT_EQ(0, on_loops());
+		EXPECT_TRUE(still_on());
+		EXPECT_NO_ERROR(on(counters, 64, OFFSET, scale));
+		EXPECT_TRUE(is_off(SCOPE));
+		/* whatever the buffer */
+		ASSERT_EQ(0, on_loops());
+		EXPECT_NO_ERROR(on((void *)16, 64, OFFSET, scale));
+		EXPECT_TRUE(is_off(SCOPE));
+	}
+}
+
+TEST_F(aix, size_0_turns_the_first_form_off)
+{
+	EXPECT_NO_ERROR(on(counters, 0, OFFSET, 0xffff));
+	EXPECT_TRUE(is_off(SCOPE));
+	ASSERT_EQ(0, on_loops());
+	EXPECT_NO_ERROR(on(counters, 0, OFFSET, 0xffff));
+	EXPECT_TRUE(is_off(SCOPE));
+	ASSERT_EQ(0, second_on_loops());
+	EXPECT_NO_ERROR(on(counters, 0, OFFSET, 0xffff));
+	EXPECT_TRUE(still_on());
+}
+
+/* Half a counter is none, and the byte past it is left alone. */
+TEST_F(aix, the_size_is_in_bytes)
+{
+	struct profil_stats s;
+
+	for (size_t size = 1; size <= 3; size += 2) {
+		memset(counters, 0, sizeof(counters));
+		counters[size / 2] = 0x5555;
+		ASSERT_EQ(0, on(counters, size, OFFSET, 2));
+		EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+		ASSERT_EQ(0, session_stats(SCOPE, &s));
+		off();
+		EXPECT_EQ(0x5555, counters[size / 2]);
+		EXPECT_EQ(size == 3, s.hit > 0);
+	}
+}
+
+/*
+ * Second form
+ */
+
+TEST_F(aix, size_minus_1_is_the_second_form)
+{
+	struct prof profs[] = {
+		prof_of(loop_at(1), loop_at(2), counters, 32, 0xffff),
+		prof_of(loop_at(3), loop_at(4), counters + 16, 32, 0xffff),
+		end,
+	};
+	struct profil_stats s;
+
+	/* Offset and scale are of no matter. */
+	EXPECT_NO_ERROR(profil(profs, -1, 12345, 1));
+	EXPECT_TRUE(loop_until(1, counter(counters, 2, 0) >= 3));
+	EXPECT_EQ(0, counters[16]);
+	EXPECT_TRUE(loop_until(3, counter(counters, 2, 16) >= 3));
+	EXPECT_TRUE(loop_burn(SCOPE, 2, FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE(FEW / 2, s.outside);
+	EXPECT_LE(s.hit, hits());
+	EXPECT_NO_ERROR(second_off());
+}
+
+/* From the beginning of the region on, by the scale's low 16 bits as in the first form. */
+static int second_on(void *buffer, size_t size, u64 offset, u32 scale)
+{
+	struct prof profs[] = { prof_of(offset, UINT64_MAX, buffer, size, scale), end };
+
+	return SECOND(profs);
+}
+
+static void second_turn_off(void)
+{
+	second_off();
+}
+
+TEST_F(aix, p_scale_is_as_the_scale_of_the_first_form)
+{
+	EXPECT_PLACES(second_on, second_turn_off,
+		      { BEFORE, 0xffff, OUTSIDE }, { 0, 0xffff, 0 }, { 2, 0xffff, 1 },
+		      { 3, 0xffff, 1 }, { 4, 0xffff, 2 }, { 6, 0x8000, 2 }, { 8, 0x8000, 2 },
+		      { 30, 0x8000, OUTSIDE }, { 6, 0x18000, 2 }, { 1 << 19, 2, 0 },
+		      { 1 << 19, 0x10002, 0 });
+}
+
+TEST_F(aix, p_scale_0_or_1_counts_nothing_in_its_region)
+{
+	const u32 scales[] = { 0, 1, 0x10000, 0xffff0001 };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(scales); i++) {
+		struct prof profs[] = {
+			prof_of(loop_at(0), loop_at(1), counters, 32, scales[i]),
+			prof_of(loop_at(1), loop_at(2), counters + 16, 32, 0xffff),
+			end,
+		};
+		u64 more = counter(counters, 2, 16) + 2;
+
+		ASSERT_EQ(0, SECOND(profs));
+		EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+		EXPECT_TRUE(loop_until(1, counter(counters, 2, 16) >= more));
+		EXPECT_EQ(0, counters_sum(counters, 2, 16));
+		EXPECT_EQ(0, second_off());
+		EXPECT_TRUE(is_off(SCOPE));
+	}
+}
+
+/* The region of the loop is all in d bytes, which share NR_COUNTERS: the last byte has the last. */
+static int on_computed(void *buffer, size_t size, u64 offset, u32 length)
+{
+	struct prof profs[] = { prof_of(offset, offset + length, buffer, size, -1), end };
+
+	return SECOND(profs);
+}
+
+TEST_F(aix, p_scale_minus_1_is_computed)
+{
+	EXPECT_PLACES(on_computed, second_turn_off,
+		      /* as long as the buffer: 0xffff; and no more, if it is shorter */
+		      { 0, 16, 0 }, { 2, 16, 1 }, { 8, 16, 4 }, { 14, 16, 7 }, { 15, 16, 7 },
+		      { 4, 6, 2 }, { 5, 6, 2 }, { 0, 1, 0 },
+		      /* twice and four times as long */
+		      { 0, 32, 0 }, { 4, 32, 1 }, { 16, 32, 4 }, { 28, 32, 7 }, { 31, 32, 7 },
+		      { 32, 64, 4 }, { 63, 64, 7 }, { 64, 64, OUTSIDE },
+		      /* all of it, however long */
+		      { 0x12345678, 0x12345679, 7 }, { 0, 0x12345679, 0 },
+		      { 0xfffffffe, 0xffffffff, 4 });
+}
+
+TEST_F(aix, p_high_must_ascend)
+{
+	struct prof falling[] = {
+		prof_of(loop_at(3), loop_at(4), counters, 32, 0xffff),
+		prof_of(loop_at(1), loop_at(2), counters + 16, 32, 0xffff),
+		end,
+	};
+	struct prof equal[] = {
+		prof_of(loop_at(3), loop_at(4), counters, 32, 0xffff),
+		prof_of(loop_at(1), loop_at(4), counters + 16, 32, 0xffff),
+		end,
+	};
+
+	EXPECT_ERROR(EINVAL, SECOND(falling));
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_ERROR(EINVAL, SECOND(equal));
+	EXPECT_TRUE(is_off(SCOPE));
+	/* Also if there is more to find fault with. */
+	falling[1].p_buff = (u16 *)16;
+	EXPECT_ERROR(EINVAL, SECOND(falling));
+}
+
+/* What is shared is the first one's. */
+TEST_F(aix, of_regions_that_overlap_the_first_has_it)
+{
+	struct prof profs[] = {
+		prof_of(loop_at(2), loop_at(3), counters, 32, 0xffff),
+		prof_of(loop_at(1), loop_at(4), counters + 16, 96, 0xffff),
+		end,
+	};
+
+	ASSERT_EQ(0, SECOND(profs));
+	EXPECT_TRUE(loop_until(2, counter(counters, 2, 0) >= 2));
+	EXPECT_TRUE(loop_until(1, counter(counters, 2, 16) >= 2));
+	EXPECT_TRUE(loop_until(3, counter(counters, 2, 16 + 32) >= 2));
+	EXPECT_EQ(0, counters[16 + 16]);
+}
+
+TEST_F(aix, of_the_last_structure_only_p_high_matters)
+{
+	struct prof profs[] = {
+		prof_of(OFFSET, OFFSET + LOOP_SIZE, counters, 32, 0xffff),
+		prof_of(12345, 0, (u16 *)16, -7, 0xdeadbeef),
+		prof_of(1, 2, NULL, 3, 4),
+	};
+
+	EXPECT_NO_ERROR(SECOND(profs));
+	EXPECT_TRUE(still_on());
+}
+
+TEST_F(aix, buffers_are_one_space)
+{
+	struct prof profs[] = {
+		prof_of(loop_at(0), loop_at(1), counters, 8, 0xffff),
+		prof_of(loop_at(1), loop_at(2), counters + 4, 8, 0xffff),
+		prof_of(loop_at(2), loop_at(3), counters + 8, 8, 0xffff),
+		end,
+	};
+
+	EXPECT_NO_ERROR(SECOND(profs));
+	EXPECT_EQ(0, second_off());
+	/* in any order, and shared */
+	profs[0].p_buff = counters + 8;
+	profs[1].p_buff = counters;
+	profs[2].p_buff = counters + 4;
+	EXPECT_NO_ERROR(SECOND(profs));
+	EXPECT_EQ(0, second_off());
+	profs[2].p_buff = counters;
+	profs[0].p_buff = counters + 4;
+	EXPECT_NO_ERROR(SECOND(profs));
+	EXPECT_EQ(0, second_off());
+	/* an odd byte is no gap */
+	profs[1].p_bufsize = 7;
+	EXPECT_NO_ERROR(SECOND(profs));
+	EXPECT_EQ(0, second_off());
+	EXPECT_TRUE(is_off(SCOPE));
+	/* but this is */
+	profs[0].p_buff = counters + 5;
+	EXPECT_ERROR(EFAULT, SECOND(profs));
+	profs[0].p_buff = counters + 4;
+	profs[1].p_bufsize = -8;
+	EXPECT_ERROR(EFAULT, SECOND(profs));
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+TEST_F(aix, p_high_0_in_the_first_turns_the_second_form_off)
+{
+	EXPECT_NO_ERROR(second_off());
+	ASSERT_EQ(0, second_on_loops());
+	EXPECT_TRUE(still_on());
+	EXPECT_NO_ERROR(second_off());
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+/*
+ * Both
+ */
+
+TEST_F(aix, is_on_in_parent_and_child_of_a_fork)
+{
+	ASSERT_EQ(0, on_loops());
+	EXPECT_ON_AFTER_FORK();
+	off();
+	ASSERT_EQ(0, second_on_loops());
+	EXPECT_ON_AFTER_FORK();
+	EXPECT_EQ(0, second_off());
+}
+
+static int turn_off_in_the_child(void)
+{
+	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
+	MUST(!second_off());
+	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
+	off();
+	MUST(is_off(SCOPE));
+	MUST(!second_on_loops());
+	off();
+	MUST(still_on());
+	MUST(!second_off());
+	MUST(is_off(SCOPE));
+	return 0;
+}
+
+TEST_F(aix, the_child_knows_by_which_form_it_is_on)
+{
+	ASSERT_EQ(0, on_loops());
+	EXPECT_EQ(0, status_in_child(turn_off_in_the_child));
+	EXPECT_TRUE(still_on());
+	off();
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+TEST_F(aix, exec_turns_it_off)
+{
+	ASSERT_EQ(0, on_loops());
+	EXPECT_OFF_AFTER_EXEC();
+	off();
+	ASSERT_EQ(0, second_on_loops());
+	EXPECT_OFF_AFTER_EXEC();
+}
+
+TEST_F(aix, one_form_does_not_turn_the_other_off)
+{
+	ASSERT_EQ(0, on_loops());
+	EXPECT_NO_ERROR(second_off());
+	EXPECT_TRUE(still_on());
+	off();
+	EXPECT_TRUE(is_off(SCOPE));
+
+	ASSERT_EQ(0, second_on_loops());
+	EXPECT_NO_ERROR(on(counters, 64, 0, 0));
+	EXPECT_NO_ERROR(on(counters, 64, 0, 1));
+	EXPECT_NO_ERROR(on(counters, 0, 0, 0xffff));
+	EXPECT_TRUE(still_on());
+	EXPECT_EQ(0, second_off());
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+static u16 other[LOOPS];
+
+/* With other counters and another scale: both stay as they were. */
+static int turn_on_again(void)
+{
+	struct prof profs[] = {
+		prof_of(OFFSET, OFFSET + LOOP_SIZE, other, sizeof(other), 2),
+		end,
+	};
+
+	return on(other, sizeof(other), OFFSET, 2) ?: SECOND(profs);
+}
+
+TEST_F(aix, cannot_be_turned_on_when_it_is_on)
+{
+	struct prof bad[] = {
+		prof_of(loop_at(3), loop_at(4), (u16 *)16, 32, 0xffff),
+		prof_of(loop_at(1), loop_at(2), (u16 *)64, 32, 0xffff),
+		end,
+	};
+
+	for (unsigned int form = 1; form <= 2; form++) {
+		ASSERT_EQ(0, form == 1 ? on_loops() : second_on_loops());
+		EXPECT_NO_ERROR(turn_on_again());
+		EXPECT_TRUE(still_on());
+		/* Nor is what it would count in looked at. */
+		EXPECT_NO_ERROR(on((void *)16, 64, OFFSET, 0xffff));
+		EXPECT_NO_ERROR(SECOND(bad));
+		EXPECT_TRUE(still_on());
+		EXPECT_EQ(0, counters_sum(other, 2, LOOPS));
+		/* It is the form that turned it on that turns it off. */
+		EXPECT_NO_ERROR(form == 1 ? second_off() : on(counters, 64, 0, 0));
+		EXPECT_TRUE(still_on());
+		EXPECT_NO_ERROR(form == 1 ? on(counters, 64, 0, 0) : second_off());
+		EXPECT_TRUE(is_off(SCOPE));
+	}
+}
+
+TEST_F(aix, cannot_be_turned_off_when_it_is_off)
+{
+	EXPECT_NO_ERROR(on(counters, 64, 0, 0));
+	EXPECT_NO_ERROR(on(counters, 64, 0, 1));
+	EXPECT_NO_ERROR(on(counters, 0, 0, 0xffff));
+	EXPECT_NO_ERROR(second_off());
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+TEST_F(aix, has_no_effect_on_another_familys_profile)
+{
+	ASSERT_EQ(0, glibc_profil(counters, 2 * LOOPS, loop_at(0), LOOPS_SCALE));
+	EXPECT_NO_ERROR(on(counters, 64, 0, 0));
+	EXPECT_NO_ERROR(second_off());
+	EXPECT_NO_ERROR(turn_on_again());
+	EXPECT_TRUE(still_on());
+	EXPECT_EQ(0, counters_sum(other, 2, LOOPS));
+
+	/* which may also have taken the place of AIX's */
+	ASSERT_EQ(0, glibc_profil(counters, 0, 0, 0));
+	ASSERT_EQ(0, on_loops());
+	ASSERT_EQ(0, glibc_profil(counters, 2 * LOOPS, loop_at(0), LOOPS_SCALE));
+	EXPECT_NO_ERROR(on(counters, 64, 0, 0));
+	EXPECT_TRUE(still_on());
+
+	/* or have ended it */
+	ASSERT_EQ(0, glibc_profil(counters, 0, 0, 0));
+	EXPECT_NO_ERROR(second_on_loops());
+	EXPECT_TRUE(still_on());
+
+	/* or be nobody's that the library knows of */
+	EXPECT_NO_ERROR(second_off());
+	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
+	EXPECT_NO_ERROR(on(counters, 64, 0, 0));
+	EXPECT_NO_ERROR(second_off());
+	EXPECT_NO_ERROR(turn_on_again());
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_EQ(0, counters_sum(other, 2, LOOPS));
+}
+
+TEST_F(aix, can_be_turned_on_after_it_ended_by_itself)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	u16 *buffer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, (void *)buffer);
+	ASSERT_EQ(0, on(buffer, page, OFFSET, LOOPS_SCALE));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, munmap(buffer, page));
+	EXPECT_TRUE(loop_until(0, state_of(SCOPE) == PROFIL_STATE_ENDED));
+	EXPECT_NO_ERROR(second_on_loops());
+	EXPECT_TRUE(still_on());
+}
+
+TEST_F(aix, returns_0)
+{
+	EXPECT_NO_ERROR(on_loops());
+	EXPECT_NO_ERROR(on(counters, 64, 0, 0));
+	EXPECT_NO_ERROR(second_on_loops());
+	EXPECT_NO_ERROR(second_off());
+	EXPECT_NO_ERROR(on(counters, sizeof(counters), UINT64_MAX, 0xffff));
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+}
+
+#define FIRST_IS_EFAULT(buffer, size) do {						\
+	EXPECT_ERROR(EFAULT, on(buffer, size, OFFSET, 0xffff));				\
+	EXPECT_ERROR(EFAULT, on(buffer, size, OFFSET, 2));				\
+	EXPECT_TRUE(is_off(SCOPE));							\
+} while (0)
+
+TEST_F(aix, an_invalid_ShortBuffer_is_EFAULT)
+{
+	EXPECT_EACH_BAD_BUFFER(FIRST_IS_EFAULT);
+}
+
+#define SECOND_IS_EFAULT(buffer, size) do {						\
+	EXPECT_ERROR(EFAULT, second_on(buffer, size, OFFSET, 0xffff));			\
+	EXPECT_ERROR(EFAULT, second_on(buffer, size, OFFSET, -1));			\
+	EXPECT_TRUE(is_off(SCOPE));							\
+} while (0)
+
+TEST_F(aix, an_invalid_p_buff_is_EFAULT)
+{
+	EXPECT_EACH_BAD_BUFFER(SECOND_IS_EFAULT);
+}
+
+/* Also where it is not there from its second structure on, or has no last. */
+TEST_F(aix, an_invalid_ProfBuffer_is_EFAULT)
+{
+	const size_t page = sysconf(_SC_PAGESIZE), nr = 100000;
+	u8 *p = pages_of_each_kind();
+	struct prof *profs = (void *)(p + 2 * page - sizeof(*profs)), *many;
+
+	ASSERT_NE(NULL, p);
+	EXPECT_ERROR(EFAULT, SECOND(NULL));
+	EXPECT_ERROR(EFAULT, SECOND((void *)16));
+	EXPECT_ERROR(EFAULT, SECOND(p + 2 * page));
+	ASSERT_EQ(0, mprotect(p, 2 * page, PROT_READ | PROT_WRITE));
+	*profs = prof_of(OFFSET, OFFSET + LOOP_SIZE, counters, 32, 0xffff);
+	EXPECT_ERROR(EFAULT, SECOND(profs));
+	EXPECT_TRUE(is_off(SCOPE));
+	profs->p_high = NULL;
+	EXPECT_NO_ERROR(SECOND(profs));
+
+	many = mmap(NULL, nr * sizeof(*many), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)many);
+	for (size_t i = 0; i < nr; i++)
+		many[i] = prof_of(i, i + 1, counters, 32, 0xffff);
+	EXPECT_ERROR(EFAULT, SECOND(many));
+	many[20000] = end;
+	EXPECT_NO_ERROR(SECOND(many));
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+}
+
+TEST_F(aix, what_cannot_be_locked_is_EFAULT)
+{
+	const size_t size = 64 << 10;
+	const struct rlimit limit = { size, size };
+	u8 *p = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, p);
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	if (geteuid() == 0)
+		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	EXPECT_ERROR(EFAULT, on(p, 2 * size, OFFSET, 0xffff));
+	EXPECT_ERROR(EFAULT, second_on(p, 2 * size, OFFSET, 0xffff));
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(0, on(p, size, OFFSET, 0xffff));
+}
+
+TEST_F(aix, no_thread_loses_a_count)
+{
+	ASSERT_EQ(0, on_loops());
+	EXPECT_THREADS_ADD_UP();
+}
+
+/*
+ * Of the calls of many threads, in either form, one turns it on, and that form's one turns it off.
+ */
+
+static void *turn_on_and_off(void *arg)
+{
+	for (unsigned int i = 0; i < 200; i++) {
+		if ((uintptr_t)arg ? on_loops() : second_on_loops())
+			return "on";
+		if ((uintptr_t)arg ? on(counters, 64, 0, 0) : second_off())
+			return "off";
+	}
+	return NULL;
+}
+
+TEST_F(aix, threads_turn_it_on_and_off_at_the_same_time)
+{
+	pthread_t threads[4];
+	void *result;
+
+	for (uintptr_t i = 0; i < 4; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, turn_on_and_off, (void *)(i & 1)));
+	for (unsigned int i = 0; i < 4; i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], &result));
+		EXPECT_EQ(NULL, result);
+	}
+	/* The last one to turn it on has turned it off, if it could; so can either form now. */
+	EXPECT_EQ(0, second_off());
+	off();
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+/*
+ * A program of its time
+ */
+
+TEST(program_of_AIX)
+{
+	EXPECT_EQ(0, run_beside("old-aix-mon", NULL));
+}
+
+TEST_HARNESS_MAIN
