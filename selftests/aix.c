@@ -317,9 +317,10 @@ TEST_F(aix, p_scale_minus_1_is_computed)
 		      /* twice and four times as long */
 		      { 0, 32, 0 }, { 4, 32, 1 }, { 16, 32, 4 }, { 28, 32, 7 }, { 31, 32, 7 },
 		      { 32, 64, 4 }, { 63, 64, 7 }, { 64, 64, OUTSIDE },
-		      /* all of it, however long */
-		      { 0x12345678, 0x12345679, 7 }, { 0, 0x12345679, 0 },
-		      { 0xfffffffe, 0xffffffff, 4 });
+		      /* some thousand times, and as often as no scale can be small enough for */
+		      { 0, 65536, 0 }, { 32768, 65536, 4 }, { 65535, 65536, 7 },
+		      { 1 << 20, 0x12345678, 0 }, { 0x12345677, 0x12345678, 0 },
+		      { 0x12345678, 0x12345678, OUTSIDE });
 }
 
 TEST_F(aix, p_high_must_ascend)
@@ -553,6 +554,7 @@ TEST_F(aix, has_no_effect_on_another_familys_profile)
 	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
 	EXPECT_NO_ERROR(on(counters, 64, 0, 0));
 	EXPECT_NO_ERROR(second_off());
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 	EXPECT_NO_ERROR(turn_on_again());
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_EQ(0, counters_sum(other, 2, LOOPS));

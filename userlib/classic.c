@@ -78,7 +78,10 @@ int profil_classic_owner(void)
 
 	if (err)
 		return err;
-	return stats.state == PROFIL_STATE_ON ? owner : PROFIL_NOBODY;
+	if (stats.state == PROFIL_STATE_ON)
+		return owner;
+	owner = PROFIL_ANOTHER;
+	return PROFIL_NOBODY;
 }
 
 /**
@@ -131,7 +134,10 @@ int profil_classic_end(void)
 	};
 	int err = profil_device_ioctl(PROFIL_IOC_STOP, &arg);
 
-	return err == -EINVAL ? 0 : err;
+	if (err && err != -EINVAL)
+		return err;
+	owner = PROFIL_ANOTHER;		/* whoever may be next, without this library perhaps */
+	return 0;
 }
 
 /**
