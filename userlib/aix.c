@@ -82,7 +82,7 @@ static unsigned int scale_computed(uint64_t length, uint64_t nr_counters)
 
 	if (length <= 1)
 		return SCALE_MASK;
-	/* What the last pc comes to, (length - 1) * scale >> 16, must not round up past the last. */
+	/* What the last pc comes to, (length - 1) * scale >> 16, must not be rounded up too far. */
 	scale = ((2 * nr_counters - 1) * 65536 - 1) / (length - 1);
 	return scale < SCALE_MASK ? scale : SCALE_MASK;
 }

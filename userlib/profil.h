@@ -82,7 +82,9 @@ extern "C" {
  *	EMFILE, ENFILE
  *		no descriptor is free for the duration of the call
  */
+#ifndef profil			/* or the name is that of a family's, see <profil/bsd.h> */
 int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale) __PROFIL_NOTHROW;
+#endif
 
 /**
  * profil_classic_stats - What became of the ticks of profil()
