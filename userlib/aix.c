@@ -25,7 +25,7 @@
 
 #define FORM_SECOND	UINT32_MAX	/* as the size of the buffer */
 
-#define REGIONS_MAX	32768U		/* of which the kernel's most ranges may come */
+#define REGIONS_MAX	32768		/* of which the kernel's most ranges may come */
 
 /* Arithmetic in half-words, and up to the next. */
 static struct profil_range range_of(uintptr_t start, uint64_t end, const void *buffer,
