@@ -470,7 +470,7 @@ TEST_F(clock, jitter_finds_who_marches_in_step)
 		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
 		EXPECT_TRUE(accounted(&s));
 		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-		TH_LOG("loop 6 has %llu %% of the time; of the ticks %u of %u, with jitter %u of %u",
+		TH_LOG("loop 6: %llu %% of the time; of the ticks %u of %u, with jitter %u of %u",
 		       (unsigned long long)(100 * m.sixes / m.all), ticked[6],
 		       ticked[6] + ticked[7], counters[6], counters[6] + counters[7]);
 	} while (has_more(&m, ticked, 2) && --tries);
