@@ -28,6 +28,7 @@ struct fetch {
 	u64 nr_bytes;
 	bool copied;
 	u64 period;
+	u64 taken;
 };
 
 static u64 data_bytes(const struct profil_table *table)
@@ -97,6 +98,7 @@ static int session_fetch(struct profil_session *s, struct fetch *fetch)
 	fetch->nr_ranges = table->nr_ranges;
 	fetch->nr_bytes = bytes;
 	fetch->period = s->period;
+	fetch->taken = s->taken_pcs;
 	profil_table_put(table);
 	return 0;
 }
@@ -211,6 +213,7 @@ static int fetch_copy_out(struct profil_fetch *arg, const struct fetch *fetch)
 	arg->nr_ranges = fetch->nr_ranges;
 	arg->nr_bytes = fetch->nr_bytes;
 	arg->period = fetch->period;
+	arg->taken = fetch->taken;
 	return err;
 }
 

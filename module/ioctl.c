@@ -347,7 +347,7 @@ static const struct command device_commands[] = {
 	COMMAND(PROFIL_IOC_STOP, stop, profil_stop, stats, false),
 	COMMAND(PROFIL_IOC_STATS, stats, profil_stats, locked, true),
 	COMMAND(PROFIL_IOC_OPEN, open, profil_open, nr_records, false),
-	COMMAND(PROFIL_IOC_FETCH, fetch, profil_fetch, stats, true),
+	COMMAND(PROFIL_IOC_FETCH, fetch, profil_fetch, taken, true),
 };
 
 /* Of a session's descriptor */

@@ -203,6 +203,7 @@ struct profil_session {
 	unsigned long pcs;		/* user address */
 	u32 pc_width;
 	u64 max_pcs;
+	u64 taken_pcs;			/* before it began: by the parent of a fork */
 	atomic64_t nr_pcs;		/* entries that are taken */
 
 	/* until counts is there: ticks of each outcome, and as profil_counts.left */

@@ -788,7 +788,8 @@ struct profil_session *profil_session_inherit(struct profil_watch *w, struct tas
 	s->pcs = parent->pcs;
 	s->pc_width = parent->pc_width;
 	s->max_pcs = parent->max_pcs;
-	atomic64_set(&s->nr_pcs, atomic64_read(&parent->nr_pcs));
+	s->taken_pcs = atomic64_read(&parent->nr_pcs);
+	atomic64_set(&s->nr_pcs, s->taken_pcs);
 	s->fork = parent->fork;
 	s->exec = parent->exec;
 	s->young = true;

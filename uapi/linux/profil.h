@@ -449,6 +449,8 @@ struct profil_stop {
  * @nr_bytes: In: how many there is room for at @data. Out: how many there are.
  * @period: Out: of the session; 0: its ticks are the scheduler's.
  * @stats: Address of a struct profil_stats, as in struct profil_stop; or 0.
+ * @taken: Out: with PROFIL_RANGE_PCS, entries that were taken before the session began, in the
+ *	parent of a fork; else 0. Those that it took itself are its hits.
  *
  * Copies the classic session of a process (PROFIL_SCOPE_PROCESS), counters and statistics as
  * they are at one moment, without the process's doing: it may be stopped. Ticks that come
@@ -475,6 +477,7 @@ struct profil_fetch {
 	__aligned_u64 nr_bytes;
 	__aligned_u64 period;
 	__aligned_u64 stats;
+	__aligned_u64 taken;
 };
 
 /**
