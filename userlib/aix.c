@@ -48,7 +48,7 @@ static struct profil_range range_of(uintptr_t start, uint64_t end, const void *b
 /* It has no effect while anybody's profile is on. */
 static int turn_on(enum profil_owner form, const struct profil_range *ranges, unsigned int nr)
 {
-	int err = profil_classic_start_as(form, ranges, nr, 0, 0);
+	int err = profil_classic_start_as(form, ranges, nr, 0, PROFIL_MODES_ALL, 0);
 
 	switch (err) {
 	case -EBUSY:		/* or the tick cannot be hooked */
@@ -67,7 +67,7 @@ static int first_form(int owner, const void *buffer, unsigned int size, unsigned
 
 	scale &= SCALE_MASK;
 	if (scale <= 1 || !size)
-		return owner == PROFIL_AIX_FIRST ? profil_classic_end() : 0;
+		return owner == PROFIL_AIX_FIRST ? profil_classic_end(NULL) : 0;
 	if (owner != PROFIL_NOBODY)
 		return 0;
 	range = range_of(offset, UINT64_MAX, buffer, size, scale);
@@ -196,7 +196,7 @@ static int second_form(int owner, const struct prof *profs)
 	if (nr < 0)
 		return nr;
 	if (!nr)
-		return owner == PROFIL_AIX_SECOND ? profil_classic_end() : 0;
+		return owner == PROFIL_AIX_SECOND ? profil_classic_end(NULL) : 0;
 	return owner == PROFIL_NOBODY ? turn_on_all(profs, nr) : 0;
 }
 

@@ -78,12 +78,12 @@ static int start(const struct profil_range *region)
 
 	/* A range must not be empty. */
 	err = profil_classic_start_as(PROFIL_BSD, region, region->start < region->end,
-				      PROFIL_START_REPLACE, 0);
+				      PROFIL_START_REPLACE, PROFIL_MODES_ALL, 0);
 	if (!err) {
 		regions_set(&alone, 1);
 		alone = *region;
 	} else if (err == -EFAULT) {
-		profil_classic_end();
+		profil_classic_end(NULL);
 	}
 	return err;
 }
@@ -102,7 +102,7 @@ PROFIL_EXPORT int profil_bsd(char *samples, size_t size, unsigned long offset, u
 		region = region_of(samples, size, offset, scale);
 		err = start(&region);
 	} else {
-		err = profil_classic_end();
+		err = profil_classic_end(NULL);
 	}
 	profil_classic_unlock(blocked);
 	return profil_status(err);
@@ -125,7 +125,8 @@ static int add(const struct profil_range *region)
 	more[1] = *region;
 	memcpy(&more[2], &regions[1], (nr_regions - 1) * sizeof(*more));
 	nr_ranges = profil_precedence(more, nr, &more[nr]);
-	err = profil_classic_start_as(PROFIL_BSD, &more[nr], nr_ranges, PROFIL_START_REPLACE, 0);
+	err = profil_classic_start_as(PROFIL_BSD, &more[nr], nr_ranges, PROFIL_START_REPLACE,
+				      PROFIL_MODES_ALL, 0);
 	if (err)
 		munmap(more, mapped_size(nr));
 	else

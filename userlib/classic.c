@@ -62,6 +62,25 @@ void profil_classic_unlock(uint64_t blocked)
 }
 
 /**
+ * profil_classic_look - What there is, and who turned it on
+ * @stats: Out: its statistics, also of what has ended by itself.
+ *
+ * Under the lock.
+ *
+ * Return: enum profil_owner, or a negative error as of profil_device_ioctl().
+ */
+int profil_classic_look(struct profil_stats *stats)
+{
+	int err;
+
+	*stats = (struct profil_stats){ .size = sizeof(*stats), .scope = PROFIL_SCOPE_PROCESS };
+	err = profil_device_ioctl(PROFIL_IOC_STATS, stats);
+	if (err)
+		return err;
+	return stats->state == PROFIL_STATE_OFF ? PROFIL_NOBODY : owner;
+}
+
+/**
  * profil_classic_owner - Who turned on what is on
  *
  * Under the lock. A session that has ended by itself is not on.
@@ -70,16 +89,11 @@ void profil_classic_unlock(uint64_t blocked)
  */
 int profil_classic_owner(void)
 {
-	struct profil_stats stats = {
-		.size = sizeof(stats),
-		.scope = PROFIL_SCOPE_PROCESS,
-	};
-	int err = profil_device_ioctl(PROFIL_IOC_STATS, &stats);
+	struct profil_stats stats;
+	int who = profil_classic_look(&stats);
 
-	if (err)
-		return err;
-	if (stats.state == PROFIL_STATE_ON)
-		return owner;
+	if (who < 0 || stats.state == PROFIL_STATE_ON)
+		return who;
 	owner = PROFIL_ANOTHER;
 	return PROFIL_NOBODY;
 }
@@ -87,17 +101,19 @@ int profil_classic_owner(void)
 /**
  * profil_classic_start_as - Profile the calling process from now on
  * @who: The owner from then on.
+ * @modes: PROFIL_MODE_*; 0 if nothing is to be counted yet.
  *
  * Under the lock. Else as profil_classic_start().
  */
 int profil_classic_start_as(enum profil_owner who, const struct profil_range *ranges,
-			    unsigned int nr_ranges, uint32_t flags, uint64_t period)
+			    unsigned int nr_ranges, uint32_t flags, uint32_t modes,
+			    uint64_t period)
 {
 	struct profil_start arg = {
 		.size = sizeof(arg),
 		.flags = flags,
 		.scope = PROFIL_SCOPE_PROCESS,
-		.modes = PROFIL_MODE_USER | PROFIL_MODE_SYSTEM,
+		.modes = modes,
 		.nr_ranges = nr_ranges,
 		.ranges = (uintptr_t)ranges,
 		.period = period,
@@ -121,18 +137,24 @@ int profil_classic_start_as(enum profil_owner who, const struct profil_range *ra
 
 /**
  * profil_classic_end - Profile it no longer
+ * @stats: Out: the last statistics, if there was anything to end; or NULL.
  *
  * Under the lock.
  *
  * Return: 0, also if it was not; or a negative error as of profil_device_ioctl().
  */
-int profil_classic_end(void)
+int profil_classic_end(struct profil_stats *stats)
 {
 	struct profil_stop arg = {
 		.size = sizeof(arg),
 		.scope = PROFIL_SCOPE_PROCESS,
+		.stats = (uintptr_t)stats,
 	};
-	int err = profil_device_ioctl(PROFIL_IOC_STOP, &arg);
+	int err;
+
+	if (stats)
+		*stats = (struct profil_stats){ .size = sizeof(*stats) };
+	err = profil_device_ioctl(PROFIL_IOC_STOP, &arg);
 
 	if (err && err != -EINVAL)
 		return err;
@@ -155,7 +177,8 @@ int profil_classic_start(const struct profil_range *ranges, unsigned int nr_rang
 			 uint32_t flags, uint64_t period)
 {
 	uint64_t blocked = profil_classic_lock();
-	int err = profil_classic_start_as(PROFIL_ANOTHER, ranges, nr_ranges, flags, period);
+	int err = profil_classic_start_as(PROFIL_ANOTHER, ranges, nr_ranges, flags,
+					  PROFIL_MODES_ALL, period);
 
 	profil_classic_unlock(blocked);
 	return err;
@@ -165,7 +188,7 @@ int profil_classic_start(const struct profil_range *ranges, unsigned int nr_rang
 int profil_classic_stop(void)
 {
 	uint64_t blocked = profil_classic_lock();
-	int err = profil_classic_end();
+	int err = profil_classic_end(NULL);
 
 	profil_classic_unlock(blocked);
 	return err;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * pcsample() of illumos: see profil/illumos.h.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+
+#include <linux/profil.h>
+
+#include "classic.h"
+#include "device.h"
+#include "profil/illumos.h"
+
+#define NSAMPLES_MAX	((long)(LONG_MAX / sizeof(uintptr_t)))
+
+/* Entries that the parent of a fork took before the session that is on began. */
+static long taken_before(void)
+{
+	struct profil_fetch fetch = { .size = sizeof(fetch) };
+
+	return profil_device_ioctl(PROFIL_IOC_FETCH, &fetch) ? 0 : fetch.taken;
+}
+
+static int start(uintptr_t *samples, long nsamples)
+{
+	struct profil_range all = {
+		.end = UINTPTR_MAX,
+		.buffer = (uintptr_t)samples,
+		.nr_counters = nsamples,
+		.scale = 65536,
+		.granule = 1,
+		.step = 1,
+		.width = sizeof(*samples),
+		.flags = PROFIL_RANGE_PCS,
+	};
+
+	return profil_classic_start_as(PROFIL_ILLUMOS, &all, 1, 0, PROFIL_MODES_ALL, 0);
+}
+
+/* Under the lock. How many were taken, or a negative error. */
+static long sample(uintptr_t *samples, long nsamples)
+{
+	struct profil_stats stats;
+	long taken = 0;
+	int err, who = profil_classic_look(&stats);
+
+	if (who < 0)
+		return who;
+	if (stats.state == PROFIL_STATE_ON) {
+		if (who != PROFIL_ILLUMOS)
+			return nsamples ? -EBUSY : 0;
+		taken = taken_before();
+	}
+	err = profil_classic_end(&stats);
+	if (!err && who == PROFIL_ILLUMOS)
+		taken += stats.hit;
+	if (!err && nsamples)
+		err = start(samples, nsamples);
+	return err ? err : taken;
+}
+
+PROFIL_EXPORT long pcsample(uintptr_t samples[], long nsamples)
+{
+	uint64_t blocked;
+	long taken;
+
+	if (nsamples < 0 || nsamples > NSAMPLES_MAX)
+		return profil_status(-EINVAL);
+	blocked = profil_classic_lock();
+	taken = sample(samples, nsamples);
+	profil_classic_unlock(blocked);
+	return taken < 0 ? profil_status(taken) : taken;
+}

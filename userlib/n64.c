@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The profiler of the Nintendo 64: see profil/n64.h.
+ *
+ * From Init on there is a classic session, which counts nothing until Start and nothing from Stop
+ * on: so a host can fetch the counters at any time, and no thread is needed for that.
+ *
+ * What no segment holds is counted in the overflow counter. A further region, where no pc can be,
+ * has the period as its "counter": whoever fetches the counters knows it then, also after Stop.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <linux/profil.h>
+
+#include "classic.h"
+#include "device.h"
+#include "handover.h"
+#include "precedence.h"
+#include "profil/n64.h"
+
+#define NS_PER_US	1000ULL
+#define WORD		4	/* bytes of an instruction */
+#define EXTRA		2	/* regions beside the segments */
+
+/* In one place: the kernel locks the page that they lie in. */
+static struct {
+	uint64_t period;
+	uint32_t overflow;
+} counted __attribute__((aligned(16)));
+
+/**
+ * struct profiler - What Init and Start were told
+ * @ranges: NULL before Init.
+ * @running: Since Start, until Stop.
+ */
+static struct {
+	struct profil_range *ranges;
+	unsigned int nr_ranges;
+	bool running;
+} profiler;
+
+static OSErrorHandler handler;
+
+/**
+ * struct fault - What is wrong
+ * @error: The errno; 0 if nothing is.
+ * @code: ERR_OSPROFILE*.
+ * @nr: Arguments for the handler: @first and @second, or one of them, or @number.
+ */
+struct fault {
+	int error;
+	short code;
+	short nr;
+	unsigned int number;
+	const void *first;
+	const void *second;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void lock(void)
+{
+	pthread_mutex_lock(&mutex);
+}
+
+static void unlock(void)
+{
+	pthread_mutex_unlock(&mutex);
+}
+
+/* A child of fork has what its parent had, and no thread that could unlock it. */
+static void follow_forks(void)
+{
+	pthread_atfork(lock, unlock, unlock);
+}
+
+static void enter(void)
+{
+	pthread_once(&once, follow_forks);
+	lock();
+}
+
+/* Without the lock: the handler may call us. */
+static void leave(const struct fault *fault)
+{
+	OSErrorHandler call = handler;
+
+	unlock();
+	if (!fault->error)
+		return;
+	errno = fault->error;
+	if (!call)
+		return;
+	if (!fault->nr)
+		call(fault->code, 0);
+	else if (fault->nr == 2 || fault->first)
+		call(fault->code, fault->nr, fault->first, fault->second);
+	else
+		call(fault->code, fault->nr, fault->number);
+	errno = fault->error;
+}
+
+static struct fault fine(void)
+{
+	return (struct fault){ };
+}
+
+static struct fault wrong(short code, int error)
+{
+	return (struct fault){ .error = error, .code = code };
+}
+
+static struct fault wrong_number(short code, unsigned int number)
+{
+	return (struct fault){ .error = EINVAL, .code = code, .nr = 1, .number = number };
+}
+
+static struct fault wrong_pointers(short code, short nr, const void *first, const void *second)
+{
+	return (struct fault){
+		.error = EINVAL, .code = code, .nr = nr, .first = first, .second = second,
+	};
+}
+
+/* @err: 0 or a negative error, of the kernel. */
+static struct fault status(int err)
+{
+	return err ? wrong(ERR_OSPROFILE_ERRNO, -err) : fine();
+}
+
+/* Nothing else has taken the session's place, nor has it ended by itself. */
+static bool is_ours(void)
+{
+	uint64_t blocked = profil_classic_lock();
+	int who = profil_classic_owner();
+
+	profil_classic_unlock(blocked);
+	return who == PROFIL_N64;
+}
+
+static bool is_running(void)
+{
+	return profiler.running && is_ours();
+}
+
+/* Counting in @ranges, or not. In ns; 0: the scheduler's ticks, since nothing is counted. */
+static int session(const struct profil_range *ranges, unsigned int nr_ranges, uint64_t period)
+{
+	uint64_t blocked = profil_classic_lock();
+	int err = profil_classic_start_as(PROFIL_N64, ranges, nr_ranges, PROFIL_START_REPLACE,
+					  period ? PROFIL_MODES_ALL : 0, period);
+
+	profil_classic_unlock(blocked);
+	return err;
+}
+
+static int query(struct profil_query *kernel)
+{
+	*kernel = (struct profil_query){ .size = sizeof(*kernel) };
+	return profil_device_ioctl(PROFIL_IOC_QUERY, kernel);
+}
+
+/* ---- osProfileInit ---- */
+
+static uint64_t start_of(const OSProf *prof)
+{
+	return (uintptr_t)prof->text_start;
+}
+
+static uint64_t end_of(const OSProf *prof)
+{
+	return (uint64_t)(uintptr_t)prof->text_end + WORD;
+}
+
+static struct fault check(const OSProf *profp, unsigned int profcnt)
+{
+	for (const OSProf *prof = profp; prof < profp + profcnt; prof++) {
+		if ((uintptr_t)prof->histo_base % sizeof(uint32_t))
+			return wrong_pointers(ERR_OSPROFILEINIT_ALN, 1, prof->histo_base, NULL);
+		if (prof->text_start >= prof->text_end)
+			return wrong_pointers(ERR_OSPROFILEINIT_ORD, 2, prof->text_start,
+					      prof->text_end);
+		if (prof->histo_size < (end_of(prof) - start_of(prof) + WORD - 1) / WORD)
+			return wrong_number(ERR_OSPROFILEINIT_SIZ, prof->histo_size);
+	}
+	return fine();
+}
+
+static int compare_regions(const void *a, const void *b)
+{
+	const struct profil_range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* @scratch: Room for as many as there are @regions. */
+static struct fault check_disjoint(const struct profil_range *regions, unsigned int nr,
+				   struct profil_range *scratch)
+{
+	memcpy(scratch, regions, nr * sizeof(*regions));
+	qsort(scratch, nr, sizeof(*scratch), compare_regions);
+	for (unsigned int i = 1; i < nr; i++)
+		if (scratch[i - 1].end > scratch[i].start)
+			return wrong_pointers(ERR_OSPROFILEINIT_OVL, 2,
+					      (void *)(uintptr_t)scratch[i - 1].start,
+					      (void *)(uintptr_t)scratch[i].start);
+	return fine();
+}
+
+static void set_regions(struct profil_range *regions, const OSProf *profp, unsigned int profcnt,
+			unsigned int width)
+{
+	for (unsigned int i = 0; i < profcnt; i++)
+		regions[i] = (struct profil_range){
+			.start = start_of(&profp[i]),
+			.end = end_of(&profp[i]),
+			.offset = start_of(&profp[i]),
+			.buffer = (uintptr_t)profp[i].histo_base,
+			.nr_counters = profp[i].histo_size,
+			.scale = 65536,
+			.granule = WORD,
+			.step = 1,
+			.width = width,
+		};
+	regions[profcnt] = (struct profil_range){
+		.start = HANDOVER_PERIOD,
+		.end = UINT64_MAX,
+		.offset = HANDOVER_PERIOD,
+		.buffer = (uintptr_t)&counted.period,
+		.nr_counters = 1,
+		.granule = 1,
+		.step = 1,
+		.width = sizeof(counted.period),
+	};
+	regions[profcnt + 1] = (struct profil_range){
+		.end = UINT64_MAX,
+		.buffer = (uintptr_t)&counted.overflow,
+		.nr_counters = 1,
+		.granule = 1,
+		.step = 1,
+		.width = sizeof(counted.overflow),
+	};
+}
+
+/* The kernel has seen that they are memory; nothing counts in them yet. */
+static void clear(const OSProf *profp, unsigned int profcnt, unsigned int width)
+{
+	for (unsigned int i = 0; i < profcnt; i++)
+		memset(profp[i].histo_base, 0, (size_t)profp[i].histo_size * width);
+	counted.overflow = 0;
+	counted.period = 0;
+}
+
+static struct fault init(const OSProf *profp, unsigned int profcnt, unsigned int flags)
+{
+	const unsigned int width = flags & PROF_UINT32 ? sizeof(uint32_t) : sizeof(uint16_t);
+	struct profil_range *regions, *ranges;
+	struct profil_query kernel;
+	struct fault fault;
+	size_t nr;
+
+	if (is_running())
+		return wrong(ERR_OSPROFILEINIT_STR, EBUSY);
+	if (flags & ~(PROF_UINT32 | PROF_DISJOINT))
+		return wrong_number(ERR_OSPROFILEINIT_FLAGS, flags);
+	fault = status(query(&kernel));
+	if (fault.error)
+		return fault;
+	/* Each may come between two parts of others. */
+	if (!profcnt || profcnt > kernel.max_ranges / 2 - EXTRA)
+		return wrong_number(ERR_OSPROFILEINIT_CNT, profcnt);
+	fault = check(profp, profcnt);
+	if (fault.error)
+		return fault;
+
+	nr = profcnt + EXTRA;
+	regions = calloc(nr, sizeof(*regions));
+	ranges = calloc(2 * nr, sizeof(*ranges));
+	if (!regions || !ranges) {
+		fault = status(-ENOMEM);
+		goto free_both;
+	}
+	set_regions(regions, profp, profcnt, width);
+	if (flags & PROF_DISJOINT)
+		fault = check_disjoint(regions, profcnt, ranges);
+	if (fault.error)
+		goto free_both;
+	nr = profil_precedence(regions, nr, ranges);
+	fault = status(session(ranges, nr, 0));
+	if (fault.error)
+		goto free_both;
+	clear(profp, profcnt, width);
+	free(regions);
+	free(profiler.ranges);
+	profiler.ranges = ranges;
+	profiler.nr_ranges = nr;
+	profiler.running = false;
+	return fine();
+
+free_both:
+	free(regions);
+	free(ranges);
+	return fault;
+}
+
+PROFIL_EXPORT void osProfileInitFlags(OSProf *profp, unsigned int profcnt, unsigned int flags)
+{
+	struct fault fault;
+
+	enter();
+	fault = init(profp, profcnt, flags);
+	leave(&fault);
+}
+
+PROFIL_EXPORT void osProfileInit(OSProf *profp, unsigned int profcnt)
+{
+	osProfileInitFlags(profp, profcnt, 0);
+}
+
+/* ---- osProfileStart, osProfileStop ---- */
+
+static struct fault start(unsigned int microseconds)
+{
+	const uint64_t period = microseconds * NS_PER_US;
+	struct profil_query kernel;
+	struct fault fault;
+
+	if (microseconds < PROF_MIN_INTERVAL)
+		return wrong_number(ERR_OSPROFILESTART_TIME, microseconds);
+	if (!profiler.ranges)
+		return wrong(ERR_OSPROFILESTART_INIT, ESRCH);
+	if (is_running())
+		return wrong(ERR_OSPROFILESTART_FLAG, EALREADY);
+	fault = status(query(&kernel));
+	if (fault.error)
+		return fault;
+	if (period < kernel.min_period || period > kernel.max_period) {
+		fault = wrong_number(ERR_OSPROFILESTART_TIME, microseconds);
+		if (period < kernel.min_period)
+			fault.error = EPERM;
+		return fault;
+	}
+	fault = status(session(profiler.ranges, profiler.nr_ranges, period));
+	if (fault.error)
+		return fault;
+	counted.period = period;
+	profiler.running = true;
+	return fine();
+}
+
+PROFIL_EXPORT void osProfileStart(unsigned int microseconds)
+{
+	struct fault fault;
+
+	enter();
+	fault = start(microseconds);
+	leave(&fault);
+}
+
+static struct fault stop(void)
+{
+	int err;
+
+	if (!profiler.running)
+		return wrong(ERR_OSPROFILESTOP_FLAG, EALREADY);
+	profiler.running = false;
+	if (!is_ours())
+		return wrong(ERR_OSPROFILESTOP_TIMER, ESRCH);
+	err = session(profiler.ranges, profiler.nr_ranges, 0);
+	/* Whatever happens, it counts no longer. */
+	if (err)
+		profil_classic_stop();
+	return status(err);
+}
+
+PROFIL_EXPORT void osProfileStop(void)
+{
+	struct fault fault;
+
+	enter();
+	fault = stop();
+	leave(&fault);
+}
+
+PROFIL_EXPORT unsigned int osProfileOverflow(void)
+{
+	return *(volatile uint32_t *)&counted.overflow;
+}
+
+PROFIL_EXPORT OSErrorHandler osSetErrorHandler(OSErrorHandler new)
+{
+	OSErrorHandler old;
+
+	enter();
+	old = handler;
+	handler = new;
+	unlock();
+	return old;
+}
+
+/* ---- osProfileFlush ---- */
+
+/* Who waits for our data, if somebody does who may have it. */
+static int host_connect(void)
+{
+	struct sockaddr_un address;
+	socklen_t length = handover_address(&address, getpid()), size;
+	struct ucred host;
+	int fd;
+
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -1;
+	size = sizeof(host);
+	if (connect(fd, (const struct sockaddr *)&address, length) ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &host, &size) ||
+	    (host.uid && host.uid != geteuid())) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void send_file(int host, int file)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .header = {
+		.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(sizeof(int)),
+	} };
+	char byte = 0;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = CMSG_LEN(sizeof(int)),
+	};
+
+	memcpy(CMSG_DATA(&control.header), &file, sizeof(file));
+	sendmsg(host, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* All that there is of the session into @file; its length, or 0. */
+static size_t write_counters(int file)
+{
+	struct profil_stats stats = { .size = sizeof(stats) };
+	struct profil_fetch fetch = { .size = sizeof(fetch), .stats = (uintptr_t)&stats };
+	struct handover *to;
+	size_t size = 0;
+	int err;
+
+	if (profil_device_ioctl(PROFIL_IOC_FETCH, &fetch))
+		return 0;
+	size = sizeof(*to) + fetch.nr_ranges * sizeof(struct profil_range) + fetch.nr_bytes;
+	if (ftruncate(file, size))
+		return 0;
+	to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (to == MAP_FAILED)
+		return 0;
+	to->magic = HANDOVER_MAGIC;
+	to->nr_ranges = fetch.nr_ranges;
+	to->nr_bytes = fetch.nr_bytes;
+	fetch.ranges = (uintptr_t)(to + 1);
+	fetch.data = fetch.ranges + fetch.nr_ranges * sizeof(struct profil_range);
+	err = profil_device_ioctl(PROFIL_IOC_FETCH, &fetch);
+	to->period = fetch.period;
+	to->nr_pcs = fetch.taken + stats.hit;
+	/* Another thread may have begun another profile. */
+	if (to->nr_ranges != fetch.nr_ranges || to->nr_bytes != fetch.nr_bytes)
+		err = -EAGAIN;
+	munmap(to, size);
+	return err ? 0 : size;
+}
+
+/* Appends what is mapped where. */
+static bool write_maps(int file, off_t at)
+{
+	char text[4096];
+	ssize_t len;
+	int maps;
+
+	maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	if (maps < 0)
+		return false;
+	while ((len = read(maps, text, sizeof(text))) > 0 && pwrite(file, text, len, at) == len)
+		at += len;
+	close(maps);
+	return !len;
+}
+
+PROFIL_EXPORT void osProfileFlush(void)
+{
+	int saved = errno, cancel, host, file;
+	size_t size;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	host = host_connect();
+	if (host < 0)
+		goto restore;
+	file = memfd_create("profil", MFD_CLOEXEC);
+	if (file >= 0) {
+		size = write_counters(file);
+		if (size && write_maps(file, size))
+			send_file(host, file);
+		close(file);
+	}
+	close(host);
+restore:
+	pthread_setcancelstate(cancel, NULL);
+	errno = saved;
+}
