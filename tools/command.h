@@ -20,5 +20,6 @@
 
 int command_record(int argc, char **argv);
 int command_report(int argc, char **argv);
+int command_gperf(int argc, char **argv);
 
 #endif /* PROFIL_TOOLS_COMMAND_H */

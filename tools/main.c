@@ -26,6 +26,7 @@ static const struct command {
 	{ "record", "run a command, or watch a process, and record where its time goes",
 	  command_record },
 	{ "report", "print what was recorded, by function", command_report },
+	{ "gperf", "print what a process counts itself, by function", command_gperf },
 	{ "help", "tell what commands there are, or about one", command_help },
 	{ "version", "print the version", command_version },
 };
