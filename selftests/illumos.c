@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pcsample() of illumos, sentence by sentence: sentences/illumos
+ *
+ * Built twice, for 32-bit programs, too (illumos_32).
+ */
+#include "kselftest_harness.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <profil/illumos.h>
+
+#include "loop.h"
+#include "old.h"
+
+#define SCOPE	PROFIL_SCOPE_PROCESS
+#define SAMPLES	64
+#define FEW	8
+#define NEVER	((uintptr_t)0x55555555)
+
+static uintptr_t samples[SAMPLES + 1];
+
+/* glibc declares the buffer nonnull, and the compiler believes it. */
+static unsigned short *volatile null;
+
+/* What exec makes of it tells whether it is profiled. */
+#define ASK_STATE	"PROFIL_SELFTESTS_STATE"
+
+static void __attribute__((constructor)) tell_state(void)
+{
+	if (getenv(ASK_STATE))
+		_exit(state_of(SCOPE));
+}
+
+#define EXPECT_ERROR(error, call) do {		\
+	errno = 0;				\
+	EXPECT_EQ(-1, call);			\
+	EXPECT_EQ(error, errno);		\
+} while (0)
+
+/* How many of the first @n are of loop @i. */
+static unsigned int in_loop(unsigned int i, long n)
+{
+	unsigned int nr = 0;
+
+	while (n-- > 0)
+		nr += samples[n] >= loop_at(i) && samples[n] < loop_at(i) + LOOP_BLOCK;
+	return nr;
+}
+
+FIXTURE(illumos) {
+};
+
+FIXTURE_SETUP(illumos)
+{
+	unsigned int i;
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_TRUE(is_off(SCOPE));
+	for (i = 0; i <= SAMPLES; i++)
+		samples[i] = NEVER;
+}
+
+FIXTURE_TEARDOWN(illumos)
+{
+	EXPECT_LE(0, pcsample(NULL, 0));
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(0U, locked_bytes());
+}
+
+TEST_F(illumos, an_old_program_runs)
+{
+	if (sizeof(long) == 4)
+		SKIP(return, "it is built for the machine's own word");
+	EXPECT_EQ(0, run_beside("old-illumos-where", NULL));
+}
+
+TEST_F(illumos, it_tells_what_cpu_time_goes_to)
+{
+	long n;
+
+	ASSERT_EQ(0, pcsample(samples, SAMPLES));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, 3 * FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 5, FEW));
+	n = pcsample(NULL, 0);
+	EXPECT_LE(4 * FEW, n);
+	EXPECT_LE(2 * FEW, in_loop(3, n));
+	EXPECT_LE(FEW / 2, in_loop(5, n));
+	EXPECT_LT(in_loop(5, n), in_loop(3, n));
+}
+
+TEST_F(illumos, samples_has_nsamples_elements_of_a_pointer_s_size)
+{
+	EXPECT_EQ(sizeof(void *), sizeof(*samples));
+	ASSERT_EQ(0, pcsample(samples, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 2 * FEW));
+	EXPECT_EQ(FEW, pcsample(NULL, 0));
+	EXPECT_NE(NEVER, samples[FEW - 1]);
+	EXPECT_EQ(NEVER, samples[FEW]);
+}
+
+/* Whatever text it is: no bins. */
+TEST_F(illumos, values_are_the_unadulterated_pc)
+{
+	long n, i;
+
+	ASSERT_EQ(0, pcsample(samples, SAMPLES));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	n = pcsample(NULL, 0);
+	for (i = 0; i < n; i++)
+		EXPECT_NE(NEVER, samples[i]);
+	/* The loop's first instruction is the one to be found. */
+	for (i = 0; i < n && samples[i] != loop_at(0); i++)
+		;
+	EXPECT_LT(i, n);
+}
+
+TEST_F(illumos, a_sample_is_taken_at_each_tick)
+{
+	struct profil_stats s;
+	long n;
+
+	ASSERT_EQ(0, pcsample(samples, SAMPLES));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	n = pcsample(NULL, 0);
+	EXPECT_LE(s.hit, n);
+	EXPECT_EQ(s.ticks, s.hit + s.dropped);
+	EXPECT_EQ(0U, s.unselected);
+}
+
+TEST_F(illumos, it_stops_when_the_array_is_full)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, pcsample(samples, 3));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_EQ(3U, s.hit);
+	EXPECT_EQ(s.ticks, s.hit + s.saturated + s.dropped);
+	EXPECT_EQ(NEVER, samples[3]);
+	EXPECT_EQ(3, pcsample(NULL, 0));
+}
+
+TEST_F(illumos, nsamples_0_stops_it)
+{
+	long n;
+
+	ASSERT_EQ(0, pcsample(samples, SAMPLES));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
+	n = pcsample(NULL, 0);
+	EXPECT_LE(3, n);
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(NEVER, samples[n]);
+}
+
+static int child_that_goes_on(void)
+{
+	struct profil_stats s;
+	uintptr_t first = samples[0];
+	long n;
+
+	MUST(loop_burn(SCOPE, 5, FEW));
+	MUST(!session_stats(SCOPE, &s));
+	n = pcsample(NULL, 0);
+	MUST(samples[0] == first);
+	MUST(in_loop(5, SAMPLES) >= FEW / 2);
+	/* What was there before the fork counts as well. */
+	MUST(n >= FEW + (long)s.hit);
+	MUST(samples[n - 1] != NEVER);
+	MUST(samples[n] == NEVER);
+	return 0;
+}
+
+TEST_F(illumos, it_goes_on_across_fork)
+{
+	long n;
+
+	ASSERT_EQ(0, pcsample(samples, SAMPLES));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_EQ(0, status_in_child(child_that_goes_on));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	n = pcsample(NULL, 0);
+	EXPECT_LE(2 * FEW, n);
+	EXPECT_EQ(0U, in_loop(5, SAMPLES));
+}
+
+static int child_that_execs(void)
+{
+	char self[PATH_MAX] = "";
+
+	MUST(!pcsample(samples, SAMPLES));
+	MUST(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	MUST(!setenv(ASK_STATE, "1", 1));
+	execl(self, self, NULL);
+	return 100;
+}
+
+TEST_F(illumos, exec_disables_it)
+{
+	EXPECT_EQ(PROFIL_STATE_OFF, (unsigned int)status_in_child(child_that_execs));
+}
+
+TEST_F(illumos, a_memory_fault_disables_it)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	uintptr_t *gone = mmap(NULL, page, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long n;
+
+	ASSERT_NE(MAP_FAILED, gone);
+	ASSERT_EQ(0, pcsample(gone, 16));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, mprotect(gone, page, PROT_READ));
+	ASSERT_TRUE(await(state_of(SCOPE) == PROFIL_STATE_ENDED));
+	for (n = 0; n < 16 && gone[n]; n++)
+		;
+	EXPECT_LE(FEW, n);
+	EXPECT_EQ(n, pcsample(samples, SAMPLES));
+	EXPECT_EQ(0, munmap(gone, page));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
+	EXPECT_LE(3, pcsample(NULL, 0));
+}
+
+TEST_F(illumos, the_first_call_returns_0)
+{
+	EXPECT_EQ(0, pcsample(samples, SAMPLES));
+	pcsample(NULL, 0);
+	EXPECT_EQ(0, pcsample(NULL, 0));
+	EXPECT_EQ(0, pcsample(samples, SAMPLES));
+}
+
+TEST_F(illumos, later_calls_return_how_many_were_stored)
+{
+	static uintptr_t other[SAMPLES];
+	long n;
+
+	ASSERT_EQ(0, pcsample(samples, SAMPLES));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	errno = 12345;
+	n = pcsample(other, SAMPLES);
+	EXPECT_EQ(12345, errno);
+	EXPECT_LE(FEW, n);
+	EXPECT_NE(NEVER, samples[n - 1]);
+	EXPECT_EQ(NEVER, samples[n]);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW / 2));
+	EXPECT_EQ(NEVER, samples[n]);
+	n = pcsample(NULL, 0);
+	EXPECT_LE(FEW / 2, n);
+	EXPECT_NE(0, other[n - 1]);
+	EXPECT_EQ(0, other[n]);
+}
+
+TEST_F(illumos, a_wrong_nsamples_is_EINVAL)
+{
+	ASSERT_EQ(0, pcsample(samples, SAMPLES));
+	EXPECT_ERROR(EINVAL, pcsample(samples, -1));
+	EXPECT_ERROR(EINVAL, pcsample(samples, LONG_MIN));
+	EXPECT_ERROR(EINVAL, pcsample(samples, LONG_MAX));
+	/* It goes on. */
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_LE(FEW, pcsample(NULL, 0));
+}
+
+/* Where there it would begin, and end with the first sample. */
+TEST_F(illumos, a_bad_array_is_EFAULT_and_it_is_off)
+{
+	EXPECT_ERROR(EFAULT, pcsample((uintptr_t *)4096, SAMPLES));
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_ERROR(EFAULT, pcsample((uintptr_t *)((char *)samples + 1), SAMPLES));
+	ASSERT_EQ(0, pcsample(samples, SAMPLES));
+	EXPECT_ERROR(EFAULT, pcsample((uintptr_t *)4096, SAMPLES));
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+TEST_F(illumos, an_array_that_may_not_be_locked_is_ENOMEM)
+{
+	const struct rlimit limit = { 65536, 65536 };
+	const size_t size = 1 << 20;
+	uintptr_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, p);
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	if (geteuid() == 0)
+		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	EXPECT_ERROR(ENOMEM, pcsample(p, size / sizeof(*p)));
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+TEST_F(illumos, it_and_profil_exclude_each_other)
+{
+	static u16 counters[LOOPS * LOOP_SIZE / 2];
+
+	ASSERT_EQ(0, profil(counters, sizeof(counters), addr(loops_text), 65536));
+	EXPECT_ERROR(EBUSY, pcsample(samples, SAMPLES));
+	EXPECT_EQ(0, pcsample(NULL, 0));
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_LT(0U, counters_sum(counters, 2, ARRAY_SIZE(counters)));
+	ASSERT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(0, pcsample(samples, SAMPLES));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_LE(FEW, pcsample(NULL, 0));
+}
+
+static void *toggle(void *arg)
+{
+	(void)arg;
+	for (unsigned int i = 0; i < 100; i++)
+		if (pcsample(samples, SAMPLES) < 0 || pcsample(NULL, 0) < 0)
+			return "failed";
+	return NULL;
+}
+
+TEST_F(illumos, threads_may_call_it)
+{
+	pthread_t threads[3];
+	unsigned int i;
+	void *failed;
+
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, toggle, NULL));
+	for (i = 0; i < ARRAY_SIZE(threads); i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], &failed));
+		EXPECT_EQ(NULL, failed);
+	}
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,1177 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The profiler of the Nintendo 64, sentence by sentence: sentences/n64; and its host, profil gperf
+ */
+#include "kselftest_harness.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <profil/illumos.h>
+#include <profil/n64.h>
+
+#include "kernel.h"
+#include "loop.h"
+#include "old.h"
+
+#define SCOPE		PROFIL_SCOPE_PROCESS
+/* What the page calls typical is long for a test. */
+#define PERIOD		1000U
+/* Of FEW ticks, what a loop has at least; some are between its bursts. */
+#define FEW		16
+#define SOME		(FEW / 4)
+
+/* A loop has 8 words, and is found in its fifth. */
+#define WORDS		(LOOP_SIZE / 4)
+#define WORD_OF(loop)	(WORDS * (loop) + LOOP_BLOCK / 4)
+
+static union {
+	u16 narrow[2 * (LOOPS * WORDS + 2)];
+	u32 wide[LOOPS * WORDS + 2];
+} memory[2];
+
+#define HISTO(n)	memory[n].narrow
+
+/* glibc declares the buffer nonnull, and the compiler believes it. */
+static unsigned short *volatile null;
+
+/* Loops @first to @last, with counters in memory[n]. */
+static OSProf segment(unsigned int n, unsigned int first, unsigned int last)
+{
+	return (OSProf){
+		.histo_base = HISTO(n),
+		.histo_size = WORDS * (last - first + 1),
+		.text_start = (u32 *)(uintptr_t)(addr(loops_text) + LOOP_SIZE * first),
+		.text_end = (u32 *)(uintptr_t)(addr(loops_text) + LOOP_SIZE * (last + 1) - 4),
+	};
+}
+
+static u64 sum(unsigned int n)
+{
+	return counters_sum(HISTO(n), 2, ARRAY_SIZE(HISTO(n)));
+}
+
+/*
+ * Errors, as the handler is told of them
+ */
+
+static struct {
+	unsigned int calls;
+	short code;
+	short nr;
+	u32 number;
+	void *pointers[2];
+	int error;
+} said;
+
+static void on_error(short code, short nr, ...)
+{
+	bool numbers = code == ERR_OSPROFILEINIT_CNT || code == ERR_OSPROFILEINIT_SIZ ||
+		       code == ERR_OSPROFILEINIT_FLAGS || code == ERR_OSPROFILESTART_TIME;
+	va_list args;
+
+	said.calls++;
+	said.code = code;
+	said.nr = nr;
+	said.error = errno;
+	va_start(args, nr);
+	for (short i = 0; i < nr; i++) {
+		if (numbers)
+			said.number = va_arg(args, u32);
+		else
+			said.pointers[i] = va_arg(args, void *);
+	}
+	va_end(args);
+	errno = 0;		/* what a handler does with it is no matter */
+}
+
+/* @what() fails so, in all ways that it is told. */
+#define EXPECT_FAULT(fault, number_of_it, args, what) do {	\
+	memset(&said, 0, sizeof(said));				\
+	errno = 0;						\
+	what;							\
+	EXPECT_EQ(number_of_it, errno);				\
+	EXPECT_EQ(1U, said.calls);				\
+	EXPECT_EQ(fault, said.code);				\
+	EXPECT_EQ(args, said.nr);				\
+	EXPECT_EQ(number_of_it, said.error);			\
+} while (0)
+
+/* It does not, and leaves errno alone. */
+#define EXPECT_FINE(what) do {				\
+	memset(&said, 0, sizeof(said));			\
+	errno = 12345;					\
+	what;						\
+	EXPECT_EQ(12345, errno);			\
+	EXPECT_EQ(0U, said.calls);			\
+} while (0)
+
+FIXTURE(n64) {
+	OSProf prof[2];
+};
+
+FIXTURE_SETUP(n64)
+{
+	ASSERT_LE(0, device_fd());
+	ASSERT_TRUE(is_off(SCOPE));
+	self->prof[0] = segment(0, 0, 3);
+	self->prof[1] = segment(1, 4, 5);
+	osSetErrorHandler(on_error);
+}
+
+FIXTURE_TEARDOWN(n64)
+{
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(0U, locked_bytes());
+}
+
+TEST_F(n64, an_old_program_runs)
+{
+	EXPECT_EQ(0, run_beside("old-n64-game", NULL));
+}
+
+/*
+ * osProfileInit
+ */
+
+TEST_F(n64, cpu_time_is_added_up_in_disjoint_text)
+{
+	EXPECT_FINE(osProfileInit(self->prof, 2));
+	EXPECT_FINE(osProfileStart(PERIOD));
+	EXPECT_TRUE(loop_burn(SCOPE, 1, 3 * FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 5, FEW));
+	EXPECT_FINE(osProfileStop());
+	EXPECT_LE(2 * FEW, HISTO(0)[WORD_OF(1)]);
+	EXPECT_LT(HISTO(1)[WORD_OF(1)], HISTO(0)[WORD_OF(1)]);
+	EXPECT_LE(SOME, HISTO(1)[WORD_OF(1)]);
+}
+
+static void *burn_in_a_thread(void *arg)
+{
+	(void)arg;
+	return loop_burn(SCOPE, 2, FEW) ? NULL : "dead";
+}
+
+TEST_F(n64, the_histogram_is_of_the_whole_process)
+{
+	pthread_t thread;
+	void *dead;
+
+	osProfileInit(self->prof, 1);
+	osProfileStart(PERIOD);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, burn_in_a_thread, NULL));
+	ASSERT_EQ(0, pthread_join(thread, &dead));
+	EXPECT_EQ(NULL, dead);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_LE(SOME, HISTO(0)[WORD_OF(2)]);
+	EXPECT_LE(SOME, HISTO(0)[WORD_OF(0)]);
+}
+
+TEST_F(n64, all_members_of_the_array_are_segments)
+{
+	OSProf prof[LOOPS];
+	unsigned int i;
+
+	/* Each has one counter of the array that is for it. */
+	for (i = 0; i < LOOPS; i++) {
+		prof[i] = segment(0, i, i);
+		prof[i].histo_base += WORDS * i;
+	}
+	osProfileInit(prof, LOOPS);
+	osProfileStart(PERIOD);
+	for (i = 0; i < LOOPS; i++)
+		EXPECT_TRUE(loop_burn(SCOPE, i, 4));
+	osProfileStop();
+	for (i = 0; i < LOOPS; i++)
+		EXPECT_LT(0, HISTO(0)[WORD_OF(i)]);
+}
+
+TEST_F(n64, as_many_as_profcnt_are_segments)
+{
+	osProfileInit(self->prof, 1);
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 4, FEW));
+	osProfileStop();
+	EXPECT_EQ(0U, sum(1));
+	EXPECT_LE(SOME, osProfileOverflow());
+}
+
+TEST_F(n64, histo_base_is_an_array_of_u16)
+{
+	EXPECT_EQ(sizeof(u16), sizeof(*self->prof[0].histo_base));
+	memory[0].wide[LOOPS * WORDS] = 0x55555555;
+	self->prof[0] = segment(0, 0, LOOPS - 1);
+	osProfileInit(self->prof, 1);
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 7, FEW));
+	osProfileStop();
+	EXPECT_LE(SOME, HISTO(0)[WORD_OF(7)]);
+	/* 16 bits each, not 32. */
+	EXPECT_EQ(0U, counters_sum(&HISTO(0)[LOOPS * WORDS], 2, LOOPS * WORDS));
+	EXPECT_EQ(0x55555555, memory[0].wide[LOOPS * WORDS]);
+}
+
+TEST_F(n64, a_counter_is_for_a_word_of_32_bits)
+{
+	unsigned int i;
+
+	/* The loop is in the word that the text is begun before. */
+	for (i = 0; i < 4; i++) {
+		self->prof[0].text_start = (u32 *)(uintptr_t)(loop_at(0) - 4 * i);
+		self->prof[0].text_end = self->prof[0].text_start + 7;
+		osProfileInit(self->prof, 1);
+		osProfileStart(PERIOD);
+		EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+		osProfileStop();
+		EXPECT_LE(SOME, HISTO(0)[i]);
+		EXPECT_EQ(HISTO(0)[i], sum(0));
+	}
+}
+
+TEST_F(n64, text_starts_with_the_first_instruction)
+{
+	self->prof[0].text_start = (u32 *)(uintptr_t)loop_at(0);
+	self->prof[1] = segment(1, 0, 0);
+	self->prof[1].text_end = (u32 *)(uintptr_t)(loop_at(0) - 4);
+	osProfileInit(self->prof, 2);
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	osProfileStop();
+	EXPECT_LE(SOME, HISTO(0)[0]);
+	EXPECT_EQ(0, HISTO(1)[WORD_OF(0)]);
+}
+
+TEST_F(n64, text_ends_with_the_last_instruction)
+{
+	self->prof[0].text_end = (u32 *)(uintptr_t)loop_at(1);
+	osProfileInit(self->prof, 1);
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
+	osProfileStop();
+	EXPECT_LE(SOME, HISTO(0)[WORD_OF(1)]);
+
+	/* The next one is not in the segment. */
+	self->prof[0].text_end--;
+	osProfileInit(self->prof, 1);
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
+	osProfileStop();
+	EXPECT_EQ(0, HISTO(0)[WORD_OF(1)]);
+	EXPECT_LE(SOME, osProfileOverflow());
+}
+
+/* Each tick is in a segment, or in the overflow counter. */
+TEST_F(n64, what_no_segment_holds_raises_the_overflow_counter)
+{
+	struct profil_stats s;
+
+	osProfileInit(self->prof, 2);
+	EXPECT_EQ(0U, osProfileOverflow());
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 6, 2 * FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_LE(FEW, osProfileOverflow());
+	EXPECT_EQ(s.ticks, s.hit + s.dropped);
+	osProfileStop();
+	EXPECT_LE(s.hit, sum(0) + sum(1) + osProfileOverflow());
+}
+
+TEST_F(n64, init_clears_the_counters)
+{
+	memset(memory, 0x55, sizeof(memory));
+	EXPECT_FINE(osProfileInit(self->prof, 2));
+	EXPECT_EQ(0U, counters_sum(HISTO(0), 2, self->prof[0].histo_size));
+	EXPECT_EQ(0U, counters_sum(HISTO(1), 2, self->prof[1].histo_size));
+	EXPECT_EQ(0x5555, HISTO(0)[self->prof[0].histo_size]);
+	EXPECT_EQ(0x5555, HISTO(1)[self->prof[1].histo_size]);
+	/* And nothing is counted yet. */
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
+	EXPECT_EQ(0U, counters_sum(HISTO(0), 2, self->prof[0].histo_size));
+	EXPECT_EQ(0U, osProfileOverflow());
+
+	/* Again, also the overflow counter. */
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 6, 3));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
+	osProfileStop();
+	EXPECT_LT(0U, osProfileOverflow());
+	EXPECT_FINE(osProfileInit(self->prof, 2));
+	EXPECT_EQ(0U, osProfileOverflow());
+	EXPECT_EQ(0, HISTO(0)[WORD_OF(0)]);
+}
+
+TEST_F(n64, nothing_comes_before_init)
+{
+	EXPECT_FAULT(ERR_OSPROFILESTART_INIT, ESRCH, 0, osProfileStart(PERIOD));
+	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
+	EXPECT_FINE(osProfileFlush());
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+/*
+ * osProfileStart, osProfileStop
+ */
+
+TEST_F(n64, start_starts_the_counting)
+{
+	osProfileInit(self->prof, 1);
+	EXPECT_FINE(osProfileStart(PERIOD));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_LE(SOME, HISTO(0)[WORD_OF(3)]);
+}
+
+/* Ticks and CPU time are both the kernel's account; the longer period has fewer. */
+TEST_F(n64, microseconds_are_the_period)
+{
+	const u32 periods[] = { 500, 10000 };
+	struct profil_stats s;
+	struct rusage before, after;
+	u64 us, ticks;
+	unsigned int i;
+
+	osProfileInit(self->prof, 1);
+	for (i = 0; i < ARRAY_SIZE(periods); i++) {
+		ASSERT_EQ(0, getrusage(RUSAGE_SELF, &before));
+		EXPECT_FINE(osProfileStart(periods[i]));
+		EXPECT_TRUE(loop_burn(SCOPE, 0, 20));
+		ASSERT_EQ(0, session_stats(SCOPE, &s));
+		osProfileStop();
+		ASSERT_EQ(0, getrusage(RUSAGE_SELF, &after));
+		us = (after.ru_utime.tv_sec + after.ru_stime.tv_sec -
+		      before.ru_utime.tv_sec - before.ru_stime.tv_sec) * 1000000ULL +
+		     after.ru_utime.tv_usec + after.ru_stime.tv_usec -
+		     before.ru_utime.tv_usec - before.ru_stime.tv_usec;
+		/* Within a fifth, as far as CPU time is known so exactly, and two ticks. */
+		ticks = s.ticks + s.missed;
+		EXPECT_LE(s.expected * periods[i], us + us / 5 + 4 * periods[i]);
+		EXPECT_LE(ticks, s.expected + s.expected / 5 + 2);
+		EXPECT_LE(s.expected, ticks + ticks / 5 + 2);
+	}
+}
+
+TEST_F(n64, ten_milliseconds_will_do)
+{
+	osProfileInit(self->prof, 1);
+	EXPECT_FINE(osProfileStart(10000));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
+	EXPECT_FINE(osProfileStop());
+	EXPECT_LT(0, HISTO(0)[WORD_OF(0)]);
+}
+
+TEST_F(n64, the_shortest_period_is_PROF_MIN_INTERVAL)
+{
+	EXPECT_EQ(50, PROF_MIN_INTERVAL);
+	osProfileInit(self->prof, 1);
+	EXPECT_FINE(osProfileStart(PROF_MIN_INTERVAL));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_FINE(osProfileStop());
+	EXPECT_LT(0, HISTO(0)[WORD_OF(0)]);
+}
+
+/* Also where the pc's counter is not the first, in the second segment. */
+TEST_F(n64, each_interrupt_raises_the_counter_of_the_pc)
+{
+	struct profil_stats s;
+
+	self->prof[0] = segment(0, 5, 7);
+	self->prof[1] = segment(1, 0, 2);
+	osProfileInit(self->prof, 2);
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 2, FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	osProfileStop();
+	EXPECT_LE(SOME, HISTO(1)[WORD_OF(2)]);
+	EXPECT_EQ(HISTO(1)[WORD_OF(2)], sum(1));
+	EXPECT_EQ(0U, sum(0));
+}
+
+/* The page: nothing protects a counter that overflows. */
+TEST_F(n64, a_full_counter_stays_full)
+{
+	struct profil_stats s;
+
+	osProfileInit(self->prof, 1);
+	HISTO(0)[WORD_OF(0)] = 65535;
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	osProfileStop();
+	EXPECT_EQ(65535, HISTO(0)[WORD_OF(0)]);
+	EXPECT_LE(SOME, s.saturated);
+}
+
+TEST_F(n64, stop_stops_it_and_data_stays)
+{
+	u64 counted;
+
+	osProfileInit(self->prof, 1);
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_FINE(osProfileStop());
+	counted = sum(0);
+	EXPECT_LE(SOME, counted);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
+	EXPECT_EQ(counted, sum(0));
+}
+
+TEST_F(n64, it_can_be_started_again)
+{
+	u64 counted = 0;
+	unsigned int i;
+
+	osProfileInit(self->prof, 1);
+	for (i = 0; i < 4; i++) {
+		EXPECT_FINE(osProfileStart(PERIOD));
+		EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+		EXPECT_FINE(osProfileStop());
+		EXPECT_LE(counted + SOME, sum(0));
+		counted = sum(0);
+	}
+}
+
+/*
+ * Errors
+ */
+
+TEST_F(n64, errors_reach_the_handler_and_errno)
+{
+	EXPECT_TRUE(osSetErrorHandler(NULL) == on_error);
+	EXPECT_TRUE(!osSetErrorHandler(NULL));
+	memset(&said, 0, sizeof(said));
+	errno = 0;
+	osProfileStop();
+	EXPECT_EQ(EALREADY, errno);
+	EXPECT_EQ(0U, said.calls);
+	EXPECT_TRUE(!osSetErrorHandler(on_error));
+	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
+}
+
+/* What a handler calls does not wait for what has called it. */
+static void stop_and_go_on(short code, short nr, ...)
+{
+	(void)nr;
+	said.calls++;
+	if (code == ERR_OSPROFILEINIT_STR)
+		osProfileStop();
+}
+
+TEST_F(n64, a_handler_may_call_the_profiler)
+{
+	osSetErrorHandler(stop_and_go_on);
+	osProfileInit(self->prof, 1);
+	osProfileStart(PERIOD);
+	said.calls = 0;
+	osProfileInit(self->prof, 1);
+	EXPECT_EQ(1U, said.calls);
+	osProfileInit(self->prof, 1);
+	EXPECT_EQ(1U, said.calls);
+}
+
+TEST_F(n64, INIT_STR_it_is_running)
+{
+	osProfileInit(self->prof, 1);
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
+	EXPECT_FAULT(ERR_OSPROFILEINIT_STR, EBUSY, 0, osProfileInit(self->prof, 1));
+	/* It goes on, and nothing was cleared. */
+	EXPECT_LT(0, HISTO(0)[WORD_OF(0)]);
+	osProfileStop();
+	EXPECT_FINE(osProfileInit(self->prof, 1));
+}
+
+TEST_F(n64, INIT_CNT_profcnt_is_wrong)
+{
+	EXPECT_FAULT(ERR_OSPROFILEINIT_CNT, EINVAL, 1, osProfileInit(self->prof, 0));
+	EXPECT_EQ(0U, said.number);
+	EXPECT_FAULT(ERR_OSPROFILEINIT_CNT, EINVAL, 1, osProfileInit(self->prof, UINT_MAX));
+	EXPECT_EQ(UINT_MAX, said.number);
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+TEST_F(n64, INIT_ALN_histo_base_is_not_aligned_to_32_bits)
+{
+	self->prof[0].histo_base++;
+	EXPECT_FAULT(ERR_OSPROFILEINIT_ALN, EINVAL, 1, osProfileInit(self->prof, 2));
+	EXPECT_EQ(self->prof[0].histo_base, said.pointers[0]);
+	self->prof[0].histo_base++;
+	EXPECT_FINE(osProfileInit(self->prof, 2));
+	self->prof[1].histo_base = (u16 *)((char *)self->prof[1].histo_base + 1);
+	EXPECT_FAULT(ERR_OSPROFILEINIT_ALN, EINVAL, 1, osProfileInit(self->prof, 2));
+}
+
+TEST_F(n64, INIT_ORD_text_start_is_not_below_text_end)
+{
+	self->prof[1].text_end = self->prof[1].text_start;
+	EXPECT_FAULT(ERR_OSPROFILEINIT_ORD, EINVAL, 2, osProfileInit(self->prof, 2));
+	EXPECT_EQ(self->prof[1].text_start, said.pointers[0]);
+	EXPECT_EQ(self->prof[1].text_end, said.pointers[1]);
+	self->prof[1].text_end--;
+	EXPECT_FAULT(ERR_OSPROFILEINIT_ORD, EINVAL, 2, osProfileInit(self->prof, 2));
+	self->prof[1].text_end += 2;
+	EXPECT_FINE(osProfileInit(self->prof, 2));
+}
+
+TEST_F(n64, INIT_SIZ_histo_size_is_too_small)
+{
+	self->prof[0].histo_size--;
+	EXPECT_FAULT(ERR_OSPROFILEINIT_SIZ, EINVAL, 1, osProfileInit(self->prof, 2));
+	EXPECT_EQ(self->prof[0].histo_size, said.number);
+	self->prof[0].histo_size = 0;
+	EXPECT_FAULT(ERR_OSPROFILEINIT_SIZ, EINVAL, 1, osProfileInit(self->prof, 2));
+	self->prof[0].histo_size = 2 * LOOPS * WORDS;
+	EXPECT_FINE(osProfileInit(self->prof, 2));
+}
+
+TEST_F(n64, START_TIME_is_below_PROF_MIN_INTERVAL)
+{
+	osProfileInit(self->prof, 1);
+	EXPECT_FAULT(ERR_OSPROFILESTART_TIME, EINVAL, 1, osProfileStart(PROF_MIN_INTERVAL - 1));
+	EXPECT_EQ(PROF_MIN_INTERVAL - 1U, said.number);
+	EXPECT_FAULT(ERR_OSPROFILESTART_TIME, EINVAL, 1, osProfileStart(0));
+	/* More than an hour is more than the kernel has. */
+	EXPECT_FAULT(ERR_OSPROFILESTART_TIME, EINVAL, 1, osProfileStart(UINT_MAX));
+	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
+}
+
+TEST_F(n64, START_FLAG_it_is_started_already)
+{
+	osProfileInit(self->prof, 1);
+	EXPECT_FINE(osProfileStart(PERIOD));
+	EXPECT_FAULT(ERR_OSPROFILESTART_FLAG, EALREADY, 0, osProfileStart(2 * PERIOD));
+	EXPECT_FINE(osProfileStop());
+	EXPECT_FINE(osProfileStart(2 * PERIOD));
+}
+
+TEST_F(n64, STOP_FLAG_it_is_stopped_already)
+{
+	osProfileInit(self->prof, 1);
+	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
+	osProfileStart(PERIOD);
+	EXPECT_FINE(osProfileStop());
+	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
+}
+
+/* Another call has the one classic session, or its buffer is gone. */
+TEST_F(n64, STOP_TIMER_there_is_none)
+{
+	static u16 other[64];
+	const size_t page = sysconf(_SC_PAGESIZE);
+	void *gone;
+
+	osProfileInit(self->prof, 1);
+	osProfileStart(PERIOD);
+	ASSERT_EQ(0, profil(other, sizeof(other), addr(loops_text), 65536));
+	EXPECT_FAULT(ERR_OSPROFILESTOP_TIMER, ESRCH, 0, osProfileStop());
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));	/* the other's */
+	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
+	/* It takes its place again. */
+	EXPECT_FINE(osProfileStart(PERIOD));
+	ASSERT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_FAULT(ERR_OSPROFILESTOP_TIMER, ESRCH, 0, osProfileStop());
+
+	gone = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, gone);
+	self->prof[0].histo_base = gone;
+	EXPECT_FINE(osProfileInit(self->prof, 1));
+	EXPECT_FINE(osProfileStart(PERIOD));
+	ASSERT_EQ(0, munmap(gone, page));
+	ASSERT_TRUE(await(state_of(SCOPE) == PROFIL_STATE_ENDED));
+	EXPECT_FAULT(ERR_OSPROFILESTOP_TIMER, ESRCH, 0, osProfileStop());
+	EXPECT_FAULT(ERR_OSPROFILE_ERRNO, EFAULT, 0, osProfileStart(PERIOD));
+}
+
+/* What would have killed the program there. */
+TEST_F(n64, a_histogram_that_is_no_memory_is_EFAULT)
+{
+	osProfileInit(self->prof, 1);
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
+	osProfileStop();
+	self->prof[1].histo_base = (u16 *)4096;
+	EXPECT_FAULT(ERR_OSPROFILE_ERRNO, EFAULT, 0, osProfileInit(self->prof, 2));
+	/* Nothing has changed. */
+	EXPECT_LT(0, HISTO(0)[WORD_OF(0)]);
+	EXPECT_FINE(osProfileStart(PERIOD));
+}
+
+/*
+ * What the page says is missing
+ */
+
+TEST_F(n64, counters_may_have_32_bits)
+{
+	self->prof[0] = segment(0, 0, LOOPS - 1);
+	memory[0].wide[LOOPS * WORDS] = 0x55555555;
+	EXPECT_FINE(osProfileInitFlags(self->prof, 1, PROF_UINT32));
+	EXPECT_EQ(0x55555555, memory[0].wide[LOOPS * WORDS]);
+	memory[0].wide[WORD_OF(7)] = 65535;
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 7, FEW));
+	osProfileStop();
+	EXPECT_LE(65535U + SOME, memory[0].wide[WORD_OF(7)]);
+	EXPECT_FAULT(ERR_OSPROFILEINIT_FLAGS, EINVAL, 1,
+		     osProfileInitFlags(self->prof, 1, 1U << 31));
+}
+
+/* Or the first segment that holds a pc has it. */
+TEST_F(n64, segments_that_overlap_can_be_an_error)
+{
+	self->prof[1] = segment(1, 3, 5);
+	EXPECT_FAULT(ERR_OSPROFILEINIT_OVL, EINVAL, 2,
+		     osProfileInitFlags(self->prof, 2, PROF_DISJOINT));
+	EXPECT_EQ(self->prof[0].text_start, said.pointers[0]);
+	EXPECT_EQ(self->prof[1].text_start, said.pointers[1]);
+	EXPECT_FINE(osProfileInitFlags(self->prof, 2, 0));
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 4, FEW));
+	osProfileStop();
+	EXPECT_LE(SOME, HISTO(0)[WORD_OF(3)]);
+	EXPECT_EQ(0, HISTO(1)[WORD_OF(0)]);
+	EXPECT_LE(SOME, HISTO(1)[WORD_OF(1)]);
+
+	self->prof[1] = segment(1, 4, 5);
+	EXPECT_FINE(osProfileInitFlags(self->prof, 2, PROF_DISJOINT));
+	/* The last instruction of one is the first of the other. */
+	self->prof[1].text_start--;
+	self->prof[1].histo_size++;
+	EXPECT_FAULT(ERR_OSPROFILEINIT_OVL, EINVAL, 2,
+		     osProfileInitFlags(self->prof, 2, PROF_DISJOINT));
+}
+
+/*
+ * Beside other calls, threads and processes
+ */
+
+TEST_F(n64, other_families_and_it_replace_each_other)
+{
+	static u16 other[LOOPS * LOOP_SIZE / 2];
+	uintptr_t samples[4];
+	u64 counted;
+
+	ASSERT_EQ(0, profil(other, sizeof(other), addr(loops_text), 65536));
+	EXPECT_FINE(osProfileInit(self->prof, 1));
+	EXPECT_FINE(osProfileStart(PERIOD));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_EQ(-1, pcsample(samples, 4));
+	EXPECT_EQ(EBUSY, errno);
+	counted = sum(0);
+	EXPECT_LE(SOME, counted);
+	ASSERT_EQ(0, profil(other, sizeof(other), addr(loops_text), 65536));
+	EXPECT_LE(counted, sum(0));
+	counted = sum(0);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_EQ(counted, sum(0));
+	/* It is not running, then. */
+	EXPECT_FINE(osProfileInit(self->prof, 1));
+}
+
+static void *start_and_stop(void *arg)
+{
+	OSProf *prof = arg;
+
+	for (unsigned int i = 0; i < 50; i++) {
+		osProfileStart(PERIOD);
+		osProfileFlush();
+		osProfileStop();
+		if (i % 8 == 0)
+			osProfileInit(prof, 1);
+	}
+	return NULL;
+}
+
+static int child_of_threads(void)
+{
+	osProfileStop();
+	osProfileStart(PERIOD);
+	osProfileStop();
+	return 0;
+}
+
+TEST_F(n64, threads_and_forks_may_call_it)
+{
+	pthread_t threads[3];
+	unsigned int i;
+
+	osSetErrorHandler(NULL);
+	osProfileInit(self->prof, 1);
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, start_and_stop, self->prof));
+	for (i = 0; i < 20; i++)
+		EXPECT_EQ(0, status_in_child(child_of_threads));
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		ASSERT_EQ(0, pthread_join(threads[i], NULL));
+	osSetErrorHandler(on_error);
+	osProfileStop();
+	EXPECT_FINE(osProfileStart(PERIOD));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_FINE(osProfileStop());
+	EXPECT_LE(SOME, HISTO(0)[WORD_OF(0)]);
+}
+
+static OSProf child_prof;
+
+static int child_that_goes_on(void)
+{
+	u64 before = sum(0);
+
+	MUST(loop_burn(SCOPE, 0, FEW));
+	MUST(sum(0) > before);
+	errno = 0;
+	osProfileStop();
+	MUST(!errno);
+	before = sum(0);
+	MUST(loop_burn(SCOPE, 0, 3));
+	MUST(sum(0) == before);
+	osProfileInit(&child_prof, 1);
+	MUST(!errno && !sum(0));
+	return 0;
+}
+
+TEST_F(n64, it_goes_on_in_a_child_for_itself)
+{
+	child_prof = self->prof[0];
+	osProfileInit(&child_prof, 1);
+	osProfileStart(PERIOD);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_EQ(0, status_in_child(child_that_goes_on));
+	EXPECT_LE(SOME, HISTO(0)[WORD_OF(0)]);
+	EXPECT_FINE(osProfileStop());
+}
+
+/*
+ * The host
+ *
+ * A game is a process that does what it is told through a pipe, one letter each, and answers. While
+ * it waits it has no ticks.
+ */
+
+static volatile unsigned int work;
+
+#define GAME_TEXT __attribute__((noinline, noclone, used, section("n64_game")))
+
+extern const char __start_n64_game[], __stop_n64_game[];
+
+static GAME_TEXT void hot_scene(void)
+{
+	for (unsigned int i = 0; i < 1 << 18; i++)
+		work++;
+}
+
+static GAME_TEXT void cold_scene(void)
+{
+	for (unsigned int i = 0; i < 1 << 18; i++)
+		work--;
+}
+
+static u16 game_histo[4096] __attribute__((aligned(4)));
+
+struct game {
+	pid_t pid;
+	int ask;
+	int answer;
+};
+
+/* What it has counted in its text, and elsewhere. */
+struct score {
+	u64 text;
+	u64 elsewhere;
+};
+
+static void scene_play(void (*scene)(void), u64 ticks)
+{
+	u64 until = counters_sum(game_histo, 2, ARRAY_SIZE(game_histo)) + ticks;
+	unsigned int left = 1 << 16;
+
+	while (counters_sum(game_histo, 2, ARRAY_SIZE(game_histo)) < until && left--)
+		scene();
+}
+
+static void game_run(int ask, int answer)
+{
+	OSProf prof = {
+		.histo_base = game_histo,
+		.histo_size = ARRAY_SIZE(game_histo),
+		.text_start = (u32 *)__start_n64_game,
+		.text_end = (u32 *)((uintptr_t)__stop_n64_game - 4),
+	};
+	struct score score;
+	char what;
+
+	while (read(ask, &what, 1) == 1) {
+		errno = 0;
+		switch (what) {
+		case 'i':
+			osProfileInit(&prof, 1);
+			break;
+		case 'p':
+			osProfileStart(PERIOD);
+			scene_play(hot_scene, 60);
+			scene_play(cold_scene, 10);
+			break;
+		case 's':
+			osProfileStop();
+			break;
+		case 'f':
+			osProfileFlush();
+			break;
+		case 'x':			/* and is gone at once */
+			osProfileFlush();
+			_exit(0);
+		}
+		if (errno)
+			_exit(1);
+		score.text = counters_sum(game_histo, 2, ARRAY_SIZE(game_histo));
+		score.elsewhere = osProfileOverflow();
+		if (write(answer, &score, sizeof(score)) != sizeof(score))
+			_exit(2);
+	}
+	_exit(0);
+}
+
+static bool game_start(struct game *game)
+{
+	int ask[2], answer[2];
+
+	if (pipe(ask) || pipe(answer))
+		return false;
+	game->pid = fork();
+	if (!game->pid) {
+		close(ask[1]);
+		close(answer[0]);
+		game_run(ask[0], answer[1]);
+	}
+	close(ask[0]);
+	close(answer[1]);
+	game->ask = ask[1];
+	game->answer = answer[0];
+	return game->pid > 0;
+}
+
+static bool game_do(struct game *game, char what, struct score *score)
+{
+	return write(game->ask, &what, 1) == 1 &&
+	       read(game->answer, score, sizeof(*score)) == sizeof(*score);
+}
+
+static int game_end(struct game *game)
+{
+	close(game->ask);
+	close(game->answer);
+	return status_of(game->pid);
+}
+
+/* The command, with @args after its name. */
+static FILE *gperf(const char *args)
+{
+	char self[PATH_MAX] = "", command[PATH_MAX + 64];
+	const char *set = getenv("PROFIL");
+
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		return NULL;
+	snprintf(command, sizeof(command), "%s/../tools/profil", dirname(self));
+	if (set || access(command, X_OK))
+		snprintf(command, sizeof(command), "%s", set ?: "profil");
+	strcat(command, " gperf ");
+	strcat(command, args);
+	strcat(command, " 2>&1");
+	return popen(command, "re");
+}
+
+/**
+ * struct heard - What the command said
+ * @reports: How many reports there were.
+ * @ticks: Of the last one: all; of the two functions, and elsewhere.
+ * @first: What was named first.
+ * @status: Its exit status.
+ * @text: Its first line.
+ */
+struct heard {
+	unsigned int reports;
+	unsigned long long ticks, hot, cold, elsewhere;
+	char first[64];
+	char period[16];
+	char text[256];
+	int status;
+};
+
+static void hear(FILE *from, struct heard *heard)
+{
+	char line[256], name[64];
+	unsigned long long ticks;
+	int status;
+
+	memset(heard, 0, sizeof(*heard));
+	heard->status = -1;
+	if (!from)
+		return;
+	while (fgets(line, sizeof(line), from)) {
+		if (!heard->text[0])
+			strcpy(heard->text, line);
+		if (sscanf(line, "process %*d: %llu ticks of %15s", &ticks, heard->period) == 2) {
+			heard->reports++;
+			heard->ticks = ticks;
+			heard->hot = 0;
+			heard->cold = 0;
+			heard->elsewhere = 0;
+			heard->first[0] = 0;
+		}
+		if (sscanf(line, "%*f%% %*f%% %llu %*f %63s", &ticks, name) != 2)
+			continue;
+		if (!heard->first[0])
+			strcpy(heard->first, name);
+		if (!strcmp(name, "hot_scene"))
+			heard->hot = ticks;
+		else if (!strcmp(name, "cold_scene"))
+			heard->cold = ticks;
+		else if (!strcmp(name, "[elsewhere]"))
+			heard->elsewhere = ticks;
+	}
+	status = pclose(from);
+	heard->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void ask_gperf(pid_t pid, struct heard *heard)
+{
+	char args[32];
+
+	snprintf(args, sizeof(args), "%d", pid);
+	hear(gperf(args), heard);
+}
+
+static bool is_awaited(pid_t pid)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "@profil-gperf-%d", pid);
+	return file_has("/proc/net/unix", name, NULL, 0);
+}
+
+/* Where it tells what it has, it may have a tick more elsewhere. */
+#define EXPECT_HEARD(heard, score) do {						\
+	EXPECT_EQ(0, (heard)->status);						\
+	EXPECT_EQ((score)->text, (heard)->hot + (heard)->cold);			\
+	EXPECT_LE((score)->elsewhere, (heard)->elsewhere);			\
+	EXPECT_EQ((score)->text + (heard)->elsewhere, (heard)->ticks);		\
+} while (0)
+
+FIXTURE(host) {
+	struct game game;
+	struct score score;
+	struct heard heard;
+};
+
+FIXTURE_SETUP(host)
+{
+	ASSERT_LE(0, device_fd());
+	ASSERT_TRUE(game_start(&self->game));
+}
+
+FIXTURE_TEARDOWN(host)
+{
+	EXPECT_EQ(0, game_end(&self->game));
+}
+
+TEST_F(host, gperf_prints_the_time_of_each_function)
+{
+	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
+	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
+	ask_gperf(self->game.pid, &self->heard);
+	EXPECT_HEARD(&self->heard, &self->score);
+	EXPECT_EQ(1U, self->heard.reports);
+	EXPECT_STREQ("hot_scene", self->heard.first);
+	EXPECT_LE(60U, self->heard.hot);
+	EXPECT_LE(8U, self->heard.cold);
+	EXPECT_LT(self->heard.cold, self->heard.hot);
+	EXPECT_STREQ("1", self->heard.period);
+}
+
+TEST_F(host, data_can_be_had_at_any_time_after_init)
+{
+	ask_gperf(self->game.pid, &self->heard);
+	EXPECT_EQ(1, self->heard.status);	/* before */
+	EXPECT_NE(NULL, strstr(self->heard.text, "has no profile"));
+	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
+	ask_gperf(self->game.pid, &self->heard);
+	EXPECT_EQ(0, self->heard.status);
+	EXPECT_NE(NULL, strstr(self->heard.text, ": 0 ticks"));
+	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
+	ask_gperf(self->game.pid, &self->heard);
+	EXPECT_HEARD(&self->heard, &self->score);
+}
+
+TEST_F(host, data_can_be_had_after_stop)
+{
+	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
+	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
+	ASSERT_TRUE(game_do(&self->game, 's', &self->score));
+	ask_gperf(self->game.pid, &self->heard);
+	EXPECT_HEARD(&self->heard, &self->score);
+	EXPECT_STREQ("1", self->heard.period);
+}
+
+/* While it runs, or hangs: it need not do anything for that. */
+TEST_F(host, data_can_be_had_while_the_program_runs)
+{
+	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
+	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
+	ASSERT_EQ(0, kill(self->game.pid, SIGSTOP));
+	ask_gperf(self->game.pid, &self->heard);
+	ASSERT_EQ(0, kill(self->game.pid, SIGCONT));
+	EXPECT_HEARD(&self->heard, &self->score);
+	/* In the middle of it. */
+	ASSERT_TRUE(game_do(&self->game, 's', &self->score));
+	ASSERT_EQ(1, write(self->game.ask, "p", 1));
+	ask_gperf(self->game.pid, &self->heard);
+	EXPECT_EQ(0, self->heard.status);
+	EXPECT_LE(self->score.text + self->score.elsewhere, self->heard.ticks);
+	ASSERT_EQ((ssize_t)sizeof(self->score),
+		  read(self->game.answer, &self->score, sizeof(self->score)));
+}
+
+/* Neither a thread nor a signal nor a descriptor is there for the host. */
+TEST_F(host, there_is_no_thread_in_the_program)
+{
+	char path[64], line[256];
+	unsigned int threads = 0;
+	FILE *f;
+
+	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
+	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
+	ask_gperf(self->game.pid, &self->heard);
+	EXPECT_EQ(0, self->heard.status);
+	snprintf(path, sizeof(path), "/proc/%d/status", self->game.pid);
+	f = fopen(path, "re");
+	ASSERT_NE(NULL, f);
+	while (fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, "Threads:", 8))
+			threads = atoi(line + 8);
+		if (!strncmp(line, "SigCgt:", 7))
+			EXPECT_STREQ("SigCgt:\t0000000000000000\n", line);
+	}
+	fclose(f);
+	EXPECT_EQ(1U, threads);
+}
+
+TEST_F(host, flush_hands_the_data_to_a_host_that_waits)
+{
+	char args[32];
+	FILE *host;
+
+	/* Nobody waits: no matter. */
+	ASSERT_TRUE(game_do(&self->game, 'f', &self->score));
+	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
+	ASSERT_TRUE(game_do(&self->game, 'f', &self->score));
+	snprintf(args, sizeof(args), "--wait %d", self->game.pid);
+	host = gperf(args);
+	ASSERT_NE(NULL, host);
+	ASSERT_TRUE(await(is_awaited(self->game.pid)));
+	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
+	ASSERT_TRUE(game_do(&self->game, 'f', &self->score));
+	ASSERT_TRUE(game_do(&self->game, 's', &self->score));
+	/* What it has counted is there although it is not any more. */
+	ASSERT_EQ(1, write(self->game.ask, "x", 1));
+	hear(host, &self->heard);
+	EXPECT_HEARD(&self->heard, &self->score);
+	EXPECT_EQ(2U, self->heard.reports);
+	EXPECT_STREQ("hot_scene", self->heard.first);
+	EXPECT_STREQ("1", self->heard.period);
+}
+
+/* A host that does nothing does not stop the program. */
+TEST_F(host, flush_does_not_wait_for_the_host)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	unsigned int i;
+	socklen_t len;
+	int fd;
+
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	ASSERT_LE(0, fd);
+	len = offsetof(struct sockaddr_un, sun_path) + 1 +
+	      snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "profil-gperf-%d",
+		       self->game.pid);
+	ASSERT_EQ(0, bind(fd, (struct sockaddr *)&address, len));
+	ASSERT_EQ(0, listen(fd, 2));
+	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
+	for (i = 0; i < 20; i++)
+		ASSERT_TRUE(game_do(&self->game, 'f', &self->score));
+	close(fd);
+}
+
+static pid_t others;
+
+static int child_as_another(void)
+{
+	struct heard heard;
+
+	MUST(!setresgid(1001, 1001, 1001) && !setresuid(1001, 1001, 1001));
+	ask_gperf(others, &heard);
+	MUST(heard.status == 1);
+	MUST(strstr(heard.text, "is not yours"));
+	return 0;
+}
+
+TEST_F(host, data_of_another_user_cannot_be_had)
+{
+	others = 1;
+	if (geteuid()) {
+		ask_gperf(others, &self->heard);
+		EXPECT_EQ(1, self->heard.status);
+		EXPECT_NE(NULL, strstr(self->heard.text, "is not yours"));
+		return;
+	}
+	others = self->game.pid;
+	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
+	EXPECT_EQ(0, status_in_child(child_as_another));
+}
+
+/* What other families count can be had in the same way. */
+TEST_F(host, any_classic_profile_can_be_had)
+{
+	static u16 counters[256];
+	struct profil_stats s;
+	u64 counted;
+
+	ASSERT_EQ(0, profil(counters, sizeof(counters), addr(__start_n64_game), 32768));
+	while (counters_sum(counters, 2, ARRAY_SIZE(counters)) < 5)
+		hot_scene();
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	ask_gperf(getpid(), &self->heard);
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	counted = counters_sum(counters, 2, ARRAY_SIZE(counters));
+	EXPECT_EQ(0, self->heard.status);
+	EXPECT_LE(5U, self->heard.ticks);
+	EXPECT_LE(self->heard.ticks, counted);
+	EXPECT_EQ(self->heard.ticks, self->heard.hot);
+}
+
+TEST_F(host, samples_of_pcsample_can_be_had)
+{
+	static uintptr_t samples[64];
+	struct profil_stats s;
+
+	memset(samples, 0x55, sizeof(samples));
+	ASSERT_EQ(0, pcsample(samples, ARRAY_SIZE(samples)));
+	do {
+		hot_scene();
+		ASSERT_EQ(0, session_stats(SCOPE, &s));
+	} while (s.hit < 5);
+	ask_gperf(getpid(), &self->heard);
+	EXPECT_EQ(0, self->heard.status);
+	EXPECT_LE(5U, self->heard.ticks);
+	EXPECT_LE(3U, self->heard.hot);
+	EXPECT_LE(self->heard.ticks, (unsigned long long)pcsample(NULL, 0));
+}
+
+TEST_HARNESS_MAIN
