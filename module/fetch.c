@@ -22,8 +22,8 @@
 
 struct fetch {
 	struct profil_stats *stats;
-	struct profil_range *ranges;	/* room for nr_ranges, */
-	void *data;			/* and for nr_bytes; or NULL */
+	struct profil_range *ranges;	/* room for nr_ranges; or NULL: only look */
+	void *data;			/* and for nr_bytes; or NULL: not the counters */
 	u32 nr_ranges;
 	u64 nr_bytes;
 	bool copied;
@@ -68,7 +68,6 @@ static void session_copy(struct profil_session *s, const struct profil_table *ta
 		to += ALIGN(table->spans[i].bytes, 8);
 	}
 	profil_session_read(s, fetch->stats, false);
-	fetch->copied = true;
 	if (profil_histograms_refresh(s))
 		profil_session_kick(s);
 }
@@ -89,12 +88,14 @@ static int session_fetch(struct profil_session *s, struct fetch *fetch)
 	if (!table)
 		return -EAGAIN;		/* it is about to end */
 	bytes = data_bytes(table);
-	if (fetch->data && table->nr_ranges == fetch->nr_ranges && bytes == fetch->nr_bytes) {
+	if (fetch->ranges && table->nr_ranges == fetch->nr_ranges && bytes == fetch->nr_bytes) {
 		profil_table_describe(table, fetch->ranges);
-		session_copy(s, table, fetch);
-	} else {
-		profil_session_read(s, fetch->stats, false);
+		fetch->copied = true;
 	}
+	if (fetch->copied && fetch->data)
+		session_copy(s, table, fetch);
+	else
+		profil_session_read(s, fetch->stats, false);
 	fetch->nr_ranges = table->nr_ranges;
 	fetch->nr_bytes = bytes;
 	fetch->period = s->period;
@@ -175,8 +176,9 @@ static void fetch_free(struct fetch *fetch)
 
 static bool fits(const struct profil_fetch *arg, const struct fetch *fetch)
 {
-	return (arg->ranges || arg->data) && fetch->nr_ranges <= arg->nr_ranges &&
-	       fetch->nr_bytes <= arg->nr_bytes;
+	return (arg->ranges || arg->data) &&
+	       (!arg->ranges || fetch->nr_ranges <= arg->nr_ranges) &&
+	       (!arg->data || fetch->nr_bytes <= arg->nr_bytes);
 }
 
 /* Asks first how much there is, and makes room for that, until it is that much. */
@@ -193,8 +195,10 @@ static int fetch_all(struct profil_space *space, const struct profil_fetch *arg,
 		fetch->ranges = kvcalloc(fetch->nr_ranges + 1, sizeof(*fetch->ranges),
 					 GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 		/* What fills up to 8 bytes is 0. */
-		fetch->data = kvzalloc(fetch->nr_bytes + 1, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-		if (!fetch->ranges || !fetch->data)
+		if (arg->data)
+			fetch->data = kvzalloc(fetch->nr_bytes + 1,
+					       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		if (!fetch->ranges || (arg->data && !fetch->data))
 			return -ENOMEM;
 		err = space_fetch_patiently(space, fetch);
 	} while (!err && !fetch->copied);

@@ -456,8 +456,8 @@ struct profil_stop {
  * they are at one moment, without the process's doing: it may be stopped. Ticks that come
  * meanwhile are counted afterwards, as with PROFIL_IOC_SNAPSHOT.
  *
- * If there is not room for all ranges and all counters, none are copied, and what is told is
- * how much room they need: no error. What was told may be more when it is asked again.
+ * If there is not room for all that is wanted, nothing is copied, and what is told is how much
+ * room it needs: no error. It may be more when it is asked again.
  *
  * Allowed for one's own process; for another of the same user: the caller's filesystem uid
  * and gid are the target's real, effective and saved ones, the target has no capability that
