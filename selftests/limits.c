@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a user can make the kernel hold: so much for each process, and all of it at the expense of
+ * the user's memory cgroup.
+ *
+ * What is measured is memory.current of a cgroup in which a child works. The kernel keeps some
+ * pages charged in advance for each CPU, so that at least half of what must be there is asked
+ * for; and what it frees late, after a grace period, is waited for.
+ */
+#include "kselftest_harness.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "kernel.h"
+#include "loop.h"
+#include "process.h"
+
+#define PAGE		4096UL
+#define MIB		(1UL << 20)
+#define SLACK		(2 * MIB)	/* what may be charged in advance, or not yet freed */
+#define SMALL		(32 * MIB)	/* of a cgroup in which little is possible */
+#define USER		1000
+
+#define CGROUPS		"/sys/fs/cgroup"
+#define CGROUP		CGROUPS "/profil-limits"
+
+#define PROCESS		PROFIL_SCOPE_PROCESS
+#define MAX_OPEN	1024U		/* sessions of one creator */
+#define MAX_RANGES	65536U
+
+/*
+ * The cgroup
+ */
+
+static long long held(void)
+{
+	return file_number(CGROUP "/memory.current", "");
+}
+
+/* Why there is none, or NULL. */
+static const char *cgroup_make(void)
+{
+	if (geteuid())
+		return "only root can make a cgroup";
+	if (access(CGROUPS "/cgroup.controllers", F_OK))
+		return CGROUPS " is not of version 2";
+	if (file_write(CGROUPS "/cgroup.subtree_control", "+memory"))
+		return "there is no memory controller";
+	if (mkdir(CGROUP, 0755) && errno != EEXIST)
+		return "the cgroup cannot be made";
+	return access(CGROUP "/memory.current", F_OK) ? "it has no memory.current" : NULL;
+}
+
+FIXTURE(limits) {
+	const char *why_not;
+};
+
+FIXTURE_SETUP(limits)
+{
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	self->why_not = cgroup_make();
+}
+
+/* A cgroup can be removed when nobody is in it; what it was charged for may go later. */
+FIXTURE_TEARDOWN(limits)
+{
+	if (!self->why_not) {
+		EXPECT_TRUE(await(!rmdir(CGROUP)));
+	}
+}
+
+/* What @work() says in a child that is in the cgroup. */
+static int status_in_cgroup(int (*work)(void))
+{
+	pid_t child = fork();
+
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		MUST(!file_write(CGROUP "/cgroup.procs", "0"));
+		_exit(work());
+	}
+	return child < 0 ? -1 : status_of(child);
+}
+
+#define NEED_CGROUP() do {						\
+	if (self->why_not)						\
+		SKIP(return, "%s", self->why_not);			\
+} while (0)
+
+/* After a first time of everything, so that what is made once for all is there. */
+static long long held_before(void)
+{
+	struct profil_range range = range_of_loops(NULL, 2);
+	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 1);
+
+	range.nr_counters = 0;
+	MUST(fd >= 0);
+	MUST(!descriptor_attach(fd, PROCESS, 0, NULL));
+	MUST(!descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
+	close(fd);
+	return held();
+}
+
+static void must_hold(long long before, long long bytes)
+{
+	long long now = held();
+
+	if (now - before < bytes / 2)
+		dprintf(STDERR_FILENO, "# %lld bytes more, of %lld\n", now - before, bytes);
+	MUST(now - before >= bytes / 2);
+}
+
+static void must_return_to(long long before)
+{
+	bool returned = await(held() < before + (long long)SLACK);
+
+	if (!returned)
+		dprintf(STDERR_FILENO, "# %lld bytes more remain\n", held() - before);
+	MUST(returned);
+}
+
+/* @n ranges without counters, which nothing is locked for. */
+static struct profil_range *many_ranges(unsigned int n)
+{
+	struct profil_range *ranges = mmap(NULL, n * sizeof(*ranges), PROT_READ | PROT_WRITE,
+					   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	unsigned int i;
+
+	MUST(ranges != MAP_FAILED);
+	for (i = 0; i < n; i++)
+		ranges[i] = range_of(i + 1, i + 2, NULL, 0, 2);
+	return ranges;
+}
+
+/*
+ * So many
+ */
+
+static int fds[MAX_OPEN + 1];
+
+/* Opens @n sessions, or as many as may be: how many. */
+static unsigned int open_sessions(unsigned int n, u32 nr_records, int *err)
+{
+	unsigned int i;
+
+	*err = 0;
+	for (i = 0; i < n; i++) {
+		fds[i] = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, nr_records);
+		if (fds[i] < 0) {
+			*err = fds[i];
+			break;
+		}
+	}
+	return i;
+}
+
+static void close_sessions(unsigned int n)
+{
+	while (n)
+		close(fds[--n]);
+}
+
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	MUST(!getrlimit(RLIMIT_NOFILE, &limit));
+	if (limit.rlim_cur < 2 * MAX_OPEN) {
+		limit.rlim_cur = 2 * MAX_OPEN;
+		MUST(!setrlimit(RLIMIT_NOFILE, &limit));
+	}
+}
+
+static int open_one(void)
+{
+	return descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0) < 0;
+}
+
+static int open_all(void)
+{
+	int err;
+
+	allow_descriptors();
+	MUST(open_sessions(MAX_OPEN + 1, 0, &err) == MAX_OPEN);
+	MUST(err == -EMFILE);
+	close(fds[0]);
+	fds[0] = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	MUST(fds[0] >= 0);
+	MUST(descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0) == -EMFILE);
+	/* Another process has its own. */
+	return status_in_child(open_one);
+}
+
+TEST_F(limits, a_process_has_so_many_sessions_and_no_more)
+{
+	EXPECT_EQ(0, status_in_child(open_all));
+}
+
+static int lock_all(void)
+{
+	const struct rlimit limit = { 8 * MIB, 8 * MIB };
+	struct profil_range range;
+	u64 n;
+	int err;
+	u8 *p;
+
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	MUST(geteuid() || !setresuid(USER, USER, USER));
+	p = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MUST(p != MAP_FAILED);
+	range = range_of(0, 4 * MIB, p, 4 * MIB / 2, 2);
+	MUST(!session_start(PROCESS, 0, &range, 1));
+	MUST(!session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
+	/* Records take the rest. */
+	n = open_sessions(MAX_OPEN, 1024, &err);
+	MUST(err == -EPERM);
+	MUST(n && n < 4 * MIB / 1024 / sizeof(struct profil_record));
+	MUST(locked_bytes() <= 8 * MIB && locked_bytes() > 7 * MIB);
+	MUST(session_start(PROFIL_SCOPE_THREAD, PROFIL_START_REPLACE, &range, 1) == -EPERM);
+	close_sessions(n);
+	MUST(locked_bytes() == 4 * MIB);
+	return 0;
+}
+
+TEST_F(limits, buffers_and_records_of_a_user_share_RLIMIT_MEMLOCK)
+{
+	EXPECT_EQ(0, status_in_child(lock_all));
+}
+
+/*
+ * At whose expense
+ */
+
+static int charge_sessions(void)
+{
+	long long before = held_before();
+	int err;
+
+	allow_descriptors();
+	MUST(open_sessions(MAX_OPEN, 0, &err) == MAX_OPEN);
+	/* With the ticks that each may keep, 2 KiB, it has a place of 4 KiB. */
+	must_hold(before, MAX_OPEN * PAGE);
+	close_sessions(MAX_OPEN);
+	must_return_to(before);
+	return 0;
+}
+
+TEST_F(limits, sessions_are_charged_to_the_cgroup)
+{
+	NEED_CGROUP();
+	EXPECT_EQ(0, status_in_cgroup(charge_sessions));
+}
+
+static int charge_ranges(void)
+{
+	struct profil_range *ranges = many_ranges(MAX_RANGES);
+	long long before = held_before();
+	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+
+	MUST(fd >= 0);
+	MUST(!descriptor_attach(fd, PROCESS, 0, NULL));
+	MUST(!descriptor_add(fd, PROFIL_SPACE_SELF, ranges, MAX_RANGES));
+	must_hold(before, MAX_RANGES * sizeof(*ranges));
+	MUST(!session_start(PROCESS, 0, ranges, MAX_RANGES));
+	must_hold(before, 2 * MAX_RANGES * sizeof(*ranges));
+	close(fd);
+	MUST(!session_stop(PROCESS, NULL));
+	must_return_to(before);
+	return 0;
+}
+
+TEST_F(limits, ranges_are_charged_to_the_cgroup)
+{
+	NEED_CGROUP();
+	EXPECT_EQ(0, status_in_cgroup(charge_ranges));
+}
+
+static int charge_records(void)
+{
+	long long before = held_before();
+	struct profil_stats s;
+	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 65536);
+
+	MUST(fd >= 0);
+	MUST(!descriptor_stats(fd, &s));
+	MUST(s.locked >= 65536 * sizeof(struct profil_record));
+	must_hold(before, s.locked);
+	close(fd);
+	must_return_to(before);
+	return 0;
+}
+
+TEST_F(limits, records_are_charged_to_the_cgroup)
+{
+	NEED_CGROUP();
+	EXPECT_EQ(0, status_in_cgroup(charge_records));
+}
+
+#define CHILDREN	64
+#define CHILDS_RANGES	4096
+
+/* How much more is held when there are so many children. */
+static long long held_for_children(void)
+{
+	pid_t children[CHILDREN];
+	long long before = held(), most;
+	unsigned int i;
+
+	for (i = 0; i < CHILDREN; i++) {
+		children[i] = fork();
+		MUST(children[i] >= 0);
+		if (!children[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				pause();
+		}
+	}
+	/* A worker gives each what is its own. */
+	await(held() - before >= CHILDREN * CHILDS_RANGES * (long long)sizeof(struct profil_range));
+	most = held() - before;
+	for (i = 0; i < CHILDREN; i++) {
+		kill(children[i], SIGKILL);
+		status_of(children[i]);
+	}
+	must_return_to(before);
+	return most;
+}
+
+static int charge_children(void)
+{
+	struct profil_range *ranges = many_ranges(CHILDS_RANGES);
+	long long before = held_before();
+
+	MUST(!session_start(PROCESS, 0, ranges, CHILDS_RANGES));
+	MUST(held_for_children() >=
+	     CHILDREN * CHILDS_RANGES * (long long)sizeof(struct profil_range));
+	MUST(!session_stop(PROCESS, NULL));
+	must_return_to(before);
+	return 0;
+}
+
+TEST_F(limits, what_a_worker_makes_for_children_is_charged_to_the_cgroup)
+{
+	NEED_CGROUP();
+	EXPECT_EQ(0, status_in_cgroup(charge_children));
+}
+
+/*
+ * In a small cgroup
+ */
+
+static struct profil_range *ranges;
+static unsigned int opened;
+
+/* One more of everything: 0, or why not. */
+static int more_sessions(void)
+{
+	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+
+	if (fd >= 0)
+		fds[opened++] = fd;
+	return fd < 0 ? fd : 0;
+}
+
+static int more_records(void)
+{
+	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16384);
+
+	if (fd >= 0)
+		fds[opened++] = fd;
+	return fd < 0 ? fd : 0;
+}
+
+static int more_ranges(void)
+{
+	int err = more_sessions(), fd;
+
+	if (err)
+		return err;
+	fd = fds[opened - 1];
+	err = descriptor_attach(fd, PROCESS, 0, NULL);
+	return err ?: descriptor_add(fd, PROFIL_SPACE_SELF, ranges, MAX_RANGES);
+}
+
+static void fill(int (*more)(void))
+{
+	int err = 0;
+
+	opened = 0;
+	while (!err && opened < MAX_OPEN)
+		err = more();
+	if (err != -ENOMEM)
+		dprintf(STDERR_FILENO, "# after %u: %s\n", opened, strerror(-err));
+	MUST(err == -ENOMEM);
+	MUST(opened);
+	MUST(held() <= (long long)(SMALL + SLACK));
+	close_sessions(opened);
+}
+
+/* Must not be killed, so that it is told. */
+static int fill_cgroup(void)
+{
+	long long before;
+
+	MUST(!file_write("/proc/self/oom_score_adj", "-1000"));
+	ranges = many_ranges(MAX_RANGES);
+	allow_descriptors();
+	before = held_before();
+	MUST(!file_write(CGROUP "/memory.max", "33554432"));
+	fill(more_records);
+	must_return_to(before);
+	fill(more_ranges);
+	must_return_to(before);
+	return 0;
+}
+
+TEST_F(limits, a_small_cgroup_is_not_exceeded_but_ENOMEM_is_told)
+{
+	NEED_CGROUP();
+	EXPECT_EQ(0, status_in_cgroup(fill_cgroup));
+}
+
+static int fill_until_killed(void)
+{
+	ranges = many_ranges(MAX_RANGES);
+	allow_descriptors();
+	MUST(!file_write(CGROUP "/memory.max", "33554432"));
+	while (!more_ranges())
+		if (!fork())
+			for (;;)
+				pause();
+	pause();
+	return 0;
+}
+
+TEST_F(limits, who_is_killed_for_want_of_memory_leaves_nothing)
+{
+	NEED_CGROUP();
+	ASSERT_EQ(0, file_write(CGROUP "/memory.oom.group", "1"));
+	EXPECT_EQ(128 + SIGKILL, status_in_cgroup(fill_until_killed));
+	EXPECT_TRUE(await(held() < (long long)SLACK)) {
+		TH_LOG("%lld bytes remain", held());
+	}
+}
+
+TEST_HARNESS_MAIN
