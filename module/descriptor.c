@@ -584,10 +584,7 @@ static int session_snapshot(struct profil_session *s, const struct profil_snapsh
 	int err = 0;
 
 	if (arg->nr_copies) {
-		if (arg->copies != (unsigned long)arg->copies)
-			return -EFAULT;
-		copies = vmemdup_user((void __user *)(unsigned long)arg->copies,
-				      arg->nr_copies * sizeof(*copies));
+		copies = profil_array_from_user(arg->copies, arg->nr_copies, sizeof(*copies));
 		if (IS_ERR(copies))
 			return PTR_ERR(copies);
 	}

@@ -5,9 +5,11 @@
  * it leaves there goes back to the caller if it succeeds and the command has results.
  */
 #include <linux/capability.h>
+#include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/jiffies.h>
 #include <linux/minmax.h>
+#include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/uaccess.h>
 #include <linux/user_namespace.h>
@@ -106,6 +108,26 @@ static long stats(struct file *file, void *data)
 	if (!err)
 		stats_result(arg, &stats);
 	return err;
+}
+
+/*
+ * A copy of an array of the caller's, to be given back by kvfree(), or an error pointer. As
+ * vmemdup_user(), but charged: who copies can be kept waiting for a page, with all of it here.
+ */
+void *profil_array_from_user(u64 address, u32 nr, size_t size)
+{
+	void *array;
+
+	if (address != (unsigned long)address)
+		return ERR_PTR(-EFAULT);
+	array = kvmalloc_array(nr, size, GFP_KERNEL_ACCOUNT);
+	if (!array)
+		return ERR_PTR(-ENOMEM);
+	if (copy_from_user(array, (const void __user *)(unsigned long)address, nr * size)) {
+		kvfree(array);
+		return ERR_PTR(-EFAULT);
+	}
+	return array;
 }
 
 static long arg_read(void *arg, size_t known, size_t least, const void __user *uarg, u32 *size)

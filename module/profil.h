@@ -270,6 +270,7 @@ extern struct workqueue_struct *profil_wq;
 /* ioctl.c */
 long profil_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 long profil_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+void *profil_array_from_user(u64 address, u32 nr, size_t size);
 
 /* tick.c: how the tick is reached */
 int profil_tick_init(void);

@@ -240,9 +240,7 @@ struct profil_table *profil_table_from_user(struct profil_session *s,
 
 	if (!nr)
 		return profil_table_create(s, base, NULL, 0);
-	if (uranges != (unsigned long)uranges)
-		return ERR_PTR(-EFAULT);
-	ranges = vmemdup_user((void __user *)(unsigned long)uranges, nr * sizeof(*ranges));
+	ranges = profil_array_from_user(uranges, nr, sizeof(*ranges));
 	if (IS_ERR(ranges))
 		return ERR_CAST(ranges);
 	table = profil_table_create(s, base, ranges, nr);

@@ -9,6 +9,7 @@
  */
 #include "kselftest_harness.h"
 
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -353,6 +354,85 @@ TEST_F(limits, what_a_worker_makes_for_children_is_charged_to_the_cgroup)
 {
 	NEED_CGROUP();
 	EXPECT_EQ(0, status_in_cgroup(charge_children));
+}
+
+/*
+ * Arguments: whoever calls can keep the kernel waiting for a page of them.
+ */
+
+static int missing_pages(void *p, size_t size)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = {
+		.range = { addr(p), size },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	return ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &reg) ? -errno : fd;
+}
+
+static int charged_fd;
+static u32 charged_nr;
+static void *charged_arg;
+
+static void *start_thread(void *unused)
+{
+	(void)unused;
+	return (void *)(intptr_t)session_start(PROCESS, 0, charged_arg, charged_nr);
+}
+
+static void *snapshot_thread(void *unused)
+{
+	(void)unused;
+	return (void *)(intptr_t)descriptor_snapshot(charged_fd, 0, charged_arg, charged_nr, NULL);
+}
+
+/* @call() waits for the last page of an array of @bytes, most of which it has copied by then. */
+static void must_charge_argument(void *(*call)(void *unused), size_t bytes)
+{
+	size_t size = (bytes + PAGE - 1) / PAGE * PAGE;
+	u8 *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct uffdio_zeropage zero = { .range = { addr(p) + size - PAGE, PAGE } };
+	struct uffd_msg msg;
+	long long before;
+	pthread_t thread;
+	void *result;
+	int uffd;
+
+	MUST(p != MAP_FAILED);
+	/* A huge page would have the last one, too. */
+	MUST(!madvise(p, size, MADV_NOHUGEPAGE));
+	memset(p, 0, size - PAGE);
+	uffd = missing_pages(p + size - PAGE, PAGE);
+	MUST(uffd >= 0);
+	charged_arg = p;
+	before = held_before();
+	MUST(!pthread_create(&thread, NULL, call, NULL));
+	MUST(read(uffd, &msg, sizeof(msg)) == sizeof(msg));
+	must_hold(before, bytes);
+	MUST(!ioctl(uffd, UFFDIO_ZEROPAGE, &zero));
+	MUST(!pthread_join(thread, &result));
+	close(uffd);
+	must_return_to(before);
+}
+
+static int charge_arguments(void)
+{
+	charged_nr = MAX_RANGES;
+	must_charge_argument(start_thread, MAX_RANGES * sizeof(struct profil_range));
+	charged_fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	MUST(charged_fd >= 0);
+	must_charge_argument(snapshot_thread, MAX_RANGES * sizeof(struct profil_copy));
+	return 0;
+}
+
+TEST_F(limits, arguments_are_charged_to_the_cgroup)
+{
+	NEED_CGROUP();
+	EXPECT_EQ(0, status_in_cgroup(charge_arguments));
 }
 
 /*
