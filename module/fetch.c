@@ -2,9 +2,10 @@
 /*
  * The classic session of a process, as others may read it: its ranges, and their counters.
  *
- * The counters are copied from the pinned pages, not from the process's memory, to memory of
- * our own: under home->lock nothing is waited for that a user has a hand in, neither the
- * process, which may be stopped, nor the caller.
+ * The pinned pages are copied, not the process's memory, to memory of our own: under home->lock
+ * nothing is waited for that a user has a hand in, neither the process, which may be stopped,
+ * nor the caller. Each page is copied once, however many ranges count there, so that this takes
+ * no more memory than the process has locked.
  */
 #include <linux/jiffies.h>
 #include <linux/mm.h>
@@ -23,9 +24,11 @@
 struct fetch {
 	struct profil_stats *stats;
 	struct profil_range *ranges;	/* room for nr_ranges; or NULL: only look */
-	void *data;			/* and for nr_bytes; or NULL: not the counters */
+	unsigned long *places;		/* where in image each one's counters begin; */
+	void *image;			/* and for nr_pages; or NULL: not the counters */
 	u32 nr_ranges;
-	u64 nr_bytes;
+	u64 nr_bytes;			/* of all counters, as the caller gets them */
+	unsigned long nr_pages;
 	bool copied;
 	u64 period;
 	u64 taken;
@@ -41,32 +44,18 @@ static u64 data_bytes(const struct profil_table *table)
 	return bytes;
 }
 
-/* Copies the counters of @span, whose pages are all pinned. */
-static void span_copy(struct profil_session *s, const struct profil_span *span, void *to)
-{
-	unsigned long from = span->buffer, left = span->bytes, n;
-
-	for (; left; left -= n, from += n, to += n) {
-		n = min(left, PAGE_SIZE - offset_in_page(from));
-		memcpy(to, profil_histogram_counter(s, from, n), n);
-		cond_resched();
-	}
-}
-
 /* Copies all there is, as it is at one moment. */
 static void session_copy(struct profil_session *s, const struct profil_table *table,
 			 struct fetch *fetch)
 {
-	void *to = fetch->data;
 	u32 i;
 
 	set_bit(PROFIL_SLOW_PARKED, &s->slow);
 	/* Not the normal, long one: only so many ticks are kept. */
 	synchronize_rcu_expedited();
-	for (i = 0; i < table->nr_ranges; i++) {
-		span_copy(s, &table->spans[i], to);
-		to += ALIGN(table->spans[i].bytes, 8);
-	}
+	profil_histograms_copy(s, fetch->image);
+	for (i = 0; i < table->nr_ranges; i++)
+		fetch->places[i] = profil_span_place(&table->spans[i]);
 	profil_session_read(s, fetch->stats, false);
 	if (profil_histograms_refresh(s))
 		profil_session_kick(s);
@@ -76,6 +65,7 @@ static void session_copy(struct profil_session *s, const struct profil_table *ta
 static int session_fetch(struct profil_session *s, struct fetch *fetch)
 {
 	struct profil_table *table;
+	unsigned long pages;
 	u64 bytes;
 
 	if (s->state == PROFIL_STATE_ENDED)
@@ -88,16 +78,19 @@ static int session_fetch(struct profil_session *s, struct fetch *fetch)
 	if (!table)
 		return -EAGAIN;		/* it is about to end */
 	bytes = data_bytes(table);
-	if (fetch->ranges && table->nr_ranges == fetch->nr_ranges && bytes == fetch->nr_bytes) {
+	pages = profil_histograms_total(s);
+	if (fetch->ranges && table->nr_ranges == fetch->nr_ranges && bytes == fetch->nr_bytes &&
+	    pages == fetch->nr_pages) {
 		profil_table_describe(table, fetch->ranges);
 		fetch->copied = true;
 	}
-	if (fetch->copied && fetch->data)
+	if (fetch->copied && fetch->image)
 		session_copy(s, table, fetch);
 	else
 		profil_session_read(s, fetch->stats, false);
 	fetch->nr_ranges = table->nr_ranges;
 	fetch->nr_bytes = bytes;
+	fetch->nr_pages = pages;
 	fetch->period = s->period;
 	fetch->taken = s->taken_pcs;
 	profil_table_put(table);
@@ -168,9 +161,11 @@ static int copy_out(u64 address, const void *from, u64 bytes)
 
 static void fetch_free(struct fetch *fetch)
 {
-	kvfree(fetch->data);
+	kvfree(fetch->image);
+	kvfree(fetch->places);
 	kvfree(fetch->ranges);
-	fetch->data = NULL;
+	fetch->image = NULL;
+	fetch->places = NULL;
 	fetch->ranges = NULL;
 }
 
@@ -194,14 +189,36 @@ static int fetch_all(struct profil_space *space, const struct profil_fetch *arg,
 			return err;
 		fetch->ranges = kvcalloc(fetch->nr_ranges + 1, sizeof(*fetch->ranges),
 					 GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-		/* What fills up to 8 bytes is 0. */
+		fetch->places = kvcalloc(fetch->nr_ranges + 1, sizeof(*fetch->places),
+					 GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 		if (arg->data)
-			fetch->data = kvzalloc(fetch->nr_bytes + 1,
-					       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-		if (!fetch->ranges || (arg->data && !fetch->data))
+			fetch->image = kvmalloc_array(fetch->nr_pages + 1, PAGE_SIZE,
+						      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		if (!fetch->ranges || !fetch->places || (arg->data && !fetch->image))
 			return -ENOMEM;
 		err = space_fetch_patiently(space, fetch);
 	} while (!err && !fetch->copied);
+	return err;
+}
+
+/* The counters of all ranges, one after the other; what fills up to 8 bytes is 0. */
+static int data_copy_out(u64 to, const struct fetch *fetch)
+{
+	u64 bytes, room;
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < fetch->nr_ranges && !err; i++) {
+		bytes = fetch->ranges[i].nr_counters * fetch->ranges[i].width;
+		room = ALIGN(bytes, 8);
+		err = copy_out(to, fetch->image + fetch->places[i], bytes);
+		if (!err && clear_user((void __user *)(unsigned long)(to + bytes), room - bytes))
+			err = -EFAULT;
+		if (fatal_signal_pending(current))
+			err = -EINTR;
+		to += room;
+		cond_resched();
+	}
 	return err;
 }
 
@@ -213,7 +230,7 @@ static int fetch_copy_out(struct profil_fetch *arg, const struct fetch *fetch)
 		err = copy_out(arg->ranges, fetch->ranges,
 			       fetch->nr_ranges * sizeof(*fetch->ranges));
 	if (fetch->copied && arg->data && !err)
-		err = copy_out(arg->data, fetch->data, fetch->nr_bytes);
+		err = data_copy_out(arg->data, fetch);
 	arg->nr_ranges = fetch->nr_ranges;
 	arg->nr_bytes = fetch->nr_bytes;
 	arg->period = fetch->period;

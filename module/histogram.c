@@ -282,6 +282,32 @@ unsigned long profil_histograms_total(struct profil_session *s)
 	return pages;
 }
 
+/* Copies all of a session's, whose pages are all pinned, to @image, one after the other. */
+void profil_histograms_copy(struct profil_session *s, void *image)
+{
+	unsigned long place = 0, i;
+	struct interval_tree_node *node;
+	struct profil_histogram *h;
+
+	lockdep_assert_held(&s->home->lock);
+
+	for (node = interval_tree_iter_first(&s->histograms, 0, ULONG_MAX); node;
+	     node = interval_tree_iter_next(node, 0, ULONG_MAX)) {
+		h = container_of(node, struct profil_histogram, node);
+		h->place = place;
+		for (i = 0; i < h->nr_pages; i++, place += PAGE_SIZE) {
+			memcpy(image + place, h->pages[i], PAGE_SIZE);
+			cond_resched();
+		}
+	}
+}
+
+/* Where in the last image the counters of @span are. */
+unsigned long profil_span_place(const struct profil_span *span)
+{
+	return span->histogram ? span->histogram->place + span->buffer - span->histogram->start : 0;
+}
+
 /**
  * profil_histograms_check - Are all buffers there?
  * @table: Ranges with buffers in the caller's address space; those that have a histogram

@@ -94,6 +94,7 @@ struct profil_histogram {
 	struct interval_tree_node node;	/* session->histograms: user addresses */
 	unsigned long start;		/* user address, page aligned */
 	unsigned long nr_pages;
+	unsigned long place;		/* in an image: see profil_histograms_copy() */
 	void **pages;			/* their kernel addresses; NULL: not pinned yet */
 	bool watched;			/* notifier is inserted */
 	refcount_t refs;		/* the session's, while in its tree, and each span's */
@@ -418,6 +419,8 @@ int profil_histograms_create(struct profil_session *s, const struct profil_table
 unsigned long profil_histograms_total(struct profil_session *s);
 int profil_histograms_pin(struct profil_session *s, struct list_head *created);
 int profil_histograms_refresh(struct profil_session *s);
+void profil_histograms_copy(struct profil_session *s, void *image);
+unsigned long profil_span_place(const struct profil_span *span);
 void profil_histograms_drop(struct list_head *created);
 unsigned long profil_histograms_drop_unused(struct profil_session *s);
 void profil_histograms_drop_all(struct profil_session *s);
