@@ -1,0 +1,1558 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who may see whom: what a session with less rights must never be told of a program with more,
+ * of another user, of another namespace, or of the kernel.
+ *
+ * What is to be sampled or not is often a program of one page at a known address, made here,
+ * which does nothing but run there: a counter for that page, or a record of it, tells that its
+ * first instruction was seen, or any other. All that is read in these tests is looked through
+ * for addresses of the kernel besides.
+ *
+ * Everything is done in children, some of which become somebody else.
+ */
+#include "kselftest_harness.h"
+
+#include <elf.h>
+#include <grp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/xattr.h>
+
+#include <linux/capability.h>
+
+#include "kernel.h"
+#include "loop.h"
+#include "process.h"
+
+#define PROCESS		PROFIL_SCOPE_PROCESS
+#define THREAD		PROFIL_SCOPE_THREAD
+#define PAGE		4096UL
+#define USER		1000	/* an ordinary user, for root */
+#define OTHER		1001	/* and another */
+#define RECORDS		8192U	/* more than any test leaves unread */
+#define ROUNDS		6
+
+/* Parents and children take turns with step. */
+static struct shared {
+	u64 page[512] __attribute__((aligned(4096)));
+	atomic_int step;
+	atomic_int tid;
+	u64 space;
+	u64 counter;		/* of the program, in a session with a descriptor */
+	u64 classic;		/* and in a classic one */
+	struct profil_stats stats;
+} *shared;
+
+static int fd = -1;		/* of the session under test */
+
+/*
+ * The program: user code and system calls
+ */
+
+#define TEXT	0x10000000UL
+
+extern const char program_text[], program_end[];
+
+#if defined(__x86_64__)
+#define PROGRAM_MACHINE	EM_X86_64
+asm(".pushsection .rodata\n"
+	"program_text:\n"
+	"1: mov $10000, %ecx\n"
+	"2: loop 2b\n"
+	" mov $39, %eax\n"
+	" syscall\n"
+	" jmp 1b\n"
+	"program_end:\n"
+	".popsection\n");
+
+extern const char program_text_32[], program_end_32[];
+asm(".pushsection .rodata\n"
+	".code32\n"
+	"program_text_32:\n"
+	"1: mov $10000, %ecx\n"
+	"2: loop 2b\n"
+	" mov $20, %eax\n"
+	" int $0x80\n"
+	" jmp 1b\n"
+	"program_end_32:\n"
+	".code64\n"
+	".popsection\n");
+#elif defined(__aarch64__)
+#define PROGRAM_MACHINE	EM_AARCH64
+asm(".pushsection .rodata\n"
+	"program_text:\n"
+	"1: mov x1, #10000\n"
+	"2: subs x1, x1, #1\n"
+	" b.ne 2b\n"
+	" mov x8, #172\n"
+	" svc #0\n"
+	" b 1b\n"
+	"program_end:\n"
+	".popsection\n");
+#else
+#error "No program for this architecture"
+#endif
+
+static char program[64];
+static char *const program_argv[] = { program, NULL };
+static char *const no_env[] = { NULL };
+
+/* CAP_NET_RAW, permitted and effective; in the file's byte order, little-endian. */
+static const u8 file_caps[20] = { [0] = 1, [3] = 2, [5] = 1 << (CAP_NET_RAW - 8) };
+
+static int program_write(const void *image, size_t size, mode_t mode, bool capable)
+{
+	int to, err = 0;
+
+	unlink(program);
+	to = open(program, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (to < 0)
+		return -errno;
+	if (write(to, image, size) != (ssize_t)size)
+		err = -EIO;
+	if ((!geteuid() && fchown(to, 0, 0)) || fchmod(to, mode))
+		err = -errno;
+	if (capable && fsetxattr(to, "security.capability", file_caps, sizeof(file_caps), 0))
+		err = -errno;
+	close(to);
+	return err;
+}
+
+static int program_create(mode_t mode, bool capable)
+{
+	struct {
+		Elf64_Ehdr e;
+		Elf64_Phdr p;
+		char text[128];
+	} image = {
+		.e = {
+			.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+				     EV_CURRENT },
+			.e_type = ET_EXEC,
+			.e_machine = PROGRAM_MACHINE,
+			.e_version = EV_CURRENT,
+			.e_entry = TEXT + sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr),
+			.e_phoff = sizeof(Elf64_Ehdr),
+			.e_ehsize = sizeof(Elf64_Ehdr),
+			.e_phentsize = sizeof(Elf64_Phdr),
+			.e_phnum = 1,
+		},
+		.p = {
+			.p_type = PT_LOAD,
+			.p_flags = PF_R | PF_X,
+			.p_vaddr = TEXT,
+			.p_filesz = sizeof(image),
+			.p_memsz = sizeof(image),
+			.p_align = PAGE,
+		},
+	};
+
+	memcpy(image.text, program_text, program_end - program_text);
+	return program_write(&image, sizeof(image), mode, capable);
+}
+
+/* Runs for ever; what comes back is why it does not. */
+static int program_run(void)
+{
+	execve(program, program_argv, no_env);
+	return errno;
+}
+
+static bool program_runs(pid_t pid)
+{
+	char path[64], line[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	return !strcmp(file_line(path, line, sizeof(line)), program);
+}
+
+/*
+ * Children
+ */
+
+/* Runs @child() in a process of its own, which does not outlive us. */
+static pid_t spawn(int (*child)(void))
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(child());
+	}
+	MUST(pid > 0);
+	return pid;
+}
+
+static int killed(pid_t child)
+{
+	kill(child, SIGKILL);
+	return status_of(child);
+}
+
+static bool step_is(int step)
+{
+	return await(shared->step >= step);
+}
+
+static int run_for_ever(void)
+{
+	shared->step++;
+	loop_run(0, ~0UL);
+	return 1;
+}
+
+static u64 tick_ns(void)
+{
+	struct profil_query query;
+
+	return device_query(&query) ? 4000000 : query.tick_ns;
+}
+
+/* CPU time of process @pid, in ticks. */
+static u64 cpu_ticks(pid_t pid)
+{
+	clockid_t clock;
+
+	return clock_getcpuclockid(pid, &clock) ? 0 : cpu_ns(clock) / tick_ns();
+}
+
+static bool spends(pid_t pid, u64 ticks)
+{
+	u64 until = cpu_ticks(pid) + ticks;
+
+	return await(cpu_ticks(pid) >= until);
+}
+
+static void become(uid_t id)
+{
+	if (geteuid())
+		return;		/* somebody ordinary already */
+	MUST(!setgroups(0, NULL));
+	MUST(!setresgid(id, id, id));
+	MUST(!setresuid(id, id, id));
+	/* As it is after a login. */
+	MUST(!prctl(PR_SET_DUMPABLE, 1));
+}
+
+/*
+ * Sessions
+ */
+
+static struct profil_stats stats_now(void)
+{
+	struct profil_stats s;
+
+	MUST(!descriptor_stats(fd, &s));
+	MUST(accounted(&s));
+	return s;
+}
+
+/* Enabled, and without targets. */
+static void open_session(u32 on_fork, u32 on_exec)
+{
+	fd = descriptor_open(MODES_ALL, on_fork, on_exec, RECORDS);
+	MUST(fd >= 0);
+	MUST(!descriptor_enable(fd));
+}
+
+static bool of_kernel(u64 word)
+{
+	return word >> 47 == 0x1ffff;
+}
+
+static void must_not_tell_of_kernel(const struct profil_record *r)
+{
+	u64 word;
+
+	MUST(!(r->pc >> 56));
+	/* Wherever in it: what is 0 must be 0. */
+	for (size_t at = 0; at + sizeof(word) <= r->size; at += 4) {
+		memcpy(&word, (const char *)r + at, sizeof(word));
+		MUST(!of_kernel(word));
+	}
+}
+
+/* Shows @look() all records there are: how many. */
+static unsigned int records_read(void (*look)(const struct profil_record *r))
+{
+	static u64 buffer[65536 / 8];
+	const struct profil_record *r;
+	unsigned int nr = 0;
+	ssize_t n;
+
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	while ((n = read(fd, buffer, sizeof(buffer))) > 0) {
+		for (r = (void *)buffer; n; n -= r->size, r = (void *)((char *)r + r->size)) {
+			must_not_tell_of_kernel(r);
+			look(r);
+			nr++;
+		}
+	}
+	MUST(!n || errno == EAGAIN);
+	return nr;
+}
+
+static unsigned int of_program, of_system;
+static struct profil_record last;
+
+static const char *path_of(const struct profil_record *r)
+{
+	return (const char *)r + offsetof(struct profil_record, path);
+}
+
+static void note(const struct profil_record *r)
+{
+	of_program += r->pc - TEXT < PAGE || r->start == TEXT || !strcmp(path_of(r), program);
+	of_system += !!(r->flags & PROFIL_RECORD_SYSTEM);
+	last = *r;
+}
+
+FIXTURE(privilege) {
+	long long users;
+};
+
+FIXTURE_SETUP(privilege)
+{
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	snprintf(program, sizeof(program), "/tmp/profil-privilege.%d", getpid());
+	self->users = module_users();
+}
+
+FIXTURE_TEARDOWN(privilege)
+{
+	unlink(program);
+	/* What the test before had may have gone only meanwhile. */
+	EXPECT_TRUE(await(module_users() <= self->users)) {
+		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
+	}
+}
+
+#define NEED_ROOT() do {						\
+	if (geteuid())							\
+		SKIP(return, "only root can become others");		\
+} while (0)
+
+/*
+ * Programs that may do more than who runs them: the session's creator and its child are an
+ * ordinary user's.
+ */
+
+static void count_program(struct profil_range *range, u64 *counter)
+{
+	*range = range_all(counter, 1, 8);
+	range->start = TEXT;
+	range->end = TEXT + PAGE;
+	range->offset = TEXT;
+}
+
+/* In sessions of both kinds. */
+static int join_and_exec(void)
+{
+	struct profil_range range;
+
+	count_program(&range, &shared->classic);
+	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
+	MUST(!session_start(PROCESS, 0, &range, 1));
+	shared->step = 1;
+	MUST(step_is(2));
+	MUST(descriptor_burn(fd, 0, 3));
+	return program_run();
+}
+
+static pid_t joined_and_execed(void)
+{
+	struct profil_range range;
+	pid_t child;
+
+	count_program(&range, &shared->counter);
+	shared->step = 0;
+	child = spawn(join_and_exec);
+	MUST(step_is(1));
+	MUST(!descriptor_add(fd, shared->space, &range, 1));
+	shared->step = 2;
+	MUST(await(program_runs(child)));
+	return child;
+}
+
+/* What runs now in @child is not sampled; nor can it be, by an id that is guessed. */
+static void must_not_be_sampled(pid_t child)
+{
+	struct profil_stats before, s;
+	struct profil_range range;
+	u64 id;
+
+	MUST(await(!stats_now().targets));
+	before = stats_now();
+	MUST(spends(child, 5));
+	s = stats_now();
+	MUST(s.ticks + s.unselected == before.ticks + before.unselected && !s.targets);
+	count_program(&range, &shared->counter);
+	for (id = shared->space; id < shared->space + 16; id++)
+		MUST(descriptor_add(fd, id, &range, 1) == -ESRCH);
+	MUST(descriptor_attach(fd, PROCESS, child, NULL) == -EPERM);
+	MUST(descriptor_attach(fd, THREAD, child, NULL) == -EPERM);
+	MUST(killed(child) == 128 + SIGKILL);
+	records_read(note);
+	MUST(!of_program && !shared->counter && !shared->classic);
+}
+
+/* It is, from its first instruction on. */
+static void must_be_sampled(pid_t child)
+{
+	MUST(stats_now().targets == 1);
+	MUST(await((records_read(note), of_program >= 10)));
+	MUST(last.pc - TEXT < PAGE && last.pid == child && last.space != shared->space);
+	MUST(killed(child) == 128 + SIGKILL);
+	records_read(note);
+	/* What counted was of another address space. */
+	MUST(!shared->counter && !shared->classic);
+}
+
+static int exec_with_more_rights(void)
+{
+	become(USER);
+	for (int i = 0; i < ROUNDS; i++) {
+		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		must_not_be_sampled(joined_and_execed());
+		close(fd);
+	}
+	return 0;
+}
+
+static int exec_with_the_same_rights(void)
+{
+	become(USER);
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	must_be_sampled(joined_and_execed());
+	MUST(of_system);
+	return 0;
+}
+
+/* So that what the next ones do not find could be found. */
+TEST_F(privilege, an_ordinary_exec_is_followed_and_its_program_seen)
+{
+	ASSERT_EQ(0, program_create(0755, false));
+	EXPECT_EQ(0, status_in_child(exec_with_the_same_rights));
+}
+
+TEST_F(privilege, a_set_user_ID_exec_ends_it_before_the_first_instruction)
+{
+	NEED_ROOT();
+	ASSERT_EQ(0, program_create(04755, false));
+	EXPECT_EQ(0, status_in_child(exec_with_more_rights));
+}
+
+TEST_F(privilege, a_set_group_ID_exec_ends_it_before_the_first_instruction)
+{
+	NEED_ROOT();
+	ASSERT_EQ(0, program_create(02755, false));
+	EXPECT_EQ(0, status_in_child(exec_with_more_rights));
+}
+
+TEST_F(privilege, an_exec_with_file_capabilities_ends_it_before_the_first_instruction)
+{
+	int err;
+
+	NEED_ROOT();
+	err = program_create(0755, true);
+	if (err == -EOPNOTSUPP)
+		SKIP(return, "/tmp cannot hold file capabilities");
+	ASSERT_EQ(0, err);
+	EXPECT_EQ(0, status_in_child(exec_with_more_rights));
+}
+
+TEST_F(privilege, an_execute_only_exec_ends_it_before_the_first_instruction)
+{
+	NEED_ROOT();
+	ASSERT_EQ(0, program_create(0711, false));
+	EXPECT_EQ(0, status_in_child(exec_with_more_rights));
+}
+
+/* Who asks for no new privileges has none to hide. */
+static int exec_without_new_rights(void)
+{
+	become(USER);
+	MUST(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	must_be_sampled(joined_and_execed());
+	return 0;
+}
+
+TEST_F(privilege, a_set_user_ID_exec_that_gains_nothing_is_followed)
+{
+	NEED_ROOT();
+	ASSERT_EQ(0, program_create(04755, false));
+	EXPECT_EQ(0, status_in_child(exec_without_new_rights));
+}
+
+/*
+ * Rights that change without an exec
+ */
+
+static int drop_and_exec(void)
+{
+	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
+	become(USER);
+	MUST(descriptor_burn(fd, 0, 5));
+	return program_run();
+}
+
+static int sample_who_drops(void)
+{
+	pid_t child;
+
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	child = spawn(drop_and_exec);
+	MUST(await(program_runs(child)));
+	must_be_sampled(child);
+	return 0;
+}
+
+TEST_F(privilege, a_joined_child_that_drops_rights_is_sampled_on)
+{
+	NEED_ROOT();
+	ASSERT_EQ(0, program_create(0755, false));
+	EXPECT_EQ(0, status_in_child(sample_who_drops));
+}
+
+/* Joining was the consent. What it execs has not given any. */
+static int join_and_gain(void)
+{
+	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
+	MUST(!seteuid(0));
+	MUST(descriptor_burn(fd, 0, 5));
+	MUST(stats_now().targets == 1);
+	return program_run();
+}
+
+static int sample_who_gains(void)
+{
+	pid_t child;
+
+	MUST(!setresgid(USER, USER, USER));
+	MUST(!setresuid(USER, USER, 0));
+	MUST(!prctl(PR_SET_DUMPABLE, 1));
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	child = spawn(join_and_gain);
+	MUST(!setresuid(USER, USER, USER));
+	MUST(await(program_runs(child)));
+	must_not_be_sampled(child);
+	return 0;
+}
+
+TEST_F(privilege, a_joined_child_that_gains_rights_is_sampled_until_it_execs)
+{
+	NEED_ROOT();
+	ASSERT_EQ(0, program_create(0755, false));
+	EXPECT_EQ(0, status_in_child(sample_who_gains));
+}
+
+/*
+ * Others
+ */
+
+static pid_t victim;
+
+static int fetch_from(pid_t pid)
+{
+	struct profil_fetch arg = { .size = sizeof(arg), .pid = pid };
+
+	return device_ioctl(PROFIL_IOC_FETCH, &arg);
+}
+
+static int start_and_run(void)
+{
+	MUST(!session_start(PROCESS, 0, NULL, 0));
+	return run_for_ever();
+}
+
+static int be_profiled(void)
+{
+	become(USER);
+	return start_and_run();
+}
+
+static void must_be_refused(void)
+{
+	MUST(descriptor_attach(fd, PROCESS, victim, NULL) == -EPERM);
+	MUST(descriptor_attach(fd, THREAD, victim, NULL) == -EPERM);
+	MUST(spends(victim, 2));
+	MUST(!stats_now().targets && !stats_now().ticks);
+}
+
+static int ask_as_another(void)
+{
+	become(OTHER);
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	must_be_refused();
+	MUST(fetch_from(victim) == -EPERM);
+	return 0;
+}
+
+/* A user's own may be read, since it could be by ptrace; it may not be sampled unasked. */
+static int ask_as_the_same(void)
+{
+	become(USER);
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	must_be_refused();
+	MUST(!fetch_from(victim));
+	return 0;
+}
+
+TEST_F(privilege, another_users_process_is_refused)
+{
+	NEED_ROOT();
+	victim = spawn(be_profiled);
+	ASSERT_TRUE(step_is(1));
+	EXPECT_EQ(0, status_in_child(ask_as_another));
+	EXPECT_EQ(0, status_in_child(ask_as_the_same));
+	EXPECT_EQ(128 + SIGKILL, killed(victim));
+}
+
+/* One or the other is enough; nothing else is. */
+static int attach_with(unsigned int cap)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2] = {};
+	int err;
+
+	MUST(!prctl(PR_SET_KEEPCAPS, 1));
+	become(OTHER);
+	data[cap / 32].effective = 1U << cap % 32;
+	data[cap / 32].permitted = 1U << cap % 32;
+	MUST(!syscall(SYS_capset, &header, data));
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	err = descriptor_attach(fd, PROCESS, victim, NULL);
+	MUST(stats_now().targets == !err);
+	return -err;
+}
+
+static int attach_with_perfmon(void)
+{
+	return attach_with(CAP_PERFMON);
+}
+
+static int attach_with_ptrace(void)
+{
+	return attach_with(CAP_SYS_PTRACE);
+}
+
+static int attach_with_others(void)
+{
+	unsigned int cap;
+
+	/* setuid() here, of each in turn. */
+	for (cap = 0; cap <= CAP_AUDIT_READ; cap++) {
+		pid_t child;
+
+		if (cap == CAP_SYS_PTRACE)
+			continue;
+		child = fork();
+		if (!child)
+			_exit(attach_with(cap));
+		MUST(status_of(child) == EPERM);
+	}
+	return 0;
+}
+
+TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_PTRACE_are_needed_for_others_and_enough)
+{
+	NEED_ROOT();
+	victim = spawn(be_profiled);
+	ASSERT_TRUE(step_is(1));
+	EXPECT_EQ(0, status_in_child(attach_with_perfmon));
+	EXPECT_EQ(0, status_in_child(attach_with_ptrace));
+	EXPECT_EQ(0, status_in_child(attach_with_others));
+	EXPECT_EQ(128 + SIGKILL, killed(victim));
+}
+
+/* Runs where the others run, and is not theirs. */
+static int run_beside(void)
+{
+	shared->step++;
+	loop_run(5, ~0UL);
+	return 1;
+}
+
+static pid_t targets[2];
+
+static void must_be_targets(const struct profil_record *r)
+{
+	MUST(r->pid == targets[0] || r->pid == targets[1]);
+	MUST(r->tid == r->pid);
+	MUST(strcmp(r->comm, "beside"));
+}
+
+static int join_and_run(void)
+{
+	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
+	MUST(descriptor_burn(fd, 1, 30));
+	return 0;
+}
+
+static int count_among_others(void)
+{
+	struct profil_range range = range_of_loops(shared->page, 8);
+	pid_t beside[3];
+	unsigned int i, n;
+
+	prctl(PR_SET_NAME, "beside");
+	for (i = 0; i < ARRAY_SIZE(beside); i++)
+		beside[i] = spawn(run_beside);
+	prctl(PR_SET_NAME, "target");
+	MUST(step_is(ARRAY_SIZE(beside)));
+	open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
+	targets[0] = getpid();
+	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
+	/* Of the creator only: its child has none, and leaves records. */
+	MUST(!descriptor_add(fd, shared->space, &range, 1));
+	targets[1] = spawn(join_and_run);
+	MUST(!status_of(targets[1]));
+	MUST(descriptor_burn(fd, 0, 30));
+	MUST(!descriptor_disable(fd, NULL));
+	n = records_read(must_be_targets);
+	MUST(n >= 20);
+	MUST(counter(shared->page, 8, 0) >= 10);
+	MUST(!counter(shared->page, 8, 5));
+	for (i = 0; i < ARRAY_SIZE(beside); i++)
+		killed(beside[i]);
+	return 0;
+}
+
+TEST_F(privilege, no_other_processs_pc_is_counted_or_recorded)
+{
+	EXPECT_EQ(0, status_in_child(count_among_others));
+}
+
+/*
+ * User namespaces
+ */
+
+static void write_map(const char *file, unsigned int inside, unsigned int outside)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%u %u 1", inside, outside);
+	MUST(!file_write(file, text));
+}
+
+/* Root there, and nobody in particular here. */
+static void enter_namespaces(int more)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+
+	MUST(!unshare(CLONE_NEWUSER | more));
+	MUST(!file_write("/proc/self/setgroups", "deny"));
+	write_map("/proc/self/uid_map", 0, uid);
+	write_map("/proc/self/gid_map", 0, gid);
+	MUST(!geteuid());
+}
+
+static bool namespaces_allowed(void)
+{
+	return file_number("/proc/sys/kernel/unprivileged_userns_clone", "") != 0 &&
+	       file_number("/proc/sys/user/max_user_namespaces", "") != 0;
+}
+
+#define NEED_NAMESPACES() do {						\
+	if (!namespaces_allowed())					\
+		SKIP(return, "users may not make user namespaces");	\
+} while (0)
+
+static int be_root_in_a_namespace(void)
+{
+	pid_t outer, child, forked;
+
+	become(USER);
+	outer = spawn(be_profiled);
+	MUST(step_is(1));
+	enter_namespaces(0);
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+
+	/* Nobody who is not of it, be it one's own outside, or root. */
+	victim = outer;
+	must_be_refused();
+	MUST(fetch_from(outer) == -EPERM);
+	MUST(descriptor_attach(fd, PROCESS, getppid(), NULL) == -EPERM);
+	MUST(descriptor_attach(fd, PROCESS, 1, NULL) == -EPERM);
+	/* As with ptrace: memory belongs to the namespace that it was exec'd in. */
+	forked = spawn(run_for_ever);
+	victim = forked;
+	must_be_refused();
+	MUST(killed(forked) == 128 + SIGKILL);
+
+	child = spawn(program_run);
+	MUST(await(program_runs(child)));
+	MUST(!descriptor_attach(fd, PROCESS, child, NULL));
+	must_be_sampled(child);
+	killed(outer);
+	return 0;
+}
+
+TEST_F(privilege, root_of_a_user_namespace_may_attach_who_is_of_it_and_nobody_outside)
+{
+	NEED_NAMESPACES();
+	ASSERT_EQ(0, program_create(0755, false));
+	EXPECT_EQ(0, status_in_child(be_root_in_a_namespace));
+}
+
+static int want_more_in_a_namespace(void)
+{
+	const struct rlimit limit = { PAGE, PAGE };
+	struct profil_range range = range_of_loops(shared->page, 8);
+	struct profil_query outside, inside;
+
+	become(USER);
+	MUST(!device_query(&outside));
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	enter_namespaces(0);
+	MUST(!device_query(&inside));
+	MUST(inside.min_period == outside.min_period && inside.min_period > 10000);
+	MUST(clock_start(PROCESS, 0, inside.min_period - 1, NULL, 0) == -EPERM);
+	range.start = 0;
+	range.offset = 0;
+	range.nr_counters = PAGE / 8;
+	MUST(!session_start(PROCESS, 0, &range, 1));
+	range.buffer += 8;	/* into the next page */
+	MUST(session_start(PROCESS, PROFIL_START_REPLACE, &range, 1) == -EPERM);
+	MUST(descriptor_open(MODES_ALL, 0, 0, 64) == -EPERM);
+	return 0;
+}
+
+TEST_F(privilege, root_of_a_user_namespace_has_a_users_limits)
+{
+	NEED_NAMESPACES();
+	EXPECT_EQ(0, status_in_child(want_more_in_a_namespace));
+}
+
+static int be_profiled_in_a_namespace(void)
+{
+	become(USER);
+	enter_namespaces(0);
+	/* That of the memory is the one outside: no exec. */
+	MUST(!prctl(PR_SET_DUMPABLE, 1));
+	return start_and_run();
+}
+
+static int fetch_across(void)
+{
+	become(USER);
+	MUST(fetch_from(victim) == -EPERM);
+	return 0;
+}
+
+static int fetch_outwards(void)
+{
+	become(USER);
+	enter_namespaces(0);
+	MUST(fetch_from(victim) == -EPERM);
+	return 0;
+}
+
+TEST_F(privilege, nothing_is_fetched_across_user_namespaces)
+{
+	NEED_ROOT();
+	NEED_NAMESPACES();
+	victim = spawn(be_profiled_in_a_namespace);
+	ASSERT_TRUE(step_is(1));
+	EXPECT_EQ(0, status_in_child(fetch_across));
+	EXPECT_EQ(0, fetch_from(victim)) {
+		TH_LOG("root could not");
+	}
+	killed(victim);
+
+	shared->step = 0;
+	victim = spawn(be_profiled);
+	ASSERT_TRUE(step_is(1));
+	EXPECT_EQ(0, status_in_child(fetch_outwards));
+	killed(victim);
+}
+
+/*
+ * A container: a root of its own, with the device in it, and ids of its own
+ */
+
+static int ends[2] = { -1, -1 };
+
+static void send_fd(int what)
+{
+	char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &what, sizeof(int));
+	MUST(sendmsg(ends[1], &msg, 0) == 1);
+}
+
+static int receive_fd(void)
+{
+	char control[CMSG_SPACE(sizeof(int))] = {}, byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	int received = -1;
+
+	if (recvmsg(ends[0], &msg, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&msg))
+		memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
+	return received;
+}
+
+static char container[64];
+
+static void container_enter(void)
+{
+	int device = device_fd(), file;
+
+	MUST(!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	MUST(!mount("container", container, "tmpfs", 0, NULL));
+	MUST(!chdir(container));
+	MUST(!mkdir("dev", 0755));
+	file = open("dev/profil", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	MUST(file >= 0);
+	close(file);
+	MUST(!mount(PROFIL_DEVICE, "dev/profil", NULL, MS_BIND, NULL));
+	MUST(!chroot("."));
+	device_close();
+	MUST(!device_reopen(device));
+}
+
+static void *run_loop_1(void *unused)
+{
+	(void)unused;
+	shared->tid = gettid();
+	while (shared->step < 2)
+		loop_run(1, LOOP_BURST);
+	return NULL;
+}
+
+static int join_with_a_thread(void)
+{
+	pthread_t thread;
+
+	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
+	MUST(!pthread_create(&thread, NULL, run_loop_1, NULL));
+	MUST(await(shared->tid));
+	shared->step = 1;
+	while (shared->step < 2)
+		loop_run(0, LOOP_BURST);
+	pthread_join(thread, NULL);
+	return 0;
+}
+
+static pid_t seen_pid, seen_tids[2];
+static unsigned int by_thread[2];
+
+static bool in_loop(const struct profil_record *r, unsigned int i)
+{
+	return r->pc - addr(loops_text) - LOOP_SIZE * i < LOOP_SIZE;
+}
+
+static void must_have_ids(const struct profil_record *r)
+{
+	MUST(r->pid == seen_pid && (r->tid == seen_tids[0] || r->tid == seen_tids[1]));
+	for (unsigned int i = 0; i < 2; i++) {
+		if (in_loop(r, i)) {
+			MUST(r->tid == seen_tids[i]);
+			by_thread[i]++;
+		}
+	}
+}
+
+/* Process 1 of the container. @fd is a session of somebody outside. */
+static int be_the_container(void)
+{
+	int outer = fd;
+	pid_t child;
+
+	MUST(getpid() == 1);
+	container_enter();
+	MUST(!descriptor_attach(outer, PROCESS, 0, NULL));
+	MUST(descriptor_burn(outer, 0, 10));
+
+	open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
+	child = spawn(join_with_a_thread);
+	MUST(step_is(1));
+	seen_pid = child;
+	seen_tids[0] = child;
+	seen_tids[1] = shared->tid;
+	MUST(seen_tids[1] == child + 1);
+	MUST(await((records_read(must_have_ids), by_thread[0] >= 5 && by_thread[1] >= 5)));
+	shared->step = 2;
+	MUST(!status_of(child));
+
+	/* Others, outside, have no id here. */
+	MUST(descriptor_attach(fd, PROCESS, victim, NULL) == -ESRCH);
+	MUST(fetch_from(victim) == -ESRCH);
+	close(fd);
+
+	/* One to be joined from outside. */
+	open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
+	send_fd(fd);
+	MUST(step_is(3));
+	return 0;
+}
+
+static int run_container(void)
+{
+	pid_t child;
+	int theirs;
+
+	become(USER);
+	victim = spawn(be_profiled);
+	MUST(step_is(1));
+	shared->step = 0;
+	MUST(!socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends));
+	open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
+	enter_namespaces(CLONE_NEWNS | CLONE_NEWPID);
+	child = spawn(be_the_container);
+	theirs = receive_fd();
+	MUST(theirs >= 0);
+
+	/* Its process 1 has joined ours: it has the id here that fork told. */
+	seen_pid = child;
+	seen_tids[0] = child;
+	seen_tids[1] = child;
+	MUST(records_read(must_have_ids) >= 5);
+
+	/* And we join its. */
+	fd = theirs;
+	seen_pid = 0;
+	seen_tids[0] = 0;
+	seen_tids[1] = 0;
+	MUST(!descriptor_attach(fd, PROCESS, 0, NULL));
+	MUST(descriptor_burn(fd, 0, 10));
+	MUST(records_read(must_have_ids) >= 5);
+	shared->step = 3;
+	MUST(!status_of(child));
+	killed(victim);
+	return 0;
+}
+
+TEST_F(privilege, in_a_container_ids_are_its_own_and_0_where_they_are_not_visible)
+{
+	NEED_NAMESPACES();
+	snprintf(container, sizeof(container), "/tmp/profil-container.%d", getpid());
+	ASSERT_EQ(0, mkdir(container, 0755));
+	EXPECT_EQ(0, status_in_child(run_container));
+	rmdir(container);
+}
+
+/*
+ * ptrace
+ */
+
+#if defined(__x86_64__)
+#define PC_OF(regs)	((regs).rip)
+#else
+#define PC_OF(regs)	((regs).pc)
+#endif
+
+static void regs_get(pid_t pid, struct user_regs_struct *regs)
+{
+	struct iovec iov = { regs, sizeof(*regs) };
+
+	MUST(!ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &iov));
+}
+
+static void regs_set(pid_t pid, struct user_regs_struct *regs)
+{
+	struct iovec iov = { regs, sizeof(*regs) };
+
+	MUST(!ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &iov));
+}
+
+/* Where others may write by ptrace, if they may at all. */
+static void *spare;
+
+static int join_and_loop(void)
+{
+	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
+	shared->step = 1;
+	loop_run(0, ~0UL);
+	return 1;
+}
+
+static void stop_it(pid_t pid)
+{
+	struct user_regs_struct regs;
+	int status;
+
+	MUST(!ptrace(PTRACE_INTERRUPT, pid, 0, 0));
+	MUST(waitpid(pid, &status, 0) == pid);
+	MUST(WIFSTOPPED(status));
+	/* Until then it may yet be on its way to sleep, and a tick find it. */
+	regs_get(pid, &regs);
+}
+
+static void go_on(pid_t pid)
+{
+	MUST(!ptrace(PTRACE_CONT, pid, 0, 0));
+}
+
+static bool is_at(pid_t pid, u64 pc)
+{
+	struct user_regs_struct regs;
+
+	regs_get(pid, &regs);
+	return PC_OF(regs) - pc < LOOP_BLOCK;
+}
+
+/* A child that is sampled, traced, and stopped in loop 0. */
+static pid_t traced(u32 on_exec, int (*child)(void))
+{
+	struct profil_range range = range_of_loops(shared->page, 8);
+	pid_t pid;
+
+	spare = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MUST(spare != MAP_FAILED);
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, on_exec, RECORDS);
+	MUST(fd >= 0);
+	pid = spawn(child);
+	MUST(step_is(1));
+	MUST(!descriptor_add(fd, shared->space, &range, 1));
+	MUST(!ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXEC));
+	stop_it(pid);
+	while (!is_at(pid, loop_at(0))) {
+		go_on(pid);
+		stop_it(pid);
+	}
+	MUST(!descriptor_enable(fd));
+	return pid;
+}
+
+static u64 hits(unsigned int i)
+{
+	return counter(shared->page, 8, i);
+}
+
+static int stop_and_go(void)
+{
+	pid_t child = traced(PROFIL_EXEC_OFF, join_and_loop);
+	struct profil_stats before, s;
+
+	for (unsigned int i = 0; i < 3; i++) {
+		before = stats_now();
+		/* Of others, while it is stopped. */
+		loop_spend(1, 5, tick_ns());
+		s = stats_now();
+		MUST(s.ticks == before.ticks && s.missed == before.missed && s.targets == 1);
+		go_on(child);
+		MUST(await(hits(0) >= before.hit + 5));
+		stop_it(child);
+	}
+	MUST(killed(child) == 128 + SIGKILL);
+	MUST(stats_now().hit == counters_sum(shared->page, 8, LOOPS));
+	MUST(!hits(1));
+	return 0;
+}
+
+TEST_F(privilege, a_traced_target_has_no_ticks_while_it_is_stopped)
+{
+	EXPECT_EQ(0, status_in_child(stop_and_go));
+}
+
+/* Every pc is the loop's: nothing of the tracer, nor of the kernel's trap, comes between. */
+static int step_by_step(void)
+{
+	pid_t child = traced(PROFIL_EXEC_OFF, join_and_loop);
+	unsigned long steps = 0;
+	int status;
+
+	while (stats_now().ticks < 10 && steps < 3000000) {
+		for (unsigned int i = 0; i < 100; i++, steps++) {
+			MUST(!ptrace(PTRACE_SINGLESTEP, child, 0, 0));
+			MUST(waitpid(child, &status, 0) == child);
+			MUST(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+		}
+		MUST(is_at(child, loop_at(0)));
+	}
+	MUST(!descriptor_disable(fd, NULL));
+	MUST(stats_now().ticks >= 10 && stats_now().hit == stats_now().ticks);
+	MUST(hits(0) == stats_now().hit);
+	MUST(killed(child) == 128 + SIGKILL);
+	return 0;
+}
+
+TEST_F(privilege, a_single_stepped_target_is_counted_where_it_is)
+{
+	EXPECT_EQ(0, status_in_child(step_by_step));
+}
+
+static unsigned int in_spare;
+
+static void must_be_spare(const struct profil_record *r)
+{
+	MUST(r->pc - addr(spare) < LOOP_SIZE && r->start == addr(spare) && !path_of(r)[0]);
+	in_spare++;
+}
+
+static int poke(void)
+{
+	pid_t child = traced(PROFIL_EXEC_OFF, join_and_loop);
+	struct user_regs_struct regs;
+	unsigned int i;
+	u64 before;
+	long word;
+
+	regs_get(child, &regs);
+	for (i = 1; i < LOOPS; i++) {
+		PC_OF(regs) = loop_at(i);
+		before = hits(i - 1);
+		regs_set(child, &regs);
+		go_on(child);
+		MUST(await(hits(i) >= 3));
+		stop_it(child);
+		MUST(hits(i - 1) == before);
+	}
+	MUST(stats_now().outside == 0);
+
+	/* Code that was not there, at an address that no range has. */
+	for (i = 0; i < LOOP_SIZE; i += sizeof(word)) {
+		memcpy(&word, loops_text + i, sizeof(word));
+		MUST(!ptrace(PTRACE_POKETEXT, child, (char *)spare + i, word));
+	}
+	PC_OF(regs) = addr(spare) + LOOP_BLOCK;
+	regs_set(child, &regs);
+	before = counters_sum(shared->page, 8, LOOPS);
+	go_on(child);
+	MUST(await((records_read(must_be_spare), in_spare >= 5)));
+	MUST(killed(child) == 128 + SIGKILL);
+	MUST(counters_sum(shared->page, 8, LOOPS) == before && stats_now().hit == before);
+	return 0;
+}
+
+TEST_F(privilege, a_target_whose_registers_and_memory_are_poked_is_counted_where_it_is)
+{
+	EXPECT_EQ(0, status_in_child(poke));
+}
+
+static int join_loop_and_exec(void)
+{
+	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
+	shared->step = 1;
+	while (shared->step < 2)
+		loop_run(0, LOOP_BURST);
+	return program_run();
+}
+
+static void let_it_exec(pid_t pid)
+{
+	int status;
+
+	shared->step = 2;
+	go_on(pid);
+	MUST(waitpid(pid, &status, 0) == pid);
+	MUST(WIFSTOPPED(status) && status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8));
+}
+
+static int exec_traced(void)
+{
+	pid_t child = traced(PROFIL_EXEC_FOLLOW, join_loop_and_exec);
+
+	let_it_exec(child);
+	/* In the new program, before its first instruction. */
+	records_read(note);
+	MUST(stats_now().targets == 1);
+	MUST(hits(0) == counters_sum(shared->page, 8, LOOPS));
+	go_on(child);
+	must_be_sampled(child);
+	return 0;
+}
+
+TEST_F(privilege, a_traced_exec_is_followed)
+{
+	ASSERT_EQ(0, program_create(0755, false));
+	EXPECT_EQ(0, status_in_child(exec_traced));
+}
+
+/* It gains nothing under an ordinary user's eyes; it is not followed even so. */
+static int exec_set_user_ID_traced(void)
+{
+	pid_t child;
+
+	become(USER);
+	child = traced(PROFIL_EXEC_FOLLOW, join_loop_and_exec);
+	let_it_exec(child);
+	MUST(!stats_now().targets);
+	go_on(child);
+	must_not_be_sampled(child);
+	return 0;
+}
+
+TEST_F(privilege, a_traced_set_user_ID_exec_is_not_followed_either)
+{
+	NEED_ROOT();
+	ASSERT_EQ(0, program_create(04755, false));
+	EXPECT_EQ(0, status_in_child(exec_set_user_ID_traced));
+}
+
+static int leave_and_kill(void)
+{
+	pid_t child = traced(PROFIL_EXEC_OFF, join_and_loop);
+	struct profil_stats s;
+
+	MUST(!ptrace(PTRACE_DETACH, child, 0, 0));
+	MUST(await(hits(0) >= 5));
+	MUST(!ptrace(PTRACE_SEIZE, child, 0, 0));
+	MUST(await(hits(0) >= 10));
+	stop_it(child);
+	MUST(killed(child) == 128 + SIGKILL);
+	MUST(await(!stats_now().targets));
+	s = stats_now();
+	MUST(s.hit == counters_sum(shared->page, 8, LOOPS));
+	MUST(s.ticks == s.hit + s.outside + s.dropped_exit);
+	return 0;
+}
+
+TEST_F(privilege, a_traced_target_goes_on_when_it_is_left_and_ends_when_it_is_killed)
+{
+	EXPECT_EQ(0, status_in_child(leave_and_kill));
+}
+
+/*
+ * The kernel's addresses
+ */
+
+#define SAMPLED_MS	400
+#define CLOCK_NS	100000
+
+static const struct profil_range *own_range;	/* of a classic session, or NULL */
+
+/* Sampled: calls, faults, forks, exits and the vdso; then another program. */
+static int do_everything(void)
+{
+	u64 until = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) + SAMPLED_MS * 1000000ULL;
+	char buffer[4096];
+	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	struct timespec t;
+	pid_t child;
+	char *p;
+
+	if (own_range)
+		MUST(!clock_start(PROCESS, 0, CLOCK_NS, own_range, 1));
+	else
+		MUST(!descriptor_attach(fd, PROCESS, 0, NULL));
+	while (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < until) {
+		for (unsigned int i = 0; i < 200; i++) {
+			MUST(read(zero, buffer, sizeof(buffer)) == sizeof(buffer));
+			getppid();
+			clock_gettime(CLOCK_MONOTONIC, &t);
+		}
+		p = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
+		MUST(p != MAP_FAILED);
+		memset(p, 1, 64 * PAGE);
+		munmap(p, 64 * PAGE);
+		child = fork();
+		if (!child)
+			_exit(0);
+		MUST(!status_of(child));
+	}
+	MUST(!session_stats(PROCESS, &shared->stats));
+	shared->step = 1;
+	return program_run();
+}
+
+static pid_t has_done_everything(void)
+{
+	pid_t child = spawn(do_everything);
+
+	MUST(await(shared->step == 1 && program_runs(child)));
+	return child;
+}
+
+static unsigned int read_in_kernel;
+
+static void note_system(const struct profil_record *r)
+{
+	read_in_kernel += !!(r->flags & PROFIL_RECORD_SYSTEM);
+}
+
+static int record_everything(void)
+{
+	unsigned int n = 0;
+	pid_t child;
+
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL,
+		.fork = PROFIL_FORK_SHARE,
+		.exec = PROFIL_EXEC_FOLLOW,
+		.nr_records = RECORDS,
+		.period = CLOCK_NS,
+	});
+	MUST(fd >= 0);
+	MUST(!descriptor_enable(fd));
+	child = spawn(do_everything);
+	MUST(await((n += records_read(note_system), shared->step == 1 && program_runs(child))));
+	MUST(spends(child, 5));
+	n += records_read(note_system);
+	MUST(killed(child) == 128 + SIGKILL);
+	MUST(n >= 200 && read_in_kernel >= 20);
+	return 0;
+}
+
+TEST_F(privilege, no_record_has_an_address_of_the_kernel)
+{
+	ASSERT_EQ(0, program_create(0755, false));
+	EXPECT_EQ(0, status_in_child(record_everything));
+}
+
+#define PCS	16384U
+
+static int write_down_everything(void)
+{
+	u64 *pcs = mmap(NULL, PCS * sizeof(*pcs), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct profil_range range = {
+		.end = UINT64_MAX,
+		.buffer = addr(pcs),
+		.nr_counters = PCS,
+		.scale = 65536,
+		.granule = 1,
+		.step = 1,
+		.width = sizeof(*pcs),
+		.flags = PROFIL_RANGE_PCS,
+	};
+	unsigned int i, n = 0;
+
+	MUST(pcs != MAP_FAILED);
+	own_range = &range;
+	MUST(killed(has_done_everything()) == 128 + SIGKILL);
+	MUST(shared->stats.system >= 20);
+	for (i = 0; i < PCS; i++) {
+		MUST(!(pcs[i] >> 56));
+		n += !!pcs[i];
+	}
+	if (n < 100)
+		dprintf(STDERR_FILENO, "# %u pcs of %llu ticks, %llu hits\n", n,
+			(unsigned long long)shared->stats.ticks,
+			(unsigned long long)shared->stats.hit);
+	MUST(n >= 100);
+	return 0;
+}
+
+TEST_F(privilege, no_pc_that_is_written_down_is_of_the_kernel)
+{
+	ASSERT_EQ(0, program_create(0755, false));
+	EXPECT_EQ(0, status_in_child(write_down_everything));
+}
+
+static int count_everything(void)
+{
+	struct profil_range range = range_all(&shared->counter, 1, 8);
+
+	/* All of the kernel's. */
+	range.start = 1ULL << 63;
+	range.offset = range.start;
+	own_range = &range;
+	MUST(killed(has_done_everything()) == 128 + SIGKILL);
+	MUST(shared->stats.system >= 20 && !shared->stats.hit && !shared->counter);
+	return 0;
+}
+
+TEST_F(privilege, no_counter_of_the_kernels_addresses_is_raised)
+{
+	ASSERT_EQ(0, program_create(0755, false));
+	EXPECT_EQ(0, status_in_child(count_everything));
+}
+
+#if defined(__x86_64__)
+static int program_create_32(void)
+{
+	struct {
+		Elf32_Ehdr e;
+		Elf32_Phdr p;
+		char text[128];
+	} image = {
+		.e = {
+			.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS32, ELFDATA2LSB,
+				     EV_CURRENT },
+			.e_type = ET_EXEC,
+			.e_machine = EM_386,
+			.e_version = EV_CURRENT,
+			.e_entry = TEXT + sizeof(Elf32_Ehdr) + sizeof(Elf32_Phdr),
+			.e_phoff = sizeof(Elf32_Ehdr),
+			.e_ehsize = sizeof(Elf32_Ehdr),
+			.e_phentsize = sizeof(Elf32_Phdr),
+			.e_phnum = 1,
+		},
+		.p = {
+			.p_type = PT_LOAD,
+			.p_flags = PF_R | PF_X,
+			.p_vaddr = TEXT,
+			.p_filesz = sizeof(image),
+			.p_memsz = sizeof(image),
+			.p_align = PAGE,
+		},
+	};
+
+	memcpy(image.text, program_text_32, program_end_32 - program_text_32);
+	return program_write(&image, sizeof(image), 0755, false);
+}
+
+/* From the entry on: its pcs are the program's own, of 32 bits, in user code and in calls. */
+static void must_be_of_32_bits(const struct profil_record *r)
+{
+	if (r->space == shared->space)
+		return;
+	note(r);
+	MUST(r->pc <= UINT32_MAX && r->pc - TEXT < PAGE);
+	MUST(!(r->flags & PROFIL_RECORD_MAPPED) || !strcmp(path_of(r), program));
+}
+
+static int sample_32_bits(void)
+{
+	pid_t child;
+
+	become(USER);
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	child = joined_and_execed();
+	MUST(await((records_read(must_be_of_32_bits), of_program >= 20)));
+	MUST(of_system);
+	MUST(killed(child) == 128 + SIGKILL);
+	return 0;
+}
+
+TEST_F(privilege, a_32_bit_task_has_addresses_of_32_bits)
+{
+	pid_t child;
+	bool runs;
+
+	ASSERT_EQ(0, program_create_32());
+	child = spawn(program_run);
+	runs = await(program_runs(child) || waitpid(child, NULL, WNOHANG) == child) &&
+	       program_runs(child);
+	if (!runs)
+		SKIP(return, "the kernel has no 32-bit tasks");
+	killed(child);
+	EXPECT_EQ(0, status_in_child(sample_32_bits));
+}
+#endif
+
+TEST_HARNESS_MAIN
