@@ -476,15 +476,25 @@ struct piece {
 	int (*act)(const struct piece *piece);
 };
 
+static int fault_in(void __user *p, size_t n)
+{
+	int err = profil_fault_in((unsigned long)p, n);
+
+	return err == -ENOMEM || err == -EINTR ? err : err ? -EFAULT : 0;
+}
+
 static int piece_check(const struct piece *piece)
 {
-	if (piece->to && fault_in_safe_writeable(piece->to, piece->n))
-		return -EFAULT;
+	int err = 0;
+
+	if (piece->to)
+		err = fault_in(piece->to, piece->n);
+	if (err || piece->counters)
+		return err;
 	/* Nothing counts there, or no more: it is the creator's memory all the same. */
-	if (!piece->counters && (piece->reset ? fault_in_safe_writeable(piece->from, piece->n) :
-						fault_in_readable(piece->from, piece->n)))
-		return -EFAULT;
-	return 0;
+	if (piece->reset)
+		return fault_in(piece->from, piece->n);
+	return fault_in_readable(piece->from, piece->n) ? -EFAULT : 0;
 }
 
 static int piece_copy(const struct piece *piece)

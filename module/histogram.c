@@ -340,6 +340,31 @@ int profil_histograms_check(const struct profil_table *table)
 
 /* ---- pinning and following ---- */
 
+/**
+ * profil_fault_in - Have pages of the caller's present and writable
+ * @start: Any address in the first of them.
+ * @bytes: How many from there on, in one mapping or several.
+ *
+ * As fault_in_safe_writeable(), which does not tell whether there is no such memory or only
+ * none at this moment.
+ *
+ * Return: 0; -ENOMEM, -EINTR when killed; other: there is nothing to write to.
+ */
+int profil_fault_in(unsigned long start, unsigned long bytes)
+{
+	unsigned long end = PAGE_ALIGN(start + bytes);
+	struct mm_struct *mm = current->mm;
+	bool unlocked = false;
+	int err = 0;
+
+	if (mmap_read_lock_killable(mm))
+		return -EINTR;
+	for (start &= PAGE_MASK; start < end && !err; start += PAGE_SIZE)
+		err = fixup_user_fault(mm, start, FAULT_FLAG_WRITE, &unlocked);
+	mmap_read_unlock(mm);
+	return err;
+}
+
 /*
  * Looks up a batch of stale pages from page @first on. Returns how many, or an error
  * as profil_histograms_refresh(). @waited: a grace period has passed since the
@@ -361,8 +386,10 @@ static long histogram_refresh_batch(struct profil_histogram *h, unsigned long fi
 	 * itself may wait, too, without a lock and so that it can be killed; a worker must not.
 	 */
 	if (own) {
-		if (fault_in_safe_writeable((const char __user *)start, n << PAGE_SHIFT))
-			return fatal_signal_pending(current) ? -EINTR : -EFAULT;
+		int err = profil_fault_in(start, n << PAGE_SHIFT);
+
+		if (err)
+			return err;
 		if (mmap_read_lock_killable(mm))
 			return -EINTR;
 	} else if (!mmap_read_trylock(mm)) {

@@ -413,6 +413,7 @@ static inline struct profil_table *profil_table_get(struct profil_table *table)
 /* histogram.c: pages */
 struct profil_histogram *profil_histogram_find(struct profil_session *s, unsigned long start,
 					       unsigned long bytes);
+int profil_fault_in(unsigned long start, unsigned long bytes);
 int profil_histograms_check(const struct profil_table *table);
 int profil_histograms_create(struct profil_session *s, const struct profil_table *table,
 			     unsigned long credit, struct list_head *created);
