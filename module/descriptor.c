@@ -24,6 +24,7 @@
 #include <linux/uaccess.h>
 #include <linux/user_namespace.h>
 #include <linux/wait_bit.h>
+#include <linux/xarray.h>
 
 #include "compat.h"
 #include "profil.h"
@@ -270,7 +271,7 @@ static u64 space_id(u64 id)
 static int session_add(struct profil_session *s, const struct profil_add *arg)
 {
 	u64 id = space_id(arg->space);
-	struct profil_table *base = profil_table_of(s, id), *table, *legacy;
+	struct profil_table *base = profil_table_of(s, id, NULL), *table, *legacy;
 	int err;
 
 	if (!base)
@@ -318,52 +319,94 @@ static bool stays(const struct profil_span *span, void *data)
 	return span->start < arg->start || span->end > arg->end;
 }
 
-static int remove_from(struct profil_session *s, struct profil_remove *arg, u64 id)
+/*
+ * What is left of each table that is in use in the space with @id: those of a watch, and those that
+ * children forked meanwhile have from it. Keeps the tables, so that none is taken for another.
+ */
+static int remove_prepare(struct profil_session *s, struct profil_remove *arg, u64 id,
+			  struct xarray *rests)
 {
-	struct profil_table *old = profil_table_of(s, id), *table, *legacy = NULL;
-	int err = -ENOMEM;
-	u32 nr;
+	struct profil_table *tables[2], *rest;
+	int err = 0;
+	u32 i;
 
-	if (!old)
+	tables[0] = profil_table_of(s, id, &tables[1]);
+	if (!tables[0])
 		return -ESRCH;
-	table = profil_table_filter(old, stays, arg);
-	nr = table ? old->nr_ranges - table->nr_ranges : 0;
-	profil_table_put(old);
-	if (!table)
-		return err;
-	if (!nr) {
-		err = 0;
-		goto put;
+	for (i = 0; i < ARRAY_SIZE(tables); i++) {
+		unsigned long key = (unsigned long)tables[i];
+
+		if (!err && !xa_load(rests, key)) {
+			rest = profil_table_filter(tables[i], stays, arg);
+			err = rest ? xa_err(xa_store(rests, key, rest, GFP_KERNEL)) : -ENOMEM;
+			if (!err)
+				continue;
+			if (rest)
+				profil_table_put(rest);
+		}
+		profil_table_put(tables[i]);
 	}
-	legacy = profil_table_legacy(table);
-	if (!legacy)
-		goto put;
-	err = profil_table_set(s, id, &table, &legacy);
-	if (!err)
-		arg->nr_removed += nr;
-	profil_table_put(legacy);
-put:
+	return err;
+}
+
+/* Cannot fail. What is not in @rests has been made from what is. */
+static u32 remove_commit(struct profil_session *s, u64 id, struct xarray *rests)
+{
+	struct profil_table *table, *legacy, *rest, *rest_legacy;
+	u32 nr = 0;
+
+	table = profil_table_of(s, id, &legacy);
+	if (!table)
+		return 0;
+	rest = profil_table_get(xa_load(rests, (unsigned long)table) ?: table);
+	rest_legacy = profil_table_get(xa_load(rests, (unsigned long)legacy) ?: legacy);
+	if (rest->nr_ranges < table->nr_ranges || rest_legacy->nr_ranges < legacy->nr_ranges) {
+		nr = table->nr_ranges - rest->nr_ranges;
+		if (profil_table_set(s, id, &rest, &rest_legacy))
+			nr = 0;
+	}
+	profil_table_put(rest);
+	profil_table_put(rest_legacy);
 	profil_table_put(table);
+	profil_table_put(legacy);
+	return nr;
+}
+
+/* From all spaces, or from none if there is no memory for one. */
+static int remove_from(struct profil_session *s, struct profil_remove *arg)
+{
+	bool all = arg->space == PROFIL_SPACE_ALL;
+	u64 first = all ? profil_space_after(s, 0) : space_id(arg->space), id;
+	struct profil_table *rest;
+	struct xarray rests;
+	unsigned long key;
+	int err = 0;
+
+	xa_init_flags(&rests, XA_FLAGS_ACCOUNT);
+	for (id = first; id && !err; id = all ? profil_space_after(s, id) : 0) {
+		err = remove_prepare(s, arg, id, &rests);
+		if (all && err == -ESRCH)
+			err = 0;
+		if (fatal_signal_pending(current))
+			err = -EINTR;
+		cond_resched();
+	}
+	for (id = first; id && !err; id = all ? profil_space_after(s, id) : 0) {
+		arg->nr_removed += remove_commit(s, id, &rests);
+		cond_resched();
+	}
+	xa_for_each(&rests, key, rest) {
+		profil_table_put(rest);
+		profil_table_put((struct profil_table *)key);
+	}
+	xa_destroy(&rests);
 	return err;
 }
 
 static int session_remove(struct profil_session *s, struct profil_remove *arg)
 {
-	int err = 0;
-	u64 id = 0;
+	int err = remove_from(s, arg);
 
-	if (arg->space != PROFIL_SPACE_ALL) {
-		err = remove_from(s, arg, space_id(arg->space));
-	} else {
-		while (!err && (id = profil_space_after(s, id))) {
-			err = remove_from(s, arg, id);
-			if (err == -ESRCH)
-				err = 0;
-			if (fatal_signal_pending(current))
-				err = -EINTR;
-			cond_resched();
-		}
-	}
 	if (!arg->nr_removed)
 		return err;
 
@@ -374,7 +417,7 @@ static int session_remove(struct profil_session *s, struct profil_remove *arg)
 	if (wait_var_event_killable(&s->nr_dying, !atomic_read(&s->nr_dying)))
 		return -EINTR;
 	profil_session_uncharge(s, profil_histograms_drop_unused(s));
-	return err;
+	return 0;
 }
 
 int profil_session_remove(struct file *file, struct profil_remove *arg)

@@ -74,7 +74,7 @@ static int session_fetch(struct profil_session *s, struct fetch *fetch)
 		profil_session_kick(s);
 		return -EAGAIN;
 	}
-	table = profil_table_of(s, s->home->id);
+	table = profil_table_of(s, s->home->id, NULL);
 	if (!table)
 		return -EAGAIN;		/* it is about to end */
 	bytes = data_bytes(table);

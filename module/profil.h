@@ -317,7 +317,8 @@ void profil_member_free(struct profil_member *m);
 int profil_attach(struct profil_watch **w, struct profil_member *m, struct profil_session *old);
 void profil_detach(struct profil_member *m);
 void profil_detach_all(struct profil_session *s);
-struct profil_table *profil_table_of(struct profil_session *s, u64 id);
+struct profil_table *profil_table_of(struct profil_session *s, u64 id,
+				     struct profil_table **legacy);
 int profil_table_set(struct profil_session *s, u64 id, struct profil_table **table,
 		     struct profil_table **legacy);
 u64 profil_space_after(struct profil_session *s, u64 id);

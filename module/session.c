@@ -560,7 +560,7 @@ static int session_grow(struct profil_session *s)
 	err = profil_session_alloc_counts(s);
 	if (err)
 		return err;
-	parents = profil_table_of(s, id);
+	parents = profil_table_of(s, id, NULL);
 	if (!parents) {
 		s->young = false;	/* its thread is gone */
 		return 0;

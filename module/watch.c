@@ -556,10 +556,12 @@ void profil_detach_all(struct profil_session *s)
  * profil_table_of - The ranges of a session in a space
  * @s: The session. Under home->lock, so that nobody else changes them.
  * @id: Of the space.
+ * @legacy: Out: what children will inherit, referenced; or NULL.
  *
  * Return: the table, referenced; NULL if the session has no target there.
  */
-struct profil_table *profil_table_of(struct profil_session *s, u64 id)
+struct profil_table *profil_table_of(struct profil_session *s, u64 id,
+				     struct profil_table **legacy)
 {
 	struct profil_table *table = NULL;
 	struct profil_watch *w;
@@ -567,8 +569,11 @@ struct profil_table *profil_table_of(struct profil_session *s, u64 id)
 
 	spin_lock_irqsave(&profil_index_lock, flags);
 	w = watch_in(s, id);
-	if (w)
+	if (w) {
 		table = profil_table_get(rcu_dereference_protected(w->table, true));
+		if (legacy)
+			*legacy = profil_table_get(w->legacy);
+	}
 	spin_unlock_irqrestore(&profil_index_lock, flags);
 	return table;
 }
