@@ -1,0 +1,1409 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * When the kernel has no memory: each call is made again and again while its 1st, 2nd, 3rd ...
+ * allocation fails, until it has no more of them. Each failure must be a documented error that
+ * leaves no trace: nothing locked, nothing pinned, no descriptor, and sessions go on.
+ *
+ * Needs a kernel with fault injection, which tells each thread in fail-nth how many allocations
+ * are left until the one that fails. Pages that are faulted in are such, too, and so is each copy
+ * from or to user memory, where the kernel has that (EFAULT). In workers others must fail, see
+ * there.
+ */
+#include "kselftest_harness.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+
+#include "kernel.h"
+#include "loop.h"
+#include "process.h"
+
+/* Kernels that can do this take long for everything. */
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT	600
+
+#define PAGE		4096UL
+#define PAGES		16UL
+#define RANGES		600U
+#define DEBUGFS		"/sys/kernel/debug/"
+#define FAIL_NTH	"/proc/thread-self/fail-nth"
+
+/* What the kernel has of us, to be the same after a failure. */
+struct usage {
+	u64 locked;
+	long long users;
+	long long pins;
+	int descriptor;		/* the next */
+};
+
+FIXTURE(inject) {
+	char *buffer;			/* PAGES pages */
+	u64 *counters;			/* two pages: of the sessions that are to go on */
+	int nth;
+	int bystander;			/* a session that counts, whatever fails beside it */
+	int fd;				/* another, that the calls are about */
+	struct usage before;
+	struct profil_range range;	/* in counters */
+	struct profil_range *ranges;
+	struct profil_start start;
+	struct profil_open open;
+	struct profil_fetch fetch;
+	u64 tick_ns;
+	u64 space;			/* of the child, if there is one */
+	pid_t child;
+};
+
+static long long pins_now(void)
+{
+	file_number("/proc/sys/vm/stat_refresh", "");
+	return file_number("/proc/vmstat", "nr_foll_pin_acquired") -
+	       file_number("/proc/vmstat", "nr_foll_pin_released");
+}
+
+static int next_descriptor(void)
+{
+	int fd = dup(STDERR_FILENO);
+
+	close(fd);
+	return fd;
+}
+
+static struct usage usage(void)
+{
+	return (struct usage) {
+		.locked = locked_bytes(),
+		.users = module_users(),
+		.pins = pins_now(),
+		.descriptor = next_descriptor(),
+	};
+}
+
+static bool same(const struct usage *before)
+{
+	struct usage now = usage();
+
+	return now.locked == before->locked && now.users == before->users &&
+	       now.pins == before->pins && now.descriptor == before->descriptor;
+}
+
+/* Without dumps of stacks; those with probability 0 fail when fail-nth says so only. */
+static const char *const settings[][2] = {
+	{ DEBUGFS "failslab/verbose", "0" },
+	{ DEBUGFS "failslab/probability", "0" },
+	{ DEBUGFS "failslab/ignore-gfp-wait", "N" },
+	{ DEBUGFS "fail_page_alloc/verbose", "0" },
+	{ DEBUGFS "fail_page_alloc/probability", "0" },
+	{ DEBUGFS "fail_page_alloc/ignore-gfp-wait", "N" },
+	{ DEBUGFS "fail_page_alloc/ignore-gfp-highmem", "N" },
+	{ DEBUGFS "fail_page_alloc/min-order", "0" },
+	{ DEBUGFS "fail_usercopy/verbose", "0" },
+	{ DEBUGFS "fail_usercopy/probability", "0" },
+};
+
+static int set_up(void)
+{
+	int err;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(settings); i++) {
+		err = file_write(settings[i][0], settings[i][1]);
+		if (err && !(err == -ENOENT && strstr(settings[i][0], "usercopy")))
+			return err;
+	}
+	return 0;
+}
+
+/*
+ * Workers, which have no fail-nth: allocations fail of those tasks that are marked, with a
+ * probability.
+ */
+
+/* Those that work for queues like the module's. */
+static bool mark_workers(const char *mark)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	char path[300], comm[32];
+	bool found = false;
+
+	if (!proc)
+		return false;
+	while ((entry = readdir(proc))) {
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		if (strncmp(file_line(path, comm, sizeof(comm)), "kworker/u", 9))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/make-it-fail", entry->d_name);
+		found |= !file_write(path, mark);
+	}
+	closedir(proc);
+	return found;
+}
+
+static bool fail_in_workers(const char *probability)
+{
+	return mark_workers("1") &&
+	       !file_write(DEBUGFS "failslab/task-filter", "Y") &&
+	       !file_write(DEBUGFS "failslab/times", "-1") &&
+	       !file_write(DEBUGFS "failslab/probability", probability) &&
+	       !file_write(DEBUGFS "fail_page_alloc/task-filter", "Y") &&
+	       !file_write(DEBUGFS "fail_page_alloc/times", "-1") &&
+	       !file_write(DEBUGFS "fail_page_alloc/probability", probability);
+}
+
+static bool no_more_failures(void)
+{
+	return !set_up() && mark_workers("0") &&
+	       !file_write(DEBUGFS "failslab/task-filter", "N") &&
+	       !file_write(DEBUGFS "fail_page_alloc/task-filter", "N");
+}
+
+static int bystander_open(const struct profil_range *range)
+{
+	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+
+	if (fd < 0 || descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) ||
+	    descriptor_add(fd, PROFIL_SPACE_SELF, range, 1) || descriptor_enable(fd))
+		return -1;
+	return fd;
+}
+
+FIXTURE_SETUP(inject)
+{
+	struct profil_query q;
+
+	ASSERT_EQ(0, device_query(&q)) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	self->tick_ns = q.tick_ns;
+	self->nth = -1;
+	self->fd = -1;
+	self->bystander = -1;
+	if (access(FAIL_NTH, W_OK) || access(DEBUGFS "failslab", R_OK))
+		SKIP(return, "needs root, and a kernel with FAULT_INJECTION and FAILSLAB");
+	ASSERT_EQ(0, set_up());
+	self->buffer = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)self->buffer);
+	self->counters = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)self->counters);
+	self->ranges = calloc(RANGES, sizeof(*self->ranges));
+	ASSERT_NE(NULL, self->ranges);
+	/* What tests before left to workers, when they exited. */
+	await(module_users() == 1);
+	self->range = range_all(self->counters, 1, 8);
+	self->bystander = bystander_open(&self->range);
+	ASSERT_LE(0, self->bystander);
+	self->range.buffer = addr(self->counters) + PAGE;
+	self->nth = open(FAIL_NTH, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, self->nth);
+	self->start = (struct profil_start) {
+		.size = sizeof(self->start),
+		.modes = MODES_ALL,
+		.ranges = addr(self->ranges),
+	};
+	self->before = usage();
+}
+
+#define NEEDS_INJECTION() do {	\
+	if (self->nth < 0)	\
+		return;		\
+} while (0)
+
+FIXTURE_TEARDOWN(inject)
+{
+	struct profil_stats s;
+
+	NEEDS_INJECTION();
+	no_more_failures();
+	if (self->child > 0) {
+		kill(self->child, SIGKILL);
+		waitpid(self->child, NULL, 0);
+	}
+	session_stop(PROFIL_SCOPE_THREAD, NULL);
+	session_stop(PROFIL_SCOPE_PROCESS, NULL);
+	if (self->fd >= 0)
+		close(self->fd);
+	EXPECT_TRUE(await(same(&self->before))) {
+		struct usage now = usage();
+
+		TH_LOG("locked %llu, was %llu", (unsigned long long)now.locked,
+		       (unsigned long long)self->before.locked);
+		TH_LOG("module's users %lld, were %lld", now.users, self->before.users);
+		TH_LOG("pinned pages %lld, were %lld", now.pins, self->before.pins);
+		TH_LOG("next descriptor %d, was %d", now.descriptor, self->before.descriptor);
+	}
+	EXPECT_TRUE(descriptor_burn(self->bystander, 0, 2));
+	EXPECT_EQ(0, descriptor_disable(self->bystander, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, self->counters[0]);
+	EXPECT_EQ(0U, s.dropped);
+}
+
+/*
+ * A call, and what is to be before it and after it. They return 0 or a negative errno, the call
+ * itself also something positive, and before() makes again what the last call may have changed.
+ */
+struct op {
+	int (*before)(FIXTURE_DATA(inject) *self);
+	int (*call)(FIXTURE_DATA(inject) *self);
+	int (*after)(FIXTURE_DATA(inject) *self);	/* a call that did not fail */
+	bool (*unchanged)(FIXTURE_DATA(inject) *self);	/* after one that did */
+	int error;					/* beside ENOMEM and EFAULT */
+};
+
+static void fail_after(int nth, unsigned int n)
+{
+	char text[16];
+	int length = snprintf(text, sizeof(text), "%u", n);
+
+	/* When it ends what is left, it may be that which fails. */
+	if (write(nth, text, length) != length)
+		write(nth, text, length);
+}
+
+/* Has it failed? What tells is itself one that may. */
+static bool has_failed(int nth)
+{
+	char text[16] = "";
+	bool failed = pread(nth, text, sizeof(text) - 1, 0) > 0 && !atoi(text);
+
+	fail_after(nth, 0);
+	return failed;
+}
+
+static int call_while_failing(FIXTURE_DATA(inject) *self, const struct op *op, unsigned int n,
+			      bool *failed)
+{
+	int err;
+
+	fail_after(self->nth, n);
+	err = op->call(self);
+	*failed = has_failed(self->nth);
+	return err;
+}
+
+static bool goes_on(int fd)
+{
+	struct profil_stats s;
+
+	return !descriptor_stats(fd, &s) && s.state == PROFIL_STATE_ON && accounted(&s) &&
+	       s.targets == 1;
+}
+
+/* Fewer and fewer, for calls that take long. */
+static unsigned int some(unsigned int n)
+{
+	return n + 1 + n / 4;
+}
+
+static unsigned int each(unsigned int n)
+{
+	return n + 1;
+}
+
+static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
+		  const struct op *op, unsigned int (*next)(unsigned int n))
+{
+	unsigned int n, failures = 0, faults = 0;
+	bool failed = true;
+	u64 locked;
+	int err;
+
+	for (n = 1; failed; n = next(n)) {
+		if (op->before) {
+			ASSERT_EQ(0, op->before(self));
+		}
+		locked = locked_bytes();
+		err = call_while_failing(self, op, n, &failed);
+		if (err >= 0) {
+			ASSERT_EQ(0, op->after ? op->after(self) : 0);
+			continue;
+		}
+		failures++;
+		faults += err == -EFAULT;
+		ASSERT_TRUE(failed) {
+			TH_LOG("%u: error %d, and nothing has failed", n, err);
+		}
+		ASSERT_TRUE(err == -ENOMEM || err == -EFAULT || err == op->error) {
+			TH_LOG("%u: error %d", n, err);
+		}
+		ASSERT_TRUE(await(locked_bytes() == locked)) {
+			TH_LOG("%u: error %d: locked %llu, was %llu", n, err,
+			       (unsigned long long)locked_bytes(), (unsigned long long)locked);
+		}
+		ASSERT_TRUE(goes_on(self->bystander));
+		ASSERT_TRUE(!op->unchanged || op->unchanged(self)) {
+			TH_LOG("%u: error %d: not as before", n, err);
+		}
+	}
+	TH_LOG("%u failures, %u of them EFAULT", failures, faults);
+}
+
+/*
+ * The device
+ */
+
+static int call_query(FIXTURE_DATA(inject) *self)
+{
+	struct profil_query q;
+
+	(void)self;
+	return device_query(&q);
+}
+
+TEST_F(inject, query)
+{
+	NEEDS_INJECTION();
+	sweep(_metadata, self, &(struct op){ .call = call_query }, each);
+}
+
+/* Pages that are not there yet. */
+static int fresh_buffer(FIXTURE_DATA(inject) *self)
+{
+	return mmap(self->buffer, PAGES * PAGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != self->buffer ||
+	       madvise(self->buffer, PAGES * PAGE, MADV_NOHUGEPAGE);
+}
+
+static int call_start(FIXTURE_DATA(inject) *self)
+{
+	return device_ioctl(PROFIL_IOC_START, &self->start);
+}
+
+static int stop_it(FIXTURE_DATA(inject) *self)
+{
+	return session_stop(self->start.scope, NULL);
+}
+
+static bool is_off_still(FIXTURE_DATA(inject) *self)
+{
+	return is_off(self->start.scope);
+}
+
+static const struct op start = {
+	.before = fresh_buffer,
+	.call = call_start,
+	.after = stop_it,
+	.unchanged = is_off_still,
+	.error = -EBUSY,	/* the clock cannot be hooked */
+};
+
+/* Each of @nr has its counter, far from the others'. */
+static void set_ranges(FIXTURE_DATA(inject) *self, u32 nr)
+{
+	for (u32 i = 0; i < nr; i++)
+		self->ranges[i] = range_of(0x1000 + 16 * i, 0x1008 + 16 * i,
+					   self->buffer + i % PAGES * PAGE + i / PAGES * 8, 1, 8);
+	self->start.nr_ranges = nr;
+}
+
+TEST_F(inject, start)
+{
+	NEEDS_INJECTION();
+	set_ranges(self, 1);
+	sweep(_metadata, self, &start, each);
+}
+
+TEST_F(inject, start_of_a_thread)
+{
+	NEEDS_INJECTION();
+	set_ranges(self, 1);
+	self->start.scope = PROFIL_SCOPE_THREAD;
+	sweep(_metadata, self, &start, each);
+}
+
+TEST_F(inject, start_without_ranges)
+{
+	NEEDS_INJECTION();
+	sweep(_metadata, self, &start, each);
+}
+
+TEST_F(inject, start_with_pages_that_are_not_there)
+{
+	NEEDS_INJECTION();
+	self->ranges[0] = range_all(self->buffer, PAGES * PAGE / 8, 8);
+	self->start.nr_ranges = 1;
+	sweep(_metadata, self, &start, each);
+}
+
+TEST_F(inject, start_with_many_ranges)
+{
+	NEEDS_INJECTION();
+	set_ranges(self, RANGES);
+	sweep(_metadata, self, &start, each);
+}
+
+TEST_F(inject, start_with_scattered_buffers)
+{
+	NEEDS_INJECTION();
+	set_ranges(self, PAGES / 2);
+	for (u32 i = 0; i < PAGES / 2; i++)
+		self->ranges[i].buffer = addr(self->buffer) + 2 * i * PAGE;
+	sweep(_metadata, self, &start, each);
+}
+
+TEST_F(inject, start_with_all_ranges_that_may_be)
+{
+	const u32 nr = 65536;
+
+	NEEDS_INJECTION();
+	self->ranges = realloc(self->ranges, nr * sizeof(*self->ranges));
+	ASSERT_NE(NULL, self->ranges);
+	self->start.ranges = addr(self->ranges);
+	set_ranges(self, nr);
+	/* Fewer pages: eight bytes each, and PAGES pages have not as many. */
+	for (u32 i = 0; i < nr; i++)
+		self->ranges[i].buffer = addr(self->buffer) + i % 8192 * 8;
+	sweep(_metadata, self, &start, some);
+}
+
+TEST_F(inject, start_with_a_period)
+{
+	NEEDS_INJECTION();
+	set_ranges(self, 1);
+	self->start.period = 10000000;
+	sweep(_metadata, self, &start, each);
+}
+
+TEST_F(inject, start_that_writes_pcs_down)
+{
+	NEEDS_INJECTION();
+	self->ranges[0] = range_of(0, ~0ULL, self->buffer, PAGE / 8, 8);
+	self->ranges[0].offset = 0;
+	self->ranges[0].flags = PROFIL_RANGE_PCS;
+	self->start.nr_ranges = 1;
+	self->start.modes = PROFIL_MODE_USER;
+	sweep(_metadata, self, &start, each);
+}
+
+/* The session that is to be replaced. */
+static int start_old(FIXTURE_DATA(inject) *self)
+{
+	return fresh_buffer(self) ?:
+	       session_start(self->start.scope, PROFIL_START_REPLACE, &self->range, 1);
+}
+
+static bool is_on_still(FIXTURE_DATA(inject) *self)
+{
+	struct profil_stats s;
+
+	return !session_stats(self->start.scope, &s) && s.state == PROFIL_STATE_ON &&
+	       accounted(&s);
+}
+
+static const struct op replace = {
+	.before = start_old,
+	.call = call_start,
+	.unchanged = is_on_still,
+	.error = -EBUSY,
+};
+
+static void sweep_replace(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self)
+{
+	self->start.flags = PROFIL_START_REPLACE;
+	sweep(_metadata, self, &replace, each);
+	EXPECT_TRUE(loop_burn(self->start.scope, 0, 2));
+}
+
+TEST_F(inject, replacement)
+{
+	NEEDS_INJECTION();
+	set_ranges(self, PAGES);
+	sweep_replace(_metadata, self);
+}
+
+TEST_F(inject, replacement_of_a_threads)
+{
+	NEEDS_INJECTION();
+	set_ranges(self, PAGES);
+	self->start.scope = PROFIL_SCOPE_THREAD;
+	sweep_replace(_metadata, self);
+}
+
+TEST_F(inject, replacement_by_one_with_a_period)
+{
+	NEEDS_INJECTION();
+	set_ranges(self, 1);
+	self->start.period = 10000000;
+	sweep_replace(_metadata, self);
+}
+
+/* The hook is not there, and what goes wrong when it is made may make another. */
+
+static bool hook_gone(void)
+{
+	struct profil_query q;
+
+	return !device_query(&q) && q.hook == PROFIL_HOOK_NONE;
+}
+
+static int no_hook(FIXTURE_DATA(inject) *self)
+{
+	return fresh_buffer(self) ?: await(hook_gone()) ? 0 : -ETIME;
+}
+
+static bool nothing_hooked(FIXTURE_DATA(inject) *self)
+{
+	struct profil_query q;
+
+	return is_off_still(self) && !device_query(&q);
+}
+
+TEST_F(inject, start_when_the_tick_is_not_hooked)
+{
+	struct op unhooked = start;
+	struct profil_stats s;
+
+	NEEDS_INJECTION();
+	ASSERT_EQ(0, descriptor_disable(self->bystander, &s));
+	unhooked.before = no_hook;
+	unhooked.unchanged = nothing_hooked;
+	set_ranges(self, 1);
+	for (unsigned int n = 1, failed = true; failed; n = some(n)) {
+		bool fired;
+		int err;
+
+		ASSERT_EQ(0, no_hook(self));
+		err = call_while_failing(self, &unhooked, n, &fired);
+		failed = fired;
+		if (err) {
+			ASSERT_TRUE(fired);
+			ASSERT_TRUE(err == -ENOMEM || err == -EFAULT || err == -EBUSY);
+			ASSERT_TRUE(nothing_hooked(self));
+			continue;
+		}
+		/* By whichever hook. */
+		ASSERT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 1));
+		ASSERT_EQ(0, stop_it(self));
+	}
+	ASSERT_EQ(0, descriptor_enable(self->bystander));
+}
+
+/* A session that counts in fresh pages, and some of them stale. */
+static int start_and_exchange(FIXTURE_DATA(inject) *self)
+{
+	return fresh_buffer(self) ?:
+	       session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->ranges,
+			     self->start.nr_ranges) ?:
+	       madvise(self->buffer, PAGES * PAGE, MADV_DONTNEED);
+}
+
+static int call_stats(FIXTURE_DATA(inject) *self)
+{
+	struct profil_stats s;
+
+	return session_stats(self->start.scope, &s);
+}
+
+/* Not even by a worker, whose turn it may be by now. */
+static int must_be_on(FIXTURE_DATA(inject) *self)
+{
+	return is_on_still(self) ? 0 : -ENODEV;
+}
+
+TEST_F(inject, stats_when_pages_have_been_exchanged)
+{
+	NEEDS_INJECTION();
+	self->ranges[0] = range_all(self->buffer, PAGES * PAGE / 8, 8);
+	self->start.nr_ranges = 1;
+	/* Or a worker would have found the pages before. */
+	ASSERT_TRUE(fail_in_workers("100"));
+	sweep(_metadata, self, &(struct op){
+		.before = start_and_exchange,
+		.call = call_stats,
+		.after = must_be_on,
+		.unchanged = is_on_still,
+	}, each);
+	EXPECT_TRUE(no_more_failures());
+}
+
+static int start_new(FIXTURE_DATA(inject) *self)
+{
+	session_stop(self->start.scope, NULL);
+	return fresh_buffer(self) ?: call_start(self);
+}
+
+static int call_stop(FIXTURE_DATA(inject) *self)
+{
+	struct profil_stats s;
+
+	return session_stop(self->start.scope, &s);
+}
+
+/* An error may tell, too, that the statistics of what has been stopped could not be told. */
+TEST_F(inject, stop)
+{
+	NEEDS_INJECTION();
+	set_ranges(self, PAGES);
+	for (unsigned int n = 1, failed = true; failed; n++) {
+		bool fired;
+		int err;
+
+		ASSERT_EQ(0, start_new(self));
+		err = call_while_failing(self, &(struct op){ .call = call_stop }, n, &fired);
+		failed = fired;
+		ASSERT_TRUE(!err || (fired && err == -EFAULT));
+		ASSERT_TRUE(is_on_still(self) || is_off_still(self));
+		ASSERT_TRUE(err || is_off_still(self));
+		ASSERT_TRUE(goes_on(self->bystander));
+	}
+}
+
+static int call_fetch(FIXTURE_DATA(inject) *self)
+{
+	struct profil_fetch *fetch = &self->fetch;
+
+	*fetch = (struct profil_fetch) {
+		.size = sizeof(*fetch),
+		.pid = self->child,
+		.nr_ranges = PAGES,
+		.ranges = addr(self->ranges),
+		.data = addr(self->buffer),
+		.nr_bytes = PAGES * PAGE,
+	};
+	return device_ioctl(PROFIL_IOC_FETCH, fetch);
+}
+
+static bool fetched_is_on(FIXTURE_DATA(inject) *self)
+{
+	return is_on_still(self);
+}
+
+TEST_F(inject, fetch)
+{
+	NEEDS_INJECTION();
+	self->range.nr_counters = PAGE / 8;
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1));
+	sweep(_metadata, self, &(struct op){
+		.before = fresh_buffer,
+		.call = call_fetch,
+		.unchanged = fetched_is_on,
+	}, each);
+	EXPECT_EQ(1U, self->fetch.nr_ranges);
+}
+
+/*
+ * Sessions with a descriptor
+ */
+
+static int call_open(FIXTURE_DATA(inject) *self)
+{
+	self->fd = descriptor_open_as(self->open);
+	return self->fd;
+}
+
+static int close_it(FIXTURE_DATA(inject) *self)
+{
+	int err = close(self->fd);
+
+	self->fd = -1;
+	return err;
+}
+
+TEST_F(inject, open)
+{
+	NEEDS_INJECTION();
+	self->open = (struct profil_open) { .modes = MODES_ALL, .nr_records = 4096 };
+	sweep(_metadata, self, &(struct op){ .call = call_open, .after = close_it }, each);
+}
+
+TEST_F(inject, open_without_records)
+{
+	NEEDS_INJECTION();
+	self->open = (struct profil_open) { .modes = MODES_ALL, .period = 10000000 };
+	sweep(_metadata, self, &(struct op){ .call = call_open, .after = close_it }, each);
+}
+
+static int open_new(FIXTURE_DATA(inject) *self)
+{
+	if (self->fd >= 0)
+		close(self->fd);
+	self->fd = descriptor_open_as(self->open);
+	return self->fd < 0 ? self->fd : 0;
+}
+
+static void set_open(FIXTURE_DATA(inject) *self, u32 on_fork, u32 on_exec, u32 nr_records)
+{
+	self->open = (struct profil_open) {
+		.modes = MODES_ALL,
+		.fork = on_fork,
+		.exec = on_exec,
+		.nr_records = nr_records,
+	};
+}
+
+static u64 targets_of(int fd)
+{
+	struct profil_stats s;
+
+	return descriptor_stats(fd, &s) ? ~0ULL : s.targets;
+}
+
+static bool has_no_targets(FIXTURE_DATA(inject) *self)
+{
+	return !targets_of(self->fd);
+}
+
+static int attach_self(FIXTURE_DATA(inject) *self)
+{
+	return descriptor_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL);
+}
+
+static int attach_thread(FIXTURE_DATA(inject) *self)
+{
+	return descriptor_attach(self->fd, PROFIL_SCOPE_THREAD, 0, NULL);
+}
+
+static int attach_child(FIXTURE_DATA(inject) *self)
+{
+	return descriptor_attach(self->fd, PROFIL_SCOPE_PROCESS, self->child, &self->space);
+}
+
+static const struct op attach = {
+	.before = open_new,
+	.call = attach_self,
+	.unchanged = has_no_targets,
+};
+
+static pid_t sleeper(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+TEST_F(inject, attach)
+{
+	struct op op = attach;
+
+	NEEDS_INJECTION();
+	set_open(self, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	sweep(_metadata, self, &op, each);
+	op.call = attach_thread;
+	sweep(_metadata, self, &op, each);
+	op.call = attach_child;
+	self->child = sleeper();
+	ASSERT_LT(0, self->child);
+	sweep(_metadata, self, &op, each);
+}
+
+/* The session on, with the caller for its target. */
+static int open_and_attach(FIXTURE_DATA(inject) *self)
+{
+	return open_new(self) ?: attach_self(self) ?: descriptor_enable(self->fd) ?:
+	       fresh_buffer(self);
+}
+
+static int add_ranges(FIXTURE_DATA(inject) *self)
+{
+	return descriptor_add(self->fd, PROFIL_SPACE_SELF, self->ranges, self->start.nr_ranges);
+}
+
+static int remove_self(FIXTURE_DATA(inject) *self)
+{
+	return descriptor_remove(self->fd, PROFIL_SPACE_SELF, 0, ~0ULL);
+}
+
+/* On, and without the ranges. */
+static bool nothing_added(FIXTURE_DATA(inject) *self)
+{
+	return goes_on(self->fd) && !remove_self(self);
+}
+
+TEST_F(inject, add)
+{
+	const struct op op = {
+		.before = open_and_attach,
+		.call = add_ranges,
+		.unchanged = nothing_added,
+	};
+
+	NEEDS_INJECTION();
+	set_open(self, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
+	set_ranges(self, PAGES);
+	/* Some of them inherited, so that there are two tables. */
+	self->ranges[0].flags = PROFIL_RANGE_INHERIT;
+	for (u32 i = 0; i < PAGES; i++)
+		self->ranges[i].buffer = addr(self->buffer) + (i & ~3UL) * PAGE + 8 * i;
+	sweep(_metadata, self, &op, each);
+	set_ranges(self, RANGES);
+	sweep(_metadata, self, &op, each);
+}
+
+/* Ranges of the caller's and of the child's address space. */
+static int add_to_both(FIXTURE_DATA(inject) *self)
+{
+	int err = 0;
+
+	if (self->fd < 0) {
+		err = open_new(self) ?: attach_self(self) ?: attach_child(self) ?:
+		      descriptor_enable(self->fd) ?: fresh_buffer(self);
+	}
+	return err ?: add_ranges(self) ?:
+	       descriptor_add(self->fd, self->space, self->ranges, self->start.nr_ranges);
+}
+
+/* Each space still has its first range. */
+static int remove_rest(FIXTURE_DATA(inject) *self)
+{
+	return descriptor_remove(self->fd, PROFIL_SPACE_ALL, 0, ~0ULL) == 2 ? 0 : -EPROTO;
+}
+
+/* All are there; and then they are not. */
+static bool nothing_removed(FIXTURE_DATA(inject) *self)
+{
+	return descriptor_remove(self->fd, PROFIL_SPACE_ALL, 0, ~0ULL) ==
+	       2 * (int)self->start.nr_ranges;
+}
+
+static int remove_both(FIXTURE_DATA(inject) *self)
+{
+	return descriptor_remove(self->fd, PROFIL_SPACE_ALL, self->ranges[1].start, ~0ULL);
+}
+
+TEST_F(inject, remove)
+{
+	NEEDS_INJECTION();
+	set_open(self, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
+	set_ranges(self, PAGES);
+	for (u32 i = 0; i < PAGES; i++)
+		self->ranges[i].flags = i % 2 ? 0 : PROFIL_RANGE_INHERIT;
+	self->child = sleeper();
+	ASSERT_LT(0, self->child);
+	sweep(_metadata, self, &(struct op){
+		.before = add_to_both,
+		.call = remove_both,
+		.after = remove_rest,
+		.unchanged = nothing_removed,
+	}, each);
+}
+
+static int switched_off(FIXTURE_DATA(inject) *self)
+{
+	return open_and_attach(self) ?: descriptor_disable(self->fd, NULL);
+}
+
+static int call_enable(FIXTURE_DATA(inject) *self)
+{
+	return descriptor_enable(self->fd);
+}
+
+static u32 state_now(int fd)
+{
+	struct profil_stats s;
+
+	return descriptor_stats(fd, &s) || !accounted(&s) ? ~0U : s.state;
+}
+
+static bool still_off(FIXTURE_DATA(inject) *self)
+{
+	return state_now(self->fd) == PROFIL_STATE_OFF;
+}
+
+TEST_F(inject, enable)
+{
+	const struct op op = {
+		.before = switched_off,
+		.call = call_enable,
+		.unchanged = still_off,
+		.error = -EBUSY,
+	};
+
+	NEEDS_INJECTION();
+	set_open(self, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	sweep(_metadata, self, &op, each);
+	self->open.period = 10000000;
+	sweep(_metadata, self, &op, each);
+}
+
+static int add_and_exchange(FIXTURE_DATA(inject) *self)
+{
+	return open_and_attach(self) ?: add_ranges(self) ?:
+	       madvise(self->buffer, PAGES * PAGE, MADV_DONTNEED);
+}
+
+static int call_disable(FIXTURE_DATA(inject) *self)
+{
+	struct profil_stats s;
+
+	return descriptor_disable(self->fd, &s);
+}
+
+/* What has been switched off, and could not be told, is off. */
+static bool is_whole(FIXTURE_DATA(inject) *self)
+{
+	u32 state = state_now(self->fd);
+
+	return state == PROFIL_STATE_ON || state == PROFIL_STATE_OFF;
+}
+
+static int must_be_off(FIXTURE_DATA(inject) *self)
+{
+	return still_off(self) ? 0 : -ENODEV;
+}
+
+TEST_F(inject, disable_when_pages_have_been_exchanged)
+{
+	NEEDS_INJECTION();
+	set_open(self, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	set_ranges(self, PAGES);
+	/* Or a worker would have found the pages before. */
+	ASSERT_TRUE(fail_in_workers("100"));
+	sweep(_metadata, self, &(struct op){
+		.before = add_and_exchange,
+		.call = call_disable,
+		.after = must_be_off,
+		.unchanged = is_whole,
+	}, each);
+	EXPECT_TRUE(no_more_failures());
+}
+
+/* Counters that have something, to be copied to pages that are not there. */
+static int snapshot_due(FIXTURE_DATA(inject) *self)
+{
+	if (self->fd < 0 && (open_and_attach(self) ||
+			     descriptor_add(self->fd, PROFIL_SPACE_SELF, &self->range, 1)))
+		return -EINVAL;
+	self->range.buffer = addr(self->counters) + PAGE;
+	return fresh_buffer(self) ?: descriptor_burn(self->fd, 0, 1) ? 0 : -ETIME;
+}
+
+static int call_snapshot(FIXTURE_DATA(inject) *self)
+{
+	struct profil_copy copies[] = {
+		{ addr(self->counters) + PAGE, addr(self->buffer), 8 },
+		/* What nothing counts in. */
+		{ addr(self->buffer) + PAGE, addr(self->buffer) + 3 * PAGE, PAGE },
+	};
+	struct profil_stats s;
+
+	return descriptor_snapshot(self->fd, PROFIL_SNAPSHOT_RESET, copies, ARRAY_SIZE(copies),
+				   &s);
+}
+
+/* Either all or nothing has begun anew: the counter is what the statistics say. */
+static bool is_not_half_reset(FIXTURE_DATA(inject) *self)
+{
+	struct profil_stats s;
+
+	if (!goes_on(self->fd) || descriptor_disable(self->fd, &s))
+		return false;
+	return s.hit == self->counters[PAGE / 8] && !descriptor_enable(self->fd);
+}
+
+static int check_reset(FIXTURE_DATA(inject) *self)
+{
+	return is_not_half_reset(self) ? 0 : -EPROTO;
+}
+
+TEST_F(inject, snapshot)
+{
+	NEEDS_INJECTION();
+	set_open(self, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	sweep(_metadata, self, &(struct op){
+		.before = snapshot_due,
+		.call = call_snapshot,
+		.after = check_reset,
+		.unchanged = is_not_half_reset,
+	}, each);
+}
+
+/* Records, which the session has since it has no ranges */
+
+static struct profil_stats recorded;
+
+static int make_records(FIXTURE_DATA(inject) *self)
+{
+	if (self->fd < 0 && open_and_attach(self))
+		return -EINVAL;
+	if (!descriptor_burn(self->fd, 0, 2))
+		return -ETIME;
+	return descriptor_disable(self->fd, &recorded);
+}
+
+/* Bytes, or a negative errno. */
+static int read_records(FIXTURE_DATA(inject) *self)
+{
+	ssize_t n = read(self->fd, self->buffer, PAGES * PAGE);
+
+	return n < 0 ? -errno : n;
+}
+
+static int check_records(FIXTURE_DATA(inject) *self)
+{
+	return descriptor_enable(self->fd);
+}
+
+static bool records_are_there(FIXTURE_DATA(inject) *self)
+{
+	struct pollfd pfd = { self->fd, POLLIN, 0 };
+
+	return poll(&pfd, 1, 0) == 1 && pfd.revents == POLLIN && read_records(self) > 0 &&
+	       !descriptor_enable(self->fd);
+}
+
+TEST_F(inject, read_of_records)
+{
+	NEEDS_INJECTION();
+	set_open(self, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 4096);
+	sweep(_metadata, self, &(struct op){
+		.before = make_records,
+		.call = read_records,
+		.after = check_records,
+		.unchanged = records_are_there,
+	}, each);
+}
+
+static int poll_fds(FIXTURE_DATA(inject) *self)
+{
+	struct pollfd pfds[] = { { self->fd, POLLIN, 0 }, { self->bystander, POLLIN, 0 } };
+
+	return poll(pfds, ARRAY_SIZE(pfds), 0) < 0 ? -errno : 0;
+}
+
+TEST_F(inject, poll)
+{
+	NEEDS_INJECTION();
+	set_open(self, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16);
+	ASSERT_EQ(0, open_and_attach(self));
+	sweep(_metadata, self, &(struct op){ .call = poll_fds }, each);
+}
+
+/*
+ * Processes and threads
+ */
+
+/* Their sessions, and the bits that tell which of them a child has. */
+enum { CLASSIC, FRESH, SHARE, KINDS };
+
+static int kinds[KINDS] = { -1, -1, -1 };
+
+static u64 unfollowed(unsigned int kind)
+{
+	struct profil_stats s;
+	int err = kind == CLASSIC ? session_stats(PROFIL_SCOPE_PROCESS, &s) :
+		  descriptor_stats(kinds[kind], &s);
+
+	return err || s.state != PROFIL_STATE_ON || !accounted(&s) ? ~0ULL : s.unfollowed;
+}
+
+/* In a child */
+static int kinds_that_came(void)
+{
+	int bits = 0, err;
+	struct profil_stats s;
+
+	MUST(!session_stats(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
+	MUST(s.state == PROFIL_STATE_ON || s.state == PROFIL_STATE_OFF);
+	if (s.state == PROFIL_STATE_ON)
+		bits |= 2 << CLASSIC;
+	err = descriptor_stats(kinds[FRESH], &s);
+	MUST(err == -ENODEV || (!err && s.state == PROFIL_STATE_ON && accounted(&s)));
+	if (!err)
+		bits |= 2 << FRESH;
+	err = descriptor_attach(kinds[SHARE], PROFIL_SCOPE_PROCESS, 0, NULL);
+	MUST(!err || err == -EBUSY);
+	if (err)
+		bits |= 2 << SHARE;
+	return bits;
+}
+
+static int open_kinds(FIXTURE_DATA(inject) *self)
+{
+	static const u32 on_fork[] = {
+		[FRESH] = PROFIL_FORK_FRESH,
+		[SHARE] = PROFIL_FORK_SHARE,
+	};
+
+	self->range.flags = PROFIL_RANGE_INHERIT;
+	for (unsigned int i = FRESH; i < KINDS; i++) {
+		kinds[i] = descriptor_open(MODES_ALL, on_fork[i], PROFIL_EXEC_FOLLOW, 0);
+		if (kinds[i] < 0 || descriptor_attach(kinds[i], PROFIL_SCOPE_PROCESS, 0, NULL) ||
+		    descriptor_add(kinds[i], PROFIL_SPACE_SELF, &self->range, 1) ||
+		    descriptor_enable(kinds[i]))
+			return -1;
+	}
+	return session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1);
+}
+
+static int close_kinds(void)
+{
+	for (unsigned int i = FRESH; i < KINDS; i++)
+		close(kinds[i]);
+	return session_stop(PROFIL_SCOPE_PROCESS, NULL);
+}
+
+/* Each session has come to the child, or says that it has not. */
+TEST_F(inject, fork)
+{
+	unsigned int n, missing = 0, forks = 0;
+	u64 before[KINDS];
+	bool failed = true;
+	pid_t pid;
+	int bits;
+
+	NEEDS_INJECTION();
+	ASSERT_EQ(0, open_kinds(self));
+	for (n = 1; failed; n++) {
+		for (unsigned int i = 0; i < KINDS; i++)
+			before[i] = unfollowed(i);
+		fail_after(self->nth, n);
+		pid = fork();
+		if (!pid)
+			_exit(kinds_that_came());
+		failed = has_failed(self->nth);
+		bits = pid < 0 ? 0 : status_of(pid);
+		for (unsigned int i = 0; i < KINDS; i++) {
+			u64 lost = pid > 0 && !(bits & 2 << i);
+
+			ASSERT_EQ(before[i] + lost, unfollowed(i)) {
+				TH_LOG("%u: session %u, bits %#x", n, i, bits);
+			}
+			missing += lost;
+		}
+		forks += pid > 0;
+		ASSERT_FALSE(bits & 1);
+		ASSERT_TRUE(failed || bits == 14);
+	}
+	TH_LOG("of %u forks %u failed; %u times a session could not follow", n - 1,
+	       n - 1 - forks, missing);
+	EXPECT_LT(0U, missing);
+	EXPECT_EQ(0, close_kinds());
+}
+
+static void exec_in_child(unsigned int n)
+{
+	int nth = open(FAIL_NTH, O_RDWR | O_CLOEXEC);
+
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	fail_after(nth, n);
+	execl("/bin/true", "true", NULL);
+	_exit(1);
+}
+
+/* Of a child that has exec'd, and is stopped: is there still what is to fail? */
+static bool has_failed_in(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fail-nth", pid);
+	return !file_number(path, "");
+}
+
+/*
+ * The child is the SHARE session's; it is stopped when the new program has not run yet. Some
+ * failures end it: it had no program any more.
+ */
+TEST_F(inject, exec)
+{
+	unsigned int n, missing = 0, execs = 0;
+	bool failed = true;
+	struct profil_stats s;
+	u64 before;
+	int status;
+	pid_t pid;
+
+	NEEDS_INJECTION();
+	ASSERT_EQ(0, open_kinds(self));
+	for (n = 1; failed; n++) {
+		before = unfollowed(SHARE);
+		pid = fork();
+		if (!pid)
+			exec_in_child(n);
+		ASSERT_LT(0, pid);
+		ASSERT_EQ(pid, waitpid(pid, &status, WUNTRACED));
+		if (WIFSTOPPED(status)) {
+			failed = has_failed_in(pid);
+			execs += WSTOPSIG(status) == SIGTRAP;
+			ASSERT_EQ(0, descriptor_stats(kinds[SHARE], &s));
+			ASSERT_EQ(PROFIL_STATE_ON, (int)s.state);
+			if (WSTOPSIG(status) == SIGTRAP) {
+				ASSERT_EQ(2 - s.targets, s.unfollowed - before);
+				missing += 2 - s.targets;
+			}
+			kill(pid, SIGKILL);
+			ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		}
+		ASSERT_TRUE(await(targets_of(kinds[SHARE]) == 1));
+	}
+	TH_LOG("of %u execs %u failed; %u times a session could not follow", n - 1,
+	       n - 1 - execs, missing);
+	EXPECT_LT(0U, missing);
+	EXPECT_EQ(0, close_kinds());
+}
+
+static void *burn_once(void *unused)
+{
+	burn();
+	return unused;
+}
+
+TEST_F(inject, new_thread)
+{
+	pthread_t thread;
+	bool failed = true;
+	int err;
+
+	NEEDS_INJECTION();
+	ASSERT_EQ(0, open_kinds(self));
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &self->range, 1));
+	for (unsigned int n = 1; failed; n++) {
+		fail_after(self->nth, n);
+		err = pthread_create(&thread, NULL, burn_once, NULL);
+		failed = has_failed(self->nth);
+		ASSERT_TRUE(failed || !err);
+		if (!err) {
+			ASSERT_EQ(0, pthread_join(thread, NULL));
+		}
+		for (unsigned int i = 0; i < KINDS; i++)
+			ASSERT_EQ(0U, unfollowed(i));
+	}
+	EXPECT_EQ(0, close_kinds());
+}
+
+/*
+ * Workers alone
+ */
+
+/* A process that makes no call until it is told to: then its session is as the worker left it. */
+struct quiet {
+	pid_t pid;
+	int go[2];
+	volatile char *page;	/* of the buffers, or NULL */
+};
+
+static int session_when_told(const struct quiet *quiet)
+{
+	struct profil_stats s;
+	char c;
+
+	if (quiet->page)
+		madvise((void *)quiet->page, PAGE, MADV_DONTNEED);
+	if (read(quiet->go[0], &c, 1) != 1)
+		return 1;
+	MUST(!session_stats(PROFIL_SCOPE_PROCESS, &s));
+	MUST(accounted(&s));
+	if (s.state == PROFIL_STATE_ON || s.state == PROFIL_STATE_OFF)
+		return 2 + s.state;
+	MUST(s.state == PROFIL_STATE_ENDED);
+	return 16 + s.end;
+}
+
+static bool fork_quiet(struct quiet *quiet)
+{
+	if (pipe(quiet->go))
+		return false;
+	quiet->pid = fork();
+	if (!quiet->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(session_when_told(quiet));
+	}
+	return quiet->pid > 0;
+}
+
+static int tell(const struct quiet *quiet)
+{
+	bool told = write(quiet->go[1], "", 1) == 1;
+
+	close(quiet->go[0]);
+	close(quiet->go[1]);
+	return told ? status_of(quiet->pid) : -1;
+}
+
+static int fetch_of(FIXTURE_DATA(inject) *self, pid_t pid)
+{
+	self->child = pid;
+	return call_fetch(self);
+}
+
+TEST_F(inject, child_whose_session_can_have_no_memory_loses_it)
+{
+	struct quiet quiet = {};
+	int status;
+
+	NEEDS_INJECTION();
+	ASSERT_EQ(0, fresh_buffer(self));
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1));
+	ASSERT_TRUE(fail_in_workers("100"));
+	EXPECT_TRUE(fork_quiet(&quiet));
+	/* Until the worker, which tries again for a while, gives up. */
+	EXPECT_TRUE(await(mark_workers("1") && fetch_of(self, quiet.pid) == -ENODEV));
+	self->child = 0;
+	EXPECT_TRUE(no_more_failures());
+	status = tell(&quiet);
+	EXPECT_EQ(16 + PROFIL_END_NOMEM, status);
+	EXPECT_TRUE(is_on_still(self));
+	/* The next has one. */
+	ASSERT_TRUE(fork_quiet(&quiet));
+	EXPECT_EQ(2 + PROFIL_STATE_ON, tell(&quiet));
+}
+
+TEST_F(inject, session_whose_pages_cannot_be_had_again_ends)
+{
+	struct quiet quiet = { .page = (char *)self->counters + PAGE };
+	int status;
+
+	NEEDS_INJECTION();
+	ASSERT_EQ(0, fresh_buffer(self));
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1));
+	ASSERT_TRUE(fail_in_workers("100"));
+	EXPECT_TRUE(fork_quiet(&quiet));
+	EXPECT_TRUE(await(mark_workers("1") && fetch_of(self, quiet.pid) == -ENODEV));
+	self->child = 0;
+	EXPECT_TRUE(no_more_failures());
+	status = tell(&quiet);
+	EXPECT_EQ(16 + PROFIL_END_NOMEM, status);
+	EXPECT_TRUE(is_on_still(self));
+}
+
+/* Children come and go, at once or later, while the worker has memory now and then. */
+TEST_F(inject, children_of_a_storm_have_their_sessions_or_none)
+{
+	struct quiet quiet[20] = {};
+	unsigned int on = 0, ended = 0;
+	int status;
+
+	NEEDS_INJECTION();
+	ASSERT_EQ(0, open_kinds(self));
+	ASSERT_TRUE(fail_in_workers("40"));
+	for (unsigned int i = 0; i < 100; i++) {
+		struct quiet *one = &quiet[i % ARRAY_SIZE(quiet)];
+
+		if (one->pid) {
+			status = tell(one);
+			on += status == 2 + PROFIL_STATE_ON;
+			ended += status == 16 + PROFIL_END_NOMEM;
+		}
+		one->page = i % 3 ? NULL : (char *)self->counters + PAGE;
+		EXPECT_TRUE(fork_quiet(one));
+		if (i % 5 == 0)
+			kill(one->pid, SIGKILL);
+		/* New ones come. */
+		if (i % 10 == 0)
+			mark_workers("1");
+	}
+	EXPECT_TRUE(no_more_failures());
+	for (unsigned int i = 0; i < ARRAY_SIZE(quiet); i++) {
+		status = tell(&quiet[i]);
+		on += status == 2 + PROFIL_STATE_ON;
+		ended += status == 16 + PROFIL_END_NOMEM;
+	}
+	TH_LOG("%u sessions on, %u without memory", on, ended);
+	/* But for those that were killed. */
+	EXPECT_EQ(80U, on + ended);
+	for (unsigned int i = 0; i < KINDS; i++)
+		EXPECT_EQ(0U, unfollowed(i));
+	EXPECT_EQ(0, close_kinds());
+}
+
+TEST_HARNESS_MAIN
