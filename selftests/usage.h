@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What must be where it was when all sessions are gone: users of the module, pages, memory
+ */
+#ifndef _SELFTESTS_USAGE_H
+#define _SELFTESTS_USAGE_H
+
+#include "kernel.h"
+
+struct usage {
+	long long users;	/* of the module */
+	u64 locked;		/* bytes, of this process */
+	long long pins;		/* pages that are pinned, by anybody */
+	long long areas;	/* of vmalloc, made by the module */
+	long long area_bytes;
+	long long percpu;	/* bytes */
+};
+
+static inline long long pins(void)
+{
+	if (access("/proc/sys/vm/stat_refresh", R_OK))
+		return 0;
+	file_number("/proc/sys/vm/stat_refresh", "");
+	return file_number("/proc/vmstat", "nr_foll_pin_acquired") -
+	       file_number("/proc/vmstat", "nr_foll_pin_released");
+}
+
+static inline void areas(struct usage *u)
+{
+	FILE *f = fopen("/proc/vmallocinfo", "re");
+	char line[512];
+	long long size;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strstr(line, "[profil]") || sscanf(line, "%*s %lld", &size) != 1)
+			continue;
+		u->areas++;
+		u->area_bytes += size;
+	}
+	if (f)
+		fclose(f);
+}
+
+static inline struct usage usage(void)
+{
+	struct usage u = {
+		.users = module_users(),
+		.locked = locked_bytes(),
+		.pins = pins(),
+		.percpu = file_number("/proc/meminfo", "Percpu:") * 1024,
+	};
+
+	areas(&u);
+	return u;
+}
+
+/* Memory for CPUs comes in pages and goes when there is need: it is compared roughly. */
+#define PERCPU_SLACK	(256LL << 10)
+
+static inline bool same(const struct usage *before)
+{
+	struct usage now = usage();
+
+	return now.users == before->users && now.locked == before->locked &&
+	       now.pins == before->pins && now.areas == before->areas &&
+	       now.area_bytes == before->area_bytes &&
+	       now.percpu <= before->percpu + PERCPU_SLACK;
+}
+
+/*
+ * Slab objects: those that the module has, or that it could keep from being freed. Other
+ * parts of the kernel have some, too, and cache them.
+ */
+
+#define MAX_CACHES	64U
+
+struct caches {
+	unsigned int n;
+	struct cache {
+		char name[64];
+		long long objects, size;
+	} cache[MAX_CACHES];
+};
+
+/* So many objects more are none of ours: 0 if any number may be. */
+static inline unsigned int cache_slack(const char *name)
+{
+	static const char *const of_processes[] = {
+		"mm_struct", "task_struct", "signal_cache", "sighand_cache", "files_cache",
+	};
+	static const char *const others[] = {
+		"filp", "pid", "vm_area_struct", "anon_vma", "anon_vma_chain", "cred_jar",
+	};
+	unsigned int i;
+
+	if (!strncmp(name, "kmalloc-", 8))
+		return 100;
+	for (i = 0; i < ARRAY_SIZE(of_processes); i++)
+		if (!strcmp(name, of_processes[i]))
+			return 16;
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		if (!strcmp(name, others[i]))
+			return 100;
+	return 0;
+}
+
+/* Counts are exact only after the CPUs have given back what they keep at hand. */
+static inline void caches(struct caches *c)
+{
+	FILE *f = fopen("/proc/slabinfo", "re");
+	char line[512], path[128];
+	struct cache *cache;
+
+	c->n = 0;
+	while (f && c->n < MAX_CACHES && fgets(line, sizeof(line), f)) {
+		cache = &c->cache[c->n];
+		if (sscanf(line, "%63s", cache->name) != 1 || !cache_slack(cache->name))
+			continue;
+		snprintf(path, sizeof(path), "/sys/kernel/slab/%s/shrink", cache->name);
+		file_write(path, "1");
+		c->n++;
+	}
+	if (f)
+		fclose(f);
+
+	f = fopen("/proc/slabinfo", "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		char name[64];
+		long long objects, size;
+
+		if (sscanf(line, "%63s %lld %*d %lld", name, &objects, &size) != 3)
+			continue;
+		for (unsigned int i = 0; i < c->n; i++) {
+			if (strcmp(name, c->cache[i].name))
+				continue;
+			c->cache[i].objects = objects;
+			c->cache[i].size = size;
+		}
+	}
+	if (f)
+		fclose(f);
+}
+
+/* Of small ones it may be more: the kernel frees some late. */
+#define CACHE_SLACK	(32LL << 10)	/* bytes */
+
+static const struct cache *grown(const struct caches *before)
+{
+	static struct caches now;
+
+	caches(&now);
+	for (unsigned int i = 0; i < before->n && i < now.n; i++) {
+		const struct cache *was = &before->cache[i];
+		struct cache *is = &now.cache[i];
+		long long more = is->objects - was->objects;
+
+		if (more > cache_slack(is->name) &&
+		    (cache_slack(is->name) < 100 || more * is->size > CACHE_SLACK))
+			return is;
+	}
+	return NULL;
+}
+
+#endif /* _SELFTESTS_USAGE_H */
