@@ -144,7 +144,7 @@ static inline void caches(struct caches *c)
 /* Of small ones it may be more: the kernel frees some late. */
 #define CACHE_SLACK	(32LL << 10)	/* bytes */
 
-static const struct cache *grown(const struct caches *before)
+static inline const struct cache *grown(const struct caches *before)
 {
 	static struct caches now;
 

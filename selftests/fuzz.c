@@ -1,0 +1,1846 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Calls at random: ioctls that are right, nearly right, and nonsense, of memory of every kind,
+ * from several processes, which meanwhile change that memory, fork, exec, exit and are killed.
+ *
+ * PROFIL_FUZZ_CALLS (100000) is how many, of all processes together; PROFIL_FUZZ_SECONDS, if it is
+ * set, ends them earlier; PROFIL_FUZZ_SEED is where chance begins. A process is known by its seat
+ * and by how many sat there before it, and decides by that and the seed alone, although races
+ * decide with it.
+ *
+ * What must be true, whatever was called: errors are those that uapi/linux/profil.h has for the
+ * command; a call that fails leaves its argument as it was, and one that succeeds writes no more
+ * of it than its size; statistics add up; a process that is left alone finds each hit in a
+ * counter, and what lies around its counters untouched; processes die when they are killed, and
+ * nothing is locked, pinned or in use in the end.
+ *
+ * Whatever is called must not harm the caller: addresses that are written to are those of results
+ * on the thread's desk, or of memory that exists for this, or cannot be written at all.
+ */
+#include "kselftest_harness.h"
+
+#include <dirent.h>
+#include <grp.h>
+#include <linux/loop.h>
+#include <linux/memfd.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/swap.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "chance.h"
+#include "fuse.h"
+#include "kernel.h"
+#include "loop.h"
+#include "usage.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE	23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE		25
+#endif
+#ifndef SYS_memfd_secret
+#define SYS_memfd_secret	447
+#endif
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY	1
+#endif
+
+/* Since Linux 6.8. */
+struct move {
+	u64 dst, src, len, mode;
+	int64_t moved;
+};
+#define UFFD_MOVE		_IOWR(UFFDIO, 0x05, struct move)
+
+#define SELF		"/proc/self/exe"
+#define PAGE		4096UL
+
+/* Memory to be given away, each slot with as much behind it where nothing ever is */
+#define SLOTS		12U
+#define SLOT_SIZE	(2UL << 20)
+#define SLOT_STRIDE	(2 * SLOT_SIZE)
+#define SLOT(i)		((char *)(0x100000000000UL + (i) * SLOT_STRIDE))
+#define SLOT_PAGES	32U	/* that are used of one, mostly */
+
+/* Descriptors */
+#define SHARED_FD	96
+#define DEVICE_FD	97	/* of memory that is a device's */
+#define FILE_FD		98	/* of FUSE's file */
+#define SESSION_FD	100
+#define SESSIONS	4U
+#define MEMORY_FD	120
+#define FAULT_FD	140
+#define LAST_FD		160
+
+#define SEATS		16U
+#define PIDS		32U
+#define KIDS		4U
+#define RANGES		200U	/* that fit on a desk */
+
+enum kind {
+	ANONYMOUS, HUGE, SHARED, MEMFD, MEMFD_PRIVATE, HUGETLB, HUGETLB_SHARED, FILE_PRIVATE, ZERO,
+	STACK, DEVICE, FUSE_PRIVATE, FUSE_SHARED, SECRET, READ_ONLY, NO_ACCESS, KINDS
+};
+
+static const char *const kind_names[KINDS] = {
+	"anonymous", "THP", "shmem", "memfd", "private memfd", "hugetlb", "shared hugetlb",
+	"private file", "/dev/zero", "stack", "device", "private FUSE", "shared FUSE",
+	"memfd_secret", "read-only", "no access",
+};
+
+/* What all processes see. */
+struct shared {
+	atomic_uint stop;
+	atomic_ullong calls;
+	u64 most;			/* of these */
+	atomic_uint at[SEATS];		/* calls of who sits there */
+	u32 life[SEATS];		/* who that is */
+	atomic_uint failures;
+	char failed[32][240];
+	atomic_int pids[PIDS];
+	atomic_ullong spaces[PIDS];
+	atomic_ullong outcomes[16][136];	/* by command and errno */
+	atomic_ullong mapped[KINDS], not_mapped[KINDS];
+	atomic_int why_not[KINDS];
+	atomic_ullong answers;
+	atomic_ullong ticks, hits;	/* of all statistics that were checked */
+	atomic_ullong quiet, quiet_hits;
+	atomic_ullong faults;		/* pages that were given late */
+	atomic_ullong moves;		/* by UFFDIO_MOVE */
+	atomic_ullong stuck;		/* processes that waited for a page that nobody gave */
+	atomic_ullong clean;		/* that looked for locked memory in the end */
+};
+
+static struct shared *shared;
+static u32 seat;
+static bool is_root;
+static u64 vdso;
+static atomic_bool ending;	/* threads are to end */
+
+static void __attribute__((format(printf, 1, 2))) fail(const char *format, ...)
+{
+	unsigned int n = atomic_fetch_add(&shared->failures, 1);
+	va_list args;
+	int used;
+
+	if (n >= ARRAY_SIZE(shared->failed))
+		return;
+	used = snprintf(shared->failed[n], sizeof(shared->failed[n]), "process %u.%u, call %u: ",
+			seat, shared->life[seat], shared->at[seat]);
+	va_start(args, format);
+	vsnprintf(shared->failed[n] + used, sizeof(shared->failed[n]) - used, format, args);
+	va_end(args);
+}
+
+static u64 now_ns(void)
+{
+	return cpu_ns(CLOCK_MONOTONIC);
+}
+
+/*
+ * The desk of a thread: areas in which arguments and results lie, with nothing behind each
+ */
+
+enum { ARG, STATS, ARRAY, OUT, RACED, AREAS };
+
+#define AREA_SIZE	(4 * PAGE)
+#define POISON		0xc5
+
+static __thread char *desk;
+
+static char *area(unsigned int i)
+{
+	return desk + i * (AREA_SIZE + PAGE);
+}
+
+static char *area_end(unsigned int i)
+{
+	return area(i) + AREA_SIZE;
+}
+
+static bool desk_make(void)
+{
+	desk = mmap(NULL, AREAS * (AREA_SIZE + PAGE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (desk == MAP_FAILED)
+		return false;
+	for (unsigned int i = 0; i < AREAS; i++)
+		if (mprotect(area(i), AREA_SIZE, PROT_READ | PROT_WRITE))
+			return false;
+	return true;
+}
+
+static void desk_free(void)
+{
+	munmap(desk, AREAS * (AREA_SIZE + PAGE));
+}
+
+/*
+ * Addresses and numbers
+ */
+
+static char *any_slot(struct actor *a)
+{
+	return SLOT(any(a, SLOTS));
+}
+
+static u64 any_buffer(struct actor *a)
+{
+	char *p = any_slot(a) + any(a, SLOT_PAGES) * PAGE;
+
+	switch (any(a, 6)) {
+	case 0:
+		return addr(p);
+	case 1:
+		return addr(p) + PAGE - 8 * (1 + any(a, 4));
+	case 2:
+		return addr(any_slot(a)) + SLOT_SIZE - 8 * (1 + any(a, 2000));
+	default:
+		return addr(p) + 8 * any(a, 512);
+	}
+}
+
+/* Where nothing can be written. */
+static u64 any_wild(struct actor *a)
+{
+	const u64 wild[] = {
+		0, 8, PAGE, vdso, vdso - PAGE, vdso + 8, addr(SLOT(0)) - PAGE,
+		addr(SLOT(SLOTS)) + PAGE, addr(SLOT(1)) - 8, 0x7ffffffff000, 0x7fffffffeff8,
+		0x800000000000, 1ULL << 63, 0xffff888000000000, 0xffffffff81000000,
+		0xffffffffff600000, -PAGE, -8, -1,
+	};
+
+	return wild[any(a, ARRAY_SIZE(wild))];
+}
+
+static u64 any_number(struct actor *a)
+{
+	static const u64 numbers[] = {
+		0, 1, 2, 3, 4, 7, 8, 16, 255, 256, 1000, 4095, 4096, 4097, 8192, 65535, 65536,
+		65537, 131072, 1 << 20, (1 << 20) + 1, 1 << 24, INT32_MAX, 1ULL << 31, UINT32_MAX,
+		1ULL << 32, 1ULL << 47, INT64_MAX, 1ULL << 63, -8, -2, -1, 9999, 10000, 49999,
+		50000, 1000000, 1000000000,
+	};
+
+	return numbers[any(a, ARRAY_SIZE(numbers))] + (one_in(a, 8) ? any(a, 3) - 1ULL : 0);
+}
+
+static u64 random64(struct actor *a)
+{
+	return (u64)any(a, 1U << 31) << 33 ^ (u64)any(a, 1U << 31) << 12 ^ any(a, 1U << 12);
+}
+
+static u64 any_u64(struct actor *a)
+{
+	switch (any(a, 5)) {
+	case 0:
+		return any_buffer(a) + any(a, 9);
+	case 1:
+		return any_wild(a);
+	case 2:
+		return random64(a) >> any(a, 64);
+	default:
+		return any_number(a);
+	}
+}
+
+/* Does it do us no harm if somebody writes there, and goes on? */
+static bool harmless(u64 p)
+{
+	unsigned char in_memory;
+
+	if (p >= addr(SLOT(0)) - SLOT_SIZE && p < addr(SLOT(SLOTS)))
+		return true;
+	if (p < 16 * PAGE || p >= 0x7ffffffff000 || (p >= vdso - 4 * PAGE && p < vdso + PAGE))
+		return true;
+	return mincore((void *)(p & -PAGE), 1, &in_memory) < 0 && errno == ENOMEM;
+}
+
+/* For @size bytes of results. */
+static u64 any_out(struct actor *a, u64 size)
+{
+	switch (any(a, 12)) {
+	case 0:
+		return any_buffer(a);
+	case 1:
+		return any_wild(a);
+	case 2:
+		return 0;
+	default:
+		return addr(area_end(OUT)) - (size > AREA_SIZE ? AREA_SIZE : size);
+	}
+}
+
+/* Changes one word of @n bytes. */
+static void mutate(struct actor *a, void *bytes, u32 n)
+{
+	u32 *words = bytes, i;
+	u64 *longs = bytes;
+
+	if (n < 8)
+		return;
+	i = any(a, n / 4);
+	switch (any(a, 5)) {
+	case 0:
+		words[i] ^= 1U << any(a, 32);
+		break;
+	case 1:
+		words[i] = any_number(a);
+		break;
+	case 2:
+		words[i] += any(a, 5) - 2;
+		break;
+	default:
+		longs[i / 2] = any_u64(a);
+		break;
+	}
+}
+
+/*
+ * Arguments
+ */
+
+union arg {
+	u32 size;
+	u64 longs[16];
+	struct profil_query query;
+	struct profil_start start;
+	struct profil_stop stop;
+	struct profil_stats stats;
+	struct profil_open open;
+	struct profil_attach attach;
+	struct profil_add add;
+	struct profil_remove remove;
+	struct profil_enable enable;
+	struct profil_disable disable;
+	struct profil_snapshot snapshot;
+	struct profil_fetch fetch;
+};
+
+/* @n elements of @size bytes, as an array in memory: mostly with its end at the end of an area. */
+static u64 array(struct actor *a, const void *elements, u32 n, u32 size)
+{
+	struct iovec from = { .iov_base = (void *)elements, .iov_len = n * size };
+	struct iovec to = { .iov_len = from.iov_len };
+	char *p = area_end(ARRAY) - from.iov_len;
+
+	if (one_in(a, 50))
+		return any_u64(a);
+	if (one_in(a, 20)) {
+		/* Of whatever kind of memory that is; without a signal if it cannot be. */
+		to.iov_base = (void *)(any_buffer(a) & -8ULL);
+		process_vm_writev(getpid(), &from, 1, &to, 1, 0);
+		return addr(to.iov_base);
+	}
+	if (from.iov_len)
+		memcpy(p, elements, from.iov_len);
+	return addr(p) - (one_in(a, 60) ? any(a, 64) : 0);
+}
+
+static u64 any_counters(struct actor *a)
+{
+	switch (any(a, 8)) {
+	case 0:
+		return 0;
+	case 1:
+		return any(a, 300000);
+	case 2:
+		return any_number(a);
+	default:
+		return 1 + any(a, 3000);
+	}
+}
+
+static struct profil_range any_range(struct actor *a, u64 start, u64 end)
+{
+	static const u32 widths[] = { 2, 4, 8 };
+	struct profil_range range = range_of(start, end, NULL, any_counters(a),
+					     widths[any(a, 3)]);
+
+	range.buffer = any_buffer(a);
+	switch (any(a, 4)) {
+	case 0:
+		range.scale = 0;
+		break;
+	case 1:
+		range.scale = random64(a);
+		break;
+	default:
+		range.scale = 65536 >> any(a, 8);
+		break;
+	}
+	range.granule = 1U << any(a, 6);
+	range.step = 1U << any(a, 4);
+	range.offset = one_in(a, 4) ? start - any(a, 64) : start;
+	range.flags = any(a, 4);
+	if (one_in(a, 8)) {
+		range.flags = PROFIL_RANGE_PCS;
+		range.width = 8;
+		range.scale = 65536;
+		range.granule = 1;
+		range.step = 1;
+	}
+	return range;
+}
+
+/* An array of ranges at *@ranges, and how many these are. */
+static u32 any_ranges(struct actor *a, __u64 *ranges)
+{
+	static __thread struct profil_range r[RANGES];
+	u32 n = 1 + any(a, 4), i;
+
+	if (one_in(a, 20))
+		n = any(a, RANGES + 1);
+	for (i = 0; i < n; i++)
+		r[i] = any_range(a, addr(loops_text) + 8 * i, addr(loops_text) + 8 * (i + 1));
+	if (n && one_in(a, 2))
+		r[n - 1].end = n == 1 && one_in(a, 2) ? ~0ULL : loop_at(LOOPS);
+	if (n > 1 && one_in(a, 4)) {
+		struct profil_range swap = r[0];
+
+		r[0] = r[n - 1];
+		r[n - 1] = swap;
+	}
+	if (n && one_in(a, 4)) {
+		mutate(a, &r[any(a, n)], sizeof(r[0]));
+		for (i = 0; i < n; i++)
+			if (!harmless(r[i].buffer))
+				r[i].buffer = any_buffer(a);
+	}
+	*ranges = array(a, r, n, sizeof(r[0]));
+	return one_in(a, 50) ? any_number(a) : n;
+}
+
+static u64 any_period(struct actor *a)
+{
+	static const u64 periods[] = { 0, 0, 0, 50000, 123000, 1000000, 200000000 };
+
+	return one_in(a, 20) ? any_number(a) : periods[any(a, ARRAY_SIZE(periods))];
+}
+
+/* Statistics to be filled in, on the desk between poison; or elsewhere, or not wanted. */
+static u64 any_stats(struct actor *a)
+{
+	struct profil_stats s = { .size = sizeof(s), .scope = any(a, 2) };
+
+	if (one_in(a, 5))
+		return 0;
+	if (one_in(a, 8))
+		return any_out(a, sizeof(s));
+	if (one_in(a, 8))
+		s.size = any(a, one_in(a, 2) ? 5000 : sizeof(s) + 16);
+	if (one_in(a, 16))
+		mutate(a, &s, sizeof(s));
+	memset(area(STATS), POISON, 1024);
+	memcpy(area(STATS) + 64, &s, sizeof(s));
+	return addr(area(STATS)) + 64;
+}
+
+static pid_t any_pid(struct actor *a)
+{
+	switch (any(a, 8)) {
+	case 0:
+		return any_number(a);
+	case 1:
+		return 1 + any(a, 3);
+	case 2:
+		return getpid();
+	case 3:
+	case 4:
+		return shared->pids[any(a, PIDS)];
+	default:
+		return 0;
+	}
+}
+
+static u64 any_space(struct actor *a)
+{
+	switch (any(a, 6)) {
+	case 0:
+		return shared->spaces[any(a, PIDS)];
+	case 1:
+		return any_number(a);
+	default:
+		return PROFIL_SPACE_SELF;
+	}
+}
+
+static void build_query(struct actor *a, union arg *arg)
+{
+	(void)a;
+	(void)arg;
+}
+
+static void build_start(struct actor *a, union arg *arg)
+{
+	arg->start.scope = any(a, 2);
+	arg->start.flags = any(a, 2);
+	arg->start.modes = any(a, 4);
+	arg->start.nr_ranges = any_ranges(a, &arg->start.ranges);
+	arg->start.period = any_period(a);
+	if (arg->start.period)
+		arg->start.flags |= any(a, 2) ? PROFIL_START_JITTER : 0;
+}
+
+static void build_stop(struct actor *a, union arg *arg)
+{
+	arg->stop.scope = any(a, 2);
+	arg->stop.stats = any_stats(a);
+}
+
+static void build_stats(struct actor *a, union arg *arg)
+{
+	arg->stats.scope = any(a, 2);
+}
+
+static void build_session_stats(struct actor *a, union arg *arg)
+{
+	(void)a;
+	(void)arg;
+}
+
+static void build_open(struct actor *a, union arg *arg)
+{
+	arg->open.modes = 1 + any(a, 3);
+	arg->open.fork = any(a, 3);
+	arg->open.exec = any(a, 2);
+	if (arg->open.fork != PROFIL_FORK_FRESH && one_in(a, 2))
+		arg->open.nr_records = any(a, one_in(a, 8) ? 100000 : 300);
+	arg->open.period = any_period(a);
+	if (arg->open.period)
+		arg->open.flags = any(a, 2) ? PROFIL_OPEN_JITTER : 0;
+}
+
+static void build_fetch(struct actor *a, union arg *arg)
+{
+	arg->fetch.pid = any_pid(a);
+	arg->fetch.nr_ranges = one_in(a, 8) ? any_number(a) : any(a, RANGES);
+	arg->fetch.nr_bytes = one_in(a, 4) ? any_number(a) : any(a, 1 << 16);
+	arg->fetch.ranges = any_out(a, 32 * sizeof(struct profil_range));
+	arg->fetch.data = any_out(a, 2 * PAGE);
+	arg->fetch.stats = any_stats(a);
+}
+
+static void build_attach(struct actor *a, union arg *arg)
+{
+	arg->attach.scope = any(a, 2);
+	arg->attach.pid = any_pid(a);
+}
+
+static void build_add(struct actor *a, union arg *arg)
+{
+	arg->add.nr_ranges = any_ranges(a, &arg->add.ranges);
+	arg->add.space = any_space(a);
+}
+
+static void build_remove(struct actor *a, union arg *arg)
+{
+	arg->remove.space = one_in(a, 4) ? PROFIL_SPACE_ALL : any_space(a);
+	arg->remove.start = addr(loops_text) + 8 * any(a, 32);
+	arg->remove.end = arg->remove.start + 8 * any(a, 64);
+	if (one_in(a, 3)) {
+		arg->remove.start = 0;
+		arg->remove.end = ~0ULL;
+	}
+}
+
+static void build_enable(struct actor *a, union arg *arg)
+{
+	(void)a;
+	(void)arg;
+}
+
+static void build_disable(struct actor *a, union arg *arg)
+{
+	arg->disable.stats = any_stats(a);
+}
+
+static void build_snapshot(struct actor *a, union arg *arg)
+{
+	struct profil_copy copies[16];
+	u32 n = any(a, one_in(a, 8) ? ARRAY_SIZE(copies) + 1 : 3);
+
+	for (u32 i = 0; i < n; i++) {
+		copies[i].from = any_buffer(a);
+		copies[i].bytes = 8 * (u64)any(a, one_in(a, 4) ? 5000 : 100);
+		if (one_in(a, 8))
+			mutate(a, &copies[i], sizeof(copies[i]));
+		if (!harmless(copies[i].from))
+			copies[i].from = any_buffer(a);
+		copies[i].to = any_out(a, copies[i].bytes);
+	}
+	arg->snapshot.flags = any(a, 2);
+	arg->snapshot.nr_copies = one_in(a, 40) ? any_number(a) : n;
+	arg->snapshot.copies = array(a, copies, n, sizeof(copies[0]));
+	arg->snapshot.stats = any_stats(a);
+}
+
+/*
+ * Commands, and the errors that each may have beside those that all have
+ */
+
+#define OUT_OF(type, member)	(1U << offsetof(struct type, member) / 8)
+
+struct command {
+	const char *name;
+	u32 cmd;
+	bool session;		/* on the descriptor of one */
+	bool result;		/* the argument is written back */
+	u32 known;		/* its size */
+	u32 weight;
+	void (*build)(struct actor *a, union arg *arg);
+	u32 out;		/* those 8 bytes of it that are an address to write to */
+	int errors[6];
+};
+
+static const struct command commands[] = {
+	{ "QUERY", PROFIL_IOC_QUERY, false, true, sizeof(struct profil_query), 2,
+	  build_query, 0, { 0 } },
+	{ "START", PROFIL_IOC_START, false, false, sizeof(struct profil_start), 20,
+	  build_start, 0, { ENOMEM, EPERM, EBUSY } },
+	{ "STOP", PROFIL_IOC_STOP, false, false, sizeof(struct profil_stop), 8,
+	  build_stop, OUT_OF(profil_stop, stats), { 0 } },
+	{ "STATS", PROFIL_IOC_STATS, false, true, sizeof(struct profil_stats), 8,
+	  build_stats, 0, { 0 } },
+	{ "OPEN", PROFIL_IOC_OPEN, false, false, sizeof(struct profil_open), 10,
+	  build_open, 0, { ENOMEM, EPERM, EMFILE, ENFILE } },
+	{ "FETCH", PROFIL_IOC_FETCH, false, true, sizeof(struct profil_fetch), 8,
+	  build_fetch, OUT_OF(profil_fetch, ranges) | OUT_OF(profil_fetch, data) |
+	  OUT_OF(profil_fetch, stats), { ENOMEM, EPERM, ESRCH, ENODEV } },
+	{ "ATTACH", PROFIL_IOC_ATTACH, true, true, sizeof(struct profil_attach), 10,
+	  build_attach, 0, { ENOMEM, EPERM, EBUSY, ESRCH, ENODEV } },
+	{ "ADD", PROFIL_IOC_ADD, true, false, sizeof(struct profil_add), 16,
+	  build_add, 0, { ENOMEM, EPERM, ESRCH, ENODEV } },
+	{ "REMOVE", PROFIL_IOC_REMOVE, true, true, sizeof(struct profil_remove), 5,
+	  build_remove, 0, { ENOMEM, EPERM, ESRCH, ENODEV } },
+	{ "ENABLE", PROFIL_IOC_ENABLE, true, false, sizeof(struct profil_enable), 8,
+	  build_enable, 0, { ENOMEM, EBUSY, ENODEV } },
+	{ "DISABLE", PROFIL_IOC_DISABLE, true, false, sizeof(struct profil_disable), 4,
+	  build_disable, OUT_OF(profil_disable, stats), { ENODEV } },
+	{ "SNAPSHOT", PROFIL_IOC_SNAPSHOT, true, false, sizeof(struct profil_snapshot), 8,
+	  build_snapshot, OUT_OF(profil_snapshot, stats), { ENOMEM, EPERM, ENODEV } },
+	{ "STATS of a descriptor", PROFIL_IOC_STATS, true, true, sizeof(struct profil_stats), 6,
+	  build_session_stats, 0, { ENODEV } },
+};
+
+#define UNKNOWN	ARRAY_SIZE(commands)	/* in outcomes: what is no command there */
+
+static void check_error(unsigned int which, bool session, int err)
+{
+	const struct command *c = &commands[which];
+	unsigned int i;
+
+	switch (err) {
+	case 0:
+	case E2BIG:
+	case EOPNOTSUPP:
+	case EINVAL:
+	case EFAULT:
+		if (which < UNKNOWN)
+			return;
+		break;
+	case ENOTTY:
+		if (which == UNKNOWN)
+			return;
+		break;
+	case EBADF:
+		/* Threads replace what is there; or nothing was yet. */
+		if (session)
+			return;
+		break;
+	default:
+		for (i = 0; which < UNKNOWN && i < ARRAY_SIZE(c->errors); i++)
+			if (c->errors[i] == err)
+				return;
+	}
+	fail("%s: errno %d", which < UNKNOWN ? c->name : "no command", err);
+}
+
+static void check_stats(const char *call, const struct profil_stats *s)
+{
+	shared->answers++;
+	shared->ticks += s->ticks;
+	shared->hits += s->hit;
+	if (!accounted(s))
+		fail("%s: %llu ticks = %llu + %llu = hit %llu, outside %llu, full %llu, lost %llu",
+		     call, (unsigned long long)s->ticks, (unsigned long long)s->user,
+		     (unsigned long long)s->system, (unsigned long long)s->hit,
+		     (unsigned long long)s->outside, (unsigned long long)s->saturated,
+		     (unsigned long long)s->dropped);
+	if (s->state > PROFIL_STATE_ENDED || s->end > PROFIL_END_CREATOR ||
+	    (s->state == PROFIL_STATE_ENDED) == !s->end)
+		fail("%s: state %u with end %u", call, s->state, s->end);
+}
+
+/* @was: what was in the @n bytes at @is, of which up to @may may have been written. */
+static void check_around(const char *call, const char *was, const char *is, u32 head, u32 may,
+			 u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		if (was[i] != is[i] && (i < head || i >= head + may)) {
+			fail("%s: wrote byte %d of what has %u", call, (int)(i - head), may);
+			return;
+		}
+}
+
+/*
+ * A call
+ */
+
+static int any_session(struct actor *a)
+{
+	return SESSION_FD + any(a, SESSIONS);
+}
+
+/* Gives the number @to to what is now @fd. */
+static int settle(int fd, int to)
+{
+	if (fd < 0)
+		return -errno;
+	dup3(fd, to, O_CLOEXEC);
+	close(fd);
+	return 0;
+}
+
+static u32 any_size(struct actor *a, u32 known)
+{
+	switch (any(a, 5)) {
+	case 0:
+		return any(a, known + 1);
+	case 1:
+		return known + 1 + any(a, 64);
+	case 2:
+		return PAGE - 1 + any(a, 3);
+	case 3:
+		return any_number(a);
+	default:
+		return known & (4 * any(a, 2) - 1);
+	}
+}
+
+static bool racing(void);
+
+static unsigned int any_command(struct actor *a)
+{
+	static u32 total;
+	u32 all = 0, at, i;
+
+	for (i = 0; !total && i < ARRAY_SIZE(commands); i++)
+		all += commands[i].weight;
+	total = total ?: all;
+	at = any(a, total);
+	for (i = 0; at >= commands[i].weight; i++)
+		at -= commands[i].weight;
+	return i;
+}
+
+/* What @cmd is on such a descriptor. */
+static unsigned int command_of(u32 cmd, bool session)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		if (commands[i].cmd == cmd && commands[i].session == session)
+			break;
+	return i;
+}
+
+static int act_call(struct actor *a)
+{
+	unsigned int which = any_command(a), how = any(a, 100);
+	const struct command *c = &commands[which];
+	static __thread char before[2 * PAGE], stats_before[1024];
+	bool session = c->session, own = false, nonsense = how >= 96;
+	u32 cmd = c->cmd, size, filled, i, n;
+	int fd = session ? any_session(a) : device_fd(), result, err;
+	union arg arg = { 0 };
+	u64 stats = 0;
+	char *p;
+
+	c->build(a, &arg);
+	arg.size = c->known;
+	if (nonsense) {
+		for (i = 0; i < ARRAY_SIZE(arg.longs); i++)
+			arg.longs[i] = one_in(a, 2) ? 0 : any_u64(a);
+		if (one_in(a, 2))
+			arg.size = c->known;
+	} else if (how >= 80) {
+		for (i = 1 + any(a, 2); i; i--)
+			mutate(a, &arg, c->known);
+	} else if (how >= 70) {
+		arg.size = any_size(a, c->known);
+	}
+	for (i = 0; i < ARRAY_SIZE(arg.longs); i++)
+		if (c->out & 1U << i && !harmless(arg.longs[i]) &&
+		    !(arg.longs[i] >= addr(area(OUT)) && arg.longs[i] < addr(area_end(OUT))) &&
+		    arg.longs[i] != addr(area(STATS)) + 64)
+			arg.longs[i] = any_wild(a);
+	if (one_in(a, 100)) {
+		cmd = one_in(a, 2) ? cmd ^ 1U << any(a, 32) : (u32)random64(a);
+		/* Nor is what it means then to write anywhere. */
+		memset(arg.longs + 1, 0, sizeof(arg) - 8);
+	}
+	if (one_in(a, 200)) {
+		session = !session;
+		fd = session ? any_session(a) : device_fd();
+		memset(arg.longs + 1, 0, sizeof(arg) - 8);
+	}
+	which = command_of(cmd, session);
+
+	/* So much of the argument is there; zeros follow, or not. */
+	size = arg.size;
+	n = size < sizeof(arg) ? sizeof(arg) : size > PAGE ? PAGE : size;
+	filled = c->known < sizeof(arg) ? c->known : sizeof(arg);
+	p = area(ARG) + 64;
+	how = any(a, 100);
+	if (how < 10 && size <= PAGE && size >= 4) {
+		p = area_end(ARG) - size;	/* its end is the end of everything */
+		memcpy(p, &arg, size < filled ? size : filled);
+		if (size > filled)
+			memset(p + filled, one_in(a, 4), size - filled);
+	} else if (how < 15) {
+		p = area_end(ARG) - 8 * any(a, filled / 8 + 1);
+		memcpy(p, &arg, area_end(ARG) - p < filled ? area_end(ARG) - p : filled);
+	} else if (how < 18) {
+		p = (char *)array(a, &arg, 1, filled);
+		if (c->result && !harmless(addr(p)))
+			p = area_end(ARRAY) - filled;
+	} else if (how < 20) {
+		p = (char *)any_wild(a);
+	} else if (how < 24 && racing()) {
+		p = area(RACED);
+		memcpy(p, &arg, filled);
+	} else {
+		own = true;
+		memset(p - 64, POISON, n + 128);
+		memcpy(p, &arg, filled);
+		if (size > filled)
+			memset(p + filled, 0, n - filled);
+		if (size > filled && one_in(a, 4))
+			p[filled + any(a, n - filled)] = 1;
+		memcpy(before, p - 64, n + 128);
+		for (i = 0; i < ARRAY_SIZE(arg.longs); i++)
+			if (c->out & 1U << i && arg.longs[i] == addr(area(STATS)) + 64)
+				stats = arg.longs[i];
+		if (stats)
+			memcpy(stats_before, area(STATS), sizeof(stats_before));
+	}
+
+	shared->calls++;
+	shared->at[seat]++;
+	result = ioctl(fd, cmd, p);
+	err = result < 0 ? errno : 0;
+
+	shared->outcomes[which][err < 136 ? err : 0]++;
+	check_error(which, session, err);
+	if (which == command_of(PROFIL_IOC_OPEN, false) && !err) {
+		fcntl(result, F_SETFL, O_NONBLOCK);
+		settle(result, any_session(a));
+	}
+	if (!own)
+		return -err;
+
+	n = size < c->known ? size : c->known;
+	check_around(c->name, before, p - 64, 64, err || !c->result ? 0 : n,
+		     (size < sizeof(arg) ? sizeof(arg) : size > PAGE ? PAGE : size) + 128);
+	if (!err && which == command_of(PROFIL_IOC_ATTACH, true))
+		shared->spaces[any(a, PIDS)] = ((struct profil_attach *)p)->space;
+	if (!err && c->build == build_stats && size >= sizeof(arg.stats))
+		check_stats(c->name, (struct profil_stats *)p);
+	if (stats) {
+		const struct profil_stats *s = (const void *)(area(STATS) + 64);
+
+		n = ((struct profil_stats *)(stats_before + 64))->size;
+		check_around(c->name, stats_before, area(STATS), 64,
+			     err ? 0 : n < sizeof(*s) ? n : sizeof(*s), sizeof(stats_before));
+		if (!err && n >= sizeof(*s))
+			check_stats(c->name, s);
+	}
+	return -err;
+}
+
+/* Many of them. */
+static int act_calls(struct actor *a)
+{
+	for (u32 n = 1 + any(a, 10); n && !shared->stop; n--)
+		act_call(a);
+	return 0;
+}
+
+/*
+ * Memory
+ */
+
+static int open_kind(enum kind kind, int *flags)
+{
+	int fd = -1;
+
+	*flags = MAP_PRIVATE;
+	switch (kind) {
+	case ANONYMOUS:
+	case HUGE:
+	case READ_ONLY:
+	case NO_ACCESS:
+		*flags |= MAP_ANONYMOUS;
+		return -1;
+	case STACK:
+		*flags |= MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_STACK;
+		return -1;
+	case SHARED:
+		*flags = MAP_SHARED | MAP_ANONYMOUS;
+		return -1;
+	case HUGETLB:
+		*flags |= MAP_ANONYMOUS | MAP_HUGETLB;
+		return -1;
+	case HUGETLB_SHARED:
+		*flags = MAP_SHARED;
+		fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_HUGETLB);
+		break;
+	case MEMFD:
+		*flags = MAP_SHARED;
+		/* Fall through */
+	case MEMFD_PRIVATE:
+		fd = memfd_create("fuzz", MFD_CLOEXEC);
+		break;
+	case SECRET:
+		*flags = MAP_SHARED;
+		fd = syscall(SYS_memfd_secret, 0);
+		break;
+	case FILE_PRIVATE:
+		return open(SELF, O_RDONLY | O_CLOEXEC);
+	case ZERO:
+		return open("/dev/zero", O_RDWR | O_CLOEXEC);
+	case DEVICE:
+		*flags = MAP_SHARED;
+		return fcntl(DEVICE_FD, F_DUPFD_CLOEXEC, 0);
+	case FUSE_SHARED:
+		*flags = MAP_SHARED;
+		/* Fall through */
+	case FUSE_PRIVATE:
+		return fcntl(FILE_FD, F_DUPFD_CLOEXEC, 0);
+	case KINDS:
+		break;
+	}
+	if (fd >= 0 && ftruncate(fd, SLOT_SIZE)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int act_map(struct actor *a)
+{
+	enum kind kind = one_in(a, 2) ? any(a, KINDS) : any(a, MEMFD_PRIVATE);
+	unsigned int i = any(a, SLOTS);
+	int flags, prot = PROT_READ | PROT_WRITE, fd, err = 0;
+
+	if (kind == READ_ONLY)
+		prot = PROT_READ;
+	if (kind == NO_ACCESS)
+		prot = PROT_NONE;
+	fd = open_kind(kind, &flags);
+	if ((fd < 0 && !(flags & MAP_ANONYMOUS)) ||
+	    mmap(SLOT(i), kind == DEVICE ? PAGE : SLOT_SIZE, prot, flags | MAP_FIXED, fd, 0) ==
+	    MAP_FAILED)
+		err = -errno;
+	settle(fd, MEMORY_FD + i);
+	if (err) {
+		shared->why_not[kind] = -err;
+		shared->not_mapped[kind]++;
+		return err;
+	}
+	shared->mapped[kind]++;
+	if (kind == HUGE)
+		madvise(SLOT(i), SLOT_SIZE, MADV_HUGEPAGE);
+	else if (!one_in(a, 8))
+		madvise(SLOT(i), SLOT_SIZE, MADV_NOHUGEPAGE);
+	if (one_in(a, 3))
+		madvise(SLOT(i), SLOT_PAGES * PAGE, MADV_POPULATE_WRITE);
+	return 0;
+}
+
+static int act_change(struct actor *a)
+{
+	unsigned int i = any(a, SLOTS);
+	u64 at = any(a, SLOT_PAGES) * PAGE, size = (1 + any(a, SLOT_PAGES)) * PAGE;
+	char *p = SLOT(i) + at;
+
+	if (one_in(a, 3))
+		size = SLOT_SIZE - at;
+	switch (any(a, 10)) {
+	case 0:
+		return munmap(p, size);
+	case 1:
+		return mremap(p, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, any_slot(a)) ==
+		       MAP_FAILED;
+	case 2:
+		return mremap(p, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
+			      any_slot(a)) == MAP_FAILED;
+	case 3:
+		return mremap(p, size, (1 + any(a, SLOT_PAGES)) * PAGE,
+			      MREMAP_MAYMOVE | MREMAP_FIXED, any_slot(a)) == MAP_FAILED;
+	case 4:
+		return mprotect(p, size, any(a, 2) ? PROT_READ : PROT_NONE);
+	case 5:
+		return ftruncate(MEMORY_FD + i, one_in(a, 2) ? at : SLOT_SIZE);
+	case 6:
+		return fallocate(MEMORY_FD + i, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, size);
+	default:
+		return mprotect(p, size, PROT_READ | PROT_WRITE);
+	}
+}
+
+static int act_advise(struct actor *a)
+{
+	static const int advices[] = {
+		MADV_DONTNEED, MADV_DONTNEED, MADV_FREE, MADV_DONTFORK, MADV_DOFORK,
+		MADV_WIPEONFORK, MADV_KEEPONFORK, MADV_MERGEABLE, MADV_UNMERGEABLE,
+		MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_COLLAPSE, MADV_POPULATE_WRITE,
+		20 /* MADV_COLD */, 21 /* MADV_PAGEOUT */, 21, MADV_REMOVE,
+	};
+	int advice = advices[any(a, ARRAY_SIZE(advices))];
+	char *p = any_slot(a);
+
+	if (one_in(a, 2))
+		return madvise(p, SLOT_SIZE, advice);
+	return madvise(p + any(a, SLOT_PAGES) * PAGE, (1 + any(a, 4)) * PAGE, advice);
+}
+
+/* Pages of a slot are asked for from the thread below; or, if there is none, from nobody. */
+static int act_userfault(struct actor *a)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	unsigned int i = any(a, SLOTS);
+	struct uffdio_register slot = {
+		.range = { .start = addr(SLOT(i)), .len = SLOT_SIZE },
+		.mode = one_in(a, 3) ? UFFDIO_REGISTER_MODE_WP : UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd;
+
+	if (one_in(a, 2))
+		return close(FAULT_FD + i);
+	fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | (is_root ? 0 : UFFD_USER_MODE_ONLY));
+	if (fd < 0)
+		return -errno;
+	if (!ioctl(fd, UFFDIO_API, &api) && !ioctl(fd, UFFDIO_REGISTER, &slot) &&
+	    slot.mode == UFFDIO_REGISTER_MODE_WP) {
+		struct uffdio_writeprotect wp = {
+			.range = slot.range, .mode = UFFDIO_WRITEPROTECT_MODE_WP,
+		};
+
+		ioctl(fd, UFFDIO_WRITEPROTECT, &wp);
+	}
+	return settle(fd, FAULT_FD + i);
+}
+
+/* Moves pages from one slot to another, where the kernel can. */
+static int act_move_pages(struct actor *a)
+{
+	unsigned int i = any(a, SLOTS);
+	struct move move = {
+		.dst = addr(SLOT(i)) + any(a, SLOT_PAGES) * PAGE,
+		.src = addr(any_slot(a)) + any(a, SLOT_PAGES) * PAGE,
+		.len = (1 + any(a, 4)) * PAGE,
+	};
+
+	if (ioctl(FAULT_FD + i, UFFD_MOVE, &move))
+		return -errno;
+	shared->moves++;
+	return 0;
+}
+
+/* The page at @address of the slot that @fd is asked for. */
+static void give_page(struct actor *a, int fd, u64 address, bool wp)
+{
+	static const char zeros[PAGE] __attribute__((aligned(4096)));
+	const struct uffdio_range page = { .start = address & -PAGE, .len = PAGE };
+	struct uffdio_copy copy = { .dst = page.start, .src = addr(zeros), .len = PAGE };
+	struct uffdio_zeropage zero = { .range = page };
+	struct uffdio_writeprotect writable = { .range = page };
+	struct uffdio_range range = page;
+
+	if (wp)
+		ioctl(fd, UFFDIO_WRITEPROTECT, &writable);
+	else if (one_in(a, 2))
+		ioctl(fd, UFFDIO_COPY, &copy);
+	else
+		ioctl(fd, UFFDIO_ZEROPAGE, &zero);
+	if (one_in(a, 8))
+		ioctl(fd, UFFDIO_WAKE, &range);
+	shared->faults++;
+}
+
+static struct actor *thread_actor(void *actor)
+{
+	static __thread struct actor a;
+
+	a = *(struct actor *)actor;
+	free(actor);
+	return &a;
+}
+
+static void *give_pages(void *actor)
+{
+	struct actor *a = thread_actor(actor);
+	struct pollfd fds[SLOTS];
+	struct uffd_msg message;
+
+	while (!shared->stop && !ending) {
+		/* One that is closed would be ready at once. */
+		for (unsigned int i = 0; i < SLOTS; i++) {
+			fds[i].fd = fcntl(FAULT_FD + i, F_GETFD) < 0 ? -1 : (int)FAULT_FD + (int)i;
+			fds[i].events = POLLIN;
+		}
+		if (poll(fds, SLOTS, 20) <= 0)
+			continue;
+		for (unsigned int i = 0; i < SLOTS; i++)
+			if (fds[i].revents & POLLIN &&
+			    read(fds[i].fd, &message, sizeof(message)) == sizeof(message) &&
+			    message.event == UFFD_EVENT_PAGEFAULT)
+				give_page(a, fds[i].fd, message.arg.pagefault.address,
+					  message.arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WP);
+	}
+	return NULL;
+}
+
+/*
+ * Threads and processes
+ */
+
+static void act(struct actor *a, unsigned int steps);
+
+/* Changes an argument under the eyes of the kernel: what is on the desk that it is given. */
+static atomic_int racers;
+static u32 *raced;
+
+static bool racing(void)
+{
+	return raced == (u32 *)area(RACED) && racers;
+}
+
+static void *race(void *actor)
+{
+	static const u32 sizes[] = { 0, 8, 24, 32, 40, 56, 64, 96, 168, 4096, 4097, UINT32_MAX };
+	struct actor *a = thread_actor(actor);
+	volatile u32 *words = raced;
+
+	racers++;
+	for (u32 n = 1000 + any(a, 20000); n; n--) {
+		words[0] = sizes[any(a, ARRAY_SIZE(sizes))];
+		words[1] = one_in(a, 4) ? any(a, 4) : 0;
+	}
+	racers--;
+	return NULL;
+}
+
+static void *thread(void *actor)
+{
+	struct actor *a = thread_actor(actor);
+
+	if (desk_make()) {
+		shared->pids[any(a, PIDS)] = syscall(SYS_gettid);
+		act(a, any(a, 200));
+	}
+	desk_free();
+	return NULL;
+}
+
+static int start_thread(struct actor *a, void *(*run)(void *actor))
+{
+	struct actor *b = malloc(sizeof(*b));
+	pthread_t unused;
+	int err;
+
+	if (!b)
+		return -ENOMEM;
+	*b = another(a, a->depth);
+	err = pthread_create(&unused, NULL, run, b);
+	if (err)
+		free(b);
+	else
+		pthread_detach(unused);
+	return -err;
+}
+
+static int act_thread(struct actor *a)
+{
+	if (status_line("Threads") > 6)
+		return -EAGAIN;
+	if (one_in(a, 4) && raced == (u32 *)area(RACED))
+		return start_thread(a, race);
+	return start_thread(a, thread);
+}
+
+static pid_t kids[KIDS];
+
+/* Dies of nothing but what it, or who watches it, does. */
+static void check_status(pid_t pid, int status)
+{
+	if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+		fail("process %d died of signal %d", pid, WTERMSIG(status));
+}
+
+static int act_reap(struct actor *a)
+{
+	int status;
+	pid_t pid = waitpid(-1, &status, WNOHANG);
+
+	(void)a;
+	if (pid <= 0)
+		return -ECHILD;
+	check_status(pid, status);
+	for (unsigned int i = 0; i < KIDS; i++)
+		if (kids[i] == pid)
+			kids[i] = 0;
+	return 0;
+}
+
+static int act_kill(struct actor *a)
+{
+	pid_t pid = kids[any(a, KIDS)];
+
+	return pid ? kill(pid, SIGKILL) : -ESRCH;
+}
+
+/* Becomes a new program, which goes on. */
+static int exec_self(struct actor *a)
+{
+	char at[16], seed[32];
+	char *const argv[] = { "fuzz", "--seat", at, seed, NULL };
+
+	snprintf(at, sizeof(at), "%u", seat);
+	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)another(a, 0).random);
+	execv(SELF, argv);
+	return -errno;
+}
+
+static int act_fork(struct actor *a)
+{
+	struct actor b = another(a, a->depth + 1);
+	unsigned int i = any(a, KIDS);
+	pid_t pid;
+
+	act_reap(a);
+	if (a->depth || kids[i])
+		return -EAGAIN;
+	pid = fork();
+	if (!pid) {
+		raced = NULL;
+		memset(kids, 0, sizeof(kids));
+		if (!desk_make())
+			_exit(1);
+		shared->pids[any(&b, PIDS)] = getpid();
+		act(&b, any(&b, 100));
+		if (one_in(&b, 8))
+			exec_self(&b);
+		_exit(0);
+	}
+	if (pid > 0)
+		kids[i] = pid;
+	return pid < 0 ? -errno : 0;
+}
+
+static int act_run(struct actor *a)
+{
+	loop_run(any(a, LOOPS), 1UL << (8 + any(a, 12)));
+	return 0;
+}
+
+static int act_close(struct actor *a)
+{
+	return close(any_session(a));
+}
+
+static int act_read(struct actor *a)
+{
+	/* One whose thread waits for it would be stuck. */
+	int fd = any_session(a);
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	return read(fd, (void *)any_out(a, 6000), one_in(a, 8) ? any_number(a) % INT32_MAX : 6000) < 0;
+}
+
+static int act_poll(struct actor *a)
+{
+	struct pollfd p = { .fd = any_session(a), .events = POLLIN };
+
+	return poll(&p, 1, any(a, 2)) < 0;
+}
+
+static int act_limit(struct actor *a)
+{
+	static const rlim_t limits[] = { 0, PAGE, 64 * PAGE, 8 << 20, 8 << 20 };
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit))
+		return -errno;
+	limit.rlim_cur = limits[any(a, ARRAY_SIZE(limits))];
+	if (limit.rlim_cur > limit.rlim_max)
+		limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
+static const struct action {
+	int (*act)(struct actor *a);
+	u32 weight;
+} actions[] = {
+	{ act_calls, 500 },
+	{ act_map, 25 },
+	{ act_change, 20 },
+	{ act_advise, 25 },
+	{ act_userfault, 3 },
+	{ act_move_pages, 3 },
+	{ act_thread, 3 },
+	{ act_fork, 3 },
+	{ act_reap, 3 },
+	{ act_kill, 1 },
+	{ act_run, 30 },
+	{ act_close, 3 },
+	{ act_read, 8 },
+	{ act_poll, 2 },
+	{ act_limit, 3 },
+};
+
+static void act(struct actor *a, unsigned int steps)
+{
+	u32 total = 0, at, i;
+
+	for (i = 0; i < ARRAY_SIZE(actions); i++)
+		total += actions[i].weight;
+	while (steps-- && !shared->stop && !ending) {
+		at = any(a, total);
+		for (i = 0; at >= actions[i].weight; i++)
+			at -= actions[i].weight;
+		actions[i].act(a);
+		if (shared->calls >= shared->most)
+			return;
+	}
+}
+
+/*
+ * One that is left alone: each hit must be in a counter, and nothing be touched around these.
+ */
+
+#define QUIET_SIZE	(16 * PAGE)
+
+static u8 quiet_area[QUIET_SIZE] __attribute__((aligned(4096)));
+
+static u64 taken_sum(const struct profil_range *r)
+{
+	u64 sum = 0;
+
+	if (!(r->flags & PROFIL_RANGE_PCS))
+		return counters_sum((void *)r->buffer, r->width, r->nr_counters);
+	for (u64 i = 0; i < r->nr_counters; i++) {
+		u64 pc = counter((void *)r->buffer, r->width, i);
+
+		if (pc && (pc < r->start || pc >= r->end))
+			fail("quiet: %llx is no pc of the range", (unsigned long long)pc);
+		sum += !!pc;
+	}
+	return sum;
+}
+
+static void quiet(struct actor *a)
+{
+	struct profil_range r = any_range(a, addr(loops_text), loop_at(LOOPS));
+	u32 modes = 1 + any(a, 3), scope = any(a, 2);
+	u64 end, sum, before, period = one_in(a, 2) ? 0 : 100000 + any(a, 2000000);
+	struct profil_stats s;
+	int fd = -1, err;
+
+	memset(quiet_area, POISON, sizeof(quiet_area));
+	r.buffer = addr(quiet_area) + 8 * any(a, QUIET_SIZE / 16);
+	r.nr_counters = 1 + any(a, (addr(quiet_area) + QUIET_SIZE - r.buffer) / r.width);
+	memset((void *)r.buffer, 0, r.nr_counters * r.width);
+	if (one_in(a, 2) || r.flags & PROFIL_RANGE_PCS) {
+		struct profil_start start = {
+			.size = sizeof(start), .scope = scope, .modes = modes, .nr_ranges = 1,
+			.ranges = addr(&r), .period = period,
+		};
+
+		err = device_ioctl(PROFIL_IOC_START, &start);
+	} else {
+		fd = descriptor_open_as((struct profil_open){ .modes = modes, .period = period });
+		err = fd < 0 ? fd : descriptor_attach(fd, scope, 0, NULL) ?:
+		      descriptor_add(fd, PROFIL_SPACE_SELF, &r, 1) ?: descriptor_enable(fd);
+	}
+	/* A new program has the limit of the old one. */
+	if (err == -EPERM || err == -ENOMEM)
+		goto out;
+	if (err) {
+		fail("quiet: cannot start: errno %d", -err);
+		goto out;
+	}
+	for (u32 n = 2 + any(a, 4); n; n--)
+		loop_run(any(a, LOOPS), LOOP_BURST);
+	err = fd < 0 ? session_stop(scope, &s) : descriptor_disable(fd, &s);
+	if (err) {
+		fail("quiet: cannot stop: errno %d", -err);
+		goto out;
+	}
+	check_stats("quiet", &s);
+	sum = taken_sum(&r);
+	if (sum != s.hit || s.end)
+		fail("quiet: %llu hits, counted %llu, end %u (width %u, scale %u, flags %u)",
+		     (unsigned long long)s.hit, (unsigned long long)sum, s.end, r.width, r.scale,
+		     r.flags);
+	before = r.buffer - addr(quiet_area);
+	end = before + r.nr_counters * r.width;
+	for (u64 i = 0; i < QUIET_SIZE; i++)
+		if (quiet_area[i] != POISON && (i < before || i >= end)) {
+			fail("quiet: byte %llu is not of [%llu, %llu), and was written",
+			     (unsigned long long)i, (unsigned long long)before,
+			     (unsigned long long)end);
+			break;
+		}
+	shared->quiet++;
+	shared->quiet_hits += s.hit;
+out:
+	if (fd >= 0)
+		close(fd);
+}
+
+/*
+ * Lives
+ */
+
+/* All that this process began ends, and then nothing is locked. */
+static void end_clean(struct actor *a)
+{
+	ending = true;
+	for (unsigned int i = 0; i < KIDS; i++)
+		if (kids[i])
+			kill(kids[i], SIGKILL);
+	/* Who is asked for pages gives none any more: nobody waits for these. */
+	close_range(FAULT_FD, FAULT_FD + SLOTS, 0);
+	if (!await(shared->stop || (status_line("Threads") == 1 && act_reap(a) == -ECHILD &&
+				    waitpid(-1, NULL, WNOHANG) < 0)) || shared->stop)
+		return;
+	close_range(SESSION_FD, SESSION_FD + SESSIONS, 0);
+	session_stop(PROFIL_SCOPE_PROCESS, NULL);
+	session_stop(PROFIL_SCOPE_THREAD, NULL);
+	if (!await(!locked_bytes() || shared->stop))
+		fail("in the end %llu bytes are locked", (unsigned long long)locked_bytes());
+	shared->clean++;
+}
+
+static void __attribute__((noreturn)) live(struct actor *a)
+{
+	u64 until = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) + 20000000000ULL;
+
+	if (!desk_make())
+		_exit(1);
+	raced = (u32 *)area(RACED);
+	shared->pids[any(a, PIDS)] = getpid();
+	if (one_in(a, 3))
+		quiet(a);
+	for (unsigned int i = 0; i < 2 * SLOTS; i++)
+		act_map(a);
+	if (!one_in(a, 8))
+		start_thread(a, give_pages);
+	for (u32 n = 4 + any(a, 12); n && cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < until; n--)
+		act(a, 100);
+	switch (any(a, 6)) {
+	case 0:
+		pthread_exit(NULL);
+	case 1:
+		kill(getpid(), SIGKILL);
+		break;
+	case 2:
+		exec_self(a);
+		break;
+	case 3:
+		break;
+	default:
+		end_clean(a);
+		break;
+	}
+	_exit(0);
+}
+
+/* A new program: the file is the same. */
+static __attribute__((constructor)) void new_program(int argc, char **argv)
+{
+	struct actor a = { 0 };
+
+	is_root = !geteuid();
+	vdso = getauxval(AT_SYSINFO_EHDR);
+	if (argc != 4 || strcmp(argv[1], "--seat"))
+		return;
+	seat = atoi(argv[2]) % SEATS;
+	a.random = strtoull(argv[3], NULL, 10) | 1;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
+	if (shared == MAP_FAILED)
+		_exit(1);
+	live(&a);
+}
+
+/*
+ * Who watches them
+ */
+
+FIXTURE(fuzz) {
+	struct usage before;
+	u32 seed, seconds;
+	u32 seats;
+	pid_t pids[SEATS];
+	u32 at[SEATS];		/* when last looked at, */
+	u64 since[SEATS];	/* and since when that was so */
+	char ksm[16], pages[16], expedited[16], dir[32], loop[32];
+	pid_t fuse;
+};
+
+#define KSM		"/sys/kernel/mm/ksm/run"
+#define HUGE_PAGES	"/proc/sys/vm/nr_hugepages"
+#define EXPEDITED	"/sys/kernel/rcu_expedited"
+
+/* A swap area in memory: 0, or a negative errno. */
+static int swap_start(char *path, size_t size)
+{
+	static char header[PAGE];
+	struct loop_config config = { 0 };
+	int control, fd, number, err = 0;
+
+	if (system("modprobe -q loop"))
+		return -ENODEV;
+	control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+	number = control < 0 ? -1 : ioctl(control, LOOP_CTL_GET_FREE);
+	if (number < 0)
+		err = -errno;
+	close(control);
+	if (err)
+		return err;
+	snprintf(path, size, "/dev/loop%d", number);
+
+	((u32 *)(header + 1024))[0] = 1;
+	((u32 *)(header + 1024))[1] = (32 << 20) / PAGE - 1;
+	memcpy(header + PAGE - 10, "SWAPSPACE2", 10);
+	config.fd = memfd_create("swap", MFD_CLOEXEC);
+	if (ftruncate(config.fd, 32 << 20) || pwrite(config.fd, header, PAGE, 0) != PAGE)
+		err = -errno;
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (!err && (fd < 0 || ioctl(fd, LOOP_CONFIGURE, &config) || swapon(path, 0)))
+		err = -errno;
+	close(fd);
+	close(config.fd);
+	if (err)
+		path[0] = 0;
+	return err;
+}
+
+static void swap_stop(const char *path)
+{
+	int fd;
+
+	if (!path[0])
+		return;
+	swapoff(path);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	ioctl(fd, LOOP_CLR_FD, 0);
+	close(fd);
+}
+
+/* The first region of a PCI device that can be mapped: -1 if there is none. */
+static int device_memory(void)
+{
+	DIR *dir = opendir("/sys/bus/pci/devices");
+	struct dirent *entry;
+	int found = -1, fd;
+	char path[PATH_MAX];
+	void *p;
+
+	while (found < 0 && dir && (entry = readdir(dir))) {
+		for (unsigned int i = 0; found < 0 && i < 6; i++) {
+			snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource%u",
+				 entry->d_name, i);
+			fd = open(path, O_RDWR | O_CLOEXEC);
+			if (fd < 0)
+				continue;
+			p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+			if (p == MAP_FAILED) {
+				close(fd);
+				continue;
+			}
+			munmap(p, PAGE);
+			found = fd;
+		}
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz) *self)
+{
+	char path[64];
+	int err;
+
+	settle(device_memory(), DEVICE_FD);
+	file_line(KSM, self->ksm, sizeof(self->ksm));
+	file_write(KSM, "1");
+	file_line(HUGE_PAGES, self->pages, sizeof(self->pages));
+	file_write(HUGE_PAGES, "8");
+	/* Most of the time would be spent waiting for grace periods. */
+	file_line(EXPEDITED, self->expedited, sizeof(self->expedited));
+	file_write(EXPEDITED, "1");
+	err = swap_start(self->loop, sizeof(self->loop));
+	if (err)
+		TH_LOG("no swap: %s", strerror(-err));
+
+	strcpy(self->dir, "/tmp/fuzz.XXXXXX");
+	if (!mkdtemp(self->dir))
+		self->dir[0] = 0;
+	self->fuse = self->dir[0] ? fuse_start(self->dir, self->seed) : -errno;
+	if (self->fuse < 0) {
+		TH_LOG("no FUSE: %s", strerror(-self->fuse));
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/" FUSE_FILE, self->dir);
+	settle(open(path, O_RDWR | O_CLOEXEC), FILE_FD);
+	/* It goes on as long as somebody has the file. */
+	umount2(self->dir, MNT_DETACH);
+	rmdir(self->dir);
+}
+
+FIXTURE_SETUP(fuzz)
+{
+	int fd = memfd_create("fuzz", 0);
+
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	ASSERT_EQ(0, ftruncate(fd, sizeof(*shared)));
+	ASSERT_EQ(SHARED_FD, dup2(fd, SHARED_FD));
+	close(fd);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
+
+	shared->most = number_from("PROFIL_FUZZ_CALLS", 100000);
+	self->seconds = number_from("PROFIL_FUZZ_SECONDS", 0);
+	self->seed = number_from("PROFIL_FUZZ_SEED", now_ns() / 1000);
+	self->seats = sysconf(_SC_NPROCESSORS_ONLN) + 2;
+	if (self->seats > SEATS)
+		self->seats = SEATS;
+	TH_LOG("PROFIL_FUZZ_SEED=%u PROFIL_FUZZ_CALLS=%llu PROFIL_FUZZ_SECONDS=%u, %u processes",
+	       self->seed, (unsigned long long)shared->most, self->seconds, self->seats);
+	for (unsigned int i = 0; i < PIDS; i++)
+		shared->pids[i] = getpid();
+	if (is_root)
+		prepare_as_root(_metadata, self);
+	else
+		TH_LOG("needs root, so left out: %s; not compared: %s",
+		       "hugetlb, device memory, FUSE, swap, KSM, userfaultfd in the kernel",
+		       "pins, vmalloc areas");
+	self->before = usage();
+	ASSERT_LT(0, self->before.users);
+	self->before.percpu = LLONG_MAX / 2;	/* it grows with the number of tasks */
+}
+
+FIXTURE_TEARDOWN(fuzz)
+{
+	if (!is_root)
+		return;
+	file_write(KSM, self->ksm);
+	file_write(HUGE_PAGES, self->pages);
+	file_write(EXPEDITED, self->expedited);
+	swap_stop(self->loop);
+	if (self->fuse > 0)
+		kill(self->fuse, SIGKILL);
+}
+
+static pid_t sit_down(FIXTURE_DATA(fuzz) *self, u32 at)
+{
+	u64 key = (u64)self->seed << 32 | at << 24 | shared->life[at];
+	struct actor a = { .random = key * 0x9e3779b97f4a7c15ULL | 1 };
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	any(&a, 2);
+	a = another(&a, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setpgid(0, 0);
+	seat = at;
+	if (is_root && at % 2 &&
+	    (setgroups(0, NULL) || setresgid(1000, 1000, 1000) || setresuid(1000, 1000, 1000)))
+		_exit(1);
+	is_root = !geteuid();
+	live(&a);
+}
+
+/* Does one of its threads wait for a page, from userfaultfd or FUSE? With it in @where, if not. */
+static bool waits_for_page(pid_t pid, char *where, size_t size)
+{
+	char path[300], line[100];
+	struct dirent *thread;
+	bool waits = false;
+	DIR *threads;
+	FILE *f;
+
+	where[0] = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	threads = opendir(path);
+	while (!waits && threads && (thread = readdir(threads))) {
+		if (thread->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/stack", pid, thread->d_name);
+		f = fopen(path, "re");
+		while (f && fgets(line, sizeof(line), f)) {
+			waits |= strstr(line, "userfault") || strstr(line, "fuse");
+			snprintf(where + strlen(where), size - strlen(where), "%.*s",
+				 (int)strcspn(line, "\n"), line);
+		}
+		if (f)
+			fclose(f);
+	}
+	if (threads)
+		closedir(threads);
+	return waits;
+}
+
+#define PATIENCE	3000000000ULL	/* ns, and 30 times that for who has no excuse */
+
+static void watch(FIXTURE_DATA(fuzz) *self, u32 i)
+{
+	u64 now = now_ns();
+	char where[160];
+
+	if (self->at[i] != shared->at[i]) {
+		self->at[i] = shared->at[i];
+		self->since[i] = now;
+		return;
+	}
+	if (now - self->since[i] < PATIENCE)
+		return;
+	if (waits_for_page(self->pids[i], where, sizeof(where)) || (!is_root && i % 4)) {
+		shared->stuck++;
+	} else if (now - self->since[i] > 30 * PATIENCE) {
+		seat = i;
+		fail("hangs: %s", where);
+	} else {
+		return;
+	}
+	kill(-self->pids[i], SIGKILL);
+	self->since[i] = now;
+}
+
+static bool all_gone(FIXTURE_DATA(fuzz) *self)
+{
+	bool gone = true;
+	int status;
+	pid_t pid;
+
+	for (unsigned int i = 0; i < self->seats; i++)
+		if (self->pids[i] && !kill(-self->pids[i], SIGKILL))
+			gone = false;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		check_status(pid, status);
+	return gone;
+}
+
+static void show_outcomes(struct __test_metadata *_metadata)
+{
+	char line[400];
+	size_t n;
+
+	for (unsigned int c = 0; c <= UNKNOWN; c++) {
+		n = 0;
+		for (unsigned int i = 0; i < ARRAY_SIZE(shared->outcomes[c]); i++)
+			if (shared->outcomes[c][i] && n < sizeof(line))
+				n += snprintf(line + n, sizeof(line) - n, " %s %llu",
+					      i ? strerrorname_np(i) : "done",
+					      (unsigned long long)shared->outcomes[c][i]);
+		TH_LOG("%s:%s", c < UNKNOWN ? commands[c].name : "no command", n ? line : " none");
+	}
+	for (unsigned int i = 0; i < KINDS; i++)
+		if (shared->not_mapped[i] && !shared->mapped[i])
+			TH_LOG("no memory of the kind %s: %s", kind_names[i],
+			       strerror(shared->why_not[i]));
+	TH_LOG("statistics %llu with %llu ticks, %llu hits; left alone %llu with %llu hits",
+	       (unsigned long long)shared->answers, (unsigned long long)shared->ticks,
+	       (unsigned long long)shared->hits, (unsigned long long)shared->quiet,
+	       (unsigned long long)shared->quiet_hits);
+	TH_LOG("pages given late %llu, moved %llu; stuck %llu; looked for locked memory %llu",
+	       (unsigned long long)shared->faults, (unsigned long long)shared->moves,
+	       (unsigned long long)shared->stuck, (unsigned long long)shared->clean);
+}
+
+TEST_F_TIMEOUT(fuzz, finds_nothing, 14400)
+{
+	u64 begin = now_ns(), end = begin + self->seconds * 1000000000ULL;
+	const struct timespec pause = { .tv_nsec = 20000000 };
+	unsigned int lives = 0, i;
+	int status;
+	pid_t pid;
+
+	while (shared->calls < shared->most && !shared->failures &&
+	       (!self->seconds || now_ns() < end)) {
+		for (i = 0; i < self->seats; i++) {
+			if (self->pids[i])
+				continue;
+			shared->life[i]++;
+			lives++;
+			self->pids[i] = sit_down(self, i);
+			ASSERT_LT(0, self->pids[i]);
+			setpgid(self->pids[i], self->pids[i]);
+			self->since[i] = now_ns();
+		}
+		nanosleep(&pause, NULL);
+		while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+			for (i = 0; i < self->seats; i++)
+				if (self->pids[i] == pid) {
+					/* With all that it leaves behind. */
+					kill(-pid, SIGKILL);
+					self->pids[i] = 0;
+					seat = i;
+				}
+			check_status(pid, status);
+		}
+		for (i = 0; i < self->seats; i++)
+			if (self->pids[i])
+				watch(self, i);
+	}
+	shared->stop = 1;
+	EXPECT_TRUE(await(all_gone(self))) {
+		TH_LOG("a process does not die");
+	}
+	TH_LOG("%llu calls in %.1f s, by %u processes", (unsigned long long)shared->calls,
+	       (now_ns() - begin) / 1e9, lives);
+	show_outcomes(_metadata);
+	for (i = 0; i < shared->failures && i < ARRAY_SIZE(shared->failed); i++)
+		TH_LOG("%s", shared->failed[i]);
+	EXPECT_EQ(0U, shared->failures);
+
+	EXPECT_TRUE(await(same(&self->before))) {
+		struct usage now = usage();
+
+		TH_LOG("the module's users %lld, were %lld", now.users, self->before.users);
+		TH_LOG("locked %llu, was %llu", (unsigned long long)now.locked,
+		       (unsigned long long)self->before.locked);
+		TH_LOG("pinned pages %lld, were %lld", now.pins, self->before.pins);
+		TH_LOG("vmalloc areas %lld of %lld bytes, were %lld of %lld", now.areas,
+		       now.area_bytes, self->before.areas, self->before.area_bytes);
+	}
+
+	/* It got somewhere, then. */
+	for (i = 0; i < UNKNOWN && shared->calls > 20000; i++)
+		EXPECT_LT(0U, shared->outcomes[i][0]) {
+			TH_LOG("%s never succeeded", commands[i].name);
+		}
+}
+
+TEST_HARNESS_MAIN
