@@ -10,6 +10,7 @@
 # make demo		real programs profiled in a VM with a real kernel (as root)
 # make real		more of these, as an ordinary user's, beside what perf says (as root)
 # make check		all tests (as root)
+# make torture		fuzzing, races and stress for hours, also on kernels that check themselves (as root)
 # make lint		what can be said of the sources without running them
 # make bench		instructions per sample, in the VM
 # make truth		what profilers say of programs of which the truth is known, in the VM
@@ -62,6 +63,9 @@ real:
 check:
 	selftests/check
 
+torture:
+	selftests/torture
+
 lint:
 	selftests/lint
 
@@ -82,4 +86,4 @@ clean:
 	$(MAKE) -C samples clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all modules modules_install lib tools samples install demo real check lint bench truth conformance clean
+.PHONY: all modules modules_install lib tools samples install demo real check torture lint bench truth conformance clean

@@ -3,10 +3,9 @@
  * Calls at random: ioctls that are right, nearly right, and nonsense, of memory of every kind,
  * from several processes, which meanwhile change that memory, fork, exec, exit and are killed.
  *
- * PROFIL_FUZZ_CALLS (100000) is how many, of all processes together; PROFIL_FUZZ_SECONDS, if it is
- * set, ends them earlier; PROFIL_FUZZ_SEED is where chance begins. A process is known by its seat
- * and by how many sat there before it, and decides by that and the seed alone, although races
- * decide with it.
+ * PROFIL_FUZZ_CALLS (1000000) is how many, of all processes together, PROFIL_FUZZ_SECONDS (60) how
+ * long at most, and PROFIL_FUZZ_SEED where chance begins. A process is known by its seat and by how
+ * many sat there before it, and decides by that and the seed alone, although races decide with it.
  *
  * What must be true, whatever was called: errors are those that uapi/linux/profil.h has for the
  * command; a call that fails leaves its argument as it was, and one that succeeds writes no more
@@ -1631,8 +1630,8 @@ FIXTURE_SETUP(fuzz)
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
 
-	shared->most = number_from("PROFIL_FUZZ_CALLS", 100000);
-	self->seconds = number_from("PROFIL_FUZZ_SECONDS", 0);
+	shared->most = number_from("PROFIL_FUZZ_CALLS", 1000000);
+	self->seconds = number_from("PROFIL_FUZZ_SECONDS", 60);
 	self->seed = number_from("PROFIL_FUZZ_SEED", now_ns() / 1000);
 	self->seats = sysconf(_SC_NPROCESSORS_ONLN) + 2;
 	if (self->seats > SEATS)
@@ -1789,8 +1788,7 @@ TEST_F_TIMEOUT(fuzz, finds_nothing, 14400)
 	int status;
 	pid_t pid;
 
-	while (shared->calls < shared->most && !shared->failures &&
-	       (!self->seconds || now_ns() < end)) {
+	while (shared->calls < shared->most && !shared->failures && now_ns() < end) {
 		for (i = 0; i < self->seats; i++) {
 			if (self->pids[i])
 				continue;

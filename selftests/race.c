@@ -1,0 +1,773 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The tick against everything that can come in its way: one at a time, again and again, for
+ * PROFIL_RACE_SECONDS (2) each, with chance from PROFIL_RACE_SEED. stress mixes some of these; here
+ * each has its own test.
+ *
+ * Some processes count: they start sessions of all kinds, run, fork, stop, and want each hit in a
+ * counter and all statistics to add up. Either they get in their own way, or somebody else is at
+ * work on what they depend on. Who cannot start since there is no module, or no hook, tries again.
+ */
+#include "kselftest_harness.h"
+
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "chance.h"
+#include "kernel.h"
+#include "loop.h"
+#include "usage.h"
+
+#define FTRACE_ENABLED	"/proc/sys/kernel/ftrace_enabled"
+#define KPROBES_ENABLED	"/sys/kernel/debug/kprobes/enabled"
+#define PARAMETER	"/sys/module/profil/parameters/tick_hook"
+
+#define WORKERS		3U
+#define PAGE		4096UL
+
+struct shared {
+	atomic_uint stop;
+	atomic_uint hold;		/* nobody is to begin another round */
+	atomic_ullong rounds;		/* in which somebody counted, */
+	atomic_ullong hits;		/* so much, */
+	atomic_ullong refused;		/* or could not begin */
+	atomic_ullong ended;		/* sessions that ended by themselves */
+	atomic_int pids[WORKERS];
+	atomic_uint failures;
+	char failed[16][200];
+};
+
+static struct shared *shared;
+static int device;		/* its descriptor, while it is open */
+
+static void __attribute__((format(printf, 1, 2))) fail(const char *format, ...)
+{
+	unsigned int n = atomic_fetch_add(&shared->failures, 1);
+	va_list args;
+
+	if (n >= ARRAY_SIZE(shared->failed))
+		return;
+	va_start(args, format);
+	vsnprintf(shared->failed[n], sizeof(shared->failed[n]), format, args);
+	va_end(args);
+}
+
+static u64 now_ns(void)
+{
+	return cpu_ns(CLOCK_MONOTONIC);
+}
+
+static void pause_for(u64 ns)
+{
+	const struct timespec t = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+
+	nanosleep(&t, NULL);
+}
+
+/*
+ * Those that count
+ */
+
+static u32 counters[1024] __attribute__((aligned(4096)));
+
+static u64 any_period(struct actor *a)
+{
+	return one_in(a, 2) ? 0 : 50000 + any(a, 500000);
+}
+
+/* True if a session could begin. */
+static bool begun(int err, const char *call)
+{
+	switch (err) {
+	case 0:
+		return true;
+	case -ENOENT:		/* no device: the module is being loaded */
+	case -ENODEV:
+	case -ENXIO:
+	case -EBUSY:		/* no hook */
+		break;
+	default:
+		fail("%s: errno %d", call, -err);
+	}
+	shared->refused++;
+	sched_yield();
+	return false;
+}
+
+static void check_stats(const char *call, int err, const struct profil_stats *s)
+{
+	if (err)
+		fail("%s: errno %d", call, -err);
+	else if (!accounted(s))
+		fail("%s: %llu ticks, hit %llu, outside %llu, full %llu, lost %llu", call,
+		     (unsigned long long)s->ticks, (unsigned long long)s->hit,
+		     (unsigned long long)s->outside, (unsigned long long)s->saturated,
+		     (unsigned long long)s->dropped);
+	else
+		shared->hits += s->hit;
+	if (!err && s->state == PROFIL_STATE_ENDED)
+		shared->ended++;
+}
+
+static void check_hits(const char *call, const struct profil_stats *s, u64 before)
+{
+	u64 sum = counters_sum(counters, 4, LOOPS) - before;
+
+	if (sum != s->hit || s->end)
+		fail("%s: %llu hits, counted %llu, end %u", call, (unsigned long long)s->hit,
+		     (unsigned long long)sum, s->end);
+}
+
+/* Moves to any CPU that there is, which may go meanwhile. */
+static void move(struct actor *a)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(any(a, sysconf(_SC_NPROCESSORS_CONF)), &set);
+	if (one_in(a, 2))
+		memset(&set, 0xff, sizeof(set));
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void burn_some(struct actor *a)
+{
+	for (u32 n = 1 + any(a, 4); n; n--)
+		loop_run(any(a, LOOPS), LOOP_BURST / (1 + any(a, 8)));
+}
+
+static int start(struct actor *a, u32 scope, u32 flags)
+{
+	struct profil_range range = range_of_loops(counters, 4);
+
+	return clock_start(scope, flags, any_period(a), &range, 1);
+}
+
+/* The child of a fork has a session of its own. */
+static void count_in_child(struct actor *a)
+{
+	u64 before = counters_sum(counters, 4, LOOPS);
+	struct profil_stats s;
+	int err;
+
+	burn_some(a);
+	err = session_stop(PROFIL_SCOPE_PROCESS, &s);
+	check_stats("STOP in a child", err, &s);
+	if (!err)
+		check_hits("child", &s, before);
+	_exit(0);
+}
+
+static void count_classic(struct actor *a)
+{
+	u32 scope = any(a, 2);
+	struct profil_stats s;
+	pid_t pid = 0;
+	int err;
+
+	if (!begun(start(a, scope, 0), "START"))
+		return;
+	burn_some(a);
+	if (scope == PROFIL_SCOPE_PROCESS && one_in(a, 4)) {
+		pid = fork();
+		if (!pid)
+			count_in_child(a);
+	}
+	burn_some(a);
+	err = session_stop(scope, &s);
+	check_stats("STOP", err, &s);
+	if (!err)
+		check_hits("classic", &s, 0);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	shared->rounds++;
+}
+
+static void count_descriptor(struct actor *a)
+{
+	struct profil_range range = range_of_loops(counters, 4);
+	struct profil_stats s;
+	int fd, err;
+
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL, .period = any_period(a), .nr_records = 100,
+	});
+	if (fd < 0) {
+		begun(fd, "OPEN");
+		return;
+	}
+	err = descriptor_attach(fd, any(a, 2), 0, NULL) ?:
+	      descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) ?: descriptor_enable(fd);
+	if (begun(err, "a descriptor")) {
+		burn_some(a);
+		err = descriptor_disable(fd, &s);
+		check_stats("DISABLE", err, &s);
+		if (!err)
+			check_hits("descriptor", &s, 0);
+		shared->rounds++;
+	}
+	close(fd);
+}
+
+/* With the device open only as long as it is used. */
+static void count(struct actor *a)
+{
+	if (shared->hold) {
+		pause_for(100000);
+		return;
+	}
+	if (!begun(device_reopen(device), "open"))
+		return;
+	memset(counters, 0, sizeof(counters));
+	if (one_in(a, 4))
+		move(a);
+	if (one_in(a, 2))
+		count_classic(a);
+	else
+		count_descriptor(a);
+	close(device);
+}
+
+/*
+ * Those that get in their own way
+ */
+
+static void *burn_on(void *stop)
+{
+	while (!*(atomic_bool *)stop && !shared->stop)
+		loop_run(0, LOOP_BURST / 16);
+	return NULL;
+}
+
+static void against_stop(struct actor *a)
+{
+	static atomic_bool stop;
+	struct profil_stats s;
+	pthread_t others[2];
+	unsigned int i, n;
+
+	stop = false;
+	for (n = 0; n < 2 && !pthread_create(&others[n], NULL, burn_on, &stop); n++)
+		;
+	for (i = 0; i < 50 && !shared->stop; i++) {
+		memset(counters, 0, sizeof(counters));
+		if (!begun(start(a, PROFIL_SCOPE_PROCESS, 0), "START"))
+			continue;
+		loop_run(1, any(a, 1 << 18) + 1);
+		check_stats("STOP", session_stop(PROFIL_SCOPE_PROCESS, &s), &s);
+		check_hits("stop", &s, 0);
+		shared->rounds++;
+	}
+	stop = true;
+	while (n--)
+		pthread_join(others[n], NULL);
+}
+
+static void against_exit(struct actor *a)
+{
+	static atomic_bool never;
+	pthread_t unused;
+	pid_t pid = fork();
+
+	if (!pid) {
+		any(a, 2);
+		if (begun(start(a, PROFIL_SCOPE_PROCESS, 0), "START"))
+			start(a, PROFIL_SCOPE_THREAD, 0);
+		if (!pthread_create(&unused, NULL, burn_on, &never) && one_in(a, 4))
+			pthread_exit(NULL);
+		loop_run(1, any(a, 1 << 20) + 1);
+		_exit(0);
+	}
+	pause_for(any(a, 20000000));
+	if (pid > 0) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	any(a, 2);
+	shared->rounds++;
+	shared->hits++;		/* nobody is left to tell */
+}
+
+static void against_exec(struct actor *a)
+{
+	struct profil_range range = range_of_loops(counters, 4);
+	struct profil_stats s;
+	pid_t pid;
+	int fd;
+
+	range.flags = PROFIL_RANGE_INHERIT;
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL, .fork = PROFIL_FORK_SHARE, .exec = any(a, 2),
+		.period = any_period(a), .nr_records = 100,
+	});
+	if (!begun(fd < 0 ? fd : 0, "OPEN"))
+		return;
+	memset(counters, 0, sizeof(counters));
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) ||
+	    descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) || descriptor_enable(fd)) {
+		fail("a session with a descriptor cannot begin");
+		goto out;
+	}
+	for (u32 n = 1 + any(a, 8); n && !shared->stop; n--) {
+		bool classic = one_in(a, 2);
+		u32 run = any(a, 1 << 18) + 1;
+
+		pid = fork();
+		if (!pid) {
+			if (classic)
+				start(a, PROFIL_SCOPE_PROCESS, 0);
+			loop_run(2, run);
+			execl("/bin/true", "true", NULL);
+			_exit(1);
+		}
+		if (pid > 0)
+			waitpid(pid, NULL, 0);
+	}
+	loop_run(3, LOOP_BURST);
+	check_stats("DISABLE", descriptor_disable(fd, &s), &s);
+	shared->rounds++;
+out:
+	close(fd);
+}
+
+/* The buffer goes while ticks are counted in it, and there is one again. */
+static void against_memory(struct actor *a, bool moves)
+{
+	char *p = (char *)0x100000000000 + getpid() % 64 * 16 * PAGE;
+	struct profil_range range = range_of_loops(p + PAGE, 4);
+	static atomic_bool stop;
+	struct profil_stats s;
+	pthread_t other;
+	void *q;
+	int err;
+
+	if (mmap(p, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+	    == MAP_FAILED)
+		return fail("mmap: errno %d", errno);
+	range.nr_counters = 2 * PAGE / 4;
+	err = clock_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, any_period(a), &range, 1);
+	if (!begun(err, "START"))
+		return;
+	stop = false;
+	if (pthread_create(&other, NULL, burn_on, &stop))
+		return;
+	for (u32 n = any(a, 20); n; n--) {
+		loop_run(1, any(a, 1 << 16) + 1);
+		madvise(p, 4 * PAGE, one_in(a, 2) ? MADV_DONTNEED : MADV_FREE);
+	}
+	if (moves) {
+		q = mremap(p, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED |
+			   (one_in(a, 2) ? MREMAP_DONTUNMAP : 0), p + 8 * PAGE);
+		if (q == MAP_FAILED)
+			fail("mremap: errno %d", errno);
+	} else {
+		munmap(p + any(a, 3) * PAGE, (1 + any(a, 4)) * PAGE);
+	}
+	loop_run(1, any(a, 1 << 20) + 1);
+	stop = true;
+	pthread_join(other, NULL);
+	check_stats("STOP", session_stop(PROFIL_SCOPE_PROCESS, &s), &s);
+	munmap(p, 16 * PAGE);
+	shared->rounds++;
+}
+
+static void against_munmap(struct actor *a)
+{
+	against_memory(a, false);
+}
+
+static void against_mremap(struct actor *a)
+{
+	against_memory(a, true);
+}
+
+static void against_fork(struct actor *a)
+{
+	struct profil_stats s;
+	unsigned int nr = 0;
+	int err;
+
+	memset(counters, 0, sizeof(counters));
+	if (!begun(start(a, PROFIL_SCOPE_PROCESS, 0), "START"))
+		return;
+	for (u32 n = 1 + any(a, 6); n; n--) {
+		struct actor b = another(a, 1);
+		pid_t pid;
+
+		loop_run(1, any(a, 1 << 18) + 1);
+		pid = fork();
+		if (!pid) {
+			if (one_in(&b, 3))
+				_exit(0);
+			count_in_child(&b);
+		}
+		nr += pid > 0;
+	}
+	burn_some(a);
+	err = session_stop(PROFIL_SCOPE_PROCESS, &s);
+	check_stats("STOP", err, &s);
+	check_hits("fork", &s, 0);
+	while (nr--)
+		wait(NULL);
+	shared->rounds++;
+}
+
+/*
+ * A race: processes that @work, while @disturb is called with the number of the turn. It says 0,
+ * or a negative errno if that could not be done now.
+ */
+
+FIXTURE(race) {
+	struct usage before;
+	struct actor actor;
+	u32 seconds;
+	char params[64];
+	pid_t pids[WORKERS];
+};
+
+static void stop_workers(FIXTURE_DATA(race) *self)
+{
+	shared->stop = 1;
+	for (unsigned int i = 0; i < WORKERS; i++) {
+		int status = 0;
+
+		if (!self->pids[i])
+			continue;
+		if (!await(waitpid(self->pids[i], &status, WNOHANG) == self->pids[i])) {
+			fail("a process does not end");
+			kill(self->pids[i], SIGKILL);
+			waitpid(self->pids[i], &status, 0);
+		} else if (status) {
+			fail("a process ended with status %#x", status);
+		}
+		self->pids[i] = 0;
+	}
+}
+
+static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self,
+		     void (*work)(struct actor *a), int (*disturb)(struct actor *a, u32 turn))
+{
+	u64 end = now_ns() + self->seconds * 1000000000ULL;
+	u32 turns = 0, done = 0;
+	int err, last = 0;
+
+	memset(shared, 0, sizeof(*shared));
+	for (unsigned int i = 0; i < WORKERS; i++) {
+		struct actor a = another(&self->actor, 0);
+
+		self->pids[i] = fork();
+		if (!self->pids[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (work != count && device_reopen(device))
+				_exit(1);
+			while (!shared->stop && !shared->failures)
+				work(&a);
+			_exit(0);
+		}
+		ASSERT_LT(0, self->pids[i]);
+		shared->pids[i] = self->pids[i];
+	}
+	while (now_ns() < end && !shared->failures) {
+		if (!disturb) {
+			pause_for(50000000);
+			continue;
+		}
+		err = disturb(&self->actor, turns++);
+		if (err)
+			last = err;
+		else
+			done++;
+	}
+	stop_workers(self);
+	TH_LOG("%llu rounds, %llu hits, %llu refused, %llu ended; disturbed %u of %u times",
+	       (unsigned long long)shared->rounds, (unsigned long long)shared->hits,
+	       (unsigned long long)shared->refused, (unsigned long long)shared->ended, done, turns);
+	for (unsigned int i = 0; i < shared->failures && i < ARRAY_SIZE(shared->failed); i++)
+		TH_LOG("%s", shared->failed[i]);
+	EXPECT_EQ(0U, shared->failures);
+	EXPECT_LT(0U, shared->rounds);
+	EXPECT_LT(0U, shared->hits);
+	if (disturb) {
+		EXPECT_LT(0U, done) {
+			TH_LOG("the last time: %s", strerror(-last));
+		}
+	}
+}
+
+FIXTURE_SETUP(race)
+{
+	char choice[32];
+	u32 seed;
+
+	device = device_fd();
+	ASSERT_LE(0, device) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	/* Who unloads the module must not use it. */
+	device_close();
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	self->seconds = number_from("PROFIL_RACE_SECONDS", 2);
+	seed = number_from("PROFIL_RACE_SEED", now_ns() / 1000);
+	TH_LOG("PROFIL_RACE_SEED=%u PROFIL_RACE_SECONDS=%u", seed, self->seconds);
+	self->actor.random = seed * 0x9e3779b97f4a7c15ULL | 1;
+	file_line(PARAMETER, choice, sizeof(choice));
+	snprintf(self->params, sizeof(self->params), "tick_hook=%s", choice);
+	ASSERT_TRUE(await(module_users() == 0));
+	self->before = usage();
+	self->before.percpu = LLONG_MAX / 2;
+}
+
+FIXTURE_TEARDOWN(race)
+{
+	EXPECT_TRUE(await(same(&self->before))) {
+		TH_LOG("users %lld, pins and areas %s", module_users(), "are not as they were");
+	}
+}
+
+#define RACE(name)									\
+TEST_F_TIMEOUT(race, tick_against_##name, 3600)						\
+{											\
+	run_race(_metadata, self, against_##name, NULL);				\
+}
+
+RACE(stop)
+RACE(exit)
+RACE(exec)
+RACE(munmap)
+RACE(mremap)
+RACE(fork)
+
+/*
+ * Those that are at work on what the tick depends on
+ */
+
+static char last_cpu[64];
+
+static int hotplug(struct actor *a, u32 turn)
+{
+	int err = file_write(last_cpu, turn % 2 ? "1" : "0");
+
+	pause_for(any(a, 60000000));
+	return err;
+}
+
+TEST_F_TIMEOUT(race, with_a_CPU_that_goes_and_comes, 3600)
+{
+	if (geteuid())
+		SKIP(return, "only root can take CPUs away");
+	snprintf(last_cpu, sizeof(last_cpu), "/sys/devices/system/cpu/cpu%ld/online",
+		 sysconf(_SC_NPROCESSORS_CONF) - 1);
+	if (access(last_cpu, W_OK))
+		SKIP(return, "no %s: there is but one CPU, or none that can go", last_cpu);
+	run_race(_metadata, self, count, hotplug);
+	EXPECT_EQ(1, file_number(last_cpu, "")) {
+		EXPECT_EQ(0, file_write(last_cpu, "1"));
+	}
+}
+
+static char params[64];
+
+/* While the last sessions end, and perhaps the next begin. */
+static int unload(struct actor *a, u32 turn)
+{
+	u64 end = now_ns() + 300000000;
+	bool at_once = turn % 2;
+	int err;
+
+	shared->hold = 1;
+	do {
+		if (at_once && module_users() == 0)
+			shared->hold = 0;
+		err = module_unload();
+	} while (err && now_ns() < end);
+	shared->hold = 0;
+	if (!err) {
+		pause_for(any(a, 10000000));
+		err = module_load(params);
+	}
+	pause_for(any(a, 50000000));
+	return err;
+}
+
+/* The module anew; nobody has the device open. */
+static void reload(struct __test_metadata *_metadata, const char *with)
+{
+	ASSERT_TRUE(await(!module_is_loaded() || module_unload() == 0));
+	ASSERT_EQ(0, module_load(with));
+}
+
+TEST_F_TIMEOUT(race, with_rmmod, 3600)
+{
+	if (geteuid())
+		SKIP(return, "only root can unload the module");
+	strcpy(params, self->params);
+	run_race(_metadata, self, count, unload);
+	reload(_metadata, params);
+}
+
+static int trace_functions(struct actor *a, u32 turn)
+{
+	int err = file_write(TRACEFS "/current_tracer", turn % 2 ? "nop" : "function");
+
+	pause_for(any(a, 20000000));
+	return err;
+}
+
+TEST_F_TIMEOUT(race, with_ftrace_of_the_same_function, 3600)
+{
+	if (geteuid() || access(TRACEFS "/current_tracer", W_OK))
+		SKIP(return, "needs root and " TRACEFS "/current_tracer");
+	ASSERT_EQ(0, file_write(TRACEFS "/set_ftrace_filter", tick_function()));
+	run_race(_metadata, self, count, trace_functions);
+	EXPECT_EQ(0, file_write(TRACEFS "/current_tracer", "nop"));
+	EXPECT_EQ(0, file_write(TRACEFS "/set_ftrace_filter", "\n"));
+}
+
+static int enable_ftrace(struct actor *a, u32 turn)
+{
+	int err = file_write(FTRACE_ENABLED, turn % 2 ? "1" : "0");
+
+	pause_for(any(a, 20000000));
+	return err;
+}
+
+TEST_F_TIMEOUT(race, with_ftrace_enabled_and_disabled, 3600)
+{
+	if (geteuid() || access(FTRACE_ENABLED, W_OK))
+		SKIP(return, "needs root and " FTRACE_ENABLED);
+	run_race(_metadata, self, count, enable_ftrace);
+	EXPECT_EQ(0, file_write(FTRACE_ENABLED, "1"));
+}
+
+#define PROBE "race"
+
+static int probe(struct actor *a, u32 turn)
+{
+	int err;
+
+	if (turn % 2) {
+		err = file_write(PROBE_DIR(PROBE) "enable", "0");
+		probe_remove(PROBE);
+	} else {
+		err = probe_add(PROBE, tick_function()) ?:
+		      file_write(PROBE_DIR(PROBE) "enable", "1");
+	}
+	pause_for(any(a, 20000000));
+	return err;
+}
+
+TEST_F_TIMEOUT(race, with_kprobes_of_the_same_function, 3600)
+{
+	if (geteuid() || access(TRACEFS "/kprobe_events", W_OK))
+		SKIP(return, "needs root and " TRACEFS "/kprobe_events");
+	run_race(_metadata, self, count, probe);
+	file_write(PROBE_DIR(PROBE) "enable", "0");
+	probe_remove(PROBE);
+}
+
+static int arm_kprobes(struct actor *a, u32 turn)
+{
+	int err = file_write(KPROBES_ENABLED, turn % 2 ? "1" : "0");
+
+	pause_for(any(a, 20000000));
+	return err;
+}
+
+TEST_F_TIMEOUT(race, with_kprobes_armed_and_disarmed_and_one_as_the_hook, 3600)
+{
+	if (geteuid() || access(KPROBES_ENABLED, W_OK))
+		SKIP(return, "needs root and a mounted debugfs with %s", KPROBES_ENABLED);
+	reload(_metadata, "tick_hook=kprobe");
+	run_race(_metadata, self, count, arm_kprobes);
+	EXPECT_EQ(0, file_write(KPROBES_ENABLED, "1"));
+	reload(_metadata, self->params);
+}
+
+/* What perf record -e cpu-clock asks for. */
+static int perf_events(struct actor *a, u32 turn)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = 50000 + any(a, 1000000), .sample_type = PERF_SAMPLE_IP,
+		.inherit = 1, .inherit_thread = 0,
+	};
+	pid_t pid = shared->pids[turn % WORKERS];
+	int fd;
+
+	if (one_in(a, 2))
+		attr.inherit_thread = 1;
+	fd = syscall(SYS_perf_event_open, &attr, one_in(a, 4) ? -1 : pid,
+		     one_in(a, 4) ? 0 : -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	pause_for(any(a, 30000000));
+	close(fd);
+	return 0;
+}
+
+TEST_F_TIMEOUT(race, with_perf_events, 3600)
+{
+	if (geteuid())
+		SKIP(return, "needs root, for perf events of others");
+	run_race(_metadata, self, count, perf_events);
+}
+
+static int run_program(const char *command)
+{
+	int status = system(command);
+
+	return status ? -EIO : 0;
+}
+
+static bool there_is(const char *program)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "command -v %s >/dev/null", program);
+	return !system(command);
+}
+
+static int perf_record(struct actor *a, u32 turn)
+{
+	(void)a;
+	return run_program(turn % 2 ?
+			   "perf record -q -a -e cpu-clock -F 997 -o /dev/null sleep 0.5 2>/dev/null" :
+			   "perf record -q -a -g -F 4000 -o /dev/null sleep 0.2 2>/dev/null");
+}
+
+TEST_F_TIMEOUT(race, with_perf_record, 3600)
+{
+	if (geteuid() || !there_is("perf"))
+		SKIP(return, "needs root and the program perf");
+	run_race(_metadata, self, count, perf_record);
+}
+
+static char script[256];
+
+static int bpftrace(struct actor *a, u32 turn)
+{
+	(void)a;
+	(void)turn;
+	return run_program(script);
+}
+
+TEST_F_TIMEOUT(race, with_bpftrace, 3600)
+{
+	if (geteuid() || !there_is("bpftrace"))
+		SKIP(return, "needs root and the program bpftrace");
+	snprintf(script, sizeof(script),
+		 "bpftrace -e 'profile:hz:499 { @[tid] = count(); } kprobe:%s { @t = count(); } "
+		 "interval:ms:700 { exit(); }' >/dev/null 2>&1", tick_function());
+	run_race(_metadata, self, count, bpftrace);
+}
+
+TEST_HARNESS_MAIN
