@@ -147,8 +147,9 @@ static inline pid_t fuse_start(const char *dir, u64 seed)
 	fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%u,group_id=%u,allow_other",
-		 fd, geteuid(), getegid());
+	snprintf(options, sizeof(options),
+		 "fd=%d,rootmode=40000,user_id=%u,group_id=%u,allow_other", fd, geteuid(),
+		 getegid());
 	if (mount("fuse", dir, "fuse", MS_NOSUID | MS_NODEV, options)) {
 		pid = -errno;
 		close(fd);

@@ -58,11 +58,11 @@
 #endif
 
 /* Since Linux 6.8. */
+#define UFFD_MOVE		_IOWR(UFFDIO, 0x05, struct move)
 struct move {
 	u64 dst, src, len, mode;
 	int64_t moved;
 };
-#define UFFD_MOVE		_IOWR(UFFDIO, 0x05, struct move)
 
 #define SELF		"/proc/self/exe"
 #define PAGE		4096UL
@@ -127,7 +127,8 @@ static struct shared *shared;
 static u32 seat;
 static bool is_root;
 static u64 vdso;
-static atomic_bool ending;	/* threads are to end */
+static atomic_bool ending;	/* threads are to end, */
+static atomic_bool nobody;	/* or none is to give pages any more */
 
 static void __attribute__((format(printf, 1, 2))) fail(const char *format, ...)
 {
@@ -172,7 +173,8 @@ static char *area_end(unsigned int i)
 
 static bool desk_make(void)
 {
-	desk = mmap(NULL, AREAS * (AREA_SIZE + PAGE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	desk = mmap(NULL, AREAS * (AREA_SIZE + PAGE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
 	if (desk == MAP_FAILED)
 		return false;
 	for (unsigned int i = 0; i < AREAS; i++)
@@ -669,6 +671,8 @@ static void check_error(unsigned int which, bool session, int err)
 
 static void check_stats(const char *call, const struct profil_stats *s)
 {
+	bool ended = s->state == PROFIL_STATE_ENDED;
+
 	shared->answers++;
 	shared->ticks += s->ticks;
 	shared->hits += s->hit;
@@ -679,7 +683,7 @@ static void check_stats(const char *call, const struct profil_stats *s)
 		     (unsigned long long)s->outside, (unsigned long long)s->saturated,
 		     (unsigned long long)s->dropped);
 	if (s->state > PROFIL_STATE_ENDED || s->end > PROFIL_END_CREATOR ||
-	    (s->state == PROFIL_STATE_ENDED) == !s->end)
+	    ended == !s->end)
 		fail("%s: state %u with end %u", call, s->state, s->end);
 }
 
@@ -908,9 +912,9 @@ static int open_kind(enum kind kind, int *flags)
 		fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_HUGETLB);
 		break;
 	case MEMFD:
-		*flags = MAP_SHARED;
-		/* Fall through */
 	case MEMFD_PRIVATE:
+		if (kind == MEMFD)
+			*flags = MAP_SHARED;
 		fd = memfd_create("fuzz", MFD_CLOEXEC);
 		break;
 	case SECRET:
@@ -925,9 +929,9 @@ static int open_kind(enum kind kind, int *flags)
 		*flags = MAP_SHARED;
 		return fcntl(DEVICE_FD, F_DUPFD_CLOEXEC, 0);
 	case FUSE_SHARED:
-		*flags = MAP_SHARED;
-		/* Fall through */
 	case FUSE_PRIVATE:
+		if (kind == FUSE_SHARED)
+			*flags = MAP_SHARED;
 		return fcntl(FILE_FD, F_DUPFD_CLOEXEC, 0);
 	case KINDS:
 		break;
@@ -995,7 +999,8 @@ static int act_change(struct actor *a)
 	case 5:
 		return ftruncate(MEMORY_FD + i, one_in(a, 2) ? at : SLOT_SIZE);
 	case 6:
-		return fallocate(MEMORY_FD + i, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, size);
+		return fallocate(MEMORY_FD + i, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
+				 size);
 	default:
 		return mprotect(p, size, PROT_READ | PROT_WRITE);
 	}
@@ -1096,7 +1101,7 @@ static void *give_pages(void *actor)
 	struct pollfd fds[SLOTS];
 	struct uffd_msg message;
 
-	while (!shared->stop && !ending) {
+	while (!shared->stop && !ending && !nobody) {
 		/* One that is closed would be ready at once. */
 		for (unsigned int i = 0; i < SLOTS; i++) {
 			fds[i].fd = fcntl(FAULT_FD + i, F_GETFD) < 0 ? -1 : (int)FAULT_FD + (int)i;
@@ -1266,9 +1271,10 @@ static int act_read(struct actor *a)
 {
 	/* One whose thread waits for it would be stuck. */
 	int fd = any_session(a);
+	size_t n = one_in(a, 8) ? any_number(a) % INT32_MAX : 6000;
 
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	return read(fd, (void *)any_out(a, 6000), one_in(a, 8) ? any_number(a) % INT32_MAX : 6000) < 0;
+	return read(fd, (void *)any_out(a, 6000), n) < 0;
 }
 
 static int act_poll(struct actor *a)
@@ -1454,7 +1460,8 @@ static void __attribute__((noreturn)) live(struct actor *a)
 		act(a, 100);
 	switch (any(a, 6)) {
 	case 0:
-		/* The others go on. pthread_exit() can only do that below main(). */
+		/* The others go on, one might for ever. pthread_exit() can only do this below main(). */
+		nobody = true;
 		syscall(SYS_exit, 0);
 		break;
 	case 1:
@@ -1700,10 +1707,11 @@ static bool waits_for_page(pid_t pid, char *where, size_t size)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/task/%s/stack", pid, thread->d_name);
 		f = fopen(path, "re");
+		snprintf(where + strlen(where), size - strlen(where), " %s:", thread->d_name);
 		while (f && fgets(line, sizeof(line), f)) {
 			waits |= strstr(line, "userfault") || strstr(line, "fuse");
-			snprintf(where + strlen(where), size - strlen(where), "%.*s",
-				 (int)strcspn(line, "\n"), line);
+			snprintf(where + strlen(where), size - strlen(where), " %.*s",
+				 (int)strcspn(line, "+"), line + 4);
 		}
 		if (f)
 			fclose(f);

@@ -348,8 +348,9 @@ static void against_memory(struct actor *a, bool moves)
 	void *q;
 	int err;
 
-	if (mmap(p, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-	    == MAP_FAILED)
+	q = mmap(p, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		 0);
+	if (q == MAP_FAILED)
 		return fail("mmap: errno %d", errno);
 	range.nr_counters = 2 * PAGE / 4;
 	err = clock_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, any_period(a), &range, 1);
@@ -738,10 +739,12 @@ static bool there_is(const char *program)
 
 static int perf_record(struct actor *a, u32 turn)
 {
-	(void)a;
-	return run_program(turn % 2 ?
-			   "perf record -q -a -e cpu-clock -F 997 -o /dev/null sleep 0.5 2>/dev/null" :
-			   "perf record -q -a -g -F 4000 -o /dev/null sleep 0.2 2>/dev/null");
+	char command[128];
+
+	snprintf(command, sizeof(command),
+		 "perf record -q -a %s -e cpu-clock -F %u -o /dev/null sleep 0.3 2>/dev/null",
+		 turn % 2 ? "-g" : "", 100 + any(a, 4000));
+	return run_program(command);
 }
 
 TEST_F_TIMEOUT(race, with_perf_record, 3600)
@@ -764,9 +767,9 @@ TEST_F_TIMEOUT(race, with_bpftrace, 3600)
 {
 	if (geteuid() || !there_is("bpftrace"))
 		SKIP(return, "needs root and the program bpftrace");
-	snprintf(script, sizeof(script),
-		 "bpftrace -e 'profile:hz:499 { @[tid] = count(); } kprobe:%s { @t = count(); } "
-		 "interval:ms:700 { exit(); }' >/dev/null 2>&1", tick_function());
+	snprintf(script, sizeof(script), "bpftrace -e '%s kprobe:%s { @t = count(); } %s' %s",
+		 "profile:hz:499 { @[tid] = count(); }", tick_function(),
+		 "interval:ms:700 { exit(); }", ">/dev/null 2>&1");
 	run_race(_metadata, self, count, bpftrace);
 }
 
