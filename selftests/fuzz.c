@@ -108,7 +108,7 @@ struct shared {
 	atomic_uint at[SEATS];		/* calls of who sits there */
 	u32 life[SEATS];		/* who that is */
 	atomic_uint failures;
-	char failed[32][240];
+	char failed[32][480];
 	atomic_int pids[PIDS];
 	atomic_ullong spaces[PIDS];
 	atomic_ullong outcomes[16][136];	/* by command and errno */
@@ -1707,7 +1707,8 @@ static bool waits_for_page(pid_t pid, char *where, size_t size)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/task/%s/stack", pid, thread->d_name);
 		f = fopen(path, "re");
-		snprintf(where + strlen(where), size - strlen(where), " %s:", thread->d_name);
+		snprintf(where + strlen(where), size - strlen(where), " %.8s:",
+			 thread->d_name);
 		while (f && fgets(line, sizeof(line), f)) {
 			waits |= strstr(line, "userfault") || strstr(line, "fuse");
 			snprintf(where + strlen(where), size - strlen(where), " %.*s",
@@ -1726,7 +1727,7 @@ static bool waits_for_page(pid_t pid, char *where, size_t size)
 static void watch(FIXTURE_DATA(fuzz) *self, u32 i)
 {
 	u64 now = now_ns();
-	char where[160];
+	char where[400];
 
 	if (self->at[i] != shared->at[i]) {
 		self->at[i] = shared->at[i];
