@@ -1450,13 +1450,13 @@ static void __attribute__((noreturn)) live(struct actor *a)
 		_exit(1);
 	raced = (u32 *)area(RACED);
 	shared->pids[any(a, PIDS)] = getpid();
-	if (one_in(a, 3))
+	if (one_in(a, 2))
 		quiet(a);
 	for (unsigned int i = 0; i < 2 * SLOTS; i++)
 		act_map(a);
 	if (!one_in(a, 8))
 		start_thread(a, give_pages);
-	for (u32 n = 4 + any(a, 12); n && cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < until; n--)
+	for (u32 n = 2 + any(a, 6); n && cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < until; n--)
 		act(a, 100);
 	switch (any(a, 6)) {
 	case 0:
