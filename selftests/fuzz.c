@@ -1366,6 +1366,10 @@ static void quiet(struct actor *a)
 	struct profil_stats s;
 	int fd = -1, err;
 
+	if (one_in(a, 2) && !(r.flags & PROFIL_RANGE_PCS)) {
+		r.scale = 0;
+		r.offset = r.start;
+	}
 	memset(quiet_area, POISON, sizeof(quiet_area));
 	r.buffer = addr(quiet_area) + 8 * any(a, QUIET_SIZE / 16);
 	r.nr_counters = 1 + any(a, (addr(quiet_area) + QUIET_SIZE - r.buffer) / r.width);
@@ -1450,17 +1454,17 @@ static void __attribute__((noreturn)) live(struct actor *a)
 		_exit(1);
 	raced = (u32 *)area(RACED);
 	shared->pids[any(a, PIDS)] = getpid();
-	if (one_in(a, 2))
+	for (u32 n = any(a, 5); n; n--)
 		quiet(a);
 	for (unsigned int i = 0; i < 2 * SLOTS; i++)
 		act_map(a);
 	if (!one_in(a, 8))
 		start_thread(a, give_pages);
-	for (u32 n = 2 + any(a, 6); n && cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < until; n--)
+	for (u32 n = 1 + any(a, 4); n && cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < until; n--)
 		act(a, 100);
 	switch (any(a, 6)) {
 	case 0:
-		/* The others go on, one might for ever. pthread_exit() can only do this below main(). */
+		/* The others go on, one might for ever. Not by pthread_exit(): see stress.c. */
 		nobody = true;
 		syscall(SYS_exit, 0);
 		break;
