@@ -265,6 +265,8 @@ static struct row rows[] = {
 	PROCESS("others-100", 1, .others = 100),
 	PROCESS("others-1000", 1, .others = 1000, .once = true),
 	PROCESS("others-10000", 1, .others = 10000, .once = true),
+	{ .name = "worst-hits", .run = run_worst, .once = true },
+	{ .name = "worst-records", .run = run_worst, .records = 512, .once = true },
 	{ .name = "nobody", .run = run_nobody },
 };
 

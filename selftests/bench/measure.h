@@ -31,6 +31,7 @@ struct row {
 	bool running;		/* they all are, in user code */
 	u32 sessions;		/* on our one task */
 	size_t histogram;	/* bytes */
+	u32 records;		/* that each session can keep */
 
 	bool chosen;
 	bool failed;
@@ -76,6 +77,7 @@ bool run_toggle(const struct row *row);
 bool run_threads(const struct row *row);
 bool run_sessions(const struct row *row);
 bool run_histogram(const struct row *row);
+bool run_worst(const struct row *row);
 
 /* peers.c */
 bool run_glibc(const struct row *row);

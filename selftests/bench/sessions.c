@@ -498,3 +498,99 @@ bool run_histogram(const struct row *row)
 	munmap(buffer, row->histogram);
 	return ok;
 }
+
+/*
+ * The worst tick that a user without privileges can cause to a task of theirs: as many sessions as
+ * may be on the process and on its thread, and the classic ones, with as many ranges as may be.
+ * Each has a hit, or, where records are kept, leaves one, in an address space with as many
+ * mappings as may be.
+ */
+
+#define WORST_MAPPINGS	60000UL
+#define PAGE		4096UL
+
+/* A pc in the loop is in the middle range, or between two of them. */
+static void set_worst_ranges(struct profil_range *worst, u32 nr, u64 *buffer, bool hit)
+{
+	for (u32 i = 0; i < nr; i++) {
+		u64 start = (i < nr / 2 ? 0x10000 : 0x7000000000) + i * 32;
+
+		range_set(&worst[i], start, start + 16, (u16 *)buffer);
+		if (hit && i == nr / 2)
+			range_set(&worst[i], addr(bench_loop), addr(bench_loop_end), (u16 *)buffer);
+		worst[i].nr_counters = 512;
+		worst[i].width = 8;
+		worst[i].granule = 4096;
+	}
+}
+
+static void *map_worst(void)
+{
+	char *p = mmap(NULL, WORST_MAPPINGS * PAGE, PROT_NONE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("mmap");
+	for (u64 i = 0; i < WORST_MAPPINGS; i += 2)
+		if (mprotect(p + i * PAGE, PAGE, PROT_READ))
+			die("mprotect");
+	return p;
+}
+
+static int open_worst(u32 scope, u32 records, const struct profil_range *worst)
+{
+	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, records);
+
+	if (fd < 0 || descriptor_attach(fd, scope, 0, NULL) ||
+	    descriptor_add(fd, PROFIL_SPACE_SELF, worst, query.max_ranges)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+bool run_worst(const struct row *row)
+{
+	struct profil_range *worst = reserve(query.max_ranges * sizeof(*worst));
+	u32 nr = 2 * query.max_sessions;
+	u64 *buffer = reserve(PAGE), outcomes;
+	struct profil_stats stats;
+	void *mappings = map_worst();
+	struct gaps gaps;
+	bool ok = true;
+	int fds[nr];
+
+	set_worst_ranges(worst, query.max_ranges, buffer, !row->records);
+	for (u32 i = 0; i < nr; i++) {
+		fds[i] = ok ? open_worst(i % 2, row->records, worst) : -1;
+		ok = ok && (fds[i] >= 0 || fail("session %u: %s", i, strerror(errno)));
+	}
+	/* Last, since they count among those that may be. */
+	set_worst_ranges(worst, query.max_ranges, buffer, true);
+	if (ok && (session_start(PROFIL_SCOPE_PROCESS, 0, worst, query.max_ranges) ||
+		   session_start(PROFIL_SCOPE_THREAD, 0, worst, query.max_ranges)))
+		ok = fail("PROFIL_IOC_START: %s", strerror(errno));
+	/* It has taken long: records would be full. */
+	for (u32 i = 0; i < nr; i++)
+		ok = ok && (!descriptor_enable(fds[i]) || fail("PROFIL_IOC_ENABLE"));
+	pause_ms(100);
+	ok = ok && hook_is(wanted_hook) && measure(&gaps);
+	for (u32 i = 0; i < nr && fds[i] >= 0; i++) {
+		ok = ok && (!descriptor_disable(fds[i], &stats) || fail("PROFIL_IOC_DISABLE"));
+		outcomes = row->records ? stats.outside : stats.hit;
+		ok = ok && ((outcomes >= gaps.nr && !stats.dropped) ||
+			    fail("%llu interrupts, but %llu of %llu ticks so",
+				 (unsigned long long)gaps.nr, (unsigned long long)outcomes,
+				 (unsigned long long)stats.ticks));
+	}
+	for (u32 i = 0; i < nr; i++)
+		close(fds[i]);
+	session_stop(PROFIL_SCOPE_THREAD, NULL);
+	session_stop(PROFIL_SCOPE_PROCESS, NULL);
+	munmap(mappings, WORST_MAPPINGS * PAGE);
+	munmap(buffer, PAGE);
+	munmap(worst, query.max_ranges * sizeof(*worst));
+	if (ok)
+		sampled(row->name, &gaps, &tick);
+	return ok;
+}
