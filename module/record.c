@@ -23,6 +23,7 @@
 #include <linux/string.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 
 #include "compat.h"
 #include "profil.h"
@@ -74,8 +75,13 @@ struct profil_ring *profil_ring_create(u32 nr_records)
 {
 	u32 nr_slots = nr_records ? roundup_pow_of_two(nr_records) : 0;
 	struct profil_ring *ring;
+	size_t size = struct_size(ring, slots, nr_slots);
 
-	ring = kvzalloc(struct_size(ring, slots, nr_slots), GFP_KERNEL_ACCOUNT);
+	/* Not megabytes in a row, which take long to be found, and to be cleared all at once. */
+	if (size > PAGE_SIZE)
+		ring = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	else
+		ring = kzalloc(size, GFP_KERNEL_ACCOUNT);
 	if (!ring)
 		return NULL;
 	ring->nr_records = nr_records;
