@@ -48,7 +48,8 @@ struct mm_struct *profil_target_mm(struct task_struct *task, bool thread)
 	return mm;
 }
 
-static bool may_anything(struct task_struct *task, struct mm_struct *mm)
+/* May the caller see where @task is? */
+bool profil_target_may_attach(struct task_struct *task, struct mm_struct *mm)
 {
 	struct user_namespace *ns;
 	bool may;
@@ -59,12 +60,6 @@ static bool may_anything(struct task_struct *task, struct mm_struct *mm)
 	may = ns_capable(ns, CAP_PERFMON) || ns_capable(ns, CAP_SYS_PTRACE);
 	put_user_ns(ns);
 	return may;
-}
-
-/* May the caller see where @task is? */
-bool profil_target_may_attach(struct task_struct *task, struct mm_struct *mm)
-{
-	return may_anything(task, mm);
 }
 
 /* Is it the same user, with no more rights, and nothing that is to be kept from that user? */
@@ -84,5 +79,5 @@ static bool same_user(struct task_struct *task, struct mm_struct *mm)
 /* May the caller read the counters that @task has for itself? */
 bool profil_target_may_fetch(struct task_struct *task, struct mm_struct *mm)
 {
-	return same_user(task, mm) || may_anything(task, mm);
+	return same_user(task, mm) || profil_target_may_attach(task, mm);
 }

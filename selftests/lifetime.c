@@ -36,13 +36,6 @@ static int start(u32 scope)
 	return session_start(scope, 0, &range, 1);
 }
 
-static u64 tick_ns(void)
-{
-	struct profil_query query;
-
-	return device_query(&query) ? 4000000 : query.tick_ns;
-}
-
 /* Not profiled, alive, and free to profile itself. */
 static int look_new(void)
 {

@@ -143,6 +143,21 @@ static inline u64 cpu_ns(clockid_t clock)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
+static inline u64 tick_ns(void)
+{
+	struct profil_query query;
+
+	return device_query(&query) ? 4000000 : query.tick_ns;
+}
+
+/* CPU time of process @pid, in ticks. */
+static inline u64 cpu_ticks(pid_t pid)
+{
+	clockid_t clock;
+
+	return clock_getcpuclockid(pid, &clock) ? 0 : cpu_ns(clock) / tick_ns();
+}
+
 #define BURN_CAP_NS	8000000000ULL
 
 /*

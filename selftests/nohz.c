@@ -87,20 +87,12 @@ static u64 timer_interrupts(int cpu)
 	return n;
 }
 
-static u64 now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 /* As loop_spend(), and the kernel is not called meanwhile. */
 static void spend(unsigned int ticks, u64 tick_ns)
 {
-	u64 until = now() + ticks * tick_ns;
+	u64 until = cpu_ns(CLOCK_MONOTONIC) + ticks * tick_ns;
 
-	while (now() < until)
+	while (cpu_ns(CLOCK_MONOTONIC) < until)
 		loop_run(1, LOOP_BURST / 8);
 }
 
@@ -128,7 +120,7 @@ static bool tick_stops(int cpu, u64 tick_ns)
  */
 static bool as_expected(const struct profil_stats *s, u64 begin, u64 period)
 {
-	u64 most = (now() - begin) / period;
+	u64 most = (cpu_ns(CLOCK_MONOTONIC) - begin) / period;
 
 	dprintf(STDERR_FILENO, "# ticks %llu missed %llu expected %llu, at most %llu\n",
 		(unsigned long long)s->ticks, (unsigned long long)s->missed,
@@ -150,7 +142,7 @@ TEST_F(nohz, process_has_its_ticks_and_the_cpu_none_afterwards)
 	for (i = 0; i < TRIES; i++) {
 		ASSERT_TRUE(tick_stops(self->cpu, self->tick_ns));
 		counters[0] = 0;
-		begin = now();
+		begin = cpu_ns(CLOCK_MONOTONIC);
 		ASSERT_EQ(0, session_start(SCOPE, 0, &range, 1));
 		spend(TICKS, self->tick_ns);
 		ASSERT_EQ(0, session_stop(SCOPE, &s));
@@ -171,7 +163,7 @@ TEST_F(nohz, thread_has_its_ticks)
 
 	for (i = 0; i < TRIES; i++) {
 		ASSERT_TRUE(tick_stops(self->cpu, self->tick_ns));
-		begin = now();
+		begin = cpu_ns(CLOCK_MONOTONIC);
 		ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &range, 1));
 		spend(TICKS, self->tick_ns);
 		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
@@ -203,7 +195,7 @@ TEST_F(nohz, new_thread_has_its_ticks)
 
 	ASSERT_EQ(0, move_to(self->cpu ? 0 : 1));
 	for (i = 0; i < TRIES; i++) {
-		begin = now();
+		begin = cpu_ns(CLOCK_MONOTONIC);
 		ASSERT_EQ(0, session_start(SCOPE, 0, &range, 1));
 		ASSERT_EQ(0, pthread_create(&thread, NULL, run, self));
 		ASSERT_EQ(0, pthread_join(thread, &result));
@@ -225,7 +217,7 @@ TEST_F(nohz, child_of_a_fork_has_its_ticks)
 	u64 begin;
 
 	for (i = 0; i < TRIES && status == 1; i++) {
-		begin = now();
+		begin = cpu_ns(CLOCK_MONOTONIC);
 		ASSERT_EQ(0, session_start(SCOPE, 0, &range, 1));
 		child = fork();
 		if (!child) {
@@ -270,7 +262,7 @@ TEST_F(nohz, another_process_has_its_ticks_and_the_cpu_none_afterwards)
 		} while (n >= TICKS / 4 && ++i < TRIES);
 		fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 		ASSERT_LE(0, fd);
-		begin = now();
+		begin = cpu_ns(CLOCK_MONOTONIC);
 		ASSERT_EQ(0, descriptor_enable(fd));
 		ASSERT_EQ(0, descriptor_attach(fd, SCOPE, child, NULL));
 		spend(TICKS, self->tick_ns);
@@ -301,7 +293,7 @@ TEST_F(nohz, clock_has_its_ticks)
 	u64 begin;
 
 	for (i = 0; i < TRIES; i++) {
-		begin = now();
+		begin = cpu_ns(CLOCK_MONOTONIC);
 		ASSERT_EQ(0, clock_start(SCOPE, 0, MS, &range, 1));
 		spend(TICKS, self->tick_ns);
 		ASSERT_EQ(0, session_stop(SCOPE, &s));

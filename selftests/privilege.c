@@ -133,37 +133,42 @@ static int program_write(const void *image, size_t size, mode_t mode, bool capab
 	return err;
 }
 
+/* Of so many bits, with the text from one label to another. */
+#define PROGRAM_CREATE(bits, machine, text_, end, mode, capable) ({			\
+	struct {									\
+		Elf##bits##_Ehdr e;							\
+		Elf##bits##_Phdr p;							\
+		char text[128];								\
+	} image = {									\
+		.e = {									\
+			.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3,		\
+				     ELFCLASS##bits, ELFDATA2LSB, EV_CURRENT },		\
+			.e_type = ET_EXEC,						\
+			.e_machine = machine,						\
+			.e_version = EV_CURRENT,					\
+			.e_entry = TEXT + sizeof(image.e) + sizeof(image.p),		\
+			.e_phoff = sizeof(image.e),					\
+			.e_ehsize = sizeof(image.e),					\
+			.e_phentsize = sizeof(image.p),					\
+			.e_phnum = 1,							\
+		},									\
+		.p = {									\
+			.p_type = PT_LOAD,						\
+			.p_flags = PF_R | PF_X,						\
+			.p_vaddr = TEXT,						\
+			.p_filesz = sizeof(image),					\
+			.p_memsz = sizeof(image),					\
+			.p_align = PAGE,						\
+		},									\
+	};										\
+											\
+	memcpy(image.text, text_, (end) - (text_));					\
+	program_write(&image, sizeof(image), mode, capable);				\
+})
+
 static int program_create(mode_t mode, bool capable)
 {
-	struct {
-		Elf64_Ehdr e;
-		Elf64_Phdr p;
-		char text[128];
-	} image = {
-		.e = {
-			.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
-				     EV_CURRENT },
-			.e_type = ET_EXEC,
-			.e_machine = PROGRAM_MACHINE,
-			.e_version = EV_CURRENT,
-			.e_entry = TEXT + sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr),
-			.e_phoff = sizeof(Elf64_Ehdr),
-			.e_ehsize = sizeof(Elf64_Ehdr),
-			.e_phentsize = sizeof(Elf64_Phdr),
-			.e_phnum = 1,
-		},
-		.p = {
-			.p_type = PT_LOAD,
-			.p_flags = PF_R | PF_X,
-			.p_vaddr = TEXT,
-			.p_filesz = sizeof(image),
-			.p_memsz = sizeof(image),
-			.p_align = PAGE,
-		},
-	};
-
-	memcpy(image.text, program_text, program_end - program_text);
-	return program_write(&image, sizeof(image), mode, capable);
+	return PROGRAM_CREATE(64, PROGRAM_MACHINE, program_text, program_end, mode, capable);
 }
 
 /* Runs for ever; what comes back is why it does not. */
@@ -198,12 +203,6 @@ static pid_t spawn(int (*child)(void))
 	return pid;
 }
 
-static int killed(pid_t child)
-{
-	kill(child, SIGKILL);
-	return status_of(child);
-}
-
 static bool step_is(int step)
 {
 	return await(shared->step >= step);
@@ -214,21 +213,6 @@ static int run_for_ever(void)
 	shared->step++;
 	loop_run(0, ~0UL);
 	return 1;
-}
-
-static u64 tick_ns(void)
-{
-	struct profil_query query;
-
-	return device_query(&query) ? 4000000 : query.tick_ns;
-}
-
-/* CPU time of process @pid, in ticks. */
-static u64 cpu_ticks(pid_t pid)
-{
-	clockid_t clock;
-
-	return clock_getcpuclockid(pid, &clock) ? 0 : cpu_ns(clock) / tick_ns();
 }
 
 static bool spends(pid_t pid, u64 ticks)
@@ -1488,35 +1472,7 @@ TEST_F(privilege, no_counter_of_the_kernels_addresses_is_raised)
 #if defined(__x86_64__)
 static int program_create_32(void)
 {
-	struct {
-		Elf32_Ehdr e;
-		Elf32_Phdr p;
-		char text[128];
-	} image = {
-		.e = {
-			.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS32, ELFDATA2LSB,
-				     EV_CURRENT },
-			.e_type = ET_EXEC,
-			.e_machine = EM_386,
-			.e_version = EV_CURRENT,
-			.e_entry = TEXT + sizeof(Elf32_Ehdr) + sizeof(Elf32_Phdr),
-			.e_phoff = sizeof(Elf32_Ehdr),
-			.e_ehsize = sizeof(Elf32_Ehdr),
-			.e_phentsize = sizeof(Elf32_Phdr),
-			.e_phnum = 1,
-		},
-		.p = {
-			.p_type = PT_LOAD,
-			.p_flags = PF_R | PF_X,
-			.p_vaddr = TEXT,
-			.p_filesz = sizeof(image),
-			.p_memsz = sizeof(image),
-			.p_align = PAGE,
-		},
-	};
-
-	memcpy(image.text, program_text_32, program_end_32 - program_text_32);
-	return program_write(&image, sizeof(image), 0755, false);
+	return PROGRAM_CREATE(32, EM_386, program_text_32, program_end_32, 0755, false);
 }
 
 /* From the entry on: its pcs are the program's own, of 32 bits, in user code and in calls. */

@@ -8,6 +8,7 @@
 
 #include "device.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
@@ -34,6 +35,13 @@ static inline int status_of(pid_t child)
 	if (waitpid(child, &status, 0) != child)
 		return -1;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* The same of @child, which is killed now. */
+static inline int killed(pid_t child)
+{
+	kill(child, SIGKILL);
+	return status_of(child);
 }
 
 /* What @child() says in a child of its own. */

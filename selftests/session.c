@@ -118,21 +118,6 @@ static struct profil_stats stats_now(void)
 	return s;
 }
 
-static u64 tick_ns(void)
-{
-	struct profil_query query;
-
-	return device_query(&query) ? 4000000 : query.tick_ns;
-}
-
-/* CPU time of process @pid, in ticks. */
-static u64 cpu_ticks(pid_t pid)
-{
-	clockid_t clock;
-
-	return clock_getcpuclockid(pid, &clock) ? 0 : cpu_ns(clock) / tick_ns();
-}
-
 /* A session of this process, enabled, that counts loop i in counter i of @buffer. */
 static int open_session(u32 on_fork, u32 on_exec, volatile void *buffer, u32 flags)
 {
