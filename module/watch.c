@@ -202,12 +202,19 @@ struct profil_member *profil_member_alloc(struct task_struct *task, bool thread,
 	return m;
 }
 
+static void member_free(struct rcu_head *rcu)
+{
+	struct profil_member *m = container_of(rcu, struct profil_member, rcu);
+
+	put_task_struct(m->task);
+	kfree(m);
+}
+
+/* Who found it before it was unlinked may be looking at its task. */
 void profil_member_free(struct profil_member *m)
 {
-	if (!m)
-		return;
-	put_task_struct(m->task);
-	kfree_rcu(m, rcu);
+	if (m)
+		call_rcu(&m->rcu, member_free);
 }
 
 static u64 member_cpu_time(const struct profil_member *m)
