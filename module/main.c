@@ -61,6 +61,8 @@ static void profil_flush(void)
 		flush_workqueue(profil_wq);
 		rcu_barrier();
 	}
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		profil_reserve_exit();
 	destroy_workqueue(profil_wq);
 }
 
@@ -68,14 +70,13 @@ static int __init profil_init(void)
 {
 	int err;
 
-	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
-		pr_err("the probes of fork and exec cannot do on PREEMPT_RT what they must\n");
-		return -EOPNOTSUPP;
-	}
 	/* Unbound: a worker may take long over a large buffer. */
 	profil_wq = alloc_workqueue("profil", WQ_UNBOUND, 0);
 	if (!profil_wq)
 		return -ENOMEM;
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		profil_reserve_init();
+	profil_record_init();
 	err = profil_clock_init();
 	if (err)
 		goto exit_tick;
@@ -106,6 +107,7 @@ static void __exit profil_exit(void)
 	profil_sessions_exit();
 	profil_clock_exit();
 	profil_tick_exit();
+	profil_record_exit();
 	profil_flush();
 }
 

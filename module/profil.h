@@ -24,6 +24,7 @@
 #include <linux/rculist.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
+#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/wait.h>
@@ -302,7 +303,7 @@ void profil_replay(struct profil_session *s, bool drop);
 DECLARE_PER_CPU(unsigned long, profil_ticks);
 
 /* watch.c: who is sampled by which session */
-extern spinlock_t profil_index_lock;
+extern raw_spinlock_t profil_index_lock;
 extern struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];	/* by mm */
 extern struct hlist_head profil_members[1 << PROFIL_HASH_BITS];	/* by key */
 extern unsigned int profil_nr_members;
@@ -433,11 +434,30 @@ void *profil_histogram_counter(struct profil_session *s, unsigned long addr, uns
 struct profil_ring *profil_ring_create(u32 nr_records);
 void profil_ring_free(struct profil_ring *ring);
 unsigned long profil_ring_pages(u32 nr_records);
-bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system);
+bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system,
+		   bool *recorded);
+void profil_record_over(void);
+void profil_record_init(void);
+void profil_record_exit(void);
 ssize_t profil_ring_read(struct profil_session *s, char __user *buf, size_t size, bool wait);
 __poll_t profil_ring_poll(struct profil_session *s, struct file *file,
 			  struct poll_table_struct *wait);
 void profil_ring_wake(struct profil_session *s);
+
+/* reserve.c: on PREEMPT_RT */
+void profil_reserve_init(void);
+void profil_reserve_exit(void);
+void *profil_reserve_take(size_t size);
+
+#define PROFIL_GFP_PROBE (GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN)
+
+/* Of one of four kinds, perhaps for a probe of fork or exec. */
+static inline void *profil_zalloc(size_t size, gfp_t gfp)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) && !gfpflags_allow_blocking(gfp))
+		return profil_reserve_take(size);
+	return kzalloc(size, gfp);
+}
 
 /* follow.c */
 struct tracepoint *profil_tracepoint(const char *name);

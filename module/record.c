@@ -4,8 +4,9 @@
  *
  * The tick says at once what its pc meant: what was mapped there, which file. It
  * looks that up under mmap_lock if nobody is changing the mappings at that moment,
- * and keeps the file. If it cannot have the lock, the space is kept, and read() looks
- * as soon as it comes. The path is made by read(), as its caller sees it.
+ * once for all sessions, and keeps the file. If it cannot have the lock, the space is
+ * kept, and read() looks as soon as it comes. The path is made by read(), as its caller
+ * sees it.
  *
  * Any CPU puts, one reader takes at a time. What is kept in a slot is given back
  * when it is read, or with the ring.
@@ -147,17 +148,84 @@ static void slot_look_up(struct slot *slot, struct mm_struct *mm)
 		strscpy(slot->name, name, sizeof(slot->name));
 }
 
+/* What a tick has found, for all sessions that want it. Its CPU's, with interrupts off. */
+static DEFINE_PER_CPU(struct slot, found);
+
 /*
- * In the tick: up_read() may wake whoever waits for the lock, which is fine in a timer's
- * interrupt, where no lock of the scheduler is held. On PREEMPT_RT the lock sleeps.
+ * To try to have mmap_lock is an atomic operation, and to give it back wakes whoever waits
+ * for it. That is fine in a timer's interrupt, where no lock of the scheduler is held; but
+ * on PREEMPT_RT it is for a thread to do.
  */
-static bool slot_look_up_now(struct slot *slot, struct mm_struct *mm)
+struct giving_back {
+	struct irq_work work;
+	struct mm_struct *mm;
+};
+
+static void give_back(struct irq_work *work)
 {
-	if (IS_ENABLED(CONFIG_PREEMPT_RT) || !down_read_trylock(&mm->mmap_lock))
+	struct mm_struct *mm = container_of(work, struct giving_back, work)->mm;
+
+	up_read_non_owner(&mm->mmap_lock);
+	mmdrop(mm);
+}
+
+static DEFINE_PER_CPU(struct giving_back, giving_back);
+
+static bool mm_trylock(struct mm_struct *mm)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) && irq_work_is_busy(this_cpu_ptr(&giving_back.work)))
 		return false;
-	slot_look_up(slot, mm);
-	up_read(&mm->mmap_lock);
-	return true;
+	return down_read_trylock(&mm->mmap_lock);
+}
+
+static void mm_unlock(struct mm_struct *mm)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		up_read(&mm->mmap_lock);
+		return;
+	}
+	rwsem_release(&mm->mmap_lock.dep_map, _RET_IP_);
+	mmgrab(mm);
+	this_cpu_write(giving_back.mm, mm);
+	irq_work_queue(this_cpu_ptr(&giving_back.work));
+}
+
+void profil_record_init(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		init_irq_work(per_cpu_ptr(&giving_back.work, cpu), give_back);
+}
+
+/* No tick looks anything up any more. */
+void profil_record_exit(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		irq_work_sync(per_cpu_ptr(&giving_back.work, cpu));
+}
+
+/* Returns what is to be said of current's @pc, but for ids. */
+static const struct slot *find(struct profil_space *space, u64 pc, bool system)
+{
+	struct slot *slot = this_cpu_ptr(&found);
+	struct mm_struct *mm = current->mm;
+
+	memset(slot, 0, sizeof(*slot));
+	slot->record.flags = system ? PROFIL_RECORD_SYSTEM : 0;
+	slot->record.time = ktime_get_mono_fast_ns();
+	slot->record.pc = pc;
+	slot->record.space = space->id;
+	strscpy(slot->record.comm, current->comm, sizeof(slot->record.comm));
+	if (mm_trylock(mm)) {
+		slot_look_up(slot, mm);
+		mm_unlock(mm);
+	} else {
+		slot->space = space;
+	}
+	return slot;
 }
 
 static void slot_look_up_late(struct slot *slot)
@@ -176,11 +244,24 @@ static void slot_look_up_late(struct slot *slot)
 	slot->space = NULL;
 }
 
-/* From the tick. False if there is no room for the record that is due. */
-bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system)
+/**
+ * profil_record - Keep a tick outside of all ranges, if its session wants that
+ * @s: The session.
+ * @space: The address space of current.
+ * @pc: Where that is.
+ * @system: The kernel is running for it.
+ * @recorded: Whether another session has kept this tick. The first to do so sets it, and
+ *	then profil_record_over() must be called.
+ *
+ * From the tick.
+ *
+ * Return: false if there is no room for the record that is due.
+ */
+bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system,
+		   bool *recorded)
 {
 	struct profil_ring *ring = s->ring;
-	struct task_struct *task = current;
+	const struct slot *what;
 	struct slot *slot;
 	int head;
 
@@ -193,16 +274,16 @@ bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc,
 			return false;
 	} while (!atomic_try_cmpxchg(&ring->head, &head, head + 1));
 
+	what = *recorded ? this_cpu_ptr(&found) : find(space, pc, system);
+	*recorded = true;
 	slot = &ring->slots[(unsigned int)head & ring->mask];
-	slot->record.flags = system ? PROFIL_RECORD_SYSTEM : 0;
-	slot->record.time = ktime_get_mono_fast_ns();
-	slot->record.pc = pc;
-	slot->record.space = space->id;
-	slot->record.pid = task_tgid_nr_ns(task, ring->ns);
-	slot->record.tid = task_pid_nr_ns(task, ring->ns);
-	strscpy(slot->record.comm, task->comm, sizeof(slot->record.comm));
-	if (!slot_look_up_now(slot, task->mm) && refcount_inc_not_zero(&space->refs))
-		slot->space = space;
+	*slot = *what;
+	slot->record.pid = task_tgid_nr_ns(current, ring->ns);
+	slot->record.tid = task_pid_nr_ns(current, ring->ns);
+	if (slot->file)
+		get_file(slot->file);
+	if (slot->space && !refcount_inc_not_zero(&slot->space->refs))
+		slot->space = NULL;
 	/* Pairs with the acquire in profil_ring_read(). */
 	smp_store_release(&slot->whole, true);
 
@@ -210,6 +291,15 @@ bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc,
 	if (READ_ONCE(ring->tail) == (unsigned int)head)
 		irq_work_queue(&ring->wake);
 	return true;
+}
+
+/* The tick that was recorded is over. */
+void profil_record_over(void)
+{
+	struct slot *slot = this_cpu_ptr(&found);
+
+	if (slot->file)
+		fput(slot->file);
 }
 
 static bool ring_empty(const struct profil_ring *ring)

@@ -180,12 +180,14 @@ static __always_inline void advance(struct profil_counts __percpu *counts)
  * @drawn: There is already:
  * @random: One for all sessions with jitter, so that those in step stay so.
  * @found: Out: there is a session that is on, of whichever kind.
+ * @recorded: Out: a session has kept it as a record.
  */
 struct moment {
 	bool sampled;
 	bool system;
 	bool drawn;
 	bool found;
+	bool recorded;
 	u32 random;
 	u64 pc;
 	u64 passed;
@@ -294,7 +296,7 @@ static __always_inline void watch_tick(const struct profil_watch *w, struct mome
 	d = pc - span->start;
 	if (d >= span->bins.span) {
 		outcome = PROFIL_OUTSIDE;
-		if (s->ring && !profil_record(s, w->space, pc, system))
+		if (s->ring && !profil_record(s, w->space, pc, system, &at->recorded))
 			outcome = PROFIL_DROPPED_RECORD;
 		tally(s, counts, system, outcome);
 		return;
@@ -415,6 +417,8 @@ u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct p
 	/* At a context switch only in exit: it is the time of all others that is spent here. */
 	else if (at.system && data_race(profil_nr_members) && (task == current || !task->mm))
 		sample_astray(task, &at, true);
+	if (at.recorded)
+		profil_record_over();
 	*found = at.found;
 	return at.left;
 }
@@ -428,6 +432,8 @@ static noinline void sample_slowly(struct profil_space *space, struct pt_regs *r
 		sample_all(space, current, &at, false);
 	else
 		sample_astray(current, &at, false);
+	if (at.recorded)
+		profil_record_over();
 }
 
 /* Another hit of user code here, @d bytes into the range, in 16 bits, unless that is full. */

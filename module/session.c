@@ -24,7 +24,6 @@
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -67,7 +66,7 @@ void profil_session_put(struct profil_session *s)
 /* With one reference, and nothing that could fail later but its counts. */
 struct profil_session *profil_session_alloc(struct profil_space *home, gfp_t gfp)
 {
-	struct profil_session *s = kzalloc(sizeof(*s), gfp);
+	struct profil_session *s = profil_zalloc(sizeof(*s), gfp);
 
 	if (!s)
 		return NULL;
@@ -90,7 +89,15 @@ struct profil_session *profil_session_alloc(struct profil_space *home, gfp_t gfp
 /* A new session is due at any moment of its first period: what is short may be found, too. */
 static s64 first_period(const struct profil_session *s)
 {
-	return s->period ? get_random_u32() % s->period + 1 : 0;
+	unsigned long flags;
+	u32 random;
+
+	if (!s->period)
+		return 0;
+	local_irq_save(flags);
+	random = profil_clock_random();
+	local_irq_restore(flags);
+	return (mul_u32_u32(s->period, random) >> 32) + 1;
 }
 
 int profil_session_alloc_counts(struct profil_session *s)
@@ -479,9 +486,9 @@ static void session_forget(struct profil_session *s)
 	s->forgotten = true;
 	list_del_init(&s->list);
 	if (s->root) {
-		spin_lock_irqsave(&profil_index_lock, flags);
+		raw_spin_lock_irqsave(&profil_index_lock, flags);
 		list_del_init(&s->kin);
-		spin_unlock_irqrestore(&profil_index_lock, flags);
+		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	}
 	profil_session_put(s);
 }
@@ -720,7 +727,7 @@ void profil_session_close(struct profil_session *s)
 	/* From here on a worker may give back the descriptor's reference. */
 	refcount_inc(&s->refs);
 	do {
-		spin_lock_irqsave(&profil_index_lock, flags);
+		raw_spin_lock_irqsave(&profil_index_lock, flags);
 		WRITE_ONCE(s->orphan, true);
 		kin = list_first_entry_or_null(&s->kin, struct profil_session, kin);
 		if (kin) {
@@ -728,7 +735,7 @@ void profil_session_close(struct profil_session *s)
 			refcount_inc(&kin->refs);
 			WRITE_ONCE(kin->orphan, true);
 		}
-		spin_unlock_irqrestore(&profil_index_lock, flags);
+		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 		if (kin) {
 			profil_session_kick(kin);
 			profil_session_put(kin);
@@ -775,7 +782,7 @@ struct profil_session *profil_session_inherit(struct profil_watch *w, struct tas
 	/* A classic one that is not on is about to end. */
 	if (READ_ONCE(parent->state) == PROFIL_STATE_ENDED || (parent->classic && !on))
 		return ERR_PTR(err);
-	s = profil_session_alloc(home, GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
+	s = profil_session_alloc(home, PROFIL_GFP_PROBE);
 	if (!s)
 		return ERR_PTR(-ENOMEM);
 	s->classic = parent->classic;
@@ -802,11 +809,11 @@ struct profil_session *profil_session_inherit(struct profil_watch *w, struct tas
 		goto put_module;
 	root = parent->root ? parent->root : parent;
 	if (!s->classic) {
-		spin_lock_irqsave(&profil_index_lock, flags);
+		raw_spin_lock_irqsave(&profil_index_lock, flags);
 		gone = root->orphan;
 		if (!gone)
 			list_add(&s->kin, &root->kin);
-		spin_unlock_irqrestore(&profil_index_lock, flags);
+		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 		if (gone)
 			goto put_tick;
 		refcount_inc(&root->refs);
@@ -901,14 +908,14 @@ void profil_session_read(struct profil_session *s, struct profil_stats *stats, b
 	stats->locked = (u64)s->charged << PAGE_SHIFT;
 	stats->state = s->state;
 	stats->end = s->end;
-	spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	stats->unfollowed = s->unfollowed;
 	stats->targets = s->nr_members;
 	if (restart) {
 		s->unfollowed = 0;
 		s->runtime = 0;
 	}
-	spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	if (restart)
 		s->before = sums;
 }
@@ -1111,11 +1118,11 @@ static struct profil_space *space_with_sessions(unsigned int bucket)
 	struct profil_space *space;
 	unsigned long flags;
 
-	spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	hlist_for_each_entry(space, &profil_spaces[bucket], node)
 		if (!list_empty(&space->sessions) && refcount_inc_not_zero(&space->refs))
 			break;
-	spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return space;
 }
 

@@ -30,9 +30,7 @@
 #include "compat.h"
 #include "profil.h"
 
-#define GFP_PROBE (GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN)
-
-DEFINE_SPINLOCK(profil_index_lock);
+DEFINE_RAW_SPINLOCK(profil_index_lock);
 struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];
 struct hlist_head profil_members[1 << PROFIL_HASH_BITS];
 unsigned int profil_nr_members;
@@ -61,7 +59,7 @@ static void space_reap(struct work_struct *work)
 
 static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
 {
-	struct profil_space *space = kzalloc(sizeof(*space), gfp);
+	struct profil_space *space = profil_zalloc(sizeof(*space), gfp);
 
 	if (!space)
 		return NULL;
@@ -99,17 +97,17 @@ static struct profil_space *space_get(struct mm_struct *mm, gfp_t gfp)
 	space = space_alloc(mm, gfp);
 	if (!space)
 		return NULL;
-	spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	other = profil_space_find(mm);
 	if (other && refcount_inc_not_zero(&other->refs)) {
-		spin_unlock_irqrestore(&profil_index_lock, flags);
+		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 		profil_space_put(space);
 		return other;
 	}
 	space->id = ++last_space_id;
 	/* One that is about to be unlinked may be there, too: this one is found first. */
 	hlist_add_head_rcu(&space->node, &profil_spaces[profil_hash(mm)]);
-	spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return space;
 }
 
@@ -126,10 +124,10 @@ void profil_space_put(struct profil_space *space)
 
 	if (!refcount_dec_and_test(&space->refs))
 		return;
-	spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	if (!hlist_unhashed(&space->node))
 		hlist_del_init_rcu(&space->node);
-	spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	queue_work(profil_wq, &space->free);
 }
 
@@ -164,7 +162,7 @@ struct profil_watch *profil_watch_alloc(struct profil_session *s, struct profil_
 					struct profil_table *table, struct profil_table *legacy,
 					gfp_t gfp)
 {
-	struct profil_watch *w = kzalloc(sizeof(*w), gfp);
+	struct profil_watch *w = profil_zalloc(sizeof(*w), gfp);
 
 	if (!w)
 		return NULL;
@@ -192,7 +190,7 @@ void profil_watch_free(struct profil_watch *w)
 
 struct profil_member *profil_member_alloc(struct task_struct *task, bool thread, gfp_t gfp)
 {
-	struct profil_member *m = kzalloc(sizeof(*m), gfp);
+	struct profil_member *m = profil_zalloc(sizeof(*m), gfp);
 
 	if (!m)
 		return NULL;
@@ -230,7 +228,11 @@ static u64 member_cpu_time(const struct profil_member *m)
 
 	rcu_read_lock();
 	do {
-		/* With the lock the second time, or threads that exit could keep us here. */
+		/*
+		 * With the lock the second time, or threads that exit could keep us here. In exec
+		 * and at the end there are none, so the probes do not come to it: on PREEMPT_RT
+		 * it sleeps.
+		 */
 		seq = next;
 		flags = read_seqbegin_or_lock_irqsave(&signal->stats_lock, &seq);
 		ns = signal->sum_sched_runtime;
@@ -500,11 +502,11 @@ int profil_attach(struct profil_watch **w, struct profil_member *m, struct profi
 	int err = -EBUSY;
 
 	m->runtime = member_cpu_time(m);
-	spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	there = watch_in(s, (*w)->space->id);
 	if (!member_conflicts(s, m) && !member_is_too_many(there ? there : *w, m))
 		err = attach(there ? &there : w, m, old);
-	spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return err;
 }
 
@@ -537,7 +539,7 @@ void profil_detach_all(struct profil_session *s)
 	unsigned long flags;
 
 	for (;;) {
-		spin_lock_irqsave(&profil_index_lock, flags);
+		raw_spin_lock_irqsave(&profil_index_lock, flags);
 		s->dead = true;
 		left = NULL;
 		m = list_first_entry_or_null(&s->members, struct profil_member, list);
@@ -551,7 +553,7 @@ void profil_detach_all(struct profil_session *s)
 				left = w;
 			}
 		}
-		spin_unlock_irqrestore(&profil_index_lock, flags);
+		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 		if (!m && !left)
 			return;
 		profil_watch_free(left);
@@ -574,14 +576,14 @@ struct profil_table *profil_table_of(struct profil_session *s, u64 id,
 	struct profil_watch *w;
 	unsigned long flags;
 
-	spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	w = watch_in(s, id);
 	if (w) {
 		table = profil_table_get(rcu_dereference_protected(w->table, true));
 		if (legacy)
 			*legacy = profil_table_get(w->legacy);
 	}
-	spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return table;
 }
 
@@ -601,7 +603,7 @@ int profil_table_set(struct profil_session *s, u64 id, struct profil_table **tab
 	struct profil_watch *w;
 	unsigned long flags;
 
-	spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	w = watch_in(s, id);
 	if (w) {
 		*table = rcu_replace_pointer(w->table, *table,
@@ -609,7 +611,7 @@ int profil_table_set(struct profil_session *s, u64 id, struct profil_table **tab
 		swap(w->legacy, *legacy);
 		space_choose(w->space);
 	}
-	spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return w ? 0 : -ESRCH;
 }
 
@@ -622,10 +624,10 @@ u64 profil_space_after(struct profil_session *s, u64 id)
 	struct profil_watch *w;
 	unsigned long flags;
 
-	spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	w = watch_from(s, id + 1);
 	id = w ? w->space->id : 0;
-	spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return id;
 }
 
@@ -637,13 +639,13 @@ void profil_session_changed(struct profil_session *s)
 	u64 id = 0;
 
 	do {
-		spin_lock_irqsave(&profil_index_lock, flags);
+		raw_spin_lock_irqsave(&profil_index_lock, flags);
 		w = watch_from(s, id + 1);
 		if (w) {
 			id = w->space->id;
 			space_choose(w->space);
 		}
-		spin_unlock_irqrestore(&profil_index_lock, flags);
+		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	} while (w);
 }
 
@@ -694,7 +696,7 @@ static void member_move(struct profil_member *m, struct profil_watch *to)
 	unsigned long flags;
 	bool gone = false;
 
-	spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	if (member_linked(m)) {
 		from = watch_of(m);
 		s = from->session;
@@ -717,7 +719,7 @@ static void member_move(struct profil_member *m, struct profil_watch *to)
 	} else {
 		from = NULL;
 	}
-	spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	profil_watch_free(from);
 	profil_watch_free(left);
 	if (gone)
@@ -733,9 +735,9 @@ static void count_unfollowed(struct profil_session *s)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	s->unfollowed++;
-	spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 }
 
 /* The child has the same session, and those ranges that are inherited. */
@@ -745,17 +747,18 @@ static int share(struct profil_watch *w, struct profil_member *m, struct profil_
 	unsigned long flags;
 	int err;
 
-	born = profil_watch_alloc(w->session, space, &profil_nothing, &profil_nothing, GFP_PROBE);
+	born = profil_watch_alloc(w->session, space, &profil_nothing, &profil_nothing,
+				  PROFIL_GFP_PROBE);
 	if (!born)
 		return -ENOMEM;
-	spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	err = session_has_child(w->session, m->task) ? -EBUSY : -ENODEV;
 	if (watch_linked(w) && err != -EBUSY) {
 		born->legacy = profil_table_get(w->legacy);
 		rcu_assign_pointer(born->table, profil_table_get(w->legacy));
 		err = attach(&born, m, NULL);
 	}
-	spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	profil_watch_free(born);
 	return err;
 }
@@ -776,7 +779,7 @@ static int bequeath(struct profil_watch *w, struct profil_member *m, struct prof
 		profil_table_put(table);
 		return PTR_ERR(s);
 	}
-	born = profil_watch_alloc(s, space, table, &profil_nothing, GFP_PROBE);
+	born = profil_watch_alloc(s, space, table, &profil_nothing, PROFIL_GFP_PROBE);
 	if (born)
 		err = profil_attach(&born, m, NULL);
 	else
@@ -800,15 +803,15 @@ static int fork_one(struct profil_watch *w, struct task_struct *child, bool thre
 	/* Whoever unlinks @w puts the session only then. */
 	if (!refcount_inc_not_zero(&s->refs))
 		return -ENODEV;
-	space = space_get(child->mm, GFP_PROBE);
-	m = profil_member_alloc(child, thread, GFP_PROBE);
+	space = space_get(child->mm, PROFIL_GFP_PROBE);
+	m = profil_member_alloc(child, thread, PROFIL_GFP_PROBE);
 	if (!space || !m)
 		goto out;
 	if (same) {
-		spin_lock_irqsave(&profil_index_lock, flags);
+		raw_spin_lock_irqsave(&profil_index_lock, flags);
 		err = !watch_linked(w) ? -ENODEV :
 		      session_has_child(s, m->task) ? -EBUSY : attach(&w, m, NULL);
-		spin_unlock_irqrestore(&profil_index_lock, flags);
+		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	} else if (s->fork == PROFIL_FORK_SHARE) {
 		err = share(w, m, space);
 	} else {
@@ -889,10 +892,10 @@ static void exec_one(struct profil_member *m, bool follow)
 	struct profil_space *space;
 
 	if (follow && s->exec == PROFIL_EXEC_FOLLOW && refcount_inc_not_zero(&s->refs)) {
-		space = space_get(mm, GFP_PROBE);
+		space = space_get(mm, PROFIL_GFP_PROBE);
 		if (space)
 			w = profil_watch_alloc(s, space, &profil_nothing, &profil_nothing,
-					       GFP_PROBE);
+					       PROFIL_GFP_PROBE);
 		if (space)
 			profil_space_put(space);
 		if (!w)

@@ -102,6 +102,14 @@ static inline int file_append(const char *path, const char *text)
 	return err;
 }
 
+/* Are interrupts threads, and spinlocks mutexes? */
+static inline bool preempt_rt(void)
+{
+	struct utsname uts;
+
+	return !uname(&uts) && strstr(uts.version, "PREEMPT_RT");
+}
+
 /*
  * The tick function
  */

@@ -394,7 +394,9 @@ TEST_F(records, say_what_a_tick_was)
 		if (!in_loop(r, addr(loops_text), 3))
 			continue;
 		in_loops++;
-		EXPECT_EQ((u32)(PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE), r->flags);
+		/* The thread that is to give back the lock may not have come to it. */
+		EXPECT_EQ((u32)(PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE),
+			  r->flags & ~(preempt_rt() ? PROFIL_RECORD_LATE : 0U));
 		EXPECT_TELLS(r, &m);
 		/* On an overlay maps and stat() need not agree. */
 		if (fs.f_type != OVERLAY_MAGIC)
@@ -513,7 +515,8 @@ TEST_F(records, say_whether_the_kernel_was_running)
 		if (!(records[i]->flags & PROFIL_RECORD_SYSTEM))
 			continue;
 		system++;
-		EXPECT_FALSE(in_loop(records[i], addr(loops_text), 0));
+		/* An interrupt may be the beginning of a switch to its thread. */
+		EXPECT_TRUE(preempt_rt() || !in_loop(records[i], addr(loops_text), 0));
 	}
 	EXPECT_EQ(s.system, system);
 	close(zero);
