@@ -262,8 +262,11 @@ static int space_watch(struct profil_space *space)
 							  &space_ops);
 		up_write(&mm->mmap_lock);
 	}
+	/* Any signal keeps the first notifier from being inserted, one with a handler, too. */
+	if (err == -EINTR)
+		return fatal_signal_pending(current) ? -EINTR : -ERESTARTNOINTR;
 	if (err)
-		return err == -EINTR ? err : -ENOMEM;
+		return -ENOMEM;
 	space->watched = true;
 	/* While it waits for an event in progress to pass it is not told of the release. */
 	mmu_interval_read_begin(&space->notifier);

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/time.h>
 
 #include "kernel.h"
 #include "loop.h"
@@ -182,6 +183,29 @@ TEST_F(lifetime, restarts_add_to_the_counters)
 	}
 	EXPECT_LT(5U, hit);
 	EXPECT_EQ(hit, page[0]);
+}
+
+static void handle(int signal)
+{
+	(void)signal;
+}
+
+/* The first session of an address space, while signals come all the time. */
+static int start_among_signals(void)
+{
+	struct itimerval often = { { 0, 50 }, { 0, 50 } };
+	struct sigaction action = { .sa_handler = handle };
+
+	if (device_fd() < 0 || sigaction(SIGALRM, &action, NULL) ||
+	    setitimer(ITIMER_REAL, &often, NULL))
+		return 1;
+	return start(PROFIL_SCOPE_PROCESS) ? 2 : 0;
+}
+
+TEST_F(lifetime, a_start_is_not_interrupted_by_signals)
+{
+	for (unsigned int i = 0; i < 100; i++)
+		ASSERT_EQ(0, status_in_child(start_among_signals));
 }
 
 TEST_F(lifetime, a_second_start_is_refused_and_changes_nothing)
