@@ -17,6 +17,7 @@
 #include <linux/module.h>
 #include <linux/pagemap.h>
 #include <linux/poll.h>
+#include <linux/rwsem.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -150,6 +151,26 @@ static void session_unlock(struct profil_session *s)
 	profil_space_put(home);
 }
 
+/*
+ * As session_lock(), and @lock is held for reading. Who holds that may wait for user space (who
+ * execs, for what is left to do in the old address space), so it is not waited for with the
+ * session's: that may be of another process, which would have to wait, too, and of a worker.
+ */
+static struct profil_session *session_lock_beside(struct file *file, struct rw_semaphore *lock)
+{
+	struct profil_session *s;
+
+	for (;;) {
+		s = session_lock(file);
+		if (IS_ERR(s) || down_read_trylock(lock))
+			return s;
+		session_unlock(s);
+		if (down_read_killable(lock))
+			return ERR_PTR(-EINTR);
+		up_read(lock);
+	}
+}
+
 /* As session_lock(), for what only the creator may do to a session that has not ended. */
 static struct profil_session *session_lock_own(struct file *file)
 {
@@ -228,14 +249,11 @@ int profil_session_attach(struct file *file, struct profil_attach *arg)
 
 	if (!task)
 		return -ESRCH;
-	s = session_lock(file);
+	s = session_lock_beside(file, &task->signal->exec_update_lock);
 	if (IS_ERR(s)) {
 		err = PTR_ERR(s);
 		goto put_task;
 	}
-	err = -EINTR;
-	if (down_read_killable(&task->signal->exec_update_lock))
-		goto unlock;
 	err = -ESRCH;
 	mm = profil_target_mm(task, thread);
 	if (mm)
@@ -243,7 +261,6 @@ int profil_session_attach(struct file *file, struct profil_attach *arg)
 	if (!err)
 		err = attach_task(s, arg, task, mm);
 	up_read(&task->signal->exec_update_lock);
-unlock:
 	session_unlock(s);
 	if (mm)
 		mmput(mm);

@@ -422,12 +422,13 @@ static bool member_conflicts(struct profil_session *s, const struct profil_membe
  */
 static bool member_is_too_many(const struct profil_watch *w, const struct profil_member *m)
 {
-	unsigned int n = 0, clocked = !!w->session->period;
+	const struct profil_session *s = w->session;
+	unsigned int n = 0, clocked = !!s->period;
 	struct profil_member *other;
 	struct profil_watch *beside;
 
-	/* What is inherited cannot be more than the parent had. */
-	if (w->session->classic || w->session->root)
+	/* What is inherited, at first, cannot be more than the parent had. */
+	if (s->classic || (s->root && !s->nr_members && !s->nr_detached))
 		return false;
 	if (m->thread) {
 		for (other = profil_member_first(m->key); other;
@@ -440,7 +441,7 @@ static bool member_is_too_many(const struct profil_watch *w, const struct profil
 		hlist_for_each_entry(beside, &w->space->watches, node)
 			clocked += !!beside->session->period;
 	}
-	return n >= PROFIL_MAX_SESSIONS || (w->session->period && clocked > PROFIL_MAX_CLOCKED);
+	return n >= PROFIL_MAX_SESSIONS || (s->period && clocked > PROFIL_MAX_CLOCKED);
 }
 
 /*

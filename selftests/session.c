@@ -19,10 +19,13 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 
+#include <linux/aio_abi.h>
 #include <linux/capability.h>
 
+#include "fuse.h"
 #include "kernel.h"
 #include "loop.h"
 
@@ -907,6 +910,117 @@ static int exit_at_once(void)
 	return 0;
 }
 
+static int fuse_fd;
+static char fuse_path[64];
+
+/* A file system that lets who reads wait for ever, and says so by shared->step. */
+static int serve_without_reading(void)
+{
+	static char request[FUSE_MAX_WRITE + 4096] __attribute__((aligned(8)));
+	const struct fuse_in_header *in = (const void *)request;
+	struct fuse_init_out init = {
+		.major = FUSE_KERNEL_VERSION,
+		.max_write = FUSE_MAX_WRITE,
+		.flags = FUSE_ASYNC_READ | FUSE_ASYNC_DIO,
+	};
+	struct actor a = { .random = 1 };
+
+	while (read(fuse_fd, request, sizeof(request)) > 0) {
+		if (in->opcode == FUSE_READ) {
+			shared->step = 1;
+		} else if (in->opcode == FUSE_INIT) {
+			init.minor = ((const struct fuse_init_in *)(in + 1))->minor;
+			fuse_answer(fuse_fd, in->unique, 0, &init, sizeof(init));
+		} else {
+			fuse_serve_one(&a, fuse_fd, request);
+		}
+	}
+	return 0;
+}
+
+/* The old address space goes only when what is read into it is there. */
+static int exec_while_reading(void)
+{
+	static char to[4096] __attribute__((aligned(4096)));
+	struct iocb iocb = {
+		.aio_lio_opcode = IOCB_CMD_PREAD,
+		.aio_buf = addr(to),
+		.aio_nbytes = sizeof(to),
+	}, *iocbs[] = { &iocb };
+	aio_context_t context = 0;
+
+	iocb.aio_fildes = open(fuse_path, O_RDONLY | O_DIRECT);
+	if ((int)iocb.aio_fildes < 0)
+		return 41;
+	if (syscall(SYS_io_setup, 1, &context) || syscall(SYS_io_submit, context, 1, iocbs) != 1)
+		return 42;
+	execve(SELF, new_argv, new_envp);
+	return 43;
+}
+
+/* Until that waits. */
+static int attach_who_execs(void)
+{
+	while (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, shared->pid, NULL) != -EINTR)
+		;
+	return 0;
+}
+
+static bool sleeps_in_kernel(pid_t pid)
+{
+	char path[64], line[256], *state;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file_line(path, line, sizeof(line));
+	state = strrchr(line, ')');
+	return state && state[2] == 'D';
+}
+
+static int ask_for_statistics(void)
+{
+	struct profil_stats s;
+
+	if (!descriptor_stats(fd, &s))
+		shared->step = 3;
+	return 0;
+}
+
+TEST_F(session, is_not_locked_while_a_target_is_kept_in_exec)
+{
+	char dir[] = "/tmp/profil-session.XXXXXX", options[128];
+	pid_t server, execs, attaches, asks;
+
+	ASSERT_NE(NULL, mkdtemp(dir));
+	snprintf(fuse_path, sizeof(fuse_path), "%s/" FUSE_FILE, dir);
+	fuse_fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (fuse_fd < 0) {
+		rmdir(dir);
+		SKIP(return, "no file systems in user space: /dev/fuse: %s", strerror(errno));
+	}
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse_fd);
+	ASSERT_EQ(0, mount("fuse", dir, "fuse", MS_NOSUID | MS_NODEV, options));
+	server = spawn(serve_without_reading);
+	close(fuse_fd);
+
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	execs = spawn(exec_while_reading);
+	shared->pid = execs;
+	EXPECT_TRUE(step_is(1));
+	attaches = spawn(attach_who_execs);
+	EXPECT_TRUE(await(sleeps_in_kernel(attaches)));
+
+	/* Another process's call, which does not hang this one if it hangs. */
+	asks = spawn(ask_for_statistics);
+	EXPECT_TRUE(await(shared->step == 3));
+
+	killed(server);
+	umount2(dir, MNT_DETACH);
+	rmdir(dir);
+	killed(execs);
+	killed(attaches);
+	killed(asks);
+}
+
 TEST_F(session, of_nobody_is_refused)
 {
 	pid_t child = spawn(exit_at_once);
@@ -1580,6 +1694,56 @@ TEST_F(session, can_be_one_of_so_many_that_sample_a_process_and_no_more)
 TEST_F(session, can_be_one_of_so_many_that_sample_a_thread_and_no_more)
 {
 	expect_no_more(_metadata, PROFIL_SCOPE_THREAD);
+}
+
+static int inherited[64];
+static unsigned int nr_inherited;
+
+/* As many new ones as can be; none of the others comes in addition. */
+static void *join_new_and_inherited(void *status)
+{
+	*(int *)status = 97;
+	for (unsigned int i = 0; i < nr_inherited; i++) {
+		int new = descriptor_open(MODES_ALL, PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
+
+		if (new < 0 || descriptor_attach(new, PROFIL_SCOPE_THREAD, 0, NULL))
+			return NULL;
+	}
+	*(int *)status = 98;
+	for (unsigned int i = 0; i < nr_inherited; i++)
+		if (descriptor_attach(inherited[i], PROFIL_SCOPE_THREAD, 0, NULL) != -EBUSY)
+			return NULL;
+	*(int *)status = 0;
+	return NULL;
+}
+
+static int thread_joins_new_and_inherited(void)
+{
+	pthread_t thread;
+	int status = 96;
+
+	if (!pthread_create(&thread, NULL, join_new_and_inherited, &status))
+		pthread_join(thread, NULL);
+	return status;
+}
+
+/* Or a thread's child would inherit more than the thread did, and its child's still more. */
+TEST_F(session, that_is_inherited_is_one_of_so_many_too)
+{
+	struct profil_query q;
+	unsigned int i;
+
+	ASSERT_EQ(0, device_query(&q));
+	ASSERT_GE(ARRAY_SIZE(inherited), q.max_sessions);
+	nr_inherited = q.max_sessions;
+	for (i = 0; i < nr_inherited; i++) {
+		inherited[i] = descriptor_open(MODES_ALL, PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
+		ASSERT_LE(0, inherited[i]);
+		ASSERT_EQ(0, descriptor_attach(inherited[i], PROFIL_SCOPE_THREAD, 0, NULL));
+	}
+	EXPECT_EQ(0, status_of(spawn(thread_joins_new_and_inherited)));
+	for (i = 0; i < nr_inherited; i++)
+		close(inherited[i]);
 }
 
 /* Without the right to lock more than a little. */
