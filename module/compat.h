@@ -40,6 +40,13 @@
 	pin_user_pages_remote(mm, start, nr, flags, pages, NULL)
 #endif
 
+/* 6.6: memory that is writable, and not for who writes */
+#ifdef VM_SHADOW_STACK
+#define PROFIL_VM_SHADOW_STACK VM_SHADOW_STACK
+#else
+#define PROFIL_VM_SHADOW_STACK VM_NONE
+#endif
+
 /* 6.8: what user space sees of a file that an overlay's stands for */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
 #define profil_user_path(file) (&(file)->f_path)

@@ -591,8 +591,7 @@ static int copy_pieces(struct profil_session *s, const struct profil_copy *copy,
 		piece->from = (void __user *)from;
 		piece->to = (void __user *)to;
 		piece->counters = profil_histogram_counter(s, from, piece->n);
-		err = fatal_signal_pending(current) && piece->act != piece_clear ? -EINTR :
-		      piece->act(piece);
+		err = fatal_signal_pending(current) ? -EINTR : piece->act(piece);
 		from += piece->n;
 		left -= piece->n;
 		if (to)

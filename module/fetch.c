@@ -180,9 +180,14 @@ static bool fits(const struct profil_fetch *arg, const struct fetch *fetch)
 static int fetch_all(struct profil_space *space, const struct profil_fetch *arg,
 		     struct fetch *fetch)
 {
+	unsigned int tries = TRIES;
 	int err;
 
 	do {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (!tries--)
+			return -EFAULT;
 		fetch_free(fetch);
 		err = space_fetch_patiently(space, fetch);
 		if (err || !fits(arg, fetch))
@@ -249,13 +254,14 @@ int profil_session_fetch(struct profil_fetch *arg, struct profil_stats *stats)
 	if (IS_ERR(mm))
 		return PTR_ERR(mm);
 	space = profil_space_get(mm, false);
-	if (space) {
+	if (space)
 		err = fetch_all(space, arg, &fetch);
-		if (!err)
-			err = fetch_copy_out(arg, &fetch);
-		fetch_free(&fetch);
-		profil_space_put(space);
-	}
+	/* The caller's memory may be long in coming: the target need not last until then. */
 	mmput(mm);
+	if (!err)
+		err = fetch_copy_out(arg, &fetch);
+	fetch_free(&fetch);
+	if (space)
+		profil_space_put(space);
 	return err;
 }

@@ -68,7 +68,8 @@ static bool mapped(struct mm_struct *mm, unsigned long start, unsigned long end,
 		vma = find_vma(mm, start);
 		if (!vma || vma->vm_start > start)
 			return false;
-		if (!(vma->vm_flags & VM_WRITE) || vma->vm_flags & (VM_IO | VM_PFNMAP))
+		if (!(vma->vm_flags & VM_WRITE) ||
+		    vma->vm_flags & (VM_IO | VM_PFNMAP | PROFIL_VM_SHADOW_STACK))
 			return false;
 		written_back = vma->vm_file && mapping_can_writeback(vma->vm_file->f_mapping);
 		if (!(vma->vm_flags & VM_SHARED)) {

@@ -70,8 +70,11 @@ static int __init profil_init(void)
 {
 	int err;
 
-	/* Unbound: a worker may take long over a large buffer. */
-	profil_wq = alloc_workqueue("profil", WQ_UNBOUND, 0);
+	/*
+	 * Unbound: a worker may take long over a large buffer. In sysfs an administrator can have
+	 * them keep off some CPUs, or be nice.
+	 */
+	profil_wq = alloc_workqueue("profil", WQ_UNBOUND | WQ_SYSFS, 0);
 	if (!profil_wq)
 		return -ENOMEM;
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))

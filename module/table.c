@@ -32,6 +32,7 @@ static int span_cmp(const void *a, const void *b)
 {
 	const struct profil_span *x = a, *y = b;
 
+	cond_resched();		/* there may be very many */
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
