@@ -489,7 +489,7 @@ TEST_F(records, say_whether_the_kernel_was_running)
 {
 	static char zeros[1 << 20];
 	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
-	unsigned int i, system = 0;
+	unsigned int i, system = 0, in_loops = 0;
 	struct profil_stats s;
 	struct mapping m;
 	int zero;
@@ -515,10 +515,11 @@ TEST_F(records, say_whether_the_kernel_was_running)
 		if (!(records[i]->flags & PROFIL_RECORD_SYSTEM))
 			continue;
 		system++;
-		/* An interrupt may be the beginning of a switch to its thread. */
-		EXPECT_TRUE(preempt_rt() || !in_loop(records[i], addr(loops_text), 0));
+		in_loops += in_loop(records[i], addr(loops_text), 0);
 	}
 	EXPECT_EQ(s.system, system);
+	/* Few: what an interrupt of the loop had the kernel do. */
+	EXPECT_LE(2 * in_loops, system);
 	close(zero);
 }
 

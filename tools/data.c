@@ -196,7 +196,6 @@ static int write_plain(struct data_writer *writer, u32 type, const void *payload
 struct data_writer *data_create(const char *path)
 {
 	struct file_header header = {
-		.magic = DATA_MAGIC,
 		.version = DATA_VERSION,
 		.size = sizeof(header),
 	};
@@ -219,6 +218,7 @@ struct data_writer *data_create(const char *path)
 	}
 	if (fstat(writer->fd, &st) || (S_ISREG(st.st_mode) && ftruncate(writer->fd, 0)))
 		goto close_file;
+	memcpy(header.magic, DATA_MAGIC, sizeof(header.magic));
 	if (append(writer, &header, sizeof(header)))
 		goto close_file;
 	writer->used = writer->fill;
