@@ -166,7 +166,8 @@ static void expect_same(struct __test_metadata *_metadata, FIXTURE_DATA(repin) *
 
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_LE(4 * SOME + 0U, s.hit);
-	EXPECT_EQ(0U, s.dropped);
+	/* There the event may take longer than ticks are kept for. */
+	EXPECT_EQ(kernel_checks_itself() ? s.dropped_overrun : 0, s.dropped);
 	EXPECT_EQ(s.hit, self->buffer[0] + self->buffer[LAST]);
 	EXPECT_EQ(s.hit, counters_sum(self->buffer, 4, SIZE / 4));
 }
