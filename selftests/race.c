@@ -7,6 +7,8 @@
  * Some processes count: they start sessions of all kinds, run, fork, stop, and want each hit in a
  * counter and all statistics to add up. Either they get in their own way, or somebody else is at
  * work on what they depend on. Who cannot start since there is no module, or no hook, tries again.
+ * A test goes on until what it is about has come about, however slow the machine; how often is said
+ * in the end.
  */
 #include "kselftest_harness.h"
 
@@ -30,6 +32,8 @@
 #define PARAMETER	"/sys/module/profil/parameters/tick_hook"
 
 #define WORKERS		3U
+#define ENOUGH		2U			/* events, at least */
+#define PATIENCE_NS	120000000000ULL		/* until there are so many */
 #define PAGE		4096UL
 
 struct shared {
@@ -39,6 +43,7 @@ struct shared {
 	atomic_ullong hits;		/* so much, */
 	atomic_ullong refused;		/* or could not begin */
 	atomic_ullong ended;		/* sessions that ended by themselves */
+	atomic_ullong events;		/* of those that the test is about */
 	atomic_int pids[WORKERS];
 	atomic_uint failures;
 	char failed[16][200];
@@ -97,7 +102,7 @@ static bool begun(int err, const char *call)
 		fail("%s: errno %d", call, -err);
 	}
 	shared->refused++;
-	sched_yield();
+	pause_for(200000);
 	return false;
 }
 
@@ -150,8 +155,8 @@ static int start(struct actor *a, u32 scope, u32 flags)
 	return clock_start(scope, flags, any_period(a), &range, 1);
 }
 
-/* The child of a fork has a session of its own. */
-static void count_in_child(struct actor *a)
+/* The child of a fork has a session of its own: the hits of that. */
+static u64 count_in_child(struct actor *a)
 {
 	u64 before = counters_sum(counters, 4, LOOPS);
 	struct profil_stats s;
@@ -162,7 +167,7 @@ static void count_in_child(struct actor *a)
 	check_stats("STOP in a child", err, &s);
 	if (!err)
 		check_hits("child", &s, before);
-	_exit(0);
+	return s.hit;
 }
 
 static void count_classic(struct actor *a)
@@ -177,8 +182,10 @@ static void count_classic(struct actor *a)
 	burn_some(a);
 	if (scope == PROFIL_SCOPE_PROCESS && one_in(a, 4)) {
 		pid = fork();
-		if (!pid)
+		if (!pid) {
 			count_in_child(a);
+			_exit(0);
+		}
 	}
 	burn_some(a);
 	err = session_stop(scope, &s);
@@ -263,6 +270,7 @@ static void against_stop(struct actor *a)
 		loop_run(1, any(a, 1 << 18) + 1);
 		check_stats("STOP", session_stop(PROFIL_SCOPE_PROCESS, &s), &s);
 		check_hits("stop", &s, 0);
+		shared->events += counters[0] > 0;
 		shared->rounds++;
 	}
 	stop = true;
@@ -270,16 +278,27 @@ static void against_stop(struct actor *a)
 		pthread_join(others[n], NULL);
 }
 
+/* What it counted in memory that is also its parent's is there afterwards. */
 static void against_exit(struct actor *a)
 {
 	static atomic_bool never;
+	static u32 *left;
+	struct profil_range range;
 	pthread_t unused;
-	pid_t pid = fork();
+	pid_t pid;
+	u64 sum;
 
+	if (!left)
+		left = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (left == MAP_FAILED)
+		return fail("mmap: errno %d", errno);
+	memset(left, 0, PAGE);
+	range = range_of_loops(one_in(a, 4) ? counters : left, 4);
+	pid = fork();
 	if (!pid) {
 		any(a, 2);
-		if (begun(start(a, PROFIL_SCOPE_PROCESS, 0), "START"))
-			start(a, PROFIL_SCOPE_THREAD, 0);
+		if (begun(clock_start(PROFIL_SCOPE_PROCESS, 0, any_period(a), &range, 1), "START"))
+			clock_start(PROFIL_SCOPE_THREAD, 0, any_period(a), &range, 1);
 		if (!pthread_create(&unused, NULL, burn_on, &never) && one_in(a, 4))
 			pthread_exit(NULL);
 		loop_run(1, any(a, 1 << 20) + 1);
@@ -291,8 +310,10 @@ static void against_exit(struct actor *a)
 		waitpid(pid, NULL, 0);
 	}
 	any(a, 2);
+	sum = counters_sum(left, 4, LOOPS);
+	shared->hits += sum;
+	shared->events += sum > 0;
 	shared->rounds++;
-	shared->hits++;		/* nobody is left to tell */
 }
 
 static void against_exec(struct actor *a)
@@ -332,6 +353,7 @@ static void against_exec(struct actor *a)
 	}
 	loop_run(3, LOOP_BURST);
 	check_stats("DISABLE", descriptor_disable(fd, &s), &s);
+	shared->events += s.dropped_exec;
 	shared->rounds++;
 out:
 	close(fd);
@@ -375,6 +397,7 @@ static void against_memory(struct actor *a, bool moves)
 	stop = true;
 	pthread_join(other, NULL);
 	check_stats("STOP", session_stop(PROFIL_SCOPE_PROCESS, &s), &s);
+	shared->events += s.end == PROFIL_END_BUFFER && s.hit;
 	munmap(p, 16 * PAGE);
 	shared->rounds++;
 }
@@ -405,9 +428,9 @@ static void against_fork(struct actor *a)
 		loop_run(1, any(a, 1 << 18) + 1);
 		pid = fork();
 		if (!pid) {
-			if (one_in(&b, 3))
-				_exit(0);
-			count_in_child(&b);
+			if (!one_in(&b, 3))
+				shared->events += count_in_child(&b) > 0;
+			_exit(0);
 		}
 		nr += pid > 0;
 	}
@@ -422,7 +445,8 @@ static void against_fork(struct actor *a)
 
 /*
  * A race: processes that @work, while @disturb is called with the number of the turn. It says 0,
- * or a negative errno if that could not be done now.
+ * or a negative errno if that could not be done now. What has come about, the one or the others
+ * count as @events.
  */
 
 FIXTURE(race) {
@@ -452,10 +476,16 @@ static void stop_workers(FIXTURE_DATA(race) *self)
 	}
 }
 
-static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self,
-		     void (*work)(struct actor *a), int (*disturb)(struct actor *a, u32 turn))
+static bool raced(void)
 {
-	u64 end = now_ns() + self->seconds * 1000000000ULL;
+	return shared->rounds && shared->hits && shared->events >= ENOUGH;
+}
+
+static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self,
+		     void (*work)(struct actor *a), int (*disturb)(struct actor *a, u32 turn),
+		     const char *events)
+{
+	u64 end = now_ns() + self->seconds * 1000000000ULL, latest = end + PATIENCE_NS;
 	u32 turns = 0, done = 0;
 	int err, last = 0;
 
@@ -475,7 +505,7 @@ static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self
 		ASSERT_LT(0, self->pids[i]);
 		shared->pids[i] = self->pids[i];
 	}
-	while (now_ns() < end && !shared->failures) {
+	while (now_ns() < (raced() ? end : latest) && !shared->failures) {
 		if (!disturb) {
 			pause_for(50000000);
 			continue;
@@ -487,14 +517,16 @@ static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self
 			done++;
 	}
 	stop_workers(self);
-	TH_LOG("%llu rounds, %llu hits, %llu refused, %llu ended; disturbed %u of %u times",
-	       (unsigned long long)shared->rounds, (unsigned long long)shared->hits,
-	       (unsigned long long)shared->refused, (unsigned long long)shared->ended, done, turns);
+	TH_LOG("%s: %llu; %llu rounds, %llu hits, %llu refused, %llu ended; disturbed %u of %u",
+	       events, (unsigned long long)shared->events, (unsigned long long)shared->rounds,
+	       (unsigned long long)shared->hits, (unsigned long long)shared->refused,
+	       (unsigned long long)shared->ended, done, turns);
 	for (unsigned int i = 0; i < shared->failures && i < ARRAY_SIZE(shared->failed); i++)
 		TH_LOG("%s", shared->failed[i]);
 	EXPECT_EQ(0U, shared->failures);
 	EXPECT_LT(0U, shared->rounds);
 	EXPECT_LT(0U, shared->hits);
+	EXPECT_LE(ENOUGH, shared->events);
 	if (disturb) {
 		EXPECT_LT(0U, done) {
 			TH_LOG("the last time: %s", strerror(-last));
@@ -534,18 +566,18 @@ FIXTURE_TEARDOWN(race)
 	}
 }
 
-#define RACE(name)									\
+#define RACE(name, events)								\
 TEST_F_TIMEOUT(race, tick_against_##name, 3600)						\
 {											\
-	run_race(_metadata, self, against_##name, NULL);				\
+	run_race(_metadata, self, against_##name, NULL, events);			\
 }
 
-RACE(stop)
-RACE(exit)
-RACE(exec)
-RACE(munmap)
-RACE(mremap)
-RACE(fork)
+RACE(stop, "sessions that were stopped while another thread was sampled")
+RACE(exit, "processes that ended while they were sampled")
+RACE(exec, "ticks in the middle of an exec")
+RACE(munmap, "sessions that lost their buffer")
+RACE(mremap, "sessions that lost their buffer")
+RACE(fork, "children that were sampled")
 
 /*
  * Those that are at work on what the tick depends on
@@ -557,6 +589,7 @@ static int hotplug(struct actor *a, u32 turn)
 {
 	int err = file_write(last_cpu, turn % 2 ? "1" : "0");
 
+	shared->events += !err && turn % 2 == 0;
 	pause_for(any(a, 60000000));
 	return err;
 }
@@ -569,10 +602,9 @@ TEST_F_TIMEOUT(race, with_a_CPU_that_goes_and_comes, 3600)
 		 sysconf(_SC_NPROCESSORS_CONF) - 1);
 	if (access(last_cpu, W_OK))
 		SKIP(return, "no %s: there is but one CPU, or none that can go", last_cpu);
-	run_race(_metadata, self, count, hotplug);
-	EXPECT_EQ(1, file_number(last_cpu, "")) {
-		EXPECT_EQ(0, file_write(last_cpu, "1"));
-	}
+	run_race(_metadata, self, count, hotplug, "the CPU went");
+	EXPECT_EQ(0, file_write(last_cpu, "1"));
+	EXPECT_EQ(1, file_number(last_cpu, ""));
 }
 
 static char params[64];
@@ -594,6 +626,7 @@ static int unload(struct actor *a, u32 turn)
 	if (!err) {
 		pause_for(any(a, 10000000));
 		err = module_load(params);
+		shared->events += !err;
 	}
 	pause_for(any(a, 50000000));
 	return err;
@@ -611,14 +644,17 @@ TEST_F_TIMEOUT(race, with_rmmod, 3600)
 	if (geteuid())
 		SKIP(return, "only root can unload the module");
 	strcpy(params, self->params);
-	run_race(_metadata, self, count, unload);
+	run_race(_metadata, self, count, unload, "unloaded and loaded");
 	reload(_metadata, params);
 }
 
 static int trace_functions(struct actor *a, u32 turn)
 {
-	int err = file_write(TRACEFS "/current_tracer", turn % 2 ? "nop" : "function");
+	int err;
 
+	if (turn % 2)
+		shared->events += file_has(TRACEFS "/trace", tick_function(), NULL, 0);
+	err = file_write(TRACEFS "/current_tracer", turn % 2 ? "nop" : "function");
 	pause_for(any(a, 20000000));
 	return err;
 }
@@ -628,7 +664,7 @@ TEST_F_TIMEOUT(race, with_ftrace_of_the_same_function, 3600)
 	if (geteuid() || access(TRACEFS "/current_tracer", W_OK))
 		SKIP(return, "needs root and " TRACEFS "/current_tracer");
 	ASSERT_EQ(0, file_write(TRACEFS "/set_ftrace_filter", tick_function()));
-	run_race(_metadata, self, count, trace_functions);
+	run_race(_metadata, self, count, trace_functions, "saw ticks");
 	EXPECT_EQ(0, file_write(TRACEFS "/current_tracer", "nop"));
 	EXPECT_EQ(0, file_write(TRACEFS "/set_ftrace_filter", "\n"));
 }
@@ -637,6 +673,11 @@ static int enable_ftrace(struct actor *a, u32 turn)
 {
 	int err = file_write(FTRACE_ENABLED, turn % 2 ? "1" : "0");
 
+	/* Not while there is the hook. */
+	if (err == -EBUSY && turn % 2 == 0) {
+		shared->events++;
+		err = 0;
+	}
 	pause_for(any(a, 20000000));
 	return err;
 }
@@ -645,7 +686,7 @@ TEST_F_TIMEOUT(race, with_ftrace_enabled_and_disabled, 3600)
 {
 	if (geteuid() || access(FTRACE_ENABLED, W_OK))
 		SKIP(return, "needs root and " FTRACE_ENABLED);
-	run_race(_metadata, self, count, enable_ftrace);
+	run_race(_metadata, self, count, enable_ftrace, "the hook forbade it");
 	EXPECT_EQ(0, file_write(FTRACE_ENABLED, "1"));
 }
 
@@ -653,9 +694,11 @@ TEST_F_TIMEOUT(race, with_ftrace_enabled_and_disabled, 3600)
 
 static int probe(struct actor *a, u32 turn)
 {
+	u64 hits, misses;
 	int err;
 
 	if (turn % 2) {
+		shared->events += probe_profile(PROBE, &hits, &misses) && hits;
 		err = file_write(PROBE_DIR(PROBE) "enable", "0");
 		probe_remove(PROBE);
 	} else {
@@ -670,7 +713,7 @@ TEST_F_TIMEOUT(race, with_kprobes_of_the_same_function, 3600)
 {
 	if (geteuid() || access(TRACEFS "/kprobe_events", W_OK))
 		SKIP(return, "needs root and " TRACEFS "/kprobe_events");
-	run_race(_metadata, self, count, probe);
+	run_race(_metadata, self, count, probe, "saw ticks");
 	file_write(PROBE_DIR(PROBE) "enable", "0");
 	probe_remove(PROBE);
 }
@@ -679,6 +722,7 @@ static int arm_kprobes(struct actor *a, u32 turn)
 {
 	int err = file_write(KPROBES_ENABLED, turn % 2 ? "1" : "0");
 
+	shared->events += !err && turn % 2 == 0 && tick_is_hooked();
 	pause_for(any(a, 20000000));
 	return err;
 }
@@ -688,7 +732,7 @@ TEST_F_TIMEOUT(race, with_kprobes_armed_and_disarmed_and_one_as_the_hook, 3600)
 	if (geteuid() || access(KPROBES_ENABLED, W_OK))
 		SKIP(return, "needs root and a mounted debugfs with %s", KPROBES_ENABLED);
 	reload(_metadata, "tick_hook=kprobe");
-	run_race(_metadata, self, count, arm_kprobes);
+	run_race(_metadata, self, count, arm_kprobes, "the hook was disarmed");
 	EXPECT_EQ(0, file_write(KPROBES_ENABLED, "1"));
 	reload(_metadata, self->params);
 }
@@ -701,16 +745,18 @@ static int perf_events(struct actor *a, u32 turn)
 		.sample_period = 50000 + any(a, 1000000), .sample_type = PERF_SAMPLE_IP,
 		.inherit = 1, .inherit_thread = 0,
 	};
-	pid_t pid = shared->pids[turn % WORKERS];
+	pid_t pid = one_in(a, 4) ? -1 : shared->pids[turn % WORKERS];
+	u64 ns;
 	int fd;
 
 	if (one_in(a, 2))
 		attr.inherit_thread = 1;
-	fd = syscall(SYS_perf_event_open, &attr, one_in(a, 4) ? -1 : pid,
-		     one_in(a, 4) ? 0 : -1, -1, PERF_FLAG_FD_CLOEXEC);
+	fd = syscall(SYS_perf_event_open, &attr, pid, pid < 0 || one_in(a, 4) ? 0 : -1, -1,
+		     PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	pause_for(any(a, 30000000));
+	shared->events += read(fd, &ns, sizeof(ns)) == sizeof(ns) && ns >= attr.sample_period;
 	close(fd);
 	return 0;
 }
@@ -719,14 +765,24 @@ TEST_F_TIMEOUT(race, with_perf_events, 3600)
 {
 	if (geteuid())
 		SKIP(return, "needs root, for perf events of others");
-	run_race(_metadata, self, count, perf_events);
+	run_race(_metadata, self, count, perf_events, "took samples");
 }
 
-static int run_program(const char *command)
+/* Runs @command, which prints a number after @key: -EIO if it does not. */
+static int run_program(const char *command, const char *key, unsigned long long *number)
 {
-	int status = system(command);
+	bool found = false;
+	char line[256], *at;
+	FILE *f;
 
-	return status ? -EIO : 0;
+	f = popen(command, "re");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f)) {
+		at = strstr(line, key);
+		found = found || (at && sscanf(at + strlen(key), "%llu", number) == 1);
+	}
+	return pclose(f) || !found ? -EIO : 0;
 }
 
 static bool there_is(const char *program)
@@ -739,38 +795,46 @@ static bool there_is(const char *program)
 
 static int perf_record(struct actor *a, u32 turn)
 {
-	char command[128];
+	unsigned long long samples;
+	char command[160];
+	int err;
 
 	snprintf(command, sizeof(command),
-		 "perf record -q -a %s -e cpu-clock -F %u -o /dev/null sleep 0.3 2>/dev/null",
+		 "perf record -a %s -e cpu-clock -F %u -o race.data sleep 0.3 2>&1; rm -f race.data*",
 		 turn % 2 ? "-g" : "", 100 + any(a, 4000));
-	return run_program(command);
+	err = run_program(command, "race.data (", &samples);
+	shared->events += !err && samples;
+	return err;
 }
 
 TEST_F_TIMEOUT(race, with_perf_record, 3600)
 {
 	if (geteuid() || !there_is("perf"))
 		SKIP(return, "needs root and the program perf");
-	run_race(_metadata, self, count, perf_record);
+	run_race(_metadata, self, count, perf_record, "recorded samples");
 }
 
 static char script[256];
 
 static int bpftrace(struct actor *a, u32 turn)
 {
+	unsigned long long ticks;
+	int err = run_program(script, "@t: ", &ticks);
+
 	(void)a;
 	(void)turn;
-	return run_program(script);
+	shared->events += !err && ticks;
+	return err;
 }
 
 TEST_F_TIMEOUT(race, with_bpftrace, 3600)
 {
 	if (geteuid() || !there_is("bpftrace"))
 		SKIP(return, "needs root and the program bpftrace");
-	snprintf(script, sizeof(script), "bpftrace -e '%s kprobe:%s { @t = count(); } %s' %s",
+	snprintf(script, sizeof(script), "bpftrace -e '%s kprobe:%s { @t = count(); } %s' 2>&1",
 		 "profile:hz:499 { @[tid] = count(); }", tick_function(),
-		 "interval:ms:700 { exit(); }", ">/dev/null 2>&1");
-	run_race(_metadata, self, count, bpftrace);
+		 "interval:ms:700 { exit(); } END { clear(@); }");
+	run_race(_metadata, self, count, bpftrace, "saw ticks");
 }
 
 TEST_HARNESS_MAIN
