@@ -278,7 +278,10 @@ static void against_stop(struct actor *a)
 		pthread_join(others[n], NULL);
 }
 
-/* What it counted in memory that is also its parent's is there afterwards. */
+/*
+ * What it counted in memory that is also its parent's is there afterwards. The counter after those
+ * of the loops says that it began: most are not killed before.
+ */
 static void against_exit(struct actor *a)
 {
 	static atomic_bool never;
@@ -299,11 +302,14 @@ static void against_exit(struct actor *a)
 		any(a, 2);
 		if (begun(clock_start(PROFIL_SCOPE_PROCESS, 0, any_period(a), &range, 1), "START"))
 			clock_start(PROFIL_SCOPE_THREAD, 0, any_period(a), &range, 1);
+		left[LOOPS] = 1;
 		if (!pthread_create(&unused, NULL, burn_on, &never) && one_in(a, 4))
 			pthread_exit(NULL);
-		loop_run(1, any(a, 1 << 20) + 1);
+		loop_run(1, any(a, 1 << 22) + 1);
 		_exit(0);
 	}
+	if (!one_in(a, 4))
+		await(pid < 0 || counter(left, 4, LOOPS));
 	pause_for(any(a, 20000000));
 	if (pid > 0) {
 		kill(pid, SIGKILL);

@@ -1194,6 +1194,7 @@ static __attribute__((constructor)) void new_program(int argc, char **argv)
  */
 
 #define WORLDS		4U
+#define ROUND_ACTIONS	200U	/* at least, in a round */
 #define MAX_GROUPS	256U	/* processes of a round, with all that descends from them */
 
 /* Everything that is left of a round is killed. */
@@ -1267,9 +1268,19 @@ static pid_t world_start(struct actor *a, bool calm)
 	world(&b);
 }
 
+static u64 nr_tried(void)
+{
+	u64 n = 0;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++)
+		n += shared->tried[i];
+	return n;
+}
+
 static bool stress_round(struct actor *a)
 {
 	u64 end = now_ns() + 300000000ULL + any(a, 1200) * 1000000ULL;
+	u64 tried = nr_tried() + ROUND_ACTIONS;
 	pid_t groups[MAX_GROUPS], pid;
 	unsigned int nr_groups = 0, worlds = 0, i;
 	bool calm = true;	/* the first one is under way */
@@ -1286,7 +1297,7 @@ static bool stress_round(struct actor *a)
 		close(sockets[i]);
 	}
 
-	while (calm || (now_ns() < end && nr_groups < MAX_GROUPS)) {
+	while (calm || ((now_ns() < end || nr_tried() < tried) && nr_groups < MAX_GROUPS)) {
 		const struct timespec pause = { .tv_nsec = 2000000 + any(a, 8000000) };
 
 		for (; worlds < WORLDS && nr_groups < MAX_GROUPS; worlds++) {
@@ -1331,7 +1342,7 @@ static bool stressed(void)
 	       shared->ended[PROFIL_END_BUFFER] + shared->ended[PROFIL_END_CREATOR];
 }
 
-#define PATIENCE_NS	100000000000ULL
+#define PATIENCE_NS	400000000000ULL
 
 /* Until there has been everything, if it need not be over @at_once then. */
 static bool stress_for(struct actor *a, u64 ns, bool at_once)
@@ -1426,7 +1437,7 @@ static void show_what_was_done(struct __test_metadata *_metadata)
 	       (unsigned long long)shared->ended[PROFIL_END_CREATOR]);
 }
 
-TEST_F_TIMEOUT(stress, leaves_nothing_behind, 580)
+TEST_F_TIMEOUT(stress, leaves_nothing_behind, 1200)
 {
 	const struct cache *more;
 
