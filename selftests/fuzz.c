@@ -158,6 +158,7 @@ enum { ARG, STATS, ARRAY, OUT, RACED, AREAS };
 
 #define AREA_SIZE	(4 * PAGE)
 #define POISON		0xc5
+#define STATS_SIZE	512	/* of statistics, with what lies around */
 
 static __thread char *desk;
 
@@ -197,20 +198,27 @@ static char *any_slot(struct actor *a)
 	return SLOT(any(a, SLOTS));
 }
 
+static u64 any_buffer_in(struct actor *a, char *slot)
+{
+	char *p = slot + any(a, SLOT_PAGES) * PAGE;
+
+	switch (any(a, 8)) {
+	case 0:
+		return addr(p) + PAGE - 8 * (1 + any(a, 4));
+	case 1:
+		return addr(slot) + SLOT_SIZE - 8 * (1 + any(a, 2000));
+	case 2:
+	case 3:
+	case 4:
+		return addr(p) + 8 * any(a, 512);
+	default:
+		return addr(p);
+	}
+}
+
 static u64 any_buffer(struct actor *a)
 {
-	char *p = any_slot(a) + any(a, SLOT_PAGES) * PAGE;
-
-	switch (any(a, 6)) {
-	case 0:
-		return addr(p);
-	case 1:
-		return addr(p) + PAGE - 8 * (1 + any(a, 4));
-	case 2:
-		return addr(any_slot(a)) + SLOT_SIZE - 8 * (1 + any(a, 2000));
-	default:
-		return addr(p) + 8 * any(a, 512);
-	}
+	return any_buffer_in(a, any_slot(a));
 }
 
 /* Where nothing can be written. */
@@ -352,16 +360,26 @@ static u64 array(struct actor *a, const void *elements, u32 n, u32 size)
 
 static u64 any_counters(struct actor *a)
 {
-	switch (any(a, 8)) {
+	switch (any(a, 64)) {
 	case 0:
-		return 0;
+		return any(a, one_in(a, 8) ? 300000 : 30000);
 	case 1:
-		return any(a, 300000);
-	case 2:
 		return any_number(a);
+	case 2:
+	case 3:
+		return 0;
 	default:
-		return 1 + any(a, 3000);
+		return 1 + any(a, one_in(a, 8) ? 3000 : 200);
 	}
+}
+
+static void take_pcs(struct profil_range *range)
+{
+	range->flags = PROFIL_RANGE_PCS;
+	range->width = 8;
+	range->scale = 65536;
+	range->granule = 1;
+	range->step = 1;
 }
 
 static struct profil_range any_range(struct actor *a, u64 start, u64 end)
@@ -371,6 +389,9 @@ static struct profil_range any_range(struct actor *a, u64 start, u64 end)
 					     widths[any(a, 3)]);
 
 	range.buffer = any_buffer(a);
+	/* All of some pages, which nothing else needs. */
+	if (range.buffer % PAGE == 0 && one_in(a, 2))
+		range.nr_counters = (1 + any(a, 3)) * PAGE / range.width;
 	switch (any(a, 4)) {
 	case 0:
 		range.scale = 0;
@@ -386,13 +407,8 @@ static struct profil_range any_range(struct actor *a, u64 start, u64 end)
 	range.step = 1U << any(a, 4);
 	range.offset = one_in(a, 4) ? start - any(a, 64) : start;
 	range.flags = any(a, 4);
-	if (one_in(a, 8)) {
-		range.flags = PROFIL_RANGE_PCS;
-		range.width = 8;
-		range.scale = 65536;
-		range.granule = 1;
-		range.step = 1;
-	}
+	if (one_in(a, 32))
+		take_pcs(&range);
 	return range;
 }
 
@@ -400,13 +416,19 @@ static struct profil_range any_range(struct actor *a, u64 start, u64 end)
 static u32 any_ranges(struct actor *a, __u64 *ranges)
 {
 	static __thread struct profil_range r[RANGES];
-	u32 n = 1 + any(a, 4), i;
+	char *slot = one_in(a, 4) ? NULL : any_slot(a);	/* they are neighbours */
+	u32 n = 1 + any(a, 3), i;
 
-	if (one_in(a, 20))
+	if (one_in(a, 100))
 		n = any(a, RANGES + 1);
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		r[i] = any_range(a, addr(loops_text) + 8 * i, addr(loops_text) + 8 * (i + 1));
-	if (n && one_in(a, 2))
+		if (slot)
+			r[i].buffer = (r[i].buffer & (SLOT_SIZE - 1)) | addr(slot);
+	}
+	if (n == 1 && one_in(a, 4))
+		take_pcs(&r[0]);
+	if (n && n < 32 && one_in(a, 2))
 		r[n - 1].end = n == 1 && one_in(a, 2) ? ~0ULL : loop_at(LOOPS);
 	if (n > 1 && one_in(a, 4)) {
 		struct profil_range swap = r[0];
@@ -414,7 +436,7 @@ static u32 any_ranges(struct actor *a, __u64 *ranges)
 		r[0] = r[n - 1];
 		r[n - 1] = swap;
 	}
-	if (n && one_in(a, 4)) {
+	if (n && one_in(a, 8)) {
 		mutate(a, &r[any(a, n)], sizeof(r[0]));
 		for (i = 0; i < n; i++)
 			if (!harmless(r[i].buffer))
@@ -426,9 +448,14 @@ static u32 any_ranges(struct actor *a, __u64 *ranges)
 
 static u64 any_period(struct actor *a)
 {
-	static const u64 periods[] = { 0, 0, 0, 50000, 123000, 1000000, 200000000 };
+	static const u64 periods[] = { 1000000, 3000000, 10000000, 200000000 };
 
-	return one_in(a, 20) ? any_number(a) : periods[any(a, ARRAY_SIZE(periods))];
+	if (!one_in(a, 4))
+		return 0;
+	/* Short ones cost so much that few calls would be left. */
+	if (one_in(a, 16))
+		return 50000 + any(a, 100000);
+	return one_in(a, 8) ? any_number(a) : periods[any(a, ARRAY_SIZE(periods))];
 }
 
 /* Statistics to be filled in, on the desk between poison; or elsewhere, or not wanted. */
@@ -444,7 +471,7 @@ static u64 any_stats(struct actor *a)
 		s.size = any(a, one_in(a, 2) ? 5000 : sizeof(s) + 16);
 	if (one_in(a, 16))
 		mutate(a, &s, sizeof(s));
-	memset(area(STATS), POISON, 1024);
+	memset(area(STATS), POISON, STATS_SIZE);
 	memcpy(area(STATS) + 64, &s, sizeof(s));
 	return addr(area(STATS)) + 64;
 }
@@ -518,7 +545,7 @@ static void build_open(struct actor *a, union arg *arg)
 	arg->open.fork = any(a, 3);
 	arg->open.exec = any(a, 2);
 	if (arg->open.fork != PROFIL_FORK_FRESH && one_in(a, 2))
-		arg->open.nr_records = any(a, one_in(a, 8) ? 100000 : 300);
+		arg->open.nr_records = any(a, one_in(a, 40) ? 100000 : 300);
 	arg->open.period = any_period(a);
 	if (arg->open.period)
 		arg->open.flags = any(a, 2) ? PROFIL_OPEN_JITTER : 0;
@@ -575,7 +602,7 @@ static void build_snapshot(struct actor *a, union arg *arg)
 
 	for (u32 i = 0; i < n; i++) {
 		copies[i].from = any_buffer(a);
-		copies[i].bytes = 8 * (u64)any(a, one_in(a, 4) ? 5000 : 100);
+		copies[i].bytes = 8 * (u64)any(a, one_in(a, 16) ? 5000 : 100);
 		if (one_in(a, 8))
 			mutate(a, &copies[i], sizeof(copies[i]));
 		if (!harmless(copies[i].from))
@@ -615,12 +642,12 @@ static const struct command commands[] = {
 	  build_stop, OUT_OF(profil_stop, stats), { 0 } },
 	{ "STATS", PROFIL_IOC_STATS, false, true, sizeof(struct profil_stats), 8,
 	  build_stats, 0, { 0 } },
-	{ "OPEN", PROFIL_IOC_OPEN, false, false, sizeof(struct profil_open), 10,
+	{ "OPEN", PROFIL_IOC_OPEN, false, false, sizeof(struct profil_open), 4,
 	  build_open, 0, { ENOMEM, EPERM, EMFILE, ENFILE } },
 	{ "FETCH", PROFIL_IOC_FETCH, false, true, sizeof(struct profil_fetch), 8,
 	  build_fetch, OUT_OF(profil_fetch, ranges) | OUT_OF(profil_fetch, data) |
 	  OUT_OF(profil_fetch, stats), { ENOMEM, EPERM, ESRCH, ENODEV } },
-	{ "ATTACH", PROFIL_IOC_ATTACH, true, true, sizeof(struct profil_attach), 10,
+	{ "ATTACH", PROFIL_IOC_ATTACH, true, true, sizeof(struct profil_attach), 12,
 	  build_attach, 0, { ENOMEM, EPERM, EBUSY, ESRCH, ENODEV } },
 	{ "ADD", PROFIL_IOC_ADD, true, false, sizeof(struct profil_add), 16,
 	  build_add, 0, { ENOMEM, EPERM, ESRCH, ENODEV } },
@@ -691,6 +718,8 @@ static void check_stats(const char *call, const struct profil_stats *s)
 static void check_around(const char *call, const char *was, const char *is, u32 head, u32 may,
 			 u32 n)
 {
+	if (!memcmp(was, is, n))
+		return;
 	for (u32 i = 0; i < n; i++)
 		if (was[i] != is[i] && (i < head || i >= head + may)) {
 			fail("%s: wrote byte %d of what has %u", call, (int)(i - head), may);
@@ -764,7 +793,7 @@ static int act_call(struct actor *a)
 {
 	unsigned int which = any_command(a), how = any(a, 100);
 	const struct command *c = &commands[which];
-	static __thread char before[2 * PAGE], stats_before[1024];
+	static __thread char before[2 * PAGE], stats_before[STATS_SIZE];
 	bool session = c->session, own = false, nonsense = how >= 96;
 	u32 cmd = c->cmd, size, filled, i, n;
 	int fd = session ? any_session(a) : device_fd(), result, err;
@@ -877,7 +906,7 @@ static int act_call(struct actor *a)
 /* Many of them. */
 static int act_calls(struct actor *a)
 {
-	for (u32 n = 1 + any(a, 10); n && !shared->stop; n--)
+	for (u32 n = 1 + any(a, one_in(a, 8) ? 400 : 40); n && !shared->stop; n--)
 		act_call(a);
 	return 0;
 }
