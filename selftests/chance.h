@@ -9,19 +9,38 @@
 
 #include <stdlib.h>
 
+/* Decisions that are noted, and made again. */
+#define TAPE	128U
+
+struct tape {
+	u32 n;			/* so many of them are made again */
+	u32 at;			/* the next to be made, or noted */
+	u32 numbers[TAPE];
+};
+
 /* One who decides: a thread. */
 struct actor {
 	u64 random;
 	unsigned int depth;
+	struct tape *tape;	/* or NULL */
 };
 
 /* A number below @n. */
 static inline u32 any(struct actor *a, u32 n)
 {
+	struct tape *t = a->tape;
+	u32 number;
+
 	a->random ^= a->random << 13;
 	a->random ^= a->random >> 7;
 	a->random ^= a->random << 17;
-	return (a->random >> 24) % n;
+	number = a->random >> 24;
+	if (t && t->at < TAPE) {
+		if (t->at < t->n)
+			number = t->numbers[t->at];
+		t->numbers[t->at++] = number;
+	}
+	return number % n;
 }
 
 static inline bool one_in(struct actor *a, u32 n)

@@ -40,6 +40,7 @@
 
 #include "chance.h"
 #include "fuse.h"
+#include "kcov.h"
 #include "kernel.h"
 #include "loop.h"
 #include "usage.h"
@@ -75,6 +76,7 @@ struct move {
 #define SLOT_PAGES	32U	/* that are used of one, mostly */
 
 /* Descriptors */
+#define KCOV_FD		95	/* of a process's first thread */
 #define SHARED_FD	96
 #define DEVICE_FD	97	/* of memory that is a device's */
 #define FILE_FD		98	/* of FUSE's file */
@@ -121,6 +123,7 @@ struct shared {
 	atomic_ullong moves;		/* by UFFDIO_MOVE */
 	atomic_ullong stuck;		/* processes that waited for a page that nobody gave */
 	atomic_ullong clean;		/* that looked for locked memory in the end */
+	struct kcov_shared kcov;
 };
 
 static struct shared *shared;
@@ -789,7 +792,7 @@ static unsigned int command_of(u32 cmd, bool session)
 	return i;
 }
 
-static int act_call(struct actor *a)
+static int call(struct actor *a)
 {
 	unsigned int which = any_command(a), how = any(a, 100);
 	const struct command *c = &commands[which];
@@ -901,6 +904,25 @@ static int act_call(struct actor *a)
 			check_stats(c->name, s);
 	}
 	return -err;
+}
+
+/* Where it can be seen what calls reach, half of them are like one that reached something new. */
+static int act_call(struct actor *a)
+{
+	struct tape tape = { 0 };
+	int err;
+
+	if (!kcov)
+		return call(a);
+	kcov_look(&shared->kcov);
+	if (one_in(a, 2))
+		kcov_recall(&shared->kcov, a, &tape);
+	a->tape = &tape;
+	err = call(a);
+	a->tape = NULL;
+	if (kcov_look(&shared->kcov))
+		kcov_keep(&shared->kcov, &tape);
+	return err;
 }
 
 /* Many of them. */
@@ -1182,11 +1204,17 @@ static void *thread(void *actor)
 {
 	struct actor *a = thread_actor(actor);
 
+	int fd = kcov_open();
+
+	kcov_begin(fd);
+	if (fd >= 0)
+		close(fd);
 	if (desk_make()) {
 		shared->pids[any(a, PIDS)] = syscall(SYS_gettid);
 		act(a, any(a, 200));
 	}
 	desk_free();
+	kcov_end();
 	return NULL;
 }
 
@@ -1214,6 +1242,18 @@ static int act_thread(struct actor *a)
 	if (one_in(a, 4) && raced == (u32 *)area(RACED))
 		return start_thread(a, race);
 	return start_thread(a, thread);
+}
+
+/* Of the process's first thread, and its next program's: 0, or a negative errno. */
+static int kcov_settle(void)
+{
+	int fd = kcov_open();
+
+	if (fd < 0)
+		return fd;
+	dup2(fd, KCOV_FD);
+	close(fd);
+	return 0;
 }
 
 static pid_t kids[KIDS];
@@ -1272,6 +1312,10 @@ static int act_fork(struct actor *a)
 	if (!pid) {
 		raced = NULL;
 		memset(kids, 0, sizeof(kids));
+		kcov_end();
+		close(KCOV_FD);
+		if (kcov_settle() >= 0)
+			kcov_begin(KCOV_FD);
 		if (!desk_make())
 			_exit(1);
 		shared->pids[any(&b, PIDS)] = getpid();
@@ -1358,6 +1402,7 @@ static void act(struct actor *a, unsigned int steps)
 		for (i = 0; at >= actions[i].weight; i++)
 			at -= actions[i].weight;
 		actions[i].act(a);
+		kcov_look(&shared->kcov);
 		if (shared->calls >= shared->most)
 			return;
 	}
@@ -1479,6 +1524,7 @@ static void __attribute__((noreturn)) live(struct actor *a)
 {
 	u64 until = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) + 20000000000ULL;
 
+	kcov_begin(KCOV_FD);
 	if (!desk_make())
 		_exit(1);
 	raced = (u32 *)area(RACED);
@@ -1658,7 +1704,7 @@ static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz
 
 FIXTURE_SETUP(fuzz)
 {
-	int fd = memfd_create("fuzz", 0);
+	int fd = memfd_create("fuzz", 0), err;
 
 	ASSERT_LE(0, device_fd()) {
 		TH_LOG("%s must be there", PROFIL_DEVICE);
@@ -1669,6 +1715,10 @@ FIXTURE_SETUP(fuzz)
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
+	err = kcov_settle();
+	close(KCOV_FD);
+	if (err)
+		TH_LOG("not guided by what is reached: %s: %s", KCOV, strerror(-err));
 
 	shared->most = number_from("PROFIL_FUZZ_CALLS", 1000000);
 	self->seconds = number_from("PROFIL_FUZZ_SECONDS", 60);
@@ -1716,6 +1766,7 @@ static pid_t sit_down(FIXTURE_DATA(fuzz) *self, u32 at)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setpgid(0, 0);
 	seat = at;
+	kcov_settle();
 	if (is_root && at % 2 &&
 	    (setgroups(0, NULL) || setresgid(1000, 1000, 1000) || setresuid(1000, 1000, 1000)))
 		_exit(1);
@@ -1820,6 +1871,9 @@ static void show_outcomes(struct __test_metadata *_metadata)
 	TH_LOG("pages given late %llu, moved %llu; stuck %llu; looked for locked memory %llu",
 	       (unsigned long long)shared->faults, (unsigned long long)shared->moves,
 	       (unsigned long long)shared->stuck, (unsigned long long)shared->clean);
+	if (shared->kcov.nr_places)
+		TH_LOG("places of the module that were reached %u, calls that are kept %u",
+		       shared->kcov.nr_places, shared->kcov.nr_kept);
 }
 
 TEST_F_TIMEOUT(fuzz, finds_nothing, 14400)
