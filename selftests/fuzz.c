@@ -420,18 +420,19 @@ static u32 any_ranges(struct actor *a, __u64 *ranges)
 {
 	static __thread struct profil_range r[RANGES];
 	char *slot = one_in(a, 4) ? NULL : any_slot(a);	/* they are neighbours */
+	u64 text = addr(loops_text) + 8 * any(a, 24);
 	u32 n = 1 + any(a, 3), i;
 
-	if (one_in(a, 100))
+	if (one_in(a, 200))
 		n = any(a, RANGES + 1);
 	for (i = 0; i < n; i++) {
-		r[i] = any_range(a, addr(loops_text) + 8 * i, addr(loops_text) + 8 * (i + 1));
+		r[i] = any_range(a, text + 8 * i, text + 8 * (i + 1));
 		if (slot)
 			r[i].buffer = (r[i].buffer & (SLOT_SIZE - 1)) | addr(slot);
 	}
 	if (n == 1 && one_in(a, 4))
 		take_pcs(&r[0]);
-	if (n && n < 32 && one_in(a, 2))
+	if (n && text + 8 * n < loop_at(LOOPS) && one_in(a, 4))
 		r[n - 1].end = n == 1 && one_in(a, 2) ? ~0ULL : loop_at(LOOPS);
 	if (n > 1 && one_in(a, 4)) {
 		struct profil_range swap = r[0];
@@ -451,13 +452,13 @@ static u32 any_ranges(struct actor *a, __u64 *ranges)
 
 static u64 any_period(struct actor *a)
 {
-	static const u64 periods[] = { 1000000, 3000000, 10000000, 200000000 };
+	static const u64 periods[] = { 3000000, 10000000, 50000000, 200000000 };
 
 	if (!one_in(a, 4))
 		return 0;
 	/* Short ones cost so much that few calls would be left. */
-	if (one_in(a, 16))
-		return 50000 + any(a, 100000);
+	if (one_in(a, 40))
+		return 50000 + any(a, 1000000);
 	return one_in(a, 8) ? any_number(a) : periods[any(a, ARRAY_SIZE(periods))];
 }
 
@@ -481,7 +482,7 @@ static u64 any_stats(struct actor *a)
 
 static pid_t any_pid(struct actor *a)
 {
-	switch (any(a, 8)) {
+	switch (any(a, 12)) {
 	case 0:
 		return any_number(a);
 	case 1:
@@ -548,7 +549,7 @@ static void build_open(struct actor *a, union arg *arg)
 	arg->open.fork = any(a, 3);
 	arg->open.exec = any(a, 2);
 	if (arg->open.fork != PROFIL_FORK_FRESH && one_in(a, 2))
-		arg->open.nr_records = any(a, one_in(a, 40) ? 100000 : 300);
+		arg->open.nr_records = any(a, one_in(a, 60) ? 100000 : 300);
 	arg->open.period = any_period(a);
 	if (arg->open.period)
 		arg->open.flags = any(a, 2) ? PROFIL_OPEN_JITTER : 0;
@@ -637,32 +638,32 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{ "QUERY", PROFIL_IOC_QUERY, false, true, sizeof(struct profil_query), 2,
+	{ "QUERY", PROFIL_IOC_QUERY, false, true, sizeof(struct profil_query), 3,
 	  build_query, 0, { 0 } },
-	{ "START", PROFIL_IOC_START, false, false, sizeof(struct profil_start), 20,
+	{ "START", PROFIL_IOC_START, false, false, sizeof(struct profil_start), 12,
 	  build_start, 0, { ENOMEM, EPERM, EBUSY } },
 	{ "STOP", PROFIL_IOC_STOP, false, false, sizeof(struct profil_stop), 8,
 	  build_stop, OUT_OF(profil_stop, stats), { 0 } },
-	{ "STATS", PROFIL_IOC_STATS, false, true, sizeof(struct profil_stats), 8,
+	{ "STATS", PROFIL_IOC_STATS, false, true, sizeof(struct profil_stats), 12,
 	  build_stats, 0, { 0 } },
 	{ "OPEN", PROFIL_IOC_OPEN, false, false, sizeof(struct profil_open), 4,
 	  build_open, 0, { ENOMEM, EPERM, EMFILE, ENFILE } },
 	{ "FETCH", PROFIL_IOC_FETCH, false, true, sizeof(struct profil_fetch), 8,
 	  build_fetch, OUT_OF(profil_fetch, ranges) | OUT_OF(profil_fetch, data) |
 	  OUT_OF(profil_fetch, stats), { ENOMEM, EPERM, ESRCH, ENODEV } },
-	{ "ATTACH", PROFIL_IOC_ATTACH, true, true, sizeof(struct profil_attach), 12,
+	{ "ATTACH", PROFIL_IOC_ATTACH, true, true, sizeof(struct profil_attach), 10,
 	  build_attach, 0, { ENOMEM, EPERM, EBUSY, ESRCH, ENODEV } },
-	{ "ADD", PROFIL_IOC_ADD, true, false, sizeof(struct profil_add), 16,
+	{ "ADD", PROFIL_IOC_ADD, true, false, sizeof(struct profil_add), 14,
 	  build_add, 0, { ENOMEM, EPERM, ESRCH, ENODEV } },
-	{ "REMOVE", PROFIL_IOC_REMOVE, true, true, sizeof(struct profil_remove), 5,
+	{ "REMOVE", PROFIL_IOC_REMOVE, true, true, sizeof(struct profil_remove), 8,
 	  build_remove, 0, { ENOMEM, EPERM, ESRCH, ENODEV } },
-	{ "ENABLE", PROFIL_IOC_ENABLE, true, false, sizeof(struct profil_enable), 8,
+	{ "ENABLE", PROFIL_IOC_ENABLE, true, false, sizeof(struct profil_enable), 10,
 	  build_enable, 0, { ENOMEM, EBUSY, ENODEV } },
-	{ "DISABLE", PROFIL_IOC_DISABLE, true, false, sizeof(struct profil_disable), 4,
+	{ "DISABLE", PROFIL_IOC_DISABLE, true, false, sizeof(struct profil_disable), 8,
 	  build_disable, OUT_OF(profil_disable, stats), { ENODEV } },
-	{ "SNAPSHOT", PROFIL_IOC_SNAPSHOT, true, false, sizeof(struct profil_snapshot), 8,
+	{ "SNAPSHOT", PROFIL_IOC_SNAPSHOT, true, false, sizeof(struct profil_snapshot), 10,
 	  build_snapshot, OUT_OF(profil_snapshot, stats), { ENOMEM, EPERM, ENODEV } },
-	{ "STATS of a descriptor", PROFIL_IOC_STATS, true, true, sizeof(struct profil_stats), 6,
+	{ "STATS of a descriptor", PROFIL_IOC_STATS, true, true, sizeof(struct profil_stats), 10,
 	  build_session_stats, 0, { ENODEV } },
 };
 
@@ -882,6 +883,9 @@ static int call(struct actor *a)
 	check_error(which, session, err);
 	if (which == command_of(PROFIL_IOC_OPEN, false) && !err) {
 		fcntl(result, F_SETFL, O_NONBLOCK);
+		/* Nearly all else would fail. */
+		if (one_in(a, 2))
+			descriptor_attach(result, any(a, 2), 0, NULL);
 		settle(result, any_session(a));
 	}
 	if (!own)
@@ -1020,7 +1024,7 @@ static int act_map(struct actor *a)
 		madvise(SLOT(i), SLOT_SIZE, MADV_HUGEPAGE);
 	else if (!one_in(a, 8))
 		madvise(SLOT(i), SLOT_SIZE, MADV_NOHUGEPAGE);
-	if (one_in(a, 3))
+	if (one_in(a, 8))
 		madvise(SLOT(i), SLOT_PAGES * PAGE, MADV_POPULATE_WRITE);
 	return 0;
 }
@@ -1084,7 +1088,7 @@ static int act_userfault(struct actor *a)
 	};
 	int fd;
 
-	if (one_in(a, 2))
+	if (one_in(a, 3))
 		return close(FAULT_FD + i);
 	fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | (is_root ? 0 : UFFD_USER_MODE_ONLY));
 	if (fd < 0)
@@ -1103,17 +1107,24 @@ static int act_userfault(struct actor *a)
 /* Moves pages from one slot to another, where the kernel can. */
 static int act_move_pages(struct actor *a)
 {
-	unsigned int i = any(a, SLOTS);
+	unsigned int i = any(a, SLOTS), tries = SLOTS;
 	struct move move = {
-		.dst = addr(SLOT(i)) + any(a, SLOT_PAGES) * PAGE,
 		.src = addr(any_slot(a)) + any(a, SLOT_PAGES) * PAGE,
 		.len = (1 + any(a, 4)) * PAGE,
 	};
+	int err;
 
-	if (ioctl(FAULT_FD + i, UFFD_MOVE, &move))
-		return -errno;
-	shared->moves++;
-	return 0;
+	while (fcntl(FAULT_FD + i, F_GETFD) < 0 && --tries)
+		i = (i + 1) % SLOTS;
+	move.dst = addr(SLOT(i)) + any(a, SLOT_PAGES) * PAGE;
+	/* From where something is to where nothing is. */
+	if (one_in(a, 2)) {
+		madvise((void *)move.src, move.len, MADV_POPULATE_WRITE);
+		madvise((void *)move.dst, move.len, MADV_DONTNEED);
+	}
+	err = ioctl(FAULT_FD + i, UFFD_MOVE, &move) ? -errno : 0;
+	shared->moves += move.moved > 0;
+	return err;
 }
 
 /* The page at @address of the slot that @fd is asked for. */
@@ -1378,8 +1389,8 @@ static const struct action {
 	{ act_map, 25 },
 	{ act_change, 20 },
 	{ act_advise, 25 },
-	{ act_userfault, 3 },
-	{ act_move_pages, 3 },
+	{ act_userfault, 6 },
+	{ act_move_pages, 12 },
 	{ act_thread, 3 },
 	{ act_fork, 3 },
 	{ act_reap, 3 },
@@ -1436,7 +1447,7 @@ static void quiet(struct actor *a)
 {
 	struct profil_range r = any_range(a, addr(loops_text), loop_at(LOOPS));
 	u32 modes = 1 + any(a, 3), scope = any(a, 2);
-	u64 end, sum, before, period = one_in(a, 2) ? 0 : 100000 + any(a, 2000000);
+	u64 end, sum, before, period = one_in(a, 2) ? 0 : 500000 + any(a, 10000000);
 	struct profil_stats s;
 	int fd = -1, err;
 
@@ -1447,6 +1458,10 @@ static void quiet(struct actor *a)
 	memset(quiet_area, POISON, sizeof(quiet_area));
 	r.buffer = addr(quiet_area) + 8 * any(a, QUIET_SIZE / 16);
 	r.nr_counters = 1 + any(a, (addr(quiet_area) + QUIET_SIZE - r.buffer) / r.width);
+	if (one_in(a, 2)) {
+		r.buffer &= -PAGE;
+		r.nr_counters = (1 + any(a, 4)) * PAGE / r.width - (one_in(a, 2) ? any(a, 8) : 0);
+	}
 	memset((void *)r.buffer, 0, r.nr_counters * r.width);
 	if (one_in(a, 2) || r.flags & PROFIL_RANGE_PCS) {
 		struct profil_start start = {
@@ -1467,7 +1482,7 @@ static void quiet(struct actor *a)
 		fail("quiet: cannot start: errno %d", -err);
 		goto out;
 	}
-	for (u32 n = 2 + any(a, 4); n; n--)
+	for (u32 n = 1 + any(a, 4); n; n--)
 		loop_run(any(a, LOOPS), LOOP_BURST);
 	err = fd < 0 ? session_stop(scope, &s) : descriptor_disable(fd, &s);
 	if (err) {
@@ -1529,9 +1544,9 @@ static void __attribute__((noreturn)) live(struct actor *a)
 		_exit(1);
 	raced = (u32 *)area(RACED);
 	shared->pids[any(a, PIDS)] = getpid();
-	for (u32 n = any(a, 5); n; n--)
+	for (u32 n = any(a, 4); n; n--)
 		quiet(a);
-	for (unsigned int i = 0; i < 2 * SLOTS; i++)
+	for (unsigned int i = 0; i < SLOTS; i++)
 		act_map(a);
 	if (!one_in(a, 8))
 		start_thread(a, give_pages);
@@ -1806,7 +1821,7 @@ static bool waits_for_page(pid_t pid, char *where, size_t size)
 	return waits;
 }
 
-#define PATIENCE	3000000000ULL	/* ns, and 30 times that for who has no excuse */
+#define PATIENCE	1000000000ULL	/* ns, and 90 times that for who has no excuse */
 
 static void watch(FIXTURE_DATA(fuzz) *self, u32 i)
 {
@@ -1822,7 +1837,7 @@ static void watch(FIXTURE_DATA(fuzz) *self, u32 i)
 		return;
 	if (waits_for_page(self->pids[i], where, sizeof(where)) || (!is_root && i % 4)) {
 		shared->stuck++;
-	} else if (now - self->since[i] > 30 * PATIENCE) {
+	} else if (now - self->since[i] > 90 * PATIENCE) {
 		seat = i;
 		fail("hangs: %s", where);
 	} else {
