@@ -13,6 +13,12 @@
  * counter, and what lies around its counters untouched; processes die when they are killed, and
  * nothing is locked, pinned or in use in the end.
  *
+ * Most actions are bursts of calls, and most calls are cheap: small buffers, few ranges, the
+ * scheduler's ticks; so that there are many, between changes of memory and processes, which take
+ * far longer. Where the kernel has CONFIG_KCOV (that of vm/run --debug) calls are guided: what
+ * a call that was the first to reach some place of the module had decided is decided again, for the
+ * most part, by other calls; chance then depends on what all processes have reached.
+ *
  * Whatever is called must not harm the caller: addresses that are written to are those of results
  * on the thread's desk, or of memory that exists for this, or cannot be written at all.
  */
@@ -365,7 +371,7 @@ static u64 any_counters(struct actor *a)
 {
 	switch (any(a, 64)) {
 	case 0:
-		return any(a, one_in(a, 8) ? 300000 : 30000);
+		return any(a, one_in(a, 32) ? 300000 : 10000);
 	case 1:
 		return any_number(a);
 	case 2:
@@ -424,7 +430,7 @@ static u32 any_ranges(struct actor *a, __u64 *ranges)
 	u32 n = 1 + any(a, 3), i;
 
 	if (one_in(a, 200))
-		n = any(a, RANGES + 1);
+		n = any(a, one_in(a, 8) ? RANGES + 1 : 20);
 	for (i = 0; i < n; i++) {
 		r[i] = any_range(a, text + 8 * i, text + 8 * (i + 1));
 		if (slot)
@@ -834,6 +840,8 @@ static int call(struct actor *a)
 		memset(arg.longs + 1, 0, sizeof(arg) - 8);
 	}
 	which = command_of(cmd, session);
+	if (which < UNKNOWN)
+		c = &commands[which];
 
 	/* So much of the argument is there; zeros follow, or not. */
 	size = arg.size;
