@@ -57,7 +57,7 @@ static inline void fuse_pause(struct actor *a)
 	if (one_in(a, 2))
 		return;
 	if (one_in(a, 500))
-		t.tv_sec = 4;
+		t.tv_sec = 2;
 	else
 		t.tv_nsec = any(a, one_in(a, 20) ? 200000000 : 2000000);
 	nanosleep(&t, NULL);
