@@ -60,8 +60,8 @@ static inline int status_in_child(int (*child)(void))
  */
 #define MUST(cond) do {									\
 	if (!(cond)) {									\
-		dprintf(STDERR_FILENO, "# %s:%d: in process %d: not so: %s\n",		\
-			__FILE__, __LINE__, getpid(), #cond);				\
+		dprintf(STDERR_FILENO, "# %s:%d: in process %d: not so: %s (errno %d)\n",	\
+			__FILE__, __LINE__, getpid(), #cond, errno);			\
 		_exit(1);								\
 	}										\
 } while (0)
