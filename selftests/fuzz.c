@@ -1086,18 +1086,15 @@ static int act_advise(struct actor *a)
 }
 
 /* Pages of a slot are asked for from the thread below; or, if there is none, from nobody. */
-static int act_userfault(struct actor *a)
+static int userfault(unsigned int i, u64 mode)
 {
 	struct uffdio_api api = { .api = UFFD_API };
-	unsigned int i = any(a, SLOTS);
 	struct uffdio_register slot = {
 		.range = { .start = addr(SLOT(i)), .len = SLOT_SIZE },
-		.mode = one_in(a, 3) ? UFFDIO_REGISTER_MODE_WP : UFFDIO_REGISTER_MODE_MISSING,
+		.mode = mode,
 	};
 	int fd;
 
-	if (one_in(a, 3))
-		return close(FAULT_FD + i);
 	fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | (is_root ? 0 : UFFD_USER_MODE_ONLY));
 	if (fd < 0)
 		return -errno;
@@ -1110,6 +1107,15 @@ static int act_userfault(struct actor *a)
 		ioctl(fd, UFFDIO_WRITEPROTECT, &wp);
 	}
 	return settle(fd, FAULT_FD + i);
+}
+
+static int act_userfault(struct actor *a)
+{
+	unsigned int i = any(a, SLOTS);
+
+	if (one_in(a, 3))
+		return close(FAULT_FD + i);
+	return userfault(i, one_in(a, 3) ? UFFDIO_REGISTER_MODE_WP : UFFDIO_REGISTER_MODE_MISSING);
 }
 
 /* Moves pages from one slot to another, where the kernel can. */
@@ -1125,10 +1131,14 @@ static int act_move_pages(struct actor *a)
 	while (fcntl(FAULT_FD + i, F_GETFD) < 0 && --tries)
 		i = (i + 1) % SLOTS;
 	move.dst = addr(SLOT(i)) + any(a, SLOT_PAGES) * PAGE;
-	/* From where something is to where nothing is. */
+	/* From where something is to where nothing is, of the same kind. */
 	if (one_in(a, 2)) {
+		mmap((void *)move.src, move.len, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 		madvise((void *)move.src, move.len, MADV_POPULATE_WRITE);
-		madvise((void *)move.dst, move.len, MADV_DONTNEED);
+		mmap(SLOT(i), SLOT_SIZE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		userfault(i, UFFDIO_REGISTER_MODE_MISSING);
 	}
 	err = ioctl(FAULT_FD + i, UFFD_MOVE, &move) ? -errno : 0;
 	shared->moves += move.moved > 0;
