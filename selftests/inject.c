@@ -311,7 +311,7 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 		  const struct op *op, unsigned int (*next)(unsigned int n))
 {
 	unsigned int n, failures = 0, faults = 0;
-	bool failed = true;
+	bool failed = true, done = false;
 	u64 locked;
 	int err;
 
@@ -327,6 +327,10 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 		}
 		failures++;
 		faults += err == -EFAULT;
+		/* All is done when the last copy fails, that of a result to where it could be written. */
+		ASSERT_FALSE(done) {
+			TH_LOG("%u: error %d after an error that was too late", n, err);
+		}
 		ASSERT_TRUE(failed) {
 			TH_LOG("%u: error %d, and nothing has failed", n, err);
 		}
@@ -338,9 +342,11 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 			       (unsigned long long)locked_bytes(), (unsigned long long)locked);
 		}
 		ASSERT_TRUE(goes_on(self->bystander));
-		ASSERT_TRUE(!op->unchanged || op->unchanged(self)) {
+		done = op->unchanged && !op->unchanged(self);
+		ASSERT_TRUE(!done || err == -EFAULT) {
 			TH_LOG("%u: error %d: not as before", n, err);
 		}
+		ASSERT_EQ(0, done && op->after ? op->after(self) : 0);
 	}
 	TH_LOG("%u failures, %u of them EFAULT", failures, faults);
 }

@@ -48,7 +48,9 @@
  *   EFAULT      memory: the argument or what it points to cannot be read or
  *               written, or a buffer is not mapped, not writable, or of a kind
  *               that must not be pinned (device memory; shared mappings of files
- *               that are written back)
+ *               that are written back). If another thread unmaps what a result
+ *               is to be written to, after the call has begun, all else may have
+ *               been done.
  *   ENOMEM      the kernel has no memory for it
  *   EPERM       limits and rights: RLIMIT_MEMLOCK does not allow to lock the
  *               buffers, the period is shorter than the caller may have, or the
