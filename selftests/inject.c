@@ -327,7 +327,7 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 		}
 		failures++;
 		faults += err == -EFAULT;
-		/* All is done when the last copy fails, that of a result to where it could be written. */
+		/* The last is the copy of a result, to where it could be written before. */
 		ASSERT_FALSE(done) {
 			TH_LOG("%u: error %d after an error that was too late", n, err);
 		}
