@@ -18,7 +18,7 @@
 #include "compat.h"
 #include "profil.h"
 
-#define TRIES	100	/* if the buffers are being looked up, or the ranges change, all the time */
+#define TRIES	100U	/* if the buffers are being looked up, or the ranges change, all the time */
 #define WAIT	max(HZ / 100, 1)
 
 struct fetch {
@@ -30,6 +30,7 @@ struct fetch {
 	u64 nr_bytes;			/* of all counters, as the caller gets them */
 	unsigned long nr_pages;
 	bool copied;
+	unsigned int tries;		/* that are left */
 	u64 period;
 	u64 taken;
 };
@@ -117,15 +118,18 @@ static int space_fetch(struct profil_space *space, struct fetch *fetch)
 
 static int space_fetch_patiently(struct profil_space *space, struct fetch *fetch)
 {
-	unsigned int tries = TRIES;
 	int err;
 
-	while ((err = space_fetch(space, fetch)) == -EAGAIN && --tries) {
+	while (fetch->tries) {
+		fetch->tries--;
+		err = space_fetch(space, fetch);
+		if (err != -EAGAIN)
+			return err;
 		schedule_timeout_killable(WAIT);
 		if (fatal_signal_pending(current))
 			return -EINTR;
 	}
-	return err == -EAGAIN ? -EFAULT : err;
+	return -EFAULT;
 }
 
 /* The address space of the process that is meant, which keeps its users. */
@@ -180,14 +184,9 @@ static bool fits(const struct profil_fetch *arg, const struct fetch *fetch)
 static int fetch_all(struct profil_space *space, const struct profil_fetch *arg,
 		     struct fetch *fetch)
 {
-	unsigned int tries = TRIES;
 	int err;
 
 	do {
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		if (!tries--)
-			return -EFAULT;
 		fetch_free(fetch);
 		err = space_fetch_patiently(space, fetch);
 		if (err || !fits(arg, fetch))
@@ -247,7 +246,7 @@ static int fetch_copy_out(struct profil_fetch *arg, const struct fetch *fetch)
 int profil_session_fetch(struct profil_fetch *arg, struct profil_stats *stats)
 {
 	struct mm_struct *mm = process_mm(arg->pid);
-	struct fetch fetch = { .stats = stats };
+	struct fetch fetch = { .stats = stats, .tries = TRIES };
 	struct profil_space *space;
 	int err = -EINVAL;
 
