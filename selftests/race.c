@@ -572,18 +572,41 @@ FIXTURE_TEARDOWN(race)
 	}
 }
 
-#define RACE(name, events)								\
-TEST_F_TIMEOUT(race, tick_against_##name, 3600)						\
-{											\
-	run_race(_metadata, self, against_##name, NULL, events);			\
+TEST_F_TIMEOUT(race, tick_against_stop, 3600)
+{
+	run_race(_metadata, self, against_stop, NULL,
+		 "sessions that were stopped while another thread was sampled");
 }
 
-RACE(stop, "sessions that were stopped while another thread was sampled")
-RACE(exit, "processes that ended while they were sampled")
-RACE(exec, "ticks in the middle of an exec")
-RACE(munmap, "sessions that lost their buffer")
-RACE(mremap, "sessions that lost their buffer")
-RACE(fork, "children that were sampled")
+TEST_F_TIMEOUT(race, tick_against_exit, 3600)
+{
+	run_race(_metadata, self, against_exit, NULL,
+		 "processes that ended while they were sampled");
+}
+
+TEST_F_TIMEOUT(race, tick_against_exec, 3600)
+{
+	run_race(_metadata, self, against_exec, NULL,
+		 "ticks in the middle of an exec");
+}
+
+TEST_F_TIMEOUT(race, tick_against_munmap, 3600)
+{
+	run_race(_metadata, self, against_munmap, NULL,
+		 "sessions that lost their buffer");
+}
+
+TEST_F_TIMEOUT(race, tick_against_mremap, 3600)
+{
+	run_race(_metadata, self, against_mremap, NULL,
+		 "sessions that lost their buffer");
+}
+
+TEST_F_TIMEOUT(race, tick_against_fork, 3600)
+{
+	run_race(_metadata, self, against_fork, NULL,
+		 "children that were sampled");
+}
 
 /*
  * Those that are at work on what the tick depends on
