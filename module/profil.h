@@ -434,8 +434,7 @@ void *profil_histogram_counter(struct profil_session *s, unsigned long addr, uns
 struct profil_ring *profil_ring_create(u32 nr_records);
 void profil_ring_free(struct profil_ring *ring);
 unsigned long profil_ring_pages(u32 nr_records);
-bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system,
-		   bool *recorded);
+bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system);
 void profil_record_over(void);
 void profil_record_init(void);
 void profil_record_exit(void);

@@ -148,7 +148,10 @@ static void slot_look_up(struct slot *slot, struct mm_struct *mm)
 		strscpy(slot->name, name, sizeof(slot->name));
 }
 
-/* What a tick has found, for all sessions that want it. Its CPU's, with interrupts off. */
+/*
+ * What a tick has found, for all sessions that want it; with the time 0, nothing yet. Its CPU's,
+ * with interrupts off.
+ */
 static DEFINE_PER_CPU(struct slot, found);
 
 /*
@@ -207,8 +210,8 @@ void profil_record_exit(void)
 		irq_work_sync(per_cpu_ptr(&giving_back.work, cpu));
 }
 
-/* Returns what is to be said of current's @pc, but for ids. */
-static const struct slot *find(struct profil_space *space, u64 pc, bool system)
+/* What is to be said of current's @pc, but for ids. */
+static void find(struct profil_space *space, u64 pc, bool system)
 {
 	struct slot *slot = this_cpu_ptr(&found);
 	struct mm_struct *mm = current->mm;
@@ -225,7 +228,6 @@ static const struct slot *find(struct profil_space *space, u64 pc, bool system)
 	} else {
 		slot->space = space;
 	}
-	return slot;
 }
 
 static void slot_look_up_late(struct slot *slot)
@@ -250,15 +252,12 @@ static void slot_look_up_late(struct slot *slot)
  * @space: The address space of current.
  * @pc: Where that is.
  * @system: The kernel is running for it.
- * @recorded: Whether another session has kept this tick. The first to do so sets it, and
- *	then profil_record_over() must be called.
  *
- * From the tick.
+ * From the tick, at the end of which profil_record_over() must be called.
  *
  * Return: false if there is no room for the record that is due.
  */
-bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system,
-		   bool *recorded)
+bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system)
 {
 	struct profil_ring *ring = s->ring;
 	const struct slot *what;
@@ -274,8 +273,9 @@ bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc,
 			return false;
 	} while (!atomic_try_cmpxchg(&ring->head, &head, head + 1));
 
-	what = *recorded ? this_cpu_ptr(&found) : find(space, pc, system);
-	*recorded = true;
+	what = this_cpu_ptr(&found);
+	if (!what->record.time)
+		find(space, pc, system);
 	slot = &ring->slots[(unsigned int)head & ring->mask];
 	*slot = *what;
 	slot->record.pid = task_tgid_nr_ns(current, ring->ns);
@@ -293,13 +293,15 @@ bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc,
 	return true;
 }
 
-/* The tick that was recorded is over. */
+/* The tick is over, which profil_record() was called for. */
 void profil_record_over(void)
 {
 	struct slot *slot = this_cpu_ptr(&found);
 
 	if (slot->file)
 		fput(slot->file);
+	slot->file = NULL;
+	slot->record.time = 0;
 }
 
 static bool ring_empty(const struct profil_ring *ring)

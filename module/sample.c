@@ -172,7 +172,7 @@ static __always_inline void advance(struct profil_counts __percpu *counts)
 
 /**
  * struct moment - When a task is looked at
- * @sampled: Sessions that are due are to count; else time has passed, and no more.
+ * @sampled: Sessions with a period that are due are to count; else time has passed, and no more.
  * @system: The kernel is running for the task.
  * @pc: Where the task is.
  * @passed: So many ns since the last moment.
@@ -180,7 +180,7 @@ static __always_inline void advance(struct profil_counts __percpu *counts)
  * @drawn: There is already:
  * @random: One for all sessions with jitter, so that those in step stay so.
  * @found: Out: there is a session that is on, of whichever kind.
- * @recorded: Out: a session has kept it as a record.
+ * @recorded: Out: a session wanted it as a record.
  */
 struct moment {
 	bool sampled;
@@ -251,21 +251,21 @@ static __always_inline bool ticks_now(struct profil_session *s,
 
 /* A tick whose pc is to be written down. */
 static noinline void pc_tick(struct profil_session *s, struct profil_counts __percpu *counts,
-			     const struct profil_span *span, const struct moment *at, bool parked)
+			     const struct profil_span *span, u64 pc, bool system, bool parked)
 {
 	enum profil_outcome outcome = PROFIL_SATURATED;
 	u64 byte;
 
 	if (parked) {
-		if (keep(s, kept_pc(at->pc, at->system)))
+		if (keep(s, kept_pc(pc, system)))
 			return;
 		outcome = PROFIL_DROPPED_OVERRUN;
 	} else if (pc_entry(s, &byte)) {
 		byte += offset_in_page(span->buffer);
-		pc_write(span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE, at->pc, span->width);
+		pc_write(span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE, pc, span->width);
 		outcome = PROFIL_HIT;
 	}
-	tally(s, counts, at->system, outcome);
+	tally(s, counts, system, outcome);
 }
 
 static __always_inline void watch_tick(const struct profil_watch *w, struct moment *at,
@@ -296,13 +296,16 @@ static __always_inline void watch_tick(const struct profil_watch *w, struct mome
 	d = pc - span->start;
 	if (d >= span->bins.span) {
 		outcome = PROFIL_OUTSIDE;
-		if (s->ring && !profil_record(s, w->space, pc, system, &at->recorded))
-			outcome = PROFIL_DROPPED_RECORD;
+		if (s->ring) {
+			at->recorded = true;
+			if (!profil_record(s, w->space, pc, system))
+				outcome = PROFIL_DROPPED_RECORD;
+		}
 		tally(s, counts, system, outcome);
 		return;
 	}
 	if (unlikely(span->flags & PROFIL_RANGE_PCS)) {
-		pc_tick(s, counts, span, at, parked);
+		pc_tick(s, counts, span, pc, system, parked);
 		return;
 	}
 	byte = profil_bins_byte(&span->bins, d + span->rest, span->width);
@@ -317,7 +320,7 @@ static __always_inline void watch_tick(const struct profil_watch *w, struct mome
 }
 
 /* A tick of @m's target where there is nothing to be sampled. */
-static void astray_tick(const struct profil_member *m, struct task_struct *task,
+static __always_inline void astray_tick(const struct profil_member *m, struct task_struct *task,
 			struct moment *at, bool clocked)
 {
 	struct profil_session *s = ((struct profil_watch *)rcu_dereference_raw(m->watch))->session;
@@ -335,7 +338,7 @@ static void astray_tick(const struct profil_member *m, struct task_struct *task,
 
 /*
  * @task's mm is not watched: perhaps it is in exec, or has lost its mm in exit. In user
- * mode neither can be.
+ * mode neither can be. @at: for @clocked.
  */
 static noinline void sample_astray(struct task_struct *task, struct moment *at, bool clocked)
 {
@@ -425,13 +428,10 @@ u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct p
 
 static noinline void sample_slowly(struct profil_space *space, struct pt_regs *regs)
 {
-	struct moment at = { .sampled = true };
+	struct moment at = {};
 
 	moment_locate(&at, current, regs);
-	if (space)
-		sample_all(space, current, &at, false);
-	else
-		sample_astray(current, &at, false);
+	sample_all(space, current, &at, false);
 	if (at.recorded)
 		profil_record_over();
 }
@@ -487,7 +487,7 @@ void notrace profil_sample(void)
 	if (!space) {
 		/* One that is attached just now may as well come after this tick. */
 		if (!user_mode(regs) && data_race(profil_nr_members))
-			goto slowly;
+			sample_astray(current, NULL, false);
 		return;
 	}
 	table = rcu_dereference_raw(space->only);
