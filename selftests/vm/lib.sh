@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154
 #
-# What run, tree and build have in common: how to fail, and how something gets into the cache.
+# What the scripts here have in common: how to fail, and how something gets into the cache.
 # Wants to know "here", the directory of these scripts.
 #
 # What is in the cache is called KIND-HASH, with the hash of all it was made from. It is made
