@@ -18,7 +18,7 @@
 #include "compat.h"
 #include "profil.h"
 
-#define TRIES	100U	/* if the buffers are being looked up, or the ranges change, all the time */
+#define TRIES	100U	/* if buffers are being looked up, ranges change, calls are made all the time */
 #define WAIT	max(HZ / 100, 1)
 
 struct fetch {
@@ -103,8 +103,9 @@ static int space_fetch(struct profil_space *space, struct fetch *fetch)
 	struct profil_session *s;
 	int err = -EINVAL;
 
-	if (mutex_lock_killable(&space->lock))
-		return -EINTR;
+	/* A call of the process itself may wait for user space with it, as long as that likes. */
+	if (!mutex_trylock(&space->lock))
+		return -EAGAIN;
 	memset(fetch->stats, 0, sizeof(*fetch->stats));
 	s = profil_session_classic(space, PROFIL_SCOPE_PROCESS);
 	if (s) {

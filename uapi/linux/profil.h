@@ -465,7 +465,8 @@ struct profil_stop {
  * and gid are the target's real, effective and saved ones, the target has no capability that
  * the caller lacks and is dumpable (PR_SET_DUMPABLE); and with CAP_PERFMON or CAP_SYS_PTRACE
  * over its address space. EPERM: none of these. EINVAL: it has no session. ENODEV: its
- * session has ended by itself.
+ * session has ended by itself. EFAULT, also: for a second its buffers were not to be had, or
+ * a call of its own was under way.
  *
  * Return: 0, or an error as in the contract above.
  */
