@@ -321,7 +321,7 @@ static __always_inline void watch_tick(const struct profil_watch *w, struct mome
 
 /* A tick of @m's target where there is nothing to be sampled. */
 static __always_inline void astray_tick(const struct profil_member *m, struct task_struct *task,
-			struct moment *at, bool clocked)
+					struct moment *at, bool clocked)
 {
 	struct profil_session *s = ((struct profil_watch *)rcu_dereference_raw(m->watch))->session;
 	struct profil_counts __percpu *counts = READ_ONCE(s->counts);

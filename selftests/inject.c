@@ -338,7 +338,7 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 			       (unsigned long long)locked_bytes(), (unsigned long long)locked);
 		}
 		ASSERT_TRUE(goes_on(self->bystander));
-		/* Done is all when the result cannot be written, where it could before: at the end. */
+		/* All is done when the result cannot be written, where it could be before. */
 		changed += op->unchanged && !op->unchanged(self);
 		ASSERT_TRUE(!changed || (err == -EFAULT && changed == 1)) {
 			TH_LOG("%u: error %d: not as before", n, err);
