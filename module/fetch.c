@@ -18,7 +18,7 @@
 #include "compat.h"
 #include "profil.h"
 
-#define TRIES	100U	/* if buffers are being looked up, ranges change, calls are made all the time */
+#define TRIES	100U	/* if ranges change, or calls are made, all the time */
 #define WAIT	max(HZ / 100, 1)
 
 struct fetch {
