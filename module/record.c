@@ -342,7 +342,7 @@ static ssize_t slot_copy(struct slot *slot, char *page, char __user *buf, size_t
 
 static ssize_t ring_take(struct profil_ring *ring, char __user *buf, size_t size)
 {
-	ssize_t done = 0, n = 0;
+	ssize_t done = 0, n;
 	struct slot *slot;
 	char *page;
 
@@ -359,15 +359,16 @@ static ssize_t ring_take(struct profil_ring *ring, char __user *buf, size_t size
 		while (!smp_load_acquire(&slot->whole))
 			cpu_relax();
 		n = slot_copy(slot, page, buf + done, size - done);
-		if (n <= 0)
+		if (n <= 0) {
+			if (!done)
+				done = n ? n : -EINVAL;
 			break;
+		}
 		done += n;
 		slot_clear(slot);
 		/* Pairs with the acquire in profil_record(). */
 		smp_store_release(&ring->tail, ring->tail + 1);
 	}
-	if (!done && !ring_empty(ring))
-		done = n ? n : -EINVAL;
 	mutex_unlock(&ring->lock);
 free:
 	free_page((unsigned long)page);
