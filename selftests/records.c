@@ -906,6 +906,42 @@ static bool reader_waits(void *(*work)(void *))
 	return await(reader.state >= 1 && reader_sleeps()) && reader.state == 1;
 }
 
+static int tick_for_ever(void)
+{
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
+		return 1;
+	for (;;)
+		loop_run(0, LOOP_BURST);
+}
+
+/* Who reads all the time finds one or none, whenever they come. */
+TEST_F(records, may_come_while_somebody_looks_for_one)
+{
+	unsigned int found = 0;
+	char record[4096];
+	pid_t child;
+	ssize_t n;
+
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL, .nr_records = ENOUGH, .period = 50000,
+	});
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	child = spawn(tick_for_ever);
+	while (found < 20000) {
+		n = read(fd, record, sizeof(record));
+		if (n < 0 && errno != EAGAIN)
+			break;
+		found += n > 0;
+	}
+	EXPECT_EQ(20000U, found) {
+		TH_LOG("errno %d", errno);
+	}
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
 TEST_F(records, wake_a_read_that_waits)
 {
 	struct profil_stats s;
