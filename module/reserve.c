@@ -68,15 +68,19 @@ static void *take(struct reserve *r)
  */
 void *profil_reserve_take(size_t size)
 {
-	struct reserve *r = reserves;
+	struct reserve *r;
 	void *piece;
 
-	while (r->size != size)
-		r++;
-	piece = take(r);
-	if (READ_ONCE(r->nr) < PIECES / 2)
-		queue_work(profil_wq, &filling);
-	return piece;
+	for (r = reserves; r < reserves + ARRAY_SIZE(reserves); r++) {
+		if (r->size != size)
+			continue;
+		piece = take(r);
+		if (READ_ONCE(r->nr) < PIECES / 2)
+			queue_work(profil_wq, &filling);
+		return piece;
+	}
+	WARN_ON_ONCE(1);	/* none of these */
+	return NULL;
 }
 
 void profil_reserve_init(void)
