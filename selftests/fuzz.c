@@ -33,7 +33,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
@@ -44,19 +43,14 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "chance.h"
+#include "failures.h"
 #include "fuse.h"
 #include "kcov.h"
 #include "kernel.h"
 #include "loop.h"
+#include "slots.h"
 #include "usage.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE	23
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE		25
-#endif
 #ifndef SYS_memfd_secret
 #define SYS_memfd_secret	447
 #endif
@@ -72,14 +66,6 @@ struct move {
 };
 
 #define SELF		"/proc/self/exe"
-#define PAGE		4096UL
-
-/* Memory to be given away, each slot with as much behind it where nothing ever is */
-#define SLOTS		12U
-#define SLOT_SIZE	(2UL << 20)
-#define SLOT_STRIDE	(2 * SLOT_SIZE)
-#define SLOT(i)		((char *)(0x100000000000UL + (i) * SLOT_STRIDE))
-#define SLOT_PAGES	32U	/* that are used of one, mostly */
 
 /* Descriptors */
 #define KCOV_FD		95	/* of a process's first thread */
@@ -88,8 +74,7 @@ struct move {
 #define FILE_FD		98	/* of FUSE's file */
 #define SESSION_FD	100
 #define SESSIONS	4U
-#define MEMORY_FD	120
-#define FAULT_FD	140
+#define FAULT_FD	140	/* who is asked for the pages of each slot */
 #define LAST_FD		160
 
 #define SEATS		16U
@@ -115,8 +100,7 @@ struct shared {
 	u64 most;			/* of these */
 	atomic_uint at[SEATS];		/* calls of who sits there */
 	u32 life[SEATS];		/* who that is */
-	atomic_uint failures;
-	char failed[32][480];
+	struct failures failures;
 	atomic_int pids[PIDS];
 	atomic_ullong spaces[PIDS];
 	atomic_ullong outcomes[16][136];	/* by command and errno */
@@ -139,25 +123,9 @@ static u64 vdso;
 static atomic_bool ending;	/* threads are to end, */
 static atomic_bool nobody;	/* or none is to give pages any more */
 
-static void __attribute__((format(printf, 1, 2))) fail(const char *format, ...)
-{
-	unsigned int n = atomic_fetch_add(&shared->failures, 1);
-	va_list args;
-	int used;
-
-	if (n >= ARRAY_SIZE(shared->failed))
-		return;
-	used = snprintf(shared->failed[n], sizeof(shared->failed[n]), "process %u.%u, call %u: ",
-			seat, shared->life[seat], shared->at[seat]);
-	va_start(args, format);
-	vsnprintf(shared->failed[n] + used, sizeof(shared->failed[n]) - used, format, args);
-	va_end(args);
-}
-
-static u64 now_ns(void)
-{
-	return cpu_ns(CLOCK_MONOTONIC);
-}
+#define fail(format, ...)							\
+	failures_note(&shared->failures, "process %u.%u, call %u: " format,	\
+		      seat, shared->life[seat], shared->at[seat], ##__VA_ARGS__)
 
 /*
  * The desk of a thread: areas in which arguments and results lie, with nothing behind each
@@ -201,11 +169,6 @@ static void desk_free(void)
 /*
  * Addresses and numbers
  */
-
-static char *any_slot(struct actor *a)
-{
-	return SLOT(any(a, SLOTS));
-}
 
 static u64 any_buffer_in(struct actor *a, char *slot)
 {
@@ -1021,7 +984,7 @@ static int act_map(struct actor *a)
 	    mmap(SLOT(i), kind == DEVICE ? PAGE : SLOT_SIZE, prot, flags | MAP_FIXED, fd, 0) ==
 	    MAP_FAILED)
 		err = -errno;
-	settle(fd, MEMORY_FD + i);
+	settle(fd, SLOT_FD + i);
 	if (err) {
 		shared->why_not[kind] = -err;
 		shared->not_mapped[kind]++;
@@ -1035,54 +998,6 @@ static int act_map(struct actor *a)
 	if (one_in(a, 8))
 		madvise(SLOT(i), SLOT_PAGES * PAGE, MADV_POPULATE_WRITE);
 	return 0;
-}
-
-static int act_change(struct actor *a)
-{
-	unsigned int i = any(a, SLOTS);
-	u64 at = any(a, SLOT_PAGES) * PAGE, size = (1 + any(a, SLOT_PAGES)) * PAGE;
-	char *p = SLOT(i) + at;
-
-	if (one_in(a, 3))
-		size = SLOT_SIZE - at;
-	switch (any(a, 10)) {
-	case 0:
-		return munmap(p, size);
-	case 1:
-		return mremap(p, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, any_slot(a)) ==
-		       MAP_FAILED;
-	case 2:
-		return mremap(p, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
-			      any_slot(a)) == MAP_FAILED;
-	case 3:
-		return mremap(p, size, (1 + any(a, SLOT_PAGES)) * PAGE,
-			      MREMAP_MAYMOVE | MREMAP_FIXED, any_slot(a)) == MAP_FAILED;
-	case 4:
-		return mprotect(p, size, any(a, 2) ? PROT_READ : PROT_NONE);
-	case 5:
-		return ftruncate(MEMORY_FD + i, one_in(a, 2) ? at : SLOT_SIZE);
-	case 6:
-		return fallocate(MEMORY_FD + i, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
-				 size);
-	default:
-		return mprotect(p, size, PROT_READ | PROT_WRITE);
-	}
-}
-
-static int act_advise(struct actor *a)
-{
-	static const int advices[] = {
-		MADV_DONTNEED, MADV_DONTNEED, MADV_FREE, MADV_DONTFORK, MADV_DOFORK,
-		MADV_WIPEONFORK, MADV_KEEPONFORK, MADV_MERGEABLE, MADV_UNMERGEABLE,
-		MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_COLLAPSE, MADV_POPULATE_WRITE,
-		20 /* MADV_COLD */, 21 /* MADV_PAGEOUT */, 21, MADV_REMOVE,
-	};
-	int advice = advices[any(a, ARRAY_SIZE(advices))];
-	char *p = any_slot(a);
-
-	if (one_in(a, 2))
-		return madvise(p, SLOT_SIZE, advice);
-	return madvise(p + any(a, SLOT_PAGES) * PAGE, (1 + any(a, 4)) * PAGE, advice);
 }
 
 /* Pages of a slot are asked for from the thread below; or, if there is none, from nobody. */
@@ -1405,8 +1320,8 @@ static const struct action {
 } actions[] = {
 	{ act_calls, 500 },
 	{ act_map, 25 },
-	{ act_change, 20 },
-	{ act_advise, 25 },
+	{ change_slot, 20 },
+	{ advise_slot, 25 },
 	{ act_userfault, 6 },
 	{ act_move_pages, 12 },
 	{ act_thread, 3 },
@@ -1913,11 +1828,13 @@ TEST_F_TIMEOUT(fuzz, finds_nothing, 14400)
 {
 	u64 begin = now_ns(), end = begin + self->seconds * 1000000000ULL;
 	const struct timespec pause = { .tv_nsec = 20000000 };
+	const u64 minute = 60 * 1000000000ULL;
+	u64 said = begin;
 	unsigned int lives = 0, i;
 	int status;
 	pid_t pid;
 
-	while (shared->calls < shared->most && !shared->failures && now_ns() < end) {
+	while (shared->calls < shared->most && !shared->failures.n && now_ns() < end) {
 		for (i = 0; i < self->seats; i++) {
 			if (self->pids[i])
 				continue;
@@ -1942,6 +1859,11 @@ TEST_F_TIMEOUT(fuzz, finds_nothing, 14400)
 		for (i = 0; i < self->seats; i++)
 			if (self->pids[i])
 				watch(self, i);
+		if (now_ns() - said >= minute) {
+			said += minute;
+			TH_LOG("%llu min: %llu calls", (said - begin) / minute,
+			       (unsigned long long)shared->calls);
+		}
 	}
 	shared->stop = 1;
 	EXPECT_TRUE(await(all_gone(self))) {
@@ -1950,9 +1872,7 @@ TEST_F_TIMEOUT(fuzz, finds_nothing, 14400)
 	TH_LOG("%llu calls in %.1f s, by %u processes", (unsigned long long)shared->calls,
 	       (now_ns() - begin) / 1e9, lives);
 	show_outcomes(_metadata);
-	for (i = 0; i < shared->failures && i < ARRAY_SIZE(shared->failed); i++)
-		TH_LOG("%s", shared->failed[i]);
-	EXPECT_EQ(0U, shared->failures);
+	EXPECT_NO_FAILURES(&shared->failures);
 
 	EXPECT_TRUE(await(same(&self->before))) {
 		struct usage now = usage();

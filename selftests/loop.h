@@ -143,6 +143,11 @@ static inline u64 cpu_ns(clockid_t clock)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
+static inline u64 now_ns(void)
+{
+	return cpu_ns(CLOCK_MONOTONIC);
+}
+
 static inline u64 tick_ns(void)
 {
 	struct profil_query query;

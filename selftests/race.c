@@ -16,13 +16,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "chance.h"
+#include "failures.h"
 #include "kernel.h"
 #include "loop.h"
 #include "usage.h"
@@ -45,29 +45,13 @@ struct shared {
 	atomic_ullong ended;		/* sessions that ended by themselves */
 	atomic_ullong events;		/* of those that the test is about */
 	atomic_int pids[WORKERS];
-	atomic_uint failures;
-	char failed[16][200];
+	struct failures failures;
 };
 
 static struct shared *shared;
 static int device;		/* its descriptor, while it is open */
 
-static void __attribute__((format(printf, 1, 2))) fail(const char *format, ...)
-{
-	unsigned int n = atomic_fetch_add(&shared->failures, 1);
-	va_list args;
-
-	if (n >= ARRAY_SIZE(shared->failed))
-		return;
-	va_start(args, format);
-	vsnprintf(shared->failed[n], sizeof(shared->failed[n]), format, args);
-	va_end(args);
-}
-
-static u64 now_ns(void)
-{
-	return cpu_ns(CLOCK_MONOTONIC);
-}
+#define fail(...)	failures_note(&shared->failures, __VA_ARGS__)
 
 static void pause_for(u64 ns)
 {
@@ -504,14 +488,14 @@ static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			if (work != count && device_reopen(device))
 				_exit(1);
-			while (!shared->stop && !shared->failures)
+			while (!shared->stop && !shared->failures.n)
 				work(&a);
 			_exit(0);
 		}
 		ASSERT_LT(0, self->pids[i]);
 		shared->pids[i] = self->pids[i];
 	}
-	while (now_ns() < (raced() ? end : latest) && !shared->failures) {
+	while (now_ns() < (raced() ? end : latest) && !shared->failures.n) {
 		if (!disturb) {
 			pause_for(50000000);
 			continue;
@@ -527,9 +511,7 @@ static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self
 	       events, (unsigned long long)shared->events, (unsigned long long)shared->rounds,
 	       (unsigned long long)shared->hits, (unsigned long long)shared->refused,
 	       (unsigned long long)shared->ended, done, turns);
-	for (unsigned int i = 0; i < shared->failures && i < ARRAY_SIZE(shared->failed); i++)
-		TH_LOG("%s", shared->failed[i]);
-	EXPECT_EQ(0U, shared->failures);
+	EXPECT_NO_FAILURES(&shared->failures);
 	EXPECT_LT(0U, shared->rounds);
 	EXPECT_LT(0U, shared->hits);
 	EXPECT_LE(ENOUGH, shared->events);

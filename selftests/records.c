@@ -87,11 +87,6 @@ static bool mapping_of(u64 pc, struct mapping *m)
 	return found;
 }
 
-static u64 now_ns(void)
-{
-	return cpu_ns(CLOCK_MONOTONIC);
-}
-
 /* State ~0 if there is no answer. */
 static struct profil_stats stats_now(void)
 {
@@ -1310,7 +1305,7 @@ static int tick_and_exec(void)
 
 TEST_F(records, tell_what_was_so_of_a_process_that_has_execed_and_exited)
 {
-	unsigned int i, old = 0, new = 0;
+	unsigned int i, old = 0, new = 0, unknown = 0;
 	u64 new_space = 0, text;
 	struct profil_stats s;
 	struct mapping m;
@@ -1336,6 +1331,11 @@ TEST_F(records, tell_what_was_so_of_a_process_that_has_execed_and_exited)
 
 		EXPECT_EQ(child, r->pid);
 		EXPECT_EQ(child, r->tid);
+		/* Looked up when a thread had run: the child was gone by then. */
+		if (preempt_rt() && !(r->flags & PROFIL_RECORD_MAPPED)) {
+			unknown++;
+			continue;
+		}
 		if (r->space == shared->space && in_loop(r, addr(loops_text), 4)) {
 			old++;
 			EXPECT_EQ(0, strcmp("a child", r->comm));
@@ -1353,6 +1353,7 @@ TEST_F(records, tell_what_was_so_of_a_process_that_has_execed_and_exited)
 	}
 	EXPECT_LE(5U, old);
 	EXPECT_LE(5U, new);
+	EXPECT_GT(5U, unknown);
 	unlink(program);
 }
 

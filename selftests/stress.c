@@ -27,7 +27,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -38,34 +37,20 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "chance.h"
+#include "failures.h"
 #include "kernel.h"
 #include "loop.h"
+#include "slots.h"
 #include "usage.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE	23
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE		25
-#endif
-
 #define SELF		"/proc/self/exe"
-#define PAGE		4096UL
-
-/* Buffers */
-#define SLOTS		6U
-#define SLOT_SIZE	(2UL << 20)
-#define SLOT(i)		((char *)(0x100000000000UL + (i) * SLOT_SIZE))
-#define SLOT_PAGES	16U	/* that are used of one */
 
 /* Descriptors */
 #define SHARED_FD	96		/* struct shared */
 #define SOCKET_FD	97		/* two ends of a socket, to pass descriptors on */
 #define SESSION_FD	100		/* sessions */
 #define SESSIONS	5U
-#define MEMORY_FD	120		/* memory of each slot, */
-#define FAULT_FD	140		/* and who is asked for its pages */
+#define FAULT_FD	140		/* who is asked for the pages of each slot */
 #define LAST_FD		160
 
 #define MAX_RECORDS	1000U
@@ -78,8 +63,7 @@ struct shared {
 	atomic_uint stop;		/* the round is over */
 	unsigned int crowd;		/* so many threads are enough, of the whole system */
 	atomic_uint busy;		/* somebody is at work on all memory */
-	atomic_uint failures;
-	char failed[32][200];
+	struct failures failures;
 	atomic_int pids[PIDS];		/* of some processes and threads, perhaps gone */
 	atomic_ullong spaces[PIDS];	/* address spaces, likewise */
 	atomic_ullong done[64];		/* how often each action succeeded */
@@ -99,22 +83,7 @@ static struct shared *shared;
 static bool is_root;
 static u32 seed_of_run, seconds_of_run;
 
-static void __attribute__((format(printf, 1, 2))) fail(const char *format, ...)
-{
-	unsigned int n = atomic_fetch_add(&shared->failures, 1);
-	va_list args;
-
-	if (n >= ARRAY_SIZE(shared->failed))
-		return;
-	va_start(args, format);
-	vsnprintf(shared->failed[n], sizeof(shared->failed[n]), format, args);
-	va_end(args);
-}
-
-static u64 now_ns(void)
-{
-	return cpu_ns(CLOCK_MONOTONIC);
-}
+#define fail(...)	failures_note(&shared->failures, __VA_ARGS__)
 
 /*
  * What must be true of each answer
@@ -179,11 +148,6 @@ static int checked_own_stats(int err, const char *call, const struct profil_stat
  * Buffers
  */
 
-static char *any_slot(struct actor *a)
-{
-	return SLOT(any(a, SLOTS));
-}
-
 /* Gives the number @to to what is now @fd. */
 static int settle(struct actor *a, int fd, int to)
 {
@@ -200,7 +164,7 @@ static int settle(struct actor *a, int fd, int to)
 static int act_map(struct actor *a)
 {
 	unsigned int i = any(a, SLOTS);
-	int prot = PROT_READ | PROT_WRITE, flags = MAP_FIXED, fd = MEMORY_FD + i, err = 0;
+	int prot = PROT_READ | PROT_WRITE, flags = MAP_FIXED, fd = SLOT_FD + i, err = 0;
 
 	switch (any(a, 6)) {
 	case 0:
@@ -229,55 +193,6 @@ static int act_map(struct actor *a)
 	if (one_in(a, 2))
 		madvise(SLOT(i), SLOT_PAGES * PAGE, MADV_POPULATE_WRITE);
 	return 0;
-}
-
-static int act_change_mapping(struct actor *a)
-{
-	unsigned int i = any(a, SLOTS);
-	u64 at = any(a, SLOT_PAGES) * PAGE, size = (1 + any(a, SLOT_PAGES)) * PAGE;
-	char *p = SLOT(i) + at;
-
-	if (one_in(a, 3))
-		size = SLOT_SIZE - at;
-	switch (any(a, 9)) {
-	case 0:
-		return munmap(p, size) ? -errno : 0;
-	case 1:
-		return mremap(p, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, any_slot(a)) ==
-		       MAP_FAILED ? -errno : 0;
-	case 2:
-		return mremap(p, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
-			      any_slot(a)) == MAP_FAILED ? -errno : 0;
-	case 3:
-		return mprotect(p, size, PROT_READ) ? -errno : 0;
-	case 4:
-		return mprotect(p, size, PROT_NONE) ? -errno : 0;
-	case 5:
-		return mprotect(p, size, PROT_READ | PROT_WRITE | PROT_EXEC) ? -errno : 0;
-	case 6:
-		return ftruncate(MEMORY_FD + i, one_in(a, 2) ? 0 : SLOT_SIZE) ? -errno : 0;
-	case 7:
-		return fallocate(MEMORY_FD + i, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
-				 size) ? -errno : 0;
-	default:
-		return mprotect(p, size, PROT_READ | PROT_WRITE) ? -errno : 0;
-	}
-}
-
-static int act_advise(struct actor *a)
-{
-	static const int advices[] = {
-		MADV_DONTNEED, MADV_DONTNEED, MADV_FREE, MADV_DONTFORK, MADV_DOFORK,
-		MADV_WIPEONFORK, MADV_KEEPONFORK, MADV_MERGEABLE, MADV_UNMERGEABLE,
-		MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_COLLAPSE, MADV_POPULATE_WRITE,
-		20 /* MADV_COLD */, 21 /* MADV_PAGEOUT */, MADV_REMOVE,
-	};
-	int advice = advices[any(a, ARRAY_SIZE(advices))];
-	char *p = any_slot(a);
-
-	if (one_in(a, 2))
-		return madvise(p, SLOT_SIZE, advice) ? -errno : 0;
-	return madvise(p + any(a, SLOT_PAGES) * PAGE, PAGE, advice) ? -errno : 0;
 }
 
 /* Pages of a slot are asked for, and nobody gives them. Until somebody does this again. */
@@ -829,7 +744,7 @@ static int vm_child(void *actor)
 			act_descriptor_stats(a);
 			break;
 		case 4:
-			act_change_mapping(a);
+			change_slot(a);
 			break;
 		default:
 			act_run(a);
@@ -930,8 +845,8 @@ static const struct action {
 	bool root;	/* only root can do it */
 } actions[] = {
 	{ "map", act_map, 40, true, false },
-	{ "change mapping", act_change_mapping, 30, true, false },
-	{ "advise", act_advise, 40, true, false },
+	{ "change mapping", change_slot, 30, true, false },
+	{ "advise", advise_slot, 40, true, false },
 	{ "userfault", act_userfault, 4, true, true },
 	{ "start", act_start, 60, true, false },
 	{ "stop", act_stop, 30, true, false },
@@ -1350,7 +1265,7 @@ static bool stress_for(struct actor *a, u64 ns, bool at_once)
 	u64 end = now_ns() + ns, latest = end + PATIENCE_NS;
 	bool gone = true;
 
-	while (gone && now_ns() < (at_once || stressed() ? end : latest) && !shared->failures)
+	while (gone && now_ns() < (at_once || stressed() ? end : latest) && !shared->failures.n)
 		gone = stress_round(a);
 	return gone;
 }
@@ -1445,9 +1360,7 @@ TEST_F_TIMEOUT(stress, leaves_nothing_behind, 1200)
 		TH_LOG("a process does not die");
 	}
 	show_what_was_done(_metadata);
-	for (unsigned int i = 0; i < shared->failures && i < ARRAY_SIZE(shared->failed); i++)
-		TH_LOG("%s", shared->failed[i]);
-	EXPECT_EQ(0U, shared->failures);
+	EXPECT_NO_FAILURES(&shared->failures);
 
 	EXPECT_TRUE(await(same(&self->before))) {
 		struct usage now = usage();

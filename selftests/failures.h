@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Failures that many processes see, and one tells
+ */
+#ifndef _SELFTESTS_FAILURES_H
+#define _SELFTESTS_FAILURES_H
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+/* In memory that they share. */
+struct failures {
+	atomic_uint n;
+	char first[32][480];
+};
+
+static inline void __attribute__((format(printf, 2, 3)))
+failures_note(struct failures *f, const char *format, ...)
+{
+	unsigned int n = atomic_fetch_add(&f->n, 1);
+	va_list args;
+
+	if (n >= ARRAY_SIZE(f->first))
+		return;
+	va_start(args, format);
+	vsnprintf(f->first[n], sizeof(f->first[n]), format, args);
+	va_end(args);
+}
+
+#define EXPECT_NO_FAILURES(f) do {							\
+	for (unsigned int _i = 0; _i < (f)->n && _i < ARRAY_SIZE((f)->first); _i++)	\
+		TH_LOG("%s", (f)->first[_i]);						\
+	EXPECT_EQ(0U, (f)->n);								\
+} while (0)
+
+#endif
