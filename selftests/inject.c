@@ -41,6 +41,19 @@ struct usage {
 	int descriptor;		/* the next */
 };
 
+/*
+ * The kernel writes to the C library's rseq when it has scheduled a thread, and kills it when that
+ * fails: none of ours may have any.
+ */
+static __attribute__((constructor)) void without_rseq(int argc __attribute__((unused)),
+						     char **argv)
+{
+	static const char name[] = "GLIBC_TUNABLES";
+
+	if (!getenv(name) && !setenv(name, "glibc.pthread.rseq=0", 1))
+		execv("/proc/self/exe", argv);
+}
+
 FIXTURE(inject) {
 	char *buffer;			/* PAGES pages */
 	u64 *counters;			/* two pages: of the sessions that are to go on */
@@ -311,7 +324,7 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 		  const struct op *op, unsigned int (*next)(unsigned int n))
 {
 	unsigned int n, failures = 0, faults = 0, changed = 0;
-	bool failed = true;
+	bool failed = true, late;
 	u64 locked;
 	int err;
 
@@ -338,13 +351,17 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 			       (unsigned long long)locked_bytes(), (unsigned long long)locked);
 		}
 		ASSERT_TRUE(goes_on(self->bystander));
-		/* All is done when the result cannot be written, where it could be before. */
-		changed += op->unchanged && !op->unchanged(self);
-		ASSERT_TRUE(!changed || (err == -EFAULT && changed == 1)) {
+		/*
+		 * All is done when the result cannot be written, where it could be before. That is
+		 * one place, but not always the nth.
+		 */
+		late = op->unchanged && !op->unchanged(self);
+		changed += late;
+		ASSERT_TRUE(!late || (err == -EFAULT && changed <= 4)) {
 			TH_LOG("%u: error %d: not as before", n, err);
 		}
 	}
-	TH_LOG("%u failures, %u of them EFAULT", failures, faults);
+	TH_LOG("%u failures, %u of them EFAULT, %u when all was done", failures, faults, changed);
 }
 
 /*
@@ -1209,38 +1226,46 @@ static bool has_failed_in(pid_t pid)
  */
 TEST_F(inject, exec)
 {
-	unsigned int n, missing = 0, execs = 0;
-	bool failed = true;
+	unsigned int sweeps, n = 0, missing = 0, execs = 0, ended = 0;
 	struct profil_stats s;
+	bool failed;
 	u64 before;
 	int status;
 	pid_t pid;
 
 	NEEDS_INJECTION();
 	ASSERT_EQ(0, open_kinds(self));
-	for (n = 1; failed; n++) {
+	/* No two are alike, and there is one allocation or two that it is about. */
+	for (sweeps = 0, failed = false; failed || (!missing && sweeps < 10); n++) {
+		if (!failed) {
+			sweeps++;
+			n = 1;
+		}
 		before = unfollowed(SHARE);
 		pid = fork();
 		if (!pid)
 			exec_in_child(n);
 		ASSERT_LT(0, pid);
 		ASSERT_EQ(pid, waitpid(pid, &status, WUNTRACED));
+		failed = true;
 		if (WIFSTOPPED(status)) {
 			failed = has_failed_in(pid);
-			execs += WSTOPSIG(status) == SIGTRAP;
 			ASSERT_EQ(0, descriptor_stats(kinds[SHARE], &s));
 			ASSERT_EQ(PROFIL_STATE_ON, (int)s.state);
 			if (WSTOPSIG(status) == SIGTRAP) {
+				execs++;
 				ASSERT_EQ(2 - s.targets, s.unfollowed - before);
 				missing += 2 - s.targets;
 			}
 			kill(pid, SIGKILL);
 			ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		} else {
+			ended++;
 		}
 		ASSERT_TRUE(await(targets_of(kinds[SHARE]) == 1));
 	}
-	TH_LOG("of %u execs %u failed; %u times a session could not follow", n - 1,
-	       n - 1 - execs, missing);
+	TH_LOG("in %u sweeps %u execs, %u failures; %u times a session could not follow", sweeps,
+	       execs, ended, missing);
 	EXPECT_LT(0U, missing);
 	EXPECT_EQ(0, close_kinds());
 }
