@@ -24,6 +24,7 @@
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/rculist.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -764,12 +765,11 @@ void profil_session_close(struct profil_session *s)
  * profil_session_inherit - Make the session of a child of fork
  * @w: What the child inherits. Under RCU, and maybe just being unlinked.
  * @child: The child, which does not run yet.
- * @home: Its space, which nobody else uses yet.
+ * @home: Its space, whose sessions nobody else changes yet.
  *
  * Does not sleep. What @w's session does at the same time in another task may have come
- * before the fork or after. @home->sessions is changed without its lock, and the caller goes
- * on with the session on @home's reference alone: nothing can give that back before the
- * caller's RCU section is over, see session_is_quiet().
+ * before the fork or after. The caller goes on with the session on @home's reference alone:
+ * nothing can give that back before the caller's RCU section is over, see session_is_quiet().
  *
  * Return: the session, for profil_session_bear(); or an error pointer: -ENOMEM, or
  * -ENODEV if there is nothing to inherit any more.
@@ -804,27 +804,27 @@ struct profil_session *profil_session_inherit(struct profil_watch *w, struct tas
 	s->exec = parent->exec;
 	s->young = true;
 	s->slow = BIT(PROFIL_SLOW_PARKED);
+	s->on = on;
+	s->state = on ? PROFIL_STATE_ON : PROFIL_STATE_OFF;
 	s->task = get_task_struct(child);
 
 	if (!try_module_get(THIS_MODULE))
 		goto put;
 	if (on && !session_get_more_ticks(s))
 		goto put_module;
-	root = parent->root ? parent->root : parent;
 	if (!s->classic) {
+		root = parent->root ? parent->root : parent;
+		refcount_inc(&root->refs);
+		s->root = root;
 		raw_spin_lock_irqsave(&profil_index_lock, flags);
 		gone = root->orphan;
+		/* From here on a worker may end it. */
 		if (!gone)
 			list_add(&s->kin, &root->kin);
 		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 		if (gone)
 			goto put_tick;
-		refcount_inc(&root->refs);
-		s->root = root;
 	}
-	s->on = on;
-	s->state = on ? PROFIL_STATE_ON : PROFIL_STATE_OFF;
-	list_add(&s->list, &home->sessions);
 	return s;
 
 put_tick:
@@ -837,11 +837,18 @@ put:
 	return ERR_PTR(err);
 }
 
-/* It samples the child, or, with @err, could not be made to and is to be undone. */
+/*
+ * It samples the child, or, with @err, could not be made to and is to be undone. Others may find
+ * it only now: they would have it grow, with no target and so no ranges yet, and let it count in
+ * its parent's pages. home->lock cannot be had here, but nobody else changes the list: the child
+ * does not run, and a worker that ends an inherited session waits for a grace period first.
+ */
 void profil_session_bear(struct profil_session *s, int err)
 {
 	if (err)
 		WRITE_ONCE(s->orphan, true);
+	else
+		list_add_rcu(&s->list, &s->home->sessions);
 	profil_session_kick(s);
 }
 
@@ -932,7 +939,8 @@ struct profil_session *profil_session_classic(struct profil_space *space, u32 sc
 
 	lockdep_assert_held(&space->lock);
 
-	list_for_each_entry(s, &space->sessions, list)
+	/* To be fetched, perhaps just when one is born: see profil_session_bear(). */
+	list_for_each_entry_rcu(s, &space->sessions, list, lockdep_is_held(&space->lock))
 		if (s->classic && s->scope == scope && !READ_ONCE(s->orphan) &&
 		    (scope == PROFIL_SCOPE_PROCESS || s->task == current))
 			return s;
