@@ -418,30 +418,29 @@ static bool member_conflicts(struct profil_session *s, const struct profil_membe
 
 /*
  * Do as many sessions sample @m's target as may? The tick goes through all of them; each of
- * those with a period has interrupts of its own.
+ * those with a period has interrupts of its own. Members count wherever they are: in exec, those
+ * that follow come to the new space only in the end.
  */
 static bool member_is_too_many(const struct profil_watch *w, const struct profil_member *m)
 {
 	const struct profil_session *s = w->session;
-	unsigned int n = 0, clocked = !!s->period;
+	unsigned int n = 0, clocked = 0, n_here = 0, clocked_here = 0;
 	struct profil_member *other;
 	struct profil_watch *beside;
 
-	/* What is inherited, at first, cannot be more than the parent had. */
-	if (s->classic || (s->root && !s->nr_members && !s->nr_detached))
+	if (s->classic)
 		return false;
-	if (m->thread) {
-		for (other = profil_member_first(m->key); other;
-		     other = profil_member_next(other)) {
-			n++;
-			clocked += !!watch_of(other)->session->period;
-		}
-	} else if (!w->nr_processes) {
-		n = w->space->nr_watches;
-		hlist_for_each_entry(beside, &w->space->watches, node)
-			clocked += !!beside->session->period;
+	for (other = profil_member_first(m->key); other; other = profil_member_next(other)) {
+		n++;
+		clocked += !!watch_of(other)->session->period;
 	}
-	return n >= PROFIL_MAX_SESSIONS || (s->period && clocked > PROFIL_MAX_CLOCKED);
+	if (!m->thread && !w->nr_processes) {
+		n_here = w->space->nr_watches;
+		hlist_for_each_entry(beside, &w->space->watches, node)
+			clocked_here += !!beside->session->period;
+	}
+	return max(n, n_here) >= PROFIL_MAX_SESSIONS ||
+	       (s->period && max(clocked, clocked_here) >= PROFIL_MAX_CLOCKED);
 }
 
 /*
@@ -757,7 +756,7 @@ static int share(struct profil_watch *w, struct profil_member *m, struct profil_
 	if (watch_linked(w) && err != -EBUSY) {
 		born->legacy = profil_table_get(w->legacy);
 		rcu_assign_pointer(born->table, profil_table_get(w->legacy));
-		err = attach(&born, m, NULL);
+		err = member_is_too_many(born, m) ? -ENOMEM : attach(&born, m, NULL);
 	}
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	profil_watch_free(born);
@@ -785,6 +784,8 @@ static int bequeath(struct profil_watch *w, struct profil_member *m, struct prof
 		err = profil_attach(&born, m, NULL);
 	else
 		profil_table_put(table);
+	if (err == -EBUSY)
+		err = -ENOMEM;		/* of what the child may have */
 	profil_watch_free(born);
 	profil_session_bear(s, err);
 	return err;
@@ -887,11 +888,14 @@ static bool gains_privilege(const struct linux_binprm *bprm)
 
 static void exec_one(struct profil_member *m, bool follow)
 {
-	struct profil_session *s = ((struct profil_watch *)rcu_dereference(m->watch))->session;
+	struct profil_watch *from = rcu_dereference(m->watch), *w = NULL;
+	struct profil_session *s = from->session;
 	struct mm_struct *mm = current->mm;
-	struct profil_watch *w = NULL;
 	struct profil_space *space;
 
+	/* To the new program it was attached, in the midst of this, and may have ranges there. */
+	if (from->space->mm == mm)
+		return;
 	if (follow && s->exec == PROFIL_EXEC_FOLLOW && refcount_inc_not_zero(&s->refs)) {
 		space = space_get(mm, PROFIL_GFP_PROBE);
 		if (space)

@@ -379,7 +379,8 @@ enum profil_end {
  * @dropped_exit: Out: the task was past the end of its address space in exit.
  * @dropped_record: Out: a record was due, and there was no room for it.
  * @unfollowed: Out: forks and execs that the session should have followed, and could
- *	not for lack of memory. Not ticks.
+ *	not for lack of memory (or, a child, since too many were attached to that first).
+ *	Not ticks.
  * @targets: Out: processes and threads that are attached now.
  *
  * hit + outside + saturated + dropped = ticks = user + system, in every answer.
