@@ -20,6 +20,7 @@
 #include <linux/pid_namespace.h>
 #include <linux/poll.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/prio.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/timekeeping.h>
@@ -157,7 +158,8 @@ static DEFINE_PER_CPU(struct slot, found);
 /*
  * To try to have mmap_lock is an atomic operation, and to give it back wakes whoever waits
  * for it. That is fine in a timer's interrupt, where no lock of the scheduler is held; but
- * on PREEMPT_RT it is for a thread to do.
+ * on PREEMPT_RT it is for a thread to do, of the lowest real-time priority: current must not
+ * keep that from running.
  */
 struct giving_back {
 	struct irq_work work;
@@ -176,7 +178,8 @@ static DEFINE_PER_CPU(struct giving_back, giving_back);
 
 static bool mm_trylock(struct mm_struct *mm)
 {
-	if (IS_ENABLED(CONFIG_PREEMPT_RT) && irq_work_is_busy(this_cpu_ptr(&giving_back.work)))
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) &&
+	    (current->prio < MAX_RT_PRIO || irq_work_is_busy(this_cpu_ptr(&giving_back.work))))
 		return false;
 	return down_read_trylock(&mm->mmap_lock);
 }
