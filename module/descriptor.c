@@ -216,14 +216,9 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 
 	if (s->on)
 		profil_session_look(s);	/* time before is not the session's */
-	rcu_read_lock();		/* keeps m, once it is linked */
-	err = profil_attach(&w, m, NULL);
-	if (!err && !pid_alive(task)) {
-		/* It may have been released before it was linked: nobody tells of its end. */
-		profil_detach(m);
-		err = -ESRCH;
-		m = NULL;
-	}
+	/* If it is released from here on, its end is told of after this: then it is linked. */
+	rcu_read_lock();
+	err = pid_alive(task) ? profil_attach(&w, m, NULL) : -ESRCH;
 	rcu_read_unlock();
 	if (!err) {
 		profil_session_expect_anew(s);

@@ -316,7 +316,6 @@ void profil_watch_free(struct profil_watch *w);
 struct profil_member *profil_member_alloc(struct task_struct *task, bool thread, gfp_t gfp);
 void profil_member_free(struct profil_member *m);
 int profil_attach(struct profil_watch **w, struct profil_member *m, struct profil_session *old);
-void profil_detach(struct profil_member *m);
 void profil_detach_all(struct profil_session *s);
 struct profil_table *profil_table_of(struct profil_session *s, u64 id,
 				     struct profil_table **legacy);

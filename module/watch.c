@@ -726,11 +726,6 @@ static void member_move(struct profil_member *m, struct profil_watch *to)
 		profil_member_free(m);
 }
 
-void profil_detach(struct profil_member *m)
-{
-	member_move(m, NULL);
-}
-
 static void count_unfollowed(struct profil_session *s)
 {
 	unsigned long flags;
