@@ -250,7 +250,7 @@ int profil_session_attach(struct file *file, struct profil_attach *arg)
 		goto put_task;
 	}
 	err = -ESRCH;
-	mm = profil_target_mm(task, thread);
+	mm = profil_target_mm(&task, thread);
 	if (mm)
 		err = profil_target_may_attach(task, mm) ? 0 : -EPERM;
 	if (!err)

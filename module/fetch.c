@@ -143,7 +143,7 @@ static struct mm_struct *process_mm(pid_t pid)
 		return ERR_PTR(-ESRCH);
 	if (down_read_killable(&task->signal->exec_update_lock))
 		goto put_task;
-	mm = profil_target_mm(task, false);
+	mm = profil_target_mm(&task, false);
 	if (!mm) {
 		mm = ERR_PTR(-ESRCH);
 	} else if (!profil_target_may_fetch(task, mm)) {

@@ -330,9 +330,9 @@ void profil_task_execed(struct task_struct *task, const struct linux_binprm *bpr
 void profil_task_exited(struct task_struct *task);
 void profil_task_freed(struct task_struct *task);
 
-/* target.c: other processes, and the right to them; the last two under exec_update_lock */
+/* target.c: other processes, and the right to them; all but the first under exec_update_lock */
 struct task_struct *profil_target_find(pid_t nr, bool thread);
-struct mm_struct *profil_target_mm(struct task_struct *task, bool thread);
+struct mm_struct *profil_target_mm(struct task_struct **task, bool thread);
 bool profil_target_may_attach(struct task_struct *task, struct mm_struct *mm);
 bool profil_target_may_fetch(struct task_struct *task, struct mm_struct *mm);
 
