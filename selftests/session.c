@@ -11,6 +11,7 @@
  */
 #include "kselftest_harness.h"
 
+#include <elf.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -1021,6 +1022,164 @@ TEST_F(session, is_not_locked_while_a_target_is_kept_in_exec)
 	killed(execs);
 	killed(attaches);
 	killed(asks);
+}
+
+#define PROGRAM_AT	0x10000000UL
+#define PROGRAM_BYTES	4096
+#define DATA_AT		(1UL << 20)	/* in the file: not read ahead */
+
+/* Its data ends in the midst of a page, the rest of which the kernel clears before it runs. */
+static struct {
+	Elf64_Ehdr header;
+	Elf64_Phdr parts[2];
+#if defined(__x86_64__)
+	u8 loop[2];
+#else
+	u32 loop[1];
+#endif
+} slow_program = {
+	.header = {
+		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_type = ET_EXEC,
+#if defined(__x86_64__)
+		.e_machine = EM_X86_64,
+#else
+		.e_machine = EM_AARCH64,
+#endif
+		.e_version = EV_CURRENT,
+		.e_entry = PROGRAM_AT + sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr),
+		.e_phoff = sizeof(Elf64_Ehdr),
+		.e_ehsize = sizeof(Elf64_Ehdr),
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = 2,
+	},
+	.parts = {
+		{
+			.p_type = PT_LOAD,
+			.p_flags = PF_R | PF_X,
+			.p_vaddr = PROGRAM_AT,
+			.p_filesz = PROGRAM_BYTES,
+			.p_memsz = PROGRAM_BYTES,
+			.p_align = 65536,
+		}, {
+			.p_type = PT_LOAD,
+			.p_flags = PF_R | PF_W,
+			.p_offset = DATA_AT,
+			.p_vaddr = PROGRAM_AT + DATA_AT,
+			.p_filesz = 8,
+			.p_memsz = 16,
+			.p_align = 65536,
+		},
+	},
+#if defined(__x86_64__)
+	.loop = { 0xeb, 0xfe },
+#else
+	.loop = { 0x14000000 },
+#endif
+};
+
+/* Serves it. Who reads its data waits until shared->step is 2. */
+static int serve_slow_program(void)
+{
+	static char request[FUSE_MAX_WRITE + 4096] __attribute__((aligned(8)));
+	static char pages[256 << 10];
+	const struct fuse_in_header *in = (const void *)request;
+	const struct fuse_read_in *read_in = (const void *)(in + 1);
+	struct actor a = { .random = 1 };
+	struct fuse_entry_out entry = { .nodeid = FUSE_FILE_INO };
+	struct fuse_attr_out attr = {};
+
+	entry.attr = fuse_attr_of(FUSE_FILE_INO);
+	entry.attr.mode |= 0111;
+	while (read(fuse_fd, request, sizeof(request)) > 0) {
+		if (in->opcode == FUSE_LOOKUP) {
+			fuse_answer(fuse_fd, in->unique, 0, &entry, sizeof(entry));
+		} else if (in->opcode == FUSE_GETATTR && in->nodeid == FUSE_FILE_INO) {
+			attr.attr = entry.attr;
+			fuse_answer(fuse_fd, in->unique, 0, &attr, sizeof(attr));
+		} else if (in->opcode == FUSE_READ) {
+			memset(pages, 0, sizeof(pages));
+			if (!read_in->offset)
+				memcpy(pages, &slow_program, sizeof(slow_program));
+			if (read_in->offset >= DATA_AT) {
+				shared->step = 1;
+				step_is(2);
+			}
+			fuse_answer(fuse_fd, in->unique, 0, pages, read_in->size);
+		} else {
+			fuse_serve_one(&a, fuse_fd, request);
+		}
+	}
+	return 0;
+}
+
+static int exec_slow_program(void)
+{
+	if (!step_is(0))
+		return 41;
+	execve(fuse_path, new_argv, new_envp);
+	return 43;
+}
+
+/* The others come to the new address space only when it has been loaded. */
+TEST_F(session, can_be_attached_in_the_midst_of_an_exec_if_it_is_not_one_too_many)
+{
+	char dir[] = "/tmp/profil-session.XXXXXX", options[128];
+	int fds[64], one_more;
+	struct profil_range range = range_all(page, 1, 8);
+	pid_t server, execs;
+	struct profil_query q;
+	unsigned int i;
+	u64 space = 0;
+
+	if (geteuid())
+		SKIP(return, "needs root");
+	ASSERT_NE(NULL, mkdtemp(dir));
+	snprintf(fuse_path, sizeof(fuse_path), "%s/" FUSE_FILE, dir);
+	fuse_fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (fuse_fd < 0) {
+		rmdir(dir);
+		SKIP(return, "no file systems in user space: /dev/fuse: %s", strerror(errno));
+	}
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse_fd);
+	ASSERT_EQ(0, mount("fuse", dir, "fuse", MS_NOSUID | MS_NODEV, options));
+	server = spawn(serve_slow_program);
+	close(fuse_fd);
+
+	ASSERT_EQ(0, device_query(&q));
+	ASSERT_GE(ARRAY_SIZE(fds), q.max_sessions);
+	shared->step = -1;
+	execs = spawn(exec_slow_program);
+	for (i = 0; i < q.max_sessions; i++) {
+		fds[i] = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, 0);
+		ASSERT_LE(0, fds[i]);
+		if (i)
+			ASSERT_EQ(0, descriptor_attach(fds[i], PROFIL_SCOPE_PROCESS, execs, NULL));
+	}
+	one_more = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, 0);
+	ASSERT_LE(0, one_more);
+	shared->step = 0;
+	EXPECT_TRUE(step_is(1));
+
+	EXPECT_EQ(0, descriptor_attach(fds[0], PROFIL_SCOPE_PROCESS, execs, &space));
+	EXPECT_EQ(0, descriptor_add(fds[0], space, &range, 1));
+	EXPECT_EQ(0, descriptor_enable(fds[0]));
+	EXPECT_EQ(-EBUSY, descriptor_attach(one_more, PROFIL_SCOPE_PROCESS, execs, NULL));
+
+	/* Then it runs, and what was added is there. */
+	shared->step = 2;
+	fd = fds[0];
+	EXPECT_TRUE(await(stats_now().user));
+	EXPECT_EQ(1, descriptor_remove(fd, space, 0, UINT64_MAX));
+	EXPECT_EQ(1U, stats_now().targets);
+
+	killed(execs);
+	killed(server);
+	umount2(dir, MNT_DETACH);
+	rmdir(dir);
+	for (i = 1; i < q.max_sessions; i++)
+		close(fds[i]);
+	close(one_more);
 }
 
 TEST_F(session, of_nobody_is_refused)
