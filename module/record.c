@@ -21,6 +21,7 @@
 #include <linux/poll.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/prio.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/timekeeping.h>
@@ -371,6 +372,9 @@ static ssize_t ring_take(struct profil_ring *ring, char __user *buf, size_t size
 		slot_clear(slot);
 		/* Pairs with the acquire in profil_record(). */
 		smp_store_release(&ring->tail, ring->tail + 1);
+		if (fatal_signal_pending(current))
+			break;
+		cond_resched();
 	}
 	mutex_unlock(&ring->lock);
 free:
