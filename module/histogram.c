@@ -33,12 +33,18 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
+#include <linux/userfaultfd_k.h>
 
 #include "compat.h"
 #include "profil.h"
 
 #define PIN_FLAGS	(FOLL_WRITE | FOLL_LONGTERM)
 #define PIN_BATCH	64
+
+/* What a fault may wait for: a file to be read, or an answer */
+#define FOR_FILE	BIT(0)
+#define FOR_USERFAULTFD	BIT(1)
+#define IN_HUGETLB	BIT(2)		/* and NOFAULT, by 6.1, is not heeded */
 
 static unsigned long page_address_of(const struct profil_histogram *h, unsigned long page)
 {
@@ -56,14 +62,15 @@ static void unpin(void *kaddr)
 /*
  * Is all of [@start, @end) mapped, writable, and of a kind that may be pinned?
  * Not shared mappings whose file is written back: the writes of the tick cannot be
- * seen by the file system. @from_file: to fault a page in may read a file. Under mmap_lock.
+ * seen by the file system. @waits: what to fault a page in may wait for. Under mmap_lock.
  */
-static bool mapped(struct mm_struct *mm, unsigned long start, unsigned long end, bool *from_file)
+static bool mapped(struct mm_struct *mm, unsigned long start, unsigned long end,
+		   unsigned int *waits)
 {
 	struct vm_area_struct *vma;
 	bool written_back;
 
-	*from_file = false;
+	*waits = 0;
 	for (; start < end; start = vma->vm_end) {
 		vma = find_vma(mm, start);
 		if (!vma || vma->vm_start > start)
@@ -71,9 +78,12 @@ static bool mapped(struct mm_struct *mm, unsigned long start, unsigned long end,
 		if (!(vma->vm_flags & VM_WRITE) ||
 		    vma->vm_flags & (VM_IO | VM_PFNMAP | PROFIL_VM_SHADOW_STACK))
 			return false;
+		if (userfaultfd_armed(vma))
+			*waits |= FOR_USERFAULTFD | (vma->vm_flags & VM_HUGETLB ? IN_HUGETLB : 0);
 		written_back = vma->vm_file && mapping_can_writeback(vma->vm_file->f_mapping);
 		if (!(vma->vm_flags & VM_SHARED)) {
-			*from_file |= written_back;
+			if (written_back)
+				*waits |= FOR_FILE;
 			continue;
 		}
 		if (written_back ||
@@ -321,7 +331,7 @@ unsigned long profil_span_place(const struct profil_span *span)
 int profil_histograms_check(const struct profil_table *table)
 {
 	struct mm_struct *mm = current->mm;
-	bool from_file;
+	unsigned int waits;
 	int err = 0;
 	u32 i;
 
@@ -332,7 +342,7 @@ int profil_histograms_check(const struct profil_table *table)
 
 		if (span->bytes && !span->histogram &&
 		    !mapped(mm, span->buffer & PAGE_MASK, PAGE_ALIGN(span->buffer + span->bytes),
-			    &from_file))
+			    &waits))
 			err = -EFAULT;
 	}
 	mmap_read_unlock(mm);
@@ -377,8 +387,8 @@ static long histogram_refresh_batch(struct profil_histogram *h, unsigned long fi
 	struct mm_struct *mm = h->notifier.mm;
 	unsigned long start = page_address_of(h, first);
 	unsigned long n = min_t(unsigned long, end - first, PIN_BATCH), i;
-	bool from_file, own = current->mm == mm;
-	unsigned int flags = PIN_FLAGS;
+	bool own = current->mm == mm, nofault;
+	unsigned int flags = PIN_FLAGS, waits;
 	struct page *pages[PIN_BATCH];
 	long pinned;
 
@@ -396,20 +406,27 @@ static long histogram_refresh_batch(struct profil_histogram *h, unsigned long fi
 	} else if (!mmap_read_trylock(mm)) {
 		return -EAGAIN;
 	}
-	if (mapped(mm, start, start + (n << PAGE_SHIFT), &from_file)) {
+	if (!mapped(mm, start, start + (n << PAGE_SHIFT), &waits)) {
+		pinned = -EFAULT;
+	} else if (waits & IN_HUGETLB && !own) {
+		pinned = -EAGAIN;
+	} else {
 		/*
 		 * NOWAIT does not keep filemap_fault() from reading a page that is not
-		 * cached, for which a FUSE server can let us wait for ever: there, only
-		 * take what is mapped already, and come again for the rest. FORCE does
-		 * nothing to a writable mapping but to accept a NUMA hint's PROT_NONE.
+		 * cached, for which a FUSE server can let us wait for ever. And before 6.15
+		 * a fault of a userfaultfd that is being released comes again and again with
+		 * mmap_lock held, for which the release waits. There, only take what is
+		 * mapped already, and come again for the rest. FORCE does nothing to a
+		 * writable mapping but to accept a NUMA hint's PROT_NONE.
 		 */
-		if (!own)
-			flags |= from_file ? FOLL_NOFAULT | FOLL_FORCE : FOLL_NOWAIT;
+		nofault = waits & FOR_USERFAULTFD || (waits && !own);
+		if (nofault)
+			flags |= FOLL_NOFAULT | FOLL_FORCE;
+		else if (!own)
+			flags |= FOLL_NOWAIT;
 		pinned = profil_pin_remote(mm, start, n, flags, pages);
-		if (!own && from_file && pinned == -EFAULT)
+		if (nofault && pinned == -EFAULT)
 			pinned = -EAGAIN;
-	} else {
-		pinned = -EFAULT;
 	}
 	mmap_read_unlock(mm);
 	if (!pinned || pinned == -EBUSY)

@@ -9,9 +9,13 @@
  */
 #include "kselftest_harness.h"
 
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "kernel.h"
 #include "loop.h"
@@ -691,6 +695,60 @@ TEST_F(repin, a_file_cut_off_and_extended_goes_on_or_ends_it)
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_GE(s.hit, counters_sum(self->buffer, 4, SIZE / 4));
+}
+
+/* What is written to @buffer next waits for an answer: a descriptor, or -1. */
+static int ask_for(void *buffer)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register all = {
+		.range = { .start = addr(buffer), .len = SIZE },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &all) ||
+	    madvise(buffer, SIZE, MADV_DONTNEED)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Whoever closes it waits for mmap_lock, and workers look for the pages with that held. */
+TEST_F(repin, a_userfaultfd_can_be_closed_while_its_pages_are_looked_for)
+{
+	int fds[24], fd;
+	struct profil_range range;
+	struct profil_stats s;
+	unsigned int i, turn;
+
+	if (geteuid())
+		SKIP(return, "faults of the kernel are for root's userfaultfds only");
+	ASSERT_TRUE(map_private(self));
+	range = range_of_loops(self->buffer, 4);
+	for (i = 0; i < ARRAY_SIZE(fds); i++) {
+		fds[i] = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+		ASSERT_LE(0, fds[i]);
+		ASSERT_EQ(0, descriptor_attach(fds[i], PROFIL_SCOPE_PROCESS, 0, NULL));
+		ASSERT_EQ(0, descriptor_add(fds[i], PROFIL_SPACE_SELF, &range, 1));
+		ASSERT_EQ(0, descriptor_enable(fds[i]));
+	}
+	for (turn = 0; turn < 100; turn++) {
+		fd = ask_for(self->buffer);
+		ASSERT_LE(0, fd);
+		/* So that it comes at another moment each time. */
+		loop_run(1, 1 + turn * 997 % 20 * LOOP_BURST / 20);
+		ASSERT_EQ(0, close(fd));
+		self->buffer[0] = 0;
+	}
+	quiet(self);
+	for (i = 0; i < ARRAY_SIZE(fds); i++) {
+		ASSERT_EQ(0, descriptor_stats(fds[i], &s));
+		EXPECT_EQ(PROFIL_STATE_ON, (int)s.state);
+		EXPECT_TRUE(accounted(&s));
+		close(fds[i]);
+	}
 }
 
 TEST_HARNESS_MAIN
