@@ -13,7 +13,7 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 
-#include "device.h"
+#include "kernel.h"
 
 #define KERNEL_ADDRESS	0xffff888000001000ULL
 #define NO_ADDRESS	0x0000900000000000ULL	/* canonical in neither half */
@@ -596,33 +596,19 @@ TEST(copy_on_write)
 	EXPECT_EQ(0, status);
 }
 
-static u64 huge_pages(u64 n)
-{
-	unsigned long long was = 0;
-	FILE *f = fopen("/proc/sys/vm/nr_hugepages", "r+e");
-
-	if (f) {
-		if (fscanf(f, "%llu", &was) == 1) {
-			rewind(f);
-			fprintf(f, "%llu\n", (unsigned long long)n);
-		}
-		fclose(f);
-	}
-	return was;
-}
-
 TEST(hugetlb)
 {
 	const int kinds[] = { MAP_PRIVATE, MAP_SHARED };
-	u64 was = huge_pages(8);
 	unsigned int i;
+	char was[16];
 	u8 *p;
 
 	EXPECT_LE(0, device_fd());
+	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		p = map(2 * HUGE, kinds[i] | MAP_ANONYMOUS | MAP_HUGETLB, -1);
 		if (!p) {
-			huge_pages(was);
+			file_write(HUGETLB_POOL, was);
 			SKIP(return, "no huge pages here: %s", strerror(errno));
 		}
 		counts(_metadata, p + HUGE - page_size, page_size, 2);
@@ -630,7 +616,7 @@ TEST(hugetlb)
 		counts(_metadata, p + 8, 2 * HUGE / 8 - 1, 8);
 		EXPECT_EQ(0, munmap(p, 2 * HUGE));
 	}
-	huge_pages(was);
+	file_write(HUGETLB_POOL, was);
 }
 
 /* Is the mapping that starts at @p in huge pages? */

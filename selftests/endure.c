@@ -315,13 +315,6 @@ TEST_F(endure, a_thousand_changes_of_the_protection_end_no_session)
 	expect_all_counted(_metadata, self);
 }
 
-/* Writes @text to the file @path, and keeps in @old what was there. */
-static int file_exchange(const char *path, const char *text, char *old, int size)
-{
-	file_line(path, old, size);
-	return file_write(path, text);
-}
-
 TEST_F(endure, KSM_ends_no_session)
 {
 	char *equal = map(false, false);

@@ -1539,7 +1539,6 @@ FIXTURE(fuzz) {
 };
 
 #define KSM		"/sys/kernel/mm/ksm/run"
-#define HUGE_PAGES	"/proc/sys/vm/nr_hugepages"
 #define EXPEDITED	"/sys/kernel/rcu_expedited"
 
 /* A swap area in memory: 0, or a negative errno. */
@@ -1624,13 +1623,10 @@ static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz
 	int err;
 
 	settle(device_memory(), DEVICE_FD);
-	file_line(KSM, self->ksm, sizeof(self->ksm));
-	file_write(KSM, "1");
-	file_line(HUGE_PAGES, self->pages, sizeof(self->pages));
-	file_write(HUGE_PAGES, "8");
+	file_exchange(KSM, "1", self->ksm, sizeof(self->ksm));
+	file_exchange(HUGETLB_POOL, "8", self->pages, sizeof(self->pages));
 	/* Most of the time would be spent waiting for grace periods. */
-	file_line(EXPEDITED, self->expedited, sizeof(self->expedited));
-	file_write(EXPEDITED, "1");
+	file_exchange(EXPEDITED, "1", self->expedited, sizeof(self->expedited));
 	err = swap_start(self->loop, sizeof(self->loop));
 	if (err)
 		TH_LOG("no swap: %s", strerror(-err));
@@ -1694,7 +1690,7 @@ FIXTURE_TEARDOWN(fuzz)
 	if (!is_root)
 		return;
 	file_write(KSM, self->ksm);
-	file_write(HUGE_PAGES, self->pages);
+	file_write(HUGETLB_POOL, self->pages);
 	file_write(EXPEDITED, self->expedited);
 	swap_stop(self->loop);
 	if (self->fuse > 0)

@@ -15,6 +15,7 @@
 #include <sys/utsname.h>
 
 #define TRACEFS		"/sys/kernel/tracing"
+#define HUGETLB_POOL	"/proc/sys/vm/nr_hugepages"
 
 /* The number after @key at the beginning of a line of the file @path; -1 if none. */
 static inline long long file_number(const char *path, const char *key)
@@ -88,7 +89,14 @@ static inline int file_write(const char *path, const char *text)
 	return err;
 }
 
-/* The same, at the end of the file: tracefs adds to its lists then. */
+/* The same; its first line before is in @old. */
+static inline int file_exchange(const char *path, const char *text, char *old, int size)
+{
+	file_line(path, old, size);
+	return file_write(path, text);
+}
+
+/* As file_write(), at the end of the file: tracefs adds to its lists then. */
 static inline int file_append(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
