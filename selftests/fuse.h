@@ -132,6 +132,25 @@ static inline void fuse_serve_one(struct actor *a, int fd, const char *request)
 	}
 }
 
+/* Mounts it at @dir: where its requests come from, or a negative errno. */
+static inline int fuse_mount(const char *dir)
+{
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC), err;
+	char options[128];
+
+	if (fd < 0)
+		return -errno;
+	snprintf(options, sizeof(options),
+		 "fd=%d,rootmode=40000,user_id=%u,group_id=%u,allow_other", fd, geteuid(),
+		 getegid());
+	if (mount("fuse", dir, "fuse", MS_NOSUID | MS_NODEV, options)) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
 /*
  * Mounts it at @dir and serves it from a process of its own, which ends with us: its id, or a
  * negative errno.
@@ -140,21 +159,11 @@ static inline pid_t fuse_start(const char *dir, u64 seed)
 {
 	static char request[FUSE_MAX_WRITE + 4096] __attribute__((aligned(8)));
 	struct actor a = { .random = seed | 1 };
-	char options[128];
+	int fd = fuse_mount(dir);
 	pid_t pid;
-	int fd;
 
-	fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
-	snprintf(options, sizeof(options),
-		 "fd=%d,rootmode=40000,user_id=%u,group_id=%u,allow_other", fd, geteuid(),
-		 getegid());
-	if (mount("fuse", dir, "fuse", MS_NOSUID | MS_NODEV, options)) {
-		pid = -errno;
-		close(fd);
-		return pid;
-	}
+		return fd;
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
