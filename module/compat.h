@@ -8,6 +8,7 @@
 
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
+#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/user_namespace.h>
@@ -38,6 +39,30 @@
 #else
 #define profil_pin_remote(mm, start, nr, flags, pages) \
 	pin_user_pages_remote(mm, start, nr, flags, pages, NULL)
+#endif
+
+/*
+ * 6.6: pin_user_pages*() heeds FOLL_NOFAULT in hugetlb, too. Before, the one that does is for
+ * current's memory: a kernel thread borrows @mm; another process's call finds nothing.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start, unsigned long nr,
+				      unsigned int flags, struct page **pages)
+{
+	bool own = current->mm == mm;
+	long pinned;
+
+	if (!own && !(current->flags & PF_KTHREAD))
+		return 0;
+	if (!own)
+		kthread_use_mm(mm);
+	pinned = pin_user_pages_fast_only(start, nr, flags, pages);
+	if (!own)
+		kthread_unuse_mm(mm);
+	return pinned;
+}
+#else
+#define profil_pin_hugetlb profil_pin_remote
 #endif
 
 /* 6.6: memory that is writable, and not for who writes */

@@ -27,6 +27,7 @@
  * not go at the next occasion, see profil_histograms_drop_unused().
  */
 #include <linux/backing-dev.h>
+#include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched/mm.h>
@@ -38,13 +39,14 @@
 #include "compat.h"
 #include "profil.h"
 
-#define PIN_FLAGS	(FOLL_WRITE | FOLL_LONGTERM)
+/* FORCE does nothing to a writable mapping but to accept a NUMA hint's PROT_NONE. */
+#define PIN_FLAGS	(FOLL_WRITE | FOLL_LONGTERM | FOLL_NOFAULT | FOLL_FORCE)
 #define PIN_BATCH	64
+#define PIN_TRIES	1000	/* for faults that change nothing, and others who change the mapping */
 
-/* What a fault may wait for: a file to be read, or an answer */
-#define FOR_FILE	BIT(0)
-#define FOR_USERFAULTFD	BIT(1)
-#define IN_HUGETLB	BIT(2)		/* and NOFAULT, by 6.1, is not heeded */
+/* What there is to know of memory that may be pinned */
+#define WAITS_FOR_USER	BIT(0)	/* a fault may: for a file to be read, or for an answer */
+#define IN_HUGETLB	BIT(1)
 
 static unsigned long page_address_of(const struct profil_histogram *h, unsigned long page)
 {
@@ -62,15 +64,15 @@ static void unpin(void *kaddr)
 /*
  * Is all of [@start, @end) mapped, writable, and of a kind that may be pinned?
  * Not shared mappings whose file is written back: the writes of the tick cannot be
- * seen by the file system. @waits: what to fault a page in may wait for. Under mmap_lock.
+ * seen by the file system. Under mmap_lock.
  */
 static bool mapped(struct mm_struct *mm, unsigned long start, unsigned long end,
-		   unsigned int *waits)
+		   unsigned int *traits)
 {
 	struct vm_area_struct *vma;
 	bool written_back;
 
-	*waits = 0;
+	*traits = 0;
 	for (; start < end; start = vma->vm_end) {
 		vma = find_vma(mm, start);
 		if (!vma || vma->vm_start > start)
@@ -78,12 +80,16 @@ static bool mapped(struct mm_struct *mm, unsigned long start, unsigned long end,
 		if (!(vma->vm_flags & VM_WRITE) ||
 		    vma->vm_flags & (VM_IO | VM_PFNMAP | PROFIL_VM_SHADOW_STACK))
 			return false;
+		if (vma->vm_file && file_inode(vma->vm_file)->i_sb->s_magic == SECRETMEM_MAGIC)
+			return false;
+		if (vma->vm_flags & VM_HUGETLB)
+			*traits |= IN_HUGETLB;
 		if (userfaultfd_armed(vma))
-			*waits |= FOR_USERFAULTFD | (vma->vm_flags & VM_HUGETLB ? IN_HUGETLB : 0);
+			*traits |= WAITS_FOR_USER;
 		written_back = vma->vm_file && mapping_can_writeback(vma->vm_file->f_mapping);
 		if (!(vma->vm_flags & VM_SHARED)) {
 			if (written_back)
-				*waits |= FOR_FILE;
+				*traits |= WAITS_FOR_USER;
 			continue;
 		}
 		if (written_back ||
@@ -331,7 +337,7 @@ unsigned long profil_span_place(const struct profil_span *span)
 int profil_histograms_check(const struct profil_table *table)
 {
 	struct mm_struct *mm = current->mm;
-	unsigned int waits;
+	unsigned int traits;
 	int err = 0;
 	u32 i;
 
@@ -342,7 +348,7 @@ int profil_histograms_check(const struct profil_table *table)
 
 		if (span->bytes && !span->histogram &&
 		    !mapped(mm, span->buffer & PAGE_MASK, PAGE_ALIGN(span->buffer + span->bytes),
-			    &waits))
+			    &traits))
 			err = -EFAULT;
 	}
 	mmap_read_unlock(mm);
@@ -377,6 +383,37 @@ int profil_fault_in(unsigned long start, unsigned long bytes)
 }
 
 /*
+ * Pins pages as far as they are there and writable. GUP is not to fault: it does so again and
+ * again, with mmap_lock held, until it has the page, and some faults succeed without a change for
+ * ever. So do those of a userfaultfd whose close waits for mmap_lock (before 6.15), and those in
+ * hugetlb of what a fork left protected (6.1).
+ */
+static long pin_present(struct mm_struct *mm, unsigned long start, unsigned long n,
+			unsigned int traits, struct page **pages)
+{
+	long pinned = traits & IN_HUGETLB ?
+		      profil_pin_hugetlb(mm, start, n, PIN_FLAGS, pages) :
+		      profil_pin_remote(mm, start, n, PIN_FLAGS, pages);
+
+	return !pinned || pinned == -EFAULT || pinned == -EBUSY ? -EAGAIN : pinned;
+}
+
+/*
+ * One fault, which does not wait. That does not keep filemap_fault() from reading a page that is
+ * not cached, for which a FUSE server can let us wait for ever.
+ */
+static int fault_once(struct mm_struct *mm, unsigned long address)
+{
+	vm_fault_t ret = handle_mm_fault(find_vma(mm, address), address,
+					 FAULT_FLAG_WRITE | FAULT_FLAG_REMOTE |
+					 FAULT_FLAG_ALLOW_RETRY | FAULT_FLAG_RETRY_NOWAIT, NULL);
+
+	if (ret & VM_FAULT_OOM)
+		return -ENOMEM;
+	return ret & VM_FAULT_ERROR ? -EFAULT : 0;
+}
+
+/*
  * Looks up a batch of stale pages from page @first on. Returns how many, or an error
  * as profil_histograms_refresh(). @waited: a grace period has passed since the
  * session was parked.
@@ -387,9 +424,9 @@ static long histogram_refresh_batch(struct profil_histogram *h, unsigned long fi
 	struct mm_struct *mm = h->notifier.mm;
 	unsigned long start = page_address_of(h, first);
 	unsigned long n = min_t(unsigned long, end - first, PIN_BATCH), i;
-	bool own = current->mm == mm, nofault;
-	unsigned int flags = PIN_FLAGS, waits;
+	bool own = current->mm == mm;
 	struct page *pages[PIN_BATCH];
+	unsigned int traits;
 	long pinned;
 
 	/*
@@ -406,31 +443,15 @@ static long histogram_refresh_batch(struct profil_histogram *h, unsigned long fi
 	} else if (!mmap_read_trylock(mm)) {
 		return -EAGAIN;
 	}
-	if (!mapped(mm, start, start + (n << PAGE_SHIFT), &waits)) {
+	if (!mapped(mm, start, start + (n << PAGE_SHIFT), &traits)) {
 		pinned = -EFAULT;
-	} else if (waits & IN_HUGETLB && !own) {
-		pinned = -EAGAIN;
 	} else {
-		/*
-		 * NOWAIT does not keep filemap_fault() from reading a page that is not
-		 * cached, for which a FUSE server can let us wait for ever. And before 6.15
-		 * a fault of a userfaultfd that is being released comes again and again with
-		 * mmap_lock held, for which the release waits. There, only take what is
-		 * mapped already, and come again for the rest. FORCE does nothing to a
-		 * writable mapping but to accept a NUMA hint's PROT_NONE.
-		 */
-		nofault = waits & FOR_USERFAULTFD || (waits && !own);
-		if (nofault)
-			flags |= FOLL_NOFAULT | FOLL_FORCE;
-		else if (!own)
-			flags |= FOLL_NOWAIT;
-		pinned = profil_pin_remote(mm, start, n, flags, pages);
-		if (nofault && pinned == -EFAULT)
-			pinned = -EAGAIN;
+		pinned = pin_present(mm, start, n, traits, pages);
+		if (pinned == -EAGAIN && !own && !(traits & WAITS_FOR_USER))
+			pinned = fault_once(mm, start) ?:
+				 pin_present(mm, start, n, traits, pages);
 	}
 	mmap_read_unlock(mm);
-	if (!pinned || pinned == -EBUSY)
-		return -EAGAIN;
 	if (pinned < 0)
 		return pinned;
 
@@ -506,7 +527,6 @@ static int pin_error(int err)
 	switch (err) {
 	case -ENOMEM:
 	case -EINTR:
-	case -EAGAIN:
 		return err;
 	default:
 		return -EFAULT;
@@ -527,13 +547,14 @@ static int pin_error(int err)
 int profil_histograms_pin(struct profil_session *s, struct list_head *created)
 {
 	struct profil_histogram *h, *next;
+	unsigned int tries = PIN_TRIES;
 	int err;
 
 	list_for_each_entry(h, created, created) {
 		do {
 			err = histogram_pin(h);
 			cond_resched();
-		} while (err == -EAGAIN);
+		} while (err == -EAGAIN && --tries);
 		if (err)
 			return pin_error(err);
 	}

@@ -27,6 +27,7 @@
 
 #define PAGE		4096UL
 #define SIZE		(4 * PAGE)
+#define HUGE		(2UL << 20)
 #define LAST		(SIZE / 4 - 1)	/* index of the last counter */
 
 #define SOME		6	/* ticks, before and after an event */
@@ -749,6 +750,80 @@ TEST_F(repin, a_userfaultfd_can_be_closed_while_its_pages_are_looked_for)
 		EXPECT_TRUE(accounted(&s));
 		close(fds[i]);
 	}
+}
+
+/* What is written to @buffer next, of one huge page, waits for an answer: a descriptor, or -1. */
+static int protect_huge(void *buffer)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_WP_HUGETLBFS_SHMEM };
+	struct uffdio_range range = { .start = addr(buffer), .len = HUGE };
+	struct uffdio_register all = { .range = range, .mode = UFFDIO_REGISTER_MODE_WP };
+	struct uffdio_writeprotect protect = {
+		.range = range,
+		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &all) ||
+	    madvise(buffer, HUGE, MADV_DONTNEED) || (*(volatile u32 *)buffer = 0) ||
+	    ioctl(fd, UFFDIO_WRITEPROTECT, &protect)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/*
+ * The child has what its parent protected, but nobody to ask. By 6.1 a write there faults again and
+ * again without an end; those who look for the child's pages must not.
+ */
+TEST_F(repin, huge_pages_that_no_fault_makes_writable_are_not_waited_for)
+{
+	long long users = module_users();
+	struct profil_range range;
+	int session, fault, status, err;
+	char was[16];
+	pid_t child;
+	u32 *huge;
+
+	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
+	huge = mmap(NULL, HUGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	if (huge == MAP_FAILED) {
+		file_write(HUGETLB_POOL, was);
+		SKIP(return, "no huge pages here: %s", strerror(errno));
+	}
+	quiet(self);
+	range = range_of_loops(huge, 4);
+	session = descriptor_open(MODES_ALL, PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, session);
+	ASSERT_EQ(0, descriptor_attach(session, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_add(session, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, descriptor_enable(session));
+	fault = protect_huge(huge);
+	if (fault < 0) {
+		close(session);
+		munmap(huge, HUGE);
+		file_write(HUGETLB_POOL, was);
+		SKIP(return, "no userfaultfd for huge pages: %s", strerror(errno));
+	}
+
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		while (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < 100000000)
+			loop_run(0, LOOP_BURST);
+		err = session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1);
+		_exit(err && err != -EFAULT);
+	}
+	EXPECT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+	/* Or the end of the session would ask. */
+	close(fault);
+	close(session);
+	munmap(huge, HUGE);
+	file_write(HUGETLB_POOL, was);
+	EXPECT_TRUE(await(module_users() == users));
 }
 
 TEST_HARNESS_MAIN
