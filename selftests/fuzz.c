@@ -1019,6 +1019,12 @@ static int userfault(unsigned int i, u64 mode)
 			.range = slot.range, .mode = UFFDIO_WRITEPROTECT_MODE_WP,
 		};
 
+		/*
+		 * hugetlb has no zero pages. By 6.1 a child that had them would never come back
+		 * from any call that writes there: see repin.c.
+		 */
+		if (!(slot.ioctls & 1ULL << _UFFDIO_ZEROPAGE))
+			madvise(SLOT(i), SLOT_SIZE, MADV_DONTFORK);
 		ioctl(fd, UFFDIO_WRITEPROTECT, &wp);
 	}
 	return settle(fd, FAULT_FD + i);
