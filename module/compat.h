@@ -10,6 +10,7 @@
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
+#include <linux/pagemap.h>
 #include <linux/sched.h>
 #include <linux/user_namespace.h>
 #include <linux/version.h>
@@ -42,23 +43,31 @@
 #endif
 
 /*
- * 6.6: pin_user_pages*() heeds FOLL_NOFAULT in hugetlb, too. Before, the one that does is for
- * current's memory: a kernel thread borrows @mm; another process's call finds nothing.
+ * 6.6: pin_user_pages*() heeds FOLL_NOFAULT in hugetlb, too. Before, the process itself pins no more
+ * than the fast one, which does, has found there. A kernel thread can borrow @mm for that; but only
+ * up to 6.2 there was a fast one that pins, and it does not migrate what must not stay where it is.
+ * Others find nothing.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start, unsigned long nr,
 				      unsigned int flags, struct page **pages)
 {
-	bool own = current->mm == mm;
-	long pinned;
+	long pinned = 0;
 
-	if (!own && !(current->flags & PF_KTHREAD))
-		return 0;
-	if (!own)
+	if (current->mm == mm) {
+		pinned = get_user_pages_fast_only(start, nr, FOLL_WRITE, pages);
+		if (pinned <= 0)
+			return 0;
+		release_pages(pages, pinned);
+		return profil_pin_remote(mm, start, pinned, flags, pages);
+	}
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	if (current->flags & PF_KTHREAD) {
 		kthread_use_mm(mm);
-	pinned = pin_user_pages_fast_only(start, nr, flags, pages);
-	if (!own)
+		pinned = pin_user_pages_fast_only(start, nr, flags, pages);
 		kthread_unuse_mm(mm);
+	}
+#endif
 	return pinned;
 }
 #else

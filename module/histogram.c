@@ -27,6 +27,7 @@
  * not go at the next occasion, see profil_histograms_drop_unused().
  */
 #include <linux/backing-dev.h>
+#include <linux/hugetlb.h>
 #include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -44,10 +45,6 @@
 #define PIN_BATCH	64
 #define PIN_TRIES	1000	/* for faults that change nothing, and others who change the mapping */
 
-/* What there is to know of memory that may be pinned */
-#define WAITS_FOR_USER	BIT(0)	/* a fault may: for a file to be read, or for an answer */
-#define IN_HUGETLB	BIT(1)
-
 static unsigned long page_address_of(const struct profil_histogram *h, unsigned long page)
 {
 	return h->start + (page << PAGE_SHIFT);
@@ -61,39 +58,43 @@ static void unpin(void *kaddr)
 	unpin_user_pages_dirty_lock(&page, 1, true);
 }
 
+static bool vma_is_written_back(const struct vm_area_struct *vma)
+{
+	return vma->vm_file && mapping_can_writeback(vma->vm_file->f_mapping);
+}
+
 /*
- * Is all of [@start, @end) mapped, writable, and of a kind that may be pinned?
- * Not shared mappings whose file is written back: the writes of the tick cannot be
- * seen by the file system. Under mmap_lock.
+ * Is it writable, and of a kind that may be pinned? Not shared mappings whose file is
+ * written back: the writes of the tick cannot be seen by the file system.
  */
-static bool mapped(struct mm_struct *mm, unsigned long start, unsigned long end,
-		   unsigned int *traits)
+static bool vma_is_pinnable(const struct vm_area_struct *vma)
+{
+	if (!(vma->vm_flags & VM_WRITE) ||
+	    vma->vm_flags & (VM_IO | VM_PFNMAP | PROFIL_VM_SHADOW_STACK))
+		return false;
+	if (vma->vm_file && file_inode(vma->vm_file)->i_sb->s_magic == SECRETMEM_MAGIC)
+		return false;
+	if (!(vma->vm_flags & VM_SHARED))
+		return true;
+	return !vma_is_written_back(vma) &&
+	       !(vma->vm_ops && (vma->vm_ops->page_mkwrite || vma->vm_ops->pfn_mkwrite));
+}
+
+/* May a fault there wait for user space: for a file to be read, or for an answer? */
+static bool vma_waits_for_user(struct vm_area_struct *vma)
+{
+	return userfaultfd_armed(vma) ||
+	       (!(vma->vm_flags & VM_SHARED) && vma_is_written_back(vma));
+}
+
+/* Is all of [@start, @end) memory that may be pinned? Under mmap_lock. */
+static bool mapped(struct mm_struct *mm, unsigned long start, unsigned long end)
 {
 	struct vm_area_struct *vma;
-	bool written_back;
 
-	*traits = 0;
 	for (; start < end; start = vma->vm_end) {
-		vma = find_vma(mm, start);
-		if (!vma || vma->vm_start > start)
-			return false;
-		if (!(vma->vm_flags & VM_WRITE) ||
-		    vma->vm_flags & (VM_IO | VM_PFNMAP | PROFIL_VM_SHADOW_STACK))
-			return false;
-		if (vma->vm_file && file_inode(vma->vm_file)->i_sb->s_magic == SECRETMEM_MAGIC)
-			return false;
-		if (vma->vm_flags & VM_HUGETLB)
-			*traits |= IN_HUGETLB;
-		if (userfaultfd_armed(vma))
-			*traits |= WAITS_FOR_USER;
-		written_back = vma->vm_file && mapping_can_writeback(vma->vm_file->f_mapping);
-		if (!(vma->vm_flags & VM_SHARED)) {
-			if (written_back)
-				*traits |= WAITS_FOR_USER;
-			continue;
-		}
-		if (written_back ||
-		    (vma->vm_ops && (vma->vm_ops->page_mkwrite || vma->vm_ops->pfn_mkwrite)))
+		vma = vma_lookup(mm, start);
+		if (!vma || !vma_is_pinnable(vma))
 			return false;
 	}
 	return true;
@@ -337,7 +338,6 @@ unsigned long profil_span_place(const struct profil_span *span)
 int profil_histograms_check(const struct profil_table *table)
 {
 	struct mm_struct *mm = current->mm;
-	unsigned int traits;
 	int err = 0;
 	u32 i;
 
@@ -347,8 +347,7 @@ int profil_histograms_check(const struct profil_table *table)
 		const struct profil_span *span = &table->spans[i];
 
 		if (span->bytes && !span->histogram &&
-		    !mapped(mm, span->buffer & PAGE_MASK, PAGE_ALIGN(span->buffer + span->bytes),
-			    &traits))
+		    !mapped(mm, span->buffer & PAGE_MASK, PAGE_ALIGN(span->buffer + span->bytes)))
 			err = -EFAULT;
 	}
 	mmap_read_unlock(mm);
@@ -372,12 +371,15 @@ int profil_fault_in(unsigned long start, unsigned long bytes)
 	unsigned long end = PAGE_ALIGN(start + bytes);
 	struct mm_struct *mm = current->mm;
 	bool unlocked = false;
+	unsigned int flags;
 	int err = 0;
 
 	if (mmap_read_lock_killable(mm))
 		return -EINTR;
+	flags = memalloc_pin_save();
 	for (start &= PAGE_MASK; start < end && !err; start += PAGE_SIZE)
 		err = fixup_user_fault(mm, start, FAULT_FLAG_WRITE, &unlocked);
+	memalloc_pin_restore(flags);
 	mmap_read_unlock(mm);
 	return err;
 }
@@ -388,29 +390,39 @@ int profil_fault_in(unsigned long start, unsigned long bytes)
  * ever. So do those of a userfaultfd whose close waits for mmap_lock (before 6.15), and those in
  * hugetlb of what a fork left protected (6.1).
  */
-static long pin_present(struct mm_struct *mm, unsigned long start, unsigned long n,
-			unsigned int traits, struct page **pages)
+static long pin_present(struct vm_area_struct *vma, unsigned long start, unsigned long n,
+			struct page **pages)
 {
-	long pinned = traits & IN_HUGETLB ?
-		      profil_pin_hugetlb(mm, start, n, PIN_FLAGS, pages) :
-		      profil_pin_remote(mm, start, n, PIN_FLAGS, pages);
+	long pinned = is_vm_hugetlb_page(vma) ?
+		      profil_pin_hugetlb(vma->vm_mm, start, n, PIN_FLAGS, pages) :
+		      profil_pin_remote(vma->vm_mm, start, n, PIN_FLAGS, pages);
 
 	return !pinned || pinned == -EFAULT || pinned == -EBUSY ? -EAGAIN : pinned;
 }
 
 /*
- * One fault, which does not wait. That does not keep filemap_fault() from reading a page that is
- * not cached, for which a FUSE server can let us wait for ever.
+ * One fault for each of @n pages, which does not wait. That does not keep filemap_fault() from
+ * reading a page that is not cached, for which a FUSE server can let us wait for ever.
  */
-static int fault_once(struct mm_struct *mm, unsigned long address)
+static int fault_once(struct vm_area_struct *vma, unsigned long start, unsigned long n)
 {
-	vm_fault_t ret = handle_mm_fault(find_vma(mm, address), address,
-					 FAULT_FLAG_WRITE | FAULT_FLAG_REMOTE |
-					 FAULT_FLAG_ALLOW_RETRY | FAULT_FLAG_RETRY_NOWAIT, NULL);
+	unsigned int flags = memalloc_pin_save();
+	vm_fault_t ret = 0;
+	unsigned long i;
 
-	if (ret & VM_FAULT_OOM)
-		return -ENOMEM;
-	return ret & VM_FAULT_ERROR ? -EFAULT : 0;
+	for (i = 0; i < n; i++) {
+		ret = handle_mm_fault(vma, start + (i << PAGE_SHIFT),
+				      FAULT_FLAG_WRITE | FAULT_FLAG_REMOTE |
+				      FAULT_FLAG_ALLOW_RETRY | FAULT_FLAG_RETRY_NOWAIT, NULL);
+		if (ret & (VM_FAULT_ERROR | VM_FAULT_RETRY))
+			break;
+		cond_resched();
+	}
+	memalloc_pin_restore(flags);
+	/* Of what comes later the next batch is told. */
+	if (i || !(ret & VM_FAULT_ERROR))
+		return 0;
+	return ret & VM_FAULT_OOM ? -ENOMEM : -EFAULT;
 }
 
 /*
@@ -426,8 +438,8 @@ static long histogram_refresh_batch(struct profil_histogram *h, unsigned long fi
 	unsigned long n = min_t(unsigned long, end - first, PIN_BATCH), i;
 	bool own = current->mm == mm;
 	struct page *pages[PIN_BATCH];
-	unsigned int traits;
-	long pinned;
+	struct vm_area_struct *vma;
+	long pinned = -EFAULT;
 
 	/*
 	 * Whoever holds mmap_lock may wait for user space (userfaultfd, FUSE). The process
@@ -443,13 +455,12 @@ static long histogram_refresh_batch(struct profil_histogram *h, unsigned long fi
 	} else if (!mmap_read_trylock(mm)) {
 		return -EAGAIN;
 	}
-	if (!mapped(mm, start, start + (n << PAGE_SHIFT), &traits)) {
-		pinned = -EFAULT;
-	} else {
-		pinned = pin_present(mm, start, n, traits, pages);
-		if (pinned == -EAGAIN && !own && !(traits & WAITS_FOR_USER))
-			pinned = fault_once(mm, start) ?:
-				 pin_present(mm, start, n, traits, pages);
+	vma = vma_lookup(mm, start);
+	if (vma && vma_is_pinnable(vma)) {
+		n = min(n, (vma->vm_end - start) >> PAGE_SHIFT);
+		pinned = pin_present(vma, start, n, pages);
+		if (pinned == -EAGAIN && !own && !vma_waits_for_user(vma))
+			pinned = fault_once(vma, start, n) ?: pin_present(vma, start, n, pages);
 	}
 	mmap_read_unlock(mm);
 	if (pinned < 0)
@@ -473,6 +484,23 @@ static long histogram_refresh_batch(struct profil_histogram *h, unsigned long fi
 	return pinned;
 }
 
+/*
+ * Until the event is over. An event like fork's, which lasts as long as memory is short, has
+ * mmap_lock for writing; others are not to wait for that.
+ */
+static int histogram_await(struct profil_histogram *h)
+{
+	struct mm_struct *mm = h->notifier.mm;
+	bool own = current->mm == mm;
+
+	if (!own && !mmap_read_trylock(mm))
+		return -EAGAIN;
+	mmu_interval_read_begin(&h->notifier);
+	if (!own)
+		mmap_read_unlock(mm);
+	return 0;
+}
+
 static int histogram_refresh(struct profil_histogram *h, bool *waited)
 {
 	struct profil_session *s = h->session;
@@ -485,12 +513,11 @@ static int histogram_refresh(struct profil_histogram *h, bool *waited)
 	list_del_init(&h->stale);
 	spin_unlock(&s->stale_lock);
 
-	mmu_interval_read_begin(&h->notifier);		/* until the event is over */
-	while (first < end) {
+	done = histogram_await(h);
+	while (done >= 0 && first < end) {
 		done = histogram_refresh_batch(h, first, end, waited);
-		if (done < 0)
-			break;
-		first += done;
+		if (done > 0)
+			first += done;
 		cond_resched();
 	}
 	if (done >= 0)
@@ -502,15 +529,13 @@ static int histogram_refresh(struct profil_histogram *h, bool *waited)
 	return done;
 }
 
-/* Pins what is to be counted in from now on. As profil_histograms_pin(). */
-static int histogram_pin(struct profil_histogram *h)
+/* From now on the kernel tells what becomes of its pages: now nothing is known of any. */
+static int histogram_watch(struct profil_histogram *h)
 {
-	struct mm_struct *mm = h->session->home->mm;
-	bool waited = true;		/* no tick reaches it */
 	int err;
 
 	if (!h->watched) {
-		err = mmu_interval_notifier_insert(&h->notifier, mm, h->start,
+		err = mmu_interval_notifier_insert(&h->notifier, h->session->home->mm, h->start,
 						   h->nr_pages << PAGE_SHIFT, &histogram_ops);
 		if (err)
 			return err;
@@ -519,7 +544,7 @@ static int histogram_pin(struct profil_histogram *h)
 	spin_lock(&h->session->stale_lock);
 	mark_stale(h, 0, h->nr_pages);
 	spin_unlock(&h->session->stale_lock);
-	return current->mm == mm ? histogram_refresh(h, &waited) : 0;
+	return 0;
 }
 
 static int pin_error(int err)
@@ -546,15 +571,19 @@ static int pin_error(int err)
  */
 int profil_histograms_pin(struct profil_session *s, struct list_head *created)
 {
+	bool own = current->mm == s->home->mm, waited = true;	/* no tick reaches them */
 	struct profil_histogram *h, *next;
 	unsigned int tries = PIN_TRIES;
 	int err;
 
 	list_for_each_entry(h, created, created) {
-		do {
-			err = histogram_pin(h);
-			cond_resched();
-		} while (err == -EAGAIN && --tries);
+		err = histogram_watch(h);
+		if (own && !err) {
+			do {
+				err = histogram_refresh(h, &waited);
+				cond_resched();
+			} while (err == -EAGAIN && --tries);
+		}
 		if (err)
 			return pin_error(err);
 	}

@@ -24,6 +24,9 @@
 #define MADV_COLD	20
 #define MADV_PAGEOUT	21
 #endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE	23
+#endif
 
 #define PAGE		4096UL
 #define SIZE		(4 * PAGE)
@@ -765,7 +768,7 @@ static int protect_huge(void *buffer)
 	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &all) ||
-	    madvise(buffer, HUGE, MADV_DONTNEED) || (*(volatile u32 *)buffer = 0) ||
+	    madvise(buffer, HUGE, MADV_DONTNEED) || madvise(buffer, HUGE, MADV_POPULATE_WRITE) ||
 	    ioctl(fd, UFFDIO_WRITEPROTECT, &protect)) {
 		close(fd);
 		return -1;
