@@ -43,10 +43,10 @@
 #endif
 
 /*
- * 6.6: pin_user_pages*() heeds FOLL_NOFAULT in hugetlb, too. Before, the process itself pins no more
- * than the fast one, which does, has found there. A kernel thread can borrow @mm for that; but only
- * up to 6.2 there was a fast one that pins, and it does not migrate what must not stay where it is.
- * Others find nothing.
+ * 6.6: pin_user_pages*() heeds FOLL_NOFAULT in hugetlb, too. Before, the process itself pins no
+ * more than the fast one, which does, has found there. A kernel thread can borrow @mm for that;
+ * but only up to 6.2 there was a fast one that pins, and it does not migrate what must not stay
+ * where it is. Others find nothing.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start, unsigned long nr,

@@ -43,7 +43,7 @@
 /* FORCE does nothing to a writable mapping but to accept a NUMA hint's PROT_NONE. */
 #define PIN_FLAGS	(FOLL_WRITE | FOLL_LONGTERM | FOLL_NOFAULT | FOLL_FORCE)
 #define PIN_BATCH	64
-#define PIN_TRIES	1000	/* for faults that change nothing, and others who change the mapping */
+#define PIN_TRIES	1000	/* against others who change the mapping all the time */
 
 static unsigned long page_address_of(const struct profil_histogram *h, unsigned long page)
 {
