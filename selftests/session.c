@@ -914,13 +914,11 @@ static int exit_at_once(void)
 static int fuse_fd;
 static char fuse_path[64];
 
-/* FUSE's file, as @serve has it, in a new directory: who serves it, or a negative errno. */
-static pid_t serve_files(char *dir, int (*serve)(void))
+/* FUSE's file, as @serve has it, at @dir: who serves it, or a negative errno and no @dir. */
+static pid_t serve_files(const char *dir, int (*serve)(void))
 {
 	pid_t server;
 
-	if (!mkdtemp(dir))
-		return -errno;
 	fuse_fd = fuse_mount(dir);
 	if (fuse_fd < 0) {
 		rmdir(dir);
@@ -1018,6 +1016,7 @@ TEST_F(session, is_not_locked_while_a_target_is_kept_in_exec)
 
 	if (geteuid())
 		SKIP(return, "needs root");
+	ASSERT_NE(NULL, mkdtemp(dir));
 	server = serve_files(dir, serve_without_reading);
 	if (server == -ENOENT || server == -ENODEV)
 		SKIP(return, "no file systems in user space: /dev/fuse: %s", strerror(-server));
@@ -1152,6 +1151,7 @@ TEST_F(session, can_be_attached_in_the_midst_of_an_exec_if_it_is_not_one_too_man
 
 	if (geteuid())
 		SKIP(return, "needs root");
+	ASSERT_NE(NULL, mkdtemp(dir));
 	server = serve_files(dir, serve_slow_program);
 	if (server == -ENOENT || server == -ENODEV)
 		SKIP(return, "no file systems in user space: /dev/fuse: %s", strerror(-server));
