@@ -268,6 +268,7 @@ struct profil_member {
 
 /* main.c */
 extern struct workqueue_struct *profil_wq;
+extern struct workqueue_struct *profil_attend_wq;	/* session->work */
 
 /* ioctl.c */
 long profil_ioctl(struct file *file, unsigned int cmd, unsigned long arg);

@@ -216,7 +216,8 @@ void profil_session_kick(struct profil_session *s)
 	unsigned long now = jiffies, due = READ_ONCE(s->rest_until);
 
 	if (session_hold(s) &&
-	    !queue_delayed_work(profil_wq, &s->work, time_before(now, due) ? due - now : 0))
+	    !queue_delayed_work(profil_attend_wq, &s->work,
+				time_before(now, due) ? due - now : 0))
 		session_unhold(s);
 }
 
@@ -713,7 +714,7 @@ static void session_work(struct work_struct *work)
 	}
 	if (s->retries >= RETRIES_QUICK)
 		delay = ATTEND_SLOWLY;
-	if (done || !queue_delayed_work(profil_wq, &s->work, delay))
+	if (done || !queue_delayed_work(profil_attend_wq, &s->work, delay))
 		session_unhold(s);
 }
 
