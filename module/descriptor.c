@@ -258,7 +258,7 @@ int profil_session_attach(struct file *file, struct profil_attach *arg)
 	up_read(&task->signal->exec_update_lock);
 	session_unlock(s);
 	if (mm)
-		mmput(mm);
+		mmput_async(mm);
 put_task:
 	put_task_struct(task);
 	return err;

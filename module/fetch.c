@@ -147,7 +147,7 @@ static struct mm_struct *process_mm(pid_t pid)
 	if (!mm) {
 		mm = ERR_PTR(-ESRCH);
 	} else if (!profil_target_may_fetch(task, mm)) {
-		mmput(mm);
+		mmput_async(mm);
 		mm = ERR_PTR(-EPERM);
 	}
 	up_read(&task->signal->exec_update_lock);
@@ -257,7 +257,7 @@ int profil_session_fetch(struct profil_fetch *arg, struct profil_stats *stats)
 	if (space)
 		err = fetch_all(space, arg, &fetch);
 	/* The caller's memory may be long in coming: the target need not last until then. */
-	mmput(mm);
+	mmput_async(mm);
 	if (!err)
 		err = fetch_copy_out(arg, &fetch);
 	fetch_free(&fetch);
