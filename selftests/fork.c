@@ -908,6 +908,20 @@ TEST_F(forked, child_whose_copy_is_wiped_counts_from_0)
 	expect_child(_metadata, child_begins_at_0);
 }
 
+/* A worker has given it the pages that the fork had not. */
+static void child_touches_nothing(void)
+{
+	MUST(await(pages_present(buffer, SIZE / PAGE)));
+	child_begins_at_0();
+}
+
+TEST_F(forked, child_gets_pages_that_it_does_not_touch)
+{
+	ASSERT_EQ(0, madvise(buffer, SIZE, MADV_WIPEONFORK));
+	ASSERT_EQ(0, start());
+	expect_child(_metadata, child_touches_nothing);
+}
+
 static void child_unmaps(void)
 {
 	struct profil_stats s;

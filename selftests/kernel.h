@@ -10,6 +10,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -36,6 +37,18 @@ static inline long long file_number(const char *path, const char *key)
 	}
 	fclose(f);
 	return number;
+}
+
+/* Are all of so many pages of private memory, of no file, in the caller's page table? */
+static inline bool pages_present(void *start, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		unsigned char present;
+
+		if (mincore((char *)start + i * 4096, 4096, &present) || !(present & 1))
+			return false;
+	}
+	return true;
 }
 
 /* Has the file @path a line with the word @word? Its first is then in @line, if not NULL. */

@@ -404,6 +404,18 @@ TEST_F(repin, MADV_DONTNEED_goes_on_in_the_new_pages)
 	expect_other(_metadata, self, event_dontneed);
 }
 
+/* Nobody touches the pages, nor asks for the statistics: a worker sees to them. */
+TEST_F(repin, MADV_DONTNEED_waits_for_no_touch)
+{
+	ASSERT_TRUE(map_private(self));
+	ASSERT_EQ(0, start(self));
+	EXPECT_TRUE(tick(self));
+	ASSERT_EQ(0, madvise(self->buffer, SIZE, MADV_DONTNEED));
+	EXPECT_TRUE(await(pages_present(self->buffer, SIZE / PAGE)));
+	EXPECT_TRUE(tick(self));
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+}
+
 static bool event_dontneed_often(FIXTURE_DATA(repin) *self)
 {
 	for (unsigned int i = 0; i < 200; i++)
