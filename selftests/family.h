@@ -21,7 +21,7 @@
 #define SCOPE		PROFIL_SCOPE_PROCESS
 
 #define NR_COUNTERS	8U		/* of a place */
-#define OUTSIDE		UINT64_MAX
+#define OUTSIDE		LOOP_OUTSIDE
 
 /* Enough ticks to tell a loop from what is between its bursts. */
 #define FEW		5
@@ -56,7 +56,7 @@ typedef void off_fn(void);
 struct place {
 	u64 d;
 	u32 scale;
-	u64 counter;		/* of NR_COUNTERS, or OUTSIDE */
+	unsigned int counter;	/* of NR_COUNTERS, or OUTSIDE */
 };
 
 #define BEFORE		UINT64_MAX	/* for d: one below the offset */
@@ -66,7 +66,7 @@ static inline void expect_place(struct __test_metadata *_metadata, on_fn *on, of
 {
 	u64 at = loop_at(0), offset = p->d == BEFORE ? at + 1 : at - p->d, sum;
 	struct profil_stats s;
-	bool done;
+	unsigned int place;
 
 	if (p->d != BEFORE && p->d > at) {
 		TH_LOG("no address is %#llx above another here", (unsigned long long)p->d);
@@ -74,23 +74,19 @@ static inline void expect_place(struct __test_metadata *_metadata, on_fn *on, of
 	}
 	memset(counters, 0, sizeof(counters));
 	ASSERT_EQ(0, on(counters, NR_COUNTERS * sizeof(*counters), offset, p->scale));
-	done = loop_burn(SCOPE, 0, FEW);
+	place = loop_place(SCOPE, 0, counters, 2, NR_COUNTERS);
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
 	off();
-	ASSERT_TRUE(done);
 	ASSERT_TRUE(accounted(&s));
 	EXPECT_EQ(0, s.saturated + s.dropped);
 	sum = counters_sum(counters, 2, NR_COUNTERS);
 	EXPECT_LE(s.hit, sum);
 	EXPECT_EQ(hits(), sum);
-	EXPECT_LT(s.ticks / 4, p->counter == OUTSIDE ? s.outside : counters[p->counter]) {
-		TH_LOG("d %#llx, scale %#x: expected in %lld", (unsigned long long)p->d, p->scale,
-		       (long long)p->counter);
+	EXPECT_EQ(p->counter, place) {
+		TH_LOG("d %#llx, scale %#x", (unsigned long long)p->d, p->scale);
 		for (u32 i = 0; i < NR_COUNTERS; i++)
 			TH_LOG("counter %u: %u", i, counters[i]);
 	}
-	if (p->counter == OUTSIDE)
-		EXPECT_GE(s.ticks / 2, sum);
 }
 
 #define EXPECT_PLACES(on, off, ...) do {						\

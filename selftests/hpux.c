@@ -16,8 +16,8 @@
 
 #define SCOPE		PROFIL_SCOPE_PROCESS
 #define NR_COUNTERS	16U
-#define NONE		UINT_MAX
-#define FAILED		(UINT_MAX - 1)
+#define NONE		LOOP_OUTSIDE
+#define FAILED		LOOP_NOWHERE
 
 /* Enough ticks to tell a loop from what is between its bursts. */
 #define FEW		8
@@ -281,20 +281,13 @@ static unsigned int place(u64 d, unsigned int scale, unsigned int flags, unsigne
 	static u64 buffer[NR_COUNTERS];
 	struct prof prof = { buffer, size, (void *)(uintptr_t)(loop_at(0) - d), scale };
 	u32 width = flags == PROF_UINT64 ? 8 : flags == PROF_UINT ? 4 : 2;
-	unsigned int i, max = 0;
-	struct profil_stats s;
-	bool done;
+	unsigned int of_loop;
 
 	memset(buffer, 0, sizeof(buffer));
 	if (sprofil(&prof, 1, NULL, flags))
 		return FAILED;
-	done = loop_burn(SCOPE, 0, FEW);
-	if (session_stats(SCOPE, &s) || !turn_off() || !done)
-		return FAILED;
-	for (i = 1; i < NR_COUNTERS; i++)
-		if (counter(buffer, width, i) > counter(buffer, width, max))
-			max = i;
-	return counter(buffer, width, max) > s.ticks / 2 ? max : NONE;
+	of_loop = loop_place(SCOPE, 0, buffer, width, NR_COUNTERS);
+	return turn_off() ? of_loop : FAILED;
 }
 
 TEST_F(hpux, pr_offset_is_where_the_region_begins)

@@ -17,6 +17,7 @@
 
 #include "device.h"
 
+#include <limits.h>
 #include <time.h>
 
 #define LOOPS		8U
@@ -222,6 +223,40 @@ static inline bool descriptor_burn(int fd, unsigned int i, u64 ticks)
 	return loop_until(i, descriptor_stats(fd, &s) || s.state != PROFIL_STATE_ON ||
 			     s.ticks + s.unselected >= until) &&
 	       s.ticks + s.unselected >= until && s.state == PROFIL_STATE_ON;
+}
+
+/*
+ * Where a loop is counted
+ */
+
+#define LOOP_OUTSIDE	UINT_MAX		/* in none of the counters */
+#define LOOP_NOWHERE	(UINT_MAX - 1)		/* its ticks are too few, or there is no session */
+
+/* So many ticks more than everywhere else are not those between two bursts. */
+#define PLACE_LEAD	8U
+
+/* That of @n counters which has most of the ticks of the session of @scope. */
+static inline unsigned int place_of_most(u32 scope, const volatile void *buffer, u32 width,
+					 unsigned int n)
+{
+	struct profil_stats s;
+
+	if (session_stats(scope, &s))
+		return LOOP_NOWHERE;
+	for (unsigned int i = 0; i < n; i++)
+		if (2 * counter(buffer, width, i) >= s.ticks + PLACE_LEAD)
+			return i;
+	return 2 * s.outside >= s.ticks + PLACE_LEAD ? LOOP_OUTSIDE : LOOP_NOWHERE;
+}
+
+/* Runs loop @i until it shows which of @n counters is its own. */
+static inline unsigned int loop_place(u32 scope, unsigned int i, const volatile void *buffer,
+				      u32 width, unsigned int n)
+{
+	unsigned int place;
+
+	loop_until(i, (place = place_of_most(scope, buffer, width, n)) != LOOP_NOWHERE);
+	return place;
 }
 
 /*
