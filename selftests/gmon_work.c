@@ -160,6 +160,7 @@ static void task_control(void)
 	MUST(timer_is_free());
 	calls(3000);
 	spin(2, 10);
+	hit += stats().hit;
 
 	/* Twice is as once, in either direction. */
 	moncontrol(1);
@@ -172,7 +173,7 @@ static void task_control(void)
 	moncontrol(1);
 	spin(3, 10);
 	hit += stop();
-	say("hit", hit);	/* but for what loop 2 had, and calls on the way */
+	say("hit", hit);	/* but for what came after that question */
 }
 
 /* No cap but that of the parent: an emulated CPU that others starve has few of so fast ticks. */
