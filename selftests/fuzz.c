@@ -1454,6 +1454,13 @@ out:
  * Lives
  */
 
+/* In await(), so that it is not taken for a call that hangs. */
+static bool watched(bool cond)
+{
+	shared->at[seat]++;
+	return cond;
+}
+
 /* All that this process began ends, and then nothing is locked. */
 static void end_clean(struct actor *a)
 {
@@ -1463,13 +1470,14 @@ static void end_clean(struct actor *a)
 			kill(kids[i], SIGKILL);
 	/* Who is asked for pages gives none any more: nobody waits for these. */
 	close_range(FAULT_FD, FAULT_FD + SLOTS, 0);
-	if (!await(shared->stop || (status_line("Threads") == 1 && act_reap(a) == -ECHILD &&
-				    waitpid(-1, NULL, WNOHANG) < 0)) || shared->stop)
+	if (!await(watched(shared->stop ||
+			   (status_line("Threads") == 1 && act_reap(a) == -ECHILD &&
+			    waitpid(-1, NULL, WNOHANG) < 0))) || shared->stop)
 		return;
 	close_range(SESSION_FD, SESSION_FD + SESSIONS, 0);
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
 	session_stop(PROFIL_SCOPE_THREAD, NULL);
-	if (!await(!locked_bytes() || shared->stop))
+	if (!await(watched(!locked_bytes() || shared->stop)))
 		fail("in the end %llu bytes are locked", (unsigned long long)locked_bytes());
 	shared->clean++;
 }
