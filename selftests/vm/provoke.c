@@ -52,8 +52,10 @@ static int count(void *unused)
 {
 	unsigned long end = jiffies + HZ;
 
-	while (time_before(jiffies, end))
+	while (time_before(jiffies, end)) {
 		raced++;
+		barrier();	/* in memory, each time */
+	}
 	return 0;
 }
 
