@@ -107,7 +107,7 @@ static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 	u64 left = PROFIL_NEVER;
 	bool found = false;
 
-	if (!(task->flags & PF_KTHREAD))
+	if (!(data_race(task->flags) & PF_KTHREAD))
 		left = profil_sample_clocked(task, 0, NULL, &found);
 	keep_tick(clock, found);
 	if (left == PROFIL_NEVER)

@@ -281,7 +281,11 @@ bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc,
 	if (!what->record.time)
 		find(space, pc, system);
 	slot = &ring->slots[(unsigned int)head & ring->mask];
-	*slot = *what;
+	/* But for whole, which a reader may be looking at. */
+	slot->record = what->record;
+	memcpy(slot->name, what->name, sizeof(slot->name));
+	slot->file = what->file;
+	slot->space = what->space;
 	slot->record.pid = task_tgid_nr_ns(current, ring->ns);
 	slot->record.tid = task_pid_nr_ns(current, ring->ns);
 	if (slot->file)

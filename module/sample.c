@@ -336,6 +336,12 @@ static __always_inline void astray_tick(const struct profil_member *m, struct ta
 		tally(s, counts, true, task->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT);
 }
 
+/* These flags stay as they are; it may be about to change others, where the tick came. */
+static __always_inline bool is_of_kernel(const struct task_struct *task)
+{
+	return data_race(task->flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER);
+}
+
 /*
  * @task's mm is not watched: perhaps it is in exec, or has lost its mm in exit. In user
  * mode neither can be. @at: for @clocked.
@@ -344,7 +350,7 @@ static noinline void sample_astray(struct task_struct *task, struct moment *at, 
 {
 	struct profil_member *m;
 
-	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+	if (is_of_kernel(task))
 		return;
 	for (m = profil_member_first(task->signal); m; m = profil_member_next(m))
 		astray_tick(m, task, at, clocked);
@@ -369,7 +375,7 @@ static __always_inline void sample_all(struct profil_space *space, struct task_s
 	struct profil_member *m;
 	struct profil_watch *w;
 
-	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+	if (is_of_kernel(task))
 		return;
 	hlist_for_each_entry_rcu_notrace(w, &space->watches, node)
 		watch_tick(w, at, clocked);
