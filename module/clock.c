@@ -107,6 +107,7 @@ static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 	u64 left = PROFIL_NEVER;
 	bool found = false;
 
+	/* This flag stays as it is, others may be about to change. */
 	if (!(data_race(task->flags) & PF_KTHREAD))
 		left = profil_sample_clocked(task, 0, NULL, &found);
 	keep_tick(clock, found);

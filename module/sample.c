@@ -336,9 +336,9 @@ static __always_inline void astray_tick(const struct profil_member *m, struct ta
 		tally(s, counts, true, task->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT);
 }
 
-/* These flags stay as they are; it may be about to change others, where the tick came. */
 static __always_inline bool is_of_kernel(const struct task_struct *task)
 {
+	/* These flags stay as they are; it may be about to change others, where the tick came. */
 	return data_race(task->flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER);
 }
 
