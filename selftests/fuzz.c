@@ -1896,10 +1896,11 @@ TEST_F_TIMEOUT(fuzz, finds_nothing, 14400)
 	}
 
 	/* It got somewhere, then. */
-	for (i = 0; i < UNKNOWN && shared->calls > 20000; i++)
+	for (i = 0; i < UNKNOWN && shared->calls > 20000; i++) {
 		EXPECT_LT(0U, shared->outcomes[i][0]) {
 			TH_LOG("%s never succeeded", commands[i].name);
 		}
+	}
 }
 
 TEST_HARNESS_MAIN
