@@ -254,22 +254,20 @@ static void open_session(u32 on_fork, u32 on_exec)
 	MUST(!descriptor_enable(fd));
 }
 
+/* With five levels of page tables, as the emulated CPU has them, its addresses begin there. */
 static bool of_kernel(u64 word)
 {
-	return word >> 47 == 0x1ffff;
+	return word >> 56 == 0xff;
 }
 
 static void must_not_tell_of_kernel(const struct profil_record *r)
 {
-	const size_t time = offsetof(struct profil_record, time);
-	const size_t generation = offsetof(struct profil_record, generation);
 	u64 word;
 
 	MUST(!(r->pc >> 56));
-	/* Wherever in it; but half of a time, or a generation, may be any number. */
-	for (size_t at = 0; at + sizeof(word) <= r->size; at += 4) {
+	for (size_t at = 0; at + sizeof(word) <= r->size; at += sizeof(word)) {
 		memcpy(&word, (const char *)r + at, sizeof(word));
-		if (at + 4 == time || at + 4 == generation || !of_kernel(word))
+		if (!of_kernel(word))
 			continue;
 		dprintf(STDERR_FILENO, "# %#llx at byte %zu of a record\n",
 			(unsigned long long)word, at);
