@@ -410,6 +410,7 @@ static int remove_from(struct profil_session *s, struct profil_remove *arg)
 	xa_for_each(&rests, key, rest) {
 		profil_table_put(rest);
 		profil_table_put((struct profil_table *)key);
+		cond_resched();
 	}
 	xa_destroy(&rests);
 	return err;

@@ -558,6 +558,7 @@ void profil_detach_all(struct profil_session *s)
 			return;
 		profil_watch_free(left);
 		profil_member_free(m);
+		cond_resched();		/* there may be very many */
 	}
 }
 
