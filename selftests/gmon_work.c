@@ -103,7 +103,7 @@ static void task_burn(void)
 	MUST(stats().state == PROFIL_STATE_ON);
 	MUST(timer_is_free());
 	calls(1000);
-	spin(3, 25);
+	spin(3, 40);
 	say("hit", stop());
 }
 
@@ -159,7 +159,7 @@ static void task_control(void)
 	MUST(stats().state == PROFIL_STATE_ON);
 	MUST(timer_is_free());
 	calls(3000);
-	spin(2, 10);
+	spin(2, 30);
 	hit += stats().hit;
 
 	/* Twice is as once, in either direction. */

@@ -892,7 +892,7 @@ static FILE *gperf(const char *args)
  * struct heard - What the command said
  * @reports: How many reports there were.
  * @ticks: Of the last one: all; of the two functions, and elsewhere.
- * @first: What was named first.
+ * @first: The function that was named first.
  * @status: Its exit status.
  * @text: Its first line.
  */
@@ -928,7 +928,7 @@ static void hear(FILE *from, struct heard *heard)
 		}
 		if (sscanf(line, "%*f%% %*f%% %llu %*f %63s", &ticks, name) != 2)
 			continue;
-		if (!heard->first[0])
+		if (!heard->first[0] && strcmp(name, "[elsewhere]"))
 			strcpy(heard->first, name);
 		if (!strcmp(name, "hot_scene"))
 			heard->hot = ticks;
