@@ -919,7 +919,7 @@ static void expect_charge(struct __test_metadata *_metadata, const struct charge
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_LT(s.ticks / 4, s.hit);
 	EXPECT_EQ(s.hit, counters_sum(page.u16, 2, n));
-	/* By a kernel that checks itself, interrupts take until a tick comes in one. */
+	/* One of 34 was elsewhere, once, with a kernel that checks itself; nobody knows why. */
 	EXPECT_LE(kernel_checks_itself() ? s.hit - s.hit / 8 : s.hit, at_call);
 	for (i = 0; i < n && at_call < s.hit; i++)
 		if (page.u16[i])
