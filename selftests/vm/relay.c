@@ -2,11 +2,11 @@
 /*
  * relay DIR SECONDS: the host's end of a guest's standard streams.
  *
- * DIR holds the sockets of the guest's four ports. "in" carries DIR/settings to init.c and, when
- * that says that COMMAND runs, our stdin; "out" and "err" carry COMMAND's output to our own;
- * "result" carries lines about how it went, which we keep in DIR/result. The last of them is "end
- * OUT ERR", the number of bytes that COMMAND wrote to each stream: when we have delivered as many
- * we are done, and the guest learns it from our hanging up.
+ * DIR holds the sockets of the guest's four ports. "in" carries DIR/settings and then our stdin to
+ * init.c; "out" and "err" carry COMMAND's output to our own; "result" carries lines about how it
+ * went, which we keep in DIR/result. The last of them is "end OUT ERR", the number of bytes that
+ * COMMAND wrote to each stream: when we have delivered as many we are done, and the guest learns
+ * it from our hanging up.
  *
  * Exit status: 0 done; 1 the guest went away first; 124 SECONDS are over (0: no limit).
  */
@@ -24,7 +24,6 @@
 #include "pump.h"
 
 static struct pump in, out, err_;
-static char result[65536];	/* what the result port has said */
 
 static const char *path_of(const char *dir, const char *name)
 {
@@ -56,17 +55,12 @@ static int open_in(const char *dir, const char *name, int flags)
 	return fd;
 }
 
-/*
- * After the settings comes our stdin, and after that nothing. Of a guest that does not come to
- * COMMAND we have taken nothing of it: there may be another one.
- */
+/* After the settings comes our stdin, and after that nothing. */
 static void next_input(void)
 {
 	if (in.broken || !pump_done(&in) || in.from < 0)
 		return;
 	if (in.from != STDIN_FILENO) {
-		if (strncmp(result, "started\n", 8))
-			return;
 		close(in.from);
 		in.from = STDIN_FILENO;
 		in.ended = false;
@@ -94,21 +88,22 @@ static bool delivered(const struct pump *p, uint64_t bytes)
 /* Keeps what the result port says; true when it has said "end" and that is reached. */
 static bool result_reached(int port, int log, bool readable, bool *ended)
 {
+	static char text[65536];
 	static size_t size;
 	uint64_t bytes_out, bytes_err;
 	const char *end;
 	ssize_t n;
 
 	if (readable) {
-		n = read(port, result + size, sizeof(result) - 1 - size);
-		if (n > 0 && write(log, result + size, n) != n)
+		n = read(port, text + size, sizeof(text) - 1 - size);
+		if (n > 0 && write(log, text + size, n) != n)
 			err(125, "result");
 		if (n > 0)
 			size += n;
 		else
 			*ended = n == 0 || pump_failed(n);
 	}
-	end = strstr(result, "\nend ");
+	end = strstr(text, "\nend ");
 	return end && strchr(end + 1, '\n') &&
 	       sscanf(end, " end %" SCNu64 " %" SCNu64, &bytes_out, &bytes_err) == 2 &&
 	       delivered(&out, bytes_out) && delivered(&err_, bytes_err);
@@ -149,7 +144,6 @@ int main(int argc, char **argv)
 
 		if (left <= 0)
 			return 124;
-		next_input();
 		pump_want(&in, &fds[0]);
 		pump_want(&out, &fds[2]);
 		pump_want(&err_, &fds[4]);
@@ -162,6 +156,7 @@ int main(int argc, char **argv)
 		pump_move(&in, &fds[0]);
 		pump_move(&out, &fds[2]);
 		pump_move(&err_, &fds[4]);
+		next_input();
 		pass_on_hangup(&out);
 		pass_on_hangup(&err_);
 		if (result_reached(port, log, fds[6].revents, &ended))
