@@ -389,26 +389,28 @@ static bool session_has(const struct profil_session *s, const void *key)
 	return false;
 }
 
-/* A child of fork that somebody has attached before its parent's session came to it. */
-static bool session_has_child(const struct profil_session *s, struct task_struct *child)
+/* @task itself, or its process; a child of fork somebody may have attached before we come to it. */
+static bool session_has_task(const struct profil_session *s, struct task_struct *task)
 {
-	return session_has(s, child->signal) || session_has(s, child);
+	return session_has(s, task->signal) || session_has(s, task);
 }
 
-/* Is @m's target sampled by its session already, or a part of it? */
-static bool member_conflicts(struct profil_session *s, const struct profil_member *m)
+/*
+ * Does @s sample a thread of @m's process? There may be very many, so not under profil_index_lock;
+ * but under home->lock: meanwhile only a fork gives the session a thread, the first of a process.
+ */
+static bool samples_a_thread(struct profil_session *s, const struct profil_member *m)
 {
+	struct profil_member *other;
 	struct task_struct *t;
-	bool found;
+	bool found = false;
 
-	if (session_has(s, m->key) || m->thread)
-		return session_has(s, m->key) || session_has(s, m->task->signal);
-	if (!s->nr_thread_members)
+	if (!READ_ONCE(s->nr_thread_members))
 		return false;
-	found = false;
 	rcu_read_lock();
 	for_each_thread(m->task, t) {
-		found = session_has(s, t);
+		for (other = profil_member_first(t); other; other = profil_member_next(other))
+			found |= rcu_dereference(other->watch)->session == s;
 		if (found)
 			break;
 	}
@@ -502,9 +504,11 @@ int profil_attach(struct profil_watch **w, struct profil_member *m, struct profi
 	int err = -EBUSY;
 
 	m->runtime = member_cpu_time(m);
+	if (!m->thread && samples_a_thread(s, m))
+		return -EBUSY;
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	there = watch_in(s, (*w)->space->id);
-	if (!member_conflicts(s, m) && !member_is_too_many(there ? there : *w, m))
+	if (!session_has_task(s, m->task) && !member_is_too_many(there ? there : *w, m))
 		err = attach(there ? &there : w, m, old);
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return err;
@@ -748,7 +752,7 @@ static int share(struct profil_watch *w, struct profil_member *m, struct profil_
 	if (!born)
 		return -ENOMEM;
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	err = session_has_child(w->session, m->task) ? -EBUSY : -ENODEV;
+	err = session_has_task(w->session, m->task) ? -EBUSY : -ENODEV;
 	if (watch_linked(w) && err != -EBUSY) {
 		born->legacy = profil_table_get(w->legacy);
 		rcu_assign_pointer(born->table, profil_table_get(w->legacy));
@@ -808,7 +812,7 @@ static int fork_one(struct profil_watch *w, struct task_struct *child, bool thre
 	if (same) {
 		raw_spin_lock_irqsave(&profil_index_lock, flags);
 		err = !watch_linked(w) ? -ENODEV :
-		      session_has_child(s, m->task) ? -EBUSY : attach(&w, m, NULL);
+		      session_has_task(s, m->task) ? -EBUSY : attach(&w, m, NULL);
 		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	} else if (s->fork == PROFIL_FORK_SHARE) {
 		err = share(w, m, space);
