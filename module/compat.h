@@ -43,34 +43,24 @@
 #endif
 
 /*
- * 6.6: pin_user_pages*() heeds FOLL_NOFAULT in hugetlb, too. Before, the process itself pins no
- * more than the fast one, which does, has found there. A kernel thread can borrow @mm for that;
- * but only up to 6.2 there was a fast one that pins, and it does not migrate what must not stay
- * where it is. Others find nothing.
+ * 6.6: pin_user_pages*() heeds FOLL_NOFAULT in hugetlb, too, and accepts the PROT_NONE of a NUMA
+ * hint. Before, FORCE does that, and nothing else to a writable mapping, and of hugetlb the process
+ * pins no more than the fast one, which does not fault, has found there.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+#define PROFIL_FOLL_NUMA FOLL_FORCE
 static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start, unsigned long nr,
 				      unsigned int flags, struct page **pages)
 {
-	long pinned = 0;
+	long found = get_user_pages_fast_only(start, nr, FOLL_WRITE, pages);
 
-	if (current->mm == mm) {
-		pinned = get_user_pages_fast_only(start, nr, FOLL_WRITE, pages);
-		if (pinned <= 0)
-			return 0;
-		release_pages(pages, pinned);
-		return profil_pin_remote(mm, start, pinned, flags, pages);
-	}
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
-	if (current->flags & PF_KTHREAD) {
-		kthread_use_mm(mm);
-		pinned = pin_user_pages_fast_only(start, nr, flags, pages);
-		kthread_unuse_mm(mm);
-	}
-#endif
-	return pinned;
+	if (found <= 0)
+		return 0;
+	release_pages(pages, found);
+	return profil_pin_remote(mm, start, found, flags, pages);
 }
 #else
+#define PROFIL_FOLL_NUMA 0
 #define profil_pin_hugetlb profil_pin_remote
 #endif
 

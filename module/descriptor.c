@@ -32,11 +32,7 @@
 
 #define SNAPSHOT_TRIES	100	/* if what is copied to is taken away all the time */
 
-static int session_release(struct inode *inode, struct file *file)
-{
-	profil_session_close(file->private_data);
-	return 0;
-}
+static int session_release(struct inode *inode, struct file *file);
 
 static ssize_t session_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
 {
@@ -58,82 +54,106 @@ static const struct file_operations session_fops = {
 	.llseek = noop_llseek,
 };
 
-/* Returns the descriptor. */
-int profil_session_open(const struct profil_open *arg)
+/* The caller's, in its home. */
+static int session_publish(struct profil_session *s)
 {
-	struct profil_space *home = profil_home_lock(true);
-	struct profil_session *s;
+	struct profil_home *home = s->home;
+	struct profil_session *other;
 	unsigned int n = 0;
-	int err, fd;
+	int err = 0;
 
-	if (IS_ERR(home))
-		return PTR_ERR(home);
-	list_for_each_entry(s, &home->sessions, list)
+	if (mutex_lock_killable(&home->lock))
+		return -EINTR;
+	list_for_each_entry(other, &home->sessions, list)
 		n++;
-	if (n >= PROFIL_MAX_OPEN) {
-		fd = -EMFILE;
-		goto unlock;
-	}
-	s = profil_session_alloc(home, GFP_KERNEL_ACCOUNT);
-	if (!s) {
-		fd = -ENOMEM;
-		goto unlock;
-	}
-	s->may_exceed = ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
+	if (n >= PROFIL_MAX_OPEN)
+		err = -EMFILE;
+	else
+		list_add(&s->list, &home->sessions);
+	mutex_unlock(&home->lock);
+	return err;
+}
+
+/* Takes it back. */
+static void session_unpublish(struct profil_session *s)
+{
+	mutex_lock(&s->home->lock);
+	list_del_init(&s->list);
+	mutex_unlock(&s->home->lock);
+}
+
+static int session_open(struct profil_home *home, const struct profil_open *arg)
+{
+	struct profil_session *s = profil_session_create(home);
+	int err = -ENOMEM, fd;
+
+	if (!s)
+		return err;
 	s->modes = arg->modes;
 	s->period = arg->period;
 	s->jitter = arg->flags & PROFIL_OPEN_JITTER;
 	s->fork = arg->fork;
 	s->exec = arg->exec;
-	s->state = PROFIL_STATE_OFF;
-	s->task = get_task_struct(current->group_leader);
-	err = profil_session_charge(s, profil_ring_pages(arg->nr_records));
-	if (err) {
-		fd = err;
+	s->ring_pages = profil_ring_pages(arg->nr_records);
+	err = profil_charge(s->ring_pages, s->may_exceed);
+	if (err)
 		goto put;
-	}
-	s->ring_pages = s->charged;
-	fd = -ENOMEM;
+	s->charged = s->ring_pages;
+	err = -ENOMEM;
 	s->ring = profil_ring_create(arg->nr_records);
-	if (!s->ring || profil_session_alloc_counts(s))
+	s->counts = profil_session_alloc_counts(s);
+	if (!s->ring || !s->counts)
 		goto uncharge;
-	list_add(&s->list, &home->sessions);
+	err = session_publish(s);
+	if (err)
+		goto uncharge;
 	fd = anon_inode_getfd("[profil]", &session_fops, s, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
-		goto unlock;
-
-	list_del_init(&s->list);
+		return fd;
+	err = fd;
+	session_unpublish(s);
 uncharge:
-	profil_session_uncharge(s, s->charged);
+	profil_home_uncharge(home, s->ring_pages);
 put:
 	profil_session_put(s);
-unlock:
-	profil_home_unlock(home);
+	return err;
+}
+
+/* Returns the descriptor. */
+int profil_descriptor_open(const struct profil_open *arg)
+{
+	struct profil_home *home = profil_home_get_own();
+	int fd;
+
+	if (IS_ERR(home))
+		return PTR_ERR(home);
+	fd = session_open(home, arg);
+	profil_home_put(home);
 	return fd;
 }
 
 /*
  * The session that @file means to the caller, locked and referenced, to be given back by
- * session_unlock().
+ * profil_descriptor_unlock().
  */
 static struct profil_session *session_lock(struct file *file)
 {
 	struct profil_session *root = file->private_data, *s;
-	struct profil_space *home;
+	struct profil_home *home;
 
-	if (root->fork != PROFIL_FORK_FRESH || current->mm == root->home->mm) {
+	if (root->fork != PROFIL_FORK_FRESH || profil_home_is_own(root->home)) {
 		if (mutex_lock_killable(&root->home->lock))
 			return ERR_PTR(-EINTR);
 		refcount_inc(&root->refs);
 		return root;
 	}
-	home = profil_home_lock(false);
+	home = profil_home_lock();
 	if (IS_ERR_OR_NULL(home))
 		return home ? ERR_CAST(home) : ERR_PTR(-ENODEV);
 	list_for_each_entry(s, &home->sessions, list) {
 		if (s->root == root) {
 			refcount_inc(&s->refs);
-			profil_space_put(home);		/* it has its own reference */
+			profil_home_put(home);		/* it has its own reference */
 			return s;
 		}
 	}
@@ -141,14 +161,54 @@ static struct profil_session *session_lock(struct file *file)
 	return ERR_PTR(-ENODEV);
 }
 
-static void session_unlock(struct profil_session *s)
+void profil_descriptor_unlock(struct profil_session *s)
 {
-	struct profil_space *home = s->home;
-
-	refcount_inc(&home->refs);
-	mutex_unlock(&home->lock);
+	refcount_inc(&s->home->refs);
+	profil_home_unlock(s->home);
 	profil_session_put(s);
-	profil_space_put(home);
+}
+
+/* The descriptor of the session is gone. */
+static void session_close(struct profil_session *s)
+{
+	struct profil_home *home = s->home;
+	struct profil_session *kin;
+	unsigned long flags;
+	bool set_up;
+
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	WRITE_ONCE(s->orphan, true);
+	while ((kin = list_first_entry_or_null(&s->kin, struct profil_session, kin))) {
+		list_del_init(&kin->kin);
+		if (!refcount_inc_not_zero(&kin->refs))
+			continue;
+		WRITE_ONCE(kin->orphan, true);
+		set_up = kin->home;
+		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+		if (set_up)
+			profil_home_kick(kin->home);
+		else
+			profil_session_drop_pending(kin);
+		profil_session_put(kin);
+		raw_spin_lock_irqsave(&profil_index_lock, flags);
+	}
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+
+	/* Of the caller's own, or of a process that is not to be waited for. */
+	if (profil_home_is_own(home)) {
+		refcount_inc(&home->refs);
+		mutex_lock(&home->lock);
+		profil_home_end_orphans(home);
+		profil_home_unlock(home);
+	} else {
+		profil_home_kick(home);
+	}
+}
+
+static int session_release(struct inode *inode, struct file *file)
+{
+	session_close(file->private_data);
+	return 0;
 }
 
 /*
@@ -164,7 +224,7 @@ static struct profil_session *session_lock_beside(struct file *file, struct rw_s
 		s = session_lock(file);
 		if (IS_ERR(s) || down_read_trylock(lock))
 			return s;
-		session_unlock(s);
+		profil_descriptor_unlock(s);
 		if (down_read_killable(lock))
 			return ERR_PTR(-EINTR);
 		up_read(lock);
@@ -172,23 +232,21 @@ static struct profil_session *session_lock_beside(struct file *file, struct rw_s
 }
 
 /* As session_lock(), for what only the creator may do to a session that has not ended. */
-static struct profil_session *session_lock_own(struct file *file)
+struct profil_session *profil_descriptor_lock_own(struct file *file)
 {
 	struct profil_session *s = session_lock(file);
-	int err;
+	int err = 0;
 
 	if (IS_ERR(s))
 		return s;
-	err = profil_session_follow(s);
-	if (!err && current->mm != s->home->mm)
+	if (s->phase == PROFIL_ENDED)
+		err = -ENODEV;
+	else if (!profil_home_is_own(s->home))
 		err = -EPERM;
-	if (!err && s->young)
-		err = -ENOMEM;
-	if (err) {
-		session_unlock(s);
-		return ERR_PTR(err);
-	}
-	return s;
+	if (!err)
+		return s;
+	profil_descriptor_unlock(s);
+	return ERR_PTR(err);
 }
 
 /* ---- targets ---- */
@@ -201,7 +259,7 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	struct profil_watch *w;
 	int err;
 
-	if (s->state == PROFIL_STATE_ENDED)
+	if (s->phase == PROFIL_ENDED)
 		return -ENODEV;
 	if (s->fork == PROFIL_FORK_FRESH && mm != s->home->mm)
 		return -EINVAL;
@@ -213,6 +271,7 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	m = profil_member_alloc(task, arg->scope == PROFIL_SCOPE_THREAD, GFP_KERNEL_ACCOUNT);
 	if (!w || !m)
 		goto free;
+	m->foreign = !same_thread_group(task, current);
 
 	if (s->on)
 		profil_session_look(s);	/* time before is not the session's */
@@ -221,7 +280,7 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	err = pid_alive(task) ? profil_attach(&w, m, NULL) : -ESRCH;
 	rcu_read_unlock();
 	if (!err) {
-		profil_session_expect_anew(s);
+		profil_session_reset_missed(s);
 		if (s->on)
 			profil_session_look_again(s, task);
 		arg->space = space->id;
@@ -234,7 +293,7 @@ free:
 	return err;
 }
 
-int profil_session_attach(struct file *file, struct profil_attach *arg)
+int profil_descriptor_attach(struct file *file, struct profil_attach *arg)
 {
 	bool thread = arg->scope == PROFIL_SCOPE_THREAD;
 	struct task_struct *task = profil_target_find(arg->pid, thread);
@@ -256,7 +315,7 @@ int profil_session_attach(struct file *file, struct profil_attach *arg)
 	if (!err)
 		err = attach_task(s, arg, task, mm);
 	up_read(&task->signal->exec_update_lock);
-	session_unlock(s);
+	profil_descriptor_unlock(s);
 	if (mm)
 		mmput_async(mm);
 put_task:
@@ -280,47 +339,67 @@ static u64 space_id(u64 id)
 	return id;
 }
 
-static int session_add(struct profil_session *s, const struct profil_add *arg)
+/* Adds to the ranges that @s has in the space with @id those of @added. Under home->lock. */
+static int session_add(struct profil_session *s, u64 id, const struct profil_table *added)
 {
-	u64 id = space_id(arg->space);
 	struct profil_table *base = profil_table_of(s, id, NULL), *table, *legacy;
-	int err;
+	int err = -ENOMEM;
 
 	if (!base)
 		return -ESRCH;
-	table = profil_table_from_user(s, base, arg->ranges, arg->nr_ranges);
+	table = profil_table_merge(base, added);
 	profil_table_put(base);
 	if (IS_ERR(table))
 		return PTR_ERR(table);
-	err = profil_histograms_check(table);
-	if (!err)
-		err = profil_session_pin(s, table, 0);
-	if (err)
-		goto put;
-	err = -ENOMEM;
 	legacy = profil_table_legacy(table);
-	if (!legacy)
-		goto prune;
-	err = profil_table_set(s, id, &table, &legacy);
-	profil_table_put(legacy);
-	if (!err)
-		goto put;
-prune:
-	WRITE_ONCE(s->prune, true);	/* when the table is gone */
-put:
+	if (legacy) {
+		err = profil_table_set(s, id, &table, &legacy);
+		profil_table_put(legacy);
+	}
 	profil_table_put(table);
 	return err;
 }
 
-int profil_session_add(struct file *file, const struct profil_add *arg)
+/* Buffers are pinned without the lock, since they may be waited for. */
+int profil_descriptor_add(struct file *file, const struct profil_add *arg)
 {
-	struct profil_session *s = session_lock_own(file);
+	struct profil_session *s = profil_descriptor_lock_own(file);
+	struct profil_home *home;
+	struct profil_table *table;
+	struct rb_root_cached new;
+	u64 id = space_id(arg->space);
 	int err;
 
 	if (IS_ERR(s))
 		return PTR_ERR(s);
-	err = session_add(s, arg);
-	session_unlock(s);
+	home = s->home;
+	refcount_inc(&s->refs);
+	profil_histograms_free_unused(s);
+	profil_descriptor_unlock(s);
+
+	table = profil_table_create(s, arg->ranges, arg->nr_ranges);
+	err = PTR_ERR_OR_ZERO(table);
+	if (err)
+		goto put;
+	mutex_lock(&home->lock);
+	profil_table_bind(table, &s->histograms);
+	mutex_unlock(&home->lock);
+	err = profil_histograms_pin(&new, table, home, NULL, s->may_exceed, 0);
+	if (err)
+		goto put_table;
+	profil_table_bind(table, &new);
+
+	refcount_inc(&home->refs);
+	mutex_lock(&home->lock);
+	err = s->phase == PROFIL_LIVE ? session_add(s, id, table) : -ENODEV;
+	if (!err)
+		profil_histograms_adopt(s, &new);
+	home->owed += profil_histograms_free(&new);
+	profil_home_unlock(home);
+put_table:
+	profil_table_put(table);
+put:
+	profil_session_put(s);
 	return err;
 }
 
@@ -424,270 +503,86 @@ static int session_remove(struct profil_session *s, struct profil_remove *arg)
 		return err;
 
 	synchronize_rcu();
-	/* Ticks that were kept for these ranges are still to be counted. */
-	profil_session_follow(s);
+	/* Ticks that were deferred for these ranges are still to be counted. */
+	profil_replay(s);
 	/* Tables that are no longer used, also of calls before, still need their histograms. */
 	if (wait_var_event_killable(&s->nr_dying, !atomic_read(&s->nr_dying)))
 		return -EINTR;
-	profil_session_uncharge(s, profil_histograms_drop_unused(s));
+	profil_histograms_free_unused(s);
 	return 0;
 }
 
-int profil_session_remove(struct file *file, struct profil_remove *arg)
+int profil_descriptor_remove(struct file *file, struct profil_remove *arg)
 {
-	struct profil_session *s = session_lock_own(file);
+	struct profil_session *s = profil_descriptor_lock_own(file);
 	int err;
 
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	err = session_remove(s, arg);
-	session_unlock(s);
+	profil_descriptor_unlock(s);
 	return err;
 }
 
-/* ---- on and off ---- */
+/* ---- on and off, statistics ---- */
 
-int profil_session_enable(struct file *file)
+int profil_descriptor_enable(struct file *file)
 {
 	struct profil_session *s = session_lock(file);
 	int err;
 
 	if (IS_ERR(s))
 		return PTR_ERR(s);
-	err = profil_session_follow(s);
+	err = s->phase == PROFIL_ENDED ? -ENODEV : s->on ? -EBUSY : profil_session_get_ticks(s);
 	if (err)
 		goto unlock;
-	err = -EBUSY;
-	if (s->on)
-		goto unlock;
-	err = profil_session_get_ticks(s);
-	if (err)
-		goto unlock;
-	profil_session_expect_anew(s);
+	profil_session_reset_missed(s);
 	profil_members_runtime(s, true);
 	profil_session_look(s);		/* time before is not the session's */
 	if (s->period)
-		profil_session_fall_in(s);
-	WRITE_ONCE(s->state, PROFIL_STATE_ON);
+		profil_session_align_phase(s);
 	WRITE_ONCE(s->on, true);
 	profil_session_changed(s);
 	profil_session_look_again(s, NULL);
 unlock:
-	session_unlock(s);
+	profil_descriptor_unlock(s);
 	return err;
 }
 
 /* @stats is zero. */
-int profil_session_disable(struct file *file, struct profil_stats *stats)
+int profil_descriptor_disable(struct file *file, struct profil_stats *stats)
 {
 	struct profil_session *s = session_lock(file);
 	int err;
 
 	if (IS_ERR(s))
 		return PTR_ERR(s);
-	err = profil_session_follow(s);
+	err = s->phase == PROFIL_ENDED ? -ENODEV : s->on ? 0 : -EINVAL;
 	if (err)
-		goto unlock;
-	err = -EINVAL;
-	if (!s->on)
 		goto unlock;
 	WRITE_ONCE(s->on, false);
 	s->runtime += profil_members_runtime(s, true);
 	profil_session_changed(s);
 	synchronize_rcu();
 	if (profil_nohz_full)
-		profil_clock_look();	/* as in profil_session_end() */
+		profil_clock_look();	/* as in profil_session_finish() */
 	profil_session_put_ticks(s);
-	WRITE_ONCE(s->state, PROFIL_STATE_OFF);
-	err = profil_session_follow(s);
-	/* What could not be counted by now never will. */
-	profil_replay(s, true);
+	profil_replay(s);
 	profil_session_read(s, stats, false);
 unlock:
-	session_unlock(s);
+	profil_descriptor_unlock(s);
 	return err;
 }
 
-/* ---- statistics ---- */
-
 /* @stats is zero. */
-int profil_session_fd_stats(struct file *file, struct profil_stats *stats)
+int profil_descriptor_stats(struct file *file, struct profil_stats *stats)
 {
 	struct profil_session *s = session_lock(file);
 
 	if (IS_ERR(s))
 		return PTR_ERR(s);
-	profil_session_follow(s);
+	profil_replay(s);
 	profil_session_read(s, stats, false);
-	session_unlock(s);
+	profil_descriptor_unlock(s);
 	return 0;
-}
-
-struct piece {
-	void *counters;			/* in a histogram, or NULL */
-	void __user *from, *to;		/* @to may be NULL */
-	size_t n;			/* all in one page of @from */
-	void *bounce;
-	bool reset;
-	int (*act)(const struct piece *piece);
-};
-
-static int fault_in(void __user *p, size_t n)
-{
-	int err = profil_fault_in((unsigned long)p, n);
-
-	return err == -ENOMEM || err == -EINTR ? err : err ? -EFAULT : 0;
-}
-
-static int piece_check(const struct piece *piece)
-{
-	int err = 0;
-
-	if (piece->to)
-		err = fault_in(piece->to, piece->n);
-	if (err || piece->counters)
-		return err;
-	/* Nothing counts there, or no more: it is the creator's memory all the same. */
-	if (piece->reset)
-		return fault_in(piece->from, piece->n);
-	return fault_in_readable(piece->from, piece->n) ? -EFAULT : 0;
-}
-
-static int piece_copy(const struct piece *piece)
-{
-	const void *counters = piece->counters;
-
-	/* Nothing is waited for while ticks are kept. */
-	if (!counters) {
-		counters = piece->bounce;
-		if (copy_from_user_nofault(piece->bounce, piece->from, piece->n))
-			return -EAGAIN;
-	}
-	return piece->to && copy_to_user_nofault(piece->to, counters, piece->n) ? -EAGAIN : 0;
-}
-
-static int piece_clear(const struct piece *piece)
-{
-	if (piece->counters)
-		memset(piece->counters, 0, piece->n);
-	else if (clear_user(piece->from, piece->n))
-		return -EFAULT;
-	return 0;
-}
-
-/* Acts on each piece of @copy that lies in one page. */
-static int copy_pieces(struct profil_session *s, const struct profil_copy *copy,
-		       struct piece *piece)
-{
-	unsigned long from = copy->from, to = copy->to, left = copy->bytes;
-	int err = 0;
-
-	while (left && !err) {
-		piece->n = min(left, PAGE_SIZE - offset_in_page(from));
-		piece->from = (void __user *)from;
-		piece->to = (void __user *)to;
-		piece->counters = profil_histogram_counter(s, from, piece->n);
-		err = fatal_signal_pending(current) ? -EINTR : piece->act(piece);
-		from += piece->n;
-		left -= piece->n;
-		if (to)
-			to += piece->n;
-		cond_resched();
-	}
-	return err;
-}
-
-static int copies_do(int (*act)(const struct piece *piece), struct piece *piece,
-		     struct profil_session *s, const struct profil_copy *copies, u32 nr)
-{
-	int err = 0;
-	u32 i;
-
-	piece->act = act;
-	for (i = 0; i < nr && !err; i++)
-		err = copy_pieces(s, &copies[i], piece);
-	return err;
-}
-
-/* Copies while all ticks that would raise a counter are kept. */
-static int snapshot_take(struct profil_session *s, const struct profil_snapshot *arg,
-			 const struct profil_copy *copies, struct piece *piece,
-			 struct profil_stats *stats)
-{
-	u32 nr = arg->nr_copies;
-	int err;
-
-	err = copies_do(piece_check, piece, s, copies, nr);
-	if (err)
-		return err;
-	set_bit(PROFIL_SLOW_PARKED, &s->slow);
-	/* Not the normal, long one: only so many ticks are kept. */
-	synchronize_rcu_expedited();
-	err = copies_do(piece_copy, piece, s, copies, nr);
-	if (!err) {
-		profil_session_read(s, stats, piece->reset);
-		if (piece->reset)
-			copies_do(piece_clear, piece, s, copies, nr);
-	}
-	return profil_session_follow(s) ?: err;
-}
-
-static bool copy_fits(u64 address, u64 bytes)
-{
-	u64 end;
-
-	return address == (unsigned long)address && !check_add_overflow(address, bytes, &end) &&
-	       access_ok((void __user *)(unsigned long)address, bytes);
-}
-
-static int session_snapshot(struct profil_session *s, const struct profil_snapshot *arg,
-			    struct profil_stats *stats)
-{
-	struct piece piece = { .reset = arg->flags & PROFIL_SNAPSHOT_RESET };
-	struct profil_copy *copies = NULL;
-	u32 i, tries = SNAPSHOT_TRIES;
-	int err = 0;
-
-	if (arg->nr_copies) {
-		copies = profil_array_from_user(arg->copies, arg->nr_copies, sizeof(*copies));
-		if (IS_ERR(copies))
-			return PTR_ERR(copies);
-	}
-	for (i = 0; i < arg->nr_copies && !err; i++) {
-		if (copies[i].from % 2 || copies[i].bytes % 2)
-			err = -EINVAL;
-		else if (!copy_fits(copies[i].from, copies[i].bytes) ||
-			 !copy_fits(copies[i].to, copies[i].bytes))
-			err = -EFAULT;
-	}
-	if (err)
-		goto free;
-	err = -ENOMEM;
-	piece.bounce = (void *)__get_free_page(GFP_KERNEL_ACCOUNT);
-	if (!piece.bounce)
-		goto free;
-	do {
-		memset(stats, 0, sizeof(*stats));
-		err = snapshot_take(s, arg, copies, &piece, stats);
-	} while (err == -EAGAIN && tries-- && !fatal_signal_pending(current));
-	if (err == -EAGAIN)
-		err = -EFAULT;
-	free_page((unsigned long)piece.bounce);
-free:
-	kvfree(copies);
-	return err;
-}
-
-/* @stats gets the statistics. */
-int profil_session_snapshot(struct file *file, const struct profil_snapshot *arg,
-			    struct profil_stats *stats)
-{
-	struct profil_session *s = session_lock_own(file);
-	int err;
-
-	if (IS_ERR(s))
-		return PTR_ERR(s);
-	err = session_snapshot(s, arg, stats);
-	session_unlock(s);
-	return err;
 }

@@ -36,9 +36,9 @@ static long query(struct file *file, void *data)
 	arg->hook = profil_tick_hook();
 	arg->tick_ns = TICK_NSEC;
 	arg->features = PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
-			PROFIL_FEATURE_REPIN | PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
+			PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
 			PROFIL_FEATURE_RECORDS | PROFIL_FEATURE_CLOCK |
-			PROFIL_FEATURE_PCS | PROFIL_FEATURE_FETCH;
+			PROFIL_FEATURE_PCS;
 	arg->widths = 2 | 4 | 8;
 	arg->max_ranges = PROFIL_MAX_RANGES;
 	arg->max_granule = PROFIL_MAX_GRANULE;
@@ -79,7 +79,7 @@ static long start(struct file *file, void *data)
 		return -EINVAL;
 	err = period_check(arg->period, arg->flags & PROFIL_START_JITTER);
 
-	return err ? err : profil_session_start(arg);
+	return err ? err : profil_classic_start(arg);
 }
 
 #define STATS_LEAST	offsetofend(struct profil_stats, locked)
@@ -104,7 +104,7 @@ static long stats(struct file *file, void *data)
 	if (arg->__reserved)
 		return -EINVAL;
 
-	err = profil_session_stats(arg->scope, &stats);
+	err = profil_classic_stats(arg->scope, &stats);
 	if (!err)
 		stats_result(arg, &stats);
 	return err;
@@ -198,25 +198,8 @@ static long stop(struct file *file, void *data)
 		return -EINVAL;
 	err = result_prepare(&result, arg->stats);
 	if (!err)
-		err = profil_session_stop(arg->scope, &stats);
+		err = profil_classic_stop(arg->scope, &stats);
 	return err ? err : result_write(&result, arg->scope, &stats);
-}
-
-static long fetch(struct file *file, void *data)
-{
-	struct profil_fetch *arg = data;
-	struct profil_stats stats = {};
-	struct result result;
-	long err;
-
-	if (arg->flags)
-		return -EOPNOTSUPP;
-	if (arg->pid < 0)
-		return -EINVAL;
-	err = result_prepare(&result, arg->stats);
-	if (!err)
-		err = profil_session_fetch(arg, &stats);
-	return err ? err : result_write(&result, PROFIL_SCOPE_PROCESS, &stats);
 }
 
 static long open(struct file *file, void *data)
@@ -233,7 +216,7 @@ static long open(struct file *file, void *data)
 		return -EINVAL;
 	err = period_check(arg->period, arg->flags & PROFIL_OPEN_JITTER);
 
-	return err ? err : profil_session_open(arg);
+	return err ? err : profil_descriptor_open(arg);
 }
 
 static long attach(struct file *file, void *data)
@@ -245,7 +228,7 @@ static long attach(struct file *file, void *data)
 	if (arg->pid < 0)
 		return -EINVAL;
 
-	return profil_session_attach(file, arg);
+	return profil_descriptor_attach(file, arg);
 }
 
 static long add(struct file *file, void *data)
@@ -258,7 +241,7 @@ static long add(struct file *file, void *data)
 	    arg->space == PROFIL_SPACE_ALL)
 		return -EINVAL;
 
-	return profil_session_add(file, arg);
+	return profil_descriptor_add(file, arg);
 }
 
 static long remove(struct file *file, void *data)
@@ -271,7 +254,7 @@ static long remove(struct file *file, void *data)
 		return -EINVAL;
 	arg->nr_removed = 0;
 
-	return profil_session_remove(file, arg);
+	return profil_descriptor_remove(file, arg);
 }
 
 static long enable(struct file *file, void *data)
@@ -281,7 +264,7 @@ static long enable(struct file *file, void *data)
 	if (arg->flags)
 		return -EOPNOTSUPP;
 
-	return profil_session_enable(file);
+	return profil_descriptor_enable(file);
 }
 
 static long disable(struct file *file, void *data)
@@ -295,7 +278,7 @@ static long disable(struct file *file, void *data)
 		return -EOPNOTSUPP;
 	err = result_prepare(&result, arg->stats);
 	if (!err)
-		err = profil_session_disable(file, &stats);
+		err = profil_descriptor_disable(file, &stats);
 	return err ? err : result_write(&result, 0, &stats);
 }
 
@@ -308,11 +291,11 @@ static long snapshot(struct file *file, void *data)
 
 	if (arg->flags & ~PROFIL_SNAPSHOT_RESET)
 		return -EOPNOTSUPP;
-	if (arg->__reserved || arg->nr_copies > PROFIL_MAX_RANGES)
+	if (arg->__reserved || arg->nr_copies > PROFIL_MAX_COPIES)
 		return -EINVAL;
 	err = result_prepare(&result, arg->stats);
 	if (!err)
-		err = profil_session_snapshot(file, arg, &stats);
+		err = profil_descriptor_snapshot(file, arg, &stats);
 	return err ? err : result_write(&result, 0, &stats);
 }
 
@@ -326,7 +309,7 @@ static long session_stats(struct file *file, void *data)
 	if (arg->__reserved || arg->scope)
 		return -EINVAL;
 
-	err = profil_session_fd_stats(file, &stats);
+	err = profil_descriptor_stats(file, &stats);
 	if (!err)
 		stats_result(arg, &stats);
 	return err;
@@ -344,7 +327,6 @@ union profil_arg {
 	struct profil_enable enable;
 	struct profil_disable disable;
 	struct profil_snapshot snapshot;
-	struct profil_fetch fetch;
 };
 
 struct command {
@@ -369,7 +351,6 @@ static const struct command device_commands[] = {
 	COMMAND(PROFIL_IOC_STOP, stop, profil_stop, stats, false),
 	COMMAND(PROFIL_IOC_STATS, stats, profil_stats, locked, true),
 	COMMAND(PROFIL_IOC_OPEN, open, profil_open, nr_records, false),
-	COMMAND(PROFIL_IOC_FETCH, fetch, profil_fetch, taken, true),
 };
 
 /* Of a session's descriptor */

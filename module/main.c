@@ -21,7 +21,7 @@
 
 #include "profil.h"
 
-struct workqueue_struct *profil_wq, *profil_attend_wq;
+struct workqueue_struct *profil_wq;
 
 static ssize_t tick_hook_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
@@ -53,7 +53,6 @@ static void profil_flush(void)
 {
 	unsigned int i;
 
-	destroy_workqueue(profil_attend_wq);
 	/*
 	 * What goes lets others go, by way of a worker and of a grace period each: a watch its
 	 * table, that its session, that its space.
@@ -73,17 +72,11 @@ static int __init profil_init(void)
 
 	/*
 	 * Unbound: a worker may take long over a large buffer. In sysfs an administrator can have
-	 * them keep off some CPUs, or be nice. Those that look after sessions have one of their
-	 * own: what they wait for does not keep others from giving back memory.
+	 * them keep off some CPUs, or be nice.
 	 */
 	profil_wq = alloc_workqueue("profil", WQ_UNBOUND | WQ_SYSFS, 0);
 	if (!profil_wq)
 		return -ENOMEM;
-	profil_attend_wq = alloc_workqueue("profil_attend", WQ_UNBOUND | WQ_SYSFS, 0);
-	if (!profil_attend_wq) {
-		destroy_workqueue(profil_wq);
-		return -ENOMEM;
-	}
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		profil_reserve_init();
 	profil_record_init();
@@ -114,7 +107,7 @@ static void __exit profil_exit(void)
 {
 	misc_deregister(&profil_device);
 	profil_follow_exit();
-	profil_sessions_exit();
+	profil_homes_exit();
 	profil_clock_exit();
 	profil_tick_exit();
 	profil_record_exit();

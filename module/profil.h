@@ -3,14 +3,25 @@
  * What the parts of the module know of each other.
  *
  *	session		what is sampled and counted, and by which rules
- *	space		an address space that sessions watch or have their buffers in
- *	watch		a session's eye on one space; holds its ranges there
+ *	space		an address space as the tick finds it
+ *	home		the sessions of a process, their lock, and the release of its mm
+ *	watch		a session bound to a space; holds its ranges there
  *	member		a process or thread that is a session's target
  *	table		the ranges of a session in a space, as the tick reads them
  *	histogram	user pages, pinned, that hold the counters of ranges
  *
- * Lock order: profil_space.lock, then mmap_lock. profil_index_lock,
- * profil_session.stale_lock and the lock of a ring are innermost, each alone.
+ * The phases of a session, changed by profil_session_set_phase() alone:
+ *
+ *	PENDING		of the child of a fork: has no home, pages or charge yet (inherit.c)
+ *	LIVE		in a home, pinned, charged; on or off
+ *	QUIESCED	no tick finds it any more; one may be under way until a grace period is over
+ *	ENDED		nothing is pinned, its statistics are final
+ *
+ * The first reference to a session is its home's, which has it in a list until it has ended and
+ * nobody asks for it any more. A PENDING one belongs to the watch that the child's space has of it.
+ *
+ * Lock order: profil_home.lock, then profil_index_lock. Nobody waits for user space with a home's
+ * lock held, so neither for mmap_lock, whose holder may. The lock of a ring is innermost.
  */
 #ifndef _PROFIL_H
 #define _PROFIL_H
@@ -24,6 +35,7 @@
 #include <linux/rculist.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -33,16 +45,20 @@
 
 #include "bins.h"
 
-#define PROFIL_MAX_RANGES	65536U
+#define PROFIL_MAX_RANGES	1024U
 #define PROFIL_MAX_RECORDS	65536U
-#define PROFIL_MAX_SESSIONS	32U	/* with a descriptor, of one task: bounds the tick */
+#define PROFIL_MAX_COPIES	65536U
+/* Sessions with a descriptor of one task, which bound the tick; of these, with a period */
+#define PROFIL_MAX_SESSIONS	32U	/* that the target, or an ancestor, has joined */
+#define PROFIL_MAX_CLOCKED	4U
+#define PROFIL_MAX_FOREIGN	8U	/* in addition, attached by capability */
+#define PROFIL_MAX_FOREIGN_CLOCKED 2U
 #define PROFIL_MAX_OPEN		1024U	/* sessions of one creator */
-#define PROFIL_MAX_CLOCKED	4U	/* of the 32, with a period: bounds the interrupts */
 #define PROFIL_MIN_PERIOD	10000U	/* ns, for anybody */
 #define PROFIL_MAX_PERIOD	1000000000U
 #define PROFIL_NEVER		U64_MAX
 #define PROFIL_HASH_BITS	13
-#define PROFIL_KEPT		256U	/* ticks kept while a buffer is looked up again */
+#define PROFIL_MAX_DEFERRED	256U	/* ticks of a parked session */
 
 struct file;
 struct linux_binprm;
@@ -90,20 +106,10 @@ struct profil_sums {
 /* ---- where ticks are counted ---- */
 
 struct profil_histogram {
-	struct profil_session *session;
-	struct mmu_interval_notifier notifier;
-	struct interval_tree_node node;	/* session->histograms: user addresses */
-	unsigned long start;		/* user address, page aligned */
+	struct interval_tree_node node;	/* user addresses: first, last */
+	refcount_t refs;		/* its session's, and each span's */
 	unsigned long nr_pages;
-	unsigned long place;		/* in an image: see profil_histograms_copy() */
-	void **pages;			/* their kernel addresses; NULL: not pinned yet */
-	bool watched;			/* notifier is inserted */
-	refcount_t refs;		/* the session's, while in its tree, and each span's */
-
-	/* [stale_first, stale_end): pages to look up again; session's stale_lock */
-	unsigned long stale_first, stale_end;
-	struct list_head stale;		/* session->stale */
-	struct list_head created;	/* of those that are being set up */
+	void *pages[];			/* kernel addresses; NULL: not pinned */
 };
 
 /* Read by the tick; constant once published. */
@@ -138,17 +144,24 @@ struct profil_table {
 /* Bits of profil_session.slow: why a tick takes the long way */
 enum {
 	PROFIL_SLOW_ALWAYS,		/* there is no such session */
-	PROFIL_SLOW_PARKED,		/* ticks are kept: see histogram.c */
+	PROFIL_SLOW_PARKED,		/* ticks are deferred */
+};
+
+enum profil_session_phase {
+	PROFIL_PENDING,
+	PROFIL_LIVE,
+	PROFIL_QUIESCED,
+	PROFIL_ENDED,
 };
 
 struct profil_session {
 	/* read by the tick */
 	unsigned long slow;		/* changed by atomic bit operations */
-	struct profil_counts __percpu *counts;	/* NULL: only just inherited, see early */
+	struct profil_counts __percpu *counts;	/* NULL while pending, see early */
 	u32 modes;
 	u32 period;			/* ns from tick to tick; 0: the scheduler's ticks */
 	bool jitter;			/* that is the mean */
-	bool on;			/* ticks are counted */
+	bool on;			/* ticks are counted; changed under home->lock */
 	struct profil_ring *ring;	/* for records, or NULL */
 
 	/* constant */
@@ -157,49 +170,35 @@ struct profil_session {
 	u32 scope;			/* of a classic session */
 	u32 fork;			/* enum profil_fork */
 	u32 exec;			/* enum profil_exec */
-	struct profil_space *home;	/* where its buffers are; referenced */
-	struct task_struct *task;	/* a classic session's; whose limits hold; referenced */
+	struct task_struct *task;	/* whose classic session it is; a key, not referenced */
 	struct profil_session *root;	/* the descriptor's that it descends from; referenced */
 
 	/* under home->lock */
-	struct list_head list;		/* home->sessions */
-	u32 state;			/* enum profil_state */
+	struct profil_home *home;	/* referenced; NULL while pending */
+	struct list_head list;		/* home->sessions, references; space->pending */
 	u32 end;			/* enum profil_end */
-	bool young;			/* inherited: nothing is pinned or charged yet */
-	bool silent;			/* about to end: nothing finds it any more */
-	bool settled;			/* ended, and owes nothing */
-	bool forgotten;			/* its owner's reference has been given back */
-	unsigned long charged;		/* pages, to home->mm's locked_vm */
-	unsigned long excess;		/* of these, to be uncharged */
+	unsigned long charged;		/* pages, to the home's locked_vm */
 	unsigned long ring_pages;	/* of these, for records */
 	struct profil_sums before;	/* when the statistics last began anew */
-	unsigned int retries;
-	unsigned int in_vain;		/* how often work could not have the lock; the work's */
 	struct rb_root_cached histograms;	/* by user address */
 	u64 runtime;			/* ns of CPU time that members no longer account for */
-
-	bool orphan;			/* its thread is gone, or its descriptor closed */
 	atomic_t nr_dying;		/* tables that nobody uses any more, and are still there */
-	bool prune;			/* there may be histograms that no range needs */
 
 	/* under profil_index_lock */
-	bool dead;			/* takes no more watches and members */
+	enum profil_session_phase phase;	/* under home->lock, too, once that is known */
+	bool orphan;			/* its thread is gone, or its descriptor closed: it must end */
 	struct rb_root watches;
 	struct list_head members;	/* RCU, too */
 	unsigned int nr_members;
 	unsigned int nr_thread_members;
 	unsigned int nr_detached;	/* that were members once */
-	struct list_head kin;		/* root->kin: what it has bequeathed, and so on */
+	struct list_head kin;		/* root->kin: the sessions that descend from it */
 	u64 unfollowed;
-
-	spinlock_t stale_lock;		/* what pages are stale, and PARKED */
-	struct list_head stale;		/* histograms with stale pages */
-	unsigned long rest_until;	/* jiffies; work shall not come before */
 
 	/* ticks to be counted later, see sample.c; any CPU puts, home->lock's owner takes */
 	atomic_t head;
 	unsigned int tail;
-	u64 kept[PROFIL_KEPT];
+	u64 deferred[PROFIL_MAX_DEFERRED];
 
 	/* a classic session's pcs, if it writes them down: constant but for nr_pcs */
 	unsigned long pcs;		/* user address */
@@ -212,7 +211,6 @@ struct profil_session {
 	atomic64_t early[2][PROFIL_NR_OUTCOMES];
 	s64 left;
 
-	struct delayed_work work;
 	struct rcu_work free;
 	refcount_t refs;
 };
@@ -229,29 +227,42 @@ struct profil_space {
 	struct hlist_node node;
 	struct mm_struct *mm;		/* referenced (mmgrab): the key */
 	struct profil_table __rcu *only;	/* if a short way will do; else profil_nothing */
-	struct hlist_head watches;	/* of sessions that sample all that runs here */
+	struct hlist_head watches;	/* of sessions that sample, or did, all that runs here */
 	unsigned int nr_threads;	/* members that are threads */
-	unsigned int nr_watches;	/* in watches; under profil_index_lock */
 	u64 id;
 
-	struct mutex lock;		/* sessions of this space, and their life */
-	struct list_head sessions;	/* whose home it is; on or ended */
-	struct mmu_interval_notifier notifier;	/* tells when the mm is released */
-	bool watched;			/* notifier is inserted; under lock */
-	struct work_struct reap;
+	struct profil_home *home;	/* under profil_index_lock; not referenced */
+	struct list_head pending;	/* sessions, under profil_index_lock; not referenced */
+	struct delayed_work setup;	/* of pending sessions */
+	unsigned int setup_delay;	/* jiffies; the work's */
 	struct work_struct free;
 	refcount_t refs;
 	struct rcu_head rcu;
 };
 
+/* The sessions of a process. Whoever has one is told when the mm is released. */
+struct profil_home {
+	struct mm_struct *mm;		/* NULL once it is released; the notifier's reference */
+	struct profil_space *space;	/* referenced until then */
+	struct mutex lock;
+	struct list_head sessions;	/* LIVE or ENDED */
+	unsigned long owed;		/* pages to be uncharged */
+	struct mmu_interval_notifier notifier;
+	struct work_struct release;
+	struct delayed_work reconcile;
+	struct work_struct free;
+	refcount_t refs;
+};
+
 struct profil_watch {
-	struct hlist_node node;		/* space->watches while a process is a member */
+	struct hlist_node node;		/* space->watches, once a process was a member */
 	struct profil_session *session;	/* referenced */
 	struct profil_space *space;	/* referenced */
 	struct profil_table __rcu *table;	/* the ranges; referenced */
 	struct profil_table *legacy;	/* the ranges for children; referenced */
 	struct rb_node by_id;		/* session->watches, by the space's id */
 	unsigned int nr_processes, nr_threads;	/* members here; without any it goes */
+	bool foreign;			/* as its first member */
 	struct rcu_head rcu;
 };
 
@@ -260,6 +271,7 @@ struct profil_member {
 	const void *key;		/* the process's signal_struct, or the thread */
 	struct task_struct *task;	/* referenced, and with it the key */
 	bool thread;
+	bool foreign;			/* attached by capability, itself or an ancestor */
 	struct profil_watch __rcu *watch;	/* where the target runs now */
 	struct list_head list;		/* session->members */
 	u64 runtime;			/* ns of CPU time when it was attached or enabled */
@@ -268,7 +280,6 @@ struct profil_member {
 
 /* main.c */
 extern struct workqueue_struct *profil_wq;
-extern struct workqueue_struct *profil_attend_wq;	/* session->work */
 
 /* ioctl.c */
 long profil_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
@@ -300,7 +311,7 @@ u32 profil_clock_random(void);
 void profil_sample(void);
 u64 profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs,
 			  bool *found);
-void profil_replay(struct profil_session *s, bool drop);
+void profil_replay(struct profil_session *s);
 DECLARE_PER_CPU(unsigned long, profil_ticks);
 
 /* watch.c: who is sampled by which session */
@@ -314,6 +325,7 @@ struct profil_watch *profil_watch_alloc(struct profil_session *s, struct profil_
 					struct profil_table *table, struct profil_table *legacy,
 					gfp_t gfp);
 void profil_watch_free(struct profil_watch *w);
+void profil_watch_keep(struct profil_session *s, u64 id);
 struct profil_member *profil_member_alloc(struct task_struct *task, bool thread, gfp_t gfp);
 void profil_member_free(struct profil_member *m);
 int profil_attach(struct profil_watch **w, struct profil_member *m, struct profil_session *old);
@@ -337,59 +349,73 @@ struct mm_struct *profil_target_mm(struct task_struct **task, bool thread);
 bool profil_target_may_attach(struct task_struct *task, struct mm_struct *mm);
 bool profil_target_may_fetch(struct task_struct *task, struct mm_struct *mm);
 
-/* fetch.c: another's session, to read */
-int profil_session_fetch(struct profil_fetch *arg, struct profil_stats *stats);
+/* home.c: a process's sessions */
+struct profil_home *profil_home_get(struct profil_space *space);
+struct profil_home *profil_home_get_own(void);
+void profil_home_put(struct profil_home *home);
+bool profil_home_is_own(const struct profil_home *home);
+struct profil_home *profil_home_lock(void);
+void profil_home_unlock(struct profil_home *home);
+void profil_home_uncharge(struct profil_home *home, unsigned long pages);
+void profil_home_end_orphans(struct profil_home *home);
+void profil_home_kick(struct profil_home *home);
+void profil_homes_exit(void);
 
-/* session.c: life and death */
-void profil_sessions_exit(void);
-struct profil_session *profil_session_classic(struct profil_space *space, u32 scope);
-int profil_session_start(const struct profil_start *arg);
-int profil_session_stop(u32 scope, struct profil_stats *stats);
-int profil_session_stats(u32 scope, struct profil_stats *stats);
-struct profil_session *profil_session_inherit(struct profil_watch *w, struct task_struct *child,
-					      struct profil_space *space);
-void profil_session_bear(struct profil_session *s, int err);
-void profil_session_kick(struct profil_session *s);
+/* inherit.c: a child's session until it is set up */
+struct profil_session *profil_session_inherit(struct profil_session *parent);
+void profil_session_bear(struct profil_session *s, struct profil_space *space, int err);
+void profil_session_drop_pending(struct profil_session *s);
+int profil_space_set_up(struct profil_space *space);
+void profil_space_setup_work(struct work_struct *work);
+void profil_space_kick_setup(struct profil_space *space);
+
+/* session.c: memory, ticks, the end, statistics */
+struct profil_session *profil_session_alloc(gfp_t gfp);
+struct profil_session *profil_session_create(struct profil_home *home);
+struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_session *s);
+s64 profil_session_first_period(const struct profil_session *s);
 void profil_session_put(struct profil_session *s);
-void profil_space_reap(struct profil_space *space);
-
-struct profil_session *profil_session_alloc(struct profil_space *home, gfp_t gfp);
-int profil_session_alloc_counts(struct profil_session *s);
-void profil_session_expect_anew(struct profil_session *s);
-void profil_session_fall_in(struct profil_session *s);
+void profil_session_set_phase(struct profil_session *s, enum profil_session_phase phase);
+void profil_session_align_phase(struct profil_session *s);
 int profil_session_get_ticks(struct profil_session *s);
+bool profil_session_get_more_ticks(struct profil_session *s);
 void profil_session_put_ticks(struct profil_session *s);
 void profil_session_look(struct profil_session *s);
 void profil_session_look_again(struct profil_session *s, const struct task_struct *task);
-struct profil_space *profil_home_lock(bool create);
-void profil_home_unlock(struct profil_space *space);
-int profil_session_charge(struct profil_session *s, unsigned long pages);
-void profil_session_uncharge(struct profil_session *s, unsigned long pages);
-int profil_session_pin(struct profil_session *s, struct profil_table *table,
-		       unsigned long credit);
-int profil_session_follow(struct profil_session *s);
+void profil_session_reset_missed(struct profil_session *s);
+void profil_session_park(struct profil_session *s);
+void profil_session_unpark(struct profil_session *s);
+bool profil_session_is_quiet(const struct profil_session *s);
+void profil_session_quiesce(struct profil_session *s);
+void profil_session_finish(struct profil_session *s, enum profil_end end);
 void profil_session_end(struct profil_session *s, enum profil_end end);
-void profil_session_close(struct profil_session *s);
+void profil_session_disown(struct profil_session *s);
 void profil_session_read(struct profil_session *s, struct profil_stats *stats, bool restart);
 
-/* descriptor.c: sessions with a descriptor */
-int profil_session_open(const struct profil_open *arg);
-int profil_session_attach(struct file *file, struct profil_attach *arg);
-int profil_session_add(struct file *file, const struct profil_add *arg);
-int profil_session_remove(struct file *file, struct profil_remove *arg);
-int profil_session_enable(struct file *file);
-int profil_session_disable(struct file *file, struct profil_stats *stats);
-int profil_session_fd_stats(struct file *file, struct profil_stats *stats);
-int profil_session_snapshot(struct file *file, const struct profil_snapshot *arg,
-			    struct profil_stats *stats);
+/* classic.c: sessions without a descriptor */
+struct profil_session *profil_classic_find(struct profil_home *home, u32 scope);
+int profil_classic_start(const struct profil_start *arg);
+int profil_classic_stop(u32 scope, struct profil_stats *stats);
+int profil_classic_stats(u32 scope, struct profil_stats *stats);
+
+/* descriptor.c, snapshot.c: sessions with one */
+int profil_descriptor_open(const struct profil_open *arg);
+int profil_descriptor_attach(struct file *file, struct profil_attach *arg);
+int profil_descriptor_add(struct file *file, const struct profil_add *arg);
+int profil_descriptor_remove(struct file *file, struct profil_remove *arg);
+int profil_descriptor_enable(struct file *file);
+int profil_descriptor_disable(struct file *file, struct profil_stats *stats);
+int profil_descriptor_stats(struct file *file, struct profil_stats *stats);
+struct profil_session *profil_descriptor_lock_own(struct file *file);
+void profil_descriptor_unlock(struct profil_session *s);
+int profil_descriptor_snapshot(struct file *file, const struct profil_snapshot *arg,
+			       struct profil_stats *stats);
 
 /* table.c: from ranges to what the tick reads */
 extern struct profil_table profil_nothing;
-struct profil_table *profil_table_create(struct profil_session *s,
-					 const struct profil_table *base,
-					 const struct profil_range *ranges, u32 nr);
-struct profil_table *profil_table_from_user(struct profil_session *s,
-					    const struct profil_table *base, u64 ranges, u32 nr);
+struct profil_table *profil_table_create(struct profil_session *s, u64 ranges, u32 nr);
+struct profil_table *profil_table_merge(const struct profil_table *base,
+					const struct profil_table *added);
 struct profil_table *profil_table_filter(const struct profil_table *table,
 					 bool (*keep)(const struct profil_span *span, void *data),
 					 void *data);
@@ -397,7 +423,7 @@ struct profil_table *profil_table_inherit(struct profil_session *s,
 					  const struct profil_table *table);
 struct profil_table *profil_table_legacy(struct profil_table *table);
 void profil_table_describe(const struct profil_table *table, struct profil_range *ranges);
-void profil_table_bind(struct profil_table *table);
+void profil_table_bind(struct profil_table *table, struct rb_root_cached *root);
 void profil_table_put(struct profil_table *table);
 
 static inline bool profil_table_tryget(struct profil_table *table)
@@ -412,23 +438,19 @@ static inline struct profil_table *profil_table_get(struct profil_table *table)
 	return table;
 }
 
-/* histogram.c: pages */
-struct profil_histogram *profil_histogram_find(struct profil_session *s, unsigned long start,
+/* histogram.c: pages, charged and pinned */
+int profil_charge(unsigned long pages, bool may_exceed);
+bool profil_uncharge(struct mm_struct *mm, unsigned long pages);
+struct profil_histogram *profil_histogram_find(struct rb_root_cached *root, unsigned long start,
 					       unsigned long bytes);
-int profil_fault_in(unsigned long start, unsigned long bytes);
-int profil_histograms_check(const struct profil_table *table);
-int profil_histograms_create(struct profil_session *s, const struct profil_table *table,
-			     unsigned long credit, struct list_head *created);
-unsigned long profil_histograms_total(struct profil_session *s);
-int profil_histograms_pin(struct profil_session *s, struct list_head *created);
-int profil_histograms_refresh(struct profil_session *s);
-void profil_histograms_copy(struct profil_session *s, void *image);
-unsigned long profil_span_place(const struct profil_span *span);
-void profil_histograms_drop(struct list_head *created);
-unsigned long profil_histograms_drop_unused(struct profil_session *s);
-void profil_histograms_drop_all(struct profil_session *s);
-void profil_histogram_put(struct profil_histogram *h);
 void *profil_histogram_counter(struct profil_session *s, unsigned long addr, unsigned long width);
+void profil_histogram_put(struct profil_histogram *h);
+int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table *table,
+			  struct profil_home *home, struct task_struct *child, bool may_exceed,
+			  unsigned long credit);
+void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *new);
+unsigned long profil_histograms_free(struct rb_root_cached *root);
+void profil_histograms_free_unused(struct profil_session *s);
 
 /* record.c: ticks outside, for read() */
 struct profil_ring *profil_ring_create(u32 nr_records);
@@ -448,7 +470,8 @@ void profil_reserve_init(void);
 void profil_reserve_exit(void);
 void *profil_reserve_take(size_t size);
 
-#define PROFIL_GFP_PROBE (GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN)
+/* Not from the emergency reserves: a fork that is not followed is reported. */
+#define PROFIL_GFP_PROBE (GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
 
 /* Of one of four kinds, perhaps for a probe of fork or exec. */
 static inline void *profil_zalloc(size_t size, gfp_t gfp)

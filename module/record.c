@@ -320,7 +320,7 @@ static bool ring_empty(const struct profil_ring *ring)
 /* No record will come. Those that have come may not have been read yet. */
 static bool ring_over(const struct profil_session *s)
 {
-	return READ_ONCE(s->state) == PROFIL_STATE_ENDED ||
+	return READ_ONCE(s->phase) == PROFIL_ENDED ||
 	       (READ_ONCE(s->nr_detached) && !READ_ONCE(s->nr_members));
 }
 

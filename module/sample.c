@@ -23,34 +23,36 @@
 DEFINE_PER_CPU(unsigned long, profil_ticks);
 
 /*
- * A tick whose counter is known, and cannot be reached yet: the counter's user address,
- * its width and the mode in one word that is never 0. Where pcs are written down, the pc.
+ * A tick of a parked session whose counter is known: the counter's user address, its width and
+ * the mode in one word that is never 0. Where pcs are written down, the pc.
  */
-#define KEPT_PC		3	/* in the place of a width */
+#define DEFERRED_PC	3	/* in the place of a width */
 
-static u64 kept_tick(u64 addr, u32 width, bool system)
+static u64 deferred_tick(u64 addr, u32 width, bool system)
 {
 	return addr << 4 | (width >> 2) << 2 | system << 1 | 1;
 }
 
-static u64 kept_pc(u64 pc, bool system)
+static u64 deferred_pc(u64 pc, bool system)
 {
-	return pc << 4 | KEPT_PC << 2 | system << 1 | 1;
+	return pc << 4 | DEFERRED_PC << 2 | system << 1 | 1;
 }
 
-/* Keeps a tick for profil_replay(). Many CPUs may put at once, one taker takes. */
-static bool keep(struct profil_session *s, u64 tick)
+/* Leaves a tick to profil_replay(). Many CPUs may put at once, one taker takes. */
+static bool defer_tick(struct profil_session *s, struct profil_space *space, u64 tick)
 {
 	int head = atomic_read(&s->head);
 
+	if (!READ_ONCE(s->home))
+		profil_space_kick_setup(space);
 	do {
 		/* Pairs with the release in profil_replay(): the slot is free. */
-		if (head - smp_load_acquire(&s->tail) >= PROFIL_KEPT)
+		if (head - smp_load_acquire(&s->tail) >= PROFIL_MAX_DEFERRED)
 			return false;
 	} while (!atomic_try_cmpxchg(&s->head, &head, head + 1));
 
 	/* Pairs with the acquire in profil_replay(): a slot is whole or zero. */
-	smp_store_release(&s->kept[(unsigned int)head % PROFIL_KEPT], tick);
+	smp_store_release(&s->deferred[(unsigned int)head % PROFIL_MAX_DEFERRED], tick);
 	return true;
 }
 
@@ -250,14 +252,15 @@ static __always_inline bool ticks_now(struct profil_session *s,
 }
 
 /* A tick whose pc is to be written down. */
-static noinline void pc_tick(struct profil_session *s, struct profil_counts __percpu *counts,
+static noinline void pc_tick(const struct profil_watch *w, struct profil_counts __percpu *counts,
 			     const struct profil_span *span, u64 pc, bool system, bool parked)
 {
+	struct profil_session *s = w->session;
 	enum profil_outcome outcome = PROFIL_SATURATED;
 	u64 byte;
 
 	if (parked) {
-		if (keep(s, kept_pc(pc, system)))
+		if (defer_tick(s, w->space, deferred_pc(pc, system)))
 			return;
 		outcome = PROFIL_DROPPED_OVERRUN;
 	} else if (pc_entry(s, &byte)) {
@@ -288,8 +291,8 @@ static __always_inline void watch_tick(const struct profil_watch *w, struct mome
 	}
 
 	/*
-	 * Pairs with the release in profil_histograms_refresh(): pages[] as of then, and
-	 * with an inherited session the table that has them.
+	 * Pairs with the release in profil_session_unpark(): an inherited session has a table
+	 * with pages then.
 	 */
 	parked = smp_load_acquire(&s->slow) & BIT(PROFIL_SLOW_PARKED);
 	span = span_find(rcu_dereference_raw(w->table), pc);
@@ -305,14 +308,15 @@ static __always_inline void watch_tick(const struct profil_watch *w, struct mome
 		return;
 	}
 	if (unlikely(span->flags & PROFIL_RANGE_PCS)) {
-		pc_tick(s, counts, span, pc, system, parked);
+		pc_tick(w, counts, span, pc, system, parked);
 		return;
 	}
 	byte = profil_bins_byte(&span->bins, d + span->rest, span->width);
 	if (!parked) {
 		outcome = raise(span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE, span->width);
 	} else {
-		if (keep(s, kept_tick((span->buffer & PAGE_MASK) + byte, span->width, system)))
+		if (defer_tick(s, w->space, deferred_tick((span->buffer & PAGE_MASK) + byte,
+							  span->width, system)))
 			return;
 		outcome = PROFIL_DROPPED_OVERRUN;
 	}
@@ -378,7 +382,8 @@ static __always_inline void sample_all(struct profil_space *space, struct task_s
 	if (is_of_kernel(task))
 		return;
 	hlist_for_each_entry_rcu_notrace(w, &space->watches, node)
-		watch_tick(w, at, clocked);
+		if (READ_ONCE(w->nr_processes))
+			watch_tick(w, at, clocked);
 	/* In exec: of several sessions that follow, some may not have come to the new space yet. */
 	if (at->system && READ_ONCE(profil_nr_members)) {
 		for (m = profil_member_first(task->signal); m; m = profil_member_next(m)) {
@@ -501,7 +506,7 @@ void notrace profil_sample(void)
 	/* A bit that is set just now may as well have been set after this tick. */
 	if (!user_mode(regs) || data_race(s->slow))
 		goto slowly;
-	/* Pairs with the release in profil_histograms_refresh(): pages[] as of then. */
+	/* Pairs with the release in profil_session_unpark(). */
 	smp_acquire__after_ctrl_dep();
 	counts = s->counts;
 	if ((long)(this_cpu_read(counts->due) - jiffies) < 0)
@@ -521,7 +526,7 @@ slowly:
 
 static enum profil_outcome replay_tick(struct profil_session *s, u64 tick)
 {
-	bool is_pc = (tick >> 2 & 3) == KEPT_PC;
+	bool is_pc = (tick >> 2 & 3) == DEFERRED_PC;
 	u32 width = is_pc ? s->pc_width : 2U << (tick >> 2 & 3);
 	u64 addr = tick >> 4, byte;
 	void *counter;
@@ -541,32 +546,27 @@ static enum profil_outcome replay_tick(struct profil_session *s, u64 tick)
 }
 
 /*
- * Counts the kept ticks, as far as the session is not parked again meanwhile, or with
- * @drop drops them. A session that has ended has no counters any more: they are dropped,
- * too. Called under home->lock.
+ * Counts the deferred ticks of a session that is parked no more; those of one that could not be set
+ * up have no counters, and are dropped. A tick that found it parked may be deferred just after.
+ * Called under home->lock.
  */
-void profil_replay(struct profil_session *s, bool drop)
+void profil_replay(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);
 
 	while (s->tail != (unsigned int)atomic_read(&s->head)) {
+		u64 *slot = &s->deferred[s->tail % PROFIL_MAX_DEFERRED], tick;
 		unsigned long flags;
-		u64 *slot, tick;
 
-		if (s->state != PROFIL_STATE_ENDED && !drop && profil_session_parked(s))
-			return;
-
-		slot = &s->kept[s->tail % PROFIL_KEPT];
-		/* Pairs with the release in keep(). Zero: it is being written. */
+		/* Pairs with the release in defer_tick(). Zero: it is being written. */
 		while (!(tick = smp_load_acquire(slot)))
 			cpu_relax();
 		local_irq_save(flags);
-		tally(s, s->counts, tick >> 1 & 1,
-		      drop ? PROFIL_DROPPED_BUFFER : replay_tick(s, tick));
+		tally(s, s->counts, tick >> 1 & 1, replay_tick(s, tick));
 		local_irq_restore(flags);
 
 		*slot = 0;
-		/* Pairs with the acquire in keep(). */
+		/* Pairs with the acquire in defer_tick(). */
 		smp_store_release(&s->tail, s->tail + 1);
 	}
 }

@@ -32,7 +32,6 @@ static int span_cmp(const void *a, const void *b)
 {
 	const struct profil_span *x = a, *y = b;
 
-	cond_resched();		/* there may be very many */
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
@@ -131,11 +130,6 @@ static void table_free(struct work_struct *work)
 	for (i = 0; i < table->nr_ranges; i++)
 		if (table->spans[i].histogram)
 			profil_histogram_put(table->spans[i].histogram);
-	if (!READ_ONCE(s->dead)) {
-		/* Perhaps these were the last that needed some page. */
-		WRITE_ONCE(s->prune, true);
-		profil_session_kick(s);
-	}
 	if (atomic_dec_and_test(&s->nr_dying))
 		wake_up_var(&s->nr_dying);
 	profil_session_put(s);
@@ -183,70 +177,87 @@ static void span_copy(struct profil_span *to, const struct profil_span *from)
 		refcount_inc(&to->histogram->refs);
 }
 
+static int table_sort(struct profil_table *table)
+{
+	u32 i;
+
+	sort(table->spans, table->nr_ranges, sizeof(*table->spans), span_cmp, NULL);
+	for (i = 1; i < table->nr_ranges; i++)
+		if (table->spans[i - 1].end > table->spans[i].start)
+			return -EINVAL;
+	table_set_simple(table);
+	return 0;
+}
+
+static int table_fill(struct profil_table *table, const struct profil_range *ranges)
+{
+	u32 i;
+	int err;
+
+	for (i = 0; i < table->nr_ranges; i++) {
+		err = span_set(&table->spans[i], &ranges[i]);
+		if (!err && ranges[i].flags & PROFIL_RANGE_PCS &&
+		    !takes_pcs(&ranges[i], table->session, table->nr_ranges))
+			err = -EINVAL;
+		if (err)
+			return err;
+	}
+	return table_sort(table);
+}
+
 /**
  * profil_table_create - Check ranges and make a table of them
  * @s: The session.
- * @base: Ranges that are there already.
- * @ranges: Ranges that come in addition, as the user sent them.
+ * @uranges: Address of the ranges in the caller's memory, which may be waited for.
  * @nr: Their number.
  *
- * What is new in it has no histogram until profil_table_bind().
+ * They have no histograms until profil_table_bind().
  *
  * Return: the table or an error pointer; profil_table_put() gives it back.
  */
-struct profil_table *profil_table_create(struct profil_session *s,
-					 const struct profil_table *base,
-					 const struct profil_range *ranges, u32 nr)
-{
-	struct profil_table *table;
-	int err = -EINVAL;
-	u32 i;
-
-	if (nr > PROFIL_MAX_RANGES - base->nr_ranges)
-		return ERR_PTR(-EINVAL);
-	if (!nr && !base->nr_ranges)
-		return &profil_nothing;
-	table = table_alloc(s, base->nr_ranges + nr);
-	if (!table)
-		return ERR_PTR(-ENOMEM);
-	/* Those of the base come last, so that all is sorted out if a range is wrong. */
-	for (i = 0; i < nr; i++) {
-		err = span_set(&table->spans[i], &ranges[i]);
-		if (!err && ranges[i].flags & PROFIL_RANGE_PCS && !takes_pcs(&ranges[i], s, nr))
-			err = -EINVAL;
-		if (err)
-			goto put;
-	}
-	for (i = 0; i < base->nr_ranges; i++)
-		span_copy(&table->spans[nr + i], &base->spans[i]);
-	sort(table->spans, table->nr_ranges, sizeof(*table->spans), span_cmp, NULL);
-	for (i = 1; i < table->nr_ranges; i++) {
-		err = -EINVAL;
-		if (table->spans[i - 1].end > table->spans[i].start)
-			goto put;
-	}
-	table_set_simple(table);
-	return table;
-put:
-	profil_table_put(table);
-	return ERR_PTR(err);
-}
-
-/* The same with ranges in the memory of the caller. */
-struct profil_table *profil_table_from_user(struct profil_session *s,
-					    const struct profil_table *base, u64 uranges, u32 nr)
+struct profil_table *profil_table_create(struct profil_session *s, u64 uranges, u32 nr)
 {
 	struct profil_range *ranges;
 	struct profil_table *table;
+	int err;
 
 	if (!nr)
-		return profil_table_create(s, base, NULL, 0);
+		return &profil_nothing;
 	ranges = profil_array_from_user(uranges, nr, sizeof(*ranges));
 	if (IS_ERR(ranges))
 		return ERR_CAST(ranges);
-	table = profil_table_create(s, base, ranges, nr);
+	table = table_alloc(s, nr);
+	err = table ? table_fill(table, ranges) : -ENOMEM;
 	kvfree(ranges);
-	return table;
+	if (!err)
+		return table;
+	if (table)
+		profil_table_put(table);
+	return ERR_PTR(err);
+}
+
+/* A table of the ranges of both; or an error pointer, -EINVAL if they overlap or are too many. */
+struct profil_table *profil_table_merge(const struct profil_table *base,
+					const struct profil_table *added)
+{
+	struct profil_table *table;
+	int err;
+	u32 i;
+
+	if (added->nr_ranges > PROFIL_MAX_RANGES - base->nr_ranges)
+		return ERR_PTR(-EINVAL);
+	table = table_alloc(added->session, base->nr_ranges + added->nr_ranges);
+	if (!table)
+		return ERR_PTR(-ENOMEM);
+	for (i = 0; i < base->nr_ranges; i++)
+		span_copy(&table->spans[i], &base->spans[i]);
+	for (i = 0; i < added->nr_ranges; i++)
+		span_copy(&table->spans[base->nr_ranges + i], &added->spans[i]);
+	err = table_sort(table);
+	if (!err)
+		return table;
+	profil_table_put(table);
+	return ERR_PTR(err);
 }
 
 /* Those ranges that @keep says yes to; or NULL without memory. */
@@ -309,10 +320,13 @@ struct profil_table *profil_table_inherit(struct profil_session *s,
 	return copy;
 }
 
-/* All histograms are there: lets the spans count in them. Under home->lock. */
-void profil_table_bind(struct profil_table *table)
+/*
+ * Has the spans count in the histograms of @root, as far as these have their buffers. Those are a
+ * session's, under home->lock, or new ones.
+ */
+void profil_table_bind(struct profil_table *table, struct rb_root_cached *root)
 {
-	struct profil_histogram *h = NULL;
+	struct profil_histogram *h;
 	u32 i;
 
 	for (i = 0; i < table->nr_ranges; i++) {
@@ -320,13 +334,11 @@ void profil_table_bind(struct profil_table *table)
 
 		if (!span->bytes || span->histogram)
 			continue;
-		h = profil_histogram_find(table->session, span->buffer, span->bytes);
-		if (WARN_ON_ONCE(!h)) {
-			span->bins.span = 0;
+		h = profil_histogram_find(root, span->buffer, span->bytes);
+		if (!h)
 			continue;
-		}
 		refcount_inc(&h->refs);
 		span->histogram = h;
-		span->pages = &h->pages[(span->buffer - h->start) >> PAGE_SHIFT];
+		span->pages = &h->pages[(span->buffer - h->node.start) >> PAGE_SHIFT];
 	}
 }

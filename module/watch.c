@@ -43,18 +43,8 @@ static void space_free(struct work_struct *work)
 {
 	struct profil_space *space = container_of(work, struct profil_space, free);
 
-	if (space->watched)
-		mmu_interval_notifier_remove(&space->notifier);
 	mmdrop(space->mm);
 	kfree_rcu(space, rcu);
-}
-
-static void space_reap(struct work_struct *work)
-{
-	struct profil_space *space = container_of(work, struct profil_space, reap);
-
-	profil_space_reap(space);
-	profil_space_put(space);
 }
 
 static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
@@ -65,10 +55,9 @@ static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
 		return NULL;
 	mmgrab(mm);
 	space->mm = mm;
-	mutex_init(&space->lock);
-	INIT_LIST_HEAD(&space->sessions);
 	INIT_HLIST_HEAD(&space->watches);
-	INIT_WORK(&space->reap, space_reap);
+	INIT_LIST_HEAD(&space->pending);
+	INIT_DELAYED_WORK(&space->setup, profil_space_setup_work);
 	INIT_WORK(&space->free, space_free);
 	RCU_INIT_POINTER(space->only, &profil_nothing);
 	refcount_set(&space->refs, 1);
@@ -137,17 +126,23 @@ void profil_space_put(struct profil_space *space)
  */
 static void space_choose(struct profil_space *space)
 {
-	struct hlist_node *first = space->watches.first;
 	struct profil_table *only = &profil_nothing, *table;
-	struct profil_session *s;
-	struct profil_watch *w;
+	struct profil_watch *w, *found = NULL;
+	unsigned int nr = 0;
 
 	lockdep_assert_held(&profil_index_lock);
 
-	if (first && !first->next && !space->nr_threads) {
-		w = hlist_entry(first, struct profil_watch, node);
-		s = w->session;
-		table = rcu_dereference_protected(w->table, lockdep_is_held(&profil_index_lock));
+	hlist_for_each_entry(w, &space->watches, node) {
+		if (w->nr_processes) {
+			found = w;
+			nr++;
+		}
+	}
+	if (nr == 1 && !space->nr_threads) {
+		struct profil_session *s = found->session;
+
+		table = rcu_dereference_protected(found->table,
+						  lockdep_is_held(&profil_index_lock));
 		if (s->on && !s->period && s->counts && s->modes & PROFIL_MODE_USER &&
 		    table->simple && table->session == s)
 			only = table;
@@ -157,7 +152,6 @@ static void space_choose(struct profil_space *space)
 
 /* ---- watches and members ---- */
 
-/* Takes over the references to @table and @legacy, but not if it fails. */
 struct profil_watch *profil_watch_alloc(struct profil_session *s, struct profil_space *space,
 					struct profil_table *table, struct profil_table *legacy,
 					gfp_t gfp)
@@ -170,8 +164,8 @@ struct profil_watch *profil_watch_alloc(struct profil_session *s, struct profil_
 	refcount_inc(&space->refs);
 	w->session = s;
 	w->space = space;
-	w->legacy = legacy;
-	RCU_INIT_POINTER(w->table, table);
+	w->legacy = profil_table_get(legacy);
+	RCU_INIT_POINTER(w->table, profil_table_get(table));
 	RB_CLEAR_NODE(&w->by_id);
 	return w;
 }
@@ -296,37 +290,37 @@ static void watch_link(struct profil_watch *w)
 	WRITE_ONCE(nr_watches, nr_watches + 1);
 }
 
-/* The tick does not find it any more. */
-static void watch_hide(struct profil_watch *w)
-{
-	if (hlist_unhashed(&w->node))
-		return;
-	hlist_del_init_rcu(&w->node);
-	w->space->nr_watches--;
-}
-
 static void watch_unlink(struct profil_watch *w)
 {
+	struct profil_session *s = w->session;
+
 	lockdep_assert_held(&profil_index_lock);
 
-	watch_hide(w);
-	rb_erase(&w->by_id, &w->session->watches);
+	if (!hlist_unhashed(&w->node))
+		hlist_del_init_rcu(&w->node);
+	rb_erase(&w->by_id, &s->watches);
 	RB_CLEAR_NODE(&w->by_id);
 	WRITE_ONCE(nr_watches, nr_watches - 1);
+	if (!s->home)
+		list_del_init(&s->list);	/* it is pending no more: see inherit.c */
 	space_choose(w->space);
 }
 
-/* In the place of @old's watch here, if there is that. */
+/*
+ * A process is a member, or the address space itself. The watch takes the place of @old's here, if
+ * there is that. It stays in the list as long as it is linked, since a tick that is at it must be
+ * able to go on; without processes it is passed over.
+ */
 static void watch_add_process(struct profil_watch *w, struct profil_watch *old)
 {
-	if (w->nr_processes++)
+	WRITE_ONCE(w->nr_processes, w->nr_processes + 1);
+	if (!hlist_unhashed(&w->node))
 		return;
 	if (old && !hlist_unhashed(&old->node)) {
 		hlist_replace_rcu(&old->node, &w->node);
 		old->node.pprev = NULL;		/* unhashed; a tick may be at it and go on */
 	} else {
 		hlist_add_head_rcu(&w->node, &w->space->watches);
-		w->space->nr_watches++;
 	}
 }
 
@@ -349,8 +343,8 @@ static struct profil_watch *member_leave(struct profil_member *m, struct profil_
 	if (m->thread) {
 		w->nr_threads--;
 		WRITE_ONCE(w->space->nr_threads, w->space->nr_threads - 1);
-	} else if (!--w->nr_processes) {
-		watch_hide(w);
+	} else {
+		WRITE_ONCE(w->nr_processes, w->nr_processes - 1);
 	}
 	if (w->nr_processes || w->nr_threads) {
 		space_choose(w->space);
@@ -421,7 +415,8 @@ static bool samples_a_thread(struct profil_session *s, const struct profil_membe
 /*
  * Do as many sessions sample @m's target as may? The tick goes through all of them; each of
  * those with a period has interrupts of its own. Members count wherever they are: in exec, those
- * that follow come to the new space only in the end.
+ * that follow come to the new space only in the end. What a target joins itself does not take the
+ * places of those who may attach it by capability.
  */
 static bool member_is_too_many(const struct profil_watch *w, const struct profil_member *m)
 {
@@ -433,16 +428,23 @@ static bool member_is_too_many(const struct profil_watch *w, const struct profil
 	if (s->classic)
 		return false;
 	for (other = profil_member_first(m->key); other; other = profil_member_next(other)) {
+		if (other->foreign != m->foreign || watch_of(other)->session->classic)
+			continue;
 		n++;
 		clocked += !!watch_of(other)->session->period;
 	}
-	if (!m->thread && !w->nr_processes) {
-		n_here = w->space->nr_watches;
-		hlist_for_each_entry(beside, &w->space->watches, node)
+	if (!m->thread && hlist_unhashed(&w->node)) {
+		hlist_for_each_entry(beside, &w->space->watches, node) {
+			if (beside->foreign != m->foreign || beside->session->classic)
+				continue;
+			n_here++;
 			clocked_here += !!beside->session->period;
+		}
 	}
-	return max(n, n_here) >= PROFIL_MAX_SESSIONS ||
-	       (s->period && max(clocked, clocked_here) >= PROFIL_MAX_CLOCKED);
+	return max(n, n_here) >= (m->foreign ? PROFIL_MAX_FOREIGN : PROFIL_MAX_SESSIONS) ||
+	       (s->period &&
+		max(clocked, clocked_here) >=
+		(m->foreign ? PROFIL_MAX_FOREIGN_CLOCKED : PROFIL_MAX_CLOCKED));
 }
 
 /*
@@ -457,7 +459,7 @@ static int attach(struct profil_watch **new, struct profil_member *m, struct pro
 
 	lockdep_assert_held(&profil_index_lock);
 
-	if (s->dead)
+	if (s->phase > PROFIL_LIVE)
 		return -ENODEV;
 	if (old) {
 		old_watch = watch_in(old, w->space->id);
@@ -467,8 +469,10 @@ static int attach(struct profil_watch **new, struct profil_member *m, struct pro
 		*new = NULL;
 		watch_link(w);
 	}
-	/* A classic session's watch does not depend on its members. */
-	if (s->classic && !m->thread && !w->nr_processes)
+	if (hlist_unhashed(&w->node))
+		w->foreign = m->foreign;
+	/* A classic session's watch does not depend on its members, once it is set up. */
+	if (s->classic && s->home && !m->thread && !w->nr_processes)
 		watch_add_process(w, old_watch);
 	list_add_tail_rcu(&m->list, &s->members);
 	s->nr_members++;
@@ -535,7 +539,16 @@ static bool member_linked(const struct profil_member *m)
 	return m->list.prev;
 }
 
-/* Ends all that @s samples. It takes no target any more. */
+/* The address space itself is a target of the classic session of a process. */
+void profil_watch_keep(struct profil_session *s, u64 id)
+{
+	struct profil_watch *w = watch_in(s, id);
+
+	if (w && s->classic)
+		watch_add_process(w, NULL);
+}
+
+/* Ends all that @s samples, which is QUIESCED and takes no targets any more. */
 void profil_detach_all(struct profil_session *s)
 {
 	struct profil_watch *w, *left;
@@ -544,7 +557,6 @@ void profil_detach_all(struct profil_session *s)
 
 	for (;;) {
 		raw_spin_lock_irqsave(&profil_index_lock, flags);
-		s->dead = true;
 		left = NULL;
 		m = list_first_entry_or_null(&s->members, struct profil_member, list);
 		if (m) {
@@ -705,18 +717,18 @@ static void member_move(struct profil_member *m, struct profil_watch *to)
 	if (member_linked(m)) {
 		from = watch_of(m);
 		s = from->session;
-		if (to && !s->dead) {
+		if (to && s->phase <= PROFIL_LIVE) {
 			left = NULL;
 			watch_link(to);
 			member_enter(m, to);
 		} else {
 			gone = true;
 			member_unlink(m, s);
-			if (s->on && !READ_ONCE(s->silent))
+			if (s->on && s->phase <= PROFIL_LIVE)
 				s->runtime += ran;
 			if (s->classic && m->thread) {
 				WRITE_ONCE(s->orphan, true);
-				profil_session_kick(s);
+				profil_home_kick(s->home);
 			}
 			profil_ring_wake(s);
 		}
@@ -768,26 +780,25 @@ static int bequeath(struct profil_watch *w, struct profil_member *m, struct prof
 {
 	/* Of the parent: for its arithmetic, until the child's own is there. */
 	struct profil_table *table = rcu_dereference(w->table);
-	struct profil_watch *born = NULL;
+	struct profil_watch *born;
 	struct profil_session *s;
 	int err = -ENOMEM;
 
 	if (!profil_table_tryget(table))
 		return -ENODEV;
-	s = profil_session_inherit(w, m->task, space);
+	s = profil_session_inherit(w->session);
 	if (IS_ERR(s)) {
 		profil_table_put(table);
 		return PTR_ERR(s);
 	}
 	born = profil_watch_alloc(s, space, table, &profil_nothing, PROFIL_GFP_PROBE);
+	profil_table_put(table);
 	if (born)
 		err = profil_attach(&born, m, NULL);
-	else
-		profil_table_put(table);
 	if (err == -EBUSY)
 		err = -ENOMEM;		/* of what the child may have */
 	profil_watch_free(born);
-	profil_session_bear(s, err);
+	profil_session_bear(s, space, err);
 	return err;
 }
 
@@ -809,6 +820,7 @@ static int fork_one(struct profil_watch *w, struct task_struct *child, bool thre
 	m = profil_member_alloc(child, thread, PROFIL_GFP_PROBE);
 	if (!space || !m)
 		goto out;
+	m->foreign = w->foreign;
 	if (same) {
 		raw_spin_lock_irqsave(&profil_index_lock, flags);
 		err = !watch_linked(w) ? -ENODEV :
@@ -858,7 +870,7 @@ void profil_task_forked(struct task_struct *parent, struct task_struct *child)
 	if (!space)
 		goto unlock;
 	hlist_for_each_entry_rcu(w, &space->watches, node)
-		if (!w->session->classic)
+		if (!w->session->classic && READ_ONCE(w->nr_processes))
 			fork_one(w, child, false, same);
 	/* If it is about to end, perhaps another has taken its place. */
 	for (w = watch_classic(space), last = NULL; w && w != last; w = watch_classic(space)) {
@@ -896,7 +908,8 @@ static void exec_one(struct profil_member *m, bool follow)
 	/* To the new program it was attached, in the midst of this, and may have ranges there. */
 	if (from->space->mm == mm)
 		return;
-	if (follow && s->exec == PROFIL_EXEC_FOLLOW && refcount_inc_not_zero(&s->refs)) {
+	/* What has not been set up yet loses its buffers. */
+	if (follow && s->exec == PROFIL_EXEC_FOLLOW && s->home && refcount_inc_not_zero(&s->refs)) {
 		space = space_get(mm, PROFIL_GFP_PROBE);
 		if (space)
 			w = profil_watch_alloc(s, space, &profil_nothing, &profil_nothing,
@@ -945,7 +958,7 @@ void profil_task_exited(struct task_struct *task)
 		s = ((struct profil_watch *)rcu_dereference(m->watch))->session;
 		if (s->classic) {
 			WRITE_ONCE(s->orphan, true);
-			profil_session_kick(s);
+			profil_home_kick(s->home);
 		}
 	}
 	rcu_read_unlock();

@@ -112,7 +112,6 @@ enum profil_hook {
 #define PROFIL_FEATURE_PROCESS		(1ULL << 0)	/* PROFIL_SCOPE_PROCESS */
 #define PROFIL_FEATURE_THREAD		(1ULL << 1)	/* PROFIL_SCOPE_THREAD */
 #define PROFIL_FEATURE_SYSTEM		(1ULL << 2)	/* PROFIL_MODE_SYSTEM */
-#define PROFIL_FEATURE_REPIN		(1ULL << 3)	/* buffers are followed, see START */
 #define PROFIL_FEATURE_FORK		(1ULL << 4)	/* sessions go on after fork */
 #define PROFIL_FEATURE_DESCRIPTOR	(1ULL << 5)	/* PROFIL_IOC_OPEN and what follows */
 #define PROFIL_FEATURE_RECORDS		(1ULL << 6)	/* struct profil_record */
@@ -134,12 +133,13 @@ enum profil_hook {
  * @max_step: Out: largest step.
  * @max_counters: Out: most counters of one range.
  * @max_records: Out: most records that a session can be asked to keep.
- * @max_sessions: Out: most sessions with a descriptor that can sample one task.
+ * @max_sessions: Out: most sessions with a descriptor that can sample one task and that it, or
+ *	its ancestor, has joined. Those that are attached by capability have 8 more places.
  * @min_period: Out: shortest period that the caller may ask for, in ns: the module's
  *	parameter min_period_ns, or less with CAP_PERFMON.
  * @max_period: Out: longest period, in ns.
- * @max_clocked: Out: of these, most that have a period. Sessions of a process and of its
- *	threads are counted apart.
+ * @max_clocked: Out: of these, most that have a period; of the 8 more, 2. Sessions of a process
+ *	and of its threads are counted apart.
  * @__reserved: Out: 0.
  *
  * Asks what this kernel offers, so that nothing need be guessed from versions.
@@ -278,14 +278,16 @@ struct profil_range {
  * After fork a session of PROFIL_SCOPE_PROCESS goes on in the parent, and the
  * child has one of its own, which counts from the fork on in the child's copy of
  * the buffer (in shared memory both count in the one buffer). Its statistics begin
- * at 0. Its pages are pinned and charged to the child soon after; ticks before that
- * are kept and counted then. If that cannot be, the child's session ends, and its
- * statistics tell why. The session of a thread is not inherited.
+ * at 0. Its pages are pinned and charged to the child at its first tick, or at its first
+ * ioctl here; ticks before that are deferred and counted then. If that cannot be, the child's
+ * session ends, and its statistics tell why. So it does if the child has no such memory
+ * (MADV_DONTFORK, MADV_WIPEONFORK), and with hugetlb pages. A child that maps other memory at
+ * that address must stop the session first. The session of a thread is not inherited.
  *
- * If the buffer is unmapped, moved, truncated or made read-only, the session ends; the
- * statistics then say so. If other pages come in the place of the buffer's
- * (MADV_DONTNEED, a hole punched into a file), the session goes on in these; up
- * to one tick on each CPU may still be counted in the old page.
+ * The session counts in the pages that it has pinned, until it ends. What the process does
+ * with its mapping has no effect on it: after munmap(), MADV_DONTNEED, mremap() or a truncation
+ * ticks are hits as before, in pages that the process may not see any more. Memory that is
+ * mapped later at the same address is not written to.
  *
  * A tick in kernel mode (system call, fault) is charged to the user instruction
  * that led there: for a system call the call's own instruction.
@@ -329,8 +331,8 @@ enum profil_state {
 /**
  * enum profil_end - Why a session ended by itself
  * @PROFIL_END_NONE: It did not.
- * @PROFIL_END_BUFFER: A buffer is no longer mapped and writable where it was.
- * @PROFIL_END_NOMEM: The kernel had no memory to follow a buffer.
+ * @PROFIL_END_BUFFER: The child of a fork does not have its parent's buffers.
+ * @PROFIL_END_NOMEM: The kernel had no memory for the session of the child of a fork.
  * @PROFIL_END_LIMIT: RLIMIT_MEMLOCK of the child of a fork does not allow to lock
  *	its buffers.
  * @PROFIL_END_CREATOR: The address space that the buffers lie in is gone: the
@@ -357,10 +359,9 @@ enum profil_end {
  * @outside: Out: ticks with a pc that no counter is meant for.
  * @saturated: Out: ticks whose counter was full.
  * @dropped: Out: ticks that could not be counted: the sum of the dropped_*.
- * @dropped_overrun: Out: while the buffer was being looked up again, more ticks
- *	came than are kept.
- * @dropped_buffer: Out: kept while the buffer was being looked up again, and then
- *	it was gone, or the session was stopped first.
+ * @dropped_overrun: Out: during a snapshot, or before the child of a fork had its buffers,
+ *	more ticks came than can be deferred (256).
+ * @dropped_buffer: Out: deferred in the child of a fork, which could not have its buffers.
  * @dropped_contended: Out: the counter was rewritten by others all the time.
  * @user: Out: ticks that found user code running.
  * @system: Out: ticks that found the kernel running for the task.
@@ -567,7 +568,8 @@ struct profil_open {
  * Adds a target. A process joins a session by itself, usually the child of a fork
  * before it execs: whoever holds a copy of the descriptor may attach itself and its own
  * threads. Another process's need CAP_PERFMON or CAP_SYS_PTRACE over its address space.
- * EBUSY: it is attached already, itself or its process or one of its threads.
+ * EBUSY: it is attached already, itself or its process or one of its threads; or to as many
+ * sessions as may be, see profil_query.max_sessions.
  * EINVAL: not a target for PROFIL_FORK_FRESH.
  *
  * A target is detached when it has exited and been waited for, or by an exec that is not
@@ -628,8 +630,9 @@ struct profil_add {
  *
  * Removes ranges while the session goes on. Only from the creator's address space (EPERM).
  * When the call returns no counter of a removed range changes any more, and buffers that no
- * range needs are neither pinned nor charged (those that are pinned together go together;
- * while the fresh child of a fork does not have its own yet, they may stay for a moment).
+ * range needs are neither pinned nor charged (those that are pinned together go together).
+ * Buffers of ranges whose address space is gone are returned by the next call that adds or
+ * removes ranges.
  * Address spaces that inherited a range keep it, unless @space says ALL. ESRCH: as with
  * PROFIL_IOC_ADD; not with ALL.
  *
@@ -697,14 +700,14 @@ struct profil_copy {
  * struct profil_snapshot - ioctl(PROFIL_IOC_SNAPSHOT)
  * @size: sizeof(struct profil_snapshot).
  * @flags: PROFIL_SNAPSHOT_* bits.
- * @nr_copies: Number of copies, at most profil_query.max_ranges; may be 0.
+ * @nr_copies: Number of copies, at most 65,536; may be 0.
  * @__reserved: Must be 0.
  * @copies: Address of an array of @nr_copies struct profil_copy.
  * @stats: Address of a struct profil_stats, as in struct profil_stop; or 0.
  *
  * Copies counters and statistics as they are at one moment, in which no tick is half
  * counted: if the copies are of all counters, and these were 0 in the beginning and are
- * written by nobody else, their sum is @stats->hit. Ticks that come meanwhile are kept
+ * written by nobody else, their sum is @stats->hit. Ticks that come meanwhile are deferred
  * and counted afterwards; if there are very many of them, they are dropped and reported
  * by the next statistics as dropped_overrun.
  *

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Classic sessions, without a descriptor: of a process or of a thread, which starts and stops them.
+ *
+ * Context: system calls of the process itself.
+ */
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+
+#include "profil.h"
+
+/* That in @scope, for threads the caller's, on or ended; NULL if there is none. */
+struct profil_session *profil_classic_find(struct profil_home *home, u32 scope)
+{
+	struct profil_session *s;
+
+	lockdep_assert_held(&home->lock);
+
+	list_for_each_entry(s, &home->sessions, list)
+		if (s->classic && s->scope == scope && !READ_ONCE(s->orphan) &&
+		    (scope == PROFIL_SCOPE_PROCESS || s->task == current))
+			return s;
+	return NULL;
+}
+
+/* What the user asks for, with nothing pinned or charged. */
+static struct profil_session *classic_create(struct profil_home *home,
+					     const struct profil_start *arg)
+{
+	bool process = arg->scope == PROFIL_SCOPE_PROCESS;
+	struct profil_session *s = profil_session_create(home);
+
+	if (!s)
+		return NULL;
+	s->classic = true;
+	s->scope = arg->scope;
+	s->modes = arg->modes;
+	s->period = arg->period;
+	s->jitter = arg->flags & PROFIL_START_JITTER;
+	s->fork = process ? PROFIL_FORK_FRESH : PROFIL_FORK_OFF;
+	s->exec = PROFIL_EXEC_OFF;
+	s->task = current;
+	s->counts = profil_session_alloc_counts(s);
+	if (s->counts)
+		return s;
+	profil_session_put(s);
+	return NULL;
+}
+
+/*
+ * The session that is on in @s's scope, or NULL; or an error pointer: -EBUSY if it is not to be
+ * replaced. Under home->lock.
+ */
+static struct profil_session *classic_on(const struct profil_session *s, bool replace)
+{
+	struct profil_session *on = profil_classic_find(s->home, s->scope);
+
+	if (!on || on->phase != PROFIL_LIVE)
+		return NULL;
+	return replace ? on : ERR_PTR(-EBUSY);
+}
+
+/* Has the charge of what will be replaced for @credit. */
+static int classic_look(const struct profil_session *s, bool replace, unsigned long *credit)
+{
+	struct profil_session *on;
+
+	if (mutex_lock_killable(&s->home->lock))
+		return -EINTR;
+	profil_home_end_orphans(s->home);
+	on = classic_on(s, replace);
+	*credit = IS_ERR_OR_NULL(on) ? 0 : on->charged;
+	mutex_unlock(&s->home->lock);
+	return PTR_ERR_OR_ZERO(on);
+}
+
+/* Puts @s, with all that it needs, in the place of what is on, or has ended. Under home->lock. */
+static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
+			   struct profil_watch **w, struct profil_member *m, bool replace)
+{
+	struct profil_session *old = profil_classic_find(s->home, s->scope);
+	struct profil_session *on = classic_on(s, replace);
+	int err;
+
+	if (IS_ERR(on))
+		return PTR_ERR(on);
+	err = profil_session_get_ticks(s);
+	if (err)
+		return err;
+	profil_histograms_adopt(s, new);
+	__module_get(THIS_MODULE);
+	refcount_inc(&s->refs);
+	list_add(&s->list, &s->home->sessions);
+	profil_session_look(s);		/* time before is not the session's */
+	s->on = true;
+	profil_attach(w, m, on);
+	profil_session_look_again(s, NULL);
+	if (on)
+		profil_session_end(on, PROFIL_END_NONE);
+	if (old)
+		profil_session_disown(old);
+	return 0;
+}
+
+/* Buffers are pinned without the lock, since they may be waited for. */
+static int classic_start(struct profil_session *s, struct profil_table *table, bool replace)
+{
+	struct profil_home *home = s->home;
+	struct profil_member *m = NULL;
+	struct profil_watch *w = NULL;
+	struct rb_root_cached new;
+	unsigned long credit;
+	int err;
+
+	err = classic_look(s, replace, &credit);
+	if (err)
+		return err;
+	err = profil_histograms_pin(&new, table, home, NULL, s->may_exceed, credit);
+	if (err)
+		return err;
+	profil_table_bind(table, &new);
+	m = profil_member_alloc(current, s->scope == PROFIL_SCOPE_THREAD, GFP_KERNEL_ACCOUNT);
+	w = profil_watch_alloc(s, home->space, table, &profil_nothing, GFP_KERNEL_ACCOUNT);
+	if (m && w) {
+		refcount_inc(&home->refs);
+		mutex_lock(&home->lock);
+		err = classic_publish(s, &new, &w, m, replace);
+		profil_home_unlock(home);
+	} else {
+		err = -ENOMEM;
+	}
+	if (err)
+		profil_member_free(m);
+	profil_watch_free(w);
+	/* Empty by now, if all is well. */
+	profil_home_uncharge(home, profil_histograms_free(&new));
+	return err;
+}
+
+int profil_classic_start(const struct profil_start *arg)
+{
+	struct profil_home *home = profil_home_get_own();
+	struct profil_session *s;
+	struct profil_table *table;
+	int err;
+
+	if (IS_ERR(home))
+		return PTR_ERR(home);
+	err = -ENOMEM;
+	s = classic_create(home, arg);
+	if (!s)
+		goto put_home;
+	table = profil_table_create(s, arg->ranges, arg->nr_ranges);
+	err = PTR_ERR_OR_ZERO(table);
+	if (err)
+		goto put;
+	if (table->spans[0].flags & PROFIL_RANGE_PCS) {
+		s->pcs = table->spans[0].buffer;
+		s->pc_width = table->spans[0].width;
+		s->max_pcs = table->spans[0].bytes / s->pc_width;
+	}
+	err = classic_start(s, table, arg->flags & PROFIL_START_REPLACE);
+	profil_table_put(table);
+put:
+	profil_session_put(s);
+put_home:
+	profil_home_put(home);
+	return err;
+}
+
+/* @stats is zero; it gets the final statistics. */
+int profil_classic_stop(u32 scope, struct profil_stats *stats)
+{
+	struct profil_home *home = profil_home_lock();
+	struct profil_session *s;
+	int err = -EINVAL;
+
+	if (IS_ERR_OR_NULL(home))
+		return home ? PTR_ERR(home) : err;
+	s = profil_classic_find(home, scope);
+	if (s) {
+		bool on = s->phase == PROFIL_LIVE;
+
+		if (on)
+			profil_session_end(s, PROFIL_END_NONE);
+		profil_session_read(s, stats, false);
+		if (on)
+			stats->state = PROFIL_STATE_OFF;
+		profil_session_disown(s);
+		err = 0;
+	}
+	profil_home_unlock(home);
+	return err;
+}
+
+/* @stats is zero. */
+int profil_classic_stats(u32 scope, struct profil_stats *stats)
+{
+	struct profil_home *home = profil_home_lock();
+	struct profil_session *s;
+
+	if (IS_ERR_OR_NULL(home))
+		return PTR_ERR_OR_ZERO(home);
+	s = profil_classic_find(home, scope);
+	if (s) {
+		profil_replay(s);
+		profil_session_read(s, stats, false);
+	}
+	profil_home_unlock(home);
+	return 0;
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Homes: the sessions of a process, the lock for their life, and the release of its mm.
+ *
+ * A session's buffers are in the address space of its home, to which they are charged. When the
+ * last user of that address space goes, all sessions of the home end: a notifier tells, which a
+ * home has from the first to the last moment. So there is no session outside of one, but for those
+ * of the children of forks that are not set up yet, see inherit.c.
+ *
+ * A home is there as long as it has sessions or callers. What is left of it after the release, for
+ * a descriptor that is still open, has neither mm nor space.
+ *
+ * Context: system calls, and workers.
+ */
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "profil.h"
+
+#define UNCHARGE_RETRY	max(HZ / 10, 1)
+
+static void home_release(struct work_struct *work);
+static void home_reconcile(struct work_struct *work);
+static void home_free(struct work_struct *work);
+
+/* ---- life ---- */
+
+static bool home_invalidate(struct mmu_interval_notifier *notifier,
+			    const struct mmu_notifier_range *range, unsigned long cur_seq)
+{
+	struct profil_home *home = container_of(notifier, struct profil_home, notifier);
+
+	mmu_interval_set_seq(notifier, cur_seq);
+	/* A notifier cannot be removed from here. */
+	if (range->event == MMU_NOTIFY_RELEASE && refcount_inc_not_zero(&home->refs) &&
+	    !queue_work(profil_wq, &home->release))
+		profil_home_put(home);
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops home_ops = {
+	.invalidate = home_invalidate,
+};
+
+/* The release of @mm is to be told of. Page 0 is an address where nothing else is. */
+static int home_watch(struct profil_home *home, struct mm_struct *mm)
+{
+	int err;
+
+	if (current->mm == mm) {
+		err = mmu_interval_notifier_insert(&home->notifier, mm, 0, PAGE_SIZE, &home_ops);
+	} else {
+		/* As in histogram.c: a worker does not wait for mmap_lock. */
+		if (!down_write_trylock(&mm->mmap_lock))
+			return -EAGAIN;
+		err = mmu_interval_notifier_insert_locked(&home->notifier, mm, 0, PAGE_SIZE,
+							  &home_ops);
+		up_write(&mm->mmap_lock);
+	}
+	/* Any signal keeps the first notifier from being inserted, one with a handler, too. */
+	if (err == -EINTR)
+		return fatal_signal_pending(current) ? -EINTR : -ERESTARTNOINTR;
+	if (err)
+		return -ENOMEM;
+	/* While it waits for an event in progress to pass it is not told of the release. */
+	mmu_interval_read_begin(&home->notifier);
+	return 0;
+}
+
+static struct profil_home *home_find(struct profil_space *space)
+{
+	struct profil_home *home;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	home = space->home;
+	if (home && !refcount_inc_not_zero(&home->refs))
+		home = NULL;
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	return home;
+}
+
+/**
+ * profil_home_get - The home of the sessions of an address space
+ * @space: The address space, which has users.
+ *
+ * Return: the home, made if there is none, referenced; or an error pointer: -ENOMEM, -EINTR when
+ * killed, -ERESTARTNOINTR; in a worker -EAGAIN.
+ */
+struct profil_home *profil_home_get(struct profil_space *space)
+{
+	struct profil_home *home = home_find(space), *other;
+	unsigned long flags;
+	int err;
+
+	if (home)
+		return home;
+	home = kzalloc(sizeof(*home), GFP_KERNEL_ACCOUNT);
+	if (!home)
+		return ERR_PTR(-ENOMEM);
+	mutex_init(&home->lock);
+	INIT_LIST_HEAD(&home->sessions);
+	INIT_WORK(&home->release, home_release);
+	INIT_WORK(&home->free, home_free);
+	INIT_DELAYED_WORK(&home->reconcile, home_reconcile);
+	refcount_set(&home->refs, 1);
+	err = home_watch(home, space->mm);
+	if (err) {
+		kfree(home);
+		return ERR_PTR(err);
+	}
+	home->mm = space->mm;
+	refcount_inc(&space->refs);
+	home->space = space;
+
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	other = space->home;
+	if (other && !refcount_inc_not_zero(&other->refs))
+		other = NULL;
+	if (!other)
+		space->home = home;
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	if (!other)
+		return home;
+	profil_home_put(home);
+	return other;
+}
+
+/* Any context. */
+void profil_home_put(struct profil_home *home)
+{
+	if (refcount_dec_and_test(&home->refs))
+		queue_work(profil_wq, &home->free);
+}
+
+/* The address space is gone, or nobody needs the home any more. */
+static void home_detach(struct profil_home *home)
+{
+	struct profil_space *space = home->space;
+	unsigned long flags;
+
+	if (!home->mm)
+		return;
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	if (space->home == home)
+		space->home = NULL;
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	/* Before its address can be another's. */
+	WRITE_ONCE(home->mm, NULL);
+	home->space = NULL;
+	mmu_interval_notifier_remove(&home->notifier);
+	profil_space_put(space);
+}
+
+static void home_free(struct work_struct *work)
+{
+	struct profil_home *home = container_of(work, struct profil_home, free);
+
+	home_detach(home);
+	kfree(home);
+}
+
+bool profil_home_is_own(const struct profil_home *home)
+{
+	return current->mm && current->mm == READ_ONCE(home->mm);
+}
+
+/* The caller's home; what the caller has inherited is set up first, at its own expense. */
+static struct profil_home *home_get_own(bool create)
+{
+	struct profil_space *space = profil_space_get(current->mm, create);
+	struct profil_home *home;
+	int err;
+
+	if (!space)
+		return create ? ERR_PTR(-ENOMEM) : NULL;
+	err = profil_space_set_up(space);
+	if (err)
+		home = ERR_PTR(err);
+	else
+		home = create ? profil_home_get(space) : home_find(space);
+	profil_space_put(space);
+	return home;
+}
+
+/* Return: the caller's home, referenced; or an error pointer, as of profil_home_get(). */
+struct profil_home *profil_home_get_own(void)
+{
+	return home_get_own(true);
+}
+
+/**
+ * profil_home_lock - Lock the caller's sessions, if it has any
+ *
+ * Return: the home, to be given back by profil_home_unlock(); NULL if there is none; or an error
+ * pointer, as of profil_home_get().
+ */
+struct profil_home *profil_home_lock(void)
+{
+	struct profil_home *home = home_get_own(false);
+
+	if (IS_ERR_OR_NULL(home))
+		return home;
+	if (mutex_lock_killable(&home->lock)) {
+		profil_home_put(home);
+		return ERR_PTR(-EINTR);
+	}
+	return home;
+}
+
+/* Gives the lock and the reference back, and pays what is owed if the caller can. */
+void profil_home_unlock(struct profil_home *home)
+{
+	unsigned long owed = home->owed;
+
+	if (owed && profil_home_is_own(home)) {
+		home->owed = 0;
+		mutex_unlock(&home->lock);
+		profil_home_uncharge(home, owed);
+	} else {
+		mutex_unlock(&home->lock);
+		if (owed)
+			profil_home_kick(home);
+	}
+	profil_home_put(home);
+}
+
+/* Returns a charge of the caller's; if it is killed first, a worker does. */
+void profil_home_uncharge(struct profil_home *home, unsigned long pages)
+{
+	if (profil_uncharge(home->mm, pages))
+		return;
+	mutex_lock(&home->lock);
+	home->owed += pages;
+	mutex_unlock(&home->lock);
+	profil_home_kick(home);
+}
+
+/* ---- sessions that must end ---- */
+
+/*
+ * Ends all sessions of @home that nobody can use any more, or just @all. There may be many: they
+ * share one grace period. Under home->lock.
+ */
+static void home_end(struct profil_home *home, bool all)
+{
+	struct profil_session *s, *next;
+	bool wait = false;
+
+	lockdep_assert_held(&home->lock);
+
+	list_for_each_entry(s, &home->sessions, list) {
+		if (s->phase == PROFIL_LIVE && (all || READ_ONCE(s->orphan))) {
+			profil_session_quiesce(s);
+			wait |= !profil_session_is_quiet(s);
+		}
+		cond_resched();
+	}
+	if (wait)
+		synchronize_rcu();
+	list_for_each_entry_safe(s, next, &home->sessions, list) {
+		bool open = !s->classic && !s->root && !READ_ONCE(s->orphan);
+
+		if (s->phase == PROFIL_QUIESCED)
+			profil_session_finish(s, open ? PROFIL_END_CREATOR : PROFIL_END_NONE);
+		if (s->phase == PROFIL_ENDED && (READ_ONCE(s->orphan) || (all && !open)))
+			profil_session_disown(s);
+		cond_resched();
+	}
+}
+
+void profil_home_end_orphans(struct profil_home *home)
+{
+	home_end(home, false);
+}
+
+/* Its mm is gone, or the module goes: so do all sessions. */
+static void home_end_all(struct profil_home *home)
+{
+	mutex_lock(&home->lock);
+	home_end(home, true);
+	mutex_unlock(&home->lock);
+}
+
+static void home_release(struct work_struct *work)
+{
+	struct profil_home *home = container_of(work, struct profil_home, release);
+
+	home_end_all(home);
+	home_detach(home);
+	profil_home_put(home);
+}
+
+/* What queued work holds: the home, and the module, since it may be delayed. */
+static void home_unhold(struct profil_home *home)
+{
+	profil_home_put(home);
+	module_put(THIS_MODULE);
+}
+
+/* Has a worker end what must end, and pay what is owed. Any context. */
+void profil_home_kick(struct profil_home *home)
+{
+	if (!try_module_get(THIS_MODULE))
+		return;
+	refcount_inc(&home->refs);
+	if (!queue_delayed_work(profil_wq, &home->reconcile, 0))
+		home_unhold(home);
+}
+
+static void home_reconcile(struct work_struct *work)
+{
+	struct profil_home *home = container_of(to_delayed_work(work), struct profil_home,
+						reconcile);
+	bool again;
+
+	mutex_lock(&home->lock);
+	home_end(home, false);
+	if (!home->mm || profil_uncharge(home->mm, home->owed))
+		home->owed = 0;
+	again = home->owed;
+	mutex_unlock(&home->lock);
+	if (!again || !queue_delayed_work(profil_wq, &home->reconcile, UNCHARGE_RETRY))
+		home_unhold(home);
+}
+
+/* ---- unload ---- */
+
+static struct profil_home *home_in(unsigned int bucket)
+{
+	struct profil_home *home = NULL;
+	struct profil_space *space;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	hlist_for_each_entry(space, &profil_spaces[bucket], node) {
+		if (space->home && !list_empty(&space->home->sessions) &&
+		    refcount_inc_not_zero(&space->home->refs)) {
+			home = space->home;
+			break;
+		}
+	}
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	return home;
+}
+
+/*
+ * No session is on, no file is open, no probe runs. Frees the records of sessions that have ended
+ * by themselves; what is on its way already, the caller flushes with profil_wq.
+ */
+void profil_homes_exit(void)
+{
+	struct profil_home *home;
+	unsigned int i;
+
+	for (i = 0; i < 1 << PROFIL_HASH_BITS; i++) {
+		while ((home = home_in(i))) {
+			home_end_all(home);
+			profil_home_put(home);
+		}
+	}
+}
