@@ -3,17 +3,22 @@
  * A clock faster than the tick, for sessions with a period of their own.
  *
  * Each CPU has a timer, which runs while a task runs there that such a session samples:
- * a probe at the context switch starts and stops it. So what is counted is CPU time of the
+ * a probe at the context switch starts and stops it. So the clock measures CPU time of the
  * targets, and neither idle CPUs nor other tasks are interrupted. The timer fires when the
- * first of the task's sessions is due; what is left of its period each session knows for
- * each CPU, and goes on with that when another of its tasks runs there. So threads that are
+ * first of the task's sessions is due. Each session knows for each CPU the rest of its period,
+ * and continues with that when another of its tasks runs there. So threads that are
  * shorter than a period are found as often as their time deserves.
  *
- * The probe is there while anybody wants it, and for a while after, as is the hook of the tick.
+ * The probe is in place while there are users, and for a while after the last one, like
+ * the hook of the tick: to install or to remove it patches kernel text, and the first start
+ * after that interrupts all CPUs.
  *
  * A CPU of nohz_full= stops its tick while it runs a single task. Where there are such CPUs all
- * sessions want the probe: while a task that is sampled runs there, the tick goes on, those of a
- * clock included, or the scheduler would not know their time.
+ * sessions use the probe: while a sampled task runs there, the CPU keeps its tick. This includes
+ * the tasks of sessions with a period, or the scheduler would not know their CPU time.
+ *
+ * The timer runs in hard interrupt context, the probe in the scheduler; functions that find or
+ * put a user never wait, and those that install or remove the probe may sleep.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -34,7 +39,7 @@
 #include "profil.h"
 
 #define LINGER		(2 * HZ)
-/* From one interrupt to the next at least, in ns: the task must get on, whatever is due. */
+/* Shortest time from the end of one interrupt to the next, in ns: the task must make progress. */
 #define GAP		5000
 
 unsigned int profil_min_period = 50000;
@@ -46,13 +51,14 @@ bool profil_nohz_full __ro_after_init;
 
 struct clock {
 	struct hrtimer timer;
-	u64 since;		/* when sessions were last told how much time has passed */
-	bool running;		/* on behalf of current */
-	bool ticking;		/* this CPU's tick may not be stopped, likewise */
-	const struct mm_struct *mm;	/* of what runs here, as a key only; or UNKNOWN */
+	u64 since;		/* up to then the sessions of current know their time */
+	bool running;		/* for current */
+	bool ticking;		/* for current this CPU keeps its tick */
+	const struct mm_struct *mm;	/* of the task that runs here, as a key only; or UNKNOWN */
 };
 
-static atomic_t ticks_kept = ATOMIC_INIT(0);	/* times that some CPU began to */
+/* How often a CPU has begun to keep its tick */
+static atomic_t clock_ticks_kept = ATOMIC_INIT(0);
 
 #define UNKNOWN ((const struct mm_struct *)-1L)
 
@@ -63,7 +69,7 @@ static struct rnd_state __percpu *random_states;
 static struct tracepoint *switch_tracepoint;
 static DEFINE_MUTEX(probe_lock);
 static bool probing;				/* written under probe_lock */
-static atomic_t users = ATOMIC_INIT(0);		/* from 0 to 1 only with the probe in place */
+static atomic_t clock_users = ATOMIC_INIT(0);	/* from 0 to 1 only with the probe in place */
 
 static enum hrtimer_restart clock_fires(struct hrtimer *timer)
 {
@@ -78,7 +84,7 @@ static enum hrtimer_restart clock_fires(struct hrtimer *timer)
 	clock->running = left != PROFIL_NEVER;
 	if (!clock->running)
 		return HRTIMER_NORESTART;
-	/* What was done here may have taken longer than that. */
+	/* The samples may have taken longer than that. */
 	hrtimer_set_expires(timer, max_t(s64, now + left, ktime_get() + GAP));
 	return HRTIMER_RESTART;
 }
@@ -86,7 +92,7 @@ static enum hrtimer_restart clock_fires(struct hrtimer *timer)
 /* POSIX timers use it for tasks only. Perf clears its own bit at each tick. */
 #define TICK_DEP_BIT	TICK_DEP_BIT_POSIX_TIMER
 
-static void keep_tick(struct clock *clock, bool keep)
+static void clock_keep_tick(struct clock *clock, bool keep)
 {
 	int cpu = smp_processor_id();
 
@@ -95,22 +101,22 @@ static void keep_tick(struct clock *clock, bool keep)
 	WRITE_ONCE(clock->ticking, keep);
 	if (keep) {
 		tick_nohz_dep_set_cpu(cpu, TICK_DEP_BIT);
-		atomic_inc(&ticks_kept);
+		atomic_inc(&clock_ticks_kept);
 	} else {
 		tick_nohz_dep_clear_cpu(cpu, TICK_DEP_BIT);
 	}
 }
 
-/* @task runs here from @now on; 0: from this moment. */
+/* Start the timer for the incoming @task, if a session samples it. @now: in ns, or 0: read it. */
 static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 {
 	u64 left = PROFIL_NEVER;
 	bool found = false;
 
-	/* This flag stays as it is, others may be about to change. */
+	/* This flag of a task never changes, others may be about to. */
 	if (!(data_race(task->flags) & PF_KTHREAD))
 		left = profil_sample_clocked(task, 0, NULL, &found);
-	keep_tick(clock, found);
+	clock_keep_tick(clock, found);
 	if (left == PROFIL_NEVER)
 		return;
 	clock->since = now ? now : ktime_get_ns();
@@ -119,7 +125,7 @@ static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 		      HRTIMER_MODE_REL_PINNED_HARD);
 }
 
-/* @task did up to now. Returns when that is; 0 if nobody knows, since it did not run for @task. */
+/* Stop the timer of the outgoing @task. Return: now in ns, or 0 if the timer was idle. */
 static u64 clock_stop(struct clock *clock, struct task_struct *task)
 {
 	bool found;
@@ -129,37 +135,41 @@ static u64 clock_stop(struct clock *clock, struct task_struct *task)
 		return 0;
 	now = ktime_get_ns();
 	clock->running = false;
-	/* Pinned, and interrupts are off: it does not run now. */
+	/* It is pinned to this CPU, and interrupts are off: its function does not run now. */
 	hrtimer_try_to_cancel(&clock->timer);
 	profil_sample_clocked(task, now - clock->since, NULL, &found);
 	return now;
 }
 
-static void switch_probe(void *data, bool preempt, struct task_struct *prev,
+/*
+ * The scheduler calls this with the runqueue's lock held and interrupts off. That is an RCU
+ * reader, also where the tracepoint itself is none (7.2).
+ */
+static void clock_switch(void *data, bool preempt, struct task_struct *prev,
 			 struct task_struct *next, unsigned int prev_state)
 {
 	struct clock *clock = this_cpu_ptr(&clocks);
-	u64 now = clock_stop(clock, prev);
+	u64 now;
 
+	lockdep_assert_irqs_disabled();
+	now = clock_stop(clock, prev);
 	WRITE_ONCE(clock->mm, next->mm);
-	/* Either profil_clock_look() sees that, or this sees what is new. */
-	smp_mb();
+	smp_mb();	/* pairs with that in profil_clock_resync() */
 	clock_start(clock, next, now);
 }
 
-static void look(void *unused)
+static void resync_clock(void *unused)
 {
 	struct clock *clock = this_cpu_ptr(&clocks);
 	u64 now = clock_stop(clock, current);
 
 	WRITE_ONCE(clock->mm, current->mm);
-	/* As in switch_probe(). */
-	smp_mb();
+	smp_mb();	/* as in clock_switch() */
 	clock_start(clock, current, now);
 }
 
-/* Others' CPUs are not disturbed, nor those that are idle. */
-static bool may_run_targets(int cpu, void *unused)
+/* CPUs that run other users' tasks are not interrupted, nor idle ones. */
+static bool clock_may_run_target(int cpu, void *unused)
 {
 	const struct clock *clock = per_cpu_ptr(&clocks, cpu);
 	const struct mm_struct *mm = READ_ONCE(clock->mm);
@@ -168,42 +178,51 @@ static bool may_run_targets(int cpu, void *unused)
 }
 
 /**
- * profil_clock_look - Sessions have new targets, are about to, or have none any more
+ * profil_clock_resync - Apply a change of targets to the tasks that run at this moment
  *
- * All that have such targets know of the time up to now; those that run are found from now on.
- * May not be called with interrupts off.
+ * A session has new targets, is about to have some, or has none any more. All sessions of the
+ * targets that run know their time up to now, and the clocks run for the sessions as they are now.
+ * No target is missed that is about to run:
+ *
+ *	CPU A: profil_clock_resync()		CPU B: clock_switch() to a new target
+ *
+ *	(the caller has published the target)	clock->mm = the target's mm
+ *	smp_mb()				smp_mb()
+ *	read clock->mm of CPU B			look for sessions of the target
+ *
+ * Either A reads the target's mm and interrupts B, or B finds the session; or both, which does
+ * no harm. May not be called with interrupts off.
  *
  * Return: has a CPU begun to keep its tick?
  */
-bool profil_clock_look(void)
+bool profil_clock_resync(void)
 {
-	int before = atomic_read(&ticks_kept);
+	int before = atomic_read(&clock_ticks_kept);
 
-	/* Either what is new is seen where a target comes to run, or that is seen here. */
-	smp_mb();
-	on_each_cpu_cond_mask(may_run_targets, look, NULL, true, cpu_online_mask);
-	return atomic_read(&ticks_kept) != before;
+	smp_mb();	/* see above */
+	on_each_cpu_cond_mask(clock_may_run_target, resync_clock, NULL, true, cpu_online_mask);
+	return atomic_read(&clock_ticks_kept) != before;
 }
 
-/* The same, of the caller alone. */
-void profil_clock_look_here(void)
+/* The same for this CPU alone: the caller's own mm has changed without a context switch. */
+void profil_clock_resync_here(void)
 {
 	unsigned long flags;
 
 	if (!READ_ONCE(probing))
 		return;
 	local_irq_save(flags);
-	look(NULL);
+	resync_clock(NULL);
 	local_irq_restore(flags);
 }
 
-/* What users cannot foresee; good enough for jitter. With interrupts off. */
+/* Not predictable for users, and good enough for jitter. With interrupts off. */
 u32 profil_clock_random(void)
 {
 	return prandom_u32_state(this_cpu_ptr(random_states));
 }
 
-static void unprobe(void)
+static void clock_remove_probe(void)
 {
 	int cpu;
 
@@ -212,9 +231,9 @@ static void unprobe(void)
 	if (!probing)
 		return;
 	WRITE_ONCE(probing, false);
-	tracepoint_probe_unregister(switch_tracepoint, switch_probe, NULL);
+	tracepoint_probe_unregister(switch_tracepoint, clock_switch, NULL);
 	tracepoint_synchronize_unregister();
-	/* Nothing else stops one that is left. It finds no session, and does not go on. */
+	/* A timer may still run; it finds no session and does not restart. */
 	for_each_possible_cpu(cpu) {
 		struct clock *clock = per_cpu_ptr(&clocks, cpu);
 
@@ -226,18 +245,18 @@ static void unprobe(void)
 	}
 }
 
-static void linger_over(struct work_struct *work)
+static void clock_linger_over(struct work_struct *work)
 {
 	mutex_lock(&probe_lock);
-	if (!atomic_read(&users))
-		unprobe();
+	if (!atomic_read(&clock_users))
+		clock_remove_probe();
 	mutex_unlock(&probe_lock);
 }
 
-static DECLARE_DELAYED_WORK(linger, linger_over);
+static DECLARE_DELAYED_WORK(clock_linger, clock_linger_over);
 
 /**
- * profil_clock_get - Want profil_sample_clocked() to be called
+ * profil_clock_get - Begin a use: profil_sample_clocked() is called for targets
  *
  * Return: 0, -EBUSY if context switches cannot be hooked, -EINTR when killed. May sleep.
  */
@@ -245,41 +264,41 @@ int profil_clock_get(void)
 {
 	int cpu, err = 0;
 
-	if (atomic_inc_not_zero(&users))
+	if (atomic_inc_not_zero(&clock_users))
 		return 0;
 	if (mutex_lock_killable(&probe_lock))
 		return -EINTR;
 	if (!probing) {
 		for_each_possible_cpu(cpu)
 			WRITE_ONCE(per_cpu_ptr(&clocks, cpu)->mm, UNKNOWN);
-		err = tracepoint_probe_register(switch_tracepoint, switch_probe, NULL);
+		err = tracepoint_probe_register(switch_tracepoint, clock_switch, NULL);
 	}
 	if (!err) {
 		WRITE_ONCE(probing, true);
-		atomic_inc(&users);
+		atomic_inc(&clock_users);
 	}
 	mutex_unlock(&probe_lock);
 	return err ? -EBUSY : 0;
 }
 
-/* As profil_clock_get(), if somebody wants it already. Never waits. */
+/* As profil_clock_get(), if there is a user already. Never waits. */
 bool profil_clock_get_another(void)
 {
-	return atomic_inc_not_zero(&users);
+	return atomic_inc_not_zero(&clock_users);
 }
 
-/* Ends what these began. Never waits. */
+/* End a use. Never waits. */
 void profil_clock_put(void)
 {
-	if (atomic_dec_and_test(&users))
-		mod_delayed_work(profil_wq, &linger, LINGER);
+	if (atomic_dec_and_test(&clock_users))
+		mod_delayed_work(profil_wq, &clock_linger, LINGER);
 }
 
 int profil_clock_init(void)
 {
 	int cpu;
 
-	check_trace_callback_type_sched_switch(switch_probe);
+	check_trace_callback_type_sched_switch(clock_switch);
 	switch_tracepoint = profil_tracepoint("sched_switch");
 	if (!switch_tracepoint) {
 		pr_err("there is no tracepoint sched_switch\n");
@@ -299,9 +318,9 @@ int profil_clock_init(void)
 /* No user is left. */
 void profil_clock_exit(void)
 {
-	cancel_delayed_work_sync(&linger);
+	cancel_delayed_work_sync(&clock_linger);
 	mutex_lock(&probe_lock);
-	unprobe();
+	clock_remove_probe();
 	mutex_unlock(&probe_lock);
 	free_percpu(random_states);
 }

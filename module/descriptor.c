@@ -565,7 +565,7 @@ int profil_descriptor_disable(struct file *file, struct profil_stats *stats)
 	profil_session_changed(s);
 	synchronize_rcu();
 	if (profil_nohz_full)
-		profil_clock_look();	/* as in profil_session_finish() */
+		profil_clock_resync();	/* as in profil_session_finish() */
 	profil_session_put_ticks(s);
 	profil_replay(s);
 	profil_session_read(s, stats, false);

@@ -303,8 +303,8 @@ void profil_clock_exit(void);
 int profil_clock_get(void);
 bool profil_clock_get_another(void);
 void profil_clock_put(void);
-bool profil_clock_look(void);
-void profil_clock_look_here(void);
+bool profil_clock_resync(void);
+void profil_clock_resync_here(void);
 u32 profil_clock_random(void);
 
 /* sample.c: the tick, of either kind */

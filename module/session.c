@@ -172,11 +172,11 @@ void profil_session_put_ticks(struct profil_session *s)
 		profil_tick_put();
 }
 
-/* As profil_clock_look(), if that is of interest to @s, which is about to have targets. */
+/* As profil_clock_resync(), if that is of interest to @s, which is about to have targets. */
 void profil_session_look(struct profil_session *s)
 {
 	if (s->period || profil_nohz_full)
-		profil_clock_look();
+		profil_clock_resync();
 }
 
 /*
@@ -185,7 +185,7 @@ void profil_session_look(struct profil_session *s)
  */
 void profil_session_look_again(struct profil_session *s, const struct task_struct *task)
 {
-	if ((s->period || profil_nohz_full) && profil_clock_look()) {
+	if ((s->period || profil_nohz_full) && profil_clock_resync()) {
 		schedule_timeout_uninterruptible(2);
 		profil_members_restart(s, task);
 	}
@@ -285,7 +285,7 @@ void profil_session_finish(struct profil_session *s, enum profil_end end)
 	if (on) {
 		/* Ticks that came for its sake alone need not any more. */
 		if (profil_nohz_full)
-			profil_clock_look();
+			profil_clock_resync();
 		profil_session_put_ticks(s);
 	}
 	profil_ring_wake(s);

@@ -941,7 +941,7 @@ void profil_task_execed(struct task_struct *task, const struct linux_binprm *bpr
 	rcu_read_unlock();
 look:
 	/* The mm has changed without a context switch. */
-	profil_clock_look_here();
+	profil_clock_resync_here();
 }
 
 /* A classic session of this thread has nothing to sample any more. */
