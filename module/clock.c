@@ -53,6 +53,7 @@ struct clock {
 	struct hrtimer timer;
 	u64 since;		/* up to then the sessions of current know their time */
 	bool running;		/* for current */
+	bool found;		/* as profil_sample_clocked() said last */
 	bool ticking;		/* for current this CPU keeps its tick */
 	const struct mm_struct *mm;	/* of the task that runs here, as a key only; or UNKNOWN */
 };
@@ -74,18 +75,19 @@ static atomic_t clock_users = ATOMIC_INIT(0);	/* from 0 to 1 only with the probe
 static enum hrtimer_restart clock_fires(struct hrtimer *timer)
 {
 	struct clock *clock = container_of(timer, struct clock, timer);
-	ktime_t now = ktime_get();
-	bool found;
+	/* The moment when it was due: to read the clock a second time takes 50 instructions. */
+	ktime_t due = hrtimer_get_expires(timer);
 	u64 left;
 
-	left = profil_sample_clocked(current, ktime_to_ns(now) - clock->since, get_irq_regs(),
-				     &found);
-	clock->since = ktime_to_ns(now);
-	clock->running = left != PROFIL_NEVER;
-	if (!clock->running)
+	left = profil_sample_clocked(current, ktime_to_ns(due) - clock->since, get_irq_regs(),
+				     &clock->found);
+	clock->since = ktime_to_ns(due);
+	if (left == PROFIL_NEVER) {
+		clock->running = false;
 		return HRTIMER_NORESTART;
-	/* The samples may have taken longer than that. */
-	hrtimer_set_expires(timer, max_t(s64, now + left, ktime_get() + GAP));
+	}
+	/* This interrupt may have been late, or the samples may have taken longer than that. */
+	hrtimer_set_expires(timer, max_t(s64, due + left, ktime_get() + GAP));
 	return HRTIMER_RESTART;
 }
 
@@ -111,12 +113,12 @@ static void clock_keep_tick(struct clock *clock, bool keep)
 static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 {
 	u64 left = PROFIL_NEVER;
-	bool found = false;
 
+	clock->found = false;
 	/* This flag of a task never changes, others may be about to. */
 	if (!(data_race(task->flags) & PF_KTHREAD))
-		left = profil_sample_clocked(task, 0, NULL, &found);
-	clock_keep_tick(clock, found);
+		left = profil_sample_clocked(task, 0, NULL, &clock->found);
+	clock_keep_tick(clock, clock->found);
 	if (left == PROFIL_NEVER)
 		return;
 	clock->since = now ? now : ktime_get_ns();
@@ -128,7 +130,6 @@ static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 /* Stop the timer of the outgoing @task. Return: now in ns, or 0 if the timer was idle. */
 static u64 clock_stop(struct clock *clock, struct task_struct *task)
 {
-	bool found;
 	u64 now;
 
 	if (!clock->running)
@@ -137,7 +138,7 @@ static u64 clock_stop(struct clock *clock, struct task_struct *task)
 	clock->running = false;
 	/* It is pinned to this CPU, and interrupts are off: its function does not run now. */
 	hrtimer_try_to_cancel(&clock->timer);
-	profil_sample_clocked(task, now - clock->since, NULL, &found);
+	profil_sample_clocked(task, now - clock->since, NULL, &clock->found);
 	return now;
 }
 
