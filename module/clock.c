@@ -9,7 +9,7 @@
  * and continues with that when another of its tasks runs there. So threads that are
  * shorter than a period are found as often as their time deserves.
  *
- * The probe is in place while there are users, and for a while after the last one, like
+ * The probe is in place while there are users, and for linger_s seconds after the last one, like
  * the hook of the tick: to install or to remove it patches kernel text, and the first start
  * after that interrupts all CPUs.
  *
@@ -38,7 +38,6 @@
 #include "compat.h"
 #include "profil.h"
 
-#define LINGER		(2 * HZ)
 /* Shortest time from the end of one interrupt to the next, in ns: the task must make progress. */
 #define GAP		5000
 
@@ -292,7 +291,7 @@ bool profil_clock_get_another(void)
 void profil_clock_put(void)
 {
 	if (atomic_dec_and_test(&clock_users))
-		mod_delayed_work(profil_wq, &clock_linger, LINGER);
+		mod_delayed_work(profil_wq, &clock_linger, profil_linger());
 }
 
 int profil_clock_init(void)

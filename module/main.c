@@ -25,7 +25,9 @@ struct workqueue_struct *profil_wq;
 
 static ssize_t tick_hook_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%s\n", profil_tick_hook_name());
+	bool hooked = profil_tick_hook() == PROFIL_HOOK_FTRACE;
+
+	return sysfs_emit(buf, "%s\n", hooked ? "ftrace" : "none");
 }
 static DEVICE_ATTR_RO(tick_hook);
 

@@ -293,7 +293,7 @@ int profil_tick_get(void);
 bool profil_tick_get_another(void);
 void profil_tick_put(void);
 enum profil_hook profil_tick_hook(void);
-const char *profil_tick_hook_name(void);
+unsigned long profil_linger(void);
 
 /* clock.c: a clock faster than the tick, and ticks where there would be none */
 extern unsigned int profil_min_period;

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How the tick is reached, and what happens when the administrator takes that away:
- * the module's parameter, sysctl kernel.ftrace_enabled, and the kprobes' switch.
+ * The hook on the tick and the probe of the clock: when they are in place, how long they stay,
+ * and what happens when the administrator disables ftrace.
  *
- * Needs root. Whatever a test did, the module is loaded afterwards as it was before.
+ * Needs root. Afterwards the module is loaded, with the linger time that it had before.
  */
 #include "kselftest_harness.h"
 
 #include <sys/mman.h>
+#include <time.h>
 
 #include "kernel.h"
 #include "loop.h"
 
 #define FTRACE_ENABLED	"/proc/sys/kernel/ftrace_enabled"
-#define KPROBES_ENABLED	"/sys/kernel/debug/kprobes/enabled"
-#define PARAMETER	"/sys/module/profil/parameters/tick_hook"
 #define ATTRIBUTE	"/sys/class/misc/profil/tick_hook"
 
 static u32 page[1024] __attribute__((aligned(4096)));
@@ -27,20 +26,17 @@ static bool can_change(void)
 }
 
 FIXTURE(hook) {
-	char params[64];	/* as the module was loaded */
+	char linger[32];	/* as it was before the test */
 	int log;
 };
 
 FIXTURE_SETUP(hook)
 {
-	char choice[32];
-
 	if (!can_change())
 		return;
 	ASSERT_TRUE(module_is_loaded());
-	file_line(PARAMETER, choice, sizeof(choice));
-	ASSERT_NE(0, choice[0]);
-	snprintf(self->params, sizeof(self->params), "tick_hook=%s", choice);
+	file_line(LINGER_S, self->linger, sizeof(self->linger));
+	ASSERT_NE(0, self->linger[0]);
 	ASSERT_TRUE(await(module_users() == 0));
 	self->log = log_open();
 	ASSERT_LE(0, self->log);
@@ -56,22 +52,13 @@ static int reload(const char *params)
 
 FIXTURE_TEARDOWN(hook)
 {
-	char choice[64] = "tick_hook=";
-
 	if (!can_change())
 		return;
 	EXPECT_EQ(0, file_write(FTRACE_ENABLED, "1"));
-	if (!access(KPROBES_ENABLED, W_OK)) {
-		EXPECT_EQ(0, file_write(KPROBES_ENABLED, "1"));
+	if (!module_is_loaded()) {
+		EXPECT_EQ(0, module_load(""));
 	}
-	file_line(PARAMETER, choice + strlen(choice), 32);
-	if (!module_is_loaded() || strcmp(choice, self->params)) {
-		if (module_is_loaded()) {
-			session_stop(PROFIL_SCOPE_PROCESS, NULL);
-			device_close();
-		}
-		EXPECT_EQ(0, reload(self->params));
-	}
+	EXPECT_EQ(0, file_write(LINGER_S, self->linger));
 }
 
 static u32 hook_now(void)
@@ -85,6 +72,7 @@ static int start(void)
 {
 	struct profil_range range = range_of_loops(page, 4);
 
+	memset(page, 0, sizeof(page));
 	return session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1);
 }
 
@@ -101,199 +89,215 @@ static void expect_counting(struct __test_metadata *_metadata)
 }
 
 /*
- * The choice
+ * When it is in place
  */
 
-static void expect_choice(struct __test_metadata *_metadata, FIXTURE_DATA(hook) *self,
-			  const char *choice, u32 hook, const char *name)
+static bool hook_is(u32 hook, const char *name)
 {
-	char params[32], line[32];
+	char line[32];
 
-	snprintf(params, sizeof(params), "tick_hook=%s", choice);
-	ASSERT_EQ(0, reload(params));
-	ASSERT_EQ(0, start());
-	EXPECT_EQ(hook, hook_now());
-	EXPECT_TRUE(log_has(self->log, name));
-	EXPECT_STREQ(name, file_line(ATTRIBUTE, line, sizeof(line)));
-	EXPECT_STREQ(choice, file_line(PARAMETER, line, sizeof(line)));
-	EXPECT_TRUE(tick_is_hooked());
-	expect_counting(_metadata);
+	return hook_now() == hook && !strcmp(name, file_line(ATTRIBUTE, line, sizeof(line))) &&
+	       tick_is_hooked() == (hook != PROFIL_HOOK_NONE);
 }
 
-TEST_F(hook, ftrace_is_used_when_asked_for_and_says_so)
+static bool hook_is_in_place(void)
+{
+	return hook_is(PROFIL_HOOK_FTRACE, "ftrace");
+}
+
+static bool hook_is_gone(void)
+{
+	return hook_is(PROFIL_HOOK_NONE, "none");
+}
+
+TEST_F(hook, loading_tries_it_and_says_so)
 {
 	if (!can_change())
 		SKIP(return, NEEDS);
-	expect_choice(_metadata, self, "ftrace", PROFIL_HOOK_FTRACE, "ftrace");
+	ASSERT_EQ(0, reload("linger_s=1000"));
+	EXPECT_EQ(1000, file_number(LINGER_S, ""));
+	EXPECT_TRUE(log_has(self->log, "by ftrace"));
+	EXPECT_TRUE(hook_is_in_place());
 }
 
-TEST_F(hook, kprobe_is_used_when_asked_for_and_says_so)
+TEST_F(hook, query_and_attribute_tell_whether_it_is_in_place)
 {
 	if (!can_change())
 		SKIP(return, NEEDS);
-	expect_choice(_metadata, self, "kprobe", PROFIL_HOOK_KPROBE, "kprobe");
+	ASSERT_EQ(0, reload("linger_s=0"));
+	for (unsigned int i = 0; i < 3; i++) {
+		ASSERT_TRUE(await(hook_is_gone()));
+		ASSERT_EQ(0, start());
+		EXPECT_TRUE(hook_is_in_place());
+		expect_counting(_metadata);
+	}
+	EXPECT_TRUE(await(hook_is_gone()));
 }
 
-TEST_F(hook, auto_is_ftrace_where_that_can_be)
+/*
+ * How long it stays: to install or to remove it patches kernel text.
+ */
+
+/* The kernel calls it at the end of each change of its text. NULL: not known. */
+static const char *patch_function(void)
 {
-	if (!can_change())
-		SKIP(return, NEEDS);
-	if (!file_has(TRACEFS "/available_filter_functions", tick_function(), NULL, 0))
-		SKIP(return, "%s cannot be traced by ftrace", tick_function());
-	expect_choice(_metadata, self, "auto", PROFIL_HOOK_FTRACE, "ftrace");
+	static const char *const names[] = { "text_poke_finish", "smp_text_poke_batch_finish" };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++)
+		if (file_has(TRACEFS "/available_filter_functions", names[i], NULL, 0))
+			return names[i];
+	return NULL;
 }
 
-TEST_F(hook, an_unknown_choice_does_not_load)
+#define PATCHED		"profil_patched"
+#define CYCLES		3U
+
+FIXTURE(linger) {
+	char seconds[32];	/* as it was before the test */
+};
+
+FIXTURE_VARIANT(linger) {
+	u64 period;
+};
+
+FIXTURE_VARIANT_ADD(linger, of_the_hook) { .period = 0 };
+FIXTURE_VARIANT_ADD(linger, of_the_probe) { .period = 1000000 };
+
+static bool can_count_patches(void)
 {
-	if (!can_change())
-		SKIP(return, NEEDS);
-	EXPECT_EQ(-EINVAL, reload("tick_hook=nonsense"));
-	EXPECT_FALSE(module_is_loaded());
-	EXPECT_TRUE(log_has(self->log, "nonsense"));
-	EXPECT_EQ(-EINVAL, reload("tick_hook="));
-	EXPECT_EQ(-EINVAL, reload("tick_hook=ftrac"));
-	EXPECT_EQ(-EINVAL, reload("tick_hook=ftracer"));
-	EXPECT_FALSE(module_is_loaded());
-	EXPECT_TRUE(await(access(PROFIL_DEVICE, F_OK)));
-	EXPECT_FALSE(tick_is_hooked());
+	return can_change() && patch_function();
+}
+
+FIXTURE_SETUP(linger)
+{
+	if (!can_count_patches())
+		return;
+	file_line(LINGER_S, self->seconds, sizeof(self->seconds));
+	ASSERT_TRUE(await(module_users() == 0));
+	ASSERT_EQ(0, reload("linger_s=0"));
+	/* Loading has tried the hook. */
+	ASSERT_TRUE(await(hook_now() == PROFIL_HOOK_NONE));
+	ASSERT_EQ(0, probe_add(PATCHED, patch_function()));
+	ASSERT_EQ(0, file_write(PROBE_DIR(PATCHED) "enable", "1"));
+}
+
+FIXTURE_TEARDOWN(linger)
+{
+	if (!can_count_patches())
+		return;
+	file_write(PROBE_DIR(PATCHED) "enable", "0");
+	probe_remove(PATCHED);
+	session_stop(PROFIL_SCOPE_PROCESS, NULL);
+	EXPECT_EQ(0, file_write(LINGER_S, self->seconds));
+}
+
+/* How often kernel text has been patched; -1 if that is not known. */
+static long long patches(void)
+{
+	u64 hits, misses;
+
+	return probe_profile(PATCHED, &hits, &misses) && !misses ? (long long)hits : -1;
+}
+
+static int start_and_stop(u64 period)
+{
+	struct profil_range range = range_of_loops(page, 4);
+	int err = clock_start(PROFIL_SCOPE_PROCESS, 0, period, &range, 1);
+
+	return err ?: session_stop(PROFIL_SCOPE_PROCESS, NULL);
+}
+
+TEST_F(linger, ends_with_a_patch)
+{
+	if (!can_count_patches())
+		SKIP(return, "needs root, tracefs and a known function that patches text");
+	for (unsigned int i = 0; i < CYCLES; i++) {
+		long long before = patches();
+
+		ASSERT_LE(0, before);
+		ASSERT_EQ(0, start_and_stop(variant->period));
+		/* One when it was installed, one when it is removed */
+		EXPECT_TRUE(await(patches() >= before + 2));
+	}
+}
+
+/* The pauses are longer than the 2 s that the hook once stayed. */
+TEST_F(linger, outlasts_pauses_between_sessions)
+{
+	const struct timespec pause = { .tv_sec = 2, .tv_nsec = 300000000 };
+	long long before, after;
+
+	if (!can_count_patches())
+		SKIP(return, "needs root, tracefs and a known function that patches text");
+	ASSERT_EQ(0, file_write(LINGER_S, "300"));
+	ASSERT_EQ(0, start_and_stop(variant->period));
+	before = patches();
+	for (unsigned int i = 0; i < CYCLES; i++) {
+		nanosleep(&pause, NULL);
+		if (!variant->period) {
+			EXPECT_TRUE(hook_is_in_place());
+		}
+		ASSERT_EQ(0, start_and_stop(variant->period));
+	}
+	after = patches();
+	ASSERT_LE(0, before);
+	ASSERT_LE(0, after);
+	/* The kernel has reasons of its own now and then. */
+	EXPECT_GT(before + CYCLES, after);
 }
 
 /*
  * kernel.ftrace_enabled
  */
 
-TEST_F(hook, ftrace_cannot_be_disabled_while_somebody_profiles)
+TEST_F(hook, ftrace_cannot_be_disabled_while_the_hook_is_in_place)
 {
 	if (!can_change())
 		SKIP(return, NEEDS);
-	ASSERT_EQ(0, reload("tick_hook=ftrace"));
+	ASSERT_EQ(0, reload("linger_s=300"));
+	EXPECT_EQ(-EBUSY, file_write(FTRACE_ENABLED, "0"));
 	ASSERT_EQ(0, start());
 	EXPECT_EQ(-EBUSY, file_write(FTRACE_ENABLED, "0"));
 	EXPECT_EQ(1, file_number(FTRACE_ENABLED, ""));
 	expect_counting(_metadata);
+	EXPECT_EQ(-EBUSY, file_write(FTRACE_ENABLED, "0"));
 }
 
-TEST_F(hook, ftrace_can_be_disabled_when_nobody_profiles_and_then_starts_fail)
+TEST_F(hook, ftrace_can_be_disabled_when_the_hook_is_gone_and_then_starts_fail)
 {
-	int err;
+	struct profil_stats s;
 
 	if (!can_change())
 		SKIP(return, NEEDS);
-	ASSERT_EQ(0, reload("tick_hook=auto"));
-	ASSERT_EQ(0, start());
-	ASSERT_NE((u32)PROFIL_HOOK_NONE, hook_now());
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
-	ASSERT_TRUE(await(hook_now() == PROFIL_HOOK_NONE));
-	EXPECT_FALSE(tick_is_hooked());
+	ASSERT_EQ(0, reload("linger_s=0"));
+	ASSERT_TRUE(await(hook_is_gone()));
 	ASSERT_EQ(0, file_write(FTRACE_ENABLED, "0"));
 
-	/* A kprobe is the fallback, unless it is by ftrace as well. */
-	err = start();
-	if (!err) {
-		EXPECT_EQ((u32)PROFIL_HOOK_KPROBE, hook_now());
-		expect_counting(_metadata);
-	} else {
-		struct profil_stats s;
-
-		EXPECT_EQ(-EBUSY, err);
-		EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
-		EXPECT_EQ((u32)PROFIL_STATE_OFF, s.state);
-		EXPECT_EQ(0U, locked_bytes());
-	}
+	EXPECT_EQ(-EBUSY, start());
+	EXPECT_TRUE(log_has(self->log, "kernel.ftrace_enabled"));
+	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_EQ((u32)PROFIL_STATE_OFF, s.state);
+	EXPECT_EQ(0U, locked_bytes());
+	EXPECT_EQ((u32)PROFIL_HOOK_NONE, hook_now());
 
 	ASSERT_EQ(0, file_write(FTRACE_ENABLED, "1"));
 	ASSERT_EQ(0, start());
 	expect_counting(_metadata);
 }
 
-TEST_F(hook, a_module_that_could_not_hook_the_tick_does_not_load)
+TEST_F(hook, a_module_that_cannot_hook_the_tick_does_not_load)
 {
-	int err;
-
 	if (!can_change())
 		SKIP(return, NEEDS);
 	ASSERT_TRUE(await(module_unload() == 0));
+	EXPECT_FALSE(tick_is_hooked());
 	ASSERT_EQ(0, file_write(FTRACE_ENABLED, "0"));
-	EXPECT_EQ(-EBUSY, module_load("tick_hook=ftrace"));
+	EXPECT_EQ(-EBUSY, module_load(""));
 	EXPECT_FALSE(module_is_loaded());
-	err = module_load("tick_hook=auto");
-	if (err) {
-		EXPECT_EQ(-EBUSY, err);
-		EXPECT_FALSE(module_is_loaded());
-	}
+	EXPECT_TRUE(log_has(self->log, tick_function()));
+	EXPECT_TRUE(await(access(PROFIL_DEVICE, F_OK)));
 	ASSERT_EQ(0, file_write(FTRACE_ENABLED, "1"));
-	EXPECT_EQ(0, reload("tick_hook=ftrace"));
-}
-
-/*
- * kprobes can be disarmed behind the module's back
- */
-
-/* Runs the loop, so that a CPU must tick, until the module's log says @text. */
-static bool log_comes(int log, const char *text)
-{
-	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
-
-	while (!log_has(log, text)) {
-		if (cpu_ns(CLOCK_THREAD_CPUTIME_ID) > cap)
-			return false;
-		loop_run(1, LOOP_BURST);
-	}
-	return true;
-}
-
-/* It is refused, or it is noticed. */
-static void expect_disarm_noticed(struct __test_metadata *_metadata, FIXTURE_DATA(hook) *self,
-				  const char *control)
-{
-	struct profil_stats before, after, s;
-	int err;
-
-	ASSERT_EQ(0, reload("tick_hook=kprobe"));
-	ASSERT_EQ(0, start());
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
-	EXPECT_TRUE(log_has(self->log, "kprobe"));
-
-	err = file_write(control, "0");
-	if (err == -EBUSY) {
-		expect_counting(_metadata);
-		return;
-	}
-	ASSERT_EQ(0, err);
-	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &before));
-	EXPECT_TRUE(log_comes(self->log, "kprobe")) {
-		TH_LOG("%s: nobody noticed", control);
-	}
-	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &after));
-	EXPECT_EQ((u32)PROFIL_STATE_ON, after.state);
-	/* No ticks came, and it can be seen that there should have been some. */
-	EXPECT_GE(before.ticks + 2, after.ticks);
-	EXPECT_LE(before.expected + 20, after.expected);
-
-	ASSERT_EQ(0, file_write(control, "1"));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20)) {
-		TH_LOG("%s is 1 again, and no tick comes", control);
-	}
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
-	EXPECT_LE(s.ticks + s.missed, s.expected + 20);
-	EXPECT_EQ(s.hit, counters_sum(page, 4, ARRAY_SIZE(page)));
-}
-
-TEST_F(hook, kprobes_that_are_disarmed_are_noticed)
-{
-	if (!can_change())
-		SKIP(return, NEEDS);
-	if (access(KPROBES_ENABLED, W_OK))
-		SKIP(return, "no %s: needs a mounted debugfs", KPROBES_ENABLED);
-	expect_disarm_noticed(_metadata, self, KPROBES_ENABLED);
-}
-
-TEST_F(hook, kprobes_that_ftrace_enabled_disarms_are_noticed)
-{
-	if (!can_change())
-		SKIP(return, NEEDS);
-	expect_disarm_noticed(_metadata, self, FTRACE_ENABLED);
+	EXPECT_EQ(0, module_load(""));
 }
 
 TEST_HARNESS_MAIN

@@ -553,7 +553,7 @@ TEST_F(inject, replacement_by_one_with_a_period)
 	sweep_replace(_metadata, self);
 }
 
-/* The hook is not there, and what goes wrong when it is made may make another. */
+/* The hook is not in place: the call installs it. */
 
 static bool hook_gone(void)
 {
@@ -578,8 +578,10 @@ TEST_F(inject, start_when_the_tick_is_not_hooked)
 {
 	struct op unhooked = start;
 	struct profil_stats s;
+	char linger[32];
 
 	NEEDS_INJECTION();
+	ASSERT_EQ(0, file_exchange(LINGER_S, "0", linger, sizeof(linger)));
 	ASSERT_EQ(0, descriptor_disable(self->bystander, &s));
 	unhooked.before = no_hook;
 	unhooked.unchanged = nothing_hooked;
@@ -597,11 +599,11 @@ TEST_F(inject, start_when_the_tick_is_not_hooked)
 			ASSERT_TRUE(nothing_hooked(self));
 			continue;
 		}
-		/* By whichever hook. */
 		ASSERT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 1));
 		ASSERT_EQ(0, stop_it(self));
 	}
 	ASSERT_EQ(0, descriptor_enable(self->bystander));
+	ASSERT_EQ(0, file_write(LINGER_S, linger));
 }
 
 /* A session that counts in fresh pages, and some of them stale. */

@@ -148,11 +148,10 @@ static inline const char *tick_function(void)
 	return name;
 }
 
-/* Is it traced by anybody, through ftrace or a kprobe? */
+/* Does ftrace trace it for anybody? */
 static inline bool tick_is_hooked(void)
 {
-	return file_has(TRACEFS "/enabled_functions", tick_function(), NULL, 0) ||
-	       file_has("/sys/kernel/debug/kprobes/list", tick_function(), NULL, 0);
+	return file_has(TRACEFS "/enabled_functions", tick_function(), NULL, 0);
 }
 
 /*
@@ -216,6 +215,8 @@ static inline bool probe_profile(const char *name, u64 *hits, u64 *misses)
 /*
  * The module
  */
+
+#define LINGER_S	"/sys/module/profil/parameters/linger_s"
 
 /* Who uses it: open descriptors, and sessions until their last pin is back. */
 static inline long long module_users(void)

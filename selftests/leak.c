@@ -69,7 +69,6 @@ FIXTURE(leak) {
 	long long acquired;
 	char *buffer;
 	struct profil_range range;
-	u64 tick_ns;
 };
 
 FIXTURE_SETUP(leak)
@@ -79,7 +78,6 @@ FIXTURE_SETUP(leak)
 	ASSERT_EQ(0, device_query(&q)) {
 		TH_LOG("%s must be there", PROFIL_DEVICE);
 	}
-	self->tick_ns = q.tick_ns;
 	/* And one page behind it that is not part of it. */
 	self->buffer = mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -329,74 +327,6 @@ TEST_F(leak, not_when_a_hundred_processes_crash)
 
 	ASSERT_EQ(0, setrlimit(RLIMIT_CORE, &no_core));
 	kill_a_hundred(_metadata, self, SIGSEGV);
-}
-
-/*
- * Not memory, but a cost that must not recur: to put the hook in and out patches the
- * kernel's text.
- */
-
-TEST_F(leak, the_hook_goes_when_nobody_has_wanted_it_for_a_while)
-{
-	struct profil_query q;
-
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1));
-	ASSERT_EQ(0, device_query(&q));
-	EXPECT_NE((u32)PROFIL_HOOK_NONE, q.hook);
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
-	ASSERT_EQ(0, device_query(&q));
-	EXPECT_NE((u32)PROFIL_HOOK_NONE, q.hook);
-	EXPECT_TRUE(await(!device_query(&q) && q.hook == PROFIL_HOOK_NONE));
-	if (!geteuid()) {
-		EXPECT_FALSE(tick_is_hooked());
-	}
-}
-
-/* What the kernel calls at the end of each change of its text; NULL if not known. */
-static const char *patch_function(void)
-{
-	static const char *const names[] = { "text_poke_finish", "smp_text_poke_batch_finish" };
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++)
-		if (file_has(TRACEFS "/available_filter_functions", names[i], NULL, 0))
-			return names[i];
-	return NULL;
-}
-
-#define PATCHED		"profil_patched"
-#define TOGGLES		30U
-
-TEST_F(leak, who_starts_and_stops_in_a_loop_does_not_patch_the_kernel)
-{
-	u64 before, after = 0, misses;
-	bool known = true;
-	struct profil_query q;
-
-	if (geteuid() || !patch_function())
-		SKIP(return, "needs root, tracefs and a known function that patches text");
-
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1));
-	ASSERT_EQ(0, probe_add(PATCHED, patch_function()));
-	if (file_write(PROBE_DIR(PATCHED) "enable", "1") ||
-	    !probe_profile(PATCHED, &before, &misses))
-		known = false;
-	for (unsigned int i = 0; i < TOGGLES && known; i++) {
-		known = !session_stop(PROFIL_SCOPE_PROCESS, NULL);
-		/* Some time, for whoever is to remove the hook. */
-		loop_spend(0, 2, self->tick_ns);
-		known &= !session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1);
-	}
-	known &= probe_profile(PATCHED, &after, &misses);
-	file_write(PROBE_DIR(PATCHED) "enable", "0");
-	probe_remove(PATCHED);
-	ASSERT_EQ(0, device_query(&q));
-	EXPECT_NE((u32)PROFIL_HOOK_NONE, q.hook);
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
-
-	ASSERT_TRUE(known);
-	EXPECT_EQ(0U, misses);
-	/* The kernel has reasons of its own now and then. */
-	EXPECT_GT(before + TOGGLES, after);
 }
 
 TEST_HARNESS_MAIN

@@ -855,21 +855,15 @@ TEST_F_TIMEOUT(lifetime, exec_while_a_thread_forks_ends_its_own, 150)
  */
 
 FIXTURE(unload) {
-	char params[64];
 	pid_t child;
 	atomic_int *step;	/* parent and child take turns: who is to go on adds one */
 };
 
 FIXTURE_SETUP(unload)
 {
-	char hook[32];
-
 	if (geteuid())
 		return;
 	ASSERT_TRUE(module_is_loaded());
-	file_line("/sys/module/profil/parameters/tick_hook", hook, sizeof(hook));
-	ASSERT_NE(0, hook[0]);
-	snprintf(self->params, sizeof(self->params), "tick_hook=%s", hook);
 	self->step = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)self->step);
 	ASSERT_TRUE(await(module_users() == 0));
@@ -884,7 +878,7 @@ FIXTURE_TEARDOWN(unload)
 		waitpid(self->child, NULL, 0);
 	}
 	if (!module_is_loaded()) {
-		EXPECT_EQ(0, module_load(self->params));
+		EXPECT_EQ(0, module_load(""));
 	}
 	EXPECT_TRUE(await(!access(PROFIL_DEVICE, R_OK | W_OK)));
 }
@@ -947,7 +941,7 @@ TEST_F(unload, is_refused_while_a_session_is_on_and_succeeds_when_it_is_stopped)
 	EXPECT_TRUE(await(module_users() == 0));
 	ASSERT_EQ(0, module_unload());
 	expect_no_trace(_metadata);
-	ASSERT_EQ(0, module_load(self->params));
+	ASSERT_EQ(0, module_load(""));
 	++*self->step;
 	EXPECT_EQ(0, status_of(self->child));
 	self->child = 0;
@@ -992,7 +986,7 @@ TEST_F(unload, succeeds_after_an_ended_session_that_nobody_stopped)
 	EXPECT_TRUE(await(module_users() == 0));
 	ASSERT_EQ(0, module_unload());
 	expect_no_trace(_metadata);
-	ASSERT_EQ(0, module_load(self->params));
+	ASSERT_EQ(0, module_load(""));
 	++*self->step;
 	EXPECT_EQ(0, status_of(self->child));
 	self->child = 0;
@@ -1165,7 +1159,7 @@ TEST_F(unload, and_load_do_not_mind_others_that_fork)
 	ASSERT_TRUE(await(*self->step == 1));
 	for (unsigned int i = 0; i < 10; i++) {
 		EXPECT_TRUE(await(module_unload() == 0));
-		ASSERT_EQ(0, module_load(self->params));
+		ASSERT_EQ(0, module_load(""));
 	}
 	++*self->step;
 	EXPECT_EQ(0, status_of(self->child));

@@ -28,8 +28,6 @@
 #include "usage.h"
 
 #define FTRACE_ENABLED	"/proc/sys/kernel/ftrace_enabled"
-#define KPROBES_ENABLED	"/sys/kernel/debug/kprobes/enabled"
-#define PARAMETER	"/sys/module/profil/parameters/tick_hook"
 
 #define WORKERS		3U
 #define ENOUGH		2U			/* events, at least */
@@ -443,7 +441,6 @@ FIXTURE(race) {
 	struct usage before;
 	struct actor actor;
 	u32 seconds;
-	char params[64];
 	pid_t pids[WORKERS];
 };
 
@@ -524,7 +521,6 @@ static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self
 
 FIXTURE_SETUP(race)
 {
-	char choice[32];
 	u32 seed;
 
 	device = device_fd();
@@ -540,8 +536,6 @@ FIXTURE_SETUP(race)
 	seed = number_from("PROFIL_RACE_SEED", now_ns() / 1000);
 	TH_LOG("PROFIL_RACE_SEED=%u PROFIL_RACE_SECONDS=%u", seed, self->seconds);
 	self->actor.random = seed * 0x9e3779b97f4a7c15ULL | 1;
-	file_line(PARAMETER, choice, sizeof(choice));
-	snprintf(self->params, sizeof(self->params), "tick_hook=%s", choice);
 	ASSERT_TRUE(await(module_users() == 0));
 	self->before = usage();
 	self->before.percpu = LLONG_MAX / 2;
@@ -618,8 +612,6 @@ TEST_F_TIMEOUT(race, with_a_CPU_that_goes_and_comes, 3600)
 	EXPECT_EQ(1, file_number(last_cpu, ""));
 }
 
-static char params[64];
-
 /* While the last sessions end, and perhaps the next begin. */
 static int unload(struct actor *a, u32 turn)
 {
@@ -636,27 +628,21 @@ static int unload(struct actor *a, u32 turn)
 	shared->hold = 0;
 	if (!err) {
 		pause_for(any(a, 10000000));
-		err = module_load(params);
+		err = module_load("");
 		shared->events += !err;
 	}
 	pause_for(any(a, 50000000));
 	return err;
 }
 
-/* The module anew; nobody has the device open. */
-static void reload(struct __test_metadata *_metadata, const char *with)
-{
-	ASSERT_TRUE(await(!module_is_loaded() || module_unload() == 0));
-	ASSERT_EQ(0, module_load(with));
-}
-
 TEST_F_TIMEOUT(race, with_rmmod, 3600)
 {
 	if (geteuid())
 		SKIP(return, "only root can unload the module");
-	strcpy(params, self->params);
 	run_race(_metadata, self, count, unload, "unloaded and loaded");
-	reload(_metadata, params);
+	if (!module_is_loaded()) {
+		ASSERT_EQ(0, module_load(""));
+	}
 }
 
 static int trace_functions(struct actor *a, u32 turn)
@@ -684,7 +670,7 @@ static int enable_ftrace(struct actor *a, u32 turn)
 {
 	int err = file_write(FTRACE_ENABLED, turn % 2 ? "1" : "0");
 
-	/* Not while there is the hook. */
+	/* Refused while the hook is in place */
 	if (err == -EBUSY && turn % 2 == 0) {
 		shared->events++;
 		err = 0;
@@ -695,9 +681,14 @@ static int enable_ftrace(struct actor *a, u32 turn)
 
 TEST_F_TIMEOUT(race, with_ftrace_enabled_and_disabled, 3600)
 {
+	char linger[32];
+
 	if (geteuid() || access(FTRACE_ENABLED, W_OK))
 		SKIP(return, "needs root and " FTRACE_ENABLED);
+	/* The hook comes and goes with each session. */
+	ASSERT_EQ(0, file_exchange(LINGER_S, "0", linger, sizeof(linger)));
 	run_race(_metadata, self, count, enable_ftrace, "the hook forbade it");
+	EXPECT_EQ(0, file_write(LINGER_S, linger));
 	EXPECT_EQ(0, file_write(FTRACE_ENABLED, "1"));
 }
 
@@ -727,25 +718,6 @@ TEST_F_TIMEOUT(race, with_kprobes_of_the_same_function, 3600)
 	run_race(_metadata, self, count, probe, "saw ticks");
 	file_write(PROBE_DIR(PROBE) "enable", "0");
 	probe_remove(PROBE);
-}
-
-static int arm_kprobes(struct actor *a, u32 turn)
-{
-	int err = file_write(KPROBES_ENABLED, turn % 2 ? "1" : "0");
-
-	shared->events += !err && turn % 2 == 0 && tick_is_hooked();
-	pause_for(any(a, 20000000));
-	return err;
-}
-
-TEST_F_TIMEOUT(race, with_kprobes_armed_and_disarmed_and_one_as_the_hook, 3600)
-{
-	if (geteuid() || access(KPROBES_ENABLED, W_OK))
-		SKIP(return, "needs root and a mounted debugfs with %s", KPROBES_ENABLED);
-	reload(_metadata, "tick_hook=kprobe");
-	run_race(_metadata, self, count, arm_kprobes, "the hook was disarmed");
-	EXPECT_EQ(0, file_write(KPROBES_ENABLED, "1"));
-	reload(_metadata, self->params);
 }
 
 /* What perf record -e cpu-clock asks for. */

@@ -12,7 +12,7 @@
  * always, and the mean of the middle 80 %: some ticks do work that is not theirs,
  * which would drown the samples.
  *
- *	measure HOOK TICKS REPETITIONS ROW...
+ *	measure TICKS REPETITIONS ROW...
  *
  * prints a line for each figure: name, median, mean and number of samples, with tabs
  * between; or the row's name, "-", and the reason why it could not be measured.
@@ -30,7 +30,6 @@
 #define MAX_FIGURES	128
 
 struct profil_query query;
-int wanted_hook;
 struct gaps tick;
 
 static unsigned int ticks;	/* of a measurement */
@@ -296,18 +295,17 @@ int main(int argc, char **argv)
 	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	unsigned int asked, reps;
 
-	if (argc < 5) {
-		fprintf(stderr, "usage: measure HOOK TICKS REPETITIONS ROW...\n");
+	if (argc < 4) {
+		fprintf(stderr, "usage: measure TICKS REPETITIONS ROW...\n");
 		return 1;
 	}
-	wanted_hook = !strcmp(argv[1], "kprobe") ? PROFIL_HOOK_KPROBE : PROFIL_HOOK_FTRACE;
-	asked = strtoul(argv[2], NULL, 10);
-	reps = strtoul(argv[3], NULL, 10);
+	asked = strtoul(argv[1], NULL, 10);
+	reps = strtoul(argv[2], NULL, 10);
 	if (!asked || !reps || reps > MAX_REPS) {
 		fprintf(stderr, "measure: bad number\n");
 		return 1;
 	}
-	for (int i = 4; i < argc; i++)
+	for (int i = 3; i < argc; i++)
 		find_row(argv[i])->chosen = true;
 
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);

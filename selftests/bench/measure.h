@@ -49,7 +49,6 @@ struct gaps {
 };
 
 extern struct profil_query query;
-extern int wanted_hook;
 extern struct gaps tick;	/* without profiling, in this repetition */
 
 bool fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -215,7 +215,7 @@ bool run_sampled(const struct row *row)
 
 	if (!start(row->scope, row->ranges, in_loop, row->period))
 		return false;
-	ok = hook_is(row->period ? PROFIL_HOOK_NONE : wanted_hook) &&
+	ok = hook_is(row->period ? PROFIL_HOOK_NONE : PROFIL_HOOK_FTRACE) &&
 	     (!row->later || set_others(row->others));
 	pause_ms(100);
 	ok = ok && measure(&gaps);
@@ -231,7 +231,7 @@ bool run_unsampled(const struct row *row)
 {
 	struct gaps gaps;
 
-	if (!hook_is(wanted_hook) || !measure(&gaps))
+	if (!hook_is(PROFIL_HOOK_FTRACE) || !measure(&gaps))
 		return false;
 	sampled(row->name, &gaps, &tick);
 	return true;
@@ -289,7 +289,7 @@ static bool measure_among(const struct row *row)
 
 	if ((row->running && !measure_off(&before)) || !start(row->scope, row->ranges, 1, 0))
 		return false;
-	ok = hook_is(wanted_hook);
+	ok = hook_is(PROFIL_HOOK_FTRACE);
 	pause_ms(100);
 	ok = ok && measure(&gaps);
 	if (!stop(row->scope, &stats) || !ok)
@@ -352,7 +352,7 @@ bool run_sessions(const struct row *row)
 			     !descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 1) &&
 			     !descriptor_enable(fd)) || fail("no session with a descriptor"));
 	}
-	ok = ok && hook_is(wanted_hook);
+	ok = ok && hook_is(PROFIL_HOOK_FTRACE);
 	pause_ms(100);
 	ok = ok && measure(&gaps);
 	if (fd >= 0) {
@@ -462,7 +462,7 @@ static bool sample_histogram(const struct row *row)
 	err = session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 1);
 	if (err)
 		return fail("PROFIL_IOC_START: %s", strerror(-err));
-	ok = hook_is(wanted_hook);
+	ok = hook_is(PROFIL_HOOK_FTRACE);
 	pause_ms(100);
 	ok = ok && measure(&gaps);
 	ok = ok && forks(row->name, "forked", true, row->once ? 1 : FORKS);
@@ -574,7 +574,7 @@ bool run_worst(const struct row *row)
 	for (u32 i = 0; i < nr; i++)
 		ok = ok && (!descriptor_enable(fds[i]) || fail("PROFIL_IOC_ENABLE"));
 	pause_ms(100);
-	ok = ok && hook_is(wanted_hook) && measure(&gaps);
+	ok = ok && hook_is(PROFIL_HOOK_FTRACE) && measure(&gaps);
 	for (u32 i = 0; i < nr && fds[i] >= 0; i++) {
 		ok = ok && (!descriptor_disable(fds[i], &stats) || fail("PROFIL_IOC_DISABLE"));
 		outcomes = row->records ? stats.outside : stats.hit;

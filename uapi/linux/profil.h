@@ -98,14 +98,12 @@
 
 /**
  * enum profil_hook - How the scheduler tick is reached
- * @PROFIL_HOOK_NONE: Not hooked now, since nobody profiles.
+ * @PROFIL_HOOK_NONE: Not hooked now: nobody has profiled for some minutes.
  * @PROFIL_HOOK_FTRACE: By ftrace.
- * @PROFIL_HOOK_KPROBE: By a kprobe.
  */
 enum profil_hook {
 	PROFIL_HOOK_NONE = 0,
 	PROFIL_HOOK_FTRACE = 1,
-	PROFIL_HOOK_KPROBE = 2,
 };
 
 /* Bits of profil_query.features */
