@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ticks outside every range, kept for read() of the session's descriptor.
+ * Records of the ticks outside every range, for read() of the session's descriptor.
  *
- * The tick says at once what its pc meant: what was mapped there, which file. It
- * looks that up under mmap_lock if nobody is changing the mappings at that moment,
- * once for all sessions, and keeps the file. If it cannot have the lock, the space is
- * kept, and read() looks as soon as it comes. The path is made by read(), as its caller
- * sees it.
+ * profil_record() runs in the tick: in hard interrupt context, on any CPU, where it cannot sleep,
+ * and can take raw locks only. It looks up the mapping of the pc under mmap_lock if nobody is
+ * changing the mappings at that moment, once for all sessions, and fills a slot of each session's
+ * ring. If it cannot have the lock, the slot keeps the space, and read() looks the mapping up.
  *
- * Any CPU puts, one reader takes at a time. What is kept in a slot is given back
- * when it is read, or with the ring.
+ * read() and poll() run in system calls. One reader at a time empties slots, under ring->lock, and
+ * makes the path of a file, as its caller sees it. A slot's references are returned when it is
+ * read, or with the ring.
  */
 #include <linux/dcache.h>
 #include <linux/file.h>
@@ -31,12 +31,23 @@
 #include "compat.h"
 #include "profil.h"
 
-struct slot {
-	bool whole;			/* written; the reader's */
-	struct profil_record record;
-	char name[16];			/* of a mapping without a file */
+/* The mapping that a pc lies in: flags are 0 if that is not known. */
+struct record_mapping {
+	u32 flags;			/* PROFIL_RECORD_* bits */
+	dev_t dev;
+	u64 start, end, offset, ino, generation;
+	char name[16];			/* if there is no file whose path read() can tell */
 	struct file *file;		/* referenced, or NULL */
-	struct profil_space *space;	/* referenced: to be looked up late; or NULL */
+};
+
+struct ring_slot {
+	bool written;			/* by the tick: the reader may look at the rest */
+	bool system;
+	pid_t pid, tid;
+	u64 time, pc, space_id;
+	char comm[TASK_COMM_LEN];
+	struct record_mapping mapping;
+	struct profil_space *space;	/* referenced: read() looks the mapping up; or NULL */
 };
 
 struct profil_ring {
@@ -47,8 +58,8 @@ struct profil_ring {
 	struct mutex lock;
 	wait_queue_head_t wait;
 	struct irq_work wake;
-	struct pid_namespace *ns;	/* whose process ids records tell; referenced */
-	struct slot slots[];
+	struct pid_namespace *ns;	/* of the process ids in records; referenced */
+	struct ring_slot slots[];
 };
 
 static void ring_wake(struct irq_work *work)
@@ -58,22 +69,22 @@ static void ring_wake(struct irq_work *work)
 	wake_up_interruptible_all(&ring->wait);
 }
 
-/* Readers shall look again. Any context. */
+/* Tell those who wait to look again. Any context, also under a raw lock. */
 void profil_ring_wake(struct profil_session *s)
 {
 	if (s->ring)
 		irq_work_queue(&s->ring->wake);
 }
 
-/* What it takes of the memory that may be locked. */
+/* What a ring takes of the memory that may be locked. */
 unsigned long profil_ring_pages(u32 nr_records)
 {
 	if (!nr_records)
 		return 0;
-	return DIV_ROUND_UP(roundup_pow_of_two(nr_records) * sizeof(struct slot), PAGE_SIZE);
+	return DIV_ROUND_UP(roundup_pow_of_two(nr_records) * sizeof(struct ring_slot), PAGE_SIZE);
 }
 
-/* NULL without memory. With no records it is still what a reader can wait at. */
+/* NULL without memory. A reader can wait at a ring with no records, too. */
 struct profil_ring *profil_ring_create(u32 nr_records)
 {
 	u32 nr_slots = nr_records ? roundup_pow_of_two(nr_records) : 0;
@@ -96,96 +107,105 @@ struct profil_ring *profil_ring_create(u32 nr_records)
 	return ring;
 }
 
-static void slot_clear(struct slot *slot)
+static void ring_slot_clear(struct ring_slot *slot)
 {
-	if (slot->file)
-		fput(slot->file);
+	if (slot->mapping.file)
+		fput(slot->mapping.file);
 	if (slot->space)
 		profil_space_put(slot->space);
 	memset(slot, 0, sizeof(*slot));
 }
 
-/* No tick and no reader can reach it. */
+/* No tick, no reader and no profil_ring_wake() can reach it. May sleep. */
 void profil_ring_free(struct profil_ring *ring)
 {
 	if (!ring)
 		return;
 	irq_work_sync(&ring->wake);
 	for (; ring->tail != (unsigned int)atomic_read(&ring->head); ring->tail++)
-		slot_clear(&ring->slots[ring->tail & ring->mask]);
+		ring_slot_clear(&ring->slots[ring->tail & ring->mask]);
 	put_pid_ns(ring->ns);
 	kvfree(ring);
 }
 
-/* What is mapped at the record's pc. Under mmap_lock. */
-static void slot_look_up(struct slot *slot, struct mm_struct *mm)
+static void record_look_up_file(struct record_mapping *mapping, struct file *file)
 {
-	struct profil_record *record = &slot->record;
-	unsigned long pc = record->pc;
+	const struct inode *inode = profil_user_inode(file);
+
+	mapping->flags |= PROFIL_RECORD_FILE;
+	mapping->dev = inode->i_sb->s_dev;
+	mapping->ino = inode->i_ino;
+	mapping->generation = inode->i_generation;
+	mapping->file = get_file(file);
+}
+
+/* What @mm has mapped at @pc. Under mmap_lock. */
+static void record_look_up(struct record_mapping *mapping, struct mm_struct *mm, u64 pc)
+{
 	struct vm_area_struct *vma;
-	const struct inode *inode;
 	const char *name = NULL;
 
-	if (pc != record->pc)
+	if (pc != (unsigned long)pc)
 		return;
 	vma = find_vma(mm, pc);
 	if (!vma || vma->vm_start > pc)
 		return;
-	record->flags |= PROFIL_RECORD_MAPPED;
-	record->start = vma->vm_start;
-	record->end = vma->vm_end;
+	mapping->flags = PROFIL_RECORD_MAPPED;
+	mapping->start = vma->vm_start;
+	mapping->end = vma->vm_end;
 	if (vma->vm_file) {
-		inode = profil_user_inode(vma->vm_file);
-		record->flags |= PROFIL_RECORD_FILE;
-		record->offset = ((u64)vma->vm_pgoff << PAGE_SHIFT) + (pc - vma->vm_start);
-		record->ino = inode->i_ino;
-		record->generation = inode->i_generation;
-		record->major = MAJOR(inode->i_sb->s_dev);
-		record->minor = MINOR(inode->i_sb->s_dev);
-		slot->file = get_file(vma->vm_file);
+		mapping->offset = ((u64)vma->vm_pgoff << PAGE_SHIFT) + (pc - vma->vm_start);
+		record_look_up_file(mapping, vma->vm_file);
 	} else if (vma->vm_ops && vma->vm_ops->name) {
 		name = vma->vm_ops->name(vma);
 	}
 	if (name)
-		strscpy(slot->name, name, sizeof(slot->name));
+		strscpy(mapping->name, name, sizeof(mapping->name));
 }
 
 /*
- * What a tick has found, for all sessions that want it; with the time 0, nothing yet. Its CPU's,
- * with interrupts off.
+ * What the records of this CPU's tick have in common, once time is not 0. Only the tick
+ * uses it.
  */
-static DEFINE_PER_CPU(struct slot, found);
+struct record_tick {
+	u64 time;
+	bool late;			/* read() is to look the mapping up */
+	struct record_mapping mapping;
+};
+
+static DEFINE_PER_CPU(struct record_tick, record_tick);
 
 /*
- * To try to have mmap_lock is an atomic operation, and to give it back wakes whoever waits
+ * To try to take mmap_lock is an atomic operation, and to release it wakes whoever waits
  * for it. That is fine in a timer's interrupt, where no lock of the scheduler is held; but
- * on PREEMPT_RT it is for a thread to do, of the lowest real-time priority: current must not
+ * on PREEMPT_RT a thread of the lowest real-time priority must do it: current must not
  * keep that from running.
  */
-struct giving_back {
-	struct irq_work work;
+struct mmap_unlock_irq_work {
+	struct irq_work irq_work;
 	struct mm_struct *mm;
 };
 
-static void give_back(struct irq_work *work)
+static DEFINE_PER_CPU(struct mmap_unlock_irq_work, mmap_unlock_work);
+
+static void record_do_mmap_unlock(struct irq_work *work)
 {
-	struct mm_struct *mm = container_of(work, struct giving_back, work)->mm;
+	struct mm_struct *mm = container_of(work, struct mmap_unlock_irq_work, irq_work)->mm;
 
 	up_read_non_owner(&mm->mmap_lock);
 	mmdrop(mm);
 }
 
-static DEFINE_PER_CPU(struct giving_back, giving_back);
-
-static bool mm_trylock(struct mm_struct *mm)
+static bool record_mmap_trylock(struct mm_struct *mm)
 {
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) &&
-	    (current->prio < MAX_RT_PRIO || irq_work_is_busy(this_cpu_ptr(&giving_back.work))))
+	    (current->prio < MAX_RT_PRIO ||
+	     irq_work_is_busy(this_cpu_ptr(&mmap_unlock_work.irq_work))))
 		return false;
 	return down_read_trylock(&mm->mmap_lock);
 }
 
-static void mm_unlock(struct mm_struct *mm)
+static void record_mmap_unlock(struct mm_struct *mm)
 {
 	if (!IS_ENABLED(CONFIG_PREEMPT_RT)) {
 		up_read(&mm->mmap_lock);
@@ -193,8 +213,8 @@ static void mm_unlock(struct mm_struct *mm)
 	}
 	rwsem_release(&mm->mmap_lock.dep_map, _RET_IP_);
 	mmgrab(mm);
-	this_cpu_write(giving_back.mm, mm);
-	irq_work_queue(this_cpu_ptr(&giving_back.work));
+	this_cpu_write(mmap_unlock_work.mm, mm);
+	irq_work_queue(this_cpu_ptr(&mmap_unlock_work.irq_work));
 }
 
 void profil_record_init(void)
@@ -202,7 +222,8 @@ void profil_record_init(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		init_irq_work(per_cpu_ptr(&giving_back.work, cpu), give_back);
+		init_irq_work(per_cpu_ptr(&mmap_unlock_work.irq_work, cpu),
+			      record_do_mmap_unlock);
 }
 
 /* No tick looks anything up any more. */
@@ -211,51 +232,28 @@ void profil_record_exit(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		irq_work_sync(per_cpu_ptr(&giving_back.work, cpu));
+		irq_work_sync(per_cpu_ptr(&mmap_unlock_work.irq_work, cpu));
 }
 
-/* What is to be said of current's @pc, but for ids. */
-static void find(struct profil_space *space, u64 pc, bool system)
+static void record_begin_tick(struct record_tick *tick, u64 pc)
 {
-	struct slot *slot = this_cpu_ptr(&found);
 	struct mm_struct *mm = current->mm;
 
-	memset(slot, 0, sizeof(*slot));
-	slot->record.flags = system ? PROFIL_RECORD_SYSTEM : 0;
-	slot->record.time = ktime_get_mono_fast_ns();
-	slot->record.pc = pc;
-	slot->record.space = space->id;
-	strscpy(slot->record.comm, current->comm, sizeof(slot->record.comm));
-	if (mm_trylock(mm)) {
-		slot_look_up(slot, mm);
-		mm_unlock(mm);
-	} else {
-		slot->space = space;
-	}
-}
-
-static void slot_look_up_late(struct slot *slot)
-{
-	struct mm_struct *mm = slot->space->mm;
-
-	if (mmget_not_zero(mm)) {
-		if (mmap_read_trylock(mm)) {
-			slot_look_up(slot, mm);
-			slot->record.flags |= PROFIL_RECORD_LATE;
-			mmap_read_unlock(mm);
-		}
-		mmput_async(mm);
-	}
-	profil_space_put(slot->space);
-	slot->space = NULL;
+	tick->time = ktime_get_mono_fast_ns();
+	memset(&tick->mapping, 0, sizeof(tick->mapping));
+	tick->late = !record_mmap_trylock(mm);
+	if (tick->late)
+		return;
+	record_look_up(&tick->mapping, mm, pc);
+	record_mmap_unlock(mm);
 }
 
 /**
  * profil_record - Keep a tick outside of all ranges, if its session wants that
  * @s: The session.
  * @space: The address space of current.
- * @pc: Where that is.
- * @system: The kernel is running for it.
+ * @pc: The user pc.
+ * @system: The kernel was running for the task.
  *
  * From the tick, at the end of which profil_record_over() must be called.
  *
@@ -263,37 +261,37 @@ static void slot_look_up_late(struct slot *slot)
  */
 bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system)
 {
+	struct record_tick *tick = this_cpu_ptr(&record_tick);
 	struct profil_ring *ring = s->ring;
-	const struct slot *what;
-	struct slot *slot;
+	struct ring_slot *slot;
 	int head;
 
 	if (!ring->nr_records)
 		return true;
 	head = atomic_read(&ring->head);
 	do {
-		/* Pairs with the release in profil_ring_read(): the slot is clear. */
+		/* Pairs with the release in ring_take(): the slot is clear. */
 		if (head - smp_load_acquire(&ring->tail) >= ring->nr_records)
 			return false;
 	} while (!atomic_try_cmpxchg(&ring->head, &head, head + 1));
 
-	what = this_cpu_ptr(&found);
-	if (!what->record.time)
-		find(space, pc, system);
+	if (!tick->time)
+		record_begin_tick(tick, pc);
 	slot = &ring->slots[(unsigned int)head & ring->mask];
-	/* But for whole, which a reader may be looking at. */
-	slot->record = what->record;
-	memcpy(slot->name, what->name, sizeof(slot->name));
-	slot->file = what->file;
-	slot->space = what->space;
-	slot->record.pid = task_tgid_nr_ns(current, ring->ns);
-	slot->record.tid = task_pid_nr_ns(current, ring->ns);
-	if (slot->file)
-		get_file(slot->file);
-	if (slot->space && !refcount_inc_not_zero(&slot->space->refs))
-		slot->space = NULL;
-	/* Pairs with the acquire in profil_ring_read(). */
-	smp_store_release(&slot->whole, true);
+	slot->system = system;
+	slot->pid = task_tgid_nr_ns(current, ring->ns);
+	slot->tid = task_pid_nr_ns(current, ring->ns);
+	slot->time = tick->time;
+	slot->pc = pc;
+	slot->space_id = space->id;
+	memcpy(slot->comm, current->comm, sizeof(slot->comm));
+	slot->mapping = tick->mapping;
+	if (slot->mapping.file)
+		get_file(slot->mapping.file);
+	if (tick->late && refcount_inc_not_zero(&space->refs))
+		slot->space = space;
+	/* Pairs with the acquire in ring_take(). */
+	smp_store_release(&slot->written, true);
 
 	/* After the exchange of head, which is a barrier: a reader sees it, or is seen. */
 	if (READ_ONCE(ring->tail) == (unsigned int)head)
@@ -301,15 +299,15 @@ bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc,
 	return true;
 }
 
-/* The tick is over, which profil_record() was called for. */
+/* The tick that profil_record() was called for is over. */
 void profil_record_over(void)
 {
-	struct slot *slot = this_cpu_ptr(&found);
+	struct record_tick *tick = this_cpu_ptr(&record_tick);
 
-	if (slot->file)
-		fput(slot->file);
-	slot->file = NULL;
-	slot->record.time = 0;
+	if (tick->mapping.file)
+		fput(tick->mapping.file);
+	tick->mapping.file = NULL;
+	tick->time = 0;
 }
 
 static bool ring_empty(const struct profil_ring *ring)
@@ -324,34 +322,67 @@ static bool ring_over(const struct profil_session *s)
 	       (READ_ONCE(s->nr_detached) && !READ_ONCE(s->nr_members));
 }
 
-/* Bytes that were copied, 0 if the record does not fit, or -EFAULT. */
-static ssize_t slot_copy(struct slot *slot, char *page, char __user *buf, size_t size)
+static void ring_look_up_late(struct ring_slot *slot)
+{
+	struct mm_struct *mm = slot->space->mm;
+
+	if (mmget_not_zero(mm)) {
+		if (mmap_read_trylock(mm)) {
+			record_look_up(&slot->mapping, mm, slot->pc);
+			slot->mapping.flags |= PROFIL_RECORD_LATE;
+			mmap_read_unlock(mm);
+		}
+		mmput_async(mm);
+	}
+	profil_space_put(slot->space);
+	slot->space = NULL;
+}
+
+/* Return: bytes that were copied, 0 if the record does not fit, or -EFAULT. */
+static ssize_t ring_copy_slot(struct ring_slot *slot, char *page, char __user *buf, size_t size)
 {
 	size_t header = offsetof(struct profil_record, path), length;
-	struct profil_record *record = &slot->record;
-	char *path = slot->name;
+	const struct record_mapping *mapping = &slot->mapping;
+	const char *path = mapping->name;
+	struct profil_record record;
 
 	if (slot->space)
-		slot_look_up_late(slot);
-	if (slot->file) {
-		path = d_path(profil_user_path(slot->file), page, PAGE_SIZE);
+		ring_look_up_late(slot);
+	if (mapping->file) {
+		path = d_path(profil_user_path(mapping->file), page, PAGE_SIZE);
 		if (IS_ERR(path))
-			path = slot->name;
+			path = mapping->name;
 	}
 	length = strlen(path) + 1;
-	record->size = ALIGN(header + length, sizeof(u64));
-	if (record->size > size)
+	record = (struct profil_record){
+		.size = ALIGN(header + length, sizeof(u64)),
+		.flags = mapping->flags | (slot->system ? PROFIL_RECORD_SYSTEM : 0),
+		.time = slot->time,
+		.pc = slot->pc,
+		.space = slot->space_id,
+		.pid = slot->pid,
+		.tid = slot->tid,
+		.start = mapping->start,
+		.end = mapping->end,
+		.offset = mapping->offset,
+		.ino = mapping->ino,
+		.generation = mapping->generation,
+		.major = MAJOR(mapping->dev),
+		.minor = MINOR(mapping->dev),
+	};
+	strscpy(record.comm, slot->comm, sizeof(record.comm));
+	if (record.size > size)
 		return 0;
-	if (copy_to_user(buf, record, header) || copy_to_user(buf + header, path, length) ||
-	    clear_user(buf + header + length, record->size - header - length))
+	if (copy_to_user(buf, &record, header) || copy_to_user(buf + header, path, length) ||
+	    clear_user(buf + header + length, record.size - header - length))
 		return -EFAULT;
-	return record->size;
+	return record.size;
 }
 
 static ssize_t ring_take(struct profil_ring *ring, char __user *buf, size_t size)
 {
 	ssize_t done = 0, n;
-	struct slot *slot;
+	struct ring_slot *slot;
 	char *page;
 
 	page = (char *)__get_free_page(GFP_KERNEL_ACCOUNT);
@@ -363,17 +394,17 @@ static ssize_t ring_take(struct profil_ring *ring, char __user *buf, size_t size
 	}
 	while (!ring_empty(ring)) {
 		slot = &ring->slots[ring->tail & ring->mask];
-		/* Pairs with the release in profil_record(). A tick is writing it if not. */
-		while (!smp_load_acquire(&slot->whole))
+		/* Pairs with the release in profil_record(): until then a tick is writing it. */
+		while (!smp_load_acquire(&slot->written))
 			cpu_relax();
-		n = slot_copy(slot, page, buf + done, size - done);
+		n = ring_copy_slot(slot, page, buf + done, size - done);
 		if (n <= 0) {
 			if (!done)
 				done = n ? n : -EINVAL;
 			break;
 		}
 		done += n;
-		slot_clear(slot);
+		ring_slot_clear(slot);
 		/* Pairs with the acquire in profil_record(). */
 		smp_store_release(&ring->tail, ring->tail + 1);
 		if (fatal_signal_pending(current))
