@@ -80,6 +80,16 @@ static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start,
 #define profil_user_inode(file) file_user_inode(file)
 #endif
 
+/*
+ * 6.15 (not in 6.12, in 7.2): a flag for the inodes of io_uring, dma-buf and perf events. Some
+ * versions gave these the mode of a regular file.
+ */
+#ifdef S_ANON_INODE
+#define PROFIL_S_ANON_INODE S_ANON_INODE
+#else
+#define PROFIL_S_ANON_INODE 0
+#endif
+
 /* 6.13: a timer gets its function when it is set up */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 static inline void profil_hrtimer_setup(struct hrtimer *timer,

@@ -128,6 +128,16 @@ void profil_ring_free(struct profil_ring *ring)
 	kvfree(ring);
 }
 
+/*
+ * May a record keep a file of @inode? An io_uring keeps the files that it was given: if one of them
+ * is the session's descriptor, record and io_uring would keep each other after the last process is
+ * gone. A regular file has data, on FUSE also a connection, and neither keeps a descriptor's file.
+ */
+static bool record_may_keep(const struct inode *inode)
+{
+	return S_ISREG(inode->i_mode) && !(inode->i_flags & PROFIL_S_ANON_INODE);
+}
+
 static void record_look_up_file(struct record_mapping *mapping, struct file *file)
 {
 	const struct inode *inode = profil_user_inode(file);
@@ -136,7 +146,10 @@ static void record_look_up_file(struct record_mapping *mapping, struct file *fil
 	mapping->dev = inode->i_sb->s_dev;
 	mapping->ino = inode->i_ino;
 	mapping->generation = inode->i_generation;
-	mapping->file = get_file(file);
+	if (record_may_keep(inode))
+		mapping->file = get_file(file);
+	else
+		snprintf(mapping->name, sizeof(mapping->name), "%pD", file);
 }
 
 /* What @mm has mapped at @pc. Under mmap_lock. */

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -19,6 +20,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/vfs.h>
+
+#include <linux/io_uring.h>
 
 #include "kernel.h"
 #include "loop.h"
@@ -752,6 +755,131 @@ TEST_F(records, are_right_or_say_that_they_do_not_know_while_mappings_change)
 	}
 	EXPECT_LE(50U, in_loops);
 	EXPECT_LT(0U, known);
+}
+
+/*
+ * Files that a record names, and does not keep
+ */
+
+/* Does @r have the name of @m's file without its path, and all else as in @m? */
+static bool names(const struct profil_record *r, const struct mapping *m)
+{
+	const char *name = strpbrk(m->path, "/[") ? m->path + strlen(m->path) : "";
+	const u32 flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE;
+
+	while (name > m->path && *name != '[' && name[-1] != '/')
+		name--;
+	return (r->flags & flags) == flags && r->start == m->start && r->end == m->end &&
+	       r->offset == m->offset + (r->pc - m->start) && r->ino == m->ino &&
+	       r->major == m->major && r->minor == m->minor && !strcmp(path_of(r), name);
+}
+
+TEST_F(records, name_a_device_without_its_path)
+{
+	unsigned int i, in_memory = 0;
+	struct profil_stats s;
+	struct mapping m;
+	void *text;
+	int zero;
+
+	zero = open("/dev/zero", O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, zero);
+	text = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, zero, 0);
+	ASSERT_NE(MAP_FAILED, text);
+	close(zero);
+	memcpy(text, loops_text, LOOPS * LOOP_SIZE);
+	if (mprotect(text, 4096, PROT_READ | PROT_EXEC))
+		SKIP(return, "no code can be mapped from /dev: %s", strerror(errno));
+	ASSERT_TRUE(mapping_of(addr(text), &m));
+	EXPECT_EQ(0, strcmp("/dev/zero", m.path));
+
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	EXPECT_TRUE(run_until(text, 6, 20));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+	for (i = 0; i < nr; i++) {
+		if (!in_loop(records[i], addr(text), 6))
+			continue;
+		in_memory++;
+		EXPECT_TRUE(names(records[i], &m)) {
+			log_record(_metadata, records[i]);
+		}
+	}
+	EXPECT_LE(10U, in_memory);
+}
+
+static sigjmp_buf before_fault;
+
+static void leave_fault(int signal)
+{
+	(void)signal;
+	siglongjmp(before_fault, 1);
+}
+
+/* The kernel has @text as its pc while it finds that nothing can be executed there. */
+static void fault_at(void *text)
+{
+	if (!sigsetjmp(before_fault, 0))
+		((void (*)(void))(uintptr_t)text)();
+}
+
+static int io_uring_new(void)
+{
+	struct io_uring_params params = {};
+
+	return syscall(SYS_io_uring_setup, 1, &params);
+}
+
+/*
+ * Exits with a record that has not been read, of a tick in an io_uring which has that record's
+ * session registered. Another session's records tell that there was such a tick.
+ */
+static int leave_a_record_of_an_io_uring(void)
+{
+	const struct sigaction action = { .sa_handler = leave_fault, .sa_flags = SA_NODEFER };
+	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	unsigned int i, seen = 0, in_ring = 0;
+	int left, ring = io_uring_new();
+	struct mapping m;
+	void *text;
+
+	left = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
+	if (left < 0 || descriptor_attach(left, PROFIL_SCOPE_PROCESS, 0, NULL) ||
+	    syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &left, 1))
+		return 60;
+	text = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+	if (text == MAP_FAILED || !mapping_of(addr(text), &m))
+		return 61;
+	if (sigaction(SIGSEGV, &action, NULL) || descriptor_enable(left) ||
+	    open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH))
+		return 62;
+	while (in_ring < 5 && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
+		for (i = 0; i < 1000; i++)
+			fault_at(text);
+		if (read_all())
+			return 63;
+		for (; seen < nr; seen++) {
+			if (records[seen]->pc != addr(text) ||
+			    records[seen]->flags & PROFIL_RECORD_LATE)
+				continue;
+			in_ring++;
+			if (!names(records[seen], &m))
+				return 64;
+		}
+	}
+	return in_ring < 5 ? 65 : 0;
+}
+
+TEST_F_TIMEOUT(records, do_not_keep_an_io_uring_that_keeps_the_session, 150)
+{
+	int ring = io_uring_new();
+
+	if (ring < 0)
+		SKIP(return, "no io_uring: %s", strerror(errno));
+	close(ring);
+	/* Teardown sees whether the module has as many users as before. */
+	EXPECT_EQ(0, status_of(spawn(leave_a_record_of_an_io_uring)));
 }
 
 /*

@@ -748,13 +748,17 @@ struct profil_snapshot {
  * @generation: Inode generation of the file, or 0.
  * @major: Major number of the file's device, as /proc/PID/maps tells it.
  * @minor: Minor number likewise.
- * @path: Path of the file as the reader sees it, or a name such as "[vdso]", or empty;
- *	NUL-terminated, as long as it must be: @size tells.
+ * @path: Path of a regular file as the reader sees it; the name of another file without its
+ *	path, at most 15 bytes of it ("zero" of /dev/zero, "[io_uring]"); a name such as "[vdso]";
+ *	or empty. NUL-terminated, as long as it must be: @size tells.
  *
  * A session with records leaves one for each tick that is *outside*, with what its pc
  * meant when the tick came, even if the process has exec'd or exited when it is read. If
  * the mapping was just being changed, it is looked up when the record is read
  * (PROFIL_RECORD_LATE), or not known at all (no PROFIL_RECORD_MAPPED).
+ *
+ * Until it is read, or the session's descriptor is closed, a record keeps the regular file that was
+ * mapped: a filesystem cannot be unmounted, and the memory of a deleted file (a memfd, say) stays.
  *
  * read() returns as many whole records as there are and fit, EINVAL if the first does not
  * fit. It waits for one, unless O_NONBLOCK is set (EAGAIN). It returns 0 when no record is
