@@ -9,7 +9,7 @@
  *
  * read() and poll() run in system calls. One reader at a time empties slots, under ring->lock, and
  * makes the path of a file, as its caller sees it. A slot's references are returned when it is
- * read, or with the ring.
+ * read, or with the ring. ring_wake() runs in a worker.
  */
 #include <linux/dcache.h>
 #include <linux/file.h>
@@ -27,9 +27,13 @@
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+#include <linux/workqueue.h>
 
 #include "compat.h"
 #include "profil.h"
+
+#define WAKES_AT_ONCE	64	/* with interrupts off */
+#define WAKES_A_JIFFY	256	/* of one ring, on average */
 
 /* The mapping that a pc lies in: flags are 0 if that is not known. */
 struct record_mapping {
@@ -57,23 +61,50 @@ struct profil_ring {
 	unsigned int tail;		/* under lock */
 	struct mutex lock;
 	wait_queue_head_t wait;
-	struct irq_work wake;
+	struct delayed_work wake;
+	unsigned long wake_delay;	/* in jiffies */
 	struct pid_namespace *ns;	/* of the process ids in records; referenced */
 	struct ring_slot slots[];
 };
 
-static void ring_wake(struct irq_work *work)
+/*
+ * A user can have a million waiters at one descriptor (poll, epoll). wake_up() would hold the lock,
+ * with interrupts off, until all are awake: this releases it after every WAKES_AT_ONCE. The more it
+ * wakes, the later it comes next time, which bounds the CPU time that no task is charged for.
+ */
+static void ring_wake(struct work_struct *work)
 {
-	struct profil_ring *ring = container_of(work, struct profil_ring, wake);
+	struct profil_ring *ring = container_of(to_delayed_work(work), struct profil_ring, wake);
+	wait_queue_entry_t *waiter;
+	unsigned long woken = 0;
+	LIST_HEAD(waiters);
 
-	wake_up_interruptible_all(&ring->wait);
+	spin_lock_irq(&ring->wait.lock);
+	list_splice_init(&ring->wait.head, &waiters);
+	while (!list_empty(&waiters)) {
+		waiter = list_first_entry(&waiters, wait_queue_entry_t, entry);
+		list_move_tail(&waiter->entry, &ring->wait.head);
+		waiter->func(waiter, TASK_INTERRUPTIBLE, 0, NULL);
+		if (++woken % WAKES_AT_ONCE == 0) {
+			spin_unlock_irq(&ring->wait.lock);
+			cond_resched();
+			spin_lock_irq(&ring->wait.lock);
+		}
+	}
+	spin_unlock_irq(&ring->wait.lock);
+	WRITE_ONCE(ring->wake_delay, woken / WAKES_A_JIFFY);
+}
+
+static void ring_queue_wake(struct profil_ring *ring)
+{
+	queue_delayed_work(profil_wq, &ring->wake, READ_ONCE(ring->wake_delay));
 }
 
 /* Tell those who wait to look again. Any context, also under a raw lock. */
 void profil_ring_wake(struct profil_session *s)
 {
 	if (s->ring)
-		irq_work_queue(&s->ring->wake);
+		ring_queue_wake(s->ring);
 }
 
 /* What a ring takes of the memory that may be locked. */
@@ -102,7 +133,7 @@ struct profil_ring *profil_ring_create(u32 nr_records)
 	ring->mask = nr_slots - 1;
 	mutex_init(&ring->lock);
 	init_waitqueue_head(&ring->wait);
-	init_irq_work(&ring->wake, ring_wake);
+	INIT_DELAYED_WORK(&ring->wake, ring_wake);
 	ring->ns = get_pid_ns(task_active_pid_ns(current));
 	return ring;
 }
@@ -121,7 +152,7 @@ void profil_ring_free(struct profil_ring *ring)
 {
 	if (!ring)
 		return;
-	irq_work_sync(&ring->wake);
+	cancel_delayed_work_sync(&ring->wake);
 	for (; ring->tail != (unsigned int)atomic_read(&ring->head); ring->tail++)
 		ring_slot_clear(&ring->slots[ring->tail & ring->mask]);
 	put_pid_ns(ring->ns);
@@ -308,7 +339,7 @@ bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc,
 
 	/* After the exchange of head, which is a barrier: a reader sees it, or is seen. */
 	if (READ_ONCE(ring->tail) == (unsigned int)head)
-		irq_work_queue(&ring->wake);
+		ring_queue_wake(ring);
 	return true;
 }
 

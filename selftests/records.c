@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -1038,7 +1039,7 @@ static int tick_for_ever(void)
 }
 
 /* Who reads all the time finds one or none, whenever they come. */
-TEST_F(records, may_come_while_somebody_looks_for_one)
+TEST_F_TIMEOUT(records, may_come_while_somebody_looks_for_one, 150)
 {
 	unsigned int found = 0;
 	char record[4096];
@@ -1103,6 +1104,28 @@ TEST_F(records, wake_a_poll_that_waits)
 	EXPECT_EQ(POLLIN, polled(0));
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(0, polled(0));
+}
+
+TEST_F(records, wake_all_who_wait)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int waiting[500];
+	unsigned int i;
+
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_THREAD, MODES_ALL, ENOUGH));
+	ASSERT_EQ(0, descriptor_disable(fd, NULL));
+	read_all();
+	for (i = 0; i < ARRAY_SIZE(waiting); i++) {
+		waiting[i] = epoll_create1(EPOLL_CLOEXEC);
+		ASSERT_LE(0, waiting[i]);
+		ASSERT_EQ(0, epoll_ctl(waiting[i], EPOLL_CTL_ADD, fd, &event));
+		EXPECT_EQ(0, epoll_wait(waiting[i], &event, 1, 0));
+	}
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 1));
+	/* What an epoll instance has not been told, it does not look for. */
+	for (i = 0; i < ARRAY_SIZE(waiting); i++)
+		EXPECT_EQ(1, epoll_wait(waiting[i], &event, 1, 20000));
 }
 
 static void no_op(int signal)
