@@ -24,6 +24,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/time_namespace.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
@@ -382,6 +383,15 @@ static void ring_look_up_late(struct ring_slot *slot)
 	slot->space = NULL;
 }
 
+/* @time as clock_gettime(CLOCK_MONOTONIC) of the caller would have told it. */
+static u64 record_time(u64 time)
+{
+	struct timespec64 t = ns_to_timespec64(time);
+
+	timens_add_monotonic(&t);
+	return timespec64_to_ns(&t);
+}
+
 /* Return: bytes that were copied, 0 if the record does not fit, or -EFAULT. */
 static ssize_t ring_copy_slot(struct ring_slot *slot, char *page, char __user *buf, size_t size)
 {
@@ -401,7 +411,7 @@ static ssize_t ring_copy_slot(struct ring_slot *slot, char *page, char __user *b
 	record = (struct profil_record){
 		.size = ALIGN(header + length, sizeof(u64)),
 		.flags = mapping->flags | (slot->system ? PROFIL_RECORD_SYSTEM : 0),
-		.time = slot->time,
+		.time = record_time(slot->time),
 		.pc = slot->pc,
 		.space = slot->space_id,
 		.pid = slot->pid,

@@ -1595,6 +1595,53 @@ TEST_F(records, of_the_children_of_fork_are_theirs)
 }
 
 /*
+ * Time namespaces
+ */
+
+static bool times_are_between(u64 first, u64 last)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		if (records[i]->time < first || records[i]->time > last)
+			return false;
+	return true;
+}
+
+/* Reads some of its records, and leaves the others. */
+static int tick_and_read_some(void)
+{
+	static u64 buffer[1280 / 8];
+	u64 before = now_ns();
+	int status = join_and_tick(), taken;
+
+	if (status)
+		return status;
+	taken = take(buffer, read(fd, buffer, sizeof(buffer)));
+	if (taken < 5)
+		return 70;
+	return times_are_between(before, now_ns()) ? 0 : 71;
+}
+
+TEST_F(records, have_the_time_of_the_readers_clock)
+{
+	u64 before = now_ns();
+
+	if (unshare(CLONE_NEWUSER | CLONE_NEWTIME))
+		SKIP(return, "no time namespace: %s", strerror(errno));
+	ASSERT_EQ(0, file_write("/proc/self/timens_offsets", "monotonic 1000000 0"));
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	/* The child's clock is ahead of this process's. */
+	EXPECT_EQ(0, status_of(spawn(tick_and_read_some)));
+	EXPECT_TRUE(await(!stats_now().targets));
+	EXPECT_EQ(1, read_all());
+	EXPECT_LE(1U, nr);
+	EXPECT_TRUE(times_are_between(before, now_ns()));
+}
+
+/*
  * pid namespaces
  */
 

@@ -735,7 +735,7 @@ struct profil_snapshot {
  * struct profil_record - What read() of a session's descriptor returns
  * @size: Bytes of this record, with the path and what fills it up to a multiple of 8.
  * @flags: PROFIL_RECORD_* bits.
- * @time: When the tick came, in ns of CLOCK_MONOTONIC.
+ * @time: When the tick came, in ns of CLOCK_MONOTONIC in the reader's time namespace.
  * @pc: The sampled user pc.
  * @space: The address space, for PROFIL_IOC_ADD.
  * @pid: The process, in the creator's pid namespace; 0 if it is not visible there.
