@@ -71,7 +71,8 @@ static int home_watch(struct profil_home *home, struct mm_struct *mm)
 	return 0;
 }
 
-static struct profil_home *home_find(struct profil_space *space)
+/* The home of an address space, referenced; or NULL. */
+struct profil_home *profil_home_find(struct profil_space *space)
 {
 	struct profil_home *home;
 	unsigned long flags;
@@ -93,7 +94,7 @@ static struct profil_home *home_find(struct profil_space *space)
  */
 struct profil_home *profil_home_get(struct profil_space *space)
 {
-	struct profil_home *home = home_find(space), *other;
+	struct profil_home *home = profil_home_find(space), *other;
 	unsigned long flags;
 	int err;
 
@@ -182,7 +183,7 @@ static struct profil_home *home_get_own(bool create)
 	if (err)
 		home = ERR_PTR(err);
 	else
-		home = create ? profil_home_get(space) : home_find(space);
+		home = create ? profil_home_get(space) : profil_home_find(space);
 	profil_space_put(space);
 	return home;
 }

@@ -232,8 +232,8 @@ int profil_space_set_up(struct profil_space *space)
 	return err;
 }
 
-/* At the expense of whoever owns the process. */
-static int setup_for(struct profil_space *space)
+/* The same for another process, at the expense of whoever owns that. */
+int profil_space_set_up_for(struct profil_space *space)
 {
 	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(space->mm);
 	struct mem_cgroup *before = set_active_memcg(memcg);
@@ -258,7 +258,7 @@ void profil_space_setup_work(struct work_struct *work)
 
 	/* Otherwise its last task is on its way out, and takes them with it. */
 	if (mmget_not_zero(space->mm)) {
-		err = setup_for(space);
+		err = profil_space_set_up_for(space);
 		mmput_async(space->mm);
 	}
 	/* Who holds mmap_lock may do so for long. */

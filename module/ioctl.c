@@ -38,7 +38,7 @@ static long query(struct file *file, void *data)
 	arg->features = PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
 			PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
 			PROFIL_FEATURE_RECORDS | PROFIL_FEATURE_CLOCK |
-			PROFIL_FEATURE_PCS;
+			PROFIL_FEATURE_PCS | PROFIL_FEATURE_DESCRIBE;
 	arg->widths = 2 | 4 | 8;
 	arg->max_ranges = PROFIL_MAX_RANGES;
 	arg->max_granule = PROFIL_MAX_GRANULE;
@@ -202,6 +202,23 @@ static long stop(struct file *file, void *data)
 	return err ? err : result_write(&result, arg->scope, &stats);
 }
 
+static long describe(struct file *file, void *data)
+{
+	struct profil_describe *arg = data;
+	struct profil_stats stats = {};
+	struct result result;
+	long err;
+
+	if (arg->flags)
+		return -EOPNOTSUPP;
+	if (arg->pid < 0)
+		return -EINVAL;
+	err = result_prepare(&result, arg->stats);
+	if (!err)
+		err = profil_classic_describe(arg, &stats);
+	return err ? err : result_write(&result, PROFIL_SCOPE_PROCESS, &stats);
+}
+
 static long open(struct file *file, void *data)
 {
 	const struct profil_open *arg = data;
@@ -327,6 +344,7 @@ union profil_arg {
 	struct profil_enable enable;
 	struct profil_disable disable;
 	struct profil_snapshot snapshot;
+	struct profil_describe describe;
 };
 
 struct command {
@@ -351,6 +369,7 @@ static const struct command device_commands[] = {
 	COMMAND(PROFIL_IOC_STOP, stop, profil_stop, stats, false),
 	COMMAND(PROFIL_IOC_STATS, stats, profil_stats, locked, true),
 	COMMAND(PROFIL_IOC_OPEN, open, profil_open, nr_records, false),
+	COMMAND(PROFIL_IOC_DESCRIBE, describe, profil_describe, taken, true),
 };
 
 /* Of a session's descriptor */

@@ -347,9 +347,10 @@ void profil_task_freed(struct task_struct *task);
 struct task_struct *profil_target_find(pid_t nr, bool thread);
 struct mm_struct *profil_target_mm(struct task_struct **task, bool thread);
 bool profil_target_may_attach(struct task_struct *task, struct mm_struct *mm);
-bool profil_target_may_fetch(struct task_struct *task, struct mm_struct *mm);
+bool profil_target_may_describe(struct task_struct *task, struct mm_struct *mm);
 
 /* home.c: a process's sessions */
+struct profil_home *profil_home_find(struct profil_space *space);
 struct profil_home *profil_home_get(struct profil_space *space);
 struct profil_home *profil_home_get_own(void);
 void profil_home_put(struct profil_home *home);
@@ -360,12 +361,16 @@ void profil_home_uncharge(struct profil_home *home, unsigned long pages);
 void profil_home_end_orphans(struct profil_home *home);
 void profil_home_kick(struct profil_home *home);
 void profil_homes_exit(void);
+/* describe.c: a process's classic session, for others */
+int profil_classic_describe(struct profil_describe *arg, struct profil_stats *stats);
+
 
 /* inherit.c: a child's session until it is set up */
 struct profil_session *profil_session_inherit(struct profil_session *parent);
 void profil_session_bear(struct profil_session *s, struct profil_space *space, int err);
 void profil_session_drop_pending(struct profil_session *s);
 int profil_space_set_up(struct profil_space *space);
+int profil_space_set_up_for(struct profil_space *space);
 void profil_space_setup_work(struct work_struct *work);
 void profil_space_kick_setup(struct profil_space *space);
 

@@ -97,8 +97,12 @@ static bool same_user(struct task_struct *task, struct mm_struct *mm)
 	return same && profil_dumpable(task, mm);
 }
 
-/* May the caller read the counters that @task has for itself? */
-bool profil_target_may_fetch(struct task_struct *task, struct mm_struct *mm)
+/*
+ * May the caller have @task's session described? It is told addresses and sums: whoever may read
+ * /proc/PID/maps, or may sample @task, knows such already. Security modules cannot be asked here;
+ * process_vm_readv() asks them before it copies the counters.
+ */
+bool profil_target_may_describe(struct task_struct *task, struct mm_struct *mm)
 {
 	return same_user(task, mm) || profil_target_may_attach(task, mm);
 }

@@ -44,7 +44,7 @@ static const struct command {
 	{ "STOP", PROFIL_IOC_STOP, sizeof(struct profil_stop), 0, false, false },
 	{ "STATS", PROFIL_IOC_STATS, sizeof(struct profil_stats), STATS_LEAST, true, false },
 	{ "OPEN", PROFIL_IOC_OPEN, sizeof(struct profil_open), OPEN_LEAST, false, false },
-	{ "FETCH", PROFIL_IOC_FETCH, sizeof(struct profil_fetch), 0, true, false },
+	{ "DESCRIBE", PROFIL_IOC_DESCRIBE, sizeof(struct profil_describe), 0, true, false },
 	{ "STATS", PROFIL_IOC_STATS, sizeof(struct profil_stats), STATS_LEAST, true, true },
 	{ "ATTACH", PROFIL_IOC_ATTACH, sizeof(struct profil_attach), 0, true, true },
 	{ "ADD", PROFIL_IOC_ADD, sizeof(struct profil_add), 0, false, true },
@@ -94,7 +94,7 @@ union argument {
 	struct profil_enable enable;
 	struct profil_disable disable;
 	struct profil_snapshot snapshot;
-	struct profil_fetch fetch;
+	struct profil_describe describe;
 };
 
 static u64 page_size;
@@ -1204,7 +1204,7 @@ TEST(query)
 	EXPECT_EQ(PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
 		  PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
 		  PROFIL_FEATURE_RECORDS | PROFIL_FEATURE_CLOCK | PROFIL_FEATURE_PCS |
-		  PROFIL_FEATURE_FETCH, q.features);
+		  PROFIL_FEATURE_DESCRIBE, q.features);
 	EXPECT_EQ(2 | 4 | 8, q.widths);
 	EXPECT_LE(1000U, q.max_ranges);
 	EXPECT_LE(1000U, q.max_records);
@@ -1363,7 +1363,7 @@ TEST(zero_tail)
 			if (c->cmd == PROFIL_IOC_OPEN)
 				memcpy((u8 *)a + offsetof(struct profil_open, modes),
 				       &(u32) { MODES_ALL }, sizeof(u32));
-			if (c->cmd == PROFIL_IOC_STOP || c->cmd == PROFIL_IOC_FETCH)
+			if (c->cmd == PROFIL_IOC_STOP || c->cmd == PROFIL_IOC_DESCRIBE)
 				ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
 
 			result = descriptor_ioctl(device_fd(), c->cmd, a);
@@ -1377,7 +1377,7 @@ TEST(zero_tail)
 			EXPECT_EQ(0, memcmp(a, &size, sizeof(size)));
 			EXPECT_EQ(0, memcmp((u8 *)a + c->size, zeros, size - c->size));
 
-			if (c->cmd == PROFIL_IOC_START || c->cmd == PROFIL_IOC_FETCH) {
+			if (c->cmd == PROFIL_IOC_START || c->cmd == PROFIL_IOC_DESCRIBE) {
 				EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
 			} else if (c->cmd == PROFIL_IOC_STOP) {
 				ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &stats));

@@ -307,7 +307,7 @@ union arg {
 	struct profil_enable enable;
 	struct profil_disable disable;
 	struct profil_snapshot snapshot;
-	struct profil_fetch fetch;
+	struct profil_describe describe;
 };
 
 /* @n elements of @size bytes, as an array in memory: mostly with its end at the end of an area. */
@@ -524,14 +524,12 @@ static void build_open(struct actor *a, union arg *arg)
 		arg->open.flags = any(a, 2) ? PROFIL_OPEN_JITTER : 0;
 }
 
-static void build_fetch(struct actor *a, union arg *arg)
+static void build_describe(struct actor *a, union arg *arg)
 {
-	arg->fetch.pid = any_pid(a);
-	arg->fetch.nr_ranges = one_in(a, 8) ? any_number(a) : any(a, RANGES);
-	arg->fetch.nr_bytes = one_in(a, 4) ? any_number(a) : any(a, 1 << 16);
-	arg->fetch.ranges = any_out(a, 32 * sizeof(struct profil_range));
-	arg->fetch.data = any_out(a, 2 * PAGE);
-	arg->fetch.stats = any_stats(a);
+	arg->describe.pid = any_pid(a);
+	arg->describe.nr_ranges = one_in(a, 8) ? any_number(a) : any(a, RANGES);
+	arg->describe.ranges = any_out(a, 32 * sizeof(struct profil_range));
+	arg->describe.stats = any_stats(a);
 }
 
 static void build_attach(struct actor *a, union arg *arg)
@@ -617,9 +615,9 @@ static const struct command commands[] = {
 	  build_stats, 0, { 0 } },
 	{ "OPEN", PROFIL_IOC_OPEN, false, false, sizeof(struct profil_open), 4,
 	  build_open, 0, { ENOMEM, EPERM, EMFILE, ENFILE } },
-	{ "FETCH", PROFIL_IOC_FETCH, false, true, sizeof(struct profil_fetch), 8,
-	  build_fetch, OUT_OF(profil_fetch, ranges) | OUT_OF(profil_fetch, data) |
-	  OUT_OF(profil_fetch, stats), { ENOMEM, EPERM, ESRCH, ENODEV } },
+	{ "DESCRIBE", PROFIL_IOC_DESCRIBE, false, true, sizeof(struct profil_describe), 8,
+	  build_describe, OUT_OF(profil_describe, ranges) | OUT_OF(profil_describe, stats),
+	  { ENOMEM, EPERM, ESRCH, ENODEV } },
 	{ "ATTACH", PROFIL_IOC_ATTACH, true, true, sizeof(struct profil_attach), 10,
 	  build_attach, 0, { ENOMEM, EPERM, EBUSY, ESRCH, ENODEV } },
 	{ "ADD", PROFIL_IOC_ADD, true, false, sizeof(struct profil_add), 14,

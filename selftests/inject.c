@@ -65,7 +65,7 @@ FIXTURE(inject) {
 	struct profil_range *ranges;
 	struct profil_start start;
 	struct profil_open open;
-	struct profil_fetch fetch;
+	struct profil_describe described;
 	u64 tick_ns;
 	u64 space;			/* of the child, if there is one */
 	pid_t child;
@@ -676,37 +676,33 @@ TEST_F(inject, stop)
 	}
 }
 
-static int call_fetch(FIXTURE_DATA(inject) *self)
+static int call_describe(FIXTURE_DATA(inject) *self)
 {
-	struct profil_fetch *fetch = &self->fetch;
-
-	*fetch = (struct profil_fetch) {
-		.size = sizeof(*fetch),
+	self->described = (struct profil_describe) {
+		.size = sizeof(self->described),
 		.pid = self->child,
 		.nr_ranges = PAGES,
 		.ranges = addr(self->ranges),
-		.data = addr(self->buffer),
-		.nr_bytes = PAGES * PAGE,
 	};
-	return device_ioctl(PROFIL_IOC_FETCH, fetch);
+	return device_ioctl(PROFIL_IOC_DESCRIBE, &self->described);
 }
 
-static bool fetched_is_on(FIXTURE_DATA(inject) *self)
+static bool described_is_on(FIXTURE_DATA(inject) *self)
 {
 	return is_on_still(self);
 }
 
-TEST_F(inject, fetch)
+TEST_F(inject, describe)
 {
 	NEEDS_INJECTION();
 	self->range.nr_counters = PAGE / 8;
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1));
 	sweep(_metadata, self, &(struct op){
 		.before = fresh_buffer,
-		.call = call_fetch,
-		.unchanged = fetched_is_on,
+		.call = call_describe,
+		.unchanged = described_is_on,
 	}, each);
-	EXPECT_EQ(1U, self->fetch.nr_ranges);
+	EXPECT_EQ(1U, self->described.nr_ranges);
 }
 
 /*
@@ -1350,10 +1346,10 @@ static int tell(const struct quiet *quiet)
 	return told ? status_of(quiet->pid) : -1;
 }
 
-static int fetch_of(FIXTURE_DATA(inject) *self, pid_t pid)
+static int describe_of(FIXTURE_DATA(inject) *self, pid_t pid)
 {
 	self->child = pid;
-	return call_fetch(self);
+	return call_describe(self);
 }
 
 TEST_F(inject, child_whose_session_can_have_no_memory_loses_it)
@@ -1367,7 +1363,7 @@ TEST_F(inject, child_whose_session_can_have_no_memory_loses_it)
 	ASSERT_TRUE(fail_in_workers("100"));
 	EXPECT_TRUE(fork_quiet(&quiet));
 	/* Until the worker, which tries again for a while, gives up. */
-	EXPECT_TRUE(await(mark_workers("1") && fetch_of(self, quiet.pid) == -ENODEV));
+	EXPECT_TRUE(await(mark_workers("1") && describe_of(self, quiet.pid) == -ENODEV));
 	self->child = 0;
 	EXPECT_TRUE(no_more_failures());
 	status = tell(&quiet);
@@ -1388,7 +1384,7 @@ TEST_F(inject, session_whose_pages_cannot_be_had_again_ends)
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1));
 	ASSERT_TRUE(fail_in_workers("100"));
 	EXPECT_TRUE(fork_quiet(&quiet));
-	EXPECT_TRUE(await(mark_workers("1") && fetch_of(self, quiet.pid) == -ENODEV));
+	EXPECT_TRUE(await(mark_workers("1") && describe_of(self, quiet.pid) == -ENODEV));
 	self->child = 0;
 	EXPECT_TRUE(no_more_failures());
 	status = tell(&quiet);

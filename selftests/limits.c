@@ -50,11 +50,6 @@ static long long held(void)
 	return file_number(CGROUP "/memory.current", "");
 }
 
-static long long held_most(void)
-{
-	return file_number(CGROUP "/memory.peak", "");
-}
-
 /* Why there is none, or NULL. */
 static const char *cgroup_make(void)
 {
@@ -442,44 +437,6 @@ TEST_F(limits, arguments_are_charged_to_the_cgroup)
 {
 	NEED_CGROUP();
 	EXPECT_EQ(0, status_in_cgroup(charge_arguments));
-}
-
-#define SHARERS	1024U		/* ranges whose counters are the same */
-
-/* Many ranges may count in one buffer: the kernel does not copy it for each. */
-static int fetch_shared(void)
-{
-	static u16 counters[MIB / 2] __attribute__((aligned(4096)));
-	struct profil_range *ranges = many_ranges(SHARERS);
-	struct profil_stats s = { .size = sizeof(s) };
-	struct profil_fetch fetch = {
-		.size = sizeof(fetch),
-		.nr_bytes = UINT64_MAX,
-		.nr_ranges = SHARERS,
-		.data = PAGE,		/* where nothing is mapped */
-		.stats = addr(&s),
-	};
-	unsigned int i;
-
-	for (i = 0; i < SHARERS; i++) {
-		ranges[i].buffer = addr(counters);
-		ranges[i].nr_counters = ARRAY_SIZE(counters);
-	}
-	MUST(!session_start(PROCESS, 0, ranges, SHARERS));
-	MUST(device_ioctl(PROFIL_IOC_FETCH, &fetch) == -EFAULT);
-	MUST(held_most() < 16 * (long long)MIB);
-	/* So much is asked for that no kernel has it. */
-	MUST(!session_stop(PROCESS, NULL));
-	return 0;
-}
-
-TEST_F(limits, a_fetch_takes_no_more_than_the_buffers)
-{
-	NEED_CGROUP();
-	ASSERT_LE(0, held_most()) {
-		TH_LOG("there is no memory.peak");
-	}
-	EXPECT_EQ(0, status_in_cgroup(fetch_shared));
 }
 
 /*

@@ -200,23 +200,23 @@ TEST_F(pcs, go_on_in_other_pages)
 /* What it wrote before the fork the child has, and goes on after that. */
 TEST_F(pcs, of_a_child_go_on_in_its_copy)
 {
-	struct profil_fetch fetch = { .size = sizeof(fetch) };
+	struct profil_describe session = { .size = sizeof(session) };
 	struct profil_stats s;
 	pid_t child;
 	u64 before;
 
 	ASSERT_EQ(0, start(self->entries, ENTRIES, 0, 0));
 	ASSERT_TRUE(loop_burn(SCOPE, 2, 20));
-	ASSERT_EQ(0, device_ioctl(PROFIL_IOC_FETCH, &fetch));
-	EXPECT_EQ(0, fetch.taken);
+	ASSERT_EQ(0, device_ioctl(PROFIL_IOC_DESCRIBE, &session));
+	EXPECT_EQ(0, session.taken);
 	child = fork();
 	if (!child) {
 		MUST(loop_burn(SCOPE, 7, 20));
-		MUST(!device_ioctl(PROFIL_IOC_FETCH, &fetch));
+		MUST(!device_ioctl(PROFIL_IOC_DESCRIBE, &session));
 		MUST(!session_stop(SCOPE, &s));
-		MUST(fetch.taken >= 20);
-		MUST(self->entries[fetch.taken + s.hit - 1]);
-		MUST(all_zero(self->entries, fetch.taken + s.hit, ENTRIES));
+		MUST(session.taken >= 20);
+		MUST(self->entries[session.taken + s.hit - 1]);
+		MUST(all_zero(self->entries, session.taken + s.hit, ENTRIES));
 		MUST(accounted(&s) && s.hit == s.ticks && s.hit >= 20);
 		before = of_loop(self->entries, ENTRIES, 2);
 		MUST(before >= 5);

@@ -560,11 +560,11 @@ TEST_F(privilege, a_joined_child_that_gains_rights_is_sampled_until_it_execs)
 
 static pid_t victim;
 
-static int fetch_from(pid_t pid)
+static int describe(pid_t pid)
 {
-	struct profil_fetch arg = { .size = sizeof(arg), .pid = pid };
+	struct profil_describe arg = { .size = sizeof(arg), .pid = pid };
 
-	return device_ioctl(PROFIL_IOC_FETCH, &arg);
+	return device_ioctl(PROFIL_IOC_DESCRIBE, &arg);
 }
 
 static int start_and_run(void)
@@ -592,17 +592,17 @@ static int ask_as_another(void)
 	become(OTHER);
 	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 	must_be_refused();
-	MUST(fetch_from(victim) == -EPERM);
+	MUST(describe(victim) == -EPERM);
 	return 0;
 }
 
-/* A user's own may be read, since it could be by ptrace; it may not be sampled unasked. */
+/* A user's own may be described, as by /proc/PID/maps; it may not be sampled unasked. */
 static int ask_as_the_same(void)
 {
 	become(USER);
 	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 	must_be_refused();
-	MUST(!fetch_from(victim));
+	MUST(!describe(victim));
 	return 0;
 }
 
@@ -780,7 +780,7 @@ static int be_root_in_a_namespace(void)
 	/* Nobody who is not of it, be it one's own outside, or root. */
 	victim = outer;
 	must_be_refused();
-	MUST(fetch_from(outer) == -EPERM);
+	MUST(describe(outer) == -EPERM);
 	MUST(descriptor_attach(fd, PROCESS, getppid(), NULL) == -EPERM);
 	MUST(descriptor_attach(fd, PROCESS, 1, NULL) == -EPERM);
 	/* As with ptrace: memory belongs to the namespace that it was exec'd in. */
@@ -842,29 +842,29 @@ static int be_profiled_in_a_namespace(void)
 	return start_and_run();
 }
 
-static int fetch_across(void)
+static int describe_across(void)
 {
 	become(USER);
-	MUST(fetch_from(victim) == -EPERM);
+	MUST(describe(victim) == -EPERM);
 	return 0;
 }
 
-static int fetch_outwards(void)
+static int describe_outwards(void)
 {
 	become(USER);
 	enter_namespaces(0);
-	MUST(fetch_from(victim) == -EPERM);
+	MUST(describe(victim) == -EPERM);
 	return 0;
 }
 
-TEST_F(privilege, nothing_is_fetched_across_user_namespaces)
+TEST_F(privilege, nothing_is_described_across_user_namespaces)
 {
 	NEED_ROOT();
 	NEED_NAMESPACES();
 	victim = spawn(be_profiled_in_a_namespace);
 	ASSERT_TRUE(step_is(1));
-	EXPECT_EQ(0, status_in_child(fetch_across));
-	EXPECT_EQ(0, fetch_from(victim)) {
+	EXPECT_EQ(0, status_in_child(describe_across));
+	EXPECT_EQ(0, describe(victim)) {
 		TH_LOG("root could not");
 	}
 	killed(victim);
@@ -872,7 +872,7 @@ TEST_F(privilege, nothing_is_fetched_across_user_namespaces)
 	shared->step = 0;
 	victim = spawn(be_profiled);
 	ASSERT_TRUE(step_is(1));
-	EXPECT_EQ(0, status_in_child(fetch_outwards));
+	EXPECT_EQ(0, status_in_child(describe_outwards));
 	killed(victim);
 }
 
@@ -999,7 +999,7 @@ static int be_the_container(void)
 
 	/* Others, outside, have no id here. */
 	MUST(descriptor_attach(fd, PROCESS, victim, NULL) == -ESRCH);
-	MUST(fetch_from(victim) == -ESRCH);
+	MUST(describe(victim) == -ESRCH);
 	close(fd);
 
 	/* One to be joined from outside. */

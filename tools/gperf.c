@@ -2,9 +2,9 @@
 /*
  * profil gperf: the classic profile of a process, by function
  *
- * The kernel copies ranges and counters of a process that goes on meanwhile, or one that waits
- * has them from osProfileFlush(). Each counter stands for the text that counts in it: what begins
- * there has its ticks.
+ * The module describes the session of a process that goes on meanwhile, and process_vm_readv()
+ * copies its counters; with --wait, osProfileFlush() hands all of that over. Each counter stands
+ * for the text that counts in it: what begins there has its ticks.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -21,6 +21,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <handover.h>
@@ -41,7 +42,9 @@
 /* More is not believed. */
 #define RANGES_MAX	(1ULL << 20)
 #define BYTES_MAX	(1ULL << 34)
-/* If the profile becomes another each time that it is about to be copied. */
+/* Parts of memory that one process_vm_readv() copies; the kernel takes up to 1024. */
+#define IOVS_MAX	256
+/* How often a profile may become another while it is copied. */
 #define TRIES		100
 
 struct options {
@@ -53,8 +56,8 @@ struct options {
 
 /**
  * struct capture - What a process has counted
- * @ranges: As of PROFIL_IOC_FETCH.
- * @data: Their counters.
+ * @ranges: As of PROFIL_IOC_DESCRIBE.
+ * @data: Their counters, each range's at a multiple of 8 bytes.
  * @maps: /proc/PID/maps, terminated.
  * @period: In ns; 0: the scheduler's tick.
  * @nr_pcs: How many are in a range that has pcs in the place of counters.
@@ -252,40 +255,138 @@ static char *read_maps(pid_t pid)
 	return text;
 }
 
-/* 0 or a negative error. Until there is room for what there is. */
-static int fetch_counters(int device, pid_t pid, struct capture *capture)
+static u64 range_bytes(const struct profil_range *range)
 {
-	struct profil_stats stats = { .size = sizeof(stats) };
-	struct profil_fetch fetch = {
-		.size = sizeof(fetch),
-		.pid = pid,
-		.stats = (uintptr_t)&stats,
-	};
-	unsigned int tries = TRIES;
-
-	while (!ioctl(device, PROFIL_IOC_FETCH, &fetch)) {
-		capture->period = fetch.period;
-		capture->nr_pcs = fetch.taken + stats.hit;
-		if (fetch.data && capture->nr_ranges == fetch.nr_ranges &&
-		    capture->nr_bytes == fetch.nr_bytes)
-			return 0;
-		if (!tries--)
-			return -EAGAIN;
-		free(capture->ranges);
-		free(capture->data);
-		capture->nr_ranges = fetch.nr_ranges;
-		capture->nr_bytes = fetch.nr_bytes;
-		capture->ranges = calloc(fetch.nr_ranges + 1, sizeof(*capture->ranges));
-		capture->data = malloc(fetch.nr_bytes + 1);
-		if (!capture->ranges || !capture->data)
-			return -ENOMEM;
-		fetch.ranges = (uintptr_t)capture->ranges;
-		fetch.data = (uintptr_t)capture->data;
-	}
-	return -errno;
+	return (range->nr_counters * range->width + 7) & ~7ULL;
 }
 
-static void complain_of_fetch(pid_t pid, int err)
+/* 0 or a negative error. Until there is room for all ranges. */
+static int describe(int device, pid_t pid, struct capture *capture, struct profil_stats *stats)
+{
+	struct profil_describe arg = {
+		.size = sizeof(arg),
+		.pid = pid,
+		.stats = (uintptr_t)stats,
+	};
+	u64 room = 0;
+
+	do {
+		if (arg.nr_ranges > room || !capture->ranges) {
+			room = arg.nr_ranges;
+			free(capture->ranges);
+			capture->ranges = calloc(room + 1, sizeof(*capture->ranges));
+			if (!capture->ranges)
+				return -ENOMEM;
+		}
+		*stats = (struct profil_stats){ .size = sizeof(*stats) };
+		arg.nr_ranges = room;
+		arg.ranges = (uintptr_t)capture->ranges;
+		if (ioctl(device, PROFIL_IOC_DESCRIBE, &arg))
+			return -errno;
+	} while (arg.nr_ranges > room);
+	capture->nr_ranges = arg.nr_ranges;
+	capture->period = arg.period;
+	capture->nr_pcs = arg.taken + stats->hit;
+	return 0;
+}
+
+/* 0 or a negative error: -EFAULT if not all of it is there. */
+static int read_memory(pid_t pid, struct iovec *local, struct iovec *remote, size_t nr)
+{
+	ssize_t len;
+	size_t part;
+
+	while (nr) {
+		len = process_vm_readv(pid, local, nr, remote, nr, 0);
+		if (len < 0)
+			return -errno;
+		if (!len)
+			return -EFAULT;
+		for (; len; len -= part) {
+			part = (size_t)len < local->iov_len ? (size_t)len : local->iov_len;
+			local->iov_base = (char *)local->iov_base + part;
+			remote->iov_base = (char *)remote->iov_base + part;
+			local->iov_len -= part;
+			remote->iov_len -= part;
+			if (!local->iov_len) {
+				local++;
+				remote++;
+				nr--;
+			}
+		}
+	}
+	return 0;
+}
+
+/* 0 or a negative error. */
+static int read_counters(pid_t pid, struct capture *capture)
+{
+	struct iovec local[IOVS_MAX], remote[IOVS_MAX];
+	size_t nr = 0;
+	char *data;
+	int err = 0;
+
+	capture->nr_bytes = 0;
+	for (u64 i = 0; i < capture->nr_ranges; i++)
+		capture->nr_bytes += range_bytes(&capture->ranges[i]);
+	if (capture->nr_bytes > BYTES_MAX)
+		return -ENOMEM;
+	data = calloc(capture->nr_bytes + 1, 1);
+	capture->data = data;
+	if (!data)
+		return -ENOMEM;
+	for (u64 i = 0; i < capture->nr_ranges && !err; i++) {
+		const struct profil_range *range = &capture->ranges[i];
+
+		if (!range->nr_counters)
+			continue;
+		local[nr].iov_base = data;
+		local[nr].iov_len = range->nr_counters * range->width;
+		remote[nr].iov_base = (void *)(uintptr_t)range->buffer;
+		remote[nr].iov_len = local[nr].iov_len;
+		data += range_bytes(range);
+		if (++nr == IOVS_MAX) {
+			err = read_memory(pid, local, remote, nr);
+			nr = 0;
+		}
+	}
+	return err ? err : read_memory(pid, local, remote, nr);
+}
+
+static bool is_same_session(const struct capture *a, const struct capture *b)
+{
+	return a->nr_ranges == b->nr_ranges && a->period == b->period && a->nr_pcs <= b->nr_pcs &&
+	       !memcmp(a->ranges, b->ranges, a->nr_ranges * sizeof(*a->ranges));
+}
+
+/*
+ * 0 or a negative error; -EAGAIN if it has begun another profile meanwhile, or become another
+ * program: then what was read may be anything. The statistics come first: the entries that they
+ * count have been written when the memory is read.
+ */
+static int try_capture(int device, pid_t pid, struct capture *capture)
+{
+	struct capture after = {};
+	struct profil_stats stats;
+	int err, err_after;
+
+	err = describe(device, pid, capture, &stats);
+	if (err)
+		return err;
+	err = read_counters(pid, capture);
+	if (!err) {
+		capture->maps = read_maps(pid);
+		if (!capture->maps)
+			err = -errno;
+	}
+	err_after = describe(device, pid, &after, &stats);
+	if (!err_after && !is_same_session(capture, &after))
+		err_after = -EAGAIN;
+	capture_free(&after);
+	return err_after ? err_after : err;
+}
+
+static void complain_of_capture(pid_t pid, int err)
 {
 	switch (err) {
 	case -ESRCH:
@@ -297,7 +398,16 @@ static void complain_of_fetch(pid_t pid, int err)
 		break;
 	case -EPERM:
 	case -EACCES:
-		complain("process %d is not yours, or keeps its memory to itself", pid);
+		complain("process %d: cannot read its memory: %s (ptrace rights are needed: "
+			 "same user and kernel.yama.ptrace_scope 0, or CAP_SYS_PTRACE)",
+			 pid, strerror(-err));
+		break;
+	case -EFAULT:
+		complain("process %d: cannot read its counters: %s (it may have unmapped them)",
+			 pid, strerror(-err));
+		break;
+	case -EAGAIN:
+		complain("process %d begins another profile all the time", pid);
 		break;
 	case -ENOTTY:
 		complain("the profil module is too old for this command");
@@ -314,9 +424,9 @@ static bool has_ended(int pidfd)
 	return poll(&poll_fd, 1, 0) > 0;
 }
 
-/* Counters first: what is mapped is only looked up. */
-static int capture_fetch(const struct options *options, int pidfd, struct capture *capture)
+static int capture_process(const struct options *options, int pidfd, struct capture *capture)
 {
+	unsigned int tries = TRIES;
 	int err, device;
 
 	device = open(PROFIL_DEVICE, O_RDONLY | O_CLOEXEC);
@@ -325,17 +435,15 @@ static int capture_fetch(const struct options *options, int pidfd, struct captur
 			 errno == ENOENT ? ": the profil module must be loaded" : "");
 		return -1;
 	}
-	err = fetch_counters(device, options->pid, capture);
+	do {
+		capture_free(capture);
+		err = try_capture(device, options->pid, capture);
+	} while (err == -EAGAIN && --tries);
 	close(device);
-	if (!err) {
-		capture->maps = read_maps(options->pid);
-		if (!capture->maps)
-			err = -errno;
-	}
 	if (has_ended(pidfd))
 		err = -ESRCH;
 	if (err)
-		complain_of_fetch(options->pid, err);
+		complain_of_capture(options->pid, err);
 	return err ? -1 : 0;
 }
 
@@ -377,11 +485,6 @@ static bool capture_read(int fd, struct capture *capture)
 }
 
 /* ---- from counters to places ---- */
-
-static u64 range_bytes(const struct profil_range *range)
-{
-	return (range->nr_counters * range->width + 7) & ~7ULL;
-}
 
 /* Are the counters as many as the data, and all that is divided by not 0? */
 static bool is_sound(const struct capture *capture)
@@ -809,7 +912,7 @@ static int report_once(const struct options *options, int pidfd)
 	struct capture capture = {};
 	int err;
 
-	err = capture_fetch(options, pidfd, &capture);
+	err = capture_process(options, pidfd, &capture);
 	if (!err)
 		err = report(options, &capture);
 	capture_free(&capture);
@@ -929,7 +1032,7 @@ int command_gperf(int argc, char **argv)
 		return status;
 	pidfd = syscall(SYS_pidfd_open, options.pid, 0);
 	if (pidfd < 0) {
-		complain_of_fetch(options.pid, errno == EINVAL ? -ESRCH : -errno);
+		complain_of_capture(options.pid, errno == EINVAL ? -ESRCH : -errno);
 		return COMMAND_FAILED;
 	}
 	status = options.wait ? report_flushes(&options, pidfd) : report_once(&options, pidfd);

@@ -4,9 +4,9 @@
  *
  * Who waits for the data of a process listens on a socket that has the process's id in its name.
  * Flush connects to it and sends one message with a descriptor: a file in memory that begins with
- * struct handover, then has @nr_ranges struct profil_range, @nr_bytes of counters, both as of
- * PROFIL_IOC_FETCH, and to its end what /proc/self/maps says. Neither waits for the other: the
- * file is there also when the process is not any more.
+ * struct handover, then has @nr_ranges struct profil_range as of PROFIL_IOC_DESCRIBE, @nr_bytes of
+ * their counters, each range's at a multiple of 8 bytes, and to its end what /proc/self/maps says.
+ * Neither waits for the other: the file is there also when the process is not any more.
  */
 #ifndef PROFIL_HANDOVER_H
 #define PROFIL_HANDOVER_H

@@ -17,9 +17,9 @@
 /* Entries that the parent of a fork took before the session that is on began. */
 static long taken_before(void)
 {
-	struct profil_fetch fetch = { .size = sizeof(fetch) };
+	struct profil_describe session = { .size = sizeof(session) };
 
-	return profil_device_ioctl(PROFIL_IOC_FETCH, &fetch) ? 0 : fetch.taken;
+	return profil_device_ioctl(PROFIL_IOC_DESCRIBE, &session) ? 0 : session.taken;
 }
 
 static int start(uintptr_t *samples, long nsamples)

@@ -3,10 +3,10 @@
  * The profiler of the Nintendo 64: see profil/n64.h.
  *
  * From Init on there is a classic session, which counts nothing until Start and nothing from Stop
- * on: so a host can fetch the counters at any time, and no thread is needed for that.
+ * on: so a host can read the counters at any time, and no thread is needed for that.
  *
  * What no segment holds is counted in the overflow counter. A further region, where no pc can be,
- * has the period as its "counter": whoever fetches the counters knows it then, also after Stop.
+ * has the period as its "counter": whoever reads the counters knows it then, also after Stop.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -454,36 +454,52 @@ static void send_file(int host, int file)
 	sendmsg(host, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* The counters of @ranges; where they end in @file, or 0. */
+static size_t write_counters(int file, size_t at, const struct profil_range *ranges, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		size_t bytes = ranges[i].nr_counters * ranges[i].width;
+
+		/* Another thread may unmap them. */
+		if (pwrite(file, (const void *)(uintptr_t)ranges[i].buffer, bytes, at) !=
+		    (ssize_t)bytes)
+			return 0;
+		at += (bytes + 7) & ~7UL;
+	}
+	return at;
+}
+
 /* All that there is of the session into @file; its length, or 0. */
-static size_t write_counters(int file)
+static size_t write_session(int file)
 {
 	struct profil_stats stats = { .size = sizeof(stats) };
-	struct profil_fetch fetch = { .size = sizeof(fetch), .stats = (uintptr_t)&stats };
+	struct profil_describe session = { .size = sizeof(session), .stats = (uintptr_t)&stats };
+	struct profil_range *ranges;
 	struct handover *to;
-	size_t size = 0;
-	int err;
+	size_t size, end = 0;
+	uint32_t nr;
 
-	if (profil_device_ioctl(PROFIL_IOC_FETCH, &fetch))
+	if (profil_device_ioctl(PROFIL_IOC_DESCRIBE, &session))
 		return 0;
-	size = sizeof(*to) + fetch.nr_ranges * sizeof(struct profil_range) + fetch.nr_bytes;
+	nr = session.nr_ranges;
+	size = sizeof(*to) + nr * sizeof(*ranges);
 	if (ftruncate(file, size))
 		return 0;
 	to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	if (to == MAP_FAILED)
 		return 0;
-	to->magic = HANDOVER_MAGIC;
-	to->nr_ranges = fetch.nr_ranges;
-	to->nr_bytes = fetch.nr_bytes;
-	fetch.ranges = (uintptr_t)(to + 1);
-	fetch.data = fetch.ranges + fetch.nr_ranges * sizeof(struct profil_range);
-	err = profil_device_ioctl(PROFIL_IOC_FETCH, &fetch);
-	to->period = fetch.period;
-	to->nr_pcs = fetch.taken + stats.hit;
+	ranges = (struct profil_range *)(to + 1);
+	session.ranges = (uintptr_t)ranges;
 	/* Another thread may have begun another profile. */
-	if (to->nr_ranges != fetch.nr_ranges || to->nr_bytes != fetch.nr_bytes)
-		err = -EAGAIN;
+	if (!profil_device_ioctl(PROFIL_IOC_DESCRIBE, &session) && session.nr_ranges == nr)
+		end = write_counters(file, size, ranges, nr);
+	to->magic = HANDOVER_MAGIC;
+	to->nr_ranges = nr;
+	to->nr_bytes = end - size;
+	to->period = session.period;
+	to->nr_pcs = session.taken + stats.hit;
 	munmap(to, size);
-	return err ? 0 : size;
+	return end;
 }
 
 /* Appends what is mapped where. */
@@ -513,7 +529,7 @@ PROFIL_EXPORT void osProfileFlush(void)
 		goto restore;
 	file = memfd_create("profil", MFD_CLOEXEC);
 	if (file >= 0) {
-		size = write_counters(file);
+		size = write_session(file);
 		if (size && write_maps(file, size))
 			send_file(host, file);
 		close(file);

@@ -54,8 +54,8 @@
  *   ENOMEM      the kernel has no memory for it
  *   EPERM       limits and rights: RLIMIT_MEMLOCK does not allow to lock the
  *               buffers, the period is shorter than the caller may have, or the
- *               caller may not sample that target, fetch its session, or change
- *               this session
+ *               caller may not sample that target, have its session described, or
+ *               change this session
  *   EBUSY       what is asked for is so already (a session is on, a target is
  *               attached), or so often that it can be no more (a target has
  *               profil_query.max_sessions), or the scheduler tick cannot be hooked
@@ -86,7 +86,7 @@
 #define PROFIL_IOC_STOP		_IO(PROFIL_IOC_MAGIC, 0x02)
 #define PROFIL_IOC_STATS	_IO(PROFIL_IOC_MAGIC, 0x03)	/* of both kinds */
 #define PROFIL_IOC_OPEN		_IO(PROFIL_IOC_MAGIC, 0x04)
-#define PROFIL_IOC_FETCH	_IO(PROFIL_IOC_MAGIC, 0x0B)
+#define PROFIL_IOC_DESCRIBE	_IO(PROFIL_IOC_MAGIC, 0x0B)
 
 /* On the descriptor of a session */
 #define PROFIL_IOC_ATTACH	_IO(PROFIL_IOC_MAGIC, 0x05)
@@ -115,7 +115,7 @@ enum profil_hook {
 #define PROFIL_FEATURE_RECORDS		(1ULL << 6)	/* struct profil_record */
 #define PROFIL_FEATURE_CLOCK		(1ULL << 7)	/* profil_start.period */
 #define PROFIL_FEATURE_PCS		(1ULL << 8)	/* PROFIL_RANGE_PCS; modes 0 of START */
-#define PROFIL_FEATURE_FETCH		(1ULL << 9)	/* PROFIL_IOC_FETCH */
+#define PROFIL_FEATURE_DESCRIBE		(1ULL << 9)	/* PROFIL_IOC_DESCRIBE */
 
 /**
  * struct profil_query - ioctl(PROFIL_IOC_QUERY)
@@ -439,47 +439,41 @@ struct profil_stop {
 };
 
 /**
- * struct profil_fetch - ioctl(PROFIL_IOC_FETCH)
- * @size: sizeof(struct profil_fetch).
+ * struct profil_describe - ioctl(PROFIL_IOC_DESCRIBE)
+ * @size: sizeof(struct profil_describe).
  * @flags: Must be 0.
  * @pid: 0 for the caller itself; else the id of a process in the caller's pid namespace.
  * @nr_ranges: In: how many there is room for at @ranges. Out: how many there are.
  * @ranges: Address of an array of struct profil_range to be filled in, as the process gave
- *	them, in the order of their addresses; or 0.
- * @data: Where to write the counters of all ranges, in the same order, each range's at a
- *	multiple of 8 bytes from @data (what fills up is 0); or 0.
- * @nr_bytes: In: how many there is room for at @data. Out: how many there are.
- * @period: Out: of the session; 0: its ticks are the scheduler's.
+ *	them, in the order of their addresses; or 0. If there is not room for all, nothing is
+ *	written there: no error.
  * @stats: Address of a struct profil_stats, as in struct profil_stop; or 0.
+ * @period: Out: of the session; 0: its ticks are the scheduler's.
  * @taken: Out: with PROFIL_RANGE_PCS, entries that were taken before the session began, in the
  *	parent of a fork; else 0. Those that it took itself are its hits.
  *
- * Copies the classic session of a process (PROFIL_SCOPE_PROCESS), counters and statistics as
- * they are at one moment, without the process's doing: it may be stopped. Ticks that come
- * meanwhile are counted afterwards, as with PROFIL_IOC_SNAPSHOT.
- *
- * If there is not room for all that is wanted, nothing is copied, and what is told is how much
- * room it needs: no error. It may be more when it is asked again.
+ * Describes the classic session of a process (PROFIL_SCOPE_PROCESS), which may be stopped. The
+ * counters are in the process's memory, at @buffer of each range: process_vm_readv() copies
+ * them, if the caller may read that memory. Counters that are read after the statistics have
+ * all hits of these, and perhaps more. A child that fork has just made is described even if its
+ * first ticks are not counted yet.
  *
  * Allowed for one's own process; for another of the same user: the caller's filesystem uid
  * and gid are the target's real, effective and saved ones, the target has no capability that
  * the caller lacks and is dumpable (PR_SET_DUMPABLE); and with CAP_PERFMON or CAP_SYS_PTRACE
  * over its address space. EPERM: none of these. EINVAL: it has no session. ENODEV: its
- * session has ended by itself. EFAULT, also: for a second its buffers were not to be had, or
- * a call of its own was under way.
+ * session has ended by itself.
  *
  * Return: 0, or an error as in the contract above.
  */
-struct profil_fetch {
+struct profil_describe {
 	__u32 size;
 	__u32 flags;
 	__s32 pid;
 	__u32 nr_ranges;
 	__aligned_u64 ranges;
-	__aligned_u64 data;
-	__aligned_u64 nr_bytes;
-	__aligned_u64 period;
 	__aligned_u64 stats;
+	__aligned_u64 period;
 	__aligned_u64 taken;
 };
 

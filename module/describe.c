@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The classic session of a process, described to another: ranges and statistics.
+ *
+ * A table never changes: home->lock is held while a reference to it is taken, and not while it
+ * is copied to the caller. Counters are not copied here, but by process_vm_readv(), so that
+ * security modules have their say. All of this runs in a system call and may sleep.
+ */
+#include <linux/err.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "profil.h"
+
+/* The address space of the process @pid, which keeps its users, if the caller may know of it. */
+static struct mm_struct *process_mm(pid_t pid)
+{
+	struct task_struct *task = profil_target_find(pid, false);
+	struct mm_struct *mm = ERR_PTR(-EINTR);
+
+	if (!task)
+		return ERR_PTR(-ESRCH);
+	if (down_read_killable(&task->signal->exec_update_lock))
+		goto put_task;
+	mm = profil_target_mm(&task, false);
+	if (!mm) {
+		mm = ERR_PTR(-ESRCH);
+	} else if (!profil_target_may_describe(task, mm)) {
+		mmput_async(mm);
+		mm = ERR_PTR(-EPERM);
+	}
+	up_read(&task->signal->exec_update_lock);
+put_task:
+	put_task_struct(task);
+	return mm;
+}
+
+/* What it has inherited is set up, as at its first tick: that may have to wait for mmap_lock. */
+static struct profil_home *home_of(struct mm_struct *mm)
+{
+	struct profil_space *space = profil_space_get(mm, false);
+	struct profil_home *home;
+	int err;
+
+	if (!space)
+		return ERR_PTR(-EINVAL);
+	while ((err = profil_space_set_up_for(space)) == -EAGAIN && !fatal_signal_pending(current))
+		schedule_timeout_killable(1);
+	if (err == -EAGAIN)
+		err = -EINTR;
+	home = err ? ERR_PTR(err) : profil_home_find(space) ?: ERR_PTR(-EINVAL);
+	profil_space_put(space);
+	return home;
+}
+
+/* Fills in @stats and @arg but for the ranges. Returns these, referenced, or an error pointer. */
+static struct profil_table *home_describe(struct profil_home *home, struct profil_describe *arg,
+					  struct profil_stats *stats)
+{
+	struct profil_table *table = ERR_PTR(-EINVAL);
+	struct profil_session *s;
+
+	if (mutex_lock_killable(&home->lock))
+		return ERR_PTR(-EINTR);
+	s = profil_classic_find(home, PROFIL_SCOPE_PROCESS);
+	if (s && s->phase == PROFIL_LIVE) {
+		table = profil_table_of(s, home->space->id, NULL);
+		profil_replay(s);
+		profil_session_read(s, stats, false);
+		arg->nr_ranges = table->nr_ranges;
+		arg->period = s->period;
+		arg->taken = s->taken_pcs;
+	} else if (s) {
+		table = ERR_PTR(-ENODEV);
+	}
+	mutex_unlock(&home->lock);
+	return table;
+}
+
+static int ranges_copy_out(const struct profil_range *ranges, u32 nr, u64 address)
+{
+	if (address != (unsigned long)address ||
+	    copy_to_user((void __user *)(unsigned long)address, ranges, nr * sizeof(*ranges)))
+		return -EFAULT;
+	return 0;
+}
+
+/* @stats gets the statistics. */
+int profil_classic_describe(struct profil_describe *arg, struct profil_stats *stats)
+{
+	struct mm_struct *mm = process_mm(arg->pid);
+	struct profil_range *ranges = NULL;
+	struct profil_home *home;
+	struct profil_table *table;
+	u32 room = arg->nr_ranges;
+	int err = 0;
+
+	if (IS_ERR(mm))
+		return PTR_ERR(mm);
+	home = home_of(mm);
+	mmput_async(mm);
+	if (IS_ERR(home))
+		return PTR_ERR(home);
+	table = home_describe(home, arg, stats);
+	profil_home_put(home);
+	if (IS_ERR(table))
+		return PTR_ERR(table);
+
+	if (arg->ranges && arg->nr_ranges <= room) {
+		ranges = kvcalloc(arg->nr_ranges, sizeof(*ranges), GFP_KERNEL_ACCOUNT);
+		if (ranges)
+			profil_table_describe(table, ranges);
+		else
+			err = -ENOMEM;
+	}
+	/* copy_to_user() may wait for user space: do not keep the table until then. */
+	profil_table_put(table);
+	if (ranges)
+		err = ranges_copy_out(ranges, arg->nr_ranges, arg->ranges);
+	kvfree(ranges);
+	return err;
+}

@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * PROFIL_IOC_DESCRIBE: the classic session of a process, described to another, which reads the
+ * counters by process_vm_readv(); and sessions that are on and count nothing.
+ */
+#include "kselftest_harness.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "loop.h"
+#include "process.h"
+
+#define SCOPE		PROFIL_SCOPE_PROCESS
+#define MS		1000000U
+#define RANGES		3U
+
+static int describe(struct profil_describe *arg, pid_t pid)
+{
+	arg->size = sizeof(*arg);
+	arg->pid = pid;
+	return device_ioctl(PROFIL_IOC_DESCRIBE, arg);
+}
+
+static int describe_nothing(pid_t pid)
+{
+	return describe(&(struct profil_describe){}, pid);
+}
+
+/* Its ranges, of which there are @nr, and statistics. */
+static int describe_all(pid_t pid, struct profil_range *ranges, u32 nr, struct profil_stats *stats)
+{
+	struct profil_describe arg = {
+		.nr_ranges = nr,
+		.ranges = addr(ranges),
+		.stats = addr(stats),
+	};
+	int err;
+
+	memset(ranges, 0xa5, nr * sizeof(*ranges));
+	*stats = (struct profil_stats){ .size = sizeof(*stats) };
+	err = describe(&arg, pid);
+	return !err && arg.nr_ranges != nr ? -EPROTO : err;
+}
+
+/* The sum of the counters of a range, in the memory of a process. */
+static u64 sum_of(pid_t pid, const struct profil_range *range)
+{
+	static u64 counters[64];
+	struct iovec local = { counters, range->nr_counters * range->width };
+	struct iovec remote = { (void *)(uintptr_t)range->buffer, local.iov_len };
+
+	MUST(local.iov_len <= sizeof(counters));
+	MUST(process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)local.iov_len);
+	return counters_sum(counters, range->width, range->nr_counters);
+}
+
+static u64 sum_of_all(pid_t pid, const struct profil_range *ranges)
+{
+	u64 sum = 0;
+
+	for (unsigned int i = 0; i < RANGES; i++)
+		sum += sum_of(pid, &ranges[i]);
+	return sum;
+}
+
+/* Counters of 8, 4 and 2 bytes. */
+struct counters {
+	u64 c8[2];
+	u32 c4[LOOPS];
+	u16 c2[LOOPS + 1];
+};
+
+/* In the order of their addresses, which is not that of the counters. */
+static void ranges_of(struct profil_range *ranges, struct counters *c)
+{
+	ranges[0] = range_of(0x10000, 0x20000, c->c2, LOOPS + 1, 2);
+	ranges[0].granule = 4;
+	ranges[0].step = 2;
+	ranges[0].flags = PROFIL_RANGE_ROUND_UP;
+	ranges[1] = range_of_loops(c->c4, 4);
+	ranges[2] = range_of(addr(__start_profil_burn), addr(__stop_profil_burn), c->c8, 2, 8);
+	ranges[2].scale = 0;
+	if (ranges[2].start < ranges[1].start) {
+		struct profil_range r = ranges[1];
+
+		ranges[1] = ranges[2];
+		ranges[2] = r;
+	}
+}
+
+/* The same, as a program may give them. */
+static int start_with(const struct profil_range *ranges)
+{
+	const struct profil_range disordered[] = { ranges[2], ranges[0], ranges[1] };
+
+	return session_start(SCOPE, 0, disordered, RANGES);
+}
+
+FIXTURE(describe) {
+	struct counters *counters;
+	struct profil_range ranges[RANGES];
+	int pipe[2];
+	pid_t child;
+};
+
+FIXTURE_SETUP(describe)
+{
+	self->counters = mmap(NULL, sizeof(*self->counters), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->counters);
+	ranges_of(self->ranges, self->counters);
+	ASSERT_EQ(0, pipe2(self->pipe, O_CLOEXEC));
+	self->child = 0;
+}
+
+FIXTURE_TEARDOWN(describe)
+{
+	if (self->child)
+		killed(self->child);
+	session_stop(SCOPE, NULL);
+	close(self->pipe[0]);
+	close(self->pipe[1]);
+	munmap(self->counters, sizeof(*self->counters));
+}
+
+/* A child that does so much, says so, and waits. */
+#define CHILD(...) do {						\
+	char byte = 0;							\
+									\
+	self->child = fork();						\
+	ASSERT_LE(0, self->child);					\
+	if (!self->child) {						\
+		__VA_ARGS__;						\
+		MUST(write(self->pipe[1], &byte, 1) == 1);		\
+		for (;;)						\
+			pause();					\
+	}								\
+	ASSERT_EQ(1, read(self->pipe[0], &byte, 1));			\
+} while (0)
+
+#define EXPECT_SAME_RANGES(found)	\
+	EXPECT_EQ(0, memcmp(self->ranges, found, sizeof(self->ranges)))
+
+TEST_F(describe, gives_ranges_and_statistics_of_another)
+{
+	struct profil_range found[RANGES];
+	struct profil_stats s;
+
+	CHILD({
+		MUST(!start_with(self->ranges));
+		MUST(loop_burn(SCOPE, 3, 20));
+		MUST(!burn_ticks(SCOPE, 5));
+	});
+	/* It is stopped, and need not do anything. */
+	ASSERT_EQ(0, kill(self->child, SIGSTOP));
+	ASSERT_EQ(self->child, waitpid(self->child, NULL, WUNTRACED));
+	ASSERT_EQ(0, describe_all(self->child, found, RANGES, &s));
+	EXPECT_SAME_RANGES(found);
+	EXPECT_EQ(PROFIL_STATE_ON, s.state);
+	EXPECT_EQ(SCOPE, s.scope);
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE(25, s.ticks);
+	EXPECT_LE(12, s.hit);
+	/* Its memory has what the statistics say. */
+	EXPECT_EQ(s.hit, sum_of_all(self->child, found));
+	EXPECT_EQ(0, self->counters->c4[3]);
+	/* Again the same, since it is stopped. */
+	EXPECT_EQ(0, describe_all(self->child, found, RANGES, &s));
+	EXPECT_EQ(s.hit, sum_of_all(self->child, found));
+}
+
+static void *run_for_ever(void *unused)
+{
+	for (;;)
+		loop_run(1, LOOP_BURST);
+	return unused;
+}
+
+/* What is read after the statistics has all their hits, while threads go on counting. */
+TEST_F(describe, is_never_ahead_of_the_counters)
+{
+	struct profil_stats s, before = {};
+	struct profil_range found;
+	unsigned int moved = 0;
+
+	CHILD({
+		struct profil_range range = range_all(self->counters->c8, 1, 8);
+		pthread_t thread;
+
+		MUST(!clock_start(SCOPE, 0, MS / 10, &range, 1));
+		MUST(!pthread_create(&thread, NULL, run_for_ever, NULL));
+		MUST(write(self->pipe[1], "", 1) == 1);
+		run_for_ever(NULL);
+	});
+	for (unsigned int i = 0; i < 300 || (moved < 2 && i < 3000); i++) {
+		ASSERT_EQ(0, describe_all(self->child, &found, 1, &s));
+		EXPECT_LE(s.hit, sum_of(self->child, &found));
+		EXPECT_TRUE(accounted(&s));
+		EXPECT_LE(before.ticks, s.ticks);
+		moved += s.ticks != before.ticks;
+		before = s;
+	}
+	EXPECT_LE(2, moved);
+}
+
+TEST_F(describe, tells_how_much_room_it_wants)
+{
+	struct profil_range found[RANGES + 1], poison[RANGES + 1];
+	struct profil_describe arg;
+	struct profil_stats s;
+
+	memset(poison, 0x5a, sizeof(poison));
+	ASSERT_EQ(0, start_with(self->ranges));
+#define TRY(room, address) do {							\
+	memset(found, 0x5a, sizeof(found));					\
+	s = (struct profil_stats){ .size = sizeof(s) };				\
+	arg = (struct profil_describe){						\
+		.nr_ranges = room, .ranges = address, .stats = addr(&s),	\
+		.period = 77, .taken = 77,					\
+	};									\
+	EXPECT_EQ(0, describe(&arg, 0));					\
+	EXPECT_EQ(RANGES, arg.nr_ranges);					\
+	EXPECT_EQ(0, arg.period);						\
+	EXPECT_EQ(0, arg.taken);						\
+	EXPECT_EQ(PROFIL_STATE_ON, s.state);					\
+} while (0)
+	TRY(0, 0);
+	TRY(UINT32_MAX, 0);
+	TRY(0, addr(found));
+	EXPECT_EQ(0, memcmp(found, poison, sizeof(found)));
+	TRY(RANGES - 1, addr(found));
+	EXPECT_EQ(0, memcmp(found, poison, sizeof(found)));
+	TRY(RANGES - 1, 8);
+	TRY(RANGES, addr(found));
+	EXPECT_SAME_RANGES(found);
+	EXPECT_EQ(0, memcmp(&found[RANGES], poison, sizeof(found[0])));
+	TRY(UINT32_MAX, addr(found));
+	EXPECT_SAME_RANGES(found);
+	EXPECT_EQ(0, memcmp(&found[RANGES], poison, sizeof(found[0])));
+#undef TRY
+}
+
+TEST_F(describe, gives_as_many_ranges_as_a_session_can_have)
+{
+	struct profil_range *given, *found;
+	struct profil_query query;
+	struct profil_stats s;
+
+	ASSERT_EQ(0, device_query(&query));
+	given = calloc(query.max_ranges, sizeof(*given));
+	found = calloc(query.max_ranges, sizeof(*found));
+	ASSERT_NE(NULL, given);
+	ASSERT_NE(NULL, found);
+	for (u32 i = 0; i < query.max_ranges; i++)
+		given[i] = range_of(0x10000 + 16 * i, 0x10008 + 16 * i, self->counters->c8, 2, 8);
+	ASSERT_EQ(0, session_start(SCOPE, 0, given, query.max_ranges));
+	ASSERT_EQ(0, describe_all(0, found, query.max_ranges, &s));
+	EXPECT_EQ(0, memcmp(given, found, query.max_ranges * sizeof(*given)));
+	free(given);
+	free(found);
+}
+
+TEST_F(describe, has_no_ranges_of_a_session_without)
+{
+	struct profil_range range = {};
+	struct profil_describe arg = { .nr_ranges = 1, .ranges = addr(&range) };
+
+	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
+	EXPECT_EQ(0, describe(&arg, 0));
+	EXPECT_EQ(0, arg.nr_ranges);
+	EXPECT_EQ(0, range.end);
+}
+
+TEST_F(describe, says_what_is_wrong)
+{
+	struct profil_stats s = { .size = sizeof(s) };
+	struct profil_describe arg;
+
+	EXPECT_EQ(-EINVAL, describe_nothing(0));
+	EXPECT_EQ(-EINVAL, describe_nothing(getpid()));
+	EXPECT_EQ(-EINVAL, describe_nothing(-1));
+	EXPECT_EQ(-ESRCH, describe_nothing(INT32_MAX));
+	CHILD();
+	EXPECT_EQ(-EINVAL, describe_nothing(self->child));
+	kill(self->child, SIGKILL);
+	/* Nobody has waited for it yet. */
+	EXPECT_TRUE(await(describe_nothing(self->child) == -ESRCH));
+
+	/* A thread's is not a process's. */
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, self->ranges, RANGES));
+	EXPECT_EQ(-EINVAL, describe_nothing(0));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
+
+	ASSERT_EQ(0, start_with(self->ranges));
+	EXPECT_EQ(0, describe_nothing(0));
+	EXPECT_EQ(0, describe_nothing(getpid()));
+	EXPECT_EQ(-EINVAL, describe_nothing(-1));
+	arg = (struct profil_describe){ .flags = 1 };
+	EXPECT_EQ(-EOPNOTSUPP, describe(&arg, 0));
+	arg = (struct profil_describe){ .nr_ranges = RANGES, .ranges = 8 };
+	EXPECT_EQ(-EFAULT, describe(&arg, 0));
+	arg = (struct profil_describe){ .stats = 8 };
+	EXPECT_EQ(-EFAULT, describe(&arg, 0));
+	s.flags = 1;
+	arg = (struct profil_describe){ .stats = addr(&s) };
+	EXPECT_EQ(-EOPNOTSUPP, describe(&arg, 0));
+	s.flags = 0;
+	s.__reserved = 1;
+	EXPECT_EQ(-EINVAL, describe(&arg, 0));
+	s.__reserved = 0;
+	s.size = 8;
+	EXPECT_EQ(-EINVAL, describe(&arg, 0));
+	s.size = 1 << 20;
+	EXPECT_EQ(-E2BIG, describe(&arg, 0));
+}
+
+/* The child has no copy of the buffer. */
+TEST_F(describe, says_that_a_session_has_ended)
+{
+	ASSERT_EQ(0, start_with(self->ranges));
+	ASSERT_EQ(0, madvise(self->counters, sizeof(*self->counters), MADV_DONTFORK));
+	CHILD(MUST(state_of(SCOPE) == PROFIL_STATE_ENDED));
+	EXPECT_EQ(-ENODEV, describe_nothing(self->child));
+	EXPECT_EQ(0, describe_nothing(0));
+}
+
+TEST_F(describe, finds_nothing_after_exec)
+{
+	char byte;
+
+	ASSERT_EQ(0, start_with(self->ranges));
+	self->child = fork();
+	if (!self->child) {
+		execlp("sleep", "sleep", "1000", NULL);
+		_exit(1);
+	}
+	close(self->pipe[1]);
+	ASSERT_EQ(0, read(self->pipe[0], &byte, 1));
+	EXPECT_EQ(-EINVAL, describe_nothing(self->child));
+}
+
+/* What the child has that was made by a fork, it has for itself. */
+TEST_F(describe, finds_the_session_of_a_child)
+{
+	struct profil_range found[RANGES];
+	struct profil_stats s;
+
+	ASSERT_EQ(0, start_with(self->ranges));
+	CHILD(MUST(loop_burn(SCOPE, 5, 20)));
+	ASSERT_EQ(0, describe_all(self->child, found, RANGES, &s));
+	EXPECT_SAME_RANGES(found);
+	EXPECT_LE(20, s.ticks);
+	EXPECT_EQ(PROFIL_STATE_ON, s.state);
+	EXPECT_EQ(s.hit, sum_of_all(self->child, found));
+	ASSERT_EQ(0, describe_all(0, found, RANGES, &s));
+	EXPECT_SAME_RANGES(found);
+	EXPECT_EQ(0, self->counters->c4[5]);
+}
+
+/* Its session need not be set up for that. */
+TEST_F(describe, finds_the_session_of_a_child_that_was_just_forked)
+{
+	struct profil_range found[RANGES];
+	struct profil_stats s;
+	pid_t children[20];
+	unsigned int i;
+
+	ASSERT_EQ(0, start_with(self->ranges));
+	for (i = 0; i < ARRAY_SIZE(children); i++) {
+		children[i] = fork();
+		if (!children[i])
+			for (;;)
+				pause();
+		EXPECT_EQ(0, describe_all(children[i], found, RANGES, &s));
+		EXPECT_SAME_RANGES(found);
+		EXPECT_EQ(PROFIL_STATE_ON, s.state);
+		EXPECT_TRUE(accounted(&s));
+		EXPECT_LE(s.hit, sum_of_all(children[i], found));
+	}
+	for (i = 0; i < ARRAY_SIZE(children); i++)
+		killed(children[i]);
+}
+
+/* On, and nothing is counted: it is described, and goes on counting when told to. */
+TEST_F(describe, of_a_session_that_counts_nothing)
+{
+	struct profil_range range = range_all(self->counters->c8, 1, 8), found;
+	struct profil_describe arg = {};
+	struct profil_stats s;
+	u64 before;
+
+#define START(m, period_) device_ioctl(PROFIL_IOC_START, &(struct profil_start){	\
+	.size = sizeof(struct profil_start), .flags = PROFIL_START_REPLACE, .modes = m,	\
+	.nr_ranges = 1, .ranges = addr(&range), .period = period_ })
+	self->counters->c8[0] = 1000;
+	ASSERT_EQ(0, START(0, 0));
+	ASSERT_TRUE(loop_burn(SCOPE, 1, 10));
+	ASSERT_EQ(0, describe_all(0, &found, 1, &s));
+	EXPECT_EQ(1000, sum_of(getpid(), &found));
+	EXPECT_EQ(0, s.ticks);
+	EXPECT_LE(10, s.unselected);
+	EXPECT_EQ(PROFIL_STATE_ON, s.state);
+
+	ASSERT_EQ(0, START(MODES_ALL, MS));
+	ASSERT_TRUE(loop_burn(SCOPE, 1, 10));
+	ASSERT_EQ(0, describe(&arg, 0));
+	EXPECT_EQ(MS, arg.period);
+	ASSERT_EQ(0, describe_all(0, &found, 1, &s));
+	EXPECT_LE(10, s.hit);
+	EXPECT_LE(1000 + s.hit, sum_of(getpid(), &found));
+
+	ASSERT_EQ(0, START(0, 0));
+	before = self->counters->c8[0];
+	ASSERT_TRUE(loop_burn(SCOPE, 1, 10));
+	ASSERT_EQ(0, describe_all(0, &found, 1, &s));
+	EXPECT_EQ(0, s.hit);
+	EXPECT_EQ(before, sum_of(getpid(), &found));
+#undef START
+}
+
+static int become(uid_t id)
+{
+	return setgroups(0, NULL) || setresgid(id, id, id) || setresuid(id, id, id) ? -1 : 0;
+}
+
+/* Session and process of uid 1000; what somebody says who asks for it. */
+static int asked_by(uid_t id, pid_t pid)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		MUST(!become(id));
+		_exit(-describe_nothing(pid));
+	}
+	return -status_of(child);
+}
+
+#define NEED_ROOT() do {						\
+	if (geteuid())							\
+		SKIP(return, "only root can become others");		\
+} while (0)
+
+TEST_F(describe, is_for_the_same_user)
+{
+	NEED_ROOT();
+	CHILD({
+		MUST(!become(1000));
+		MUST(!prctl(PR_SET_DUMPABLE, 1));
+		MUST(!start_with(self->ranges));
+	});
+	EXPECT_EQ(0, asked_by(1000, self->child));
+	EXPECT_EQ(-EPERM, asked_by(1001, self->child));
+	EXPECT_EQ(0, describe_nothing(self->child));
+}
+
+TEST_F(describe, is_not_of_what_is_not_dumpable)
+{
+	NEED_ROOT();
+	CHILD({
+		MUST(!become(1000));
+		MUST(!prctl(PR_SET_DUMPABLE, 0));
+		MUST(!start_with(self->ranges));
+	});
+	EXPECT_EQ(-EPERM, asked_by(1000, self->child));
+	EXPECT_EQ(0, describe_nothing(self->child));
+}
+
+TEST_F(describe, is_not_of_what_has_another_id_too)
+{
+	NEED_ROOT();
+	for (int which = 0; which < 3; which++) {
+		CHILD({
+			MUST(!setresgid(1000, 1000, which == 2 ? 0 : 1000));
+			MUST(!setresuid(1000, which == 0 ? 0 : 1000, which == 1 ? 0 : 1000));
+			MUST(!prctl(PR_SET_DUMPABLE, 1));
+			MUST(!start_with(self->ranges));
+		});
+		EXPECT_EQ(-EPERM, asked_by(1000, self->child));
+		killed(self->child);
+	}
+	self->child = 0;
+}
+
+/* The same ids, and more rights. */
+TEST_F(describe, is_not_of_what_has_more_capabilities)
+{
+	NEED_ROOT();
+	CHILD({
+		struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+		struct __user_cap_data_struct data[2] = {};
+
+		MUST(!prctl(PR_SET_KEEPCAPS, 1));
+		MUST(!become(1000));
+		data[0].permitted = 1 << CAP_NET_RAW;
+		MUST(!syscall(SYS_capset, &header, data));
+		MUST(!prctl(PR_SET_DUMPABLE, 1));
+		MUST(!start_with(self->ranges));
+	});
+	EXPECT_EQ(-EPERM, asked_by(1000, self->child));
+	EXPECT_EQ(0, describe_nothing(self->child));
+}
+
+static atomic_bool enough;
+
+static void *describe_all_the_time(void *arg)
+{
+	struct profil_range found[RANGES];
+	struct profil_stats s;
+
+	while (!enough)
+		describe_all((uintptr_t)arg, found, RANGES, &s);
+	return NULL;
+}
+
+/* It disturbs neither starts, stops nor the end. */
+TEST_F(describe, races_with_what_the_process_does)
+{
+	struct profil_stats s;
+	pthread_t thread;
+
+	CHILD({
+		MUST(write(self->pipe[1], "", 1) == 1);
+		for (unsigned int i = 0; i < 400; i++) {
+			MUST(!session_start(SCOPE, PROFIL_START_REPLACE, self->ranges, RANGES));
+			loop_run(2, LOOP_BURST / 16);
+			if (i % 3)
+				continue;
+			MUST(!session_stop(SCOPE, &s));
+			MUST(accounted(&s));
+		}
+		_exit(0);
+	});
+	enough = false;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, describe_all_the_time,
+				    (void *)(uintptr_t)self->child));
+	EXPECT_EQ(0, status_of(self->child));
+	enough = true;
+	pthread_join(thread, NULL);
+	self->child = 0;
+}
+
+TEST_HARNESS_MAIN
