@@ -68,15 +68,15 @@ static struct profil_table *home_describe(struct profil_home *home, struct profi
 	if (mutex_lock_killable(&home->lock))
 		return ERR_PTR(-EINTR);
 	s = profil_classic_find(home, PROFIL_SCOPE_PROCESS);
-	if (s && s->phase == PROFIL_LIVE) {
-		table = profil_table_of(s, home->space->id, NULL);
+	if (s)
+		table = (s->phase == PROFIL_LIVE ? profil_table_of(s, home->space->id, NULL) : NULL) ?:
+			ERR_PTR(-ENODEV);
+	if (!IS_ERR(table)) {
 		profil_replay(s);
 		profil_session_read(s, stats, false);
 		arg->nr_ranges = table->nr_ranges;
 		arg->period = s->period;
 		arg->taken = s->taken_pcs;
-	} else if (s) {
-		table = ERR_PTR(-ENODEV);
 	}
 	mutex_unlock(&home->lock);
 	return table;

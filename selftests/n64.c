@@ -5,13 +5,17 @@
 #include "kselftest_harness.h"
 
 #include <limits.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include <profil/illumos.h>
@@ -828,6 +832,10 @@ static void game_run(int ask, int answer)
 		case 'x':			/* and is gone at once */
 			osProfileFlush();
 			_exit(0);
+		case 'e':			/* another program, with the same end */
+			dup2(ask, STDIN_FILENO);
+			execlp("cat", "cat", NULL);
+			_exit(3);
 		}
 		if (errno)
 			_exit(1);
@@ -871,20 +879,26 @@ static int game_end(struct game *game)
 	return status_of(game->pid);
 }
 
-/* The command, with @args after its name. */
-static FILE *gperf(const char *args)
+#define COMMAND_SIZE	(PATH_MAX + 64)
+
+/* The command, with @args after its name, for the shell. */
+static void gperf_command(char *command, const char *args)
 {
-	char self[PATH_MAX] = "", command[PATH_MAX + 64];
+	char self[PATH_MAX] = "", path[COMMAND_SIZE - 32];
 	const char *set = getenv("PROFIL");
 
-	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
-		return NULL;
-	snprintf(command, sizeof(command), "%s/../tools/profil", dirname(self));
-	if (set || access(command, X_OK))
-		snprintf(command, sizeof(command), "%s", set ?: "profil");
-	strcat(command, " gperf ");
-	strcat(command, args);
-	strcat(command, " 2>&1");
+	MUST(readlink("/proc/self/exe", self, sizeof(self) - 1) >= 0);
+	snprintf(path, sizeof(path), "%s/../tools/profil", dirname(self));
+	if (set || access(path, X_OK))
+		snprintf(path, sizeof(path), "%s", set ?: "profil");
+	snprintf(command, COMMAND_SIZE, "exec %s gperf %s 2>&1", path, args);
+}
+
+static FILE *gperf(const char *args)
+{
+	char command[COMMAND_SIZE];
+
+	gperf_command(command, args);
 	return popen(command, "re");
 }
 
@@ -1134,6 +1148,156 @@ TEST_F(host, data_of_another_user_cannot_be_had)
 	others = self->game.pid;
 	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
 	EXPECT_EQ(0, status_in_child(child_as_another));
+}
+
+#define NEED_ROOT() do {						\
+	if (geteuid())							\
+		SKIP(return, "only root can become others");		\
+} while (0)
+
+static int child_with_CAP_PERFMON(void)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2] = {}, *caps = &data[CAP_TO_INDEX(CAP_PERFMON)];
+	struct profil_describe arg = { .size = sizeof(arg), .pid = others };
+	struct heard heard;
+
+	MUST(!prctl(PR_SET_KEEPCAPS, 1));
+	MUST(!setresgid(1001, 1001, 1001) && !setresuid(1001, 1001, 1001));
+	caps->effective = CAP_TO_MASK(CAP_PERFMON);
+	caps->permitted = caps->effective;
+	caps->inheritable = caps->effective;
+	MUST(!syscall(SYS_capset, &header, data));
+	MUST(!prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_PERFMON, 0, 0));
+	MUST(!device_ioctl(PROFIL_IOC_DESCRIBE, &arg));
+	ask_gperf(others, &heard);
+	MUST(heard.status == 1);
+	MUST(strstr(heard.text, "cannot read its memory: Operation not permitted (ptrace rights"));
+	return 0;
+}
+
+/* It is for the description only. */
+TEST_F(host, CAP_PERFMON_is_not_enough_to_read_memory)
+{
+	NEED_ROOT();
+	others = self->game.pid;
+	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
+	EXPECT_EQ(0, status_in_child(child_with_CAP_PERFMON));
+}
+
+#define PTRACE_SCOPE	"/proc/sys/kernel/yama/ptrace_scope"
+
+static const char *yama_says;		/* or NULL: it is allowed */
+
+/* A user's game, which has not been started by the user's command. */
+static int child_under_yama(void)
+{
+	struct game game;
+	struct score score;
+	struct heard heard;
+
+	MUST(!setresgid(1000, 1000, 1000) && !setresuid(1000, 1000, 1000));
+	MUST(!prctl(PR_SET_DUMPABLE, 1));
+	MUST(game_start(&game) && game_do(&game, 'i', &score));
+	ask_gperf(game.pid, &heard);
+	MUST(heard.status == !!yama_says);
+	MUST(!yama_says || strstr(heard.text, yama_says));
+	MUST(!game_end(&game));
+	return 0;
+}
+
+TEST_F(host, security_modules_can_forbid_it)
+{
+	long long scope = file_number(PTRACE_SCOPE, "");
+	char before[32];
+
+	NEED_ROOT();
+	if (scope < 0)
+		SKIP(return, "the kernel has no Yama");
+	snprintf(before, sizeof(before), "%lld", scope);
+	ASSERT_EQ(0, file_write(PTRACE_SCOPE, "1"));
+	yama_says = "cannot read its memory: Operation not permitted (ptrace rights are needed: "
+		    "same user and kernel.yama.ptrace_scope 0, or CAP_SYS_PTRACE)";
+	EXPECT_EQ(0, status_in_child(child_under_yama));
+	EXPECT_EQ(0, file_write(PTRACE_SCOPE, "0"));
+	yama_says = NULL;
+	EXPECT_EQ(0, status_in_child(child_under_yama));
+	EXPECT_EQ(0, file_write(PTRACE_SCOPE, before));
+}
+
+/* The command, stopped when it is about to read the memory of @pid; its output is @out. */
+static pid_t gperf_stopped(pid_t pid, FILE **out)
+{
+	struct __ptrace_syscall_info call;
+	char command[COMMAND_SIZE], args[32];
+	int pipes[2], status;
+	pid_t child;
+
+	snprintf(args, sizeof(args), "%d", pid);
+	gperf_command(command, args);
+	MUST(!pipe(pipes));
+	child = fork();
+	if (!child) {
+		dup2(pipes[1], STDOUT_FILENO);
+		close(pipes[0]);
+		close(pipes[1]);
+		MUST(!ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+		raise(SIGSTOP);
+		execl("/bin/sh", "sh", "-c", command, NULL);
+		_exit(127);
+	}
+	close(pipes[1]);
+	*out = fdopen(pipes[0], "r");
+	MUST(*out);
+	MUST(waitpid(child, &status, 0) == child && WIFSTOPPED(status));
+	MUST(!ptrace(PTRACE_SETOPTIONS, child, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL));
+	do {
+		MUST(!ptrace(PTRACE_SYSCALL, child, NULL, NULL));
+		MUST(waitpid(child, &status, 0) == child && WIFSTOPPED(status));
+		MUST(ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof(call), &call) > 0);
+	} while (call.op != PTRACE_SYSCALL_INFO_ENTRY || call.entry.nr != SYS_process_vm_readv);
+	return child;
+}
+
+static int describe(pid_t pid)
+{
+	struct profil_describe arg = { .size = sizeof(arg), .pid = pid };
+
+	return device_ioctl(PROFIL_IOC_DESCRIBE, &arg);
+}
+
+/* What the command says if the game does @what in the middle of it, so that describe() is @err. */
+static void ask_while(struct game *game, char what, int err, struct heard *heard)
+{
+	pid_t command;
+	FILE *out;
+
+	memset(heard, 0, sizeof(*heard));
+	command = gperf_stopped(game->pid, &out);
+	MUST(write(game->ask, &what, 1) == 1);
+	MUST(await(describe(game->pid) == err));
+	MUST(!ptrace(PTRACE_DETACH, command, NULL, NULL));
+	MUST(fread(heard->text, 1, sizeof(heard->text) - 1, out) > 0);
+	fclose(out);
+	heard->status = status_of(command);
+}
+
+/* No memory of another program is taken for counters. */
+TEST_F(host, a_game_that_ends_meanwhile_has_no_report)
+{
+	struct game game;
+
+	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
+	ask_while(&self->game, 'e', -EINVAL, &self->heard);
+	EXPECT_EQ(1, self->heard.status);
+	EXPECT_NE(NULL, strstr(self->heard.text, "has no profile"));
+
+	ASSERT_TRUE(game_start(&game));
+	ASSERT_TRUE(game_do(&game, 'i', &self->score));
+	ask_while(&game, 'x', -ESRCH, &self->heard);
+	EXPECT_EQ(1, self->heard.status);
+	EXPECT_NE(NULL, strstr(self->heard.text, "there is no process"));
+	EXPECT_EQ(0, game_end(&game));
 }
 
 /* What other families count can be had in the same way. */
