@@ -26,7 +26,6 @@
 
 #include <dirent.h>
 #include <grp.h>
-#include <linux/loop.h>
 #include <linux/memfd.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -39,7 +38,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/swap.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
@@ -49,6 +47,7 @@
 #include "kernel.h"
 #include "loop.h"
 #include "slots.h"
+#include "swap.h"
 #include "usage.h"
 
 #ifndef SYS_memfd_secret
@@ -1019,7 +1018,7 @@ static int userfault(unsigned int i, u64 mode)
 
 		/*
 		 * hugetlb has no zero pages. By 6.1 a child that had them would never come back
-		 * from any call that writes there: see repin.c.
+		 * from any call that writes there: see pinned.c.
 		 */
 		if (!(slot.ioctls & 1ULL << _UFFDIO_ZEROPAGE))
 			madvise(SLOT(i), SLOT_SIZE, MADV_DONTFORK);
@@ -1552,52 +1551,6 @@ FIXTURE(fuzz) {
 
 #define KSM		"/sys/kernel/mm/ksm/run"
 #define EXPEDITED	"/sys/kernel/rcu_expedited"
-
-/* A swap area in memory: 0, or a negative errno. */
-static int swap_start(char *path, size_t size)
-{
-	static char header[PAGE];
-	struct loop_config config = { 0 };
-	int control, fd, number, err = 0;
-
-	if (system("modprobe -q loop"))
-		return -ENODEV;
-	control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-	number = control < 0 ? -1 : ioctl(control, LOOP_CTL_GET_FREE);
-	if (number < 0)
-		err = -errno;
-	close(control);
-	if (err)
-		return err;
-	snprintf(path, size, "/dev/loop%d", number);
-
-	((u32 *)(header + 1024))[0] = 1;
-	((u32 *)(header + 1024))[1] = (32 << 20) / PAGE - 1;
-	memcpy(header + PAGE - 10, "SWAPSPACE2", 10);
-	config.fd = memfd_create("swap", MFD_CLOEXEC);
-	if (ftruncate(config.fd, 32 << 20) || pwrite(config.fd, header, PAGE, 0) != PAGE)
-		err = -errno;
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (!err && (fd < 0 || ioctl(fd, LOOP_CONFIGURE, &config) || swapon(path, 0)))
-		err = -errno;
-	close(fd);
-	close(config.fd);
-	if (err)
-		path[0] = 0;
-	return err;
-}
-
-static void swap_stop(const char *path)
-{
-	int fd;
-
-	if (!path[0])
-		return;
-	swapoff(path);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	ioctl(fd, LOOP_CLR_FD, 0);
-	close(fd);
-}
 
 /* The first region of a PCI device that can be mapped: -1 if there is none. */
 static int device_memory(void)

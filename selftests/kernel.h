@@ -8,6 +8,7 @@
 
 #include "device.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -129,6 +130,50 @@ static inline bool preempt_rt(void)
 	struct utsname uts;
 
 	return !uname(&uts) && strstr(uts.version, "PREEMPT_RT");
+}
+
+/*
+ * Tasks
+ */
+
+/* As in /proc/PID/stat: 'R', 'S', 'D', 'Z' and others; 0 if there is no such task. */
+static inline char task_state(pid_t pid)
+{
+	char path[64], line[512], *state;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file_line(path, line, sizeof(line));
+	state = strrchr(line, ')');
+	return state ? state[2] : 0;
+}
+
+/* CPU time of all workers of the kernel, in ns. */
+static inline u64 kworkers_ns(void)
+{
+	char path[64], line[512], *name;
+	DIR *dir = opendir("/proc");
+	unsigned long long ns;
+	struct dirent *entry;
+	u64 sum = 0;
+	int parent;
+
+	while (dir && (entry = readdir(dir))) {
+		int pid = atoi(entry->d_name);
+
+		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+		if (!pid || !strstr(file_line(path, line, sizeof(line)), "(kworker/"))
+			continue;
+		name = strrchr(line, ')');
+		/* Kernel threads are children of kthreadd. */
+		if (!name || sscanf(name + 1, " %*c %d", &parent) != 1 || parent != 2)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
+		if (sscanf(file_line(path, line, sizeof(line)), "%llu", &ns) == 1)
+			sum += ns;
+	}
+	if (dir)
+		closedir(dir);
+	return sum;
 }
 
 /*

@@ -21,9 +21,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "cgroup.h"
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
@@ -34,7 +34,6 @@
 #define SMALL		(32 * MIB)	/* of a cgroup in which little is possible */
 #define USER		1000
 
-#define CGROUPS		"/sys/fs/cgroup"
 #define CGROUP		CGROUPS "/profil-limits"
 
 #define PROCESS		PROFIL_SCOPE_PROCESS
@@ -50,18 +49,6 @@ static long long held(void)
 	return file_number(CGROUP "/memory.current", "");
 }
 
-/* Why there is none, or NULL. */
-static const char *cgroup_make(void)
-{
-	if (geteuid())
-		return "only root can make a cgroup";
-	if (access(CGROUPS "/cgroup.controllers", F_OK))
-		return CGROUPS " is not of version 2";
-	if (file_write(CGROUPS "/cgroup.subtree_control", "+memory"))
-		return "there is no memory controller";
-	if (mkdir(CGROUP, 0755) && errno != EEXIST)
-		return "the cgroup cannot be made";
-	return access(CGROUP "/memory.current", F_OK) ? "it has no memory.current" : NULL;
 }
 
 FIXTURE(limits) {
@@ -73,7 +60,7 @@ FIXTURE_SETUP(limits)
 	ASSERT_LE(0, device_fd()) {
 		TH_LOG("%s must be there", PROFIL_DEVICE);
 	}
-	self->why_not = cgroup_make();
+	self->why_not = cgroup_make(CGROUP);
 }
 
 /* A cgroup can be removed when nobody is in it; what it was charged for may go later. */

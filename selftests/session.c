@@ -29,6 +29,7 @@
 #include "fuse.h"
 #include "kernel.h"
 #include "loop.h"
+#include "send.h"
 
 #define SELF		"/proc/self/exe"
 #define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
@@ -141,38 +142,6 @@ static void close_session(void)
 {
 	close(fd);
 	fd = -1;
-}
-
-static int send_fd(int to, int what)
-{
-	char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &what, sizeof(int));
-	return sendmsg(to, &msg, 0) == 1 ? 0 : -errno;
-}
-
-static int receive_fd(int from)
-{
-	char control[CMSG_SPACE(sizeof(int))] = {}, byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(control),
-	};
-	int received = -1;
-
-	if (recvmsg(from, &msg, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&msg))
-		memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
-	return received;
 }
 
 FIXTURE(session) {
@@ -975,23 +944,13 @@ static int exec_while_reading(void)
 	return 43;
 }
 
-static bool sleeps_in_kernel(pid_t pid)
-{
-	char path[64], line[256], *state;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	file_line(path, line, sizeof(line));
-	state = strrchr(line, ')');
-	return state && state[2] == 'D';
-}
-
 /* Until that waits; or, by 7.2, does not although who execs does. */
 static int attach_who_execs(void)
 {
 	bool waits;
 
 	do {
-		waits = sleeps_in_kernel(shared->pid);
+		waits = task_state(shared->pid) == 'D';
 		if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, shared->pid, NULL) == -EINTR)
 			return 0;
 	} while (!waits);
@@ -1027,7 +986,7 @@ TEST_F(session, is_not_locked_while_a_target_is_kept_in_exec)
 	shared->pid = execs;
 	EXPECT_TRUE(step_is(1));
 	attaches = spawn(attach_who_execs);
-	EXPECT_TRUE(await(sleeps_in_kernel(attaches) || shared->step == 2));
+	EXPECT_TRUE(await(task_state(attaches) == 'D' || shared->step == 2));
 
 	/* Another process's call, which does not hang this one if it hangs. */
 	asks = spawn(ask_for_statistics);

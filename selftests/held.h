@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Memory whose missing pages are provided by user space, which can hold them back: by
+ * userfaultfd, or in a private mapping of a file in FUSE. Needs root.
+ */
+#ifndef _SELFTESTS_HELD_H
+#define _SELFTESTS_HELD_H
+
+#include "fuse.h"
+
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+enum held_kind {
+	HELD_USERFAULT,
+	HELD_FUSE,
+};
+
+/* Shared with the file system's server. */
+struct held_control {
+	atomic_bool back;	/* pages are held back */
+	atomic_bool asked;	/* since then */
+};
+
+struct held {
+	enum held_kind kind;
+	char *memory;
+	size_t size;
+	int fd;			/* the userfaultfd, if there is one, or the file */
+	char dir[32];
+	pid_t server;
+	struct held_control *control;
+};
+
+static inline void held_serve(struct held_control *control, int fd)
+{
+	static char request[FUSE_MAX_WRITE + 4096] __attribute__((aligned(8)));
+	static const char page[64 << 10];
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	const struct fuse_in_header *in = (const void *)request;
+	const struct fuse_read_in *reads = (const void *)(in + 1);
+	struct fuse_init_out init = {
+		.major = FUSE_KERNEL_VERSION,
+		.max_readahead = 4096,
+		.max_write = FUSE_MAX_WRITE,
+		.flags = FUSE_ASYNC_READ,	/* or a reader cannot be killed */
+	};
+	struct actor a = { .random = 1 };
+
+	while (read(fd, request, sizeof(request)) > 0 || errno == EINTR || errno == ENOENT) {
+		if (in->opcode == FUSE_READ) {
+			if (control->back)
+				control->asked = true;
+			while (control->back)
+				nanosleep(&pause, NULL);
+			fuse_answer(fd, in->unique, 0, page, reads->size);
+		} else if (in->opcode == FUSE_INIT) {
+			init.minor = ((const struct fuse_init_in *)(in + 1))->minor;
+			fuse_answer(fd, in->unique, 0, &init, sizeof(init));
+		} else {
+			fuse_serve_one(&a, fd, request);
+		}
+	}
+}
+
+/* 0, or a negative errno. */
+static inline int held_map_fuse(struct held *h)
+{
+	char path[64];
+	int fd;
+
+	strcpy(h->dir, "/tmp/profil-held.XXXXXX");
+	h->control = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (h->control == MAP_FAILED || !mkdtemp(h->dir))
+		return -errno;
+	fd = fuse_mount(h->dir);
+	if (fd < 0) {
+		rmdir(h->dir);
+		return fd;
+	}
+	h->server = fork();
+	if (!h->server) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		held_serve(h->control, fd);
+		_exit(0);
+	}
+	close(fd);
+	snprintf(path, sizeof(path), "%s/" FUSE_FILE, h->dir);
+	h->fd = open(path, O_RDWR | O_CLOEXEC);
+	if (h->fd < 0)
+		return -errno;
+	h->memory = mmap(NULL, h->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, h->fd, 0);
+	return h->memory == MAP_FAILED ? -errno : 0;
+}
+
+/* Memory of zeros, which nobody holds back yet: 0, or a negative errno. */
+static inline int held_map(struct held *h, enum held_kind kind, size_t size)
+{
+	*h = (struct held){ .kind = kind, .size = size, .fd = -1 };
+	if (kind == HELD_FUSE)
+		return held_map_fuse(h);
+	h->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (h->memory == MAP_FAILED)
+		return -errno;
+	return madvise(h->memory, size, MADV_NOHUGEPAGE) && errno != EINVAL ? -errno : 0;
+}
+
+/* No page is there any more, and each is held back: 0, or a negative errno. */
+static inline int held_back(struct held *h)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register all = {
+		.range = { .start = addr(h->memory), .len = h->size },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	if (h->kind == HELD_FUSE) {
+		h->control->asked = false;
+		h->control->back = true;
+	} else {
+		h->fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+		if (h->fd < 0 || ioctl(h->fd, UFFDIO_API, &api) ||
+		    ioctl(h->fd, UFFDIO_REGISTER, &all))
+			return -errno;
+	}
+	if (madvise(h->memory, h->size, MADV_DONTNEED))
+		return -errno;
+	return h->kind == HELD_FUSE ? -posix_fadvise(h->fd, 0, 0, POSIX_FADV_DONTNEED) : 0;
+}
+
+/* Does anybody wait for a page? */
+static inline bool held_asked(const struct held *h)
+{
+	struct pollfd poll_fd = { .fd = h->fd, .events = POLLIN };
+
+	if (h->kind == HELD_FUSE)
+		return h->control->asked;
+	return poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & POLLIN;
+}
+
+/* Who waits gets its page, and so does everybody from now on. */
+static inline void held_release(struct held *h)
+{
+	if (h->kind == HELD_FUSE) {
+		h->control->back = false;
+	} else if (h->fd >= 0) {
+		close(h->fd);
+		h->fd = -1;
+	}
+}
+
+static inline void held_unmap(struct held *h)
+{
+	held_release(h);
+	munmap(h->memory, h->size);
+	if (h->kind == HELD_FUSE) {
+		close(h->fd);
+		fuse_stop(h->dir, h->server);
+		waitpid(h->server, NULL, 0);
+		rmdir(h->dir);
+		munmap(h->control, 4096);
+	}
+}
+
+#endif /* _SELFTESTS_HELD_H */
