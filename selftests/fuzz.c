@@ -47,7 +47,7 @@
 #include "kernel.h"
 #include "loop.h"
 #include "slots.h"
-#include "swap.h"
+#include "swap_area.h"
 #include "usage.h"
 
 #ifndef SYS_memfd_secret

@@ -147,12 +147,20 @@ static inline char task_state(pid_t pid)
 	return state ? state[2] : 0;
 }
 
-/* CPU time of all workers of the kernel, in ns. */
+/* CPU time of a thread, in ns; 0 if there is no such thread. */
+static inline u64 task_ns(pid_t pid)
+{
+	char path[64], line[128];
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
+	return strtoull(file_line(path, line, sizeof(line)), NULL, 10);
+}
+
+/* The same of all workers of the kernel. */
 static inline u64 kworkers_ns(void)
 {
 	char path[64], line[512], *name;
 	DIR *dir = opendir("/proc");
-	unsigned long long ns;
 	struct dirent *entry;
 	u64 sum = 0;
 	int parent;
@@ -165,11 +173,8 @@ static inline u64 kworkers_ns(void)
 			continue;
 		name = strrchr(line, ')');
 		/* Kernel threads are children of kthreadd. */
-		if (!name || sscanf(name + 1, " %*c %d", &parent) != 1 || parent != 2)
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
-		if (sscanf(file_line(path, line, sizeof(line)), "%llu", &ns) == 1)
-			sum += ns;
+		if (name && sscanf(name + 1, " %*c %d", &parent) == 1 && parent == 2)
+			sum += task_ns(pid);
 	}
 	if (dir)
 		closedir(dir);

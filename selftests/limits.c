@@ -49,8 +49,6 @@ static long long held(void)
 	return file_number(CGROUP "/memory.current", "");
 }
 
-}
-
 FIXTURE(limits) {
 	const char *why_not;
 };

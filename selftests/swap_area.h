@@ -2,8 +2,8 @@
 /*
  * A swap area. Needs root.
  */
-#ifndef _SELFTESTS_SWAP_H
-#define _SELFTESTS_SWAP_H
+#ifndef _SELFTESTS_SWAP_AREA_H
+#define _SELFTESTS_SWAP_AREA_H
 
 #include "device.h"
 
@@ -60,4 +60,4 @@ static inline void swap_stop(const char *path)
 	close(fd);
 }
 
-#endif /* _SELFTESTS_SWAP_H */
+#endif /* _SELFTESTS_SWAP_AREA_H */

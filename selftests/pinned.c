@@ -1,0 +1,1032 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A session counts in the pages that it pinned at its start, until it is stopped: whatever
+ * becomes of the mapping through which the program sees them, and whatever memory management
+ * does of its own accord.
+ *
+ * Loop 0 is counted in the buffer's first page, loop 1 in its last. Quietly, loop 0
+ * runs only when a test runs it: what was counted before an event and what after is
+ * known exactly. Or a thread runs it all the time, on another CPU if there is one.
+ */
+#include "kselftest_harness.h"
+
+/* Swap and large mappings take long on a busy machine. */
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT	120
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "cgroup.h"
+#include "held.h"
+#include "kernel.h"
+#include "loop.h"
+#include "process.h"
+#include "swap_area.h"
+
+#ifndef MADV_COLD
+#define MADV_COLD	20
+#define MADV_PAGEOUT	21
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE	23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE	25
+#endif
+
+#define PAGE		4096UL
+#define SIZE		(4 * PAGE)
+#define HUGE		(2UL << 20)
+#define LAST		(SIZE / 4 - 1)	/* index of the last counter */
+
+#define SOME		6	/* ticks, before and after an event */
+
+FIXTURE(pinned) {
+	u32 *buffer;
+	u32 *again;	/* another mapping of the same file */
+	int memfd;
+	pthread_t thread;
+	bool running;	/* the thread is */
+	u64 locked;
+};
+
+FIXTURE_VARIANT(pinned) {
+	bool busy;
+};
+
+FIXTURE_VARIANT_ADD(pinned, quiet) {
+	.busy = false,
+};
+
+FIXTURE_VARIANT_ADD(pinned, busy) {
+	.busy = true,
+};
+
+static atomic_bool enough;
+
+static void *run_loop_0(void *unused)
+{
+	(void)unused;
+	while (!enough)
+		loop_run(0, LOOP_BURST);
+	return NULL;
+}
+
+FIXTURE_SETUP(pinned)
+{
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	self->memfd = -1;
+	self->buffer = MAP_FAILED;
+	self->locked = locked_bytes();
+	if (variant->busy) {
+		ASSERT_EQ(0, pthread_create(&self->thread, NULL, run_loop_0, NULL));
+		self->running = true;
+	}
+}
+
+static void quiet(FIXTURE_DATA(pinned) *self)
+{
+	if (!self->running)
+		return;
+	enough = true;
+	pthread_join(self->thread, NULL);
+	self->running = false;
+}
+
+/* Whatever became of the session, nothing of it stays. */
+FIXTURE_TEARDOWN(pinned)
+{
+	quiet(self);
+	session_stop(PROFIL_SCOPE_PROCESS, NULL);
+	EXPECT_EQ(self->locked, locked_bytes());
+}
+
+static bool map_private(FIXTURE_DATA(pinned) *self)
+{
+	self->buffer = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return self->buffer != MAP_FAILED;
+}
+
+static bool map_memfd(FIXTURE_DATA(pinned) *self)
+{
+	self->memfd = memfd_create("pinned", MFD_CLOEXEC);
+	if (self->memfd < 0 || ftruncate(self->memfd, SIZE))
+		return false;
+	self->buffer = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, self->memfd, 0);
+	self->again = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, self->memfd, 0);
+	return self->buffer != MAP_FAILED && self->again != MAP_FAILED;
+}
+
+/* User ticks of the loops: nothing between two runs of these is counted. */
+static int start_at(u32 *buffer)
+{
+	struct profil_range ranges[] = {
+		range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, buffer, SIZE / 4, 4),
+		range_of(loop_at(1), loop_at(1) + LOOP_BLOCK, buffer, SIZE / 4, 4),
+	};
+
+	ranges[0].granule = LOOP_BLOCK;
+	ranges[1].granule = LOOP_BLOCK;
+	ranges[1].offset -= LAST * LOOP_BLOCK;
+	return session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ranges, 2);
+}
+
+static int start(FIXTURE_DATA(pinned) *self)
+{
+	return start_at(self->buffer);
+}
+
+static u64 hits(void)
+{
+	struct profil_stats s;
+
+	return session_stats(PROFIL_SCOPE_PROCESS, &s) ? 0 : s.hit;
+}
+
+/* Some more hits of loop 0, whoever runs it. */
+static bool tick(FIXTURE_DATA(pinned) *self)
+{
+	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	u64 until = hits() + SOME;
+
+	if (self->running)
+		return await(hits() >= until);
+	while (hits() < until && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap)
+		loop_run(0, LOOP_BURST);
+	return hits() >= until;
+}
+
+/* The session goes on as if nothing had happened, and some hits more come of each loop. */
+static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self)
+{
+	struct profil_stats s;
+
+	EXPECT_TRUE(tick(self));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 1, SOME));
+	ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
+	ASSERT_EQ((u32)PROFIL_STATE_ON, s.state) {
+		TH_LOG("end %u", s.end);
+	}
+	EXPECT_EQ(0U, s.dropped);
+	EXPECT_EQ(SIZE, s.locked);
+	EXPECT_EQ(self->locked + SIZE, locked_bytes());
+}
+
+/* All is accounted for, and what was locked is no more. */
+static struct profil_stats stop(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self)
+{
+	struct profil_stats s;
+
+	quiet(self);
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0U, s.dropped);
+	EXPECT_EQ(self->locked, locked_bytes());
+	return s;
+}
+
+/*
+ * The pages stay where they are
+ */
+
+static void expect_same(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
+			bool (*event)(FIXTURE_DATA(pinned) *self))
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, start(self));
+	for (unsigned int i = 0; i < 3; i++) {
+		EXPECT_TRUE(tick(self));
+		ASSERT_TRUE(event(self)) {
+			TH_LOG("errno %d", errno);
+		}
+	}
+	expect_on(_metadata, self);
+	s = stop(_metadata, self);
+	EXPECT_LE(4 * SOME + 0U, s.hit);
+	EXPECT_EQ(s.hit, self->buffer[0] + self->buffer[LAST]);
+	EXPECT_EQ(s.hit, counters_sum(self->buffer, 4, SIZE / 4));
+}
+
+static bool event_fork(FIXTURE_DATA(pinned) *self)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		/* A copy, or not; but not the one where the parent counts. */
+		self->buffer[1] = 0;
+		_exit(0);
+	}
+	return pid > 0 && tick(self) && waitpid(pid, &status, 0) == pid && !status;
+}
+
+TEST_F(pinned, pages_stay_after_fork)
+{
+	ASSERT_TRUE(map_private(self));
+	expect_same(_metadata, self, event_fork);
+}
+
+TEST_F(pinned, shared_pages_stay_after_fork)
+{
+	ASSERT_TRUE(map_memfd(self));
+	expect_same(_metadata, self, event_fork);
+}
+
+static bool event_free(FIXTURE_DATA(pinned) *self)
+{
+	return !madvise(self->buffer, SIZE, MADV_FREE);
+}
+
+TEST_F(pinned, pages_stay_after_MADV_FREE)
+{
+	ASSERT_TRUE(map_private(self));
+	expect_same(_metadata, self, event_free);
+}
+
+static bool event_rwx(FIXTURE_DATA(pinned) *self)
+{
+	return !mprotect(self->buffer, SIZE, PROT_READ | PROT_WRITE | PROT_EXEC) &&
+	       tick(self) && !mprotect(self->buffer, PAGE, PROT_READ | PROT_WRITE);
+}
+
+TEST_F(pinned, pages_stay_after_mprotect_to_RWX)
+{
+	ASSERT_TRUE(map_private(self));
+	expect_same(_metadata, self, event_rwx);
+}
+
+/* Counted while nobody could write there. */
+static bool event_protect(FIXTURE_DATA(pinned) *self)
+{
+	return !mprotect(self->buffer, SIZE, PROT_READ) && tick(self) &&
+	       !mprotect((char *)self->buffer + SIZE - PAGE, PAGE, PROT_NONE) && tick(self) &&
+	       !mprotect(self->buffer, SIZE, PROT_NONE) && tick(self) &&
+	       !mprotect(self->buffer, SIZE, PROT_READ | PROT_WRITE);
+}
+
+TEST_F(pinned, pages_stay_after_mprotect_to_read_only_and_to_none)
+{
+	ASSERT_TRUE(map_private(self));
+	expect_same(_metadata, self, event_protect);
+}
+
+TEST_F(pinned, shared_pages_stay_after_mprotect_to_read_only_and_to_none)
+{
+	ASSERT_TRUE(map_memfd(self));
+	expect_same(_metadata, self, event_protect);
+}
+
+#define BIG (128UL << 20)
+
+static bool event_big_rwx(FIXTURE_DATA(pinned) *self)
+{
+	return !mprotect(self->buffer, BIG, PROT_READ | PROT_WRITE | PROT_EXEC) &&
+	       !mprotect(self->buffer, BIG, PROT_READ | PROT_WRITE);
+}
+
+/* Each change of so many pages takes some ticks. */
+TEST_F(pinned, pages_stay_during_a_long_change)
+{
+	self->buffer = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)self->buffer);
+	ASSERT_EQ(0, madvise(self->buffer, BIG, MADV_NOHUGEPAGE));
+	for (unsigned long i = 0; i < BIG; i += PAGE)
+		((volatile char *)self->buffer)[i] = 0;
+	expect_same(_metadata, self, event_big_rwx);
+}
+
+static bool event_clear_refs(FIXTURE_DATA(pinned) *self)
+{
+	(void)self;
+	return !file_write("/proc/self/clear_refs", "4") &&
+	       !file_write("/proc/self/clear_refs", "1");
+}
+
+TEST_F(pinned, pages_stay_after_clear_refs)
+{
+	ASSERT_TRUE(map_private(self));
+	expect_same(_metadata, self, event_clear_refs);
+}
+
+static bool event_pageout(FIXTURE_DATA(pinned) *self)
+{
+	return !madvise(self->buffer, SIZE, MADV_COLD) &&
+	       !madvise(self->buffer, SIZE, MADV_PAGEOUT);
+}
+
+TEST_F(pinned, pages_stay_after_MADV_PAGEOUT)
+{
+	ASSERT_TRUE(map_private(self));
+	expect_same(_metadata, self, event_pageout);
+}
+
+static bool event_mlock(FIXTURE_DATA(pinned) *self)
+{
+	bool locked = !mlock(self->buffer, SIZE) && tick(self);
+
+	return !munlock(self->buffer, SIZE) && locked;
+}
+
+TEST_F(pinned, pages_stay_after_mlock_and_munlock)
+{
+	ASSERT_TRUE(map_private(self));
+	expect_same(_metadata, self, event_mlock);
+}
+
+static bool event_compact(FIXTURE_DATA(pinned) *self)
+{
+	(void)self;
+	return !file_write("/proc/sys/vm/compact_memory", "1");
+}
+
+TEST_F(pinned, pages_stay_after_compaction)
+{
+	if (access("/proc/sys/vm/compact_memory", W_OK))
+		SKIP(return, "compact_memory: needs root and COMPACTION");
+	ASSERT_TRUE(map_private(self));
+	expect_same(_metadata, self, event_compact);
+}
+
+#define KSM "/sys/kernel/mm/ksm/"
+
+static bool event_mergeable(FIXTURE_DATA(pinned) *self)
+{
+	long long scans = file_number(KSM "full_scans", "");
+
+	/* Pages merge when two scans have found them the same. */
+	return !madvise(self->buffer, SIZE, MADV_MERGEABLE) &&
+	       await(file_number(KSM "full_scans", "") > scans + 2) && tick(self) &&
+	       !madvise(self->buffer, SIZE, MADV_UNMERGEABLE);
+}
+
+TEST_F(pinned, pages_stay_after_MADV_MERGEABLE)
+{
+	char run[8], sleep[16];
+
+	if (access(KSM "run", W_OK))
+		SKIP(return, "%srun: needs root and KSM", KSM);
+	ASSERT_TRUE(map_private(self));
+	ASSERT_EQ(0, file_exchange(KSM "sleep_millisecs", "5", sleep, sizeof(sleep)));
+	ASSERT_EQ(0, file_exchange(KSM "run", "1", run, sizeof(run)));
+	expect_same(_metadata, self, event_mergeable);
+	EXPECT_EQ(0, file_write(KSM "run", run));
+	EXPECT_EQ(0, file_write(KSM "sleep_millisecs", sleep));
+}
+
+/* Memory of one huge page, at which one begins, and as much behind it. */
+static u32 *map_huge(void)
+{
+	char *p = mmap(NULL, 3 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u32 *huge = (u32 *)(((uintptr_t)p + HUGE - 1) & -HUGE);
+
+	if (p == MAP_FAILED || madvise(huge, HUGE, MADV_HUGEPAGE))
+		return MAP_FAILED;
+	memset(huge, 0, HUGE);
+	return huge;
+}
+
+static bool event_split(FIXTURE_DATA(pinned) *self)
+{
+	/* One more page behind the buffer goes: the huge page is mapped in parts now. */
+	static unsigned long gone = SIZE;
+	unsigned long at = gone;
+
+	gone += PAGE;
+	return !munmap((char *)self->buffer + at, PAGE);
+}
+
+TEST_F(pinned, pages_stay_after_the_split_of_a_huge_page)
+{
+	self->buffer = map_huge();
+	if (self->buffer == MAP_FAILED)
+		SKIP(return, "this kernel has no huge pages");
+	expect_same(_metadata, self, event_split);
+}
+
+/* Split, and asked to be one again: a pinned page cannot be. */
+static bool event_collapse(FIXTURE_DATA(pinned) *self)
+{
+	if (mprotect(self->buffer, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) || !tick(self) ||
+	    mprotect(self->buffer, PAGE, PROT_READ | PROT_WRITE))
+		return false;
+	madvise(self->buffer, HUGE, MADV_COLLAPSE);
+	return true;
+}
+
+TEST_F(pinned, pages_stay_after_MADV_COLLAPSE)
+{
+	self->buffer = map_huge();
+	if (self->buffer == MAP_FAILED)
+		SKIP(return, "this kernel has no huge pages");
+	expect_same(_metadata, self, event_collapse);
+}
+
+#define CGROUP		CGROUPS "/profil-pinned"
+#define RECLAIMED	(4UL << 20)
+
+/* Memory of this process that is not pinned goes to the swap area. */
+static bool event_reclaim(FIXTURE_DATA(pinned) *self)
+{
+	u64 before = status_line("VmSwap");
+	char *p = mmap(NULL, RECLAIMED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool reclaimed;
+
+	(void)self;
+	if (p == MAP_FAILED || madvise(p, RECLAIMED, MADV_NOHUGEPAGE))
+		return false;
+	memset(p, 1, RECLAIMED);
+	/* EAGAIN: it could not be as much. */
+	reclaimed = await(!file_write(CGROUP "/memory.reclaim", "1048576") ||
+			  status_line("VmSwap") > before + 256) &&
+		    await(status_line("VmSwap") > before);
+	return !munmap(p, RECLAIMED) && reclaimed;
+}
+
+/* The process is in a cgroup while it lasts. */
+static void expect_same_in_cgroup(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self)
+{
+	const char *why_not = cgroup_make(CGROUP);
+	char swap[32];
+
+	if (why_not)
+		SKIP(return, "%s", why_not);
+	if (swap_start(swap, sizeof(swap))) {
+		rmdir(CGROUP);
+		SKIP(return, "no swap area can be made");
+	}
+	EXPECT_EQ(0, file_write(CGROUP "/cgroup.procs", "0"));
+	expect_same(_metadata, self, event_reclaim);
+	EXPECT_EQ(0, file_write(CGROUPS "/cgroup.procs", "0"));
+	swap_stop(swap);
+	EXPECT_TRUE(await(!rmdir(CGROUP)));
+}
+
+TEST_F(pinned, pages_stay_when_memory_is_reclaimed)
+{
+	ASSERT_TRUE(map_private(self));
+	expect_same_in_cgroup(_metadata, self);
+}
+
+TEST_F(pinned, shared_pages_stay_when_memory_is_reclaimed)
+{
+	ASSERT_TRUE(map_memfd(self));
+	expect_same_in_cgroup(_metadata, self);
+}
+
+/*
+ * Other pages come in their place: the program sees these, and nothing is counted there
+ */
+
+static void expect_unseen(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
+			  bool (*event)(FIXTURE_DATA(pinned) *self))
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, start(self));
+	EXPECT_TRUE(tick(self));
+	EXPECT_TRUE(loop_until(1, self->buffer[LAST]));
+	EXPECT_LT(0U, self->buffer[0]);
+	for (unsigned int i = 0; i < 3; i++) {
+		ASSERT_TRUE(event(self)) {
+			TH_LOG("errno %d", errno);
+		}
+		EXPECT_EQ(0U, counters_sum(self->buffer, 4, SIZE / 4));
+		/* Present and writable, if it matters. */
+		((volatile u32 *)self->buffer)[1] = 0;
+		((volatile u32 *)self->buffer)[LAST - 1] = 0;
+		expect_on(_metadata, self);
+		EXPECT_EQ(0U, counters_sum(self->buffer, 4, SIZE / 4));
+	}
+	s = stop(_metadata, self);
+	EXPECT_LE(4 * SOME + 0U, s.hit);
+	EXPECT_EQ(0U, counters_sum(self->buffer, 4, SIZE / 4));
+
+	/* The next session has these pages. */
+	ASSERT_EQ(0, start(self));
+	EXPECT_TRUE(loop_until(0, hits() >= SOME));
+	s = stop(_metadata, self);
+	EXPECT_EQ(s.hit, counters_sum(self->buffer, 4, SIZE / 4));
+}
+
+static bool event_dontneed(FIXTURE_DATA(pinned) *self)
+{
+	return !madvise(self->buffer, SIZE, MADV_DONTNEED);
+}
+
+TEST_F(pinned, new_pages_after_MADV_DONTNEED_are_not_written_to)
+{
+	ASSERT_TRUE(map_private(self));
+	expect_unseen(_metadata, self, event_dontneed);
+}
+
+TEST_F(pinned, new_pages_after_MADV_DONTNEED_of_a_huge_page_are_not_written_to)
+{
+	self->buffer = map_huge();
+	if (self->buffer == MAP_FAILED)
+		SKIP(return, "this kernel has no huge pages");
+	expect_unseen(_metadata, self, event_dontneed);
+}
+
+static bool event_dontneed_often(FIXTURE_DATA(pinned) *self)
+{
+	for (unsigned int i = 0; i < 200; i++) {
+		if (!event_dontneed(self))
+			return false;
+		self->buffer[1] = 0;
+	}
+	return true;
+}
+
+TEST_F(pinned, new_pages_after_MADV_DONTNEED_again_and_again_are_not_written_to)
+{
+	ASSERT_TRUE(map_private(self));
+	expect_unseen(_metadata, self, event_dontneed_often);
+}
+
+static bool event_map_anew(FIXTURE_DATA(pinned) *self)
+{
+	return !munmap(self->buffer, SIZE) && tick(self) &&
+	       mmap(self->buffer, SIZE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == self->buffer;
+}
+
+TEST_F(pinned, memory_that_is_mapped_after_munmap_is_not_written_to)
+{
+	ASSERT_TRUE(map_private(self));
+	expect_unseen(_metadata, self, event_map_anew);
+}
+
+TEST_F(pinned, memory_that_is_mapped_after_munmap_of_shared_memory_is_not_written_to)
+{
+	ASSERT_TRUE(map_memfd(self));
+	expect_unseen(_metadata, self, event_map_anew);
+}
+
+static bool event_map_over(FIXTURE_DATA(pinned) *self)
+{
+	return mmap(self->buffer, SIZE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == self->buffer;
+}
+
+TEST_F(pinned, memory_that_is_mapped_in_their_place_is_not_written_to)
+{
+	ASSERT_TRUE(map_private(self));
+	expect_unseen(_metadata, self, event_map_over);
+}
+
+static bool event_punch_hole(FIXTURE_DATA(pinned) *self)
+{
+	return !fallocate(self->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, SIZE);
+}
+
+TEST_F(pinned, new_pages_of_a_file_with_a_hole_are_not_written_to)
+{
+	ASSERT_TRUE(map_memfd(self));
+	expect_unseen(_metadata, self, event_punch_hole);
+}
+
+static bool event_remove(FIXTURE_DATA(pinned) *self)
+{
+	return !madvise(self->buffer, SIZE, MADV_REMOVE);
+}
+
+TEST_F(pinned, new_pages_of_a_file_after_MADV_REMOVE_are_not_written_to)
+{
+	ASSERT_TRUE(map_memfd(self));
+	expect_unseen(_metadata, self, event_remove);
+}
+
+static bool event_truncate(FIXTURE_DATA(pinned) *self)
+{
+	return !ftruncate(self->memfd, 0) && tick(self) && !ftruncate(self->memfd, SIZE);
+}
+
+TEST_F(pinned, new_pages_of_a_file_that_was_cut_off_are_not_written_to)
+{
+	ASSERT_TRUE(map_memfd(self));
+	expect_unseen(_metadata, self, event_truncate);
+}
+
+static bool event_move_pages_away(FIXTURE_DATA(pinned) *self)
+{
+	return mremap(self->buffer, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL) !=
+	       MAP_FAILED;
+}
+
+TEST_F(pinned, new_pages_after_mremap_that_does_not_unmap_are_not_written_to)
+{
+	ASSERT_TRUE(map_private(self));
+	expect_unseen(_metadata, self, event_move_pages_away);
+}
+
+/* Nobody brings back what the program has given up. */
+TEST_F(pinned, pages_that_were_given_up_do_not_come_back)
+{
+	ASSERT_TRUE(map_private(self));
+	ASSERT_EQ(0, start(self));
+	EXPECT_TRUE(tick(self));
+	ASSERT_EQ(0, madvise(self->buffer, SIZE, MADV_DONTNEED));
+	expect_on(_metadata, self);
+	for (unsigned long i = 0; i < SIZE; i += PAGE)
+		EXPECT_FALSE(pages_present((char *)self->buffer + i, 1));
+	stop(_metadata, self);
+	for (unsigned long i = 0; i < SIZE; i += PAGE)
+		EXPECT_FALSE(pages_present((char *)self->buffer + i, 1));
+}
+
+TEST_F(pinned, a_page_that_was_given_up_leaves_the_others_counts_alone)
+{
+	struct profil_stats s;
+	u32 of_1;
+
+	ASSERT_TRUE(map_private(self));
+	ASSERT_EQ(0, start(self));
+	expect_on(_metadata, self);
+	quiet(self);
+	of_1 = self->buffer[LAST];
+	EXPECT_EQ(hits(), self->buffer[0] + of_1);
+
+	ASSERT_EQ(0, madvise((char *)self->buffer + SIZE - PAGE, PAGE, MADV_DONTNEED));
+	EXPECT_TRUE(tick(self));
+	s = stop(_metadata, self);
+	EXPECT_EQ(s.hit, self->buffer[0] + of_1);
+	EXPECT_EQ(0U, self->buffer[LAST]);
+}
+
+/*
+ * They are seen at another address, or by others
+ */
+
+/* After the event they are at @where. */
+static void expect_seen_at(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
+			   const u32 *where)
+{
+	struct profil_stats s;
+
+	EXPECT_LT(0U, where[0]);
+	expect_on(_metadata, self);
+	s = stop(_metadata, self);
+	EXPECT_EQ(s.hit, where[0] + where[LAST]);
+	EXPECT_EQ(s.hit, counters_sum(where, 4, SIZE / 4));
+}
+
+TEST_F(pinned, pages_are_counted_in_where_mremap_has_moved_them)
+{
+	u32 *moved;
+
+	ASSERT_TRUE(map_private(self));
+	moved = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)moved);
+	ASSERT_EQ(0, start(self));
+	EXPECT_TRUE(tick(self));
+	ASSERT_EQ((void *)moved, mremap(self->buffer, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED,
+					moved));
+	ASSERT_TRUE(event_map_over(self));
+	memset(self->buffer, 0, SIZE);
+	expect_seen_at(_metadata, self, moved);
+	EXPECT_EQ(0U, counters_sum(self->buffer, 4, SIZE / 4));
+}
+
+TEST_F(pinned, shared_pages_are_counted_in_after_munmap)
+{
+	ASSERT_TRUE(map_memfd(self));
+	ASSERT_EQ(0, start(self));
+	EXPECT_TRUE(tick(self));
+	ASSERT_EQ(0, munmap(self->buffer, SIZE));
+	expect_seen_at(_metadata, self, self->again);
+}
+
+TEST_F(pinned, shared_pages_are_counted_in_after_munmap_of_the_last)
+{
+	ASSERT_TRUE(map_memfd(self));
+	ASSERT_EQ(0, start(self));
+	EXPECT_TRUE(tick(self));
+	ASSERT_EQ(0, munmap((char *)self->buffer + SIZE - PAGE, PAGE));
+	expect_seen_at(_metadata, self, self->again);
+}
+
+TEST_F(pinned, shared_pages_are_counted_in_after_mremap)
+{
+	u32 *moved;
+
+	ASSERT_TRUE(map_memfd(self));
+	ASSERT_EQ(0, start(self));
+	EXPECT_TRUE(tick(self));
+	moved = mremap(self->buffer, SIZE, 2 * SIZE, MREMAP_MAYMOVE);
+	ASSERT_NE(MAP_FAILED, (void *)moved);
+	expect_seen_at(_metadata, self, moved);
+}
+
+TEST_F(pinned, a_file_that_lost_its_last_page_is_counted_in_up_to_that)
+{
+	struct profil_stats s;
+	u32 of_1;
+
+	ASSERT_TRUE(map_memfd(self));
+	ASSERT_EQ(0, start(self));
+	expect_on(_metadata, self);
+	of_1 = self->buffer[LAST];
+	ASSERT_EQ(0, ftruncate(self->memfd, SIZE - PAGE));
+	EXPECT_TRUE(tick(self));
+	s = stop(_metadata, self);
+	EXPECT_EQ(s.hit, self->buffer[0] + of_1);
+}
+
+/*
+ * They are seen nowhere any more
+ */
+
+TEST_F(pinned, pages_that_are_unmapped_stay_until_stop)
+{
+	struct profil_stats s;
+
+	ASSERT_TRUE(map_private(self));
+	ASSERT_EQ(0, start(self));
+	EXPECT_TRUE(tick(self));
+	ASSERT_EQ(0, munmap(self->buffer, SIZE));
+	expect_on(_metadata, self);
+	s = stop(_metadata, self);
+	EXPECT_LE(2 * SOME + 0U, s.hit);
+	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	/* What is not there cannot be pinned. */
+	EXPECT_EQ(-EFAULT, start(self));
+}
+
+TEST_F(pinned, pages_that_are_unmapped_stay_until_they_are_replaced)
+{
+	static u32 fresh[1024] __attribute__((aligned(4096)));
+	struct profil_range range = range_of_loops(fresh, 4);
+	struct profil_stats s;
+
+	ASSERT_TRUE(map_private(self));
+	ASSERT_EQ(0, start(self));
+	EXPECT_TRUE(tick(self));
+	ASSERT_EQ(0, munmap(self->buffer, SIZE));
+	EXPECT_EQ(-EBUSY, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	EXPECT_EQ(self->locked + SIZE, locked_bytes());
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, &range, 1));
+	EXPECT_EQ(self->locked + PAGE, locked_bytes());
+	EXPECT_TRUE(tick(self));
+	s = stop(_metadata, self);
+	EXPECT_EQ(s.hit, counters_sum(fresh, 4, LOOPS));
+}
+
+TEST_F(pinned, pages_of_two_sessions_and_a_descriptor_stay)
+{
+	struct profil_range range;
+	struct profil_stats s;
+	int fd;
+
+	ASSERT_TRUE(map_private(self));
+	range = range_of_loops(self->buffer, 4);
+	ASSERT_EQ(0, start(self));
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &range, 1));
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(tick(self));
+
+	ASSERT_EQ(0, munmap(self->buffer, SIZE));
+	EXPECT_TRUE(tick(self));
+	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 2, SOME));
+	EXPECT_TRUE(descriptor_burn(fd, 2, SOME));
+	EXPECT_EQ(self->locked + SIZE + 2 * PAGE, locked_bytes());
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0U, s.dropped);
+	close(fd);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0U, s.dropped);
+	stop(_metadata, self);
+}
+
+/*
+ * Pages that user space provides
+ */
+
+static void expect_nobody_asks(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
+			       enum held_kind kind)
+{
+	struct held held;
+	int err;
+
+	if (geteuid())
+		SKIP(return, "needs root");
+	err = held_map(&held, kind, SIZE);
+	if (err == -ENOENT || err == -ENODEV)
+		SKIP(return, "no FUSE here");
+	ASSERT_EQ(0, err);
+	self->buffer = (u32 *)held.memory;
+	ASSERT_EQ(0, start(self));
+	expect_on(_metadata, self);
+	ASSERT_EQ(0, held_back(&held));
+	/* Else the calls here would wait. */
+	expect_on(_metadata, self);
+	stop(_metadata, self);
+	EXPECT_FALSE(held_asked(&held));
+	held_unmap(&held);
+}
+
+TEST_F(pinned, no_userfaultfd_is_asked_for_pages)
+{
+	expect_nobody_asks(_metadata, self, HELD_USERFAULT);
+}
+
+TEST_F(pinned, no_file_system_is_asked_for_pages)
+{
+	expect_nobody_asks(_metadata, self, HELD_FUSE);
+}
+
+/* What is written to @buffer next, of one huge page, waits for an answer: a descriptor, or -1. */
+static int protect_huge(void *buffer)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_WP_HUGETLBFS_SHMEM };
+	struct uffdio_range range = { .start = addr(buffer), .len = HUGE };
+	struct uffdio_register all = { .range = range, .mode = UFFDIO_REGISTER_MODE_WP };
+	struct uffdio_writeprotect protect = {
+		.range = range,
+		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &all) ||
+	    madvise(buffer, HUGE, MADV_DONTNEED) || madvise(buffer, HUGE, MADV_POPULATE_WRITE) ||
+	    ioctl(fd, UFFDIO_WRITEPROTECT, &protect)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/*
+ * The child has what its parent protected, but nobody to ask. By 6.1 a write there faults again and
+ * again without an end; those who look for the child's pages must not.
+ */
+TEST_F(pinned, huge_pages_that_no_fault_makes_writable_are_not_waited_for)
+{
+	long long users = module_users();
+	struct profil_range range;
+	int session, fault, status, err;
+	char was[16];
+	pid_t child;
+	u32 *huge;
+
+	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
+	huge = mmap(NULL, HUGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	if (huge == MAP_FAILED) {
+		file_write(HUGETLB_POOL, was);
+		SKIP(return, "no huge pages here: %s", strerror(errno));
+	}
+	quiet(self);
+	fault = protect_huge(huge);
+	if (fault < 0) {
+		munmap(huge, HUGE);
+		file_write(HUGETLB_POOL, was);
+		SKIP(return, "no userfaultfd for huge pages: %s", strerror(errno));
+	}
+	close(fault);
+	range = range_of_loops(huge, 4);
+	session = descriptor_open(MODES_ALL, PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, session);
+	ASSERT_EQ(0, descriptor_attach(session, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_add(session, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, descriptor_enable(session));
+	fault = protect_huge(huge);
+	ASSERT_LE(0, fault);
+
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		while (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < 100000000)
+			loop_run(0, LOOP_BURST);
+		err = session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1);
+		_exit(err && err != -EFAULT);
+	}
+	EXPECT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+	close(fault);
+	close(session);
+	munmap(huge, HUGE);
+	file_write(HUGETLB_POOL, was);
+	EXPECT_TRUE(await(module_users() == users));
+}
+
+static bool event_dontneed_hugetlb(FIXTURE_DATA(pinned) *self)
+{
+	return !madvise(self->buffer, HUGE, MADV_DONTNEED);
+}
+
+static bool event_map_hugetlb_anew(FIXTURE_DATA(pinned) *self)
+{
+	return mmap(self->buffer, HUGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_FIXED, -1, 0) == self->buffer;
+}
+
+static void expect_hugetlb_unseen(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
+				  bool (*event)(FIXTURE_DATA(pinned) *self))
+{
+	char was[16];
+
+	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
+	self->buffer = mmap(NULL, HUGE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	if (self->buffer == MAP_FAILED) {
+		file_write(HUGETLB_POOL, was);
+		SKIP(return, "no huge pages here: %s", strerror(errno));
+	}
+	expect_unseen(_metadata, self, event);
+	munmap(self->buffer, HUGE);
+	file_write(HUGETLB_POOL, was);
+}
+
+TEST_F(pinned, new_huge_pages_after_MADV_DONTNEED_are_not_written_to)
+{
+	expect_hugetlb_unseen(_metadata, self, event_dontneed_hugetlb);
+}
+
+TEST_F(pinned, huge_pages_that_are_mapped_in_their_place_are_not_written_to)
+{
+	expect_hugetlb_unseen(_metadata, self, event_map_hugetlb_anew);
+}
+
+/*
+ * What the child of a fork has
+ */
+
+/* In the child, which has no pages of the parent's: how its session ended. */
+static int end_in_child(void)
+{
+	struct profil_stats s;
+
+	MUST(loop_until(0, session_stats(PROFIL_SCOPE_PROCESS, &s) || s.state != PROFIL_STATE_ON));
+	MUST(s.state == PROFIL_STATE_ENDED);
+	MUST(accounted(&s));
+	MUST(!s.hit && !s.locked && !locked_bytes());
+	return s.end;
+}
+
+static void expect_end_in_child(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
+				int advice)
+{
+	ASSERT_TRUE(map_private(self));
+	ASSERT_EQ(0, start(self));
+	EXPECT_TRUE(tick(self));
+	ASSERT_EQ(0, madvise(self->buffer, SIZE, advice));
+	EXPECT_EQ(PROFIL_END_BUFFER, status_in_child(end_in_child));
+	expect_on(_metadata, self);
+	stop(_metadata, self);
+}
+
+TEST_F(pinned, pages_that_a_child_does_not_have_end_its_session)
+{
+	expect_end_in_child(_metadata, self, MADV_DONTFORK);
+}
+
+TEST_F(pinned, pages_that_are_wiped_in_a_child_end_its_session)
+{
+	expect_end_in_child(_metadata, self, MADV_WIPEONFORK);
+}
+
+static u32 *of_child;
+
+/* The child's pages are pinned from its first call on. */
+static int unmap_in_child(void)
+{
+	struct profil_stats s;
+	u64 until;
+
+	MUST(!session_stats(PROFIL_SCOPE_PROCESS, &s) && s.state == PROFIL_STATE_ON);
+	MUST(!munmap(of_child, SIZE));
+	MUST(mmap(of_child, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		  -1, 0) == of_child);
+	memset(of_child, 0, SIZE);
+	until = hits() + SOME;
+	MUST(loop_until(0, hits() >= until));
+	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s));
+	MUST(accounted(&s) && !s.dropped && s.end == PROFIL_END_NONE);
+	MUST(!counters_sum(of_child, 4, SIZE / 4));
+	return 0;
+}
+
+TEST_F(pinned, pages_of_a_child_stay_too)
+{
+	ASSERT_TRUE(map_private(self));
+	of_child = self->buffer;
+	ASSERT_EQ(0, start(self));
+	EXPECT_TRUE(tick(self));
+	EXPECT_EQ(0, status_in_child(unmap_in_child));
+	expect_on(_metadata, self);
+	stop(_metadata, self);
+}
+
+TEST_HARNESS_MAIN
