@@ -1,0 +1,1049 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a user's programs could do to others: have the kernel work or hold memory at nobody's
+ * expense, keep calls waiting, keep the administrator out.
+ *
+ * No test measures elapsed time. The CPU time of the kernel's workers is compared with what the
+ * user's processes were charged, and a call that must not wait is one that ends while another
+ * waits for a page that the test holds back.
+ */
+#include "kselftest_harness.h"
+
+/* Many processes come and go: on a busy machine that takes long. */
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT	300
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "held.h"
+#include "kernel.h"
+#include "loop.h"
+#include "process.h"
+#include "send.h"
+#include "usage.h"
+
+#define PAGE		4096UL
+#define MIB		(1UL << 20)
+#define USER		1000	/* an ordinary user, for root */
+#define PROCESS		PROFIL_SCOPE_PROCESS
+#define THREAD		PROFIL_SCOPE_THREAD
+
+/* Between parents and children. */
+static struct shared {
+	atomic_int step;
+	atomic_int arrived;
+	atomic_int most;
+} *shared;
+
+static struct profil_query query;
+
+static void prepare(struct __test_metadata *_metadata)
+{
+	ASSERT_EQ(0, device_query(&query)) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+}
+
+FIXTURE(hostile) {
+	int unused;
+};
+
+FIXTURE_SETUP(hostile)
+{
+	self->unused = 0;
+	prepare(_metadata);
+}
+
+FIXTURE_TEARDOWN(hostile)
+{
+	munmap(shared, sizeof(*shared));
+}
+
+#define NEED_ROOT(why) do {						\
+	if (geteuid())							\
+		SKIP(return, "needs root: %s", why);			\
+} while (0)
+
+/* Runs @child() in a process of its own, which does not outlive us. */
+static pid_t spawn(int (*child)(void))
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(child());
+	}
+	return pid;
+}
+
+/* A user with Debian's limits, from now on. */
+static void be_user(void)
+{
+	const struct rlimit limit = { 8 * MIB, 8 * MIB };
+
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	if (geteuid())
+		return;
+	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
+	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* that was cleared */
+}
+
+/* Memory of @pages pages. */
+static char *map_pages(size_t pages)
+{
+	char *p = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
+
+	MUST(p != MAP_FAILED);
+	return p;
+}
+
+/* As many as may be, each of one byte of text, with all of @bytes at @buffer as its counters. */
+static struct profil_range *all_ranges(char *buffer, size_t bytes)
+{
+	struct profil_range *ranges = calloc(query.max_ranges, sizeof(*ranges));
+
+	MUST(ranges);
+	for (u32 i = 0; i < query.max_ranges; i++)
+		ranges[i] = range_of(PAGE + i, PAGE + i + 1, buffer, bytes / 8, 8);
+	return ranges;
+}
+
+/*
+ * CPU time that nobody pays
+ */
+
+static long long children_ns(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_CHILDREN, &u);
+	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000LL +
+	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000LL;
+}
+
+static void expect_no_more(struct __test_metadata *_metadata, long long workers, long long paid)
+{
+	EXPECT_LE(workers, paid) {
+		TH_LOG("workers %lld ms, processes %lld ms", workers / 1000000, paid / 1000000);
+	}
+}
+
+#define CROWD		20
+#define DISCARDED	1792UL	/* pages: 7 MiB */
+
+/* What a process does while others are measured is between two steps. */
+static void take_step(int step)
+{
+	shared->arrived++;
+	MUST(await(shared->step >= step));
+}
+
+static int discard_pages(void)
+{
+	const struct timespec pause = { .tv_nsec = 50000000 };
+	char *buffer = map_pages(DISCARDED);
+	struct profil_range range = range_of_loops(buffer, 4);
+
+	range.nr_counters = DISCARDED * PAGE / 4;
+	be_user();
+	MUST(!session_start(PROCESS, 0, &range, 1));
+	take_step(1);
+	/* That is little work, but who looks for the pages in between has much. */
+	for (unsigned int i = 0; i < 60; i++) {
+		MUST(!madvise(buffer, PAGE, MADV_DONTNEED));
+		MUST(!madvise(buffer + (DISCARDED - 1) * PAGE, PAGE, MADV_DONTNEED));
+		nanosleep(&pause, NULL);
+	}
+	take_step(2);
+	MUST(!session_stop(PROCESS, NULL));
+	return 0;
+}
+
+TEST_F(hostile, processes_that_discard_their_pages_cause_no_work)
+{
+	long long workers, paid = 0;
+	pid_t pids[CROWD];
+	unsigned int i;
+
+	for (i = 0; i < CROWD; i++) {
+		pids[i] = spawn(discard_pages);
+		ASSERT_LT(0, pids[i]);
+	}
+	ASSERT_TRUE(await(shared->arrived == CROWD));
+	for (i = 0; i < CROWD; i++)
+		paid -= task_ns(pids[i]);
+	workers = -kworkers_ns();
+	shared->step = 1;
+	EXPECT_TRUE(await(shared->arrived == 2 * CROWD));
+	workers += kworkers_ns();
+	for (i = 0; i < CROWD; i++)
+		paid += task_ns(pids[i]);
+	shared->step = 2;
+	for (i = 0; i < CROWD; i++)
+		EXPECT_EQ(0, status_of(pids[i]));
+	expect_no_more(_metadata, workers, paid);
+}
+
+#define PAUSERS	50
+
+static bool workers_are_idle(void)
+{
+	static unsigned int idle;
+	static u64 before;
+	u64 now = kworkers_ns();
+
+	idle = now - before < 1000000 ? idle + 1 : 0;
+	before = now;
+	return idle == 20;
+}
+
+static int fork_many(bool tick)
+{
+	char *page = map_pages(1);
+	struct profil_range *ranges = all_ranges(page, PAGE);
+	pid_t pids[PAUSERS];
+
+	be_user();
+	MUST(!session_start(PROCESS, 0, ranges, query.max_ranges));
+	for (unsigned int i = 0; i < PAUSERS; i++) {
+		pids[i] = fork();
+		MUST(pids[i] >= 0);
+		if (!pids[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (tick)
+				loop_spend(0, 2, query.tick_ns);
+			for (;;)
+				pause();
+		}
+	}
+	await(workers_are_idle());
+	for (unsigned int i = 0; i < PAUSERS; i++)
+		MUST(killed(pids[i]) == 128 + SIGKILL);
+	MUST(!session_stop(PROCESS, NULL));
+	return 0;
+}
+
+static int fork_who_pause(void)
+{
+	return fork_many(false);
+}
+
+static int fork_who_tick(void)
+{
+	return fork_many(true);
+}
+
+static void expect_paid(struct __test_metadata *_metadata, int (*work)(void))
+{
+	long long workers = kworkers_ns(), paid = children_ns();
+
+	EXPECT_EQ(0, status_of(spawn(work)));
+	workers = kworkers_ns() - workers;
+	paid = children_ns() - paid;
+	expect_no_more(_metadata, workers, paid);
+}
+
+TEST_F(hostile, children_that_only_pause_cause_no_work)
+{
+	expect_paid(_metadata, fork_who_pause);
+}
+
+TEST_F(hostile, children_that_tick_cause_no_more_work_than_they_do)
+{
+	expect_paid(_metadata, fork_who_tick);
+}
+
+/*
+ * Memory that nobody needs
+ */
+
+#define MAKERS		3
+#define MADE		400	/* by each */
+#define MOST_LEFT	200	/* uses of the module by sessions of threads that have exited */
+
+static atomic_bool enough;
+
+static void *start_and_exit(void *unused)
+{
+	(void)unused;
+	return (void *)(intptr_t)session_start(THREAD, 0, NULL, 0);
+}
+
+static void *make_threads(void *users)
+{
+	pthread_t thread;
+	void *err;
+
+	for (unsigned int i = 0; i < MADE; i++) {
+		int more;
+
+		MUST(!pthread_create(&thread, NULL, start_and_exit, NULL));
+		MUST(!pthread_join(thread, &err) && !err);
+		more = module_users() - (intptr_t)users;
+		if (more > shared->most)
+			shared->most = more;
+	}
+	return NULL;
+}
+
+static void *ask_all_the_time(void *unused)
+{
+	struct profil_stats s;
+
+	(void)unused;
+	while (!enough)
+		session_stats(PROCESS, &s);
+	return NULL;
+}
+
+static int exit_in_threads(void)
+{
+	void *users = (void *)(intptr_t)module_users();
+	pthread_t makers[MAKERS], asks;
+	unsigned int i;
+
+	be_user();
+	MUST(!pthread_create(&asks, NULL, ask_all_the_time, NULL));
+	for (i = 0; i < MAKERS; i++)
+		MUST(!pthread_create(&makers[i], NULL, make_threads, users));
+	for (i = 0; i < MAKERS; i++)
+		pthread_join(makers[i], NULL);
+	enough = true;
+	pthread_join(asks, NULL);
+	return 0;
+}
+
+TEST_F(hostile, sessions_of_threads_that_have_exited_do_not_accumulate)
+{
+	EXPECT_EQ(0, status_of(spawn(exit_in_threads)));
+	EXPECT_GE(MOST_LEFT, shared->most);
+}
+
+static long long objects(const char *name)
+{
+	static struct caches now;
+
+	caches(&now);
+	for (unsigned int i = 0; i < now.n; i++)
+		if (!strcmp(now.cache[i].name, name))
+			return now.cache[i].objects;
+	return -1;
+}
+
+#define CREATORS	100
+#define OTHERS		16	/* objects that others may have made meanwhile */
+
+static int ends[2];
+
+static int open_and_leave(void)
+{
+	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+
+	MUST(fd >= 0);
+	MUST(!descriptor_attach(fd, PROCESS, 0, NULL));
+	MUST(!send_fd(ends[0], fd));
+	return 0;
+}
+
+TEST_F(hostile, a_descriptor_does_not_keep_its_dead_creator)
+{
+	static const char *const kept[] = { "mm_struct", "task_struct", "signal_cache" };
+	long long before[ARRAY_SIZE(kept)];
+	struct profil_stats s;
+	int fds[CREATORS];
+	unsigned int i;
+
+	NEED_ROOT("/proc/slabinfo");
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
+	for (i = 0; i < ARRAY_SIZE(kept); i++) {
+		before[i] = objects(kept[i]);
+		ASSERT_LT(0, before[i]);
+	}
+	for (i = 0; i < CREATORS; i++) {
+		ASSERT_EQ(0, status_of(spawn(open_and_leave)));
+		fds[i] = receive_fd(ends[1]);
+		ASSERT_LE(0, fds[i]);
+	}
+	for (i = 0; i < ARRAY_SIZE(kept); i++) {
+		long long now;
+
+		for (unsigned int tries = 0; tries < 100; tries++) {
+			now = objects(kept[i]);
+			if (now <= before[i] + OTHERS)
+				break;
+			loop_spend(0, 2, query.tick_ns);
+		}
+		EXPECT_GE(before[i] + OTHERS, now) {
+			TH_LOG("%s: %u descriptors, %lld objects more", kept[i], CREATORS,
+			       now - before[i]);
+		}
+	}
+	/* What can still be asked is answered. */
+	for (i = 0; i < CREATORS; i++) {
+		EXPECT_EQ(0, descriptor_stats(fds[i], &s));
+		EXPECT_EQ((u32)PROFIL_STATE_ENDED, s.state);
+		EXPECT_EQ((u32)PROFIL_END_CREATOR, s.end);
+		close(fds[i]);
+	}
+}
+
+/*
+ * Who may attach
+ */
+
+#define SLOTS		8U	/* for sessions that are attached by capability */
+#define SLOTS_CLOCKED	2U	/* of these, with a period */
+#define PERIOD		10000000
+
+static u32 crowd_scope, crowd_clocked;
+
+/* As many sessions of its own as may be, and then one more. */
+static int crowd_itself(void)
+{
+	const u32 most = crowd_clocked ? query.max_clocked : query.max_sessions;
+	u32 n = 0;
+	int err;
+
+	be_user();
+	do {
+		int fd = descriptor_open_as((struct profil_open){
+			.modes = MODES_ALL,
+			.period = crowd_clocked ? PERIOD : 0,
+		});
+
+		MUST(fd >= 0);
+		err = descriptor_attach(fd, crowd_scope, 0, NULL);
+	} while (!err && ++n <= most);
+	MUST(err == -EBUSY && n == most);
+	shared->step = 1;
+	for (;;)
+		pause();
+}
+
+/* Opens and attaches sessions until there are too many: how many there are then. */
+static u32 attach_until_busy(struct __test_metadata *_metadata, u32 scope, pid_t target, u64 period,
+			     int *fds, u32 n)
+{
+	int err = 0;
+
+	while (n <= SLOTS && !err) {
+		fds[n] = descriptor_open_as((struct profil_open){
+			.modes = MODES_ALL,
+			.period = period,
+		});
+		ASSERT_LE(0, fds[n]);
+		err = descriptor_attach(fds[n], scope, target, NULL);
+		if (!err)
+			n++;
+	}
+	EXPECT_EQ(-EBUSY, err);
+	if (err)
+		close(fds[n]);
+	return n;
+}
+
+static void expect_attached(struct __test_metadata *_metadata, u32 scope, pid_t target, int *fds)
+{
+	u32 n = attach_until_busy(_metadata, scope, target, PERIOD, fds, 0);
+
+	EXPECT_EQ(SLOTS_CLOCKED, n);
+	n = attach_until_busy(_metadata, scope, target, 0, fds, n);
+	ASSERT_EQ(SLOTS, n);
+	/* One that is gone makes room for one. */
+	close(fds[SLOTS - 1]);
+	EXPECT_EQ(SLOTS, attach_until_busy(_metadata, scope, target, 0, fds, SLOTS - 1));
+}
+
+static void close_all(int *fds)
+{
+	for (u32 i = 0; i < SLOTS; i++)
+		close(fds[i]);
+}
+
+static int wait_and_crowd_itself(void)
+{
+	MUST(await(shared->step == 2));
+	return crowd_itself();
+}
+
+static void expect_slots(struct __test_metadata *_metadata, u32 scope, bool clocked)
+{
+	int fds[SLOTS + 1];
+	pid_t target;
+
+	NEED_ROOT("a capability");
+	crowd_scope = scope;
+	crowd_clocked = clocked;
+	target = spawn(crowd_itself);
+	ASSERT_TRUE(await(shared->step == 1));
+	expect_attached(_metadata, scope, target, fds);
+	EXPECT_EQ(128 + SIGKILL, killed(target));
+	close_all(fds);
+
+	/* And the other way round. */
+	target = spawn(wait_and_crowd_itself);
+	expect_attached(_metadata, scope, target, fds);
+	shared->step = 2;
+	EXPECT_TRUE(await(shared->step == 1));
+	EXPECT_EQ(128 + SIGKILL, killed(target));
+	close_all(fds);
+}
+
+TEST_F(hostile, a_process_with_all_its_sessions_can_still_be_attached)
+{
+	expect_slots(_metadata, PROCESS, false);
+}
+
+TEST_F(hostile, a_process_with_all_its_clocks_can_still_be_attached)
+{
+	expect_slots(_metadata, PROCESS, true);
+}
+
+TEST_F(hostile, a_thread_with_all_its_sessions_can_still_be_attached)
+{
+	expect_slots(_metadata, THREAD, false);
+}
+
+TEST_F(hostile, a_thread_with_all_its_clocks_can_still_be_attached)
+{
+	expect_slots(_metadata, THREAD, true);
+}
+
+/*
+ * Locked memory
+ */
+
+#define BEYOND		64	/* pages, beyond the limit */
+
+/* The child that a process has after it has dropped CAP_IPC_LOCK: why its session ended. */
+static int end_in_child(void)
+{
+	struct profil_stats s;
+
+	if (loop_until(0, session_stats(PROCESS, &s) || s.state != PROFIL_STATE_ON || s.hit))
+		return session_stats(PROCESS, &s) ? 99 : (int)s.end;
+	return 98;
+}
+
+static int drop_the_right(void)
+{
+	const struct rlimit limit = { 16 * PAGE, 16 * PAGE };
+	struct profil_range range = range_of_loops(map_pages(BEYOND), 4);
+	struct profil_stats s;
+
+	range.nr_counters = BEYOND * PAGE / 4;
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	MUST(!session_start(PROCESS, 0, &range, 1));
+	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
+	MUST(status_in_child(end_in_child) == PROFIL_END_LIMIT);
+	/* It goes on where it was allowed. */
+	MUST(!session_stop(PROCESS, &s));
+	MUST(s.locked == BEYOND * PAGE || !s.locked);
+	MUST(session_start(PROCESS, 0, &range, 1) == -EPERM);
+	return 0;
+}
+
+TEST_F(hostile, a_child_has_no_right_that_its_parent_has_dropped)
+{
+	NEED_ROOT("CAP_IPC_LOCK");
+	EXPECT_EQ(0, status_of(spawn(drop_the_right)));
+}
+
+/*
+ * Interrupts of all CPUs
+ */
+
+static int fd = -1;		/* of the session under test */
+
+static int open_attached(u32 nr_records)
+{
+	int new = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, nr_records);
+
+	MUST(new >= 0);
+	MUST(!descriptor_attach(new, PROCESS, 0, NULL));
+	return new;
+}
+
+#define EXPEDITED	"profil_expedited"
+
+/* How often @n snapshots interrupt all CPUs, or -1 if that is not known. */
+static long long expedited_by(int session, unsigned int n)
+{
+	u64 before, after, misses;
+	struct profil_stats s;
+	bool known;
+
+	if (probe_add(EXPEDITED, "synchronize_rcu_expedited"))
+		return -1;
+	known = !file_write(PROBE_DIR(EXPEDITED) "enable", "1") &&
+		probe_profile(EXPEDITED, &before, &misses);
+	for (unsigned int i = 0; i < n && known; i++)
+		known = !descriptor_snapshot(session, 0, NULL, 0, &s);
+	known = known && probe_profile(EXPEDITED, &after, &misses);
+	file_write(PROBE_DIR(EXPEDITED) "enable", "0");
+	probe_remove(EXPEDITED);
+	return known ? (long long)(after - before) : -1;
+}
+
+#define SNAPSHOTS	500
+#define OF_OTHERS	20	/* the kernel has reasons of its own now and then */
+
+TEST_F(hostile, snapshots_of_a_session_that_is_off_interrupt_nobody)
+{
+	long long n;
+
+	NEED_ROOT("kprobe events");
+	fd = open_attached(0);
+	n = expedited_by(fd, SNAPSHOTS);
+	ASSERT_LE(0, n);
+	EXPECT_GE(OF_OTHERS, n);
+	/* Nor when it was on once. */
+	ASSERT_EQ(0, descriptor_enable(fd));
+	ASSERT_TRUE(descriptor_burn(fd, 0, 2));
+	ASSERT_EQ(0, descriptor_disable(fd, NULL));
+	n = expedited_by(fd, SNAPSHOTS);
+	ASSERT_LE(0, n);
+	EXPECT_GE(OF_OTHERS, n);
+	close(fd);
+}
+
+TEST_F(hostile, snapshots_of_a_session_without_targets_interrupt_nobody)
+{
+	long long n;
+
+	NEED_ROOT("kprobe events");
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	n = expedited_by(fd, SNAPSHOTS);
+	ASSERT_LE(0, n);
+	EXPECT_GE(OF_OTHERS, n);
+	close(fd);
+}
+
+#define MOST_A_SECOND	200
+
+static void *sleep_until_killed(void *unused)
+{
+	(void)unused;
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* It may be that another thread is sampled just then. */
+TEST_F(hostile, snapshots_in_a_loop_interrupt_others_rarely)
+{
+	u64 begun, ns;
+	long long n;
+	pthread_t thread;
+
+	NEED_ROOT("kprobe events");
+	fd = open_attached(0);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, sleep_until_killed, NULL));
+	begun = now_ns();
+	n = expedited_by(fd, 2 * SNAPSHOTS);
+	ns = now_ns() - begun;
+	close(fd);
+	ASSERT_LE(0, n);
+	EXPECT_GE(MOST_A_SECOND * (ns / 1000000000 + 1), (u64)n) {
+		TH_LOG("%lld times in %llu ms", n, (unsigned long long)ns / 1000000);
+	}
+}
+
+/*
+ * Calls that wait for user space
+ */
+
+static u32 page[1024] __attribute__((aligned(4096)));
+static u32 others_page[1024] __attribute__((aligned(4096)));
+static struct held held;
+static int others_fd = -1;
+static int closed_fd = -1;
+
+static int wait_in_add(void)
+{
+	return descriptor_add(fd, PROFIL_SPACE_SELF, (void *)held.memory, 1);
+}
+
+static int wait_in_add_for_buffer(void)
+{
+	struct profil_range range = range_of(2, 3, held.memory, PAGE / 4, 4);
+
+	return descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1);
+}
+
+static int wait_in_start(void)
+{
+	return session_start(PROCESS, 0, (void *)held.memory, 1);
+}
+
+static int wait_in_start_for_buffer(void)
+{
+	struct profil_range range = range_of_loops(held.memory, 4);
+
+	return session_start(PROCESS, 0, &range, 1);
+}
+
+static int wait_in_replace_for_buffer(void)
+{
+	struct profil_range range = range_of_loops(held.memory, 4);
+
+	return session_start(THREAD, PROFIL_START_REPLACE, &range, 1);
+}
+
+static int wait_in_snapshot(void)
+{
+	return descriptor_snapshot(fd, 0, (void *)held.memory, 1, NULL);
+}
+
+static int wait_in_snapshot_to(void)
+{
+	struct profil_copy copy = { addr(page), addr(held.memory), PAGE };
+
+	return descriptor_snapshot(fd, 0, &copy, 1, NULL);
+}
+
+static int wait_in_snapshot_from(void)
+{
+	struct profil_copy copy = { addr(held.memory), addr(others_page), PAGE };
+
+	return descriptor_snapshot(fd, 0, &copy, 1, NULL);
+}
+
+static int wait_in_reset(void)
+{
+	struct profil_copy copy = { addr(held.memory), 0, PAGE };
+
+	return descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &copy, 1, NULL);
+}
+
+static int wait_in_stats(void)
+{
+	return descriptor_ioctl(fd, PROFIL_IOC_STATS, held.memory);
+}
+
+static int wait_in_disable(void)
+{
+	struct profil_disable disable = {
+		.size = sizeof(disable),
+		.stats = addr(held.memory),
+	};
+
+	return descriptor_ioctl(fd, PROFIL_IOC_DISABLE, &disable);
+}
+
+static int wait_in_read(void)
+{
+	return read(fd, held.memory, PAGE);
+}
+
+static void *wait_in(void *call)
+{
+	(*(int (**)(void))call)();
+	return NULL;
+}
+
+/* Whatever its result is: that it ends. */
+static void *call_all_others(void *done)
+{
+	atomic_int *n = done;
+	struct profil_range range = range_of_loops(others_page, 4);
+	struct profil_copy copy = { addr(others_page), 0, PAGE };
+	struct profil_stats s;
+
+	close(closed_fd);
+	*n = 1;
+	descriptor_stats(others_fd, &s);
+	*n = 2;
+	descriptor_enable(others_fd);
+	*n = 3;
+	descriptor_add(others_fd, PROFIL_SPACE_SELF, &range, 1);
+	*n = 4;
+	descriptor_snapshot(others_fd, 0, &copy, 1, &s);
+	*n = 5;
+	descriptor_remove(others_fd, PROFIL_SPACE_SELF, 0, UINT64_MAX);
+	*n = 6;
+	descriptor_disable(others_fd, &s);
+	*n = 7;
+	session_stats(PROCESS, &s);
+	*n = 8;
+	session_start(THREAD, 0, &range, 1);
+	*n = 9;
+	session_stop(THREAD, &s);
+	*n = 10;
+	return NULL;
+}
+
+#define NR_OTHERS	10
+
+static const char *const others[NR_OTHERS + 1] = {
+	"close", "STATS", "ENABLE", "ADD", "SNAPSHOT", "REMOVE", "DISABLE",
+	"STATS of the process", "START of a thread", "STOP of a thread", "none",
+};
+
+FIXTURE(call) {
+	int unused;
+};
+
+FIXTURE_VARIANT(call) {
+	int (*call)(void);
+};
+
+#define CALL(name, call_)			\
+	FIXTURE_VARIANT_ADD(call, name) {	\
+		.call = call_,			\
+	}
+
+CALL(ADD_that_waits_for_its_ranges, wait_in_add);
+CALL(ADD_that_waits_for_a_buffer, wait_in_add_for_buffer);
+CALL(START_that_waits_for_its_ranges, wait_in_start);
+CALL(START_that_waits_for_a_buffer, wait_in_start_for_buffer);
+CALL(START_of_a_thread_that_waits_for_a_buffer, wait_in_replace_for_buffer);
+CALL(SNAPSHOT_that_waits_for_its_copies, wait_in_snapshot);
+CALL(SNAPSHOT_that_waits_for_where_it_copies_to, wait_in_snapshot_to);
+CALL(SNAPSHOT_that_waits_for_where_it_copies_from, wait_in_snapshot_from);
+CALL(SNAPSHOT_that_waits_for_what_it_resets, wait_in_reset);
+CALL(STATS_that_waits, wait_in_stats);
+CALL(DISABLE_that_waits_for_where_its_result_goes, wait_in_disable);
+CALL(read_that_waits, wait_in_read);
+
+FIXTURE_SETUP(call)
+{
+	self->unused = 0;
+	prepare(_metadata);
+}
+
+FIXTURE_TEARDOWN(call)
+{
+	munmap(shared, sizeof(*shared));
+}
+
+static void expect_others_go_on(struct __test_metadata *_metadata, int (*call)(void),
+				enum held_kind kind)
+{
+	/* No tick is in it, so that there are records. */
+	struct profil_range range = range_of(1, 2, page, PAGE / 4, 4);
+	atomic_int done = 0;
+	pthread_t waits, calls;
+	int err;
+
+	NEED_ROOT("pages that the kernel waits for");
+	err = held_map(&held, kind, PAGE);
+	if (err == -ENOENT || err == -ENODEV)
+		SKIP(return, "no FUSE here");
+	ASSERT_EQ(0, err);
+	fd = open_attached(64);
+	others_fd = open_attached(0);
+	closed_fd = open_attached(0);
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	ASSERT_TRUE(descriptor_burn(fd, 0, 3));
+
+	ASSERT_EQ(0, held_back(&held));
+	ASSERT_EQ(0, pthread_create(&waits, NULL, wait_in, &call));
+	EXPECT_TRUE(await(held_asked(&held))) {
+		TH_LOG("it does not wait");
+	}
+	ASSERT_EQ(0, pthread_create(&calls, NULL, call_all_others, &done));
+	EXPECT_TRUE(await(done == NR_OTHERS)) {
+		TH_LOG("%s waits for it", others[done]);
+	}
+	held_release(&held);
+	pthread_join(calls, NULL);
+	pthread_join(waits, NULL);
+	held_unmap(&held);
+	close(fd);
+	close(others_fd);
+	session_stop(PROCESS, NULL);
+}
+
+TEST_F(call, for_a_page_of_userfaultfd_keeps_no_other_waiting)
+{
+	expect_others_go_on(_metadata, variant->call, HELD_USERFAULT);
+}
+
+TEST_F(call, for_a_page_of_FUSE_keeps_no_other_waiting)
+{
+	expect_others_go_on(_metadata, variant->call, HELD_FUSE);
+}
+
+/* In a child: waits in the call, and a thread tells when it does. */
+static int (*killed_call)(void);
+
+static void *tell_when_asked(void *unused)
+{
+	(void)unused;
+	if (await(held_asked(&held)))
+		shared->step = 1;
+	return NULL;
+}
+
+static int wait_until_killed(void)
+{
+	pthread_t thread;
+
+	MUST(!held_map(&held, HELD_USERFAULT, PAGE));
+	fd = open_attached(64);
+	MUST(!descriptor_enable(fd) && descriptor_burn(fd, 0, 3));
+	MUST(!held_back(&held));
+	MUST(!pthread_create(&thread, NULL, tell_when_asked, NULL));
+	killed_call();
+	return 0;
+}
+
+TEST_F(call, for_a_page_can_be_killed)
+{
+	pid_t pid;
+
+	NEED_ROOT("pages that the kernel waits for");
+	killed_call = variant->call;
+	pid = spawn(wait_until_killed);
+	EXPECT_TRUE(await(shared->step == 1)) {
+		TH_LOG("it does not wait");
+	}
+	kill(pid, SIGKILL);
+	EXPECT_TRUE(await(waitpid(pid, NULL, WNOHANG) == pid)) {
+		TH_LOG("its state is still %c", task_state(pid));
+	}
+}
+
+/*
+ * A start with much to do. What cannot be killed is here for minutes: these come last.
+ */
+
+FIXTURE(start) {
+	int unused;
+};
+
+FIXTURE_SETUP(start)
+{
+	self->unused = 0;
+	prepare(_metadata);
+}
+
+FIXTURE_TEARDOWN(start)
+{
+	munmap(shared, sizeof(*shared));
+}
+
+/* Memory of so many pages, of which no two neighbours are one mapping. */
+static char *map_in_parts(size_t pages)
+{
+	char *p = map_pages(pages);
+
+	for (size_t i = 1; i < pages; i += 2)
+		MUST(!mprotect(p + i * PAGE, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC));
+	return p;
+}
+
+#define COST_RANGES	256
+#define COST_MAPPINGS	1000
+
+/* CPU time that a start takes. */
+static u64 cost_of_start(const struct profil_range *ranges, u32 nr)
+{
+	u64 least = UINT64_MAX;
+
+	for (unsigned int i = 0; i < 5; i++) {
+		u64 begun = cpu_ns(CLOCK_THREAD_CPUTIME_ID), ns;
+
+		MUST(!session_start(PROCESS, 0, ranges, nr));
+		ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
+		least = ns < least ? ns : least;
+		MUST(!session_stop(PROCESS, NULL));
+	}
+	return least;
+}
+
+static int compare_costs(void)
+{
+	char *parts = map_in_parts(COST_MAPPINGS), *page = map_pages(1);
+	struct profil_range *in_parts = all_ranges(parts, COST_MAPPINGS * PAGE);
+	struct profil_range *in_page = all_ranges(page, PAGE);
+	u64 many, one, small;
+
+	be_user();
+	many = cost_of_start(in_parts, COST_RANGES);
+	one = cost_of_start(in_parts, 1);
+	small = cost_of_start(in_page, COST_RANGES);
+	if (many > 3 * (one + small))
+		dprintf(STDERR_FILENO, "# %llu us, but one range %llu us, one page %llu us\n",
+			(unsigned long long)many / 1000, (unsigned long long)one / 1000,
+			(unsigned long long)small / 1000);
+	MUST(many <= 3 * (one + small));
+	return 0;
+}
+
+TEST_F(start, takes_no_time_for_each_range_in_each_mapping)
+{
+	EXPECT_EQ(0, status_of(spawn(compare_costs)));
+}
+
+static bool start_adds;		/* to a session with a descriptor */
+static size_t start_mappings;
+
+static int start_for_ever(void)
+{
+	char *buffer = map_in_parts(start_mappings);
+	struct profil_range *ranges = all_ranges(buffer, start_mappings * PAGE);
+	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+
+	be_user();
+	MUST(fd >= 0);
+	MUST(!descriptor_attach(fd, PROCESS, 0, NULL));
+	shared->step = 1;
+	for (;;) {
+		if (start_adds) {
+			descriptor_add(fd, PROFIL_SPACE_SELF, ranges, query.max_ranges);
+			descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX);
+		} else {
+			session_start(PROCESS, PROFIL_START_REPLACE, ranges, query.max_ranges);
+		}
+	}
+}
+
+/* When it has run for a while it is in the midst of a call. */
+static void expect_killed(struct __test_metadata *_metadata, bool adds, size_t mappings)
+{
+	u64 ticks;
+	pid_t pid;
+
+	start_adds = adds;
+	start_mappings = mappings;
+	pid = spawn(start_for_ever);
+	ASSERT_LT(0, pid);
+	ASSERT_TRUE(await(shared->step == 1));
+	ticks = cpu_ticks(pid);
+	ASSERT_TRUE(await(cpu_ticks(pid) >= ticks + 100));
+	ASSERT_EQ(0, kill(pid, SIGKILL));
+	EXPECT_TRUE(await(waitpid(pid, NULL, WNOHANG) == pid)) {
+		TH_LOG("its state is still %c", task_state(pid));
+	}
+}
+
+TEST_F(start, with_all_ranges_in_many_mappings_can_be_killed)
+{
+	expect_killed(_metadata, false, 2000);
+}
+
+TEST_F(start, beyond_the_limit_in_very_many_mappings_can_be_killed)
+{
+	expect_killed(_metadata, false, 30000);
+}
+
+TEST_F(start, of_ranges_in_many_mappings_in_a_session_can_be_killed)
+{
+	expect_killed(_metadata, true, 2000);
+}
+
+TEST_HARNESS_MAIN
