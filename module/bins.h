@@ -7,7 +7,7 @@
  *	counter(d) = (((d / granule) * scale / 65536) + round) / step
  *
  * where round is step - 1 with PROFIL_RANGE_ROUND_UP, else 0. No factor falls as
- * d grows, so the counters below any n are the d below one bound: the span. It is
+ * d grows, so the counters below any n are the d below one limit. It is
  * computed once, when the range is set up; the tick then compares once, and what
  * passes cannot overflow.
  *
@@ -21,8 +21,8 @@
  *	<=> d / granule >= q		q = T * 65536 / scale, rounded up, <= 2^51
  *	<=> d >= q * granule					<= 2^63
  *
- * so span = q * granule. With scale 0 t is never T: no pc reaches counter n then, and
- * the span is U64_MAX. (d = U64_MAX itself does not occur: pc < end <= U64_MAX,
+ * so limit = q * granule. With scale 0 t is never T: no pc reaches counter n then, and
+ * the limit is U64_MAX. (d = U64_MAX itself does not occur: pc < end <= U64_MAX,
  * pc >= start >= offset.)
  *
  * What the tick computes is
@@ -31,7 +31,7 @@
  *
  * where mask clears what is less than a granule, bias is round * 65536 * granule, and
  * the shift divides by 65536 * step * granule at once: sums of an integer and fractions
- * below one may be rounded down in any order. d < span means d / granule < q, so the
+ * below one may be rounded down in any order. d < limit means d / granule < q, so the
  * product is below T * 65536 * granule, and the sum below n * step * 65536 * granule,
  * at most 2^63: it cannot overflow.
  *
@@ -69,14 +69,14 @@ static inline u64 div_u64(u64 dividend, u32 divisor)
 
 /**
  * struct profil_bins - The arithmetic of one range
- * @span: Those pcs have a counter whose d is below it.
+ * @limit: Those pcs have a counter whose d is below it.
  * @mask: Clears what is less than a granule.
  * @scale: Counters per granule, 16 bits of fraction.
  * @bias: Added to the product.
  * @shift: See above.
  */
 struct profil_bins {
-	u64 span;
+	u64 limit;
 	u64 mask;
 	u64 scale;
 	u64 bias;
@@ -104,11 +104,11 @@ static inline void profil_bins_set(struct profil_bins *b, u8 granule_shift, u8 s
 	b->shift = 16 + granule_shift + step_shift - width_shift;
 
 	if (!nr_counters)
-		b->span = 0;
+		b->limit = 0;
 	else if (!scale)
-		b->span = U64_MAX;
+		b->limit = U64_MAX;
 	else
-		b->span = div_u64((((nr_counters << step_shift) - round) << 16) + scale - 1, scale)
+		b->limit = div_u64((((nr_counters << step_shift) - round) << 16) + scale - 1, scale)
 			  << granule_shift;
 }
 
@@ -116,19 +116,19 @@ static inline void profil_bins_set(struct profil_bins *b, u8 granule_shift, u8 s
  * profil_bins_move - Let d and the counters begin elsewhere
  * @b: As from profil_bins_set(), and set up no more than once.
  * @skipped: Where d is counted from, in terms of the d before; whole granules, and
- *	below the span.
+ *	below the limit.
  * @first: The byte of counter 0, a multiple of the width, at most 2^16.
  */
 static inline void profil_bins_move(struct profil_bins *b, u64 skipped, u64 first)
 {
-	b->span -= skipped;
+	b->limit -= skipped;
 	b->bias += skipped * b->scale + (first << b->shift);
 }
 
-/* The byte of @d's counter, rounded down to the width. @d must be below the span. */
+/* The byte of @d's counter, rounded down to the width. @d must be below the limit. */
 static inline u64 profil_bins_byte(const struct profil_bins *b, u64 d, u64 width)
 {
-	return (((d & b->mask) * b->scale + b->bias) >> b->shift) & -width;
+	return (((d & b->mask) * b->scale + b->bias) >> (b->shift & 63)) & -width;
 }
 
 #endif /* _PROFIL_BINS_H */

@@ -93,7 +93,7 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 	refcount_inc(&s->refs);
 	list_add(&s->list, &s->home->sessions);
 	profil_session_look(s);		/* time before is not the session's */
-	s->on = true;
+	profil_session_set_on(s, true);
 	profil_attach(w, m, on);
 	profil_session_look_again(s, NULL);
 	if (on)

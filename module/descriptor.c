@@ -541,8 +541,7 @@ int profil_descriptor_enable(struct file *file)
 	profil_session_look(s);		/* time before is not the session's */
 	if (s->period)
 		profil_session_align_phase(s);
-	WRITE_ONCE(s->on, true);
-	profil_session_changed(s);
+	profil_session_set_on(s, true);
 	profil_session_look_again(s, NULL);
 unlock:
 	profil_descriptor_unlock(s);
@@ -560,9 +559,8 @@ int profil_descriptor_disable(struct file *file, struct profil_stats *stats)
 	err = s->phase == PROFIL_ENDED ? -ENODEV : s->on ? 0 : -EINVAL;
 	if (err)
 		goto unlock;
-	WRITE_ONCE(s->on, false);
+	profil_session_set_on(s, false);
 	s->runtime += profil_members_runtime(s, true);
-	profil_session_changed(s);
 	synchronize_rcu();
 	if (profil_nohz_full)
 		profil_clock_resync();	/* as in profil_session_finish() */

@@ -48,7 +48,7 @@ struct profil_session *profil_session_inherit(struct profil_session *parent)
 		module_put(THIS_MODULE);
 		return ERR_PTR(-ENOMEM);
 	}
-	s->slow = BIT(PROFIL_SLOW_PARKED);
+	s->slow |= BIT(PROFIL_SLOW_PARKED);
 	s->classic = parent->classic;
 	s->may_exceed = parent->may_exceed && ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
 	s->scope = parent->scope;
@@ -63,7 +63,8 @@ struct profil_session *profil_session_inherit(struct profil_session *parent)
 	atomic64_set(&s->nr_pcs, s->taken_pcs);
 	s->fork = parent->fork;
 	s->exec = parent->exec;
-	s->on = on && profil_session_get_more_ticks(s);
+	if (on && profil_session_get_more_ticks(s))
+		profil_session_set_on(s, true);
 	gone = on && !s->on;
 	if (!s->classic) {
 		root = parent->root ? parent->root : parent;

@@ -94,7 +94,7 @@ struct profil_counts {
 	u64 missed;
 	unsigned long due;		/* jiffies by which the next tick here follows the last */
 	s64 left;			/* ns to the next sample here of a session with a period */
-	u32 span;			/* where the last tick's pc was, in the table */
+	u32 last_span;			/* where the last tick's pc was, in the table */
 };
 
 /* All CPUs' */
@@ -115,9 +115,11 @@ struct profil_histogram {
 /* Read by the tick; constant once published. */
 struct profil_span {
 	u64 start;			/* first pc */
-	struct profil_bins bins;	/* for pc - start + rest; span: of pc - start alone */
-	u32 rest;			/* what start - offset is beyond whole granules */
+	u64 fast_limit;			/* bins.limit, or 0 where tick_hit() cannot count */
+	struct profil_bins bins;	/* for pc - start + granule_offset; limit: of pc - start */
+	u64 granule_offset;		/* what start - offset is beyond whole granules */
 	u32 width;
+	u32 page_mask;			/* of a counter's first byte in its page */
 	void **pages;			/* kernel addresses of the counters' pages */
 
 	unsigned long buffer;		/* user address of counter 0 */
@@ -133,7 +135,6 @@ struct profil_table {
 	struct profil_session *session;	/* whose histograms these are; referenced */
 	refcount_t refs;
 	struct rcu_work free;
-	bool simple;			/* the tick's short way will do: 16 bits each */
 	u32 nr_ranges;
 	u32 nr_spans;			/* at least one: without ranges, one that no pc is in */
 	struct profil_span spans[];	/* by start */
@@ -141,10 +142,11 @@ struct profil_table {
 
 /* ---- sessions ---- */
 
-/* Bits of profil_session.slow: why a tick takes the long way */
+/* Bits of profil_session.slow: which ticks are more than one for the counter of their pc */
 enum {
-	PROFIL_SLOW_ALWAYS,		/* there is no such session */
-	PROFIL_SLOW_PARKED,		/* ticks are deferred */
+	PROFIL_SLOW_USER,		/* those in user mode: not selected, off, or of a clock */
+	PROFIL_SLOW_SYSTEM,		/* those in system mode */
+	PROFIL_SLOW_PARKED,		/* all: they are deferred */
 };
 
 enum profil_session_phase {
@@ -154,6 +156,8 @@ enum profil_session_phase {
 	PROFIL_ENDED,
 };
 
+#define PROFIL_SLOW_OFF (BIT(PROFIL_SLOW_USER) | BIT(PROFIL_SLOW_SYSTEM))
+
 struct profil_session {
 	/* read by the tick */
 	unsigned long slow;		/* changed by atomic bit operations */
@@ -161,7 +165,7 @@ struct profil_session {
 	u32 modes;
 	u32 period;			/* ns from tick to tick; 0: the scheduler's ticks */
 	bool jitter;			/* that is the mean */
-	bool on;			/* ticks are counted; changed under home->lock */
+	bool on;			/* ticks are counted; see profil_session_set_on() */
 	struct profil_ring *ring;	/* for records, or NULL */
 
 	/* constant */
@@ -215,6 +219,23 @@ struct profil_session {
 	refcount_t refs;
 };
 
+/* Begins or ends to count ticks. Under home->lock, or before anybody else knows @s. */
+static inline void profil_session_set_on(struct profil_session *s, bool on)
+{
+	u32 plain = on && !s->period ? s->modes : 0;
+
+	WRITE_ONCE(s->on, on);
+	/* Pairs with the acquire in tick_is_plain(): all that was set up before. */
+	if (plain & PROFIL_MODE_USER)
+		clear_bit_unlock(PROFIL_SLOW_USER, &s->slow);
+	else
+		set_bit(PROFIL_SLOW_USER, &s->slow);
+	if (plain & PROFIL_MODE_SYSTEM)
+		clear_bit_unlock(PROFIL_SLOW_SYSTEM, &s->slow);
+	else
+		set_bit(PROFIL_SLOW_SYSTEM, &s->slow);
+}
+
 static inline bool profil_session_parked(const struct profil_session *s)
 {
 	return test_bit(PROFIL_SLOW_PARKED, &s->slow);
@@ -226,7 +247,8 @@ struct profil_space {
 	/* read by the tick */
 	struct hlist_node node;
 	struct mm_struct *mm;		/* referenced (mmgrab): the key */
-	struct profil_table __rcu *only;	/* if a short way will do; else profil_nothing */
+	struct profil_table __rcu *fast_table;	/* see space_update_fast_table() */
+	struct profil_table __rcu *process_table;
 	struct hlist_head watches;	/* of sessions that sample, or did, all that runs here */
 	unsigned int nr_threads;	/* members that are threads */
 	u64 id;
@@ -311,7 +333,6 @@ u32 profil_clock_random(void);
 void profil_sample(void);
 u64 profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs,
 			  bool *found);
-void profil_replay(struct profil_session *s);
 DECLARE_PER_CPU(unsigned long, profil_ticks);
 
 /* watch.c: who is sampled by which session */
@@ -335,7 +356,6 @@ struct profil_table *profil_table_of(struct profil_session *s, u64 id,
 int profil_table_set(struct profil_session *s, u64 id, struct profil_table **table,
 		     struct profil_table **legacy);
 u64 profil_space_after(struct profil_session *s, u64 id);
-void profil_session_changed(struct profil_session *s);
 u64 profil_members_runtime(struct profil_session *s, bool restart);
 void profil_members_restart(struct profil_session *s, const struct task_struct *task);
 void profil_task_forked(struct task_struct *parent, struct task_struct *child);
@@ -388,14 +408,20 @@ void profil_session_put_ticks(struct profil_session *s);
 void profil_session_look(struct profil_session *s);
 void profil_session_look_again(struct profil_session *s, const struct task_struct *task);
 void profil_session_reset_missed(struct profil_session *s);
-void profil_session_park(struct profil_session *s);
-void profil_session_unpark(struct profil_session *s);
 bool profil_session_is_quiet(const struct profil_session *s);
 void profil_session_quiesce(struct profil_session *s);
 void profil_session_finish(struct profil_session *s, enum profil_end end);
 void profil_session_end(struct profil_session *s, enum profil_end end);
 void profil_session_disown(struct profil_session *s);
 void profil_session_read(struct profil_session *s, struct profil_stats *stats, bool restart);
+
+/* defer.c: ticks that are counted later */
+u64 profil_deferred_tick(u64 addr, u32 width, bool system);
+u64 profil_deferred_pc(u64 pc, bool system);
+bool profil_defer_tick(struct profil_session *s, u64 tick);
+void profil_replay(struct profil_session *s);
+void profil_session_park(struct profil_session *s);
+void profil_session_unpark(struct profil_session *s);
 
 /* classic.c: sessions without a descriptor */
 struct profil_session *profil_classic_find(struct profil_home *home, u32 scope);

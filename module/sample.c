@@ -10,107 +10,20 @@
 #include <linux/jiffies.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/task_stack.h>
 #include <asm/irq_regs.h>
 
 #include "compat.h"
+#include "counter.h"
 #include "profil.h"
-
-#define CAS_TRIES 64	/* against others who write to the same counter all the time */
 
 DEFINE_PER_CPU(unsigned long, profil_ticks);
 
-/*
- * A tick of a parked session whose counter is known: the counter's user address, its width and
- * the mode in one word that is never 0. Where pcs are written down, the pc.
- */
-#define DEFERRED_PC	3	/* in the place of a width */
-
-static u64 deferred_tick(u64 addr, u32 width, bool system)
-{
-	return addr << 4 | (width >> 2) << 2 | system << 1 | 1;
-}
-
-static u64 deferred_pc(u64 pc, bool system)
-{
-	return pc << 4 | DEFERRED_PC << 2 | system << 1 | 1;
-}
-
-/* Leaves a tick to profil_replay(). Many CPUs may put at once, one taker takes. */
-static bool defer_tick(struct profil_session *s, struct profil_space *space, u64 tick)
-{
-	int head = atomic_read(&s->head);
-
-	if (!READ_ONCE(s->home))
-		profil_space_kick_setup(space);
-	do {
-		/* Pairs with the release in profil_replay(): the slot is free. */
-		if (head - smp_load_acquire(&s->tail) >= PROFIL_MAX_DEFERRED)
-			return false;
-	} while (!atomic_try_cmpxchg(&s->head, &head, head + 1));
-
-	/* Pairs with the acquire in profil_replay(): a slot is whole or zero. */
-	smp_store_release(&s->deferred[(unsigned int)head % PROFIL_MAX_DEFERRED], tick);
-	return true;
-}
-
-/* Raises the counter at @p by one unless it is full. */
-#define counter_raise(p) ({						\
-	enum profil_outcome __outcome = PROFIL_DROPPED_CONTENDED;	\
-	typeof(p) __p = (p);						\
-	typeof(*__p) __old = READ_ONCE(*__p);				\
-	unsigned int __tries = CAS_TRIES;				\
-									\
-	do {								\
-		if (__old == (typeof(*__p))~0ULL) {			\
-			__outcome = PROFIL_SATURATED;			\
-			break;						\
-		}							\
-		if (try_cmpxchg(__p, &__old, __old + 1)) {		\
-			__outcome = PROFIL_HIT;				\
-			break;						\
-		}							\
-	} while (--__tries);						\
-	__outcome;							\
-})
-
-static enum profil_outcome raise(void *counter, u32 width)
-{
-	switch (width) {
-	case 2:
-		return counter_raise((u16 *)counter);
-	case 4:
-		return counter_raise((u32 *)counter);
-	default:
-		return counter_raise((u64 *)counter);
-	}
-}
-
-/* Takes the next entry for a pc: its number of bytes from the first. */
-static bool pc_entry(struct profil_session *s, u64 *byte)
-{
-	u64 nr = atomic64_read(&s->nr_pcs);
-
-	do {
-		if (nr >= s->max_pcs)
-			return false;
-	} while (!atomic64_try_cmpxchg(&s->nr_pcs, (s64 *)&nr, nr + 1));
-	*byte = nr * s->pc_width;
-	return true;
-}
-
-static void pc_write(void *entry, u64 pc, u32 width)
-{
-	if (width == 4)
-		WRITE_ONCE(*(u32 *)entry, pc);
-	else
-		WRITE_ONCE(*(u64 *)entry, pc);
-}
-
 /* The last span that starts at or below @pc; the first if there is none. */
-static const struct profil_span *span_find(const struct profil_table *table, u64 pc)
+static const struct profil_span *sample_find_span(const struct profil_table *table, u64 pc)
 {
 	const struct profil_span *span = table->spans;
 	u32 n = table->nr_spans;
@@ -125,14 +38,15 @@ static const struct profil_span *span_find(const struct profil_table *table, u64
 	return span;
 }
 
-/* @counts: those of @s, or NULL if it has none yet. */
-static __always_inline void tally(struct profil_session *s, struct profil_counts __percpu *counts,
-				  bool system, enum profil_outcome outcome)
+/*
+ * The counter of @d, which is below @limit and for profil_bins_byte(). Also for a CPU that only
+ * guesses that it is: the user chooses the pc, and all that the index depends on.
+ */
+static __always_inline void *sample_counter(const struct profil_span *span, u64 d, u64 limit)
 {
-	if (likely(counts))
-		this_cpu_inc(counts->n[system][outcome]);
-	else
-		atomic64_inc(&s->early[system][outcome]);
+	u64 byte = profil_bins_byte(&span->bins, array_index_nospec(d, limit), 1);
+
+	return span->pages[byte / PAGE_SIZE] + (byte & span->page_mask);
 }
 
 /*
@@ -144,7 +58,7 @@ static __always_inline void tally(struct profil_session *s, struct profil_counts
  * since arrivals are often caused by ticks. If that is all of the gap, the count goes
  * on from where it began, so that of many short gaps not each loses one.
  */
-static void count_missed(struct profil_counts *counts)
+static void tick_count_missed(struct profil_counts *counts)
 {
 	unsigned long now = jiffies;
 #ifdef CONFIG_SCHED_INFO
@@ -163,62 +77,63 @@ static void count_missed(struct profil_counts *counts)
 }
 
 /* Another tick of the session on this CPU. */
-static __always_inline void advance(struct profil_counts __percpu *counts)
+static void tick_advance(struct profil_counts __percpu *counts)
 {
 	if (!counts)
 		return;
 	if (time_after(jiffies, this_cpu_read(counts->due)))
-		count_missed(this_cpu_ptr(counts));
+		tick_count_missed(this_cpu_ptr(counts));
 	this_cpu_inc(counts->due);
 }
 
 /**
- * struct moment - When a task is looked at
- * @sampled: Sessions with a period that are due are to count; else time has passed, and no more.
- * @system: The kernel is running for the task.
+ * struct tick_ctx - What a tick has found, or a clock, or a context switch
  * @pc: Where the task is.
- * @passed: So many ns since the last moment.
+ * @system: The kernel is running for the task.
+ * @sampled: Sessions with a period that are due are to count; else time has passed, and no more.
+ * @passed: So many ns since the last time.
  * @left: Out: so many until the next session is due.
+ * @found: Out: there is a session that is on, of whichever kind.
  * @drawn: There is already:
  * @random: One for all sessions with jitter, so that those in step stay so.
- * @found: Out: there is a session that is on, of whichever kind.
- * @recorded: Out: a session wanted it as a record.
+ *
+ * All but the first two is for sessions with a period.
  */
-struct moment {
-	bool sampled;
-	bool system;
-	bool drawn;
-	bool found;
-	bool recorded;
-	u32 random;
+struct tick_ctx {
 	u64 pc;
+	bool system;
+	bool sampled;
+	bool found;
+	bool drawn;
+	u32 random;
 	u64 passed;
 	u64 left;
 };
 
 /* To the next sample. */
-static u64 interval(const struct profil_session *s, struct moment *at)
+static __always_inline u64 tick_interval(const struct profil_session *s, struct tick_ctx *ctx)
 {
 	if (!s->jitter)
 		return s->period;
-	if (!at->drawn) {
-		at->drawn = true;
-		at->random = profil_clock_random();
+	if (!ctx->drawn) {
+		ctx->drawn = true;
+		ctx->random = profil_clock_random();
 	}
-	return s->period / 2 + (mul_u32_u32(s->period, at->random) >> 32);
+	return s->period / 2 + (mul_u32_u32(s->period, ctx->random) >> 32);
 }
 
 /* Time passes for a session with a period. Is it due? */
-static noinline bool clock_due(struct profil_session *s, struct profil_counts __percpu *counts,
-			       struct moment *at)
+static __always_inline bool tick_clock_due(struct profil_session *s,
+					   struct profil_counts __percpu *counts,
+					   struct tick_ctx *ctx)
 {
 	s64 *place = counts ? &this_cpu_ptr(counts)->left : &s->left;
-	s64 left = READ_ONCE(*place) - at->passed;
-	bool due = at->sampled && left <= 0;
+	s64 left = READ_ONCE(*place) - ctx->passed;
+	bool due = ctx->sampled && left <= 0;
 	u64 lost;
 
 	if (due) {
-		left += interval(s, at);
+		left += tick_interval(s, ctx);
 		if (left <= 0) {
 			lost = div_u64(-left, s->period) + 1;
 			left += lost * s->period;
@@ -227,120 +142,258 @@ static noinline bool clock_due(struct profil_session *s, struct profil_counts __
 		}
 	}
 	WRITE_ONCE(*place, left);
-	at->left = min_t(u64, at->left, max_t(s64, left, 0));
+	ctx->left = min_t(u64, ctx->left, max_t(s64, left, 0));
 	return due;
 }
 
 /*
- * Is this a tick of the session? From here on @clocked tells whose moment it is, that of sessions
+ * Is this a tick of the session? From here on @clocked tells whose tick it is, that of sessions
  * with a period or that of the others; it is known when compiled, so that neither pays for it.
  */
-static __always_inline bool ticks_now(struct profil_session *s,
-				      struct profil_counts __percpu *counts, struct moment *at,
-				      bool clocked)
+static __always_inline bool tick_is_of(struct profil_session *s,
+				       struct profil_counts __percpu *counts,
+				       struct tick_ctx *ctx, bool clocked)
 {
 	if (!READ_ONCE(s->on))
 		return false;
 	if (clocked)
-		at->found = true;
+		ctx->found = true;
 	if (!s->period == clocked)
 		return false;
 	if (clocked)
-		return clock_due(s, counts, at);
-	advance(counts);
+		return tick_clock_due(s, counts, ctx);
+	tick_advance(counts);
 	return true;
 }
 
-/* A tick whose pc is to be written down. */
-static noinline void pc_tick(const struct profil_watch *w, struct profil_counts __percpu *counts,
-			     const struct profil_span *span, u64 pc, bool system, bool parked)
+/*
+ * Is there no more to say about a tick of the scheduler, as about most of @s, than where its
+ * counter is?
+ */
+static __always_inline bool tick_is_plain(const struct profil_session *s, bool system)
 {
-	struct profil_session *s = w->session;
-	enum profil_outcome outcome = PROFIL_SATURATED;
-	u64 byte;
+	const unsigned long slow = BIT(PROFIL_SLOW_PARKED) |
+				   (system ? BIT(PROFIL_SLOW_SYSTEM) : BIT(PROFIL_SLOW_USER));
 
-	if (parked) {
-		if (defer_tick(s, w->space, deferred_pc(pc, system)))
-			return;
-		outcome = PROFIL_DROPPED_OVERRUN;
-	} else if (pc_entry(s, &byte)) {
-		byte += offset_in_page(span->buffer);
-		pc_write(span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE, pc, span->width);
-		outcome = PROFIL_HIT;
-	}
-	tally(s, counts, system, outcome);
+	/* A bit that is set just now may as well have been set after this tick. */
+	if (data_race(s->slow) & slow)
+		return false;
+	/*
+	 * Pairs with the release in profil_histograms_refresh(): pages[] as of then, and
+	 * with an inherited session the table that has them, and counts.
+	 */
+	smp_acquire__after_ctrl_dep();
+	return (long)(this_cpu_read(s->counts->due) - jiffies) >= 0;
 }
 
-static __always_inline void watch_tick(const struct profil_watch *w, struct moment *at,
-				       bool clocked)
+/* This tick has left a record: see sample_over(). */
+static DEFINE_PER_CPU(bool, sample_recorded);
+
+/* A tick that has no counter. */
+static noinline void tick_outside(struct profil_session *s, struct profil_space *space, u64 pc,
+				  bool system)
+{
+	enum profil_outcome outcome = PROFIL_OUTSIDE;
+
+	if (s->ring) {
+		this_cpu_write(sample_recorded, true);
+		if (!profil_record(s, space, pc, system))
+			outcome = PROFIL_DROPPED_RECORD;
+	}
+	profil_tally(s, READ_ONCE(s->counts), system, outcome);
+}
+
+/* All sessions have had their tick. */
+static __always_inline void sample_over(void)
+{
+	if (unlikely(this_cpu_read(sample_recorded))) {
+		this_cpu_write(sample_recorded, false);
+		profil_record_over();
+	}
+}
+
+/* A tick whose pc is to be written down. */
+static enum profil_outcome tick_write_pc(struct profil_session *s, const struct profil_span *span,
+					 u64 pc)
+{
+	u64 byte;
+
+	if (!profil_entry_take(s, &byte))
+		return PROFIL_SATURATED;
+	byte += offset_in_page(span->buffer);
+	profil_entry_write(span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE, pc, span->width);
+	return PROFIL_HIT;
+}
+
+#define tick_add_once(p) ({							\
+	typeof(p) __p = (p);							\
+	typeof(*__p) __old = READ_ONCE(*__p);					\
+										\
+	__old != (typeof(*__p))~0ULL && try_cmpxchg(__p, &__old, __old + 1);	\
+})
+
+/* Is the pc in @span, and its counter not full? Then it is raised. Calls nothing. */
+static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
+				     const struct profil_span *span, u64 pc, bool system)
+{
+	u64 d = pc - span->start;
+	void *counter;
+
+	if (d >= span->fast_limit)
+		return false;
+	counter = sample_counter(span, d, span->fast_limit);
+	if (likely(span->width == 2)) {
+		if (!tick_add_once((u16 *)counter))
+			return false;
+	} else if (READ_ONCE(span->width) == 4) {	/* apart: the first compares with memory */
+		if (!tick_add_once((u32 *)counter))
+			return false;
+	} else if (!tick_add_once((u64 *)counter)) {
+		return false;
+	}
+	this_cpu_inc(counts->n[system][PROFIL_HIT]);
+	return true;
+}
+
+/* The same in the range of the last tick, if there are several. */
+static __always_inline bool tick_hit_last(struct profil_counts __percpu *counts,
+					  const struct profil_table *table, u64 pc, bool system)
+{
+	u32 last = this_cpu_read(counts->last_span);
+
+	/* Of this table, or of one before it. */
+	if (last >= table->nr_spans)
+		return false;
+	return tick_hit(counts, &table->spans[array_index_nospec(last, table->nr_spans)], pc,
+			system);
+}
+
+/* Whatever the pc is in. */
+static noinline void tick_count(struct profil_session *s, struct profil_space *space,
+				const struct profil_table *table, u64 pc, bool system)
+{
+	const struct profil_span *span = sample_find_span(table, pc);
+	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
+	u64 d = pc - span->start;
+	u32 last = span - table->spans;
+	enum profil_outcome outcome;
+
+	this_cpu_write(counts->last_span, last);
+	if (d >= span->bins.limit) {
+		tick_outside(s, space, pc, system);
+		return;
+	}
+	if (span->flags & PROFIL_RANGE_PCS)
+		outcome = tick_write_pc(s, span, pc);
+	else
+		outcome = profil_counter_add(sample_counter(span, d + span->granule_offset,
+							  span->bins.limit + span->granule_offset),
+					   span->width);
+	profil_tally(s, counts, system, outcome);
+}
+
+/* A tick whose counter is known, and is not to be touched now. */
+static noinline void tick_defer(struct profil_session *s, struct profil_space *space,
+				const struct profil_table *table, u64 pc, bool system)
+{
+	const struct profil_span *span = sample_find_span(table, pc);
+	u64 d = pc - span->start, tick;
+
+	if (d >= span->bins.limit) {
+		tick_outside(s, space, pc, system);
+		return;
+	}
+	if (span->flags & PROFIL_RANGE_PCS)
+		tick = profil_deferred_pc(pc, system);
+	else
+		tick = profil_deferred_tick((span->buffer & PAGE_MASK) +
+					    profil_bins_byte(&span->bins, d + span->granule_offset,
+							     span->width), span->width, system);
+	if (!READ_ONCE(s->home))
+		profil_space_kick_setup(space);
+	if (!profil_defer_tick(s, tick))
+		profil_tally(s, READ_ONCE(s->counts), system, PROFIL_DROPPED_OVERRUN);
+}
+
+/* A tick of the task that @w's session samples, whatever the session's state. */
+static __always_inline void tick_look(const struct profil_watch *w, struct tick_ctx *ctx,
+				      bool clocked)
 {
 	struct profil_session *s = w->session;
 	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
-	const bool system = at->system;
-	const struct profil_span *span;
-	enum profil_outcome outcome;
-	const u64 pc = at->pc;
+	const struct profil_table *table;
 	bool parked;
-	u64 d, byte;
 
-	if (!ticks_now(s, counts, at, clocked))
+	if (!tick_is_of(s, counts, ctx, clocked))
 		return;
-	if (!(s->modes & (PROFIL_MODE_USER << system))) {
-		tally(s, counts, system, PROFIL_UNSELECTED);
+	if (!(s->modes & (PROFIL_MODE_USER << ctx->system))) {
+		profil_tally(s, counts, ctx->system, PROFIL_UNSELECTED);
 		return;
 	}
-
-	/*
-	 * Pairs with the release in profil_session_unpark(): an inherited session has a table
-	 * with pages then.
-	 */
+	/* As in tick_is_plain(): if it is not parked, counts is there by now. */
 	parked = smp_load_acquire(&s->slow) & BIT(PROFIL_SLOW_PARKED);
-	span = span_find(rcu_dereference_raw(w->table), pc);
-	d = pc - span->start;
-	if (d >= span->bins.span) {
-		outcome = PROFIL_OUTSIDE;
-		if (s->ring) {
-			at->recorded = true;
-			if (!profil_record(s, w->space, pc, system))
-				outcome = PROFIL_DROPPED_RECORD;
-		}
-		tally(s, counts, system, outcome);
-		return;
-	}
-	if (unlikely(span->flags & PROFIL_RANGE_PCS)) {
-		pc_tick(w, counts, span, pc, system, parked);
-		return;
-	}
-	byte = profil_bins_byte(&span->bins, d + span->rest, span->width);
-	if (!parked) {
-		outcome = raise(span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE, span->width);
-	} else {
-		if (defer_tick(s, w->space, deferred_tick((span->buffer & PAGE_MASK) + byte,
-							  span->width, system)))
-			return;
-		outcome = PROFIL_DROPPED_OVERRUN;
-	}
-	tally(s, counts, system, outcome);
+	table = rcu_dereference_raw(w->table);
+	counts = READ_ONCE(s->counts);
+	if (parked)
+		tick_defer(s, w->space, table, ctx->pc, ctx->system);
+	else if (!tick_hit(counts, table->spans, ctx->pc, ctx->system) &&
+		 !tick_hit_last(counts, table, ctx->pc, ctx->system))
+		tick_count(s, w->space, table, ctx->pc, ctx->system);
+}
+
+/* By value: so what its caller has stays in registers. */
+static noinline void tick_look_slowly(const struct profil_watch *w, u64 pc, bool system)
+{
+	struct tick_ctx ctx = { .pc = pc, .system = system };
+
+	tick_look(w, &ctx, false);
+}
+
+/* A plain tick, which most are, and a hit of the first range. Or it is one for tick_look(). */
+static __always_inline bool tick_plain_hit(const struct profil_session *s,
+					   const struct profil_table *table, u64 pc, bool system)
+{
+	struct profil_counts __percpu *counts;
+
+	if (!tick_is_plain(s, system))
+		return false;
+	counts = s->counts;
+	if (!tick_hit(counts, table->spans, pc, system))
+		return false;
+	this_cpu_inc(counts->due);
+	return true;
+}
+
+static __always_inline void tick_watch(const struct profil_watch *w, u64 pc, bool system)
+{
+	if (!tick_plain_hit(w->session, rcu_dereference_raw(w->table), pc, system))
+		tick_look_slowly(w, pc, system);
+}
+
+static __always_inline const struct profil_watch *sample_watch_of(const struct profil_member *m)
+{
+	return rcu_dereference_raw(m->watch);
 }
 
 /* A tick of @m's target where there is nothing to be sampled. */
-static __always_inline void astray_tick(const struct profil_member *m, struct task_struct *task,
-					struct moment *at, bool clocked)
+static __always_inline void tick_unbound(const struct profil_member *m, struct task_struct *task,
+					 struct tick_ctx *ctx, bool clocked)
 {
-	struct profil_session *s = ((struct profil_watch *)rcu_dereference_raw(m->watch))->session;
+	struct profil_session *s = sample_watch_of(m)->session;
 	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
 
 	/* An exec that is not followed was the end. */
 	if ((task->mm && s->exec != PROFIL_EXEC_FOLLOW) ||
-	    !ticks_now(s, counts, at, clocked))
+	    !tick_is_of(s, counts, ctx, clocked))
 		return;
 	if (!(s->modes & PROFIL_MODE_SYSTEM))
-		tally(s, counts, true, PROFIL_UNSELECTED);
+		profil_tally(s, counts, true, PROFIL_UNSELECTED);
 	else
-		tally(s, counts, true, task->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT);
+		profil_tally(s, counts, true,
+			     task->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT);
 }
 
-static __always_inline bool is_of_kernel(const struct task_struct *task)
+static __always_inline bool sample_is_kernel_task(const struct task_struct *task)
 {
 	/* These flags stay as they are; it may be about to change others, where the tick came. */
 	return data_race(task->flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER);
@@ -348,58 +401,68 @@ static __always_inline bool is_of_kernel(const struct task_struct *task)
 
 /*
  * @task's mm is not watched: perhaps it is in exec, or has lost its mm in exit. In user
- * mode neither can be. @at: for @clocked.
+ * mode neither can be. @ctx: for @clocked.
  */
-static noinline void sample_astray(struct task_struct *task, struct moment *at, bool clocked)
+static __always_inline void sample_members(struct task_struct *task, struct tick_ctx *ctx,
+					   bool clocked)
 {
 	struct profil_member *m;
 
-	if (is_of_kernel(task))
+	if (sample_is_kernel_task(task))
 		return;
 	for (m = profil_member_first(task->signal); m; m = profil_member_next(m))
-		astray_tick(m, task, at, clocked);
+		tick_unbound(m, task, ctx, clocked);
 	for (m = profil_member_first(task); m; m = profil_member_next(m))
-		astray_tick(m, task, at, clocked);
+		tick_unbound(m, task, ctx, clocked);
 }
 
-static void moment_locate(struct moment *at, struct task_struct *task, struct pt_regs *regs)
+static noinline void sample_unbound(struct task_struct *task)
 {
-	at->system = !user_mode(regs);
-	at->pc = instruction_pointer(regs);
-	if (at->system) {
-		regs = task_pt_regs(task);
-		at->pc = instruction_pointer(regs) - profil_syscall_length(task, regs);
-	}
+	sample_members(task, NULL, false);
 }
 
-/* The whole of what a tick may find. */
-static __always_inline void sample_all(struct profil_space *space, struct task_struct *task,
-				       struct moment *at, bool clocked)
+static noinline u64 sample_unbound_clocked(struct task_struct *task, u64 passed, bool sampled,
+					   bool *found)
+{
+	struct tick_ctx ctx = {
+		.sampled = sampled,
+		.system = true,
+		.passed = passed,
+		.left = PROFIL_NEVER,
+	};
+
+	sample_members(task, &ctx, true);
+	*found = ctx.found;
+	return ctx.left;
+}
+
+/*
+ * In exec, of several sessions that follow, some may not have come to the new space yet. @ctx: for
+ * @clocked.
+ */
+static __always_inline void sample_exec(struct profil_space *space, struct task_struct *task,
+					struct tick_ctx *ctx, bool clocked)
 {
 	struct profil_member *m;
-	struct profil_watch *w;
 
-	if (is_of_kernel(task))
-		return;
-	hlist_for_each_entry_rcu_notrace(w, &space->watches, node)
-		if (READ_ONCE(w->nr_processes))
-			watch_tick(w, at, clocked);
-	/* In exec: of several sessions that follow, some may not have come to the new space yet. */
-	if (at->system && READ_ONCE(profil_nr_members)) {
-		for (m = profil_member_first(task->signal); m; m = profil_member_next(m)) {
-			w = rcu_dereference_raw(m->watch);
-			if (w->space != space)
-				astray_tick(m, task, at, clocked);
-		}
-	}
-	if (!READ_ONCE(space->nr_threads))
-		return;
-	for (m = profil_member_first(task); m; m = profil_member_next(m)) {
-		w = rcu_dereference_raw(m->watch);
-		/* Not of the mm before an exec, and not what was sampled above. */
-		if (w->space == space && !READ_ONCE(w->nr_processes))
-			watch_tick(w, at, clocked);
-	}
+	for (m = profil_member_first(task->signal); m; m = profil_member_next(m))
+		if (unlikely(sample_watch_of(m)->space != space))
+			tick_unbound(m, task, ctx, clocked);
+}
+
+/* Not of the mm before an exec, nor one that samples all that runs in @space. */
+static __always_inline bool sample_is_threads(const struct profil_watch *w,
+					      const struct profil_space *space)
+{
+	return w->space == space && !READ_ONCE(w->nr_processes);
+}
+
+/* Where @task, for which the kernel runs, has called it. */
+static __always_inline u64 sample_system_pc(struct task_struct *task)
+{
+	struct pt_regs *regs = task_pt_regs(task);
+
+	return instruction_pointer(regs) - profil_syscall_length(task, regs);
 }
 
 /**
@@ -417,156 +480,163 @@ u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct p
 				  bool *found)
 {
 	struct profil_space *space = profil_space_find(task->mm);
-	struct moment at = {
+	struct tick_ctx ctx = {
 		.sampled = regs,
 		.system = true,
 		.passed = passed,
 		.left = PROFIL_NEVER,
 	};
+	const struct profil_watch *w;
+	struct profil_member *m;
 
-	if (regs)
-		moment_locate(&at, task, regs);
-	if (space)
-		sample_all(space, task, &at, true);
-	/* At a context switch only in exit: it is the time of all others that is spent here. */
-	else if (at.system && data_race(profil_nr_members) && (task == current || !task->mm))
-		sample_astray(task, &at, true);
-	if (at.recorded)
-		profil_record_over();
-	*found = at.found;
-	return at.left;
+	if (regs) {
+		ctx.system = !user_mode(regs);
+		ctx.pc = ctx.system ? sample_system_pc(task) : instruction_pointer(regs);
+	}
+	*found = false;
+	if (!space) {
+		/* At a context switch only in exit: it is the time of all others that is spent here. */
+		if (ctx.system && data_race(profil_nr_members) && (task == current || !task->mm))
+			return sample_unbound_clocked(task, passed, regs, found);
+		return PROFIL_NEVER;
+	}
+	if (ctx.system && sample_is_kernel_task(task))
+		return PROFIL_NEVER;
+	hlist_for_each_entry_rcu_notrace(w, &space->watches, node)
+		if (READ_ONCE(w->nr_processes))
+			tick_look(w, &ctx, true);
+	if (ctx.system)
+		sample_exec(space, task, &ctx, true);
+	if (READ_ONCE(space->nr_threads)) {
+		for (m = profil_member_first(task); m; m = profil_member_next(m)) {
+			w = sample_watch_of(m);
+			if (sample_is_threads(w, space))
+				tick_look(w, &ctx, true);
+		}
+	}
+	sample_over();
+	*found = ctx.found;
+	return ctx.left;
 }
 
-static noinline void sample_slowly(struct profil_space *space, struct pt_regs *regs)
+/* Several sessions of the thread, or one with more to say; the end of a tick. */
+static noinline void sample_threads(struct profil_space *space, u64 pc, bool system)
 {
-	struct moment at = {};
+	const struct profil_watch *w;
+	struct profil_member *m;
 
-	moment_locate(&at, current, regs);
-	sample_all(space, current, &at, false);
-	if (at.recorded)
-		profil_record_over();
+	for (m = profil_member_first(current); m; m = profil_member_next(m)) {
+		w = sample_watch_of(m);
+		if (sample_is_threads(w, space))
+			tick_watch(w, pc, system);
+	}
+	sample_over();
 }
 
-/* Another hit of user code here, @d bytes into the range, in 16 bits, unless that is full. */
-static __always_inline bool hit(const struct profil_span *span, u64 d,
-				struct profil_counts __percpu *counts)
+/* The same, of one session: without a loop all fits into registers that nobody must save. */
+static noinline void sample_thread(struct profil_space *space, u64 pc, bool system)
 {
-	u64 byte = profil_bins_byte(&span->bins, d, sizeof(u16));
-	u16 *counter = span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE;
-	u16 old = READ_ONCE(*counter);
+	struct profil_member *m = profil_member_first(current);
+	const struct profil_watch *w;
 
-	if (old == U16_MAX || !try_cmpxchg(counter, &old, old + 1))
-		return false;
-	this_cpu_inc(counts->due);
-	this_cpu_inc(counts->n[0][PROFIL_HIT]);
-	return true;
+	if (m && !profil_member_next(m)) {
+		w = sample_watch_of(m);
+		if (sample_is_threads(w, space) &&
+		    tick_plain_hit(w->session, rcu_dereference_raw(w->table), pc, system)) {
+			sample_over();
+			return;
+		}
+	}
+	sample_threads(space, pc, system);
 }
 
-/* As profil_sample(), not in the first range: most often in that of the last tick. */
-static noinline void sample_ranges(struct profil_space *space, const struct profil_table *table,
-				   struct pt_regs *regs)
+/* What samples all that runs in @space has had its tick. */
+static __always_inline void sample_rest(struct profil_space *space, u64 pc, bool system)
+{
+	if (data_race(space->nr_threads))
+		sample_thread(space, pc, system);
+	else
+		sample_over();
+}
+
+/* Several sessions of the space, or one with more to say. */
+static noinline void sample_watches(struct profil_space *space, u64 pc, bool system)
+{
+	const struct profil_watch *w;
+
+	hlist_for_each_entry_rcu_notrace(w, &space->watches, node)
+		if (READ_ONCE(w->nr_processes))
+			tick_watch(w, pc, system);
+	sample_rest(space, pc, system);
+}
+
+/* A plain tick that is not in the first range. */
+static noinline void sample_search(struct profil_space *space, const struct profil_table *table,
+				   u64 pc, bool system)
 {
 	struct profil_counts __percpu *counts = table->session->counts;
-	u64 pc = instruction_pointer(regs);
-	u32 last = this_cpu_read(counts->span);
-	const struct profil_span *span = &table->spans[last];
 
-	if (last >= table->nr_spans || pc - span->start >= span->bins.span) {
-		span = span_find(table, pc);
-		last = span - table->spans;
-		this_cpu_write(counts->span, last);
-	}
-	if (pc - span->start >= span->bins.span || !hit(span, pc - span->start, counts))
-		sample_slowly(space, regs);
+	if (tick_hit_last(counts, table, pc, system))
+		this_cpu_inc(counts->due);
+	else
+		sample_watches(space, pc, system);
 }
 
-/*
- * A tick has found current running. What most ticks find is dealt with here: user
- * code, in a range of the one session, and a 16-bit counter with room.
- */
+/* Sessions of threads, several of the space, or one with more to say. */
+static noinline void sample_others(struct profil_space *space, u64 pc, bool system)
+{
+	const struct profil_table *table = rcu_dereference_raw(space->process_table);
+
+	if (hlist_empty(&space->watches))
+		sample_rest(space, pc, system);
+	else if (tick_plain_hit(table->session, table, pc, system))
+		sample_thread(space, pc, system);
+	else
+		sample_watches(space, pc, system);
+}
+
+/* From the scheduler's tick to the counter: here if it can be, in few steps. */
+static __always_inline void sample_tick(struct profil_space *space, u64 pc, bool system)
+{
+	const struct profil_table *table = rcu_dereference_raw(space->fast_table);
+	const struct profil_session *s = table->session;
+	struct profil_counts __percpu *counts;
+
+	if (!tick_is_plain(s, system)) {
+		sample_others(space, pc, system);
+		return;
+	}
+	counts = s->counts;
+	if (!tick_hit(counts, table->spans, pc, system)) {
+		sample_search(space, table, pc, system);
+		return;
+	}
+	this_cpu_inc(counts->due);
+}
+
+static noinline void sample_system(struct profil_space *space)
+{
+	struct task_struct *task = current;
+
+	if (sample_is_kernel_task(task))
+		return;
+	sample_exec(space, task, NULL, false);
+	sample_tick(space, sample_system_pc(task), true);
+}
+
+/* A tick has found current running. */
 void notrace profil_sample(void)
 {
 	struct pt_regs *regs = get_irq_regs();
-	struct profil_counts __percpu *counts;
-	struct profil_session *s;
 	struct profil_space *space;
-	struct profil_table *table;
-	u64 d;
 
 	this_cpu_inc(profil_ticks);
 	space = profil_space_find(current->mm);
-	if (!space) {
-		/* One that is attached just now may as well come after this tick. */
-		if (!user_mode(regs) && data_race(profil_nr_members))
-			sample_astray(current, NULL, false);
-		return;
-	}
-	table = rcu_dereference_raw(space->only);
-	s = table->session;
-	/* A bit that is set just now may as well have been set after this tick. */
-	if (!user_mode(regs) || data_race(s->slow))
-		goto slowly;
-	/* Pairs with the release in profil_session_unpark(). */
-	smp_acquire__after_ctrl_dep();
-	counts = s->counts;
-	if ((long)(this_cpu_read(counts->due) - jiffies) < 0)
-		goto slowly;
-
-	d = instruction_pointer(regs) - table->spans[0].start;
-	if (d >= table->spans[0].bins.span) {
-		sample_ranges(space, table, regs);
-		return;
-	}
-	if (hit(&table->spans[0], d, counts))
-		return;
-
-slowly:
-	sample_slowly(space, regs);
-}
-
-static enum profil_outcome replay_tick(struct profil_session *s, u64 tick)
-{
-	bool is_pc = (tick >> 2 & 3) == DEFERRED_PC;
-	u32 width = is_pc ? s->pc_width : 2U << (tick >> 2 & 3);
-	u64 addr = tick >> 4, byte;
-	void *counter;
-
-	if (is_pc) {
-		if (!pc_entry(s, &byte))
-			return PROFIL_SATURATED;
-		addr = s->pcs + byte;
-	}
-	counter = profil_histogram_counter(s, addr, width);
-	if (!counter)
-		return PROFIL_DROPPED_BUFFER;
-	if (!is_pc)
-		return raise(counter, width);
-	pc_write(counter, tick >> 4, width);
-	return PROFIL_HIT;
-}
-
-/*
- * Counts the deferred ticks of a session that is parked no more; those of one that could not be set
- * up have no counters, and are dropped. A tick that found it parked may be deferred just after.
- * Called under home->lock.
- */
-void profil_replay(struct profil_session *s)
-{
-	lockdep_assert_held(&s->home->lock);
-
-	while (s->tail != (unsigned int)atomic_read(&s->head)) {
-		u64 *slot = &s->deferred[s->tail % PROFIL_MAX_DEFERRED], tick;
-		unsigned long flags;
-
-		/* Pairs with the release in defer_tick(). Zero: it is being written. */
-		while (!(tick = smp_load_acquire(slot)))
-			cpu_relax();
-		local_irq_save(flags);
-		tally(s, s->counts, tick >> 1 & 1, replay_tick(s, tick));
-		local_irq_restore(flags);
-
-		*slot = 0;
-		/* Pairs with the acquire in defer_tick(). */
-		smp_store_release(&s->tail, s->tail + 1);
-	}
+	if (likely(space && user_mode(regs)))
+		sample_tick(space, instruction_pointer(regs), false);
+	else if (space)
+		sample_system(space);
+	/* One that is attached just now may as well come after this tick. */
+	else if (!user_mode(regs) && data_race(profil_nr_members))
+		sample_unbound(current);
 }

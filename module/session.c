@@ -19,7 +19,6 @@
 #include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/ratelimit.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
@@ -66,6 +65,7 @@ struct profil_session *profil_session_alloc(gfp_t gfp)
 
 	if (!s)
 		return NULL;
+	s->slow = PROFIL_SLOW_OFF;
 	s->histograms = RB_ROOT_CACHED;
 	s->watches = RB_ROOT;
 	refcount_set(&s->refs, 1);
@@ -200,40 +200,6 @@ void profil_session_reset_missed(struct profil_session *s)
 		WRITE_ONCE(per_cpu_ptr(s->counts, cpu)->due, 0);
 }
 
-/* ---- parking ---- */
-
-/* Grace periods that interrupt all CPUs, of all users together; above that they take longer. */
-static struct ratelimit_state park_limit =
-	RATELIMIT_STATE_INIT_FLAGS(park_limit, HZ, 100, RATELIMIT_MSG_ON_RELEASE);
-
-/**
- * profil_session_park - Have ticks that would raise a counter deferred
- * @s: The session. Under home->lock, until profil_session_unpark().
- *
- * When this returns no tick changes a counter. Only so many ticks are deferred, so the wait should
- * be short; but nobody can make all CPUs pay for that as often as they like.
- */
-void profil_session_park(struct profil_session *s)
-{
-	lockdep_assert_held(&s->home->lock);
-
-	set_bit(PROFIL_SLOW_PARKED, &s->slow);
-	if (!s->on || (!s->nr_members && !s->nr_detached))
-		return;
-	if (__ratelimit(&park_limit))
-		synchronize_rcu_expedited();
-	else
-		synchronize_rcu();
-}
-
-/* Ticks are counted again, those that were deferred first. */
-void profil_session_unpark(struct profil_session *s)
-{
-	/* Pairs with the acquire in the tick: what a set-up has made is there. */
-	clear_bit_unlock(PROFIL_SLOW_PARKED, &s->slow);
-	profil_replay(s);
-}
-
 /* ---- the end ---- */
 
 /*
@@ -275,7 +241,7 @@ void profil_session_finish(struct profil_session *s, enum profil_end end)
 
 	lockdep_assert_held(&s->home->lock);
 
-	WRITE_ONCE(s->on, false);
+	profil_session_set_on(s, false);
 	s->end = end;
 	profil_replay(s);
 	profil_session_set_phase(s, PROFIL_ENDED);

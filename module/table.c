@@ -20,7 +20,9 @@
 #include "profil.h"
 
 /* In the place of a session and its ranges where there are none: the tick need not ask. */
-static struct profil_session nobody = { .slow = BIT(PROFIL_SLOW_ALWAYS) };
+static struct profil_session nobody = {
+	.slow = PROFIL_SLOW_OFF,
+};
 
 struct profil_table profil_nothing = {
 	.session = &nobody,
@@ -83,18 +85,20 @@ static int span_set(struct profil_span *span, const struct profil_range *range)
 	span->step_shift = ilog2(range->step);
 	span->flags = range->flags;
 	span->width = range->width;
+	span->page_mask = PAGE_SIZE - range->width;
 	span->buffer = range->buffer;
 	span->bytes = bytes;
 
 	skipped = range->start - range->offset;
-	if (skipped >= span->bins.span) {
-		span->bins.span = 0;		/* no pc here has a counter */
+	if (skipped >= span->bins.limit) {
+		span->bins.limit = 0;		/* no pc here has a counter */
 		return 0;
 	}
-	span->rest = skipped & (range->granule - 1);
-	profil_bins_move(&span->bins, skipped - span->rest, offset_in_page(range->buffer));
+	span->granule_offset = skipped & (range->granule - 1);
+	profil_bins_move(&span->bins, skipped - span->granule_offset, offset_in_page(range->buffer));
 	/* The tick compares once, for the counters and for the end. */
-	span->bins.span = min(span->bins.span - span->rest, range->end - range->start);
+	span->bins.limit = min(span->bins.limit - span->granule_offset, range->end - range->start);
+	span->fast_limit = span->granule_offset || pcs ? 0 : span->bins.limit;
 	return 0;
 }
 
@@ -160,16 +164,6 @@ static struct profil_table *table_alloc(struct profil_session *s, u32 nr)
 	return table;
 }
 
-static void table_set_simple(struct profil_table *table)
-{
-	u32 i;
-
-	table->simple = table->nr_ranges;
-	for (i = 0; i < table->nr_spans; i++)
-		table->simple &= table->spans[i].width == 2 && !table->spans[i].rest &&
-				 !(table->spans[i].flags & PROFIL_RANGE_PCS);
-}
-
 static void span_copy(struct profil_span *to, const struct profil_span *from)
 {
 	*to = *from;
@@ -185,7 +179,6 @@ static int table_sort(struct profil_table *table)
 	for (i = 1; i < table->nr_ranges; i++)
 		if (table->spans[i - 1].end > table->spans[i].start)
 			return -EINVAL;
-	table_set_simple(table);
 	return 0;
 }
 
@@ -279,7 +272,6 @@ struct profil_table *profil_table_filter(const struct profil_table *table,
 	for (i = 0, n = 0; i < table->nr_ranges; i++)
 		if (keep(&table->spans[i], data))
 			span_copy(&filtered->spans[n++], &table->spans[i]);
-	table_set_simple(filtered);
 	return filtered;
 }
 
@@ -316,7 +308,6 @@ struct profil_table *profil_table_inherit(struct profil_session *s,
 		copy->spans[i].histogram = NULL;
 		copy->spans[i].pages = NULL;
 	}
-	copy->simple = table->simple;
 	return copy;
 }
 

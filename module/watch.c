@@ -59,7 +59,8 @@ static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
 	INIT_LIST_HEAD(&space->pending);
 	INIT_DELAYED_WORK(&space->setup, profil_space_setup_work);
 	INIT_WORK(&space->free, space_free);
-	RCU_INIT_POINTER(space->only, &profil_nothing);
+	RCU_INIT_POINTER(space->fast_table, &profil_nothing);
+	RCU_INIT_POINTER(space->process_table, &profil_nothing);
 	refcount_set(&space->refs, 1);
 	return space;
 }
@@ -121,33 +122,41 @@ void profil_space_put(struct profil_space *space)
 }
 
 /*
- * What sessions sample here, and how, has changed: is there one alone that the tick's
- * short way will do for? Under profil_index_lock.
+ * Who samples what runs here has changed. Under profil_index_lock.
+ *
+ * process_table is the table of the one session that samples all that runs in this space, if
+ *
+ *	- there is no other such session, and
+ *	- the table is the session's own: an inherited one has another's pages until it is set up.
+ *
+ * fast_table is the same, if no session samples a single thread in this space: the tick goes
+ * straight from it to the counter. Otherwise they are profil_nothing, whose session no tick is
+ * plain for, and the tick goes through space->watches and the members. Whether the session is on,
+ * by which clock, in which mode, and parked, is not in them but in session->slow, which the tick
+ * reads either way.
  */
-static void space_choose(struct profil_space *space)
+static void space_update_fast_table(struct profil_space *space)
 {
-	struct profil_table *only = &profil_nothing, *table;
-	struct profil_watch *w, *found = NULL;
-	unsigned int nr = 0;
+	struct profil_table *fast = &profil_nothing, *table;
+	struct profil_watch *w, *one = NULL;
+	unsigned int n = 0;
 
 	lockdep_assert_held(&profil_index_lock);
 
 	hlist_for_each_entry(w, &space->watches, node) {
 		if (w->nr_processes) {
-			found = w;
-			nr++;
+			one = w;
+			n++;
 		}
 	}
-	if (nr == 1 && !space->nr_threads) {
-		struct profil_session *s = found->session;
-
-		table = rcu_dereference_protected(found->table,
+	if (n == 1) {
+		table = rcu_dereference_protected(one->table,
 						  lockdep_is_held(&profil_index_lock));
-		if (s->on && !s->period && s->counts && s->modes & PROFIL_MODE_USER &&
-		    table->simple && table->session == s)
-			only = table;
+		if (table->session == one->session)
+			fast = table;
 	}
-	rcu_assign_pointer(space->only, only);
+	rcu_assign_pointer(space->process_table, fast);
+	rcu_assign_pointer(space->fast_table, space->nr_threads ? &profil_nothing : fast);
 }
 
 /* ---- watches and members ---- */
@@ -303,7 +312,7 @@ static void watch_unlink(struct profil_watch *w)
 	WRITE_ONCE(nr_watches, nr_watches - 1);
 	if (!s->home)
 		list_del_init(&s->list);	/* it is pending no more: see inherit.c */
-	space_choose(w->space);
+	space_update_fast_table(w->space);
 }
 
 /*
@@ -334,7 +343,7 @@ static void member_enter(struct profil_member *m, struct profil_watch *w)
 	} else {
 		watch_add_process(w, NULL);
 	}
-	space_choose(w->space);
+	space_update_fast_table(w->space);
 }
 
 /* @m is with @w no more. Returns @w if it was the last, to be freed. */
@@ -347,7 +356,7 @@ static struct profil_watch *member_leave(struct profil_member *m, struct profil_
 		WRITE_ONCE(w->nr_processes, w->nr_processes - 1);
 	}
 	if (w->nr_processes || w->nr_threads) {
-		space_choose(w->space);
+		space_update_fast_table(w->space);
 		return NULL;
 	}
 	watch_unlink(w);
@@ -626,7 +635,7 @@ int profil_table_set(struct profil_session *s, u64 id, struct profil_table **tab
 		*table = rcu_replace_pointer(w->table, *table,
 					     lockdep_is_held(&profil_index_lock));
 		swap(w->legacy, *legacy);
-		space_choose(w->space);
+		space_update_fast_table(w->space);
 	}
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return w ? 0 : -ESRCH;
@@ -646,24 +655,6 @@ u64 profil_space_after(struct profil_session *s, u64 id)
 	id = w ? w->space->id : 0;
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return id;
-}
-
-/* @s has been switched on or off: the tick's short way may do now, or no more. */
-void profil_session_changed(struct profil_session *s)
-{
-	struct profil_watch *w;
-	unsigned long flags;
-	u64 id = 0;
-
-	do {
-		raw_spin_lock_irqsave(&profil_index_lock, flags);
-		w = watch_from(s, id + 1);
-		if (w) {
-			id = w->space->id;
-			space_choose(w->space);
-		}
-		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	} while (w);
 }
 
 /*

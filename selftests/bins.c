@@ -47,7 +47,7 @@ static u64 counter(const struct rule *r, u64 offset, u64 pc)
 	struct profil_bins b = bins_of(r, 1);
 	u64 d = pc - offset;
 
-	if (pc < offset || d >= b.span)
+	if (pc < offset || d >= b.limit)
 		return NONE;
 	return profil_bins_byte(&b, d, 1);
 }
@@ -64,9 +64,9 @@ static bool same_moved(const struct rule *r, u64 width, u64 d, u64 index)
 	for (i = 0; i < ARRAY_SIZE(from); i++) {
 		for (j = 0; j < ARRAY_SIZE(firsts); j++) {
 			b = bins_of(r, width);
-			end = b.span;
+			end = b.limit;
 			profil_bins_move(&b, from[i], firsts[j]);
-			if (b.span != end - from[i] || d - from[i] >= b.span ||
+			if (b.limit != end - from[i] || d - from[i] >= b.limit ||
 			    profil_bins_byte(&b, d - from[i], width) != firsts[j] + index * width)
 				return false;
 		}
@@ -79,8 +79,8 @@ static bool same(const struct rule *r, const struct profil_bins *b, u64 d)
 	u128 want = reference(r, d);
 
 	if (want >= r->nr_counters)
-		return d >= b->span;
-	return d < b->span && profil_bins_byte(b, d, 1) == want && same_moved(r, 2, d, want) &&
+		return d >= b->limit;
+	return d < b->limit && profil_bins_byte(b, d, 1) == want && same_moved(r, 2, d, want) &&
 	       same_moved(r, 4, d, want) && same_moved(r, 8, d, want);
 }
 
@@ -105,7 +105,7 @@ static bool holds(const struct rule *r, u64 d)
 	};
 	struct profil_bins b = bins_of(r, 1);
 	const u64 centers[] = {
-		d, b.span, d ^ b.span, 0, r->granule, r->granule * r->step, 1ULL << 32,
+		d, b.limit, d ^ b.limit, 0, r->granule, r->granule * r->step, 1ULL << 32,
 		1ULL << 63, UINT64_MAX,
 	};
 	unsigned int i;
@@ -116,18 +116,18 @@ static bool holds(const struct rule *r, u64 d)
 			d = centers[i] + k;
 			if (d == UINT64_MAX || same(r, &b, d))
 				continue;
-			fprintf(stderr, "# %s: wrong at d = %#llx, span %#llx\n", text(r),
-				(unsigned long long)d, (unsigned long long)b.span);
+			fprintf(stderr, "# %s: wrong at d = %#llx, limit %#llx\n", text(r),
+				(unsigned long long)d, (unsigned long long)b.limit);
 			return false;
 		}
 	}
 
-	/* The span is tight, and grows with the counters. */
-	if (b.span && reference(r, b.span - 1) >= r->nr_counters)
+	/* The limit is tight, and grows with the counters. */
+	if (b.limit && reference(r, b.limit - 1) >= r->nr_counters)
 		return false;
-	if (b.span != UINT64_MAX && reference(r, b.span) < r->nr_counters)
+	if (b.limit != UINT64_MAX && reference(r, b.limit) < r->nr_counters)
 		return false;
-	return !r->nr_counters || bins_of(&fewer, 1).span <= b.span;
+	return !r->nr_counters || bins_of(&fewer, 1).limit <= b.limit;
 }
 
 static const u32 scales[] = {
@@ -197,9 +197,9 @@ TEST(no_counters)
 		r.scale = scales[i];
 		for (r.step = 1; r.step <= PROFIL_MAX_STEP; r.step *= 2) {
 			r.round_up = true;
-			EXPECT_EQ(0, bins_of(&r, 2).span);
+			EXPECT_EQ(0, bins_of(&r, 2).limit);
 			r.round_up = false;
-			EXPECT_EQ(0, bins_of(&r, 2).span);
+			EXPECT_EQ(0, bins_of(&r, 2).limit);
 		}
 	}
 }

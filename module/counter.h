@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a tick does in the end: it adds one to a counter in a pinned page, or writes an entry there,
+ * and is tallied. With interrupts off, or in the place of a tick that was deferred.
+ */
+#ifndef _PROFIL_COUNTER_H
+#define _PROFIL_COUNTER_H
+
+#include <linux/atomic.h>
+#include <linux/nospec.h>
+
+#include "profil.h"
+
+#define PROFIL_CAS_TRIES 64	/* against others who write to the same counter all the time */
+
+/* Adds one to the counter at @p unless it is full. */
+#define profil_counter_add_one(p) ({					\
+	enum profil_outcome __outcome = PROFIL_DROPPED_CONTENDED;	\
+	typeof(p) __p = (p);						\
+	typeof(*__p) __old = READ_ONCE(*__p);				\
+	unsigned int __tries = PROFIL_CAS_TRIES;			\
+									\
+	do {								\
+		if (__old == (typeof(*__p))~0ULL) {			\
+			__outcome = PROFIL_SATURATED;			\
+			break;						\
+		}							\
+		if (try_cmpxchg(__p, &__old, __old + 1)) {		\
+			__outcome = PROFIL_HIT;				\
+			break;						\
+		}							\
+	} while (--__tries);						\
+	__outcome;							\
+})
+
+static inline enum profil_outcome profil_counter_add(void *counter, u32 width)
+{
+	switch (width) {
+	case 2:
+		return profil_counter_add_one((u16 *)counter);
+	case 4:
+		return profil_counter_add_one((u32 *)counter);
+	default:
+		return profil_counter_add_one((u64 *)counter);
+	}
+}
+
+/* Takes the next entry for a pc: its number of bytes from the first. */
+static inline bool profil_entry_take(struct profil_session *s, u64 *byte)
+{
+	u64 nr = atomic64_read(&s->nr_pcs);
+
+	do {
+		if (nr >= s->max_pcs)
+			return false;
+	} while (!atomic64_try_cmpxchg(&s->nr_pcs, (s64 *)&nr, nr + 1));
+	*byte = array_index_nospec(nr, s->max_pcs) * s->pc_width;
+	return true;
+}
+
+static inline void profil_entry_write(void *entry, u64 pc, u32 width)
+{
+	if (width == 4)
+		WRITE_ONCE(*(u32 *)entry, pc);
+	else
+		WRITE_ONCE(*(u64 *)entry, pc);
+}
+
+/* @counts: those of @s, or NULL if it has none yet. */
+static __always_inline void profil_tally(struct profil_session *s,
+					 struct profil_counts __percpu *counts, bool system,
+					 enum profil_outcome outcome)
+{
+	if (likely(counts))
+		this_cpu_inc(counts->n[system][outcome]);
+	else
+		atomic64_inc(&s->early[system][outcome]);
+}
+
+#endif /* _PROFIL_COUNTER_H */
