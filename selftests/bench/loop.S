@@ -7,6 +7,12 @@
  * makes up a tick, and so the tick wanders through it. It looks at the clock once
  * a round; a round that took more than threshold was interrupted, and what it took
  * goes to gaps. Returns how many there were, also those beyond max_gaps.
+ *
+ * size_t bench_system_loop(uint64_t iterations, uint64_t threshold,
+ *			    uint64_t *gaps, size_t max_gaps, int fd, void *buffer);
+ *
+ * The same, but a round is a read() of BENCH_READ_BYTES from fd: nearly all of it is the
+ * kernel's. It is before bench_loop_end, so that its pcs are in the ranges of the loop.
  */
 #include "loop.h"
 
@@ -50,7 +56,74 @@ bench_loop:
 	inc	%r11
 	jmp	2b
 	.cfi_endproc
-bench_loop_end:
 	.size	bench_loop, . - bench_loop
+
+	.globl	bench_system_loop
+	.type	bench_system_loop, @function
+bench_system_loop:
+	.cfi_startproc
+	push	%rbx
+	.cfi_adjust_cfa_offset 8
+	push	%rbp
+	.cfi_adjust_cfa_offset 8
+	push	%r12
+	.cfi_adjust_cfa_offset 8
+	push	%r13
+	.cfi_adjust_cfa_offset 8
+	push	%r14
+	.cfi_adjust_cfa_offset 8
+	push	%r15
+	.cfi_adjust_cfa_offset 8
+	mov	%rdi, %rbx		/* iterations */
+	mov	%rsi, %rbp		/* threshold */
+	mov	%rdx, %r12		/* next gap */
+	mov	%rcx, %r13		/* room in gaps */
+	xor	%r14d, %r14d		/* gaps so far */
+	rdtsc
+	shl	$32, %rdx
+	or	%rdx, %rax
+	mov	%rax, %r15		/* the clock, a round ago */
+1:
+	xor	%eax, %eax		/* read */
+	mov	%r8, %rdi
+	mov	%r9, %rsi
+	mov	$BENCH_READ_BYTES, %edx
+	syscall
+	rdtsc
+	shl	$32, %rdx
+	or	%rdx, %rax
+	mov	%rax, %rdx
+	sub	%r15, %rdx
+	mov	%rax, %r15
+	cmp	%rbp, %rdx
+	ja	3f
+2:
+	dec	%rbx
+	jnz	1b
+	mov	%r14, %rax
+	pop	%r15
+	.cfi_adjust_cfa_offset -8
+	pop	%r14
+	.cfi_adjust_cfa_offset -8
+	pop	%r13
+	.cfi_adjust_cfa_offset -8
+	pop	%r12
+	.cfi_adjust_cfa_offset -8
+	pop	%rbp
+	.cfi_adjust_cfa_offset -8
+	pop	%rbx
+	.cfi_adjust_cfa_offset -8
+	ret
+3:
+	cmp	%r13, %r14
+	jae	4f
+	mov	%rdx, (%r12)
+	add	$8, %r12
+4:
+	inc	%r14
+	jmp	2b
+	.cfi_endproc
+bench_loop_end:
+	.size	bench_system_loop, . - bench_system_loop
 
 	.section .note.GNU-stack, "", @progbits

@@ -5,12 +5,15 @@
 
 #define BENCH_LOOP_LENGTH	1009	/* instructions in a round */
 #define BENCH_LOOP_REST		10	/* of these, all but the filling */
+#define BENCH_READ_BYTES	4096	/* in a round of the other loop */
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
 #include <stdint.h>
 
 size_t bench_loop(uint64_t iterations, uint64_t threshold, uint64_t *gaps, size_t max_gaps);
+size_t bench_system_loop(uint64_t iterations, uint64_t threshold, uint64_t *gaps, size_t max_gaps,
+			 int fd, void *buffer);
 extern const char bench_loop_end[];
 #endif
 

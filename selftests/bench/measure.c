@@ -8,9 +8,9 @@
  * itself is known from runs without profiling, repeated between the others; the
  * difference is the cost of the sample, everything included.
  *
- * Two figures for each row: the median, which is what the sample does nearly
- * always, and the mean of the middle 80 %: some ticks do work that is not theirs,
- * which would drown the samples.
+ * Two figures for each row: what the sample does nearly always (see shift_of()), and
+ * the mean of the middle 80 %: some ticks do work that is not theirs, which would
+ * drown the samples.
  *
  *	measure TICKS REPETITIONS ROW...
  *
@@ -25,12 +25,11 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define ROUND_NS	(BENCH_LOOP_LENGTH * INSTRUCTION_NS)
 #define MAX_REPS	64
 #define MAX_FIGURES	128
 
 struct profil_query query;
-struct gaps tick;
+struct gaps tick, system_tick;
 
 static unsigned int ticks;	/* of a measurement */
 
@@ -79,7 +78,7 @@ bool hook_is(int hook)
 	ask();
 	if ((int)query.hook == hook)
 		return true;
-	return fail("hook is %u, not %d", query.hook, hook);
+	return fail("the hook is %u, not %d", query.hook, hook);
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -93,6 +92,32 @@ double median_of(double *values, unsigned int nr)
 {
 	qsort(values, nr, sizeof(*values), compare_doubles);
 	return (values[(nr - 1) / 2] + values[nr / 2]) / 2;
+}
+
+/*
+ * What the interrupts of one measurement take beyond those of another. Ticks are of several kinds,
+ * as the scheduler has more or less to look at, and each kind takes the same number of instructions
+ * each time: the difference that most pairs have is that of the same kind.
+ */
+double shift_of(const struct gaps *with, const struct gaps *without)
+{
+	static unsigned int pairs[4000];
+	const int middle = ARRAY_SIZE(pairs) / 2;
+	int best = middle;
+
+	memset(pairs, 0, sizeof(pairs));
+	for (size_t i = 0; i < with->nr && i < ARRAY_SIZE(with->values); i++) {
+		for (size_t j = 0; j < without->nr && j < ARRAY_SIZE(without->values); j++) {
+			double d = with->values[i] - without->values[j] + middle;
+
+			if (d >= 0 && d < ARRAY_SIZE(pairs))
+				pairs[(int)d]++;
+		}
+	}
+	for (int i = 0; i < (int)ARRAY_SIZE(pairs); i++)
+		if (pairs[i] > pairs[best])
+			best = i;
+	return best - middle;
 }
 
 void *reserve(size_t bytes)
@@ -111,7 +136,35 @@ static uint64_t *rounds;
 static double *excess;
 static size_t max_rounds;
 
-bool measure(struct gaps *gaps)
+static size_t user_loop(u64 iterations, u64 threshold)
+{
+	return bench_loop(iterations, threshold, rounds, max_rounds);
+}
+
+static size_t system_loop(u64 iterations, u64 threshold)
+{
+	static char buffer[BENCH_READ_BYTES];
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	return bench_system_loop(iterations, threshold, rounds, max_rounds, fd, buffer);
+}
+
+/* The least time of a round, which is that of nearly all. */
+static u64 system_round(void)
+{
+	const size_t nr = system_loop(1000, 0);
+	u64 least = rounds[0];
+
+	for (size_t i = 1; i < nr; i++)
+		if (rounds[i] < least)
+			least = rounds[i];
+	return least;
+}
+
+static bool measure_loop(size_t (*loop)(u64 iterations, u64 threshold), u64 round,
+			 struct gaps *gaps)
 {
 	u64 begin, first;
 	size_t nr;
@@ -121,8 +174,7 @@ bool measure(struct gaps *gaps)
 	 * after one that was, to write that down.
 	 */
 	begin = now();
-	nr = bench_loop(query.tick_ns * ticks / ROUND_NS, ROUND_NS + 20 * INSTRUCTION_NS,
-			rounds, max_rounds);
+	nr = loop(query.tick_ns * ticks / round, round + 20 * INSTRUCTION_NS);
 	*gaps = (struct gaps){};
 	gaps->elapsed = now() - begin;
 	if (nr > max_rounds)
@@ -131,8 +183,10 @@ bool measure(struct gaps *gaps)
 	if (!nr)
 		return fail("no interrupts");
 	for (size_t i = 0; i < nr; i++)
-		excess[i] = (rounds[i] - ROUND_NS) / INSTRUCTION_NS;
+		excess[i] = (rounds[i] - round) / INSTRUCTION_NS;
 	gaps->nr = nr;
+	for (size_t i = 0; i < nr && i < ARRAY_SIZE(gaps->values); i++)
+		gaps->values[i] = excess[i];
 	gaps->median = median_of(excess, nr);
 	for (size_t i = 0; i < nr; i++)
 		gaps->sum += excess[i] <= 2 * excess[nr * 9 / 10] ? excess[i] : gaps->median;
@@ -145,10 +199,24 @@ bool measure(struct gaps *gaps)
 	return true;
 }
 
+bool measure(struct gaps *gaps)
+{
+	return measure_loop(user_loop, BENCH_ROUND_NS, gaps);
+}
+
+bool measure_system(struct gaps *gaps)
+{
+	static u64 round;
+
+	if (!round)
+		round = system_round();
+	return measure_loop(system_loop, round, gaps);
+}
+
 /* Figures, in the order in which they are first seen */
 
 static struct figure {
-	char name[32];
+	char name[64];
 	unsigned int nr;
 	double medians[MAX_REPS];
 	double means[MAX_REPS];
@@ -181,8 +249,8 @@ static struct gaps first_tick;
 /* After the last session the hook lingers, and then goes: as if there never was one. */
 bool measure_off(struct gaps *gaps)
 {
-	for (int i = 0; i < 600 && !hook_is(PROFIL_HOOK_NONE); i++)
-		pause_ms(100);
+	for (int i = 0; i < 3600 && !hook_is(PROFIL_HOOK_NONE); i++)
+		pause_ms(1000);
 	if (!hook_is(PROFIL_HOOK_NONE))
 		return false;
 	pause_ms(500);
@@ -195,8 +263,7 @@ static bool run_nobody(const struct row *row)
 
 	if (!measure_off(&gaps))
 		return false;
-	figure(row->name, gaps.median - first_tick.median, gaps.middle - first_tick.middle,
-	       gaps.nr);
+	figure(row->name, shift_of(&gaps, &first_tick), gaps.middle - first_tick.middle, gaps.nr);
 	return true;
 }
 
@@ -204,6 +271,9 @@ static bool run_nobody(const struct row *row)
 
 #define PROCESS(n, r, ...) \
 	{ .name = (n), .run = run_sampled, .ranges = (r), __VA_ARGS__ }
+
+#define WHOLE(n) \
+	{ .name = "whole-" n, .run = run_whole }
 
 #define THREADS(n, kind, ...) \
 	{ .name = (n), .run = run_threads, .threads = (kind), .ranges = 1, __VA_ARGS__ }
@@ -218,11 +288,21 @@ static struct row rows[] = {
 	{ .name = "perf-event", .run = run_perf_event, .longer = true },
 	{ .name = "perf-record", .run = run_perf_record, .longer = true },
 	{ .name = "bpftrace", .run = run_bpftrace, .longer = true, .once = true },
+	WHOLE("gperftools"),
+	WHOLE("perf"),
+	WHOLE("perf-1000hz"),
+	{ .name = "timer-1000us", .run = run_timer, .period = 1000000 },
+	{ .name = "timer-123us", .run = run_timer, .period = 123031 },
+	{ .name = "timer-50us", .run = run_timer, .period = 50000 },
 	PROCESS("clock-1000us", 1, .period = 1000000),
 	PROCESS("clock-123us", 1, .period = 123031),
 	PROCESS("clock-50us", 1, .period = 50000),
+	WHOLE("profil-1000hz"),
 	{ .name = "unsampled", .run = run_unsampled, .others = 1 },
 	PROCESS("process-1", 1),
+	PROCESS("width-32", 1, .width = 4),
+	PROCESS("width-64", 1, .width = 8),
+	PROCESS("system-1", 1, .system = true),
 	PROCESS("process-10", 10),
 	PROCESS("process-100", 100),
 	PROCESS("process-1000", 1000),
@@ -236,6 +316,8 @@ static struct row rows[] = {
 	{ .name = "toggle", .run = run_toggle },
 	{ .name = "sessions-2", .run = run_sessions, .sessions = 2 },
 	{ .name = "sessions-3", .run = run_sessions, .sessions = 3 },
+	{ .name = "record-1", .run = run_record, .records = 4096 },
+	WHOLE("profil"),
 	THREADS("asleep-4", 4),
 	THREADS("asleep-16", 16),
 	THREADS("asleep-64", 64),
@@ -295,6 +377,8 @@ int main(int argc, char **argv)
 	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	unsigned int asked, reps;
 
+	if (argc > 1 && !strcmp(argv[1], WHOLE_PROGRAM))
+		return whole_program(argc, argv);
 	if (argc < 4) {
 		fprintf(stderr, "usage: measure TICKS REPETITIONS ROW...\n");
 		return 1;
@@ -327,6 +411,14 @@ int main(int argc, char **argv)
 		if (!rep)
 			first_tick = tick;
 		figure("tick", tick.median, tick.middle, tick.nr);
+		if (find_row("system-1")->chosen) {
+			if (!measure_system(&system_tick)) {
+				fprintf(stderr, "measure: %s\n", reason);
+				return 1;
+			}
+			figure("system-tick", system_tick.median, system_tick.middle,
+			       system_tick.nr);
+		}
 		for (struct row *row = rows; row < rows + NR_ROWS; row++) {
 			if (!row->chosen || row->failed || (row->once && rep))
 				continue;

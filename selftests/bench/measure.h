@@ -12,6 +12,7 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 #define INSTRUCTION_NS	16
+#define BENCH_ROUND_NS	(BENCH_LOOP_LENGTH * INSTRUCTION_NS)
 #define LOOP_BYTES	((size_t)(bench_loop_end - (const char *)bench_loop))
 #define LOOP_COUNTERS	(LOOP_BYTES / 2 + 1)
 
@@ -23,6 +24,8 @@ struct row {
 	bool longer;		/* varies: four times as many ticks */
 	u32 scope;
 	u32 ranges;
+	u32 width;		/* of a counter, in bytes; 0: 2 */
+	bool system;		/* ticks find the kernel running */
 	bool scattered;		/* the loop has as many of the ranges as it can */
 	u64 period;		/* ns; 0: the tick */
 	u32 others;		/* sessions elsewhere */
@@ -41,6 +44,7 @@ struct row {
 /* What the interrupted rounds of the loop took beyond a round's own time, in instructions. */
 struct gaps {
 	u64 nr;
+	double values[1000];	/* the first of them */
 	double median;
 	double low;		/* the least that can be a tick */
 	double middle;		/* mean of the middle 80 % */
@@ -49,7 +53,8 @@ struct gaps {
 };
 
 extern struct profil_query query;
-extern struct gaps tick;	/* without profiling, in this repetition */
+/* Without profiling, in this repetition: ticks in user code, and in the kernel. */
+extern struct gaps tick, system_tick;
 
 bool fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void die(const char *what) __attribute__((noreturn));
@@ -57,11 +62,13 @@ u64 now(void);
 void pause_ms(unsigned int ms);
 bool hook_is(int hook);
 double median_of(double *values, unsigned int nr);
+double shift_of(const struct gaps *with, const struct gaps *without);
 
 /* Memory that is there: no page faults in what is measured. */
 void *reserve(size_t bytes);
 
 bool measure(struct gaps *gaps);
+bool measure_system(struct gaps *gaps);		/* in the kernel, called by a user loop */
 bool measure_off(struct gaps *gaps);	/* when the hook is gone */
 
 /* One more value for the figure of that name: median and mean, in instructions. */
@@ -76,6 +83,7 @@ bool run_toggle(const struct row *row);
 bool run_threads(const struct row *row);
 bool run_sessions(const struct row *row);
 bool run_histogram(const struct row *row);
+bool run_record(const struct row *row);
 bool run_worst(const struct row *row);
 
 /* peers.c */
@@ -84,5 +92,11 @@ bool run_gperftools(const struct row *row);
 bool run_perf_event(const struct row *row);
 bool run_perf_record(const struct row *row);
 bool run_bpftrace(const struct row *row);
+bool run_timer(const struct row *row);
+
+/* whole.c: what it takes to profile a program, from beginning to end */
+#define WHOLE_PROGRAM "--program"
+bool run_whole(const struct row *row);
+int whole_program(int argc, char **argv);
 
 #endif /* BENCH_MEASURE_H */

@@ -143,6 +143,30 @@ bool run_perf_event(const struct row *row)
 	return ok && peer_at_tick(row, &gaps, samples);
 }
 
+/* A timer of the kernel with nothing to do, from timer.c: the least that any clock can take. */
+bool run_timer(const struct row *row)
+{
+	const int fd = open("bench_timer.ko", O_RDONLY | O_CLOEXEC);
+	char args[32];
+	struct gaps gaps;
+	bool ok;
+
+	snprintf(args, sizeof(args), "period_ns=%llu", (unsigned long long)row->period);
+	ok = !syscall(SYS_finit_module, fd, args, 0) ||
+	     fail("bench_timer.ko: %s", strerror(errno));
+	close(fd);
+	if (!ok)
+		return false;
+	pause_ms(100);
+	ok = measure(&gaps);
+	syscall(SYS_delete_module, "bench_timer", O_NONBLOCK);
+	if (ok)
+		figure(row->name, gaps.median,
+		       (gaps.sum - (double)gaps.elapsed / query.tick_ns * tick.sum / tick.nr) /
+		       ((double)gaps.elapsed / row->period), gaps.nr);
+	return ok;
+}
+
 /* A profiler that is a program: what it says, on both streams, is read from *out. */
 static pid_t program_start(const char *const argv[], FILE **out)
 {

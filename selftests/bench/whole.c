@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Rows of what it takes to profile a program from beginning to end, all tasks and interrupts
+ * included: the program's, the profiler's, and the kernel's own. There is one CPU, whose time is a
+ * count of instructions, so it is what the command takes beyond the program alone. Two lengths of
+ * the same program tell what of that is once, and what for each second of CPU time.
+ */
+#include "measure.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#define SHORT	1	/* seconds */
+#define LONG	11
+
+static const struct whole {
+	const char *name;
+	const char *command;	/* runs "$@" */
+} wholes[] = {
+	{ "whole-none", "\"$@\"" },
+	{ "whole-profil", "profil record --tick -o /tmp/whole -- \"$@\"" },
+	{ "whole-profil-1000hz", "profil record -F 1000 -o /tmp/whole -- \"$@\"" },
+	{ "whole-perf", "perf record -e cpu-clock -F 250 -o /tmp/whole -- \"$@\"" },
+	{ "whole-perf-1000hz", "perf record -e cpu-clock -F 1000 -o /tmp/whole -- \"$@\"" },
+	{ "whole-gperftools", "CPUPROFILE=/tmp/whole CPUPROFILE_FREQUENCY=250 "
+			      "LD_PRELOAD=libprofiler.so.0 \"$@\"" },
+};
+
+static const struct whole *find_whole(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(wholes); i++)
+		if (!strcmp(wholes[i].name, name))
+			return &wholes[i];
+	return NULL;
+}
+
+/* The program: so many rounds of the loop. */
+int whole_program(int argc, char **argv)
+{
+	uint64_t gap;
+
+	if (argc != 3)
+		return 1;
+	bench_loop(strtoull(argv[2], NULL, 10), UINT64_MAX, &gap, 1);
+	return 0;
+}
+
+/* Instructions, or -1. */
+static double run_for(const struct whole *whole, double seconds)
+{
+	const u64 begin = now();
+	char rounds[24], script[256];
+	int status;
+	pid_t pid;
+
+	snprintf(rounds, sizeof(rounds), "%.0f", seconds * 1e9 / BENCH_ROUND_NS);
+	snprintf(script, sizeof(script), "exec >/tmp/whole.log 2>&1; %s", whole->command);
+	pid = fork();
+	if (!pid) {
+		execl("/bin/sh", "sh", "-c", script, "sh", "./measure", WHOLE_PROGRAM, rounds,
+		      (char *)NULL);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status) {
+		fail("%s: status %x", whole->name, status);
+		return -1;
+	}
+	return (double)(now() - begin) / INSTRUCTION_NS;
+}
+
+/* With files in memory and hooks in place, as they are when it is not the first time. */
+static bool run_both(const struct whole *whole, double *at_short, double *at_long)
+{
+	if (run_for(whole, 0.1) < 0)
+		return false;
+	*at_short = run_for(whole, SHORT);
+	*at_long = run_for(whole, LONG);
+	unlink("/tmp/whole");
+	return *at_short >= 0 && *at_long >= 0;
+}
+
+bool run_whole(const struct row *row)
+{
+	const struct whole *whole = find_whole(row->name);
+	double none_short, none_long, at_short, at_long, second;
+	char name[64];
+
+	if (!run_both(&wholes[0], &none_short, &none_long) || !run_both(whole, &at_short, &at_long))
+		return false;
+	second = (at_long - none_long - (at_short - none_short)) / (LONG - SHORT);
+	snprintf(name, sizeof(name), "%s-second", row->name);
+	figure(name, second, second, 1);
+	snprintf(name, sizeof(name), "%s-fixed", row->name);
+	at_short -= none_short + second * SHORT;
+	figure(name, at_short, at_short, 1);
+	return true;
+}
