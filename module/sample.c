@@ -534,7 +534,7 @@ static noinline void sample_threads(struct profil_space *space, u64 pc, bool sys
 }
 
 /* The same, of one session: without a loop all fits into registers that nobody must save. */
-static noinline void sample_thread(struct profil_space *space, u64 pc, bool system)
+static noinline notrace void sample_thread(struct profil_space *space, u64 pc, bool system)
 {
 	struct profil_member *m = profil_member_first(current);
 	const struct profil_watch *w;
@@ -560,7 +560,7 @@ static __always_inline void sample_rest(struct profil_space *space, u64 pc, bool
 }
 
 /* Several sessions of the space, or one with more to say. */
-static noinline void sample_watches(struct profil_space *space, u64 pc, bool system)
+static noinline notrace void sample_watches(struct profil_space *space, u64 pc, bool system)
 {
 	const struct profil_watch *w;
 
@@ -571,7 +571,7 @@ static noinline void sample_watches(struct profil_space *space, u64 pc, bool sys
 }
 
 /* A plain tick that is not in the first range. */
-static noinline void sample_search(struct profil_space *space, const struct profil_table *table,
+static noinline notrace void sample_search(struct profil_space *space, const struct profil_table *table,
 				   u64 pc, bool system)
 {
 	struct profil_counts __percpu *counts = table->session->counts;
@@ -582,14 +582,12 @@ static noinline void sample_search(struct profil_space *space, const struct prof
 		sample_watches(space, pc, system);
 }
 
-/* Sessions of threads, several of the space, or one with more to say. */
-static noinline void sample_others(struct profil_space *space, u64 pc, bool system)
+/* One session of the space and others of threads, several, or one with more to say. */
+static noinline notrace void sample_others(struct profil_space *space, u64 pc, bool system)
 {
 	const struct profil_table *table = rcu_dereference_raw(space->process_table);
 
-	if (hlist_empty(&space->watches))
-		sample_rest(space, pc, system);
-	else if (tick_plain_hit(table->session, table, pc, system))
+	if (tick_plain_hit(table->session, table, pc, system))
 		sample_thread(space, pc, system);
 	else
 		sample_watches(space, pc, system);
@@ -603,7 +601,10 @@ static __always_inline void sample_tick(struct profil_space *space, u64 pc, bool
 	struct profil_counts __percpu *counts;
 
 	if (!tick_is_plain(s, system)) {
-		sample_others(space, pc, system);
+		if (hlist_empty(&space->watches))
+			sample_thread(space, pc, system);
+		else
+			sample_others(space, pc, system);
 		return;
 	}
 	counts = s->counts;
@@ -614,7 +615,7 @@ static __always_inline void sample_tick(struct profil_space *space, u64 pc, bool
 	this_cpu_inc(counts->due);
 }
 
-static noinline void sample_system(struct profil_space *space)
+static noinline notrace void sample_system(struct profil_space *space)
 {
 	struct task_struct *task = current;
 
