@@ -204,16 +204,8 @@ free:
 	return err;
 }
 
-/**
- * profil_space_set_up - Set up all sessions that are pending in an address space
- * @space: Of the caller, or of a process that a worker does it for; it has users.
- *
- * One that cannot have what it needs ends, and its statistics tell why.
- *
- * Return: 0; as profil_home_get() and profil_histograms_pin_inherited(), then some are still
- * pending.
- */
-int profil_space_set_up(struct profil_space *space)
+/* Under space->setup_lock: no session is charged twice, which the limit might not allow. */
+static int pending_set_up(struct profil_space *space)
 {
 	struct profil_session *s;
 	struct task_struct *task;
@@ -230,6 +222,30 @@ int profil_space_set_up(struct profil_space *space)
 		put_task_struct(task);
 		profil_session_put(s);
 	}
+	return err;
+}
+
+/**
+ * profil_space_set_up - Set up all sessions that are pending in an address space
+ * @space: Of the caller, or of a process that a worker does it for; it has users.
+ *
+ * One that cannot have what it needs ends, and its statistics tell why.
+ *
+ * Return: 0; as profil_home_get() and profil_histograms_pin(), then some are still pending.
+ */
+int profil_space_set_up(struct profil_space *space)
+{
+	int err;
+
+	/* None comes while the caller is here, and one that was just taken is under home->lock. */
+	if (list_empty_careful(&space->pending))
+		return 0;
+	if (current->mm != space->mm && !mutex_trylock(&space->setup_lock))
+		return -EAGAIN;
+	if (current->mm == space->mm && mutex_lock_killable(&space->setup_lock))
+		return -EINTR;
+	err = pending_set_up(space);
+	mutex_unlock(&space->setup_lock);
 	return err;
 }
 

@@ -57,6 +57,7 @@ static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
 	space->mm = mm;
 	INIT_HLIST_HEAD(&space->watches);
 	INIT_LIST_HEAD(&space->pending);
+	mutex_init(&space->setup_lock);
 	INIT_DELAYED_WORK(&space->setup, profil_space_setup_work);
 	INIT_WORK(&space->free, space_free);
 	RCU_INIT_POINTER(space->fast_table, &profil_nothing);
