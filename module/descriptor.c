@@ -499,17 +499,16 @@ static int session_remove(struct profil_session *s, struct profil_remove *arg)
 {
 	int err = remove_from(s, arg);
 
-	if (!arg->nr_removed)
-		return err;
-
-	synchronize_rcu();
-	/* Ticks that were deferred for these ranges are still to be counted. */
-	profil_replay(s);
+	if (arg->nr_removed) {
+		synchronize_rcu();
+		/* Ticks that were deferred for these ranges are still to be counted. */
+		profil_replay(s);
+	}
 	/* Tables that are no longer used, also of calls before, still need their histograms. */
 	if (wait_var_event_killable(&s->nr_dying, !atomic_read(&s->nr_dying)))
 		return -EINTR;
 	profil_histograms_free_unused(s);
-	return 0;
+	return err;
 }
 
 int profil_descriptor_remove(struct file *file, struct profil_remove *arg)
