@@ -89,7 +89,7 @@ static void child_counts(unsigned int i, struct profil_stats *s)
 	u64 held = count(i), held_all = count_all();
 
 	MUST(loop_burn(PROCESS, i, SOME));
-	MUST(await(locked_bytes() == SIZE));
+	MUST(locked_bytes() == SIZE);
 	MUST(!session_stats(PROCESS, s));
 	MUST(s->state == PROFIL_STATE_ON);
 	MUST(s->locked == SIZE);
@@ -210,12 +210,13 @@ TEST_F(fork, leaves_both_on_and_the_childs_statistics_begin_at_0)
 
 	child = fork();
 	if (!child) {
+		MUST(locked_bytes() == 0);
 		MUST(!session_stats(PROCESS, &s));
 		MUST(s.state == PROFIL_STATE_ON && s.end == PROFIL_END_NONE);
 		MUST(accounted(&s));
 		MUST(s.hit == 0);
 		MUST(s.ticks < before.ticks && s.expected < before.expected);
-		MUST(s.locked == 0 || s.locked == SIZE);
+		MUST(s.locked == SIZE && locked_bytes() == SIZE);
 		MUST(is_off(THREAD));
 		MUST(count(0) == before.hit);
 		child_counts(1, &report->stats[1]);
@@ -263,7 +264,7 @@ static void generation(unsigned int i, bool ticks)
 		}
 	}
 	MUST(loop_burn(PROCESS, i, SOME));
-	MUST(await(locked_bytes() == SIZE));
+	MUST(locked_bytes() == SIZE);
 	MUST(!session_stop(PROCESS, &s));
 	MUST(locked_bytes() == 0);
 	MUST(accounted(&s));
@@ -675,7 +676,7 @@ TEST_F(forked, child_has_the_session_of_the_process_only)
 
 		MUST(is_off(THREAD));
 		MUST(session_stop(THREAD, NULL) == -EINVAL);
-		MUST(await(locked_bytes() == SIZE));
+		MUST(locked_bytes() == SIZE);
 		MUST(loop_burn(PROCESS, 2, SOME));
 		MUST(own[2] == 0 && own[0] == held);
 		/* It may have one of its own beside it. */
@@ -727,21 +728,59 @@ TEST_F(forked, child_of_a_process_with_a_threads_session_alone_has_none)
 	EXPECT_EQ(s.hit, count(0));
 }
 
-TEST_F(forked, child_has_no_record_of_a_session_that_has_ended)
+TEST_F(forked, child_of_a_child_whose_session_has_ended_has_none)
 {
 	struct profil_stats s;
 	pid_t child;
+	int status;
 
+	ASSERT_EQ(0, madvise(buffer, SIZE, MADV_DONTFORK));
 	ASSERT_EQ(0, start());
-	ASSERT_EQ(0, munmap(buffer, SIZE));
-	ASSERT_TRUE(await(state_of(PROCESS) == PROFIL_STATE_ENDED));
 	child = fork();
-	if (!child)
-		_exit(!is_off(PROCESS));
+	if (!child) {
+		MUST(state_of(PROCESS) == PROFIL_STATE_ENDED);
+		child = fork();
+		if (!child)
+			_exit(!is_off(PROCESS));
+		status = status_of(child);
+		MUST(status == 0);
+		MUST(!session_stop(PROCESS, &s));
+		MUST(s.end == PROFIL_END_BUFFER);
+		_exit(0);
+	}
 	ASSERT_LT(0, child);
 	EXPECT_EQ(0, status_of(child));
-	ASSERT_EQ(0, session_stop(PROCESS, &s));
-	EXPECT_EQ((u32)PROFIL_END_BUFFER, s.end);
+	expect_stop(_metadata, 0);
+}
+
+/* Before, nothing is pinned for it; with it, all is, whether or not the child calls. */
+TEST_F(forked, child_has_its_pages_with_its_first_tick_in_a_range)
+{
+	struct profil_stats s;
+	pid_t child;
+	u64 until;
+
+	ASSERT_EQ(0, start());
+	for (unsigned int i = 0; i < 5; i++) {
+		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
+		child = fork();
+		if (!child) {
+			until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + 3 * query.tick_ns;
+			while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+				burn();
+			MUST(locked_bytes() == 0);
+			MUST(loop_until(1, locked_bytes() == SIZE));
+			MUST(!session_stop(PROCESS, &s));
+			MUST(accounted(&s) && !s.dropped);
+			MUST(s.outside > 0);
+			MUST(s.hit > 0 && s.hit == count(1));
+			MUST(locked_bytes() == 0);
+			_exit(0);
+		}
+		ASSERT_LT(0, child);
+		EXPECT_EQ(0, status_of(child));
+	}
+	expect_stop(_metadata, count(0));
 }
 
 TEST_F(forked, child_counts_the_same_modes)
@@ -892,36 +931,49 @@ TEST_F(forked, child_without_a_page_of_the_buffer_has_one_too)
 	expect_child(_metadata, child_with_most_of_it);
 }
 
-static void child_begins_at_0(void)
+static void child_with_wiped_buffer(void)
 {
 	struct profil_stats s;
 
-	MUST(count_all() == count(1));
+	loop_run(1, LOOP_BURST);
+	child_must_end(PROFIL_END_BUFFER, &s);
+	MUST(s.hit == 0);
+	MUST(count_all() == 0);
+	MUST(!start());
 	child_counts(1, &s);
-	MUST(count_all() == s.hit);
 }
 
-TEST_F(forked, child_whose_copy_is_wiped_counts_from_0)
+TEST_F(forked, child_whose_copy_is_wiped_has_an_ended_session)
 {
 	ASSERT_EQ(0, madvise(buffer, SIZE, MADV_WIPEONFORK));
 	ASSERT_EQ(0, start());
-	expect_child(_metadata, child_begins_at_0);
+	expect_child(_metadata, child_with_wiped_buffer);
 }
 
-/* A worker has given it the pages that the fork had not. */
-static void child_touches_nothing(void)
+/* The page table of a child does not have shared memory: a worker sees to it. */
+TEST_F(forked, child_gets_shared_pages_that_it_does_not_touch)
 {
-	MUST(await(pages_present(buffer, SIZE / PAGE)));
-	child_begins_at_0();
-}
+	struct profil_stats s;
+	pid_t child;
 
-TEST_F(forked, child_gets_pages_that_it_does_not_touch)
-{
-	ASSERT_EQ(0, madvise(buffer, SIZE, MADV_WIPEONFORK));
+	buffer = map(SIZE, MAP_SHARED);
+	ASSERT_NE(NULL, buffer);
 	ASSERT_EQ(0, start());
-	expect_child(_metadata, child_touches_nothing);
+	child = fork();
+	if (!child) {
+		MUST(loop_until(1, locked_bytes() == SIZE));
+		MUST(!session_stop(PROCESS, &s));
+		MUST(accounted(&s) && !s.dropped);
+		MUST(s.hit > 0 && s.hit == count(1));
+		_exit(0);
+	}
+	ASSERT_LT(0, child);
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_LT(0U, count(1));
+	expect_stop(_metadata, 0);
 }
 
+/* Loops are not run before: so no tick has had it set up. */
 static void child_unmaps(void)
 {
 	struct profil_stats s;
@@ -953,26 +1005,14 @@ TEST_F(forked, child_may_make_its_copy_read_only)
 	expect_child(_metadata, child_write_protects);
 }
 
-/* Whether the session lives depends on whether anybody looked in between. */
 static void child_maps_another(void)
 {
 	struct profil_stats s;
 
 	MUST(mmap(buffer, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
 		  -1, 0) == buffer);
-	loop_run(1, LOOP_BURST);
-	if (state_of(PROCESS) == PROFIL_STATE_ON) {
-		MUST(loop_burn(PROCESS, 1, SOME));
-		MUST(locked_bytes() == SIZE);
-	} else {
-		MUST(state_of(PROCESS) == PROFIL_STATE_ENDED);
-	}
-	MUST(!session_stop(PROCESS, &s));
-	MUST(accounted(&s));
-	MUST(s.end == PROFIL_END_NONE || s.end == PROFIL_END_BUFFER);
-	/* A tick may have been counted in what was there before. */
-	MUST(count(1) == count_all() && count(1) <= s.hit);
-	MUST(locked_bytes() == 0);
+	child_counts(1, &s);
+	MUST(count_all() == s.hit);
 }
 
 TEST_F(forked, child_may_map_another_in_its_place)
@@ -981,25 +1021,57 @@ TEST_F(forked, child_may_map_another_in_its_place)
 	expect_child(_metadata, child_maps_another);
 }
 
-static void child_gives_up_pages(void)
+/* What it does with its mapping, once its pages are pinned, has no effect. */
+static void child_loses_sight(int (*lose)(void))
 {
 	struct profil_stats s;
 
-	MUST(await(locked_bytes() == SIZE));
-	MUST(!madvise(buffer, SIZE, MADV_DONTNEED));
-	child_counts(1, &s);
-	MUST(count_all() == s.hit);
+	MUST(state_of(PROCESS) == PROFIL_STATE_ON);
+	MUST(!lose());
+	MUST(loop_burn(PROCESS, 1, SOME));
+	MUST(locked_bytes() == SIZE);
+	MUST(!session_stop(PROCESS, &s));
+	MUST(accounted(&s));
+	MUST(s.end == PROFIL_END_NONE && s.hit > 0 && !s.dropped);
+	MUST(locked_bytes() == 0);
 }
 
-TEST_F(forked, child_may_give_up_its_pages_and_goes_on)
+static int give_up_pages(void)
+{
+	return madvise(buffer, SIZE, MADV_DONTNEED);
+}
+
+static void child_gives_up_pages(void)
+{
+	child_loses_sight(give_up_pages);
+	MUST(count_all() == 0);
+}
+
+TEST_F(forked, child_may_give_up_its_pages_later_and_goes_on)
 {
 	ASSERT_EQ(0, start());
 	expect_child(_metadata, child_gives_up_pages);
 }
 
-TEST_F(forked, child_goes_on_when_the_parent_loses_its_buffer)
+static int unmap(void)
 {
-	struct profil_stats s;
+	return munmap(buffer, SIZE);
+}
+
+static void child_unmaps_later(void)
+{
+	child_loses_sight(unmap);
+}
+
+TEST_F(forked, child_may_unmap_its_copy_later_and_goes_on)
+{
+	ASSERT_EQ(0, start());
+	expect_child(_metadata, child_unmaps_later);
+}
+
+TEST_F(forked, child_goes_on_when_the_parent_unmaps_its_buffer)
+{
+	struct profil_stats s, before;
 	pid_t child;
 
 	ASSERT_EQ(0, start());
@@ -1012,17 +1084,43 @@ TEST_F(forked, child_goes_on_when_the_parent_loses_its_buffer)
 	}
 	ASSERT_LT(0, child);
 	ASSERT_EQ(0, munmap(buffer, SIZE));
-	EXPECT_TRUE(await(state_of(PROCESS) == PROFIL_STATE_ENDED));
 	report->turn = 1;
 	EXPECT_EQ(0, status_of(child));
+	ASSERT_EQ(0, session_stats(PROCESS, &before));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 	ASSERT_EQ(0, session_stop(PROCESS, &s));
 	EXPECT_TRUE(accounted(&s));
-	EXPECT_EQ((u32)PROFIL_END_BUFFER, s.end);
+	EXPECT_EQ((u32)PROFIL_END_NONE, s.end);
+	EXPECT_LT(before.hit, s.hit);
 }
 
-TEST_F(forked, child_and_parent_both_lose_a_file_that_is_cut_off)
+/* The parent's pages are pinned; where they were mapped, the child has nothing. */
+TEST_F(forked, child_of_a_parent_that_has_unmapped_its_buffer_has_an_ended_session)
 {
 	struct profil_stats s;
+	pid_t child;
+
+	ASSERT_EQ(0, start());
+	ASSERT_EQ(0, munmap(buffer, SIZE));
+	child = fork();
+	if (!child) {
+		child_without_buffer();
+		_exit(0);
+	}
+	ASSERT_LT(0, child);
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
+	ASSERT_EQ(0, session_stop(PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ((u32)PROFIL_END_NONE, s.end);
+	EXPECT_LT(0U, s.hit);
+}
+
+/* Pages of a file that is cut off are the file's no more, but still both processes'. */
+TEST_F(forked, child_and_parent_go_on_when_a_file_is_cut_off)
+{
+	struct profil_stats s;
+	u64 counted;
 	pid_t child;
 	int fd;
 
@@ -1037,20 +1135,26 @@ TEST_F(forked, child_and_parent_both_lose_a_file_that_is_cut_off)
 	if (!child) {
 		MUST(loop_burn(PROCESS, 1, SOME));
 		MUST(!session_stats(PROCESS, &s));
-		MUST(s.hit == count(1));
+		counted = s.hit;
+		MUST(counted == count(1));
 		report->turn = 1;
-		child_must_end(PROFIL_END_BUFFER, &s);
+		MUST(await(report->turn == 2));
+		MUST(loop_burn(PROCESS, 1, SOME));
+		MUST(locked_bytes() == SIZE);
+		MUST(!session_stop(PROCESS, &s));
+		MUST(accounted(&s));
+		MUST(s.end == PROFIL_END_NONE && s.hit > counted && !s.dropped);
 		_exit(0);
 	}
 	ASSERT_LT(0, child);
 	EXPECT_TRUE(await(report->turn));
-	EXPECT_EQ((u32)PROFIL_STATE_ON, state_of(PROCESS));
+	ASSERT_EQ(0, session_stats(PROCESS, &s));
+	counted = s.hit;
 	ASSERT_EQ(0, ftruncate(fd, 0));
-	EXPECT_TRUE(await(state_of(PROCESS) == PROFIL_STATE_ENDED));
+	report->turn = 2;
+	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 	EXPECT_EQ(0, status_of(child));
-	ASSERT_EQ(0, session_stop(PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
-	EXPECT_EQ((u32)PROFIL_END_BUFFER, s.end);
+	EXPECT_LT(counted, stop_hit(_metadata));
 }
 
 /*
@@ -1139,7 +1243,7 @@ static void expect_large(struct __test_metadata *_metadata, char *large, unsigne
 		child = fork();
 		if (!child) {
 			MUST(loop_burn(PROCESS, 1, SOME));
-			MUST(await(locked_bytes() == size));
+			MUST(locked_bytes() == size);
 			MUST(!session_stop(PROCESS, &s));
 			MUST(locked_bytes() == 0);
 			MUST(accounted(&s) && !s.dropped);
@@ -1589,42 +1693,44 @@ static bool race_unmap(void)
 	return !munmap(buffer, SIZE);
 }
 
-static bool race_lost(void)
+static bool race_unmapped(void)
 {
 	struct profil_stats s;
 
-	if (!await(state_of(PROCESS) == PROFIL_STATE_ENDED) || locked_bytes() != locked)
+	if (state_of(PROCESS) != PROFIL_STATE_ON || locked_bytes() != locked + SIZE)
 		return false;
-	if (session_stop(PROCESS, &s) || !accounted(&s) || s.end != PROFIL_END_BUFFER)
+	if (session_stop(PROCESS, &s) || !accounted(&s) || s.end || locked_bytes() != locked)
 		return false;
 	report->hits += s.hit;
 	return true;
 }
 
-static bool seen_on_and_not(void)
+static bool seen_on_and_ended(void)
 {
-	return report->on && (report->ended || report->off);
+	return report->on && report->ended;
 }
 
-TEST_F_TIMEOUT(forked, child_while_the_parent_unmaps_is_on_or_not, 150)
+TEST_F_TIMEOUT(forked, child_while_the_parent_unmaps_is_on_or_has_ended, 150)
 {
-	EXPECT_TRUE(race(race_start_mapped, race_unmap, race_lost, child_of_race,
-			 seen_on_and_not)) {
-		TH_LOG("%u on, %u off, %u ended", report->on, report->off, report->ended);
+	EXPECT_TRUE(race(race_start_mapped, race_unmap, race_unmapped, child_of_race,
+			 seen_on_and_ended)) {
+		TH_LOG("%u on, %u ended", report->on, report->ended);
 	}
+	EXPECT_EQ(0U, report->off);
 }
 
-TEST_F_TIMEOUT(forked, child_while_the_parent_unmaps_shared_memory_is_on_or_not, 150)
+TEST_F_TIMEOUT(forked, child_while_the_parent_unmaps_shared_memory_is_on_or_has_ended, 150)
 {
 	shared = true;
 	memfd = memfd_create("fork", MFD_CLOEXEC);
 	ASSERT_EQ(0, ftruncate(memfd, SIZE));
 	view = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, memfd, 0);
 	ASSERT_NE(MAP_FAILED, (void *)view);
-	EXPECT_TRUE(race(race_start_mapped, race_unmap, race_lost, child_of_race,
-			 seen_on_and_not)) {
-		TH_LOG("%u on, %u off, %u ended", report->on, report->off, report->ended);
+	EXPECT_TRUE(race(race_start_mapped, race_unmap, race_unmapped, child_of_race,
+			 seen_on_and_ended)) {
+		TH_LOG("%u on, %u ended", report->on, report->ended);
 	}
+	EXPECT_EQ(0U, report->off);
 	EXPECT_LT(0U, report->hits);
 	EXPECT_EQ(report->hits, counter(view, width, 0) + counter(view + STRIDE, width, 0));
 }
