@@ -38,7 +38,9 @@
 
 #define PROCESS		PROFIL_SCOPE_PROCESS
 #define MAX_OPEN	1024U		/* sessions of one creator */
-#define MAX_RANGES	65536U
+#define MAX_COPIES	65536U
+#define RANGES		1024U		/* of a session; a space cannot have more */
+#define TARGETS		16U		/* threads, each for as many sessions as a target can have */
 
 /*
  * The cgroup
@@ -49,15 +51,18 @@ static long long held(void)
 	return file_number(CGROUP "/memory.current", "");
 }
 
+static struct profil_query query;
+
 FIXTURE(limits) {
 	const char *why_not;
 };
 
 FIXTURE_SETUP(limits)
 {
-	ASSERT_LE(0, device_fd()) {
+	ASSERT_EQ(0, device_query(&query)) {
 		TH_LOG("%s must be there", PROFIL_DEVICE);
 	}
+	ASSERT_LE(RANGES, query.max_ranges);
 	self->why_not = cgroup_make(CGROUP);
 }
 
@@ -251,20 +256,71 @@ TEST_F(limits, sessions_are_charged_to_the_cgroup)
 	EXPECT_EQ(0, status_in_cgroup(charge_sessions));
 }
 
-static int charge_ranges(void)
+static struct profil_range *ranges;
+static unsigned int opened;
+static pid_t targets[TARGETS];
+
+static void *be_target(void *tid)
 {
-	struct profil_range *ranges = many_ranges(MAX_RANGES);
-	long long before = held_before();
+	__atomic_store_n((pid_t *)tid, gettid(), __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void make_targets(void)
+{
+	pthread_t thread;
+	unsigned int i;
+
+	for (i = 0; i < TARGETS; i++) {
+		MUST(!pthread_create(&thread, NULL, be_target, &targets[i]));
+		MUST(await(__atomic_load_n(&targets[i], __ATOMIC_ACQUIRE)));
+	}
+}
+
+/* One more of everything: 0, or why not. */
+static int more_sessions(void)
+{
 	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 
-	MUST(fd >= 0);
-	MUST(!descriptor_attach(fd, PROCESS, 0, NULL));
-	MUST(!descriptor_add(fd, PROFIL_SPACE_SELF, ranges, MAX_RANGES));
-	must_hold(before, MAX_RANGES * sizeof(*ranges));
-	MUST(!session_start(PROCESS, 0, ranges, MAX_RANGES));
-	must_hold(before, 2 * MAX_RANGES * sizeof(*ranges));
-	close(fd);
-	MUST(!session_stop(PROCESS, NULL));
+	if (fd >= 0)
+		fds[opened++] = fd;
+	return fd < 0 ? fd : 0;
+}
+
+static int more_records(void)
+{
+	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16384);
+
+	if (fd >= 0)
+		fds[opened++] = fd;
+	return fd < 0 ? fd : 0;
+}
+
+static int more_ranges(void)
+{
+	pid_t target = targets[opened / query.max_sessions % TARGETS];
+	int err = more_sessions(), fd;
+
+	if (err)
+		return err;
+	fd = fds[opened - 1];
+	err = descriptor_attach(fd, PROFIL_SCOPE_THREAD, target, NULL);
+	return err ?: descriptor_add(fd, PROFIL_SPACE_SELF, ranges, RANGES);
+}
+
+static int charge_ranges(void)
+{
+	long long before;
+
+	ranges = many_ranges(RANGES);
+	make_targets();
+	before = held_before();
+	while (opened < 128)
+		MUST(!more_ranges());
+	must_hold(before, opened * RANGES * sizeof(*ranges));
+	close_sessions(opened);
 	must_return_to(before);
 	return 0;
 }
@@ -297,26 +353,30 @@ TEST_F(limits, records_are_charged_to_the_cgroup)
 }
 
 #define CHILDREN	64
-#define CHILDS_RANGES	4096
 
-/* How much more is held when there are so many children. */
-static long long held_for_children(void)
+static atomic_uint *children_ready;	/* in shared memory */
+
+/* How much more is held when there are so many children, each with a session or without. */
+static long long held_for_children(bool profiled)
 {
 	pid_t children[CHILDREN];
 	long long before = held(), most;
 	unsigned int i;
 
+	*children_ready = 0;
 	for (i = 0; i < CHILDREN; i++) {
 		children[i] = fork();
 		MUST(children[i] >= 0);
 		if (!children[i]) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			/* After a first tick a worker gives it what is its own. */
+			MUST(loop_until(0, !profiled || locked_bytes()));
+			++*children_ready;
 			for (;;)
 				pause();
 		}
 	}
-	/* A worker gives each what is its own. */
-	await(held() - before >= CHILDREN * CHILDS_RANGES * (long long)sizeof(struct profil_range));
+	MUST(await(*children_ready == CHILDREN));
 	most = held() - before;
 	for (i = 0; i < CHILDREN; i++) {
 		kill(children[i], SIGKILL);
@@ -328,12 +388,22 @@ static long long held_for_children(void)
 
 static int charge_children(void)
 {
-	struct profil_range *ranges = many_ranges(CHILDS_RANGES);
-	long long before = held_before();
+	static u16 counters[LOOPS] __attribute__((aligned(4096)));
+	struct profil_range *many = many_ranges(RANGES);
+	long long before, without, with, least;
 
-	MUST(!session_start(PROCESS, 0, ranges, CHILDS_RANGES));
-	MUST(held_for_children() >=
-	     CHILDREN * CHILDS_RANGES * (long long)sizeof(struct profil_range));
+	children_ready = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			      -1, 0);
+	MUST(children_ready != MAP_FAILED);
+	many[RANGES - 1] = range_of_loops(counters, 2);
+	before = held_before();
+	without = held_for_children(false);
+	MUST(!session_start(PROCESS, 0, many, RANGES));
+	with = held_for_children(true);
+	least = CHILDREN * RANGES * (long long)sizeof(struct profil_range);
+	if (with - without < least)
+		dprintf(STDERR_FILENO, "# %lld bytes, %lld without sessions\n", with, without);
+	MUST(with - without >= least);
 	MUST(!session_stop(PROCESS, NULL));
 	must_return_to(before);
 	return 0;
@@ -366,12 +436,6 @@ static int missing_pages(void *p, size_t size)
 static int charged_fd;
 static u32 charged_nr;
 static void *charged_arg;
-
-static void *start_thread(void *unused)
-{
-	(void)unused;
-	return (void *)(intptr_t)session_start(PROCESS, 0, charged_arg, charged_nr);
-}
 
 static void *snapshot_thread(void *unused)
 {
@@ -410,11 +474,10 @@ static void must_charge_argument(void *(*call)(void *unused), size_t bytes)
 
 static int charge_arguments(void)
 {
-	charged_nr = MAX_RANGES;
-	must_charge_argument(start_thread, MAX_RANGES * sizeof(struct profil_range));
+	charged_nr = MAX_COPIES;
 	charged_fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 	MUST(charged_fd >= 0);
-	must_charge_argument(snapshot_thread, MAX_RANGES * sizeof(struct profil_copy));
+	must_charge_argument(snapshot_thread, MAX_COPIES * sizeof(struct profil_copy));
 	return 0;
 }
 
@@ -427,39 +490,6 @@ TEST_F(limits, arguments_are_charged_to_the_cgroup)
 /*
  * In a small cgroup
  */
-
-static struct profil_range *ranges;
-static unsigned int opened;
-
-/* One more of everything: 0, or why not. */
-static int more_sessions(void)
-{
-	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-
-	if (fd >= 0)
-		fds[opened++] = fd;
-	return fd < 0 ? fd : 0;
-}
-
-static int more_records(void)
-{
-	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16384);
-
-	if (fd >= 0)
-		fds[opened++] = fd;
-	return fd < 0 ? fd : 0;
-}
-
-static int more_ranges(void)
-{
-	int err = more_sessions(), fd;
-
-	if (err)
-		return err;
-	fd = fds[opened - 1];
-	err = descriptor_attach(fd, PROCESS, 0, NULL);
-	return err ?: descriptor_add(fd, PROFIL_SPACE_SELF, ranges, MAX_RANGES);
-}
 
 static void fill(int (*more)(void))
 {
@@ -482,8 +512,9 @@ static int fill_cgroup(void)
 	long long before;
 
 	MUST(!file_write("/proc/self/oom_score_adj", "-1000"));
-	ranges = many_ranges(MAX_RANGES);
+	ranges = many_ranges(RANGES);
 	allow_descriptors();
+	make_targets();
 	before = held_before();
 	MUST(!file_write(CGROUP "/memory.max", "33554432"));
 	fill(more_records);
@@ -501,8 +532,9 @@ TEST_F(limits, a_small_cgroup_is_not_exceeded_but_ENOMEM_is_told)
 
 static int fill_until_killed(void)
 {
-	ranges = many_ranges(MAX_RANGES);
+	ranges = many_ranges(RANGES);
 	allow_descriptors();
+	make_targets();
 	MUST(!file_write(CGROUP "/memory.max", "33554432"));
 	while (!more_ranges())
 		if (!fork())
