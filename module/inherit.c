@@ -108,7 +108,7 @@ static struct profil_session *pending_get(struct profil_space *space, struct tas
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	s = list_first_entry_or_null(&space->pending, struct profil_session, list);
 	if (s) {
-		/* It is in the list as long as it has a watch, and that as long as it has a member. */
+		/* It is in the list as long as it has a watch, which has a member. */
 		m = list_first_entry(&s->members, struct profil_member, list);
 		*task = get_task_struct(m->task);
 		refcount_inc(&s->refs);

@@ -20,8 +20,9 @@
  * The first reference to a session is its home's, which has it in a list until it has ended and
  * nobody asks for it any more. A PENDING one belongs to the watch that the child's space has of it.
  *
- * Lock order: profil_space.setup_lock, profil_home.lock, profil_index_lock. Nobody waits for user space with a home's
- * lock held, so neither for mmap_lock, whose holder may. The lock of a ring is innermost.
+ * Lock order: profil_space.setup_lock, profil_home.lock, profil_index_lock. Nobody waits for user
+ * space with a home's lock held, so neither for mmap_lock, whose holder may. The lock of a ring is
+ * innermost.
  */
 #ifndef _PROFIL_H
 #define _PROFIL_H
@@ -255,8 +256,8 @@ struct profil_space {
 
 	struct profil_home *home;	/* under profil_index_lock; not referenced */
 	struct list_head pending;	/* sessions, under profil_index_lock; not referenced */
-	struct mutex setup_lock;	/* held while they are set up; a worker only tries for it */
-	struct delayed_work setup;	/* of pending sessions */
+	struct mutex setup_lock;	/* of pending sessions; a worker only tries for it */
+	struct delayed_work setup;	/* likewise */
 	unsigned int setup_delay;	/* jiffies; the work's */
 	struct work_struct free;
 	refcount_t refs;
