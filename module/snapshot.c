@@ -49,8 +49,8 @@ static int segment_copy(struct profil_session *s, const struct segment *seg)
 		counters = seg->bounce;
 		if (copy_from_user_nofault(seg->bounce, seg->from, seg->n))
 			return -EAGAIN;
-		/* Nothing is reset if this cannot be. */
-		if (seg->reset && copy_to_user_nofault(seg->from, seg->bounce, seg->n))
+		/* Nothing is reset if this cannot be: then its page cannot be written to. */
+		if (seg->reset && copy_to_user_nofault(seg->from, seg->bounce, 1))
 			return -EAGAIN;
 	}
 	return seg->to && copy_to_user_nofault(seg->to, counters, seg->n) ? -EAGAIN : 0;
