@@ -1282,6 +1282,31 @@ TEST_F(forked, child_has_what_was_a_huge_page)
 	expect_large(_metadata, large, huge);
 }
 
+static void child_with_huge_pages(void)
+{
+	struct profil_stats s;
+
+	loop_run(1, LOOP_BURST);
+	child_must_end(PROFIL_END_BUFFER, &s);
+	MUST(s.hit == 0 && count(1) == 0);
+}
+
+TEST_F(forked, child_with_hugetlb_pages_has_an_ended_session)
+{
+	char was[16];
+
+	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
+	buffer = map(2UL << 20, MAP_PRIVATE | MAP_HUGETLB);
+	if (!buffer) {
+		file_write(HUGETLB_POOL, was);
+		SKIP(return, "no huge pages here: %s", strerror(errno));
+	}
+	EXPECT_EQ(0, start());
+	expect_child(_metadata, child_with_huge_pages);
+	EXPECT_EQ(0, munmap(buffer, 2UL << 20));
+	file_write(HUGETLB_POOL, was);
+}
+
 /*
  * Limits
  */
@@ -1318,6 +1343,36 @@ TEST_F(forked, child_needs_no_more_than_the_parent_of_RLIMIT_MEMLOCK)
 	expect_child(_metadata, child_counts_1);
 }
 
+/* Be it by a worker, after a tick, or by its own call, or by both at the same time. */
+TEST_F(forked, child_is_charged_once)
+{
+	struct profil_stats s;
+	pid_t child;
+
+	be_ordinary(_metadata);
+	limit_to(_metadata, SIZE);
+	ASSERT_EQ(0, start());
+	for (unsigned int i = 0; i < 100; i++) {
+		child = fork();
+		if (!child) {
+			u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + query.tick_ns * (i % 10) / 5;
+
+			do
+				loop_run(1, LOOP_BURST / 64);
+			while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until);
+			MUST(!session_stop(PROCESS, &s));
+			MUST(accounted(&s));
+			MUST(s.end == PROFIL_END_NONE && !s.dropped);
+			MUST(s.hit == count(1));
+			MUST(locked_bytes() == 0);
+			_exit(0);
+		}
+		ASSERT_LT(0, child);
+		EXPECT_EQ(0, status_of(child));
+	}
+	expect_stop(_metadata, 0);
+}
+
 static void child_beyond_limit(void)
 {
 	struct profil_stats s;
@@ -1336,6 +1391,16 @@ TEST_F(forked, child_beyond_RLIMIT_MEMLOCK_has_an_ended_session)
 	be_ordinary(_metadata);
 	ASSERT_EQ(0, start());
 	limit_to(_metadata, SIZE - 1);
+	expect_child(_metadata, child_beyond_limit);
+}
+
+TEST_F(forked, child_of_a_parent_that_gave_up_CAP_IPC_LOCK_has_a_limit)
+{
+	if (geteuid())
+		SKIP(return, "needs CAP_IPC_LOCK: run as root");
+	limit_to(_metadata, SIZE - 1);
+	ASSERT_EQ(0, start());
+	be_ordinary(_metadata);
 	expect_child(_metadata, child_beyond_limit);
 }
 
