@@ -103,7 +103,7 @@
  */
 enum profil_hook {
 	PROFIL_HOOK_NONE = 0,
-	PROFIL_HOOK_FTRACE = 1,
+	PROFIL_HOOK_FTRACE = 1
 };
 
 /* Bits of profil_query.features */
@@ -174,7 +174,7 @@ struct profil_query {
  */
 enum profil_scope {
 	PROFIL_SCOPE_PROCESS = 0,
-	PROFIL_SCOPE_THREAD = 1,
+	PROFIL_SCOPE_THREAD = 1
 };
 
 /* Bits of profil_start.modes: which ticks a session counts */
@@ -323,7 +323,7 @@ struct profil_start {
 enum profil_state {
 	PROFIL_STATE_OFF = 0,
 	PROFIL_STATE_ON = 1,
-	PROFIL_STATE_ENDED = 2,
+	PROFIL_STATE_ENDED = 2
 };
 
 /**
@@ -341,7 +341,7 @@ enum profil_end {
 	PROFIL_END_BUFFER = 1,
 	PROFIL_END_NOMEM = 2,
 	PROFIL_END_LIMIT = 3,
-	PROFIL_END_CREATOR = 4,
+	PROFIL_END_CREATOR = 4
 };
 
 /**
@@ -495,7 +495,7 @@ struct profil_describe {
 enum profil_fork {
 	PROFIL_FORK_OFF = 0,
 	PROFIL_FORK_SHARE = 1,
-	PROFIL_FORK_FRESH = 2,
+	PROFIL_FORK_FRESH = 2
 };
 
 /**
@@ -508,7 +508,7 @@ enum profil_fork {
  */
 enum profil_exec {
 	PROFIL_EXEC_OFF = 0,
-	PROFIL_EXEC_FOLLOW = 1,
+	PROFIL_EXEC_FOLLOW = 1
 };
 
 /* Bits of profil_open.flags */
