@@ -11,6 +11,11 @@
 
 #include <unistd.h>	/* declares libc's, and must not do so later */
 
+/* glibc's <sys/profil.h>, and HP-UX's, which has the same guard */
+#ifdef _PROFIL_H
+#error "<profil/aix.h>, <profil/glibc.h> and <profil/hpux.h> each have a struct prof: include one"
+#endif
+
 #ifndef __cplusplus
 #define __PROFIL_NOTHROW
 #elif __cplusplus >= 201103L

@@ -14,9 +14,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* glibc's <sys/profil.h> has another struct prof. */
-#ifdef _PROFIL_H
-#error "<profil/hpux.h> and glibc's <sys/profil.h> are not for one source"
+/* _PROFIL_H is the guard of glibc's <sys/profil.h>. */
+#if defined(_PROFIL_AIX_H) || defined(_PROFIL_H)
+#error "<profil/aix.h>, <profil/glibc.h> and <profil/hpux.h> each have a struct prof: include one"
 #endif
 #define _PROFIL_H	1
 
