@@ -25,6 +25,9 @@
 #include <sys/sysmacros.h>
 #include <sys/time.h>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
 #include "kernel.h"
 #include "libc_profil.h"
 #include "loop.h"
@@ -309,28 +312,211 @@ TEST_F(library, memlock)
 	EXPECT_EQ(0, profil((void *)(p + size), size, 0, 65536));
 }
 
-/* No descriptor stays, none is needed: also with all but one in use. */
-TEST_F(library, no_descriptor)
-{
-	char before[4096], after[4096];
-	int fd, last = -1;
+/*
+ * The descriptor of the device that the library keeps while profiling is on
+ */
 
-	descriptors(before, sizeof(before));
-	ASSERT_EQ(0, profil_burn());
-	descriptors(after, sizeof(after));
-	EXPECT_STREQ(before, after);
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
-	descriptors(after, sizeof(after));
-	EXPECT_STREQ(before, after);
+/* Its number, or -1. Beside it only device_fd() is one of the device. */
+static int kept_descriptor(void)
+{
+	struct stat device, st;
+
+	if (fstat(device_fd(), &device))
+		return -1;
+	for (int fd = 0; fd < sysconf(_SC_OPEN_MAX); fd++)
+		if (fd != device_fd() && !fstat(fd, &st) && st.st_rdev == device.st_rdev)
+			return fd;
+	return -1;
+}
+
+/* Until there is no more. Returns the last one, or -1. */
+static int take_all_descriptors(void)
+{
+	int fd, last = -1;
 
 	while ((fd = open("/dev/null", O_RDONLY)) >= 0)
 		last = fd;
-	ASSERT_EQ(EMFILE, errno);
-	EXPECT_ERROR(EMFILE, profil_burn());
-	ASSERT_EQ(0, close(last));
-	EXPECT_EQ(0, profil_burn());
+	return errno == EMFILE ? last : -1;
+}
+
+TEST_F(library, keeps_a_descriptor_with_a_high_number_while_it_is_on)
+{
+	char before[4096], after[4096];
+	int lowest, kept;
+
+	descriptors(before, sizeof(before));
+	ASSERT_EQ(-1, kept_descriptor());
+	lowest = dup(0);
+	close(lowest);
+	ASSERT_EQ(0, profil_burn());
+	kept = kept_descriptor();
+	EXPECT_LE(100, kept);
+	EXPECT_EQ(FD_CLOEXEC, fcntl(kept, F_GETFD));
+	EXPECT_EQ(lowest, dup(0));
+	close(lowest);
+	/* The same one when another profile replaces it. */
+	ASSERT_EQ(0, profil_burn());
+	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
+	EXPECT_EQ(kept, kept_descriptor());
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	descriptors(after, sizeof(after));
+	EXPECT_STREQ(before, after);
+
+	/* None for calls that turn nothing on. */
+	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(-1, kept_descriptor());
+}
+
+TEST_F(library, is_replaced_and_turned_off_without_a_free_descriptor)
+{
+	struct profil_stats stats = { .size = sizeof(stats) };
+	int last = take_all_descriptors();
+
+	ASSERT_LE(0, last);
+	EXPECT_ERROR(EMFILE, profil_burn());
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(PROFIL_STATE_OFF, state());
+	/* One is enough, whatever its number. */
+	ASSERT_EQ(0, close(last));
+	ASSERT_EQ(0, profil_burn());
+	EXPECT_EQ(last, kept_descriptor());
+	ASSERT_EQ(0, profil(counters, sizeof(counters), addr(__start_profil_burn), 32768));
+	EXPECT_EQ(0, burn_hits(2));
+	EXPECT_EQ(0, profil_classic_stats(&stats));
+	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
+	EXPECT_EQ(PROFIL_STATE_ON, state());
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(PROFIL_STATE_OFF, state());
+}
+
+TEST_F(library, works_with_few_descriptors)
+{
+	const struct rlimit few = { 20, 20 };
+
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &few));
+	ASSERT_EQ(0, profil_burn());
+	EXPECT_LT(2, kept_descriptor());
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(-1, kept_descriptor());
+}
+
+static int turn_off_without_a_free_descriptor(void)
+{
+	MUST(state() == PROFIL_STATE_ON);
+	MUST(take_all_descriptors() >= 0);
+	MUST(!profil(null, 0, 0, 0));
+	MUST(state() == PROFIL_STATE_OFF);
+	return 0;
+}
+
+TEST_F(library, child_of_a_fork_is_turned_off_without_a_free_descriptor)
+{
+	ASSERT_EQ(0, profil_burn());
+	EXPECT_EQ(0, status_in_child(turn_off_without_a_free_descriptor));
+	EXPECT_EQ(PROFIL_STATE_ON, state());
+	ASSERT_LE(0, take_all_descriptors());
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(PROFIL_STATE_OFF, state());
+}
+
+static int turn_off_after_chroot(void)
+{
+	MUST(!profil_burn());
+	MUST(!chroot("/proc/self/fdinfo"));	/* without a /dev */
+	MUST(!chdir("/"));
+	MUST(!profil_burn());
+	MUST(!burn_hits(1));
+	MUST(!profil(null, 0, 0, 0));
+	MUST(state() == PROFIL_STATE_OFF);
+	MUST(profil_burn() == -1 && errno == ENOSYS);
+	return 0;
+}
+
+TEST_F(library, is_turned_off_after_chroot)
+{
+	if (geteuid())
+		SKIP(return, "chroot() needs root");
+	EXPECT_EQ(0, status_in_child(turn_off_after_chroot));
+}
+
+/* What has the number now is the program's: it is neither used nor closed. */
+TEST_F(library, the_kept_descriptor_may_be_closed_and_its_number_used)
+{
+	int kept, pipes[2];
+	struct stat st, same;
+
+	ASSERT_EQ(0, pipe(pipes));
+	ASSERT_EQ(0, fstat(pipes[1], &st));
+	ASSERT_EQ(0, profil_burn());
+	kept = kept_descriptor();
+	ASSERT_EQ(kept, dup2(pipes[1], kept));
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(PROFIL_STATE_OFF, state());
+	ASSERT_EQ(0, fstat(kept, &same));
+	EXPECT_EQ(st.st_ino, same.st_ino);
+
+	/* A new one is kept beside it, also when the profile is replaced. */
+	ASSERT_EQ(0, profil_burn());
+	ASSERT_LT(kept, dup2(pipes[1], kept_descriptor()));
+	ASSERT_EQ(0, profil_burn());
+	EXPECT_LT(kept, kept_descriptor());
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(-1, kept_descriptor());
+	ASSERT_EQ(0, fstat(kept, &same));
+	EXPECT_EQ(st.st_ino, same.st_ino);
+
+	/* Closed, and no other is free. */
+	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, close(kept_descriptor()));
+	ASSERT_LE(0, take_all_descriptors());
+	EXPECT_ERROR(EMFILE, profil(null, 0, 0, 0));
+	EXPECT_EQ(PROFIL_STATE_ON, state());
+	ASSERT_EQ(0, close(pipes[0]));
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(PROFIL_STATE_OFF, state());
+}
+
+/*
+ * A seccomp filter
+ */
+
+/* From now on ioctl() is EPERM. */
+static int forbid_ioctl(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { .len = ARRAY_SIZE(filter), .filter = filter };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ?:
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+#define MUST_FAIL(error, call) MUST((call) == -1 && errno == (error))
+
+static int call_what_is_forbidden(void)
+{
+	struct profil_stats stats = { .size = sizeof(stats) };
+	struct profil_query query = { .size = sizeof(query) };
+
+	MUST(!forbid_ioctl());
+	MUST_FAIL(EACCES, profil_burn());
+	MUST_FAIL(EACCES, profil(null, 0, 0, 0));
+	MUST_FAIL(EACCES, profil_classic_stats(&stats));
+	MUST_FAIL(EACCES, profil_query_kernel(&query));
+	MUST_FAIL(EACCES, profil_session_open(NULL));
+	return 0;
+}
+
+TEST_F(library, a_seccomp_filter_is_not_a_limit)
+{
+	EXPECT_EQ(0, status_in_child(call_what_is_forbidden));
+	ASSERT_EQ(0, profil_burn());
+	EXPECT_EQ(0, status_in_child(call_what_is_forbidden));
 }
 
 /* SIGPROF and ITIMER_PROF are the program's own. */

@@ -245,6 +245,30 @@ TEST_F(osf1, a_bad_buffer_leaves_it_off)
 	EXPECT_EACH_BAD_BUFFER(LEAVES_IT_OFF);
 }
 
+/* The caller gets no answer, and takes it that the old buffer is used no longer. */
+TEST_F(osf1, without_a_free_descriptor_it_can_be_replaced_and_turned_off)
+{
+	static u16 other[LOOPS];
+	u64 was;
+
+	ASSERT_EQ(0, on_loops());
+	EXPECT_TRUE(loop_hits(0, 2));
+	while (open("/dev/null", O_RDONLY) >= 0)
+		;
+	ASSERT_EQ(EMFILE, errno);
+	EXPECT_EQ(0, on(other, sizeof(other), LOOPS_OFFSET, LOOPS_SCALE));
+	was = hits();
+	EXPECT_TRUE(loop_until(0, ((volatile u16 *)other)[0] >= 2));
+	EXPECT_EQ(was, hits());
+	EXPECT_EQ(EFAULT, on((void *)16, 64, 0, 65536));
+	EXPECT_TRUE(is_off(SCOPE));
+	/* That which was kept is free now; without it, off can be said, but not on. */
+	ASSERT_LE(0, open("/dev/null", O_RDONLY));
+	EXPECT_EQ(EMFILE, on_loops());
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_QUIET(profil((void *)16, 64, NULL, 0));
+}
+
 TEST_F(osf1, a_buffer_that_may_not_be_locked_leaves_it_off)
 {
 	const size_t size = 64 << 10;

@@ -83,7 +83,7 @@ static int start(const struct profil_range *region)
 		regions_set(&alone, 1);
 		alone = *region;
 	} else if (err == -EFAULT) {
-		profil_classic_end(NULL);
+		err = profil_classic_end(NULL) ?: err;
 	}
 	return err;
 }
@@ -96,14 +96,12 @@ PROFIL_EXPORT int profil_bsd(char *samples, size_t size, unsigned long offset, u
 
 	if (scale > SCALE_MAX)
 		return profil_status(-EINVAL);
+	if (!scale)
+		return profil_status(profil_classic_stop());
 
+	region = region_of(samples, size, offset, scale);
 	blocked = profil_classic_lock();
-	if (scale) {
-		region = region_of(samples, size, offset, scale);
-		err = start(&region);
-	} else {
-		err = profil_classic_end(NULL);
-	}
+	err = start(&region);
 	profil_classic_unlock(blocked);
 	return profil_status(err);
 }

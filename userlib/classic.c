@@ -194,6 +194,37 @@ int profil_classic_stop(void)
 	return err;
 }
 
+/**
+ * profil_classic_ioctl - profil_device_ioctl() for a caller that does not hold the lock
+ * @cmd: PROFIL_IOC_*
+ * @arg: The structure that belongs to @cmd.
+ *
+ * Return: as profil_device_ioctl().
+ */
+int profil_classic_ioctl(unsigned long cmd, void *arg)
+{
+	uint64_t blocked = profil_classic_lock();
+	int result = profil_device_ioctl(cmd, arg);
+
+	profil_classic_unlock(blocked);
+	return result;
+}
+
+/**
+ * profil_classic_max_regions - How many regions that may overlap a session can have
+ *
+ * Under the lock. Each can be cut into two ranges by another.
+ *
+ * Return: their number, or a negative error as of profil_device_ioctl().
+ */
+int profil_classic_max_regions(void)
+{
+	struct profil_query query = { .size = sizeof(query) };
+	int err = profil_device_ioctl(PROFIL_IOC_QUERY, &query);
+
+	return err ?: (int)(query.max_ranges / 2);
+}
+
 /* What a call returns: 0, or -1 with errno set. */
 int profil_status(int err)
 {

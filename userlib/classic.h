@@ -22,6 +22,7 @@ enum profil_owner {
 int profil_classic_start(const struct profil_range *ranges, unsigned int nr_ranges,
 			 uint32_t flags, uint64_t period);
 int profil_classic_stop(void);
+int profil_classic_ioctl(unsigned long cmd, void *arg);
 int profil_status(int err);
 
 uint64_t profil_classic_lock(void);
@@ -29,6 +30,7 @@ void profil_classic_unlock(uint64_t blocked);
 
 int profil_classic_look(struct profil_stats *stats);
 int profil_classic_owner(void);
+int profil_classic_max_regions(void);
 int profil_classic_start_as(enum profil_owner who, const struct profil_range *ranges,
 			    unsigned int nr_ranges, uint32_t flags, uint32_t modes,
 			    uint64_t period);

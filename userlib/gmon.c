@@ -75,7 +75,7 @@ static int choose_clock(void)
 {
 	struct profil_query query = { .size = sizeof(query) };
 	const char *text = secure_getenv("PROFIL_GMON_RATE");
-	int err = profil_device_ioctl(PROFIL_IOC_QUERY, &query);
+	int err = profil_classic_ioctl(PROFIL_IOC_QUERY, &query);
 	unsigned long rate;
 	char *end;
 

@@ -151,7 +151,7 @@ static int do_sprofil(const struct prof *profp, int profcnt, struct timeval *tvp
 	struct timeval tick;
 	int err;
 
-	err = profil_device_ioctl(PROFIL_IOC_QUERY, &query);
+	err = profil_classic_ioctl(PROFIL_IOC_QUERY, &query);
 	if (err)
 		return err;
 
@@ -186,7 +186,7 @@ PROFIL_EXPORT long sysconf_hpux(int name)
 
 	if (name != _SC_PROFIL_MAX)
 		return sysconf(name);
-	if (profil_status(profil_device_ioctl(PROFIL_IOC_QUERY, &query)))
+	if (profil_status(profil_classic_ioctl(PROFIL_IOC_QUERY, &query)))
 		return -1;
 	return max_regions(&query);
 }

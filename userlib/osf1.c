@@ -47,7 +47,7 @@ static int start(const unsigned short *buffer, unsigned int size, uintptr_t offs
 	uint64_t period = 0;
 	int err;
 
-	err = profil_device_ioctl(PROFIL_IOC_QUERY, &query);
+	err = profil_classic_ioctl(PROFIL_IOC_QUERY, &query);
 	if (!err)
 		period = period_of(&query);
 	err = profil_classic_start(&range, nr, PROFIL_START_REPLACE, period);
@@ -74,7 +74,7 @@ PROFIL_EXPORT int getsysinfo_osf1(unsigned long op, void *buffer, unsigned long 
 
 	if (op != GSI_CLK_TCK || nbytes < sizeof(hz))
 		return profil_status(-EINVAL);
-	err = profil_device_ioctl(PROFIL_IOC_QUERY, &query);
+	err = profil_classic_ioctl(PROFIL_IOC_QUERY, &query);
 	if (err)
 		return profil_status(err);
 	hz = period_of(&query) ? 1000000000 / MS : query.tick_hz;

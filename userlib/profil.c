@@ -42,10 +42,10 @@ PROFIL_EXPORT int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsi
 
 PROFIL_EXPORT int profil_classic_stats(struct profil_stats *stats)
 {
-	return profil_status(profil_device_ioctl(PROFIL_IOC_STATS, stats));
+	return profil_status(profil_classic_ioctl(PROFIL_IOC_STATS, stats));
 }
 
 PROFIL_EXPORT int profil_query_kernel(struct profil_query *query)
 {
-	return profil_status(profil_device_ioctl(PROFIL_IOC_QUERY, query));
+	return profil_status(profil_classic_ioctl(PROFIL_IOC_QUERY, query));
 }

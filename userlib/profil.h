@@ -63,8 +63,10 @@ extern "C" {
  * child's RLIMIT_MEMLOCK does not allow it, the child is not profiled: profil_classic_stats()
  * tells.
  *
- * No signal or timer is used, no descriptor stays open. Async-signal-safe, thread-safe,
- * and not a cancellation point.
+ * No signal or timer is used. While profiling is on, the library keeps a descriptor of /dev/profil,
+ * with a number of 100 or more if it can and close-on-exec, so that profiling can be turned off
+ * when no descriptor is free, and after chroot(). Whoever closes it takes that away and nothing
+ * else. Thread-safe, async-signal-safe, and not a cancellation point.
  *
  * Unlike glibc's: the tick is the kernel's own, not 10 ms of ITIMER_PROF, which stays
  * free for the program; scale 0 turns profiling off instead of counting all in buf[0];
@@ -77,10 +79,12 @@ extern "C" {
  *		of a file that is written back)
  *	ENOMEM	RLIMIT_MEMLOCK, or the kernel's memory, does not allow to lock @buf
  *	ENOSYS	the module is not loaded: there is no /dev/profil. Also for turning off
- *	EACCES	no right to open /dev/profil
- *	EBUSY	the tick cannot be hooked (sysctl kernel.ftrace_enabled is 0)
+ *	EACCES	no right to open /dev/profil, or a seccomp filter forbids its ioctls
+ *	EBUSY	a profile of pcsample() is on, or the tick cannot be hooked (sysctl
+ *		kernel.ftrace_enabled is 0)
  *	EMFILE, ENFILE
- *		no descriptor is free for the duration of the call
+ *		no descriptor is free; when profiling is turned off or replaced, only if the
+ *		program has closed the one that the library kept
  */
 #ifndef profil			/* or the name is that of a family's, see <profil/bsd.h> */
 int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale) __PROFIL_NOTHROW;
@@ -144,8 +148,9 @@ int profil_query_kernel(struct profil_query *query) __PROFIL_NOTHROW;
  * The session has no targets and no ranges, and is stopped.
  *
  * Return: its descriptor (O_CLOEXEC), or -1 with errno set: ENOSYS if the module is not loaded,
- * or too old for sessions; EACCES without the right to open /dev/profil; EPERM if RLIMIT_MEMLOCK
- * does not allow for the records; EMFILE or ENFILE if no descriptor is free.
+ * or too old for sessions; EACCES without the right to open /dev/profil, or if a seccomp filter
+ * forbids its ioctls; EPERM if RLIMIT_MEMLOCK does not allow for the records; EMFILE or ENFILE if
+ * no descriptor is free.
  */
 int profil_session_open(const struct profil_open *options) __PROFIL_NOTHROW;
 

@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "classic.h"
 #include "device.h"
 #include "profil.h"
 
@@ -38,7 +39,7 @@ PROFIL_EXPORT int profil_session_open(const struct profil_open *options)
 	int fd;
 
 	/* Only read: this ioctl has no results in memory. */
-	fd = profil_device_ioctl(PROFIL_IOC_OPEN, options ? (void *)options : &defaults);
+	fd = profil_classic_ioctl(PROFIL_IOC_OPEN, options ? (void *)options : &defaults);
 	if (fd < 0) {
 		errno = -fd;
 		return -1;
