@@ -11,7 +11,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <profil/glibc.h>
 #include <profil/illumos.h>
+#include <profil/n64.h>
 
 #include "loop.h"
 #include "old.h"
@@ -302,9 +304,61 @@ TEST_F(illumos, it_and_profil_exclude_each_other)
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_LT(0U, counters_sum(counters, 2, ARRAY_SIZE(counters)));
 	ASSERT_EQ(0, profil(null, 0, 0, 0));
+
+	/* And the other way round: nor does turning off end it. */
 	EXPECT_EQ(0, pcsample(samples, SAMPLES));
+	memset(counters, 0, sizeof(counters));
+	EXPECT_ERROR(EBUSY, profil(counters, sizeof(counters), addr(loops_text), 65536));
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_EQ(0U, counters_sum(counters, 2, ARRAY_SIZE(counters)));
 	EXPECT_LE(FEW, pcsample(NULL, 0));
+	EXPECT_EQ(0, profil(counters, sizeof(counters), addr(loops_text), 65536));
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+}
+
+/* Those of the other families: their headers have other structures and names. */
+int profil_aix(void *buffer, unsigned int size, unsigned long offset, unsigned int scale);
+int profil_bsd(char *samples, size_t size, unsigned long offset, unsigned int scale);
+int add_profil(char *samples, size_t size, unsigned long offset, unsigned int scale);
+void profil_osf1(unsigned short *buffer, unsigned int size, void *offset, unsigned int scale);
+int sprofil_hpux(void *profp, int profcnt, struct timeval *tvp, unsigned int flags);
+
+TEST_F(illumos, it_and_the_other_families_exclude_each_other)
+{
+	static u16 counters[LOOPS * LOOP_SIZE / 2];
+	struct prof prof = { counters, sizeof(counters), addr(loops_text), 65536 };
+	const struct {
+		void *base;
+		unsigned int size;
+		const void *offset;
+		unsigned int scale;
+	} prof_hpux = { counters, sizeof(counters), loops_text, 65536 };
+	OSProf segment = { counters, ARRAY_SIZE(counters), (void *)loops_text,
+			   (void *)(loops_text + LOOP_SIZE) };
+
+	ASSERT_EQ(0, pcsample(samples, SAMPLES));
+	EXPECT_ERROR(EBUSY, profil_bsd((char *)counters, 64, loop_at(0), 65536));
+	EXPECT_EQ(0, profil_bsd(NULL, 0, 0, 0));
+	EXPECT_EQ(0, add_profil((char *)counters, 64, loop_at(0), 65536));
+	errno = 0;
+	profil_osf1(counters, 64, (void *)(uintptr_t)loop_at(0), 65536);
+	EXPECT_EQ(EBUSY, errno);
+	errno = 0;
+	profil_osf1(NULL, 0, NULL, 0);
+	EXPECT_EQ(0, errno);
+	EXPECT_EQ(0, profil_aix(counters, 64, loop_at(0), 0xffff));
+	EXPECT_EQ(0, profil_aix(counters, 0, 0, 0));
+	EXPECT_ERROR(EBUSY, sprofil(&prof, 1, NULL, 0));
+	EXPECT_EQ(0, sprofil(NULL, 0, NULL, 0));
+	EXPECT_ERROR(EBUSY, sprofil_hpux((void *)&prof_hpux, 1, NULL, 0));
+	errno = 0;
+	osProfileInit(&segment, 1);
+	EXPECT_EQ(EBUSY, errno);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_EQ(0U, counters_sum(counters, 2, ARRAY_SIZE(counters)));
+	EXPECT_LE(FEW, pcsample(NULL, 0));
+	EXPECT_TRUE(is_off(SCOPE));
 }
 
 static void *toggle(void *arg)

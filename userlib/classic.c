@@ -6,6 +6,9 @@
  * changed together with the session, under one lock. All signals wait meanwhile, so that a
  * handler may call what it has interrupted. The lock names the process: in the child of a fork
  * no thread holds it that was not forked.
+ *
+ * A new session replaces the one that is on, but none replaces that of pcsample(), nor does it
+ * replace another.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -98,6 +101,15 @@ int profil_classic_owner(void)
 	return PROFIL_NOBODY;
 }
 
+/* Is a session of pcsample() on? An error is for the next call to find. */
+static bool is_sampling(void)
+{
+	struct profil_stats stats;
+
+	return owner == PROFIL_ILLUMOS && profil_classic_look(&stats) == PROFIL_ILLUMOS &&
+	       stats.state == PROFIL_STATE_ON;
+}
+
 /**
  * profil_classic_start_as - Profile the calling process from now on
  * @who: The owner from then on.
@@ -118,8 +130,11 @@ int profil_classic_start_as(enum profil_owner who, const struct profil_range *ra
 		.ranges = (uintptr_t)ranges,
 		.period = period,
 	};
-	int err = profil_device_ioctl(PROFIL_IOC_START, &arg);
+	int err;
 
+	if (is_sampling())
+		return -EBUSY;
+	err = profil_device_ioctl(PROFIL_IOC_START, &arg);
 	switch (err) {
 	case 0:
 		owner = who;
@@ -170,8 +185,8 @@ int profil_classic_end(struct profil_stats *stats)
  * @period: As of struct profil_start.
  *
  * Return: 0 or a negative error, of those that historical calls know: -EFAULT if a buffer is bad,
- * -ENOMEM if it may not be locked; -EBUSY, if @flags do not allow to replace what is on;
- * -ENOSYS, -EACCES and others as of profil_device_ioctl().
+ * -ENOMEM if it may not be locked; -EBUSY, if @flags do not allow to replace what is on, or that
+ * is a session of pcsample(); -ENOSYS, -EACCES and others as of profil_device_ioctl().
  */
 int profil_classic_start(const struct profil_range *ranges, unsigned int nr_ranges,
 			 uint32_t flags, uint64_t period)
@@ -184,11 +199,11 @@ int profil_classic_start(const struct profil_range *ranges, unsigned int nr_rang
 	return err;
 }
 
-/* As profil_classic_end(). */
+/* As profil_classic_end(), but a session of pcsample() goes on. */
 int profil_classic_stop(void)
 {
 	uint64_t blocked = profil_classic_lock();
-	int err = profil_classic_end(NULL);
+	int err = is_sampling() ? 0 : profil_classic_end(NULL);
 
 	profil_classic_unlock(blocked);
 	return err;

@@ -54,9 +54,11 @@ extern "C" {
  * kernel mode counts at the instruction that called the kernel. Threads never lose each
  * other's counts. A full counter stays at 65535.
  *
- * A call while profiling is on replaces buffer and scale in one step. Profiling ends with
- * exec and exit, and when the buffer is unmapped, moved or made read-only. The pages of the
- * buffer are locked meanwhile and charged to RLIMIT_MEMLOCK.
+ * A call while profiling is on replaces buffer and scale in one step, but pcsample() and this call
+ * exclude each other. Profiling ends with exec and exit. The pages of the buffer are locked
+ * meanwhile and charged to RLIMIT_MEMLOCK. Profiling goes on in these pages if the buffer is
+ * unmapped, moved or made read-only: the program does not see counts in memory that it has
+ * unmapped, and nothing is ever counted in what is mapped there later.
  *
  * The child of a fork is profiled as well, from the fork on, into its own copy of the
  * buffer; if the buffer is shared memory, parent and child count into the one buffer. If the
