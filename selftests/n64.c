@@ -502,6 +502,40 @@ TEST_F(n64, INIT_CNT_profcnt_is_wrong)
 	EXPECT_TRUE(is_off(SCOPE));
 }
 
+/* Each can be cut in two by another, and two more are for the overflow counter and the period. */
+TEST_F(n64, there_are_no_more_segments_than_half_the_kernels_ranges)
+{
+	struct profil_query query;
+	u32 most;
+	OSProf *profs;
+
+	ASSERT_EQ(0, device_query(&query));
+	most = query.max_ranges / 2 - 2;
+	profs = calloc(most + 1, sizeof(*profs));
+	ASSERT_NE(NULL, profs);
+	for (u32 i = 0; i <= most; i++) {
+		profs[i] = segment(0, 0, 0);
+		profs[i].text_start += i * 2 * WORDS;
+		profs[i].text_end += i * 2 * WORDS;
+	}
+	EXPECT_FAULT(ERR_OSPROFILEINIT_CNT, EINVAL, 1, osProfileInit(profs, most + 1));
+	EXPECT_EQ(most + 1, said.number);
+	EXPECT_FINE(osProfileInit(profs, most));
+	EXPECT_FINE(osProfileStart(PERIOD));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_FINE(osProfileStop());
+	EXPECT_LE(SOME, HISTO(0)[WORD_OF(0)]);
+	free(profs);
+}
+
+/* It may not be there at all. */
+TEST_F(n64, an_array_that_cannot_be_read_is_EFAULT)
+{
+	EXPECT_FAULT(ERR_OSPROFILE_ERRNO, EFAULT, 0, osProfileInit(NULL, 1));
+	EXPECT_FAULT(ERR_OSPROFILE_ERRNO, EFAULT, 0, osProfileInit((void *)16, 1));
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
 TEST_F(n64, INIT_ALN_histo_base_is_not_aligned_to_32_bits)
 {
 	self->prof[0].histo_base++;
@@ -565,12 +599,10 @@ TEST_F(n64, STOP_FLAG_it_is_stopped_already)
 	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
 }
 
-/* Another call has the one classic session, or its buffer is gone. */
+/* Another call has the one classic session, or has turned it off. */
 TEST_F(n64, STOP_TIMER_there_is_none)
 {
 	static u16 other[64];
-	const size_t page = sysconf(_SC_PAGESIZE);
-	void *gone;
 
 	osProfileInit(self->prof, 1);
 	osProfileStart(PERIOD);
@@ -583,15 +615,55 @@ TEST_F(n64, STOP_TIMER_there_is_none)
 	ASSERT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_FAULT(ERR_OSPROFILESTOP_TIMER, ESRCH, 0, osProfileStop());
 
-	gone = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* Without counters there is no session that gperf could be shown after Stop. */
+TEST_F(n64, a_histogram_that_was_unmapped_is_EFAULT_and_it_is_stopped)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	void *gone = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
 	ASSERT_NE(MAP_FAILED, gone);
 	self->prof[0].histo_base = gone;
 	EXPECT_FINE(osProfileInit(self->prof, 1));
 	EXPECT_FINE(osProfileStart(PERIOD));
 	ASSERT_EQ(0, munmap(gone, page));
-	ASSERT_TRUE(await(state_of(SCOPE) == PROFIL_STATE_ENDED));
-	EXPECT_FAULT(ERR_OSPROFILESTOP_TIMER, ESRCH, 0, osProfileStop());
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
+	EXPECT_FAULT(ERR_OSPROFILE_ERRNO, EFAULT, 0, osProfileStop());
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
 	EXPECT_FAULT(ERR_OSPROFILE_ERRNO, EFAULT, 0, osProfileStart(PERIOD));
+}
+
+TEST_F(n64, stop_needs_no_free_descriptor_unless_the_kept_one_was_closed)
+{
+	u64 counted;
+	int fd, last = -1;
+
+	EXPECT_FINE(osProfileInit(self->prof, 1));
+	EXPECT_FINE(osProfileStart(PERIOD));
+	while ((fd = open("/dev/null", O_RDONLY)) >= 0)
+		last = fd;
+	ASSERT_EQ(EMFILE, errno);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_FINE(osProfileStop());
+	counted = sum(0);
+	EXPECT_LE(SOME, counted);
+	EXPECT_FINE(osProfileStart(PERIOD));
+
+	/* The failing call changes nothing. */
+	ASSERT_EQ(0, close_range(100, ~0U, 0));
+	while ((fd = open("/dev/null", O_RDONLY)) >= 0)
+		last = fd;
+	ASSERT_EQ(EMFILE, errno);
+	EXPECT_FAULT(ERR_OSPROFILE_ERRNO, EMFILE, 0, osProfileStop());
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, close(last));
+	EXPECT_FINE(osProfileStop());
+	EXPECT_LE(counted + SOME, sum(0));
+	counted = sum(0);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
+	EXPECT_EQ(counted, sum(0));
 }
 
 /* What would have killed the program there. */

@@ -7,6 +7,9 @@
  *
  * What no segment holds is counted in the overflow counter. A further region, where no pc can be,
  * has the period as its "counter": whoever reads the counters knows it then, also after Stop.
+ *
+ * All state is under the lock of the classic session, so that the functions can be called from a
+ * signal handler; for the same reason nothing here calls malloc().
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,7 +17,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,6 +24,7 @@
 #include <linux/profil.h>
 
 #include "classic.h"
+#include "copy.h"
 #include "device.h"
 #include "handover.h"
 #include "precedence.h"
@@ -38,16 +41,19 @@ static struct {
 } counted __attribute__((aligned(16)));
 
 /**
- * struct profiler - What Init and Start were told
- * @ranges: NULL before Init.
- * @running: Since Start, until Stop.
+ * struct plan - What Init was told
+ * @size: Bytes of this structure, which is mapped.
+ * @nr_ranges: Number of @ranges.
+ * @ranges: For the kernel.
  */
-static struct {
-	struct profil_range *ranges;
+struct plan {
+	size_t size;
 	unsigned int nr_ranges;
-	bool running;
-} profiler;
+	struct profil_range ranges[];
+};
 
+static struct plan *plan;	/* NULL before Init */
+static bool running;		/* since Start, until Stop */
 static OSErrorHandler handler;
 
 /**
@@ -65,37 +71,12 @@ struct fault {
 	const void *second;
 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void lock(void)
-{
-	pthread_mutex_lock(&mutex);
-}
-
-static void unlock(void)
-{
-	pthread_mutex_unlock(&mutex);
-}
-
-/* A child of fork has what its parent had, and no thread that could unlock it. */
-static void follow_forks(void)
-{
-	pthread_atfork(lock, unlock, unlock);
-}
-
-static void enter(void)
-{
-	pthread_once(&once, follow_forks);
-	lock();
-}
-
-/* Without the lock: the handler may call us. */
-static void leave(const struct fault *fault)
+/* The error handler is called without the lock, since it may call these functions. */
+static void leave(uint64_t blocked, const struct fault *fault)
 {
 	OSErrorHandler call = handler;
 
-	unlock();
+	profil_classic_unlock(blocked);
 	if (!fault->error)
 		return;
 	errno = fault->error;
@@ -138,30 +119,32 @@ static struct fault status(int err)
 	return err ? wrong(ERR_OSPROFILE_ERRNO, -err) : fine();
 }
 
-/* Nothing else has taken the session's place, nor has it ended by itself. */
-static bool is_ours(void)
+/*
+ * 1 if it is running; 0 if it is not, also since another call has replaced the session or the
+ * session has ended by itself; or a negative error.
+ */
+static int is_running(void)
 {
-	uint64_t blocked = profil_classic_lock();
-	int who = profil_classic_owner();
+	int who = running ? profil_classic_owner() : PROFIL_NOBODY;
 
-	profil_classic_unlock(blocked);
-	return who == PROFIL_N64;
+	return who < 0 ? who : who == PROFIL_N64;
 }
 
-static bool is_running(void)
+/* Counting in the ranges of @p every @period ns, or, if that is 0, not. */
+static int session(const struct plan *p, uint64_t period)
 {
-	return profiler.running && is_ours();
+	return profil_classic_start_as(PROFIL_N64, p->ranges, p->nr_ranges, PROFIL_START_REPLACE,
+				       period ? PROFIL_MODES_ALL : 0, period);
 }
 
-/* Counting in @ranges, or not. In ns; 0: the scheduler's ticks, since nothing is counted. */
-static int session(const struct profil_range *ranges, unsigned int nr_ranges, uint64_t period)
+/* Zeroed memory, or NULL. */
+static void *map(size_t size)
 {
-	uint64_t blocked = profil_classic_lock();
-	int err = profil_classic_start_as(PROFIL_N64, ranges, nr_ranges, PROFIL_START_REPLACE,
-					  period ? PROFIL_MODES_ALL : 0, period);
+	int saved = errno;
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	profil_classic_unlock(blocked);
-	return err;
+	errno = saved;
+	return p == MAP_FAILED ? NULL : p;
 }
 
 static int query(struct profil_query *kernel)
@@ -196,24 +179,23 @@ static struct fault check(const OSProf *profp, unsigned int profcnt)
 	return fine();
 }
 
-static int compare_regions(const void *a, const void *b)
+static struct fault check_disjoint(const struct profil_range *regions, unsigned int nr)
 {
-	const struct profil_range *x = a, *y = b;
+	for (unsigned int i = 0; i < nr; i++) {
+		for (unsigned int j = i + 1; j < nr; j++) {
+			const struct profil_range *a = &regions[i], *b = &regions[j];
 
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
-/* @scratch: Room for as many as there are @regions. */
-static struct fault check_disjoint(const struct profil_range *regions, unsigned int nr,
-				   struct profil_range *scratch)
-{
-	memcpy(scratch, regions, nr * sizeof(*regions));
-	qsort(scratch, nr, sizeof(*scratch), compare_regions);
-	for (unsigned int i = 1; i < nr; i++)
-		if (scratch[i - 1].end > scratch[i].start)
+			if (a->start >= b->end || b->start >= a->end)
+				continue;
+			if (a->start > b->start) {
+				a = b;
+				b = &regions[i];
+			}
 			return wrong_pointers(ERR_OSPROFILEINIT_OVL, 2,
-					      (void *)(uintptr_t)scratch[i - 1].start,
-					      (void *)(uintptr_t)scratch[i].start);
+					      (void *)(uintptr_t)a->start,
+					      (void *)(uintptr_t)b->start);
+		}
+	}
 	return fine();
 }
 
@@ -261,16 +243,43 @@ static void clear(const OSProf *profp, unsigned int profcnt, unsigned int width)
 	counted.period = 0;
 }
 
-static struct fault init(const OSProf *profp, unsigned int profcnt, unsigned int flags)
+/* The @nr segments at @user become the plan: @regions and @profs are room for them. */
+static struct fault init_plan(const OSProf *user, unsigned int nr, unsigned int flags,
+			      struct plan *new, struct profil_range *regions, OSProf *profs)
 {
 	const unsigned int width = flags & PROF_UINT32 ? sizeof(uint32_t) : sizeof(uint16_t);
-	struct profil_range *regions, *ranges;
+	struct fault fault;
+
+	fault = status(profil_copy_in(profs, user, nr * sizeof(*profs)));
+	if (!fault.error)
+		fault = check(profs, nr);
+	if (fault.error)
+		return fault;
+	set_regions(regions, profs, nr, width);
+	if (flags & PROF_DISJOINT)
+		fault = check_disjoint(regions, nr);
+	if (fault.error)
+		return fault;
+	new->nr_ranges = profil_precedence(regions, nr + EXTRA, new->ranges);
+	fault = status(session(new, 0));
+	if (!fault.error)
+		clear(profs, nr, width);
+	return fault;
+}
+
+static struct fault init(const OSProf *profp, unsigned int profcnt, unsigned int flags)
+{
+	const size_t nr = (size_t)profcnt + EXTRA;
+	struct profil_range *regions;
+	struct plan *new, *old = plan;
 	struct profil_query kernel;
 	struct fault fault;
-	size_t nr;
+	size_t scratch;
+	int err;
 
-	if (is_running())
-		return wrong(ERR_OSPROFILEINIT_STR, EBUSY);
+	err = is_running();
+	if (err)
+		return err < 0 ? status(err) : wrong(ERR_OSPROFILEINIT_STR, EBUSY);
 	if (flags & ~(PROF_UINT32 | PROF_DISJOINT))
 		return wrong_number(ERR_OSPROFILEINIT_FLAGS, flags);
 	fault = status(query(&kernel));
@@ -279,47 +288,36 @@ static struct fault init(const OSProf *profp, unsigned int profcnt, unsigned int
 	/* Each may come between two parts of others. */
 	if (!profcnt || profcnt > kernel.max_ranges / 2 - EXTRA)
 		return wrong_number(ERR_OSPROFILEINIT_CNT, profcnt);
-	fault = check(profp, profcnt);
-	if (fault.error)
-		return fault;
 
-	nr = profcnt + EXTRA;
-	regions = calloc(nr, sizeof(*regions));
-	ranges = calloc(2 * nr, sizeof(*ranges));
-	if (!regions || !ranges) {
-		fault = status(-ENOMEM);
-		goto free_both;
+	scratch = nr * sizeof(*regions) + profcnt * sizeof(OSProf);
+	regions = map(scratch);
+	if (!regions)
+		return status(-ENOMEM);
+	new = map(sizeof(*new) + 2 * nr * sizeof(*new->ranges));
+	if (!new) {
+		munmap(regions, scratch);
+		return status(-ENOMEM);
 	}
-	set_regions(regions, profp, profcnt, width);
-	if (flags & PROF_DISJOINT)
-		fault = check_disjoint(regions, profcnt, ranges);
-	if (fault.error)
-		goto free_both;
-	nr = profil_precedence(regions, nr, ranges);
-	fault = status(session(ranges, nr, 0));
-	if (fault.error)
-		goto free_both;
-	clear(profp, profcnt, width);
-	free(regions);
-	free(profiler.ranges);
-	profiler.ranges = ranges;
-	profiler.nr_ranges = nr;
-	profiler.running = false;
+	new->size = sizeof(*new) + 2 * nr * sizeof(*new->ranges);
+	fault = init_plan(profp, profcnt, flags, new, regions, (OSProf *)(regions + nr));
+	munmap(regions, scratch);
+	if (fault.error) {
+		munmap(new, new->size);
+		return fault;
+	}
+	running = false;
+	plan = new;
+	if (old)
+		munmap(old, old->size);
 	return fine();
-
-free_both:
-	free(regions);
-	free(ranges);
-	return fault;
 }
 
 PROFIL_EXPORT void osProfileInitFlags(OSProf *profp, unsigned int profcnt, unsigned int flags)
 {
-	struct fault fault;
+	uint64_t blocked = profil_classic_lock();
+	struct fault fault = init(profp, profcnt, flags);
 
-	enter();
-	fault = init(profp, profcnt, flags);
-	leave(&fault);
+	leave(blocked, &fault);
 }
 
 PROFIL_EXPORT void osProfileInit(OSProf *profp, unsigned int profcnt)
@@ -334,13 +332,15 @@ static struct fault start(unsigned int microseconds)
 	const uint64_t period = microseconds * NS_PER_US;
 	struct profil_query kernel;
 	struct fault fault;
+	int err;
 
 	if (microseconds < PROF_MIN_INTERVAL)
 		return wrong_number(ERR_OSPROFILESTART_TIME, microseconds);
-	if (!profiler.ranges)
+	if (!plan)
 		return wrong(ERR_OSPROFILESTART_INIT, ESRCH);
-	if (is_running())
-		return wrong(ERR_OSPROFILESTART_FLAG, EALREADY);
+	err = is_running();
+	if (err)
+		return err < 0 ? status(err) : wrong(ERR_OSPROFILESTART_FLAG, EALREADY);
 	fault = status(query(&kernel));
 	if (fault.error)
 		return fault;
@@ -350,46 +350,47 @@ static struct fault start(unsigned int microseconds)
 			fault.error = EPERM;
 		return fault;
 	}
-	fault = status(session(profiler.ranges, profiler.nr_ranges, period));
+	fault = status(session(plan, period));
 	if (fault.error)
 		return fault;
 	counted.period = period;
-	profiler.running = true;
+	running = true;
 	return fine();
 }
 
 PROFIL_EXPORT void osProfileStart(unsigned int microseconds)
 {
-	struct fault fault;
+	uint64_t blocked = profil_classic_lock();
+	struct fault fault = start(microseconds);
 
-	enter();
-	fault = start(microseconds);
-	leave(&fault);
+	leave(blocked, &fault);
 }
 
 static struct fault stop(void)
 {
 	int err;
 
-	if (!profiler.running)
+	if (!running)
 		return wrong(ERR_OSPROFILESTOP_FLAG, EALREADY);
-	profiler.running = false;
-	if (!is_ours())
+	err = is_running();
+	if (err < 0)
+		return status(err);
+	running = false;
+	if (!err)
 		return wrong(ERR_OSPROFILESTOP_TIMER, ESRCH);
-	err = session(profiler.ranges, profiler.nr_ranges, 0);
-	/* Whatever happens, it counts no longer. */
-	if (err)
-		profil_classic_stop();
+	err = session(plan, 0);
+	/* Whatever the reason: it must not count any more. */
+	if (err && profil_classic_end(NULL))
+		running = true;
 	return status(err);
 }
 
 PROFIL_EXPORT void osProfileStop(void)
 {
-	struct fault fault;
+	uint64_t blocked = profil_classic_lock();
+	struct fault fault = stop();
 
-	enter();
-	fault = stop();
-	leave(&fault);
+	leave(blocked, &fault);
 }
 
 PROFIL_EXPORT unsigned int osProfileOverflow(void)
@@ -399,12 +400,11 @@ PROFIL_EXPORT unsigned int osProfileOverflow(void)
 
 PROFIL_EXPORT OSErrorHandler osSetErrorHandler(OSErrorHandler new)
 {
-	OSErrorHandler old;
+	uint64_t blocked = profil_classic_lock();
+	OSErrorHandler old = handler;
 
-	enter();
-	old = handler;
 	handler = new;
-	unlock();
+	profil_classic_unlock(blocked);
 	return old;
 }
 
@@ -479,7 +479,7 @@ static size_t write_session(int file)
 	size_t size, end = 0;
 	uint32_t nr;
 
-	if (profil_device_ioctl(PROFIL_IOC_DESCRIBE, &session))
+	if (profil_classic_ioctl(PROFIL_IOC_DESCRIBE, &session))
 		return 0;
 	nr = session.nr_ranges;
 	size = sizeof(*to) + nr * sizeof(*ranges);
@@ -491,7 +491,7 @@ static size_t write_session(int file)
 	ranges = (struct profil_range *)(to + 1);
 	session.ranges = (uintptr_t)ranges;
 	/* Another thread may have begun another profile. */
-	if (!profil_device_ioctl(PROFIL_IOC_DESCRIBE, &session) && session.nr_ranges == nr)
+	if (!profil_classic_ioctl(PROFIL_IOC_DESCRIBE, &session) && session.nr_ranges == nr)
 		end = write_counters(file, size, ranges, nr);
 	to->magic = HANDOVER_MAGIC;
 	to->nr_ranges = nr;

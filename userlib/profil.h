@@ -102,7 +102,7 @@ int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale
  * of a fork PROFIL_END_LIMIT.
  *
  * Return: 0, or -1 with errno set as by PROFIL_IOC_STATS; ENOSYS, EACCES, EMFILE, ENFILE as
- * by profil().
+ * by profil(). Thread-safe and async-signal-safe.
  */
 int profil_classic_stats(struct profil_stats *stats) __PROFIL_NOTHROW;
 
@@ -111,7 +111,7 @@ int profil_classic_stats(struct profil_stats *stats) __PROFIL_NOTHROW;
  * @query: @size set to sizeof(struct profil_query), @flags 0. Outputs: as of PROFIL_IOC_QUERY.
  *
  * Return: 0, or -1 with errno set as by PROFIL_IOC_QUERY; ENOSYS, EACCES, EMFILE, ENFILE as
- * by profil().
+ * by profil(). Thread-safe and async-signal-safe.
  */
 int profil_query_kernel(struct profil_query *query) __PROFIL_NOTHROW;
 
@@ -139,7 +139,8 @@ int profil_query_kernel(struct profil_query *query) __PROFIL_NOTHROW;
  * must be set to sizeof(struct profil_stats) and its other inputs be 0; it may be one that was
  * filled in by an earlier call. NULL will do where @stats is not wanted.
  *
- * None is a cancellation point but profil_session_read().
+ * All functions below are thread-safe and async-signal-safe. None is a cancellation point but
+ * profil_session_read().
  */
 
 /**

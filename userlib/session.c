@@ -4,7 +4,7 @@
  *
  * The descriptor is all there is. Every call but one is an ioctl on it, and nothing is kept
  * here: what one thread, or the child of a fork, does with a descriptor is between it and the
- * kernel.
+ * kernel. All functions can be called from a signal handler.
  *
  * System calls by syscall(2), so that none is a cancellation point: see device.c. read() is
  * meant to be one.
@@ -13,8 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -62,6 +60,20 @@ PROFIL_EXPORT int profil_session_attach(int fd, unsigned int scope, pid_t pid, _
 	return 0;
 }
 
+/* Not by snprintf(), which a signal handler must not call. */
+static long open_fdinfo(int fd)
+{
+	char path[] = "/proc/self/fdinfo/\0\0\0\0\0\0\0\0\0\0";
+	char *digit = strchr(path, 0);
+	int tens = 1;
+
+	while (fd / tens >= 10)
+		tens *= 10;
+	for (; tens; tens /= 10)
+		*digit++ = '0' + fd / tens % 10;
+	return syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+}
+
 /*
  * The number of the process that @pidfd stands for, in the pid namespace of /proc. As long as
  * there is one, it is nobody else's: it is free again only when the process has been reaped,
@@ -71,14 +83,13 @@ static pid_t pidfd_number(int pidfd)
 {
 	char text[1024];
 	const char *line;
+	pid_t pid = 0;
 	ssize_t len;
-	pid_t pid;
 	long info;
 
 	if (fcntl(pidfd, F_GETFD) < 0)
 		return -1;
-	snprintf(text, sizeof(text), "/proc/self/fdinfo/%d", pidfd);
-	info = syscall(SYS_openat, AT_FDCWD, text, O_RDONLY | O_CLOEXEC);
+	info = open_fdinfo(pidfd);
 	if (info < 0)
 		return -1;
 	len = syscall(SYS_read, info, text, sizeof(text) - 1);
@@ -90,8 +101,10 @@ static pid_t pidfd_number(int pidfd)
 		errno = EBADF;		/* not a pidfd */
 		return -1;
 	}
-	pid = atoi(line + strlen("\nPid:\t"));
-	if (pid <= 0) {			/* reaped, or invisible there */
+	/* -1 if it was reaped, 0 if it is invisible there. */
+	for (line += strlen("\nPid:\t"); *line >= '0' && *line <= '9'; line++)
+		pid = 10 * pid + *line - '0';
+	if (!pid) {
 		errno = ESRCH;
 		return -1;
 	}

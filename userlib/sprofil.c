@@ -4,11 +4,14 @@
  *
  * Regions come in any order and may overlap. The one that begins highest has what it shares
  * with others; of those that begin at one address, the first.
+ *
+ * It can be called from a signal handler: nothing here calls malloc().
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
-#include <stdlib.h>
+#include <sys/mman.h>
 
 #include <linux/profil.h>
 
@@ -68,15 +71,16 @@ static struct profil_range rest_of(const struct prof *overflow, uint32_t width)
 	};
 }
 
-/* The one that begins higher goes first; they are in their order in the array otherwise. */
-static int compare(const void *a, const void *b)
+/* The one that begins higher goes first; otherwise they keep their order in the array. */
+static void sort(const struct prof *profs, size_t nr_profs, const struct prof **order)
 {
-	const struct prof *first = *(const struct prof *const *)a;
-	const struct prof *second = *(const struct prof *const *)b;
+	for (size_t i = 0; i < nr_profs; i++) {
+		size_t at = i;
 
-	if (first->pr_off != second->pr_off)
-		return first->pr_off < second->pr_off ? 1 : -1;
-	return first < second ? -1 : first > second;
+		for (; at && order[at - 1]->pr_off < profs[i].pr_off; at--)
+			order[at] = order[at - 1];
+		order[at] = &profs[i];
+	}
 }
 
 /*
@@ -89,10 +93,7 @@ static int regions_of(const struct prof *profs, size_t nr_profs, const struct pr
 	const struct prof *overflow = NULL, *prof;
 	size_t i, nr = 0;
 
-	for (i = 0; i < nr_profs; i++)
-		order[i] = &profs[i];
-	qsort(order, nr_profs, sizeof(*order), compare);
-
+	sort(profs, nr_profs, order);
 	for (i = 0; i < nr_profs; i++) {
 		prof = order[i];
 		if (prof->pr_scale < 2 || prof->pr_size < width)
@@ -111,27 +112,31 @@ static int regions_of(const struct prof *profs, size_t nr_profs, const struct pr
 static int start(const struct prof *profp, size_t nr_profs, uint32_t width, uint64_t period,
 		 unsigned int max_ranges)
 {
-	struct profil_range *regions = NULL, *ranges = NULL;
-	const struct prof **order = NULL;
-	struct prof *profs = NULL;
-	int nr, err = -ENOMEM;
+	const size_t nr_regions = nr_profs + 1;		/* one for the rest */
+	struct profil_range *regions, *ranges;
+	const struct prof **order;
+	struct prof *profs;
+	size_t size;
+	int nr, err;
 
 	/* Each is there for something, if only for a part of it; and then one for the rest. */
 	if (nr_profs >= max_ranges)
 		return -E2BIG;
-	profs = calloc(nr_profs, sizeof(*profs));
-	order = calloc(nr_profs, sizeof(*order));
-	regions = calloc(nr_profs + 1, sizeof(*regions));
-	ranges = calloc(2 * (nr_profs + 1), sizeof(*ranges));
-	if (!profs || !order || !regions || !ranges)
-		goto free;
+	size = 3 * nr_regions * sizeof(*regions) + nr_profs * (sizeof(*profs) + sizeof(*order));
+	regions = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (regions == MAP_FAILED)
+		return -ENOMEM;
+	ranges = regions + nr_regions;
+	profs = (struct prof *)(ranges + 2 * nr_regions);
+	order = (const struct prof **)(profs + nr_profs);
+
 	err = profil_copy_in(profs, profp, nr_profs * sizeof(*profs));
 	if (err)
-		goto free;
+		goto unmap;
 	nr = regions_of(profs, nr_profs, order, width, regions);
 	if (nr < 0) {
 		err = nr;
-		goto free;
+		goto unmap;
 	}
 	nr = profil_precedence(regions, nr, ranges);
 	if (!nr)
@@ -140,11 +145,8 @@ static int start(const struct prof *profp, size_t nr_profs, uint32_t width, uint
 		err = -E2BIG;
 	else
 		err = profil_classic_start(ranges, nr, PROFIL_START_REPLACE, period);
-free:
-	free(ranges);
-	free(regions);
-	free(order);
-	free(profs);
+unmap:
+	munmap(regions, size);
 	return err;
 }
 
@@ -167,7 +169,7 @@ static int do_sprofil(const struct prof *profp, int profcnt, struct timeval *tvp
 
 	if (profcnt < 0 || flags & ~(PROF_USHORT | PROF_UINT | PROF_FAST))
 		return -EINVAL;
-	err = profil_device_ioctl(PROFIL_IOC_QUERY, &query);
+	err = profil_classic_ioctl(PROFIL_IOC_QUERY, &query);
 	if (err)
 		return err;
 
@@ -190,6 +192,6 @@ PROFIL_EXPORT int sprofil(struct prof *profp, int profcnt, struct timeval *tvp,
 	int saved = errno, status = profil_status(do_sprofil(profp, profcnt, tvp, flags));
 
 	if (!status)
-		errno = saved;		/* malloc() may have set it */
+		errno = saved;		/* a call inside may have set it */
 	return status;
 }

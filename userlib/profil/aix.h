@@ -77,7 +77,8 @@ struct prof {
  *		are too many structures (32768)
  *	EINVAL	p_high does not rise from each structure to the next
  *
- * and ENOSYS, EACCES, EBUSY, EMFILE and ENFILE as by profil(3).
+ * and ENOSYS, EACCES, EBUSY, EMFILE and ENFILE as by profil(3). Thread-safe and
+ * async-signal-safe.
  */
 int profil_aix(void *buffer, unsigned int size, unsigned long offset,
 	       unsigned int scale) __PROFIL_NOTHROW;

@@ -44,7 +44,7 @@ extern "C" {
  *	EFAULT	@samples is not mapped and writable for @size bytes, or is misaligned, or memory
  *		that cannot be locked; profiling is off
  *
- * and as by profil(3), with profiling as it was.
+ * and as by profil(3), with profiling as it was. Thread-safe and async-signal-safe.
  */
 int profil_bsd(char *samples, size_t size, unsigned long offset,
 	       unsigned int scale) __PROFIL_NOTHROW;
@@ -60,8 +60,9 @@ int profil_bsd(char *samples, size_t size, unsigned long offset,
  * one that was added last of those that have. The tick goes on without a break. If the profile that
  * is on is not one of profil_bsd(), or if none is, nothing happens.
  *
- * Return: 0, or -1 with errno set as by profil_bsd(), or ENOMEM if there are too many regions
- * (32768). Whatever the error, profiling is as it was.
+ * Return: 0, or -1 with errno set as by profil_bsd(), or ENOMEM if there are more regions than half
+ * of profil_query.max_ranges (512). Whatever the error, profiling is as it was. Thread-safe and
+ * async-signal-safe.
  */
 int add_profil(char *samples, size_t size, unsigned long offset,
 	       unsigned int scale) __PROFIL_NOTHROW;

@@ -18,7 +18,8 @@ extern "C" {
  * @samples: Array of program counters to be filled in, from the first on.
  * @nsamples: Number of these; 0: no longer.
  *
- * Return: how many an earlier call has filled in, or -1 with errno set.
+ * Return: how many an earlier call has filled in, or -1 with errno set. Thread-safe and
+ * async-signal-safe.
  */
 long pcsample(uintptr_t samples[], long nsamples);
 

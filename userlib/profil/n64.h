@@ -61,6 +61,8 @@ typedef struct {
  */
 typedef void (*OSErrorHandler)(short, short, ...);
 
+/* All functions are thread-safe and async-signal-safe. */
+
 /* The handler from now on, or NULL for none; returns the one before. */
 OSErrorHandler osSetErrorHandler(OSErrorHandler handler);
 

@@ -41,7 +41,7 @@ extern "C" {
  *
  * That the call fails is told by errno alone, which else is left as it is: EFAULT if @short_buffer
  * is not mapped and writable, is misaligned, or memory that cannot be locked; others as by
- * profil(3). Profiling is off then.
+ * profil(3). Profiling is off then. Thread-safe and async-signal-safe.
  */
 void profil_osf1(unsigned short *short_buffer, unsigned int buffer_size, void *offset,
 		 unsigned int scale) __PROFIL_NOTHROW;
@@ -57,7 +57,8 @@ void profil_osf1(unsigned short *short_buffer, unsigned int buffer_size, void *o
  * More arguments are not looked at.
  *
  * Return: 1; or -1 with errno set: EINVAL if @op is another, or @nbytes too small for an int;
- * EFAULT if @buffer is bad; ENOSYS, EACCES, EMFILE, ENFILE as by profil(3).
+ * EFAULT if @buffer is bad; ENOSYS, EACCES, EMFILE, ENFILE as by profil(3). Thread-safe and
+ * async-signal-safe.
  */
 int getsysinfo_osf1(unsigned long op, void *buffer, unsigned long nbytes, ...) __PROFIL_NOTHROW;
 

@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the manual pages say under ATTRIBUTES: each call of the library may be made by a signal
+ * handler that interrupts any other call, and by several threads at once.
+ *
+ * The functions that gcc -pg calls are not among them, as moncontrol(3) says.
+ */
+#include "kselftest_harness.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/pidfd.h>
+#include <sys/time.h>
+
+#include <profil/glibc.h>
+#include <profil/bsd.h>
+#include <profil/illumos.h>
+#include <profil/n64.h>
+#include <profil/osf1.h>
+#undef profil
+#undef getsysinfo
+
+#include "loop.h"
+#include "process.h"
+
+/* Their headers have another struct prof. */
+int profil_aix(void *buffer, unsigned int size, unsigned long offset, unsigned int scale);
+int sprofil_hpux(void *profp, int profcnt, struct timeval *tvp, unsigned int flags);
+long sysconf_hpux(int name);
+
+#define SCOPE		PROFIL_SCOPE_PROCESS
+#define INTERRUPTS	1U	/* of each call by each other */
+#define THREADS		4U
+#define ROUNDS		30U	/* of all calls, by each thread */
+#define ARMED_CAP	2000U
+
+static u32 counters[1024] __attribute__((aligned(4096)));
+static uintptr_t samples[64];
+static int session_fd, pidfd;
+
+/*
+ * The calls. Each returns 0, or the errno of a failure that cannot be, whatever other calls have
+ * done before.
+ */
+
+static int can_fail(long result, int one, int other)
+{
+	return result >= 0 || errno == one || errno == other ? 0 : errno;
+}
+
+/* Functions without a result. */
+static int errno_of(void (*call)(void), int one, int other)
+{
+	errno = 0;
+	call();
+	return can_fail(errno ? -1 : 0, one, other);
+}
+
+static int call_profil(void)
+{
+	return can_fail(profil((void *)counters, sizeof(counters), LOOP_SIZE, 65536), EBUSY, 0);
+}
+
+static int call_profil_off(void)
+{
+	return can_fail(profil((void *)counters, 0, 0, 0), 0, 0);
+}
+
+static int call_profil_bsd(void)
+{
+	return can_fail(profil_bsd((void *)counters, 64, 0, 65536), EBUSY, 0);
+}
+
+static int call_add_profil(void)
+{
+	return can_fail(add_profil((void *)counters, 64, 4096, 65536), ENOMEM, 0);
+}
+
+static void do_profil_osf1(void)
+{
+	profil_osf1((void *)counters, 64, NULL, 65536);
+}
+
+static int call_profil_osf1(void)
+{
+	return errno_of(do_profil_osf1, EBUSY, 0);
+}
+
+static void do_profil_osf1_off(void)
+{
+	profil_osf1(NULL, 0, NULL, 0);
+}
+
+static int call_profil_osf1_off(void)
+{
+	return errno_of(do_profil_osf1_off, 0, 0);
+}
+
+static int call_getsysinfo_osf1(void)
+{
+	int hz;
+
+	return can_fail(getsysinfo_osf1(GSI_CLK_TCK, &hz, sizeof(hz)), 0, 0);
+}
+
+static int call_profil_aix(void)
+{
+	return can_fail(profil_aix(counters, 64, 0, 0xffff), 0, 0);
+}
+
+static int call_profil_aix_off(void)
+{
+	return can_fail(profil_aix(counters, 0, 0, 0), 0, 0);
+}
+
+static int call_sprofil(void)
+{
+	struct prof profs[] = {
+		{ &counters[0], 64, addr(loops_text), 65536 },
+		{ &counters[16], 64, addr(loops_text) + 16, 65536 },
+		{ &counters[32], 64, 0, 2 },
+	};
+
+	return can_fail(sprofil(profs, ARRAY_SIZE(profs), NULL, PROF_UINT), EBUSY, 0);
+}
+
+static int call_sprofil_hpux(void)
+{
+	const struct {
+		void *base;
+		unsigned int size;
+		void *offset;
+		unsigned int scale;
+	} prof = { counters, 64, (void *)loops_text, 65536 };
+
+	return can_fail(sprofil_hpux((void *)&prof, 1, NULL, 0), EBUSY, 0);
+}
+
+static int call_sysconf_hpux(void)
+{
+	return can_fail(sysconf_hpux(10000 /* _SC_PROFIL_MAX */), 0, 0);
+}
+
+static int call_pcsample(void)
+{
+	return can_fail(pcsample(samples, ARRAY_SIZE(samples)), EBUSY, 0);
+}
+
+static int call_pcsample_off(void)
+{
+	return can_fail(pcsample(NULL, 0), 0, 0);
+}
+
+static void do_osProfileInit(void)
+{
+	OSProf prof = {
+		(void *)counters, LOOPS * LOOP_SIZE / 4, (void *)loops_text,
+		(void *)(loops_text + LOOPS * LOOP_SIZE - 4),
+	};
+
+	osProfileInit(&prof, 1);
+}
+
+static int call_osProfileInit(void)
+{
+	return errno_of(do_osProfileInit, EBUSY, 0);
+}
+
+static void do_osProfileInitFlags(void)
+{
+	OSProf profs[] = {
+		{ (void *)&counters[0], 8, (void *)loops_text, (void *)(loops_text + 28) },
+		{ (void *)&counters[16], 8, (void *)(loops_text + 32), (void *)(loops_text + 60) },
+	};
+
+	osProfileInitFlags(profs, ARRAY_SIZE(profs), PROF_UINT32 | PROF_DISJOINT);
+}
+
+static int call_osProfileInitFlags(void)
+{
+	return errno_of(do_osProfileInitFlags, EBUSY, 0);
+}
+
+static void do_osProfileStart(void)
+{
+	osProfileStart(1000);
+}
+
+/* EALREADY: it is running; EBUSY: pcsample() is. */
+static int call_osProfileStart(void)
+{
+	return errno_of(do_osProfileStart, EALREADY, EBUSY);
+}
+
+/* ESRCH: another call has replaced it. */
+static int call_osProfileStop(void)
+{
+	return errno_of(osProfileStop, EALREADY, ESRCH);
+}
+
+static int call_osProfileFlush(void)
+{
+	return errno_of(osProfileFlush, 0, 0);
+}
+
+static int call_osProfileOverflow(void)
+{
+	osProfileOverflow();
+	return 0;
+}
+
+static void on_error(short code, short nr, ...)
+{
+	(void)code;
+	(void)nr;
+}
+
+static int call_osSetErrorHandler(void)
+{
+	OSErrorHandler old = osSetErrorHandler(on_error);
+
+	return old && old != on_error ? EINVAL : 0;
+}
+
+static int call_profil_classic_stats(void)
+{
+	struct profil_stats stats = { .size = sizeof(stats) };
+
+	return can_fail(profil_classic_stats(&stats), 0, 0);
+}
+
+static int call_profil_query_kernel(void)
+{
+	struct profil_query query = { .size = sizeof(query) };
+
+	return can_fail(profil_query_kernel(&query), 0, 0);
+}
+
+static int call_profil_session_open(void)
+{
+	int fd = profil_session_open(NULL), err = can_fail(fd, 0, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+static int call_profil_session_attach(void)
+{
+	return can_fail(profil_session_attach(session_fd, SCOPE, 0, NULL), EBUSY, 0);
+}
+
+static int call_profil_session_attach_pidfd(void)
+{
+	return can_fail(profil_session_attach_pidfd(session_fd, SCOPE, pidfd, NULL), EBUSY, 0);
+}
+
+/* EINVAL: it is there. */
+static int call_profil_session_add(void)
+{
+	struct profil_range range = profil_range_of(addr(loops_text),
+						    addr(loops_text) + LOOPS * LOOP_SIZE, 5,
+						    counters, LOOPS, sizeof(*counters));
+
+	return can_fail(profil_session_add(session_fd, PROFIL_SPACE_SELF, &range, 1), EINVAL, 0);
+}
+
+static int call_profil_session_remove(void)
+{
+	return can_fail(profil_session_remove(session_fd, PROFIL_SPACE_SELF, 0, UINT64_MAX), 0, 0);
+}
+
+static int call_profil_session_start(void)
+{
+	return can_fail(profil_session_start(session_fd), EBUSY, 0);
+}
+
+static int call_profil_session_stop(void)
+{
+	return can_fail(profil_session_stop(session_fd, NULL), EINVAL, 0);
+}
+
+static int call_profil_session_stats(void)
+{
+	struct profil_stats stats = { .size = sizeof(stats) };
+
+	return can_fail(profil_session_stats(session_fd, &stats), 0, 0);
+}
+
+static int call_profil_session_snapshot(void)
+{
+	struct profil_stats stats = { .size = sizeof(stats) };
+
+	return can_fail(profil_session_snapshot(session_fd, 0, NULL, 0, &stats), 0, 0);
+}
+
+/* With the records, if there are any. EAGAIN: there are none. */
+static int call_profil_session_read(void)
+{
+	char buf[8192] __attribute__((aligned(8)));
+	const struct profil_record *record;
+	ssize_t len = profil_session_read(session_fd, buf, sizeof(buf));
+
+	for (record = profil_record_first(buf, len); record;
+	     record = profil_record_next(buf, len, record))
+		if (record->pid != getpid())
+			return EINVAL;
+	return can_fail(len, EAGAIN, 0);
+}
+
+static int call_profil_range_counters(void)
+{
+	return profil_range_counters(0, 4096, 4) == 256 ? 0 : EINVAL;
+}
+
+static const struct {
+	const char *name;
+	int (*call)(void);
+} calls[] = {
+#define CALL(name) { #name, call_##name }
+	CALL(profil), CALL(profil_off), CALL(profil_bsd), CALL(add_profil), CALL(profil_osf1),
+	CALL(profil_osf1_off), CALL(getsysinfo_osf1), CALL(profil_aix), CALL(profil_aix_off),
+	CALL(sprofil), CALL(sprofil_hpux), CALL(sysconf_hpux), CALL(pcsample),
+	CALL(pcsample_off), CALL(osProfileInit), CALL(osProfileInitFlags), CALL(osProfileStart),
+	CALL(osProfileStop), CALL(osProfileFlush), CALL(osProfileOverflow),
+	CALL(osSetErrorHandler), CALL(profil_classic_stats), CALL(profil_query_kernel),
+	CALL(profil_session_open), CALL(profil_session_attach),
+	CALL(profil_session_attach_pidfd), CALL(profil_session_add),
+	CALL(profil_session_remove), CALL(profil_session_start), CALL(profil_session_stop),
+	CALL(profil_session_stats), CALL(profil_session_snapshot), CALL(profil_session_read),
+	CALL(profil_range_counters),
+};
+
+FIXTURE(safety) {
+};
+
+FIXTURE_SETUP(safety)
+{
+	const struct profil_open options = {
+		.size = sizeof(options),
+		.modes = MODES_ALL,
+		.nr_records = 64,
+	};
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_TRUE(is_off(SCOPE));
+	session_fd = profil_session_open(&options);
+	ASSERT_LE(0, session_fd);
+	ASSERT_EQ(0, fcntl(session_fd, F_SETFL, O_NONBLOCK));
+	pidfd = pidfd_open(getpid(), 0);
+	ASSERT_LE(0, pidfd);
+}
+
+/* Whatever the calls have left: it can be turned off, works, and leaves nothing behind. */
+FIXTURE_TEARDOWN(safety)
+{
+	static u16 loops[LOOPS * LOOP_SIZE / 2];
+
+	EXPECT_LE(0, pcsample(NULL, 0));
+	EXPECT_EQ(0, profil((void *)counters, 0, 0, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+	ASSERT_EQ(0, profil(loops, sizeof(loops), addr(loops_text), 65536));
+	EXPECT_TRUE(loop_until(0, counters_sum(loops, 2, ARRAY_SIZE(loops)) >= 3));
+	EXPECT_EQ(0, profil(loops, 0, 0, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+	close(pidfd);
+	close(session_fd);
+	EXPECT_EQ(0, locked_bytes());
+}
+
+/*
+ * From a signal handler
+ */
+
+static volatile sig_atomic_t inside, fired, interrupts, handlers_call, handlers_error;
+
+static void on_alarm(int sig)
+{
+	int saved = errno, err;
+
+	(void)sig;
+	fired = 1;
+	if (inside) {
+		err = calls[handlers_call].call();
+		if (err)
+			handlers_error = err;
+		interrupts++;
+	}
+	errno = saved;
+}
+
+/* Makes call @i until a signal has come, some microseconds from now. */
+static int call_until_signal(unsigned int i, unsigned int us)
+{
+	const struct itimerval once = { .it_value = { .tv_usec = us } };
+	int err = 0;
+
+	fired = 0;
+	if (setitimer(ITIMER_REAL, &once, NULL))
+		return errno;
+	while (!fired && !err) {
+		inside = 1;
+		err = calls[i].call();
+		inside = 0;
+	}
+	return err;
+}
+
+TEST_F_TIMEOUT(safety, each_call_can_be_made_by_a_handler_that_interrupts_each_call, 280)
+{
+	const struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	struct itimerval off = { };
+	unsigned int i, h, armed;
+	u64 all = 0;
+	int err;
+
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	for (i = 0; i < ARRAY_SIZE(calls); i++) {
+		for (h = 0; h < ARRAY_SIZE(calls); h++) {
+			handlers_call = h;
+			handlers_error = 0;
+			interrupts = 0;
+			err = 0;
+			for (armed = 0; interrupts < (int)INTERRUPTS && !err; armed++) {
+				ASSERT_GT(ARMED_CAP, armed);
+				err = call_until_signal(i, 1 + armed * 37 % 211);
+			}
+			all += interrupts;
+			EXPECT_EQ(0, err) {
+				TH_LOG("%s(): errno %d", calls[i].name, err);
+			}
+			EXPECT_EQ(0, handlers_error) {
+				TH_LOG("%s() in %s(): errno %d", calls[h].name, calls[i].name,
+				       (int)handlers_error);
+			}
+		}
+	}
+	setitimer(ITIMER_REAL, &off, NULL);
+	EXPECT_EQ(ARRAY_SIZE(calls) * ARRAY_SIZE(calls) * INTERRUPTS, all);
+}
+
+/*
+ * From several threads
+ */
+
+static atomic_uint made;
+
+/* All calls, again and again: thread n begins with another and makes every (2n+1)th next. */
+static void *make_calls(void *arg)
+{
+	const unsigned int n = (uintptr_t)arg, nr = ARRAY_SIZE(calls);
+
+	for (unsigned int i = 0; i < ROUNDS * nr; i++) {
+		unsigned int call = (n * nr / THREADS + (uint64_t)i * (2 * n + 1)) % nr;
+		int err = calls[call].call();
+
+		if (err) {
+			dprintf(STDERR_FILENO, "# %s(): errno %d\n", calls[call].name, err);
+			return (void *)calls[call].name;
+		}
+		made++;
+	}
+	return NULL;
+}
+
+TEST_F_TIMEOUT(safety, all_calls_can_be_made_by_several_threads_at_once, 120)
+{
+	pthread_t threads[THREADS];
+	void *failed;
+
+	for (uintptr_t i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, make_calls, (void *)i));
+	for (unsigned int i = 0; i < THREADS; i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], &failed));
+		EXPECT_EQ(NULL, failed);
+	}
+	EXPECT_EQ(THREADS * ROUNDS * ARRAY_SIZE(calls), made);
+}
+
+TEST_HARNESS_MAIN
