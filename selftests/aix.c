@@ -609,11 +609,16 @@ TEST_F(aix, an_invalid_p_buff_is_EFAULT)
 /* Also where it is not there from its second structure on, or has no last. */
 TEST_F(aix, an_invalid_ProfBuffer_is_EFAULT)
 {
-	const size_t page = sysconf(_SC_PAGESIZE), nr = 100000;
+	const size_t page = sysconf(_SC_PAGESIZE);
 	u8 *p = pages_of_each_kind();
 	struct prof *profs = (void *)(p + 2 * page - sizeof(*profs)), *many;
+	struct profil_query query;
+	size_t most, nr;
 
 	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, device_query(&query));
+	most = query.max_ranges / 2;
+	nr = most + 2;
 	EXPECT_ERROR(EFAULT, SECOND(NULL));
 	EXPECT_ERROR(EFAULT, SECOND((void *)16));
 	EXPECT_ERROR(EFAULT, SECOND(p + 2 * page));
@@ -630,7 +635,9 @@ TEST_F(aix, an_invalid_ProfBuffer_is_EFAULT)
 	for (size_t i = 0; i < nr; i++)
 		many[i] = prof_of(i, i + 1, counters, 32, 0xffff);
 	EXPECT_ERROR(EFAULT, SECOND(many));
-	many[20000] = end;
+	many[most + 1] = end;
+	EXPECT_ERROR(EFAULT, SECOND(many));
+	many[most] = end;
 	EXPECT_NO_ERROR(SECOND(many));
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 }

@@ -469,6 +469,31 @@ TEST_F(bsd, threads_add_at_the_same_time)
 	EXPECT_TRUE(loop_hits_at(0, &counters[0]));
 }
 
+/* Each can be cut in two by another, and the kernel has so many ranges. */
+TEST_F(bsd, there_are_no_more_areas_than_half_the_kernels_ranges)
+{
+	struct profil_query query;
+	unsigned int i;
+
+	ASSERT_EQ(0, device_query(&query));
+	ASSERT_EQ(0, on_loop(0));
+	for (i = 1; i < query.max_ranges / 2; i++)
+		ASSERT_EQ(0, add_profil((char *)added[0], 2, loop_at(4) + 2 * i, 65536));
+	EXPECT_ERROR(ENOMEM, add_profil((char *)added[0], 2, loop_at(4), 65536));
+	EXPECT_TRUE(still_on());
+	EXPECT_TRUE(loop_hits_at(0, &counters[0]));
+}
+
+TEST_F(bsd, a_bad_buffer_ends_profiling_without_a_free_descriptor)
+{
+	ASSERT_EQ(0, on_loop(0));
+	while (open("/dev/null", O_RDONLY) >= 0)
+		;
+	ASSERT_EQ(EMFILE, errno);
+	EXPECT_ERROR(EFAULT, on((void *)16, 64, 0, 65536));
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
 /*
  * Programs of their time
  */

@@ -673,9 +673,9 @@ TEST_F(sprofil, it_and_profil_replace_each_other)
 /* Each with a counter of its own, one behind the other, around loop 0. */
 TEST_F(sprofil, there_may_be_many_regions)
 {
-	static struct prof profs[4096];
+	static struct prof profs[1000];
 	static u16 many[ARRAY_SIZE(profs)];
-	const unsigned int of_loop = 1000;
+	const unsigned int of_loop = 500;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(profs); i++) {

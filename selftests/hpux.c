@@ -475,7 +475,7 @@ TEST_F(hpux, profcnt_must_be_above_0)
 TEST_F(hpux, profcnt_must_not_be_above_the_limit)
 {
 	const long max = sysconf(_SC_PROFIL_MAX);
-	const unsigned int of_loop = 1000;
+	const unsigned int of_loop = 100;
 	struct prof *profs;
 	u16 *elements;
 	long i;

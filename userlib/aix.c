@@ -25,8 +25,6 @@
 
 #define FORM_SECOND	UINT32_MAX	/* as the size of the buffer */
 
-#define REGIONS_MAX	32768		/* of which the kernel's most ranges may come */
-
 /* Arithmetic in half-words, and up to the next. */
 static struct profil_range range_of(uintptr_t start, uint64_t end, const void *buffer,
 				    unsigned int size, unsigned int scale)
@@ -150,10 +148,12 @@ static int check(const struct prof *profs, size_t nr)
 /* How many there are before the one that ends the array, or a negative error. */
 static long count(const struct prof *profs)
 {
+	long nr, max_regions = profil_classic_max_regions();
 	struct prof p;
-	long nr;
 
-	for (nr = 0; nr <= REGIONS_MAX; nr++) {
+	if (max_regions < 0)
+		return max_regions;
+	for (nr = 0; nr <= max_regions; nr++) {
 		if (profil_copy_in(&p, &profs[nr], sizeof(p)))
 			return -EFAULT;
 		if (!p.p_high)

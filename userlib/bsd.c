@@ -18,7 +18,6 @@
 #include "profil/bsd.h"
 
 #define SCALE_MAX	65536U
-#define REGIONS_MAX	32768U		/* of which the kernel's most ranges may come */
 
 /*
  * What is being counted, in the order in which a pc is looked for: what profil() has, then what
@@ -110,9 +109,11 @@ static int add(const struct profil_range *region)
 {
 	size_t nr = nr_regions + 1, nr_ranges;
 	struct profil_range *more;
-	int err, saved = errno;
+	int err, saved = errno, max_regions = profil_classic_max_regions();
 
-	if (nr > REGIONS_MAX)
+	if (max_regions < 0)
+		return max_regions;
+	if (nr > (size_t)max_regions)
 		return -ENOMEM;
 	more = mmap(NULL, mapped_size(nr), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		    -1, 0);

@@ -74,7 +74,7 @@ struct prof {
  *	EFAULT	the buffer, the array of structures or a p_buff is not mapped and writable
  *		(readable), is misaligned, or memory that cannot be locked; RLIMIT_MEMLOCK does not
  *		allow to lock it; the buffers of the second form leave gaps between them; or there
- *		are too many structures (32768)
+ *		are more structures than half of profil_query.max_ranges (512)
  *	EINVAL	p_high does not rise from each structure to the next
  *
  * and ENOSYS, EACCES, EBUSY, EMFILE and ENFILE as by profil(3). Thread-safe and
