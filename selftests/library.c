@@ -584,8 +584,7 @@ TEST_F(library, classic_statistics)
 TEST_F(library, query_of_the_kernel)
 {
 	const u64 wanted = PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
-			   PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
-			   PROFIL_FEATURE_RECORDS;
+			   PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR | PROFIL_FEATURE_RECORDS;
 	struct profil_query query = { .size = sizeof(query) }, same;
 
 	ASSERT_EQ(0, profil_query_kernel(&query));

@@ -98,8 +98,8 @@ int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale
  *	inputs 0. Outputs: as of PROFIL_IOC_STATS.
  *
  * To be asked before profiling is turned off, which forgets the statistics. They are also
- * there when the profile ended by itself, with the reason: PROFIL_END_BUFFER, or in the child
- * of a fork PROFIL_END_LIMIT.
+ * there when the profile ended by itself, as it can in the child of a fork, with the reason: the
+ * child has no copy of the buffer (PROFIL_END_BUFFER), or may not lock it (PROFIL_END_LIMIT).
  *
  * Return: 0, or -1 with errno set as by PROFIL_IOC_STATS; ENOSYS, EACCES, EMFILE, ENFILE as
  * by profil(). Thread-safe and async-signal-safe.
