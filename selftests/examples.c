@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The programs in the manual pages of the library, compiled as the pages have them, with -O2: each
+ * finds what its page says. They lie beside this program as example-PAGE-NUMBER.
+ */
+#include "kselftest_harness.h"
+
+#include <libgen.h>
+#include <limits.h>
+
+#include "device.h"
+
+/* Is the output of the program right? */
+
+static bool profil_found(FILE *output)
+{
+	unsigned int at, ticks;
+
+	return fscanf(output, "hottest: main+%x, %u ticks", &at, &ticks) == 2 && ticks > 5;
+}
+
+static bool sprofil_found(FILE *output)
+{
+	unsigned int first, second, elsewhere, us;
+
+	return fscanf(output, "%u, %u, elsewhere %u ticks of %u us", &first, &second, &elsewhere,
+		      &us) == 4 && first + second > 5 && first + second > elsewhere && us;
+}
+
+static bool pcsample_found(FILE *output)
+{
+	unsigned long pc;
+	unsigned int n = 0;
+
+	while (fscanf(output, "%lx", &pc) == 1)
+		n++;
+	return n > 5 && feof(output);
+}
+
+static bool osProfile_found(FILE *output)
+{
+	unsigned int elsewhere;
+
+	return fscanf(output, "see profil gperf; %u elsewhere", &elsewhere) == 1 && elsewhere < 100;
+}
+
+static bool session_found(FILE *output)
+{
+	unsigned long long sum = 0, hits = 0, ticks = 0, pc;
+	char line[256];
+	unsigned int n;
+
+	while (fgets(line, sizeof(line), output)) {
+		if (sscanf(line, "%llu of %llu ticks", &hits, &ticks) == 2)
+			break;
+		if (sscanf(line, "%llx %u", &pc, &n) != 2)
+			return false;
+		sum += n;
+	}
+	return sum == hits && hits > 5 && 2 * hits > ticks;
+}
+
+static bool records_found(FILE *output)
+{
+	unsigned int n = 0, in_a_file = 0;
+	char line[4096];
+
+	while (fgets(line, sizeof(line), output)) {
+		if (strtol(line, NULL, 10) <= 0 || !strstr(line, "+0x"))
+			return false;
+		in_a_file += !!strstr(line, " /");
+		n++;
+	}
+	return n > 5 && 2 * in_a_file > n;
+}
+
+FIXTURE(examples) {
+};
+
+FIXTURE_VARIANT(examples) {
+	const char *command;
+	bool (*found)(FILE *output);
+};
+
+FIXTURE_VARIANT_ADD(examples, profil) {
+	.command = "example-profil-1", .found = profil_found,
+};
+
+FIXTURE_VARIANT_ADD(examples, sprofil) {
+	.command = "example-sprofil-1", .found = sprofil_found,
+};
+
+FIXTURE_VARIANT_ADD(examples, pcsample) {
+	.command = "example-pcsample-1", .found = pcsample_found,
+};
+
+FIXTURE_VARIANT_ADD(examples, osProfile) {
+	.command = "example-osProfile-1", .found = osProfile_found,
+};
+
+FIXTURE_VARIANT_ADD(examples, profil_session) {
+	.command = "example-profil_session-1", .found = session_found,
+};
+
+FIXTURE_VARIANT_ADD(examples, profil_session_records) {
+	.command = "example-profil_session-2 "
+		   "sh -c 'i=0; while [ $i -lt 50000 ]; do i=$((i + 1)); done'",
+	.found = records_found,
+};
+
+FIXTURE_SETUP(examples)
+{
+	ASSERT_LE(0, device_fd());
+}
+
+FIXTURE_TEARDOWN(examples)
+{
+}
+
+TEST_F(examples, finds_what_its_page_says)
+{
+	char here[PATH_MAX] = "", command[2 * PATH_MAX];
+	FILE *output;
+
+	ASSERT_LT(0, readlink("/proc/self/exe", here, sizeof(here) - 1));
+	snprintf(command, sizeof(command), "%s/%s </dev/null", dirname(here), variant->command);
+	output = popen(command, "re");
+	ASSERT_NE(NULL, output);
+	EXPECT_TRUE(variant->found(output));
+	while (fgetc(output) != EOF)
+		;
+	pclose(output);
+}
+
+TEST_HARNESS_MAIN
