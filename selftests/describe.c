@@ -8,9 +8,11 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -507,6 +509,35 @@ TEST_F(describe, is_not_of_what_has_more_capabilities)
 	});
 	EXPECT_EQ(-EPERM, asked_by(1000, self->child));
 	EXPECT_EQ(0, describe_nothing(self->child));
+}
+
+static void *start_that_waits(void *ranges)
+{
+	session_start(SCOPE, 0, ranges, RANGES);
+	return NULL;
+}
+
+/* A start waits for a page of its buffers, which nobody gives. */
+TEST_F(describe, does_not_wait_for_a_call_of_the_process)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register all = {
+		.range = { .start = addr(self->counters), .len = 4096 },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	struct uffd_msg asked;
+	pthread_t thread;
+	int fd;
+
+	NEED_ROOT();
+	CHILD({
+		fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+		MUST(fd >= 0);
+		MUST(!ioctl(fd, UFFDIO_API, &api) && !ioctl(fd, UFFDIO_REGISTER, &all));
+		MUST(!pthread_create(&thread, NULL, start_that_waits, self->ranges));
+		MUST(read(fd, &asked, sizeof(asked)) == sizeof(asked));
+	});
+	EXPECT_EQ(-EINVAL, describe_nothing(self->child));
 }
 
 static atomic_bool enough;

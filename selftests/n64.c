@@ -1372,6 +1372,22 @@ TEST_F(host, a_game_that_ends_meanwhile_has_no_report)
 	EXPECT_EQ(0, game_end(&game));
 }
 
+/* The session goes on; its pages are not in the process's memory any more. */
+TEST_F(host, counters_that_were_unmapped_cannot_be_had)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	u16 *counters = mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, counters);
+	ASSERT_EQ(0, profil(counters, 4096, addr(__start_n64_game), 32768));
+	ASSERT_EQ(counters, mmap(counters, 4096, PROT_NONE, flags | MAP_FIXED, -1, 0));
+	ask_gperf(getpid(), &self->heard);
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(1, self->heard.status);
+	EXPECT_NE(NULL, strstr(self->heard.text, "cannot read its counters"));
+	munmap(counters, 4096);
+}
+
 /* What other families count can be had in the same way. */
 TEST_F(host, any_classic_profile_can_be_had)
 {
