@@ -5,7 +5,7 @@
 
 #define BENCH_LOOP_LENGTH	1009	/* instructions in a round */
 #define BENCH_LOOP_REST		10	/* of these, all but the filling */
-#define BENCH_READ_BYTES	4096	/* in a round of the other loop */
+#define BENCH_READ_BYTES	16384	/* in a round of the other loop */
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>

@@ -26,7 +26,7 @@ struct row {
 	u32 ranges;
 	u32 width;		/* of a counter, in bytes; 0: 2 */
 	bool system;		/* ticks find the kernel running */
-	bool scattered;		/* the loop has as many of the ranges as it can */
+	bool scattered;		/* all ranges are the loop's */
 	u64 period;		/* ns; 0: the tick */
 	u32 others;		/* sessions elsewhere */
 	bool later;		/* which began after ours */

@@ -15,8 +15,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define MAX_RANGES	10000
-#define MAX_IN_LOOP	1000
+#define MAX_RANGES	1000
 #define MAX_OTHERS	10000
 #define MAX_THREADS	256
 #define MAX_SESSIONS	3
@@ -178,7 +177,7 @@ void sessions_init(void)
 	zygote = pair[0];
 
 	ranges = reserve(MAX_RANGES * sizeof(*ranges));
-	counters = reserve((LOOP_COUNTERS + MAX_IN_LOOP) * 2 + MAX_RANGES * 16);
+	counters = reserve(LOOP_COUNTERS * 8 + MAX_RANGES * 16);
 }
 
 /* A sample of a session of the tick: what a tick takes beyond @without. */
@@ -212,7 +211,7 @@ static bool clocked(const struct row *row, const struct gaps *gaps,
 
 bool run_sampled(const struct row *row)
 {
-	u32 in_loop = !row->scattered ? 1 : row->ranges < MAX_IN_LOOP ? row->ranges : MAX_IN_LOOP;
+	const u32 in_loop = row->scattered ? row->ranges : 1;
 	struct profil_stats stats;
 	struct gaps gaps;
 	bool ok;
