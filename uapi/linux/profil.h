@@ -276,8 +276,8 @@ struct profil_range {
  * After fork a session of PROFIL_SCOPE_PROCESS goes on in the parent, and the
  * child has one of its own, which counts from the fork on in the child's copy of
  * the buffer (in shared memory both count in the one buffer). Its statistics begin
- * at 0. Its pages are pinned and charged to the child at its first tick, or at its first
- * ioctl here; ticks before that are deferred and counted then. If that cannot be, the child's
+ * at 0. Its pages are pinned and charged to the child at its first tick in a range, or at
+ * its first ioctl here; ticks before that are deferred and counted then. If that cannot be, the child's
  * session ends, and its statistics tell why. So it does if the child has no such memory
  * (MADV_DONTFORK, MADV_WIPEONFORK), and with hugetlb pages. A child that maps other memory at
  * that address must stop the session first. The session of a thread is not inherited.
@@ -366,8 +366,7 @@ enum profil_end {
  * @unselected: Out: ticks of a mode that the session does not count. Not part
  *	of @ticks.
  * @missed: Out: ticks that never came although a sampled task was running: late
- *	timer interrupts that collapsed into one, a hook that was disarmed. Not
- *	part of @ticks. A lower bound, known from the next tick on. With a period:
+ *	timer interrupts that collapsed into one. Not part of @ticks. A lower bound, known from the next tick on. With a period:
  *	periods that were over before the last one's tick could be counted.
  * @expected: Out: the CPU time that the scheduler gave to the tasks (of the
  *	starting process or thread, or of all that are or were attached) while the
