@@ -529,7 +529,7 @@ static int end_in_child(void)
 	struct profil_stats s;
 
 	if (loop_until(0, session_stats(PROCESS, &s) || s.state != PROFIL_STATE_ON || s.hit))
-		return session_stats(PROCESS, &s) ? 99 : (int)s.end;
+		return session_stats(PROCESS, &s) ? 99 : ENDED(s.end);
 	return 98;
 }
 
@@ -543,7 +543,7 @@ static int drop_the_right(void)
 	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
-	MUST(status_in_child(end_in_child) == PROFIL_END_LIMIT);
+	MUST(status_in_child(end_in_child) == ENDED(PROFIL_END_LIMIT));
 	/* It goes on where it was allowed. */
 	MUST(!session_stop(PROCESS, &s));
 	MUST(s.locked == BEYOND * PAGE || !s.locked);

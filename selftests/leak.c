@@ -676,12 +676,12 @@ static int die_after_the_creator(void)
 }
 
 /* Children whose sessions end: each tells by its status how. */
-static int end_of_the_childs(void)
+static int end_of_the_child(void)
 {
 	struct profil_stats s;
 
 	MUST(loop_until(0, session_stats(PROCESS, &s) || s.state == PROFIL_STATE_ENDED));
-	return s.end;
+	return ENDED(s.end);
 }
 
 static int die_after_children_beyond_the_limit(void)
@@ -692,7 +692,7 @@ static int die_after_children_beyond_the_limit(void)
 	be_profiled();
 	MUST(!setrlimit(RLIMIT_MEMLOCK, &none));
 	for (unsigned int i = 0; i < 3; i++)
-		MUST(status_in_child(end_of_the_childs) == PROFIL_END_LIMIT);
+		MUST(status_in_child(end_of_the_child) == ENDED(PROFIL_END_LIMIT));
 	return 0;
 }
 
@@ -701,7 +701,7 @@ static int die_after_children_without_the_buffer(int advice)
 	be_profiled();
 	MUST(!madvise((void *)(uintptr_t)range.buffer, PAGES * PAGE, advice));
 	for (unsigned int i = 0; i < 3; i++)
-		MUST(status_in_child(end_of_the_childs) == PROFIL_END_BUFFER);
+		MUST(status_in_child(end_of_the_child) == ENDED(PROFIL_END_BUFFER));
 	return 0;
 }
 

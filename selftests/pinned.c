@@ -971,7 +971,7 @@ static int end_in_child(void)
 	MUST(s.state == PROFIL_STATE_ENDED);
 	MUST(accounted(&s));
 	MUST(!s.hit && !s.locked && !locked_bytes());
-	return s.end;
+	return ENDED(s.end);
 }
 
 static void expect_end_in_child(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
@@ -981,7 +981,7 @@ static void expect_end_in_child(struct __test_metadata *_metadata, FIXTURE_DATA(
 	ASSERT_EQ(0, start(self));
 	EXPECT_TRUE(tick(self));
 	ASSERT_EQ(0, madvise(self->buffer, SIZE, advice));
-	EXPECT_EQ(PROFIL_END_BUFFER, status_in_child(end_in_child));
+	EXPECT_EQ(ENDED(PROFIL_END_BUFFER), status_in_child(end_in_child));
 	expect_on(_metadata, self);
 	stop(_metadata, self);
 }

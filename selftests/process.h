@@ -66,4 +66,7 @@ static inline int status_in_child(int (*child)(void))
 	}										\
 } while (0)
 
+/* The exit status of a child that tells how its session ended. */
+#define ENDED(end)	(64 + (int)(end))
+
 #endif /* _SELFTESTS_PROCESS_H */
