@@ -277,8 +277,8 @@ struct profil_range {
  * child has one of its own, which counts from the fork on in the child's copy of
  * the buffer (in shared memory both count in the one buffer). Its statistics begin
  * at 0. Its pages are pinned and charged to the child at its first tick in a range, or at
- * its first ioctl here; ticks before that are deferred and counted then. If that cannot be, the child's
- * session ends, and its statistics tell why. So it does if the child has no such memory
+ * its first ioctl here; ticks before that are deferred and counted then. If that cannot be, the
+ * child's session ends, and its statistics tell why. So it does if the child has no such memory
  * (MADV_DONTFORK, MADV_WIPEONFORK), and with hugetlb pages. A child that maps other memory at
  * that address must stop the session first. The session of a thread is not inherited.
  *
