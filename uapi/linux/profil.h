@@ -366,8 +366,9 @@ enum profil_end {
  * @unselected: Out: ticks of a mode that the session does not count. Not part
  *	of @ticks.
  * @missed: Out: ticks that never came although a sampled task was running: late
- *	timer interrupts that collapsed into one. Not part of @ticks. A lower bound, known from the next tick on. With a period:
- *	periods that were over before the last one's tick could be counted.
+ *	timer interrupts that collapsed into one. Not part of @ticks. A lower bound, known from
+ *	the next tick on. With a period: periods that were over before the last one's tick
+ *	could be counted.
  * @expected: Out: the CPU time that the scheduler gave to the tasks (of the
  *	starting process or thread, or of all that are or were attached) while the
  *	session was on, in ticks (or periods). To compare
