@@ -39,7 +39,7 @@ u64 profil_deferred_pc(u64 pc, bool system)
 	return pc << 4 | DEFERRED_PC << 2 | system << 1 | 1;
 }
 
-/* Leaves a tick to profil_replay(), if there is room. Many CPUs may put at once, one taker takes. */
+/* Leaves a tick to profil_replay(), if there is room. Many CPUs may put at once, one takes. */
 bool profil_defer_tick(struct profil_session *s, u64 tick)
 {
 	int head = atomic_read(&s->head);

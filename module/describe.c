@@ -68,9 +68,12 @@ static struct profil_table *home_describe(struct profil_home *home, struct profi
 	if (mutex_lock_killable(&home->lock))
 		return ERR_PTR(-EINTR);
 	s = profil_classic_find(home, PROFIL_SCOPE_PROCESS);
-	if (s)
-		table = (s->phase == PROFIL_LIVE ? profil_table_of(s, home->space->id, NULL) : NULL) ?:
-			ERR_PTR(-ENODEV);
+	if (s && s->phase == PROFIL_LIVE)
+		table = profil_table_of(s, home->space->id, NULL);
+	else if (s)
+		table = ERR_PTR(-ENODEV);
+	if (WARN_ON_ONCE(!table))
+		table = ERR_PTR(-ENODEV);
 	if (!IS_ERR(table)) {
 		profil_replay(s);
 		profil_session_read(s, stats, false);

@@ -30,8 +30,6 @@
 #include "compat.h"
 #include "profil.h"
 
-#define SNAPSHOT_TRIES	100	/* if what is copied to is taken away all the time */
-
 static int session_release(struct inode *inode, struct file *file);
 
 static ssize_t session_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
@@ -374,6 +372,7 @@ int profil_descriptor_add(struct file *file, const struct profil_add *arg)
 		return PTR_ERR(s);
 	home = s->home;
 	refcount_inc(&s->refs);
+	profil_replay(s);
 	profil_histograms_free_unused(s);
 	profil_descriptor_unlock(s);
 

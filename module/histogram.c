@@ -347,6 +347,53 @@ static int histogram_pin(struct profil_histogram *h, struct mm_struct *mm,
 	return 0;
 }
 
+/* Is its memory still where the caller has pinned it? Does not sleep. */
+static bool histogram_is_mapped(const struct profil_histogram *h)
+{
+	struct page *pages[16];
+	unsigned long done = 0;
+	bool same = true;
+	long n, i;
+
+	while (done < h->nr_pages && same) {
+		n = get_user_pages_fast_only(h->node.start + (done << PAGE_SHIFT),
+					     min(h->nr_pages - done, ARRAY_SIZE(pages)), 0, pages);
+		if (n <= 0)
+			return false;
+		for (i = 0; i < n; i++) {
+			same &= page_address(pages[i]) == h->pages[done++];
+			put_page(pages[i]);
+		}
+	}
+	return same;
+}
+
+/**
+ * profil_histograms_are_mapped - Does the child of a fork get copies of what was pinned?
+ * @table: The parent's own, from which the histograms cannot go meanwhile.
+ *
+ * In the parent, in the probe of fork. Otherwise the child has other memory at those addresses, or
+ * none, and must not count there.
+ */
+bool profil_histograms_are_mapped(const struct profil_table *table)
+{
+	static atomic64_t forks = ATOMIC64_INIT(0);
+	u64 fork = atomic64_inc_return(&forks);
+	struct profil_histogram *h;
+	u32 i;
+
+	for (i = 0; i < table->nr_ranges; i++) {
+		h = table->spans[i].histogram;
+		/* Once for each; another fork at the same time may have it looked at twice. */
+		if (!h || data_race(h->looked_at) == fork)
+			continue;
+		WRITE_ONCE(h->looked_at, fork);
+		if (!histogram_is_mapped(h))
+			return false;
+	}
+	return true;
+}
+
 static void histogram_unpin(struct profil_histogram *h)
 {
 	unsigned long i;

@@ -26,6 +26,7 @@
 /**
  * profil_session_inherit - Make the session of a child of fork
  * @parent: What the child inherits. Under RCU, and maybe just about to end.
+ * @table: The ranges that the parent has in its own address space.
  *
  * In the parent, while the child does not run yet. Does not sleep. What happens to @parent at the
  * same time in another task may have come before the fork or after.
@@ -33,7 +34,8 @@
  * Return: the session, for profil_session_bear(); or an error pointer: -ENOMEM, or
  * -ENODEV if there is nothing to inherit any more.
  */
-struct profil_session *profil_session_inherit(struct profil_session *parent)
+struct profil_session *profil_session_inherit(struct profil_session *parent,
+					      const struct profil_table *table)
 {
 	struct profil_session *s, *root;
 	bool on = READ_ONCE(parent->on), gone = false;
@@ -51,6 +53,9 @@ struct profil_session *profil_session_inherit(struct profil_session *parent)
 	s->slow |= BIT(PROFIL_SLOW_PARKED);
 	s->classic = parent->classic;
 	s->may_exceed = parent->may_exceed && ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
+	/* The table of a parent that is pending itself is its own parent's. */
+	s->lost = parent->lost ||
+		  (table->session == parent && !profil_histograms_are_mapped(table));
 	s->scope = parent->scope;
 	s->modes = parent->modes;
 	s->period = parent->period;
@@ -179,7 +184,8 @@ static int session_set_up(struct profil_session *s, struct profil_home *home,
 	table = profil_table_inherit(s, parents);
 	profil_table_put(parents);
 	if (counts && table)
-		err = profil_histograms_pin(&new, table, home, task, s->may_exceed, 0);
+		err = s->lost ? -EFAULT :
+		      profil_histograms_pin(&new, table, home, task, s->may_exceed, 0);
 	if (err == -EINTR || err == -EAGAIN)
 		goto free;
 	if (!err)

@@ -109,6 +109,7 @@ struct profil_sums {
 struct profil_histogram {
 	struct interval_tree_node node;	/* user addresses: first, last */
 	refcount_t refs;		/* its session's, and each span's */
+	u64 looked_at;			/* by which fork last */
 	unsigned long nr_pages;
 	void *pages[];			/* kernel addresses; NULL: not pinned */
 };
@@ -172,6 +173,7 @@ struct profil_session {
 	/* constant */
 	bool classic;			/* has no descriptor */
 	bool may_exceed;		/* RLIMIT_MEMLOCK: was started with CAP_IPC_LOCK */
+	bool lost;			/* inherited without the parent's buffers */
 	u32 scope;			/* of a classic session */
 	u32 fork;			/* enum profil_fork */
 	u32 exec;			/* enum profil_exec */
@@ -191,7 +193,7 @@ struct profil_session {
 
 	/* under profil_index_lock */
 	enum profil_session_phase phase;	/* under home->lock, too, once that is known */
-	bool orphan;			/* its thread is gone, or its descriptor closed: it must end */
+	bool orphan;			/* must end: its thread or its descriptor is gone */
 	struct rb_root watches;
 	struct list_head members;	/* RCU, too */
 	unsigned int nr_members;
@@ -383,12 +385,13 @@ void profil_home_uncharge(struct profil_home *home, unsigned long pages);
 void profil_home_end_orphans(struct profil_home *home);
 void profil_home_kick(struct profil_home *home);
 void profil_homes_exit(void);
+
 /* describe.c: a process's classic session, for others */
 int profil_classic_describe(struct profil_describe *arg, struct profil_stats *stats);
 
-
 /* inherit.c: a child's session until it is set up */
-struct profil_session *profil_session_inherit(struct profil_session *parent);
+struct profil_session *profil_session_inherit(struct profil_session *parent,
+					      const struct profil_table *table);
 void profil_session_bear(struct profil_session *s, struct profil_space *space, int err);
 void profil_session_drop_pending(struct profil_session *s);
 int profil_space_set_up(struct profil_space *space);
@@ -481,6 +484,7 @@ void profil_histogram_put(struct profil_histogram *h);
 int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table *table,
 			  struct profil_home *home, struct task_struct *child, bool may_exceed,
 			  unsigned long credit);
+bool profil_histograms_are_mapped(const struct profil_table *table);
 void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *new);
 unsigned long profil_histograms_free(struct rb_root_cached *root);
 void profil_histograms_free_unused(struct profil_session *s);

@@ -179,8 +179,8 @@ static __always_inline bool tick_is_plain(const struct profil_session *s, bool s
 	if (data_race(s->slow) & slow)
 		return false;
 	/*
-	 * Pairs with the release in profil_histograms_refresh(): pages[] as of then, and
-	 * with an inherited session the table that has them, and counts.
+	 * Pairs with the release in profil_session_unpark(): an inherited session has its own
+	 * table and counts then.
 	 */
 	smp_acquire__after_ctrl_dep();
 	return (long)(this_cpu_read(s->counts->due) - jiffies) >= 0;
@@ -283,12 +283,14 @@ static noinline void tick_count(struct profil_session *s, struct profil_space *s
 		tick_outside(s, space, pc, system);
 		return;
 	}
-	if (span->flags & PROFIL_RANGE_PCS)
+	if (span->flags & PROFIL_RANGE_PCS) {
 		outcome = tick_write_pc(s, span, pc);
-	else
-		outcome = profil_counter_add(sample_counter(span, d + span->granule_offset,
-							  span->bins.limit + span->granule_offset),
-					   span->width);
+	} else {
+		u64 limit = span->bins.limit + span->granule_offset;
+
+		outcome = profil_counter_add(sample_counter(span, d + span->granule_offset, limit),
+					     span->width);
+	}
 	profil_tally(s, counts, system, outcome);
 }
 
@@ -495,7 +497,7 @@ u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct p
 	}
 	*found = false;
 	if (!space) {
-		/* At a context switch only in exit: it is the time of all others that is spent here. */
+		/* At a context switch only in exit: this is the time of all other tasks. */
 		if (ctx.system && data_race(profil_nr_members) && (task == current || !task->mm))
 			return sample_unbound_clocked(task, passed, regs, found);
 		return PROFIL_NEVER;
@@ -553,6 +555,7 @@ static noinline notrace void sample_thread(struct profil_space *space, u64 pc, b
 /* What samples all that runs in @space has had its tick. */
 static __always_inline void sample_rest(struct profil_space *space, u64 pc, bool system)
 {
+	/* A thread that is attached just now may as well have been attached after this tick. */
 	if (data_race(space->nr_threads))
 		sample_thread(space, pc, system);
 	else
@@ -571,8 +574,8 @@ static noinline notrace void sample_watches(struct profil_space *space, u64 pc, 
 }
 
 /* A plain tick that is not in the first range. */
-static noinline notrace void sample_search(struct profil_space *space, const struct profil_table *table,
-				   u64 pc, bool system)
+static noinline notrace void sample_search(struct profil_space *space,
+					   const struct profil_table *table, u64 pc, bool system)
 {
 	struct profil_counts __percpu *counts = table->session->counts;
 

@@ -3,8 +3,9 @@
  * Sessions: memory, ticks, the end, statistics.
  *
  * A session owns its pins, the charge for them, a share in the tick hook while it is on, and,
- * unless a file does that for it, a reference to the module. All of these go in
- * profil_session_finish(), never later, but for the charge, which the home may owe for a moment.
+ * unless a file does that for it, a reference to the module. What it still has of these at its end
+ * goes in profil_session_finish(), but for the charge, which the home may owe for a moment, and
+ * that for records, which is kept as long as they can be read.
  * What remains is the record of an ended session, whose statistics can be read until the next
  * start or stop, or as long as its descriptor is open. Such a record does not hold the module;
  * unloading frees it.

@@ -95,7 +95,8 @@ static int span_set(struct profil_span *span, const struct profil_range *range)
 		return 0;
 	}
 	span->granule_offset = skipped & (range->granule - 1);
-	profil_bins_move(&span->bins, skipped - span->granule_offset, offset_in_page(range->buffer));
+	profil_bins_move(&span->bins, skipped - span->granule_offset,
+			 offset_in_page(range->buffer));
 	/* The tick compares once, for the counters and for the end. */
 	span->bins.limit = min(span->bins.limit - span->granule_offset, range->end - range->start);
 	span->fast_limit = span->granule_offset || pcs ? 0 : span->bins.limit;

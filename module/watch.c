@@ -778,7 +778,7 @@ static int bequeath(struct profil_watch *w, struct profil_member *m, struct prof
 
 	if (!profil_table_tryget(table))
 		return -ENODEV;
-	s = profil_session_inherit(w->session);
+	s = profil_session_inherit(w->session, table);
 	if (IS_ERR(s)) {
 		profil_table_put(table);
 		return PTR_ERR(s);

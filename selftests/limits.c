@@ -40,7 +40,7 @@
 #define MAX_OPEN	1024U		/* sessions of one creator */
 #define MAX_COPIES	65536U
 #define RANGES		1024U		/* of a session; a space cannot have more */
-#define TARGETS		16U		/* threads, each for as many sessions as a target can have */
+#define TARGETS		16U		/* threads, each for as many sessions as it can have */
 
 /*
  * The cgroup

@@ -215,7 +215,7 @@ TEST_F(osf1, is_on_in_parent_and_child_of_a_fork)
 
 /*
  * No update faults, since the buffer is locked: a call with a bad buffer turns it off instead. If
- * the buffer is unmapped later, counting goes on in its pages, and not in what is mapped there then.
+ * the buffer is unmapped later, counting goes on in its pages, not in what is mapped there then.
  */
 TEST_F(osf1, an_update_does_not_fault)
 {

@@ -279,8 +279,9 @@ struct profil_range {
  * at 0. Its pages are pinned and charged to the child at its first tick in a range, or at
  * its first ioctl here; ticks before that are deferred and counted then. If that cannot be, the
  * child's session ends, and its statistics tell why. So it does if the child has no such memory
- * (MADV_DONTFORK, MADV_WIPEONFORK), and with hugetlb pages. A child that maps other memory at
- * that address must stop the session first. The session of a thread is not inherited.
+ * (MADV_DONTFORK, MADV_WIPEONFORK), if the parent has unmapped or replaced it before the fork,
+ * and with hugetlb pages. A child that maps other memory at that address must stop the session
+ * first. The session of a thread is not inherited.
  *
  * The session counts in the pages that it has pinned, until it ends. What the process does
  * with its mapping has no effect on it: after munmap(), MADV_DONTNEED, mremap() or a truncation
