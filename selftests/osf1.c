@@ -255,6 +255,7 @@ TEST_F(osf1, a_bad_buffer_leaves_it_off)
 TEST_F(osf1, without_a_free_descriptor_it_can_be_replaced_and_turned_off)
 {
 	static u16 other[LOOPS];
+	int last;
 	u64 was;
 
 	ASSERT_EQ(0, on_loops());
@@ -269,10 +270,12 @@ TEST_F(osf1, without_a_free_descriptor_it_can_be_replaced_and_turned_off)
 	EXPECT_EQ(EFAULT, on((void *)16, 64, 0, 65536));
 	EXPECT_TRUE(is_off(SCOPE));
 	/* That which was kept is free now; without it, off can be said, but not on. */
-	ASSERT_LE(0, open("/dev/null", O_RDONLY));
+	last = open("/dev/null", O_RDONLY);
+	ASSERT_LE(0, last);
 	EXPECT_EQ(EMFILE, on_loops());
 	EXPECT_TRUE(is_off(SCOPE));
 	EXPECT_QUIET(profil((void *)16, 64, NULL, 0));
+	close(last);
 }
 
 TEST_F(osf1, a_buffer_that_may_not_be_locked_leaves_it_off)
