@@ -351,24 +351,29 @@ static noinline void tick_look_slowly(const struct profil_watch *w, u64 pc, bool
 	tick_look(w, &ctx, false);
 }
 
-/* A plain tick, which most are, and a hit of the first range. Or it is one for tick_look(). */
-static __always_inline bool tick_plain_hit(const struct profil_session *s,
+/* A hit of the first range that is plain. */
+static __always_inline bool tick_hit_first(struct profil_counts __percpu *counts,
 					   const struct profil_table *table, u64 pc, bool system)
 {
-	struct profil_counts __percpu *counts;
-
-	if (!tick_is_plain(s, system))
-		return false;
-	counts = s->counts;
 	if (!tick_hit(counts, table->spans, pc, system))
 		return false;
 	this_cpu_inc(counts->due);
 	return true;
 }
 
+/* Not a plain tick, or not in the first range: it is one for tick_look(). */
+static __always_inline bool tick_watch_plainly(const struct profil_watch *w, u64 pc, bool system)
+{
+	const struct profil_session *s = w->session;
+
+	/* Its table only then: until it is set up it has that of the parent of a fork. */
+	return tick_is_plain(s, system) &&
+	       tick_hit_first(s->counts, rcu_dereference_raw(w->table), pc, system);
+}
+
 static __always_inline void tick_watch(const struct profil_watch *w, u64 pc, bool system)
 {
-	if (!tick_plain_hit(w->session, rcu_dereference_raw(w->table), pc, system))
+	if (!tick_watch_plainly(w, pc, system))
 		tick_look_slowly(w, pc, system);
 }
 
@@ -543,8 +548,7 @@ static noinline notrace void sample_thread(struct profil_space *space, u64 pc, b
 
 	if (m && !profil_member_next(m)) {
 		w = sample_watch_of(m);
-		if (sample_is_threads(w, space) &&
-		    tick_plain_hit(w->session, rcu_dereference_raw(w->table), pc, system)) {
+		if (sample_is_threads(w, space) && tick_watch_plainly(w, pc, system)) {
 			sample_over();
 			return;
 		}
@@ -589,8 +593,9 @@ static noinline notrace void sample_search(struct profil_space *space,
 static noinline notrace void sample_others(struct profil_space *space, u64 pc, bool system)
 {
 	const struct profil_table *table = rcu_dereference_raw(space->process_table);
+	const struct profil_session *s = table->session;
 
-	if (tick_plain_hit(table->session, table, pc, system))
+	if (tick_is_plain(s, system) && tick_hit_first(s->counts, table, pc, system))
 		sample_thread(space, pc, system);
 	else
 		sample_watches(space, pc, system);
@@ -601,21 +606,15 @@ static __always_inline void sample_tick(struct profil_space *space, u64 pc, bool
 {
 	const struct profil_table *table = rcu_dereference_raw(space->fast_table);
 	const struct profil_session *s = table->session;
-	struct profil_counts __percpu *counts;
 
-	if (!tick_is_plain(s, system)) {
-		if (hlist_empty(&space->watches))
-			sample_thread(space, pc, system);
-		else
-			sample_others(space, pc, system);
-		return;
+	if (tick_is_plain(s, system)) {
+		if (!tick_hit_first(s->counts, table, pc, system))
+			sample_search(space, table, pc, system);
+	} else if (hlist_empty(&space->watches)) {
+		sample_thread(space, pc, system);
+	} else {
+		sample_others(space, pc, system);
 	}
-	counts = s->counts;
-	if (!tick_hit(counts, table->spans, pc, system)) {
-		sample_search(space, table, pc, system);
-		return;
-	}
-	this_cpu_inc(counts->due);
 }
 
 static noinline notrace void sample_system(struct profil_space *space)
