@@ -18,7 +18,7 @@
 #include <asm/syscall.h>
 
 #if !IS_ENABLED(CONFIG_MMU_NOTIFIER)
-#error "profil follows its buffers with MMU notifiers: the kernel needs CONFIG_MMU_NOTIFIER"
+#error "profil needs CONFIG_MMU_NOTIFIER, to be told when an address space is released"
 #endif
 
 /* 6.4: user workers other than io_uring's (e.g. vhost's) */
