@@ -1244,7 +1244,7 @@ static int child_with_CAP_PERFMON(void)
 	MUST(!device_ioctl(PROFIL_IOC_DESCRIBE, &arg));
 	ask_gperf(others, &heard);
 	MUST(heard.status == 1);
-	MUST(strstr(heard.text, "cannot read its memory: Operation not permitted (ptrace rights"));
+	MUST(strstr(heard.text, "Operation not permitted (ptrace rights"));
 	return 0;
 }
 
@@ -1288,8 +1288,7 @@ TEST_F(host, security_modules_can_forbid_it)
 		SKIP(return, "the kernel has no Yama");
 	snprintf(before, sizeof(before), "%lld", scope);
 	ASSERT_EQ(0, file_write(PTRACE_SCOPE, "1"));
-	yama_says = "cannot read its memory: Operation not permitted (ptrace rights are needed: "
-		    "same user and kernel.yama.ptrace_scope 0, or CAP_SYS_PTRACE)";
+	yama_says = "Operation not permitted (ptrace rights are needed: see kernel.yama";
 	EXPECT_EQ(0, status_in_child(child_under_yama));
 	EXPECT_EQ(0, file_write(PTRACE_SCOPE, "0"));
 	yama_says = NULL;

@@ -398,8 +398,7 @@ static void complain_of_capture(pid_t pid, int err)
 		break;
 	case -EPERM:
 	case -EACCES:
-		complain("process %d: cannot read its memory: %s (ptrace rights are needed: "
-			 "same user and kernel.yama.ptrace_scope 0, or CAP_SYS_PTRACE)",
+		complain("process %d: %s (ptrace rights are needed: see kernel.yama.ptrace_scope)",
 			 pid, strerror(-err));
 		break;
 	case -EFAULT:

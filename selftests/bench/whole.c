@@ -22,8 +22,8 @@ static const struct whole {
 	{ "whole-profil-1000hz", "profil record -F 1000 -o /tmp/whole -- \"$@\"" },
 	{ "whole-perf", "perf record -e cpu-clock -F 250 -o /tmp/whole -- \"$@\"" },
 	{ "whole-perf-1000hz", "perf record -e cpu-clock -F 1000 -o /tmp/whole -- \"$@\"" },
-	{ "whole-gperftools", "CPUPROFILE=/tmp/whole CPUPROFILE_FREQUENCY=250 "
-			      "LD_PRELOAD=libprofiler.so.0 \"$@\"" },
+	{ "whole-gperftools",
+	  "CPUPROFILE=/tmp/whole CPUPROFILE_FREQUENCY=250 LD_PRELOAD=libprofiler.so.0 \"$@\"" },
 };
 
 static const struct whole *find_whole(const char *name)
