@@ -1386,17 +1386,16 @@ TEST_F(records, can_be_read_when_the_session_has_ended)
 
 TEST_F(records, are_not_waited_for_after_the_end_of_the_session)
 {
-	void *buffer = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			    -1, 0);
-	struct profil_range range = range_of(0x10000, 0x10010, buffer, 1, 4);
+	pid_t child;
 
-	ASSERT_NE(MAP_FAILED, buffer);
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
+	child = spawn(create_and_exit);
+	fd = receive();
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	ASSERT_TRUE(reader_waits(read_once));
-	ASSERT_EQ(0, munmap(buffer, 4096));
+	shared->step = 1;
+	EXPECT_EQ(0, status_of(child));
 	EXPECT_TRUE(await(stats_now().state == PROFIL_STATE_ENDED));
 	EXPECT_TRUE(await(reader.state == 2));
 	pthread_join(reader.thread, NULL);
