@@ -297,11 +297,13 @@ TEST_F(bad, misaligned)
 TEST_F(bad, immense)
 {
 	const u64 max_counters = most_counters();
+	/* The limit is looked at before the mappings are; for root there is none. */
+	const int error = geteuid() ? EPERM : EFAULT;
 
 	ASSERT_LT(0, max_counters);
-	EXPECT_REFUSED(EFAULT, addr(self->scene.good), max_counters, 2);
-	EXPECT_REFUSED(EFAULT, addr(self->scene.good), max_counters, 8);
-	EXPECT_REFUSED(EFAULT, addr(self->scene.good), max_counters - 1, 4);
+	EXPECT_REFUSED(error, addr(self->scene.good), max_counters, 2);
+	EXPECT_REFUSED(error, addr(self->scene.good), max_counters, 8);
+	EXPECT_REFUSED(error, addr(self->scene.good), max_counters - 1, 4);
 }
 
 /* Device memory: the first region of a PCI device that can be mapped. */
