@@ -116,7 +116,7 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 	err = classic_look(s, replace, &credit);
 	if (err)
 		return err;
-	err = profil_histograms_pin(&new, table, home, NULL, s->may_exceed, credit);
+	err = profil_histograms_pin(&new, table, home, false, s->may_exceed, credit);
 	if (err)
 		return err;
 	profil_table_bind(table, &new);

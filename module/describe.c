@@ -40,25 +40,25 @@ put_task:
 	return mm;
 }
 
-/* What it has inherited is set up, as at its first tick: that may have to wait for mmap_lock. */
-static struct profil_home *home_of(struct mm_struct *mm)
+/*
+ * Fills in @stats and @arg but for the ranges. Returns these, referenced, or an error pointer. @s
+ * does not change its phase meanwhile.
+ */
+static struct profil_table *session_describe(struct profil_session *s, struct profil_space *space,
+					     struct profil_describe *arg,
+					     struct profil_stats *stats)
 {
-	struct profil_space *space = profil_space_get(mm, false);
-	struct profil_home *home;
-	int err;
+	struct profil_table *table = profil_table_of(s, space->id, NULL);
 
-	if (!space)
-		return ERR_PTR(-EINVAL);
-	while ((err = profil_space_set_up_for(space)) == -EAGAIN && !fatal_signal_pending(current))
-		schedule_timeout_killable(1);
-	if (err == -EAGAIN)
-		err = -EINTR;
-	home = err ? ERR_PTR(err) : profil_home_find(space) ?: ERR_PTR(-EINVAL);
-	profil_space_put(space);
-	return home;
+	if (!table)
+		return ERR_PTR(-ENODEV);
+	profil_session_read(s, stats, false);
+	arg->nr_ranges = table->nr_ranges;
+	arg->period = s->period;
+	arg->taken = s->taken_pcs;
+	return table;
 }
 
-/* Fills in @stats and @arg but for the ranges. Returns these, referenced, or an error pointer. */
 static struct profil_table *home_describe(struct profil_home *home, struct profil_describe *arg,
 					  struct profil_stats *stats)
 {
@@ -68,20 +68,39 @@ static struct profil_table *home_describe(struct profil_home *home, struct profi
 	if (mutex_lock_killable(&home->lock))
 		return ERR_PTR(-EINTR);
 	s = profil_classic_find(home, PROFIL_SCOPE_PROCESS);
-	if (s && s->phase == PROFIL_LIVE)
-		table = profil_table_of(s, home->space->id, NULL);
-	else if (s)
-		table = ERR_PTR(-ENODEV);
-	if (WARN_ON_ONCE(!table))
-		table = ERR_PTR(-ENODEV);
-	if (!IS_ERR(table)) {
+	if (s && s->phase == PROFIL_LIVE) {
 		profil_replay(s);
-		profil_session_read(s, stats, false);
-		arg->nr_ranges = table->nr_ranges;
-		arg->period = s->period;
-		arg->taken = s->taken_pcs;
+		table = session_describe(s, home->space, arg, stats);
+	} else if (s) {
+		table = ERR_PTR(-ENODEV);
 	}
 	mutex_unlock(&home->lock);
+	return table;
+}
+
+/* The child of a fork that has not been set up has the ranges of its parent, and has no home. */
+static struct profil_table *space_describe(struct profil_space *space, struct profil_describe *arg,
+					   struct profil_stats *stats)
+{
+	struct profil_table *table = ERR_PTR(-EINVAL);
+	struct profil_session *pending;
+	struct profil_home *home;
+
+	if (mutex_lock_killable(&space->setup_lock))
+		return ERR_PTR(-EINTR);
+	pending = profil_pending_get(space, true);
+	if (pending) {
+		table = session_describe(pending, space, arg, stats);
+		profil_session_put(pending);
+	}
+	mutex_unlock(&space->setup_lock);
+	if (pending)
+		return table;
+	home = profil_home_find(space);
+	if (home) {
+		table = home_describe(home, arg, stats);
+		profil_home_put(home);
+	}
 	return table;
 }
 
@@ -98,19 +117,19 @@ int profil_classic_describe(struct profil_describe *arg, struct profil_stats *st
 {
 	struct mm_struct *mm = process_mm(arg->pid);
 	struct profil_range *ranges = NULL;
-	struct profil_home *home;
+	struct profil_space *space;
 	struct profil_table *table;
 	u32 room = arg->nr_ranges;
 	int err = 0;
 
 	if (IS_ERR(mm))
 		return PTR_ERR(mm);
-	home = home_of(mm);
+	space = profil_space_get(mm, false);
 	mmput_async(mm);
-	if (IS_ERR(home))
-		return PTR_ERR(home);
-	table = home_describe(home, arg, stats);
-	profil_home_put(home);
+	if (!space)
+		return -EINVAL;
+	table = space_describe(space, arg, stats);
+	profil_space_put(space);
 	if (IS_ERR(table))
 		return PTR_ERR(table);
 

@@ -383,7 +383,7 @@ int profil_descriptor_add(struct file *file, const struct profil_add *arg)
 	mutex_lock(&home->lock);
 	profil_table_bind(table, &s->histograms);
 	mutex_unlock(&home->lock);
-	err = profil_histograms_pin(&new, table, home, NULL, s->may_exceed, 0);
+	err = profil_histograms_pin(&new, table, home, false, s->may_exceed, 0);
 	if (err)
 		goto put_table;
 	profil_table_bind(table, &new);

@@ -10,9 +10,9 @@
  * The pages of all buffers that one call brings are its histograms; those that touch are one, so
  * that no page is pinned or charged twice.
  *
- * Context: a process's own calls, and for the child of a fork a worker. Pinning and charging take
- * mmap_lock, whose holder may wait for user space, so no home's lock is held then; a worker only
- * tries for it.
+ * Context: a process's own calls, and task work of the child of a fork; what is left to be uncharged
+ * a worker tries, too. Pinning and charging take mmap_lock, whose holder may wait for user space, so
+ * no home's lock is held then.
  */
 #include <linux/backing-dev.h>
 #include <linux/hugetlb.h>
@@ -23,7 +23,6 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
-#include <linux/userfaultfd_k.h>
 
 #include "compat.h"
 #include "profil.h"
@@ -34,26 +33,20 @@
 
 /* ---- charging ---- */
 
-/*
- * Charges @pages to the limit of @task, whose mm is locked for writing, or is the caller's. Pages
- * that are to be returned, @credit, do not count.
- */
-static int charge(struct mm_struct *mm, struct task_struct *task, unsigned long pages,
-		  unsigned long credit, bool may_exceed)
+/* Pages that are charged and will be returned, @credit, do not count against the limit. */
+static int charge(unsigned long pages, unsigned long credit, bool may_exceed)
 {
-	bool own = current->mm == mm;
-	unsigned long limit;
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	struct mm_struct *mm = current->mm;
 	int err;
 
 	if (!pages)
 		return 0;
-	if (own && mmap_write_lock_killable(mm))
+	if (mmap_write_lock_killable(mm))
 		return -EINTR;
-	limit = task_rlimit(task, RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	err = !may_exceed && mm->locked_vm + pages > limit + min(credit, mm->locked_vm) ? -EPERM :
-	      __account_locked_vm(mm, pages, true, task, true);
-	if (own)
-		mmap_write_unlock(mm);
+	      __account_locked_vm(mm, pages, true, current, true);
+	mmap_write_unlock(mm);
 	return err;
 }
 
@@ -66,7 +59,7 @@ static int charge(struct mm_struct *mm, struct task_struct *task, unsigned long 
  */
 int profil_charge(unsigned long pages, bool may_exceed)
 {
-	return charge(current->mm, current, pages, 0, may_exceed);
+	return charge(pages, 0, may_exceed);
 }
 
 /**
@@ -220,7 +213,7 @@ static bool vma_is_written_back(const struct vm_area_struct *vma)
 /*
  * Is it writable, and of a kind that may be pinned? Not shared mappings whose file is
  * written back: the writes of the tick cannot be seen by the file system. Nor does the child of a
- * fork inherit what is wiped, or hugetlb, where before 6.6 a fault cannot be forbidden.
+ * fork inherit what is wiped, or hugetlb, of which there may not be enough for a copy.
  */
 static bool vma_is_pinnable(struct vm_area_struct *vma, bool inherited)
 {
@@ -235,13 +228,6 @@ static bool vma_is_pinnable(struct vm_area_struct *vma, bool inherited)
 		return true;
 	return !vma_is_written_back(vma) &&
 	       !(vma->vm_ops && (vma->vm_ops->page_mkwrite || vma->vm_ops->pfn_mkwrite));
-}
-
-/* May a fault there wait for a process to serve it? */
-static bool vma_waits_for_user(struct vm_area_struct *vma)
-{
-	return userfaultfd_armed(vma) ||
-	       (vma->vm_file && file_inode(vma->vm_file)->i_sb->s_magic == FUSE_SUPER_MAGIC);
 }
 
 /* Have [@start, @end) present and writable, in one mapping or several of the caller's. */
@@ -289,8 +275,8 @@ static long pin_present(struct mm_struct *mm, unsigned long start, unsigned long
 }
 
 /* Pins pages of the caller's, and waits for them. */
-static long pin_own(struct mm_struct *mm, unsigned long start, unsigned long n, bool inherited,
-		    struct page **pages)
+static long pin(struct mm_struct *mm, unsigned long start, unsigned long n, bool inherited,
+		struct page **pages)
 {
 	unsigned int tries = PIN_TRIES;
 	long pinned;
@@ -305,29 +291,7 @@ static long pin_own(struct mm_struct *mm, unsigned long start, unsigned long n, 
 	return pinned == -EAGAIN ? -EFAULT : pinned;
 }
 
-/*
- * Pins pages of the child of a fork, under its mmap_lock, in a worker. fork has copied what was
- * pinned in the parent; what has been shared again by another fork since takes a fault. None
- * waits for user space.
- */
-static long pin_inherited(struct mm_struct *mm, unsigned long start, unsigned long n,
-			  struct page **pages)
-{
-	struct vm_area_struct *vma = vma_lookup(mm, start);
-	unsigned int flags = PIN_FLAGS;
-	long pinned;
-
-	if (!vma || !vma_is_pinnable(vma, true))
-		return -EFAULT;
-	if (vma_waits_for_user(vma))
-		flags |= FOLL_NOFAULT;
-	n = min(n, (vma->vm_end - start) >> PAGE_SHIFT);
-	pinned = profil_pin_remote(mm, start, n, flags, pages);
-	return pinned > 0 || pinned == -ENOMEM ? pinned : -EFAULT;
-}
-
-static int histogram_pin(struct profil_histogram *h, struct mm_struct *mm,
-			 const struct task_struct *child)
+static int histogram_pin(struct profil_histogram *h, bool inherited)
 {
 	unsigned long done = 0, start, n;
 	struct page *pages[PIN_BATCH];
@@ -336,8 +300,7 @@ static int histogram_pin(struct profil_histogram *h, struct mm_struct *mm,
 	while (done < h->nr_pages) {
 		start = h->node.start + (done << PAGE_SHIFT);
 		n = min(h->nr_pages - done, PIN_BATCH);
-		pinned = current->mm == mm ? pin_own(mm, start, n, child, pages) :
-					     pin_inherited(mm, start, n, pages);
+		pinned = pin(current->mm, start, n, inherited, pages);
 		if (pinned < 0)
 			return pinned;
 		for (i = 0; i < pinned; i++)
@@ -426,22 +389,18 @@ static int histograms_create(struct rb_root_cached *new, const struct extent *ex
  * profil_histograms_pin - Charge and pin what the ranges of a table need
  * @new: Out: the histograms, a tree by user address.
  * @table: The ranges; those that have a histogram are passed over.
- * @home: Of the buffers: the caller's own, or in a worker that of a process which has users.
- * @child: NULL; or the child of a fork that has inherited them, whose limit holds.
+ * @home: The caller's own.
+ * @inherited: By the caller, the child of a fork.
  * @may_exceed: No limit holds.
  * @credit: So many pages that are charged will be returned.
  *
- * In a worker nothing waits for user space. A process waits for its own memory, but can be killed.
- *
- * Return: 0; -EFAULT, -ENOMEM, -EPERM: more than RLIMIT_MEMLOCK; -EINTR when killed; in a worker
- * -EAGAIN. Then nothing is pinned or charged.
+ * Return: 0; -EFAULT, -ENOMEM, -EPERM: more than RLIMIT_MEMLOCK; -EINTR when killed. Then nothing is
+ * pinned or charged.
  */
 int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table *table,
-			  struct profil_home *home, struct task_struct *child, bool may_exceed,
+			  struct profil_home *home, bool inherited, bool may_exceed,
 			  unsigned long credit)
 {
-	struct mm_struct *mm = home->mm;
-	bool own = current->mm == mm;
 	struct profil_histogram *h;
 	struct extent *extents;
 	unsigned long pages;
@@ -452,28 +411,18 @@ int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table 
 	extents = table_extents(table, &nr);
 	if (!extents)
 		return -ENOMEM;
-	err = -EAGAIN;
-	if (!own && !down_write_trylock(&mm->mmap_lock))
-		goto free_extents;
 	/* Before anything takes memory for each page. */
 	pages = extents_pages(extents, nr);
-	err = charge(mm, child ? child : current, pages, credit, may_exceed);
+	err = charge(pages, credit, may_exceed);
 	if (err)
-		goto unlock;
+		goto free_extents;
 	err = histograms_create(new, extents, nr);
 	for (h = histogram_first(new, 0); h && !err; h = histogram_next(h))
-		err = histogram_pin(h, mm, child);
+		err = histogram_pin(h, inherited);
 	if (err) {
 		profil_histograms_free(new);
-		if (own)
-			profil_home_uncharge(home, pages);
-		else
-			__account_locked_vm(mm, pages, false, current, true);
+		profil_home_uncharge(home, pages);
 	}
-unlock:
-	/* No mapping has changed: readers without the lock need not know. */
-	if (!own)
-		up_write(&mm->mmap_lock);
 free_extents:
 	kvfree(extents);
 	return err;

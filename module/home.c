@@ -10,7 +10,7 @@
  * A home is there as long as it has sessions or callers. What is left of it after the release, for
  * a descriptor that is still open, has neither mm nor space.
  *
- * Context: system calls, and workers.
+ * Context: system calls, task work of the child of a fork, and workers.
  */
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -46,22 +46,19 @@ static const struct mmu_interval_notifier_ops home_ops = {
 	.invalidate = home_invalidate,
 };
 
-/* The release of @mm is to be told of. Page 0 is an address where nothing else is. */
-static int home_watch(struct profil_home *home, struct mm_struct *mm)
+/*
+ * The release of the caller's mm is to be told of. Page 0 is an address where nothing else is. Any
+ * signal keeps the first notifier from being inserted, also one that each tick of a timer brings.
+ */
+static int home_watch(struct profil_home *home)
 {
+	sigset_t blocked, before;
 	int err;
 
-	if (current->mm == mm) {
-		err = mmu_interval_notifier_insert(&home->notifier, mm, 0, PAGE_SIZE, &home_ops);
-	} else {
-		/* As in histogram.c: a worker does not wait for mmap_lock. */
-		if (!down_write_trylock(&mm->mmap_lock))
-			return -EAGAIN;
-		err = mmu_interval_notifier_insert_locked(&home->notifier, mm, 0, PAGE_SIZE,
-							  &home_ops);
-		up_write(&mm->mmap_lock);
-	}
-	/* Any signal keeps the first notifier from being inserted, one with a handler, too. */
+	siginitsetinv(&blocked, sigmask(SIGKILL) | sigmask(SIGSTOP));
+	sigprocmask(SIG_BLOCK, &blocked, &before);
+	err = mmu_interval_notifier_insert(&home->notifier, current->mm, 0, PAGE_SIZE, &home_ops);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (err == -EINTR)
 		return fatal_signal_pending(current) ? -EINTR : -ERESTARTNOINTR;
 	if (err)
@@ -86,11 +83,11 @@ struct profil_home *profil_home_find(struct profil_space *space)
 }
 
 /**
- * profil_home_get - The home of the sessions of an address space
- * @space: The address space, which has users.
+ * profil_home_get - The home of the caller's sessions
+ * @space: The caller's.
  *
  * Return: the home, made if there is none, referenced; or an error pointer: -ENOMEM, -EINTR when
- * killed, -ERESTARTNOINTR; in a worker -EAGAIN.
+ * killed, -ERESTARTNOINTR.
  */
 struct profil_home *profil_home_get(struct profil_space *space)
 {
@@ -109,7 +106,7 @@ struct profil_home *profil_home_get(struct profil_space *space)
 	INIT_WORK(&home->free, home_free);
 	INIT_DELAYED_WORK(&home->reconcile, home_reconcile);
 	refcount_set(&home->refs, 1);
-	err = home_watch(home, space->mm);
+	err = home_watch(home);
 	if (err) {
 		kfree(home);
 		return ERR_PTR(err);

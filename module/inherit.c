@@ -4,21 +4,19 @@
  *
  * The probe of fork makes it PENDING: it samples the child with the ranges of its parent's table,
  * but has no pages, so it is parked. Its first tick that would raise a counter is deferred, and has
- * a worker set it up; so does the child's first own call, at its own expense. A child that execs or
- * exits before that causes no work. Then the session gets a home, pages, a charge, and a table of
- * its own, and the deferred ticks are counted.
+ * the child set it up on its way back to user mode, at its own expense; so does the child's first
+ * own call. A child that execs or exits before that causes no work. Then the session gets a home,
+ * pages, a charge, and a table of its own, and the deferred ticks are counted.
  *
  * A PENDING session belongs to its watch, and goes with the last member of that.
  *
- * Context: the probe of fork (atomic), the tick, system calls of the child, a worker.
+ * Context: the probe of fork (atomic), the tick, system calls and task work of the child.
  */
 #include <linux/capability.h>
 #include <linux/jiffies.h>
-#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/sched/mm.h>
-#include <linux/sched/task.h>
+#include <linux/task_work.h>
 
 #include "compat.h"
 #include "profil.h"
@@ -103,23 +101,22 @@ void profil_session_bear(struct profil_session *s, struct profil_space *space, i
 
 /* ---- set-up ---- */
 
-/* The first that is pending in @space, and a task that it samples; both referenced. Or NULL. */
-static struct profil_session *pending_get(struct profil_space *space, struct task_struct **task)
+/* One that is pending in @space, or the @classic one of its process; referenced. Or NULL. */
+struct profil_session *profil_pending_get(struct profil_space *space, bool classic)
 {
-	struct profil_session *s;
-	struct profil_member *m;
+	struct profil_session *s, *found = NULL;
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	s = list_first_entry_or_null(&space->pending, struct profil_session, list);
-	if (s) {
-		/* It is in the list as long as it has a watch, which has a member. */
-		m = list_first_entry(&s->members, struct profil_member, list);
-		*task = get_task_struct(m->task);
-		refcount_inc(&s->refs);
+	list_for_each_entry(s, &space->pending, list) {
+		if (s->classic || !classic) {
+			found = s;
+			refcount_inc(&s->refs);
+			break;
+		}
 	}
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	return s;
+	return found;
 }
 
 /* From PENDING to LIVE; false if it is not PENDING any more, or must end. Under home->lock. */
@@ -170,8 +167,7 @@ static void setup_commit(struct profil_session *s, struct profil_table **table,
 	profil_session_unpark(s);
 }
 
-static int session_set_up(struct profil_session *s, struct profil_home *home,
-			  struct task_struct *task)
+static int session_set_up(struct profil_session *s, struct profil_home *home)
 {
 	struct profil_table *parents = profil_table_of(s, home->space->id, NULL), *table;
 	struct profil_counts __percpu *counts;
@@ -185,8 +181,8 @@ static int session_set_up(struct profil_session *s, struct profil_home *home,
 	profil_table_put(parents);
 	if (counts && table)
 		err = s->lost ? -EFAULT :
-		      profil_histograms_pin(&new, table, home, task, s->may_exceed, 0);
-	if (err == -EINTR || err == -EAGAIN)
+		      profil_histograms_pin(&new, table, home, true, s->may_exceed, 0);
+	if (err == -EINTR)
 		goto free;
 	if (!err)
 		profil_table_bind(table, &new);
@@ -210,92 +206,74 @@ free:
 	return err;
 }
 
-/* Under space->setup_lock: no session is charged twice, which the limit might not allow. */
-static int pending_set_up(struct profil_space *space)
-{
-	struct profil_session *s;
-	struct task_struct *task;
-	struct profil_home *home;
-	int err = 0;
-
-	while (!err && (s = pending_get(space, &task))) {
-		home = profil_home_get(space);
-		err = PTR_ERR_OR_ZERO(home);
-		if (!err) {
-			err = session_set_up(s, home, task);
-			profil_home_put(home);
-		}
-		put_task_struct(task);
-		profil_session_put(s);
-	}
-	return err;
-}
-
 /**
  * profil_space_set_up - Set up all sessions that are pending in an address space
- * @space: Of the caller, or of a process that a worker does it for; it has users.
+ * @space: The caller's own.
  *
  * One that cannot have what it needs ends, and its statistics tell why.
  *
- * Return: 0; as profil_home_get() and profil_histograms_pin(), then some are still pending.
+ * Return: 0; as profil_home_get(), or -EINTR when killed: then some are still pending.
  */
 int profil_space_set_up(struct profil_space *space)
 {
-	int err;
+	struct profil_session *s;
+	struct profil_home *home;
+	int err = 0;
 
 	/* None comes while the caller is here, and one that was just taken is under home->lock. */
 	if (list_empty_careful(&space->pending))
 		return 0;
-	if (current->mm != space->mm && !mutex_trylock(&space->setup_lock))
-		return -EAGAIN;
-	if (current->mm == space->mm && mutex_lock_killable(&space->setup_lock))
+	/* No session is charged twice, which the limit might not allow. */
+	if (mutex_lock_killable(&space->setup_lock))
 		return -EINTR;
-	err = pending_set_up(space);
+	while (!err && (s = profil_pending_get(space, false))) {
+		home = profil_home_get(space);
+		err = PTR_ERR_OR_ZERO(home);
+		if (!err) {
+			err = session_set_up(s, home);
+			profil_home_put(home);
+		}
+		profil_session_put(s);
+	}
 	mutex_unlock(&space->setup_lock);
 	return err;
 }
 
-/* The same for another process, at the expense of whoever owns that. */
-int profil_space_set_up_for(struct profil_space *space)
+/* What fails is tried again at the next tick. */
+static void setup_work(struct callback_head *work)
 {
-	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(space->mm);
-	struct mem_cgroup *before = set_active_memcg(memcg);
-	int err = profil_space_set_up(space);
+	struct profil_setup *setup = container_of(work, struct profil_setup, work);
+	struct profil_space *space = setup->space;
 
-	set_active_memcg(before);
-	mem_cgroup_put(memcg);
-	return err;
-}
-
-static void setup_unhold(struct profil_space *space)
-{
+	/* A tick that comes from here on queues it again. */
+	smp_store_release(&setup->queued, false);
+	/* Otherwise the task has exec'ed, or exits. */
+	if (current->mm == space->mm)
+		profil_space_set_up(space);
 	profil_space_put(space);
+	/* profil_exit() waits until no task is left between here and the end. */
 	module_put(THIS_MODULE);
 }
 
-void profil_space_setup_work(struct work_struct *work)
+/**
+ * profil_space_kick_setup - Have the current task set up what is pending in its address space
+ * @space: The address space, in which the tick has found a watch.
+ * @system: The tick came in a system call, which may last: another task need not wait for that.
+ */
+void profil_space_kick_setup(struct profil_space *space, bool system)
 {
-	struct profil_space *space = container_of(to_delayed_work(work), struct profil_space,
-						  setup);
-	int err = 0;
+	struct profil_setup *setup = &space->setup[system];
 
-	/* Otherwise its last task is on its way out, and takes them with it. */
-	if (mmget_not_zero(space->mm)) {
-		err = profil_space_set_up_for(space);
-		mmput_async(space->mm);
-	}
-	/* Who holds mmap_lock may do so for long. */
-	space->setup_delay = err ? clamp(2 * space->setup_delay, 1U, (unsigned int)HZ) : 0;
-	if (!err || !queue_delayed_work(profil_wq, &space->setup, space->setup_delay))
-		setup_unhold(space);
-}
-
-/* A tick has been deferred for want of pages. From the tick, which has found a watch there. */
-void profil_space_kick_setup(struct profil_space *space)
-{
-	if (!try_module_get(THIS_MODULE))
+	if (xchg(&setup->queued, true))
 		return;
-	refcount_inc(&space->refs);
-	if (!queue_delayed_work(profil_wq, &space->setup, 0))
-		setup_unhold(space);
+	if (try_module_get(THIS_MODULE)) {
+		refcount_inc(&space->refs);
+		setup->space = space;
+		init_task_work(&setup->work, setup_work);
+		if (!task_work_add(current, &setup->work, TWA_RESUME))
+			return;
+		profil_space_put(space);
+		module_put(THIS_MODULE);
+	}
+	WRITE_ONCE(setup->queued, false);
 }

@@ -55,6 +55,8 @@ static void profil_flush(void)
 {
 	unsigned int i;
 
+	/* Task work that has given back its reference to the module: see setup_work(). */
+	synchronize_rcu_tasks();
 	/*
 	 * What goes lets others go, by way of a worker and of a grace period each: a watch its
 	 * table, that its session, that its space.

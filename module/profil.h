@@ -246,6 +246,13 @@ static inline bool profil_session_parked(const struct profil_session *s)
 
 /* ---- whom they sample ---- */
 
+/* Has a task set up what is pending where it runs. */
+struct profil_setup {
+	struct callback_head work;
+	struct profil_space *space;	/* referenced while queued */
+	bool queued;
+};
+
 struct profil_space {
 	/* read by the tick */
 	struct hlist_node node;
@@ -258,9 +265,8 @@ struct profil_space {
 
 	struct profil_home *home;	/* under profil_index_lock; not referenced */
 	struct list_head pending;	/* sessions, under profil_index_lock; not referenced */
-	struct mutex setup_lock;	/* of pending sessions; a worker only tries for it */
-	struct delayed_work setup;	/* likewise */
-	unsigned int setup_delay;	/* jiffies; the work's */
+	struct mutex setup_lock;	/* of pending sessions */
+	struct profil_setup setup[2];	/* for a tick in user mode, and in system mode */
 	struct work_struct free;
 	refcount_t refs;
 	struct rcu_head rcu;
@@ -394,10 +400,9 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 					      const struct profil_table *table);
 void profil_session_bear(struct profil_session *s, struct profil_space *space, int err);
 void profil_session_drop_pending(struct profil_session *s);
+struct profil_session *profil_pending_get(struct profil_space *space, bool classic);
 int profil_space_set_up(struct profil_space *space);
-int profil_space_set_up_for(struct profil_space *space);
-void profil_space_setup_work(struct work_struct *work);
-void profil_space_kick_setup(struct profil_space *space);
+void profil_space_kick_setup(struct profil_space *space, bool system);
 
 /* session.c: memory, ticks, the end, statistics */
 struct profil_session *profil_session_alloc(gfp_t gfp);
@@ -482,7 +487,7 @@ struct profil_histogram *profil_histogram_find(struct rb_root_cached *root, unsi
 void *profil_histogram_counter(struct profil_session *s, unsigned long addr, unsigned long width);
 void profil_histogram_put(struct profil_histogram *h);
 int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table *table,
-			  struct profil_home *home, struct task_struct *child, bool may_exceed,
+			  struct profil_home *home, bool inherited, bool may_exceed,
 			  unsigned long credit);
 bool profil_histograms_are_mapped(const struct profil_table *table);
 void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *new);

@@ -312,7 +312,7 @@ static noinline void tick_defer(struct profil_session *s, struct profil_space *s
 					    profil_bins_byte(&span->bins, d + span->granule_offset,
 							     span->width), span->width, system);
 	if (!READ_ONCE(s->home))
-		profil_space_kick_setup(space);
+		profil_space_kick_setup(space, system);
 	if (!profil_defer_tick(s, tick))
 		profil_tally(s, READ_ONCE(s->counts), system, PROFIL_DROPPED_OVERRUN);
 }

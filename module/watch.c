@@ -58,7 +58,6 @@ static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
 	INIT_HLIST_HEAD(&space->watches);
 	INIT_LIST_HEAD(&space->pending);
 	mutex_init(&space->setup_lock);
-	INIT_DELAYED_WORK(&space->setup, profil_space_setup_work);
 	INIT_WORK(&space->free, space_free);
 	RCU_INIT_POINTER(space->fast_table, &profil_nothing);
 	RCU_INIT_POINTER(space->process_table, &profil_nothing);
@@ -667,7 +666,7 @@ u64 profil_members_runtime(struct profil_session *s, bool restart)
 	struct profil_member *m;
 	u64 ns = 0, now;
 
-	lockdep_assert_held(&s->home->lock);
+	lockdep_assert(!s->home || lockdep_is_held(&s->home->lock));
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(m, &s->members, list) {
