@@ -68,7 +68,7 @@ static int classic_look(const struct profil_session *s, bool replace, unsigned l
 
 	if (mutex_lock_killable(&s->home->lock))
 		return -EINTR;
-	profil_home_end_orphans(s->home);
+	profil_home_end_sessions(s->home, false);
 	on = classic_on(s, replace);
 	*credit = IS_ERR_OR_NULL(on) ? 0 : on->charged;
 	mutex_unlock(&s->home->lock);
@@ -140,7 +140,7 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 
 int profil_classic_start(const struct profil_start *arg)
 {
-	struct profil_home *home = profil_home_get_own();
+	struct profil_home *home = profil_home_get_own(true);
 	struct profil_session *s;
 	struct profil_table *table;
 	int err;

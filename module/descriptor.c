@@ -93,7 +93,7 @@ static int session_open(struct profil_home *home, const struct profil_open *arg)
 	s->fork = arg->fork;
 	s->exec = arg->exec;
 	s->ring_pages = profil_ring_pages(arg->nr_records);
-	err = profil_charge(s->ring_pages, s->may_exceed);
+	err = profil_charge(s->ring_pages, 0, s->may_exceed);
 	if (err)
 		goto put;
 	s->charged = s->ring_pages;
@@ -120,7 +120,7 @@ put:
 /* Returns the descriptor. */
 int profil_descriptor_open(const struct profil_open *arg)
 {
-	struct profil_home *home = profil_home_get_own();
+	struct profil_home *home = profil_home_get_own(true);
 	int fd;
 
 	if (IS_ERR(home))
@@ -196,7 +196,7 @@ static void session_close(struct profil_session *s)
 	if (profil_home_is_own(home)) {
 		refcount_inc(&home->refs);
 		mutex_lock(&home->lock);
-		profil_home_end_orphans(home);
+		profil_home_end_sessions(home, false);
 		profil_home_unlock(home);
 	} else {
 		profil_home_kick(home);

@@ -33,33 +33,30 @@
 
 /* ---- charging ---- */
 
-/* Pages that are charged and will be returned, @credit, do not count against the limit. */
-static int charge(unsigned long pages, unsigned long credit, bool may_exceed)
+/**
+ * profil_charge - Charge pages to the caller's RLIMIT_MEMLOCK
+ * @pages: How many.
+ * @credit: So many pages that are charged will be returned.
+ * @may_exceed: The limit does not hold.
+ *
+ * Return: 0; -EPERM: more than allowed; -EINTR when killed.
+ */
+int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	struct mm_struct *mm = current->mm;
-	int err;
+	int err = 0;
 
 	if (!pages)
 		return 0;
 	if (mmap_write_lock_killable(mm))
 		return -EINTR;
-	err = !may_exceed && mm->locked_vm + pages > limit + min(credit, mm->locked_vm) ? -EPERM :
-	      __account_locked_vm(mm, pages, true, current, true);
+	if (!may_exceed && mm->locked_vm + pages > limit + min(credit, mm->locked_vm))
+		err = -EPERM;
+	else
+		__account_locked_vm(mm, pages, true, current, true);
 	mmap_write_unlock(mm);
 	return err;
-}
-
-/**
- * profil_charge - Charge pages to the caller's RLIMIT_MEMLOCK
- * @pages: How many.
- * @may_exceed: The limit does not hold.
- *
- * Return: 0; -EPERM: more than allowed; -EINTR when killed.
- */
-int profil_charge(unsigned long pages, bool may_exceed)
-{
-	return charge(pages, 0, may_exceed);
 }
 
 /**
@@ -114,9 +111,9 @@ static u32 extents_merge(struct extent *extents, u32 n)
 	return nr + 1;
 }
 
-static struct profil_histogram *histogram_first(struct rb_root_cached *root, unsigned long start)
+static struct profil_histogram *histogram_first(struct rb_root_cached *root)
 {
-	struct interval_tree_node *node = interval_tree_iter_first(root, start, ULONG_MAX);
+	struct interval_tree_node *node = interval_tree_iter_first(root, 0, ULONG_MAX);
 
 	return node ? container_of(node, struct profil_histogram, node) : NULL;
 }
@@ -172,18 +169,9 @@ static struct profil_histogram *histogram_create(const struct extent *extent)
 	return h;
 }
 
-static unsigned long extents_pages(const struct extent *extents, u32 nr)
-{
-	unsigned long pages = 0;
-	u32 i;
-
-	for (i = 0; i < nr; i++)
-		pages += (extents[i].end - extents[i].start) >> PAGE_SHIFT;
-	return pages;
-}
-
 /* The pages of all buffers in @table that have no histogram yet; to be given back by kvfree(). */
-static struct extent *table_extents(const struct profil_table *table, u32 *nr)
+static struct extent *table_extents(const struct profil_table *table, u32 *nr,
+				    unsigned long *pages)
 {
 	struct extent *extents;
 	u32 i, n = 0;
@@ -200,15 +188,12 @@ static struct extent *table_extents(const struct profil_table *table, u32 *nr)
 		extents[n++].end = PAGE_ALIGN(span->buffer + span->bytes);
 	}
 	*nr = extents_merge(extents, n);
+	for (i = 0, *pages = 0; i < *nr; i++)
+		*pages += (extents[i].end - extents[i].start) >> PAGE_SHIFT;
 	return extents;
 }
 
 /* ---- pinning ---- */
-
-static bool vma_is_written_back(const struct vm_area_struct *vma)
-{
-	return vma->vm_file && mapping_can_writeback(vma->vm_file->f_mapping);
-}
 
 /*
  * Is it writable, and of a kind that may be pinned? Not shared mappings whose file is
@@ -226,14 +211,14 @@ static bool vma_is_pinnable(struct vm_area_struct *vma, bool inherited)
 		return false;
 	if (!(vma->vm_flags & VM_SHARED))
 		return true;
-	return !vma_is_written_back(vma) &&
-	       !(vma->vm_ops && (vma->vm_ops->page_mkwrite || vma->vm_ops->pfn_mkwrite));
+	if (vma->vm_ops && (vma->vm_ops->page_mkwrite || vma->vm_ops->pfn_mkwrite))
+		return false;
+	return !vma->vm_file || !mapping_can_writeback(vma->vm_file->f_mapping);
 }
 
 /* Have [@start, @end) present and writable, in one mapping or several of the caller's. */
-static int fault_in(unsigned long start, unsigned long end)
+static int fault_in(struct mm_struct *mm, unsigned long start, unsigned long end)
 {
-	struct mm_struct *mm = current->mm;
 	bool unlocked = false;
 	unsigned int flags;
 	int err = 0;
@@ -275,14 +260,14 @@ static long pin_present(struct mm_struct *mm, unsigned long start, unsigned long
 }
 
 /* Pins pages of the caller's, and waits for them. */
-static long pin(struct mm_struct *mm, unsigned long start, unsigned long n, bool inherited,
-		struct page **pages)
+static long pin(unsigned long start, unsigned long n, bool inherited, struct page **pages)
 {
+	struct mm_struct *mm = current->mm;
 	unsigned int tries = PIN_TRIES;
 	long pinned;
 
 	do {
-		pinned = fault_in(start, start + (n << PAGE_SHIFT));
+		pinned = fault_in(mm, start, start + (n << PAGE_SHIFT));
 		if (!pinned)
 			pinned = pin_present(mm, start, n, inherited, pages);
 		if (pinned < 0 && fatal_signal_pending(current))
@@ -300,7 +285,7 @@ static int histogram_pin(struct profil_histogram *h, bool inherited)
 	while (done < h->nr_pages) {
 		start = h->node.start + (done << PAGE_SHIFT);
 		n = min(h->nr_pages - done, PIN_BATCH);
-		pinned = pin(current->mm, start, n, inherited, pages);
+		pinned = pin(start, n, inherited, pages);
 		if (pinned < 0)
 			return pinned;
 		for (i = 0; i < pinned; i++)
@@ -370,21 +355,6 @@ static void histogram_unpin(struct profil_histogram *h)
 	}
 }
 
-/* Nothing is pinned yet. */
-static int histograms_create(struct rb_root_cached *new, const struct extent *extents, u32 nr)
-{
-	struct profil_histogram *h;
-	u32 i;
-
-	for (i = 0; i < nr; i++) {
-		h = histogram_create(&extents[i]);
-		if (!h)
-			return -ENOMEM;
-		interval_tree_insert(&h->node, new);
-	}
-	return 0;
-}
-
 /**
  * profil_histograms_pin - Charge and pin what the ranges of a table need
  * @new: Out: the histograms, a tree by user address.
@@ -404,21 +374,23 @@ int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table 
 	struct profil_histogram *h;
 	struct extent *extents;
 	unsigned long pages;
+	u32 nr, i;
 	int err;
-	u32 nr;
 
 	*new = RB_ROOT_CACHED;
-	extents = table_extents(table, &nr);
+	extents = table_extents(table, &nr, &pages);
 	if (!extents)
 		return -ENOMEM;
 	/* Before anything takes memory for each page. */
-	pages = extents_pages(extents, nr);
-	err = charge(pages, credit, may_exceed);
+	err = profil_charge(pages, credit, may_exceed);
 	if (err)
 		goto free_extents;
-	err = histograms_create(new, extents, nr);
-	for (h = histogram_first(new, 0); h && !err; h = histogram_next(h))
-		err = histogram_pin(h, inherited);
+	for (i = 0; i < nr && !err; i++) {
+		h = histogram_create(&extents[i]);
+		if (h)
+			interval_tree_insert(&h->node, new);
+		err = h ? histogram_pin(h, inherited) : -ENOMEM;
+	}
 	if (err) {
 		profil_histograms_free(new);
 		profil_home_uncharge(home, pages);
@@ -435,7 +407,7 @@ void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *ne
 {
 	struct profil_histogram *h;
 
-	while ((h = histogram_first(new, 0))) {
+	while ((h = histogram_first(new))) {
 		interval_tree_remove(&h->node, new);
 		interval_tree_insert(&h->node, &s->histograms);
 		s->charged += h->nr_pages;
@@ -458,7 +430,7 @@ unsigned long profil_histograms_free(struct rb_root_cached *root)
 	struct profil_histogram *h;
 	unsigned long pages = 0;
 
-	while ((h = histogram_first(root, 0)))
+	while ((h = histogram_first(root)))
 		pages += histogram_drop(h, root);
 	return pages;
 }
@@ -469,7 +441,7 @@ void profil_histograms_free_unused(struct profil_session *s)
 	struct profil_histogram *h, *next;
 	unsigned long pages;
 
-	for (h = histogram_first(&s->histograms, 0); h; h = next) {
+	for (h = histogram_first(&s->histograms); h; h = next) {
 		next = histogram_next(h);
 		if (refcount_read(&h->refs) > 1)
 			continue;

@@ -167,8 +167,15 @@ bool profil_home_is_own(const struct profil_home *home)
 	return current->mm && current->mm == READ_ONCE(home->mm);
 }
 
-/* The caller's home; what the caller has inherited is set up first, at its own expense. */
-static struct profil_home *home_get_own(bool create)
+/**
+ * profil_home_get_own - The caller's home
+ * @create: Make one if there is none.
+ *
+ * What the caller has inherited is set up first.
+ *
+ * Return: the home, referenced; NULL if there is none; or an error pointer, as of profil_home_get().
+ */
+struct profil_home *profil_home_get_own(bool create)
 {
 	struct profil_space *space = profil_space_get(current->mm, create);
 	struct profil_home *home;
@@ -185,12 +192,6 @@ static struct profil_home *home_get_own(bool create)
 	return home;
 }
 
-/* Return: the caller's home, referenced; or an error pointer, as of profil_home_get(). */
-struct profil_home *profil_home_get_own(void)
-{
-	return home_get_own(true);
-}
-
 /**
  * profil_home_lock - Lock the caller's sessions, if it has any
  *
@@ -199,7 +200,7 @@ struct profil_home *profil_home_get_own(void)
  */
 struct profil_home *profil_home_lock(void)
 {
-	struct profil_home *home = home_get_own(false);
+	struct profil_home *home = profil_home_get_own(false);
 
 	if (IS_ERR_OR_NULL(home))
 		return home;
@@ -244,7 +245,7 @@ void profil_home_uncharge(struct profil_home *home, unsigned long pages)
  * Ends all sessions of @home that nobody can use any more, or just @all. There may be many: they
  * share one grace period. Under home->lock.
  */
-static void home_end(struct profil_home *home, bool all)
+void profil_home_end_sessions(struct profil_home *home, bool all)
 {
 	struct profil_session *s, *next;
 	bool wait = false;
@@ -271,16 +272,11 @@ static void home_end(struct profil_home *home, bool all)
 	}
 }
 
-void profil_home_end_orphans(struct profil_home *home)
-{
-	home_end(home, false);
-}
-
 /* Its mm is gone, or the module goes: so do all sessions. */
 static void home_end_all(struct profil_home *home)
 {
 	mutex_lock(&home->lock);
-	home_end(home, true);
+	profil_home_end_sessions(home, true);
 	mutex_unlock(&home->lock);
 }
 
@@ -317,7 +313,7 @@ static void home_reconcile(struct work_struct *work)
 	bool again;
 
 	mutex_lock(&home->lock);
-	home_end(home, false);
+	profil_home_end_sessions(home, false);
 	if (!home->mm || profil_uncharge(home->mm, home->owed))
 		home->owed = 0;
 	again = home->owed;

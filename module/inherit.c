@@ -142,18 +142,6 @@ static bool pending_adopt(struct profil_session *s, struct profil_home *home)
 	return pending;
 }
 
-static enum profil_end end_of(int err)
-{
-	switch (err) {
-	case -EPERM:
-		return PROFIL_END_LIMIT;
-	case -ENOMEM:
-		return PROFIL_END_NOMEM;
-	default:
-		return PROFIL_END_BUFFER;
-	}
-}
-
 /* It has all that it needs. Under home->lock. */
 static void setup_commit(struct profil_session *s, struct profil_table **table,
 			 struct profil_counts __percpu *counts, struct rb_root_cached *new)
@@ -190,7 +178,9 @@ static int session_set_up(struct profil_session *s, struct profil_home *home)
 	mutex_lock(&home->lock);
 	if (pending_adopt(s, home)) {
 		if (err) {
-			profil_session_end(s, end_of(err));
+			profil_session_end(s, err == -EPERM ? PROFIL_END_LIMIT :
+					      err == -ENOMEM ? PROFIL_END_NOMEM :
+							       PROFIL_END_BUFFER);
 		} else {
 			setup_commit(s, &table, counts, &new);
 			counts = NULL;

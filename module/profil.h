@@ -382,13 +382,13 @@ bool profil_target_may_describe(struct task_struct *task, struct mm_struct *mm);
 /* home.c: a process's sessions */
 struct profil_home *profil_home_find(struct profil_space *space);
 struct profil_home *profil_home_get(struct profil_space *space);
-struct profil_home *profil_home_get_own(void);
+struct profil_home *profil_home_get_own(bool create);
 void profil_home_put(struct profil_home *home);
 bool profil_home_is_own(const struct profil_home *home);
 struct profil_home *profil_home_lock(void);
 void profil_home_unlock(struct profil_home *home);
 void profil_home_uncharge(struct profil_home *home, unsigned long pages);
-void profil_home_end_orphans(struct profil_home *home);
+void profil_home_end_sessions(struct profil_home *home, bool all);
 void profil_home_kick(struct profil_home *home);
 void profil_homes_exit(void);
 
@@ -480,7 +480,7 @@ static inline struct profil_table *profil_table_get(struct profil_table *table)
 }
 
 /* histogram.c: pages, charged and pinned */
-int profil_charge(unsigned long pages, bool may_exceed);
+int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed);
 bool profil_uncharge(struct mm_struct *mm, unsigned long pages);
 struct profil_histogram *profil_histogram_find(struct rb_root_cached *root, unsigned long start,
 					       unsigned long bytes);
