@@ -40,10 +40,7 @@ put_task:
 	return mm;
 }
 
-/*
- * Fills in @stats and @arg but for the ranges. Returns these, referenced, or an error pointer. @s
- * does not change its phase meanwhile.
- */
+/* Fills in @stats and @arg but for the ranges. Returns these, referenced, or an error pointer. */
 static struct profil_table *session_describe(struct profil_session *s, struct profil_space *space,
 					     struct profil_describe *arg,
 					     struct profil_stats *stats)
@@ -82,20 +79,15 @@ static struct profil_table *home_describe(struct profil_home *home, struct profi
 static struct profil_table *space_describe(struct profil_space *space, struct profil_describe *arg,
 					   struct profil_stats *stats)
 {
+	struct profil_session *pending = profil_pending_get(space, true);
 	struct profil_table *table = ERR_PTR(-EINVAL);
-	struct profil_session *pending;
 	struct profil_home *home;
 
-	if (mutex_lock_killable(&space->setup_lock))
-		return ERR_PTR(-EINTR);
-	pending = profil_pending_get(space, true);
 	if (pending) {
 		table = session_describe(pending, space, arg, stats);
 		profil_session_put(pending);
-	}
-	mutex_unlock(&space->setup_lock);
-	if (pending)
 		return table;
+	}
 	home = profil_home_find(space);
 	if (home) {
 		table = home_describe(home, arg, stats);

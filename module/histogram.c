@@ -198,7 +198,7 @@ static struct extent *table_extents(const struct profil_table *table, u32 *nr,
 /*
  * Is it writable, and of a kind that may be pinned? Not shared mappings whose file is
  * written back: the writes of the tick cannot be seen by the file system. Nor does the child of a
- * fork inherit what is wiped, or hugetlb, of which there may not be enough for a copy.
+ * fork inherit what is wiped, or hugetlb, where by 6.1 a write can fault for ever.
  */
 static bool vma_is_pinnable(struct vm_area_struct *vma, bool inherited)
 {

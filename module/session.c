@@ -302,7 +302,7 @@ static void session_sum(const struct profil_session *s, struct profil_sums *sums
 	}
 }
 
-/* @stats is zero. With @restart all begins anew. Under home->lock, once there is one. */
+/* @stats is zero. With @restart all begins anew: under home->lock. */
 void profil_session_read(struct profil_session *s, struct profil_stats *stats, bool restart)
 {
 	u64 n[PROFIL_NR_OUTCOMES], runtime = s->runtime;
@@ -311,7 +311,7 @@ void profil_session_read(struct profil_session *s, struct profil_stats *stats, b
 	u32 period;
 	int i;
 
-	lockdep_assert(!s->home || lockdep_is_held(&s->home->lock));
+	lockdep_assert(!restart || lockdep_is_held(&s->home->lock));
 
 	session_sum(s, &sums);
 	for (i = 0; i < PROFIL_NR_OUTCOMES; i++) {

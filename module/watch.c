@@ -666,7 +666,7 @@ u64 profil_members_runtime(struct profil_session *s, bool restart)
 	struct profil_member *m;
 	u64 ns = 0, now;
 
-	lockdep_assert(!s->home || lockdep_is_held(&s->home->lock));
+	lockdep_assert(!restart || lockdep_is_held(&s->home->lock));
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(m, &s->members, list) {

@@ -369,7 +369,7 @@ static long long held_for_children(bool profiled)
 		MUST(children[i] >= 0);
 		if (!children[i]) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			/* After a first tick a worker gives it what is its own. */
+			/* After a first tick it has what is its own. */
 			MUST(loop_until(0, !profiled || locked_bytes()));
 			++*children_ready;
 			for (;;)
@@ -409,7 +409,7 @@ static int charge_children(void)
 	return 0;
 }
 
-TEST_F(limits, what_a_worker_makes_for_children_is_charged_to_the_cgroup)
+TEST_F(limits, what_children_inherit_is_charged_to_the_cgroup)
 {
 	NEED_CGROUP();
 	EXPECT_EQ(0, status_in_cgroup(charge_children));
