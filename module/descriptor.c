@@ -537,8 +537,6 @@ int profil_descriptor_enable(struct file *file)
 	profil_session_reset_missed(s);
 	profil_members_runtime(s, true);
 	profil_session_look(s);		/* time before is not the session's */
-	if (s->period)
-		profil_session_align_phase(s);
 	profil_session_set_on(s, true);
 	profil_session_look_again(s, NULL);
 unlock:

@@ -411,7 +411,6 @@ struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_s
 s64 profil_session_first_period(const struct profil_session *s);
 void profil_session_put(struct profil_session *s);
 void profil_session_set_phase(struct profil_session *s, enum profil_session_phase phase);
-void profil_session_align_phase(struct profil_session *s);
 int profil_session_get_ticks(struct profil_session *s);
 bool profil_session_get_more_ticks(struct profil_session *s);
 void profil_session_put_ticks(struct profil_session *s);

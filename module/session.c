@@ -132,28 +132,6 @@ void profil_session_set_phase(struct profil_session *s, enum profil_session_phas
 
 /* ---- ticks ---- */
 
-/*
- * Sessions of one home with the same period are due together, as far as they have been on for the
- * same targets: one interrupt will do. @s is about to be on.
- */
-void profil_session_align_phase(struct profil_session *s)
-{
-	struct profil_session *other;
-	int cpu;
-
-	lockdep_assert_held(&s->home->lock);
-
-	list_for_each_entry(other, &s->home->sessions, list) {
-		if (other == s || !other->on || other->period != s->period ||
-		    other->jitter != s->jitter)
-			continue;
-		for_each_possible_cpu(cpu)
-			per_cpu_ptr(s->counts, cpu)->left =
-				READ_ONCE(per_cpu_ptr(other->counts, cpu)->left);
-		return;
-	}
-}
-
 /* Ticks of the kind that @s is for. As profil_tick_get(). */
 int profil_session_get_ticks(struct profil_session *s)
 {
