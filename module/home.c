@@ -23,7 +23,6 @@
 
 #define UNCHARGE_RETRY	max(HZ / 10, 1)
 
-static void home_release(struct work_struct *work);
 static void home_reconcile(struct work_struct *work);
 static void home_free(struct work_struct *work);
 
@@ -36,9 +35,10 @@ static bool home_invalidate(struct mmu_interval_notifier *notifier,
 
 	mmu_interval_set_seq(notifier, cur_seq);
 	/* A notifier cannot be removed from here. */
-	if (range->event == MMU_NOTIFY_RELEASE && refcount_inc_not_zero(&home->refs) &&
-	    !queue_work(profil_wq, &home->release))
-		profil_home_put(home);
+	if (range->event == MMU_NOTIFY_RELEASE) {
+		WRITE_ONCE(home->released, true);
+		profil_home_kick(home);
+	}
 	return true;
 }
 
@@ -102,7 +102,6 @@ struct profil_home *profil_home_get(struct profil_space *space)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&home->lock);
 	INIT_LIST_HEAD(&home->sessions);
-	INIT_WORK(&home->release, home_release);
 	INIT_WORK(&home->free, home_free);
 	INIT_DELAYED_WORK(&home->reconcile, home_reconcile);
 	refcount_set(&home->refs, 1);
@@ -272,23 +271,6 @@ void profil_home_end_sessions(struct profil_home *home, bool all)
 	}
 }
 
-/* Its mm is gone, or the module goes: so do all sessions. */
-static void home_end_all(struct profil_home *home)
-{
-	mutex_lock(&home->lock);
-	profil_home_end_sessions(home, true);
-	mutex_unlock(&home->lock);
-}
-
-static void home_release(struct work_struct *work)
-{
-	struct profil_home *home = container_of(work, struct profil_home, release);
-
-	home_end_all(home);
-	home_detach(home);
-	profil_home_put(home);
-}
-
 /* What queued work holds: the home, and the module, since it may be delayed. */
 static void home_unhold(struct profil_home *home)
 {
@@ -299,10 +281,12 @@ static void home_unhold(struct profil_home *home)
 /* Has a worker end what must end, and pay what is owed. Any context. */
 void profil_home_kick(struct profil_home *home)
 {
+	/* Otherwise profil_homes_exit() or home_free() is at it. */
 	if (!try_module_get(THIS_MODULE))
 		return;
-	refcount_inc(&home->refs);
-	if (!queue_delayed_work(profil_wq, &home->reconcile, 0))
+	if (!refcount_inc_not_zero(&home->refs))
+		module_put(THIS_MODULE);
+	else if (!queue_delayed_work(profil_wq, &home->reconcile, 0))
 		home_unhold(home);
 }
 
@@ -310,14 +294,16 @@ static void home_reconcile(struct work_struct *work)
 {
 	struct profil_home *home = container_of(to_delayed_work(work), struct profil_home,
 						reconcile);
-	bool again;
+	bool released = READ_ONCE(home->released), again;
 
 	mutex_lock(&home->lock);
-	profil_home_end_sessions(home, false);
-	if (!home->mm || profil_uncharge(home->mm, home->owed))
+	profil_home_end_sessions(home, released);
+	if (released || !home->mm || profil_uncharge(home->mm, home->owed))
 		home->owed = 0;
 	again = home->owed;
 	mutex_unlock(&home->lock);
+	if (released)
+		home_detach(home);
 	if (!again || !queue_delayed_work(profil_wq, &home->reconcile, UNCHARGE_RETRY))
 		home_unhold(home);
 }
@@ -353,7 +339,9 @@ void profil_homes_exit(void)
 
 	for (i = 0; i < 1 << PROFIL_HASH_BITS; i++) {
 		while ((home = home_in(i))) {
-			home_end_all(home);
+			mutex_lock(&home->lock);
+			profil_home_end_sessions(home, true);
+			mutex_unlock(&home->lock);
 			profil_home_put(home);
 		}
 	}

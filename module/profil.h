@@ -279,8 +279,8 @@ struct profil_home {
 	struct mutex lock;
 	struct list_head sessions;	/* LIVE or ENDED */
 	unsigned long owed;		/* pages to be uncharged */
+	bool released;			/* the mm is: all sessions end */
 	struct mmu_interval_notifier notifier;
-	struct work_struct release;
 	struct delayed_work reconcile;
 	struct work_struct free;
 	refcount_t refs;
