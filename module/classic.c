@@ -28,24 +28,17 @@ struct profil_session *profil_classic_find(struct profil_home *home, u32 scope)
 static struct profil_session *classic_create(struct profil_home *home,
 					     const struct profil_start *arg)
 {
-	bool process = arg->scope == PROFIL_SCOPE_PROCESS;
-	struct profil_session *s = profil_session_create(home);
+	struct profil_session *s = profil_session_create(home, arg->modes, arg->period,
+							 arg->flags & PROFIL_START_JITTER);
 
 	if (!s)
 		return NULL;
 	s->classic = true;
 	s->scope = arg->scope;
-	s->modes = arg->modes;
-	s->period = arg->period;
-	s->jitter = arg->flags & PROFIL_START_JITTER;
-	s->fork = process ? PROFIL_FORK_FRESH : PROFIL_FORK_OFF;
+	s->fork = arg->scope == PROFIL_SCOPE_PROCESS ? PROFIL_FORK_FRESH : PROFIL_FORK_OFF;
 	s->exec = PROFIL_EXEC_OFF;
 	s->task = current;
-	s->counts = profil_session_alloc_counts(s);
-	if (s->counts)
-		return s;
-	profil_session_put(s);
-	return NULL;
+	return s;
 }
 
 /*

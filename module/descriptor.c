@@ -82,14 +82,12 @@ static void session_unpublish(struct profil_session *s)
 
 static int session_open(struct profil_home *home, const struct profil_open *arg)
 {
-	struct profil_session *s = profil_session_create(home);
-	int err = -ENOMEM, fd;
+	struct profil_session *s = profil_session_create(home, arg->modes, arg->period,
+							 arg->flags & PROFIL_OPEN_JITTER);
+	int err, fd;
 
 	if (!s)
-		return err;
-	s->modes = arg->modes;
-	s->period = arg->period;
-	s->jitter = arg->flags & PROFIL_OPEN_JITTER;
+		return -ENOMEM;
 	s->fork = arg->fork;
 	s->exec = arg->exec;
 	s->ring_pages = profil_ring_pages(arg->nr_records);
@@ -99,8 +97,7 @@ static int session_open(struct profil_home *home, const struct profil_open *arg)
 	s->charged = s->ring_pages;
 	err = -ENOMEM;
 	s->ring = profil_ring_create(arg->nr_records);
-	s->counts = profil_session_alloc_counts(s);
-	if (!s->ring || !s->counts)
+	if (!s->ring)
 		goto uncharge;
 	err = session_publish(s);
 	if (err)

@@ -406,7 +406,8 @@ void profil_space_kick_setup(struct profil_space *space, bool system);
 
 /* session.c: memory, ticks, the end, statistics */
 struct profil_session *profil_session_alloc(gfp_t gfp);
-struct profil_session *profil_session_create(struct profil_home *home);
+struct profil_session *profil_session_create(struct profil_home *home, u32 modes, u32 period,
+					     bool jitter);
 struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_session *s);
 s64 profil_session_first_period(const struct profil_session *s);
 void profil_session_put(struct profil_session *s);

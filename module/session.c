@@ -104,7 +104,8 @@ struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_s
 }
 
 /* A session of the caller's, with counts; not in its home's list yet. Or NULL. */
-struct profil_session *profil_session_create(struct profil_home *home)
+struct profil_session *profil_session_create(struct profil_home *home, u32 modes, u32 period,
+					     bool jitter)
 {
 	struct profil_session *s = profil_session_alloc(GFP_KERNEL_ACCOUNT);
 
@@ -114,7 +115,14 @@ struct profil_session *profil_session_create(struct profil_home *home)
 	s->home = home;
 	s->phase = PROFIL_LIVE;
 	s->may_exceed = ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
-	return s;
+	s->modes = modes;
+	s->period = period;
+	s->jitter = jitter;
+	s->counts = profil_session_alloc_counts(s);
+	if (s->counts)
+		return s;
+	profil_session_put(s);
+	return NULL;
 }
 
 /* Phases come in their order; one that could not be set up is never LIVE. */
