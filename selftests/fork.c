@@ -8,11 +8,13 @@
  */
 #include "kselftest_harness.h"
 
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 
 #include "kernel.h"
 #include "loop.h"
@@ -950,7 +952,7 @@ TEST_F(forked, child_whose_copy_is_wiped_has_an_ended_session)
 	expect_child(_metadata, child_with_wiped_buffer);
 }
 
-/* The page table of a child does not have shared memory: a worker sees to it. */
+/* The page table of a child does not have shared memory: it takes a fault. */
 TEST_F(forked, child_gets_shared_pages_that_it_does_not_touch)
 {
 	struct profil_stats s;
@@ -973,7 +975,77 @@ TEST_F(forked, child_gets_shared_pages_that_it_does_not_touch)
 	expect_stop(_metadata, 0);
 }
 
-/* Loops are not run before: so no tick has had it set up. */
+static volatile sig_atomic_t nr_signals;
+
+static void count_signal(int number)
+{
+	(void)number;
+	nr_signals++;
+}
+
+/* The timer expires by the scheduler's tick: a signal is pending whenever a tick comes. */
+static void child_with_signals(void)
+{
+	const struct itimerval often = { { 0, 1 }, { 0, 1 } }, never = {};
+	struct profil_stats s;
+
+	MUST(signal(SIGPROF, count_signal) != SIG_ERR);
+	MUST(!setitimer(ITIMER_PROF, &often, NULL));
+	MUST(loop_until(1, locked_bytes() == SIZE));
+	MUST(!setitimer(ITIMER_PROF, &never, NULL));
+	MUST(nr_signals > 0);
+	MUST(!session_stop(PROCESS, &s));
+	MUST(accounted(&s) && !s.dropped);
+	MUST(s.hit > 0 && s.hit == count(1));
+}
+
+TEST_F(forked, child_with_a_signal_at_each_tick_is_set_up)
+{
+	ASSERT_EQ(0, start());
+	expect_child(_metadata, child_with_signals);
+}
+
+#define MUCH	(64UL << 20)
+
+/* One call, which takes some ticks, and then waits for a page that nobody brings. */
+static void *populate(void *memory)
+{
+	madvise(memory, MUCH, MADV_POPULATE_WRITE);
+	return NULL;
+}
+
+/* Its first tick comes to a thread that does not return to user mode any more. */
+static void child_with_a_thread_in_a_call(void)
+{
+	char *memory = map(MUCH, MAP_PRIVATE);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register last = {
+		.range = { (u64)memory + MUCH - getpagesize(), getpagesize() },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	struct uffd_msg missing;
+	struct profil_stats s;
+	pthread_t thread;
+
+	MUST(memory && fd >= 0 && !ioctl(fd, UFFDIO_API, &api));
+	MUST(!ioctl(fd, UFFDIO_REGISTER, &last));
+	MUST(!pthread_create(&thread, NULL, populate, memory));
+	MUST(read(fd, &missing, sizeof(missing)) == sizeof(missing));
+	MUST(loop_until(1, locked_bytes() == SIZE));
+	MUST(!session_stop(PROCESS, &s));
+	MUST(accounted(&s) && !s.dropped);
+	MUST(s.system > 0 && s.hit > 0);
+}
+
+TEST_F(forked, child_is_set_up_while_a_thread_of_it_is_in_a_call)
+{
+	if (geteuid())
+		SKIP(return, "only root can keep the kernel waiting by userfaultfd");
+	ASSERT_EQ(0, start());
+	expect_child(_metadata, child_with_a_thread_in_a_call);
+}
+
 /* The parent has other memory there, and the child a copy of that. */
 static void child_counts_nowhere(void)
 {
@@ -1377,7 +1449,7 @@ TEST_F(forked, child_needs_no_more_than_the_parent_of_RLIMIT_MEMLOCK)
 	expect_child(_metadata, child_counts_1);
 }
 
-/* Be it by a worker, after a tick, or by its own call, or by both at the same time. */
+/* Be it after a tick, or by its own call, or by both. */
 TEST_F(forked, child_is_charged_once)
 {
 	struct profil_stats s;
