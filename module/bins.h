@@ -11,29 +11,12 @@
  * computed once, when the range is set up; the tick then compares once, and what
  * passes cannot overflow.
  *
- * Proof, with n from 1 to 2^31, t = (d / granule) * scale / 65536 and divisions
- * that round down:
- *
- *	counter(d) >= n
- *	<=> t + round >= n * step
- *	<=> t >= T			T = n * step - round, 1 <= T <= 2^35
- *	<=> (d / granule) * scale >= T * 65536			<= 2^51
- *	<=> d / granule >= q		q = T * 65536 / scale, rounded up, <= 2^51
- *	<=> d >= q * granule					<= 2^63
- *
- * so limit = q * granule. With scale 0 t is never T: no pc reaches counter n then, and
- * the limit is U64_MAX. (d = U64_MAX itself does not occur: pc < end <= U64_MAX,
- * pc >= start >= offset.)
- *
  * What the tick computes is
  *
  *	((d & mask) * scale + bias) >> shift
  *
- * where mask clears what is less than a granule, bias is round * 65536 * granule, and
- * the shift divides by 65536 * step * granule at once: sums of an integer and fractions
- * below one may be rounded down in any order. d < limit means d / granule < q, so the
- * product is below T * 65536 * granule, and the sum below n * step * 65536 * granule,
- * at most 2^63: it cannot overflow.
+ * where mask clears what is less than a granule, bias is round * 65536 * granule, and the shift
+ * divides by 65536 * step * granule at once. Documentation/profil.rst has the proof.
  *
  * With a smaller shift, by width_shift = log2 of the width, the result is in bytes, of
  * which the lowest width_shift bits are to be ignored.

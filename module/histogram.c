@@ -10,9 +10,9 @@
  * The pages of all buffers that one call brings are its histograms; those that touch are one, so
  * that no page is pinned or charged twice.
  *
- * Context: a process's own calls, and task work of the child of a fork; what is left to be uncharged
- * a worker tries, too. Pinning and charging take mmap_lock, whose holder may wait for user space, so
- * no home's lock is held then.
+ * Context: a process's own calls, and task work of the child of a fork; workers uncharge, too.
+ * Pinning and charging take mmap_lock, whose holder may wait for user space, so no home's lock is
+ * held then.
  */
 #include <linux/backing-dev.h>
 #include <linux/hugetlb.h>
@@ -33,13 +33,9 @@
 
 /* ---- charging ---- */
 
-/**
- * profil_charge - Charge pages to the caller's RLIMIT_MEMLOCK
- * @pages: How many.
- * @credit: So many pages that are charged will be returned.
- * @may_exceed: The limit does not hold.
- *
- * Return: 0; -EPERM: more than allowed; -EINTR when killed.
+/*
+ * Charges pages to the caller's RLIMIT_MEMLOCK; @credit of those that are charged already will be
+ * returned. Return: 0; -EPERM: more than allowed; -EINTR when killed.
  */
 int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 {
@@ -59,14 +55,9 @@ int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 	return err;
 }
 
-/**
- * profil_uncharge - Return a charge
- * @mm: To which it was.
- * @pages: How many.
- *
- * A process waits for its own mmap_lock, unless it is killed; nobody waits for another's.
- *
- * Return: false if the lock was not to be had: the charge is still owed.
+/*
+ * Returns a charge. A process waits for its own mmap_lock, unless it is killed; nobody waits for
+ * another's. Return: false if the lock was not to be had: the charge is still owed.
  */
 bool profil_uncharge(struct mm_struct *mm, unsigned long pages)
 {
@@ -316,12 +307,9 @@ static bool histogram_is_mapped(const struct profil_histogram *h)
 	return same;
 }
 
-/**
- * profil_histograms_are_mapped - Does the child of a fork get copies of what was pinned?
- * @table: The parent's own, from which the histograms cannot go meanwhile.
- *
- * In the parent, in the probe of fork. Otherwise the child has other memory at those addresses, or
- * none, and must not count there.
+/*
+ * Does the child of a fork get copies of what was pinned for @table, the parent's own? Otherwise it
+ * has other memory at those addresses, or none, and must not count there. In the probe of fork.
  */
 bool profil_histograms_are_mapped(const struct profil_table *table)
 {
@@ -364,8 +352,8 @@ static void histogram_unpin(struct profil_histogram *h)
  * @may_exceed: No limit holds.
  * @credit: So many pages that are charged will be returned.
  *
- * Return: 0; -EFAULT, -ENOMEM, -EPERM: more than RLIMIT_MEMLOCK; -EINTR when killed. Then nothing is
- * pinned or charged.
+ * Return: 0; -EFAULT, -ENOMEM, -EPERM: more than RLIMIT_MEMLOCK; -EINTR when killed. Then nothing
+ * is pinned or charged.
  */
 int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table *table,
 			  struct profil_home *home, bool inherited, bool may_exceed,

@@ -82,12 +82,9 @@ struct profil_home *profil_home_find(struct profil_space *space)
 	return home;
 }
 
-/**
- * profil_home_get - The home of the caller's sessions
- * @space: The caller's.
- *
- * Return: the home, made if there is none, referenced; or an error pointer: -ENOMEM, -EINTR when
- * killed, -ERESTARTNOINTR.
+/*
+ * The home of the caller's sessions, made if there is none, referenced; or an error pointer:
+ * -ENOMEM, -EINTR when killed, -ERESTARTNOINTR.
  */
 struct profil_home *profil_home_get(struct profil_space *space)
 {
@@ -166,13 +163,9 @@ bool profil_home_is_own(const struct profil_home *home)
 	return current->mm && current->mm == READ_ONCE(home->mm);
 }
 
-/**
- * profil_home_get_own - The caller's home
- * @create: Make one if there is none.
- *
- * What the caller has inherited is set up first.
- *
- * Return: the home, referenced; NULL if there is none; or an error pointer, as of profil_home_get().
+/*
+ * The same after what the caller has inherited is set up; NULL if there is none and none is to be
+ * made.
  */
 struct profil_home *profil_home_get_own(bool create)
 {
@@ -191,12 +184,7 @@ struct profil_home *profil_home_get_own(bool create)
 	return home;
 }
 
-/**
- * profil_home_lock - Lock the caller's sessions, if it has any
- *
- * Return: the home, to be given back by profil_home_unlock(); NULL if there is none; or an error
- * pointer, as of profil_home_get().
- */
+/* The caller's home, locked: for profil_home_unlock(). NULL: there is none; or an error pointer. */
 struct profil_home *profil_home_lock(void)
 {
 	struct profil_home *home = profil_home_get_own(false);

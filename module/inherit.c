@@ -21,13 +21,10 @@
 #include "compat.h"
 #include "profil.h"
 
-/**
- * profil_session_inherit - Make the session of a child of fork
- * @parent: What the child inherits. Under RCU, and maybe just about to end.
- * @table: The ranges that the parent has in its own address space.
- *
- * In the parent, while the child does not run yet. Does not sleep. What happens to @parent at the
- * same time in another task may have come before the fork or after.
+/*
+ * Makes the session of a child of fork, which does not run yet. @parent is under RCU, and maybe
+ * about to end; what happens to it at the same time in another task may have come before the fork
+ * or after. @table: the ranges that the parent has in its own address space.
  *
  * Return: the session, for profil_session_bear(); or an error pointer: -ENOMEM, or
  * -ENODEV if there is nothing to inherit any more.
@@ -196,13 +193,9 @@ free:
 	return err;
 }
 
-/**
- * profil_space_set_up - Set up all sessions that are pending in an address space
- * @space: The caller's own.
- *
- * One that cannot have what it needs ends, and its statistics tell why.
- *
- * Return: 0; as profil_home_get(), or -EINTR when killed: then some are still pending.
+/*
+ * Sets up all sessions that are pending in the caller's space. One that cannot have what it needs
+ * ends, and its statistics tell why. Return: 0; or as profil_home_get(): then some still are.
  */
 int profil_space_set_up(struct profil_space *space)
 {
@@ -245,10 +238,9 @@ static void setup_work(struct callback_head *work)
 	module_put(THIS_MODULE);
 }
 
-/**
- * profil_space_kick_setup - Have the current task set up what is pending in its address space
- * @space: The address space, in which the tick has found a watch.
- * @system: The tick came in a system call, which may last: another task need not wait for that.
+/*
+ * Has the current task, whose tick has found a watch in @space, set up what is pending there.
+ * @system: the tick came in a system call, which may last: another task need not wait for that.
  */
 void profil_space_kick_setup(struct profil_space *space, bool system)
 {
