@@ -87,7 +87,7 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 	list_add(&s->list, &s->home->sessions);
 	profil_session_look(s);		/* time before is not the session's */
 	profil_session_set_on(s, true);
-	profil_attach(w, m, on);
+	profil_attach(w, m, on, NULL);
 	profil_session_look_again(s, NULL);
 	if (on)
 		profil_session_end(on, PROFIL_END_NONE);
@@ -114,7 +114,7 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 		return err;
 	profil_table_bind(table, &new);
 	m = profil_member_alloc(current, s->scope == PROFIL_SCOPE_THREAD, GFP_KERNEL_ACCOUNT);
-	w = profil_watch_alloc(s, home->space, table, &profil_nothing, GFP_KERNEL_ACCOUNT);
+	w = profil_watch_alloc(s, home->space, table, GFP_KERNEL_ACCOUNT);
 	if (m && w) {
 		refcount_inc(&home->refs);
 		mutex_lock(&home->lock);

@@ -45,7 +45,7 @@ static struct profil_table *session_describe(struct profil_session *s, struct pr
 					     struct profil_describe *arg,
 					     struct profil_stats *stats)
 {
-	struct profil_table *table = profil_table_of(s, space->id, NULL);
+	struct profil_table *table = profil_table_of(s, space->id);
 
 	if (!table)
 		return ERR_PTR(-ENODEV);
@@ -116,7 +116,7 @@ int profil_classic_describe(struct profil_describe *arg, struct profil_stats *st
 
 	if (IS_ERR(mm))
 		return PTR_ERR(mm);
-	space = profil_space_get(mm, false);
+	space = profil_space_get(mm, 0);
 	mmput_async(mm);
 	if (!space)
 		return -EINVAL;

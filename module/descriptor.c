@@ -10,158 +10,17 @@
  * from this; the descriptor means that one when the child uses it.
  */
 #include <linux/anon_inodes.h>
-#include <linux/capability.h>
-#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/pagemap.h>
 #include <linux/poll.h>
 #include <linux/rwsem.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
-#include <linux/slab.h>
-#include <linux/uaccess.h>
-#include <linux/user_namespace.h>
 #include <linux/wait_bit.h>
-#include <linux/xarray.h>
 
-#include "compat.h"
 #include "profil.h"
-
-static int session_release(struct inode *inode, struct file *file);
-
-static ssize_t session_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
-{
-	return profil_ring_read(file->private_data, buf, size, !(file->f_flags & O_NONBLOCK));
-}
-
-static __poll_t session_poll(struct file *file, poll_table *wait)
-{
-	return profil_ring_poll(file->private_data, file, wait);
-}
-
-static const struct file_operations session_fops = {
-	.owner = THIS_MODULE,
-	.release = session_release,
-	.read = session_read,
-	.poll = session_poll,
-	.unlocked_ioctl = profil_session_ioctl,
-	.compat_ioctl = compat_ptr_ioctl,
-	.llseek = noop_llseek,
-};
-
-/* The caller's, in its home. */
-static int session_publish(struct profil_session *s)
-{
-	struct profil_home *home = s->home;
-	struct profil_session *other;
-	unsigned int n = 0;
-	int err = 0;
-
-	if (mutex_lock_killable(&home->lock))
-		return -EINTR;
-	list_for_each_entry(other, &home->sessions, list)
-		n++;
-	if (n >= PROFIL_MAX_OPEN)
-		err = -EMFILE;
-	else
-		list_add(&s->list, &home->sessions);
-	mutex_unlock(&home->lock);
-	return err;
-}
-
-/* Takes it back. */
-static void session_unpublish(struct profil_session *s)
-{
-	mutex_lock(&s->home->lock);
-	list_del_init(&s->list);
-	mutex_unlock(&s->home->lock);
-}
-
-static int session_open(struct profil_home *home, const struct profil_open *arg)
-{
-	struct profil_session *s = profil_session_create(home, arg->modes, arg->period,
-							 arg->flags & PROFIL_OPEN_JITTER);
-	int err, fd;
-
-	if (!s)
-		return -ENOMEM;
-	s->fork = arg->fork;
-	s->exec = arg->exec;
-	s->ring_pages = profil_ring_pages(arg->nr_records);
-	err = profil_charge(s->ring_pages, 0, s->may_exceed);
-	if (err)
-		goto put;
-	s->charged = s->ring_pages;
-	err = -ENOMEM;
-	s->ring = profil_ring_create(arg->nr_records);
-	if (!s->ring)
-		goto uncharge;
-	err = session_publish(s);
-	if (err)
-		goto uncharge;
-	fd = anon_inode_getfd("[profil]", &session_fops, s, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		return fd;
-	err = fd;
-	session_unpublish(s);
-uncharge:
-	profil_home_uncharge(home, s->ring_pages);
-put:
-	profil_session_put(s);
-	return err;
-}
-
-/* Returns the descriptor. */
-int profil_descriptor_open(const struct profil_open *arg)
-{
-	struct profil_home *home = profil_home_get_own(true);
-	int fd;
-
-	if (IS_ERR(home))
-		return PTR_ERR(home);
-	fd = session_open(home, arg);
-	profil_home_put(home);
-	return fd;
-}
-
-/*
- * The session that @file means to the caller, locked and referenced, to be given back by
- * profil_descriptor_unlock().
- */
-static struct profil_session *session_lock(struct file *file)
-{
-	struct profil_session *root = file->private_data, *s;
-	struct profil_home *home;
-
-	if (root->fork != PROFIL_FORK_FRESH || profil_home_is_own(root->home)) {
-		if (mutex_lock_killable(&root->home->lock))
-			return ERR_PTR(-EINTR);
-		refcount_inc(&root->refs);
-		return root;
-	}
-	home = profil_home_lock();
-	if (IS_ERR_OR_NULL(home))
-		return home ? ERR_CAST(home) : ERR_PTR(-ENODEV);
-	list_for_each_entry(s, &home->sessions, list) {
-		if (s->root == root) {
-			refcount_inc(&s->refs);
-			profil_home_put(home);		/* it has its own reference */
-			return s;
-		}
-	}
-	profil_home_unlock(home);
-	return ERR_PTR(-ENODEV);
-}
-
-void profil_descriptor_unlock(struct profil_session *s)
-{
-	refcount_inc(&s->home->refs);
-	profil_home_unlock(s->home);
-	profil_session_put(s);
-}
 
 /* The descriptor of the session is gone. */
 static void session_close(struct profil_session *s)
@@ -206,6 +65,118 @@ static int session_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+static ssize_t session_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
+{
+	return profil_ring_read(file->private_data, buf, size, !(file->f_flags & O_NONBLOCK));
+}
+
+static __poll_t session_poll(struct file *file, poll_table *wait)
+{
+	return profil_ring_poll(file->private_data, file, wait);
+}
+
+static const struct file_operations session_fops = {
+	.owner = THIS_MODULE,
+	.release = session_release,
+	.read = session_read,
+	.poll = session_poll,
+	.unlocked_ioctl = profil_session_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.llseek = noop_llseek,
+};
+
+/* Puts the caller's session into its home. */
+static int session_publish(struct profil_session *s)
+{
+	struct profil_home *home = s->home;
+	struct profil_session *other;
+	unsigned int n = 0;
+
+	if (mutex_lock_killable(&home->lock))
+		return -EINTR;
+	list_for_each_entry(other, &home->sessions, list)
+		n++;
+	if (n < PROFIL_MAX_OPEN)
+		list_add(&s->list, &home->sessions);
+	mutex_unlock(&home->lock);
+	return n < PROFIL_MAX_OPEN ? 0 : -EMFILE;
+}
+
+/* Returns the descriptor. */
+int profil_descriptor_open(const struct profil_open *arg)
+{
+	struct profil_home *home = profil_home_get_own(true);
+	struct profil_session *s;
+	int ret = -ENOMEM;
+
+	if (IS_ERR(home))
+		return PTR_ERR(home);
+	s = profil_session_create(home, arg->modes, arg->period, arg->flags & PROFIL_OPEN_JITTER);
+	if (!s)
+		goto put_home;
+	s->fork = arg->fork;
+	s->exec = arg->exec;
+	s->ring_pages = profil_ring_pages(arg->nr_records);
+	ret = profil_charge(s->ring_pages, 0, s->may_exceed);
+	if (ret)
+		goto put;
+	s->charged = s->ring_pages;
+	s->ring = profil_ring_create(arg->nr_records);
+	ret = s->ring ? session_publish(s) : -ENOMEM;
+	if (ret)
+		goto uncharge;
+	ret = anon_inode_getfd("[profil]", &session_fops, s, O_RDONLY | O_CLOEXEC);
+	if (ret < 0)
+		session_close(s);
+	goto put_home;
+
+uncharge:
+	profil_home_uncharge(home, s->ring_pages);
+put:
+	profil_session_put(s);
+put_home:
+	profil_home_put(home);
+	return ret;
+}
+
+/* ---- the session that a call is about ---- */
+
+/*
+ * The session that @file means to the caller, locked and referenced, to be given back by
+ * profil_descriptor_unlock().
+ */
+static struct profil_session *session_lock(struct file *file)
+{
+	struct profil_session *root = file->private_data, *s;
+	struct profil_home *home;
+
+	if (root->fork != PROFIL_FORK_FRESH || profil_home_is_own(root->home)) {
+		if (mutex_lock_killable(&root->home->lock))
+			return ERR_PTR(-EINTR);
+		refcount_inc(&root->refs);
+		return root;
+	}
+	home = profil_home_lock();
+	if (IS_ERR_OR_NULL(home))
+		return home ? ERR_CAST(home) : ERR_PTR(-ENODEV);
+	list_for_each_entry(s, &home->sessions, list) {
+		if (s->root == root) {
+			refcount_inc(&s->refs);
+			profil_home_put(home);		/* it has its own reference */
+			return s;
+		}
+	}
+	profil_home_unlock(home);
+	return ERR_PTR(-ENODEV);
+}
+
+void profil_descriptor_unlock(struct profil_session *s)
+{
+	refcount_inc(&s->home->refs);
+	profil_home_unlock(s->home);
+	profil_session_put(s);
+}
+
 /*
  * As session_lock(), and @lock is held for reading. Who holds that may wait for user space (who
  * execs, for what is left to do in the old address space), so it is not waited for with the
@@ -230,14 +201,11 @@ static struct profil_session *session_lock_beside(struct file *file, struct rw_s
 struct profil_session *profil_descriptor_lock_own(struct file *file)
 {
 	struct profil_session *s = session_lock(file);
-	int err = 0;
+	int err;
 
 	if (IS_ERR(s))
 		return s;
-	if (s->phase == PROFIL_ENDED)
-		err = -ENODEV;
-	else if (!profil_home_is_own(s->home))
-		err = -EPERM;
+	err = s->phase == PROFIL_ENDED ? -ENODEV : profil_home_is_own(s->home) ? 0 : -EPERM;
 	if (!err)
 		return s;
 	profil_descriptor_unlock(s);
@@ -252,17 +220,16 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	struct profil_space *space;
 	struct profil_member *m;
 	struct profil_watch *w;
-	int err;
+	int err = -ENOMEM;
 
 	if (s->phase == PROFIL_ENDED)
 		return -ENODEV;
 	if (s->fork == PROFIL_FORK_FRESH && mm != s->home->mm)
 		return -EINVAL;
-	space = profil_space_get(mm, true);
+	space = profil_space_get(mm, GFP_KERNEL_ACCOUNT);
 	if (!space)
-		return -ENOMEM;
-	err = -ENOMEM;
-	w = profil_watch_alloc(s, space, &profil_nothing, &profil_nothing, GFP_KERNEL_ACCOUNT);
+		return err;
+	w = profil_watch_alloc(s, space, &profil_nothing, GFP_KERNEL_ACCOUNT);
 	m = profil_member_alloc(task, arg->scope == PROFIL_SCOPE_THREAD, GFP_KERNEL_ACCOUNT);
 	if (!w || !m)
 		goto free;
@@ -272,15 +239,17 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 		profil_session_look(s);	/* time before is not the session's */
 	/* If it is released from here on, its end is told of after this: then it is linked. */
 	rcu_read_lock();
-	err = pid_alive(task) ? profil_attach(&w, m, NULL) : -ESRCH;
+	err = pid_alive(task) ? profil_attach(&w, m, NULL, NULL) : -ESRCH;
 	rcu_read_unlock();
-	if (!err) {
-		profil_session_reset_missed(s);
-		if (s->on)
-			profil_session_look_again(s, task);
-		arg->space = space->id;
-		m = NULL;
-	}
+	if (err == -EUSERS)
+		err = -EBUSY;
+	if (err)
+		goto free;
+	m = NULL;
+	arg->space = space->id;
+	profil_session_reset_missed(s);
+	if (s->on)
+		profil_session_look_again(s, task);
 free:
 	profil_member_free(m);
 	profil_watch_free(w);
@@ -288,26 +257,32 @@ free:
 	return err;
 }
 
-int profil_descriptor_attach(struct file *file, struct profil_attach *arg)
+int profil_descriptor_attach(struct file *file, void *data, struct profil_stats *stats)
 {
+	struct profil_attach *arg = data;
 	bool thread = arg->scope == PROFIL_SCOPE_THREAD;
-	struct task_struct *task = profil_target_find(arg->pid, thread);
 	struct mm_struct *mm = NULL;
 	struct profil_session *s;
+	struct task_struct *task;
 	int err;
 
+	if (arg->scope > PROFIL_SCOPE_THREAD)
+		return -EOPNOTSUPP;
+	if (arg->pid < 0)
+		return -EINVAL;
+	task = profil_target_find(arg->pid, thread);
 	if (!task)
 		return -ESRCH;
 	s = session_lock_beside(file, &task->signal->exec_update_lock);
-	if (IS_ERR(s)) {
-		err = PTR_ERR(s);
+	err = PTR_ERR_OR_ZERO(s);
+	if (err)
 		goto put_task;
-	}
-	err = -ESRCH;
 	mm = profil_target_mm(&task, thread);
-	if (mm)
-		err = profil_target_may_attach(task, mm) ? 0 : -EPERM;
-	if (!err)
+	if (!mm)
+		err = -ESRCH;
+	else if (!profil_target_may_attach(task, mm))
+		err = -EPERM;
+	else
 		err = attach_task(s, arg, task, mm);
 	up_read(&task->signal->exec_update_lock);
 	profil_descriptor_unlock(s);
@@ -326,7 +301,7 @@ static u64 space_id(u64 id)
 
 	if (id != PROFIL_SPACE_SELF)
 		return id;
-	space = profil_space_get(current->mm, false);
+	space = profil_space_get(current->mm, 0);
 	if (space) {
 		id = space->id;
 		profil_space_put(space);
@@ -337,8 +312,8 @@ static u64 space_id(u64 id)
 /* Adds to the ranges that @s has in the space with @id those of @added. Under home->lock. */
 static int session_add(struct profil_session *s, u64 id, const struct profil_table *added)
 {
-	struct profil_table *base = profil_table_of(s, id, NULL), *table, *legacy;
-	int err = -ENOMEM;
+	struct profil_table *base = profil_table_of(s, id), *table;
+	int err;
 
 	if (!base)
 		return -ESRCH;
@@ -346,25 +321,25 @@ static int session_add(struct profil_session *s, u64 id, const struct profil_tab
 	profil_table_put(base);
 	if (IS_ERR(table))
 		return PTR_ERR(table);
-	legacy = profil_table_legacy(table);
-	if (legacy) {
-		err = profil_table_set(s, id, &table, &legacy);
-		profil_table_put(legacy);
-	}
+	err = profil_table_set(s, id, table);
 	profil_table_put(table);
 	return err;
 }
 
 /* Buffers are pinned without the lock, since they may be waited for. */
-int profil_descriptor_add(struct file *file, const struct profil_add *arg)
+int profil_descriptor_add(struct file *file, void *data, struct profil_stats *stats)
 {
-	struct profil_session *s = profil_descriptor_lock_own(file);
+	const struct profil_add *arg = data;
+	u64 id = space_id(arg->space);
+	struct profil_session *s;
 	struct profil_home *home;
 	struct profil_table *table;
 	struct rb_root_cached new;
-	u64 id = space_id(arg->space);
 	int err;
 
+	if (!arg->nr_ranges || arg->nr_ranges > PROFIL_MAX_RANGES || id == PROFIL_SPACE_ALL)
+		return -EINVAL;
+	s = profil_descriptor_lock_own(file);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	home = s->home;
@@ -399,102 +374,60 @@ put:
 	return err;
 }
 
-static bool stays(const struct profil_span *span, void *data)
+/* From the space with @id. */
+static int session_remove(struct profil_session *s, u64 id, struct profil_remove *arg)
 {
-	const struct profil_remove *arg = data;
-
-	return span->start < arg->start || span->end > arg->end;
-}
-
-/*
- * What is left of each table that is in use in the space with @id: those of a watch, and those that
- * children forked meanwhile have from it. Keeps the tables, so that none is taken for another.
- */
-static int remove_prepare(struct profil_session *s, struct profil_remove *arg, u64 id,
-			  struct xarray *rests)
-{
-	struct profil_table *tables[2], *rest;
+	struct profil_table *table = profil_table_of(s, id), *rest;
 	int err = 0;
-	u32 i;
 
-	tables[0] = profil_table_of(s, id, &tables[1]);
-	if (!tables[0])
-		return -ESRCH;
-	for (i = 0; i < ARRAY_SIZE(tables); i++) {
-		unsigned long key = (unsigned long)tables[i];
-
-		if (!err && !xa_load(rests, key)) {
-			rest = profil_table_filter(tables[i], stays, arg);
-			err = rest ? xa_err(xa_store(rests, key, rest, GFP_KERNEL)) : -ENOMEM;
-			if (!err)
-				continue;
-			if (rest)
-				profil_table_put(rest);
-		}
-		profil_table_put(tables[i]);
-	}
-	return err;
-}
-
-/* Cannot fail. What is not in @rests has been made from what is. */
-static u32 remove_commit(struct profil_session *s, u64 id, struct xarray *rests)
-{
-	struct profil_table *table, *legacy, *rest, *rest_legacy;
-	u32 nr = 0;
-
-	table = profil_table_of(s, id, &legacy);
 	if (!table)
-		return 0;
-	rest = profil_table_get(xa_load(rests, (unsigned long)table) ?: table);
-	rest_legacy = profil_table_get(xa_load(rests, (unsigned long)legacy) ?: legacy);
-	if (rest->nr_ranges < table->nr_ranges || rest_legacy->nr_ranges < legacy->nr_ranges) {
-		nr = table->nr_ranges - rest->nr_ranges;
-		if (profil_table_set(s, id, &rest, &rest_legacy))
-			nr = 0;
-	}
-	profil_table_put(rest);
-	profil_table_put(rest_legacy);
-	profil_table_put(table);
-	profil_table_put(legacy);
-	return nr;
-}
-
-/* From all spaces, or from none if there is no memory for one. */
-static int remove_from(struct profil_session *s, struct profil_remove *arg)
-{
-	bool all = arg->space == PROFIL_SPACE_ALL;
-	u64 first = all ? profil_space_after(s, 0) : space_id(arg->space), id;
-	struct profil_table *rest;
-	struct xarray rests;
-	unsigned long key;
-	int err = 0;
-
-	xa_init_flags(&rests, XA_FLAGS_ACCOUNT);
-	for (id = first; id && !err; id = all ? profil_space_after(s, id) : 0) {
-		err = remove_prepare(s, arg, id, &rests);
-		if (all && err == -ESRCH)
-			err = 0;
-		if (fatal_signal_pending(current))
-			err = -EINTR;
-		cond_resched();
-	}
-	for (id = first; id && !err; id = all ? profil_space_after(s, id) : 0) {
-		arg->nr_removed += remove_commit(s, id, &rests);
-		cond_resched();
-	}
-	xa_for_each(&rests, key, rest) {
+		return -ESRCH;
+	rest = profil_table_remove(table, arg);
+	if (!rest)
+		err = -ENOMEM;
+	else if (rest != table)
+		err = profil_table_set(s, id, rest);
+	if (!err)
+		arg->nr_removed += table->nr_ranges - rest->nr_ranges;
+	if (rest)
 		profil_table_put(rest);
-		profil_table_put((struct profil_table *)key);
-		cond_resched();
-	}
-	xa_destroy(&rests);
+	profil_table_put(table);
 	return err;
 }
 
-static int session_remove(struct profil_session *s, struct profil_remove *arg)
+/* A child that is forked meanwhile comes later, or inherits what is left. */
+static int session_remove_all(struct profil_session *s, struct profil_remove *arg)
 {
-	int err = remove_from(s, arg);
+	u64 id = 0;
+	int err;
 
+	while ((id = profil_space_after(s, id))) {
+		err = session_remove(s, id, arg);
+		if (err && err != -ESRCH)
+			return err;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+	return 0;
+}
+
+int profil_descriptor_remove(struct file *file, void *data, struct profil_stats *stats)
+{
+	struct profil_remove *arg = data;
+	struct profil_session *s;
+	int err;
+
+	if (arg->start >= arg->end)
+		return -EINVAL;
+	s = profil_descriptor_lock_own(file);
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	arg->nr_removed = 0;
+	if (arg->space == PROFIL_SPACE_ALL)
+		err = session_remove_all(s, arg);
+	else
+		err = session_remove(s, space_id(arg->space), arg);
 	if (arg->nr_removed) {
 		synchronize_rcu();
 		/* Ticks that were deferred for these ranges are still to be counted. */
@@ -502,26 +435,16 @@ static int session_remove(struct profil_session *s, struct profil_remove *arg)
 	}
 	/* Tables that are no longer used, also of calls before, still need their histograms. */
 	if (wait_var_event_killable(&s->nr_dying, !atomic_read(&s->nr_dying)))
-		return -EINTR;
-	profil_histograms_free_unused(s);
-	return err;
-}
-
-int profil_descriptor_remove(struct file *file, struct profil_remove *arg)
-{
-	struct profil_session *s = profil_descriptor_lock_own(file);
-	int err;
-
-	if (IS_ERR(s))
-		return PTR_ERR(s);
-	err = session_remove(s, arg);
+		err = -EINTR;
+	else
+		profil_histograms_free_unused(s);
 	profil_descriptor_unlock(s);
 	return err;
 }
 
 /* ---- on and off, statistics ---- */
 
-int profil_descriptor_enable(struct file *file)
+int profil_descriptor_enable(struct file *file, void *data, struct profil_stats *stats)
 {
 	struct profil_session *s = session_lock(file);
 	int err;
@@ -532,7 +455,7 @@ int profil_descriptor_enable(struct file *file)
 	if (err)
 		goto unlock;
 	profil_session_reset_missed(s);
-	profil_members_runtime(s, true);
+	profil_members_runtime(s, NULL, true);
 	profil_session_look(s);		/* time before is not the session's */
 	profil_session_set_on(s, true);
 	profil_session_look_again(s, NULL);
@@ -541,8 +464,7 @@ unlock:
 	return err;
 }
 
-/* @stats is zero. */
-int profil_descriptor_disable(struct file *file, struct profil_stats *stats)
+int profil_descriptor_disable(struct file *file, void *data, struct profil_stats *stats)
 {
 	struct profil_session *s = session_lock(file);
 	int err;
@@ -553,7 +475,7 @@ int profil_descriptor_disable(struct file *file, struct profil_stats *stats)
 	if (err)
 		goto unlock;
 	profil_session_set_on(s, false);
-	s->runtime += profil_members_runtime(s, true);
+	s->runtime += profil_members_runtime(s, NULL, true);
 	synchronize_rcu();
 	if (profil_nohz_full)
 		profil_clock_resync();	/* as in profil_session_finish() */
@@ -565,15 +487,19 @@ unlock:
 	return err;
 }
 
-/* @stats is zero. */
-int profil_descriptor_stats(struct file *file, struct profil_stats *stats)
+int profil_descriptor_stats(struct file *file, void *data, struct profil_stats *unused)
 {
-	struct profil_session *s = session_lock(file);
+	struct profil_stats *arg = data;
+	struct profil_session *s;
 
+	if (arg->scope)
+		return -EINVAL;
+	s = session_lock(file);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
+	*arg = (struct profil_stats) { .size = arg->size };
 	profil_replay(s);
-	profil_session_read(s, stats, false);
+	profil_session_read(s, arg, false);
 	profil_descriptor_unlock(s);
 	return 0;
 }

@@ -4,7 +4,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <trace/events/sched.h>
@@ -12,37 +11,20 @@
 #include "compat.h"
 #include "profil.h"
 
-static void fork_probe(void *data, struct task_struct *parent, struct task_struct *child)
-{
-	profil_task_forked(parent, child);
-}
-
-static void exec_probe(void *data, struct task_struct *task, pid_t old_pid,
-		       struct linux_binprm *bprm)
-{
-	profil_task_execed(task, bprm);
-}
-
 static void exit_probe(PROFIL_EXIT_PROBE_ARGS)
 {
 	profil_task_exited(task);
 }
 
-static void free_probe(void *data, struct task_struct *task)
-{
-	profil_task_freed(task);
-}
-
 static struct {
 	const char *name;
 	void *probe;
-	struct tracepoint *tracepoint;
-	bool registered;
+	struct tracepoint *tracepoint;	/* that it is registered with, or NULL */
 } probes[] = {
-	{ .name = "sched_process_fork", .probe = fork_probe },
-	{ .name = "sched_process_exec", .probe = exec_probe },
+	{ .name = "sched_process_fork", .probe = profil_task_forked },
+	{ .name = "sched_process_exec", .probe = profil_task_execed },
 	{ .name = "sched_process_exit", .probe = exit_probe },
-	{ .name = "sched_process_free", .probe = free_probe },
+	{ .name = "sched_process_free", .probe = profil_task_freed },
 };
 
 struct search {
@@ -69,27 +51,27 @@ struct tracepoint *profil_tracepoint(const char *name)
 
 int profil_follow_init(void)
 {
+	struct tracepoint *tracepoint;
 	unsigned int i;
 	int err;
 
 	/* Registered by address: the compiler must see that the arguments are right. */
-	check_trace_callback_type_sched_process_fork(fork_probe);
-	check_trace_callback_type_sched_process_exec(exec_probe);
+	check_trace_callback_type_sched_process_fork(profil_task_forked);
+	check_trace_callback_type_sched_process_exec(profil_task_execed);
 	check_trace_callback_type_sched_process_exit(exit_probe);
-	check_trace_callback_type_sched_process_free(free_probe);
+	check_trace_callback_type_sched_process_free(profil_task_freed);
 
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
-		probes[i].tracepoint = profil_tracepoint(probes[i].name);
 		err = -EOPNOTSUPP;
-		if (probes[i].tracepoint)
-			err = tracepoint_probe_register(probes[i].tracepoint, probes[i].probe,
-							NULL);
+		tracepoint = profil_tracepoint(probes[i].name);
+		if (tracepoint)
+			err = tracepoint_probe_register(tracepoint, probes[i].probe, NULL);
 		if (err) {
 			pr_err("cannot hook the tracepoint %s: %d\n", probes[i].name, err);
 			profil_follow_exit();
 			return err;
 		}
-		probes[i].registered = true;
+		probes[i].tracepoint = tracepoint;
 	}
 	return 0;
 }
@@ -99,9 +81,9 @@ void profil_follow_exit(void)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
-		if (probes[i].registered)
+		if (probes[i].tracepoint)
 			tracepoint_probe_unregister(probes[i].tracepoint, probes[i].probe, NULL);
-		probes[i].registered = false;
+		probes[i].tracepoint = NULL;
 	}
 	tracepoint_synchronize_unregister();
 }

@@ -169,7 +169,7 @@ bool profil_home_is_own(const struct profil_home *home)
  */
 struct profil_home *profil_home_get_own(bool create)
 {
-	struct profil_space *space = profil_space_get(current->mm, create);
+	struct profil_space *space = profil_space_get(current->mm, create ? GFP_KERNEL_ACCOUNT : 0);
 	struct profil_home *home;
 	int err;
 

@@ -143,18 +143,16 @@ static bool pending_adopt(struct profil_session *s, struct profil_home *home)
 static void setup_commit(struct profil_session *s, struct profil_table **table,
 			 struct profil_counts __percpu *counts, struct rb_root_cached *new)
 {
-	struct profil_table *nothing = &profil_nothing;
-
 	profil_histograms_adopt(s, new);
 	/* Ticks use them at once. */
 	smp_store_release(&s->counts, counts);
-	profil_table_set(s, s->home->space->id, table, &nothing);
+	profil_table_set(s, s->home->space->id, *table);
 	profil_session_unpark(s);
 }
 
 static int session_set_up(struct profil_session *s, struct profil_home *home)
 {
-	struct profil_table *parents = profil_table_of(s, home->space->id, NULL), *table;
+	struct profil_table *parents = profil_table_of(s, home->space->id), *table;
 	struct profil_counts __percpu *counts;
 	struct rb_root_cached new = RB_ROOT_CACHED;
 	int err = -ENOMEM;

@@ -126,15 +126,14 @@ struct profil_span {
 
 	unsigned long buffer;		/* user address of counter 0 */
 	unsigned long bytes;		/* of all counters */
-	u64 end;			/* first pc past the range */
-	u64 offset;
 	u32 flags;			/* PROFIL_RANGE_* */
-	u8 granule_shift, step_shift;	/* log2 */
 	struct profil_histogram *histogram;	/* referenced; NULL without counters */
+	struct profil_range range;	/* as the user sent it */
 };
 
 struct profil_table {
 	struct profil_session *session;	/* whose histograms these are; referenced */
+	struct profil_table *legacy;	/* of children of FORK_SHARE, referenced; NULL: this */
 	refcount_t refs;
 	struct rcu_work free;
 	u32 nr_ranges;
@@ -267,9 +266,8 @@ struct profil_space {
 	struct list_head pending;	/* sessions, under profil_index_lock; not referenced */
 	struct mutex setup_lock;	/* of pending sessions */
 	struct profil_setup setup[2];	/* for a tick in user mode, and in system mode */
-	struct work_struct free;
+	struct rcu_work free;
 	refcount_t refs;
-	struct rcu_head rcu;
 };
 
 /* The sessions of a process. Whoever has one is told when the mm is released. */
@@ -291,7 +289,6 @@ struct profil_watch {
 	struct profil_session *session;	/* referenced */
 	struct profil_space *space;	/* referenced */
 	struct profil_table __rcu *table;	/* the ranges; referenced */
-	struct profil_table *legacy;	/* the ranges for children; referenced */
 	struct rb_node by_id;		/* session->watches, by the space's id */
 	unsigned int nr_processes, nr_threads;	/* members here; without any it goes */
 	bool foreign;			/* as its first member */
@@ -350,28 +347,26 @@ extern raw_spinlock_t profil_index_lock;
 extern struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];	/* by mm */
 extern struct hlist_head profil_members[1 << PROFIL_HASH_BITS];	/* by key */
 extern unsigned int profil_nr_members;
-struct profil_space *profil_space_get(struct mm_struct *mm, bool create);
+struct profil_space *profil_space_get(struct mm_struct *mm, gfp_t gfp);
 void profil_space_put(struct profil_space *space);
 struct profil_watch *profil_watch_alloc(struct profil_session *s, struct profil_space *space,
-					struct profil_table *table, struct profil_table *legacy,
-					gfp_t gfp);
+					struct profil_table *table, gfp_t gfp);
 void profil_watch_free(struct profil_watch *w);
 void profil_watch_keep(struct profil_session *s, u64 id);
 struct profil_member *profil_member_alloc(struct task_struct *task, bool thread, gfp_t gfp);
 void profil_member_free(struct profil_member *m);
-int profil_attach(struct profil_watch **w, struct profil_member *m, struct profil_session *old);
+int profil_attach(struct profil_watch **w, struct profil_member *m, struct profil_session *old,
+		  struct profil_watch *parent);
 void profil_detach_all(struct profil_session *s);
-struct profil_table *profil_table_of(struct profil_session *s, u64 id,
-				     struct profil_table **legacy);
-int profil_table_set(struct profil_session *s, u64 id, struct profil_table **table,
-		     struct profil_table **legacy);
+struct profil_table *profil_table_of(struct profil_session *s, u64 id);
+int profil_table_set(struct profil_session *s, u64 id, struct profil_table *table);
 u64 profil_space_after(struct profil_session *s, u64 id);
-u64 profil_members_runtime(struct profil_session *s, bool restart);
-void profil_members_restart(struct profil_session *s, const struct task_struct *task);
-void profil_task_forked(struct task_struct *parent, struct task_struct *child);
-void profil_task_execed(struct task_struct *task, const struct linux_binprm *bprm);
+u64 profil_members_runtime(struct profil_session *s, const struct task_struct *task, bool restart);
+void profil_task_forked(void *data, struct task_struct *parent, struct task_struct *child);
+void profil_task_execed(void *data, struct task_struct *task, pid_t old_pid,
+			struct linux_binprm *bprm);
 void profil_task_exited(struct task_struct *task);
-void profil_task_freed(struct task_struct *task);
+void profil_task_freed(void *data, struct task_struct *task);
 
 /* target.c: other processes, and the right to them; all but the first under exec_update_lock */
 struct task_struct *profil_target_find(pid_t nr, bool thread);
@@ -439,30 +434,26 @@ int profil_classic_start(const struct profil_start *arg);
 int profil_classic_stop(u32 scope, struct profil_stats *stats);
 int profil_classic_stats(u32 scope, struct profil_stats *stats);
 
-/* descriptor.c, snapshot.c: sessions with one */
+/* descriptor.c, snapshot.c: sessions with one; what has @data is an ioctl, see ioctl.c */
 int profil_descriptor_open(const struct profil_open *arg);
-int profil_descriptor_attach(struct file *file, struct profil_attach *arg);
-int profil_descriptor_add(struct file *file, const struct profil_add *arg);
-int profil_descriptor_remove(struct file *file, struct profil_remove *arg);
-int profil_descriptor_enable(struct file *file);
-int profil_descriptor_disable(struct file *file, struct profil_stats *stats);
-int profil_descriptor_stats(struct file *file, struct profil_stats *stats);
+int profil_descriptor_attach(struct file *file, void *data, struct profil_stats *stats);
+int profil_descriptor_add(struct file *file, void *data, struct profil_stats *stats);
+int profil_descriptor_remove(struct file *file, void *data, struct profil_stats *stats);
+int profil_descriptor_enable(struct file *file, void *data, struct profil_stats *stats);
+int profil_descriptor_disable(struct file *file, void *data, struct profil_stats *stats);
+int profil_descriptor_stats(struct file *file, void *data, struct profil_stats *unused);
+int profil_descriptor_snapshot(struct file *file, void *data, struct profil_stats *stats);
 struct profil_session *profil_descriptor_lock_own(struct file *file);
 void profil_descriptor_unlock(struct profil_session *s);
-int profil_descriptor_snapshot(struct file *file, const struct profil_snapshot *arg,
-			       struct profil_stats *stats);
 
 /* table.c: from ranges to what the tick reads */
 extern struct profil_table profil_nothing;
 struct profil_table *profil_table_create(struct profil_session *s, u64 ranges, u32 nr);
 struct profil_table *profil_table_merge(const struct profil_table *base,
 					const struct profil_table *added);
-struct profil_table *profil_table_filter(const struct profil_table *table,
-					 bool (*keep)(const struct profil_span *span, void *data),
-					 void *data);
+struct profil_table *profil_table_remove(struct profil_table *table, struct profil_remove *arg);
 struct profil_table *profil_table_inherit(struct profil_session *s,
 					  const struct profil_table *table);
-struct profil_table *profil_table_legacy(struct profil_table *table);
 void profil_table_describe(const struct profil_table *table, struct profil_range *ranges);
 void profil_table_bind(struct profil_table *table, struct rb_root_cached *root);
 void profil_table_put(struct profil_table *table);

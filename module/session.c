@@ -174,7 +174,7 @@ void profil_session_look_again(struct profil_session *s, const struct task_struc
 {
 	if ((s->period || profil_nohz_full) && profil_clock_resync()) {
 		schedule_timeout_uninterruptible(2);
-		profil_members_restart(s, task);
+		profil_members_runtime(s, task, true);
 	}
 }
 
@@ -217,7 +217,7 @@ void profil_session_quiesce(struct profil_session *s)
 	profil_session_set_phase(s, PROFIL_QUIESCED);
 	/* From here on members that leave do not add their time themselves. */
 	if (s->on)
-		s->runtime += profil_members_runtime(s, false);
+		s->runtime += profil_members_runtime(s, NULL, false);
 	profil_detach_all(s);
 }
 
@@ -325,7 +325,7 @@ void profil_session_read(struct profil_session *s, struct profil_stats *stats, b
 	stats->missed = sums.missed - s->before.missed;
 
 	if (s->on)
-		runtime += profil_members_runtime(s, restart);
+		runtime += profil_members_runtime(s, NULL, restart);
 	period = s->period ? s->period : TICK_NSEC;
 	stats->expected = div_u64(runtime + period / 2, period);
 	stats->locked = (u64)s->charged << PAGE_SHIFT;

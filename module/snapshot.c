@@ -2,14 +2,13 @@
 /*
  * Counters and statistics of a session with a descriptor, as they are at one moment.
  *
- * All ticks that would raise a counter are deferred while the pinned pages are copied. The caller's
- * memory is made present before the lock is taken; under the lock it is written to without a
- * fault, and if it has been taken away again, all begins anew.
+ * All ticks that would raise a counter are deferred while the pinned pages are copied. Under the
+ * lock the caller's memory is written to without a fault. If it is not present, the lock is
+ * released, the memory is faulted in from there on, and all begins anew.
  *
  * Context: system calls of the session's creator.
  */
 #include <linux/mm.h>
-#include <linux/overflow.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -19,162 +18,159 @@
 
 #define TRIES	16	/* if memory is taken away all the time, or is not there */
 
-/* What is copied at once: all in one page of @from. */
-struct segment {
-	void *counters;		/* NULL: nothing counts there, or no more */
-	void __user *from, *to;	/* @to may be NULL */
-	size_t n;
-	void *bounce;		/* a page */
+struct snapshot {
+	struct profil_session *s;	/* locked; NULL: only memory is looked at */
+	const struct profil_copy *copies;
+	u32 nr;
 	bool reset;
+	void *bounce;			/* a page */
+
+	/* where it is: at the beginning, or where it failed */
+	u32 i;
+	u64 done;			/* bytes of copies[i] */
+
+	/* what is copied there at once: all in one page of @from */
+	void *counters;			/* NULL: nothing counts there, or no more */
+	void __user *from, *to;		/* @to may be NULL */
+	size_t n;
 };
 
 /*
  * Without a lock: this may wait for user space. What is at @from need not be mapped any more, if
  * it is pinned.
  */
-static int segment_fault_in(struct profil_session *s, const struct segment *seg)
+static int segment_fault_in(const struct snapshot *snap)
 {
-	if (seg->reset)
-		fault_in_safe_writeable(seg->from, seg->n);
+	if (snap->reset)
+		fault_in_safe_writeable(snap->from, snap->n);
 	else
-		fault_in_readable(seg->from, seg->n);
-	return seg->to && fault_in_safe_writeable(seg->to, seg->n) ? -EFAULT : 0;
+		fault_in_readable(snap->from, snap->n);
+	return snap->to && fault_in_safe_writeable(snap->to, snap->n) ? -EFAULT : 0;
 }
 
-static int segment_copy(struct profil_session *s, const struct segment *seg)
+static int segment_copy(const struct snapshot *snap)
 {
-	const void *counters = seg->counters;
+	const void *counters = snap->counters;
 
 	if (!counters) {
-		counters = seg->bounce;
-		if (copy_from_user_nofault(seg->bounce, seg->from, seg->n))
+		counters = snap->bounce;
+		if (copy_from_user_nofault(snap->bounce, snap->from, snap->n))
 			return -EAGAIN;
 		/* Nothing is reset if this cannot be: then its page cannot be written to. */
-		if (seg->reset && copy_to_user_nofault(seg->from, seg->bounce, 1))
+		if (snap->reset && copy_to_user_nofault(snap->from, snap->bounce, 1))
 			return -EAGAIN;
 	}
-	return seg->to && copy_to_user_nofault(seg->to, counters, seg->n) ? -EAGAIN : 0;
+	return snap->to && copy_to_user_nofault(snap->to, counters, snap->n) ? -EAGAIN : 0;
 }
 
-static int segment_clear(struct profil_session *s, const struct segment *seg)
+static int segment_clear(const struct snapshot *snap)
 {
-	if (seg->counters) {
-		memset(seg->counters, 0, seg->n);
+	if (snap->counters) {
+		memset(snap->counters, 0, snap->n);
 		return 0;
 	}
-	memset(seg->bounce, 0, seg->n);
-	return copy_to_user_nofault(seg->from, seg->bounce, seg->n) ? -EFAULT : 0;
+	memset(snap->bounce, 0, snap->n);
+	return copy_to_user_nofault(snap->from, snap->bounce, snap->n) ? -EFAULT : 0;
 }
 
-/* Of @s, under its lock, or just of the caller's memory, if that is NULL. */
-static int copy_for_each(struct profil_session *s, const struct profil_copy *copy,
-			 struct segment *seg,
-			 int (*act)(struct profil_session *s, const struct segment *seg))
+static int segment_do(struct snapshot *snap, const struct profil_copy *copy,
+		      int (*act)(const struct snapshot *snap))
 {
-	unsigned long from = copy->from, to = copy->to, left = copy->bytes;
-	int err = 0;
+	unsigned long from = copy->from + snap->done, to = copy->to ? copy->to + snap->done : 0;
 
-	while (left && !err) {
-		seg->n = min(left, PAGE_SIZE - offset_in_page(from));
-		seg->from = (void __user *)from;
-		seg->to = (void __user *)to;
-		seg->counters = s ? profil_histogram_counter(s, from, seg->n) : NULL;
-		err = fatal_signal_pending(current) ? -EINTR : act(s, seg);
-		from += seg->n;
-		left -= seg->n;
-		if (to)
-			to += seg->n;
-		cond_resched();
-	}
-	return err;
+	snap->n = min_t(u64, copy->bytes - snap->done, PAGE_SIZE - offset_in_page(from));
+	snap->from = (void __user *)from;
+	snap->to = (void __user *)to;
+	snap->counters = snap->s ? profil_histogram_counter(snap->s, from, snap->n) : NULL;
+	cond_resched();
+	return fatal_signal_pending(current) ? -EINTR : act(snap);
 }
 
-static int copies_for_each(struct profil_session *s, const struct profil_copy *copies, u32 nr,
-			   struct segment *seg,
-			   int (*act)(struct profil_session *s, const struct segment *seg))
+/* All segments from where it is; then it is at the beginning. */
+static int snapshot_do(struct snapshot *snap, int (*act)(const struct snapshot *snap))
 {
-	int err = 0;
-	u32 i;
-
-	for (i = 0; i < nr && !err; i++)
-		err = copy_for_each(s, &copies[i], seg, act);
-	return err;
-}
-
-/* -EAGAIN: memory of the caller's is not present. */
-static int snapshot_try(struct file *file, const struct profil_copy *copies, u32 nr,
-			struct segment *seg, struct profil_stats *stats)
-{
-	struct profil_session *s;
+	const struct profil_copy *copy;
 	int err;
 
-	err = copies_for_each(NULL, copies, nr, seg, segment_fault_in);
-	if (err)
-		return err;
-	s = profil_descriptor_lock_own(file);
+	for (; snap->i < snap->nr; snap->i++, snap->done = 0) {
+		copy = &snap->copies[snap->i];
+		for (; snap->done < copy->bytes; snap->done += snap->n) {
+			err = segment_do(snap, copy, act);
+			if (err)
+				return err;
+		}
+	}
+	snap->i = 0;
+	return 0;
+}
+
+/* -EAGAIN: where the snapshot is, the caller's memory is not present. */
+static int snapshot_try(struct snapshot *snap, struct file *file, struct profil_stats *stats)
+{
+	struct profil_session *s = profil_descriptor_lock_own(file);
+	int err;
+
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	profil_session_park(s);
-	err = copies_for_each(s, copies, nr, seg, segment_copy);
+	snap->s = s;
+	err = snapshot_do(snap, segment_copy);
 	if (!err) {
-		profil_session_read(s, stats, seg->reset);
-		if (seg->reset)
-			err = copies_for_each(s, copies, nr, seg, segment_clear);
+		profil_session_read(s, stats, snap->reset);
+		if (snap->reset)
+			err = snapshot_do(snap, segment_clear);
 	}
+	snap->s = NULL;
 	profil_session_unpark(s);
 	profil_descriptor_unlock(s);
 	return err;
 }
 
-static bool copy_fits(u64 address, u64 bytes)
-{
-	u64 end;
-
-	return address == (unsigned long)address && !check_add_overflow(address, bytes, &end) &&
-	       access_ok((void __user *)(unsigned long)address, bytes);
-}
-
 static int copies_check(const struct profil_copy *copies, u32 nr)
 {
-	u32 i;
+	const struct profil_copy *copy;
 
-	for (i = 0; i < nr; i++) {
-		if (copies[i].from % 2 || copies[i].bytes % 2)
+	for (copy = copies; copy < copies + nr; copy++) {
+		if (copy->from % 2 || copy->bytes % 2)
 			return -EINVAL;
-		if (!copy_fits(copies[i].from, copies[i].bytes) ||
-		    !copy_fits(copies[i].to, copies[i].bytes))
+		if (!access_ok(u64_to_user_ptr(copy->from), copy->bytes) ||
+		    !access_ok(u64_to_user_ptr(copy->to), copy->bytes))
 			return -EFAULT;
 	}
 	return 0;
 }
 
-/* @stats is zero; it gets the statistics. */
-int profil_descriptor_snapshot(struct file *file, const struct profil_snapshot *arg,
-			       struct profil_stats *stats)
+int profil_descriptor_snapshot(struct file *file, void *data, struct profil_stats *stats)
 {
-	struct segment seg = { .reset = arg->flags & PROFIL_SNAPSHOT_RESET };
+	const struct profil_snapshot *arg = data;
+	struct snapshot snap = {
+		.nr = arg->nr_copies,
+		.reset = arg->flags & PROFIL_SNAPSHOT_RESET,
+	};
 	struct profil_copy *copies = NULL;
 	unsigned int tries = TRIES;
 	int err;
 
-	if (arg->nr_copies) {
+	if (arg->nr_copies > PROFIL_MAX_COPIES)
+		return -EINVAL;
+	if (arg->nr_copies)
 		copies = profil_array_from_user(arg->copies, arg->nr_copies, sizeof(*copies));
-		if (IS_ERR(copies))
-			return PTR_ERR(copies);
-	}
+	if (IS_ERR(copies))
+		return PTR_ERR(copies);
+	snap.copies = copies;
 	err = copies_check(copies, arg->nr_copies);
 	if (err)
 		goto free;
 	err = -ENOMEM;
-	seg.bounce = (void *)__get_free_page(GFP_KERNEL_ACCOUNT);
-	if (!seg.bounce)
+	snap.bounce = (void *)__get_free_page(GFP_KERNEL_ACCOUNT);
+	if (!snap.bounce)
 		goto free;
-	do {
-		err = snapshot_try(file, copies, arg->nr_copies, &seg, stats);
-	} while (err == -EAGAIN && --tries);
+	err = snapshot_try(&snap, file, stats);
+	while (err == -EAGAIN && tries--)
+		err = snapshot_do(&snap, segment_fault_in) ?: snapshot_try(&snap, file, stats);
 	if (err == -EAGAIN)
 		err = -EFAULT;
-	free_page((unsigned long)seg.bounce);
+	free_page((unsigned long)snap.bounce);
 free:
 	kvfree(copies);
 	return err;

@@ -4,11 +4,10 @@
  *
  * A table holds the ranges that a session has in a space, in the order of their
  * addresses. It is made whole, published, and never changed: ranges that come or go
- * make another table. Several watches may share one: the children of a fork inherit
- * their parent's. A table keeps its session and the histograms of its spans (their
+ * make another table. Several watches may share one: that of a parent and of the children
+ * of its forks. A table keeps its session and the histograms of its spans (their
  * memory, not their pins); it goes a grace period after its last user.
  */
-#include <linux/kernel.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
@@ -42,18 +41,21 @@ static bool power_of_two(u32 n, u32 max)
 	return is_power_of_2(n) && n <= max;
 }
 
-/* Are the pcs of @range to be written down, and can they be? */
-static bool takes_pcs(const struct profil_range *range, const struct profil_session *s, u32 nr)
+/* Can the pcs of @range be written down? */
+static bool takes_pcs(const struct profil_range *range, const struct profil_table *table)
 {
-	return s->classic && nr == 1 && range->flags == PROFIL_RANGE_PCS &&
+	return table->session->classic && table->nr_ranges == 1 &&
+	       range->flags == PROFIL_RANGE_PCS &&
 	       range->scale == 65536 && range->granule == 1 && range->step == 1 &&
 	       (range->width == 8 || (range->width == 4 && range->end <= 1ULL << 32));
 }
 
-static int span_set(struct profil_span *span, const struct profil_range *range)
+/* Of @table. */
+static int span_set(struct profil_span *span, const struct profil_range *range,
+		    const struct profil_table *table)
 {
 	bool pcs = range->flags & PROFIL_RANGE_PCS;
-	u64 bytes = 0, end, skipped;
+	u64 bytes = 0, skipped;
 
 	if (range->flags & ~(PROFIL_RANGE_ROUND_UP | PROFIL_RANGE_INHERIT | PROFIL_RANGE_PCS))
 		return -EOPNOTSUPP;
@@ -62,27 +64,22 @@ static int span_set(struct profil_span *span, const struct profil_range *range)
 	if (range->__reserved || range->start >= range->end || range->offset > range->start ||
 	    !power_of_two(range->granule, PROFIL_MAX_GRANULE) ||
 	    !power_of_two(range->step, PROFIL_MAX_STEP) ||
-	    range->nr_counters > PROFIL_MAX_COUNTERS)
+	    range->nr_counters > PROFIL_MAX_COUNTERS || (pcs && !takes_pcs(range, table)))
 		return -EINVAL;
 
 	if (range->nr_counters) {
 		if (range->buffer % range->width)
 			return -EINVAL;
 		bytes = range->nr_counters * range->width;
-		if (range->buffer != (unsigned long)range->buffer ||
-		    check_add_overflow(range->buffer, bytes, &end) ||
-		    !access_ok((void __user *)(unsigned long)range->buffer, bytes))
+		if (!access_ok(u64_to_user_ptr(range->buffer), bytes))
 			return -EFAULT;
 	}
 
 	profil_bins_set(&span->bins, ilog2(range->granule), ilog2(range->step), ilog2(range->width),
 			range->flags & PROFIL_RANGE_ROUND_UP, pcs ? 0 : range->scale,
 			range->nr_counters);
+	span->range = *range;
 	span->start = range->start;
-	span->end = range->end;
-	span->offset = range->offset;
-	span->granule_shift = ilog2(range->granule);
-	span->step_shift = ilog2(range->step);
 	span->flags = range->flags;
 	span->width = range->width;
 	span->page_mask = PAGE_SIZE - range->width;
@@ -108,22 +105,8 @@ void profil_table_describe(const struct profil_table *table, struct profil_range
 {
 	u32 i;
 
-	for (i = 0; i < table->nr_ranges; i++) {
-		const struct profil_span *span = &table->spans[i];
-
-		ranges[i] = (struct profil_range) {
-			.start = span->start,
-			.end = span->end,
-			.offset = span->offset,
-			.buffer = span->buffer,
-			.nr_counters = span->bytes / span->width,
-			.scale = span->flags & PROFIL_RANGE_PCS ? 65536 : span->bins.scale,
-			.granule = 1U << span->granule_shift,
-			.step = 1U << span->step_shift,
-			.width = span->width,
-			.flags = span->flags,
-		};
-	}
+	for (i = 0; i < table->nr_ranges; i++)
+		ranges[i] = table->spans[i].range;
 }
 
 static void table_free(struct work_struct *work)
@@ -145,6 +128,8 @@ void profil_table_put(struct profil_table *table)
 {
 	if (table == &profil_nothing || !refcount_dec_and_test(&table->refs))
 		return;
+	if (table->legacy)
+		profil_table_put(table->legacy);
 	atomic_inc(&table->session->nr_dying);
 	queue_rcu_work(profil_wq, &table->free);
 }
@@ -165,11 +150,13 @@ static struct profil_table *table_alloc(struct profil_session *s, u32 nr)
 	return table;
 }
 
-static void span_copy(struct profil_span *to, const struct profil_span *from)
+static void spans_copy(struct profil_span *to, const struct profil_span *from, u32 nr)
 {
-	*to = *from;
-	if (to->histogram)
-		refcount_inc(&to->histogram->refs);
+	for (; nr--; to++, from++) {
+		*to = *from;
+		if (to->histogram)
+			refcount_inc(&to->histogram->refs);
+	}
 }
 
 static int table_sort(struct profil_table *table)
@@ -178,8 +165,51 @@ static int table_sort(struct profil_table *table)
 
 	sort(table->spans, table->nr_ranges, sizeof(*table->spans), span_cmp, NULL);
 	for (i = 1; i < table->nr_ranges; i++)
-		if (table->spans[i - 1].end > table->spans[i].start)
+		if (table->spans[i - 1].range.end > table->spans[i].start)
 			return -EINVAL;
+	return 0;
+}
+
+/* Those ranges that @keep says yes to: @table itself if these are all. NULL without memory. */
+static struct profil_table *table_filter(struct profil_table *table,
+					 bool (*keep)(const struct profil_span *span, void *data),
+					 void *data)
+{
+	struct profil_table *rest;
+	u32 i, n = 0;
+
+	for (i = 0; i < table->nr_ranges; i++)
+		n += keep(&table->spans[i], data);
+	if (n == table->nr_ranges)
+		return profil_table_get(table);
+	if (!n)
+		return &profil_nothing;
+
+	rest = table_alloc(table->session, n);
+	if (!rest)
+		return NULL;
+	for (i = 0, n = 0; i < table->nr_ranges; i++)
+		if (keep(&table->spans[i], data))
+			spans_copy(&rest->spans[n++], &table->spans[i], 1);
+	return rest;
+}
+
+static bool inherits(const struct profil_span *span, void *unused)
+{
+	return span->flags & PROFIL_RANGE_INHERIT;
+}
+
+/* Before @table is published: the probe of fork could not do it. */
+static int table_set_legacy(struct profil_table *table)
+{
+	struct profil_table *legacy = table_filter(table, inherits, NULL);
+
+	if (!legacy)
+		return -ENOMEM;
+	if (legacy == table)
+		profil_table_put(table);
+	else
+		table->legacy = legacy;
 	return 0;
 }
 
@@ -189,10 +219,7 @@ static int table_fill(struct profil_table *table, const struct profil_range *ran
 	int err;
 
 	for (i = 0; i < table->nr_ranges; i++) {
-		err = span_set(&table->spans[i], &ranges[i]);
-		if (!err && ranges[i].flags & PROFIL_RANGE_PCS &&
-		    !takes_pcs(&ranges[i], table->session, table->nr_ranges))
-			err = -EINVAL;
+		err = span_set(&table->spans[i], &ranges[i], table);
 		if (err)
 			return err;
 	}
@@ -236,60 +263,37 @@ struct profil_table *profil_table_merge(const struct profil_table *base,
 {
 	struct profil_table *table;
 	int err;
-	u32 i;
 
 	if (added->nr_ranges > PROFIL_MAX_RANGES - base->nr_ranges)
 		return ERR_PTR(-EINVAL);
 	table = table_alloc(added->session, base->nr_ranges + added->nr_ranges);
 	if (!table)
 		return ERR_PTR(-ENOMEM);
-	for (i = 0; i < base->nr_ranges; i++)
-		span_copy(&table->spans[i], &base->spans[i]);
-	for (i = 0; i < added->nr_ranges; i++)
-		span_copy(&table->spans[base->nr_ranges + i], &added->spans[i]);
-	err = table_sort(table);
+	spans_copy(table->spans, base->spans, base->nr_ranges);
+	spans_copy(table->spans + base->nr_ranges, added->spans, added->nr_ranges);
+	err = table_sort(table) ?: table_set_legacy(table);
 	if (!err)
 		return table;
 	profil_table_put(table);
 	return ERR_PTR(err);
 }
 
-/* Those ranges that @keep says yes to; or NULL without memory. */
-struct profil_table *profil_table_filter(const struct profil_table *table,
-					 bool (*keep)(const struct profil_span *span, void *data),
-					 void *data)
+static bool stays(const struct profil_span *span, void *data)
 {
-	struct profil_table *filtered;
-	u32 i, n = 0;
+	const struct profil_remove *arg = data;
 
-	for (i = 0; i < table->nr_ranges; i++)
-		n += keep(&table->spans[i], data);
-	if (!n)
-		return &profil_nothing;
-
-	filtered = table_alloc(table->session, n);
-	if (!filtered)
-		return NULL;
-	for (i = 0, n = 0; i < table->nr_ranges; i++)
-		if (keep(&table->spans[i], data))
-			span_copy(&filtered->spans[n++], &table->spans[i]);
-	return filtered;
+	return span->start < arg->start || span->range.end > arg->end;
 }
 
-static bool inherits(const struct profil_span *span, void *unused)
+/* Without the ranges that @arg removes: @table itself if these are none. NULL without memory. */
+struct profil_table *profil_table_remove(struct profil_table *table, struct profil_remove *arg)
 {
-	return span->flags & PROFIL_RANGE_INHERIT;
-}
+	struct profil_table *rest = table_filter(table, stays, arg);
 
-/* What the child of a fork inherits of @table, in the same histograms; or NULL. */
-struct profil_table *profil_table_legacy(struct profil_table *table)
-{
-	u32 i;
-
-	for (i = 0; i < table->nr_ranges; i++)
-		if (!inherits(&table->spans[i], NULL))
-			return profil_table_filter(table, inherits, NULL);
-	return profil_table_get(table);
+	if (!rest || rest == table || !table_set_legacy(rest))
+		return rest;
+	profil_table_put(rest);
+	return NULL;
 }
 
 /* The same ranges, of another session, with no histograms yet; or NULL. */

@@ -30,36 +30,24 @@ struct task_struct *profil_target_find(pid_t nr, bool thread)
 	return task;
 }
 
-/* Another thread of a process may have taken the place of the first, to exec. Gone: it itself. */
-static struct task_struct *first_thread(struct task_struct *task)
-{
-	struct task_struct *first;
-
-	rcu_read_lock();
-	first = pid_task(task_tgid(task), PIDTYPE_TGID);
-	if (!first || pid_alive(task))
-		first = task;
-	get_task_struct(first);
-	rcu_read_unlock();
-	put_task_struct(task);
-	return first;
-}
-
 /*
  * The address space of @task, which is exchanged for who has taken its place: that of before has
  * the rights of the old program. The first thread of a process may have exited before the others.
  */
 struct mm_struct *profil_target_mm(struct task_struct **task, bool thread)
 {
-	struct mm_struct *mm;
+	struct mm_struct *mm = NULL;
 	struct task_struct *t;
 
-	if (!thread)
-		*task = first_thread(*task);
-	mm = get_task_mm(*task);
-	if (mm || thread)
-		return mm;
+	if (thread)
+		return get_task_mm(*task);
 	rcu_read_lock();
+	/* Another thread of a process may have become the first, to exec. */
+	t = pid_alive(*task) ? NULL : pid_task(task_tgid(*task), PIDTYPE_TGID);
+	if (t) {
+		put_task_struct(*task);
+		*task = get_task_struct(t);
+	}
 	for_each_thread(*task, t) {
 		mm = get_task_mm(t);
 		if (mm)

@@ -27,24 +27,22 @@
 #include <linux/seqlock.h>
 #include <linux/slab.h>
 
-#include "compat.h"
 #include "profil.h"
 
 DEFINE_RAW_SPINLOCK(profil_index_lock);
 struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];
 struct hlist_head profil_members[1 << PROFIL_HASH_BITS];
 unsigned int profil_nr_members;
-static unsigned int nr_watches;
 static u64 last_space_id;
 
 /* ---- spaces ---- */
 
 static void space_free(struct work_struct *work)
 {
-	struct profil_space *space = container_of(work, struct profil_space, free);
+	struct profil_space *space = container_of(to_rcu_work(work), struct profil_space, free);
 
 	mmdrop(space->mm);
-	kfree_rcu(space, rcu);
+	kfree(space);
 }
 
 static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
@@ -58,53 +56,43 @@ static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
 	INIT_HLIST_HEAD(&space->watches);
 	INIT_LIST_HEAD(&space->pending);
 	mutex_init(&space->setup_lock);
-	INIT_WORK(&space->free, space_free);
+	INIT_RCU_WORK(&space->free, space_free);
 	RCU_INIT_POINTER(space->fast_table, &profil_nothing);
 	RCU_INIT_POINTER(space->process_table, &profil_nothing);
 	refcount_set(&space->refs, 1);
 	return space;
 }
 
-static struct profil_space *space_lookup(const struct mm_struct *mm)
+/* The space of @mm, referenced. NULL without memory; or if there is none and @gfp is 0. */
+struct profil_space *profil_space_get(struct mm_struct *mm, gfp_t gfp)
 {
-	struct profil_space *space;
+	struct profil_space *space, *other;
+	unsigned long flags;
 
 	rcu_read_lock();
 	space = profil_space_find(mm);
 	if (space && !refcount_inc_not_zero(&space->refs))
 		space = NULL;
 	rcu_read_unlock();
-	return space;
-}
-
-static struct profil_space *space_get(struct mm_struct *mm, gfp_t gfp)
-{
-	struct profil_space *space = space_lookup(mm), *other;
-	unsigned long flags;
-
-	if (space)
+	if (space || !gfp)
 		return space;
+
 	space = space_alloc(mm, gfp);
 	if (!space)
 		return NULL;
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	other = profil_space_find(mm);
-	if (other && refcount_inc_not_zero(&other->refs)) {
-		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-		profil_space_put(space);
-		return other;
+	if (other && !refcount_inc_not_zero(&other->refs))
+		other = NULL;		/* about to be unlinked; the new one is found first */
+	if (!other) {
+		space->id = ++last_space_id;
+		hlist_add_head_rcu(&space->node, &profil_spaces[profil_hash(mm)]);
 	}
-	space->id = ++last_space_id;
-	/* One that is about to be unlinked may be there, too: this one is found first. */
-	hlist_add_head_rcu(&space->node, &profil_spaces[profil_hash(mm)]);
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	return space;
-}
-
-/* The space of @mm, referenced. With @create, NULL means no memory. */
-struct profil_space *profil_space_get(struct mm_struct *mm, bool create)
-{
-	return create ? space_get(mm, GFP_KERNEL_ACCOUNT) : space_lookup(mm);
+	if (!other)
+		return space;
+	profil_space_put(space);
+	return other;
 }
 
 /* Not under profil_index_lock. */
@@ -118,7 +106,13 @@ void profil_space_put(struct profil_space *space)
 	if (!hlist_unhashed(&space->node))
 		hlist_del_init_rcu(&space->node);
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	queue_work(profil_wq, &space->free);
+	queue_rcu_work(profil_wq, &space->free);
+}
+
+/* Under profil_index_lock. */
+static struct profil_table *table_of(const struct profil_watch *w)
+{
+	return rcu_dereference_protected(w->table, lockdep_is_held(&profil_index_lock));
 }
 
 /*
@@ -137,7 +131,7 @@ void profil_space_put(struct profil_space *space)
  */
 static void space_update_fast_table(struct profil_space *space)
 {
-	struct profil_table *fast = &profil_nothing, *table;
+	struct profil_table *fast = &profil_nothing;
 	struct profil_watch *w, *one = NULL;
 	unsigned int n = 0;
 
@@ -149,12 +143,8 @@ static void space_update_fast_table(struct profil_space *space)
 			n++;
 		}
 	}
-	if (n == 1) {
-		table = rcu_dereference_protected(one->table,
-						  lockdep_is_held(&profil_index_lock));
-		if (table->session == one->session)
-			fast = table;
-	}
+	if (n == 1 && table_of(one)->session == one->session)
+		fast = table_of(one);
 	rcu_assign_pointer(space->process_table, fast);
 	rcu_assign_pointer(space->fast_table, space->nr_threads ? &profil_nothing : fast);
 }
@@ -162,8 +152,7 @@ static void space_update_fast_table(struct profil_space *space)
 /* ---- watches and members ---- */
 
 struct profil_watch *profil_watch_alloc(struct profil_session *s, struct profil_space *space,
-					struct profil_table *table, struct profil_table *legacy,
-					gfp_t gfp)
+					struct profil_table *table, gfp_t gfp)
 {
 	struct profil_watch *w = profil_zalloc(sizeof(*w), gfp);
 
@@ -173,7 +162,6 @@ struct profil_watch *profil_watch_alloc(struct profil_session *s, struct profil_
 	refcount_inc(&space->refs);
 	w->session = s;
 	w->space = space;
-	w->legacy = profil_table_get(legacy);
 	RCU_INIT_POINTER(w->table, profil_table_get(table));
 	RB_CLEAR_NODE(&w->by_id);
 	return w;
@@ -185,7 +173,6 @@ void profil_watch_free(struct profil_watch *w)
 	if (!w)
 		return;
 	profil_table_put(rcu_access_pointer(w->table));
-	profil_table_put(w->legacy);
 	profil_session_put(w->session);
 	profil_space_put(w->space);
 	kfree_rcu(w, rcu);
@@ -250,8 +237,6 @@ static u64 member_cpu_time(const struct profil_member *m)
 
 static bool watch_linked(const struct profil_watch *w)
 {
-	lockdep_assert_held(&profil_index_lock);
-
 	return !RB_EMPTY_NODE(&w->by_id);
 }
 
@@ -283,65 +268,54 @@ static struct profil_watch *watch_in(const struct profil_session *s, u64 id)
 	return w && w->space->id == id ? w : NULL;
 }
 
-static void watch_link(struct profil_watch *w)
+static bool watch_before(struct rb_node *a, const struct rb_node *b)
 {
-	struct rb_node **link = &w->session->watches.rb_node, *parent = NULL;
-
-	if (watch_linked(w))
-		return;
-	while (*link) {
-		parent = *link;
-		link = rb_entry(parent, struct profil_watch, by_id)->space->id > w->space->id ?
-		       &parent->rb_left : &parent->rb_right;
-	}
-	rb_link_node(&w->by_id, parent, link);
-	rb_insert_color(&w->by_id, &w->session->watches);
-	WRITE_ONCE(nr_watches, nr_watches + 1);
+	return rb_entry(a, struct profil_watch, by_id)->space->id <
+	       rb_entry(b, struct profil_watch, by_id)->space->id;
 }
 
 static void watch_unlink(struct profil_watch *w)
 {
 	struct profil_session *s = w->session;
 
-	lockdep_assert_held(&profil_index_lock);
-
 	if (!hlist_unhashed(&w->node))
 		hlist_del_init_rcu(&w->node);
 	rb_erase(&w->by_id, &s->watches);
 	RB_CLEAR_NODE(&w->by_id);
-	WRITE_ONCE(nr_watches, nr_watches - 1);
 	if (!s->home)
 		list_del_init(&s->list);	/* it is pending no more: see inherit.c */
 	space_update_fast_table(w->space);
 }
 
-/*
- * A process is a member, or the address space itself. The watch takes the place of @old's here, if
- * there is that. It stays in the list as long as it is linked, since a tick that is at it must be
- * able to go on; without processes it is passed over.
- */
-static void watch_add_process(struct profil_watch *w, struct profil_watch *old)
+static void watch_count(struct profil_watch *w, const struct profil_member *m, int by)
 {
-	WRITE_ONCE(w->nr_processes, w->nr_processes + 1);
-	if (!hlist_unhashed(&w->node))
-		return;
-	if (old && !hlist_unhashed(&old->node)) {
-		hlist_replace_rcu(&old->node, &w->node);
-		old->node.pprev = NULL;		/* unhashed; a tick may be at it and go on */
+	if (m->thread) {
+		w->nr_threads += by;
+		WRITE_ONCE(w->space->nr_threads, w->space->nr_threads + by);
 	} else {
-		hlist_add_head_rcu(&w->node, &w->space->watches);
+		WRITE_ONCE(w->nr_processes, w->nr_processes + by);
 	}
 }
 
-/* @m is with @w from now on. */
-static void member_enter(struct profil_member *m, struct profil_watch *w)
+/*
+ * @m is with @w from now on. With its first process the watch takes the place of @old's here, if
+ * there is that. It stays in the list as long as it is linked, since a tick that is at it must be
+ * able to go on; without processes it is passed over.
+ */
+static void member_enter(struct profil_member *m, struct profil_watch *w, struct profil_watch *old)
 {
+	if (!watch_linked(w))
+		rb_add(&w->by_id, &w->session->watches, watch_before);
 	rcu_assign_pointer(m->watch, w);
-	if (m->thread) {
-		w->nr_threads++;
-		WRITE_ONCE(w->space->nr_threads, w->space->nr_threads + 1);
-	} else {
-		watch_add_process(w, NULL);
+	watch_count(w, m, 1);
+	if (hlist_unhashed(&w->node)) {
+		w->foreign = m->foreign;
+		if (old && !m->thread) {
+			hlist_replace_rcu(&old->node, &w->node);
+			old->node.pprev = NULL;		/* unhashed; a tick may be at it */
+		} else if (!m->thread) {
+			hlist_add_head_rcu(&w->node, &w->space->watches);
+		}
 	}
 	space_update_fast_table(w->space);
 }
@@ -349,42 +323,24 @@ static void member_enter(struct profil_member *m, struct profil_watch *w)
 /* @m is with @w no more. Returns @w if it was the last, to be freed. */
 static struct profil_watch *member_leave(struct profil_member *m, struct profil_watch *w)
 {
-	if (m->thread) {
-		w->nr_threads--;
-		WRITE_ONCE(w->space->nr_threads, w->space->nr_threads - 1);
-	} else {
-		WRITE_ONCE(w->nr_processes, w->nr_processes - 1);
+	watch_count(w, m, -1);
+	if (!w->nr_processes && !w->nr_threads) {
+		watch_unlink(w);
+		return w;
 	}
-	if (w->nr_processes || w->nr_threads) {
-		space_update_fast_table(w->space);
-		return NULL;
-	}
-	watch_unlink(w);
-	return w;
+	space_update_fast_table(w->space);
+	return NULL;
 }
 
+/* Also under RCU; then it may be that of a moment ago. */
 static struct profil_watch *watch_of(const struct profil_member *m)
 {
-	return rcu_dereference_protected(m->watch, lockdep_is_held(&profil_index_lock));
-}
-
-static struct profil_member *member_of(struct profil_session *s, const void *key)
-{
-	struct profil_member *m;
-
-	lockdep_assert_held(&profil_index_lock);
-
-	list_for_each_entry(m, &s->members, list)
-		if (m->key == key)
-			return m;
-	return NULL;
+	return rcu_dereference_check(m->watch, lockdep_is_held(&profil_index_lock));
 }
 
 static bool session_has(const struct profil_session *s, const void *key)
 {
 	struct profil_member *m;
-
-	lockdep_assert_held(&profil_index_lock);
 
 	for (m = profil_member_first(key); m; m = profil_member_next(m))
 		if (watch_of(m)->session == s)
@@ -404,7 +360,6 @@ static bool session_has_task(const struct profil_session *s, struct task_struct 
  */
 static bool samples_a_thread(struct profil_session *s, const struct profil_member *m)
 {
-	struct profil_member *other;
 	struct task_struct *t;
 	bool found = false;
 
@@ -412,8 +367,7 @@ static bool samples_a_thread(struct profil_session *s, const struct profil_membe
 		return false;
 	rcu_read_lock();
 	for_each_thread(m->task, t) {
-		for (other = profil_member_first(t); other; other = profil_member_next(other))
-			found |= rcu_dereference(other->watch)->session == s;
+		found = session_has(s, t);
 		if (found)
 			break;
 	}
@@ -457,45 +411,51 @@ static bool member_is_too_many(const struct profil_watch *w, const struct profil
 }
 
 /*
- * The session does not sample @m's target yet. @new: linked already, or as with
- * profil_attach().
+ * @s is set up. The address space itself is a target of the classic session of a process: the watch
+ * does not go with the process.
  */
-static int attach(struct profil_watch **new, struct profil_member *m, struct profil_session *old)
+void profil_watch_keep(struct profil_session *s, u64 id)
+{
+	struct profil_watch *w = watch_in(s, id);
+
+	if (w && s->classic && w->nr_processes)
+		WRITE_ONCE(w->nr_processes, w->nr_processes + 1);
+}
+
+/* It does not sample @m's target yet. As profil_attach(). */
+static int attach(struct profil_watch *w, struct profil_member *m, struct profil_session *old,
+		  struct profil_watch *parent)
 {
 	struct profil_member *old_member = NULL;
-	struct profil_watch *w = *new, *old_watch = NULL;
 	struct profil_session *s = w->session;
+	struct profil_table *table;
 
 	lockdep_assert_held(&profil_index_lock);
 
 	if (s->phase > PROFIL_LIVE)
 		return -ENODEV;
-	if (old) {
-		old_watch = watch_in(old, w->space->id);
-		old_member = member_of(old, m->key);
+	if (member_is_too_many(w, m))
+		return -EUSERS;
+	if (parent && !watch_linked(w) && watch_linked(parent)) {
+		table = table_of(parent);
+		rcu_assign_pointer(w->table, profil_table_get(table->legacy ?: table));
 	}
-	if (!watch_linked(w)) {
-		*new = NULL;
-		watch_link(w);
-	}
-	if (hlist_unhashed(&w->node))
-		w->foreign = m->foreign;
-	/* A classic session's watch does not depend on its members, once it is set up. */
-	if (s->classic && s->home && !m->thread && !w->nr_processes)
-		watch_add_process(w, old_watch);
+	member_enter(m, w, old ? watch_in(old, w->space->id) : NULL);
+	if (s->home)
+		profil_watch_keep(s, w->space->id);
 	list_add_tail_rcu(&m->list, &s->members);
 	s->nr_members++;
 	s->nr_thread_members += m->thread;
 	WRITE_ONCE(profil_nr_members, profil_nr_members + 1);
-	/* The tick goes from a thread to its watch by the member. */
-	rcu_assign_pointer(m->watch, w);
-	if (m->thread && old_member && !hlist_unhashed(&old_member->node)) {
+	/* A classic session has had one member only. */
+	if (old && m->thread)
+		old_member = list_first_entry_or_null(&old->members, struct profil_member, list);
+	if (old_member) {
 		hlist_replace_rcu(&old_member->node, &m->node);
 		old_member->node.pprev = NULL;
 	} else {
 		hlist_add_head_rcu(&m->node, &profil_members[profil_hash(m->key)]);
 	}
-	member_enter(m, w);
 	return 0;
 }
 
@@ -504,15 +464,16 @@ static int attach(struct profil_watch **new, struct profil_member *m, struct pro
  * @w: A new watch of the session in the target's space. NULL afterwards if it is used; it is
  *	not if there is one already, or after an error.
  * @m: The target, new. Belongs to the session if this succeeds.
- * @old: A session of the same scope whose place @w's takes, without a tick between, or NULL.
+ * @old: The classic session whose place this takes, without a tick between; or NULL.
+ * @parent: The watch whose ranges @w inherits, with PROFIL_FORK_SHARE; or NULL.
  *
- * Return: 0; -EBUSY if the session samples it already, or too many do; -ENODEV if the
+ * Return: 0; -EBUSY if the session samples it already, -EUSERS if too many do; -ENODEV if the
  * session is over.
  */
-int profil_attach(struct profil_watch **w, struct profil_member *m, struct profil_session *old)
+int profil_attach(struct profil_watch **w, struct profil_member *m, struct profil_session *old,
+		  struct profil_watch *parent)
 {
 	struct profil_session *s = (*w)->session;
-	struct profil_watch *there;
 	unsigned long flags;
 	int err = -EBUSY;
 
@@ -520,9 +481,10 @@ int profil_attach(struct profil_watch **w, struct profil_member *m, struct profi
 	if (!m->thread && samples_a_thread(s, m))
 		return -EBUSY;
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	there = watch_in(s, (*w)->space->id);
-	if (!session_has_task(s, m->task) && !member_is_too_many(there ? there : *w, m))
-		err = attach(there ? &there : w, m, old);
+	if (!session_has_task(s, m->task))
+		err = attach(watch_in(s, (*w)->space->id) ?: *w, m, old, parent);
+	if (watch_linked(*w))
+		*w = NULL;
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return err;
 }
@@ -534,69 +496,42 @@ static void member_unlink(struct profil_member *m, struct profil_session *s)
 	if (!hlist_unhashed(&m->node))
 		hlist_del_init_rcu(&m->node);
 	list_del_rcu(&m->list);
-	m->list.prev = NULL;		/* unlinked: see member_linked() */
+	m->list.prev = NULL;		/* who finds it still sees that it is unlinked */
 	s->nr_members--;
 	s->nr_thread_members -= m->thread;
 	s->nr_detached++;
 	WRITE_ONCE(profil_nr_members, profil_nr_members - 1);
 }
 
-static bool member_linked(const struct profil_member *m)
-{
-	lockdep_assert_held(&profil_index_lock);
-
-	return m->list.prev;
-}
-
-/* The address space itself is a target of the classic session of a process. */
-void profil_watch_keep(struct profil_session *s, u64 id)
-{
-	struct profil_watch *w = watch_in(s, id);
-
-	if (w && s->classic)
-		watch_add_process(w, NULL);
-}
-
 /* Ends all that @s samples, which is QUIESCED and takes no targets any more. */
 void profil_detach_all(struct profil_session *s)
 {
-	struct profil_watch *w, *left;
+	struct profil_watch *left;
 	struct profil_member *m;
 	unsigned long flags;
 
-	for (;;) {
+	do {
 		raw_spin_lock_irqsave(&profil_index_lock, flags);
-		left = NULL;
 		m = list_first_entry_or_null(&s->members, struct profil_member, list);
+		left = m ? watch_of(m) : watch_from(s, 0);
 		if (m) {
 			member_unlink(m, s);
-			left = member_leave(m, watch_of(m));
-		} else {
-			w = watch_from(s, 0);
-			if (w) {
-				watch_unlink(w);
-				left = w;
-			}
+			left = member_leave(m, left);
+		} else if (left) {
+			watch_unlink(left);
 		}
 		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-		if (!m && !left)
-			return;
 		profil_watch_free(left);
 		profil_member_free(m);
 		cond_resched();		/* there may be very many */
-	}
+	} while (m || left);
 }
 
-/**
- * profil_table_of - The ranges of a session in a space
- * @s: The session. Under home->lock, so that nobody else changes them.
- * @id: Of the space.
- * @legacy: Out: what children will inherit, referenced; or NULL.
- *
- * Return: the table, referenced; NULL if the session has no target there.
+/*
+ * The ranges of @s in the space with @id, referenced; NULL if it has no target there. Under
+ * home->lock, so that nobody else changes them.
  */
-struct profil_table *profil_table_of(struct profil_session *s, u64 id,
-				     struct profil_table **legacy)
+struct profil_table *profil_table_of(struct profil_session *s, u64 id)
 {
 	struct profil_table *table = NULL;
 	struct profil_watch *w;
@@ -604,41 +539,31 @@ struct profil_table *profil_table_of(struct profil_session *s, u64 id,
 
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	w = watch_in(s, id);
-	if (w) {
-		table = profil_table_get(rcu_dereference_protected(w->table, true));
-		if (legacy)
-			*legacy = profil_table_get(w->legacy);
-	}
+	if (w)
+		table = profil_table_get(table_of(w));
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return table;
 }
 
-/**
- * profil_table_set - Change the ranges of a session in a space
- * @s: The session. Under home->lock.
- * @id: Of the space.
- * @table: The ranges. Its reference belongs to the watch if this succeeds, or is exchanged
- *	for that of the ranges before.
- * @legacy: What children will inherit, likewise.
- *
- * Return: 0; -ESRCH if the session has no target there.
- */
-int profil_table_set(struct profil_session *s, u64 id, struct profil_table **table,
-		     struct profil_table **legacy)
+/* Makes @table the ranges there: 0, or -ESRCH. Likewise. */
+int profil_table_set(struct profil_session *s, u64 id, struct profil_table *table)
 {
+	struct profil_table *old = NULL;
 	struct profil_watch *w;
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	w = watch_in(s, id);
 	if (w) {
-		*table = rcu_replace_pointer(w->table, *table,
-					     lockdep_is_held(&profil_index_lock));
-		swap(w->legacy, *legacy);
+		old = table_of(w);
+		rcu_assign_pointer(w->table, profil_table_get(table));
 		space_update_fast_table(w->space);
 	}
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	return w ? 0 : -ESRCH;
+	if (!w)
+		return -ESRCH;
+	profil_table_put(old);
+	return 0;
 }
 
 /*
@@ -658,10 +583,10 @@ u64 profil_space_after(struct profil_session *s, u64 id)
 }
 
 /*
- * CPU time in ns that all members have had since they were attached, or since the last
- * time that this was asked for with @restart. Under home->lock.
+ * CPU time in ns that @task, or, if that is NULL, all members have had since they were attached, or
+ * since the last time that this was asked for with @restart. Under home->lock.
  */
-u64 profil_members_runtime(struct profil_session *s, bool restart)
+u64 profil_members_runtime(struct profil_session *s, const struct task_struct *task, bool restart)
 {
 	struct profil_member *m;
 	u64 ns = 0, now;
@@ -670,6 +595,8 @@ u64 profil_members_runtime(struct profil_session *s, bool restart)
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(m, &s->members, list) {
+		if (task && m->task != task)
+			continue;
 		now = member_cpu_time(m);
 		ns += now - READ_ONCE(m->runtime);
 		if (restart)
@@ -679,57 +606,46 @@ u64 profil_members_runtime(struct profil_session *s, bool restart)
 	return ns;
 }
 
-/* The CPU time of @task, or, if that is NULL, of all members begins now. Under home->lock. */
-void profil_members_restart(struct profil_session *s, const struct task_struct *task)
-{
-	struct profil_member *m;
-
-	lockdep_assert_held(&s->home->lock);
-
-	rcu_read_lock();
-	list_for_each_entry_rcu(m, &s->members, list)
-		if (!task || m->task == task)
-			WRITE_ONCE(m->runtime, member_cpu_time(m));
-	rcu_read_unlock();
-}
-
 /* ---- what tasks do ---- */
+
+/* A classic session has lost its thread. */
+static void session_orphan(struct profil_session *s)
+{
+	WRITE_ONCE(s->orphan, true);
+	profil_home_kick(s->home);
+}
 
 /* @m's target is gone, or is not to be followed; or it moves to @to, if not NULL. */
 static void member_move(struct profil_member *m, struct profil_watch *to)
 {
 	u64 ran = member_cpu_time(m) - READ_ONCE(m->runtime);
-	struct profil_watch *from, *left = to;
+	struct profil_watch *left = NULL;
 	struct profil_session *s;
-	unsigned long flags;
 	bool gone = false;
+	unsigned long flags;
 
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	if (member_linked(m)) {
-		from = watch_of(m);
-		s = from->session;
-		if (to && s->phase <= PROFIL_LIVE) {
-			left = NULL;
-			watch_link(to);
-			member_enter(m, to);
-		} else {
-			gone = true;
-			member_unlink(m, s);
-			if (s->on && s->phase <= PROFIL_LIVE)
-				s->runtime += ran;
-			if (s->classic && m->thread) {
-				WRITE_ONCE(s->orphan, true);
-				profil_home_kick(s->home);
-			}
-			profil_ring_wake(s);
-		}
-		from = member_leave(m, from);
+	if (!m->list.prev)
+		goto unlock;
+	left = watch_of(m);
+	s = left->session;
+	gone = !to || s->phase > PROFIL_LIVE;
+	if (gone) {
+		member_unlink(m, s);
+		if (s->on && s->phase <= PROFIL_LIVE)
+			s->runtime += ran;
+		if (s->classic && m->thread)
+			session_orphan(s);
+		profil_ring_wake(s);
 	} else {
-		from = NULL;
+		member_enter(m, to, NULL);
+		to = NULL;
 	}
+	left = member_leave(m, left);
+unlock:
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	profil_watch_free(from);
 	profil_watch_free(left);
+	profil_watch_free(to);
 	if (gone)
 		profil_member_free(m);
 }
@@ -743,26 +659,15 @@ static void count_unfollowed(struct profil_session *s)
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 }
 
-/* The child has the same session, and those ranges that are inherited. */
-static int share(struct profil_watch *w, struct profil_member *m, struct profil_space *space)
+/* @s samples the child of a fork. */
+static int child_attach(struct profil_session *s, struct profil_member *m,
+			struct profil_space *space, struct profil_table *table,
+			struct profil_watch *parent)
 {
-	struct profil_watch *born;
-	unsigned long flags;
-	int err;
+	struct profil_watch *w = profil_watch_alloc(s, space, table, PROFIL_GFP_PROBE);
+	int err = w ? profil_attach(&w, m, NULL, parent) : -ENOMEM;
 
-	born = profil_watch_alloc(w->session, space, &profil_nothing, &profil_nothing,
-				  PROFIL_GFP_PROBE);
-	if (!born)
-		return -ENOMEM;
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	err = session_has_task(w->session, m->task) ? -EBUSY : -ENODEV;
-	if (watch_linked(w) && err != -EBUSY) {
-		born->legacy = profil_table_get(w->legacy);
-		rcu_assign_pointer(born->table, profil_table_get(w->legacy));
-		err = member_is_too_many(born, m) ? -ENOMEM : attach(&born, m, NULL);
-	}
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	profil_watch_free(born);
+	profil_watch_free(w);
 	return err;
 }
 
@@ -771,25 +676,18 @@ static int bequeath(struct profil_watch *w, struct profil_member *m, struct prof
 {
 	/* Of the parent: for its arithmetic, until the child's own is there. */
 	struct profil_table *table = rcu_dereference(w->table);
-	struct profil_watch *born;
 	struct profil_session *s;
-	int err = -ENOMEM;
+	int err;
 
 	if (!profil_table_tryget(table))
 		return -ENODEV;
 	s = profil_session_inherit(w->session, table);
-	if (IS_ERR(s)) {
-		profil_table_put(table);
-		return PTR_ERR(s);
+	err = PTR_ERR_OR_ZERO(s);
+	if (!err) {
+		err = child_attach(s, m, space, table, NULL);
+		profil_session_bear(s, space, err);
 	}
-	born = profil_watch_alloc(s, space, table, &profil_nothing, PROFIL_GFP_PROBE);
 	profil_table_put(table);
-	if (born)
-		err = profil_attach(&born, m, NULL);
-	if (err == -EBUSY)
-		err = -ENOMEM;		/* of what the child may have */
-	profil_watch_free(born);
-	profil_session_bear(s, space, err);
 	return err;
 }
 
@@ -799,7 +697,6 @@ static int fork_one(struct profil_watch *w, struct task_struct *child, bool thre
 	struct profil_session *s = w->session;
 	struct profil_space *space;
 	struct profil_member *m;
-	unsigned long flags;
 	int err = -ENOMEM;
 
 	if (s->fork == PROFIL_FORK_OFF || (same && s->fork == PROFIL_FORK_FRESH))
@@ -807,25 +704,18 @@ static int fork_one(struct profil_watch *w, struct task_struct *child, bool thre
 	/* Whoever unlinks @w puts the session only then. */
 	if (!refcount_inc_not_zero(&s->refs))
 		return -ENODEV;
-	space = space_get(child->mm, PROFIL_GFP_PROBE);
+	space = profil_space_get(child->mm, PROFIL_GFP_PROBE);
 	m = profil_member_alloc(child, thread, PROFIL_GFP_PROBE);
-	if (!space || !m)
-		goto out;
-	m->foreign = w->foreign;
-	if (same) {
-		raw_spin_lock_irqsave(&profil_index_lock, flags);
-		err = !watch_linked(w) ? -ENODEV :
-		      session_has_task(s, m->task) ? -EBUSY : attach(&w, m, NULL);
-		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	} else if (s->fork == PROFIL_FORK_SHARE) {
-		err = share(w, m, space);
-	} else {
-		err = bequeath(w, m, space);
+	if (space && m) {
+		m->foreign = w->foreign;
+		if (s->fork == PROFIL_FORK_SHARE)
+			err = child_attach(s, m, space, &profil_nothing, w);
+		else
+			err = bequeath(w, m, space);
 	}
-out:
 	if (err)
 		profil_member_free(m);
-	if (err == -ENOMEM)
+	if (err == -ENOMEM || err == -EUSERS)
 		count_unfollowed(s);
 	if (space)
 		profil_space_put(space);
@@ -845,15 +735,15 @@ static struct profil_watch *watch_classic(const struct profil_space *space)
 }
 
 /* In the parent; the child does not run yet. */
-void profil_task_forked(struct task_struct *parent, struct task_struct *child)
+void profil_task_forked(void *data, struct task_struct *parent, struct task_struct *child)
 {
 	struct mm_struct *mm = child->mm;
 	bool same = mm == parent->mm;
-	struct profil_watch *w, *last;
 	struct profil_space *space;
+	struct profil_watch *w;
 	struct profil_member *m;
 
-	if (!READ_ONCE(nr_watches) || !mm || child->signal == parent->signal)
+	if (!mm || child->signal == parent->signal)
 		return;
 
 	rcu_read_lock();
@@ -864,11 +754,9 @@ void profil_task_forked(struct task_struct *parent, struct task_struct *child)
 		if (!w->session->classic && READ_ONCE(w->nr_processes))
 			fork_one(w, child, false, same);
 	/* If it is about to end, perhaps another has taken its place. */
-	for (w = watch_classic(space), last = NULL; w && w != last; w = watch_classic(space)) {
-		if (fork_one(w, child, false, same) != -ENODEV)
-			break;
-		last = w;
-	}
+	do {
+		w = watch_classic(space);
+	} while (w && fork_one(w, child, false, same) == -ENODEV && w != watch_classic(space));
 	if (!READ_ONCE(space->nr_threads))
 		goto unlock;
 	for (m = profil_member_first(parent); m; m = profil_member_next(m)) {
@@ -901,12 +789,11 @@ static void exec_one(struct profil_member *m, bool follow)
 		return;
 	/* What has not been set up yet loses its buffers. */
 	if (follow && s->exec == PROFIL_EXEC_FOLLOW && s->home && refcount_inc_not_zero(&s->refs)) {
-		space = space_get(mm, PROFIL_GFP_PROBE);
-		if (space)
-			w = profil_watch_alloc(s, space, &profil_nothing, &profil_nothing,
-					       PROFIL_GFP_PROBE);
-		if (space)
+		space = profil_space_get(mm, PROFIL_GFP_PROBE);
+		if (space) {
+			w = profil_watch_alloc(s, space, &profil_nothing, PROFIL_GFP_PROBE);
 			profil_space_put(space);
+		}
 		if (!w)
 			count_unfollowed(s);
 		profil_session_put(s);
@@ -915,22 +802,18 @@ static void exec_one(struct profil_member *m, bool follow)
 }
 
 /* In the task, which has its new mm and has not run in it. */
-void profil_task_execed(struct task_struct *task, const struct linux_binprm *bprm)
+void profil_task_execed(void *data, struct task_struct *task, pid_t old_pid,
+			struct linux_binprm *bprm)
 {
+	bool follow = !gains_privilege(bprm);
 	struct profil_member *m;
-	bool follow;
 
-	if (!READ_ONCE(profil_nr_members))
-		goto look;
-
-	follow = !gains_privilege(bprm);
 	rcu_read_lock();
 	for (m = profil_member_first(task->signal); m; m = profil_member_next(m))
 		exec_one(m, follow);
 	for (m = profil_member_first(task); m; m = profil_member_next(m))
 		exec_one(m, follow);
 	rcu_read_unlock();
-look:
 	/* The mm has changed without a context switch. */
 	profil_clock_resync_here();
 }
@@ -938,20 +821,15 @@ look:
 /* A classic session of this thread has nothing to sample any more. */
 void profil_task_exited(struct task_struct *task)
 {
-	struct profil_session *s;
 	struct profil_member *m;
 
 	if (!READ_ONCE(profil_nr_members))
 		return;
 
 	rcu_read_lock();
-	for (m = profil_member_first(task); m; m = profil_member_next(m)) {
-		s = ((struct profil_watch *)rcu_dereference(m->watch))->session;
-		if (s->classic) {
-			WRITE_ONCE(s->orphan, true);
-			profil_home_kick(s->home);
-		}
-	}
+	for (m = profil_member_first(task); m; m = profil_member_next(m))
+		if (watch_of(m)->session->classic)
+			session_orphan(watch_of(m)->session);
 	rcu_read_unlock();
 }
 
@@ -959,7 +837,7 @@ void profil_task_exited(struct task_struct *task)
  * It has exited, has been waited for, and a grace period has passed: no tick finds it
  * running any more. May be called in softirq context.
  */
-void profil_task_freed(struct task_struct *task)
+void profil_task_freed(void *data, struct task_struct *task)
 {
 	struct profil_member *m;
 

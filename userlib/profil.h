@@ -135,9 +135,10 @@ int profil_query_kernel(struct profil_query *query) __PROFIL_NOTHROW;
  *	ENOMEM	the kernel has no memory
  *	ENODEV	the session has ended by itself
  *
- * A call that fails changes nothing. Wherever a struct profil_stats is to be filled in, @size
- * must be set to sizeof(struct profil_stats) and its other inputs be 0; it may be one that was
- * filled in by an earlier call. NULL will do where @stats is not wanted.
+ * A call that fails changes nothing (but see profil_session_remove()). Wherever a struct
+ * profil_stats is to be filled in, @size must be set to sizeof(struct profil_stats) and its other
+ * inputs be 0; it may be one that was filled in by an earlier call. NULL will do where @stats is
+ * not wanted.
  *
  * All functions below are thread-safe and async-signal-safe. None is a cancellation point but
  * profil_session_read().
@@ -222,7 +223,8 @@ int profil_session_add(int fd, __u64 space, const struct profil_range *ranges,
  * is no error.
  *
  * Return: 0, or -1 with errno set: ESRCH if nothing is attached that runs in @space; EPERM if
- * the caller is not the session's creator.
+ * the caller is not the session's creator; ENOMEM: with PROFIL_SPACE_ALL, some address spaces may
+ * have lost their ranges already; another call removes the rest.
  */
 int profil_session_remove(int fd, __u64 space, __u64 start, __u64 end) __PROFIL_NOTHROW;
 

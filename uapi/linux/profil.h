@@ -36,7 +36,8 @@
  * back for no more than size bytes. The layout is the same for 32- and 64-bit
  * callers: pointers and addresses travel as __aligned_u64.
  *
- * A call that fails changes nothing: a session that was there goes on.
+ * A call that fails changes nothing (but see PROFIL_IOC_REMOVE): a session that was there
+ * goes on.
  *
  *   ENOTTY      the command is not known
  *   E2BIG       nonzero bytes past what this kernel knows of the structure, or
@@ -627,7 +628,8 @@ struct profil_add {
  * Buffers of ranges whose address space is gone are returned by the next call that adds or
  * removes ranges.
  * Address spaces that inherited a range keep it, unless @space says ALL. ESRCH: as with
- * PROFIL_IOC_ADD; not with ALL.
+ * PROFIL_IOC_ADD; not with ALL. ENOMEM with ALL: some address spaces may have lost their
+ * ranges already; another call removes the rest.
  *
  * Return: 0, or an error as in the contract above.
  */
