@@ -83,7 +83,6 @@ static int __init profil_init(void)
 		return -ENOMEM;
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		profil_reserve_init();
-	profil_record_init();
 	err = profil_clock_init();
 	if (err)
 		goto exit_tick;
@@ -114,7 +113,6 @@ static void __exit profil_exit(void)
 	profil_homes_exit();
 	profil_clock_exit();
 	profil_tick_exit();
-	profil_record_exit();
 	profil_flush();
 }
 

@@ -490,9 +490,6 @@ struct profil_ring *profil_ring_create(u32 nr_records);
 void profil_ring_free(struct profil_ring *ring);
 unsigned long profil_ring_pages(u32 nr_records);
 bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system);
-void profil_record_over(void);
-void profil_record_init(void);
-void profil_record_exit(void);
 ssize_t profil_ring_read(struct profil_session *s, char __user *buf, size_t size, bool wait);
 __poll_t profil_ring_poll(struct profil_session *s, struct file *file,
 			  struct poll_table_struct *wait);

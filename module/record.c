@@ -2,25 +2,21 @@
 /*
  * Records of the ticks outside every range, for read() of the session's descriptor.
  *
- * profil_record() runs in the tick: in hard interrupt context, on any CPU, where it cannot sleep,
- * and can take raw locks only. It looks up the mapping of the pc under mmap_lock if nobody is
- * changing the mappings at that moment, once for all sessions, and fills a slot of each session's
- * ring. If it cannot have the lock, the slot keeps the space, and read() looks the mapping up.
+ * profil_record() runs in the tick, where it cannot sleep, and fills a slot of the session's ring.
+ * It looks up the mapping of the pc under mmap_lock, if it can have that; otherwise the slot keeps
+ * the space, and read() looks the mapping up.
  *
- * read() and poll() run in system calls. One reader at a time empties slots, under ring->lock, and
- * makes the path of a file, as its caller sees it. A slot's references are returned when it is
- * read, or with the ring. ring_wake() runs in a worker.
+ * One reader at a time empties slots, under ring->lock, and makes the path of a file, as its caller
+ * sees it. A slot's references are returned when it is read, or with the ring.
  */
 #include <linux/dcache.h>
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/irq_work.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/pid_namespace.h>
 #include <linux/poll.h>
 #include <linux/sched/mm.h>
-#include <linux/sched/prio.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -36,22 +32,10 @@
 #define WAKES_AT_ONCE	64	/* with interrupts off */
 #define WAKES_A_JIFFY	256	/* of one ring, on average */
 
-/* The mapping that a pc lies in: flags are 0 if that is not known. */
-struct record_mapping {
-	u32 flags;			/* PROFIL_RECORD_* bits */
-	dev_t dev;
-	u64 start, end, offset, ino, generation;
+struct ring_slot {
+	struct profil_record record;	/* without path; size is 0 until the tick has written it */
 	char name[16];			/* if there is no file whose path read() can tell */
 	struct file *file;		/* referenced, or NULL */
-};
-
-struct ring_slot {
-	bool written;			/* by the tick: the reader may look at the rest */
-	bool system;
-	pid_t pid, tid;
-	u64 time, pc, space_id;
-	char comm[TASK_COMM_LEN];
-	struct record_mapping mapping;
 	struct profil_space *space;	/* referenced: read() looks the mapping up; or NULL */
 };
 
@@ -96,16 +80,11 @@ static void ring_wake(struct work_struct *work)
 	WRITE_ONCE(ring->wake_delay, woken / WAKES_A_JIFFY);
 }
 
-static void ring_queue_wake(struct profil_ring *ring)
-{
-	queue_delayed_work(profil_wq, &ring->wake, READ_ONCE(ring->wake_delay));
-}
-
 /* Tell those who wait to look again. Any context, also under a raw lock. */
 void profil_ring_wake(struct profil_session *s)
 {
 	if (s->ring)
-		ring_queue_wake(s->ring);
+		queue_delayed_work(profil_wq, &s->ring->wake, READ_ONCE(s->ring->wake_delay));
 }
 
 /* What a ring takes of the memory that may be locked. */
@@ -141,8 +120,8 @@ struct profil_ring *profil_ring_create(u32 nr_records)
 
 static void ring_slot_clear(struct ring_slot *slot)
 {
-	if (slot->mapping.file)
-		fput(slot->mapping.file);
+	if (slot->file)
+		fput(slot->file);
 	if (slot->space)
 		profil_space_put(slot->space);
 	memset(slot, 0, sizeof(*slot));
@@ -161,152 +140,57 @@ void profil_ring_free(struct profil_ring *ring)
 }
 
 /*
- * May a record keep a file of @inode? An io_uring keeps the files that it was given: if one of them
- * is the session's descriptor, record and io_uring would keep each other after the last process is
- * gone. A regular file has data, on FUSE also a connection, and neither keeps a descriptor's file.
+ * An io_uring keeps the files that it was given: if one of them is the session's descriptor, a
+ * record and the io_uring that it keeps would keep each other after the last process is gone. A
+ * regular file has data, on FUSE also a connection, and neither keeps a descriptor's file.
  */
-static bool record_may_keep(const struct inode *inode)
-{
-	return S_ISREG(inode->i_mode) && !(inode->i_flags & PROFIL_S_ANON_INODE);
-}
-
-static void record_look_up_file(struct record_mapping *mapping, struct file *file)
+static void ring_look_up_file(struct ring_slot *slot, struct file *file)
 {
 	const struct inode *inode = profil_user_inode(file);
 
-	mapping->flags |= PROFIL_RECORD_FILE;
-	mapping->dev = inode->i_sb->s_dev;
-	mapping->ino = inode->i_ino;
-	mapping->generation = inode->i_generation;
-	if (record_may_keep(inode))
-		mapping->file = get_file(file);
+	slot->record.flags |= PROFIL_RECORD_FILE;
+	slot->record.major = MAJOR(inode->i_sb->s_dev);
+	slot->record.minor = MINOR(inode->i_sb->s_dev);
+	slot->record.ino = inode->i_ino;
+	slot->record.generation = inode->i_generation;
+	if (S_ISREG(inode->i_mode) && !(inode->i_flags & PROFIL_S_ANON_INODE))
+		slot->file = get_file(file);
 	else
-		snprintf(mapping->name, sizeof(mapping->name), "%pD", file);
+		snprintf(slot->name, sizeof(slot->name), "%pD", file);
 }
 
-/* What @mm has mapped at @pc. Under mmap_lock. */
-static void record_look_up(struct record_mapping *mapping, struct mm_struct *mm, u64 pc)
+/* What @mm has mapped at the pc. Under mmap_lock. */
+static void ring_look_up(struct ring_slot *slot, struct mm_struct *mm)
 {
+	struct profil_record *r = &slot->record;
 	struct vm_area_struct *vma;
 	const char *name = NULL;
 
-	if (pc != (unsigned long)pc)
+	if (r->pc != (unsigned long)r->pc)
 		return;
-	vma = find_vma(mm, pc);
-	if (!vma || vma->vm_start > pc)
+	vma = find_vma(mm, r->pc);
+	if (!vma || vma->vm_start > r->pc)
 		return;
-	mapping->flags = PROFIL_RECORD_MAPPED;
-	mapping->start = vma->vm_start;
-	mapping->end = vma->vm_end;
+	r->flags |= PROFIL_RECORD_MAPPED;
+	r->start = vma->vm_start;
+	r->end = vma->vm_end;
 	if (vma->vm_file) {
-		mapping->offset = ((u64)vma->vm_pgoff << PAGE_SHIFT) + (pc - vma->vm_start);
-		record_look_up_file(mapping, vma->vm_file);
+		r->offset = ((u64)vma->vm_pgoff << PAGE_SHIFT) + (r->pc - vma->vm_start);
+		ring_look_up_file(slot, vma->vm_file);
 	} else if (vma->vm_ops && vma->vm_ops->name) {
 		name = vma->vm_ops->name(vma);
 	}
 	if (name)
-		strscpy(mapping->name, name, sizeof(mapping->name));
+		strscpy(slot->name, name, sizeof(slot->name));
 }
 
 /*
- * What the records of this CPU's tick have in common, once time is not 0. Only the tick
- * uses it.
- */
-struct record_tick {
-	u64 time;
-	bool late;			/* read() is to look the mapping up */
-	struct record_mapping mapping;
-};
-
-static DEFINE_PER_CPU(struct record_tick, record_tick);
-
-/*
- * To try to take mmap_lock is an atomic operation, and to release it wakes whoever waits
- * for it. That is fine in a timer's interrupt, where no lock of the scheduler is held; but
- * on PREEMPT_RT a thread of the lowest real-time priority must do it: current must not
- * keep that from running.
- */
-struct mmap_unlock_irq_work {
-	struct irq_work irq_work;
-	struct mm_struct *mm;
-};
-
-static DEFINE_PER_CPU(struct mmap_unlock_irq_work, mmap_unlock_work);
-
-static void record_do_mmap_unlock(struct irq_work *work)
-{
-	struct mm_struct *mm = container_of(work, struct mmap_unlock_irq_work, irq_work)->mm;
-
-	up_read_non_owner(&mm->mmap_lock);
-	mmdrop(mm);
-}
-
-static bool record_mmap_trylock(struct mm_struct *mm)
-{
-	if (IS_ENABLED(CONFIG_PREEMPT_RT) &&
-	    (current->prio < MAX_RT_PRIO ||
-	     irq_work_is_busy(this_cpu_ptr(&mmap_unlock_work.irq_work))))
-		return false;
-	return down_read_trylock(&mm->mmap_lock);
-}
-
-static void record_mmap_unlock(struct mm_struct *mm)
-{
-	if (!IS_ENABLED(CONFIG_PREEMPT_RT)) {
-		up_read(&mm->mmap_lock);
-		return;
-	}
-	rwsem_release(&mm->mmap_lock.dep_map, _RET_IP_);
-	mmgrab(mm);
-	this_cpu_write(mmap_unlock_work.mm, mm);
-	irq_work_queue(this_cpu_ptr(&mmap_unlock_work.irq_work));
-}
-
-void profil_record_init(void)
-{
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		init_irq_work(per_cpu_ptr(&mmap_unlock_work.irq_work, cpu),
-			      record_do_mmap_unlock);
-}
-
-/* No tick looks anything up any more. */
-void profil_record_exit(void)
-{
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		irq_work_sync(per_cpu_ptr(&mmap_unlock_work.irq_work, cpu));
-}
-
-static void record_begin_tick(struct record_tick *tick, u64 pc)
-{
-	struct mm_struct *mm = current->mm;
-
-	tick->time = ktime_get_mono_fast_ns();
-	memset(&tick->mapping, 0, sizeof(tick->mapping));
-	tick->late = !record_mmap_trylock(mm);
-	if (tick->late)
-		return;
-	record_look_up(&tick->mapping, mm, pc);
-	record_mmap_unlock(mm);
-}
-
-/**
- * profil_record - Keep a tick outside of all ranges, if its session wants that
- * @s: The session.
- * @space: The address space of current.
- * @pc: The user pc.
- * @system: The kernel was running for the task.
- *
- * From the tick, at the end of which profil_record_over() must be called.
- *
- * Return: false if there is no room for the record that is due.
+ * Keeps a tick of current, which is outside of all ranges of @s, if @s wants records. From the
+ * tick. Return: false if there is no room for the record that is due.
  */
 bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system)
 {
-	struct record_tick *tick = this_cpu_ptr(&record_tick);
+	struct mm_struct *mm = current->mm;
 	struct profil_ring *ring = s->ring;
 	struct ring_slot *slot;
 	int head;
@@ -320,39 +204,31 @@ bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc,
 			return false;
 	} while (!atomic_try_cmpxchg(&ring->head, &head, head + 1));
 
-	if (!tick->time)
-		record_begin_tick(tick, pc);
 	slot = &ring->slots[(unsigned int)head & ring->mask];
-	slot->system = system;
-	slot->pid = task_tgid_nr_ns(current, ring->ns);
-	slot->tid = task_pid_nr_ns(current, ring->ns);
-	slot->time = tick->time;
-	slot->pc = pc;
-	slot->space_id = space->id;
-	memcpy(slot->comm, current->comm, sizeof(slot->comm));
-	slot->mapping = tick->mapping;
-	if (slot->mapping.file)
-		get_file(slot->mapping.file);
-	if (tick->late && refcount_inc_not_zero(&space->refs))
+	slot->record.flags = system ? PROFIL_RECORD_SYSTEM : 0;
+	slot->record.time = ktime_get_mono_fast_ns();
+	slot->record.pc = pc;
+	slot->record.space = space->id;
+	slot->record.pid = task_tgid_nr_ns(current, ring->ns);
+	slot->record.tid = task_pid_nr_ns(current, ring->ns);
+	memcpy(slot->record.comm, current->comm, sizeof(slot->record.comm));
+	/*
+	 * To release mmap_lock wakes whoever waits for it. That is fine here, in a timer's
+	 * interrupt, where no lock of the scheduler is held; but not on PREEMPT_RT.
+	 */
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT) && down_read_trylock(&mm->mmap_lock)) {
+		ring_look_up(slot, mm);
+		up_read(&mm->mmap_lock);
+	} else if (refcount_inc_not_zero(&space->refs)) {
 		slot->space = space;
+	}
 	/* Pairs with the acquire in ring_take(). */
-	smp_store_release(&slot->written, true);
+	smp_store_release(&slot->record.size, sizeof(slot->record));
 
 	/* After the exchange of head, which is a barrier: a reader sees it, or is seen. */
 	if (READ_ONCE(ring->tail) == (unsigned int)head)
-		ring_queue_wake(ring);
+		profil_ring_wake(s);
 	return true;
-}
-
-/* The tick that profil_record() was called for is over. */
-void profil_record_over(void)
-{
-	struct record_tick *tick = this_cpu_ptr(&record_tick);
-
-	if (tick->mapping.file)
-		fput(tick->mapping.file);
-	tick->mapping.file = NULL;
-	tick->time = 0;
 }
 
 static bool ring_empty(const struct profil_ring *ring)
@@ -373,8 +249,8 @@ static void ring_look_up_late(struct ring_slot *slot)
 
 	if (mmget_not_zero(mm)) {
 		if (mmap_read_trylock(mm)) {
-			record_look_up(&slot->mapping, mm, slot->pc);
-			slot->mapping.flags |= PROFIL_RECORD_LATE;
+			ring_look_up(slot, mm);
+			slot->record.flags |= PROFIL_RECORD_LATE;
 			mmap_read_unlock(mm);
 		}
 		mmput_async(mm);
@@ -383,48 +259,29 @@ static void ring_look_up_late(struct ring_slot *slot)
 	slot->space = NULL;
 }
 
-/* @time as clock_gettime(CLOCK_MONOTONIC) of the caller would have told it. */
-static u64 record_time(u64 time)
-{
-	struct timespec64 t = ns_to_timespec64(time);
-
-	timens_add_monotonic(&t);
-	return timespec64_to_ns(&t);
-}
-
 /* Return: bytes that were copied, 0 if the record does not fit, or -EFAULT. */
 static ssize_t ring_copy_slot(struct ring_slot *slot, char *page, char __user *buf, size_t size)
 {
 	size_t header = offsetof(struct profil_record, path), length;
-	const struct record_mapping *mapping = &slot->mapping;
-	const char *path = mapping->name;
+	struct timespec64 time = ns_to_timespec64(slot->record.time);
 	struct profil_record record;
+	const char *path;
 
 	if (slot->space)
 		ring_look_up_late(slot);
-	if (mapping->file) {
-		path = d_path(profil_user_path(mapping->file), page, PAGE_SIZE);
+	path = slot->name;
+	if (slot->file) {
+		path = d_path(profil_user_path(slot->file), page, PAGE_SIZE);
 		if (IS_ERR(path))
-			path = mapping->name;
+			path = slot->name;
 	}
 	length = strlen(path) + 1;
-	record = (struct profil_record){
-		.size = ALIGN(header + length, sizeof(u64)),
-		.flags = mapping->flags | (slot->system ? PROFIL_RECORD_SYSTEM : 0),
-		.time = record_time(slot->time),
-		.pc = slot->pc,
-		.space = slot->space_id,
-		.pid = slot->pid,
-		.tid = slot->tid,
-		.start = mapping->start,
-		.end = mapping->end,
-		.offset = mapping->offset,
-		.ino = mapping->ino,
-		.generation = mapping->generation,
-		.major = MAJOR(mapping->dev),
-		.minor = MINOR(mapping->dev),
-	};
-	strscpy(record.comm, slot->comm, sizeof(record.comm));
+	record = slot->record;
+	record.size = ALIGN(header + length, sizeof(u64));
+	/* As clock_gettime(CLOCK_MONOTONIC) of the caller would have told it. */
+	timens_add_monotonic(&time);
+	record.time = timespec64_to_ns(&time);
+	strscpy_pad(record.comm, slot->record.comm, sizeof(record.comm));
 	if (record.size > size)
 		return 0;
 	if (copy_to_user(buf, &record, header) || copy_to_user(buf + header, path, length) ||
@@ -449,7 +306,7 @@ static ssize_t ring_take(struct profil_ring *ring, char __user *buf, size_t size
 	while (!ring_empty(ring)) {
 		slot = &ring->slots[ring->tail & ring->mask];
 		/* Pairs with the release in profil_record(): until then a tick is writing it. */
-		while (!smp_load_acquire(&slot->written))
+		while (!smp_load_acquire(&slot->record.size))
 			cpu_relax();
 		n = ring_copy_slot(slot, page, buf + done, size - done);
 		if (n <= 0) {

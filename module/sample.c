@@ -186,30 +186,15 @@ static __always_inline bool tick_is_plain(const struct profil_session *s, bool s
 	return (long)(this_cpu_read(s->counts->due) - jiffies) >= 0;
 }
 
-/* This tick has left a record: see sample_over(). */
-static DEFINE_PER_CPU(bool, sample_recorded);
-
 /* A tick that has no counter. */
 static noinline void tick_outside(struct profil_session *s, struct profil_space *space, u64 pc,
 				  bool system)
 {
 	enum profil_outcome outcome = PROFIL_OUTSIDE;
 
-	if (s->ring) {
-		this_cpu_write(sample_recorded, true);
-		if (!profil_record(s, space, pc, system))
-			outcome = PROFIL_DROPPED_RECORD;
-	}
+	if (s->ring && !profil_record(s, space, pc, system))
+		outcome = PROFIL_DROPPED_RECORD;
 	profil_tally(s, READ_ONCE(s->counts), system, outcome);
-}
-
-/* All sessions have had their tick. */
-static __always_inline void sample_over(void)
-{
-	if (unlikely(this_cpu_read(sample_recorded))) {
-		this_cpu_write(sample_recorded, false);
-		profil_record_over();
-	}
 }
 
 /* A tick whose pc is to be written down. */
@@ -521,12 +506,11 @@ u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct p
 				tick_look(w, &ctx, true);
 		}
 	}
-	sample_over();
 	*found = ctx.found;
 	return ctx.left;
 }
 
-/* Several sessions of the thread, or one with more to say; the end of a tick. */
+/* Several sessions of the thread, or one with more to say. */
 static noinline void sample_threads(struct profil_space *space, u64 pc, bool system)
 {
 	const struct profil_watch *w;
@@ -537,7 +521,6 @@ static noinline void sample_threads(struct profil_space *space, u64 pc, bool sys
 		if (sample_is_threads(w, space))
 			tick_watch(w, pc, system);
 	}
-	sample_over();
 }
 
 /* The same, of one session: without a loop all fits into registers that nobody must save. */
@@ -548,10 +531,8 @@ static noinline notrace void sample_thread(struct profil_space *space, u64 pc, b
 
 	if (m && !profil_member_next(m)) {
 		w = sample_watch_of(m);
-		if (sample_is_threads(w, space) && tick_watch_plainly(w, pc, system)) {
-			sample_over();
+		if (sample_is_threads(w, space) && tick_watch_plainly(w, pc, system))
 			return;
-		}
 	}
 	sample_threads(space, pc, system);
 }
@@ -562,8 +543,6 @@ static __always_inline void sample_rest(struct profil_space *space, u64 pc, bool
 	/* A thread that is attached just now may as well have been attached after this tick. */
 	if (data_race(space->nr_threads))
 		sample_thread(space, pc, system);
-	else
-		sample_over();
 }
 
 /* Several sessions of the space, or one with more to say. */

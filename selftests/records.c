@@ -51,6 +51,8 @@ static struct shared {
 	struct profil_stats stats;
 } *shared;
 
+#define LATE "with PREEMPT_RT what was mapped when the tick came is not known"
+
 static int fd = -1;		/* of the session under test */
 static pid_t children[4];	/* killed in the end, if they still run */
 
@@ -393,7 +395,7 @@ TEST_F(records, say_what_a_tick_was)
 		if (!in_loop(r, addr(loops_text), 3))
 			continue;
 		in_loops++;
-		/* The thread that is to give back the lock may not have come to it. */
+		/* With PREEMPT_RT read() looks up all mappings. */
 		EXPECT_EQ((u32)(PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE),
 			  r->flags & ~(preempt_rt() ? PROFIL_RECORD_LATE : 0U));
 		EXPECT_TELLS(r, &m);
@@ -571,6 +573,8 @@ TEST_F(records, tell_the_file_of_a_mapping_that_is_gone_when_they_are_read)
 	void *text;
 	int code;
 
+	if (preempt_rt())
+		SKIP(return, LATE);
 	code = code_file("code");
 	ASSERT_LE(0, code);
 	ASSERT_EQ(0, fstat(code, &st));
@@ -616,6 +620,8 @@ TEST_F(records, tell_one_file_from_the_next_at_the_same_address)
 	void *text;
 	int code;
 
+	if (preempt_rt())
+		SKIP(return, LATE);
 	code = code_file("first");
 	ASSERT_LE(0, code);
 	strcpy(first, file);
@@ -876,6 +882,8 @@ TEST_F_TIMEOUT(records, do_not_keep_an_io_uring_that_keeps_the_session, 150)
 {
 	int ring = io_uring_new();
 
+	if (preempt_rt())
+		SKIP(return, LATE);
 	if (ring < 0)
 		SKIP(return, "no io_uring: %s", strerror(errno));
 	close(ring);
@@ -1455,12 +1463,14 @@ static int tick_and_exec(void)
 
 TEST_F(records, tell_what_was_so_of_a_process_that_has_execed_and_exited)
 {
-	unsigned int i, old = 0, new = 0, unknown = 0;
+	unsigned int i, old = 0, new = 0;
 	u64 new_space = 0, text;
 	struct profil_stats s;
 	struct mapping m;
 	pid_t child;
 
+	if (preempt_rt())
+		SKIP(return, LATE);
 	ASSERT_EQ(0, program_create());
 	ASSERT_TRUE(mapping_of(loop_at(4), &m));
 	fd = descriptor_open(PROFIL_MODE_USER, PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, ENOUGH);
@@ -1481,11 +1491,6 @@ TEST_F(records, tell_what_was_so_of_a_process_that_has_execed_and_exited)
 
 		EXPECT_EQ(child, r->pid);
 		EXPECT_EQ(child, r->tid);
-		/* Looked up when a thread had run: the child was gone by then. */
-		if (preempt_rt() && !(r->flags & PROFIL_RECORD_MAPPED)) {
-			unknown++;
-			continue;
-		}
 		if (r->space == shared->space && in_loop(r, addr(loops_text), 4)) {
 			old++;
 			EXPECT_EQ(0, strcmp("a child", r->comm));
@@ -1503,7 +1508,6 @@ TEST_F(records, tell_what_was_so_of_a_process_that_has_execed_and_exited)
 	}
 	EXPECT_LE(5U, old);
 	EXPECT_LE(5U, new);
-	EXPECT_GT(5U, unknown);
 	unlink(program);
 }
 
