@@ -65,6 +65,7 @@ struct file;
 struct linux_binprm;
 struct mm_struct;
 struct pid_namespace;
+struct poll_table_struct;
 struct profil_ring;
 struct profil_session;
 struct pt_regs;
@@ -496,18 +497,20 @@ __poll_t profil_ring_poll(struct profil_session *s, struct file *file,
 void profil_ring_wake(struct profil_session *s);
 
 /* reserve.c: on PREEMPT_RT */
+#define PROFIL_RESERVE_SIZE	sizeof(struct profil_session)	/* the largest that a probe needs */
 void profil_reserve_init(void);
 void profil_reserve_exit(void);
-void *profil_reserve_take(size_t size);
+void *profil_reserve_take(void);
 
 /* Not from the emergency reserves: a fork that is not followed is reported. */
 #define PROFIL_GFP_PROBE (GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
 
-/* Of one of four kinds, perhaps for a probe of fork or exec. */
-static inline void *profil_zalloc(size_t size, gfp_t gfp)
+/* Perhaps for a probe of fork or exec. */
+static __always_inline void *profil_zalloc(size_t size, gfp_t gfp)
 {
+	BUILD_BUG_ON(size > PROFIL_RESERVE_SIZE);
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) && !gfpflags_allow_blocking(gfp))
-		return profil_reserve_take(size);
+		return profil_reserve_take();
 	return kzalloc(size, gfp);
 }
 
