@@ -2,36 +2,27 @@
 /*
  * A clock faster than the tick, for sessions with a period of their own.
  *
- * Each CPU has a timer, which runs while a task runs there that such a session samples:
- * a probe at the context switch starts and stops it. So the clock measures CPU time of the
- * targets, and neither idle CPUs nor other tasks are interrupted. The timer fires when the
- * first of the task's sessions is due. Each session knows for each CPU the rest of its period,
- * and continues with that when another of its tasks runs there. So threads that are
- * shorter than a period are found as often as their time deserves.
- *
- * The probe is in place while there are users, and for linger_s seconds after the last one, like
- * the hook of the tick: to install or to remove it patches kernel text, and the first start
- * after that interrupts all CPUs.
+ * Each CPU has a timer, which runs while a task runs there that such a session samples: a probe at
+ * the context switch starts and stops it. So the clock measures CPU time of the targets, and
+ * neither idle CPUs nor other tasks are interrupted. The timer fires when the first of the task's
+ * sessions is due. Each session knows for each CPU the rest of its period, and continues with that
+ * when another of its tasks runs there. So threads that are shorter than a period are found as
+ * often as their time deserves.
  *
  * A CPU of nohz_full= stops its tick while it runs a single task. Where there are such CPUs all
  * sessions use the probe: while a sampled task runs there, the CPU keeps its tick. This includes
  * the tasks of sessions with a period, or the scheduler would not know their CPU time.
- *
- * The timer runs in hard interrupt context, the probe in the scheduler; functions that find or
- * put a user never wait, and those that install or remove the probe may sleep.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/prandom.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/tick.h>
 #include <linux/tracepoint.h>
-#include <linux/workqueue.h>
 #include <asm/irq_regs.h>
 #include <trace/events/sched.h>
 
@@ -64,12 +55,9 @@ static atomic_t clock_ticks_kept = ATOMIC_INIT(0);
 
 /* Written by its CPU, with interrupts off. */
 static DEFINE_PER_CPU(struct clock, clocks);
-static struct rnd_state __percpu *random_states;
+static DEFINE_PER_CPU(struct rnd_state, random_states);
 
 static struct tracepoint *switch_tracepoint;
-static DEFINE_MUTEX(probe_lock);
-static bool probing;				/* written under probe_lock */
-static atomic_t clock_users = ATOMIC_INIT(0);	/* from 0 to 1 only with the probe in place */
 
 static enum hrtimer_restart clock_fires(struct hrtimer *timer)
 {
@@ -177,12 +165,11 @@ static bool clock_may_run_target(int cpu, void *unused)
 	return READ_ONCE(clock->ticking) || (mm && (mm == UNKNOWN || profil_space_find(mm)));
 }
 
-/**
- * profil_clock_resync - Apply a change of targets to the tasks that run at this moment
- *
- * A session has new targets, is about to have some, or has none any more. All sessions of the
- * targets that run know their time up to now, and the clocks run for the sessions as they are now.
- * No target is missed that is about to run:
+/*
+ * Applies a change of targets to the tasks that run at this moment: a session has new targets, is
+ * about to have some, or has none any more. All sessions of the targets that run know their time up
+ * to now, and the clocks run for the sessions as they are now. No target is missed that is about to
+ * run:
  *
  *	CPU A: profil_clock_resync()		CPU B: clock_switch() to a new target
  *
@@ -191,9 +178,7 @@ static bool clock_may_run_target(int cpu, void *unused)
  *	read clock->mm of CPU B			look for sessions of the target
  *
  * Either A reads the target's mm and interrupts B, or B finds the session; or both, which does
- * no harm. May not be called with interrupts off.
- *
- * Return: has a CPU begun to keep its tick?
+ * no harm. Not with interrupts off. Return: has a CPU begun to keep its tick?
  */
 bool profil_clock_resync(void)
 {
@@ -209,7 +194,7 @@ void profil_clock_resync_here(void)
 {
 	unsigned long flags;
 
-	if (!READ_ONCE(probing))
+	if (!READ_ONCE(profil_clock.installed))
 		return;
 	local_irq_save(flags);
 	resync_clock(NULL);
@@ -219,18 +204,22 @@ void profil_clock_resync_here(void)
 /* Not predictable for users, and good enough for jitter. With interrupts off. */
 u32 profil_clock_random(void)
 {
-	return prandom_u32_state(this_cpu_ptr(random_states));
+	return prandom_u32_state(this_cpu_ptr(&random_states));
 }
 
-static void clock_remove_probe(void)
+static int clock_install(void)
 {
 	int cpu;
 
-	lockdep_assert_held(&probe_lock);
+	for_each_possible_cpu(cpu)
+		WRITE_ONCE(per_cpu_ptr(&clocks, cpu)->mm, UNKNOWN);
+	return tracepoint_probe_register(switch_tracepoint, clock_switch, NULL) ? -EBUSY : 0;
+}
 
-	if (!probing)
-		return;
-	WRITE_ONCE(probing, false);
+static void clock_remove(void)
+{
+	int cpu;
+
 	tracepoint_probe_unregister(switch_tracepoint, clock_switch, NULL);
 	tracepoint_synchronize_unregister();
 	/* A timer may still run; it finds no session and does not restart. */
@@ -245,54 +234,12 @@ static void clock_remove_probe(void)
 	}
 }
 
-static void clock_linger_over(struct work_struct *work)
-{
-	mutex_lock(&probe_lock);
-	if (!atomic_read(&clock_users))
-		clock_remove_probe();
-	mutex_unlock(&probe_lock);
-}
-
-static DECLARE_DELAYED_WORK(clock_linger, clock_linger_over);
-
-/**
- * profil_clock_get - Begin a use: profil_sample_clocked() is called for targets
- *
- * Return: 0, -EBUSY if context switches cannot be hooked, -EINTR when killed. May sleep.
- */
-int profil_clock_get(void)
-{
-	int cpu, err = 0;
-
-	if (atomic_inc_not_zero(&clock_users))
-		return 0;
-	if (mutex_lock_killable(&probe_lock))
-		return -EINTR;
-	if (!probing) {
-		for_each_possible_cpu(cpu)
-			WRITE_ONCE(per_cpu_ptr(&clocks, cpu)->mm, UNKNOWN);
-		err = tracepoint_probe_register(switch_tracepoint, clock_switch, NULL);
-	}
-	if (!err) {
-		WRITE_ONCE(probing, true);
-		atomic_inc(&clock_users);
-	}
-	mutex_unlock(&probe_lock);
-	return err ? -EBUSY : 0;
-}
-
-/* As profil_clock_get(), if there is a user already. Never waits. */
-bool profil_clock_get_another(void)
-{
-	return atomic_inc_not_zero(&clock_users);
-}
-
-/* End a use. Never waits. */
-void profil_clock_put(void)
-{
-	if (atomic_dec_and_test(&clock_users))
-		mod_delayed_work(profil_wq, &clock_linger, profil_linger());
-}
+struct profil_trigger profil_clock = {
+	.lock = __MUTEX_INITIALIZER(profil_clock.lock),
+	.linger = __DELAYED_WORK_INITIALIZER(profil_clock.linger, profil_trigger_linger_over, 0),
+	.install = clock_install,
+	.remove = clock_remove,
+};
 
 int profil_clock_init(void)
 {
@@ -305,22 +252,9 @@ int profil_clock_init(void)
 		return -EOPNOTSUPP;
 	}
 	profil_nohz_full = tick_nohz_full_enabled();
-	random_states = alloc_percpu(struct rnd_state);
-	if (!random_states)
-		return -ENOMEM;
-	prandom_seed_full_state(random_states);
+	prandom_seed_full_state(&random_states);
 	for_each_possible_cpu(cpu)
 		profil_hrtimer_setup(&per_cpu_ptr(&clocks, cpu)->timer, clock_fires,
 				     CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	return 0;
-}
-
-/* No user is left. */
-void profil_clock_exit(void)
-{
-	cancel_delayed_work_sync(&clock_linger);
-	mutex_lock(&probe_lock);
-	clock_remove_probe();
-	mutex_unlock(&probe_lock);
-	free_percpu(random_states);
 }

@@ -28,7 +28,7 @@ static int query(struct file *file, void *data, struct profil_stats *stats)
 	struct profil_query *arg = data;
 
 	arg->tick_hz = HZ;
-	arg->hook = profil_tick_hook();
+	arg->hook = READ_ONCE(profil_tick.installed) ? PROFIL_HOOK_FTRACE : PROFIL_HOOK_NONE;
 	arg->tick_ns = TICK_NSEC;
 	arg->features = PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
 			PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |

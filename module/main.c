@@ -25,9 +25,7 @@ struct workqueue_struct *profil_wq;
 
 static ssize_t tick_hook_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	bool hooked = profil_tick_hook() == PROFIL_HOOK_FTRACE;
-
-	return sysfs_emit(buf, "%s\n", hooked ? "ftrace" : "none");
+	return sysfs_emit(buf, "%s\n", READ_ONCE(profil_tick.installed) ? "ftrace" : "none");
 }
 static DEVICE_ATTR_RO(tick_hook);
 
@@ -100,8 +98,8 @@ static int __init profil_init(void)
 exit_follow:
 	profil_follow_exit();
 exit_tick:
-	profil_clock_exit();
 	profil_tick_exit();
+	profil_trigger_exit(&profil_clock);
 	profil_flush();
 	return err;
 }
@@ -111,8 +109,8 @@ static void __exit profil_exit(void)
 	misc_deregister(&profil_device);
 	profil_follow_exit();
 	profil_homes_exit();
-	profil_clock_exit();
 	profil_tick_exit();
+	profil_trigger_exit(&profil_clock);
 	profil_flush();
 }
 

@@ -316,23 +316,32 @@ long profil_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 long profil_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 void *profil_array_from_user(u64 address, u32 nr, size_t size);
 
+/* trigger.c: what calls us, installed while it has users */
+struct profil_trigger {
+	atomic_t users;			/* from 0 to 1 only while it is installed */
+	bool installed;			/* written under lock */
+	struct mutex lock;
+	struct delayed_work linger;
+	int (*install)(void);		/* 0, -EBUSY or -EINTR */
+	void (*remove)(void);
+};
+
+int profil_trigger_get(struct profil_trigger *t);
+bool profil_trigger_get_another(struct profil_trigger *t);
+void profil_trigger_put(struct profil_trigger *t);
+void profil_trigger_exit(struct profil_trigger *t);
+void profil_trigger_linger_over(struct work_struct *work);
+
 /* tick.c: how the tick is reached */
+extern struct profil_trigger profil_tick;
 int profil_tick_init(void);
 void profil_tick_exit(void);
-int profil_tick_get(void);
-bool profil_tick_get_another(void);
-void profil_tick_put(void);
-enum profil_hook profil_tick_hook(void);
-unsigned long profil_linger(void);
 
 /* clock.c: a clock faster than the tick, and ticks where there would be none */
+extern struct profil_trigger profil_clock;
 extern unsigned int profil_min_period;
 extern bool profil_nohz_full;
 int profil_clock_init(void);
-void profil_clock_exit(void);
-int profil_clock_get(void);
-bool profil_clock_get_another(void);
-void profil_clock_put(void);
 bool profil_clock_resync(void);
 void profil_clock_resync_here(void);
 u32 profil_clock_random(void);

@@ -140,23 +140,24 @@ void profil_session_set_phase(struct profil_session *s, enum profil_session_phas
 
 /* ---- ticks ---- */
 
-/* Ticks of the kind that @s is for. As profil_tick_get(). */
+static struct profil_trigger *session_trigger(const struct profil_session *s)
+{
+	return s->period ? &profil_clock : &profil_tick;
+}
+
 int profil_session_get_ticks(struct profil_session *s)
 {
-	return s->period ? profil_clock_get() : profil_tick_get();
+	return profil_trigger_get(session_trigger(s));
 }
 
 bool profil_session_get_more_ticks(struct profil_session *s)
 {
-	return s->period ? profil_clock_get_another() : profil_tick_get_another();
+	return profil_trigger_get_another(session_trigger(s));
 }
 
 void profil_session_put_ticks(struct profil_session *s)
 {
-	if (s->period)
-		profil_clock_put();
-	else
-		profil_tick_put();
+	profil_trigger_put(session_trigger(s));
 }
 
 /* As profil_clock_resync(), if that is of interest to @s, which is about to have targets. */
