@@ -43,7 +43,6 @@ struct clock {
 	struct hrtimer timer;
 	u64 since;		/* up to then the sessions of current know their time */
 	bool running;		/* for current */
-	bool found;		/* as profil_sample_clocked() said last */
 	bool ticking;		/* for current this CPU keeps its tick */
 	const struct mm_struct *mm;	/* of the task that runs here, as a key only; or UNKNOWN */
 };
@@ -66,10 +65,9 @@ static enum hrtimer_restart clock_fires(struct hrtimer *timer)
 	ktime_t due = hrtimer_get_expires(timer);
 	u64 left;
 
-	left = profil_sample_clocked(current, ktime_to_ns(due) - clock->since, get_irq_regs(),
-				     &clock->found);
+	left = profil_sample_clocked(current, ktime_to_ns(due) - clock->since, get_irq_regs());
 	clock->since = ktime_to_ns(due);
-	if (left == PROFIL_NEVER) {
+	if (left >= PROFIL_TICKS_ONLY) {
 		clock->running = false;
 		return HRTIMER_NORESTART;
 	}
@@ -101,12 +99,11 @@ static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 {
 	u64 left = PROFIL_NEVER;
 
-	clock->found = false;
 	/* This flag of a task never changes, others may be about to. */
 	if (!(data_race(task->flags) & PF_KTHREAD))
-		left = profil_sample_clocked(task, 0, NULL, &clock->found);
-	clock_keep_tick(clock, clock->found);
-	if (left == PROFIL_NEVER)
+		left = profil_sample_clocked(task, 0, NULL);
+	clock_keep_tick(clock, left != PROFIL_NEVER);
+	if (left >= PROFIL_TICKS_ONLY)
 		return;
 	clock->since = now ? now : ktime_get_ns();
 	clock->running = true;
@@ -125,7 +122,7 @@ static u64 clock_stop(struct clock *clock, struct task_struct *task)
 	clock->running = false;
 	/* It is pinned to this CPU, and interrupts are off: its function does not run now. */
 	hrtimer_try_to_cancel(&clock->timer);
-	profil_sample_clocked(task, now - clock->since, NULL, &clock->found);
+	profil_sample_clocked(task, now - clock->since, NULL);
 	return now;
 }
 

@@ -14,11 +14,11 @@
 #define PROFIL_CAS_TRIES 64	/* against others who write to the same counter all the time */
 
 /* Adds one to the counter at @p unless it is full. */
-#define profil_counter_add_one(p) ({					\
+#define profil_counter_add_one(p, tries) ({				\
 	enum profil_outcome __outcome = PROFIL_DROPPED_CONTENDED;	\
 	typeof(p) __p = (p);						\
 	typeof(*__p) __old = READ_ONCE(*__p);				\
-	unsigned int __tries = PROFIL_CAS_TRIES;			\
+	unsigned int __tries = (tries);					\
 									\
 	do {								\
 		if (__old == (typeof(*__p))~0ULL) {			\
@@ -33,15 +33,16 @@
 	__outcome;							\
 })
 
-static inline enum profil_outcome profil_counter_add(void *counter, u32 width)
+static __always_inline enum profil_outcome profil_counter_add(void *counter, u32 width,
+							      unsigned int tries)
 {
 	switch (width) {
 	case 2:
-		return profil_counter_add_one((u16 *)counter);
+		return profil_counter_add_one((u16 *)counter, tries);
 	case 4:
-		return profil_counter_add_one((u32 *)counter);
+		return profil_counter_add_one((u32 *)counter, tries);
 	default:
-		return profil_counter_add_one((u64 *)counter);
+		return profil_counter_add_one((u64 *)counter, tries);
 	}
 }
 
@@ -66,11 +67,11 @@ static inline void profil_entry_write(void *entry, u64 pc, u32 width)
 		WRITE_ONCE(*(u64 *)entry, pc);
 }
 
-/* @counts: those of @s, or NULL if it has none yet. */
-static __always_inline void profil_tally(struct profil_session *s,
-					 struct profil_counts __percpu *counts, bool system,
+static __always_inline void profil_tally(struct profil_session *s, bool system,
 					 enum profil_outcome outcome)
 {
+	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
+
 	if (likely(counts))
 		this_cpu_inc(counts->n[system][outcome]);
 	else

@@ -13,8 +13,6 @@
  *	profil_defer_tick()
  *
  * That tick is counted by the next call, at the latest by that which ends the session.
- *
- * Context: profil_defer_tick() in hard interrupt; the rest in system calls and workers.
  */
 #include <linux/mm.h>
 #include <linux/ratelimit.h>
@@ -23,26 +21,17 @@
 #include "counter.h"
 #include "profil.h"
 
-/*
- * The counter's user address, its width and the mode in one word that is never 0. Where pcs are
- * written down, the pc.
- */
 #define DEFERRED_PC	3	/* in the place of a width */
 
-u64 profil_deferred_tick(u64 addr, u32 width, bool system)
-{
-	return addr << 4 | (width >> 2) << 2 | system << 1 | 1;
-}
-
-u64 profil_deferred_pc(u64 pc, bool system)
-{
-	return pc << 4 | DEFERRED_PC << 2 | system << 1 | 1;
-}
-
-/* Leaves a tick to profil_replay(), if there is room. Many CPUs may put at once, one takes. */
-bool profil_defer_tick(struct profil_session *s, u64 tick)
+/*
+ * Leaves a tick to profil_replay(), if there is room. Many CPUs may put at once, one takes. @what:
+ * the counter's user address, or with @width 0 a pc to be written down.
+ */
+bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool system)
 {
 	int head = atomic_read(&s->head);
+	/* Never 0. A user address has no use for the highest bits. */
+	u64 tick = what << 4 | (width ? width >> 2 : DEFERRED_PC) << 2 | system << 1 | 1;
 
 	do {
 		/* Pairs with the release in profil_replay(): the slot is free. */
@@ -71,7 +60,7 @@ static enum profil_outcome replay_tick(struct profil_session *s, u64 tick)
 	if (!counter)
 		return PROFIL_DROPPED_BUFFER;
 	if (!is_pc)
-		return profil_counter_add(counter, width);
+		return profil_counter_add(counter, width, PROFIL_CAS_TRIES);
 	profil_entry_write(counter, tick >> 4, width);
 	return PROFIL_HIT;
 }
@@ -92,7 +81,7 @@ void profil_replay(struct profil_session *s)
 		while (!(tick = smp_load_acquire(slot)))
 			cpu_relax();
 		local_irq_save(flags);
-		profil_tally(s, s->counts, tick >> 1 & 1, replay_tick(s, tick));
+		profil_tally(s, tick >> 1 & 1, replay_tick(s, tick));
 		local_irq_restore(flags);
 
 		*slot = 0;
@@ -105,12 +94,10 @@ void profil_replay(struct profil_session *s)
 static struct ratelimit_state park_limit =
 	RATELIMIT_STATE_INIT_FLAGS(park_limit, HZ, 100, RATELIMIT_MSG_ON_RELEASE);
 
-/**
- * profil_session_park - Have ticks that would raise a counter deferred
- * @s: The session. Under home->lock, until profil_session_unpark().
- *
- * When this returns no tick changes a counter. Only so many ticks are deferred, so the wait should
- * be short; but nobody can make all CPUs pay for that as often as they like.
+/*
+ * Has ticks that would raise a counter deferred until profil_session_unpark(): when this returns no
+ * tick changes a counter. Only so many ticks are deferred, so the wait should be short; but nobody
+ * can make all CPUs pay for that as often as they like. Under home->lock.
  */
 void profil_session_park(struct profil_session *s)
 {

@@ -58,10 +58,13 @@
 #define PROFIL_MIN_PERIOD	10000U	/* ns, for anybody */
 #define PROFIL_MAX_PERIOD	1000000000U
 #define PROFIL_NEVER		U64_MAX
+#define PROFIL_TICKS_ONLY	(PROFIL_NEVER - 1)
 #define PROFIL_HASH_BITS	13
 #define PROFIL_MAX_DEFERRED	256U	/* ticks of a parked session */
 
 struct file;
+struct ftrace_ops;
+struct ftrace_regs;
 struct linux_binprm;
 struct mm_struct;
 struct pid_namespace;
@@ -258,7 +261,6 @@ struct profil_space {
 	struct hlist_node node;
 	struct mm_struct *mm;		/* referenced (mmgrab): the key */
 	struct profil_table __rcu *fast_table;	/* see space_update_fast_table() */
-	struct profil_table __rcu *process_table;
 	struct hlist_head watches;	/* of sessions that sample, or did, all that runs here */
 	unsigned int nr_threads;	/* members that are threads */
 	u64 id;
@@ -347,10 +349,10 @@ void profil_clock_resync_here(void);
 u32 profil_clock_random(void);
 
 /* sample.c: the tick, of either kind */
-void profil_sample(void);
-u64 profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs,
-			  bool *found);
-DECLARE_PER_CPU(unsigned long, profil_ticks);
+void profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		   struct ftrace_regs *fregs);
+u64 profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs);
+extern bool profil_tick_came;
 
 /* watch.c: who is sampled by which session */
 extern raw_spinlock_t profil_index_lock;
@@ -431,9 +433,7 @@ void profil_session_disown(struct profil_session *s);
 void profil_session_read(struct profil_session *s, struct profil_stats *stats, bool restart);
 
 /* defer.c: ticks that are counted later */
-u64 profil_deferred_tick(u64 addr, u32 width, bool system);
-u64 profil_deferred_pc(u64 pc, bool system);
-bool profil_defer_tick(struct profil_session *s, u64 tick);
+bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool system);
 void profil_replay(struct profil_session *s);
 void profil_session_park(struct profil_session *s);
 void profil_session_unpark(struct profil_session *s);

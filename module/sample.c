@@ -2,10 +2,15 @@
 /*
  * The hot path: from a tick to a counter.
  *
- * Runs in the tick's hard interrupt, interrupts off, on behalf of current. Takes
- * no lock, allocates nothing, cannot fault: the counters are reached through the
- * kernel's own addresses of pinned pages. What it reads of a space or session
- * stays valid for a grace period after that is unpublished.
+ * Runs in the tick's hard interrupt, interrupts off, on behalf of current. Takes no lock, allocates
+ * nothing, cannot fault: the counters are reached through the kernel's own addresses of pinned
+ * pages. What it reads of a space or session stays valid for a grace period after that is
+ * unpublished.
+ *
+ * There are two paths. Nearly all ticks are plain, see tick_is_plain(), and hit a counter: these
+ * take the fast path. It changes nothing before it has raised the counter, and then there is no
+ * more to do; so any other tick of a session still is one for the slow path, tick_look(), which
+ * knows all cases.
  */
 #include <linux/jiffies.h>
 #include <linux/math64.h>
@@ -20,7 +25,7 @@
 #include "counter.h"
 #include "profil.h"
 
-DEFINE_PER_CPU(unsigned long, profil_ticks);
+bool profil_tick_came;
 
 /* The last span that starts at or below @pc; the first if there is none. */
 static const struct profil_span *sample_find_span(const struct profil_table *table, u64 pc)
@@ -50,13 +55,12 @@ static __always_inline void *sample_counter(const struct profil_span *span, u64 
 }
 
 /*
- * The last tick here of this session was more than a tick ago: current was not
- * running then, or its ticks did not come. jiffies may be read just before or just
- * after the CPU that keeps them advances it, so one more or less says nothing, and
- * counts->due is two beyond the last tick at first. Of a longer gap, those ticks were
- * missed that are younger than current's arrival on the CPU; half a tick is left out
- * since arrivals are often caused by ticks. If that is all of the gap, the count goes
- * on from where it began, so that of many short gaps not each loses one.
+ * The last tick here of this session was more than a tick ago: current was not running then, or its
+ * ticks did not come. jiffies may be read just before or just after the CPU that keeps them
+ * advances it, so one more or less says nothing, and counts->due is two beyond the last tick at
+ * first. Of a longer gap, those ticks were missed that are younger than current's arrival on the
+ * CPU; half a tick is left out since arrivals are often caused by ticks. If that is all of the gap,
+ * the count goes on from where it began, so that of many short gaps not each loses one.
  */
 static void tick_count_missed(struct profil_counts *counts)
 {
@@ -76,125 +80,65 @@ static void tick_count_missed(struct profil_counts *counts)
 	counts->due = now + 1;
 }
 
-/* Another tick of the session on this CPU. */
-static void tick_advance(struct profil_counts __percpu *counts)
-{
-	if (!counts)
-		return;
-	if (time_after(jiffies, this_cpu_read(counts->due)))
-		tick_count_missed(this_cpu_ptr(counts));
-	this_cpu_inc(counts->due);
-}
-
-/**
- * struct tick_ctx - What a tick has found, or a clock, or a context switch
- * @pc: Where the task is.
- * @system: The kernel is running for the task.
- * @sampled: Sessions with a period that are due are to count; else time has passed, and no more.
- * @passed: So many ns since the last time.
- * @left: Out: so many until the next session is due.
- * @found: Out: there is a session that is on, of whichever kind.
- * @drawn: There is already:
- * @random: One for all sessions with jitter, so that those in step stay so.
- *
- * All but the first two is for sessions with a period.
- */
+/* What the slow path knows of a tick, or of time that passes for sessions with a period. */
 struct tick_ctx {
 	u64 pc;
-	bool system;
-	bool sampled;
-	bool found;
-	bool drawn;
-	u32 random;
-	u64 passed;
-	u64 left;
+	bool system;			/* the kernel is running for the task */
+	bool clocked;			/* it is for those with a period, as all of the rest is */
+	bool sampled;			/* those that are due are to count */
+	u32 random;			/* one for all with jitter, so that those in step stay so */
+	u64 passed;			/* ns since the last time */
+	u64 left;			/* out: as of profil_sample_clocked() */
 };
 
-/* To the next sample. */
-static __always_inline u64 tick_interval(const struct profil_session *s, struct tick_ctx *ctx)
-{
-	if (!s->jitter)
-		return s->period;
-	if (!ctx->drawn) {
-		ctx->drawn = true;
-		ctx->random = profil_clock_random();
-	}
-	return s->period / 2 + (mul_u32_u32(s->period, ctx->random) >> 32);
-}
-
 /* Time passes for a session with a period. Is it due? */
-static __always_inline bool tick_clock_due(struct profil_session *s,
-					   struct profil_counts __percpu *counts,
-					   struct tick_ctx *ctx)
+static bool tick_is_due(struct profil_session *s, struct tick_ctx *ctx)
 {
+	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
 	s64 *place = counts ? &this_cpu_ptr(counts)->left : &s->left;
 	s64 left = READ_ONCE(*place) - ctx->passed;
 	bool due = ctx->sampled && left <= 0;
 	u64 lost;
 
 	if (due) {
-		left += tick_interval(s, ctx);
-		if (left <= 0) {
-			lost = div_u64(-left, s->period) + 1;
-			left += lost * s->period;
-			if (counts)
-				this_cpu_add(counts->missed, lost);
-		}
+		if (s->jitter && !ctx->random)
+			ctx->random = profil_clock_random();
+		left += s->jitter ? s->period / 2 + (mul_u32_u32(s->period, ctx->random) >> 32) :
+				    s->period;
+	}
+	if (due && left <= 0) {
+		lost = div_u64(-left, s->period) + 1;
+		left += lost * s->period;
+		if (counts)
+			this_cpu_add(counts->missed, lost);
 	}
 	WRITE_ONCE(*place, left);
 	ctx->left = min_t(u64, ctx->left, max_t(s64, left, 0));
 	return due;
 }
 
-/*
- * Is this a tick of the session? From here on @clocked tells whose tick it is, that of sessions
- * with a period or that of the others; it is known when compiled, so that neither pays for it.
- */
-static __always_inline bool tick_is_of(struct profil_session *s,
-				       struct profil_counts __percpu *counts,
-				       struct tick_ctx *ctx, bool clocked)
+/* Is this a tick of the session? */
+static bool tick_is_of(struct profil_session *s, struct tick_ctx *ctx)
 {
+	struct profil_counts __percpu *counts;
+
 	if (!READ_ONCE(s->on))
 		return false;
-	if (clocked)
-		ctx->found = true;
-	if (!s->period == clocked)
+	if (ctx->clocked) {
+		if (s->period)
+			return tick_is_due(s, ctx);
+		ctx->left = min(ctx->left, PROFIL_TICKS_ONLY);
 		return false;
-	if (clocked)
-		return tick_clock_due(s, counts, ctx);
-	tick_advance(counts);
+	}
+	if (s->period)
+		return false;
+	counts = READ_ONCE(s->counts);
+	if (counts) {
+		if (time_after(jiffies, this_cpu_read(counts->due)))
+			tick_count_missed(this_cpu_ptr(counts));
+		this_cpu_inc(counts->due);
+	}
 	return true;
-}
-
-/*
- * Is there no more to say about a tick of the scheduler, as about most of @s, than where its
- * counter is?
- */
-static __always_inline bool tick_is_plain(const struct profil_session *s, bool system)
-{
-	const unsigned long slow = BIT(PROFIL_SLOW_PARKED) |
-				   (system ? BIT(PROFIL_SLOW_SYSTEM) : BIT(PROFIL_SLOW_USER));
-
-	/* A bit that is set just now may as well have been set after this tick. */
-	if (data_race(s->slow) & slow)
-		return false;
-	/*
-	 * Pairs with the release in profil_session_unpark(): an inherited session has its own
-	 * table and counts then.
-	 */
-	smp_acquire__after_ctrl_dep();
-	return (long)(this_cpu_read(s->counts->due) - jiffies) >= 0;
-}
-
-/* A tick that has no counter. */
-static noinline void tick_outside(struct profil_session *s, struct profil_space *space, u64 pc,
-				  bool system)
-{
-	enum profil_outcome outcome = PROFIL_OUTSIDE;
-
-	if (s->ring && !profil_record(s, space, pc, system))
-		outcome = PROFIL_DROPPED_RECORD;
-	profil_tally(s, READ_ONCE(s->counts), system, outcome);
 }
 
 /* A tick whose pc is to be written down. */
@@ -210,156 +154,134 @@ static enum profil_outcome tick_write_pc(struct profil_session *s, const struct 
 	return PROFIL_HIT;
 }
 
-#define tick_add_once(p) ({							\
-	typeof(p) __p = (p);							\
-	typeof(*__p) __old = READ_ONCE(*__p);					\
-										\
-	__old != (typeof(*__p))~0ULL && try_cmpxchg(__p, &__old, __old + 1);	\
-})
-
-/* Is the pc in @span, and its counter not full? Then it is raised. Calls nothing. */
-static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
-				     const struct profil_span *span, u64 pc, bool system)
+/* A tick of @d's counter, which is not to be touched now. Return: is there room for it? */
+static bool tick_defer(struct profil_session *s, struct profil_space *space,
+		       const struct profil_span *span, u64 d, bool system)
 {
-	u64 d = pc - span->start;
+	u64 counter;
+
+	if (!READ_ONCE(s->home))
+		profil_space_kick_setup(space, system);
+	if (span->flags & PROFIL_RANGE_PCS)
+		return profil_defer_tick(s, span->start + d, 0, system);
+	counter = (span->buffer & PAGE_MASK) +
+		  profil_bins_byte(&span->bins, d + span->granule_offset, span->width);
+	return profil_defer_tick(s, counter, span->width, system);
+}
+
+/* Whatever the pc is in. */
+static void tick_count(struct profil_session *s, struct profil_space *space,
+		       const struct profil_table *table, u64 pc, bool system, bool parked)
+{
+	const struct profil_span *span = sample_find_span(table, pc);
+	u64 d = pc - span->start, limit;
+	u32 last = span - table->spans;
+	enum profil_outcome outcome;
+
+	if (!parked)
+		this_cpu_write(s->counts->last_span, last);
+	if (d >= span->bins.limit) {
+		outcome = PROFIL_OUTSIDE;
+		if (s->ring && !profil_record(s, space, pc, system))
+			outcome = PROFIL_DROPPED_RECORD;
+	} else if (parked) {
+		if (tick_defer(s, space, span, d, system))
+			return;
+		outcome = PROFIL_DROPPED_OVERRUN;
+	} else if (span->flags & PROFIL_RANGE_PCS) {
+		outcome = tick_write_pc(s, span, pc);
+	} else {
+		d += span->granule_offset;
+		limit = span->bins.limit + span->granule_offset;
+		outcome = profil_counter_add(sample_counter(span, d, limit), span->width,
+					     PROFIL_CAS_TRIES);
+	}
+	profil_tally(s, system, outcome);
+}
+
+/* The slow path of a tick, or of a clock, of a task that @w's session samples. */
+static void tick_look(const struct profil_watch *w, struct tick_ctx *ctx)
+{
+	struct profil_session *s = w->session;
+	bool parked;
+
+	if (!tick_is_of(s, ctx))
+		return;
+	if (!(s->modes & (PROFIL_MODE_USER << ctx->system))) {
+		profil_tally(s, ctx->system, PROFIL_UNSELECTED);
+		return;
+	}
+	/* As in tick_is_plain(): if it is not parked, counts is there by now. */
+	parked = smp_load_acquire(&s->slow) & BIT(PROFIL_SLOW_PARKED);
+	tick_count(s, w->space, rcu_dereference_raw(w->table), ctx->pc, ctx->system, parked);
+}
+
+/* @advance: this is a tick of the scheduler. */
+static __always_inline bool tick_hit_in(struct profil_counts __percpu *counts,
+					const struct profil_span *span, u64 d, bool system,
+					bool advance)
+{
+	enum profil_outcome outcome;
 	void *counter;
 
 	if (d >= span->fast_limit)
 		return false;
 	counter = sample_counter(span, d, span->fast_limit);
-	if (likely(span->width == 2)) {
-		if (!tick_add_once((u16 *)counter))
-			return false;
-	} else if (READ_ONCE(span->width) == 4) {	/* apart: the first compares with memory */
-		if (!tick_add_once((u32 *)counter))
-			return false;
-	} else if (!tick_add_once((u64 *)counter)) {
+	/* Apart: so the first compares with memory. */
+	if (likely(span->width == 2))
+		outcome = profil_counter_add_one((u16 *)counter, 1);
+	else
+		outcome = profil_counter_add(counter, READ_ONCE(span->width), 1);
+	if (outcome != PROFIL_HIT)
 		return false;
-	}
 	this_cpu_inc(counts->n[system][PROFIL_HIT]);
+	if (advance)
+		this_cpu_inc(counts->due);
 	return true;
 }
 
-/* The same in the range of the last tick, if there are several. */
-static __always_inline bool tick_hit_last(struct profil_counts __percpu *counts,
-					  const struct profil_table *table, u64 pc, bool system)
+/*
+ * The fast path to a counter: is the pc in the first range, or in that of the last tick, and could
+ * its counter be raised? Otherwise nothing has changed.
+ */
+static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
+				     const struct profil_table *table, u64 pc, bool system,
+				     bool advance)
 {
-	u32 last = this_cpu_read(counts->last_span);
+	const struct profil_span *span = table->spans;
+	u64 d = pc - span->start;
+	u32 last;
 
+	if (likely(d < span->fast_limit))
+		return tick_hit_in(counts, span, d, system, advance);
 	/* Of this table, or of one before it. */
+	last = this_cpu_read(counts->last_span);
 	if (last >= table->nr_spans)
 		return false;
-	return tick_hit(counts, &table->spans[array_index_nospec(last, table->nr_spans)], pc,
-			system);
+	/* The pc from memory: so it need not be kept for this. */
+	pc = d + READ_ONCE(span->start);
+	span += array_index_nospec(last, table->nr_spans);
+	return tick_hit_in(counts, span, pc - span->start, system, advance);
 }
 
-/* Whatever the pc is in. */
-static noinline void tick_count(struct profil_session *s, struct profil_space *space,
-				const struct profil_table *table, u64 pc, bool system)
+/*
+ * Is there no more to say about a tick of the scheduler than where its counter is? Then @s is on,
+ * without a period, counts in this mode, is not parked, and no tick before this one was missed.
+ */
+static __always_inline bool tick_is_plain(const struct profil_session *s, bool system)
 {
-	const struct profil_span *span = sample_find_span(table, pc);
-	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
-	u64 d = pc - span->start;
-	u32 last = span - table->spans;
-	enum profil_outcome outcome;
+	const unsigned long slow = BIT(PROFIL_SLOW_PARKED) |
+				   (system ? BIT(PROFIL_SLOW_SYSTEM) : BIT(PROFIL_SLOW_USER));
 
-	this_cpu_write(counts->last_span, last);
-	if (d >= span->bins.limit) {
-		tick_outside(s, space, pc, system);
-		return;
-	}
-	if (span->flags & PROFIL_RANGE_PCS) {
-		outcome = tick_write_pc(s, span, pc);
-	} else {
-		u64 limit = span->bins.limit + span->granule_offset;
-
-		outcome = profil_counter_add(sample_counter(span, d + span->granule_offset, limit),
-					     span->width);
-	}
-	profil_tally(s, counts, system, outcome);
-}
-
-/* A tick whose counter is known, and is not to be touched now. */
-static noinline void tick_defer(struct profil_session *s, struct profil_space *space,
-				const struct profil_table *table, u64 pc, bool system)
-{
-	const struct profil_span *span = sample_find_span(table, pc);
-	u64 d = pc - span->start, tick;
-
-	if (d >= span->bins.limit) {
-		tick_outside(s, space, pc, system);
-		return;
-	}
-	if (span->flags & PROFIL_RANGE_PCS)
-		tick = profil_deferred_pc(pc, system);
-	else
-		tick = profil_deferred_tick((span->buffer & PAGE_MASK) +
-					    profil_bins_byte(&span->bins, d + span->granule_offset,
-							     span->width), span->width, system);
-	if (!READ_ONCE(s->home))
-		profil_space_kick_setup(space, system);
-	if (!profil_defer_tick(s, tick))
-		profil_tally(s, READ_ONCE(s->counts), system, PROFIL_DROPPED_OVERRUN);
-}
-
-/* A tick of the task that @w's session samples, whatever the session's state. */
-static __always_inline void tick_look(const struct profil_watch *w, struct tick_ctx *ctx,
-				      bool clocked)
-{
-	struct profil_session *s = w->session;
-	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
-	const struct profil_table *table;
-	bool parked;
-
-	if (!tick_is_of(s, counts, ctx, clocked))
-		return;
-	if (!(s->modes & (PROFIL_MODE_USER << ctx->system))) {
-		profil_tally(s, counts, ctx->system, PROFIL_UNSELECTED);
-		return;
-	}
-	/* As in tick_is_plain(): if it is not parked, counts is there by now. */
-	parked = smp_load_acquire(&s->slow) & BIT(PROFIL_SLOW_PARKED);
-	table = rcu_dereference_raw(w->table);
-	counts = READ_ONCE(s->counts);
-	if (parked)
-		tick_defer(s, w->space, table, ctx->pc, ctx->system);
-	else if (!tick_hit(counts, table->spans, ctx->pc, ctx->system) &&
-		 !tick_hit_last(counts, table, ctx->pc, ctx->system))
-		tick_count(s, w->space, table, ctx->pc, ctx->system);
-}
-
-/* By value: so what its caller has stays in registers. */
-static noinline void tick_look_slowly(const struct profil_watch *w, u64 pc, bool system)
-{
-	struct tick_ctx ctx = { .pc = pc, .system = system };
-
-	tick_look(w, &ctx, false);
-}
-
-/* A hit of the first range that is plain. */
-static __always_inline bool tick_hit_first(struct profil_counts __percpu *counts,
-					   const struct profil_table *table, u64 pc, bool system)
-{
-	if (!tick_hit(counts, table->spans, pc, system))
+	/* A bit that is set just now may as well have been set after this tick. */
+	if (data_race(s->slow) & slow)
 		return false;
-	this_cpu_inc(counts->due);
-	return true;
-}
-
-/* Not a plain tick, or not in the first range: it is one for tick_look(). */
-static __always_inline bool tick_watch_plainly(const struct profil_watch *w, u64 pc, bool system)
-{
-	const struct profil_session *s = w->session;
-
-	/* Its table only then: until it is set up it has that of the parent of a fork. */
-	return tick_is_plain(s, system) &&
-	       tick_hit_first(s->counts, rcu_dereference_raw(w->table), pc, system);
-}
-
-static __always_inline void tick_watch(const struct profil_watch *w, u64 pc, bool system)
-{
-	if (!tick_watch_plainly(w, pc, system))
-		tick_look_slowly(w, pc, system);
+	/*
+	 * Pairs with the release in profil_session_unpark(): an inherited session has its own
+	 * table and counts then.
+	 */
+	smp_acquire__after_ctrl_dep();
+	return (long)(__this_cpu_read(s->counts->due) - jiffies) >= 0;
 }
 
 static __always_inline const struct profil_watch *sample_watch_of(const struct profil_member *m)
@@ -368,257 +290,248 @@ static __always_inline const struct profil_watch *sample_watch_of(const struct p
 }
 
 /* A tick of @m's target where there is nothing to be sampled. */
-static __always_inline void tick_unbound(const struct profil_member *m, struct task_struct *task,
-					 struct tick_ctx *ctx, bool clocked)
+static void tick_unbound(const struct profil_member *m, struct task_struct *task,
+			 struct tick_ctx *ctx)
 {
 	struct profil_session *s = sample_watch_of(m)->session;
-	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
 
 	/* An exec that is not followed was the end. */
-	if ((task->mm && s->exec != PROFIL_EXEC_FOLLOW) ||
-	    !tick_is_of(s, counts, ctx, clocked))
+	if ((task->mm && s->exec != PROFIL_EXEC_FOLLOW) || !tick_is_of(s, ctx))
 		return;
 	if (!(s->modes & PROFIL_MODE_SYSTEM))
-		profil_tally(s, counts, true, PROFIL_UNSELECTED);
+		profil_tally(s, true, PROFIL_UNSELECTED);
 	else
-		profil_tally(s, counts, true,
-			     task->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT);
+		profil_tally(s, true, task->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT);
 }
 
-static __always_inline bool sample_is_kernel_task(const struct task_struct *task)
+/* ---- which sessions sample a task ---- */
+
+static bool sample_is_kernel_task(const struct task_struct *task)
 {
 	/* These flags stay as they are; it may be about to change others, where the tick came. */
 	return data_race(task->flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER);
 }
 
-/*
- * @task's mm is not watched: perhaps it is in exec, or has lost its mm in exit. In user
- * mode neither can be. @ctx: for @clocked.
- */
-static __always_inline void sample_members(struct task_struct *task, struct tick_ctx *ctx,
-					   bool clocked)
-{
-	struct profil_member *m;
-
-	if (sample_is_kernel_task(task))
-		return;
-	for (m = profil_member_first(task->signal); m; m = profil_member_next(m))
-		tick_unbound(m, task, ctx, clocked);
-	for (m = profil_member_first(task); m; m = profil_member_next(m))
-		tick_unbound(m, task, ctx, clocked);
-}
-
-static noinline void sample_unbound(struct task_struct *task)
-{
-	sample_members(task, NULL, false);
-}
-
-static noinline u64 sample_unbound_clocked(struct task_struct *task, u64 passed, bool sampled,
-					   bool *found)
-{
-	struct tick_ctx ctx = {
-		.sampled = sampled,
-		.system = true,
-		.passed = passed,
-		.left = PROFIL_NEVER,
-	};
-
-	sample_members(task, &ctx, true);
-	*found = ctx.found;
-	return ctx.left;
-}
-
-/*
- * In exec, of several sessions that follow, some may not have come to the new space yet. @ctx: for
- * @clocked.
- */
-static __always_inline void sample_exec(struct profil_space *space, struct task_struct *task,
-					struct tick_ctx *ctx, bool clocked)
-{
-	struct profil_member *m;
-
-	for (m = profil_member_first(task->signal); m; m = profil_member_next(m))
-		if (unlikely(sample_watch_of(m)->space != space))
-			tick_unbound(m, task, ctx, clocked);
-}
-
-/* Not of the mm before an exec, nor one that samples all that runs in @space. */
-static __always_inline bool sample_is_threads(const struct profil_watch *w,
-					      const struct profil_space *space)
-{
-	return w->space == space && !READ_ONCE(w->nr_processes);
-}
-
 /* Where @task, for which the kernel runs, has called it. */
-static __always_inline u64 sample_system_pc(struct task_struct *task)
+static u64 sample_system_pc(struct task_struct *task)
 {
 	struct pt_regs *regs = task_pt_regs(task);
 
 	return instruction_pointer(regs) - profil_syscall_length(task, regs);
 }
 
-/**
- * profil_sample_clocked - Time has passed for sessions with a period
- * @task: The task that has been running, or is going to.
- * @passed: How much, in ns.
- * @regs: What was interrupted; those that are due are to count. Or NULL.
- * @found: Out: does any session sample @task, also one of the scheduler's ticks?
- *
- * With interrupts off.
- *
- * Return: ns until the next is due, or PROFIL_NEVER.
+/* The first session of all that runs in @space, if there is a space. */
+static const struct profil_watch *sample_first(const struct profil_space *space)
+{
+	if (!space)
+		return NULL;
+	return hlist_entry_safe(rcu_dereference_raw(hlist_first_rcu(&space->watches)),
+				struct profil_watch, node);
+}
+
+/* The first session of @task alone, unless none of these is in @space. */
+static __always_inline struct profil_member *sample_first_own(const struct profil_space *space,
+							      const struct task_struct *task)
+{
+	/* One that is attached just now may as well have been attached after this tick. */
+	return !space || data_race(space->nr_threads) ? profil_member_first(task) : NULL;
+}
+
+/* Not of the mm before an exec, nor one that samples all that runs in @space. */
+static __always_inline bool sample_is_own(const struct profil_watch *w,
+					  const struct profil_space *space)
+{
+	return w->space == space && !READ_ONCE(w->nr_processes);
+}
+
+/* A session of @task's process that follows an exec, and has not come to @space yet. */
+static __always_inline struct profil_member *sample_in_exec(const struct profil_space *space,
+							    const struct task_struct *task)
+{
+	struct profil_member *m = profil_member_first(task->signal);
+
+	while (m && sample_watch_of(m)->space == space)
+		m = profil_member_next(m);
+	return m;
+}
+
+/*
+ * The slow path: sessions of @space from @w on, and of the thread alone from @m on. In the kernel
+ * @task may be in exec, where not all sessions have come to the new space, or in exit, where it has
+ * none.
  */
-u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs,
-				  bool *found)
+static void sample_look(struct profil_space *space, struct task_struct *task,
+			const struct profil_watch *w, struct profil_member *m, struct tick_ctx *ctx)
 {
-	struct profil_space *space = profil_space_find(task->mm);
-	struct tick_ctx ctx = {
-		.sampled = regs,
-		.system = true,
-		.passed = passed,
-		.left = PROFIL_NEVER,
-	};
-	const struct profil_watch *w;
-	struct profil_member *m;
+	struct profil_member *process;
 
-	if (regs) {
-		ctx.system = !user_mode(regs);
-		ctx.pc = ctx.system ? sample_system_pc(task) : instruction_pointer(regs);
-	}
-	*found = false;
-	if (!space) {
-		/* At a context switch only in exit: this is the time of all other tasks. */
-		if (ctx.system && data_race(profil_nr_members) && (task == current || !task->mm))
-			return sample_unbound_clocked(task, passed, regs, found);
-		return PROFIL_NEVER;
-	}
-	if (ctx.system && sample_is_kernel_task(task))
-		return PROFIL_NEVER;
-	hlist_for_each_entry_rcu_notrace(w, &space->watches, node)
+	if (ctx->system && sample_is_kernel_task(task))
+		return;
+	hlist_for_each_entry_from_rcu(w, node)
 		if (READ_ONCE(w->nr_processes))
-			tick_look(w, &ctx, true);
-	if (ctx.system)
-		sample_exec(space, task, &ctx, true);
-	if (READ_ONCE(space->nr_threads)) {
-		for (m = profil_member_first(task); m; m = profil_member_next(m)) {
-			w = sample_watch_of(m);
-			if (sample_is_threads(w, space))
-				tick_look(w, &ctx, true);
-		}
-	}
-	*found = ctx.found;
-	return ctx.left;
-}
-
-/* Several sessions of the thread, or one with more to say. */
-static noinline void sample_threads(struct profil_space *space, u64 pc, bool system)
-{
-	const struct profil_watch *w;
-	struct profil_member *m;
-
-	for (m = profil_member_first(current); m; m = profil_member_next(m)) {
+			tick_look(w, ctx);
+	for (; m; m = profil_member_next(m)) {
 		w = sample_watch_of(m);
-		if (sample_is_threads(w, space))
-			tick_watch(w, pc, system);
+		if (!space)
+			tick_unbound(m, task, ctx);
+		else if (sample_is_own(w, space))
+			tick_look(w, ctx);
 	}
+	if (!ctx->system)
+		return;
+	process = profil_member_first(task->signal);
+	for (; process; process = profil_member_next(process))
+		if (sample_watch_of(process)->space != space)
+			tick_unbound(process, task, ctx);
 }
 
-/* The same, of one session: without a loop all fits into registers that nobody must save. */
-static noinline notrace void sample_thread(struct profil_space *space, u64 pc, bool system)
+static noinline void sample_slowly(struct profil_space *space, const struct profil_watch *w,
+				   struct profil_member *m, u64 pc, bool system)
 {
-	struct profil_member *m = profil_member_first(current);
-	const struct profil_watch *w;
+	struct tick_ctx ctx = { .pc = pc, .system = system };
 
-	if (m && !profil_member_next(m)) {
-		w = sample_watch_of(m);
-		if (sample_is_threads(w, space) && tick_watch_plainly(w, pc, system))
-			return;
-	}
-	sample_threads(space, pc, system);
+	sample_look(space, current, w, m, &ctx);
 }
 
-/* What samples all that runs in @space has had its tick. */
-static __always_inline void sample_rest(struct profil_space *space, u64 pc, bool system)
-{
-	/* A thread that is attached just now may as well have been attached after this tick. */
-	if (data_race(space->nr_threads))
-		sample_thread(space, pc, system);
-}
-
-/* Several sessions of the space, or one with more to say. */
-static noinline notrace void sample_watches(struct profil_space *space, u64 pc, bool system)
-{
-	const struct profil_watch *w;
-
-	hlist_for_each_entry_rcu_notrace(w, &space->watches, node)
-		if (READ_ONCE(w->nr_processes))
-			tick_watch(w, pc, system);
-	sample_rest(space, pc, system);
-}
-
-/* A plain tick that is not in the first range. */
-static noinline notrace void sample_search(struct profil_space *space,
-					   const struct profil_table *table, u64 pc, bool system)
-{
-	struct profil_counts __percpu *counts = table->session->counts;
-
-	if (tick_hit_last(counts, table, pc, system))
-		this_cpu_inc(counts->due);
-	else
-		sample_watches(space, pc, system);
-}
-
-/* One session of the space and others of threads, several, or one with more to say. */
-static noinline notrace void sample_others(struct profil_space *space, u64 pc, bool system)
-{
-	const struct profil_table *table = rcu_dereference_raw(space->process_table);
-	const struct profil_session *s = table->session;
-
-	if (tick_is_plain(s, system) && tick_hit_first(s->counts, table, pc, system))
-		sample_thread(space, pc, system);
-	else
-		sample_watches(space, pc, system);
-}
-
-/* From the scheduler's tick to the counter: here if it can be, in few steps. */
-static __always_inline void sample_tick(struct profil_space *space, u64 pc, bool system)
+/* The fast path for one session that samples all that runs in @space, if no other does. */
+static __always_inline bool sample_one(struct profil_space *space, u64 pc, bool system)
 {
 	const struct profil_table *table = rcu_dereference_raw(space->fast_table);
 	const struct profil_session *s = table->session;
 
-	if (tick_is_plain(s, system)) {
-		if (!tick_hit_first(s->counts, table, pc, system))
-			sample_search(space, table, pc, system);
-	} else if (hlist_empty(&space->watches)) {
-		sample_thread(space, pc, system);
-	} else {
-		sample_others(space, pc, system);
+	return tick_is_plain(s, system) && tick_hit(s->counts, table, pc, system, true);
+}
+
+/* The fast path for one of several sessions, or a thread's own. */
+static __always_inline bool sample_watch(const struct profil_watch *w, u64 pc)
+{
+	const struct profil_session *s = w->session;
+
+	/* The table only then: until it is set up it has that of the parent of a fork. */
+	return tick_is_plain(s, false) &&
+	       tick_hit(s->counts, rcu_dereference_raw(w->table), pc, false, true);
+}
+
+/* What tick_arrives() waits for, while no session is on: so it is not for sample_one() to tell. */
+static __always_inline void sample_tell(void)
+{
+	if (unlikely(!READ_ONCE(profil_tick_came)))
+		WRITE_ONCE(profil_tick_came, true);
+}
+
+/*
+ * A tick in user mode. Calls nothing but, in the end, the slow path for the rest: so all that it
+ * has stays in registers that nobody must save.
+ */
+static noinline notrace void sample_user(struct profil_space *space, u64 pc)
+{
+	const struct profil_watch *w;
+	struct profil_member *m;
+
+	sample_tell();
+	hlist_for_each_entry_rcu_notrace(w, &space->watches, node) {
+		if (READ_ONCE(w->nr_processes) && !sample_watch(w, pc)) {
+			sample_slowly(space, w, sample_first_own(space, current), pc, false);
+			return;
+		}
+	}
+	for (m = sample_first_own(space, current); m; m = profil_member_next(m)) {
+		w = sample_watch_of(m);
+		if (sample_is_own(w, space) && !sample_watch(w, pc)) {
+			sample_slowly(space, NULL, m, pc, false);
+			return;
+		}
 	}
 }
 
 static noinline notrace void sample_system(struct profil_space *space)
 {
 	struct task_struct *task = current;
+	u64 pc;
 
+	sample_tell();
 	if (sample_is_kernel_task(task))
 		return;
-	sample_exec(space, task, NULL, false);
-	sample_tick(space, sample_system_pc(task), true);
+	pc = sample_system_pc(task);
+	if (space && !sample_in_exec(space, task) && sample_one(space, pc, true))
+		return;
+	/* One that is attached just now may as well come after this tick. */
+	if (space || data_race(profil_nr_members))
+		sample_slowly(space, sample_first(space), sample_first_own(space, task), pc, true);
 }
 
-/* A tick has found current running. */
-void notrace profil_sample(void)
+/* A tick has found current running. Called by ftrace. */
+void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			   struct ftrace_regs *fregs)
 {
+	struct profil_space *space = profil_space_find(current->mm);
 	struct pt_regs *regs = get_irq_regs();
-	struct profil_space *space;
 
-	this_cpu_inc(profil_ticks);
-	space = profil_space_find(current->mm);
-	if (likely(space && user_mode(regs)))
-		sample_tick(space, instruction_pointer(regs), false);
-	else if (space)
+	if (!user_mode(regs))
 		sample_system(space);
-	/* One that is attached just now may as well come after this tick. */
-	else if (!user_mode(regs) && data_race(profil_nr_members))
-		sample_unbound(current);
+	else if (!space)
+		sample_tell();
+	else if (!sample_one(space, instruction_pointer(regs), false))
+		sample_user(space, instruction_pointer(regs));
+}
+
+/*
+ * The fast path of a clock, for one session as in sample_one() that is on, has a period and no
+ * jitter, and is due once. Return: ns until it is due again, or 0: nothing is done yet.
+ */
+static __always_inline u64 clock_one(struct profil_space *space, u64 passed, u64 pc)
+{
+	const struct profil_table *table = rcu_dereference_raw(space->fast_table);
+	const struct profil_session *s = table->session;
+	struct profil_counts __percpu *counts;
+	s64 left;
+
+	if (!READ_ONCE(s->on) || !s->period || s->jitter || !(s->modes & PROFIL_MODE_USER))
+		return 0;
+	/* As in tick_is_plain(). */
+	if (smp_load_acquire(&s->slow) & BIT(PROFIL_SLOW_PARKED))
+		return 0;
+	counts = s->counts;
+	left = this_cpu_read(counts->left) - passed;
+	if (left > 0 || left + s->period <= 0 || !tick_hit(counts, table, pc, false, false))
+		return 0;
+	left += s->period;
+	this_cpu_write(counts->left, left);
+	return left;
+}
+
+static noinline u64 clock_slowly(struct profil_space *space, struct task_struct *task, u64 passed,
+				 struct pt_regs *regs)
+{
+	struct tick_ctx ctx = {
+		.system = !regs || !user_mode(regs),
+		.clocked = true,
+		.sampled = regs,
+		.passed = passed,
+		.left = PROFIL_NEVER,
+	};
+
+	if (regs)
+		ctx.pc = ctx.system ? sample_system_pc(task) : instruction_pointer(regs);
+	/* Without a space at a context switch only in exit: this is the time of all other tasks. */
+	if (space || (ctx.system && data_race(profil_nr_members) &&
+		      (task == current || !task->mm)))
+		sample_look(space, task, sample_first(space), sample_first_own(space, task), &ctx);
+	return ctx.left;
+}
+
+/*
+ * @passed ns have passed for the sessions with a period that sample @task, which has been running,
+ * or is going to. @regs: what was interrupted, if those that are due are to count. With interrupts
+ * off. Return: ns until the next is due, PROFIL_TICKS_ONLY if only sessions without a period sample
+ * @task, or PROFIL_NEVER.
+ */
+u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs)
+{
+	struct profil_space *space = profil_space_find(task->mm);
+	u64 left = 0;
+
+	if (space && regs && user_mode(regs))
+		left = clock_one(space, passed, instruction_pointer(regs));
+	return left ?: clock_slowly(space, task, passed, regs);
 }

@@ -19,41 +19,25 @@
 
 #define ARRIVAL_MS	1000	/* a busy CPU's tick comes after 1 to 10 ms */
 
-static void notrace tick_callback(unsigned long ip, unsigned long parent_ip,
-				  struct ftrace_ops *ops, struct ftrace_regs *regs)
-{
-	profil_sample();
-}
-
 /*
  * PERMANENT: sysctl kernel.ftrace_enabled cannot silently stop the ticks. Not
  * RECURSION: that asks ftrace to guard the callback against being reached from
  * itself, at 40 instructions a tick; nothing here calls the tick function.
  */
 static struct ftrace_ops tick_ops = {
-	.func = tick_callback,
+	.func = profil_sample,
 	.flags = FTRACE_OPS_FL_PERMANENT,
 };
-
-static unsigned long tick_count(void)
-{
-	unsigned long ticks = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		ticks += READ_ONCE(per_cpu(profil_ticks, cpu));
-	return ticks;
-}
 
 /* Keeps this CPU busy, so that it ticks, until a tick comes through the hook. */
 static bool tick_arrives(void)
 {
 	ktime_t end = ktime_add_ms(ktime_get(), ARRIVAL_MS);
-	unsigned long before = tick_count();
 
+	WRITE_ONCE(profil_tick_came, false);
 	do {
 		cpu_relax();
-		if (tick_count() != before)
+		if (READ_ONCE(profil_tick_came))
 			return true;
 		cond_resched();
 	} while (ktime_before(ktime_get(), end));

@@ -58,7 +58,6 @@ static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
 	mutex_init(&space->setup_lock);
 	INIT_RCU_WORK(&space->free, space_free);
 	RCU_INIT_POINTER(space->fast_table, &profil_nothing);
-	RCU_INIT_POINTER(space->process_table, &profil_nothing);
 	refcount_set(&space->refs, 1);
 	return space;
 }
@@ -118,16 +117,14 @@ static struct profil_table *table_of(const struct profil_watch *w)
 /*
  * Who samples what runs here has changed. Under profil_index_lock.
  *
- * process_table is the table of the one session that samples all that runs in this space, if
+ * fast_table is the table of the one session that samples all that runs in this space, if
  *
- *	- there is no other such session, and
+ *	- no other session samples anything here, and
  *	- the table is the session's own: an inherited one has another's pages until it is set up.
  *
- * fast_table is the same, if no session samples a single thread in this space: the tick goes
- * straight from it to the counter. Otherwise they are profil_nothing, whose session no tick is
- * plain for, and the tick goes through space->watches and the members. Whether the session is on,
- * by which clock, in which mode, and parked, is not in them but in session->slow, which the tick
- * reads either way.
+ * Otherwise it is profil_nothing, whose session no tick is plain for, and the tick goes through
+ * space->watches and the members. Whether the session is on, by which clock, in which mode, and
+ * parked, is in session->slow, which the tick reads either way.
  */
 static void space_update_fast_table(struct profil_space *space)
 {
@@ -143,10 +140,9 @@ static void space_update_fast_table(struct profil_space *space)
 			n++;
 		}
 	}
-	if (n == 1 && table_of(one)->session == one->session)
+	if (n == 1 && !space->nr_threads && table_of(one)->session == one->session)
 		fast = table_of(one);
-	rcu_assign_pointer(space->process_table, fast);
-	rcu_assign_pointer(space->fast_table, space->nr_threads ? &profil_nothing : fast);
+	rcu_assign_pointer(space->fast_table, fast);
 }
 
 /* ---- watches and members ---- */
