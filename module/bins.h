@@ -50,31 +50,18 @@ static inline u64 div_u64(u64 dividend, u32 divisor)
 #define PROFIL_MAX_STEP		16U
 #define PROFIL_MAX_COUNTERS	(1ULL << 31)
 
-/**
- * struct profil_bins - The arithmetic of one range
- * @limit: Those pcs have a counter whose d is below it.
- * @mask: Clears what is less than a granule.
- * @scale: Counters per granule, 16 bits of fraction.
- * @bias: Added to the product.
- * @shift: See above.
- */
+/* The arithmetic of one range */
 struct profil_bins {
-	u64 limit;
-	u64 mask;
-	u64 scale;
-	u64 bias;
+	u64 limit;		/* those pcs have a counter whose d is below it */
+	u64 mask;		/* clears what is less than a granule */
+	u64 scale;		/* counters per granule, 16 bits of fraction */
+	u64 bias;		/* added to the product */
 	u8 shift;
 };
 
-/**
- * profil_bins_set - Set up the arithmetic of a range
- * @b: What is set up.
- * @granule_shift: log2 of the granule, which is at most PROFIL_MAX_GRANULE.
- * @step_shift: log2 of the step, which is at most PROFIL_MAX_STEP.
- * @width_shift: log2 of a counter's bytes, for profil_bins_byte() to be in bytes.
- * @round_up: Does the division by step round up?
- * @scale: As in the ABI.
- * @nr_counters: At most PROFIL_MAX_COUNTERS.
+/*
+ * Sets it up, with log2 of the granule, of the step, and of the bytes of a counter; scale, rounding
+ * and number of counters are as in the ABI.
  */
 static inline void profil_bins_set(struct profil_bins *b, u8 granule_shift, u8 step_shift,
 				   u8 width_shift, bool round_up, u32 scale, u64 nr_counters)
@@ -95,12 +82,9 @@ static inline void profil_bins_set(struct profil_bins *b, u8 granule_shift, u8 s
 			  << granule_shift;
 }
 
-/**
- * profil_bins_move - Let d and the counters begin elsewhere
- * @b: As from profil_bins_set(), and set up no more than once.
- * @skipped: Where d is counted from, in terms of the d before; whole granules, and
- *	below the limit.
- * @first: The byte of counter 0, a multiple of the width, at most 2^16.
+/*
+ * Once after that: has d begin @skipped later, which are whole granules below the limit, and
+ * counter 0 at byte @first, a multiple of the width, at most 2^16.
  */
 static inline void profil_bins_move(struct profil_bins *b, u64 skipped, u64 first)
 {

@@ -6,7 +6,6 @@
  */
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/sched.h>
 
 #include "profil.h"
 
@@ -41,17 +40,12 @@ static struct profil_session *classic_create(struct profil_home *home,
 	return s;
 }
 
-/*
- * The session that is on in @s's scope, or NULL; or an error pointer: -EBUSY if it is not to be
- * replaced. Under home->lock.
- */
-static struct profil_session *classic_on(const struct profil_session *s, bool replace)
+/* The session that is on in @s's scope, or NULL. Under home->lock. */
+static struct profil_session *classic_on(const struct profil_session *s)
 {
 	struct profil_session *on = profil_classic_find(s->home, s->scope);
 
-	if (!on || on->phase != PROFIL_LIVE)
-		return NULL;
-	return replace ? on : ERR_PTR(-EBUSY);
+	return on && on->phase == PROFIL_LIVE ? on : NULL;
 }
 
 /* Has the charge of what will be replaced for @credit. */
@@ -62,10 +56,10 @@ static int classic_look(const struct profil_session *s, bool replace, unsigned l
 	if (mutex_lock_killable(&s->home->lock))
 		return -EINTR;
 	profil_home_end_sessions(s->home, false);
-	on = classic_on(s, replace);
-	*credit = IS_ERR_OR_NULL(on) ? 0 : on->charged;
+	on = classic_on(s);
+	*credit = on ? on->charged : 0;
 	mutex_unlock(&s->home->lock);
-	return PTR_ERR_OR_ZERO(on);
+	return on && !replace ? -EBUSY : 0;
 }
 
 /* Puts @s, with all that it needs, in the place of what is on, or has ended. Under home->lock. */
@@ -73,12 +67,12 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 			   struct profil_watch **w, struct profil_member *m, bool replace)
 {
 	struct profil_session *old = profil_classic_find(s->home, s->scope);
-	struct profil_session *on = classic_on(s, replace);
+	struct profil_session *on = classic_on(s);
 	int err;
 
-	if (IS_ERR(on))
-		return PTR_ERR(on);
-	err = profil_session_get_ticks(s);
+	if (on && !replace)
+		return -EBUSY;
+	err = profil_trigger_get(profil_session_trigger(s));
 	if (err)
 		return err;
 	profil_histograms_adopt(s, new);

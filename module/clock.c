@@ -19,7 +19,6 @@
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
-#include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/tick.h>
 #include <linux/tracepoint.h>

@@ -16,7 +16,6 @@
  */
 #include <linux/mm.h>
 #include <linux/ratelimit.h>
-#include <linux/rcupdate.h>
 
 #include "counter.h"
 #include "profil.h"

@@ -451,7 +451,8 @@ int profil_descriptor_enable(struct file *file, void *data, struct profil_stats 
 
 	if (IS_ERR(s))
 		return PTR_ERR(s);
-	err = s->phase == PROFIL_ENDED ? -ENODEV : s->on ? -EBUSY : profil_session_get_ticks(s);
+	err = s->phase == PROFIL_ENDED ? -ENODEV : s->on ? -EBUSY :
+	      profil_trigger_get(profil_session_trigger(s));
 	if (err)
 		goto unlock;
 	profil_session_reset_missed(s);
@@ -479,7 +480,7 @@ int profil_descriptor_disable(struct file *file, void *data, struct profil_stats
 	synchronize_rcu();
 	if (profil_nohz_full)
 		profil_clock_resync();	/* as in profil_session_finish() */
-	profil_session_put_ticks(s);
+	profil_trigger_put(profil_session_trigger(s));
 	profil_replay(s);
 	profil_session_read(s, stats, false);
 unlock:

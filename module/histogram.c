@@ -21,7 +21,6 @@
 #include <linux/pagemap.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
-#include <linux/slab.h>
 #include <linux/sort.h>
 
 #include "compat.h"
@@ -343,15 +342,9 @@ static void histogram_unpin(struct profil_histogram *h)
 	}
 }
 
-/**
- * profil_histograms_pin - Charge and pin what the ranges of a table need
- * @new: Out: the histograms, a tree by user address.
- * @table: The ranges; those that have a histogram are passed over.
- * @home: The caller's own.
- * @inherited: By the caller, the child of a fork.
- * @may_exceed: No limit holds.
- * @credit: So many pages that are charged will be returned.
- *
+/*
+ * Charges and pins what the ranges of @table need that have no histogram yet; @new is a tree of the
+ * histograms. @home is the caller's; @inherited: from before a fork; @credit: as profil_charge().
  * Return: 0; -EFAULT, -ENOMEM, -EPERM: more than RLIMIT_MEMLOCK; -EINTR when killed. Then nothing
  * is pinned or charged.
  */

@@ -16,7 +16,6 @@
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
-#include <linux/slab.h>
 
 #include "compat.h"
 #include "profil.h"

@@ -63,7 +63,7 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 	atomic64_set(&s->nr_pcs, s->taken_pcs);
 	s->fork = parent->fork;
 	s->exec = parent->exec;
-	if (on && profil_session_get_more_ticks(s))
+	if (on && profil_trigger_get_another(profil_session_trigger(s)))
 		profil_session_set_on(s, true);
 	gone = on && !s->on;
 	if (!s->classic) {
@@ -139,17 +139,6 @@ static bool pending_adopt(struct profil_session *s, struct profil_home *home)
 	return pending;
 }
 
-/* It has all that it needs. Under home->lock. */
-static void setup_commit(struct profil_session *s, struct profil_table **table,
-			 struct profil_counts __percpu *counts, struct rb_root_cached *new)
-{
-	profil_histograms_adopt(s, new);
-	/* Ticks use them at once. */
-	smp_store_release(&s->counts, counts);
-	profil_table_set(s, s->home->space->id, *table);
-	profil_session_unpark(s);
-}
-
 static int session_set_up(struct profil_session *s, struct profil_home *home)
 {
 	struct profil_table *parents = profil_table_of(s, home->space->id), *table;
@@ -177,8 +166,12 @@ static int session_set_up(struct profil_session *s, struct profil_home *home)
 					      err == -ENOMEM ? PROFIL_END_NOMEM :
 							       PROFIL_END_BUFFER);
 		} else {
-			setup_commit(s, &table, counts, &new);
+			profil_histograms_adopt(s, &new);
+			/* Ticks use them at once. */
+			smp_store_release(&s->counts, counts);
 			counts = NULL;
+			profil_table_set(s, home->space->id, table);
+			profil_session_unpark(s);
 		}
 	}
 	err = 0;

@@ -2,10 +2,8 @@
 /*
  * Load and unload, and the device.
  *
- * Unloading is possible when no session is on and no file is open: each session that
- * is on holds the module. What is then left, and goes in profil_exit() in this order:
- * the device and the probes, records of ended sessions, the hook, work under way and
- * what it leaves to a grace period.
+ * Unloading is possible when no session is on and no file is open: each session that is on holds
+ * the module. profil_exit() ends what is left, each before what it may use.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -15,9 +13,7 @@
 #include <linux/init.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/rcupdate.h>
 #include <linux/sysfs.h>
-#include <linux/workqueue.h>
 
 #include "profil.h"
 

@@ -67,7 +67,6 @@ struct ftrace_ops;
 struct ftrace_regs;
 struct linux_binprm;
 struct mm_struct;
-struct pid_namespace;
 struct poll_table_struct;
 struct profil_ring;
 struct profil_session;
@@ -348,6 +347,12 @@ bool profil_clock_resync(void);
 void profil_clock_resync_here(void);
 u32 profil_clock_random(void);
 
+/* What has the ticks of @s. */
+static inline struct profil_trigger *profil_session_trigger(const struct profil_session *s)
+{
+	return s->period ? &profil_clock : &profil_tick;
+}
+
 /* sample.c: the tick, of either kind */
 void profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		   struct ftrace_regs *fregs);
@@ -419,9 +424,6 @@ struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_s
 s64 profil_session_first_period(const struct profil_session *s);
 void profil_session_put(struct profil_session *s);
 void profil_session_set_phase(struct profil_session *s, enum profil_session_phase phase);
-int profil_session_get_ticks(struct profil_session *s);
-bool profil_session_get_more_ticks(struct profil_session *s);
-void profil_session_put_ticks(struct profil_session *s);
 void profil_session_look(struct profil_session *s);
 void profil_session_look_again(struct profil_session *s, const struct task_struct *task);
 void profil_session_reset_missed(struct profil_session *s);

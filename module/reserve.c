@@ -5,9 +5,6 @@
  * the worker cannot know to whom.
  */
 #include <linux/llist.h>
-#include <linux/slab.h>
-#include <linux/spinlock.h>
-#include <linux/workqueue.h>
 
 #include "profil.h"
 

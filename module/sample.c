@@ -16,7 +16,6 @@
 #include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/nospec.h>
-#include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/task_stack.h>
 #include <asm/irq_regs.h>
@@ -86,7 +85,6 @@ struct tick_ctx {
 	bool system;			/* the kernel is running for the task */
 	bool clocked;			/* it is for those with a period, as all of the rest is */
 	bool sampled;			/* those that are due are to count */
-	u32 random;			/* one for all with jitter, so that those in step stay so */
 	u64 passed;			/* ns since the last time */
 	u64 left;			/* out: as of profil_sample_clocked() */
 };
@@ -101,10 +99,10 @@ static bool tick_is_due(struct profil_session *s, struct tick_ctx *ctx)
 	u64 lost;
 
 	if (due) {
-		if (s->jitter && !ctx->random)
-			ctx->random = profil_clock_random();
-		left += s->jitter ? s->period / 2 + (mul_u32_u32(s->period, ctx->random) >> 32) :
-				    s->period;
+		left += s->period;
+		if (s->jitter)
+			left += (mul_u32_u32(s->period, profil_clock_random()) >> 32) -
+				s->period / 2;
 	}
 	if (due && left <= 0) {
 		lost = div_u64(-left, s->period) + 1;

@@ -2,13 +2,12 @@
 /*
  * Sessions: memory, ticks, the end, statistics.
  *
- * A session owns its pins, the charge for them, a share in the tick hook while it is on, and,
- * unless a file does that for it, a reference to the module. What it still has of these at its end
- * goes in profil_session_finish(), but for the charge, which the home may owe for a moment, and
- * that for records, which is kept as long as they can be read.
- * What remains is the record of an ended session, whose statistics can be read until the next
- * start or stop, or as long as its descriptor is open. Such a record does not hold the module;
- * unloading frees it.
+ * A session owns its pins, the charge for them, a share in the ticks while it is on, and, unless
+ * a file does that for it, a reference to the module. These go in profil_session_finish(), but for
+ * the charge, which the home may owe for a moment; that for records is kept as long as they can be
+ * read.
+ * An ended session is left for its statistics to be read, until the next start or stop, or as long
+ * as its descriptor is open. It does not hold the module; unloading frees it.
  *
  * What a session samples is linked when all of it is ready, and unlinked before anything of it is
  * undone; between the two steps no tick may be under way, see profil_session_quiesce().
@@ -21,7 +20,6 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
-#include <linux/slab.h>
 
 #include "compat.h"
 #include "profil.h"
@@ -45,7 +43,7 @@ static void session_free(struct work_struct *work)
 	} else {
 		/* Inherited, and never set up. */
 		if (s->on)
-			profil_session_put_ticks(s);
+			profil_trigger_put(profil_session_trigger(s));
 		module_put(THIS_MODULE);
 	}
 	profil_ring_free(s->ring);
@@ -140,26 +138,6 @@ void profil_session_set_phase(struct profil_session *s, enum profil_session_phas
 
 /* ---- ticks ---- */
 
-static struct profil_trigger *session_trigger(const struct profil_session *s)
-{
-	return s->period ? &profil_clock : &profil_tick;
-}
-
-int profil_session_get_ticks(struct profil_session *s)
-{
-	return profil_trigger_get(session_trigger(s));
-}
-
-bool profil_session_get_more_ticks(struct profil_session *s)
-{
-	return profil_trigger_get_another(session_trigger(s));
-}
-
-void profil_session_put_ticks(struct profil_session *s)
-{
-	profil_trigger_put(session_trigger(s));
-}
-
 /* As profil_clock_resync(), if that is of interest to @s, which is about to have targets. */
 void profil_session_look(struct profil_session *s)
 {
@@ -240,7 +218,7 @@ void profil_session_finish(struct profil_session *s, enum profil_end end)
 		/* Ticks that came for its sake alone need not any more. */
 		if (profil_nohz_full)
 			profil_clock_resync();
-		profil_session_put_ticks(s);
+		profil_trigger_put(profil_session_trigger(s));
 	}
 	profil_ring_wake(s);
 	if (s->classic || s->root)

@@ -11,7 +11,6 @@
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
-#include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/uaccess.h>
 #include <linux/wait_bit.h>
@@ -226,15 +225,9 @@ static int table_fill(struct profil_table *table, const struct profil_range *ran
 	return table_sort(table);
 }
 
-/**
- * profil_table_create - Check ranges and make a table of them
- * @s: The session.
- * @uranges: Address of the ranges in the caller's memory, which may be waited for.
- * @nr: Their number.
- *
- * They have no histograms until profil_table_bind().
- *
- * Return: the table or an error pointer; profil_table_put() gives it back.
+/*
+ * Checks the ranges at @uranges in the caller's memory, which may be waited for, and makes a table
+ * of them. They have no histograms until profil_table_bind(). Or returns an error pointer.
  */
 struct profil_table *profil_table_create(struct profil_session *s, u64 uranges, u32 nr)
 {

@@ -8,7 +8,6 @@
 #include <linux/ftrace.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
-#include <linux/sched.h>
 
 #include "compat.h"
 #include "profil.h"

@@ -8,8 +8,6 @@
  */
 #include <linux/jiffies.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
-#include <linux/workqueue.h>
 
 #include "profil.h"
 

@@ -1,31 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who is sampled by which session: spaces, watches and members, and what fork, exec and
- * exit do to them.
+ * Who is sampled by which session: spaces, watches and members, and what fork, exec and exit do to
+ * them.
  *
- * The tick finds a space by the mm of current, and there the watches of all sessions
- * that sample whatever runs in it; sessions of single threads it finds by the task.
- * So tasks that share an address space are sampled as one, as with profil(2).
+ * The tick finds a space by the mm of current, and there the watches of all sessions that sample
+ * whatever runs in it; sessions of single threads it finds by the task. So tasks that share an
+ * address space are sampled as one, as with profil(2).
  *
- * A member is a target as such: a process, known by its signal_struct, which lasts from
- * fork to exit through any exec, or a thread. It is what fork, exec and exit are about. It
- * is in one space at a time, and has there the watch of its session; a watch goes with
- * its last member. A classic session of a process belongs to the address space rather
- * than to a process: its watch stays until the session ends.
+ * A member is a target as such: a process, known by its signal_struct, which lasts from fork to
+ * exit through any exec, or a thread. It is what fork, exec and exit are about. It is in one space
+ * at a time, and has there the watch of its session; a watch goes with its last member. A classic
+ * session of a process belongs to the address space rather than to a process: its watch stays
+ * until the session ends.
  *
- * Everything here is linked and unlinked under profil_index_lock, which the probes of
- * fork, exec and exit can take, and read by the tick under RCU. What is unlinked is
- * given back after the lock, and freed after a grace period.
+ * Everything here is linked and unlinked under profil_index_lock, which the probes of fork, exec
+ * and exit can take, and read by the tick under RCU. What is unlinked is given back after the
+ * lock, and freed after a grace period.
  */
 #include <linux/binfmts.h>
 #include <linux/cred.h>
 #include <linux/mm.h>
-#include <linux/rculist.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/seqlock.h>
-#include <linux/slab.h>
 
 #include "profil.h"
 
@@ -455,13 +453,11 @@ static int attach(struct profil_watch *w, struct profil_member *m, struct profil
 	return 0;
 }
 
-/**
- * profil_attach - Sample a target from now on
- * @w: A new watch of the session in the target's space. NULL afterwards if it is used; it is
- *	not if there is one already, or after an error.
- * @m: The target, new. Belongs to the session if this succeeds.
- * @old: The classic session whose place this takes, without a tick between; or NULL.
- * @parent: The watch whose ranges @w inherits, with PROFIL_FORK_SHARE; or NULL.
+/*
+ * Samples a target, @m, from now on. @w: a new watch of the session in the target's space; NULL
+ * afterwards if it is used, which it is not if there is one already. @old: the classic session
+ * whose place this takes, without a tick between; or NULL. @parent: the watch whose ranges @w
+ * inherits, with PROFIL_FORK_SHARE; or NULL.
  *
  * Return: 0; -EBUSY if the session samples it already, -EUSERS if too many do; -ENODEV if the
  * session is over.
