@@ -103,7 +103,7 @@ FIXTURE_VARIANT_ADD(examples, profil_session) {
 };
 
 FIXTURE_VARIANT_ADD(examples, profil_session_records) {
-	.command = "example-profil_session-2 sh -c 'i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done'",
+	.command = "example-profil_session-2 sh -c 'until [ x$i = x50000 ]; do i=$((i+1)); done'",
 	.found = records_found,
 };
 
