@@ -23,23 +23,6 @@ struct profil_session *profil_classic_find(struct profil_home *home, u32 scope)
 	return NULL;
 }
 
-/* What the user asks for, with nothing pinned or charged. */
-static struct profil_session *classic_create(struct profil_home *home,
-					     const struct profil_start *arg)
-{
-	struct profil_session *s = profil_session_create(home, arg->modes, arg->period,
-							 arg->flags & PROFIL_START_JITTER);
-
-	if (!s)
-		return NULL;
-	s->classic = true;
-	s->scope = arg->scope;
-	s->fork = arg->scope == PROFIL_SCOPE_PROCESS ? PROFIL_FORK_FRESH : PROFIL_FORK_OFF;
-	s->exec = PROFIL_EXEC_OFF;
-	s->task = current;
-	return s;
-}
-
 /* The session that is on in @s's scope, or NULL. Under home->lock. */
 static struct profil_session *classic_on(const struct profil_session *s)
 {
@@ -135,9 +118,14 @@ int profil_classic_start(const struct profil_start *arg)
 	if (IS_ERR(home))
 		return PTR_ERR(home);
 	err = -ENOMEM;
-	s = classic_create(home, arg);
+	s = profil_session_create(home, arg->modes, arg->period, arg->flags & PROFIL_START_JITTER);
 	if (!s)
 		goto put_home;
+	s->classic = true;
+	s->scope = arg->scope;
+	s->fork = arg->scope == PROFIL_SCOPE_PROCESS ? PROFIL_FORK_FRESH : PROFIL_FORK_OFF;
+	s->exec = PROFIL_EXEC_OFF;
+	s->task = current;
 	table = profil_table_create(s, arg->ranges, arg->nr_ranges);
 	err = PTR_ERR_OR_ZERO(table);
 	if (err)

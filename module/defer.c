@@ -29,7 +29,7 @@
 bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool system)
 {
 	int head = atomic_read(&s->head);
-	/* Never 0. A user address has no use for the highest bits. */
+	/* Never 0. The highest bits are all alike. */
 	u64 tick = what << 4 | (width ? width >> 2 : DEFERRED_PC) << 2 | system << 1 | 1;
 
 	do {
@@ -47,7 +47,7 @@ static enum profil_outcome replay_tick(struct profil_session *s, u64 tick)
 {
 	bool is_pc = (tick >> 2 & 3) == DEFERRED_PC;
 	u32 width = is_pc ? s->pc_width : 2U << (tick >> 2 & 3);
-	u64 addr = tick >> 4, byte;
+	u64 addr = (s64)tick >> 4, byte;
 	void *counter;
 
 	if (is_pc) {
@@ -60,7 +60,7 @@ static enum profil_outcome replay_tick(struct profil_session *s, u64 tick)
 		return PROFIL_DROPPED_BUFFER;
 	if (!is_pc)
 		return profil_counter_add(counter, width, PROFIL_CAS_TRIES);
-	profil_entry_write(counter, tick >> 4, width);
+	profil_entry_write(counter, (s64)tick >> 4, width);
 	return PROFIL_HIT;
 }
 

@@ -94,14 +94,6 @@ static struct profil_table *space_describe(struct profil_space *space, struct pr
 	return table;
 }
 
-static int ranges_copy_out(const struct profil_range *ranges, u32 nr, u64 address)
-{
-	if (address != (unsigned long)address ||
-	    copy_to_user((void __user *)(unsigned long)address, ranges, nr * sizeof(*ranges)))
-		return -EFAULT;
-	return 0;
-}
-
 /* @stats gets the statistics. */
 int profil_classic_describe(struct profil_describe *arg, struct profil_stats *stats)
 {
@@ -132,8 +124,9 @@ int profil_classic_describe(struct profil_describe *arg, struct profil_stats *st
 	}
 	/* copy_to_user() may wait for user space: do not keep the table until then. */
 	profil_table_put(table);
-	if (ranges)
-		err = ranges_copy_out(ranges, arg->nr_ranges, arg->ranges);
+	if (ranges && copy_to_user(u64_to_user_ptr(arg->ranges), ranges,
+				   arg->nr_ranges * sizeof(*ranges)))
+		err = -EFAULT;
 	kvfree(ranges);
 	return err;
 }

@@ -22,6 +22,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sort.h>
+#include <linux/userfaultfd_k.h>
 
 #include "compat.h"
 #include "profil.h"
@@ -206,6 +207,13 @@ static bool vma_is_pinnable(struct vm_area_struct *vma, bool inherited)
 	return !vma->vm_file || !mapping_can_writeback(vma->vm_file->f_mapping);
 }
 
+/* May a fault there wait for a process to serve it, which may be the one that is to pin? */
+static bool vma_waits_for_user(struct vm_area_struct *vma)
+{
+	return userfaultfd_armed(vma) ||
+	       (vma->vm_file && file_inode(vma->vm_file)->i_sb->s_magic == FUSE_SUPER_MAGIC);
+}
+
 /* Have [@start, @end) present and writable, in one mapping or several of the caller's. */
 static int fault_in(struct mm_struct *mm, unsigned long start, unsigned long end)
 {
@@ -243,26 +251,29 @@ static long pin_present(struct mm_struct *mm, unsigned long start, unsigned long
 			 profil_pin_hugetlb(mm, start, n, PIN_FLAGS | FOLL_NOFAULT, pages) :
 			 profil_pin_remote(mm, start, n, PIN_FLAGS | FOLL_NOFAULT, pages);
 		if (!pinned || pinned == -EFAULT || pinned == -EBUSY)
-			pinned = -EAGAIN;
+			pinned = inherited && vma_waits_for_user(vma) ? -EFAULT : -EAGAIN;
 	}
 	mmap_read_unlock(mm);
 	return pinned;
 }
 
-/* Pins pages of the caller's, and waits for them. */
+/*
+ * Pins pages of the caller's, and waits for them. What is inherited is there, as a rule, since fork
+ * has copied what was pinned; otherwise nobody is asked for it.
+ */
 static long pin(unsigned long start, unsigned long n, bool inherited, struct page **pages)
 {
-	struct mm_struct *mm = current->mm;
+	long pinned = inherited ? pin_present(current->mm, start, n, true, pages) : -EAGAIN;
 	unsigned int tries = PIN_TRIES;
-	long pinned;
 
-	do {
-		pinned = fault_in(mm, start, start + (n << PAGE_SHIFT));
+	while (pinned == -EAGAIN && tries--) {
+		n = inherited ? 1 : n;
+		pinned = fault_in(current->mm, start, start + (n << PAGE_SHIFT));
 		if (!pinned)
-			pinned = pin_present(mm, start, n, inherited, pages);
+			pinned = pin_present(current->mm, start, n, inherited, pages);
 		if (pinned < 0 && fatal_signal_pending(current))
 			return -EINTR;
-	} while (pinned == -EAGAIN && --tries);
+	}
 	return pinned == -EAGAIN ? -EFAULT : pinned;
 }
 

@@ -20,7 +20,7 @@
 #include "compat.h"
 #include "profil.h"
 
-#define UNCHARGE_RETRY	max(HZ / 10, 1)
+#define RECONCILE_RETRY	max(HZ / 10, 1)
 
 static void home_reconcile(struct work_struct *work);
 static void home_free(struct work_struct *work);
@@ -51,6 +51,7 @@ static const struct mmu_interval_notifier_ops home_ops = {
  */
 static int home_watch(struct profil_home *home)
 {
+	bool pending = signal_pending(current);
 	sigset_t blocked, before;
 	int err;
 
@@ -58,6 +59,9 @@ static int home_watch(struct profil_home *home)
 	sigprocmask(SIG_BLOCK, &blocked, &before);
 	err = mmu_interval_notifier_insert(&home->notifier, current->mm, 0, PAGE_SIZE, &home_ops);
 	sigprocmask(SIG_SETMASK, &before, NULL);
+	/* Who returns -ERESTART* needs it, though the signal may have gone to another thread. */
+	if (pending || err == -EINTR)
+		set_thread_flag(TIF_SIGPENDING);
 	if (err == -EINTR)
 		return fatal_signal_pending(current) ? -EINTR : -ERESTARTNOINTR;
 	if (err)
@@ -281,17 +285,19 @@ static void home_reconcile(struct work_struct *work)
 {
 	struct profil_home *home = container_of(to_delayed_work(work), struct profil_home,
 						reconcile);
-	bool released = READ_ONCE(home->released), again;
+	bool released = READ_ONCE(home->released), again = true;
 
-	mutex_lock(&home->lock);
-	profil_home_end_sessions(home, released);
-	if (released || !home->mm || profil_uncharge(home->mm, home->owed))
-		home->owed = 0;
-	again = home->owed;
-	mutex_unlock(&home->lock);
-	if (released)
-		home_detach(home);
-	if (!again || !queue_delayed_work(profil_wq, &home->reconcile, UNCHARGE_RETRY))
+	/* Its owner may take long, and too many workers that wait would keep all others waiting. */
+	if (mutex_trylock(&home->lock)) {
+		profil_home_end_sessions(home, released);
+		if (released || !home->mm || profil_uncharge(home->mm, home->owed))
+			home->owed = 0;
+		again = home->owed;
+		mutex_unlock(&home->lock);
+		if (released)
+			home_detach(home);
+	}
+	if (!again || !queue_delayed_work(profil_wq, &home->reconcile, RECONCILE_RETRY))
 		home_unhold(home);
 }
 

@@ -106,7 +106,8 @@ struct profil_session *profil_pending_get(struct profil_space *space, bool class
 
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	list_for_each_entry(s, &space->pending, list) {
-		if (s->classic || !classic) {
+		/* Others are about to be dropped. */
+		if (s->phase == PROFIL_PENDING && !s->orphan && (s->classic || !classic)) {
 			found = s;
 			refcount_inc(&s->refs);
 			break;
@@ -184,22 +185,13 @@ free:
 	return err;
 }
 
-/*
- * Sets up all sessions that are pending in the caller's space. One that cannot have what it needs
- * ends, and its statistics tell why. Return: 0; or as profil_home_get(): then some still are.
- */
-int profil_space_set_up(struct profil_space *space)
+/* Under space->setup_lock: no session is charged twice, which the limit might not allow. */
+static int pending_set_up(struct profil_space *space)
 {
 	struct profil_session *s;
 	struct profil_home *home;
 	int err = 0;
 
-	/* None comes while the caller is here, and one that was just taken is under home->lock. */
-	if (list_empty_careful(&space->pending))
-		return 0;
-	/* No session is charged twice, which the limit might not allow. */
-	if (mutex_lock_killable(&space->setup_lock))
-		return -EINTR;
 	while (!err && (s = profil_pending_get(space, false))) {
 		home = profil_home_get(space);
 		err = PTR_ERR_OR_ZERO(home);
@@ -209,6 +201,23 @@ int profil_space_set_up(struct profil_space *space)
 		}
 		profil_session_put(s);
 	}
+	return err;
+}
+
+/*
+ * Sets up all sessions that are pending in the caller's space. One that cannot have what it needs
+ * ends, and its statistics tell why. Return: 0; or as profil_home_get(): then some still are.
+ */
+int profil_space_set_up(struct profil_space *space)
+{
+	int err;
+
+	/* None comes while the caller is here, and one that was just taken is under home->lock. */
+	if (list_empty_careful(&space->pending))
+		return 0;
+	if (mutex_lock_killable(&space->setup_lock))
+		return -EINTR;
+	err = pending_set_up(space);
 	mutex_unlock(&space->setup_lock);
 	return err;
 }
@@ -221,27 +230,34 @@ static void setup_work(struct callback_head *work)
 
 	/* A tick that comes from here on queues it again. */
 	smp_store_release(&setup->queued, false);
-	/* Otherwise the task has exec'ed, or exits. */
-	if (current->mm == space->mm)
-		profil_space_set_up(space);
+	/* Otherwise the task has exec'ed, or exits; or another does this, and may wait for us. */
+	if (current->mm == space->mm && mutex_trylock(&space->setup_lock)) {
+		pending_set_up(space);
+		mutex_unlock(&space->setup_lock);
+	}
 	profil_space_put(space);
 	/* profil_exit() waits until no task is left between here and the end. */
 	module_put(THIS_MODULE);
 }
 
 /*
- * Has the current task, whose tick has found a watch in @space, set up what is pending there.
- * @system: the tick came in a system call, which may last: another task need not wait for that.
+ * Has the current task, whose tick has found a watch in @space, set up what is pending there. In
+ * @system mode it is in a call that may last, so others need not wait for it.
  */
 void profil_space_kick_setup(struct profil_space *space, bool system)
 {
-	struct profil_setup *setup = &space->setup[system];
+	struct profil_setup *setup = system ? &space->setup[1] : space->setup;
+	struct profil_setup *end = system ? space->setup + ARRAY_SIZE(space->setup) : setup + 1;
 
-	if (xchg(&setup->queued, true))
+	for (; setup < end && xchg(&setup->queued, true); setup++)
+		if (READ_ONCE(setup->task) == current)
+			return;
+	if (setup == end)
 		return;
 	if (try_module_get(THIS_MODULE)) {
 		refcount_inc(&space->refs);
 		setup->space = space;
+		WRITE_ONCE(setup->task, current);
 		init_task_work(&setup->work, setup_work);
 		if (!task_work_add(current, &setup->work, TWA_RESUME))
 			return;

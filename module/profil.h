@@ -241,17 +241,13 @@ static inline void profil_session_set_on(struct profil_session *s, bool on)
 		set_bit(PROFIL_SLOW_SYSTEM, &s->slow);
 }
 
-static inline bool profil_session_parked(const struct profil_session *s)
-{
-	return test_bit(PROFIL_SLOW_PARKED, &s->slow);
-}
-
 /* ---- whom they sample ---- */
 
 /* Has a task set up what is pending where it runs. */
 struct profil_setup {
 	struct callback_head work;
 	struct profil_space *space;	/* referenced while queued */
+	const struct task_struct *task;	/* by which it was queued last; a key */
 	bool queued;
 };
 
@@ -267,7 +263,7 @@ struct profil_space {
 	struct profil_home *home;	/* under profil_index_lock; not referenced */
 	struct list_head pending;	/* sessions, under profil_index_lock; not referenced */
 	struct mutex setup_lock;	/* of pending sessions */
-	struct profil_setup setup[2];	/* for a tick in user mode, and in system mode */
+	struct profil_setup setup[4];	/* for ticks in user mode; the rest in system mode */
 	struct rcu_work free;
 	refcount_t refs;
 };

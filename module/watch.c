@@ -426,11 +426,11 @@ static int attach(struct profil_watch *w, struct profil_member *m, struct profil
 
 	lockdep_assert_held(&profil_index_lock);
 
-	if (s->phase > PROFIL_LIVE)
+	if (s->phase > PROFIL_LIVE || (parent && !watch_linked(parent)))
 		return -ENODEV;
 	if (member_is_too_many(w, m))
 		return -EUSERS;
-	if (parent && !watch_linked(w) && watch_linked(parent)) {
+	if (parent && !watch_linked(w)) {
 		table = table_of(parent);
 		rcu_assign_pointer(w->table, profil_table_get(table->legacy ?: table));
 	}
