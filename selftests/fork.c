@@ -1046,6 +1046,36 @@ TEST_F(forked, child_is_set_up_while_a_thread_of_it_is_in_a_call)
 	expect_child(_metadata, child_with_a_thread_in_a_call);
 }
 
+/* Whoever would be asked for the page is the one whose tick needs it. */
+static void child_that_serves_its_pages(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register all = {
+		.range = { (u64)buffer, SIZE }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	struct uffd_msg missing;
+	struct profil_stats s;
+
+	MUST(fd >= 0 && !ioctl(fd, UFFDIO_API, &api));
+	MUST(!madvise(buffer, SIZE, MADV_DONTNEED));
+	MUST(!ioctl(fd, UFFDIO_REGISTER, &all));
+	loop_run(1, LOOP_BURST);
+	child_must_end(PROFIL_END_BUFFER, &s);
+	MUST(s.hit == 0);
+	MUST(read(fd, &missing, sizeof(missing)) < 0 && errno == EAGAIN);
+	close(fd);
+	MUST(count_all() == 0);
+}
+
+TEST_F(forked, child_that_serves_its_own_pages_is_not_kept_waiting)
+{
+	if (geteuid())
+		SKIP(return, "only root can keep the kernel waiting by userfaultfd");
+	ASSERT_EQ(0, start());
+	expect_child(_metadata, child_that_serves_its_pages);
+}
+
 /* The parent has other memory there, and the child a copy of that. */
 static void child_counts_nowhere(void)
 {
