@@ -206,7 +206,8 @@ TEST_F(fork, leaves_both_on_and_the_childs_statistics_begin_at_0)
 	pid_t child;
 
 	ASSERT_EQ(0, start());
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 40));
+	/* More than what a child needs to set up its session, even if the kernel checks itself. */
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 100));
 	ASSERT_EQ(0, session_stats(PROCESS, &before));
 	EXPECT_EQ(before.hit, count(0));
 
@@ -987,6 +988,7 @@ static void count_signal(int number)
 static void child_with_signals(void)
 {
 	const struct itimerval often = { { 0, 1 }, { 0, 1 } }, never = {};
+	u64 inherited = count_all();
 	struct profil_stats s;
 
 	MUST(signal(SIGPROF, count_signal) != SIG_ERR);
@@ -996,7 +998,8 @@ static void child_with_signals(void)
 	MUST(nr_signals > 0);
 	MUST(!session_stop(PROCESS, &s));
 	MUST(accounted(&s) && !s.dropped);
-	MUST(s.hit > 0 && s.hit == count(1));
+	/* A tick while a signal frame is made may be charged a few bytes beside the loop. */
+	MUST(s.hit > 0 && s.hit == count_all() - inherited && count(1) > 0);
 }
 
 TEST_F(forked, child_with_a_signal_at_each_tick_is_set_up)

@@ -263,12 +263,14 @@ static int call_profil_session_add(void)
 						    addr(loops_text) + LOOPS * LOOP_SIZE, 5,
 						    counters, LOOPS, sizeof(*counters));
 
-	return can_fail(profil_session_add(session_fd, PROFIL_SPACE_SELF, &range, 1), EINVAL, 0);
+	return can_fail(profil_session_add(session_fd, PROFIL_SPACE_SELF, &range, 1), EINVAL,
+			ESRCH);
 }
 
 static int call_profil_session_remove(void)
 {
-	return can_fail(profil_session_remove(session_fd, PROFIL_SPACE_SELF, 0, UINT64_MAX), 0, 0);
+	return can_fail(profil_session_remove(session_fd, PROFIL_SPACE_SELF, 0, UINT64_MAX),
+			ESRCH, 0);
 }
 
 static int call_profil_session_start(void)
