@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kernel's harness. Its time limits are there to end what hangs: on the kernels that check
- * themselves (vm/debug-kernel) everything takes longer, so that there it waits longer.
+ * The kernel's harness, with two differences.
+ *
+ * Its time limits are there to end what hangs: on the kernels that check themselves
+ * (vm/debug-kernel) everything takes longer, so that there it waits longer.
+ *
+ * A program's arguments are patterns, as of glob(7), of the tests to be run: TEST, FIXTURE.TEST or
+ * FIXTURE.VARIANT.TEST. With --list it prints their names. (Linux 6.12's harness has -t.)
  */
 #ifndef _SELFTESTS_KSELFTEST_HARNESS_H
 #define _SELFTESTS_KSELFTEST_HARNESS_H
@@ -9,7 +14,9 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <fnmatch.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -29,5 +36,123 @@ static inline unsigned int patient_alarm(unsigned int seconds)
 #define alarm patient_alarm
 #include <kselftest_harness.h>
 #undef alarm
+
+#define TEST_NAME_SIZE 512
+
+static inline const char *test_name(char *name, const struct __fixture_metadata *f,
+				    const struct __fixture_variant_metadata *v,
+				    const struct __test_metadata *t)
+{
+	snprintf(name, TEST_NAME_SIZE, "%s%s%s.%s", f->name, v ? "." : "", v ? v->name : "",
+		 t->name);
+	return name;
+}
+
+static inline bool test_matches(const struct __fixture_metadata *f,
+				const struct __fixture_variant_metadata *v,
+				const struct __test_metadata *t, char *const *patterns)
+{
+	char name[TEST_NAME_SIZE];
+
+	for (test_name(name, f, v, t); *patterns; patterns++)
+		if (!fnmatch(*patterns, name, 0) || !fnmatch(*patterns, t->name, 0))
+			return true;
+	return false;
+}
+
+/* Of the variants of @f, if it has any, does one of @t match? */
+static inline bool test_is_wanted(const struct __fixture_metadata *f,
+				  const struct __test_metadata *t, char *const *patterns)
+{
+	const struct __fixture_variant_metadata *v = f->variant;
+
+	do {
+		if (test_matches(f, v, t, patterns))
+			return true;
+		v = v ? v->next : NULL;
+	} while (v);
+	return false;
+}
+
+static inline bool variant_is_wanted(const struct __fixture_metadata *f,
+				     const struct __fixture_variant_metadata *v,
+				     char *const *patterns)
+{
+	for (const struct __test_metadata *t = f->tests; t; t = t->next)
+		if (test_matches(f, v, t, patterns))
+			return true;
+	return false;
+}
+
+/* Takes out what no pattern matches. Returns whether any test is left. */
+static inline bool tests_keep(char *const *patterns)
+{
+	struct __fixture_metadata **f = &__fixture_list;
+	struct __fixture_variant_metadata **v;
+	struct __test_metadata **t;
+
+	while (*f) {
+		for (t = &(*f)->tests; *t;) {
+			if (test_is_wanted(*f, *t, patterns))
+				t = &(*t)->next;
+			else
+				*t = (*t)->next;
+		}
+		for (v = &(*f)->variant; *v;) {
+			if (variant_is_wanted(*f, *v, patterns))
+				v = &(*v)->next;
+			else
+				*v = (*v)->next;
+		}
+		if ((*f)->tests)
+			f = &(*f)->next;
+		else
+			*f = (*f)->next;
+	}
+	return __fixture_list;
+}
+
+static inline int tests_list(void)
+{
+	const struct __fixture_variant_metadata *v;
+	const struct __fixture_metadata *f;
+	const struct __test_metadata *t;
+	char name[TEST_NAME_SIZE];
+
+	for (f = __fixture_list; f; f = f->next) {
+		v = f->variant;
+		do {
+			for (t = f->tests; t; t = t->next)
+				puts(test_name(name, f, v, t));
+			v = v ? v->next : NULL;
+		} while (v);
+	}
+	return 0;
+}
+
+static inline int tests_run(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "--list"))
+		return tests_list();
+	if (argc > 1 && !tests_keep(argv + 1)) {
+		fprintf(stderr, "%s: no such test (--list prints them)\n", argv[0]);
+		return 2;
+	}
+	return test_harness_run(argc, argv);
+}
+
+#undef TEST_HARNESS_MAIN
+#define TEST_HARNESS_MAIN						\
+	static void __attribute__((constructor))			\
+	__constructor_order_last(void)					\
+	{								\
+		if (!__constructor_order)				\
+			__constructor_order = _CONSTRUCTOR_ORDER_BACKWARD; \
+	}								\
+									\
+	int main(int argc, char **argv)					\
+	{								\
+		return tests_run(argc, argv);				\
+	}
 
 #endif /* _SELFTESTS_KSELFTEST_HARNESS_H */
