@@ -115,3 +115,4 @@ module_exit(profil_exit);
 
 MODULE_DESCRIPTION("profil(2): execution time profile, counted by the scheduler tick");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(PROFIL_VERSION);
