@@ -767,12 +767,12 @@ TEST_F(session, counts_what_two_threads_run_and_loses_nothing)
 	EXPECT_NE(PROFIL_SPACE_SELF, space);
 	EXPECT_NE(PROFIL_SPACE_ALL, space);
 	ASSERT_EQ(0, profil_session_add(self->fd, space, &range, 1));
-	ASSERT_EQ(0, profil_session_start(self->fd));
+	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_EQ(12345, errno);
 	for (i = 0; i < ARRAY_SIZE(threads); i++)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, run_loop, (void *)i));
 	came = await(stats_of(self->fd).hit >= 100 && counter(page, 4, 0) && counter(page, 4, 1));
-	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
 	EXPECT_EQ(stats.hit, page_sum());
 	/* They still run. */
 	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
@@ -800,11 +800,11 @@ TEST_F(session, of_a_thread_counts_that_thread_alone)
 
 	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_THREAD, 0, NULL));
 	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
-	ASSERT_EQ(0, profil_session_start(self->fd));
+	ASSERT_EQ(0, profil_session_enable(self->fd));
 	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop, (void *)1));
 	EXPECT_TRUE(run_hits(self->fd, 0, 5));
-	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
 	enough = true;
 	pthread_join(thread, NULL);
 	EXPECT_EQ(0, session_stop(SCOPE, NULL));
@@ -822,7 +822,7 @@ TEST_F(session, counts_in_ranges_as_they_come_and_go)
 	u64 hits;
 
 	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, profil_session_start(self->fd));
+	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_TRUE(run_ticks(self->fd, 0, 3));
 	stats = stats_of(self->fd);
 	EXPECT_EQ(stats.ticks, stats.outside);
@@ -851,7 +851,7 @@ TEST_F(session, counts_in_ranges_as_they_come_and_go)
 	EXPECT_EQ(0, locked_bytes());
 
 	stats.size = sizeof(stats);
-	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
 	EXPECT_TRUE(accounted(&stats));
 	EXPECT_EQ(stats.hit, page_sum());
 }
@@ -863,12 +863,12 @@ TEST_F(session, can_be_stopped_and_started_again)
 
 	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
-	EXPECT_ERROR(EINVAL, profil_session_stop(self->fd, NULL));
-	ASSERT_EQ(0, profil_session_start(self->fd));
-	EXPECT_ERROR(EBUSY, profil_session_start(self->fd));
+	EXPECT_ERROR(EINVAL, profil_session_disable(self->fd, NULL));
+	ASSERT_EQ(0, profil_session_enable(self->fd));
+	EXPECT_ERROR(EBUSY, profil_session_enable(self->fd));
 	EXPECT_TRUE(run_hits(self->fd, 0, 3));
-	ASSERT_EQ(0, profil_session_stop(self->fd, &first));
-	EXPECT_ERROR(EINVAL, profil_session_stop(self->fd, &second));
+	ASSERT_EQ(0, profil_session_disable(self->fd, &first));
+	EXPECT_ERROR(EINVAL, profil_session_disable(self->fd, &second));
 
 	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
@@ -876,9 +876,9 @@ TEST_F(session, can_be_stopped_and_started_again)
 	EXPECT_EQ(first.hit, page_sum());
 	EXPECT_EQ(first.ticks, stats_of(self->fd).ticks);
 
-	ASSERT_EQ(0, profil_session_start(self->fd));
+	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_TRUE(run_hits(self->fd, 0, 3));
-	ASSERT_EQ(0, profil_session_stop(self->fd, &second));
+	ASSERT_EQ(0, profil_session_disable(self->fd, &second));
 	EXPECT_LE(first.hit + 3, second.hit);
 	EXPECT_TRUE(accounted(&second));
 	EXPECT_EQ(second.hit, page_sum());
@@ -899,7 +899,7 @@ TEST_F(session, snapshots_are_of_one_moment_and_reset_begins_anew)
 
 	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
-	ASSERT_EQ(0, profil_session_start(self->fd));
+	ASSERT_EQ(0, profil_session_enable(self->fd));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop, (void *)2));
 	for (i = 0; i < 20; i++) {
 		flags = i % 2 ? PROFIL_SNAPSHOT_RESET : 0;
@@ -912,7 +912,7 @@ TEST_F(session, snapshots_are_of_one_moment_and_reset_begins_anew)
 	enough = true;
 	pthread_join(thread, NULL);
 	EXPECT_TRUE(run_hits(self->fd, 3, 1));
-	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
 	EXPECT_EQ(stats.hit, page_sum());
 
 	/* Not to be copied, only to be reset. */
@@ -952,11 +952,11 @@ TEST_F(session, calls_say_what_is_wrong)
 
 	/* descriptors */
 	ASSERT_EQ(0, pipe(pipes));
-	EXPECT_ERROR(ENOTTY, profil_session_start(pipes[0]));
-	EXPECT_ERROR(ENOTTY, profil_session_start(device_fd()));
+	EXPECT_ERROR(ENOTTY, profil_session_enable(pipes[0]));
+	EXPECT_ERROR(ENOTTY, profil_session_enable(device_fd()));
 	close(pipes[0]);
 	close(pipes[1]);
-	EXPECT_ERROR(EBADF, profil_session_start(pipes[0]));
+	EXPECT_ERROR(EBADF, profil_session_enable(pipes[0]));
 	EXPECT_ERROR(EBADF, profil_session_read(pipes[0], page, sizeof(page)));
 
 	/* targets */
@@ -991,10 +991,10 @@ TEST_F(session, calls_say_what_is_wrong)
 
 	/* statistics: the size must be said */
 	EXPECT_ERROR(EINVAL, profil_session_stats(self->fd, &stats));
-	ASSERT_EQ(0, profil_session_start(self->fd));
-	EXPECT_ERROR(EINVAL, profil_session_stop(self->fd, &stats));
+	ASSERT_EQ(0, profil_session_enable(self->fd));
+	EXPECT_ERROR(EINVAL, profil_session_disable(self->fd, &stats));
 	EXPECT_EQ(PROFIL_STATE_ON, stats_of(self->fd).state);
-	EXPECT_EQ(0, profil_session_stop(self->fd, NULL));
+	EXPECT_EQ(0, profil_session_disable(self->fd, NULL));
 }
 
 TEST_F(session, respects_the_limit_of_locked_memory)
@@ -1061,9 +1061,9 @@ TEST_F(session, samples_the_child_of_a_pidfd)
 	/* Not our own text. */
 	EXPECT_ERROR(ESRCH, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
 	ASSERT_EQ(0, profil_session_add(self->fd, space, &range, 1));
-	ASSERT_EQ(0, profil_session_start(self->fd));
+	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_TRUE(await(stats_of(self->fd).hit >= 5));
-	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
 	EXPECT_TRUE(accounted(&stats));
 	EXPECT_EQ(stats.hit, page[4]);
 	EXPECT_EQ(stats.hit, page_sum());
@@ -1247,11 +1247,11 @@ TEST_F(session, shared_by_a_fork_counts_both_in_one_place)
 	range.flags = PROFIL_RANGE_INHERIT;
 	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
-	ASSERT_EQ(0, profil_session_start(self->fd));
+	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_TRUE(run_hits(self->fd, 0, 2));
 	EXPECT_EQ(0, status_in_child(run_some_hits));
 	EXPECT_TRUE(await(stats_of(self->fd).targets == 1));
-	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
 	EXPECT_TRUE(accounted(&stats));
 	EXPECT_LE(2, page[0]);
 	EXPECT_LE(5, page[5]);
@@ -1264,7 +1264,7 @@ static int run_fresh(void)
 	u32 before = page[0];
 
 	MUST(run_hits(session_fd, 5, 5));
-	MUST(!profil_session_stop(session_fd, &stats));
+	MUST(!profil_session_disable(session_fd, &stats));
 	MUST(accounted(&stats));
 	MUST(page[0] == before);
 	MUST(page[5] >= 5);
@@ -1281,12 +1281,12 @@ TEST_F(session, made_afresh_by_a_fork_counts_for_itself)
 	session_fd = self->fd;
 	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
-	ASSERT_EQ(0, profil_session_start(self->fd));
+	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_TRUE(run_hits(self->fd, 0, 2));
 	EXPECT_EQ(0, status_in_child(run_fresh));
 	EXPECT_EQ(PROFIL_STATE_ON, stats_of(self->fd).state);
 	EXPECT_TRUE(run_hits(self->fd, 0, 2));
-	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
 	EXPECT_TRUE(accounted(&stats));
 	EXPECT_EQ(0, page[5]);
 	EXPECT_EQ(stats.hit, page[0]);
@@ -1321,10 +1321,10 @@ TEST_F(session, leaves_a_record_of_each_tick_outside)
 	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, &space));
 	ASSERT_EQ(0, profil_session_add(self->fd, space, &range, 1));
 	EXPECT_ERROR(EAGAIN, profil_session_read(self->fd, records, sizeof(records)));
-	ASSERT_EQ(0, profil_session_start(self->fd));
+	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_TRUE(run_ticks(self->fd, 0, 5));
 	EXPECT_TRUE(run_ticks(self->fd, 3, 10));
-	ASSERT_EQ(0, profil_session_stop(self->fd, &stats));
+	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
 	EXPECT_TRUE(accounted(&stats));
 	EXPECT_EQ(0, stats.dropped_record);
 	EXPECT_LT(0, stats.hit);
@@ -1383,7 +1383,7 @@ TEST_F(session, has_no_more_records_when_no_target_is_left)
 
 	REOPEN(.nr_records = 4096);
 	session_fd = self->fd;
-	ASSERT_EQ(0, profil_session_start(self->fd));
+	ASSERT_EQ(0, profil_session_enable(self->fd));
 	child = fork();
 	if (!child)
 		_exit(join_and_run());
@@ -1463,7 +1463,7 @@ TEST_F(session, read_goes_on_after_a_signal)
 	}
 	EXPECT_TRUE(await(reads(reader.tid)));
 	EXPECT_FALSE(reader.done);
-	ASSERT_EQ(0, profil_session_start(self->fd));
+	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_TRUE(loop_until(3, reader.done));
 	if (!reader.done)
 		pthread_cancel(thread);
@@ -1472,7 +1472,7 @@ TEST_F(session, read_goes_on_after_a_signal)
 		TH_LOG("%s", strerror(reader.err));
 	}
 	EXPECT_NE(NULL, profil_record_first(records, reader.len));
-	EXPECT_EQ(0, profil_session_stop(self->fd, NULL));
+	EXPECT_EQ(0, profil_session_disable(self->fd, NULL));
 }
 
 /*

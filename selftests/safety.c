@@ -275,12 +275,12 @@ static int call_profil_session_remove(void)
 
 static int call_profil_session_start(void)
 {
-	return can_fail(profil_session_start(session_fd), EBUSY, 0);
+	return can_fail(profil_session_enable(session_fd), EBUSY, 0);
 }
 
 static int call_profil_session_stop(void)
 {
-	return can_fail(profil_session_stop(session_fd, NULL), EINVAL, 0);
+	return can_fail(profil_session_disable(session_fd, NULL), EINVAL, 0);
 }
 
 static int call_profil_session_stats(void)
@@ -329,7 +329,7 @@ static const struct {
 	CALL(osSetErrorHandler), CALL(profil_classic_stats), CALL(profil_query_kernel),
 	CALL(profil_session_open), CALL(profil_session_attach),
 	CALL(profil_session_attach_pidfd), CALL(profil_session_add),
-	CALL(profil_session_remove), CALL(profil_session_start), CALL(profil_session_stop),
+	CALL(profil_session_remove), CALL(profil_session_enable), CALL(profil_session_disable),
 	CALL(profil_session_stats), CALL(profil_session_snapshot), CALL(profil_session_read),
 	CALL(profil_range_counters),
 };

@@ -438,7 +438,7 @@ static int sessions_open(struct recorder *r)
 		if (i == SYSTEM && r->options->user_only)
 			break;
 		if (session_open(r, &r->sessions[i], session_modes[i], nr) ||
-		    profil_session_start(r->sessions[i].fd)) {
+		    profil_session_enable(r->sessions[i].fd)) {
 			complain_of_session("cannot make a session", &limit);
 			return -1;
 		}
@@ -808,7 +808,7 @@ static void finish(struct recorder *r, u32 reason)
 
 	for (int i = 0; i < NR_SESSIONS; i++)
 		if (r->sessions[i].fd >= 0)
-			profil_session_stop(r->sessions[i].fd, NULL);
+			profil_session_disable(r->sessions[i].fd, NULL);
 	if (!r->failed)
 		flush(r);
 	sessions_close(r);

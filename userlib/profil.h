@@ -229,15 +229,15 @@ int profil_session_add(int fd, __u64 space, const struct profil_range *ranges,
 int profil_session_remove(int fd, __u64 space, __u64 start, __u64 end) __PROFIL_NOTHROW;
 
 /**
- * profil_session_start - Let a session count, from now on
+ * profil_session_enable - Let a session count, from now on
  * @fd: The session.
  *
  * Return: 0, or -1 with errno set: EBUSY if it does already, or if the tick cannot be hooked.
  */
-int profil_session_start(int fd) __PROFIL_NOTHROW;
+int profil_session_enable(int fd) __PROFIL_NOTHROW;
 
 /**
- * profil_session_stop - Let a session count no longer
+ * profil_session_disable - Let a session count no longer
  * @fd: The session.
  * @stats: Statistics of all the time that it was started; or NULL.
  *
@@ -245,7 +245,7 @@ int profil_session_start(int fd) __PROFIL_NOTHROW;
  *
  * Return: 0, or -1 with errno set: EINVAL if it was not started.
  */
-int profil_session_stop(int fd, struct profil_stats *stats) __PROFIL_NOTHROW;
+int profil_session_disable(int fd, struct profil_stats *stats) __PROFIL_NOTHROW;
 
 /**
  * profil_session_stats - What became of the ticks of a session

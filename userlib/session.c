@@ -175,7 +175,7 @@ PROFIL_EXPORT int profil_session_remove(int fd, __u64 space, __u64 start, __u64 
 	return ioctl(fd, PROFIL_IOC_REMOVE, &arg);
 }
 
-PROFIL_EXPORT int profil_session_start(int fd)
+PROFIL_EXPORT int profil_session_enable(int fd)
 {
 	struct profil_enable arg = {
 		.size = sizeof(arg),
@@ -184,7 +184,7 @@ PROFIL_EXPORT int profil_session_start(int fd)
 	return ioctl(fd, PROFIL_IOC_ENABLE, &arg);
 }
 
-PROFIL_EXPORT int profil_session_stop(int fd, struct profil_stats *stats)
+PROFIL_EXPORT int profil_session_disable(int fd, struct profil_stats *stats)
 {
 	struct profil_disable arg = {
 		.size = sizeof(arg),
