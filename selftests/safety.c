@@ -273,12 +273,12 @@ static int call_profil_session_remove(void)
 			ESRCH, 0);
 }
 
-static int call_profil_session_start(void)
+static int call_profil_session_enable(void)
 {
 	return can_fail(profil_session_enable(session_fd), EBUSY, 0);
 }
 
-static int call_profil_session_stop(void)
+static int call_profil_session_disable(void)
 {
 	return can_fail(profil_session_disable(session_fd, NULL), EINVAL, 0);
 }
