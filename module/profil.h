@@ -381,7 +381,7 @@ void profil_task_execed(void *data, struct task_struct *task, pid_t old_pid,
 void profil_task_exited(struct task_struct *task);
 void profil_task_freed(void *data, struct task_struct *task);
 
-/* target.c: other processes, and the right to them; all but the first under exec_update_lock */
+/* access.c: other processes, and the right to them; all but the first under exec_update_lock */
 struct task_struct *profil_target_find(pid_t nr, bool thread);
 struct mm_struct *profil_target_mm(struct task_struct **task, bool thread);
 bool profil_target_may_attach(struct task_struct *task, struct mm_struct *mm);
