@@ -17,7 +17,7 @@
 #include "profil.h"
 
 /* The task with this id in the caller's namespace, or the caller itself; referenced. */
-struct task_struct *profil_target_find(pid_t nr, bool thread)
+struct task_struct *profil_access_find_task(pid_t nr, bool thread)
 {
 	struct task_struct *task;
 	struct pid *pid;
@@ -34,7 +34,7 @@ struct task_struct *profil_target_find(pid_t nr, bool thread)
  * The address space of @task, which is exchanged for who has taken its place: that of before has
  * the rights of the old program. The first thread of a process may have exited before the others.
  */
-struct mm_struct *profil_target_mm(struct task_struct **task, bool thread)
+struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread)
 {
 	struct mm_struct *mm = NULL;
 	struct task_struct *t;
@@ -58,7 +58,7 @@ struct mm_struct *profil_target_mm(struct task_struct **task, bool thread)
 }
 
 /* May the caller see where @task is? */
-bool profil_target_may_attach(struct task_struct *task, struct mm_struct *mm)
+bool profil_access_may_attach(struct task_struct *task, struct mm_struct *mm)
 {
 	struct user_namespace *ns;
 	bool may;
@@ -72,7 +72,7 @@ bool profil_target_may_attach(struct task_struct *task, struct mm_struct *mm)
 }
 
 /* Is it the same user, with no more rights, and nothing that is to be kept from that user? */
-static bool same_user(struct task_struct *task, struct mm_struct *mm)
+static bool access_same_user(struct task_struct *task, struct mm_struct *mm)
 {
 	const struct cred *caller = current_cred(), *cred = get_task_cred(task);
 	bool same = uid_eq(cred->uid, caller->fsuid) && uid_eq(cred->euid, caller->fsuid) &&
@@ -90,7 +90,7 @@ static bool same_user(struct task_struct *task, struct mm_struct *mm)
  * /proc/PID/maps, or may sample @task, knows such already. Security modules cannot be asked here;
  * process_vm_readv() asks them before it copies the counters.
  */
-bool profil_target_may_describe(struct task_struct *task, struct mm_struct *mm)
+bool profil_access_may_describe(struct task_struct *task, struct mm_struct *mm)
 {
-	return same_user(task, mm) || profil_target_may_attach(task, mm);
+	return access_same_user(task, mm) || profil_access_may_attach(task, mm);
 }

@@ -18,17 +18,17 @@
 /* The address space of the process @pid, which keeps its users, if the caller may know of it. */
 static struct mm_struct *process_mm(pid_t pid)
 {
-	struct task_struct *task = profil_target_find(pid, false);
+	struct task_struct *task = profil_access_find_task(pid, false);
 	struct mm_struct *mm = ERR_PTR(-EINTR);
 
 	if (!task)
 		return ERR_PTR(-ESRCH);
 	if (down_read_killable(&task->signal->exec_update_lock))
 		goto put_task;
-	mm = profil_target_mm(&task, false);
+	mm = profil_access_get_mm(&task, false);
 	if (!mm) {
 		mm = ERR_PTR(-ESRCH);
-	} else if (!profil_target_may_describe(task, mm)) {
+	} else if (!profil_access_may_describe(task, mm)) {
 		mmput_async(mm);
 		mm = ERR_PTR(-EPERM);
 	}

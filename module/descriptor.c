@@ -270,17 +270,17 @@ int profil_descriptor_attach(struct file *file, void *data, struct profil_stats 
 		return -EOPNOTSUPP;
 	if (arg->pid < 0)
 		return -EINVAL;
-	task = profil_target_find(arg->pid, thread);
+	task = profil_access_find_task(arg->pid, thread);
 	if (!task)
 		return -ESRCH;
 	s = session_lock_beside(file, &task->signal->exec_update_lock);
 	err = PTR_ERR_OR_ZERO(s);
 	if (err)
 		goto put_task;
-	mm = profil_target_mm(&task, thread);
+	mm = profil_access_get_mm(&task, thread);
 	if (!mm)
 		err = -ESRCH;
-	else if (!profil_target_may_attach(task, mm))
+	else if (!profil_access_may_attach(task, mm))
 		err = -EPERM;
 	else
 		err = attach_task(s, arg, task, mm);

@@ -382,10 +382,10 @@ void profil_task_exited(struct task_struct *task);
 void profil_task_freed(void *data, struct task_struct *task);
 
 /* access.c: other processes, and the right to them; all but the first under exec_update_lock */
-struct task_struct *profil_target_find(pid_t nr, bool thread);
-struct mm_struct *profil_target_mm(struct task_struct **task, bool thread);
-bool profil_target_may_attach(struct task_struct *task, struct mm_struct *mm);
-bool profil_target_may_describe(struct task_struct *task, struct mm_struct *mm);
+struct task_struct *profil_access_find_task(pid_t nr, bool thread);
+struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread);
+bool profil_access_may_attach(struct task_struct *task, struct mm_struct *mm);
+bool profil_access_may_describe(struct task_struct *task, struct mm_struct *mm);
 
 /* home.c: a process's sessions */
 struct profil_home *profil_home_find(struct profil_space *space);
