@@ -43,7 +43,7 @@ static struct profil_table *session_describe(struct profil_session *s, struct pr
 					     struct profil_describe *arg,
 					     struct profil_stats *stats)
 {
-	struct profil_table *table = profil_table_of(s, space->id);
+	struct profil_table *table = profil_binding_table(s, space->id);
 
 	if (!table)
 		return ERR_PTR(-ENODEV);

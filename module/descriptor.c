@@ -219,7 +219,7 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 {
 	struct profil_space *space;
 	struct profil_member *m;
-	struct profil_watch *w;
+	struct profil_binding *b;
 	int err = -ENOMEM;
 
 	if (s->phase == PROFIL_ENDED)
@@ -229,9 +229,9 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	space = profil_space_get(mm, GFP_KERNEL_ACCOUNT);
 	if (!space)
 		return err;
-	w = profil_watch_alloc(s, space, &profil_nothing, GFP_KERNEL_ACCOUNT);
+	b = profil_binding_alloc(s, space, &profil_nothing, GFP_KERNEL_ACCOUNT);
 	m = profil_member_alloc(task, arg->scope == PROFIL_SCOPE_THREAD, GFP_KERNEL_ACCOUNT);
-	if (!w || !m)
+	if (!b || !m)
 		goto free;
 	m->foreign = !same_thread_group(task, current);
 
@@ -239,7 +239,7 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 		profil_session_look(s);	/* time before is not the session's */
 	/* If it is released from here on, its end is told of after this: then it is linked. */
 	rcu_read_lock();
-	err = pid_alive(task) ? profil_attach(&w, m, NULL, NULL) : -ESRCH;
+	err = pid_alive(task) ? profil_attach(&b, m, NULL, NULL) : -ESRCH;
 	rcu_read_unlock();
 	if (err == -EUSERS)
 		err = -EBUSY;
@@ -252,7 +252,7 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 		profil_session_look_again(s, task);
 free:
 	profil_member_free(m);
-	profil_watch_free(w);
+	profil_binding_free(b);
 	profil_space_put(space);
 	return err;
 }
@@ -312,7 +312,7 @@ static u64 space_id(u64 id)
 /* Adds to the ranges that @s has in the space with @id those of @added. Under home->lock. */
 static int session_add(struct profil_session *s, u64 id, const struct profil_table *added)
 {
-	struct profil_table *base = profil_table_of(s, id), *table;
+	struct profil_table *base = profil_binding_table(s, id), *table;
 	int err;
 
 	if (!base)
@@ -321,7 +321,7 @@ static int session_add(struct profil_session *s, u64 id, const struct profil_tab
 	profil_table_put(base);
 	if (IS_ERR(table))
 		return PTR_ERR(table);
-	err = profil_table_set(s, id, table);
+	err = profil_binding_set_table(s, id, table);
 	profil_table_put(table);
 	return err;
 }
@@ -377,7 +377,7 @@ put:
 /* From the space with @id. */
 static int session_remove(struct profil_session *s, u64 id, struct profil_remove *arg)
 {
-	struct profil_table *table = profil_table_of(s, id), *rest;
+	struct profil_table *table = profil_binding_table(s, id), *rest;
 	int err = 0;
 
 	if (!table)
@@ -386,7 +386,7 @@ static int session_remove(struct profil_session *s, u64 id, struct profil_remove
 	if (!rest)
 		err = -ENOMEM;
 	else if (rest != table)
-		err = profil_table_set(s, id, rest);
+		err = profil_binding_set_table(s, id, rest);
 	if (!err)
 		arg->nr_removed += table->nr_ranges - rest->nr_ranges;
 	if (rest)
@@ -401,7 +401,7 @@ static int session_remove_all(struct profil_session *s, struct profil_remove *ar
 	u64 id = 0;
 	int err;
 
-	while ((id = profil_space_after(s, id))) {
+	while ((id = profil_binding_next_space(s, id))) {
 		err = session_remove(s, id, arg);
 		if (err && err != -ESRCH)
 			return err;

@@ -49,7 +49,7 @@ static const struct mmu_interval_notifier_ops home_ops = {
  * The release of the caller's mm is to be told of. Page 0 is an address where nothing else is. Any
  * signal keeps the first notifier from being inserted, also one that each tick of a timer brings.
  */
-static int home_watch(struct profil_home *home)
+static int home_insert_notifier(struct profil_home *home)
 {
 	bool pending = signal_pending(current);
 	sigset_t blocked, before;
@@ -105,7 +105,7 @@ struct profil_home *profil_home_get(struct profil_space *space)
 	INIT_WORK(&home->free, home_free);
 	INIT_DELAYED_WORK(&home->reconcile, home_reconcile);
 	refcount_set(&home->refs, 1);
-	err = home_watch(home);
+	err = home_insert_notifier(home);
 	if (err) {
 		kfree(home);
 		return ERR_PTR(err);

@@ -8,7 +8,7 @@
  * own call. A child that execs or exits before that causes no work. Then the session gets a home,
  * pages, a charge, and a table of its own, and the deferred ticks are counted.
  *
- * A PENDING session belongs to its watch, and goes with the last member of that.
+ * A PENDING session belongs to its binding, and goes with the last member of that.
  *
  * Context: the probe of fork (atomic), the tick, system calls and task work of the child.
  */
@@ -82,8 +82,8 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 }
 
 /*
- * It samples the child now, with a watch that has a reference, or, with @err, could not be made to.
- * Gives back the caller's reference.
+ * Makes @s, which samples the child now, pending in the child's @space, and drops the caller's
+ * reference. @err: it could not be attached, and goes.
  */
 void profil_session_bear(struct profil_session *s, struct profil_space *space, int err)
 {
@@ -132,7 +132,7 @@ static bool pending_adopt(struct profil_session *s, struct profil_home *home)
 		refcount_inc(&s->refs);
 		refcount_inc(&home->refs);
 		WRITE_ONCE(s->home, home);
-		profil_watch_keep(s, home->space->id);
+		profil_binding_retain(s, home->space->id);
 	}
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	if (pending)
@@ -142,7 +142,7 @@ static bool pending_adopt(struct profil_session *s, struct profil_home *home)
 
 static int session_set_up(struct profil_session *s, struct profil_home *home)
 {
-	struct profil_table *parents = profil_table_of(s, home->space->id), *table;
+	struct profil_table *parents = profil_binding_table(s, home->space->id), *table;
 	struct profil_counts __percpu *counts;
 	struct rb_root_cached new = RB_ROOT_CACHED;
 	int err = -ENOMEM;
@@ -171,7 +171,7 @@ static int session_set_up(struct profil_session *s, struct profil_home *home)
 			/* Ticks use them at once. */
 			smp_store_release(&s->counts, counts);
 			counts = NULL;
-			profil_table_set(s, home->space->id, table);
+			profil_binding_set_table(s, home->space->id, table);
 			profil_session_unpark(s);
 		}
 	}
@@ -241,7 +241,7 @@ static void setup_work(struct callback_head *work)
 }
 
 /*
- * Has the current task, whose tick has found a watch in @space, set up what is pending there. In
+ * Has the current task, whose tick has found a binding in @space, set up what is pending there. In
  * @system mode it is in a call that may last, so others need not wait for it.
  */
 void profil_space_kick_setup(struct profil_space *space, bool system)

@@ -52,7 +52,7 @@ static void profil_flush(void)
 	/* Task work that has given back its reference to the module: see setup_work(). */
 	synchronize_rcu_tasks();
 	/*
-	 * What goes lets others go, by way of a worker and of a grace period each: a watch its
+	 * What goes lets others go, by way of a worker and of a grace period each: a binding its
 	 * table, that its session, that its space.
 	 */
 	for (i = 0; i < 5; i++) {

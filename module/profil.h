@@ -5,7 +5,7 @@
  *	session		what is sampled and counted, and by which rules
  *	space		an address space as the tick finds it
  *	home		the sessions of a process, their lock, and the release of its mm
- *	watch		a session bound to a space; holds its ranges there
+ *	binding		a session bound to a space; holds its ranges there
  *	member		a process or thread that is a session's target
  *	table		the ranges of a session in a space, as the tick reads them
  *	histogram	user pages, pinned, that hold the counters of ranges
@@ -18,7 +18,7 @@
  *	ENDED		nothing is pinned, its statistics are final
  *
  * The first reference to a session is its home's, which has it in a list until it has ended and
- * nobody asks for it any more. A PENDING one belongs to the watch that the child's space has of it.
+ * nobody asks for it any more. A PENDING one belongs to its binding to the child's space.
  *
  * Lock order: profil_space.setup_lock, profil_home.lock, profil_index_lock. Nobody waits for user
  * space with a home's lock held, so neither for mmap_lock, whose holder may. The lock of a ring is
@@ -196,7 +196,7 @@ struct profil_session {
 	/* under profil_index_lock */
 	enum profil_session_phase phase;	/* under home->lock, too, once that is known */
 	bool orphan;			/* must end: its thread or its descriptor is gone */
-	struct rb_root watches;
+	struct rb_root bindings;
 	struct list_head members;	/* RCU, too */
 	unsigned int nr_members;
 	unsigned int nr_thread_members;
@@ -256,7 +256,7 @@ struct profil_space {
 	struct hlist_node node;
 	struct mm_struct *mm;		/* referenced (mmgrab): the key */
 	struct profil_table __rcu *fast_table;	/* see space_update_fast_table() */
-	struct hlist_head watches;	/* of sessions that sample, or did, all that runs here */
+	struct hlist_head bindings;	/* of sessions that sample, or did, all that runs here */
 	unsigned int nr_threads;	/* members that are threads */
 	u64 id;
 
@@ -282,12 +282,12 @@ struct profil_home {
 	refcount_t refs;
 };
 
-struct profil_watch {
-	struct hlist_node node;		/* space->watches, once a process was a member */
+struct profil_binding {
+	struct hlist_node node;		/* space->bindings, once a process was a member */
 	struct profil_session *session;	/* referenced */
 	struct profil_space *space;	/* referenced */
 	struct profil_table __rcu *table;	/* the ranges; referenced */
-	struct rb_node by_id;		/* session->watches, by the space's id */
+	struct rb_node by_id;		/* session->bindings, by the space's id */
 	unsigned int nr_processes, nr_threads;	/* members here; without any it goes */
 	bool foreign;			/* as its first member */
 	struct rcu_head rcu;
@@ -299,7 +299,7 @@ struct profil_member {
 	struct task_struct *task;	/* referenced, and with it the key */
 	bool thread;
 	bool foreign;			/* attached by capability, itself or an ancestor */
-	struct profil_watch __rcu *watch;	/* where the target runs now */
+	struct profil_binding __rcu *binding;	/* where the target runs now */
 	struct list_head list;		/* session->members */
 	u64 runtime;			/* ns of CPU time when it was attached or enabled */
 	struct rcu_head rcu;
@@ -362,18 +362,18 @@ extern struct hlist_head profil_members[1 << PROFIL_HASH_BITS];	/* by key */
 extern unsigned int profil_nr_members;
 struct profil_space *profil_space_get(struct mm_struct *mm, gfp_t gfp);
 void profil_space_put(struct profil_space *space);
-struct profil_watch *profil_watch_alloc(struct profil_session *s, struct profil_space *space,
-					struct profil_table *table, gfp_t gfp);
-void profil_watch_free(struct profil_watch *w);
-void profil_watch_keep(struct profil_session *s, u64 id);
+struct profil_binding *profil_binding_alloc(struct profil_session *s, struct profil_space *space,
+					    struct profil_table *table, gfp_t gfp);
+void profil_binding_free(struct profil_binding *b);
+void profil_binding_retain(struct profil_session *s, u64 id);
 struct profil_member *profil_member_alloc(struct task_struct *task, bool thread, gfp_t gfp);
 void profil_member_free(struct profil_member *m);
-int profil_attach(struct profil_watch **w, struct profil_member *m, struct profil_session *old,
-		  struct profil_watch *parent);
+int profil_attach(struct profil_binding **b, struct profil_member *m, struct profil_session *old,
+		  struct profil_binding *parent);
 void profil_detach_all(struct profil_session *s);
-struct profil_table *profil_table_of(struct profil_session *s, u64 id);
-int profil_table_set(struct profil_session *s, u64 id, struct profil_table *table);
-u64 profil_space_after(struct profil_session *s, u64 id);
+struct profil_table *profil_binding_table(struct profil_session *s, u64 id);
+int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_table *table);
+u64 profil_binding_next_space(struct profil_session *s, u64 id);
 u64 profil_members_runtime(struct profil_session *s, const struct task_struct *task, bool restart);
 void profil_task_forked(void *data, struct task_struct *parent, struct task_struct *child);
 void profil_task_execed(void *data, struct task_struct *task, pid_t old_pid,

@@ -197,10 +197,10 @@ static void tick_count(struct profil_session *s, struct profil_space *space,
 	profil_tally(s, system, outcome);
 }
 
-/* The slow path of a tick, or of a clock, of a task that @w's session samples. */
-static void tick_look(const struct profil_watch *w, struct tick_ctx *ctx)
+/* The slow path of a tick, or of a clock, of a task that @b's session samples. */
+static void tick_look(const struct profil_binding *b, struct tick_ctx *ctx)
 {
-	struct profil_session *s = w->session;
+	struct profil_session *s = b->session;
 	bool parked;
 
 	if (!tick_is_of(s, ctx))
@@ -211,7 +211,7 @@ static void tick_look(const struct profil_watch *w, struct tick_ctx *ctx)
 	}
 	/* As in tick_is_plain(): if it is not parked, counts is there by now. */
 	parked = smp_load_acquire(&s->slow) & BIT(PROFIL_SLOW_PARKED);
-	tick_count(s, w->space, rcu_dereference_raw(w->table), ctx->pc, ctx->system, parked);
+	tick_count(s, b->space, rcu_dereference_raw(b->table), ctx->pc, ctx->system, parked);
 }
 
 /* @advance: this is a tick of the scheduler. */
@@ -282,16 +282,16 @@ static __always_inline bool tick_is_plain(const struct profil_session *s, bool s
 	return (long)(__this_cpu_read(s->counts->due) - jiffies) >= 0;
 }
 
-static __always_inline const struct profil_watch *sample_watch_of(const struct profil_member *m)
+static __always_inline const struct profil_binding *sample_binding_of(const struct profil_member *m)
 {
-	return rcu_dereference_raw(m->watch);
+	return rcu_dereference_raw(m->binding);
 }
 
 /* A tick of @m's target where there is nothing to be sampled. */
 static void tick_unbound(const struct profil_member *m, struct task_struct *task,
 			 struct tick_ctx *ctx)
 {
-	struct profil_session *s = sample_watch_of(m)->session;
+	struct profil_session *s = sample_binding_of(m)->session;
 
 	/* An exec that is not followed was the end. */
 	if ((task->mm && s->exec != PROFIL_EXEC_FOLLOW) || !tick_is_of(s, ctx))
@@ -319,12 +319,12 @@ static u64 sample_system_pc(struct task_struct *task)
 }
 
 /* The first session of all that runs in @space, if there is a space. */
-static const struct profil_watch *sample_first(const struct profil_space *space)
+static const struct profil_binding *sample_first(const struct profil_space *space)
 {
 	if (!space)
 		return NULL;
-	return hlist_entry_safe(rcu_dereference_raw(hlist_first_rcu(&space->watches)),
-				struct profil_watch, node);
+	return hlist_entry_safe(rcu_dereference_raw(hlist_first_rcu(&space->bindings)),
+				struct profil_binding, node);
 }
 
 /* The first session of @task alone, unless none of these is in @space. */
@@ -336,10 +336,10 @@ static __always_inline struct profil_member *sample_first_own(const struct profi
 }
 
 /* Not of the mm before an exec, nor one that samples all that runs in @space. */
-static __always_inline bool sample_is_own(const struct profil_watch *w,
+static __always_inline bool sample_is_own(const struct profil_binding *b,
 					  const struct profil_space *space)
 {
-	return w->space == space && !READ_ONCE(w->nr_processes);
+	return b->space == space && !READ_ONCE(b->nr_processes);
 }
 
 /* A session of @task's process that follows an exec, and has not come to @space yet. */
@@ -348,47 +348,48 @@ static __always_inline struct profil_member *sample_in_exec(const struct profil_
 {
 	struct profil_member *m = profil_member_first(task->signal);
 
-	while (m && sample_watch_of(m)->space == space)
+	while (m && sample_binding_of(m)->space == space)
 		m = profil_member_next(m);
 	return m;
 }
 
 /*
- * The slow path: sessions of @space from @w on, and of the thread alone from @m on. In the kernel
+ * The slow path: sessions of @space from @b on, and of the thread alone from @m on. In the kernel
  * @task may be in exec, where not all sessions have come to the new space, or in exit, where it has
  * none.
  */
 static void sample_look(struct profil_space *space, struct task_struct *task,
-			const struct profil_watch *w, struct profil_member *m, struct tick_ctx *ctx)
+			const struct profil_binding *b, struct profil_member *m,
+			struct tick_ctx *ctx)
 {
 	struct profil_member *process;
 
 	if (ctx->system && sample_is_kernel_task(task))
 		return;
-	hlist_for_each_entry_from_rcu(w, node)
-		if (READ_ONCE(w->nr_processes))
-			tick_look(w, ctx);
+	hlist_for_each_entry_from_rcu(b, node)
+		if (READ_ONCE(b->nr_processes))
+			tick_look(b, ctx);
 	for (; m; m = profil_member_next(m)) {
-		w = sample_watch_of(m);
+		b = sample_binding_of(m);
 		if (!space)
 			tick_unbound(m, task, ctx);
-		else if (sample_is_own(w, space))
-			tick_look(w, ctx);
+		else if (sample_is_own(b, space))
+			tick_look(b, ctx);
 	}
 	if (!ctx->system)
 		return;
 	process = profil_member_first(task->signal);
 	for (; process; process = profil_member_next(process))
-		if (sample_watch_of(process)->space != space)
+		if (sample_binding_of(process)->space != space)
 			tick_unbound(process, task, ctx);
 }
 
-static noinline void sample_slowly(struct profil_space *space, const struct profil_watch *w,
+static noinline void sample_slowly(struct profil_space *space, const struct profil_binding *b,
 				   struct profil_member *m, u64 pc, bool system)
 {
 	struct tick_ctx ctx = { .pc = pc, .system = system };
 
-	sample_look(space, current, w, m, &ctx);
+	sample_look(space, current, b, m, &ctx);
 }
 
 /* The fast path for one session that samples all that runs in @space, if no other does. */
@@ -401,13 +402,13 @@ static __always_inline bool sample_one(struct profil_space *space, u64 pc, bool 
 }
 
 /* The fast path for one of several sessions, or a thread's own. */
-static __always_inline bool sample_watch(const struct profil_watch *w, u64 pc)
+static __always_inline bool sample_binding(const struct profil_binding *b, u64 pc)
 {
-	const struct profil_session *s = w->session;
+	const struct profil_session *s = b->session;
 
 	/* The table only then: until it is set up it has that of the parent of a fork. */
 	return tick_is_plain(s, false) &&
-	       tick_hit(s->counts, rcu_dereference_raw(w->table), pc, false, true);
+	       tick_hit(s->counts, rcu_dereference_raw(b->table), pc, false, true);
 }
 
 /* What tick_arrives() waits for, while no session is on: so it is not for sample_one() to tell. */
@@ -423,19 +424,19 @@ static __always_inline void sample_tell(void)
  */
 static noinline notrace void sample_user(struct profil_space *space, u64 pc)
 {
-	const struct profil_watch *w;
+	const struct profil_binding *b;
 	struct profil_member *m;
 
 	sample_tell();
-	hlist_for_each_entry_rcu_notrace(w, &space->watches, node) {
-		if (READ_ONCE(w->nr_processes) && !sample_watch(w, pc)) {
-			sample_slowly(space, w, sample_first_own(space, current), pc, false);
+	hlist_for_each_entry_rcu_notrace(b, &space->bindings, node) {
+		if (READ_ONCE(b->nr_processes) && !sample_binding(b, pc)) {
+			sample_slowly(space, b, sample_first_own(space, current), pc, false);
 			return;
 		}
 	}
 	for (m = sample_first_own(space, current); m; m = profil_member_next(m)) {
-		w = sample_watch_of(m);
-		if (sample_is_own(w, space) && !sample_watch(w, pc)) {
+		b = sample_binding_of(m);
+		if (sample_is_own(b, space) && !sample_binding(b, pc)) {
 			sample_slowly(space, NULL, m, pc, false);
 			return;
 		}

@@ -66,7 +66,7 @@ struct profil_session *profil_session_alloc(gfp_t gfp)
 		return NULL;
 	s->slow = PROFIL_SLOW_OFF;
 	s->histograms = RB_ROOT_CACHED;
-	s->watches = RB_ROOT;
+	s->bindings = RB_ROOT;
 	refcount_set(&s->refs, 1);
 	INIT_LIST_HEAD(&s->list);
 	INIT_LIST_HEAD(&s->members);
@@ -128,7 +128,7 @@ void profil_session_set_phase(struct profil_session *s, enum profil_session_phas
 {
 	unsigned long flags;
 
-	/* With QUIESCED it takes no more watches and members, which come under this lock. */
+	/* With QUIESCED it takes no more bindings and members, which come under this lock. */
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	WARN_ON_ONCE(phase != s->phase + 1 &&
 		     !(s->phase == PROFIL_PENDING && phase == PROFIL_QUIESCED));

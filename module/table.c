@@ -4,7 +4,7 @@
  *
  * A table holds the ranges that a session has in a space, in the order of their
  * addresses. It is made whole, published, and never changed: ranges that come or go
- * make another table. Several watches may share one: that of a parent and of the children
+ * make another table. Several bindings may share one: that of a parent and of the children
  * of its forks. A table keeps its session and the histograms of its spans (their
  * memory, not their pins); it goes a grace period after its last user.
  */

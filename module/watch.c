@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who is sampled by which session: spaces, watches and members, and what fork, exec and exit do to
+ * Who is sampled by which session: spaces, bindings and members, and what fork, exec and exit do to
  * them.
  *
- * The tick finds a space by the mm of current, and there the watches of all sessions that sample
+ * The tick finds a space by the mm of current, and there the bindings of all sessions that sample
  * whatever runs in it; sessions of single threads it finds by the task. So tasks that share an
  * address space are sampled as one, as with profil(2).
  *
  * A member is a target as such: a process, known by its signal_struct, which lasts from fork to
  * exit through any exec, or a thread. It is what fork, exec and exit are about. It is in one space
- * at a time, and has there the watch of its session; a watch goes with its last member. A classic
- * session of a process belongs to the address space rather than to a process: its watch stays
+ * at a time, and has there its session's binding; a binding goes with its last member. A classic
+ * session of a process belongs to the address space rather than to a process: its binding stays
  * until the session ends.
  *
  * Everything here is linked and unlinked under profil_index_lock, which the probes of fork, exec
@@ -51,7 +51,7 @@ static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
 		return NULL;
 	mmgrab(mm);
 	space->mm = mm;
-	INIT_HLIST_HEAD(&space->watches);
+	INIT_HLIST_HEAD(&space->bindings);
 	INIT_LIST_HEAD(&space->pending);
 	mutex_init(&space->setup_lock);
 	INIT_RCU_WORK(&space->free, space_free);
@@ -107,9 +107,9 @@ void profil_space_put(struct profil_space *space)
 }
 
 /* Under profil_index_lock. */
-static struct profil_table *table_of(const struct profil_watch *w)
+static struct profil_table *table_of(const struct profil_binding *b)
 {
-	return rcu_dereference_protected(w->table, lockdep_is_held(&profil_index_lock));
+	return rcu_dereference_protected(b->table, lockdep_is_held(&profil_index_lock));
 }
 
 /*
@@ -121,20 +121,20 @@ static struct profil_table *table_of(const struct profil_watch *w)
  *	- the table is the session's own: an inherited one has another's pages until it is set up.
  *
  * Otherwise it is profil_nothing, whose session no tick is plain for, and the tick goes through
- * space->watches and the members. Whether the session is on, by which clock, in which mode, and
+ * space->bindings and the members. Whether the session is on, by which clock, in which mode, and
  * parked, is in session->slow, which the tick reads either way.
  */
 static void space_update_fast_table(struct profil_space *space)
 {
 	struct profil_table *fast = &profil_nothing;
-	struct profil_watch *w, *one = NULL;
+	struct profil_binding *b, *one = NULL;
 	unsigned int n = 0;
 
 	lockdep_assert_held(&profil_index_lock);
 
-	hlist_for_each_entry(w, &space->watches, node) {
-		if (w->nr_processes) {
-			one = w;
+	hlist_for_each_entry(b, &space->bindings, node) {
+		if (b->nr_processes) {
+			one = b;
 			n++;
 		}
 	}
@@ -143,33 +143,33 @@ static void space_update_fast_table(struct profil_space *space)
 	rcu_assign_pointer(space->fast_table, fast);
 }
 
-/* ---- watches and members ---- */
+/* ---- bindings and members ---- */
 
-struct profil_watch *profil_watch_alloc(struct profil_session *s, struct profil_space *space,
-					struct profil_table *table, gfp_t gfp)
+struct profil_binding *profil_binding_alloc(struct profil_session *s, struct profil_space *space,
+					    struct profil_table *table, gfp_t gfp)
 {
-	struct profil_watch *w = profil_zalloc(sizeof(*w), gfp);
+	struct profil_binding *b = profil_zalloc(sizeof(*b), gfp);
 
-	if (!w)
+	if (!b)
 		return NULL;
 	refcount_inc(&s->refs);
 	refcount_inc(&space->refs);
-	w->session = s;
-	w->space = space;
-	RCU_INIT_POINTER(w->table, profil_table_get(table));
-	RB_CLEAR_NODE(&w->by_id);
-	return w;
+	b->session = s;
+	b->space = space;
+	RCU_INIT_POINTER(b->table, profil_table_get(table));
+	RB_CLEAR_NODE(&b->by_id);
+	return b;
 }
 
 /* One that is not linked, or no longer. */
-void profil_watch_free(struct profil_watch *w)
+void profil_binding_free(struct profil_binding *b)
 {
-	if (!w)
+	if (!b)
 		return;
-	profil_table_put(rcu_access_pointer(w->table));
-	profil_session_put(w->session);
-	profil_space_put(w->space);
-	kfree_rcu(w, rcu);
+	profil_table_put(rcu_access_pointer(b->table));
+	profil_session_put(b->session);
+	profil_space_put(b->space);
+	kfree_rcu(b, rcu);
 }
 
 struct profil_member *profil_member_alloc(struct task_struct *task, bool thread, gfp_t gfp)
@@ -229,23 +229,23 @@ static u64 member_cpu_time(const struct profil_member *m)
 	return ns;
 }
 
-static bool watch_linked(const struct profil_watch *w)
+static bool binding_linked(const struct profil_binding *b)
 {
-	return !RB_EMPTY_NODE(&w->by_id);
+	return !RB_EMPTY_NODE(&b->by_id);
 }
 
-/* The watch of @s in the space with the least id that is not below @id, or NULL. */
-static struct profil_watch *watch_from(const struct profil_session *s, u64 id)
+/* The binding of @s in the space with the least id that is not below @id, or NULL. */
+static struct profil_binding *binding_from(const struct profil_session *s, u64 id)
 {
-	struct rb_node *node = s->watches.rb_node;
-	struct profil_watch *w, *found = NULL;
+	struct rb_node *node = s->bindings.rb_node;
+	struct profil_binding *b, *found = NULL;
 
 	lockdep_assert_held(&profil_index_lock);
 
 	while (node) {
-		w = rb_entry(node, struct profil_watch, by_id);
-		if (w->space->id >= id) {
-			found = w;
+		b = rb_entry(node, struct profil_binding, by_id);
+		if (b->space->id >= id) {
+			found = b;
 			node = node->rb_left;
 		} else {
 			node = node->rb_right;
@@ -254,82 +254,83 @@ static struct profil_watch *watch_from(const struct profil_session *s, u64 id)
 	return found;
 }
 
-/* The watch of @s in the space with @id, or NULL. */
-static struct profil_watch *watch_in(const struct profil_session *s, u64 id)
+/* The binding of @s in the space with @id, or NULL. */
+static struct profil_binding *binding_in(const struct profil_session *s, u64 id)
 {
-	struct profil_watch *w = watch_from(s, id);
+	struct profil_binding *b = binding_from(s, id);
 
-	return w && w->space->id == id ? w : NULL;
+	return b && b->space->id == id ? b : NULL;
 }
 
-static bool watch_before(struct rb_node *a, const struct rb_node *b)
+static bool binding_before(struct rb_node *a, const struct rb_node *b)
 {
-	return rb_entry(a, struct profil_watch, by_id)->space->id <
-	       rb_entry(b, struct profil_watch, by_id)->space->id;
+	return rb_entry(a, struct profil_binding, by_id)->space->id <
+	       rb_entry(b, struct profil_binding, by_id)->space->id;
 }
 
-static void watch_unlink(struct profil_watch *w)
+static void binding_unlink(struct profil_binding *b)
 {
-	struct profil_session *s = w->session;
+	struct profil_session *s = b->session;
 
-	if (!hlist_unhashed(&w->node))
-		hlist_del_init_rcu(&w->node);
-	rb_erase(&w->by_id, &s->watches);
-	RB_CLEAR_NODE(&w->by_id);
+	if (!hlist_unhashed(&b->node))
+		hlist_del_init_rcu(&b->node);
+	rb_erase(&b->by_id, &s->bindings);
+	RB_CLEAR_NODE(&b->by_id);
 	if (!s->home)
 		list_del_init(&s->list);	/* it is pending no more: see inherit.c */
-	space_update_fast_table(w->space);
+	space_update_fast_table(b->space);
 }
 
-static void watch_count(struct profil_watch *w, const struct profil_member *m, int by)
+static void binding_count(struct profil_binding *b, const struct profil_member *m, int by)
 {
 	if (m->thread) {
-		w->nr_threads += by;
-		WRITE_ONCE(w->space->nr_threads, w->space->nr_threads + by);
+		b->nr_threads += by;
+		WRITE_ONCE(b->space->nr_threads, b->space->nr_threads + by);
 	} else {
-		WRITE_ONCE(w->nr_processes, w->nr_processes + by);
+		WRITE_ONCE(b->nr_processes, b->nr_processes + by);
 	}
 }
 
 /*
- * @m is with @w from now on. With its first process the watch takes the place of @old's here, if
+ * @m is with @b from now on. With its first process the binding takes the place of @old's here, if
  * there is that. It stays in the list as long as it is linked, since a tick that is at it must be
  * able to go on; without processes it is passed over.
  */
-static void member_enter(struct profil_member *m, struct profil_watch *w, struct profil_watch *old)
+static void member_enter(struct profil_member *m, struct profil_binding *b,
+			 struct profil_binding *old)
 {
-	if (!watch_linked(w))
-		rb_add(&w->by_id, &w->session->watches, watch_before);
-	rcu_assign_pointer(m->watch, w);
-	watch_count(w, m, 1);
-	if (hlist_unhashed(&w->node)) {
-		w->foreign = m->foreign;
+	if (!binding_linked(b))
+		rb_add(&b->by_id, &b->session->bindings, binding_before);
+	rcu_assign_pointer(m->binding, b);
+	binding_count(b, m, 1);
+	if (hlist_unhashed(&b->node)) {
+		b->foreign = m->foreign;
 		if (old && !m->thread) {
-			hlist_replace_rcu(&old->node, &w->node);
+			hlist_replace_rcu(&old->node, &b->node);
 			old->node.pprev = NULL;		/* unhashed; a tick may be at it */
 		} else if (!m->thread) {
-			hlist_add_head_rcu(&w->node, &w->space->watches);
+			hlist_add_head_rcu(&b->node, &b->space->bindings);
 		}
 	}
-	space_update_fast_table(w->space);
+	space_update_fast_table(b->space);
 }
 
-/* @m is with @w no more. Returns @w if it was the last, to be freed. */
-static struct profil_watch *member_leave(struct profil_member *m, struct profil_watch *w)
+/* @m is with @b no more. Returns @b if it was the last, to be freed. */
+static struct profil_binding *member_leave(struct profil_member *m, struct profil_binding *b)
 {
-	watch_count(w, m, -1);
-	if (!w->nr_processes && !w->nr_threads) {
-		watch_unlink(w);
-		return w;
+	binding_count(b, m, -1);
+	if (!b->nr_processes && !b->nr_threads) {
+		binding_unlink(b);
+		return b;
 	}
-	space_update_fast_table(w->space);
+	space_update_fast_table(b->space);
 	return NULL;
 }
 
 /* Also under RCU; then it may be that of a moment ago. */
-static struct profil_watch *watch_of(const struct profil_member *m)
+static struct profil_binding *binding_of(const struct profil_member *m)
 {
-	return rcu_dereference_check(m->watch, lockdep_is_held(&profil_index_lock));
+	return rcu_dereference_check(m->binding, lockdep_is_held(&profil_index_lock));
 }
 
 static bool session_has(const struct profil_session *s, const void *key)
@@ -337,7 +338,7 @@ static bool session_has(const struct profil_session *s, const void *key)
 	struct profil_member *m;
 
 	for (m = profil_member_first(key); m; m = profil_member_next(m))
-		if (watch_of(m)->session == s)
+		if (binding_of(m)->session == s)
 			return true;
 	return false;
 }
@@ -375,23 +376,23 @@ static bool samples_a_thread(struct profil_session *s, const struct profil_membe
  * that follow come to the new space only in the end. What a target joins itself does not take the
  * places of those who may attach it by capability.
  */
-static bool member_is_too_many(const struct profil_watch *w, const struct profil_member *m)
+static bool member_is_too_many(const struct profil_binding *b, const struct profil_member *m)
 {
-	const struct profil_session *s = w->session;
+	const struct profil_session *s = b->session;
 	unsigned int n = 0, clocked = 0, n_here = 0, clocked_here = 0;
 	struct profil_member *other;
-	struct profil_watch *beside;
+	struct profil_binding *beside;
 
 	if (s->classic)
 		return false;
 	for (other = profil_member_first(m->key); other; other = profil_member_next(other)) {
-		if (other->foreign != m->foreign || watch_of(other)->session->classic)
+		if (other->foreign != m->foreign || binding_of(other)->session->classic)
 			continue;
 		n++;
-		clocked += !!watch_of(other)->session->period;
+		clocked += !!binding_of(other)->session->period;
 	}
-	if (!m->thread && hlist_unhashed(&w->node)) {
-		hlist_for_each_entry(beside, &w->space->watches, node) {
+	if (!m->thread && hlist_unhashed(&b->node)) {
+		hlist_for_each_entry(beside, &b->space->bindings, node) {
 			if (beside->foreign != m->foreign || beside->session->classic)
 				continue;
 			n_here++;
@@ -405,38 +406,38 @@ static bool member_is_too_many(const struct profil_watch *w, const struct profil
 }
 
 /*
- * @s is set up. The address space itself is a target of the classic session of a process: the watch
+ * @s is set up. The address space itself is a target of a process's classic session: the binding
  * does not go with the process.
  */
-void profil_watch_keep(struct profil_session *s, u64 id)
+void profil_binding_retain(struct profil_session *s, u64 id)
 {
-	struct profil_watch *w = watch_in(s, id);
+	struct profil_binding *b = binding_in(s, id);
 
-	if (w && s->classic && w->nr_processes)
-		WRITE_ONCE(w->nr_processes, w->nr_processes + 1);
+	if (b && s->classic && b->nr_processes)
+		WRITE_ONCE(b->nr_processes, b->nr_processes + 1);
 }
 
 /* It does not sample @m's target yet. As profil_attach(). */
-static int attach(struct profil_watch *w, struct profil_member *m, struct profil_session *old,
-		  struct profil_watch *parent)
+static int attach(struct profil_binding *b, struct profil_member *m, struct profil_session *old,
+		  struct profil_binding *parent)
 {
 	struct profil_member *old_member = NULL;
-	struct profil_session *s = w->session;
+	struct profil_session *s = b->session;
 	struct profil_table *table;
 
 	lockdep_assert_held(&profil_index_lock);
 
-	if (s->phase > PROFIL_LIVE || (parent && !watch_linked(parent)))
+	if (s->phase > PROFIL_LIVE || (parent && !binding_linked(parent)))
 		return -ENODEV;
-	if (member_is_too_many(w, m))
+	if (member_is_too_many(b, m))
 		return -EUSERS;
-	if (parent && !watch_linked(w)) {
+	if (parent && !binding_linked(b)) {
 		table = table_of(parent);
-		rcu_assign_pointer(w->table, profil_table_get(table->legacy ?: table));
+		rcu_assign_pointer(b->table, profil_table_get(table->legacy ?: table));
 	}
-	member_enter(m, w, old ? watch_in(old, w->space->id) : NULL);
+	member_enter(m, b, old ? binding_in(old, b->space->id) : NULL);
 	if (s->home)
-		profil_watch_keep(s, w->space->id);
+		profil_binding_retain(s, b->space->id);
 	list_add_tail_rcu(&m->list, &s->members);
 	s->nr_members++;
 	s->nr_thread_members += m->thread;
@@ -454,18 +455,18 @@ static int attach(struct profil_watch *w, struct profil_member *m, struct profil
 }
 
 /*
- * Samples a target, @m, from now on. @w: a new watch of the session in the target's space; NULL
+ * Samples a target, @m, from now on. @b: a new binding of the session in the target's space; NULL
  * afterwards if it is used, which it is not if there is one already. @old: the classic session
- * whose place this takes, without a tick between; or NULL. @parent: the watch whose ranges @w
+ * whose place this takes, without a tick between; or NULL. @parent: the binding whose ranges @b
  * inherits, with PROFIL_FORK_SHARE; or NULL.
  *
  * Return: 0; -EBUSY if the session samples it already, -EUSERS if too many do; -ENODEV if the
  * session is over.
  */
-int profil_attach(struct profil_watch **w, struct profil_member *m, struct profil_session *old,
-		  struct profil_watch *parent)
+int profil_attach(struct profil_binding **b, struct profil_member *m, struct profil_session *old,
+		  struct profil_binding *parent)
 {
-	struct profil_session *s = (*w)->session;
+	struct profil_session *s = (*b)->session;
 	unsigned long flags;
 	int err = -EBUSY;
 
@@ -474,9 +475,9 @@ int profil_attach(struct profil_watch **w, struct profil_member *m, struct profi
 		return -EBUSY;
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	if (!session_has_task(s, m->task))
-		err = attach(watch_in(s, (*w)->space->id) ?: *w, m, old, parent);
-	if (watch_linked(*w))
-		*w = NULL;
+		err = attach(binding_in(s, (*b)->space->id) ?: *b, m, old, parent);
+	if (binding_linked(*b))
+		*b = NULL;
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return err;
 }
@@ -498,22 +499,22 @@ static void member_unlink(struct profil_member *m, struct profil_session *s)
 /* Ends all that @s samples, which is QUIESCED and takes no targets any more. */
 void profil_detach_all(struct profil_session *s)
 {
-	struct profil_watch *left;
+	struct profil_binding *left;
 	struct profil_member *m;
 	unsigned long flags;
 
 	do {
 		raw_spin_lock_irqsave(&profil_index_lock, flags);
 		m = list_first_entry_or_null(&s->members, struct profil_member, list);
-		left = m ? watch_of(m) : watch_from(s, 0);
+		left = m ? binding_of(m) : binding_from(s, 0);
 		if (m) {
 			member_unlink(m, s);
 			left = member_leave(m, left);
 		} else if (left) {
-			watch_unlink(left);
+			binding_unlink(left);
 		}
 		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-		profil_watch_free(left);
+		profil_binding_free(left);
 		profil_member_free(m);
 		cond_resched();		/* there may be very many */
 	} while (m || left);
@@ -523,36 +524,36 @@ void profil_detach_all(struct profil_session *s)
  * The ranges of @s in the space with @id, referenced; NULL if it has no target there. Under
  * home->lock, so that nobody else changes them.
  */
-struct profil_table *profil_table_of(struct profil_session *s, u64 id)
+struct profil_table *profil_binding_table(struct profil_session *s, u64 id)
 {
 	struct profil_table *table = NULL;
-	struct profil_watch *w;
+	struct profil_binding *b;
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	w = watch_in(s, id);
-	if (w)
-		table = profil_table_get(table_of(w));
+	b = binding_in(s, id);
+	if (b)
+		table = profil_table_get(table_of(b));
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return table;
 }
 
 /* Makes @table the ranges there: 0, or -ESRCH. Likewise. */
-int profil_table_set(struct profil_session *s, u64 id, struct profil_table *table)
+int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_table *table)
 {
 	struct profil_table *old = NULL;
-	struct profil_watch *w;
+	struct profil_binding *b;
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	w = watch_in(s, id);
-	if (w) {
-		old = table_of(w);
-		rcu_assign_pointer(w->table, profil_table_get(table));
-		space_update_fast_table(w->space);
+	b = binding_in(s, id);
+	if (b) {
+		old = table_of(b);
+		rcu_assign_pointer(b->table, profil_table_get(table));
+		space_update_fast_table(b->space);
 	}
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	if (!w)
+	if (!b)
 		return -ESRCH;
 	profil_table_put(old);
 	return 0;
@@ -562,14 +563,14 @@ int profil_table_set(struct profil_session *s, u64 id, struct profil_table *tabl
  * The space after the one with @id, in which @s has targets, as long as there is one: for
  * going through all. Ids only grow; spaces that come meanwhile are found, too. 0: none.
  */
-u64 profil_space_after(struct profil_session *s, u64 id)
+u64 profil_binding_next_space(struct profil_session *s, u64 id)
 {
-	struct profil_watch *w;
+	struct profil_binding *b;
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	w = watch_from(s, id + 1);
-	id = w ? w->space->id : 0;
+	b = binding_from(s, id + 1);
+	id = b ? b->space->id : 0;
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return id;
 }
@@ -608,10 +609,10 @@ static void session_orphan(struct profil_session *s)
 }
 
 /* @m's target is gone, or is not to be followed; or it moves to @to, if not NULL. */
-static void member_move(struct profil_member *m, struct profil_watch *to)
+static void member_move(struct profil_member *m, struct profil_binding *to)
 {
 	u64 ran = member_cpu_time(m) - READ_ONCE(m->runtime);
-	struct profil_watch *left = NULL;
+	struct profil_binding *left = NULL;
 	struct profil_session *s;
 	bool gone = false;
 	unsigned long flags;
@@ -619,7 +620,7 @@ static void member_move(struct profil_member *m, struct profil_watch *to)
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	if (!m->list.prev)
 		goto unlock;
-	left = watch_of(m);
+	left = binding_of(m);
 	s = left->session;
 	gone = !to || s->phase > PROFIL_LIVE;
 	if (gone) {
@@ -636,8 +637,8 @@ static void member_move(struct profil_member *m, struct profil_watch *to)
 	left = member_leave(m, left);
 unlock:
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	profil_watch_free(left);
-	profil_watch_free(to);
+	profil_binding_free(left);
+	profil_binding_free(to);
 	if (gone)
 		profil_member_free(m);
 }
@@ -654,26 +655,26 @@ static void count_unfollowed(struct profil_session *s)
 /* @s samples the child of a fork. */
 static int child_attach(struct profil_session *s, struct profil_member *m,
 			struct profil_space *space, struct profil_table *table,
-			struct profil_watch *parent)
+			struct profil_binding *parent)
 {
-	struct profil_watch *w = profil_watch_alloc(s, space, table, PROFIL_GFP_PROBE);
-	int err = w ? profil_attach(&w, m, NULL, parent) : -ENOMEM;
+	struct profil_binding *b = profil_binding_alloc(s, space, table, PROFIL_GFP_PROBE);
+	int err = b ? profil_attach(&b, m, NULL, parent) : -ENOMEM;
 
-	profil_watch_free(w);
+	profil_binding_free(b);
 	return err;
 }
 
 /* The child has a session of its own. */
-static int bequeath(struct profil_watch *w, struct profil_member *m, struct profil_space *space)
+static int bequeath(struct profil_binding *b, struct profil_member *m, struct profil_space *space)
 {
 	/* Of the parent: for its arithmetic, until the child's own is there. */
-	struct profil_table *table = rcu_dereference(w->table);
+	struct profil_table *table = rcu_dereference(b->table);
 	struct profil_session *s;
 	int err;
 
 	if (!profil_table_tryget(table))
 		return -ENODEV;
-	s = profil_session_inherit(w->session, table);
+	s = profil_session_inherit(b->session, table);
 	err = PTR_ERR_OR_ZERO(s);
 	if (!err) {
 		err = child_attach(s, m, space, table, NULL);
@@ -683,27 +684,27 @@ static int bequeath(struct profil_watch *w, struct profil_member *m, struct prof
 	return err;
 }
 
-/* -ENODEV: @w's session is about to end. */
-static int fork_one(struct profil_watch *w, struct task_struct *child, bool thread, bool same)
+/* -ENODEV: @b's session is about to end. */
+static int fork_one(struct profil_binding *b, struct task_struct *child, bool thread, bool same)
 {
-	struct profil_session *s = w->session;
+	struct profil_session *s = b->session;
 	struct profil_space *space;
 	struct profil_member *m;
 	int err = -ENOMEM;
 
 	if (s->fork == PROFIL_FORK_OFF || (same && s->fork == PROFIL_FORK_FRESH))
 		return 0;
-	/* Whoever unlinks @w puts the session only then. */
+	/* Whoever unlinks @b puts the session only then. */
 	if (!refcount_inc_not_zero(&s->refs))
 		return -ENODEV;
 	space = profil_space_get(child->mm, PROFIL_GFP_PROBE);
 	m = profil_member_alloc(child, thread, PROFIL_GFP_PROBE);
 	if (space && m) {
-		m->foreign = w->foreign;
+		m->foreign = b->foreign;
 		if (s->fork == PROFIL_FORK_SHARE)
-			err = child_attach(s, m, space, &profil_nothing, w);
+			err = child_attach(s, m, space, &profil_nothing, b);
 		else
-			err = bequeath(w, m, space);
+			err = bequeath(b, m, space);
 	}
 	if (err)
 		profil_member_free(m);
@@ -716,13 +717,13 @@ static int fork_one(struct profil_watch *w, struct task_struct *child, bool thre
 }
 
 /* That of the one classic session of the process, or NULL. */
-static struct profil_watch *watch_classic(const struct profil_space *space)
+static struct profil_binding *binding_classic(const struct profil_space *space)
 {
-	struct profil_watch *w;
+	struct profil_binding *b;
 
-	hlist_for_each_entry_rcu(w, &space->watches, node)
-		if (w->session->classic)
-			return w;
+	hlist_for_each_entry_rcu(b, &space->bindings, node)
+		if (b->session->classic)
+			return b;
 	return NULL;
 }
 
@@ -732,7 +733,7 @@ void profil_task_forked(void *data, struct task_struct *parent, struct task_stru
 	struct mm_struct *mm = child->mm;
 	bool same = mm == parent->mm;
 	struct profil_space *space;
-	struct profil_watch *w;
+	struct profil_binding *b;
 	struct profil_member *m;
 
 	if (!mm || child->signal == parent->signal)
@@ -742,19 +743,19 @@ void profil_task_forked(void *data, struct task_struct *parent, struct task_stru
 	space = profil_space_find(parent->mm);
 	if (!space)
 		goto unlock;
-	hlist_for_each_entry_rcu(w, &space->watches, node)
-		if (!w->session->classic && READ_ONCE(w->nr_processes))
-			fork_one(w, child, false, same);
+	hlist_for_each_entry_rcu(b, &space->bindings, node)
+		if (!b->session->classic && READ_ONCE(b->nr_processes))
+			fork_one(b, child, false, same);
 	/* If it is about to end, perhaps another has taken its place. */
 	do {
-		w = watch_classic(space);
-	} while (w && fork_one(w, child, false, same) == -ENODEV && w != watch_classic(space));
+		b = binding_classic(space);
+	} while (b && fork_one(b, child, false, same) == -ENODEV && b != binding_classic(space));
 	if (!READ_ONCE(space->nr_threads))
 		goto unlock;
 	for (m = profil_member_first(parent); m; m = profil_member_next(m)) {
-		w = rcu_dereference(m->watch);
-		if (m->thread && w->space == space && !READ_ONCE(w->nr_processes))
-			fork_one(w, child, true, same);
+		b = rcu_dereference(m->binding);
+		if (m->thread && b->space == space && !READ_ONCE(b->nr_processes))
+			fork_one(b, child, true, same);
 	}
 unlock:
 	rcu_read_unlock();
@@ -771,7 +772,7 @@ static bool gains_privilege(const struct linux_binprm *bprm)
 
 static void exec_one(struct profil_member *m, bool follow)
 {
-	struct profil_watch *from = rcu_dereference(m->watch), *w = NULL;
+	struct profil_binding *from = rcu_dereference(m->binding), *b = NULL;
 	struct profil_session *s = from->session;
 	struct mm_struct *mm = current->mm;
 	struct profil_space *space;
@@ -783,14 +784,14 @@ static void exec_one(struct profil_member *m, bool follow)
 	if (follow && s->exec == PROFIL_EXEC_FOLLOW && s->home && refcount_inc_not_zero(&s->refs)) {
 		space = profil_space_get(mm, PROFIL_GFP_PROBE);
 		if (space) {
-			w = profil_watch_alloc(s, space, &profil_nothing, PROFIL_GFP_PROBE);
+			b = profil_binding_alloc(s, space, &profil_nothing, PROFIL_GFP_PROBE);
 			profil_space_put(space);
 		}
-		if (!w)
+		if (!b)
 			count_unfollowed(s);
 		profil_session_put(s);
 	}
-	member_move(m, w);
+	member_move(m, b);
 }
 
 /* In the task, which has its new mm and has not run in it. */
@@ -820,8 +821,8 @@ void profil_task_exited(struct task_struct *task)
 
 	rcu_read_lock();
 	for (m = profil_member_first(task); m; m = profil_member_next(m))
-		if (watch_of(m)->session->classic)
-			session_orphan(watch_of(m)->session);
+		if (binding_of(m)->session->classic)
+			session_orphan(binding_of(m)->session);
 	rcu_read_unlock();
 }
 
