@@ -47,7 +47,7 @@ static int classic_look(const struct profil_session *s, bool replace, unsigned l
 
 /* Puts @s, with all that it needs, in the place of what is on, or has ended. Under home->lock. */
 static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
-			   struct profil_binding **b, struct profil_member *m, bool replace)
+			   struct profil_binding **b, struct profil_target *t, bool replace)
 {
 	struct profil_session *old = profil_classic_find(s->home, s->scope);
 	struct profil_session *on = classic_on(s);
@@ -64,7 +64,7 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 	list_add(&s->list, &s->home->sessions);
 	profil_session_look(s);		/* time before is not the session's */
 	profil_session_set_on(s, true);
-	profil_attach(b, m, on, NULL);
+	profil_target_attach(b, t, on, NULL);
 	profil_session_look_again(s, NULL);
 	if (on)
 		profil_session_end(on, PROFIL_END_NONE);
@@ -77,7 +77,7 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 static int classic_start(struct profil_session *s, struct profil_table *table, bool replace)
 {
 	struct profil_home *home = s->home;
-	struct profil_member *m = NULL;
+	struct profil_target *t = NULL;
 	struct profil_binding *b = NULL;
 	struct rb_root_cached new;
 	unsigned long credit;
@@ -90,18 +90,18 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 	if (err)
 		return err;
 	profil_table_bind(table, &new);
-	m = profil_member_alloc(current, s->scope == PROFIL_SCOPE_THREAD, GFP_KERNEL_ACCOUNT);
+	t = profil_target_alloc(current, s->scope == PROFIL_SCOPE_THREAD, GFP_KERNEL_ACCOUNT);
 	b = profil_binding_alloc(s, home->space, table, GFP_KERNEL_ACCOUNT);
-	if (m && b) {
+	if (t && b) {
 		refcount_inc(&home->refs);
 		mutex_lock(&home->lock);
-		err = classic_publish(s, &new, &b, m, replace);
+		err = classic_publish(s, &new, &b, t, replace);
 		profil_home_unlock(home);
 	} else {
 		err = -ENOMEM;
 	}
 	if (err)
-		profil_member_free(m);
+		profil_target_free(t);
 	profil_binding_free(b);
 	/* Empty by now, if all is well. */
 	profil_home_uncharge(home, profil_histograms_free(&new));

@@ -103,7 +103,7 @@ void profil_session_park(struct profil_session *s)
 	lockdep_assert_held(&s->home->lock);
 
 	set_bit(PROFIL_SLOW_PARKED, &s->slow);
-	if (!s->on || (!s->nr_members && !s->nr_detached))
+	if (!s->on || (!s->nr_targets && !s->nr_detached))
 		return;
 	if (__ratelimit(&park_limit))
 		synchronize_rcu_expedited();

@@ -218,7 +218,7 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 		       struct task_struct *task, struct mm_struct *mm)
 {
 	struct profil_space *space;
-	struct profil_member *m;
+	struct profil_target *t;
 	struct profil_binding *b;
 	int err = -ENOMEM;
 
@@ -230,28 +230,28 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	if (!space)
 		return err;
 	b = profil_binding_alloc(s, space, &profil_nothing, GFP_KERNEL_ACCOUNT);
-	m = profil_member_alloc(task, arg->scope == PROFIL_SCOPE_THREAD, GFP_KERNEL_ACCOUNT);
-	if (!b || !m)
+	t = profil_target_alloc(task, arg->scope == PROFIL_SCOPE_THREAD, GFP_KERNEL_ACCOUNT);
+	if (!b || !t)
 		goto free;
-	m->foreign = !same_thread_group(task, current);
+	t->foreign = !same_thread_group(task, current);
 
 	if (s->on)
 		profil_session_look(s);	/* time before is not the session's */
 	/* If it is released from here on, its end is told of after this: then it is linked. */
 	rcu_read_lock();
-	err = pid_alive(task) ? profil_attach(&b, m, NULL, NULL) : -ESRCH;
+	err = pid_alive(task) ? profil_target_attach(&b, t, NULL, NULL) : -ESRCH;
 	rcu_read_unlock();
 	if (err == -EUSERS)
 		err = -EBUSY;
 	if (err)
 		goto free;
-	m = NULL;
+	t = NULL;
 	arg->space = space->id;
 	profil_session_reset_missed(s);
 	if (s->on)
 		profil_session_look_again(s, task);
 free:
-	profil_member_free(m);
+	profil_target_free(t);
 	profil_binding_free(b);
 	profil_space_put(space);
 	return err;
@@ -456,7 +456,7 @@ int profil_descriptor_enable(struct file *file, void *data, struct profil_stats 
 	if (err)
 		goto unlock;
 	profil_session_reset_missed(s);
-	profil_members_runtime(s, NULL, true);
+	profil_targets_runtime(s, NULL, true);
 	profil_session_look(s);		/* time before is not the session's */
 	profil_session_set_on(s, true);
 	profil_session_look_again(s, NULL);
@@ -476,7 +476,7 @@ int profil_descriptor_disable(struct file *file, void *data, struct profil_stats
 	if (err)
 		goto unlock;
 	profil_session_set_on(s, false);
-	s->runtime += profil_members_runtime(s, NULL, true);
+	s->runtime += profil_targets_runtime(s, NULL, true);
 	synchronize_rcu();
 	if (profil_nohz_full)
 		profil_clock_resync();	/* as in profil_session_finish() */

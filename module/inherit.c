@@ -8,7 +8,7 @@
  * own call. A child that execs or exits before that causes no work. Then the session gets a home,
  * pages, a charge, and a table of its own, and the deferred ticks are counted.
  *
- * A PENDING session belongs to its binding, and goes with the last member of that.
+ * A PENDING session belongs to its binding, and goes with the last target of that.
  *
  * Context: the probe of fork (atomic), the tick, system calls and task work of the child.
  */

@@ -6,7 +6,7 @@
  *	space		an address space as the tick finds it
  *	home		the sessions of a process, their lock, and the release of its mm
  *	binding		a session bound to a space; holds its ranges there
- *	member		a process or thread that is a session's target
+ *	target		a process or thread that a session samples, through a binding
  *	table		the ranges of a session in a space, as the tick reads them
  *	histogram	user pages, pinned, that hold the counters of ranges
  *
@@ -190,17 +190,17 @@ struct profil_session {
 	unsigned long ring_pages;	/* of these, for records */
 	struct profil_sums before;	/* when the statistics last began anew */
 	struct rb_root_cached histograms;	/* by user address */
-	u64 runtime;			/* ns of CPU time that members no longer account for */
+	u64 runtime;			/* ns of CPU time that targets no longer account for */
 	atomic_t nr_dying;		/* tables that nobody uses any more, and are still there */
 
 	/* under profil_index_lock */
 	enum profil_session_phase phase;	/* under home->lock, too, once that is known */
 	bool orphan;			/* must end: its thread or its descriptor is gone */
 	struct rb_root bindings;
-	struct list_head members;	/* RCU, too */
-	unsigned int nr_members;
-	unsigned int nr_thread_members;
-	unsigned int nr_detached;	/* that were members once */
+	struct list_head targets;	/* RCU, too */
+	unsigned int nr_targets;
+	unsigned int nr_thread_targets;
+	unsigned int nr_detached;	/* that were targets once */
 	struct list_head kin;		/* root->kin: the sessions that descend from it */
 	u64 unfollowed;
 
@@ -257,7 +257,7 @@ struct profil_space {
 	struct mm_struct *mm;		/* referenced (mmgrab): the key */
 	struct profil_table __rcu *fast_table;	/* see space_update_fast_table() */
 	struct hlist_head bindings;	/* of sessions that sample, or did, all that runs here */
-	unsigned int nr_threads;	/* members that are threads */
+	unsigned int nr_threads;	/* targets that are threads */
 	u64 id;
 
 	struct profil_home *home;	/* under profil_index_lock; not referenced */
@@ -283,24 +283,24 @@ struct profil_home {
 };
 
 struct profil_binding {
-	struct hlist_node node;		/* space->bindings, once a process was a member */
+	struct hlist_node node;		/* space->bindings, once a process was a target */
 	struct profil_session *session;	/* referenced */
 	struct profil_space *space;	/* referenced */
 	struct profil_table __rcu *table;	/* the ranges; referenced */
 	struct rb_node by_id;		/* session->bindings, by the space's id */
-	unsigned int nr_processes, nr_threads;	/* members here; without any it goes */
-	bool foreign;			/* as its first member */
+	unsigned int nr_processes, nr_threads;	/* targets here; without any it goes */
+	bool foreign;			/* as its first target */
 	struct rcu_head rcu;
 };
 
-struct profil_member {
-	struct hlist_node node;		/* profil_members */
+struct profil_target {
+	struct hlist_node node;		/* profil_targets */
 	const void *key;		/* the process's signal_struct, or the thread */
 	struct task_struct *task;	/* referenced, and with it the key */
 	bool thread;
 	bool foreign;			/* attached by capability, itself or an ancestor */
 	struct profil_binding __rcu *binding;	/* where the target runs now */
-	struct list_head list;		/* session->members */
+	struct list_head list;		/* session->targets */
 	u64 runtime;			/* ns of CPU time when it was attached or enabled */
 	struct rcu_head rcu;
 };
@@ -358,23 +358,23 @@ extern bool profil_tick_came;
 /* watch.c: who is sampled by which session */
 extern raw_spinlock_t profil_index_lock;
 extern struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];	/* by mm */
-extern struct hlist_head profil_members[1 << PROFIL_HASH_BITS];	/* by key */
-extern unsigned int profil_nr_members;
+extern struct hlist_head profil_targets[1 << PROFIL_HASH_BITS];	/* by key */
+extern unsigned int profil_nr_targets;
 struct profil_space *profil_space_get(struct mm_struct *mm, gfp_t gfp);
 void profil_space_put(struct profil_space *space);
 struct profil_binding *profil_binding_alloc(struct profil_session *s, struct profil_space *space,
 					    struct profil_table *table, gfp_t gfp);
 void profil_binding_free(struct profil_binding *b);
 void profil_binding_retain(struct profil_session *s, u64 id);
-struct profil_member *profil_member_alloc(struct task_struct *task, bool thread, gfp_t gfp);
-void profil_member_free(struct profil_member *m);
-int profil_attach(struct profil_binding **b, struct profil_member *m, struct profil_session *old,
-		  struct profil_binding *parent);
-void profil_detach_all(struct profil_session *s);
+struct profil_target *profil_target_alloc(struct task_struct *task, bool thread, gfp_t gfp);
+void profil_target_free(struct profil_target *t);
+int profil_target_attach(struct profil_binding **b, struct profil_target *t,
+			 struct profil_session *old, struct profil_binding *parent);
+void profil_target_detach_all(struct profil_session *s);
 struct profil_table *profil_binding_table(struct profil_session *s, u64 id);
 int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_table *table);
 u64 profil_binding_next_space(struct profil_session *s, u64 id);
-u64 profil_members_runtime(struct profil_session *s, const struct task_struct *task, bool restart);
+u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *task, bool restart);
 void profil_task_forked(void *data, struct task_struct *parent, struct task_struct *child);
 void profil_task_execed(void *data, struct task_struct *task, pid_t old_pid,
 			struct linux_binprm *bprm);
@@ -544,30 +544,30 @@ static __always_inline struct profil_space *profil_space_find(const struct mm_st
 	return NULL;
 }
 
-/* Likewise: the first member with @key from @node on. */
-static __always_inline struct profil_member *profil_member_from(struct hlist_node *node,
+/* Likewise: the first target with @key from @node on. */
+static __always_inline struct profil_target *profil_target_from(struct hlist_node *node,
 								const void *key)
 {
-	struct profil_member *m;
+	struct profil_target *t;
 
 	for (; node; node = rcu_dereference_raw(hlist_next_rcu(node))) {
-		m = hlist_entry(node, struct profil_member, node);
-		if (m->key == key)
-			return m;
+		t = hlist_entry(node, struct profil_target, node);
+		if (t->key == key)
+			return t;
 	}
 	return NULL;
 }
 
-static __always_inline struct profil_member *profil_member_first(const void *key)
+static __always_inline struct profil_target *profil_target_first(const void *key)
 {
-	struct hlist_head *bucket = &profil_members[profil_hash(key)];
+	struct hlist_head *bucket = &profil_targets[profil_hash(key)];
 
-	return profil_member_from(rcu_dereference_raw(hlist_first_rcu(bucket)), key);
+	return profil_target_from(rcu_dereference_raw(hlist_first_rcu(bucket)), key);
 }
 
-static __always_inline struct profil_member *profil_member_next(struct profil_member *m)
+static __always_inline struct profil_target *profil_target_next(struct profil_target *t)
 {
-	return profil_member_from(rcu_dereference_raw(hlist_next_rcu(&m->node)), m->key);
+	return profil_target_from(rcu_dereference_raw(hlist_next_rcu(&t->node)), t->key);
 }
 
 #endif /* _PROFIL_H */

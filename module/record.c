@@ -238,7 +238,7 @@ static bool ring_empty(const struct profil_ring *ring)
 static bool ring_over(const struct profil_session *s)
 {
 	return READ_ONCE(s->phase) == PROFIL_ENDED ||
-	       (READ_ONCE(s->nr_detached) && !READ_ONCE(s->nr_members));
+	       (READ_ONCE(s->nr_detached) && !READ_ONCE(s->nr_targets));
 }
 
 static void ring_look_up_late(struct ring_slot *slot)

@@ -282,16 +282,16 @@ static __always_inline bool tick_is_plain(const struct profil_session *s, bool s
 	return (long)(__this_cpu_read(s->counts->due) - jiffies) >= 0;
 }
 
-static __always_inline const struct profil_binding *sample_binding_of(const struct profil_member *m)
+static __always_inline const struct profil_binding *sample_binding_of(const struct profil_target *t)
 {
-	return rcu_dereference_raw(m->binding);
+	return rcu_dereference_raw(t->binding);
 }
 
-/* A tick of @m's target where there is nothing to be sampled. */
-static void tick_unbound(const struct profil_member *m, struct task_struct *task,
+/* A tick of @t where there is nothing to be sampled. */
+static void tick_unbound(const struct profil_target *t, struct task_struct *task,
 			 struct tick_ctx *ctx)
 {
-	struct profil_session *s = sample_binding_of(m)->session;
+	struct profil_session *s = sample_binding_of(t)->session;
 
 	/* An exec that is not followed was the end. */
 	if ((task->mm && s->exec != PROFIL_EXEC_FOLLOW) || !tick_is_of(s, ctx))
@@ -328,11 +328,11 @@ static const struct profil_binding *sample_first(const struct profil_space *spac
 }
 
 /* The first session of @task alone, unless none of these is in @space. */
-static __always_inline struct profil_member *sample_first_own(const struct profil_space *space,
+static __always_inline struct profil_target *sample_first_own(const struct profil_space *space,
 							      const struct task_struct *task)
 {
 	/* One that is attached just now may as well have been attached after this tick. */
-	return !space || data_race(space->nr_threads) ? profil_member_first(task) : NULL;
+	return !space || data_race(space->nr_threads) ? profil_target_first(task) : NULL;
 }
 
 /* Not of the mm before an exec, nor one that samples all that runs in @space. */
@@ -343,53 +343,53 @@ static __always_inline bool sample_is_own(const struct profil_binding *b,
 }
 
 /* A session of @task's process that follows an exec, and has not come to @space yet. */
-static __always_inline struct profil_member *sample_in_exec(const struct profil_space *space,
+static __always_inline struct profil_target *sample_in_exec(const struct profil_space *space,
 							    const struct task_struct *task)
 {
-	struct profil_member *m = profil_member_first(task->signal);
+	struct profil_target *t = profil_target_first(task->signal);
 
-	while (m && sample_binding_of(m)->space == space)
-		m = profil_member_next(m);
-	return m;
+	while (t && sample_binding_of(t)->space == space)
+		t = profil_target_next(t);
+	return t;
 }
 
 /*
- * The slow path: sessions of @space from @b on, and of the thread alone from @m on. In the kernel
+ * The slow path: sessions of @space from @b on, and of the thread alone from @t on. In the kernel
  * @task may be in exec, where not all sessions have come to the new space, or in exit, where it has
  * none.
  */
 static void sample_look(struct profil_space *space, struct task_struct *task,
-			const struct profil_binding *b, struct profil_member *m,
+			const struct profil_binding *b, struct profil_target *t,
 			struct tick_ctx *ctx)
 {
-	struct profil_member *process;
+	struct profil_target *process;
 
 	if (ctx->system && sample_is_kernel_task(task))
 		return;
 	hlist_for_each_entry_from_rcu(b, node)
 		if (READ_ONCE(b->nr_processes))
 			tick_look(b, ctx);
-	for (; m; m = profil_member_next(m)) {
-		b = sample_binding_of(m);
+	for (; t; t = profil_target_next(t)) {
+		b = sample_binding_of(t);
 		if (!space)
-			tick_unbound(m, task, ctx);
+			tick_unbound(t, task, ctx);
 		else if (sample_is_own(b, space))
 			tick_look(b, ctx);
 	}
 	if (!ctx->system)
 		return;
-	process = profil_member_first(task->signal);
-	for (; process; process = profil_member_next(process))
+	process = profil_target_first(task->signal);
+	for (; process; process = profil_target_next(process))
 		if (sample_binding_of(process)->space != space)
 			tick_unbound(process, task, ctx);
 }
 
 static noinline void sample_slowly(struct profil_space *space, const struct profil_binding *b,
-				   struct profil_member *m, u64 pc, bool system)
+				   struct profil_target *t, u64 pc, bool system)
 {
 	struct tick_ctx ctx = { .pc = pc, .system = system };
 
-	sample_look(space, current, b, m, &ctx);
+	sample_look(space, current, b, t, &ctx);
 }
 
 /* The fast path for one session that samples all that runs in @space, if no other does. */
@@ -425,7 +425,7 @@ static __always_inline void sample_tell(void)
 static noinline notrace void sample_user(struct profil_space *space, u64 pc)
 {
 	const struct profil_binding *b;
-	struct profil_member *m;
+	struct profil_target *t;
 
 	sample_tell();
 	hlist_for_each_entry_rcu_notrace(b, &space->bindings, node) {
@@ -434,10 +434,10 @@ static noinline notrace void sample_user(struct profil_space *space, u64 pc)
 			return;
 		}
 	}
-	for (m = sample_first_own(space, current); m; m = profil_member_next(m)) {
-		b = sample_binding_of(m);
+	for (t = sample_first_own(space, current); t; t = profil_target_next(t)) {
+		b = sample_binding_of(t);
 		if (sample_is_own(b, space) && !sample_binding(b, pc)) {
-			sample_slowly(space, NULL, m, pc, false);
+			sample_slowly(space, NULL, t, pc, false);
 			return;
 		}
 	}
@@ -455,7 +455,7 @@ static noinline notrace void sample_system(struct profil_space *space)
 	if (space && !sample_in_exec(space, task) && sample_one(space, pc, true))
 		return;
 	/* One that is attached just now may as well come after this tick. */
-	if (space || data_race(profil_nr_members))
+	if (space || data_race(profil_nr_targets))
 		sample_slowly(space, sample_first(space), sample_first_own(space, task), pc, true);
 }
 
@@ -513,7 +513,7 @@ static noinline u64 clock_slowly(struct profil_space *space, struct task_struct 
 	if (regs)
 		ctx.pc = ctx.system ? sample_system_pc(task) : instruction_pointer(regs);
 	/* Without a space at a context switch only in exit: this is the time of all other tasks. */
-	if (space || (ctx.system && data_race(profil_nr_members) &&
+	if (space || (ctx.system && data_race(profil_nr_targets) &&
 		      (task == current || !task->mm)))
 		sample_look(space, task, sample_first(space), sample_first_own(space, task), &ctx);
 	return ctx.left;

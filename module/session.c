@@ -69,7 +69,7 @@ struct profil_session *profil_session_alloc(gfp_t gfp)
 	s->bindings = RB_ROOT;
 	refcount_set(&s->refs, 1);
 	INIT_LIST_HEAD(&s->list);
-	INIT_LIST_HEAD(&s->members);
+	INIT_LIST_HEAD(&s->targets);
 	INIT_LIST_HEAD(&s->kin);
 	INIT_RCU_WORK(&s->free, session_free);
 	return s;
@@ -128,7 +128,7 @@ void profil_session_set_phase(struct profil_session *s, enum profil_session_phas
 {
 	unsigned long flags;
 
-	/* With QUIESCED it takes no more bindings and members, which come under this lock. */
+	/* With QUIESCED it takes no more bindings and targets, which come under this lock. */
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	WARN_ON_ONCE(phase != s->phase + 1 &&
 		     !(s->phase == PROFIL_PENDING && phase == PROFIL_QUIESCED));
@@ -153,7 +153,7 @@ void profil_session_look_again(struct profil_session *s, const struct task_struc
 {
 	if ((s->period || profil_nohz_full) && profil_clock_resync()) {
 		schedule_timeout_uninterruptible(2);
-		profil_members_runtime(s, task, true);
+		profil_targets_runtime(s, task, true);
 	}
 }
 
@@ -194,10 +194,10 @@ void profil_session_quiesce(struct profil_session *s)
 	lockdep_assert_held(&s->home->lock);
 
 	profil_session_set_phase(s, PROFIL_QUIESCED);
-	/* From here on members that leave do not add their time themselves. */
+	/* From here on targets that leave do not add their time themselves. */
 	if (s->on)
-		s->runtime += profil_members_runtime(s, NULL, false);
-	profil_detach_all(s);
+		s->runtime += profil_targets_runtime(s, NULL, false);
+	profil_target_detach_all(s);
 }
 
 /* No tick is counted after this, no page is pinned, and the statistics are final. */
@@ -304,7 +304,7 @@ void profil_session_read(struct profil_session *s, struct profil_stats *stats, b
 	stats->missed = sums.missed - s->before.missed;
 
 	if (s->on)
-		runtime += profil_members_runtime(s, NULL, restart);
+		runtime += profil_targets_runtime(s, NULL, restart);
 	period = s->period ? s->period : TICK_NSEC;
 	stats->expected = div_u64(runtime + period / 2, period);
 	stats->locked = (u64)s->charged << PAGE_SHIFT;
@@ -313,7 +313,7 @@ void profil_session_read(struct profil_session *s, struct profil_stats *stats, b
 	stats->end = s->end;
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	stats->unfollowed = s->unfollowed;
-	stats->targets = s->nr_members;
+	stats->targets = s->nr_targets;
 	if (restart) {
 		s->unfollowed = 0;
 		s->runtime = 0;
@@ -327,5 +327,5 @@ void profil_session_read(struct profil_session *s, struct profil_stats *stats, b
 void profil_session_drop_pending(struct profil_session *s)
 {
 	profil_session_set_phase(s, PROFIL_QUIESCED);
-	profil_detach_all(s);
+	profil_target_detach_all(s);
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who is sampled by which session: spaces, bindings and members, and what fork, exec and exit do to
+ * Who is sampled by which session: spaces, bindings and targets, and what fork, exec and exit do to
  * them.
  *
  * The tick finds a space by the mm of current, and there the bindings of all sessions that sample
  * whatever runs in it; sessions of single threads it finds by the task. So tasks that share an
  * address space are sampled as one, as with profil(2).
  *
- * A member is a target as such: a process, known by its signal_struct, which lasts from fork to
+ * A target is a target as such: a process, known by its signal_struct, which lasts from fork to
  * exit through any exec, or a thread. It is what fork, exec and exit are about. It is in one space
- * at a time, and has there its session's binding; a binding goes with its last member. A classic
+ * at a time, and has there its session's binding; a binding goes with its last target. A classic
  * session of a process belongs to the address space rather than to a process: its binding stays
  * until the session ends.
  *
@@ -29,8 +29,8 @@
 
 DEFINE_RAW_SPINLOCK(profil_index_lock);
 struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];
-struct hlist_head profil_members[1 << PROFIL_HASH_BITS];
-unsigned int profil_nr_members;
+struct hlist_head profil_targets[1 << PROFIL_HASH_BITS];
+unsigned int profil_nr_targets;
 static u64 last_space_id;
 
 /* ---- spaces ---- */
@@ -121,7 +121,7 @@ static struct profil_table *table_of(const struct profil_binding *b)
  *	- the table is the session's own: an inherited one has another's pages until it is set up.
  *
  * Otherwise it is profil_nothing, whose session no tick is plain for, and the tick goes through
- * space->bindings and the members. Whether the session is on, by which clock, in which mode, and
+ * space->bindings and the targets. Whether the session is on, by which clock, in which mode, and
  * parked, is in session->slow, which the tick reads either way.
  */
 static void space_update_fast_table(struct profil_space *space)
@@ -143,7 +143,7 @@ static void space_update_fast_table(struct profil_space *space)
 	rcu_assign_pointer(space->fast_table, fast);
 }
 
-/* ---- bindings and members ---- */
+/* ---- bindings and targets ---- */
 
 struct profil_binding *profil_binding_alloc(struct profil_session *s, struct profil_space *space,
 					    struct profil_table *table, gfp_t gfp)
@@ -172,43 +172,43 @@ void profil_binding_free(struct profil_binding *b)
 	kfree_rcu(b, rcu);
 }
 
-struct profil_member *profil_member_alloc(struct task_struct *task, bool thread, gfp_t gfp)
+struct profil_target *profil_target_alloc(struct task_struct *task, bool thread, gfp_t gfp)
 {
-	struct profil_member *m = profil_zalloc(sizeof(*m), gfp);
+	struct profil_target *t = profil_zalloc(sizeof(*t), gfp);
 
-	if (!m)
+	if (!t)
 		return NULL;
-	m->task = get_task_struct(task);
-	m->key = thread ? (const void *)task : task->signal;
-	m->thread = thread;
-	return m;
+	t->task = get_task_struct(task);
+	t->key = thread ? (const void *)task : task->signal;
+	t->thread = thread;
+	return t;
 }
 
-static void member_free(struct rcu_head *rcu)
+static void target_free(struct rcu_head *rcu)
 {
-	struct profil_member *m = container_of(rcu, struct profil_member, rcu);
+	struct profil_target *t = container_of(rcu, struct profil_target, rcu);
 
-	put_task_struct(m->task);
-	kfree(m);
+	put_task_struct(t->task);
+	kfree(t);
 }
 
 /* Who found it before it was unlinked may be looking at its task. */
-void profil_member_free(struct profil_member *m)
+void profil_target_free(struct profil_target *t)
 {
-	if (m)
-		call_rcu(&m->rcu, member_free);
+	if (t)
+		call_rcu(&t->rcu, target_free);
 }
 
-static u64 member_cpu_time(const struct profil_member *m)
+static u64 target_cpu_time(const struct profil_target *t)
 {
-	struct signal_struct *signal = m->task->signal;
-	struct task_struct *t;
+	struct signal_struct *signal = t->task->signal;
+	struct task_struct *thread;
 	unsigned int seq, next = 0;
 	unsigned long flags;
 	u64 ns;
 
-	if (m->thread)
-		return READ_ONCE(m->task->se.sum_exec_runtime);
+	if (t->thread)
+		return READ_ONCE(t->task->se.sum_exec_runtime);
 
 	rcu_read_lock();
 	do {
@@ -220,8 +220,8 @@ static u64 member_cpu_time(const struct profil_member *m)
 		seq = next;
 		flags = read_seqbegin_or_lock_irqsave(&signal->stats_lock, &seq);
 		ns = signal->sum_sched_runtime;
-		for_each_thread(m->task, t)
-			ns += READ_ONCE(t->se.sum_exec_runtime);
+		for_each_thread(t->task, thread)
+			ns += READ_ONCE(thread->se.sum_exec_runtime);
 		next = 1;
 	} while (need_seqretry(&signal->stats_lock, seq));
 	done_seqretry_irqrestore(&signal->stats_lock, seq, flags);
@@ -281,9 +281,9 @@ static void binding_unlink(struct profil_binding *b)
 	space_update_fast_table(b->space);
 }
 
-static void binding_count(struct profil_binding *b, const struct profil_member *m, int by)
+static void binding_count(struct profil_binding *b, const struct profil_target *t, int by)
 {
-	if (m->thread) {
+	if (t->thread) {
 		b->nr_threads += by;
 		WRITE_ONCE(b->space->nr_threads, b->space->nr_threads + by);
 	} else {
@@ -292,33 +292,33 @@ static void binding_count(struct profil_binding *b, const struct profil_member *
 }
 
 /*
- * @m is with @b from now on. With its first process the binding takes the place of @old's here, if
+ * @t is with @b from now on. With its first process the binding takes the place of @old's here, if
  * there is that. It stays in the list as long as it is linked, since a tick that is at it must be
  * able to go on; without processes it is passed over.
  */
-static void member_enter(struct profil_member *m, struct profil_binding *b,
+static void target_enter(struct profil_target *t, struct profil_binding *b,
 			 struct profil_binding *old)
 {
 	if (!binding_linked(b))
 		rb_add(&b->by_id, &b->session->bindings, binding_before);
-	rcu_assign_pointer(m->binding, b);
-	binding_count(b, m, 1);
+	rcu_assign_pointer(t->binding, b);
+	binding_count(b, t, 1);
 	if (hlist_unhashed(&b->node)) {
-		b->foreign = m->foreign;
-		if (old && !m->thread) {
+		b->foreign = t->foreign;
+		if (old && !t->thread) {
 			hlist_replace_rcu(&old->node, &b->node);
 			old->node.pprev = NULL;		/* unhashed; a tick may be at it */
-		} else if (!m->thread) {
+		} else if (!t->thread) {
 			hlist_add_head_rcu(&b->node, &b->space->bindings);
 		}
 	}
 	space_update_fast_table(b->space);
 }
 
-/* @m is with @b no more. Returns @b if it was the last, to be freed. */
-static struct profil_binding *member_leave(struct profil_member *m, struct profil_binding *b)
+/* @t is with @b no more. Returns @b if it was the last, to be freed. */
+static struct profil_binding *target_leave(struct profil_target *t, struct profil_binding *b)
 {
-	binding_count(b, m, -1);
+	binding_count(b, t, -1);
 	if (!b->nr_processes && !b->nr_threads) {
 		binding_unlink(b);
 		return b;
@@ -328,41 +328,41 @@ static struct profil_binding *member_leave(struct profil_member *m, struct profi
 }
 
 /* Also under RCU; then it may be that of a moment ago. */
-static struct profil_binding *binding_of(const struct profil_member *m)
+static struct profil_binding *target_binding(const struct profil_target *t)
 {
-	return rcu_dereference_check(m->binding, lockdep_is_held(&profil_index_lock));
+	return rcu_dereference_check(t->binding, lockdep_is_held(&profil_index_lock));
 }
 
-static bool session_has(const struct profil_session *s, const void *key)
+static bool target_in_session(const struct profil_session *s, const void *key)
 {
-	struct profil_member *m;
+	struct profil_target *t;
 
-	for (m = profil_member_first(key); m; m = profil_member_next(m))
-		if (binding_of(m)->session == s)
+	for (t = profil_target_first(key); t; t = profil_target_next(t))
+		if (target_binding(t)->session == s)
 			return true;
 	return false;
 }
 
 /* @task itself, or its process; a child of fork somebody may have attached before we come to it. */
-static bool session_has_task(const struct profil_session *s, struct task_struct *task)
+static bool target_task_in_session(const struct profil_session *s, struct task_struct *task)
 {
-	return session_has(s, task->signal) || session_has(s, task);
+	return target_in_session(s, task->signal) || target_in_session(s, task);
 }
 
 /*
- * Does @s sample a thread of @m's process? There may be very many, so not under profil_index_lock;
+ * Does @s sample a thread of @t's process? There may be very many, so not under profil_index_lock;
  * but under home->lock: meanwhile only a fork gives the session a thread, the first of a process.
  */
-static bool samples_a_thread(struct profil_session *s, const struct profil_member *m)
+static bool target_thread_in_session(struct profil_session *s, const struct profil_target *t)
 {
-	struct task_struct *t;
+	struct task_struct *thread;
 	bool found = false;
 
-	if (!READ_ONCE(s->nr_thread_members))
+	if (!READ_ONCE(s->nr_thread_targets))
 		return false;
 	rcu_read_lock();
-	for_each_thread(m->task, t) {
-		found = session_has(s, t);
+	for_each_thread(t->task, thread) {
+		found = target_in_session(s, thread);
 		if (found)
 			break;
 	}
@@ -371,38 +371,38 @@ static bool samples_a_thread(struct profil_session *s, const struct profil_membe
 }
 
 /*
- * Do as many sessions sample @m's target as may? The tick goes through all of them; each of
+ * Do as many sessions sample @t as may? The tick goes through all of them; each of
  * those with a period has interrupts of its own. Members count wherever they are: in exec, those
  * that follow come to the new space only in the end. What a target joins itself does not take the
  * places of those who may attach it by capability.
  */
-static bool member_is_too_many(const struct profil_binding *b, const struct profil_member *m)
+static bool target_is_too_many(const struct profil_binding *b, const struct profil_target *t)
 {
 	const struct profil_session *s = b->session;
 	unsigned int n = 0, clocked = 0, n_here = 0, clocked_here = 0;
-	struct profil_member *other;
+	struct profil_target *other;
 	struct profil_binding *beside;
 
 	if (s->classic)
 		return false;
-	for (other = profil_member_first(m->key); other; other = profil_member_next(other)) {
-		if (other->foreign != m->foreign || binding_of(other)->session->classic)
+	for (other = profil_target_first(t->key); other; other = profil_target_next(other)) {
+		if (other->foreign != t->foreign || target_binding(other)->session->classic)
 			continue;
 		n++;
-		clocked += !!binding_of(other)->session->period;
+		clocked += !!target_binding(other)->session->period;
 	}
-	if (!m->thread && hlist_unhashed(&b->node)) {
+	if (!t->thread && hlist_unhashed(&b->node)) {
 		hlist_for_each_entry(beside, &b->space->bindings, node) {
-			if (beside->foreign != m->foreign || beside->session->classic)
+			if (beside->foreign != t->foreign || beside->session->classic)
 				continue;
 			n_here++;
 			clocked_here += !!beside->session->period;
 		}
 	}
-	return max(n, n_here) >= (m->foreign ? PROFIL_MAX_FOREIGN : PROFIL_MAX_SESSIONS) ||
+	return max(n, n_here) >= (t->foreign ? PROFIL_MAX_FOREIGN : PROFIL_MAX_SESSIONS) ||
 	       (s->period &&
 		max(clocked, clocked_here) >=
-		(m->foreign ? PROFIL_MAX_FOREIGN_CLOCKED : PROFIL_MAX_CLOCKED));
+		(t->foreign ? PROFIL_MAX_FOREIGN_CLOCKED : PROFIL_MAX_CLOCKED));
 }
 
 /*
@@ -417,11 +417,11 @@ void profil_binding_retain(struct profil_session *s, u64 id)
 		WRITE_ONCE(b->nr_processes, b->nr_processes + 1);
 }
 
-/* It does not sample @m's target yet. As profil_attach(). */
-static int attach(struct profil_binding *b, struct profil_member *m, struct profil_session *old,
-		  struct profil_binding *parent)
+/* It does not sample @t yet. As profil_target_attach(). */
+static int target_link(struct profil_binding *b, struct profil_target *t,
+		       struct profil_session *old, struct profil_binding *parent)
 {
-	struct profil_member *old_member = NULL;
+	struct profil_target *old_target = NULL;
 	struct profil_session *s = b->session;
 	struct profil_table *table;
 
@@ -429,33 +429,33 @@ static int attach(struct profil_binding *b, struct profil_member *m, struct prof
 
 	if (s->phase > PROFIL_LIVE || (parent && !binding_linked(parent)))
 		return -ENODEV;
-	if (member_is_too_many(b, m))
+	if (target_is_too_many(b, t))
 		return -EUSERS;
 	if (parent && !binding_linked(b)) {
 		table = table_of(parent);
 		rcu_assign_pointer(b->table, profil_table_get(table->legacy ?: table));
 	}
-	member_enter(m, b, old ? binding_in(old, b->space->id) : NULL);
+	target_enter(t, b, old ? binding_in(old, b->space->id) : NULL);
 	if (s->home)
 		profil_binding_retain(s, b->space->id);
-	list_add_tail_rcu(&m->list, &s->members);
-	s->nr_members++;
-	s->nr_thread_members += m->thread;
-	WRITE_ONCE(profil_nr_members, profil_nr_members + 1);
-	/* A classic session has had one member only. */
-	if (old && m->thread)
-		old_member = list_first_entry_or_null(&old->members, struct profil_member, list);
-	if (old_member) {
-		hlist_replace_rcu(&old_member->node, &m->node);
-		old_member->node.pprev = NULL;
+	list_add_tail_rcu(&t->list, &s->targets);
+	s->nr_targets++;
+	s->nr_thread_targets += t->thread;
+	WRITE_ONCE(profil_nr_targets, profil_nr_targets + 1);
+	/* A classic session has had one target only. */
+	if (old && t->thread)
+		old_target = list_first_entry_or_null(&old->targets, struct profil_target, list);
+	if (old_target) {
+		hlist_replace_rcu(&old_target->node, &t->node);
+		old_target->node.pprev = NULL;
 	} else {
-		hlist_add_head_rcu(&m->node, &profil_members[profil_hash(m->key)]);
+		hlist_add_head_rcu(&t->node, &profil_targets[profil_hash(t->key)]);
 	}
 	return 0;
 }
 
 /*
- * Samples a target, @m, from now on. @b: a new binding of the session in the target's space; NULL
+ * Samples a target, @t, from now on. @b: a new binding of the session in the target's space; NULL
  * afterwards if it is used, which it is not if there is one already. @old: the classic session
  * whose place this takes, without a tick between; or NULL. @parent: the binding whose ranges @b
  * inherits, with PROFIL_FORK_SHARE; or NULL.
@@ -463,61 +463,61 @@ static int attach(struct profil_binding *b, struct profil_member *m, struct prof
  * Return: 0; -EBUSY if the session samples it already, -EUSERS if too many do; -ENODEV if the
  * session is over.
  */
-int profil_attach(struct profil_binding **b, struct profil_member *m, struct profil_session *old,
-		  struct profil_binding *parent)
+int profil_target_attach(struct profil_binding **b, struct profil_target *t,
+			 struct profil_session *old, struct profil_binding *parent)
 {
 	struct profil_session *s = (*b)->session;
 	unsigned long flags;
 	int err = -EBUSY;
 
-	m->runtime = member_cpu_time(m);
-	if (!m->thread && samples_a_thread(s, m))
+	t->runtime = target_cpu_time(t);
+	if (!t->thread && target_thread_in_session(s, t))
 		return -EBUSY;
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	if (!session_has_task(s, m->task))
-		err = attach(binding_in(s, (*b)->space->id) ?: *b, m, old, parent);
+	if (!target_task_in_session(s, t->task))
+		err = target_link(binding_in(s, (*b)->space->id) ?: *b, t, old, parent);
 	if (binding_linked(*b))
 		*b = NULL;
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return err;
 }
 
-static void member_unlink(struct profil_member *m, struct profil_session *s)
+static void target_unlink(struct profil_target *t, struct profil_session *s)
 {
 	lockdep_assert_held(&profil_index_lock);
 
-	if (!hlist_unhashed(&m->node))
-		hlist_del_init_rcu(&m->node);
-	list_del_rcu(&m->list);
-	m->list.prev = NULL;		/* who finds it still sees that it is unlinked */
-	s->nr_members--;
-	s->nr_thread_members -= m->thread;
+	if (!hlist_unhashed(&t->node))
+		hlist_del_init_rcu(&t->node);
+	list_del_rcu(&t->list);
+	t->list.prev = NULL;		/* who finds it still sees that it is unlinked */
+	s->nr_targets--;
+	s->nr_thread_targets -= t->thread;
 	s->nr_detached++;
-	WRITE_ONCE(profil_nr_members, profil_nr_members - 1);
+	WRITE_ONCE(profil_nr_targets, profil_nr_targets - 1);
 }
 
 /* Ends all that @s samples, which is QUIESCED and takes no targets any more. */
-void profil_detach_all(struct profil_session *s)
+void profil_target_detach_all(struct profil_session *s)
 {
 	struct profil_binding *left;
-	struct profil_member *m;
+	struct profil_target *t;
 	unsigned long flags;
 
 	do {
 		raw_spin_lock_irqsave(&profil_index_lock, flags);
-		m = list_first_entry_or_null(&s->members, struct profil_member, list);
-		left = m ? binding_of(m) : binding_from(s, 0);
-		if (m) {
-			member_unlink(m, s);
-			left = member_leave(m, left);
+		t = list_first_entry_or_null(&s->targets, struct profil_target, list);
+		left = t ? target_binding(t) : binding_from(s, 0);
+		if (t) {
+			target_unlink(t, s);
+			left = target_leave(t, left);
 		} else if (left) {
 			binding_unlink(left);
 		}
 		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 		profil_binding_free(left);
-		profil_member_free(m);
+		profil_target_free(t);
 		cond_resched();		/* there may be very many */
-	} while (m || left);
+	} while (t || left);
 }
 
 /*
@@ -576,24 +576,24 @@ u64 profil_binding_next_space(struct profil_session *s, u64 id)
 }
 
 /*
- * CPU time in ns that @task, or, if that is NULL, all members have had since they were attached, or
+ * CPU time in ns that @task, or, if that is NULL, all targets have had since they were attached, or
  * since the last time that this was asked for with @restart. Under home->lock.
  */
-u64 profil_members_runtime(struct profil_session *s, const struct task_struct *task, bool restart)
+u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *task, bool restart)
 {
-	struct profil_member *m;
+	struct profil_target *t;
 	u64 ns = 0, now;
 
 	lockdep_assert(!restart || lockdep_is_held(&s->home->lock));
 
 	rcu_read_lock();
-	list_for_each_entry_rcu(m, &s->members, list) {
-		if (task && m->task != task)
+	list_for_each_entry_rcu(t, &s->targets, list) {
+		if (task && t->task != task)
 			continue;
-		now = member_cpu_time(m);
-		ns += now - READ_ONCE(m->runtime);
+		now = target_cpu_time(t);
+		ns += now - READ_ONCE(t->runtime);
 		if (restart)
-			WRITE_ONCE(m->runtime, now);
+			WRITE_ONCE(t->runtime, now);
 	}
 	rcu_read_unlock();
 	return ns;
@@ -608,39 +608,39 @@ static void session_orphan(struct profil_session *s)
 	profil_home_kick(s->home);
 }
 
-/* @m's target is gone, or is not to be followed; or it moves to @to, if not NULL. */
-static void member_move(struct profil_member *m, struct profil_binding *to)
+/* @t is gone, or is not to be followed; or it moves to @to, if not NULL. */
+static void target_move(struct profil_target *t, struct profil_binding *to)
 {
-	u64 ran = member_cpu_time(m) - READ_ONCE(m->runtime);
+	u64 ran = target_cpu_time(t) - READ_ONCE(t->runtime);
 	struct profil_binding *left = NULL;
 	struct profil_session *s;
 	bool gone = false;
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	if (!m->list.prev)
+	if (!t->list.prev)
 		goto unlock;
-	left = binding_of(m);
+	left = target_binding(t);
 	s = left->session;
 	gone = !to || s->phase > PROFIL_LIVE;
 	if (gone) {
-		member_unlink(m, s);
+		target_unlink(t, s);
 		if (s->on && s->phase <= PROFIL_LIVE)
 			s->runtime += ran;
-		if (s->classic && m->thread)
+		if (s->classic && t->thread)
 			session_orphan(s);
 		profil_ring_wake(s);
 	} else {
-		member_enter(m, to, NULL);
+		target_enter(t, to, NULL);
 		to = NULL;
 	}
-	left = member_leave(m, left);
+	left = target_leave(t, left);
 unlock:
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	profil_binding_free(left);
 	profil_binding_free(to);
 	if (gone)
-		profil_member_free(m);
+		profil_target_free(t);
 }
 
 static void count_unfollowed(struct profil_session *s)
@@ -653,19 +653,19 @@ static void count_unfollowed(struct profil_session *s)
 }
 
 /* @s samples the child of a fork. */
-static int child_attach(struct profil_session *s, struct profil_member *m,
+static int child_attach(struct profil_session *s, struct profil_target *t,
 			struct profil_space *space, struct profil_table *table,
 			struct profil_binding *parent)
 {
 	struct profil_binding *b = profil_binding_alloc(s, space, table, PROFIL_GFP_PROBE);
-	int err = b ? profil_attach(&b, m, NULL, parent) : -ENOMEM;
+	int err = b ? profil_target_attach(&b, t, NULL, parent) : -ENOMEM;
 
 	profil_binding_free(b);
 	return err;
 }
 
 /* The child has a session of its own. */
-static int bequeath(struct profil_binding *b, struct profil_member *m, struct profil_space *space)
+static int bequeath(struct profil_binding *b, struct profil_target *t, struct profil_space *space)
 {
 	/* Of the parent: for its arithmetic, until the child's own is there. */
 	struct profil_table *table = rcu_dereference(b->table);
@@ -677,7 +677,7 @@ static int bequeath(struct profil_binding *b, struct profil_member *m, struct pr
 	s = profil_session_inherit(b->session, table);
 	err = PTR_ERR_OR_ZERO(s);
 	if (!err) {
-		err = child_attach(s, m, space, table, NULL);
+		err = child_attach(s, t, space, table, NULL);
 		profil_session_bear(s, space, err);
 	}
 	profil_table_put(table);
@@ -689,7 +689,7 @@ static int fork_one(struct profil_binding *b, struct task_struct *child, bool th
 {
 	struct profil_session *s = b->session;
 	struct profil_space *space;
-	struct profil_member *m;
+	struct profil_target *t;
 	int err = -ENOMEM;
 
 	if (s->fork == PROFIL_FORK_OFF || (same && s->fork == PROFIL_FORK_FRESH))
@@ -698,16 +698,16 @@ static int fork_one(struct profil_binding *b, struct task_struct *child, bool th
 	if (!refcount_inc_not_zero(&s->refs))
 		return -ENODEV;
 	space = profil_space_get(child->mm, PROFIL_GFP_PROBE);
-	m = profil_member_alloc(child, thread, PROFIL_GFP_PROBE);
-	if (space && m) {
-		m->foreign = b->foreign;
+	t = profil_target_alloc(child, thread, PROFIL_GFP_PROBE);
+	if (space && t) {
+		t->foreign = b->foreign;
 		if (s->fork == PROFIL_FORK_SHARE)
-			err = child_attach(s, m, space, &profil_nothing, b);
+			err = child_attach(s, t, space, &profil_nothing, b);
 		else
-			err = bequeath(b, m, space);
+			err = bequeath(b, t, space);
 	}
 	if (err)
-		profil_member_free(m);
+		profil_target_free(t);
 	if (err == -ENOMEM || err == -EUSERS)
 		count_unfollowed(s);
 	if (space)
@@ -734,7 +734,7 @@ void profil_task_forked(void *data, struct task_struct *parent, struct task_stru
 	bool same = mm == parent->mm;
 	struct profil_space *space;
 	struct profil_binding *b;
-	struct profil_member *m;
+	struct profil_target *t;
 
 	if (!mm || child->signal == parent->signal)
 		return;
@@ -752,9 +752,9 @@ void profil_task_forked(void *data, struct task_struct *parent, struct task_stru
 	} while (b && fork_one(b, child, false, same) == -ENODEV && b != binding_classic(space));
 	if (!READ_ONCE(space->nr_threads))
 		goto unlock;
-	for (m = profil_member_first(parent); m; m = profil_member_next(m)) {
-		b = rcu_dereference(m->binding);
-		if (m->thread && b->space == space && !READ_ONCE(b->nr_processes))
+	for (t = profil_target_first(parent); t; t = profil_target_next(t)) {
+		b = rcu_dereference(t->binding);
+		if (t->thread && b->space == space && !READ_ONCE(b->nr_processes))
 			fork_one(b, child, true, same);
 	}
 unlock:
@@ -770,9 +770,9 @@ static bool gains_privilege(const struct linux_binprm *bprm)
 	       !uid_eq(cred->euid, cred->uid) || !gid_eq(cred->egid, cred->gid);
 }
 
-static void exec_one(struct profil_member *m, bool follow)
+static void exec_one(struct profil_target *t, bool follow)
 {
-	struct profil_binding *from = rcu_dereference(m->binding), *b = NULL;
+	struct profil_binding *from = rcu_dereference(t->binding), *b = NULL;
 	struct profil_session *s = from->session;
 	struct mm_struct *mm = current->mm;
 	struct profil_space *space;
@@ -791,7 +791,7 @@ static void exec_one(struct profil_member *m, bool follow)
 			count_unfollowed(s);
 		profil_session_put(s);
 	}
-	member_move(m, b);
+	target_move(t, b);
 }
 
 /* In the task, which has its new mm and has not run in it. */
@@ -799,13 +799,13 @@ void profil_task_execed(void *data, struct task_struct *task, pid_t old_pid,
 			struct linux_binprm *bprm)
 {
 	bool follow = !gains_privilege(bprm);
-	struct profil_member *m;
+	struct profil_target *t;
 
 	rcu_read_lock();
-	for (m = profil_member_first(task->signal); m; m = profil_member_next(m))
-		exec_one(m, follow);
-	for (m = profil_member_first(task); m; m = profil_member_next(m))
-		exec_one(m, follow);
+	for (t = profil_target_first(task->signal); t; t = profil_target_next(t))
+		exec_one(t, follow);
+	for (t = profil_target_first(task); t; t = profil_target_next(t))
+		exec_one(t, follow);
 	rcu_read_unlock();
 	/* The mm has changed without a context switch. */
 	profil_clock_resync_here();
@@ -814,15 +814,15 @@ void profil_task_execed(void *data, struct task_struct *task, pid_t old_pid,
 /* A classic session of this thread has nothing to sample any more. */
 void profil_task_exited(struct task_struct *task)
 {
-	struct profil_member *m;
+	struct profil_target *t;
 
-	if (!READ_ONCE(profil_nr_members))
+	if (!READ_ONCE(profil_nr_targets))
 		return;
 
 	rcu_read_lock();
-	for (m = profil_member_first(task); m; m = profil_member_next(m))
-		if (binding_of(m)->session->classic)
-			session_orphan(binding_of(m)->session);
+	for (t = profil_target_first(task); t; t = profil_target_next(t))
+		if (target_binding(t)->session->classic)
+			session_orphan(target_binding(t)->session);
 	rcu_read_unlock();
 }
 
@@ -832,17 +832,17 @@ void profil_task_exited(struct task_struct *task)
  */
 void profil_task_freed(void *data, struct task_struct *task)
 {
-	struct profil_member *m;
+	struct profil_target *t;
 
-	if (!READ_ONCE(profil_nr_members))
+	if (!READ_ONCE(profil_nr_targets))
 		return;
 
 	rcu_read_lock();
-	for (m = profil_member_first(task); m; m = profil_member_next(m))
-		member_move(m, NULL);
+	for (t = profil_target_first(task); t; t = profil_target_next(t))
+		target_move(t, NULL);
 	if (thread_group_leader(task) && !atomic_read(&task->signal->live)) {
-		for (m = profil_member_first(task->signal); m; m = profil_member_next(m))
-			member_move(m, NULL);
+		for (t = profil_target_first(task->signal); t; t = profil_target_next(t))
+			target_move(t, NULL);
 	}
 	rcu_read_unlock();
 }
