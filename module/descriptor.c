@@ -26,24 +26,25 @@
 static void session_close(struct profil_session *s)
 {
 	struct profil_home *home = s->home;
-	struct profil_session *kin;
+	struct profil_session *d;
 	unsigned long flags;
 	bool set_up;
 
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	WRITE_ONCE(s->orphan, true);
-	while ((kin = list_first_entry_or_null(&s->kin, struct profil_session, kin))) {
-		list_del_init(&kin->kin);
-		if (!refcount_inc_not_zero(&kin->refs))
+	while ((d = list_first_entry_or_null(&s->descendants, struct profil_session,
+					     descendants))) {
+		list_del_init(&d->descendants);
+		if (!refcount_inc_not_zero(&d->refs))
 			continue;
-		WRITE_ONCE(kin->orphan, true);
-		set_up = kin->home;
+		WRITE_ONCE(d->orphan, true);
+		set_up = d->home;
 		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 		if (set_up)
-			profil_home_kick(kin->home);
+			profil_home_kick(d->home);
 		else
-			profil_session_drop_pending(kin);
-		profil_session_put(kin);
+			profil_session_drop_pending(d);
+		profil_session_put(d);
 		raw_spin_lock_irqsave(&profil_index_lock, flags);
 	}
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
@@ -229,7 +230,7 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	space = profil_space_get(mm, GFP_KERNEL_ACCOUNT);
 	if (!space)
 		return err;
-	b = profil_binding_alloc(s, space, &profil_nothing, GFP_KERNEL_ACCOUNT);
+	b = profil_binding_alloc(s, space, &profil_empty_table, GFP_KERNEL_ACCOUNT);
 	t = profil_target_alloc(task, arg->scope == PROFIL_SCOPE_THREAD, GFP_KERNEL_ACCOUNT);
 	if (!b || !t)
 		goto free;
@@ -377,20 +378,20 @@ put:
 /* From the space with @id. */
 static int session_remove(struct profil_session *s, u64 id, struct profil_remove *arg)
 {
-	struct profil_table *table = profil_binding_table(s, id), *rest;
+	struct profil_table *table = profil_binding_table(s, id), *remaining;
 	int err = 0;
 
 	if (!table)
 		return -ESRCH;
-	rest = profil_table_remove(table, arg);
-	if (!rest)
+	remaining = profil_table_remove(table, arg);
+	if (!remaining)
 		err = -ENOMEM;
-	else if (rest != table)
-		err = profil_binding_set_table(s, id, rest);
+	else if (remaining != table)
+		err = profil_binding_set_table(s, id, remaining);
 	if (!err)
-		arg->nr_removed += table->nr_ranges - rest->nr_ranges;
-	if (rest)
-		profil_table_put(rest);
+		arg->nr_removed += table->nr_ranges - remaining->nr_ranges;
+	if (remaining)
+		profil_table_put(remaining);
 	profil_table_put(table);
 	return err;
 }

@@ -26,7 +26,7 @@
  * about to end; what happens to it at the same time in another task may have come before the fork
  * or after. @table: the ranges that the parent has in its own address space.
  *
- * Return: the session, for profil_session_bear(); or an error pointer: -ENOMEM, or
+ * Return: the session, for profil_session_publish_inherited(); or an error pointer: -ENOMEM, or
  * -ENODEV if there is nothing to inherit any more.
  */
 struct profil_session *profil_session_inherit(struct profil_session *parent,
@@ -72,7 +72,7 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 		s->root = root;
 		raw_spin_lock_irqsave(&profil_index_lock, flags);
 		gone |= root->orphan;
-		list_add(&s->kin, &root->kin);
+		list_add(&s->descendants, &root->descendants);
 		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	}
 	if (!gone)
@@ -85,7 +85,7 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
  * Makes @s, which samples the child now, pending in the child's @space, and drops the caller's
  * reference. @err: it could not be attached, and goes.
  */
-void profil_session_bear(struct profil_session *s, struct profil_space *space, int err)
+void profil_session_publish_inherited(struct profil_session *s, struct profil_space *space, int err)
 {
 	unsigned long flags;
 

@@ -136,7 +136,7 @@ struct profil_span {
 
 struct profil_table {
 	struct profil_session *session;	/* whose histograms these are; referenced */
-	struct profil_table *legacy;	/* of children of FORK_SHARE, referenced; NULL: this */
+	struct profil_table *fork_table;	/* of children of FORK_SHARE, referenced; NULL: this */
 	refcount_t refs;
 	struct rcu_work free;
 	u32 nr_ranges;
@@ -201,7 +201,7 @@ struct profil_session {
 	unsigned int nr_targets;
 	unsigned int nr_thread_targets;
 	unsigned int nr_detached;	/* that were targets once */
-	struct list_head kin;		/* root->kin: the sessions that descend from it */
+	struct list_head descendants;		/* root->descendants: the sessions that descend from it */
 	u64 unfollowed;
 
 	/* ticks to be counted later, see sample.c; any CPU puts, home->lock's owner takes */
@@ -406,7 +406,7 @@ int profil_classic_describe(struct profil_describe *arg, struct profil_stats *st
 /* inherit.c: a child's session until it is set up */
 struct profil_session *profil_session_inherit(struct profil_session *parent,
 					      const struct profil_table *table);
-void profil_session_bear(struct profil_session *s, struct profil_space *space, int err);
+void profil_session_publish_inherited(struct profil_session *s, struct profil_space *space, int err);
 void profil_session_drop_pending(struct profil_session *s);
 struct profil_session *profil_pending_get(struct profil_space *space, bool classic);
 int profil_space_set_up(struct profil_space *space);
@@ -455,7 +455,7 @@ struct profil_session *profil_descriptor_lock_own(struct file *file);
 void profil_descriptor_unlock(struct profil_session *s);
 
 /* table.c: from ranges to what the tick reads */
-extern struct profil_table profil_nothing;
+extern struct profil_table profil_empty_table;
 struct profil_table *profil_table_create(struct profil_session *s, u64 ranges, u32 nr);
 struct profil_table *profil_table_merge(const struct profil_table *base,
 					const struct profil_table *added);
@@ -468,12 +468,12 @@ void profil_table_put(struct profil_table *table);
 
 static inline bool profil_table_tryget(struct profil_table *table)
 {
-	return table == &profil_nothing || refcount_inc_not_zero(&table->refs);
+	return table == &profil_empty_table || refcount_inc_not_zero(&table->refs);
 }
 
 static inline struct profil_table *profil_table_get(struct profil_table *table)
 {
-	if (table != &profil_nothing)
+	if (table != &profil_empty_table)
 		refcount_inc(&table->refs);
 	return table;
 }

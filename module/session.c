@@ -34,7 +34,7 @@ static void session_free(struct work_struct *work)
 
 	if (s->root) {
 		raw_spin_lock_irqsave(&profil_index_lock, flags);
-		list_del_init(&s->kin);
+		list_del_init(&s->descendants);
 		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 		profil_session_put(s->root);
 	}
@@ -70,7 +70,7 @@ struct profil_session *profil_session_alloc(gfp_t gfp)
 	refcount_set(&s->refs, 1);
 	INIT_LIST_HEAD(&s->list);
 	INIT_LIST_HEAD(&s->targets);
-	INIT_LIST_HEAD(&s->kin);
+	INIT_LIST_HEAD(&s->descendants);
 	INIT_RCU_WORK(&s->free, session_free);
 	return s;
 }

@@ -18,12 +18,12 @@
 #include "profil.h"
 
 /* In the place of a session and its ranges where there are none: the tick need not ask. */
-static struct profil_session nobody = {
+static struct profil_session no_session = {
 	.slow = PROFIL_SLOW_OFF,
 };
 
-struct profil_table profil_nothing = {
-	.session = &nobody,
+struct profil_table profil_empty_table = {
+	.session = &no_session,
 	.nr_spans = 1,
 	.spans = { { .width = 2 } },
 };
@@ -35,13 +35,13 @@ static int span_cmp(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static bool power_of_two(u32 n, u32 max)
+static bool span_power_of_2(u32 n, u32 max)
 {
 	return is_power_of_2(n) && n <= max;
 }
 
 /* Can the pcs of @range be written down? */
-static bool takes_pcs(const struct profil_range *range, const struct profil_table *table)
+static bool span_takes_pcs(const struct profil_range *range, const struct profil_table *table)
 {
 	return table->session->classic && table->nr_ranges == 1 &&
 	       range->flags == PROFIL_RANGE_PCS &&
@@ -61,9 +61,9 @@ static int span_set(struct profil_span *span, const struct profil_range *range,
 	if (range->width != 2 && range->width != 4 && range->width != 8)
 		return -EOPNOTSUPP;
 	if (range->__reserved || range->start >= range->end || range->offset > range->start ||
-	    !power_of_two(range->granule, PROFIL_MAX_GRANULE) ||
-	    !power_of_two(range->step, PROFIL_MAX_STEP) ||
-	    range->nr_counters > PROFIL_MAX_COUNTERS || (pcs && !takes_pcs(range, table)))
+	    !span_power_of_2(range->granule, PROFIL_MAX_GRANULE) ||
+	    !span_power_of_2(range->step, PROFIL_MAX_STEP) ||
+	    range->nr_counters > PROFIL_MAX_COUNTERS || (pcs && !span_takes_pcs(range, table)))
 		return -EINVAL;
 
 	if (range->nr_counters) {
@@ -125,10 +125,10 @@ static void table_free(struct work_struct *work)
 
 void profil_table_put(struct profil_table *table)
 {
-	if (table == &profil_nothing || !refcount_dec_and_test(&table->refs))
+	if (table == &profil_empty_table || !refcount_dec_and_test(&table->refs))
 		return;
-	if (table->legacy)
-		profil_table_put(table->legacy);
+	if (table->fork_table)
+		profil_table_put(table->fork_table);
 	atomic_inc(&table->session->nr_dying);
 	queue_rcu_work(profil_wq, &table->free);
 }
@@ -149,7 +149,7 @@ static struct profil_table *table_alloc(struct profil_session *s, u32 nr)
 	return table;
 }
 
-static void spans_copy(struct profil_span *to, const struct profil_span *from, u32 nr)
+static void table_copy_spans(struct profil_span *to, const struct profil_span *from, u32 nr)
 {
 	for (; nr--; to++, from++) {
 		*to = *from;
@@ -174,7 +174,7 @@ static struct profil_table *table_filter(struct profil_table *table,
 					 bool (*keep)(const struct profil_span *span, void *data),
 					 void *data)
 {
-	struct profil_table *rest;
+	struct profil_table *remaining;
 	u32 i, n = 0;
 
 	for (i = 0; i < table->nr_ranges; i++)
@@ -182,33 +182,33 @@ static struct profil_table *table_filter(struct profil_table *table,
 	if (n == table->nr_ranges)
 		return profil_table_get(table);
 	if (!n)
-		return &profil_nothing;
+		return &profil_empty_table;
 
-	rest = table_alloc(table->session, n);
-	if (!rest)
+	remaining = table_alloc(table->session, n);
+	if (!remaining)
 		return NULL;
 	for (i = 0, n = 0; i < table->nr_ranges; i++)
 		if (keep(&table->spans[i], data))
-			spans_copy(&rest->spans[n++], &table->spans[i], 1);
-	return rest;
+			table_copy_spans(&remaining->spans[n++], &table->spans[i], 1);
+	return remaining;
 }
 
-static bool inherits(const struct profil_span *span, void *unused)
+static bool span_is_inherited(const struct profil_span *span, void *unused)
 {
 	return span->flags & PROFIL_RANGE_INHERIT;
 }
 
 /* Before @table is published: the probe of fork could not do it. */
-static int table_set_legacy(struct profil_table *table)
+static int table_set_fork_table(struct profil_table *table)
 {
-	struct profil_table *legacy = table_filter(table, inherits, NULL);
+	struct profil_table *fork_table = table_filter(table, span_is_inherited, NULL);
 
-	if (!legacy)
+	if (!fork_table)
 		return -ENOMEM;
-	if (legacy == table)
+	if (fork_table == table)
 		profil_table_put(table);
 	else
-		table->legacy = legacy;
+		table->fork_table = fork_table;
 	return 0;
 }
 
@@ -236,7 +236,7 @@ struct profil_table *profil_table_create(struct profil_session *s, u64 uranges, 
 	int err;
 
 	if (!nr)
-		return &profil_nothing;
+		return &profil_empty_table;
 	ranges = profil_array_from_user(uranges, nr, sizeof(*ranges));
 	if (IS_ERR(ranges))
 		return ERR_CAST(ranges);
@@ -262,16 +262,16 @@ struct profil_table *profil_table_merge(const struct profil_table *base,
 	table = table_alloc(added->session, base->nr_ranges + added->nr_ranges);
 	if (!table)
 		return ERR_PTR(-ENOMEM);
-	spans_copy(table->spans, base->spans, base->nr_ranges);
-	spans_copy(table->spans + base->nr_ranges, added->spans, added->nr_ranges);
-	err = table_sort(table) ?: table_set_legacy(table);
+	table_copy_spans(table->spans, base->spans, base->nr_ranges);
+	table_copy_spans(table->spans + base->nr_ranges, added->spans, added->nr_ranges);
+	err = table_sort(table) ?: table_set_fork_table(table);
 	if (!err)
 		return table;
 	profil_table_put(table);
 	return ERR_PTR(err);
 }
 
-static bool stays(const struct profil_span *span, void *data)
+static bool span_outside(const struct profil_span *span, void *data)
 {
 	const struct profil_remove *arg = data;
 
@@ -281,11 +281,11 @@ static bool stays(const struct profil_span *span, void *data)
 /* Without the ranges that @arg removes: @table itself if these are none. NULL without memory. */
 struct profil_table *profil_table_remove(struct profil_table *table, struct profil_remove *arg)
 {
-	struct profil_table *rest = table_filter(table, stays, arg);
+	struct profil_table *remaining = table_filter(table, span_outside, arg);
 
-	if (!rest || rest == table || !table_set_legacy(rest))
-		return rest;
-	profil_table_put(rest);
+	if (!remaining || remaining == table || !table_set_fork_table(remaining))
+		return remaining;
+	profil_table_put(remaining);
 	return NULL;
 }
 
@@ -297,7 +297,7 @@ struct profil_table *profil_table_inherit(struct profil_session *s,
 	u32 i;
 
 	if (!table->nr_ranges)
-		return &profil_nothing;
+		return &profil_empty_table;
 	copy = table_alloc(s, table->nr_ranges);
 	if (!copy)
 		return NULL;

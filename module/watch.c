@@ -55,7 +55,7 @@ static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
 	INIT_LIST_HEAD(&space->pending);
 	mutex_init(&space->setup_lock);
 	INIT_RCU_WORK(&space->free, space_free);
-	RCU_INIT_POINTER(space->fast_table, &profil_nothing);
+	RCU_INIT_POINTER(space->fast_table, &profil_empty_table);
 	refcount_set(&space->refs, 1);
 	return space;
 }
@@ -120,13 +120,13 @@ static struct profil_table *table_of(const struct profil_binding *b)
  *	- no other session samples anything here, and
  *	- the table is the session's own: an inherited one has another's pages until it is set up.
  *
- * Otherwise it is profil_nothing, whose session no tick is plain for, and the tick goes through
+ * Otherwise it is profil_empty_table, whose session no tick is plain for, and the tick goes through
  * space->bindings and the targets. Whether the session is on, by which clock, in which mode, and
  * parked, is in session->slow, which the tick reads either way.
  */
 static void space_update_fast_table(struct profil_space *space)
 {
-	struct profil_table *fast = &profil_nothing;
+	struct profil_table *fast = &profil_empty_table;
 	struct profil_binding *b, *one = NULL;
 	unsigned int n = 0;
 
@@ -433,7 +433,7 @@ static int target_link(struct profil_binding *b, struct profil_target *t,
 		return -EUSERS;
 	if (parent && !binding_linked(b)) {
 		table = table_of(parent);
-		rcu_assign_pointer(b->table, profil_table_get(table->legacy ?: table));
+		rcu_assign_pointer(b->table, profil_table_get(table->fork_table ?: table));
 	}
 	target_enter(t, b, old ? binding_in(old, b->space->id) : NULL);
 	if (s->home)
@@ -653,8 +653,8 @@ static void count_unfollowed(struct profil_session *s)
 }
 
 /* @s samples the child of a fork. */
-static int child_attach(struct profil_session *s, struct profil_target *t,
-			struct profil_space *space, struct profil_table *table,
+static int follow_fork_attach(struct profil_session *s, struct profil_target *t,
+			      struct profil_space *space, struct profil_table *table,
 			struct profil_binding *parent)
 {
 	struct profil_binding *b = profil_binding_alloc(s, space, table, PROFIL_GFP_PROBE);
@@ -665,7 +665,7 @@ static int child_attach(struct profil_session *s, struct profil_target *t,
 }
 
 /* The child has a session of its own. */
-static int bequeath(struct profil_binding *b, struct profil_target *t, struct profil_space *space)
+static int follow_fork_private(struct profil_binding *b, struct profil_target *t, struct profil_space *space)
 {
 	/* Of the parent: for its arithmetic, until the child's own is there. */
 	struct profil_table *table = rcu_dereference(b->table);
@@ -677,15 +677,15 @@ static int bequeath(struct profil_binding *b, struct profil_target *t, struct pr
 	s = profil_session_inherit(b->session, table);
 	err = PTR_ERR_OR_ZERO(s);
 	if (!err) {
-		err = child_attach(s, t, space, table, NULL);
-		profil_session_bear(s, space, err);
+		err = follow_fork_attach(s, t, space, table, NULL);
+		profil_session_publish_inherited(s, space, err);
 	}
 	profil_table_put(table);
 	return err;
 }
 
 /* -ENODEV: @b's session is about to end. */
-static int fork_one(struct profil_binding *b, struct task_struct *child, bool thread, bool same)
+static int follow_fork_binding(struct profil_binding *b, struct task_struct *child, bool thread, bool same)
 {
 	struct profil_session *s = b->session;
 	struct profil_space *space;
@@ -702,9 +702,9 @@ static int fork_one(struct profil_binding *b, struct task_struct *child, bool th
 	if (space && t) {
 		t->foreign = b->foreign;
 		if (s->fork == PROFIL_FORK_SHARE)
-			err = child_attach(s, t, space, &profil_nothing, b);
+			err = follow_fork_attach(s, t, space, &profil_empty_table, b);
 		else
-			err = bequeath(b, t, space);
+			err = follow_fork_private(b, t, space);
 	}
 	if (err)
 		profil_target_free(t);
@@ -745,17 +745,17 @@ void profil_task_forked(void *data, struct task_struct *parent, struct task_stru
 		goto unlock;
 	hlist_for_each_entry_rcu(b, &space->bindings, node)
 		if (!b->session->classic && READ_ONCE(b->nr_processes))
-			fork_one(b, child, false, same);
+			follow_fork_binding(b, child, false, same);
 	/* If it is about to end, perhaps another has taken its place. */
 	do {
 		b = binding_classic(space);
-	} while (b && fork_one(b, child, false, same) == -ENODEV && b != binding_classic(space));
+	} while (b && follow_fork_binding(b, child, false, same) == -ENODEV && b != binding_classic(space));
 	if (!READ_ONCE(space->nr_threads))
 		goto unlock;
 	for (t = profil_target_first(parent); t; t = profil_target_next(t)) {
 		b = rcu_dereference(t->binding);
 		if (t->thread && b->space == space && !READ_ONCE(b->nr_processes))
-			fork_one(b, child, true, same);
+			follow_fork_binding(b, child, true, same);
 	}
 unlock:
 	rcu_read_unlock();
@@ -784,7 +784,7 @@ static void exec_one(struct profil_target *t, bool follow)
 	if (follow && s->exec == PROFIL_EXEC_FOLLOW && s->home && refcount_inc_not_zero(&s->refs)) {
 		space = profil_space_get(mm, PROFIL_GFP_PROBE);
 		if (space) {
-			b = profil_binding_alloc(s, space, &profil_nothing, PROFIL_GFP_PROBE);
+			b = profil_binding_alloc(s, space, &profil_empty_table, PROFIL_GFP_PROBE);
 			profil_space_put(space);
 		}
 		if (!b)
