@@ -17,7 +17,7 @@ struct profil_session *profil_classic_find(struct profil_home *home, u32 scope)
 	lockdep_assert_held(&home->lock);
 
 	list_for_each_entry(s, &home->sessions, list)
-		if (s->classic && s->scope == scope && !READ_ONCE(s->orphan) &&
+		if (s->classic && s->scope == scope && !READ_ONCE(s->owner_gone) &&
 		    (scope == PROFIL_SCOPE_PROCESS || s->task == current))
 			return s;
 	return NULL;
@@ -32,7 +32,7 @@ static struct profil_session *classic_on(const struct profil_session *s)
 }
 
 /* Has the charge of what will be replaced for @credit. */
-static int classic_look(const struct profil_session *s, bool replace, unsigned long *credit)
+static int classic_check(const struct profil_session *s, bool replace, unsigned long *credit)
 {
 	struct profil_session *on;
 
@@ -62,14 +62,14 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 	__module_get(THIS_MODULE);
 	refcount_inc(&s->refs);
 	list_add(&s->list, &s->home->sessions);
-	profil_session_look(s);		/* time before is not the session's */
+	profil_session_resync_clock(s);		/* time before is not the session's */
 	profil_session_set_on(s, true);
 	profil_target_attach(b, t, on, NULL);
-	profil_session_look_again(s, NULL);
+	profil_session_resync_runtime(s, NULL);
 	if (on)
 		profil_session_end(on, PROFIL_END_NONE);
 	if (old)
-		profil_session_disown(old);
+		profil_session_unlist(old);
 	return 0;
 }
 
@@ -83,7 +83,7 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 	unsigned long credit;
 	int err;
 
-	err = classic_look(s, replace, &credit);
+	err = classic_check(s, replace, &credit);
 	if (err)
 		return err;
 	err = profil_histograms_pin(&new, table, home, false, s->may_exceed, credit);
@@ -159,10 +159,10 @@ int profil_classic_stop(u32 scope, struct profil_stats *stats)
 
 		if (on)
 			profil_session_end(s, PROFIL_END_NONE);
-		profil_session_read(s, stats, false);
+		profil_stats_read(s, stats, false);
 		if (on)
 			stats->state = PROFIL_STATE_OFF;
-		profil_session_disown(s);
+		profil_session_unlist(s);
 		err = 0;
 	}
 	profil_home_unlock(home);
@@ -170,7 +170,7 @@ int profil_classic_stop(u32 scope, struct profil_stats *stats)
 }
 
 /* @stats is zero. */
-int profil_classic_stats(u32 scope, struct profil_stats *stats)
+int profil_classic_read_stats(u32 scope, struct profil_stats *stats)
 {
 	struct profil_home *home = profil_home_lock();
 	struct profil_session *s;
@@ -180,7 +180,7 @@ int profil_classic_stats(u32 scope, struct profil_stats *stats)
 	s = profil_classic_find(home, scope);
 	if (s) {
 		profil_replay(s);
-		profil_session_read(s, stats, false);
+		profil_stats_read(s, stats, false);
 	}
 	profil_home_unlock(home);
 	return 0;

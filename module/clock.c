@@ -29,7 +29,7 @@
 #include "profil.h"
 
 /* Shortest time from the end of one interrupt to the next, in ns: the task must make progress. */
-#define GAP		5000
+#define CLOCK_MIN_GAP		5000
 
 unsigned int profil_min_period = 50000;
 module_param_named(min_period_ns, profil_min_period, uint, 0644);
@@ -43,13 +43,13 @@ struct clock {
 	u64 since;		/* up to then the sessions of current know their time */
 	bool running;		/* for current */
 	bool ticking;		/* for current this CPU keeps its tick */
-	const struct mm_struct *mm;	/* of the task that runs here, as a key only; or UNKNOWN */
+	const struct mm_struct *mm;	/* a key: of the running task, or CLOCK_MM_UNKNOWN */
 };
 
 /* How often a CPU has begun to keep its tick */
 static atomic_t clock_ticks_kept = ATOMIC_INIT(0);
 
-#define UNKNOWN ((const struct mm_struct *)-1L)
+#define CLOCK_MM_UNKNOWN ((const struct mm_struct *)-1L)
 
 /* Written by its CPU, with interrupts off. */
 static DEFINE_PER_CPU(struct clock, clocks);
@@ -71,7 +71,7 @@ static enum hrtimer_restart clock_fires(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 	}
 	/* This interrupt may have been late, or the samples may have taken longer than that. */
-	hrtimer_set_expires(timer, max_t(s64, due + left, ktime_get() + GAP));
+	hrtimer_set_expires(timer, max_t(s64, due + left, ktime_get() + CLOCK_MIN_GAP));
 	return HRTIMER_RESTART;
 }
 
@@ -106,7 +106,7 @@ static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 		return;
 	clock->since = now ? now : ktime_get_ns();
 	clock->running = true;
-	hrtimer_start(&clock->timer, ns_to_ktime(max_t(u64, left, GAP)),
+	hrtimer_start(&clock->timer, ns_to_ktime(max_t(u64, left, CLOCK_MIN_GAP)),
 		      HRTIMER_MODE_REL_PINNED_HARD);
 }
 
@@ -158,7 +158,8 @@ static bool clock_may_run_target(int cpu, void *unused)
 	const struct clock *clock = per_cpu_ptr(&clocks, cpu);
 	const struct mm_struct *mm = READ_ONCE(clock->mm);
 
-	return READ_ONCE(clock->ticking) || (mm && (mm == UNKNOWN || profil_space_find(mm)));
+	return READ_ONCE(clock->ticking) ||
+	       (mm && (mm == CLOCK_MM_UNKNOWN || profil_space_find(mm)));
 }
 
 /*
@@ -208,7 +209,7 @@ static int clock_install(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		WRITE_ONCE(per_cpu_ptr(&clocks, cpu)->mm, UNKNOWN);
+		WRITE_ONCE(per_cpu_ptr(&clocks, cpu)->mm, CLOCK_MM_UNKNOWN);
 	return tracepoint_probe_register(switch_tracepoint, clock_switch, NULL) ? -EBUSY : 0;
 }
 

@@ -75,7 +75,7 @@ static __always_inline void profil_tally(struct profil_session *s, bool system,
 	if (likely(counts))
 		this_cpu_inc(counts->n[system][outcome]);
 	else
-		atomic64_inc(&s->early[system][outcome]);
+		atomic64_inc(&s->stats_early[system][outcome]);
 }
 
 #endif /* _PROFIL_COUNTER_H */

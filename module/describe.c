@@ -47,7 +47,7 @@ static struct profil_table *session_describe(struct profil_session *s, struct pr
 
 	if (!table)
 		return ERR_PTR(-ENODEV);
-	profil_session_read(s, stats, false);
+	profil_stats_read(s, stats, false);
 	arg->nr_ranges = table->nr_ranges;
 	arg->period = s->period;
 	arg->taken = s->taken_pcs;

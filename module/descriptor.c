@@ -31,13 +31,13 @@ static void session_close(struct profil_session *s)
 	bool set_up;
 
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	WRITE_ONCE(s->orphan, true);
+	WRITE_ONCE(s->owner_gone, true);
 	while ((d = list_first_entry_or_null(&s->descendants, struct profil_session,
 					     descendants))) {
 		list_del_init(&d->descendants);
 		if (!refcount_inc_not_zero(&d->refs))
 			continue;
-		WRITE_ONCE(d->orphan, true);
+		WRITE_ONCE(d->owner_gone, true);
 		set_up = d->home;
 		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 		if (set_up)
@@ -237,7 +237,7 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	t->foreign = !same_thread_group(task, current);
 
 	if (s->on)
-		profil_session_look(s);	/* time before is not the session's */
+		profil_session_resync_clock(s);	/* time before is not the session's */
 	/* If it is released from here on, its end is told of after this: then it is linked. */
 	rcu_read_lock();
 	err = pid_alive(task) ? profil_target_attach(&b, t, NULL, NULL) : -ESRCH;
@@ -250,7 +250,7 @@ static int attach_task(struct profil_session *s, struct profil_attach *arg,
 	arg->space = space->id;
 	profil_session_reset_missed(s);
 	if (s->on)
-		profil_session_look_again(s, task);
+		profil_session_resync_runtime(s, task);
 free:
 	profil_target_free(t);
 	profil_binding_free(b);
@@ -366,7 +366,7 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 	err = s->phase == PROFIL_LIVE ? session_add(s, id, table) : -ENODEV;
 	if (!err)
 		profil_histograms_adopt(s, &new);
-	home->owed += profil_histograms_free(&new);
+	home->to_uncharge += profil_histograms_free(&new);
 	profil_home_unlock(home);
 put_table:
 	profil_table_put(table);
@@ -458,9 +458,9 @@ int profil_descriptor_enable(struct file *file, void *data, struct profil_stats 
 		goto unlock;
 	profil_session_reset_missed(s);
 	profil_targets_runtime(s, NULL, true);
-	profil_session_look(s);		/* time before is not the session's */
+	profil_session_resync_clock(s);		/* time before is not the session's */
 	profil_session_set_on(s, true);
-	profil_session_look_again(s, NULL);
+	profil_session_resync_runtime(s, NULL);
 unlock:
 	profil_descriptor_unlock(s);
 	return err;
@@ -483,7 +483,7 @@ int profil_descriptor_disable(struct file *file, void *data, struct profil_stats
 		profil_clock_resync();	/* as in profil_session_finish() */
 	profil_trigger_put(profil_session_trigger(s));
 	profil_replay(s);
-	profil_session_read(s, stats, false);
+	profil_stats_read(s, stats, false);
 unlock:
 	profil_descriptor_unlock(s);
 	return err;
@@ -501,7 +501,7 @@ int profil_descriptor_stats(struct file *file, void *data, struct profil_stats *
 		return PTR_ERR(s);
 	*arg = (struct profil_stats) { .size = arg->size };
 	profil_replay(s);
-	profil_session_read(s, arg, false);
+	profil_stats_read(s, arg, false);
 	profil_descriptor_unlock(s);
 	return 0;
 }

@@ -57,7 +57,7 @@ int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 
 /*
  * Returns a charge. A process waits for its own mmap_lock, unless it is killed; nobody waits for
- * another's. Return: false if the lock was not to be had: the charge is still owed.
+ * another's. Return: false if the lock was not to be had: the charge stays due.
  */
 bool profil_uncharge(struct mm_struct *mm, unsigned long pages)
 {
@@ -331,9 +331,9 @@ bool profil_histograms_are_mapped(const struct profil_table *table)
 	for (i = 0; i < table->nr_ranges; i++) {
 		h = table->spans[i].histogram;
 		/* Once for each; another fork at the same time may have it looked at twice. */
-		if (!h || data_race(h->looked_at) == fork)
+		if (!h || data_race(h->checked_by_fork) == fork)
 			continue;
-		WRITE_ONCE(h->looked_at, fork);
+		WRITE_ONCE(h->checked_by_fork, fork);
 		if (!histogram_is_mapped(h))
 			return false;
 	}
@@ -416,7 +416,7 @@ static unsigned long histogram_drop(struct profil_histogram *h, struct rb_root_c
 	return pages;
 }
 
-/* Unpins all, which no tick can reach. Returns how many pages, whose charge is owed. */
+/* Unpins all, which no tick can reach. Returns how many pages, whose charge the caller returns. */
 unsigned long profil_histograms_free(struct rb_root_cached *root)
 {
 	struct profil_histogram *h;
@@ -439,6 +439,6 @@ void profil_histograms_free_unused(struct profil_session *s)
 			continue;
 		pages = histogram_drop(h, &s->histograms);
 		s->charged -= pages;
-		s->home->owed += pages;
+		s->home->to_uncharge += pages;
 	}
 }

@@ -201,18 +201,18 @@ struct profil_home *profil_home_lock(void)
 	return home;
 }
 
-/* Gives the lock and the reference back, and pays what is owed if the caller can. */
+/* Gives the lock and the reference back, and returns the charge that is due if the caller can. */
 void profil_home_unlock(struct profil_home *home)
 {
-	unsigned long owed = home->owed;
+	unsigned long pages = home->to_uncharge;
 
-	if (owed && profil_home_is_own(home)) {
-		home->owed = 0;
+	if (pages && profil_home_is_own(home)) {
+		home->to_uncharge = 0;
 		mutex_unlock(&home->lock);
-		profil_home_uncharge(home, owed);
+		profil_home_uncharge(home, pages);
 	} else {
 		mutex_unlock(&home->lock);
-		if (owed)
+		if (pages)
 			profil_home_kick(home);
 	}
 	profil_home_put(home);
@@ -224,7 +224,7 @@ void profil_home_uncharge(struct profil_home *home, unsigned long pages)
 	if (profil_uncharge(home->mm, pages))
 		return;
 	mutex_lock(&home->lock);
-	home->owed += pages;
+	home->to_uncharge += pages;
 	mutex_unlock(&home->lock);
 	profil_home_kick(home);
 }
@@ -243,7 +243,7 @@ void profil_home_end_sessions(struct profil_home *home, bool all)
 	lockdep_assert_held(&home->lock);
 
 	list_for_each_entry(s, &home->sessions, list) {
-		if (s->phase == PROFIL_LIVE && (all || READ_ONCE(s->orphan))) {
+		if (s->phase == PROFIL_LIVE && (all || READ_ONCE(s->owner_gone))) {
 			profil_session_quiesce(s);
 			wait |= !profil_session_is_quiet(s);
 		}
@@ -252,12 +252,12 @@ void profil_home_end_sessions(struct profil_home *home, bool all)
 	if (wait)
 		synchronize_rcu();
 	list_for_each_entry_safe(s, next, &home->sessions, list) {
-		bool open = !s->classic && !s->root && !READ_ONCE(s->orphan);
+		bool open = !s->classic && !s->root && !READ_ONCE(s->owner_gone);
 
 		if (s->phase == PROFIL_QUIESCED)
 			profil_session_finish(s, open ? PROFIL_END_CREATOR : PROFIL_END_NONE);
-		if (s->phase == PROFIL_ENDED && (READ_ONCE(s->orphan) || (all && !open)))
-			profil_session_disown(s);
+		if (s->phase == PROFIL_ENDED && (READ_ONCE(s->owner_gone) || (all && !open)))
+			profil_session_unlist(s);
 		cond_resched();
 	}
 }
@@ -269,7 +269,7 @@ static void home_unhold(struct profil_home *home)
 	module_put(THIS_MODULE);
 }
 
-/* Has a worker end what must end, and pay what is owed. Any context. */
+/* Has a worker end what must end, and return the charge that is due. Any context. */
 void profil_home_kick(struct profil_home *home)
 {
 	/* Otherwise profil_homes_exit() or home_free() is at it. */
@@ -290,9 +290,9 @@ static void home_reconcile(struct work_struct *work)
 	/* Its owner may take long, and too many workers that wait would keep all others waiting. */
 	if (mutex_trylock(&home->lock)) {
 		profil_home_end_sessions(home, released);
-		if (released || !home->mm || profil_uncharge(home->mm, home->owed))
-			home->owed = 0;
-		again = home->owed;
+		if (released || !home->mm || profil_uncharge(home->mm, home->to_uncharge))
+			home->to_uncharge = 0;
+		again = home->to_uncharge;
 		mutex_unlock(&home->lock);
 		if (released)
 			home_detach(home);

@@ -49,7 +49,7 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 	s->classic = parent->classic;
 	s->may_exceed = parent->may_exceed && ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
 	/* The table of a parent that is pending itself is its own parent's. */
-	s->lost = parent->lost ||
+	s->buffers_lost = parent->buffers_lost ||
 		  (table->session == parent && !profil_histograms_are_mapped(table));
 	s->scope = parent->scope;
 	s->modes = parent->modes;
@@ -63,7 +63,7 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 	atomic64_set(&s->nr_pcs, s->taken_pcs);
 	s->fork = parent->fork;
 	s->exec = parent->exec;
-	if (on && profil_trigger_get_another(profil_session_trigger(s)))
+	if (on && profil_trigger_tryget(profil_session_trigger(s)))
 		profil_session_set_on(s, true);
 	gone = on && !s->on;
 	if (!s->classic) {
@@ -71,7 +71,7 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 		refcount_inc(&root->refs);
 		s->root = root;
 		raw_spin_lock_irqsave(&profil_index_lock, flags);
-		gone |= root->orphan;
+		gone |= root->owner_gone;
 		list_add(&s->descendants, &root->descendants);
 		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	}
@@ -107,7 +107,7 @@ struct profil_session *profil_pending_get(struct profil_space *space, bool class
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	list_for_each_entry(s, &space->pending, list) {
 		/* Others are about to be dropped. */
-		if (s->phase == PROFIL_PENDING && !s->orphan && (s->classic || !classic)) {
+		if (s->phase == PROFIL_PENDING && !s->owner_gone && (s->classic || !classic)) {
 			found = s;
 			refcount_inc(&s->refs);
 			break;
@@ -126,7 +126,7 @@ static bool pending_adopt(struct profil_session *s, struct profil_home *home)
 	lockdep_assert_held(&home->lock);
 
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	pending = s->phase == PROFIL_PENDING && !s->orphan && !list_empty(&s->list);
+	pending = s->phase == PROFIL_PENDING && !s->owner_gone && !list_empty(&s->list);
 	if (pending) {
 		list_move(&s->list, &home->sessions);
 		refcount_inc(&s->refs);
@@ -153,7 +153,7 @@ static int session_set_up(struct profil_session *s, struct profil_home *home)
 	table = profil_table_inherit(s, parents);
 	profil_table_put(parents);
 	if (counts && table)
-		err = s->lost ? -EFAULT :
+		err = s->buffers_lost ? -EFAULT :
 		      profil_histograms_pin(&new, table, home, true, s->may_exceed, 0);
 	if (err == -EINTR)
 		goto free;
@@ -176,7 +176,7 @@ static int session_set_up(struct profil_session *s, struct profil_home *home)
 		}
 	}
 	err = 0;
-	home->owed += profil_histograms_free(&new);
+	home->to_uncharge += profil_histograms_free(&new);
 	profil_home_unlock(home);
 free:
 	free_percpu(counts);

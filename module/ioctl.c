@@ -89,7 +89,7 @@ static int stats(struct file *file, void *data, struct profil_stats *unused)
 	if (arg->scope > PROFIL_SCOPE_THREAD)
 		return -EOPNOTSUPP;
 	*arg = (struct profil_stats) { .size = arg->size, .scope = arg->scope };
-	return profil_classic_stats(arg->scope, arg);
+	return profil_classic_read_stats(arg->scope, arg);
 }
 
 static int describe(struct file *file, void *data, struct profil_stats *stats)

@@ -112,7 +112,7 @@ struct profil_sums {
 struct profil_histogram {
 	struct interval_tree_node node;	/* user addresses: first, last */
 	refcount_t refs;		/* its session's, and each span's */
-	u64 looked_at;			/* by which fork last */
+	u64 checked_by_fork;			/* by which fork last */
 	unsigned long nr_pages;
 	void *pages[];			/* kernel addresses; NULL: not pinned */
 };
@@ -136,7 +136,7 @@ struct profil_span {
 
 struct profil_table {
 	struct profil_session *session;	/* whose histograms these are; referenced */
-	struct profil_table *fork_table;	/* of children of FORK_SHARE, referenced; NULL: this */
+	struct profil_table *fork_table;	/* that a child of FORK_SHARE has; referenced; NULL: this */
 	refcount_t refs;
 	struct rcu_work free;
 	u32 nr_ranges;
@@ -165,7 +165,7 @@ enum profil_session_phase {
 struct profil_session {
 	/* read by the tick */
 	unsigned long slow;		/* changed by atomic bit operations */
-	struct profil_counts __percpu *counts;	/* NULL while pending, see early */
+	struct profil_counts __percpu *counts;	/* NULL while pending, see stats_early */
 	u32 modes;
 	u32 period;			/* ns from tick to tick; 0: the scheduler's ticks */
 	bool jitter;			/* that is the mean */
@@ -175,7 +175,7 @@ struct profil_session {
 	/* constant */
 	bool classic;			/* has no descriptor */
 	bool may_exceed;		/* RLIMIT_MEMLOCK: was started with CAP_IPC_LOCK */
-	bool lost;			/* inherited without the parent's buffers */
+	bool buffers_lost;			/* inherited without the parent's buffers */
 	u32 scope;			/* of a classic session */
 	u32 fork;			/* enum profil_fork */
 	u32 exec;			/* enum profil_exec */
@@ -188,20 +188,20 @@ struct profil_session {
 	u32 end;			/* enum profil_end */
 	unsigned long charged;		/* pages, to the home's locked_vm */
 	unsigned long ring_pages;	/* of these, for records */
-	struct profil_sums before;	/* when the statistics last began anew */
+	struct profil_sums stats_base;	/* when the statistics last began anew */
 	struct rb_root_cached histograms;	/* by user address */
 	u64 runtime;			/* ns of CPU time that targets no longer account for */
 	atomic_t nr_dying;		/* tables that nobody uses any more, and are still there */
 
 	/* under profil_index_lock */
 	enum profil_session_phase phase;	/* under home->lock, too, once that is known */
-	bool orphan;			/* must end: its thread or its descriptor is gone */
+	bool owner_gone;			/* must end: its thread or its descriptor is gone */
 	struct rb_root bindings;
 	struct list_head targets;	/* RCU, too */
 	unsigned int nr_targets;
 	unsigned int nr_thread_targets;
 	unsigned int nr_detached;	/* that were targets once */
-	struct list_head descendants;		/* root->descendants: the sessions that descend from it */
+	struct list_head descendants;	/* of a root: its descendants; of these: the link */
 	u64 unfollowed;
 
 	/* ticks to be counted later, see sample.c; any CPU puts, home->lock's owner takes */
@@ -217,7 +217,7 @@ struct profil_session {
 	atomic64_t nr_pcs;		/* entries that are taken */
 
 	/* until counts is there: ticks of each outcome, and as profil_counts.left */
-	atomic64_t early[2][PROFIL_NR_OUTCOMES];
+	atomic64_t stats_early[2][PROFIL_NR_OUTCOMES];
 	s64 left;
 
 	struct rcu_work free;
@@ -274,7 +274,7 @@ struct profil_home {
 	struct profil_space *space;	/* referenced until then */
 	struct mutex lock;
 	struct list_head sessions;	/* LIVE or ENDED */
-	unsigned long owed;		/* pages to be uncharged */
+	unsigned long to_uncharge;		/* pages to be uncharged */
 	bool released;			/* the mm is: all sessions end */
 	struct mmu_interval_notifier notifier;
 	struct delayed_work reconcile;
@@ -324,7 +324,7 @@ struct profil_trigger {
 };
 
 int profil_trigger_get(struct profil_trigger *t);
-bool profil_trigger_get_another(struct profil_trigger *t);
+bool profil_trigger_tryget(struct profil_trigger *t);
 void profil_trigger_put(struct profil_trigger *t);
 void profil_trigger_exit(struct profil_trigger *t);
 void profil_trigger_linger_over(struct work_struct *work);
@@ -353,7 +353,7 @@ static inline struct profil_trigger *profil_session_trigger(const struct profil_
 void profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		   struct ftrace_regs *fregs);
 u64 profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs);
-extern bool profil_tick_came;
+extern bool profil_tick_arrived;
 
 /* watch.c: who is sampled by which session */
 extern raw_spinlock_t profil_index_lock;
@@ -406,7 +406,8 @@ int profil_classic_describe(struct profil_describe *arg, struct profil_stats *st
 /* inherit.c: a child's session until it is set up */
 struct profil_session *profil_session_inherit(struct profil_session *parent,
 					      const struct profil_table *table);
-void profil_session_publish_inherited(struct profil_session *s, struct profil_space *space, int err);
+void profil_session_publish_inherited(struct profil_session *s, struct profil_space *space,
+				      int err);
 void profil_session_drop_pending(struct profil_session *s);
 struct profil_session *profil_pending_get(struct profil_space *space, bool classic);
 int profil_space_set_up(struct profil_space *space);
@@ -420,15 +421,15 @@ struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_s
 s64 profil_session_first_period(const struct profil_session *s);
 void profil_session_put(struct profil_session *s);
 void profil_session_set_phase(struct profil_session *s, enum profil_session_phase phase);
-void profil_session_look(struct profil_session *s);
-void profil_session_look_again(struct profil_session *s, const struct task_struct *task);
+void profil_session_resync_clock(struct profil_session *s);
+void profil_session_resync_runtime(struct profil_session *s, const struct task_struct *task);
 void profil_session_reset_missed(struct profil_session *s);
 bool profil_session_is_quiet(const struct profil_session *s);
 void profil_session_quiesce(struct profil_session *s);
 void profil_session_finish(struct profil_session *s, enum profil_end end);
 void profil_session_end(struct profil_session *s, enum profil_end end);
-void profil_session_disown(struct profil_session *s);
-void profil_session_read(struct profil_session *s, struct profil_stats *stats, bool restart);
+void profil_session_unlist(struct profil_session *s);
+void profil_stats_read(struct profil_session *s, struct profil_stats *stats, bool restart);
 
 /* defer.c: ticks that are counted later */
 bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool system);
@@ -440,7 +441,7 @@ void profil_session_unpark(struct profil_session *s);
 struct profil_session *profil_classic_find(struct profil_home *home, u32 scope);
 int profil_classic_start(const struct profil_start *arg);
 int profil_classic_stop(u32 scope, struct profil_stats *stats);
-int profil_classic_stats(u32 scope, struct profil_stats *stats);
+int profil_classic_read_stats(u32 scope, struct profil_stats *stats);
 
 /* descriptor.c, snapshot.c: sessions with one; what has @data is an ioctl, see ioctl.c */
 int profil_descriptor_open(const struct profil_open *arg);
@@ -497,7 +498,7 @@ void profil_histograms_free_unused(struct profil_session *s);
 struct profil_ring *profil_ring_create(u32 nr_records);
 void profil_ring_free(struct profil_ring *ring);
 unsigned long profil_ring_pages(u32 nr_records);
-bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system);
+bool profil_ring_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system);
 ssize_t profil_ring_read(struct profil_session *s, char __user *buf, size_t size, bool wait);
 __poll_t profil_ring_poll(struct profil_session *s, struct file *file,
 			  struct poll_table_struct *wait);

@@ -2,7 +2,7 @@
 /*
  * Records of the ticks outside every range, for read() of the session's descriptor.
  *
- * profil_record() runs in the tick, where it cannot sleep, and fills a slot of the session's ring.
+ * profil_ring_record() runs in the tick, where it cannot sleep, and fills a slot of the ring.
  * It looks up the mapping of the pc under mmap_lock, if it can have that; otherwise the slot keeps
  * the space, and read() looks the mapping up.
  *
@@ -186,7 +186,7 @@ static void ring_look_up(struct ring_slot *slot, struct mm_struct *mm)
  * Keeps a tick of current, which is outside of all ranges of @s, if @s wants records. From the
  * tick. Return: false if there is no room for the record that is due.
  */
-bool profil_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system)
+bool profil_ring_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system)
 {
 	struct mm_struct *mm = current->mm;
 	struct profil_ring *ring = s->ring;
@@ -303,7 +303,7 @@ static ssize_t ring_take(struct profil_ring *ring, char __user *buf, size_t size
 	}
 	while (!ring_empty(ring)) {
 		slot = &ring->slots[ring->tail & ring->mask];
-		/* Pairs with the release in profil_record(): until then a tick is writing it. */
+		/* Pairs with the release in profil_ring_record(): a tick writes it until then. */
 		while (!smp_load_acquire(&slot->record.size))
 			cpu_relax();
 		n = ring_copy_slot(slot, page, buf + done, size - done);
@@ -314,7 +314,7 @@ static ssize_t ring_take(struct profil_ring *ring, char __user *buf, size_t size
 		}
 		done += n;
 		ring_slot_clear(slot);
-		/* Pairs with the acquire in profil_record(). */
+		/* Pairs with the acquire in profil_ring_record(). */
 		smp_store_release(&ring->tail, ring->tail + 1);
 		if (fatal_signal_pending(current))
 			break;

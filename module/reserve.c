@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Memory for the probes of fork and exec. These may not sleep, and on PREEMPT_RT whoever
- * allocates may: there they take a piece that a worker has laid in. It is charged to nobody, since
+ * allocates may: there they take a block that a worker has laid in. It is charged to nobody, since
  * the worker cannot know to whom.
  */
 #include <linux/llist.h>
@@ -9,56 +9,56 @@
 #include "profil.h"
 
 /* A child with a session takes four: these suffice for 256. */
-#define PIECES		1024
+#define RESERVE_BLOCKS		1024
 
-static LLIST_HEAD(pieces);
-static atomic_t nr_pieces = ATOMIC_INIT(0);
+static LLIST_HEAD(reserve_blocks);
+static atomic_t reserve_nr_blocks = ATOMIC_INIT(0);
 static DEFINE_RAW_SPINLOCK(reserve_lock);	/* innermost; for those who take */
 
-static void fill(struct work_struct *unused)
+static void reserve_fill(struct work_struct *unused)
 {
-	struct llist_node *piece;
+	struct llist_node *block;
 
-	while (atomic_read(&nr_pieces) < PIECES) {
-		piece = kzalloc(PROFIL_RESERVE_SIZE, GFP_KERNEL | __GFP_NOWARN);
-		if (!piece)
+	while (atomic_read(&reserve_nr_blocks) < RESERVE_BLOCKS) {
+		block = kzalloc(PROFIL_RESERVE_SIZE, GFP_KERNEL | __GFP_NOWARN);
+		if (!block)
 			return;
-		llist_add(piece, &pieces);
-		atomic_inc(&nr_pieces);
+		llist_add(block, &reserve_blocks);
+		atomic_inc(&reserve_nr_blocks);
 	}
 }
 
-static DECLARE_WORK(filling, fill);
+static DECLARE_WORK(reserve_work, reserve_fill);
 
 /* Zeroed memory that kfree() takes, or NULL: too many took some of late. */
 void *profil_reserve_take(void)
 {
-	struct llist_node *piece;
+	struct llist_node *block;
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&reserve_lock, flags);
-	piece = llist_del_first(&pieces);
+	block = llist_del_first(&reserve_blocks);
 	raw_spin_unlock_irqrestore(&reserve_lock, flags);
-	if (piece) {
-		piece->next = NULL;
-		atomic_dec(&nr_pieces);
+	if (block) {
+		block->next = NULL;
+		atomic_dec(&reserve_nr_blocks);
 	}
-	if (atomic_read(&nr_pieces) < PIECES / 2)
-		queue_work(profil_wq, &filling);
-	return piece;
+	if (atomic_read(&reserve_nr_blocks) < RESERVE_BLOCKS / 2)
+		queue_work(profil_wq, &reserve_work);
+	return block;
 }
 
 void profil_reserve_init(void)
 {
-	fill(NULL);
+	reserve_fill(NULL);
 }
 
 /* No probe runs. */
 void profil_reserve_exit(void)
 {
-	struct llist_node *piece, *next;
+	struct llist_node *block, *next;
 
-	cancel_work_sync(&filling);
-	llist_for_each_safe(piece, next, llist_del_all(&pieces))
-		kfree(piece);
+	cancel_work_sync(&reserve_work);
+	llist_for_each_safe(block, next, llist_del_all(&reserve_blocks))
+		kfree(block);
 }

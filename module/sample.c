@@ -9,7 +9,7 @@
  *
  * There are two paths. Nearly all ticks are plain, see tick_is_plain(), and hit a counter: these
  * take the fast path. It changes nothing before it has raised the counter, and then there is no
- * more to do; so any other tick of a session still is one for the slow path, tick_look(), which
+ * more to do; so any other tick of a session still is one for the slow path, tick_sample(), which
  * knows all cases.
  */
 #include <linux/jiffies.h>
@@ -24,7 +24,7 @@
 #include "counter.h"
 #include "profil.h"
 
-bool profil_tick_came;
+bool profil_tick_arrived;
 
 /* The last span that starts at or below @pc; the first if there is none. */
 static const struct profil_span *sample_find_span(const struct profil_table *table, u64 pc)
@@ -93,10 +93,10 @@ struct tick_ctx {
 static bool tick_is_due(struct profil_session *s, struct tick_ctx *ctx)
 {
 	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
-	s64 *place = counts ? &this_cpu_ptr(counts)->left : &s->left;
-	s64 left = READ_ONCE(*place) - ctx->passed;
+	s64 *ns_left = counts ? &this_cpu_ptr(counts)->left : &s->left;
+	s64 left = READ_ONCE(*ns_left) - ctx->passed;
 	bool due = ctx->sampled && left <= 0;
-	u64 lost;
+	u64 lapsed;
 
 	if (due) {
 		left += s->period;
@@ -105,18 +105,18 @@ static bool tick_is_due(struct profil_session *s, struct tick_ctx *ctx)
 				s->period / 2;
 	}
 	if (due && left <= 0) {
-		lost = div_u64(-left, s->period) + 1;
-		left += lost * s->period;
+		lapsed = div_u64(-left, s->period) + 1;
+		left += lapsed * s->period;
 		if (counts)
-			this_cpu_add(counts->missed, lost);
+			this_cpu_add(counts->missed, lapsed);
 	}
-	WRITE_ONCE(*place, left);
+	WRITE_ONCE(*ns_left, left);
 	ctx->left = min_t(u64, ctx->left, max_t(s64, left, 0));
 	return due;
 }
 
 /* Is this a tick of the session? */
-static bool tick_is_of(struct profil_session *s, struct tick_ctx *ctx)
+static bool tick_belongs_to(struct profil_session *s, struct tick_ctx *ctx)
 {
 	struct profil_counts __percpu *counts;
 
@@ -180,7 +180,7 @@ static void tick_count(struct profil_session *s, struct profil_space *space,
 		this_cpu_write(s->counts->last_span, last);
 	if (d >= span->bins.limit) {
 		outcome = PROFIL_OUTSIDE;
-		if (s->ring && !profil_record(s, space, pc, system))
+		if (s->ring && !profil_ring_record(s, space, pc, system))
 			outcome = PROFIL_DROPPED_RECORD;
 	} else if (parked) {
 		if (tick_defer(s, space, span, d, system))
@@ -198,12 +198,12 @@ static void tick_count(struct profil_session *s, struct profil_space *space,
 }
 
 /* The slow path of a tick, or of a clock, of a task that @b's session samples. */
-static void tick_look(const struct profil_binding *b, struct tick_ctx *ctx)
+static void tick_sample(const struct profil_binding *b, struct tick_ctx *ctx)
 {
 	struct profil_session *s = b->session;
 	bool parked;
 
-	if (!tick_is_of(s, ctx))
+	if (!tick_belongs_to(s, ctx))
 		return;
 	if (!(s->modes & (PROFIL_MODE_USER << ctx->system))) {
 		profil_tally(s, ctx->system, PROFIL_UNSELECTED);
@@ -215,8 +215,8 @@ static void tick_look(const struct profil_binding *b, struct tick_ctx *ctx)
 }
 
 /* @advance: this is a tick of the scheduler. */
-static __always_inline bool tick_hit_in(struct profil_counts __percpu *counts,
-					const struct profil_span *span, u64 d, bool system,
+static __always_inline bool tick_hit_span(struct profil_counts __percpu *counts,
+					  const struct profil_span *span, u64 d, bool system,
 					bool advance)
 {
 	enum profil_outcome outcome;
@@ -251,7 +251,7 @@ static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
 	u32 last;
 
 	if (likely(d < span->fast_limit))
-		return tick_hit_in(counts, span, d, system, advance);
+		return tick_hit_span(counts, span, d, system, advance);
 	/* Of this table, or of one before it. */
 	last = this_cpu_read(counts->last_span);
 	if (last >= table->nr_spans)
@@ -259,7 +259,7 @@ static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
 	/* The pc from memory: so it need not be kept for this. */
 	pc = d + READ_ONCE(span->start);
 	span += array_index_nospec(last, table->nr_spans);
-	return tick_hit_in(counts, span, pc - span->start, system, advance);
+	return tick_hit_span(counts, span, pc - span->start, system, advance);
 }
 
 /*
@@ -294,7 +294,7 @@ static void tick_unbound(const struct profil_target *t, struct task_struct *task
 	struct profil_session *s = sample_binding_of(t)->session;
 
 	/* An exec that is not followed was the end. */
-	if ((task->mm && s->exec != PROFIL_EXEC_FOLLOW) || !tick_is_of(s, ctx))
+	if ((task->mm && s->exec != PROFIL_EXEC_FOLLOW) || !tick_belongs_to(s, ctx))
 		return;
 	if (!(s->modes & PROFIL_MODE_SYSTEM))
 		profil_tally(s, true, PROFIL_UNSELECTED);
@@ -358,8 +358,8 @@ static __always_inline struct profil_target *sample_in_exec(const struct profil_
  * @task may be in exec, where not all sessions have come to the new space, or in exit, where it has
  * none.
  */
-static void sample_look(struct profil_space *space, struct task_struct *task,
-			const struct profil_binding *b, struct profil_target *t,
+static void sample_all(struct profil_space *space, struct task_struct *task,
+		       const struct profil_binding *b, struct profil_target *t,
 			struct tick_ctx *ctx)
 {
 	struct profil_target *process;
@@ -368,13 +368,13 @@ static void sample_look(struct profil_space *space, struct task_struct *task,
 		return;
 	hlist_for_each_entry_from_rcu(b, node)
 		if (READ_ONCE(b->nr_processes))
-			tick_look(b, ctx);
+			tick_sample(b, ctx);
 	for (; t; t = profil_target_next(t)) {
 		b = sample_binding_of(t);
 		if (!space)
 			tick_unbound(t, task, ctx);
 		else if (sample_is_own(b, space))
-			tick_look(b, ctx);
+			tick_sample(b, ctx);
 	}
 	if (!ctx->system)
 		return;
@@ -384,12 +384,12 @@ static void sample_look(struct profil_space *space, struct task_struct *task,
 			tick_unbound(process, task, ctx);
 }
 
-static noinline void sample_slowly(struct profil_space *space, const struct profil_binding *b,
-				   struct profil_target *t, u64 pc, bool system)
+static noinline void sample_slow(struct profil_space *space, const struct profil_binding *b,
+				 struct profil_target *t, u64 pc, bool system)
 {
 	struct tick_ctx ctx = { .pc = pc, .system = system };
 
-	sample_look(space, current, b, t, &ctx);
+	sample_all(space, current, b, t, &ctx);
 }
 
 /* The fast path for one session that samples all that runs in @space, if no other does. */
@@ -412,10 +412,10 @@ static __always_inline bool sample_binding(const struct profil_binding *b, u64 p
 }
 
 /* What tick_arrives() waits for, while no session is on: so it is not for sample_one() to tell. */
-static __always_inline void sample_tell(void)
+static __always_inline void sample_report_arrival(void)
 {
-	if (unlikely(!READ_ONCE(profil_tick_came)))
-		WRITE_ONCE(profil_tick_came, true);
+	if (unlikely(!READ_ONCE(profil_tick_arrived)))
+		WRITE_ONCE(profil_tick_arrived, true);
 }
 
 /*
@@ -427,17 +427,17 @@ static noinline notrace void sample_user(struct profil_space *space, u64 pc)
 	const struct profil_binding *b;
 	struct profil_target *t;
 
-	sample_tell();
+	sample_report_arrival();
 	hlist_for_each_entry_rcu_notrace(b, &space->bindings, node) {
 		if (READ_ONCE(b->nr_processes) && !sample_binding(b, pc)) {
-			sample_slowly(space, b, sample_first_own(space, current), pc, false);
+			sample_slow(space, b, sample_first_own(space, current), pc, false);
 			return;
 		}
 	}
 	for (t = sample_first_own(space, current); t; t = profil_target_next(t)) {
 		b = sample_binding_of(t);
 		if (sample_is_own(b, space) && !sample_binding(b, pc)) {
-			sample_slowly(space, NULL, t, pc, false);
+			sample_slow(space, NULL, t, pc, false);
 			return;
 		}
 	}
@@ -448,7 +448,7 @@ static noinline notrace void sample_system(struct profil_space *space)
 	struct task_struct *task = current;
 	u64 pc;
 
-	sample_tell();
+	sample_report_arrival();
 	if (sample_is_kernel_task(task))
 		return;
 	pc = sample_system_pc(task);
@@ -456,7 +456,7 @@ static noinline notrace void sample_system(struct profil_space *space)
 		return;
 	/* One that is attached just now may as well come after this tick. */
 	if (space || data_race(profil_nr_targets))
-		sample_slowly(space, sample_first(space), sample_first_own(space, task), pc, true);
+		sample_slow(space, sample_first(space), sample_first_own(space, task), pc, true);
 }
 
 /* A tick has found current running. Called by ftrace. */
@@ -469,7 +469,7 @@ void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftr
 	if (!user_mode(regs))
 		sample_system(space);
 	else if (!space)
-		sample_tell();
+		sample_report_arrival();
 	else if (!sample_one(space, instruction_pointer(regs), false))
 		sample_user(space, instruction_pointer(regs));
 }
@@ -499,8 +499,8 @@ static __always_inline u64 clock_one(struct profil_space *space, u64 passed, u64
 	return left;
 }
 
-static noinline u64 clock_slowly(struct profil_space *space, struct task_struct *task, u64 passed,
-				 struct pt_regs *regs)
+static noinline u64 clock_slow(struct profil_space *space, struct task_struct *task, u64 passed,
+			       struct pt_regs *regs)
 {
 	struct tick_ctx ctx = {
 		.system = !regs || !user_mode(regs),
@@ -515,7 +515,7 @@ static noinline u64 clock_slowly(struct profil_space *space, struct task_struct 
 	/* Without a space at a context switch only in exit: this is the time of all other tasks. */
 	if (space || (ctx.system && data_race(profil_nr_targets) &&
 		      (task == current || !task->mm)))
-		sample_look(space, task, sample_first(space), sample_first_own(space, task), &ctx);
+		sample_all(space, task, sample_first(space), sample_first_own(space, task), &ctx);
 	return ctx.left;
 }
 
@@ -532,5 +532,5 @@ u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct p
 
 	if (space && regs && user_mode(regs))
 		left = clock_one(space, passed, instruction_pointer(regs));
-	return left ?: clock_slowly(space, task, passed, regs);
+	return left ?: clock_slow(space, task, passed, regs);
 }

@@ -139,7 +139,7 @@ void profil_session_set_phase(struct profil_session *s, enum profil_session_phas
 /* ---- ticks ---- */
 
 /* As profil_clock_resync(), if that is of interest to @s, which is about to have targets. */
-void profil_session_look(struct profil_session *s)
+void profil_session_resync_clock(struct profil_session *s)
 {
 	if (s->period || profil_nohz_full)
 		profil_clock_resync();
@@ -149,7 +149,7 @@ void profil_session_look(struct profil_session *s)
  * Now it has: @task, or all, if that is NULL. Where the tick had been stopped, the scheduler does
  * not know how much time they have had until it comes again.
  */
-void profil_session_look_again(struct profil_session *s, const struct task_struct *task)
+void profil_session_resync_runtime(struct profil_session *s, const struct task_struct *task)
 {
 	if ((s->period || profil_nohz_full) && profil_clock_resync()) {
 		schedule_timeout_uninterruptible(2);
@@ -212,7 +212,7 @@ void profil_session_finish(struct profil_session *s, enum profil_end end)
 	profil_replay(s);
 	profil_session_set_phase(s, PROFIL_ENDED);
 	/* The charge for records is kept as long as they can be read. */
-	s->home->owed += profil_histograms_free(&s->histograms);
+	s->home->to_uncharge += profil_histograms_free(&s->histograms);
 	s->charged = s->ring_pages;
 	if (on) {
 		/* Ticks that came for its sake alone need not any more. */
@@ -234,11 +234,11 @@ void profil_session_end(struct profil_session *s, enum profil_end end)
 }
 
 /* It has ended, and nobody asks for it any more. */
-void profil_session_disown(struct profil_session *s)
+void profil_session_unlist(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);
 
-	s->home->owed += s->charged;
+	s->home->to_uncharge += s->charged;
 	s->charged = 0;
 	list_del_init(&s->list);
 	profil_session_put(s);
@@ -247,14 +247,14 @@ void profil_session_disown(struct profil_session *s)
 /* ---- statistics ---- */
 
 /* All that was ever counted. */
-static void session_sum(const struct profil_session *s, struct profil_sums *sums)
+static void stats_sum(const struct profil_session *s, struct profil_sums *sums)
 {
 	int cpu, mode, i;
 
 	memset(sums, 0, sizeof(*sums));
 	for (mode = 0; mode < 2; mode++)
 		for (i = 0; i < PROFIL_NR_OUTCOMES; i++)
-			sums->n[mode][i] = atomic64_read(&s->early[mode][i]);
+			sums->n[mode][i] = atomic64_read(&s->stats_early[mode][i]);
 	if (!s->counts)
 		return;
 	for_each_possible_cpu(cpu) {
@@ -268,7 +268,7 @@ static void session_sum(const struct profil_session *s, struct profil_sums *sums
 }
 
 /* @stats is zero. With @restart all begins anew: under home->lock. */
-void profil_session_read(struct profil_session *s, struct profil_stats *stats, bool restart)
+void profil_stats_read(struct profil_session *s, struct profil_stats *stats, bool restart)
 {
 	u64 n[PROFIL_NR_OUTCOMES], runtime = s->runtime;
 	struct profil_sums sums;
@@ -278,10 +278,10 @@ void profil_session_read(struct profil_session *s, struct profil_stats *stats, b
 
 	lockdep_assert(!restart || lockdep_is_held(&s->home->lock));
 
-	session_sum(s, &sums);
+	stats_sum(s, &sums);
 	for (i = 0; i < PROFIL_NR_OUTCOMES; i++) {
-		u64 user = sums.n[0][i] - s->before.n[0][i];
-		u64 system = sums.n[1][i] - s->before.n[1][i];
+		u64 user = sums.n[0][i] - s->stats_base.n[0][i];
+		u64 system = sums.n[1][i] - s->stats_base.n[1][i];
 
 		n[i] = user + system;
 		if (i < PROFIL_UNSELECTED) {
@@ -301,7 +301,7 @@ void profil_session_read(struct profil_session *s, struct profil_stats *stats, b
 	stats->dropped_record = n[PROFIL_DROPPED_RECORD];
 	stats->dropped = stats->ticks - stats->hit - stats->outside - stats->saturated;
 	stats->unselected = n[PROFIL_UNSELECTED];
-	stats->missed = sums.missed - s->before.missed;
+	stats->missed = sums.missed - s->stats_base.missed;
 
 	if (s->on)
 		runtime += profil_targets_runtime(s, NULL, restart);
@@ -320,7 +320,7 @@ void profil_session_read(struct profil_session *s, struct profil_stats *stats, b
 	}
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	if (restart)
-		s->before = sums;
+		s->stats_base = sums;
 }
 
 /* PENDING, and its descriptor is closed: nobody can find it any more. */

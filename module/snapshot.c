@@ -115,7 +115,7 @@ static int snapshot_try(struct snapshot *snap, struct file *file, struct profil_
 	snap->s = s;
 	err = snapshot_do(snap, segment_copy);
 	if (!err) {
-		profil_session_read(s, stats, snap->reset);
+		profil_stats_read(s, stats, snap->reset);
 		if (snap->reset)
 			err = snapshot_do(snap, segment_clear);
 	}

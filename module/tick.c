@@ -33,10 +33,10 @@ static bool tick_arrives(void)
 {
 	ktime_t end = ktime_add_ms(ktime_get(), ARRIVAL_MS);
 
-	WRITE_ONCE(profil_tick_came, false);
+	WRITE_ONCE(profil_tick_arrived, false);
 	do {
 		cpu_relax();
-		if (READ_ONCE(profil_tick_came))
+		if (READ_ONCE(profil_tick_arrived))
 			return true;
 		cond_resched();
 	} while (ktime_before(ktime_get(), end));

@@ -41,7 +41,7 @@ int profil_trigger_get(struct profil_trigger *t)
 {
 	int err = 0;
 
-	if (profil_trigger_get_another(t))
+	if (profil_trigger_tryget(t))
 		return 0;
 
 	/* To remove the hook is to wait until all tasks have scheduled: that can be long. */
@@ -58,7 +58,7 @@ int profil_trigger_get(struct profil_trigger *t)
 }
 
 /* Begin a use if there is another already. Never waits. */
-bool profil_trigger_get_another(struct profil_trigger *t)
+bool profil_trigger_tryget(struct profil_trigger *t)
 {
 	return atomic_inc_not_zero(&t->users);
 }

@@ -381,7 +381,7 @@ static bool target_is_too_many(const struct profil_binding *b, const struct prof
 	const struct profil_session *s = b->session;
 	unsigned int n = 0, clocked = 0, n_here = 0, clocked_here = 0;
 	struct profil_target *other;
-	struct profil_binding *beside;
+	struct profil_binding *other_b;
 
 	if (s->classic)
 		return false;
@@ -392,11 +392,11 @@ static bool target_is_too_many(const struct profil_binding *b, const struct prof
 		clocked += !!target_binding(other)->session->period;
 	}
 	if (!t->thread && hlist_unhashed(&b->node)) {
-		hlist_for_each_entry(beside, &b->space->bindings, node) {
-			if (beside->foreign != t->foreign || beside->session->classic)
+		hlist_for_each_entry(other_b, &b->space->bindings, node) {
+			if (other_b->foreign != t->foreign || other_b->session->classic)
 				continue;
 			n_here++;
-			clocked_here += !!beside->session->period;
+			clocked_here += !!other_b->session->period;
 		}
 	}
 	return max(n, n_here) >= (t->foreign ? PROFIL_MAX_FOREIGN : PROFIL_MAX_SESSIONS) ||
@@ -602,9 +602,9 @@ u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *t
 /* ---- what tasks do ---- */
 
 /* A classic session has lost its thread. */
-static void session_orphan(struct profil_session *s)
+static void follow_owner_gone(struct profil_session *s)
 {
-	WRITE_ONCE(s->orphan, true);
+	WRITE_ONCE(s->owner_gone, true);
 	profil_home_kick(s->home);
 }
 
@@ -628,7 +628,7 @@ static void target_move(struct profil_target *t, struct profil_binding *to)
 		if (s->on && s->phase <= PROFIL_LIVE)
 			s->runtime += ran;
 		if (s->classic && t->thread)
-			session_orphan(s);
+			follow_owner_gone(s);
 		profil_ring_wake(s);
 	} else {
 		target_enter(t, to, NULL);
@@ -665,7 +665,8 @@ static int follow_fork_attach(struct profil_session *s, struct profil_target *t,
 }
 
 /* The child has a session of its own. */
-static int follow_fork_private(struct profil_binding *b, struct profil_target *t, struct profil_space *space)
+static int follow_fork_private(struct profil_binding *b, struct profil_target *t,
+			       struct profil_space *space)
 {
 	/* Of the parent: for its arithmetic, until the child's own is there. */
 	struct profil_table *table = rcu_dereference(b->table);
@@ -685,7 +686,8 @@ static int follow_fork_private(struct profil_binding *b, struct profil_target *t
 }
 
 /* -ENODEV: @b's session is about to end. */
-static int follow_fork_binding(struct profil_binding *b, struct task_struct *child, bool thread, bool same)
+static int follow_fork_binding(struct profil_binding *b, struct task_struct *child,
+			       bool thread, bool same)
 {
 	struct profil_session *s = b->session;
 	struct profil_space *space;
@@ -749,7 +751,8 @@ void profil_task_forked(void *data, struct task_struct *parent, struct task_stru
 	/* If it is about to end, perhaps another has taken its place. */
 	do {
 		b = binding_classic(space);
-	} while (b && follow_fork_binding(b, child, false, same) == -ENODEV && b != binding_classic(space));
+	} while (b && follow_fork_binding(b, child, false, same) == -ENODEV &&
+		 b != binding_classic(space));
 	if (!READ_ONCE(space->nr_threads))
 		goto unlock;
 	for (t = profil_target_first(parent); t; t = profil_target_next(t)) {
@@ -822,7 +825,7 @@ void profil_task_exited(struct task_struct *task)
 	rcu_read_lock();
 	for (t = profil_target_first(task); t; t = profil_target_next(t))
 		if (target_binding(t)->session->classic)
-			session_orphan(target_binding(t)->session);
+			follow_owner_gone(target_binding(t)->session);
 	rcu_read_unlock();
 }
 
