@@ -57,7 +57,7 @@ static DEFINE_PER_CPU(struct rnd_state, random_states);
 
 static struct tracepoint *switch_tracepoint;
 
-static enum hrtimer_restart clock_fires(struct hrtimer *timer)
+static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 {
 	struct clock *clock = container_of(timer, struct clock, timer);
 	/* The moment when it was due: to read the clock a second time takes 50 instructions. */
@@ -142,7 +142,7 @@ static void clock_switch(void *data, bool preempt, struct task_struct *prev,
 	clock_start(clock, next, now);
 }
 
-static void resync_clock(void *unused)
+static void clock_resync_cpu(void *unused)
 {
 	struct clock *clock = this_cpu_ptr(&clocks);
 	u64 now = clock_stop(clock, current);
@@ -182,7 +182,7 @@ bool profil_clock_resync(void)
 	int before = atomic_read(&clock_ticks_kept);
 
 	smp_mb();	/* see above */
-	on_each_cpu_cond_mask(clock_may_run_target, resync_clock, NULL, true, cpu_online_mask);
+	on_each_cpu_cond_mask(clock_may_run_target, clock_resync_cpu, NULL, true, cpu_online_mask);
 	return atomic_read(&clock_ticks_kept) != before;
 }
 
@@ -194,7 +194,7 @@ void profil_clock_resync_here(void)
 	if (!READ_ONCE(profil_clock.installed))
 		return;
 	local_irq_save(flags);
-	resync_clock(NULL);
+	clock_resync_cpu(NULL);
 	local_irq_restore(flags);
 }
 
@@ -243,7 +243,7 @@ int profil_clock_init(void)
 	int cpu;
 
 	check_trace_callback_type_sched_switch(clock_switch);
-	switch_tracepoint = profil_tracepoint("sched_switch");
+	switch_tracepoint = profil_follow_find_tracepoint("sched_switch");
 	if (!switch_tracepoint) {
 		pr_err("there is no tracepoint sched_switch\n");
 		return -EOPNOTSUPP;
@@ -251,7 +251,7 @@ int profil_clock_init(void)
 	profil_nohz_full = tick_nohz_full_enabled();
 	prandom_seed_full_state(&random_states);
 	for_each_possible_cpu(cpu)
-		profil_hrtimer_setup(&per_cpu_ptr(&clocks, cpu)->timer, clock_fires,
+		profil_hrtimer_setup(&per_cpu_ptr(&clocks, cpu)->timer, clock_fire,
 				     CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	return 0;
 }

@@ -43,7 +43,7 @@ bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool syste
 	return true;
 }
 
-static enum profil_outcome replay_tick(struct profil_session *s, u64 tick)
+static enum profil_outcome replay_one(struct profil_session *s, u64 tick)
 {
 	bool is_pc = (tick >> 2 & 3) == DEFERRED_PC;
 	u32 width = is_pc ? s->pc_width : 2U << (tick >> 2 & 3);
@@ -80,7 +80,7 @@ void profil_replay(struct profil_session *s)
 		while (!(tick = smp_load_acquire(slot)))
 			cpu_relax();
 		local_irq_save(flags);
-		profil_tally(s, tick >> 1 & 1, replay_tick(s, tick));
+		profil_tally(s, tick >> 1 & 1, replay_one(s, tick));
 		local_irq_restore(flags);
 
 		*slot = 0;

@@ -16,7 +16,7 @@
 #include "profil.h"
 
 /* The address space of the process @pid, which keeps its users, if the caller may know of it. */
-static struct mm_struct *process_mm(pid_t pid)
+static struct mm_struct *describe_get_mm(pid_t pid)
 {
 	struct task_struct *task = profil_access_find_task(pid, false);
 	struct mm_struct *mm = ERR_PTR(-EINTR);
@@ -39,7 +39,7 @@ put_task:
 }
 
 /* Fills in @stats and @arg but for the ranges. Returns these, referenced, or an error pointer. */
-static struct profil_table *session_describe(struct profil_session *s, struct profil_space *space,
+static struct profil_table *describe_session(struct profil_session *s, struct profil_space *space,
 					     struct profil_describe *arg,
 					     struct profil_stats *stats)
 {
@@ -54,7 +54,7 @@ static struct profil_table *session_describe(struct profil_session *s, struct pr
 	return table;
 }
 
-static struct profil_table *home_describe(struct profil_home *home, struct profil_describe *arg,
+static struct profil_table *describe_home(struct profil_home *home, struct profil_describe *arg,
 					  struct profil_stats *stats)
 {
 	struct profil_table *table = ERR_PTR(-EINVAL);
@@ -65,7 +65,7 @@ static struct profil_table *home_describe(struct profil_home *home, struct profi
 	s = profil_classic_find(home, PROFIL_SCOPE_PROCESS);
 	if (s && s->phase == PROFIL_LIVE) {
 		profil_replay(s);
-		table = session_describe(s, home->space, arg, stats);
+		table = describe_session(s, home->space, arg, stats);
 	} else if (s) {
 		table = ERR_PTR(-ENODEV);
 	}
@@ -74,7 +74,7 @@ static struct profil_table *home_describe(struct profil_home *home, struct profi
 }
 
 /* The child of a fork that has not been set up has the ranges of its parent, and has no home. */
-static struct profil_table *space_describe(struct profil_space *space, struct profil_describe *arg,
+static struct profil_table *describe_space(struct profil_space *space, struct profil_describe *arg,
 					   struct profil_stats *stats)
 {
 	struct profil_session *pending = profil_pending_get(space, true);
@@ -82,13 +82,13 @@ static struct profil_table *space_describe(struct profil_space *space, struct pr
 	struct profil_home *home;
 
 	if (pending) {
-		table = session_describe(pending, space, arg, stats);
+		table = describe_session(pending, space, arg, stats);
 		profil_session_put(pending);
 		return table;
 	}
 	home = profil_home_find(space);
 	if (home) {
-		table = home_describe(home, arg, stats);
+		table = describe_home(home, arg, stats);
 		profil_home_put(home);
 	}
 	return table;
@@ -97,7 +97,7 @@ static struct profil_table *space_describe(struct profil_space *space, struct pr
 /* @stats gets the statistics. */
 int profil_classic_describe(struct profil_describe *arg, struct profil_stats *stats)
 {
-	struct mm_struct *mm = process_mm(arg->pid);
+	struct mm_struct *mm = describe_get_mm(arg->pid);
 	struct profil_range *ranges = NULL;
 	struct profil_space *space;
 	struct profil_table *table;
@@ -110,7 +110,7 @@ int profil_classic_describe(struct profil_describe *arg, struct profil_stats *st
 	mmput_async(mm);
 	if (!space)
 		return -EINVAL;
-	table = space_describe(space, arg, stats);
+	table = describe_space(space, arg, stats);
 	profil_space_put(space);
 	if (IS_ERR(table))
 		return PTR_ERR(table);

@@ -23,7 +23,7 @@
 #include "profil.h"
 
 /* The descriptor of the session is gone. */
-static void session_close(struct profil_session *s)
+static void descriptor_close(struct profil_session *s)
 {
 	struct profil_home *home = s->home;
 	struct profil_session *d;
@@ -60,34 +60,34 @@ static void session_close(struct profil_session *s)
 	}
 }
 
-static int session_release(struct inode *inode, struct file *file)
+static int descriptor_release(struct inode *inode, struct file *file)
 {
-	session_close(file->private_data);
+	descriptor_close(file->private_data);
 	return 0;
 }
 
-static ssize_t session_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
+static ssize_t descriptor_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
 {
 	return profil_ring_read(file->private_data, buf, size, !(file->f_flags & O_NONBLOCK));
 }
 
-static __poll_t session_poll(struct file *file, poll_table *wait)
+static __poll_t descriptor_poll(struct file *file, poll_table *wait)
 {
 	return profil_ring_poll(file->private_data, file, wait);
 }
 
-static const struct file_operations session_fops = {
+static const struct file_operations descriptor_fops = {
 	.owner = THIS_MODULE,
-	.release = session_release,
-	.read = session_read,
-	.poll = session_poll,
+	.release = descriptor_release,
+	.read = descriptor_read,
+	.poll = descriptor_poll,
 	.unlocked_ioctl = profil_session_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,
 };
 
 /* Puts the caller's session into its home. */
-static int session_publish(struct profil_session *s)
+static int descriptor_publish(struct profil_session *s)
 {
 	struct profil_home *home = s->home;
 	struct profil_session *other;
@@ -123,12 +123,12 @@ int profil_descriptor_open(const struct profil_open *arg)
 		goto put;
 	s->charged = s->ring_pages;
 	s->ring = profil_ring_create(arg->nr_records);
-	ret = s->ring ? session_publish(s) : -ENOMEM;
+	ret = s->ring ? descriptor_publish(s) : -ENOMEM;
 	if (ret)
 		goto uncharge;
-	ret = anon_inode_getfd("[profil]", &session_fops, s, O_RDONLY | O_CLOEXEC);
+	ret = anon_inode_getfd("[profil]", &descriptor_fops, s, O_RDONLY | O_CLOEXEC);
 	if (ret < 0)
-		session_close(s);
+		descriptor_close(s);
 	goto put_home;
 
 uncharge:
@@ -146,7 +146,7 @@ put_home:
  * The session that @file means to the caller, locked and referenced, to be given back by
  * profil_descriptor_unlock().
  */
-static struct profil_session *session_lock(struct file *file)
+static struct profil_session *descriptor_lock(struct file *file)
 {
 	struct profil_session *root = file->private_data, *s;
 	struct profil_home *home;
@@ -179,16 +179,16 @@ void profil_descriptor_unlock(struct profil_session *s)
 }
 
 /*
- * As session_lock(), and @lock is held for reading. Who holds that may wait for user space (who
+ * As descriptor_lock(), and @lock is held for reading. Who holds that may wait for user space (who
  * execs, for what is left to do in the old address space), so it is not waited for with the
  * session's: that may be of another process, which would have to wait, too, and of a worker.
  */
-static struct profil_session *session_lock_beside(struct file *file, struct rw_semaphore *lock)
+static struct profil_session *descriptor_lock_with(struct file *file, struct rw_semaphore *lock)
 {
 	struct profil_session *s;
 
 	for (;;) {
-		s = session_lock(file);
+		s = descriptor_lock(file);
 		if (IS_ERR(s) || down_read_trylock(lock))
 			return s;
 		profil_descriptor_unlock(s);
@@ -198,10 +198,10 @@ static struct profil_session *session_lock_beside(struct file *file, struct rw_s
 	}
 }
 
-/* As session_lock(), for what only the creator may do to a session that has not ended. */
+/* As descriptor_lock(), for what only the creator may do to a session that has not ended. */
 struct profil_session *profil_descriptor_lock_own(struct file *file)
 {
-	struct profil_session *s = session_lock(file);
+	struct profil_session *s = descriptor_lock(file);
 	int err;
 
 	if (IS_ERR(s))
@@ -215,8 +215,8 @@ struct profil_session *profil_descriptor_lock_own(struct file *file)
 
 /* ---- targets ---- */
 
-static int attach_task(struct profil_session *s, struct profil_attach *arg,
-		       struct task_struct *task, struct mm_struct *mm)
+static int descriptor_attach_task(struct profil_session *s, struct profil_attach *arg,
+				  struct task_struct *task, struct mm_struct *mm)
 {
 	struct profil_space *space;
 	struct profil_target *t;
@@ -274,7 +274,7 @@ int profil_descriptor_attach(struct file *file, void *data, struct profil_stats 
 	task = profil_access_find_task(arg->pid, thread);
 	if (!task)
 		return -ESRCH;
-	s = session_lock_beside(file, &task->signal->exec_update_lock);
+	s = descriptor_lock_with(file, &task->signal->exec_update_lock);
 	err = PTR_ERR_OR_ZERO(s);
 	if (err)
 		goto put_task;
@@ -284,7 +284,7 @@ int profil_descriptor_attach(struct file *file, void *data, struct profil_stats 
 	else if (!profil_access_may_attach(task, mm))
 		err = -EPERM;
 	else
-		err = attach_task(s, arg, task, mm);
+		err = descriptor_attach_task(s, arg, task, mm);
 	up_read(&task->signal->exec_update_lock);
 	profil_descriptor_unlock(s);
 	if (mm)
@@ -296,7 +296,7 @@ put_task:
 
 /* ---- ranges ---- */
 
-static u64 space_id(u64 id)
+static u64 descriptor_space_id(u64 id)
 {
 	struct profil_space *space;
 
@@ -311,7 +311,7 @@ static u64 space_id(u64 id)
 }
 
 /* Adds to the ranges that @s has in the space with @id those of @added. Under home->lock. */
-static int session_add(struct profil_session *s, u64 id, const struct profil_table *added)
+static int descriptor_add_ranges(struct profil_session *s, u64 id, const struct profil_table *added)
 {
 	struct profil_table *base = profil_binding_table(s, id), *table;
 	int err;
@@ -331,7 +331,7 @@ static int session_add(struct profil_session *s, u64 id, const struct profil_tab
 int profil_descriptor_add(struct file *file, void *data, struct profil_stats *stats)
 {
 	const struct profil_add *arg = data;
-	u64 id = space_id(arg->space);
+	u64 id = descriptor_space_id(arg->space);
 	struct profil_session *s;
 	struct profil_home *home;
 	struct profil_table *table;
@@ -363,7 +363,7 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 
 	refcount_inc(&home->refs);
 	mutex_lock(&home->lock);
-	err = s->phase == PROFIL_LIVE ? session_add(s, id, table) : -ENODEV;
+	err = s->phase == PROFIL_LIVE ? descriptor_add_ranges(s, id, table) : -ENODEV;
 	if (!err)
 		profil_histograms_adopt(s, &new);
 	home->to_uncharge += profil_histograms_free(&new);
@@ -376,7 +376,7 @@ put:
 }
 
 /* From the space with @id. */
-static int session_remove(struct profil_session *s, u64 id, struct profil_remove *arg)
+static int descriptor_remove_ranges(struct profil_session *s, u64 id, struct profil_remove *arg)
 {
 	struct profil_table *table = profil_binding_table(s, id), *remaining;
 	int err = 0;
@@ -397,13 +397,13 @@ static int session_remove(struct profil_session *s, u64 id, struct profil_remove
 }
 
 /* A child that is forked meanwhile comes later, or inherits what is left. */
-static int session_remove_all(struct profil_session *s, struct profil_remove *arg)
+static int descriptor_remove_all(struct profil_session *s, struct profil_remove *arg)
 {
 	u64 id = 0;
 	int err;
 
 	while ((id = profil_binding_next_space(s, id))) {
-		err = session_remove(s, id, arg);
+		err = descriptor_remove_ranges(s, id, arg);
 		if (err && err != -ESRCH)
 			return err;
 		if (fatal_signal_pending(current))
@@ -426,9 +426,9 @@ int profil_descriptor_remove(struct file *file, void *data, struct profil_stats 
 		return PTR_ERR(s);
 	arg->nr_removed = 0;
 	if (arg->space == PROFIL_SPACE_ALL)
-		err = session_remove_all(s, arg);
+		err = descriptor_remove_all(s, arg);
 	else
-		err = session_remove(s, space_id(arg->space), arg);
+		err = descriptor_remove_ranges(s, descriptor_space_id(arg->space), arg);
 	if (arg->nr_removed) {
 		synchronize_rcu();
 		/* Ticks that were deferred for these ranges are still to be counted. */
@@ -447,7 +447,7 @@ int profil_descriptor_remove(struct file *file, void *data, struct profil_stats 
 
 int profil_descriptor_enable(struct file *file, void *data, struct profil_stats *stats)
 {
-	struct profil_session *s = session_lock(file);
+	struct profil_session *s = descriptor_lock(file);
 	int err;
 
 	if (IS_ERR(s))
@@ -468,7 +468,7 @@ unlock:
 
 int profil_descriptor_disable(struct file *file, void *data, struct profil_stats *stats)
 {
-	struct profil_session *s = session_lock(file);
+	struct profil_session *s = descriptor_lock(file);
 	int err;
 
 	if (IS_ERR(s))
@@ -496,7 +496,7 @@ int profil_descriptor_stats(struct file *file, void *data, struct profil_stats *
 
 	if (arg->scope)
 		return -EINVAL;
-	s = session_lock(file);
+	s = descriptor_lock(file);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	*arg = (struct profil_stats) { .size = arg->size };

@@ -27,25 +27,25 @@ static struct {
 	{ .name = "sched_process_free", .probe = profil_task_freed },
 };
 
-struct search {
+struct follow_search {
 	const char *name;
 	struct tracepoint *found;
 };
 
-static void search_one(struct tracepoint *tracepoint, void *data)
+static void follow_search_one(struct tracepoint *tracepoint, void *data)
 {
-	struct search *search = data;
+	struct follow_search *search = data;
 
 	if (!strcmp(tracepoint->name, search->name))
 		search->found = tracepoint;
 }
 
 /* By its name, since few are exported; NULL if there is none. */
-struct tracepoint *profil_tracepoint(const char *name)
+struct tracepoint *profil_follow_find_tracepoint(const char *name)
 {
-	struct search search = { .name = name };
+	struct follow_search search = { .name = name };
 
-	for_each_kernel_tracepoint(search_one, &search);
+	for_each_kernel_tracepoint(follow_search_one, &search);
 	return search.found;
 }
 
@@ -63,7 +63,7 @@ int profil_follow_init(void)
 
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
 		err = -EOPNOTSUPP;
-		tracepoint = profil_tracepoint(probes[i].name);
+		tracepoint = profil_follow_find_tracepoint(probes[i].name);
 		if (tracepoint)
 			err = tracepoint_probe_register(tracepoint, probes[i].probe, NULL);
 		if (err) {

@@ -86,7 +86,7 @@ static int extent_cmp(const void *a, const void *b)
 }
 
 /* Sorts @n extents, and merges those that overlap or touch. Returns how many are left. */
-static u32 extents_merge(struct extent *extents, u32 n)
+static u32 extent_merge(struct extent *extents, u32 n)
 {
 	u32 i, nr = 0;
 
@@ -161,8 +161,8 @@ static struct profil_histogram *histogram_create(const struct extent *extent)
 }
 
 /* The pages of all buffers in @table that have no histogram yet; to be given back by kvfree(). */
-static struct extent *table_extents(const struct profil_table *table, u32 *nr,
-				    unsigned long *pages)
+static struct extent *extents_of_table(const struct profil_table *table, u32 *nr,
+				       unsigned long *pages)
 {
 	struct extent *extents;
 	u32 i, n = 0;
@@ -178,7 +178,7 @@ static struct extent *table_extents(const struct profil_table *table, u32 *nr,
 		extents[n].start = span->buffer & PAGE_MASK;
 		extents[n++].end = PAGE_ALIGN(span->buffer + span->bytes);
 	}
-	*nr = extents_merge(extents, n);
+	*nr = extent_merge(extents, n);
 	for (i = 0, *pages = 0; i < *nr; i++)
 		*pages += (extents[i].end - extents[i].start) >> PAGE_SHIFT;
 	return extents;
@@ -215,7 +215,7 @@ static bool vma_waits_for_user(struct vm_area_struct *vma)
 }
 
 /* Have [@start, @end) present and writable, in one mapping or several of the caller's. */
-static int fault_in(struct mm_struct *mm, unsigned long start, unsigned long end)
+static int histogram_fault_in(struct mm_struct *mm, unsigned long start, unsigned long end)
 {
 	bool unlocked = false;
 	unsigned int flags;
@@ -236,8 +236,8 @@ static int fault_in(struct mm_struct *mm, unsigned long start, unsigned long end
  * mmap_lock held it tries again and again until it has the page, and some faults succeed for ever
  * without a change, as those of a userfaultfd whose close waits for mmap_lock (before 6.15).
  */
-static long pin_present(struct mm_struct *mm, unsigned long start, unsigned long n, bool inherited,
-			struct page **pages)
+static long histogram_pin_present(struct mm_struct *mm, unsigned long start, unsigned long n,
+				  bool inherited, struct page **pages)
 {
 	struct vm_area_struct *vma;
 	long pinned = -EFAULT;
@@ -261,16 +261,19 @@ static long pin_present(struct mm_struct *mm, unsigned long start, unsigned long
  * Pins pages of the caller's, and waits for them. What is inherited is there, as a rule, since fork
  * has copied what was pinned; otherwise nobody is asked for it.
  */
-static long pin(unsigned long start, unsigned long n, bool inherited, struct page **pages)
+static long histogram_pin_pages(unsigned long start, unsigned long n, bool inherited,
+				struct page **pages)
 {
-	long pinned = inherited ? pin_present(current->mm, start, n, true, pages) : -EAGAIN;
 	unsigned int tries = PIN_TRIES;
+	long pinned = -EAGAIN;
 
+	if (inherited)
+		pinned = histogram_pin_present(current->mm, start, n, true, pages);
 	while (pinned == -EAGAIN && tries--) {
 		n = inherited ? 1 : n;
-		pinned = fault_in(current->mm, start, start + (n << PAGE_SHIFT));
+		pinned = histogram_fault_in(current->mm, start, start + (n << PAGE_SHIFT));
 		if (!pinned)
-			pinned = pin_present(current->mm, start, n, inherited, pages);
+			pinned = histogram_pin_present(current->mm, start, n, inherited, pages);
 		if (pinned < 0 && fatal_signal_pending(current))
 			return -EINTR;
 	}
@@ -286,7 +289,7 @@ static int histogram_pin(struct profil_histogram *h, bool inherited)
 	while (done < h->nr_pages) {
 		start = h->node.start + (done << PAGE_SHIFT);
 		n = min(h->nr_pages - done, PIN_BATCH);
-		pinned = pin(start, n, inherited, pages);
+		pinned = histogram_pin_pages(start, n, inherited, pages);
 		if (pinned < 0)
 			return pinned;
 		for (i = 0; i < pinned; i++)
@@ -370,7 +373,7 @@ int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table 
 	int err;
 
 	*new = RB_ROOT_CACHED;
-	extents = table_extents(table, &nr, &pages);
+	extents = extents_of_table(table, &nr, &pages);
 	if (!extents)
 		return -ENOMEM;
 	/* Before anything takes memory for each page. */

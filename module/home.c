@@ -178,7 +178,7 @@ struct profil_home *profil_home_get_own(bool create)
 
 	if (!space)
 		return create ? ERR_PTR(-ENOMEM) : NULL;
-	err = profil_space_set_up(space);
+	err = profil_pending_set_up(space);
 	if (err)
 		home = ERR_PTR(err);
 	else
@@ -263,7 +263,7 @@ void profil_home_end_sessions(struct profil_home *home, bool all)
 }
 
 /* What queued work holds: the home, and the module, since it may be delayed. */
-static void home_unhold(struct profil_home *home)
+static void home_put_work(struct profil_home *home)
 {
 	profil_home_put(home);
 	module_put(THIS_MODULE);
@@ -278,7 +278,7 @@ void profil_home_kick(struct profil_home *home)
 	if (!refcount_inc_not_zero(&home->refs))
 		module_put(THIS_MODULE);
 	else if (!queue_delayed_work(profil_wq, &home->reconcile, 0))
-		home_unhold(home);
+		home_put_work(home);
 }
 
 static void home_reconcile(struct work_struct *work)
@@ -298,12 +298,12 @@ static void home_reconcile(struct work_struct *work)
 			home_detach(home);
 	}
 	if (!again || !queue_delayed_work(profil_wq, &home->reconcile, RECONCILE_RETRY))
-		home_unhold(home);
+		home_put_work(home);
 }
 
 /* ---- unload ---- */
 
-static struct profil_home *home_in(unsigned int bucket)
+static struct profil_home *home_in_bucket(unsigned int bucket)
 {
 	struct profil_home *home = NULL;
 	struct profil_space *space;
@@ -331,7 +331,7 @@ void profil_homes_exit(void)
 	unsigned int i;
 
 	for (i = 0; i < 1 << PROFIL_HASH_BITS; i++) {
-		while ((home = home_in(i))) {
+		while ((home = home_in_bucket(i))) {
 			mutex_lock(&home->lock);
 			profil_home_end_sessions(home, true);
 			mutex_unlock(&home->lock);

@@ -140,7 +140,7 @@ static bool pending_adopt(struct profil_session *s, struct profil_home *home)
 	return pending;
 }
 
-static int session_set_up(struct profil_session *s, struct profil_home *home)
+static int pending_set_up(struct profil_session *s, struct profil_home *home)
 {
 	struct profil_table *parents = profil_binding_table(s, home->space->id), *table;
 	struct profil_counts __percpu *counts;
@@ -186,7 +186,7 @@ free:
 }
 
 /* Under space->setup_lock: no session is charged twice, which the limit might not allow. */
-static int pending_set_up(struct profil_space *space)
+static int pending_set_up_all(struct profil_space *space)
 {
 	struct profil_session *s;
 	struct profil_home *home;
@@ -196,7 +196,7 @@ static int pending_set_up(struct profil_space *space)
 		home = profil_home_get(space);
 		err = PTR_ERR_OR_ZERO(home);
 		if (!err) {
-			err = session_set_up(s, home);
+			err = pending_set_up(s, home);
 			profil_home_put(home);
 		}
 		profil_session_put(s);
@@ -208,7 +208,7 @@ static int pending_set_up(struct profil_space *space)
  * Sets up all sessions that are pending in the caller's space. One that cannot have what it needs
  * ends, and its statistics tell why. Return: 0; or as profil_home_get(): then some still are.
  */
-int profil_space_set_up(struct profil_space *space)
+int profil_pending_set_up(struct profil_space *space)
 {
 	int err;
 
@@ -217,7 +217,7 @@ int profil_space_set_up(struct profil_space *space)
 		return 0;
 	if (mutex_lock_killable(&space->setup_lock))
 		return -EINTR;
-	err = pending_set_up(space);
+	err = pending_set_up_all(space);
 	mutex_unlock(&space->setup_lock);
 	return err;
 }
@@ -232,7 +232,7 @@ static void setup_work(struct callback_head *work)
 	smp_store_release(&setup->queued, false);
 	/* Otherwise the task has exec'ed, or exits; or another does this, and may wait for us. */
 	if (current->mm == space->mm && mutex_trylock(&space->setup_lock)) {
-		pending_set_up(space);
+		pending_set_up_all(space);
 		mutex_unlock(&space->setup_lock);
 	}
 	profil_space_put(space);
@@ -244,7 +244,7 @@ static void setup_work(struct callback_head *work)
  * Has the current task, whose tick has found a binding in @space, set up what is pending there. In
  * @system mode it is in a call that may last, so others need not wait for it.
  */
-void profil_space_kick_setup(struct profil_space *space, bool system)
+void profil_pending_kick(struct profil_space *space, bool system)
 {
 	struct profil_setup *setup = system ? &space->setup[1] : space->setup;
 	struct profil_setup *end = system ? space->setup + ARRAY_SIZE(space->setup) : setup + 1;

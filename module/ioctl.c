@@ -15,7 +15,7 @@
 #include "profil.h"
 
 /* Of the caller. */
-static u32 min_period(void)
+static u32 ioctl_min_period(void)
 {
 	if (ns_capable_noaudit(&init_user_ns, CAP_PERFMON) ||
 	    ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN))
@@ -23,7 +23,7 @@ static u32 min_period(void)
 	return max(READ_ONCE(profil_min_period), PROFIL_MIN_PERIOD);
 }
 
-static int query(struct file *file, void *data, struct profil_stats *stats)
+static int ioctl_query(struct file *file, void *data, struct profil_stats *stats)
 {
 	struct profil_query *arg = data;
 
@@ -41,23 +41,23 @@ static int query(struct file *file, void *data, struct profil_stats *stats)
 	arg->max_counters = PROFIL_MAX_COUNTERS;
 	arg->max_records = PROFIL_MAX_RECORDS;
 	arg->max_sessions = PROFIL_MAX_SESSIONS;
-	arg->min_period = min_period();
+	arg->min_period = ioctl_min_period();
 	arg->max_period = PROFIL_MAX_PERIOD;
 	arg->max_clocked = PROFIL_MAX_CLOCKED;
 	arg->__reserved = 0;
 	return 0;
 }
 
-static int period_check(u64 period, bool jitter)
+static int ioctl_check_period(u64 period, bool jitter)
 {
 	if (!period)
 		return jitter ? -EINVAL : 0;
 	if (period < PROFIL_MIN_PERIOD || period > PROFIL_MAX_PERIOD)
 		return -EINVAL;
-	return period < min_period() ? -EPERM : 0;
+	return period < ioctl_min_period() ? -EPERM : 0;
 }
 
-static int start(struct file *file, void *data, struct profil_stats *stats)
+static int ioctl_start(struct file *file, void *data, struct profil_stats *stats)
 {
 	const struct profil_start *arg = data;
 	int err;
@@ -67,12 +67,12 @@ static int start(struct file *file, void *data, struct profil_stats *stats)
 		return -EOPNOTSUPP;
 	if (arg->nr_ranges > PROFIL_MAX_RANGES)
 		return -EINVAL;
-	err = period_check(arg->period, arg->flags & PROFIL_START_JITTER);
+	err = ioctl_check_period(arg->period, arg->flags & PROFIL_START_JITTER);
 
 	return err ? err : profil_classic_start(arg);
 }
 
-static int stop(struct file *file, void *data, struct profil_stats *stats)
+static int ioctl_stop(struct file *file, void *data, struct profil_stats *stats)
 {
 	const struct profil_stop *arg = data;
 
@@ -82,7 +82,7 @@ static int stop(struct file *file, void *data, struct profil_stats *stats)
 	return profil_classic_stop(arg->scope, stats);
 }
 
-static int stats(struct file *file, void *data, struct profil_stats *unused)
+static int ioctl_stats(struct file *file, void *data, struct profil_stats *unused)
 {
 	struct profil_stats *arg = data;
 
@@ -92,14 +92,14 @@ static int stats(struct file *file, void *data, struct profil_stats *unused)
 	return profil_classic_read_stats(arg->scope, arg);
 }
 
-static int describe(struct file *file, void *data, struct profil_stats *stats)
+static int ioctl_describe(struct file *file, void *data, struct profil_stats *stats)
 {
 	struct profil_describe *arg = data;
 
 	return arg->pid < 0 ? -EINVAL : profil_classic_describe(arg, stats);
 }
 
-static int open(struct file *file, void *data, struct profil_stats *stats)
+static int ioctl_open(struct file *file, void *data, struct profil_stats *stats)
 {
 	const struct profil_open *arg = data;
 	int err;
@@ -110,7 +110,7 @@ static int open(struct file *file, void *data, struct profil_stats *stats)
 	if (!arg->modes || arg->nr_records > PROFIL_MAX_RECORDS ||
 	    (arg->fork == PROFIL_FORK_FRESH && arg->nr_records))
 		return -EINVAL;
-	err = period_check(arg->period, arg->flags & PROFIL_OPEN_JITTER);
+	err = ioctl_check_period(arg->period, arg->flags & PROFIL_OPEN_JITTER);
 
 	return err ? err : profil_descriptor_open(arg);
 }
@@ -148,7 +148,7 @@ union profil_arg {
 	struct profil_describe describe;
 };
 
-struct command {
+struct ioctl_command {
 	/* of the device and of a session's descriptor; NULL: not known there */
 	int (*device)(struct file *file, void *arg, struct profil_stats *stats);
 	int (*session)(struct file *file, void *arg, struct profil_stats *stats);
@@ -174,16 +174,17 @@ struct command {
 #define FLAGS(known)	.flags = (known)
 #define RESULT		.result = true
 
-static const struct command commands[] = {
-	COMMAND(PROFIL_IOC_QUERY, query, NULL, profil_query, max_counters, RESULT),
-	COMMAND(PROFIL_IOC_START, start, NULL, profil_start, ranges, RESERVED(profil_start),
+static const struct ioctl_command ioctl_commands[] = {
+	COMMAND(PROFIL_IOC_QUERY, ioctl_query, NULL, profil_query, max_counters, RESULT),
+	COMMAND(PROFIL_IOC_START, ioctl_start, NULL, profil_start, ranges, RESERVED(profil_start),
 		FLAGS(PROFIL_START_REPLACE | PROFIL_START_JITTER)),
-	COMMAND(PROFIL_IOC_STOP, stop, NULL, profil_stop, stats, RESERVED(profil_stop),
+	COMMAND(PROFIL_IOC_STOP, ioctl_stop, NULL, profil_stop, stats, RESERVED(profil_stop),
 		STATS(profil_stop)),
-	COMMAND(PROFIL_IOC_STATS, stats, profil_descriptor_stats, profil_stats, locked,
+	COMMAND(PROFIL_IOC_STATS, ioctl_stats, profil_descriptor_stats, profil_stats, locked,
 		RESERVED(profil_stats), RESULT),
-	COMMAND(PROFIL_IOC_OPEN, open, NULL, profil_open, nr_records, FLAGS(PROFIL_OPEN_JITTER)),
-	COMMAND(PROFIL_IOC_DESCRIBE, describe, NULL, profil_describe, taken,
+	COMMAND(PROFIL_IOC_OPEN, ioctl_open, NULL, profil_open, nr_records,
+		FLAGS(PROFIL_OPEN_JITTER)),
+	COMMAND(PROFIL_IOC_DESCRIBE, ioctl_describe, NULL, profil_describe, taken,
 		STATS(profil_describe), RESULT),
 	COMMAND(PROFIL_IOC_ATTACH, NULL, profil_descriptor_attach, profil_attach, space, RESULT),
 	COMMAND(PROFIL_IOC_ADD, NULL, profil_descriptor_add, profil_add, ranges,
@@ -197,13 +198,13 @@ static const struct command commands[] = {
 		RESERVED(profil_snapshot), STATS(profil_snapshot), FLAGS(PROFIL_SNAPSHOT_RESET)),
 };
 
-static int result_write(const struct command *c, const void *arg, void __user *uarg)
+static int ioctl_write_result(const struct ioctl_command *c, const void *arg, void __user *uarg)
 {
 	return copy_to_user(uarg, arg, min_t(size_t, *(u32 *)arg, c->size)) ? -EFAULT : 0;
 }
 
 /* Reads @c's structure. The caller may write to it meanwhile: its size is what was read first. */
-static int arg_read(const struct command *c, void *arg, void __user *uarg)
+static int ioctl_read_arg(const struct ioctl_command *c, void *arg, void __user *uarg)
 {
 	u32 size;
 	int err;
@@ -223,30 +224,31 @@ static int arg_read(const struct command *c, void *arg, void __user *uarg)
 	if (c->reserved && *(u32 *)(arg + c->reserved))
 		return -EINVAL;
 	/* Before there is no way back: can the result be written? */
-	return c->result ? result_write(c, arg, uarg) : 0;
+	return c->result ? ioctl_write_result(c, arg, uarg) : 0;
 }
 
-static long dispatch(struct file *file, unsigned int cmd, void __user *uarg, bool session)
+static long ioctl_dispatch(struct file *file, unsigned int cmd, void __user *uarg, bool session)
 {
-	const struct command *c, *c_stats = &commands[_IOC_NR(PROFIL_IOC_STATS)];
+	const struct ioctl_command *c, *c_stats = &ioctl_commands[_IOC_NR(PROFIL_IOC_STATS)];
 	struct profil_stats stats = {};
 	void __user *ustats = NULL;
 	union profil_arg arg;
 	int (*handler)(struct file *file, void *arg, struct profil_stats *stats);
 	int err, ret;
 
-	if (cmd != _IO(PROFIL_IOC_MAGIC, _IOC_NR(cmd)) || _IOC_NR(cmd) >= ARRAY_SIZE(commands))
+	if (cmd != _IO(PROFIL_IOC_MAGIC, _IOC_NR(cmd)) ||
+	    _IOC_NR(cmd) >= ARRAY_SIZE(ioctl_commands))
 		return -ENOTTY;
-	c = &commands[array_index_nospec(_IOC_NR(cmd), ARRAY_SIZE(commands))];
+	c = &ioctl_commands[array_index_nospec(_IOC_NR(cmd), ARRAY_SIZE(ioctl_commands))];
 	handler = session ? c->session : c->device;
 	if (!handler)
 		return -ENOTTY;
 
-	err = arg_read(c, &arg, uarg);
+	err = ioctl_read_arg(c, &arg, uarg);
 	if (!err && c->stats) {
 		ustats = u64_to_user_ptr(*(u64 *)((void *)&arg + c->stats));
 		if (ustats)
-			err = arg_read(c_stats, &stats, ustats);
+			err = ioctl_read_arg(c_stats, &stats, ustats);
 		stats = (struct profil_stats) { .size = stats.size };
 	}
 	if (err)
@@ -255,18 +257,18 @@ static long dispatch(struct file *file, unsigned int cmd, void __user *uarg, boo
 	if (ret < 0)
 		return ret;
 	if (c->result)
-		err = result_write(c, &arg, uarg);
+		err = ioctl_write_result(c, &arg, uarg);
 	if (ustats && !err)
-		err = result_write(c_stats, &stats, ustats);
+		err = ioctl_write_result(c_stats, &stats, ustats);
 	return err ? err : ret;
 }
 
 long profil_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 {
-	return dispatch(file, cmd, (void __user *)uarg, false);
+	return ioctl_dispatch(file, cmd, (void __user *)uarg, false);
 }
 
 long profil_session_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 {
-	return dispatch(file, cmd, (void __user *)uarg, true);
+	return ioctl_dispatch(file, cmd, (void __user *)uarg, true);
 }

@@ -136,7 +136,7 @@ struct profil_span {
 
 struct profil_table {
 	struct profil_session *session;	/* whose histograms these are; referenced */
-	struct profil_table *fork_table;	/* that a child of FORK_SHARE has; referenced; NULL: this */
+	struct profil_table *fork_table;	/* FORK_SHARE passes it on; referenced; NULL: this */
 	refcount_t refs;
 	struct rcu_work free;
 	u32 nr_ranges;
@@ -410,8 +410,8 @@ void profil_session_publish_inherited(struct profil_session *s, struct profil_sp
 				      int err);
 void profil_session_drop_pending(struct profil_session *s);
 struct profil_session *profil_pending_get(struct profil_space *space, bool classic);
-int profil_space_set_up(struct profil_space *space);
-void profil_space_kick_setup(struct profil_space *space, bool system);
+int profil_pending_set_up(struct profil_space *space);
+void profil_pending_kick(struct profil_space *space, bool system);
 
 /* session.c: memory, ticks, the end, statistics */
 struct profil_session *profil_session_alloc(gfp_t gfp);
@@ -523,7 +523,7 @@ static __always_inline void *profil_zalloc(size_t size, gfp_t gfp)
 }
 
 /* follow.c */
-struct tracepoint *profil_tracepoint(const char *name);
+struct tracepoint *profil_follow_find_tracepoint(const char *name);
 int profil_follow_init(void);
 void profil_follow_exit(void);
 

@@ -197,7 +197,7 @@ bool profil_ring_record(struct profil_session *s, struct profil_space *space, u6
 		return true;
 	head = atomic_read(&ring->head);
 	do {
-		/* Pairs with the release in ring_take(): the slot is clear. */
+		/* Pairs with the release in ring_read_slots(): the slot is clear. */
 		if (head - smp_load_acquire(&ring->tail) >= ring->nr_records)
 			return false;
 	} while (!atomic_try_cmpxchg(&ring->head, &head, head + 1));
@@ -220,7 +220,7 @@ bool profil_ring_record(struct profil_session *s, struct profil_space *space, u6
 	} else if (refcount_inc_not_zero(&space->refs)) {
 		slot->space = space;
 	}
-	/* Pairs with the acquire in ring_take(). */
+	/* Pairs with the acquire in ring_read_slots(). */
 	smp_store_release(&slot->record.size, sizeof(slot->record));
 
 	/* After the exchange of head, which is a barrier: a reader sees it, or is seen. */
@@ -229,13 +229,13 @@ bool profil_ring_record(struct profil_session *s, struct profil_space *space, u6
 	return true;
 }
 
-static bool ring_empty(const struct profil_ring *ring)
+static bool ring_is_empty(const struct profil_ring *ring)
 {
 	return READ_ONCE(ring->tail) == (unsigned int)atomic_read(&ring->head);
 }
 
 /* No record will come. Those that have come may not have been read yet. */
-static bool ring_over(const struct profil_session *s)
+static bool ring_has_ended(const struct profil_session *s)
 {
 	return READ_ONCE(s->phase) == PROFIL_ENDED ||
 	       (READ_ONCE(s->nr_detached) && !READ_ONCE(s->nr_targets));
@@ -288,7 +288,7 @@ static ssize_t ring_copy_slot(struct ring_slot *slot, char *page, char __user *b
 	return record.size;
 }
 
-static ssize_t ring_take(struct profil_ring *ring, char __user *buf, size_t size)
+static ssize_t ring_read_slots(struct profil_ring *ring, char __user *buf, size_t size)
 {
 	ssize_t done = 0, n;
 	struct ring_slot *slot;
@@ -301,7 +301,7 @@ static ssize_t ring_take(struct profil_ring *ring, char __user *buf, size_t size
 		done = -ERESTARTSYS;
 		goto free;
 	}
-	while (!ring_empty(ring)) {
+	while (!ring_is_empty(ring)) {
 		slot = &ring->slots[ring->tail & ring->mask];
 		/* Pairs with the release in profil_ring_record(): a tick writes it until then. */
 		while (!smp_load_acquire(&slot->record.size))
@@ -334,13 +334,13 @@ ssize_t profil_ring_read(struct profil_session *s, char __user *buf, size_t size
 	bool over;
 
 	for (;;) {
-		over = ring_over(s);
-		done = ring_take(ring, buf, size);
+		over = ring_has_ended(s);
+		done = ring_read_slots(ring, buf, size);
 		if (done || over)
 			return done;
 		if (!wait)
 			return -EAGAIN;
-		if (wait_event_interruptible(ring->wait, !ring_empty(ring) || ring_over(s)))
+		if (wait_event_interruptible(ring->wait, !ring_is_empty(ring) || ring_has_ended(s)))
 			return -ERESTARTSYS;
 	}
 }
@@ -351,8 +351,8 @@ __poll_t profil_ring_poll(struct profil_session *s, struct file *file, poll_tabl
 	bool over;
 
 	poll_wait(file, &s->ring->wait, wait);
-	over = ring_over(s);
-	if (!ring_empty(s->ring))
+	over = ring_has_ended(s);
+	if (!ring_is_empty(s->ring))
 		events |= EPOLLIN | EPOLLRDNORM;
 	else if (over)
 		events |= EPOLLHUP;

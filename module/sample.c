@@ -159,7 +159,7 @@ static bool tick_defer(struct profil_session *s, struct profil_space *space,
 	u64 counter;
 
 	if (!READ_ONCE(s->home))
-		profil_space_kick_setup(space, system);
+		profil_pending_kick(space, system);
 	if (span->flags & PROFIL_RANGE_PCS)
 		return profil_defer_tick(s, span->start + d, 0, system);
 	counter = (span->buffer & PAGE_MASK) +

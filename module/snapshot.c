@@ -72,8 +72,8 @@ static int segment_clear(const struct snapshot *snap)
 	return copy_to_user_nofault(snap->from, snap->bounce, snap->n) ? -EFAULT : 0;
 }
 
-static int segment_do(struct snapshot *snap, const struct profil_copy *copy,
-		      int (*act)(const struct snapshot *snap))
+static int segment_apply(struct snapshot *snap, const struct profil_copy *copy,
+			 int (*act)(const struct snapshot *snap))
 {
 	unsigned long from = copy->from + snap->done, to = copy->to ? copy->to + snap->done : 0;
 
@@ -86,7 +86,7 @@ static int segment_do(struct snapshot *snap, const struct profil_copy *copy,
 }
 
 /* All segments from where it is; then it is at the beginning. */
-static int snapshot_do(struct snapshot *snap, int (*act)(const struct snapshot *snap))
+static int snapshot_walk(struct snapshot *snap, int (*act)(const struct snapshot *snap))
 {
 	const struct profil_copy *copy;
 	int err;
@@ -94,7 +94,7 @@ static int snapshot_do(struct snapshot *snap, int (*act)(const struct snapshot *
 	for (; snap->i < snap->nr; snap->i++, snap->done = 0) {
 		copy = &snap->copies[snap->i];
 		for (; snap->done < copy->bytes; snap->done += snap->n) {
-			err = segment_do(snap, copy, act);
+			err = segment_apply(snap, copy, act);
 			if (err)
 				return err;
 		}
@@ -104,7 +104,7 @@ static int snapshot_do(struct snapshot *snap, int (*act)(const struct snapshot *
 }
 
 /* -EAGAIN: where the snapshot is, the caller's memory is not present. */
-static int snapshot_try(struct snapshot *snap, struct file *file, struct profil_stats *stats)
+static int snapshot_take(struct snapshot *snap, struct file *file, struct profil_stats *stats)
 {
 	struct profil_session *s = profil_descriptor_lock_own(file);
 	int err;
@@ -113,11 +113,11 @@ static int snapshot_try(struct snapshot *snap, struct file *file, struct profil_
 		return PTR_ERR(s);
 	profil_session_park(s);
 	snap->s = s;
-	err = snapshot_do(snap, segment_copy);
+	err = snapshot_walk(snap, segment_copy);
 	if (!err) {
 		profil_stats_read(s, stats, snap->reset);
 		if (snap->reset)
-			err = snapshot_do(snap, segment_clear);
+			err = snapshot_walk(snap, segment_clear);
 	}
 	snap->s = NULL;
 	profil_session_unpark(s);
@@ -125,7 +125,7 @@ static int snapshot_try(struct snapshot *snap, struct file *file, struct profil_
 	return err;
 }
 
-static int copies_check(const struct profil_copy *copies, u32 nr)
+static int snapshot_check_copies(const struct profil_copy *copies, u32 nr)
 {
 	const struct profil_copy *copy;
 
@@ -157,16 +157,16 @@ int profil_descriptor_snapshot(struct file *file, void *data, struct profil_stat
 	if (IS_ERR(copies))
 		return PTR_ERR(copies);
 	snap.copies = copies;
-	err = copies_check(copies, arg->nr_copies);
+	err = snapshot_check_copies(copies, arg->nr_copies);
 	if (err)
 		goto free;
 	err = -ENOMEM;
 	snap.bounce = (void *)__get_free_page(GFP_KERNEL_ACCOUNT);
 	if (!snap.bounce)
 		goto free;
-	err = snapshot_try(&snap, file, stats);
+	err = snapshot_take(&snap, file, stats);
 	while (err == -EAGAIN && tries--)
-		err = snapshot_do(&snap, segment_fault_in) ?: snapshot_try(&snap, file, stats);
+		err = snapshot_walk(&snap, segment_fault_in) ?: snapshot_take(&snap, file, stats);
 	if (err == -EAGAIN)
 		err = -EFAULT;
 	free_page((unsigned long)snap.bounce);

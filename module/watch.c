@@ -107,7 +107,7 @@ void profil_space_put(struct profil_space *space)
 }
 
 /* Under profil_index_lock. */
-static struct profil_table *table_of(const struct profil_binding *b)
+static struct profil_table *binding_table(const struct profil_binding *b)
 {
 	return rcu_dereference_protected(b->table, lockdep_is_held(&profil_index_lock));
 }
@@ -138,8 +138,8 @@ static void space_update_fast_table(struct profil_space *space)
 			n++;
 		}
 	}
-	if (n == 1 && !space->nr_threads && table_of(one)->session == one->session)
-		fast = table_of(one);
+	if (n == 1 && !space->nr_threads && binding_table(one)->session == one->session)
+		fast = binding_table(one);
 	rcu_assign_pointer(space->fast_table, fast);
 }
 
@@ -432,7 +432,7 @@ static int target_link(struct profil_binding *b, struct profil_target *t,
 	if (target_is_too_many(b, t))
 		return -EUSERS;
 	if (parent && !binding_linked(b)) {
-		table = table_of(parent);
+		table = binding_table(parent);
 		rcu_assign_pointer(b->table, profil_table_get(table->fork_table ?: table));
 	}
 	target_enter(t, b, old ? binding_in(old, b->space->id) : NULL);
@@ -533,7 +533,7 @@ struct profil_table *profil_binding_table(struct profil_session *s, u64 id)
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	b = binding_in(s, id);
 	if (b)
-		table = profil_table_get(table_of(b));
+		table = profil_table_get(binding_table(b));
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	return table;
 }
@@ -548,7 +548,7 @@ int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_tab
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	b = binding_in(s, id);
 	if (b) {
-		old = table_of(b);
+		old = binding_table(b);
 		rcu_assign_pointer(b->table, profil_table_get(table));
 		space_update_fast_table(b->space);
 	}
@@ -643,7 +643,7 @@ unlock:
 		profil_target_free(t);
 }
 
-static void count_unfollowed(struct profil_session *s)
+static void follow_count_lost(struct profil_session *s)
 {
 	unsigned long flags;
 
@@ -711,7 +711,7 @@ static int follow_fork_binding(struct profil_binding *b, struct task_struct *chi
 	if (err)
 		profil_target_free(t);
 	if (err == -ENOMEM || err == -EUSERS)
-		count_unfollowed(s);
+		follow_count_lost(s);
 	if (space)
 		profil_space_put(space);
 	profil_session_put(s);
@@ -765,7 +765,7 @@ unlock:
 }
 
 /* The new program may do what its caller may not. */
-static bool gains_privilege(const struct linux_binprm *bprm)
+static bool follow_gains_privilege(const struct linux_binprm *bprm)
 {
 	const struct cred *cred = current_cred();
 
@@ -773,7 +773,7 @@ static bool gains_privilege(const struct linux_binprm *bprm)
 	       !uid_eq(cred->euid, cred->uid) || !gid_eq(cred->egid, cred->gid);
 }
 
-static void exec_one(struct profil_target *t, bool follow)
+static void follow_exec_target(struct profil_target *t, bool follow)
 {
 	struct profil_binding *from = rcu_dereference(t->binding), *b = NULL;
 	struct profil_session *s = from->session;
@@ -791,7 +791,7 @@ static void exec_one(struct profil_target *t, bool follow)
 			profil_space_put(space);
 		}
 		if (!b)
-			count_unfollowed(s);
+			follow_count_lost(s);
 		profil_session_put(s);
 	}
 	target_move(t, b);
@@ -801,14 +801,14 @@ static void exec_one(struct profil_target *t, bool follow)
 void profil_task_execed(void *data, struct task_struct *task, pid_t old_pid,
 			struct linux_binprm *bprm)
 {
-	bool follow = !gains_privilege(bprm);
+	bool follow = !follow_gains_privilege(bprm);
 	struct profil_target *t;
 
 	rcu_read_lock();
 	for (t = profil_target_first(task->signal); t; t = profil_target_next(t))
-		exec_one(t, follow);
+		follow_exec_target(t, follow);
 	for (t = profil_target_first(task); t; t = profil_target_next(t))
-		exec_one(t, follow);
+		follow_exec_target(t, follow);
 	rcu_read_unlock();
 	/* The mm has changed without a context switch. */
 	profil_clock_resync_here();
