@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How fork, exec and exit are heard of, and nothing else: see watch.c for what they do.
+ * How fork, exec and exit are heard of, and nothing else: see target.c for what they do.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -355,7 +355,7 @@ void profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops 
 u64 profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs);
 extern bool profil_tick_arrived;
 
-/* watch.c: who is sampled by which session */
+/* target.c: who is sampled by which session */
 extern raw_spinlock_t profil_index_lock;
 extern struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];	/* by mm */
 extern struct hlist_head profil_targets[1 << PROFIL_HASH_BITS];	/* by key */
