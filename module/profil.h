@@ -494,7 +494,7 @@ void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *ne
 unsigned long profil_histograms_free(struct rb_root_cached *root);
 void profil_histograms_free_unused(struct profil_session *s);
 
-/* record.c: ticks outside, for read() */
+/* ring.c: ticks outside, for read() */
 struct profil_ring *profil_ring_create(u32 nr_records);
 void profil_ring_free(struct profil_ring *ring);
 unsigned long profil_ring_pages(u32 nr_records);
