@@ -362,6 +362,7 @@ extern struct hlist_head profil_targets[1 << PROFIL_HASH_BITS];	/* by key */
 extern unsigned int profil_nr_targets;
 struct profil_space *profil_space_get(struct mm_struct *mm, gfp_t gfp);
 void profil_space_put(struct profil_space *space);
+void profil_space_update_fast_table(struct profil_space *space);
 struct profil_binding *profil_binding_alloc(struct profil_session *s, struct profil_space *space,
 					    struct profil_table *table, gfp_t gfp);
 void profil_binding_free(struct profil_binding *b);
@@ -370,6 +371,7 @@ struct profil_target *profil_target_alloc(struct task_struct *task, bool thread,
 void profil_target_free(struct profil_target *t);
 int profil_target_attach(struct profil_binding **b, struct profil_target *t,
 			 struct profil_session *old, struct profil_binding *parent);
+void profil_target_move(struct profil_target *t, struct profil_binding *to);
 void profil_target_detach_all(struct profil_session *s);
 struct profil_table *profil_binding_table(struct profil_session *s, u64 id);
 int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_table *table);
@@ -421,6 +423,7 @@ struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_s
 s64 profil_session_first_period(const struct profil_session *s);
 void profil_session_put(struct profil_session *s);
 void profil_session_set_phase(struct profil_session *s, enum profil_session_phase phase);
+void profil_session_set_owner_gone(struct profil_session *s);
 void profil_session_resync_clock(struct profil_session *s);
 void profil_session_resync_runtime(struct profil_session *s, const struct task_struct *task);
 void profil_session_reset_missed(struct profil_session *s);

@@ -136,6 +136,13 @@ void profil_session_set_phase(struct profil_session *s, enum profil_session_phas
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 }
 
+/* A classic session has lost its thread. */
+void profil_session_set_owner_gone(struct profil_session *s)
+{
+	WRITE_ONCE(s->owner_gone, true);
+	profil_home_kick(s->home);
+}
+
 /* ---- ticks ---- */
 
 /* As profil_clock_resync(), if that is of interest to @s, which is about to have targets. */

@@ -106,12 +106,6 @@ void profil_space_put(struct profil_space *space)
 	queue_rcu_work(profil_wq, &space->free);
 }
 
-/* Under profil_index_lock. */
-static struct profil_table *binding_table(const struct profil_binding *b)
-{
-	return rcu_dereference_protected(b->table, lockdep_is_held(&profil_index_lock));
-}
-
 /*
  * Who samples what runs here has changed. Under profil_index_lock.
  *
@@ -124,9 +118,9 @@ static struct profil_table *binding_table(const struct profil_binding *b)
  * space->bindings and the targets. Whether the session is on, by which clock, in which mode, and
  * parked, is in session->slow, which the tick reads either way.
  */
-static void space_update_fast_table(struct profil_space *space)
+void profil_space_update_fast_table(struct profil_space *space)
 {
-	struct profil_table *fast = &profil_empty_table;
+	struct profil_table *fast = &profil_empty_table, *table;
 	struct profil_binding *b, *one = NULL;
 	unsigned int n = 0;
 
@@ -138,12 +132,21 @@ static void space_update_fast_table(struct profil_space *space)
 			n++;
 		}
 	}
-	if (n == 1 && !space->nr_threads && binding_table(one)->session == one->session)
-		fast = binding_table(one);
+	if (n == 1 && !space->nr_threads) {
+		table = rcu_dereference_protected(one->table, lockdep_is_held(&profil_index_lock));
+		if (table->session == one->session)
+			fast = table;
+	}
 	rcu_assign_pointer(space->fast_table, fast);
 }
 
 /* ---- bindings and targets ---- */
+
+/* Under profil_index_lock. */
+static struct profil_table *binding_table(const struct profil_binding *b)
+{
+	return rcu_dereference_protected(b->table, lockdep_is_held(&profil_index_lock));
+}
 
 struct profil_binding *profil_binding_alloc(struct profil_session *s, struct profil_space *space,
 					    struct profil_table *table, gfp_t gfp)
@@ -278,7 +281,7 @@ static void binding_unlink(struct profil_binding *b)
 	RB_CLEAR_NODE(&b->by_id);
 	if (!s->home)
 		list_del_init(&s->list);	/* it is pending no more: see inherit.c */
-	space_update_fast_table(b->space);
+	profil_space_update_fast_table(b->space);
 }
 
 static void binding_count(struct profil_binding *b, const struct profil_target *t, int by)
@@ -312,7 +315,7 @@ static void target_enter(struct profil_target *t, struct profil_binding *b,
 			hlist_add_head_rcu(&b->node, &b->space->bindings);
 		}
 	}
-	space_update_fast_table(b->space);
+	profil_space_update_fast_table(b->space);
 }
 
 /* @t is with @b no more. Returns @b if it was the last, to be freed. */
@@ -323,7 +326,7 @@ static struct profil_binding *target_leave(struct profil_target *t, struct profi
 		binding_unlink(b);
 		return b;
 	}
-	space_update_fast_table(b->space);
+	profil_space_update_fast_table(b->space);
 	return NULL;
 }
 
@@ -550,7 +553,7 @@ int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_tab
 	if (b) {
 		old = binding_table(b);
 		rcu_assign_pointer(b->table, profil_table_get(table));
-		space_update_fast_table(b->space);
+		profil_space_update_fast_table(b->space);
 	}
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	if (!b)
@@ -599,17 +602,8 @@ u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *t
 	return ns;
 }
 
-/* ---- what tasks do ---- */
-
-/* A classic session has lost its thread. */
-static void follow_owner_gone(struct profil_session *s)
-{
-	WRITE_ONCE(s->owner_gone, true);
-	profil_home_kick(s->home);
-}
-
 /* @t is gone, or is not to be followed; or it moves to @to, if not NULL. */
-static void target_move(struct profil_target *t, struct profil_binding *to)
+void profil_target_move(struct profil_target *t, struct profil_binding *to)
 {
 	u64 ran = target_cpu_time(t) - READ_ONCE(t->runtime);
 	struct profil_binding *left = NULL;
@@ -628,7 +622,7 @@ static void target_move(struct profil_target *t, struct profil_binding *to)
 		if (s->on && s->phase <= PROFIL_LIVE)
 			s->runtime += ran;
 		if (s->classic && t->thread)
-			follow_owner_gone(s);
+			profil_session_set_owner_gone(s);
 		profil_ring_wake(s);
 	} else {
 		target_enter(t, to, NULL);
@@ -642,6 +636,8 @@ unlock:
 	if (gone)
 		profil_target_free(t);
 }
+
+/* ---- what tasks do ---- */
 
 static void follow_count_lost(struct profil_session *s)
 {
@@ -719,7 +715,7 @@ static int follow_fork_binding(struct profil_binding *b, struct task_struct *chi
 }
 
 /* That of the one classic session of the process, or NULL. */
-static struct profil_binding *binding_classic(const struct profil_space *space)
+static struct profil_binding *follow_find_classic(const struct profil_space *space)
 {
 	struct profil_binding *b;
 
@@ -750,9 +746,9 @@ void profil_task_forked(void *data, struct task_struct *parent, struct task_stru
 			follow_fork_binding(b, child, false, same);
 	/* If it is about to end, perhaps another has taken its place. */
 	do {
-		b = binding_classic(space);
+		b = follow_find_classic(space);
 	} while (b && follow_fork_binding(b, child, false, same) == -ENODEV &&
-		 b != binding_classic(space));
+		 b != follow_find_classic(space));
 	if (!READ_ONCE(space->nr_threads))
 		goto unlock;
 	for (t = profil_target_first(parent); t; t = profil_target_next(t)) {
@@ -794,7 +790,7 @@ static void follow_exec_target(struct profil_target *t, bool follow)
 			follow_count_lost(s);
 		profil_session_put(s);
 	}
-	target_move(t, b);
+	profil_target_move(t, b);
 }
 
 /* In the task, which has its new mm and has not run in it. */
@@ -824,8 +820,8 @@ void profil_task_exited(struct task_struct *task)
 
 	rcu_read_lock();
 	for (t = profil_target_first(task); t; t = profil_target_next(t))
-		if (target_binding(t)->session->classic)
-			follow_owner_gone(target_binding(t)->session);
+		if (rcu_dereference(t->binding)->session->classic)
+			profil_session_set_owner_gone(rcu_dereference(t->binding)->session);
 	rcu_read_unlock();
 }
 
@@ -842,10 +838,10 @@ void profil_task_freed(void *data, struct task_struct *task)
 
 	rcu_read_lock();
 	for (t = profil_target_first(task); t; t = profil_target_next(t))
-		target_move(t, NULL);
+		profil_target_move(t, NULL);
 	if (thread_group_leader(task) && !atomic_read(&task->signal->live)) {
 		for (t = profil_target_first(task->signal); t; t = profil_target_next(t))
-			target_move(t, NULL);
+			profil_target_move(t, NULL);
 	}
 	rcu_read_unlock();
 }
