@@ -355,14 +355,16 @@ void profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops 
 u64 profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs);
 extern bool profil_tick_arrived;
 
-/* target.c: who is sampled by which session */
+/* space.c: address spaces as the tick finds them */
 extern raw_spinlock_t profil_index_lock;
 extern struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];	/* by mm */
-extern struct hlist_head profil_targets[1 << PROFIL_HASH_BITS];	/* by key */
-extern unsigned int profil_nr_targets;
 struct profil_space *profil_space_get(struct mm_struct *mm, gfp_t gfp);
 void profil_space_put(struct profil_space *space);
 void profil_space_update_fast_table(struct profil_space *space);
+
+/* target.c: targets, and the bindings of sessions to the spaces where they run */
+extern struct hlist_head profil_targets[1 << PROFIL_HASH_BITS];	/* by key */
+extern unsigned int profil_nr_targets;
 struct profil_binding *profil_binding_alloc(struct profil_session *s, struct profil_space *space,
 					    struct profil_table *table, gfp_t gfp);
 void profil_binding_free(struct profil_binding *b);
