@@ -1,15 +1,226 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How fork, exec and exit are heard of, and nothing else: see target.c for what they do.
+ * What fork, exec and exit do to targets, and the tracepoints that report them.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/binfmts.h>
+#include <linux/cred.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <trace/events/sched.h>
 
 #include "compat.h"
 #include "profil.h"
+
+static void follow_count_lost(struct profil_session *s)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	s->unfollowed++;
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+}
+
+/* @s samples the child of a fork. */
+static int follow_fork_attach(struct profil_session *s, struct profil_target *t,
+			      struct profil_space *space, struct profil_table *table,
+			struct profil_binding *parent)
+{
+	struct profil_binding *b = profil_binding_alloc(s, space, table, PROFIL_GFP_PROBE);
+	int err = b ? profil_target_attach(&b, t, NULL, parent) : -ENOMEM;
+
+	profil_binding_free(b);
+	return err;
+}
+
+/* The child has a session of its own. */
+static int follow_fork_private(struct profil_binding *b, struct profil_target *t,
+			       struct profil_space *space)
+{
+	/* Of the parent: for its arithmetic, until the child's own is there. */
+	struct profil_table *table = rcu_dereference(b->table);
+	struct profil_session *s;
+	int err;
+
+	if (!profil_table_tryget(table))
+		return -ENODEV;
+	s = profil_session_inherit(b->session, table);
+	err = PTR_ERR_OR_ZERO(s);
+	if (!err) {
+		err = follow_fork_attach(s, t, space, table, NULL);
+		profil_session_publish_inherited(s, space, err);
+	}
+	profil_table_put(table);
+	return err;
+}
+
+/* -ENODEV: @b's session is about to end. */
+static int follow_fork_binding(struct profil_binding *b, struct task_struct *child,
+			       bool thread, bool same)
+{
+	struct profil_session *s = b->session;
+	struct profil_space *space;
+	struct profil_target *t;
+	int err = -ENOMEM;
+
+	if (s->fork == PROFIL_FORK_OFF || (same && s->fork == PROFIL_FORK_FRESH))
+		return 0;
+	/* Whoever unlinks @b puts the session only then. */
+	if (!refcount_inc_not_zero(&s->refs))
+		return -ENODEV;
+	space = profil_space_get(child->mm, PROFIL_GFP_PROBE);
+	t = profil_target_alloc(child, thread, PROFIL_GFP_PROBE);
+	if (space && t) {
+		t->foreign = b->foreign;
+		if (s->fork == PROFIL_FORK_SHARE)
+			err = follow_fork_attach(s, t, space, &profil_empty_table, b);
+		else
+			err = follow_fork_private(b, t, space);
+	}
+	if (err)
+		profil_target_free(t);
+	if (err == -ENOMEM || err == -EUSERS)
+		follow_count_lost(s);
+	if (space)
+		profil_space_put(space);
+	profil_session_put(s);
+	return err;
+}
+
+/* That of the one classic session of the process, or NULL. */
+static struct profil_binding *follow_find_classic(const struct profil_space *space)
+{
+	struct profil_binding *b;
+
+	hlist_for_each_entry_rcu(b, &space->bindings, node)
+		if (b->session->classic)
+			return b;
+	return NULL;
+}
+
+/* In the parent; the child does not run yet. */
+void profil_task_forked(void *data, struct task_struct *parent, struct task_struct *child)
+{
+	struct mm_struct *mm = child->mm;
+	bool same = mm == parent->mm;
+	struct profil_space *space;
+	struct profil_binding *b;
+	struct profil_target *t;
+
+	if (!mm || child->signal == parent->signal)
+		return;
+
+	rcu_read_lock();
+	space = profil_space_find(parent->mm);
+	if (!space)
+		goto unlock;
+	hlist_for_each_entry_rcu(b, &space->bindings, node)
+		if (!b->session->classic && READ_ONCE(b->nr_processes))
+			follow_fork_binding(b, child, false, same);
+	/* If it is about to end, perhaps another has taken its place. */
+	do {
+		b = follow_find_classic(space);
+	} while (b && follow_fork_binding(b, child, false, same) == -ENODEV &&
+		 b != follow_find_classic(space));
+	if (!READ_ONCE(space->nr_threads))
+		goto unlock;
+	for (t = profil_target_first(parent); t; t = profil_target_next(t)) {
+		b = rcu_dereference(t->binding);
+		if (t->thread && b->space == space && !READ_ONCE(b->nr_processes))
+			follow_fork_binding(b, child, true, same);
+	}
+unlock:
+	rcu_read_unlock();
+}
+
+/* The new program may do what its caller may not. */
+static bool follow_gains_privilege(const struct linux_binprm *bprm)
+{
+	const struct cred *cred = current_cred();
+
+	return bprm->secureexec || bprm->interp_flags & BINPRM_FLAGS_ENFORCE_NONDUMP ||
+	       !uid_eq(cred->euid, cred->uid) || !gid_eq(cred->egid, cred->gid);
+}
+
+static void follow_exec_target(struct profil_target *t, bool follow)
+{
+	struct profil_binding *from = rcu_dereference(t->binding), *b = NULL;
+	struct profil_session *s = from->session;
+	struct mm_struct *mm = current->mm;
+	struct profil_space *space;
+
+	/* To the new program it was attached, in the midst of this, and may have ranges there. */
+	if (from->space->mm == mm)
+		return;
+	/* What has not been set up yet loses its buffers. */
+	if (follow && s->exec == PROFIL_EXEC_FOLLOW && s->home && refcount_inc_not_zero(&s->refs)) {
+		space = profil_space_get(mm, PROFIL_GFP_PROBE);
+		if (space) {
+			b = profil_binding_alloc(s, space, &profil_empty_table, PROFIL_GFP_PROBE);
+			profil_space_put(space);
+		}
+		if (!b)
+			follow_count_lost(s);
+		profil_session_put(s);
+	}
+	profil_target_move(t, b);
+}
+
+/* In the task, which has its new mm and has not run in it. */
+void profil_task_execed(void *data, struct task_struct *task, pid_t old_pid,
+			struct linux_binprm *bprm)
+{
+	bool follow = !follow_gains_privilege(bprm);
+	struct profil_target *t;
+
+	rcu_read_lock();
+	for (t = profil_target_first(task->signal); t; t = profil_target_next(t))
+		follow_exec_target(t, follow);
+	for (t = profil_target_first(task); t; t = profil_target_next(t))
+		follow_exec_target(t, follow);
+	rcu_read_unlock();
+	/* The mm has changed without a context switch. */
+	profil_clock_resync_here();
+}
+
+/* A classic session of this thread has nothing to sample any more. */
+void profil_task_exited(struct task_struct *task)
+{
+	struct profil_target *t;
+
+	if (!READ_ONCE(profil_nr_targets))
+		return;
+
+	rcu_read_lock();
+	for (t = profil_target_first(task); t; t = profil_target_next(t))
+		if (rcu_dereference(t->binding)->session->classic)
+			profil_session_set_owner_gone(rcu_dereference(t->binding)->session);
+	rcu_read_unlock();
+}
+
+/*
+ * It has exited, has been waited for, and a grace period has passed: no tick finds it
+ * running any more. May be called in softirq context.
+ */
+void profil_task_freed(void *data, struct task_struct *task)
+{
+	struct profil_target *t;
+
+	if (!READ_ONCE(profil_nr_targets))
+		return;
+
+	rcu_read_lock();
+	for (t = profil_target_first(task); t; t = profil_target_next(t))
+		profil_target_move(t, NULL);
+	if (thread_group_leader(task) && !atomic_read(&task->signal->live)) {
+		for (t = profil_target_first(task->signal); t; t = profil_target_next(t))
+			profil_target_move(t, NULL);
+	}
+	rcu_read_unlock();
+}
 
 static void exit_probe(PROFIL_EXIT_PROBE_ARGS)
 {

@@ -379,11 +379,6 @@ struct profil_table *profil_binding_table(struct profil_session *s, u64 id);
 int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_table *table);
 u64 profil_binding_next_space(struct profil_session *s, u64 id);
 u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *task, bool restart);
-void profil_task_forked(void *data, struct task_struct *parent, struct task_struct *child);
-void profil_task_execed(void *data, struct task_struct *task, pid_t old_pid,
-			struct linux_binprm *bprm);
-void profil_task_exited(struct task_struct *task);
-void profil_task_freed(void *data, struct task_struct *task);
 
 /* access.c: other processes, and the right to them; all but the first under exec_update_lock */
 struct task_struct *profil_access_find_task(pid_t nr, bool thread);
@@ -528,6 +523,11 @@ static __always_inline void *profil_zalloc(size_t size, gfp_t gfp)
 }
 
 /* follow.c */
+void profil_task_forked(void *data, struct task_struct *parent, struct task_struct *child);
+void profil_task_execed(void *data, struct task_struct *task, pid_t old_pid,
+			struct linux_binprm *bprm);
+void profil_task_exited(struct task_struct *task);
+void profil_task_freed(void *data, struct task_struct *task);
 struct tracepoint *profil_follow_find_tracepoint(const char *name);
 int profil_follow_init(void);
 void profil_follow_exit(void);
