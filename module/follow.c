@@ -102,7 +102,7 @@ static struct profil_binding *follow_find_classic(const struct profil_space *spa
 }
 
 /* In the parent; the child does not run yet. */
-void profil_task_forked(void *data, struct task_struct *parent, struct task_struct *child)
+static void follow_fork(void *data, struct task_struct *parent, struct task_struct *child)
 {
 	struct mm_struct *mm = child->mm;
 	bool same = mm == parent->mm;
@@ -170,7 +170,7 @@ static void follow_exec_target(struct profil_target *t, bool follow)
 }
 
 /* In the task, which has its new mm and has not run in it. */
-void profil_task_execed(void *data, struct task_struct *task, pid_t old_pid,
+static void follow_exec(void *data, struct task_struct *task, pid_t old_pid,
 			struct linux_binprm *bprm)
 {
 	bool follow = !follow_gains_privilege(bprm);
@@ -187,7 +187,7 @@ void profil_task_execed(void *data, struct task_struct *task, pid_t old_pid,
 }
 
 /* A classic session of this thread has nothing to sample any more. */
-void profil_task_exited(struct task_struct *task)
+static void follow_exit(PROFIL_EXIT_PROBE_ARGS)
 {
 	struct profil_target *t;
 
@@ -205,7 +205,7 @@ void profil_task_exited(struct task_struct *task)
  * It has exited, has been waited for, and a grace period has passed: no tick finds it
  * running any more. May be called in softirq context.
  */
-void profil_task_freed(void *data, struct task_struct *task)
+static void follow_free(void *data, struct task_struct *task)
 {
 	struct profil_target *t;
 
@@ -222,20 +222,15 @@ void profil_task_freed(void *data, struct task_struct *task)
 	rcu_read_unlock();
 }
 
-static void exit_probe(PROFIL_EXIT_PROBE_ARGS)
-{
-	profil_task_exited(task);
-}
-
 static struct {
 	const char *name;
 	void *probe;
 	struct tracepoint *tracepoint;	/* that it is registered with, or NULL */
 } probes[] = {
-	{ .name = "sched_process_fork", .probe = profil_task_forked },
-	{ .name = "sched_process_exec", .probe = profil_task_execed },
-	{ .name = "sched_process_exit", .probe = exit_probe },
-	{ .name = "sched_process_free", .probe = profil_task_freed },
+	{ .name = "sched_process_fork", .probe = follow_fork },
+	{ .name = "sched_process_exec", .probe = follow_exec },
+	{ .name = "sched_process_exit", .probe = follow_exit },
+	{ .name = "sched_process_free", .probe = follow_free },
 };
 
 struct follow_search {
@@ -267,10 +262,10 @@ int profil_follow_init(void)
 	int err;
 
 	/* Registered by address: the compiler must see that the arguments are right. */
-	check_trace_callback_type_sched_process_fork(profil_task_forked);
-	check_trace_callback_type_sched_process_exec(profil_task_execed);
-	check_trace_callback_type_sched_process_exit(exit_probe);
-	check_trace_callback_type_sched_process_free(profil_task_freed);
+	check_trace_callback_type_sched_process_fork(follow_fork);
+	check_trace_callback_type_sched_process_exec(follow_exec);
+	check_trace_callback_type_sched_process_exit(follow_exit);
+	check_trace_callback_type_sched_process_free(follow_free);
 
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
 		err = -EOPNOTSUPP;

@@ -65,7 +65,6 @@
 struct file;
 struct ftrace_ops;
 struct ftrace_regs;
-struct linux_binprm;
 struct mm_struct;
 struct poll_table_struct;
 struct profil_ring;
@@ -523,11 +522,6 @@ static __always_inline void *profil_zalloc(size_t size, gfp_t gfp)
 }
 
 /* follow.c */
-void profil_task_forked(void *data, struct task_struct *parent, struct task_struct *child);
-void profil_task_execed(void *data, struct task_struct *task, pid_t old_pid,
-			struct linux_binprm *bprm);
-void profil_task_exited(struct task_struct *task);
-void profil_task_freed(void *data, struct task_struct *task);
 struct tracepoint *profil_follow_find_tracepoint(const char *name);
 int profil_follow_init(void);
 void profil_follow_exit(void);
