@@ -411,7 +411,7 @@ struct profil_session *profil_pending_get(struct profil_space *space, bool class
 int profil_pending_set_up(struct profil_space *space);
 void profil_pending_kick(struct profil_space *space, bool system);
 
-/* session.c: memory, ticks, the end, statistics */
+/* session.c: memory, ticks, the end */
 struct profil_session *profil_session_alloc(gfp_t gfp);
 struct profil_session *profil_session_create(struct profil_home *home, u32 modes, u32 period,
 					     bool jitter);
@@ -428,6 +428,8 @@ void profil_session_quiesce(struct profil_session *s);
 void profil_session_finish(struct profil_session *s, enum profil_end end);
 void profil_session_end(struct profil_session *s, enum profil_end end);
 void profil_session_unlist(struct profil_session *s);
+
+/* stats.c */
 void profil_stats_read(struct profil_session *s, struct profil_stats *stats, bool restart);
 
 /* defer.c: ticks that are counted later */
