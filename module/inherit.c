@@ -96,6 +96,13 @@ void profil_session_publish_inherited(struct profil_session *s, struct profil_sp
 	profil_session_put(s);
 }
 
+/* PENDING, and its descriptor is closed: nobody can find it any more. */
+void profil_session_drop_pending(struct profil_session *s)
+{
+	profil_session_set_phase(s, PROFIL_QUIESCED);
+	profil_target_detach_all(s);
+}
+
 /* ---- set-up ---- */
 
 /* One that is pending in @space, or the @classic one of its process; referenced. Or NULL. */

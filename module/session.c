@@ -250,10 +250,3 @@ void profil_session_unlist(struct profil_session *s)
 	list_del_init(&s->list);
 	profil_session_put(s);
 }
-
-/* PENDING, and its descriptor is closed: nobody can find it any more. */
-void profil_session_drop_pending(struct profil_session *s)
-{
-	profil_session_set_phase(s, PROFIL_QUIESCED);
-	profil_target_detach_all(s);
-}
