@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Other processes: which one is meant, and what the caller may do to it.
+ * Who may attach to another process, or read its session; and how to find that process.
  *
- * What decides is asked under the target's exec_update_lock: it cannot become a program,
- * meanwhile, that the caller has no right to.
+ * Rights are checked under its exec_update_lock: meanwhile it cannot exec a program to which the
+ * caller has no right.
+ *
+ * Context: system calls (may sleep).
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -16,7 +18,7 @@
 #include "compat.h"
 #include "profil.h"
 
-/* The task with this id in the caller's namespace, or the caller itself; referenced. */
+/* The task with this id in the caller's namespace, 0: the caller; referenced. Or NULL. */
 struct task_struct *profil_access_find_task(pid_t nr, bool thread)
 {
 	struct task_struct *task;
@@ -31,8 +33,8 @@ struct task_struct *profil_access_find_task(pid_t nr, bool thread)
 }
 
 /*
- * The address space of @task, which is exchanged for who has taken its place: that of before has
- * the rights of the old program. The first thread of a process may have exited before the others.
+ * The mm of @task, referenced; or NULL. If exec by another thread has replaced the leader @task, it
+ * becomes the new leader: the old one has the rights of the old program.
  */
 struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread)
 {
@@ -42,12 +44,12 @@ struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread)
 	if (thread)
 		return get_task_mm(*task);
 	rcu_read_lock();
-	/* Another thread of a process may have become the first, to exec. */
 	t = pid_alive(*task) ? NULL : pid_task(task_tgid(*task), PIDTYPE_TGID);
 	if (t) {
 		put_task_struct(*task);
 		*task = get_task_struct(t);
 	}
+	/* The leader may have exited before other threads. */
 	for_each_thread(*task, t) {
 		mm = get_task_mm(t);
 		if (mm)
@@ -57,7 +59,7 @@ struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread)
 	return mm;
 }
 
-/* May the caller see where @task is? */
+/* May the caller sample @task? */
 bool profil_access_may_attach(struct task_struct *task, struct mm_struct *mm)
 {
 	struct user_namespace *ns;
@@ -71,7 +73,7 @@ bool profil_access_may_attach(struct task_struct *task, struct mm_struct *mm)
 	return may;
 }
 
-/* Is it the same user, with no more rights, and nothing that is to be kept from that user? */
+/* Does @task belong to the caller's user, have no more rights, and allow core dumps? */
 static bool access_same_user(struct task_struct *task, struct mm_struct *mm)
 {
 	const struct cred *caller = current_cred(), *cred = get_task_cred(task);
@@ -86,9 +88,9 @@ static bool access_same_user(struct task_struct *task, struct mm_struct *mm)
 }
 
 /*
- * May the caller have @task's session described? It is told addresses and sums: whoever may read
- * /proc/PID/maps, or may sample @task, knows such already. Security modules cannot be asked here;
- * process_vm_readv() asks them before it copies the counters.
+ * May the caller read the ranges and statistics of @task's session? These are addresses and sums,
+ * which /proc/PID/maps or sampling would show as well. A module cannot call the security hooks of
+ * ptrace; process_vm_readv() does, before it copies the counters.
  */
 bool profil_access_may_describe(struct task_struct *task, struct mm_struct *mm)
 {

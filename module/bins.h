@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which counter a pc belongs to: pure arithmetic, also built on the host
+ * The arithmetic from a pc to its counter; the host's tests compile it, too. Context: any.
  *
  * With d = pc - offset (modulo 2^64) the ABI defines, in unbounded integers,
  *
  *	counter(d) = (((d / granule) * scale / 65536) + round) / step
  *
- * where round is step - 1 with PROFIL_RANGE_ROUND_UP, else 0. No factor falls as
- * d grows, so the counters below any n are the d below one limit. It is
- * computed once, when the range is set up; the tick then compares once, and what
- * passes cannot overflow.
- *
- * What the tick computes is
+ * where round is step - 1 with PROFIL_RANGE_ROUND_UP, else 0. counter(d) never falls as d grows, so
+ * the counters below n belong to all d below one limit. The limit is computed once, when the range
+ * is set up; the tick compares d with it, and below it the following cannot overflow. The tick
+ * computes
  *
  *	((d & mask) * scale + bias) >> shift
  *
- * where mask clears what is less than a granule, bias is round * 65536 * granule, and the shift
- * divides by 65536 * step * granule at once. Documentation/profil.rst has the proof.
- *
- * With a smaller shift, by width_shift = log2 of the width, the result is in bytes, of
- * which the lowest width_shift bits are to be ignored.
+ * where mask clears the part below a granule, bias is round * 65536 * granule, and the shift
+ * divides by 65536 * step * granule. Documentation/profil.rst has the proof. With a shift that is
+ * smaller by log2 of the counter's width, the result is in bytes, rounded down after that.
  */
 #ifndef _PROFIL_BINS_H
 #define _PROFIL_BINS_H
@@ -52,16 +48,16 @@ static inline u64 div_u64(u64 dividend, u32 divisor)
 
 /* The arithmetic of one range */
 struct profil_bins {
-	u64 limit;		/* those pcs have a counter whose d is below it */
-	u64 mask;		/* clears what is less than a granule */
+	u64 limit;		/* pcs with d below it have a counter */
+	u64 mask;		/* clears the part below a granule */
 	u64 scale;		/* counters per granule, 16 bits of fraction */
 	u64 bias;		/* added to the product */
 	u8 shift;
 };
 
 /*
- * Sets it up, with log2 of the granule, of the step, and of the bytes of a counter; scale, rounding
- * and number of counters are as in the ABI.
+ * Sets @b up. The shifts are log2 of the granule, of the step, and of the bytes of a counter; the
+ * other parameters are those of the ABI.
  */
 static inline void profil_bins_set(struct profil_bins *b, u8 granule_shift, u8 step_shift,
 				   u8 width_shift, bool round_up, u32 scale, u64 nr_counters)
@@ -83,8 +79,8 @@ static inline void profil_bins_set(struct profil_bins *b, u8 granule_shift, u8 s
 }
 
 /*
- * Once after that: has d begin @skipped later, which are whole granules below the limit, and
- * counter 0 at byte @first, a multiple of the width, at most 2^16.
+ * At most once after profil_bins_set(): d then starts @skipped later, a number of whole granules
+ * below the limit, and counter 0 is at byte @first, a multiple of the width, at most 2^16.
  */
 static inline void profil_bins_move(struct profil_bins *b, u64 skipped, u64 first)
 {

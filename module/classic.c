@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Classic sessions, without a descriptor: of a process or of a thread, which starts and stops them.
+ * Classic sessions, without a descriptor. A process starts and stops them, for itself or a thread.
  *
- * Context: system calls of the process itself.
+ * Context: system calls of the process (may sleep).
  */
-#include <linux/mm.h>
 #include <linux/module.h>
 
 #include "profil.h"
 
-/* That in @scope, for threads the caller's, on or ended; NULL if there is none. */
+/* The session in @scope, on or ended, for threads that of the caller; or NULL. */
 struct profil_session *profil_classic_find(struct profil_home *home, u32 scope)
 {
 	struct profil_session *s;
@@ -23,7 +22,7 @@ struct profil_session *profil_classic_find(struct profil_home *home, u32 scope)
 	return NULL;
 }
 
-/* The session that is on in @s's scope, or NULL. Under home->lock. */
+/* The session that is on in the scope of @s, or NULL. Under home->lock. */
 static struct profil_session *classic_on(const struct profil_session *s)
 {
 	struct profil_session *on = profil_classic_find(s->home, s->scope);
@@ -31,7 +30,7 @@ static struct profil_session *classic_on(const struct profil_session *s)
 	return on && on->phase == PROFIL_LIVE ? on : NULL;
 }
 
-/* Has the charge of what will be replaced for @credit. */
+/* May @s start? @credit: out: the charge of the session that it replaces. */
 static int classic_check(const struct profil_session *s, bool replace, unsigned long *credit)
 {
 	struct profil_session *on;
@@ -45,7 +44,7 @@ static int classic_check(const struct profil_session *s, bool replace, unsigned 
 	return on && !replace ? -EBUSY : 0;
 }
 
-/* Puts @s, with all that it needs, in the place of what is on, or has ended. Under home->lock. */
+/* Publishes @s, in place of the session that is on or has ended. Under home->lock. */
 static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 			   struct profil_binding **b, struct profil_target *t, bool replace)
 {
@@ -62,7 +61,7 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 	__module_get(THIS_MODULE);
 	refcount_inc(&s->refs);
 	list_add(&s->list, &s->home->sessions);
-	profil_session_resync_clock(s);		/* time before is not the session's */
+	profil_session_resync_clock(s);		/* so that earlier time does not count */
 	profil_session_set_on(s, true);
 	profil_target_attach(b, t, on, NULL);
 	profil_session_resync_runtime(s, NULL);
@@ -73,7 +72,7 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 	return 0;
 }
 
-/* Buffers are pinned without the lock, since they may be waited for. */
+/* Pins without home->lock, since that may wait for user space. */
 static int classic_start(struct profil_session *s, struct profil_table *table, bool replace)
 {
 	struct profil_home *home = s->home;
@@ -103,7 +102,7 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 	if (err)
 		profil_target_free(t);
 	profil_binding_free(b);
-	/* Empty by now, if all is well. */
+	/* Empty, unless there was an error. */
 	profil_home_uncharge(home, profil_histograms_free(&new));
 	return err;
 }
@@ -144,7 +143,7 @@ put_home:
 	return err;
 }
 
-/* @stats is zero; it gets the final statistics. */
+/* Fills in the final @stats, which are zero. */
 int profil_classic_stop(u32 scope, struct profil_stats *stats)
 {
 	struct profil_home *home = profil_home_lock();
@@ -169,7 +168,7 @@ int profil_classic_stop(u32 scope, struct profil_stats *stats)
 	return err;
 }
 
-/* @stats is zero. */
+/* Fills in @stats, which are zero. */
 int profil_classic_read_stats(u32 scope, struct profil_stats *stats)
 {
 	struct profil_home *home = profil_home_lock();

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A clock faster than the tick, for sessions with a period of their own.
+ * A clock faster than the tick, for sessions with a period.
  *
- * Each CPU has a timer, which runs while a task runs there that such a session samples: a probe at
- * the context switch starts and stops it. So the clock measures CPU time of the targets, and
- * neither idle CPUs nor other tasks are interrupted. The timer fires when the first of the task's
- * sessions is due. Each session knows for each CPU the rest of its period, and continues with that
- * when another of its tasks runs there. So threads that are shorter than a period are found as
- * often as their time deserves.
+ * Each CPU has a timer that runs while a target of such a session runs there: a probe at the
+ * context switch starts and stops it. So the clock measures CPU time of the targets, and interrupts
+ * neither idle CPUs nor other tasks. The timer fires when the first of the task's sessions is due.
+ * Each session knows for each CPU the rest of its period, and continues with it when another of its
+ * targets runs there. So threads that live shorter than a period get their share of samples.
  *
  * A CPU of nohz_full= stops its tick while it runs a single task. Where there are such CPUs all
- * sessions use the probe: while a sampled task runs there, the CPU keeps its tick. This includes
- * the tasks of sessions with a period, or the scheduler would not know their CPU time.
+ * sessions use the probe: a CPU keeps its tick while a target runs there. That includes targets of
+ * sessions with a period, or the scheduler would not know their CPU time.
+ *
+ * Context: clock_fire() in a hard interrupt; clock_switch() as a probe, under the runqueue's lock;
+ * clock_resync_cpu() with interrupts off; others: system calls and workers (may sleep).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -28,25 +30,25 @@
 #include "compat.h"
 #include "profil.h"
 
-/* Shortest time from the end of one interrupt to the next, in ns: the task must make progress. */
-#define CLOCK_MIN_GAP		5000
+/* Least ns from the end of one interrupt to the next: the task must make progress. */
+#define CLOCK_MIN_GAP	5000
 
 unsigned int profil_min_period = 50000;
 module_param_named(min_period_ns, profil_min_period, uint, 0644);
 MODULE_PARM_DESC(min_period_ns, "shortest period of sessions of users without CAP_PERFMON, in ns");
 
-/* Are there CPUs without a tick? Known when the kernel has booted. */
+/* Are there CPUs that stop their tick? Constant after boot. */
 bool profil_nohz_full __ro_after_init;
 
 struct clock {
 	struct hrtimer timer;
-	u64 since;		/* up to then the sessions of current know their time */
-	bool running;		/* for current */
-	bool ticking;		/* for current this CPU keeps its tick */
+	u64 since;		/* until when the sessions of current were advanced */
+	bool running;		/* the timer, for current */
+	bool ticking;		/* this CPU keeps its tick for current */
 	const struct mm_struct *mm;	/* a key: of the running task, or CLOCK_MM_UNKNOWN */
 };
 
-/* How often a CPU has begun to keep its tick */
+/* How often CPUs have begun to keep their tick */
 static atomic_t clock_ticks_kept = ATOMIC_INIT(0);
 
 #define CLOCK_MM_UNKNOWN ((const struct mm_struct *)-1L)
@@ -60,7 +62,7 @@ static struct tracepoint *switch_tracepoint;
 static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 {
 	struct clock *clock = container_of(timer, struct clock, timer);
-	/* The moment when it was due: to read the clock a second time takes 50 instructions. */
+	/* The time when it was due: to read the clock again would cost 50 instructions. */
 	ktime_t due = hrtimer_get_expires(timer);
 	u64 left;
 
@@ -70,12 +72,12 @@ static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 		clock->running = false;
 		return HRTIMER_NORESTART;
 	}
-	/* This interrupt may have been late, or the samples may have taken longer than that. */
+	/* The next sample may be due already: this interrupt was late, or the samples took long. */
 	hrtimer_set_expires(timer, max_t(s64, due + left, ktime_get() + CLOCK_MIN_GAP));
 	return HRTIMER_RESTART;
 }
 
-/* POSIX timers use it for tasks only. Perf clears its own bit at each tick. */
+/* POSIX timers set this bit in tasks only, not in CPUs. Perf clears its own at each tick. */
 #define TICK_DEP_BIT	TICK_DEP_BIT_POSIX_TIMER
 
 static void clock_keep_tick(struct clock *clock, bool keep)
@@ -93,12 +95,12 @@ static void clock_keep_tick(struct clock *clock, bool keep)
 	}
 }
 
-/* Start the timer for the incoming @task, if a session samples it. @now: in ns, or 0: read it. */
+/* Starts the timer for the incoming @task, if a session samples it. @now: in ns; 0: read it. */
 static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 {
 	u64 left = PROFIL_NEVER;
 
-	/* This flag of a task never changes, others may be about to. */
+	/* This flag is constant; others may be changing. */
 	if (!(data_race(task->flags) & PF_KTHREAD))
 		left = profil_sample_clocked(task, 0, NULL);
 	clock_keep_tick(clock, left != PROFIL_NEVER);
@@ -110,7 +112,7 @@ static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 		      HRTIMER_MODE_REL_PINNED_HARD);
 }
 
-/* Stop the timer of the outgoing @task. Return: now in ns, or 0 if the timer was idle. */
+/* Stops the timer of the outgoing @task. Return: now in ns, or 0 if the timer was idle. */
 static u64 clock_stop(struct clock *clock, struct task_struct *task)
 {
 	u64 now;
@@ -119,16 +121,13 @@ static u64 clock_stop(struct clock *clock, struct task_struct *task)
 		return 0;
 	now = ktime_get_ns();
 	clock->running = false;
-	/* It is pinned to this CPU, and interrupts are off: its function does not run now. */
+	/* The timer is pinned to this CPU, and interrupts are off: it is not firing. */
 	hrtimer_try_to_cancel(&clock->timer);
 	profil_sample_clocked(task, now - clock->since, NULL);
 	return now;
 }
 
-/*
- * The scheduler calls this with the runqueue's lock held and interrupts off. That is an RCU
- * reader, also where the tracepoint itself is none (7.2).
- */
+/* With interrupts off it is an RCU reader, also where the tracepoint itself is none (7.2). */
 static void clock_switch(void *data, bool preempt, struct task_struct *prev,
 			 struct task_struct *next, unsigned int prev_state)
 {
@@ -138,7 +137,7 @@ static void clock_switch(void *data, bool preempt, struct task_struct *prev,
 	lockdep_assert_irqs_disabled();
 	now = clock_stop(clock, prev);
 	WRITE_ONCE(clock->mm, next->mm);
-	smp_mb();	/* pairs with that in profil_clock_resync() */
+	smp_mb();	/* pairs with the one in profil_clock_resync() */
 	clock_start(clock, next, now);
 }
 
@@ -152,7 +151,7 @@ static void clock_resync_cpu(void *unused)
 	clock_start(clock, current, now);
 }
 
-/* CPUs that run other users' tasks are not interrupted, nor idle ones. */
+/* Neither CPUs that run other tasks nor idle ones are interrupted. */
 static bool clock_may_run_target(int cpu, void *unused)
 {
 	const struct clock *clock = per_cpu_ptr(&clocks, cpu);
@@ -163,19 +162,18 @@ static bool clock_may_run_target(int cpu, void *unused)
 }
 
 /*
- * Applies a change of targets to the tasks that run at this moment: a session has new targets, is
- * about to have some, or has none any more. All sessions of the targets that run know their time up
- * to now, and the clocks run for the sessions as they are now. No target is missed that is about to
- * run:
+ * Applies a change of a session's targets to the running tasks: their sessions are advanced to this
+ * moment, and the timers start or stop according to the sessions as they are now. It misses no
+ * target that is about to run:
  *
  *	CPU A: profil_clock_resync()		CPU B: clock_switch() to a new target
  *
  *	(the caller has published the target)	clock->mm = the target's mm
  *	smp_mb()				smp_mb()
- *	read clock->mm of CPU B			look for sessions of the target
+ *	read clock->mm of CPU B			find the sessions of the target
  *
- * Either A reads the target's mm and interrupts B, or B finds the session; or both, which does
- * no harm. Not with interrupts off. Return: has a CPU begun to keep its tick?
+ * Either A reads the target's mm and interrupts B, or B finds the session; or both, which is
+ * harmless. Not with interrupts off. Return: has a CPU begun to keep its tick?
  */
 bool profil_clock_resync(void)
 {
@@ -186,7 +184,7 @@ bool profil_clock_resync(void)
 	return atomic_read(&clock_ticks_kept) != before;
 }
 
-/* The same for this CPU alone: the caller's own mm has changed without a context switch. */
+/* For this CPU alone: the caller's mm has changed without a context switch. */
 void profil_clock_resync_here(void)
 {
 	unsigned long flags;
@@ -198,7 +196,7 @@ void profil_clock_resync_here(void)
 	local_irq_restore(flags);
 }
 
-/* Not predictable for users, and good enough for jitter. With interrupts off. */
+/* Good enough for jitter, which users must not predict. With interrupts off. */
 u32 profil_clock_random(void)
 {
 	return prandom_u32_state(this_cpu_ptr(&random_states));
@@ -219,7 +217,7 @@ static void clock_remove(void)
 
 	tracepoint_probe_unregister(switch_tracepoint, clock_switch, NULL);
 	tracepoint_synchronize_unregister();
-	/* A timer may still run; it finds no session and does not restart. */
+	/* A timer may still be running. It finds no session and does not restart. */
 	for_each_possible_cpu(cpu) {
 		struct clock *clock = per_cpu_ptr(&clocks, cpu);
 

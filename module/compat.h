@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Every difference between kernels from 6.1 on, and nothing else. In each pair
- * the oldest kernel comes first.
+ * Every difference between kernels from 6.1 on, and nothing else. In each pair the oldest kernel
+ * comes first. Context: see each caller.
  */
 #ifndef _PROFIL_COMPAT_H
 #define _PROFIL_COMPAT_H
@@ -18,7 +18,7 @@
 #include <asm/syscall.h>
 
 #if !IS_ENABLED(CONFIG_MMU_NOTIFIER)
-#error "profil needs CONFIG_MMU_NOTIFIER, to be told when an address space is released"
+#error "profil needs CONFIG_MMU_NOTIFIER, which reports the release of an address space"
 #endif
 
 /* 6.4: user workers other than io_uring's (e.g. vhost's) */
@@ -43,9 +43,9 @@
 #endif
 
 /*
- * 6.6: pin_user_pages*() heeds FOLL_NOFAULT in hugetlb, too, and accepts the PROT_NONE of a NUMA
- * hint. Before, FORCE does that, and nothing else to a writable mapping, and of hugetlb the process
- * pins no more than the fast one, which does not fault, has found there.
+ * 6.6: pin_user_pages*() respects FOLL_NOFAULT in hugetlb, too, and accepts the PROT_NONE of a NUMA
+ * hint. Before 6.6, FOLL_FORCE does the latter, and has no other effect on a writable mapping. In
+ * hugetlb, get_user_pages_fast_only(), which does not fault, tells how many pages are present.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 #define PROFIL_FOLL_NUMA FOLL_FORCE
@@ -64,14 +64,14 @@ static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start,
 #define profil_pin_hugetlb profil_pin_remote
 #endif
 
-/* 6.6: memory that is writable, and not for who writes */
+/* 6.6: shadow stacks: VM_WRITE, but not writable by ordinary stores */
 #ifdef VM_SHADOW_STACK
 #define PROFIL_VM_SHADOW_STACK VM_SHADOW_STACK
 #else
 #define PROFIL_VM_SHADOW_STACK VM_NONE
 #endif
 
-/* 6.8: what user space sees of a file that an overlay's stands for */
+/* 6.8: the path and inode that user space sees, for a file of an overlay */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
 #define profil_user_path(file) (&(file)->f_path)
 #define profil_user_inode(file) file_inode(file)
@@ -81,7 +81,7 @@ static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start,
 #endif
 
 /*
- * 6.15 (not in 6.12, in 7.2): a flag for the inodes of io_uring, dma-buf and perf events. Some
+ * Between 6.12 and 7.2 (6.15): a flag for the inodes of io_uring, dma-buf and perf events. Some
  * versions gave these the mode of a regular file.
  */
 #ifdef S_ANON_INODE
@@ -90,7 +90,7 @@ static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start,
 #define PROFIL_S_ANON_INODE 0
 #endif
 
-/* 6.13: a timer gets its function when it is set up */
+/* 6.13: the set-up of a timer includes its function */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 static inline void profil_hrtimer_setup(struct hrtimer *timer,
 					enum hrtimer_restart (*fires)(struct hrtimer *timer),
@@ -103,14 +103,14 @@ static inline void profil_hrtimer_setup(struct hrtimer *timer,
 #define profil_hrtimer_setup hrtimer_setup
 #endif
 
-/* 6.16 (not in 6.12, in 7.2): sched_process_exit tells whether it is the group's last task */
+/* Between 6.12 and 7.2 (6.16): sched_process_exit has the argument group_dead */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
 #define PROFIL_EXIT_PROBE_ARGS void *data, struct task_struct *task
 #else
 #define PROFIL_EXIT_PROBE_ARGS void *data, struct task_struct *task, bool group_dead
 #endif
 
-/* 7.2 (between 6.12 and that not looked at): what owns an address space is known by the task */
+/* Between 6.12 and 7.2: the task, not the mm, has the user namespace and dumpability */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
 static inline struct user_namespace *profil_user_ns(struct task_struct *task,
 						    struct mm_struct *mm)
@@ -148,8 +148,8 @@ static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *m
 #endif
 
 /*
- * Bytes that a system call's saved pc is past the call's instruction, or 0 if the
- * kernel was entered in another way (then the saved pc is the instruction itself).
+ * The length of the system call instruction, by which the saved pc is past it; or 0 if the kernel
+ * was entered in another way, where the saved pc is that of the instruction itself.
  */
 static inline unsigned int profil_syscall_length(struct task_struct *task, struct pt_regs *regs)
 {
@@ -161,7 +161,7 @@ static inline unsigned int profil_syscall_length(struct task_struct *task, struc
 		return 0;
 	return compat_thumb_mode(regs) ? 2 : 4;
 #else
-#error "profil knows the system call instruction of x86-64 and arm64 only"
+#error "profil knows the system call instructions of x86-64 and arm64 only"
 #endif
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a tick does in the end: it adds one to a counter in a pinned page, or writes an entry there,
- * and is tallied. With interrupts off, or in the place of a tick that was deferred.
+ * The last step of a tick: to raise a counter in a pinned page, or store a pc there, and to count
+ * the outcome. Context: interrupts off, in the tick or on behalf of a deferred one.
  */
 #ifndef _PROFIL_COUNTER_H
 #define _PROFIL_COUNTER_H
@@ -11,7 +11,7 @@
 
 #include "profil.h"
 
-#define PROFIL_CAS_TRIES 64	/* against others who write to the same counter all the time */
+#define PROFIL_CAS_TRIES 64	/* against other writers of the same counter */
 
 /* Adds one to the counter at @p unless it is full. */
 #define profil_counter_add_one(p, tries) ({				\
@@ -46,7 +46,7 @@ static __always_inline enum profil_outcome profil_counter_add(void *counter, u32
 	}
 }
 
-/* Takes the next entry for a pc: its number of bytes from the first. */
+/* Allocates the next entry for a pc. @byte: out: its offset from the first. */
 static inline bool profil_entry_take(struct profil_session *s, u64 *byte)
 {
 	u64 nr = atomic64_read(&s->nr_pcs);

@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ticks that are counted later: those of a session that is parked.
+ * Deferred ticks: those of a parked session, which are counted later.
  *
- * A session is parked while its counters are copied, and from a fork until it is set up. A tick
- * that would raise a counter then leaves what it knows of it here.
+ * A session is parked while its counters are copied, and from a fork until it is set up. Meanwhile
+ * ticks that would raise a counter are deferred. One can be deferred after the session is unparked:
  *
- *	CPU A (tick)				CPU B (home->lock)
+ *	CPU A: tick				CPU B: profil_session_unpark()
  *
- *	sees PARKED
- *						clears PARKED
- *						profil_replay(): finds nothing
+ *	read PARKED
+ *						clear PARKED
+ *						profil_replay(): finds no tick
  *	profil_defer_tick()
  *
- * That tick is counted by the next call, at the latest by that which ends the session.
+ * The next call counts that tick, at the latest the one that ends the session.
+ *
+ * Context: profil_defer_tick() in the tick; others under home->lock (may sleep).
  */
-#include <linux/mm.h>
 #include <linux/ratelimit.h>
 
 #include "counter.h"
 #include "profil.h"
 
-#define DEFERRED_PC	3	/* in the place of a width */
+#define DEFERRED_PC	3	/* encoded like a width: store a pc */
 
 /*
- * Leaves a tick to profil_replay(), if there is room. Many CPUs may put at once, one takes. @what:
- * the counter's user address, or with @width 0 a pc to be written down.
+ * Leaves a tick to profil_replay(). Many CPUs may add at a time; one removes. @what: the user
+ * address of the counter, or, with @width 0, the pc to store. Return: false if there is no room.
  */
 bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool system)
 {
 	int head = atomic_read(&s->head);
-	/* Never 0. The highest bits are all alike. */
+	/* Never 0. The highest bits of @what are all equal. */
 	u64 tick = what << 4 | (width ? width >> 2 : DEFERRED_PC) << 2 | system << 1 | 1;
 
 	do {
@@ -38,7 +39,7 @@ bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool syste
 			return false;
 	} while (!atomic_try_cmpxchg(&s->head, &head, head + 1));
 
-	/* Pairs with the acquire in profil_replay(): a slot is whole or zero. */
+	/* Pairs with the acquire in profil_replay(): a slot is complete or zero. */
 	smp_store_release(&s->deferred[(unsigned int)head % PROFIL_MAX_DEFERRED], tick);
 	return true;
 }
@@ -65,8 +66,8 @@ static enum profil_outcome replay_one(struct profil_session *s, u64 tick)
 }
 
 /*
- * Counts the deferred ticks of a session that is not parked; those of one that could not be set up
- * have no counters, and are dropped. Called under home->lock.
+ * Counts the deferred ticks of a session that is not parked. If it could not be set up, it has no
+ * counters, and the ticks are dropped.
  */
 void profil_replay(struct profil_session *s)
 {
@@ -76,7 +77,7 @@ void profil_replay(struct profil_session *s)
 		u64 *slot = &s->deferred[s->tail % PROFIL_MAX_DEFERRED], tick;
 		unsigned long flags;
 
-		/* Pairs with the release in profil_defer_tick(). Zero: it is being written. */
+		/* Pairs with the release in profil_defer_tick(). Zero: not written yet. */
 		while (!(tick = smp_load_acquire(slot)))
 			cpu_relax();
 		local_irq_save(flags);
@@ -89,14 +90,14 @@ void profil_replay(struct profil_session *s)
 	}
 }
 
-/* Grace periods that interrupt all CPUs, of all users together; above that they take longer. */
+/* Expedited grace periods interrupt all CPUs: 100 a second, for all users together. */
 static struct ratelimit_state park_limit =
 	RATELIMIT_STATE_INIT_FLAGS(park_limit, HZ, 100, RATELIMIT_MSG_ON_RELEASE);
 
 /*
- * Has ticks that would raise a counter deferred until profil_session_unpark(): when this returns no
- * tick changes a counter. Only so many ticks are deferred, so the wait should be short; but nobody
- * can make all CPUs pay for that as often as they like. Under home->lock.
+ * Defers ticks until profil_session_unpark(): when this returns no tick changes a counter. There is
+ * room for few ticks, so the wait should be short; but users must not be able to interrupt all CPUs
+ * as often as they like.
  */
 void profil_session_park(struct profil_session *s)
 {
@@ -111,10 +112,10 @@ void profil_session_park(struct profil_session *s)
 		synchronize_rcu();
 }
 
-/* Ticks are counted again, those that were deferred first. */
+/* Counts the deferred ticks, and further ticks as they come. */
 void profil_session_unpark(struct profil_session *s)
 {
-	/* Pairs with the acquire in the tick: what a set-up has made is there. */
+	/* Pairs with the acquire in the tick, which then sees the table and counts of a set-up. */
 	clear_bit_unlock(PROFIL_SLOW_PARKED, &s->slow);
 	profil_replay(s);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The classic session of a process, described to another: ranges and statistics.
+ * The ranges and statistics of a process's classic session, for another process.
  *
- * A table never changes: home->lock is held while a reference to it is taken, and not while it
- * is copied to the caller. Counters are not copied here, but by process_vm_readv(), so that
- * security modules have their say. All of this runs in a system call and may sleep.
+ * A table never changes, so home->lock is held only to reference it, and not to copy it to the
+ * caller. User space copies the counters with process_vm_readv(), which calls security modules.
+ *
+ * Context: system calls (may sleep).
  */
 #include <linux/err.h>
 #include <linux/mm.h>
@@ -15,7 +16,7 @@
 
 #include "profil.h"
 
-/* The address space of the process @pid, which keeps its users, if the caller may know of it. */
+/* The mm of process @pid, referenced, if the caller may read its session; or an error pointer. */
 static struct mm_struct *describe_get_mm(pid_t pid)
 {
 	struct task_struct *task = profil_access_find_task(pid, false);
@@ -38,7 +39,7 @@ put_task:
 	return mm;
 }
 
-/* Fills in @stats and @arg but for the ranges. Returns these, referenced, or an error pointer. */
+/* Fills in @stats and @arg without the ranges. Return: these, referenced, or an error pointer. */
 static struct profil_table *describe_session(struct profil_session *s, struct profil_space *space,
 					     struct profil_describe *arg,
 					     struct profil_stats *stats)
@@ -73,7 +74,7 @@ static struct profil_table *describe_home(struct profil_home *home, struct profi
 	return table;
 }
 
-/* The child of a fork that has not been set up has the ranges of its parent, and has no home. */
+/* A PENDING session has the ranges of its parent, and no home. */
 static struct profil_table *describe_space(struct profil_space *space, struct profil_describe *arg,
 					   struct profil_stats *stats)
 {
@@ -94,7 +95,7 @@ static struct profil_table *describe_space(struct profil_space *space, struct pr
 	return table;
 }
 
-/* @stats gets the statistics. */
+/* Fills in @stats, and the ranges if there is room. */
 int profil_classic_describe(struct profil_describe *arg, struct profil_stats *stats)
 {
 	struct mm_struct *mm = describe_get_mm(arg->pid);
@@ -122,7 +123,7 @@ int profil_classic_describe(struct profil_describe *arg, struct profil_stats *st
 		else
 			err = -ENOMEM;
 	}
-	/* copy_to_user() may wait for user space: do not keep the table until then. */
+	/* copy_to_user() may wait for user space, so without a reference to the table. */
 	profil_table_put(table);
 	if (ranges && copy_to_user(u64_to_user_ptr(arg->ranges), ranges,
 				   arg->nr_ranges * sizeof(*ranges)))

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sessions with a descriptor, which is the session: closing its last copy ends it.
+ * Sessions with a descriptor: to close its last copy ends the session.
  *
- * The creator's space is the session's home: buffers lie there, and only from there
- * ranges can be changed and counters copied. Whoever has a copy of the descriptor can
- * attach itself, switch the session on and off, and read what it found.
+ * The session is in the home of its creator, whose address space contains the buffers. Only from
+ * there can ranges be changed and counters copied. A process that has a copy of the descriptor can
+ * attach itself, turn the session on and off, and read statistics and records.
  *
- * With PROFIL_FORK_FRESH the child of a fork has a session of its own, which descends
- * from this; the descriptor means that one when the child uses it.
+ * With PROFIL_FORK_FRESH the child of a fork has a session of its own, a descendant of this one.
+ * The child's copy of the descriptor refers to that.
+ *
+ * Context: system calls (may sleep).
  */
 #include <linux/anon_inodes.h>
 #include <linux/fs.h>
@@ -22,7 +24,7 @@
 
 #include "profil.h"
 
-/* The descriptor of the session is gone. */
+/* The last copy of the descriptor is closed: ends the session and its descendants. */
 static void descriptor_close(struct profil_session *s)
 {
 	struct profil_home *home = s->home;
@@ -49,7 +51,7 @@ static void descriptor_close(struct profil_session *s)
 	}
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 
-	/* Of the caller's own, or of a process that is not to be waited for. */
+	/* Does not wait for another process's home. */
 	if (profil_home_is_own(home)) {
 		refcount_inc(&home->refs);
 		mutex_lock(&home->lock);
@@ -86,7 +88,7 @@ static const struct file_operations descriptor_fops = {
 	.llseek = noop_llseek,
 };
 
-/* Puts the caller's session into its home. */
+/* Adds the caller's session to its home. */
 static int descriptor_publish(struct profil_session *s)
 {
 	struct profil_home *home = s->home;
@@ -103,7 +105,7 @@ static int descriptor_publish(struct profil_session *s)
 	return n < PROFIL_MAX_OPEN ? 0 : -EMFILE;
 }
 
-/* Returns the descriptor. */
+/* Return: the descriptor, or an error. */
 int profil_descriptor_open(const struct profil_open *arg)
 {
 	struct profil_home *home = profil_home_get_own(true);
@@ -140,12 +142,9 @@ put_home:
 	return ret;
 }
 
-/* ---- the session that a call is about ---- */
+/* ---- from a file to the session ---- */
 
-/*
- * The session that @file means to the caller, locked and referenced, to be given back by
- * profil_descriptor_unlock().
- */
+/* The session that @file refers to, for profil_descriptor_unlock(); or an error pointer. */
 static struct profil_session *descriptor_lock(struct file *file)
 {
 	struct profil_session *root = file->private_data, *s;
@@ -179,9 +178,8 @@ void profil_descriptor_unlock(struct profil_session *s)
 }
 
 /*
- * As descriptor_lock(), and @lock is held for reading. Who holds that may wait for user space (who
- * execs, for what is left to do in the old address space), so it is not waited for with the
- * session's: that may be of another process, which would have to wait, too, and of a worker.
+ * As descriptor_lock(), with @lock held for reading. An exec that holds @lock may wait for user
+ * space, so this does not wait for it with home->lock held: the home may be another process's.
  */
 static struct profil_session *descriptor_lock_with(struct file *file, struct rw_semaphore *lock)
 {
@@ -198,7 +196,7 @@ static struct profil_session *descriptor_lock_with(struct file *file, struct rw_
 	}
 }
 
-/* As descriptor_lock(), for what only the creator may do to a session that has not ended. */
+/* As descriptor_lock(); -EPERM if the caller is not the creator, -ENODEV if the session ended. */
 struct profil_session *profil_descriptor_lock_own(struct file *file)
 {
 	struct profil_session *s = descriptor_lock(file);
@@ -237,8 +235,8 @@ static int descriptor_attach_task(struct profil_session *s, struct profil_attach
 	t->foreign = !same_thread_group(task, current);
 
 	if (s->on)
-		profil_session_resync_clock(s);	/* time before is not the session's */
-	/* If it is released from here on, its end is told of after this: then it is linked. */
+		profil_session_resync_clock(s);	/* so that earlier time does not count */
+	/* follow_free() cannot run before the target is linked: RCU holds it off. */
 	rcu_read_lock();
 	err = pid_alive(task) ? profil_target_attach(&b, t, NULL, NULL) : -ESRCH;
 	rcu_read_unlock();
@@ -310,7 +308,7 @@ static u64 descriptor_space_id(u64 id)
 	return id;
 }
 
-/* Adds to the ranges that @s has in the space with @id those of @added. Under home->lock. */
+/* Adds the ranges of @added to those of @s in the space with @id. Under home->lock. */
 static int descriptor_add_ranges(struct profil_session *s, u64 id, const struct profil_table *added)
 {
 	struct profil_table *base = profil_binding_table(s, id), *table;
@@ -327,7 +325,7 @@ static int descriptor_add_ranges(struct profil_session *s, u64 id, const struct 
 	return err;
 }
 
-/* Buffers are pinned without the lock, since they may be waited for. */
+/* Pins without home->lock, since that may wait for user space. */
 int profil_descriptor_add(struct file *file, void *data, struct profil_stats *stats)
 {
 	const struct profil_add *arg = data;
@@ -375,7 +373,7 @@ put:
 	return err;
 }
 
-/* From the space with @id. */
+/* Removes the ranges of @arg from the space with @id. */
 static int descriptor_remove_ranges(struct profil_session *s, u64 id, struct profil_remove *arg)
 {
 	struct profil_table *table = profil_binding_table(s, id), *remaining;
@@ -396,7 +394,7 @@ static int descriptor_remove_ranges(struct profil_session *s, u64 id, struct pro
 	return err;
 }
 
-/* A child that is forked meanwhile comes later, or inherits what is left. */
+/* A child that is forked meanwhile has a higher id, or inherits the remaining ranges. */
 static int descriptor_remove_all(struct profil_session *s, struct profil_remove *arg)
 {
 	u64 id = 0;
@@ -431,10 +429,10 @@ int profil_descriptor_remove(struct file *file, void *data, struct profil_stats 
 		err = descriptor_remove_ranges(s, descriptor_space_id(arg->space), arg);
 	if (arg->nr_removed) {
 		synchronize_rcu();
-		/* Ticks that were deferred for these ranges are still to be counted. */
+		/* Counts ticks that were deferred for these ranges. */
 		profil_replay(s);
 	}
-	/* Tables that are no longer used, also of calls before, still need their histograms. */
+	/* Unused tables, also of earlier calls, reference histograms until they are freed. */
 	if (wait_var_event_killable(&s->nr_dying, !atomic_read(&s->nr_dying)))
 		err = -EINTR;
 	else
@@ -458,7 +456,7 @@ int profil_descriptor_enable(struct file *file, void *data, struct profil_stats 
 		goto unlock;
 	profil_session_reset_missed(s);
 	profil_targets_runtime(s, NULL, true);
-	profil_session_resync_clock(s);		/* time before is not the session's */
+	profil_session_resync_clock(s);		/* so that earlier time does not count */
 	profil_session_set_on(s, true);
 	profil_session_resync_runtime(s, NULL);
 unlock:

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What fork, exec and exit do to targets, and the tracepoints that report them.
+ * What fork, exec and exit do to targets, and the tracepoints that report these.
+ *
+ * Context: probes (atomic), follow_free() also in a softirq; others: module load and unload.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/binfmts.h>
 #include <linux/cred.h>
 #include <linux/sched/signal.h>
-#include <linux/sched/task.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <trace/events/sched.h>
@@ -24,10 +25,10 @@ static void follow_count_lost(struct profil_session *s)
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 }
 
-/* @s samples the child of a fork. */
+/* Attaches the child of a fork to @s. */
 static int follow_fork_attach(struct profil_session *s, struct profil_target *t,
 			      struct profil_space *space, struct profil_table *table,
-			struct profil_binding *parent)
+			      struct profil_binding *parent)
 {
 	struct profil_binding *b = profil_binding_alloc(s, space, table, PROFIL_GFP_PROBE);
 	int err = b ? profil_target_attach(&b, t, NULL, parent) : -ENOMEM;
@@ -36,11 +37,11 @@ static int follow_fork_attach(struct profil_session *s, struct profil_target *t,
 	return err;
 }
 
-/* The child has a session of its own. */
+/* PROFIL_FORK_FRESH: the child gets a session of its own. */
 static int follow_fork_private(struct profil_binding *b, struct profil_target *t,
 			       struct profil_space *space)
 {
-	/* Of the parent: for its arithmetic, until the child's own is there. */
+	/* The parent's: its arithmetic serves until the child has a table of its own. */
 	struct profil_table *table = rcu_dereference(b->table);
 	struct profil_session *s;
 	int err;
@@ -57,7 +58,7 @@ static int follow_fork_private(struct profil_binding *b, struct profil_target *t
 	return err;
 }
 
-/* -ENODEV: @b's session is about to end. */
+/* Applies a fork to one binding of the parent. Return: -ENODEV if the session of @b ends. */
 static int follow_fork_binding(struct profil_binding *b, struct task_struct *child,
 			       bool thread, bool same)
 {
@@ -68,7 +69,7 @@ static int follow_fork_binding(struct profil_binding *b, struct task_struct *chi
 
 	if (s->fork == PROFIL_FORK_OFF || (same && s->fork == PROFIL_FORK_FRESH))
 		return 0;
-	/* Whoever unlinks @b puts the session only then. */
+	/* RCU keeps @b, but its reference to the session may be gone. */
 	if (!refcount_inc_not_zero(&s->refs))
 		return -ENODEV;
 	space = profil_space_get(child->mm, PROFIL_GFP_PROBE);
@@ -90,7 +91,7 @@ static int follow_fork_binding(struct profil_binding *b, struct task_struct *chi
 	return err;
 }
 
-/* That of the one classic session of the process, or NULL. */
+/* The binding of the process's classic session, or NULL. */
 static struct profil_binding *follow_find_classic(const struct profil_space *space)
 {
 	struct profil_binding *b;
@@ -120,7 +121,7 @@ static void follow_fork(void *data, struct task_struct *parent, struct task_stru
 	hlist_for_each_entry_rcu(b, &space->bindings, node)
 		if (!b->session->classic && READ_ONCE(b->nr_processes))
 			follow_fork_binding(b, child, false, same);
-	/* If it is about to end, perhaps another has taken its place. */
+	/* If it ends, another classic session may have replaced it. */
 	do {
 		b = follow_find_classic(space);
 	} while (b && follow_fork_binding(b, child, false, same) == -ENODEV &&
@@ -136,7 +137,7 @@ unlock:
 	rcu_read_unlock();
 }
 
-/* The new program may do what its caller may not. */
+/* Does the new program have rights that its caller has not? */
 static bool follow_gains_privilege(const struct linux_binprm *bprm)
 {
 	const struct cred *cred = current_cred();
@@ -152,10 +153,10 @@ static void follow_exec_target(struct profil_target *t, bool follow)
 	struct mm_struct *mm = current->mm;
 	struct profil_space *space;
 
-	/* To the new program it was attached, in the midst of this, and may have ranges there. */
+	/* Attached to the new mm during exec: keep its ranges. */
 	if (from->space->mm == mm)
 		return;
-	/* What has not been set up yet loses its buffers. */
+	/* A PENDING session is not followed: exec removes its buffers. */
 	if (follow && s->exec == PROFIL_EXEC_FOLLOW && s->home && refcount_inc_not_zero(&s->refs)) {
 		space = profil_space_get(mm, PROFIL_GFP_PROBE);
 		if (space) {
@@ -169,7 +170,7 @@ static void follow_exec_target(struct profil_target *t, bool follow)
 	profil_target_move(t, b);
 }
 
-/* In the task, which has its new mm and has not run in it. */
+/* In the task, which has its new mm, but has not run the new program. */
 static void follow_exec(void *data, struct task_struct *task, pid_t old_pid,
 			struct linux_binprm *bprm)
 {
@@ -186,7 +187,7 @@ static void follow_exec(void *data, struct task_struct *task, pid_t old_pid,
 	profil_clock_resync_here();
 }
 
-/* A classic session of this thread has nothing to sample any more. */
+/* The classic sessions of the thread end. */
 static void follow_exit(PROFIL_EXIT_PROBE_ARGS)
 {
 	struct profil_target *t;
@@ -201,10 +202,7 @@ static void follow_exit(PROFIL_EXIT_PROBE_ARGS)
 	rcu_read_unlock();
 }
 
-/*
- * It has exited, has been waited for, and a grace period has passed: no tick finds it
- * running any more. May be called in softirq context.
- */
+/* @task was reaped, and a grace period has passed: no tick can find it running. */
 static void follow_free(void *data, struct task_struct *task)
 {
 	struct profil_target *t;
@@ -225,7 +223,7 @@ static void follow_free(void *data, struct task_struct *task)
 static struct {
 	const char *name;
 	void *probe;
-	struct tracepoint *tracepoint;	/* that it is registered with, or NULL */
+	struct tracepoint *tracepoint;	/* NULL: not registered */
 } probes[] = {
 	{ .name = "sched_process_fork", .probe = follow_fork },
 	{ .name = "sched_process_exec", .probe = follow_exec },
@@ -246,7 +244,7 @@ static void follow_search_one(struct tracepoint *tracepoint, void *data)
 		search->found = tracepoint;
 }
 
-/* By its name, since few are exported; NULL if there is none. */
+/* Finds a tracepoint by name, since few are exported. Return: NULL if there is none. */
 struct tracepoint *profil_follow_find_tracepoint(const char *name)
 {
 	struct follow_search search = { .name = name };
@@ -261,7 +259,7 @@ int profil_follow_init(void)
 	unsigned int i;
 	int err;
 
-	/* Registered by address: the compiler must see that the arguments are right. */
+	/* Probes are registered as void *: let the compiler check their arguments. */
 	check_trace_callback_type_sched_process_fork(follow_fork);
 	check_trace_callback_type_sched_process_exec(follow_exec);
 	check_trace_callback_type_sched_process_exit(follow_exit);

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The pages that hold the counters: charged, pinned, returned.
+ * The pages that contain the counters: charged, pinned, unpinned, uncharged.
  *
- * Pinned is pinned: a session counts in the pages that it has pinned and charged, from the call
- * that brings its ranges until it ends. munmap(), MADV_DONTNEED, mremap() or a truncation by the
- * process have no effect on it, and FOLL_LONGTERM keeps the kernel from moving, merging, swapping
- * or copying the pages.
+ * Pinned is pinned: from the call that adds its ranges until its end a session counts in the pages
+ * that it has pinned and charged. munmap(), MADV_DONTNEED, mremap() or a truncation do not affect
+ * it, and FOLL_LONGTERM keeps the kernel from moving, merging, swapping or copying the pages.
  *
- * The pages of all buffers that one call brings are its histograms; those that touch are one, so
- * that no page is pinned or charged twice.
+ * Each call that adds ranges makes histograms of the pages of their buffers. Adjacent pages go into
+ * the same one, so that no page is pinned or charged twice.
  *
- * Context: a process's own calls, and task work of the child of a fork; workers uncharge, too.
- * Pinning and charging take mmap_lock, whose holder may wait for user space, so no home's lock is
- * held then.
+ * Context: system calls, and task work of the child of a fork; workers uncharge (may sleep). No
+ * home's lock is held to pin or charge, which takes mmap_lock, whose holder may wait for user
+ * space. profil_histograms_are_mapped(): the probe of fork (atomic).
  */
 #include <linux/backing-dev.h>
 #include <linux/hugetlb.h>
@@ -29,13 +28,13 @@
 
 #define PIN_FLAGS	(FOLL_WRITE | FOLL_LONGTERM | PROFIL_FOLL_NUMA)
 #define PIN_BATCH	64UL
-#define PIN_TRIES	1000	/* against others who change the mapping all the time */
+#define PIN_TRIES	1000	/* against threads that keep changing the mapping */
 
 /* ---- charging ---- */
 
 /*
- * Charges pages to the caller's RLIMIT_MEMLOCK; @credit of those that are charged already will be
- * returned. Return: 0; -EPERM: more than allowed; -EINTR when killed.
+ * Charges pages to the caller's RLIMIT_MEMLOCK; @credit pages of the present charge will be
+ * returned. Return: 0; -EPERM: above the limit; -EINTR when killed.
  */
 int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 {
@@ -56,8 +55,8 @@ int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 }
 
 /*
- * Returns a charge. A process waits for its own mmap_lock, unless it is killed; nobody waits for
- * another's. Return: false if the lock was not to be had: the charge stays due.
+ * Returns a charge. Waits for the caller's own mmap_lock, until killed, but not for another's.
+ * Return: false without the lock, and the charge remains.
  */
 bool profil_uncharge(struct mm_struct *mm, unsigned long pages)
 {
@@ -67,7 +66,7 @@ bool profil_uncharge(struct mm_struct *mm, unsigned long pages)
 				!down_write_trylock(&mm->mmap_lock))
 		return false;
 	__account_locked_vm(mm, pages, false, current, true);
-	/* No mapping is changed: readers without the lock need not know. */
+	/* Not mmap_write_unlock(): readers need not notice, as no mapping has changed. */
 	up_write(&mm->mmap_lock);
 	return true;
 }
@@ -85,7 +84,7 @@ static int extent_cmp(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Sorts @n extents, and merges those that overlap or touch. Returns how many are left. */
+/* Sorts @n extents, and merges overlapping or adjacent ones. Return: how many remain. */
 static u32 extent_merge(struct extent *extents, u32 n)
 {
 	u32 i, nr = 0;
@@ -116,7 +115,7 @@ static struct profil_histogram *histogram_next(struct profil_histogram *h)
 	return node ? container_of(node, struct profil_histogram, node) : NULL;
 }
 
-/* One in @root that has all of [@start, @start + @bytes), or NULL. */
+/* The histogram in @root that contains [@start, @start + @bytes), or NULL. */
 struct profil_histogram *profil_histogram_find(struct rb_root_cached *root, unsigned long start,
 					       unsigned long bytes)
 {
@@ -130,7 +129,7 @@ struct profil_histogram *profil_histogram_find(struct rb_root_cached *root, unsi
 	return NULL;
 }
 
-/* The kernel's address of the counter at @addr, or NULL if there is none. Under home->lock. */
+/* The kernel's address of the counter at @addr; NULL: not in a histogram. Under home->lock. */
 void *profil_histogram_counter(struct profil_session *s, unsigned long addr, unsigned long width)
 {
 	struct profil_histogram *h = profil_histogram_find(&s->histograms, addr, width);
@@ -138,7 +137,7 @@ void *profil_histogram_counter(struct profil_session *s, unsigned long addr, uns
 	return h ? h->pages[(addr - h->node.start) >> PAGE_SHIFT] + offset_in_page(addr) : NULL;
 }
 
-/* Called when no tick can find it: by tables that go, and by its session. */
+/* Called by tables that are freed, and by the session, when no tick can find @h. */
 void profil_histogram_put(struct profil_histogram *h)
 {
 	if (refcount_dec_and_test(&h->refs))
@@ -160,7 +159,7 @@ static struct profil_histogram *histogram_create(const struct extent *extent)
 	return h;
 }
 
-/* The pages of all buffers in @table that have no histogram yet; to be given back by kvfree(). */
+/* The pages of all buffers in @table that have no histogram yet. Freed by kvfree(). */
 static struct extent *extents_of_table(const struct profil_table *table, u32 *nr,
 				       unsigned long *pages)
 {
@@ -187,9 +186,9 @@ static struct extent *extents_of_table(const struct profil_table *table, u32 *nr
 /* ---- pinning ---- */
 
 /*
- * Is it writable, and of a kind that may be pinned? Not shared mappings whose file is
- * written back: the writes of the tick cannot be seen by the file system. Nor does the child of a
- * fork inherit what is wiped, or hugetlb, where by 6.1 a write can fault for ever.
+ * Is it writable, and of a kind that may be pinned? Not shared mappings whose file is written back,
+ * since the file system cannot see the writes of the tick. If @inherited, not memory that fork
+ * wipes, nor hugetlb, where a write can fault for ever in 6.1.
  */
 static bool vma_is_pinnable(struct vm_area_struct *vma, bool inherited)
 {
@@ -207,14 +206,14 @@ static bool vma_is_pinnable(struct vm_area_struct *vma, bool inherited)
 	return !vma->vm_file || !mapping_can_writeback(vma->vm_file->f_mapping);
 }
 
-/* May a fault there wait for a process to serve it, which may be the one that is to pin? */
+/* May a fault there wait for a process that serves it, which may be the caller? */
 static bool vma_waits_for_user(struct vm_area_struct *vma)
 {
 	return userfaultfd_armed(vma) ||
 	       (vma->vm_file && file_inode(vma->vm_file)->i_sb->s_magic == FUSE_SUPER_MAGIC);
 }
 
-/* Have [@start, @end) present and writable, in one mapping or several of the caller's. */
+/* Makes [@start, @end) of the caller present and writable, in one mapping or several. */
 static int histogram_fault_in(struct mm_struct *mm, unsigned long start, unsigned long end)
 {
 	bool unlocked = false;
@@ -232,9 +231,10 @@ static int histogram_fault_in(struct mm_struct *mm, unsigned long start, unsigne
 }
 
 /*
- * Pins of the caller's pages those that are present and writable. GUP is not to fault: with
- * mmap_lock held it tries again and again until it has the page, and some faults succeed for ever
- * without a change, as those of a userfaultfd whose close waits for mmap_lock (before 6.15).
+ * Pins pages of the caller that are present and writable. GUP must not fault: with mmap_lock held
+ * it repeats that until it has the page, and some faults succeed for ever without a change, such as
+ * those of a userfaultfd whose close waits for mmap_lock (before 6.15). Return: how many; -EAGAIN:
+ * fault first; or another error.
  */
 static long histogram_pin_present(struct mm_struct *mm, unsigned long start, unsigned long n,
 				  bool inherited, struct page **pages)
@@ -258,8 +258,8 @@ static long histogram_pin_present(struct mm_struct *mm, unsigned long start, uns
 }
 
 /*
- * Pins pages of the caller's, and waits for them. What is inherited is there, as a rule, since fork
- * has copied what was pinned; otherwise nobody is asked for it.
+ * Pins pages of the caller, and waits for them. Inherited pages are usually present, since fork has
+ * copied what was pinned; if not, no process is asked for them.
  */
 static long histogram_pin_pages(unsigned long start, unsigned long n, bool inherited,
 				struct page **pages)
@@ -299,7 +299,7 @@ static int histogram_pin(struct profil_histogram *h, bool inherited)
 	return 0;
 }
 
-/* Is its memory still where the caller has pinned it? Does not sleep. */
+/* Are the pinned pages still mapped at their addresses? Does not sleep. */
 static bool histogram_is_mapped(const struct profil_histogram *h)
 {
 	struct page *pages[16];
@@ -321,8 +321,8 @@ static bool histogram_is_mapped(const struct profil_histogram *h)
 }
 
 /*
- * Does the child of a fork get copies of what was pinned for @table, the parent's own? Otherwise it
- * has other memory at those addresses, or none, and must not count there. In the probe of fork.
+ * In the probe of fork: does the child have copies of the pages that are pinned for @table, the
+ * parent's own? Otherwise it has other memory there, or none, and must not count in it.
  */
 bool profil_histograms_are_mapped(const struct profil_table *table)
 {
@@ -333,7 +333,7 @@ bool profil_histograms_are_mapped(const struct profil_table *table)
 
 	for (i = 0; i < table->nr_ranges; i++) {
 		h = table->spans[i].histogram;
-		/* Once for each; another fork at the same time may have it looked at twice. */
+		/* Once for each histogram; twice if another fork runs at the same time. */
 		if (!h || data_race(h->checked_by_fork) == fork)
 			continue;
 		WRITE_ONCE(h->checked_by_fork, fork);
@@ -350,17 +350,17 @@ static void histogram_unpin(struct profil_histogram *h)
 	for (i = 0; i < h->nr_pages && h->pages[i]; i++) {
 		struct page *page = virt_to_page(h->pages[i]);
 
-		/* Its page table entry does not know that it was written to. */
+		/* The kernel's writes have not set the dirty bit of the user's mapping. */
 		unpin_user_pages_dirty_lock(&page, 1, true);
 		cond_resched();
 	}
 }
 
 /*
- * Charges and pins what the ranges of @table need that have no histogram yet; @new is a tree of the
- * histograms. @home is the caller's; @inherited: from before a fork; @credit: as profil_charge().
- * Return: 0; -EFAULT, -ENOMEM, -EPERM: more than RLIMIT_MEMLOCK; -EINTR when killed. Then nothing
- * is pinned or charged.
+ * Charges and pins histograms, into the tree @new, for the ranges of @table that have none yet.
+ * @home: the caller's; @inherited: the ranges are from before a fork; @credit: see profil_charge().
+ * Return: 0; or, with nothing pinned or charged, -EFAULT; -ENOMEM; -EPERM: above RLIMIT_MEMLOCK;
+ * -EINTR when killed.
  */
 int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table *table,
 			  struct profil_home *home, bool inherited, bool may_exceed,
@@ -395,9 +395,7 @@ free_extents:
 	return err;
 }
 
-/* ---- a session's ---- */
-
-/* All of @new, and their charge, are @s's from now on. Under home->lock. */
+/* Moves all of @new, and their charge, to @s. Under home->lock. */
 void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *new)
 {
 	struct profil_histogram *h;
@@ -419,7 +417,7 @@ static unsigned long histogram_drop(struct profil_histogram *h, struct rb_root_c
 	return pages;
 }
 
-/* Unpins all, which no tick can reach. Returns how many pages, whose charge the caller returns. */
+/* Unpins all, which no tick can reach. Return: the pages, for the caller to uncharge. */
 unsigned long profil_histograms_free(struct rb_root_cached *root)
 {
 	struct profil_histogram *h;
@@ -430,7 +428,7 @@ unsigned long profil_histograms_free(struct rb_root_cached *root)
 	return pages;
 }
 
-/* Likewise of those that no table has a range for. Under home->lock. */
+/* Unpins and uncharges the histograms of @s that no table uses. Under home->lock. */
 void profil_histograms_free_unused(struct profil_session *s)
 {
 	struct profil_histogram *h, *next;

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Homes: the sessions of a process, the lock for their life, and the release of its mm.
+ * Homes: the sessions of a process, their lock, the release of its mm, and the worker that ends
+ * sessions.
  *
- * A session's buffers are in the address space of its home, to which they are charged. When the
- * last user of that address space goes, all sessions of the home end: a notifier tells, which a
- * home has from the first to the last moment. So there is no session outside of one, but for those
- * of the children of forks that are not set up yet, see inherit.c.
+ * The buffers of a session are in the address space of its home, and charged to it. When the last
+ * user of the address space goes, all sessions of the home end: a notifier, which a home has all
+ * its life, reports the release. So every session has a home, except for PENDING ones.
  *
- * A home is there as long as it has sessions or callers. What is left of it after the release, for
- * a descriptor that is still open, has neither mm nor space.
+ * A home exists as long as it has sessions or callers. After the release it has neither mm nor
+ * space, and remains for descriptors that are still open.
  *
- * Context: system calls, task work of the child of a fork, and workers.
+ * Context: system calls, task work of the child of a fork, workers (may sleep); profil_home_put()
+ * and profil_home_kick(): any.
  */
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 
-#include "compat.h"
 #include "profil.h"
 
 #define RECONCILE_RETRY	max(HZ / 10, 1)
@@ -25,15 +24,13 @@
 static void home_reconcile(struct work_struct *work);
 static void home_free(struct work_struct *work);
 
-/* ---- life ---- */
-
 static bool home_invalidate(struct mmu_interval_notifier *notifier,
 			    const struct mmu_notifier_range *range, unsigned long cur_seq)
 {
 	struct profil_home *home = container_of(notifier, struct profil_home, notifier);
 
 	mmu_interval_set_seq(notifier, cur_seq);
-	/* A notifier cannot be removed from here. */
+	/* A notifier cannot be removed here. */
 	if (range->event == MMU_NOTIFY_RELEASE) {
 		WRITE_ONCE(home->released, true);
 		profil_home_kick(home);
@@ -46,8 +43,8 @@ static const struct mmu_interval_notifier_ops home_ops = {
 };
 
 /*
- * The release of the caller's mm is to be told of. Page 0 is an address where nothing else is. Any
- * signal keeps the first notifier from being inserted, also one that each tick of a timer brings.
+ * Makes the caller's mm report its release, for page 0, where no other range changes. A pending
+ * signal, perhaps of a fast timer, would keep the first notifier of an mm from being inserted.
  */
 static int home_insert_notifier(struct profil_home *home)
 {
@@ -59,14 +56,14 @@ static int home_insert_notifier(struct profil_home *home)
 	sigprocmask(SIG_BLOCK, &blocked, &before);
 	err = mmu_interval_notifier_insert(&home->notifier, current->mm, 0, PAGE_SIZE, &home_ops);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	/* Who returns -ERESTART* needs it, though the signal may have gone to another thread. */
+	/* -ERESTART* needs it, though another thread may have taken the signal. */
 	if (pending || err == -EINTR)
 		set_thread_flag(TIF_SIGPENDING);
 	if (err == -EINTR)
 		return fatal_signal_pending(current) ? -EINTR : -ERESTARTNOINTR;
 	if (err)
 		return -ENOMEM;
-	/* While it waits for an event in progress to pass it is not told of the release. */
+	/* Until an invalidation in progress ends, the notifier would not get the release. */
 	mmu_interval_read_begin(&home->notifier);
 	return 0;
 }
@@ -86,8 +83,8 @@ struct profil_home *profil_home_find(struct profil_space *space)
 }
 
 /*
- * The home of the caller's sessions, made if there is none, referenced; or an error pointer:
- * -ENOMEM, -EINTR when killed, -ERESTARTNOINTR.
+ * The home of the caller's sessions, which is created if there is none, referenced; or an error
+ * pointer: -ENOMEM, -EINTR when killed, -ERESTARTNOINTR.
  */
 struct profil_home *profil_home_get(struct profil_space *space)
 {
@@ -127,14 +124,13 @@ struct profil_home *profil_home_get(struct profil_space *space)
 	return other;
 }
 
-/* Any context. */
 void profil_home_put(struct profil_home *home)
 {
 	if (refcount_dec_and_test(&home->refs))
 		queue_work(profil_wq, &home->free);
 }
 
-/* The address space is gone, or nobody needs the home any more. */
+/* The address space is released, or the home has no references. */
 static void home_detach(struct profil_home *home)
 {
 	struct profil_space *space = home->space;
@@ -146,7 +142,7 @@ static void home_detach(struct profil_home *home)
 	if (space->home == home)
 		space->home = NULL;
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	/* Before its address can be another's. */
+	/* Before the address can be that of another mm. */
 	WRITE_ONCE(home->mm, NULL);
 	home->space = NULL;
 	mmu_interval_notifier_remove(&home->notifier);
@@ -167,8 +163,8 @@ bool profil_home_is_own(const struct profil_home *home)
 }
 
 /*
- * The same after what the caller has inherited is set up; NULL if there is none and none is to be
- * made.
+ * As profil_home_get(), after the set-up of sessions that the caller has inherited. Without
+ * @create: NULL if there is none.
  */
 struct profil_home *profil_home_get_own(bool create)
 {
@@ -187,7 +183,7 @@ struct profil_home *profil_home_get_own(bool create)
 	return home;
 }
 
-/* The caller's home, locked: for profil_home_unlock(). NULL: there is none; or an error pointer. */
+/* The caller's home, locked, for profil_home_unlock(); NULL: there is none; or an error pointer. */
 struct profil_home *profil_home_lock(void)
 {
 	struct profil_home *home = profil_home_get_own(false);
@@ -201,7 +197,7 @@ struct profil_home *profil_home_lock(void)
 	return home;
 }
 
-/* Gives the lock and the reference back, and returns the charge that is due if the caller can. */
+/* Releases the lock and the reference, and uncharges what is due if the caller can. */
 void profil_home_unlock(struct profil_home *home)
 {
 	unsigned long pages = home->to_uncharge;
@@ -218,7 +214,7 @@ void profil_home_unlock(struct profil_home *home)
 	profil_home_put(home);
 }
 
-/* Returns a charge of the caller's; if it is killed first, a worker does. */
+/* Returns a charge of the caller; if the caller is killed, a worker does it. */
 void profil_home_uncharge(struct profil_home *home, unsigned long pages)
 {
 	if (profil_uncharge(home->mm, pages))
@@ -229,12 +225,7 @@ void profil_home_uncharge(struct profil_home *home, unsigned long pages)
 	profil_home_kick(home);
 }
 
-/* ---- sessions that must end ---- */
-
-/*
- * Ends all sessions of @home that nobody can use any more, or just @all. There may be many: they
- * share one grace period. Under home->lock.
- */
+/* Ends all sessions of @home that have lost their owner; or @all. They share one grace period. */
 void profil_home_end_sessions(struct profil_home *home, bool all)
 {
 	struct profil_session *s, *next;
@@ -262,17 +253,17 @@ void profil_home_end_sessions(struct profil_home *home, bool all)
 	}
 }
 
-/* What queued work holds: the home, and the module, since it may be delayed. */
+/* Queued work references the home, and the module, since it may be delayed. */
 static void home_put_work(struct profil_home *home)
 {
 	profil_home_put(home);
 	module_put(THIS_MODULE);
 }
 
-/* Has a worker end what must end, and return the charge that is due. Any context. */
+/* Starts a worker that ends the sessions that must end, and returns the charge that is due. */
 void profil_home_kick(struct profil_home *home)
 {
-	/* Otherwise profil_homes_exit() or home_free() is at it. */
+	/* If one fails, profil_homes_exit() or home_free() does the work. */
 	if (!try_module_get(THIS_MODULE))
 		return;
 	if (!refcount_inc_not_zero(&home->refs))
@@ -287,7 +278,7 @@ static void home_reconcile(struct work_struct *work)
 						reconcile);
 	bool released = READ_ONCE(home->released), again = true;
 
-	/* Its owner may take long, and too many workers that wait would keep all others waiting. */
+	/* The owner may take long, and workers that wait would keep other work from running. */
 	if (mutex_trylock(&home->lock)) {
 		profil_home_end_sessions(home, released);
 		if (released || !home->mm || profil_uncharge(home->mm, home->to_uncharge))
@@ -300,8 +291,6 @@ static void home_reconcile(struct work_struct *work)
 	if (!again || !queue_delayed_work(profil_wq, &home->reconcile, RECONCILE_RETRY))
 		home_put_work(home);
 }
-
-/* ---- unload ---- */
 
 static struct profil_home *home_in_bucket(unsigned int bucket)
 {
@@ -322,8 +311,8 @@ static struct profil_home *home_in_bucket(unsigned int bucket)
 }
 
 /*
- * No session is on, no file is open, no probe runs. Frees the records of sessions that have ended
- * by themselves; what is on its way already, the caller flushes with profil_wq.
+ * Frees the ended sessions of all processes. No session is on, no file is open, no probe runs. The
+ * caller flushes the work that is queued on profil_wq.
  */
 void profil_homes_exit(void)
 {

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The session of the child of a fork, until it is set up.
+ * The session of the child of a fork, until its set-up.
  *
- * The probe of fork makes it PENDING: it samples the child with the ranges of its parent's table,
- * but has no pages, so it is parked. Its first tick that would raise a counter is deferred, and has
- * the child set it up on its way back to user mode, at its own expense; so does the child's first
- * own call. A child that execs or exits before that causes no work. Then the session gets a home,
- * pages, a charge, and a table of its own, and the deferred ticks are counted.
+ * The probe of fork creates it as PENDING: it samples the child with the ranges of the parent's
+ * table, but has no pages, so it is parked. Its first tick that would raise a counter is deferred,
+ * and queues task work, with which the child sets the session up on its way back to user mode; the
+ * child's first ioctl does so, too. A child that execs or exits before that causes no work. The
+ * set-up gives the session a home, pages, a charge, and a table of its own, and counts the deferred
+ * ticks.
  *
- * A PENDING session belongs to its binding, and goes with the last target of that.
+ * A PENDING session belongs to its binding, which the last target frees.
  *
- * Context: the probe of fork (atomic), the tick, system calls and task work of the child.
+ * Context: the probe of fork (atomic) up to profil_session_publish_inherited(); the tick for
+ * profil_pending_kick(); others: system calls and task work (may sleep).
  */
 #include <linux/capability.h>
-#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/task_work.h>
 
-#include "compat.h"
 #include "profil.h"
 
 /*
- * Makes the session of a child of fork, which does not run yet. @parent is under RCU, and maybe
- * about to end; what happens to it at the same time in another task may have come before the fork
- * or after. @table: the ranges that the parent has in its own address space.
+ * Creates the session of a child of fork, which does not run yet. @parent is under RCU, and may be
+ * ending; a change that another task makes to it meanwhile may come before the fork or after.
+ * @table: the parent's ranges in its own address space.
  *
  * Return: the session, for profil_session_publish_inherited(); or an error pointer: -ENOMEM, or
- * -ENODEV if there is nothing to inherit any more.
+ * -ENODEV if @parent ends.
  */
 struct profil_session *profil_session_inherit(struct profil_session *parent,
 					      const struct profil_table *table)
@@ -36,7 +36,7 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 	bool on = READ_ONCE(parent->on), gone = false;
 	unsigned long flags;
 
-	/* A classic one that is not on is about to end. */
+	/* A classic session that is off is about to end. */
 	if (READ_ONCE(parent->phase) > PROFIL_LIVE || (parent->classic && !on) ||
 	    !try_module_get(THIS_MODULE))
 		return ERR_PTR(-ENODEV);
@@ -48,7 +48,7 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 	s->slow |= BIT(PROFIL_SLOW_PARKED);
 	s->classic = parent->classic;
 	s->may_exceed = parent->may_exceed && ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
-	/* The table of a parent that is pending itself is its own parent's. */
+	/* If the parent is PENDING itself, the table is that of its own parent. */
 	s->buffers_lost = parent->buffers_lost ||
 		  (table->session == parent && !profil_histograms_are_mapped(table));
 	s->scope = parent->scope;
@@ -82,8 +82,8 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 }
 
 /*
- * Makes @s, which samples the child now, pending in the child's @space, and drops the caller's
- * reference. @err: it could not be attached, and goes.
+ * Adds @s, to which the child is attached, to the pending sessions of the child's @space, and drops
+ * the caller's reference. @err: the child could not be attached.
  */
 void profil_session_publish_inherited(struct profil_session *s, struct profil_space *space, int err)
 {
@@ -96,16 +96,14 @@ void profil_session_publish_inherited(struct profil_session *s, struct profil_sp
 	profil_session_put(s);
 }
 
-/* PENDING, and its descriptor is closed: nobody can find it any more. */
+/* The descriptor of @s, which was PENDING, is closed. */
 void profil_session_drop_pending(struct profil_session *s)
 {
 	profil_session_set_phase(s, PROFIL_QUIESCED);
 	profil_target_detach_all(s);
 }
 
-/* ---- set-up ---- */
-
-/* One that is pending in @space, or the @classic one of its process; referenced. Or NULL. */
+/* A pending session of @space, or only the @classic one of the process, referenced; or NULL. */
 struct profil_session *profil_pending_get(struct profil_space *space, bool classic)
 {
 	struct profil_session *s, *found = NULL;
@@ -113,7 +111,7 @@ struct profil_session *profil_pending_get(struct profil_space *space, bool class
 
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	list_for_each_entry(s, &space->pending, list) {
-		/* Others are about to be dropped. */
+		/* Others end soon. */
 		if (s->phase == PROFIL_PENDING && !s->owner_gone && (s->classic || !classic)) {
 			found = s;
 			refcount_inc(&s->refs);
@@ -124,7 +122,7 @@ struct profil_session *profil_pending_get(struct profil_space *space, bool class
 	return found;
 }
 
-/* From PENDING to LIVE; false if it is not PENDING any more, or must end. Under home->lock. */
+/* Moves @s from PENDING to LIVE. Return: false if it is not PENDING any more, or must end. */
 static bool pending_adopt(struct profil_session *s, struct profil_home *home)
 {
 	unsigned long flags;
@@ -155,7 +153,7 @@ static int pending_set_up(struct profil_session *s, struct profil_home *home)
 	int err = -ENOMEM;
 
 	if (!parents)
-		return 0;		/* it has gone */
+		return 0;		/* the child has no targets of @s any more */
 	counts = profil_session_alloc_counts(s);
 	table = profil_table_inherit(s, parents);
 	profil_table_put(parents);
@@ -192,7 +190,7 @@ free:
 	return err;
 }
 
-/* Under space->setup_lock: no session is charged twice, which the limit might not allow. */
+/* Under space->setup_lock, or a session could be charged twice and so exceed the limit. */
 static int pending_set_up_all(struct profil_space *space)
 {
 	struct profil_session *s;
@@ -212,14 +210,14 @@ static int pending_set_up_all(struct profil_space *space)
 }
 
 /*
- * Sets up all sessions that are pending in the caller's space. One that cannot have what it needs
- * ends, and its statistics tell why. Return: 0; or as profil_home_get(): then some still are.
+ * Sets up all pending sessions of the caller's space. A session whose set-up fails ends, and its
+ * statistics tell why. Return: 0; or an error of profil_home_get(), with some still pending.
  */
 int profil_pending_set_up(struct profil_space *space)
 {
 	int err;
 
-	/* None comes while the caller is here, and one that was just taken is under home->lock. */
+	/* None is added while the caller is here. One just removed is set up under home->lock. */
 	if (list_empty_careful(&space->pending))
 		return 0;
 	if (mutex_lock_killable(&space->setup_lock))
@@ -229,27 +227,27 @@ int profil_pending_set_up(struct profil_space *space)
 	return err;
 }
 
-/* What fails is tried again at the next tick. */
+/* After a failure the next tick tries again. */
 static void setup_work(struct callback_head *work)
 {
 	struct profil_setup *setup = container_of(work, struct profil_setup, work);
 	struct profil_space *space = setup->space;
 
-	/* A tick that comes from here on queues it again. */
+	/* Ticks from here on can queue it again. */
 	smp_store_release(&setup->queued, false);
-	/* Otherwise the task has exec'ed, or exits; or another does this, and may wait for us. */
+	/* Otherwise it has exec'ed or exits; or another task does this, and may wait for us. */
 	if (current->mm == space->mm && mutex_trylock(&space->setup_lock)) {
 		pending_set_up_all(space);
 		mutex_unlock(&space->setup_lock);
 	}
 	profil_space_put(space);
-	/* profil_exit() waits until no task is left between here and the end. */
+	/* profil_flush() waits for tasks between here and the return. */
 	module_put(THIS_MODULE);
 }
 
 /*
- * Has the current task, whose tick has found a binding in @space, set up what is pending there. In
- * @system mode it is in a call that may last, so others need not wait for it.
+ * Queues task work for current, whose tick has found a binding to @space, to set up the pending
+ * sessions. In @system mode current may be in a long call, so other tasks get work, too.
  */
 void profil_pending_kick(struct profil_space *space, bool system)
 {

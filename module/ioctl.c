@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From ioctl to session: the contract at the top of uapi/linux/profil.h, for all
- * commands alike. Each handler gets a zero-extended copy of its structure, and what
- * it leaves there goes back to the caller if it succeeds and the command has results.
- * So do the statistics, which are zero at first, if the caller has asked for them.
+ * From ioctl to handler: the contract at the top of uapi/linux/profil.h, for all commands. Handlers
+ * get a zero-extended copy of their structure, which is copied back if they succeed and the command
+ * has results. So are the statistics, zero at first, if the caller has asked for them.
+ *
+ * Context: system calls (may sleep).
  */
 #include <linux/capability.h>
 #include <linux/jiffies.h>
@@ -14,7 +15,7 @@
 
 #include "profil.h"
 
-/* Of the caller. */
+/* The shortest period that the caller may ask for. */
 static u32 ioctl_min_period(void)
 {
 	if (ns_capable_noaudit(&init_user_ns, CAP_PERFMON) ||
@@ -116,8 +117,8 @@ static int ioctl_open(struct file *file, void *data, struct profil_stats *stats)
 }
 
 /*
- * A copy of an array of the caller's, to be given back by kvfree(), or an error pointer. As
- * vmemdup_user(), but charged: who copies can be kept waiting for a page, with all of it here.
+ * A copy of an array in user space, freed by kvfree(), or an error pointer. As vmemdup_user(), but
+ * charged, since user space can delay the copy for ever, with the memory allocated.
  */
 void *profil_array_from_user(u64 address, u32 nr, size_t size)
 {
@@ -149,15 +150,15 @@ union profil_arg {
 };
 
 struct ioctl_command {
-	/* of the device and of a session's descriptor; NULL: not known there */
+	/* for the device and for a session's descriptor; NULL: unknown command */
 	int (*device)(struct file *file, void *arg, struct profil_stats *stats);
 	int (*session)(struct file *file, void *arg, struct profil_stats *stats);
 	size_t size;
-	size_t least;		/* up to the last member of the first version */
-	size_t reserved;	/* where that is; 0: nowhere */
-	size_t stats;		/* where the address of a struct profil_stats is; 0: nowhere */
-	u32 flags;		/* that are known */
-	bool result;		/* the structure is written back */
+	size_t least;		/* size of its first version */
+	size_t reserved;	/* offset of __reserved; 0: none */
+	size_t stats;		/* offset of the address of a struct profil_stats; 0: none */
+	u32 flags;		/* known flags */
+	bool result;		/* the structure is copied back */
 };
 
 #define COMMAND(cmd, device_, session_, type, last, ...)	\
@@ -203,7 +204,7 @@ static int ioctl_write_result(const struct ioctl_command *c, const void *arg, vo
 	return copy_to_user(uarg, arg, min_t(size_t, *(u32 *)arg, c->size)) ? -EFAULT : 0;
 }
 
-/* Reads @c's structure. The caller may write to it meanwhile: its size is what was read first. */
+/* Copies the structure of @c. User space may change it meanwhile: the first size read counts. */
 static int ioctl_read_arg(const struct ioctl_command *c, void *arg, void __user *uarg)
 {
 	u32 size;
@@ -223,7 +224,7 @@ static int ioctl_read_arg(const struct ioctl_command *c, void *arg, void __user 
 		return -EOPNOTSUPP;
 	if (c->reserved && *(u32 *)(arg + c->reserved))
 		return -EINVAL;
-	/* Before there is no way back: can the result be written? */
+	/* Before the handler has effects: can the result be written? */
 	return c->result ? ioctl_write_result(c, arg, uarg) : 0;
 }
 

@@ -2,8 +2,10 @@
 /*
  * Load and unload, and the device.
  *
- * Unloading is possible when no session is on and no file is open: each session that is on holds
- * the module. profil_exit() ends what is left, each before what it may use.
+ * The module can be unloaded when no session is on and no file is open, since these reference it.
+ * profil_exit() ends the rest, each part before those that it uses.
+ *
+ * Context: module load and unload (may sleep).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -49,11 +51,11 @@ static void profil_flush(void)
 {
 	unsigned int i;
 
-	/* Task work that has given back its reference to the module: see setup_work(). */
+	/* Task work that has dropped its reference to the module may still return: setup_work(). */
 	synchronize_rcu_tasks();
 	/*
-	 * What goes lets others go, by way of a worker and of a grace period each: a binding its
-	 * table, that its session, that its space.
+	 * To free an object frees others, each after a grace period or in a worker: a binding its
+	 * table, that its session, that its home, that its space.
 	 */
 	for (i = 0; i < 5; i++) {
 		flush_workqueue(profil_wq);
@@ -69,14 +71,14 @@ static int __init profil_init(void)
 	int err;
 
 	/*
-	 * Unbound: a worker may take long over a large buffer. In sysfs an administrator can have
-	 * them keep off some CPUs, or be nice.
+	 * Unbound, since a worker may take long over a large buffer. In sysfs an administrator can
+	 * set the CPUs and the nice value of the workers.
 	 */
 	profil_wq = alloc_workqueue("profil", WQ_UNBOUND | WQ_SYSFS, 0);
 	if (!profil_wq)
 		return -ENOMEM;
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		profil_reserve_init();
+		profil_reserve_fill(NULL);
 	err = profil_clock_init();
 	if (err)
 		goto exit_tick;

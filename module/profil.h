@@ -1,27 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the parts of the module know of each other.
+ * The data structures of the module, and what its files call of each other.
  *
- *	session		what is sampled and counted, and by which rules
+ *	mm ---> space --bindings--> binding --session--> session --home--> home
+ *	                              | table -> spans[] -> histogram{pages[]} <- session.histograms
+ *	task ---> target -------------^   (one for each process or thread)
+ *
  *	space		an address space as the tick finds it
+ *	binding		a session bound to a space, with its ranges there
+ *	target		a process or thread that a session samples; it runs in one space at a time
+ *	session		what is sampled, by which clock and rules, and the statistics
  *	home		the sessions of a process, their lock, and the release of its mm
- *	binding		a session bound to a space; holds its ranges there
- *	target		a process or thread that a session samples, through a binding
  *	table		the ranges of a session in a space, as the tick reads them
- *	histogram	user pages, pinned, that hold the counters of ranges
+ *	span		one compiled range
+ *	histogram	pinned user pages that contain the counters of ranges
  *
- * The phases of a session, changed by profil_session_set_phase() alone:
+ * Only profil_session_set_phase() changes the phase of a session. Sessions begin as LIVE, but that
+ * of a child of fork as PENDING:
  *
- *	PENDING		of the child of a fork: has no home, pages or charge yet (inherit.c)
- *	LIVE		in a home, pinned, charged; on or off
- *	QUIESCED	no tick finds it any more; one may be under way until a grace period is over
- *	ENDED		nothing is pinned, its statistics are final
+ *	PENDING --set-up--> LIVE --unpublish--> QUIESCED --grace period, unpin--> ENDED
+ *	   `------- its descriptor is closed -------^
  *
- * The first reference to a session is its home's, which has it in a list until it has ended and
- * nobody asks for it any more. A PENDING one belongs to its binding to the child's space.
+ *	PENDING		has no home, pages or charge yet, see inherit.c
+ *	LIVE		in its home's list, pinned and charged; on or off
+ *	QUIESCED	no tick can find it; one may be in progress until a grace period ends
+ *	ENDED		nothing is pinned and the statistics are final
  *
- * Lock order: profil_space.setup_lock, profil_home.lock, profil_index_lock. Nobody waits for user
- * space with a home's lock held, so neither for mmap_lock, whose holder may. The lock of a ring is
+ * The list of its home holds the base reference to a session until profil_session_unlist(), which
+ * needs ENDED. That of a PENDING session is held by its binding to the child's space.
+ *
+ * Lock order: profil_space.setup_lock, profil_home.lock, profil_index_lock. Nothing waits for user
+ * space with a home's lock held; nor for mmap_lock, since its holder may. The lock of a ring is
  * innermost.
  */
 #ifndef _PROFIL_H
@@ -49,13 +58,13 @@
 #define PROFIL_MAX_RANGES	1024U
 #define PROFIL_MAX_RECORDS	65536U
 #define PROFIL_MAX_COPIES	65536U
-/* Sessions with a descriptor of one task, which bound the tick; of these, with a period */
-#define PROFIL_MAX_SESSIONS	32U	/* that the target, or an ancestor, has joined */
+/* Limits of descriptor sessions for one task, since a tick visits each; CLOCKED: with a period */
+#define PROFIL_MAX_SESSIONS	32U	/* that the target or an ancestor joined */
 #define PROFIL_MAX_CLOCKED	4U
-#define PROFIL_MAX_FOREIGN	8U	/* in addition, attached by capability */
+#define PROFIL_MAX_FOREIGN	8U	/* more, attached by capability */
 #define PROFIL_MAX_FOREIGN_CLOCKED 2U
 #define PROFIL_MAX_OPEN		1024U	/* sessions of one creator */
-#define PROFIL_MIN_PERIOD	10000U	/* ns, for anybody */
+#define PROFIL_MIN_PERIOD	10000U	/* ns, for every user */
 #define PROFIL_MAX_PERIOD	1000000000U
 #define PROFIL_NEVER		U64_MAX
 #define PROFIL_TICKS_ONLY	(PROFIL_NEVER - 1)
@@ -73,7 +82,7 @@ struct pt_regs;
 struct task_struct;
 struct tracepoint;
 
-/* What became of a tick; indexes profil_counts.n. */
+/* How a tick ends; indexes profil_counts.n. */
 enum profil_outcome {
 	PROFIL_HIT,
 	PROFIL_OUTSIDE,
@@ -84,23 +93,23 @@ enum profil_outcome {
 	PROFIL_DROPPED_EXEC,
 	PROFIL_DROPPED_EXIT,
 	PROFIL_DROPPED_RECORD,
-	PROFIL_UNSELECTED,		/* from here on: not a tick of the session */
+	PROFIL_UNSELECTED,		/* in a mode that the session does not count */
 	PROFIL_NR_OUTCOMES,
 };
 
 /*
- * One CPU's share of a session's statistics, written by that CPU with interrupts
- * off. A tick raises exactly one element of n, so sums over it agree at any time.
+ * The statistics of a session on one CPU, which writes them with interrupts off. A tick raises
+ * exactly one element of n, so that the sums over n agree at any time.
  */
 struct profil_counts {
 	u64 n[2][PROFIL_NR_OUTCOMES];	/* [in system mode] */
 	u64 missed;
-	unsigned long due;		/* jiffies by which the next tick here follows the last */
-	s64 left;			/* ns to the next sample here of a session with a period */
-	u32 last_span;			/* where the last tick's pc was, in the table */
+	unsigned long due;		/* the next tick on this CPU is late after these jiffies */
+	s64 left;			/* ns to the next sample on this CPU, with a period */
+	u32 last_span;			/* index of the span of the last tick's pc */
 };
 
-/* All CPUs' */
+/* The sums over all CPUs */
 struct profil_sums {
 	u64 n[2][PROFIL_NR_OUTCOMES];
 	u64 missed;
@@ -110,45 +119,45 @@ struct profil_sums {
 
 struct profil_histogram {
 	struct interval_tree_node node;	/* user addresses: first, last */
-	refcount_t refs;		/* its session's, and each span's */
-	u64 checked_by_fork;			/* by which fork last */
+	refcount_t refs;		/* of its session and of each span */
+	u64 checked_by_fork;		/* number of the last fork that checked the pages */
 	unsigned long nr_pages;
 	void *pages[];			/* kernel addresses; NULL: not pinned */
 };
 
-/* Read by the tick; constant once published. */
+/* One compiled range. Read by the tick; constant once published. */
 struct profil_span {
 	u64 start;			/* first pc */
-	u64 fast_limit;			/* bins.limit, or 0 where tick_hit() cannot count */
+	u64 fast_limit;			/* bins.limit, or 0 if tick_hit() cannot count here */
 	struct profil_bins bins;	/* for pc - start + granule_offset; limit: of pc - start */
-	u64 granule_offset;		/* what start - offset is beyond whole granules */
+	u64 granule_offset;		/* (start - offset) modulo the granule */
 	u32 width;
-	u32 page_mask;			/* of a counter's first byte in its page */
+	u32 page_mask;			/* for the offset of a counter in its page */
 	void **pages;			/* kernel addresses of the counters' pages */
 
 	unsigned long buffer;		/* user address of counter 0 */
 	unsigned long bytes;		/* of all counters */
 	u32 flags;			/* PROFIL_RANGE_* */
 	struct profil_histogram *histogram;	/* referenced; NULL without counters */
-	struct profil_range range;	/* as the user sent it */
+	struct profil_range range;	/* as user space passed it */
 };
 
 struct profil_table {
-	struct profil_session *session;	/* whose histograms these are; referenced */
-	struct profil_table *fork_table;	/* FORK_SHARE passes it on; referenced; NULL: this */
+	struct profil_session *session;	/* owner of the histograms; referenced */
+	struct profil_table *fork_table;	/* for FORK_SHARE; referenced; NULL: this */
 	refcount_t refs;
 	struct rcu_work free;
 	u32 nr_ranges;
-	u32 nr_spans;			/* at least one: without ranges, one that no pc is in */
+	u32 nr_spans;			/* at least 1: an empty table has a span without pcs */
 	struct profil_span spans[];	/* by start */
 };
 
 /* ---- sessions ---- */
 
-/* Bits of profil_session.slow: which ticks are more than one for the counter of their pc */
+/* Bits of profil_session.slow: the ticks that need the slow path */
 enum {
-	PROFIL_SLOW_USER,		/* those in user mode: not selected, off, or of a clock */
-	PROFIL_SLOW_SYSTEM,		/* those in system mode */
+	PROFIL_SLOW_USER,		/* user mode: not selected, session off, or has a period */
+	PROFIL_SLOW_SYSTEM,		/* the same for system mode */
 	PROFIL_SLOW_PARKED,		/* all: they are deferred */
 };
 
@@ -167,55 +176,55 @@ struct profil_session {
 	struct profil_counts __percpu *counts;	/* NULL while pending, see stats_early */
 	u32 modes;
 	u32 period;			/* ns from tick to tick; 0: the scheduler's ticks */
-	bool jitter;			/* that is the mean */
-	bool on;			/* ticks are counted; see profil_session_set_on() */
+	bool jitter;			/* period is the mean */
+	bool on;			/* counts ticks; see profil_session_set_on() */
 	struct profil_ring *ring;	/* for records, or NULL */
 
 	/* constant */
 	bool classic;			/* has no descriptor */
-	bool may_exceed;		/* RLIMIT_MEMLOCK: was started with CAP_IPC_LOCK */
-	bool buffers_lost;			/* inherited without the parent's buffers */
+	bool may_exceed;		/* RLIMIT_MEMLOCK: created with CAP_IPC_LOCK */
+	bool buffers_lost;		/* inherited without the parent's buffers */
 	u32 scope;			/* of a classic session */
 	u32 fork;			/* enum profil_fork */
 	u32 exec;			/* enum profil_exec */
-	struct task_struct *task;	/* whose classic session it is; a key, not referenced */
-	struct profil_session *root;	/* the descriptor's that it descends from; referenced */
+	struct task_struct *task;	/* that started a classic session; a key, not referenced */
+	struct profil_session *root;	/* of a descendant: its descriptor's session; referenced */
 
 	/* under home->lock */
 	struct profil_home *home;	/* referenced; NULL while pending */
-	struct list_head list;		/* home->sessions, references; space->pending */
+	struct list_head list;		/* home->sessions, referenced; or space->pending */
 	u32 end;			/* enum profil_end */
-	unsigned long charged;		/* pages, to the home's locked_vm */
+	unsigned long charged;		/* pages in the locked_vm of the home's mm */
 	unsigned long ring_pages;	/* of these, for records */
-	struct profil_sums stats_base;	/* when the statistics last began anew */
+	struct profil_sums stats_base;	/* sums at the last reset of the statistics */
 	struct rb_root_cached histograms;	/* by user address */
-	u64 runtime;			/* ns of CPU time that targets no longer account for */
-	atomic_t nr_dying;		/* tables that nobody uses any more, and are still there */
+	u64 runtime;			/* ns of CPU time of former targets, or until disabled */
+	atomic_t nr_dying;		/* unused tables that wait for their grace period */
 
 	/* under profil_index_lock */
-	enum profil_session_phase phase;	/* under home->lock, too, once that is known */
-	bool owner_gone;			/* must end: its thread or its descriptor is gone */
+	enum profil_session_phase phase;	/* with a home, under home->lock, too */
+	bool owner_gone;		/* must end: its thread or its descriptor is gone */
 	struct rb_root bindings;
 	struct list_head targets;	/* RCU, too */
 	unsigned int nr_targets;
 	unsigned int nr_thread_targets;
-	unsigned int nr_detached;	/* that were targets once */
+	unsigned int nr_detached;	/* former targets */
 	struct list_head descendants;	/* of a root: its descendants; of these: the link */
 	u64 unfollowed;
 
-	/* ticks to be counted later, see sample.c; any CPU puts, home->lock's owner takes */
+	/* deferred ticks, see defer.c: any CPU adds, the owner of home->lock removes */
 	atomic_t head;
 	unsigned int tail;
 	u64 deferred[PROFIL_MAX_DEFERRED];
 
-	/* a classic session's pcs, if it writes them down: constant but for nr_pcs */
+	/* of a classic session that stores pcs; constant but for nr_pcs */
 	unsigned long pcs;		/* user address */
 	u32 pc_width;
 	u64 max_pcs;
-	u64 taken_pcs;			/* before it began: by the parent of a fork */
-	atomic64_t nr_pcs;		/* entries that are taken */
+	u64 taken_pcs;			/* entries that the parent used before the fork */
+	atomic64_t nr_pcs;		/* entries in use */
 
-	/* until counts is there: ticks of each outcome, and as profil_counts.left */
+	/* in place of counts until that is allocated */
 	atomic64_t stats_early[2][PROFIL_NR_OUTCOMES];
 	s64 left;
 
@@ -223,13 +232,13 @@ struct profil_session {
 	refcount_t refs;
 };
 
-/* Begins or ends to count ticks. Under home->lock, or before anybody else knows @s. */
+/* Turns counting on or off. Under home->lock, or before @s is published. */
 static inline void profil_session_set_on(struct profil_session *s, bool on)
 {
 	u32 plain = on && !s->period ? s->modes : 0;
 
 	WRITE_ONCE(s->on, on);
-	/* Pairs with the acquire in tick_is_plain(): all that was set up before. */
+	/* Pairs with the acquire in tick_is_plain(), which then sees the whole set-up. */
 	if (plain & PROFIL_MODE_USER)
 		clear_bit_unlock(PROFIL_SLOW_USER, &s->slow);
 	else
@@ -240,13 +249,13 @@ static inline void profil_session_set_on(struct profil_session *s, bool on)
 		set_bit(PROFIL_SLOW_SYSTEM, &s->slow);
 }
 
-/* ---- whom they sample ---- */
+/* ---- spaces, homes, bindings, targets ---- */
 
-/* Has a task set up what is pending where it runs. */
+/* Task work that sets up the pending sessions of a space. */
 struct profil_setup {
 	struct callback_head work;
 	struct profil_space *space;	/* referenced while queued */
-	const struct task_struct *task;	/* by which it was queued last; a key */
+	const struct task_struct *task;	/* that queued it last; a key */
 	bool queued;
 };
 
@@ -254,27 +263,27 @@ struct profil_space {
 	/* read by the tick */
 	struct hlist_node node;
 	struct mm_struct *mm;		/* referenced (mmgrab): the key */
-	struct profil_table __rcu *fast_table;	/* see space_update_fast_table() */
-	struct hlist_head bindings;	/* of sessions that sample, or did, all that runs here */
+	struct profil_table __rcu *fast_table;	/* see profil_space_update_fast_table() */
+	struct hlist_head bindings;	/* that have, or had, a process as a target */
 	unsigned int nr_threads;	/* targets that are threads */
 	u64 id;
 
 	struct profil_home *home;	/* under profil_index_lock; not referenced */
 	struct list_head pending;	/* sessions, under profil_index_lock; not referenced */
-	struct mutex setup_lock;	/* of pending sessions */
-	struct profil_setup setup[4];	/* for ticks in user mode; the rest in system mode */
+	struct mutex setup_lock;	/* held to set up pending sessions */
+	struct profil_setup setup[4];	/* [0]: for ticks in user mode; others: in system mode */
 	struct rcu_work free;
 	refcount_t refs;
 };
 
-/* The sessions of a process. Whoever has one is told when the mm is released. */
+/* The sessions of a process. The notifier reports the release of the mm. */
 struct profil_home {
-	struct mm_struct *mm;		/* NULL once it is released; the notifier's reference */
-	struct profil_space *space;	/* referenced until then */
+	struct mm_struct *mm;		/* NULL after its release; the notifier references it */
+	struct profil_space *space;	/* referenced; likewise */
 	struct mutex lock;
-	struct list_head sessions;	/* LIVE or ENDED */
-	unsigned long to_uncharge;		/* pages to be uncharged */
-	bool released;			/* the mm is: all sessions end */
+	struct list_head sessions;	/* all but PENDING ones */
+	unsigned long to_uncharge;	/* pages */
+	bool released;			/* the mm: all sessions end */
 	struct mmu_interval_notifier notifier;
 	struct delayed_work reconcile;
 	struct work_struct free;
@@ -282,13 +291,13 @@ struct profil_home {
 };
 
 struct profil_binding {
-	struct hlist_node node;		/* space->bindings, once a process was a target */
+	struct hlist_node node;		/* space->bindings, after a process became a target */
 	struct profil_session *session;	/* referenced */
 	struct profil_space *space;	/* referenced */
 	struct profil_table __rcu *table;	/* the ranges; referenced */
 	struct rb_node by_id;		/* session->bindings, by the space's id */
-	unsigned int nr_processes, nr_threads;	/* targets here; without any it goes */
-	bool foreign;			/* as its first target */
+	unsigned int nr_processes, nr_threads;	/* targets; the last one frees the binding */
+	bool foreign;			/* of its first target */
 	struct rcu_head rcu;
 };
 
@@ -297,10 +306,10 @@ struct profil_target {
 	const void *key;		/* the process's signal_struct, or the thread */
 	struct task_struct *task;	/* referenced, and with it the key */
 	bool thread;
-	bool foreign;			/* attached by capability, itself or an ancestor */
-	struct profil_binding __rcu *binding;	/* where the target runs now */
+	bool foreign;			/* it, or an ancestor, was attached by capability */
+	struct profil_binding __rcu *binding;	/* to the space where it runs now */
 	struct list_head list;		/* session->targets */
-	u64 runtime;			/* ns of CPU time when it was attached or enabled */
+	u64 runtime;			/* its CPU time in ns when attached or enabled */
 	struct rcu_head rcu;
 };
 
@@ -312,9 +321,9 @@ long profil_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 long profil_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 void *profil_array_from_user(u64 address, u32 nr, size_t size);
 
-/* trigger.c: what calls us, installed while it has users */
+/* trigger.c: a source of ticks, installed while it has users */
 struct profil_trigger {
-	atomic_t users;			/* from 0 to 1 only while it is installed */
+	atomic_t users;			/* becomes 1 only after install() */
 	bool installed;			/* written under lock */
 	struct mutex lock;
 	struct delayed_work linger;
@@ -333,7 +342,7 @@ extern struct profil_trigger profil_tick;
 int profil_tick_init(void);
 void profil_tick_exit(void);
 
-/* clock.c: a clock faster than the tick, and ticks where there would be none */
+/* clock.c: a clock faster than the tick, and ticks on CPUs that would stop them */
 extern struct profil_trigger profil_clock;
 extern unsigned int profil_min_period;
 extern bool profil_nohz_full;
@@ -342,13 +351,13 @@ bool profil_clock_resync(void);
 void profil_clock_resync_here(void);
 u32 profil_clock_random(void);
 
-/* What has the ticks of @s. */
+/* The source of the ticks of @s. */
 static inline struct profil_trigger *profil_session_trigger(const struct profil_session *s)
 {
 	return s->period ? &profil_clock : &profil_tick;
 }
 
-/* sample.c: the tick, of either kind */
+/* sample.c: from a tick to a counter */
 void profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		   struct ftrace_regs *fregs);
 u64 profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs);
@@ -379,7 +388,7 @@ int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_tab
 u64 profil_binding_next_space(struct profil_session *s, u64 id);
 u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *task, bool restart);
 
-/* access.c: other processes, and the right to them; all but the first under exec_update_lock */
+/* access.c: who may attach or read; all but the first under exec_update_lock */
 struct task_struct *profil_access_find_task(pid_t nr, bool thread);
 struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread);
 bool profil_access_may_attach(struct task_struct *task, struct mm_struct *mm);
@@ -398,10 +407,10 @@ void profil_home_end_sessions(struct profil_home *home, bool all);
 void profil_home_kick(struct profil_home *home);
 void profil_homes_exit(void);
 
-/* describe.c: a process's classic session, for others */
+/* describe.c: a process's classic session, for another process */
 int profil_classic_describe(struct profil_describe *arg, struct profil_stats *stats);
 
-/* inherit.c: a child's session until it is set up */
+/* inherit.c: a child's session until its set-up */
 struct profil_session *profil_session_inherit(struct profil_session *parent,
 					      const struct profil_table *table);
 void profil_session_publish_inherited(struct profil_session *s, struct profil_space *space,
@@ -429,10 +438,10 @@ void profil_session_finish(struct profil_session *s, enum profil_end end);
 void profil_session_end(struct profil_session *s, enum profil_end end);
 void profil_session_unlist(struct profil_session *s);
 
-/* stats.c */
+/* stats.c: the statistics of a session */
 void profil_stats_read(struct profil_session *s, struct profil_stats *stats, bool restart);
 
-/* defer.c: ticks that are counted later */
+/* defer.c: ticks that are counted later; park and unpark */
 bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool system);
 void profil_replay(struct profil_session *s);
 void profil_session_park(struct profil_session *s);
@@ -444,7 +453,7 @@ int profil_classic_start(const struct profil_start *arg);
 int profil_classic_stop(u32 scope, struct profil_stats *stats);
 int profil_classic_read_stats(u32 scope, struct profil_stats *stats);
 
-/* descriptor.c, snapshot.c: sessions with one; what has @data is an ioctl, see ioctl.c */
+/* descriptor.c, snapshot.c: sessions with one; functions with @data are handlers of ioctl.c */
 int profil_descriptor_open(const struct profil_open *arg);
 int profil_descriptor_attach(struct file *file, void *data, struct profil_stats *stats);
 int profil_descriptor_add(struct file *file, void *data, struct profil_stats *stats);
@@ -505,16 +514,16 @@ __poll_t profil_ring_poll(struct profil_session *s, struct file *file,
 			  struct poll_table_struct *wait);
 void profil_ring_wake(struct profil_session *s);
 
-/* reserve.c: on PREEMPT_RT */
-#define PROFIL_RESERVE_SIZE	sizeof(struct profil_session)	/* the largest that a probe needs */
-void profil_reserve_init(void);
+/* reserve.c: memory for probes, on PREEMPT_RT */
+#define PROFIL_RESERVE_SIZE	sizeof(struct profil_session)	/* largest that a probe allocates */
+void profil_reserve_fill(struct work_struct *unused);
 void profil_reserve_exit(void);
 void *profil_reserve_take(void);
 
-/* Not from the emergency reserves: a fork that is not followed is reported. */
+/* Not from the emergency reserves: if it fails, stats.unfollowed reports the fork. */
 #define PROFIL_GFP_PROBE (GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
 
-/* Perhaps for a probe of fork or exec. */
+/* Also for the probes of fork and exec. */
 static __always_inline void *profil_zalloc(size_t size, gfp_t gfp)
 {
 	BUILD_BUG_ON(size > PROFIL_RESERVE_SIZE);
@@ -523,30 +532,29 @@ static __always_inline void *profil_zalloc(size_t size, gfp_t gfp)
 	return kzalloc(size, gfp);
 }
 
-/* follow.c */
+/* follow.c: fork, exec and exit */
 struct tracepoint *profil_follow_find_tracepoint(const char *name);
 int profil_follow_init(void);
 void profil_follow_exit(void);
 
-/* Cheaper than hash_ptr(), and as good: what is hashed comes from one slab. */
+/* Cheaper than hash_ptr(), and as good, since the keys come from one slab. */
 static __always_inline u32 profil_hash(const void *key)
 {
 	return hash_32((u32)(unsigned long)key, PROFIL_HASH_BITS);
 }
 
-/* Under RCU, or with interrupts off. NULL if there is none. */
+/* Under RCU, or with interrupts off. May return NULL. */
 static __always_inline struct profil_space *profil_space_find(const struct mm_struct *mm)
 {
 	struct profil_space *space;
 
-	hlist_for_each_entry_rcu_notrace(space, &profil_spaces[profil_hash(mm)],
-					 node)
+	hlist_for_each_entry_rcu_notrace(space, &profil_spaces[profil_hash(mm)], node)
 		if (space->mm == mm)
 			return space;
 	return NULL;
 }
 
-/* Likewise: the first target with @key from @node on. */
+/* The first target with @key from @node on, or NULL. Likewise. */
 static __always_inline struct profil_target *profil_target_from(struct hlist_node *node,
 								const void *key)
 {

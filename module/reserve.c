@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory for the probes of fork and exec. These may not sleep, and on PREEMPT_RT whoever
- * allocates may: there they take a block that a worker has laid in. It is charged to nobody, since
- * the worker cannot know to whom.
+ * Memory for the probes of fork and exec on PREEMPT_RT, where they cannot sleep, but an allocation
+ * may: they take blocks from a reserve that a worker fills. The blocks are not charged, since the
+ * worker cannot know to which process.
+ *
+ * Context: profil_reserve_take() in probes (atomic); others: load, unload and workers (may sleep).
  */
 #include <linux/llist.h>
 
 #include "profil.h"
 
-/* A child with a session takes four: these suffice for 256. */
+/* A child with a session takes four. */
 #define RESERVE_BLOCKS		1024
 
 static LLIST_HEAD(reserve_blocks);
 static atomic_t reserve_nr_blocks = ATOMIC_INIT(0);
-static DEFINE_RAW_SPINLOCK(reserve_lock);	/* innermost; for those who take */
+static DEFINE_RAW_SPINLOCK(reserve_lock);	/* innermost; held to take a block */
 
-static void reserve_fill(struct work_struct *unused)
+void profil_reserve_fill(struct work_struct *unused)
 {
 	struct llist_node *block;
 
@@ -28,9 +30,9 @@ static void reserve_fill(struct work_struct *unused)
 	}
 }
 
-static DECLARE_WORK(reserve_work, reserve_fill);
+static DECLARE_WORK(reserve_work, profil_reserve_fill);
 
-/* Zeroed memory that kfree() takes, or NULL: too many took some of late. */
+/* Zeroed memory, freed by kfree(); or NULL if the reserve is empty. */
 void *profil_reserve_take(void)
 {
 	struct llist_node *block;
@@ -46,11 +48,6 @@ void *profil_reserve_take(void)
 	if (atomic_read(&reserve_nr_blocks) < RESERVE_BLOCKS / 2)
 		queue_work(profil_wq, &reserve_work);
 	return block;
-}
-
-void profil_reserve_init(void)
-{
-	reserve_fill(NULL);
 }
 
 /* No probe runs. */

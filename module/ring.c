@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Records of the ticks outside every range, for read() of the session's descriptor.
+ * Rings of records: one record for each tick outside all ranges, for read() of the descriptor.
  *
- * profil_ring_record() runs in the tick, where it cannot sleep, and fills a slot of the ring.
- * It looks up the mapping of the pc under mmap_lock, if it can have that; otherwise the slot keeps
- * the space, and read() looks the mapping up.
+ * profil_ring_record() fills a slot of the ring. It looks up the mapping of the pc under mmap_lock,
+ * if trylock succeeds; otherwise the slot references the space, and read() looks the mapping up.
+ * One reader at a time empties slots, under ring->lock, and makes the path of a file as the reader
+ * sees it. A slot's references are dropped when it is read, or with the ring.
  *
- * One reader at a time empties slots, under ring->lock, and makes the path of a file, as its caller
- * sees it. A slot's references are returned when it is read, or with the ring.
+ * A reader does not wait for ever after a record has been added:
+ *
+ *	CPU A: profil_ring_record()		CPU B: profil_ring_read()
+ *
+ *	head++ for the slot, a barrier		tail++ up to the slot, a barrier in wait_event
+ *	if tail is this slot, wake B		if head is beyond tail, do not wait
+ *
+ * Context: the tick: profil_ring_record(); any: profil_ring_wake(); others: system calls and
+ * workers (may sleep).
  */
 #include <linux/dcache.h>
 #include <linux/file.h>
@@ -28,18 +36,18 @@
 #include "profil.h"
 
 #define WAKES_AT_ONCE	64	/* with interrupts off */
-#define WAKES_A_JIFFY	256	/* of one ring, on average */
+#define WAKES_A_JIFFY	256	/* on average, for one ring */
 
 struct ring_slot {
-	struct profil_record record;	/* without path; size is 0 until the tick has written it */
-	char name[16];			/* if there is no file whose path read() can tell */
+	struct profil_record record;	/* without path; size is 0 until the slot is filled */
+	char name[16];			/* in place of a path, without file */
 	struct file *file;		/* referenced, or NULL */
-	struct profil_space *space;	/* referenced: read() looks the mapping up; or NULL */
+	struct profil_space *space;	/* referenced, for read() to look the mapping up; or NULL */
 };
 
 struct profil_ring {
 	u32 nr_records;
-	u32 mask;			/* slots are as many as the next power of two */
+	u32 mask;			/* of slot numbers, a power of two */
 	atomic_t head;
 	unsigned int tail;		/* under lock */
 	struct mutex lock;
@@ -51,9 +59,9 @@ struct profil_ring {
 };
 
 /*
- * A user can have a million waiters at one descriptor (poll, epoll). wake_up() would hold the lock,
- * with interrupts off, until all are awake: this releases it after every WAKES_AT_ONCE. The more it
- * wakes, the later it comes next time, which bounds the CPU time that no task is charged for.
+ * A user can have a million waiters at one descriptor (poll, epoll). wake_up() would wake all with
+ * the lock held and interrupts off; this releases the lock after every WAKES_AT_ONCE. The more it
+ * wakes, the longer the delay of the next run: this bounds the CPU time that no task pays for.
  */
 static void ring_wake(struct work_struct *work)
 {
@@ -78,14 +86,14 @@ static void ring_wake(struct work_struct *work)
 	WRITE_ONCE(ring->wake_delay, woken / WAKES_A_JIFFY);
 }
 
-/* Tell those who wait to look again. Any context, also under a raw lock. */
+/* Wakes all waiters. Also under a raw lock. */
 void profil_ring_wake(struct profil_session *s)
 {
 	if (s->ring)
 		queue_delayed_work(profil_wq, &s->ring->wake, READ_ONCE(s->ring->wake_delay));
 }
 
-/* What a ring takes of the memory that may be locked. */
+/* The pages of a ring, which are charged as locked memory. */
 unsigned long profil_ring_pages(u32 nr_records)
 {
 	if (!nr_records)
@@ -93,14 +101,14 @@ unsigned long profil_ring_pages(u32 nr_records)
 	return DIV_ROUND_UP(roundup_pow_of_two(nr_records) * sizeof(struct ring_slot), PAGE_SIZE);
 }
 
-/* NULL without memory. A reader can wait at a ring with no records, too. */
+/* A session without records has a ring, too, for poll(). Return: NULL without memory. */
 struct profil_ring *profil_ring_create(u32 nr_records)
 {
 	u32 nr_slots = nr_records ? roundup_pow_of_two(nr_records) : 0;
 	struct profil_ring *ring;
 	size_t size = struct_size(ring, slots, nr_slots);
 
-	/* Not megabytes in a row, which take long to be found, and to be cleared all at once. */
+	/* Not contiguous megabytes, which take long to find, and to clear without a break. */
 	if (size > PAGE_SIZE)
 		ring = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	else
@@ -138,9 +146,9 @@ void profil_ring_free(struct profil_ring *ring)
 }
 
 /*
- * An io_uring keeps the files that it was given: if one of them is the session's descriptor, a
- * record and the io_uring that it keeps would keep each other after the last process is gone. A
- * regular file has data, on FUSE also a connection, and neither keeps a descriptor's file.
+ * References only regular files, which do not reference the file of a descriptor. An io_uring does:
+ * if the session's descriptor is registered there, a record that references the io_uring would
+ * form a cycle, which outlives the last process.
  */
 static void ring_look_up_file(struct ring_slot *slot, struct file *file)
 {
@@ -157,7 +165,7 @@ static void ring_look_up_file(struct ring_slot *slot, struct file *file)
 		snprintf(slot->name, sizeof(slot->name), "%pD", file);
 }
 
-/* What @mm has mapped at the pc. Under mmap_lock. */
+/* Fills in the mapping of the pc in @mm. Under mmap_lock. */
 static void ring_look_up(struct ring_slot *slot, struct mm_struct *mm)
 {
 	struct profil_record *r = &slot->record;
@@ -182,10 +190,7 @@ static void ring_look_up(struct ring_slot *slot, struct mm_struct *mm)
 		strscpy(slot->name, name, sizeof(slot->name));
 }
 
-/*
- * Keeps a tick of current, which is outside of all ranges of @s, if @s wants records. From the
- * tick. Return: false if there is no room for the record that is due.
- */
+/* Records a tick of current outside all ranges of @s. Return: false if there is no room. */
 bool profil_ring_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system)
 {
 	struct mm_struct *mm = current->mm;
@@ -211,8 +216,8 @@ bool profil_ring_record(struct profil_session *s, struct profil_space *space, u6
 	slot->record.tid = task_pid_nr_ns(current, ring->ns);
 	memcpy(slot->record.comm, current->comm, sizeof(slot->record.comm));
 	/*
-	 * To release mmap_lock wakes whoever waits for it. That is fine here, in a timer's
-	 * interrupt, where no lock of the scheduler is held; but not on PREEMPT_RT.
+	 * up_read() wakes tasks that wait for mmap_lock. In a timer's interrupt, which holds no
+	 * lock of the scheduler, it may do so; but not on PREEMPT_RT.
 	 */
 	if (!IS_ENABLED(CONFIG_PREEMPT_RT) && down_read_trylock(&mm->mmap_lock)) {
 		ring_look_up(slot, mm);
@@ -223,7 +228,7 @@ bool profil_ring_record(struct profil_session *s, struct profil_space *space, u6
 	/* Pairs with the acquire in ring_read_slots(). */
 	smp_store_release(&slot->record.size, sizeof(slot->record));
 
-	/* After the exchange of head, which is a barrier: a reader sees it, or is seen. */
+	/* See the top of this file. */
 	if (READ_ONCE(ring->tail) == (unsigned int)head)
 		profil_ring_wake(s);
 	return true;
@@ -234,7 +239,7 @@ static bool ring_is_empty(const struct profil_ring *ring)
 	return READ_ONCE(ring->tail) == (unsigned int)atomic_read(&ring->head);
 }
 
-/* No record will come. Those that have come may not have been read yet. */
+/* Will no more records be added? Some may not have been read yet. */
 static bool ring_has_ended(const struct profil_session *s)
 {
 	return READ_ONCE(s->phase) == PROFIL_ENDED ||
@@ -276,7 +281,7 @@ static ssize_t ring_copy_slot(struct ring_slot *slot, char *page, char __user *b
 	length = strlen(path) + 1;
 	record = slot->record;
 	record.size = ALIGN(header + length, sizeof(u64));
-	/* As clock_gettime(CLOCK_MONOTONIC) of the caller would have told it. */
+	/* CLOCK_MONOTONIC in the time namespace of the caller. */
 	timens_add_monotonic(&time);
 	record.time = timespec64_to_ns(&time);
 	strscpy_pad(record.comm, slot->record.comm, sizeof(record.comm));
@@ -303,7 +308,7 @@ static ssize_t ring_read_slots(struct profil_ring *ring, char __user *buf, size_
 	}
 	while (!ring_is_empty(ring)) {
 		slot = &ring->slots[ring->tail & ring->mask];
-		/* Pairs with the release in profil_ring_record(): a tick writes it until then. */
+		/* Pairs with the release in profil_ring_record(): the slot is filled. */
 		while (!smp_load_acquire(&slot->record.size))
 			cpu_relax();
 		n = ring_copy_slot(slot, page, buf + done, size - done);
@@ -326,7 +331,7 @@ free:
 	return done;
 }
 
-/* As read(2) of a session's descriptor has it: see struct profil_record. */
+/* read() of a session's descriptor: see struct profil_record. */
 ssize_t profil_ring_read(struct profil_session *s, char __user *buf, size_t size, bool wait)
 {
 	struct profil_ring *ring = s->ring;

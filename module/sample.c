@@ -2,15 +2,14 @@
 /*
  * The hot path: from a tick to a counter.
  *
- * Runs in the tick's hard interrupt, interrupts off, on behalf of current. Takes no lock, allocates
- * nothing, cannot fault: the counters are reached through the kernel's own addresses of pinned
- * pages. What it reads of a space or session stays valid for a grace period after that is
- * unpublished.
+ * Context: the hard interrupt of the tick or of a timer, or the scheduler's switch probe, with
+ * interrupts off. Nothing here locks, allocates or faults: the kernel's own addresses of the pinned
+ * pages lead to the counters. A space or session that is unpublished stays valid for a grace
+ * period.
  *
- * There are two paths. Nearly all ticks are plain, see tick_is_plain(), and hit a counter: these
- * take the fast path. It changes nothing before it has raised the counter, and then there is no
- * more to do; so any other tick of a session still is one for the slow path, tick_sample(), which
- * knows all cases.
+ * There are two paths. Nearly all ticks are plain, see tick_is_plain(), and hit a counter: they
+ * take the fast path. That changes nothing before it has raised the counter, which completes the
+ * tick. So it can leave any other tick to the slow path, tick_sample(), which handles all cases.
  */
 #include <linux/jiffies.h>
 #include <linux/math64.h>
@@ -26,7 +25,7 @@
 
 bool profil_tick_arrived;
 
-/* The last span that starts at or below @pc; the first if there is none. */
+/* The last span that starts at or below @pc; if there is none, the first. */
 static const struct profil_span *sample_find_span(const struct profil_table *table, u64 pc)
 {
 	const struct profil_span *span = table->spans;
@@ -43,8 +42,8 @@ static const struct profil_span *sample_find_span(const struct profil_table *tab
 }
 
 /*
- * The counter of @d, which is below @limit and for profil_bins_byte(). Also for a CPU that only
- * guesses that it is: the user chooses the pc, and all that the index depends on.
+ * The counter of @d, which is below @limit, for profil_bins_byte(). array_index_nospec() bounds it
+ * under speculation, too: user space chooses the pc, and all else that the index depends on.
  */
 static __always_inline void *sample_counter(const struct profil_span *span, u64 d, u64 limit)
 {
@@ -54,12 +53,12 @@ static __always_inline void *sample_counter(const struct profil_span *span, u64 
 }
 
 /*
- * The last tick here of this session was more than a tick ago: current was not running then, or its
- * ticks did not come. jiffies may be read just before or just after the CPU that keeps them
- * advances it, so one more or less says nothing, and counts->due is two beyond the last tick at
- * first. Of a longer gap, those ticks were missed that are younger than current's arrival on the
- * CPU; half a tick is left out since arrivals are often caused by ticks. If that is all of the gap,
- * the count goes on from where it began, so that of many short gaps not each loses one.
+ * The session's last tick on this CPU was more than one tick ago: current did not run meanwhile, or
+ * ticks were missed. A difference of one jiffy means nothing, since another CPU may advance jiffies
+ * just before or after the tick here; so counts->due starts two beyond the last tick. Of a longer
+ * gap, the ticks since current arrived on this CPU were missed; half a tick is left out, since
+ * ticks often cause arrivals. If that is the whole gap, due does not get the extra jiffy again, so
+ * that a series of short gaps does not lose one tick each.
  */
 static void tick_count_missed(struct profil_counts *counts)
 {
@@ -79,17 +78,17 @@ static void tick_count_missed(struct profil_counts *counts)
 	counts->due = now + 1;
 }
 
-/* What the slow path knows of a tick, or of time that passes for sessions with a period. */
+/* A tick on the slow path, or time that has passed for sessions with a period. */
 struct tick_ctx {
 	u64 pc;
 	bool system;			/* the kernel is running for the task */
-	bool clocked;			/* it is for those with a period, as all of the rest is */
-	bool sampled;			/* those that are due are to count */
+	bool clocked;			/* for sessions with a period; so are the next three */
+	bool sampled;			/* sessions that are due count a sample */
 	u64 passed;			/* ns since the last time */
-	u64 left;			/* out: as of profil_sample_clocked() */
+	u64 left;			/* out: see profil_sample_clocked() */
 };
 
-/* Time passes for a session with a period. Is it due? */
+/* Advances a session with a period by ctx->passed. Return: is a sample due? */
 static bool tick_is_due(struct profil_session *s, struct tick_ctx *ctx)
 {
 	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
@@ -115,7 +114,7 @@ static bool tick_is_due(struct profil_session *s, struct tick_ctx *ctx)
 	return due;
 }
 
-/* Is this a tick of the session? */
+/* Is this a tick for @s? */
 static bool tick_belongs_to(struct profil_session *s, struct tick_ctx *ctx)
 {
 	struct profil_counts __percpu *counts;
@@ -139,7 +138,7 @@ static bool tick_belongs_to(struct profil_session *s, struct tick_ctx *ctx)
 	return true;
 }
 
-/* A tick whose pc is to be written down. */
+/* Stores the pc of a tick. */
 static enum profil_outcome tick_write_pc(struct profil_session *s, const struct profil_span *span,
 					 u64 pc)
 {
@@ -152,7 +151,7 @@ static enum profil_outcome tick_write_pc(struct profil_session *s, const struct 
 	return PROFIL_HIT;
 }
 
-/* A tick of @d's counter, which is not to be touched now. Return: is there room for it? */
+/* Defers a tick for the counter of @d. Return: false if there is no room. */
 static bool tick_defer(struct profil_session *s, struct profil_space *space,
 		       const struct profil_span *span, u64 d, bool system)
 {
@@ -167,7 +166,7 @@ static bool tick_defer(struct profil_session *s, struct profil_space *space,
 	return profil_defer_tick(s, counter, span->width, system);
 }
 
-/* Whatever the pc is in. */
+/* Counts a tick, in any span or none. */
 static void tick_count(struct profil_session *s, struct profil_space *space,
 		       const struct profil_table *table, u64 pc, bool system, bool parked)
 {
@@ -197,7 +196,7 @@ static void tick_count(struct profil_session *s, struct profil_space *space,
 	profil_tally(s, system, outcome);
 }
 
-/* The slow path of a tick, or of a clock, of a task that @b's session samples. */
+/* The slow path for the session of @b. */
 static void tick_sample(const struct profil_binding *b, struct tick_ctx *ctx)
 {
 	struct profil_session *s = b->session;
@@ -209,12 +208,12 @@ static void tick_sample(const struct profil_binding *b, struct tick_ctx *ctx)
 		profil_tally(s, ctx->system, PROFIL_UNSELECTED);
 		return;
 	}
-	/* As in tick_is_plain(): if it is not parked, counts is there by now. */
+	/* As in tick_is_plain(): if it is not parked, counts is allocated. */
 	parked = smp_load_acquire(&s->slow) & BIT(PROFIL_SLOW_PARKED);
 	tick_count(s, b->space, rcu_dereference_raw(b->table), ctx->pc, ctx->system, parked);
 }
 
-/* @advance: this is a tick of the scheduler. */
+/* @advance: for a tick of the scheduler; not for a clock. */
 static __always_inline bool tick_hit_span(struct profil_counts __percpu *counts,
 					  const struct profil_span *span, u64 d, bool system,
 					bool advance)
@@ -225,7 +224,7 @@ static __always_inline bool tick_hit_span(struct profil_counts __percpu *counts,
 	if (d >= span->fast_limit)
 		return false;
 	counter = sample_counter(span, d, span->fast_limit);
-	/* Apart: so the first compares with memory. */
+	/* Separate cases, so that the first compares with memory. */
 	if (likely(span->width == 2))
 		outcome = profil_counter_add_one((u16 *)counter, 1);
 	else
@@ -239,8 +238,8 @@ static __always_inline bool tick_hit_span(struct profil_counts __percpu *counts,
 }
 
 /*
- * The fast path to a counter: is the pc in the first range, or in that of the last tick, and could
- * its counter be raised? Otherwise nothing has changed.
+ * The fast path to a counter, if the pc is in the first span or in that of the last tick. Return:
+ * true if the counter was raised; false if nothing has changed.
  */
 static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
 				     const struct profil_table *table, u64 pc, bool system,
@@ -252,31 +251,31 @@ static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
 
 	if (likely(d < span->fast_limit))
 		return tick_hit_span(counts, span, d, system, advance);
-	/* Of this table, or of one before it. */
+	/* An index into this table or a previous one. */
 	last = this_cpu_read(counts->last_span);
 	if (last >= table->nr_spans)
 		return false;
-	/* The pc from memory: so it need not be kept for this. */
+	/* Computes the pc again, so that it needs no register until here. */
 	pc = d + READ_ONCE(span->start);
 	span += array_index_nospec(last, table->nr_spans);
 	return tick_hit_span(counts, span, pc - span->start, system, advance);
 }
 
 /*
- * Is there no more to say about a tick of the scheduler than where its counter is? Then @s is on,
- * without a period, counts in this mode, is not parked, and no tick before this one was missed.
+ * Is a tick of the scheduler plain, so that only its counter must be found? Then @s is on, has no
+ * period, counts this mode, is not parked, and no tick before this one was missed.
  */
 static __always_inline bool tick_is_plain(const struct profil_session *s, bool system)
 {
 	const unsigned long slow = BIT(PROFIL_SLOW_PARKED) |
 				   (system ? BIT(PROFIL_SLOW_SYSTEM) : BIT(PROFIL_SLOW_USER));
 
-	/* A bit that is set just now may as well have been set after this tick. */
+	/* If a bit is set at this moment, this tick may still come before it. */
 	if (data_race(s->slow) & slow)
 		return false;
 	/*
-	 * Pairs with the release in profil_session_unpark(): an inherited session has its own
-	 * table and counts then.
+	 * Pairs with the release in profil_session_unpark(): an inherited session then has its own
+	 * table and counts.
 	 */
 	smp_acquire__after_ctrl_dep();
 	return (long)(__this_cpu_read(s->counts->due) - jiffies) >= 0;
@@ -287,13 +286,13 @@ static __always_inline const struct profil_binding *sample_binding_of(const stru
 	return rcu_dereference_raw(t->binding);
 }
 
-/* A tick of @t where there is nothing to be sampled. */
+/* A tick of @t in exec or exit, where it has no pc to sample. */
 static void tick_unbound(const struct profil_target *t, struct task_struct *task,
 			 struct tick_ctx *ctx)
 {
 	struct profil_session *s = sample_binding_of(t)->session;
 
-	/* An exec that is not followed was the end. */
+	/* An exec that is not followed ends the session's interest in @t. */
 	if ((task->mm && s->exec != PROFIL_EXEC_FOLLOW) || !tick_belongs_to(s, ctx))
 		return;
 	if (!(s->modes & PROFIL_MODE_SYSTEM))
@@ -302,15 +301,13 @@ static void tick_unbound(const struct profil_target *t, struct task_struct *task
 		profil_tally(s, true, task->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT);
 }
 
-/* ---- which sessions sample a task ---- */
-
 static bool sample_is_kernel_task(const struct task_struct *task)
 {
-	/* These flags stay as they are; it may be about to change others, where the tick came. */
+	/* These flags are constant; the interrupted code may be changing others. */
 	return data_race(task->flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER);
 }
 
-/* Where @task, for which the kernel runs, has called it. */
+/* The user pc of @task, for which the kernel runs: that of its call. */
 static u64 sample_system_pc(struct task_struct *task)
 {
 	struct pt_regs *regs = task_pt_regs(task);
@@ -318,7 +315,7 @@ static u64 sample_system_pc(struct task_struct *task)
 	return instruction_pointer(regs) - profil_syscall_length(task, regs);
 }
 
-/* The first session of all that runs in @space, if there is a space. */
+/* The first binding in @space, if there is a space. */
 static const struct profil_binding *sample_first(const struct profil_space *space)
 {
 	if (!space)
@@ -327,22 +324,22 @@ static const struct profil_binding *sample_first(const struct profil_space *spac
 				struct profil_binding, node);
 }
 
-/* The first session of @task alone, unless none of these is in @space. */
+/* The first target that is @task itself, not its process; NULL if @space has no such targets. */
 static __always_inline struct profil_target *sample_first_own(const struct profil_space *space,
 							      const struct task_struct *task)
 {
-	/* One that is attached just now may as well have been attached after this tick. */
+	/* If one is attached at this moment, this tick may still come before it. */
 	return !space || data_race(space->nr_threads) ? profil_target_first(task) : NULL;
 }
 
-/* Not of the mm before an exec, nor one that samples all that runs in @space. */
+/* Is @b to @space (not to the mm before an exec), and not found in space->bindings? */
 static __always_inline bool sample_is_own(const struct profil_binding *b,
 					  const struct profil_space *space)
 {
 	return b->space == space && !READ_ONCE(b->nr_processes);
 }
 
-/* A session of @task's process that follows an exec, and has not come to @space yet. */
+/* A target, @task's process, whose binding an exec has not moved to @space yet. */
 static __always_inline struct profil_target *sample_in_exec(const struct profil_space *space,
 							    const struct task_struct *task)
 {
@@ -354,9 +351,9 @@ static __always_inline struct profil_target *sample_in_exec(const struct profil_
 }
 
 /*
- * The slow path: sessions of @space from @b on, and of the thread alone from @t on. In the kernel
- * @task may be in exec, where not all sessions have come to the new space, or in exit, where it has
- * none.
+ * The slow path for all sessions: those of @space from binding @b on, and those of the thread from
+ * @t on. In system mode @task may be in exec, where some targets are not moved to the new space
+ * yet, or in exit, where it has no space.
  */
 static void sample_all(struct profil_space *space, struct task_struct *task,
 		       const struct profil_binding *b, struct profil_target *t,
@@ -392,7 +389,7 @@ static noinline void sample_slow(struct profil_space *space, const struct profil
 	sample_all(space, current, b, t, &ctx);
 }
 
-/* The fast path for one session that samples all that runs in @space, if no other does. */
+/* The fast path for space->fast_table. */
 static __always_inline bool sample_one(struct profil_space *space, u64 pc, bool system)
 {
 	const struct profil_table *table = rcu_dereference_raw(space->fast_table);
@@ -401,17 +398,17 @@ static __always_inline bool sample_one(struct profil_space *space, u64 pc, bool 
 	return tick_is_plain(s, system) && tick_hit(s->counts, table, pc, system, true);
 }
 
-/* The fast path for one of several sessions, or a thread's own. */
+/* The fast path for one binding of several, or of a thread. */
 static __always_inline bool sample_binding(const struct profil_binding *b, u64 pc)
 {
 	const struct profil_session *s = b->session;
 
-	/* The table only then: until it is set up it has that of the parent of a fork. */
+	/* Not before that check: a session that is not set up has its parent's table. */
 	return tick_is_plain(s, false) &&
 	       tick_hit(s->counts, rcu_dereference_raw(b->table), pc, false, true);
 }
 
-/* What tick_arrives() waits for, while no session is on: so it is not for sample_one() to tell. */
+/* For tick_arrives(). That waits while no session is on, so sample_one() need not do this. */
 static __always_inline void sample_report_arrival(void)
 {
 	if (unlikely(!READ_ONCE(profil_tick_arrived)))
@@ -419,8 +416,8 @@ static __always_inline void sample_report_arrival(void)
 }
 
 /*
- * A tick in user mode. Calls nothing but, in the end, the slow path for the rest: so all that it
- * has stays in registers that nobody must save.
+ * A tick in user mode. The only call is a tail call of the slow path for the remaining sessions, so
+ * that no registers must be saved.
  */
 static noinline notrace void sample_user(struct profil_space *space, u64 pc)
 {
@@ -454,12 +451,12 @@ static noinline notrace void sample_system(struct profil_space *space)
 	pc = sample_system_pc(task);
 	if (space && !sample_in_exec(space, task) && sample_one(space, pc, true))
 		return;
-	/* One that is attached just now may as well come after this tick. */
+	/* As in sample_first_own(). */
 	if (space || data_race(profil_nr_targets))
 		sample_slow(space, sample_first(space), sample_first_own(space, task), pc, true);
 }
 
-/* A tick has found current running. Called by ftrace. */
+/* Called by ftrace at each tick, which has found current running. */
 void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			   struct ftrace_regs *fregs)
 {
@@ -475,8 +472,8 @@ void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftr
 }
 
 /*
- * The fast path of a clock, for one session as in sample_one() that is on, has a period and no
- * jitter, and is due once. Return: ns until it is due again, or 0: nothing is done yet.
+ * The fast path of a clock, for space->fast_table: its session is on, has a period and no jitter,
+ * and exactly one sample is due. Return: ns until the next one, or 0 if nothing has changed.
  */
 static __always_inline u64 clock_one(struct profil_space *space, u64 passed, u64 pc)
 {
@@ -512,7 +509,7 @@ static noinline u64 clock_slow(struct profil_space *space, struct task_struct *t
 
 	if (regs)
 		ctx.pc = ctx.system ? sample_system_pc(task) : instruction_pointer(regs);
-	/* Without a space at a context switch only in exit: this is the time of all other tasks. */
+	/* At a switch a sampled task has a space, unless it exits. Most tasks have none. */
 	if (space || (ctx.system && data_race(profil_nr_targets) &&
 		      (task == current || !task->mm)))
 		sample_all(space, task, sample_first(space), sample_first_own(space, task), &ctx);
@@ -520,10 +517,10 @@ static noinline u64 clock_slow(struct profil_space *space, struct task_struct *t
 }
 
 /*
- * @passed ns have passed for the sessions with a period that sample @task, which has been running,
- * or is going to. @regs: what was interrupted, if those that are due are to count. With interrupts
- * off. Return: ns until the next is due, PROFIL_TICKS_ONLY if only sessions without a period sample
- * @task, or PROFIL_NEVER.
+ * Advances all sessions with a period that sample @task by @passed ns. @task was running, or is
+ * about to. @regs: of the interrupted code; then sessions that are due count a sample. Or NULL.
+ * Return: ns until the next sample is due; PROFIL_TICKS_ONLY if all sessions that sample @task have
+ * no period; PROFIL_NEVER if none samples it.
  */
 u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs)
 {

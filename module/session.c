@@ -2,31 +2,25 @@
 /*
  * Sessions: memory, ticks, the end.
  *
- * A session owns its pins, the charge for them, a share in the ticks while it is on, and, unless
- * a file does that for it, a reference to the module. These go in profil_session_finish(), but for
- * the charge, which the home may owe for a moment; that for records is kept as long as they can be
- * read.
- * An ended session is left for its statistics to be read, until the next start or stop, or as long
- * as its descriptor is open. It does not hold the module; unloading frees it.
+ * A session owns its pins, their charge, a use of its trigger while it is on, and, unless its file
+ * does, a reference to the module. profil_session_finish() returns all but the charge, which the
+ * home may return later, and the charge for records, which stays as long as they can be read. An
+ * ended session remains for its statistics to be read, until the next start or stop, or as long as
+ * its descriptor is open. It has no reference to the module; unloading frees it.
  *
- * What a session samples is linked when all of it is ready, and unlinked before anything of it is
- * undone; between the two steps no tick may be under way, see profil_session_quiesce().
+ * Targets are attached when the session is ready, and detached before any of it is undone. Between
+ * these two steps ticks in progress must end, see profil_session_quiesce().
  *
- * Context: system calls, and workers; profil_session_alloc() and profil_session_put() also in the
- * probe of fork.
+ * Context: system calls, workers (may sleep); profil_session_alloc() and _put(),
+ * profil_session_set_owner_gone(): also probes (atomic).
  */
 #include <linux/capability.h>
-#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/sched/mm.h>
 
-#include "compat.h"
 #include "profil.h"
 
-/* ---- memory ---- */
-
-/* After a grace period, in a worker: nothing points here any more. */
+/* In a worker, after a grace period: no pointers to the session are left. */
 static void session_free(struct work_struct *work)
 {
 	struct profil_session *s = container_of(to_rcu_work(work), struct profil_session, free);
@@ -41,7 +35,7 @@ static void session_free(struct work_struct *work)
 	if (s->home) {
 		profil_home_put(s->home);
 	} else {
-		/* Inherited, and never set up. */
+		/* It was PENDING, and had no set-up. */
 		if (s->on)
 			profil_trigger_put(profil_session_trigger(s));
 		module_put(THIS_MODULE);
@@ -57,7 +51,7 @@ void profil_session_put(struct profil_session *s)
 		queue_rcu_work(profil_wq, &s->free);
 }
 
-/* With one reference, and nothing that could fail later but its counts. PENDING. */
+/* A PENDING session, with one reference; only its counts are left to allocate. Or NULL. */
 struct profil_session *profil_session_alloc(gfp_t gfp)
 {
 	struct profil_session *s = profil_zalloc(sizeof(*s), gfp);
@@ -75,7 +69,7 @@ struct profil_session *profil_session_alloc(gfp_t gfp)
 	return s;
 }
 
-/* A new session is due at any moment of its first period: what is short may be found, too. */
+/* The first sample is due at a random time, so that short-lived targets are sampled, too. */
 s64 profil_session_first_period(const struct profil_session *s)
 {
 	unsigned long flags;
@@ -101,7 +95,7 @@ struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_s
 	return counts;
 }
 
-/* A session of the caller's, with counts; not in its home's list yet. Or NULL. */
+/* A LIVE session of the caller, with counts, not in its home's list yet; or NULL. */
 struct profil_session *profil_session_create(struct profil_home *home, u32 modes, u32 period,
 					     bool jitter)
 {
@@ -123,12 +117,12 @@ struct profil_session *profil_session_create(struct profil_home *home, u32 modes
 	return NULL;
 }
 
-/* Phases come in their order; one that could not be set up is never LIVE. */
+/* The phases and their order are at the top of profil.h. */
 void profil_session_set_phase(struct profil_session *s, enum profil_session_phase phase)
 {
 	unsigned long flags;
 
-	/* With QUIESCED it takes no more bindings and targets, which come under this lock. */
+	/* Targets are attached under this lock, and only until QUIESCED. */
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	WARN_ON_ONCE(phase != s->phase + 1 &&
 		     !(s->phase == PROFIL_PENDING && phase == PROFIL_QUIESCED));
@@ -136,16 +130,14 @@ void profil_session_set_phase(struct profil_session *s, enum profil_session_phas
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 }
 
-/* A classic session has lost its thread. */
+/* The thread of a classic session exits. */
 void profil_session_set_owner_gone(struct profil_session *s)
 {
 	WRITE_ONCE(s->owner_gone, true);
 	profil_home_kick(s->home);
 }
 
-/* ---- ticks ---- */
-
-/* As profil_clock_resync(), if that is of interest to @s, which is about to have targets. */
+/* Calls profil_clock_resync() if @s needs it. Before it gets targets or is turned on. */
 void profil_session_resync_clock(struct profil_session *s)
 {
 	if (s->period || profil_nohz_full)
@@ -153,8 +145,8 @@ void profil_session_resync_clock(struct profil_session *s)
 }
 
 /*
- * Now it has: @task, or all, if that is NULL. Where the tick had been stopped, the scheduler does
- * not know how much time they have had until it comes again.
+ * After that: resyncs the clock for the new target @task, or for all, if that is NULL. If a CPU had
+ * stopped its tick, the scheduler knows their CPU time only after the next tick.
  */
 void profil_session_resync_runtime(struct profil_session *s, const struct task_struct *task)
 {
@@ -164,7 +156,7 @@ void profil_session_resync_runtime(struct profil_session *s, const struct task_s
 	}
 }
 
-/* From now on there is more to sample: ticks before are not missed. */
+/* For new targets, or after a pause: ticks until now do not count as missed. */
 void profil_session_reset_missed(struct profil_session *s)
 {
 	int cpu;
@@ -173,12 +165,10 @@ void profil_session_reset_missed(struct profil_session *s)
 		WRITE_ONCE(per_cpu_ptr(s->counts, cpu)->due, 0);
 }
 
-/* ---- the end ---- */
-
 /*
- * Can no tick be under way in @s, which samples nothing any more? A tick runs on the CPU of
- * the task it samples: if no other task can have been sampled than the caller, there is
- * none. So a single-threaded program that starts and stops in a loop does not wait.
+ * Is it certain that no tick is in progress in @s, whose targets are detached? A tick runs on the
+ * CPU of the task that it samples, so there is none if only the caller can have been sampled. So a
+ * single-threaded program that starts and stops in a loop does not wait.
  */
 bool profil_session_is_quiet(const struct profil_session *s)
 {
@@ -192,22 +182,22 @@ bool profil_session_is_quiet(const struct profil_session *s)
 }
 
 /*
- * No tick finds it any more. Those that have found it still are counted: one that has taken its
- * place does not count them. A grace period is to follow, unless it is quiet, and
- * profil_session_finish().
+ * Detaches all targets, so that no new tick finds @s. Ticks in progress are still counted, as a
+ * session that replaces @s does not count them. The caller waits for a grace period, unless the
+ * session is quiet, and then calls profil_session_finish().
  */
 void profil_session_quiesce(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);
 
 	profil_session_set_phase(s, PROFIL_QUIESCED);
-	/* From here on targets that leave do not add their time themselves. */
+	/* From here on profil_target_move() does not add the CPU time of @t. */
 	if (s->on)
 		s->runtime += profil_targets_runtime(s, NULL, false);
 	profil_target_detach_all(s);
 }
 
-/* No tick is counted after this, no page is pinned, and the statistics are final. */
+/* After this no tick is counted, no page is pinned, and the statistics are final. */
 void profil_session_finish(struct profil_session *s, enum profil_end end)
 {
 	bool on = s->on;
@@ -218,11 +208,10 @@ void profil_session_finish(struct profil_session *s, enum profil_end end)
 	s->end = end;
 	profil_replay(s);
 	profil_session_set_phase(s, PROFIL_ENDED);
-	/* The charge for records is kept as long as they can be read. */
 	s->home->to_uncharge += profil_histograms_free(&s->histograms);
 	s->charged = s->ring_pages;
 	if (on) {
-		/* Ticks that came for its sake alone need not any more. */
+		/* CPUs may stop their tick again, see clock.c. */
 		if (profil_nohz_full)
 			profil_clock_resync();
 		profil_trigger_put(profil_session_trigger(s));
@@ -240,7 +229,7 @@ void profil_session_end(struct profil_session *s, enum profil_end end)
 	profil_session_finish(s, end);
 }
 
-/* It has ended, and nobody asks for it any more. */
+/* Removes an ended session, whose statistics will not be read again, from its home. */
 void profil_session_unlist(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);

@@ -2,11 +2,11 @@
 /*
  * Counters and statistics of a session with a descriptor, as they are at one moment.
  *
- * All ticks that would raise a counter are deferred while the pinned pages are copied. Under the
- * lock the caller's memory is written to without a fault. If it is not present, the lock is
- * released, the memory is faulted in from there on, and all begins anew.
+ * The session is parked while the pinned pages are copied, under home->lock, with page faults
+ * disabled. If the caller's memory is not present, the lock is released, the rest of the memory is
+ * faulted in, and the snapshot starts again.
  *
- * Context: system calls of the session's creator.
+ * Context: system calls of the session's creator (may sleep).
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -15,29 +15,26 @@
 
 #include "profil.h"
 
-#define TRIES	16	/* if memory is taken away all the time, or is not there */
+#define TRIES	16	/* against memory that does not stay present */
 
 struct snapshot {
-	struct profil_session *s;	/* locked; NULL: only memory is looked at */
+	struct profil_session *s;	/* locked; NULL: only faults memory in */
 	const struct profil_copy *copies;
 	u32 nr;
 	bool reset;
 	void *bounce;			/* a page */
 
-	/* where it is: at the beginning, or where it failed */
+	/* position: the beginning, or where it failed */
 	u32 i;
 	u64 done;			/* bytes of copies[i] */
 
-	/* what is copied there at once: all in one page of @from */
-	void *counters;			/* NULL: nothing counts there, or no more */
+	/* the segment at this position: all in one page of @from */
+	void *counters;			/* NULL: not in a histogram */
 	void __user *from, *to;		/* @to may be NULL */
 	size_t n;
 };
 
-/*
- * Without a lock: this may wait for user space. What is at @from need not be mapped any more, if
- * it is pinned.
- */
+/* Without home->lock, since this may wait for user space. Pinned pages need not be mapped. */
 static int segment_fault_in(const struct snapshot *snap)
 {
 	if (snap->reset)
@@ -55,7 +52,7 @@ static int segment_copy(const struct snapshot *snap)
 		counters = snap->bounce;
 		if (copy_from_user_nofault(snap->bounce, snap->from, snap->n))
 			return -EAGAIN;
-		/* Nothing is reset if this cannot be: then its page cannot be written to. */
+		/* Fails before anything is reset if the page cannot be written. */
 		if (snap->reset && copy_to_user_nofault(snap->from, snap->bounce, 1))
 			return -EAGAIN;
 	}
@@ -85,7 +82,7 @@ static int segment_apply(struct snapshot *snap, const struct profil_copy *copy,
 	return fatal_signal_pending(current) ? -EINTR : act(snap);
 }
 
-/* All segments from where it is; then it is at the beginning. */
+/* Applies @act to all segments from the position on; after success that is the beginning. */
 static int snapshot_walk(struct snapshot *snap, int (*act)(const struct snapshot *snap))
 {
 	const struct profil_copy *copy;
@@ -103,7 +100,7 @@ static int snapshot_walk(struct snapshot *snap, int (*act)(const struct snapshot
 	return 0;
 }
 
-/* -EAGAIN: where the snapshot is, the caller's memory is not present. */
+/* Return: -EAGAIN if the caller's memory at the position is not present. */
 static int snapshot_take(struct snapshot *snap, struct file *file, struct profil_stats *stats)
 {
 	struct profil_session *s = profil_descriptor_lock_own(file);

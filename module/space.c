@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Address spaces as the tick finds them: by the mm of current.
+ * Address spaces as the tick finds them, by the mm of current.
  *
- * Context: system calls and workers; probes (atomic). A tick reads the result under RCU.
+ * profil_index_lock protects what spaces, bindings and targets are linked in. The tick reads these
+ * links under RCU.
+ *
+ * Context: any but the tick; profil_space_update_fast_table() under profil_index_lock.
  */
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
@@ -38,7 +41,7 @@ static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
 	return space;
 }
 
-/* The space of @mm, referenced. NULL without memory; or if there is none and @gfp is 0. */
+/* The space of @mm, referenced; NULL without memory, or if none exists and @gfp is 0. */
 struct profil_space *profil_space_get(struct mm_struct *mm, gfp_t gfp)
 {
 	struct profil_space *space, *other;
@@ -58,7 +61,7 @@ struct profil_space *profil_space_get(struct mm_struct *mm, gfp_t gfp)
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	other = profil_space_find(mm);
 	if (other && !refcount_inc_not_zero(&other->refs))
-		other = NULL;		/* about to be unlinked; the new one is found first */
+		other = NULL;		/* will be unlinked; lookups find the new one first */
 	if (!other) {
 		space->id = ++last_space_id;
 		hlist_add_head_rcu(&space->node, &profil_spaces[profil_hash(mm)]);
@@ -85,16 +88,14 @@ void profil_space_put(struct profil_space *space)
 }
 
 /*
- * Who samples what runs here has changed. Under profil_index_lock.
+ * To be called when bindings or targets in @space have changed. space->fast_table is the table of
+ * the only session that samples a task here, if
  *
- * fast_table is the table of the one session that samples all that runs in this space, if
+ *	- its targets here are processes, and
+ *	- it owns the table: a PENDING session has that of its parent, with the parent's pages.
  *
- *	- no other session samples anything here, and
- *	- the table is the session's own: an inherited one has another's pages until it is set up.
- *
- * Otherwise it is profil_empty_table, whose session no tick is plain for, and the tick goes through
- * space->bindings and the targets. Whether the session is on, by which clock, in which mode, and
- * parked, is in session->slow, which the tick reads either way.
+ * Otherwise it is profil_empty_table, whose session makes no tick plain, so that the tick visits
+ * space->bindings and the targets. The tick reads the state of the session in session->slow.
  */
 void profil_space_update_fast_table(struct profil_space *space)
 {

@@ -9,7 +9,7 @@
 
 #include "profil.h"
 
-/* All that was ever counted. */
+/* The sums since the session was created. */
 static void stats_sum(const struct profil_session *s, struct profil_sums *sums)
 {
 	int cpu, mode, i;
@@ -30,7 +30,7 @@ static void stats_sum(const struct profil_session *s, struct profil_sums *sums)
 	}
 }
 
-/* @stats is zero. With @restart all begins anew: under home->lock. */
+/* Fills in @stats, which is zero. @restart: resets the statistics, under home->lock. */
 void profil_stats_read(struct profil_session *s, struct profil_stats *stats, bool restart)
 {
 	u64 n[PROFIL_NR_OUTCOMES], runtime = s->runtime;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From ranges to what the tick reads.
+ * Tables: the ranges of a session in a space, as the tick reads them.
  *
- * A table holds the ranges that a session has in a space, in the order of their
- * addresses. It is made whole, published, and never changed: ranges that come or go
- * make another table. Several bindings may share one: that of a parent and of the children
- * of its forks. A table keeps its session and the histograms of its spans (their
- * memory, not their pins); it goes a grace period after its last user.
+ * A table contains spans, one for each range, in the order of their addresses. A published table
+ * never changes: to add or remove ranges makes a new one. The bindings of a parent and of the
+ * children of its forks may share a table. It references its session and the histograms of its
+ * spans (their memory, not their pins), and is freed a grace period after its last user.
+ *
+ * Context: system calls and task work (may sleep); profil_table_put(): any.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -17,7 +18,7 @@
 
 #include "profil.h"
 
-/* In the place of a session and its ranges where there are none: the tick need not ask. */
+/* In place of a missing session and its ranges, so that the tick need not check for NULL. */
 static struct profil_session no_session = {
 	.slow = PROFIL_SLOW_OFF,
 };
@@ -40,7 +41,7 @@ static bool span_power_of_2(u32 n, u32 max)
 	return is_power_of_2(n) && n <= max;
 }
 
-/* Can the pcs of @range be written down? */
+/* Is @range valid for PROFIL_RANGE_PCS? */
 static bool span_takes_pcs(const struct profil_range *range, const struct profil_table *table)
 {
 	return table->session->classic && table->nr_ranges == 1 &&
@@ -49,7 +50,7 @@ static bool span_takes_pcs(const struct profil_range *range, const struct profil
 	       (range->width == 8 || (range->width == 4 && range->end <= 1ULL << 32));
 }
 
-/* Of @table. */
+/* Checks @range, and compiles it into @span of @table. */
 static int span_set(struct profil_span *span, const struct profil_range *range,
 		    const struct profil_table *table)
 {
@@ -93,13 +94,13 @@ static int span_set(struct profil_span *span, const struct profil_range *range,
 	span->granule_offset = skipped & (range->granule - 1);
 	profil_bins_move(&span->bins, skipped - span->granule_offset,
 			 offset_in_page(range->buffer));
-	/* The tick compares once, for the counters and for the end. */
+	/* One limit for the counters and for the end, so that the tick compares once. */
 	span->bins.limit = min(span->bins.limit - span->granule_offset, range->end - range->start);
 	span->fast_limit = span->granule_offset || pcs ? 0 : span->bins.limit;
 	return 0;
 }
 
-/* The ranges as the user sent them, into an array of table->nr_ranges. */
+/* Copies the ranges as user space passed them, into an array of table->nr_ranges. */
 void profil_table_describe(const struct profil_table *table, struct profil_range *ranges)
 {
 	u32 i;
@@ -169,7 +170,7 @@ static int table_sort(struct profil_table *table)
 	return 0;
 }
 
-/* Those ranges that @keep says yes to: @table itself if these are all. NULL without memory. */
+/* A table of the ranges for which @keep is true: @table itself if all. NULL without memory. */
 static struct profil_table *table_filter(struct profil_table *table,
 					 bool (*keep)(const struct profil_span *span, void *data),
 					 void *data)
@@ -198,7 +199,7 @@ static bool span_is_inherited(const struct profil_span *span, void *unused)
 	return span->flags & PROFIL_RANGE_INHERIT;
 }
 
-/* Before @table is published: the probe of fork could not do it. */
+/* Before @table is published, since the probe of fork cannot allocate the fork_table. */
 static int table_set_fork_table(struct profil_table *table)
 {
 	struct profil_table *fork_table = table_filter(table, span_is_inherited, NULL);
@@ -226,8 +227,8 @@ static int table_fill(struct profil_table *table, const struct profil_range *ran
 }
 
 /*
- * Checks the ranges at @uranges in the caller's memory, which may be waited for, and makes a table
- * of them. They have no histograms until profil_table_bind(). Or returns an error pointer.
+ * Makes a table of the @nr ranges at @uranges, which may wait for user space; or an error pointer.
+ * They have no histograms until profil_table_bind().
  */
 struct profil_table *profil_table_create(struct profil_session *s, u64 uranges, u32 nr)
 {
@@ -250,7 +251,7 @@ struct profil_table *profil_table_create(struct profil_session *s, u64 uranges, 
 	return ERR_PTR(err);
 }
 
-/* A table of the ranges of both; or an error pointer, -EINVAL if they overlap or are too many. */
+/* A table of the ranges of both; or an error pointer: -EINVAL if they overlap or are too many. */
 struct profil_table *profil_table_merge(const struct profil_table *base,
 					const struct profil_table *added)
 {
@@ -278,7 +279,7 @@ static bool span_outside(const struct profil_span *span, void *data)
 	return span->start < arg->start || span->range.end > arg->end;
 }
 
-/* Without the ranges that @arg removes: @table itself if these are none. NULL without memory. */
+/* A table without the ranges in @arg: @table itself if there are none. NULL without memory. */
 struct profil_table *profil_table_remove(struct profil_table *table, struct profil_remove *arg)
 {
 	struct profil_table *remaining = table_filter(table, span_outside, arg);
@@ -289,7 +290,7 @@ struct profil_table *profil_table_remove(struct profil_table *table, struct prof
 	return NULL;
 }
 
-/* The same ranges, of another session, with no histograms yet; or NULL. */
+/* A table of the same ranges for @s, with no histograms yet; or NULL. */
 struct profil_table *profil_table_inherit(struct profil_session *s,
 					  const struct profil_table *table)
 {
@@ -310,8 +311,8 @@ struct profil_table *profil_table_inherit(struct profil_session *s,
 }
 
 /*
- * Has the spans count in the histograms of @root, as far as these have their buffers. Those are a
- * session's, under home->lock, or new ones.
+ * Lets the spans count in the histograms of @root that contain their buffers. These are new, or a
+ * session's, under home->lock.
  */
 void profil_table_bind(struct profil_table *table, struct rb_root_cached *root)
 {

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who is sampled by which session: spaces, bindings and targets, and what fork, exec and exit do to
- * them.
+ * What a session samples: its targets, and its bindings to the spaces where they run.
  *
- * The tick finds a space by the mm of current, and there the bindings of all sessions that sample
- * whatever runs in it; sessions of single threads it finds by the task. So tasks that share an
- * address space are sampled as one, as with profil(2).
+ * The tick finds a space by the mm of current, and there the bindings that have processes. Those of
+ * single threads it finds by the task. So tasks that share an address space are sampled as one, as
+ * with profil(2).
  *
- * A target is a target as such: a process, known by its signal_struct, which lasts from fork to
- * exit through any exec, or a thread. It is what fork, exec and exit are about. It is in one space
- * at a time, and has there its session's binding; a binding goes with its last target. A classic
- * session of a process belongs to the address space rather than to a process: its binding stays
- * until the session ends.
+ * A target is a process, identified by its signal_struct, which lasts from fork to exit through any
+ * exec, or a thread. It runs in one space at a time, and has there the binding of its session. The
+ * last target of a binding frees it; but the classic session of a process belongs to the address
+ * space rather than to the process, so its binding remains until the session ends.
  *
- * Everything here is linked and unlinked under profil_index_lock, which the probes of fork, exec
- * and exit can take, and read by the tick under RCU. What is unlinked is given back after the
- * lock, and freed after a grace period.
+ * All is linked and unlinked under profil_index_lock. What is unlinked is freed after a grace
+ * period.
+ *
+ * Context: system calls, workers, and the probes of follow.c (atomic).
  */
-#include <linux/mm.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/seqlock.h>
@@ -50,7 +47,7 @@ struct profil_binding *profil_binding_alloc(struct profil_session *s, struct pro
 	return b;
 }
 
-/* One that is not linked, or no longer. */
+/* @b is not linked, or no longer. May be NULL. */
 void profil_binding_free(struct profil_binding *b)
 {
 	if (!b)
@@ -81,7 +78,7 @@ static void target_free(struct rcu_head *rcu)
 	kfree(t);
 }
 
-/* Who found it before it was unlinked may be looking at its task. */
+/* After a grace period, until which readers may use its task. @t may be NULL. */
 void profil_target_free(struct profil_target *t)
 {
 	if (t)
@@ -102,9 +99,9 @@ static u64 target_cpu_time(const struct profil_target *t)
 	rcu_read_lock();
 	do {
 		/*
-		 * With the lock the second time, or threads that exit could keep us here. In exec
-		 * and at the end there are none, so the probes do not come to it: on PREEMPT_RT
-		 * it sleeps.
+		 * The second time with the lock, or exiting threads could keep us here. The probes
+		 * come when the process has no other threads, so they never take the lock, which
+		 * sleeps on PREEMPT_RT.
 		 */
 		seq = next;
 		flags = read_seqbegin_or_lock_irqsave(&signal->stats_lock, &seq);
@@ -123,7 +120,7 @@ static bool binding_linked(const struct profil_binding *b)
 	return !RB_EMPTY_NODE(&b->by_id);
 }
 
-/* The binding of @s in the space with the least id that is not below @id, or NULL. */
+/* The binding of @s to the space with the least id that is not below @id, or NULL. */
 static struct profil_binding *binding_from(const struct profil_session *s, u64 id)
 {
 	struct rb_node *node = s->bindings.rb_node;
@@ -143,7 +140,7 @@ static struct profil_binding *binding_from(const struct profil_session *s, u64 i
 	return found;
 }
 
-/* The binding of @s in the space with @id, or NULL. */
+/* The binding of @s to the space with @id, or NULL. */
 static struct profil_binding *binding_in(const struct profil_session *s, u64 id)
 {
 	struct profil_binding *b = binding_from(s, id);
@@ -166,7 +163,7 @@ static void binding_unlink(struct profil_binding *b)
 	rb_erase(&b->by_id, &s->bindings);
 	RB_CLEAR_NODE(&b->by_id);
 	if (!s->home)
-		list_del_init(&s->list);	/* it is pending no more: see inherit.c */
+		list_del_init(&s->list);	/* from space->pending, see inherit.c */
 	profil_space_update_fast_table(b->space);
 }
 
@@ -181,9 +178,9 @@ static void binding_count(struct profil_binding *b, const struct profil_target *
 }
 
 /*
- * @t is with @b from now on. With its first process the binding takes the place of @old's here, if
- * there is that. It stays in the list as long as it is linked, since a tick that is at it must be
- * able to go on; without processes it is passed over.
+ * Adds @t to @b. With its first process the binding replaces @old in space->bindings, if that is
+ * given. It remains in that list as long as it is linked, since a tick that is visiting it must be
+ * able to continue; ticks skip a binding without processes.
  */
 static void target_enter(struct profil_target *t, struct profil_binding *b,
 			 struct profil_binding *old)
@@ -196,7 +193,7 @@ static void target_enter(struct profil_target *t, struct profil_binding *b,
 		b->foreign = t->foreign;
 		if (old && !t->thread) {
 			hlist_replace_rcu(&old->node, &b->node);
-			old->node.pprev = NULL;		/* unhashed; a tick may be at it */
+			old->node.pprev = NULL;		/* unhashed, with next for a tick */
 		} else if (!t->thread) {
 			hlist_add_head_rcu(&b->node, &b->space->bindings);
 		}
@@ -204,7 +201,7 @@ static void target_enter(struct profil_target *t, struct profil_binding *b,
 	profil_space_update_fast_table(b->space);
 }
 
-/* @t is with @b no more. Returns @b if it was the last, to be freed. */
+/* Removes @t from @b. Return: @b if it was the last target, to be freed; or NULL. */
 static struct profil_binding *target_leave(struct profil_target *t, struct profil_binding *b)
 {
 	binding_count(b, t, -1);
@@ -216,7 +213,7 @@ static struct profil_binding *target_leave(struct profil_target *t, struct profi
 	return NULL;
 }
 
-/* Also under RCU; then it may be that of a moment ago. */
+/* Under profil_index_lock; or under RCU, where it may be outdated. */
 static struct profil_binding *target_binding(const struct profil_target *t)
 {
 	return rcu_dereference_check(t->binding, lockdep_is_held(&profil_index_lock));
@@ -232,15 +229,9 @@ static bool target_in_session(const struct profil_session *s, const void *key)
 	return false;
 }
 
-/* @task itself, or its process; a child of fork somebody may have attached before we come to it. */
-static bool target_task_in_session(const struct profil_session *s, struct task_struct *task)
-{
-	return target_in_session(s, task->signal) || target_in_session(s, task);
-}
-
 /*
- * Does @s sample a thread of @t's process? There may be very many, so not under profil_index_lock;
- * but under home->lock: meanwhile only a fork gives the session a thread, the first of a process.
+ * Is a thread of @t, a process, a target of @s? Not under profil_index_lock, since threads may be
+ * many; but under home->lock, with which only a fork can add a thread: the first of a process.
  */
 static bool target_thread_in_session(struct profil_session *s, const struct profil_target *t)
 {
@@ -260,10 +251,9 @@ static bool target_thread_in_session(struct profil_session *s, const struct prof
 }
 
 /*
- * Do as many sessions sample @t as may? The tick goes through all of them; each of
- * those with a period has interrupts of its own. Members count wherever they are: in exec, those
- * that follow come to the new space only in the end. What a target joins itself does not take the
- * places of those who may attach it by capability.
+ * Is the limit of sessions for @t reached? A tick visits all of them, and each with a period has
+ * interrupts of its own. Targets count in any space, since exec moves them to the new one late.
+ * Sessions that a target joins do not use up the slots of those that attach by capability.
  */
 static bool target_is_too_many(const struct profil_binding *b, const struct profil_target *t)
 {
@@ -295,8 +285,8 @@ static bool target_is_too_many(const struct profil_binding *b, const struct prof
 }
 
 /*
- * @s is set up. The address space itself is a target of a process's classic session: the binding
- * does not go with the process.
+ * The address space itself is a target of the classic session of a process: adds it to the count,
+ * so that the binding remains without the process. After the set-up of @s.
  */
 void profil_binding_retain(struct profil_session *s, u64 id)
 {
@@ -306,7 +296,7 @@ void profil_binding_retain(struct profil_session *s, u64 id)
 		WRITE_ONCE(b->nr_processes, b->nr_processes + 1);
 }
 
-/* It does not sample @t yet. As profil_target_attach(). */
+/* See profil_target_attach(). @t is not a target of the session yet. */
 static int target_link(struct profil_binding *b, struct profil_target *t,
 		       struct profil_session *old, struct profil_binding *parent)
 {
@@ -331,7 +321,7 @@ static int target_link(struct profil_binding *b, struct profil_target *t,
 	s->nr_targets++;
 	s->nr_thread_targets += t->thread;
 	WRITE_ONCE(profil_nr_targets, profil_nr_targets + 1);
-	/* A classic session has had one target only. */
+	/* A classic session of a thread has no other target. */
 	if (old && t->thread)
 		old_target = list_first_entry_or_null(&old->targets, struct profil_target, list);
 	if (old_target) {
@@ -344,13 +334,13 @@ static int target_link(struct profil_binding *b, struct profil_target *t,
 }
 
 /*
- * Samples a target, @t, from now on. @b: a new binding of the session in the target's space; NULL
- * afterwards if it is used, which it is not if there is one already. @old: the classic session
- * whose place this takes, without a tick between; or NULL. @parent: the binding whose ranges @b
- * inherits, with PROFIL_FORK_SHARE; or NULL.
+ * Attaches @t. @b: a new binding of the session to the space of @t; it is set to NULL if it is
+ * used, which it is not if there is one already. @old: the classic session that this one replaces
+ * without losing a tick; or NULL. @parent: the binding whose ranges @b inherits, for
+ * PROFIL_FORK_SHARE; or NULL.
  *
- * Return: 0; -EBUSY if the session samples it already, -EUSERS if too many do; -ENODEV if the
- * session is over.
+ * Return: 0; -EBUSY: it is a target already; -EUSERS: a limit is reached; -ENODEV: @parent or the
+ * session ends.
  */
 int profil_target_attach(struct profil_binding **b, struct profil_target *t,
 			 struct profil_session *old, struct profil_binding *parent)
@@ -363,7 +353,8 @@ int profil_target_attach(struct profil_binding **b, struct profil_target *t,
 	if (!t->thread && target_thread_in_session(s, t))
 		return -EBUSY;
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	if (!target_task_in_session(s, t->task))
+	/* Another call may have attached the child of a fork before the probe. */
+	if (!target_in_session(s, t->task->signal) && !target_in_session(s, t->task))
 		err = target_link(binding_in(s, (*b)->space->id) ?: *b, t, old, parent);
 	if (binding_linked(*b))
 		*b = NULL;
@@ -378,40 +369,40 @@ static void target_unlink(struct profil_target *t, struct profil_session *s)
 	if (!hlist_unhashed(&t->node))
 		hlist_del_init_rcu(&t->node);
 	list_del_rcu(&t->list);
-	t->list.prev = NULL;		/* who finds it still sees that it is unlinked */
+	t->list.prev = NULL;		/* marks it for profil_target_move() */
 	s->nr_targets--;
 	s->nr_thread_targets -= t->thread;
 	s->nr_detached++;
 	WRITE_ONCE(profil_nr_targets, profil_nr_targets - 1);
 }
 
-/* Ends all that @s samples, which is QUIESCED and takes no targets any more. */
+/* Detaches all targets of @s, which is QUIESCED and so gets no new ones. */
 void profil_target_detach_all(struct profil_session *s)
 {
-	struct profil_binding *left;
+	struct profil_binding *b;
 	struct profil_target *t;
 	unsigned long flags;
 
 	do {
 		raw_spin_lock_irqsave(&profil_index_lock, flags);
 		t = list_first_entry_or_null(&s->targets, struct profil_target, list);
-		left = t ? target_binding(t) : binding_from(s, 0);
+		b = t ? target_binding(t) : binding_from(s, 0);
 		if (t) {
 			target_unlink(t, s);
-			left = target_leave(t, left);
-		} else if (left) {
-			binding_unlink(left);
+			b = target_leave(t, b);
+		} else if (b) {
+			binding_unlink(b);
 		}
 		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-		profil_binding_free(left);
+		profil_binding_free(b);
 		profil_target_free(t);
-		cond_resched();		/* there may be very many */
-	} while (t || left);
+		cond_resched();		/* they may be many */
+	} while (t || b);
 }
 
 /*
- * The ranges of @s in the space with @id, referenced; NULL if it has no target there. Under
- * home->lock, so that nobody else changes them.
+ * The ranges of @s in the space with @id, referenced; NULL if it has no target there. home->lock
+ * keeps them from being changed.
  */
 struct profil_table *profil_binding_table(struct profil_session *s, u64 id)
 {
@@ -427,7 +418,7 @@ struct profil_table *profil_binding_table(struct profil_session *s, u64 id)
 	return table;
 }
 
-/* Makes @table the ranges there: 0, or -ESRCH. Likewise. */
+/* Makes @table the ranges there. Return: 0, or -ESRCH. Under home->lock. */
 int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_table *table)
 {
 	struct profil_table *old = NULL;
@@ -449,8 +440,8 @@ int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_tab
 }
 
 /*
- * The space after the one with @id, in which @s has targets, as long as there is one: for
- * going through all. Ids only grow; spaces that come meanwhile are found, too. 0: none.
+ * To visit all spaces where @s has targets: the least id above @id, or 0. New spaces have higher
+ * ids than all others, so they are visited, too.
  */
 u64 profil_binding_next_space(struct profil_session *s, u64 id)
 {
@@ -465,8 +456,8 @@ u64 profil_binding_next_space(struct profil_session *s, u64 id)
 }
 
 /*
- * CPU time in ns that @task, or, if that is NULL, all targets have had since they were attached, or
- * since the last time that this was asked for with @restart. Under home->lock.
+ * The CPU time in ns of @task, or, if that is NULL, of all targets, since they were attached or
+ * since the last call with @restart, which needs home->lock.
  */
 u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *task, bool restart)
 {
@@ -488,11 +479,11 @@ u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *t
 	return ns;
 }
 
-/* @t is gone, or is not to be followed; or it moves to @to, if not NULL. */
+/* Moves @t to the binding @to; or detaches it, if that is NULL. Consumes @to. */
 void profil_target_move(struct profil_target *t, struct profil_binding *to)
 {
 	u64 ran = target_cpu_time(t) - READ_ONCE(t->runtime);
-	struct profil_binding *left = NULL;
+	struct profil_binding *from = NULL;
 	struct profil_session *s;
 	bool gone = false;
 	unsigned long flags;
@@ -500,8 +491,8 @@ void profil_target_move(struct profil_target *t, struct profil_binding *to)
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	if (!t->list.prev)
 		goto unlock;
-	left = target_binding(t);
-	s = left->session;
+	from = target_binding(t);
+	s = from->session;
 	gone = !to || s->phase > PROFIL_LIVE;
 	if (gone) {
 		target_unlink(t, s);
@@ -514,10 +505,10 @@ void profil_target_move(struct profil_target *t, struct profil_binding *to)
 		target_enter(t, to, NULL);
 		to = NULL;
 	}
-	left = target_leave(t, left);
+	from = target_leave(t, from);
 unlock:
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	profil_binding_free(left);
+	profil_binding_free(from);
 	profil_binding_free(to);
 	if (gone)
 		profil_target_free(t);

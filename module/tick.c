@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How the scheduler tick is reached, and nothing else: by ftrace, at the tick function. Where there
- * is no hook a tick costs nothing. The hook counts only once a tick has arrived through it.
+ * How the scheduler tick is reached: by ftrace, at the tick function. Without the hook a tick costs
+ * nothing. The hook is in place only after a tick has arrived through it.
+ *
+ * Context: system calls and workers (may sleep). The hook, profil_sample(), runs in the tick.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -13,22 +15,22 @@
 #include "profil.h"
 
 #if !IS_ENABLED(CONFIG_DYNAMIC_FTRACE)
-#error "profil is called at each tick by ftrace: the kernel needs CONFIG_DYNAMIC_FTRACE"
+#error "profil hooks the tick with ftrace: the kernel needs CONFIG_DYNAMIC_FTRACE"
 #endif
 
 #define ARRIVAL_MS	1000	/* a busy CPU's tick comes after 1 to 10 ms */
 
 /*
- * PERMANENT: sysctl kernel.ftrace_enabled cannot silently stop the ticks. Not
- * RECURSION: that asks ftrace to guard the callback against being reached from
- * itself, at 40 instructions a tick; nothing here calls the tick function.
+ * PERMANENT: sysctl kernel.ftrace_enabled cannot silently stop the ticks. Not RECURSION, with which
+ * ftrace guards the callback against recursion, at 40 instructions a tick: nothing here calls the
+ * tick function.
  */
 static struct ftrace_ops tick_ops = {
 	.func = profil_sample,
 	.flags = FTRACE_OPS_FL_PERMANENT,
 };
 
-/* Keeps this CPU busy, so that it ticks, until a tick comes through the hook. */
+/* Keeps this CPU busy, so that it ticks, until a tick arrives through the hook. */
 static bool tick_arrives(void)
 {
 	ktime_t end = ktime_add_ms(ktime_get(), ARRIVAL_MS);
@@ -49,8 +51,8 @@ static int tick_hook(void)
 	int err = 0;
 
 	/*
-	 * Without a filter all functions of the kernel would be hooked. It stays: to find the
-	 * function by its name takes 89 million instructions.
+	 * Without a filter ftrace would hook all functions of the kernel. It is never removed,
+	 * since finding the function by name takes 89 million instructions.
 	 */
 	if (!filtered)
 		err = ftrace_set_filter(&tick_ops, PROFIL_TICK_FUNCTION,
@@ -77,7 +79,7 @@ static int tick_hook(void)
 	return 0;
 }
 
-/* CPUs that would stop their ticks keep them while a session's task runs there: see clock.c. */
+/* With nohz_full= the clock's probe keeps the tick where a sampled task runs, see clock.c. */
 static int tick_install(void)
 {
 	int err = profil_nohz_full ? profil_trigger_get(&profil_clock) : 0;
@@ -104,7 +106,7 @@ struct profil_trigger profil_tick = {
 	.remove = tick_remove,
 };
 
-/* Tries the hook, so that loading fails where profiling would. */
+/* Tries the hook, so that the module does not load where profiling would fail. */
 int profil_tick_init(void)
 {
 	int err = profil_trigger_get(&profil_tick);
@@ -114,7 +116,7 @@ int profil_tick_init(void)
 	return err;
 }
 
-/* No user is left. */
+/* The hook has no users. */
 void profil_tick_exit(void)
 {
 	profil_trigger_exit(&profil_tick);

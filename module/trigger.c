@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What calls us when there is something to sample: the hook of the tick, the probe of the clock.
+ * Triggers: the sources of ticks, that is the hook of the tick and the switch probe of the clock.
  *
- * Each is in place while it has users, and for linger_s seconds after the last one: to install or
- * to remove it patches kernel text, takes milliseconds, and interrupts all CPUs, so that no user
- * may cause it often.
+ * Each is installed while it has users, and for linger_s seconds longer. To install or to remove
+ * one patches kernel text, takes milliseconds, and interrupts all CPUs, so users must not be able
+ * to cause it often.
+ *
+ * Context: profil_trigger_tryget() and _put(): any; others: system calls, workers (may sleep).
  */
 #include <linux/jiffies.h>
 #include <linux/module.h>
@@ -36,7 +38,7 @@ void profil_trigger_linger_over(struct work_struct *work)
 	mutex_unlock(&t->lock);
 }
 
-/* Begin a use. Return: 0, -EBUSY if it cannot be installed, -EINTR when killed. May sleep. */
+/* Begins a use. Return: 0; -EBUSY if it cannot be installed; -EINTR when killed. */
 int profil_trigger_get(struct profil_trigger *t)
 {
 	int err = 0;
@@ -44,7 +46,7 @@ int profil_trigger_get(struct profil_trigger *t)
 	if (profil_trigger_tryget(t))
 		return 0;
 
-	/* To remove the hook is to wait until all tasks have scheduled: that can be long. */
+	/* The lock's owner may be removing the hook, which waits for all tasks to schedule. */
 	if (mutex_lock_killable(&t->lock))
 		return -EINTR;
 	if (!t->installed)
@@ -57,20 +59,20 @@ int profil_trigger_get(struct profil_trigger *t)
 	return err;
 }
 
-/* Begin a use if there is another already. Never waits. */
+/* Begins a use if there is another already. Never waits. */
 bool profil_trigger_tryget(struct profil_trigger *t)
 {
 	return atomic_inc_not_zero(&t->users);
 }
 
-/* End a use. Never waits. */
+/* Ends a use. Never waits. */
 void profil_trigger_put(struct profil_trigger *t)
 {
 	if (atomic_dec_and_test(&t->users))
 		mod_delayed_work(profil_wq, &t->linger, (unsigned long)READ_ONCE(linger_s) * HZ);
 }
 
-/* No user is left. */
+/* It has no users. */
 void profil_trigger_exit(struct profil_trigger *t)
 {
 	cancel_delayed_work_sync(&t->linger);
