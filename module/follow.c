@@ -58,7 +58,18 @@ static int follow_fork_private(struct profil_binding *b, struct profil_target *t
 	return err;
 }
 
-/* Applies a fork to one binding of the parent. Return: -ENODEV if the session of @b ends. */
+/*
+ * Applies a fork to one binding of the parent. Meanwhile another CPU may be ending the session:
+ *
+ *	CPU A: follow_fork_binding()		CPU B: profil_session_quiesce()
+ *
+ *	find @b under RCU
+ *						phase = QUIESCED; detach all targets
+ *	attach the child: -ENODEV
+ *
+ * If A comes first, B detaches the child, too, unless it has a session of its own. Return: -ENODEV
+ * if the session ends.
+ */
 static int follow_fork_binding(struct profil_binding *b, struct task_struct *child,
 			       bool thread, bool same)
 {

@@ -233,8 +233,7 @@ static int histogram_fault_in(struct mm_struct *mm, unsigned long start, unsigne
 /*
  * Pins pages of the caller that are present and writable. GUP must not fault: with mmap_lock held
  * it repeats that until it has the page, and some faults succeed for ever without a change, such as
- * those of a userfaultfd whose close waits for mmap_lock (before 6.15). Return: how many; -EAGAIN:
- * fault first; or another error.
+ * those of a userfaultfd whose close waits for mmap_lock (before 6.15). -EAGAIN: fault first.
  */
 static long histogram_pin_present(struct mm_struct *mm, unsigned long start, unsigned long n,
 				  bool inherited, struct page **pages)

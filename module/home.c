@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Homes: the sessions of a process, their lock, the release of its mm, and the worker that ends
- * sessions.
+ * Homes: the sessions of a process, their lock, the worker that ends them, the release of the mm.
  *
  * The buffers of a session are in the address space of its home, and charged to it. When the last
  * user of the address space goes, all sessions of the home end: a notifier, which a home has all

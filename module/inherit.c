@@ -6,8 +6,7 @@
  * table, but has no pages, so it is parked. Its first tick that would raise a counter is deferred,
  * and queues task work, with which the child sets the session up on its way back to user mode; the
  * child's first ioctl does so, too. A child that execs or exits before that causes no work. The
- * set-up gives the session a home, pages, a charge, and a table of its own, and counts the deferred
- * ticks.
+ * set-up gives the session a home, a charge, pages and a table, and counts the deferred ticks.
  *
  * A PENDING session belongs to its binding, which the last target frees.
  *

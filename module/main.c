@@ -9,7 +9,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/compat.h>
 #include <linux/device.h>
 #include <linux/fs.h>
 #include <linux/init.h>

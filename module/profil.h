@@ -29,9 +29,8 @@
  * The list of its home holds the base reference to a session until profil_session_unlist(), which
  * needs ENDED. That of a PENDING session is held by its binding to the child's space.
  *
- * Lock order: profil_space.setup_lock, profil_home.lock, profil_index_lock. Nothing waits for user
- * space with a home's lock held; nor for mmap_lock, since its holder may. The lock of a ring is
- * innermost.
+ * Lock order: profil_space.setup_lock, profil_home.lock, profil_index_lock; innermost: the lock of
+ * a ring. With a home's lock held nothing waits for user space, or for mmap_lock: its holder may.
  */
 #ifndef _PROFIL_H
 #define _PROFIL_H

@@ -3,9 +3,8 @@
  * The hot path: from a tick to a counter.
  *
  * Context: the hard interrupt of the tick or of a timer, or the scheduler's switch probe, with
- * interrupts off. Nothing here locks, allocates or faults: the kernel's own addresses of the pinned
- * pages lead to the counters. A space or session that is unpublished stays valid for a grace
- * period.
+ * interrupts off. Nothing here locks, allocates or faults: counters are accessed at the kernel's
+ * addresses of the pinned pages. Unpublished objects stay valid for a grace period.
  *
  * There are two paths. Nearly all ticks are plain, see tick_is_plain(), and hit a counter: they
  * take the fast path. That changes nothing before it has raised the counter, which completes the

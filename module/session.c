@@ -11,8 +11,8 @@
  * Targets are attached when the session is ready, and detached before any of it is undone. Between
  * these two steps ticks in progress must end, see profil_session_quiesce().
  *
- * Context: system calls, workers (may sleep); profil_session_alloc() and _put(),
- * profil_session_set_owner_gone(): also probes (atomic).
+ * Context: system calls, workers (may sleep); also probes (atomic): profil_session_alloc(),
+ * profil_session_put() and profil_session_set_owner_gone().
  */
 #include <linux/capability.h>
 #include <linux/mm.h>

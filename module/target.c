@@ -11,8 +11,7 @@
  * last target of a binding frees it; but the classic session of a process belongs to the address
  * space rather than to the process, so its binding remains until the session ends.
  *
- * All is linked and unlinked under profil_index_lock. What is unlinked is freed after a grace
- * period.
+ * All is linked and unlinked under profil_index_lock, and freed a grace period after that.
  *
  * Context: system calls, workers, and the probes of follow.c (atomic).
  */

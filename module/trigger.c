@@ -2,11 +2,10 @@
 /*
  * Triggers: the sources of ticks, that is the hook of the tick and the switch probe of the clock.
  *
- * Each is installed while it has users, and for linger_s seconds longer. To install or to remove
- * one patches kernel text, takes milliseconds, and interrupts all CPUs, so users must not be able
- * to cause it often.
+ * Each is installed while it has users, and for linger_s seconds longer: to install or remove one
+ * patches kernel text, takes milliseconds, and interrupts all CPUs, so it must not happen often.
  *
- * Context: profil_trigger_tryget() and _put(): any; others: system calls, workers (may sleep).
+ * Context: any for profil_trigger_tryget() and profil_trigger_put(); others may sleep.
  */
 #include <linux/jiffies.h>
 #include <linux/module.h>
