@@ -113,7 +113,7 @@ static struct profil_binding *follow_find_classic(const struct profil_space *spa
 	return NULL;
 }
 
-/* In the parent; the child does not run yet. */
+/* Runs in the parent. The child does not run yet. */
 static void follow_fork(void *data, struct task_struct *parent, struct task_struct *child)
 {
 	struct mm_struct *mm = child->mm;

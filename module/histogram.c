@@ -375,7 +375,7 @@ int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table 
 	extents = extents_of_table(table, &nr, &pages);
 	if (!extents)
 		return -ENOMEM;
-	/* Before anything takes memory for each page. */
+	/* Before this allocates memory for each page. */
 	err = profil_charge(pages, credit, may_exceed);
 	if (err)
 		goto free_extents;

@@ -42,8 +42,8 @@ static const struct mmu_interval_notifier_ops home_ops = {
 };
 
 /*
- * Makes the caller's mm report its release, for page 0, where no other range changes. A pending
- * signal, perhaps of a fast timer, would keep the first notifier of an mm from being inserted.
+ * Makes the caller's mm report its release, for page 0, where nothing is mapped. A pending signal,
+ * perhaps of a fast timer, would keep the first notifier of an mm from being inserted.
  */
 static int home_insert_notifier(struct profil_home *home)
 {
