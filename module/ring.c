@@ -47,7 +47,7 @@ struct ring_slot {
 
 struct profil_ring {
 	u32 nr_records;
-	u32 mask;			/* of slot numbers, a power of two */
+	u32 mask;			/* the number of slots, a power of two, minus 1 */
 	atomic_t head;
 	unsigned int tail;		/* under lock */
 	struct mutex lock;
