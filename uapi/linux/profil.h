@@ -2,74 +2,77 @@
 /*
  * profil - execution time profile, counted by the kernel's scheduler tick
  *
- * The ABI of /dev/profil, a character device of the profil module.
+ * This is the ABI of /dev/profil, the character device of the profil module.
  *
- * A *session* samples tasks at every scheduler *tick* that finds them running (or
- * of a faster clock of its own, see profil_start.period) and counts the sampled
- * user pc in *ranges* of text, each with its counters in a buffer of the caller.
- * There are two kinds:
+ * A *session* samples one or more *targets*: processes or threads. At every *tick* of the
+ * scheduler that finds a target running, the session takes the target's user pc and adds one
+ * to a counter. (A session can also have a clock of its own, which is faster than the
+ * scheduler's tick: see profil_start.period.) A *range* says which counter belongs to which
+ * text addresses; the counters of a range are an array in a buffer of the caller. There are
+ * two kinds of sessions:
  *
- *   classic     of the calling process or thread, without a descriptor: what
- *               profil() is made of. PROFIL_IOC_START to PROFIL_IOC_STOP.
- *   descriptor  made by PROFIL_IOC_OPEN, which returns a descriptor that *is* the
- *               session: closing its last copy ends it. For tools and runtimes:
- *               what it samples is attached to it, and ranges come and go while
- *               it counts.
+ *   classic     samples the calling process or the calling thread and has no descriptor.
+ *               profil() is implemented with it. It lasts from PROFIL_IOC_START to
+ *               PROFIL_IOC_STOP.
+ *   descriptor  is created by PROFIL_IOC_OPEN, which returns a descriptor that *is* the
+ *               session: closing its last copy ends the session. It is meant for tools and
+ *               runtimes: they attach targets to it, and can add and remove ranges while it
+ *               counts.
  *
- * Any number of them may sample the same task at the same time; each counts for
- * itself. Each tick of a session ends in exactly one outcome:
+ * Any number of sessions can sample the same task at the same time. Each session has its own
+ * counters and statistics. Each tick of a session has exactly one outcome:
  *
  *   hit         a counter went up by one
- *   outside     no range holds the pc, or no counter of its range is meant for it
- *   saturated   the counter was already full, and stays full
+ *   outside     the pc is in no range, or its range has no counter for it
+ *   saturated   the counter was already at its maximum, and stays there
  *   dropped     the tick could not be counted; the statistics name the reason
  *
- * and hit + outside + saturated + dropped = ticks, at any time.
+ * hit + outside + saturated + dropped = ticks holds at any time.
  *
- * The contract of every ioctl here
- * --------------------------------
+ * The contract of every ioctl
+ * ---------------------------
  *
- * The argument is a pointer to a structure whose first member, size, holds the
- * size of that structure as the caller was compiled to know it. A longer
- * structure than the kernel knows is accepted if the bytes past what it knows
- * are zero; a shorter one is taken as if zeros followed. Results are written
- * back for no more than size bytes. The layout is the same for 32- and 64-bit
- * callers: pointers and addresses travel as __aligned_u64.
+ * The argument is a pointer to a structure. Its first member, size, is the size of that
+ * structure as the caller was compiled with it. If the caller's structure is longer than the
+ * kernel's, the call succeeds if the additional bytes are zero. If it is shorter, the kernel
+ * takes the missing bytes as zero. The kernel writes back at most size bytes of results. The
+ * layout is the same for 32-bit and 64-bit callers: pointers and addresses are
+ * __aligned_u64.
  *
- * A call that fails changes nothing (but see PROFIL_IOC_REMOVE): a session that was there
- * goes on.
+ * A call that fails changes nothing: a session that was on stays on. The exceptions are
+ * described at PROFIL_IOC_REMOVE, PROFIL_IOC_SNAPSHOT and EFAULT.
  *
- *   ENOTTY      the command is not known
- *   E2BIG       nonzero bytes past what this kernel knows of the structure, or
- *               size above the page size
- *   EOPNOTSUPP  an unknown flag, or an unknown value of a known field
- *   EINVAL      understood, but wrong: size below the smallest that was ever
- *               valid, a reserved field that is not zero, values that contradict
- *               each other, a misaligned buffer, no session to stop
- *   EFAULT      memory: the argument or what it points to cannot be read or
- *               written, or a buffer is not mapped, not writable, or of a kind
- *               that must not be pinned (device memory; shared mappings of files
- *               that are written back). If another thread unmaps what a result
- *               is to be written to, after the call has begun, all else may have
- *               been done.
- *   ENOMEM      the kernel has no memory for it
- *   EPERM       limits and rights: RLIMIT_MEMLOCK does not allow to lock the
- *               buffers, the period is shorter than the caller may have, or the
- *               caller may not sample that target, have its session described, or
- *               change this session
- *   EBUSY       what is asked for is so already (a session is on, a target is
- *               attached), or so often that it can be no more (a target has
- *               profil_query.max_sessions), or the scheduler tick cannot be hooked
- *               at this time (sysctl kernel.ftrace_enabled is 0)
- *   ESRCH       no such process, thread or address space
- *   ENODEV      the session has ended by itself; see struct profil_stats
+ *   ENOTTY      The command is not known.
+ *   E2BIG       There are nonzero bytes after the part of the structure that this kernel
+ *               knows, or size is above the page size.
+ *   EOPNOTSUPP  A flag is not known, or the value of a known field is not known.
+ *   EINVAL      The kernel knows all flags and values, but the request is wrong: size is
+ *               below the smallest size that was ever valid, a reserved field is not zero,
+ *               values contradict each other, a buffer is misaligned, or there is no session
+ *               to stop.
+ *   EFAULT      The argument, or memory that it points to, cannot be read or written; or a
+ *               buffer is not mapped, is not writable, or is memory that must not be pinned
+ *               (device memory, shared mappings of files with writeback). If another thread
+ *               unmaps the memory for a result after the call has begun, the rest of the call
+ *               may have taken effect.
+ *   ENOMEM      The kernel does not have enough memory.
+ *   EPERM       A limit or a permission forbids it: RLIMIT_MEMLOCK is too low for the
+ *               buffers, the period is shorter than the caller is allowed to use, or the
+ *               caller is not allowed to sample that target, to describe its session, or to
+ *               change this session.
+ *   EBUSY       The requested state is already in effect (a session is on, a target is
+ *               attached); or a limit is reached (profil_query.max_sessions for a target);
+ *               or the scheduler tick cannot be hooked at this time (the sysctl
+ *               kernel.ftrace_enabled is 0).
+ *   ESRCH       There is no such process, thread or address space.
+ *   ENODEV      The session has ended by itself; see struct profil_stats.
  *   EMFILE, ENFILE
- *               PROFIL_IOC_OPEN: no descriptor is free, or the process has as many
- *               sessions as may be (1024)
- *   EINTR       the caller was killed meanwhile; seen by nobody
+ *               PROFIL_IOC_OPEN: no descriptor is free, or the process has reached the limit
+ *               of 1024 sessions.
+ *   EINTR       The caller was killed during the call, so that no program sees this error.
  *
- * open() of the device fails with EACCES without the right to it; the device's
- * default mode lets any user profile itself.
+ * open() of the device fails with EACCES if the caller has no permission. With the default
+ * mode of the device, any user can profile their own processes.
  */
 #ifndef _UAPI_LINUX_PROFIL_H
 #define _UAPI_LINUX_PROFIL_H
@@ -81,15 +84,15 @@
 
 #define PROFIL_IOC_MAGIC	0xBF
 
-/* Sizes are not encoded in the numbers: see size in each structure. */
+/* The numbers do not encode sizes: each structure has a member size. */
 #define PROFIL_IOC_QUERY	_IO(PROFIL_IOC_MAGIC, 0x00)
 #define PROFIL_IOC_START	_IO(PROFIL_IOC_MAGIC, 0x01)
 #define PROFIL_IOC_STOP		_IO(PROFIL_IOC_MAGIC, 0x02)
-#define PROFIL_IOC_STATS	_IO(PROFIL_IOC_MAGIC, 0x03)	/* of both kinds */
+#define PROFIL_IOC_STATS	_IO(PROFIL_IOC_MAGIC, 0x03)	/* both kinds */
 #define PROFIL_IOC_OPEN		_IO(PROFIL_IOC_MAGIC, 0x04)
 #define PROFIL_IOC_DESCRIBE	_IO(PROFIL_IOC_MAGIC, 0x0B)
 
-/* On the descriptor of a session */
+/* For the descriptor of a session */
 #define PROFIL_IOC_ATTACH	_IO(PROFIL_IOC_MAGIC, 0x05)
 #define PROFIL_IOC_ADD		_IO(PROFIL_IOC_MAGIC, 0x06)
 #define PROFIL_IOC_REMOVE	_IO(PROFIL_IOC_MAGIC, 0x07)
@@ -98,9 +101,9 @@
 #define PROFIL_IOC_SNAPSHOT	_IO(PROFIL_IOC_MAGIC, 0x0A)
 
 /**
- * enum profil_hook - How the scheduler tick is reached
- * @PROFIL_HOOK_NONE: Not hooked now: nobody has profiled for some minutes.
- * @PROFIL_HOOK_FTRACE: By ftrace.
+ * enum profil_hook - How the module is called at a scheduler tick
+ * @PROFIL_HOOK_NONE: The tick is not hooked now: no session has needed it for some minutes.
+ * @PROFIL_HOOK_FTRACE: The tick is hooked by ftrace.
  */
 enum profil_hook {
 	PROFIL_HOOK_NONE = 0,
@@ -111,38 +114,42 @@ enum profil_hook {
 #define PROFIL_FEATURE_PROCESS		(1ULL << 0)	/* PROFIL_SCOPE_PROCESS */
 #define PROFIL_FEATURE_THREAD		(1ULL << 1)	/* PROFIL_SCOPE_THREAD */
 #define PROFIL_FEATURE_SYSTEM		(1ULL << 2)	/* PROFIL_MODE_SYSTEM */
-#define PROFIL_FEATURE_FORK		(1ULL << 4)	/* sessions go on after fork */
-#define PROFIL_FEATURE_DESCRIPTOR	(1ULL << 5)	/* PROFIL_IOC_OPEN and what follows */
+#define PROFIL_FEATURE_FORK		(1ULL << 4)	/* the child of a fork has a session */
+#define PROFIL_FEATURE_DESCRIPTOR	(1ULL << 5)	/* PROFIL_IOC_OPEN, _ATTACH ... */
 #define PROFIL_FEATURE_RECORDS		(1ULL << 6)	/* struct profil_record */
 #define PROFIL_FEATURE_CLOCK		(1ULL << 7)	/* profil_start.period */
-#define PROFIL_FEATURE_PCS		(1ULL << 8)	/* PROFIL_RANGE_PCS; modes 0 of START */
+#define PROFIL_FEATURE_PCS		(1ULL << 8)	/* PROFIL_RANGE_PCS; START with modes 0 */
 #define PROFIL_FEATURE_DESCRIBE		(1ULL << 9)	/* PROFIL_IOC_DESCRIBE */
 
 /**
  * struct profil_query - ioctl(PROFIL_IOC_QUERY)
  * @size: sizeof(struct profil_query).
  * @flags: Must be 0.
- * @tick_hz: Out: scheduler ticks per second of a busy CPU.
- * @hook: Out: enum profil_hook, the hook in place at this moment.
+ * @tick_hz: Out: scheduler ticks per second on a busy CPU.
+ * @hook: Out: enum profil_hook: how the tick is hooked at this moment.
  * @tick_ns: Out: nanoseconds from one tick to the next.
  * @features: Out: PROFIL_FEATURE_* bits.
- * @widths: Out: the counter widths there are, a bitwise or of bytes (2|4|8).
- * @max_ranges: Out: most ranges for one address space in a session.
- * @max_granule: Out: largest granule, in bytes.
- * @max_step: Out: largest step.
- * @max_counters: Out: most counters of one range.
- * @max_records: Out: most records that a session can be asked to keep.
- * @max_sessions: Out: most sessions with a descriptor that can sample one task and that it, or
- *	its ancestor, has joined. Those that are attached by capability have 8 more places.
- * @min_period: Out: shortest period that the caller may ask for, in ns: the module's
+ * @widths: Out: the supported counter widths in bytes, combined by bitwise or (2|4|8).
+ * @max_ranges: Out: maximum number of ranges that a session can have in one address space.
+ * @max_granule: Out: maximum granule, in bytes.
+ * @max_step: Out: maximum step.
+ * @max_counters: Out: maximum number of counters of one range.
+ * @max_records: Out: maximum of profil_open.nr_records.
+ * @max_sessions: Out: maximum number of descriptor sessions that can sample one task and that
+ *	the task, or one of its ancestors, attached itself to. Sessions that another process
+ *	attached the task to, by capability, have a separate limit of 8.
+ * @min_period: Out: the shortest period that the caller is allowed to use, in ns: the module's
  *	parameter min_period_ns, or less with CAP_PERFMON.
- * @max_period: Out: longest period, in ns.
- * @max_clocked: Out: of these, most that have a period; of the 8 more, 2. Sessions of a process
- *	and of its threads are counted apart.
+ * @max_period: Out: the longest period, in ns.
+ * @max_clocked: Out: how many of @max_sessions sessions can have a period. Of the separate 8,
+ *	2 can have one. The sessions of a process and those of each of its threads are counted
+ *	separately.
  * @__reserved: Out: 0.
  *
- * Asks what this kernel offers, so that nothing need be guessed from versions.
- * Available to anyone who can open the device; has no effect.
+ * Reports what this kernel supports, so that a program need not guess it from a version.
+ * Anyone who can open the device can call it. It has no side effects.
+ *
+ * Return: 0, or an error as in the contract above.
  */
 struct profil_query {
 	__u32 size;
@@ -165,13 +172,12 @@ struct profil_query {
 };
 
 /**
- * enum profil_scope - Whom a session samples
- * @PROFIL_SCOPE_PROCESS: A process: all tasks that share its address space
- *	(threads, children of vfork until they exec), now or later, into the same
- *	counters without a lost update. An address space has at most one such
- *	classic session.
- * @PROFIL_SCOPE_THREAD: One thread and no other. A thread has at most one such
- *	classic session, independent of its process's and of other threads'.
+ * enum profil_scope - What a session samples
+ * @PROFIL_SCOPE_PROCESS: A process: all tasks that share its address space now or later (its
+ *	threads, and children of vfork until they exec). They count into the same counters,
+ *	and no update is lost. An address space has at most one classic session of this scope.
+ * @PROFIL_SCOPE_THREAD: One thread only. A thread has at most one classic session of this
+ *	scope. It is independent of the session of its process and of those of other threads.
  */
 enum profil_scope {
 	PROFIL_SCOPE_PROCESS = 0,
@@ -179,8 +185,8 @@ enum profil_scope {
 };
 
 /* Bits of profil_start.modes: which ticks a session counts */
-#define PROFIL_MODE_USER	(1U << 0)	/* the tick found user code running */
-#define PROFIL_MODE_SYSTEM	(1U << 1)	/* the kernel, on behalf of the task */
+#define PROFIL_MODE_USER	(1U << 0)	/* ticks in user code */
+#define PROFIL_MODE_SYSTEM	(1U << 1)	/* ticks in the kernel, on behalf of the task */
 
 /* Bits of profil_range.flags */
 #define PROFIL_RANGE_ROUND_UP	(1U << 0)	/* see struct profil_range */
@@ -190,18 +196,19 @@ enum profil_scope {
 /**
  * struct profil_range - Text addresses that share one scale and one array of counters
  * @start: First address of the range.
- * @end: First address past the range; above @start. ~0 for no bound.
- * @offset: The address that is counted from; at most @start.
- * @buffer: Address of the counters, aligned to @width. Unused if @nr_counters is 0.
- * @nr_counters: Number of counters. Pcs that map past the last one are outside.
- * @scale: Counters per granule, as a fixed-point number: 65536 is 1.0. Any
- *	value; 0 maps every pc to counter 0.
- * @granule: Bytes of text that are one unit before scaling: a power of two from
- *	1 to profil_query.max_granule.
- * @step: What one counter stands for after scaling: a power of two from 1 to
+ * @end: First address after the range; above @start. ~0 means no upper bound.
+ * @offset: The address from which distances are measured; at most @start.
+ * @buffer: Address of the counters, aligned to @width. Ignored if @nr_counters is 0.
+ * @nr_counters: Number of counters. A pc whose counter would be after the last one is
+ *	outside.
+ * @scale: Counters per granule, as a fixed-point number: 65536 is 1.0. Any value is valid;
+ *	0 maps every pc to counter 0.
+ * @granule: Bytes of text that make one unit before scaling: a power of two from 1 to
+ *	profil_query.max_granule.
+ * @step: Number of scaled units for each counter: a power of two from 1 to
  *	profil_query.max_step.
- * @width: Bytes of a counter: 2, 4 or 8. Counters are unsigned and in the
- *	machine's byte order. They saturate.
+ * @width: Size of a counter in bytes: 2, 4 or 8. Counters are unsigned, in the byte order of
+ *	the machine. A counter at its maximum stays there.
  * @flags: PROFIL_RANGE_* bits.
  * @__reserved: Must be 0.
  *
@@ -209,9 +216,9 @@ enum profil_scope {
  *
  *	counter = (((pc - offset) / granule) * scale / 65536) / step
  *
- * if counter < nr_counters. Both divisions by powers of two round down; with
- * PROFIL_RANGE_ROUND_UP the division by step rounds up. Nothing overflows: the
- * result is as of unbounded integers. The historical rules are
+ * if counter < nr_counters. All divisions round down, except that the division by step
+ * rounds up with PROFIL_RANGE_ROUND_UP. The computation does not overflow: the result is that
+ * of integers without a size limit. The rules of the historical systems are
  *
  *	                   granule  step  flags
  *	glibc, 16 bits        2       1
@@ -219,8 +226,8 @@ enum profil_scope {
  *	AIX                   1       2   ROUND_UP
  *	N64                   4       1   (scale 65536)
  *
- * Ranges for one address space must not overlap in [start, end); their order is free.
- * Their buffers may lie in the same pages, and may overlap.
+ * Ranges in one address space must not overlap in [start, end). They can be in any order.
+ * Their buffers can share pages, and can overlap.
  */
 struct profil_range {
 	__aligned_u64 start;
@@ -237,67 +244,72 @@ struct profil_range {
 };
 
 /* Bits of profil_start.flags */
-#define PROFIL_START_REPLACE	(1U << 0)	/* take the place of a session that is on */
-#define PROFIL_START_JITTER	(1U << 1)	/* the period is a mean, see @period */
+#define PROFIL_START_REPLACE	(1U << 0)	/* replace a session that is on */
+#define PROFIL_START_JITTER	(1U << 1)	/* periods are random, see @period */
 
 /**
  * struct profil_start - ioctl(PROFIL_IOC_START)
  * @size: sizeof(struct profil_start).
  * @flags: PROFIL_START_* bits.
  * @scope: enum profil_scope.
- * @modes: PROFIL_MODE_* bits. 0: the session is on, its buffers are locked, and it counts
- *	nothing; its ticks are unselected. To be replaced by one that counts.
- * @nr_ranges: Number of ranges, from 0 to profil_query.max_ranges. A session
- *	without ranges, or without counters, is on: its ticks are all outside.
+ * @modes: PROFIL_MODE_* bits. 0: the session is on and its buffers are pinned, but it counts
+ *	nothing: its ticks are unselected. A later START with PROFIL_START_REPLACE can begin to
+ *	count.
+ * @nr_ranges: Number of ranges, from 0 to profil_query.max_ranges. A session without ranges,
+ *	or without counters, is on: all of its ticks are outside.
  * @__reserved: Must be 0.
  * @ranges: Address of an array of @nr_ranges struct profil_range.
- * @period: Nanoseconds of CPU time from one tick of the session to the next, from
- *	profil_query.min_period (EPERM below that, for lack of CAP_PERFMON; EINVAL below
- *	10,000) to max_period; 0: ticks are the scheduler's. With PROFIL_START_JITTER each
- *	is another, at random from half a period to one and a half, so that nobody can
- *	march in step with it.
+ * @period: 0: the session counts the ticks of the scheduler. Otherwise the nanoseconds of CPU
+ *	time from one tick of the session to the next, from profil_query.min_period to
+ *	profil_query.max_period. A period below min_period fails with EPERM; one below 10,000 or
+ *	above max_period fails with EINVAL. With PROFIL_START_JITTER each period has a random
+ *	length from half of @period to one and a half, so that a program cannot stay in step
+ *	with the ticks.
  *
- * A session with a period has a clock of its own, which runs on a CPU while a task that
- * it samples runs there, and goes on from one of its tasks to the next: threads that
- * are shorter than a period have their share of the ticks. Everything else is as with
- * the scheduler's tick.
+ * A session with a period has a clock of its own. The clock runs on a CPU while a target of
+ * the session runs there, and continues from one target to the next: threads that live
+ * shorter than a period get their share of the ticks. Everything else is the same as with the
+ * tick of the scheduler.
  *
- * Starts a session of the calling process or thread. The pages of all buffers
- * are pinned and charged to RLIMIT_MEMLOCK, pages that buffers share once.
- * Counters are not cleared: counting adds to what is there.
+ * Starts a session of the calling process or thread. It pins the pages of all buffers and
+ * charges them to RLIMIT_MEMLOCK; a page that several buffers share is charged once. It does
+ * not clear the counters: counting adds to their values.
  *
- * With PROFIL_START_REPLACE a session that is on in this scope gives way to the
- * new one in one step, without a tick lost or counted twice; statistics begin
- * anew. Without it EBUSY is the answer then.
+ * With PROFIL_START_REPLACE, the new session replaces a session that is on in this scope, in
+ * one step: no tick is lost or counted twice. The statistics begin again at 0. Without this
+ * flag, the call fails with EBUSY if a session is on.
  *
- * The session lives until PROFIL_IOC_STOP, exec, or exit of the process
- * (PROFIL_SCOPE_PROCESS: of the last task with this address space) or thread;
- * no descriptor needs to be kept open.
+ * The session ends with PROFIL_IOC_STOP, with exec, or when the thread exits; with
+ * PROFIL_SCOPE_PROCESS, when the last task with this address space exits. The caller need not
+ * keep a descriptor open.
  *
- * After fork a session of PROFIL_SCOPE_PROCESS goes on in the parent, and the
- * child has one of its own, which counts from the fork on in the child's copy of
- * the buffer (in shared memory both count in the one buffer). Its statistics begin
- * at 0. Its pages are pinned and charged to the child at its first tick in a range, or at
- * its first ioctl here; ticks before that are deferred and counted then. If that cannot be, the
- * child's session ends, and its statistics tell why. So it does if the child has no such memory
- * (MADV_DONTFORK, MADV_WIPEONFORK), if the parent has unmapped or replaced it before the fork,
- * and with hugetlb pages. A child that maps other memory at that address must stop the session
- * first. The session of a thread is not inherited.
+ * After fork, a session of PROFIL_SCOPE_PROCESS continues in the parent, and the child has a
+ * session of its own. It counts from the fork on, in the child's copy of the buffer; if the
+ * buffer is shared memory, both sessions count in the same buffer. The child's statistics
+ * begin at 0. The kernel pins the child's pages and charges them to the child at the child's
+ * first tick in a range, or at its first ioctl on the device. Ticks before that are deferred,
+ * and counted then. If the pages cannot be pinned or charged, the child's session ends, and its
+ * statistics tell the reason. The session also ends if the child has no such memory
+ * (MADV_DONTFORK, MADV_WIPEONFORK), if the parent unmapped or replaced it before the fork, if
+ * a page is not present and another process would have to provide it (userfaultfd, FUSE), and
+ * with hugetlb pages. A child that maps other memory at that address must stop the session
+ * first. The child of a fork does not inherit a session of PROFIL_SCOPE_THREAD.
  *
- * The session counts in the pages that it has pinned, until it ends. What the process does
- * with its mapping has no effect on it: after munmap(), MADV_DONTNEED, mremap() or a truncation
- * ticks are hits as before, in pages that the process may not see any more. Memory that is
- * mapped later at the same address is not written to.
+ * The session counts in the pages that it has pinned, until it ends. Changes to the process's
+ * mapping have no effect on it: after munmap(), MADV_DONTNEED, mremap() or a truncation, ticks
+ * are hits as before, in pages that the process may no longer see. The session never writes to
+ * memory that is mapped later at the same address.
  *
- * A tick in kernel mode (system call, fault) is charged to the user instruction
- * that led there: for a system call the call's own instruction.
+ * A tick that interrupts the kernel (in a system call or a fault) is charged to the user
+ * instruction that entered the kernel: for a system call, the instruction of the call.
  *
- * With PROFIL_RANGE_PCS, in its only range, a session counts nothing: it writes each pc that
- * lies in the range to the next free one of the @nr_counters entries of the buffer, in the
- * order in which the ticks come. @width is 8, or 4 if @end is not above 4 GiB; @scale is 65536,
- * @granule and @step are 1, and no other flag is set. Each is a hit; those that come when
- * all entries are taken are saturated. The child of a fork goes on in its copy of the buffer
- * after the entries that were taken in the parent when its session was made.
+ * If a range has the flag PROFIL_RANGE_PCS, it must be the only range of the session. Such a
+ * session does not count: it writes each pc that is in the range to the next free entry of the
+ * buffer, which has @nr_counters entries, in the order of the ticks. @width is 8, or 4 if @end
+ * is at most 4 GiB; @scale is 65536, @granule and @step are 1, and no other flag is set. Each
+ * entry that is written is a hit; when all entries are used, ticks are saturated. The child of
+ * a fork continues in its copy of the buffer, after the entries that were used in the parent
+ * when the kernel created the child's session.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -313,14 +325,14 @@ struct profil_start {
 };
 
 /**
- * enum profil_state - What became of a session
- * @PROFIL_STATE_OFF: There is none, or it has a descriptor and is not enabled.
- * @PROFIL_STATE_ON: It is counting.
- * @PROFIL_STATE_ENDED: It ended by itself, see enum profil_end. Its statistics
- *	stay readable until the next start or stop in this scope, or while its
- *	descriptor is open. Its buffers are no longer pinned or charged (memory for
- *	records is, as long as they can be read), and a start need not say
- *	PROFIL_START_REPLACE.
+ * enum profil_state - The state of a session
+ * @PROFIL_STATE_OFF: There is no classic session, or the descriptor session is not enabled.
+ * @PROFIL_STATE_ON: The session is counting.
+ * @PROFIL_STATE_ENDED: The session has ended by itself; enum profil_end has the reason. Its
+ *	statistics can be read until the next start or stop in this scope, or while its
+ *	descriptor is open. Its buffers are no longer pinned or charged. (The memory for
+ *	records is, while they can be read.) PROFIL_IOC_START does not need
+ *	PROFIL_START_REPLACE in this state.
  */
 enum profil_state {
 	PROFIL_STATE_OFF = 0,
@@ -329,14 +341,13 @@ enum profil_state {
 };
 
 /**
- * enum profil_end - Why a session ended by itself
- * @PROFIL_END_NONE: It did not.
- * @PROFIL_END_BUFFER: The child of a fork does not have its parent's buffers.
- * @PROFIL_END_NOMEM: The kernel had no memory for the session of the child of a fork.
- * @PROFIL_END_LIMIT: RLIMIT_MEMLOCK of the child of a fork does not allow to lock
- *	its buffers.
- * @PROFIL_END_CREATOR: The address space that the buffers lie in is gone: the
- *	process that opened the session has exited or exec'd.
+ * enum profil_end - Why a session has ended by itself
+ * @PROFIL_END_NONE: It has not.
+ * @PROFIL_END_BUFFER: The child of a fork does not have the buffers of its parent.
+ * @PROFIL_END_NOMEM: The kernel did not have enough memory for the session of the child of a fork.
+ * @PROFIL_END_LIMIT: RLIMIT_MEMLOCK of the child of a fork is too low for the buffers.
+ * @PROFIL_END_CREATOR: The address space that contained the buffers is gone: the process that
+ *	created the session has exited or has called exec.
  */
 enum profil_end {
 	PROFIL_END_NONE = 0,
@@ -350,42 +361,43 @@ enum profil_end {
  * struct profil_stats - ioctl(PROFIL_IOC_STATS)
  * @size: sizeof(struct profil_stats).
  * @flags: Must be 0.
- * @scope: enum profil_scope: whose classic session is asked for. On a descriptor: 0.
+ * @scope: enum profil_scope: selects the caller's classic session. For a descriptor session: 0.
  * @state: Out: enum profil_state.
  * @end: Out: enum profil_end.
  * @__reserved: Must be 0.
- * @ticks: Out: ticks of the session: user + system.
- * @hit: Out: ticks that raised a counter.
- * @outside: Out: ticks with a pc that no counter is meant for.
- * @saturated: Out: ticks whose counter was full.
- * @dropped: Out: ticks that could not be counted: the sum of the dropped_*.
- * @dropped_overrun: Out: during a snapshot, or before the child of a fork had its buffers,
- *	more ticks came than can be deferred (256).
- * @dropped_buffer: Out: deferred in the child of a fork, which could not have its buffers.
- * @dropped_contended: Out: the counter was rewritten by others all the time.
- * @user: Out: ticks that found user code running.
- * @system: Out: ticks that found the kernel running for the task.
- * @unselected: Out: ticks of a mode that the session does not count. Not part
- *	of @ticks.
- * @missed: Out: ticks that never came although a sampled task was running: late
- *	timer interrupts that collapsed into one. Not part of @ticks. A lower bound, known from
- *	the next tick on. With a period: periods that were over before the last one's tick
- *	could be counted.
- * @expected: Out: the CPU time that the scheduler gave to the tasks (of the
- *	starting process or thread, or of all that are or were attached) while the
- *	session was on, in ticks (or periods). To compare
- *	with @ticks + @unselected: they agree within the error of sampling.
- * @locked: Out: bytes charged to RLIMIT_MEMLOCK for the session.
- * @dropped_exec: Out: the task was between the old program and the new one.
- * @dropped_exit: Out: the task was past the end of its address space in exit.
- * @dropped_record: Out: a record was due, and there was no room for it.
- * @unfollowed: Out: forks and execs that the session should have followed, and could
- *	not for lack of memory (or, a child, since too many were attached to that first).
- *	Not ticks.
- * @targets: Out: processes and threads that are attached now.
+ * @ticks: Out: ticks of the session: @user + @system.
+ * @hit: Out: ticks that incremented a counter.
+ * @outside: Out: ticks with a pc that no counter belongs to.
+ * @saturated: Out: ticks whose counter was already at its maximum.
+ * @dropped: Out: ticks that could not be counted: the sum of all members dropped_*.
+ * @dropped_overrun: Out: dropped during a snapshot, or before the child of a fork had its
+ *	buffers, because 256 ticks, the maximum, were deferred already.
+ * @dropped_buffer: Out: deferred in the child of a fork, and dropped because the child could not
+ *	get its buffers.
+ * @dropped_contended: Out: dropped because something else changed the counter at each attempt to
+ *	increment it.
+ * @user: Out: ticks that interrupted user code.
+ * @system: Out: ticks that interrupted the kernel working for the task.
+ * @unselected: Out: ticks of a mode that the session does not count. Not included in @ticks.
+ * @missed: Out: ticks that did not come although a target was running, because the timer
+ *	interrupt was late and several ticks became one. Not included in @ticks. This is a lower
+ *	bound; a loss is known when the next tick comes. For a session with a period: periods
+ *	that ended before the tick of the previous period could be counted.
+ * @expected: Out: the CPU time that the scheduler gave to the tasks while the session was on, in
+ *	ticks (or in periods). For a classic session the tasks are the process or the thread; for
+ *	a descriptor session, all present and past targets. @ticks + @unselected agrees with it
+ *	within the error of sampling.
+ * @locked: Out: bytes that are charged to RLIMIT_MEMLOCK for the session.
+ * @dropped_exec: Out: dropped because the task was in exec, between the old program and the new.
+ * @dropped_exit: Out: dropped because the task was exiting and had left its address space.
+ * @dropped_record: Out: dropped because there was no room for the record of the tick.
+ * @unfollowed: Out: forks and execs that the session should have followed but could not, because
+ *	the kernel did not have enough memory or because too many other sessions sample the child
+ *	already. These are not ticks.
+ * @targets: Out: number of processes and threads that are attached now.
  *
- * hit + outside + saturated + dropped = ticks = user + system, in every answer.
- * Without a session @state is PROFIL_STATE_OFF and the rest 0: no error.
+ * hit + outside + saturated + dropped = ticks = user + system holds in every result. If there
+ * is no session, the call succeeds: @state is PROFIL_STATE_OFF and the other outputs are 0.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -421,14 +433,14 @@ struct profil_stats {
  * struct profil_stop - ioctl(PROFIL_IOC_STOP)
  * @size: sizeof(struct profil_stop).
  * @flags: Must be 0.
- * @scope: enum profil_scope: whose session is to end.
+ * @scope: enum profil_scope: which of the caller's classic sessions to end.
  * @__reserved: Must be 0.
- * @stats: Address of a struct profil_stats to write the final statistics to, with
- *	its @size set and its other inputs 0 (its @scope is not looked at); or 0.
+ * @stats: 0, or the address of a struct profil_stats that gets the final statistics. The caller
+ *	sets its @size, and sets its other inputs to 0 (its @scope is ignored).
  *
- * Ends the session, or forgets one that has ended by itself. When the call
- * returns no counter changes any more, nothing is pinned or charged, and the
- * statistics are final. EINVAL if there is no session.
+ * Ends the session, or discards the statistics of one that has ended by itself. When the call
+ * returns, no counter changes any more, nothing is pinned or charged, and the statistics are
+ * final. EINVAL: there is no session.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -444,27 +456,30 @@ struct profil_stop {
  * struct profil_describe - ioctl(PROFIL_IOC_DESCRIBE)
  * @size: sizeof(struct profil_describe).
  * @flags: Must be 0.
- * @pid: 0 for the caller itself; else the id of a process in the caller's pid namespace.
- * @nr_ranges: In: how many there is room for at @ranges. Out: how many there are.
- * @ranges: Address of an array of struct profil_range to be filled in, as the process gave
- *	them, in the order of their addresses; or 0. If there is not room for all, nothing is
- *	written there: no error.
- * @stats: Address of a struct profil_stats, as in struct profil_stop; or 0.
- * @period: Out: of the session; 0: its ticks are the scheduler's.
- * @taken: Out: with PROFIL_RANGE_PCS, entries that were taken before the session began, in the
- *	parent of a fork; else 0. Those that it took itself are its hits.
+ * @pid: 0 for the caller itself; otherwise the id of a process in the caller's pid namespace.
+ * @nr_ranges: In: the number of elements of the array at @ranges. Out: the number of ranges of
+ *	the session.
+ * @ranges: 0, or the address of an array of struct profil_range. The call fills it in with the
+ *	ranges as the process passed them, in ascending order of address. If the array is too
+ *	short for all ranges, the call succeeds and writes none.
+ * @stats: 0, or the address of a struct profil_stats, as in struct profil_stop.
+ * @period: Out: the period of the session; 0: it counts the ticks of the scheduler.
+ * @taken: Out: with PROFIL_RANGE_PCS, in the child of a fork, the number of entries that were used
+ *	in the parent before the child's session began; otherwise 0. The hits of the session are
+ *	the entries that it used itself.
  *
- * Describes the classic session of a process (PROFIL_SCOPE_PROCESS), which may be stopped. The
- * counters are in the process's memory, at @buffer of each range: process_vm_readv() copies
- * them, if the caller may read that memory. Counters that are read after the statistics have
- * all hits of these, and perhaps more. A child that fork has just made is described even if its
- * first ticks are not counted yet.
+ * Describes the classic session of a process (PROFIL_SCOPE_PROCESS). The process may be stopped.
+ * The counters are in the memory of the process, at @buffer of each range; process_vm_readv()
+ * copies them, if the caller is allowed to read that memory. Counters that are read after the
+ * statistics include all hits of the statistics, and possibly later ones. The call also describes
+ * the session of a child that fork has just created, whose first ticks are not counted yet.
  *
- * Allowed for one's own process; for another of the same user: the caller's filesystem uid
- * and gid are the target's real, effective and saved ones, the target has no capability that
- * the caller lacks and is dumpable (PR_SET_DUMPABLE); and with CAP_PERFMON or CAP_SYS_PTRACE
- * over its address space. EPERM: none of these. EINVAL: it has no session. ENODEV: its
- * session has ended by itself.
+ * A caller can describe its own process. It can describe another process of the same user: the
+ * caller's filesystem uid and gid are equal to the real, effective and saved ids of the process,
+ * the process has no capability that the caller lacks, and it is dumpable (PR_SET_DUMPABLE). With
+ * CAP_PERFMON or CAP_SYS_PTRACE over its address space, the caller can describe any process.
+ * EPERM: none of these is true. EINVAL: the process has no session. ENODEV: its session has ended
+ * by itself.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -480,19 +495,19 @@ struct profil_describe {
 };
 
 /**
- * enum profil_fork - What a descriptor session does when a target forks
+ * enum profil_fork - How a descriptor session follows the fork of a target
  * @PROFIL_FORK_OFF: The child is not sampled.
- * @PROFIL_FORK_SHARE: The child is a further target of the same session. It has those
- *	of the parent's ranges that say PROFIL_RANGE_INHERIT, and they count in the same
- *	counters, in the memory of the session's creator.
- * @PROFIL_FORK_FRESH: The child has a session of its own, with all ranges, which counts
- *	in the child's copy of the buffers: as with classic sessions. The child's copy
- *	of the descriptor means that session when the child uses it; to processes
- *	that have none it means nothing (ENODEV). Only processes or
- *	threads of the creator can be attached to such a session, and it has no records.
+ * @PROFIL_FORK_SHARE: The child becomes another target of the same session. It has the ranges of
+ *	its parent that have the flag PROFIL_RANGE_INHERIT. They count in the same counters, in
+ *	the memory of the session's creator.
+ * @PROFIL_FORK_FRESH: The child has a session of its own with all ranges of the parent. It counts
+ *	in the child's copy of the buffers, as a classic session does. When the child uses its
+ *	copy of the descriptor, the call applies to the child's session. In processes that have
+ *	no such session, calls fail with ENODEV. Only the creator's process and its threads can
+ *	be attached to such a session, and it has no records.
  *
- * Threads of an attached process are always sampled. When an attached thread forks, the
- * child's first thread is what is followed.
+ * New threads of an attached process are always sampled. If the target is a thread, a child that
+ * it forks is followed as a thread: only the first thread of the child is sampled.
  */
 enum profil_fork {
 	PROFIL_FORK_OFF = 0,
@@ -501,12 +516,12 @@ enum profil_fork {
 };
 
 /**
- * enum profil_exec - What a descriptor session does when a target execs
+ * enum profil_exec - How a descriptor session follows the exec of a target
  * @PROFIL_EXEC_OFF: The target is detached.
- * @PROFIL_EXEC_FOLLOW: The target remains. It has no ranges in its new address space
- *	until some are added. A program that gains privilege by the exec (set-user-ID,
- *	set-group-ID, file capabilities, not readable by the caller) is never followed:
- *	the target is detached before the first instruction.
+ * @PROFIL_EXEC_FOLLOW: The target stays attached. It has no ranges in its new address space until
+ *	some are added there. A session never follows an exec that gains privilege (set-user-ID,
+ *	set-group-ID, file capabilities, a program that the caller cannot read): the target is
+ *	detached before the first instruction of the new program.
  */
 enum profil_exec {
 	PROFIL_EXEC_OFF = 0,
@@ -514,7 +529,7 @@ enum profil_exec {
 };
 
 /* Bits of profil_open.flags */
-#define PROFIL_OPEN_JITTER	(1U << 0)	/* as PROFIL_START_JITTER */
+#define PROFIL_OPEN_JITTER	(1U << 0)	/* like PROFIL_START_JITTER */
 
 /**
  * struct profil_open - ioctl(PROFIL_IOC_OPEN)
@@ -523,20 +538,20 @@ enum profil_exec {
  * @modes: PROFIL_MODE_* bits, at least one.
  * @fork: enum profil_fork.
  * @exec: enum profil_exec.
- * @nr_records: 0, or how many records are kept for read(), at most
- *	profil_query.max_records; then ticks outside every range leave one each.
- * @period: As profil_start.period. At most profil_query.max_clocked such sessions can
- *	sample one task (EBUSY).
+ * @nr_records: 0, or the number of records that the session can keep for read(), at most
+ *	profil_query.max_records. If it is not 0, each tick outside every range makes a record.
+ * @period: As profil_start.period. At most profil_query.max_clocked sessions with a period can
+ *	sample one task; otherwise attaching fails with EBUSY.
  *
- * Makes a session without targets, without ranges, and not enabled. The caller is
- * its creator: buffers of all ranges lie in the creator's address space, are charged
- * to its RLIMIT_MEMLOCK (which is no limit if it had CAP_IPC_LOCK when it made the
- * session), and so is the memory for records. The session ends when the
- * last copy of its descriptor is closed; when the creator's address space goes, it has
- * ended, too, and only its statistics and records can still be read.
+ * Creates a session without targets and without ranges, which is not enabled. The caller is the
+ * session's creator: the buffers of all ranges are in the creator's address space. They are
+ * charged to the creator's RLIMIT_MEMLOCK, and so is the memory for records. A creator that had
+ * CAP_IPC_LOCK when it created the session is not limited. The session ends when the last copy of
+ * its descriptor is closed. When the creator's address space is gone, the session has ended, and
+ * only its statistics and records can still be read.
  *
- * The descriptor can be read and polled: see struct profil_record. It is not inherited
- * by exec (O_CLOEXEC).
+ * The descriptor can be used with read() and poll(): see struct profil_record. exec closes it
+ * (O_CLOEXEC).
  *
  * Return: the descriptor, or -1 and an error as in the contract above.
  */
@@ -555,19 +570,19 @@ struct profil_open {
  * @size: sizeof(struct profil_attach).
  * @flags: Must be 0.
  * @scope: enum profil_scope: a whole process, or one thread.
- * @pid: 0 for the caller itself; else the id of a process or thread in the caller's
- *	pid namespace.
- * @space: Out: the address space that the target runs in; see PROFIL_IOC_ADD.
+ * @pid: 0 for the caller itself; otherwise the id of a process or thread in the caller's pid
+ *	namespace.
+ * @space: Out: the id of the target's address space, for PROFIL_IOC_ADD and PROFIL_IOC_REMOVE.
  *
- * Adds a target. A process joins a session by itself, usually the child of a fork
- * before it execs: whoever holds a copy of the descriptor may attach itself and its own
- * threads. Another process's need CAP_PERFMON or CAP_SYS_PTRACE over its address space.
- * EBUSY: it is attached already, itself or its process or one of its threads; or to as many
- * sessions as may be, see profil_query.max_sessions.
- * EINVAL: not a target for PROFIL_FORK_FRESH.
+ * Attaches a target to the session. A process that has a copy of the descriptor can attach itself
+ * and its own threads: usually the child of a fork does so before it calls exec. To attach another
+ * process or its threads, the caller needs CAP_PERFMON or CAP_SYS_PTRACE over its address space.
+ * EBUSY: the target, its process or one of its threads is attached already; or as many sessions
+ * sample the target as the limits allow, see profil_query.max_sessions. EINVAL: a session with
+ * PROFIL_FORK_FRESH cannot have this target.
  *
- * A target is detached when it has exited and been waited for, or by an exec that is not
- * followed.
+ * A target is detached when it has exited and its parent has waited for it, or by an exec that the
+ * session does not follow.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -579,7 +594,7 @@ struct profil_attach {
 	__aligned_u64 space;
 };
 
-/* profil_add.space, profil_remove.space: the caller's own address space; all of them */
+/* For profil_add.space and profil_remove.space: the caller's address space; all address spaces */
 #define PROFIL_SPACE_SELF	0ULL
 #define PROFIL_SPACE_ALL	(~0ULL)
 
@@ -589,17 +604,17 @@ struct profil_attach {
  * @flags: Must be 0.
  * @nr_ranges: Number of ranges, at least 1.
  * @__reserved: Must be 0.
- * @space: The address space whose text the ranges are: as ATTACH or a record told it,
- *	or PROFIL_SPACE_SELF. Ids are never used again.
+ * @space: The address space that contains the text: an id from PROFIL_IOC_ATTACH or from a record,
+ *	or PROFIL_SPACE_SELF. An id is never used again for another address space.
  * @ranges: Address of an array of @nr_ranges struct profil_range.
  *
- * Adds ranges to a session, enabled or not, without a tick lost. Only from the creator's
- * address space (EPERM), in which the buffers lie. They are pinned and charged as by
- * PROFIL_IOC_START: those of one call that touch are pinned together. A buffer whose pages
- * all belong to what is pinned already is not pinned or charged again. All ranges are
- * added, or none. EINVAL: they overlap each other or those that are there, or would be more
- * than profil_query.max_ranges.
- * ESRCH: no target is, or is any more, in @space.
+ * Adds ranges to a session. The session can be enabled or not; no tick is lost. The caller must
+ * run in the creator's address space (EPERM otherwise), which contains the buffers. They are pinned
+ * and charged as by PROFIL_IOC_START. Adjacent buffers of one call are pinned as one unit. If all
+ * pages of a buffer are pinned by the session already, they are not pinned or charged again. The
+ * call adds all ranges or none. EINVAL: the ranges overlap each other or ranges of the session, or
+ * the total is above profil_query.max_ranges. ESRCH: the session has no target in @space, or no
+ * longer has one.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -616,20 +631,20 @@ struct profil_add {
  * struct profil_remove - ioctl(PROFIL_IOC_REMOVE)
  * @size: sizeof(struct profil_remove).
  * @flags: Must be 0.
- * @nr_removed: Out: how many ranges were removed.
+ * @nr_removed: Out: the number of ranges that were removed.
  * @__reserved: Must be 0.
- * @space: The address space that loses ranges, PROFIL_SPACE_SELF or PROFIL_SPACE_ALL.
- * @start: Those ranges that lie in [@start, @end) are removed.
- * @end: See @start; above it.
+ * @space: The address space whose ranges to remove, PROFIL_SPACE_SELF, or PROFIL_SPACE_ALL.
+ * @start: The call removes the ranges that are within [@start, @end).
+ * @end: See @start; must be above it.
  *
- * Removes ranges while the session goes on. Only from the creator's address space (EPERM).
- * When the call returns no counter of a removed range changes any more, and buffers that no
- * range needs are neither pinned nor charged (those that are pinned together go together).
- * Buffers of ranges whose address space is gone are returned by the next call that adds or
- * removes ranges.
- * Address spaces that inherited a range keep it, unless @space says ALL. ESRCH: as with
- * PROFIL_IOC_ADD; not with ALL. ENOMEM with ALL: some address spaces may have lost their
- * ranges already; another call removes the rest.
+ * Removes ranges from a session, which continues. The caller must run in the creator's address
+ * space (EPERM otherwise). When the call returns, no counter of a removed range changes any more,
+ * and buffers that no range uses are no longer pinned or charged. (Buffers that were pinned as one
+ * unit are unpinned together.) Buffers of ranges whose address space is gone are unpinned by the
+ * next call that adds or removes ranges. Address spaces that inherited a range keep it, unless
+ * @space is PROFIL_SPACE_ALL. ESRCH: as for PROFIL_IOC_ADD; PROFIL_SPACE_ALL does not return it.
+ * ENOMEM with PROFIL_SPACE_ALL: some address spaces may have lost their ranges already; another
+ * call removes the rest.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -648,7 +663,7 @@ struct profil_remove {
  * @size: sizeof(struct profil_enable).
  * @flags: Must be 0.
  *
- * Lets the session count, from now on. EBUSY if it does already.
+ * Starts counting. EBUSY: the session is enabled already.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -663,9 +678,9 @@ struct profil_enable {
  * @flags: Must be 0.
  * @stats: Address of a struct profil_stats, as in struct profil_stop; or 0.
  *
- * Lets the session count no longer. When the call returns no counter changes any more,
- * and the statistics are those of all the time that it was enabled. Targets, ranges and
- * what is pinned remain. EINVAL if it is not enabled.
+ * Stops counting. When the call returns, no counter changes any more, and the statistics cover all
+ * time in which the session was enabled. The session keeps its targets, its ranges and its pinned
+ * buffers. EINVAL: the session is not enabled.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -676,14 +691,14 @@ struct profil_disable {
 };
 
 /* Bits of profil_snapshot.flags */
-#define PROFIL_SNAPSHOT_RESET	(1U << 0)	/* and begin anew */
+#define PROFIL_SNAPSHOT_RESET	(1U << 0)	/* set to 0 after copying */
 
 /**
- * struct profil_copy - Counters to be copied
- * @from: Address in the creator's memory: of buffers of the session's ranges, or of what
- *	was such a buffer once.
- * @to: Address to copy to, or 0: not copied.
- * @bytes: How many; @from and @bytes are multiples of the counters' width.
+ * struct profil_copy - Counters for a snapshot to copy
+ * @from: Address in the creator's memory: of the session's buffers, or of memory that was such a
+ *	buffer before.
+ * @to: Address to copy to, or 0 to copy nothing.
+ * @bytes: Number of bytes. @from and @bytes are multiples of the counters' width.
  */
 struct profil_copy {
 	__aligned_u64 from;
@@ -695,21 +710,21 @@ struct profil_copy {
  * struct profil_snapshot - ioctl(PROFIL_IOC_SNAPSHOT)
  * @size: sizeof(struct profil_snapshot).
  * @flags: PROFIL_SNAPSHOT_* bits.
- * @nr_copies: Number of copies, at most 65,536; may be 0.
+ * @nr_copies: Number of copies, at most 65,536; can be 0.
  * @__reserved: Must be 0.
  * @copies: Address of an array of @nr_copies struct profil_copy.
- * @stats: Address of a struct profil_stats, as in struct profil_stop; or 0.
+ * @stats: 0, or the address of a struct profil_stats, as in struct profil_stop.
  *
- * Copies counters and statistics as they are at one moment, in which no tick is half
- * counted: if the copies are of all counters, and these were 0 in the beginning and are
- * written by nobody else, their sum is @stats->hit. Ticks that come meanwhile are deferred
- * and counted afterwards; if there are very many of them, they are dropped and reported
- * by the next statistics as dropped_overrun.
+ * Copies counters and statistics as they are at one moment: each tick is in both of them or in
+ * neither. If the copies include all counters, these were 0 at the beginning, and nothing else
+ * writes to them, then their sum is @stats->hit. Ticks that come during the call are deferred, and
+ * counted afterwards. If too many come, they are dropped, and the next statistics report them as
+ * dropped_overrun.
  *
- * With PROFIL_SNAPSHOT_RESET the counters in the copies are set to 0 and all statistics
- * begin anew, in the same moment. Only from the creator's address space (EPERM).
- * EFAULT: @from cannot be read (or reset), or @to cannot be written; then nothing was
- * reset, but some copies may have been made. EINVAL: a copy that is not aligned to 2 bytes.
+ * With PROFIL_SNAPSHOT_RESET, the call also sets the counters in the copies and all statistics
+ * to 0, at the same moment. The caller must run in the creator's address space (EPERM otherwise).
+ * EFAULT: @from cannot be read (or cannot be set to 0), or @to cannot be written; then nothing was
+ * set to 0, but some copies may have been made. EINVAL: a copy is not aligned to 2 bytes.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -723,45 +738,47 @@ struct profil_snapshot {
 };
 
 /* Bits of profil_record.flags */
-#define PROFIL_RECORD_SYSTEM	(1U << 0)	/* the kernel was running for the task */
-#define PROFIL_RECORD_MAPPED	(1U << 1)	/* start to path describe the pc's mapping */
-#define PROFIL_RECORD_LATE	(1U << 2)	/* the mapping was looked up by read() only */
-#define PROFIL_RECORD_FILE	(1U << 3)	/* the mapping is of a file */
+#define PROFIL_RECORD_SYSTEM	(1U << 0)	/* the tick interrupted the kernel */
+#define PROFIL_RECORD_MAPPED	(1U << 1)	/* start to path are valid */
+#define PROFIL_RECORD_LATE	(1U << 2)	/* read() looked up the mapping, after the tick */
+#define PROFIL_RECORD_FILE	(1U << 3)	/* the mapping is one of a file */
 
 /**
- * struct profil_record - What read() of a session's descriptor returns
- * @size: Bytes of this record, with the path and what fills it up to a multiple of 8.
+ * struct profil_record - A record, which read() of a session's descriptor returns
+ * @size: Size of this record in bytes, with the path and padding to a multiple of 8.
  * @flags: PROFIL_RECORD_* bits.
- * @time: When the tick came, in ns of CLOCK_MONOTONIC in the reader's time namespace.
+ * @time: The time of the tick, in ns of CLOCK_MONOTONIC in the reader's time namespace.
  * @pc: The sampled user pc.
- * @space: The address space, for PROFIL_IOC_ADD.
+ * @space: The id of the address space, for PROFIL_IOC_ADD.
  * @pid: The process, in the creator's pid namespace; 0 if it is not visible there.
- * @tid: The thread, likewise.
- * @comm: The thread's name, NUL-terminated.
- * @start: First address of the mapping that the pc lay in.
- * @end: First address past it.
+ * @tid: The thread, in the creator's pid namespace; 0 if it is not visible there.
+ * @comm: The name of the thread, NUL-terminated.
+ * @start: First address of the mapping that contains the pc.
+ * @end: First address after the mapping.
  * @offset: Offset in the file of the byte at the pc.
- * @ino: Inode number of the file, as stat() tells it.
+ * @ino: Inode number of the file, as in the result of stat().
  * @generation: Inode generation of the file, or 0.
- * @major: Major number of the file's device, as /proc/PID/maps tells it.
- * @minor: Minor number likewise.
- * @path: Path of a regular file as the reader sees it; the name of another file without its
- *	path, at most 15 bytes of it ("zero" of /dev/zero, "[io_uring]"); a name such as "[vdso]";
- *	or empty. NUL-terminated, as long as it must be: @size tells.
+ * @major: Major number of the file's device, as in /proc/PID/maps.
+ * @minor: Minor number of the file's device, as in /proc/PID/maps.
+ * @path: The path of a regular file, as seen by the reader; for another file, at most 15 bytes of
+ *	its name, without the path ("zero" for /dev/zero, "[io_uring]"); a name such as "[vdso]";
+ *	or empty. It is NUL-terminated and can be longer than 8 bytes: @size includes it.
  *
- * A session with records leaves one for each tick that is *outside*, with what its pc
- * meant when the tick came, even if the process has exec'd or exited when it is read. If
- * the mapping was just being changed, it is looked up when the record is read
- * (PROFIL_RECORD_LATE), or not known at all (no PROFIL_RECORD_MAPPED).
+ * A session with records makes one for each tick that is *outside*. The record describes the
+ * mapping of the pc at the time of the tick, even if the process has called exec or has exited
+ * before the record is read. If the mapping was being changed at the time of the tick, read() looks
+ * it up later (PROFIL_RECORD_LATE), or it stays unknown (PROFIL_RECORD_MAPPED is not set).
  *
- * Until it is read, or the session's descriptor is closed, a record keeps the regular file that was
- * mapped: a filesystem cannot be unmounted, and the memory of a deleted file (a memfd, say) stays.
+ * Until a record is read, or the session's descriptor is closed, the record keeps the regular file
+ * that was mapped in use: its filesystem cannot be unmounted, and the memory of a deleted file (for
+ * example a memfd) is not freed.
  *
- * read() returns as many whole records as there are and fit, EINVAL if the first does not
- * fit. It waits for one, unless O_NONBLOCK is set (EAGAIN). It returns 0 when no record is
- * left and none will come: when there were targets and none is left, or the session has
- * ended. poll() says POLLIN when there are records, and POLLHUP when read() would return 0.
- * A session that keeps no records can be waited for in this way, too.
+ * read() returns as many complete records as are available and fit in the buffer. It fails with
+ * EINVAL if the first record does not fit. If there is no record, it waits for one, or fails with
+ * EAGAIN if O_NONBLOCK is set. It returns 0 if there is no record and no further record can come:
+ * all targets are detached (and there was at least one), or the session has ended. poll() returns
+ * POLLIN if there are records, and POLLHUP if read() would return 0. A program can wait in this way
+ * for the end of a session without records, too.
  */
 struct profil_record {
 	__u32 size;
