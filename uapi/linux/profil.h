@@ -68,7 +68,7 @@
  *   ENODEV      The session has ended by itself; see struct profil_stats.
  *   EMFILE, ENFILE
  *               PROFIL_IOC_OPEN: no descriptor is free, or the process has reached the limit
- *               of 1024 sessions.
+ *               of 1024 sessions of both kinds.
  *   EINTR       The caller was killed during the call, so that no program sees this error.
  *
  * open() of the device fails with EACCES if the caller has no permission. With the default
