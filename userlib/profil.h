@@ -2,17 +2,19 @@
 /*
  * profil - execution time profile
  *
- *	profil()		profiles the calling process into an array: as it ever was
- *	profil_session_*()	sessions with a descriptor: any text, any processes that may
- *				be sampled, several at a time, started and stopped at will
+ *	profil()		profiles the calling process into an array, with the
+ *				prototype that Unix has always had
+ *	profil_session_*()	sessions with a descriptor: they sample any processes that the
+ *				caller is allowed to sample, in any text; a program can have
+ *				several, and can enable and disable them at any time
  *	profil_range_*(), profil_record_*()
- *				arithmetic on what these take and give
+ *				helpers for the ranges that a session takes, and for the records
+ *				that it returns
  *
- * The structures and their semantics are those of <linux/profil.h>; what is said there is
- * not said again here.
+ * <linux/profil.h> defines the structures and their semantics. This header does not repeat them.
  *
- * Link with -lprofil, or preload libprofil.so.1 under a program that was linked
- * against libc's profil(). Both need the profil kernel module.
+ * Link with -lprofil. If a program was linked against the profil() of the C library, preload
+ * libprofil.so.1 instead. Both need the profil kernel module.
  */
 #ifndef _LIBPROFIL_H
 #define _LIBPROFIL_H
@@ -22,7 +24,7 @@
 
 #include <linux/profil.h>
 
-/* glibc's <unistd.h> declares profil() too, and C++ wants the two to agree. */
+/* glibc's <unistd.h> declares profil(), too. C++ requires that both declarations agree. */
 #if !defined(__cplusplus)
 #define __PROFIL_NOTHROW
 #elif __cplusplus >= 201103L
@@ -36,70 +38,75 @@ extern "C" {
 #endif
 
 /**
- * profil - Profile the calling process from now on, or no longer
- * @buf: Counters, which counting adds to; they are not cleared. NULL turns profiling
- *	off. (glibc's <unistd.h> calls NULL wrong and makes compilers warn of it; @scale 0
- *	does the same for any @buf.)
+ * profil - Start, replace or stop profiling the calling process
+ * @buf: Array of counters. They are not cleared: counting adds to their values. NULL turns
+ *	profiling off. (glibc's <unistd.h> declares @buf nonnull, so that compilers warn about
+ *	NULL. @scale 0 turns profiling off with any @buf.)
  * @bufsiz: Size of @buf in bytes. Below 2, profiling is on and counts nothing.
- * @offset: The text address that the first counter stands for.
- * @scale: Counters per two bytes of text, as a fraction of 65536: with 65536 every
- *	counter is for two bytes, with 32768 for four. Any value; 0 turns profiling off.
+ * @offset: The text address of the first counter.
+ * @scale: Counters per two bytes of text, as a fraction of 65536: with 65536 each counter stands
+ *	for two bytes, with 32768 for four. Any value is valid; 0 turns profiling off.
  *
- * At every tick of the scheduler, one in 1/CONFIG_HZ seconds of CPU time, that finds a
+ * At every tick of the scheduler (once in every 1/CONFIG_HZ seconds of CPU time) that finds a
  * thread of the process running at an address pc >= @offset, the kernel adds one to
  *
  *	buf[(pc - offset) / 2 * scale / 65536]
  *
- * if that lies within @bufsiz bytes. Divisions round down, nothing overflows. A tick in
- * kernel mode counts at the instruction that called the kernel. Threads never lose each
- * other's counts. A full counter stays at 65535.
+ * if this counter is within @bufsiz bytes. Divisions round down, and the computation does not
+ * overflow. A tick that interrupts the kernel counts at the instruction that entered the kernel.
+ * All threads count into the same buffer, and no count is lost. A counter at its maximum, 65535,
+ * stays there.
  *
- * A call while profiling is on replaces buffer and scale in one step, but pcsample() and this call
- * exclude each other. Profiling ends with exec and exit. The pages of the buffer are locked
- * meanwhile and charged to RLIMIT_MEMLOCK. Profiling goes on in these pages if the buffer is
- * unmapped, moved or made read-only: the program does not see counts in memory that it has
- * unmapped, and nothing is ever counted in what is mapped there later.
+ * A call while profiling is on replaces buffer and scale in one step. It cannot replace a profile
+ * of pcsample(), nor can pcsample() replace a profile of this function. Profiling ends with exec
+ * and exit. While profiling is on, the pages of the buffer are locked and charged to
+ * RLIMIT_MEMLOCK. If the buffer is unmapped, moved or made read-only, profiling continues in these
+ * pages: the program does not see the counts in memory that it has unmapped, and nothing is counted
+ * in memory that is mapped there later.
  *
- * The child of a fork is profiled as well, from the fork on, into its own copy of the
- * buffer; if the buffer is shared memory, parent and child count into the one buffer. If the
- * child's RLIMIT_MEMLOCK does not allow it, the child is not profiled: profil_classic_stats()
- * tells.
+ * The child of a fork is profiled, too, from the fork on, into its own copy of the buffer. If the
+ * buffer is shared memory, parent and child count into the same buffer. If RLIMIT_MEMLOCK of the
+ * child is too low, the child is not profiled, and profil_classic_stats() reports this.
  *
- * No signal or timer is used. While profiling is on, the library keeps a descriptor of /dev/profil,
- * with a number of 100 or more if it can and close-on-exec, so that profiling can be turned off
- * when no descriptor is free, and after chroot(). Whoever closes it takes that away and nothing
- * else. Thread-safe, async-signal-safe, and not a cancellation point.
+ * The library uses no signal or timer. While profiling is on, it keeps a descriptor of /dev/profil,
+ * so that profiling can be turned off when no descriptor is free, and after chroot(). The
+ * descriptor has a number of at least 100 if possible, and exec closes it. If the program closes
+ * it, only these two guarantees are lost. Thread-safe, async-signal-safe, and not a cancellation
+ * point.
  *
- * Unlike glibc's: the tick is the kernel's own, not 10 ms of ITIMER_PROF, which stays
- * free for the program; scale 0 turns profiling off instead of counting all in buf[0];
- * full counters do not wrap; and it can fail.
+ * Differences from glibc: the tick is the kernel's own, not 10 ms of ITIMER_PROF, so that the
+ * program can use this timer; scale 0 turns profiling off and does not count everything in buf[0];
+ * counters do not wrap; and the call can fail.
  *
- * Return: 0, or -1 with errno set, and a profile that was on goes on:
+ * Return: 0, or -1 with errno set; then the profile does not change:
  *
- *	EFAULT	@buf is not mapped and writable for @bufsiz bytes, is not aligned to
- *		two, or is memory that cannot be locked (a device's, or a shared mapping
- *		of a file that is written back)
- *	ENOMEM	RLIMIT_MEMLOCK, or the kernel's memory, does not allow to lock @buf
- *	ENOSYS	the module is not loaded: there is no /dev/profil. Also for turning off
- *	EACCES	no right to open /dev/profil, or a seccomp filter forbids its ioctls
- *	EBUSY	a profile of pcsample() is on, or the tick cannot be hooked (sysctl
+ *	EFAULT	@buf is not mapped and writable for @bufsiz bytes, is not aligned to two, or is
+ *		memory that cannot be locked (device memory, or a shared mapping of a file with
+ *		writeback)
+ *	ENOMEM	RLIMIT_MEMLOCK is too low to lock @buf, or the kernel does not have enough memory
+ *	ENOSYS	the module is not loaded: there is no /dev/profil. Calls that turn profiling off
+ *		fail with this error, too
+ *	EACCES	the caller has no permission to open /dev/profil, or a seccomp filter forbids its
+ *		ioctls
+ *	EBUSY	a profile of pcsample() is on, or the tick cannot be hooked (the sysctl
  *		kernel.ftrace_enabled is 0)
  *	EMFILE, ENFILE
- *		no descriptor is free; when profiling is turned off or replaced, only if the
- *		program has closed the one that the library kept
+ *		no descriptor is free. If profiling is on, only if the program has closed the
+ *		descriptor that the library kept
  */
-#ifndef profil			/* or the name is that of a family's, see <profil/bsd.h> */
+#ifndef profil			/* else a family's header has defined it: <profil/bsd.h> */
 int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale) __PROFIL_NOTHROW;
 #endif
 
 /**
- * profil_classic_stats - What became of the ticks of profil()
- * @stats: @size set to sizeof(struct profil_stats), @scope to PROFIL_SCOPE_PROCESS, other
- *	inputs 0. Outputs: as of PROFIL_IOC_STATS.
+ * profil_classic_stats - Get the statistics of profil()
+ * @stats: In: @size is sizeof(struct profil_stats), @scope is PROFIL_SCOPE_PROCESS, and the other
+ *	inputs are 0. Outputs: as of PROFIL_IOC_STATS.
  *
- * To be asked before profiling is turned off, which forgets the statistics. They are also
- * there when the profile ended by itself, as it can in the child of a fork, with the reason: the
- * child has no copy of the buffer (PROFIL_END_BUFFER), or may not lock it (PROFIL_END_LIMIT).
+ * The statistics are no longer available after profiling is turned off. They are available after
+ * the profile has ended by itself, which can happen in the child of a fork, and then include the
+ * reason: the child has no copy of the buffer (PROFIL_END_BUFFER), or RLIMIT_MEMLOCK is too low
+ * (PROFIL_END_LIMIT).
  *
  * Return: 0, or -1 with errno set as by PROFIL_IOC_STATS; ENOSYS, EACCES, EMFILE, ENFILE as
  * by profil(). Thread-safe and async-signal-safe.
@@ -107,8 +114,8 @@ int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale
 int profil_classic_stats(struct profil_stats *stats) __PROFIL_NOTHROW;
 
 /**
- * profil_query_kernel - What this kernel offers
- * @query: @size set to sizeof(struct profil_query), @flags 0. Outputs: as of PROFIL_IOC_QUERY.
+ * profil_query_kernel - Get the features and limits of this kernel
+ * @query: In: @size is sizeof(struct profil_query), @flags is 0. Outputs: as of PROFIL_IOC_QUERY.
  *
  * Return: 0, or -1 with errno set as by PROFIL_IOC_QUERY; ENOSYS, EACCES, EMFILE, ENFILE as
  * by profil(). Thread-safe and async-signal-safe.
@@ -119,153 +126,155 @@ int profil_query_kernel(struct profil_query *query) __PROFIL_NOTHROW;
  * Sessions with a descriptor
  * --------------------------
  *
- * The descriptor is an ordinary one: close() of its last copy ends the session, poll() waits
- * for records, O_NONBLOCK can be set, it can be sent over a socket. The library keeps nothing
- * beside it. All calls may be made from several threads at once, and by whoever holds a copy
- * of the descriptor, within the limits that <linux/profil.h> states.
+ * The descriptor behaves as other descriptors do: close() of its last copy ends the session, poll()
+ * waits for records, O_NONBLOCK can be set, and it can be sent over a socket. The library has no
+ * other state of a session. All functions can be called by several threads at the same time, and by
+ * every process that has a copy of the descriptor, within the limits that <linux/profil.h> states.
  *
- * Functions return 0 (profil_session_open: the descriptor), or -1 with errno set to what
- * <linux/profil.h> says of the ioctl in question. What all have in common:
+ * The functions return 0 (profil_session_open: the descriptor), or -1 with errno set as described
+ * for the ioctl in <linux/profil.h>. All functions can fail with
  *
  *	EBADF	@fd is not open
  *	ENOTTY	@fd is not the descriptor of a session
  *	EINVAL, EOPNOTSUPP
- *		an argument is wrong, or not known to the module
- *	EFAULT	a pointer is bad, or counters lie where they cannot be locked
- *	ENOMEM	the kernel has no memory
+ *		an argument is wrong, or the module does not know it
+ *	EFAULT	a pointer is invalid, or counters are in memory that cannot be locked
+ *	ENOMEM	the kernel does not have enough memory
  *	ENODEV	the session has ended by itself
  *
- * A call that fails changes nothing (but see profil_session_remove()). Wherever a struct
- * profil_stats is to be filled in, @size must be set to sizeof(struct profil_stats) and its other
- * inputs be 0; it may be one that was filled in by an earlier call. NULL will do where @stats is
- * not wanted.
+ * A call that fails changes nothing (except for profil_session_remove(), see there). If a function
+ * fills in a struct profil_stats, the caller sets @size to sizeof(struct profil_stats) and the
+ * other inputs to 0; a structure that an earlier call has filled in can be used again. @stats can
+ * be NULL if the statistics are not needed.
  *
- * All functions below are thread-safe and async-signal-safe. None is a cancellation point but
- * profil_session_read().
+ * All functions below are thread-safe and async-signal-safe. Only profil_session_read() is a
+ * cancellation point.
  */
 
 /**
- * profil_session_open - Make a session
- * @options: As of PROFIL_IOC_OPEN, with @size set; or NULL for user and system ticks, without
- *	records, forks and execs not followed.
+ * profil_session_open - Create a session
+ * @options: As for PROFIL_IOC_OPEN, with @size set. NULL: the session counts user and system ticks,
+ *	has no records, and does not follow forks and execs.
  *
- * The session has no targets and no ranges, and is stopped.
+ * The session has no targets and no ranges, and is disabled.
  *
- * Return: its descriptor (O_CLOEXEC), or -1 with errno set: ENOSYS if the module is not loaded,
- * or too old for sessions; EACCES without the right to open /dev/profil, or if a seccomp filter
- * forbids its ioctls; EPERM if RLIMIT_MEMLOCK does not allow for the records; EMFILE or ENFILE if
- * no descriptor is free.
+ * Return: its descriptor (O_CLOEXEC), or -1 with errno set: ENOSYS if the module is not loaded or
+ * is too old for sessions; EACCES if the caller has no permission to open /dev/profil, or if a
+ * seccomp filter forbids its ioctls; EPERM if RLIMIT_MEMLOCK is too low for the records; EMFILE or
+ * ENFILE if no descriptor is free.
  */
 int profil_session_open(const struct profil_open *options) __PROFIL_NOTHROW;
 
 /**
- * profil_session_attach - Sample a process or thread
+ * profil_session_attach - Attach a process or thread to a session
  * @fd: The session.
  * @scope: PROFIL_SCOPE_PROCESS or PROFIL_SCOPE_THREAD.
  * @pid: Id of the process or thread; 0 for the calling one.
- * @space: Out: its address space, for profil_session_add(). May be NULL.
+ * @space: Out: the id of its address space, for profil_session_add(). Can be NULL.
  *
- * Return: 0, or -1 with errno set: ESRCH if there is none; EBUSY if it is attached already;
- * EPERM if it is another's and the caller has neither CAP_PERFMON nor CAP_SYS_PTRACE over it.
+ * Return: 0, or -1 with errno set: ESRCH if there is no such process or thread; EBUSY if it is
+ * attached already or a limit is reached; EPERM if it is in another process and
+ * the caller has neither CAP_PERFMON nor CAP_SYS_PTRACE over it.
  */
 int profil_session_attach(int fd, unsigned int scope, pid_t pid, __u64 *space) __PROFIL_NOTHROW;
 
 /**
- * profil_session_attach_pidfd - Sample the process or thread that a pidfd stands for
+ * profil_session_attach_pidfd - Attach the process or thread of a pidfd to a session
  * @fd: The session.
  * @scope: PROFIL_SCOPE_PROCESS or PROFIL_SCOPE_THREAD.
- * @pidfd: As made by pidfd_open(2) or clone(2).
- * @space: Out: its address space, for profil_session_add(). May be NULL.
+ * @pidfd: A descriptor from pidfd_open(2) or clone(2).
+ * @space: Out: the id of its address space, for profil_session_add(). Can be NULL.
  *
- * As profil_session_attach(), but cannot mistake another process for the one that is meant
- * because that has exited and its id was given away. If the process is there before and after
- * it has been attached, it was that one. Wants /proc to be that of the caller's pid namespace.
+ * Like profil_session_attach(), but safe when the process exits and its id is used again for
+ * another process: the function checks that the process has the id before and after it attaches it.
+ * /proc must be that of the caller's pid namespace.
  *
  * Return: 0, or -1 with errno set as by profil_session_attach(), and
  *
  *	EBADF	@pidfd is not a pidfd
  *	ENOENT	/proc is not mounted
- *	ESRCH	the process is gone, or has another id in /proc than for the caller
- *	ESTALE	the process went away while it was attached. This is the one failure that may
- *		have an effect: if its id was given to another process in this very moment,
- *		that one is attached. Close the session if it must not be
+ *	ESRCH	the process has exited, or has an id in /proc that differs from its id for the caller
+ *	ESTALE	the process exited while it was being attached. This failure may have an effect:
+ *		if another process got the id at this moment, that process is attached. To undo
+ *		this, close the session
  *	EMFILE, ENFILE
- *		no descriptors are free for the duration of the call
+ *		no descriptor is free, of which the function needs some while it runs
  */
 int profil_session_attach_pidfd(int fd, unsigned int scope, int pidfd,
 				__u64 *space) __PROFIL_NOTHROW;
 
 /**
- * profil_session_add - Count the ticks in ranges of text
+ * profil_session_add - Add ranges to a session
  * @fd: The session.
- * @space: The address space whose text it is: as told by profil_session_attach() or a record,
- *	or PROFIL_SPACE_SELF.
- * @ranges: Array of ranges, whose buffers are memory of the caller.
- * @nr_ranges: Number of these, at least 1.
+ * @space: The address space that contains the text: an id from profil_session_attach() or from a
+ *	record, or PROFIL_SPACE_SELF.
+ * @ranges: Array of ranges. Their buffers are in the memory of the caller.
+ * @nr_ranges: Number of ranges, at least 1.
  *
- * At any time, whether the session is started or not. All ranges are added, or none.
+ * The session can be enabled or disabled. The function adds all ranges or none.
  *
- * Return: 0, or -1 with errno set: ESRCH if nothing is attached, any more, that runs in @space;
- * EINVAL if a range is wrong, overlaps another, or is one too many; EPERM if RLIMIT_MEMLOCK does
- * not allow to lock the buffers, or the caller is not the session's creator.
+ * Return: 0, or -1 with errno set: ESRCH if the session has no target in @space, or no longer has
+ * one; EINVAL if a range is wrong or overlaps another, or if there would be too many; EPERM if
+ * RLIMIT_MEMLOCK is too low to lock the buffers, or if the caller is not the session's creator.
  */
 int profil_session_add(int fd, __u64 space, const struct profil_range *ranges,
 		       unsigned int nr_ranges) __PROFIL_NOTHROW;
 
 /**
- * profil_session_remove - Count the ticks in ranges of text no longer
+ * profil_session_remove - Remove ranges from a session
  * @fd: The session.
- * @space: The address space whose text it is, PROFIL_SPACE_SELF or PROFIL_SPACE_ALL.
- * @start: Ranges that lie in [@start, @end) are removed.
- * @end: See @start; above it.
+ * @space: The address space whose ranges to remove, PROFIL_SPACE_SELF or PROFIL_SPACE_ALL.
+ * @start: The function removes the ranges that are within [@start, @end).
+ * @end: See @start; must be above it.
  *
- * When the call returns, no counter of theirs changes any more. That there was no such range
- * is no error.
+ * When the function returns, no counter of the removed ranges changes any more. It is not an error
+ * if there was no such range.
  *
- * Return: 0, or -1 with errno set: ESRCH if nothing is attached that runs in @space; EPERM if
- * the caller is not the session's creator; ENOMEM: with PROFIL_SPACE_ALL, some address spaces may
- * have lost their ranges already; another call removes the rest.
+ * Return: 0, or -1 with errno set: ESRCH if the session has no target in @space; EPERM if the
+ * caller is not the session's creator; ENOMEM: with PROFIL_SPACE_ALL, some address spaces may have
+ * lost their ranges already, and another call removes the rest.
  */
 int profil_session_remove(int fd, __u64 space, __u64 start, __u64 end) __PROFIL_NOTHROW;
 
 /**
- * profil_session_enable - Let a session count, from now on
+ * profil_session_enable - Start counting
  * @fd: The session.
  *
- * Return: 0, or -1 with errno set: EBUSY if it does already, or if the tick cannot be hooked.
+ * Return: 0, or -1 with errno set: EBUSY if the session is enabled already, or if the tick cannot
+ * be hooked.
  */
 int profil_session_enable(int fd) __PROFIL_NOTHROW;
 
 /**
- * profil_session_disable - Let a session count no longer
+ * profil_session_disable - Stop counting
  * @fd: The session.
- * @stats: Statistics of all the time that it was started; or NULL.
+ * @stats: Statistics of all time in which the session was enabled; or NULL.
  *
- * When the call returns, no counter changes any more. The session can be started again.
+ * When the function returns, no counter changes any more. The session can be enabled again.
  *
- * Return: 0, or -1 with errno set: EINVAL if it was not started.
+ * Return: 0, or -1 with errno set: EINVAL if the session is not enabled.
  */
 int profil_session_disable(int fd, struct profil_stats *stats) __PROFIL_NOTHROW;
 
 /**
- * profil_session_stats - What became of the ticks of a session
+ * profil_session_stats - Get the statistics of a session
  * @fd: The session.
- * @stats: Statistics up to now.
+ * @stats: The present statistics.
  *
  * Return: 0, or -1 with errno set.
  */
 int profil_session_stats(int fd, struct profil_stats *stats) __PROFIL_NOTHROW;
 
 /**
- * profil_session_snapshot - Counters and statistics as they are at one moment
+ * profil_session_snapshot - Copy counters and statistics as they are at one moment
  * @fd: The session.
- * @flags: 0, or PROFIL_SNAPSHOT_RESET: let all that is copied begin anew at 0.
- * @copies: Array of which counters to copy, and where to.
- * @nr_copies: Number of these; may be 0.
+ * @flags: 0, or PROFIL_SNAPSHOT_RESET to set the copied counters and the statistics to 0.
+ * @copies: Array of copies: which counters, and where to copy them.
+ * @nr_copies: Number of copies; can be 0.
  * @stats: Statistics of this moment; or NULL.
  *
- * Return: 0, or -1 with errno set: EFAULT if what is to be copied cannot be read, or cannot be
- * written where it should go; EPERM if the caller is not the session's creator.
+ * Return: 0, or -1 with errno set: EFAULT if counters cannot be read, or if their destination
+ * cannot be written; EPERM if the caller is not the session's creator.
  */
 int profil_session_snapshot(int fd, unsigned int flags, const struct profil_copy *copies,
 			    unsigned int nr_copies, struct profil_stats *stats) __PROFIL_NOTHROW;
@@ -273,34 +282,35 @@ int profil_session_snapshot(int fd, unsigned int flags, const struct profil_copy
 /**
  * profil_session_read - Read the records of a session
  * @fd: The session.
- * @buf: Where to, aligned to 8 bytes.
- * @size: Bytes in @buf. 8 KiB hold at least one record.
+ * @buf: Buffer for the records, aligned to 8 bytes.
+ * @size: Size of @buf in bytes. 8 KiB are enough for at least one record.
  *
- * As read(2), but goes on after a signal. Whoever wants to be interrupted, or to wait for
- * other things too, uses poll(2) and read(2). A cancellation point.
+ * Like read(2), but continues after a signal. To be interrupted by signals, or to wait for other
+ * events, too, use poll(2) and read(2). This function is a cancellation point.
  *
- * Return: bytes read, a multiple of 8; 0 if there are no more records, and will be none; or -1
- * with errno set: EAGAIN if there is none now and O_NONBLOCK is set; EINVAL if the first does not
- * fit; EFAULT.
+ * Return: the number of bytes, a multiple of 8; 0 if there is no record and no further record can
+ * come; or -1 with errno set: EAGAIN if there is no record now and O_NONBLOCK is set; EINVAL if the
+ * first record does not fit; EFAULT.
  */
 ssize_t profil_session_read(int fd, void *buf, size_t size);
 
 /**
- * profil_record_first - The first record in a buffer
- * @buf: What profil_session_read() filled in, or read() from a file where it was kept.
- * @len: Bytes in @buf. Negative is as 0: the result of a read need not be looked at first.
+ * profil_record_first - Get the first record in a buffer
+ * @buf: Records from profil_session_read(), or from a file to which they were written.
+ * @len: Number of bytes in @buf. A negative number is the same as 0, so that the result of
+ *	profil_session_read() can be passed without a check.
  *
- * A record that is cut off, or is none, ends the records: what is returned lies in the buffer
- * with its path, and its strings are terminated.
+ * An incomplete or invalid record ends the sequence: a record that the function returns is
+ * completely within the buffer, with its path, and its strings are terminated.
  *
  * Return: the record, or NULL.
  */
 const struct profil_record *profil_record_first(const void *buf, ssize_t len) __PROFIL_NOTHROW;
 
 /**
- * profil_record_next - The record after another
- * @buf: As of profil_record_first().
- * @len: As of profil_record_first().
+ * profil_record_next - Get the next record in a buffer
+ * @buf: As for profil_record_first().
+ * @len: As for profil_record_first().
  * @record: A record in @buf.
  *
  *	len = profil_session_read(fd, buf, sizeof(buf));
@@ -313,26 +323,27 @@ const struct profil_record *profil_record_next(const void *buf, ssize_t len,
 					       const struct profil_record *record) __PROFIL_NOTHROW;
 
 /**
- * profil_range_counters - How many counters a range has need of
+ * profil_range_counters - Get the number of counters that a range needs
  * @start: First address of the text.
- * @end: First address past it; above @start.
+ * @end: First address after the text; above @start.
  * @shift: One counter for each 2^@shift bytes.
  *
- * Return: their number.
+ * Return: the number of counters.
  */
 __u64 profil_range_counters(__u64 start, __u64 end, unsigned int shift) __PROFIL_NOTHROW;
 
 /**
- * profil_range_of - A range with one counter for each 2^@shift bytes of text
- * @start: First address of the text, which the first counter begins with.
- * @end: First address past it; above @start.
- * @shift: From 0, a counter for every byte, to 28.
+ * profil_range_of - Make a range with one counter for each 2^@shift bytes of text
+ * @start: First address of the text, and of the first counter.
+ * @end: First address after the text; above @start.
+ * @shift: From 0, one counter for each byte, to 28.
  * @counters: Array of counters, aligned to @width.
- * @nr_counters: Number of these; text beyond them is outside.
- * @width: Bytes of a counter: 2, 4 or 8.
+ * @nr_counters: Number of counters; text after them is outside.
+ * @width: Size of a counter in bytes: 2, 4 or 8.
  *
- * Return: the range, for profil_session_add() or PROFIL_IOC_START, whose business it is to find
- * what is wrong with it.
+ * The function does not check its arguments: profil_session_add() and PROFIL_IOC_START do.
+ *
+ * Return: the range, for profil_session_add() or PROFIL_IOC_START.
  */
 struct profil_range profil_range_of(__u64 start, __u64 end, unsigned int shift,
 				    const volatile void *counters, __u64 nr_counters,
