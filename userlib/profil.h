@@ -193,7 +193,7 @@ int profil_session_attach(int fd, unsigned int scope, pid_t pid, __u64 *space) _
  *
  *	EBADF	@pidfd is not a pidfd
  *	ENOENT	/proc is not mounted
- *	ESRCH	the process has exited, or has an id in /proc that differs from its id for the caller
+ *	ESRCH	the process has exited, or its id in /proc differs from its id for the caller
  *	ESTALE	the process exited while it was being attached. This failure may have an effect:
  *		if another process got the id at this moment, that process is attached. To undo
  *		this, close the session
