@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * profil() as AIX has it in <mon.h>
+ * profil() of AIX: see profil_aix(3)
  *
- * Maps the name profil to a symbol of its own, profil_aix: sources that call, or declare, profil()
- * are compiled unchanged with -include profil/aix.h, or where profil/compat/aix is on the include
- * path, so that they find <mon.h>.
+ * This header maps the name profil to the symbol profil_aix, so that a source that calls or
+ * declares profil() can be compiled without changes: with -include profil/aix.h, or with
+ * profil/compat/aix, which has this header as <mon.h>, in the include path.
  */
 #ifndef _PROFIL_AIX_H
 #define _PROFIL_AIX_H
 
-#include <unistd.h>	/* declares libc's, and must not do so later */
+#include <unistd.h>	/* declares libc's profil(): must come before the macro */
 
-/* glibc's <sys/profil.h>, and HP-UX's, which has the same guard */
+/* The guard of glibc's <sys/profil.h> and of HP-UX's */
 #ifdef _PROFIL_H
 #error "<profil/aix.h>, <profil/glibc.h> and <profil/hpux.h> each have a struct prof: include one"
 #endif
@@ -32,12 +32,12 @@ typedef unsigned short HISTCOUNTER;
 
 /**
  * struct prof - A region of text, for the second form of profil_aix()
- * @p_low: Its first address.
- * @p_high: The first address past it; 0 in the structure that ends the array.
- * @p_buff: Its counters.
- * @p_bufsize: Bytes of these.
- * @p_scale: As the scale of the first form, but with 0 and 1 nothing is counted in the region; or
- *	-1: the largest scale, at most 0xffff, by which all of the region has counters.
+ * @p_low: First address of the region.
+ * @p_high: First address after the region; 0 in the structure that ends the array.
+ * @p_buff: Array of counters.
+ * @p_bufsize: Size of @p_buff in bytes.
+ * @p_scale: As the scale of the first form, except that with 0 or 1 nothing is counted in the
+ *	region. -1: the largest scale, at most 0xffff, with which all of the region has counters.
  */
 struct prof {
 	char *p_low;
@@ -48,34 +48,38 @@ struct prof {
 };
 
 /**
- * profil_aix - Profile the calling process from now on, or no longer
- * @buffer: First form: array of counters, which counting adds to. Second form: array of struct
- *	prof.
- * @size: First form: bytes in @buffer; 0 turns profiling off. Second form: -1.
- * @offset: First form: the text address that the first counter stands for.
- * @scale: First form: a fraction of which the low 16 bits count: 0xffff is about one counter for
- *	two bytes of text, 0x7fff for four. 2 counts every pc from @offset on in the first
- *	counter. 0 and 1 turn profiling off.
+ * profil_aix - Start or stop profiling the calling process
+ * @buffer: First form: array of counters. Counting adds to their values. Second form: array of
+ *	struct prof.
+ * @size: First form: size of @buffer in bytes; 0 turns profiling off. Second form: -1.
+ * @offset: First form: the text address of the first counter.
+ * @scale: First form: a fraction, of which the low 16 bits are used: 0xffff is about one counter
+ *	for two bytes of text, 0x7fff is one for four. With 2, every pc from @offset on counts in
+ *	the first counter. 0 and 1 turn profiling off.
  *
  * Each tick of the scheduler at an address pc >= @offset adds one to the counter at byte
  *
  *	(pc - offset) * scale >> 16, rounded up to an even number
  *
- * of the buffer, if it lies there. Nothing overflows; a full counter stays.
+ * of the buffer, if it is within the buffer. The computation does not overflow. A counter at its
+ * maximum stays there.
  *
- * The second form does the same for each region with pc in [p_low, p_high), counted from p_low; of
- * regions that overlap the first has it. It turns profiling off if the first p_high is 0.
+ * The second form does the same for each region with pc in [p_low, p_high), relative to p_low.
+ * Where regions overlap, the first one counts. If the first p_high is 0, the call turns profiling
+ * off.
  *
- * A call has no effect, and is no error, if it is to turn profiling on and that is on, by whatever
- * call; or to turn it off, and it is off, or was not turned on by the same form.
+ * A call to turn profiling on has no effect, and does not fail, if profiling is on already by any
+ * call. A call to turn it off has no effect if profiling is off or was not turned on with the same
+ * form.
  *
- * Return: 0, or -1 with errno set, and nothing has changed:
+ * Return: 0, or -1 with errno set; then the profile does not change:
  *
  *	EFAULT	the buffer, the array of structures or a p_buff is not mapped and writable
- *		(readable), is misaligned, or memory that cannot be locked; RLIMIT_MEMLOCK does not
- *		allow to lock it; the buffers of the second form leave gaps between them; or there
- *		are more structures than half of profil_query.max_ranges (512)
- *	EINVAL	p_high does not rise from each structure to the next
+ *		(the array: readable), is misaligned, or is memory that cannot be locked;
+ *		RLIMIT_MEMLOCK is too low to lock it; the buffers of the second form leave gaps
+ *		between them; or there are more structures than half of profil_query.max_ranges
+ *		(512)
+ *	EINVAL	p_high does not increase from each structure to the next
  *
  * and ENOSYS, EACCES, EBUSY, EMFILE and ENFILE as by profil(3). Thread-safe and
  * async-signal-safe.

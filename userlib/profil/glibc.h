@@ -2,9 +2,9 @@
 /*
  * profil() and sprofil() of the GNU C library
  *
- * Both under their plain names, with the declarations of <profil.h> and of glibc's own
- * <sys/profil.h>, so that a program may be linked with -lprofil, or have libprofil.so.1
- * preloaded, and need not be compiled anew. See profil(3) and sprofil(3).
+ * Both have their plain names, and the declarations of <profil.h> and of glibc's own
+ * <sys/profil.h>. So a program can be linked with -lprofil, or libprofil.so.1 can be preloaded,
+ * without compiling it again. See profil(3) and sprofil(3).
  */
 #ifndef _PROFIL_GLIBC_H
 #define _PROFIL_GLIBC_H
@@ -19,7 +19,7 @@
 #include <sys/profil.h>
 #else
 
-/* A C library without <sys/profil.h>, as musl: what is in glibc's. */
+/* For a C library without <sys/profil.h>, such as musl: the contents of glibc's header. */
 #define _PROFIL_H	1
 
 #include <sys/time.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sprofil() of HP-UX
+ * sprofil() of HP-UX: see sprofil(3)
  *
- * To be put before a source that was written for it (cc -include profil/hpux.h), or found as
- * <sys/profil.h> in profil/compat/hpux. Its struct prof and its flags are not glibc's. See
- * sprofil(3).
+ * A source for HP-UX can be compiled with -include profil/hpux.h, or with profil/compat/hpux, which
+ * has this header as <sys/profil.h>, in the include path. struct prof and the flags differ from
+ * glibc's.
  *
- * The flags' values, and that of _SC_PROFIL_MAX, are ours: HP-UX's manual names them only.
+ * HP-UX's manual does not give the values of the flags and of _SC_PROFIL_MAX. These values are our
+ * own.
  */
 #ifndef _PROFIL_HPUX_H
 #define _PROFIL_HPUX_H
@@ -21,15 +22,15 @@
 #define _PROFIL_H	1
 
 struct prof {
-	void *pr_base;			/* counters */
-	unsigned int pr_size;		/* bytes of these */
-	void *pr_offset;		/* text address that the first stands for */
-	unsigned int pr_scale;		/* bytes of counters for a byte of text, times 65536 */
+	void *pr_base;			/* array of counters */
+	unsigned int pr_size;		/* its size in bytes */
+	void *pr_offset;		/* text address of the first counter */
+	unsigned int pr_scale;		/* bytes of counters per byte of text, times 65536 */
 };
 
-#define PROF_USHORT	0		/* counters of 16 bits, */
-#define PROF_UINT	1		/* 32 bits, */
-#define PROF_UINT64	2		/* 64 bits */
+#define PROF_USHORT	0		/* 16-bit counters */
+#define PROF_UINT	1		/* 32-bit counters */
+#define PROF_UINT64	2		/* 64-bit counters */
 
 #define _SC_PROFIL_MAX	10000
 
@@ -39,7 +40,7 @@ extern "C" {
 
 int sprofil_hpux(struct prof *profp, int profcnt, struct timeval *tvp, unsigned int flags);
 
-/* sysconf(3) that knows _SC_PROFIL_MAX, the most that profcnt can be. */
+/* sysconf(3) that also supports _SC_PROFIL_MAX, the maximum of profcnt. */
 long sysconf_hpux(int name);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The pcsample() of illumos and Solaris: pcsample(3) tells about it.
+ * pcsample() of illumos and Solaris: see pcsample(3)
  *
  * An old program that includes <pcsample.h> finds it with -I.../profil/compat/illumos.
  */
@@ -14,11 +14,11 @@ extern "C" {
 #endif
 
 /**
- * pcsample - Note at every tick where the calling process is
- * @samples: Array of program counters to be filled in, from the first on.
- * @nsamples: Number of these; 0: no longer.
+ * pcsample - Write the program counter of the calling process to an array at every tick
+ * @samples: Array of program counters, filled in from the first element on.
+ * @nsamples: Number of elements; 0 stops sampling.
  *
- * Return: how many an earlier call has filled in, or -1 with errno set. Thread-safe and
+ * Return: the number of samples since the previous call, or -1 with errno set. Thread-safe and
  * async-signal-safe.
  */
 long pcsample(uintptr_t samples[], long nsamples);

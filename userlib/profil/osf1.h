@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * profil() as Digital UNIX has it, and System V and Version 7 of Unix
+ * profil() of Digital UNIX, System V and Version 7 of Unix: see profil_osf1(3)
  *
- * Maps the names profil and getsysinfo to symbols of its own, profil_osf1 and getsysinfo_osf1:
- * sources that call, or declare, these are compiled unchanged with -include profil/osf1.h.
+ * This header maps the names profil and getsysinfo to the symbols profil_osf1 and getsysinfo_osf1,
+ * so that a source that calls or declares these functions can be compiled without changes with
+ * -include profil/osf1.h.
  */
 #ifndef _PROFIL_OSF1_H
 #define _PROFIL_OSF1_H
 
-#include <unistd.h>	/* declares libc's, and must not do so later */
+#include <unistd.h>	/* declares libc's profil(): must come before the macro */
 
 #ifndef __cplusplus
 #define __PROFIL_NOTHROW
@@ -23,25 +24,27 @@ extern "C" {
 #endif
 
 /**
- * profil_osf1 - Profile the calling process from now on, or no longer
- * @short_buffer: Counters, which counting adds to.
- * @buffer_size: Bytes in @short_buffer. Below 2, profiling is on and counts nothing.
- * @offset: The text address that the first counter stands for.
- * @scale: Bytes of counters per byte of text, with 16 bits of fraction: 0x10000 is one counter
- *	for two bytes. 2 counts every pc from @offset on in the first counter. 0 and 1 turn
+ * profil_osf1 - Start, replace or stop profiling the calling process
+ * @short_buffer: Array of counters. Counting adds to their values.
+ * @buffer_size: Size of @short_buffer in bytes. Below 2, profiling is on and counts nothing.
+ * @offset: The text address of the first counter.
+ * @scale: Bytes of counters per byte of text, with 16 bits of fraction: 0x10000 is one counter for
+ *	two bytes. With 2, every pc from @offset on counts in the first counter. 0 and 1 turn
  *	profiling off.
  *
- * Each tick at an address pc >= @offset adds one to the counter that holds byte
+ * Each tick at an address pc >= @offset adds one to the counter that contains byte
  *
  *	(pc - offset) * scale >> 16
  *
- * of @short_buffer, if the whole counter lies within @buffer_size bytes. Nothing overflows; a full
- * counter stays. The clock ticks every millisecond of CPU time if the kernel allows, else as the
- * scheduler does: getsysinfo(GSI_CLK_TCK) tells. A call while profiling is on replaces it.
+ * of @short_buffer, if the whole counter is within @buffer_size bytes. The computation does not
+ * overflow. A counter at its maximum stays there. There is a tick every millisecond of CPU time if
+ * the kernel allows this; otherwise it is the tick of the scheduler. getsysinfo(GSI_CLK_TCK)
+ * returns the rate. A call while profiling is on replaces it.
  *
- * That the call fails is told by errno alone, which else is left as it is: EFAULT if @short_buffer
- * is not mapped and writable, is misaligned, or memory that cannot be locked; others as by
- * profil(3). Profiling is off then. Thread-safe and async-signal-safe.
+ * A failure is reported only in errno, which does not change otherwise: EFAULT if @short_buffer is
+ * not mapped and writable, is misaligned, or is memory that cannot be locked; other errors as by
+ * profil(3). After a failure profiling is off, with the exceptions in profil_osf1(3). Thread-safe
+ * and async-signal-safe.
  */
 void profil_osf1(unsigned short *short_buffer, unsigned int buffer_size, void *offset,
 		 unsigned int scale) __PROFIL_NOTHROW;
@@ -49,16 +52,16 @@ void profil_osf1(unsigned short *short_buffer, unsigned int buffer_size, void *o
 #define GSI_CLK_TCK	42
 
 /**
- * getsysinfo_osf1 - How often profil_osf1() looks where the program is
- * @op: GSI_CLK_TCK; nothing else is known here.
+ * getsysinfo_osf1 - Get the rate of the ticks of profil_osf1()
+ * @op: GSI_CLK_TCK; no other operation is supported.
  * @buffer: Out: an int, ticks per second.
- * @nbytes: Bytes in @buffer.
+ * @nbytes: Size of @buffer in bytes.
  *
- * More arguments are not looked at.
+ * More arguments are ignored.
  *
- * Return: 1; or -1 with errno set: EINVAL if @op is another, or @nbytes too small for an int;
- * EFAULT if @buffer is bad; ENOSYS, EACCES, EMFILE, ENFILE as by profil(3). Thread-safe and
- * async-signal-safe.
+ * Return: 1; or -1 with errno set: EINVAL if @op is not GSI_CLK_TCK, or if @nbytes is too small for
+ * an int; EFAULT if @buffer cannot be written; ENOSYS, EACCES, EMFILE, ENFILE as by profil(3).
+ * Thread-safe and async-signal-safe.
  */
 int getsysinfo_osf1(unsigned long op, void *buffer, unsigned long nbytes, ...) __PROFIL_NOTHROW;
 

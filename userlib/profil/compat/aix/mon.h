@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The name under which AIX has it. */
+/* AIX declares profil() in a header of this name. */
 #include <profil/aix.h>

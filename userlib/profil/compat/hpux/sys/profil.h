@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What HP-UX programs include for sprofil(). */
+/* HP-UX declares sprofil() in a header of this name. */
 #include <profil/hpux.h>

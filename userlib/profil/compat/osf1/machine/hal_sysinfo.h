@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The name under which Digital UNIX has what is asked of getsysinfo(). */
+/* Digital UNIX declares the operations of getsysinfo() in a header of this name. */
 #include <profil/osf1.h>
