@@ -12,7 +12,7 @@
 #include "copy.h"
 
 /* The kernel copies, within this process. Where it must not, it is done without a net. */
-static int copy(long call, void *local, const void *remote, size_t size)
+static int copy_checked(long call, void *local, const void *remote, size_t size)
 {
 	const struct iovec ours = { local, size }, theirs = { (void *)remote, size };
 	int saved = errno, err = 0;
@@ -32,27 +32,27 @@ static int copy(long call, void *local, const void *remote, size_t size)
 }
 
 /**
- * profil_copy_in - Copy from where the caller says
+ * libprofil_copy_in - Copy from where the caller says
  * @to: Where to.
  * @from: The caller's.
  * @size: Bytes.
  *
  * Return: 0 or -EFAULT.
  */
-int profil_copy_in(void *to, const void *from, size_t size)
+int libprofil_copy_in(void *to, const void *from, size_t size)
 {
-	return size ? copy(SYS_process_vm_readv, to, from, size) : 0;
+	return size ? copy_checked(SYS_process_vm_readv, to, from, size) : 0;
 }
 
 /**
- * profil_copy_out - Copy to where the caller says
+ * libprofil_copy_out - Copy to where the caller says
  * @to: The caller's.
  * @from: Where from.
  * @size: Bytes.
  *
  * Return: 0 or -EFAULT, and then some may have been copied.
  */
-int profil_copy_out(void *to, const void *from, size_t size)
+int libprofil_copy_out(void *to, const void *from, size_t size)
 {
-	return size ? copy(SYS_process_vm_writev, (void *)from, to, size) : 0;
+	return size ? copy_checked(SYS_process_vm_writev, (void *)from, to, size) : 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef PROFIL_COPY_H
-#define PROFIL_COPY_H
+#ifndef LIBPROFIL_COPY_H
+#define LIBPROFIL_COPY_H
 
 #include <stddef.h>
 
-int profil_copy_in(void *to, const void *from, size_t size);
-int profil_copy_out(void *to, const void *from, size_t size);
+int libprofil_copy_in(void *to, const void *from, size_t size);
+int libprofil_copy_out(void *to, const void *from, size_t size);
 
-#endif /* PROFIL_COPY_H */
+#endif /* LIBPROFIL_COPY_H */

@@ -30,11 +30,11 @@
 #define KEPT_MIN	100		/* the lowest number for the kept descriptor */
 
 /* Under the lock of the classic session. */
-static int kept = -1;
+static int kept_fd = -1;
 static dev_t kept_device;
-static bool is_lost;		/* the program has closed it, and the session may still be on */
+static bool kept_fd_is_lost;		/* the program has closed it, and the session may still be on */
 
-static int open_error(int err)
+static int error_of_open(int err)
 {
 	switch (err) {
 	case ENOENT:
@@ -53,12 +53,12 @@ static int open_error(int err)
  * A seccomp filter answers EPERM, too, but does not read the argument. The module does, first of
  * all, so that it answers EFAULT here.
  */
-static bool is_forbidden(int fd, unsigned long cmd)
+static bool seccomp_forbids(int fd, unsigned long cmd)
 {
 	return syscall(SYS_ioctl, fd, cmd, NULL) < 0 && errno == EPERM;
 }
 
-static int device_ioctl(int fd, unsigned long cmd, void *arg)
+static int fd_ioctl(int fd, unsigned long cmd, void *arg)
 {
 	int result = syscall(SYS_ioctl, fd, cmd, arg);
 
@@ -68,25 +68,26 @@ static int device_ioctl(int fd, unsigned long cmd, void *arg)
 	case ENOTTY:	/* something else has the name, or a module that does not know the call */
 		return -ENOSYS;
 	case EPERM:
-		return is_forbidden(fd, cmd) ? -EACCES : -EPERM;
+		return seccomp_forbids(fd, cmd) ? -EACCES : -EPERM;
 	default:
 		return -errno;
 	}
 }
 
 /* The kept descriptor, or -1 if there is none any more. */
-static int kept_descriptor(void)
+static int find_kept_fd(void)
 {
 	struct stat st;
 
-	if (kept >= 0 && (fstat(kept, &st) || !S_ISCHR(st.st_mode) || st.st_rdev != kept_device)) {
-		kept = -1;
-		is_lost = true;
+	if (kept_fd >= 0 && (fstat(kept_fd, &st) || !S_ISCHR(st.st_mode) ||
+			     st.st_rdev != kept_device)) {
+		kept_fd = -1;
+		kept_fd_is_lost = true;
 	}
-	return kept;
+	return kept_fd;
 }
 
-static void keep_descriptor(int fd)
+static void keep_fd(int fd)
 {
 	struct stat st;
 	int high;
@@ -101,28 +102,28 @@ static void keep_descriptor(int fd)
 		fd = high;
 	}
 	kept_device = st.st_rdev;
-	kept = fd;
-	is_lost = false;
+	kept_fd = fd;
+	kept_fd_is_lost = false;
 }
 
-static void close_kept(void)
+static void close_kept_fd(void)
 {
-	if (kept_descriptor() >= 0)
-		syscall(SYS_close, kept);
-	kept = -1;
-	is_lost = false;
+	if (find_kept_fd() >= 0)
+		syscall(SYS_close, kept_fd);
+	kept_fd = -1;
+	kept_fd_is_lost = false;
 }
 
 /* @err: of open(). Without a free descriptor STOP need not ask whether there is a session. */
-static int error_without_device(unsigned long cmd, int err)
+static int error_without_fd(unsigned long cmd, int err)
 {
-	if (cmd == PROFIL_IOC_STOP && !is_lost && (err == EMFILE || err == ENFILE))
+	if (cmd == PROFIL_IOC_STOP && !kept_fd_is_lost && (err == EMFILE || err == ENFILE))
 		return -EINVAL;
-	return -open_error(err);
+	return -error_of_open(err);
 }
 
 /**
- * profil_device_ioctl - Do one ioctl of the profil device
+ * libprofil_device_ioctl - Do one ioctl of the profil device
  * @cmd: PROFIL_IOC_*
  * @arg: The structure that belongs to @cmd.
  *
@@ -132,25 +133,25 @@ static int error_without_device(unsigned long cmd, int err)
  * Return: what the ioctl does, or a negative error: as <linux/profil.h> has it, but -ENOSYS
  * if the kernel does not offer the call at all, -EACCES without the right to it.
  */
-int profil_device_ioctl(unsigned long cmd, void *arg)
+int libprofil_device_ioctl(unsigned long cmd, void *arg)
 {
-	int saved = errno, fd = kept_descriptor(), result;
+	int saved = errno, fd = find_kept_fd(), result;
 	bool opened = fd < 0;
 
 	if (opened) {
 		fd = syscall(SYS_openat, AT_FDCWD, PROFIL_DEVICE, O_RDONLY | O_CLOEXEC);
 		if (fd < 0) {
-			result = error_without_device(cmd, errno);
+			result = error_without_fd(cmd, errno);
 			goto restore;
 		}
 	}
-	result = device_ioctl(fd, cmd, arg);
+	result = fd_ioctl(fd, cmd, arg);
 	if (opened && cmd == PROFIL_IOC_START && !result)
-		keep_descriptor(fd);
+		keep_fd(fd);
 	else if (opened)
 		syscall(SYS_close, fd);
 	if (cmd == PROFIL_IOC_STOP && (!result || result == -EINVAL))
-		close_kept();
+		close_kept_fd();
 restore:
 	errno = saved;
 	return result;

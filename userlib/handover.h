@@ -8,8 +8,8 @@
  * their counters, each range's at a multiple of 8 bytes, and to its end what /proc/self/maps says.
  * Neither waits for the other: the file is there also when the process is not any more.
  */
-#ifndef PROFIL_HANDOVER_H
-#define PROFIL_HANDOVER_H
+#ifndef LIBPROFIL_HANDOVER_H
+#define LIBPROFIL_HANDOVER_H
 
 #include <stddef.h>
 #include <stdio.h>
@@ -43,4 +43,4 @@ static inline socklen_t handover_address(struct sockaddr_un *address, pid_t pid)
 			(int)pid);
 }
 
-#endif /* PROFIL_HANDOVER_H */
+#endif /* LIBPROFIL_HANDOVER_H */

@@ -8,7 +8,7 @@
 #include "precedence.h"
 
 /* The first of the sorted ranges that ends above @pc. */
-static size_t find(const struct profil_range *ranges, size_t nr, __u64 pc)
+static size_t first_range_above(const struct profil_range *ranges, size_t nr, __u64 pc)
 {
 	size_t first = 0;
 
@@ -26,21 +26,21 @@ static size_t find(const struct profil_range *ranges, size_t nr, __u64 pc)
 }
 
 /**
- * profil_precedence - Ranges that do not overlap, from regions that do
+ * libprofil_resolve_overlaps - Ranges that do not overlap, from regions that do
  * @regions: The earlier one has what it shares with a later one.
  * @nr_regions: Number of these.
  * @ranges: Out: sorted; room for twice as many.
  *
  * Return: number of ranges.
  */
-size_t profil_precedence(const struct profil_range *regions, size_t nr_regions,
-			 struct profil_range *ranges)
+size_t libprofil_resolve_overlaps(const struct profil_range *regions, size_t nr_regions,
+				  struct profil_range *ranges)
 {
 	size_t nr = 0;
 
 	for (size_t n = 0; n < nr_regions; n++) {
 		struct profil_range part = regions[n];
-		size_t i = find(ranges, nr, part.start);
+		size_t i = first_range_above(ranges, nr, part.start);
 
 		while (part.start < regions[n].end) {
 			part.end = regions[n].end;

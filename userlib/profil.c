@@ -11,7 +11,7 @@
 #include "device.h"
 #include "profil.h"
 
-static int start(const unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale)
+static int glibc_start(const unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale)
 {
 	struct profil_range range = {
 		.start = offset,
@@ -30,22 +30,22 @@ static int start(const unsigned short *buf, size_t bufsiz, size_t offset, unsign
 		range.start--;
 		range.offset--;
 	}
-	return profil_classic_start(&range, 1, PROFIL_START_REPLACE, 0);
+	return libprofil_classic_start(&range, 1, PROFIL_START_REPLACE, 0);
 }
 
 PROFIL_EXPORT int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale)
 {
 	if (!buf || !scale)
-		return profil_status(profil_classic_stop());
-	return profil_status(start(buf, bufsiz, offset, scale));
+		return libprofil_result(libprofil_classic_stop());
+	return libprofil_result(glibc_start(buf, bufsiz, offset, scale));
 }
 
 PROFIL_EXPORT int profil_classic_stats(struct profil_stats *stats)
 {
-	return profil_status(profil_classic_ioctl(PROFIL_IOC_STATS, stats));
+	return libprofil_result(libprofil_classic_ioctl(PROFIL_IOC_STATS, stats));
 }
 
 PROFIL_EXPORT int profil_query_kernel(struct profil_query *query)
 {
-	return profil_status(profil_classic_ioctl(PROFIL_IOC_QUERY, query));
+	return libprofil_result(libprofil_classic_ioctl(PROFIL_IOC_QUERY, query));
 }

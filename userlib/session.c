@@ -37,7 +37,7 @@ PROFIL_EXPORT int profil_session_open(const struct profil_open *options)
 	int fd;
 
 	/* Only read: this ioctl has no results in memory. */
-	fd = profil_classic_ioctl(PROFIL_IOC_OPEN, options ? (void *)options : &defaults);
+	fd = libprofil_classic_ioctl(PROFIL_IOC_OPEN, options ? (void *)options : &defaults);
 	if (fd < 0) {
 		errno = -fd;
 		return -1;
@@ -79,7 +79,7 @@ static long open_fdinfo(int fd)
  * there is one, it is nobody else's: it is free again only when the process has been reaped,
  * and from then on this says ESRCH.
  */
-static pid_t pidfd_number(int pidfd)
+static pid_t pidfd_to_pid(int pidfd)
 {
 	char text[1024];
 	const char *line;
@@ -112,21 +112,21 @@ static pid_t pidfd_number(int pidfd)
 }
 
 /* Does the process of @pidfd have the number @pid in our own namespace, too? */
-static int number_is_ours(int pidfd, pid_t pid)
+static int check_pid_namespace(int pidfd, pid_t pid)
 {
 	/* PIDFD_THREAD */
 	unsigned int flags = fcntl(pidfd, F_GETFL) & O_EXCL;
-	pid_t number;
+	pid_t other;
 	int ours;
 
 	ours = syscall(SYS_pidfd_open, pid, flags);
 	if (ours < 0)
 		return -1;
-	number = pidfd_number(ours);
+	other = pidfd_to_pid(ours);
 	syscall(SYS_close, ours);
-	if (number == pid)
+	if (other == pid)
 		return 0;
-	if (number > 0)
+	if (other > 0)
 		errno = ESRCH;
 	return -1;
 }
@@ -137,13 +137,13 @@ static int number_is_ours(int pidfd, pid_t pid)
  */
 PROFIL_EXPORT int profil_session_attach_pidfd(int fd, unsigned int scope, int pidfd, __u64 *space)
 {
-	pid_t pid = pidfd_number(pidfd);
+	pid_t pid = pidfd_to_pid(pidfd);
 
-	if (pid < 0 || number_is_ours(pidfd, pid))
+	if (pid < 0 || check_pid_namespace(pidfd, pid))
 		return -1;
 	if (profil_session_attach(fd, scope, pid, space))
 		return -1;
-	if (pidfd_number(pidfd) != pid) {
+	if (pidfd_to_pid(pidfd) != pid) {
 		errno = ESTALE;
 		return -1;
 	}

@@ -20,14 +20,14 @@
 #include "profil/aix.h"
 
 #define SCALE_MASK	0xffffU
-#define SCALE_ALL	2U		/* all in the first counter */
+#define SCALE_ONE_COUNTER	2U		/* all in the first counter */
 #define SCALE_COMPUTE	UINT32_MAX	/* before it is masked */
 
 #define FORM_SECOND	UINT32_MAX	/* as the size of the buffer */
 
 /* Arithmetic in half-words, and up to the next. */
-static struct profil_range range_of(uintptr_t start, uint64_t end, const void *buffer,
-				    unsigned int size, unsigned int scale)
+static struct profil_range aix_range(uintptr_t start, uint64_t end, const void *buffer,
+				     unsigned int size, unsigned int scale)
 {
 	return (struct profil_range) {
 		.start = start,
@@ -35,7 +35,7 @@ static struct profil_range range_of(uintptr_t start, uint64_t end, const void *b
 		.offset = start,
 		.buffer = (uintptr_t)buffer,
 		.nr_counters = size / sizeof(HISTCOUNTER),
-		.scale = scale == SCALE_ALL ? 0 : scale,
+		.scale = scale == SCALE_ONE_COUNTER ? 0 : scale,
 		.granule = 1,
 		.step = 2,
 		.width = sizeof(HISTCOUNTER),
@@ -44,13 +44,13 @@ static struct profil_range range_of(uintptr_t start, uint64_t end, const void *b
 }
 
 /* It has no effect while anybody's profile is on. */
-static int turn_on(enum profil_owner form, const struct profil_range *ranges, unsigned int nr)
+static int aix_start(enum libprofil_owner form, const struct profil_range *ranges, unsigned int nr)
 {
-	int err = profil_classic_start_as(form, ranges, nr, 0, PROFIL_MODES_ALL, 0);
+	int err = libprofil_classic_start_locked(form, ranges, nr, 0, PROFIL_MODES_ALL, 0);
 
 	switch (err) {
 	case -EBUSY:		/* or the tick cannot be hooked */
-		return profil_classic_owner() == PROFIL_NOBODY ? -EBUSY : 0;
+		return libprofil_classic_owner() == OWNER_NONE ? -EBUSY : 0;
 	case -ENOMEM:
 		return -EFAULT;
 	default:
@@ -58,23 +58,23 @@ static int turn_on(enum profil_owner form, const struct profil_range *ranges, un
 	}
 }
 
-static int first_form(int owner, const void *buffer, unsigned int size, unsigned long offset,
-		      unsigned int scale)
+static int aix_first_form(int owner, const void *buffer, unsigned int size, unsigned long offset,
+			  unsigned int scale)
 {
 	struct profil_range range;
 
 	scale &= SCALE_MASK;
 	if (scale <= 1 || !size)
-		return owner == PROFIL_AIX_FIRST ? profil_classic_end(NULL) : 0;
-	if (owner != PROFIL_NOBODY)
+		return owner == OWNER_AIX_FIRST ? libprofil_classic_stop_locked(NULL) : 0;
+	if (owner != OWNER_NONE)
 		return 0;
-	range = range_of(offset, UINT64_MAX, buffer, size, scale);
+	range = aix_range(offset, UINT64_MAX, buffer, size, scale);
 	/* A range must not be empty. */
-	return turn_on(PROFIL_AIX_FIRST, &range, range.start < range.end);
+	return aix_start(OWNER_AIX_FIRST, &range, range.start < range.end);
 }
 
 /* The largest scale by which all of the text has counters. */
-static unsigned int scale_computed(uint64_t length, uint64_t nr_counters)
+static unsigned int aix_computed_scale(uint64_t length, uint64_t nr_counters)
 {
 	uint64_t scale;
 
@@ -85,15 +85,15 @@ static unsigned int scale_computed(uint64_t length, uint64_t nr_counters)
 	return scale < SCALE_MASK ? scale : SCALE_MASK;
 }
 
-static struct profil_range region_of(const struct prof *p)
+static struct profil_range aix_region(const struct prof *p)
 {
 	uintptr_t low = (uintptr_t)p->p_low, high = (uintptr_t)p->p_high;
-	struct profil_range region = range_of(low, high, p->p_buff, p->p_bufsize,
+	struct profil_range region = aix_range(low, high, p->p_buff, p->p_bufsize,
 					      p->p_scale & SCALE_MASK);
 
 	if (p->p_scale == SCALE_COMPUTE) {
 		if (low < high && region.nr_counters)
-			region.scale = scale_computed(high - low, region.nr_counters);
+			region.scale = aix_computed_scale(high - low, region.nr_counters);
 	} else if ((p->p_scale & SCALE_MASK) <= 1) {
 		region.nr_counters = 0;
 	}
@@ -107,7 +107,7 @@ static uintptr_t buffer_end(const struct prof *p)
 }
 
 /* From the first buffer outwards, as far as one meets another: is that all of them? */
-static bool contiguous(const struct prof *profs, size_t nr)
+static bool buffers_are_contiguous(const struct prof *profs, size_t nr)
 {
 	uintptr_t start = (uintptr_t)profs->p_buff, end = buffer_end(profs);
 	bool grown, all;
@@ -137,24 +137,24 @@ static bool contiguous(const struct prof *profs, size_t nr)
 	return all;
 }
 
-static int check(const struct prof *profs, size_t nr)
+static int check_profs(const struct prof *profs, size_t nr)
 {
 	for (size_t i = 1; i < nr; i++)
 		if (profs[i].p_high <= profs[i - 1].p_high)
 			return -EINVAL;
-	return contiguous(profs, nr) ? 0 : -EFAULT;
+	return buffers_are_contiguous(profs, nr) ? 0 : -EFAULT;
 }
 
 /* How many there are before the one that ends the array, or a negative error. */
-static long count(const struct prof *profs)
+static long count_profs(const struct prof *profs)
 {
-	long nr, max_regions = profil_classic_max_regions();
+	long nr, max_regions = libprofil_classic_max_regions();
 	struct prof p;
 
 	if (max_regions < 0)
 		return max_regions;
 	for (nr = 0; nr <= max_regions; nr++) {
-		if (profil_copy_in(&p, &profs[nr], sizeof(p)))
+		if (libprofil_copy_in(&p, &profs[nr], sizeof(p)))
 			return -EFAULT;
 		if (!p.p_high)
 			return nr;
@@ -163,7 +163,7 @@ static long count(const struct prof *profs)
 }
 
 /* The @nr structures as they are now, their regions, and the ranges that come of these. */
-static int turn_on_all(const struct prof *user, size_t nr)
+static int aix_start_regions(const struct prof *user, size_t nr)
 {
 	struct profil_range *regions, *ranges;
 	size_t size = nr * (3 * sizeof(*regions) + sizeof(struct prof));
@@ -177,38 +177,39 @@ static int turn_on_all(const struct prof *user, size_t nr)
 	ranges = regions + nr;
 	profs = (struct prof *)(ranges + 2 * nr);
 
-	err = profil_copy_in(profs, user, nr * sizeof(*profs));
+	err = libprofil_copy_in(profs, user, nr * sizeof(*profs));
 	if (!err)
-		err = check(profs, nr);
+		err = check_profs(profs, nr);
 	if (!err) {
 		for (size_t i = 0; i < nr; i++)
-			regions[i] = region_of(&profs[i]);
-		err = turn_on(PROFIL_AIX_SECOND, ranges, profil_precedence(regions, nr, ranges));
+			regions[i] = aix_region(&profs[i]);
+		nr = libprofil_resolve_overlaps(regions, nr, ranges);
+		err = aix_start(OWNER_AIX_SECOND, ranges, nr);
 	}
 	munmap(regions, size);
 	return err;
 }
 
-static int second_form(int owner, const struct prof *profs)
+static int aix_second_form(int owner, const struct prof *profs)
 {
-	long nr = count(profs);
+	long nr = count_profs(profs);
 
 	if (nr < 0)
 		return nr;
 	if (!nr)
-		return owner == PROFIL_AIX_SECOND ? profil_classic_end(NULL) : 0;
-	return owner == PROFIL_NOBODY ? turn_on_all(profs, nr) : 0;
+		return owner == OWNER_AIX_SECOND ? libprofil_classic_stop_locked(NULL) : 0;
+	return owner == OWNER_NONE ? aix_start_regions(profs, nr) : 0;
 }
 
 PROFIL_EXPORT int profil_aix(void *buffer, unsigned int size, unsigned long offset,
 			     unsigned int scale)
 {
-	uint64_t blocked = profil_classic_lock();
-	int err = profil_classic_owner();
+	uint64_t blocked = libprofil_classic_lock();
+	int err = libprofil_classic_owner();
 
 	if (err >= 0)
-		err = size == FORM_SECOND ? second_form(err, buffer) :
-					    first_form(err, buffer, size, offset, scale);
-	profil_classic_unlock(blocked);
-	return profil_status(err);
+		err = size == FORM_SECOND ? aix_second_form(err, buffer) :
+					    aix_first_form(err, buffer, size, offset, scale);
+	libprofil_classic_unlock(blocked);
+	return libprofil_result(err);
 }

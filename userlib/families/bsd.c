@@ -21,11 +21,11 @@
 
 /*
  * What is being counted, in the order in which a pc is looked for: what profil() has, then what
- * was added, the latest first. Under the lock of the classic session, and of no meaning if that
+ * was new_regions, the latest first. Under the lock of the classic session, and of no meaning if that
  * is not ours.
  */
-static struct profil_range alone;
-static struct profil_range *regions = &alone;
+static struct profil_range only_region;
+static struct profil_range *regions = &only_region;
 static size_t nr_regions;
 
 /* One that is mapped has room for the ranges that come of it. */
@@ -34,20 +34,20 @@ static size_t mapped_size(size_t nr)
 	return 3 * nr * sizeof(*regions);
 }
 
-static void regions_set(struct profil_range *to, size_t nr)
+static void set_regions(struct profil_range *to, size_t nr)
 {
 	struct profil_range *old = regions;
 	size_t nr_old = nr_regions;
 
 	regions = to;
 	nr_regions = nr;
-	if (old != &alone)
+	if (old != &only_region)
 		munmap(old, mapped_size(nr_old));
 }
 
 /* It ends where its counters do, for what lies above may be another's. */
-static struct profil_range region_of(const char *samples, size_t size, unsigned long offset,
-				     unsigned int scale)
+static struct profil_range bsd_region(const char *samples, size_t size, unsigned long offset,
+				      unsigned int scale)
 {
 	struct profil_range region = {
 		.start = offset,
@@ -71,18 +71,18 @@ static struct profil_range region_of(const char *samples, size_t size, unsigned 
 	return region;
 }
 
-static int start(const struct profil_range *region)
+static int bsd_start(const struct profil_range *region)
 {
 	int err;
 
 	/* A range must not be empty. */
-	err = profil_classic_start_as(PROFIL_BSD, region, region->start < region->end,
-				      PROFIL_START_REPLACE, PROFIL_MODES_ALL, 0);
+	err = libprofil_classic_start_locked(OWNER_BSD, region, region->start < region->end,
+					     PROFIL_START_REPLACE, PROFIL_MODES_ALL, 0);
 	if (!err) {
-		regions_set(&alone, 1);
-		alone = *region;
+		set_regions(&only_region, 1);
+		only_region = *region;
 	} else if (err == -EFAULT) {
-		err = profil_classic_end(NULL) ?: err;
+		err = libprofil_classic_stop_locked(NULL) ?: err;
 	}
 	return err;
 }
@@ -94,42 +94,42 @@ PROFIL_EXPORT int profil_bsd(char *samples, size_t size, unsigned long offset, u
 	int err;
 
 	if (scale > SCALE_MAX)
-		return profil_status(-EINVAL);
+		return libprofil_result(-EINVAL);
 	if (!scale)
-		return profil_status(profil_classic_stop());
+		return libprofil_result(libprofil_classic_stop());
 
-	region = region_of(samples, size, offset, scale);
-	blocked = profil_classic_lock();
-	err = start(&region);
-	profil_classic_unlock(blocked);
-	return profil_status(err);
+	region = bsd_region(samples, size, offset, scale);
+	blocked = libprofil_classic_lock();
+	err = bsd_start(&region);
+	libprofil_classic_unlock(blocked);
+	return libprofil_result(err);
 }
 
-static int add(const struct profil_range *region)
+static int bsd_add(const struct profil_range *region)
 {
 	size_t nr = nr_regions + 1, nr_ranges;
-	struct profil_range *more;
-	int err, saved = errno, max_regions = profil_classic_max_regions();
+	struct profil_range *new_regions;
+	int err, saved = errno, max_regions = libprofil_classic_max_regions();
 
 	if (max_regions < 0)
 		return max_regions;
 	if (nr > (size_t)max_regions)
 		return -ENOMEM;
-	more = mmap(NULL, mapped_size(nr), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		    -1, 0);
+	new_regions = mmap(NULL, mapped_size(nr), PROT_READ | PROT_WRITE, MAP_PRIVATE |
+			   MAP_ANONYMOUS, -1, 0);
 	errno = saved;
-	if (more == MAP_FAILED)
+	if (new_regions == MAP_FAILED)
 		return -ENOMEM;
-	more[0] = regions[0];
-	more[1] = *region;
-	memcpy(&more[2], &regions[1], (nr_regions - 1) * sizeof(*more));
-	nr_ranges = profil_precedence(more, nr, &more[nr]);
-	err = profil_classic_start_as(PROFIL_BSD, &more[nr], nr_ranges, PROFIL_START_REPLACE,
-				      PROFIL_MODES_ALL, 0);
+	new_regions[0] = regions[0];
+	new_regions[1] = *region;
+	memcpy(&new_regions[2], &regions[1], (nr_regions - 1) * sizeof(*new_regions));
+	nr_ranges = libprofil_resolve_overlaps(new_regions, nr, &new_regions[nr]);
+	err = libprofil_classic_start_locked(OWNER_BSD, &new_regions[nr], nr_ranges,
+					     PROFIL_START_REPLACE, PROFIL_MODES_ALL, 0);
 	if (err)
-		munmap(more, mapped_size(nr));
+		munmap(new_regions, mapped_size(nr));
 	else
-		regions_set(more, nr);
+		set_regions(new_regions, nr);
 	return err;
 }
 
@@ -140,17 +140,17 @@ PROFIL_EXPORT int add_profil(char *samples, size_t size, unsigned long offset, u
 	int err;
 
 	if (scale > SCALE_MAX)
-		return profil_status(-EINVAL);
+		return libprofil_result(-EINVAL);
 	if (!scale)
 		return 0;
 
-	region = region_of(samples, size, offset, scale);
-	blocked = profil_classic_lock();
-	err = profil_classic_owner();
-	if (err == PROFIL_BSD)
-		err = add(&region);
+	region = bsd_region(samples, size, offset, scale);
+	blocked = libprofil_classic_lock();
+	err = libprofil_classic_owner();
+	if (err == OWNER_BSD)
+		err = bsd_add(&region);
 	else if (err > 0)
 		err = 0;
-	profil_classic_unlock(blocked);
-	return profil_status(err);
+	libprofil_classic_unlock(blocked);
+	return libprofil_result(err);
 }

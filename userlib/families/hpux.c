@@ -27,13 +27,13 @@
  * Each region is a range, and with an overflow bin there is one before and one behind each. All
  * of them must be fewer than the kernel's.
  */
-static unsigned int max_regions(const struct profil_query *query)
+static unsigned int hpux_max_regions(const struct profil_query *query)
 {
 	return query->max_ranges / 2;
 }
 
 /* The size of counters, or 0. */
-static uint32_t width_of(unsigned int flags)
+static uint32_t hpux_width(unsigned int flags)
 {
 	switch (flags) {
 	case PROF_USHORT:
@@ -52,7 +52,7 @@ static bool is_overflow_bin(const struct prof *prof)
 	return !prof->pr_offset && prof->pr_scale == 2;
 }
 
-static struct profil_range range_of(const struct prof *prof, uint32_t width)
+static struct profil_range hpux_range(const struct prof *prof, uint32_t width)
 {
 	uint64_t size = (uint64_t)prof->pr_size << 16;
 	struct profil_range range = {
@@ -73,14 +73,14 @@ static struct profil_range range_of(const struct prof *prof, uint32_t width)
 }
 
 /* What lies from @start to @end and in no region. */
-static struct profil_range gap_of(const struct prof *bin, uint32_t width, uint64_t start,
-				  uint64_t end)
+static struct profil_range hpux_gap_range(const struct prof *overflow, uint32_t width,
+					  uint64_t start, uint64_t end)
 {
 	return (struct profil_range) {
 		.start = start,
 		.end = end,
 		.offset = start,
-		.buffer = (uintptr_t)bin->pr_base,
+		.buffer = (uintptr_t)overflow->pr_base,
 		.nr_counters = 1,
 		.scale = 0,
 		.granule = 1,
@@ -90,16 +90,16 @@ static struct profil_range gap_of(const struct prof *bin, uint32_t width, uint64
 }
 
 /* Of @nr regions that are in order: how many ranges, or a negative error. */
-static int ranges_of(const struct prof *profs, unsigned int nr, uint32_t width,
-		     struct profil_range *ranges)
+static int hpux_ranges(const struct prof *profs, unsigned int nr, uint32_t width,
+		       struct profil_range *ranges)
 {
-	const struct prof *bin = NULL;
+	const struct prof *overflow = NULL;
 	uint64_t free = 0;		/* from here on there are no ranges yet */
 	unsigned int i, n = 0;
 
 	if (is_overflow_bin(&profs[nr - 1])) {
-		bin = &profs[--nr];
-		if (bin->pr_size != width)
+		overflow = &profs[--nr];
+		if (overflow->pr_size != width)
 			return -EINVAL;
 	}
 	for (i = 0; i < nr; i++) {
@@ -109,20 +109,20 @@ static int ranges_of(const struct prof *profs, unsigned int nr, uint32_t width,
 		if (is_overflow_bin(prof) || !prof->pr_size || prof->pr_size % width ||
 		    prof->pr_size > (MAX_TEXT >> 16) * prof->pr_scale)
 			return -EINVAL;
-		range = range_of(prof, width);
+		range = hpux_range(prof, width);
 		if (range.start < free || range.start == range.end)
 			return -EINVAL;
-		if (bin && range.start > free)
-			ranges[n++] = gap_of(bin, width, free, range.start);
+		if (overflow && range.start > free)
+			ranges[n++] = hpux_gap_range(overflow, width, free, range.start);
 		ranges[n++] = range;
 		free = range.end;
 	}
-	if (bin && free < UINT64_MAX)
-		ranges[n++] = gap_of(bin, width, free, UINT64_MAX);
+	if (overflow && free < UINT64_MAX)
+		ranges[n++] = hpux_gap_range(overflow, width, free, UINT64_MAX);
 	return n;
 }
 
-static int start(const struct prof *profp, unsigned int nr, uint32_t width)
+static int hpux_start(const struct prof *profp, unsigned int nr, uint32_t width)
 {
 	const size_t nr_ranges = 2 * (size_t)nr, size = nr_ranges * sizeof(struct profil_range) +
 		nr * sizeof(struct prof);
@@ -134,11 +134,11 @@ static int start(const struct prof *profp, unsigned int nr, uint32_t width)
 	if (ranges == MAP_FAILED)
 		return -ENOMEM;
 	profs = (struct prof *)(ranges + nr_ranges);
-	err = profil_copy_in(profs, profp, nr * sizeof(*profs));
+	err = libprofil_copy_in(profs, profp, nr * sizeof(*profs));
 	if (!err)
-		err = ranges_of(profs, nr, width, ranges);
+		err = hpux_ranges(profs, nr, width, ranges);
 	if (err >= 0)
-		err = profil_classic_start(ranges, err, PROFIL_START_REPLACE, 0);
+		err = libprofil_classic_start(ranges, err, PROFIL_START_REPLACE, 0);
 	munmap(ranges, size);
 	return err;
 }
@@ -147,33 +147,33 @@ static int do_sprofil(const struct prof *profp, int profcnt, struct timeval *tvp
 		      unsigned int flags)
 {
 	struct profil_query query = { .size = sizeof(query) };
-	uint32_t width = width_of(flags);
+	uint32_t width = hpux_width(flags);
 	struct timeval tick;
 	int err;
 
-	err = profil_classic_ioctl(PROFIL_IOC_QUERY, &query);
+	err = libprofil_classic_ioctl(PROFIL_IOC_QUERY, &query);
 	if (err)
 		return err;
 
 	/* The manual says both: that it turns profiling off, and that it is an error. */
 	if (!profcnt)
-		return profil_classic_stop() ?: -E2BIG;
-	if (profcnt < 0 || (unsigned int)profcnt > max_regions(&query))
+		return libprofil_classic_stop() ?: -E2BIG;
+	if (profcnt < 0 || (unsigned int)profcnt > hpux_max_regions(&query))
 		return -E2BIG;
 	if (!width)
 		return -EINVAL;
 
 	tick.tv_sec = query.tick_ns / 1000000000;
 	tick.tv_usec = query.tick_ns % 1000000000 / 1000;
-	if (tvp && profil_copy_out(tvp, &tick, sizeof(tick)))
+	if (tvp && libprofil_copy_out(tvp, &tick, sizeof(tick)))
 		return -EFAULT;
-	return start(profp, profcnt, width);
+	return hpux_start(profp, profcnt, width);
 }
 
 PROFIL_EXPORT int sprofil_hpux(struct prof *profp, int profcnt, struct timeval *tvp,
 			       unsigned int flags)
 {
-	int saved = errno, status = profil_status(do_sprofil(profp, profcnt, tvp, flags));
+	int saved = errno, status = libprofil_result(do_sprofil(profp, profcnt, tvp, flags));
 
 	if (!status)
 		errno = saved;
@@ -186,7 +186,7 @@ PROFIL_EXPORT long sysconf_hpux(int name)
 
 	if (name != _SC_PROFIL_MAX)
 		return sysconf(name);
-	if (profil_status(profil_classic_ioctl(PROFIL_IOC_QUERY, &query)))
+	if (libprofil_result(libprofil_classic_ioctl(PROFIL_IOC_QUERY, &query)))
 		return -1;
-	return max_regions(&query);
+	return hpux_max_regions(&query);
 }

@@ -15,14 +15,14 @@
 #define NSAMPLES_MAX	((long)(LONG_MAX / sizeof(uintptr_t)))
 
 /* Entries that the parent of a fork took before the session that is on began. */
-static long taken_before(void)
+static long inherited_entries(void)
 {
 	struct profil_describe session = { .size = sizeof(session) };
 
-	return profil_device_ioctl(PROFIL_IOC_DESCRIBE, &session) ? 0 : session.taken;
+	return libprofil_device_ioctl(PROFIL_IOC_DESCRIBE, &session) ? 0 : session.taken;
 }
 
-static int start(uintptr_t *samples, long nsamples)
+static int pcsample_start(uintptr_t *samples, long nsamples)
 {
 	struct profil_range all = {
 		.end = UINTPTR_MAX,
@@ -35,28 +35,28 @@ static int start(uintptr_t *samples, long nsamples)
 		.flags = PROFIL_RANGE_PCS,
 	};
 
-	return profil_classic_start_as(PROFIL_ILLUMOS, &all, 1, 0, PROFIL_MODES_ALL, 0);
+	return libprofil_classic_start_locked(OWNER_ILLUMOS, &all, 1, 0, PROFIL_MODES_ALL, 0);
 }
 
 /* Under the lock. How many were taken, or a negative error. */
-static long sample(uintptr_t *samples, long nsamples)
+static long pcsample_restart(uintptr_t *samples, long nsamples)
 {
 	struct profil_stats stats;
 	long taken = 0;
-	int err, who = profil_classic_look(&stats);
+	int err, owner = libprofil_classic_inspect(&stats);
 
-	if (who < 0)
-		return who;
+	if (owner < 0)
+		return owner;
 	if (stats.state == PROFIL_STATE_ON) {
-		if (who != PROFIL_ILLUMOS)
+		if (owner != OWNER_ILLUMOS)
 			return nsamples ? -EBUSY : 0;
-		taken = taken_before();
+		taken = inherited_entries();
 	}
-	err = profil_classic_end(&stats);
-	if (!err && who == PROFIL_ILLUMOS)
+	err = libprofil_classic_stop_locked(&stats);
+	if (!err && owner == OWNER_ILLUMOS)
 		taken += stats.hit;
 	if (!err && nsamples)
-		err = start(samples, nsamples);
+		err = pcsample_start(samples, nsamples);
 	return err ? err : taken;
 }
 
@@ -66,9 +66,9 @@ PROFIL_EXPORT long pcsample(uintptr_t samples[], long nsamples)
 	long taken;
 
 	if (nsamples < 0 || nsamples > NSAMPLES_MAX)
-		return profil_status(-EINVAL);
-	blocked = profil_classic_lock();
-	taken = sample(samples, nsamples);
-	profil_classic_unlock(blocked);
-	return taken < 0 ? profil_status(taken) : taken;
+		return libprofil_result(-EINVAL);
+	blocked = libprofil_classic_lock();
+	taken = pcsample_restart(samples, nsamples);
+	libprofil_classic_unlock(blocked);
+	return taken < 0 ? libprofil_result(taken) : taken;
 }

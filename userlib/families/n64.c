@@ -38,32 +38,32 @@
 static struct {
 	uint64_t period;
 	uint32_t overflow;
-} counted __attribute__((aligned(16)));
+} own_counters __attribute__((aligned(16)));
 
 /**
- * struct plan - What Init was told
+ * struct n64_profile - What Init was told
  * @size: Bytes of this structure, which is mapped.
  * @nr_ranges: Number of @ranges.
  * @ranges: For the kernel.
  */
-struct plan {
+struct n64_profile {
 	size_t size;
 	unsigned int nr_ranges;
 	struct profil_range ranges[];
 };
 
-static struct plan *plan;	/* NULL before Init */
+static struct n64_profile *profile;	/* NULL before Init */
 static bool running;		/* since Start, until Stop */
-static OSErrorHandler handler;
+static OSErrorHandler error_handler;
 
 /**
- * struct fault - What is wrong
- * @error: The errno; 0 if nothing is.
+ * struct n64_error - What is wrong
+ * @errnum: The errno; 0 if nothing is.
  * @code: ERR_OSPROFILE*.
  * @nr: Arguments for the handler: @first and @second, or one of them, or @number.
  */
-struct fault {
-	int error;
+struct n64_error {
+	int errnum;
 	short code;
 	short nr;
 	unsigned int number;
@@ -72,73 +72,75 @@ struct fault {
 };
 
 /* The error handler is called without the lock, since it may call these functions. */
-static void leave(uint64_t blocked, const struct fault *fault)
+static void unlock_and_report(uint64_t blocked, const struct n64_error *error)
 {
-	OSErrorHandler call = handler;
+	OSErrorHandler call = error_handler;
 
-	profil_classic_unlock(blocked);
-	if (!fault->error)
+	libprofil_classic_unlock(blocked);
+	if (!error->errnum)
 		return;
-	errno = fault->error;
+	errno = error->errnum;
 	if (!call)
 		return;
-	if (!fault->nr)
-		call(fault->code, 0);
-	else if (fault->nr == 2 || fault->first)
-		call(fault->code, fault->nr, fault->first, fault->second);
+	if (!error->nr)
+		call(error->code, 0);
+	else if (error->nr == 2 || error->first)
+		call(error->code, error->nr, error->first, error->second);
 	else
-		call(fault->code, fault->nr, fault->number);
-	errno = fault->error;
+		call(error->code, error->nr, error->number);
+	errno = error->errnum;
 }
 
-static struct fault fine(void)
+static struct n64_error no_error(void)
 {
-	return (struct fault){ };
+	return (struct n64_error){ };
 }
 
-static struct fault wrong(short code, int error)
+static struct n64_error plain_error(short code, int error)
 {
-	return (struct fault){ .error = error, .code = code };
+	return (struct n64_error){ .errnum = error, .code = code };
 }
 
-static struct fault wrong_number(short code, unsigned int number)
+static struct n64_error error_with_number(short code, unsigned int number)
 {
-	return (struct fault){ .error = EINVAL, .code = code, .nr = 1, .number = number };
+	return (struct n64_error){ .errnum = EINVAL, .code = code, .nr = 1, .number = number };
 }
 
-static struct fault wrong_pointers(short code, short nr, const void *first, const void *second)
+static struct n64_error error_with_pointers(short code, short nr, const void *first,
+					    const void *second)
 {
-	return (struct fault){
-		.error = EINVAL, .code = code, .nr = nr, .first = first, .second = second,
+	return (struct n64_error){
+		.errnum = EINVAL, .code = code, .nr = nr, .first = first, .second = second,
 	};
 }
 
 /* @err: 0 or a negative error, of the kernel. */
-static struct fault status(int err)
+static struct n64_error kernel_error(int err)
 {
-	return err ? wrong(ERR_OSPROFILE_ERRNO, -err) : fine();
+	return err ? plain_error(ERR_OSPROFILE_ERRNO, -err) : no_error();
 }
 
 /*
  * 1 if it is running; 0 if it is not, also since another call has replaced the session or the
  * session has ended by itself; or a negative error.
  */
-static int is_running(void)
+static int profiler_is_running(void)
 {
-	int who = running ? profil_classic_owner() : PROFIL_NOBODY;
+	int result = running ? libprofil_classic_owner() : OWNER_NONE;
 
-	return who < 0 ? who : who == PROFIL_N64;
+	return result < 0 ? result : result == OWNER_N64;
 }
 
 /* Counting in the ranges of @p every @period ns, or, if that is 0, not. */
-static int session(const struct plan *p, uint64_t period)
+static int n64_set_session(const struct n64_profile *p, uint64_t period)
 {
-	return profil_classic_start_as(PROFIL_N64, p->ranges, p->nr_ranges, PROFIL_START_REPLACE,
-				       period ? PROFIL_MODES_ALL : 0, period);
+	return libprofil_classic_start_locked(OWNER_N64, p->ranges, p->nr_ranges,
+					      PROFIL_START_REPLACE, period ? PROFIL_MODES_ALL : 0,
+					      period);
 }
 
 /* Zeroed memory, or NULL. */
-static void *map(size_t size)
+static void *map_zeroed(size_t size)
 {
 	int saved = errno;
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -147,39 +149,40 @@ static void *map(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static int query(struct profil_query *kernel)
+static int n64_query(struct profil_query *kernel)
 {
 	*kernel = (struct profil_query){ .size = sizeof(*kernel) };
-	return profil_device_ioctl(PROFIL_IOC_QUERY, kernel);
+	return libprofil_device_ioctl(PROFIL_IOC_QUERY, kernel);
 }
 
 /* ---- osProfileInit ---- */
 
-static uint64_t start_of(const OSProf *prof)
+static uint64_t segment_start(const OSProf *prof)
 {
 	return (uintptr_t)prof->text_start;
 }
 
-static uint64_t end_of(const OSProf *prof)
+static uint64_t segment_end(const OSProf *prof)
 {
 	return (uint64_t)(uintptr_t)prof->text_end + WORD;
 }
 
-static struct fault check(const OSProf *profp, unsigned int profcnt)
+static struct n64_error check_segments(const OSProf *profp, unsigned int profcnt)
 {
 	for (const OSProf *prof = profp; prof < profp + profcnt; prof++) {
 		if ((uintptr_t)prof->histo_base % sizeof(uint32_t))
-			return wrong_pointers(ERR_OSPROFILEINIT_ALN, 1, prof->histo_base, NULL);
+			return error_with_pointers(ERR_OSPROFILEINIT_ALN, 1, prof->histo_base,
+						   NULL);
 		if (prof->text_start >= prof->text_end)
-			return wrong_pointers(ERR_OSPROFILEINIT_ORD, 2, prof->text_start,
+			return error_with_pointers(ERR_OSPROFILEINIT_ORD, 2, prof->text_start,
 					      prof->text_end);
-		if (prof->histo_size < (end_of(prof) - start_of(prof) + WORD - 1) / WORD)
-			return wrong_number(ERR_OSPROFILEINIT_SIZ, prof->histo_size);
+		if (prof->histo_size < (segment_end(prof) - segment_start(prof) + WORD - 1) / WORD)
+			return error_with_number(ERR_OSPROFILEINIT_SIZ, prof->histo_size);
 	}
-	return fine();
+	return no_error();
 }
 
-static struct fault check_disjoint(const struct profil_range *regions, unsigned int nr)
+static struct n64_error check_disjoint_segments(const struct profil_range *regions, unsigned int nr)
 {
 	for (unsigned int i = 0; i < nr; i++) {
 		for (unsigned int j = i + 1; j < nr; j++) {
@@ -191,12 +194,12 @@ static struct fault check_disjoint(const struct profil_range *regions, unsigned 
 				a = b;
 				b = &regions[i];
 			}
-			return wrong_pointers(ERR_OSPROFILEINIT_OVL, 2,
+			return error_with_pointers(ERR_OSPROFILEINIT_OVL, 2,
 					      (void *)(uintptr_t)a->start,
 					      (void *)(uintptr_t)b->start);
 		}
 	}
-	return fine();
+	return no_error();
 }
 
 static void set_regions(struct profil_range *regions, const OSProf *profp, unsigned int profcnt,
@@ -204,9 +207,9 @@ static void set_regions(struct profil_range *regions, const OSProf *profp, unsig
 {
 	for (unsigned int i = 0; i < profcnt; i++)
 		regions[i] = (struct profil_range){
-			.start = start_of(&profp[i]),
-			.end = end_of(&profp[i]),
-			.offset = start_of(&profp[i]),
+			.start = segment_start(&profp[i]),
+			.end = segment_end(&profp[i]),
+			.offset = segment_start(&profp[i]),
 			.buffer = (uintptr_t)profp[i].histo_base,
 			.nr_counters = profp[i].histo_size,
 			.scale = 65536,
@@ -218,106 +221,107 @@ static void set_regions(struct profil_range *regions, const OSProf *profp, unsig
 		.start = HANDOVER_PERIOD,
 		.end = UINT64_MAX,
 		.offset = HANDOVER_PERIOD,
-		.buffer = (uintptr_t)&counted.period,
+		.buffer = (uintptr_t)&own_counters.period,
 		.nr_counters = 1,
 		.granule = 1,
 		.step = 1,
-		.width = sizeof(counted.period),
+		.width = sizeof(own_counters.period),
 	};
 	regions[profcnt + 1] = (struct profil_range){
 		.end = UINT64_MAX,
-		.buffer = (uintptr_t)&counted.overflow,
+		.buffer = (uintptr_t)&own_counters.overflow,
 		.nr_counters = 1,
 		.granule = 1,
 		.step = 1,
-		.width = sizeof(counted.overflow),
+		.width = sizeof(own_counters.overflow),
 	};
 }
 
 /* The kernel has seen that they are memory; nothing counts in them yet. */
-static void clear(const OSProf *profp, unsigned int profcnt, unsigned int width)
+static void clear_counters(const OSProf *profp, unsigned int profcnt, unsigned int width)
 {
 	for (unsigned int i = 0; i < profcnt; i++)
 		memset(profp[i].histo_base, 0, (size_t)profp[i].histo_size * width);
-	counted.overflow = 0;
-	counted.period = 0;
+	own_counters.overflow = 0;
+	own_counters.period = 0;
 }
 
-/* The @nr segments at @user become the plan: @regions and @profs are room for them. */
-static struct fault init_plan(const OSProf *user, unsigned int nr, unsigned int flags,
-			      struct plan *new, struct profil_range *regions, OSProf *profs)
+/* The @nr segments at @user become the profile: @regions and @profs are room for them. */
+static struct n64_error n64_init_profile(const OSProf *user, unsigned int nr, unsigned int flags,
+					 struct n64_profile *new, struct profil_range *regions,
+					 OSProf *profs)
 {
 	const unsigned int width = flags & PROF_UINT32 ? sizeof(uint32_t) : sizeof(uint16_t);
-	struct fault fault;
+	struct n64_error error;
 
-	fault = status(profil_copy_in(profs, user, nr * sizeof(*profs)));
-	if (!fault.error)
-		fault = check(profs, nr);
-	if (fault.error)
-		return fault;
+	error = kernel_error(libprofil_copy_in(profs, user, nr * sizeof(*profs)));
+	if (!error.errnum)
+		error = check_segments(profs, nr);
+	if (error.errnum)
+		return error;
 	set_regions(regions, profs, nr, width);
 	if (flags & PROF_DISJOINT)
-		fault = check_disjoint(regions, nr);
-	if (fault.error)
-		return fault;
-	new->nr_ranges = profil_precedence(regions, nr + EXTRA, new->ranges);
-	fault = status(session(new, 0));
-	if (!fault.error)
-		clear(profs, nr, width);
-	return fault;
+		error = check_disjoint_segments(regions, nr);
+	if (error.errnum)
+		return error;
+	new->nr_ranges = libprofil_resolve_overlaps(regions, nr + EXTRA, new->ranges);
+	error = kernel_error(n64_set_session(new, 0));
+	if (!error.errnum)
+		clear_counters(profs, nr, width);
+	return error;
 }
 
-static struct fault init(const OSProf *profp, unsigned int profcnt, unsigned int flags)
+static struct n64_error n64_init(const OSProf *profp, unsigned int profcnt, unsigned int flags)
 {
 	const size_t nr = (size_t)profcnt + EXTRA;
 	struct profil_range *regions;
-	struct plan *new, *old = plan;
+	struct n64_profile *new, *old = profile;
 	struct profil_query kernel;
-	struct fault fault;
+	struct n64_error error;
 	size_t scratch;
 	int err;
 
-	err = is_running();
+	err = profiler_is_running();
 	if (err)
-		return err < 0 ? status(err) : wrong(ERR_OSPROFILEINIT_STR, EBUSY);
+		return err < 0 ? kernel_error(err) : plain_error(ERR_OSPROFILEINIT_STR, EBUSY);
 	if (flags & ~(PROF_UINT32 | PROF_DISJOINT))
-		return wrong_number(ERR_OSPROFILEINIT_FLAGS, flags);
-	fault = status(query(&kernel));
-	if (fault.error)
-		return fault;
+		return error_with_number(ERR_OSPROFILEINIT_FLAGS, flags);
+	error = kernel_error(n64_query(&kernel));
+	if (error.errnum)
+		return error;
 	/* Each may come between two parts of others. */
 	if (!profcnt || profcnt > kernel.max_ranges / 2 - EXTRA)
-		return wrong_number(ERR_OSPROFILEINIT_CNT, profcnt);
+		return error_with_number(ERR_OSPROFILEINIT_CNT, profcnt);
 
 	scratch = nr * sizeof(*regions) + profcnt * sizeof(OSProf);
-	regions = map(scratch);
+	regions = map_zeroed(scratch);
 	if (!regions)
-		return status(-ENOMEM);
-	new = map(sizeof(*new) + 2 * nr * sizeof(*new->ranges));
+		return kernel_error(-ENOMEM);
+	new = map_zeroed(sizeof(*new) + 2 * nr * sizeof(*new->ranges));
 	if (!new) {
 		munmap(regions, scratch);
-		return status(-ENOMEM);
+		return kernel_error(-ENOMEM);
 	}
 	new->size = sizeof(*new) + 2 * nr * sizeof(*new->ranges);
-	fault = init_plan(profp, profcnt, flags, new, regions, (OSProf *)(regions + nr));
+	error = n64_init_profile(profp, profcnt, flags, new, regions, (OSProf *)(regions + nr));
 	munmap(regions, scratch);
-	if (fault.error) {
+	if (error.errnum) {
 		munmap(new, new->size);
-		return fault;
+		return error;
 	}
 	running = false;
-	plan = new;
+	profile = new;
 	if (old)
 		munmap(old, old->size);
-	return fine();
+	return no_error();
 }
 
 PROFIL_EXPORT void osProfileInitFlags(OSProf *profp, unsigned int profcnt, unsigned int flags)
 {
-	uint64_t blocked = profil_classic_lock();
-	struct fault fault = init(profp, profcnt, flags);
+	uint64_t blocked = libprofil_classic_lock();
+	struct n64_error error = n64_init(profp, profcnt, flags);
 
-	leave(blocked, &fault);
+	unlock_and_report(blocked, &error);
 }
 
 PROFIL_EXPORT void osProfileInit(OSProf *profp, unsigned int profcnt)
@@ -327,91 +331,91 @@ PROFIL_EXPORT void osProfileInit(OSProf *profp, unsigned int profcnt)
 
 /* ---- osProfileStart, osProfileStop ---- */
 
-static struct fault start(unsigned int microseconds)
+static struct n64_error n64_start(unsigned int microseconds)
 {
 	const uint64_t period = microseconds * NS_PER_US;
 	struct profil_query kernel;
-	struct fault fault;
+	struct n64_error error;
 	int err;
 
 	if (microseconds < PROF_MIN_INTERVAL)
-		return wrong_number(ERR_OSPROFILESTART_TIME, microseconds);
-	if (!plan)
-		return wrong(ERR_OSPROFILESTART_INIT, ESRCH);
-	err = is_running();
+		return error_with_number(ERR_OSPROFILESTART_TIME, microseconds);
+	if (!profile)
+		return plain_error(ERR_OSPROFILESTART_INIT, ESRCH);
+	err = profiler_is_running();
 	if (err)
-		return err < 0 ? status(err) : wrong(ERR_OSPROFILESTART_FLAG, EALREADY);
-	fault = status(query(&kernel));
-	if (fault.error)
-		return fault;
+		return err < 0 ? kernel_error(err) : plain_error(ERR_OSPROFILESTART_FLAG, EALREADY);
+	error = kernel_error(n64_query(&kernel));
+	if (error.errnum)
+		return error;
 	if (period < kernel.min_period || period > kernel.max_period) {
-		fault = wrong_number(ERR_OSPROFILESTART_TIME, microseconds);
+		error = error_with_number(ERR_OSPROFILESTART_TIME, microseconds);
 		if (period < kernel.min_period)
-			fault.error = EPERM;
-		return fault;
+			error.errnum = EPERM;
+		return error;
 	}
-	fault = status(session(plan, period));
-	if (fault.error)
-		return fault;
-	counted.period = period;
+	error = kernel_error(n64_set_session(profile, period));
+	if (error.errnum)
+		return error;
+	own_counters.period = period;
 	running = true;
-	return fine();
+	return no_error();
 }
 
 PROFIL_EXPORT void osProfileStart(unsigned int microseconds)
 {
-	uint64_t blocked = profil_classic_lock();
-	struct fault fault = start(microseconds);
+	uint64_t blocked = libprofil_classic_lock();
+	struct n64_error error = n64_start(microseconds);
 
-	leave(blocked, &fault);
+	unlock_and_report(blocked, &error);
 }
 
-static struct fault stop(void)
+static struct n64_error n64_stop(void)
 {
 	int err;
 
 	if (!running)
-		return wrong(ERR_OSPROFILESTOP_FLAG, EALREADY);
-	err = is_running();
+		return plain_error(ERR_OSPROFILESTOP_FLAG, EALREADY);
+	err = profiler_is_running();
 	if (err < 0)
-		return status(err);
+		return kernel_error(err);
 	running = false;
 	if (!err)
-		return wrong(ERR_OSPROFILESTOP_TIMER, ESRCH);
-	err = session(plan, 0);
+		return plain_error(ERR_OSPROFILESTOP_TIMER, ESRCH);
+	err = n64_set_session(profile, 0);
 	/* Whatever the reason: it must not count any more. */
-	if (err && profil_classic_end(NULL))
+	if (err && libprofil_classic_stop_locked(NULL))
 		running = true;
-	return status(err);
+	return kernel_error(err);
 }
 
 PROFIL_EXPORT void osProfileStop(void)
 {
-	uint64_t blocked = profil_classic_lock();
-	struct fault fault = stop();
+	uint64_t blocked = libprofil_classic_lock();
+	struct n64_error error = n64_stop();
 
-	leave(blocked, &fault);
+	unlock_and_report(blocked, &error);
 }
 
 PROFIL_EXPORT unsigned int osProfileOverflow(void)
 {
-	return *(volatile uint32_t *)&counted.overflow;
+	return *(volatile uint32_t *)&own_counters.overflow;
 }
 
 PROFIL_EXPORT OSErrorHandler osSetErrorHandler(OSErrorHandler new)
 {
-	uint64_t blocked = profil_classic_lock();
-	OSErrorHandler old = handler;
+	uint64_t blocked = libprofil_classic_lock();
+	OSErrorHandler old = error_handler;
 
-	handler = new;
-	profil_classic_unlock(blocked);
+	error_handler = new;
+	libprofil_classic_unlock(blocked);
 	return old;
 }
 
 /* ---- osProfileFlush ---- */
 
 /* Who waits for our data, if somebody does who may have it. */
-static int host_connect(void)
+static int connect_to_host(void)
 {
 	struct sockaddr_un address;
 	socklen_t length = handover_address(&address, getpid()), size;
@@ -479,7 +483,7 @@ static size_t write_session(int file)
 	size_t size, end = 0;
 	uint32_t nr;
 
-	if (profil_classic_ioctl(PROFIL_IOC_DESCRIBE, &session))
+	if (libprofil_classic_ioctl(PROFIL_IOC_DESCRIBE, &session))
 		return 0;
 	nr = session.nr_ranges;
 	size = sizeof(*to) + nr * sizeof(*ranges);
@@ -491,7 +495,7 @@ static size_t write_session(int file)
 	ranges = (struct profil_range *)(to + 1);
 	session.ranges = (uintptr_t)ranges;
 	/* Another thread may have begun another profile. */
-	if (!profil_classic_ioctl(PROFIL_IOC_DESCRIBE, &session) && session.nr_ranges == nr)
+	if (!libprofil_classic_ioctl(PROFIL_IOC_DESCRIBE, &session) && session.nr_ranges == nr)
 		end = write_counters(file, size, ranges, nr);
 	to->magic = HANDOVER_MAGIC;
 	to->nr_ranges = nr;
@@ -524,7 +528,7 @@ PROFIL_EXPORT void osProfileFlush(void)
 	size_t size;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	host = host_connect();
+	host = connect_to_host();
 	if (host < 0)
 		goto restore;
 	file = memfd_create("profil", MFD_CLOEXEC);

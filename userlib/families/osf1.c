@@ -15,21 +15,21 @@
 #include "device.h"
 #include "profil/osf1.h"
 
-#define MS	1000000U	/* ns */
+#define MILLISECOND	1000000U	/* ns */
 
-#define SCALE_ALL	2	/* all in the first counter */
+#define SCALE_ONE_COUNTER	2	/* all in the first counter */
 
 /* Of the session's clock; 0 for the scheduler's tick, where that is as fast, or all there is. */
-static uint64_t period_of(const struct profil_query *query)
+static uint64_t osf1_period(const struct profil_query *query)
 {
-	if (!(query->features & PROFIL_FEATURE_CLOCK) || query->tick_ns <= MS ||
-	    query->min_period > MS || query->max_period < MS)
+	if (!(query->features & PROFIL_FEATURE_CLOCK) || query->tick_ns <= MILLISECOND ||
+	    query->min_period > MILLISECOND || query->max_period < MILLISECOND)
 		return 0;
-	return MS;
+	return MILLISECOND;
 }
 
-static int start(const unsigned short *buffer, unsigned int size, uintptr_t offset,
-		 unsigned int scale)
+static int osf1_start(const unsigned short *buffer, unsigned int size, uintptr_t offset,
+		      unsigned int scale)
 {
 	struct profil_query query = { .size = sizeof(query) };
 	struct profil_range range = {
@@ -38,7 +38,7 @@ static int start(const unsigned short *buffer, unsigned int size, uintptr_t offs
 		.offset = offset,
 		.buffer = (uintptr_t)buffer,
 		.nr_counters = size / sizeof(*buffer),
-		.scale = scale == SCALE_ALL ? 0 : scale,
+		.scale = scale == SCALE_ONE_COUNTER ? 0 : scale,
 		.granule = 1,
 		.step = 2,
 		.width = sizeof(*buffer),
@@ -47,14 +47,14 @@ static int start(const unsigned short *buffer, unsigned int size, uintptr_t offs
 	uint64_t period = 0;
 	int err;
 
-	err = profil_classic_ioctl(PROFIL_IOC_QUERY, &query);
+	err = libprofil_classic_ioctl(PROFIL_IOC_QUERY, &query);
 	if (!err)
-		period = period_of(&query);
-	err = profil_classic_start(&range, nr, PROFIL_START_REPLACE, period);
+		period = osf1_period(&query);
+	err = libprofil_classic_start(&range, nr, PROFIL_START_REPLACE, period);
 	if (err && period)
-		err = profil_classic_start(&range, nr, PROFIL_START_REPLACE, 0);
+		err = libprofil_classic_start(&range, nr, PROFIL_START_REPLACE, 0);
 	if (err)
-		profil_classic_stop();
+		libprofil_classic_stop();
 	return err;
 }
 
@@ -62,9 +62,9 @@ PROFIL_EXPORT void profil_osf1(unsigned short *short_buffer, unsigned int buffer
 			       void *offset, unsigned int scale)
 {
 	if (scale > 1)
-		profil_status(start(short_buffer, buffer_size, (uintptr_t)offset, scale));
+		libprofil_result(osf1_start(short_buffer, buffer_size, (uintptr_t)offset, scale));
 	else
-		profil_status(profil_classic_stop());
+		libprofil_result(libprofil_classic_stop());
 }
 
 PROFIL_EXPORT int getsysinfo_osf1(unsigned long op, void *buffer, unsigned long nbytes, ...)
@@ -73,11 +73,11 @@ PROFIL_EXPORT int getsysinfo_osf1(unsigned long op, void *buffer, unsigned long 
 	int err, hz;
 
 	if (op != GSI_CLK_TCK || nbytes < sizeof(hz))
-		return profil_status(-EINVAL);
-	err = profil_classic_ioctl(PROFIL_IOC_QUERY, &query);
+		return libprofil_result(-EINVAL);
+	err = libprofil_classic_ioctl(PROFIL_IOC_QUERY, &query);
 	if (err)
-		return profil_status(err);
-	hz = period_of(&query) ? 1000000000 / MS : query.tick_hz;
-	err = profil_copy_out(buffer, &hz, sizeof(hz));
-	return err ? profil_status(err) : 1;
+		return libprofil_result(err);
+	hz = osf1_period(&query) ? 1000000000 / MILLISECOND : query.tick_hz;
+	err = libprofil_copy_out(buffer, &hz, sizeof(hz));
+	return err ? libprofil_result(err) : 1;
 }

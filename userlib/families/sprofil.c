@@ -22,10 +22,10 @@
 #include "profil/glibc.h"
 
 /* What PROF_FAST asks for: IRIX's fast clock. */
-#define FAST_NS		1000000
+#define FAST_PERIOD		1000000
 
 /* The first address that has no counter any more, of those from 0 on; ~0 if there is none. */
-static uint64_t length(uint64_t nr_counters, uint32_t scale, uint32_t width)
+static uint64_t region_length(uint64_t nr_counters, uint32_t scale, uint32_t width)
 {
 	uint64_t rest = (nr_counters % scale * 65536 + scale - 1) / scale;
 	uint64_t units;
@@ -37,7 +37,7 @@ static uint64_t length(uint64_t nr_counters, uint32_t scale, uint32_t width)
 	return units;
 }
 
-static struct profil_range region_of(const struct prof *prof, uint32_t width)
+static struct profil_range sprofil_region(const struct prof *prof, uint32_t width)
 {
 	struct profil_range region = {
 		.start = prof->pr_off,
@@ -49,15 +49,16 @@ static struct profil_range region_of(const struct prof *prof, uint32_t width)
 		.step = 1,
 		.width = width,
 	};
+	uint64_t length;
 
-	if (__builtin_add_overflow(region.start, length(region.nr_counters, region.scale, width),
-				   &region.end))
+	length = region_length(region.nr_counters, region.scale, width);
+	if (__builtin_add_overflow(region.start, length, &region.end))
 		region.end = UINT64_MAX;
 	return region;
 }
 
 /* What no region holds counts in the first counter of the overflow bin. */
-static struct profil_range rest_of(const struct prof *overflow, uint32_t width)
+static struct profil_range overflow_region(const struct prof *overflow, uint32_t width)
 {
 	return (struct profil_range) {
 		.start = 0,
@@ -72,7 +73,7 @@ static struct profil_range rest_of(const struct prof *overflow, uint32_t width)
 }
 
 /* The one that begins higher goes first; otherwise they keep their order in the array. */
-static void sort(const struct prof *profs, size_t nr_profs, const struct prof **order)
+static void sort_by_address(const struct prof *profs, size_t nr_profs, const struct prof **order)
 {
 	for (size_t i = 0; i < nr_profs; i++) {
 		size_t at = i;
@@ -87,30 +88,30 @@ static void sort(const struct prof *profs, size_t nr_profs, const struct prof **
  * The regions that count anything, by precedence: how many, or a negative error. There is room
  * for one more than there are entries. @order: room for a pointer to each.
  */
-static int regions_of(const struct prof *profs, size_t nr_profs, const struct prof **order,
-		      uint32_t width, struct profil_range *regions)
+static int sprofil_regions(const struct prof *profs, size_t nr_profs, const struct prof **order,
+			   uint32_t width, struct profil_range *regions)
 {
 	const struct prof *overflow = NULL, *prof;
 	size_t i, nr = 0;
 
-	sort(profs, nr_profs, order);
+	sort_by_address(profs, nr_profs, order);
 	for (i = 0; i < nr_profs; i++) {
 		prof = order[i];
 		if (prof->pr_scale < 2 || prof->pr_size < width)
 			continue;
 		if (prof->pr_scale != (uint32_t)prof->pr_scale)
 			return -EINVAL;
-		regions[nr++] = region_of(prof, width);
+		regions[nr++] = sprofil_region(prof, width);
 		if (!overflow && prof->pr_off == 0 && prof->pr_scale == 2)
 			overflow = prof;
 	}
 	if (overflow)
-		regions[nr++] = rest_of(overflow, width);
+		regions[nr++] = overflow_region(overflow, width);
 	return nr;
 }
 
-static int start(const struct prof *profp, size_t nr_profs, uint32_t width, uint64_t period,
-		 unsigned int max_ranges)
+static int sprofil_start(const struct prof *profp, size_t nr_profs, uint32_t width, uint64_t period,
+			 unsigned int max_ranges)
 {
 	const size_t nr_regions = nr_profs + 1;		/* one for the rest */
 	struct profil_range *regions, *ranges;
@@ -130,33 +131,33 @@ static int start(const struct prof *profp, size_t nr_profs, uint32_t width, uint
 	profs = (struct prof *)(ranges + 2 * nr_regions);
 	order = (const struct prof **)(profs + nr_profs);
 
-	err = profil_copy_in(profs, profp, nr_profs * sizeof(*profs));
+	err = libprofil_copy_in(profs, profp, nr_profs * sizeof(*profs));
 	if (err)
 		goto unmap;
-	nr = regions_of(profs, nr_profs, order, width, regions);
+	nr = sprofil_regions(profs, nr_profs, order, width, regions);
 	if (nr < 0) {
 		err = nr;
 		goto unmap;
 	}
-	nr = profil_precedence(regions, nr, ranges);
+	nr = libprofil_resolve_overlaps(regions, nr, ranges);
 	if (!nr)
-		err = profil_classic_stop();
+		err = libprofil_classic_stop();
 	else if ((unsigned int)nr > max_ranges)
 		err = -E2BIG;
 	else
-		err = profil_classic_start(ranges, nr, PROFIL_START_REPLACE, period);
+		err = libprofil_classic_start(ranges, nr, PROFIL_START_REPLACE, period);
 unmap:
 	munmap(regions, size);
 	return err;
 }
 
 /* Nanoseconds of a clock of its own, or 0 for the tick. */
-static uint64_t period_of(const struct profil_query *query, unsigned int flags)
+static uint64_t sprofil_period(const struct profil_query *query, unsigned int flags)
 {
 	if (!(flags & PROF_FAST) || !(query->features & PROFIL_FEATURE_CLOCK) ||
-	    query->min_period > FAST_NS || query->tick_ns <= FAST_NS)
+	    query->min_period > FAST_PERIOD || query->tick_ns <= FAST_PERIOD)
 		return 0;
-	return FAST_NS;
+	return FAST_PERIOD;
 }
 
 static int do_sprofil(const struct prof *profp, int profcnt, struct timeval *tvp,
@@ -169,27 +170,27 @@ static int do_sprofil(const struct prof *profp, int profcnt, struct timeval *tvp
 
 	if (profcnt < 0 || flags & ~(PROF_USHORT | PROF_UINT | PROF_FAST))
 		return -EINVAL;
-	err = profil_classic_ioctl(PROFIL_IOC_QUERY, &query);
+	err = libprofil_classic_ioctl(PROFIL_IOC_QUERY, &query);
 	if (err)
 		return err;
 
-	period = period_of(&query, flags);
+	period = sprofil_period(&query, flags);
 	ns = period ?: query.tick_ns;
 	tick.tv_sec = ns / 1000000000;
 	tick.tv_usec = ns % 1000000000 / 1000;
-	if (tvp && profil_copy_out(tvp, &tick, sizeof(tick)))
+	if (tvp && libprofil_copy_out(tvp, &tick, sizeof(tick)))
 		return -EFAULT;
 
 	if (!profcnt)
-		return profil_classic_stop();
-	return start(profp, profcnt, flags & PROF_UINT ? sizeof(unsigned int) :
+		return libprofil_classic_stop();
+	return sprofil_start(profp, profcnt, flags & PROF_UINT ? sizeof(unsigned int) :
 		     sizeof(unsigned short), period, query.max_ranges);
 }
 
 PROFIL_EXPORT int sprofil(struct prof *profp, int profcnt, struct timeval *tvp,
 			  unsigned int flags)
 {
-	int saved = errno, status = profil_status(do_sprofil(profp, profcnt, tvp, flags));
+	int saved = errno, status = libprofil_result(do_sprofil(profp, profcnt, tvp, flags));
 
 	if (!status)
 		errno = saved;		/* a call inside may have set it */

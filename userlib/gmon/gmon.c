@@ -41,7 +41,7 @@
 #define SHIFT_MIN	2
 #define SHIFT_MAX	12
 
-#define FULL		65535U		/* a counter in the file */
+#define COUNTER_MAX		65535U		/* a counter in the file */
 
 static struct {
 	bool started;			/* and not finished */
@@ -52,7 +52,7 @@ static struct {
 } gmon;
 
 /* Whether the kernel is to count, or does. */
-static bool is_ours(void)
+static bool kernel_counts(void)
 {
 	return gmon.started && gmon.range.nr_counters;
 }
@@ -75,7 +75,7 @@ static int choose_clock(void)
 {
 	struct profil_query query = { .size = sizeof(query) };
 	const char *text = secure_getenv("PROFIL_GMON_RATE");
-	int err = profil_classic_ioctl(PROFIL_IOC_QUERY, &query);
+	int err = libprofil_classic_ioctl(PROFIL_IOC_QUERY, &query);
 	unsigned long rate;
 	char *end;
 
@@ -97,13 +97,13 @@ static int choose_clock(void)
 	return 0;
 }
 
-static int count(void)
+static int start_counting(void)
 {
-	return profil_classic_start(&gmon.range, 1, PROFIL_START_REPLACE, gmon.period);
+	return libprofil_classic_start(&gmon.range, 1, PROFIL_START_REPLACE, gmon.period);
 }
 
 /* Makes the counters and lets the kernel count, with as many of them as may be locked. */
-static int begin(uint64_t low, uint64_t high)
+static int begin_histogram(uint64_t low, uint64_t high)
 {
 	int err = choose_clock();
 	unsigned int shift;
@@ -122,7 +122,7 @@ static int begin(uint64_t low, uint64_t high)
 		gmon.range = profil_range_of(low, low + (nr << shift), shift, counters, nr,
 					     sizeof(uint32_t));
 		gmon.shift = shift;
-		err = count();
+		err = start_counting();
 		if (!err)
 			break;
 		munmap(counters, size);
@@ -138,30 +138,30 @@ static int begin(uint64_t low, uint64_t high)
  */
 
 /* A place where the C library may write, and what was there before it did. */
-struct place {
+struct output_file {
 	char path[PATH_MAX];
 	struct stat before;
 };
 
 /* The two there are, in the order in which they are tried; the first may be empty. */
-static void look(struct place places[2])
+static void note_output_files(struct output_file outputs[2])
 {
 	const char *prefix = secure_getenv("GMON_OUT_PREFIX");
 	int i, len = 0;
 
-	memset(places, 0, 2 * sizeof(*places));
+	memset(outputs, 0, 2 * sizeof(*outputs));
 	if (prefix)
-		len = snprintf(places[0].path, sizeof(places[0].path), "%s.%u", prefix, getpid());
-	if (len >= (int)sizeof(places[0].path))
-		places[0].path[0] = 0;
-	strcpy(places[1].path, "gmon.out");
+		len = snprintf(outputs[0].path, sizeof(outputs[0].path), "%s.%u", prefix, getpid());
+	if (len >= (int)sizeof(outputs[0].path))
+		outputs[0].path[0] = 0;
+	strcpy(outputs[1].path, "gmon.out");
 
 	for (i = 0; i < 2; i++)
-		if (lstat(places[i].path, &places[i].before))
-			places[i].before.st_ino = 0;
+		if (lstat(outputs[i].path, &outputs[i].before))
+			outputs[i].before.st_ino = 0;
 }
 
-static bool earlier(const struct timespec *a, const struct timespec *b)
+static bool is_earlier(const struct timespec *a, const struct timespec *b)
 {
 	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
@@ -171,27 +171,28 @@ static bool earlier(const struct timespec *a, const struct timespec *b)
  * somebody else's. An earlier program's may be as young as the clock that files are dated by can
  * tell: hence @since, by that clock.
  */
-static bool is_new(const struct stat *st, const struct stat *before, const struct timespec *since)
+static bool was_written(const struct stat *st, const struct stat *before,
+			const struct timespec *since)
 {
 	return st->st_ino != before->st_ino || st->st_dev != before->st_dev ||
 	       st->st_size != before->st_size ||
 	       st->st_mtim.tv_sec != before->st_mtim.tv_sec ||
 	       st->st_mtim.tv_nsec != before->st_mtim.tv_nsec ||
-	       !earlier(&st->st_mtim, since);
+	       !is_earlier(&st->st_mtim, since);
 }
 
 /* The file that was written since; NULL if none was, or errno is set. */
-static FILE *find(const struct place places[2], const struct timespec *since)
+static FILE *open_output(const struct output_file outputs[2], const struct timespec *since)
 {
 	struct stat st;
 	FILE *file;
 	int i, fd;
 
 	for (i = 0; i < 2; i++) {
-		if (lstat(places[i].path, &st) || !S_ISREG(st.st_mode) ||
-		    !is_new(&st, &places[i].before, since))
+		if (lstat(outputs[i].path, &st) || !S_ISREG(st.st_mode) ||
+		    !was_written(&st, &outputs[i].before, since))
 			continue;
-		fd = open(places[i].path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+		fd = open(outputs[i].path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0)
 			return NULL;
 		file = fdopen(fd, "r+");
@@ -203,15 +204,15 @@ static FILE *find(const struct place places[2], const struct timespec *since)
 	return NULL;
 }
 
-static uint32_t counter(uint64_t i)
+static uint32_t histogram_counter(uint64_t i)
 {
 	return ((const volatile uint32_t *)(uintptr_t)gmon.range.buffer)[i];
 }
 
 /* How many records it takes to hold so much. */
-static uint32_t records(uint32_t counter)
+static uint32_t records_needed(uint32_t counter)
 {
-	return counter ? (counter - 1) / FULL + 1 : 1;
+	return counter ? (counter - 1) / COUNTER_MAX + 1 : 1;
 }
 
 /* The counters from @i to @end, as far as they are above @base. */
@@ -233,11 +234,11 @@ static void write_record(FILE *file, const struct gmon_hist_hdr *whole, uint64_t
 	fputc(GMON_TAG_TIME_HIST, file);
 	fwrite(&hdr, sizeof(hdr), 1, file);
 	for (; i < end; i++) {
-		uint32_t n = counter(i);
+		uint32_t n = histogram_counter(i);
 		uint16_t part;
 
 		n = n > base ? n - base : 0;
-		part = n < FULL ? n : FULL;
+		part = n < COUNTER_MAX ? n : COUNTER_MAX;
 		fwrite(&part, sizeof(part), 1, file);
 	}
 }
@@ -248,12 +249,12 @@ static void write_records(FILE *file, const struct gmon_hist_hdr *whole)
 	uint32_t n, k;
 
 	for (i = 0; i < gmon.range.nr_counters; i = end) {
-		n = records(counter(i));
+		n = records_needed(histogram_counter(i));
 		for (end = i + 1; end < gmon.range.nr_counters; end++)
-			if (records(counter(end)) != n)
+			if (records_needed(histogram_counter(end)) != n)
 				break;
 		for (k = 0; k < n; k++)
-			write_record(file, whole, i, end, k * FULL);
+			write_record(file, whole, i, end, k * COUNTER_MAX);
 	}
 }
 
@@ -261,7 +262,7 @@ static void write_records(FILE *file, const struct gmon_hist_hdr *whole)
  * Puts our histogram in the place of the one in @file. What it was called and where its text begins
  * as the linker knows it remain; so does all that follows.
  */
-static int replace(FILE *file)
+static int replace_histogram(FILE *file)
 {
 	const int32_t version = GMON_VERSION;
 	struct gmon_hist_hdr hist;
@@ -308,24 +309,24 @@ free:
 }
 
 /* Lets the C library write the file, and puts our histogram in it. */
-static void write_file(const struct gmon_libc *libc)
+static void write_gmon_out(const struct gmon_libc *libc)
 {
-	struct place *places = malloc(2 * sizeof(*places));
+	struct output_file *outputs = malloc(2 * sizeof(*outputs));
 	struct timespec since;
 	FILE *file;
 	int err;
 
-	if (places)
-		look(places);
+	if (outputs)
+		note_output_files(outputs);
 	clock_gettime(CLOCK_REALTIME_COARSE, &since);
 	libc->mcleanup();
-	if (!places) {
+	if (!outputs) {
 		complain("gmon.out", ENOMEM);
 		return;
 	}
-	file = find(places, &since);
+	file = open_output(outputs, &since);
 	if (file) {
-		err = replace(file);
+		err = replace_histogram(file);
 		if (fclose(file) && !err)
 			err = -errno;
 	} else {
@@ -333,7 +334,7 @@ static void write_file(const struct gmon_libc *libc)
 	}
 	if (err)
 		complain("gmon.out", -err);
-	free(places);
+	free(outputs);
 }
 
 /*
@@ -341,7 +342,7 @@ static void write_file(const struct gmon_libc *libc)
  */
 
 /**
- * profil_gmon_start - Count arcs and histogram from now on
+ * libprofil_gmon_start - Count arcs and histogram from now on
  * @libc: The C library's functions.
  * @lowpc: First address of the text.
  * @highpc: First address past it.
@@ -349,7 +350,7 @@ static void write_file(const struct gmon_libc *libc)
  * If the kernel cannot count, the C library does, and standard error has the reason. Of no effect
  * once started, until it is finished: so it is in the C library, which leaked memory once.
  */
-void profil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, unsigned long highpc)
+void libprofil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, unsigned long highpc)
 {
 	const size_t size = gmon.range.nr_counters * sizeof(uint32_t);
 	int err = -EINVAL;
@@ -365,7 +366,7 @@ void profil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, unsign
 	/* First of all, lest its signal comes when it has a handler no longer. */
 	libc->profil(NULL, 0, 0, 0);
 	if (lowpc < highpc)
-		err = begin(lowpc & ~3UL, (highpc + 3UL) & ~3UL);
+		err = begin_histogram(lowpc & ~3UL, (highpc + 3UL) & ~3UL);
 	if (err) {
 		complain("not counted by the kernel", -err);
 		libc->moncontrol(1);
@@ -373,38 +374,38 @@ void profil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, unsign
 }
 
 /**
- * profil_gmon_control - Stop counting, or go on
+ * libprofil_gmon_control - Stop counting, or go on
  * @libc: The C library's functions.
  * @mode: 0 to stop, else to go on.
  *
  * Of no effect before the start, and after the end: there would be nothing to count in.
  */
-void profil_gmon_control(const struct gmon_libc *libc, int mode)
+void libprofil_gmon_control(const struct gmon_libc *libc, int mode)
 {
 	int err;
 
 	if (!gmon.started)
 		return;
 	libc->moncontrol(mode);
-	if (!is_ours())
+	if (!kernel_counts())
 		return;
 	if (mode) {
 		libc->profil(NULL, 0, 0, 0);
-		err = count();
+		err = start_counting();
 	} else {
-		err = profil_classic_stop();
+		err = libprofil_classic_stop();
 	}
 	if (err)
 		complain("moncontrol", -err);
 }
 
 /**
- * profil_gmon_finish - Stop counting and write gmon.out
+ * libprofil_gmon_finish - Stop counting and write gmon.out
  * @libc: The C library's functions.
  *
  * The counters remain: another thread may call moncontrol() in this moment.
  */
-void profil_gmon_finish(const struct gmon_libc *libc)
+void libprofil_gmon_finish(const struct gmon_libc *libc)
 {
 	int state;
 
@@ -417,7 +418,7 @@ void profil_gmon_finish(const struct gmon_libc *libc)
 	}
 	/* A thread cancelled in exit() must not leave half a file. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	profil_classic_stop();
-	write_file(libc);
+	libprofil_classic_stop();
+	write_gmon_out(libc);
 	pthread_setcancelstate(state, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef PROFIL_GMON_H
-#define PROFIL_GMON_H
+#ifndef LIBPROFIL_GMON_H
+#define LIBPROFIL_GMON_H
 
 #include <stddef.h>
 
@@ -12,8 +12,8 @@ struct gmon_libc {
 	int (*profil)(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale);
 };
 
-void profil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, unsigned long highpc);
-void profil_gmon_control(const struct gmon_libc *libc, int mode);
-void profil_gmon_finish(const struct gmon_libc *libc);
+void libprofil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, unsigned long highpc);
+void libprofil_gmon_control(const struct gmon_libc *libc, int mode);
+void libprofil_gmon_finish(const struct gmon_libc *libc);
 
-#endif /* PROFIL_GMON_H */
+#endif /* LIBPROFIL_GMON_H */

@@ -11,7 +11,7 @@
 #include "device.h"
 #include "gmon.h"
 
-static struct gmon_libc next(void)
+static struct gmon_libc libc_functions(void)
 {
 	return (struct gmon_libc) {
 		.monstartup = dlsym(RTLD_NEXT, "__monstartup"),
@@ -22,17 +22,17 @@ static struct gmon_libc next(void)
 }
 
 /* There is nothing to do for a C library that has no such things, or was loaded before us. */
-static int complete(const struct gmon_libc *libc)
+static int is_complete(const struct gmon_libc *libc)
 {
 	return libc->monstartup && libc->moncontrol && libc->mcleanup && libc->profil;
 }
 
 PROFIL_EXPORT void __monstartup(unsigned long lowpc, unsigned long highpc)
 {
-	const struct gmon_libc libc = next();
+	const struct gmon_libc libc = libc_functions();
 
-	if (complete(&libc))
-		profil_gmon_start(&libc, lowpc, highpc);
+	if (is_complete(&libc))
+		libprofil_gmon_start(&libc, lowpc, highpc);
 }
 
 PROFIL_EXPORT void monstartup(unsigned long lowpc, unsigned long highpc)
@@ -43,16 +43,16 @@ void moncontrol(int mode);
 
 PROFIL_EXPORT void moncontrol(int mode)
 {
-	const struct gmon_libc libc = next();
+	const struct gmon_libc libc = libc_functions();
 
-	if (complete(&libc))
-		profil_gmon_control(&libc, mode);
+	if (is_complete(&libc))
+		libprofil_gmon_control(&libc, mode);
 }
 
 PROFIL_EXPORT void _mcleanup(void)
 {
-	const struct gmon_libc libc = next();
+	const struct gmon_libc libc = libc_functions();
 
-	if (complete(&libc))
-		profil_gmon_finish(&libc);
+	if (is_complete(&libc))
+		libprofil_gmon_finish(&libc);
 }

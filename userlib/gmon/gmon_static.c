@@ -31,20 +31,20 @@ void __wrap__mcleanup(void);
 
 void __wrap___monstartup(unsigned long lowpc, unsigned long highpc)
 {
-	profil_gmon_start(&libc, lowpc, highpc);
+	libprofil_gmon_start(&libc, lowpc, highpc);
 }
 
 void __wrap_monstartup(unsigned long lowpc, unsigned long highpc)
 {
-	profil_gmon_start(&libc, lowpc, highpc);
+	libprofil_gmon_start(&libc, lowpc, highpc);
 }
 
 void __wrap_moncontrol(int mode)
 {
-	profil_gmon_control(&libc, mode);
+	libprofil_gmon_control(&libc, mode);
 }
 
 void __wrap__mcleanup(void)
 {
-	profil_gmon_finish(&libc);
+	libprofil_gmon_finish(&libc);
 }
