@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The classic session of the calling process: what all the historical calls are made of.
+ * The classic session of the calling process, which all historical calls use.
  *
- * The kernel knows whether it is on, the library who turned it on. What the library remembers is
- * changed together with the session, under one lock. All signals wait meanwhile, so that a
- * handler may call what it has interrupted. The lock names the process: in the child of a fork
- * no thread holds it that was not forked.
+ * The kernel knows whether the session is on. The library knows the owner: the call that turned the
+ * session on. It changes the owner together with the session, under one lock. While a thread holds
+ * the lock, all signals are blocked, so that a signal handler can call any function that it has
+ * interrupted. The lock contains the process id: if a thread of the parent held the lock during a
+ * fork, the child sees that no thread of its own holds it.
  *
- * A new session replaces the one that is on, but none replaces that of pcsample(), nor does it
- * replace another.
+ * A new session replaces the session that is on. The exception is pcsample(): it does not replace
+ * the session of another call, and no other call replaces its session.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,15 +24,15 @@
 #include "classic.h"
 #include "device.h"
 
-static uint32_t lock_holder;		/* pid, 0 for none */
+static uint32_t lock_holder;	/* process id, or 0 if the lock is free */
 static enum libprofil_owner owner;
 
 /**
- * libprofil_classic_lock - Keep the session as it is for all but the caller
+ * libprofil_classic_lock - Lock the classic session and block all signals
  *
- * Leaves errno alone.
+ * Does not change errno.
  *
- * Return: the signals that were blocked before, for libprofil_classic_unlock().
+ * Return: the previous signal mask, for libprofil_classic_unlock().
  */
 uint64_t libprofil_classic_lock(void)
 {
@@ -47,7 +48,7 @@ uint64_t libprofil_classic_lock(void)
 			syscall(SYS_futex, &lock_holder, FUTEX_WAIT_PRIVATE, pid, NULL);
 			was = 0;
 		} else {
-			owner = OWNER_OTHER;		/* it was about to change */
+			owner = OWNER_OTHER;	/* the parent's thread was changing it */
 		}
 	}
 	errno = saved;
@@ -65,10 +66,10 @@ void libprofil_classic_unlock(uint64_t blocked)
 }
 
 /**
- * libprofil_classic_inspect - What there is, and who turned it on
- * @stats: Out: its statistics, also of what has ended by itself.
+ * libprofil_classic_inspect - Get the statistics and the owner of the session
+ * @stats: Out: the statistics, also of a session that has ended by itself.
  *
- * Under the lock.
+ * The caller holds the lock.
  *
  * Return: enum libprofil_owner, or a negative error as of libprofil_device_ioctl().
  */
@@ -84,9 +85,9 @@ int libprofil_classic_inspect(struct profil_stats *stats)
 }
 
 /**
- * libprofil_classic_owner - Who turned on what is on
+ * libprofil_classic_owner - Get the owner of the session
  *
- * Under the lock. A session that has ended by itself is not on.
+ * The caller holds the lock. A session that has ended by itself has no owner.
  *
  * Return: enum libprofil_owner, or a negative error as of libprofil_device_ioctl().
  */
@@ -101,7 +102,7 @@ int libprofil_classic_owner(void)
 	return OWNER_NONE;
 }
 
-/* Is a session of pcsample() on? An error is for the next call to find. */
+/* Is a session of pcsample() on? Returns false on an error, which the next ioctl will get, too. */
 static bool pcsample_is_on(void)
 {
 	struct profil_stats stats;
@@ -111,11 +112,15 @@ static bool pcsample_is_on(void)
 }
 
 /**
- * libprofil_classic_start_locked - Profile the calling process from now on
- * @who: The owner from then on.
- * @modes: PROFIL_MODE_*; 0 if nothing is to be counted yet.
+ * libprofil_classic_start_locked - Start the classic session; the caller holds the lock
+ * @new_owner: The owner of the new session.
+ * @ranges: As for libprofil_classic_start().
+ * @nr_ranges: As for libprofil_classic_start().
+ * @flags: As for libprofil_classic_start().
+ * @modes: PROFIL_MODE_*; 0 to count nothing yet.
+ * @period: As for libprofil_classic_start().
  *
- * Under the lock. Else as libprofil_classic_start().
+ * Return: as libprofil_classic_start().
  */
 int libprofil_classic_start_locked(enum libprofil_owner new_owner,
 				   const struct profil_range *ranges, unsigned int nr_ranges,
@@ -139,9 +144,9 @@ int libprofil_classic_start_locked(enum libprofil_owner new_owner,
 	case 0:
 		owner = new_owner;
 		return 0;
-	case -EOPNOTSUPP:	/* a module that cannot do what is asked for here */
+	case -EOPNOTSUPP:	/* this version of the module does not support the request */
 		return -ENOSYS;
-	case -EINVAL:		/* all else is sound: a buffer is misaligned or too large */
+	case -EINVAL:		/* a buffer is misaligned or too large; all else is valid */
 		return -EFAULT;
 	case -EPERM:		/* RLIMIT_MEMLOCK */
 		return -ENOMEM;
@@ -151,12 +156,10 @@ int libprofil_classic_start_locked(enum libprofil_owner new_owner,
 }
 
 /**
- * libprofil_classic_stop_locked - Profile it no longer
- * @stats: Out: the last statistics, if there was anything to end; or NULL.
+ * libprofil_classic_stop_locked - Stop the classic session; the caller holds the lock
+ * @stats: Out: the final statistics, if there was a session; or NULL.
  *
- * Under the lock.
- *
- * Return: 0, also if it was not; or a negative error as of libprofil_device_ioctl().
+ * Return: 0, also if there was no session; or a negative error as of libprofil_device_ioctl().
  */
 int libprofil_classic_stop_locked(struct profil_stats *stats)
 {
@@ -173,20 +176,21 @@ int libprofil_classic_stop_locked(struct profil_stats *stats)
 
 	if (err && err != -EINVAL)
 		return err;
-	owner = OWNER_OTHER;		/* whoever may be next, without this library perhaps */
+	owner = OWNER_OTHER;	/* the next session may not be one of this library */
 	return 0;
 }
 
 /**
- * libprofil_classic_start - Profile the calling process from now on
- * @ranges: What counts where; sound but for the buffers.
- * @nr_ranges: Number of these.
+ * libprofil_classic_start - Start the classic session
+ * @ranges: The ranges. Their members are valid, except for the buffers, which are not checked yet.
+ * @nr_ranges: Number of ranges.
  * @flags: PROFIL_START_*.
- * @period: As of struct profil_start.
+ * @period: As in struct profil_start.
  *
- * Return: 0 or a negative error, of those that historical calls know: -EFAULT if a buffer is bad,
- * -ENOMEM if it may not be locked; -EBUSY, if @flags do not allow to replace what is on, or that
- * is a session of pcsample(); -ENOSYS, -EACCES and others as of libprofil_device_ioctl().
+ * Return: 0 or a negative error, with the meanings of the historical calls: -EFAULT if a buffer is
+ * invalid; -ENOMEM if RLIMIT_MEMLOCK is too low; -EBUSY if a session is on and @flags do not have
+ * PROFIL_START_REPLACE, or if a session of pcsample() is on; -ENOSYS, -EACCES and others as of
+ * libprofil_device_ioctl().
  */
 int libprofil_classic_start(const struct profil_range *ranges, unsigned int nr_ranges,
 			    uint32_t flags, uint64_t period)
@@ -199,7 +203,7 @@ int libprofil_classic_start(const struct profil_range *ranges, unsigned int nr_r
 	return err;
 }
 
-/* As libprofil_classic_stop_locked(), but a session of pcsample() goes on. */
+/* Takes the lock and stops the classic session, unless it is one of pcsample(). */
 int libprofil_classic_stop(void)
 {
 	uint64_t blocked = libprofil_classic_lock();
@@ -210,7 +214,7 @@ int libprofil_classic_stop(void)
 }
 
 /**
- * libprofil_classic_ioctl - libprofil_device_ioctl() for a caller that does not hold the lock
+ * libprofil_classic_ioctl - Take the lock and call libprofil_device_ioctl()
  * @cmd: PROFIL_IOC_*
  * @arg: The structure that belongs to @cmd.
  *
@@ -226,11 +230,11 @@ int libprofil_classic_ioctl(unsigned long cmd, void *arg)
 }
 
 /**
- * libprofil_classic_max_regions - How many regions that may overlap a session can have
+ * libprofil_classic_max_regions - Get the maximum number of regions that can overlap
  *
- * Under the lock. Each can be cut into two ranges by another.
+ * The caller holds the lock. Each region can split another one into two ranges.
  *
- * Return: their number, or a negative error as of libprofil_device_ioctl().
+ * Return: the maximum, or a negative error as of libprofil_device_ioctl().
  */
 int libprofil_classic_max_regions(void)
 {
@@ -240,7 +244,7 @@ int libprofil_classic_max_regions(void)
 	return err ?: (int)(query.max_ranges / 2);
 }
 
-/* What a call returns: 0, or -1 with errno set. */
+/* Converts 0 or a negative error to the result of a call: 0, or -1 with errno set. */
 int libprofil_result(int err)
 {
 	if (!err)

@@ -8,15 +8,15 @@
 
 #define PROFIL_MODES_ALL (PROFIL_MODE_USER | PROFIL_MODE_SYSTEM)
 
-/* Who turned the session on, of those for whom it matters. */
+/* The call that turned the session on, if it makes a difference. */
 enum libprofil_owner {
 	OWNER_OTHER,
 	OWNER_BSD,
-	OWNER_AIX_FIRST,	/* form of the call */
+	OWNER_AIX_FIRST,	/* the first form of AIX's profil() */
 	OWNER_AIX_SECOND,
 	OWNER_N64,
 	OWNER_ILLUMOS,
-	OWNER_NONE,		/* it is off */
+	OWNER_NONE,		/* the session is off */
 };
 
 int libprofil_classic_start(const struct profil_range *ranges, unsigned int nr_ranges,
@@ -31,9 +31,9 @@ void libprofil_classic_unlock(uint64_t blocked);
 int libprofil_classic_inspect(struct profil_stats *stats);
 int libprofil_classic_owner(void);
 int libprofil_classic_max_regions(void);
-int libprofil_classic_start_locked(enum libprofil_owner who, const struct profil_range *ranges,
-				   unsigned int nr_ranges, uint32_t flags, uint32_t modes,
-				   uint64_t period);
+int libprofil_classic_start_locked(enum libprofil_owner new_owner,
+				   const struct profil_range *ranges, unsigned int nr_ranges,
+				   uint32_t flags, uint32_t modes, uint64_t period);
 int libprofil_classic_stop_locked(struct profil_stats *stats);
 
 #endif /* LIBPROFIL_CLASSIC_H */

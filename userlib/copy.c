@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Memory of the caller, which a system call would not trust: where that answers EFAULT, so
- * does the call that stands for it here.
+ * Copying from and to addresses that the caller of the library passes.
+ *
+ * A system call fails with EFAULT if such an address is invalid. The historical calls were system
+ * calls, so the library must fail in the same way, and must not crash.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +13,10 @@
 
 #include "copy.h"
 
-/* The kernel copies, within this process. Where it must not, it is done without a net. */
+/*
+ * Lets the kernel copy within this process, since it checks the addresses. If the kernel does not
+ * permit this (seccomp), memcpy() copies, without a check.
+ */
 static int copy_checked(long call, void *local, const void *remote, size_t size)
 {
 	const struct iovec ours = { local, size }, theirs = { (void *)remote, size };
@@ -32,10 +37,10 @@ static int copy_checked(long call, void *local, const void *remote, size_t size)
 }
 
 /**
- * libprofil_copy_in - Copy from where the caller says
- * @to: Where to.
- * @from: The caller's.
- * @size: Bytes.
+ * libprofil_copy_in - Copy from an address that the caller has passed
+ * @to: Memory of the library.
+ * @from: Address that the caller has passed.
+ * @size: Number of bytes.
  *
  * Return: 0 or -EFAULT.
  */
@@ -45,12 +50,12 @@ int libprofil_copy_in(void *to, const void *from, size_t size)
 }
 
 /**
- * libprofil_copy_out - Copy to where the caller says
- * @to: The caller's.
- * @from: Where from.
- * @size: Bytes.
+ * libprofil_copy_out - Copy to an address that the caller has passed
+ * @to: Address that the caller has passed.
+ * @from: Memory of the library.
+ * @size: Number of bytes.
  *
- * Return: 0 or -EFAULT, and then some may have been copied.
+ * Return: 0; or -EFAULT, when a part may have been copied.
  */
 int libprofil_copy_out(void *to, const void *from, size_t size)
 {

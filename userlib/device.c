@@ -2,18 +2,19 @@
 /*
  * The descriptor of /dev/profil, and the ioctls on it.
  *
- * While a classic session is on, the library keeps a descriptor: profiling can then be turned off
- * when no descriptor is free, and after chroot(2). Otherwise the device is open only for the
- * duration of a call. The number of the kept one is high, so that a program gets the low ones that
- * it expects, and it is closed by exec. A program may close it, as daemons close all descriptors,
- * and use its number again: so each use first looks whether it is still the device.
+ * While a classic session is on, the library keeps a descriptor, so that profiling can be turned
+ * off when no descriptor is free, and after chroot(2). Otherwise the device is open only during a
+ * call. The kept descriptor has a high number, so that the program gets the low numbers that it
+ * expects, and exec closes it. A program can close the kept descriptor, as daemons close all
+ * descriptors, and the number can be used again. So the library checks before each use that it
+ * still is the device.
  *
- * System calls are made by syscall(2), since libc's open() and close() are cancellation points: a
- * thread cancelled in between would leave its descriptor behind, and the historical calls never
- * were such points.
+ * System calls are made with syscall(2), because open() and close() of libc are cancellation
+ * points. The historical calls are not cancellation points, and a thread that is cancelled between
+ * open() and close() would leak its descriptor.
  *
- * profil() must not be defined in a file that includes <unistd.h>: glibc declares its first
- * argument nonnull there, and the compiler then removes the test for NULL.
+ * profil() must not be defined in a file that includes <unistd.h>: there glibc declares its first
+ * argument nonnull, and the compiler then removes the test for NULL.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,12 +28,12 @@
 
 #include "device.h"
 
-#define KEPT_MIN	100		/* the lowest number for the kept descriptor */
+#define KEPT_MIN	100		/* lowest number of the kept descriptor */
 
-/* Under the lock of the classic session. */
+/* Protected by the lock of the classic session. */
 static int kept_fd = -1;
 static dev_t kept_device;
-static bool kept_fd_is_lost;		/* the program has closed it, and the session may still be on */
+static bool kept_fd_is_lost;	/* the program closed it, and the session may still be on */
 
 static int error_of_open(int err)
 {
@@ -50,8 +51,9 @@ static int error_of_open(int err)
 }
 
 /*
- * A seccomp filter answers EPERM, too, but does not read the argument. The module does, first of
- * all, so that it answers EFAULT here.
+ * EPERM can come from the module or from a seccomp filter. With an invalid argument, the module
+ * fails with EFAULT, because it reads the argument first. A filter cannot read it and still fails
+ * with EPERM.
  */
 static bool seccomp_forbids(int fd, unsigned long cmd)
 {
@@ -65,7 +67,7 @@ static int fd_ioctl(int fd, unsigned long cmd, void *arg)
 	if (result >= 0)
 		return result;
 	switch (errno) {
-	case ENOTTY:	/* something else has the name, or a module that does not know the call */
+	case ENOTTY:	/* the module is too old for the call, or this is another device */
 		return -ENOSYS;
 	case EPERM:
 		return seccomp_forbids(fd, cmd) ? -EACCES : -EPERM;
@@ -74,7 +76,7 @@ static int fd_ioctl(int fd, unsigned long cmd, void *arg)
 	}
 }
 
-/* The kept descriptor, or -1 if there is none any more. */
+/* Returns the kept descriptor, or -1 if there is none or the program has closed it. */
 static int find_kept_fd(void)
 {
 	struct stat st;
@@ -114,7 +116,10 @@ static void close_kept_fd(void)
 	kept_fd_is_lost = false;
 }
 
-/* @err: of open(). Without a free descriptor STOP need not ask whether there is a session. */
+/*
+ * @err: the error of open(). If no descriptor is free, STOP need not fail: unless the program has
+ * closed the kept descriptor, there is no session. -EINVAL says this, as the ioctl does.
+ */
 static int error_without_fd(unsigned long cmd, int err)
 {
 	if (cmd == PROFIL_IOC_STOP && !kept_fd_is_lost && (err == EMFILE || err == ENFILE))
@@ -123,15 +128,16 @@ static int error_without_fd(unsigned long cmd, int err)
 }
 
 /**
- * libprofil_device_ioctl - Do one ioctl of the profil device
+ * libprofil_device_ioctl - Make one ioctl on the profil device
  * @cmd: PROFIL_IOC_*
  * @arg: The structure that belongs to @cmd.
  *
- * Under the lock of the classic session. A successful START keeps the descriptor; STOP closes it
- * unless the session may still be on. Leaves errno alone, whatever happens.
+ * The caller holds the lock of the classic session. A successful START keeps the descriptor. STOP
+ * closes it unless the session may still be on. Does not change errno.
  *
- * Return: what the ioctl does, or a negative error: as <linux/profil.h> has it, but -ENOSYS
- * if the kernel does not offer the call at all, -EACCES without the right to it.
+ * Return: the result of the ioctl, or a negative error as <linux/profil.h> describes; but -ENOSYS
+ * if the kernel does not support the call at all, and -EACCES if the caller has no permission to
+ * make it.
  */
 int libprofil_device_ioctl(unsigned long cmd, void *arg)
 {

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * From osProfileFlush() to "profil gperf --wait"
+ * The protocol between osProfileFlush() and "profil gperf --wait"
  *
- * Who waits for the data of a process listens on a socket that has the process's id in its name.
- * Flush connects to it and sends one message with a descriptor: a file in memory that begins with
- * struct handover, then has @nr_ranges struct profil_range as of PROFIL_IOC_DESCRIBE, @nr_bytes of
- * their counters, each range's at a multiple of 8 bytes, and to its end what /proc/self/maps says.
- * Neither waits for the other: the file is there also when the process is not any more.
+ * profil gperf listens on a socket whose name includes the process id. osProfileFlush() connects to
+ * it and sends one message with the descriptor of a file in memory. The file consists of
+ *
+ *	a struct handover
+ *	nr_ranges of struct profil_range, as from PROFIL_IOC_DESCRIBE
+ *	nr_bytes of counters, those of each range beginning at a multiple of 8 bytes
+ *	the contents of /proc/self/maps
+ *
+ * Neither side waits for the other: the file exists even if the process has exited.
  */
 #ifndef LIBPROFIL_HANDOVER_H
 #define LIBPROFIL_HANDOVER_H
@@ -22,7 +26,10 @@
 
 #define HANDOVER_MAGIC	0x50524f46554c5348ULL
 
-/* A range that begins here has no pcs: what it has is the period, in ns, as an only counter. */
+/*
+ * A range with this start address has no text. Its only counter contains the period of the profile,
+ * in ns.
+ */
 #define HANDOVER_PERIOD	(~0ULL - 1)
 
 struct handover {
@@ -30,10 +37,13 @@ struct handover {
 	__u64 nr_ranges;
 	__u64 nr_bytes;
 	__u64 period;
-	__u64 nr_pcs;		/* of a range with PROFIL_RANGE_PCS */
+	__u64 nr_pcs;		/* number of entries of a range with PROFIL_RANGE_PCS */
 };
 
-/* Abstract: it is gone with who listens. The length, for bind() and connect(), is returned. */
+/*
+ * Makes the abstract address of the socket, which does not outlive the listener. Returns its
+ * length, for bind() and connect().
+ */
 static inline socklen_t handover_address(struct sockaddr_un *address, pid_t pid)
 {
 	memset(address, 0, sizeof(*address));

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The kernel's ranges do not overlap. Historical regions may: there the first one that holds a pc
- * has it, and what none holds may have a counter, too, as the last region, of everything.
+ * Regions that overlap become ranges that do not.
+ *
+ * The ranges of the kernel must not overlap, but the regions of some historical calls can: the
+ * first region that contains a pc counts it. A counter for every pc in no other region is a last
+ * region that contains all addresses.
  */
 #include <string.h>
 
 #include "precedence.h"
 
-/* The first of the sorted ranges that ends above @pc. */
+/* Finds the first of the sorted ranges that ends above @pc. */
 static size_t first_range_above(const struct profil_range *ranges, size_t nr, __u64 pc)
 {
 	size_t first = 0;
@@ -26,12 +29,12 @@ static size_t first_range_above(const struct profil_range *ranges, size_t nr, __
 }
 
 /**
- * libprofil_resolve_overlaps - Ranges that do not overlap, from regions that do
- * @regions: The earlier one has what it shares with a later one.
- * @nr_regions: Number of these.
- * @ranges: Out: sorted; room for twice as many.
+ * libprofil_resolve_overlaps - Convert regions that can overlap to ranges that do not overlap
+ * @regions: Regions in the order of precedence: where two overlap, the earlier one counts.
+ * @nr_regions: Number of regions.
+ * @ranges: Out: the ranges, sorted by address; an array with twice as many elements as @regions.
  *
- * Return: number of ranges.
+ * Return: the number of ranges.
  */
 size_t libprofil_resolve_overlaps(const struct profil_range *regions, size_t nr_regions,
 				  struct profil_range *ranges)

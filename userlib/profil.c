@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * profil() with the prototype and the rules of glibc, and what else acts without a
- * descriptor: see profil.h.
+ * profil() with the prototype and the rules of glibc, and the other functions that do not act on a
+ * session's descriptor: see profil.h
  */
 #include <stdint.h>
 
@@ -25,7 +25,7 @@ static int glibc_start(const unsigned short *buf, size_t bufsiz, size_t offset, 
 		.width = sizeof(*buf),
 	};
 
-	/* A range must not be empty. No pc is as high as this. */
+	/* A range must not be empty. No pc has an address as high as this one. */
 	if (range.start == range.end) {
 		range.start--;
 		range.offset--;

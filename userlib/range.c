@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The common kind of range, see profil.h: one counter for so many bytes of text, a power of two.
+ * Ranges with one counter for a power-of-two number of bytes of text: see profil.h
  */
 #include <stdint.h>
 
@@ -26,7 +26,7 @@ PROFIL_EXPORT struct profil_range profil_range_of(__u64 start, __u64 end, unsign
 		.width = width,
 	};
 
-	/* The scale is exact for powers of two. What is too much for it is the granule's. */
+	/* The scale is exact for powers of two. The granule does the part that the scale cannot. */
 	if (shift <= 16) {
 		range.scale = 65536 >> shift;
 		range.granule = 1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * From record to record in a buffer, see profil.h. The buffer may come from anywhere: a file
- * that was cut off, say.
+ * The records in a buffer: see profil.h
+ *
+ * The contents of the buffer are not trusted: they can come from a file, which can be incomplete.
  */
 #include <stddef.h>
 #include <string.h>

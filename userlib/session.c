@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Sessions with a descriptor: see profil.h.
+ * Descriptor sessions: see profil.h
  *
- * The descriptor is all there is. Every call but one is an ioctl on it, and nothing is kept
- * here: what one thread, or the child of a fork, does with a descriptor is between it and the
- * kernel. All functions can be called from a signal handler.
+ * The library has no state of a session except its descriptor. Every function is one ioctl on it,
+ * except for profil_session_attach_pidfd() and profil_session_read(). So threads and the children
+ * of a fork do not depend on each other here. All functions can be called by a signal handler.
  *
- * System calls by syscall(2), so that none is a cancellation point: see device.c. read() is
- * meant to be one.
+ * Most system calls are made with syscall(2), so that they are not cancellation points: see
+ * device.c. read() is a cancellation point, as documented.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,7 +36,7 @@ PROFIL_EXPORT int profil_session_open(const struct profil_open *options)
 	};
 	int fd;
 
-	/* Only read: this ioctl has no results in memory. */
+	/* The cast is safe: this ioctl only reads its argument. */
 	fd = libprofil_classic_ioctl(PROFIL_IOC_OPEN, options ? (void *)options : &defaults);
 	if (fd < 0) {
 		errno = -fd;
@@ -60,7 +60,7 @@ PROFIL_EXPORT int profil_session_attach(int fd, unsigned int scope, pid_t pid, _
 	return 0;
 }
 
-/* Not by snprintf(), which a signal handler must not call. */
+/* Does not use snprintf(), which a signal handler must not call. */
 static long open_fdinfo(int fd)
 {
 	char path[] = "/proc/self/fdinfo/\0\0\0\0\0\0\0\0\0\0";
@@ -75,9 +75,8 @@ static long open_fdinfo(int fd)
 }
 
 /*
- * The number of the process that @pidfd stands for, in the pid namespace of /proc. As long as
- * there is one, it is nobody else's: it is free again only when the process has been reaped,
- * and from then on this says ESRCH.
+ * Returns the pid of the process of @pidfd, in the pid namespace of /proc. No other process can get
+ * this pid until the process has been reaped; from then on, this function fails with ESRCH.
  */
 static pid_t pidfd_to_pid(int pidfd)
 {
@@ -101,7 +100,7 @@ static pid_t pidfd_to_pid(int pidfd)
 		errno = EBADF;		/* not a pidfd */
 		return -1;
 	}
-	/* -1 if it was reaped, 0 if it is invisible there. */
+	/* Pid is -1 if the process was reaped, and 0 if it is not visible in that namespace. */
 	for (line += strlen("\nPid:\t"); *line >= '0' && *line <= '9'; line++)
 		pid = 10 * pid + *line - '0';
 	if (!pid) {
@@ -111,11 +110,10 @@ static pid_t pidfd_to_pid(int pidfd)
 	return pid;
 }
 
-/* Does the process of @pidfd have the number @pid in our own namespace, too? */
+/* Checks that @pid is the process of @pidfd in the caller's pid namespace, too. */
 static int check_pid_namespace(int pidfd, pid_t pid)
 {
-	/* PIDFD_THREAD */
-	unsigned int flags = fcntl(pidfd, F_GETFL) & O_EXCL;
+	unsigned int flags = fcntl(pidfd, F_GETFL) & O_EXCL;	/* PIDFD_THREAD */
 	pid_t other;
 	int ours;
 
@@ -132,8 +130,8 @@ static int check_pid_namespace(int pidfd, pid_t pid)
 }
 
 /*
- * The ioctl wants a number, which might be another process's by the time it gets there. It
- * cannot have been if the process had the number before and still has it afterwards.
+ * The ioctl takes a pid, which can be used again for another process before the ioctl runs. If the
+ * process of @pidfd has this pid before and after the ioctl, the ioctl has attached this process.
  */
 PROFIL_EXPORT int profil_session_attach_pidfd(int fd, unsigned int scope, int pidfd, __u64 *space)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * profil() of AIX, in both its forms: see <profil/aix.h>.
+ * profil() of AIX, in both its forms: see <profil/aix.h>
  *
- * Which form turned on what is on is the session's owner, of whom the library knows; that it is on
- * is for the kernel to say. What it cannot do as things are has no effect, and is no error.
+ * The owner of the session says which form turned it on. A call that does not fit the state of the
+ * session has no effect and is not an error.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,12 +20,12 @@
 #include "profil/aix.h"
 
 #define SCALE_MASK	0xffffU
-#define SCALE_ONE_COUNTER	2U		/* all in the first counter */
-#define SCALE_COMPUTE	UINT32_MAX	/* before it is masked */
+#define SCALE_ONE_COUNTER	2U		/* everything counts in the first counter */
+#define SCALE_COMPUTE	UINT32_MAX	/* p_scale -1, before the mask */
 
-#define FORM_SECOND	UINT32_MAX	/* as the size of the buffer */
+#define FORM_SECOND	UINT32_MAX	/* the size of the buffer in the second form */
 
-/* Arithmetic in half-words, and up to the next. */
+/* Units of half-words, and rounding up. */
 static struct profil_range aix_range(uintptr_t start, uint64_t end, const void *buffer,
 				     unsigned int size, unsigned int scale)
 {
@@ -43,13 +43,13 @@ static struct profil_range aix_range(uintptr_t start, uint64_t end, const void *
 	};
 }
 
-/* It has no effect while anybody's profile is on. */
+/* Starts a session. Has no effect while a session of any call is on. */
 static int aix_start(enum libprofil_owner form, const struct profil_range *ranges, unsigned int nr)
 {
 	int err = libprofil_classic_start_locked(form, ranges, nr, 0, PROFIL_MODES_ALL, 0);
 
 	switch (err) {
-	case -EBUSY:		/* or the tick cannot be hooked */
+	case -EBUSY:		/* a session is on, or the tick cannot be hooked */
 		return libprofil_classic_owner() == OWNER_NONE ? -EBUSY : 0;
 	case -ENOMEM:
 		return -EFAULT;
@@ -73,14 +73,14 @@ static int aix_first_form(int owner, const void *buffer, unsigned int size, unsi
 	return aix_start(OWNER_AIX_FIRST, &range, range.start < range.end);
 }
 
-/* The largest scale by which all of the text has counters. */
+/* Computes the largest scale with which all of the text has counters. */
 static unsigned int aix_computed_scale(uint64_t length, uint64_t nr_counters)
 {
 	uint64_t scale;
 
 	if (length <= 1)
 		return SCALE_MASK;
-	/* What the last pc comes to, (length - 1) * scale >> 16, must not be rounded up too far. */
+	/* (length - 1) * scale >> 16, rounded up, must be the byte of the last counter at most. */
 	scale = ((2 * nr_counters - 1) * 65536 - 1) / (length - 1);
 	return scale < SCALE_MASK ? scale : SCALE_MASK;
 }
@@ -100,13 +100,16 @@ static struct profil_range aix_region(const struct prof *p)
 	return region;
 }
 
-/* Of buffers that are counted in half-words the odd byte at the end is no gap. */
+/* Counters are half-words: an odd byte at the end of a buffer does not make a gap. */
 static uintptr_t buffer_end(const struct prof *p)
 {
 	return (uintptr_t)p->p_buff + p->p_bufsize + p->p_bufsize % 2;
 }
 
-/* From the first buffer outwards, as far as one meets another: is that all of them? */
+/*
+ * Do all buffers together form one block without gaps? Grows the block from the first buffer as
+ * long as another buffer touches it.
+ */
 static bool buffers_are_contiguous(const struct prof *profs, size_t nr)
 {
 	uintptr_t start = (uintptr_t)profs->p_buff, end = buffer_end(profs);
@@ -145,7 +148,7 @@ static int check_profs(const struct prof *profs, size_t nr)
 	return buffers_are_contiguous(profs, nr) ? 0 : -EFAULT;
 }
 
-/* How many there are before the one that ends the array, or a negative error. */
+/* Returns the number of structures before the one that ends the array, or a negative error. */
 static long count_profs(const struct prof *profs)
 {
 	long nr, max_regions = libprofil_classic_max_regions();
@@ -162,7 +165,7 @@ static long count_profs(const struct prof *profs)
 	return -EFAULT;
 }
 
-/* The @nr structures as they are now, their regions, and the ranges that come of these. */
+/* Starts a session with the @nr structures at @user. */
 static int aix_start_regions(const struct prof *user, size_t nr)
 {
 	struct profil_range *regions, *ranges;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * profil() of BSD and Darwin, and NeXT's add_profil(): see <profil/bsd.h>.
+ * profil() of BSD and Darwin, and add_profil() of NeXT: see <profil/bsd.h>
  *
- * The index is as in the sources of BSD: byte ((pc - offset) * scale >> 16) & ~1.
+ * The index is that of the sources of BSD: byte ((pc - offset) * scale >> 16) & ~1.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,15 +20,15 @@
 #define SCALE_MAX	65536U
 
 /*
- * What is being counted, in the order in which a pc is looked for: what profil() has, then what
- * was new_regions, the latest first. Under the lock of the classic session, and of no meaning if that
- * is not ours.
+ * The regions of the session, in order of precedence: first that of profil(), then the added
+ * regions, the latest first. Protected by the lock of the classic session, and valid only if the
+ * owner of the session is OWNER_BSD.
  */
 static struct profil_range only_region;
 static struct profil_range *regions = &only_region;
 static size_t nr_regions;
 
-/* One that is mapped has room for the ranges that come of it. */
+/* Size of a mapped array of @nr regions, with room for the ranges that they become. */
 static size_t mapped_size(size_t nr)
 {
 	return 3 * nr * sizeof(*regions);
@@ -45,7 +45,7 @@ static void set_regions(struct profil_range *to, size_t nr)
 		munmap(old, mapped_size(nr_old));
 }
 
-/* It ends where its counters do, for what lies above may be another's. */
+/* The region ends after its last counter, because the text above can belong to another region. */
 static struct profil_range bsd_region(const char *samples, size_t size, unsigned long offset,
 				      unsigned int scale)
 {
@@ -61,12 +61,12 @@ static struct profil_range bsd_region(const char *samples, size_t size, unsigned
 		.width = 2,
 	};
 
-	/* More than this are too many, and the kernel will say so. */
+	/* The kernel rejects more counters than this. */
 	if (region.nr_counters < 1ULL << 32) {
-		uint64_t span = (region.nr_counters * 2 * 65536 + scale - 1) / scale;
+		uint64_t length = (region.nr_counters * 2 * 65536 + scale - 1) / scale;
 
-		if (span < UINT64_MAX - region.start)
-			region.end = region.start + span;
+		if (length < UINT64_MAX - region.start)
+			region.end = region.start + length;
 	}
 	return region;
 }

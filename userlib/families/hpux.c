@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * sprofil() with the prototype and the rules of HP-UX: see sprofil(3).
+ * sprofil() with the prototype and the rules of HP-UX: see sprofil(3)
  *
- * There it is a system call: nothing here calls malloc(), and what it is given is copied before
- * it is looked at.
+ * On HP-UX it is a system call. So this file does not call malloc(), and copies the arguments
+ * before it checks them.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,19 +20,19 @@
 
 #undef sysconf
 
-/* The text of a region, at most. */
+/* Maximum size of the text of a region. */
 #define MAX_TEXT	(1ULL << 46)
 
 /*
- * Each region is a range, and with an overflow bin there is one before and one behind each. All
- * of them must be fewer than the kernel's.
+ * Each region is a range. With an overflow descriptor, there can also be a range before and after
+ * each region. The kernel limits the total.
  */
 static unsigned int hpux_max_regions(const struct profil_query *query)
 {
 	return query->max_ranges / 2;
 }
 
-/* The size of counters, or 0. */
+/* Returns the size of a counter in bytes, or 0 if the flags are invalid. */
 static uint32_t hpux_width(unsigned int flags)
 {
 	switch (flags) {
@@ -72,7 +72,7 @@ static struct profil_range hpux_range(const struct prof *prof, uint32_t width)
 	return range;
 }
 
-/* What lies from @start to @end and in no region. */
+/* The range for the overflow counter from @start to @end, where there is no region. */
 static struct profil_range hpux_gap_range(const struct prof *overflow, uint32_t width,
 					  uint64_t start, uint64_t end)
 {
@@ -89,12 +89,12 @@ static struct profil_range hpux_gap_range(const struct prof *overflow, uint32_t 
 	};
 }
 
-/* Of @nr regions that are in order: how many ranges, or a negative error. */
+/* Converts @nr regions in ascending order to ranges. Returns their number or a negative error. */
 static int hpux_ranges(const struct prof *profs, unsigned int nr, uint32_t width,
 		       struct profil_range *ranges)
 {
 	const struct prof *overflow = NULL;
-	uint64_t free = 0;		/* from here on there are no ranges yet */
+	uint64_t free = 0;		/* there are no ranges from this address on */
 	unsigned int i, n = 0;
 
 	if (is_overflow_bin(&profs[nr - 1])) {
@@ -155,7 +155,7 @@ static int do_sprofil(const struct prof *profp, int profcnt, struct timeval *tvp
 	if (err)
 		return err;
 
-	/* The manual says both: that it turns profiling off, and that it is an error. */
+	/* The manual says both that this turns profiling off and that it is an error. */
 	if (!profcnt)
 		return libprofil_classic_stop() ?: -E2BIG;
 	if (profcnt < 0 || (unsigned int)profcnt > hpux_max_regions(&query))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * pcsample() of illumos: see profil/illumos.h.
+ * pcsample() of illumos: see <profil/illumos.h>
  */
 #include <errno.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 
 #define NSAMPLES_MAX	((long)(LONG_MAX / sizeof(uintptr_t)))
 
-/* Entries that the parent of a fork took before the session that is on began. */
+/* Number of entries that were used in the parent of a fork before the session began. */
 static long inherited_entries(void)
 {
 	struct profil_describe session = { .size = sizeof(session) };
@@ -38,7 +38,10 @@ static int pcsample_start(uintptr_t *samples, long nsamples)
 	return libprofil_classic_start_locked(OWNER_ILLUMOS, &all, 1, 0, PROFIL_MODES_ALL, 0);
 }
 
-/* Under the lock. How many were taken, or a negative error. */
+/*
+ * Stops a session of pcsample() and starts another one if @nsamples is not 0. The caller holds the
+ * lock. Returns the number of entries that were used, or a negative error.
+ */
 static long pcsample_restart(uintptr_t *samples, long nsamples)
 {
 	struct profil_stats stats;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The profiler of the Nintendo 64: see profil/n64.h.
+ * The profiler of the Nintendo 64: see <profil/n64.h>
  *
- * From Init on there is a classic session, which counts nothing until Start and nothing from Stop
- * on: so a host can read the counters at any time, and no thread is needed for that.
+ * From osProfileInit() on there is a classic session. It counts nothing before osProfileStart() and
+ * after osProfileStop(). So a host can read the counters at any time, without a thread in this
+ * process.
  *
- * What no segment holds is counted in the overflow counter. A further region, where no pc can be,
- * has the period as its "counter": whoever reads the counters knows it then, also after Stop.
+ * Every pc that is in no segment counts in the overflow counter. One more region, at addresses
+ * where no pc can be, has the period as its "counter". So a host that reads the counters also gets
+ * the period, even after osProfileStop().
  *
- * All state is under the lock of the classic session, so that the functions can be called from a
- * signal handler; for the same reason nothing here calls malloc().
+ * The lock of the classic session protects all state, so that a signal handler can call these
+ * functions. For the same reason, this file does not call malloc().
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,20 +33,20 @@
 #include "profil/n64.h"
 
 #define NS_PER_US	1000ULL
-#define WORD		4	/* bytes of an instruction */
-#define EXTRA		2	/* regions beside the segments */
+#define WORD		4	/* size of an instruction in bytes */
+#define EXTRA		2	/* regions in addition to the segments */
 
-/* In one place: the kernel locks the page that they lie in. */
+/* Together, so that the kernel locks one page only. */
 static struct {
 	uint64_t period;
 	uint32_t overflow;
 } own_counters __attribute__((aligned(16)));
 
 /**
- * struct n64_profile - What Init was told
- * @size: Bytes of this structure, which is mapped.
+ * struct n64_profile - The profile that osProfileInit() has defined
+ * @size: Size of this mapped structure in bytes.
  * @nr_ranges: Number of @ranges.
- * @ranges: For the kernel.
+ * @ranges: The ranges of the session.
  */
 struct n64_profile {
 	size_t size;
@@ -52,15 +54,18 @@ struct n64_profile {
 	struct profil_range ranges[];
 };
 
-static struct n64_profile *profile;	/* NULL before Init */
-static bool running;		/* since Start, until Stop */
+static struct n64_profile *profile;	/* NULL before osProfileInit() */
+static bool running;		/* between osProfileStart() and osProfileStop() */
 static OSErrorHandler error_handler;
 
 /**
- * struct n64_error - What is wrong
- * @errnum: The errno; 0 if nothing is.
+ * struct n64_error - The result of a function
+ * @errnum: The errno; 0 if there is no error.
  * @code: ERR_OSPROFILE*.
- * @nr: Arguments for the handler: @first and @second, or one of them, or @number.
+ * @nr: Number of arguments for the error handler.
+ * @number: The argument, if it is a number.
+ * @first: The first argument, if it is a pointer.
+ * @second: The second argument.
  */
 struct n64_error {
 	int errnum;
@@ -71,7 +76,7 @@ struct n64_error {
 	const void *second;
 };
 
-/* The error handler is called without the lock, since it may call these functions. */
+/* Calls the error handler after it has released the lock: the handler can call these functions. */
 static void unlock_and_report(uint64_t blocked, const struct n64_error *error)
 {
 	OSErrorHandler call = error_handler;
@@ -114,15 +119,15 @@ static struct n64_error error_with_pointers(short code, short nr, const void *fi
 	};
 }
 
-/* @err: 0 or a negative error, of the kernel. */
+/* Converts 0 or a negative error of the kernel. */
 static struct n64_error kernel_error(int err)
 {
 	return err ? plain_error(ERR_OSPROFILE_ERRNO, -err) : no_error();
 }
 
 /*
- * 1 if it is running; 0 if it is not, also since another call has replaced the session or the
- * session has ended by itself; or a negative error.
+ * Returns 1 if the profiler is running; 0 if it is not, also if another call has replaced the
+ * session or the session has ended by itself; or a negative error.
  */
 static int profiler_is_running(void)
 {
@@ -131,7 +136,7 @@ static int profiler_is_running(void)
 	return result < 0 ? result : result == OWNER_N64;
 }
 
-/* Counting in the ranges of @p every @period ns, or, if that is 0, not. */
+/* Starts a session with the ranges of @p, which counts every @period ns. It does not count if 0. */
 static int n64_set_session(const struct n64_profile *p, uint64_t period)
 {
 	return libprofil_classic_start_locked(OWNER_N64, p->ranges, p->nr_ranges,
@@ -139,7 +144,7 @@ static int n64_set_session(const struct n64_profile *p, uint64_t period)
 					      period);
 }
 
-/* Zeroed memory, or NULL. */
+/* Maps memory that is zero. Returns NULL on failure. */
 static void *map_zeroed(size_t size)
 {
 	int saved = errno;
@@ -237,7 +242,7 @@ static void set_regions(struct profil_range *regions, const OSProf *profp, unsig
 	};
 }
 
-/* The kernel has seen that they are memory; nothing counts in them yet. */
+/* The kernel has checked the buffers and locked them; the session does not count yet. */
 static void clear_counters(const OSProf *profp, unsigned int profcnt, unsigned int width)
 {
 	for (unsigned int i = 0; i < profcnt; i++)
@@ -246,7 +251,7 @@ static void clear_counters(const OSProf *profp, unsigned int profcnt, unsigned i
 	own_counters.period = 0;
 }
 
-/* The @nr segments at @user become the profile: @regions and @profs are room for them. */
+/* Makes the profile @new from the @nr segments at @user. @regions and @profs: scratch memory. */
 static struct n64_error n64_init_profile(const OSProf *user, unsigned int nr, unsigned int flags,
 					 struct n64_profile *new, struct profil_range *regions,
 					 OSProf *profs)
@@ -289,7 +294,7 @@ static struct n64_error n64_init(const OSProf *profp, unsigned int profcnt, unsi
 	error = kernel_error(n64_query(&kernel));
 	if (error.errnum)
 		return error;
-	/* Each may come between two parts of others. */
+	/* Each region can split another one into two ranges. */
 	if (!profcnt || profcnt > kernel.max_ranges / 2 - EXTRA)
 		return error_with_number(ERR_OSPROFILEINIT_CNT, profcnt);
 
@@ -383,7 +388,7 @@ static struct n64_error n64_stop(void)
 	if (!err)
 		return plain_error(ERR_OSPROFILESTOP_TIMER, ESRCH);
 	err = n64_set_session(profile, 0);
-	/* Whatever the reason: it must not count any more. */
+	/* For any error: the session must not count any more. */
 	if (err && libprofil_classic_stop_locked(NULL))
 		running = true;
 	return kernel_error(err);
@@ -414,7 +419,7 @@ PROFIL_EXPORT OSErrorHandler osSetErrorHandler(OSErrorHandler new)
 
 /* ---- osProfileFlush ---- */
 
-/* Who waits for our data, if somebody does who may have it. */
+/* Connects to a host that waits for our data and is allowed to get it. */
 static int connect_to_host(void)
 {
 	struct sockaddr_un address;
@@ -458,13 +463,13 @@ static void send_file(int host, int file)
 	sendmsg(host, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* The counters of @ranges; where they end in @file, or 0. */
+/* Writes the counters of @ranges to @file at @at. Returns the end of them in the file, or 0. */
 static size_t write_counters(int file, size_t at, const struct profil_range *ranges, uint32_t nr)
 {
 	for (uint32_t i = 0; i < nr; i++) {
 		size_t bytes = ranges[i].nr_counters * ranges[i].width;
 
-		/* Another thread may unmap them. */
+		/* Another thread can unmap the counters: pwrite() then fails. */
 		if (pwrite(file, (const void *)(uintptr_t)ranges[i].buffer, bytes, at) !=
 		    (ssize_t)bytes)
 			return 0;
@@ -473,7 +478,7 @@ static size_t write_counters(int file, size_t at, const struct profil_range *ran
 	return at;
 }
 
-/* All that there is of the session into @file; its length, or 0. */
+/* Writes the session, except for the mappings, to @file. Returns the length of the file, or 0. */
 static size_t write_session(int file)
 {
 	struct profil_stats stats = { .size = sizeof(stats) };
@@ -494,7 +499,7 @@ static size_t write_session(int file)
 		return 0;
 	ranges = (struct profil_range *)(to + 1);
 	session.ranges = (uintptr_t)ranges;
-	/* Another thread may have begun another profile. */
+	/* Another thread may have started another session. */
 	if (!libprofil_classic_ioctl(PROFIL_IOC_DESCRIBE, &session) && session.nr_ranges == nr)
 		end = write_counters(file, size, ranges, nr);
 	to->magic = HANDOVER_MAGIC;
@@ -506,7 +511,7 @@ static size_t write_session(int file)
 	return end;
 }
 
-/* Appends what is mapped where. */
+/* Writes the mappings of the process to @file at @at. */
 static bool write_maps(int file, off_t at)
 {
 	char text[4096];

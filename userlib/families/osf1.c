@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * profil() of Digital UNIX, System V and Version 7: see <profil/osf1.h>.
+ * profil() of Digital UNIX, System V and Version 7: see <profil/osf1.h>
  *
- * It returns nothing: whoever calls it takes it that the buffer before is used no longer. So
- * does it turn off what is on, if it cannot do what it is asked for.
+ * The call returns nothing, so that its caller assumes that the previous buffer is no longer used.
+ * So a call that fails turns profiling off.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -17,9 +17,12 @@
 
 #define MILLISECOND	1000000U	/* ns */
 
-#define SCALE_ONE_COUNTER	2	/* all in the first counter */
+#define SCALE_ONE_COUNTER	2	/* everything counts in the first counter */
 
-/* Of the session's clock; 0 for the scheduler's tick, where that is as fast, or all there is. */
+/*
+ * Returns the period of the session, or 0 for the tick of the scheduler: if the tick is as fast, or
+ * if the caller is not allowed to use this period.
+ */
 static uint64_t osf1_period(const struct profil_query *query)
 {
 	if (!(query->features & PROFIL_FEATURE_CLOCK) || query->tick_ns <= MILLISECOND ||

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * sprofil() with the prototype and the rules of glibc: see sprofil(3).
+ * sprofil() with the prototype and the rules of glibc: see sprofil(3)
  *
- * Regions come in any order and may overlap. The one that begins highest has what it shares
- * with others; of those that begin at one address, the first.
+ * Regions can be in any order and can overlap. Where they overlap, the region that begins at the
+ * highest address counts; of those that begin at the same address, the first in the array counts.
  *
- * It can be called from a signal handler: nothing here calls malloc().
+ * A signal handler can call sprofil(), so this file does not call malloc().
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,10 +21,10 @@
 #include "precedence.h"
 #include "profil/glibc.h"
 
-/* What PROF_FAST asks for: IRIX's fast clock. */
+/* The period of PROF_FAST in ns: that of IRIX's fast clock. */
 #define FAST_PERIOD		1000000
 
-/* The first address that has no counter any more, of those from 0 on; ~0 if there is none. */
+/* Returns the size of the text that has counters, in bytes; ~0 if it exceeds 64 bits. */
 static uint64_t region_length(uint64_t nr_counters, uint32_t scale, uint32_t width)
 {
 	uint64_t rest = (nr_counters % scale * 65536 + scale - 1) / scale;
@@ -57,7 +57,7 @@ static struct profil_range sprofil_region(const struct prof *prof, uint32_t widt
 	return region;
 }
 
-/* What no region holds counts in the first counter of the overflow bin. */
+/* Every pc that is in no region counts in the first counter of the overflow bin. */
 static struct profil_range overflow_region(const struct prof *overflow, uint32_t width)
 {
 	return (struct profil_range) {
@@ -72,7 +72,7 @@ static struct profil_range overflow_region(const struct prof *overflow, uint32_t
 	};
 }
 
-/* The one that begins higher goes first; otherwise they keep their order in the array. */
+/* Sorts by descending address; structures with the same address keep their order. */
 static void sort_by_address(const struct prof *profs, size_t nr_profs, const struct prof **order)
 {
 	for (size_t i = 0; i < nr_profs; i++) {
@@ -85,8 +85,8 @@ static void sort_by_address(const struct prof *profs, size_t nr_profs, const str
 }
 
 /*
- * The regions that count anything, by precedence: how many, or a negative error. There is room
- * for one more than there are entries. @order: room for a pointer to each.
+ * Fills in the regions that count anything, in order of precedence, and returns their number or a
+ * negative error. @regions: room for @nr_profs + 1 regions. @order: room for @nr_profs pointers.
  */
 static int sprofil_regions(const struct prof *profs, size_t nr_profs, const struct prof **order,
 			   uint32_t width, struct profil_range *regions)
@@ -113,14 +113,14 @@ static int sprofil_regions(const struct prof *profs, size_t nr_profs, const stru
 static int sprofil_start(const struct prof *profp, size_t nr_profs, uint32_t width, uint64_t period,
 			 unsigned int max_ranges)
 {
-	const size_t nr_regions = nr_profs + 1;		/* one for the rest */
+	const size_t nr_regions = nr_profs + 1;		/* one for the overflow bin */
 	struct profil_range *regions, *ranges;
 	const struct prof **order;
 	struct prof *profs;
 	size_t size;
 	int nr, err;
 
-	/* Each is there for something, if only for a part of it; and then one for the rest. */
+	/* Each structure needs at least one range, and the overflow bin needs one more. */
 	if (nr_profs >= max_ranges)
 		return -E2BIG;
 	size = 3 * nr_regions * sizeof(*regions) + nr_profs * (sizeof(*profs) + sizeof(*order));
@@ -151,7 +151,7 @@ unmap:
 	return err;
 }
 
-/* Nanoseconds of a clock of its own, or 0 for the tick. */
+/* Returns the period of the session in ns, or 0 for the tick of the scheduler. */
 static uint64_t sprofil_period(const struct profil_query *query, unsigned int flags)
 {
 	if (!(flags & PROF_FAST) || !(query->features & PROFIL_FEATURE_CLOCK) ||
@@ -193,6 +193,6 @@ PROFIL_EXPORT int sprofil(struct prof *profp, int profcnt, struct timeval *tvp,
 	int saved = errno, status = libprofil_result(do_sprofil(profp, profcnt, tvp, flags));
 
 	if (!status)
-		errno = saved;		/* a call inside may have set it */
+		errno = saved;		/* a function that was called may have set it */
 	return status;
 }

@@ -2,17 +2,17 @@
 /*
  * Programs compiled with gcc -pg: the kernel counts the histogram of their gmon.out.
  *
- * The C library does the rest, as ever: it counts the calls (the arcs), and writes gmon.out. It
- * would also count the histogram, by its own profil(). That is told to stop right after it was
- * begun, which leaves mcount() on; it is moncontrol(0) that would turn that off, too. When the file
- * is written, its histogram is replaced by what the kernel has counted, and nothing else in it.
+ * The C library does everything else, as before: it counts the calls (the arcs) and writes
+ * gmon.out. It would also count the histogram with its own profil(). We turn that off right after
+ * the C library has turned it on. mcount() stays on, because only moncontrol(0) turns it off. After
+ * the C library has written the file, we replace the histogram in it, and nothing else.
  *
- * A counter is for four bytes of text, as the C library's are, but of 32 bits. A record of the file
- * has 16 for it. So text with larger counts is in several records, of the same addresses, which
- * gprof adds; two records of addresses that overlap otherwise it would not read.
+ * A counter is for four bytes of text, as in the C library, but has 32 bits. A record in the file
+ * has only 16 bits for it. So text with larger counts is in several records with the same
+ * addresses, which gprof adds. (gprof rejects records that overlap in another way.)
  *
- * monstartup() and _mcleanup() are called by one thread at a time, usually at startup and at exit.
- * moncontrol() may be called by any, also before the one and after the other.
+ * One thread at a time calls monstartup() and _mcleanup(), usually at startup and at exit. Any
+ * thread can call moncontrol() at any time.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,30 +37,33 @@
 #include "gmon.h"
 #include "profil.h"
 
-/* One counter for 4 bytes of text; if that is more memory than may be locked, for up to 4096. */
+/*
+ * There is one counter for 4 bytes of text; or for up to 4096, if the counters are more memory than
+ * RLIMIT_MEMLOCK allows.
+ */
 #define SHIFT_MIN	2
 #define SHIFT_MAX	12
 
-#define COUNTER_MAX		65535U		/* a counter in the file */
+#define COUNTER_MAX	65535U		/* of a counter in the file */
 
 static struct {
-	bool started;			/* and not finished */
-	struct profil_range range;	/* without counters: the C library counts */
+	bool started;			/* between monstartup() and _mcleanup() */
+	struct profil_range range;	/* no counters: the C library counts */
 	unsigned int shift;
 	uint64_t period;
 	int32_t rate;			/* ticks per second */
 } gmon;
 
-/* Whether the kernel is to count, or does. */
+/* Does the kernel count the histogram (unless moncontrol() has stopped it)? */
 static bool kernel_counts(void)
 {
 	return gmon.started && gmon.range.nr_counters;
 }
 
-static void complain(const char *what, int err)
+static void complain(const char *subject, int err)
 {
 	char text[160];
-	int len = snprintf(text, sizeof(text), "libprofil: gmon: %s: %s\n", what, strerror(err));
+	int len = snprintf(text, sizeof(text), "libprofil: gmon: %s: %s\n", subject, strerror(err));
 
 	if (write(STDERR_FILENO, text, len) < 0)
 		return;
@@ -70,7 +73,7 @@ static void complain(const char *what, int err)
  * The histogram
  */
 
-/* The scheduler's tick, or the rate that the environment asks for. */
+/* Selects the scheduler's tick, or the rate in the environment. */
 static int choose_clock(void)
 {
 	struct profil_query query = { .size = sizeof(query) };
@@ -102,7 +105,7 @@ static int start_counting(void)
 	return libprofil_classic_start(&gmon.range, 1, PROFIL_START_REPLACE, gmon.period);
 }
 
-/* Makes the counters and lets the kernel count, with as many of them as may be locked. */
+/* Allocates as many counters as RLIMIT_MEMLOCK allows and starts counting. */
 static int begin_histogram(uint64_t low, uint64_t high)
 {
 	int err = choose_clock();
@@ -137,13 +140,13 @@ static int begin_histogram(uint64_t low, uint64_t high)
  * The file
  */
 
-/* A place where the C library may write, and what was there before it did. */
+/* A path to which the C library can write, and the file that was there before. */
 struct output_file {
 	char path[PATH_MAX];
 	struct stat before;
 };
 
-/* The two there are, in the order in which they are tried; the first may be empty. */
+/* Notes both paths, in the order in which the C library tries them. The first can be empty. */
 static void note_output_files(struct output_file outputs[2])
 {
 	const char *prefix = secure_getenv("GMON_OUT_PREFIX");
@@ -167,9 +170,9 @@ static bool is_earlier(const struct timespec *a, const struct timespec *b)
 }
 
 /*
- * Has the C library written the file @st? It does not if it lost arcs, and what is there is then
- * somebody else's. An earlier program's may be as young as the clock that files are dated by can
- * tell: hence @since, by that clock.
+ * Has the C library written the file @st? It writes no file if it has lost arcs; then a file there
+ * is not ours. @since is the time before the C library wrote, by the coarse clock that dates files:
+ * a file that is not older was written since, even if its times are those of the file @before.
  */
 static bool was_written(const struct stat *st, const struct stat *before,
 			const struct timespec *since)
@@ -181,7 +184,7 @@ static bool was_written(const struct stat *st, const struct stat *before,
 	       !is_earlier(&st->st_mtim, since);
 }
 
-/* The file that was written since; NULL if none was, or errno is set. */
+/* Opens the file that the C library has written. Returns NULL with errno 0 if there is none. */
 static FILE *open_output(const struct output_file outputs[2], const struct timespec *since)
 {
 	struct stat st;
@@ -209,13 +212,13 @@ static uint32_t histogram_counter(uint64_t i)
 	return ((const volatile uint32_t *)(uintptr_t)gmon.range.buffer)[i];
 }
 
-/* How many records it takes to hold so much. */
+/* Returns the number of records that are needed for this count. */
 static uint32_t records_needed(uint32_t counter)
 {
 	return counter ? (counter - 1) / COUNTER_MAX + 1 : 1;
 }
 
-/* The counters from @i to @end, as far as they are above @base. */
+/* Writes a record of the counters from @i to @end, each less @base. */
 static void write_record(FILE *file, const struct gmon_hist_hdr *whole, uint64_t i, uint64_t end,
 			 uint32_t base)
 {
@@ -259,8 +262,8 @@ static void write_records(FILE *file, const struct gmon_hist_hdr *whole)
 }
 
 /*
- * Puts our histogram in the place of the one in @file. What it was called and where its text begins
- * as the linker knows it remain; so does all that follows.
+ * Replaces the histogram in @file by ours. The dimension and the linker's address of the text stay
+ * as they are, and so does everything after the histogram.
  */
 static int replace_histogram(FILE *file)
 {
@@ -308,7 +311,7 @@ free:
 	return err;
 }
 
-/* Lets the C library write the file, and puts our histogram in it. */
+/* Lets the C library write the file, and replaces the histogram in it. */
 static void write_gmon_out(const struct gmon_libc *libc)
 {
 	struct output_file *outputs = malloc(2 * sizeof(*outputs));
@@ -338,17 +341,18 @@ static void write_gmon_out(const struct gmon_libc *libc)
 }
 
 /*
- * What the program calls
+ * The functions that the program calls
  */
 
 /**
- * libprofil_gmon_start - Count arcs and histogram from now on
+ * libprofil_gmon_start - Start counting arcs and histogram
  * @libc: The C library's functions.
  * @lowpc: First address of the text.
- * @highpc: First address past it.
+ * @highpc: First address after the text.
  *
- * If the kernel cannot count, the C library does, and standard error has the reason. Of no effect
- * once started, until it is finished: so it is in the C library, which leaked memory once.
+ * If the kernel cannot count, the C library does, and a message on standard error has the reason.
+ * The function has no effect between a start and the next finish, as in the C library (whose
+ * earlier versions leaked memory).
  */
 void libprofil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, unsigned long highpc)
 {
@@ -363,7 +367,7 @@ void libprofil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, uns
 	libc->monstartup(lowpc, highpc);
 	gmon.started = true;
 
-	/* First of all, lest its signal comes when it has a handler no longer. */
+	/* First of all: later, a signal of the C library's timer could find no handler. */
 	libc->profil(NULL, 0, 0, 0);
 	if (lowpc < highpc)
 		err = begin_histogram(lowpc & ~3UL, (highpc + 3UL) & ~3UL);
@@ -374,11 +378,11 @@ void libprofil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, uns
 }
 
 /**
- * libprofil_gmon_control - Stop counting, or go on
+ * libprofil_gmon_control - Stop counting or continue it
  * @libc: The C library's functions.
- * @mode: 0 to stop, else to go on.
+ * @mode: 0 to stop, otherwise to continue.
  *
- * Of no effect before the start, and after the end: there would be nothing to count in.
+ * Has no effect before the start and after the finish, when there are no counters.
  */
 void libprofil_gmon_control(const struct gmon_libc *libc, int mode)
 {
@@ -403,7 +407,7 @@ void libprofil_gmon_control(const struct gmon_libc *libc, int mode)
  * libprofil_gmon_finish - Stop counting and write gmon.out
  * @libc: The C library's functions.
  *
- * The counters remain: another thread may call moncontrol() in this moment.
+ * Does not free the counters: another thread may be in moncontrol().
  */
 void libprofil_gmon_finish(const struct gmon_libc *libc)
 {
@@ -416,7 +420,7 @@ void libprofil_gmon_finish(const struct gmon_libc *libc)
 		libc->mcleanup();
 		return;
 	}
-	/* A thread cancelled in exit() must not leave half a file. */
+	/* If the thread is cancelled in exit(), the file must be complete. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	libprofil_classic_stop();
 	write_gmon_out(libc);

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The C library's own, behind ours. */
+/* The functions of the C library that ours replace. */
 struct gmon_libc {
 	void (*monstartup)(unsigned long lowpc, unsigned long highpc);
 	void (*moncontrol)(int mode);

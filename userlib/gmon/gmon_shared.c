@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a program compiled with gcc -pg calls, and what it may call, in the shared library: see
- * gmon.c. The program's own startup code calls these by name, and thereby ours, if the library is
- * preloaded or was linked. The C library calls none of them itself.
+ * The functions that a program compiled with gcc -pg calls, for the shared library: see gmon.c
+ *
+ * The startup code of the program calls these functions by name. If the library is preloaded or
+ * linked, it calls ours. The C library itself does not call them.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,7 +22,7 @@ static struct gmon_libc libc_functions(void)
 	};
 }
 
-/* There is nothing to do for a C library that has no such things, or was loaded before us. */
+/* Is false if the C library does not have these functions, or was loaded before us. */
 static int is_complete(const struct gmon_libc *libc)
 {
 	return libc->monstartup && libc->moncontrol && libc->mcleanup && libc->profil;
@@ -38,7 +39,7 @@ PROFIL_EXPORT void __monstartup(unsigned long lowpc, unsigned long highpc)
 PROFIL_EXPORT void monstartup(unsigned long lowpc, unsigned long highpc)
 	__attribute__((alias("__monstartup")));
 
-/* <sys/gmon.h> has forgotten this one. */
+/* <sys/gmon.h> does not declare this function. */
 void moncontrol(int mode);
 
 PROFIL_EXPORT void moncontrol(int mode)

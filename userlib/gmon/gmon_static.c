@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a program compiled with gcc -pg calls, and what it may call, in the static library: see
- * gmon.c. The C library's own must be linked, too, since its mcount() wants its data. So ours have
- * names that the linker puts in the place of the others if it is told to, by
+ * The functions that a program compiled with gcc -pg calls, for the static library: see gmon.c
+ *
+ * The functions of the C library must be linked, too, because its mcount() needs their data. So
+ * ours have names with which the linker replaces those of the C library if it has the options
  *
  *	--wrap=__monstartup --wrap=monstartup --wrap=moncontrol --wrap=_mcleanup
  *
- * and is not told of otherwise.
+ * Without these options, our functions are not linked.
  */
 #include "gmon.h"
 
@@ -14,7 +15,7 @@ void __real___monstartup(unsigned long lowpc, unsigned long highpc);
 void __real_moncontrol(int mode);
 void __real__mcleanup(void);
 
-/* profil() is ours here, and this is what the C library's calls it. */
+/* profil() is ours here; this is the other name of the C library's. */
 int __profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale);
 
 static const struct gmon_libc libc = {
