@@ -960,7 +960,7 @@ static void gperf_command(char *command, const char *args)
 	const char *set = getenv("PROFIL");
 
 	MUST(readlink("/proc/self/exe", self, sizeof(self) - 1) >= 0);
-	snprintf(path, sizeof(path), "%s/../tools/profil", dirname(self));
+	snprintf(path, sizeof(path), "%s/../../tools/profil", dirname(self));
 	if (set || access(path, X_OK))
 		snprintf(path, sizeof(path), "%s", set ?: "profil");
 	snprintf(command, COMMAND_SIZE, "exec %s gperf %s 2>&1", path, args);

@@ -330,7 +330,7 @@ FIXTURE_SETUP(record)
 	ASSERT_TRUE(beside(work, "record_work"));
 	if (set)
 		snprintf(command, sizeof(command), "%s", set);
-	else if (!beside(command, "../tools/profil"))
+	else if (!beside(command, "../../tools/profil"))
 		snprintf(command, sizeof(command), "profil");
 	strcpy(dir, "/tmp/record-XXXXXX");
 	ASSERT_NE(NULL, mkdtemp(dir));
