@@ -6,7 +6,7 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
-#include "../device.h"
+#include "../lib/device.h"
 #include "loop.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
