@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-#include "../module/bins.h"
+#include "../../module/bins.h"
 
 #define NONE UINT64_MAX
 
