@@ -38,6 +38,7 @@
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
+#include "send.h"
 
 #define PROCESS		PROFIL_SCOPE_PROCESS
 #define THREAD		PROFIL_SCOPE_THREAD
@@ -882,38 +883,6 @@ TEST_F(privilege, nothing_is_described_across_user_namespaces)
 
 static int ends[2] = { -1, -1 };
 
-static void send_fd(int what)
-{
-	char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &what, sizeof(int));
-	MUST(sendmsg(ends[1], &msg, 0) == 1);
-}
-
-static int receive_fd(void)
-{
-	char control[CMSG_SPACE(sizeof(int))] = {}, byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(control),
-	};
-	int received = -1;
-
-	if (recvmsg(ends[0], &msg, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&msg))
-		memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
-	return received;
-}
-
 static char container[64];
 
 static void container_enter(void)
@@ -1004,7 +973,7 @@ static int be_the_container(void)
 
 	/* One to be joined from outside. */
 	open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
-	send_fd(fd);
+	MUST(!send_fd(ends[1], fd));
 	MUST(step_is(3));
 	return 0;
 }
@@ -1022,7 +991,7 @@ static int run_container(void)
 	open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
 	enter_namespaces(CLONE_NEWNS | CLONE_NEWPID);
 	child = spawn(be_the_container);
-	theirs = receive_fd();
+	theirs = receive_fd(ends[0]);
 	MUST(theirs >= 0);
 
 	/* Its process 1 has joined ours: it has the id here that fork told. */

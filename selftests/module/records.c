@@ -26,6 +26,7 @@
 
 #include "kernel.h"
 #include "loop.h"
+#include "send.h"
 
 #define SELF		"/proc/self/exe"
 #define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
@@ -1327,38 +1328,10 @@ static int ends[2];
 
 static int create_and_exit(void)
 {
-	char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	if (fd < 0 || sendmsg(ends[1], &msg, 0) != 1)
+	if (fd < 0 || send_fd(ends[1], fd))
 		return 34;
 	return step_is(1) ? 0 : 35;
-}
-
-/* The descriptor that @child has opened and sent. */
-static int receive(void)
-{
-	char control[CMSG_SPACE(sizeof(int))] = {}, byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(control),
-	};
-	int received = -1;
-
-	if (recvmsg(ends[0], &msg, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&msg))
-		memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
-	return received;
 }
 
 TEST_F(records, can_be_read_when_the_session_has_ended)
@@ -1371,7 +1344,7 @@ TEST_F(records, can_be_read_when_the_session_has_ended)
 	ASSERT_TRUE(mapping_of(loop_at(0), &m));
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
 	child = spawn(create_and_exit);
-	fd = receive();
+	fd = receive_fd(ends[0]);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
 	ASSERT_EQ(0, descriptor_enable(fd));
@@ -1398,7 +1371,7 @@ TEST_F(records, are_not_waited_for_after_the_end_of_the_session)
 
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
 	child = spawn(create_and_exit);
-	fd = receive();
+	fd = receive_fd(ends[0]);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_TRUE(reader_waits(read_once));
@@ -1682,7 +1655,7 @@ TEST_F(records, have_no_ids_that_the_creator_does_not_know)
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
 	ASSERT_EQ(0, unshare(CLONE_NEWPID));
 	child = spawn(create_and_exit);
-	fd = receive();
+	fd = receive_fd(ends[0]);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, descriptor_enable(fd));
