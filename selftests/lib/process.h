@@ -10,7 +10,20 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+
+/*
+ * A child is not the harness's: it says what is not as it must be, and its exit status
+ * tells its parent.
+ */
+#define MUST(cond) do {									\
+	if (!(cond)) {									\
+		dprintf(STDERR_FILENO, "# %s:%d: in process %d: not so: %s (errno %d)\n",	\
+			__FILE__, __LINE__, getpid(), #cond, errno);			\
+		_exit(1);								\
+	}										\
+} while (0)
 
 static inline u32 state_of(u32 scope)
 {
@@ -44,6 +57,24 @@ static inline int killed(pid_t child)
 	return status_of(child);
 }
 
+/**
+ * spawn() - Run a function in a child that does not outlive its parent
+ * @child: the function; the child's exit status is its value
+ *
+ * Return: the child's process id. If there can be no child, the caller exits.
+ */
+static inline pid_t spawn(int (*child)(void))
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(child());
+	}
+	MUST(pid > 0);
+	return pid;
+}
+
 /* What @child() says in a child of its own. */
 static inline int status_in_child(int (*child)(void))
 {
@@ -53,18 +84,6 @@ static inline int status_in_child(int (*child)(void))
 		_exit(child());
 	return pid < 0 ? -1 : status_of(pid);
 }
-
-/*
- * A child is not the harness's: it says what is not as it must be, and its exit status
- * tells its parent.
- */
-#define MUST(cond) do {									\
-	if (!(cond)) {									\
-		dprintf(STDERR_FILENO, "# %s:%d: in process %d: not so: %s (errno %d)\n",	\
-			__FILE__, __LINE__, getpid(), #cond, errno);			\
-		_exit(1);								\
-	}										\
-} while (0)
 
 /* The exit status of a child that tells how its session ended. */
 #define ENDED(end)	(64 + (int)(end))

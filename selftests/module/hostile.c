@@ -71,18 +71,6 @@ FIXTURE_TEARDOWN(hostile)
 		SKIP(return, "needs root: %s", why);			\
 } while (0)
 
-/* Runs @child() in a process of its own, which does not outlive us. */
-static pid_t spawn(int (*child)(void))
-{
-	pid_t pid = fork();
-
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(child());
-	}
-	return pid;
-}
-
 /* A user with Debian's limits, from now on. */
 static void be_user(void)
 {

@@ -191,19 +191,6 @@ static bool program_runs(pid_t pid)
  * Children
  */
 
-/* Runs @child() in a process of its own, which does not outlive us. */
-static pid_t spawn(int (*child)(void))
-{
-	pid_t pid = fork();
-
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(child());
-	}
-	MUST(pid > 0);
-	return pid;
-}
-
 static bool step_is(int step)
 {
 	return await(shared->step >= step);
