@@ -16,15 +16,6 @@ struct usage {
 	long long percpu;	/* bytes */
 };
 
-static inline long long pins(void)
-{
-	if (access("/proc/sys/vm/stat_refresh", R_OK))
-		return 0;
-	file_number("/proc/sys/vm/stat_refresh", "");
-	return file_number("/proc/vmstat", "nr_foll_pin_acquired") -
-	       file_number("/proc/vmstat", "nr_foll_pin_released");
-}
-
 static inline void areas(struct usage *u)
 {
 	FILE *f = fopen("/proc/vmallocinfo", "re");
@@ -46,7 +37,7 @@ static inline struct usage usage(void)
 	struct usage u = {
 		.users = module_users(),
 		.locked = locked_bytes(),
-		.pins = pins(),
+		.pins = pinned_pages(),
 		.percpu = file_number("/proc/meminfo", "Percpu:") * 1024,
 	};
 

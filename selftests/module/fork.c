@@ -130,16 +130,6 @@ static u64 stop_hit(struct __test_metadata *_metadata)
 	EXPECT_EQ((u64)(counted), hit_);		\
 } while (0)
 
-static long long pins_now(void)
-{
-	/* Known when they have been collected, which only root can ask for. */
-	if (access("/proc/sys/vm/stat_refresh", R_OK))
-		return 0;
-	file_number("/proc/sys/vm/stat_refresh", "");
-	return file_number("/proc/vmstat", "nr_foll_pin_acquired") -
-	       file_number("/proc/vmstat", "nr_foll_pin_released");
-}
-
 static void set_up(struct __test_metadata *_metadata)
 {
 	ASSERT_EQ(0, device_query(&query)) {
@@ -152,7 +142,7 @@ static void set_up(struct __test_metadata *_metadata)
 	ASSERT_NE(NULL, report);
 	locked = locked_bytes();
 	users = module_users();
-	pins = pins_now();
+	pins = pinned_pages();
 	ASSERT_LT(0, users);
 }
 
@@ -165,8 +155,8 @@ static void tear_down(struct __test_metadata *_metadata)
 	EXPECT_TRUE(await(module_users() == users)) {
 		TH_LOG("the module has %lld users, not %lld", module_users(), users);
 	}
-	EXPECT_TRUE(await(pins_now() == pins)) {
-		TH_LOG("%lld pages are pinned, not %lld", pins_now(), pins);
+	EXPECT_TRUE(await(pinned_pages() == pins)) {
+		TH_LOG("%lld pages are pinned, not %lld", pinned_pages(), pins);
 	}
 }
 
@@ -1565,7 +1555,7 @@ static void expect_children_gone(struct __test_metadata *_metadata, unsigned int
 
 	ASSERT_EQ(0, start());
 	users_on = module_users();
-	pins_on = pins_now();
+	pins_on = pinned_pages();
 	EXPECT_LT(users, users_on);
 	for (unsigned int i = 0; i < n; i += at_once) {
 		killed = i / at_once % 8 == 7;
@@ -1587,8 +1577,8 @@ static void expect_children_gone(struct __test_metadata *_metadata, unsigned int
 	EXPECT_TRUE(await(module_users() == users_on)) {
 		TH_LOG("the module has %lld users, not %lld", module_users(), users_on);
 	}
-	EXPECT_TRUE(await(pins_now() == pins_on)) {
-		TH_LOG("%lld pages are pinned, not %lld", pins_now(), pins_on);
+	EXPECT_TRUE(await(pinned_pages() == pins_on)) {
+		TH_LOG("%lld pages are pinned, not %lld", pinned_pages(), pins_on);
 	}
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 	EXPECT_EQ(count(0), count_all());

@@ -56,7 +56,7 @@ static bool pins_known(void)
 
 static long long pins_acquired(void)
 {
-	pins();
+	pinned_pages();
 	return pins_known() ? file_number("/proc/vmstat", "nr_foll_pin_acquired") : 0;
 }
 
@@ -834,7 +834,7 @@ TEST_F(death, leaves_nothing)
 	for (unsigned int i = 0; i < ROUNDS_BEFORE + ROUNDS; i++) {
 		/* The first ones may leave what all others use. */
 		if (i == ROUNDS_BEFORE) {
-			EXPECT_TRUE(await(module_users() == quiet.users && pins() == quiet.pins));
+			EXPECT_TRUE(await(module_users() == quiet.users && pinned_pages() == quiet.pins));
 			self->before = usage();
 			caches(&self->caches);
 		}

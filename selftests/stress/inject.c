@@ -71,13 +71,6 @@ FIXTURE(inject) {
 	pid_t child;
 };
 
-static long long pins_now(void)
-{
-	file_number("/proc/sys/vm/stat_refresh", "");
-	return file_number("/proc/vmstat", "nr_foll_pin_acquired") -
-	       file_number("/proc/vmstat", "nr_foll_pin_released");
-}
-
 static int next_descriptor(void)
 {
 	int fd = dup(STDERR_FILENO);
@@ -91,7 +84,7 @@ static struct usage usage(void)
 	return (struct usage) {
 		.locked = locked_bytes(),
 		.users = module_users(),
-		.pins = pins_now(),
+		.pins = pinned_pages(),
 		.descriptor = next_descriptor(),
 	};
 }
