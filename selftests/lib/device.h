@@ -231,6 +231,39 @@ static inline int descriptor_snapshot(int fd, u32 flags, const struct profil_cop
 	return descriptor_ioctl(fd, PROFIL_IOC_SNAPSHOT, &snapshot);
 }
 
+/**
+ * counter() - Read counter @i of a histogram
+ * @buffer: the histogram
+ * @width: the size of a counter, in bytes
+ * @i: the number of the counter
+ */
+static inline u64 counter(const volatile void *buffer, u32 width, u64 i)
+{
+	switch (width) {
+	case 2:
+		return ((const volatile u16 *)buffer)[i];
+	case 4:
+		return ((const volatile u32 *)buffer)[i];
+	default:
+		return ((const volatile u64 *)buffer)[i];
+	}
+}
+
+/**
+ * counters_sum() - Add up the first counters of a histogram
+ * @buffer: the histogram
+ * @width: the size of a counter, in bytes
+ * @n: the number of counters
+ */
+static inline u64 counters_sum(const volatile void *buffer, u32 width, u64 n)
+{
+	u64 sum = 0, i;
+
+	for (i = 0; i < n; i++)
+		sum += counter(buffer, width, i);
+	return sum;
+}
+
 /* All user text, every pc into counter 0. */
 static inline struct profil_range range_all(volatile void *buffer, u64 nr_counters, u32 width)
 {

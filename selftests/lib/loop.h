@@ -111,27 +111,6 @@ static inline struct profil_range range_of_loops(volatile void *buffer, u32 widt
 	return range;
 }
 
-static inline u64 counter(const volatile void *buffer, u32 width, u64 i)
-{
-	switch (width) {
-	case 2:
-		return ((const volatile u16 *)buffer)[i];
-	case 4:
-		return ((const volatile u32 *)buffer)[i];
-	default:
-		return ((const volatile u64 *)buffer)[i];
-	}
-}
-
-static inline u64 counters_sum(const volatile void *buffer, u32 width, u64 n)
-{
-	u64 sum = 0, i;
-
-	for (i = 0; i < n; i++)
-		sum += counter(buffer, width, i);
-	return sum;
-}
-
 /*
  * Spending time
  */
@@ -196,6 +175,17 @@ static inline void loop_spend(unsigned int i, unsigned int ticks, u64 tick_ns)
 
 	while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until)
 		loop_run(i, LOOP_BURST);
+}
+
+/**
+ * loop_for_ever() - Run a loop until the process ends: a function for pthread_create()
+ * @i: the number of the loop, as a pointer
+ */
+static inline void *loop_for_ever(void *i)
+{
+	for (;;)
+		loop_run((uintptr_t)i, LOOP_BURST);
+	return NULL;
 }
 
 /*

@@ -16,12 +16,7 @@ static unsigned short counters[65536];
 
 static u64 sum(void)
 {
-	u64 s = 0;
-	unsigned int i;
-
-	for (i = 0; i < sizeof(counters) / sizeof(*counters); i++)
-		s += *(volatile unsigned short *)&counters[i];
-	return s;
+	return counters_sum(counters, 2, sizeof(counters) / sizeof(*counters));
 }
 
 int main(void)

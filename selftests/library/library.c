@@ -41,12 +41,7 @@ static unsigned short counters[COUNTERS];
 
 static u64 sum(void)
 {
-	u64 s = 0;
-	unsigned int i;
-
-	for (i = 0; i < COUNTERS; i++)
-		s += *(volatile unsigned short *)&counters[i];
-	return s;
+	return counters_sum(counters, 2, COUNTERS);
 }
 
 static u32 state(void)

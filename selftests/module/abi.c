@@ -122,15 +122,6 @@ static u8 *pages_guarded(u64 n)
 	return p;
 }
 
-static u64 sum(const u16 *counters, u64 n)
-{
-	u64 s = 0;
-
-	while (n--)
-		s += *counters++;
-	return s;
-}
-
 /*
  * Without a session, with one of each scope, and with one that has a descriptor, enabled
  * or not: calls that fail, one after the other, and the session has not noticed.
@@ -272,7 +263,7 @@ FIXTURE_TEARDOWN(failing)
 		EXPECT_EQ(0, scene_burn(scene, 2));
 		EXPECT_EQ(0, descriptor_disable(scene->fd, &stats));
 		EXPECT_LE(scene->ticks + 2, stats.ticks);
-		EXPECT_EQ(stats.hit, sum(scene->counters, page_size / 2));
+		EXPECT_EQ(stats.hit, counters_sum(scene->counters, 2, page_size / 2));
 		EXPECT_TRUE(accounted(&stats));
 		EXPECT_EQ(0, close(scene->fd));
 		scene->enough = true;
@@ -281,11 +272,11 @@ FIXTURE_TEARDOWN(failing)
 		EXPECT_EQ(0, burn_ticks(scene->scope, 2));
 		EXPECT_EQ(0, session_stop(scene->scope, &stats));
 		EXPECT_LE(scene->ticks + 2, stats.ticks);
-		EXPECT_EQ(stats.hit, sum(scene->counters, page_size / 2));
+		EXPECT_EQ(stats.hit, counters_sum(scene->counters, 2, page_size / 2));
 		EXPECT_EQ(stats.hit, stats.ticks);
 		EXPECT_TRUE(accounted(&stats));
 	}
-	EXPECT_EQ(0, sum(scene->other, page_size / 2));
+	EXPECT_EQ(0, counters_sum(scene->other, 2, page_size / 2));
 	EXPECT_EQ(0, locked_bytes());
 }
 

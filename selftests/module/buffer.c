@@ -55,18 +55,6 @@ static u64 bytes_spanned(const void *buffer, u64 bytes)
 	return (last - first + 1) * page_size;
 }
 
-static u64 counter(const void *buffer, u32 width, u64 i)
-{
-	switch (width) {
-	case 2:
-		return ((volatile const u16 *)buffer)[i];
-	case 4:
-		return ((volatile const u32 *)buffer)[i];
-	default:
-		return ((volatile const u64 *)buffer)[i];
-	}
-}
-
 /* A session counts into the last counter of a buffer of zeros, and charges just its pages. */
 static void counts(struct __test_metadata *_metadata, void *buffer, u64 nr_counters, u32 width)
 {

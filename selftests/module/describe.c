@@ -180,13 +180,6 @@ TEST_F(describe, gives_ranges_and_statistics_of_another)
 	EXPECT_EQ(s.hit, sum_of_all(self->child, found));
 }
 
-static void *run_for_ever(void *unused)
-{
-	for (;;)
-		loop_run(1, LOOP_BURST);
-	return unused;
-}
-
 /* What is read after the statistics has all their hits, while threads go on counting. */
 TEST_F(describe, is_never_ahead_of_the_counters)
 {
@@ -199,9 +192,9 @@ TEST_F(describe, is_never_ahead_of_the_counters)
 		pthread_t thread;
 
 		MUST(!clock_start(SCOPE, 0, MS / 10, &range, 1));
-		MUST(!pthread_create(&thread, NULL, run_for_ever, NULL));
+		MUST(!pthread_create(&thread, NULL, loop_for_ever, (void *)1));
 		MUST(write(self->pipe[1], "", 1) == 1);
-		run_for_ever(NULL);
+		loop_for_ever((void *)1);
 	});
 	for (unsigned int i = 0; i < 300 || (moved < 2 && i < 3000); i++) {
 		ASSERT_EQ(0, describe_all(self->child, &found, 1, &s));

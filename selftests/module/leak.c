@@ -299,19 +299,11 @@ static void be_profiled(void)
 	MUST(loop_burn(THREAD, 0, 1));
 }
 
-static void *run_loop_1(void *unused)
-{
-	(void)unused;
-	for (;;)
-		loop_run(1, LOOP_BURST);
-	return NULL;
-}
-
 static void run_thread(void)
 {
 	pthread_t thread;
 
-	MUST(!pthread_create(&thread, NULL, run_loop_1, NULL));
+	MUST(!pthread_create(&thread, NULL, loop_for_ever, (void *)1));
 }
 
 static int die_by_exit(void)

@@ -602,20 +602,12 @@ static int exit_with_session(void)
 	return loop_burn(PROFIL_SCOPE_PROCESS, 0, 3) ? 0 : 101;
 }
 
-static void *run_loop_1(void *unused)
-{
-	(void)unused;
-	for (;;)
-		loop_run(1, LOOP_BURST);
-	return NULL;
-}
-
 static int exit_with_threads(void)
 {
 	pthread_t threads[3];
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(threads); i++)
-		if (pthread_create(&threads[i], NULL, run_loop_1, NULL))
+		if (pthread_create(&threads[i], NULL, loop_for_ever, (void *)1))
 			return 102;
 	return exit_with_session();
 }
