@@ -105,10 +105,10 @@ static inline const char *file_line(const char *path, char *line, int size)
 	return line;
 }
 
-/* Writes @text to the file @path in one call: 0, or a negative errno. */
-static inline int file_write(const char *path, const char *text)
+/* Writes @text to @path, which it opens with @flags, too: 0, or a negative errno. */
+static inline int file_write_as(const char *path, int flags, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int fd = open(path, O_WRONLY | O_CLOEXEC | flags);
 	int err = 0;
 
 	if (fd < 0)
@@ -117,6 +117,12 @@ static inline int file_write(const char *path, const char *text)
 		err = -errno;
 	close(fd);
 	return err;
+}
+
+/* Writes @text to the file @path in one call: 0, or a negative errno. */
+static inline int file_write(const char *path, const char *text)
+{
+	return file_write_as(path, 0, text);
 }
 
 /* The same; its first line before is in @old. */
@@ -129,15 +135,7 @@ static inline int file_exchange(const char *path, const char *text, char *old, i
 /* As file_write(), at the end of the file: tracefs adds to its lists then. */
 static inline int file_append(const char *path, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-	int err = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		err = -errno;
-	close(fd);
-	return err;
+	return file_write_as(path, O_APPEND, text);
 }
 
 /* Are interrupts threads, and spinlocks mutexes? */

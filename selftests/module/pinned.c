@@ -17,25 +17,14 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 
 #include "cgroup.h"
 #include "held.h"
 #include "kernel.h"
 #include "loop.h"
+#include "madvise.h"
 #include "process.h"
 #include "swap_area.h"
-
-#ifndef MADV_COLD
-#define MADV_COLD	20
-#define MADV_PAGEOUT	21
-#endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE	23
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE	25
-#endif
 
 #define PAGE		4096UL
 #define SIZE		(4 * PAGE)

@@ -16,16 +16,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "kernel.h"
 #include "loop.h"
-
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE	25
-#endif
+#include "madvise.h"
 
 #define PAGE		4096UL
 #define HUGE		(2UL << 20)

@@ -7,17 +7,10 @@
 #define _SELFTESTS_SLOTS_H
 
 #include "chance.h"
+#include "madvise.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE	23
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE		25
-#endif
 
 #define PAGE		4096UL
 #define SLOTS		12U
@@ -81,7 +74,7 @@ static inline int advise_slot(struct actor *a)
 		MADV_DONTNEED, MADV_DONTNEED, MADV_FREE, MADV_DONTFORK, MADV_DOFORK,
 		MADV_WIPEONFORK, MADV_KEEPONFORK, MADV_MERGEABLE, MADV_UNMERGEABLE,
 		MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_COLLAPSE, MADV_POPULATE_WRITE,
-		20 /* MADV_COLD */, 21 /* MADV_PAGEOUT */, 21, MADV_REMOVE,
+		MADV_COLD, MADV_PAGEOUT, MADV_PAGEOUT, MADV_REMOVE,
 	};
 	int advice = advices[any(a, ARRAY_SIZE(advices))];
 	char *p = any_slot(a);
