@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Programs in a family's own idiom: old/NAME.c, which lies beside the test as old-NAME
+ * Programs that tests run, and that are installed beside them: for example, old-NAME is a program
+ * in the style of a historical family, families/old/NAME.c
  */
 #ifndef _SELFTESTS_OLD_H
 #define _SELFTESTS_OLD_H
@@ -10,9 +11,14 @@
 #include <libgen.h>
 #include <limits.h>
 
-/*
- * Runs @program, which lies beside this one, with @preload as LD_PRELOAD, if not NULL: its exit
- * status, or 128 + the signal that killed it.
+/**
+ * run_beside() - Run a program from the directory of this one
+ * @program: its file name
+ * @preload: its LD_PRELOAD, or NULL
+ *
+ * Its standard output goes to standard error, since it is no TAP.
+ *
+ * Return: its exit status, 128 + the signal that killed it, or a negative errno.
  */
 static inline int run_beside(const char *program, const char *preload)
 {
@@ -30,7 +36,6 @@ static inline int run_beside(const char *program, const char *preload)
 			setenv("LD_PRELOAD", preload, 1);
 		else
 			unsetenv("LD_PRELOAD");
-		/* What it says is no TAP. */
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 		execl(path, path, NULL);
 		_exit(127);

@@ -8,7 +8,6 @@
 #include "kselftest_harness.h"
 
 #include <dirent.h>
-#include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -31,6 +30,7 @@
 #include "kernel.h"
 #include "libc_profil.h"
 #include "loop.h"
+#include "old.h"
 #include "process.h"
 #include "profil.h"
 
@@ -1699,43 +1699,16 @@ TEST_F(dev, no_right)
 	EXPECT_ERROR(EACCES, profil_session_open(NULL));
 }
 
-/*
- * libc_profil, which lies beside this program, with the shared library under it.
- */
-static int run_libc_profil(const char *preload)
-{
-	char self[PATH_MAX] = "", path[PATH_MAX + 16];
-	int status;
-	pid_t child;
-
-	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
-		return -errno;
-	snprintf(path, sizeof(path), "%s/libc_profil", dirname(self));
-	child = fork();
-	if (child < 0)
-		return -errno;
-	if (!child) {
-		if (preload)
-			setenv("LD_PRELOAD", preload, 1);
-		else
-			unsetenv("LD_PRELOAD");
-		execl(path, path, NULL);
-		_exit(127);
-	}
-	if (waitpid(child, &status, 0) < 0)
-		return -errno;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
-
+/* libc_profil is linked without the library. Here it runs with the shared library preloaded. */
 TEST(preload)
 {
-	EXPECT_EQ(LIBC_PROFIL_COUNTED, run_libc_profil("libprofil.so.1"));
+	EXPECT_EQ(LIBC_PROFIL_COUNTED, run_beside("libc_profil", "libprofil.so.1"));
 }
 
 /* That test can fail: without the library it is libc's profil() that counts. */
 TEST(no_preload)
 {
-	EXPECT_EQ(LIBC_PROFIL_IS_LIBCS, run_libc_profil(NULL));
+	EXPECT_EQ(LIBC_PROFIL_IS_LIBCS, run_beside("libc_profil", NULL));
 }
 
 TEST_HARNESS_MAIN
