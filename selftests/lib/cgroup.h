@@ -9,7 +9,7 @@
 
 #define CGROUPS		"/sys/fs/cgroup"
 
-/* Makes the cgroup @path, below CGROUPS. Why there is none, or NULL. */
+/* Makes the cgroup @path, below CGROUPS: NULL, or the reason why it cannot. */
 static inline const char *cgroup_make(const char *path)
 {
 	char current[PATH_MAX];

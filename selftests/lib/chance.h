@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Chance: the same seed gives the same decisions
+ * Pseudo-random decisions: the same seed gives the same ones
  */
 #ifndef _SELFTESTS_CHANCE_H
 #define _SELFTESTS_CHANCE_H
@@ -9,16 +9,16 @@
 
 #include <stdlib.h>
 
-/* Decisions that are noted, and made again. */
+/* Recorded decisions, to repeat them. */
 #define TAPE	128U
 
 struct tape {
-	u32 n;			/* so many of them are made again */
-	u32 at;			/* the next to be made, or noted */
+	u32 n;			/* how many are repeated */
+	u32 at;			/* the next to repeat, or to record */
 	u32 numbers[TAPE];
 };
 
-/* One who decides: a thread. */
+/* The state of one thread that decides. */
 struct actor {
 	u64 random;
 	unsigned int depth;
@@ -48,7 +48,7 @@ static inline bool one_in(struct actor *a, u32 n)
 	return any(a, n) == 0;
 }
 
-/* One who does not decide the same. */
+/* An actor whose decisions are independent of those of @a. */
 static inline struct actor another(struct actor *a, unsigned int depth)
 {
 	struct actor b = { .random = a->random * 0x9e3779b97f4a7c15ULL + 1, .depth = depth };
@@ -58,7 +58,7 @@ static inline struct actor another(struct actor *a, unsigned int depth)
 	return b;
 }
 
-/* A setting from the environment. */
+/* The number in an environment variable, or @otherwise if that is not set. */
 static inline u32 number_from(const char *name, u32 otherwise)
 {
 	const char *value = getenv(name);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests share: the ioctls of /dev/profil, a CPU to burn until ticks came,
- * and what the kernel says of locked memory.
+ * The ioctls of /dev/profil, a function that burns CPU time until enough ticks have come,
+ * and the amount of locked memory
  *
  * Calls return 0 or a negative errno. Nothing here waits for time to pass: a test
- * burns until the statistics say that enough ticks came, and gives up after far more
- * iterations than these take, so that a dead tick fails the test.
+ * burns until the statistics show enough ticks, and gives up after far more iterations
+ * than these take, so that a test fails if no tick comes.
  */
 #ifndef PROFIL_SELFTESTS_DEVICE_H
 #define PROFIL_SELFTESTS_DEVICE_H
@@ -37,7 +37,7 @@ static inline u64 addr(const volatile void *p)
 	return (uintptr_t)p;
 }
 
-/* The device, opened on first use by each process. */
+/* A descriptor of the device, which each process opens on first use. */
 static inline int device_fd(void)
 {
 	static int fd = -1;
@@ -63,7 +63,7 @@ static inline int device_query(struct profil_query *q)
 	return device_ioctl(PROFIL_IOC_QUERY, q);
 }
 
-/* @period: in ns; 0: the scheduler's ticks. */
+/* @period: in ns; 0 selects the scheduler's ticks. */
 static inline int clock_start(u32 scope, u32 flags, u64 period,
 			      const struct profil_range *ranges, u32 nr_ranges)
 {
@@ -94,7 +94,7 @@ static inline int session_stats(u32 scope, struct profil_stats *stats)
 	return device_ioctl(PROFIL_IOC_STATS, stats);
 }
 
-/* With the final statistics in @stats, unless that is NULL. */
+/* Stores the final statistics in @stats, unless that is NULL. */
 static inline int session_stop(u32 scope, struct profil_stats *stats)
 {
 	struct profil_stop stop = {
@@ -111,7 +111,7 @@ static inline int session_stop(u32 scope, struct profil_stats *stats)
 }
 
 /*
- * Sessions with a descriptor: the same, with the descriptor in the scope's place
+ * Sessions with a descriptor: the same calls, with a descriptor instead of a scope
  */
 
 /* The result of a successful call, or a negative errno. */
@@ -141,7 +141,7 @@ static inline int descriptor_open(u32 modes, u32 on_fork, u32 on_exec, u32 nr_re
 	});
 }
 
-/* @pid: 0 for the caller. Its address space is then in @space, unless that is NULL. */
+/* @pid: 0 for the caller. Stores the id of its address space in @space, unless that is NULL. */
 static inline int descriptor_attach(int fd, u32 scope, pid_t pid, u64 *space)
 {
 	struct profil_attach attach = {
@@ -169,7 +169,7 @@ static inline int descriptor_add(int fd, u64 space, const struct profil_range *r
 	return descriptor_ioctl(fd, PROFIL_IOC_ADD, &add);
 }
 
-/* How many ranges were removed, or a negative errno. */
+/* The number of ranges that were removed, or a negative errno. */
 static inline int descriptor_remove(int fd, u64 space, u64 start, u64 end)
 {
 	struct profil_remove remove = {
@@ -197,7 +197,7 @@ static inline int descriptor_stats(int fd, struct profil_stats *stats)
 	return descriptor_ioctl(fd, PROFIL_IOC_STATS, stats);
 }
 
-/* With the statistics in @stats, unless that is NULL. */
+/* Stores the statistics in @stats, unless that is NULL. */
 static inline int descriptor_disable(int fd, struct profil_stats *stats)
 {
 	struct profil_disable disable = {
@@ -212,7 +212,7 @@ static inline int descriptor_disable(int fd, struct profil_stats *stats)
 	return descriptor_ioctl(fd, PROFIL_IOC_DISABLE, &disable);
 }
 
-/* The same; @flags: PROFIL_SNAPSHOT_*. */
+/* Also stores the statistics. @flags: PROFIL_SNAPSHOT_*. */
 static inline int descriptor_snapshot(int fd, u32 flags, const struct profil_copy *copies,
 				      u32 nr_copies, struct profil_stats *stats)
 {
@@ -264,7 +264,7 @@ static inline u64 counters_sum(const volatile void *buffer, u32 width, u64 n)
 	return sum;
 }
 
-/* All user text, every pc into counter 0. */
+/* A range of all user text, which counts every pc in counter 0. */
 static inline struct profil_range range_all(volatile void *buffer, u64 nr_counters, u32 width)
 {
 	return (struct profil_range) {
@@ -291,7 +291,7 @@ static __attribute__((noinline, noclone, used, section("profil_burn"))) void bur
 
 #define BURN_GRANULE	4096
 
-/* The text of burn(), all of it into counter @n alone. */
+/* A range of the text of burn(), which counts all of it in counter @n. */
 static inline struct profil_range range_burn(volatile void *buffer, u64 nr_counters, u32 width,
 					     u64 n)
 {
@@ -308,10 +308,10 @@ static inline struct profil_range range_burn(volatile void *buffer, u64 nr_count
 	};
 }
 
-/* Burn until @ticks more came. */
+/* Burns until @ticks more have come. */
 static inline int burn_ticks(u32 scope, u64 ticks)
 {
-	u64 left = (ticks + 4) * 1024;	/* 2^26 iterations a tick, and four ticks more */
+	u64 left = (ticks + 4) * 1024;	/* 2^26 iterations for each tick, and for four more */
 	struct profil_stats stats;
 	u64 until;
 	int err;
@@ -334,7 +334,7 @@ static inline int burn_ticks(u32 scope, u64 ticks)
 	return 0;
 }
 
-/* Do hits and misses add up? */
+/* Do the outcomes add up to the ticks? */
 static inline bool accounted(const struct profil_stats *s)
 {
 	return s->hit + s->outside + s->saturated + s->dropped == s->ticks &&
@@ -343,7 +343,7 @@ static inline bool accounted(const struct profil_stats *s)
 	       s->dropped_exec + s->dropped_exit + s->dropped_record == s->dropped;
 }
 
-/* A line of /proc/self/status, "VmLck" say: its number, in KiB if it is memory. */
+/* The number in a line of /proc/self/status, for example VmLck; in KiB if it is memory. */
 static inline u64 status_line(const char *name)
 {
 	unsigned long long value = UINT64_MAX;
@@ -360,7 +360,7 @@ static inline u64 status_line(const char *name)
 	return value;
 }
 
-/* Bytes that are charged to RLIMIT_MEMLOCK. */
+/* The bytes that are charged to RLIMIT_MEMLOCK. */
 static inline u64 locked_bytes(void)
 {
 	return status_line("VmLck") * 1024;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A file system in user space with one file, FUSE_FILE, of which any page is there in the end:
- * at once, late, or after everybody has lost patience. Without libfuse.
+ * A FUSE file system with one file, FUSE_FILE. It provides every page in the end: at once, late,
+ * or very late. It does not use libfuse.
  */
 #ifndef _SELFTESTS_FUSE_H
 #define _SELFTESTS_FUSE_H
@@ -32,7 +32,7 @@ static inline struct fuse_attr fuse_attr_of(u64 ino)
 	};
 }
 
-/* Answers one request: with @n bytes of @reply, or with an error. */
+/* Answers a request with @n bytes of @reply, or with an error. */
 static inline void fuse_answer(int fd, u64 unique, int err, const void *reply, size_t n)
 {
 	struct fuse_out_header out = {
@@ -45,7 +45,7 @@ static inline void fuse_answer(int fd, u64 unique, int err, const void *reply, s
 		{ .iov_base = (void *)reply, .iov_len = err ? 0 : n },
 	};
 
-	/* Who asked may be dead. */
+	/* The process that asked may be dead. */
 	if (writev(fd, parts, 2) < 0)
 		return;
 }
@@ -132,7 +132,7 @@ static inline void fuse_serve_one(struct actor *a, int fd, const char *request)
 	}
 }
 
-/* Mounts it at @dir: where its requests come from, or a negative errno. */
+/* Mounts it at @dir: the descriptor to read requests from, or a negative errno. */
 static inline int fuse_mount(const char *dir)
 {
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC), err;
@@ -152,8 +152,8 @@ static inline int fuse_mount(const char *dir)
 }
 
 /*
- * Mounts it at @dir and serves it from a process of its own, which ends with us: its id, or a
- * negative errno.
+ * Mounts it at @dir and serves it in a process that ends with its parent: its id, or a negative
+ * errno.
  */
 static inline pid_t fuse_start(const char *dir, u64 seed)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory whose missing pages are provided by user space, which can hold them back: by
- * userfaultfd, or in a private mapping of a file in FUSE. Needs root.
+ * Memory whose missing pages come from user space, which can hold them back: by userfaultfd,
+ * or by a FUSE file system, for a private mapping of its file. Needs root.
  */
 #ifndef _SELFTESTS_HELD_H
 #define _SELFTESTS_HELD_H
@@ -23,14 +23,14 @@ enum held_kind {
 /* Shared with the file system's server. */
 struct held_control {
 	atomic_bool back;	/* pages are held back */
-	atomic_bool asked;	/* since then */
+	atomic_bool asked;	/* somebody has asked for one since */
 };
 
 struct held {
 	enum held_kind kind;
 	char *memory;
 	size_t size;
-	int fd;			/* the userfaultfd, if there is one, or the file */
+	int fd;			/* the userfaultfd or the file; -1 if none */
 	char dir[32];
 	pid_t server;
 	struct held_control *control;
@@ -47,7 +47,7 @@ static inline void held_serve(struct held_control *control, int fd)
 		.major = FUSE_KERNEL_VERSION,
 		.max_readahead = 4096,
 		.max_write = FUSE_MAX_WRITE,
-		.flags = FUSE_ASYNC_READ,	/* or a reader cannot be killed */
+		.flags = FUSE_ASYNC_READ,	/* without it, nothing can kill a reader */
 	};
 	struct actor a = { .random = 1 };
 
@@ -97,7 +97,7 @@ static inline int held_map_fuse(struct held *h)
 	return h->memory == MAP_FAILED ? -errno : 0;
 }
 
-/* Memory of zeros, which nobody holds back yet: 0, or a negative errno. */
+/* Maps memory of zeros. Pages are not held back yet. 0, or a negative errno. */
 static inline int held_map(struct held *h, enum held_kind kind, size_t size)
 {
 	*h = (struct held){ .kind = kind, .size = size, .fd = -1 };
@@ -109,7 +109,7 @@ static inline int held_map(struct held *h, enum held_kind kind, size_t size)
 	return madvise(h->memory, size, MADV_NOHUGEPAGE) && errno != EINVAL ? -errno : 0;
 }
 
-/* No page is there any more, and each is held back: 0, or a negative errno. */
+/* Drops all pages, and holds them back from now on: 0, or a negative errno. */
 static inline int held_back(struct held *h)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -132,7 +132,7 @@ static inline int held_back(struct held *h)
 	return h->kind == HELD_FUSE ? -posix_fadvise(h->fd, 0, 0, POSIX_FADV_DONTNEED) : 0;
 }
 
-/* Does anybody wait for a page? */
+/* Does anybody wait for a page that is held back? */
 static inline bool held_asked(const struct held *h)
 {
 	struct pollfd poll_fd = { .fd = h->fd, .events = POLLIN };
@@ -142,7 +142,7 @@ static inline bool held_asked(const struct held *h)
 	return poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & POLLIN;
 }
 
-/* Who waits gets its page, and so does everybody from now on. */
+/* Provides the pages again, to everybody. */
 static inline void held_release(struct held *h)
 {
 	if (h->kind == HELD_FUSE) {

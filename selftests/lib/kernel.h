@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests ask of the kernel beside the device: the module, files of numbers,
- * the tick function's tracers, the log
+ * The kernel apart from the device: files in /proc and /sys, tasks, probes, the module, the log
  */
 #ifndef _SELFTESTS_KERNEL_H
 #define _SELFTESTS_KERNEL_H
@@ -19,7 +18,7 @@
 #define TRACEFS		"/sys/kernel/tracing"
 #define HUGETLB_POOL	"/proc/sys/vm/nr_hugepages"
 
-/* The number after @key at the beginning of a line of the file @path; -1 if none. */
+/* The number after @key at the beginning of a line of the file @path, or -1. */
 static inline long long file_number(const char *path, const char *key)
 {
 	size_t len = strlen(key);
@@ -40,7 +39,7 @@ static inline long long file_number(const char *path, const char *key)
 	return number;
 }
 
-/* Are all of so many pages of private memory, of no file, in the caller's page table? */
+/* Are @nr pages of private anonymous memory in the caller's page table? */
 static inline bool pages_present(void *start, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
@@ -68,7 +67,7 @@ static inline long long pinned_pages(void)
 	       file_number("/proc/vmstat", "nr_foll_pin_released");
 }
 
-/* Has the file @path a line with the word @word? Its first is then in @line, if not NULL. */
+/* Does a line of the file @path contain the word @word? Stores the first in @line, if not NULL. */
 static inline bool file_has(const char *path, const char *word, char *line, int size)
 {
 	char own[512], *p;
@@ -92,7 +91,7 @@ static inline bool file_has(const char *path, const char *word, char *line, int 
 	return found;
 }
 
-/* The first line of the file @path, without its end, or "" if it cannot be read. */
+/* The first line of the file @path, without its newline, or "" if it cannot be read. */
 static inline const char *file_line(const char *path, char *line, int size)
 {
 	FILE *f = fopen(path, "re");
@@ -105,7 +104,7 @@ static inline const char *file_line(const char *path, char *line, int size)
 	return line;
 }
 
-/* Writes @text to @path, which it opens with @flags, too: 0, or a negative errno. */
+/* Opens the file @path with @flags, and writes @text in one call: 0, or a negative errno. */
 static inline int file_write_as(const char *path, int flags, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC | flags);
@@ -125,14 +124,14 @@ static inline int file_write(const char *path, const char *text)
 	return file_write_as(path, 0, text);
 }
 
-/* The same; its first line before is in @old. */
+/* As file_write(), but first stores the first line in @old. */
 static inline int file_exchange(const char *path, const char *text, char *old, int size)
 {
 	file_line(path, old, size);
 	return file_write(path, text);
 }
 
-/* As file_write(), at the end of the file: tracefs adds to its lists then. */
+/* As file_write(), but appends, so that tracefs keeps the rest of its lists. */
 static inline int file_append(const char *path, const char *text)
 {
 	return file_write_as(path, O_APPEND, text);
@@ -161,7 +160,7 @@ static inline char task_state(pid_t pid)
 	return state ? state[2] : 0;
 }
 
-/* CPU time of a thread, in ns; 0 if there is no such thread. */
+/* The CPU time of a thread, in ns; 0 if there is no such thread. */
 static inline u64 task_ns(pid_t pid)
 {
 	char path[64], line[128];
@@ -170,7 +169,7 @@ static inline u64 task_ns(pid_t pid)
 	return strtoull(file_line(path, line, sizeof(line)), NULL, 10);
 }
 
-/* The same of all workers of the kernel. */
+/* The CPU time of all kworkers. */
 static inline u64 kworkers_ns(void)
 {
 	char path[64], line[512], *name;
@@ -186,7 +185,7 @@ static inline u64 kworkers_ns(void)
 		if (!pid || !strstr(file_line(path, line, sizeof(line)), "(kworker/"))
 			continue;
 		name = strrchr(line, ')');
-		/* Kernel threads are children of kthreadd. */
+		/* Kernel threads are children of kthreadd (2). */
 		if (name && sscanf(name + 1, " %*c %d", &parent) == 1 && parent == 2)
 			sum += task_ns(pid);
 	}
@@ -212,7 +211,7 @@ static inline const char *tick_function(void)
 	return name;
 }
 
-/* Does ftrace trace it for anybody? */
+/* Does anybody trace it by ftrace? */
 static inline bool tick_is_hooked(void)
 {
 	return file_has(TRACEFS "/enabled_functions", tick_function(), NULL, 0);
@@ -225,7 +224,7 @@ static inline bool tick_is_hooked(void)
 #define PROBE_DIR(name)	TRACEFS "/events/kprobes/" name "/"
 #define RECORD_CMD	TRACEFS "/options/record-cmd"
 
-static char record_cmd[8];	/* as it was, to be restored */
+static char record_cmd[8];	/* the value to restore */
 
 static inline void probe_remove(const char *name)
 {
@@ -238,9 +237,9 @@ static inline void probe_remove(const char *name)
 }
 
 /*
- * An event @name at the beginning of @function: 0, or a negative errno. Without the
- * names of tasks, since these would be recorded at every switch and wakeup: the kernel
- * would patch its busiest text to no purpose.
+ * Adds an event @name at the beginning of @function: 0, or a negative errno. Turns the
+ * recording of task names off: for it, the kernel would patch the code of every switch and
+ * wakeup.
  */
 static inline int probe_add(const char *name, const char *function)
 {
@@ -254,7 +253,7 @@ static inline int probe_add(const char *name, const char *function)
 	return err ?: file_append(TRACEFS "/kprobe_events", text);
 }
 
-/* How often the event came, and how often it was missed. */
+/* How often did the event come, and how often was it missed? False if there is no such event. */
 static inline bool probe_profile(const char *name, u64 *hits, u64 *misses)
 {
 	unsigned long long hit, missed;
@@ -282,7 +281,7 @@ static inline bool probe_profile(const char *name, u64 *hits, u64 *misses)
 
 #define LINGER_S	"/sys/module/profil/parameters/linger_s"
 
-/* Who uses it: open descriptors, and sessions until their last pin is back. */
+/* Its users: open descriptors, and sessions until they have released their last page. */
 static inline long long module_users(void)
 {
 	return file_number("/sys/module/profil/refcnt", "");
@@ -300,8 +299,8 @@ static inline int module_unload(void)
 }
 
 /*
- * Loads it with @params: 0, or a negative errno. PROFIL_KO names the file, else it is
- * where depmod looks first.
+ * Loads it with @params: 0, or a negative errno. PROFIL_KO names the file; the default is
+ * the place where depmod looks first.
  */
 static inline int module_load(const char *params)
 {
@@ -346,7 +345,7 @@ static inline int device_reopen(int number)
  * The log
  */
 
-/* To read what the kernel logs from now on. */
+/* Opens the kernel log, to read the messages that follow. */
 static inline int log_open(void)
 {
 	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -356,7 +355,7 @@ static inline int log_open(void)
 	return fd;
 }
 
-/* Reads on in the log: is there a line of the module's with @text? */
+/* Reads the next messages of the log: does one of the module contain @text? */
 static inline bool log_has(int fd, const char *text)
 {
 	char record[2048];
@@ -365,7 +364,7 @@ static inline bool log_has(int fd, const char *text)
 	for (;;) {
 		n = read(fd, record, sizeof(record) - 1);
 		if (n < 0 && errno == EPIPE)
-			continue;	/* some are lost */
+			continue;	/* some messages are lost */
 		if (n <= 0)
 			return false;
 		record[n] = 0;

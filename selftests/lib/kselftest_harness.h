@@ -2,11 +2,12 @@
 /*
  * The kernel's harness, with two differences.
  *
- * Its time limits are there to end what hangs: on the kernels that check themselves
- * (vm/debug-kernel) everything takes longer, so that there it waits longer.
+ * Its time limits end a test that hangs. They are longer on debug kernels (vm/debug-kernel), where
+ * everything takes longer.
  *
- * A program's arguments are patterns, as of glob(7), of the tests to be run: TEST, FIXTURE.TEST or
- * FIXTURE.VARIANT.TEST. With --list it prints their names. (Linux 6.12's harness has -t.)
+ * A program's arguments select the tests to run. They are patterns as in glob(7) for TEST,
+ * FIXTURE.TEST or FIXTURE.VARIANT.TEST. With --list, the program prints the names of its tests.
+ * (Linux 6.12's harness has -t.)
  */
 #ifndef _SELFTESTS_KSELFTEST_HARNESS_H
 #define _SELFTESTS_KSELFTEST_HARNESS_H
@@ -60,7 +61,7 @@ static inline bool test_matches(const struct __fixture_metadata *f,
 	return false;
 }
 
-/* Of the variants of @f, if it has any, does one of @t match? */
+/* Does @t match in one of the variants of @f, or by itself if @f has none? */
 static inline bool test_is_wanted(const struct __fixture_metadata *f,
 				  const struct __test_metadata *t, char *const *patterns)
 {
@@ -84,7 +85,7 @@ static inline bool variant_is_wanted(const struct __fixture_metadata *f,
 	return false;
 }
 
-/* Takes out what no pattern matches. Returns whether any test is left. */
+/* Removes the tests that no pattern matches. Returns whether any test is left. */
 static inline bool tests_keep(char *const *patterns)
 {
 	struct __fixture_metadata **f = &__fixture_list;

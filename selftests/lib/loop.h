@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Code of known address for the tick to find, and what every test does with it
+ * Loops at known addresses, where ticks interrupt them, and functions that run them
  *
  * The loops are asm, so that no compiler moves them. Loop i is a function of 32
- * bytes at loops_text + 32 * i; its second half is the loop proper, where the tick
- * finds it: at loop_at(i), for on x86 the loop is a single instruction, and
- * elsewhere QEMU takes interrupts at branch targets only. Nothing else but the
- * return lies in the block of LOOP_BLOCK bytes from there.
+ * bytes at loops_text + 32 * i. Its second half is the loop itself, and ticks
+ * interrupt it at loop_at(i): on x86 the loop is a single instruction, and elsewhere
+ * QEMU takes interrupts only at branch targets. The block of LOOP_BLOCK bytes at
+ * loop_at(i) contains only the loop and the return.
  *
- * Time is measured in ticks of the session under test, never in seconds. What
- * waits has a cap in CPU time or in polls, so that a dead tick fails a test and
- * does not hang it.
+ * Time is measured in ticks of the session under test, never in seconds. Every wait
+ * has a limit in CPU time or in polls, so that a test fails and does not hang if no
+ * tick comes.
  */
 #ifndef _SELFTESTS_LOOP_H
 #define _SELFTESTS_LOOP_H
@@ -24,7 +24,7 @@
 #define LOOP_SIZE	32U
 #define LOOP_BLOCK	16U
 
-/* Iterations: not much longer than a tick, and very long against a system call. */
+/* Iterations that take little longer than a tick, and much longer than a system call. */
 #define LOOP_BURST	(1UL << 21)
 
 extern const char loops_text[] __attribute__((visibility("hidden")));
@@ -53,7 +53,7 @@ asm(".pushsection .text\n"
 	".endr\n"
 	".popsection\n");
 
-/* The address where the tick finds loop @i. */
+/* The address at which ticks interrupt loop @i. */
 static inline u64 loop_at(unsigned int i)
 {
 	return addr(loops_text) + LOOP_SIZE * i + LOOP_BLOCK;
@@ -68,7 +68,7 @@ static inline void loop_run(unsigned int i, unsigned long n)
  * Sessions
  */
 
-/* As session_start(), of the ticks that @modes selects. */
+/* As session_start(), but samples only the ticks that @modes selects. */
 static inline int session_start_modes(u32 scope, u32 modes, const struct profil_range *ranges,
 				      u32 nr_ranges)
 {
@@ -83,7 +83,7 @@ static inline int session_start_modes(u32 scope, u32 modes, const struct profil_
 	return device_ioctl(PROFIL_IOC_START, &start);
 }
 
-/* One counter per byte of text from @start on: the simplest range, to be refined. */
+/* A simple range, which callers refine: one counter for each byte of text from @start. */
 static inline struct profil_range range_of(u64 start, u64 end, volatile void *buffer,
 					   u64 nr_counters, u32 width)
 {
@@ -100,7 +100,7 @@ static inline struct profil_range range_of(u64 start, u64 end, volatile void *bu
 	};
 }
 
-/* Loop i is counted in counter i: LOOPS counters of @width bytes. */
+/* A range that counts loop i in counter i: LOOPS counters of @width bytes. */
 static inline struct profil_range range_of_loops(volatile void *buffer, u32 width)
 {
 	struct profil_range range = range_of(addr(loops_text),
@@ -135,7 +135,7 @@ static inline u64 tick_ns(void)
 	return device_query(&query) ? 4000000 : query.tick_ns;
 }
 
-/* CPU time of process @pid, in ticks. */
+/* The CPU time of process @pid, in ticks. */
 static inline u64 cpu_ticks(pid_t pid)
 {
 	clockid_t clock;
@@ -146,8 +146,8 @@ static inline u64 cpu_ticks(pid_t pid)
 #define BURN_CAP_NS	8000000000ULL
 
 /*
- * Runs loop @i until the session of @scope is @ticks further, be they of a mode that
- * it counts or not. False if they do not come, or if the session is not on.
+ * Runs loop @i until the session of @scope has seen @ticks more, including those of
+ * modes that it does not select. False if they do not come, or if the session is not on.
  */
 static inline bool loop_burn(u32 scope, unsigned int i, u64 ticks)
 {
@@ -168,7 +168,7 @@ static inline bool loop_burn(u32 scope, unsigned int i, u64 ticks)
 	return s.state == PROFIL_STATE_ON;
 }
 
-/* Runs loop @i for as much CPU time as @ticks ticks are, session or not. */
+/* Runs loop @i for the CPU time of @ticks ticks, with or without a session. */
 static inline void loop_spend(unsigned int i, unsigned int ticks, u64 tick_ns)
 {
 	u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + ticks * tick_ns;
@@ -190,7 +190,7 @@ static inline void *loop_for_ever(void *i)
 
 /*
  * Runs loop @i until @cond is true, or for far more CPU time than that should take. The
- * value is whether it came true.
+ * value is the last value of @cond.
  */
 #define loop_until(i, cond) ({								\
 	u64 __cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;			\
@@ -201,7 +201,7 @@ static inline void *loop_for_ever(void *i)
 	__true;										\
 })
 
-/* As loop_burn(), of the session that @fd is. */
+/* As loop_burn(), for the session of descriptor @fd. */
 static inline bool descriptor_burn(int fd, unsigned int i, u64 ticks)
 {
 	struct profil_stats s;
@@ -216,16 +216,16 @@ static inline bool descriptor_burn(int fd, unsigned int i, u64 ticks)
 }
 
 /*
- * Where a loop is counted
+ * The counter in which a loop is counted
  */
 
 #define LOOP_OUTSIDE	UINT_MAX		/* in none of the counters */
-#define LOOP_NOWHERE	(UINT_MAX - 1)		/* its ticks are too few, or there is no session */
+#define LOOP_NOWHERE	(UINT_MAX - 1)	/* unknown: too few ticks, or no session */
 
-/* So many ticks more than everywhere else are not those between two bursts. */
+/* Ticks between two bursts are fewer than this. */
 #define PLACE_LEAD	8U
 
-/* That of @n counters which has most of the ticks of the session of @scope. */
+/* The one of @n counters that has most of the ticks of the session of @scope. */
 static inline unsigned int place_of_most(u32 scope, const volatile void *buffer, u32 width,
 					 unsigned int n)
 {
@@ -239,7 +239,7 @@ static inline unsigned int place_of_most(u32 scope, const volatile void *buffer,
 	return 2 * s.outside >= s.ticks + PLACE_LEAD ? LOOP_OUTSIDE : LOOP_NOWHERE;
 }
 
-/* Runs loop @i until it shows which of @n counters is its own. */
+/* Runs loop @i until one of @n counters shows to be its own. */
 static inline unsigned int loop_place(u32 scope, unsigned int i, const volatile void *buffer,
 				      u32 width, unsigned int n)
 {
@@ -250,8 +250,8 @@ static inline unsigned int loop_place(u32 scope, unsigned int i, const volatile 
 }
 
 /*
- * Waiting for what happens elsewhere, in a worker or another process: @cond is
- * evaluated until it is true, at most some 20 s. The value is whether it came true.
+ * Waits for an event in a worker or another process: evaluates @cond until it is true,
+ * for at most some 20 s. The value is the last value of @cond.
  */
 #define await(cond) ({									\
 	const struct timespec __pause = { .tv_nsec = 5000000 };				\

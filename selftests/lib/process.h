@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What tests need that make processes: the state of the caller's sessions, and the end
- * of children
+ * Child processes, their exit statuses, and the state of the caller's sessions
  */
 #ifndef _SELFTESTS_PROCESS_H
 #define _SELFTESTS_PROCESS_H
@@ -14,8 +13,8 @@
 #include <sys/wait.h>
 
 /*
- * A child is not the harness's: it says what is not as it must be, and its exit status
- * tells its parent.
+ * ASSERT_* do not work in a child of a test. MUST() prints the condition that is not true,
+ * and exits with a status that fails the test in the parent.
  */
 #define MUST(cond) do {									\
 	if (!(cond)) {									\
@@ -32,7 +31,7 @@ static inline u32 state_of(u32 scope)
 	return session_stats(scope, &s) ? ~0U : s.state;
 }
 
-/* There is no session, nor the record of one. */
+/* Is there no session, nor the statistics of an ended one? */
 static inline bool is_off(u32 scope)
 {
 	struct profil_stats s, off = { .size = sizeof(off), .scope = scope };
@@ -40,7 +39,7 @@ static inline bool is_off(u32 scope)
 	return !session_stats(scope, &s) && !memcmp(&s, &off, sizeof(s));
 }
 
-/* Exit status of @child, or 128 + the signal that killed it. */
+/* Waits for @child: its exit status, or 128 + the signal that killed it. */
 static inline int status_of(pid_t child)
 {
 	int status;
@@ -50,7 +49,7 @@ static inline int status_of(pid_t child)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* The same of @child, which is killed now. */
+/* Kills @child, and returns its status_of(). */
 static inline int killed(pid_t child)
 {
 	kill(child, SIGKILL);
@@ -75,7 +74,7 @@ static inline pid_t spawn(int (*child)(void))
 	return pid;
 }
 
-/* What @child() says in a child of its own. */
+/* Runs @child() in a child: its value, which is the exit status. */
 static inline int status_in_child(int (*child)(void))
 {
 	pid_t pid = fork();
@@ -85,7 +84,7 @@ static inline int status_in_child(int (*child)(void))
 	return pid < 0 ? -1 : status_of(pid);
 }
 
-/* The exit status of a child that tells how its session ended. */
+/* The exit status of a child whose session ended by @end. */
 #define ENDED(end)	(64 + (int)(end))
 
 #endif /* _SELFTESTS_PROCESS_H */

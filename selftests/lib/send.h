@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Descriptors sent to another process
+ * Sending descriptors to another process
  */
 #ifndef _SELFTESTS_SEND_H
 #define _SELFTESTS_SEND_H
@@ -9,7 +9,13 @@
 
 #include <sys/socket.h>
 
-/* 0, or a negative errno. */
+/**
+ * send_fd() - Send a descriptor through a socket
+ * @to: the socket
+ * @what: the descriptor
+ *
+ * Return: 0, or a negative errno.
+ */
 static inline int send_fd(int to, int what)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
@@ -27,7 +33,12 @@ static inline int send_fd(int to, int what)
 	return sendmsg(to, &msg, 0) == 1 ? 0 : -errno;
 }
 
-/* A descriptor, or -1. */
+/**
+ * receive_fd() - Receive a descriptor from a socket
+ * @from: the socket
+ *
+ * Return: the descriptor, or -1.
+ */
 static inline int receive_fd(int from)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {}, byte;

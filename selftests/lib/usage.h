@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What must be where it was when all sessions are gone: users of the module, pages, memory
+ * The resources that a session takes, and that must be back when all sessions are gone
  */
 #ifndef _SELFTESTS_USAGE_H
 #define _SELFTESTS_USAGE_H
@@ -10,8 +10,8 @@
 struct usage {
 	long long users;	/* of the module */
 	u64 locked;		/* bytes, of this process */
-	long long pins;		/* pages that are pinned, by anybody */
-	long long areas;	/* of vmalloc, made by the module */
+	long long pins;		/* pinned pages, of anybody */
+	long long areas;	/* vmalloc areas of the module */
 	long long area_bytes;
 	long long percpu;	/* bytes */
 };
@@ -45,7 +45,7 @@ static inline struct usage usage(void)
 	return u;
 }
 
-/* Memory for CPUs comes in pages and goes when there is need: it is compared roughly. */
+/* The kernel frees per-CPU memory late, and in whole pages. */
 #define PERCPU_SLACK	(256LL << 10)
 
 static inline bool same(const struct usage *before)
@@ -59,8 +59,8 @@ static inline bool same(const struct usage *before)
 }
 
 /*
- * Slab objects: those that the module has, or that it could keep from being freed. Other
- * parts of the kernel have some, too, and cache them.
+ * Slab objects of the caches that the module allocates from, or whose objects it could hold
+ * references to. Other parts of the kernel allocate from these caches, too.
  */
 
 #define MAX_CACHES	64U
@@ -73,7 +73,7 @@ struct caches {
 	} cache[MAX_CACHES];
 };
 
-/* So many objects more are none of ours: 0 if any number may be. */
+/* By how many objects may this cache grow? 0 if it is not compared. */
 static inline unsigned int cache_slack(const char *name)
 {
 	static const char *const of_processes[] = {
@@ -95,7 +95,7 @@ static inline unsigned int cache_slack(const char *name)
 	return 0;
 }
 
-/* Counts are exact only after the CPUs have given back what they keep at hand. */
+/* The counts are exact only after CPUs have returned the objects of their own lists. */
 static inline void caches(struct caches *c)
 {
 	FILE *f = fopen("/proc/slabinfo", "re");
@@ -132,9 +132,10 @@ static inline void caches(struct caches *c)
 		fclose(f);
 }
 
-/* Of small ones it may be more: the kernel frees some late. */
+/* Caches of small objects may grow by more objects: the kernel frees some late. */
 #define CACHE_SLACK	(32LL << 10)	/* bytes */
 
+/* The first cache that has grown by more than its slack, or NULL. */
 static inline const struct cache *grown(const struct caches *before)
 {
 	static struct caches now;
