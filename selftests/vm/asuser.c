@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Preloaded into the virtiofsd of --with DIR when COMMAND runs as the guest's user: makes that
- * user and DIR's owner one, in both directions. So what belongs to DIR's owner is the user's in
- * the guest, and what the user makes there belongs to DIR's owner here; nothing in DIR needs to
- * change hands.
+ * A library that is preloaded into the virtiofsd of --with DIR if COMMAND runs as the guest's user.
+ * It maps DIR's owner on the host to that user in the guest, and back. So files of the owner belong
+ * to the user in the guest, and files that the user makes belong to the owner on the host.
  *
- * PROFIL_VM_OWNER is "UID GID" of DIR. All other ids are as they are.
+ * PROFIL_VM_OWNER is "UID GID" of DIR. Other ids stay the same.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,7 +19,7 @@
 static uid_t owner_uid;
 static gid_t owner_gid;
 
-/* Not strtoul(): in the guest's libc that may be one that ours has not. */
+/* Not strtoul(): with the guest's libc, its name may be one that the host's libc lacks. */
 static unsigned int number(const char **text)
 {
 	unsigned int n = 0;
@@ -80,7 +79,7 @@ int fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
 	return next(dir, path, to_host(uid, owner_uid), to_host(gid, owner_gid), flags);
 }
 
-/* virtiofsd becomes whoever asked by this, for it concerns the one thread only. */
+/* By this call virtiofsd takes the ids of the process that asked, in one thread only. */
 long syscall(long number, ...)
 {
 	__typeof__(syscall) *next = dlsym(RTLD_NEXT, "syscall");

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The guest's first process: from the initramfs to COMMAND's end.
+ * The guest's first process, from the initramfs to the end of COMMAND
  *
- * It loads what the kernel needs to reach the host, reads the settings from the "in" port, puts
- * the root tree together, loads profil.ko, runs COMMAND with its streams on the ports (see
- * relay.c), and afterwards kills what COMMAND left behind, unloads the module, looks for memory
- * that leaked if the kernel can, and says on the "result" port how it went:
+ * It loads the drivers to reach the host, reads the settings from the "in" port, assembles the root
+ * tree, loads profil.ko, and runs COMMAND with its streams on the ports (see relay.c). Afterwards
+ * it kills the processes that COMMAND left, unloads the module, and looks for memory leaks if the
+ * kernel can. It reports on the "result" port:
  *
  *	started		COMMAND runs
  *	exit N		COMMAND ended; N is 128 + the signal if one killed it
  *	busy WHY	profil.ko could not be unloaded
- *	leak LINE	what kmemleak says of memory that nobody can free any more
+ *	leak LINE	a line of kmemleak about memory that nobody can free any more
  *	error WHAT	the guest could not do its job
  *	end OUT ERR	the last line: how many bytes went to each stream
  */
@@ -38,11 +38,11 @@
 
 #include "pump.h"
 
-#define PATIENCE_MS 10000	/* for what should happen at once */
+#define PATIENCE_MS 10000	/* for events that should happen at once */
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* What run wants; it writes these, in this order, each as a string. */
+/* The settings, which run writes in this order, each as a string. */
 static struct {
 	char *layers;		/* directories in the "cache" share for the root, topmost first */
 	char *module;		/* path of profil.ko, or empty */
@@ -69,7 +69,7 @@ static void nap(void)
 	usleep(5000);
 }
 
-/* --- saying how it went ---------------------------------------------------------------------- */
+/* --- the report ------------------------------------------------------------------------------ */
 
 static void __attribute__((format(printf, 1, 2))) report(const char *format, ...)
 {
@@ -89,7 +89,7 @@ static void __attribute__((format(printf, 1, 2))) report(const char *format, ...
 		sync();
 }
 
-/* Ends the guest once the host has heard everything. */
+/* Ends the guest when the host has received everything. */
 static void __attribute__((noreturn)) finish(void)
 {
 	struct pollfd host = { .fd = result_port };
@@ -116,7 +116,7 @@ static void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *for
 	finish();
 }
 
-/* --- reaching the host ----------------------------------------------------------------------- */
+/* --- the connection to the host -------------------------------------------------------------- */
 
 static void load_module(const char *path, const char *args)
 {
@@ -140,7 +140,7 @@ static void load_drivers(void)
 	fclose(list);
 }
 
-/* True if the virtio-serial port that sysfs lists as "port" has that name. */
+/* Does the virtio-serial port that sysfs lists as @port have the name @name? */
 static bool port_is(const char *port, const char *name)
 {
 	char path[300], is[32] = "";
@@ -156,7 +156,7 @@ static bool port_is(const char *port, const char *name)
 	return !strcmp(is, name);
 }
 
-/* Opens the port of that name as soon as there is one. */
+/* Opens the port @name as soon as it exists. */
 static int open_port(const char *name)
 {
 	long long deadline = now_ms() + PATIENCE_MS;
@@ -181,7 +181,7 @@ static int open_port(const char *name)
 	return fd;
 }
 
-/* Reads one string of the settings. Before the host connects, the port reads as ended. */
+/* Reads one string of the settings. Until the host connects, read() returns 0. */
 static char *read_string(int port)
 {
 	long long deadline = now_ms() + PATIENCE_MS;
@@ -235,7 +235,7 @@ static void mount_at(const char *what, const char *where, const char *type, int 
 		fail("cannot mount %s", where);
 }
 
-/* An overlay: the cached layers below, and memory above, where what changes is forgotten. */
+/* The root is an overlay: the cached layers below, and a tmpfs above, for changes. */
 static void enter_root(void)
 {
 	char data[4096] = "upperdir=/upper/root,workdir=/upper/work,lowerdir=";
@@ -274,7 +274,7 @@ static void mount_the_usual(void)
 		mount_at("with", "/mnt/with", "virtiofs", 0, NULL);
 }
 
-/* What udev adds to devtmpfs, as far as programs rely on it. */
+/* Adds to devtmpfs what programs expect of udev. */
 static void complete_dev(void)
 {
 	if (symlink("/proc/self/fd", "/dev/fd") || symlink("fd/0", "/dev/stdin") ||
@@ -295,7 +295,7 @@ static void loopback_up(void)
 
 /* --- COMMAND --------------------------------------------------------------------------------- */
 
-/* The kernel's defaults are Debian's but for what systemd sets. */
+/* Sets the limits that systemd sets on Debian. For the others, Debian has the kernel's defaults. */
 static void set_limits(void)
 {
 	setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ 8 << 20, 8 << 20 });
@@ -377,7 +377,7 @@ static pid_t start_on_pipes(void)
 	return pid;
 }
 
-/* COMMAND is to see the end of its input, and a broken pipe when its output has no reader. */
+/* Lets COMMAND see the end of its input, and a broken pipe if its output has no reader. */
 static void pass_on_end(struct pump *p, int *our_end)
 {
 	if (pump_done(p) && *our_end >= 0) {
@@ -386,7 +386,7 @@ static void pass_on_end(struct pump *p, int *our_end)
 	}
 }
 
-/* One step of the three streams; returns after timeout (in ms), or sooner. */
+/* Moves data of the three streams once; returns after @timeout ms or earlier. */
 static void pump_streams(int child_exits, int timeout)
 {
 	struct signalfd_siginfo info;
@@ -408,7 +408,7 @@ static void pump_streams(int child_exits, int timeout)
 		;
 }
 
-/* Runs COMMAND to its end, then ends what it left running. */
+/* Runs COMMAND to its end, then kills the processes that it left. */
 static void run_command(void)
 {
 	int wait_status, status = -1, child_exits;
@@ -434,7 +434,7 @@ static void run_command(void)
 	}
 	report("exit %d", status);
 
-	/* A process that does not die keeps the module busy, at least: unload() tells. */
+	/* If a process does not die, unload() reports that the module is busy. */
 	deadline = now_ms() + PATIENCE_MS;
 	do {
 		kill(-1, SIGKILL);
@@ -449,7 +449,7 @@ static void run_command(void)
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* Unloads profil.ko, if it is there; tries for a while, as someone who must be rid of it would. */
+/* Unloads profil.ko, if it is loaded; tries again for a while. */
 static void unload(void)
 {
 	long long deadline = now_ms() + PATIENCE_MS;
@@ -469,7 +469,7 @@ static void unload(void)
 	}
 }
 
-/* Where profil.ko has its functions, to name them when it is gone. */
+/* The functions of profil.ko, to name them after it is unloaded. */
 static struct function {
 	unsigned long long at;
 	char name[64];
@@ -492,7 +492,7 @@ static void learn_functions(void)
 	nr_functions = f - functions;
 }
 
-/* A line of kmemleak's, with an address at its end that was in profil.ko as a place in there. */
+/* Reports a line of kmemleak. An address in profil.ko at its end becomes function+offset. */
 static void report_leak(const char *line)
 {
 	const char *address = strstr(line, " 0xffffffff");
@@ -512,8 +512,8 @@ static void report_leak(const char *line)
 }
 
 /*
- * A kernel that has kmemleak is asked for what has leaked. What is younger than 5 seconds is
- * none to it, nor what is new or has changed since the last time it looked.
+ * Asks kmemleak, if the kernel has it. It reports only memory that is at least 5 seconds old, and
+ * that has not changed since its last scan.
  */
 static void find_leaks(void)
 {

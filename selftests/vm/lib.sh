@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154
 #
-# What the scripts here have in common: how to fail, and how something gets into the cache.
-# Wants to know "here", the directory of these scripts.
+# Functions of the scripts here: failing, and the cache. A script sets "here" to the directory of
+# these scripts first.
 #
-# What is in the cache is called KIND-HASH, with the hash of all it was made from. It is made
-# beside its place, as NAME.new, and renamed when it is complete; a lock of its own sees to it that
-# one process does this. So what is there is whole, whoever was interrupted, and never written
-# again. What nobody used for a month is removed when another of its kind is made.
+# An entry of the cache is called KIND-HASH, with the hash of everything it is made from. It is made
+# as NAME.new, and renamed when it is complete, under a lock of its own. So an entry is complete
+# even if a process was interrupted, and it is never written again. An entry that was not used for a
+# month is removed when another of its kind is made.
 
 export LC_ALL=C
 umask 022
@@ -18,8 +18,8 @@ die() {
 	exit 125
 }
 
-# with_proc SCRIPT [ARG...]: starts the script again where there is a /proc, if here is none, as in
-# a bare chroot.
+# with_proc SCRIPT [ARG...]: if there is no /proc, as in a bare chroot, starts the script again with
+# one.
 with_proc() {
 	[[ ! -e /proc/self ]] || return 0
 	"$here/../need" mount || die "cannot mount /proc"
@@ -28,7 +28,7 @@ with_proc() {
 		sh -c 'mount -t proc proc /proc && exec "$@"' sh "$@"
 }
 
-# Removes files and directories, but nothing that is only mounted there.
+# Removes files and directories, but refuses if something is mounted below them.
 remove() {
 	local path
 	for path; do
@@ -39,7 +39,7 @@ remove() {
 	done
 }
 
-# Prints one word that changes with standard input and with any file in the directories.
+# Prints a hash of standard input and of all files in the directories.
 hash_of() {
 	local dir
 	{
@@ -50,14 +50,15 @@ hash_of() {
 	} | sha256sum | cut -c1-16
 }
 
-# Prints shell scripts, but for what does not matter in them.
+# Prints shell scripts without comments and empty lines.
 code_of() {
 	sed '/^[[:space:]]*#/d; /^$/d' "$@"
 }
 
-# cached NAME WHAT COMMAND...: unless NAME is in the cache, has COMMAND make it, as the file or
-# directory that it gets as its last argument. Its output is shown if it fails. Not for use in a
-# condition: there bash would not notice what fails in COMMAND, if that is a function.
+# cached NAME WHAT COMMAND...: if NAME is not in the cache, calls COMMAND to make it; its last
+# argument is the file or directory to make. WHAT describes this, and is printed with the output of
+# COMMAND if it fails. Do not use it in a condition: there, bash ignores failures inside of a
+# function.
 cached() {
 	local name=$1 place=$cache/$1 what=$2 status old
 	shift 2

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A module for test: what=warn makes the kernel complain, what=hold never lets go of profil.ko.
- * What else there is only the kernels of --debug notice.
+ * A module with bugs, for the tests of the VM runner: what=warn makes the kernel warn, what=hold
+ * holds a reference to profil.ko forever. Only the kernels of --debug notice the others.
  */
 #include <linux/err.h>
 #include <linux/fs.h>
@@ -33,7 +33,7 @@ static noinline void use_after_free(void)
 static DEFINE_MUTEX(one);
 static DEFINE_MUTEX(other);
 
-/* What would be a deadlock if two did it at the same time. */
+/* A deadlock, if two tasks did this at the same time. */
 static noinline void deadlock(void)
 {
 	mutex_lock(&one);

@@ -3,8 +3,8 @@
  * A pump moves bytes from one descriptor to another. relay.c has three on the host (for its own
  * stdin, stdout and stderr), init.c the three that face them in the guest.
  *
- * A pump only does what does not block. It never closes: its owner does that, and says what the
- * end of a stream or a reader that went away means.
+ * A pump never blocks, and never closes a descriptor: its owner does, at the end of a stream or if
+ * its reader is gone.
  */
 #ifndef PUMP_H
 #define PUMP_H
@@ -18,11 +18,11 @@
 
 struct pump {
 	int from, to;		/* or -1 */
-	bool shared;		/* to is not only ours: it cannot be made nonblocking */
-	bool ended;		/* from has nothing more; what was read of it is still delivered */
-	bool broken;		/* to takes nothing more */
+	bool shared;		/* others use to, so it cannot be made nonblocking */
+	bool ended;		/* from is at its end; the contents of buf are still delivered */
+	bool broken;		/* to has no reader any more */
 	uint64_t passed;	/* bytes delivered */
-	size_t start, end;	/* of what waits in buf */
+	size_t start, end;	/* of the bytes in buf */
 	char buf[65536];
 };
 
@@ -31,7 +31,7 @@ static inline bool pump_done(const struct pump *p)
 	return p->broken || (p->ended && p->start == p->end);
 }
 
-/* Fills in what to poll for; poll() ignores negative descriptors. */
+/* Prepares poll(), which ignores negative descriptors. */
 static inline void pump_want(const struct pump *p, struct pollfd slot[2])
 {
 	bool waiting = p->start < p->end;

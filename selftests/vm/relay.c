@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * relay DIR SECONDS: the host's end of a guest's standard streams.
+ * relay DIR SECONDS: the host's end of a guest's standard streams
  *
- * DIR holds the sockets of the guest's four ports. "in" carries DIR/settings and then our stdin to
- * init.c; "out" and "err" carry COMMAND's output to our own; "result" carries lines about how it
- * went, which we keep in DIR/result. The last of them is "end OUT ERR", the number of bytes that
- * COMMAND wrote to each stream: when we have delivered as many we are done, and the guest learns
- * it from our hanging up.
+ * DIR contains the sockets of the guest's four ports. "in" carries DIR/settings, and then stdin, to
+ * init.c. "out" and "err" carry COMMAND's output to stdout and stderr. "result" carries the report
+ * of init.c, which relay writes to DIR/result. Its last line is "end OUT ERR", the number of bytes
+ * that COMMAND wrote to each stream. When relay has delivered as many, it closes the ports, and by
+ * that the guest knows.
  *
- * Exit status: 0 done; 1 the guest went away first; 124 SECONDS are over (0: no limit).
+ * Exit status: 0 done; 1 the guest ended first; 124 SECONDS are over (0: no limit).
  */
 #include <err.h>
 #include <fcntl.h>
@@ -55,7 +55,7 @@ static int open_in(const char *dir, const char *name, int flags)
 	return fd;
 }
 
-/* After the settings comes our stdin, and after that nothing. */
+/* Continues with stdin after the settings, and ends the stream after stdin. */
 static void next_input(void)
 {
 	if (in.broken || !pump_done(&in) || in.from < 0)
@@ -71,7 +71,7 @@ static void next_input(void)
 	}
 }
 
-/* Hangs up when our own reader is gone, so that COMMAND gets its SIGPIPE. */
+/* Closes the port if the reader of the output is gone, so that COMMAND gets a SIGPIPE. */
 static void pass_on_hangup(struct pump *p)
 {
 	if (p->broken && p->from >= 0) {
@@ -85,7 +85,7 @@ static bool delivered(const struct pump *p, uint64_t bytes)
 	return p->broken || p->passed >= bytes;
 }
 
-/* Keeps what the result port says; true when it has said "end" and that is reached. */
+/* Writes the report to the log. True if its "end" came, and as many bytes are delivered. */
 static bool result_reached(int port, int log, bool readable, bool *ended)
 {
 	static char text[65536];
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
 	limit = atoll(argv[2]) * 1000;
 	signal(SIGPIPE, SIG_IGN);
 
-	/* "in" comes last: by its first byte the guest knows that the other ports are connected. */
+	/* "in" is last: its first byte tells the guest that the other ports are connected. */
 	out = (struct pump){ .from = connect_to(argv[1], "out.sock"), .to = STDOUT_FILENO,
 			     .shared = true };
 	err_ = (struct pump){ .from = connect_to(argv[1], "err.sock"), .to = STDERR_FILENO,
