@@ -32,8 +32,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "buildid.h"
-#include "data.h"
+#include "symbols/buildid.h"
+#include "recording/format.h"
 
 #define WORDS_MAX 64
 /* 2026-01-02 03:04:05 UTC */

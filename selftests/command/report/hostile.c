@@ -19,9 +19,9 @@
 
 #include <zlib.h>
 
-#include "command.h"
-#include "data.h"
-#include "symbols.h"
+#include "commands/command.h"
+#include "recording/format.h"
+#include "symbols/symbols.h"
 
 #define HEADER_SIZE 32
 #define BLOCK_SIZE 16

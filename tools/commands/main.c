@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "command.h"
+#include "commands/command.h"
 
 #ifndef PROFIL_VERSION
 #error "the Makefile tells the version"

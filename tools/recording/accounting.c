@@ -7,7 +7,7 @@
 
 #include <linux/profil.h>
 
-#include "accounting.h"
+#include "recording/accounting.h"
 
 void accounting_add(struct data_stats *sum, const struct data_stats *later)
 {

@@ -8,7 +8,7 @@
 #ifndef PROFIL_TOOLS_TABLE_H
 #define PROFIL_TOOLS_TABLE_H
 
-#include "data.h"
+#include "recording/format.h"
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
 

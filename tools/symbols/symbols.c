@@ -23,9 +23,9 @@
 #include <gelf.h>
 #include <libiberty/demangle.h>
 
-#include "buildid.h"
-#include "plt.h"
-#include "symbols.h"
+#include "symbols/buildid.h"
+#include "symbols/plt.h"
+#include "symbols/symbols.h"
 
 /* Exception handling's way to encode pointers, as of the LSB. */
 #define EH_ABSPTR	0x00

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "data.h"
+#include "recording/format.h"
 
 /* Statistics of another period of the same session. What is not a sum is that of the later. */
 void accounting_add(struct data_stats *sum, const struct data_stats *later);

@@ -5,7 +5,7 @@
 #ifndef PROFIL_TOOLS_BUILDID_H
 #define PROFIL_TOOLS_BUILDID_H
 
-#include "data.h"
+#include "recording/format.h"
 
 /**
  * buildid_of_fd - Read it

@@ -11,7 +11,7 @@
 
 #include <linux/profil.h>
 
-#include "data.h"
+#include "recording/format.h"
 
 struct aggregate;
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile.h"
+#include "recording/recording.h"
 
 /* Samples are added up when there are so many, and whenever room for them would have to grow. */
 #define MERGE_MIN 65536

@@ -32,12 +32,12 @@
 
 #include <profil.h>
 
-#include "accounting.h"
-#include "aggregate.h"
-#include "chunks.h"
-#include "command.h"
-#include "data.h"
-#include "table.h"
+#include "recording/accounting.h"
+#include "recording/aggregate.h"
+#include "recording/chunks.h"
+#include "commands/command.h"
+#include "recording/format.h"
+#include "recording/hash.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434

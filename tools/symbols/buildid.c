@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "buildid.h"
+#include "symbols/buildid.h"
 
 /* Of sane files; what is beyond is not looked at. */
 #define HEADERS_MAX	64

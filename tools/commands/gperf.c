@@ -27,9 +27,9 @@
 #include <handover.h>
 #include <profil.h>
 
-#include "command.h"
-#include "symbols.h"
-#include "text.h"
+#include "commands/command.h"
+#include "symbols/symbols.h"
+#include "output/escape.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "data.h"
+#include "recording/format.h"
 
 /**
  * struct symbol - A function

@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "aggregate.h"
-#include "buildid.h"
-#include "table.h"
+#include "recording/aggregate.h"
+#include "symbols/buildid.h"
+#include "recording/hash.h"
 
 #define NS_PER_S	1000000000ULL
 /* Seconds until who was not seen is forgotten. */

@@ -15,7 +15,7 @@
 
 #include <linux/profil.h>
 
-#include "data.h"
+#include "recording/format.h"
 
 /* Sessions are known by their index here. */
 #define CHUNKS_SESSIONS 2

@@ -10,7 +10,7 @@
 
 #include <libelf.h>
 
-#include "data.h"
+#include "recording/format.h"
 
 /**
  * plt_read - Find the stubs of a binary

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
-#include "table.h"
+#include "commands/command.h"
+#include "recording/hash.h"
 
 static void *checked(void *memory)
 {

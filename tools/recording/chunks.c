@@ -22,8 +22,8 @@
 
 #include <profil.h>
 
-#include "chunks.h"
-#include "table.h"
+#include "recording/chunks.h"
+#include "recording/hash.h"
 
 typedef uint16_t u16;
 

@@ -15,7 +15,7 @@
 
 #include <zlib.h>
 
-#include "data.h"
+#include "recording/format.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is little endian");
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "text.h"
+#include "output/escape.h"
 
 /* The character at @text, and its bytes; 0 bytes if it is not well-formed. */
 static uint32_t decode(const unsigned char *text, size_t *bytes)

@@ -8,7 +8,7 @@
 #ifndef PROFIL_TOOLS_PROFILE_H
 #define PROFIL_TOOLS_PROFILE_H
 
-#include "data.h"
+#include "recording/format.h"
 
 /* @first: The first of those that are the same file; of which alone samples tell. */
 struct profile_file {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plt.h"
+#include "symbols/plt.h"
 
 /* Bytes of a stub, if the section does not tell, or something else: 4, on i386. */
 #define STUB_SIZE	16

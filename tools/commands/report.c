@@ -16,11 +16,11 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "accounting.h"
-#include "command.h"
-#include "profile.h"
-#include "symbols.h"
-#include "text.h"
+#include "recording/accounting.h"
+#include "commands/command.h"
+#include "recording/recording.h"
+#include "symbols/symbols.h"
+#include "output/escape.h"
 
 #define NS_PER_S 1000000000ULL
 
