@@ -41,26 +41,26 @@ static struct sum {
 	bool there;
 	const char *error;
 	bool ended;
-	struct data_end end;
-	struct data_meta meta;
-	struct data_account account;
+	struct format_end end;
+	struct format_meta meta;
+	struct format_account account;
 	u64 user, system;
 	u64 user_at_account, system_at_account;	/* when the last statistics came */
 	u64 nr_accounts;
-	struct data_process processes[MOST];
+	struct format_process processes[MOST];
 	u64 of_process[MOST];		/* user ticks, by number of the process */
 	u64 nr_processes;
-	struct data_file files[MOST];
+	struct format_file files[MOST];
 	char paths[MOST][256];
 	u64 of_file[MOST];
 	u64 nr_files;
 	u64 unknown;			/* samples of processes or files that were not told */
 } sum;
 
-static void read_samples(const struct data_block *b)
+static void read_samples(const struct format_block *b)
 {
 	for (size_t i = 0; i < b->nr_samples; i++) {
-		const struct data_sample *s = &b->samples[i];
+		const struct format_sample *s = &b->samples[i];
 
 		sum.user += s->user;
 		sum.system += s->system;
@@ -75,18 +75,18 @@ static void read_samples(const struct data_block *b)
 }
 
 /* Numbers are given in order, without gaps. */
-static bool read_block(const struct data_block *b)
+static bool read_block(const struct format_block *b)
 {
 	switch (b->type) {
-	case DATA_META:
+	case FORMAT_META:
 		sum.meta = b->meta;
 		break;
-	case DATA_PROCESS:
+	case FORMAT_PROCESS:
 		if (sum.nr_processes == MOST || b->process.id != sum.nr_processes + 1)
 			return false;
 		sum.processes[sum.nr_processes++] = b->process;
 		break;
-	case DATA_FILE:
+	case FORMAT_FILE:
 		if (sum.nr_files == MOST || b->file.id != sum.nr_files + 1)
 			return false;
 		sum.files[sum.nr_files] = b->file;
@@ -94,16 +94,16 @@ static bool read_block(const struct data_block *b)
 		sum.files[sum.nr_files].path = sum.paths[sum.nr_files];
 		sum.nr_files++;
 		break;
-	case DATA_SAMPLES:
+	case FORMAT_SAMPLES:
 		read_samples(b);
 		break;
-	case DATA_STATS:
+	case FORMAT_STATS:
 		sum.account = b->account;
 		sum.user_at_account = sum.user;
 		sum.system_at_account = sum.system;
 		sum.nr_accounts++;
 		break;
-	case DATA_END:
+	case FORMAT_END:
 		sum.ended = true;
 		sum.end = b->end;
 		break;
@@ -113,16 +113,16 @@ static bool read_block(const struct data_block *b)
 
 static bool load(void)
 {
-	struct data_reader *reader;
-	struct data_block block;
+	struct format_reader *reader;
+	struct format_block block;
 	int more = 0;
 
 	memset(&sum, 0, sizeof(sum));
-	reader = data_open("profil.data", &sum.error);
+	reader = format_open("profil.data", &sum.error);
 	if (!reader)
 		return false;
 	sum.there = true;
-	while ((more = data_next(reader, &block)) > 0) {
+	while ((more = format_next(reader, &block)) > 0) {
 		if (!read_block(&block)) {
 			sum.error = "numbers that do not follow each other";
 			more = -1;
@@ -130,12 +130,12 @@ static bool load(void)
 		}
 	}
 	if (more < 0 && !sum.error)
-		sum.error = data_error(reader);
-	data_free(reader);
+		sum.error = format_error(reader);
+	format_free(reader);
 	return more == 0;
 }
 
-static bool balances(const struct data_stats *s)
+static bool balances(const struct format_stats *s)
 {
 	return s->hit + s->outside + s->saturated + s->dropped == s->ticks &&
 	       s->user + s->system == s->ticks;
@@ -363,7 +363,7 @@ RECORD_TEST(counts_each_tick_once)
 {
 	ASSERT_EQ(0, run(work, "burn", "3000", NULL));
 	EXPECT_WHOLE();
-	EXPECT_EQ(DATA_END_COMMAND, sum.end.reason);
+	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
 	EXPECT_EQ(0, sum.end.status);
 	EXPECT_LT(100, sum.user);
 	/* Nearly all of it is one loop, which has counters soon. */
@@ -459,7 +459,7 @@ RECORD_TEST(passes_on_signals)
 		kill(recorder, signals[i]);
 		EXPECT_EQ(5, end_of(recorder)) TH_LOG("signal %d", signals[i]);
 		EXPECT_WHOLE();
-		EXPECT_EQ(DATA_END_COMMAND, sum.end.reason);
+		EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
 	}
 }
 
@@ -484,7 +484,7 @@ RECORD_TEST(ends_with_the_command_on_ctrl_c)
 	EXPECT_EQ(1, write(master, "\003", 1));
 	EXPECT_EQ(128 + SIGINT, end_of(recorder));
 	EXPECT_WHOLE();
-	EXPECT_EQ(DATA_END_COMMAND, sum.end.reason);
+	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
 	EXPECT_EQ(SIGINT, WTERMSIG(sum.end.status));
 	close(slave);
 	close(master);
@@ -506,7 +506,7 @@ RECORD_TEST(ends_alone_on_the_second_ctrl_c)
 	EXPECT_EQ(1, write(master, "\003", 1));
 	EXPECT_EQ(128 + SIGINT, end_of(recorder));
 	EXPECT_WHOLE();
-	EXPECT_EQ(DATA_END_SIGNAL, sum.end.reason);
+	EXPECT_EQ(FORMAT_END_SIGNAL, sum.end.reason);
 	/* Nobody killed it. */
 	EXPECT_EQ(0, kill(child, 0));
 	kill(child, SIGKILL);
@@ -613,7 +613,7 @@ RECORD_TEST(follows_forks)
 
 	ASSERT_EQ(0, run(work, "fork", "5", "700", NULL));
 	EXPECT_WHOLE();
-	EXPECT_EQ(DATA_CHILDREN, sum.meta.flags);
+	EXPECT_EQ(FORMAT_CHILDREN, sum.meta.flags);
 	for (u64 i = 0; i < sum.nr_processes; i++)
 		burners += sum.of_process[i] * 20 > sum.user;
 	/* Each child's ticks are its own. */
@@ -647,7 +647,7 @@ RECORD_TEST(ends_when_the_command_does)
 
 	ASSERT_EQ(0, run(work, "orphan", "100000", NULL));
 	EXPECT_WHOLE();
-	EXPECT_EQ(DATA_END_COMMAND, sum.end.reason);
+	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
 	out = fopen("out", "r");
 	ASSERT_NE(NULL, out);
 	EXPECT_EQ(1, fscanf(out, "%d", &orphan));
@@ -671,7 +671,7 @@ RECORD_TEST(tells_threads_apart)
 
 	ASSERT_EQ(0, run("--per-thread", work, "threads", "4", "1000", NULL));
 	EXPECT_WHOLE();
-	EXPECT_TRUE(sum.meta.flags & DATA_PER_THREAD);
+	EXPECT_TRUE(sum.meta.flags & FORMAT_PER_THREAD);
 	EXPECT_EQ(0, sum.account.user.hit);
 	for (u64 i = 0; i < sum.nr_processes; i++) {
 		EXPECT_NE(0, sum.processes[i].tid);
@@ -737,7 +737,7 @@ RECORD_TEST(takes_text_without_a_file)
 		if (sum.of_file[i] > sum.of_file[most])
 			most = i;
 	EXPECT_STREQ("[anon]", sum.paths[most]);
-	EXPECT_EQ(DATA_FILE_NONE, sum.files[most].flags);
+	EXPECT_EQ(FORMAT_FILE_NONE, sum.files[most].flags);
 	EXPECT_LT(sum.user * 3 / 4, sum.of_file[most]);
 }
 
@@ -796,7 +796,7 @@ RECORD_TEST(ends_after_the_duration)
 {
 	ASSERT_EQ(0, run("--duration", "1.5", work, "burn", "4000", NULL));
 	EXPECT_WHOLE();
-	EXPECT_EQ(DATA_END_DURATION, sum.end.reason);
+	EXPECT_EQ(FORMAT_END_DURATION, sum.end.reason);
 	EXPECT_LE(1500000000ULL, sum.end.time - sum.meta.start_monotonic);
 	EXPECT_LT(20, sum.user);
 	/* The command was waited for. */
@@ -832,8 +832,8 @@ RECORD_TEST(watches_a_process)
 	snprintf(pid, sizeof(pid), "%d", child);
 	EXPECT_EQ(0, run("-p", pid, "--duration", "2", NULL));
 	EXPECT_WHOLE();
-	EXPECT_EQ(DATA_END_DURATION, sum.end.reason);
-	EXPECT_TRUE(sum.meta.flags & DATA_ATTACHED);
+	EXPECT_EQ(FORMAT_END_DURATION, sum.end.reason);
+	EXPECT_TRUE(sum.meta.flags & FORMAT_ATTACHED);
 	EXPECT_LT(20, sum.user);
 	EXPECT_LT(sum.user * 3 / 4, in_process("record_work"));
 
@@ -843,7 +843,7 @@ RECORD_TEST(watches_a_process)
 	kill(recorder, SIGINT);
 	EXPECT_EQ(0, end_of(recorder));
 	EXPECT_WHOLE();
-	EXPECT_EQ(DATA_END_SIGNAL, sum.end.reason);
+	EXPECT_EQ(FORMAT_END_SIGNAL, sum.end.reason);
 
 	/* Until the process ends, which nobody has waited for yet. */
 	unlink("profil.data");
@@ -852,7 +852,7 @@ RECORD_TEST(watches_a_process)
 	kill(child, SIGKILL);
 	EXPECT_EQ(0, end_of(recorder));
 	EXPECT_WHOLE();
-	EXPECT_EQ(DATA_END_TARGETS, sum.end.reason);
+	EXPECT_EQ(FORMAT_END_TARGETS, sum.end.reason);
 	EXPECT_EQ(1000 + SIGKILL, end_of(child));
 }
 

@@ -76,7 +76,7 @@ struct mapping {
 	u64 start;
 	u64 end;
 	u64 offset;
-	struct data_file file;
+	struct format_file file;
 	const char *label;
 };
 
@@ -699,7 +699,7 @@ static bool parse_mapping(char *line, struct mapping *mapping)
 			.ino = ino,
 			.major = major,
 			.minor = minor,
-			.flags = line[path] == '/' ? 0 : DATA_FILE_NONE,
+			.flags = line[path] == '/' ? 0 : FORMAT_FILE_NONE,
 			.path = line[path] ? line + path : "[anon]",
 		},
 	};
@@ -847,11 +847,11 @@ static void print_row(const struct profile *profile, const struct row *row)
 	} else if (!mapping) {
 		printf(UNKNOWN "+0x%" PRIx64, row->at.pc);
 	} else if (row->symbol && row->symbol->name) {
-		text_print(stdout, row->symbol->name);
+		escape_print(stdout, row->symbol->name);
 		printf("  ");
-		text_print(stdout, mapping->label);
+		escape_print(stdout, mapping->label);
 	} else {
-		text_print(stdout, mapping->label);
+		escape_print(stdout, mapping->label);
 		printf("+0x%" PRIx64, row->symbol ? row->symbol->start : offset_of(&row->at));
 	}
 	putchar('\n');

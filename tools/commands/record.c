@@ -30,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <libiberty/libiberty.h>
 #include <profil.h>
 
 #include "recording/accounting.h"
@@ -96,7 +97,7 @@ struct session {
 struct pending {
 	unsigned int session;
 	u64 space;
-	struct data_sample sample;	/* its offset is a pc */
+	struct format_sample sample;	/* its offset is a pc */
 };
 
 struct recorder {
@@ -108,12 +109,12 @@ struct recorder {
 	u64 start_time;			/* CLOCK_REALTIME of the same moment */
 	u64 drain_ns;
 	u64 flushed;			/* when last */
-	struct data_writer *writer;
+	struct format_writer *writer;
 	struct aggregate *aggregate;
 	struct chunks *chunks;		/* NULL with --per-thread */
 	struct pending pending[PENDING];
 	size_t nr_pending;
-	struct data_account account;
+	struct format_account account;
 	bool failed;			/* said already */
 	sigset_t old_mask;
 	void (*old_sigchld)(int signal);
@@ -363,7 +364,7 @@ static int session_open(struct recorder *r, struct session *session, u32 mode, u
 	session->nr_records = open.nr_records;
 	if (fcntl(session->fd, F_SETFL, O_NONBLOCK))
 		return -1;
-	session->buffer = table_alloc(READ_SIZE);
+	session->buffer = xcalloc(1, READ_SIZE);
 	return 0;
 }
 
@@ -569,7 +570,7 @@ failed:
 
 /* ---- what was sampled ---- */
 
-static void found_ticks(void *data, unsigned int session, struct data_sample *sample)
+static void found_ticks(void *data, unsigned int session, struct format_sample *sample)
 {
 	struct recorder *r = data;
 
@@ -583,7 +584,7 @@ static void found_ticks(void *data, unsigned int session, struct data_sample *sa
 static void take_record(struct recorder *r, unsigned int session,
 			const struct profil_record *record)
 {
-	struct data_sample sample;
+	struct format_sample sample;
 	bool known = aggregate_record(r->aggregate, record, &sample);
 
 	sample.user = 1;
@@ -650,9 +651,9 @@ static void drain(struct recorder *r)
 		note_locked(r);
 }
 
-static struct data_stats data_stats_of(const struct profil_stats *stats)
+static struct format_stats stats_of(const struct profil_stats *stats)
 {
-	return (struct data_stats){
+	return (struct format_stats){
 		.ticks = stats->ticks,
 		.hit = stats->hit,
 		.outside = stats->outside,
@@ -686,9 +687,9 @@ static int fail(struct recorder *r, const char *what)
 
 static int harvest(struct recorder *r, unsigned int i)
 {
-	struct data_stats *sum = i == USER ? &r->account.user : &r->account.system;
+	struct format_stats *sum = i == USER ? &r->account.user : &r->account.system;
 	struct profil_stats stats = { .size = sizeof(stats) };
-	struct data_stats later;
+	struct format_stats later;
 	int err;
 
 	if (r->sessions[i].fd < 0)
@@ -700,7 +701,7 @@ static int harvest(struct recorder *r, unsigned int i)
 					      &stats);
 	if (err)
 		return fail(r, "the counters cannot be read");
-	later = data_stats_of(&stats);
+	later = stats_of(&stats);
 	accounting_add(sum, &later);
 	take_records(r, i, sum->outside);
 	return 0;
@@ -726,7 +727,7 @@ static int flush(struct recorder *r)
 	/* When nothing happens, nothing is written. */
 	if (r->account.user.ticks + r->account.system.ticks == ticks)
 		return 0;
-	if (data_write_account(r->writer, &r->account) || data_flush(r->writer))
+	if (format_write_account(r->writer, &r->account) || format_flush(r->writer))
 		return fail(r, r->options->path);
 	return 0;
 }
@@ -762,7 +763,7 @@ static int file_try(const struct options *options)
 
 static int file_begin(struct recorder *r)
 {
-	struct data_meta meta = {
+	struct format_meta meta = {
 		.start_time = r->start_time,
 		.start_monotonic = r->start,
 		.tick_ns = tick_ns(r),
@@ -774,26 +775,26 @@ static int file_begin(struct recorder *r)
 	int err;
 
 	if (r->options->per_thread)
-		meta.flags |= DATA_PER_THREAD;
+		meta.flags |= FORMAT_PER_THREAD;
 	if (!r->options->no_children)
-		meta.flags |= DATA_CHILDREN;
+		meta.flags |= FORMAT_CHILDREN;
 	if (r->options->pid)
-		meta.flags |= DATA_ATTACHED;
+		meta.flags |= FORMAT_ATTACHED;
 	uname(&uts);
 	meta.hostname = uts.nodename;
 	meta.release = uts.release;
 	directory = getcwd(NULL, 0);
 	meta.directory = directory;
 
-	r->writer = data_create(r->options->path);
+	r->writer = format_create(r->options->path);
 	if (!r->writer) {
 		complain("%s: %s", r->options->path, strerror(errno));
 		free(directory);
 		return -1;
 	}
-	err = data_write_meta(r->writer, &meta, r->options->command);
+	err = format_write_meta(r->writer, &meta, r->options->command);
 	if (!err)
-		err = data_flush(r->writer);
+		err = format_flush(r->writer);
 	free(directory);
 	return err ? fail(r, r->options->path) : 0;
 }
@@ -801,7 +802,7 @@ static int file_begin(struct recorder *r)
 /* What is still to be had gets into the file, and the sessions end. */
 static void finish(struct recorder *r, u32 reason)
 {
-	struct data_end end = {
+	struct format_end end = {
 		.status = r->status,
 		.reason = reason,
 	};
@@ -813,10 +814,10 @@ static void finish(struct recorder *r, u32 reason)
 		flush(r);
 	sessions_close(r);
 	end.time = now_ns(CLOCK_MONOTONIC);
-	if (!r->failed && (data_write_account(r->writer, &r->account) ||
-			   data_write_end(r->writer, &end)))
+	if (!r->failed && (format_write_account(r->writer, &r->account) ||
+			   format_write_end(r->writer, &end)))
 		fail(r, r->options->path);
-	if (data_close(r->writer) && !r->failed)
+	if (format_close(r->writer) && !r->failed)
 		fail(r, r->options->path);
 	r->writer = NULL;
 	fprintf(stderr, "profil record: %s: ", r->options->path);
@@ -897,7 +898,7 @@ static bool targets_gone(const struct recorder *r)
 	return true;
 }
 
-/* Returns why recording ends: enum data_reason. */
+/* Returns why recording ends: enum format_reason. */
 static u32 record(struct recorder *r)
 {
 	const u64 duration = r->options->duration;
@@ -910,14 +911,14 @@ static u32 record(struct recorder *r)
 		until = drained + r->drain_ns;
 		wait_for(r, until < end ? until : end);
 		if (signal_taken(r))
-			return DATA_END_SIGNAL;
+			return FORMAT_END_SIGNAL;
 		if (child_ended(r))
-			return DATA_END_COMMAND;
+			return FORMAT_END_COMMAND;
 		if (!r->child && targets_gone(r))
-			return DATA_END_TARGETS;
+			return FORMAT_END_TARGETS;
 		now = now_ns(CLOCK_MONOTONIC);
 		if (now >= end)
-			return DATA_END_DURATION;
+			return FORMAT_END_DURATION;
 		if (now < until)
 			continue;
 		drain(r);
@@ -927,7 +928,7 @@ static u32 record(struct recorder *r)
 		if (aggregate_error(r->aggregate))
 			fail(r, r->options->path);
 		if (r->failed)
-			return DATA_END_SIGNAL;
+			return FORMAT_END_SIGNAL;
 	}
 }
 
@@ -1002,7 +1003,7 @@ static int run(struct recorder *r)
 	finish(r, reason);
 	chunks_free(r->chunks);
 	aggregate_free(r->aggregate);
-	if (reason != DATA_END_SIGNAL || r->failed)
+	if (reason != FORMAT_END_SIGNAL || r->failed)
 		wait_for_command(r);
 	return exit_status(r);
 }

@@ -67,11 +67,11 @@ struct row {
 	u64 user;
 	u64 system;
 	const struct symbol *symbol;
-	const struct profile_file *file;
+	const struct recording_file *file;
 	const char *binary;
 	const char *label;
 	u64 offset;
-	const struct profile_process *process;
+	const struct recording_process *process;
 };
 
 struct report;
@@ -99,9 +99,9 @@ struct report {
 	bool by_binary;
 	bool by_thread;
 
-	struct profile *profile;
+	struct recording *recording;
 	struct symbols *symbols;
-	struct binary_info *binaries;	/* one for each file of the profile */
+	struct binary_info *binaries;	/* one for each file of the recording */
 	struct jit_info *jits;		/* one for each process */
 	struct row *rows;
 	size_t nr_rows;
@@ -144,10 +144,10 @@ static int compare_symbol(const struct row *a, const struct row *b, const struct
 static void print_symbol(FILE *out, const struct row *row)
 {
 	if (row_name(row)) {
-		text_print(out, row_name(row));
+		escape_print(out, row_name(row));
 		return;
 	}
-	text_print(out, row->label);
+	escape_print(out, row->label);
 	if (row->symbol)
 		fprintf(out, "+0x%" PRIx64 "..0x%" PRIx64, row->symbol->start, row->symbol->end);
 	else
@@ -162,15 +162,15 @@ static int compare_dso(const struct row *a, const struct row *b, const struct re
 
 static void print_dso(FILE *out, const struct row *row)
 {
-	text_print(out, row->label);
+	escape_print(out, row->label);
 }
 
-static int compare_ids(const struct profile_process *a, const struct profile_process *b)
+static int compare_ids(const struct recording_process *a, const struct recording_process *b)
 {
 	return compare_numbers(a ? a->data.id : 0, b ? b->data.id : 0);
 }
 
-static const struct profile_process *process_of(const struct row *row)
+static const struct recording_process *process_of(const struct row *row)
 {
 	return row->process ? row->process->process : NULL;
 }
@@ -183,9 +183,9 @@ static int compare_process(const struct row *a, const struct row *b, const struc
 
 static void print_process(FILE *out, const struct row *row)
 {
-	const struct profile_process *process = process_of(row);
+	const struct recording_process *process = process_of(row);
 
-	text_print(out, process ? process->data.comm : UNKNOWN);
+	escape_print(out, process ? process->data.comm : UNKNOWN);
 	if (process)
 		fprintf(out, " %d", process->data.pid);
 }
@@ -198,7 +198,7 @@ static int compare_thread(const struct row *a, const struct row *b, const struct
 
 static void print_thread(FILE *out, const struct row *row)
 {
-	text_print(out, row->process ? row->process->data.comm : UNKNOWN);
+	escape_print(out, row->process ? row->process->data.comm : UNKNOWN);
 	if (row->process)
 		fprintf(out, " %d", row->process->data.tid);
 }
@@ -216,7 +216,7 @@ static int compare_comm(const struct row *a, const struct row *b, const struct r
 
 static void print_comm(FILE *out, const struct row *row)
 {
-	text_print(out, comm_of(row));
+	escape_print(out, comm_of(row));
 }
 
 static const struct key keys[KEYS_MAX] = {
@@ -239,7 +239,7 @@ static int compare_rows(const void *a, const void *b, void *data)
 
 static u64 row_ticks(const struct row *row)
 {
-	return profile_sum(row->user, row->system);
+	return ticks_add(row->user, row->system);
 }
 
 static int compare_ticks(const void *a, const void *b, void *data)
@@ -355,8 +355,8 @@ static int parse(struct report *report, int argc, char **argv)
 
 static int compare_labels(const void *a, const void *b)
 {
-	const struct profile_file *x = *(struct profile_file *const *)a;
-	const struct profile_file *y = *(struct profile_file *const *)b;
+	const struct recording_file *x = *(struct recording_file *const *)a;
+	const struct recording_file *y = *(struct recording_file *const *)b;
 	int order = strcmp(basename(x->data.path), basename(y->data.path));
 
 	return order ? order : strcmp(x->data.path, y->data.path);
@@ -365,84 +365,84 @@ static int compare_labels(const void *a, const void *b)
 /* The last part of a path, unless another file's is the same. */
 static bool name_binaries(struct report *report)
 {
-	struct profile *profile = report->profile;
-	size_t nr = profile->nr_files;
-	struct profile_file **files = calloc(nr + 1, sizeof(*files));
+	struct recording *recording = report->recording;
+	size_t nr = recording->nr_files;
+	struct recording_file **files = calloc(nr + 1, sizeof(*files));
 
 	if (!files)
 		return false;
 	for (size_t i = 0; i < nr; i++)
-		files[i] = &profile->files[i];
+		files[i] = &recording->files[i];
 	qsort(files, nr, sizeof(*files), compare_labels);
 	for (size_t i = 0, end; i < nr; i = end) {
 		const char *name = basename(files[i]->data.path);
-		bool whole = !*name || (files[i]->data.flags & DATA_FILE_NONE);
+		bool whole = !*name || (files[i]->data.flags & FORMAT_FILE_NONE);
 
 		for (end = i; end < nr && !strcmp(basename(files[end]->data.path), name); end++)
 			whole |= strcmp(files[end]->data.path, files[i]->data.path) != 0;
 		for (size_t j = i; j < end; j++)
-			report->binaries[files[j] - profile->files].label =
+			report->binaries[files[j] - recording->files].label =
 				whole ? files[j]->data.path : name;
 	}
 	free(files);
 	return true;
 }
 
-static struct binary_info *info_of(const struct report *report, const struct profile_file *file)
+static struct binary_info *info_of(const struct report *report, const struct recording_file *file)
 {
-	return &report->binaries[file - report->profile->files];
+	return &report->binaries[file - report->recording->files];
 }
 
-static u64 start_of(const struct profile *profile)
+static u64 start_of(const struct recording *recording)
 {
 	/* One that was attached may have made its code before. */
-	return profile->meta.flags & DATA_ATTACHED ? 0 : profile->meta.start_time;
+	return recording->meta.flags & FORMAT_ATTACHED ? 0 : recording->meta.start_time;
 }
 
-static const struct symbol *find_jit(struct report *report, const struct profile_sample *sample)
+static const struct symbol *find_jit(struct report *report, const struct recording_sample *sample)
 {
-	struct profile *profile = report->profile;
-	struct profile_process *process = sample->process;
+	struct recording *recording = report->recording;
+	struct recording_process *process = sample->process;
 	struct jit_info *info;
 	u64 address = sample->offset;
 
 	if (!process || process->data.pid <= 0)
 		return NULL;
-	if (sample->file && !(sample->file->data.flags & DATA_FILE_NONE)) {
+	if (sample->file && !(sample->file->data.flags & FORMAT_FILE_NONE)) {
 		if (!sample->bias)
 			return NULL;
 		address += sample->bias;
 	}
 	process = process->process;
-	info = &report->jits[process - profile->processes];
+	info = &report->jits[process - recording->processes];
 	if (!info->tried) {
 		info->tried = true;
-		info->jit = jit_open(report->symbols, process->data.pid, profile->owner,
-				     start_of(profile));
+		info->jit = jit_open(report->symbols, process->data.pid, recording->owner,
+				     start_of(recording));
 	}
 	return info->jit ? jit_find(info->jit, address) : NULL;
 }
 
 /* The vDSO is an image, wherever it lies. */
-static bool is_vdso(const struct profile_sample *sample)
+static bool is_vdso(const struct recording_sample *sample)
 {
-	return sample->file && sample->file->data.flags & DATA_FILE_NONE &&
+	return sample->file && sample->file->data.flags & FORMAT_FILE_NONE &&
 	       !strcmp(sample->file->data.path, "[vdso]") && sample->bias;
 }
 
-static u64 offset_of(const struct profile_sample *sample)
+static u64 offset_of(const struct recording_sample *sample)
 {
 	return is_vdso(sample) ? sample->offset - sample->bias : sample->offset;
 }
 
 /* The [vdso] of 32-bit programs, which have all addresses below, is not ours. */
-static bool is_narrow(const struct profile_sample *sample)
+static bool is_narrow(const struct recording_sample *sample)
 {
-	return sample->file && sample->file->data.flags & DATA_FILE_NONE &&
+	return sample->file && sample->file->data.flags & FORMAT_FILE_NONE &&
 	       sample->offset <= UINT32_MAX;
 }
 
-static void add_row(struct report *report, const struct profile_sample *sample,
+static void add_row(struct report *report, const struct recording_sample *sample,
 		    struct binary *binary)
 {
 	struct row *row = &report->rows[report->nr_rows++];
@@ -465,29 +465,29 @@ static void add_row(struct report *report, const struct profile_sample *sample,
 			row->label = JIT;
 		}
 	}
-	report->ticks = profile_sum(report->ticks, row_ticks(row));
+	report->ticks = ticks_add(report->ticks, row_ticks(row));
 	if (!strcmp(row->binary, JIT))
-		report->user_in_code = profile_sum(report->user_in_code, row->user);
-	else if (row->file && (!(row->file->data.flags & DATA_FILE_NONE) || is_vdso(sample)))
-		report->user_in_files = profile_sum(report->user_in_files, row->user);
+		report->user_in_code = ticks_add(report->user_in_code, row->user);
+	else if (row->file && (!(row->file->data.flags & FORMAT_FILE_NONE) || is_vdso(sample)))
+		report->user_in_files = ticks_add(report->user_in_files, row->user);
 	else if (row->file)
-		report->user_in_memory = profile_sum(report->user_in_memory, row->user);
+		report->user_in_memory = ticks_add(report->user_in_memory, row->user);
 	if (row_name(row))
-		report->user_in_symbols = profile_sum(report->user_in_symbols, row->user);
+		report->user_in_symbols = ticks_add(report->user_in_symbols, row->user);
 }
 
 /* Samples are together by file: one binary is open at a time. */
 static bool make_rows(struct report *report)
 {
-	struct profile *profile = report->profile;
+	struct recording *recording = report->recording;
 	struct binary *binary = NULL;
-	struct profile_file *file = NULL;
+	struct recording_file *file = NULL;
 	struct utsname name;
 	bool this_kernel;
 
-	this_kernel = !uname(&name) && !strcmp(name.release, profile->meta.release);
-	for (size_t i = 0; i < profile->nr_samples; i++) {
-		const struct profile_sample *sample = &profile->samples[i];
+	this_kernel = !uname(&name) && !strcmp(name.release, recording->meta.release);
+	for (size_t i = 0; i < recording->nr_samples; i++) {
+		const struct recording_sample *sample = &recording->samples[i];
 		struct binary_info *info;
 
 		if (sample->file != file) {
@@ -505,7 +505,7 @@ static bool make_rows(struct report *report)
 			continue;
 		info = info_of(report, file);
 		info->state = binary_state(binary);
-		info->ticks = profile_sum(info->ticks, profile_sum(sample->user, sample->system));
+		info->ticks = ticks_add(info->ticks, ticks_add(sample->user, sample->system));
 	}
 	binary_close(binary);
 	return true;
@@ -523,8 +523,8 @@ static void merge_rows(struct report *report)
 			*++to = *from;
 			continue;
 		}
-		to->user = profile_sum(to->user, from->user);
-		to->system = profile_sum(to->system, from->system);
+		to->user = ticks_add(to->user, from->user);
+		to->system = ticks_add(to->system, from->system);
 	}
 	report->nr_rows = to + 1 - report->rows;
 	qsort_r(report->rows, report->nr_rows, sizeof(*report->rows), compare_ticks, report);
@@ -532,12 +532,12 @@ static void merge_rows(struct report *report)
 
 static bool build(struct report *report)
 {
-	struct profile *profile = report->profile;
+	struct recording *recording = report->recording;
 
 	report->symbols = symbols_new(report->demangle);
-	report->binaries = calloc(profile->nr_files + 1, sizeof(*report->binaries));
-	report->jits = calloc(profile->nr_processes + 1, sizeof(*report->jits));
-	report->rows = calloc(profile->nr_samples + 1, sizeof(*report->rows));
+	report->binaries = calloc(recording->nr_files + 1, sizeof(*report->binaries));
+	report->jits = calloc(recording->nr_processes + 1, sizeof(*report->jits));
+	report->rows = calloc(recording->nr_samples + 1, sizeof(*report->rows));
 	if (!report->symbols || !report->binaries || !report->jits || !report->rows ||
 	    !name_binaries(report) || !make_rows(report))
 		return false;
@@ -555,7 +555,7 @@ static void print_arg(const char *arg)
 	char *part;
 
 	if (!quote) {
-		text_print(stdout, arg);
+		escape_print(stdout, arg);
 		return;
 	}
 	putchar('\'');
@@ -563,7 +563,7 @@ static void print_arg(const char *arg)
 		end = strchrnul(arg, '\'');
 		part = strndup(arg, end - arg);
 		if (part)
-			text_print(stdout, part);
+			escape_print(stdout, part);
 		free(part);
 		if (*end)
 			printf("'\\''");
@@ -573,7 +573,7 @@ static void print_arg(const char *arg)
 
 static void print_command(const struct report *report)
 {
-	const struct data_meta *meta = &report->profile->meta;
+	const struct format_meta *meta = &report->recording->meta;
 	const char *arg = meta->args;
 	size_t width = 0;
 
@@ -581,7 +581,7 @@ static void print_command(const struct report *report)
 	if (!meta->nr_args)
 		printf(" none; a process that ran already");
 	for (u32 i = 0; i < meta->nr_args; i++) {
-		width += text_width(arg) + 1;
+		width += escape_width(arg) + 1;
 		if (width > COMMAND_MAX) {
 			printf(" ...");
 			break;
@@ -593,28 +593,28 @@ static void print_command(const struct report *report)
 	putchar('\n');
 }
 
-static void print_end(const struct profile *profile)
+static void print_end(const struct recording *recording)
 {
-	int status = profile->end.status;
+	int status = recording->end.status;
 
-	if (!profile->ended) {
-		printf(", %s", profile->busy ? "still being recorded" : "recording was cut off");
+	if (!recording->ended) {
+		printf(", %s", recording->busy ? "still being recorded" : "recording was cut off");
 		return;
 	}
-	switch (profile->end.reason) {
-	case DATA_END_COMMAND:
+	switch (recording->end.reason) {
+	case FORMAT_END_COMMAND:
 		if (WIFEXITED(status))
 			printf(", exit status %d", WEXITSTATUS(status));
 		else if (WIFSIGNALED(status))
 			printf(", killed by signal %d", WTERMSIG(status));
 		break;
-	case DATA_END_SIGNAL:
+	case FORMAT_END_SIGNAL:
 		printf(", ended by a signal");
 		break;
-	case DATA_END_DURATION:
+	case FORMAT_END_DURATION:
 		printf(", ended after the duration");
 		break;
-	case DATA_END_TARGETS:
+	case FORMAT_END_TARGETS:
 		printf(", ended with the last process");
 		break;
 	}
@@ -622,17 +622,17 @@ static void print_end(const struct profile *profile)
 
 static void print_circumstances(const struct report *report)
 {
-	const struct profile *profile = report->profile;
-	const struct data_meta *meta = &profile->meta;
-	u64 end = profile->ended ? profile->end.time : profile->account.time;
+	const struct recording *recording = report->recording;
+	const struct format_meta *meta = &recording->meta;
+	u64 end = recording->ended ? recording->end.time : recording->account.time;
 	time_t seconds = meta->start_time / NS_PER_S;
 	char when[64];
 	struct tm tm;
 
 	printf("on ");
-	text_print(stdout, *meta->hostname ? meta->hostname : UNKNOWN);
+	escape_print(stdout, *meta->hostname ? meta->hostname : UNKNOWN);
 	printf(" (Linux ");
-	text_print(stdout, *meta->release ? meta->release : UNKNOWN);
+	escape_print(stdout, *meta->release ? meta->release : UNKNOWN);
 	printf(")");
 	if (meta->start_time && localtime_r(&seconds, &tm) &&
 	    strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm))
@@ -641,9 +641,9 @@ static void print_circumstances(const struct report *report)
 		printf(", %.1f s", (double)(end - meta->start_monotonic) / NS_PER_S);
 	if (meta->tick_ns)
 		printf(", %.5g Hz", (double)NS_PER_S / meta->tick_ns);
-	if (profile->account.peak_locked)
-		printf(", %" PRIu64 " KiB locked", profile->account.peak_locked / 1024);
-	print_end(profile);
+	if (recording->account.peak_locked)
+		printf(", %" PRIu64 " KiB locked", recording->account.peak_locked / 1024);
+	print_end(recording);
 	putchar('\n');
 }
 
@@ -654,7 +654,7 @@ static double percent(u64 part, u64 whole)
 
 static void print_resolved(const struct report *report)
 {
-	u64 user = report->profile->user;
+	u64 user = report->recording->user;
 
 	if (!user)
 		return;
@@ -676,7 +676,7 @@ static int compare_infos(const void *a, const void *b)
 /* Of binaries that are not what they were: how many, how much, and which most of all. */
 static bool print_state(const struct report *report, enum binary_state state, const char *what)
 {
-	size_t nr = 0, all = report->profile->nr_files;
+	size_t nr = 0, all = report->recording->nr_files;
 	struct binary_info **infos = calloc(all + 1, sizeof(*infos));
 	u64 ticks = 0;
 
@@ -688,13 +688,13 @@ static bool print_state(const struct report *report, enum binary_state state, co
 		if (!info->ticks || info->state != state)
 			continue;
 		infos[nr++] = info;
-		ticks = profile_sum(ticks, info->ticks);
+		ticks = ticks_add(ticks, info->ticks);
 	}
 	qsort(infos, nr, sizeof(*infos), compare_infos);
 	for (size_t i = 0; i < nr && i < REASONS_MAX; i++) {
 		printf(i ? ", " : "note: offsets only, %s, %.2f%%: ", what,
 		       percent(ticks, report->ticks));
-		text_print(stdout, infos[i]->label);
+		escape_print(stdout, infos[i]->label);
 	}
 	if (nr > REASONS_MAX)
 		printf(" and %zu more", nr - REASONS_MAX);
@@ -706,13 +706,14 @@ static bool print_state(const struct report *report, enum binary_state state, co
 
 static bool print_notes(const struct report *report)
 {
-	const struct profile *profile = report->profile;
-	const struct data_stats *user = &profile->account.user, *system = &profile->account.system;
-	u64 counted = profile_sum(user->ticks, system->ticks);
+	const struct recording *recording = report->recording;
+	const struct format_stats *user = &recording->account.user;
+	const struct format_stats *system = &recording->account.system;
+	u64 counted = ticks_add(user->ticks, system->ticks);
 
-	if (profile->error)
-		printf("note: the file ends at byte %" PRIu64 ": %s\n", profile->error_offset,
-		       profile->error);
+	if (recording->error)
+		printf("note: the file ends at byte %" PRIu64 ": %s\n", recording->error_offset,
+		       recording->error);
 	if (counted > report->ticks)
 		printf("note: %" PRIu64 " of %" PRIu64 " ticks have no line below\n",
 		       counted - report->ticks, counted);
@@ -763,7 +764,7 @@ static bool print_row(const struct report *report, const struct row *row, const 
 		/* It has been made fit to be printed. */
 		printf("  %s", text);
 		if (i + 1 < report->nr_keys)
-			pad(text_width(text), widths[i]);
+			pad(escape_width(text), widths[i]);
 		free(text);
 	}
 	putchar('\n');
@@ -785,7 +786,7 @@ static bool print_table(const struct report *report)
 
 			if (!text)
 				return false;
-			width = text_width(text);
+			width = escape_width(text);
 			if (width > widths[i])
 				widths[i] = width < WIDTH_MAX ? width : WIDTH_MAX;
 			free(text);
@@ -802,7 +803,7 @@ static bool print_table(const struct report *report)
 		if (!print_row(report, &report->rows[i], widths))
 			return false;
 	for (size_t i = nr; i < report->nr_rows; i++)
-		rest = profile_sum(rest, row_ticks(&report->rows[i]));
+		rest = ticks_add(rest, row_ticks(&report->rows[i]));
 	if (nr < report->nr_rows)
 		printf("%7.2f%%  in %zu more\n", percent(rest, report->ticks),
 		       report->nr_rows - nr);
@@ -811,7 +812,7 @@ static bool print_table(const struct report *report)
 
 static bool print(const struct report *report)
 {
-	accounting_print(stdout, &report->profile->account, report->profile->meta.modes);
+	accounting_print(stdout, &report->recording->account, report->recording->meta.modes);
 	print_command(report);
 	print_circumstances(report);
 	print_resolved(report);
@@ -820,13 +821,13 @@ static bool print(const struct report *report)
 
 static void clean(struct report *report)
 {
-	for (size_t i = 0; report->jits && i < report->profile->nr_processes; i++)
+	for (size_t i = 0; report->jits && i < report->recording->nr_processes; i++)
 		jit_close(report->jits[i].jit);
 	free(report->jits);
 	free(report->rows);
 	free(report->binaries);
 	symbols_free(report->symbols);
-	profile_free(report->profile);
+	recording_free(report->recording);
 }
 
 int command_report(int argc, char **argv)
@@ -842,12 +843,12 @@ int command_report(int argc, char **argv)
 		report.by_binary |= !strcmp(report.keys[i]->name, "dso");
 		report.by_thread |= !strcmp(report.keys[i]->name, "thread");
 	}
-	report.profile = profile_read(report.path, &error);
-	if (!report.profile) {
+	report.recording = recording_read(report.path, &error);
+	if (!report.recording) {
 		fprintf(stderr, "profil report: %s: %s\n", report.path, error);
 		return COMMAND_FAILED;
 	}
-	if (report.by_thread && !(report.profile->meta.flags & DATA_PER_THREAD)) {
+	if (report.by_thread && !(report.recording->meta.flags & FORMAT_PER_THREAD)) {
 		fprintf(stderr, "profil report: %s: recorded without --per-thread\n", report.path);
 		status = COMMAND_FAILED;
 	} else if (!build(&report) || !print(&report)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Names of programs, files and functions come from whoever made these: a terminal must not be told
- * anything by them.
+ * Names of programs, files and functions may come from an attacker. Without escapes they could
+ * contain control sequences that the terminal obeys.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,8 +9,8 @@
 
 #include "output/escape.h"
 
-/* The character at @text, and its bytes; 0 bytes if it is not well-formed. */
-static uint32_t decode(const unsigned char *text, size_t *bytes)
+/* The UTF-8 character at @text and its length in @bytes, which is 0 if it is malformed. */
+static uint32_t decode_utf8(const unsigned char *text, size_t *bytes)
 {
 	static const struct {
 		unsigned char mask, lead;
@@ -41,7 +41,7 @@ static uint32_t decode(const unsigned char *text, size_t *bytes)
 	return 0;
 }
 
-static bool is_harmless(uint32_t character)
+static bool is_printable(uint32_t character)
 {
 	return (character >= 0x20 && character < 0x7f) ||
 	       (character >= 0xa0 && !(character >= 0x200b && character <= 0x200f) &&
@@ -49,16 +49,16 @@ static bool is_harmless(uint32_t character)
 		!(character >= 0x2060 && character <= 0x206f) && character != 0xfeff);
 }
 
-/* Prints unless @out is NULL, and returns the width. */
-static size_t walk(FILE *out, const char *text)
+/* Prints @text unless @out is NULL. Returns its width. */
+static size_t escape(FILE *out, const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
 	size_t width = 0, bytes;
 	uint32_t character;
 
 	while (*at) {
-		character = decode(at, &bytes);
-		if (bytes && is_harmless(character)) {
+		character = decode_utf8(at, &bytes);
+		if (bytes && is_printable(character)) {
 			if (out)
 				fwrite(at, 1, bytes, out);
 			width++;
@@ -73,12 +73,12 @@ static size_t walk(FILE *out, const char *text)
 	return width;
 }
 
-void text_print(FILE *out, const char *text)
+void escape_print(FILE *out, const char *text)
 {
-	walk(out, text);
+	escape(out, text);
 }
 
-size_t text_width(const char *text)
+size_t escape_width(const char *text)
 {
-	return walk(NULL, text);
+	return escape(NULL, text);
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Text from files that anybody may have written, made fit for a terminal
+ * Untrusted text, escaped for a terminal
  */
-#ifndef PROFIL_TOOLS_TEXT_H
-#define PROFIL_TOOLS_TEXT_H
+#ifndef PROFIL_TOOLS_ESCAPE_H
+#define PROFIL_TOOLS_ESCAPE_H
 
 #include <stddef.h>
 #include <stdio.h>
 
 /**
- * text_print - Print a string without what terminals obey
- * @out: Where to.
- * @text: UTF-8, or not. What is not, control characters and those that turn the direction of
- *	writing become \xNN for each byte.
+ * escape_print - Print a string without anything that a terminal would obey
+ * @out: The stream.
+ * @text: The string, UTF-8 or not. Each byte of a control character, of a character that changes
+ *	the writing direction, and of malformed UTF-8 is printed as \xNN.
  */
-void text_print(FILE *out, const char *text);
+void escape_print(FILE *out, const char *text);
 
-/* How many columns that takes, taking one for each character. */
-size_t text_width(const char *text);
+/* The number of columns that escape_print() fills, one for each character. */
+size_t escape_width(const char *text);
 
-#endif /* PROFIL_TOOLS_TEXT_H */
+#endif /* PROFIL_TOOLS_ESCAPE_H */

@@ -9,7 +9,7 @@
 
 #include "recording/accounting.h"
 
-void accounting_add(struct data_stats *sum, const struct data_stats *later)
+void accounting_add(struct format_stats *sum, const struct format_stats *later)
 {
 	sum->ticks += later->ticks;
 	sum->hit += later->hit;
@@ -37,7 +37,7 @@ static u64 larger(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
-static void print_reasons(FILE *out, const struct data_stats *sum)
+static void print_reasons(FILE *out, const struct format_stats *sum)
 {
 	const struct {
 		const char *name;
@@ -63,10 +63,10 @@ static void print_reasons(FILE *out, const struct data_stats *sum)
 	fputs(before[1] ? "" : ")", out);
 }
 
-void accounting_print(FILE *out, const struct data_account *account, u32 modes)
+void accounting_print(FILE *out, const struct format_account *account, u32 modes)
 {
-	const struct data_stats *user = &account->user, *system = &account->system;
-	struct data_stats sum = *user;
+	const struct format_stats *user = &account->user, *system = &account->system;
+	struct format_stats sum = *user;
 	u64 unselected = 0;
 
 	accounting_add(&sum, system);

@@ -13,14 +13,14 @@
 #include "recording/format.h"
 
 /* Statistics of another period of the same session. What is not a sum is that of the later. */
-void accounting_add(struct data_stats *sum, const struct data_stats *later);
+void accounting_add(struct format_stats *sum, const struct format_stats *later);
 
 /**
  * accounting_print - Print the accounting line, with its newline
  * @out: Where to.
  * @account: The last one of the recording.
- * @modes: data_meta.modes: PROFIL_MODE_* bits.
+ * @modes: format_meta.modes: PROFIL_MODE_* bits.
  */
-void accounting_print(FILE *out, const struct data_account *account, u32 modes);
+void accounting_print(FILE *out, const struct format_account *account, u32 modes);
 
 #endif /* PROFIL_TOOLS_ACCOUNTING_H */

@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <libiberty/libiberty.h>
+
 #include "recording/aggregate.h"
 #include "symbols/buildid.h"
 #include "recording/hash.h"
@@ -25,7 +27,7 @@
 #define FORGET		60
 
 struct process {
-	struct table_node node;
+	struct hash_node node;
 	u64 id;
 	u64 space;
 	s32 pid;
@@ -35,7 +37,7 @@ struct process {
 };
 
 struct file {
-	struct table_node node;
+	struct hash_node node;
 	u64 id;
 	u64 ino;
 	u64 generation;
@@ -47,7 +49,7 @@ struct file {
 
 /* What was mapped in a space, by whose number it is found. */
 struct mapping {
-	struct table_node node;
+	struct hash_node node;
 	u64 space;
 	u64 start;
 	u64 end;
@@ -58,27 +60,27 @@ struct mapping {
 };
 
 struct sample {
-	struct table_node node;
-	struct data_sample sample;
+	struct hash_node node;
+	struct format_sample sample;
 };
 
 struct aggregate {
-	struct data_writer *writer;
+	struct format_writer *writer;
 	int error;
 	bool per_thread;
 	u64 now;			/* at the last flush */
 	u64 pruned;			/* when last */
 	u64 processes_told;
 	u64 files_told;
-	struct table processes;
-	struct table files;
-	struct table mappings;
-	struct table samples;
+	struct hash_table processes;
+	struct hash_table files;
+	struct hash_table mappings;
+	struct hash_table samples;
 };
 
-struct aggregate *aggregate_create(struct data_writer *writer, bool per_thread, u64 now)
+struct aggregate *aggregate_create(struct format_writer *writer, bool per_thread, u64 now)
 {
-	struct aggregate *a = table_alloc(sizeof(*a));
+	struct aggregate *a = xcalloc(1, sizeof(*a));
 
 	a->writer = writer;
 	a->per_thread = per_thread;
@@ -124,7 +126,7 @@ static void process_name(const struct aggregate *a, const struct profil_record *
 static void process_tell(struct aggregate *a, struct process *process,
 			 const struct profil_record *record)
 {
-	struct data_process told = {
+	struct format_process told = {
 		.id = ++a->processes_told,
 		.space = process->space,
 		.pid = process->pid,
@@ -135,28 +137,28 @@ static void process_tell(struct aggregate *a, struct process *process,
 	process->id = told.id;
 	process_name(a, record, process->comm);
 	memcpy(told.comm, process->comm, sizeof(told.comm));
-	check(a, data_write_process(a->writer, &told));
+	check(a, format_write_process(a->writer, &told));
 }
 
 static struct process *process_get(struct aggregate *a, const struct profil_record *record)
 {
 	const s32 tid = a->per_thread ? record->tid : 0;
 	const u64 key[] = { record->space, (u32)record->pid, (u32)tid };
-	const u64 hash = table_hash(key, 3);
-	struct table_node *node;
+	const u64 hash = hash_words(key, 3);
+	struct hash_node *node;
 	struct process *process;
 
-	for (node = table_first(&a->processes, hash); node; node = table_next(node)) {
+	for (node = hash_find(&a->processes, hash); node; node = hash_find_next(node)) {
 		process = container_of(node, struct process, node);
 		if (process->space == record->space && process->pid == record->pid &&
 		    process->tid == tid)
 			return process;
 	}
-	process = table_alloc(sizeof(*process));
+	process = xcalloc(1, sizeof(*process));
 	process->space = record->space;
 	process->pid = record->pid;
 	process->tid = tid;
-	table_add(&a->processes, &process->node, hash);
+	hash_add(&a->processes, &process->node, hash);
 	return process;
 }
 
@@ -243,7 +245,7 @@ static int open_mapped(const struct profil_record *record, struct stat *st)
 static void file_tell(struct aggregate *a, u64 id, const struct profil_record *record,
 		      const char *path)
 {
-	struct data_file told = {
+	struct format_file told = {
 		.id = id,
 		.ino = record->ino,
 		.generation = record->generation,
@@ -255,7 +257,7 @@ static void file_tell(struct aggregate *a, u64 id, const struct profil_record *r
 	int fd;
 
 	if (!(record->flags & PROFIL_RECORD_FILE)) {
-		told.flags = DATA_FILE_NONE;
+		told.flags = FORMAT_FILE_NONE;
 	} else {
 		fd = open_mapped(record, &st);
 		if (fd >= 0) {
@@ -265,21 +267,21 @@ static void file_tell(struct aggregate *a, u64 id, const struct profil_record *r
 			close(fd);
 		}
 	}
-	check(a, data_write_file(a->writer, &told));
+	check(a, format_write_file(a->writer, &told));
 }
 
 static u64 file_of(struct aggregate *a, const struct profil_record *record)
 {
 	const u64 key[] = { record->ino, record->generation, record->major, record->minor };
 	const char *path = record->path;
-	struct table_node *node;
+	struct hash_node *node;
 	struct file *file;
 	u64 hash;
 
 	if (!*path)
 		path = record->flags & PROFIL_RECORD_FILE ? "[file]" : "[anon]";
-	hash = table_hash_string(table_hash(key, 4), path);
-	for (node = table_first(&a->files, hash); node; node = table_next(node)) {
+	hash = hash_string(hash_words(key, 4), path);
+	for (node = hash_find(&a->files, hash); node; node = hash_find_next(node)) {
 		file = container_of(node, struct file, node);
 		if (file->ino == record->ino && file->generation == record->generation &&
 		    file->major == record->major && file->minor == record->minor &&
@@ -289,7 +291,7 @@ static u64 file_of(struct aggregate *a, const struct profil_record *record)
 		}
 	}
 
-	file = table_alloc(sizeof(*file) + strlen(path) + 1);
+	file = xcalloc(1, sizeof(*file) + strlen(path) + 1);
 	file->id = ++a->files_told;
 	file->ino = record->ino;
 	file->generation = record->generation;
@@ -297,17 +299,17 @@ static u64 file_of(struct aggregate *a, const struct profil_record *record)
 	file->minor = record->minor;
 	file->seen = a->now;
 	strcpy(file->path, path);
-	table_add(&a->files, &file->node, hash);
+	hash_add(&a->files, &file->node, hash);
 	file_tell(a, file->id, record, path);
 	return file->id;
 }
 
 static struct mapping *mapping_at(const struct aggregate *a, u64 space, u64 pc)
 {
-	struct table_node *node = table_first(&a->mappings, table_hash(&space, 1));
+	struct hash_node *node = hash_find(&a->mappings, hash_words(&space, 1));
 	struct mapping *mapping, *found = NULL;
 
-	for (; node; node = table_next(node)) {
+	for (; node; node = hash_find_next(node)) {
 		mapping = container_of(node, struct mapping, node);
 		if (mapping->space == space && mapping->start <= pc && pc < mapping->end &&
 		    (!found || mapping->seen > found->seen))
@@ -317,29 +319,29 @@ static struct mapping *mapping_at(const struct aggregate *a, u64 space, u64 pc)
 }
 
 static void mapping_note(struct aggregate *a, const struct profil_record *record,
-			 const struct data_sample *sample)
+			 const struct format_sample *sample)
 {
 	const u64 space = record->space;
 	struct mapping *mapping = mapping_at(a, space, record->pc);
 
 	if (!mapping || mapping->start != record->start || mapping->end != record->end ||
 	    mapping->file != sample->file || mapping->bias != sample->bias) {
-		mapping = table_alloc(sizeof(*mapping));
+		mapping = xcalloc(1, sizeof(*mapping));
 		mapping->space = space;
 		mapping->start = record->start;
 		mapping->end = record->end;
 		mapping->file = sample->file;
 		mapping->bias = sample->bias;
 		mapping->by_offset = record->flags & PROFIL_RECORD_FILE;
-		table_add(&a->mappings, &mapping->node, table_hash(&space, 1));
+		hash_add(&a->mappings, &mapping->node, hash_words(&space, 1));
 	}
 	mapping->seen = record->time;
 }
 
 bool aggregate_record(struct aggregate *a, const struct profil_record *record,
-		      struct data_sample *sample)
+		      struct format_sample *sample)
 {
-	*sample = (struct data_sample){
+	*sample = (struct format_sample){
 		.process = process_of(a, record),
 		.offset = record->pc,
 	};
@@ -357,7 +359,7 @@ bool aggregate_record(struct aggregate *a, const struct profil_record *record,
 	return true;
 }
 
-void aggregate_place(struct aggregate *a, u64 space, struct data_sample *sample)
+void aggregate_place(struct aggregate *a, u64 space, struct format_sample *sample)
 {
 	const struct mapping *mapping = mapping_at(a, space, sample->offset);
 
@@ -369,15 +371,15 @@ void aggregate_place(struct aggregate *a, u64 space, struct data_sample *sample)
 		sample->offset -= mapping->bias;
 }
 
-void aggregate_add(struct aggregate *a, const struct data_sample *more)
+void aggregate_add(struct aggregate *a, const struct format_sample *more)
 {
 	const u64 key[] = { more->process, more->file, more->offset, more->bias };
-	const u64 hash = table_hash(key, 4);
-	struct table_node *node;
+	const u64 hash = hash_words(key, 4);
+	struct hash_node *node;
 	struct sample *sample;
 
-	for (node = table_first(&a->samples, hash); node; node = table_next(node)) {
-		struct data_sample *s = &container_of(node, struct sample, node)->sample;
+	for (node = hash_find(&a->samples, hash); node; node = hash_find_next(node)) {
+		struct format_sample *s = &container_of(node, struct sample, node)->sample;
 
 		if (s->process == more->process && s->file == more->file &&
 		    s->offset == more->offset && s->bias == more->bias) {
@@ -386,9 +388,9 @@ void aggregate_add(struct aggregate *a, const struct data_sample *more)
 			return;
 		}
 	}
-	sample = table_alloc(sizeof(*sample));
+	sample = xcalloc(1, sizeof(*sample));
 	sample->sample = *more;
-	table_add(&a->samples, &sample->node, hash);
+	hash_add(&a->samples, &sample->node, hash);
 }
 
 bool aggregate_any(const struct aggregate *a)
@@ -397,11 +399,11 @@ bool aggregate_any(const struct aggregate *a)
 }
 
 struct gathered {
-	struct data_sample *samples;
+	struct format_sample *samples;
 	size_t nr;
 };
 
-static bool gather(struct table_node *node, void *data)
+static bool gather(struct hash_node *node, void *data)
 {
 	struct sample *sample = container_of(node, struct sample, node);
 	struct gathered *gathered = data;
@@ -411,7 +413,7 @@ static bool gather(struct table_node *node, void *data)
 	return true;
 }
 
-static bool forget_process(struct table_node *node, void *data)
+static bool forget_process(struct hash_node *node, void *data)
 {
 	struct process *process = container_of(node, struct process, node);
 	const struct aggregate *a = data;
@@ -423,7 +425,7 @@ static bool forget_process(struct table_node *node, void *data)
 }
 
 /* Seen is the time of a record, which may be later than that of the flush. */
-static bool forget_mapping(struct table_node *node, void *data)
+static bool forget_mapping(struct hash_node *node, void *data)
 {
 	struct mapping *mapping = container_of(node, struct mapping, node);
 	const struct aggregate *a = data;
@@ -435,7 +437,7 @@ static bool forget_mapping(struct table_node *node, void *data)
 	return true;
 }
 
-static bool forget_file(struct table_node *node, void *data)
+static bool forget_file(struct hash_node *node, void *data)
 {
 	struct file *file = container_of(node, struct file, node);
 	const struct aggregate *a = data;
@@ -448,7 +450,7 @@ static bool forget_file(struct table_node *node, void *data)
 
 static int by_place(const void *a, const void *b)
 {
-	const struct data_sample *l = a, *r = b;
+	const struct format_sample *l = a, *r = b;
 
 	if (l->process != r->process)
 		return l->process < r->process ? -1 : 1;
@@ -464,17 +466,17 @@ int aggregate_flush(struct aggregate *a, u64 now)
 	struct gathered gathered = {};
 
 	if (a->samples.nr) {
-		gathered.samples = table_alloc(a->samples.nr * sizeof(*gathered.samples));
-		table_prune(&a->samples, gather, &gathered);
+		gathered.samples = xcalloc(a->samples.nr, sizeof(*gathered.samples));
+		hash_prune(&a->samples, gather, &gathered);
 		qsort(gathered.samples, gathered.nr, sizeof(*gathered.samples), by_place);
-		check(a, data_write_samples(a->writer, gathered.samples, gathered.nr));
+		check(a, format_write_samples(a->writer, gathered.samples, gathered.nr));
 		free(gathered.samples);
 	}
 	a->now = now;
 	if (now - a->pruned >= FORGET * NS_PER_S) {
-		table_prune(&a->processes, forget_process, a);
-		table_prune(&a->files, forget_file, a);
-		table_prune(&a->mappings, forget_mapping, a);
+		hash_prune(&a->processes, forget_process, a);
+		hash_prune(&a->files, forget_file, a);
+		hash_prune(&a->mappings, forget_mapping, a);
 		a->pruned = now;
 	}
 	return aggregate_error(a);
@@ -494,11 +496,11 @@ void aggregate_free(struct aggregate *a)
 
 	if (!a)
 		return;
-	gathered.samples = table_alloc((a->samples.nr + 1) * sizeof(*gathered.samples));
-	table_free(&a->samples, gather, &gathered);
+	gathered.samples = xcalloc(a->samples.nr + 1, sizeof(*gathered.samples));
+	hash_free(&a->samples, gather, &gathered);
 	free(gathered.samples);
-	table_free(&a->processes, forget_process, NULL);
-	table_free(&a->files, forget_file, NULL);
-	table_free(&a->mappings, forget_mapping, NULL);
+	hash_free(&a->processes, forget_process, NULL);
+	hash_free(&a->files, forget_file, NULL);
+	hash_free(&a->mappings, forget_mapping, NULL);
 	free(a);
 }

@@ -16,7 +16,7 @@
 struct aggregate;
 
 /* @now: CLOCK_MONOTONIC, in ns. */
-struct aggregate *aggregate_create(struct data_writer *writer, bool per_thread, u64 now);
+struct aggregate *aggregate_create(struct format_writer *writer, bool per_thread, u64 now);
 
 /**
  * aggregate_record - A record was read
@@ -27,7 +27,7 @@ struct aggregate *aggregate_create(struct data_writer *writer, bool per_thread, 
  * Return: false if it is not known what was mapped there: aggregate_place() may know it later.
  */
 bool aggregate_record(struct aggregate *a, const struct profil_record *record,
-		      struct data_sample *sample);
+		      struct format_sample *sample);
 
 /**
  * aggregate_place - Find what other records tell of a place
@@ -35,10 +35,10 @@ bool aggregate_record(struct aggregate *a, const struct profil_record *record,
  * @space: The address space of a record without a mapping.
  * @sample: In and out: @sample->offset is its pc.
  */
-void aggregate_place(struct aggregate *a, u64 space, struct data_sample *sample);
+void aggregate_place(struct aggregate *a, u64 space, struct format_sample *sample);
 
 /* @sample->user and @sample->system are added to what there is. */
-void aggregate_add(struct aggregate *a, const struct data_sample *sample);
+void aggregate_add(struct aggregate *a, const struct format_sample *sample);
 
 /* Is there anything to be flushed? */
 bool aggregate_any(const struct aggregate *a);

@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <libiberty/libiberty.h>
 #include <profil.h>
 
 #include "recording/chunks.h"
@@ -52,7 +53,7 @@ enum state {
 };
 
 struct space {
-	struct table_node node;
+	struct hash_node node;
 	u64 id;
 	s32 pid;
 	bool unreadable;		/* its mappings are not to be seen */
@@ -71,7 +72,7 @@ struct mapping {
 };
 
 struct chunk {
-	struct table_node node;
+	struct hash_node node;
 	struct space *space;
 	struct chunk *next;		/* of the space */
 	struct chunk **link;
@@ -79,7 +80,7 @@ struct chunk {
 	enum state state;
 	u64 text;			/* its address */
 	bool file;			/* offsets are in a file */
-	u64 process;			/* as in struct data_sample */
+	u64 process;			/* as in struct format_sample */
 	u64 file_id;
 	u64 bias;
 	u32 records;
@@ -101,8 +102,8 @@ struct slab {
 
 struct chunks {
 	int fds[CHUNKS_SESSIONS];
-	struct table spaces;
-	struct table table;
+	struct hash_table spaces;
+	struct hash_table table;
 	struct {
 		struct chunk **chunks;	/* live and retired */
 		size_t nr;
@@ -123,7 +124,7 @@ struct chunks {
 
 struct chunks *chunks_create(const int fds[CHUNKS_SESSIONS])
 {
-	struct chunks *chunks = table_alloc(sizeof(*chunks));
+	struct chunks *chunks = xcalloc(1, sizeof(*chunks));
 
 	memcpy(chunks->fds, fds, sizeof(chunks->fds));
 	return chunks;
@@ -143,7 +144,7 @@ static u16 *counters_get(struct chunks *chunks)
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (memory == MAP_FAILED)
 			return NULL;
-		slab = table_alloc(sizeof(*slab));
+		slab = xcalloc(1, sizeof(*slab));
 		slab->memory = memory;
 		slab->next = chunks->slabs;
 		chunks->slabs = slab;
@@ -170,18 +171,18 @@ static void counters_put(struct chunks *chunks, u16 *counters)
 
 static struct space *space_get(struct chunks *chunks, u64 id)
 {
-	const u64 hash = table_hash(&id, 1);
-	struct table_node *node;
+	const u64 hash = hash_words(&id, 1);
+	struct hash_node *node;
 	struct space *space;
 
-	for (node = table_first(&chunks->spaces, hash); node; node = table_next(node)) {
+	for (node = hash_find(&chunks->spaces, hash); node; node = hash_find_next(node)) {
 		space = container_of(node, struct space, node);
 		if (space->id == id)
 			return space;
 	}
-	space = table_alloc(sizeof(*space));
+	space = xcalloc(1, sizeof(*space));
 	space->id = id;
-	table_add(&chunks->spaces, &space->node, hash);
+	hash_add(&chunks->spaces, &space->node, hash);
 	return space;
 }
 
@@ -221,7 +222,7 @@ static bool maps_read(struct chunks *chunks, s32 pid)
 	while (getline(&line, &size, file) > 0) {
 		if (chunks->nr_maps == chunks->max_maps) {
 			chunks->max_maps = chunks->max_maps ? chunks->max_maps * 2 : 256;
-			chunks->maps = table_realloc(chunks->maps, chunks->max_maps *
+			chunks->maps = xrealloc(chunks->maps, chunks->max_maps *
 						     sizeof(*chunks->maps));
 		}
 		mapping = &chunks->maps[chunks->nr_maps++];
@@ -264,17 +265,17 @@ static struct chunk *chunk_get(struct chunks *chunks, struct space *space, unsig
 			       u64 text)
 {
 	const u64 key[] = { space->id, text, session };
-	const u64 hash = table_hash(key, 3);
-	struct table_node *node;
+	const u64 hash = hash_words(key, 3);
+	struct hash_node *node;
 	struct chunk *chunk;
 
-	for (node = table_first(&chunks->table, hash); node; node = table_next(node)) {
+	for (node = hash_find(&chunks->table, hash); node; node = hash_find_next(node)) {
 		chunk = container_of(node, struct chunk, node);
 		if (chunk->space == space && chunk->text == text && chunk->session == session &&
 		    chunk->state != RETIRED)
 			return chunk;
 	}
-	chunk = table_alloc(sizeof(*chunk));
+	chunk = xcalloc(1, sizeof(*chunk));
 	chunk->space = space;
 	chunk->session = session;
 	chunk->text = text;
@@ -283,12 +284,12 @@ static struct chunk *chunk_get(struct chunks *chunks, struct space *space, unsig
 		chunk->next->link = &chunk->next;
 	chunk->link = &space->chunks;
 	space->chunks = chunk;
-	table_add(&chunks->table, &chunk->node, hash);
+	hash_add(&chunks->table, &chunk->node, hash);
 	return chunk;
 }
 
 void chunks_record(struct chunks *chunks, unsigned int session,
-		   const struct profil_record *record, const struct data_sample *sample)
+		   const struct profil_record *record, const struct format_sample *sample)
 {
 	const bool file = record->flags & PROFIL_RECORD_FILE;
 	const u64 text = record->pc & ~(u64)(TEXT - 1);
@@ -395,7 +396,7 @@ static bool chunk_place(struct chunks *chunks, struct chunk *chunk)
 	chunk->mapping = mapping;
 	nr = chunks->sessions[chunk->session].nr;
 	if (!(nr & (nr - 1)))
-		*array = table_realloc(*array, (nr ? nr * 2 : 1) * sizeof(**array));
+		*array = xrealloc(*array, (nr ? nr * 2 : 1) * sizeof(**array));
 	(*array)[nr] = chunk;
 	chunks->sessions[chunk->session].nr++;
 	chunks->sessions[chunk->session].nr_live++;
@@ -461,7 +462,7 @@ static void space_check(struct chunks *chunks, struct space *space)
 void chunks_check(struct chunks *chunks)
 {
 	for (size_t i = 0; i < chunks->spaces.nr_buckets; i++)
-		for (struct table_node *node = chunks->spaces.buckets[i]; node; node = node->next)
+		for (struct hash_node *node = chunks->spaces.buckets[i]; node; node = node->next)
 			space_check(chunks, container_of(node, struct space, node));
 }
 
@@ -474,7 +475,7 @@ static void chunk_unlink(struct chunk *chunk)
 		chunk->next->link = chunk->link;
 }
 
-static bool drop_chunk(struct table_node *node, void *data)
+static bool drop_chunk(struct hash_node *node, void *data)
 {
 	struct chunk *chunk = container_of(node, struct chunk, node);
 	struct chunks *chunks = data;
@@ -490,7 +491,7 @@ static bool drop_chunk(struct table_node *node, void *data)
 	return true;
 }
 
-static bool drop_space(struct table_node *node, void *data)
+static bool drop_space(struct hash_node *node, void *data)
 {
 	struct space *space = container_of(node, struct space, node);
 
@@ -501,10 +502,10 @@ static bool drop_space(struct table_node *node, void *data)
 }
 
 static void take(const struct chunk *chunk, const u16 *counters,
-		 void (*found)(void *data, unsigned int session, struct data_sample *sample),
+		 void (*found)(void *data, unsigned int session, struct format_sample *sample),
 		 void *data, u64 *ticks)
 {
-	struct data_sample sample;
+	struct format_sample sample;
 	const u64 *words = (const u64 *)counters;
 	u64 pc;
 
@@ -515,7 +516,7 @@ static void take(const struct chunk *chunk, const u16 *counters,
 			if (!counters[j])
 				continue;
 			pc = chunk->text + j;
-			sample = (struct data_sample){
+			sample = (struct format_sample){
 				.process = chunk->process,
 				.file = chunk->file_id,
 				.offset = chunk->file ? pc - chunk->bias : pc,
@@ -529,7 +530,7 @@ static void take(const struct chunk *chunk, const u16 *counters,
 }
 
 int chunks_harvest(struct chunks *chunks, unsigned int session, struct profil_stats *stats,
-		   void (*found)(void *data, unsigned int session, struct data_sample *sample),
+		   void (*found)(void *data, unsigned int session, struct format_sample *sample),
 		   void *data)
 {
 	size_t nr = chunks->sessions[session].nr, kept = 0, old;
@@ -549,7 +550,7 @@ int chunks_harvest(struct chunks *chunks, unsigned int session, struct profil_st
 		chunks->sessions[session].copies = copies;
 		chunks->sessions[session].nr_copies = more;
 	}
-	list = table_alloc((nr + 1) * sizeof(*list));
+	list = xcalloc(nr + 1, sizeof(*list));
 	for (size_t i = 0; i < nr; i++) {
 		list[i].from = (uintptr_t)array[i]->counters;
 		list[i].to = (uintptr_t)copies + i * COUNTERS;
@@ -581,8 +582,8 @@ int chunks_harvest(struct chunks *chunks, unsigned int session, struct profil_st
 	chunks->full = false;
 	chunks->harvests++;
 	if (kept < nr || !(chunks->harvests % FORGET_EVERY)) {
-		table_prune(&chunks->table, drop_chunk, chunks);
-		table_prune(&chunks->spaces, drop_space, chunks);
+		hash_prune(&chunks->table, drop_chunk, chunks);
+		hash_prune(&chunks->spaces, drop_space, chunks);
 	}
 	return 0;
 }
@@ -593,8 +594,8 @@ void chunks_free(struct chunks *chunks)
 
 	if (!chunks)
 		return;
-	table_free(&chunks->table, drop_chunk, NULL);
-	table_free(&chunks->spaces, drop_space, NULL);
+	hash_free(&chunks->table, drop_chunk, NULL);
+	hash_free(&chunks->spaces, drop_space, NULL);
 	for (unsigned int session = 0; session < CHUNKS_SESSIONS; session++) {
 		free(chunks->sessions[session].chunks);
 		free(chunks->sessions[session].copies);

@@ -36,7 +36,7 @@ struct chunks *chunks_create(const int fds[CHUNKS_SESSIONS]);
  * @sample: How it was counted: process, file, offset and bias are those of its ticks.
  */
 void chunks_record(struct chunks *chunks, unsigned int session,
-		   const struct profil_record *record, const struct data_sample *sample);
+		   const struct profil_record *record, const struct format_sample *sample);
 
 /* Ranges for what has had records enough by now. Returns whether there are more of them. */
 bool chunks_place(struct chunks *chunks);
@@ -55,7 +55,7 @@ void chunks_check(struct chunks *chunks);
  * Return: 0, or -1 with errno set, and nothing was taken.
  */
 int chunks_harvest(struct chunks *chunks, unsigned int session, struct profil_stats *stats,
-		   void (*found)(void *data, unsigned int session, struct data_sample *sample),
+		   void (*found)(void *data, unsigned int session, struct format_sample *sample),
 		   void *data);
 
 /* The sessions are closed already. */

@@ -61,21 +61,21 @@ struct file_payload {
 	u32 minor;
 	u32 flags;
 	u32 build_id_len;
-	u8 build_id[DATA_BUILD_ID_MAX];
+	u8 build_id[FORMAT_BUILD_ID_MAX];
 };
 
 _Static_assert(sizeof(struct file_header) == 32, "layout");
 _Static_assert(sizeof(struct block_header) == 16, "layout");
 _Static_assert(sizeof(struct meta_payload) == 40, "layout");
 _Static_assert(sizeof(struct file_payload) == 88, "layout");
-_Static_assert(sizeof(struct data_process) == 48, "layout");
-_Static_assert(sizeof(struct data_sample) == 48, "layout");
-_Static_assert(sizeof(struct data_stats) == 19 * 8, "layout");
-_Static_assert(sizeof(struct data_account) == 40 * 8, "layout");
-_Static_assert(sizeof(struct data_end) == 16, "layout");
+_Static_assert(sizeof(struct format_process) == 48, "layout");
+_Static_assert(sizeof(struct format_sample) == 48, "layout");
+_Static_assert(sizeof(struct format_stats) == 19 * 8, "layout");
+_Static_assert(sizeof(struct format_account) == 40 * 8, "layout");
+_Static_assert(sizeof(struct format_end) == 16, "layout");
 
 /**
- * struct data_writer - A file that is being written
+ * struct format_writer - A file that is being written
  * @fd: The file.
  * @error: The errno of the failure that ended it, or 0.
  * @written: Bytes in the file, all of whole blocks.
@@ -84,7 +84,7 @@ _Static_assert(sizeof(struct data_end) == 16, "layout");
  * @fill: Bytes in @buffer.
  * @size: Bytes that fit.
  */
-struct data_writer {
+struct format_writer {
 	int fd;
 	int error;
 	u64 written;
@@ -95,7 +95,7 @@ struct data_writer {
 };
 
 /**
- * struct data_reader - A file that is being read
+ * struct format_reader - A file that is being read
  * @fd: The file.
  * @header_size: Bytes before the first block.
  * @next: Offset of the next block.
@@ -105,7 +105,7 @@ struct data_writer {
  * @ended: There is no more.
  * @error: Why not, unless it just ended.
  */
-struct data_reader {
+struct format_reader {
 	int fd;
 	u64 next;
 	u64 at;
@@ -129,7 +129,7 @@ static struct flock whole_file(short type)
 	return (struct flock){ .l_type = type, .l_whence = SEEK_SET };
 }
 
-static int append(struct data_writer *writer, const void *data, size_t len)
+static int append(struct format_writer *writer, const void *data, size_t len)
 {
 	if (len > writer->size - writer->fill) {
 		size_t size = (writer->fill + len) * 2;
@@ -146,12 +146,12 @@ static int append(struct data_writer *writer, const void *data, size_t len)
 	return 0;
 }
 
-static int append_string(struct data_writer *writer, const char *string)
+static int append_string(struct format_writer *writer, const char *string)
 {
 	return string ? append(writer, string, strlen(string) + 1) : append(writer, "", 1);
 }
 
-static int begin(struct data_writer *writer, u32 type)
+static int begin(struct format_writer *writer, u32 type)
 {
 	struct block_header header = { .type = type };
 
@@ -164,7 +164,7 @@ static int begin(struct data_writer *writer, u32 type)
 }
 
 /* The block that was begun becomes a whole one. */
-static int finish(struct data_writer *writer)
+static int finish(struct format_writer *writer)
 {
 	size_t bytes = writer->fill - writer->used - sizeof(struct block_header);
 	struct block_header header;
@@ -173,7 +173,7 @@ static int finish(struct data_writer *writer)
 	if (append(writer, "\0\0\0\0\0\0\0", -bytes % 8))
 		return -1;
 	bytes += -bytes % 8;
-	if (bytes > DATA_PAYLOAD_MAX) {
+	if (bytes > FORMAT_PAYLOAD_MAX) {
 		errno = EMSGSIZE;
 		return -1;
 	}
@@ -183,24 +183,24 @@ static int finish(struct data_writer *writer)
 	header.crc = sum_of(&header, payload);
 	memcpy(payload - sizeof(header), &header, sizeof(header));
 	writer->used = writer->fill;
-	return writer->used < BUFFER_FULL ? 0 : data_flush(writer);
+	return writer->used < BUFFER_FULL ? 0 : format_flush(writer);
 }
 
-static int write_plain(struct data_writer *writer, u32 type, const void *payload, size_t bytes)
+static int write_plain(struct format_writer *writer, u32 type, const void *payload, size_t bytes)
 {
 	if (begin(writer, type) || append(writer, payload, bytes))
 		return -1;
 	return finish(writer);
 }
 
-struct data_writer *data_create(const char *path)
+struct format_writer *format_create(const char *path)
 {
 	struct file_header header = {
-		.version = DATA_VERSION,
+		.version = FORMAT_VERSION,
 		.size = sizeof(header),
 	};
 	struct flock lock = whole_file(F_WRLCK);
-	struct data_writer *writer;
+	struct format_writer *writer;
 	struct stat st;
 	int error;
 
@@ -218,11 +218,11 @@ struct data_writer *data_create(const char *path)
 	}
 	if (fstat(writer->fd, &st) || (S_ISREG(st.st_mode) && ftruncate(writer->fd, 0)))
 		goto close_file;
-	memcpy(header.magic, DATA_MAGIC, sizeof(header.magic));
+	memcpy(header.magic, FORMAT_MAGIC, sizeof(header.magic));
 	if (append(writer, &header, sizeof(header)))
 		goto close_file;
 	writer->used = writer->fill;
-	if (data_flush(writer))
+	if (format_flush(writer))
 		goto close_file;
 	return writer;
 
@@ -238,7 +238,8 @@ free_writer:
 	return NULL;
 }
 
-int data_write_meta(struct data_writer *writer, const struct data_meta *meta, char *const argv[])
+int format_write_meta(struct format_writer *writer, const struct format_meta *meta,
+		      char *const argv[])
 {
 	struct meta_payload payload = {
 		.start_time = meta->start_time,
@@ -250,7 +251,7 @@ int data_write_meta(struct data_writer *writer, const struct data_meta *meta, ch
 
 	while (argv && argv[payload.nr_args])
 		payload.nr_args++;
-	if (begin(writer, DATA_META) || append(writer, &payload, sizeof(payload)) ||
+	if (begin(writer, FORMAT_META) || append(writer, &payload, sizeof(payload)) ||
 	    append_string(writer, meta->hostname) || append_string(writer, meta->release) ||
 	    append_string(writer, meta->directory))
 		return -1;
@@ -260,7 +261,7 @@ int data_write_meta(struct data_writer *writer, const struct data_meta *meta, ch
 	return finish(writer);
 }
 
-int data_write_file(struct data_writer *writer, const struct data_file *file)
+int format_write_file(struct format_writer *writer, const struct format_file *file)
 {
 	struct file_payload payload = {
 		.id = file->id,
@@ -274,30 +275,31 @@ int data_write_file(struct data_writer *writer, const struct data_file *file)
 		.build_id_len = file->build_id_len,
 	};
 
-	if (!file->id || file->build_id_len > DATA_BUILD_ID_MAX) {
+	if (!file->id || file->build_id_len > FORMAT_BUILD_ID_MAX) {
 		errno = EINVAL;
 		return -1;
 	}
 	memcpy(payload.build_id, file->build_id, file->build_id_len);
-	if (begin(writer, DATA_FILE) || append(writer, &payload, sizeof(payload)) ||
+	if (begin(writer, FORMAT_FILE) || append(writer, &payload, sizeof(payload)) ||
 	    append_string(writer, file->path))
 		return -1;
 	return finish(writer);
 }
 
-int data_write_process(struct data_writer *writer, const struct data_process *process)
+int format_write_process(struct format_writer *writer, const struct format_process *process)
 {
-	struct data_process payload = *process;
+	struct format_process payload = *process;
 
 	if (!process->id) {
 		errno = EINVAL;
 		return -1;
 	}
 	payload.comm[sizeof(payload.comm) - 1] = '\0';
-	return write_plain(writer, DATA_PROCESS, &payload, sizeof(payload));
+	return write_plain(writer, FORMAT_PROCESS, &payload, sizeof(payload));
 }
 
-int data_write_samples(struct data_writer *writer, const struct data_sample *samples, size_t nr)
+int format_write_samples(struct format_writer *writer, const struct format_sample *samples,
+			 size_t nr)
 {
 	/* Small ones, so that little is lost with one that is damaged. */
 	const size_t most = 4096;
@@ -305,23 +307,23 @@ int data_write_samples(struct data_writer *writer, const struct data_sample *sam
 	for (size_t i = 0; i < nr; i += most) {
 		size_t part = nr - i < most ? nr - i : most;
 
-		if (write_plain(writer, DATA_SAMPLES, samples + i, part * sizeof(*samples)))
+		if (write_plain(writer, FORMAT_SAMPLES, samples + i, part * sizeof(*samples)))
 			return -1;
 	}
 	return 0;
 }
 
-int data_write_account(struct data_writer *writer, const struct data_account *account)
+int format_write_account(struct format_writer *writer, const struct format_account *account)
 {
-	return write_plain(writer, DATA_STATS, account, sizeof(*account));
+	return write_plain(writer, FORMAT_STATS, account, sizeof(*account));
 }
 
-int data_write_end(struct data_writer *writer, const struct data_end *end)
+int format_write_end(struct format_writer *writer, const struct format_end *end)
 {
-	return write_plain(writer, DATA_END, end, sizeof(*end));
+	return write_plain(writer, FORMAT_END, end, sizeof(*end));
 }
 
-int data_flush(struct data_writer *writer)
+int format_flush(struct format_writer *writer)
 {
 	size_t done = 0;
 	ssize_t n;
@@ -353,13 +355,13 @@ int data_flush(struct data_writer *writer)
 	return 0;
 }
 
-int data_close(struct data_writer *writer)
+int format_close(struct format_writer *writer)
 {
 	int error = 0;
 
 	if (!writer)
 		return 0;
-	if (data_flush(writer))
+	if (format_flush(writer))
 		error = errno;
 	if (close(writer->fd) && !error && errno != EINTR)
 		error = errno;
@@ -388,14 +390,14 @@ static ssize_t read_bytes(int fd, void *buffer, size_t len)
 	return done;
 }
 
-static int end_at(struct data_reader *reader, const char *error)
+static int end_at(struct format_reader *reader, const char *error)
 {
 	reader->ended = true;
 	reader->error = error;
 	return error ? -1 : 0;
 }
 
-static bool read_header(struct data_reader *reader, const char **error)
+static bool read_header(struct format_reader *reader, const char **error)
 {
 	struct file_header header;
 	u8 more[HEADER_MAX];
@@ -406,11 +408,12 @@ static bool read_header(struct data_reader *reader, const char **error)
 		*error = strerror(errno);
 		return false;
 	}
-	if (n < (ssize_t)sizeof(header) || memcmp(header.magic, DATA_MAGIC, sizeof(header.magic))) {
+	if (n < (ssize_t)sizeof(header) ||
+	    memcmp(header.magic, FORMAT_MAGIC, sizeof(header.magic))) {
 		*error = n ? "not a file of profil record" : "the file is empty";
 		return false;
 	}
-	if (header.version != DATA_VERSION || header.flags) {
+	if (header.version != FORMAT_VERSION || header.flags) {
 		*error = "written in a newer format than this profil knows";
 		return false;
 	}
@@ -429,9 +432,9 @@ static bool read_header(struct data_reader *reader, const char **error)
 	return true;
 }
 
-struct data_reader *data_open_fd(int fd, const char **error)
+struct format_reader *format_open_fd(int fd, const char **error)
 {
-	struct data_reader *reader;
+	struct format_reader *reader;
 
 	reader = calloc(1, sizeof(*reader));
 	if (!reader) {
@@ -441,13 +444,13 @@ struct data_reader *data_open_fd(int fd, const char **error)
 	}
 	reader->fd = fd;
 	if (!read_header(reader, error)) {
-		data_free(reader);
+		format_free(reader);
 		return NULL;
 	}
 	return reader;
 }
 
-struct data_reader *data_open(const char *path, const char **error)
+struct format_reader *format_open(const char *path, const char **error)
 {
 	int fd;
 
@@ -459,11 +462,11 @@ struct data_reader *data_open(const char *path, const char **error)
 		*error = strerror(errno);
 		return NULL;
 	}
-	return data_open_fd(fd, error);
+	return format_open_fd(fd, error);
 }
 
 /* Fewer than @bytes, if the file ends; -1 if it cannot be read, or there is no memory. */
-static ssize_t read_payload(struct data_reader *reader, size_t bytes)
+static ssize_t read_payload(struct format_reader *reader, size_t bytes)
 {
 	size_t done = 0, part;
 	ssize_t n;
@@ -503,7 +506,7 @@ static const char *take_string(const u8 **at, const u8 *end)
 	return (const char *)string;
 }
 
-static bool take_meta(const u8 *at, size_t bytes, struct data_meta *meta)
+static bool take_meta(const u8 *at, size_t bytes, struct format_meta *meta)
 {
 	const u8 *end = at + bytes;
 	struct meta_payload payload;
@@ -530,7 +533,7 @@ static bool take_meta(const u8 *at, size_t bytes, struct data_meta *meta)
 	return true;
 }
 
-static bool take_file(const u8 *at, size_t bytes, struct data_file *file)
+static bool take_file(const u8 *at, size_t bytes, struct format_file *file)
 {
 	const u8 *end = at + bytes;
 	struct file_payload payload;
@@ -548,7 +551,7 @@ static bool take_file(const u8 *at, size_t bytes, struct data_file *file)
 	file->minor = payload.minor;
 	file->flags = payload.flags;
 	file->build_id_len = payload.build_id_len;
-	if (!file->id || file->build_id_len > DATA_BUILD_ID_MAX)
+	if (!file->id || file->build_id_len > FORMAT_BUILD_ID_MAX)
 		return false;
 	memcpy(file->build_id, payload.build_id, file->build_id_len);
 	file->path = take_string(&at, end);
@@ -564,13 +567,13 @@ static bool take_plain(const u8 *at, size_t bytes, void *to, size_t size)
 	return true;
 }
 
-static bool take_process(const u8 *at, size_t bytes, struct data_process *process)
+static bool take_process(const u8 *at, size_t bytes, struct format_process *process)
 {
 	return take_plain(at, bytes, process, sizeof(*process)) && process->id &&
 	       memchr(process->comm, 0, sizeof(process->comm));
 }
 
-static bool take_samples(const u8 *at, size_t bytes, struct data_block *block)
+static bool take_samples(const u8 *at, size_t bytes, struct format_block *block)
 {
 	if (bytes % sizeof(*block->samples))
 		return false;
@@ -580,28 +583,28 @@ static bool take_samples(const u8 *at, size_t bytes, struct data_block *block)
 }
 
 /* False if the payload cannot be one of that type. */
-static bool take(const struct data_reader *reader, size_t bytes, struct data_block *block)
+static bool take(const struct format_reader *reader, size_t bytes, struct format_block *block)
 {
 	const u8 *at = reader->payload;
 
 	switch (block->type) {
-	case DATA_META:
+	case FORMAT_META:
 		return take_meta(at, bytes, &block->meta);
-	case DATA_FILE:
+	case FORMAT_FILE:
 		return take_file(at, bytes, &block->file);
-	case DATA_PROCESS:
+	case FORMAT_PROCESS:
 		return take_process(at, bytes, &block->process);
-	case DATA_SAMPLES:
+	case FORMAT_SAMPLES:
 		return take_samples(at, bytes, block);
-	case DATA_STATS:
+	case FORMAT_STATS:
 		return take_plain(at, bytes, &block->account, sizeof(block->account));
-	case DATA_END:
+	case FORMAT_END:
 		return take_plain(at, bytes, &block->end, sizeof(block->end));
 	}
 	return false;
 }
 
-int data_next(struct data_reader *reader, struct data_block *block)
+int format_next(struct format_reader *reader, struct format_block *block)
 {
 	struct block_header header;
 	ssize_t n;
@@ -617,7 +620,7 @@ int data_next(struct data_reader *reader, struct data_block *block)
 			return end_at(reader, NULL);
 		if (n < (ssize_t)sizeof(header))
 			return end_at(reader, "a block is cut off");
-		if (header.bytes % 8 || header.bytes > DATA_PAYLOAD_MAX || header.reserved)
+		if (header.bytes % 8 || header.bytes > FORMAT_PAYLOAD_MAX || header.reserved)
 			return end_at(reader, "a block's header is damaged");
 		n = read_payload(reader, header.bytes);
 		if (n < 0)
@@ -627,7 +630,7 @@ int data_next(struct data_reader *reader, struct data_block *block)
 		if (header.crc != sum_of(&header, reader->payload))
 			return end_at(reader, "a block is damaged");
 		reader->next += sizeof(header) + header.bytes;
-	} while (header.type < DATA_META || header.type > DATA_END);
+	} while (header.type < FORMAT_META || header.type > FORMAT_END);
 
 	memset(block, 0, sizeof(*block));
 	block->type = header.type;
@@ -636,31 +639,31 @@ int data_next(struct data_reader *reader, struct data_block *block)
 	return 1;
 }
 
-const char *data_error(const struct data_reader *reader)
+const char *format_error(const struct format_reader *reader)
 {
 	return reader->error;
 }
 
-u64 data_offset(const struct data_reader *reader)
+u64 format_offset(const struct format_reader *reader)
 {
 	return reader->at;
 }
 
-bool data_busy(const struct data_reader *reader)
+bool format_busy(const struct format_reader *reader)
 {
 	struct flock lock = whole_file(F_RDLCK);
 
 	return !fcntl(reader->fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
 }
 
-uid_t data_owner(const struct data_reader *reader)
+uid_t format_owner(const struct format_reader *reader)
 {
 	struct stat st;
 
 	return fstat(reader->fd, &st) ? geteuid() : st.st_uid;
 }
 
-void data_free(struct data_reader *reader)
+void format_free(struct format_reader *reader)
 {
 	if (!reader)
 		return;

@@ -15,7 +15,7 @@
 
 /* What samples look like before numbers become pointers. */
 struct raw {
-	struct data_sample *samples;
+	struct format_sample *samples;
 	size_t nr;
 	size_t size;
 };
@@ -43,7 +43,7 @@ static bool grow(void *array, size_t nr, size_t *size, size_t each)
 
 static int compare_raw(const void *a, const void *b)
 {
-	const struct data_sample *x = a, *y = b;
+	const struct format_sample *x = a, *y = b;
 	int order;
 
 	order = compare(x->file, y->file);
@@ -56,23 +56,23 @@ static int compare_raw(const void *a, const void *b)
 
 static void merge_raw(struct raw *raw)
 {
-	struct data_sample *to = raw->samples;
+	struct format_sample *to = raw->samples;
 
 	if (!raw->nr)
 		return;
 	qsort(raw->samples, raw->nr, sizeof(*raw->samples), compare_raw);
-	for (struct data_sample *from = to + 1; from < raw->samples + raw->nr; from++) {
+	for (struct format_sample *from = to + 1; from < raw->samples + raw->nr; from++) {
 		if (compare_raw(to, from)) {
 			*++to = *from;
 			continue;
 		}
-		to->user = profile_sum(to->user, from->user);
-		to->system = profile_sum(to->system, from->system);
+		to->user = ticks_add(to->user, from->user);
+		to->system = ticks_add(to->system, from->system);
 	}
 	raw->nr = to + 1 - raw->samples;
 }
 
-static bool add_raw(struct raw *raw, const struct data_sample *samples, size_t nr)
+static bool add_raw(struct raw *raw, const struct format_sample *samples, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
 		if (raw->nr == raw->size) {
@@ -95,12 +95,12 @@ static bool copy_string(const char **string)
 }
 
 /* A second one, which no recorder writes, changes nothing. */
-static bool add_meta(struct profile *profile, const struct data_meta *meta)
+static bool add_meta(struct recording *recording, const struct format_meta *meta)
 {
 	const char *end = meta->args;
 	char *args;
 
-	if (profile->meta.args)
+	if (recording->meta.args)
 		return true;
 	for (u32 i = 0; i < meta->nr_args; i++)
 		end += strlen(end) + 1;
@@ -108,38 +108,42 @@ static bool add_meta(struct profile *profile, const struct data_meta *meta)
 	if (!args)
 		return false;
 	memcpy(args, meta->args, end - meta->args);
-	profile->meta = *meta;
-	profile->meta.args = args;
-	return copy_string(&profile->meta.hostname) & copy_string(&profile->meta.release) &
-	       copy_string(&profile->meta.directory);
+	recording->meta = *meta;
+	recording->meta.args = args;
+	return copy_string(&recording->meta.hostname) & copy_string(&recording->meta.release) &
+	       copy_string(&recording->meta.directory);
 }
 
-static bool add_file(struct profile *profile, const struct data_file *data, size_t *size)
+static bool add_file(struct recording *recording, const struct format_file *data, size_t *size)
 {
-	struct profile_file *file;
+	struct recording_file *file;
 
-	if (!grow(&profile->files, profile->nr_files, size, sizeof(*file)))
+	if (!grow(&recording->files, recording->nr_files, size, sizeof(*file)))
 		return false;
-	file = &profile->files[profile->nr_files];
-	*file = (struct profile_file){ .data = *data };
+	file = &recording->files[recording->nr_files];
+	*file = (struct recording_file){ .data = *data };
 	if (!copy_string(&file->data.path))
 		return false;
-	profile->nr_files++;
+	recording->nr_files++;
 	return true;
 }
 
-static bool add_process(struct profile *profile, const struct data_process *data, size_t *size)
+static bool add_process(struct recording *recording, const struct format_process *data,
+			size_t *size)
 {
-	if (!grow(&profile->processes, profile->nr_processes, size, sizeof(*profile->processes)))
+	struct recording_process *process;
+
+	if (!grow(&recording->processes, recording->nr_processes, size, sizeof(*process)))
 		return false;
-	profile->processes[profile->nr_processes++] = (struct profile_process){ .data = *data };
+	process = &recording->processes[recording->nr_processes++];
+	*process = (struct recording_process){ .data = *data };
 	return true;
 }
 
 static int compare_files(const void *a, const void *b)
 {
-	const struct data_file *x = &(*(struct profile_file *const *)a)->data;
-	const struct data_file *y = &(*(struct profile_file *const *)b)->data;
+	const struct format_file *x = &(*(struct recording_file *const *)a)->data;
+	const struct format_file *y = &(*(struct recording_file *const *)b)->data;
 	int order;
 
 	order = strcmp(x->path, y->path);
@@ -162,25 +166,25 @@ static int compare_files(const void *a, const void *b)
 
 static int compare_file_ids(const void *a, const void *b)
 {
-	const struct profile_file *x = a, *y = b;
+	const struct recording_file *x = a, *y = b;
 
 	return compare(x->data.id, y->data.id);
 }
 
 /* Whoever has the same file comes after the first of them. */
-static bool match_files(struct profile *profile)
+static bool match_files(struct recording *recording)
 {
-	size_t nr = profile->nr_files;
-	struct profile_file **by_identity, *first = NULL;
+	size_t nr = recording->nr_files;
+	struct recording_file **by_identity, *first = NULL;
 
 	if (!nr)
 		return true;
-	qsort(profile->files, nr, sizeof(*profile->files), compare_file_ids);
+	qsort(recording->files, nr, sizeof(*recording->files), compare_file_ids);
 	by_identity = calloc(nr, sizeof(*by_identity));
 	if (!by_identity)
 		return false;
 	for (size_t i = 0; i < nr; i++)
-		by_identity[i] = &profile->files[i];
+		by_identity[i] = &recording->files[i];
 	qsort(by_identity, nr, sizeof(*by_identity), compare_files);
 	for (size_t i = 0; i < nr; i++) {
 		if (!first || compare_files(&first, &by_identity[i]))
@@ -193,17 +197,17 @@ static bool match_files(struct profile *profile)
 
 static int compare_process_ids(const void *a, const void *b)
 {
-	const struct profile_process *x = a, *y = b;
+	const struct recording_process *x = a, *y = b;
 
 	return compare(x->data.id, y->data.id);
 }
 
-static bool same_process(const struct data_process *x, const struct data_process *y)
+static bool same_process(const struct format_process *x, const struct format_process *y)
 {
 	return x->space == y->space && x->pid == y->pid;
 }
 
-static bool is_main(const struct data_process *process)
+static bool is_main(const struct format_process *process)
 {
 	return process->tid == 0 || process->tid == process->pid;
 }
@@ -211,8 +215,8 @@ static bool is_main(const struct data_process *process)
 /* Processes together, main threads first, and what they were told to be called last. */
 static int compare_processes(const void *a, const void *b)
 {
-	const struct data_process *x = &(*(struct profile_process *const *)a)->data;
-	const struct data_process *y = &(*(struct profile_process *const *)b)->data;
+	const struct format_process *x = &(*(struct recording_process *const *)a)->data;
+	const struct format_process *y = &(*(struct recording_process *const *)b)->data;
 	int order;
 
 	order = compare(x->space, y->space);
@@ -225,22 +229,22 @@ static int compare_processes(const void *a, const void *b)
 	return order ? order : compare(y->id, x->id);
 }
 
-static bool match_processes(struct profile *profile)
+static bool match_processes(struct recording *recording)
 {
-	size_t nr = profile->nr_processes;
-	struct profile_process **sorted, *process = NULL, *thread = NULL;
+	size_t nr = recording->nr_processes;
+	struct recording_process **sorted, *process = NULL, *thread = NULL;
 
 	if (!nr)
 		return true;
-	qsort(profile->processes, nr, sizeof(*profile->processes), compare_process_ids);
+	qsort(recording->processes, nr, sizeof(*recording->processes), compare_process_ids);
 	sorted = calloc(nr, sizeof(*sorted));
 	if (!sorted)
 		return false;
 	for (size_t i = 0; i < nr; i++)
-		sorted[i] = &profile->processes[i];
+		sorted[i] = &recording->processes[i];
 	qsort(sorted, nr, sizeof(*sorted), compare_processes);
 	for (size_t i = 0; i < nr; i++) {
-		const struct data_process *data = &sorted[i]->data;
+		const struct format_process *data = &sorted[i]->data;
 
 		if (!process || !same_process(&process->data, data)) {
 			process = sorted[i];
@@ -255,30 +259,30 @@ static bool match_processes(struct profile *profile)
 	return true;
 }
 
-static struct profile_file *find_file(const struct profile *profile, u64 id)
+static struct recording_file *find_file(const struct recording *recording, u64 id)
 {
-	struct profile_file key = { .data.id = id }, *found;
+	struct recording_file key = { .data.id = id }, *found;
 
-	if (!id || !profile->nr_files)
+	if (!id || !recording->nr_files)
 		return NULL;
-	found = bsearch(&key, profile->files, profile->nr_files, sizeof(key), compare_file_ids);
+	found = bsearch(&key, recording->files, recording->nr_files, sizeof(key), compare_file_ids);
 	return found ? found->first : NULL;
 }
 
-static struct profile_process *find_process(const struct profile *profile, u64 id)
+static struct recording_process *find_process(const struct recording *recording, u64 id)
 {
-	struct profile_process key = { .data.id = id }, *found;
+	struct recording_process key = { .data.id = id }, *found;
 
-	if (!id || !profile->nr_processes)
+	if (!id || !recording->nr_processes)
 		return NULL;
-	found = bsearch(&key, profile->processes, profile->nr_processes, sizeof(key),
+	found = bsearch(&key, recording->processes, recording->nr_processes, sizeof(key),
 			compare_process_ids);
 	return found ? found->thread : NULL;
 }
 
 static int compare_samples(const void *a, const void *b)
 {
-	const struct profile_sample *x = a, *y = b;
+	const struct recording_sample *x = a, *y = b;
 	int order;
 
 	order = compare((uintptr_t)x->file, (uintptr_t)y->file);
@@ -287,112 +291,112 @@ static int compare_samples(const void *a, const void *b)
 	return order ? order : compare((uintptr_t)x->process, (uintptr_t)y->process);
 }
 
-static bool match_samples(struct profile *profile, const struct raw *raw)
+static bool match_samples(struct recording *recording, const struct raw *raw)
 {
-	profile->samples = calloc(raw->nr ? raw->nr : 1, sizeof(*profile->samples));
-	if (!profile->samples)
+	recording->samples = calloc(raw->nr ? raw->nr : 1, sizeof(*recording->samples));
+	if (!recording->samples)
 		return false;
 	for (size_t i = 0; i < raw->nr; i++) {
-		const struct data_sample *sample = &raw->samples[i];
+		const struct format_sample *sample = &raw->samples[i];
 
-		profile->samples[i] = (struct profile_sample){
-			.file = find_file(profile, sample->file),
-			.process = find_process(profile, sample->process),
+		recording->samples[i] = (struct recording_sample){
+			.file = find_file(recording, sample->file),
+			.process = find_process(recording, sample->process),
 			.offset = sample->offset,
 			.bias = sample->bias,
 			.user = sample->user,
 			.system = sample->system,
 		};
-		profile->user = profile_sum(profile->user, sample->user);
-		profile->system = profile_sum(profile->system, sample->system);
+		recording->user = ticks_add(recording->user, sample->user);
+		recording->system = ticks_add(recording->system, sample->system);
 	}
-	profile->nr_samples = raw->nr;
-	qsort(profile->samples, raw->nr, sizeof(*profile->samples), compare_samples);
+	recording->nr_samples = raw->nr;
+	qsort(recording->samples, raw->nr, sizeof(*recording->samples), compare_samples);
 	return true;
 }
 
 /* What the file did not tell. */
-static bool complete(struct profile *profile)
+static bool complete(struct recording *recording)
 {
-	static const struct data_meta none = {
+	static const struct format_meta none = {
 		.hostname = "", .release = "", .directory = "", .args = ""
 	};
 
-	return profile->meta.args || add_meta(profile, &none);
+	return recording->meta.args || add_meta(recording, &none);
 }
 
-static bool read_all(struct profile *profile, struct data_reader *reader, struct raw *raw)
+static bool read_all(struct recording *recording, struct format_reader *reader, struct raw *raw)
 {
 	size_t files_size = 0, processes_size = 0;
-	struct data_block block;
+	struct format_block block;
 	bool fine = true;
 
-	while (fine && data_next(reader, &block) > 0) {
+	while (fine && format_next(reader, &block) > 0) {
 		switch (block.type) {
-		case DATA_META:
-			fine = add_meta(profile, &block.meta);
+		case FORMAT_META:
+			fine = add_meta(recording, &block.meta);
 			break;
-		case DATA_FILE:
-			fine = add_file(profile, &block.file, &files_size);
+		case FORMAT_FILE:
+			fine = add_file(recording, &block.file, &files_size);
 			break;
-		case DATA_PROCESS:
-			fine = add_process(profile, &block.process, &processes_size);
+		case FORMAT_PROCESS:
+			fine = add_process(recording, &block.process, &processes_size);
 			break;
-		case DATA_SAMPLES:
+		case FORMAT_SAMPLES:
 			fine = add_raw(raw, block.samples, block.nr_samples);
 			break;
-		case DATA_STATS:
-			profile->account = block.account;
+		case FORMAT_STATS:
+			recording->account = block.account;
 			break;
-		case DATA_END:
-			profile->end = block.end;
-			profile->ended = true;
+		case FORMAT_END:
+			recording->end = block.end;
+			recording->ended = true;
 			break;
 		}
 	}
-	profile->error = data_error(reader);
-	profile->error_offset = data_offset(reader);
-	profile->busy = data_busy(reader);
-	profile->owner = data_owner(reader);
+	recording->error = format_error(reader);
+	recording->error_offset = format_offset(reader);
+	recording->busy = format_busy(reader);
+	recording->owner = format_owner(reader);
 	merge_raw(raw);
-	return fine && complete(profile) && match_files(profile) && match_processes(profile) &&
-	       match_samples(profile, raw);
+	return fine && complete(recording) && match_files(recording) &&
+	       match_processes(recording) && match_samples(recording, raw);
 }
 
-struct profile *profile_read(const char *path, const char **error)
+struct recording *recording_read(const char *path, const char **error)
 {
-	struct profile *profile = NULL;
-	struct data_reader *reader;
+	struct recording *recording = NULL;
+	struct format_reader *reader;
 	struct raw raw = {};
 
-	reader = data_open(path, error);
+	reader = format_open(path, error);
 	if (!reader)
 		return NULL;
-	profile = calloc(1, sizeof(*profile));
-	if (!profile || !read_all(profile, reader, &raw)) {
+	recording = calloc(1, sizeof(*recording));
+	if (!recording || !read_all(recording, reader, &raw)) {
 		*error = strerror(ENOMEM);
-		profile_free(profile);
-		profile = NULL;
+		recording_free(recording);
+		recording = NULL;
 	}
 	free(raw.samples);
-	data_free(reader);
-	return profile;
+	format_free(reader);
+	return recording;
 }
 
-void profile_free(struct profile *profile)
+void recording_free(struct recording *recording)
 {
-	if (!profile)
+	if (!recording)
 		return;
-	if (profile->meta.args) {
-		free((char *)profile->meta.hostname);
-		free((char *)profile->meta.release);
-		free((char *)profile->meta.directory);
-		free((char *)profile->meta.args);
+	if (recording->meta.args) {
+		free((char *)recording->meta.hostname);
+		free((char *)recording->meta.release);
+		free((char *)recording->meta.directory);
+		free((char *)recording->meta.args);
 	}
-	for (size_t i = 0; i < profile->nr_files; i++)
-		free((char *)profile->files[i].data.path);
-	free(profile->files);
-	free(profile->processes);
-	free(profile->samples);
-	free(profile);
+	for (size_t i = 0; i < recording->nr_files; i++)
+		free((char *)recording->files[i].data.path);
+	free(recording->files);
+	free(recording->processes);
+	free(recording->samples);
+	free(recording);
 }

@@ -36,7 +36,7 @@ static u32 find_note(const u8 *notes, size_t len, size_t align, u8 *id)
 			return 0;
 		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(ELF_NOTE_GNU) &&
 		    !memcmp(notes + name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) &&
-		    note.n_descsz && note.n_descsz <= DATA_BUILD_ID_MAX) {
+		    note.n_descsz && note.n_descsz <= FORMAT_BUILD_ID_MAX) {
 			memcpy(id, notes + desc, note.n_descsz);
 			return note.n_descsz;
 		}
@@ -95,11 +95,11 @@ static u32 of_64(int fd, u8 *id)
 	return len;
 }
 
-u32 buildid_of_fd(int fd, u8 id[DATA_BUILD_ID_MAX])
+u32 buildid_of_fd(int fd, u8 id[FORMAT_BUILD_ID_MAX])
 {
 	u8 ident[EI_NIDENT];
 
-	memset(id, 0, DATA_BUILD_ID_MAX);
+	memset(id, 0, FORMAT_BUILD_ID_MAX);
 	if (!read_at(fd, ident, sizeof(ident), 0) || memcmp(ident, ELFMAG, SELFMAG) ||
 	    ident[EI_DATA] != ELFDATA2LSB)
 		return 0;

@@ -14,6 +14,6 @@
  *
  * Return: its length, or 0 if the file has none.
  */
-u32 buildid_of_fd(int fd, u8 id[DATA_BUILD_ID_MAX]);
+u32 buildid_of_fd(int fd, u8 id[FORMAT_BUILD_ID_MAX]);
 
 #endif /* PROFIL_TOOLS_BUILDID_H */

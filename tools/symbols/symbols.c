@@ -616,9 +616,9 @@ static bool is_program(int fd)
 	return is;
 }
 
-static bool is_same(int fd, const struct stat *st, const struct data_file *file)
+static bool is_same(int fd, const struct stat *st, const struct format_file *file)
 {
-	u8 id[DATA_BUILD_ID_MAX];
+	u8 id[FORMAT_BUILD_ID_MAX];
 
 	if (file->build_id_len)
 		return buildid_of_fd(fd, id) == file->build_id_len &&
@@ -630,7 +630,7 @@ static bool is_same(int fd, const struct stat *st, const struct data_file *file)
 	       file->mtime == st->st_mtim.tv_sec * 1000000000ULL + st->st_mtim.tv_nsec;
 }
 
-static void open_file(struct binary *binary, const struct data_file *file)
+static void open_file(struct binary *binary, const struct format_file *file)
 {
 	struct stat st;
 	int fd;
@@ -687,7 +687,8 @@ static void open_vdso(struct binary *binary)
 	look_into(binary);
 }
 
-struct binary *binary_open(struct symbols *symbols, const struct data_file *file, bool this_kernel)
+struct binary *binary_open(struct symbols *symbols, const struct format_file *file,
+			   bool this_kernel)
 {
 	struct binary *binary = calloc(1, sizeof(*binary));
 
@@ -695,7 +696,7 @@ struct binary *binary_open(struct symbols *symbols, const struct data_file *file
 		return NULL;
 	binary->symbols = symbols;
 	binary->state = BINARY_OTHER;
-	if (!(file->flags & DATA_FILE_NONE))
+	if (!(file->flags & FORMAT_FILE_NONE))
 		open_file(binary, file);
 	else if (this_kernel && !strcmp(file->path, "[vdso]"))
 		open_vdso(binary);

@@ -49,7 +49,7 @@ struct binary;
  *
  * Return: the binary; NULL only without memory. It is of no use unless its state is BINARY_FINE.
  */
-struct binary *binary_open(struct symbols *symbols, const struct data_file *file,
+struct binary *binary_open(struct symbols *symbols, const struct format_file *file,
 			   bool this_kernel);
 enum binary_state binary_state(const struct binary *binary);
 

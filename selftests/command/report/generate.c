@@ -89,9 +89,9 @@ static void split(char *line)
 	words[nr_words] = NULL;
 }
 
-static int write_meta(struct data_writer *writer)
+static int write_meta(struct format_writer *writer)
 {
-	struct data_meta meta = {
+	struct format_meta meta = {
 		.start_time = START_TIME,
 		.start_monotonic = START_MONOTONIC,
 		.tick_ns = TICK_NS,
@@ -105,12 +105,12 @@ static int write_meta(struct data_writer *writer)
 
 	if (!strcmp(meta.release, "=") && !uname(&name))
 		meta.release = name.release;
-	return data_write_meta(writer, &meta, words + 6);
+	return format_write_meta(writer, &meta, words + 6);
 }
 
-static int write_file(struct data_writer *writer, u32 flags)
+static int write_file(struct format_writer *writer, u32 flags)
 {
-	struct data_file file = { .id = number(1), .flags = flags, .path = word(2) };
+	struct format_file file = { .id = number(1), .flags = flags, .path = word(2) };
 	struct stat st;
 	int fd;
 
@@ -126,12 +126,12 @@ static int write_file(struct data_writer *writer, u32 flags)
 		file.build_id_len = buildid_of_fd(fd, file.build_id);
 		close(fd);
 	}
-	return data_write_file(writer, &file);
+	return format_write_file(writer, &file);
 }
 
-static int write_stale(struct data_writer *writer)
+static int write_stale(struct format_writer *writer)
 {
-	struct data_file file = {
+	struct format_file file = {
 		.id = number(1),
 		.ino = 1,
 		.size = 1,
@@ -141,12 +141,12 @@ static int write_stale(struct data_writer *writer)
 		.path = word(2),
 	};
 
-	return data_write_file(writer, &file);
+	return format_write_file(writer, &file);
 }
 
-static int write_process(struct data_writer *writer)
+static int write_process(struct format_writer *writer)
 {
-	struct data_process process = {
+	struct format_process process = {
 		.id = number(1),
 		.space = number(2),
 		.pid = number(3),
@@ -155,12 +155,12 @@ static int write_process(struct data_writer *writer)
 	};
 
 	snprintf(process.comm, sizeof(process.comm), "%s", word(5));
-	return data_write_process(writer, &process);
+	return format_write_process(writer, &process);
 }
 
-static int write_sample(struct data_writer *writer)
+static int write_sample(struct format_writer *writer)
 {
-	struct data_sample sample = {
+	struct format_sample sample = {
 		.process = number(1),
 		.file = number(2),
 		.offset = number(3),
@@ -169,14 +169,14 @@ static int write_sample(struct data_writer *writer)
 		.system = number(6),
 	};
 
-	return data_write_samples(writer, &sample, 1);
+	return format_write_samples(writer, &sample, 1);
 }
 
-static int write_vdso(struct data_writer *writer)
+static int write_vdso(struct format_writer *writer)
 {
 	void *vdso = dlopen("linux-vdso.so.1", RTLD_NOW | RTLD_NOLOAD);
 	char *function = vdso ? dlsym(vdso, word(3)) : NULL;
-	struct data_sample sample = {
+	struct format_sample sample = {
 		.process = number(1),
 		.file = number(2),
 		.bias = VDSO_AT,
@@ -186,12 +186,12 @@ static int write_vdso(struct data_writer *writer)
 	if (!function)
 		errx(1, "the vdso has no %s", word(3));
 	sample.offset = VDSO_AT + (function - (char *)getauxval(AT_SYSINFO_EHDR)) + 1;
-	return data_write_samples(writer, &sample, 1);
+	return format_write_samples(writer, &sample, 1);
 }
 
-static int write_account(struct data_writer *writer)
+static int write_account(struct format_writer *writer)
 {
-	struct data_account account = {
+	struct format_account account = {
 		.user = {
 			.ticks = number(5),
 			.hit = number(2),
@@ -217,18 +217,18 @@ static int write_account(struct data_writer *writer)
 
 	if (number(1) != number(5) + number(6))
 		errx(1, "account: the ticks are not user + system");
-	return data_write_account(writer, &account);
+	return format_write_account(writer, &account);
 }
 
-static int write_end(struct data_writer *writer)
+static int write_end(struct format_writer *writer)
 {
-	struct data_end end = {
+	struct format_end end = {
 		.time = START_MONOTONIC + 12300000000ULL,
 		.status = number(1),
 		.reason = number(2),
 	};
 
-	return data_write_end(writer, &end);
+	return format_write_end(writer, &end);
 }
 
 static int limit(void)
@@ -239,11 +239,11 @@ static int limit(void)
 	return setrlimit(RLIMIT_FSIZE, &rlimit);
 }
 
-static int run(struct data_writer *writer, const char *command)
+static int run(struct format_writer *writer, const char *command)
 {
 	int status;
 
-	if (data_flush(writer))
+	if (format_flush(writer))
 		return -1;
 	fflush(stdout);
 	status = system(command);
@@ -252,7 +252,7 @@ static int run(struct data_writer *writer, const char *command)
 	return 0;
 }
 
-static int interpret(struct data_writer *writer, char *line)
+static int interpret(struct format_writer *writer, char *line)
 {
 	if (!strncmp(line, "run ", 4))
 		return run(writer, line + 4);
@@ -266,7 +266,7 @@ static int interpret(struct data_writer *writer, char *line)
 	if (!strcmp(words[0], "stale"))
 		return write_stale(writer);
 	if (!strcmp(words[0], "name"))
-		return write_file(writer, DATA_FILE_NONE);
+		return write_file(writer, FORMAT_FILE_NONE);
 	if (!strcmp(words[0], "process"))
 		return write_process(writer);
 	if (!strcmp(words[0], "sample"))
@@ -284,20 +284,20 @@ static int interpret(struct data_writer *writer, char *line)
 
 int main(int argc, char **argv)
 {
-	struct data_writer *writer;
+	struct format_writer *writer;
 	char *line = NULL;
 	size_t size = 0;
 
 	if (argc != 2)
 		errx(1, "usage: generate FILE <DESCRIPTION");
-	writer = data_create(argv[1]);
+	writer = format_create(argv[1]);
 	if (!writer)
 		err(1, "%s", argv[1]);
 	while (getline(&line, &size, stdin) > 0)
 		if (interpret(writer, line))
 			err(1, "%s", argv[1]);
 	free(line);
-	if (data_close(writer))
+	if (format_close(writer))
 		err(1, "%s", argv[1]);
 	return 0;
 }

@@ -106,20 +106,20 @@ static int report(const struct bytes *bytes, const char *sort)
 /* How many blocks the reader finds, and its error in the end; -1 if it cannot be opened. */
 static int read_blocks(const struct bytes *bytes, const char **error)
 {
-	struct data_reader *reader;
-	struct data_block block;
+	struct format_reader *reader;
+	struct format_block block;
 	int nr = 0;
 
 	*error = NULL;
-	reader = data_open_fd(memory(bytes), error);
+	reader = format_open_fd(memory(bytes), error);
 	if (!reader)
 		return -1;
-	while (data_next(reader, &block) > 0)
+	while (format_next(reader, &block) > 0)
 		nr++;
-	*error = data_error(reader);
-	if (data_next(reader, &block) != (*error ? -1 : 0))
+	*error = format_error(reader);
+	if (format_next(reader, &block) != (*error ? -1 : 0))
 		errx(1, "the end is not the end");
-	data_free(reader);
+	format_free(reader);
 	return nr;
 }
 
@@ -376,7 +376,7 @@ static bool programs(const struct bytes *whole, u64 nr)
 	char path[64];
 
 	for (u64 i = 0; i < nr; i++) {
-		struct data_file file = { .id = 1, .path = path };
+		struct format_file file = { .id = 1, .path = path };
 		struct symbols *symbols = symbols_new(true);
 		struct binary *binary;
 		int fd;
