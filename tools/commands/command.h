@@ -2,24 +2,33 @@
 /*
  * The subcommands of profil
  *
- * Each gets its own name as argv[0], and returns the exit status. What is wrong is said on
- * standard error, with the name of the command before it.
+ * Each returns the exit status. Error messages go to standard error, with the name of the
+ * subcommand before them, by warnx() and warn().
  */
 #ifndef PROFIL_TOOLS_COMMAND_H
 #define PROFIL_TOOLS_COMMAND_H
 
-/* Where recordings are, unless it is said otherwise. */
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The default path of a recording. */
 #define COMMAND_DATA		"profil.data"
 
-/* Exit statuses. Those from 126 on are as of a shell. */
+/* Exit statuses. Those from 126 on are as in a shell. */
 #define COMMAND_FAILED		1
 #define COMMAND_USAGE		2
 #define COMMAND_NOT_RUN		126	/* found, but it cannot be executed */
 #define COMMAND_NOT_FOUND	127
-#define COMMAND_SIGNAL		128	/* and the number of the signal */
+#define COMMAND_SIGNAL		128	/* plus the number of the signal */
 
 int command_record(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_gperf(int argc, char **argv);
+
+/* Sets the name that error messages begin with, also those of getopt_long(). */
+void command_set_name(char **argv, char *name);
+
+/* Parses a decimal number from 1 to @max. */
+bool command_parse_number(const char *text, uint64_t max, uint64_t *number);
 
 #endif /* PROFIL_TOOLS_COMMAND_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reads a recording. What is kept grows with the number of pcs that were seen, not with how long it
- * took: samples are added up as they come.
+ * See recording.h. Samples are added up as they come: memory grows with the number of different
+ * pcs, not with the duration of the recording.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -10,82 +10,32 @@
 
 #include "recording/recording.h"
 
-/* Samples are added up when there are so many, and whenever room for them would have to grow. */
+/* Samples are added up when there are this many, and whenever their array would have to grow. */
 #define MERGE_MIN 65536
-
-/* What samples look like before numbers become pointers. */
-struct raw {
-	struct format_sample *samples;
-	size_t nr;
-	size_t size;
-};
 
 static int compare(u64 a, u64 b)
 {
 	return a < b ? -1 : a > b;
 }
 
-/* Room for one more. */
-static bool grow(void *array, size_t nr, size_t *size, size_t each)
+/* Makes room for one more element. The size of the array is the next power of two. */
+static bool grow(void *array, size_t nr, size_t each)
 {
 	void *old, *new;
 
-	if (nr < *size)
+	if (nr & (nr - 1))
 		return true;
 	memcpy(&old, array, sizeof(old));
-	new = reallocarray(old, nr ? 2 * nr : 64, each);
+	new = reallocarray(old, nr ? 2 * nr : 1, each);
 	if (!new)
 		return false;
 	memcpy(array, &new, sizeof(new));
-	*size = nr ? 2 * nr : 64;
 	return true;
 }
 
-static int compare_raw(const void *a, const void *b)
+struct recording *recording_new(void)
 {
-	const struct format_sample *x = a, *y = b;
-	int order;
-
-	order = compare(x->file, y->file);
-	if (!order)
-		order = compare(x->offset, y->offset);
-	if (!order)
-		order = compare(x->process, y->process);
-	return order ? order : compare(x->bias, y->bias);
-}
-
-static void merge_raw(struct raw *raw)
-{
-	struct format_sample *to = raw->samples;
-
-	if (!raw->nr)
-		return;
-	qsort(raw->samples, raw->nr, sizeof(*raw->samples), compare_raw);
-	for (struct format_sample *from = to + 1; from < raw->samples + raw->nr; from++) {
-		if (compare_raw(to, from)) {
-			*++to = *from;
-			continue;
-		}
-		to->user = ticks_add(to->user, from->user);
-		to->system = ticks_add(to->system, from->system);
-	}
-	raw->nr = to + 1 - raw->samples;
-}
-
-static bool add_raw(struct raw *raw, const struct format_sample *samples, size_t nr)
-{
-	for (size_t i = 0; i < nr; i++) {
-		if (raw->nr == raw->size) {
-			if (raw->nr >= MERGE_MIN)
-				merge_raw(raw);
-			/* If that was of little use, not soon again. */
-			if (raw->nr >= raw->size / 2 &&
-			    !grow(&raw->samples, raw->size, &raw->size, sizeof(*raw->samples)))
-				return false;
-		}
-		raw->samples[raw->nr++] = samples[i];
-	}
-	return true;
+	return calloc(1, sizeof(struct recording));
 }
 
 static bool copy_string(const char **string)
@@ -94,8 +44,8 @@ static bool copy_string(const char **string)
 	return *string;
 }
 
-/* A second one, which no recorder writes, changes nothing. */
-static bool add_meta(struct recording *recording, const struct format_meta *meta)
+/* Only the first one counts; recorders write one. */
+bool recording_add_meta(struct recording *recording, const struct format_meta *meta)
 {
 	const char *end = meta->args;
 	char *args;
@@ -114,11 +64,11 @@ static bool add_meta(struct recording *recording, const struct format_meta *meta
 	       copy_string(&recording->meta.directory);
 }
 
-static bool add_file(struct recording *recording, const struct format_file *data, size_t *size)
+bool recording_add_file(struct recording *recording, const struct format_file *data)
 {
 	struct recording_file *file;
 
-	if (!grow(&recording->files, recording->nr_files, size, sizeof(*file)))
+	if (!grow(&recording->files, recording->nr_files, sizeof(*file)))
 		return false;
 	file = &recording->files[recording->nr_files];
 	*file = (struct recording_file){ .data = *data };
@@ -128,15 +78,74 @@ static bool add_file(struct recording *recording, const struct format_file *data
 	return true;
 }
 
-static bool add_process(struct recording *recording, const struct format_process *data,
-			size_t *size)
+bool recording_add_process(struct recording *recording, const struct format_process *data)
 {
 	struct recording_process *process;
 
-	if (!grow(&recording->processes, recording->nr_processes, size, sizeof(*process)))
+	if (!grow(&recording->processes, recording->nr_processes, sizeof(*process)))
 		return false;
 	process = &recording->processes[recording->nr_processes++];
 	*process = (struct recording_process){ .data = *data };
+	return true;
+}
+
+static int compare_raw(const void *a, const void *b)
+{
+	const struct format_sample *x = a, *y = b;
+	int order;
+
+	order = compare(x->file, y->file);
+	if (!order)
+		order = compare(x->offset, y->offset);
+	if (!order)
+		order = compare(x->process, y->process);
+	return order ? order : compare(x->bias, y->bias);
+}
+
+static void merge_raw(struct recording *recording)
+{
+	struct format_sample *to = recording->raw, *end = to + recording->nr_raw;
+
+	if (!recording->nr_raw)
+		return;
+	qsort(to, recording->nr_raw, sizeof(*to), compare_raw);
+	for (struct format_sample *from = to + 1; from < end; from++) {
+		if (compare_raw(to, from)) {
+			*++to = *from;
+			continue;
+		}
+		to->user = ticks_add(to->user, from->user);
+		to->system = ticks_add(to->system, from->system);
+	}
+	recording->nr_raw = to + 1 - recording->raw;
+}
+
+/* Merges if that frees half of the array; a larger array otherwise. */
+static bool make_room_raw(struct recording *recording)
+{
+	size_t size = recording->size_raw ? 2 * recording->size_raw : 64;
+	struct format_sample *raw;
+
+	if (recording->nr_raw >= MERGE_MIN)
+		merge_raw(recording);
+	if (recording->nr_raw < recording->size_raw / 2)
+		return true;
+	raw = reallocarray(recording->raw, size, sizeof(*raw));
+	if (!raw)
+		return false;
+	recording->raw = raw;
+	recording->size_raw = size;
+	return true;
+}
+
+bool recording_add_samples(struct recording *recording, const struct format_sample *samples,
+			   size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		if (recording->nr_raw == recording->size_raw && !make_room_raw(recording))
+			return false;
+		recording->raw[recording->nr_raw++] = samples[i];
+	}
 	return true;
 }
 
@@ -171,7 +180,6 @@ static int compare_file_ids(const void *a, const void *b)
 	return compare(x->data.id, y->data.id);
 }
 
-/* Whoever has the same file comes after the first of them. */
 static bool match_files(struct recording *recording)
 {
 	size_t nr = recording->nr_files;
@@ -202,17 +210,17 @@ static int compare_process_ids(const void *a, const void *b)
 	return compare(x->data.id, y->data.id);
 }
 
-static bool same_process(const struct format_process *x, const struct format_process *y)
+static bool is_same_process(const struct format_process *x, const struct format_process *y)
 {
 	return x->space == y->space && x->pid == y->pid;
 }
 
-static bool is_main(const struct format_process *process)
+static bool is_main_thread(const struct format_process *process)
 {
 	return process->tid == 0 || process->tid == process->pid;
 }
 
-/* Processes together, main threads first, and what they were told to be called last. */
+/* By process, main threads first, and of the same thread the last entry first. */
 static int compare_processes(const void *a, const void *b)
 {
 	const struct format_process *x = &(*(struct recording_process *const *)a)->data;
@@ -223,7 +231,7 @@ static int compare_processes(const void *a, const void *b)
 	if (!order)
 		order = compare(x->pid, y->pid);
 	if (!order)
-		order = is_main(y) - is_main(x);
+		order = is_main_thread(y) - is_main_thread(x);
 	if (!order)
 		order = compare(x->tid, y->tid);
 	return order ? order : compare(y->id, x->id);
@@ -246,7 +254,7 @@ static bool match_processes(struct recording *recording)
 	for (size_t i = 0; i < nr; i++) {
 		const struct format_process *data = &sorted[i]->data;
 
-		if (!process || !same_process(&process->data, data)) {
+		if (!process || !is_same_process(&process->data, data)) {
 			process = sorted[i];
 			thread = sorted[i];
 		} else if (thread->data.tid != data->tid) {
@@ -265,11 +273,12 @@ static struct recording_file *find_file(const struct recording *recording, u64 i
 
 	if (!id || !recording->nr_files)
 		return NULL;
-	found = bsearch(&key, recording->files, recording->nr_files, sizeof(key), compare_file_ids);
+	found = bsearch(&key, recording->files, recording->nr_files, sizeof(key),
+			compare_file_ids);
 	return found ? found->first : NULL;
 }
 
-static struct recording_process *find_process(const struct recording *recording, u64 id)
+static struct recording_process *find_thread(const struct recording *recording, u64 id)
 {
 	struct recording_process key = { .data.id = id }, *found;
 
@@ -288,62 +297,68 @@ static int compare_samples(const void *a, const void *b)
 	order = compare((uintptr_t)x->file, (uintptr_t)y->file);
 	if (!order)
 		order = compare(x->offset, y->offset);
-	return order ? order : compare((uintptr_t)x->process, (uintptr_t)y->process);
+	return order ? order : compare((uintptr_t)x->thread, (uintptr_t)y->thread);
 }
 
-static bool match_samples(struct recording *recording, const struct raw *raw)
+static bool match_samples(struct recording *recording)
 {
-	recording->samples = calloc(raw->nr ? raw->nr : 1, sizeof(*recording->samples));
+	recording->samples = calloc(recording->nr_raw + 1, sizeof(*recording->samples));
 	if (!recording->samples)
 		return false;
-	for (size_t i = 0; i < raw->nr; i++) {
-		const struct format_sample *sample = &raw->samples[i];
+	for (size_t i = 0; i < recording->nr_raw; i++) {
+		const struct format_sample *raw = &recording->raw[i];
 
 		recording->samples[i] = (struct recording_sample){
-			.file = find_file(recording, sample->file),
-			.process = find_process(recording, sample->process),
-			.offset = sample->offset,
-			.bias = sample->bias,
-			.user = sample->user,
-			.system = sample->system,
+			.file = find_file(recording, raw->file),
+			.thread = find_thread(recording, raw->process),
+			.offset = raw->offset,
+			.bias = raw->bias,
+			.user = raw->user,
+			.system = raw->system,
+			.cpu = -1,
 		};
-		recording->user = ticks_add(recording->user, sample->user);
-		recording->system = ticks_add(recording->system, sample->system);
+		recording->user = ticks_add(recording->user, raw->user);
+		recording->system = ticks_add(recording->system, raw->system);
 	}
-	recording->nr_samples = raw->nr;
-	qsort(recording->samples, raw->nr, sizeof(*recording->samples), compare_samples);
+	recording->nr_samples = recording->nr_raw;
+	qsort(recording->samples, recording->nr_samples, sizeof(*recording->samples),
+	      compare_samples);
 	return true;
 }
 
-/* What the file did not tell. */
-static bool complete(struct recording *recording)
+bool recording_finish(struct recording *recording)
 {
 	static const struct format_meta none = {
 		.hostname = "", .release = "", .directory = "", .args = ""
 	};
+	bool done;
 
-	return recording->meta.args || add_meta(recording, &none);
+	merge_raw(recording);
+	done = recording_add_meta(recording, &none) && match_files(recording) &&
+	       match_processes(recording) && match_samples(recording);
+	free(recording->raw);
+	recording->raw = NULL;
+	return done;
 }
 
-static bool read_all(struct recording *recording, struct format_reader *reader, struct raw *raw)
+static bool read_blocks(struct recording *recording, struct format_reader *reader)
 {
-	size_t files_size = 0, processes_size = 0;
 	struct format_block block;
-	bool fine = true;
+	bool done = true;
 
-	while (fine && format_next(reader, &block) > 0) {
+	while (done && format_next(reader, &block) > 0) {
 		switch (block.type) {
 		case FORMAT_META:
-			fine = add_meta(recording, &block.meta);
+			done = recording_add_meta(recording, &block.meta);
 			break;
 		case FORMAT_FILE:
-			fine = add_file(recording, &block.file, &files_size);
+			done = recording_add_file(recording, &block.file);
 			break;
 		case FORMAT_PROCESS:
-			fine = add_process(recording, &block.process, &processes_size);
+			done = recording_add_process(recording, &block.process);
 			break;
 		case FORMAT_SAMPLES:
-			fine = add_raw(raw, block.samples, block.nr_samples);
+			done = recording_add_samples(recording, block.samples, block.nr_samples);
 			break;
 		case FORMAT_STATS:
 			recording->account = block.account;
@@ -358,27 +373,23 @@ static bool read_all(struct recording *recording, struct format_reader *reader, 
 	recording->error_offset = format_offset(reader);
 	recording->busy = format_busy(reader);
 	recording->owner = format_owner(reader);
-	merge_raw(raw);
-	return fine && complete(recording) && match_files(recording) &&
-	       match_processes(recording) && match_samples(recording, raw);
+	return done;
 }
 
 struct recording *recording_read(const char *path, const char **error)
 {
-	struct recording *recording = NULL;
+	struct recording *recording;
 	struct format_reader *reader;
-	struct raw raw = {};
 
 	reader = format_open(path, error);
 	if (!reader)
 		return NULL;
-	recording = calloc(1, sizeof(*recording));
-	if (!recording || !read_all(recording, reader, &raw)) {
+	recording = recording_new();
+	if (!recording || !read_blocks(recording, reader) || !recording_finish(recording)) {
 		*error = strerror(ENOMEM);
 		recording_free(recording);
 		recording = NULL;
 	}
-	free(raw.samples);
 	format_free(reader);
 	return recording;
 }
@@ -398,5 +409,6 @@ void recording_free(struct recording *recording)
 	free(recording->files);
 	free(recording->processes);
 	free(recording->samples);
+	free(recording->raw);
 	free(recording);
 }

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A recording as a whole: all of a profil.data, added up
+ * A recording in memory: a profil.data, or the counters of a process (see classic.h)
  *
- * Numbers of the file have become pointers. Files and processes that the recorder told of more than
- * once are one here.
+ * It is built by the recording_add_*() functions, in any order, and recording_finish(). Files,
+ * processes and samples refer to each other by ids until then, by pointers from then on. A file or
+ * process that was added more than once is one from then on.
  */
 #ifndef PROFIL_TOOLS_RECORDING_H
 #define PROFIL_TOOLS_RECORDING_H
 
 #include "recording/format.h"
 
-/* @first: The first of those that are the same file; of which alone samples tell. */
+/* @first: The first of the entries that are the same file. Samples refer to that one only. */
 struct recording_file {
 	struct format_file data;
 	struct recording_file *first;
 };
 
 /**
- * struct recording_process - A process from one exec to the next, or a thread
- * @data: As it was recorded.
- * @thread: Of those that are the same thread the one that was told of last, with its last name.
- * @process: Of the same process, the main thread if that was seen.
+ * struct recording_process - A process from one exec to the next, or a thread of it
+ * @data: The process as it was recorded.
+ * @thread: Of the entries that are the same thread the last one, which has its last name.
+ * @process: Of the same process, the main thread if it was recorded.
  */
 struct recording_process {
 	struct format_process data;
@@ -28,27 +29,42 @@ struct recording_process {
 	struct recording_process *process;
 };
 
-/* @file, @process: NULL if the recording does not tell. */
+/**
+ * struct recording_sample - Ticks at one pc
+ * @file: The mapped file; NULL if it is not known.
+ * @thread: The thread, or the process if threads were not recorded; NULL if it is not known.
+ * @offset: As in struct format_sample, like the members that follow.
+ * @bias: Address of the pc - @offset.
+ * @user: Ticks in user mode.
+ * @system: Ticks in kernel mode.
+ * @time: CLOCK_MONOTONIC in ns; 0 if ticks of several times were added up.
+ * @cpu: The CPU; -1 if ticks of several CPUs were added up.
+ */
 struct recording_sample {
 	struct recording_file *file;
-	struct recording_process *process;
+	struct recording_process *thread;
 	u64 offset;
 	u64 bias;
 	u64 user;
 	u64 system;
+	u64 time;
+	s32 cpu;
 };
 
 /**
  * struct recording - A recording
- * @meta: Where and of what; strings are there even if the file did not tell them.
- * @samples: By file and offset.
+ * @meta: Start, machine and command; its strings are never NULL.
+ * @samples: Sorted by file and offset.
  * @account: The last statistics.
  * @end: The end, if @ended.
- * @error: Why the file could not be read to its end, or NULL; that happened at @error_offset.
- * @busy: It was being written to.
- * @owner: Who owns the file.
- * @user: Of all samples; ticks that overflow are as many as there can be.
- * @system: Likewise.
+ * @error: Why the rest of the file could not be read, from @error_offset on; or NULL.
+ * @busy: The file was being written.
+ * @owner: Owner of the file.
+ * @user: User ticks of all samples. Sums saturate instead of wrapping around.
+ * @system: System ticks of all samples.
+ * @is_classic: These are the counters of a process, not a file.
+ * @elsewhere: Ticks of counters that belong to no address.
+ * @nr_full: Counters that have reached their maximum.
  */
 struct recording {
 	struct format_meta meta;
@@ -67,19 +83,38 @@ struct recording {
 	uid_t owner;
 	u64 user;
 	u64 system;
+	bool is_classic;
+	u64 elsewhere;
+	u64 nr_full;
+
+	/* Until recording_finish(). */
+	struct format_sample *raw;
+	size_t nr_raw;
+	size_t size_raw;
 };
+
+/* An empty recording, or NULL. */
+struct recording *recording_new(void);
+
+/* These copy what they get, strings included. They return false if there is no memory. */
+bool recording_add_meta(struct recording *recording, const struct format_meta *meta);
+bool recording_add_file(struct recording *recording, const struct format_file *file);
+bool recording_add_process(struct recording *recording, const struct format_process *process);
+bool recording_add_samples(struct recording *recording, const struct format_sample *samples,
+			   size_t nr);
+bool recording_finish(struct recording *recording);
 
 /**
  * recording_read - Read a file
- * @path: As of format_open().
- * @error: Out: what is wrong, if nothing can be read.
+ * @path: As in format_open().
+ * @error: Out: why nothing can be read.
  *
  * Return: the recording, as far as the file can be read; or NULL.
  */
 struct recording *recording_read(const char *path, const char **error);
 void recording_free(struct recording *recording);
 
-/* As much as there can be, rather than less than there was. */
+/* The sum, or UINT64_MAX if it overflows. */
 static inline u64 ticks_add(u64 a, u64 b)
 {
 	return a + b < a ? UINT64_MAX : a + b;

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The rows of a report: samples with the functions that they fell in, added up by some keys
+ */
+#ifndef PROFIL_TOOLS_ROWS_H
+#define PROFIL_TOOLS_ROWS_H
+
+#include <stdio.h>
+
+#include "recording/recording.h"
+#include "symbols/symbols.h"
+
+#define ROWS_KEYS_MAX 5
+/* Stands for the name of a binary, process or host that is not known. */
+#define ROWS_UNKNOWN "[unknown]"
+
+struct rows;
+
+/**
+ * struct row - The ticks of one or more samples
+ * @sample: The first of these samples.
+ * @user: Their user ticks.
+ * @system: Their system ticks.
+ * @symbol: The function, or NULL.
+ * @binary: The path of the binary, or a name in brackets.
+ * @label: The name of the binary in print.
+ * @offset: Offset in the binary, or the address of code that is in no file.
+ */
+struct row {
+	const struct recording_sample *sample;
+	u64 user;
+	u64 system;
+	const struct symbol *symbol;
+	const char *binary;
+	const char *label;
+	u64 offset;
+};
+
+/**
+ * struct row_key - A property that rows can be added up by
+ * @name: As the user writes it.
+ * @title: The title of its column.
+ * @compare: The order of two rows, which are added up if it is 0.
+ * @print: Prints the property, escaped.
+ */
+struct row_key {
+	const char *name;
+	const char *title;
+	int (*compare)(const struct row *a, const struct row *b, const struct rows *rows);
+	void (*print)(FILE *out, const struct row *row);
+};
+
+/* The keys of "profil report --sort", and the function with its binary in one column. */
+extern const struct row_key row_keys[ROWS_KEYS_MAX];
+extern const struct row_key row_key_function;
+
+/**
+ * struct rows_binary - A file of the recording
+ * @state: What became of it.
+ * @label: Its name in print.
+ * @ticks: The ticks in it.
+ */
+struct rows_binary {
+	enum binary_state state;
+	const char *label;
+	u64 ticks;
+};
+
+/**
+ * struct rows - The rows of a recording
+ * @keys: What samples are added up by; set by the caller. Without keys there is one row for each
+ *	sample.
+ * @lines: How many rows a format for people prints; 0: all. Set by the caller.
+ * @demangle: Demangle names. Set by the caller.
+ * @recording: The recording.
+ * @rows: The rows, those with the most ticks first.
+ * @binaries: One for each of @recording->files.
+ * @ticks: The ticks of all rows.
+ * @user_in_files: User ticks in files and the vDSO.
+ * @user_in_jit: User ticks in functions of /tmp/perf-PID.map.
+ * @user_in_memory: User ticks in other memory that is no file.
+ * @user_in_symbols: User ticks in functions that have a name.
+ */
+struct rows {
+	const struct row_key *keys[ROWS_KEYS_MAX];
+	size_t nr_keys;
+	u64 lines;
+	bool demangle;
+
+	const struct recording *recording;
+	struct row *rows;
+	size_t nr;
+	struct rows_binary *binaries;
+	u64 ticks;
+	u64 user_in_files;
+	u64 user_in_jit;
+	u64 user_in_memory;
+	u64 user_in_symbols;
+
+	/* Private. */
+	struct symbols *symbols;
+	struct rows_jit *jits;		/* one for each process */
+	bool by_binary;
+};
+
+/* Looks up the functions of all samples, and adds up. False if there is no memory. */
+bool rows_make(struct rows *rows, const struct recording *recording);
+void rows_free(struct rows *rows);
+
+static inline u64 row_ticks(const struct row *row)
+{
+	return ticks_add(row->user, row->system);
+}
+
+#endif /* PROFIL_TOOLS_ROWS_H */
