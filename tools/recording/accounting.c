@@ -11,23 +11,11 @@
 
 void accounting_add(struct format_stats *sum, const struct format_stats *later)
 {
-	sum->ticks += later->ticks;
-	sum->hit += later->hit;
-	sum->outside += later->outside;
-	sum->saturated += later->saturated;
-	sum->dropped += later->dropped;
-	sum->dropped_overrun += later->dropped_overrun;
-	sum->dropped_buffer += later->dropped_buffer;
-	sum->dropped_contended += later->dropped_contended;
-	sum->dropped_exec += later->dropped_exec;
-	sum->dropped_exit += later->dropped_exit;
-	sum->dropped_record += later->dropped_record;
-	sum->user += later->user;
-	sum->system += later->system;
-	sum->unselected += later->unselected;
-	sum->missed += later->missed;
-	sum->expected += later->expected;
-	sum->unfollowed += later->unfollowed;
+	const u64 *from = (const u64 *)later;
+	u64 *to = (u64 *)sum;
+
+	for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+		to[i] += from[i];
 	sum->locked = later->locked;
 	sum->targets = later->targets;
 }
