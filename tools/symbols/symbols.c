@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <obstack.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
 #include <libiberty/demangle.h>
+#include <libiberty/libiberty.h>
 
 #include "symbols/buildid.h"
 #include "symbols/plt.h"
@@ -55,7 +57,7 @@
  * @rank: Among those with the same start, the highest is meant; of JIT code, the latest.
  * @guessed: @end is only where the next one begins.
  * @stub: It only calls what is called so.
- * @shown: What is handed out for it.
+ * @result: What was returned for it.
  */
 struct entry {
 	u64 start;
@@ -65,7 +67,7 @@ struct entry {
 	u64 rank;
 	bool guessed;
 	bool stub;
-	struct symbol *shown;
+	const struct symbol *result;
 };
 
 struct table {
@@ -74,16 +76,13 @@ struct table {
 	size_t size;
 };
 
-/* All symbols that were handed out, with their names. */
-struct owned {
-	struct owned *next;
-	struct symbol symbol;
-	char name[];
-};
+#define obstack_chunk_alloc xmalloc
+#define obstack_chunk_free free
 
+/* @results: All symbols that were returned, with their names. */
 struct symbols {
 	bool demangle;
-	struct owned *owned;
+	struct obstack results;
 };
 
 struct segment {
@@ -206,6 +205,7 @@ struct symbols *symbols_new(bool demangle)
 	if (!symbols)
 		return NULL;
 	symbols->demangle = demangle;
+	obstack_init(&symbols->results);
 	elf_version(EV_CURRENT);
 	/* What is not on this machine is not looked for on others. */
 	unsetenv("DEBUGINFOD_URLS");
@@ -214,14 +214,8 @@ struct symbols *symbols_new(bool demangle)
 
 void symbols_free(struct symbols *symbols)
 {
-	struct owned *next;
-
-	if (!symbols)
-		return;
-	for (struct owned *owned = symbols->owned; owned; owned = next) {
-		next = owned->next;
-		free(owned);
-	}
+	if (symbols)
+		obstack_free(&symbols->results, NULL);
 	free(symbols);
 }
 
@@ -235,33 +229,26 @@ static char *demangle(const char *name)
 	return cplus_demangle(name, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
 }
 
-static const struct symbol *show(struct symbols *symbols, struct entry *entry, u64 start, u64 end)
+static const struct symbol *result(struct symbols *symbols, struct entry *entry, u64 start, u64 end)
 {
-	const char *name = entry->name;
-	struct owned *owned;
-	char *plain = NULL;
+	struct obstack *results = &symbols->results;
+	struct symbol *symbol;
+	char *demangled;
 
-	if (entry->shown)
-		return entry->shown;
-	if (name && symbols->demangle)
-		plain = demangle(name);
-	if (plain)
-		name = plain;
-	owned = malloc(sizeof(*owned) + (name ? strlen(name) + sizeof("@plt") : 0));
-	if (owned) {
-		owned->symbol = (struct symbol){ .start = start, .end = end };
-		if (name) {
-			strcpy(owned->name, name);
-			if (entry->stub)
-				strcat(owned->name, "@plt");
-			owned->symbol.name = owned->name;
-		}
-		owned->next = symbols->owned;
-		symbols->owned = owned;
-		entry->shown = &owned->symbol;
+	if (entry->result)
+		return entry->result;
+	symbol = obstack_alloc(results, sizeof(*symbol));
+	*symbol = (struct symbol){ .start = start, .end = end };
+	if (entry->name) {
+		demangled = symbols->demangle ? demangle(entry->name) : NULL;
+		obstack_printf(results, "%s%s", demangled ?: entry->name,
+			       entry->stub ? "@plt" : "");
+		obstack_1grow(results, '\0');
+		symbol->name = obstack_finish(results);
+		free(demangled);
 	}
-	free(plain);
-	return owned ? &owned->symbol : NULL;
+	entry->result = symbol;
+	return symbol;
 }
 
 /* Binaries */
@@ -727,7 +714,7 @@ const struct symbol *binary_find(struct binary *binary, u64 offset)
 	if (!named)
 		return NULL;
 	start = offset_at(binary, named->start);
-	return show(binary->symbols, named, start, start + (named->end - named->start));
+	return result(binary->symbols, named, start, start + (named->end - named->start));
 }
 
 void binary_close(struct binary *binary)
@@ -825,7 +812,7 @@ const struct symbol *jit_find(struct jit *jit, u64 address)
 {
 	struct entry *entry = table_find(&jit->table, address, true);
 
-	return entry ? show(jit->symbols, entry, 0, 0) : NULL;
+	return entry ? result(jit->symbols, entry, 0, 0) : NULL;
 }
 
 void jit_close(struct jit *jit)
