@@ -602,7 +602,7 @@ RECORD_TEST(takes_the_clock_that_is_asked_for)
 	}
 	for (size_t i = 0; i < sizeof(not_to_be_had) / sizeof(*not_to_be_had); i++) {
 		EXPECT_EQ(1, run("--period", not_to_be_had[i], "true", NULL));
-		EXPECT_TRUE(said("err", "the kernel has from"));
+		EXPECT_TRUE(said("err", "the kernel allows"));
 	}
 	EXPECT_NE(0, access("profil.data", F_OK));
 }

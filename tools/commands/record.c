@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * profil record: two sessions, one for user ticks and one for system ticks, that what is recorded
- * is attached to.
+ * profil record: samples a command or a process with two sessions, one for user ticks and one for
+ * system ticks
  *
- * Ten times a second the records are read; every second the counters are, too, and what is new gets
- * into the file with the statistics of the same moment: so the file is always of a whole number of
- * such seconds, in which the ticks of all samples are those that the statistics call hit and
- * outside.
+ * The recorder reads the records ten times a second. Once a second it also reads the counters, and
+ * writes the new samples and the statistics of the same moment to the file. So in each state of the
+ * file the ticks of all samples are those that the statistics call hit and outside.
  */
 #define _GNU_SOURCE
-#include <ctype.h>
+#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -17,7 +16,6 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,20 +44,20 @@
 
 #define NS_PER_S	1000000000ULL
 #define NS_PER_MS	1000000ULL
-/* From one reading of the records to the next, at most; and from one flush to the next. */
+/* The longest time between two reads of the records, and the time between two flushes. */
 #define DRAIN_NS	(100 * NS_PER_MS)
 #define FLUSH_NS	NS_PER_S
-/* The clock, unless another is asked for. */
+/* The default period. */
 #define PERIOD_NS	NS_PER_MS
-/* Room for the records of so many seconds. */
+/* Room for the records of this many seconds. */
 #define RECORDS_S	2
 #define RECORDS_MIN	256
 #define RECORDS_MAX	8192
 #define READ_SIZE	(256U << 10)
-/* Ticks that wait for a flush to know where they were. */
+/* Ticks without a mapping that wait for the next flush. */
 #define PENDING		256
-/* Signals that come closer to each other than this are one: from the terminal and by hand, say. */
-#define INSIST_NS	(500 * NS_PER_MS)
+/* A signal less than this after another one does not count as a second one. */
+#define SECOND_SIGNAL_NS	(500 * NS_PER_MS)
 
 enum {
 	USER,
@@ -86,14 +84,14 @@ struct options {
 struct session {
 	int fd;				/* or -1 */
 	u32 nr_records;
-	bool over;			/* nobody is left to be sampled */
+	bool ended;			/* all targets have ended */
 	u64 *buffer;			/* READ_SIZE bytes */
 	ssize_t len;
-	const struct profil_record *next;	/* in the buffer, not looked at yet; or NULL */
-	u64 taken;			/* records that were */
+	const struct profil_record *next;	/* the next one in the buffer, or NULL */
+	u64 nr_read;			/* number of records that were read */
 };
 
-/* A tick of which it is not known what was mapped where it was. */
+/* A tick whose record has no mapping. */
 struct pending {
 	unsigned int session;
 	u64 space;
@@ -108,22 +106,22 @@ struct recorder {
 	u64 start;			/* CLOCK_MONOTONIC, in ns */
 	u64 start_time;			/* CLOCK_REALTIME of the same moment */
 	u64 drain_ns;
-	u64 flushed;			/* when last */
+	u64 last_flush;
 	struct format_writer *writer;
 	struct aggregate *aggregate;
 	struct chunks *chunks;		/* NULL with --per-thread */
 	struct pending pending[PENDING];
 	size_t nr_pending;
 	struct format_account account;
-	bool failed;			/* said already */
+	bool failed;			/* an error has been printed */
 	sigset_t old_mask;
 	void (*old_sigchld)(int signal);
 	struct rlimit old_limit;
 	int signals;			/* signalfd */
 	int target;			/* pidfd of -p, or -1 */
-	pid_t child;			/* 0 if there is none, or it has been waited for */
-	int status;			/* of the child, as wait() has it */
-	u64 told_to_end;		/* when a signal said so first, or 0 */
+	pid_t child;			/* 0 if there is none, or it has ended */
+	int status;			/* of the child, as from wait() */
+	u64 first_signal;		/* its time, or 0 */
 };
 
 static u64 now_ns(clockid_t clock)
@@ -134,18 +132,6 @@ static u64 now_ns(clockid_t clock)
 	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
-__attribute__((format(printf, 1, 2)))
-static void complain(const char *format, ...)
-{
-	va_list args;
-
-	fputs("profil record: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
-
 /* ---- options ---- */
 
 static void usage(FILE *out)
@@ -153,19 +139,19 @@ static void usage(FILE *out)
 	fputs("usage: profil record [OPTION...] [--] COMMAND [ARG...]\n"
 	      "       profil record [OPTION...] -p PID\n"
 	      "\n"
-	      "Records where the time of a command goes, or of a process that runs already, into a\n"
-	      "file for \"profil report\".\n"
+	      "Records where a command or a running process spends its time; \"profil report\"\n"
+	      "prints it.\n"
 	      "\n"
-	      "  -o, --output FILE   the file (" COMMAND_DATA ")\n"
-	      "  -p, --pid PID       the process; takes a capability: see profil(1)\n"
-	      "      --duration S    end after S seconds\n"
-	      "  -F, --freq HZ       so many ticks in a second of CPU time (1000)\n"
-	      "      --period TIME   or from one to the next: 50us, 1ms\n"
-	      "      --tick          the scheduler's own ticks\n"
-	      "      --user-only     not the ticks that find the kernel running for it\n"
-	      "      --per-thread    tell threads apart\n"
-	      "      --no-children   not the processes that it forks\n"
-	      "  -h, --help          this\n", out);
+	      "  -o, --output FILE   write to FILE (" COMMAND_DATA ")\n"
+	      "  -p, --pid PID       record this process; requires a capability, see profil(1)\n"
+	      "      --duration S    stop recording after S seconds\n"
+	      "  -F, --freq HZ       ticks per second of CPU time (1000)\n"
+	      "      --period TIME   time between two ticks, such as 50us or 1ms\n"
+	      "      --tick          use the ticks of the kernel's scheduler\n"
+	      "      --user-only     record user mode only\n"
+	      "      --per-thread    distinguish threads\n"
+	      "      --no-children   do not record child processes\n"
+	      "  -h, --help          print this help\n", out);
 }
 
 static int parse_seconds(const char *text, u64 *ns)
@@ -174,9 +160,9 @@ static int parse_seconds(const char *text, u64 *ns)
 	char *end;
 
 	seconds = strtod(text, &end);
-	/* Some 30 years: in nanoseconds it is a number that can be added to. */
+	/* About 30 years: the sum with a time in ns does not overflow. */
 	if (end == text || *end || !isfinite(seconds) || seconds <= 0 || seconds > 1e9) {
-		complain("--duration %s: not a number of seconds", text);
+		warnx("--duration %s: not a number of seconds", text);
 		return -1;
 	}
 	*ns = seconds * NS_PER_S;
@@ -192,7 +178,7 @@ static int parse_freq(const char *text, u64 *period)
 
 	hz = strtod(text, &end);
 	if (end == text || *end || !isfinite(hz) || hz <= 0 || hz > NS_PER_S) {
-		complain("--freq %s: not a number of ticks in a second", text);
+		warnx("--freq %s: not a number of ticks per second", text);
 		return -1;
 	}
 	*period = llround(NS_PER_S / hz);
@@ -212,33 +198,18 @@ static int parse_period(const char *text, u64 *period)
 		if (end == text || strcmp(end, units[i].name))
 			continue;
 		number *= units[i].ns;
-		/* Up to an hour: the kernel says what is too long, or too short. */
+		/* At most an hour; choose_period() checks the limits of the kernel. */
 		if (!isfinite(number) || number < 1 || number > 3600.0 * NS_PER_S)
 			break;
 		*period = llround(number);
 		return 0;
 	}
-	complain("--period %s: not a time such as 50us or 1ms", text);
+	warnx("--period %s: not a time such as 50us or 1ms", text);
 	return -1;
 }
 
-static int parse_pid(const char *text, pid_t *pid)
-{
-	char *end;
-	long value;
-
-	errno = 0;
-	value = strtol(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || *end || errno || value < 1 || value > INT_MAX) {
-		complain("-p %s: not the id of a process", text);
-		return -1;
-	}
-	*pid = value;
-	return 0;
-}
-
-/* -1 to go on; else the exit status. */
-static int parse(int argc, char **argv, struct options *options)
+/* Returns the exit status, or -1 to go on. */
+static int parse_options(int argc, char **argv, struct options *options)
 {
 	enum { USER_ONLY = 256, PER_THREAD, NO_CHILDREN, DURATION, PERIOD, TICK };
 	static const struct option table[] = {
@@ -254,15 +225,13 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "help", no_argument, NULL, 'h' },
 		{}
 	};
-	char name[] = "profil record";
 	int option;
+	u64 pid;
 
-	/* getopt_long() complains in this name. */
-	argv[0] = name;
 	while ((option = getopt_long(argc, argv, "+o:p:F:h", table, NULL)) >= 0) {
 		if (option == 'F' || option == PERIOD || option == TICK) {
 			if (options->clock_chosen) {
-				complain("one of --freq, --period and --tick, once");
+				warnx("--freq, --period and --tick exclude each other");
 				return COMMAND_USAGE;
 			}
 			options->clock_chosen = true;
@@ -283,8 +252,11 @@ static int parse(int argc, char **argv, struct options *options)
 			options->path = optarg;
 			break;
 		case 'p':
-			if (parse_pid(optarg, &options->pid))
+			if (!command_parse_number(optarg, INT_MAX, &pid)) {
+				warnx("-p %s: not a process id", optarg);
 				return COMMAND_USAGE;
+			}
+			options->pid = pid;
 			break;
 		case DURATION:
 			if (parse_seconds(optarg, &options->duration))
@@ -309,7 +281,7 @@ static int parse(int argc, char **argv, struct options *options)
 	}
 	if (options->pid ? optind < argc : optind == argc) {
 		if (options->pid)
-			complain("either a command or -p, not both");
+			warnx("either a command or -p, not both");
 		usage(stderr);
 		return COMMAND_USAGE;
 	}
@@ -320,30 +292,29 @@ static int parse(int argc, char **argv, struct options *options)
 
 /* ---- sessions ---- */
 
-static void complain_of_session(const char *what, const struct rlimit *limit)
+static void print_session_error(const char *action, const struct rlimit *limit)
 {
 	switch (errno) {
 	case ENOSYS:
-		complain("there is no " PROFIL_DEVICE ", or it is too old for this command:\n"
-			 "the profil module must be loaded (as root: \"modprobe profil\")");
+		warnx(PROFIL_DEVICE " does not exist, or is too old for this command.\n"
+		      "Load the profil module (as root: \"modprobe profil\")");
 		break;
 	case EACCES:
-		complain(PROFIL_DEVICE ": %s: its owner has not given you the right to open it",
-			 strerror(errno));
+		warnx(PROFIL_DEVICE ": permission denied; ask root to chmod " PROFIL_DEVICE);
 		break;
 	case EPERM:
-		complain("%s: RLIMIT_MEMLOCK, %llu KiB, does not allow for %u records",
-			 what, (unsigned long long)limit->rlim_cur / 1024, RECORDS_MIN);
+		warnx("%s: RLIMIT_MEMLOCK (%llu KiB) is too small for %u records",
+		      action, (unsigned long long)limit->rlim_cur / 1024, RECORDS_MIN);
 		break;
 	case EBUSY:
-		complain("%s: the tick cannot be hooked: sysctl kernel.ftrace_enabled is 0", what);
+		warnx("%s: the tick cannot be hooked: sysctl kernel.ftrace_enabled is 0", action);
 		break;
 	default:
-		complain("%s: %s", what, strerror(errno));
+		warn("%s", action);
 	}
 }
 
-/* As many records as wanted, or as may be. */
+/* Opens a session with @nr_records, or with as many as RLIMIT_MEMLOCK allows. */
 static int session_open(struct recorder *r, struct session *session, u32 mode, u32 nr_records)
 {
 	struct profil_open open = {
@@ -368,8 +339,8 @@ static int session_open(struct recorder *r, struct session *session, u32 mode, u
 	return 0;
 }
 
-/* All that is locked counts as the recorder's; the command has the limit that it would have. */
-static void raise_limit(struct recorder *r, struct rlimit *limit)
+/* All locked memory is charged to the recorder. The command gets the old limit back. */
+static void raise_memlock(struct recorder *r, struct rlimit *limit)
 {
 	if (getrlimit(RLIMIT_MEMLOCK, &r->old_limit))
 		memset(&r->old_limit, 0, sizeof(r->old_limit));
@@ -384,22 +355,22 @@ static u64 tick_ns(const struct recorder *r)
 	return r->period ? r->period : r->query.tick_ns;
 }
 
-static u64 records_of(const struct recorder *r, u64 seconds)
+static u64 expected_records(const struct recorder *r, u64 seconds)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	return seconds * NS_PER_S / tick_ns(r) * (cpus > 0 ? cpus : 1);
 }
 
-/* What the clock may be, or else. */
-static int period_choose(struct recorder *r)
+/* Returns -1 if the kernel does not allow the period that the user has chosen. */
+static int choose_period(struct recorder *r)
 {
 	const struct profil_query *query = &r->query;
 
 	r->period = r->options->period;
 	if (!(query->features & PROFIL_FEATURE_CLOCK)) {
 		if (r->options->clock_chosen && r->period) {
-			complain("this profil module knows the scheduler's tick only");
+			warnx("this profil module only supports --tick");
 			return -1;
 		}
 		r->period = 0;
@@ -407,13 +378,13 @@ static int period_choose(struct recorder *r)
 	if (!r->period || (r->period >= query->min_period && r->period <= query->max_period))
 		return 0;
 	if (!r->options->clock_chosen) {
-		/* Whoever loaded the module wants it slower. */
+		/* The administrator has set a longer minimum. */
 		r->period = query->min_period;
 		return 0;
 	}
-	complain("a tick every %llu ns: the kernel has from %llu to %llu, for you (profil(4))",
-		 (unsigned long long)r->period, (unsigned long long)query->min_period,
-		 (unsigned long long)query->max_period);
+	warnx("period %llu ns: the kernel allows %llu to %llu ns (see profil(4))",
+	      (unsigned long long)r->period, (unsigned long long)query->min_period,
+	      (unsigned long long)query->max_period);
 	return -1;
 }
 
@@ -424,14 +395,14 @@ static int sessions_open(struct recorder *r)
 	u64 drain;
 
 	r->query.size = sizeof(r->query);
-	raise_limit(r, &limit);
+	raise_memlock(r, &limit);
 	if (profil_query_kernel(&r->query)) {
-		complain_of_session(PROFIL_DEVICE, &limit);
+		print_session_error(PROFIL_DEVICE, &limit);
 		return -1;
 	}
-	if (period_choose(r))
+	if (choose_period(r))
 		return -1;
-	while (nr < RECORDS_MAX && nr < records_of(r, RECORDS_S))
+	while (nr < RECORDS_MAX && nr < expected_records(r, RECORDS_S))
 		nr *= 2;
 	if (nr > r->query.max_records)
 		nr = r->query.max_records;
@@ -440,14 +411,14 @@ static int sessions_open(struct recorder *r)
 			break;
 		if (session_open(r, &r->sessions[i], session_modes[i], nr) ||
 		    profil_session_enable(r->sessions[i].fd)) {
-			complain_of_session("cannot make a session", &limit);
+			print_session_error("cannot open a session", &limit);
 			return -1;
 		}
 		if (least > r->sessions[i].nr_records)
 			least = r->sessions[i].nr_records;
 	}
-	/* Twice while the records of all CPUs fill the room. */
-	drain = NS_PER_S * least / 2 / (records_of(r, 1) + 1);
+	/* Twice in the time that all CPUs need to fill the buffer. */
+	drain = NS_PER_S * least / 2 / (expected_records(r, 1) + 1);
 	r->drain_ns = drain < DRAIN_NS ? drain : DRAIN_NS;
 	return 0;
 }
@@ -465,13 +436,13 @@ static void sessions_close(struct recorder *r)
 
 /* ---- the command ---- */
 
-/* Where it failed, and why: from the child to its parent. */
+/* The failed step and its errno, from the child to its parent. */
 struct failure {
 	enum { ATTACH = 1, EXEC } where;
 	int error;
 };
 
-static void child_run(const struct recorder *r, int tell)
+static void child_run(const struct recorder *r, int error_pipe)
 {
 	struct failure failure = { .where = ATTACH };
 
@@ -486,53 +457,53 @@ static void child_run(const struct recorder *r, int tell)
 	execvp(r->options->command[0], r->options->command);
 failed:
 	failure.error = errno;
-	if (write(tell, &failure, sizeof(failure)) < 0)
-		perror("profil record");
+	if (write(error_pipe, &failure, sizeof(failure)) < 0)
+		warn("pipe");
 	_exit(COMMAND_NOT_FOUND);
 }
 
-/* 0, or the exit status. */
+/* Returns 0, or the exit status of the recorder. */
 static int command_start(struct recorder *r)
 {
 	const char *name = r->options->command[0];
 	struct failure failure;
 	ssize_t len;
-	int tell[2];
+	int pipes[2];
 
-	if (pipe2(tell, O_CLOEXEC)) {
-		complain("pipe: %s", strerror(errno));
+	if (pipe2(pipes, O_CLOEXEC)) {
+		warn("pipe");
 		return COMMAND_FAILED;
 	}
 	r->child = fork();
 	if (r->child < 0) {
 		r->child = 0;
-		complain("fork: %s", strerror(errno));
-		close(tell[0]);
-		close(tell[1]);
+		warn("fork");
+		close(pipes[0]);
+		close(pipes[1]);
 		return COMMAND_FAILED;
 	}
 	if (!r->child)
-		child_run(r, tell[1]);
-	close(tell[1]);
+		child_run(r, pipes[1]);
+	close(pipes[1]);
 	do
-		len = read(tell[0], &failure, sizeof(failure));
+		len = read(pipes[0], &failure, sizeof(failure));
 	while (len < 0 && errno == EINTR);
-	close(tell[0]);
-	/* The end of the pipe is closed by exec; or by its death. */
+	close(pipes[0]);
+	/* exec closes the pipe. */
 	if (len != sizeof(failure))
 		return 0;
 
 	waitpid(r->child, NULL, 0);
 	r->child = 0;
 	if (failure.where == ATTACH) {
-		complain("cannot sample the command: %s", strerror(failure.error));
+		warnx("cannot sample the command: %s", strerror(failure.error));
 		return COMMAND_FAILED;
 	}
-	complain("%s: %s", name, strerror(failure.error));
+	warnx("%s: %s", name, strerror(failure.error));
 	return failure.error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_RUN;
 }
 
-/* ---- a process that runs already ---- */
+/* ---- a running process ---- */
 
 static int target_attach(struct recorder *r)
 {
@@ -551,26 +522,26 @@ static int target_attach(struct recorder *r)
 failed:
 	switch (errno) {
 	case EPERM:
-		complain("process %d: this takes the capability CAP_PERFMON or CAP_SYS_PTRACE.\n"
-			 "Be root, or let root make a copy of the program that has it:\n"
-			 "setcap cap_perfmon+ep ./profil\n"
-			 "Commands that \"profil record\" starts itself take none.", pid);
+		warnx("process %d: permission denied: requires CAP_PERFMON or CAP_SYS_PTRACE.\n"
+		      "Be root, or ask root to give a copy of the program that capability:\n"
+		      "setcap cap_perfmon+ep ./profil\n"
+		      "Commands that \"profil record\" starts itself require none.", pid);
 		break;
 	case EINVAL:	/* pidfd_open() of a thread that is not the first of a process */
 	case ENOENT:
 	case ESRCH:
 	case ESTALE:
-		complain("there is no process %d", pid);
+		warnx("there is no process %d", pid);
 		break;
 	default:
-		complain("process %d: %s", pid, strerror(errno));
+		warn("process %d", pid);
 	}
 	return COMMAND_FAILED;
 }
 
-/* ---- what was sampled ---- */
+/* ---- ticks ---- */
 
-static void found_ticks(void *data, unsigned int session, struct format_sample *sample)
+static void add_ticks(void *data, unsigned int session, struct format_sample *sample)
 {
 	struct recorder *r = data;
 
@@ -581,7 +552,7 @@ static void found_ticks(void *data, unsigned int session, struct format_sample *
 	aggregate_add(r->aggregate, sample);
 }
 
-static void take_record(struct recorder *r, unsigned int session,
+static void add_record(struct recorder *r, unsigned int session,
 			const struct profil_record *record)
 {
 	struct format_sample sample;
@@ -594,41 +565,40 @@ static void take_record(struct recorder *r, unsigned int session,
 	}
 	if (known && r->chunks)
 		chunks_record(r->chunks, session, record, &sample);
-	found_ticks(r, session, &sample);
+	add_ticks(r, session, &sample);
 }
 
-/* What they are of other records may have told by now. */
-static void take_pending(struct recorder *r)
+/* Other records may have shown the mapping by now. */
+static void add_pending(struct recorder *r)
 {
 	for (size_t i = 0; i < r->nr_pending; i++) {
 		struct pending *pending = &r->pending[i];
 
 		aggregate_place(r->aggregate, pending->space, &pending->sample);
-		found_ticks(r, pending->session, &pending->sample);
+		add_ticks(r, pending->session, &pending->sample);
 	}
 	r->nr_pending = 0;
 }
 
-/* Takes what records there are, but no more than have been left at the time of @outside. */
-static void take_records(struct recorder *r, unsigned int i, u64 outside)
+/* Reads records until there are none, or @outside of them have been read since the start. */
+static void read_records(struct recorder *r, unsigned int i, u64 outside)
 {
 	struct session *session = &r->sessions[i];
 
-	while (session->taken < outside) {
+	while (session->nr_read < outside) {
 		if (!session->next) {
 			session->len = profil_session_read(session->fd, session->buffer, READ_SIZE);
 			session->next = profil_record_first(session->buffer, session->len);
 			if (!session->next)
 				return;
 		}
-		take_record(r, i, session->next);
-		session->taken++;
+		add_record(r, i, session->next);
+		session->nr_read++;
 		session->next = profil_record_next(session->buffer, session->len, session->next);
 	}
 }
 
-/* All that both sessions have locked, now that it has become more. */
-static void note_locked(struct recorder *r)
+static void update_peak_locked(struct recorder *r)
 {
 	u64 locked = 0;
 
@@ -642,13 +612,13 @@ static void note_locked(struct recorder *r)
 		r->account.peak_locked = locked;
 }
 
-static void drain(struct recorder *r)
+static void drain_records(struct recorder *r)
 {
 	for (int i = 0; i < NR_SESSIONS; i++)
 		if (r->sessions[i].fd >= 0)
-			take_records(r, i, UINT64_MAX);
+			read_records(r, i, UINT64_MAX);
 	if (r->chunks && chunks_place(r->chunks))
-		note_locked(r);
+		update_peak_locked(r);
 }
 
 static struct format_stats stats_of(const struct profil_stats *stats)
@@ -676,16 +646,16 @@ static struct format_stats stats_of(const struct profil_stats *stats)
 	};
 }
 
-/* The file could not be written, or what belongs into it is not to be had. Said once. */
-static int fail(struct recorder *r, const char *what)
+/* Ends the recording with a message, which is printed once. */
+static int fail_recording(struct recorder *r, const char *what)
 {
 	if (!r->failed)
-		complain("%s: %s; recording ends", what, strerror(errno));
+		warnx("%s: %s; recording ends", what, strerror(errno));
 	r->failed = true;
 	return -1;
 }
 
-static int harvest(struct recorder *r, unsigned int i)
+static int collect_counters(struct recorder *r, unsigned int i)
 {
 	struct format_stats *sum = i == USER ? &r->account.user : &r->account.system;
 	struct profil_stats stats = { .size = sizeof(stats) };
@@ -695,50 +665,50 @@ static int harvest(struct recorder *r, unsigned int i)
 	if (r->sessions[i].fd < 0)
 		return 0;
 	if (r->chunks)
-		err = chunks_harvest(r->chunks, i, &stats, found_ticks, r);
+		err = chunks_harvest(r->chunks, i, &stats, add_ticks, r);
 	else
 		err = profil_session_snapshot(r->sessions[i].fd, PROFIL_SNAPSHOT_RESET, NULL, 0,
 					      &stats);
 	if (err)
-		return fail(r, "the counters cannot be read");
+		return fail_recording(r, "cannot read the counters");
 	later = stats_of(&stats);
 	accounting_add(sum, &later);
-	take_records(r, i, sum->outside);
+	read_records(r, i, sum->outside);
 	return 0;
 }
 
-/* All that is new, and the statistics of the same moment. */
-static int flush(struct recorder *r)
+/* Writes all that is new, and the statistics of the same moment. */
+static int flush_recording(struct recorder *r)
 {
 	const u64 ticks = r->account.user.ticks + r->account.system.ticks;
 	const u64 now = now_ns(CLOCK_MONOTONIC);
 
-	r->flushed = now;
+	r->last_flush = now;
 	if (r->chunks)
 		chunks_check(r->chunks);
 	for (int i = 0; i < NR_SESSIONS; i++)
-		if (harvest(r, i))
+		if (collect_counters(r, i))
 			return -1;
-	take_pending(r);
+	add_pending(r);
 	r->account.time = now;
 
 	if (aggregate_flush(r->aggregate, now))
-		return fail(r, r->options->path);
+		return fail_recording(r, r->options->path);
 	/* When nothing happens, nothing is written. */
 	if (r->account.user.ticks + r->account.system.ticks == ticks)
 		return 0;
 	if (format_write_account(r->writer, &r->account) || format_flush(r->writer))
-		return fail(r, r->options->path);
+		return fail_recording(r, r->options->path);
 	return 0;
 }
 
 /* ---- the file ---- */
 
 /*
- * Whether it can be written is to be known before the command runs; but what it holds stays until
- * it is known that the command can be executed. Returns whether the file is new, or -1.
+ * Checks that the file can be written before the command runs. An existing file is overwritten when
+ * the command has started. Returns 1 if the file is new, 0 if it existed, or -1.
  */
-static int file_try(const struct options *options)
+static int check_output(const struct options *options)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	int fd, new = 1, error = 0;
@@ -756,12 +726,12 @@ static int file_try(const struct options *options)
 		close(fd);
 	if (!error)
 		return new;
-	complain("%s: %s", options->path,
-		 error == EBUSY ? "another recording is being written to it" : strerror(error));
+	warnx("%s: %s", options->path,
+		 error == EBUSY ? "another recorder is writing to it" : strerror(error));
 	return -1;
 }
 
-static int file_begin(struct recorder *r)
+static int create_output(struct recorder *r)
 {
 	struct format_meta meta = {
 		.start_time = r->start_time,
@@ -788,7 +758,7 @@ static int file_begin(struct recorder *r)
 
 	r->writer = format_create(r->options->path);
 	if (!r->writer) {
-		complain("%s: %s", r->options->path, strerror(errno));
+		warnx("%s: %s", r->options->path, strerror(errno));
 		free(directory);
 		return -1;
 	}
@@ -796,11 +766,11 @@ static int file_begin(struct recorder *r)
 	if (!err)
 		err = format_flush(r->writer);
 	free(directory);
-	return err ? fail(r, r->options->path) : 0;
+	return err ? fail_recording(r, r->options->path) : 0;
 }
 
-/* What is still to be had gets into the file, and the sessions end. */
-static void finish(struct recorder *r, u32 reason)
+/* Ends the sessions, and writes what is new and the end. */
+static void finish_recording(struct recorder *r, u32 reason)
 {
 	struct format_end end = {
 		.status = r->status,
@@ -811,14 +781,14 @@ static void finish(struct recorder *r, u32 reason)
 		if (r->sessions[i].fd >= 0)
 			profil_session_disable(r->sessions[i].fd, NULL);
 	if (!r->failed)
-		flush(r);
+		flush_recording(r);
 	sessions_close(r);
 	end.time = now_ns(CLOCK_MONOTONIC);
 	if (!r->failed && (format_write_account(r->writer, &r->account) ||
 			   format_write_end(r->writer, &end)))
-		fail(r, r->options->path);
+		fail_recording(r, r->options->path);
 	if (format_close(r->writer) && !r->failed)
-		fail(r, r->options->path);
+		fail_recording(r, r->options->path);
 	r->writer = NULL;
 	fprintf(stderr, "profil record: %s: ", r->options->path);
 	accounting_print(stderr, &r->account, r->options->user_only ? PROFIL_MODE_USER :
@@ -827,8 +797,8 @@ static void finish(struct recorder *r, u32 reason)
 
 /* ---- until it ends ---- */
 
-/* Has the command ended? */
-static bool child_ended(struct recorder *r)
+/* True if the command has just ended. */
+static bool reap_child(struct recorder *r)
 {
 	if (!r->child || waitpid(r->child, &r->status, WNOHANG) != r->child)
 		return false;
@@ -837,11 +807,11 @@ static bool child_ended(struct recorder *r)
 }
 
 /*
- * What the terminal sends reaches the command as well; what somebody sends to the recorder is meant
- * for it. Returns whether recording is to end although the command has not: the second time, or
- * if there is no command.
+ * The terminal sends its signals to the command as well; signals that another process sends to the
+ * recorder are forwarded to the command. Returns true if recording ends before the command: at the
+ * second signal, or if there is no command.
  */
-static bool signal_taken(struct recorder *r)
+static bool handle_signals(struct recorder *r)
 {
 	const u64 now = now_ns(CLOCK_MONOTONIC);
 	struct signalfd_siginfo info;
@@ -854,16 +824,16 @@ static bool signal_taken(struct recorder *r)
 			kill(r->child, info.ssi_signo);
 		if (info.ssi_signo == SIGUSR1 || info.ssi_signo == SIGUSR2)
 			continue;
-		if (!r->child || (r->told_to_end && now - r->told_to_end > INSIST_NS))
+		if (!r->child || (r->first_signal && now - r->first_signal > SECOND_SIGNAL_NS))
 			end = true;
-		if (!r->told_to_end)
-			r->told_to_end = now;
+		if (!r->first_signal)
+			r->first_signal = now;
 	}
 	return end;
 }
 
-/* Waits for something to happen, at most until @until. */
-static void wait_for(struct recorder *r, u64 until)
+/* Waits for a signal, or the end of a target, at most until @until. */
+static void wait_until(struct recorder *r, u64 until)
 {
 	struct pollfd fds[2 + NR_SESSIONS] = {
 		{ .fd = r->signals, .events = POLLIN },
@@ -876,24 +846,24 @@ static void wait_for(struct recorder *r, u64 until)
 		.tv_nsec = left % NS_PER_S,
 	};
 
-	/* Not for records, each of which would wake us up: for the end of all targets. */
+	/* Without POLLIN: only for the end of all targets, not for each record. */
 	for (int i = 0; i < NR_SESSIONS; i++)
-		fds[2 + i].fd = r->sessions[i].over ? -1 : r->sessions[i].fd;
+		fds[2 + i].fd = r->sessions[i].ended ? -1 : r->sessions[i].fd;
 	if (ppoll(fds, 2 + NR_SESSIONS, until == UINT64_MAX ? NULL : &timeout, NULL) < 0)
 		return;
 	for (int i = 0; i < NR_SESSIONS; i++)
 		if (fds[2 + i].revents & (POLLHUP | POLLERR))
-			r->sessions[i].over = true;
+			r->sessions[i].ended = true;
 	if (fds[1].revents) {
-		r->sessions[USER].over = true;
-		r->sessions[SYSTEM].over = true;
+		r->sessions[USER].ended = true;
+		r->sessions[SYSTEM].ended = true;
 	}
 }
 
-static bool targets_gone(const struct recorder *r)
+static bool all_targets_gone(const struct recorder *r)
 {
 	for (int i = 0; i < NR_SESSIONS; i++)
-		if (r->sessions[i].fd >= 0 && !r->sessions[i].over)
+		if (r->sessions[i].fd >= 0 && !r->sessions[i].ended)
 			return false;
 	return true;
 }
@@ -903,43 +873,43 @@ static u32 record(struct recorder *r)
 {
 	const u64 duration = r->options->duration;
 	const u64 end = duration ? r->start + duration : UINT64_MAX;
-	u64 drained = r->start, until, now;
+	u64 last_drain = r->start, until, now;
 
-	r->flushed = r->start;
-	note_locked(r);
+	r->last_flush = r->start;
+	update_peak_locked(r);
 	for (;;) {
-		until = drained + r->drain_ns;
-		wait_for(r, until < end ? until : end);
-		if (signal_taken(r))
+		until = last_drain + r->drain_ns;
+		wait_until(r, until < end ? until : end);
+		if (handle_signals(r))
 			return FORMAT_END_SIGNAL;
-		if (child_ended(r))
+		if (reap_child(r))
 			return FORMAT_END_COMMAND;
-		if (!r->child && targets_gone(r))
+		if (!r->child && all_targets_gone(r))
 			return FORMAT_END_TARGETS;
 		now = now_ns(CLOCK_MONOTONIC);
 		if (now >= end)
 			return FORMAT_END_DURATION;
 		if (now < until)
 			continue;
-		drain(r);
-		drained = now;
-		if (now - r->flushed >= FLUSH_NS)
-			flush(r);
+		drain_records(r);
+		last_drain = now;
+		if (now - r->last_flush >= FLUSH_NS)
+			flush_recording(r);
 		if (aggregate_error(r->aggregate))
-			fail(r, r->options->path);
+			fail_recording(r, r->options->path);
 		if (r->failed)
 			return FORMAT_END_SIGNAL;
 	}
 }
 
-/* Recording is over; the command may not be. Returns false if it is not waited for any more. */
+/* Waits until the command ends. Returns false if a second signal ends the wait. */
 static bool wait_for_command(struct recorder *r)
 {
 	while (r->child) {
-		wait_for(r, UINT64_MAX);
-		if (signal_taken(r))
+		wait_until(r, UINT64_MAX);
+		if (handle_signals(r))
 			return false;
-		child_ended(r);
+		reap_child(r);
 	}
 	return true;
 }
@@ -971,12 +941,12 @@ static int signals_open(struct recorder *r)
 	r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (r->signals >= 0)
 		return 0;
-	complain("signalfd: %s", strerror(errno));
+	warn("signalfd");
 	return -1;
 }
 
 /* Returns the exit status. */
-static int run(struct recorder *r)
+static int record_target(struct recorder *r)
 {
 	int fds[NR_SESSIONS], status;
 	u32 reason;
@@ -986,8 +956,8 @@ static int run(struct recorder *r)
 	status = r->options->pid ? target_attach(r) : command_start(r);
 	if (status)
 		return status;
-	if (file_begin(r)) {
-		/* It could be written a moment ago. The command runs, and has to go on. */
+	if (create_output(r)) {
+		/* The file could be written a moment ago. The command is running: wait for it. */
 		sessions_close(r);
 		r->failed = true;
 		wait_for_command(r);
@@ -1000,7 +970,7 @@ static int run(struct recorder *r)
 		r->chunks = chunks_create(fds);
 
 	reason = record(r);
-	finish(r, reason);
+	finish_recording(r, reason);
 	chunks_free(r->chunks);
 	aggregate_free(r->aggregate);
 	if (reason != FORMAT_END_SIGNAL || r->failed)
@@ -1017,22 +987,25 @@ int command_record(int argc, char **argv)
 		.signals = -1,
 		.target = -1,
 	};
+	static char name[] = "profil record";
 	int status, new;
 
-	status = parse(argc, argv, &options);
+	command_set_name(argv, name);
+	xmalloc_set_program_name(name);
+	status = parse_options(argc, argv, &options);
 	if (status >= 0)
 		return status;
 	if (sessions_open(&r)) {
 		sessions_close(&r);
 		return COMMAND_FAILED;
 	}
-	new = file_try(&options);
+	new = check_output(&options);
 	if (new < 0) {
 		sessions_close(&r);
 		return COMMAND_FAILED;
 	}
-	status = signals_open(&r) ? COMMAND_FAILED : run(&r);
-	/* Nothing was recorded: nothing is left behind. */
+	status = signals_open(&r) ? COMMAND_FAILED : record_target(&r);
+	/* If nothing was recorded, no new file is left behind. */
 	if (new && !r.aggregate)
 		unlink(options.path);
 	sessions_close(&r);
