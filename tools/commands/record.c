@@ -42,7 +42,6 @@
 #define SYS_pidfd_open 434
 #endif
 
-#define NS_PER_S	1000000000ULL
 #define NS_PER_MS	1000000ULL
 /* The longest time between two reads of the records, and the time between two flushes. */
 #define DRAIN_NS	(100 * NS_PER_MS)

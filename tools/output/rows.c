@@ -24,11 +24,6 @@ struct rows_jit {
 
 /* ---- keys ---- */
 
-static int compare_numbers(u64 a, u64 b)
-{
-	return a < b ? -1 : a > b;
-}
-
 static const char *row_name(const struct row *row)
 {
 	return row->symbol ? row->symbol->name : NULL;
@@ -45,11 +40,11 @@ static int compare_symbol(const struct row *a, const struct row *b, const struct
 	order = name_a ? strcmp(name_a, name_b) : strcmp(a->binary, b->binary);
 	/* Functions of one binary that have the same name. */
 	if (!order && a->symbol && b->symbol && (rows->by_binary || !name_a))
-		order = compare_numbers(a->symbol->start, b->symbol->start);
+		order = compare_u64(a->symbol->start, b->symbol->start);
 	if (!order && !name_a)
 		order = !!a->symbol - !!b->symbol;
 	if (!order && !name_a && !a->symbol)
-		order = compare_numbers(a->offset, b->offset);
+		order = compare_u64(a->offset, b->offset);
 	return order;
 }
 
@@ -79,7 +74,7 @@ static void print_dso(FILE *out, const struct row *row)
 
 static int compare_ids(const struct recording_process *a, const struct recording_process *b)
 {
-	return compare_numbers(a ? a->data.id : 0, b ? b->data.id : 0);
+	return compare_u64(a ? a->data.id : 0, b ? b->data.id : 0);
 }
 
 static const struct recording_process *row_process(const struct row *row)
@@ -133,9 +128,7 @@ static void print_comm(FILE *out, const struct row *row)
 
 static int compare_function(const struct row *a, const struct row *b, const struct rows *rows)
 {
-	int order = compare_symbol(a, b, rows);
-
-	return order ? order : compare_dso(a, b, rows);
+	return compare_symbol(a, b, rows) ?: compare_dso(a, b, rows);
 }
 
 static void print_function(FILE *out, const struct row *row)
@@ -175,9 +168,7 @@ static int compare_rows(const void *a, const void *b, void *data)
 
 static int compare_ticks(const void *a, const void *b, void *data)
 {
-	int order = compare_numbers(row_ticks(b), row_ticks(a));
-
-	return order ? order : compare_rows(a, b, data);
+	return compare_u64(row_ticks(b), row_ticks(a)) ?: compare_rows(a, b, data);
 }
 
 /* ---- from samples to rows ---- */
@@ -186,9 +177,9 @@ static int compare_labels(const void *a, const void *b)
 {
 	const struct recording_file *x = *(struct recording_file *const *)a;
 	const struct recording_file *y = *(struct recording_file *const *)b;
-	int order = strcmp(basename(x->data.path), basename(y->data.path));
 
-	return order ? order : strcmp(x->data.path, y->data.path);
+	return strcmp(basename(x->data.path), basename(y->data.path)) ?:
+	       strcmp(x->data.path, y->data.path);
 }
 
 /* The label is the last part of the path, but the whole path if other files have the same one. */

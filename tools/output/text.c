@@ -17,7 +17,6 @@
 #include "output/output.h"
 #include "recording/accounting.h"
 
-#define NS_PER_S 1000000000ULL
 #define NS_PER_MS 1e6
 
 /* Columns that others follow are at most this wide. */
@@ -150,7 +149,7 @@ static int compare_binaries(const void *a, const void *b)
 	const struct rows_binary *x = *(struct rows_binary *const *)a;
 	const struct rows_binary *y = *(struct rows_binary *const *)b;
 
-	return y->ticks < x->ticks ? -1 : y->ticks > x->ticks;
+	return compare_u64(y->ticks, x->ticks);
 }
 
 /* The share of the binaries in this state, and the names of those with the most ticks. */

@@ -22,7 +22,6 @@
 #include "symbols/buildid.h"
 #include "recording/hash.h"
 
-#define NS_PER_S	1000000000ULL
 /* Seconds until who was not seen is forgotten. */
 #define FORGET		60
 
@@ -452,13 +451,8 @@ static int by_place(const void *a, const void *b)
 {
 	const struct format_sample *l = a, *r = b;
 
-	if (l->process != r->process)
-		return l->process < r->process ? -1 : 1;
-	if (l->file != r->file)
-		return l->file < r->file ? -1 : 1;
-	if (l->offset != r->offset)
-		return l->offset < r->offset ? -1 : 1;
-	return 0;
+	return compare_u64(l->process, r->process) ?: compare_u64(l->file, r->file) ?:
+	       compare_u64(l->offset, r->offset);
 }
 
 int aggregate_flush(struct aggregate *a, u64 now)

@@ -391,11 +391,8 @@ static int compare_parts(const void *a, const void *b)
 	const struct profil_range *x = ((const struct part *)a)->range;
 	const struct profil_range *y = ((const struct part *)b)->range;
 
-	if (x->buffer != y->buffer)
-		return x->buffer < y->buffer ? -1 : 1;
-	if (x->offset != y->offset)
-		return x->offset < y->offset ? -1 : 1;
-	return x->start < y->start ? -1 : x->start > y->start;
+	return compare_u64(x->buffer, y->buffer) ?: compare_u64(x->offset, y->offset) ?:
+	       compare_u64(x->start, y->start);
 }
 
 static bool is_same_region(const struct profil_range *a, const struct profil_range *b)

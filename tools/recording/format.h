@@ -10,15 +10,7 @@
 #ifndef PROFIL_TOOLS_FORMAT_H
 #define PROFIL_TOOLS_FORMAT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
-typedef uint8_t u8;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int32_t s32;
+#include "../util.h"
 
 #define FORMAT_MAGIC		"PROFILD\n"
 #define FORMAT_VERSION		1

@@ -13,26 +13,6 @@
 /* Samples are added up when there are this many, and whenever their array would have to grow. */
 #define MERGE_MIN 65536
 
-static int compare(u64 a, u64 b)
-{
-	return a < b ? -1 : a > b;
-}
-
-/* Makes room for one more element. The size of the array is the next power of two. */
-static bool grow(void *array, size_t nr, size_t each)
-{
-	void *old, *new;
-
-	if (nr & (nr - 1))
-		return true;
-	memcpy(&old, array, sizeof(old));
-	new = reallocarray(old, nr ? 2 * nr : 1, each);
-	if (!new)
-		return false;
-	memcpy(array, &new, sizeof(new));
-	return true;
-}
-
 struct recording *recording_new(void)
 {
 	return calloc(1, sizeof(struct recording));
@@ -68,7 +48,7 @@ bool recording_add_file(struct recording *recording, const struct format_file *d
 {
 	struct recording_file *file;
 
-	if (!grow(&recording->files, recording->nr_files, sizeof(*file)))
+	if (!array_grow(&recording->files, recording->nr_files, sizeof(*file)))
 		return false;
 	file = &recording->files[recording->nr_files];
 	*file = (struct recording_file){ .data = *data };
@@ -82,7 +62,7 @@ bool recording_add_process(struct recording *recording, const struct format_proc
 {
 	struct recording_process *process;
 
-	if (!grow(&recording->processes, recording->nr_processes, sizeof(*process)))
+	if (!array_grow(&recording->processes, recording->nr_processes, sizeof(*process)))
 		return false;
 	process = &recording->processes[recording->nr_processes++];
 	*process = (struct recording_process){ .data = *data };
@@ -92,14 +72,9 @@ bool recording_add_process(struct recording *recording, const struct format_proc
 static int compare_raw(const void *a, const void *b)
 {
 	const struct format_sample *x = a, *y = b;
-	int order;
 
-	order = compare(x->file, y->file);
-	if (!order)
-		order = compare(x->offset, y->offset);
-	if (!order)
-		order = compare(x->process, y->process);
-	return order ? order : compare(x->bias, y->bias);
+	return compare_u64(x->file, y->file) ?: compare_u64(x->offset, y->offset) ?:
+	       compare_u64(x->process, y->process) ?: compare_u64(x->bias, y->bias);
 }
 
 static void merge_raw(struct recording *recording)
@@ -153,31 +128,20 @@ static int compare_files(const void *a, const void *b)
 {
 	const struct format_file *x = &(*(struct recording_file *const *)a)->data;
 	const struct format_file *y = &(*(struct recording_file *const *)b)->data;
-	int order;
 
-	order = strcmp(x->path, y->path);
-	if (!order)
-		order = compare(x->ino, y->ino);
-	if (!order)
-		order = compare(x->generation, y->generation);
-	if (!order)
-		order = compare(x->size, y->size);
-	if (!order)
-		order = compare(x->mtime, y->mtime);
-	if (!order)
-		order = compare((u64)x->major << 32 | x->minor, (u64)y->major << 32 | y->minor);
-	if (!order)
-		order = compare(x->flags, y->flags);
-	if (!order)
-		order = compare(x->build_id_len, y->build_id_len);
-	return order ? order : memcmp(x->build_id, y->build_id, sizeof(x->build_id));
+	return strcmp(x->path, y->path) ?: compare_u64(x->ino, y->ino) ?:
+	       compare_u64(x->generation, y->generation) ?: compare_u64(x->size, y->size) ?:
+	       compare_u64(x->mtime, y->mtime) ?: compare_u64(x->major, y->major) ?:
+	       compare_u64(x->minor, y->minor) ?: compare_u64(x->flags, y->flags) ?:
+	       compare_u64(x->build_id_len, y->build_id_len) ?:
+	       memcmp(x->build_id, y->build_id, sizeof(x->build_id));
 }
 
 static int compare_file_ids(const void *a, const void *b)
 {
 	const struct recording_file *x = a, *y = b;
 
-	return compare(x->data.id, y->data.id);
+	return compare_u64(x->data.id, y->data.id);
 }
 
 static bool match_files(struct recording *recording)
@@ -207,7 +171,7 @@ static int compare_process_ids(const void *a, const void *b)
 {
 	const struct recording_process *x = a, *y = b;
 
-	return compare(x->data.id, y->data.id);
+	return compare_u64(x->data.id, y->data.id);
 }
 
 static bool is_same_process(const struct format_process *x, const struct format_process *y)
@@ -225,16 +189,10 @@ static int compare_processes(const void *a, const void *b)
 {
 	const struct format_process *x = &(*(struct recording_process *const *)a)->data;
 	const struct format_process *y = &(*(struct recording_process *const *)b)->data;
-	int order;
 
-	order = compare(x->space, y->space);
-	if (!order)
-		order = compare(x->pid, y->pid);
-	if (!order)
-		order = is_main_thread(y) - is_main_thread(x);
-	if (!order)
-		order = compare(x->tid, y->tid);
-	return order ? order : compare(y->id, x->id);
+	return compare_u64(x->space, y->space) ?: compare_u64(x->pid, y->pid) ?:
+	       is_main_thread(y) - is_main_thread(x) ?: compare_u64(x->tid, y->tid) ?:
+	       compare_u64(y->id, x->id);
 }
 
 static bool match_processes(struct recording *recording)
@@ -292,12 +250,10 @@ static struct recording_process *find_thread(const struct recording *recording, 
 static int compare_samples(const void *a, const void *b)
 {
 	const struct recording_sample *x = a, *y = b;
-	int order;
 
-	order = compare((uintptr_t)x->file, (uintptr_t)y->file);
-	if (!order)
-		order = compare(x->offset, y->offset);
-	return order ? order : compare((uintptr_t)x->thread, (uintptr_t)y->thread);
+	return compare_u64((uintptr_t)x->file, (uintptr_t)y->file) ?:
+	       compare_u64(x->offset, y->offset) ?:
+	       compare_u64((uintptr_t)x->thread, (uintptr_t)y->thread);
 }
 
 static bool match_samples(struct recording *recording)

@@ -23,28 +23,19 @@ struct slot {
 struct slots {
 	struct slot *slots;
 	size_t nr;
-	size_t size;
 };
 
 static void slot_add(struct slots *slots, u64 address, const char *name)
 {
-	if (slots->nr == slots->size) {
-		size_t size = slots->size ? 2 * slots->size : 256;
-		struct slot *more = reallocarray(slots->slots, size, sizeof(*more));
-
-		if (!more)
-			return;
-		slots->slots = more;
-		slots->size = size;
-	}
-	slots->slots[slots->nr++] = (struct slot){ address, name };
+	if (array_grow(&slots->slots, slots->nr, sizeof(*slots->slots)))
+		slots->slots[slots->nr++] = (struct slot){ address, name };
 }
 
 static int compare_slots(const void *a, const void *b)
 {
 	const struct slot *x = a, *y = b;
 
-	return x->address < y->address ? -1 : x->address > y->address;
+	return compare_u64(x->address, y->address);
 }
 
 /* The relocations of a section that have the name of a symbol. */

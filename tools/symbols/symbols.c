@@ -73,7 +73,6 @@ struct entry {
 struct table {
 	struct entry *entries;
 	size_t nr;
-	size_t size;
 };
 
 #define obstack_chunk_alloc xmalloc
@@ -123,15 +122,8 @@ static struct entry *table_add(struct table *table, u64 start, u64 end)
 {
 	struct entry *entry;
 
-	if (table->nr == table->size) {
-		size_t size = table->size ? 2 * table->size : 256;
-		struct entry *entries = reallocarray(table->entries, size, sizeof(*entries));
-
-		if (!entries)
-			return NULL;
-		table->entries = entries;
-		table->size = size;
-	}
+	if (!array_grow(&table->entries, table->nr, sizeof(*entry)))
+		return NULL;
 	entry = &table->entries[table->nr++];
 	*entry = (struct entry){ .start = start, .end = end };
 	return entry;
@@ -141,9 +133,7 @@ static int compare_entries(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->rank < y->rank ? 1 : x->rank > y->rank ? -1 : 0;
+	return compare_u64(x->start, y->start) ?: compare_u64(y->rank, x->rank);
 }
 
 /* By start; of those that begin together the one with the highest rank remains. */
@@ -614,7 +604,7 @@ static bool is_same(int fd, const struct stat *st, const struct format_file *fil
 	if (!file->mtime)
 		return !file->ino || file->ino == st->st_ino;
 	return file->size == (u64)st->st_size &&
-	       file->mtime == st->st_mtim.tv_sec * 1000000000ULL + st->st_mtim.tv_nsec;
+	       file->mtime == st->st_mtim.tv_sec * NS_PER_S + st->st_mtim.tv_nsec;
 }
 
 static void open_file(struct binary *binary, const struct format_file *file)
@@ -788,7 +778,7 @@ struct jit *jit_open(struct symbols *symbols, pid_t pid, uid_t owner, u64 since)
 		return NULL;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > JIT_BYTES_MAX ||
 	    (st.st_uid && st.st_uid != owner && st.st_uid != geteuid()) ||
-	    st.st_mtim.tv_sec * 1000000000ULL + st.st_mtim.tv_nsec < since)
+	    st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec < since)
 		goto close_file;
 	jit = calloc(1, sizeof(*jit));
 	if (!jit)

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What all parts of the command use
+ */
+#ifndef PROFIL_TOOLS_UTIL_H
+#define PROFIL_TOOLS_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int32_t s32;
+
+#define NS_PER_S 1000000000ULL
+
+/* The order of two numbers, for qsort(). Orders by several members are joined by ?: */
+static inline int compare_u64(u64 a, u64 b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/*
+ * Makes room for element @nr of an array that has only grown by this function: its size is a power
+ * of two. @array is the address of the pointer to it. Returns false if there is no memory.
+ */
+static inline bool array_grow(void *array, size_t nr, size_t element_size)
+{
+	void *old, *new;
+
+	if (nr & (nr - 1))
+		return true;
+	memcpy(&old, array, sizeof(old));
+	new = reallocarray(old, nr ? 2 * nr : 1, element_size);
+	if (new)
+		memcpy(array, &new, sizeof(new));
+	return new;
+}
+
+#endif /* PROFIL_TOOLS_UTIL_H */
