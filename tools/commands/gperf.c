@@ -37,13 +37,13 @@ static void usage(FILE *out)
 {
 	fputs("usage: profil gperf [OPTION...] PID\n"
 	      "\n"
-	      "Prints what a process has counted by osProfileStart(), profil() and the like, by\n"
-	      "function, while it goes on.\n"
+	      "Prints, by function, the profile that a running process makes of itself with\n"
+	      "osProfileStart(), profil() or a similar call.\n"
 	      "\n"
-	      "  -w, --wait          wait for osProfileFlush(), each time, until the process ends\n"
-	      "  -n, --lines N       the first N lines\n"
-	      "      --no-demangle   names of functions as the linker has them\n"
-	      "  -h, --help\n", out);
+	      "  -w, --wait          print at each osProfileFlush() until the process ends\n"
+	      "  -n, --lines N       print the first N lines only\n"
+	      "      --no-demangle   do not demangle names\n"
+	      "  -h, --help          print this help\n", out);
 }
 
 /* Returns the exit status, or -1 to go on. */
@@ -66,7 +66,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 			break;
 		case 'n':
 			if (!command_parse_number(optarg, UINT64_MAX, &options->lines)) {
-				warnx("-n wants a number of lines, not \"%s\"", optarg);
+				warnx("-n: \"%s\" is not a number of lines", optarg);
 				return COMMAND_USAGE;
 			}
 			break;
@@ -86,7 +86,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 		return COMMAND_USAGE;
 	}
 	if (!command_parse_number(argv[optind], INT_MAX, &number)) {
-		warnx("\"%s\": not the id of a process", argv[optind]);
+		warnx("\"%s\" is not a process id", argv[optind]);
 		return COMMAND_USAGE;
 	}
 	options->pid = number;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * profil COMMAND: what runs, and where its time goes. See profil(1).
+ * profil COMMAND: runs a subcommand. See profil(1).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "commands/command.h"
 
 #ifndef PROFIL_VERSION
-#error "the Makefile tells the version"
+#error "the Makefile sets the version"
 #endif
 
 static int command_help(int argc, char **argv);
@@ -23,17 +23,17 @@ static const struct command {
 	const char *about;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "record", "run a command, or watch a process, and record where its time goes",
+	{ "record", "record where a command or a running process spends its time",
 	  command_record },
-	{ "report", "print what was recorded, by function", command_report },
-	{ "gperf", "print what a process counts itself, by function", command_gperf },
-	{ "help", "tell what commands there are, or about one", command_help },
+	{ "report", "print a recording, by function", command_report },
+	{ "gperf", "print the profile that a process makes of itself, by function", command_gperf },
+	{ "help", "list the commands, or explain one", command_help },
 	{ "version", "print the version", command_version },
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(*commands))
 
-static const struct command *find(const char *name)
+static const struct command *find_command(const char *name)
 {
 	for (size_t i = 0; i < NR_COMMANDS; i++)
 		if (!strcmp(commands[i].name, name))
@@ -46,11 +46,11 @@ static void usage(FILE *out)
 	fprintf(out, "usage: profil COMMAND [ARG...]\n\n");
 	for (size_t i = 0; i < NR_COMMANDS; i++)
 		fprintf(out, "  %-10s%s\n", commands[i].name, commands[i].about);
-	fprintf(out, "\n\"profil COMMAND --help\" tells about one; profil(1) about all.\n");
+	fprintf(out, "\nSee \"profil COMMAND --help\", and profil(1).\n");
 }
 
-/* What was printed may not have got there: to a full disk, say. */
-static int flushed(int status)
+/* Writing to standard output may fail, for example if the disk is full. */
+static int flush_output(int status)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
@@ -58,7 +58,7 @@ static int flushed(int status)
 	return status ? status : COMMAND_FAILED;
 }
 
-static int unknown(const char *name)
+static int unknown_command(const char *name)
 {
 	fprintf(stderr, "profil: there is no command \"%s\"; \"profil help\" lists them\n", name);
 	return COMMAND_USAGE;
@@ -74,9 +74,9 @@ static int command_help(int argc, char **argv)
 		usage(stdout);
 		return 0;
 	}
-	command = find(argv[1]);
+	command = find_command(argv[1]);
 	if (!command)
-		return unknown(argv[1]);
+		return unknown_command(argv[1]);
 	args[0] = argv[1];
 	args[1] = help;
 	return command->run(2, args);
@@ -91,10 +91,10 @@ static int command_version(int argc, char **argv)
 }
 
 /*
- * What is opened must not be taken for a standard stream that was closed. For a command that is
- * executed they are as closed as they were.
+ * Opens the standard streams that are closed: otherwise another file could get their descriptors.
+ * O_CLOEXEC closes them again for a command that is executed.
  */
-static void streams_open(void)
+static void open_standard_streams(void)
 {
 	int fd;
 
@@ -110,7 +110,7 @@ int main(int argc, char **argv)
 	const struct command *command;
 	const char *name;
 
-	streams_open();
+	open_standard_streams();
 
 	if (argc < 2) {
 		usage(stderr);
@@ -121,8 +121,8 @@ int main(int argc, char **argv)
 		name = "help";
 	else if (!strcmp(name, "-V") || !strcmp(name, "--version"))
 		name = "version";
-	command = find(name);
+	command = find_command(name);
 	if (!command)
-		return unknown(name);
-	return flushed(command->run(argc - 1, argv + 1));
+		return unknown_command(name);
+	return flush_output(command->run(argc - 1, argv + 1));
 }

@@ -16,12 +16,14 @@ static void usage(FILE *out)
 {
 	fputs("usage: profil report [OPTION...]\n"
 	      "\n"
-	      "  -i, --input FILE    the recording (" COMMAND_DATA "); - for standard input\n"
-	      "  -s, --sort KEYS     a line for each: symbol, dso, process, thread, comm, or\n"
-	      "                      several of them with commas between (symbol,dso)\n"
-	      "  -n, --lines N       the first N lines\n"
-	      "      --no-demangle   names of functions as the linker has them\n"
-	      "  -h, --help\n", out);
+	      "Prints a recording.\n"
+	      "\n"
+	      "  -i, --input FILE    read FILE (" COMMAND_DATA "); - is standard input\n"
+	      "  -s, --sort KEYS     print a line for each symbol, dso, process, thread or comm,\n"
+	      "                      or for each combination of several keys (symbol,dso)\n"
+	      "  -n, --lines N       print the first N lines only\n"
+	      "      --no-demangle   do not demangle names\n"
+	      "  -h, --help          print this help\n", out);
 }
 
 static bool parse_keys(struct rows *rows, char *names)
@@ -34,12 +36,12 @@ static bool parse_keys(struct rows *rows, char *names)
 		for (i = 0; i < ROWS_KEYS_MAX && strcmp(name, row_keys[i].name); i++)
 			;
 		if (i == ROWS_KEYS_MAX) {
-			warnx("cannot sort by \"%s\"; --help tells", name);
+			warnx("cannot sort by \"%s\"; see \"profil report --help\"", name);
 			return false;
 		}
 		for (size_t j = 0; j < rows->nr_keys; j++) {
 			if (rows->keys[j] == &row_keys[i]) {
-				warnx("sort by %s twice?", name);
+				warnx("--sort has %s twice", name);
 				return false;
 			}
 		}
@@ -74,7 +76,7 @@ static int parse_options(int argc, char **argv, struct rows *rows, const char **
 			break;
 		case 'n':
 			if (!command_parse_number(optarg, UINT64_MAX, &rows->lines)) {
-				warnx("-n wants a number of lines, not \"%s\"", optarg);
+				warnx("-n: \"%s\" is not a number of lines", optarg);
 				return COMMAND_USAGE;
 			}
 			break;
@@ -90,7 +92,7 @@ static int parse_options(int argc, char **argv, struct rows *rows, const char **
 		}
 	}
 	if (optind < argc) {
-		warnx("\"%s\": a recording is named by -i", argv[optind]);
+		warnx("unexpected argument \"%s\"; use -i to read another file", argv[optind]);
 		return COMMAND_USAGE;
 	}
 	return -1;

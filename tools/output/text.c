@@ -199,7 +199,7 @@ static bool print_notes(FILE *out, const struct rows *rows)
 		fprintf(out, "note: %" PRIu64 " of %" PRIu64 " ticks have no line below\n",
 			counted - rows->ticks, counted);
 	else if (counted < rows->ticks)
-		fprintf(out, "note: %" PRIu64 " more ticks below than the statistics tell of\n",
+		fprintf(out, "note: %" PRIu64 " more ticks below than the statistics have\n",
 			rows->ticks - counted);
 	return print_state(out, rows, BINARY_CHANGED, "changed since") &&
 	       print_state(out, rows, BINARY_GONE, "gone") &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Two sessions make one account. Each counts the ticks of its mode, and calls those of the other
- * unselected; what was expected and what was missed is of all CPU time, and the same for both.
+ * See accounting.h. Of the two sessions, each counts the ticks of its mode and calls those of the
+ * other mode unselected. Expected and missed ticks are of all CPU time, and the same for both.
  */
 #include <inttypes.h>
 
@@ -58,7 +58,7 @@ void accounting_print(FILE *out, const struct format_account *account, u32 modes
 	u64 unselected = 0;
 
 	accounting_add(&sum, system);
-	/* What no session selects: both call the same tick so, if they are of one mode each. */
+	/* With two sessions, each tick is unselected in one of them: it is not lost. */
 	if (!(modes & PROFIL_MODE_SYSTEM))
 		unselected = user->unselected;
 	else if (!(modes & PROFIL_MODE_USER))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What became of the ticks, in one line
+ * The accounting line
  *
  *	ticks 2179, expected 2251: hit 2046 outside 133 saturated 0 dropped 0, missed 40;
  *	user 2086 system 93
@@ -12,13 +12,13 @@
 
 #include "recording/format.h"
 
-/* Statistics of another period of the same session. What is not a sum is that of the later. */
+/* Adds the statistics of a later period of the same session. */
 void accounting_add(struct format_stats *sum, const struct format_stats *later);
 
 /**
  * accounting_print - Print the accounting line, with its newline
- * @out: Where to.
- * @account: The last one of the recording.
+ * @out: The stream.
+ * @account: The last statistics of the recording.
  * @modes: format_meta.modes: PROFIL_MODE_* bits.
  */
 void accounting_print(FILE *out, const struct format_account *account, u32 modes);

@@ -2,9 +2,9 @@
 /*
  * See aggregate.h.
  *
- * A file's identity is what the kernel knew of it when the tick came. It is opened once, as soon
- * as it was seen, to learn what build it is; if it is gone or replaced by then, that is not known,
- * and the reader does not guess.
+ * A record has the identity of the file that was mapped at the tick. The recorder opens each file
+ * once, at its first record, to read its build-id. If the file has been deleted or replaced by
+ * then, the build-id stays unknown.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,8 +22,8 @@
 #include "symbols/buildid.h"
 #include "recording/hash.h"
 
-/* Seconds until who was not seen is forgotten. */
-#define FORGET		60
+/* Seconds without a tick until a process or file is freed. */
+#define EXPIRY_S	60
 
 struct process {
 	struct hash_node node;
@@ -46,7 +46,7 @@ struct file {
 	char path[];
 };
 
-/* What was mapped in a space, by whose number it is found. */
+/* A mapping in an address space; the hash is that of the id of the space. */
 struct mapping {
 	struct hash_node node;
 	u64 space;
@@ -54,7 +54,7 @@ struct mapping {
 	u64 end;
 	u64 file;
 	u64 bias;
-	bool by_offset;			/* samples tell of offsets in the file */
+	bool by_offset;			/* samples have offsets in the file */
 	u64 seen;
 };
 
@@ -68,9 +68,9 @@ struct aggregate {
 	int error;
 	bool per_thread;
 	u64 now;			/* at the last flush */
-	u64 pruned;			/* when last */
-	u64 processes_told;
-	u64 files_told;
+	u64 pruned;			/* time of the last prune */
+	u64 last_process_id;
+	u64 last_file_id;
 	struct hash_table processes;
 	struct hash_table files;
 	struct hash_table mappings;
@@ -88,14 +88,14 @@ struct aggregate *aggregate_create(struct format_writer *writer, bool per_thread
 	return a;
 }
 
-static void check(struct aggregate *a, int err)
+static void note_error(struct aggregate *a, int err)
 {
 	if (err && !a->error)
 		a->error = errno;
 }
 
-/* A thread's name is its process's only if it is the first one. */
-static bool names_it(const struct aggregate *a, const struct profil_record *record)
+/* Is the name in the record that of the process? Other threads may have other names. */
+static bool has_process_name(const struct aggregate *a, const struct profil_record *record)
 {
 	return a->per_thread || record->tid == record->pid || !record->pid;
 }
@@ -108,7 +108,7 @@ static void process_name(const struct aggregate *a, const struct profil_record *
 	int fd;
 
 	memcpy(comm, record->comm, 16);
-	if (names_it(a, record))
+	if (has_process_name(a, record))
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/comm", record->pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -122,21 +122,21 @@ static void process_name(const struct aggregate *a, const struct profil_record *
 	memcpy(comm, name, len - 1);	/* without the newline */
 }
 
-static void process_tell(struct aggregate *a, struct process *process,
+static void process_write(struct aggregate *a, struct process *process,
 			 const struct profil_record *record)
 {
-	struct format_process told = {
-		.id = ++a->processes_told,
+	struct format_process data = {
+		.id = ++a->last_process_id,
 		.space = process->space,
 		.pid = process->pid,
 		.tid = process->tid,
 		.time = record->time,
 	};
 
-	process->id = told.id;
+	process->id = data.id;
 	process_name(a, record, process->comm);
-	memcpy(told.comm, process->comm, sizeof(told.comm));
-	check(a, format_write_process(a->writer, &told));
+	memcpy(data.comm, process->comm, sizeof(data.comm));
+	note_error(a, format_write_process(a->writer, &data));
 }
 
 static struct process *process_get(struct aggregate *a, const struct profil_record *record)
@@ -161,19 +161,19 @@ static struct process *process_get(struct aggregate *a, const struct profil_reco
 	return process;
 }
 
-/* Who has got another name is told anew. */
+/* A process is written again if its name has changed. */
 static u64 process_of(struct aggregate *a, const struct profil_record *record)
 {
 	struct process *process = process_get(a, record);
 
 	process->seen = a->now;
-	if (!process->id || (names_it(a, record) && strcmp(process->comm, record->comm)))
-		process_tell(a, process, record);
+	if (!process->id || (has_process_name(a, record) && strcmp(process->comm, record->comm)))
+		process_write(a, process, record);
 	return process->id;
 }
 
-/* On an overlay, mappings of a file may be of another inode than stat() tells of. */
-static bool maps_as(int fd, const struct profil_record *record)
+/* On overlayfs, stat() may return another inode than mappings have: map the file and compare. */
+static bool is_mapped_as(int fd, const struct profil_record *record)
 {
 	unsigned int major, minor;
 	unsigned long start, ino;
@@ -201,7 +201,7 @@ static bool maps_as(int fd, const struct profil_record *record)
 	return same;
 }
 
-/* A descriptor of the file itself: nothing is opened that is not a file, or another one. */
+/* Opens @path only if it is a regular file, and the file of the record. */
 static int open_same(const char *path, const struct profil_record *record, struct stat *st)
 {
 	char self[64];
@@ -216,14 +216,14 @@ static int open_same(const char *path, const struct profil_record *record, struc
 		fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	}
 	close(handle);
-	if (fd >= 0 && st->st_ino != record->ino && !maps_as(fd, record)) {
+	if (fd >= 0 && st->st_ino != record->ino && !is_mapped_as(fd, record)) {
 		close(fd);
 		fd = -1;
 	}
 	return fd;
 }
 
-/* The process may see other files under that path than the recorder. */
+/* In the mount namespace of the process, the path may be that of another file. */
 static int open_mapped(const struct profil_record *record, struct stat *st)
 {
 	char *path;
@@ -241,10 +241,10 @@ static int open_mapped(const struct profil_record *record, struct stat *st)
 	return fd;
 }
 
-static void file_tell(struct aggregate *a, u64 id, const struct profil_record *record,
+static void file_write(struct aggregate *a, u64 id, const struct profil_record *record,
 		      const char *path)
 {
-	struct format_file told = {
+	struct format_file data = {
 		.id = id,
 		.ino = record->ino,
 		.generation = record->generation,
@@ -256,17 +256,17 @@ static void file_tell(struct aggregate *a, u64 id, const struct profil_record *r
 	int fd;
 
 	if (!(record->flags & PROFIL_RECORD_FILE)) {
-		told.flags = FORMAT_FILE_NONE;
+		data.flags = FORMAT_FILE_NONE;
 	} else {
 		fd = open_mapped(record, &st);
 		if (fd >= 0) {
-			told.size = st.st_size;
-			told.mtime = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
-			told.build_id_len = buildid_of_fd(fd, told.build_id);
+			data.size = st.st_size;
+			data.mtime = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+			data.build_id_len = buildid_of_fd(fd, data.build_id);
 			close(fd);
 		}
 	}
-	check(a, format_write_file(a->writer, &told));
+	note_error(a, format_write_file(a->writer, &data));
 }
 
 static u64 file_of(struct aggregate *a, const struct profil_record *record)
@@ -291,7 +291,7 @@ static u64 file_of(struct aggregate *a, const struct profil_record *record)
 	}
 
 	file = xcalloc(1, sizeof(*file) + strlen(path) + 1);
-	file->id = ++a->files_told;
+	file->id = ++a->last_file_id;
 	file->ino = record->ino;
 	file->generation = record->generation;
 	file->major = record->major;
@@ -299,7 +299,7 @@ static u64 file_of(struct aggregate *a, const struct profil_record *record)
 	file->seen = a->now;
 	strcpy(file->path, path);
 	hash_add(&a->files, &file->node, hash);
-	file_tell(a, file->id, record, path);
+	file_write(a, file->id, record, path);
 	return file->id;
 }
 
@@ -317,7 +317,7 @@ static struct mapping *mapping_at(const struct aggregate *a, u64 space, u64 pc)
 	return found;
 }
 
-static void mapping_note(struct aggregate *a, const struct profil_record *record,
+static void mapping_update(struct aggregate *a, const struct profil_record *record,
 			 const struct format_sample *sample)
 {
 	const u64 space = record->space;
@@ -351,10 +351,10 @@ bool aggregate_record(struct aggregate *a, const struct profil_record *record,
 		sample->offset = record->offset;
 		sample->bias = record->pc - record->offset;
 	} else if (*record->path) {
-		/* [vdso] is the same text wherever it lies. */
+		/* The text of the vDSO is the same at each address. */
 		sample->bias = record->start;
 	}
-	mapping_note(a, record, sample);
+	mapping_update(a, record, sample);
 	return true;
 }
 
@@ -412,42 +412,42 @@ static bool gather(struct hash_node *node, void *data)
 	return true;
 }
 
-static bool forget_process(struct hash_node *node, void *data)
+static bool drop_process(struct hash_node *node, void *data)
 {
 	struct process *process = container_of(node, struct process, node);
 	const struct aggregate *a = data;
 
-	if (a && a->now - process->seen < FORGET * NS_PER_S)
+	if (a && a->now - process->seen < EXPIRY_S * NS_PER_S)
 		return false;
 	free(process);
 	return true;
 }
 
-/* Seen is the time of a record, which may be later than that of the flush. */
-static bool forget_mapping(struct hash_node *node, void *data)
+/* The time of a record may be later than that of the flush. */
+static bool drop_mapping(struct hash_node *node, void *data)
 {
 	struct mapping *mapping = container_of(node, struct mapping, node);
 	const struct aggregate *a = data;
 
-	/* A file that has been forgotten gets another number. */
-	if (a && a->now < mapping->seen + FORGET / 2 * NS_PER_S)
+	/* Earlier than its file, whose id would not be valid any more. */
+	if (a && a->now < mapping->seen + EXPIRY_S / 2 * NS_PER_S)
 		return false;
 	free(mapping);
 	return true;
 }
 
-static bool forget_file(struct hash_node *node, void *data)
+static bool drop_file(struct hash_node *node, void *data)
 {
 	struct file *file = container_of(node, struct file, node);
 	const struct aggregate *a = data;
 
-	if (a && a->now - file->seen < FORGET * NS_PER_S)
+	if (a && a->now - file->seen < EXPIRY_S * NS_PER_S)
 		return false;
 	free(file);
 	return true;
 }
 
-static int by_place(const void *a, const void *b)
+static int compare_samples(const void *a, const void *b)
 {
 	const struct format_sample *l = a, *r = b;
 
@@ -462,15 +462,15 @@ int aggregate_flush(struct aggregate *a, u64 now)
 	if (a->samples.nr) {
 		gathered.samples = xcalloc(a->samples.nr, sizeof(*gathered.samples));
 		hash_prune(&a->samples, gather, &gathered);
-		qsort(gathered.samples, gathered.nr, sizeof(*gathered.samples), by_place);
-		check(a, format_write_samples(a->writer, gathered.samples, gathered.nr));
+		qsort(gathered.samples, gathered.nr, sizeof(*gathered.samples), compare_samples);
+		note_error(a, format_write_samples(a->writer, gathered.samples, gathered.nr));
 		free(gathered.samples);
 	}
 	a->now = now;
-	if (now - a->pruned >= FORGET * NS_PER_S) {
-		hash_prune(&a->processes, forget_process, a);
-		hash_prune(&a->files, forget_file, a);
-		hash_prune(&a->mappings, forget_mapping, a);
+	if (now - a->pruned >= EXPIRY_S * NS_PER_S) {
+		hash_prune(&a->processes, drop_process, a);
+		hash_prune(&a->files, drop_file, a);
+		hash_prune(&a->mappings, drop_mapping, a);
 		a->pruned = now;
 	}
 	return aggregate_error(a);
@@ -493,8 +493,8 @@ void aggregate_free(struct aggregate *a)
 	gathered.samples = xcalloc(a->samples.nr + 1, sizeof(*gathered.samples));
 	hash_free(&a->samples, gather, &gathered);
 	free(gathered.samples);
-	hash_free(&a->processes, forget_process, NULL);
-	hash_free(&a->files, forget_file, NULL);
-	hash_free(&a->mappings, forget_mapping, NULL);
+	hash_free(&a->processes, drop_process, NULL);
+	hash_free(&a->files, drop_file, NULL);
+	hash_free(&a->mappings, drop_mapping, NULL);
 	free(a);
 }

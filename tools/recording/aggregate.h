@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What was seen since the last second, and of whom and of which files
+ * The processes, files and samples that the recorder has seen
  *
- * Processes and files are told to the writer when they are seen first; samples add up here until
- * they are flushed. Who was not seen for a while is forgotten, and told anew, under another number,
- * when it comes back: so memory is bounded by what happens in a minute.
+ * Processes and files are written at their first tick. Samples are added up until the next flush.
+ * Processes and files without ticks for a minute are freed; if they come back, they are written
+ * again, with another id. So memory is bounded by what happens in about a minute.
  */
 #ifndef PROFIL_TOOLS_AGGREGATE_H
 #define PROFIL_TOOLS_AGGREGATE_H
@@ -19,34 +19,34 @@ struct aggregate;
 struct aggregate *aggregate_create(struct format_writer *writer, bool per_thread, u64 now);
 
 /**
- * aggregate_record - A record was read
- * @a: What was seen.
+ * aggregate_record - Convert a record to a sample
+ * @a: The aggregate.
  * @record: The record.
- * @sample: Out: where its tick was, without the tick.
+ * @sample: Out: the sample, with 0 ticks.
  *
- * Return: false if it is not known what was mapped there: aggregate_place() may know it later.
+ * Return: false if the record has no mapping; aggregate_place() may find one later.
  */
 bool aggregate_record(struct aggregate *a, const struct profil_record *record,
 		      struct format_sample *sample);
 
 /**
- * aggregate_place - Find what other records tell of a place
- * @a: What was seen.
+ * aggregate_place - Find the mapping of a sample in other records
+ * @a: The aggregate.
  * @space: The address space of a record without a mapping.
- * @sample: In and out: @sample->offset is its pc.
+ * @sample: In and out: the sample, whose offset is its pc until a mapping is found.
  */
 void aggregate_place(struct aggregate *a, u64 space, struct format_sample *sample);
 
-/* @sample->user and @sample->system are added to what there is. */
+/* Adds the ticks of @sample. */
 void aggregate_add(struct aggregate *a, const struct format_sample *sample);
 
-/* Is there anything to be flushed? */
+/* True if there are samples to flush. */
 bool aggregate_any(const struct aggregate *a);
 
-/* Hands all samples to the writer. 0, or -1 with errno set. */
+/* Passes all samples to the writer. Returns 0, or -1 with errno set. */
 int aggregate_flush(struct aggregate *a, u64 now);
 
-/* 0, or -1 with errno set, since the writer failed for processes or files. */
+/* Returns 0, or -1 with errno set if the writer has failed. */
 int aggregate_error(const struct aggregate *a);
 
 void aggregate_free(struct aggregate *a);

@@ -2,14 +2,14 @@
 /*
  * See chunks.h.
  *
- * A chunk is a page of text of one space in one session. First it only counts its records; with
- * RECORDS of them it waits for a range; then it has counters, until its text is something else, its
- * space is gone or another chunk needs the memory more: then it is retired, and freed by the next
- * harvest, which takes what the counters still hold.
+ * A chunk is a page of text of one address space in one session. At first it counts its records;
+ * with RECORDS of them it waits for a range; then it has counters until its mapping changes, its
+ * space is gone or another chunk needs the memory more. Then it is retired, and the next harvest
+ * reads its counters a last time and frees it.
  *
- * What lies at an address may change while a range is there: a library is unloaded, and another
- * comes in its place. So a range is made only if /proc/PID/maps has at this moment what the record
- * told of, and it is looked up again every second. Where that cannot be read there are no ranges.
+ * The mapping at an address may change while there is a range, for example by dlclose() and
+ * dlopen(). So a range is added only if /proc/PID/maps has the mapping of the record, and maps is
+ * read again each second. Without permission to read maps there are no ranges.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,25 +28,25 @@
 
 typedef uint16_t u16;
 
-/* Bytes of text, and of the counters for them. */
+/* Bytes of text in a chunk, and of its counters. */
 #define TEXT		4096U
 #define COUNTERS	(TEXT * sizeof(u16))
-/* Counters that are mapped together. */
+/* Chunks whose counters are allocated together. */
 #define SLAB		64
-/* Records until a range pays. */
+/* Records until a chunk gets a range. */
 #define RECORDS		4
-/* Most counters of one session: copying them must not stop the ticks for long. */
+/* Maximum of chunks with counters: a snapshot must not take long. */
 #define LIVE_MAX	1024
-/* What a tick is worth, of which a sixteenth is forgotten every second. */
+/* A tick adds this to the score, of which a sixteenth decays each second. */
 #define TICK_SCORE	16
-/* Most that make way for others, from one harvest to the next: it takes a grace period each. */
+/* Maximum of evictions per harvest: each waits for a grace period. */
 #define EVICTIONS	8
-/* Harvests until what has no counters is forgotten, if no record came; and between looking. */
+/* Harvests without a record until a chunk without counters is freed; and between checks. */
 #define FORGET		20
 #define FORGET_EVERY	10
 
 enum state {
-	COUNTING,		/* its records; no counters */
+	COUNTING,		/* counts records; has no counters */
 	WAITING,		/* for chunks_place() */
 	LIVE,
 	RETIRED,		/* for the next harvest, which frees it */
@@ -56,13 +56,13 @@ struct space {
 	struct hash_node node;
 	u64 id;
 	s32 pid;
-	bool unreadable;		/* its mappings are not to be seen */
+	bool unreadable;		/* no permission to read maps */
 	struct chunk *chunks;
 	struct space *next_waiting;
-	bool waiting;			/* has chunks that are */
+	bool waiting;			/* has waiting chunks */
 };
 
-/* What is mapped at an address, as the process's maps tell. */
+/* A line of /proc/PID/maps. */
 struct mapping {
 	u64 start;
 	u64 end;
@@ -88,7 +88,6 @@ struct chunk {
 	u64 heard;			/* the harvest before its last record */
 	u16 *counters;
 	struct mapping mapping;		/* with offset at @text, when they were made */
-	u64 place;			/* in the session's array */
 };
 
 struct free_counters {
@@ -132,7 +131,7 @@ struct chunks *chunks_create(const int fds[CHUNKS_SESSIONS])
 
 /* ---- memory for counters ---- */
 
-/* Zeroed, and never twice as large as what is needed: untouched pages cost nothing. */
+/* Zeroed counters for one chunk. */
 static u16 *counters_get(struct chunks *chunks)
 {
 	struct free_counters *first = chunks->free;
@@ -186,7 +185,7 @@ static struct space *space_get(struct chunks *chunks, u64 id)
 	return space;
 }
 
-/* True if no target runs in it any more. Takes nothing away. */
+/* True if no target uses the space any more. The range is empty: this removes nothing. */
 static bool space_gone(const struct chunks *chunks, const struct space *space)
 {
 	int fd = chunks->fds[0] >= 0 ? chunks->fds[0] : chunks->fds[1];
@@ -203,7 +202,7 @@ static u64 hex(const char **at)
 	return value;
 }
 
-/* All mappings of a process, in order of their addresses. If there are none, errno may say why. */
+/* Reads all mappings of a process. Returns false if there are none; errno may be set. */
 static bool maps_read(struct chunks *chunks, s32 pid)
 {
 	struct mapping *mapping;
@@ -240,7 +239,7 @@ static bool maps_read(struct chunks *chunks, s32 pid)
 	return chunks->nr_maps;
 }
 
-/* What is mapped at @text, with the offset of @text. */
+/* Finds the mapping at @text; its offset becomes that of @text. */
 static bool maps_find(const struct chunks *chunks, u64 text, struct mapping *found)
 {
 	size_t low = 0, high = chunks->nr_maps, middle;
@@ -299,11 +298,11 @@ void chunks_record(struct chunks *chunks, unsigned int session,
 	if (!record->pid)
 		return;
 	space = space_get(chunks, record->space);
-	/* Who was seen last: the child of a vfork may have left the space since. */
+	/* The last one: a child of vfork() may have left the space since. */
 	space->pid = record->pid;
 	chunk = chunk_get(chunks, space, session, text);
 	chunk->heard = chunks->harvests;
-	/* One that was queued before the range was there. */
+	/* The record was queued before the range was added. */
 	if (chunk->state == LIVE)
 		return;
 	if (chunk->process != sample->process || chunk->file_id != sample->file ||
@@ -326,7 +325,7 @@ void chunks_record(struct chunks *chunks, unsigned int session,
 	}
 }
 
-/* Nothing counts there any more; what did is harvested next time. */
+/* The next harvest reads the counters and frees the chunk. */
 static void chunk_retire(struct chunks *chunks, struct chunk *chunk)
 {
 	chunk->state = RETIRED;
@@ -340,7 +339,7 @@ static void chunk_remove(struct chunks *chunks, struct chunk *chunk)
 	chunk_retire(chunks, chunk);
 }
 
-/* The one that is of least use makes way for one that is of more. */
+/* Retires the chunk with the lowest score, if that is lower than that of @better. */
 static bool evict(struct chunks *chunks, const struct chunk *better)
 {
 	struct chunk *least = NULL, *chunk;
@@ -369,7 +368,7 @@ static int chunk_add(struct chunks *chunks, struct chunk *chunk)
 	return profil_session_add(chunks->fds[chunk->session], chunk->space->id, &range, 1);
 }
 
-/* False if no range can be made for it. */
+/* Adds a range for the chunk. Returns false if that fails. */
 static bool chunk_place(struct chunks *chunks, struct chunk *chunk)
 {
 	struct chunk ***array = &chunks->sessions[chunk->session].chunks;
@@ -412,7 +411,7 @@ bool chunks_place(struct chunks *chunks)
 	while ((space = chunks->waiting)) {
 		chunks->waiting = space->next_waiting;
 		space->waiting = false;
-		/* Once, for all of them. */
+		/* Once for all chunks of the space. */
 		if (!chunks->full && !maps_read(chunks, space->pid))
 			space->unreadable = errno == EACCES || errno == EPERM;
 		for (chunk = space->chunks; chunk; chunk = chunk->next) {
@@ -429,7 +428,7 @@ bool chunks_place(struct chunks *chunks)
 	return any;
 }
 
-static bool chunk_is_what_it_was(const struct chunks *chunks, const struct chunk *chunk)
+static bool chunk_mapping_is_same(const struct chunks *chunks, const struct chunk *chunk)
 {
 	struct mapping mapping;
 
@@ -454,7 +453,7 @@ static void space_check(struct chunks *chunks, struct space *space)
 			continue;
 		if (gone)
 			chunk_retire(chunks, chunk);
-		else if (!readable || !chunk_is_what_it_was(chunks, chunk))
+		else if (!readable || !chunk_mapping_is_same(chunks, chunk))
 			chunk_remove(chunks, chunk);
 	}
 }

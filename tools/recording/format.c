@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The format of profil.data, as profil.data(5) has it: written, and read with suspicion.
- *
- * Blocks have the machine's byte order, which must be little endian as the file's. Numbers that
- * follow each other lie as the structures of data.h have them; assertions see to it.
+ * See format.h. The file is little endian, as all machines that this is built for. The payload of
+ * most blocks is a structure of format.h; assertions below check that it has no padding.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,11 +17,11 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is little endian");
 
-/* Writes happen when this much is there, if not earlier. */
+/* The buffer is written when it has this many bytes. */
 #define BUFFER_FULL (1U << 20)
-/* The most that may come between a header's known part and the first block. */
+/* The largest file header; later versions may add members. */
 #define HEADER_MAX 4096
-/* What is read at once: a length that is a lie must not cost its memory. */
+/* Payloads are read in pieces: a wrong length must not allocate that much memory. */
 #define PIECE (256U << 10)
 
 struct file_header {
@@ -77,12 +75,12 @@ _Static_assert(sizeof(struct format_end) == 16, "layout");
 /**
  * struct format_writer - A file that is being written
  * @fd: The file.
- * @error: The errno of the failure that ended it, or 0.
- * @written: Bytes in the file, all of whole blocks.
- * @buffer: Blocks that are not written yet, and maybe one that is being made.
- * @used: Bytes of whole blocks in @buffer.
+ * @error: The errno of the first error, or 0.
+ * @written: Bytes in the file.
+ * @buffer: Blocks that are not written yet; the last one may be incomplete.
+ * @used: Bytes of complete blocks in @buffer.
  * @fill: Bytes in @buffer.
- * @size: Bytes that fit.
+ * @size: Size of @buffer.
  */
 struct format_writer {
 	int fd;
@@ -97,13 +95,12 @@ struct format_writer {
 /**
  * struct format_reader - A file that is being read
  * @fd: The file.
- * @header_size: Bytes before the first block.
  * @next: Offset of the next block.
- * @at: Offset of the block that was read last.
- * @payload: That block's.
- * @size: Bytes that fit into @payload.
- * @ended: There is no more.
- * @error: Why not, unless it just ended.
+ * @at: Offset of the current block.
+ * @payload: Its payload.
+ * @size: Size of the buffer @payload.
+ * @ended: There are no more blocks.
+ * @error: Why not, unless this is the end of the file.
  */
 struct format_reader {
 	int fd;
@@ -115,16 +112,16 @@ struct format_reader {
 	const char *error;
 };
 
-/* Type and length are in it, so that no block is taken for another. */
-static u32 sum_of(const struct block_header *header, const u8 *payload)
+/* The checksum covers the type and the length, too. */
+static u32 block_checksum(const struct block_header *header, const u8 *payload)
 {
 	u32 sum = crc32(0, (const u8 *)header, offsetof(struct block_header, crc));
 
 	return header->bytes ? crc32(sum, payload, header->bytes) : sum;
 }
 
-/* Locks belong to the open file, not the process: that forks do not matter. */
-static struct flock whole_file(short type)
+/* For locks of the open file, which fork() does not affect. */
+static struct flock file_lock(short type)
 {
 	return (struct flock){ .l_type = type, .l_whence = SEEK_SET };
 }
@@ -151,7 +148,7 @@ static int append_string(struct format_writer *writer, const char *string)
 	return string ? append(writer, string, strlen(string) + 1) : append(writer, "", 1);
 }
 
-static int begin(struct format_writer *writer, u32 type)
+static int begin_block(struct format_writer *writer, u32 type)
 {
 	struct block_header header = { .type = type };
 
@@ -163,8 +160,8 @@ static int begin(struct format_writer *writer, u32 type)
 	return append(writer, &header, sizeof(header));
 }
 
-/* The block that was begun becomes a whole one. */
-static int finish(struct format_writer *writer)
+/* Completes the block that begin_block() started. */
+static int end_block(struct format_writer *writer)
 {
 	size_t bytes = writer->fill - writer->used - sizeof(struct block_header);
 	struct block_header header;
@@ -180,17 +177,17 @@ static int finish(struct format_writer *writer)
 	payload = writer->buffer + writer->used + sizeof(header);
 	memcpy(&header, payload - sizeof(header), sizeof(header));
 	header.bytes = bytes;
-	header.crc = sum_of(&header, payload);
+	header.crc = block_checksum(&header, payload);
 	memcpy(payload - sizeof(header), &header, sizeof(header));
 	writer->used = writer->fill;
 	return writer->used < BUFFER_FULL ? 0 : format_flush(writer);
 }
 
-static int write_plain(struct format_writer *writer, u32 type, const void *payload, size_t bytes)
+static int write_struct(struct format_writer *writer, u32 type, const void *payload, size_t bytes)
 {
-	if (begin(writer, type) || append(writer, payload, bytes))
+	if (begin_block(writer, type) || append(writer, payload, bytes))
 		return -1;
-	return finish(writer);
+	return end_block(writer);
 }
 
 struct format_writer *format_create(const char *path)
@@ -199,7 +196,7 @@ struct format_writer *format_create(const char *path)
 		.version = FORMAT_VERSION,
 		.size = sizeof(header),
 	};
-	struct flock lock = whole_file(F_WRLCK);
+	struct flock lock = file_lock(F_WRLCK);
 	struct format_writer *writer;
 	struct stat st;
 	int error;
@@ -207,11 +204,11 @@ struct format_writer *format_create(const char *path)
 	writer = calloc(1, sizeof(*writer));
 	if (!writer)
 		return NULL;
-	/* Command lines are nobody else's business. */
+	/* Others must not read the command line. */
 	writer->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
 	if (writer->fd < 0)
 		goto free_writer;
-	/* Some file systems know no locks. */
+	/* Some file systems have no locks. */
 	if (fcntl(writer->fd, F_OFD_SETLK, &lock) && (errno == EAGAIN || errno == EACCES)) {
 		errno = EBUSY;
 		goto close_file;
@@ -251,14 +248,14 @@ int format_write_meta(struct format_writer *writer, const struct format_meta *me
 
 	while (argv && argv[payload.nr_args])
 		payload.nr_args++;
-	if (begin(writer, FORMAT_META) || append(writer, &payload, sizeof(payload)) ||
+	if (begin_block(writer, FORMAT_META) || append(writer, &payload, sizeof(payload)) ||
 	    append_string(writer, meta->hostname) || append_string(writer, meta->release) ||
 	    append_string(writer, meta->directory))
 		return -1;
 	for (u32 i = 0; i < payload.nr_args; i++)
 		if (append_string(writer, argv[i]))
 			return -1;
-	return finish(writer);
+	return end_block(writer);
 }
 
 int format_write_file(struct format_writer *writer, const struct format_file *file)
@@ -280,10 +277,10 @@ int format_write_file(struct format_writer *writer, const struct format_file *fi
 		return -1;
 	}
 	memcpy(payload.build_id, file->build_id, file->build_id_len);
-	if (begin(writer, FORMAT_FILE) || append(writer, &payload, sizeof(payload)) ||
+	if (begin_block(writer, FORMAT_FILE) || append(writer, &payload, sizeof(payload)) ||
 	    append_string(writer, file->path))
 		return -1;
-	return finish(writer);
+	return end_block(writer);
 }
 
 int format_write_process(struct format_writer *writer, const struct format_process *process)
@@ -295,19 +292,19 @@ int format_write_process(struct format_writer *writer, const struct format_proce
 		return -1;
 	}
 	payload.comm[sizeof(payload.comm) - 1] = '\0';
-	return write_plain(writer, FORMAT_PROCESS, &payload, sizeof(payload));
+	return write_struct(writer, FORMAT_PROCESS, &payload, sizeof(payload));
 }
 
 int format_write_samples(struct format_writer *writer, const struct format_sample *samples,
 			 size_t nr)
 {
-	/* Small ones, so that little is lost with one that is damaged. */
+	/* In small blocks: a damaged block loses few samples. */
 	const size_t most = 4096;
 
 	for (size_t i = 0; i < nr; i += most) {
 		size_t part = nr - i < most ? nr - i : most;
 
-		if (write_plain(writer, FORMAT_SAMPLES, samples + i, part * sizeof(*samples)))
+		if (write_struct(writer, FORMAT_SAMPLES, samples + i, part * sizeof(*samples)))
 			return -1;
 	}
 	return 0;
@@ -315,12 +312,12 @@ int format_write_samples(struct format_writer *writer, const struct format_sampl
 
 int format_write_account(struct format_writer *writer, const struct format_account *account)
 {
-	return write_plain(writer, FORMAT_STATS, account, sizeof(*account));
+	return write_struct(writer, FORMAT_STATS, account, sizeof(*account));
 }
 
 int format_write_end(struct format_writer *writer, const struct format_end *end)
 {
-	return write_plain(writer, FORMAT_END, end, sizeof(*end));
+	return write_struct(writer, FORMAT_END, end, sizeof(*end));
 }
 
 int format_flush(struct format_writer *writer)
@@ -343,7 +340,7 @@ int format_flush(struct format_writer *writer)
 		done += n;
 	}
 	if (writer->error) {
-		/* Whole blocks only; that it is cut off tells the reader as much, if this fails. */
+		/* If this fails, the reader finds an incomplete block. */
 		while (ftruncate(writer->fd, writer->written) && errno == EINTR)
 			;
 		errno = writer->error;
@@ -371,7 +368,7 @@ int format_close(struct format_writer *writer)
 	return error ? -1 : 0;
 }
 
-/* Fewer than @len bytes, if the file ends; -1 if it cannot be read. */
+/* Returns fewer than @len bytes at the end of the file, -1 on error. */
 static ssize_t read_bytes(int fd, void *buffer, size_t len)
 {
 	size_t done = 0;
@@ -390,7 +387,7 @@ static ssize_t read_bytes(int fd, void *buffer, size_t len)
 	return done;
 }
 
-static int end_at(struct format_reader *reader, const char *error)
+static int stop_reading(struct format_reader *reader, const char *error)
 {
 	reader->ended = true;
 	reader->error = error;
@@ -410,11 +407,11 @@ static bool read_header(struct format_reader *reader, const char **error)
 	}
 	if (n < (ssize_t)sizeof(header) ||
 	    memcmp(header.magic, FORMAT_MAGIC, sizeof(header.magic))) {
-		*error = n ? "not a file of profil record" : "the file is empty";
+		*error = n ? "not a recording of profil" : "the file is empty";
 		return false;
 	}
 	if (header.version != FORMAT_VERSION || header.flags) {
-		*error = "written in a newer format than this profil knows";
+		*error = "its format is newer than this version of profil";
 		return false;
 	}
 	if (header.size < sizeof(header) || header.size > HEADER_MAX || header.size % 8) {
@@ -465,7 +462,7 @@ struct format_reader *format_open(const char *path, const char **error)
 	return format_open_fd(fd, error);
 }
 
-/* Fewer than @bytes, if the file ends; -1 if it cannot be read, or there is no memory. */
+/* Returns fewer than @bytes at the end of the file, -1 on error or without memory. */
 static ssize_t read_payload(struct format_reader *reader, size_t bytes)
 {
 	size_t done = 0, part;
@@ -473,7 +470,7 @@ static ssize_t read_payload(struct format_reader *reader, size_t bytes)
 
 	while (done < bytes) {
 		part = bytes - done < PIECE ? bytes - done : PIECE;
-		/* No larger than that: so tools can tell when more is read. */
+		/* Not larger: so memory checkers find accesses after the end. */
 		if (done + part != reader->size) {
 			u8 *payload = realloc(reader->payload, done + part);
 
@@ -492,8 +489,8 @@ static ssize_t read_payload(struct format_reader *reader, size_t bytes)
 	return done;
 }
 
-/* Steps over a terminated string, or returns NULL. */
-static const char *take_string(const u8 **at, const u8 *end)
+/* Returns the string at *@at and moves *@at behind it; NULL if it is not terminated. */
+static const char *parse_string(const u8 **at, const u8 *end)
 {
 	const u8 *string = *at, *zero;
 
@@ -506,7 +503,7 @@ static const char *take_string(const u8 **at, const u8 *end)
 	return (const char *)string;
 }
 
-static bool take_meta(const u8 *at, size_t bytes, struct format_meta *meta)
+static bool parse_meta(const u8 *at, size_t bytes, struct format_meta *meta)
 {
 	const u8 *end = at + bytes;
 	struct meta_payload payload;
@@ -521,19 +518,19 @@ static bool take_meta(const u8 *at, size_t bytes, struct format_meta *meta)
 	meta->modes = payload.modes;
 	meta->flags = payload.flags;
 	meta->nr_args = payload.nr_args;
-	meta->hostname = take_string(&at, end);
-	meta->release = take_string(&at, end);
-	meta->directory = take_string(&at, end);
+	meta->hostname = parse_string(&at, end);
+	meta->release = parse_string(&at, end);
+	meta->directory = parse_string(&at, end);
 	if (!meta->hostname || !meta->release || !meta->directory)
 		return false;
 	meta->args = (const char *)at;
 	for (u32 i = 0; i < meta->nr_args; i++)
-		if (!take_string(&at, end))
+		if (!parse_string(&at, end))
 			return false;
 	return true;
 }
 
-static bool take_file(const u8 *at, size_t bytes, struct format_file *file)
+static bool parse_file(const u8 *at, size_t bytes, struct format_file *file)
 {
 	const u8 *end = at + bytes;
 	struct file_payload payload;
@@ -554,12 +551,12 @@ static bool take_file(const u8 *at, size_t bytes, struct format_file *file)
 	if (!file->id || file->build_id_len > FORMAT_BUILD_ID_MAX)
 		return false;
 	memcpy(file->build_id, payload.build_id, file->build_id_len);
-	file->path = take_string(&at, end);
+	file->path = parse_string(&at, end);
 	return file->path;
 }
 
-/* The first bytes of the payload as a structure; more may have been added since. */
-static bool take_plain(const u8 *at, size_t bytes, void *to, size_t size)
+/* Copies the first bytes of the payload. Later versions may append members. */
+static bool parse_struct(const u8 *at, size_t bytes, void *to, size_t size)
 {
 	if (bytes < size)
 		return false;
@@ -567,13 +564,13 @@ static bool take_plain(const u8 *at, size_t bytes, void *to, size_t size)
 	return true;
 }
 
-static bool take_process(const u8 *at, size_t bytes, struct format_process *process)
+static bool parse_process(const u8 *at, size_t bytes, struct format_process *process)
 {
-	return take_plain(at, bytes, process, sizeof(*process)) && process->id &&
+	return parse_struct(at, bytes, process, sizeof(*process)) && process->id &&
 	       memchr(process->comm, 0, sizeof(process->comm));
 }
 
-static bool take_samples(const u8 *at, size_t bytes, struct format_block *block)
+static bool parse_samples(const u8 *at, size_t bytes, struct format_block *block)
 {
 	if (bytes % sizeof(*block->samples))
 		return false;
@@ -582,24 +579,25 @@ static bool take_samples(const u8 *at, size_t bytes, struct format_block *block)
 	return true;
 }
 
-/* False if the payload cannot be one of that type. */
-static bool take(const struct format_reader *reader, size_t bytes, struct format_block *block)
+/* Returns false if the payload is too short or malformed for its type. */
+static bool parse_block(const struct format_reader *reader, size_t bytes,
+			struct format_block *block)
 {
 	const u8 *at = reader->payload;
 
 	switch (block->type) {
 	case FORMAT_META:
-		return take_meta(at, bytes, &block->meta);
+		return parse_meta(at, bytes, &block->meta);
 	case FORMAT_FILE:
-		return take_file(at, bytes, &block->file);
+		return parse_file(at, bytes, &block->file);
 	case FORMAT_PROCESS:
-		return take_process(at, bytes, &block->process);
+		return parse_process(at, bytes, &block->process);
 	case FORMAT_SAMPLES:
-		return take_samples(at, bytes, block);
+		return parse_samples(at, bytes, block);
 	case FORMAT_STATS:
-		return take_plain(at, bytes, &block->account, sizeof(block->account));
+		return parse_struct(at, bytes, &block->account, sizeof(block->account));
 	case FORMAT_END:
-		return take_plain(at, bytes, &block->end, sizeof(block->end));
+		return parse_struct(at, bytes, &block->end, sizeof(block->end));
 	}
 	return false;
 }
@@ -615,27 +613,27 @@ int format_next(struct format_reader *reader, struct format_block *block)
 		reader->at = reader->next;
 		n = read_bytes(reader->fd, &header, sizeof(header));
 		if (n < 0)
-			return end_at(reader, strerror(errno));
+			return stop_reading(reader, strerror(errno));
 		if (!n)
-			return end_at(reader, NULL);
+			return stop_reading(reader, NULL);
 		if (n < (ssize_t)sizeof(header))
-			return end_at(reader, "a block is cut off");
+			return stop_reading(reader, "a block is cut off");
 		if (header.bytes % 8 || header.bytes > FORMAT_PAYLOAD_MAX || header.reserved)
-			return end_at(reader, "a block's header is damaged");
+			return stop_reading(reader, "a block's header is damaged");
 		n = read_payload(reader, header.bytes);
 		if (n < 0)
-			return end_at(reader, strerror(errno));
+			return stop_reading(reader, strerror(errno));
 		if (n < (ssize_t)header.bytes)
-			return end_at(reader, "a block is cut off");
-		if (header.crc != sum_of(&header, reader->payload))
-			return end_at(reader, "a block is damaged");
+			return stop_reading(reader, "a block is cut off");
+		if (header.crc != block_checksum(&header, reader->payload))
+			return stop_reading(reader, "a block is damaged");
 		reader->next += sizeof(header) + header.bytes;
 	} while (header.type < FORMAT_META || header.type > FORMAT_END);
 
 	memset(block, 0, sizeof(*block));
 	block->type = header.type;
-	if (!take(reader, header.bytes, block))
-		return end_at(reader, "a block has the wrong form");
+	if (!parse_block(reader, header.bytes, block))
+		return stop_reading(reader, "a block has the wrong form");
 	return 1;
 }
 
@@ -651,7 +649,7 @@ u64 format_offset(const struct format_reader *reader)
 
 bool format_busy(const struct format_reader *reader)
 {
-	struct flock lock = whole_file(F_RDLCK);
+	struct flock lock = file_lock(F_RDLCK);
 
 	return !fcntl(reader->fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * profil.data - the file that profil record writes and profil report reads
+ * The format of profil.data, the file that profil record writes and profil report reads
  *
- * The format is told in profil.data(5); here are its blocks as C has them, a writer and a
- * reader. Both own their file and nothing else. What the reader hands out has been checked:
- * strings are terminated, arrays lie in the block, and what was not there is 0. What the blocks
- * mean together (that a sample's process was told of before) is the caller's to check.
+ * profil.data(5) describes it. This file has its blocks as C structures, a writer and a reader. The
+ * reader checks each block: strings are terminated, arrays are inside the block, and members that
+ * are missing are 0. The caller checks relations between blocks, such as the process of a sample.
  */
 #ifndef PROFIL_TOOLS_FORMAT_H
 #define PROFIL_TOOLS_FORMAT_H
@@ -27,22 +26,22 @@ enum format_type {
 };
 
 /* Bits of format_meta.flags */
-#define FORMAT_PER_THREAD		(1U << 0)	/* processes of the file are threads */
+#define FORMAT_PER_THREAD	(1U << 0)	/* processes of the file are threads */
 #define FORMAT_CHILDREN		(1U << 1)	/* forks were followed */
-#define FORMAT_ATTACHED		(1U << 2)	/* of a process that ran already */
+#define FORMAT_ATTACHED		(1U << 2)	/* recorded with --pid */
 
 /**
- * struct format_meta - What was recorded, and where
+ * struct format_meta - The command, the machine and the clock
  * @start_time: When the recording began, in ns of CLOCK_REALTIME.
- * @start_monotonic: The same moment, in ns of CLOCK_MONOTONIC: all other times are of this.
- * @tick_ns: Nanoseconds from one tick to the next.
+ * @start_monotonic: The same moment, in ns of CLOCK_MONOTONIC, as all other times.
+ * @tick_ns: The period of the ticks, in ns.
  * @modes: PROFIL_MODE_* bits.
- * @flags: DATA_* bits.
- * @nr_args: How many arguments the command has, itself included; 0 if FORMAT_ATTACHED.
+ * @flags: FORMAT_PER_THREAD, FORMAT_CHILDREN, FORMAT_ATTACHED.
+ * @nr_args: Number of arguments of the command, with its name; 0 if FORMAT_ATTACHED.
  * @hostname: Name of the machine.
  * @release: Release of its kernel.
  * @directory: Working directory.
- * @args: The arguments, @nr_args strings one after another. The writer takes them apart.
+ * @args: The arguments: @nr_args strings, one after another. Not used by the writer.
  */
 struct format_meta {
 	u64 start_time;
@@ -58,23 +57,23 @@ struct format_meta {
 };
 
 /* Bits of format_file.flags */
-#define FORMAT_FILE_NONE	(1U << 0)	/* no file: the path is a name such as "[vdso]" */
+#define FORMAT_FILE_NONE	(1U << 0)	/* not a file: a name such as "[vdso]" */
 
 /**
- * struct format_file - A file that was mapped, or memory that is none's
+ * struct format_file - A mapped file, or memory that is not a file
  * @id: Its number in this profil.data, not 0.
- * @ino: Inode number, 0 if not known; so are those that follow.
+ * @ino: Inode number; 0 if it is not known, like the members that follow.
  * @generation: Inode generation.
- * @size: Size in bytes when it was recorded.
- * @mtime: When it was written last, in ns since 1970.
- * @major: Major number of its device, as /proc/PID/maps tells it.
- * @minor: Minor number likewise.
+ * @size: Size in bytes during the recording.
+ * @mtime: Time of the last modification, in ns since 1970.
+ * @major: Major number of its device, as in /proc/PID/maps.
+ * @minor: Minor number of its device.
  * @flags: FORMAT_FILE_* bits.
  * @build_id_len: Bytes in @build_id, 0 to FORMAT_BUILD_ID_MAX.
  * @build_id: GNU build-id.
- * @path: Path as the recorder saw it, or a name if FORMAT_FILE_NONE.
+ * @path: Path for the recorder, or a name if FORMAT_FILE_NONE.
  *
- * Size, mtime and build-id are there only if the recorder could open @path and found @ino.
+ * Size, mtime and build-id are known only if the recorder could open the file.
  */
 struct format_file {
 	u64 id;
@@ -97,7 +96,7 @@ struct format_file {
  * @pid: Process id, 0 if not known.
  * @tid: Thread id; 0 unless FORMAT_PER_THREAD.
  * @comm: Name, terminated.
- * @time: When it was seen first.
+ * @time: Time of its first tick.
  */
 struct format_process {
 	u64 id;
@@ -111,13 +110,13 @@ struct format_process {
 /**
  * struct format_sample - Ticks at one pc
  * @process: format_process.id.
- * @file: format_file.id; 0 if what was mapped there is not known.
- * @offset: Offset in the file of the byte at the pc; the address if there is no file.
- * @bias: Address of the pc - @offset; without a file, where the mapping began; 0 if not known.
- * @user: Ticks that found user code running.
- * @system: Ticks that found the kernel running for it.
+ * @file: format_file.id; 0 if the mapping is not known.
+ * @offset: Offset of the pc in the file; the address if there is no file.
+ * @bias: Address of the pc - @offset; without a file, the start of the mapping; 0 if not known.
+ * @user: Ticks in user mode.
+ * @system: Ticks in kernel mode.
  *
- * Samples of the same pc add up.
+ * The ticks of several samples with the same pc are to be added.
  */
 struct format_sample {
 	u64 process;
@@ -129,7 +128,7 @@ struct format_sample {
 };
 
 /**
- * struct format_stats - What became of the ticks of a session, as in struct profil_stats
+ * struct format_stats - Statistics of a session, as in struct profil_stats
  */
 struct format_stats {
 	u64 ticks;
@@ -157,8 +156,8 @@ struct format_stats {
  * struct format_account - Statistics since the start
  * @user: Of the session that counts user ticks.
  * @system: Of the session that counts system ticks; 0 if there is none.
- * @time: When they were taken.
- * @peak_locked: Most bytes that both sessions had locked at a time.
+ * @time: When they were read.
+ * @peak_locked: Maximum of the bytes that both sessions had locked.
  */
 struct format_account {
 	struct format_stats user;
@@ -169,15 +168,15 @@ struct format_account {
 
 enum format_reason {
 	FORMAT_END_COMMAND = 1,	/* the command ended */
-	FORMAT_END_SIGNAL = 2,	/* the recorder was told to end */
-	FORMAT_END_DURATION = 3,	/* the time was over */
-	FORMAT_END_TARGETS = 4,	/* nothing was left to be sampled */
+	FORMAT_END_SIGNAL = 2,	/* a signal ended the recording */
+	FORMAT_END_DURATION = 3,	/* the duration was over */
+	FORMAT_END_TARGETS = 4,	/* all processes ended */
 };
 
 /**
- * struct format_end - The recording came to its end
- * @time: When.
- * @status: As wait() told of the command; 0 if there was none.
+ * struct format_end - The end of a recording
+ * @time: The time of the end.
+ * @status: Of the command, as from wait(); 0 without a command.
  * @reason: enum format_reason.
  */
 struct format_end {
@@ -187,21 +186,21 @@ struct format_end {
 };
 
 /*
- * Writer. Functions return 0, or -1 with errno set. Blocks are gathered in memory and written by
- * format_flush(), or when they become many: either whole blocks get into the file, or none. After a
- * failure to write, all calls fail in the same way, and the file ends with the last whole block.
+ * Writer. Functions return 0, or -1 with errno set. Blocks are kept in memory until format_flush(),
+ * or until there are many. After an error of write(), all calls fail with the same errno, and the
+ * file is truncated to its last complete block.
  */
 struct format_writer;
 
 /**
- * format_create - Begin a file
- * @path: What is there is overwritten. It is locked until format_close().
+ * format_create - Create a file, or overwrite it
+ * @path: Its path. The file is locked until format_close().
  *
  * Return: the writer, or NULL with errno set: EBUSY if another recorder is writing to it.
  */
 struct format_writer *format_create(const char *path);
 
-/* @argv: the command, ended by NULL; or NULL. @meta->nr_args and @meta->args are not looked at. */
+/* @argv: the command, terminated by NULL, or NULL. Ignores @meta->nr_args and @meta->args. */
 int format_write_meta(struct format_writer *writer, const struct format_meta *meta,
 		      char *const argv[]);
 int format_write_file(struct format_writer *writer, const struct format_file *file);
@@ -213,12 +212,12 @@ int format_write_end(struct format_writer *writer, const struct format_end *end)
 
 int format_flush(struct format_writer *writer);
 
-/* Flushes, unlocks, and frees @writer whether that fails or not. NULL is fine. */
+/* Flushes and unlocks the file, and frees @writer also if that fails. @writer may be NULL. */
 int format_close(struct format_writer *writer);
 
 /**
- * struct format_block - What format_next() found
- * @type: Which of the others is set.
+ * struct format_block - A block of a file
+ * @type: Which of the other members is set.
  * @samples: Array of @nr_samples.
  */
 struct format_block {
@@ -236,37 +235,36 @@ struct format_reader;
 
 /**
  * format_open - Read a file
- * @path: The file, which may be written to meanwhile; "-" for the standard input.
- * @error: Out: what is wrong, if it is not a file that can be read; a static string or as
- *	strerror() has it.
+ * @path: The file, which a recorder may be writing; "-" for standard input.
+ * @error: Out: the error message if this returns NULL.
  *
  * Return: the reader, or NULL.
  */
 struct format_reader *format_open(const char *path, const char **error);
 
-/* The same of a descriptor, which then is the reader's. */
+/* The same for a descriptor, which the reader closes. */
 struct format_reader *format_open_fd(int fd, const char **error);
 
 /**
- * format_next - The next block
+ * format_next - Read the next block
  * @reader: The reader.
- * @block: Out: the block. What it points to is there until the next call.
+ * @block: Out: the block. Its pointers are valid until the next call.
  *
- * Return: 1, or 0 at the end of the file, or -1 if what follows cannot be made sense of, which
- * ends the file as well: format_error() tells why.
+ * Return: 1, or 0 at the end of the file, or -1 if the rest of the file cannot be read: see
+ * format_error().
  */
 int format_next(struct format_reader *reader, struct format_block *block);
 
-/* What was wrong, or NULL. */
+/* The error message, or NULL. */
 const char *format_error(const struct format_reader *reader);
 
-/* Offset in the file of the block that format_next() returned, or failed at. */
+/* Offset in the file of the block that format_next() returned or could not read. */
 u64 format_offset(const struct format_reader *reader);
 
-/* Whether somebody is writing to the file. */
+/* True if a recorder is writing the file. */
 bool format_busy(const struct format_reader *reader);
 
-/* Who owns the file; whoever runs this, if that is not known. */
+/* The owner of the file, or the effective user if that is not known. */
 uid_t format_owner(const struct format_reader *reader);
 
 void format_free(struct format_reader *reader);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The GNU build-id of an ELF file: what tells one build of a program from all others
+ * The GNU build-id of an ELF file, which is unique for each build of a program
  */
 #ifndef PROFIL_TOOLS_BUILDID_H
 #define PROFIL_TOOLS_BUILDID_H
@@ -8,11 +8,11 @@
 #include "recording/format.h"
 
 /**
- * buildid_of_fd - Read it
- * @fd: The file, which may be anything.
+ * buildid_of_fd - Read the build-id of a file
+ * @fd: The file, ELF or not.
  * @id: Out: the build-id.
  *
- * Return: its length, or 0 if the file has none.
+ * Return: its length, or 0 if the file has no build-id.
  */
 u32 buildid_of_fd(int fd, u8 id[FORMAT_BUILD_ID_MAX]);
 

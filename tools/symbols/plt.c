@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See plt.h. There are many kinds of tables, with a first entry that is no stub or without, lazy or
- * not, for branch protection and not; so nothing is assumed of them: the stubs' instructions tell
- * which slot they use.
+ * See plt.h. There are many kinds of tables: lazy or not, with a special first entry or not, with
+ * branch protection or not. So the slot of each stub is taken from its instructions.
  */
 #include <gelf.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 
 #include "symbols/plt.h"
 
-/* Bytes of a stub, if the section does not tell, or something else: 4, on i386. */
+/* Bytes of a stub if the sh_entsize of the section is wrong, as on i386. */
 #define STUB_SIZE	16
 #define STUB_MIN	8
 #define STUB_MAX	64
@@ -38,7 +37,7 @@ static int compare_slots(const void *a, const void *b)
 	return compare_u64(x->address, y->address);
 }
 
-/* The relocations of a section that have the name of a symbol. */
+/* Reads the relocations of a section that have a symbol. */
 static void read_relocations(Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr, struct slots *slots)
 {
 	Elf_Scn *symbols = elf_getscn(elf, shdr->sh_link);
@@ -75,7 +74,7 @@ static u32 word_at(const u8 *bytes)
 	return bytes[0] | bytes[1] << 8 | bytes[2] << 16 | (u32)bytes[3] << 24;
 }
 
-/* jmp *slot; what may stand before it has no such bytes. */
+/* jmp *slot, at any offset: other instructions of stubs do not contain these bytes. */
 static u64 slot_x86(const u8 *stub, size_t size, u64 address, bool wide, u64 got)
 {
 	for (size_t at = 0; at + 6 <= size; at++) {
@@ -91,7 +90,7 @@ static u64 slot_x86(const u8 *stub, size_t size, u64 address, bool wide, u64 got
 	return 0;
 }
 
-/* adrp x16, page of slot; ldr x17, [x16, slot in the page] */
+/* adrp x16, page of slot; ldr x17, [x16, offset in the page] */
 static u64 slot_arm64(const u8 *stub, size_t size, u64 address)
 {
 	for (size_t at = 0; at + 8 <= size; at += 4) {

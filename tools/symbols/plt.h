@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stubs of the procedure linkage table, through which a binary calls functions of others
+ * Stubs of the procedure linkage table, by which a binary calls functions of other binaries
  *
- * No symbol table has them, but each jumps to where a slot points that the dynamic linker fills in;
- * the slot's relocation has the name.
+ * Stubs are not in the symbol table. A stub jumps to the address in a slot, which the dynamic
+ * linker fills in; the relocation of the slot has the name of the function.
  */
 #ifndef PROFIL_TOOLS_PLT_H
 #define PROFIL_TOOLS_PLT_H
@@ -15,9 +15,8 @@
 /**
  * plt_read - Find the stubs of a binary
  * @elf: The binary, which may be hostile.
- * @found: Is called for each: from @start up to @end it is a stub for @name, which is there as long
- *	as @elf.
- * @data: For @found.
+ * @found: Called for each stub, which calls @name. The string is valid as long as @elf.
+ * @data: Passed to @found.
  */
 void plt_read(Elf *elf, void (*found)(void *data, u64 start, u64 end, const char *name),
 	      void *data);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Names of functions: from the symbol tables of binaries and their separate debug files, as
- * elfutils' libdwfl finds them; from /tmp/perf-PID.map for code that a process made itself. Where
- * a binary has no symbols, its unwind table still tells where functions begin and end.
+ * See symbols.h. Names come from the symbol tables of binaries and their separate debug files,
+ * which libdwfl finds; or from /tmp/perf-PID.map for JIT code. For a binary without symbols, the
+ * unwind table has the extents of functions.
  *
- * All of these are files that anybody may have written: libelf checks what it reads, and here
- * nothing is added without looking for overflow.
+ * All these files may be hostile. libelf checks what it reads; sums are checked for overflow here.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,7 +28,7 @@
 #include "symbols/plt.h"
 #include "symbols/symbols.h"
 
-/* Exception handling's way to encode pointers, as of the LSB. */
+/* Encodings of pointers in .eh_frame: DW_EH_PE_* of the LSB. */
 #define EH_ABSPTR	0x00
 #define EH_UDATA2	0x02
 #define EH_UDATA4	0x03
@@ -41,23 +40,24 @@
 #define EH_PCREL	0x10
 #define EH_APPLIED	0x70
 
-/* Longer ones are shown as they are: demanglers may take their time. */
+/* Longer names are not demangled: that could take very long. */
 #define MANGLED_MAX	8192
-/* Functions that may begin between one that holds a pc and that pc: nested, or wrong sizes. */
+/* At most this many functions are searched for one that contains a pc. */
 #define STEPS_MAX	4096
-/* Of /tmp/perf-PID.map */
+/* The largest /tmp/perf-PID.map that is read. */
 #define JIT_BYTES_MAX	(512LL << 20)
 
 /**
- * struct entry - A function in a table
+ * struct entry - A function
  * @start: Its first address.
- * @end: The address past it.
- * @reach: The highest @end of all entries up to this.
- * @name: As the table has it, or NULL.
- * @rank: Among those with the same start, the highest is meant; of JIT code, the latest.
- * @guessed: @end is only where the next one begins.
- * @stub: It only calls what is called so.
- * @result: What was returned for it.
+ * @end: The address after it.
+ * @reach: The highest @end of this entry and all before it.
+ * @name: Its name, mangled; or NULL.
+ * @rank: Of entries with the same start, the one with the highest rank remains. In JIT code, later
+ *	entries have higher ranks.
+ * @guessed: @end is the start of the next entry, or the end of the section.
+ * @stub: It is a PLT stub for @name.
+ * @result: The symbol that was returned for it, or NULL.
  */
 struct entry {
 	u64 start;
@@ -70,7 +70,7 @@ struct entry {
 	const struct symbol *result;
 };
 
-struct table {
+struct functions {
 	struct entry *entries;
 	size_t nr;
 };
@@ -86,16 +86,16 @@ struct symbols {
 
 struct segment {
 	u64 offset;
-	u64 end;	/* in the file */
+	u64 end;	/* offset, too */
 	u64 address;
 	bool text;
 };
 
 /**
- * struct binary - A file that is looked into
- * @segments: What of it is loaded where.
- * @named: Functions by name.
- * @unwound: Functions by the unwind table, which is read when it is first asked for.
+ * struct binary - An open binary
+ * @segments: Its PT_LOAD segments.
+ * @named: Functions of the symbol table, and stubs.
+ * @unwound: Functions of the unwind table, which is read at the first use.
  */
 struct binary {
 	struct symbols *symbols;
@@ -105,26 +105,26 @@ struct binary {
 	u64 bias;
 	struct segment *segments;
 	size_t nr_segments;
-	struct table named;
-	struct table unwound;
-	bool unwinding;
+	struct functions named;
+	struct functions unwound;
+	bool unwind_read;
 	void *image;
 };
 
-/* @text: The file, which the names are in. */
+/* @text: The file; names point into it. */
 struct jit {
 	struct symbols *symbols;
 	char *text;
-	struct table table;
+	struct functions functions;
 };
 
-static struct entry *table_add(struct table *table, u64 start, u64 end)
+static struct entry *functions_add(struct functions *functions, u64 start, u64 end)
 {
 	struct entry *entry;
 
-	if (!array_grow(&table->entries, table->nr, sizeof(*entry)))
+	if (!array_grow(&functions->entries, functions->nr, sizeof(*entry)))
 		return NULL;
-	entry = &table->entries[table->nr++];
+	entry = &functions->entries[functions->nr++];
 	*entry = (struct entry){ .start = start, .end = end };
 	return entry;
 }
@@ -136,20 +136,20 @@ static int compare_entries(const void *a, const void *b)
 	return compare_u64(x->start, y->start) ?: compare_u64(y->rank, x->rank);
 }
 
-/* By start; of those that begin together the one with the highest rank remains. */
-static void table_sort(struct table *table)
+/* Sorts by start. Of entries with the same start the one with the highest rank remains. */
+static void functions_sort(struct functions *functions)
 {
 	size_t nr = 0;
 	u64 reach = 0;
 
-	if (table->nr)
-		qsort(table->entries, table->nr, sizeof(*table->entries), compare_entries);
-	for (size_t i = 0; i < table->nr; i++)
-		if (!nr || table->entries[nr - 1].start != table->entries[i].start)
-			table->entries[nr++] = table->entries[i];
-	table->nr = nr;
+	if (functions->nr)
+		qsort(functions->entries, functions->nr, sizeof(struct entry), compare_entries);
+	for (size_t i = 0; i < functions->nr; i++)
+		if (!nr || functions->entries[nr - 1].start != functions->entries[i].start)
+			functions->entries[nr++] = functions->entries[i];
+	functions->nr = nr;
 	for (size_t i = 0; i < nr; i++) {
-		struct entry *entry = &table->entries[i];
+		struct entry *entry = &functions->entries[i];
 
 		if (entry->guessed && i + 1 < nr && entry[1].start < entry->end)
 			entry->end = entry[1].start;
@@ -159,24 +159,24 @@ static void table_sort(struct table *table)
 }
 
 /*
- * The innermost entry that holds @address, those with a known end first; or the latest, if they
- * replace each other.
+ * Returns the innermost entry that contains @address, preferring those with a known end; with
+ * @latest the one that was added last.
  */
-static struct entry *table_find(struct table *table, u64 address, bool latest)
+static struct entry *functions_find(struct functions *functions, u64 address, bool latest)
 {
-	size_t low = 0, high = table->nr, steps = 0;
+	size_t low = 0, high = functions->nr, steps = 0;
 	struct entry *found = NULL;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (table->entries[middle].start <= address)
+		if (functions->entries[middle].start <= address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	while (low-- && table->entries[low].reach > address && steps++ < STEPS_MAX) {
-		struct entry *entry = &table->entries[low];
+	while (low-- && functions->entries[low].reach > address && steps++ < STEPS_MAX) {
+		struct entry *entry = &functions->entries[low];
 
 		if (entry->end <= address)
 			continue;
@@ -197,7 +197,7 @@ struct symbols *symbols_new(bool demangle)
 	symbols->demangle = demangle;
 	obstack_init(&symbols->results);
 	elf_version(EV_CURRENT);
-	/* What is not on this machine is not looked for on others. */
+	/* libdwfl must not ask other machines. */
 	unsetenv("DEBUGINFOD_URLS");
 	return symbols;
 }
@@ -209,7 +209,7 @@ void symbols_free(struct symbols *symbols)
 	free(symbols);
 }
 
-/* Go's names, and C's, are what they are. */
+/* C and Go do not mangle names. */
 static char *demangle(const char *name)
 {
 	if (strncmp(name, "_Z", 2) && strncmp(name, "_R", 2) && strncmp(name, "__Z", 3))
@@ -241,7 +241,7 @@ static const struct symbol *result(struct symbols *symbols, struct entry *entry,
 	return symbol;
 }
 
-/* Binaries */
+/* ---- binaries ---- */
 
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
@@ -274,8 +274,8 @@ static bool read_segments(struct binary *binary, Elf *elf)
 	return true;
 }
 
-/* Pages where two segments meet are loaded twice: what runs is in that of text. */
-static const struct segment *segment_of(const struct binary *binary, u64 offset)
+/* The page where two segments meet is mapped twice: prefer the executable one. */
+static const struct segment *segment_of_offset(const struct binary *binary, u64 offset)
 {
 	const struct segment *found = NULL;
 
@@ -289,7 +289,7 @@ static const struct segment *segment_of(const struct binary *binary, u64 offset)
 	return found;
 }
 
-static const struct segment *segment_at(const struct binary *binary, u64 address)
+static const struct segment *segment_of_address(const struct binary *binary, u64 address)
 {
 	for (size_t i = 0; i < binary->nr_segments; i++) {
 		const struct segment *segment = &binary->segments[i];
@@ -301,9 +301,9 @@ static const struct segment *segment_at(const struct binary *binary, u64 address
 	return NULL;
 }
 
-static u64 offset_at(const struct binary *binary, u64 address)
+static u64 offset_of_address(const struct binary *binary, u64 address)
 {
-	const struct segment *segment = segment_at(binary, address);
+	const struct segment *segment = segment_of_address(binary, address);
 
 	return segment ? address - segment->address + segment->offset : 0;
 }
@@ -313,7 +313,7 @@ static unsigned int leading_underscores(const char *name)
 	return strspn(name, "_");
 }
 
-/* Which of several names of a function is shown: that which perf would show. */
+/* Of several names of a function, perf prints the one for which this is highest; so do we. */
 static u64 rank_of(const GElf_Sym *sym, const char *name)
 {
 	unsigned int underscores = leading_underscores(name);
@@ -327,7 +327,7 @@ static u64 rank_of(const GElf_Sym *sym, const char *name)
 	return rank | (length < UINT32_MAX ? length : UINT32_MAX);
 }
 
-/* The end of the section that a symbol without a size lies in; 0 if that is not of text. */
+/* The end of the section of a symbol without a size; 0 if the section has no code. */
 static u64 text_end(Elf *elf, GElf_Word shndx, const GElf_Sym *sym, u64 address)
 {
 	Elf_Scn *scn = elf ? elf_getscn(elf, shndx) : NULL;
@@ -359,14 +359,14 @@ static void read_symbol(struct binary *binary, int index)
 		return;
 	address = value - binary->bias;
 	end = text_end(elf, shndx, &sym, address);
-	/* Labels: of text, and not the names that compilers make up. */
+	/* Labels of code, except local labels of the compiler. */
 	if (type == STT_NOTYPE && (!end || !strncmp(name, ".L", 2)))
 		return;
 	if (sym.st_size)
 		end = address + sym.st_size;
 	if (end <= address)
 		return;
-	entry = table_add(&binary->named, address, end);
+	entry = functions_add(&binary->named, address, end);
 	if (!entry)
 		return;
 	entry->name = name;
@@ -374,10 +374,10 @@ static void read_symbol(struct binary *binary, int index)
 	entry->guessed = !sym.st_size;
 }
 
-static void found_stub(void *data, u64 start, u64 end, const char *name)
+static void add_stub(void *data, u64 start, u64 end, const char *name)
 {
 	struct binary *binary = data;
-	struct entry *entry = table_add(&binary->named, start, end);
+	struct entry *entry = functions_add(&binary->named, start, end);
 
 	if (!entry)
 		return;
@@ -391,17 +391,18 @@ static void read_symbols(struct binary *binary, Elf *elf)
 
 	for (int i = 0; i < nr; i++)
 		read_symbol(binary, i);
-	plt_read(elf, found_stub, binary);
-	table_sort(&binary->named);
+	plt_read(elf, add_stub, binary);
+	functions_sort(&binary->named);
 }
 
 /**
- * struct unwind - Reads .eh_frame
- * @data: Its contents.
- * @address: Where these are loaded.
+ * struct unwind - A parser of .eh_frame
+ * @data: The section.
+ * @address: Its address.
  * @ident: The file's e_ident.
  * @wide: Addresses have 8 bytes.
- * @cie: Offset of the CIE that @encoding is of; -1 for none yet.
+ * @cie: Offset of the current CIE, or -1.
+ * @encoding: The encoding of addresses in its FDEs, or -1 if it is not supported.
  */
 struct unwind {
 	Elf_Data *data;
@@ -412,7 +413,7 @@ struct unwind {
 	int encoding;
 };
 
-/* The number at @at in this format; moves @at past it. */
+/* Reads a number of this encoding at *@at, and moves *@at behind it. */
 static bool read_encoded(const struct unwind *unwind, int format, const u8 **at, const u8 *end,
 			 u64 *value)
 {
@@ -433,7 +434,7 @@ static bool read_encoded(const struct unwind *unwind, int format, const u8 **at,
 	return true;
 }
 
-/* How the addresses of the FDEs of a CIE are encoded; -1 if that cannot be told. */
+/* The encoding of addresses in the FDEs of a CIE; -1 if the augmentation is not supported. */
 static int encoding_of(const Dwarf_CIE *cie)
 {
 	const char *augmentation = cie->augmentation;
@@ -511,10 +512,10 @@ static void read_fde(struct binary *binary, struct unwind *unwind, const Dwarf_F
 	if (!unwind->wide)
 		start = (u32)start;
 	if (start && length && start + length > start)
-		table_add(&binary->unwound, start, start + length);
+		functions_add(&binary->unwound, start, start + length);
 }
 
-static void read_unwinding(struct binary *binary, Elf *elf)
+static void read_unwind_table(struct binary *binary, Elf *elf)
 {
 	struct unwind unwind = { .cie = ~0ULL };
 	Dwarf_CFI_Entry entry;
@@ -548,25 +549,25 @@ static void read_unwinding(struct binary *binary, Elf *elf)
 		if (!result && !dwarf_cfi_cie_p(&entry))
 			read_fde(binary, &unwind, &entry.fde);
 	}
-	table_sort(&binary->unwound);
+	functions_sort(&binary->unwound);
 }
 
-static struct entry *unwound_at(struct binary *binary, u64 address)
+static struct entry *find_unwound(struct binary *binary, u64 address)
 {
 	GElf_Addr bias;
 	Elf *elf;
 
-	if (!binary->unwinding) {
-		binary->unwinding = true;
+	if (!binary->unwind_read) {
+		binary->unwind_read = true;
 		elf = dwfl_module_getelf(binary->module, &bias);
 		if (elf)
-			read_unwinding(binary, elf);
+			read_unwind_table(binary, elf);
 	}
-	return table_find(&binary->unwound, address, false);
+	return functions_find(&binary->unwound, address, false);
 }
 
-/* Once it has been reported, the module has the file. */
-static void look_into(struct binary *binary)
+/* Reads the module that was reported to libdwfl. */
+static void read_module(struct binary *binary)
 {
 	GElf_Addr bias;
 	Elf *elf;
@@ -580,7 +581,7 @@ static void look_into(struct binary *binary)
 	binary->state = BINARY_FINE;
 }
 
-static bool is_program(int fd)
+static bool is_elf_binary(int fd)
 {
 	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
 	GElf_Ehdr ehdr;
@@ -593,14 +594,14 @@ static bool is_program(int fd)
 	return is;
 }
 
-static bool is_same(int fd, const struct stat *st, const struct format_file *file)
+static bool is_recorded_file(int fd, const struct stat *st, const struct format_file *file)
 {
 	u8 id[FORMAT_BUILD_ID_MAX];
 
 	if (file->build_id_len)
 		return buildid_of_fd(fd, id) == file->build_id_len &&
 		       !memcmp(id, file->build_id, file->build_id_len);
-	/* Mappings may have another inode than the file: see the recorder's maps_as(). */
+	/* On overlayfs, mappings may have another inode than the file: see aggregate.c. */
 	if (!file->mtime)
 		return !file->ino || file->ino == st->st_ino;
 	return file->size == (u64)st->st_size &&
@@ -612,7 +613,7 @@ static void open_file(struct binary *binary, const struct format_file *file)
 	struct stat st;
 	int fd;
 
-	/* Whatever the path says: nothing is opened that opening does something to. */
+	/* Opening a device may have side effects. */
 	if (stat(file->path, &st)) {
 		binary->state = errno == EACCES ? BINARY_UNREADABLE : BINARY_GONE;
 		return;
@@ -624,11 +625,11 @@ static void open_file(struct binary *binary, const struct format_file *file)
 		binary->state = BINARY_UNREADABLE;
 		goto close_file;
 	}
-	if (!is_same(fd, &st, file)) {
+	if (!is_recorded_file(fd, &st, file)) {
 		binary->state = BINARY_CHANGED;
 		goto close_file;
 	}
-	if (!is_program(fd))
+	if (!is_elf_binary(fd))
 		goto close_file;
 	binary->dwfl = dwfl_begin(&callbacks);
 	if (!binary->dwfl)
@@ -636,7 +637,7 @@ static void open_file(struct binary *binary, const struct format_file *file)
 	binary->module = dwfl_report_offline(binary->dwfl, "", file->path, fd);
 	if (!binary->module)
 		goto close_file;
-	look_into(binary);
+	read_module(binary);
 	return;
 
 close_file:
@@ -644,7 +645,7 @@ close_file:
 		close(fd);
 }
 
-/* Our own, which has the functions of that kernel at the offsets that all others see. */
+/* Our own vDSO is the same image as that of all other processes. */
 static void open_vdso(struct binary *binary)
 {
 	const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
@@ -661,7 +662,7 @@ static void open_vdso(struct binary *binary)
 	memcpy(binary->image, image, size);
 	binary->module = dwfl_report_offline_memory(binary->dwfl, "[vdso]", "[vdso]",
 						    binary->image, size);
-	look_into(binary);
+	read_module(binary);
 }
 
 struct binary *binary_open(struct symbols *symbols, const struct format_file *file,
@@ -687,23 +688,23 @@ enum binary_state binary_state(const struct binary *binary)
 
 const struct symbol *binary_find(struct binary *binary, u64 offset)
 {
-	const struct segment *segment = segment_of(binary, offset);
+	const struct segment *segment = segment_of_offset(binary, offset);
 	struct entry *named, *unwound;
 	u64 address, start;
 
 	if (binary->state != BINARY_FINE || !segment)
 		return NULL;
 	address = offset - segment->offset + segment->address;
-	named = table_find(&binary->named, address, false);
+	named = functions_find(&binary->named, address, false);
 	if (!named || named->guessed) {
-		unwound = unwound_at(binary, address);
-		/* A label before another function is not its name. */
+		unwound = find_unwound(binary, address);
+		/* The label may be that of a function before. */
 		if (unwound && (!named || unwound->start > named->start))
 			named = unwound;
 	}
 	if (!named)
 		return NULL;
-	start = offset_at(binary, named->start);
+	start = offset_of_address(binary, named->start);
 	return result(binary->symbols, named, start, start + (named->end - named->start));
 }
 
@@ -720,10 +721,10 @@ void binary_close(struct binary *binary)
 	free(binary);
 }
 
-/* Code that a process made itself */
+/* ---- JIT code ---- */
 
-/* A line is: start, length, both without 0x, and the name. */
-static void read_line(struct jit *jit, char *line)
+/* A line has the start, the length, both in hexadecimal without 0x, and the name. */
+static void parse_jit_line(struct jit *jit, char *line)
 {
 	struct entry *entry;
 	u64 start, length;
@@ -740,14 +741,14 @@ static void read_line(struct jit *jit, char *line)
 	name = at + strspn(at, " ");
 	if (!*name)
 		return;
-	entry = table_add(&jit->table, start, start + length);
+	entry = functions_add(&jit->functions, start, start + length);
 	if (!entry)
 		return;
 	entry->name = name;
-	entry->rank = jit->table.nr;
+	entry->rank = jit->functions.nr;
 }
 
-/* All of the file, terminated. It may be written to meanwhile: no more than there was. */
+/* The first @size bytes of the file, terminated. It may grow meanwhile. */
 static char *read_text(int fd, size_t size)
 {
 	char *text = malloc(size + 1);
@@ -789,9 +790,9 @@ struct jit *jit_open(struct symbols *symbols, pid_t pid, uid_t owner, u64 since)
 		next = strchrnul(line, '\n');
 		if (*next)
 			*next++ = '\0';
-		read_line(jit, line);
+		parse_jit_line(jit, line);
 	}
-	table_sort(&jit->table);
+	functions_sort(&jit->functions);
 
 close_file:
 	close(fd);
@@ -800,7 +801,7 @@ close_file:
 
 const struct symbol *jit_find(struct jit *jit, u64 address)
 {
-	struct entry *entry = table_find(&jit->table, address, true);
+	struct entry *entry = functions_find(&jit->functions, address, true);
 
 	return entry ? result(jit->symbols, entry, 0, 0) : NULL;
 }
@@ -810,6 +811,6 @@ void jit_close(struct jit *jit)
 	if (!jit)
 		return;
 	free(jit->text);
-	free(jit->table.entries);
+	free(jit->functions.entries);
 	free(jit);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names of functions
+ * Names of functions, of binaries and of code that a JIT compiler has made
  *
- * Binaries are looked into one at a time, and closed again; the symbols that were found belong to
- * struct symbols and stay as long as that does.
+ * Symbols belong to struct symbols, and remain when the binary is closed.
  */
 #ifndef PROFIL_TOOLS_SYMBOLS_H
 #define PROFIL_TOOLS_SYMBOLS_H
@@ -15,9 +14,9 @@
 
 /**
  * struct symbol - A function
- * @name: Its name, demangled; NULL if it is only known that there is one function.
- * @start: Offset in the file of its first byte; 0 for code that moves.
- * @end: Offset past it.
+ * @name: Its name, demangled; NULL if only its extent is known.
+ * @start: Offset of its first byte in the file; 0 for JIT code, which may move.
+ * @end: Offset of the byte after it.
  */
 struct symbol {
 	const char *name;
@@ -27,48 +26,48 @@ struct symbol {
 
 struct symbols;
 
-/* @demangle: C++ and Rust names as their authors know them. NULL without memory. */
+/* @demangle: demangle C++ and Rust names. Returns NULL without memory. */
 struct symbols *symbols_new(bool demangle);
 void symbols_free(struct symbols *symbols);
 
 enum binary_state {
 	BINARY_FINE,
-	BINARY_GONE,		/* not there any more */
-	BINARY_CHANGED,		/* another file has that path now */
-	BINARY_UNREADABLE,	/* it may not be read */
+	BINARY_GONE,		/* deleted */
+	BINARY_CHANGED,		/* the path is that of another file now */
+	BINARY_UNREADABLE,	/* no permission to read it */
 	BINARY_OTHER,		/* not an ELF file */
 };
 
 struct binary;
 
 /**
- * binary_open - Look into a file
- * @symbols: Who shall own what is found.
- * @file: The file as it was when it was recorded.
- * @this_kernel: It was recorded on this kernel, so that its [vdso] is ours.
+ * binary_open - Open a binary and read its symbols
+ * @symbols: The owner of the symbols.
+ * @file: The file as it was recorded.
+ * @this_kernel: It was recorded with the running kernel, which has the same vDSO.
  *
- * Return: the binary; NULL only without memory. It is of no use unless its state is BINARY_FINE.
+ * Return: the binary, in any state; NULL only without memory.
  */
 struct binary *binary_open(struct symbols *symbols, const struct format_file *file,
 			   bool this_kernel);
 enum binary_state binary_state(const struct binary *binary);
 
-/* The function that @offset in the file lies in, or NULL. */
+/* The function at @offset in the file, or NULL. */
 const struct symbol *binary_find(struct binary *binary, u64 offset);
 void binary_close(struct binary *binary);
 
 /**
- * jit_open - What a process says of the code that it made
- * @symbols: Who shall own what is found.
- * @pid: The process: it wrote /tmp/perf-PID.map.
- * @owner: Who may own that file, beside root and ourselves.
- * @since: An older file is another process's; ns since 1970.
+ * jit_open - Read the functions that a process has compiled itself
+ * @symbols: The owner of the symbols.
+ * @pid: The process, which has written /tmp/perf-PID.map.
+ * @owner: A user who may own that file, besides root and the effective user.
+ * @since: An older file is ignored: another process wrote it. In ns since 1970.
  *
- * Return: that, or NULL if it said nothing.
+ * Return: the functions, or NULL if there is no such file.
  */
 struct jit *jit_open(struct symbols *symbols, pid_t pid, uid_t owner, u64 since);
 
-/* The function that lies at @address, or NULL. */
+/* The function at @address, or NULL. */
 const struct symbol *jit_find(struct jit *jit, u64 address);
 void jit_close(struct jit *jit);
 
