@@ -10,10 +10,11 @@
 
 #include "commands/command.h"
 
-void command_set_name(char **argv, char *name)
+void command_set_name(char **argv, const char *name)
 {
-	argv[0] = name;
-	program_invocation_short_name = name;
+	/* Neither is written to. */
+	argv[0] = (char *)name;
+	program_invocation_short_name = (char *)name;
 	optind = 0;
 }
 

@@ -26,7 +26,7 @@ int command_report(int argc, char **argv);
 int command_gperf(int argc, char **argv);
 
 /* Sets the name that error messages begin with, also those of getopt_long(). */
-void command_set_name(char **argv, char *name);
+void command_set_name(char **argv, const char *name);
 
 /* Parses a decimal number from 1 to @max. */
 bool command_parse_number(const char *text, uint64_t max, uint64_t *number);

@@ -269,11 +269,10 @@ static bool report_flushes(const struct options *options, int pidfd)
 int command_gperf(int argc, char **argv)
 {
 	struct options options = { .demangle = true };
-	static char name[] = "profil gperf";
 	int status, pidfd;
 	bool done;
 
-	command_set_name(argv, name);
+	command_set_name(argv, "profil gperf");
 	status = parse_options(argc, argv, &options);
 	if (status >= 0)
 		return status;

@@ -552,7 +552,7 @@ static void add_ticks(void *data, unsigned int session, struct format_sample *sa
 }
 
 static void add_record(struct recorder *r, unsigned int session,
-			const struct profil_record *record)
+		       const struct profil_record *record)
 {
 	struct format_sample sample;
 	bool known = aggregate_record(r->aggregate, record, &sample);
@@ -726,7 +726,7 @@ static int check_output(const struct options *options)
 	if (!error)
 		return new;
 	warnx("%s: %s", options->path,
-		 error == EBUSY ? "another recorder is writing to it" : strerror(error));
+	      error == EBUSY ? "another recorder is writing to it" : strerror(error));
 	return -1;
 }
 
@@ -986,11 +986,10 @@ int command_record(int argc, char **argv)
 		.signals = -1,
 		.target = -1,
 	};
-	static char name[] = "profil record";
 	int status, new;
 
-	command_set_name(argv, name);
-	xmalloc_set_program_name(name);
+	command_set_name(argv, "profil record");
+	xmalloc_set_program_name("profil record");
 	status = parse_options(argc, argv, &options);
 	if (status >= 0)
 		return status;

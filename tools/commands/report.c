@@ -108,13 +108,12 @@ static bool has_threads(const struct rows *rows, const struct recording *recordi
 
 int command_report(int argc, char **argv)
 {
-	static char name[] = "profil report";
 	struct rows rows = { .demangle = true };
 	struct recording *recording;
 	const char *path = COMMAND_DATA, *error;
 	int status;
 
-	command_set_name(argv, name);
+	command_set_name(argv, "profil report");
 	status = parse_options(argc, argv, &rows, &path);
 	if (status >= 0)
 		return status;

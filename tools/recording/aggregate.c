@@ -123,7 +123,7 @@ static void process_name(const struct aggregate *a, const struct profil_record *
 }
 
 static void process_write(struct aggregate *a, struct process *process,
-			 const struct profil_record *record)
+			  const struct profil_record *record)
 {
 	struct format_process data = {
 		.id = ++a->last_process_id,
@@ -242,7 +242,7 @@ static int open_mapped(const struct profil_record *record, struct stat *st)
 }
 
 static void file_write(struct aggregate *a, u64 id, const struct profil_record *record,
-		      const char *path)
+		       const char *path)
 {
 	struct format_file data = {
 		.id = id,
@@ -318,7 +318,7 @@ static struct mapping *mapping_at(const struct aggregate *a, u64 space, u64 pc)
 }
 
 static void mapping_update(struct aggregate *a, const struct profil_record *record,
-			 const struct format_sample *sample)
+			   const struct format_sample *sample)
 {
 	const u64 space = record->space;
 	struct mapping *mapping = mapping_at(a, space, record->pc);

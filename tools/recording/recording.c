@@ -18,12 +18,6 @@ struct recording *recording_new(void)
 	return calloc(1, sizeof(struct recording));
 }
 
-static bool copy_string(const char **string)
-{
-	*string = strdup(*string);
-	return *string;
-}
-
 /* Only the first one counts; recorders write one. */
 bool recording_add_meta(struct recording *recording, const struct format_meta *meta)
 {
@@ -40,8 +34,10 @@ bool recording_add_meta(struct recording *recording, const struct format_meta *m
 	memcpy(args, meta->args, end - meta->args);
 	recording->meta = *meta;
 	recording->meta.args = args;
-	return copy_string(&recording->meta.hostname) & copy_string(&recording->meta.release) &
-	       copy_string(&recording->meta.directory);
+	recording->meta.hostname = strdup(meta->hostname);
+	recording->meta.release = strdup(meta->release);
+	recording->meta.directory = strdup(meta->directory);
+	return recording->meta.hostname && recording->meta.release && recording->meta.directory;
 }
 
 bool recording_add_file(struct recording *recording, const struct format_file *data)
@@ -52,7 +48,8 @@ bool recording_add_file(struct recording *recording, const struct format_file *d
 		return false;
 	file = &recording->files[recording->nr_files];
 	*file = (struct recording_file){ .data = *data };
-	if (!copy_string(&file->data.path))
+	file->data.path = strdup(data->path);
+	if (!file->data.path)
 		return false;
 	recording->nr_files++;
 	return true;
