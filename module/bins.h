@@ -14,7 +14,7 @@
  *	((d & mask) * scale + bias) >> shift
  *
  * where mask clears the part below a granule, bias is round * 65536 * granule, and the shift
- * divides by 65536 * step * granule. Documentation/profil.rst has the proof. With a shift that is
+ * divides by 65536 * step * granule. Documentation/design.rst has the proof. With a shift that is
  * smaller by log2 of the counter's width, the result is in bytes, rounded down after that.
  */
 #ifndef _PROFIL_BINS_H
