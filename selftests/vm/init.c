@@ -7,6 +7,8 @@
  * it kills the processes that COMMAND left, unloads the module, and looks for memory leaks if the
  * kernel can. It reports on the "result" port:
  *
+ *	section NAME ADDRESS	where a section of profil.ko is, for --gdb
+ *	loaded		with --gdb: COMMAND starts when one more string is on the "in" port
  *	started		COMMAND runs
  *	exit N		COMMAND ended; N is 128 + the signal if one killed it
  *	busy WHY	profil.ko could not be unloaded
@@ -50,6 +52,7 @@ static struct {
 	char *user;		/* "user" or "root" */
 	char *with;		/* not empty: there is a "with" share */
 	char *terminal;		/* "ROWS COLUMNS TYPE": give COMMAND a terminal; or empty */
+	char *gdb;		/* not empty: wait for gdb before COMMAND */
 	char **command;
 } want;
 
@@ -216,6 +219,7 @@ static void read_settings(int port)
 	want.user = read_string(port);
 	want.with = read_string(port);
 	want.terminal = read_string(port);
+	want.gdb = read_string(port);
 	words = atoi(read_string(port));
 	want.command = calloc(words + 1, sizeof(*want.command));
 	if (!want.command)
@@ -447,6 +451,27 @@ static void run_command(void)
 		pump_streams(child_exits, -1);
 }
 
+/* Reports the sections of profil.ko, and waits until gdb is attached. */
+static void wait_for_gdb(int in_port)
+{
+	DIR *sections = opendir("/sys/module/profil/sections");
+	unsigned long long address;
+	struct dirent *section;
+	char path[300];
+	FILE *file;
+
+	while (sections && (section = readdir(sections))) {
+		snprintf(path, sizeof(path), "/sys/module/profil/sections/%s", section->d_name);
+		file = fopen(path, "r");
+		if (file && fscanf(file, "%llx", &address) == 1)
+			report("section %s %#llx", section->d_name, address);
+		if (file)
+			fclose(file);
+	}
+	report("loaded");
+	free(read_string(in_port));
+}
+
 /* --- the end --------------------------------------------------------------------------------- */
 
 /* Unloads profil.ko, if it is loaded; tries again for a while. */
@@ -560,6 +585,8 @@ int main(void)
 	sethostname("profil", strlen("profil"));
 	if (*want.module)
 		load_module(want.module, want.module_args);
+	if (*want.gdb)
+		wait_for_gdb(in_port);
 
 	fcntl(in_port, F_SETFL, O_NONBLOCK);
 	fcntl(out_port, F_SETFL, O_NONBLOCK);
