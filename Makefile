@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # make			the module for the running kernel, the library, the command, the samples
-# make modules KDIR=...	the module for the kernel with these headers
-# make lib		the library alone
-# make tools		the command profil alone
-# make samples		the samples alone
+# make modules KDIR=...	the module, for the kernel with these headers
+# make lib		only the library
+# make tools		only the command profil
+# make samples		only the samples
 # make install		library, headers, command, manual pages (DESTDIR, PREFIX, LIBDIR, BINDIR)
-# make modules_install	the module, into the running kernel's tree
-# make demo		real programs profiled in a VM with a real kernel (as root)
-# make real		more of these, as an ordinary user's, beside what perf says (as root)
-# make check		all tests (as root)
-# make torture		fuzzing, races and stress for hours, also on kernels that check themselves (as root)
-# make lint		what can be said of the sources without running them
-# make bench		instructions per sample, in the VM
-# make truth		what profilers say of programs of which the truth is known, in the VM
-# make conformance	the table of what manual pages say and the tests of it, in the VM (as root)
-# make clean
+# make modules_install	the module, into the modules of the running kernel
+# make clean		remove what was built
+#
+# These run the module in a virtual machine with a real kernel. They need to be root:
+#
+# make demo		profile real programs, with profil and perf side by side
+# make real		the same for more programs, as an ordinary user
+# make check		run all tests
+# make torture		run fuzzing, races and stress for hours, also on debug kernels
+# make bench		count the instructions of a sample
+# make truth		compare profilers on programs whose profile is known
+# make conformance	test the sentences of the manual pages, and write their table
+#
+# make lint		check the sources without running them
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 PREFIX ?= /usr/local
