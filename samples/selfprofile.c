@@ -2,9 +2,9 @@
 /*
  * selfprofile - a program that profiles itself
  *
- * Compresses and uncompresses files with zlib, which is linked into the program, and prints
- * in which functions the time went: one counter for every two bytes of the program's text,
- * added up by the program's own symbol table.
+ * It compresses and uncompresses files with zlib, which is linked into the program, and prints in
+ * which functions it spent its time. There is one counter for two bytes of the program's text; the
+ * program adds them up by its own symbol table.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -39,7 +39,7 @@ struct function {
 /* The program's text, from the linker. */
 extern const char __executable_start[], etext[];
 
-/* Packs and unpacks the head of a file, and looks whether the same came back. */
+/* Compresses and uncompresses the head of a file, and compares the result. */
 static void squeeze(const char *path)
 {
 	static const int levels[] = { 1, 4, 6 };
@@ -58,7 +58,7 @@ static void squeeze(const char *path)
 		if (compress2(packed, &packed_len, plain, len, levels[i]) != Z_OK ||
 		    uncompress(back, &back_len, packed, packed_len) != Z_OK ||
 		    back_len != (uLongf)len || crc32(0, back, len) != crc32(0, plain, len))
-			errx(1, "%s: did not survive level %d", path, levels[i]);
+			errx(1, "%s: differs after level %d", path, levels[i]);
 	}
 }
 
@@ -78,7 +78,7 @@ static void squeeze_all(char **paths, size_t nr, double seconds)
 		squeeze(paths[i]);
 }
 
-/* profil(NULL, 0, 0, 0) would stop as well, but not say what became of the ticks. */
+/* profil(NULL, 0, 0, 0) would stop as well, but it returns no statistics. */
 static void stop(struct profil_stats *stats)
 {
 	struct profil_stop arg = {
@@ -99,7 +99,7 @@ static int load_bias(struct dl_phdr_info *info, size_t size, void *bias)
 {
 	(void)size;
 	*(size_t *)bias = info->dlpi_addr;
-	return 1;	/* the program itself comes first */
+	return 1;	/* the program itself is the first object */
 }
 
 static int by_start(const void *a, const void *b)
@@ -116,7 +116,7 @@ static int by_ticks(const void *a, const void *b)
 	return (f->ticks < g->ticks) - (f->ticks > g->ticks);
 }
 
-/* All functions of this program, in the order of their addresses. The names stay mapped. */
+/* All functions of this program, sorted by address. Their names stay mapped. */
 static struct function *functions(size_t *nr)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -177,7 +177,7 @@ static void print_profile(const unsigned short *counters, size_t nr_counters,
 	if (sum != stats->hit)
 		errx(1, "the counters add up to %lu, not to the hits", sum);
 
-	/* libc, and the kernel called from there */
+	/* libc, and the kernel when libc called it */
 	outside.ticks = stats->outside;
 	list[nr++] = unnamed;
 	list[nr++] = outside;
@@ -196,9 +196,9 @@ static void print_account(const struct profil_stats *s)
 
 	if (s->hit + s->outside + s->saturated + s->dropped != s->ticks ||
 	    s->user + s->system != s->ticks)
-		errx(1, "that does not add up");
+		errx(1, "the statistics do not add up");
 	if (!s->ticks)
-		errx(1, "no tick came");
+		errx(1, "there was no tick");
 }
 
 int main(int argc, char **argv)
@@ -228,7 +228,7 @@ int main(int argc, char **argv)
 		argc = files.gl_pathc;
 	}
 
-	/* The work is zlib's, and not to get its memory from the kernel over and over. */
+	/* Keep freed memory, or most of the work is the kernel's: to map it again. */
 	mallopt(M_TRIM_THRESHOLD, -1);
 
 	if (profile && profil(counters, nr_counters * sizeof(*counters),
