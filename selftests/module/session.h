@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests of sessions with a descriptor share: the fixture, and its children.
+ *
+ * What happens to another process is done to a child, whose exit status says how far it
+ * came. What a new program does is told by this very program, too: with
+ * PROFIL_NEW_PROGRAM in its environment it does that, and nothing else.
+ *
+ * A loop that runs only while two sessions are on is an exact witness: what one counts
+ * of it the other counts too, tick for tick.
+ */
+#ifndef _SELFTESTS_SESSION_H
+#define _SELFTESTS_SESSION_H
+
+#include "kselftest_harness.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "kernel.h"
+#include "loop.h"
+
+#define SELF		"/proc/self/exe"
+#define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
+#define USER		1000	/* an ordinary user, for root */
+
+static u32 page[1024] __attribute__((aligned(4096)));
+
+/* Parent and children take turns with step; the page is for counters. */
+static struct shared {
+	u32 page[1024] __attribute__((aligned(4096)));
+	atomic_int step;
+	u64 space;
+	pid_t pid;
+	struct profil_stats stats;
+	u64 cpu_ns;
+} *shared;
+
+static int fd = -1;		/* of the session under test */
+static pid_t children[4];	/* killed in the end, if they still run */
+
+static char *const new_argv[] = { "a new program", NULL };
+static char *const new_envp[] = { NEW_PROGRAM "=burn", NULL };
+
+__attribute__((constructor)) static void new_program(void)
+{
+	if (getenv(NEW_PROGRAM))
+		for (;;)
+			loop_run(7, LOOP_BURST);
+}
+
+/* Runs @child() in a process of its own, which does not outlive us. */
+static inline pid_t spawn(int (*child)(void))
+{
+	pid_t pid = fork();
+	unsigned int i;
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(child());
+	}
+	for (i = 0; i < ARRAY_SIZE(children); i++) {
+		if (!children[i]) {
+			children[i] = pid;
+			break;
+		}
+	}
+	return pid;
+}
+
+/* Exit status of @child, or 128 + the signal that killed it. */
+static inline int status_of(pid_t child)
+{
+	unsigned int i;
+	int status;
+
+	if (waitpid(child, &status, 0) != child)
+		return -1;
+	for (i = 0; i < ARRAY_SIZE(children); i++)
+		if (children[i] == child)
+			children[i] = 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static inline int killed(pid_t child)
+{
+	kill(child, SIGKILL);
+	return status_of(child);
+}
+
+/* Buffers of ranges whose address space is gone are returned by the next call. */
+static inline bool returns_buffers(int fd)
+{
+	struct profil_stats s;
+
+	return !descriptor_remove(fd, PROFIL_SPACE_ALL, 0, UINT64_MAX) &&
+	       !descriptor_stats(fd, &s) && !s.locked;
+}
+
+static inline bool step_is(int step)
+{
+	return await(shared->step >= step);
+}
+
+/* State ~0 if there is no answer. */
+static inline struct profil_stats stats_now(void)
+{
+	struct profil_stats s;
+
+	if (descriptor_stats(fd, &s))
+		s.state = ~0U;
+	return s;
+}
+
+/* A session of this process, enabled, that counts loop i in counter i of @buffer. */
+static inline int open_session(u32 on_fork, u32 on_exec, volatile void *buffer, u32 flags)
+{
+	struct profil_range range = range_of_loops(buffer, 4);
+	int err;
+
+	range.flags = flags;
+	fd = descriptor_open(MODES_ALL, on_fork, on_exec, 0);
+	if (fd < 0)
+		return fd;
+	err = descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL);
+	err = err ?: descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1);
+	return err ?: descriptor_enable(fd);
+}
+
+static inline void close_session(void)
+{
+	close(fd);
+	fd = -1;
+}
+
+FIXTURE(session) {
+	long long users;
+	u64 locked;
+};
+
+FIXTURE_SETUP(session)
+{
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	self->users = module_users();
+	self->locked = locked_bytes();
+	ASSERT_LT(0, self->users);
+}
+
+/* Whatever a test did, nothing stays. */
+FIXTURE_TEARDOWN(session)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(children); i++)
+		if (children[i] > 0)
+			killed(children[i]);
+	session_stop(PROFIL_SCOPE_PROCESS, NULL);
+	session_stop(PROFIL_SCOPE_THREAD, NULL);
+	if (fd >= 0)
+		close_session();
+	/* What the test before had may have gone only meanwhile. */
+	EXPECT_TRUE(await(module_users() <= self->users)) {
+		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
+	}
+	EXPECT_TRUE(await(locked_bytes() == self->locked));
+}
+
+/*
+ * Ticks that a counter was meant for and that were dropped, which in these tests can be
+ * only if there were too many of them to be kept. (In exit a thread is not where it was.)
+ */
+static inline u64 dropped_here(struct __test_metadata *_metadata, const struct profil_stats *s)
+{
+	EXPECT_EQ(s->dropped - s->dropped_exit, s->dropped_overrun);
+	if (s->dropped_overrun)
+		TH_LOG("%llu ticks too many", (unsigned long long)s->dropped_overrun);
+	return s->dropped_overrun;
+}
+
+#define EXPECT_EXACT(s, counters) do {					\
+	EXPECT_TRUE(accounted(&(s)));					\
+	EXPECT_EQ((s).hit, counters_sum(counters, 4, LOOPS));		\
+} while (0)
+
+static atomic_bool enough;
+
+static inline void *run_loop(void *i)
+{
+	while (!enough)
+		loop_run((uintptr_t)i, LOOP_BURST);
+	return NULL;
+}
+
+static atomic_int thread_id;
+
+static inline void *run_loop_1_told(void *unused)
+{
+	(void)unused;
+	thread_id = gettid();
+	return run_loop((void *)1);
+}
+
+static inline u32 count_of(unsigned int i)
+{
+	return *(volatile u32 *)&page[i];
+}
+
+/* Joins, and lets the parent add ranges for it. */
+static inline int join_and_burn(void)
+{
+	shared->pid = getpid();
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
+		return 10;
+	shared->step = 1;
+	if (!step_is(2))
+		return 11;
+	if (!descriptor_burn(fd, 0, 10))
+		return 12;
+	/* It is counted in the creator's memory, not in ours. */
+	return page[0] ? 13 : 0;
+}
+
+static inline int run_for_ever(void)
+{
+	shared->step = 1;
+	while (!shared->stats.size)
+		loop_run(0, LOOP_BURST);
+	return 0;
+}
+
+#endif /* _SELFTESTS_SESSION_H */

@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sessions with a descriptor: other processes as targets, which join or are attached
+ */
+#include "session.h"
+
+#include <elf.h>
+#include <sys/syscall.h>
+
+#include <linux/aio_abi.h>
+
+#include "fuse.h"
+
+#define FOREIGN		8U	/* places for sessions that are attached by capability */
+
+static u32 other[1024] __attribute__((aligned(4096)));
+
+TEST_F(session, counts_a_child_that_joins_in_the_creators_memory)
+{
+	struct profil_range range = range_of_loops(page, 4);
+	struct profil_stats s;
+	pid_t child;
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	child = spawn(join_and_burn);
+	ASSERT_TRUE(step_is(1));
+	EXPECT_EQ(1U, stats_now().targets);
+	ASSERT_EQ(0, descriptor_add(fd, shared->space, &range, 1));
+	EXPECT_EQ(self->locked + 4096, locked_bytes());
+	shared->step = 2;
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_TRUE(await(!stats_now().targets));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_LT(0U, page[0]);
+	EXPECT_LE(10U, s.ticks);
+	EXPECT_EXACT(s, page);
+
+	/* There is nobody in that address space any more, and there will not be. */
+	EXPECT_EQ(-ESRCH, descriptor_add(fd, shared->space, &range, 1));
+	EXPECT_EQ(-ESRCH, descriptor_remove(fd, shared->space, 0, 1));
+}
+
+static int join_and_spend(void)
+{
+	u64 before;
+
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
+		return 15;
+	before = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+	loop_spend(0, 30, tick_ns());
+	shared->cpu_ns = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - before;
+	return 0;
+}
+
+TEST_F(session, expects_the_ticks_of_the_cpu_time_of_its_targets)
+{
+	struct profil_stats s;
+	u64 before, after;
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_EQ(0, status_of(spawn(join_and_spend)));
+	EXPECT_TRUE(await(!stats_now().targets));
+	/* That target is gone, and counts yet. The clock may be a tick ahead of it. */
+	s = stats_now();
+	EXPECT_LE(shared->cpu_ns / tick_ns(), s.expected + 2);
+	EXPECT_GE(shared->cpu_ns / tick_ns() + 10, s.expected);
+
+	before = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	loop_spend(0, 30, tick_ns());
+	after = stats_now().expected;
+	before = (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - before) / tick_ns();
+	EXPECT_LE(before, after - s.expected + 3);
+	EXPECT_GE(before + 3, after - s.expected);
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE(after, s.expected);
+}
+
+static void *join_for_all(void *unused)
+{
+	u64 ticks;
+
+	(void)unused;
+	/* The first thread is gone, but the process is not. */
+	if (!await(file_has("/proc/self/stat", "Z", NULL, 0)))
+		_exit(16);
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
+		_exit(17);
+	ticks = stats_now().ticks;
+	if (stats_now().targets != 1 || !loop_until(0, stats_now().ticks >= ticks + 10))
+		_exit(18);
+	_exit(0);
+}
+
+static int join_without_first_thread(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, join_for_all, NULL))
+		return 19;
+	pthread_exit(NULL);
+}
+
+TEST_F(session, can_be_joined_by_a_process_without_its_first_thread)
+{
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_EQ(0, status_of(spawn(join_without_first_thread)));
+	EXPECT_TRUE(await(!stats_now().targets));
+}
+
+static void *outlive_first_thread(void *unused)
+{
+	u64 ticks;
+
+	(void)unused;
+	if (!await(file_has("/proc/self/stat", "Z", NULL, 0)))
+		_exit(16);
+	ticks = stats_now().ticks;
+	if (stats_now().targets != 1 || !loop_until(0, stats_now().ticks >= ticks + 10))
+		_exit(18);
+	_exit(0);
+}
+
+static int join_and_end_first_thread(void)
+{
+	pthread_t thread;
+
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
+		return 17;
+	if (pthread_create(&thread, NULL, outlive_first_thread, NULL))
+		return 19;
+	pthread_exit(NULL);
+}
+
+TEST_F(session, goes_on_when_the_first_thread_of_a_process_has_ended)
+{
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_EQ(0, status_of(spawn(join_and_end_first_thread)));
+	EXPECT_TRUE(await(!stats_now().targets));
+}
+
+static int join_and_run_all(void)
+{
+	u64 outside;
+
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
+		return 10;
+	outside = stats_now().outside;
+	return loop_until(0, stats_now().outside >= outside + 10) ? 0 : 11;
+}
+
+TEST_F(session, binds_a_range_to_one_address_space)
+{
+	struct profil_stats s;
+	u32 counted;
+
+	/* The child has the same text at the same addresses. */
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	EXPECT_TRUE(descriptor_burn(fd, 1, 5));
+	counted = count_of(1);
+	EXPECT_EQ(0, status_of(spawn(join_and_run_all)));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EXACT(s, page);
+	EXPECT_EQ(counted, page[1]);
+	EXPECT_EQ(0U, page[0]);
+	EXPECT_LE(10U, s.outside);
+}
+
+static int add_and_remove(void)
+{
+	struct profil_range range = range_of_loops(other, 4);
+	struct profil_copy copy = { .from = addr(page), .bytes = 4 * LOOPS };
+
+	range.start += LOOP_SIZE * LOOPS;
+	range.end += LOOP_SIZE * LOOPS;
+	range.offset = range.start;
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
+		return 10;
+	if (descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) != -EPERM)
+		return 11;
+	if (descriptor_add(fd, shared->space, &range, 1) != -EPERM)
+		return 12;
+	if (descriptor_remove(fd, PROFIL_SPACE_ALL, 0, UINT64_MAX) != -EPERM)
+		return 13;
+	if (descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) != -EPERM)
+		return 14;
+	if (descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, NULL, 0, NULL) != -EPERM)
+		return 15;
+	if (descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &copy, 1, NULL) != -EPERM)
+		return 16;
+	return 0;
+}
+
+TEST_F(session, is_changed_by_its_creator_only)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
+	EXPECT_EQ(0, status_of(spawn(add_and_remove)));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_LE(10U, s.ticks);
+	EXPECT_LT(0U, page[0]);
+	EXPECT_EXACT(s, page);
+}
+
+static int attach_as_user(void)
+{
+	if (!geteuid() && setresuid(USER, USER, USER))
+		return 20;
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	if (fd < 0)
+		return 21;
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, shared->pid, NULL) != -EPERM)
+		return 22;
+	if (descriptor_attach(fd, PROFIL_SCOPE_THREAD, shared->pid, NULL) != -EPERM)
+		return 23;
+	return stats_now().targets ? 24 : 0;
+}
+
+TEST_F(session, of_another_process_is_refused_without_the_right_to_it)
+{
+	pid_t child = spawn(run_for_ever);
+
+	shared->pid = child;
+	ASSERT_TRUE(step_is(1));
+	EXPECT_EQ(0, status_of(spawn(attach_as_user)));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+}
+
+TEST_F(session, of_another_process_is_for_those_with_the_right)
+{
+	struct profil_range range = range_of_loops(page, 4);
+	struct profil_stats s;
+	pid_t child;
+	u64 space;
+
+	if (geteuid())
+		SKIP(return, "only root may attach another process");
+	child = spawn(run_for_ever);
+	ASSERT_TRUE(step_is(1));
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, &space));
+	EXPECT_NE(PROFIL_SPACE_SELF, space);
+	EXPECT_NE(PROFIL_SPACE_ALL, space);
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, child, NULL));
+	ASSERT_EQ(0, descriptor_add(fd, space, &range, 1));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(await(count_of(0) >= 10));
+	s = stats_now();
+	EXPECT_EQ(1U, s.targets);
+	EXPECT_EQ((u32)PROFIL_STATE_ON, s.state);
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+	EXPECT_TRUE(await(!stats_now().targets));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EXACT(s, page);
+}
+
+static int exit_at_once(void)
+{
+	return 0;
+}
+
+static int fuse_fd;
+static char fuse_path[64];
+
+/* FUSE's file, as @serve has it, at @dir: who serves it, or a negative errno and no @dir. */
+static pid_t serve_files(const char *dir, int (*serve)(void))
+{
+	pid_t server;
+
+	fuse_fd = fuse_mount(dir);
+	if (fuse_fd < 0) {
+		rmdir(dir);
+		return fuse_fd;
+	}
+	snprintf(fuse_path, sizeof(fuse_path), "%s/" FUSE_FILE, dir);
+	server = spawn(serve);
+	close(fuse_fd);
+	return server;
+}
+
+/* A file system that lets who reads wait for ever, and says so by shared->step. */
+static int serve_without_reading(void)
+{
+	static char request[FUSE_MAX_WRITE + 4096] __attribute__((aligned(8)));
+	const struct fuse_in_header *in = (const void *)request;
+	struct fuse_init_out init = {
+		.major = FUSE_KERNEL_VERSION,
+		.max_write = FUSE_MAX_WRITE,
+		.flags = FUSE_ASYNC_READ | FUSE_ASYNC_DIO,
+	};
+	struct actor a = { .random = 1 };
+
+	while (read(fuse_fd, request, sizeof(request)) > 0) {
+		if (in->opcode == FUSE_READ) {
+			shared->step = 1;
+		} else if (in->opcode == FUSE_INIT) {
+			init.minor = ((const struct fuse_init_in *)(in + 1))->minor;
+			fuse_answer(fuse_fd, in->unique, 0, &init, sizeof(init));
+		} else {
+			fuse_serve_one(&a, fuse_fd, request);
+		}
+	}
+	return 0;
+}
+
+/* The old address space goes only when what is read into it is there. */
+static int exec_while_reading(void)
+{
+	static char to[4096] __attribute__((aligned(4096)));
+	struct iocb iocb = {
+		.aio_lio_opcode = IOCB_CMD_PREAD,
+		.aio_buf = addr(to),
+		.aio_nbytes = sizeof(to),
+	}, *iocbs[] = { &iocb };
+	aio_context_t context = 0;
+
+	iocb.aio_fildes = open(fuse_path, O_RDONLY | O_DIRECT);
+	if ((int)iocb.aio_fildes < 0)
+		return 41;
+	if (syscall(SYS_io_setup, 1, &context) || syscall(SYS_io_submit, context, 1, iocbs) != 1)
+		return 42;
+	execve(SELF, new_argv, new_envp);
+	return 43;
+}
+
+/* Until that waits; or, by 7.2, does not although who execs does. */
+static int attach_who_execs(void)
+{
+	bool waits;
+
+	do {
+		waits = task_state(shared->pid) == 'D';
+		if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, shared->pid, NULL) == -EINTR)
+			return 0;
+	} while (!waits);
+	shared->step = 2;
+	pause();
+	return 0;
+}
+
+static int ask_for_statistics(void)
+{
+	struct profil_stats s;
+
+	if (!descriptor_stats(fd, &s))
+		shared->step = 3;
+	return 0;
+}
+
+TEST_F(session, is_not_locked_while_a_target_is_kept_in_exec)
+{
+	char dir[] = "/tmp/profil-session.XXXXXX";
+	pid_t server, execs, attaches, asks;
+
+	if (geteuid())
+		SKIP(return, "needs root");
+	ASSERT_NE(NULL, mkdtemp(dir));
+	server = serve_files(dir, serve_without_reading);
+	if (server == -ENOENT || server == -ENODEV)
+		SKIP(return, "no file systems in user space: /dev/fuse: %s", strerror(-server));
+	ASSERT_LT(0, server);
+
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	execs = spawn(exec_while_reading);
+	shared->pid = execs;
+	EXPECT_TRUE(step_is(1));
+	attaches = spawn(attach_who_execs);
+	EXPECT_TRUE(await(task_state(attaches) == 'D' || shared->step == 2));
+
+	/* Another process's call, which does not hang this one if it hangs. */
+	asks = spawn(ask_for_statistics);
+	EXPECT_TRUE(await(shared->step == 3));
+
+	killed(server);
+	umount2(dir, MNT_DETACH);
+	rmdir(dir);
+	killed(execs);
+	killed(attaches);
+	killed(asks);
+}
+
+#define PROGRAM_AT	0x10000000UL
+#define PROGRAM_BYTES	4096
+#define DATA_AT		(1UL << 20)	/* in the file: not read ahead */
+
+/* Its data ends in the midst of a page, the rest of which the kernel clears before it runs. */
+static struct {
+	Elf64_Ehdr header;
+	Elf64_Phdr parts[2];
+#if defined(__x86_64__)
+	u8 loop[2];
+#else
+	u32 loop[1];
+#endif
+} slow_program = {
+	.header = {
+		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_type = ET_EXEC,
+#if defined(__x86_64__)
+		.e_machine = EM_X86_64,
+#else
+		.e_machine = EM_AARCH64,
+#endif
+		.e_version = EV_CURRENT,
+		.e_entry = PROGRAM_AT + sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr),
+		.e_phoff = sizeof(Elf64_Ehdr),
+		.e_ehsize = sizeof(Elf64_Ehdr),
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = 2,
+	},
+	.parts = {
+		{
+			.p_type = PT_LOAD,
+			.p_flags = PF_R | PF_X,
+			.p_vaddr = PROGRAM_AT,
+			.p_filesz = PROGRAM_BYTES,
+			.p_memsz = PROGRAM_BYTES,
+			.p_align = 65536,
+		}, {
+			.p_type = PT_LOAD,
+			.p_flags = PF_R | PF_W,
+			.p_offset = DATA_AT,
+			.p_vaddr = PROGRAM_AT + DATA_AT,
+			.p_filesz = 8,
+			.p_memsz = 16,
+			.p_align = 65536,
+		},
+	},
+#if defined(__x86_64__)
+	.loop = { 0xeb, 0xfe },
+#else
+	.loop = { 0x14000000 },
+#endif
+};
+
+/* Serves it. Who reads its data waits until shared->step is 2. */
+static int serve_slow_program(void)
+{
+	static char request[FUSE_MAX_WRITE + 4096] __attribute__((aligned(8)));
+	static char pages[256 << 10];
+	const struct fuse_in_header *in = (const void *)request;
+	const struct fuse_read_in *read_in = (const void *)(in + 1);
+	struct actor a = { .random = 1 };
+	struct fuse_entry_out entry = { .nodeid = FUSE_FILE_INO };
+	struct fuse_attr_out attr = {};
+
+	entry.attr = fuse_attr_of(FUSE_FILE_INO);
+	entry.attr.mode |= 0111;
+	while (read(fuse_fd, request, sizeof(request)) > 0) {
+		if (in->opcode == FUSE_LOOKUP) {
+			fuse_answer(fuse_fd, in->unique, 0, &entry, sizeof(entry));
+		} else if (in->opcode == FUSE_GETATTR && in->nodeid == FUSE_FILE_INO) {
+			attr.attr = entry.attr;
+			fuse_answer(fuse_fd, in->unique, 0, &attr, sizeof(attr));
+		} else if (in->opcode == FUSE_READ) {
+			memset(pages, 0, sizeof(pages));
+			if (!read_in->offset)
+				memcpy(pages, &slow_program, sizeof(slow_program));
+			if (read_in->offset >= DATA_AT) {
+				shared->step = 1;
+				step_is(2);
+			}
+			fuse_answer(fuse_fd, in->unique, 0, pages, read_in->size);
+		} else {
+			fuse_serve_one(&a, fuse_fd, request);
+		}
+	}
+	return 0;
+}
+
+static int exec_slow_program(void)
+{
+	if (!step_is(0))
+		return 41;
+	execve(fuse_path, new_argv, new_envp);
+	return 43;
+}
+
+/* The others come to the new address space only when it has been loaded. */
+TEST_F(session, can_be_attached_in_the_midst_of_an_exec_if_it_is_not_one_too_many)
+{
+	char dir[] = "/tmp/profil-session.XXXXXX";
+	int fds[FOREIGN], one_more;
+	struct profil_range range = range_all(page, 1, 8);
+	pid_t server, execs;
+	unsigned int i;
+	u64 space = 0;
+
+	if (geteuid())
+		SKIP(return, "needs root");
+	ASSERT_NE(NULL, mkdtemp(dir));
+	server = serve_files(dir, serve_slow_program);
+	if (server == -ENOENT || server == -ENODEV)
+		SKIP(return, "no file systems in user space: /dev/fuse: %s", strerror(-server));
+	ASSERT_LT(0, server);
+
+	shared->step = -1;
+	execs = spawn(exec_slow_program);
+	for (i = 0; i < FOREIGN; i++) {
+		fds[i] = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, 0);
+		ASSERT_LE(0, fds[i]);
+		if (i)
+			ASSERT_EQ(0, descriptor_attach(fds[i], PROFIL_SCOPE_PROCESS, execs, NULL));
+	}
+	one_more = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, 0);
+	ASSERT_LE(0, one_more);
+	shared->step = 0;
+	EXPECT_TRUE(step_is(1));
+
+	EXPECT_EQ(0, descriptor_attach(fds[0], PROFIL_SCOPE_PROCESS, execs, &space));
+	EXPECT_EQ(0, descriptor_add(fds[0], space, &range, 1));
+	EXPECT_EQ(0, descriptor_enable(fds[0]));
+	EXPECT_EQ(-EBUSY, descriptor_attach(one_more, PROFIL_SCOPE_PROCESS, execs, NULL));
+
+	/* Then it runs, and what was added is there. */
+	shared->step = 2;
+	fd = fds[0];
+	EXPECT_TRUE(await(stats_now().user));
+	EXPECT_EQ(1, descriptor_remove(fd, space, 0, UINT64_MAX));
+	EXPECT_EQ(1U, stats_now().targets);
+
+	killed(execs);
+	killed(server);
+	umount2(dir, MNT_DETACH);
+	rmdir(dir);
+	for (i = 1; i < FOREIGN; i++)
+		close(fds[i]);
+	close(one_more);
+}
+
+TEST_F(session, of_nobody_is_refused)
+{
+	pid_t child = spawn(exit_at_once);
+	siginfo_t info;
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	/* Dead, but not waited for; then gone. */
+	ASSERT_EQ(0, waitid(P_PID, child, &info, WEXITED | WNOWAIT));
+	EXPECT_EQ(-ESRCH, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_EQ(-ESRCH, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
+	EXPECT_EQ(-ESRCH, descriptor_attach(fd, PROFIL_SCOPE_THREAD, child, NULL));
+	EXPECT_EQ(-ESRCH, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, INT32_MAX, NULL));
+	EXPECT_EQ(-EINVAL, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, -1, NULL));
+	EXPECT_EQ(0U, stats_now().targets);
+}
+
+TEST_F(session, has_each_target_once)
+{
+	pthread_t thread;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop_1_told, NULL));
+	ASSERT_TRUE(await(thread_id));
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, gettid(), NULL));
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	EXPECT_EQ(1U, stats_now().targets);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, thread_id, NULL));
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, thread_id, NULL));
+	EXPECT_EQ(2U, stats_now().targets);
+	close_session();
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, thread_id, NULL));
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	EXPECT_EQ(1U, stats_now().targets);
+	close_session();
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, getpid(), NULL));
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, thread_id, NULL));
+	EXPECT_EQ(1U, stats_now().targets);
+	enough = true;
+	pthread_join(thread, NULL);
+}
+
+TEST_HARNESS_MAIN

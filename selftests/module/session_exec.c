@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sessions with a descriptor: targets that call exec
+ */
+#include "session.h"
+
+#include <spawn.h>
+#include <sys/xattr.h>
+
+#include <linux/capability.h>
+
+static bool is_new_program(pid_t pid)
+{
+	char path[64], line[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	return !strcmp(file_line(path, line, sizeof(line)), new_argv[0]);
+}
+
+static int join_and_exec(void)
+{
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
+		return 30;
+	shared->step = 1;
+	if (!step_is(2))
+		return 31;
+	if (!loop_until(0, stats_now().hit >= 3))
+		return 37;
+	execve(SELF, new_argv, new_envp);
+	return 32;
+}
+
+static void *exec_thread(void *unused)
+{
+	(void)unused;
+	execve(SELF, new_argv, new_envp);
+	_exit(33);
+}
+
+static int join_and_exec_from_a_thread(void)
+{
+	pthread_t thread;
+
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
+		return 30;
+	shared->step = 1;
+	if (!step_is(2))
+		return 31;
+	if (!loop_until(0, stats_now().hit >= 3))
+		return 37;
+	if (pthread_create(&thread, NULL, exec_thread, NULL))
+		return 34;
+	return run_loop((void *)1) ? 35 : 36;
+}
+
+/* Of this thread alone, which then becomes the first of the new program. */
+static void *join_alone_and_exec(void *unused)
+{
+	(void)unused;
+	if (descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, &shared->space))
+		_exit(38);
+	shared->step = 1;
+	if (!step_is(2) || !loop_until(0, stats_now().hit >= 3))
+		_exit(39);
+	execve(SELF, new_argv, new_envp);
+	_exit(33);
+}
+
+static int exec_in_an_attached_thread(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, join_alone_and_exec, NULL))
+		return 34;
+	return run_loop((void *)1) ? 35 : 36;
+}
+
+/* A child of @child() in a session of its own, with its ranges, until it has exec'd. */
+static pid_t follow(struct __test_metadata *_metadata, u32 on_exec, int (*child)(void))
+{
+	struct profil_range range = range_of_loops(page, 4);
+	pid_t pid;
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, on_exec, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	pid = spawn(child);
+	ASSERT_LT(0, pid);
+	ASSERT_TRUE(step_is(1));
+	ASSERT_EQ(0, descriptor_add(fd, shared->space, &range, 1));
+	shared->step = 2;
+	ASSERT_TRUE(await(is_new_program(pid)));
+	return pid;
+}
+
+/* The child runs a new program, and is sampled yet. */
+static void expect_followed(struct __test_metadata *_metadata, pid_t child)
+{
+	struct profil_range range = range_of_loops(page, 4);
+	struct profil_stats s;
+	u64 outside;
+	u32 counted;
+
+	counted = counters_sum(page, 4, LOOPS);
+	EXPECT_LT(0U, counted);
+	outside = stats_now().outside;
+	EXPECT_TRUE(await(stats_now().outside >= outside + 10));
+	EXPECT_EQ(1U, stats_now().targets);
+	/* Its old address space is gone, and its ranges with it. */
+	EXPECT_EQ(-ESRCH, descriptor_add(fd, shared->space, &range, 1));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+	EXPECT_TRUE(await(!stats_now().targets));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EXACT(s, page);
+	EXPECT_EQ(counted, s.hit);
+}
+
+/* The child runs a new program, and is not sampled. */
+static void expect_not_followed(struct __test_metadata *_metadata, pid_t child)
+{
+	struct profil_stats s, then;
+	u64 spent;
+
+	EXPECT_TRUE(await(!stats_now().targets));
+	then = stats_now();
+	spent = cpu_ticks(child);
+	EXPECT_TRUE(await(cpu_ticks(child) >= spent + 20));
+	s = stats_now();
+	EXPECT_EQ(then.ticks + then.unselected, s.ticks + s.unselected);
+	EXPECT_EQ(0U, s.targets);
+	EXPECT_EQ((u32)PROFIL_STATE_ON, s.state);
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EXACT(s, page);
+}
+
+TEST_F(session, follows_a_child_that_joins_and_then_execs)
+{
+	expect_followed(_metadata, follow(_metadata, PROFIL_EXEC_FOLLOW, join_and_exec));
+}
+
+TEST_F(session, follows_an_exec_by_another_thread)
+{
+	expect_followed(_metadata, follow(_metadata, PROFIL_EXEC_FOLLOW,
+					  join_and_exec_from_a_thread));
+}
+
+TEST_F(session, of_one_thread_follows_its_exec)
+{
+	expect_followed(_metadata, follow(_metadata, PROFIL_EXEC_FOLLOW,
+					  exec_in_an_attached_thread));
+	EXPECT_EQ(0U, page[1]);
+}
+
+TEST_F(session, of_one_thread_does_not_follow_its_exec_if_it_is_not_to)
+{
+	expect_not_followed(_metadata, follow(_metadata, PROFIL_EXEC_OFF,
+					      exec_in_an_attached_thread));
+	EXPECT_EQ(0U, page[1]);
+}
+
+TEST_F(session, does_not_follow_an_exec_if_it_is_not_to)
+{
+	expect_not_followed(_metadata, follow(_metadata, PROFIL_EXEC_OFF, join_and_exec));
+}
+
+TEST_F(session, does_not_follow_an_exec_by_another_thread_either)
+{
+	expect_not_followed(_metadata, follow(_metadata, PROFIL_EXEC_OFF,
+					      join_and_exec_from_a_thread));
+}
+
+TEST_F(session, goes_on_when_an_exec_fails)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
+	EXPECT_EQ(-1, execve("/nonexistent", new_argv, new_envp));
+	EXPECT_EQ(1U, stats_now().targets);
+	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_LE(10U, s.ticks);
+	EXPECT_EXACT(s, page);
+}
+
+/* A program that exists for the time of a test, as others see it. */
+static char program[64];
+
+static int program_create(mode_t mode, bool capable)
+{
+	/* CAP_NET_RAW, permitted and effective; in the file's byte order, little-endian. */
+	static const u8 caps[20] = { [0] = 1, [3] = 2, [5] = 1 << (CAP_NET_RAW - 8) };
+
+	char buffer[65536];
+	int from, to, err = 0;
+	ssize_t n;
+
+	snprintf(program, sizeof(program), "/tmp/profil-session.%d", getpid());
+	unlink(program);
+	from = open(SELF, O_RDONLY | O_CLOEXEC);
+	to = open(program, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (from < 0 || to < 0)
+		return -errno;
+	while ((n = read(from, buffer, sizeof(buffer))) > 0)
+		if (write(to, buffer, n) != n)
+			err = -EIO;
+	if (fchown(to, 0, 0) || fchmod(to, mode))
+		err = -errno;
+	if (capable && fsetxattr(to, "security.capability", caps, sizeof(caps), 0))
+		err = -errno;
+	close(to);
+	close(from);
+	return err;
+}
+
+static int join_and_exec_program_as_user(void)
+{
+	if (setresgid(USER, USER, USER) || setresuid(USER, USER, USER))
+		return 40;
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
+		return 41;
+	shared->step = 1;
+	if (!step_is(2))
+		return 42;
+	if (!loop_until(0, stats_now().hit >= 3))
+		return 44;
+	execve(program, new_argv, new_envp);
+	return 43;
+}
+
+TEST_F(session, does_not_follow_into_a_program_that_gains_privilege)
+{
+	static const struct {
+		const char *what;
+		mode_t mode;
+		bool capable;
+		bool follow;
+	} cases[] = {
+		{ "an ordinary program", 0755, false, true },
+		{ "set-user-ID", 04755, false, false },
+		{ "set-group-ID", 02755, false, false },
+		{ "not to be read", 0711, false, false },
+		{ "with capabilities", 0755, true, false },
+	};
+	unsigned int i;
+	pid_t child;
+	int err;
+
+	if (geteuid())
+		SKIP(return, "only root can make a program of another user");
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		memset(page, 0, sizeof(page));
+		shared->step = 0;
+		err = program_create(cases[i].mode, cases[i].capable);
+		if (err == -EOPNOTSUPP) {
+			TH_LOG("%s: %s cannot hold that", cases[i].what, program);
+			continue;
+		}
+		ASSERT_EQ(0, err);
+		TH_LOG("%s", cases[i].what);
+		child = follow(_metadata, PROFIL_EXEC_FOLLOW, join_and_exec_program_as_user);
+		if (cases[i].follow)
+			expect_followed(_metadata, child);
+		else
+			expect_not_followed(_metadata, child);
+		close_session();
+		unlink(program);
+	}
+}
+
+TEST_F(session, follows_a_spawned_program)
+{
+	struct profil_range range = range_all(page, 1, 4);
+	struct profil_stats s;
+	pid_t child;
+
+	/* All ticks of this process are hits, so those outside are the other's. */
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	ASSERT_EQ(0, posix_spawn(&child, SELF, NULL, NULL, new_argv, new_envp));
+	children[0] = child;
+	EXPECT_TRUE(await(stats_now().outside >= 10));
+	EXPECT_EQ(2U, stats_now().targets);
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+	EXPECT_TRUE(await(stats_now().targets == 1));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, page[0]);
+	EXPECT_EQ(0U, s.unfollowed);
+}
+
+TEST_HARNESS_MAIN

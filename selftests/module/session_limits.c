@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sessions with a descriptor: limits on the number of sessions and on locked memory
+ */
+#include "session.h"
+
+#include <sys/resource.h>
+
+static void expect_no_more(struct __test_metadata *_metadata, u32 scope)
+{
+	struct profil_query q;
+	int fds[64], one_more;
+	unsigned int i;
+
+	ASSERT_EQ(0, device_query(&q));
+	ASSERT_LE(2U, q.max_sessions);
+	ASSERT_GE(64U, q.max_sessions);
+	for (i = 0; i < q.max_sessions; i++) {
+		fds[i] = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
+		ASSERT_LE(0, fds[i]);
+		ASSERT_EQ(0, descriptor_attach(fds[i], scope, 0, NULL));
+	}
+	one_more = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, one_more);
+	EXPECT_EQ(-EBUSY, descriptor_attach(one_more, scope, 0, NULL));
+	close(fds[0]);
+	EXPECT_EQ(0, descriptor_attach(one_more, scope, 0, NULL));
+	close(one_more);
+	for (i = 1; i < q.max_sessions; i++)
+		close(fds[i]);
+}
+
+TEST_F(session, can_be_one_of_so_many_that_sample_a_process_and_no_more)
+{
+	expect_no_more(_metadata, PROFIL_SCOPE_PROCESS);
+}
+
+TEST_F(session, can_be_one_of_so_many_that_sample_a_thread_and_no_more)
+{
+	expect_no_more(_metadata, PROFIL_SCOPE_THREAD);
+}
+
+static int inherited[64];
+static unsigned int nr_inherited;
+
+/* As many new ones as can be; none of the others comes in addition. */
+static void *join_new_and_inherited(void *status)
+{
+	*(int *)status = 97;
+	for (unsigned int i = 0; i < nr_inherited; i++) {
+		int new = descriptor_open(MODES_ALL, PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
+
+		if (new < 0 || descriptor_attach(new, PROFIL_SCOPE_THREAD, 0, NULL))
+			return NULL;
+	}
+	*(int *)status = 98;
+	for (unsigned int i = 0; i < nr_inherited; i++)
+		if (descriptor_attach(inherited[i], PROFIL_SCOPE_THREAD, 0, NULL) != -EBUSY)
+			return NULL;
+	*(int *)status = 0;
+	return NULL;
+}
+
+static int thread_joins_new_and_inherited(void)
+{
+	pthread_t thread;
+	int status = 96;
+
+	if (!pthread_create(&thread, NULL, join_new_and_inherited, &status))
+		pthread_join(thread, NULL);
+	return status;
+}
+
+/* Or a thread's child would inherit more than the thread did, and its child's still more. */
+TEST_F(session, that_is_inherited_is_one_of_so_many_too)
+{
+	struct profil_query q;
+	unsigned int i;
+
+	ASSERT_EQ(0, device_query(&q));
+	ASSERT_GE(ARRAY_SIZE(inherited), q.max_sessions);
+	nr_inherited = q.max_sessions;
+	for (i = 0; i < nr_inherited; i++) {
+		inherited[i] = descriptor_open(MODES_ALL, PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
+		ASSERT_LE(0, inherited[i]);
+		ASSERT_EQ(0, descriptor_attach(inherited[i], PROFIL_SCOPE_THREAD, 0, NULL));
+	}
+	EXPECT_EQ(0, status_of(spawn(thread_joins_new_and_inherited)));
+	for (i = 0; i < nr_inherited; i++)
+		close(inherited[i]);
+}
+
+/* Without the right to lock more than a little. */
+static int add_very_much(void)
+{
+	struct rlimit little = { 65536, 65536 };
+	struct profil_range range;
+	u64 size = 1ULL << 36;
+	void *buffer;
+
+	if (!geteuid() && (setresgid(1000, 1000, 1000) || setresuid(1000, 1000, 1000)))
+		return 95;
+	if (setrlimit(RLIMIT_MEMLOCK, &little))
+		return 96;
+	buffer = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (buffer == MAP_FAILED)
+		return 97;
+	for (unsigned int i = 0; i < 100; i++) {
+		range = range_all(buffer, 1ULL << 31, 8);
+		if (session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1) != -EPERM)
+			return 98;
+	}
+	return locked_bytes() ? 99 : 0;
+}
+
+/* Of the buffer's 2^22 pages nothing is laid out in the kernel's memory: it would take 32 MiB. */
+TEST_F(session, beyond_the_limit_is_refused_before_it_costs_anything)
+{
+	EXPECT_EQ(0, status_of(spawn(add_very_much)));
+}
+
+static int exceed_limit(void)
+{
+	static u32 pages[2][1024] __attribute__((aligned(4096)));
+	struct profil_range ranges[] = {
+		range_of(0x10000, 0x10010, &pages[0][0], 1, 4),
+		range_of(0x20000, 0x20010, &pages[1][0], 1, 4),
+	};
+	struct rlimit limit = { 4096, 4096 };
+
+	if (!geteuid() && setresuid(USER, USER, USER))
+		return 100;
+	if (setrlimit(RLIMIT_MEMLOCK, &limit))
+		return 101;
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	if (fd < 0 || descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
+		return 102;
+	if (descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 2) != -EPERM)
+		return 103;
+	if (locked_bytes() || stats_now().locked)
+		return 104;
+	if (descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[0], 1))
+		return 105;
+	if (descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[1], 1) != -EPERM)
+		return 106;
+	if (locked_bytes() != 4096)
+		return 107;
+	return descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) == 1 ? 0 : 108;
+}
+
+TEST_F(session, is_charged_to_the_creators_limit)
+{
+	EXPECT_EQ(0, status_of(spawn(exceed_limit)));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sessions with a descriptor: ranges, added and removed
+ */
+#include "session.h"
+
+static u32 other[1024] __attribute__((aligned(4096)));
+
+TEST_F(session, refuses_ranges_that_overlap_and_is_as_before)
+{
+	struct profil_range ranges[3];
+	struct profil_stats s;
+	unsigned int i;
+
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
+	for (i = 0; i < 4; i++) {
+		/* The last overlaps with what is there, or two of these with each other. */
+		ranges[0] = range_of(0x10000, 0x20000, other, 4, 4);
+		ranges[1] = range_of(0x20000, 0x30000, other, 4, 4);
+		ranges[2] = range_of_loops(other, 4);
+		switch (i) {
+		case 1:
+			ranges[2].start = ranges[2].end - 1;
+			ranges[2].end += LOOP_SIZE;
+			break;
+		case 2:
+			ranges[2].offset = 0x10000;
+			ranges[2].start = 0x10000;
+			ranges[2].end = UINT64_MAX;
+			break;
+		case 3:
+			ranges[2].offset = 0x1ffff;
+			ranges[2].start = 0x1ffff;
+			ranges[2].end = 0x20001;
+			break;
+		}
+		EXPECT_EQ(-EINVAL, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 3));
+		EXPECT_EQ(4096U, stats_now().locked);
+		EXPECT_EQ(self->locked + 4096, locked_bytes());
+	}
+	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
+	/* None of the good ones has come. */
+	EXPECT_EQ(0, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x10000, 0x30000));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EXACT(s, page);
+	EXPECT_LE(10U, s.ticks);
+	EXPECT_EQ(0U, counters_sum(other, 4, 1024));
+}
+
+TEST_F(session, removes_the_ranges_in_a_span_and_no_others)
+{
+	struct profil_range ranges[LOOPS];
+	struct profil_stats s;
+	u64 base = addr(loops_text), outside;
+	u32 counted, witness;
+	unsigned int i;
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	for (i = 0; i < LOOPS; i++) {
+		ranges[i] = range_of(base + i * LOOP_SIZE, base + (i + 1) * LOOP_SIZE,
+				     &page[i], 1, 4);
+		ranges[i].granule = LOOP_SIZE;
+	}
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, LOOPS));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(loop_until(3, count_of(3) >= 5));
+
+	/* A range is removed if all of it lies there. */
+	EXPECT_EQ(0, descriptor_remove(fd, PROFIL_SPACE_SELF, ranges[3].start + 1,
+				       ranges[4].end - 1));
+	EXPECT_EQ(2, descriptor_remove(fd, PROFIL_SPACE_SELF, ranges[2].start + 1,
+				       ranges[5].end - 1));
+	counted = count_of(3);
+	outside = stats_now().outside;
+	EXPECT_TRUE(loop_until(3, stats_now().outside >= outside + 10));
+	EXPECT_EQ(counted, count_of(3));
+
+	for (i = 0; i < LOOPS; i++) {
+		if (i == 3 || i == 4)
+			continue;
+		witness = count_of(i);
+		EXPECT_TRUE(loop_until(i, count_of(i) > witness));
+	}
+	/* Others can come in their place. */
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[3], 2));
+	EXPECT_TRUE(loop_until(3, count_of(3) > counted));
+	EXPECT_EQ((int)LOOPS, descriptor_remove(fd, PROFIL_SPACE_ALL, 0, UINT64_MAX));
+	EXPECT_EQ(self->locked, locked_bytes());
+	EXPECT_EQ(0U, stats_now().locked);
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EXACT(s, page);
+}
+
+TEST_F(session, unpins_a_page_with_its_last_range)
+{
+	static u32 pages[2][1024] __attribute__((aligned(4096)));
+	struct profil_range ranges[] = {
+		range_of(0x10000, 0x10010, &pages[0][0], 1, 4),
+		range_of(0x20000, 0x20010, &pages[0][1], 1, 4),
+		range_of(0x30000, 0x30010, &pages[1][0], 1, 4),
+		range_of(0x40000, 0x40010, &pages[0][1023], 2, 4),	/* in both */
+	};
+	unsigned int i;
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+#define EXPECT_LOCKED(bytes) do {						\
+	EXPECT_EQ(bytes, stats_now().locked);					\
+	EXPECT_EQ(self->locked + bytes, locked_bytes());			\
+} while (0)
+	/* One after the other. */
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[i], 1));
+		EXPECT_LOCKED(i < 2 ? 4096U : 8192U);
+	}
+	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x10000, 0x10010));
+	EXPECT_LOCKED(8192U);
+	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x20000, 0x20010));
+	EXPECT_LOCKED(4096U);
+	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x30000, 0x30010));
+	EXPECT_LOCKED(0U);
+
+	/* All at once; then those go that are in one page only. */
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 4));
+	EXPECT_LOCKED(8192U);
+	EXPECT_EQ(3, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x10000, 0x30010));
+	EXPECT_LOCKED(8192U);
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 3));
+	EXPECT_LOCKED(8192U);
+	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x40000, 0x40010));
+	EXPECT_LOCKED(8192U);
+	EXPECT_EQ(3, descriptor_remove(fd, PROFIL_SPACE_ALL, 0x10000, 0x30010));
+	EXPECT_LOCKED(0U);
+}
+
+TEST_F(session, unpins_buffers_that_touch_and_came_together_with_the_last_of_their_ranges)
+{
+	static u32 pages[2][1024] __attribute__((aligned(4096)));
+	struct profil_range ranges[] = {
+		range_of(0x10000, 0x10010, &pages[0][0], 1, 4),
+		range_of(0x20000, 0x20010, &pages[1][0], 1, 4),
+	};
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 2));
+	EXPECT_LOCKED(8192U);
+	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x10000, 0x10010));
+	EXPECT_LOCKED(8192U);
+	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x20000, 0x20010));
+	EXPECT_LOCKED(0U);
+}
+
+/* In the child of SHARE; the parent removes the range meanwhile. */
+static int inherit_and_lose(void)
+{
+	volatile u32 *count = &shared->page[2];
+	u64 outside;
+	u32 now;
+
+	if (!loop_until(2, *count >= 5))
+		return 90;
+	shared->step = 1;
+	if (!step_is(2))
+		return 91;
+	/* It is gone in the parent, but not here. */
+	now = *count;
+	if (!loop_until(2, *count >= now + 5))
+		return 92;
+	shared->step = 3;
+	if (!step_is(4))
+		return 93;
+	/* Now it is. */
+	now = *count;
+	outside = stats_now().outside;
+	if (!loop_until(2, stats_now().outside >= outside + 10))
+		return 94;
+	return *count == now ? 0 : 95;
+}
+
+TEST_F(session, removes_an_inherited_range_from_one_address_space_or_from_all)
+{
+	struct profil_stats s;
+	pid_t child;
+	u64 outside;
+	u32 now;
+
+	ASSERT_EQ(0, open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, shared->page,
+				  PROFIL_RANGE_INHERIT));
+	child = spawn(inherit_and_lose);
+	ASSERT_TRUE(step_is(1));
+	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX));
+	now = shared->page[0];
+	outside = stats_now().outside;
+	EXPECT_TRUE(loop_until(0, stats_now().outside >= outside + 5));
+	EXPECT_EQ(now, shared->page[0]);
+	EXPECT_EQ(4096U, stats_now().locked);
+	shared->step = 2;
+	ASSERT_TRUE(step_is(3));
+	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_ALL, 0, UINT64_MAX));
+	EXPECT_EQ(0U, stats_now().locked);
+	EXPECT_EQ(self->locked, locked_bytes());
+	shared->step = 4;
+	EXPECT_EQ(0, status_of(child));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EXACT(s, shared->page);
+}
+
+static void *run_all_loops(void *unused)
+{
+	(void)unused;
+	for (unsigned int i = 0; !enough; i = (i + 1) % LOOPS)
+		loop_run(i, LOOP_BURST / 4);
+	return NULL;
+}
+
+#define MANY	1000U
+#define EVERY	(MANY / LOOPS)
+
+/* Range @i of many, for counter @i: each so many is a loop, the others are where nobody is. */
+static struct profil_range one_of_many(unsigned int i, u64 *counters)
+{
+	struct profil_range range;
+	u64 start;
+
+	if (i % EVERY == EVERY - 1)
+		start = loop_at(i / EVERY);
+	else
+		start = 0x10000 + i * LOOP_BLOCK;
+	range = range_of(start, start + LOOP_BLOCK, counters, MANY, 8);
+	range.granule = LOOP_BLOCK;
+	range.offset = start - i * LOOP_BLOCK;
+	return range;
+}
+
+TEST_F_TIMEOUT(session, takes_and_loses_1000_ranges_of_one_histogram_while_it_counts, 120)
+{
+	static u64 counters[MANY] __attribute__((aligned(4096)));
+	static struct profil_range ranges[MANY];
+	const volatile u64 *loop_3 = &counters[4 * EVERY - 1];
+	struct profil_query query;
+	struct profil_stats s;
+	u64 outside, then, sum = 0;
+	pthread_t thread;
+	unsigned int i;
+
+	ASSERT_EQ(0, device_query(&query));
+	ASSERT_LE(MANY, query.max_ranges);
+	for (i = 0; i < MANY; i++)
+		ranges[i] = one_of_many(i, counters);
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, run_all_loops, NULL));
+
+	/* The first one by one, then in batches; whatever comes is pinned once. */
+	for (i = 0; i < 100; i++)
+		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[i], 1));
+	for (i = 100; i < MANY; i += 100)
+		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[i], 100));
+	EXPECT_EQ((sizeof(counters) + 4095) / 4096 * 4096, stats_now().locked);
+	EXPECT_TRUE(await(*loop_3 >= 3));
+
+	EXPECT_EQ((int)EVERY - 1, descriptor_remove(fd, PROFIL_SPACE_SELF, ranges[5 * EVERY].start,
+						    ranges[6 * EVERY - 2].end));
+	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, loop_at(3),
+				       loop_at(3) + LOOP_BLOCK));
+	then = *loop_3;
+	outside = stats_now().outside;
+	EXPECT_TRUE(await(stats_now().outside >= outside + 10));
+	EXPECT_EQ(then, *loop_3);
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[4 * EVERY - 1], 1));
+	EXPECT_TRUE(await(*loop_3 >= then + 3));
+	for (i = 0; i < 50; i++) {
+		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[5 * EVERY + i], 1));
+		ASSERT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, ranges[i].start,
+					       ranges[i].end));
+	}
+	enough = true;
+	pthread_join(thread, NULL);
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	for (i = 0; i < MANY; i++) {
+		sum += counters[i];
+		if (i % EVERY != EVERY - 1)
+			EXPECT_EQ(0U, counters[i]);
+	}
+	EXPECT_EQ(s.hit, sum);
+	for (i = 0; i < LOOPS; i++)
+		EXPECT_LT(0U, counters[(i + 1) * EVERY - 1]);
+}
+
+TEST_F(session, loses_no_tick_when_ranges_come_and_go)
+{
+	struct profil_range range = range_of_loops(page, 4), witness = range_of_loops(other, 4);
+	struct profil_range dummy = range_of(0x10000, 0x10010, &page[100], 1, 4);
+	struct profil_stats s, w;
+	pthread_t thread;
+	unsigned int i;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &witness, 1));
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, run_all_loops, NULL));
+	for (i = 0; i < 100; i++) {
+		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &dummy, 1));
+		ASSERT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x10000, 0x10010));
+	}
+	EXPECT_TRUE(await(stats_now().hit >= 100));
+	enough = true;
+	pthread_join(thread, NULL);
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &w));
+	EXPECT_EXACT(s, page);
+	EXPECT_EXACT(w, other);
+	EXPECT_EQ(0U, dropped_here(_metadata, &s));
+	EXPECT_EQ(0, memcmp(page, other, sizeof(page)));
+}
+
+TEST_HARNESS_MAIN

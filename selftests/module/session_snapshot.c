@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sessions with a descriptor: counters, copied and reset
+ */
+#include "session.h"
+
+static u32 other[1024] __attribute__((aligned(4096)));
+
+/*
+ * Copied between the counters and the statistics, so that ticks come in between: what
+ * is only nearly done at one moment is not done right then.
+ */
+static char ballast[2 << 20], ballast_copy[2 << 20];
+
+static bool start_threads(pthread_t *threads, unsigned int n)
+{
+	for (uintptr_t i = 0; i < n; i++)
+		if (pthread_create(&threads[i], NULL, run_loop, (void *)i))
+			return false;
+	return true;
+}
+
+TEST_F_TIMEOUT(session, in_a_snapshot_agrees_with_its_statistics_while_ticks_run, 120)
+{
+	u32 copy[LOOPS], last[LOOPS] = {};
+	const struct profil_copy copies[] = {
+		{ addr(page), addr(copy), 4 * 3 },
+		{ addr(&page[3]), addr(&copy[3]), 4 * (LOOPS - 3) },
+		{ addr(ballast), addr(ballast_copy), sizeof(ballast) },
+	};
+	struct profil_stats s;
+	pthread_t threads[4];
+	unsigned int i, j;
+
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_TRUE(start_threads(threads, 4));
+	for (i = 0; i < 200 || s.hit < 200; i++) {
+		memset(copy, 0xff, sizeof(copy));
+		ASSERT_EQ(0, descriptor_snapshot(fd, 0, copies, 3, &s));
+		ASSERT_EQ((u32)PROFIL_STATE_ON, s.state);
+		ASSERT_TRUE(accounted(&s));
+		ASSERT_EQ(s.hit, counters_sum(copy, 4, LOOPS));
+		for (j = 0; j < LOOPS; j++)
+			ASSERT_LE(last[j], copy[j]);
+		memcpy(last, copy, sizeof(last));
+		ASSERT_GT(20000U, i);
+	}
+	enough = true;
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EXACT(s, page);
+	dropped_here(_metadata, &s);
+	/* Also of one that does not count. */
+	ASSERT_EQ(0, descriptor_snapshot(fd, 0, copies, 2, &s));
+	EXPECT_EXACT(s, copy);
+	EXPECT_EQ((u32)PROFIL_STATE_OFF, s.state);
+}
+
+TEST_F_TIMEOUT(session, that_begins_anew_with_each_snapshot_loses_nothing, 120)
+{
+	struct profil_range witness = range_of_loops(other, 4);
+	u32 copy[LOOPS];
+	const struct profil_copy copies[] = {
+		{ addr(&page[4]), addr(&copy[4]), 4 * (LOOPS - 4) },
+		{ addr(page), addr(copy), 4 * 4 },
+		{ addr(ballast), addr(ballast_copy), sizeof(ballast) },
+	};
+	u64 total[LOOPS] = {}, hit = 0, ticks = 0, uncounted = 0, most = 0;
+	struct profil_stats s, w;
+	pthread_t threads[4];
+	unsigned int rounds, i, j;
+
+	/* The loops run only while both sessions are on. */
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &witness, 1));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_TRUE(start_threads(threads, 4));
+	for (rounds = 0; rounds < 200 || hit < 200; rounds++) {
+		ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, copies, 3, &s));
+		ASSERT_TRUE(accounted(&s));
+		ASSERT_EQ(s.hit, counters_sum(copy, 4, LOOPS));
+		for (j = 0; j < LOOPS; j++)
+			total[j] += copy[j];
+		hit += s.hit;
+		ticks += s.ticks;
+		uncounted += dropped_here(_metadata, &s);
+		if (s.ticks > most)
+			most = s.ticks;
+		ASSERT_GT(20000U, rounds);
+	}
+	enough = true;
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &w));
+	EXPECT_EXACT(s, page);
+	EXPECT_EXACT(w, other);
+	/* On a busy host many may come during one snapshot; what is dropped is reported. */
+	uncounted += dropped_here(_metadata, &s);
+	TH_LOG("%llu ticks, %llu at most in one of %u", (unsigned long long)(ticks + s.ticks),
+	       (unsigned long long)most, rounds);
+	EXPECT_EQ(hit + s.hit + uncounted, w.hit);
+	EXPECT_GE(w.ticks + w.unselected, ticks + s.ticks);
+	EXPECT_GT(hit / 10, uncounted);
+	for (j = 0; j < LOOPS; j++) {
+		EXPECT_GE(other[j], total[j] + page[j]);
+		uncounted -= other[j] - (total[j] + page[j]);
+	}
+	EXPECT_EQ(0U, uncounted);
+}
+
+TEST_F(session, can_be_reset_without_a_copy)
+{
+	const struct profil_copy none = { addr(page), 0, 4 * LOOPS };
+	struct profil_stats s;
+
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 20));
+	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &none, 1, NULL));
+	s = stats_now();
+	EXPECT_GT(20U, s.ticks);
+	EXPECT_EQ(4096U, s.locked);
+	EXPECT_EQ(1U, s.targets);
+	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EXACT(s, page);
+	EXPECT_LE(5U, s.ticks);
+
+	/* Statistics alone, of a session that does not count. */
+	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, NULL, 0, NULL));
+	s = stats_now();
+	EXPECT_EQ(0U, s.ticks + s.unselected + s.missed + s.expected);
+	EXPECT_TRUE(accounted(&s));
+}
+
+/* As for a tool whose target has exited; @removed: the buffer is no longer pinned either. */
+static void copy_and_reset(struct __test_metadata *_metadata, bool removed)
+{
+	struct profil_range range = range_of_loops(page, 4);
+	u32 copy[LOOPS];
+	const struct profil_copy all = { addr(page), addr(copy), sizeof(copy) };
+	struct profil_stats s;
+	pid_t child;
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	child = spawn(join_and_burn);
+	ASSERT_TRUE(step_is(1));
+	ASSERT_EQ(0, descriptor_add(fd, shared->space, &range, 1));
+	shared->step = 2;
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_TRUE(await(!stats_now().targets));
+	EXPECT_EQ(4096U, stats_now().locked);
+	if (removed)
+		EXPECT_TRUE(await(returns_buffers(fd)));
+	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &all, 1, &s));
+	EXPECT_EXACT(s, copy);
+	EXPECT_LT(0U, s.hit);
+	EXPECT_EQ(0U, counters_sum(page, 4, 1024));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(0U, s.ticks);
+}
+
+TEST_F(session, can_be_copied_and_reset_when_its_ranges_are_gone)
+{
+	copy_and_reset(_metadata, false);
+}
+
+TEST_F(session, can_be_copied_and_reset_when_its_buffers_are_not_pinned_any_more)
+{
+	copy_and_reset(_metadata, true);
+}
+
+TEST_F(session, that_cannot_be_copied_is_not_reset)
+{
+	static u32 copy[LOOPS];
+	struct profil_copy bad[] = {
+		{ addr(page), addr(copy), 4 * LOOPS },
+		{ 16, addr(copy), 4 * LOOPS },
+	};
+	struct profil_stats s;
+
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
+	/* Counters that are not there; a place that cannot be written. */
+	EXPECT_EQ(-EFAULT, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, bad, 2, NULL));
+	bad[1] = (struct profil_copy) { addr(page), 8, 4 * LOOPS };
+	EXPECT_EQ(-EFAULT, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, bad, 2, NULL));
+	bad[1] = (struct profil_copy) { addr(page), addr(copy), 3 };
+	EXPECT_EQ(-EINVAL, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, bad, 2, NULL));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_LE(20U, s.ticks);
+	EXPECT_EXACT(s, page);
+}
+
+TEST_HARNESS_MAIN

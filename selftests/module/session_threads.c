@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sessions with a descriptor: threads as targets, and several sessions of one task
+ */
+#include "session.h"
+
+TEST_F(session, of_one_thread_does_not_count_the_others)
+{
+	struct profil_range range = range_of_loops(page, 4);
+	struct profil_stats s;
+	pthread_t thread;
+	unsigned int i;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop_1_told, NULL));
+	ASSERT_TRUE(await(thread_id));
+	for (i = 0; i < 2; i++) {
+		memset(page, 0, sizeof(page));
+		fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+		ASSERT_LE(0, fd);
+		/* First this thread by 0, then the other by its id. */
+		ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, i ? thread_id : 0, NULL));
+		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
+		ASSERT_EQ(0, descriptor_enable(fd));
+		EXPECT_TRUE(loop_until(0, count_of(i) >= 10));
+		ASSERT_EQ(0, descriptor_disable(fd, &s));
+		EXPECT_EXACT(s, page);
+		EXPECT_EQ(s.hit, page[i]);
+		EXPECT_EQ(1U, s.targets);
+		close_session();
+	}
+	enough = true;
+	pthread_join(thread, NULL);
+}
+
+TEST_F(session, of_a_process_counts_its_threads_of_before_and_after)
+{
+	struct profil_stats s;
+	pthread_t threads[2];
+
+	ASSERT_EQ(0, pthread_create(&threads[0], NULL, run_loop, (void *)1));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, pthread_create(&threads[1], NULL, run_loop, (void *)2));
+	EXPECT_TRUE(await(count_of(1) >= 5 && count_of(2) >= 5));
+	enough = true;
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EXACT(s, page);
+	EXPECT_EQ(1U, s.targets);
+}
+
+/* Each with a session of its own, that counts in a page of its own. */
+static struct worker {
+	pthread_t thread;
+	unsigned int number;
+	int fd, err;
+	struct profil_stats stats;
+	u32 page[1024] __attribute__((aligned(4096)));
+} workers[4];
+
+static void *count_alone(void *arg)
+{
+	struct worker *w = arg;
+	struct profil_range range = range_of_loops(w->page, 4);
+
+	w->fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	w->err = w->fd < 0 ? w->fd : 0;
+	w->err = w->err ?: descriptor_attach(w->fd, PROFIL_SCOPE_THREAD, 0, NULL);
+	w->err = w->err ?: descriptor_add(w->fd, PROFIL_SPACE_SELF, &range, 1);
+	w->err = w->err ?: descriptor_enable(w->fd);
+	if (!w->err && !descriptor_burn(w->fd, w->number, 20))
+		w->err = -ETIME;
+	return NULL;
+}
+
+TEST_F(session, of_each_thread_is_exact_beside_that_of_the_process)
+{
+	struct profil_range range = range_of_loops(page, 4);
+	struct profil_stats s;
+	unsigned int i;
+
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	for (i = 0; i < ARRAY_SIZE(workers); i++) {
+		workers[i].number = i;
+		ASSERT_EQ(0, pthread_create(&workers[i].thread, NULL, count_alone, &workers[i]));
+	}
+	for (i = 0; i < ARRAY_SIZE(workers); i++)
+		pthread_join(workers[i].thread, NULL);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_EXACT(s, page);
+
+	for (i = 0; i < ARRAY_SIZE(workers); i++) {
+		struct worker *w = &workers[i];
+
+		ASSERT_EQ(0, w->err);
+		/* With the thread its ranges are gone, and the session is there yet. */
+		EXPECT_TRUE(await(!descriptor_stats(w->fd, &w->stats) && !w->stats.targets));
+		EXPECT_EQ((u32)PROFIL_STATE_ON, w->stats.state);
+		EXPECT_EQ(4096U, w->stats.locked);
+		EXPECT_TRUE(await(returns_buffers(w->fd)));
+		EXPECT_EQ(-ESRCH, descriptor_add(w->fd, PROFIL_SPACE_SELF, &range, 1));
+		ASSERT_EQ(0, descriptor_disable(w->fd, &w->stats));
+		EXPECT_LE(20U, w->stats.ticks);
+		EXPECT_EXACT(w->stats, w->page);
+		EXPECT_EQ(w->stats.hit, w->page[i]);
+		EXPECT_EQ(page[i], w->page[i]);
+		close(w->fd);
+	}
+}
+
+TEST_F(session, and_others_of_the_same_task_are_each_exact)
+{
+	static u32 pages[4][1024] __attribute__((aligned(4096)));
+	struct profil_range ranges[4];
+	struct profil_stats s[4];
+	unsigned int i;
+	int tool;
+
+	for (i = 0; i < 4; i++)
+		ranges[i] = range_of_loops(pages[i], 4);
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	tool = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_LE(0, tool);
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &ranges[0], 1));
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &ranges[1], 1));
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[2], 1));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	ASSERT_EQ(0, descriptor_attach(tool, PROFIL_SCOPE_THREAD, 0, NULL));
+	ASSERT_EQ(0, descriptor_add(tool, PROFIL_SPACE_SELF, &ranges[3], 1));
+	ASSERT_EQ(0, descriptor_enable(tool));
+	EXPECT_EQ(self->locked + 4 * 4096, locked_bytes());
+
+	for (i = 0; i < LOOPS; i++)
+		EXPECT_TRUE(descriptor_burn(tool, i, 5));
+
+	ASSERT_EQ(0, descriptor_disable(tool, &s[3]));
+	ASSERT_EQ(0, descriptor_disable(fd, &s[2]));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s[1]));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s[0]));
+	for (i = 0; i < 4; i++) {
+		EXPECT_LE(5 * LOOPS, s[i].ticks);
+		EXPECT_EXACT(s[i], pages[i]);
+		EXPECT_EQ(0, memcmp(pages[0], pages[i], sizeof(pages[0])));
+	}
+	close(tool);
+}
+
+TEST_HARNESS_MAIN
