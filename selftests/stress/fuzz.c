@@ -86,12 +86,6 @@ enum kind {
 	STACK, DEVICE, FUSE_PRIVATE, FUSE_SHARED, SECRET, READ_ONLY, NO_ACCESS, KINDS
 };
 
-static const char *const kind_names[KINDS] = {
-	"anonymous", "THP", "shmem", "memfd", "private memfd", "hugetlb", "shared hugetlb",
-	"private file", "/dev/zero", "stack", "device", "private FUSE", "shared FUSE",
-	"memfd_secret", "read-only", "no access",
-};
-
 /* What all processes see. */
 struct shared {
 	atomic_uint stop;
@@ -191,6 +185,23 @@ static u64 any_buffer(struct actor *a)
 {
 	return any_buffer_in(a, any_slot(a));
 }
+
+/* A row of a table whose rows begin with their weight, of @size bytes each. */
+static u32 any_row(struct actor *a, const void *table, u32 rows, size_t size)
+{
+#define WEIGHT(i)	(*(const u32 *)((const char *)table + (i) * size))
+	u32 total = 0, at, i;
+
+	for (i = 0; i < rows; i++)
+		total += WEIGHT(i);
+	at = any(a, total);
+	for (i = 0; at >= WEIGHT(i); i++)
+		at -= WEIGHT(i);
+	return i;
+#undef WEIGHT
+}
+
+#define ANY_ROW(a, table)	any_row(a, table, ARRAY_SIZE(table), sizeof(*(table)))
 
 /* Where nothing can be written. */
 static u64 any_wild(struct actor *a)
@@ -383,6 +394,23 @@ static struct profil_range any_range(struct actor *a, u64 start, u64 end)
 	return range;
 }
 
+/* Changes the @n ranges at @r so that they are less often as they should be. */
+static void disturb_ranges(struct actor *a, struct profil_range *r, u32 n)
+{
+	if (n > 1 && one_in(a, 4)) {
+		struct profil_range swap = r[0];
+
+		r[0] = r[n - 1];
+		r[n - 1] = swap;
+	}
+	if (n && one_in(a, 8)) {
+		mutate(a, &r[any(a, n)], sizeof(r[0]));
+		for (u32 i = 0; i < n; i++)
+			if (!harmless(r[i].buffer))
+				r[i].buffer = any_buffer(a);
+	}
+}
+
 /* An array of ranges at *@ranges, and how many these are. */
 static u32 any_ranges(struct actor *a, __u64 *ranges)
 {
@@ -402,18 +430,7 @@ static u32 any_ranges(struct actor *a, __u64 *ranges)
 		take_pcs(&r[0]);
 	if (n && text + 8 * n < loop_at(LOOPS) && one_in(a, 4))
 		r[n - 1].end = n == 1 && one_in(a, 2) ? ~0ULL : loop_at(LOOPS);
-	if (n > 1 && one_in(a, 4)) {
-		struct profil_range swap = r[0];
-
-		r[0] = r[n - 1];
-		r[n - 1] = swap;
-	}
-	if (n && one_in(a, 8)) {
-		mutate(a, &r[any(a, n)], sizeof(r[0]));
-		for (i = 0; i < n; i++)
-			if (!harmless(r[i].buffer))
-				r[i].buffer = any_buffer(a);
-	}
+	disturb_ranges(a, r, n);
 	*ranges = array(a, r, n, sizeof(r[0]));
 	return one_in(a, 50) ? any_number(a) : n;
 }
@@ -477,11 +494,23 @@ static u64 any_space(struct actor *a)
 	}
 }
 
-static void build_query(struct actor *a, union arg *arg)
-{
-	(void)a;
-	(void)arg;
-}
+/*
+ * Calls: one row for each command, one function that makes its argument, and one for what follows
+ * if it succeeds
+ */
+
+struct call {
+	const struct command *command;
+	unsigned int which;	/* command that the kernel sees, or UNKNOWN */
+	u32 cmd;
+	bool session;		/* on the descriptor of one */
+	int fd;
+	union arg arg;
+	u32 filled;		/* bytes of it that are copied to where it lies */
+	char *place;		/* where it lies */
+	bool exact;		/* nothing else changes it, and what is around is known */
+	bool stats;		/* statistics come to area(STATS) */
+};
 
 static void build_start(struct actor *a, union arg *arg)
 {
@@ -503,12 +532,6 @@ static void build_stop(struct actor *a, union arg *arg)
 static void build_stats(struct actor *a, union arg *arg)
 {
 	arg->stats.scope = any(a, 2);
-}
-
-static void build_session_stats(struct actor *a, union arg *arg)
-{
-	(void)a;
-	(void)arg;
 }
 
 static void build_open(struct actor *a, union arg *arg)
@@ -554,12 +577,6 @@ static void build_remove(struct actor *a, union arg *arg)
 	}
 }
 
-static void build_enable(struct actor *a, union arg *arg)
-{
-	(void)a;
-	(void)arg;
-}
-
 static void build_disable(struct actor *a, union arg *arg)
 {
 	arg->disable.stats = any_stats(a);
@@ -585,52 +602,130 @@ static void build_snapshot(struct actor *a, union arg *arg)
 	arg->snapshot.stats = any_stats(a);
 }
 
-/*
- * Commands, and the errors that each may have beside those that all have
- */
+static void done_open(struct actor *a, const struct call *call, int result);
+static void done_attach(struct actor *a, const struct call *call, int result);
+static void done_stats(struct actor *a, const struct call *call, int result);
 
 #define OUT_OF(type, member)	(1U << offsetof(struct type, member) / 8)
 
-struct command {
+static const struct command {
+	u32 weight;
 	const char *name;
 	u32 cmd;
 	bool session;		/* on the descriptor of one */
 	bool result;		/* the argument is written back */
 	u32 known;		/* its size */
-	u32 weight;
-	void (*build)(struct actor *a, union arg *arg);
+	void (*build)(struct actor *a, union arg *arg);		/* or NULL */
+	void (*done)(struct actor *a, const struct call *call, int result);	/* or NULL */
 	u32 out;		/* those 8 bytes of it that are an address to write to */
-	int errors[6];
-};
-
-static const struct command commands[] = {
-	{ "QUERY", PROFIL_IOC_QUERY, false, true, sizeof(struct profil_query), 3,
-	  build_query, 0, { 0 } },
-	{ "START", PROFIL_IOC_START, false, false, sizeof(struct profil_start), 12,
-	  build_start, 0, { ENOMEM, EPERM, EBUSY } },
-	{ "STOP", PROFIL_IOC_STOP, false, false, sizeof(struct profil_stop), 8,
-	  build_stop, OUT_OF(profil_stop, stats), { 0 } },
-	{ "STATS", PROFIL_IOC_STATS, false, true, sizeof(struct profil_stats), 12,
-	  build_stats, 0, { 0 } },
-	{ "OPEN", PROFIL_IOC_OPEN, false, false, sizeof(struct profil_open), 4,
-	  build_open, 0, { ENOMEM, EPERM, EMFILE, ENFILE } },
-	{ "DESCRIBE", PROFIL_IOC_DESCRIBE, false, true, sizeof(struct profil_describe), 8,
-	  build_describe, OUT_OF(profil_describe, ranges) | OUT_OF(profil_describe, stats),
-	  { ENOMEM, EPERM, ESRCH, ENODEV } },
-	{ "ATTACH", PROFIL_IOC_ATTACH, true, true, sizeof(struct profil_attach), 10,
-	  build_attach, 0, { ENOMEM, EPERM, EBUSY, ESRCH, ENODEV } },
-	{ "ADD", PROFIL_IOC_ADD, true, false, sizeof(struct profil_add), 14,
-	  build_add, 0, { ENOMEM, EPERM, ESRCH, ENODEV } },
-	{ "REMOVE", PROFIL_IOC_REMOVE, true, true, sizeof(struct profil_remove), 8,
-	  build_remove, 0, { ENOMEM, EPERM, ESRCH, ENODEV } },
-	{ "ENABLE", PROFIL_IOC_ENABLE, true, false, sizeof(struct profil_enable), 10,
-	  build_enable, 0, { ENOMEM, EBUSY, ENODEV } },
-	{ "DISABLE", PROFIL_IOC_DISABLE, true, false, sizeof(struct profil_disable), 8,
-	  build_disable, OUT_OF(profil_disable, stats), { ENODEV } },
-	{ "SNAPSHOT", PROFIL_IOC_SNAPSHOT, true, false, sizeof(struct profil_snapshot), 10,
-	  build_snapshot, OUT_OF(profil_snapshot, stats), { ENOMEM, EPERM, ENODEV } },
-	{ "STATS of a descriptor", PROFIL_IOC_STATS, true, true, sizeof(struct profil_stats), 10,
-	  build_session_stats, 0, { ENODEV } },
+	int errors[6];		/* beside those that all have */
+} commands[] = {
+	{
+		.weight = 3,
+		.name = "QUERY",
+		.cmd = PROFIL_IOC_QUERY,
+		.result = true,
+		.known = sizeof(struct profil_query),
+	}, {
+		.weight = 12,
+		.name = "START",
+		.cmd = PROFIL_IOC_START,
+		.known = sizeof(struct profil_start),
+		.build = build_start,
+		.errors = { ENOMEM, EPERM, EBUSY },
+	}, {
+		.weight = 8,
+		.name = "STOP",
+		.cmd = PROFIL_IOC_STOP,
+		.known = sizeof(struct profil_stop),
+		.build = build_stop,
+		.out = OUT_OF(profil_stop, stats),
+	}, {
+		.weight = 12,
+		.name = "STATS",
+		.cmd = PROFIL_IOC_STATS,
+		.result = true,
+		.known = sizeof(struct profil_stats),
+		.build = build_stats,
+		.done = done_stats,
+	}, {
+		.weight = 4,
+		.name = "OPEN",
+		.cmd = PROFIL_IOC_OPEN,
+		.known = sizeof(struct profil_open),
+		.build = build_open,
+		.done = done_open,
+		.errors = { ENOMEM, EPERM, EMFILE, ENFILE },
+	}, {
+		.weight = 8,
+		.name = "DESCRIBE",
+		.cmd = PROFIL_IOC_DESCRIBE,
+		.result = true,
+		.known = sizeof(struct profil_describe),
+		.build = build_describe,
+		.out = OUT_OF(profil_describe, ranges) | OUT_OF(profil_describe, stats),
+		.errors = { ENOMEM, EPERM, ESRCH, ENODEV },
+	}, {
+		.weight = 10,
+		.name = "ATTACH",
+		.cmd = PROFIL_IOC_ATTACH,
+		.session = true,
+		.result = true,
+		.known = sizeof(struct profil_attach),
+		.build = build_attach,
+		.done = done_attach,
+		.errors = { ENOMEM, EPERM, EBUSY, ESRCH, ENODEV },
+	}, {
+		.weight = 14,
+		.name = "ADD",
+		.cmd = PROFIL_IOC_ADD,
+		.session = true,
+		.known = sizeof(struct profil_add),
+		.build = build_add,
+		.errors = { ENOMEM, EPERM, ESRCH, ENODEV },
+	}, {
+		.weight = 8,
+		.name = "REMOVE",
+		.cmd = PROFIL_IOC_REMOVE,
+		.session = true,
+		.result = true,
+		.known = sizeof(struct profil_remove),
+		.build = build_remove,
+		.errors = { ENOMEM, EPERM, ESRCH, ENODEV },
+	}, {
+		.weight = 10,
+		.name = "ENABLE",
+		.cmd = PROFIL_IOC_ENABLE,
+		.session = true,
+		.known = sizeof(struct profil_enable),
+		.errors = { ENOMEM, EBUSY, ENODEV },
+	}, {
+		.weight = 8,
+		.name = "DISABLE",
+		.cmd = PROFIL_IOC_DISABLE,
+		.session = true,
+		.known = sizeof(struct profil_disable),
+		.build = build_disable,
+		.out = OUT_OF(profil_disable, stats),
+		.errors = { ENODEV },
+	}, {
+		.weight = 10,
+		.name = "SNAPSHOT",
+		.cmd = PROFIL_IOC_SNAPSHOT,
+		.session = true,
+		.known = sizeof(struct profil_snapshot),
+		.build = build_snapshot,
+		.out = OUT_OF(profil_snapshot, stats),
+		.errors = { ENOMEM, EPERM, ENODEV },
+	}, {
+		.weight = 10,
+		.name = "STATS of a descriptor",
+		.cmd = PROFIL_IOC_STATS,
+		.session = true,
+		.result = true,
+		.known = sizeof(struct profil_stats),
+		.errors = { ENODEV },
+	},
 };
 
 #define UNKNOWN	ARRAY_SIZE(commands)	/* in outcomes: what is no command there */
@@ -697,10 +792,6 @@ static void check_around(const char *call, const char *was, const char *is, u32 
 		}
 }
 
-/*
- * A call
- */
-
 static int any_session(struct actor *a)
 {
 	return SESSION_FD + any(a, SESSIONS);
@@ -732,22 +823,6 @@ static u32 any_size(struct actor *a, u32 known)
 	}
 }
 
-static bool racing(void);
-
-static unsigned int any_command(struct actor *a)
-{
-	static u32 total;
-	u32 all = 0, at, i;
-
-	for (i = 0; !total && i < ARRAY_SIZE(commands); i++)
-		all += commands[i].weight;
-	total = total ?: all;
-	at = any(a, total);
-	for (i = 0; at >= commands[i].weight; i++)
-		at -= commands[i].weight;
-	return i;
-}
-
 /* What @cmd is on such a descriptor. */
 static unsigned int command_of(u32 cmd, bool session)
 {
@@ -759,122 +834,289 @@ static unsigned int command_of(u32 cmd, bool session)
 	return i;
 }
 
-static int call(struct actor *a)
-{
-	unsigned int which = any_command(a), how = any(a, 100);
-	const struct command *c = &commands[which];
-	static __thread char before[2 * PAGE], stats_before[STATS_SIZE];
-	bool session = c->session, own = false, nonsense = how >= 96;
-	u32 cmd = c->cmd, size, filled, i, n;
-	int fd = session ? any_session(a) : device_fd(), result, err;
-	union arg arg = { 0 };
-	u64 stats = 0;
-	char *p;
+/*
+ * What is wrong with an argument
+ */
 
-	c->build(a, &arg);
-	arg.size = c->known;
-	if (nonsense) {
-		for (i = 0; i < ARRAY_SIZE(arg.longs); i++)
-			arg.longs[i] = one_in(a, 2) ? 0 : any_u64(a);
-		if (one_in(a, 2))
-			arg.size = c->known;
-	} else if (how >= 80) {
-		for (i = 1 + any(a, 2); i; i--)
-			mutate(a, &arg, c->known);
-	} else if (how >= 70) {
-		arg.size = any_size(a, c->known);
-	}
-	for (i = 0; i < ARRAY_SIZE(arg.longs); i++)
-		if (c->out & 1U << i && !harmless(arg.longs[i]) &&
-		    !(arg.longs[i] >= addr(area(OUT)) && arg.longs[i] < addr(area_end(OUT))) &&
-		    arg.longs[i] != addr(area(STATS)) + 64)
-			arg.longs[i] = any_wild(a);
+static void leave_alone(struct actor *a, struct call *call)
+{
+	(void)a;
+	(void)call;
+}
+
+static void change_size(struct actor *a, struct call *call)
+{
+	call->arg.size = any_size(a, call->command->known);
+}
+
+static void change_words(struct actor *a, struct call *call)
+{
+	for (u32 n = 1 + any(a, 2); n; n--)
+		mutate(a, &call->arg, call->command->known);
+}
+
+static void make_nonsense(struct actor *a, struct call *call)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(call->arg.longs); i++)
+		call->arg.longs[i] = one_in(a, 2) ? 0 : any_u64(a);
+	if (one_in(a, 2))
+		call->arg.size = call->command->known;
+}
+
+static const struct {
+	u32 weight;
+	void (*change)(struct actor *a, struct call *call);
+} changes[] = {
+	{ 70, leave_alone },
+	{ 10, change_size },
+	{ 16, change_words },
+	{ 4, make_nonsense },
+};
+
+static bool is_on_desk(u64 p)
+{
+	return (p >= addr(area(OUT)) && p < addr(area_end(OUT))) || p == addr(area(STATS)) + 64;
+}
+
+/* Nothing that the caller needs is written to, whatever has become of the argument. */
+static void make_harmless(struct actor *a, struct call *call)
+{
+	u64 *longs = call->arg.longs;
+
+	for (u32 i = 0; i < ARRAY_SIZE(call->arg.longs); i++)
+		if (call->command->out & 1U << i && !harmless(longs[i]) && !is_on_desk(longs[i]))
+			longs[i] = any_wild(a);
+}
+
+/* Of an argument that another command might take for its own, only the size stays. */
+static void forget_argument(struct call *call)
+{
+	memset(call->arg.longs + 1, 0, sizeof(call->arg) - 8);
+}
+
+/* Rarely, another command, or the same on a descriptor that it is not for. */
+static void change_command(struct actor *a, struct call *call)
+{
 	if (one_in(a, 100)) {
-		cmd = one_in(a, 2) ? cmd ^ 1U << any(a, 32) : (u32)random64(a);
-		/* Nor is what it means then to write anywhere. */
-		memset(arg.longs + 1, 0, sizeof(arg) - 8);
+		call->cmd = one_in(a, 2) ? call->cmd ^ 1U << any(a, 32) : (u32)random64(a);
+		forget_argument(call);
 	}
 	if (one_in(a, 200)) {
-		session = !session;
-		fd = session ? any_session(a) : device_fd();
-		memset(arg.longs + 1, 0, sizeof(arg) - 8);
+		call->session = !call->session;
+		call->fd = call->session ? any_session(a) : device_fd();
+		forget_argument(call);
 	}
-	which = command_of(cmd, session);
-	if (which < UNKNOWN)
-		c = &commands[which];
+	call->which = command_of(call->cmd, call->session);
+	if (call->which < UNKNOWN)
+		call->command = &commands[call->which];
+}
 
-	/* So much of the argument is there; zeros follow, or not. */
-	size = arg.size;
-	n = size < sizeof(arg) ? sizeof(arg) : size > PAGE ? PAGE : size;
-	filled = c->known < sizeof(arg) ? c->known : sizeof(arg);
-	p = area(ARG) + 64;
-	how = any(a, 100);
-	if (how < 10 && size <= PAGE && size >= 4) {
-		p = area_end(ARG) - size;	/* its end is the end of everything */
-		memcpy(p, &arg, size < filled ? size : filled);
-		if (size > filled)
-			memset(p + filled, one_in(a, 4), size - filled);
-	} else if (how < 15) {
-		p = area_end(ARG) - 8 * any(a, filled / 8 + 1);
-		memcpy(p, &arg, area_end(ARG) - p < filled ? area_end(ARG) - p : filled);
-	} else if (how < 18) {
-		p = (char *)array(a, &arg, 1, filled);
-		if (c->result && !harmless(addr(p)))
-			p = area_end(ARRAY) - filled;
-	} else if (how < 20) {
-		p = (char *)any_wild(a);
-	} else if (how < 24 && racing()) {
-		p = area(RACED);
-		memcpy(p, &arg, filled);
-	} else {
-		own = true;
-		memset(p - 64, POISON, n + 128);
-		memcpy(p, &arg, filled);
-		if (size > filled)
-			memset(p + filled, 0, n - filled);
-		if (size > filled && one_in(a, 4))
-			p[filled + any(a, n - filled)] = 1;
-		memcpy(before, p - 64, n + 128);
-		for (i = 0; i < ARRAY_SIZE(arg.longs); i++)
-			if (c->out & 1U << i && arg.longs[i] == addr(area(STATS)) + 64)
-				stats = arg.longs[i];
-		if (stats)
-			memcpy(stats_before, area(STATS), sizeof(stats_before));
-	}
+static struct call any_call(struct actor *a)
+{
+	const struct command *command = &commands[ANY_ROW(a, commands)];
+	unsigned int change = ANY_ROW(a, changes);
+	struct call call = {
+		.command = command,
+		.cmd = command->cmd,
+		.session = command->session,
+		.fd = command->session ? any_session(a) : device_fd(),
+	};
 
+	if (command->build)
+		command->build(a, &call.arg);
+	call.arg.size = command->known;
+	changes[change].change(a, &call);
+	make_harmless(a, &call);
+	change_command(a, &call);
+	call.filled = call.command->known;
+	if (call.filled > sizeof(call.arg))
+		call.filled = sizeof(call.arg);
+	return call;
+}
+
+/*
+ * Where an argument lies
+ *
+ * Each function returns whether it can lie there.
+ */
+
+static __thread char before[2 * PAGE], stats_before[STATS_SIZE];
+
+/* Its end is the end of everything. */
+static bool place_at_end(struct actor *a, struct call *call)
+{
+	u32 size = call->arg.size;
+	char *p = area_end(ARG) - size;
+
+	if (size > PAGE || size < 4)
+		return false;
+	memcpy(p, &call->arg, size < call->filled ? size : call->filled);
+	if (size > call->filled)
+		memset(p + call->filled, one_in(a, 4), size - call->filled);
+	call->place = p;
+	return true;
+}
+
+/* Its end is missing. */
+static bool place_across_end(struct actor *a, struct call *call)
+{
+	char *p = area_end(ARG) - 8 * any(a, call->filled / 8 + 1);
+	u32 room = area_end(ARG) - p;
+
+	memcpy(p, &call->arg, room < call->filled ? room : call->filled);
+	call->place = p;
+	return true;
+}
+
+static bool place_as_array(struct actor *a, struct call *call)
+{
+	char *p = (char *)array(a, &call->arg, 1, call->filled);
+
+	if (call->command->result && !harmless(addr(p)))
+		p = area_end(ARRAY) - call->filled;
+	call->place = p;
+	return true;
+}
+
+static bool place_nowhere(struct actor *a, struct call *call)
+{
+	call->place = (char *)any_wild(a);
+	return true;
+}
+
+static bool racing(void);
+
+static bool place_in_race(struct actor *a, struct call *call)
+{
+	(void)a;
+	if (!racing())
+		return false;
+	call->place = area(RACED);
+	memcpy(call->place, &call->arg, call->filled);
+	return true;
+}
+
+/* Bytes from where the argument lies on that are known, beside 64 before and behind. */
+static u32 room_of(const struct call *call)
+{
+	u32 size = call->arg.size;
+
+	return size < sizeof(call->arg) ? sizeof(call->arg) : size > PAGE ? PAGE : size;
+}
+
+/* Zeros follow, or not. */
+static bool place_between_poison(struct actor *a, struct call *call)
+{
+	u32 size = call->arg.size, room = room_of(call), filled = call->filled;
+	char *p = area(ARG) + 64;
+
+	call->exact = true;
+	memset(p - 64, POISON, room + 128);
+	memcpy(p, &call->arg, filled);
+	if (size > filled)
+		memset(p + filled, 0, room - filled);
+	if (size > filled && one_in(a, 4))
+		p[filled + any(a, room - filled)] = 1;
+	memcpy(before, p - 64, room + 128);
+	for (u32 i = 0; i < ARRAY_SIZE(call->arg.longs); i++)
+		call->stats |= call->command->out & 1U << i &&
+			       call->arg.longs[i] == addr(area(STATS)) + 64;
+	if (call->stats)
+		memcpy(stats_before, area(STATS), sizeof(stats_before));
+	call->place = p;
+	return true;
+}
+
+/* Where it cannot lie in one, it lies in the next. */
+static const struct {
+	u32 weight;
+	bool (*place)(struct actor *a, struct call *call);
+} places[] = {
+	{ 10, place_at_end },
+	{ 5, place_across_end },
+	{ 3, place_as_array },
+	{ 2, place_nowhere },
+	{ 4, place_in_race },
+	{ 76, place_between_poison },
+};
+
+static void place(struct actor *a, struct call *call)
+{
+	unsigned int i = ANY_ROW(a, places);
+
+	while (!places[i].place(a, call))
+		i++;
+}
+
+/*
+ * What has become of it
+ */
+
+static void done_open(struct actor *a, const struct call *call, int result)
+{
+	(void)call;
+	fcntl(result, F_SETFL, O_NONBLOCK);
+	/* Nearly all else would fail. */
+	if (one_in(a, 2))
+		descriptor_attach(result, any(a, 2), 0, NULL);
+	settle(result, any_session(a));
+}
+
+static void done_attach(struct actor *a, const struct call *call, int result)
+{
+	(void)result;
+	if (call->exact)
+		shared->spaces[any(a, PIDS)] = ((struct profil_attach *)call->place)->space;
+}
+
+static void done_stats(struct actor *a, const struct call *call, int result)
+{
+	(void)a;
+	(void)result;
+	if (call->exact && call->arg.size >= sizeof(struct profil_stats))
+		check_stats(call->command->name, (struct profil_stats *)call->place);
+}
+
+static void check_argument(const struct call *call, int err)
+{
+	const struct command *c = call->command;
+	u32 written = call->arg.size < c->known ? call->arg.size : c->known;
+
+	check_around(c->name, before, call->place - 64, 64, err || !c->result ? 0 : written,
+		     room_of(call) + 128);
+}
+
+static void check_stats_of(const struct call *call, int err)
+{
+	const struct profil_stats *s = (const void *)(area(STATS) + 64);
+	u32 size = ((struct profil_stats *)(stats_before + 64))->size;
+	u32 written = size < sizeof(*s) ? size : sizeof(*s);
+
+	check_around(call->command->name, stats_before, area(STATS), 64, err ? 0 : written,
+		     sizeof(stats_before));
+	if (!err && size >= sizeof(*s))
+		check_stats(call->command->name, s);
+}
+
+static int call(struct actor *a)
+{
+	struct call call = any_call(a);
+	int result, err;
+
+	place(a, &call);
 	shared->calls++;
 	shared->at[seat]++;
-	result = ioctl(fd, cmd, p);
+	result = ioctl(call.fd, call.cmd, call.place);
 	err = result < 0 ? errno : 0;
 
-	shared->outcomes[which][err < 136 ? err : 0]++;
-	check_error(which, session, err);
-	if (which == command_of(PROFIL_IOC_OPEN, false) && !err) {
-		fcntl(result, F_SETFL, O_NONBLOCK);
-		/* Nearly all else would fail. */
-		if (one_in(a, 2))
-			descriptor_attach(result, any(a, 2), 0, NULL);
-		settle(result, any_session(a));
-	}
-	if (!own)
-		return -err;
-
-	n = size < c->known ? size : c->known;
-	check_around(c->name, before, p - 64, 64, err || !c->result ? 0 : n,
-		     (size < sizeof(arg) ? sizeof(arg) : size > PAGE ? PAGE : size) + 128);
-	if (!err && which == command_of(PROFIL_IOC_ATTACH, true))
-		shared->spaces[any(a, PIDS)] = ((struct profil_attach *)p)->space;
-	if (!err && c->build == build_stats && size >= sizeof(arg.stats))
-		check_stats(c->name, (struct profil_stats *)p);
-	if (stats) {
-		const struct profil_stats *s = (const void *)(area(STATS) + 64);
-
-		n = ((struct profil_stats *)(stats_before + 64))->size;
-		check_around(c->name, stats_before, area(STATS), 64,
-			     err ? 0 : n < sizeof(*s) ? n : sizeof(*s), sizeof(stats_before));
-		if (!err && n >= sizeof(*s))
-			check_stats(c->name, s);
-	}
+	shared->outcomes[call.which][err < 136 ? err : 0]++;
+	check_error(call.which, call.session, err);
+	if (!err && call.which < UNKNOWN && call.command->done)
+		call.command->done(a, &call, result);
+	if (call.exact)
+		check_argument(&call, err);
+	if (call.stats)
+		check_stats_of(&call, err);
 	return -err;
 }
 
@@ -909,56 +1151,8 @@ static int act_calls(struct actor *a)
  * Memory
  */
 
-static int open_kind(enum kind kind, int *flags)
+static int open_sized(int fd)
 {
-	int fd = -1;
-
-	*flags = MAP_PRIVATE;
-	switch (kind) {
-	case ANONYMOUS:
-	case HUGE:
-	case READ_ONLY:
-	case NO_ACCESS:
-		*flags |= MAP_ANONYMOUS;
-		return -1;
-	case STACK:
-		*flags |= MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_STACK;
-		return -1;
-	case SHARED:
-		*flags = MAP_SHARED | MAP_ANONYMOUS;
-		return -1;
-	case HUGETLB:
-		*flags |= MAP_ANONYMOUS | MAP_HUGETLB;
-		return -1;
-	case HUGETLB_SHARED:
-		*flags = MAP_SHARED;
-		fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_HUGETLB);
-		break;
-	case MEMFD:
-	case MEMFD_PRIVATE:
-		if (kind == MEMFD)
-			*flags = MAP_SHARED;
-		fd = memfd_create("fuzz", MFD_CLOEXEC);
-		break;
-	case SECRET:
-		*flags = MAP_SHARED;
-		fd = syscall(SYS_memfd_secret, 0);
-		break;
-	case FILE_PRIVATE:
-		return open(SELF, O_RDONLY | O_CLOEXEC);
-	case ZERO:
-		return open("/dev/zero", O_RDWR | O_CLOEXEC);
-	case DEVICE:
-		*flags = MAP_SHARED;
-		return fcntl(DEVICE_FD, F_DUPFD_CLOEXEC, 0);
-	case FUSE_SHARED:
-	case FUSE_PRIVATE:
-		if (kind == FUSE_SHARED)
-			*flags = MAP_SHARED;
-		return fcntl(FILE_FD, F_DUPFD_CLOEXEC, 0);
-	case KINDS:
-		break;
-	}
 	if (fd >= 0 && ftruncate(fd, SLOT_SIZE)) {
 		close(fd);
 		return -1;
@@ -966,22 +1160,87 @@ static int open_kind(enum kind kind, int *flags)
 	return fd;
 }
 
+static int open_memfd(void)
+{
+	return open_sized(memfd_create("fuzz", MFD_CLOEXEC));
+}
+
+static int open_hugetlb(void)
+{
+	return open_sized(memfd_create("fuzz", MFD_CLOEXEC | MFD_HUGETLB));
+}
+
+static int open_secret(void)
+{
+	return open_sized(syscall(SYS_memfd_secret, 0));
+}
+
+static int open_self(void)
+{
+	return open(SELF, O_RDONLY | O_CLOEXEC);
+}
+
+static int open_zero(void)
+{
+	return open("/dev/zero", O_RDWR | O_CLOEXEC);
+}
+
+static int open_device(void)
+{
+	return fcntl(DEVICE_FD, F_DUPFD_CLOEXEC, 0);
+}
+
+static int open_fuse(void)
+{
+	return fcntl(FILE_FD, F_DUPFD_CLOEXEC, 0);
+}
+
+#define NO_FILE		(MAP_PRIVATE | MAP_ANONYMOUS)
+#define READ_WRITE	(PROT_READ | PROT_WRITE)
+
+static const struct {
+	const char *name;
+	int flags;
+	int prot;
+	int (*open)(void);	/* or NULL */
+} kinds[KINDS] = {
+	[ANONYMOUS] = { "anonymous", NO_FILE, READ_WRITE, NULL },
+	[HUGE] = { "THP", NO_FILE, READ_WRITE, NULL },
+	[SHARED] = { "shmem", MAP_SHARED | MAP_ANONYMOUS, READ_WRITE, NULL },
+	[MEMFD] = { "memfd", MAP_SHARED, READ_WRITE, open_memfd },
+	[MEMFD_PRIVATE] = { "private memfd", MAP_PRIVATE, READ_WRITE, open_memfd },
+	[HUGETLB] = { "hugetlb", NO_FILE | MAP_HUGETLB, READ_WRITE, NULL },
+	[HUGETLB_SHARED] = { "shared hugetlb", MAP_SHARED, READ_WRITE, open_hugetlb },
+	[FILE_PRIVATE] = { "private file", MAP_PRIVATE, READ_WRITE, open_self },
+	[ZERO] = { "/dev/zero", MAP_PRIVATE, READ_WRITE, open_zero },
+	[STACK] = { "stack", NO_FILE | MAP_GROWSDOWN | MAP_STACK, READ_WRITE, NULL },
+	[DEVICE] = { "device", MAP_SHARED, READ_WRITE, open_device },
+	[FUSE_PRIVATE] = { "private FUSE", MAP_PRIVATE, READ_WRITE, open_fuse },
+	[FUSE_SHARED] = { "shared FUSE", MAP_SHARED, READ_WRITE, open_fuse },
+	[SECRET] = { "memfd_secret", MAP_SHARED, READ_WRITE, open_secret },
+	[READ_ONLY] = { "read-only", NO_FILE, PROT_READ, NULL },
+	[NO_ACCESS] = { "no access", NO_FILE, PROT_NONE, NULL },
+};
+
+/* Returns 0 or a negative errno. */
+static int map_kind(enum kind kind, unsigned int slot)
+{
+	int fd = kinds[kind].open ? kinds[kind].open() : -1, err = 0;
+
+	if ((fd < 0 && kinds[kind].open) ||
+	    mmap(SLOT(slot), kind == DEVICE ? PAGE : SLOT_SIZE, kinds[kind].prot,
+		 kinds[kind].flags | MAP_FIXED, fd, 0) == MAP_FAILED)
+		err = -errno;
+	settle(fd, SLOT_FD + slot);
+	return err;
+}
+
 static int act_map(struct actor *a)
 {
 	enum kind kind = one_in(a, 2) ? any(a, KINDS) : any(a, MEMFD_PRIVATE);
 	unsigned int i = any(a, SLOTS);
-	int flags, prot = PROT_READ | PROT_WRITE, fd, err = 0;
+	int err = map_kind(kind, i);
 
-	if (kind == READ_ONLY)
-		prot = PROT_READ;
-	if (kind == NO_ACCESS)
-		prot = PROT_NONE;
-	fd = open_kind(kind, &flags);
-	if ((fd < 0 && !(flags & MAP_ANONYMOUS)) ||
-	    mmap(SLOT(i), kind == DEVICE ? PAGE : SLOT_SIZE, prot, flags | MAP_FIXED, fd, 0) ==
-	    MAP_FAILED)
-		err = -errno;
-	settle(fd, SLOT_FD + i);
 	if (err) {
 		shared->why_not[kind] = -err;
 		shared->not_mapped[kind]++;
@@ -1317,38 +1576,31 @@ static int act_limit(struct actor *a)
 	return setrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
-static const struct action {
-	int (*act)(struct actor *a);
+static const struct {
 	u32 weight;
+	int (*act)(struct actor *a);
 } actions[] = {
-	{ act_calls, 500 },
-	{ act_map, 25 },
-	{ change_slot, 20 },
-	{ advise_slot, 25 },
-	{ act_userfault, 6 },
-	{ act_move_pages, 12 },
-	{ act_thread, 3 },
-	{ act_fork, 3 },
-	{ act_reap, 3 },
-	{ act_kill, 1 },
-	{ act_run, 30 },
-	{ act_close, 3 },
-	{ act_read, 8 },
-	{ act_poll, 2 },
-	{ act_limit, 3 },
+	{ 500, act_calls },
+	{ 25, act_map },
+	{ 20, change_slot },
+	{ 25, advise_slot },
+	{ 6, act_userfault },
+	{ 12, act_move_pages },
+	{ 3, act_thread },
+	{ 3, act_fork },
+	{ 3, act_reap },
+	{ 1, act_kill },
+	{ 30, act_run },
+	{ 3, act_close },
+	{ 8, act_read },
+	{ 2, act_poll },
+	{ 3, act_limit },
 };
 
 static void act(struct actor *a, unsigned int steps)
 {
-	u32 total = 0, at, i;
-
-	for (i = 0; i < ARRAY_SIZE(actions); i++)
-		total += actions[i].weight;
 	while (steps-- && !shared->stop && !ending) {
-		at = any(a, total);
-		for (i = 0; at >= actions[i].weight; i++)
-			at -= actions[i].weight;
-		actions[i].act(a);
+		actions[ANY_ROW(a, actions)].act(a);
 		kcov_look(&shared->kcov);
 		if (shared->calls >= shared->most)
 			return;
@@ -1379,38 +1631,86 @@ static u64 taken_sum(const struct profil_range *r)
 	return sum;
 }
 
-static void quiet(struct actor *a)
-{
-	struct profil_range r = any_range(a, addr(loops_text), loop_at(LOOPS));
-	u32 modes = 1 + any(a, 3), scope = any(a, 2);
-	u64 end, sum, before, period = one_in(a, 2) ? 0 : 500000 + any(a, 10000000);
-	struct profil_stats s;
-	int fd = -1, err;
+struct quiet {
+	struct profil_range range;
+	struct profil_start start;
+	int fd;			/* of a session with a descriptor, or -1 */
+};
 
-	if (one_in(a, 2) && !(r.flags & PROFIL_RANGE_PCS)) {
-		r.scale = 0;
-		r.offset = r.start;
+/* With counters somewhere in the area, between poison. */
+static struct quiet any_quiet(struct actor *a)
+{
+	struct quiet q = {
+		.range = any_range(a, addr(loops_text), loop_at(LOOPS)),
+		.start = { .size = sizeof(q.start), .nr_ranges = 1 },
+		.fd = -1,
+	};
+	struct profil_range *r = &q.range;
+
+	q.start.modes = 1 + any(a, 3);
+	q.start.scope = any(a, 2);
+	q.start.period = one_in(a, 2) ? 0 : 500000 + any(a, 10000000);
+	if (one_in(a, 2) && !(r->flags & PROFIL_RANGE_PCS)) {
+		r->scale = 0;
+		r->offset = r->start;
 	}
 	memset(quiet_area, POISON, sizeof(quiet_area));
-	r.buffer = addr(quiet_area) + 8 * any(a, QUIET_SIZE / 16);
-	r.nr_counters = 1 + any(a, (addr(quiet_area) + QUIET_SIZE - r.buffer) / r.width);
+	r->buffer = addr(quiet_area) + 8 * any(a, QUIET_SIZE / 16);
+	r->nr_counters = 1 + any(a, (addr(quiet_area) + QUIET_SIZE - r->buffer) / r->width);
 	if (one_in(a, 2)) {
-		r.buffer &= -PAGE;
-		r.nr_counters = (1 + any(a, 4)) * PAGE / r.width - (one_in(a, 2) ? any(a, 8) : 0);
+		r->buffer &= -PAGE;
+		r->nr_counters = (1 + any(a, 4)) * PAGE / r->width -
+				 (one_in(a, 2) ? any(a, 8) : 0);
 	}
-	memset((void *)r.buffer, 0, r.nr_counters * r.width);
-	if (one_in(a, 2) || r.flags & PROFIL_RANGE_PCS) {
-		struct profil_start start = {
-			.size = sizeof(start), .scope = scope, .modes = modes, .nr_ranges = 1,
-			.ranges = addr(&r), .period = period,
-		};
+	memset((void *)r->buffer, 0, r->nr_counters * r->width);
+	return q;
+}
 
-		err = device_ioctl(PROFIL_IOC_START, &start);
-	} else {
-		fd = descriptor_open_as((struct profil_open){ .modes = modes, .period = period });
-		err = fd < 0 ? fd : descriptor_attach(fd, scope, 0, NULL) ?:
-		      descriptor_add(fd, PROFIL_SPACE_SELF, &r, 1) ?: descriptor_enable(fd);
+/* Returns 0 or a negative errno. */
+static int quiet_start(struct actor *a, struct quiet *q)
+{
+	const struct profil_open open = { .modes = q->start.modes, .period = q->start.period };
+
+	if (one_in(a, 2) || q->range.flags & PROFIL_RANGE_PCS) {
+		q->start.ranges = addr(&q->range);
+		return device_ioctl(PROFIL_IOC_START, &q->start);
 	}
+	q->fd = descriptor_open_as(open);
+	if (q->fd < 0)
+		return q->fd;
+	return descriptor_attach(q->fd, q->start.scope, 0, NULL) ?:
+	       descriptor_add(q->fd, PROFIL_SPACE_SELF, &q->range, 1) ?: descriptor_enable(q->fd);
+}
+
+static void check_quiet(const struct quiet *q, const struct profil_stats *s)
+{
+	const struct profil_range *r = &q->range;
+	u64 begin = r->buffer - addr(quiet_area), end = begin + r->nr_counters * r->width;
+	u64 sum = taken_sum(r);
+
+	check_stats("quiet", s);
+	if (sum != s->hit || s->end)
+		fail("quiet: %llu hits, counted %llu, end %u (width %u, scale %u, flags %u)",
+		     (unsigned long long)s->hit, (unsigned long long)sum, s->end, r->width,
+		     r->scale, r->flags);
+	for (u64 i = 0; i < QUIET_SIZE; i++)
+		if (quiet_area[i] != POISON && (i < begin || i >= end)) {
+			fail("quiet: byte %llu is not of [%llu, %llu), and was written",
+			     (unsigned long long)i, (unsigned long long)begin,
+			     (unsigned long long)end);
+			break;
+		}
+	shared->quiet++;
+	shared->quiet_hits += s->hit;
+}
+
+static void quiet(struct actor *a)
+{
+	struct quiet q = any_quiet(a);
+	struct profil_stats s;
+	int err;
+
+	err = quiet_start(a, &q);
 	/* A new program has the limit of the old one. */
 	if (err == -EPERM || err == -ENOMEM)
 		goto out;
@@ -1420,31 +1720,14 @@ static void quiet(struct actor *a)
 	}
 	for (u32 n = 1 + any(a, 4); n; n--)
 		loop_run(any(a, LOOPS), LOOP_BURST);
-	err = fd < 0 ? session_stop(scope, &s) : descriptor_disable(fd, &s);
-	if (err) {
+	err = q.fd < 0 ? session_stop(q.start.scope, &s) : descriptor_disable(q.fd, &s);
+	if (err)
 		fail("quiet: cannot stop: errno %d", -err);
-		goto out;
-	}
-	check_stats("quiet", &s);
-	sum = taken_sum(&r);
-	if (sum != s.hit || s.end)
-		fail("quiet: %llu hits, counted %llu, end %u (width %u, scale %u, flags %u)",
-		     (unsigned long long)s.hit, (unsigned long long)sum, s.end, r.width, r.scale,
-		     r.flags);
-	before = r.buffer - addr(quiet_area);
-	end = before + r.nr_counters * r.width;
-	for (u64 i = 0; i < QUIET_SIZE; i++)
-		if (quiet_area[i] != POISON && (i < before || i >= end)) {
-			fail("quiet: byte %llu is not of [%llu, %llu), and was written",
-			     (unsigned long long)i, (unsigned long long)before,
-			     (unsigned long long)end);
-			break;
-		}
-	shared->quiet++;
-	shared->quiet_hits += s.hit;
+	else
+		check_quiet(&q, &s);
 out:
-	if (fd >= 0)
-		close(fd);
+	if (q.fd >= 0)
+		close(q.fd);
 }
 
 /*
@@ -1755,6 +2038,42 @@ static bool all_gone(FIXTURE_DATA(fuzz) *self)
 	return gone;
 }
 
+/* Who is not there yet, or no longer, is replaced: by how many, or a negative errno. */
+static int seats_fill(FIXTURE_DATA(fuzz) *self)
+{
+	int filled = 0;
+
+	for (u32 i = 0; i < self->seats; i++) {
+		if (self->pids[i])
+			continue;
+		shared->life[i]++;
+		self->pids[i] = sit_down(self, i);
+		if (self->pids[i] < 0)
+			return -errno;
+		setpgid(self->pids[i], self->pids[i]);
+		self->since[i] = now_ns();
+		filled++;
+	}
+	return filled;
+}
+
+static void seats_empty(FIXTURE_DATA(fuzz) *self)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		for (u32 i = 0; i < self->seats; i++)
+			if (self->pids[i] == pid) {
+				/* With all that it leaves behind. */
+				kill(-pid, SIGKILL);
+				self->pids[i] = 0;
+				seat = i;
+			}
+		check_status(pid, status);
+	}
+}
+
 static void show_outcomes(struct __test_metadata *_metadata)
 {
 	char line[400];
@@ -1771,7 +2090,7 @@ static void show_outcomes(struct __test_metadata *_metadata)
 	}
 	for (unsigned int i = 0; i < KINDS; i++)
 		if (shared->not_mapped[i] && !shared->mapped[i])
-			TH_LOG("no memory of the kind %s: %s", kind_names[i],
+			TH_LOG("no memory of the kind %s: %s", kinds[i].name,
 			       strerror(shared->why_not[i]));
 	TH_LOG("statistics %llu with %llu ticks, %llu hits; left alone %llu with %llu hits",
 	       (unsigned long long)shared->answers, (unsigned long long)shared->ticks,
@@ -1792,31 +2111,14 @@ TEST_F_TIMEOUT(fuzz, finds_nothing, 14400)
 	const u64 minute = 60 * 1000000000ULL;
 	u64 said = begin;
 	unsigned int lives = 0, i;
-	int status;
-	pid_t pid;
+	int filled;
 
 	while (shared->calls < shared->most && !shared->failures.n && now_ns() < end) {
-		for (i = 0; i < self->seats; i++) {
-			if (self->pids[i])
-				continue;
-			shared->life[i]++;
-			lives++;
-			self->pids[i] = sit_down(self, i);
-			ASSERT_LT(0, self->pids[i]);
-			setpgid(self->pids[i], self->pids[i]);
-			self->since[i] = now_ns();
-		}
+		filled = seats_fill(self);
+		ASSERT_LE(0, filled);
+		lives += filled;
 		nanosleep(&pause, NULL);
-		while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-			for (i = 0; i < self->seats; i++)
-				if (self->pids[i] == pid) {
-					/* With all that it leaves behind. */
-					kill(-pid, SIGKILL);
-					self->pids[i] = 0;
-					seat = i;
-				}
-			check_status(pid, status);
-		}
+		seats_empty(self);
 		for (i = 0; i < self->seats; i++)
 			if (self->pids[i])
 				watch(self, i);
