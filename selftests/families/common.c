@@ -1,0 +1,1023 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Promises that all families of historical calls make: one row for each family, and every test for
+ * every row. See sentences/common.
+ *
+ * A new family is a new row: how to start and to stop, where a loop is counted, and in which
+ * respects the family differs. Everything else that a manual page says is tested in FAMILY.c.
+ */
+#include "family.h"
+
+#include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+#include <profil/glibc.h>
+#include <profil/illumos.h>
+#include <profil/n64.h>
+
+/* The other headers define structures and macros of the same names. */
+int profil_bsd(char *samples, size_t size, unsigned long offset, unsigned int scale);
+void profil_osf1(unsigned short *buffer, unsigned int size, void *offset, unsigned int scale);
+int profil_aix(void *buffer, unsigned int size, unsigned long offset, unsigned int scale);
+int sprofil_hpux(void *profp, int profcnt, struct timeval *tvp, unsigned int flags);
+
+struct prof_aix {
+	char *p_low;
+	char *p_high;
+	void *p_buff;
+	int p_bufsize;
+	unsigned int p_scale;
+};
+
+struct prof_hpux {
+	void *pr_base;
+	unsigned int pr_size;
+	void *pr_offset;
+	unsigned int pr_scale;
+};
+
+#define PROF_UINT_HPUX	1
+
+/*
+ * Families: how to start and to stop. Each function returns 0 or an errno.
+ */
+
+/* The effect of a second start, while the first profile is on. */
+enum second_start {
+	REPLACES,	/* the first profile ends */
+	IGNORED,	/* it has none, and is no error */
+	REFUSED,	/* it fails with EBUSY */
+};
+
+enum {
+	BAD_BUFFER_STOPS = 1 << 0,	/* a bad buffer turns off a profile that is on */
+	NO_MEMORY_STOPS = 1 << 1,	/* so does a buffer that may not be locked */
+	NULL_STOPS = 1 << 2,		/* a NULL buffer is no error and turns profiling off */
+	STOP_KEEPS_SESSION = 1 << 3,	/* a session without ticks stays, for other readers */
+	STOP_SETS_ERRNO = 1 << 4,	/* although it succeeds */
+	EXCLUDES_OTHERS = 1 << 5,	/* it and other families do not replace each other: EBUSY */
+	IGNORES_OTHERS = 1 << 6,	/* it has no effect while another family's profile is on */
+	ANY_SIZE = 1 << 7,		/* the size need not be a multiple of the counter's width */
+};
+
+static int result(int status)
+{
+	return status < 0 ? errno : 0;
+}
+
+/* glibc declares the buffer nonnull, and the compiler believes it. */
+static unsigned short *volatile null;
+
+static int glibc_start(void *buffer, size_t size, u64 offset)
+{
+	unsigned short *volatile counters_or_null = buffer;
+
+	return result(profil(counters_or_null, size, offset, LOOPS_SCALE));
+}
+
+static int glibc_stop(void)
+{
+	return result(profil(null, 0, 0, 0));
+}
+
+static int sprofil_start(void *buffer, size_t size, u64 offset)
+{
+	struct prof prof = { buffer, size, offset, LOOPS_SCALE };
+
+	return result(sprofil(&prof, 1, NULL, PROF_USHORT));
+}
+
+static int sprofil_stop(void)
+{
+	return result(sprofil(NULL, 0, NULL, 0));
+}
+
+static int bsd_start(void *buffer, size_t size, u64 offset)
+{
+	return result(profil_bsd(buffer, size, offset, LOOPS_SCALE));
+}
+
+static int bsd_stop(void)
+{
+	return result(profil_bsd(NULL, 0, 0, 0));
+}
+
+/* The errno of a call that returns nothing. On success errno stays UNTOUCHED. */
+#define UNTOUCHED	12345
+#define ERROR_OF(call) ({				\
+	errno = UNTOUCHED;				\
+	call;						\
+	errno == UNTOUCHED ? 0 : errno;			\
+})
+
+static int osf1_start(void *buffer, size_t size, u64 offset)
+{
+	return ERROR_OF(profil_osf1(buffer, size, (void *)(uintptr_t)offset, LOOPS_SCALE));
+}
+
+static int osf1_stop(void)
+{
+	return ERROR_OF(profil_osf1(NULL, 0, NULL, 0));
+}
+
+static int aix_start(void *buffer, size_t size, u64 offset)
+{
+	return result(profil_aix(buffer, size, offset, LOOPS_SCALE));
+}
+
+static int aix_stop(void)
+{
+	return result(profil_aix(NULL, 0, 0, 0));
+}
+
+static int aix_second_start(void *buffer, size_t size, u64 offset)
+{
+	struct prof_aix profs[] = {
+		{ (void *)(uintptr_t)offset, (void *)UINTPTR_MAX, buffer, size, LOOPS_SCALE },
+		{ NULL },
+	};
+
+	return result(profil_aix(profs, -1, 0, 0));
+}
+
+static int aix_second_stop(void)
+{
+	struct prof_aix end = { NULL };
+
+	return result(profil_aix(&end, -1, 0, 0));
+}
+
+/* Counters of four bytes. */
+static int hpux_start(void *buffer, size_t size, u64 offset)
+{
+	struct prof_hpux prof = {
+		buffer, size, (void *)(uintptr_t)offset, 65536 * 4 / LOOP_SIZE,
+	};
+
+	return result(sprofil_hpux(&prof, 1, NULL, PROF_UINT_HPUX));
+}
+
+/* Turns it off, and then calls that an error. */
+static int hpux_stop(void)
+{
+	return sprofil_hpux(NULL, 0, NULL, 0) < 0 && errno == E2BIG ? 0 : -1;
+}
+
+/* All program counters, wherever they are. */
+static int illumos_start(void *buffer, size_t size, u64 offset)
+{
+	(void)offset;
+	return result(pcsample(buffer, size / sizeof(uintptr_t)));
+}
+
+static int illumos_stop(void)
+{
+	return result(pcsample(NULL, 0));
+}
+
+/* A counter for each word of 4 bytes. */
+static int n64_start(void *buffer, size_t size, u64 offset)
+{
+	OSProf segment = {
+		.histo_base = buffer,
+		.histo_size = size / 2,
+		.text_start = (u32 *)(uintptr_t)offset,
+		.text_end = (u32 *)(uintptr_t)offset + size / 2 - 1,
+	};
+
+	return ERROR_OF(osProfileInit(&segment, 1)) ?: ERROR_OF(osProfileStart(1000));
+}
+
+static int n64_stop(void)
+{
+	return ERROR_OF(osProfileStop());
+}
+
+/*
+ * Geometry: which counter has loop @i, if counting starts at the first byte of the loops' text
+ */
+
+static unsigned int one_each(unsigned int i)
+{
+	return i;
+}
+
+/* The loop is in the second half of its block, and AIX rounds up. */
+static unsigned int one_each_rounded_up(unsigned int i)
+{
+	return i + 1;
+}
+
+static unsigned int one_a_word(unsigned int i)
+{
+	return (LOOP_SIZE * i + LOOP_BLOCK) / 4;
+}
+
+/*
+ * The table
+ */
+
+#define BUFFER_SIZE	4096U
+
+FIXTURE(family) {
+	u8 *buffers;		/* two, each with a page behind it that cannot be written */
+};
+
+/* @counter is NULL if the buffer gets the program counters themselves. */
+FIXTURE_VARIANT(family) {
+	int (*start)(void *buffer, size_t size, u64 offset);
+	int (*stop)(void);
+	unsigned int (*counter)(unsigned int loop);
+	u32 width;
+	enum second_start second;
+	unsigned int promises;
+	int bad_buffer;		/* the errno for a buffer that is no memory, */
+	int misaligned;		/* for one that is misaligned, */
+	int no_memory;		/* and for one that may not be locked */
+	int stopped_twice;	/* the errno of a stop when it is off; 0: none */
+};
+
+FIXTURE_VARIANT_ADD(family, glibc)
+{
+	.start = glibc_start,
+	.stop = glibc_stop,
+	.counter = one_each,
+	.width = 2,
+	.second = REPLACES,
+	.promises = NULL_STOPS | ANY_SIZE,
+	.bad_buffer = EFAULT,
+	.misaligned = EFAULT,
+	.no_memory = ENOMEM,
+};
+
+FIXTURE_VARIANT_ADD(family, sprofil)
+{
+	.start = sprofil_start,
+	.stop = sprofil_stop,
+	.counter = one_each,
+	.width = 2,
+	.second = REPLACES,
+	.promises = ANY_SIZE,
+	.bad_buffer = EFAULT,
+	.misaligned = EFAULT,
+	.no_memory = ENOMEM,
+};
+
+FIXTURE_VARIANT_ADD(family, bsd)
+{
+	.start = bsd_start,
+	.stop = bsd_stop,
+	.counter = one_each,
+	.width = 2,
+	.second = REPLACES,
+	.promises = BAD_BUFFER_STOPS | ANY_SIZE,
+	.bad_buffer = EFAULT,
+	.misaligned = EFAULT,
+	.no_memory = ENOMEM,
+};
+
+FIXTURE_VARIANT_ADD(family, osf1)
+{
+	.start = osf1_start,
+	.stop = osf1_stop,
+	.counter = one_each,
+	.width = 2,
+	.second = REPLACES,
+	.promises = BAD_BUFFER_STOPS | NO_MEMORY_STOPS | ANY_SIZE,
+	.bad_buffer = EFAULT,
+	.misaligned = EFAULT,
+	.no_memory = ENOMEM,
+};
+
+FIXTURE_VARIANT_ADD(family, aix)
+{
+	.start = aix_start,
+	.stop = aix_stop,
+	.counter = one_each_rounded_up,
+	.width = 2,
+	.second = IGNORED,
+	.promises = IGNORES_OTHERS | ANY_SIZE,
+	.bad_buffer = EFAULT,
+	.misaligned = EFAULT,
+	.no_memory = EFAULT,
+};
+
+FIXTURE_VARIANT_ADD(family, aix_second_form)
+{
+	.start = aix_second_start,
+	.stop = aix_second_stop,
+	.counter = one_each_rounded_up,
+	.width = 2,
+	.second = IGNORED,
+	.promises = IGNORES_OTHERS | ANY_SIZE,
+	.bad_buffer = EFAULT,
+	.misaligned = EFAULT,
+	.no_memory = EFAULT,
+};
+
+FIXTURE_VARIANT_ADD(family, hpux)
+{
+	.start = hpux_start,
+	.stop = hpux_stop,
+	.counter = one_each,
+	.width = 4,
+	.second = REPLACES,
+	.promises = STOP_SETS_ERRNO,
+	.bad_buffer = EFAULT,
+	.misaligned = EFAULT,
+	.no_memory = ENOMEM,
+};
+
+FIXTURE_VARIANT_ADD(family, illumos)
+{
+	.start = illumos_start,
+	.stop = illumos_stop,
+	.width = sizeof(uintptr_t),
+	.second = REPLACES,
+	.promises = BAD_BUFFER_STOPS | NO_MEMORY_STOPS | EXCLUDES_OTHERS,
+	.bad_buffer = EFAULT,
+	.misaligned = EFAULT,
+	.no_memory = ENOMEM,
+};
+
+FIXTURE_VARIANT_ADD(family, n64)
+{
+	.start = n64_start,
+	.stop = n64_stop,
+	.counter = one_a_word,
+	.width = 2,
+	.second = REFUSED,
+	.promises = STOP_KEEPS_SESSION,
+	.bad_buffer = EFAULT,
+	.misaligned = EINVAL,
+	.no_memory = ENOMEM,
+	.stopped_twice = EALREADY,
+};
+
+/*
+ * What the tests share
+ */
+
+/* Bytes that are counters of all loops; or room for many program counters. */
+static size_t size_of(const FIXTURE_VARIANT(family) *f)
+{
+	return f->counter ? (f->counter(LOOPS - 1) + 1) * f->width : BUFFER_SIZE;
+}
+
+static u64 in_loop(const FIXTURE_VARIANT(family) *f, const volatile void *buffer, unsigned int loop)
+{
+	u64 nr = 0, pc;
+
+	if (f->counter)
+		return counter(buffer, f->width, f->counter(loop));
+	for (u32 i = 0; i < BUFFER_SIZE / f->width; i++) {
+		pc = counter(buffer, f->width, i);
+		nr += pc >= loop_at(loop) && pc < loop_at(loop) + LOOP_BLOCK;
+	}
+	return nr;
+}
+
+/* All ticks that are in the buffer. */
+static u64 in_all(const FIXTURE_VARIANT(family) *f, const volatile void *buffer)
+{
+	u64 nr = 0;
+
+	if (f->counter)
+		return counters_sum(buffer, f->width, BUFFER_SIZE / f->width);
+	for (u32 i = 0; i < BUFFER_SIZE / f->width; i++)
+		nr += !!counter(buffer, f->width, i);
+	return nr;
+}
+
+static int start(const FIXTURE_VARIANT(family) *f, void *buffer)
+{
+	return f->start(buffer, size_of(f), LOOPS_OFFSET);
+}
+
+/* Loop @i until it has @n ticks more in the buffer. */
+static bool counts(const FIXTURE_VARIANT(family) *f, const volatile void *buffer, unsigned int i,
+		   u64 n)
+{
+	u64 until = in_loop(f, buffer, i) + n;
+
+	return loop_until(i, in_loop(f, buffer, i) >= until);
+}
+
+/* Some ticks of this thread pass without one in the buffer, whether profiling is on or not. */
+static bool does_not_count(const FIXTURE_VARIANT(family) *f, const volatile void *buffer)
+{
+	u64 before = in_all(f, buffer);
+	bool burnt;
+
+	if (session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0))
+		return false;
+	burnt = loop_burn(PROFIL_SCOPE_THREAD, 0, FEW);
+	return !session_stop(PROFIL_SCOPE_THREAD, NULL) && burnt && in_all(f, buffer) == before;
+}
+
+/* After a stop. */
+static bool is_stopped(const FIXTURE_VARIANT(family) *f)
+{
+	return f->promises & STOP_KEEPS_SESSION ? state_of(SCOPE) == PROFIL_STATE_ON :
+						  is_off(SCOPE);
+}
+
+/* Tests are in processes of their own, so children can find these here. */
+static const FIXTURE_VARIANT(family) *family;
+static u8 *first, *second;
+
+FIXTURE_SETUP(family)
+{
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	ASSERT_TRUE(is_off(SCOPE));
+	self->buffers = mmap(NULL, 5 * BUFFER_SIZE, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)self->buffers);
+	ASSERT_EQ(0, munmap(self->buffers + 4 * BUFFER_SIZE, BUFFER_SIZE));
+	family = variant;
+	first = self->buffers;
+	second = self->buffers + 2 * BUFFER_SIZE;
+	ASSERT_EQ(0, mprotect(first + BUFFER_SIZE, BUFFER_SIZE, PROT_READ));
+	ASSERT_EQ(0, mprotect(second + BUFFER_SIZE, BUFFER_SIZE, PROT_READ));
+}
+
+FIXTURE_TEARDOWN(family)
+{
+	variant->stop();
+	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_EQ(0, locked_bytes());
+}
+
+/*
+ * Counting
+ */
+
+TEST_F(family, each_loop_is_counted_in_its_place)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, start(variant, first));
+	for (unsigned int i = 0; i < LOOPS; i += 3) {
+		EXPECT_TRUE(counts(variant, first, i, 5));
+		for (unsigned int j = i + 1; j < LOOPS; j++)
+			EXPECT_EQ(0, in_loop(variant, first, j));
+	}
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0, s.unselected);
+	EXPECT_LE(s.hit, in_all(variant, first) + osProfileOverflow());
+}
+
+TEST_F(family, a_pc_below_the_offset_or_far_above_it_is_not_counted)
+{
+	/* The first is one byte above the loop, and the counters end with the other loops. */
+	const u64 offsets[] = {
+		loop_at(0) + 1, LOOPS_OFFSET - (1ULL << 32), LOOPS_OFFSET - (1ULL << 32) - 2,
+		LOOPS_OFFSET - (1ULL << 33), LOOPS_OFFSET - (1ULL << 34),
+		LOOPS_OFFSET - (1ULL << 46),
+	};
+	size_t size;
+
+	if (!variant->counter)
+		SKIP(return, "this family counts at all addresses");
+	size = (variant->counter(LOOPS - 3) + 1) * variant->width;
+	for (unsigned int i = 0; i < ARRAY_SIZE(offsets); i++) {
+		/* There are no addresses below 0. */
+		if (i && offsets[i] > LOOPS_OFFSET)
+			continue;
+		ASSERT_EQ(0, variant->start(first, size, offsets[i]));
+		EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+		EXPECT_EQ(0, in_all(variant, first));
+		EXPECT_EQ(0, variant->stop());
+	}
+}
+
+TEST_F(family, no_byte_past_the_size_is_written)
+{
+	const size_t all = size_of(variant), last = all - variant->width;
+	/* All counters, all but the last, and all but a part of the last. */
+	const size_t sizes[] = { all, last, all - 1 };
+	const unsigned int nr = variant->promises & ANY_SIZE ? 3 : 2;
+
+	if (!variant->counter)
+		SKIP(return, "the buffer of this family has no counters");
+	for (unsigned int i = 0; i < nr; i++) {
+		memset(first, 0, sizes[i]);
+		memset(first + sizes[i], 0x55, BUFFER_SIZE - sizes[i]);
+		ASSERT_EQ(0, variant->start(first, sizes[i], LOOPS_OFFSET));
+		EXPECT_TRUE(counts(variant, first, 0, 2));
+		EXPECT_TRUE(loop_burn(SCOPE, LOOPS - 1, FEW));
+		EXPECT_EQ(0, variant->stop());
+		if (sizes[i] > last)
+			EXPECT_EQ(sizes[i] == all, first[last] > 0);
+		for (size_t at = sizes[i]; at < BUFFER_SIZE; at++)
+			ASSERT_EQ(0x55, first[at]);
+	}
+}
+
+TEST_F(family, a_full_counter_stays_full)
+{
+	const u64 full = variant->width == 2 ? USHRT_MAX : UINT_MAX;
+	struct profil_stats s;
+	u8 *at;
+
+	if (!variant->counter)
+		SKIP(return, "the buffer of this family has no counters");
+	at = first + variant->counter(0) * variant->width;
+	ASSERT_EQ(0, start(variant, first));
+	memset(at, 0xff, variant->width);
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_EQ(full, in_loop(variant, first, 0));
+	EXPECT_LT(0, s.saturated);
+}
+
+static void *count_in_a_loop(void *loop)
+{
+	return (void *)(uintptr_t)counts(family, first, (uintptr_t)loop, 5);
+}
+
+TEST_F(family, threads_do_not_lose_each_others_counts)
+{
+	struct profil_stats s;
+	pthread_t threads[2];
+	void *done;
+
+	/* One is there before the start. */
+	ASSERT_EQ(0, pthread_create(&threads[0], NULL, count_in_a_loop, (void *)1));
+	ASSERT_EQ(0, start(variant, first));
+	ASSERT_EQ(0, pthread_create(&threads[1], NULL, count_in_a_loop, (void *)2));
+	for (unsigned int i = 0; i < 2; i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], &done));
+		EXPECT_TRUE(done);
+	}
+	ASSERT_EQ(0, session_stats(SCOPE, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE(10, s.hit);
+	EXPECT_LE(s.hit, in_all(variant, first) + osProfileOverflow());
+}
+
+/*
+ * Start and stop
+ */
+
+TEST_F(family, stop_ends_the_counting_and_a_start_begins_it_again)
+{
+	for (unsigned int i = 0; i < 3; i++) {
+		ASSERT_EQ(0, start(variant, first));
+		EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+		EXPECT_TRUE(counts(variant, first, 0, 3));
+		EXPECT_EQ(0, variant->stop());
+		EXPECT_TRUE(is_stopped(variant));
+		if (!(variant->promises & STOP_KEEPS_SESSION))
+			EXPECT_EQ(0, locked_bytes());
+		EXPECT_LE(3, in_all(variant, first));
+		EXPECT_TRUE(does_not_count(variant, first));
+	}
+}
+
+TEST_F(family, a_stop_without_a_start_does_nothing)
+{
+	EXPECT_EQ(variant->stopped_twice, variant->stop());
+	EXPECT_TRUE(is_off(SCOPE));
+	ASSERT_EQ(0, start(variant, first));
+	EXPECT_EQ(0, variant->stop());
+	EXPECT_EQ(variant->stopped_twice, variant->stop());
+	EXPECT_TRUE(is_stopped(variant));
+}
+
+TEST_F(family, success_leaves_errno_alone)
+{
+	errno = UNTOUCHED;
+	EXPECT_EQ(0, start(variant, first));
+	EXPECT_EQ(UNTOUCHED, errno);
+	EXPECT_EQ(variant->second == REFUSED ? EBUSY : 0, start(variant, first));
+	if (variant->second != REFUSED)
+		EXPECT_EQ(UNTOUCHED, errno);
+	errno = UNTOUCHED;
+	EXPECT_EQ(0, variant->stop());
+	if (!(variant->promises & STOP_SETS_ERRNO))
+		EXPECT_EQ(UNTOUCHED, errno);
+}
+
+TEST_F(family, a_second_start_replaces_the_first_or_is_without_effect)
+{
+	ASSERT_EQ(0, start(variant, first));
+	EXPECT_TRUE(counts(variant, first, 0, 2));
+	EXPECT_EQ(variant->second == REFUSED ? EBUSY : 0, start(variant, second));
+	if (variant->second == REPLACES) {
+		EXPECT_TRUE(does_not_count(variant, first));
+		EXPECT_LT(0, in_loop(variant, second, 0));
+	} else {
+		EXPECT_TRUE(counts(variant, first, 0, 2));
+		EXPECT_EQ(0, in_all(variant, second));
+	}
+}
+
+static void *start_and_stop(void *arg)
+{
+	(void)arg;
+	for (unsigned int i = 0; i < 100; i++) {
+		int error = start(family, first);
+
+		/* Another thread may have been first. */
+		if (error && (family->second != REFUSED || (error != EBUSY && error != EALREADY)))
+			return "start";
+		error = family->stop();
+		if (error && error != family->stopped_twice)
+			return "stop";
+	}
+	return NULL;
+}
+
+TEST_F(family, threads_start_and_stop_at_the_same_time)
+{
+	pthread_t threads[4];
+	void *failed;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(threads); i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, start_and_stop, NULL));
+	for (unsigned int i = 0; i < ARRAY_SIZE(threads); i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], &failed));
+		EXPECT_EQ(NULL, failed) {
+			TH_LOG("%s failed", (char *)failed);
+		}
+	}
+	/* Each has stopped what it started, unless another did. */
+	EXPECT_TRUE(is_stopped(variant));
+	EXPECT_EQ(0, start(variant, first));
+	EXPECT_TRUE(counts(variant, first, 0, 2));
+}
+
+/*
+ * Buffers
+ */
+
+struct bad_buffer {
+	void *buffer;
+	int error;
+};
+
+#define BAD_BUFFERS	7U
+
+static void bad_buffers(const FIXTURE_VARIANT(family) *f, struct bad_buffer *bad)
+{
+	const struct bad_buffer all[BAD_BUFFERS] = {
+		{ NULL, f->bad_buffer },
+		{ (void *)16, f->bad_buffer },
+		{ second + BUFFER_SIZE, f->bad_buffer },		/* read-only */
+		{ second + 2 * BUFFER_SIZE, f->bad_buffer },		/* not mapped */
+		{ second + BUFFER_SIZE - 8, f->bad_buffer },		/* its end is read-only */
+		{ second + 1, f->misaligned },
+		{ (void *)-8L, f->bad_buffer },
+	};
+
+	memcpy(bad, all, sizeof(all));
+}
+
+TEST_F(family, a_bad_buffer_is_refused)
+{
+	struct bad_buffer bad[BAD_BUFFERS];
+
+	bad_buffers(variant, bad);
+	for (unsigned int i = 0; i < BAD_BUFFERS; i++) {
+		bool stops = !bad[i].buffer && variant->promises & NULL_STOPS;
+
+		EXPECT_EQ(stops ? 0 : bad[i].error, start(variant, bad[i].buffer)) {
+			TH_LOG("buffer %u", i);
+		}
+		EXPECT_TRUE(is_off(SCOPE));
+		EXPECT_EQ(0, locked_bytes());
+	}
+}
+
+/* What a start with a bad buffer does to a profile that is on: @error is of that start. */
+static void expect_after_error(struct __test_metadata *_metadata,
+			       const FIXTURE_VARIANT(family) *f, bool stops, int expected,
+			       int error)
+{
+	if (f->second == REFUSED)
+		expected = EBUSY;
+	if (f->second == IGNORED)
+		expected = 0;
+	EXPECT_EQ(expected, error);
+	if (stops) {
+		EXPECT_TRUE(is_off(SCOPE));
+		EXPECT_EQ(0, locked_bytes());
+	} else {
+		EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+		EXPECT_TRUE(counts(f, first, 0, 2));
+	}
+}
+
+TEST_F(family, a_bad_buffer_stops_a_profile_or_leaves_it_as_it_was)
+{
+	struct bad_buffer bad[BAD_BUFFERS];
+
+	bad_buffers(variant, bad);
+	for (unsigned int i = 0; i < BAD_BUFFERS; i++) {
+		bool stops = variant->promises & BAD_BUFFER_STOPS;
+		int error = bad[i].error;
+
+		if (!bad[i].buffer && variant->promises & NULL_STOPS) {
+			stops = true;
+			error = 0;
+		}
+		ASSERT_EQ(0, start(variant, first));
+		expect_after_error(_metadata, variant, stops, error,
+				   start(variant, bad[i].buffer));
+		variant->stop();
+	}
+}
+
+/* There is room for as much as a good profile needs, and not for a page more. */
+TEST_F(family, a_buffer_that_may_not_be_locked_is_refused)
+{
+	u8 *two_pages = second + BUFFER_SIZE - 8;
+	struct rlimit limit;
+
+	ASSERT_EQ(0, mprotect(second + BUFFER_SIZE, BUFFER_SIZE, PROT_READ | PROT_WRITE));
+	ASSERT_EQ(0, start(variant, first));
+	limit.rlim_cur = locked_bytes();
+	limit.rlim_max = limit.rlim_cur;
+	EXPECT_LE(BUFFER_SIZE, limit.rlim_cur);
+	EXPECT_EQ(0, variant->stop());
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	if (geteuid() == 0)
+		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	EXPECT_EQ(variant->no_memory, start(variant, two_pages));
+	EXPECT_TRUE(is_stopped(variant));
+	ASSERT_EQ(0, start(variant, first));
+	expect_after_error(_metadata, variant, variant->promises & NO_MEMORY_STOPS,
+			   variant->no_memory, start(variant, two_pages));
+}
+
+TEST_F(family, counting_goes_on_in_locked_pages_and_not_in_memory_that_is_mapped_there_anew)
+{
+	u64 locked;
+
+	ASSERT_EQ(0, start(variant, first));
+	EXPECT_TRUE(counts(variant, first, 0, 2));
+	locked = locked_bytes();
+	ASSERT_EQ(first, mmap(first, BUFFER_SIZE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_EQ(locked, locked_bytes());
+	EXPECT_EQ(0, in_all(variant, first));
+	EXPECT_EQ(0, variant->stop());
+	EXPECT_TRUE(is_stopped(variant));
+}
+
+/*
+ * Other families
+ */
+
+static u16 counters_of_another[LOOPS];
+
+static int start_another(void)
+{
+	return glibc_start(counters_of_another, sizeof(counters_of_another), LOOPS_OFFSET);
+}
+
+static bool another_counts(void)
+{
+	u64 until = counter(counters_of_another, 2, 0) + 2;
+
+	return loop_until(0, counter(counters_of_another, 2, 0) >= until);
+}
+
+TEST_F(family, it_replaces_the_profile_of_another_family_or_is_without_effect)
+{
+	u64 before;
+
+	ASSERT_EQ(0, start_another());
+	EXPECT_EQ(variant->promises & EXCLUDES_OTHERS ? EBUSY : 0, start(variant, first));
+	if (variant->promises & (EXCLUDES_OTHERS | IGNORES_OTHERS)) {
+		EXPECT_TRUE(another_counts());
+		EXPECT_EQ(0, variant->stop());
+		EXPECT_TRUE(another_counts());
+		EXPECT_EQ(0, in_all(variant, first));
+	} else {
+		before = counter(counters_of_another, 2, 0);
+		EXPECT_TRUE(counts(variant, first, 0, 2));
+		EXPECT_EQ(before, counter(counters_of_another, 2, 0));
+	}
+}
+
+TEST_F(family, another_family_replaces_its_profile_or_is_refused)
+{
+	ASSERT_EQ(0, start(variant, first));
+	if (variant->promises & EXCLUDES_OTHERS) {
+		EXPECT_EQ(EBUSY, start_another());
+		EXPECT_EQ(0, glibc_stop());
+		EXPECT_TRUE(counts(variant, first, 0, 2));
+		EXPECT_EQ(0, counter(counters_of_another, 2, 0));
+	} else {
+		EXPECT_EQ(0, start_another());
+		EXPECT_TRUE(another_counts());
+		EXPECT_TRUE(does_not_count(variant, first));
+	}
+}
+
+/*
+ * Processes
+ */
+
+/* The new program is this one again, which then looks whether it is profiled. */
+__attribute__((constructor)) static void end_as_new_program(void)
+{
+	if (getenv("PROFIL_NEW_PROGRAM"))
+		_exit(is_off(SCOPE) ? 0 : 1);
+}
+
+static int exec_self(void)
+{
+	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
+	setenv("PROFIL_NEW_PROGRAM", "1", 1);
+	execl("/proc/self/exe", "new", NULL);
+	return 127;
+}
+
+static int count_and_stop(void)
+{
+	struct profil_stats s;
+
+	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
+	MUST(counts(family, first, 0, 3));
+	MUST(!session_stats(SCOPE, &s));
+	MUST(accounted(&s));
+	MUST(!family->stop());
+	MUST(is_stopped(family));
+	MUST(does_not_count(family, first));
+	MUST(!start(family, first));
+	MUST(counts(family, first, 0, 2));
+	return 0;
+}
+
+TEST_F(family, after_fork_it_is_on_in_parent_and_child_for_each_alone)
+{
+	u64 before;
+
+	ASSERT_EQ(0, start(variant, first));
+	EXPECT_TRUE(counts(variant, first, 0, 2));
+	EXPECT_EQ(0, status_in_child(count_and_stop));
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	/* The child's loop is not counted here; some ticks of fork and wait may be. */
+	before = in_loop(variant, first, 0);
+	EXPECT_EQ(0, status_in_child(count_and_stop));
+	EXPECT_EQ(before, in_loop(variant, first, 0));
+	EXPECT_TRUE(counts(variant, first, 0, 2));
+}
+
+TEST_F(family, exec_turns_it_off)
+{
+	ASSERT_EQ(0, start(variant, first));
+	EXPECT_EQ(0, status_in_child(exec_self));
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+}
+
+/*
+ * The means of the library: one descriptor, no signal
+ */
+
+/* Its number, or -1. Beside it only device_fd() is one of the device. */
+static int kept_descriptor(void)
+{
+	struct stat device, st;
+
+	if (fstat(device_fd(), &device))
+		return -1;
+	for (int fd = 0; fd < sysconf(_SC_OPEN_MAX); fd++)
+		if (fd != device_fd() && !fstat(fd, &st) && st.st_rdev == device.st_rdev)
+			return fd;
+	return -1;
+}
+
+TEST_F(family, one_descriptor_with_a_high_number_is_kept_until_the_stop)
+{
+	int lowest = dup(0);
+
+	close(lowest);
+	EXPECT_EQ(-1, kept_descriptor());
+	ASSERT_EQ(0, start(variant, first));
+	EXPECT_LE(100, kept_descriptor());
+	EXPECT_EQ(FD_CLOEXEC, fcntl(kept_descriptor(), F_GETFD));
+	EXPECT_EQ(lowest, dup(0));
+	close(lowest);
+	EXPECT_EQ(0, variant->stop());
+	EXPECT_EQ(!!(variant->promises & STOP_KEEPS_SESSION), kept_descriptor() >= 0);
+}
+
+static bool take_all_descriptors(void)
+{
+	while (open("/dev/null", O_RDONLY) >= 0)
+		;
+	return errno == EMFILE;
+}
+
+TEST_F(family, without_a_free_descriptor_it_can_be_replaced_and_stopped)
+{
+	ASSERT_EQ(0, start(variant, first));
+	EXPECT_TRUE(counts(variant, first, 0, 2));
+	ASSERT_TRUE(take_all_descriptors());
+	if (variant->second == REPLACES) {
+		EXPECT_EQ(0, start(variant, second));
+		EXPECT_TRUE(counts(variant, second, 0, 2));
+		EXPECT_EQ(0, start(variant, first));
+	}
+	EXPECT_EQ(0, variant->stop());
+	EXPECT_TRUE(is_stopped(variant));
+	EXPECT_TRUE(does_not_count(variant, first));
+	if (variant->promises & STOP_KEEPS_SESSION)
+		return;
+	/* The descriptor that was kept is free now. */
+	ASSERT_TRUE(take_all_descriptors());
+	EXPECT_EQ(EMFILE, start(variant, first));
+	EXPECT_TRUE(is_off(SCOPE));
+}
+
+TEST_F(family, a_bad_buffer_has_the_same_effect_without_a_free_descriptor)
+{
+	ASSERT_EQ(0, start(variant, first));
+	ASSERT_TRUE(take_all_descriptors());
+	expect_after_error(_metadata, variant, variant->promises & BAD_BUFFER_STOPS,
+			   variant->bad_buffer, start(variant, (void *)16));
+}
+
+static int stop_after_chroot(void)
+{
+	MUST(!start(family, first));
+	MUST(!chroot("/proc/self/fdinfo"));	/* without a /dev */
+	MUST(!chdir("/"));
+	MUST(counts(family, first, 0, 2));
+	MUST(!family->stop());
+	MUST(is_stopped(family));
+	MUST(does_not_count(family, first));
+	MUST(family->promises & STOP_KEEPS_SESSION || start(family, first) == ENOSYS);
+	return 0;
+}
+
+TEST_F(family, it_can_be_stopped_after_chroot)
+{
+	if (geteuid())
+		SKIP(return, "chroot() needs root");
+	EXPECT_EQ(0, status_in_child(stop_after_chroot));
+}
+
+/* From now on ioctl() is EPERM. */
+static int forbid_ioctl(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { .len = ARRAY_SIZE(filter), .filter = filter };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ?:
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static int start_without_ioctl(void)
+{
+	MUST(!forbid_ioctl());
+	MUST(start(family, first) == EACCES);
+	return 0;
+}
+
+TEST_F(family, a_seccomp_filter_is_no_access)
+{
+	EXPECT_EQ(0, status_in_child(start_without_ioctl));
+}
+
+TEST_F(family, signals_and_timers_are_the_programs_own)
+{
+	struct itimerval timer, none = {};
+	struct sigaction before, after;
+
+	for (int sig = 1; sig <= SIGSYS; sig++) {
+		ASSERT_EQ(0, sigaction(sig, NULL, &before));
+		ASSERT_EQ(0, start(variant, first));
+		EXPECT_TRUE(sig != SIGPROF || counts(variant, first, 0, 2));
+		ASSERT_EQ(0, sigaction(sig, NULL, &after));
+		EXPECT_EQ(before.sa_handler, after.sa_handler);
+		for (int which = ITIMER_REAL; which <= ITIMER_PROF; which++) {
+			ASSERT_EQ(0, getitimer(which, &timer));
+			EXPECT_EQ(0, memcmp(&none, &timer, sizeof(timer)));
+		}
+		EXPECT_EQ(0, variant->stop());
+	}
+}
+
+TEST_HARNESS_MAIN
