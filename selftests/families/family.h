@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of the historical calls share: counters, places of known d = pc - offset and which
- * counter is theirs, and what becomes of a profile in other processes and threads
+ * Shared by the tests of the historical calls: counters, and places, whose distance d = pc - offset
+ * and whose counter are known
  *
- * A family says how it turns profiling on and off, by two functions.
+ * A family says by two functions how it turns profiling on and off.
  */
 #ifndef _SELFTESTS_FAMILY_H
 #define _SELFTESTS_FAMILY_H
@@ -109,79 +109,6 @@ static inline bool loop_hits(unsigned int i, u64 n)
 }
 
 /*
- * Processes and threads
- */
-
-static inline int count_in_the_child(void)
-{
-	u64 before = hits();
-	struct profil_stats s;
-
-	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
-	MUST(loop_hits(0, 3));
-	MUST(!session_stats(SCOPE, &s));
-	MUST(accounted(&s));
-	MUST(hits() >= before + 3);
-	return 0;
-}
-
-/* Profiling is on, of loop 0 at least: it is in parent and child, each for itself. */
-#define EXPECT_ON_AFTER_FORK() do {							\
-	u64 __before;									\
-											\
-	EXPECT_TRUE(loop_hits(0, 2));							\
-	__before = hits();								\
-	EXPECT_EQ(0, status_in_child(count_in_the_child));				\
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));					\
-	EXPECT_EQ(__before, hits());							\
-	EXPECT_TRUE(loop_hits(0, 2));							\
-} while (0)
-
-/* The new program is this one again, which then looks whether it is profiled. */
-__attribute__((constructor)) static void new_program(void)
-{
-	if (getenv("PROFIL_NEW_PROGRAM"))
-		_exit(is_off(SCOPE) ? 0 : 1);
-}
-
-static inline int exec_in_the_child(void)
-{
-	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
-	setenv("PROFIL_NEW_PROGRAM", "1", 1);
-	execl("/proc/self/exe", "new", NULL);
-	return 127;
-}
-
-#define EXPECT_OFF_AFTER_EXEC() do {							\
-	EXPECT_EQ(0, status_in_child(exec_in_the_child));				\
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));					\
-} while (0)
-
-static inline void *count_in_a_thread(void *loop)
-{
-	return (void *)(uintptr_t)loop_hits((uintptr_t)loop, 5);
-}
-
-/* Profiling is on, of all loops: two threads, and none loses the other's counts. */
-#define EXPECT_THREADS_ADD_UP() do {							\
-	struct profil_stats __s;							\
-	pthread_t __threads[2];								\
-	void *__done;									\
-											\
-	for (uintptr_t __i = 0; __i < 2; __i++)						\
-		ASSERT_EQ(0, pthread_create(&__threads[__i], NULL, count_in_a_thread,	\
-					    (void *)(__i + 1)));			\
-	for (unsigned int __i = 0; __i < 2; __i++) {					\
-		ASSERT_EQ(0, pthread_join(__threads[__i], &__done));			\
-		EXPECT_TRUE(__done);							\
-	}										\
-	ASSERT_EQ(0, session_stats(SCOPE, &__s));					\
-	EXPECT_TRUE(accounted(&__s));							\
-	EXPECT_LE(10, __s.hit);								\
-	EXPECT_LE(__s.hit, hits());							\
-} while (0)
-
-/*
  * Memory
  */
 
@@ -195,21 +122,5 @@ static inline u8 *pages_of_each_kind(void)
 		return NULL;
 	return p;
 }
-
-/* Buffers that are no good: @call(buffer, size) must find each so. */
-#define EXPECT_EACH_BAD_BUFFER(call) do {						\
-	const size_t __page = sysconf(_SC_PAGESIZE);					\
-	u8 *__p = pages_of_each_kind();							\
-											\
-	ASSERT_NE(NULL, __p);								\
-	call((void *)0, 64);								\
-	call((void *)16, 64);								\
-	call((void *)(__p + __page), 64);						\
-	call((void *)(__p + 2 * __page), 64);						\
-	call((void *)__p, __page + 2);							\
-	call((void *)(__p + 1), 64);							\
-	call((void *)(uintptr_t)-2, 64);						\
-	munmap(__p, 2 * __page);							\
-} while (0)
 
 #endif /* _SELFTESTS_FAMILY_H */

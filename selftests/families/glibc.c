@@ -6,8 +6,6 @@
 
 #include <limits.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/time.h>
 
 #include <profil/glibc.h>
@@ -35,15 +33,6 @@ static u16 counters[NR_COUNTERS + 1];
 	EXPECT_EQ(-1, call);			\
 	EXPECT_EQ(error, errno);		\
 } while (0)
-
-/* What exec makes of it tells whether it is profiled. */
-#define ASK_STATE	"PROFIL_SELFTESTS_STATE"
-
-static void __attribute__((constructor)) tell_state(void)
-{
-	if (getenv(ASK_STATE))
-		_exit(state_of(SCOPE));
-}
 
 /* Where profil() counts a pc @d above its offset. The buffer ends where @bufsiz says. */
 static unsigned int place(u64 d, unsigned int scale, size_t bufsiz)
@@ -209,27 +198,6 @@ TEST_F(profil, a_bad_buffer_is_EFAULT_and_changes_nothing)
 	EXPECT_LT(0U, counters[0]);
 }
 
-/* A buffer of two pages, where only one may be locked. */
-static int fails_for_lack_of_locked_memory(void)
-{
-	const struct rlimit limit = { 4096, 4096 };
-	void *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	MUST(pages != MAP_FAILED);
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
-	MUST(geteuid() || !setresuid(1000, 1000, 1000));
-	MUST(profil(pages, 8192, 0, 65536) == -1 && errno == ENOMEM);
-	MUST(is_off(SCOPE));
-	MUST(!profil(pages, 4096, 0, 65536));
-	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
-	return 0;
-}
-
-TEST_F(profil, a_buffer_that_may_not_be_locked_is_ENOMEM)
-{
-	EXPECT_EQ(0, status_in_child(fails_for_lack_of_locked_memory));
-}
-
 static volatile sig_atomic_t alarms;
 
 static void on_sigprof(int sig)
@@ -266,67 +234,6 @@ TEST_F(profil, time_in_the_kernel_is_counted_too)
 	}
 	EXPECT_LT(2U, s.system);
 	EXPECT_TRUE(accounted(&s));
-}
-
-TEST_F(profil, a_full_counter_stays_full)
-{
-	struct profil_stats s;
-
-	counters[0] = USHRT_MAX;
-	ASSERT_EQ(0, profil(counters, 2, loop_at(0), 65536));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	ASSERT_EQ(0, session_stats(SCOPE, &s));
-	EXPECT_LT(0U, s.saturated);
-	EXPECT_EQ(USHRT_MAX, counters[0]);
-}
-
-static int child_is_counted(void)
-{
-	u16 before = counters[0];
-
-	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
-	MUST(loop_until(0, *(volatile u16 *)counters > before + 2));
-	return 0;
-}
-
-TEST_F(profil, it_stays_on_in_both_after_fork)
-{
-	u16 before;
-
-	ASSERT_EQ(0, profil(counters, 2, loop_at(0), 65536));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_EQ(0, status_in_child(child_is_counted));
-	before = counters[0];
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
-	EXPECT_TRUE(loop_until(0, *(volatile u16 *)counters > before + 2));
-}
-
-static int exec_turns_off(void)
-{
-	MUST(!profil(counters, 2, loop_at(0), 65536));
-	setenv(ASK_STATE, "1", 1);
-	execl("/proc/self/exe", "glibc", NULL);
-	return 127;
-}
-
-TEST_F(profil, exec_turns_it_off)
-{
-	EXPECT_EQ(PROFIL_STATE_OFF, status_in_child(exec_turns_off));
-}
-
-TEST_F(profil, a_later_call_replaces_an_earlier_one)
-{
-	static u16 other[NR_COUNTERS];
-	u16 before;
-
-	ASSERT_EQ(0, profil(counters, 2, loop_at(0), 65536));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	ASSERT_EQ(0, profil(other, 2, loop_at(0), 65536));
-	before = counters[0];
-	EXPECT_LT(0U, before);
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_EQ(before, counters[0]);
-	EXPECT_LT(0U, other[0]);
 }
 
 TEST_F(profil, the_test_of_profil_that_LTP_has_would_pass)
@@ -631,43 +538,6 @@ TEST_F(sprofil, profcnt_0_turns_it_off)
 	EXPECT_EQ(0, sprofil(profs, 0, NULL, 0));
 	EXPECT_TRUE(is_off(SCOPE));
 	EXPECT_EQ(0, sprofil(NULL, 0, NULL, 0));
-}
-
-TEST_F(sprofil, on_and_off_and_on_again)
-{
-	struct prof profs[] = { prof_of(self->first, 2, 0, 8), overflow_bin(self->bin, 2) };
-	unsigned int i;
-	u16 before;
-
-	for (i = 0; i < 4; i++) {
-		before = self->first[4];
-		errno = 12345;
-		ASSERT_EQ(0, sprofil(profs, 2, NULL, 0));
-		EXPECT_TRUE(loop_burn(SCOPE, 4, FEW));
-		EXPECT_LT(before, self->first[4]);
-		/* On while it is on: the new one takes its place. */
-		ASSERT_EQ(0, sprofil(profs, 2, NULL, 0));
-		EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
-		ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
-		EXPECT_TRUE(is_off(SCOPE));
-		EXPECT_EQ(12345, errno);
-	}
-}
-
-TEST_F(sprofil, it_and_profil_replace_each_other)
-{
-	struct prof profs[] = { prof_of(self->first, 2, 0, 8) };
-
-	ASSERT_EQ(0, profil(self->second, sizeof(self->second), loop_at(0), 65536));
-	ASSERT_EQ(0, sprofil(profs, 1, NULL, 0));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_LT(0U, self->first[0]);
-	EXPECT_GE(1U, self->second[0]);
-	ASSERT_EQ(0, profil(self->second, sizeof(self->second), loop_at(0), 65536));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_LT(1U, self->second[0]);
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_TRUE(is_off(SCOPE));
 }
 
 /* Each with a counter of its own, one behind the other, around loop 0. */

@@ -5,7 +5,6 @@
 #include "kselftest_harness.h"
 
 #include <limits.h>
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include <profil/hpux.h>
@@ -28,15 +27,6 @@
 	EXPECT_EQ(-1, call);			\
 	EXPECT_EQ(error, errno);		\
 } while (0)
-
-/* What exec makes of it tells whether it is profiled. */
-#define ASK_STATE	"PROFIL_SELFTESTS_STATE"
-
-static void __attribute__((constructor)) tell_state(void)
-{
-	if (getenv(ASK_STATE))
-		_exit(state_of(SCOPE));
-}
 
 static const struct {
 	unsigned int flag;
@@ -178,33 +168,6 @@ TEST_F(hpux, flags_must_be_one_of_three)
 	EXPECT_ERROR(EINVAL, sprofil(profs, 1, NULL, UINT_MAX));
 }
 
-static u32 thread_counters[LOOPS];
-
-static void *thread(void *unused)
-{
-	(void)unused;
-	loop_until(6, *(volatile u32 *)&thread_counters[6] > FEW);
-	return NULL;
-}
-
-TEST_F(hpux, each_thread_is_examined_at_each_tick)
-{
-	struct prof profs[] = { prof_of(thread_counters, 4, 0, LOOPS) };
-	struct profil_stats s;
-	pthread_t one, two;
-
-	ASSERT_EQ(0, pthread_create(&one, NULL, thread, NULL));
-	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_UINT));
-	ASSERT_EQ(0, pthread_create(&two, NULL, thread, NULL));
-	EXPECT_TRUE(loop_until(1, *(volatile u32 *)&thread_counters[1] > FEW));
-	pthread_join(one, NULL);
-	pthread_join(two, NULL);
-	EXPECT_LT(FEW, thread_counters[6]);
-	ASSERT_EQ(0, session_stats(SCOPE, &s));
-	EXPECT_TRUE(accounted(&s));
-	EXPECT_EQ(0U, s.unselected);
-}
-
 TEST_F(hpux, no_byte_past_pr_size_is_written)
 {
 	struct prof profs[] = { prof_of(self->ints, 4, 0, 3) };
@@ -215,26 +178,6 @@ TEST_F(hpux, no_byte_past_pr_size_is_written)
 	EXPECT_TRUE(turn_off());
 	EXPECT_LT(SOME, self->ints[2]);
 	EXPECT_EQ(0U, self->ints[3]);
-}
-
-/* It goes on in the pages that were locked, and never in what is mapped in their place. */
-TEST_F(hpux, memory_that_is_mapped_anew_is_not_counted_in)
-{
-	const size_t size = sysconf(_SC_PAGESIZE);
-	struct prof profs[] = { prof_of(NULL, 2, 0, LOOPS) };
-	u16 *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	ASSERT_NE(MAP_FAILED, (void *)page);
-	profs[0].pr_base = page;
-	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
-	EXPECT_TRUE(loop_until(1, page[1] > SOME));
-	ASSERT_EQ(page, mmap(page, size, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
-	EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
-	EXPECT_EQ(0, counters_sum(page, 2, size / 2));
-	EXPECT_TRUE(turn_off());
-	EXPECT_EQ(0, munmap(page, size));
 }
 
 TEST_F(hpux, elements_have_2_4_or_8_bytes)
@@ -391,68 +334,6 @@ TEST_F(hpux, the_overflow_element_does_not_overflow)
 	EXPECT_EQ(USHRT_MAX, self->shorts[0]);
 }
 
-TEST_F(hpux, each_call_replaces_what_is_on)
-{
-	struct prof one[] = { prof_of(self->ints, 4, 0, LOOPS) };
-	struct prof two[] = { prof_of(self->longs, 8, 0, LOOPS) };
-	u32 before;
-
-	ASSERT_EQ(0, sprofil(one, 1, NULL, PROF_UINT));
-	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
-	ASSERT_EQ(0, sprofil(two, 1, NULL, PROF_UINT64));
-	before = self->ints[3];
-	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
-	EXPECT_LT(SOME, before);
-	EXPECT_EQ(before, self->ints[3]);
-	EXPECT_LT(SOME, self->longs[3]);
-}
-
-static int exec_turns_off(void)
-{
-	static u16 element;
-	struct prof profs[] = { overflow_bin(&element, 2) };
-
-	MUST(!sprofil(profs, 1, NULL, PROF_USHORT));
-	setenv(ASK_STATE, "1", 1);
-	execl("/proc/self/exe", "hpux", NULL);
-	return 127;
-}
-
-TEST_F(hpux, exec_turns_it_off)
-{
-	EXPECT_EQ(PROFIL_STATE_OFF, status_in_child(exec_turns_off));
-}
-
-static volatile u32 element;
-
-static int is_counted(void)
-{
-	u32 before = element;
-
-	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
-	MUST(loop_until(0, element > before + 2));
-	return 0;
-}
-
-TEST_F(hpux, it_remains_on_in_both_after_fork)
-{
-	struct prof profs[] = { overflow_bin((void *)&element, 4) };
-
-	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_UINT));
-	EXPECT_EQ(0, status_in_child(is_counted));
-	EXPECT_EQ(0, is_counted());
-}
-
-TEST_F(hpux, it_returns_0)
-{
-	struct prof profs[] = { prof_of(self->shorts, 2, 0, LOOPS) };
-
-	errno = 12345;
-	EXPECT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
-	EXPECT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
-	EXPECT_EQ(12345, errno);
-}
-
 TEST_F(hpux, it_returns_minus_1_and_changes_nothing)
 {
 	struct prof profs[] = { prof_of(self->shorts, 2, 0, LOOPS), overflow_bin(self->bin, 2) };
@@ -587,20 +468,6 @@ TEST_F(hpux, regions_must_not_overlap)
 	EXPECT_ERROR(EINVAL, sprofil(profs, 2, NULL, PROF_USHORT));
 	profs[1] = profs[0];
 	EXPECT_ERROR(EINVAL, sprofil(profs, 2, NULL, PROF_USHORT));
-}
-
-TEST_F(hpux, it_and_another_family_replace_each_other)
-{
-	struct prof profs[] = { prof_of(self->longs, 8, 0, LOOPS) };
-
-	ASSERT_EQ(0, profil(self->shorts, sizeof(self->shorts), loop_at(3), 65536));
-	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_UINT64));
-	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
-	EXPECT_LT(SOME, self->longs[3]);
-	EXPECT_GE(1, self->shorts[0]);
-	ASSERT_EQ(0, profil(self->shorts, sizeof(self->shorts), loop_at(3), 65536));
-	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
-	EXPECT_LT(SOME, self->shorts[0]);
 }
 
 TEST_F(hpux, a_program_of_HP_UX_works_unchanged)

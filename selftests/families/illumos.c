@@ -7,9 +7,7 @@
 #include "kselftest_harness.h"
 
 #include <limits.h>
-#include <pthread.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #include <profil/glibc.h>
 #include <profil/illumos.h>
@@ -27,15 +25,6 @@ static uintptr_t samples[SAMPLES + 1];
 
 /* glibc declares the buffer nonnull, and the compiler believes it. */
 static unsigned short *volatile null;
-
-/* What exec makes of it tells whether it is profiled. */
-#define ASK_STATE	"PROFIL_SELFTESTS_STATE"
-
-static void __attribute__((constructor)) tell_state(void)
-{
-	if (getenv(ASK_STATE))
-		_exit(state_of(SCOPE));
-}
 
 #define EXPECT_ERROR(error, call) do {		\
 	errno = 0;				\
@@ -191,22 +180,6 @@ TEST_F(illumos, it_goes_on_across_fork)
 	EXPECT_EQ(0U, in_loop(5, SAMPLES));
 }
 
-static int child_that_execs(void)
-{
-	char self[PATH_MAX] = "";
-
-	MUST(!pcsample(samples, SAMPLES));
-	MUST(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
-	MUST(!setenv(ASK_STATE, "1", 1));
-	execl(self, self, NULL);
-	return 100;
-}
-
-TEST_F(illumos, exec_disables_it)
-{
-	EXPECT_EQ(PROFIL_STATE_OFF, (unsigned int)status_in_child(child_that_execs));
-}
-
 /* The array is locked. Whether it is read-only or unmapped then, it goes on in the same pages. */
 TEST_F(illumos, a_sample_does_not_fault)
 {
@@ -272,55 +245,6 @@ TEST_F(illumos, a_wrong_nsamples_is_EINVAL)
 	EXPECT_LE(FEW, pcsample(NULL, 0));
 }
 
-/* Where there it would begin, and end with the first sample. */
-TEST_F(illumos, a_bad_array_is_EFAULT_and_it_is_off)
-{
-	EXPECT_ERROR(EFAULT, pcsample((uintptr_t *)4096, SAMPLES));
-	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_ERROR(EFAULT, pcsample((uintptr_t *)((char *)samples + 1), SAMPLES));
-	ASSERT_EQ(0, pcsample(samples, SAMPLES));
-	EXPECT_ERROR(EFAULT, pcsample((uintptr_t *)4096, SAMPLES));
-	EXPECT_TRUE(is_off(SCOPE));
-}
-
-TEST_F(illumos, an_array_that_may_not_be_locked_is_ENOMEM)
-{
-	const struct rlimit limit = { 65536, 65536 };
-	const size_t size = 1 << 20;
-	uintptr_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	ASSERT_NE(MAP_FAILED, p);
-	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
-	if (geteuid() == 0)
-		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
-	EXPECT_ERROR(ENOMEM, pcsample(p, size / sizeof(*p)));
-	EXPECT_TRUE(is_off(SCOPE));
-}
-
-TEST_F(illumos, it_and_profil_exclude_each_other)
-{
-	static u16 counters[LOOPS * LOOP_SIZE / 2];
-
-	ASSERT_EQ(0, profil(counters, sizeof(counters), addr(loops_text), 65536));
-	EXPECT_ERROR(EBUSY, pcsample(samples, SAMPLES));
-	EXPECT_EQ(0, pcsample(NULL, 0));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_LT(0U, counters_sum(counters, 2, ARRAY_SIZE(counters)));
-	ASSERT_EQ(0, profil(null, 0, 0, 0));
-
-	/* And the other way round: nor does turning off end it. */
-	EXPECT_EQ(0, pcsample(samples, SAMPLES));
-	memset(counters, 0, sizeof(counters));
-	EXPECT_ERROR(EBUSY, profil(counters, sizeof(counters), addr(loops_text), 65536));
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_EQ(0U, counters_sum(counters, 2, ARRAY_SIZE(counters)));
-	EXPECT_LE(FEW, pcsample(NULL, 0));
-	EXPECT_EQ(0, profil(counters, sizeof(counters), addr(loops_text), 65536));
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-}
-
 /* Those of the other families: their headers have other structures and names. */
 int profil_aix(void *buffer, unsigned int size, unsigned long offset, unsigned int scale);
 int profil_bsd(char *samples, size_t size, unsigned long offset, unsigned int scale);
@@ -363,29 +287,6 @@ TEST_F(illumos, it_and_the_other_families_exclude_each_other)
 	EXPECT_EQ(0U, counters_sum(counters, 2, ARRAY_SIZE(counters)));
 	EXPECT_LE(FEW, pcsample(NULL, 0));
 	EXPECT_TRUE(is_off(SCOPE));
-}
-
-static void *toggle(void *arg)
-{
-	(void)arg;
-	for (unsigned int i = 0; i < 100; i++)
-		if (pcsample(samples, SAMPLES) < 0 || pcsample(NULL, 0) < 0)
-			return "failed";
-	return NULL;
-}
-
-TEST_F(illumos, threads_may_call_it)
-{
-	pthread_t threads[3];
-	unsigned int i;
-	void *failed;
-
-	for (i = 0; i < ARRAY_SIZE(threads); i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, toggle, NULL));
-	for (i = 0; i < ARRAY_SIZE(threads); i++) {
-		ASSERT_EQ(0, pthread_join(threads[i], &failed));
-		EXPECT_EQ(NULL, failed);
-	}
 }
 
 TEST_HARNESS_MAIN

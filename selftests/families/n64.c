@@ -158,27 +158,6 @@ TEST_F(n64, cpu_time_is_added_up_in_disjoint_text)
 	EXPECT_LE(SOME, HISTO(1)[WORD_OF(1)]);
 }
 
-static void *burn_in_a_thread(void *arg)
-{
-	(void)arg;
-	return loop_burn(SCOPE, 2, FEW) ? NULL : "dead";
-}
-
-TEST_F(n64, the_histogram_is_of_the_whole_process)
-{
-	pthread_t thread;
-	void *dead;
-
-	osProfileInit(self->prof, 1);
-	osProfileStart(PERIOD);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, burn_in_a_thread, NULL));
-	ASSERT_EQ(0, pthread_join(thread, &dead));
-	EXPECT_EQ(NULL, dead);
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_LE(SOME, HISTO(0)[WORD_OF(2)]);
-	EXPECT_LE(SOME, HISTO(0)[WORD_OF(0)]);
-}
-
 TEST_F(n64, all_members_of_the_array_are_segments)
 {
 	OSProf prof[LOOPS];
@@ -326,14 +305,6 @@ TEST_F(n64, nothing_comes_before_init)
  * osProfileStart, osProfileStop
  */
 
-TEST_F(n64, start_starts_the_counting)
-{
-	osProfileInit(self->prof, 1);
-	EXPECT_FINE(osProfileStart(PERIOD));
-	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
-	EXPECT_LE(SOME, HISTO(0)[WORD_OF(3)]);
-}
-
 /* Ticks and CPU time are both the kernel's account; the longer period has fewer. */
 TEST_F(n64, microseconds_are_the_period)
 {
@@ -397,35 +368,6 @@ TEST_F(n64, each_interrupt_raises_the_counter_of_the_pc)
 	EXPECT_LE(SOME, HISTO(1)[WORD_OF(2)]);
 	EXPECT_EQ(HISTO(1)[WORD_OF(2)], sum(1));
 	EXPECT_EQ(0U, sum(0));
-}
-
-/* The page: nothing protects a counter that overflows. */
-TEST_F(n64, a_full_counter_stays_full)
-{
-	struct profil_stats s;
-
-	osProfileInit(self->prof, 1);
-	HISTO(0)[WORD_OF(0)] = 65535;
-	osProfileStart(PERIOD);
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	ASSERT_EQ(0, session_stats(SCOPE, &s));
-	osProfileStop();
-	EXPECT_EQ(65535, HISTO(0)[WORD_OF(0)]);
-	EXPECT_LE(SOME, s.saturated);
-}
-
-TEST_F(n64, stop_stops_it_and_data_stays)
-{
-	u64 counted;
-
-	osProfileInit(self->prof, 1);
-	osProfileStart(PERIOD);
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_FINE(osProfileStop());
-	counted = sum(0);
-	EXPECT_LE(SOME, counted);
-	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
-	EXPECT_EQ(counted, sum(0));
 }
 
 TEST_F(n64, it_can_be_started_again)
@@ -793,36 +735,6 @@ TEST_F(n64, threads_and_forks_may_call_it)
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_FINE(osProfileStop());
 	EXPECT_LE(SOME, HISTO(0)[WORD_OF(0)]);
-}
-
-static OSProf child_prof;
-
-static int child_that_goes_on(void)
-{
-	u64 before = sum(0);
-
-	MUST(loop_burn(SCOPE, 0, FEW));
-	MUST(sum(0) > before);
-	errno = 0;
-	osProfileStop();
-	MUST(!errno);
-	before = sum(0);
-	MUST(loop_burn(SCOPE, 0, 3));
-	MUST(sum(0) == before);
-	osProfileInit(&child_prof, 1);
-	MUST(!errno && !sum(0));
-	return 0;
-}
-
-TEST_F(n64, it_goes_on_in_a_child_for_itself)
-{
-	child_prof = self->prof[0];
-	osProfileInit(&child_prof, 1);
-	osProfileStart(PERIOD);
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_EQ(0, status_in_child(child_that_goes_on));
-	EXPECT_LE(SOME, HISTO(0)[WORD_OF(0)]);
-	EXPECT_FINE(osProfileStop());
 }
 
 /*

@@ -51,26 +51,6 @@ FIXTURE_TEARDOWN(osf1)
 	EXPECT_EQ(0, locked_bytes());
 }
 
-/* Of the bytes given, and not of one more: also if their number is odd. */
-TEST_F(osf1, length_of_the_buffer_is_in_bytes)
-{
-	const size_t sizes[] = { 16, 15, 14 };
-	struct profil_stats s;
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
-		memset(counters, 0, sizeof(counters));
-		ASSERT_EQ(0, on(counters, sizes[i], LOOPS_OFFSET, LOOPS_SCALE));
-		EXPECT_TRUE(loop_hits(6, 2));
-		EXPECT_TRUE(loop_burn(SCOPE, 7, FEW));
-		ASSERT_EQ(0, session_stats(SCOPE, &s));
-		off();
-		EXPECT_EQ(sizes[i] == 16, counters[7] > 0);
-		if (sizes[i] < 16)
-			EXPECT_LT(1, s.outside);
-		EXPECT_EQ(0, counters_sum(counters + 8, 2, ARRAY_SIZE(counters) - 8));
-	}
-}
-
 TEST_F(osf1, an_odd_length_touches_no_byte_past_it)
 {
 	u8 *p = pages_of_each_kind(), *last;
@@ -201,102 +181,19 @@ TEST_F(osf1, scale_0_or_1_turns_it_off)
 	}
 }
 
-TEST_F(osf1, exec_turns_it_off)
+TEST_F(osf1, a_bad_buffer_with_scale_2_leaves_it_off)
 {
 	ASSERT_EQ(0, on_loops());
-	EXPECT_OFF_AFTER_EXEC();
-}
-
-TEST_F(osf1, is_on_in_parent_and_child_of_a_fork)
-{
-	ASSERT_EQ(0, on_loops());
-	EXPECT_ON_AFTER_FORK();
-}
-
-/*
- * No update faults, since the buffer is locked: a call with a bad buffer turns it off instead. If
- * the buffer is unmapped later, counting goes on in its pages, not in what is mapped there then.
- */
-TEST_F(osf1, an_update_does_not_fault)
-{
-	const size_t page = sysconf(_SC_PAGESIZE);
-	u16 *buffer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	u64 locked;
-
-	ASSERT_NE(MAP_FAILED, (void *)buffer);
-	ASSERT_EQ(0, on(buffer, page, LOOPS_OFFSET, LOOPS_SCALE));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	locked = locked_bytes();
-	ASSERT_EQ(buffer, mmap(buffer, page, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
-	EXPECT_EQ(locked, locked_bytes());
-	EXPECT_EQ(0, counters_sum(buffer, 2, page / 2));
-	off();
+	EXPECT_EQ(EFAULT, on((void *)16, 64, 0, 2));
 	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0, munmap(buffer, page));
 }
 
-#define LEAVES_IT_OFF(buffer, size) do {						\
-	ASSERT_EQ(0, on_loops());							\
-	EXPECT_EQ(EFAULT, on(buffer, size, 0, 65536));					\
-	EXPECT_TRUE(is_off(SCOPE));							\
-	EXPECT_EQ(EFAULT, on(buffer, size, 0, 2));					\
-	EXPECT_TRUE(is_off(SCOPE));							\
-} while (0)
-
-TEST_F(osf1, a_bad_buffer_leaves_it_off)
+TEST_F(osf1, without_a_free_descriptor_off_is_no_error_when_it_is_off)
 {
-	EXPECT_EACH_BAD_BUFFER(LEAVES_IT_OFF);
-}
-
-/* The caller gets no answer, and takes it that the old buffer is used no longer. */
-TEST_F(osf1, without_a_free_descriptor_it_can_be_replaced_and_turned_off)
-{
-	static u16 other[LOOPS];
-	int last;
-	u64 was;
-
-	ASSERT_EQ(0, on_loops());
-	EXPECT_TRUE(loop_hits(0, 2));
 	while (open("/dev/null", O_RDONLY) >= 0)
 		;
 	ASSERT_EQ(EMFILE, errno);
-	EXPECT_EQ(0, on(other, sizeof(other), LOOPS_OFFSET, LOOPS_SCALE));
-	was = hits();
-	EXPECT_TRUE(loop_until(0, ((volatile u16 *)other)[0] >= 2));
-	EXPECT_EQ(was, hits());
-	EXPECT_EQ(EFAULT, on((void *)16, 64, 0, 65536));
-	EXPECT_TRUE(is_off(SCOPE));
-	/* That which was kept is free now; without it, off can be said, but not on. */
-	last = open("/dev/null", O_RDONLY);
-	ASSERT_LE(0, last);
-	EXPECT_EQ(EMFILE, on_loops());
-	EXPECT_TRUE(is_off(SCOPE));
 	EXPECT_QUIET(profil((void *)16, 64, NULL, 0));
-	close(last);
-}
-
-TEST_F(osf1, a_buffer_that_may_not_be_locked_leaves_it_off)
-{
-	const size_t size = 64 << 10;
-	const struct rlimit limit = { size, size };
-	u8 *p = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	ASSERT_NE(MAP_FAILED, p);
-	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
-	if (geteuid() == 0)
-		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
-	ASSERT_EQ(0, on_loops());
-	EXPECT_EQ(ENOMEM, on(p, 2 * size, 0, 65536));
-	EXPECT_TRUE(is_off(SCOPE));
-}
-
-TEST_F(osf1, threads_are_sampled_each_and_add_up)
-{
-	ASSERT_EQ(0, on_loops());
-	EXPECT_THREADS_ADD_UP();
 }
 
 TEST_F(osf1, a_length_of_0_is_on_and_counts_nothing)
@@ -322,32 +219,6 @@ TEST_F(osf1, scale_0177777_is_about_1_to_1_and_077777_pairs)
 		      { 0, 0177777, 0 }, { 3, 0177777, 1 }, { 5, 0177777, 2 }, { 15, 0177777, 7 },
 		      { 17, 0177777, OUTSIDE }, { 3, 077777, 0 }, { 5, 077777, 1 },
 		      { 7, 077777, 1 }, { 9, 077777, 2 });
-}
-
-TEST_F(osf1, a_call_replaces_the_one_before)
-{
-	static u16 other[LOOPS];
-	u64 was;
-
-	ASSERT_EQ(0, on_loops());
-	EXPECT_TRUE(loop_hits(0, 2));
-	ASSERT_EQ(0, on(other, sizeof(other), LOOPS_OFFSET, LOOPS_SCALE));
-	was = hits();
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_EQ(was, hits());
-	EXPECT_LT(0, ((volatile u16 *)other)[0]);
-}
-
-TEST_F(osf1, a_full_counter_stays_full)
-{
-	struct profil_stats s;
-
-	counters[0] = UINT16_MAX - 1;
-	ASSERT_EQ(0, on(counters, 16, 0, 2));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	ASSERT_EQ(0, session_stats(SCOPE, &s));
-	EXPECT_EQ(UINT16_MAX, counters[0]);
-	EXPECT_LT(0, s.saturated);
 }
 
 TEST_F(osf1, errno_stays_as_it_was)
