@@ -10,7 +10,7 @@
  * The descriptor is the session
  */
 
-TEST_F(session, begins_without_targets_and_ranges_and_not_enabled)
+TEST_F(session, starts_disabled_without_targets_or_ranges)
 {
 	struct profil_range range = range_of_loops(page, 4);
 	struct profil_stats s, none;
@@ -23,12 +23,12 @@ TEST_F(session, begins_without_targets_and_ranges_and_not_enabled)
 	EXPECT_EQ(0, memcmp(&none, &s, sizeof(s)));
 	EXPECT_EQ(self->locked, locked_bytes());
 
-	/* Nobody runs in this address space yet, as far as it knows. */
+	/* This address space has no target of the session yet. */
 	EXPECT_EQ(-ESRCH, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	EXPECT_EQ(-ESRCH, descriptor_remove(fd, PROFIL_SPACE_SELF, 0, 1));
 	EXPECT_EQ(0, descriptor_remove(fd, PROFIL_SPACE_ALL, 0, 1));
 
-	/* On, but with nobody to sample. */
+	/* It is on, but has no target. */
 	ASSERT_EQ(0, descriptor_enable(fd));
 	loop_spend(0, 10, tick_ns());
 	s = stats_now();
@@ -37,7 +37,7 @@ TEST_F(session, begins_without_targets_and_ranges_and_not_enabled)
 	EXPECT_EQ(0U, s.targets);
 }
 
-TEST_F(session, is_not_inherited_by_exec)
+TEST_F(session, has_a_descriptor_that_exec_closes)
 {
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 	ASSERT_LE(0, fd);
@@ -61,7 +61,7 @@ TEST_F(session, ends_when_its_descriptor_is_closed)
 	EXPECT_EQ(counted, page[0]);
 }
 
-TEST_F(session, goes_on_while_there_is_a_copy_of_its_descriptor)
+TEST_F(session, continues_while_a_copy_of_its_descriptor_is_open)
 {
 	struct profil_stats s;
 	int copy;
@@ -84,7 +84,7 @@ static int hold(void)
 	return step_is(2) ? 0 : 1;
 }
 
-TEST_F(session, goes_on_while_a_child_has_its_descriptor)
+TEST_F(session, continues_while_a_child_has_its_descriptor)
 {
 	u32 counted;
 	pid_t child;
@@ -134,7 +134,7 @@ TEST_F(session, can_be_sent_to_another_process)
 	EXPECT_EQ(0, status_of(child));
 }
 
-TEST_F(session, counts_when_it_is_enabled_only)
+TEST_F(session, counts_only_while_it_is_enabled)
 {
 	struct profil_stats s, then;
 
@@ -158,7 +158,7 @@ TEST_F(session, counts_when_it_is_enabled_only)
 	EXPECT_EQ(4096U, s.locked);
 	EXPECT_EXACT(s, page);
 
-	/* The statistics go on from there. */
+	/* The statistics continue. */
 	ASSERT_EQ(0, descriptor_enable(fd));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
@@ -166,7 +166,7 @@ TEST_F(session, counts_when_it_is_enabled_only)
 	EXPECT_EXACT(s, page);
 }
 
-TEST_F(session, is_exact_with_counters_of_any_width)
+TEST_F(session, counts_exactly_in_counters_of_any_width)
 {
 	static const u32 widths[] = { 2, 4, 8 };
 	struct profil_range range;
@@ -192,7 +192,7 @@ TEST_F(session, is_exact_with_counters_of_any_width)
 	}
 }
 
-/* Many system calls, so that there are ticks of both kinds. */
+/* Many system calls, for ticks in user mode and in kernel mode. */
 static void run_both_modes(void)
 {
 	loop_run(0, LOOP_BURST / 4);
@@ -237,7 +237,7 @@ TEST_F(session, counts_user_ticks_or_system_ticks_or_both)
  * The end
  */
 
-/* The creator of a session for its parent. */
+/* Runs in the child that creates a session for its parent. */
 static int create_and_end(bool exec)
 {
 	struct profil_range range = range_of_loops(page, 4);
@@ -291,7 +291,7 @@ static void outlive_creator(struct __test_metadata *_metadata, int (*creator)(vo
 	EXPECT_EQ((u32)PROFIL_END_CREATOR, s.end);
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_LE(10U, s.ticks);
-	/* It can count until the creator is really gone. */
+	/* The session counts until the creator's address space is released. */
 	EXPECT_LE(shared->page[0], s.hit);
 	EXPECT_EQ(0U, s.locked);
 
@@ -315,7 +315,7 @@ TEST_F(session, ends_when_its_creator_execs)
 	outlive_creator(_metadata, create_and_exec);
 }
 
-TEST_F(session, goes_on_when_its_buffer_is_unmapped)
+TEST_F(session, continues_when_its_buffer_is_unmapped)
 {
 	struct profil_stats s, later;
 	u32 copy[LOOPS];
@@ -331,7 +331,7 @@ TEST_F(session, goes_on_when_its_buffer_is_unmapped)
 	EXPECT_EQ((u32)PROFIL_STATE_ON, s.state);
 	EXPECT_EQ(4096U, s.locked);
 	EXPECT_EQ(self->locked + 4096, locked_bytes());
-	/* What comes to that address is not what it counts in. */
+	/* The session does not count in new memory at the same address. */
 	again = mmap(buffer, 4096, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	ASSERT_EQ(buffer, again);
@@ -340,7 +340,7 @@ TEST_F(session, goes_on_when_its_buffer_is_unmapped)
 	EXPECT_EQ((u32)PROFIL_END_NONE, later.end);
 	EXPECT_LT(s.hit, later.hit);
 	EXPECT_EQ(0U, counters_sum(again, 4, 1024));
-	/* A snapshot sees all that was counted. */
+	/* A snapshot contains all counts. */
 	all.from = addr(buffer);
 	ASSERT_EQ(0, descriptor_snapshot(fd, 0, &all, 1, NULL));
 	EXPECT_EXACT(later, copy);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of sessions with a descriptor share: the fixture, and its children.
+ * Shared by the tests of sessions with a descriptor: the fixture and its children
  *
- * What happens to another process is done to a child, whose exit status says how far it
- * came. What a new program does is told by this very program, too: with
- * PROFIL_NEW_PROGRAM in its environment it does that, and nothing else.
+ * Tests that need another process start a child. Its exit status shows which step failed. The
+ * program that a child executes is the test itself, which only runs a loop if
+ * PROFIL_NEW_PROGRAM is in the environment.
  *
- * A loop that runs only while two sessions are on is an exact witness: what one counts
- * of it the other counts too, tick for tick.
+ * If a loop runs only while two sessions are on, both count the same ticks for it.
  */
 #ifndef _SELFTESTS_SESSION_H
 #define _SELFTESTS_SESSION_H
@@ -40,7 +39,7 @@ static struct shared {
 } *shared;
 
 static int fd = -1;		/* of the session under test */
-static pid_t children[4];	/* killed in the end, if they still run */
+static pid_t children[4];	/* killed at the end, if they still run */
 
 static char *const new_argv[] = { "a new program", NULL };
 static char *const new_envp[] = { NEW_PROGRAM "=burn", NULL };
@@ -52,7 +51,7 @@ __attribute__((constructor)) static void new_program(void)
 			loop_run(7, LOOP_BURST);
 }
 
-/* Runs @child() in a process of its own, which does not outlive us. */
+/* Runs @child() in a child process, which is killed if this process exits. */
 static inline pid_t spawn(int (*child)(void))
 {
 	pid_t pid = fork();
@@ -91,7 +90,7 @@ static inline int killed(pid_t child)
 	return status_of(child);
 }
 
-/* Buffers of ranges whose address space is gone are returned by the next call. */
+/* The next call returns buffers of ranges whose address space has exited. */
 static inline bool returns_buffers(int fd)
 {
 	struct profil_stats s;
@@ -105,7 +104,7 @@ static inline bool step_is(int step)
 	return await(shared->step >= step);
 }
 
-/* State ~0 if there is no answer. */
+/* The state is ~0 on an error. */
 static inline struct profil_stats stats_now(void)
 {
 	struct profil_stats s;
@@ -115,7 +114,7 @@ static inline struct profil_stats stats_now(void)
 	return s;
 }
 
-/* A session of this process, enabled, that counts loop i in counter i of @buffer. */
+/* Enables a session of this process that counts loop i in counter i of @buffer. */
 static inline int open_session(u32 on_fork, u32 on_exec, volatile void *buffer, u32 flags)
 {
 	struct profil_range range = range_of_loops(buffer, 4);
@@ -154,7 +153,7 @@ FIXTURE_SETUP(session)
 	ASSERT_LT(0, self->users);
 }
 
-/* Whatever a test did, nothing stays. */
+/* Returns everything that a test may have left. */
 FIXTURE_TEARDOWN(session)
 {
 	unsigned int i;
@@ -166,7 +165,7 @@ FIXTURE_TEARDOWN(session)
 	session_stop(PROFIL_SCOPE_THREAD, NULL);
 	if (fd >= 0)
 		close_session();
-	/* What the test before had may have gone only meanwhile. */
+	/* Sessions of the previous test may have ended after the setup. */
 	EXPECT_TRUE(await(module_users() <= self->users)) {
 		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
 	}
@@ -174,8 +173,8 @@ FIXTURE_TEARDOWN(session)
 }
 
 /*
- * Ticks that a counter was meant for and that were dropped, which in these tests can be
- * only if there were too many of them to be kept. (In exit a thread is not where it was.)
+ * Dropped ticks that belong to a counter. In these tests the only reason is that too many ticks
+ * were deferred. (Ticks during exit belong to no counter.)
  */
 static inline u64 dropped_here(struct __test_metadata *_metadata, const struct profil_stats *s)
 {
@@ -213,7 +212,7 @@ static inline u32 count_of(unsigned int i)
 	return *(volatile u32 *)&page[i];
 }
 
-/* Joins, and lets the parent add ranges for it. */
+/* Joins the session, then waits until the parent has added ranges. */
 static inline int join_and_burn(void)
 {
 	shared->pid = getpid();
@@ -224,7 +223,7 @@ static inline int join_and_burn(void)
 		return 11;
 	if (!descriptor_burn(fd, 0, 10))
 		return 12;
-	/* It is counted in the creator's memory, not in ours. */
+	/* The counts are in the creator's memory, not in this process's. */
 	return page[0] ? 13 : 0;
 }
 

@@ -15,7 +15,7 @@
 
 static u32 other[1024] __attribute__((aligned(4096)));
 
-TEST_F(session, counts_a_child_that_joins_in_the_creators_memory)
+TEST_F(session, counts_a_joined_child_in_the_creators_memory)
 {
 	struct profil_range range = range_of_loops(page, 4);
 	struct profil_stats s;
@@ -37,7 +37,7 @@ TEST_F(session, counts_a_child_that_joins_in_the_creators_memory)
 	EXPECT_LE(10U, s.ticks);
 	EXPECT_EXACT(s, page);
 
-	/* There is nobody in that address space any more, and there will not be. */
+	/* That address space has no target, and cannot get one. */
 	EXPECT_EQ(-ESRCH, descriptor_add(fd, shared->space, &range, 1));
 	EXPECT_EQ(-ESRCH, descriptor_remove(fd, shared->space, 0, 1));
 }
@@ -54,7 +54,7 @@ static int join_and_spend(void)
 	return 0;
 }
 
-TEST_F(session, expects_the_ticks_of_the_cpu_time_of_its_targets)
+TEST_F(session, expects_ticks_for_the_cpu_time_of_its_targets)
 {
 	struct profil_stats s;
 	u64 before, after;
@@ -64,7 +64,7 @@ TEST_F(session, expects_the_ticks_of_the_cpu_time_of_its_targets)
 	ASSERT_EQ(0, descriptor_enable(fd));
 	EXPECT_EQ(0, status_of(spawn(join_and_spend)));
 	EXPECT_TRUE(await(!stats_now().targets));
-	/* That target is gone, and counts yet. The clock may be a tick ahead of it. */
+	/* The CPU time of a target that has exited still counts. The clock may be a tick ahead. */
 	s = stats_now();
 	EXPECT_LE(shared->cpu_ns / tick_ns(), s.expected + 2);
 	EXPECT_GE(shared->cpu_ns / tick_ns() + 10, s.expected);
@@ -86,7 +86,7 @@ static void *join_for_all(void *unused)
 	u64 ticks;
 
 	(void)unused;
-	/* The first thread is gone, but the process is not. */
+	/* The first thread has exited, but the process has not. */
 	if (!await(file_has("/proc/self/stat", "Z", NULL, 0)))
 		_exit(16);
 	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
@@ -106,7 +106,7 @@ static int join_without_first_thread(void)
 	pthread_exit(NULL);
 }
 
-TEST_F(session, can_be_joined_by_a_process_without_its_first_thread)
+TEST_F(session, can_be_joined_after_the_first_thread_exits)
 {
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 	ASSERT_LE(0, fd);
@@ -139,7 +139,7 @@ static int join_and_end_first_thread(void)
 	pthread_exit(NULL);
 }
 
-TEST_F(session, goes_on_when_the_first_thread_of_a_process_has_ended)
+TEST_F(session, continues_after_the_first_thread_exits)
 {
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 	ASSERT_LE(0, fd);
@@ -200,7 +200,7 @@ static int add_and_remove(void)
 	return 0;
 }
 
-TEST_F(session, is_changed_by_its_creator_only)
+TEST_F(session, can_be_changed_only_by_its_creator)
 {
 	struct profil_stats s;
 
@@ -228,7 +228,7 @@ static int attach_as_user(void)
 	return stats_now().targets ? 24 : 0;
 }
 
-TEST_F(session, of_another_process_is_refused_without_the_right_to_it)
+TEST_F(session, of_another_process_is_refused_without_a_capability)
 {
 	pid_t child = spawn(run_for_ever);
 
@@ -238,7 +238,7 @@ TEST_F(session, of_another_process_is_refused_without_the_right_to_it)
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 }
 
-TEST_F(session, of_another_process_is_for_those_with_the_right)
+TEST_F(session, of_another_process_is_allowed_with_a_capability)
 {
 	struct profil_range range = range_of_loops(page, 4);
 	struct profil_stats s;
@@ -276,7 +276,7 @@ static int exit_at_once(void)
 static int fuse_fd;
 static char fuse_path[64];
 
-/* FUSE's file, as @serve has it, at @dir: who serves it, or a negative errno and no @dir. */
+/* Mounts FUSE at @dir. Returns the pid of the server, or a negative errno and removes @dir. */
 static pid_t serve_files(const char *dir, int (*serve)(void))
 {
 	pid_t server;
@@ -292,7 +292,7 @@ static pid_t serve_files(const char *dir, int (*serve)(void))
 	return server;
 }
 
-/* A file system that lets who reads wait for ever, and says so by shared->step. */
+/* A file system where each reader waits forever. Sets shared->step at a read. */
 static int serve_without_reading(void)
 {
 	static char request[FUSE_MAX_WRITE + 4096] __attribute__((aligned(8)));
@@ -317,7 +317,7 @@ static int serve_without_reading(void)
 	return 0;
 }
 
-/* The old address space goes only when what is read into it is there. */
+/* The kernel keeps the old address space until the read into it ends. */
 static int exec_while_reading(void)
 {
 	static char to[4096] __attribute__((aligned(4096)));
@@ -337,7 +337,7 @@ static int exec_while_reading(void)
 	return 43;
 }
 
-/* Until that waits; or, by 7.2, does not although who execs does. */
+/* Attaches until the call waits. In Linux 7.2 it does not wait, while the target waits in exec. */
 static int attach_who_execs(void)
 {
 	bool waits;
@@ -361,7 +361,7 @@ static int ask_for_statistics(void)
 	return 0;
 }
 
-TEST_F(session, is_not_locked_while_a_target_is_kept_in_exec)
+TEST_F(session, is_not_locked_while_a_target_waits_in_exec)
 {
 	char dir[] = "/tmp/profil-session.XXXXXX";
 	pid_t server, execs, attaches, asks;
@@ -381,7 +381,7 @@ TEST_F(session, is_not_locked_while_a_target_is_kept_in_exec)
 	attaches = spawn(attach_who_execs);
 	EXPECT_TRUE(await(task_state(attaches) == 'D' || shared->step == 2));
 
-	/* Another process's call, which does not hang this one if it hangs. */
+	/* Another process makes the call, because it may hang. */
 	asks = spawn(ask_for_statistics);
 	EXPECT_TRUE(await(shared->step == 3));
 
@@ -395,9 +395,9 @@ TEST_F(session, is_not_locked_while_a_target_is_kept_in_exec)
 
 #define PROGRAM_AT	0x10000000UL
 #define PROGRAM_BYTES	4096
-#define DATA_AT		(1UL << 20)	/* in the file: not read ahead */
+#define DATA_AT		(1UL << 20)	/* offset in the file, beyond readahead */
 
-/* Its data ends in the midst of a page, the rest of which the kernel clears before it runs. */
+/* Its data ends within a page. The kernel clears the rest of the page before it runs. */
 static struct {
 	Elf64_Ehdr header;
 	Elf64_Phdr parts[2];
@@ -447,7 +447,7 @@ static struct {
 #endif
 };
 
-/* Serves it. Who reads its data waits until shared->step is 2. */
+/* Serves slow_program. A reader of its data waits until shared->step is 2. */
 static int serve_slow_program(void)
 {
 	static char request[FUSE_MAX_WRITE + 4096] __attribute__((aligned(8)));
@@ -490,8 +490,8 @@ static int exec_slow_program(void)
 	return 43;
 }
 
-/* The others come to the new address space only when it has been loaded. */
-TEST_F(session, can_be_attached_in_the_midst_of_an_exec_if_it_is_not_one_too_many)
+/* The other sessions follow to the new address space only after it is loaded. */
+TEST_F(session, can_be_attached_during_exec_within_the_limit)
 {
 	char dir[] = "/tmp/profil-session.XXXXXX";
 	int fds[FOREIGN], one_more;
@@ -526,7 +526,7 @@ TEST_F(session, can_be_attached_in_the_midst_of_an_exec_if_it_is_not_one_too_man
 	EXPECT_EQ(0, descriptor_enable(fds[0]));
 	EXPECT_EQ(-EBUSY, descriptor_attach(one_more, PROFIL_SCOPE_PROCESS, execs, NULL));
 
-	/* Then it runs, and what was added is there. */
+	/* Then the program runs, and the added range exists. */
 	shared->step = 2;
 	fd = fds[0];
 	EXPECT_TRUE(await(stats_now().user));
@@ -542,14 +542,14 @@ TEST_F(session, can_be_attached_in_the_midst_of_an_exec_if_it_is_not_one_too_man
 	close(one_more);
 }
 
-TEST_F(session, of_nobody_is_refused)
+TEST_F(session, of_a_dead_or_unknown_process_is_refused)
 {
 	pid_t child = spawn(exit_at_once);
 	siginfo_t info;
 
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 	ASSERT_LE(0, fd);
-	/* Dead, but not waited for; then gone. */
+	/* First a zombie, then an unknown pid. */
 	ASSERT_EQ(0, waitid(P_PID, child, &info, WEXITED | WNOWAIT));
 	EXPECT_EQ(-ESRCH, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
 	EXPECT_EQ(0, status_of(child));
@@ -560,7 +560,7 @@ TEST_F(session, of_nobody_is_refused)
 	EXPECT_EQ(0U, stats_now().targets);
 }
 
-TEST_F(session, has_each_target_once)
+TEST_F(session, has_each_target_only_once)
 {
 	pthread_t thread;
 

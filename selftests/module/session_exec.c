@@ -53,7 +53,7 @@ static int join_and_exec_from_a_thread(void)
 	return run_loop((void *)1) ? 35 : 36;
 }
 
-/* Of this thread alone, which then becomes the first of the new program. */
+/* Attaches only this thread, which becomes the first thread of the new program. */
 static void *join_alone_and_exec(void *unused)
 {
 	(void)unused;
@@ -75,7 +75,7 @@ static int exec_in_an_attached_thread(void)
 	return run_loop((void *)1) ? 35 : 36;
 }
 
-/* A child of @child() in a session of its own, with its ranges, until it has exec'd. */
+/* Starts @child() as the target of a session with ranges, and waits until it runs a new program. */
 static pid_t follow(struct __test_metadata *_metadata, u32 on_exec, int (*child)(void))
 {
 	struct profil_range range = range_of_loops(page, 4);
@@ -93,7 +93,7 @@ static pid_t follow(struct __test_metadata *_metadata, u32 on_exec, int (*child)
 	return pid;
 }
 
-/* The child runs a new program, and is sampled yet. */
+/* The child runs a new program, and the session still samples it. */
 static void expect_followed(struct __test_metadata *_metadata, pid_t child)
 {
 	struct profil_range range = range_of_loops(page, 4);
@@ -106,7 +106,7 @@ static void expect_followed(struct __test_metadata *_metadata, pid_t child)
 	outside = stats_now().outside;
 	EXPECT_TRUE(await(stats_now().outside >= outside + 10));
 	EXPECT_EQ(1U, stats_now().targets);
-	/* Its old address space is gone, and its ranges with it. */
+	/* The ranges ended with the old address space. */
 	EXPECT_EQ(-ESRCH, descriptor_add(fd, shared->space, &range, 1));
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 	EXPECT_TRUE(await(!stats_now().targets));
@@ -115,7 +115,7 @@ static void expect_followed(struct __test_metadata *_metadata, pid_t child)
 	EXPECT_EQ(counted, s.hit);
 }
 
-/* The child runs a new program, and is not sampled. */
+/* The child runs a new program, and the session does not sample it. */
 static void expect_not_followed(struct __test_metadata *_metadata, pid_t child)
 {
 	struct profil_stats s, then;
@@ -152,25 +152,25 @@ TEST_F(session, of_one_thread_follows_its_exec)
 	EXPECT_EQ(0U, page[1]);
 }
 
-TEST_F(session, of_one_thread_does_not_follow_its_exec_if_it_is_not_to)
+TEST_F(session, of_one_thread_with_EXEC_OFF_does_not_follow_its_exec)
 {
 	expect_not_followed(_metadata, follow(_metadata, PROFIL_EXEC_OFF,
 					      exec_in_an_attached_thread));
 	EXPECT_EQ(0U, page[1]);
 }
 
-TEST_F(session, does_not_follow_an_exec_if_it_is_not_to)
+TEST_F(session, with_EXEC_OFF_does_not_follow_an_exec)
 {
 	expect_not_followed(_metadata, follow(_metadata, PROFIL_EXEC_OFF, join_and_exec));
 }
 
-TEST_F(session, does_not_follow_an_exec_by_another_thread_either)
+TEST_F(session, with_EXEC_OFF_does_not_follow_an_exec_by_another_thread)
 {
 	expect_not_followed(_metadata, follow(_metadata, PROFIL_EXEC_OFF,
 					      join_and_exec_from_a_thread));
 }
 
-TEST_F(session, goes_on_when_an_exec_fails)
+TEST_F(session, continues_when_exec_fails)
 {
 	struct profil_stats s;
 
@@ -184,7 +184,7 @@ TEST_F(session, goes_on_when_an_exec_fails)
 	EXPECT_EXACT(s, page);
 }
 
-/* A program that exists for the time of a test, as others see it. */
+/* The path of a program that exists only during a test. */
 static char program[64];
 
 static int program_create(mode_t mode, bool capable)
@@ -275,7 +275,7 @@ TEST_F(session, follows_a_spawned_program)
 	struct profil_stats s;
 	pid_t child;
 
-	/* All ticks of this process are hits, so those outside are the other's. */
+	/* All ticks of this process are hits, so ticks outside belong to the spawned program. */
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW, 0);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));

@@ -22,7 +22,7 @@ static int child_and_grandchild(void)
 	int status;
 	pid_t pid;
 
-	/* In the parent loops 0 and 1 are counted, here and further down only the latter. */
+	/* The parent has ranges for loops 0 and 1, its descendants only for loop 1. */
 	if (!loop_until(1, *(volatile u32 *)&shared->page[1] >= 2))
 		return 50;
 	pid = spawn(grandchild);
@@ -66,7 +66,7 @@ TEST_F(session, shared_by_fork_counts_children_in_ranges_that_they_inherit)
 	EXPECT_LE(5U, s.outside);
 }
 
-/* In private memory, so that it is seen that none but the creator's is written. */
+/* Private memory, which shows that only the creator's copy is written. */
 static int burn_2(void)
 {
 	u64 hit = stats_now().hit, held = count_of(2);
@@ -103,7 +103,7 @@ static int outside_only(void)
 	return loop_until(2, stats_now().outside >= outside + 10) ? 0 : 56;
 }
 
-TEST_F(session, shared_by_fork_has_no_ranges_in_the_child_that_it_does_not_inherit)
+TEST_F(session, shared_by_fork_has_only_inherited_ranges_in_the_child)
 {
 	struct profil_stats s;
 
@@ -115,7 +115,7 @@ TEST_F(session, shared_by_fork_has_no_ranges_in_the_child_that_it_does_not_inher
 	EXPECT_LE(10U, s.outside);
 }
 
-/* A thread that forks takes along its own session, for the child's first thread. */
+/* The session of the forking thread continues in the first thread of the child. */
 static int run_2_beside_1(void)
 {
 	pthread_t thread;
@@ -127,7 +127,7 @@ static int run_2_beside_1(void)
 	return shared->page[1] ? 59 : 0;
 }
 
-TEST_F(session, of_a_thread_that_forks_follows_to_the_childs_first_thread)
+TEST_F(session, of_a_forking_thread_follows_the_childs_first_thread)
 {
 	struct profil_range range = range_of_loops(shared->page, 4);
 	struct profil_stats s;
@@ -144,7 +144,7 @@ TEST_F(session, of_a_thread_that_forks_follows_to_the_childs_first_thread)
 	EXPECT_EQ(s.hit, shared->page[2]);
 }
 
-/* Has a session of its own to know that it ticks. */
+/* Its own session shows that ticks arrive. */
 static int tick_40(void)
 {
 	if (session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0))
@@ -154,7 +154,7 @@ static int tick_40(void)
 	return stats_now().targets == 1 ? 0 : 62;
 }
 
-TEST_F(session, that_is_not_to_follow_a_fork_does_not_sample_the_child)
+TEST_F(session, with_FORK_OFF_does_not_sample_the_child)
 {
 	struct profil_stats s, then;
 
@@ -172,7 +172,7 @@ TEST_F(session, that_is_not_to_follow_a_fork_does_not_sample_the_child)
 	EXPECT_EQ(1U, s.targets);
 }
 
-/* The child of FRESH: its copy of the descriptor tells of its own session. */
+/* A child with PROFIL_FORK_FRESH: its copy of the descriptor refers to its own session. */
 static int fresh_child(void)
 {
 	u32 then[LOOPS], now[LOOPS];
@@ -200,7 +200,7 @@ static int fresh_child(void)
 		now[i] = count_of(i) - then[i];
 	if (s.hit != counters_sum(now, 4, LOOPS) || s.hit != now[2] || !now[2])
 		return 76;
-	/* It is the creator of this one. */
+	/* The child is the creator of its session. */
 	range = range_of(0x10000, 0x10010, other, 1, 4);
 	if (descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) || locked_bytes() != 8192)
 		return 77;
@@ -209,7 +209,7 @@ static int fresh_child(void)
 	return 0;
 }
 
-TEST_F(session, fresh_after_fork_is_the_childs_own)
+TEST_F(session, fresh_after_fork_belongs_to_the_child)
 {
 	struct profil_stats s;
 
@@ -233,7 +233,7 @@ static int fresh_burn(void)
 	return descriptor_disable(fd, &shared->stats) ? 81 : 0;
 }
 
-TEST_F(session, fresh_after_fork_counts_in_shared_memory_with_the_parents)
+TEST_F(session, fresh_after_fork_counts_in_shared_memory_beside_the_parents)
 {
 	struct profil_stats s;
 	pid_t child;
@@ -262,17 +262,17 @@ static int use_of_fresh(void)
 	return descriptor_stats(fd, &s) == -ENODEV ? 0 : 84;
 }
 
-TEST_F(session, fresh_after_fork_is_of_the_creator_only)
+TEST_F(session, fresh_after_fork_takes_no_target_but_the_creator)
 {
 	pid_t child;
 
-	/* Not attached, so that the child has none. */
+	/* Without a target, so the child has no session. */
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, status_of(spawn(use_of_fresh)));
 	child = spawn(run_for_ever);
 	ASSERT_TRUE(step_is(1));
-	/* Without the right to it the answer may be that. */
+	/* Without a capability the error is EPERM. */
 	EXPECT_EQ(geteuid() ? -EPERM : -EINVAL,
 		  descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
 	EXPECT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
@@ -288,13 +288,13 @@ static int fresh_without_buffer(void)
 		return 90;
 	if (s.state != PROFIL_STATE_ENDED || s.end != PROFIL_END_BUFFER)
 		return 91;
-	/* And not the parent's in its place. */
+	/* The descriptor does not refer to the parent's session instead. */
 	if (descriptor_disable(fd, &s) != -ENODEV || descriptor_enable(fd) != -ENODEV)
 		return 92;
 	return locked_bytes() ? 93 : 0;
 }
 
-TEST_F(session, fresh_that_has_ended_in_the_child_says_so_there_and_goes_on_in_the_parent)
+TEST_F(session, fresh_after_fork_can_end_in_the_child_and_continue_in_the_parent)
 {
 	struct profil_stats s;
 	u32 *buffer = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

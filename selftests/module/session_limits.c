@@ -30,12 +30,12 @@ static void expect_no_more(struct __test_metadata *_metadata, u32 scope)
 		close(fds[i]);
 }
 
-TEST_F(session, can_be_one_of_so_many_that_sample_a_process_and_no_more)
+TEST_F(session, is_limited_in_number_for_each_process)
 {
 	expect_no_more(_metadata, PROFIL_SCOPE_PROCESS);
 }
 
-TEST_F(session, can_be_one_of_so_many_that_sample_a_thread_and_no_more)
+TEST_F(session, is_limited_in_number_for_each_thread)
 {
 	expect_no_more(_metadata, PROFIL_SCOPE_THREAD);
 }
@@ -43,7 +43,7 @@ TEST_F(session, can_be_one_of_so_many_that_sample_a_thread_and_no_more)
 static int inherited[64];
 static unsigned int nr_inherited;
 
-/* As many new ones as can be; none of the others comes in addition. */
+/* Attaches as many new sessions as possible; inherited ones cannot be added. */
 static void *join_new_and_inherited(void *status)
 {
 	*(int *)status = 97;
@@ -71,8 +71,8 @@ static int thread_joins_new_and_inherited(void)
 	return status;
 }
 
-/* Or a thread's child would inherit more than the thread did, and its child's still more. */
-TEST_F(session, that_is_inherited_is_one_of_so_many_too)
+/* Otherwise the number would grow with each generation of children. */
+TEST_F(session, counts_toward_the_limit_when_it_is_inherited)
 {
 	struct profil_query q;
 	unsigned int i;
@@ -90,7 +90,7 @@ TEST_F(session, that_is_inherited_is_one_of_so_many_too)
 		close(inherited[i]);
 }
 
-/* Without the right to lock more than a little. */
+/* With a small RLIMIT_MEMLOCK. */
 static int add_very_much(void)
 {
 	struct rlimit little = { 65536, 65536 };
@@ -114,8 +114,8 @@ static int add_very_much(void)
 	return locked_bytes() ? 99 : 0;
 }
 
-/* Of the buffer's 2^22 pages nothing is laid out in the kernel's memory: it would take 32 MiB. */
-TEST_F(session, beyond_the_limit_is_refused_before_it_costs_anything)
+/* The kernel allocates nothing for the 2^22 pages of the buffer: an array would take 32 MiB. */
+TEST_F(session, beyond_RLIMIT_MEMLOCK_is_refused_before_it_allocates)
 {
 	EXPECT_EQ(0, status_of(spawn(add_very_much)));
 }
@@ -149,7 +149,7 @@ static int exceed_limit(void)
 	return descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) == 1 ? 0 : 108;
 }
 
-TEST_F(session, is_charged_to_the_creators_limit)
+TEST_F(session, is_charged_to_the_creators_RLIMIT_MEMLOCK)
 {
 	EXPECT_EQ(0, status_of(spawn(exceed_limit)));
 }

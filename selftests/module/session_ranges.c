@@ -6,7 +6,7 @@
 
 static u32 other[1024] __attribute__((aligned(4096)));
 
-TEST_F(session, refuses_ranges_that_overlap_and_is_as_before)
+TEST_F(session, refuses_overlapping_ranges_and_stays_unchanged)
 {
 	struct profil_range ranges[3];
 	struct profil_stats s;
@@ -15,7 +15,7 @@ TEST_F(session, refuses_ranges_that_overlap_and_is_as_before)
 	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	for (i = 0; i < 4; i++) {
-		/* The last overlaps with what is there, or two of these with each other. */
+		/* The last range overlaps an existing range, or the other two. */
 		ranges[0] = range_of(0x10000, 0x20000, other, 4, 4);
 		ranges[1] = range_of(0x20000, 0x30000, other, 4, 4);
 		ranges[2] = range_of_loops(other, 4);
@@ -40,7 +40,7 @@ TEST_F(session, refuses_ranges_that_overlap_and_is_as_before)
 		EXPECT_EQ(self->locked + 4096, locked_bytes());
 	}
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
-	/* None of the good ones has come. */
+	/* None of the valid ranges was added. */
 	EXPECT_EQ(0, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x10000, 0x30000));
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_EXACT(s, page);
@@ -48,7 +48,7 @@ TEST_F(session, refuses_ranges_that_overlap_and_is_as_before)
 	EXPECT_EQ(0U, counters_sum(other, 4, 1024));
 }
 
-TEST_F(session, removes_the_ranges_in_a_span_and_no_others)
+TEST_F(session, removes_only_ranges_that_lie_within_the_addresses)
 {
 	struct profil_range ranges[LOOPS];
 	struct profil_stats s;
@@ -68,7 +68,7 @@ TEST_F(session, removes_the_ranges_in_a_span_and_no_others)
 	ASSERT_EQ(0, descriptor_enable(fd));
 	EXPECT_TRUE(loop_until(3, count_of(3) >= 5));
 
-	/* A range is removed if all of it lies there. */
+	/* Only ranges that lie completely within the addresses are removed. */
 	EXPECT_EQ(0, descriptor_remove(fd, PROFIL_SPACE_SELF, ranges[3].start + 1,
 				       ranges[4].end - 1));
 	EXPECT_EQ(2, descriptor_remove(fd, PROFIL_SPACE_SELF, ranges[2].start + 1,
@@ -84,7 +84,7 @@ TEST_F(session, removes_the_ranges_in_a_span_and_no_others)
 		witness = count_of(i);
 		EXPECT_TRUE(loop_until(i, count_of(i) > witness));
 	}
-	/* Others can come in their place. */
+	/* Ranges can be added in their place. */
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[3], 2));
 	EXPECT_TRUE(loop_until(3, count_of(3) > counted));
 	EXPECT_EQ((int)LOOPS, descriptor_remove(fd, PROFIL_SPACE_ALL, 0, UINT64_MAX));
@@ -101,7 +101,7 @@ TEST_F(session, unpins_a_page_with_its_last_range)
 		range_of(0x10000, 0x10010, &pages[0][0], 1, 4),
 		range_of(0x20000, 0x20010, &pages[0][1], 1, 4),
 		range_of(0x30000, 0x30010, &pages[1][0], 1, 4),
-		range_of(0x40000, 0x40010, &pages[0][1023], 2, 4),	/* in both */
+		range_of(0x40000, 0x40010, &pages[0][1023], 2, 4),	/* in both pages */
 	};
 	unsigned int i;
 
@@ -112,7 +112,7 @@ TEST_F(session, unpins_a_page_with_its_last_range)
 	EXPECT_EQ(bytes, stats_now().locked);					\
 	EXPECT_EQ(self->locked + bytes, locked_bytes());			\
 } while (0)
-	/* One after the other. */
+	/* First one range at a time. */
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[i], 1));
 		EXPECT_LOCKED(i < 2 ? 4096U : 8192U);
@@ -124,7 +124,7 @@ TEST_F(session, unpins_a_page_with_its_last_range)
 	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x30000, 0x30010));
 	EXPECT_LOCKED(0U);
 
-	/* All at once; then those go that are in one page only. */
+	/* Then all at once; remove the ranges that are in one page only. */
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 4));
 	EXPECT_LOCKED(8192U);
 	EXPECT_EQ(3, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x10000, 0x30010));
@@ -137,7 +137,7 @@ TEST_F(session, unpins_a_page_with_its_last_range)
 	EXPECT_LOCKED(0U);
 }
 
-TEST_F(session, unpins_buffers_that_touch_and_came_together_with_the_last_of_their_ranges)
+TEST_F(session, unpins_adjacent_buffers_with_their_last_range)
 {
 	static u32 pages[2][1024] __attribute__((aligned(4096)));
 	struct profil_range ranges[] = {
@@ -156,7 +156,7 @@ TEST_F(session, unpins_buffers_that_touch_and_came_together_with_the_last_of_the
 	EXPECT_LOCKED(0U);
 }
 
-/* In the child of SHARE; the parent removes the range meanwhile. */
+/* Runs in a child that shares the session; the parent removes the range meanwhile. */
 static int inherit_and_lose(void)
 {
 	volatile u32 *count = &shared->page[2];
@@ -168,14 +168,14 @@ static int inherit_and_lose(void)
 	shared->step = 1;
 	if (!step_is(2))
 		return 91;
-	/* It is gone in the parent, but not here. */
+	/* It is removed from the parent, but not from this process. */
 	now = *count;
 	if (!loop_until(2, *count >= now + 5))
 		return 92;
 	shared->step = 3;
 	if (!step_is(4))
 		return 93;
-	/* Now it is. */
+	/* Now it is removed here, too. */
 	now = *count;
 	outside = stats_now().outside;
 	if (!loop_until(2, stats_now().outside >= outside + 10))
@@ -222,7 +222,7 @@ static void *run_all_loops(void *unused)
 #define MANY	1000U
 #define EVERY	(MANY / LOOPS)
 
-/* Range @i of many, for counter @i: each so many is a loop, the others are where nobody is. */
+/* Range @i for counter @i. Every EVERY-th range is a loop; the others have no code. */
 static struct profil_range one_of_many(unsigned int i, u64 *counters)
 {
 	struct profil_range range;
@@ -238,7 +238,7 @@ static struct profil_range one_of_many(unsigned int i, u64 *counters)
 	return range;
 }
 
-TEST_F_TIMEOUT(session, takes_and_loses_1000_ranges_of_one_histogram_while_it_counts, 120)
+TEST_F_TIMEOUT(session, adds_and_removes_1000_ranges_of_one_histogram_while_it_counts, 120)
 {
 	static u64 counters[MANY] __attribute__((aligned(4096)));
 	static struct profil_range ranges[MANY];
@@ -259,7 +259,7 @@ TEST_F_TIMEOUT(session, takes_and_loses_1000_ranges_of_one_histogram_while_it_co
 	ASSERT_EQ(0, descriptor_enable(fd));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, run_all_loops, NULL));
 
-	/* The first one by one, then in batches; whatever comes is pinned once. */
+	/* First one at a time, then in batches. Each page is pinned once. */
 	for (i = 0; i < 100; i++)
 		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[i], 1));
 	for (i = 100; i < MANY; i += 100)
@@ -296,7 +296,7 @@ TEST_F_TIMEOUT(session, takes_and_loses_1000_ranges_of_one_histogram_while_it_co
 		EXPECT_LT(0U, counters[(i + 1) * EVERY - 1]);
 }
 
-TEST_F(session, loses_no_tick_when_ranges_come_and_go)
+TEST_F(session, loses_no_tick_while_ranges_are_added_and_removed)
 {
 	struct profil_range range = range_of_loops(page, 4), witness = range_of_loops(other, 4);
 	struct profil_range dummy = range_of(0x10000, 0x10010, &page[100], 1, 4);

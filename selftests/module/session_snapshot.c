@@ -7,8 +7,8 @@
 static u32 other[1024] __attribute__((aligned(4096)));
 
 /*
- * Copied between the counters and the statistics, so that ticks come in between: what
- * is only nearly done at one moment is not done right then.
+ * A long copy between those of the counters and of the statistics, so that ticks occur in between:
+ * a snapshot that is not taken at one moment fails.
  */
 static char ballast[2 << 20], ballast_copy[2 << 20];
 
@@ -20,7 +20,7 @@ static bool start_threads(pthread_t *threads, unsigned int n)
 	return true;
 }
 
-TEST_F_TIMEOUT(session, in_a_snapshot_agrees_with_its_statistics_while_ticks_run, 120)
+TEST_F_TIMEOUT(session, has_snapshots_that_agree_with_its_statistics, 120)
 {
 	u32 copy[LOOPS], last[LOOPS] = {};
 	const struct profil_copy copies[] = {
@@ -51,13 +51,13 @@ TEST_F_TIMEOUT(session, in_a_snapshot_agrees_with_its_statistics_while_ticks_run
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_EXACT(s, page);
 	dropped_here(_metadata, &s);
-	/* Also of one that does not count. */
+	/* A disabled session, too. */
 	ASSERT_EQ(0, descriptor_snapshot(fd, 0, copies, 2, &s));
 	EXPECT_EXACT(s, copy);
 	EXPECT_EQ((u32)PROFIL_STATE_OFF, s.state);
 }
 
-TEST_F_TIMEOUT(session, that_begins_anew_with_each_snapshot_loses_nothing, 120)
+TEST_F_TIMEOUT(session, loses_no_tick_in_snapshots_that_reset, 120)
 {
 	struct profil_range witness = range_of_loops(other, 4);
 	u32 copy[LOOPS];
@@ -95,7 +95,7 @@ TEST_F_TIMEOUT(session, that_begins_anew_with_each_snapshot_loses_nothing, 120)
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &w));
 	EXPECT_EXACT(s, page);
 	EXPECT_EXACT(w, other);
-	/* On a busy host many may come during one snapshot; what is dropped is reported. */
+	/* On a busy host many ticks can occur during one snapshot; dropped ticks are reported. */
 	uncounted += dropped_here(_metadata, &s);
 	TH_LOG("%llu ticks, %llu at most in one of %u", (unsigned long long)(ticks + s.ticks),
 	       (unsigned long long)most, rounds);
@@ -126,14 +126,14 @@ TEST_F(session, can_be_reset_without_a_copy)
 	EXPECT_EXACT(s, page);
 	EXPECT_LE(5U, s.ticks);
 
-	/* Statistics alone, of a session that does not count. */
+	/* Only the statistics, of a disabled session. */
 	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, NULL, 0, NULL));
 	s = stats_now();
 	EXPECT_EQ(0U, s.ticks + s.unselected + s.missed + s.expected);
 	EXPECT_TRUE(accounted(&s));
 }
 
-/* As for a tool whose target has exited; @removed: the buffer is no longer pinned either. */
+/* A tool reads the counters after its target exited. @removed: the buffer is unpinned, too. */
 static void copy_and_reset(struct __test_metadata *_metadata, bool removed)
 {
 	struct profil_range range = range_of_loops(page, 4);
@@ -162,17 +162,17 @@ static void copy_and_reset(struct __test_metadata *_metadata, bool removed)
 	EXPECT_EQ(0U, s.ticks);
 }
 
-TEST_F(session, can_be_copied_and_reset_when_its_ranges_are_gone)
+TEST_F(session, can_be_copied_and_reset_after_its_ranges_are_gone)
 {
 	copy_and_reset(_metadata, false);
 }
 
-TEST_F(session, can_be_copied_and_reset_when_its_buffers_are_not_pinned_any_more)
+TEST_F(session, can_be_copied_and_reset_after_its_buffers_are_unpinned)
 {
 	copy_and_reset(_metadata, true);
 }
 
-TEST_F(session, that_cannot_be_copied_is_not_reset)
+TEST_F(session, is_not_reset_if_the_copy_fails)
 {
 	static u32 copy[LOOPS];
 	struct profil_copy bad[] = {
@@ -183,7 +183,7 @@ TEST_F(session, that_cannot_be_copied_is_not_reset)
 
 	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
-	/* Counters that are not there; a place that cannot be written. */
+	/* Unknown counters; a destination that cannot be written. */
 	EXPECT_EQ(-EFAULT, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, bad, 2, NULL));
 	bad[1] = (struct profil_copy) { addr(page), 8, 4 * LOOPS };
 	EXPECT_EQ(-EFAULT, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, bad, 2, NULL));

@@ -17,7 +17,7 @@ TEST_F(session, of_one_thread_does_not_count_the_others)
 		memset(page, 0, sizeof(page));
 		fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 		ASSERT_LE(0, fd);
-		/* First this thread by 0, then the other by its id. */
+		/* First this thread, as 0, then the other thread by its id. */
 		ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, i ? thread_id : 0, NULL));
 		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 		ASSERT_EQ(0, descriptor_enable(fd));
@@ -32,7 +32,7 @@ TEST_F(session, of_one_thread_does_not_count_the_others)
 	pthread_join(thread, NULL);
 }
 
-TEST_F(session, of_a_process_counts_its_threads_of_before_and_after)
+TEST_F(session, of_a_process_counts_existing_and_new_threads)
 {
 	struct profil_stats s;
 	pthread_t threads[2];
@@ -50,7 +50,7 @@ TEST_F(session, of_a_process_counts_its_threads_of_before_and_after)
 	EXPECT_EQ(1U, s.targets);
 }
 
-/* Each with a session of its own, that counts in a page of its own. */
+/* Each has its own session, which counts in its own page. */
 static struct worker {
 	pthread_t thread;
 	unsigned int number;
@@ -74,7 +74,7 @@ static void *count_alone(void *arg)
 	return NULL;
 }
 
-TEST_F(session, of_each_thread_is_exact_beside_that_of_the_process)
+TEST_F(session, of_each_thread_is_exact_beside_one_of_the_process)
 {
 	struct profil_range range = range_of_loops(page, 4);
 	struct profil_stats s;
@@ -94,7 +94,7 @@ TEST_F(session, of_each_thread_is_exact_beside_that_of_the_process)
 		struct worker *w = &workers[i];
 
 		ASSERT_EQ(0, w->err);
-		/* With the thread its ranges are gone, and the session is there yet. */
+		/* The ranges end with the thread; the session continues. */
 		EXPECT_TRUE(await(!descriptor_stats(w->fd, &w->stats) && !w->stats.targets));
 		EXPECT_EQ((u32)PROFIL_STATE_ON, w->stats.state);
 		EXPECT_EQ(4096U, w->stats.locked);
@@ -109,7 +109,7 @@ TEST_F(session, of_each_thread_is_exact_beside_that_of_the_process)
 	}
 }
 
-TEST_F(session, and_others_of_the_same_task_are_each_exact)
+TEST_F(session, is_exact_beside_three_others_of_the_same_task)
 {
 	static u32 pages[4][1024] __attribute__((aligned(4096)));
 	struct profil_range ranges[4];
