@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls at random: ioctls that are right, nearly right, and nonsense, of memory of every kind,
- * from several processes, which meanwhile change that memory, fork, exec, exit and are killed.
+ * Random ioctls: valid, nearly valid and nonsense, on memory of every kind, from several processes,
+ * which also change that memory, fork, call exec, exit and are killed.
  *
- * PROFIL_FUZZ_CALLS (1000000) is how many, of all processes together, PROFIL_FUZZ_SECONDS (60) how
- * long at most, and PROFIL_FUZZ_SEED where chance begins. A process is known by its seat and by how
- * many sat there before it, and decides by that and the seed alone, although races decide with it.
+ * PROFIL_FUZZ_CALLS (1000000) is the number of calls of all processes together,
+ * PROFIL_FUZZ_SECONDS (60) the time limit, and PROFIL_FUZZ_SEED the seed. A process is named by its
+ * seat and by the number of processes that had the seat before. Its decisions depend on this name
+ * and on the seed alone, but races also have an influence.
  *
- * What must be true, whatever was called: errors are those that uapi/linux/profil.h has for the
- * command; a call that fails leaves its argument as it was, and one that succeeds writes no more
- * of it than its size; statistics add up; a process that is left alone finds each hit in a
- * counter, and what lies around its counters untouched; processes die when they are killed, and
- * nothing is locked, pinned or in use in the end.
+ * Invariants: each error is one that uapi/linux/profil.h documents for the command. A call that
+ * fails does not change its argument, and one that succeeds writes no more than the argument's
+ * size. Statistics add up. A process that is left alone finds each hit in a counter, and the bytes
+ * around its counters unchanged. Processes die when they are killed, and at the end nothing is
+ * locked, pinned or in use.
  *
- * Most actions are bursts of calls, and most calls are cheap: small buffers, few ranges, the
- * scheduler's ticks; so that there are many, between changes of memory and processes, which take
- * far longer. Where the kernel has CONFIG_KCOV (that of vm/run --debug) calls are guided: what
- * a call that was the first to reach some place of the module had decided is decided again, for the
- * most part, by other calls; chance then depends on what all processes have reached.
+ * Most actions are bursts of calls, and most calls are cheap (small buffers, few ranges, the
+ * scheduler's ticks), so that many calls run between the slow changes of memory and processes.
+ * If the kernel has CONFIG_KCOV, as that of vm/run --debug, coverage guides the calls: when a call
+ * is the first to reach a place of the module, other calls repeat most of its decisions. The
+ * decisions then depend on what all processes have reached.
  *
- * Whatever is called must not harm the caller: addresses that are written to are those of results
- * on the thread's desk, or of memory that exists for this, or cannot be written at all.
+ * No call may harm the caller: addresses for output are on the thread's desk, in memory that exists
+ * for this purpose, or cannot be written at all.
  */
 #include "kselftest_harness.h"
 
@@ -67,13 +68,13 @@ struct move {
 #define SELF		"/proc/self/exe"
 
 /* Descriptors */
-#define KCOV_FD		95	/* of a process's first thread */
+#define KCOV_FD		95	/* KCOV of a process's first thread */
 #define SHARED_FD	96
-#define DEVICE_FD	97	/* of memory that is a device's */
-#define FILE_FD		98	/* of FUSE's file */
+#define DEVICE_FD	97	/* memory of a device */
+#define FILE_FD		98	/* the file on FUSE */
 #define SESSION_FD	100
 #define SESSIONS	4U
-#define FAULT_FD	140	/* who is asked for the pages of each slot */
+#define FAULT_FD	140	/* the userfaultfd of each slot */
 #define LAST_FD		160
 
 #define SEATS		16U
@@ -86,13 +87,13 @@ enum kind {
 	STACK, DEVICE, FUSE_PRIVATE, FUSE_SHARED, SECRET, READ_ONLY, NO_ACCESS, KINDS
 };
 
-/* What all processes see. */
+/* Shared by all processes. */
 struct shared {
 	atomic_uint stop;
 	atomic_ullong calls;
-	u64 most;			/* of these */
-	atomic_uint at[SEATS];		/* calls of who sits there */
-	u32 life[SEATS];		/* who that is */
+	u64 most;			/* limit on calls */
+	atomic_uint at[SEATS];		/* calls of the process on this seat */
+	u32 life[SEATS];		/* how many processes had this seat */
 	struct failures failures;
 	atomic_int pids[PIDS];
 	atomic_ullong spaces[PIDS];
@@ -100,12 +101,12 @@ struct shared {
 	atomic_ullong mapped[KINDS], not_mapped[KINDS];
 	atomic_int why_not[KINDS];
 	atomic_ullong answers;
-	atomic_ullong ticks, hits;	/* of all statistics that were checked */
+	atomic_ullong ticks, hits;	/* in all statistics that were checked */
 	atomic_ullong quiet, quiet_hits;
-	atomic_ullong faults;		/* pages that were given late */
+	atomic_ullong faults;		/* pages that were resolved late */
 	atomic_ullong moves;		/* by UFFDIO_MOVE */
-	atomic_ullong stuck;		/* processes that waited for a page that nobody gave */
-	atomic_ullong clean;		/* that looked for locked memory in the end */
+	atomic_ullong stuck;		/* processes killed while they waited for a page */
+	atomic_ullong clean;		/* processes that checked for locked memory at the end */
 	struct kcov_shared kcov;
 };
 
@@ -113,22 +114,22 @@ static struct shared *shared;
 static u32 seat;
 static bool is_root;
 static u64 vdso;
-static atomic_bool ending;	/* threads are to end, */
-static atomic_bool nobody;	/* or none is to give pages any more */
+static atomic_bool ending;	/* all threads shall end */
+static atomic_bool nobody;	/* the thread that resolves page faults shall end */
 
 #define fail(format, ...)							\
 	failures_note(&shared->failures, "process %u.%u, call %u: " format,	\
 		      seat, shared->life[seat], shared->at[seat], ##__VA_ARGS__)
 
 /*
- * The desk of a thread: areas in which arguments and results lie, with nothing behind each
+ * The desk of a thread: areas for arguments and results, each followed by an unmapped page
  */
 
 enum { ARG, STATS, ARRAY, OUT, RACED, AREAS };
 
 #define AREA_SIZE	(4 * PAGE)
 #define POISON		0xc5
-#define STATS_SIZE	512	/* of statistics, with what lies around */
+#define STATS_SIZE	512	/* of statistics and the bytes around them */
 
 static __thread char *desk;
 
@@ -186,7 +187,7 @@ static u64 any_buffer(struct actor *a)
 	return any_buffer_in(a, any_slot(a));
 }
 
-/* A row of a table whose rows begin with their weight, of @size bytes each. */
+/* A random row of @table, which has @rows rows of @size bytes that begin with their weight. */
 static u32 any_row(struct actor *a, const void *table, u32 rows, size_t size)
 {
 #define WEIGHT(i)	(*(const u32 *)((const char *)table + (i) * size))
@@ -203,7 +204,7 @@ static u32 any_row(struct actor *a, const void *table, u32 rows, size_t size)
 
 #define ANY_ROW(a, table)	any_row(a, table, ARRAY_SIZE(table), sizeof(*(table)))
 
-/* Where nothing can be written. */
+/* An address that cannot be written. */
 static u64 any_wild(struct actor *a)
 {
 	const u64 wild[] = {
@@ -247,7 +248,7 @@ static u64 any_u64(struct actor *a)
 	}
 }
 
-/* Does it do us no harm if somebody writes there, and goes on? */
+/* May anyone write at @p without harm to this process? */
 static bool harmless(u64 p)
 {
 	unsigned char in_memory;
@@ -259,7 +260,7 @@ static bool harmless(u64 p)
 	return mincore((void *)(p & -PAGE), 1, &in_memory) < 0 && errno == ENOMEM;
 }
 
-/* For @size bytes of results. */
+/* An address for @size bytes of output. */
 static u64 any_out(struct actor *a, u64 size)
 {
 	switch (any(a, 12)) {
@@ -274,7 +275,7 @@ static u64 any_out(struct actor *a, u64 size)
 	}
 }
 
-/* Changes one word of @n bytes. */
+/* Changes one word in the @n bytes at @bytes. */
 static void mutate(struct actor *a, void *bytes, u32 n)
 {
 	u32 *words = bytes, i;
@@ -320,7 +321,7 @@ union arg {
 	struct profil_describe describe;
 };
 
-/* @n elements of @size bytes, as an array in memory: mostly with its end at the end of an area. */
+/* Puts @n elements of @size bytes into memory, mostly at the end of an area. */
 static u64 array(struct actor *a, const void *elements, u32 n, u32 size)
 {
 	struct iovec from = { .iov_base = (void *)elements, .iov_len = n * size };
@@ -330,7 +331,7 @@ static u64 array(struct actor *a, const void *elements, u32 n, u32 size)
 	if (one_in(a, 50))
 		return any_u64(a);
 	if (one_in(a, 20)) {
-		/* Of whatever kind of memory that is; without a signal if it cannot be. */
+		/* Into any kind of memory; without a signal if it cannot be written. */
 		to.iov_base = (void *)(any_buffer(a) & -8ULL);
 		process_vm_writev(getpid(), &from, 1, &to, 1, 0);
 		return addr(to.iov_base);
@@ -371,7 +372,7 @@ static struct profil_range any_range(struct actor *a, u64 start, u64 end)
 					     widths[any(a, 3)]);
 
 	range.buffer = any_buffer(a);
-	/* All of some pages, which nothing else needs. */
+	/* Complete pages, which no other range needs. */
 	if (range.buffer % PAGE == 0 && one_in(a, 2))
 		range.nr_counters = (1 + any(a, 3)) * PAGE / range.width;
 	switch (any(a, 4)) {
@@ -394,7 +395,7 @@ static struct profil_range any_range(struct actor *a, u64 start, u64 end)
 	return range;
 }
 
-/* Changes the @n ranges at @r so that they are less often as they should be. */
+/* Sometimes makes the @n ranges at @r wrong. */
 static void disturb_ranges(struct actor *a, struct profil_range *r, u32 n)
 {
 	if (n > 1 && one_in(a, 4)) {
@@ -411,11 +412,11 @@ static void disturb_ranges(struct actor *a, struct profil_range *r, u32 n)
 	}
 }
 
-/* An array of ranges at *@ranges, and how many these are. */
+/* Sets *@ranges to the address of an array of ranges. Returns their number. */
 static u32 any_ranges(struct actor *a, __u64 *ranges)
 {
 	static __thread struct profil_range r[RANGES];
-	char *slot = one_in(a, 4) ? NULL : any_slot(a);	/* they are neighbours */
+	char *slot = one_in(a, 4) ? NULL : any_slot(a);	/* if not NULL, of all buffers */
 	u64 text = addr(loops_text) + 8 * any(a, 24);
 	u32 n = 1 + any(a, 3), i;
 
@@ -441,13 +442,13 @@ static u64 any_period(struct actor *a)
 
 	if (!one_in(a, 4))
 		return 0;
-	/* Short ones cost so much that few calls would be left. */
+	/* Short periods cost so much that few calls would be left. */
 	if (one_in(a, 40))
 		return 50000 + any(a, 1000000);
 	return one_in(a, 8) ? any_number(a) : periods[any(a, ARRAY_SIZE(periods))];
 }
 
-/* Statistics to be filled in, on the desk between poison; or elsewhere, or not wanted. */
+/* The address for statistics: mostly on the desk, between poison; 0 if none are requested. */
 static u64 any_stats(struct actor *a)
 {
 	struct profil_stats s = { .size = sizeof(s), .scope = any(a, 2) };
@@ -495,21 +496,21 @@ static u64 any_space(struct actor *a)
 }
 
 /*
- * Calls: one row for each command, one function that makes its argument, and one for what follows
- * if it succeeds
+ * Calls: one row for each command, with a function that builds its argument and a function that
+ * handles success
  */
 
 struct call {
 	const struct command *command;
-	unsigned int which;	/* command that the kernel sees, or UNKNOWN */
+	unsigned int which;	/* index of the command that the kernel gets, or UNKNOWN */
 	u32 cmd;
-	bool session;		/* on the descriptor of one */
+	bool session;		/* on the descriptor of a session */
 	int fd;
 	union arg arg;
-	u32 filled;		/* bytes of it that are copied to where it lies */
-	char *place;		/* where it lies */
-	bool exact;		/* nothing else changes it, and what is around is known */
-	bool stats;		/* statistics come to area(STATS) */
+	u32 filled;		/* bytes of @arg that are copied to @place */
+	char *place;		/* the argument that the kernel gets */
+	bool exact;		/* only the kernel changes @place, between poison */
+	bool stats;		/* the statistics are in area(STATS) */
 };
 
 static void build_start(struct actor *a, union arg *arg)
@@ -612,13 +613,13 @@ static const struct command {
 	u32 weight;
 	const char *name;
 	u32 cmd;
-	bool session;		/* on the descriptor of one */
-	bool result;		/* the argument is written back */
-	u32 known;		/* its size */
+	bool session;		/* on the descriptor of a session */
+	bool result;		/* the kernel writes the argument back */
+	u32 known;		/* size of the argument */
 	void (*build)(struct actor *a, union arg *arg);		/* or NULL */
 	void (*done)(struct actor *a, const struct call *call, int result);	/* or NULL */
-	u32 out;		/* those 8 bytes of it that are an address to write to */
-	int errors[6];		/* beside those that all have */
+	u32 out;		/* bit i: the argument's i-th u64 is an address for output */
+	int errors[6];		/* beside those that all commands have */
 } commands[] = {
 	{
 		.weight = 3,
@@ -728,7 +729,7 @@ static const struct command {
 	},
 };
 
-#define UNKNOWN	ARRAY_SIZE(commands)	/* in outcomes: what is no command there */
+#define UNKNOWN	ARRAY_SIZE(commands)	/* in outcomes: no such command on that descriptor */
 
 static void check_error(unsigned int which, bool session, int err)
 {
@@ -749,7 +750,7 @@ static void check_error(unsigned int which, bool session, int err)
 			return;
 		break;
 	case EBADF:
-		/* Threads replace what is there; or nothing was yet. */
+		/* Another thread replaces the descriptor, or there is none yet. */
 		if (session)
 			return;
 		break;
@@ -779,7 +780,7 @@ static void check_stats(const char *call, const struct profil_stats *s)
 		fail("%s: state %u with end %u", call, s->state, s->end);
 }
 
-/* @was: what was in the @n bytes at @is, of which up to @may may have been written. */
+/* @was: the former content of the @n bytes at @is. Only @may bytes from @head on may differ. */
 static void check_around(const char *call, const char *was, const char *is, u32 head, u32 may,
 			 u32 n)
 {
@@ -797,7 +798,7 @@ static int any_session(struct actor *a)
 	return SESSION_FD + any(a, SESSIONS);
 }
 
-/* Gives the number @to to what is now @fd. */
+/* Moves descriptor @fd to the number @to. */
 static int settle(int fd, int to)
 {
 	if (fd < 0)
@@ -823,7 +824,7 @@ static u32 any_size(struct actor *a, u32 known)
 	}
 }
 
-/* What @cmd is on such a descriptor. */
+/* The index of @cmd on such a descriptor, or UNKNOWN. */
 static unsigned int command_of(u32 cmd, bool session)
 {
 	unsigned int i;
@@ -835,7 +836,7 @@ static unsigned int command_of(u32 cmd, bool session)
 }
 
 /*
- * What is wrong with an argument
+ * Changes that make an argument wrong
  */
 
 static void leave_alone(struct actor *a, struct call *call)
@@ -878,7 +879,7 @@ static bool is_on_desk(u64 p)
 	return (p >= addr(area(OUT)) && p < addr(area_end(OUT))) || p == addr(area(STATS)) + 64;
 }
 
-/* Nothing that the caller needs is written to, whatever has become of the argument. */
+/* After all changes, the argument has no address for output that the caller needs. */
 static void make_harmless(struct actor *a, struct call *call)
 {
 	u64 *longs = call->arg.longs;
@@ -888,13 +889,13 @@ static void make_harmless(struct actor *a, struct call *call)
 			longs[i] = any_wild(a);
 }
 
-/* Of an argument that another command might take for its own, only the size stays. */
+/* Clears all but the size, because another command interprets the argument differently. */
 static void forget_argument(struct call *call)
 {
 	memset(call->arg.longs + 1, 0, sizeof(call->arg) - 8);
 }
 
-/* Rarely, another command, or the same on a descriptor that it is not for. */
+/* Rarely changes to another command, or to a descriptor of the wrong kind. */
 static void change_command(struct actor *a, struct call *call)
 {
 	if (one_in(a, 100)) {
@@ -935,14 +936,14 @@ static struct call any_call(struct actor *a)
 }
 
 /*
- * Where an argument lies
+ * Places for an argument
  *
- * Each function returns whether it can lie there.
+ * Each function returns false if the argument cannot be there.
  */
 
 static __thread char before[2 * PAGE], stats_before[STATS_SIZE];
 
-/* Its end is the end of everything. */
+/* It ends where the memory ends. */
 static bool place_at_end(struct actor *a, struct call *call)
 {
 	u32 size = call->arg.size;
@@ -957,7 +958,7 @@ static bool place_at_end(struct actor *a, struct call *call)
 	return true;
 }
 
-/* Its end is missing. */
+/* The memory ends before it. */
 static bool place_across_end(struct actor *a, struct call *call)
 {
 	char *p = area_end(ARG) - 8 * any(a, call->filled / 8 + 1);
@@ -996,7 +997,7 @@ static bool place_in_race(struct actor *a, struct call *call)
 	return true;
 }
 
-/* Bytes from where the argument lies on that are known, beside 64 before and behind. */
+/* Bytes from @place on with known content. There are 64 more before and behind. */
 static u32 room_of(const struct call *call)
 {
 	u32 size = call->arg.size;
@@ -1004,7 +1005,7 @@ static u32 room_of(const struct call *call)
 	return size < sizeof(call->arg) ? sizeof(call->arg) : size > PAGE ? PAGE : size;
 }
 
-/* Zeros follow, or not. */
+/* If the size is larger than the argument, zeros follow, or one byte that is not zero. */
 static bool place_between_poison(struct actor *a, struct call *call)
 {
 	u32 size = call->arg.size, room = room_of(call), filled = call->filled;
@@ -1027,7 +1028,7 @@ static bool place_between_poison(struct actor *a, struct call *call)
 	return true;
 }
 
-/* Where it cannot lie in one, it lies in the next. */
+/* If a row cannot take the argument, the next one does. */
 static const struct {
 	u32 weight;
 	bool (*place)(struct actor *a, struct call *call);
@@ -1049,14 +1050,14 @@ static void place(struct actor *a, struct call *call)
 }
 
 /*
- * What has become of it
+ * Checks after the call
  */
 
 static void done_open(struct actor *a, const struct call *call, int result)
 {
 	(void)call;
 	fcntl(result, F_SETFL, O_NONBLOCK);
-	/* Nearly all else would fail. */
+	/* Without a target, nearly all other calls would fail. */
 	if (one_in(a, 2))
 		descriptor_attach(result, any(a, 2), 0, NULL);
 	settle(result, any_session(a));
@@ -1120,7 +1121,7 @@ static int call(struct actor *a)
 	return -err;
 }
 
-/* Where it can be seen what calls reach, half of them are like one that reached something new. */
+/* With KCOV, half of the calls resemble one that was the first to reach a place. */
 static int act_call(struct actor *a)
 {
 	struct tape tape = { 0 };
@@ -1139,7 +1140,6 @@ static int act_call(struct actor *a)
 	return err;
 }
 
-/* Many of them. */
 static int act_calls(struct actor *a)
 {
 	for (u32 n = 1 + any(a, one_in(a, 8) ? 400 : 40); n && !shared->stop; n--)
@@ -1256,7 +1256,7 @@ static int act_map(struct actor *a)
 	return 0;
 }
 
-/* Pages of a slot are asked for from the thread below; or, if there is none, from nobody. */
+/* Registers a slot with userfaultfd. The thread below resolves its faults, if it runs. */
 static int userfault(unsigned int i, u64 mode)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -1295,7 +1295,7 @@ static int act_userfault(struct actor *a)
 	return userfault(i, one_in(a, 3) ? UFFDIO_REGISTER_MODE_WP : UFFDIO_REGISTER_MODE_MISSING);
 }
 
-/* Moves pages from one slot to another, where the kernel can. */
+/* Moves pages from one slot to another, if the kernel has UFFDIO_MOVE. */
 static int act_move_pages(struct actor *a)
 {
 	unsigned int i = any(a, SLOTS), tries = SLOTS;
@@ -1308,7 +1308,7 @@ static int act_move_pages(struct actor *a)
 	while (fcntl(FAULT_FD + i, F_GETFD) < 0 && --tries)
 		i = (i + 1) % SLOTS;
 	move.dst = addr(SLOT(i)) + any(a, SLOT_PAGES) * PAGE;
-	/* From where something is to where nothing is, of the same kind. */
+	/* From populated pages to empty ones of the same kind. */
 	if (one_in(a, 2)) {
 		mmap((void *)move.src, move.len, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -1322,7 +1322,7 @@ static int act_move_pages(struct actor *a)
 	return err;
 }
 
-/* The page at @address of the slot that @fd is asked for. */
+/* Resolves the fault at @address in the slot of @fd. */
 static void give_page(struct actor *a, int fd, u64 address, bool wp)
 {
 	static const char zeros[PAGE] __attribute__((aligned(4096)));
@@ -1359,7 +1359,7 @@ static void *give_pages(void *actor)
 	struct uffd_msg message;
 
 	while (!shared->stop && !ending && !nobody) {
-		/* One that is closed would be ready at once. */
+		/* poll() would return at once for a closed descriptor. */
 		for (unsigned int i = 0; i < SLOTS; i++) {
 			fds[i].fd = fcntl(FAULT_FD + i, F_GETFD) < 0 ? -1 : (int)FAULT_FD + (int)i;
 			fds[i].events = POLLIN;
@@ -1382,7 +1382,7 @@ static void *give_pages(void *actor)
 
 static void act(struct actor *a, unsigned int steps);
 
-/* Changes an argument under the eyes of the kernel: what is on the desk that it is given. */
+/* Threads that change an argument on the desk while the kernel reads it. */
 static atomic_int racers;
 static u32 *raced;
 
@@ -1450,7 +1450,7 @@ static int act_thread(struct actor *a)
 	return start_thread(a, thread);
 }
 
-/* Of the process's first thread, and its next program's: 0, or a negative errno. */
+/* For the first thread, also after exec. Returns 0 or a negative errno. */
 static int kcov_settle(void)
 {
 	int fd = kcov_open();
@@ -1464,7 +1464,7 @@ static int kcov_settle(void)
 
 static pid_t kids[KIDS];
 
-/* Dies of nothing but what it, or who watches it, does. */
+/* A process must die only by exit or by SIGKILL. */
 static void check_status(pid_t pid, int status)
 {
 	if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
@@ -1493,7 +1493,7 @@ static int act_kill(struct actor *a)
 	return pid ? kill(pid, SIGKILL) : -ESRCH;
 }
 
-/* Becomes a new program, which goes on. */
+/* Executes this program, which continues with calls. */
 static int exec_self(struct actor *a)
 {
 	char at[16], seed[32];
@@ -1548,7 +1548,7 @@ static int act_close(struct actor *a)
 
 static int act_read(struct actor *a)
 {
-	/* One whose thread waits for it would be stuck. */
+	/* A thread that waits in read() would be stuck. */
 	int fd = any_session(a);
 	size_t n = one_in(a, 8) ? any_number(a) % INT32_MAX : 6000;
 
@@ -1608,7 +1608,7 @@ static void act(struct actor *a, unsigned int steps)
 }
 
 /*
- * One that is left alone: each hit must be in a counter, and nothing be touched around these.
+ * A session that is left alone: each hit must be in a counter, and nothing else may change
  */
 
 #define QUIET_SIZE	(16 * PAGE)
@@ -1634,10 +1634,10 @@ static u64 taken_sum(const struct profil_range *r)
 struct quiet {
 	struct profil_range range;
 	struct profil_start start;
-	int fd;			/* of a session with a descriptor, or -1 */
+	int fd;			/* descriptor of the session, or -1 for the classic one */
 };
 
-/* With counters somewhere in the area, between poison. */
+/* Its counters are somewhere in the area, between poison. */
 static struct quiet any_quiet(struct actor *a)
 {
 	struct quiet q = {
@@ -1711,7 +1711,7 @@ static void quiet(struct actor *a)
 	int err;
 
 	err = quiet_start(a, &q);
-	/* A new program has the limit of the old one. */
+	/* After exec RLIMIT_MEMLOCK is that of the old program. */
 	if (err == -EPERM || err == -ENOMEM)
 		goto out;
 	if (err) {
@@ -1734,21 +1734,21 @@ out:
  * Lives
  */
 
-/* In await(), so that it is not taken for a call that hangs. */
+/* For await(): counts as progress, so that the watcher does not see a hang. */
 static bool watched(bool cond)
 {
 	shared->at[seat]++;
 	return cond;
 }
 
-/* All that this process began ends, and then nothing is locked. */
+/* Ends everything that this process started, and checks that nothing stays locked. */
 static void end_clean(struct actor *a)
 {
 	ending = true;
 	for (unsigned int i = 0; i < KIDS; i++)
 		if (kids[i])
 			kill(kids[i], SIGKILL);
-	/* Who is asked for pages gives none any more: nobody waits for these. */
+	/* Without its userfaultfd no page fault waits any more. */
 	close_range(FAULT_FD, FAULT_FD + SLOTS, 0);
 	if (!await(watched(shared->stop ||
 			   (status_line("Threads") == 1 && act_reap(a) == -ECHILD &&
@@ -1781,7 +1781,7 @@ static void __attribute__((noreturn)) live(struct actor *a)
 		act(a, 100);
 	switch (any(a, 6)) {
 	case 0:
-		/* The others go on, one might for ever. Not by pthread_exit(): see stress.c. */
+		/* The other threads continue. For pthread_exit() see stress.c. */
 		nobody = true;
 		syscall(SYS_exit, 0);
 		break;
@@ -1800,7 +1800,7 @@ static void __attribute__((noreturn)) live(struct actor *a)
 	_exit(0);
 }
 
-/* A new program: the file is the same. */
+/* The program after exec_self(). */
 static __attribute__((constructor)) void new_program(int argc, char **argv)
 {
 	struct actor a = { 0 };
@@ -1818,7 +1818,7 @@ static __attribute__((constructor)) void new_program(int argc, char **argv)
 }
 
 /*
- * Who watches them
+ * The process that watches the others
  */
 
 FIXTURE(fuzz) {
@@ -1826,8 +1826,8 @@ FIXTURE(fuzz) {
 	u32 seed, seconds;
 	u32 seats;
 	pid_t pids[SEATS];
-	u32 at[SEATS];		/* when last looked at, */
-	u64 since[SEATS];	/* and since when that was so */
+	u32 at[SEATS];		/* calls when last seen */
+	u64 since[SEATS];	/* and the time of their last change */
 	char ksm[16], pages[16], expedited[16], dir[32], loop[32];
 	pid_t fuse;
 };
@@ -1835,7 +1835,7 @@ FIXTURE(fuzz) {
 #define KSM		"/sys/kernel/mm/ksm/run"
 #define EXPEDITED	"/sys/kernel/rcu_expedited"
 
-/* The first region of a PCI device that can be mapped: -1 if there is none. */
+/* Opens the first region of a PCI device that can be mapped. Returns -1 if there is none. */
 static int device_memory(void)
 {
 	DIR *dir = opendir("/sys/bus/pci/devices");
@@ -1873,7 +1873,7 @@ static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz
 	settle(device_memory(), DEVICE_FD);
 	file_exchange(KSM, "1", self->ksm, sizeof(self->ksm));
 	file_exchange(HUGETLB_POOL, "8", self->pages, sizeof(self->pages));
-	/* Most of the time would be spent waiting for grace periods. */
+	/* Without this the processes mostly wait for grace periods. */
 	file_exchange(EXPEDITED, "1", self->expedited, sizeof(self->expedited));
 	err = swap_start(self->loop, sizeof(self->loop));
 	if (err)
@@ -1889,7 +1889,7 @@ static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz
 	}
 	snprintf(path, sizeof(path), "%s/" FUSE_FILE, self->dir);
 	settle(open(path, O_RDWR | O_CLOEXEC), FILE_FD);
-	/* It goes on as long as somebody has the file. */
+	/* The server runs as long as the file is open. */
 	umount2(self->dir, MNT_DETACH);
 	rmdir(self->dir);
 }
@@ -1930,7 +1930,7 @@ FIXTURE_SETUP(fuzz)
 		       "pins, vmalloc areas");
 	self->before = usage();
 	ASSERT_LT(0, self->before.users);
-	self->before.percpu = LLONG_MAX / 2;	/* it grows with the number of tasks */
+	self->before.percpu = LLONG_MAX / 2;	/* grows with the number of tasks */
 }
 
 FIXTURE_TEARDOWN(fuzz)
@@ -1966,7 +1966,7 @@ static pid_t sit_down(FIXTURE_DATA(fuzz) *self, u32 at)
 	live(&a);
 }
 
-/* Does one of its threads wait for a page, from userfaultfd or FUSE? With it in @where, if not. */
+/* Does a thread wait for a page, from userfaultfd or FUSE? @where gets the stacks. */
 static bool waits_for_page(pid_t pid, char *where, size_t size)
 {
 	char path[300], line[100];
@@ -1998,7 +1998,7 @@ static bool waits_for_page(pid_t pid, char *where, size_t size)
 	return waits;
 }
 
-#define PATIENCE	1000000000ULL	/* ns, and 90 times that for who has no excuse */
+#define PATIENCE	1000000000ULL	/* ns; 90 times that for a process that waits for no page */
 
 static void watch(FIXTURE_DATA(fuzz) *self, u32 i)
 {
@@ -2038,7 +2038,7 @@ static bool all_gone(FIXTURE_DATA(fuzz) *self)
 	return gone;
 }
 
-/* Who is not there yet, or no longer, is replaced: by how many, or a negative errno. */
+/* Starts a process on each free seat. Returns their number, or a negative errno. */
 static int seats_fill(FIXTURE_DATA(fuzz) *self)
 {
 	int filled = 0;
@@ -2065,7 +2065,7 @@ static void seats_empty(FIXTURE_DATA(fuzz) *self)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		for (u32 i = 0; i < self->seats; i++)
 			if (self->pids[i] == pid) {
-				/* With all that it leaves behind. */
+				/* Its children and threads, too. */
 				kill(-pid, SIGKILL);
 				self->pids[i] = 0;
 				seat = i;
@@ -2148,7 +2148,7 @@ TEST_F_TIMEOUT(fuzz, finds_nothing, 14400)
 		       now.area_bytes, self->before.areas, self->before.area_bytes);
 	}
 
-	/* It got somewhere, then. */
+	/* The calls had an effect if each command succeeded at least once. */
 	for (i = 0; i < UNKNOWN && shared->calls > 20000; i++) {
 		EXPECT_LT(0U, shared->outcomes[i][0]) {
 			TH_LOG("%s never succeeded", commands[i].name);
