@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * profil() of AIX, in both forms: what its page says, see sentences/aix.
+ * profil() of AIX, in both forms. The sentences of its manual page are in sentences/aix.
  */
 #include "family.h"
 
 #include <profil.h>
 
-/* Another family's. */
+/* The call of another family. */
 static int glibc_profil(unsigned short *buf, size_t size, u64 offset, u32 scale)
 {
 	return profil(buf, size, offset, scale);
@@ -14,7 +14,7 @@ static int glibc_profil(unsigned short *buf, size_t size, u64 offset, u32 scale)
 
 #include <profil/aix.h>
 
-/* Rounding up, loop i is in counter i if the first is at the offset. */
+/* With this offset loop i is counted in counter i, because AIX rounds up. */
 #define OFFSET		loop_at(0)
 
 #define SECOND(profs)	profil(profs, -1, 0, 0)
@@ -48,7 +48,7 @@ static struct prof prof_of(u64 low, u64 high, u16 *buffer, int size, u32 scale)
 
 static const struct prof end;
 
-/* As on_loops(). */
+/* The second form of on_loops(). */
 static int second_on_loops(void)
 {
 	struct prof profs[] = {
@@ -67,7 +67,7 @@ static int second_off(void)
 	return SECOND(profs);
 }
 
-/* The profile that counts loops is on and counts. */
+/* The profile of the loops is on and counts. */
 static bool still_on(void)
 {
 	return state_of(SCOPE) == PROFIL_STATE_ON && loop_hits(0, 2);
@@ -101,7 +101,7 @@ TEST_F(aix, the_offset_is_subtracted_from_the_pc)
 		      { BEFORE, 0xffff, OUTSIDE }, { 0, 0xffff, 0 }, { 6, 0xffff, 3 });
 }
 
-/* To the next half-word, of which an even number is one. */
+/* Rounded up to the next half-word; an even number of bytes is one already. */
 TEST_F(aix, d_times_scale_is_rounded_up_to_a_half_word)
 {
 	EXPECT_PLACES(on, off,
@@ -187,7 +187,7 @@ TEST_F(aix, size_0_turns_the_first_form_off)
 	EXPECT_TRUE(still_on());
 }
 
-/* Half a counter is none, and the byte past it is left alone. */
+/* Half a counter does not count, and the byte past it stays unchanged. */
 TEST_F(aix, the_size_is_in_bytes)
 {
 	struct profil_stats s;
@@ -217,7 +217,7 @@ TEST_F(aix, size_minus_1_is_the_second_form)
 	};
 	struct profil_stats s;
 
-	/* Offset and scale are of no matter. */
+	/* Offset and scale have no meaning here. */
 	EXPECT_NO_ERROR(profil(profs, -1, 12345, 1));
 	EXPECT_TRUE(loop_until(1, counter(counters, 2, 0) >= 3));
 	EXPECT_EQ(0, counters[16]);
@@ -230,7 +230,7 @@ TEST_F(aix, size_minus_1_is_the_second_form)
 	EXPECT_NO_ERROR(second_off());
 }
 
-/* From the beginning of the region on, by the scale's low 16 bits as in the first form. */
+/* The region begins at the offset. The low 16 bits of the scale count, as in the first form. */
 static int second_on(void *buffer, size_t size, u64 offset, u32 scale)
 {
 	struct prof profs[] = { prof_of(offset, UINT64_MAX, buffer, size, scale), end };
@@ -273,7 +273,7 @@ TEST_F(aix, p_scale_0_or_1_counts_nothing_in_its_region)
 	}
 }
 
-/* The region of the loop is all in d bytes, which share NR_COUNTERS: the last byte has the last. */
+/* The region has @length bytes of text, and its last byte is counted in the last counter. */
 static int on_computed(void *buffer, size_t size, u64 offset, u32 length)
 {
 	struct prof profs[] = { prof_of(offset, offset + length, buffer, size, -1), end };
@@ -290,7 +290,7 @@ TEST_F(aix, p_scale_minus_1_is_computed)
 		      /* twice and four times as long */
 		      { 0, 32, 0 }, { 4, 32, 1 }, { 16, 32, 4 }, { 28, 32, 7 }, { 31, 32, 7 },
 		      { 32, 64, 4 }, { 63, 64, 7 }, { 64, 64, OUTSIDE },
-		      /* some thousand times, and as often as no scale can be small enough for */
+		      /* some thousand times as long, and too long for any scale */
 		      { 0, 65536, 0 }, { 32768, 65536, 4 }, { 65535, 65536, 7 },
 		      { 1 << 20, 0x12345678, 0 }, { 0x12345677, 0x12345678, 0 },
 		      { 0x12345678, 0x12345678, OUTSIDE });
@@ -313,12 +313,12 @@ TEST_F(aix, p_high_must_ascend)
 	EXPECT_TRUE(is_off(SCOPE));
 	EXPECT_ERROR(EINVAL, SECOND(equal));
 	EXPECT_TRUE(is_off(SCOPE));
-	/* Also if there is more to find fault with. */
+	/* Also if there is another error. */
 	falling[1].p_buff = (u16 *)16;
 	EXPECT_ERROR(EINVAL, SECOND(falling));
 }
 
-/* What is shared is the first one's. */
+/* The first region counts the text that both contain. */
 TEST_F(aix, of_regions_that_overlap_the_first_has_it)
 {
 	struct prof profs[] = {
@@ -437,7 +437,7 @@ TEST_F(aix, one_form_does_not_turn_the_other_off)
 
 static u16 other[LOOPS];
 
-/* With other counters and another scale: both stay as they were. */
+/* Has no effect: the profile that is on keeps its counters and scale. */
 static int turn_on_again(void)
 {
 	struct prof profs[] = {
@@ -460,12 +460,12 @@ TEST_F(aix, cannot_be_turned_on_when_it_is_on)
 		ASSERT_EQ(0, form == 1 ? on_loops() : second_on_loops());
 		EXPECT_NO_ERROR(turn_on_again());
 		EXPECT_TRUE(still_on());
-		/* Nor is what it would count in looked at. */
+		/* The buffer is not even checked. */
 		EXPECT_NO_ERROR(on((void *)16, 64, OFFSET, 0xffff));
 		EXPECT_NO_ERROR(SECOND(bad));
 		EXPECT_TRUE(still_on());
 		EXPECT_EQ(0, counters_sum(other, 2, LOOPS));
-		/* It is the form that turned it on that turns it off. */
+		/* Only the form that turned it on turns it off. */
 		EXPECT_NO_ERROR(form == 1 ? second_off() : on(counters, 64, 0, 0));
 		EXPECT_TRUE(still_on());
 		EXPECT_NO_ERROR(form == 1 ? on(counters, 64, 0, 0) : second_off());
@@ -491,19 +491,19 @@ TEST_F(aix, has_no_effect_on_another_familys_profile)
 	EXPECT_TRUE(still_on());
 	EXPECT_EQ(0, counters_sum(other, 2, LOOPS));
 
-	/* which may also have taken the place of AIX's */
+	/* the same if it has replaced a profile of AIX */
 	ASSERT_EQ(0, glibc_profil(counters, 0, 0, 0));
 	ASSERT_EQ(0, on_loops());
 	ASSERT_EQ(0, glibc_profil(counters, 2 * LOOPS, loop_at(0), LOOPS_SCALE));
 	EXPECT_NO_ERROR(on(counters, 64, 0, 0));
 	EXPECT_TRUE(still_on());
 
-	/* or have ended it */
+	/* or has ended it */
 	ASSERT_EQ(0, glibc_profil(counters, 0, 0, 0));
 	EXPECT_NO_ERROR(second_on_loops());
 	EXPECT_TRUE(still_on());
 
-	/* or be nobody's that the library knows of */
+	/* or if the library does not know it */
 	EXPECT_NO_ERROR(second_off());
 	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
 	EXPECT_NO_ERROR(on(counters, 64, 0, 0));
@@ -514,7 +514,7 @@ TEST_F(aix, has_no_effect_on_another_familys_profile)
 	EXPECT_EQ(0, counters_sum(other, 2, LOOPS));
 }
 
-/* The profile of a child that has no copy of the buffer. */
+/* In a child without a copy of the buffer the profile has ended. */
 static int turn_on_what_has_ended(void)
 {
 	MUST(await(state_of(SCOPE) == PROFIL_STATE_ENDED));
@@ -545,7 +545,7 @@ TEST_F(aix, returns_0)
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 }
 
-/* With the scales that do not map the text byte by byte, too. */
+/* Also with the scales that have a meaning of their own. */
 TEST_F(aix, an_invalid_buffer_is_EFAULT_with_any_scale)
 {
 	EXPECT_ERROR(EFAULT, on((void *)16, 64, OFFSET, 2));
@@ -554,7 +554,7 @@ TEST_F(aix, an_invalid_buffer_is_EFAULT_with_any_scale)
 	EXPECT_TRUE(is_off(SCOPE));
 }
 
-/* Also where it is not there from its second structure on, or has no last. */
+/* Also if only its first structure can be read, or if it has no last one. */
 TEST_F(aix, an_invalid_ProfBuffer_is_EFAULT)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
@@ -590,7 +590,7 @@ TEST_F(aix, an_invalid_ProfBuffer_is_EFAULT)
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 }
 
-/* Of the calls of many threads one turns it on, and one of the same form turns it off. */
+/* One of the threads turns profiling on, and one that uses the same form turns it off. */
 static void *turn_on_and_off(void *arg)
 {
 	for (unsigned int i = 0; i < 200; i++) {
@@ -613,7 +613,7 @@ TEST_F(aix, threads_turn_it_on_and_off_at_the_same_time)
 		ASSERT_EQ(0, pthread_join(threads[i], &result));
 		EXPECT_EQ(NULL, result);
 	}
-	/* Whoever was the last to turn it on has turned it off, if nobody else did so first. */
+	/* The last thread that turned it on has turned it off, if no other did so before. */
 	EXPECT_TRUE(is_off(SCOPE));
 }
 

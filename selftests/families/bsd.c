@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * profil() of BSD and Darwin, add_profil() of NeXT and Darwin: what their pages say, see
- * sentences/bsd.
+ * profil() of BSD and Darwin, add_profil() of NeXT and Darwin. The sentences of their manual pages
+ * are in sentences/bsd.
  */
 #include "family.h"
 
 #include <profil.h>
 
-/* Another family's. */
+/* The call of another family. */
 static int glibc_profil(unsigned short *buf, size_t size, u64 offset)
 {
 	return profil(buf, size, offset, 65536);
@@ -31,7 +31,7 @@ static int on_loops(void)
 	return on(counters, LOOPS * sizeof(*counters), LOOPS_OFFSET, LOOPS_SCALE);
 }
 
-/* Profiling is as on_loops() has left it. */
+/* The profile of on_loops() is on and counts. */
 static bool still_on(void)
 {
 	return state_of(SCOPE) == PROFIL_STATE_ON && loop_hits(0, 2);
@@ -82,7 +82,7 @@ TEST_F(bsd, a_buffer_of_less_than_a_bin_is_on_and_counts_nothing)
 	}
 }
 
-/* Between the page's formula and BSD's own source this is the difference. */
+/* The formula of the page and BSD's own source differ in these cases. */
 TEST_F(bsd, the_bin_is_rounded_as_in_the_source)
 {
 	EXPECT_PLACES(on, off,
@@ -177,7 +177,7 @@ TEST_F(bsd, samples_are_unsigned_shorts)
 	char *odd = (char *)counters + 1;
 
 	EXPECT_ERROR(EFAULT, on(odd, 64, 0, 65536));
-	/* not negative when they are many */
+	/* a large count is not negative */
 	counters[0] = INT16_MAX;
 	ASSERT_EQ(0, on_loops());
 	EXPECT_TRUE(loop_hits(0, 3));
@@ -211,7 +211,7 @@ static int on_loop(unsigned int i)
 	return on(counters, 16, loop_at(i), 65536);
 }
 
-/* Loop @i until *@at has some more. */
+/* Runs loop @i until *@at has at least two counts more. */
 static bool loop_hits_at(unsigned int i, const volatile u16 *at)
 {
 	u16 was = *at;
@@ -247,14 +247,14 @@ TEST_F(bsd, profil_removes_the_areas_that_were_added)
 	was = added[0][0];
 	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
 	EXPECT_EQ(was, added[0][0]);
-	/* Nor does one that is added later bring it back. */
+	/* Another area that is added later does not bring it back. */
 	ASSERT_EQ(0, add_loop(added[1], 4, 6));
 	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
 	EXPECT_EQ(was, added[0][0]);
 	EXPECT_TRUE(loop_hits_at(6, &added[1][0]));
 }
 
-/* The first area before all others, of those the latest; one that has no counter left is passed. */
+/* First the area of profil(), then the latest. An area without a counter for the pc is skipped. */
 TEST_F(bsd, a_tick_is_counted_in_one_area_only)
 {
 	u64 was;
@@ -277,12 +277,12 @@ TEST_F(bsd, without_a_profile_there_is_nothing_to_add_to)
 {
 	EXPECT_NO_ERROR(add_loop(added[0], 4, 3));
 	EXPECT_TRUE(is_off(SCOPE));
-	/* also after one that is no more */
+	/* also after a profile that was turned off */
 	ASSERT_EQ(0, on_loop(0));
 	off();
 	EXPECT_NO_ERROR(add_loop(added[0], 4, 3));
 	EXPECT_TRUE(is_off(SCOPE));
-	/* or that is another's */
+	/* or while another family's profile is on */
 	ASSERT_EQ(0, on_loop(0));
 	ASSERT_EQ(0, glibc_profil(counters, 16, loop_at(0)));
 	EXPECT_NO_ERROR(add_loop(added[0], 4, 3));
@@ -339,7 +339,7 @@ static void *add_one_each(void *arg)
 	return NULL;
 }
 
-/* Far more than there is room for at first, from four threads: all are there. */
+/* Four threads add far more areas than there is room for at first. All of them count. */
 TEST_F(bsd, threads_add_at_the_same_time)
 {
 	pthread_t threads[4];
@@ -357,7 +357,7 @@ TEST_F(bsd, threads_add_at_the_same_time)
 	EXPECT_TRUE(loop_hits_at(0, &counters[0]));
 }
 
-/* Each can be cut in two by another, and the kernel has so many ranges. */
+/* Another area can cut each in two, and the number of ranges in the kernel is limited. */
 TEST_F(bsd, there_are_no_more_areas_than_half_the_kernels_ranges)
 {
 	struct profil_query query;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * profil() and sprofil() as the GNU C library has them, sentence by sentence: sentences/glibc
+ * profil() and sprofil() of the GNU C library. The sentences of the manual page are in
+ * sentences/glibc.
  */
 #include "kselftest_harness.h"
 
@@ -19,7 +20,7 @@
 #define FAILED		LOOP_NOWHERE
 #define OFF		(FAILED - 1)
 
-/* Of FEW ticks, what a loop has at least; some are between its bursts. */
+/* A loop has at least SOME of FEW ticks. The others are between its bursts. */
 #define FEW		16
 #define SOME		(FEW / 4)
 
@@ -34,7 +35,7 @@ static u16 counters[NR_COUNTERS + 1];
 	EXPECT_EQ(error, errno);		\
 } while (0)
 
-/* Where profil() counts a pc @d above its offset. The buffer ends where @bufsiz says. */
+/* Returns the counter for a pc @d above the offset, in a buffer of @bufsiz bytes. */
 static unsigned int place(u64 d, unsigned int scale, size_t bufsiz)
 {
 	unsigned int of_loop;
@@ -334,7 +335,7 @@ TEST_F(sprofil, PROF_UINT_makes_counters_of_32_bits)
 	EXPECT_EQ(0U, self->wide[2]);
 }
 
-/* Where a region with counters of @width bytes counts a pc @d above its offset. */
+/* Returns the counter for a pc @d above the offset, in a region with counters of @width bytes. */
 static unsigned int place_in_region(u64 d, unsigned long scale, u32 width, size_t size)
 {
 	static union {
@@ -408,7 +409,7 @@ TEST_F(sprofil, regions_may_come_in_any_order)
 
 TEST_F(sprofil, where_regions_overlap_the_higher_one_counts)
 {
-	/* The second lies within the first, which goes on behind it. */
+	/* The second lies within the first. */
 	struct prof profs[] = {
 		prof_of(self->first, 2, 0, 8),
 		prof_of(self->second, 2, 2, 5),
@@ -456,7 +457,7 @@ TEST_F(sprofil, what_no_region_holds_is_in_the_overflow_bin)
 	unsigned int nr_tests, at;
 	struct profil_stats s;
 
-	/* Wherever in the array it is. */
+	/* At each position in the array. */
 	for (nr_tests = 0, at = 1; nr_tests < 3; nr_tests++) {
 		struct prof swap = profs[at];
 
@@ -522,7 +523,7 @@ TEST_F(sprofil, PROF_FAST_is_a_millisecond)
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &slow));
 	EXPECT_LT(FEW, self->first[4]);
 	EXPECT_TRUE(accounted(&s));
-	/* Of the thread's ticks there are fewer in the same time, if they are slower. */
+	/* The thread's session has fewer ticks in the same time, if its tick is slower. */
 	if (period < query.tick_ns / 2)
 		EXPECT_LT(slow.expected * 3 / 2, s.expected);
 }
@@ -540,7 +541,7 @@ TEST_F(sprofil, profcnt_0_turns_it_off)
 	EXPECT_EQ(0, sprofil(NULL, 0, NULL, 0));
 }
 
-/* Each with a counter of its own, one behind the other, around loop 0. */
+/* Adjacent regions around loop 0, each with one counter. */
 TEST_F(sprofil, there_may_be_many_regions)
 {
 	static struct prof profs[1000];
@@ -586,7 +587,7 @@ TEST_F(sprofil, errors)
 		EXPECT_ERROR(EINVAL, sprofil(&bad, 1, NULL, 0));
 	}
 
-	/* None of it changed anything. */
+	/* The profile did not change. */
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_LT(0U, self->first[0]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sprofil() as HP-UX has it, sentence by sentence: sentences/hpux
+ * sprofil() of HP-UX. The sentences of its manual page are in sentences/hpux.
  */
 #include "kselftest_harness.h"
 
@@ -18,7 +18,7 @@
 #define NONE		LOOP_OUTSIDE
 #define FAILED		LOOP_NOWHERE
 
-/* Of FEW ticks, what a loop has at least; some are between its bursts. */
+/* A loop has at least SOME of FEW ticks. The others are between its bursts. */
 #define FEW		16
 #define SOME		(FEW / 4)
 
@@ -53,7 +53,7 @@ static struct prof overflow_bin(void *base, u32 width)
 	return (struct prof) { .pr_base = base, .pr_size = width, .pr_scale = 2 };
 }
 
-/* Off: the manual's way, which is an error as well. */
+/* Turns profiling off as the manual says; the call also returns an error. */
 static bool turn_off(void)
 {
 	return sprofil(NULL, 0, NULL, PROF_USHORT) == -1 && errno == E2BIG && is_off(SCOPE);
@@ -137,7 +137,7 @@ TEST_F(hpux, profcnt_0_turns_it_off)
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 	sprofil(profs, 0, NULL, PROF_USHORT);
 	EXPECT_TRUE(is_off(SCOPE));
-	/* Whatever the flags. */
+	/* With any flags. */
 	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
 	sprofil(NULL, 0, NULL, 12345);
 	EXPECT_TRUE(is_off(SCOPE));
@@ -227,7 +227,7 @@ TEST_F(hpux, pr_size_must_be_a_multiple_of_the_element_and_not_0)
 	}
 }
 
-/* That counter which a pc @d above pr_offset is counted in, with counters of @width bytes. */
+/* Returns the counter for a pc @d above pr_offset, in a region with @size bytes of counters. */
 static unsigned int place(u64 d, unsigned int scale, unsigned int flags, unsigned int size)
 {
 	static u64 buffer[NR_COUNTERS];
@@ -258,11 +258,11 @@ TEST_F(hpux, pr_scale_has_sixteen_bits_right_of_the_point)
 	EXPECT_EQ(1U, place(2, 65536, PROF_USHORT, 16));
 	EXPECT_EQ(0U, place(3, 32768, PROF_USHORT, 16));
 	EXPECT_EQ(1U, place(4, 32768, PROF_USHORT, 16));
-	/* Bytes, of which two are a counter: 3 * 65535 >> 16 is 2. */
+	/* The result is in bytes, two for each counter: 3 * 65535 >> 16 is 2. */
 	EXPECT_EQ(0U, place(2, 65535, PROF_USHORT, 16));
 	EXPECT_EQ(1U, place(3, 65535, PROF_USHORT, 16));
 	EXPECT_EQ(3U, place(48, 8192, PROF_USHORT, 16));
-	/* The last of it is counted, and the next is not. */
+	/* The last byte of the region is counted, and the next one is not. */
 	EXPECT_EQ(3U, place(8, 65535, PROF_USHORT, 8));
 	EXPECT_EQ(NONE, place(9, 65535, PROF_USHORT, 8));
 }
@@ -359,7 +359,7 @@ TEST_F(hpux, profcnt_must_be_above_0)
 	EXPECT_ERROR(E2BIG, sprofil(profs, INT_MIN, NULL, PROF_USHORT));
 }
 
-/* As many as may be, of a counter each, of which one is loop 0's; with what lies between them. */
+/* The largest number of regions, each with one counter. One of them is for loop 0. */
 TEST_F(hpux, profcnt_must_not_be_above_the_limit)
 {
 	const long max = sysconf(_SC_PROFIL_MAX);
@@ -411,7 +411,7 @@ TEST_F(hpux, pr_size_must_not_be_above_2_to_the_30_for_each_1_of_pr_scale)
 	profs[0].pr_scale = 1;
 	profs[0].pr_size = (1U << 30) + 2;
 	EXPECT_ERROR(EINVAL, sprofil(profs, 1, NULL, PROF_USHORT));
-	/* Not too large for that, but so much is not there. */
+	/* The size is valid, but so much memory is not mapped. */
 	profs[0].pr_size = 1U << 30;
 	EXPECT_ERROR(EFAULT, sprofil(profs, 1, NULL, PROF_USHORT));
 	profs[0].pr_scale = 2;

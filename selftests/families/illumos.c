@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pcsample() of illumos, sentence by sentence: sentences/illumos
+ * pcsample() of illumos. The sentences of its manual page are in sentences/illumos.
  *
- * Built twice, for 32-bit programs, too (illumos_32).
+ * It is built as a 32-bit program, too (illumos_32).
  */
 #include "kselftest_harness.h"
 
@@ -32,7 +32,7 @@ static unsigned short *volatile null;
 	EXPECT_EQ(error, errno);		\
 } while (0)
 
-/* How many of the first @n are of loop @i. */
+/* The number of samples of loop @i among the first @n. */
 static unsigned int in_loop(unsigned int i, long n)
 {
 	unsigned int nr = 0;
@@ -94,7 +94,7 @@ TEST_F(illumos, samples_has_nsamples_elements_of_a_pointer_s_size)
 	EXPECT_EQ(NEVER, samples[FEW]);
 }
 
-/* Whatever text it is: no bins. */
+/* In any text, without bins. */
 TEST_F(illumos, values_are_the_unadulterated_pc)
 {
 	long n, i;
@@ -104,7 +104,7 @@ TEST_F(illumos, values_are_the_unadulterated_pc)
 	n = pcsample(NULL, 0);
 	for (i = 0; i < n; i++)
 		EXPECT_NE(NEVER, samples[i]);
-	/* The loop's first instruction is the one to be found. */
+	/* At least one sample is at the loop's first instruction. */
 	for (i = 0; i < n && samples[i] != loop_at(0); i++)
 		;
 	EXPECT_LT(i, n);
@@ -160,7 +160,7 @@ static int child_that_goes_on(void)
 	n = pcsample(NULL, 0);
 	MUST(samples[0] == first);
 	MUST(in_loop(5, SAMPLES) >= FEW / 2);
-	/* What was there before the fork counts as well. */
+	/* The samples from before the fork are included. */
 	MUST(n >= FEW + (long)s.hit);
 	MUST(samples[n - 1] != NEVER);
 	MUST(samples[n] == NEVER);
@@ -180,7 +180,7 @@ TEST_F(illumos, it_goes_on_across_fork)
 	EXPECT_EQ(0U, in_loop(5, SAMPLES));
 }
 
-/* The array is locked. Whether it is read-only or unmapped then, it goes on in the same pages. */
+/* The array is locked. If it becomes read-only or unmapped, its pages are still written. */
 TEST_F(illumos, a_sample_does_not_fault)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
@@ -240,12 +240,12 @@ TEST_F(illumos, a_wrong_nsamples_is_EINVAL)
 	EXPECT_ERROR(EINVAL, pcsample(samples, -1));
 	EXPECT_ERROR(EINVAL, pcsample(samples, LONG_MIN));
 	EXPECT_ERROR(EINVAL, pcsample(samples, LONG_MAX));
-	/* It goes on. */
+	/* Sampling continues. */
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_LE(FEW, pcsample(NULL, 0));
 }
 
-/* Those of the other families: their headers have other structures and names. */
+/* The headers of the other families define structures and macros of the same names. */
 int profil_aix(void *buffer, unsigned int size, unsigned long offset, unsigned int scale);
 int profil_bsd(char *samples, size_t size, unsigned long offset, unsigned int scale);
 int add_profil(char *samples, size_t size, unsigned long offset, unsigned int scale);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * profil() of Digital UNIX, and of System V and Version 7 before it: what their pages say, see
+ * profil() of Digital UNIX, System V and Version 7. The sentences of their manual pages are in
  * sentences/osf1.
  */
 #include "family.h"
@@ -72,7 +72,7 @@ TEST_F(osf1, the_offset_is_where_the_text_begins)
 {
 	struct profil_stats s;
 
-	/* With 0 text begins at 0, and what is here lies far beyond the buffer. */
+	/* With an offset of 0 text begins at 0, and this program is far beyond the buffer. */
 	ASSERT_EQ(0, on(counters, sizeof(counters), 0, 65536));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
@@ -82,8 +82,8 @@ TEST_F(osf1, the_offset_is_where_the_text_begins)
 }
 
 /*
- * A period's clock that does not tick every millisecond would tick every 4 or 10: the session
- * knows how much CPU time it has had, in its own ticks.
+ * Without the 1 ms clock ticks would be 4 or 10 ms apart. The number of expected ticks is CPU time
+ * in units of the session's own clock.
  */
 TEST_F(osf1, looks_every_millisecond_if_it_can)
 {
@@ -208,7 +208,7 @@ TEST_F(osf1, a_length_of_0_is_on_and_counts_nothing)
 		EXPECT_EQ(s.ticks, s.outside);
 		EXPECT_EQ(0, hits());
 	}
-	/* Also without a buffer; and it was on before. */
+	/* Also without a buffer, and as a replacement. */
 	EXPECT_EQ(0, on(NULL, 0, 0, 0177777));
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 }
