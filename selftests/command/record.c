@@ -26,7 +26,7 @@
 
 #include <linux/profil.h>
 
-#include "../../tools/recording/format.h"
+#include "recording/format.h"
 
 #define MOST 4096	/* processes and files that a recording here has */
 

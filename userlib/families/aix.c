@@ -13,10 +13,10 @@
 
 #include <linux/profil.h>
 
-#include "classic.h"
-#include "copy.h"
-#include "device.h"
-#include "precedence.h"
+#include "../classic.h"
+#include "../copy.h"
+#include "../device.h"
+#include "../precedence.h"
 #include "profil/aix.h"
 
 #define SCALE_MASK	0xffffU

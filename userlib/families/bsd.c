@@ -12,9 +12,9 @@
 
 #include <linux/profil.h>
 
-#include "classic.h"
-#include "device.h"
-#include "precedence.h"
+#include "../classic.h"
+#include "../device.h"
+#include "../precedence.h"
 #include "profil/bsd.h"
 
 #define SCALE_MAX	65536U

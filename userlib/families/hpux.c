@@ -13,9 +13,9 @@
 
 #include <linux/profil.h>
 
-#include "classic.h"
-#include "copy.h"
-#include "device.h"
+#include "../classic.h"
+#include "../copy.h"
+#include "../device.h"
 #include "profil/hpux.h"
 
 #undef sysconf

@@ -8,8 +8,8 @@
 
 #include <linux/profil.h>
 
-#include "classic.h"
-#include "device.h"
+#include "../classic.h"
+#include "../device.h"
 #include "profil/illumos.h"
 
 #define NSAMPLES_MAX	((long)(LONG_MAX / sizeof(uintptr_t)))

@@ -25,11 +25,11 @@
 
 #include <linux/profil.h>
 
-#include "classic.h"
-#include "copy.h"
-#include "device.h"
-#include "handover.h"
-#include "precedence.h"
+#include "../classic.h"
+#include "../copy.h"
+#include "../device.h"
+#include "../handover.h"
+#include "../precedence.h"
 #include "profil/n64.h"
 
 #define NS_PER_US	1000ULL

@@ -10,9 +10,9 @@
 
 #include <linux/profil.h>
 
-#include "classic.h"
-#include "copy.h"
-#include "device.h"
+#include "../classic.h"
+#include "../copy.h"
+#include "../device.h"
 #include "profil/osf1.h"
 
 #define MILLISECOND	1000000U	/* ns */

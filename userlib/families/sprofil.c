@@ -15,10 +15,10 @@
 
 #include <linux/profil.h>
 
-#include "classic.h"
-#include "copy.h"
-#include "device.h"
-#include "precedence.h"
+#include "../classic.h"
+#include "../copy.h"
+#include "../device.h"
+#include "../precedence.h"
 #include "profil/glibc.h"
 
 /* The period of PROF_FAST in ns: that of IRIX's fast clock. */
