@@ -481,7 +481,8 @@ TEST_F(family, a_pc_below_the_offset_or_far_above_it_is_not_counted)
 {
 	/* The first is above loop 0, and its counters end with the other loops. */
 	const u64 offsets[] = {
-		LOOPS_OFFSET + LOOP_SIZE, LOOPS_OFFSET - (1ULL << 32), LOOPS_OFFSET - (1ULL << 32) - 2,
+		LOOPS_OFFSET + LOOP_SIZE,
+		LOOPS_OFFSET - (1ULL << 32), LOOPS_OFFSET - (1ULL << 32) - 2,
 		LOOPS_OFFSET - (1ULL << 33), LOOPS_OFFSET - (1ULL << 34),
 		LOOPS_OFFSET - (1ULL << 46),
 	};

@@ -826,7 +826,8 @@ TEST_F(death, leaves_nothing)
 	for (unsigned int i = 0; i < ROUNDS_BEFORE + ROUNDS; i++) {
 		/* The first ones may leave what all others use. */
 		if (i == ROUNDS_BEFORE) {
-			EXPECT_TRUE(await(module_users() == quiet.users && pinned_pages() == quiet.pins));
+			EXPECT_TRUE(await(module_users() == quiet.users &&
+					  pinned_pages() == quiet.pins));
 			self->before = usage();
 			caches(&self->caches);
 		}
