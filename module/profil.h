@@ -336,7 +336,7 @@ void profil_trigger_put(struct profil_trigger *t);
 void profil_trigger_exit(struct profil_trigger *t);
 void profil_trigger_linger_over(struct work_struct *work);
 
-/* tick.c: how the tick is reached */
+/* hook.c: how the tick is reached */
 extern struct profil_trigger profil_tick;
 int profil_tick_init(void);
 void profil_tick_exit(void);
@@ -488,7 +488,7 @@ static inline struct profil_table *profil_table_get(struct profil_table *table)
 	return table;
 }
 
-/* histogram.c: pages, charged and pinned */
+/* pages.c: user pages, charged and pinned */
 int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed);
 bool profil_uncharge(struct mm_struct *mm, unsigned long pages);
 struct profil_histogram *profil_histogram_find(struct rb_root_cached *root, unsigned long start,
@@ -513,7 +513,7 @@ __poll_t profil_ring_poll(struct profil_session *s, struct file *file,
 			  struct poll_table_struct *wait);
 void profil_ring_wake(struct profil_session *s);
 
-/* reserve.c: memory for probes, on PREEMPT_RT */
+/* probe_memory.c: memory for probes, on PREEMPT_RT */
 #define PROFIL_RESERVE_SIZE	sizeof(struct profil_session)	/* largest that a probe allocates */
 void profil_reserve_fill(struct work_struct *unused);
 void profil_reserve_exit(void);
