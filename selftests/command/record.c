@@ -870,7 +870,7 @@ RECORD_TEST(lets_no_other_write_to_the_file)
 
 	EXPECT_TRUE(WAIT_UNTIL(ready() && load()));
 	EXPECT_EQ(1, run(work, "exit", "0", NULL));
-	EXPECT_TRUE(said("err", "another recording"));
+	EXPECT_TRUE(said("err", "another recorder"));
 	kill(recorder, SIGUSR1);
 	EXPECT_EQ(0, end_of(recorder));
 	EXPECT_WHOLE();
