@@ -1096,10 +1096,10 @@ TEST_F(forked, child_does_not_count_in_what_the_parent_has_mapped_since)
 		ASSERT_LT(0, child);
 		EXPECT_EQ(0, status_of(child));
 	}
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
 	EXPECT_EQ(0U, count_all());
 	ASSERT_EQ(0, session_stop(PROCESS, &s));
-	EXPECT_LE(2U, s.hit);
+	EXPECT_LT(0U, s.hit);
 }
 
 static void child_unmaps(void)
