@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The contract at the top of uapi/linux/profil.h: every errno of every ioctl, every
- * size, every field; and that a call that fails changes nothing.
+ * Tests the contract at the top of uapi/linux/profil.h: each errno of each ioctl, and the sizes
+ * and fields of the structures. A call that fails must change nothing.
  *
- * Also built as a 32-bit program (abi_32), which must see the same.
+ * Also built as a 32-bit program (abi_32), which must see the same results.
  */
 #include "kselftest_harness.h"
 
@@ -27,16 +27,13 @@
 #define START_LEAST	END_OF(profil_start, ranges)
 #define OPEN_LEAST	END_OF(profil_open, nr_records)
 
-/*
- * Every ioctl, with the size of its structure: those of the device, and those of a
- * session's descriptor.
- */
+/* All ioctls of the device and of a session's descriptor, with the sizes of their structures. */
 static const struct command {
 	const char *name;
 	unsigned int cmd;
 	u32 size;
-	u32 least;		/* of its first version; 0: it is that */
-	bool out;		/* answers in its argument */
+	u32 least;		/* size of the structure's first version; 0: the same as size */
+	bool out;		/* the kernel writes results into the argument */
 	bool descriptor;
 } commands[] = {
 	{ "QUERY", PROFIL_IOC_QUERY, sizeof(struct profil_query), QUERY_LEAST, true, false },
@@ -54,7 +51,7 @@ static const struct command {
 	{ "SNAPSHOT", PROFIL_IOC_SNAPSHOT, sizeof(struct profil_snapshot), 0, false, true },
 };
 
-/* The command @cmd of the device or of a descriptor; NULL if there is no such. */
+/* Returns the command @cmd of the device or of a descriptor; NULL if there is none. */
 static const struct command *command(unsigned int cmd, bool descriptor)
 {
 	const struct command *c;
@@ -65,7 +62,7 @@ static const struct command *command(unsigned int cmd, bool descriptor)
 	return NULL;
 }
 
-/* The one after @c, or the first after NULL; NULL if there is none. */
+/* Returns the command after @c, or the first one if @c is NULL; NULL if there is none. */
 static const struct command *command_after(const struct command *c, bool descriptor)
 {
 	for (c = c ? c + 1 : commands; c < commands + ARRAY_SIZE(commands); c++)
@@ -77,7 +74,7 @@ static const struct command *command_after(const struct command *c, bool descrip
 #define for_each_command(c, descriptor)		\
 	for (c = command_after(NULL, descriptor); c; c = command_after(c, descriptor))
 
-/* Each has its flags there. */
+/* The structures that have flags have them at this position. */
 union argument {
 	struct {
 		u32 size;
@@ -112,7 +109,7 @@ static void *pages(u64 n)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* @n pages, and nothing after the last. */
+/* Maps @n pages, and an inaccessible page after them. */
 static u8 *pages_guarded(u64 n)
 {
 	u8 *p = pages(n + 1);
@@ -123,23 +120,23 @@ static u8 *pages_guarded(u64 n)
 }
 
 /*
- * Without a session, with one of each scope, and with one that has a descriptor, enabled
- * or not: calls that fail, one after the other, and the session has not noticed.
+ * The state in which the failing calls are made: no session, a classic session of either scope, or
+ * a descriptor session, enabled or not. No failing call may change the session.
  */
 struct scene {
 	bool on;
-	bool descriptor;	/* calls are those on a session's descriptor */
+	bool descriptor;	/* the calls are those of a session's descriptor */
 	u32 scope;
-	int fd;			/* what calls are made on */
-	int free_fd;		/* the next descriptor to be used */
+	int fd;			/* the descriptor that the calls are made on */
+	int free_fd;		/* the lowest unused descriptor */
 	u64 ticks;
 	u64 locked;
-	u16 *counters;		/* a page of them, for the session that is on */
-	u16 *other;		/* a page of them, for a session that shall not come */
+	u16 *counters;		/* a page, for the session that is on */
+	u16 *other;		/* a page, for the calls that must fail */
 	struct profil_range range;
 	struct profil_copy copy;
 	struct profil_query limits;
-	pthread_t thread;	/* that could be attached */
+	pthread_t thread;	/* a possible further target */
 	atomic_int tid;
 	atomic_bool enough;
 };
@@ -168,7 +165,7 @@ static int scene_stats(const struct scene *scene, struct profil_stats *stats)
 	return session_stats(scene->scope, stats);
 }
 
-/* Burn until @ticks more are hits. */
+/* Runs until the session has @ticks more hits. */
 static int scene_burn(struct scene *scene, u64 ticks)
 {
 	u64 left = (ticks + 4) * 1024, until;
@@ -223,7 +220,7 @@ FIXTURE_SETUP(failing)
 
 	ASSERT_EQ(0, locked_bytes());
 	if (scene->descriptor) {
-		/* There is room for other ranges, and for another target. */
+		/* The failing calls could add ranges or attach a second target. */
 		ASSERT_EQ(0, pthread_create(&scene->thread, NULL, wait_for_end, scene));
 		while (!scene->tid)
 			sched_yield();
@@ -257,7 +254,7 @@ FIXTURE_TEARDOWN(failing)
 
 	EXPECT_EQ(scene->free_fd, lowest_fd());
 	if (scene->descriptor) {
-		/* It has its range yet, and can be enabled and disabled. */
+		/* The session still has its range, and can be enabled and disabled. */
 		if (!scene->on)
 			EXPECT_EQ(0, descriptor_enable(scene->fd));
 		EXPECT_EQ(0, scene_burn(scene, 2));
@@ -280,7 +277,7 @@ FIXTURE_TEARDOWN(failing)
 	EXPECT_EQ(0, locked_bytes());
 }
 
-static void untouched(struct __test_metadata *_metadata, struct scene *scene, int line)
+static void expect_unchanged(struct __test_metadata *_metadata, struct scene *scene, int line)
 {
 	struct profil_stats stats;
 	bool good;
@@ -299,16 +296,16 @@ static void untouched(struct __test_metadata *_metadata, struct scene *scene, in
 	scene->ticks = stats.ticks;
 }
 
-#define EXPECT_UNTOUCHED() untouched(_metadata, &self->scene, __LINE__)
+#define EXPECT_UNCHANGED() expect_unchanged(_metadata, &self->scene, __LINE__)
 
 #define EXPECT_FAILS(error, cmd, arg) do {			\
 	EXPECT_EQ(-(error), descriptor_ioctl(self->scene.fd, cmd, arg)) {	\
 		TH_LOG("command %#x", (unsigned int)(cmd));	\
 	}							\
-	EXPECT_UNTOUCHED();					\
+	EXPECT_UNCHANGED();					\
 } while (0)
 
-/* Ranges come by START or by ADD. */
+/* Passes the ranges to START or to ADD. */
 static int take_ranges(const struct scene *scene, const struct profil_range *ranges, u32 nr)
 {
 	if (scene->descriptor)
@@ -318,10 +315,10 @@ static int take_ranges(const struct scene *scene, const struct profil_range *ran
 
 #define EXPECT_RANGES_FAIL(error, ranges, nr) do {		\
 	EXPECT_EQ(-(error), take_ranges(&self->scene, ranges, nr));	\
-	EXPECT_UNTOUCHED();					\
+	EXPECT_UNCHANGED();					\
 } while (0)
 
-/* Arguments that would do, were it not for what the test changes in them. */
+/* Returns valid arguments, in which the test then changes a field. */
 static union argument argument(const struct command *c, const struct scene *scene)
 {
 	union argument a;
@@ -370,12 +367,12 @@ static union argument argument_of(unsigned int cmd, const struct scene *scene)
 	return argument(command(cmd, scene->descriptor), scene);
 }
 
-TEST_F(failing, unknown_commands)
+TEST_F(failing, unknown_commands_fail_with_ENOTTY)
 {
 	union argument a = argument_of(PROFIL_IOC_STATS, &self->scene);
 	unsigned int nr, magic;
 
-	/* Also those that are known of a descriptor of the other kind. */
+	/* This includes the commands that only the other kind of descriptor has. */
 	for (nr = 0; nr < 256; nr++) {
 		if (command(_IO(PROFIL_IOC_MAGIC, nr), self->scene.descriptor))
 			continue;
@@ -383,7 +380,7 @@ TEST_F(failing, unknown_commands)
 		EXPECT_FAILS(ENOTTY, _IO(PROFIL_IOC_MAGIC, nr), NULL);
 	}
 	for (nr = 0; nr < ARRAY_SIZE(commands); nr++) {
-		/* From 1, since type 0 holds commands that every file knows. */
+		/* The types begin at 1, because commands of type 0 are valid for every file. */
 		for (magic = 1; magic < 256; magic++)
 			if (magic != PROFIL_IOC_MAGIC)
 				EXPECT_EQ(-ENOTTY, descriptor_ioctl(self->scene.fd,
@@ -395,8 +392,8 @@ TEST_F(failing, unknown_commands)
 	}
 }
 
-/* With arguments that the other kind would take. */
-TEST_F(failing, commands_of_the_other_kind)
+/* The arguments would be valid for the other kind of descriptor. */
+TEST_F(failing, commands_of_the_other_kind_of_descriptor_fail_with_ENOTTY)
 {
 	const struct command *c;
 
@@ -408,7 +405,7 @@ TEST_F(failing, commands_of_the_other_kind)
 	}
 }
 
-TEST_F(failing, bad_argument)
+TEST_F(failing, an_argument_that_is_not_readable_fails_with_EFAULT)
 {
 	u8 *p = pages_guarded(1);
 	u8 *end = p + page_size;
@@ -424,20 +421,20 @@ TEST_F(failing, bad_argument)
 		EXPECT_FAILS(EFAULT, c->cmd, (void *)(uintptr_t)KERNEL_ADDRESS);
 		EXPECT_FAILS(EFAULT, c->cmd, (void *)UINTPTR_MAX);
 
-		/* The size can be read, all else not; all but the last byte can. */
+		/* First only the size is readable, then everything but the last byte. */
 		memcpy(end - 4, &c->size, 4);
 		EXPECT_FAILS(EFAULT, c->cmd, end - 4);
 		memcpy(end - c->size + 1, &a, c->size - 1);
 		EXPECT_FAILS(EFAULT, c->cmd, end - c->size + 1);
 
-		/* A tail that is not there. */
+		/* The size includes a tail that is not readable. */
 		a.size = c->size + 1;
 		memcpy(end - c->size, &a, c->size);
 		EXPECT_FAILS(EFAULT, c->cmd, end - c->size);
 	}
 }
 
-TEST_F(failing, read_only_argument)
+TEST_F(failing, a_read_only_argument_for_results_fails_with_EFAULT)
 {
 	u8 *p = pages(1);
 	const struct command *c;
@@ -456,7 +453,7 @@ TEST_F(failing, read_only_argument)
 	}
 }
 
-TEST_F(failing, size_too_short)
+TEST_F(failing, a_size_below_the_first_version_is_refused)
 {
 	const struct command *c;
 	u32 size;
@@ -474,8 +471,8 @@ TEST_F(failing, size_too_short)
 	}
 }
 
-/* In each size up to a page: nonzero in the first or the last byte that is not known. */
-TEST_F(failing, nonzero_tail)
+/* For each size up to a page, sets the first or the last byte of the unknown tail. */
+TEST_F(failing, a_nonzero_unknown_tail_fails_with_E2BIG)
 {
 	u8 *p = pages_guarded(1);
 	const struct command *c;
@@ -497,12 +494,12 @@ TEST_F(failing, nonzero_tail)
 			arg[size - 1] = 0x80;
 			EXPECT_EQ(-E2BIG, descriptor_ioctl(self->scene.fd, c->cmd, arg));
 			if (size % 64 == 0)
-				EXPECT_UNTOUCHED();
+				EXPECT_UNCHANGED();
 		}
 	}
 }
 
-TEST_F(failing, size_above_page)
+TEST_F(failing, a_size_above_a_page_fails_with_E2BIG)
 {
 	u8 *p = pages(17);
 	const struct command *c;
@@ -523,7 +520,7 @@ TEST_F(failing, size_above_page)
 	}
 }
 
-/* Those that are known, and contradict a good argument. */
+/* Flags that are known, but contradict the valid argument. */
 static u32 other_flags(const struct command *c)
 {
 	switch (c->cmd) {
@@ -536,7 +533,7 @@ static u32 other_flags(const struct command *c)
 	}
 }
 
-TEST_F(failing, unknown_flags)
+TEST_F(failing, unknown_flags_are_refused)
 {
 	const struct command *c;
 	unsigned int bit;
@@ -553,7 +550,7 @@ TEST_F(failing, unknown_flags)
 	}
 }
 
-TEST_F(failing, unknown_scope)
+TEST_F(failing, unknown_scopes_are_refused)
 {
 	union argument a;
 	unsigned int i;
@@ -565,7 +562,7 @@ TEST_F(failing, unknown_scope)
 			continue;
 		a = argument_of(PROFIL_IOC_STATS, &self->scene);
 		a.stats.scope = scope;
-		/* A descriptor has the statistics of its session only. */
+		/* STATS of a descriptor accepts no scope but 0. */
 		EXPECT_FAILS(variant->descriptor ? EINVAL : EOPNOTSUPP, PROFIL_IOC_STATS, &a);
 		if (variant->descriptor) {
 			a = argument_of(PROFIL_IOC_ATTACH, &self->scene);
@@ -587,7 +584,7 @@ TEST_F(failing, unknown_scope)
 	}
 }
 
-TEST_F(failing, reserved)
+TEST_F(failing, nonzero_reserved_fields_are_refused)
 {
 	union argument a;
 	unsigned int bit;
@@ -614,7 +611,7 @@ TEST_F(failing, reserved)
 #undef TRY_RESERVED
 }
 
-TEST_F(failing, modes)
+TEST_F(failing, unknown_modes_are_refused)
 {
 	union argument a, o;
 	unsigned int bit;
@@ -639,7 +636,7 @@ TEST_F(failing, modes)
 	}
 }
 
-TEST_F(failing, open_fields)
+TEST_F(failing, wrong_fields_of_OPEN_are_refused)
 {
 	struct rlimit was, none;
 	union argument a;
@@ -667,7 +664,9 @@ TEST_F(failing, open_fields)
 	a.open.nr_records = 1;
 	EXPECT_FAILS(EINVAL, PROFIL_IOC_OPEN, &a);
 
-	/* What it says of locked memory is read from a file, which needs a descriptor. */
+	/*
+	 * OPEN reads the locked memory from a file in /proc, for which it needs a free descriptor.
+	 */
 	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &was));
 	a = argument_of(PROFIL_IOC_OPEN, &self->scene);
 	none = was;
@@ -675,11 +674,11 @@ TEST_F(failing, open_fields)
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
 	EXPECT_EQ(-EMFILE, device_ioctl(PROFIL_IOC_OPEN, &a));
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &was));
-	EXPECT_UNTOUCHED();
+	EXPECT_UNCHANGED();
 #undef TRY_OPEN
 }
 
-TEST_F(failing, ranges_pointer)
+TEST_F(failing, a_bad_pointer_to_ranges_is_refused)
 {
 	struct profil_range *end = (void *)pages_guarded(1);
 
@@ -694,7 +693,7 @@ TEST_F(failing, ranges_pointer)
 	EXPECT_RANGES_FAIL(EFAULT, (void *)(uintptr_t)KERNEL_ADDRESS, 1);
 	EXPECT_RANGES_FAIL(EFAULT, (void *)UINTPTR_MAX, 1);
 #if __SIZEOF_POINTER__ == 4
-	/* What lies above 4 GiB is not what lies below. */
+	/* The upper 32 bits of the pointer must not be ignored. */
 	{
 		struct profil_stats stats = { .size = sizeof(stats) };
 		union argument a;
@@ -736,7 +735,7 @@ TEST_F(failing, ranges_pointer)
 #endif
 }
 
-TEST_F(failing, too_many_ranges)
+TEST_F(failing, more_ranges_than_the_limit_are_refused)
 {
 	struct profil_range *ranges = calloc(self->scene.limits.max_ranges + 1, sizeof(*ranges));
 	u32 i;
@@ -752,8 +751,8 @@ TEST_F(failing, too_many_ranges)
 	EXPECT_RANGES_FAIL(EINVAL, ranges, UINT32_MAX);
 }
 
-/* One field of a range at a time, in the first of two ranges and in the second. */
-TEST_F(failing, range_fields)
+/* Sets one wrong field at a time, in the first or in the second of two ranges. */
+TEST_F(failing, wrong_fields_of_a_range_are_refused)
 {
 	const struct profil_range good[2] = {
 		{
@@ -813,19 +812,19 @@ TEST_F(failing, range_fields)
 		TRY(EINVAL, nr_counters, self->scene.limits.max_counters + 1);
 		TRY(EINVAL, nr_counters, UINT64_MAX);
 		TRY(EINVAL, nr_counters, 1ULL << 63);
-		TRY(EINVAL, nr_counters, 1ULL << 62);	/* times width is 0 */
+		TRY(EINVAL, nr_counters, 1ULL << 62);	/* times the width: 0 modulo 2^64 */
 
 		for (value = 1; value < good[i].width; value++)
 			TRY(EINVAL, buffer, good[i].buffer + value);
 		TRY(EFAULT, buffer, 0);
 		TRY(EFAULT, buffer, KERNEL_ADDRESS);
-		TRY(EFAULT, buffer, -8ULL);		/* wraps */
-		TRY(EFAULT, buffer, -64ULL);		/* ends where the address space does */
+		TRY(EFAULT, buffer, -8ULL);		/* the end wraps */
+		TRY(EFAULT, buffer, -64ULL);		/* ends at the end of the address space */
 #undef TRY
 	}
 }
 
-TEST_F(failing, overlapping_ranges)
+TEST_F(failing, overlapping_ranges_are_refused)
 {
 	const u64 wrong[][3][2] = {
 		{ { 0x1000, 0x2000 }, { 0x1000, 0x2000 }, { 0x5000, 0x6000 } },
@@ -848,7 +847,7 @@ TEST_F(failing, overlapping_ranges)
 			r[j].end = wrong[i][j][1];
 		}
 		EXPECT_RANGES_FAIL(EINVAL, r, 3);
-		/* Nor if they have no counters. */
+		/* Ranges without counters must not overlap, either. */
 		for (j = 0; j < 3; j++)
 			r[j].nr_counters = 0;
 		EXPECT_RANGES_FAIL(EINVAL, r, 3);
@@ -856,8 +855,8 @@ TEST_F(failing, overlapping_ranges)
 }
 
 /*
- * Statistics that a call has to write cannot be written, or are not as they should be.
- * Their address is @at bytes from the beginning of the argument.
+ * Passes statistics that are not writable or not valid to @cmd. @at is the offset of their address
+ * in the argument.
  */
 static void expect_bad_stats(struct __test_metadata *_metadata, FIXTURE_DATA(failing) *self,
 			     unsigned int cmd, size_t at)
@@ -882,7 +881,7 @@ static void expect_bad_stats(struct __test_metadata *_metadata, FIXTURE_DATA(fai
 	memcpy(end - sizeof(stats) + 1, &good, sizeof(stats) - 1);
 	TRY_STATS(EFAULT, addr(end - sizeof(stats) + 1));
 
-	/* Read-only, whole or the end of it. */
+	/* The statistics are read-only, at first only their end, then all. */
 	memcpy(p, &good, sizeof(good));
 	memcpy(p + page_size - sizeof(good) + 8, &good, sizeof(good));
 	ASSERT_EQ(0, mprotect(p + page_size, page_size, PROT_READ));
@@ -913,13 +912,13 @@ static void expect_bad_stats(struct __test_metadata *_metadata, FIXTURE_DATA(fai
 		EXPECT_EQ(-E2BIG, descriptor_ioctl(self->scene.fd, cmd, &a));
 		p[size - 1] = 0;
 	}
-	memcpy(p, &size, sizeof(size));	/* zeros, but above a page */
+	memcpy(p, &size, sizeof(size));	/* the rest is 0, but the size is above a page */
 	TRY_STATS(E2BIG, addr(p));
 #undef TRY_STATS
 }
 
-/* Where the final statistics cannot go, the session is not stopped. */
-TEST_F(failing, stop_with_bad_stats)
+/* If the final statistics cannot be written, the session stays on. */
+TEST_F(failing, stop_with_bad_stats_leaves_the_session_on)
 {
 	struct profil_stats good = { .size = sizeof(good) };
 	union argument a;
@@ -931,14 +930,14 @@ TEST_F(failing, stop_with_bad_stats)
 				 offsetof(struct profil_stop, stats));
 		return;
 	}
-	/* With good statistics, or none: there is nothing to stop. */
+	/* There is no session to stop, with or without statistics. */
 	a = argument_of(PROFIL_IOC_STOP, &self->scene);
 	EXPECT_FAILS(EINVAL, PROFIL_IOC_STOP, &a);
 	a.stop.stats = addr(&good);
 	EXPECT_FAILS(EINVAL, PROFIL_IOC_STOP, &a);
 }
 
-TEST_F(failing, disable_with_bad_stats)
+TEST_F(failing, disable_with_bad_stats_leaves_the_session_on)
 {
 	struct profil_stats good = { .size = sizeof(good) };
 	union argument a;
@@ -956,8 +955,8 @@ TEST_F(failing, disable_with_bad_stats)
 	EXPECT_FAILS(EINVAL, PROFIL_IOC_DISABLE, &a);
 }
 
-/* Nothing was reset then, but something may have been copied. */
-TEST_F(failing, snapshot_with_bad_stats)
+/* Such a snapshot resets nothing, but it may have copied counters. */
+TEST_F(failing, snapshot_with_bad_stats_resets_nothing)
 {
 	if (!variant->descriptor)
 		return;
@@ -966,7 +965,7 @@ TEST_F(failing, snapshot_with_bad_stats)
 	memset(self->scene.other, 0, page_size);
 }
 
-TEST_F(failing, snapshot_fields)
+TEST_F(failing, wrong_fields_of_SNAPSHOT_are_refused)
 {
 	const u32 too_many = 65536 + 1;
 	u8 *p = pages_guarded(2) + page_size, *end = p + page_size;
@@ -996,7 +995,7 @@ TEST_F(failing, snapshot_fields)
 	a.snapshot.nr_copies = UINT32_MAX;
 	EXPECT_FAILS(EINVAL, PROFIL_IOC_SNAPSHOT, &a);
 
-	/* The first of two copies is wrong, or the second. */
+	/* Either the first or the second of two copies is wrong. */
 	good = self->scene.copy;
 	good.bytes = 8;
 	a.snapshot.nr_copies = 2;
@@ -1025,17 +1024,17 @@ TEST_F(failing, snapshot_fields)
 		TRY_COPY(EFAULT, to, UINT64_MAX - 3);
 #undef TRY_COPY
 	}
-	/* What can be read, but not be reset. */
+	/* These counters are readable, but cannot be reset. */
 	copies[0] = good;
 	copies[1] = (struct profil_copy) { addr(p), 0, 8 };
 	ASSERT_EQ(0, mprotect(p, page_size, PROT_READ));
 	EXPECT_FAILS(EFAULT, PROFIL_IOC_SNAPSHOT, &a);
-	/* What was copied before it failed. */
+	/* The call copied the first counters before it failed. */
 	memset(self->scene.other, 0, page_size);
 	free(copies);
 }
 
-TEST_F(failing, add_and_remove_fields)
+TEST_F(failing, wrong_fields_of_ADD_and_REMOVE_are_refused)
 {
 	union argument a;
 
@@ -1061,7 +1060,7 @@ TEST_F(failing, add_and_remove_fields)
 	EXPECT_FAILS(ESRCH, PROFIL_IOC_REMOVE, &a);
 }
 
-TEST_F(failing, attach_fields)
+TEST_F(failing, wrong_fields_of_ATTACH_are_refused)
 {
 	union argument a;
 
@@ -1074,14 +1073,14 @@ TEST_F(failing, attach_fields)
 	EXPECT_FAILS(EINVAL, PROFIL_IOC_ATTACH, &a);
 	a.attach.pid = INT32_MIN;
 	EXPECT_FAILS(EINVAL, PROFIL_IOC_ATTACH, &a);
-	/* It is one of this process's threads that is attached. */
+	/* A thread of this process is a target already. */
 	a.attach.pid = 0;
 	EXPECT_FAILS(EBUSY, PROFIL_IOC_ATTACH, &a);
 	a.attach.scope = PROFIL_SCOPE_PROCESS;
 	EXPECT_FAILS(EBUSY, PROFIL_IOC_ATTACH, &a);
 }
 
-TEST_F(failing, busy)
+TEST_F(failing, a_second_start_or_enable_fails_with_EBUSY)
 {
 	union argument a;
 	unsigned int i;
@@ -1102,8 +1101,8 @@ TEST_F(failing, busy)
 	EXPECT_FAILS(EBUSY, PROFIL_IOC_START, &a);
 }
 
-/* The node, and what a file can do beside ioctls. */
-TEST(node)
+/* The device node, and the system calls of its files other than ioctl(). */
+TEST(the_device_node_has_mode_0666_and_no_read_write_or_mmap)
 {
 	struct stat st;
 	char byte = 0;
@@ -1124,8 +1123,8 @@ TEST(node)
 	EXPECT_EQ(0, close(fd));
 }
 
-/* In whatever way it was opened, and whoever opened it. */
-TEST(open_modes)
+/* An ordinary user can open the device in each mode. */
+TEST(any_user_can_open_the_device_in_any_mode)
 {
 	const int flags[] = { O_RDONLY, O_WRONLY, O_RDWR, O_RDWR | O_NONBLOCK };
 	struct profil_query q = { .size = sizeof(q) };
@@ -1142,8 +1141,8 @@ TEST(open_modes)
 	}
 }
 
-/* A session belongs to the process or thread, not to a descriptor. */
-TEST(no_descriptor)
+/* A classic session stays on after the descriptor of its START is closed. */
+TEST(a_classic_session_outlives_the_descriptor_of_its_start)
 {
 	struct profil_start start = {
 		.size = sizeof(start),
@@ -1181,7 +1180,7 @@ static u32 config_hz(void)
 	return hz;
 }
 
-TEST(query)
+TEST(query_tells_the_limits_and_the_tick)
 {
 	struct profil_query q;
 	struct timespec tick;
@@ -1200,19 +1199,19 @@ TEST(query)
 	EXPECT_LE(1000U, q.max_ranges);
 	EXPECT_LE(1000U, q.max_records);
 	EXPECT_LE(1U, q.max_sessions);
-	EXPECT_LE(4, q.max_granule);		/* what the historical rules ask for */
+	EXPECT_LE(4, q.max_granule);		/* the historical families need this */
 	EXPECT_EQ(0, q.max_granule & (q.max_granule - 1));
 	EXPECT_LE(2, q.max_step);
 	EXPECT_EQ(0, q.max_step & (q.max_step - 1));
 	EXPECT_LE(1ULL << 31, q.max_counters);
 
-	/* The coarse clocks advance once a tick. */
+	/* The coarse clocks advance once in a tick. */
 	ASSERT_EQ(0, clock_getres(CLOCK_MONOTONIC_COARSE, &tick));
 	EXPECT_EQ(tick.tv_sec * 1000000000ULL + tick.tv_nsec, q.tick_ns);
 	EXPECT_EQ(q.tick_hz, (1000000000 + q.tick_ns / 2) / q.tick_ns);
 }
 
-TEST(query_config_hz)
+TEST(query_tells_CONFIG_HZ)
 {
 	struct profil_query q;
 	u32 hz = config_hz();
@@ -1224,7 +1223,7 @@ TEST(query_config_hz)
 	EXPECT_EQ(hz, q.tick_hz);
 }
 
-TEST(query_hook)
+TEST(query_tells_the_hook)
 {
 	struct profil_query q;
 
@@ -1234,8 +1233,8 @@ TEST(query_hook)
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
 }
 
-/* Answers do not depend on what was in their place, and end where size says. */
-TEST(poisoned_query)
+/* An answer does not depend on the previous content of the structure, and ends at its size. */
+TEST(query_writes_all_of_the_structure_and_nothing_behind_it)
 {
 	struct profil_query q[3];
 
@@ -1247,7 +1246,7 @@ TEST(poisoned_query)
 	q[1].size = sizeof(q[1]);
 	q[1].flags = 0;
 	ASSERT_EQ(0, device_ioctl(PROFIL_IOC_QUERY, &q[1]));
-	q[0].hook = q[1].hook;		/* may come and go by itself */
+	q[0].hook = q[1].hook;		/* the hook can come or go meanwhile */
 	EXPECT_EQ(0, memcmp(&q[0], &q[1], sizeof(q[0])));
 	EXPECT_EQ(POISON * 0x01010101U, q[2].size);
 	memset(&q[0], POISON, sizeof(q[0]));
@@ -1273,7 +1272,7 @@ static bool poisoned(const void *p, size_t size)
 	return true;
 }
 
-TEST(poisoned_stats)
+TEST(stats_write_all_of_the_structure_and_nothing_behind_it)
 {
 	struct profil_stop stop = { .size = sizeof(stop) };
 	struct profil_stats s[2], off;
@@ -1283,7 +1282,7 @@ TEST(poisoned_stats)
 
 	ASSERT_LE(0, device_fd());
 	for (scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
-		/* No session: all 0. */
+		/* Without a session all fields are 0. */
 		off = (struct profil_stats) { .size = sizeof(off), .scope = scope };
 		poison_stats(s, scope);
 		EXPECT_EQ(0, device_ioctl(PROFIL_IOC_STATS, s));
@@ -1309,7 +1308,7 @@ TEST(poisoned_stats)
 		EXPECT_EQ(locked_bytes(), s->locked);
 		EXPECT_TRUE(poisoned(&s[1], sizeof(s[1])));
 
-		/* The final ones: their scope is not looked at, their state is OFF. */
+		/* STOP ignores the scope in the final statistics, and writes the state OFF. */
 		poison_stats(s, POISON);
 		stop.scope = scope;
 		stop.stats = addr(s);
@@ -1325,8 +1324,8 @@ TEST(poisoned_stats)
 	}
 }
 
-/* Longer structures: fine if the rest is zero, and it stays zero. */
-TEST(zero_tail)
+/* Structures can be longer than the kernel knows, if the rest is 0; the rest stays 0. */
+TEST(a_longer_structure_whose_tail_is_0_is_accepted)
 {
 	struct profil_stats stats;
 	u8 *p = pages_guarded(1);
@@ -1342,7 +1341,7 @@ TEST(zero_tail)
 		for (size = c->size; size <= page_size; size++) {
 			union argument *a = (void *)(p + page_size - size);
 
-			/* These take longer: fewer sizes. */
+			/* These calls take longer, so test fewer sizes. */
 			if (!c->out && size > c->size + 9 && size % 509 && size < page_size - 2)
 				continue;
 
@@ -1378,8 +1377,8 @@ TEST(zero_tail)
 	}
 }
 
-/* The same of each command of a descriptor, done and undone. */
-TEST(zero_tail_of_descriptor)
+/* The same test for each command of a descriptor, each followed by its reverse. */
+TEST(a_longer_structure_of_a_descriptors_command_is_accepted)
 {
 	u64 *counters = pages(1);
 	struct profil_range range = range_all(counters, 4, 8);
@@ -1427,8 +1426,8 @@ TEST(zero_tail_of_descriptor)
 	}
 }
 
-/* A program that knows the first version of a structure, or one between, gets that. */
-TEST(older_sizes)
+/* A program with an older version of a structure gets the fields of that version. */
+TEST(an_older_structure_gets_the_fields_of_its_version)
 {
 	u64 *counters = pages(1);
 	struct profil_range range = range_burn(counters, 4, 8, 0);
@@ -1448,12 +1447,12 @@ TEST(older_sizes)
 		memset((u8 *)query + size, POISON, sizeof(query) - size);
 		EXPECT_EQ(0, device_ioctl(PROFIL_IOC_QUERY, query));
 		q.size = size;
-		q.hook = query[0].hook;		/* may come and go by itself */
+		q.hook = query[0].hook;		/* the hook can come or go meanwhile */
 		EXPECT_EQ(0, memcmp(&q, query, size));
 		EXPECT_TRUE(poisoned((u8 *)query + size, sizeof(query) - size));
 	}
 
-	/* Statistics as such, and where other calls write them. */
+	/* Statistics by STATS, and by the other calls that write them. */
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
@@ -1499,7 +1498,7 @@ TEST(older_sizes)
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST(poisoned_descriptor_answers)
+TEST(answers_of_a_descriptor_write_all_of_the_structure)
 {
 	u64 *counters = pages(1);
 	struct profil_range range = range_burn(counters, 4, 8, 0);
@@ -1528,7 +1527,7 @@ TEST(poisoned_descriptor_answers)
 	EXPECT_FALSE(poisoned(&attach[0].space, sizeof(u64)));
 	EXPECT_TRUE(poisoned(&attach[1], sizeof(attach[1])));
 
-	/* The address space by its id is the caller's own. */
+	/* An address space can be named by its id, also the caller's own. */
 	ASSERT_EQ(0, descriptor_add(fd, attach[0].space, &range, 1));
 	ASSERT_EQ(0, descriptor_enable(fd));
 	while (!*(volatile u64 *)counters && --left)
@@ -1584,8 +1583,8 @@ TEST(poisoned_descriptor_answers)
 	EXPECT_EQ(0, close(fd));
 }
 
-/* What is only read may be read-only. */
-TEST(read_only_argument)
+/* The arguments of START and STOP can be in read-only memory. */
+TEST(START_and_STOP_accept_a_read_only_argument)
 {
 	static const struct profil_start start = {
 		.size = sizeof(start),
@@ -1599,7 +1598,7 @@ TEST(read_only_argument)
 	EXPECT_EQ(0, device_ioctl(PROFIL_IOC_STOP, &stop));
 }
 
-/* Sessions that are to be had. */
+/* Valid parameters. */
 FIXTURE(valid) {
 	u64 *counters;
 	struct profil_range range;
@@ -1623,8 +1622,8 @@ FIXTURE_TEARDOWN(valid)
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));			\
 } while (0)
 
-/* Without ranges, or without counters: on, and all is outside. */
-TEST_F(valid, nothing_to_count)
+/* Without ranges or without counters, a session is on and all ticks are outside. */
+TEST_F(valid, without_ranges_or_counters_all_ticks_are_outside)
 {
 	struct profil_stats stats;
 	unsigned int nr;
@@ -1643,7 +1642,7 @@ TEST_F(valid, nothing_to_count)
 	}
 }
 
-TEST_F(valid, every_parameter)
+TEST_F(valid, every_parameter_is_accepted)
 {
 	const u32 scales[] = { 0, 1, 2, 3, 65535, 65536, 65537, 131072, INT32_MAX, UINT32_MAX };
 	const u32 widths[] = { 2, 4, 8 };
@@ -1685,7 +1684,7 @@ TEST_F(valid, every_parameter)
 	EXPECT_STARTS(r, 1);
 }
 
-TEST_F(valid, modes)
+TEST_F(valid, every_set_of_modes_is_accepted)
 {
 	struct profil_start start = {
 		.size = sizeof(start),
@@ -1699,8 +1698,8 @@ TEST_F(valid, modes)
 	}
 }
 
-/* Ranges that touch, in any order. */
-TEST_F(valid, touching_ranges)
+/* Ranges can be adjacent, in any order. */
+TEST_F(valid, adjacent_ranges_are_accepted_in_any_order)
 {
 	const int orders[][3] = {
 		{ 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 },
@@ -1719,8 +1718,8 @@ TEST_F(valid, touching_ranges)
 	}
 }
 
-/* As many ranges as there can be; the last of them counts. */
-TEST_F(valid, most_ranges)
+/* A session with the maximum number of ranges counts in the last one. */
+TEST_F(valid, the_maximum_number_of_ranges_is_accepted)
 {
 	struct profil_stats stats;
 	struct profil_query q;
@@ -1747,8 +1746,8 @@ TEST_F(valid, most_ranges)
 	EXPECT_TRUE(accounted(&stats));
 }
 
-/* REPLACE: with a session on it takes its place, without one it is a plain start. */
-TEST_F(valid, replace)
+/* REPLACE replaces a session that is on; without one, it is like a simple start. */
+TEST_F(valid, REPLACE_starts_anew_with_or_without_a_session)
 {
 	struct profil_stats stats;
 	u32 scope;
@@ -1766,8 +1765,8 @@ TEST_F(valid, replace)
 	}
 }
 
-/* The scopes know nothing of each other. */
-TEST_F(valid, scopes)
+/* The sessions of the process and of the thread are independent. */
+TEST_F(valid, the_sessions_of_the_two_scopes_are_independent)
 {
 	struct profil_range process = range_all(self->counters, 1, 8);
 	struct profil_range thread = range_all(self->counters + 1, 1, 8);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The index arithmetic of module/bins.h against a reference in 128 bits.
+ * Compares the index arithmetic of module/bins.h with a reference in 128-bit arithmetic.
  *
- * Needs no device. PROFIL_SEED=N repeats a run's random inputs.
+ * Needs no device. PROFIL_SEED=N repeats the random inputs of a run.
  */
 #include "kselftest_harness.h"
 
@@ -14,7 +14,7 @@
 
 typedef unsigned __int128 u128;
 
-/* The parameters as the ABI has them. */
+/* The parameters of a range, as the ABI defines them. */
 struct rule {
 	u64 granule;
 	u64 step;
@@ -23,7 +23,10 @@ struct rule {
 	u64 nr_counters;
 };
 
-/* "counter" of struct profil_range in the uapi header, in integers that suffice. */
+/*
+ * The counter number as the uapi header defines it for struct profil_range, in 128-bit integers,
+ * which cannot overflow.
+ */
 static u128 reference(const struct rule *r, u64 d)
 {
 	u128 t = (u128)(d / r->granule) * r->scale / 65536;
@@ -31,7 +34,7 @@ static u128 reference(const struct rule *r, u64 d)
 	return t / r->step + (r->round_up && t % r->step);
 }
 
-/* For counters of @width bytes; of 1 for what is an index and not an offset. */
+/* Compiles @r for counters of @width bytes. With a width of 1 the result is an index. */
 static struct profil_bins bins_of(const struct rule *r, u64 width)
 {
 	struct profil_bins b;
@@ -41,7 +44,7 @@ static struct profil_bins bins_of(const struct rule *r, u64 width)
 	return b;
 }
 
-/* What the tick does with a pc of a range that starts at its offset. */
+/* Computes the counter of @pc as the tick does. The range starts at its offset. */
 static u64 counter(const struct rule *r, u64 offset, u64 pc)
 {
 	struct profil_bins b = bins_of(r, 1);
@@ -52,8 +55,8 @@ static u64 counter(const struct rule *r, u64 offset, u64 pc)
 	return profil_bins_byte(&b, d, 1);
 }
 
-/* The counter @index, wherever the counters begin and d is counted from. */
-static bool same_moved(const struct rule *r, u64 width, u64 d, u64 index)
+/* Is @d still in counter @index if the base of d and the address of counter 0 are moved? */
+static bool matches_moved(const struct rule *r, u64 width, u64 d, u64 index)
 {
 	const u64 from[] = { d / 2 & -r->granule, d & -r->granule };
 	const u64 firsts[] = { 0, 4088 };
@@ -74,14 +77,14 @@ static bool same_moved(const struct rule *r, u64 width, u64 d, u64 index)
 	return true;
 }
 
-static bool same(const struct rule *r, const struct profil_bins *b, u64 d)
+static bool matches(const struct rule *r, const struct profil_bins *b, u64 d)
 {
 	u128 want = reference(r, d);
 
 	if (want >= r->nr_counters)
 		return d >= b->limit;
-	return d < b->limit && profil_bins_byte(b, d, 1) == want && same_moved(r, 2, d, want) &&
-	       same_moved(r, 4, d, want) && same_moved(r, 8, d, want);
+	return d < b->limit && profil_bins_byte(b, d, 1) == want && matches_moved(r, 2, d, want) &&
+	       matches_moved(r, 4, d, want) && matches_moved(r, 8, d, want);
 }
 
 static const char *text(const struct rule *r)
@@ -95,10 +98,10 @@ static const char *text(const struct rule *r)
 }
 
 /*
- * One rule at one d and around each of its edges. d = U64_MAX is none of a pc, see
+ * Tests one rule at @d and around each edge of the rule. d = UINT64_MAX occurs for no pc, see
  * bins.h.
  */
-static bool holds(const struct rule *r, u64 d)
+static bool rule_matches(const struct rule *r, u64 d)
 {
 	const struct rule fewer = {
 		r->granule, r->step, r->round_up, r->scale, r->nr_counters - 1,
@@ -114,7 +117,7 @@ static bool holds(const struct rule *r, u64 d)
 	for (i = 0; i < ARRAY_SIZE(centers); i++) {
 		for (k = -3; k <= 3; k++) {
 			d = centers[i] + k;
-			if (d == UINT64_MAX || same(r, &b, d))
+			if (d == UINT64_MAX || matches(r, &b, d))
 				continue;
 			fprintf(stderr, "# %s: wrong at d = %#llx, limit %#llx\n", text(r),
 				(unsigned long long)d, (unsigned long long)b.limit);
@@ -122,7 +125,7 @@ static bool holds(const struct rule *r, u64 d)
 		}
 	}
 
-	/* The limit is tight, and grows with the counters. */
+	/* The limit is exact, and does not decrease if there are more counters. */
 	if (b.limit && reference(r, b.limit - 1) >= r->nr_counters)
 		return false;
 	if (b.limit != UINT64_MAX && reference(r, b.limit) < r->nr_counters)
@@ -140,11 +143,11 @@ static const u64 counts[] = {
 	PROFIL_MAX_COUNTERS - 1, PROFIL_MAX_COUNTERS,
 };
 
-TEST(vectors)
+TEST(the_rule_of_each_family_matches_known_values)
 {
 	const struct rule glibc = { 2, 1, false, 65536, 100 };
-	const struct rule bsd = { 1, 2, false, 65536, 100 };	/* Digital UNIX as well */
-	const struct rule aix = { 1, 2, true, 65536, 100 };	/* the library has 65536 as off */
+	const struct rule bsd = { 1, 2, false, 65536, 100 };	/* also Digital UNIX */
+	const struct rule aix = { 1, 2, true, 65536, 100 };	/* in the library 65536 means off */
 	const struct rule n64 = { 4, 1, false, 65536, 100 };
 	const struct rule *const three[] = { &glibc, &bsd, &aix };
 	struct rule r;
@@ -167,12 +170,12 @@ TEST(vectors)
 		r.scale = 65535;
 		EXPECT_EQ(three[i] == &aix ? 1 : 0, counter(&r, 0x1000, 0x1002));
 		EXPECT_EQ(three[i] == &glibc ? 0 : 1, counter(&r, 0x1000, 0x1003));
-		/* Beyond 4 GiB: never folded back. */
+		/* Above 4 GiB the index does not wrap. */
 		EXPECT_EQ(NONE, counter(&r, 0x1000, 0x100001000));
 		EXPECT_EQ(NONE, counter(&r, 0x1000, 0x100001002));
 		EXPECT_EQ(NONE, counter(&r, 0x1000, 0xffffffff00001000));
 		EXPECT_EQ(NONE, counter(&r, 0x1000, UINT64_MAX - 1));
-		/* The families' scale 2 is this module's 0: all into the first. */
+		/* Scale 2 of the families is 0 in this module: all pcs are in the first counter. */
 		r.scale = 0;
 		r.nr_counters = 1;
 		EXPECT_EQ(NONE, counter(&r, 0x1000, 0x0fff));
@@ -187,8 +190,8 @@ TEST(vectors)
 	EXPECT_EQ(NONE, counter(&n64, 0x1000, 0x1000 + 400));
 }
 
-/* Nothing has a counter if there are none. */
-TEST(no_counters)
+/* Without counters, no pc has one. */
+TEST(without_counters_no_pc_has_a_counter)
 {
 	struct rule r = { 1, 1, false, 0, 0 };
 	unsigned int i;
@@ -204,8 +207,8 @@ TEST(no_counters)
 	}
 }
 
-/* Every scale with every number of counters. */
-static bool all_hold(struct rule *r)
+/* Tests @r with each scale and each number of counters. */
+static bool rule_matches_all(struct rule *r)
 {
 	unsigned int i, j;
 
@@ -213,25 +216,25 @@ static bool all_hold(struct rule *r)
 		for (j = 0; j < ARRAY_SIZE(counts); j++) {
 			r->scale = scales[i];
 			r->nr_counters = counts[j];
-			if (!holds(r, counts[j] * r->granule))
+			if (!rule_matches(r, counts[j] * r->granule))
 				return false;
 		}
 	}
 	return true;
 }
 
-TEST(grid)
+TEST(all_combinations_of_edge_parameters_match_the_reference)
 {
 	struct rule r;
 
 	for (r.granule = 1; r.granule <= PROFIL_MAX_GRANULE; r.granule *= 2) {
 		for (r.step = 1; r.step <= PROFIL_MAX_STEP; r.step *= 2) {
 			r.round_up = false;
-			ASSERT_TRUE(all_hold(&r)) {
+			ASSERT_TRUE(rule_matches_all(&r)) {
 				TH_LOG("%s", text(&r));
 			}
 			r.round_up = true;
-			ASSERT_TRUE(all_hold(&r)) {
+			ASSERT_TRUE(rule_matches_all(&r)) {
 				TH_LOG("%s", text(&r));
 			}
 		}
@@ -240,7 +243,7 @@ TEST(grid)
 
 static u64 state;
 
-/* xorshift64* */
+/* The xorshift64* generator */
 static u64 random64(void)
 {
 	state ^= state >> 12;
@@ -249,14 +252,14 @@ static u64 random64(void)
 	return state * 0x2545f4914f6cdd1dULL;
 }
 
-/* Every length in bits up to @bits equally likely. */
+/* Returns a random number. All lengths from 0 to @bits bits are equally likely. */
 static u64 random_length(unsigned int bits)
 {
 	bits = random64() % (bits + 1);
 	return bits ? random64() >> (64 - bits) : 0;
 }
 
-TEST(random_inputs)
+TEST(random_parameters_match_the_reference)
 {
 	const char *env = getenv("PROFIL_SEED");
 	u64 seed = env ? strtoull(env, NULL, 0) : (u64)time(NULL) << 16 ^ getpid();
@@ -272,7 +275,7 @@ TEST(random_inputs)
 		r.round_up = random64() & 1;
 		r.scale = random_length(32);
 		r.nr_counters = random_length(__builtin_ctzll(PROFIL_MAX_COUNTERS));
-		ASSERT_TRUE(holds(&r, random_length(64))) {
+		ASSERT_TRUE(rule_matches(&r, random_length(64))) {
 			TH_LOG("PROFIL_SEED=%llu, input %u: %s", (unsigned long long)seed, i,
 			       text(&r));
 		}

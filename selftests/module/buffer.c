@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Buffers: what must be refused, what must count, and what is charged for it.
+ * Buffers: which memory is refused, which can be counted into, and how many pages are charged.
  */
 #include "kselftest_harness.h"
 
@@ -16,7 +16,7 @@
 #include "kernel.h"
 
 #define KERNEL_ADDRESS	0xffff888000001000ULL
-#define NO_ADDRESS	0x0000900000000000ULL	/* canonical in neither half */
+#define NO_ADDRESS	0x0000900000000000ULL	/* not canonical, neither user nor kernel */
 #define HUGE		(2UL << 20)
 
 #ifndef XFS_SUPER_MAGIC
@@ -55,8 +55,12 @@ static u64 bytes_spanned(const void *buffer, u64 bytes)
 	return (last - first + 1) * page_size;
 }
 
-/* A session counts into the last counter of a buffer of zeros, and charges just its pages. */
-static void counts(struct __test_metadata *_metadata, void *buffer, u64 nr_counters, u32 width)
+/*
+ * Starts a session that counts into the last counter of a zeroed buffer. Exactly the buffer's
+ * pages must be charged.
+ */
+static void expect_counts(struct __test_metadata *_metadata, void *buffer, u64 nr_counters,
+			  u32 width)
 {
 	struct profil_range range = range_burn(buffer, nr_counters, width, nr_counters - 1);
 	u64 locked = bytes_spanned(buffer, nr_counters * width);
@@ -81,15 +85,13 @@ static void counts(struct __test_metadata *_metadata, void *buffer, u64 nr_count
 	EXPECT_EQ(0, wrong);
 }
 
-/*
- * Buffers that are refused, without a session and with one that does not notice.
- */
+/* Buffers that must be refused, without a session and with one that is on and must not change. */
 struct scene {
 	bool on;
 	u64 ticks;
 	u64 locked;
 	u16 *counters;	/* of the session that is on */
-	u16 *good;	/* a page */
+	u16 *good;	/* a page of a valid buffer */
 };
 
 FIXTURE(bad) {
@@ -139,9 +141,9 @@ FIXTURE_TEARDOWN(bad)
 	EXPECT_EQ(0, locked_bytes());
 }
 
-/* Alone, as the second of two, as the first of two. */
-static void refused(struct __test_metadata *_metadata, struct scene *scene, int error,
-		    u64 buffer, u64 nr, u32 width, int line)
+/* The bad buffer is that of the only range, of the second of two, and of the first of two. */
+static void expect_refused(struct __test_metadata *_metadata, struct scene *scene, int error,
+			   u64 buffer, u64 nr, u32 width, int line)
 {
 	struct profil_range good = range_all(scene->good, 4, 2);
 	struct profil_range bad = good;
@@ -183,7 +185,7 @@ static void refused(struct __test_metadata *_metadata, struct scene *scene, int 
 }
 
 #define EXPECT_REFUSED(error, buffer, nr, width) \
-	refused(_metadata, &self->scene, error, buffer, nr, width, __LINE__)
+	expect_refused(_metadata, &self->scene, error, buffer, nr, width, __LINE__)
 
 static u64 most_counters(void)
 {
@@ -192,7 +194,7 @@ static u64 most_counters(void)
 	return device_query(&q) ? 0 : q.max_counters;
 }
 
-TEST_F(bad, addresses)
+TEST_F(bad, addresses_that_are_not_user_memory_are_refused_with_EFAULT)
 {
 	const u64 max_counters = most_counters();
 	u8 *p = pages(1);
@@ -213,7 +215,7 @@ TEST_F(bad, addresses)
 
 static const u64 constant[512];
 
-TEST_F(bad, read_only)
+TEST_F(bad, read_only_pages_are_refused_with_EFAULT)
 {
 	u8 *p = pages(1);
 
@@ -230,8 +232,8 @@ TEST_F(bad, read_only)
 	EXPECT_REFUSED(EFAULT, addr(__start_profil_burn) & -8ULL, 1, 8);
 }
 
-/* All of a large buffer is good but one page of it. */
-TEST_F(bad, one_bad_page)
+/* All of a large buffer is valid except for one page. */
+TEST_F(bad, a_large_buffer_with_one_bad_page_is_refused)
 {
 	const u64 n = 600, bad[] = { 0, 1, n / 2, n - 2, n - 1 };
 	unsigned int i;
@@ -251,8 +253,8 @@ TEST_F(bad, one_bad_page)
 	}
 }
 
-/* The last counter alone lies on a page that is not there. */
-TEST_F(bad, last_counter)
+/* Only the last counter is on a page that is not mapped. */
+TEST_F(bad, a_buffer_whose_last_counter_is_not_mapped_is_refused)
 {
 	const u32 widths[] = { 2, 4, 8 };
 	unsigned int i;
@@ -266,7 +268,7 @@ TEST_F(bad, last_counter)
 	}
 }
 
-TEST_F(bad, misaligned)
+TEST_F(bad, misaligned_buffers_are_refused)
 {
 	u64 p = addr(pages(2)), by;
 	const u32 widths[] = { 2, 4, 8 };
@@ -281,11 +283,11 @@ TEST_F(bad, misaligned)
 	}
 }
 
-/* More than there is, by far: said at once, and nothing is allocated for it. */
-TEST_F(bad, immense)
+/* The size is far above all memory. The call fails before anything is allocated for it. */
+TEST_F(bad, buffers_far_above_all_memory_are_refused)
 {
 	const u64 max_counters = most_counters();
-	/* The limit is looked at before the mappings are; for root there is none. */
+	/* RLIMIT_MEMLOCK is checked before the mappings. It does not limit root. */
 	const int error = geteuid() ? EPERM : EFAULT;
 
 	ASSERT_LT(0, max_counters);
@@ -294,7 +296,7 @@ TEST_F(bad, immense)
 	EXPECT_REFUSED(error, addr(self->scene.good), max_counters - 1, 4);
 }
 
-/* Device memory: the first region of a PCI device that can be mapped. */
+/* Maps device memory: the first PCI region that can be mapped. */
 static u8 *map_device(void)
 {
 	char path[PATH_MAX];
@@ -321,7 +323,7 @@ static u8 *map_device(void)
 	return p;
 }
 
-TEST_F(bad, device_memory)
+TEST_F(bad, device_memory_is_refused)
 {
 	u8 *p = map_device();
 
@@ -331,7 +333,7 @@ TEST_F(bad, device_memory)
 	EXPECT_REFUSED(EFAULT, addr(p), page_size / 8, 8);
 }
 
-TEST_F(bad, secret_memory)
+TEST_F(bad, secret_memory_is_refused)
 {
 	int fd = syscall(SYS_memfd_secret, 0);
 	u8 *p;
@@ -375,7 +377,7 @@ static int temporary(const char *dir)
 	return fd;
 }
 
-/* A megabyte of FAT, for which no tool is needed. */
+/* Writes a FAT file system of one megabyte, without needing a tool. */
 static bool make_fat(const char *path)
 {
 	static const u8 boot[32] = {
@@ -403,7 +405,9 @@ static bool make_fat(const char *path)
 	return made;
 }
 
-/* A file with a disk behind it: in a file system made for it, or in one that is here. */
+/*
+ * Opens a file that is written back to a disk: in a file system made for it, or in one found here.
+ */
 static int file_written_back(void)
 {
 	const char *const dirs[] = { "/mnt", ".", "/var/tmp", "/tmp", "/root" };
@@ -423,7 +427,7 @@ static int file_written_back(void)
 	return -1;
 }
 
-TEST_F(bad, file_written_back)
+TEST_F(bad, shared_files_with_writeback_are_refused)
 {
 	int fd = file_written_back();
 	u8 *p, *q;
@@ -435,32 +439,30 @@ TEST_F(bad, file_written_back)
 	if (!p)
 		SKIP(return, "a shared mapping of a file is not to be had: %s", strerror(errno));
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
-	memset(p, 0, 4 * page_size);		/* dirty now: no better */
+	memset(p, 0, 4 * page_size);		/* dirty pages are refused, too */
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
 	EXPECT_REFUSED(EFAULT, addr(p), 4 * page_size / 8, 8);
 
-	/* In the midst of other memory. */
+	/* The file is mapped between pages of anonymous memory. */
 	q = pages(4);
 	ASSERT_NE(NULL, q);
 	ASSERT_EQ(q + page_size, mmap(q + page_size, page_size, PROT_READ | PROT_WRITE,
 				      MAP_SHARED | MAP_FIXED, fd, 0));
 	EXPECT_REFUSED(EFAULT, addr(q), 4 * page_size / 8, 8);
 	if (!variant->on) {
-		counts(_metadata, q, 4, 8);
-		/* A private mapping of it is memory like any other. */
+		expect_counts(_metadata, q, 4, 8);
+		/* A private mapping of the file is accepted. */
 		p = map(4 * page_size, MAP_PRIVATE, fd);
 		ASSERT_NE(NULL, p);
-		counts(_metadata, p, 4 * page_size / 2, 2);
+		expect_counts(_metadata, p, 4 * page_size / 2, 2);
 	}
 }
 
-/*
- * Memory of every kind that is fine.
- */
+/* Memory that is accepted */
 static u16 in_data[8192] = { 1 };
 static u32 in_bss[8192];
 
-TEST(data_bss_stack_heap)
+TEST(data_bss_stack_and_heap_are_accepted)
 {
 	u64 on_stack[1000] = {};
 	u16 *heap = calloc(3001, 2);
@@ -468,37 +470,40 @@ TEST(data_bss_stack_heap)
 	ASSERT_LE(0, device_fd());
 	ASSERT_NE(NULL, heap);
 	in_data[0] = 0;
-	counts(_metadata, in_data, ARRAY_SIZE(in_data), 2);
-	counts(_metadata, in_bss, ARRAY_SIZE(in_bss), 4);
-	counts(_metadata, on_stack, ARRAY_SIZE(on_stack), 8);
-	counts(_metadata, heap, 3001, 2);
+	expect_counts(_metadata, in_data, ARRAY_SIZE(in_data), 2);
+	expect_counts(_metadata, in_bss, ARRAY_SIZE(in_bss), 4);
+	expect_counts(_metadata, on_stack, ARRAY_SIZE(on_stack), 8);
+	expect_counts(_metadata, heap, 3001, 2);
 }
 
-TEST(anonymous)
+TEST(anonymous_memory_is_accepted)
 {
 	u8 *p;
 
 	ASSERT_LE(0, device_fd());
-	/* Never touched; read only, which maps the zero page; written. */
+	/*
+	 * The pages have never been touched, only been read (the zero page is mapped), or been
+	 * written.
+	 */
 	p = pages(300);
 	ASSERT_NE(NULL, p);
-	counts(_metadata, p, 300 * page_size / 2, 2);
+	expect_counts(_metadata, p, 300 * page_size / 2, 2);
 	p = pages(4);
 	ASSERT_NE(NULL, p);
 	EXPECT_EQ(0, *(volatile u8 *)p);
 	EXPECT_EQ(0, *(volatile u8 *)(p + 3 * page_size));
-	counts(_metadata, p, 4 * page_size / 4, 4);
+	expect_counts(_metadata, p, 4 * page_size / 4, 4);
 	p = pages(4);
 	ASSERT_NE(NULL, p);
 	memset(p, 1, 4 * page_size);
 	memset(p, 0, 4 * page_size);
-	counts(_metadata, p, 4 * page_size / 8, 8);
+	expect_counts(_metadata, p, 4 * page_size / 8, 8);
 	p = map(4 * page_size, MAP_SHARED | MAP_ANONYMOUS, -1);
 	ASSERT_NE(NULL, p);
-	counts(_metadata, p, 4 * page_size / 2, 2);
+	expect_counts(_metadata, p, 4 * page_size / 2, 2);
 }
 
-TEST(shared_memory)
+TEST(shared_memory_is_accepted)
 {
 	int fd = syscall(SYS_memfd_create, "profil", 0);
 	u8 *p, *q;
@@ -510,13 +515,13 @@ TEST(shared_memory)
 	q = map(4 * page_size, MAP_SHARED, fd);
 	ASSERT_NE(NULL, p);
 	ASSERT_NE(NULL, q);
-	counts(_metadata, p, 4 * page_size / 2, 2);
-	EXPECT_LE(3, counter(q, 2, 4 * page_size / 2 - 1));	/* the same memory */
+	expect_counts(_metadata, p, 4 * page_size / 2, 2);
+	EXPECT_LE(3, counter(q, 2, 4 * page_size / 2 - 1));	/* both map the same memory */
 	EXPECT_EQ(0, memcmp(p, q, 4 * page_size));
 }
 
-/* Past the end of the file there is nothing to count in. */
-TEST_F(bad, truncated_shared_memory)
+/* A mapping has no pages past the end of its file. */
+TEST_F(bad, shared_memory_past_the_end_of_its_file_is_refused)
 {
 	int fd = syscall(SYS_memfd_create, "profil", 0);
 	u8 *p;
@@ -529,8 +534,8 @@ TEST_F(bad, truncated_shared_memory)
 	EXPECT_REFUSED(EFAULT, addr(p + 3 * page_size), 1, 2);
 }
 
-/* A file that is mapped privately, written to or not. */
-TEST(private_file)
+/* A private mapping of a file, with pages that have or have not been written. */
+TEST(a_private_mapping_of_a_file_is_accepted)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	u8 *p;
@@ -541,10 +546,10 @@ TEST(private_file)
 	ASSERT_NE(NULL, p);
 	memset(p, 0, page_size);
 	memset(p + page_size, 0, page_size);
-	counts(_metadata, p, 2 * page_size / 2, 2);
+	expect_counts(_metadata, p, 2 * page_size / 2, 2);
 }
 
-TEST(mlocked)
+TEST(mlocked_memory_is_accepted_and_charged_again)
 {
 	u8 *p = pages(4);
 
@@ -552,12 +557,12 @@ TEST(mlocked)
 	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, mlock(p, 4 * page_size));
 	EXPECT_EQ(4 * page_size, locked_bytes());
-	counts(_metadata, p, 4 * page_size / 2, 2);	/* adds to it, and takes no more away */
+	expect_counts(_metadata, p, 4 * page_size / 2, 2);	/* adds to VmLck meanwhile */
 	EXPECT_EQ(4 * page_size, locked_bytes());
 }
 
-/* Pages that a child still shares: the session's are the parent's own. */
-TEST(copy_on_write)
+/* The pages are shared with a child by copy-on-write; the session pins the parent's own copies. */
+TEST(pages_shared_by_copy_on_write_are_copied_for_the_parent)
 {
 	int to_child[2], status;
 	u8 *p = pages(2);
@@ -580,13 +585,13 @@ TEST(copy_on_write)
 			status |= p[i] != 0;
 		_exit(status);
 	}
-	counts(_metadata, p, 2 * page_size / 2, 2);
+	expect_counts(_metadata, p, 2 * page_size / 2, 2);
 	EXPECT_EQ(1, write(to_child[1], "", 1));
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, status);
 }
 
-TEST(hugetlb)
+TEST(hugetlb_memory_is_accepted)
 {
 	const int kinds[] = { MAP_PRIVATE, MAP_SHARED };
 	unsigned int i;
@@ -601,15 +606,15 @@ TEST(hugetlb)
 			file_write(HUGETLB_POOL, was);
 			SKIP(return, "no huge pages here: %s", strerror(errno));
 		}
-		counts(_metadata, p + HUGE - page_size, page_size, 2);
+		expect_counts(_metadata, p + HUGE - page_size, page_size, 2);
 		memset(p, 0, 2 * HUGE);
-		counts(_metadata, p + 8, 2 * HUGE / 8 - 1, 8);
+		expect_counts(_metadata, p + 8, 2 * HUGE / 8 - 1, 8);
 		EXPECT_EQ(0, munmap(p, 2 * HUGE));
 	}
 	file_write(HUGETLB_POOL, was);
 }
 
-/* Is the mapping that starts at @p in huge pages? */
+/* Is the mapping that starts at @p backed by huge pages? */
 static bool is_huge(const u8 *p)
 {
 	unsigned long long start, end, kib = 0;
@@ -630,29 +635,27 @@ static bool is_huge(const u8 *p)
 	return kib;
 }
 
-TEST(transparent_huge_page)
+TEST(a_transparent_huge_page_is_accepted)
 {
 	u8 *p = map(3 * HUGE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 
 	ASSERT_LE(0, device_fd());
 	ASSERT_NE(NULL, p);
 	p += -addr(p) % HUGE;
-	ASSERT_EQ(0, mprotect(p + HUGE, page_size, PROT_NONE));	/* a mapping of its own */
+	ASSERT_EQ(0, mprotect(p + HUGE, page_size, PROT_NONE));	/* ends the mapping at HUGE */
 	if (madvise(p, HUGE, MADV_HUGEPAGE))
 		SKIP(return, "no transparent huge pages here: %s", strerror(errno));
 	memset(p, 0, HUGE);
 	if (!is_huge(p))
 		SKIP(return, "no transparent huge page to be had");
-	counts(_metadata, p + page_size + 4, 1, 4);
-	counts(_metadata, p + 8 * page_size - 2, 2, 2);
+	expect_counts(_metadata, p + page_size + 4, 1, 4);
+	expect_counts(_metadata, p + 8 * page_size - 2, 2, 2);
 	memset(p, 0, HUGE);
-	counts(_metadata, p, HUGE / 2, 2);
+	expect_counts(_metadata, p, HUGE / 2, 2);
 }
 
-/*
- * Sizes and places.
- */
-TEST(one_counter)
+/* Sizes and positions of buffers */
+TEST(one_counter_at_either_end_of_a_page_is_counted)
 {
 	const u32 widths[] = { 2, 4, 8 };
 	unsigned int i;
@@ -660,17 +663,17 @@ TEST(one_counter)
 
 	ASSERT_LE(0, device_fd());
 	for (i = 0; i < ARRAY_SIZE(widths); i++) {
-		/* The first and the last of a page, with nothing around it. */
+		/* The first and the last counter of a page, with no other ones. */
 		p = pages(3);
 		ASSERT_NE(NULL, p);
 		ASSERT_EQ(0, mprotect(p, page_size, PROT_NONE));
 		ASSERT_EQ(0, mprotect(p + 2 * page_size, page_size, PROT_NONE));
-		counts(_metadata, p + page_size, 1, widths[i]);
-		counts(_metadata, p + 2 * page_size - widths[i], 1, widths[i]);
+		expect_counts(_metadata, p + page_size, 1, widths[i]);
+		expect_counts(_metadata, p + 2 * page_size - widths[i], 1, widths[i]);
 	}
 }
 
-TEST(across_pages)
+TEST(buffers_across_page_boundaries_are_counted)
 {
 	const u32 widths[] = { 2, 4, 8 };
 	unsigned int i;
@@ -681,25 +684,23 @@ TEST(across_pages)
 		p = pages(4);
 		ASSERT_NE(NULL, p);
 		ASSERT_EQ(0, mprotect(p + 3 * page_size, page_size, PROT_NONE));
-		counts(_metadata, p + page_size - widths[i], 2, widths[i]);
+		expect_counts(_metadata, p + page_size - widths[i], 2, widths[i]);
 		p[page_size] = 0;
 		memset(p, 0, 3 * page_size);
-		counts(_metadata, p + widths[i], page_size / widths[i], widths[i]);
+		expect_counts(_metadata, p + widths[i], page_size / widths[i], widths[i]);
 		memset(p, 0, 3 * page_size);
-		counts(_metadata, p + page_size - widths[i], 2 * page_size / widths[i] + 1,
-		       widths[i]);
+		expect_counts(_metadata, p + page_size - widths[i], 2 * page_size / widths[i] + 1,
+			      widths[i]);
 	}
 }
 
-/*
- * What is charged: each page of the session once.
- */
+/* Charges: a session is charged once for each page */
 struct place {
 	u64 from, to;	/* in 64ths of a page; to == 0: none */
 };
 
-static void charges(struct __test_metadata *_metadata, u8 *p, const struct place *places,
-		    u32 nr, u64 expected)
+static void expect_charge(struct __test_metadata *_metadata, u8 *p, const struct place *places,
+			  u32 nr, u64 expected)
 {
 	struct profil_range ranges[8];
 	struct profil_stats stats;
@@ -721,12 +722,12 @@ static void charges(struct __test_metadata *_metadata, u8 *p, const struct place
 	}
 }
 
-TEST(charge)
+TEST(each_page_of_a_session_is_charged_once)
 {
 	u8 *p = pages(8);
 #define CHARGES(expected, ...) do {						\
 	const struct place places[] = { __VA_ARGS__ };				\
-	charges(_metadata, p, places, ARRAY_SIZE(places), expected);		\
+	expect_charge(_metadata, p, places, ARRAY_SIZE(places), expected);		\
 } while (0)
 
 	ASSERT_LE(0, device_fd());
@@ -736,19 +737,19 @@ TEST(charge)
 	CHARGES(1, { 63, 64 });
 	CHARGES(2, { 63, 65 });
 	CHARGES(8, { 0, 512 });
-	CHARGES(1, { 0, 1 }, { 5, 6 }, { 63, 64 });	/* in one page */
-	CHARGES(1, { 3, 9 }, { 3, 9 }, { 5, 11 });	/* that overlap */
-	CHARGES(2, { 0, 64 }, { 64, 128 });		/* one after the other */
-	CHARGES(3, { 0, 65 }, { 65, 129 });		/* that share the middle page */
-	CHARGES(2, { 0, 1 }, { 448, 449 });		/* far apart */
-	CHARGES(4, { 448, 449 }, { 0, 70 }, { 130, 131 });	/* in no order */
+	CHARGES(1, { 0, 1 }, { 5, 6 }, { 63, 64 });	/* all in one page */
+	CHARGES(1, { 3, 9 }, { 3, 9 }, { 5, 11 });	/* overlapping */
+	CHARGES(2, { 0, 64 }, { 64, 128 });		/* adjacent */
+	CHARGES(3, { 0, 65 }, { 65, 129 });		/* both use the middle page */
+	CHARGES(2, { 0, 1 }, { 448, 449 });		/* pages in between are not charged */
+	CHARGES(4, { 448, 449 }, { 0, 70 }, { 130, 131 });	/* not in the order of addresses */
 	CHARGES(8, { 0, 512 }, { 100, 200 }, { 0, 1 }, { 511, 512 });
-	CHARGES(1, { 0, 0 }, { 7, 8 }, { 512, 512 });	/* some without counters */
+	CHARGES(1, { 0, 0 }, { 7, 8 }, { 512, 512 });	/* some have no counters */
 #undef CHARGES
 }
 
-/* Two ranges that count into the same counter: the sum. */
-TEST(overlapping_buffers)
+/* If two ranges use the same counter, it counts the ticks of both. */
+TEST(ranges_with_a_common_counter_count_into_it_together)
 {
 	u64 *p = (u64 *)pages(1);
 	struct profil_range ranges[3];
@@ -770,8 +771,8 @@ TEST(overlapping_buffers)
 	EXPECT_EQ(stats.hit, p[1]);
 }
 
-/* Counters are not cleared. */
-TEST(adds)
+/* A start does not clear the counters. */
+TEST(counting_adds_to_the_old_values)
 {
 	u16 *p = (u16 *)pages(1);
 	struct profil_range range;
@@ -790,9 +791,7 @@ TEST(adds)
 	EXPECT_EQ(7, p[4]);
 }
 
-/*
- * RLIMIT_MEMLOCK, of a user without the right to pass it.
- */
+/* RLIMIT_MEMLOCK, for a user without CAP_IPC_LOCK */
 #define LIMIT	16	/* pages */
 
 FIXTURE(limit) {
@@ -822,7 +821,7 @@ FIXTURE_TEARDOWN(limit)
 	EXPECT_EQ(0, locked_bytes());
 }
 
-/* Starts a session in so many pages. */
+/* Starts a session with a buffer of @n pages. */
 static int start_pages(u32 scope, u32 flags, u8 *p, u64 n)
 {
 	struct profil_range range = range_all(p, n * page_size / 2, 2);
@@ -830,7 +829,7 @@ static int start_pages(u32 scope, u32 flags, u8 *p, u64 n)
 	return session_start(scope, flags, &range, 1);
 }
 
-TEST_F(limit, exact)
+TEST_F(limit, a_session_can_lock_exactly_RLIMIT_MEMLOCK)
 {
 	struct profil_stats stats;
 	u32 scope;
@@ -850,8 +849,8 @@ TEST_F(limit, exact)
 	}
 }
 
-/* A byte too many is a page too many. */
-TEST_F(limit, crossing)
+/* If a buffer extends into one more page by a single counter, that page is charged. */
+TEST_F(limit, a_buffer_that_touches_one_more_page_is_charged_for_it)
 {
 	struct profil_range range = range_all(self->p + page_size - 2, LIMIT * page_size / 2, 2);
 
@@ -861,7 +860,7 @@ TEST_F(limit, crossing)
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 }
 
-TEST_F(limit, shared_pages)
+TEST_F(limit, a_page_of_many_ranges_is_charged_once)
 {
 	struct profil_range ranges[LIMIT + 1];
 	unsigned int i;
@@ -879,8 +878,8 @@ TEST_F(limit, shared_pages)
 	EXPECT_EQ(-EPERM, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, LIMIT + 1));
 }
 
-/* What else the process has locked counts as well, and what else it locks later. */
-TEST_F(limit, with_others)
+/* Other locked memory of the process counts, too, also if it is locked after the start. */
+TEST_F(limit, other_locked_memory_of_the_process_counts_against_the_limit)
 {
 	ASSERT_EQ(0, mlock(self->q, 10 * page_size));
 	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, 7));
@@ -897,12 +896,15 @@ TEST_F(limit, with_others)
 	EXPECT_EQ(0, munlockall());
 }
 
-TEST_F(limit, replace)
+TEST_F(limit, a_replacement_is_not_charged_twice)
 {
 	struct profil_stats stats;
 
 	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, LIMIT));
-	/* The same pages, others, fewer, and back. */
+	/*
+	 * Replaces it with a session of the same pages, of other pages, of fewer, and of the first
+	 * again.
+	 */
 	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->p, LIMIT));
 	EXPECT_EQ(LIMIT * page_size, locked_bytes());
 	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q, LIMIT));
@@ -912,11 +914,11 @@ TEST_F(limit, replace)
 	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->p, LIMIT));
 	EXPECT_EQ(LIMIT * page_size, locked_bytes());
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 3));
-	/* One more is too many, and the one that is on goes on. */
+	/* One page more exceeds the limit; the session that is on continues. */
 	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q,
 				      LIMIT + 1));
 	EXPECT_EQ(LIMIT * page_size, locked_bytes());
-	/* Nor is anything lost if the new one fails for another reason. */
+	/* The session also continues if the replacement fails for another reason. */
 	ASSERT_EQ(0, mprotect(self->q + page_size, page_size, PROT_NONE));
 	EXPECT_EQ(-EFAULT, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q,
 				       LIMIT));
@@ -927,20 +929,20 @@ TEST_F(limit, replace)
 	EXPECT_EQ(stats.ticks, stats.hit);
 }
 
-TEST_F(limit, none_at_all)
+TEST_F(limit, a_limit_of_0_allows_only_sessions_without_counters)
 {
 	const struct rlimit limit = { 0, 0 };
 
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, 1));
-	/* Without counters there is nothing to lock. */
+	/* A session without counters locks nothing. */
 	EXPECT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 }
 
-/* CAP_IPC_LOCK: charged all the same, whatever the limit. */
-TEST(cap_ipc_lock)
+/* CAP_IPC_LOCK lifts the limit, but the pages are still charged. */
+TEST(CAP_IPC_LOCK_lifts_RLIMIT_MEMLOCK_but_pages_are_still_charged)
 {
 	const struct rlimit limit = { page_size, page_size };
 	u8 *p = pages(64);
@@ -956,7 +958,10 @@ TEST(cap_ipc_lock)
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 	EXPECT_EQ(0, locked_bytes());
 
-	/* The right is lost while the session is on: it is given back all the same. */
+	/*
+	 * The capability is dropped while the session is on; the stop still returns the whole
+	 * charge.
+	 */
 	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 63));
 	ASSERT_EQ(0, setresuid(1000, 1000, 1000));
 	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, p, 64));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sessions with a clock of their own: as many ticks as their CPU time has periods, whoever has it,
- * and everything else as with the scheduler's tick.
+ * Sessions with a period. The number of ticks is the CPU time divided by the period, for
+ * processes, threads and children; all else is as with the scheduler tick.
  */
 #include "kselftest_harness.h"
 
@@ -14,7 +14,7 @@
 #include "process.h"
 
 #define MS		1000000U
-#define N64_NS		50000U		/* its PROF_MIN_INTERVAL */
+#define N64_NS		50000U		/* PROF_MIN_INTERVAL of the N64 */
 #define FREEBSD_NS	123031U		/* profhz: 8,128 Hz */
 
 static u32 counters[1024] __attribute__((aligned(4096)));
@@ -45,8 +45,8 @@ static u64 root_of(u64 n)
 }
 
 /*
- * Periods that the clock counted, and that the scheduler knows of: time is measured at other
- * points of a context switch, so that some hundredth may be missing.
+ * Compares the ticks of the clock with the CPU time that the scheduler accounts. The two measure
+ * at different points of a context switch, so a few percent may be missing.
  */
 #define EXPECT_AS_EXPECTED(s) do {							\
 	u64 __slack = (s)->expected / 25 + 5 * root_of((s)->expected) + 5;		\
@@ -77,7 +77,7 @@ FIXTURE_TEARDOWN(clock)
 	session_stop(PROFIL_SCOPE_THREAD, NULL);
 }
 
-TEST_F(clock, limits_are_told)
+TEST_F(clock, query_tells_the_limits_of_the_period)
 {
 	EXPECT_TRUE(self->query.features & PROFIL_FEATURE_CLOCK);
 	EXPECT_EQ(self->root ? 10000 : N64_NS, self->query.min_period);
@@ -111,8 +111,8 @@ TEST_F(clock, periods_out_of_bounds_are_refused)
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 }
 
-/* A program that knows no period gets the tick. */
-TEST_F(clock, an_older_structure_means_the_tick)
+/* A structure without the field period selects the scheduler tick. */
+TEST_F(clock, an_older_structure_selects_the_scheduler_tick)
 {
 	struct profil_start start = {
 		.size = offsetof(struct profil_start, period),
@@ -125,7 +125,7 @@ TEST_F(clock, an_older_structure_means_the_tick)
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 	EXPECT_LE(10, s.ticks);
-	/* So many ticks in some 50 ms: it was not one each. */
+	/* So few ticks in about 50 ms: the period was not 1 ms. */
 	EXPECT_GE(s.ticks + s.missed + 10, s.expected);
 }
 
@@ -158,7 +158,7 @@ FIXTURE_TEARDOWN(period)
 	session_stop(variant->scope, NULL);
 }
 
-TEST_F(period, has_its_tick)
+TEST_F(period, gives_as_many_ticks_as_the_CPU_time_has_periods)
 {
 	struct profil_stats s;
 
@@ -172,7 +172,7 @@ TEST_F(period, has_its_tick)
 	EXPECT_EQ(0, counters[3]);
 }
 
-TEST_F(period, is_of_CPU_time)
+TEST_F(period, does_not_pass_while_the_process_sleeps)
 {
 	const struct timespec pause = { .tv_nsec = 10 * MS };
 	struct profil_stats s, before;
@@ -183,7 +183,7 @@ TEST_F(period, is_of_CPU_time)
 		nanosleep(&pause, NULL);
 	ASSERT_EQ(0, session_stop(variant->scope, &s));
 	EXPECT_TRUE(accounted(&s));
-	/* 300 ms of sleep; what it took to fall asleep and to wake up is much less. */
+	/* This sleeps 300 ms in all; falling asleep and waking up takes much less. */
 	EXPECT_GT(150 * MS / variant->ns + 2, sum(&s) - sum(&before));
 }
 
@@ -219,7 +219,7 @@ TEST_F(period, can_be_replaced_by_another)
 	EXPECT_LT(0, counters[0]);
 }
 
-/* Threads, there already and to come */
+/* Threads, started before and after the session */
 
 static atomic_bool enough;
 
@@ -257,14 +257,14 @@ static void *burn_a_little(void *unused)
 	u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + MS;
 
 	(void)unused;
-	/* The clock takes time, too, more so in a kernel that checks itself. */
+	/* The clock takes time itself, even more in a kernel with debugging options. */
 	while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until)
 		loop_run(3, 100000);
 	return NULL;
 }
 
-/* Each of 1 ms, a tenth of the period. */
-TEST_F(clock, threads_shorter_than_a_period_have_their_share)
+/* Each thread runs for 1 ms, a tenth of the period. */
+TEST_F(clock, threads_that_live_for_less_than_a_period_are_sampled)
 {
 	struct profil_range range = range_of_loops(counters, 4);
 	struct profil_stats s;
@@ -280,8 +280,11 @@ TEST_F(clock, threads_shorter_than_a_period_have_their_share)
 	EXPECT_LT(20, counters[3]);
 }
 
-/* Each of 1 ms in 5, another beside them that is due seldom: no time before it is a session's. */
-TEST_F(clock, sessions_shorter_than_a_period_have_their_share)
+/*
+ * A session is on for 1 of every 5 ms, next to one with a long period. CPU time before its start
+ * must not be charged to it.
+ */
+TEST_F(clock, sessions_that_last_for_less_than_a_period_get_ticks)
 {
 	struct profil_range range = range_of_loops(counters, 4);
 	u64 least = 0, most = 0, before, begin, ticks = 0, missed = 0, slack;
@@ -304,7 +307,7 @@ TEST_F(clock, sessions_shorter_than_a_period_have_their_share)
 		while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < begin + 4 * MS)
 			loop_run(3, 20000);
 	}
-	/* A part of the start and of the stop belongs to the session, too. */
+	/* The session also includes a part of the start and of the stop. */
 	least /= 10 * MS;
 	most /= 10 * MS;
 	slack = 5 * root_of(most) + most / 4;
@@ -330,7 +333,7 @@ static int burn_in_child(void)
 	return 0;
 }
 
-TEST_F(clock, a_child_has_a_clock_of_its_own)
+TEST_F(clock, a_child_has_its_own_clock)
 {
 	struct profil_range range = range_of_loops(counters, 4);
 	struct profil_stats s;
@@ -343,7 +346,7 @@ TEST_F(clock, a_child_has_a_clock_of_its_own)
 	EXPECT_EQ(0, counters[4]);
 }
 
-/* As one session, through fork and exec. */
+/* One session follows a fork and an exec. */
 TEST_F(clock, descriptors_follow_fork_and_exec)
 {
 	int fd = clock_open(0, MS, PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
@@ -369,7 +372,7 @@ TEST_F(clock, descriptors_follow_fork_and_exec)
 	close(fd);
 }
 
-/* Several on one task, with and without a period. */
+/* A task has several sessions, with and without a period. */
 TEST_F(clock, sessions_do_not_disturb_each_other)
 {
 	struct profil_range range = range_of_loops(counters, 4);
@@ -400,7 +403,7 @@ TEST_F(clock, sessions_do_not_disturb_each_other)
 	close(fds[1]);
 }
 
-TEST_F(clock, only_so_many_are_of_one_task)
+TEST_F(clock, a_task_has_at_most_max_clocked_sessions_with_a_period)
 {
 	unsigned int max = self->query.max_clocked;
 	int fds[64], tick;
@@ -419,16 +422,16 @@ TEST_F(clock, only_so_many_are_of_one_task)
 		close(fds[i]);
 }
 
-struct march {
-	u64 all, sixes;		/* ns: of all, and in loop 6 */
-	u32 *ticked;		/* by the scheduler's tick */
+struct avoid_tick {
+	u64 all, sixes;		/* ns: in all, and in loop 6 */
+	u32 *ticked;		/* counted by the scheduler tick */
 };
 
 /*
- * Spends half of its time in loop 6, and is in loop 7 whenever the scheduler's tick comes:
- * it looks at what the tick has counted.
+ * Avoids the scheduler tick: watches the counters of the tick, runs loop 7 until a tick arrives,
+ * and then runs loop 6. Half of the time is spent in loop 6, where no tick arrives.
  */
-static void march(struct march *m, u64 tick_ns)
+static void avoid_tick(struct avoid_tick *m, u64 tick_ns)
 {
 	volatile u32 *seen = m->ticked;
 	u64 now, until;
@@ -437,7 +440,7 @@ static void march(struct march *m, u64 tick_ns)
 		u32 before = seen[7];
 		u64 begin = cpu_ns(CLOCK_MONOTONIC);
 
-		/* The tick comes; then there is time until the next. */
+		/* A tick arrives here; the next one arrives only after loop 6. */
 		while (seen[7] == before && cpu_ns(CLOCK_MONOTONIC) < begin + 8 * tick_ns)
 			loop_run(7, 20000);
 		now = cpu_ns(CLOCK_MONOTONIC);
@@ -450,30 +453,30 @@ static void march(struct march *m, u64 tick_ns)
 	}
 }
 
-/* Of the ticks, does loop 6 have more than @part / 6 of what it should have? */
-static bool has_more(const struct march *m, const u32 *count, u64 part)
+/* Does loop 6 have more than @part / 6 of the ticks that its share of the time should give? */
+static bool has_more(const struct avoid_tick *m, const u32 *count, u64 part)
 {
 	return 6 * count[6] * m->all > part * (count[6] + count[7]) * m->sixes;
 }
 
-TEST_F(clock, jitter_finds_who_marches_in_step)
+TEST_F(clock, jitter_samples_a_program_that_avoids_the_scheduler_tick)
 {
 	static u32 ticked[1024] __attribute__((aligned(4096)));
 	struct profil_range range = range_of_loops(ticked, 4);
 	struct profil_range found = range_of_loops(counters, 4);
 	struct profil_stats s;
-	struct march m;
+	struct avoid_tick m;
 	unsigned int tries = 10;
 
-	/* On a busy machine ticks come when they can, and the march is not in step with these. */
+	/* On a busy machine the ticks are late, and the program does not avoid them. */
 	do {
 		memset(ticked, 0, sizeof(ticked));
 		memset(counters, 0, sizeof(counters));
-		m = (struct march) { .ticked = ticked };
+		m = (struct avoid_tick) { .ticked = ticked };
 		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 		ASSERT_EQ(0, clock_start(PROFIL_SCOPE_THREAD, PROFIL_START_JITTER,
 					 self->query.tick_ns, &found, 1));
-		march(&m, self->query.tick_ns);
+		avoid_tick(&m, self->query.tick_ns);
 		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
 		EXPECT_TRUE(accounted(&s));
 		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
@@ -483,7 +486,7 @@ TEST_F(clock, jitter_finds_who_marches_in_step)
 	} while (has_more(&m, ticked, 4) && --tries);
 	EXPECT_FALSE(has_more(&m, ticked, 4));
 	EXPECT_TRUE(has_more(&m, counters, 4));
-	/* A clock in step with another phase would be nearly always there, or never. */
+	/* A clock with a fixed phase would find loop 6 nearly always, or never. */
 	EXPECT_FALSE(has_more(&m, counters, 9));
 }
 

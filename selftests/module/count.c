@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One thread, exact counters: code of known address, and which counter its ticks go to.
+ * The counter numbers of one thread: runs code at a known address, and checks which counter each
+ * tick increments.
  *
- * Where outside must be exact, two more ranges count what is neither the loop nor in
- * the range under test, the calls between two bursts of the loop for instance.
+ * To know the ticks outside exactly, two more ranges count everything but the loop and the range
+ * under test, for instance the calls between two bursts of the loop.
  */
 #include "kselftest_harness.h"
 
@@ -14,7 +15,7 @@
 #define NR_COUNTERS	8
 #define OUTSIDE		UINT64_MAX
 
-/* Enough ticks to tell a loop from what is between its bursts. */
+/* Enough ticks to distinguish a loop from the code between its bursts. */
 #define FEW		5
 
 static union {
@@ -37,9 +38,7 @@ FIXTURE_TEARDOWN(count)
 {
 }
 
-/*
- * Places: loop 0 is at pc, and d = pc - offset
- */
+/* Positions of pcs: loop 0 is at the pc, and d = pc - offset */
 
 struct place {
 	u64 d;
@@ -50,7 +49,7 @@ struct place {
 	u32 flags;
 };
 
-/* One before the range, which starts at its offset. */
+/* The pc is one byte before the range, which starts at its offset. */
 #define BEFORE		UINT64_MAX
 
 #define GLIBC(scale)	scale, 2, 1, 0
@@ -75,8 +74,8 @@ static void expect_counter(struct __test_metadata *_metadata, const struct place
 	}
 }
 
-/* Have a few ticks come where they are expected, and many of all? */
-static bool there(const struct place *p)
+/* Has the expected counter a few ticks, and a large part of all ticks? */
+static bool expected_ticks_came(const struct place *p)
 {
 	struct profil_stats s;
 	u64 n;
@@ -115,7 +114,7 @@ static void expect_place(struct __test_metadata *_metadata, const struct place *
 
 	memset(&page, 0, sizeof(page));
 	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ranges, 3));
-	done = loop_until(0, there(p));
+	done = loop_until(0, expected_ticks_came(p));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 	ASSERT_TRUE(done);
 
@@ -134,13 +133,13 @@ static void expect_place(struct __test_metadata *_metadata, const struct place *
 	expect_counter(_metadata, p);
 
 	/*
-	 * The range alone, from its offset on: narrow counters of one range are the
-	 * kernel's common case. Now what is below the loop may be counted, too.
+	 * Now there is only the range, and it starts at its offset: the kernel has a fast path for
+	 * narrow counters of a single range. Code below the loop may be counted, too.
 	 */
 	ranges[0].start = ranges[0].offset;
 	memset(&page, 0, sizeof(page));
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 1));
-	done = loop_until(0, there(p));
+	done = loop_until(0, expected_ticks_came(p));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 
 	ASSERT_TRUE(accounted(&s));
@@ -181,7 +180,7 @@ TEST_F(count, last_counter_and_one_past_it)
 	expect_places(_metadata, places, ARRAY_SIZE(places));
 }
 
-TEST_F(count, rule_of_glibc)
+TEST_F(count, ranges_count_by_the_rule_of_glibc)
 {
 	static const struct place places[] = {
 		{ BEFORE, OUTSIDE, GLIBC(65536) },
@@ -204,7 +203,7 @@ TEST_F(count, rule_of_glibc)
 	expect_places(_metadata, places, ARRAY_SIZE(places));
 }
 
-TEST_F(count, rule_of_BSD_and_Digital_UNIX)
+TEST_F(count, ranges_count_by_the_rule_of_BSD_and_Digital_UNIX)
 {
 	static const struct place places[] = {
 		{ BEFORE, OUTSIDE, BSD(65536) },
@@ -225,7 +224,7 @@ TEST_F(count, rule_of_BSD_and_Digital_UNIX)
 	expect_places(_metadata, places, ARRAY_SIZE(places));
 }
 
-TEST_F(count, rule_of_AIX)
+TEST_F(count, ranges_count_by_the_rule_of_AIX)
 {
 	static const struct place places[] = {
 		{ BEFORE, OUTSIDE, AIX(65535) },
@@ -245,7 +244,7 @@ TEST_F(count, rule_of_AIX)
 	expect_places(_metadata, places, ARRAY_SIZE(places));
 }
 
-TEST_F(count, rule_of_N64)
+TEST_F(count, ranges_count_by_the_rule_of_N64)
 {
 	static const struct place places[] = {
 		{ BEFORE, OUTSIDE, N64 },
@@ -294,7 +293,7 @@ TEST_F(count, scale_0_counts_every_pc_in_counter_0)
 	expect_places(_metadata, places, ARRAY_SIZE(places));
 }
 
-TEST_F(count, no_pc_far_above_the_offset_folds_back)
+TEST_F(count, a_pc_far_above_the_offset_does_not_wrap_into_a_counter)
 {
 	static const struct place places[] = {
 		{ 1ULL << 20, OUTSIDE, GLIBC(65536) },
@@ -305,7 +304,7 @@ TEST_F(count, no_pc_far_above_the_offset_folds_back)
 		{ 1ULL << 33, OUTSIDE, AIX(65535) },
 		{ (1ULL << 34) + 4, OUTSIDE, N64 },
 		{ 1ULL << 32, OUTSIDE, 1, 1, 1, 0 },
-		/* 65536 times d is 2^48 counters, and the product 2^64. */
+		/* 65536 * d is counter number 2^48, and the product is 2^64. */
 		{ 1ULL << 46, OUTSIDE, 1U << 18, 1, 1, 0 },
 		{ 1ULL << 40, OUTSIDE, 0xffffffff, 2, 1, 0 },
 	};
@@ -313,9 +312,7 @@ TEST_F(count, no_pc_far_above_the_offset_folds_back)
 	expect_places(_metadata, places, ARRAY_SIZE(places));
 }
 
-/*
- * Ranges
- */
+/* Ranges */
 
 TEST_F(count, all_hits_are_at_the_instructions_of_the_loop)
 {
@@ -335,7 +332,7 @@ TEST_F(count, all_hits_are_at_the_instructions_of_the_loop)
 	EXPECT_EQ(s.hit, counters_sum(&page, 2, ARRAY_SIZE(page.u16)));
 	EXPECT_LT(s.ticks / 4, s.hit);
 #if defined(__x86_64__) || defined(__i386__)
-	/* Two bytes of the loop and one of the return: the others start no instruction. */
+	/* Instructions start at two bytes of the loop and at the return only. */
 	for (i = 0; i < LOOP_BLOCK; i++)
 		if (i != 0 && i != 2) {
 			EXPECT_EQ(0, page.u16[i]);
@@ -352,7 +349,7 @@ TEST_F(count, all_hits_are_at_the_instructions_of_the_loop)
 TEST_F(count, each_range_has_its_own_scale_granule_width_and_buffer)
 {
 	u16 *narrow = page.u16;
-	u32 *middle = (u32 *)(page.bytes + 4096 - 12);	/* counter 3 is in the next page */
+	u32 *middle = (u32 *)(page.bytes + 4096 - 12);	/* counter 3 is on the next page */
 	u64 *wide = (u64 *)(page.bytes + 1024);
 	u64 others[5] = { 0 };
 	struct profil_range ranges[] = {
@@ -402,7 +399,7 @@ TEST_F(count, each_range_has_its_own_scale_granule_width_and_buffer)
 	EXPECT_LT(0U, wide[1]);
 	EXPECT_LT(0, narrow[16]);
 
-	/* And nothing anywhere else. */
+	/* No other counter has a tick. */
 	narrow[2] = 0;
 	narrow[16] = 0;
 	middle[3] = 0;
@@ -432,9 +429,8 @@ TEST_F(count, ranges_may_share_a_counter)
 }
 
 /*
- * Of @n ranges in random order number @k is loop 0's, or none if @k is @n. Nothing
- * runs where the others are: those below are in the first MiB, those above in the
- * upper half of the addresses.
+ * Of @n ranges in random order, number @k contains loop 0; none does if @k is @n. No code runs in
+ * the other ranges: they are in the first MiB, or in the upper half of the address space.
  */
 static void expect_range_found(struct __test_metadata *_metadata, u32 n, u32 k)
 {
@@ -485,7 +481,7 @@ static void expect_range_found(struct __test_metadata *_metadata, u32 n, u32 k)
 	munmap(buffer, buffer_size);
 }
 
-TEST_F(count, the_right_one_of_many_ranges_is_found)
+TEST_F(count, a_tick_finds_its_range_among_many)
 {
 	const u32 numbers[] = { 1, 2, 3, 1000, self->query.max_ranges };
 	const char *env = getenv("PROFIL_SEED");
@@ -538,7 +534,7 @@ TEST_F(count, without_counters_all_is_outside)
  */
 
 FIXTURE(width) {
-	u8 *counters;	/* counter 1 is the one, 0 and 2 its neighbours */
+	u8 *counters;	/* counter 1 is tested; 0 and 2 are its neighbours */
 };
 
 FIXTURE_VARIANT(width) {
@@ -573,11 +569,11 @@ FIXTURE_TEARDOWN(width)
 
 static void counter_set(void *buffer, u32 width, unsigned int i, u64 value)
 {
-	/* Little-endian machines all. */
+	/* All supported machines are little-endian. */
 	memcpy((u8 *)buffer + i * width, &value, width);
 }
 
-/* Loop 0 in counter 1, of three. */
+/* A range with three counters, in which loop 0 is in counter 1. */
 static struct profil_range range_in_1(void *counters, u32 width)
 {
 	struct profil_range range = range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, counters, 3,
@@ -627,7 +623,7 @@ TEST_F(width, counting_adds_to_what_is_there_and_carries)
 	EXPECT_EQ(0U, counter(self->counters, variant->width, 2));
 }
 
-TEST_F(width, the_first_and_the_last_counter_of_a_page)
+TEST_F(width, counters_at_both_ends_of_a_page_are_counted)
 {
 	struct profil_range ranges[] = {
 		range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, self->counters, 2, variant->width),
@@ -705,7 +701,7 @@ asm(".pushsection .text\n"
 	"	ret\n"
 	"tail_read_end:\n"
 
-    /* void touch(char *pages, char *end): the operand before the store is a syscall */
+    /* void touch(char *pages, char *end): the bytes before the store are a syscall instruction */
 	".balign 64\n"
 	"touch:\n"
 	"	test $0x050f0000, %eax\n"
@@ -731,7 +727,7 @@ asm(".pushsection .text\n"
 	"	ret\n"
 	"compat_read_end:\n"
 
-    /* void call_and_loop(unsigned long n): the loop's head follows a system call */
+    /* void call_and_loop(unsigned long n): the loop begins after a system call */
 	".balign 64\n"
 	"call_and_loop:\n"
 	"	mov $39, %eax\n"		/* getpid */
@@ -881,7 +877,7 @@ FIXTURE_TEARDOWN(system)
 {
 }
 
-/* Reads zeros until the session is @ticks further in system mode. */
+/* Reads zeros until the session has @ticks more ticks in system mode. */
 static bool read_burn(const struct charged *c, int fd, void *buf, u64 ticks)
 {
 	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
@@ -919,7 +915,7 @@ static void expect_charge(struct __test_metadata *_metadata, const struct charge
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_LT(s.ticks / 4, s.hit);
 	EXPECT_EQ(s.hit, counters_sum(page.u16, 2, n));
-	/* One of 34 was elsewhere, once, with a kernel that checks itself; nobody knows why. */
+	/* With a debug kernel 1 of 34 was once elsewhere; the reason is not known. */
 	EXPECT_LE(kernel_checks_itself() ? s.hit - s.hit / 8 : s.hit, at_call);
 	for (i = 0; i < n && at_call < s.hit; i++)
 		if (page.u16[i])
@@ -939,7 +935,7 @@ TEST_F(system, ticks_of_a_32_bit_call_are_charged_to_the_call_itself)
 {
 	static const struct charged call = CHARGED(compat_read);
 
-	/* Without IA32 emulation it is a SIGSEGV: ask a child. */
+	/* Without IA32 emulation the call raises SIGSEGV, so try it in a child. */
 	pid_t pid = fork();
 	int status;
 
@@ -1027,7 +1023,7 @@ TEST_F(system, a_user_tick_just_after_a_call_is_not_charged_to_the_call)
 	EXPECT_LT(s.hit / 4, page.u16[call_and_loop_head - call_and_loop]);
 }
 
-TEST_F(system, user_mode_alone)
+TEST_F(system, only_user_ticks_are_counted_with_user_mode_alone)
 {
 	static const struct charged call = CHARGED(charged_read);
 	struct profil_range range = range_all(page.u16, 1, 2);
@@ -1045,7 +1041,7 @@ TEST_F(system, user_mode_alone)
 	EXPECT_EQ(s.user, page.u16[0]);
 }
 
-TEST_F(system, system_mode_alone)
+TEST_F(system, only_system_ticks_are_counted_with_system_mode_alone)
 {
 	static const struct charged call = CHARGED(charged_read);
 	struct profil_range range = range_all(page.u16, 1, 2);
@@ -1063,7 +1059,7 @@ TEST_F(system, system_mode_alone)
 	EXPECT_EQ(s.system, page.u16[0]);
 }
 
-TEST_F(system, both_modes)
+TEST_F(system, user_and_system_ticks_are_counted_with_both_modes)
 {
 	static const struct charged call = CHARGED(charged_read);
 	struct profil_range range = range_all(page.u16, 1, 2);

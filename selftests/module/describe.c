@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PROFIL_IOC_DESCRIBE: the classic session of a process, described to another, which reads the
- * counters by process_vm_readv(); and sessions that are on and count nothing.
+ * PROFIL_IOC_DESCRIBE describes the classic session of a process to another process, which reads
+ * the counters with process_vm_readv(). It also describes sessions that are on but select no mode.
  */
 #include "kselftest_harness.h"
 
@@ -37,7 +37,7 @@ static int describe_nothing(pid_t pid)
 	return describe(&(struct profil_describe){}, pid);
 }
 
-/* Its ranges, of which there are @nr, and statistics. */
+/* Gets @nr ranges of @pid's session, and its statistics. */
 static int describe_all(pid_t pid, struct profil_range *ranges, u32 nr, struct profil_stats *stats)
 {
 	struct profil_describe arg = {
@@ -53,7 +53,7 @@ static int describe_all(pid_t pid, struct profil_range *ranges, u32 nr, struct p
 	return !err && arg.nr_ranges != nr ? -EPROTO : err;
 }
 
-/* The sum of the counters of a range, in the memory of a process. */
+/* Returns the sum of the counters of a range, read from the memory of @pid. */
 static u64 sum_of(pid_t pid, const struct profil_range *range)
 {
 	static u64 counters[64];
@@ -81,7 +81,7 @@ struct counters {
 	u16 c2[LOOPS + 1];
 };
 
-/* In the order of their addresses, which is not that of the counters. */
+/* The ranges are in the order of their addresses, not of their buffers. */
 static void ranges_of(struct profil_range *ranges, struct counters *c)
 {
 	ranges[0] = range_of(0x10000, 0x20000, c->c2, LOOPS + 1, 2);
@@ -99,7 +99,7 @@ static void ranges_of(struct profil_range *ranges, struct counters *c)
 	}
 }
 
-/* The same, as a program may give them. */
+/* Starts a session with the same ranges in another order. */
 static int start_with(const struct profil_range *ranges)
 {
 	const struct profil_range disordered[] = { ranges[2], ranges[0], ranges[1] };
@@ -134,7 +134,7 @@ FIXTURE_TEARDOWN(describe)
 	munmap(self->counters, sizeof(*self->counters));
 }
 
-/* A child that does so much, says so, and waits. */
+/* Forks a child that executes the arguments, writes a byte to the pipe, and then pauses. */
 #define CHILD(...) do {						\
 	char byte = 0;							\
 									\
@@ -152,7 +152,7 @@ FIXTURE_TEARDOWN(describe)
 #define EXPECT_SAME_RANGES(found)	\
 	EXPECT_EQ(0, memcmp(self->ranges, found, sizeof(self->ranges)))
 
-TEST_F(describe, gives_ranges_and_statistics_of_another)
+TEST_F(describe, gives_ranges_and_statistics_of_another_process)
 {
 	struct profil_range found[RANGES];
 	struct profil_stats s;
@@ -162,7 +162,7 @@ TEST_F(describe, gives_ranges_and_statistics_of_another)
 		MUST(loop_burn(SCOPE, 3, 20));
 		MUST(!burn_ticks(SCOPE, 5));
 	});
-	/* It is stopped, and need not do anything. */
+	/* The call needs no action of the process: it is stopped. */
 	ASSERT_EQ(0, kill(self->child, SIGSTOP));
 	ASSERT_EQ(self->child, waitpid(self->child, NULL, WUNTRACED));
 	ASSERT_EQ(0, describe_all(self->child, found, RANGES, &s));
@@ -172,16 +172,19 @@ TEST_F(describe, gives_ranges_and_statistics_of_another)
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_LE(25, s.ticks);
 	EXPECT_LE(12, s.hit);
-	/* Its memory has what the statistics say. */
+	/* The sum of the counters in its memory equals the hits of the statistics. */
 	EXPECT_EQ(s.hit, sum_of_all(self->child, found));
 	EXPECT_EQ(0, self->counters->c4[3]);
-	/* Again the same, since it is stopped. */
+	/* A second call gives the same result, since the process is stopped. */
 	EXPECT_EQ(0, describe_all(self->child, found, RANGES, &s));
 	EXPECT_EQ(s.hit, sum_of_all(self->child, found));
 }
 
-/* What is read after the statistics has all their hits, while threads go on counting. */
-TEST_F(describe, is_never_ahead_of_the_counters)
+/*
+ * Counters that are read after the statistics include all their hits, while threads continue to
+ * count.
+ */
+TEST_F(describe, gives_no_hits_that_the_counters_do_not_have_yet)
 {
 	struct profil_stats s, before = {};
 	struct profil_range found;
@@ -207,7 +210,7 @@ TEST_F(describe, is_never_ahead_of_the_counters)
 	EXPECT_LE(2, moved);
 }
 
-TEST_F(describe, tells_how_much_room_it_wants)
+TEST_F(describe, returns_the_number_of_ranges_if_the_array_is_too_small)
 {
 	struct profil_range found[RANGES + 1], poison[RANGES + 1];
 	struct profil_describe arg;
@@ -264,7 +267,7 @@ TEST_F(describe, gives_as_many_ranges_as_a_session_can_have)
 	free(found);
 }
 
-TEST_F(describe, has_no_ranges_of_a_session_without)
+TEST_F(describe, returns_0_ranges_for_a_session_without_ranges)
 {
 	struct profil_range range = {};
 	struct profil_describe arg = { .nr_ranges = 1, .ranges = addr(&range) };
@@ -275,7 +278,7 @@ TEST_F(describe, has_no_ranges_of_a_session_without)
 	EXPECT_EQ(0, range.end);
 }
 
-TEST_F(describe, says_what_is_wrong)
+TEST_F(describe, returns_an_error_for_each_wrong_argument)
 {
 	struct profil_stats s = { .size = sizeof(s) };
 	struct profil_describe arg;
@@ -287,10 +290,10 @@ TEST_F(describe, says_what_is_wrong)
 	CHILD();
 	EXPECT_EQ(-EINVAL, describe_nothing(self->child));
 	kill(self->child, SIGKILL);
-	/* Nobody has waited for it yet. */
+	/* The killed child is a zombie: it has a pid, but no mm. */
 	EXPECT_TRUE(await(describe_nothing(self->child) == -ESRCH));
 
-	/* A thread's is not a process's. */
+	/* The session of a thread is not described. */
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, self->ranges, RANGES));
 	EXPECT_EQ(-EINVAL, describe_nothing(0));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
@@ -319,7 +322,7 @@ TEST_F(describe, says_what_is_wrong)
 }
 
 /* The child has no copy of the buffer. */
-TEST_F(describe, says_that_a_session_has_ended)
+TEST_F(describe, returns_ENODEV_for_a_session_that_has_ended)
 {
 	ASSERT_EQ(0, start_with(self->ranges));
 	ASSERT_EQ(0, madvise(self->counters, sizeof(*self->counters), MADV_DONTFORK));
@@ -328,7 +331,7 @@ TEST_F(describe, says_that_a_session_has_ended)
 	EXPECT_EQ(0, describe_nothing(0));
 }
 
-TEST_F(describe, finds_nothing_after_exec)
+TEST_F(describe, finds_no_session_after_exec)
 {
 	char byte;
 
@@ -343,7 +346,7 @@ TEST_F(describe, finds_nothing_after_exec)
 	EXPECT_EQ(-EINVAL, describe_nothing(self->child));
 }
 
-/* What the child has that was made by a fork, it has for itself. */
+/* The inherited session of a child has its own counters. */
 TEST_F(describe, finds_the_session_of_a_child)
 {
 	struct profil_range found[RANGES];
@@ -361,7 +364,7 @@ TEST_F(describe, finds_the_session_of_a_child)
 	EXPECT_EQ(0, self->counters->c4[5]);
 }
 
-/* Its session need not be set up for that. */
+/* The child's session may still be pending. */
 TEST_F(describe, finds_the_session_of_a_child_that_was_just_forked)
 {
 	struct profil_range found[RANGES];
@@ -385,8 +388,8 @@ TEST_F(describe, finds_the_session_of_a_child_that_was_just_forked)
 		killed(children[i]);
 }
 
-/* On, and nothing is counted: it is described, and goes on counting when told to. */
-TEST_F(describe, of_a_session_that_counts_nothing)
+/* A session without a mode is described, and continues its counters when it is replaced. */
+TEST_F(describe, describes_a_session_without_a_mode)
 {
 	struct profil_range range = range_all(self->counters->c8, 1, 8), found;
 	struct profil_describe arg = {};
@@ -422,18 +425,18 @@ TEST_F(describe, of_a_session_that_counts_nothing)
 #undef START
 }
 
-static int become(uid_t id)
+static int become_user(uid_t id)
 {
 	return setgroups(0, NULL) || setresgid(id, id, id) || setresuid(id, id, id) ? -1 : 0;
 }
 
-/* Session and process of uid 1000; what somebody says who asks for it. */
-static int asked_by(uid_t id, pid_t pid)
+/* Returns the result of DESCRIBE of @pid, called by a process of user @id. */
+static int describe_as_user(uid_t id, pid_t pid)
 {
 	pid_t child = fork();
 
 	if (!child) {
-		MUST(!become(id));
+		MUST(!become_user(id));
 		_exit(-describe_nothing(pid));
 	}
 	return -status_of(child);
@@ -444,32 +447,32 @@ static int asked_by(uid_t id, pid_t pid)
 		SKIP(return, "only root can become others");		\
 } while (0)
 
-TEST_F(describe, is_for_the_same_user)
+TEST_F(describe, is_allowed_to_the_same_user_and_root)
 {
 	NEED_ROOT();
 	CHILD({
-		MUST(!become(1000));
+		MUST(!become_user(1000));
 		MUST(!prctl(PR_SET_DUMPABLE, 1));
 		MUST(!start_with(self->ranges));
 	});
-	EXPECT_EQ(0, asked_by(1000, self->child));
-	EXPECT_EQ(-EPERM, asked_by(1001, self->child));
+	EXPECT_EQ(0, describe_as_user(1000, self->child));
+	EXPECT_EQ(-EPERM, describe_as_user(1001, self->child));
 	EXPECT_EQ(0, describe_nothing(self->child));
 }
 
-TEST_F(describe, is_not_of_what_is_not_dumpable)
+TEST_F(describe, refuses_a_process_that_is_not_dumpable)
 {
 	NEED_ROOT();
 	CHILD({
-		MUST(!become(1000));
+		MUST(!become_user(1000));
 		MUST(!prctl(PR_SET_DUMPABLE, 0));
 		MUST(!start_with(self->ranges));
 	});
-	EXPECT_EQ(-EPERM, asked_by(1000, self->child));
+	EXPECT_EQ(-EPERM, describe_as_user(1000, self->child));
 	EXPECT_EQ(0, describe_nothing(self->child));
 }
 
-TEST_F(describe, is_not_of_what_has_another_id_too)
+TEST_F(describe, refuses_a_process_with_another_real_effective_or_saved_id)
 {
 	NEED_ROOT();
 	for (int which = 0; which < 3; which++) {
@@ -479,14 +482,14 @@ TEST_F(describe, is_not_of_what_has_another_id_too)
 			MUST(!prctl(PR_SET_DUMPABLE, 1));
 			MUST(!start_with(self->ranges));
 		});
-		EXPECT_EQ(-EPERM, asked_by(1000, self->child));
+		EXPECT_EQ(-EPERM, describe_as_user(1000, self->child));
 		killed(self->child);
 	}
 	self->child = 0;
 }
 
-/* The same ids, and more rights. */
-TEST_F(describe, is_not_of_what_has_more_capabilities)
+/* The process has the same ids, but more capabilities. */
+TEST_F(describe, refuses_a_process_with_more_capabilities_than_the_caller)
 {
 	NEED_ROOT();
 	CHILD({
@@ -494,13 +497,13 @@ TEST_F(describe, is_not_of_what_has_more_capabilities)
 		struct __user_cap_data_struct data[2] = {};
 
 		MUST(!prctl(PR_SET_KEEPCAPS, 1));
-		MUST(!become(1000));
+		MUST(!become_user(1000));
 		data[0].permitted = 1 << CAP_NET_RAW;
 		MUST(!syscall(SYS_capset, &header, data));
 		MUST(!prctl(PR_SET_DUMPABLE, 1));
 		MUST(!start_with(self->ranges));
 	});
-	EXPECT_EQ(-EPERM, asked_by(1000, self->child));
+	EXPECT_EQ(-EPERM, describe_as_user(1000, self->child));
 	EXPECT_EQ(0, describe_nothing(self->child));
 }
 
@@ -510,8 +513,8 @@ static void *start_that_waits(void *ranges)
 	return NULL;
 }
 
-/* A start waits for a page of its buffers, which nobody gives. */
-TEST_F(describe, does_not_wait_for_a_call_of_the_process)
+/* A thread's START waits for a page of its buffer that never arrives. */
+TEST_F(describe, does_not_wait_for_a_START_of_the_process)
 {
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register all = {
@@ -545,8 +548,8 @@ static void *describe_all_the_time(void *arg)
 	return NULL;
 }
 
-/* It disturbs neither starts, stops nor the end. */
-TEST_F(describe, races_with_what_the_process_does)
+/* DESCRIBE in a loop disturbs neither START, STOP nor exit. */
+TEST_F(describe, races_with_START_STOP_and_exit_of_the_process)
 {
 	struct profil_stats s;
 	pthread_t thread;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The hook on the tick and the probe of the clock: when they are in place, how long they stay,
+ * The hook on the tick and the probe of the clock: when they are installed, how long they stay,
  * and what happens when the administrator disables ftrace.
  *
- * Needs root. Afterwards the module is loaded, with the linger time that it had before.
+ * Needs root. Each test ends with the module loaded, and with the linger time that it had before.
  */
 #include "kselftest_harness.h"
 
@@ -42,7 +42,7 @@ FIXTURE_SETUP(hook)
 	ASSERT_LE(0, self->log);
 }
 
-/* The module anew, with @params; the device must not be open. */
+/* Reloads the module with @params; the device must not be open. */
 static int reload(const char *params)
 {
 	if (module_is_loaded() && !await(module_unload() == 0))
@@ -76,7 +76,7 @@ static int start(void)
 	return session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1);
 }
 
-/* A session that is on counts, stops and has counted right. */
+/* A session that is on counts correctly, and stops. */
 static void expect_counting(struct __test_metadata *_metadata)
 {
 	struct profil_stats s;
@@ -88,9 +88,7 @@ static void expect_counting(struct __test_metadata *_metadata)
 	EXPECT_EQ(s.hit, counters_sum(page, 4, ARRAY_SIZE(page)));
 }
 
-/*
- * When it is in place
- */
+/* When the hook is installed */
 
 static bool hook_is(u32 hook, const char *name)
 {
@@ -110,7 +108,7 @@ static bool hook_is_gone(void)
 	return hook_is(PROFIL_HOOK_NONE, "none");
 }
 
-TEST_F(hook, loading_tries_it_and_says_so)
+TEST_F(hook, loading_the_module_tries_the_hook_and_logs_it)
 {
 	if (!can_change())
 		SKIP(return, NEEDS);
@@ -120,7 +118,7 @@ TEST_F(hook, loading_tries_it_and_says_so)
 	EXPECT_TRUE(hook_is_in_place());
 }
 
-TEST_F(hook, query_and_attribute_tell_whether_it_is_in_place)
+TEST_F(hook, query_and_attribute_tell_whether_the_hook_is_in_place)
 {
 	if (!can_change())
 		SKIP(return, NEEDS);
@@ -134,11 +132,9 @@ TEST_F(hook, query_and_attribute_tell_whether_it_is_in_place)
 	EXPECT_TRUE(await(hook_is_gone()));
 }
 
-/*
- * How long it stays: to install or to remove it patches kernel text.
- */
+/* How long the hook stays: installing or removing it patches kernel text */
 
-/* The kernel calls it at the end of each change of its text. NULL: not known. */
+/* A function that the kernel calls at the end of each text patch; NULL if it is not known. */
 static const char *patch_function(void)
 {
 	static const char *const names[] = { "text_poke_finish", "smp_text_poke_batch_finish" };
@@ -175,7 +171,7 @@ FIXTURE_SETUP(linger)
 	file_line(LINGER_S, self->seconds, sizeof(self->seconds));
 	ASSERT_TRUE(await(module_users() == 0));
 	ASSERT_EQ(0, reload("linger_s=0"));
-	/* Loading has tried the hook. */
+	/* Loading the module has installed and removed the hook once. */
 	ASSERT_TRUE(await(hook_now() == PROFIL_HOOK_NONE));
 	ASSERT_EQ(0, probe_add(PATCHED, patch_function()));
 	ASSERT_EQ(0, file_write(PROBE_DIR(PATCHED) "enable", "1"));
@@ -191,7 +187,7 @@ FIXTURE_TEARDOWN(linger)
 	EXPECT_EQ(0, file_write(LINGER_S, self->seconds));
 }
 
-/* How often kernel text has been patched; -1 if that is not known. */
+/* Returns the number of text patches so far; -1 if it is not known. */
 static long long patches(void)
 {
 	u64 hits, misses;
@@ -207,7 +203,7 @@ static int start_and_stop(u64 period)
 	return err ?: session_stop(PROFIL_SCOPE_PROCESS, NULL);
 }
 
-TEST_F(linger, ends_with_a_patch)
+TEST_F(linger, ends_by_removing_the_hook_or_probe)
 {
 	if (!can_count_patches())
 		SKIP(return, "needs root, tracefs and a known function that patches text");
@@ -216,13 +212,13 @@ TEST_F(linger, ends_with_a_patch)
 
 		ASSERT_LE(0, before);
 		ASSERT_EQ(0, start_and_stop(variant->period));
-		/* One when it was installed, one when it is removed */
+		/* One patch when it is installed, one when it is removed */
 		EXPECT_TRUE(await(patches() >= before + 2));
 	}
 }
 
-/* The pauses are longer than the 2 s that the hook once stayed. */
-TEST_F(linger, outlasts_pauses_between_sessions)
+/* The pauses exceed 2 s, the linger time of an earlier version. */
+TEST_F(linger, outlasts_pauses_between_sessions_without_a_text_patch)
 {
 	const struct timespec pause = { .tv_sec = 2, .tv_nsec = 300000000 };
 	long long before, after;
@@ -242,7 +238,7 @@ TEST_F(linger, outlasts_pauses_between_sessions)
 	after = patches();
 	ASSERT_LE(0, before);
 	ASSERT_LE(0, after);
-	/* The kernel has reasons of its own now and then. */
+	/* The kernel sometimes patches its text for other reasons. */
 	EXPECT_GT(before + CYCLES, after);
 }
 
