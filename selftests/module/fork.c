@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * After fork, parent and child each count for themselves, and nothing is lost.
+ * After a fork, parent and child each count for themselves, and no tick is lost.
  *
- * Loop i has a counter of its own. A loop is run by one process only, or not at the
- * time of a fork: so what a copy of the buffer must hold is known exactly, tick for
- * tick. Children look after themselves, and tell by their exit status.
+ * Loop i has its own counter. Only one process runs a loop, or none does at the time of a fork. So
+ * the exact content of a copy of the buffer is known. Children check their results themselves, and
+ * report them by their exit status.
  */
 #include "kselftest_harness.h"
 
@@ -29,25 +29,25 @@
 
 #define SOME	6U	/* ticks */
 
-/* A test has one session at a time, and a process of its own. */
+/* A test has one session at a time, and runs in its own process. */
 static char *buffer;		/* SIZE bytes */
 static u32 width;
-static bool shared;		/* by parents and children */
+static bool shared;		/* the buffer is shared by parents and children */
 
-/* What processes tell each other, in shared memory. */
+/* Results that the processes exchange, in shared memory. */
 static struct report {
 	atomic_int turn;
-	atomic_uint on, off, ended;	/* how children found their sessions */
+	atomic_uint on, off, ended;	/* the states in which children found their sessions */
 	atomic_ullong hits;
 	struct profil_stats stats[LOOPS];
 	u64 held[LOOPS];
 } *report;
 
 static struct profil_query query;
-static u64 locked;		/* before the test */
+static u64 locked;		/* the value before the test */
 static long long users, pins;
 
-/* Loop i in counter i * STRIDE / @width, in all of SIZE bytes from @mem on. */
+/* A range over @mem that counts loop i in counter i * STRIDE / @width. */
 static struct profil_range range_spread(volatile void *mem, u32 width)
 {
 	struct profil_range range = range_of_loops(mem, width);
@@ -64,7 +64,7 @@ static int start(void)
 	return session_start(PROCESS, 0, &range, 1);
 }
 
-/* What is counted of loop @i. */
+/* Returns the counter of loop @i. */
 static u64 count(unsigned int i)
 {
 	return counter(buffer + i * STRIDE, width, 0);
@@ -83,8 +83,8 @@ static void *map(unsigned long size, int flags)
 }
 
 /*
- * What a child does in most tests: runs loop @i, and stops. That and nothing else has
- * been counted, and not one tick was dropped.
+ * The usual work of a child: runs loop @i, and stops its session. It must have counted exactly
+ * these ticks, and dropped none.
  */
 static void child_counts(unsigned int i, struct profil_stats *s)
 {
@@ -107,7 +107,7 @@ static void child_counts(unsigned int i, struct profil_stats *s)
 	MUST(is_off(PROCESS));
 }
 
-/* The parent's part of the same. Returns what it says that it has counted. */
+/* The corresponding check in the parent: stops its session, and returns the hits. */
 static u64 stop_hit(struct __test_metadata *_metadata)
 {
 	struct profil_stats s = { 0 };
@@ -117,13 +117,13 @@ static u64 stop_hit(struct __test_metadata *_metadata)
 	EXPECT_EQ(0, session_stop(PROCESS, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ((u32)PROFIL_END_NONE, s.end);
-	/* Of threads that have exited. */
+	/* Only ticks of exiting threads may be dropped. */
 	EXPECT_EQ(s.dropped_exit, s.dropped);
 	EXPECT_EQ(locked, locked_bytes());
 	return s.hit;
 }
 
-/* Up to the stop some may be kept, and not be in @counted yet. */
+/* Stops first, because deferred ticks may not be in @counted before. */
 #define expect_stop(metadata, counted) do {		\
 	u64 hit_ = stop_hit(metadata);			\
 							\
@@ -146,7 +146,7 @@ static void set_up(struct __test_metadata *_metadata)
 	ASSERT_LT(0, users);
 }
 
-/* Whatever became of a test and its children, nothing stays. */
+/* Whatever a test and its children did, nothing may remain. */
 static void tear_down(struct __test_metadata *_metadata)
 {
 	session_stop(PROCESS, NULL);
@@ -160,9 +160,7 @@ static void tear_down(struct __test_metadata *_metadata)
 	}
 }
 
-/*
- * Each kind of counters, in memory of each kind
- */
+/* Counters of each width, in private and in shared memory */
 
 FIXTURE(fork) {
 };
@@ -190,13 +188,13 @@ FIXTURE_TEARDOWN(fork)
 	tear_down(_metadata);
 }
 
-TEST_F(fork, leaves_both_on_and_the_childs_statistics_begin_at_0)
+TEST_F(fork, leaves_both_sessions_on_and_the_childs_statistics_start_at_0)
 {
 	struct profil_stats before, s;
 	pid_t child;
 
 	ASSERT_EQ(0, start());
-	/* More than what a child needs to set up its session, even if the kernel checks itself. */
+	/* More ticks than a child needs to set up its session, even with a debug kernel. */
 	EXPECT_TRUE(loop_burn(PROCESS, 0, 100));
 	ASSERT_EQ(0, session_stats(PROCESS, &before));
 	EXPECT_EQ(before.hit, count(0));
@@ -232,8 +230,8 @@ TEST_F(fork, leaves_both_on_and_the_childs_statistics_begin_at_0)
 }
 
 /*
- * Generation @i of a chain runs loop @i, also before its child is born if @ticks, and then
- * while the child and all that follow do the same.
+ * Process @i of a chain runs loop @i while its descendants do the same; with @ticks, it also does
+ * so before it forks.
  */
 static void generation(unsigned int i, bool ticks)
 {
@@ -282,17 +280,17 @@ static void expect_chain(struct __test_metadata *_metadata, bool ticks)
 	EXPECT_EQ(0, status_of(child));
 }
 
-TEST_F(fork, of_8_generations_is_counted_for_each)
+TEST_F(fork, of_8_generations_counts_each_generation)
 {
 	expect_chain(_metadata, true);
 }
 
-TEST_F(fork, of_8_generations_at_once_is_counted_for_each)
+TEST_F(fork, of_8_generations_without_a_tick_before_counts_each_generation)
 {
 	expect_chain(_metadata, false);
 }
 
-TEST_F(fork, again_and_again_gives_each_child_a_session)
+TEST_F(fork, repeated_by_one_parent_gives_each_child_a_session)
 {
 	pid_t children[LOOPS];
 	unsigned int i;
@@ -318,8 +316,8 @@ TEST_F(fork, again_and_again_gives_each_child_a_session)
 	expect_stop(_metadata, count(0));
 }
 
-/* In shared memory they raise the same counter at the same time. */
-TEST_F(fork, of_5_that_run_the_same_loop_loses_no_update)
+/* In shared memory they increment the same counter concurrently. */
+TEST_F(fork, loses_no_update_if_5_processes_run_the_same_loop)
 {
 	struct profil_stats s;
 	pid_t children[4];
@@ -364,10 +362,10 @@ static void *run_loop(void *i)
 }
 
 /*
- * Threads run loops 1 to 3 all the time: what the copy holds of these was counted before
- * the fork was over, and nothing is missing that was counted before it began.
+ * Threads run loops 1 to 3 all the time. The copy must hold every tick that was counted before the
+ * fork began, and none that was counted after it was complete.
  */
-TEST_F(fork, of_a_parent_with_threads_copies_what_was_counted)
+TEST_F(fork, copies_the_counts_of_a_parent_with_threads)
 {
 	u64 before[4], after[4];
 	pthread_t threads[4];
@@ -411,10 +409,10 @@ TEST_F(fork, of_a_parent_with_threads_copies_what_was_counted)
 }
 
 /*
- * Every tick into one counter: what the copy held at the fork is what the counter has
- * more than the child has counted.
+ * All ticks are in one counter. So the content of the copy at the fork is the child's counter
+ * minus the child's own hits.
  */
-TEST_F(fork, itself_is_counted_too)
+TEST_F(fork, is_itself_counted)
 {
 	struct profil_range range = range_all(buffer, SIZE / width, width);
 	struct profil_stats s;
@@ -451,9 +449,7 @@ TEST_F(fork, itself_is_counted_too)
 	EXPECT_EQ(count(0), count_all());
 }
 
-/*
- * What the child does with its session, and what others do with theirs
- */
+/* Operations on the session in the child, in the parent and in threads */
 
 FIXTURE(forked) {
 };
@@ -469,7 +465,7 @@ FIXTURE_TEARDOWN(forked)
 	tear_down(_metadata);
 }
 
-TEST_F(forked, child_may_stop_at_once)
+TEST_F(forked, child_may_stop_its_session_at_once)
 {
 	struct profil_stats s;
 	pid_t child;
@@ -481,7 +477,7 @@ TEST_F(forked, child_may_stop_at_once)
 		if (!child) {
 			u64 held = count_all();
 
-			/* For some of them a tick comes first. */
+			/* In some of the children a tick arrives before the call. */
 			loop_run(1, 1 + i % 5 * LOOP_BURST / 2);
 			MUST(!session_stop(PROCESS, &s));
 			MUST(accounted(&s));
@@ -498,7 +494,7 @@ TEST_F(forked, child_may_stop_at_once)
 	expect_stop(_metadata, count(0));
 }
 
-TEST_F(forked, child_may_not_start_another_but_replace_it)
+TEST_F(forked, child_may_replace_its_session_but_not_start_a_second_one)
 {
 	struct profil_stats s;
 	u64 held;
@@ -515,7 +511,7 @@ TEST_F(forked, child_may_not_start_another_but_replace_it)
 			held = count_all();
 			MUST(start() == -EBUSY);
 			loop_run(1, 1 + i % 5 * LOOP_BURST / 2);
-			/* Now the page where the first one is, now another. */
+			/* The new buffer is at the same address, or at another one. */
 			buffer = i % 2 ? first : map(SIZE, MAP_PRIVATE);
 			range = range_spread(buffer, width);
 			MUST(!session_start(PROCESS, PROFIL_START_REPLACE, &range, 1));
@@ -532,7 +528,7 @@ TEST_F(forked, child_may_not_start_another_but_replace_it)
 	expect_stop(_metadata, count(0));
 }
 
-TEST_F(forked, child_may_start_anew_and_fork_again)
+TEST_F(forked, child_may_stop_start_a_session_and_fork_again)
 {
 	struct profil_stats s;
 	pid_t child;
@@ -547,7 +543,7 @@ TEST_F(forked, child_may_start_anew_and_fork_again)
 		child = fork();
 		if (!child) {
 			child_counts(2, &s);
-			/* Now there is none to be inherited. */
+			/* There is no session to inherit now. */
 			child = fork();
 			if (!child) {
 				MUST(is_off(PROCESS));
@@ -569,7 +565,7 @@ TEST_F(forked, child_may_start_anew_and_fork_again)
 	expect_stop(_metadata, count(0));
 }
 
-TEST_F(forked, child_goes_on_when_the_parent_stops)
+TEST_F(forked, child_is_still_counted_after_the_parent_stops)
 {
 	struct profil_stats s;
 	pid_t child;
@@ -593,7 +589,7 @@ TEST_F(forked, child_goes_on_when_the_parent_stops)
 	}
 }
 
-TEST_F(forked, child_that_outlives_its_parent_goes_on)
+TEST_F(forked, child_that_outlives_its_parent_is_still_counted)
 {
 	struct profil_stats s;
 	pid_t child;
@@ -637,7 +633,7 @@ static void *fork_here(void *unused)
 	return (void *)(uintptr_t)(child < 0 ? -1 : status_of(child));
 }
 
-TEST_F(forked, child_may_be_that_of_any_thread)
+TEST_F(forked, child_of_any_thread_inherits_the_session)
 {
 	pthread_t thread;
 	void *status;
@@ -652,8 +648,8 @@ TEST_F(forked, child_may_be_that_of_any_thread)
 	expect_stop(_metadata, count(0));
 }
 
-/* The session of a thread that forks is not inherited, and counts what its process counts. */
-TEST_F(forked, child_has_the_session_of_the_process_only)
+/* A thread that forks does not pass on its own session. That of the process is inherited. */
+TEST_F(forked, child_does_not_inherit_the_session_of_the_forking_thread)
 {
 	static u32 own[LOOPS];
 	struct profil_range range = range_of_loops(own, 4);
@@ -672,7 +668,7 @@ TEST_F(forked, child_has_the_session_of_the_process_only)
 		MUST(locked_bytes() == SIZE);
 		MUST(loop_burn(PROCESS, 2, SOME));
 		MUST(own[2] == 0 && own[0] == held);
-		/* It may have one of its own beside it. */
+		/* The child's thread can have a session in addition. */
 		MUST(!session_start(THREAD, 0, &range, 1));
 		MUST(loop_burn(THREAD, 1, SOME));
 		MUST(!session_stop(THREAD, &t));
@@ -694,7 +690,7 @@ TEST_F(forked, child_has_the_session_of_the_process_only)
 	expect_stop(_metadata, count(0));
 }
 
-TEST_F(forked, child_of_a_process_with_a_threads_session_alone_has_none)
+TEST_F(forked, child_has_no_session_if_only_a_thread_of_the_parent_has_one)
 {
 	struct profil_range range = range_spread(buffer, width);
 	struct profil_stats s;
@@ -721,7 +717,7 @@ TEST_F(forked, child_of_a_process_with_a_threads_session_alone_has_none)
 	EXPECT_EQ(s.hit, count(0));
 }
 
-TEST_F(forked, child_of_a_child_whose_session_has_ended_has_none)
+TEST_F(forked, child_of_a_child_whose_session_has_ended_has_no_session)
 {
 	struct profil_stats s;
 	pid_t child;
@@ -746,8 +742,11 @@ TEST_F(forked, child_of_a_child_whose_session_has_ended_has_none)
 	expect_stop(_metadata, 0);
 }
 
-/* Before, nothing is pinned for it; with it, all is, whether or not the child calls. */
-TEST_F(forked, child_has_its_pages_with_its_first_tick_in_a_range)
+/*
+ * Nothing is pinned before the first tick in a range. After it everything is, even if the child
+ * makes no call.
+ */
+TEST_F(forked, childs_pages_are_pinned_at_its_first_tick_in_a_range)
 {
 	struct profil_stats s;
 	pid_t child;
@@ -802,7 +801,7 @@ TEST_F(forked, child_counts_the_same_modes)
 	EXPECT_EQ(0U, s.user);
 }
 
-TEST_F(forked, child_leaves_counters_full_that_are)
+TEST_F(forked, child_leaves_saturated_counters_unchanged)
 {
 	struct profil_stats s;
 	pid_t child;
@@ -845,11 +844,9 @@ TEST_F(forked, child_of_a_session_without_counters_is_on)
 	EXPECT_EQ(s.ticks, s.outside);
 }
 
-/*
- * What becomes of the buffer
- */
+/* Buffers that the child does not have, changes or unmaps */
 
-/* The child's session has ended, or will, for the reason @end; nothing of it is left. */
+/* The child's session has ended, or will end, for the reason @end. Nothing of it remains. */
 static void child_must_end(u32 end, struct profil_stats *s)
 {
 	MUST(await(state_of(PROCESS) == PROFIL_STATE_ENDED));
@@ -865,7 +862,7 @@ static void child_must_end(u32 end, struct profil_stats *s)
 	MUST(is_off(PROCESS));
 }
 
-/* Runs loop 0, forks a child that does @child(), and goes on. */
+/* Runs loop 0, forks a child that calls @child_does(), and continues. */
 static void expect_child(struct __test_metadata *_metadata, void (*child_does)(void))
 {
 	pid_t child;
@@ -894,7 +891,7 @@ static void child_without_buffer(void)
 	loop_run(1, LOOP_BURST);
 	child_must_end(PROFIL_END_BUFFER, &s);
 	MUST(s.hit == 0);
-	/* It can begin again, and nobody is in the way. */
+	/* The child can start a new session. */
 	buffer = map(SIZE, MAP_PRIVATE);
 	MUST(!start());
 	child_counts(1, &s);
@@ -907,21 +904,21 @@ TEST_F(forked, child_without_the_buffer_has_an_ended_session)
 	expect_child(_metadata, child_without_buffer);
 }
 
-static void child_with_most_of_it(void)
+static void child_without_one_page(void)
 {
 	struct profil_stats s;
 
-	/* Loops 2 and 3 are counted in the page that is not there. */
+	/* The counters of loops 2 and 3 are in the missing page. */
 	loop_run(1, LOOP_BURST);
 	child_must_end(PROFIL_END_BUFFER, &s);
 	MUST(s.hit == count(1));
 }
 
-TEST_F(forked, child_without_a_page_of_the_buffer_has_one_too)
+TEST_F(forked, child_without_a_page_of_the_buffer_has_an_ended_session)
 {
 	ASSERT_EQ(0, start());
 	ASSERT_EQ(0, madvise(buffer + PAGE, PAGE, MADV_DONTFORK));
-	expect_child(_metadata, child_with_most_of_it);
+	expect_child(_metadata, child_without_one_page);
 }
 
 static void child_with_wiped_buffer(void)
@@ -936,15 +933,18 @@ static void child_with_wiped_buffer(void)
 	child_counts(1, &s);
 }
 
-TEST_F(forked, child_whose_copy_is_wiped_has_an_ended_session)
+TEST_F(forked, child_whose_buffer_is_wiped_on_fork_has_an_ended_session)
 {
 	ASSERT_EQ(0, madvise(buffer, SIZE, MADV_WIPEONFORK));
 	ASSERT_EQ(0, start());
 	expect_child(_metadata, child_with_wiped_buffer);
 }
 
-/* The page table of a child does not have shared memory: it takes a fault. */
-TEST_F(forked, child_gets_shared_pages_that_it_does_not_touch)
+/*
+ * After a fork the child has no page table entries for shared memory, so its pages have to be
+ * faulted in.
+ */
+TEST_F(forked, child_counts_in_shared_pages_that_it_has_not_touched)
 {
 	struct profil_stats s;
 	pid_t child;
@@ -974,7 +974,7 @@ static void count_signal(int number)
 	nr_signals++;
 }
 
-/* The timer expires by the scheduler's tick: a signal is pending whenever a tick comes. */
+/* The timer expires at the scheduler tick, so a signal is pending at each tick. */
 static void child_with_signals(void)
 {
 	const struct itimerval often = { { 0, 1 }, { 0, 1 } }, never = {};
@@ -987,7 +987,7 @@ static void child_with_signals(void)
 	MUST(!setitimer(ITIMER_PROF, &never, NULL));
 	MUST(!session_stop(PROCESS, &s));
 	MUST(accounted(&s) && !s.dropped);
-	/* A tick while a signal frame is made may be charged a few bytes beside the loop. */
+	/* A tick during the setup of a signal frame may be charged a few bytes beside the loop. */
 	MUST(s.hit > 0 && s.hit == count_all() - inherited);
 }
 
@@ -999,14 +999,14 @@ TEST_F(forked, child_with_a_signal_at_each_tick_is_set_up)
 
 #define MUCH	(64UL << 20)
 
-/* One call, which takes some ticks, and then waits for a page that nobody brings. */
+/* A call that takes several ticks, and then waits for a page that never arrives. */
 static void *populate(void *memory)
 {
 	madvise(memory, MUCH, MADV_POPULATE_WRITE);
 	return NULL;
 }
 
-/* Its first tick comes to a thread that does not return to user mode any more. */
+/* The first tick interrupts a thread that will not return to user mode. */
 static void child_with_a_thread_in_a_call(void)
 {
 	char *memory = map(MUCH, MAP_PRIVATE);
@@ -1030,7 +1030,7 @@ static void child_with_a_thread_in_a_call(void)
 	MUST(s.system > 0 && s.hit > 0);
 }
 
-TEST_F(forked, child_is_set_up_while_a_thread_of_it_is_in_a_call)
+TEST_F(forked, childs_session_is_set_up_while_a_thread_is_in_a_system_call)
 {
 	if (geteuid())
 		SKIP(return, "only root can keep the kernel waiting by userfaultfd");
@@ -1038,7 +1038,7 @@ TEST_F(forked, child_is_set_up_while_a_thread_of_it_is_in_a_call)
 	expect_child(_metadata, child_with_a_thread_in_a_call);
 }
 
-/* Whoever would be asked for the page is the one whose tick needs it. */
+/* The thread that would have to provide the missing page is the one that the tick interrupts. */
 static void child_that_serves_its_pages(void)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -1060,7 +1060,7 @@ static void child_that_serves_its_pages(void)
 	MUST(count_all() == 0);
 }
 
-TEST_F(forked, child_that_serves_its_own_pages_is_not_kept_waiting)
+TEST_F(forked, child_that_serves_its_own_page_faults_does_not_wait_for_itself)
 {
 	if (geteuid())
 		SKIP(return, "only root can keep the kernel waiting by userfaultfd");
@@ -1068,7 +1068,7 @@ TEST_F(forked, child_that_serves_its_own_pages_is_not_kept_waiting)
 	expect_child(_metadata, child_that_serves_its_pages);
 }
 
-/* The parent has other memory there, and the child a copy of that. */
+/* The parent has mapped other memory at the address, of which the child has a copy. */
 static void child_counts_nowhere(void)
 {
 	struct profil_stats s;
@@ -1079,7 +1079,7 @@ static void child_counts_nowhere(void)
 	MUST(count_all() == 0);
 }
 
-TEST_F(forked, child_does_not_count_in_what_the_parent_has_mapped_since)
+TEST_F(forked, child_does_not_count_in_memory_that_the_parent_mapped_after_the_start)
 {
 	struct profil_stats s;
 	pid_t child;
@@ -1143,14 +1143,14 @@ static void child_maps_another(void)
 	MUST(count_all() == s.hit);
 }
 
-TEST_F(forked, child_may_map_another_in_its_place)
+TEST_F(forked, child_may_map_other_memory_in_place_of_its_copy)
 {
 	ASSERT_EQ(0, start());
 	expect_child(_metadata, child_maps_another);
 }
 
-/* What it does with its mapping, once its pages are pinned, has no effect. */
-static void child_loses_sight(int (*lose)(void))
+/* After the pages are pinned, changes to the mapping do not affect the session. */
+static void child_changes_mapping(int (*lose)(void))
 {
 	struct profil_stats s;
 
@@ -1171,11 +1171,11 @@ static int give_up_pages(void)
 
 static void child_gives_up_pages(void)
 {
-	child_loses_sight(give_up_pages);
+	child_changes_mapping(give_up_pages);
 	MUST(count_all() == 0);
 }
 
-TEST_F(forked, child_may_give_up_its_pages_later_and_goes_on)
+TEST_F(forked, child_is_still_counted_after_MADV_DONTNEED_of_its_copy)
 {
 	ASSERT_EQ(0, start());
 	expect_child(_metadata, child_gives_up_pages);
@@ -1188,16 +1188,16 @@ static int unmap(void)
 
 static void child_unmaps_later(void)
 {
-	child_loses_sight(unmap);
+	child_changes_mapping(unmap);
 }
 
-TEST_F(forked, child_may_unmap_its_copy_later_and_goes_on)
+TEST_F(forked, child_is_still_counted_after_it_unmaps_its_copy)
 {
 	ASSERT_EQ(0, start());
 	expect_child(_metadata, child_unmaps_later);
 }
 
-TEST_F(forked, child_goes_on_when_the_parent_unmaps_its_buffer)
+TEST_F(forked, child_is_still_counted_after_the_parent_unmaps_its_buffer)
 {
 	struct profil_stats s, before;
 	pid_t child;
@@ -1222,7 +1222,7 @@ TEST_F(forked, child_goes_on_when_the_parent_unmaps_its_buffer)
 	EXPECT_LT(before.hit, s.hit);
 }
 
-/* The parent's pages are pinned; where they were mapped, the child has nothing. */
+/* The parent's pages are still pinned, but in the child nothing is mapped at the address. */
 TEST_F(forked, child_of_a_parent_that_has_unmapped_its_buffer_has_an_ended_session)
 {
 	struct profil_stats s;
@@ -1244,8 +1244,8 @@ TEST_F(forked, child_of_a_parent_that_has_unmapped_its_buffer_has_an_ended_sessi
 	EXPECT_LT(0U, s.hit);
 }
 
-/* Pages of a file that is cut off are the file's no more, but still both processes'. */
-TEST_F(forked, child_and_parent_go_on_when_a_file_is_cut_off)
+/* Pages beyond the new end leave the file, but both processes continue to count in them. */
+TEST_F(forked, child_and_parent_are_still_counted_after_a_file_is_truncated)
 {
 	struct profil_stats s;
 	u64 counted;
@@ -1286,10 +1286,10 @@ TEST_F(forked, child_and_parent_go_on_when_a_file_is_cut_off)
 }
 
 /*
- * Buffers of every kind in one session: loops 0 and 1, each of the child's own or shared,
- * in two places of one page and in pages of their own.
+ * One session with each kind of buffer: loops 0 and 1 count in private and in shared memory, at
+ * two places of one page and on pages of their own.
  */
-TEST_F(forked, child_has_all_ranges)
+TEST_F(forked, child_inherits_ranges_in_each_kind_of_memory)
 {
 	static u32 own[1024] __attribute__((aligned(4096)));
 	int fd = memfd_create("fork", MFD_CLOEXEC);
@@ -1351,7 +1351,7 @@ TEST_F(forked, child_has_all_ranges)
 	EXPECT_EQ(report->hits, file_shared[5]);
 }
 
-/* Counts at both ends of @size bytes in the child. */
+/* The child counts at both ends of a buffer of @size bytes. */
 static void expect_large(struct __test_metadata *_metadata, char *large, unsigned long size)
 {
 	volatile u32 *first = (void *)large, *last = (void *)(large + size - 4);
@@ -1389,7 +1389,7 @@ static void expect_large(struct __test_metadata *_metadata, char *large, unsigne
 	EXPECT_EQ(s.hit, *first);
 }
 
-TEST_F(forked, child_has_a_thousand_pages)
+TEST_F(forked, child_counts_in_a_buffer_of_1000_pages)
 {
 	char *large = map(1000 * PAGE, MAP_PRIVATE);
 
@@ -1397,7 +1397,7 @@ TEST_F(forked, child_has_a_thousand_pages)
 	expect_large(_metadata, large, 1000 * PAGE);
 }
 
-TEST_F(forked, child_has_what_was_a_huge_page)
+TEST_F(forked, child_counts_in_its_copy_of_a_huge_page)
 {
 	const unsigned long huge = 2UL << 20;
 	char *large = map(2 * huge, MAP_PRIVATE);
@@ -1435,9 +1435,7 @@ TEST_F(forked, child_with_hugetlb_pages_has_an_ended_session)
 	file_write(HUGETLB_POOL, was);
 }
 
-/*
- * Limits
- */
+/* RLIMIT_MEMLOCK and CAP_IPC_LOCK */
 
 static void limit_to(struct __test_metadata *_metadata, unsigned long bytes)
 {
@@ -1446,13 +1444,13 @@ static void limit_to(struct __test_metadata *_metadata, unsigned long bytes)
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 }
 
-static void be_ordinary(struct __test_metadata *_metadata)
+static void drop_root(struct __test_metadata *_metadata)
 {
 	if (geteuid())
 		return;
 	ASSERT_EQ(0, setresgid(1000, 1000, 1000));
 	ASSERT_EQ(0, setresuid(1000, 1000, 1000));
-	/* What was pinned is for root to know. */
+	/* Only root can read how many pages are pinned. */
 	pins = 0;
 }
 
@@ -1463,21 +1461,21 @@ static void child_counts_1(void)
 	child_counts(1, &s);
 }
 
-TEST_F(forked, child_needs_no_more_than_the_parent_of_RLIMIT_MEMLOCK)
+TEST_F(forked, child_needs_as_much_RLIMIT_MEMLOCK_as_its_parent)
 {
-	be_ordinary(_metadata);
+	drop_root(_metadata);
 	limit_to(_metadata, SIZE);
 	ASSERT_EQ(0, start());
 	expect_child(_metadata, child_counts_1);
 }
 
-/* Be it after a tick, or by its own call, or by both. */
-TEST_F(forked, child_is_charged_once)
+/* It is set up by a tick, by a call of its own, or by both. */
+TEST_F(forked, childs_pages_are_charged_once)
 {
 	struct profil_stats s;
 	pid_t child;
 
-	be_ordinary(_metadata);
+	drop_root(_metadata);
 	limit_to(_metadata, SIZE);
 	ASSERT_EQ(0, start());
 	for (unsigned int i = 0; i < 100; i++) {
@@ -1516,7 +1514,7 @@ static void child_beyond_limit(void)
 
 TEST_F(forked, child_beyond_RLIMIT_MEMLOCK_has_an_ended_session)
 {
-	be_ordinary(_metadata);
+	drop_root(_metadata);
 	ASSERT_EQ(0, start());
 	limit_to(_metadata, SIZE - 1);
 	expect_child(_metadata, child_beyond_limit);
@@ -1528,7 +1526,7 @@ TEST_F(forked, child_of_a_parent_that_gave_up_CAP_IPC_LOCK_has_a_limit)
 		SKIP(return, "needs CAP_IPC_LOCK: run as root");
 	limit_to(_metadata, SIZE - 1);
 	ASSERT_EQ(0, start());
-	be_ordinary(_metadata);
+	drop_root(_metadata);
 	expect_child(_metadata, child_beyond_limit);
 }
 
@@ -1541,11 +1539,9 @@ TEST_F(forked, child_with_CAP_IPC_LOCK_has_no_limit)
 	expect_child(_metadata, child_counts_1);
 }
 
-/*
- * Many
- */
+/* Many children */
 
-/* Each child is gone or killed before, while or after its pages are pinned. */
+/* Each child exits or is killed before, while or after its pages are pinned. */
 static void expect_children_gone(struct __test_metadata *_metadata, unsigned int n,
 				 unsigned int at_once)
 {
@@ -1585,17 +1581,17 @@ static void expect_children_gone(struct __test_metadata *_metadata, unsigned int
 	expect_stop(_metadata, count(0));
 }
 
-TEST_F_TIMEOUT(forked, child_that_exits_at_once_a_thousand_times_leaves_nothing, 150)
+TEST_F_TIMEOUT(forked, one_thousand_children_that_exit_at_once_leak_nothing, 150)
 {
 	expect_children_gone(_metadata, 1000, 1);
 }
 
-TEST_F_TIMEOUT(forked, child_that_exits_at_once_with_15_more_leaves_nothing, 150)
+TEST_F_TIMEOUT(forked, groups_of_16_children_that_exit_at_once_leak_nothing, 150)
 {
 	expect_children_gone(_metadata, 640, 16);
 }
 
-TEST_F_TIMEOUT(forked, child_is_counted_with_19_others_at_the_same_time, 150)
+TEST_F_TIMEOUT(forked, twenty_children_are_counted_at_the_same_time, 150)
 {
 	pid_t children[20];
 	struct profil_stats s;
@@ -1618,8 +1614,8 @@ TEST_F_TIMEOUT(forked, child_is_counted_with_19_others_at_the_same_time, 150)
 	expect_stop(_metadata, count(0));
 }
 
-/* Children of a child, of all of them, and so on: 2^@n - 1, all at the same time. */
-static void multiply(unsigned int n)
+/* Forks 2^@n - 1 descendants, all of which run at the same time. */
+static void fork_descendants(unsigned int n)
 {
 	struct profil_stats s;
 	pid_t children[LOOPS];
@@ -1629,7 +1625,7 @@ static void multiply(unsigned int n)
 		children[i] = fork();
 		MUST(children[i] >= 0);
 		if (!children[i]) {
-			multiply(i);
+			fork_descendants(i);
 			_exit(0);
 		}
 	}
@@ -1638,14 +1634,14 @@ static void multiply(unsigned int n)
 		MUST(status_of(children[i]) == 0);
 }
 
-TEST_F_TIMEOUT(forked, child_may_have_children_that_have_children, 150)
+TEST_F_TIMEOUT(forked, five_generations_of_descendants_are_counted_at_the_same_time, 150)
 {
 	pid_t child;
 
 	ASSERT_EQ(0, start());
 	child = fork();
 	if (!child) {
-		multiply(5);
+		fork_descendants(5);
 		_exit(0);
 	}
 	ASSERT_LT(0, child);
@@ -1656,8 +1652,8 @@ TEST_F_TIMEOUT(forked, child_may_have_children_that_have_children, 150)
 }
 
 /*
- * Races: one thread forks while another does something to the session. Loop 0 is run by
- * the one, loop 1 by the other, up to two ticks in each round; loop 2 by the children.
+ * Races: one thread forks while another one changes the session. The one runs loop 0, the other
+ * loop 1, for at most two ticks in each round; the children run loop 2.
  */
 
 #define ROUNDS		200U
@@ -1668,8 +1664,8 @@ static void (*race_child)(void);
 static int race_status;
 
 /*
- * Runs loop @i for some time: waits that end with a tick must not set the pace. Often the
- * time is so short that both threads come at the same moment.
+ * Runs loop @i for a random time, which must not be synchronised with the tick. It is often so
+ * short that both threads act at the same moment.
  */
 static void run_a_while(unsigned int i, unsigned int *seed)
 {
@@ -1703,8 +1699,9 @@ static void *fork_in_rounds(void *unused)
 }
 
 /*
- * In each round @round_begins(), and then @race() while a child is forked; until all that
- * can come of it has come, but at least some hundred times. False if it does not.
+ * In each round calls @round_begins(), and then @race_with() while the other thread forks.
+ * Continues until @all_seen(), but for ROUNDS rounds at least and ROUNDS_MAX at most. Returns
+ * false on an error, or if not everything was seen.
  */
 static bool race(bool (*round_begins)(void), bool (*race_with)(void), bool (*round_ends)(void),
 		 void (*child)(void), bool (*all_seen)(void))
@@ -1731,9 +1728,9 @@ static bool race(bool (*round_begins)(void), bool (*race_with)(void), bool (*rou
 	return good && all_seen();
 }
 
-static char *view;		/* of a shared buffer, to see it when it is unmapped */
+static char *view;		/* a second mapping of a shared buffer */
 
-/* As child_counts(), but in whatever state the session is, be there a buffer or not. */
+/* As child_counts(), but the session can be in any state, and the buffer can be unmapped. */
 static void child_of_race(void)
 {
 	bool mapped = !msync(buffer, SIZE, MS_ASYNC);
@@ -1749,7 +1746,7 @@ static void child_of_race(void)
 		MUST(s.end == PROFIL_END_NONE && !s.dropped);
 		report->on++;
 	} else if (s.state != PROFIL_STATE_OFF) {
-		/* Also if the parent unmapped it just after the child had a copy. */
+		/* The session can be on if the parent unmapped the buffer just after the fork. */
 		loop_run(2, LOOP_BURST);
 		child_must_end(PROFIL_END_BUFFER, &s);
 		report->ended++;
@@ -1791,7 +1788,7 @@ static bool seen_on_and_off(void)
 	return report->on && report->off;
 }
 
-TEST_F_TIMEOUT(forked, child_while_the_parent_stops_is_on_or_off, 150)
+TEST_F_TIMEOUT(forked, child_forked_during_a_stop_has_the_session_on_or_off, 150)
 {
 	EXPECT_TRUE(race(race_start, race_stop, nothing_more, child_of_race, seen_on_and_off)) {
 		TH_LOG("%u on, %u off", report->on, report->off);
@@ -1802,7 +1799,7 @@ TEST_F_TIMEOUT(forked, child_while_the_parent_stops_is_on_or_off, 150)
 	EXPECT_EQ(report->hits, count_all());
 }
 
-static char *buffers[2];	/* of the session that is replaced, and of the next */
+static char *buffers[2];	/* of the replaced session and of its replacement */
 
 static u64 count_both(unsigned int i)
 {
@@ -1823,7 +1820,7 @@ static bool race_replace(void)
 	return !session_start(PROCESS, PROFIL_START_REPLACE, &range, 1);
 }
 
-/* Counts in one of them, whichever it is, and not in the other. */
+/* The child counts in exactly one of the two buffers. */
 static void child_of_replace(void)
 {
 	u64 more[2], others[2];
@@ -1846,13 +1843,13 @@ static void child_of_replace(void)
 	MUST(locked_bytes() == 0);
 }
 
-TEST_F_TIMEOUT(forked, child_while_the_parent_replaces_has_the_one_or_the_other, 150)
+TEST_F_TIMEOUT(forked, child_forked_during_a_replacement_has_either_session, 150)
 {
 	static u32 own[LOOPS];
 	struct profil_range range = range_of_loops(own, 4);
 	struct profil_stats s;
 
-	/* A witness of loop 0, which runs only while there is a session of the process. */
+	/* This session counts loop 0, too, which runs only while the process's session is on. */
 	ASSERT_EQ(0, session_start(THREAD, 0, &range, 1));
 	locked = locked_bytes();
 
@@ -1903,7 +1900,7 @@ static bool seen_on_and_ended(void)
 	return report->on && report->ended;
 }
 
-TEST_F_TIMEOUT(forked, child_while_the_parent_unmaps_is_on_or_has_ended, 150)
+TEST_F_TIMEOUT(forked, child_forked_during_munmap_has_the_session_on_or_ended, 150)
 {
 	EXPECT_TRUE(race(race_start_mapped, race_unmap, race_unmapped, child_of_race,
 			 seen_on_and_ended)) {
@@ -1912,7 +1909,7 @@ TEST_F_TIMEOUT(forked, child_while_the_parent_unmaps_is_on_or_has_ended, 150)
 	EXPECT_EQ(0U, report->off);
 }
 
-TEST_F_TIMEOUT(forked, child_while_the_parent_unmaps_shared_memory_is_on_or_has_ended, 150)
+TEST_F_TIMEOUT(forked, child_forked_during_munmap_of_shared_memory_has_it_on_or_ended, 150)
 {
 	shared = true;
 	memfd = memfd_create("fork", MFD_CLOEXEC);
@@ -1948,7 +1945,7 @@ static void *fork_often(void *i)
 	return NULL;
 }
 
-TEST_F_TIMEOUT(forked, child_of_each_of_4_threads_that_fork_all_the_time, 150)
+TEST_F_TIMEOUT(forked, children_of_4_threads_that_fork_all_the_time_are_counted, 150)
 {
 	pthread_t threads[FORKERS];
 	void *failure;

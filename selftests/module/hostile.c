@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a user's programs could do to others: have the kernel work or hold memory at nobody's
- * expense, keep calls waiting, keep the administrator out.
+ * Attacks by programs of an ordinary user on the rest of the system: kernel work or kernel memory
+ * that no process is charged for, calls that never return, and a full table of sessions that keeps
+ * an administrator from attaching.
  *
- * No test measures elapsed time. The CPU time of the kernel's workers is compared with what the
- * user's processes were charged, and a call that must not wait is one that ends while another
- * waits for a page that the test holds back.
+ * No test measures elapsed time. The CPU time of the kernel's workers is compared with that of the
+ * user's processes. To test that a call does not wait, another call waits for a page that the test
+ * holds back.
  */
 #include "kselftest_harness.h"
 
-/* Many processes come and go: on a busy machine that takes long. */
+/* The tests create many processes, which takes long on a busy machine. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	300
 
@@ -32,7 +33,7 @@
 #define PROCESS		PROFIL_SCOPE_PROCESS
 #define THREAD		PROFIL_SCOPE_THREAD
 
-/* Between parents and children. */
+/* Shared between parents and children. */
 static struct shared {
 	atomic_int step;
 	atomic_int arrived;
@@ -71,7 +72,7 @@ FIXTURE_TEARDOWN(hostile)
 		SKIP(return, "needs root: %s", why);			\
 } while (0)
 
-/* A user with Debian's limits, from now on. */
+/* Becomes an ordinary user with Debian's limits. */
 static void be_user(void)
 {
 	const struct rlimit limit = { 8 * MIB, 8 * MIB };
@@ -80,10 +81,10 @@ static void be_user(void)
 	if (geteuid())
 		return;
 	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
-	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* that was cleared */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* setresuid() has cleared it */
 }
 
-/* Memory of @pages pages. */
+/* Maps @pages pages. */
 static char *map_pages(size_t pages)
 {
 	char *p = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -93,7 +94,10 @@ static char *map_pages(size_t pages)
 	return p;
 }
 
-/* As many as may be, each of one byte of text, with all of @bytes at @buffer as its counters. */
+/*
+ * The maximum number of ranges, each for one byte of text. All use all @bytes at @buffer as
+ * counters.
+ */
 static struct profil_range *all_ranges(char *buffer, size_t bytes)
 {
 	struct profil_range *ranges = calloc(query.max_ranges, sizeof(*ranges));
@@ -104,9 +108,7 @@ static struct profil_range *all_ranges(char *buffer, size_t bytes)
 	return ranges;
 }
 
-/*
- * CPU time that nobody pays
- */
+/* CPU time of kernel workers */
 
 static long long children_ns(void)
 {
@@ -127,8 +129,8 @@ static void expect_no_more(struct __test_metadata *_metadata, long long workers,
 #define CROWD		20
 #define DISCARDED	1792UL	/* pages: 7 MiB */
 
-/* What a process does while others are measured is between two steps. */
-static void take_step(int step)
+/* Processes do the measured work between two steps. */
+static void next_step(int step)
 {
 	shared->arrived++;
 	MUST(await(shared->step >= step));
@@ -143,19 +145,22 @@ static int discard_pages(void)
 	range.nr_counters = DISCARDED * PAGE / 4;
 	be_user();
 	MUST(!session_start(PROCESS, 0, &range, 1));
-	take_step(1);
-	/* That is little work, but who looks for the pages in between has much. */
+	next_step(1);
+	/*
+	 * Discarding the pages is cheap; a worker that looks for all pages in between would be
+	 * expensive.
+	 */
 	for (unsigned int i = 0; i < 60; i++) {
 		MUST(!madvise(buffer, PAGE, MADV_DONTNEED));
 		MUST(!madvise(buffer + (DISCARDED - 1) * PAGE, PAGE, MADV_DONTNEED));
 		nanosleep(&pause, NULL);
 	}
-	take_step(2);
+	next_step(2);
 	MUST(!session_stop(PROCESS, NULL));
 	return 0;
 }
 
-TEST_F(hostile, processes_that_discard_their_pages_cause_no_work)
+TEST_F(hostile, workers_use_less_CPU_time_than_processes_that_discard_pages)
 {
 	long long workers, paid = 0;
 	pid_t pids[CROWD];
@@ -219,12 +224,12 @@ static int fork_many(bool tick)
 	return 0;
 }
 
-static int fork_who_pause(void)
+static int fork_sleeping_children(void)
 {
 	return fork_many(false);
 }
 
-static int fork_who_tick(void)
+static int fork_running_children(void)
 {
 	return fork_many(true);
 }
@@ -239,23 +244,21 @@ static void expect_paid(struct __test_metadata *_metadata, int (*work)(void))
 	expect_no_more(_metadata, workers, paid);
 }
 
-TEST_F(hostile, children_that_only_pause_cause_no_work)
+TEST_F(hostile, workers_use_less_CPU_time_than_processes_that_fork_sleeping_children)
 {
-	expect_paid(_metadata, fork_who_pause);
+	expect_paid(_metadata, fork_sleeping_children);
 }
 
-TEST_F(hostile, children_that_tick_cause_no_more_work_than_they_do)
+TEST_F(hostile, workers_use_less_CPU_time_than_processes_that_fork_running_children)
 {
-	expect_paid(_metadata, fork_who_tick);
+	expect_paid(_metadata, fork_running_children);
 }
 
-/*
- * Memory that nobody needs
- */
+/* Kernel memory */
 
 #define MAKERS		3
-#define MADE		400	/* by each */
-#define MOST_LEFT	200	/* uses of the module by sessions of threads that have exited */
+#define MADE		400	/* by each thread */
+#define MOST_LEFT	200	/* module references of the sessions of exited threads */
 
 static atomic_bool enough;
 
@@ -327,7 +330,7 @@ static long long objects(const char *name)
 }
 
 #define CREATORS	100
-#define OTHERS		16	/* objects that others may have made meanwhile */
+#define OTHERS		16	/* objects that other programs may allocate meanwhile */
 
 static int ends[2];
 
@@ -341,7 +344,7 @@ static int open_and_leave(void)
 	return 0;
 }
 
-TEST_F(hostile, a_descriptor_does_not_keep_its_dead_creator)
+TEST_F(hostile, an_open_descriptor_does_not_pin_the_mm_and_task_of_its_dead_creator)
 {
 	static const char *const kept[] = { "mm_struct", "task_struct", "signal_cache" };
 	long long before[ARRAY_SIZE(kept)];
@@ -374,7 +377,7 @@ TEST_F(hostile, a_descriptor_does_not_keep_its_dead_creator)
 			       now - before[i]);
 		}
 	}
-	/* What can still be asked is answered. */
+	/* The statistics are still available. */
 	for (i = 0; i < CREATORS; i++) {
 		EXPECT_EQ(0, descriptor_stats(fds[i], &s));
 		EXPECT_EQ((u32)PROFIL_STATE_ENDED, s.state);
@@ -383,18 +386,16 @@ TEST_F(hostile, a_descriptor_does_not_keep_its_dead_creator)
 	}
 }
 
-/*
- * Who may attach
- */
+/* Attaching with a capability, while the target has as many sessions as it can */
 
-#define SLOTS		8U	/* for sessions that are attached by capability */
+#define SLOTS		8U	/* reserved for sessions that are attached by capability */
 #define SLOTS_CLOCKED	2U	/* of these, with a period */
 #define PERIOD		10000000
 
 static u32 crowd_scope, crowd_clocked;
 
-/* As many sessions of its own as may be, and then one more. */
-static int crowd_itself(void)
+/* Attaches the maximum number of sessions to itself, and checks that one more fails. */
+static int attach_itself_until_busy(void)
 {
 	const u32 most = crowd_clocked ? query.max_clocked : query.max_sessions;
 	u32 n = 0;
@@ -416,7 +417,7 @@ static int crowd_itself(void)
 		pause();
 }
 
-/* Opens and attaches sessions until there are too many: how many there are then. */
+/* Opens and attaches sessions until EBUSY. @n: their number so far. Returns their number. */
 static u32 attach_until_busy(struct __test_metadata *_metadata, u32 scope, pid_t target, u64 period,
 			     int *fds, u32 n)
 {
@@ -445,7 +446,7 @@ static void expect_attached(struct __test_metadata *_metadata, u32 scope, pid_t 
 	EXPECT_EQ(SLOTS_CLOCKED, n);
 	n = attach_until_busy(_metadata, scope, target, 0, fds, n);
 	ASSERT_EQ(SLOTS, n);
-	/* One that is gone makes room for one. */
+	/* Closing one makes room for one. */
 	close(fds[SLOTS - 1]);
 	EXPECT_EQ(SLOTS, attach_until_busy(_metadata, scope, target, 0, fds, SLOTS - 1));
 }
@@ -456,10 +457,10 @@ static void close_all(int *fds)
 		close(fds[i]);
 }
 
-static int wait_and_crowd_itself(void)
+static int wait_and_attach_itself(void)
 {
 	MUST(await(shared->step == 2));
-	return crowd_itself();
+	return attach_itself_until_busy();
 }
 
 static void expect_slots(struct __test_metadata *_metadata, u32 scope, bool clocked)
@@ -470,14 +471,14 @@ static void expect_slots(struct __test_metadata *_metadata, u32 scope, bool cloc
 	NEED_ROOT("a capability");
 	crowd_scope = scope;
 	crowd_clocked = clocked;
-	target = spawn(crowd_itself);
+	target = spawn(attach_itself_until_busy);
 	ASSERT_TRUE(await(shared->step == 1));
 	expect_attached(_metadata, scope, target, fds);
 	EXPECT_EQ(128 + SIGKILL, killed(target));
 	close_all(fds);
 
-	/* And the other way round. */
-	target = spawn(wait_and_crowd_itself);
+	/* The other order: first the capable process attaches its sessions, then the target. */
+	target = spawn(wait_and_attach_itself);
 	expect_attached(_metadata, scope, target, fds);
 	shared->step = 2;
 	EXPECT_TRUE(await(shared->step == 1));
@@ -485,22 +486,22 @@ static void expect_slots(struct __test_metadata *_metadata, u32 scope, bool cloc
 	close_all(fds);
 }
 
-TEST_F(hostile, a_process_with_all_its_sessions_can_still_be_attached)
+TEST_F(hostile, a_process_with_the_maximum_of_sessions_can_still_be_attached)
 {
 	expect_slots(_metadata, PROCESS, false);
 }
 
-TEST_F(hostile, a_process_with_all_its_clocks_can_still_be_attached)
+TEST_F(hostile, a_process_with_the_maximum_of_clocks_can_still_be_attached)
 {
 	expect_slots(_metadata, PROCESS, true);
 }
 
-TEST_F(hostile, a_thread_with_all_its_sessions_can_still_be_attached)
+TEST_F(hostile, a_thread_with_the_maximum_of_sessions_can_still_be_attached)
 {
 	expect_slots(_metadata, THREAD, false);
 }
 
-TEST_F(hostile, a_thread_with_all_its_clocks_can_still_be_attached)
+TEST_F(hostile, a_thread_with_the_maximum_of_clocks_can_still_be_attached)
 {
 	expect_slots(_metadata, THREAD, true);
 }
@@ -511,7 +512,7 @@ TEST_F(hostile, a_thread_with_all_its_clocks_can_still_be_attached)
 
 #define BEYOND		64	/* pages, beyond the limit */
 
-/* The child that a process has after it has dropped CAP_IPC_LOCK: why its session ended. */
+/* A child after its parent has dropped CAP_IPC_LOCK: returns the reason why its session ended. */
 static int end_in_child(void)
 {
 	struct profil_stats s;
@@ -532,22 +533,20 @@ static int drop_the_right(void)
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
 	MUST(status_in_child(end_in_child) == ENDED(PROFIL_END_LIMIT));
-	/* It goes on where it was allowed. */
+	/* The parent's own session stays on. */
 	MUST(!session_stop(PROCESS, &s));
 	MUST(s.locked == BEYOND * PAGE || !s.locked);
 	MUST(session_start(PROCESS, 0, &range, 1) == -EPERM);
 	return 0;
 }
 
-TEST_F(hostile, a_child_has_no_right_that_its_parent_has_dropped)
+TEST_F(hostile, a_child_does_not_inherit_CAP_IPC_LOCK_that_its_parent_dropped)
 {
 	NEED_ROOT("CAP_IPC_LOCK");
 	EXPECT_EQ(0, status_of(spawn(drop_the_right)));
 }
 
-/*
- * Interrupts of all CPUs
- */
+/* Expedited grace periods, which interrupt all CPUs */
 
 static int fd = -1;		/* of the session under test */
 
@@ -562,7 +561,7 @@ static int open_attached(u32 nr_records)
 
 #define EXPEDITED	"profil_expedited"
 
-/* How often @n snapshots interrupt all CPUs, or -1 if that is not known. */
+/* Returns how many expedited grace periods @n snapshots cause; -1 if that is not known. */
 static long long expedited_by(int session, unsigned int n)
 {
 	u64 before, after, misses;
@@ -582,9 +581,9 @@ static long long expedited_by(int session, unsigned int n)
 }
 
 #define SNAPSHOTS	500
-#define OF_OTHERS	20	/* the kernel has reasons of its own now and then */
+#define OF_OTHERS	20	/* grace periods that the rest of the kernel may cause */
 
-TEST_F(hostile, snapshots_of_a_session_that_is_off_interrupt_nobody)
+TEST_F(hostile, snapshots_of_a_disabled_session_interrupt_no_CPU)
 {
 	long long n;
 
@@ -593,7 +592,7 @@ TEST_F(hostile, snapshots_of_a_session_that_is_off_interrupt_nobody)
 	n = expedited_by(fd, SNAPSHOTS);
 	ASSERT_LE(0, n);
 	EXPECT_GE(OF_OTHERS, n);
-	/* Nor when it was on once. */
+	/* The same after the session has been enabled and disabled. */
 	ASSERT_EQ(0, descriptor_enable(fd));
 	ASSERT_TRUE(descriptor_burn(fd, 0, 2));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
@@ -603,7 +602,7 @@ TEST_F(hostile, snapshots_of_a_session_that_is_off_interrupt_nobody)
 	close(fd);
 }
 
-TEST_F(hostile, snapshots_of_a_session_without_targets_interrupt_nobody)
+TEST_F(hostile, snapshots_of_a_session_without_targets_interrupt_no_CPU)
 {
 	long long n;
 
@@ -627,8 +626,8 @@ static void *sleep_until_killed(void *unused)
 	return NULL;
 }
 
-/* It may be that another thread is sampled just then. */
-TEST_F(hostile, snapshots_in_a_loop_interrupt_others_rarely)
+/* Snapshots must wait for the other thread, which could be sampled at that moment. */
+TEST_F(hostile, snapshots_in_a_loop_rarely_interrupt_other_CPUs)
 {
 	u64 begun, ns;
 	long long n;
@@ -648,9 +647,7 @@ TEST_F(hostile, snapshots_in_a_loop_interrupt_others_rarely)
 	}
 }
 
-/*
- * Calls that wait for user space
- */
+/* Calls that wait for a page of user memory */
 
 static u32 page[1024] __attribute__((aligned(4096)));
 static u32 others_page[1024] __attribute__((aligned(4096)));
@@ -741,7 +738,7 @@ static void *wait_in(void *call)
 	return NULL;
 }
 
-/* Whatever its result is: that it ends. */
+/* Any result is fine, if the call returns. */
 static void *call_all_others(void *done)
 {
 	atomic_int *n = done;
@@ -816,10 +813,10 @@ FIXTURE_TEARDOWN(call)
 	munmap(shared, sizeof(*shared));
 }
 
-static void expect_others_go_on(struct __test_metadata *_metadata, int (*call)(void),
-				enum held_kind kind)
+static void expect_others_return(struct __test_metadata *_metadata, int (*call)(void),
+				 enum held_kind kind)
 {
-	/* No tick is in it, so that there are records. */
+	/* No code is in the range, so ticks leave records. */
 	struct profil_range range = range_of(1, 2, page, PAGE / 4, 4);
 	atomic_int done = 0;
 	pthread_t waits, calls;
@@ -855,17 +852,17 @@ static void expect_others_go_on(struct __test_metadata *_metadata, int (*call)(v
 	session_stop(PROCESS, NULL);
 }
 
-TEST_F(call, for_a_page_of_userfaultfd_keeps_no_other_waiting)
+TEST_F(call, waiting_for_a_userfaultfd_page_does_not_block_other_calls)
 {
-	expect_others_go_on(_metadata, variant->call, HELD_USERFAULT);
+	expect_others_return(_metadata, variant->call, HELD_USERFAULT);
 }
 
-TEST_F(call, for_a_page_of_FUSE_keeps_no_other_waiting)
+TEST_F(call, waiting_for_a_FUSE_page_does_not_block_other_calls)
 {
-	expect_others_go_on(_metadata, variant->call, HELD_FUSE);
+	expect_others_return(_metadata, variant->call, HELD_FUSE);
 }
 
-/* In a child: waits in the call, and a thread tells when it does. */
+/* In a child: the main thread waits in the call, and another one reports it. */
 static int (*killed_call)(void);
 
 static void *tell_when_asked(void *unused)
@@ -889,7 +886,7 @@ static int wait_until_killed(void)
 	return 0;
 }
 
-TEST_F(call, for_a_page_can_be_killed)
+TEST_F(call, waiting_for_a_page_can_be_killed)
 {
 	pid_t pid;
 
@@ -906,7 +903,8 @@ TEST_F(call, for_a_page_can_be_killed)
 }
 
 /*
- * A start with much to do. What cannot be killed is here for minutes: these come last.
+ * Starts that take long. If such a start cannot be killed, it runs for minutes, so these tests are
+ * the last ones.
  */
 
 FIXTURE(start) {
@@ -924,7 +922,7 @@ FIXTURE_TEARDOWN(start)
 	munmap(shared, sizeof(*shared));
 }
 
-/* Memory of so many pages, of which no two neighbours are one mapping. */
+/* Maps @pages pages, each of which is a separate mapping. */
 static char *map_in_parts(size_t pages)
 {
 	char *p = map_pages(pages);
@@ -937,7 +935,7 @@ static char *map_in_parts(size_t pages)
 #define COST_RANGES	256
 #define COST_MAPPINGS	1000
 
-/* CPU time that a start takes. */
+/* Returns the CPU time of the cheapest of 5 starts. */
 static u64 cost_of_start(const struct profil_range *ranges, u32 nr)
 {
 	u64 least = UINT64_MAX;
@@ -972,12 +970,12 @@ static int compare_costs(void)
 	return 0;
 }
 
-TEST_F(start, takes_no_time_for_each_range_in_each_mapping)
+TEST_F(start, takes_time_for_ranges_plus_mappings_not_for_their_product)
 {
 	EXPECT_EQ(0, status_of(spawn(compare_costs)));
 }
 
-static bool start_adds;		/* to a session with a descriptor */
+static bool start_adds;		/* use ADD to a descriptor session instead of START */
 static size_t start_mappings;
 
 static int start_for_ever(void)
@@ -1000,7 +998,7 @@ static int start_for_ever(void)
 	}
 }
 
-/* When it has run for a while it is in the midst of a call. */
+/* After a while the process is within a call with high probability. */
 static void expect_killed(struct __test_metadata *_metadata, bool adds, size_t mappings)
 {
 	u64 ticks;
@@ -1024,12 +1022,12 @@ TEST_F(start, with_all_ranges_in_many_mappings_can_be_killed)
 	expect_killed(_metadata, false, 2000);
 }
 
-TEST_F(start, beyond_the_limit_in_very_many_mappings_can_be_killed)
+TEST_F(start, above_RLIMIT_MEMLOCK_in_very_many_mappings_can_be_killed)
 {
 	expect_killed(_metadata, false, 30000);
 }
 
-TEST_F(start, of_ranges_in_many_mappings_in_a_session_can_be_killed)
+TEST_F(start, that_adds_ranges_in_many_mappings_can_be_killed)
 {
 	expect_killed(_metadata, true, 2000);
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Nothing outlives its session or its process: no pinned page, no charge, no use of the module, no
- * object in the kernel's memory. The module is loaded all the time; to unload it would free what
- * it should have freed before.
+ * After a session or its process has ended, nothing remains: no pinned page, no charge, no module
+ * reference and no kernel object. The module stays loaded, because unloading it would free leaked
+ * objects.
  *
- * What the kernel says of all these is read before and after very many sessions have come and gone
- * in every way. Teardown after a kill is not awaited by anybody, so what must come true is asked
- * for until it does, or for long enough.
+ * Each test reads the kernel's figures before and after many sessions, which end in different
+ * ways. After a kill the kernel tears a session down asynchronously, so a test polls until the
+ * figures are right, or for long enough.
  */
 #include "kselftest_harness.h"
 
-/* Many processes come and go: on a busy machine that takes long. */
+/* The tests create many processes, which takes long on a busy machine. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	300
 
@@ -39,7 +39,7 @@
 static char *const new_argv[] = { "a new program", NULL };
 static char *const new_envp[] = { NEW_PROGRAM "=1", NULL };
 
-/* What this program does when it is executed by itself. */
+/* The part of this program that runs after it has executed itself. */
 __attribute__((constructor)) static void new_program(void)
 {
 	if (!getenv(NEW_PROGRAM))
@@ -48,7 +48,10 @@ __attribute__((constructor)) static void new_program(void)
 	_exit(0);
 }
 
-/* Counts of pins lie about in the CPUs until they are collected, which only root can ask for. */
+/*
+ * The kernel keeps pin counts per CPU and folds them into /proc/vmstat late; only root can force
+ * this, with /proc/sys/vm/stat_refresh.
+ */
 static bool pins_known(void)
 {
 	return !access("/proc/sys/vm/stat_refresh", R_OK);
@@ -87,7 +90,7 @@ FIXTURE_SETUP(leak)
 	ASSERT_EQ(0, device_query(&q)) {
 		TH_LOG("%s must be there", PROFIL_DEVICE);
 	}
-	/* And one page behind it that is not part of it. */
+	/* Also maps one page behind the buffer. */
 	self->buffer = mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)self->buffer);
@@ -106,7 +109,7 @@ FIXTURE_TEARDOWN(leak)
 	}
 }
 
-/* What would be found if it leaked: this much was pinned meanwhile. */
+/* Checks that the sessions did pin pages, so that a leak would be noticed. */
 static void expect_pinned(struct __test_metadata *_metadata, FIXTURE_DATA(leak) *self,
 			  long long pages)
 {
@@ -115,7 +118,7 @@ static void expect_pinned(struct __test_metadata *_metadata, FIXTURE_DATA(leak) 
 	}
 }
 
-TEST_F(leak, what_is_read_shows_a_session)
+TEST_F(leak, is_detectable_because_the_figures_show_a_session)
 {
 	struct usage now;
 
@@ -157,7 +160,7 @@ TEST_F(leak, not_in_a_thousand_sessions_of_a_thread)
 TEST_F(leak, not_in_a_thousand_replacements)
 {
 	for (unsigned int i = 0; i < 1000; i++) {
-		/* Now of one page, now of three, beginning in one or the other. */
+		/* The buffer has one page or three, and its first page varies. */
 		self->range.buffer = addr(self->buffer) + i % 3 * PAGE;
 		self->range.nr_counters = i % 3 ? 1 : PAGES * PAGE / 4;
 		ASSERT_EQ(0, session_start(PROCESS, PROFIL_START_REPLACE,
@@ -176,7 +179,7 @@ TEST_F(leak, not_in_starts_that_fail)
 	struct profil_range ranges[2] = { self->range, self->range };
 	struct rlimit limit = { 2 * PAGE, 2 * PAGE };
 
-	/* The second's buffer cannot be pinned when the first's has been. */
+	/* Pinning the second range's buffer fails after the first one is pinned. */
 	ranges[0].end = loop_at(0);
 	ranges[1].start = ranges[0].end;
 	ranges[1].offset = 0;
@@ -187,14 +190,14 @@ TEST_F(leak, not_in_starts_that_fail)
 	for (unsigned int i = 0; i < 200; i++)
 		ASSERT_EQ(-EFAULT, session_start(PROCESS, 0, ranges, 2));
 
-	/* A page that looks well and is not there: beyond the end of its file. */
+	/* The page is mapped writable, but lies beyond the end of its file. */
 	ASSERT_NE(MAP_FAILED, mmap(self->buffer + PAGES * PAGE, PAGE, PROT_READ | PROT_WRITE,
 				   MAP_SHARED | MAP_FIXED, memfd_create("empty", MFD_CLOEXEC), 0));
 	for (unsigned int i = 0; i < 200; i++)
 		ASSERT_EQ(-EFAULT, session_start(PROCESS, 0, ranges, 2));
 	ASSERT_EQ(0, munmap(self->buffer + PAGES * PAGE, PAGE));
 
-	/* A failing replacement, too. */
+	/* A replacement also fails. */
 	ASSERT_EQ(0, session_start(PROCESS, 0, &self->range, 1));
 	for (unsigned int i = 0; i < 200; i++)
 		ASSERT_EQ(-EFAULT, session_start(PROCESS, PROFIL_START_REPLACE,
@@ -267,13 +270,11 @@ TEST_F(leak, not_when_a_hundred_threads_exit)
 	expect_pinned(_metadata, self, 100 * PAGES);
 }
 
-/*
- * Every kind of death
- */
+/* Each way in which a process can die */
 
-static struct profil_range range;	/* in private memory of PAGES pages */
-static int fds[3];			/* sessions for each way to fork */
-static int ends[2];			/* of a socket */
+static struct profil_range range;	/* counts in PAGES pages of private memory */
+static int fds[3];			/* a session for each fork mode */
+static int ends[2];			/* of a socket pair */
 
 static int open_session(u32 on_fork, u32 on_exec, u32 nr_records)
 {
@@ -288,7 +289,7 @@ static int open_session(u32 on_fork, u32 on_exec, u32 nr_records)
 	return fd;
 }
 
-/* A session of each kind, all of which have had a tick. */
+/* Starts a session of each kind, and waits for a tick. */
 static void be_profiled(void)
 {
 	fds[0] = open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16);
@@ -382,7 +383,7 @@ static int die_by_exec_of_a_thread(void)
 		pause();
 }
 
-/* A child joins a session that follows, and one that does not. */
+/* A child joins a session that follows exec, and one that does not. */
 static int join_and_exec(void)
 {
 	for (unsigned int i = 0; i < 2; i++) {
@@ -416,8 +417,8 @@ static int die_after_vfork_and_exec(void)
 	return 0;
 }
 
-/* More than the cgroup has. */
-static int die_for_want_of_memory(void)
+/* Writes more memory than the cgroup allows. */
+static int die_by_the_OOM_killer(void)
 {
 	size_t size = 64UL << 20;
 	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -474,7 +475,7 @@ static int die_after_children_with_a_call(void)
 	return die_after_children(exit_after_a_call);
 }
 
-/* The parent is gone before the child has exited. */
+/* The parent exits before the child. */
 static int die_before_the_child(void)
 {
 	int alive[2];
@@ -493,13 +494,13 @@ static int die_before_the_child(void)
 	return 0;
 }
 
-/* Nobody handles it but the kernel, which looks for it in the midst of the call. */
+/* A signal without effect, which the kernel still notices within the call. */
 static void ignore(int signal)
 {
 	(void)signal;
 }
 
-static void have_signals(void)
+static void send_signals_often(void)
 {
 	struct sigaction action = { .sa_handler = ignore, .sa_flags = SA_RESTART };
 	struct itimerval often = { { 0, 100 }, { 0, 100 } };
@@ -508,13 +509,13 @@ static void have_signals(void)
 	MUST(!setitimer(ITIMER_REAL, &often, NULL));
 }
 
-/* Each is the first call of the child, and fails for no signal. */
+/* Each of these is the child's first call, which must not fail because of a signal. */
 
 static int first_call_is_stats(void)
 {
 	struct profil_stats s;
 
-	have_signals();
+	send_signals_often();
 	MUST(!session_stats(PROCESS, &s));
 	MUST(s.state == PROFIL_STATE_ON);
 	return 0;
@@ -522,7 +523,7 @@ static int first_call_is_stats(void)
 
 static int first_call_is_stop(void)
 {
-	have_signals();
+	send_signals_often();
 	MUST(!session_stop(PROCESS, NULL));
 	return 0;
 }
@@ -531,7 +532,7 @@ static int first_call_is_stats_of_a_descriptor(void)
 {
 	struct profil_stats s;
 
-	have_signals();
+	send_signals_often();
 	MUST(!descriptor_stats(fds[2], &s));
 	MUST(s.state == PROFIL_STATE_ON);
 	return 0;
@@ -539,19 +540,19 @@ static int first_call_is_stats_of_a_descriptor(void)
 
 static int first_call_is_attach(void)
 {
-	have_signals();
+	send_signals_often();
 	MUST(descriptor_attach(fds[2], PROCESS, 0, NULL) == -EBUSY);
 	return 0;
 }
 
 static int first_call_is_close(void)
 {
-	have_signals();
+	send_signals_often();
 	MUST(!close(fds[2]));
 	return 0;
 }
 
-/* The child has one session only: another would have its home watched later. */
+/* Each child has a single session; with a second one, its home would be registered later. */
 static int die_after_first_calls(int (*call)(void))
 {
 	for (unsigned int i = 0; i < 10; i++)
@@ -617,8 +618,8 @@ static int die_after_threads(void)
 	return 0;
 }
 
-/* The last copies of the descriptors are in messages that nobody receives. */
-static int die_with_descriptors_on_their_way(void)
+/* The last copies of the descriptors are in messages that are never received. */
+static int die_with_descriptors_in_messages(void)
 {
 	be_profiled();
 	MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
@@ -638,14 +639,17 @@ static int receive_and_close(void)
 		int fd = receive_fd(ends[1]);
 
 		MUST(fd >= 0);
-		/* What is fresh after a fork is another, or none. */
+		/*
+		 * With PROFIL_FORK_FRESH the descriptor refers to another session here, or to
+		 * none.
+		 */
 		MUST(!descriptor_stats(fd, &s) || i == 2);
 		close(fd);
 	}
 	return 0;
 }
 
-/* Another process closes the last copies. */
+/* Another process closes the last copies of the descriptors. */
 static int die_after_others_close(void)
 {
 	pid_t other;
@@ -671,7 +675,7 @@ static int be_profiled_and_send(void)
 	return 0;
 }
 
-/* The creator is dead when the last copies are used and closed. */
+/* The last copies are used and closed after the creator has exited. */
 static int die_after_the_creator(void)
 {
 	MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
@@ -679,7 +683,7 @@ static int die_after_the_creator(void)
 	return receive_and_close();
 }
 
-/* Children whose sessions end: each tells by its status how. */
+/* Returns the reason why the child's session ended, as its exit status. */
 static int end_of_the_child(void)
 {
 	struct profil_stats s;
@@ -762,7 +766,7 @@ DEATH(after_descriptor_STATS_of_children_with_signals, die_after_first_calls_of_
 DEATH(after_ATTACH_of_children_with_signals, die_after_first_calls_of_attach, 0);
 DEATH(after_close_of_children_with_signals, die_after_first_calls_of_close, 0);
 DEATH(after_threads, die_after_threads, 0);
-DEATH(with_descriptors_on_their_way, die_with_descriptors_on_their_way, 0);
+DEATH(with_descriptors_on_their_way, die_with_descriptors_in_messages, 0);
 DEATH(after_others_close_its_descriptors, die_after_others_close, 0);
 DEATH(after_the_creator_of_its_descriptors, die_after_the_creator, 0);
 DEATH(after_children_beyond_the_limit, die_after_children_beyond_the_limit, 0);
@@ -771,7 +775,7 @@ DEATH(after_WIPEONFORK, die_after_WIPEONFORK, 0);
 DEATH(without_the_buffer, die_without_the_buffer, 0);
 
 FIXTURE_VARIANT_ADD(death, for_want_of_memory) {
-	.live = die_for_want_of_memory,
+	.live = die_by_the_OOM_killer,
 	.status = 128 + SIGKILL,
 	.needs_cgroup = true,
 };
@@ -798,8 +802,8 @@ FIXTURE_TEARDOWN(death)
 		rmdir(CGROUP);
 }
 
-#define ROUNDS_BEFORE	3	/* so that what is made once for all is there */
-#define ROUNDS		24	/* more than the objects that others may make, see usage.h */
+#define ROUNDS_BEFORE	3	/* so that objects that exist only once have been allocated */
+#define ROUNDS		24	/* more than the slack for other users of the caches, see usage.h */
 #define TRIES		100
 
 static const struct cache *grown_for_long(const struct caches *before)
@@ -810,13 +814,13 @@ static const struct cache *grown_for_long(const struct caches *before)
 		cache = grown(before);
 		if (!cache)
 			break;
-		/* Some time, for whoever is to free it. */
+		/* Gives the kernel time to free objects. */
 		loop_spend(0, 2, 4000000);
 	}
 	return cache;
 }
 
-TEST_F(death, leaves_nothing)
+TEST_F(death, releases_all_resources)
 {
 	const struct usage quiet = usage();
 	const struct cache *cache;
@@ -824,7 +828,7 @@ TEST_F(death, leaves_nothing)
 	if (variant->needs_cgroup && access(CGROUP, F_OK))
 		SKIP(return, "no memory cgroup can be made: needs root");
 	for (unsigned int i = 0; i < ROUNDS_BEFORE + ROUNDS; i++) {
-		/* The first ones may leave what all others use. */
+		/* The first rounds may allocate objects that all later ones use. */
 		if (i == ROUNDS_BEFORE) {
 			EXPECT_TRUE(await(module_users() == quiet.users &&
 					  pinned_pages() == quiet.pins));

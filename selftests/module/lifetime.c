@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How sessions begin and end: stop, restart, replace, exec, exit, fork, rmmod.
+ * The start and the end of sessions: stop, restart, replacement, exec, exit, fork, and unloading
+ * the module.
  *
- * What happens to a process is done to a child, whose exit status says how far it came.
- * What a new program sees is told by this very program: with PROFIL_NEW_PROGRAM in its
- * environment it looks, and exits with 0 if all is as it should be. What parent and child
- * count after a fork is in fork.c.
+ * A child runs each step that affects a process, and its exit status tells which step failed. The
+ * new program after an exec is this program again: with PROFIL_NEW_PROGRAM in its environment it
+ * checks its state, and exits with 0 if all is well. The counts of parent and child after a fork
+ * are tested in fork.c.
  */
 #include "kselftest_harness.h"
 
@@ -37,8 +38,8 @@ static int start(u32 scope)
 	return session_start(scope, 0, &range, 1);
 }
 
-/* Not profiled, alive, and free to profile itself. */
-static int look_new(void)
+/* Checks that this process is not sampled, and can start a session. */
+static int check_not_sampled(void)
 {
 	u64 before = counters_sum(page, 4, ARRAY_SIZE(page));
 	struct profil_stats s;
@@ -67,8 +68,11 @@ static int look_new(void)
 	return 0;
 }
 
-/* A program that is what it is from its first instruction on: nothing was there to be kept. */
-static int look_from_the_beginning(void)
+/*
+ * Run by a program after exec: it has inherited nothing. Its buffers are at the old addresses but
+ * hold no counts, no signal is pending, and no session is on.
+ */
+static int check_new_program(void)
 {
 	const char *was = getenv("PROFIL_PAGE_WAS");
 	sigset_t pending;
@@ -82,7 +86,7 @@ static int look_from_the_beginning(void)
 	for (int i = 1; i < NSIG; i++)
 		if (sigismember(&pending, i) == 1)
 			return 22;
-	status = look_new();
+	status = check_not_sampled();
 	return !status && counters_sum(other, 4, ARRAY_SIZE(other)) ? 23 : status;
 }
 
@@ -93,7 +97,7 @@ __attribute__((constructor)) static void new_program(void)
 	const char *what = getenv("PROFIL_NEW_PROGRAM");
 
 	if (what)
-		_exit(*what == '2' ? exec_again() : look_from_the_beginning());
+		_exit(*what == '2' ? exec_again() : check_new_program());
 }
 
 FIXTURE(lifetime) {
@@ -111,7 +115,7 @@ FIXTURE_SETUP(lifetime)
 	ASSERT_LT(0, self->users);
 }
 
-/* Whatever a test did, nothing stays. */
+/* Whatever a test did, nothing may remain. */
 FIXTURE_TEARDOWN(lifetime)
 {
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
@@ -122,9 +126,7 @@ FIXTURE_TEARDOWN(lifetime)
 	EXPECT_TRUE(await(locked_bytes() == self->locked));
 }
 
-/*
- * Stop, restart, replace
- */
+/* Stop, restart and replacement */
 
 TEST_F(lifetime, after_stop_no_counter_changes)
 {
@@ -144,7 +146,7 @@ TEST_F(lifetime, after_stop_no_counter_changes)
 	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 }
 
-TEST_F(lifetime, statistics_while_on_go_on_to_those_of_stop)
+TEST_F(lifetime, statistics_of_stop_continue_those_before)
 {
 	struct profil_stats before, s;
 
@@ -190,7 +192,7 @@ static void handle(int signal)
 	(void)signal;
 }
 
-/* The first session of an address space, while signals come all the time. */
+/* The first session of an address space is started while signals arrive all the time. */
 static int start_among_signals(void)
 {
 	struct itimerval often = { { 0, 50 }, { 0, 50 } };
@@ -258,7 +260,7 @@ TEST_F(lifetime, a_replacement_loses_no_tick_and_counts_none_twice)
 		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE,
 					   &ranges[~i & 1], 1));
 	}
-	/* The last was the first buffer. */
+	/* The last session counts in the buffer of the first one. */
 	hit = page[0];
 	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
 	EXPECT_GE(2U, s.ticks);
@@ -276,7 +278,7 @@ TEST_F(lifetime, a_replacement_loses_no_tick_and_counts_none_twice)
 
 static atomic_bool enough;
 
-/* With a session of its own in the page @counters, the witness of loop 1. */
+/* The thread has its own session, which counts in @counters. It counts the same ticks of loop 1. */
 static void *witness_loop_1(void *counters)
 {
 	struct profil_range range = range_of_loops(counters, 4);
@@ -291,7 +293,7 @@ static void *witness_loop_1(void *counters)
 	return accounted(&s) && s.hit == ((u32 *)counters)[1] ? NULL : "count";
 }
 
-TEST_F(lifetime, a_replacement_under_a_running_thread_loses_no_tick_either)
+TEST_F(lifetime, a_replacement_loses_no_tick_of_a_running_thread)
 {
 	static u32 witness[1024] __attribute__((aligned(4096)));
 	struct profil_range ranges[] = {
@@ -307,7 +309,7 @@ TEST_F(lifetime, a_replacement_under_a_running_thread_loses_no_tick_either)
 	for (unsigned int i = 0; i < 200; i++) {
 		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE,
 					   &ranges[~i & 1], 1));
-		/* So that each has a chance, on however few CPUs. */
+		/* The thread needs time to run, also if there is only one CPU. */
 		if (i % 10 == 0) {
 			first = witness[1];
 			ASSERT_TRUE(await(witness[1] != first));
@@ -335,12 +337,12 @@ static int exec_with_session(void)
 	return 102;
 }
 
-TEST_F(lifetime, exec_ends_it_and_the_new_program_is_not_profiled)
+TEST_F(lifetime, exec_ends_the_session_and_the_new_program_is_not_sampled)
 {
 	EXPECT_EQ(0, status_in_child(exec_with_session));
 }
 
-/* With a session at the very addresses that the next program has. */
+/* The session's buffers are at the addresses that the next program will use. */
 static int exec_again(void)
 {
 	char was[64];
@@ -365,7 +367,7 @@ static int exec_twice(void)
 	return 110;
 }
 
-TEST_F(lifetime, exec_of_the_same_addresses_leaves_them_untouched)
+TEST_F(lifetime, exec_leaves_buffers_of_the_new_program_at_the_same_addresses_at_0)
 {
 	EXPECT_EQ(0, status_in_child(exec_twice));
 }
@@ -392,7 +394,7 @@ static int exec_from_thread(void)
 		loop_run(1, LOOP_BURST);
 }
 
-TEST_F(lifetime, exec_from_another_thread_ends_it_too)
+TEST_F(lifetime, exec_by_another_thread_ends_the_session)
 {
 	EXPECT_EQ(0, status_in_child(exec_from_thread));
 }
@@ -409,7 +411,7 @@ TEST_F(lifetime, a_failed_exec_changes_nothing)
 	EXPECT_EQ(s.hit, page[0]);
 }
 
-TEST_F(lifetime, vfork_and_exec_leave_the_parents_on)
+TEST_F(lifetime, vfork_and_exec_leave_the_parents_session_on)
 {
 	struct profil_stats s;
 	pid_t child;
@@ -431,7 +433,7 @@ TEST_F(lifetime, vfork_and_exec_leave_the_parents_on)
 	EXPECT_LE(20U, s.ticks);
 }
 
-TEST_F(lifetime, posix_spawn_leaves_the_parents_on)
+TEST_F(lifetime, posix_spawn_leaves_the_parents_session_on)
 {
 	struct profil_stats s;
 	pid_t child;
@@ -462,7 +464,7 @@ TEST_F(lifetime, a_vfork_child_is_sampled_while_it_shares_the_address_space)
 	EXPECT_EQ(s.hit, page[0] + page[3]);
 }
 
-/* Shares the address space, but is a process; and then one that forks. */
+/* A process that shares the address space. It then forks a child, which does not share it. */
 static int share_address_space(void *unused)
 {
 	struct profil_stats s;
@@ -491,7 +493,7 @@ static pid_t clone_share(int flags)
 	return clone(share_address_space, stack + sizeof(stack), flags | SIGCHLD, NULL);
 }
 
-TEST_F(lifetime, CLONE_VM_shares_it)
+TEST_F(lifetime, a_CLONE_VM_child_shares_the_session)
 {
 	static const int flags[] = { CLONE_VM, CLONE_VM | CLONE_FILES, CLONE_VM | CLONE_VFORK };
 	struct profil_stats s;
@@ -516,7 +518,7 @@ TEST_F(lifetime, CLONE_VM_shares_it)
 	EXPECT_EQ(s.hit, page[0] + page[3]);
 }
 
-static int stop_it(void *unused)
+static int stop_and_start(void *unused)
 {
 	struct profil_stats s;
 
@@ -525,14 +527,14 @@ static int stop_it(void *unused)
 		return 100;
 	if (s.hit != page[0])
 		return 101;
-	/* And then it has one that it leaves to those who stay. */
+	/* Then it starts a session, which stays on after its exit. */
 	memset(page, 0, sizeof(page));
 	if (start(PROFIL_SCOPE_PROCESS))
 		return 102;
 	return loop_burn(PROFIL_SCOPE_PROCESS, 3, 5) ? 0 : 103;
 }
 
-TEST_F(lifetime, CLONE_VM_may_stop_and_start_it_and_go)
+TEST_F(lifetime, a_CLONE_VM_child_may_stop_and_start_the_session_and_exit)
 {
 	static char stack[65536] __attribute__((aligned(16)));
 	struct profil_stats s;
@@ -540,7 +542,7 @@ TEST_F(lifetime, CLONE_VM_may_stop_and_start_it_and_go)
 
 	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-	child = clone(stop_it, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+	child = clone(stop_and_start, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
 	ASSERT_LT(0, child);
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
@@ -568,7 +570,7 @@ static int outlive_starter(void *end)
 	return write(*(int *)end, &c, 1) != 1;
 }
 
-TEST_F(lifetime, CLONE_VM_keeps_it_when_the_starter_has_exited)
+TEST_F(lifetime, session_stays_on_in_a_CLONE_VM_child_after_its_starter_has_exited)
 {
 	static char stack[65536] __attribute__((aligned(16)));
 	pid_t child;
@@ -630,22 +632,22 @@ static int crash(void)
 	return status;
 }
 
-TEST_F(lifetime, exit_ends_it)
+TEST_F(lifetime, exit_ends_the_session)
 {
 	EXPECT_EQ(0, status_in_child(exit_with_session));
 }
 
-TEST_F(lifetime, exit_with_other_threads_running_ends_it)
+TEST_F(lifetime, exit_with_other_threads_running_ends_the_session)
 {
 	EXPECT_EQ(0, status_in_child(exit_with_threads));
 }
 
-TEST_F(lifetime, SIGKILL_ends_it)
+TEST_F(lifetime, SIGKILL_ends_the_session)
 {
 	EXPECT_EQ(128 + SIGKILL, status_in_child(be_killed));
 }
 
-TEST_F(lifetime, SIGSEGV_ends_it)
+TEST_F(lifetime, SIGSEGV_ends_the_session)
 {
 	EXPECT_EQ(128 + SIGSEGV, status_in_child(crash));
 }
@@ -655,7 +657,7 @@ static void *outlive_leader(void *unused)
 	struct profil_stats s;
 
 	(void)unused;
-	/* The leader is gone, and counts no more. */
+	/* The first thread has exited, and gets no more ticks. */
 	if (!await(file_has("/proc/self/stat", "Z", NULL, 0)))
 		_exit(103);
 	if (!loop_burn(PROFIL_SCOPE_PROCESS, 1, 10))
@@ -676,16 +678,14 @@ static int leader_exits(void)
 	pthread_exit(NULL);
 }
 
-TEST_F(lifetime, it_outlives_the_thread_that_started_it)
+TEST_F(lifetime, the_session_outlives_the_thread_that_started_it)
 {
 	EXPECT_EQ(0, status_in_child(leader_exits));
 }
 
-/*
- * exec and exit after fork
- */
+/* exec and exit of a child after fork */
 
-/* Parent and child have a session each. The child's ends: as @child() says. */
+/* Parent and child have a session each. @child_ends() ends that of the child. */
 static void expect_fork(struct __test_metadata *_metadata, int (*child_ends)(void), int status)
 {
 	struct profil_stats s;
@@ -718,7 +718,7 @@ static int exec_at_once(void)
 	return 110;
 }
 
-TEST_F(lifetime, exec_at_once_ends_that_of_a_child)
+TEST_F(lifetime, exec_without_a_tick_before_ends_the_session_of_a_child)
 {
 	expect_fork(_metadata, exec_at_once, 0);
 }
@@ -732,12 +732,12 @@ static int exec_after_ticks(void)
 	return exec_at_once();
 }
 
-TEST_F(lifetime, exec_ends_that_of_a_child)
+TEST_F(lifetime, exec_ends_the_session_of_a_child)
 {
 	expect_fork(_metadata, exec_after_ticks, 0);
 }
 
-TEST_F(lifetime, exec_of_the_same_addresses_by_a_child_leaves_them_untouched)
+TEST_F(lifetime, exec_by_a_child_leaves_buffers_of_the_new_program_at_0)
 {
 	expect_fork(_metadata, exec_twice, 0);
 }
@@ -761,7 +761,7 @@ static int exec_by_vfork(void)
 	return s.hit && s.hit == page[1] ? 0 : 117;
 }
 
-TEST_F(lifetime, vfork_and_exec_leave_that_of_a_child_on)
+TEST_F(lifetime, vfork_and_exec_by_a_child_leave_its_session_on)
 {
 	expect_fork(_metadata, exec_by_vfork, 0);
 }
@@ -774,12 +774,12 @@ static int kill_itself(void)
 	return 119;
 }
 
-TEST_F(lifetime, SIGKILL_ends_that_of_a_child)
+TEST_F(lifetime, SIGKILL_ends_the_session_of_a_child)
 {
 	expect_fork(_metadata, kill_itself, 128 + SIGKILL);
 }
 
-/* What the children of exec_while_forking() have to say. */
+/* The results of the children of exec_while_forking(). */
 static struct {
 	atomic_uint on;
 	atomic_uint failed;
@@ -794,7 +794,7 @@ static void *fork_for_ever(void *unused)
 	for (;;) {
 		child = fork();
 		if (!child) {
-			/* There is no harness to say so, and no parent to wait. */
+			/* A child cannot use the harness, and its parent may not wait for it. */
 			if (!loop_burn(PROFIL_SCOPE_PROCESS, 1, 1) ||
 			    session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s) ||
 			    s.end || s.hit != page[1])
@@ -823,14 +823,14 @@ static int exec_while_forking(void)
 	return exec_at_once();
 }
 
-TEST_F_TIMEOUT(lifetime, exec_while_a_thread_forks_ends_its_own, 150)
+TEST_F_TIMEOUT(lifetime, exec_while_a_thread_forks_ends_only_the_session_of_the_process, 150)
 {
 	int ends[2];
 	char c;
 
 	children = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)children);
-	/* To know when the last child is gone, whoever it belongs to by then. */
+	/* Tells when the last child has exited, even if its parent has exited before. */
 	ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
 	for (unsigned int i = 0; i < 40; i++) {
 		srand(i);
@@ -842,13 +842,11 @@ TEST_F_TIMEOUT(lifetime, exec_while_a_thread_forks_ends_its_own, 150)
 	EXPECT_EQ(0U, children->failed);
 }
 
-/*
- * rmmod: the device is open only where a child needs it
- */
+/* Unloading the module: the device is open only while a child needs it */
 
 FIXTURE(unload) {
 	pid_t child;
-	atomic_int *step;	/* parent and child take turns: who is to go on adds one */
+	atomic_int *step;	/* incremented to let the other of parent and child continue */
 };
 
 FIXTURE_SETUP(unload)
@@ -875,7 +873,7 @@ FIXTURE_TEARDOWN(unload)
 	EXPECT_TRUE(await(!access(PROFIL_DEVICE, R_OK | W_OK)));
 }
 
-/* In the child: lets the parent go on, and ticks until it is told to. */
+/* In the child: lets the parent continue, and runs until the parent lets it continue. */
 static void tick_until_told(atomic_int *step)
 {
 	int now = ++*step;
@@ -884,7 +882,7 @@ static void tick_until_told(atomic_int *step)
 		loop_run(0, LOOP_BURST);
 }
 
-/* Nothing of it is to be found. */
+/* Nothing of the module remains in the kernel. */
 static void expect_no_trace(struct __test_metadata *_metadata)
 {
 	EXPECT_FALSE(module_is_loaded());
@@ -899,7 +897,7 @@ static int stop_between(atomic_int *step)
 
 	if (start(PROFIL_SCOPE_PROCESS) || !loop_burn(PROFIL_SCOPE_PROCESS, 0, 3))
 		return 100;
-	/* Nobody has the device open now, but the session is on. */
+	/* No process has the device open now, but the session is on. */
 	device_close();
 	tick_until_told(step);
 	if (device_reopen(fd) || !loop_burn(PROFIL_SCOPE_PROCESS, 0, 3))
@@ -908,10 +906,10 @@ static int stop_between(atomic_int *step)
 		return 102;
 	device_close();
 	tick_until_told(step);
-	/* The module is another now. */
+	/* The module has been loaded anew. */
 	if (device_reopen(fd))
 		return 103;
-	return look_new();
+	return check_not_sampled();
 }
 
 TEST_F(unload, is_refused_while_a_session_is_on_and_succeeds_when_it_is_stopped)
@@ -939,7 +937,7 @@ TEST_F(unload, is_refused_while_a_session_is_on_and_succeeds_when_it_is_stopped)
 	self->child = 0;
 }
 
-/* Its parent has stopped, or will, and has the device closed then. */
+/* The parent has stopped its session, or will do so, and has closed the device. */
 static int child_without_buffer(atomic_int *step)
 {
 	int fd = device_fd();
@@ -948,10 +946,10 @@ static int child_without_buffer(atomic_int *step)
 		return 103;
 	device_close();
 	tick_until_told(step);
-	/* The module is another now, and the record is gone with the old one. */
+	/* The module has been loaded anew, without the statistics of the ended session. */
 	if (device_reopen(fd))
 		return 104;
-	return look_new();
+	return check_not_sampled();
 }
 
 static int leave_ended(atomic_int *step)
@@ -1022,7 +1020,7 @@ TEST_F(unload, succeeds_after_a_process_was_killed_while_ticking)
 	expect_no_trace(_metadata);
 }
 
-/* The parent's session is stopped, and neither has the device open. */
+/* The parent's session is stopped, and neither process has the device open. */
 static int stop_before_child(atomic_int *step)
 {
 	struct profil_stats s;
@@ -1067,12 +1065,12 @@ TEST_F(unload, is_refused_while_the_child_of_a_fork_has_a_session)
 #define CHAIN	100
 
 struct chain {
-	atomic_int length;	/* generations so far */
-	atomic_int last;	/* process */
-	atomic_int tries;	/* to unload the module */
+	atomic_int length;	/* the number of generations */
+	atomic_int last;	/* the last process */
+	atomic_int tries;	/* attempts to unload the module */
 };
 
-/* Each generation leaves its session to its child: there is always one. */
+/* Each generation exits after its child has inherited the session, so there is always a session. */
 static int leave_to_children(struct chain *chain)
 {
 	pid_t parent;
@@ -1086,7 +1084,7 @@ static int leave_to_children(struct chain *chain)
 		if (fork())
 			_exit(0);
 		chain->last = getpid();
-		/* Some go on at once, some when there is nobody else. */
+		/* Some continue at once, others after the parent has exited. */
 		if (chain->length % 5)
 			continue;
 		tries = chain->tries + 3;
@@ -1096,7 +1094,7 @@ static int leave_to_children(struct chain *chain)
 	return 0;
 }
 
-TEST_F(unload, is_refused_while_sessions_go_from_parent_to_child)
+TEST_F(unload, is_refused_while_sessions_pass_from_parent_to_child)
 {
 	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + 2 * BURN_CAP_NS;
 	struct chain *chain = (struct chain *)self->step;
@@ -1142,10 +1140,10 @@ static void fork_until_told(atomic_int *step)
 }
 
 /*
- * Both on one CPU: QEMU may go on to execute what an instruction was while it was being
- * patched on another, here for the tracepoints of fork and exit.
+ * Both run on one CPU: QEMU may execute the old instruction while another CPU patches it, here for
+ * the tracepoints of fork and exit.
  */
-TEST_F(unload, and_load_do_not_mind_others_that_fork)
+TEST_F(unload, and_load_succeed_while_another_process_forks)
 {
 	cpu_set_t cpus;
 

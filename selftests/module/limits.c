@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a user can make the kernel hold: so much for each process, and all of it at the expense of
- * the user's memory cgroup.
+ * The kernel memory that a user can cause to be allocated: its limit for each process, and its
+ * charge to the user's memory cgroup.
  *
- * What is measured is memory.current of a cgroup in which a child works. The kernel keeps some
- * pages charged in advance for each CPU, so that at least half of what must be there is asked
- * for; and what it frees late, after a grace period, is waited for.
+ * A child works in a cgroup, and the test compares memory.current with the expected size. The
+ * kernel charges some pages in advance for each CPU, so the test requires only half of the
+ * expected size. It frees some memory only after a grace period, so the test polls.
  */
 #include "kselftest_harness.h"
 
-/* Many processes come and go: on a busy machine that takes long. */
+/* The tests create many processes, which takes long on a busy machine. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	120
 
@@ -30,8 +30,8 @@
 
 #define PAGE		4096UL
 #define MIB		(1UL << 20)
-#define SLACK		(2 * MIB)	/* what may be charged in advance, or not yet freed */
-#define SMALL		(32 * MIB)	/* of a cgroup in which little is possible */
+#define SLACK		(2 * MIB)	/* memory charged in advance, or not freed yet */
+#define SMALL		(32 * MIB)	/* memory.max of a small cgroup */
 #define USER		1000
 
 #define CGROUP		CGROUPS "/profil-limits"
@@ -39,12 +39,10 @@
 #define PROCESS		PROFIL_SCOPE_PROCESS
 #define MAX_OPEN	1024U		/* sessions of one creator */
 #define MAX_COPIES	65536U
-#define RANGES		1024U		/* of a session; a space cannot have more */
-#define TARGETS		16U		/* threads, each for as many sessions as it can have */
+#define RANGES		1024U		/* the maximum of a session, and of an address space */
+#define TARGETS		16U		/* threads, each with the maximum of sessions */
 
-/*
- * The cgroup
- */
+/* The memory cgroup */
 
 static long long held(void)
 {
@@ -66,7 +64,7 @@ FIXTURE_SETUP(limits)
 	self->why_not = cgroup_make(CGROUP);
 }
 
-/* A cgroup can be removed when nobody is in it; what it was charged for may go later. */
+/* A cgroup can be removed when no process is in it; its memory may be freed later. */
 FIXTURE_TEARDOWN(limits)
 {
 	if (!self->why_not) {
@@ -74,7 +72,7 @@ FIXTURE_TEARDOWN(limits)
 	}
 }
 
-/* What @work() says in a child that is in the cgroup. */
+/* Returns the exit status of a child that runs @work() in the cgroup. */
 static int status_in_cgroup(int (*work)(void))
 {
 	pid_t child = fork();
@@ -92,7 +90,7 @@ static int status_in_cgroup(int (*work)(void))
 		SKIP(return, "%s", self->why_not);			\
 } while (0)
 
-/* After a first time of everything, so that what is made once for all is there. */
+/* Opens a session once before, so that memory that is allocated only once does not count. */
 static long long held_before(void)
 {
 	struct profil_range range = range_of_loops(NULL, 2);
@@ -124,7 +122,7 @@ static void must_return_to(long long before)
 	MUST(returned);
 }
 
-/* @n ranges without counters, which nothing is locked for. */
+/* Returns @n ranges without counters, so that no memory is locked for them. */
 static struct profil_range *many_ranges(unsigned int n)
 {
 	struct profil_range *ranges = mmap(NULL, n * sizeof(*ranges), PROT_READ | PROT_WRITE,
@@ -137,13 +135,11 @@ static struct profil_range *many_ranges(unsigned int n)
 	return ranges;
 }
 
-/*
- * So many
- */
+/* Limits: 1,024 sessions of a process, and RLIMIT_MEMLOCK */
 
 static int fds[MAX_OPEN + 1];
 
-/* Opens @n sessions, or as many as may be: how many. */
+/* Opens up to @n sessions. Returns their number. */
 static unsigned int open_sessions(unsigned int n, u32 nr_records, int *err)
 {
 	unsigned int i;
@@ -192,16 +188,16 @@ static int open_all(void)
 	fds[0] = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 	MUST(fds[0] >= 0);
 	MUST(descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0) == -EMFILE);
-	/* Another process has its own. */
+	/* The limit is per process. */
 	return status_in_child(open_one);
 }
 
-TEST_F(limits, a_process_has_so_many_sessions_and_no_more)
+TEST_F(limits, a_process_has_at_most_1024_sessions)
 {
 	EXPECT_EQ(0, status_in_child(open_all));
 }
 
-static int lock_all(void)
+static int lock_up_to_the_limit(void)
 {
 	const struct rlimit limit = { 8 * MIB, 8 * MIB };
 	struct profil_range range;
@@ -216,7 +212,7 @@ static int lock_all(void)
 	range = range_of(0, 4 * MIB, p, 4 * MIB / 2, 2);
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	MUST(!session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
-	/* Records take the rest. */
+	/* Records take the rest of RLIMIT_MEMLOCK. */
 	n = open_sessions(MAX_OPEN, 1024, &err);
 	MUST(err == -EPERM);
 	MUST(n && n < 4 * MIB / 1024 / sizeof(struct profil_record));
@@ -227,14 +223,12 @@ static int lock_all(void)
 	return 0;
 }
 
-TEST_F(limits, buffers_and_records_of_a_user_share_RLIMIT_MEMLOCK)
+TEST_F(limits, buffers_and_records_of_a_process_share_RLIMIT_MEMLOCK)
 {
-	EXPECT_EQ(0, status_in_child(lock_all));
+	EXPECT_EQ(0, status_in_child(lock_up_to_the_limit));
 }
 
-/*
- * At whose expense
- */
+/* Charges to the memory cgroup */
 
 static int charge_sessions(void)
 {
@@ -243,7 +237,7 @@ static int charge_sessions(void)
 
 	allow_descriptors();
 	MUST(open_sessions(MAX_OPEN, 0, &err) == MAX_OPEN);
-	/* With the ticks that each may keep, 2 KiB, it has a place of 4 KiB. */
+	/* With its deferred ticks, 2 KiB, a session takes a slab object of 4 KiB. */
 	must_hold(before, MAX_OPEN * PAGE);
 	close_sessions(MAX_OPEN);
 	must_return_to(before);
@@ -279,7 +273,7 @@ static void make_targets(void)
 	}
 }
 
-/* One more of everything: 0, or why not. */
+/* Each of these allocates one more object. Returns 0 or a negative errno. */
 static int more_sessions(void)
 {
 	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
@@ -356,7 +350,7 @@ TEST_F(limits, records_are_charged_to_the_cgroup)
 
 static atomic_uint *children_ready;	/* in shared memory */
 
-/* How much more is held when there are so many children, each with a session or without. */
+/* Returns the additional memory of CHILDREN children, each with or without a session. */
 static long long held_for_children(bool profiled)
 {
 	pid_t children[CHILDREN];
@@ -369,7 +363,7 @@ static long long held_for_children(bool profiled)
 		MUST(children[i] >= 0);
 		if (!children[i]) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			/* After a first tick it has what is its own. */
+			/* After its first tick a child has allocated its own ranges and pages. */
 			MUST(loop_until(0, !profiled || locked_bytes()));
 			++*children_ready;
 			for (;;)
@@ -409,15 +403,13 @@ static int charge_children(void)
 	return 0;
 }
 
-TEST_F(limits, what_children_inherit_is_charged_to_the_cgroup)
+TEST_F(limits, sessions_that_children_inherit_are_charged_to_the_cgroup)
 {
 	NEED_CGROUP();
 	EXPECT_EQ(0, status_in_cgroup(charge_children));
 }
 
-/*
- * Arguments: whoever calls can keep the kernel waiting for a page of them.
- */
+/* Arguments: the caller can make the kernel wait for a page of an argument */
 
 static int missing_pages(void *p, size_t size)
 {
@@ -443,7 +435,7 @@ static void *snapshot_thread(void *unused)
 	return (void *)(intptr_t)descriptor_snapshot(charged_fd, 0, charged_arg, charged_nr, NULL);
 }
 
-/* @call() waits for the last page of an array of @bytes, most of which it has copied by then. */
+/* @call() waits for the last page of an array of @bytes, after it has copied most of it. */
 static void must_charge_argument(void *(*call)(void *unused), size_t bytes)
 {
 	size_t size = (bytes + PAGE - 1) / PAGE * PAGE;
@@ -456,7 +448,7 @@ static void must_charge_argument(void *(*call)(void *unused), size_t bytes)
 	int uffd;
 
 	MUST(p != MAP_FAILED);
-	/* A huge page would have the last one, too. */
+	/* With a huge page, the last page would be present, too. */
 	MUST(!madvise(p, size, MADV_NOHUGEPAGE));
 	memset(p, 0, size - PAGE);
 	uffd = missing_pages(p + size - PAGE, PAGE);
@@ -487,9 +479,7 @@ TEST_F(limits, arguments_are_charged_to_the_cgroup)
 	EXPECT_EQ(0, status_in_cgroup(charge_arguments));
 }
 
-/*
- * In a small cgroup
- */
+/* A small memory cgroup */
 
 static void fill(int (*more)(void))
 {
@@ -506,7 +496,7 @@ static void fill(int (*more)(void))
 	close_sessions(opened);
 }
 
-/* Must not be killed, so that it is told. */
+/* The process must not be killed, so that the call returns ENOMEM. */
 static int fill_cgroup(void)
 {
 	long long before;
@@ -524,7 +514,7 @@ static int fill_cgroup(void)
 	return 0;
 }
 
-TEST_F(limits, a_small_cgroup_is_not_exceeded_but_ENOMEM_is_told)
+TEST_F(limits, calls_that_exceed_a_small_cgroup_fail_with_ENOMEM)
 {
 	NEED_CGROUP();
 	EXPECT_EQ(0, status_in_cgroup(fill_cgroup));
@@ -544,7 +534,7 @@ static int fill_until_killed(void)
 	return 0;
 }
 
-TEST_F(limits, who_is_killed_for_want_of_memory_leaves_nothing)
+TEST_F(limits, a_process_killed_by_the_OOM_killer_leaks_nothing)
 {
 	NEED_CGROUP();
 	ASSERT_EQ(0, file_write(CGROUP "/memory.oom.group", "1"));

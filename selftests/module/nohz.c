@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CPUs of nohz_full=, which stop their tick while they run a single task: a task that is sampled
- * has its ticks there, and nobody else has any for that.
+ * CPUs of nohz_full=, which stop the scheduler tick while they run a single task. A sampled task
+ * gets its ticks there, and the CPU stops ticking when the task is no longer sampled.
  */
 #include "kselftest_harness.h"
 
@@ -65,7 +65,7 @@ FIXTURE_TEARDOWN(nohz)
 	session_stop(PROFIL_SCOPE_THREAD, NULL);
 }
 
-/* Interrupts of the CPU's timer up to now. */
+/* Returns the number of timer interrupts of @cpu so far. */
 static u64 timer_interrupts(int cpu)
 {
 	char line[4096], *p;
@@ -87,7 +87,7 @@ static u64 timer_interrupts(int cpu)
 	return n;
 }
 
-/* As loop_spend(), and the kernel is not called meanwhile. */
+/* As loop_spend(), but without a system call. */
 static void spend(unsigned int ticks, u64 tick_ns)
 {
 	u64 until = cpu_ns(CLOCK_MONOTONIC) + ticks * tick_ns;
@@ -96,7 +96,7 @@ static void spend(unsigned int ticks, u64 tick_ns)
 		loop_run(1, LOOP_BURST / 8);
 }
 
-/* Interrupts in as much time as so many ticks. */
+/* Returns the number of timer interrupts of @cpu in the time of @ticks ticks. */
 static u64 interrupts_in(unsigned int ticks, int cpu, u64 tick_ns)
 {
 	u64 before = timer_interrupts(cpu);
@@ -105,7 +105,7 @@ static u64 interrupts_in(unsigned int ticks, int cpu, u64 tick_ns)
 	return timer_interrupts(cpu) - before;
 }
 
-/* The tick may go on for a while, and come back for a moment. */
+/* The kernel may stop the tick late, and restart it for a moment. */
 static bool tick_stops(int cpu, u64 tick_ns)
 {
 	for (unsigned int i = 0; i < 20; i++)
@@ -115,8 +115,8 @@ static bool tick_stops(int cpu, u64 tick_ns)
 }
 
 /*
- * What was counted in time that began at @begin. On a machine that is busy with other things the
- * ticks of a guest are late, and few; but a CPU without a tick has none. All is tried again then.
+ * Compares the statistics with the time since @begin. On a busy host the ticks of a guest are
+ * late, and few. The caller then tries again. A CPU that has stopped its tick gets none at all.
  */
 static bool as_expected(const struct profil_stats *s, u64 begin, u64 period)
 {
@@ -132,7 +132,7 @@ static bool as_expected(const struct profil_stats *s, u64 begin, u64 period)
 
 #define TRIES 20
 
-TEST_F(nohz, process_has_its_ticks_and_the_cpu_none_afterwards)
+TEST_F(nohz, sampled_process_gets_ticks_and_the_cpu_stops_ticking_after_stop)
 {
 	struct profil_range range = range_all(counters, 1, 8);
 	struct profil_stats s;
@@ -154,7 +154,7 @@ TEST_F(nohz, process_has_its_ticks_and_the_cpu_none_afterwards)
 	EXPECT_TRUE(tick_stops(self->cpu, self->tick_ns));
 }
 
-TEST_F(nohz, thread_has_its_ticks)
+TEST_F(nohz, sampled_thread_gets_ticks)
 {
 	struct profil_range range = range_all(counters, 1, 8);
 	struct profil_stats s;
@@ -183,8 +183,8 @@ static void *run(void *arg)
 	return arg;
 }
 
-/* Made after the start, elsewhere, and moved there. */
-TEST_F(nohz, new_thread_has_its_ticks)
+/* The thread is created after the start, on another CPU, and then moves to this one. */
+TEST_F(nohz, new_thread_of_a_sampled_process_gets_ticks)
 {
 	struct profil_range range = range_all(counters, 1, 8);
 	struct profil_stats s;
@@ -207,7 +207,7 @@ TEST_F(nohz, new_thread_has_its_ticks)
 	EXPECT_GT(TRIES, i);
 }
 
-TEST_F(nohz, child_of_a_fork_has_its_ticks)
+TEST_F(nohz, child_of_a_fork_gets_ticks)
 {
 	struct profil_range range = range_all(counters, 1, 8);
 	struct profil_stats s;
@@ -231,8 +231,8 @@ TEST_F(nohz, child_of_a_fork_has_its_ticks)
 	EXPECT_EQ(0, status);
 }
 
-/* It runs there already, alone, and does not call the kernel. */
-TEST_F(nohz, another_process_has_its_ticks_and_the_cpu_none_afterwards)
+/* The target already runs there, alone, and makes no system call. */
+TEST_F(nohz, attached_process_gets_ticks_and_the_cpu_stops_ticking_afterwards)
 {
 	struct profil_stats s;
 	int pipes[2], fd;
@@ -254,7 +254,7 @@ TEST_F(nohz, another_process_has_its_ticks_and_the_cpu_none_afterwards)
 	ASSERT_EQ(0, move_to(self->cpu ? 0 : 1));
 	ASSERT_EQ(1, read(pipes[0], &byte, 1));
 	for (i = 0; i < TRIES; i++) {
-		/* Nobody wants them now. */
+		/* Before the process is sampled, the CPU stops its tick. */
 		do {
 			n = timer_interrupts(self->cpu);
 			spend(TICKS, self->tick_ns);
@@ -285,7 +285,7 @@ TEST_F(nohz, another_process_has_its_ticks_and_the_cpu_none_afterwards)
 	close(pipes[1]);
 }
 
-TEST_F(nohz, clock_has_its_ticks)
+TEST_F(nohz, session_with_a_period_gets_ticks)
 {
 	struct profil_range range = range_all(counters, 1, 8);
 	struct profil_stats s;
