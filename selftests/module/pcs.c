@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PROFIL_RANGE_PCS: a session that writes pcs down instead of counting them.
+ * PROFIL_RANGE_PCS: a session that stores the pc of each tick in an array instead of counting it.
  *
  * Also built as a 32-bit program (pcs_32), whose pcs have four bytes.
  */
@@ -14,7 +14,7 @@
 
 #define SCOPE		PROFIL_SCOPE_PROCESS
 #define ENTRIES		8192		/* 16 pages */
-#define FAST		100000		/* ns; well above the least */
+#define FAST		100000		/* ns; well above the minimum */
 
 typedef uintptr_t entry;
 
@@ -38,7 +38,7 @@ FIXTURE_TEARDOWN(pcs)
 	munmap(self->entries, self->size);
 }
 
-/* All pcs that a program of this kind can have. */
+/* A range of all pcs of a program of this word size. */
 static struct profil_range range_pcs(entry *entries, u64 nr)
 {
 	struct profil_range range = range_all(entries, nr, sizeof(entry));
@@ -56,8 +56,8 @@ static int start(entry *entries, u64 nr, u32 flags, u64 period)
 	return clock_start(SCOPE, flags, period, &range, 1);
 }
 
-/* How many of the first @nr entries lie in the block of loop @i. */
-static u64 of_loop(const entry *entries, u64 nr, unsigned int i)
+/* Returns how many of the first @nr entries are in loop @i. */
+static u64 count_in_loop(const entry *entries, u64 nr, unsigned int i)
 {
 	u64 n = 0;
 
@@ -91,14 +91,14 @@ TEST_F(pcs, are_written_in_the_order_of_the_ticks)
 	EXPECT_TRUE(all_zero(self->entries, s.hit, ENTRIES));
 	for (u64 i = 0; i < s.hit; i++)
 		EXPECT_NE(0, self->entries[i]);
-	EXPECT_EQ(0, of_loop(self->entries, half, 5));
-	EXPECT_EQ(0, of_loop(self->entries + half, s.hit - half, 2));
-	/* The others are those of system calls. */
-	EXPECT_LE(half / 2, of_loop(self->entries, half, 2));
-	EXPECT_LE((s.hit - half) / 2, of_loop(self->entries + half, s.hit - half, 5));
+	EXPECT_EQ(0, count_in_loop(self->entries, half, 5));
+	EXPECT_EQ(0, count_in_loop(self->entries + half, s.hit - half, 2));
+	/* The other pcs are those of system calls. */
+	EXPECT_LE(half / 2, count_in_loop(self->entries, half, 2));
+	EXPECT_LE((s.hit - half) / 2, count_in_loop(self->entries + half, s.hit - half, 5));
 }
 
-TEST_F(pcs, that_find_all_entries_taken_are_saturated)
+TEST_F(pcs, that_find_the_array_full_are_saturated)
 {
 	struct profil_stats s;
 
@@ -111,7 +111,7 @@ TEST_F(pcs, that_find_all_entries_taken_are_saturated)
 	EXPECT_TRUE(all_zero(self->entries, 7, ENTRIES));
 }
 
-TEST_F(pcs, begin_anew_with_another_session)
+TEST_F(pcs, start_at_entry_0_with_each_session)
 {
 	struct profil_stats s;
 
@@ -122,7 +122,7 @@ TEST_F(pcs, begin_anew_with_another_session)
 	ASSERT_TRUE(loop_burn(SCOPE, 3, 10));
 	ASSERT_EQ(0, session_stop(SCOPE, &s));
 	EXPECT_EQ(5, s.hit);
-	EXPECT_LE(2, of_loop(self->entries, 5, 3));
+	EXPECT_LE(2, count_in_loop(self->entries, 5, 3));
 	EXPECT_TRUE(all_zero(self->entries, 5, ENTRIES));
 }
 
@@ -140,7 +140,7 @@ TEST_F(pcs, outside_the_range_are_not_written)
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_LE(10, s.hit);
 	EXPECT_LE(10, s.outside);
-	EXPECT_EQ(s.hit, of_loop(self->entries, ENTRIES, 4));
+	EXPECT_EQ(s.hit, count_in_loop(self->entries, ENTRIES, 4));
 }
 
 static void *run_loop(void *arg)
@@ -151,7 +151,7 @@ static void *run_loop(void *arg)
 	       arg : NULL;
 }
 
-TEST_F(pcs, of_all_threads_come_into_one_array)
+TEST_F(pcs, of_all_threads_are_written_to_one_array)
 {
 	pthread_t threads[3];
 	struct profil_stats s;
@@ -167,16 +167,16 @@ TEST_F(pcs, of_all_threads_come_into_one_array)
 	ASSERT_EQ(0, session_stop(SCOPE, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_LE(ENTRIES / 2, s.hit);
-	/* Not one is lost, nor is a place left out. */
+	/* No pc is lost, and no entry is left out. */
 	for (u64 i = 0; i < s.hit; i++)
 		EXPECT_NE(0, self->entries[i]);
 	EXPECT_TRUE(all_zero(self->entries, s.hit, ENTRIES));
 	for (unsigned int i = 1; i <= 3; i++)
-		EXPECT_LE(1, of_loop(self->entries, s.hit, i));
+		EXPECT_LE(1, count_in_loop(self->entries, s.hit, i));
 }
 
-/* The process has other pages there, and nothing is written to them. */
-TEST_F(pcs, go_on_in_pages_that_were_given_up)
+/* The pinned pages are not mapped any more, and the new pages at the address are not written. */
+TEST_F(pcs, are_written_to_the_pinned_pages_after_MADV_DONTNEED)
 {
 	struct profil_stats s, then;
 
@@ -192,8 +192,8 @@ TEST_F(pcs, go_on_in_pages_that_were_given_up)
 	EXPECT_TRUE(all_zero(self->entries, 0, ENTRIES));
 }
 
-/* What it wrote before the fork the child has, and goes on after that. */
-TEST_F(pcs, of_a_child_go_on_in_its_copy)
+/* The child's copy holds the pcs before the fork, and new ones are stored after these. */
+TEST_F(pcs, of_a_child_are_written_behind_those_that_it_inherited)
 {
 	struct profil_describe session = { .size = sizeof(session) };
 	struct profil_stats s;
@@ -213,19 +213,19 @@ TEST_F(pcs, of_a_child_go_on_in_its_copy)
 		MUST(self->entries[session.taken + s.hit - 1]);
 		MUST(all_zero(self->entries, session.taken + s.hit, ENTRIES));
 		MUST(accounted(&s) && s.hit == s.ticks && s.hit >= 20);
-		before = of_loop(self->entries, ENTRIES, 2);
+		before = count_in_loop(self->entries, ENTRIES, 2);
 		MUST(before >= 5);
-		MUST(of_loop(self->entries, s.hit + before, 7) <= s.hit);
-		MUST(of_loop(self->entries, ENTRIES, 7) >= 5);
-		MUST(!of_loop(self->entries, before, 7));
+		MUST(count_in_loop(self->entries, s.hit + before, 7) <= s.hit);
+		MUST(count_in_loop(self->entries, ENTRIES, 7) >= 5);
+		MUST(!count_in_loop(self->entries, before, 7));
 		_exit(0);
 	}
 	EXPECT_EQ(0, status_of(child));
 	ASSERT_EQ(0, session_stop(SCOPE, &s));
-	EXPECT_EQ(0, of_loop(self->entries, ENTRIES, 7));
+	EXPECT_EQ(0, count_in_loop(self->entries, ENTRIES, 7));
 }
 
-TEST_F(pcs, of_a_thread_alone)
+TEST_F(pcs, of_a_session_of_one_thread_are_written)
 {
 	struct profil_range range = range_pcs(self->entries, ENTRIES);
 	struct profil_stats s;
@@ -234,10 +234,10 @@ TEST_F(pcs, of_a_thread_alone)
 	ASSERT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 2, 10));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
 	EXPECT_EQ(s.ticks, s.hit);
-	EXPECT_LE(5, of_loop(self->entries, s.hit, 2));
+	EXPECT_LE(5, count_in_loop(self->entries, s.hit, 2));
 }
 
-TEST_F(pcs, are_refused_where_they_mean_nothing)
+TEST_F(pcs, are_refused_with_parameters_that_do_not_apply)
 {
 	const struct profil_range good = range_pcs(self->entries, ENTRIES);
 	struct profil_range r[2];
@@ -256,7 +256,7 @@ TEST_F(pcs, are_refused_where_they_mean_nothing)
 	TRY(step, 2);
 	TRY(width, 2);
 #undef TRY
-	/* A pc does not fit. */
+	/* An end above 4 GiB does not fit into entries of four bytes. */
 	r[0] = good;
 	r[0].width = 4;
 	r[0].end = (1ULL << 32) + 1;
@@ -265,7 +265,7 @@ TEST_F(pcs, are_refused_where_they_mean_nothing)
 	EXPECT_EQ(0, session_start(SCOPE, 0, r, 1));
 	EXPECT_EQ(0, session_stop(SCOPE, NULL));
 
-	/* Not beside another range. */
+	/* The session must not have another range. */
 	r[0] = good;
 	r[0].end = 0x10000;
 	r[1] = range_all(self->entries, ENTRIES, sizeof(entry));

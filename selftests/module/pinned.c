@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A session counts in the pages that it pinned at its start, until it is stopped: whatever
- * becomes of the mapping through which the program sees them, and whatever memory management
- * does of its own accord.
+ * A session counts in the pages that it pinned at its start, until it stops: also if the program
+ * changes the mapping of these pages, and whatever memory management does.
  *
- * Loop 0 is counted in the buffer's first page, loop 1 in its last. Quietly, loop 0
- * runs only when a test runs it: what was counted before an event and what after is
- * known exactly. Or a thread runs it all the time, on another CPU if there is one.
+ * Loop 0 is counted on the first page of the buffer, loop 1 on the last. In the variant "quiet",
+ * loop 0 runs only when the test runs it, so the counts before and after an event are exact. In
+ * the variant "busy", a thread runs it all the time, on another CPU if there is one.
  */
 #include "kselftest_harness.h"
 
@@ -31,14 +30,14 @@
 #define HUGE		(2UL << 20)
 #define LAST		(SIZE / 4 - 1)	/* index of the last counter */
 
-#define SOME		6	/* ticks, before and after an event */
+#define SOME		6	/* ticks before and after an event */
 
 FIXTURE(pinned) {
 	u32 *buffer;
 	u32 *again;	/* another mapping of the same file */
 	int memfd;
 	pthread_t thread;
-	bool running;	/* the thread is */
+	bool running;	/* the thread of the variant "busy" is running */
 	u64 locked;
 };
 
@@ -78,7 +77,7 @@ FIXTURE_SETUP(pinned)
 	}
 }
 
-static void quiet(FIXTURE_DATA(pinned) *self)
+static void stop_thread(FIXTURE_DATA(pinned) *self)
 {
 	if (!self->running)
 		return;
@@ -87,10 +86,10 @@ static void quiet(FIXTURE_DATA(pinned) *self)
 	self->running = false;
 }
 
-/* Whatever became of the session, nothing of it stays. */
+/* Whatever happened to the session, nothing of it may remain. */
 FIXTURE_TEARDOWN(pinned)
 {
-	quiet(self);
+	stop_thread(self);
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
 	EXPECT_EQ(self->locked, locked_bytes());
 }
@@ -111,7 +110,7 @@ static bool map_memfd(FIXTURE_DATA(pinned) *self)
 	return self->buffer != MAP_FAILED && self->again != MAP_FAILED;
 }
 
-/* User ticks of the loops: nothing between two runs of these is counted. */
+/* Counts the user ticks of the two loops, and nothing between two runs of these. */
 static int start_at(u32 *buffer)
 {
 	struct profil_range ranges[] = {
@@ -137,7 +136,7 @@ static u64 hits(void)
 	return session_stats(PROFIL_SCOPE_PROCESS, &s) ? 0 : s.hit;
 }
 
-/* Some more hits of loop 0, whoever runs it. */
+/* Waits for more hits of loop 0, which the thread or this function runs. */
 static bool tick(FIXTURE_DATA(pinned) *self)
 {
 	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
@@ -150,7 +149,7 @@ static bool tick(FIXTURE_DATA(pinned) *self)
 	return hits() >= until;
 }
 
-/* The session goes on as if nothing had happened, and some hits more come of each loop. */
+/* The session is on, and both loops get more hits. */
 static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self)
 {
 	struct profil_stats s;
@@ -166,12 +165,12 @@ static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *s
 	EXPECT_EQ(self->locked + SIZE, locked_bytes());
 }
 
-/* All is accounted for, and what was locked is no more. */
+/* The statistics add up, and no memory is locked any more. */
 static struct profil_stats stop(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self)
 {
 	struct profil_stats s;
 
-	quiet(self);
+	stop_thread(self);
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(0U, s.dropped);
@@ -179,9 +178,7 @@ static struct profil_stats stop(struct __test_metadata *_metadata, FIXTURE_DATA(
 	return s;
 }
 
-/*
- * The pages stay where they are
- */
+/* Events that leave the pages where they are mapped */
 
 static void expect_same(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
 			bool (*event)(FIXTURE_DATA(pinned) *self))
@@ -208,7 +205,10 @@ static bool event_fork(FIXTURE_DATA(pinned) *self)
 	int status;
 
 	if (!pid) {
-		/* A copy, or not; but not the one where the parent counts. */
+		/*
+		 * The child writes to its own copy, or to shared memory; the parent's pages must
+		 * stay the same.
+		 */
 		self->buffer[1] = 0;
 		_exit(0);
 	}
@@ -250,7 +250,7 @@ TEST_F(pinned, pages_stay_after_mprotect_to_RWX)
 	expect_same(_metadata, self, event_rwx);
 }
 
-/* Counted while nobody could write there. */
+/* The session counts while the program cannot write to the pages. */
 static bool event_protect(FIXTURE_DATA(pinned) *self)
 {
 	return !mprotect(self->buffer, SIZE, PROT_READ) && tick(self) &&
@@ -279,8 +279,8 @@ static bool event_big_rwx(FIXTURE_DATA(pinned) *self)
 	       !mprotect(self->buffer, BIG, PROT_READ | PROT_WRITE);
 }
 
-/* Each change of so many pages takes some ticks. */
-TEST_F(pinned, pages_stay_during_a_long_change)
+/* Each change of so many pages takes several ticks. */
+TEST_F(pinned, pages_stay_during_a_long_mprotect)
 {
 	self->buffer = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)self->buffer);
@@ -348,7 +348,7 @@ static bool event_mergeable(FIXTURE_DATA(pinned) *self)
 {
 	long long scans = file_number(KSM "full_scans", "");
 
-	/* Pages merge when two scans have found them the same. */
+	/* KSM merges pages that were the same in two scans. */
 	return !madvise(self->buffer, SIZE, MADV_MERGEABLE) &&
 	       await(file_number(KSM "full_scans", "") > scans + 2) && tick(self) &&
 	       !madvise(self->buffer, SIZE, MADV_UNMERGEABLE);
@@ -368,7 +368,7 @@ TEST_F(pinned, pages_stay_after_MADV_MERGEABLE)
 	EXPECT_EQ(0, file_write(KSM "sleep_millisecs", sleep));
 }
 
-/* Memory of one huge page, at which one begins, and as much behind it. */
+/* Maps a buffer that begins at a huge page, with one more huge page of memory behind it. */
 static u32 *map_huge(void)
 {
 	char *p = mmap(NULL, 3 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -382,7 +382,7 @@ static u32 *map_huge(void)
 
 static bool event_split(FIXTURE_DATA(pinned) *self)
 {
-	/* One more page behind the buffer goes: the huge page is mapped in parts now. */
+	/* Unmapping one more page behind the buffer makes the kernel map the huge page in parts. */
 	static unsigned long gone = SIZE;
 	unsigned long at = gone;
 
@@ -398,7 +398,10 @@ TEST_F(pinned, pages_stay_after_the_split_of_a_huge_page)
 	expect_same(_metadata, self, event_split);
 }
 
-/* Split, and asked to be one again: a pinned page cannot be. */
+/*
+ * Splits the huge page, then asks for a collapse with MADV_COLLAPSE, which the kernel refuses for
+ * pinned pages.
+ */
 static bool event_collapse(FIXTURE_DATA(pinned) *self)
 {
 	if (mprotect(self->buffer, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) || !tick(self) ||
@@ -419,7 +422,7 @@ TEST_F(pinned, pages_stay_after_MADV_COLLAPSE)
 #define CGROUP		CGROUPS "/profil-pinned"
 #define RECLAIMED	(4UL << 20)
 
-/* Memory of this process that is not pinned goes to the swap area. */
+/* Makes the kernel move unpinned memory of this process to swap. */
 static bool event_reclaim(FIXTURE_DATA(pinned) *self)
 {
 	u64 before = status_line("VmSwap");
@@ -430,13 +433,13 @@ static bool event_reclaim(FIXTURE_DATA(pinned) *self)
 	if (p == MAP_FAILED || madvise(p, RECLAIMED, MADV_NOHUGEPAGE))
 		return false;
 	memset(p, 1, RECLAIMED);
-	/* EAGAIN: it could not be as much. */
+	/* The write fails with EAGAIN if less than that could be reclaimed. */
 	reclaimed = await(!file_write(CGROUP "/memory.reclaim", "1048576") ||
 			  status_line("VmSwap") > before + 256);
 	return !munmap(p, RECLAIMED) && reclaimed;
 }
 
-/* The process is in a cgroup while it lasts. */
+/* The process is in the cgroup during the test. */
 static void expect_same_in_cgroup(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self)
 {
 	const char *why_not = cgroup_make(CGROUP);
@@ -467,12 +470,11 @@ TEST_F(pinned, shared_pages_stay_when_memory_is_reclaimed)
 	expect_same_in_cgroup(_metadata, self);
 }
 
-/*
- * Other pages come in their place: the program sees these, and nothing is counted there
- */
+/* Events that map new pages in their place: nothing is counted in the new pages */
 
-static void expect_unseen(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
-			  bool (*event)(FIXTURE_DATA(pinned) *self))
+static void expect_new_pages_unchanged(struct __test_metadata *_metadata,
+				       FIXTURE_DATA(pinned) *self,
+				       bool (*event)(FIXTURE_DATA(pinned) *self))
 {
 	struct profil_stats s;
 
@@ -485,7 +487,7 @@ static void expect_unseen(struct __test_metadata *_metadata, FIXTURE_DATA(pinned
 			TH_LOG("errno %d", errno);
 		}
 		EXPECT_EQ(0U, counters_sum(self->buffer, 4, SIZE / 4));
-		/* Present and writable, if it matters. */
+		/* Makes the new pages present and writable. */
 		((volatile u32 *)self->buffer)[1] = 0;
 		((volatile u32 *)self->buffer)[LAST - 1] = 0;
 		expect_on(_metadata, self);
@@ -495,7 +497,7 @@ static void expect_unseen(struct __test_metadata *_metadata, FIXTURE_DATA(pinned
 	EXPECT_LE(4 * SOME + 0U, s.hit);
 	EXPECT_EQ(0U, counters_sum(self->buffer, 4, SIZE / 4));
 
-	/* The next session has these pages. */
+	/* The next session pins the new pages. */
 	ASSERT_EQ(0, start(self));
 	EXPECT_TRUE(loop_until(0, hits() >= SOME));
 	s = stop(_metadata, self);
@@ -510,7 +512,7 @@ static bool event_dontneed(FIXTURE_DATA(pinned) *self)
 TEST_F(pinned, new_pages_after_MADV_DONTNEED_are_not_written_to)
 {
 	ASSERT_TRUE(map_private(self));
-	expect_unseen(_metadata, self, event_dontneed);
+	expect_new_pages_unchanged(_metadata, self, event_dontneed);
 }
 
 TEST_F(pinned, new_pages_after_MADV_DONTNEED_of_a_huge_page_are_not_written_to)
@@ -518,7 +520,7 @@ TEST_F(pinned, new_pages_after_MADV_DONTNEED_of_a_huge_page_are_not_written_to)
 	self->buffer = map_huge();
 	if (self->buffer == MAP_FAILED)
 		SKIP(return, "this kernel has no huge pages");
-	expect_unseen(_metadata, self, event_dontneed);
+	expect_new_pages_unchanged(_metadata, self, event_dontneed);
 }
 
 static bool event_dontneed_often(FIXTURE_DATA(pinned) *self)
@@ -531,10 +533,10 @@ static bool event_dontneed_often(FIXTURE_DATA(pinned) *self)
 	return true;
 }
 
-TEST_F(pinned, new_pages_after_MADV_DONTNEED_again_and_again_are_not_written_to)
+TEST_F(pinned, pages_after_repeated_MADV_DONTNEED_are_not_written_to)
 {
 	ASSERT_TRUE(map_private(self));
-	expect_unseen(_metadata, self, event_dontneed_often);
+	expect_new_pages_unchanged(_metadata, self, event_dontneed_often);
 }
 
 static bool event_map_anew(FIXTURE_DATA(pinned) *self)
@@ -547,13 +549,13 @@ static bool event_map_anew(FIXTURE_DATA(pinned) *self)
 TEST_F(pinned, memory_that_is_mapped_after_munmap_is_not_written_to)
 {
 	ASSERT_TRUE(map_private(self));
-	expect_unseen(_metadata, self, event_map_anew);
+	expect_new_pages_unchanged(_metadata, self, event_map_anew);
 }
 
 TEST_F(pinned, memory_that_is_mapped_after_munmap_of_shared_memory_is_not_written_to)
 {
 	ASSERT_TRUE(map_memfd(self));
-	expect_unseen(_metadata, self, event_map_anew);
+	expect_new_pages_unchanged(_metadata, self, event_map_anew);
 }
 
 static bool event_map_over(FIXTURE_DATA(pinned) *self)
@@ -562,10 +564,10 @@ static bool event_map_over(FIXTURE_DATA(pinned) *self)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == self->buffer;
 }
 
-TEST_F(pinned, memory_that_is_mapped_in_their_place_is_not_written_to)
+TEST_F(pinned, memory_that_MAP_FIXED_maps_over_them_is_not_written_to)
 {
 	ASSERT_TRUE(map_private(self));
-	expect_unseen(_metadata, self, event_map_over);
+	expect_new_pages_unchanged(_metadata, self, event_map_over);
 }
 
 static bool event_punch_hole(FIXTURE_DATA(pinned) *self)
@@ -573,10 +575,10 @@ static bool event_punch_hole(FIXTURE_DATA(pinned) *self)
 	return !fallocate(self->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, SIZE);
 }
 
-TEST_F(pinned, new_pages_of_a_file_with_a_hole_are_not_written_to)
+TEST_F(pinned, new_pages_of_a_file_after_a_punched_hole_are_not_written_to)
 {
 	ASSERT_TRUE(map_memfd(self));
-	expect_unseen(_metadata, self, event_punch_hole);
+	expect_new_pages_unchanged(_metadata, self, event_punch_hole);
 }
 
 static bool event_remove(FIXTURE_DATA(pinned) *self)
@@ -587,7 +589,7 @@ static bool event_remove(FIXTURE_DATA(pinned) *self)
 TEST_F(pinned, new_pages_of_a_file_after_MADV_REMOVE_are_not_written_to)
 {
 	ASSERT_TRUE(map_memfd(self));
-	expect_unseen(_metadata, self, event_remove);
+	expect_new_pages_unchanged(_metadata, self, event_remove);
 }
 
 static bool event_truncate(FIXTURE_DATA(pinned) *self)
@@ -595,10 +597,10 @@ static bool event_truncate(FIXTURE_DATA(pinned) *self)
 	return !ftruncate(self->memfd, 0) && tick(self) && !ftruncate(self->memfd, SIZE);
 }
 
-TEST_F(pinned, new_pages_of_a_file_that_was_cut_off_are_not_written_to)
+TEST_F(pinned, new_pages_of_a_truncated_file_are_not_written_to)
 {
 	ASSERT_TRUE(map_memfd(self));
-	expect_unseen(_metadata, self, event_truncate);
+	expect_new_pages_unchanged(_metadata, self, event_truncate);
 }
 
 static bool event_move_pages_away(FIXTURE_DATA(pinned) *self)
@@ -607,14 +609,14 @@ static bool event_move_pages_away(FIXTURE_DATA(pinned) *self)
 	       MAP_FAILED;
 }
 
-TEST_F(pinned, new_pages_after_mremap_that_does_not_unmap_are_not_written_to)
+TEST_F(pinned, new_pages_after_mremap_with_DONTUNMAP_are_not_written_to)
 {
 	ASSERT_TRUE(map_private(self));
-	expect_unseen(_metadata, self, event_move_pages_away);
+	expect_new_pages_unchanged(_metadata, self, event_move_pages_away);
 }
 
-/* Nobody brings back what the program has given up. */
-TEST_F(pinned, pages_that_were_given_up_do_not_come_back)
+/* Neither the session nor its end maps the old pages again. */
+TEST_F(pinned, pages_after_MADV_DONTNEED_are_not_mapped_again)
 {
 	ASSERT_TRUE(map_private(self));
 	ASSERT_EQ(0, start(self));
@@ -628,7 +630,7 @@ TEST_F(pinned, pages_that_were_given_up_do_not_come_back)
 		EXPECT_FALSE(pages_present((char *)self->buffer + i, 1));
 }
 
-TEST_F(pinned, a_page_that_was_given_up_leaves_the_others_counts_alone)
+TEST_F(pinned, MADV_DONTNEED_of_one_page_leaves_the_counts_of_the_others)
 {
 	struct profil_stats s;
 	u32 of_1;
@@ -636,7 +638,7 @@ TEST_F(pinned, a_page_that_was_given_up_leaves_the_others_counts_alone)
 	ASSERT_TRUE(map_private(self));
 	ASSERT_EQ(0, start(self));
 	expect_on(_metadata, self);
-	quiet(self);
+	stop_thread(self);
 	of_1 = self->buffer[LAST];
 	EXPECT_EQ(hits(), self->buffer[0] + of_1);
 
@@ -647,13 +649,11 @@ TEST_F(pinned, a_page_that_was_given_up_leaves_the_others_counts_alone)
 	EXPECT_EQ(0U, self->buffer[LAST]);
 }
 
-/*
- * They are seen at another address, or by others
- */
+/* The pages are mapped at another address, or in another mapping */
 
-/* After the event they are at @where. */
-static void expect_seen_at(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
-			   const u32 *where)
+/* After the event the pages are mapped at @where. */
+static void expect_counted_at(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
+			      const u32 *where)
 {
 	struct profil_stats s;
 
@@ -664,7 +664,7 @@ static void expect_seen_at(struct __test_metadata *_metadata, FIXTURE_DATA(pinne
 	EXPECT_EQ(s.hit, counters_sum(where, 4, SIZE / 4));
 }
 
-TEST_F(pinned, pages_are_counted_in_where_mremap_has_moved_them)
+TEST_F(pinned, pages_that_mremap_has_moved_are_still_counted_in)
 {
 	u32 *moved;
 
@@ -677,29 +677,29 @@ TEST_F(pinned, pages_are_counted_in_where_mremap_has_moved_them)
 					moved));
 	ASSERT_TRUE(event_map_over(self));
 	memset(self->buffer, 0, SIZE);
-	expect_seen_at(_metadata, self, moved);
+	expect_counted_at(_metadata, self, moved);
 	EXPECT_EQ(0U, counters_sum(self->buffer, 4, SIZE / 4));
 }
 
-TEST_F(pinned, shared_pages_are_counted_in_after_munmap)
+TEST_F(pinned, shared_pages_are_still_counted_in_after_munmap)
 {
 	ASSERT_TRUE(map_memfd(self));
 	ASSERT_EQ(0, start(self));
 	EXPECT_TRUE(tick(self));
 	ASSERT_EQ(0, munmap(self->buffer, SIZE));
-	expect_seen_at(_metadata, self, self->again);
+	expect_counted_at(_metadata, self, self->again);
 }
 
-TEST_F(pinned, shared_pages_are_counted_in_after_munmap_of_the_last)
+TEST_F(pinned, shared_pages_are_still_counted_in_after_munmap_of_the_last_one)
 {
 	ASSERT_TRUE(map_memfd(self));
 	ASSERT_EQ(0, start(self));
 	EXPECT_TRUE(tick(self));
 	ASSERT_EQ(0, munmap((char *)self->buffer + SIZE - PAGE, PAGE));
-	expect_seen_at(_metadata, self, self->again);
+	expect_counted_at(_metadata, self, self->again);
 }
 
-TEST_F(pinned, shared_pages_are_counted_in_after_mremap)
+TEST_F(pinned, shared_pages_are_still_counted_in_after_mremap)
 {
 	u32 *moved;
 
@@ -708,10 +708,10 @@ TEST_F(pinned, shared_pages_are_counted_in_after_mremap)
 	EXPECT_TRUE(tick(self));
 	moved = mremap(self->buffer, SIZE, 2 * SIZE, MREMAP_MAYMOVE);
 	ASSERT_NE(MAP_FAILED, (void *)moved);
-	expect_seen_at(_metadata, self, moved);
+	expect_counted_at(_metadata, self, moved);
 }
 
-TEST_F(pinned, a_file_that_lost_its_last_page_is_counted_in_up_to_that)
+TEST_F(pinned, the_remaining_pages_of_a_truncated_file_are_counted_in)
 {
 	struct profil_stats s;
 	u32 of_1;
@@ -726,11 +726,9 @@ TEST_F(pinned, a_file_that_lost_its_last_page_is_counted_in_up_to_that)
 	EXPECT_EQ(s.hit, self->buffer[0] + of_1);
 }
 
-/*
- * They are seen nowhere any more
- */
+/* The pages are not mapped any more */
 
-TEST_F(pinned, pages_that_are_unmapped_stay_until_stop)
+TEST_F(pinned, unmapped_pages_stay_pinned_until_stop)
 {
 	struct profil_stats s;
 
@@ -742,11 +740,11 @@ TEST_F(pinned, pages_that_are_unmapped_stay_until_stop)
 	s = stop(_metadata, self);
 	EXPECT_LE(2 * SOME + 0U, s.hit);
 	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_PROCESS, NULL));
-	/* What is not there cannot be pinned. */
+	/* Memory that is not mapped cannot be pinned. */
 	EXPECT_EQ(-EFAULT, start(self));
 }
 
-TEST_F(pinned, pages_that_are_unmapped_stay_until_they_are_replaced)
+TEST_F(pinned, unmapped_pages_stay_pinned_until_the_session_is_replaced)
 {
 	static u32 fresh[1024] __attribute__((aligned(4096)));
 	struct profil_range range = range_of_loops(fresh, 4);
@@ -765,7 +763,7 @@ TEST_F(pinned, pages_that_are_unmapped_stay_until_they_are_replaced)
 	EXPECT_EQ(s.hit, counters_sum(fresh, 4, LOOPS));
 }
 
-TEST_F(pinned, pages_of_two_sessions_and_a_descriptor_stay)
+TEST_F(pinned, unmapped_pages_of_several_sessions_stay_pinned)
 {
 	struct profil_range range;
 	struct profil_stats s;
@@ -797,12 +795,10 @@ TEST_F(pinned, pages_of_two_sessions_and_a_descriptor_stay)
 	stop(_metadata, self);
 }
 
-/*
- * Pages that user space provides
- */
+/* Pages that user space provides */
 
-static void expect_nobody_asks(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
-			       enum held_kind kind)
+static void expect_no_request(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
+			      enum held_kind kind)
 {
 	struct held held;
 	int err;
@@ -817,24 +813,24 @@ static void expect_nobody_asks(struct __test_metadata *_metadata, FIXTURE_DATA(p
 	ASSERT_EQ(0, start(self));
 	expect_on(_metadata, self);
 	ASSERT_EQ(0, held_back(&held));
-	/* Else the calls here would wait. */
+	/* A request to user space would block these calls. */
 	expect_on(_metadata, self);
 	stop(_metadata, self);
 	EXPECT_FALSE(held_asked(&held));
 	held_unmap(&held);
 }
 
-TEST_F(pinned, no_userfaultfd_is_asked_for_pages)
+TEST_F(pinned, counting_requests_no_page_from_a_userfaultfd)
 {
-	expect_nobody_asks(_metadata, self, HELD_USERFAULT);
+	expect_no_request(_metadata, self, HELD_USERFAULT);
 }
 
-TEST_F(pinned, no_file_system_is_asked_for_pages)
+TEST_F(pinned, counting_requests_no_page_from_a_FUSE_file_system)
 {
-	expect_nobody_asks(_metadata, self, HELD_FUSE);
+	expect_no_request(_metadata, self, HELD_FUSE);
 }
 
-/* What is written to @buffer next, of one huge page, waits for an answer: a descriptor, or -1. */
+/* Write-protects the huge page at @buffer with a userfaultfd. Returns the userfaultfd, or -1. */
 static int protect_huge(void *buffer)
 {
 	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_WP_HUGETLBFS_SHMEM };
@@ -856,10 +852,10 @@ static int protect_huge(void *buffer)
 }
 
 /*
- * The child has what its parent protected, but nobody to ask. By 6.1 a write there faults again and
- * again without an end; those who look for the child's pages must not.
+ * The child inherits the write-protection without the userfaultfd. In Linux 6.1 a write to the
+ * page then faults forever, so the setup of the child's session must not retry forever.
  */
-TEST_F(pinned, huge_pages_that_no_fault_makes_writable_are_not_waited_for)
+TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 {
 	long long users = module_users();
 	struct profil_range range;
@@ -875,7 +871,7 @@ TEST_F(pinned, huge_pages_that_no_fault_makes_writable_are_not_waited_for)
 		file_write(HUGETLB_POOL, was);
 		SKIP(return, "no huge pages here: %s", strerror(errno));
 	}
-	quiet(self);
+	stop_thread(self);
 	fault = protect_huge(huge);
 	if (fault < 0) {
 		munmap(huge, HUGE);
@@ -920,8 +916,8 @@ static bool event_map_hugetlb_anew(FIXTURE_DATA(pinned) *self)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_FIXED, -1, 0) == self->buffer;
 }
 
-static void expect_hugetlb_unseen(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
-				  bool (*event)(FIXTURE_DATA(pinned) *self))
+static void expect_hugetlb_unchanged(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
+				     bool (*event)(FIXTURE_DATA(pinned) *self))
 {
 	char was[16];
 
@@ -932,26 +928,24 @@ static void expect_hugetlb_unseen(struct __test_metadata *_metadata, FIXTURE_DAT
 		file_write(HUGETLB_POOL, was);
 		SKIP(return, "no huge pages here: %s", strerror(errno));
 	}
-	expect_unseen(_metadata, self, event);
+	expect_new_pages_unchanged(_metadata, self, event);
 	munmap(self->buffer, HUGE);
 	file_write(HUGETLB_POOL, was);
 }
 
 TEST_F(pinned, new_huge_pages_after_MADV_DONTNEED_are_not_written_to)
 {
-	expect_hugetlb_unseen(_metadata, self, event_dontneed_hugetlb);
+	expect_hugetlb_unchanged(_metadata, self, event_dontneed_hugetlb);
 }
 
-TEST_F(pinned, huge_pages_that_are_mapped_in_their_place_are_not_written_to)
+TEST_F(pinned, huge_pages_that_are_mapped_over_them_are_not_written_to)
 {
-	expect_hugetlb_unseen(_metadata, self, event_map_hugetlb_anew);
+	expect_hugetlb_unchanged(_metadata, self, event_map_hugetlb_anew);
 }
 
-/*
- * What the child of a fork has
- */
+/* The pages of a forked child */
 
-/* In the child, which has no pages of the parent's: how its session ended. */
+/* The child has none of the parent's pages. Returns the reason why its session ended. */
 static int end_in_child(void)
 {
 	struct profil_stats s;
@@ -975,19 +969,19 @@ static void expect_end_in_child(struct __test_metadata *_metadata, FIXTURE_DATA(
 	stop(_metadata, self);
 }
 
-TEST_F(pinned, pages_that_a_child_does_not_have_end_its_session)
+TEST_F(pinned, a_child_without_the_pages_has_an_ended_session)
 {
 	expect_end_in_child(_metadata, self, MADV_DONTFORK);
 }
 
-TEST_F(pinned, pages_that_are_wiped_in_a_child_end_its_session)
+TEST_F(pinned, a_child_with_wiped_pages_has_an_ended_session)
 {
 	expect_end_in_child(_metadata, self, MADV_WIPEONFORK);
 }
 
 static u32 *of_child;
 
-/* The child's pages are pinned from its first call on. */
+/* The first call pins the child's pages. */
 static int unmap_in_child(void)
 {
 	struct profil_stats s;
@@ -1006,7 +1000,7 @@ static int unmap_in_child(void)
 	return 0;
 }
 
-TEST_F(pinned, pages_of_a_child_stay_too)
+TEST_F(pinned, pages_of_a_child_stay_pinned)
 {
 	ASSERT_TRUE(map_private(self));
 	of_child = self->buffer;

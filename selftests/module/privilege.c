@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who may see whom: what a session with less rights must never be told of a program with more,
- * of another user, of another namespace, or of the kernel.
+ * Information that a session must not disclose: the pcs of a program with more privilege, of
+ * another user or of another namespace, and kernel addresses.
  *
- * What is to be sampled or not is often a program of one page at a known address, made here,
- * which does nothing but run there: a counter for that page, or a record of it, tells that its
- * first instruction was seen, or any other. All that is read in these tests is looked through
- * for addresses of the kernel besides.
+ * The tests create a program of one page at a known address, which only runs there. A counter for
+ * that page, or a record with a pc in it, shows that an instruction of the program was sampled,
+ * even if it is the first one. Every record is also searched for kernel addresses.
  *
- * Everything is done in children, some of which become somebody else.
+ * All work is done in children, some of which change their user.
  */
 #include "kselftest_harness.h"
 
-/* Many processes come and go: on a busy machine that takes long. */
+/* The tests create many processes, which takes long on a busy machine. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	120
 
@@ -44,7 +43,7 @@
 #define THREAD		PROFIL_SCOPE_THREAD
 #define PAGE		4096UL
 #define USER		1000	/* an ordinary user, for root */
-#define OTHER		1001	/* and another */
+#define OTHER		1001	/* another ordinary user */
 #define RECORDS		8192U	/* more than any test leaves unread */
 #define ROUNDS		6
 
@@ -54,16 +53,14 @@ static struct shared {
 	atomic_int step;
 	atomic_int tid;
 	u64 space;
-	u64 counter;		/* of the program, in a session with a descriptor */
-	u64 classic;		/* and in a classic one */
+	u64 counter;		/* the program's counter in a descriptor session */
+	u64 classic;		/* the program's counter in a classic session */
 	struct profil_stats stats;
 } *shared;
 
 static int fd = -1;		/* of the session under test */
 
-/*
- * The program: user code and system calls
- */
+/* The program, in user code and system calls */
 
 #define TEXT	0x10000000UL
 
@@ -113,7 +110,7 @@ static char program[64];
 static char *const program_argv[] = { program, NULL };
 static char *const no_env[] = { NULL };
 
-/* CAP_NET_RAW, permitted and effective; in the file's byte order, little-endian. */
+/* Permits CAP_NET_RAW and makes it effective; in the file's byte order, little-endian. */
 static const u8 file_caps[20] = { [0] = 1, [3] = 2, [5] = 1 << (CAP_NET_RAW - 8) };
 
 static int program_write(const void *image, size_t size, mode_t mode, bool capable)
@@ -134,7 +131,7 @@ static int program_write(const void *image, size_t size, mode_t mode, bool capab
 	return err;
 }
 
-/* Of so many bits, with the text from one label to another. */
+/* Creates a program of @bits bits with the text from @text_ to @end. */
 #define PROGRAM_CREATE(bits, machine, text_, end, mode, capable) ({			\
 	struct {									\
 		Elf##bits##_Ehdr e;							\
@@ -172,7 +169,7 @@ static int program_create(mode_t mode, bool capable)
 	return PROGRAM_CREATE(64, PROGRAM_MACHINE, program_text, program_end, mode, capable);
 }
 
-/* Runs for ever; what comes back is why it does not. */
+/* Executes the program, which runs forever. Returns only on an error, with the errno. */
 static int program_run(void)
 {
 	execve(program, program_argv, no_env);
@@ -210,14 +207,14 @@ static bool spends(pid_t pid, u64 ticks)
 	return await(cpu_ticks(pid) >= until);
 }
 
-static void become(uid_t id)
+static void become_user(uid_t id)
 {
 	if (geteuid())
-		return;		/* somebody ordinary already */
+		return;		/* this is an ordinary user already */
 	MUST(!setgroups(0, NULL));
 	MUST(!setresgid(id, id, id));
 	MUST(!setresuid(id, id, id));
-	/* As it is after a login. */
+	/* A process has this after a login. */
 	MUST(!prctl(PR_SET_DUMPABLE, 1));
 }
 
@@ -234,7 +231,7 @@ static struct profil_stats stats_now(void)
 	return s;
 }
 
-/* Enabled, and without targets. */
+/* Opens and enables a session without targets. */
 static void open_session(u32 on_fork, u32 on_exec)
 {
 	fd = descriptor_open(MODES_ALL, on_fork, on_exec, RECORDS);
@@ -242,28 +239,28 @@ static void open_session(u32 on_fork, u32 on_exec)
 	MUST(!descriptor_enable(fd));
 }
 
-/* With five levels of page tables, as the emulated CPU has them, its addresses begin there. */
-static bool of_kernel(u64 word)
+/* With five levels of page tables, as the emulated CPU has, kernel addresses begin here. */
+static bool is_kernel_address(u64 word)
 {
 	return word >> 56 == 0xff;
 }
 
-static void must_not_tell_of_kernel(const struct profil_record *r)
+static void must_have_no_kernel_address(const struct profil_record *r)
 {
 	u64 word;
 
 	MUST(!(r->pc >> 56));
 	for (size_t at = 0; at + sizeof(word) <= r->size; at += sizeof(word)) {
 		memcpy(&word, (const char *)r + at, sizeof(word));
-		if (!of_kernel(word))
+		if (!is_kernel_address(word))
 			continue;
 		dprintf(STDERR_FILENO, "# %#llx at byte %zu of a record\n",
 			(unsigned long long)word, at);
-		MUST(!of_kernel(word));
+		MUST(!is_kernel_address(word));
 	}
 }
 
-/* Shows @look() all records there are: how many. */
+/* Reads all records and passes them to @look(). Returns their number. */
 static unsigned int records_read(void (*look)(const struct profil_record *r))
 {
 	static u64 buffer[65536 / 8];
@@ -274,7 +271,7 @@ static unsigned int records_read(void (*look)(const struct profil_record *r))
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	while ((n = read(fd, buffer, sizeof(buffer))) > 0) {
 		for (r = (void *)buffer; n; n -= r->size, r = (void *)((char *)r + r->size)) {
-			must_not_tell_of_kernel(r);
+			must_have_no_kernel_address(r);
 			look(r);
 			nr++;
 		}
@@ -291,7 +288,7 @@ static const char *path_of(const struct profil_record *r)
 	return (const char *)r + offsetof(struct profil_record, path);
 }
 
-static void note(const struct profil_record *r)
+static void note_record(const struct profil_record *r)
 {
 	of_program += r->pc - TEXT < PAGE || r->start == TEXT || !strcmp(path_of(r), program);
 	of_system += !!(r->flags & PROFIL_RECORD_SYSTEM);
@@ -317,7 +314,7 @@ FIXTURE_SETUP(privilege)
 FIXTURE_TEARDOWN(privilege)
 {
 	unlink(program);
-	/* What the test before had may have gone only meanwhile. */
+	/* Sessions of the previous test may have ended after the setup. */
 	EXPECT_TRUE(await(module_users() <= self->users)) {
 		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
 	}
@@ -329,8 +326,8 @@ FIXTURE_TEARDOWN(privilege)
 } while (0)
 
 /*
- * Programs that may do more than who runs them: the session's creator and its child are an
- * ordinary user's.
+ * Programs with more privilege than the user that executes them: the session's creator and its
+ * child belong to an ordinary user
  */
 
 static void count_program(struct profil_range *range, u64 *counter)
@@ -341,7 +338,7 @@ static void count_program(struct profil_range *range, u64 *counter)
 	range->offset = TEXT;
 }
 
-/* In sessions of both kinds. */
+/* Joins a descriptor session, and starts a classic session. */
 static int join_and_exec(void)
 {
 	struct profil_range range;
@@ -370,7 +367,7 @@ static pid_t joined_and_execed(void)
 	return child;
 }
 
-/* What runs now in @child is not sampled; nor can it be, by an id that is guessed. */
+/* The program in @child is not sampled, and ranges for a guessed id of its space are refused. */
 static void must_not_be_sampled(pid_t child)
 {
 	struct profil_stats before, s;
@@ -388,25 +385,28 @@ static void must_not_be_sampled(pid_t child)
 	MUST(descriptor_attach(fd, PROCESS, child, NULL) == -EPERM);
 	MUST(descriptor_attach(fd, THREAD, child, NULL) == -EPERM);
 	MUST(killed(child) == 128 + SIGKILL);
-	records_read(note);
+	records_read(note_record);
 	MUST(!of_program && !shared->counter && !shared->classic);
 }
 
-/* It is, from its first instruction on. */
+/* The program is sampled from its first instruction on. */
 static void must_be_sampled(pid_t child)
 {
 	MUST(stats_now().targets == 1);
-	MUST(await((records_read(note), of_program >= 10)));
+	MUST(await((records_read(note_record), of_program >= 10)));
 	MUST(last.pc - TEXT < PAGE && last.pid == child && last.space != shared->space);
 	MUST(killed(child) == 128 + SIGKILL);
-	records_read(note);
-	/* What counted was of another address space. */
+	records_read(note_record);
+	/*
+	 * Both counters have ranges in the old address space only, so the new program did not
+	 * increment them.
+	 */
 	MUST(!shared->counter && !shared->classic);
 }
 
 static int exec_with_more_rights(void)
 {
-	become(USER);
+	become_user(USER);
 	for (int i = 0; i < ROUNDS; i++) {
 		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 		must_not_be_sampled(joined_and_execed());
@@ -417,34 +417,34 @@ static int exec_with_more_rights(void)
 
 static int exec_with_the_same_rights(void)
 {
-	become(USER);
+	become_user(USER);
 	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 	must_be_sampled(joined_and_execed());
 	return 0;
 }
 
-/* So that what the next ones do not find could be found. */
-TEST_F(privilege, an_ordinary_exec_is_followed_and_its_program_seen)
+/* Shows that the following tests would detect a sampled program. */
+TEST_F(privilege, an_exec_without_privilege_is_followed_and_the_program_is_sampled)
 {
 	ASSERT_EQ(0, program_create(0755, false));
 	EXPECT_EQ(0, status_in_child(exec_with_the_same_rights));
 }
 
-TEST_F(privilege, a_set_user_ID_exec_ends_it_before_the_first_instruction)
+TEST_F(privilege, a_set_user_ID_exec_ends_sampling_before_the_first_instruction)
 {
 	NEED_ROOT();
 	ASSERT_EQ(0, program_create(04755, false));
 	EXPECT_EQ(0, status_in_child(exec_with_more_rights));
 }
 
-TEST_F(privilege, a_set_group_ID_exec_ends_it_before_the_first_instruction)
+TEST_F(privilege, a_set_group_ID_exec_ends_sampling_before_the_first_instruction)
 {
 	NEED_ROOT();
 	ASSERT_EQ(0, program_create(02755, false));
 	EXPECT_EQ(0, status_in_child(exec_with_more_rights));
 }
 
-TEST_F(privilege, an_exec_with_file_capabilities_ends_it_before_the_first_instruction)
+TEST_F(privilege, an_exec_with_file_capabilities_ends_sampling_before_the_first_instruction)
 {
 	int err;
 
@@ -456,38 +456,36 @@ TEST_F(privilege, an_exec_with_file_capabilities_ends_it_before_the_first_instru
 	EXPECT_EQ(0, status_in_child(exec_with_more_rights));
 }
 
-TEST_F(privilege, an_execute_only_exec_ends_it_before_the_first_instruction)
+TEST_F(privilege, an_exec_of_an_unreadable_file_ends_sampling_before_the_first_instruction)
 {
 	NEED_ROOT();
 	ASSERT_EQ(0, program_create(0711, false));
 	EXPECT_EQ(0, status_in_child(exec_with_more_rights));
 }
 
-/* Who asks for no new privileges has none to hide. */
+/* With no_new_privs, the exec of a set-user-ID program gains no privilege. */
 static int exec_without_new_rights(void)
 {
-	become(USER);
+	become_user(USER);
 	MUST(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 	must_be_sampled(joined_and_execed());
 	return 0;
 }
 
-TEST_F(privilege, a_set_user_ID_exec_that_gains_nothing_is_followed)
+TEST_F(privilege, a_set_user_ID_exec_with_no_new_privs_is_followed)
 {
 	NEED_ROOT();
 	ASSERT_EQ(0, program_create(04755, false));
 	EXPECT_EQ(0, status_in_child(exec_without_new_rights));
 }
 
-/*
- * Rights that change without an exec
- */
+/* Changes of credentials without an exec */
 
 static int drop_and_exec(void)
 {
 	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
-	become(USER);
+	become_user(USER);
 	MUST(descriptor_burn(fd, 0, 5));
 	return program_run();
 }
@@ -503,14 +501,14 @@ static int sample_who_drops(void)
 	return 0;
 }
 
-TEST_F(privilege, a_joined_child_that_drops_rights_is_sampled_on)
+TEST_F(privilege, a_joined_child_that_drops_privilege_is_still_sampled)
 {
 	NEED_ROOT();
 	ASSERT_EQ(0, program_create(0755, false));
 	EXPECT_EQ(0, status_in_child(sample_who_drops));
 }
 
-/* Joining was the consent. What it execs has not given any. */
+/* By joining, the child has agreed to be sampled, but the program that it executes has not. */
 static int join_and_gain(void)
 {
 	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
@@ -535,16 +533,14 @@ static int sample_who_gains(void)
 	return 0;
 }
 
-TEST_F(privilege, a_joined_child_that_gains_rights_is_sampled_until_it_execs)
+TEST_F(privilege, a_joined_child_that_gains_privilege_is_sampled_until_it_execs)
 {
 	NEED_ROOT();
 	ASSERT_EQ(0, program_create(0755, false));
 	EXPECT_EQ(0, status_in_child(sample_who_gains));
 }
 
-/*
- * Others
- */
+/* Processes of other users */
 
 static pid_t victim;
 
@@ -563,7 +559,7 @@ static int start_and_run(void)
 
 static int be_profiled(void)
 {
-	become(USER);
+	become_user(USER);
 	return start_and_run();
 }
 
@@ -575,36 +571,36 @@ static void must_be_refused(void)
 	MUST(!stats_now().targets && !stats_now().ticks);
 }
 
-static int ask_as_another(void)
+static int try_as_other_user(void)
 {
-	become(OTHER);
+	become_user(OTHER);
 	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 	must_be_refused();
 	MUST(describe(victim) == -EPERM);
 	return 0;
 }
 
-/* A user's own may be described, as by /proc/PID/maps; it may not be sampled unasked. */
-static int ask_as_the_same(void)
+/* A user may describe the user's own processes, as in /proc/PID/maps, but not attach them. */
+static int try_as_same_user(void)
 {
-	become(USER);
+	become_user(USER);
 	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 	must_be_refused();
 	MUST(!describe(victim));
 	return 0;
 }
 
-TEST_F(privilege, another_users_process_is_refused)
+TEST_F(privilege, attaching_another_users_process_is_refused)
 {
 	NEED_ROOT();
 	victim = spawn(be_profiled);
 	ASSERT_TRUE(step_is(1));
-	EXPECT_EQ(0, status_in_child(ask_as_another));
-	EXPECT_EQ(0, status_in_child(ask_as_the_same));
+	EXPECT_EQ(0, status_in_child(try_as_other_user));
+	EXPECT_EQ(0, status_in_child(try_as_same_user));
 	EXPECT_EQ(128 + SIGKILL, killed(victim));
 }
 
-/* One or the other is enough; nothing else is. */
+/* Tries to attach @victim with @cap as the only capability. Returns the errno. */
 static int attach_with(unsigned int cap)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -612,7 +608,7 @@ static int attach_with(unsigned int cap)
 	int err;
 
 	MUST(!prctl(PR_SET_KEEPCAPS, 1));
-	become(OTHER);
+	become_user(OTHER);
 	data[cap / 32].effective = 1U << cap % 32;
 	data[cap / 32].permitted = 1U << cap % 32;
 	MUST(!syscall(SYS_capset, &header, data));
@@ -636,7 +632,7 @@ static int attach_with_others(void)
 {
 	unsigned int cap;
 
-	/* setuid() here, of each in turn. */
+	/* Each child tries one of the other capabilities. */
 	for (cap = 0; cap <= CAP_AUDIT_READ; cap++) {
 		pid_t child;
 
@@ -650,7 +646,7 @@ static int attach_with_others(void)
 	return 0;
 }
 
-TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_PTRACE_are_needed_for_others_and_enough)
+TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_PTRACE_is_needed_to_attach_others_and_suffices)
 {
 	NEED_ROOT();
 	victim = spawn(be_profiled);
@@ -661,7 +657,7 @@ TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_PTRACE_are_needed_for_others_and_enough
 	EXPECT_EQ(128 + SIGKILL, killed(victim));
 }
 
-/* Runs where the others run, and is not theirs. */
+/* Runs in another process at the same addresses as the targets. */
 static int run_beside(void)
 {
 	shared->step++;
@@ -699,7 +695,7 @@ static int count_among_others(void)
 	open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
 	targets[0] = getpid();
 	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
-	/* Of the creator only: its child has none, and leaves records. */
+	/* The range is in the creator's space only, so the child's ticks leave records. */
 	MUST(!descriptor_add(fd, shared->space, &range, 1));
 	targets[1] = spawn(join_and_run);
 	MUST(!status_of(targets[1]));
@@ -731,7 +727,7 @@ static void write_map(const char *file, unsigned int inside, unsigned int outsid
 	MUST(!file_write(file, text));
 }
 
-/* Root there, and nobody in particular here. */
+/* The process becomes root in the new user namespace, and stays an ordinary user outside. */
 static void enter_namespaces(int more)
 {
 	uid_t uid = geteuid();
@@ -759,19 +755,22 @@ static int be_root_in_a_namespace(void)
 {
 	pid_t outer, child, forked;
 
-	become(USER);
+	become_user(USER);
 	outer = spawn(be_profiled);
 	MUST(step_is(1));
 	enter_namespaces(0);
 	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 
-	/* Nobody who is not of it, be it one's own outside, or root. */
+	/* Processes outside the namespace are refused: the user's own, root's, and process 1. */
 	victim = outer;
 	must_be_refused();
 	MUST(describe(outer) == -EPERM);
 	MUST(descriptor_attach(fd, PROCESS, getppid(), NULL) == -EPERM);
 	MUST(descriptor_attach(fd, PROCESS, 1, NULL) == -EPERM);
-	/* As with ptrace: memory belongs to the namespace that it was exec'd in. */
+	/*
+	 * As with ptrace(2), an address space belongs to the namespace in which its program was
+	 * exec'd.
+	 */
 	forked = spawn(run_for_ever);
 	victim = forked;
 	must_be_refused();
@@ -785,7 +784,7 @@ static int be_root_in_a_namespace(void)
 	return 0;
 }
 
-TEST_F(privilege, root_of_a_user_namespace_may_attach_who_is_of_it_and_nobody_outside)
+TEST_F(privilege, root_of_a_user_namespace_may_attach_processes_of_it_but_none_outside)
 {
 	NEED_NAMESPACES();
 	ASSERT_EQ(0, program_create(0755, false));
@@ -798,7 +797,7 @@ static int want_more_in_a_namespace(void)
 	struct profil_range range = range_of_loops(shared->page, 8);
 	struct profil_query outside, inside;
 
-	become(USER);
+	become_user(USER);
 	MUST(!device_query(&outside));
 	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
 	enter_namespaces(0);
@@ -809,13 +808,13 @@ static int want_more_in_a_namespace(void)
 	range.offset = 0;
 	range.nr_counters = PAGE / 8;
 	MUST(!session_start(PROCESS, 0, &range, 1));
-	range.buffer += 8;	/* into the next page */
+	range.buffer += 8;	/* extends into the next page */
 	MUST(session_start(PROCESS, PROFIL_START_REPLACE, &range, 1) == -EPERM);
 	MUST(descriptor_open(MODES_ALL, 0, 0, 64) == -EPERM);
 	return 0;
 }
 
-TEST_F(privilege, root_of_a_user_namespace_has_a_users_limits)
+TEST_F(privilege, root_of_a_user_namespace_has_the_limits_of_an_ordinary_user)
 {
 	NEED_NAMESPACES();
 	EXPECT_EQ(0, status_in_child(want_more_in_a_namespace));
@@ -823,23 +822,23 @@ TEST_F(privilege, root_of_a_user_namespace_has_a_users_limits)
 
 static int be_profiled_in_a_namespace(void)
 {
-	become(USER);
+	become_user(USER);
 	enter_namespaces(0);
-	/* That of the memory is the one outside: no exec. */
+	/* Without an exec, the address space belongs to the namespace outside. */
 	MUST(!prctl(PR_SET_DUMPABLE, 1));
 	return start_and_run();
 }
 
 static int describe_across(void)
 {
-	become(USER);
+	become_user(USER);
 	MUST(describe(victim) == -EPERM);
 	return 0;
 }
 
 static int describe_outwards(void)
 {
-	become(USER);
+	become_user(USER);
 	enter_namespaces(0);
 	MUST(describe(victim) == -EPERM);
 	return 0;
@@ -864,9 +863,7 @@ TEST_F(privilege, nothing_is_described_across_user_namespaces)
 	killed(victim);
 }
 
-/*
- * A container: a root of its own, with the device in it, and ids of its own
- */
+/* Containers: the root of a user and pid namespace, with the device */
 
 static int ends[2] = { -1, -1 };
 
@@ -931,7 +928,7 @@ static void must_have_ids(const struct profil_record *r)
 	}
 }
 
-/* Process 1 of the container. @fd is a session of somebody outside. */
+/* Process 1 of the container. @fd is a session that was opened outside. */
 static int be_the_container(void)
 {
 	int outer = fd;
@@ -953,12 +950,12 @@ static int be_the_container(void)
 	shared->step = 2;
 	MUST(!status_of(child));
 
-	/* Others, outside, have no id here. */
+	/* Processes outside have no pid in the container. */
 	MUST(descriptor_attach(fd, PROCESS, victim, NULL) == -ESRCH);
 	MUST(describe(victim) == -ESRCH);
 	close(fd);
 
-	/* One to be joined from outside. */
+	/* A session of the container's, which a process outside the container joins. */
 	open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
 	MUST(!send_fd(ends[1], fd));
 	MUST(step_is(3));
@@ -970,7 +967,7 @@ static int run_container(void)
 	pid_t child;
 	int theirs;
 
-	become(USER);
+	become_user(USER);
 	victim = spawn(be_profiled);
 	MUST(step_is(1));
 	shared->step = 0;
@@ -981,13 +978,16 @@ static int run_container(void)
 	theirs = receive_fd(ends[0]);
 	MUST(theirs >= 0);
 
-	/* Its process 1 has joined ours: it has the id here that fork told. */
+	/*
+	 * Process 1 of the container has joined the session outside, where it has the pid that
+	 * fork() returned.
+	 */
 	seen_pid = child;
 	seen_tids[0] = child;
 	seen_tids[1] = child;
 	MUST(records_read(must_have_ids) >= 5);
 
-	/* And we join its. */
+	/* This process joins the session of the container, where it has no pid. */
 	fd = theirs;
 	seen_pid = 0;
 	seen_tids[0] = 0;
@@ -1001,7 +1001,7 @@ static int run_container(void)
 	return 0;
 }
 
-TEST_F(privilege, in_a_container_ids_are_its_own_and_0_where_they_are_not_visible)
+TEST_F(privilege, in_a_container_ids_are_those_of_its_namespace_and_0_for_others)
 {
 	NEED_NAMESPACES();
 	snprintf(container, sizeof(container), "/tmp/profil-container.%d", getpid());
@@ -1034,7 +1034,7 @@ static void regs_set(pid_t pid, struct user_regs_struct *regs)
 	MUST(!ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &iov));
 }
 
-/* Where others may write by ptrace, if they may at all. */
+/* Memory that a tracer can write with ptrace(2), although the target cannot. */
 static void *spare;
 
 static int join_and_loop(void)
@@ -1053,7 +1053,7 @@ static void stop_it(pid_t pid)
 	MUST(!ptrace(PTRACE_INTERRUPT, pid, 0, 0));
 	MUST(waitpid(pid, &status, 0) == pid);
 	MUST(WIFSTOPPED(status));
-	/* Until then it may yet be on its way to sleep, and a tick find it. */
+	/* Waits until the task sleeps; before that, it can still get a tick. */
 	regs_get(pid, &regs);
 }
 
@@ -1070,7 +1070,7 @@ static bool is_at(pid_t pid, u64 pc)
 	return PC_OF(regs) - pc < LOOP_BLOCK;
 }
 
-/* A child that is sampled, traced, and stopped in loop 0. */
+/* Creates a child that is sampled, traced, and stopped in loop 0. */
 static pid_t traced(u32 on_exec, int (*child)(void))
 {
 	struct profil_range range = range_of_loops(shared->page, 8);
@@ -1105,7 +1105,7 @@ static int stop_and_go(void)
 
 	for (unsigned int i = 0; i < 3; i++) {
 		before = stats_now();
-		/* Of others, while it is stopped. */
+		/* Other tasks get ticks while the target is stopped. */
 		loop_spend(1, 5, tick_ns());
 		s = stats_now();
 		MUST(s.ticks == before.ticks && s.missed == before.missed && s.targets == 1);
@@ -1124,7 +1124,7 @@ TEST_F(privilege, a_traced_target_has_no_ticks_while_it_is_stopped)
 	EXPECT_EQ(0, status_in_child(stop_and_go));
 }
 
-/* Every pc is the loop's: nothing of the tracer, nor of the kernel's trap, comes between. */
+/* All pcs are in the loop, none in the tracer or in the handling of the trap. */
 static int step_by_step(void)
 {
 	pid_t child = traced(PROFIL_EXEC_OFF, join_and_loop);
@@ -1146,7 +1146,7 @@ static int step_by_step(void)
 	return 0;
 }
 
-TEST_F(privilege, a_single_stepped_target_is_counted_where_it_is)
+TEST_F(privilege, a_single_stepped_target_is_counted_at_its_own_pc)
 {
 	EXPECT_EQ(0, status_in_child(step_by_step));
 }
@@ -1159,7 +1159,7 @@ static void must_be_spare(const struct profil_record *r)
 	in_spare++;
 }
 
-static int poke(void)
+static int set_registers_and_text(void)
 {
 	pid_t child = traced(PROFIL_EXEC_OFF, join_and_loop);
 	struct user_regs_struct regs;
@@ -1179,7 +1179,7 @@ static int poke(void)
 	}
 	MUST(stats_now().outside == 0);
 
-	/* Code that was not there, at an address that no range has. */
+	/* Writes new code to an address that is in no range. */
 	for (i = 0; i < LOOP_SIZE; i += sizeof(word)) {
 		memcpy(&word, loops_text + i, sizeof(word));
 		MUST(!ptrace(PTRACE_POKETEXT, child, (char *)spare + i, word));
@@ -1194,9 +1194,9 @@ static int poke(void)
 	return 0;
 }
 
-TEST_F(privilege, a_target_whose_registers_and_memory_are_poked_is_counted_where_it_is)
+TEST_F(privilege, a_target_whose_pc_the_tracer_changes_is_counted_at_its_new_pc)
 {
-	EXPECT_EQ(0, status_in_child(poke));
+	EXPECT_EQ(0, status_in_child(set_registers_and_text));
 }
 
 static int join_loop_and_exec(void)
@@ -1223,8 +1223,8 @@ static int exec_traced(void)
 	pid_t child = traced(PROFIL_EXEC_FOLLOW, join_loop_and_exec);
 
 	let_it_exec(child);
-	/* In the new program, before its first instruction. */
-	records_read(note);
+	/* The new program is stopped before its first instruction. */
+	records_read(note_record);
 	MUST(stats_now().targets == 1);
 	MUST(hits(0) == counters_sum(shared->page, 8, LOOPS));
 	go_on(child);
@@ -1238,12 +1238,12 @@ TEST_F(privilege, a_traced_exec_is_followed)
 	EXPECT_EQ(0, status_in_child(exec_traced));
 }
 
-/* It gains nothing under an ordinary user's eyes; it is not followed even so. */
+/* Traced by an ordinary user, the program gains no privilege; even so it is not followed. */
 static int exec_set_user_ID_traced(void)
 {
 	pid_t child;
 
-	become(USER);
+	become_user(USER);
 	child = traced(PROFIL_EXEC_FOLLOW, join_loop_and_exec);
 	let_it_exec(child);
 	MUST(!stats_now().targets);
@@ -1252,7 +1252,7 @@ static int exec_set_user_ID_traced(void)
 	return 0;
 }
 
-TEST_F(privilege, a_traced_set_user_ID_exec_is_not_followed_either)
+TEST_F(privilege, a_traced_set_user_ID_exec_is_not_followed)
 {
 	NEED_ROOT();
 	ASSERT_EQ(0, program_create(04755, false));
@@ -1277,21 +1277,22 @@ static int leave_and_kill(void)
 	return 0;
 }
 
-TEST_F(privilege, a_traced_target_goes_on_when_it_is_left_and_ends_when_it_is_killed)
+TEST_F(privilege, a_traced_target_is_sampled_after_detach_until_it_is_killed)
 {
 	EXPECT_EQ(0, status_in_child(leave_and_kill));
 }
 
-/*
- * The kernel's addresses
- */
+/* Kernel addresses */
 
 #define SAMPLED_MS	400
 #define CLOCK_NS	100000
 
-static const struct profil_range *own_range;	/* of a classic session, or NULL */
+static const struct profil_range *own_range;	/* a classic session uses it; or NULL */
 
-/* Sampled: calls, faults, forks, exits and the vdso; then another program. */
+/*
+ * A sampled process that makes system calls, faults, forks and exits, uses the vdso, and then
+ * execs.
+ */
 static int do_everything(void)
 {
 	u64 until = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) + SAMPLED_MS * 1000000ULL;
@@ -1364,7 +1365,7 @@ static int record_everything(void)
 	return 0;
 }
 
-TEST_F(privilege, no_record_has_an_address_of_the_kernel)
+TEST_F(privilege, no_record_contains_a_kernel_address)
 {
 	ASSERT_EQ(0, program_create(0755, false));
 	EXPECT_EQ(0, status_in_child(record_everything));
@@ -1404,7 +1405,7 @@ static int write_down_everything(void)
 	return 0;
 }
 
-TEST_F(privilege, no_pc_that_is_written_down_is_of_the_kernel)
+TEST_F(privilege, no_pc_that_PROFIL_RANGE_PCS_stores_is_a_kernel_address)
 {
 	ASSERT_EQ(0, program_create(0755, false));
 	EXPECT_EQ(0, status_in_child(write_down_everything));
@@ -1414,7 +1415,7 @@ static int count_everything(void)
 {
 	struct profil_range range = range_all(&shared->counter, 1, 8);
 
-	/* All of the kernel's. */
+	/* The range of all kernel addresses. */
 	range.start = 1ULL << 63;
 	range.offset = range.start;
 	own_range = &range;
@@ -1423,7 +1424,7 @@ static int count_everything(void)
 	return 0;
 }
 
-TEST_F(privilege, no_counter_of_the_kernels_addresses_is_raised)
+TEST_F(privilege, no_counter_for_kernel_addresses_is_incremented)
 {
 	ASSERT_EQ(0, program_create(0755, false));
 	EXPECT_EQ(0, status_in_child(count_everything));
@@ -1435,12 +1436,12 @@ static int program_create_32(void)
 	return PROGRAM_CREATE(32, EM_386, program_text_32, program_end_32, 0755, false);
 }
 
-/* From the entry on: its pcs are the program's own, of 32 bits, in user code and in calls. */
+/* After the exec all pcs are in the 32-bit program, in user code and in system calls. */
 static void must_be_of_32_bits(const struct profil_record *r)
 {
 	if (r->space == shared->space)
 		return;
-	note(r);
+	note_record(r);
 	MUST(r->pc <= UINT32_MAX && r->pc - TEXT < PAGE);
 	MUST(!(r->flags & PROFIL_RECORD_MAPPED) || !strcmp(path_of(r), program));
 }
@@ -1449,7 +1450,7 @@ static int sample_32_bits(void)
 {
 	pid_t child;
 
-	become(USER);
+	become_user(USER);
 	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 	child = joined_and_execed();
 	MUST(await((records_read(must_be_of_32_bits), of_program >= 20 && of_system)));
@@ -1457,7 +1458,7 @@ static int sample_32_bits(void)
 	return 0;
 }
 
-TEST_F(privilege, a_32_bit_task_has_addresses_of_32_bits)
+TEST_F(privilege, a_32_bit_task_is_sampled_at_32_bit_addresses)
 {
 	pid_t child;
 	bool runs;

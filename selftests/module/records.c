@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Records: what a session's descriptor tells of the ticks outside every range, and
- * whether that is what was so when the tick came.
+ * Records: the data that read() on a descriptor returns about ticks outside every range, and
+ * whether it describes the state at the time of the tick.
  *
- * The sessions here have no ranges, if nothing else is said: all ticks leave records.
- * They are compared with what /proc/PID/maps says of the mapping while it is there.
+ * Unless noted, the sessions here have no ranges, so that each tick leaves a record. The tests
+ * compare records with /proc/PID/maps at a time when the mapping exists.
  */
 #include "kselftest_harness.h"
 
@@ -32,7 +32,7 @@
 #define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
 #define OVERLAY_MAGIC	0x794c7630
 #define USER		1000	/* an ordinary user, for root */
-#define ENOUGH		10000	/* records, more than any test has ticks */
+#define ENOUGH		10000	/* records: more than any test has ticks */
 
 static u32 page[1024] __attribute__((aligned(4096)));
 
@@ -47,24 +47,22 @@ struct mapping {
 static struct shared {
 	atomic_int step;
 	u64 space;
-	u64 loop;		/* where a loop is in another program */
-	struct mapping mapping;	/* and what it lies in */
+	u64 loop;		/* address of a loop in another program */
+	struct mapping mapping;	/* the mapping that contains it */
 	struct profil_stats stats;
 } *shared;
 
 #define LATE "with PREEMPT_RT what was mapped when the tick came is not known"
 
 static int fd = -1;		/* of the session under test */
-static pid_t children[4];	/* killed in the end, if they still run */
+static pid_t children[4];	/* killed at the end, if they still run */
 
 static struct profil_record *records[2 * ENOUGH];
-static unsigned int nr;		/* of these */
+static unsigned int nr;		/* the number of records */
 
-/*
- * What the kernel says
- */
+/* Mappings and statistics according to the kernel */
 
-/* False if nothing is mapped at @pc. */
+/* Looks up the mapping of @pc in /proc/self/maps. Returns false if there is none. */
 static bool mapping_of(u64 pc, struct mapping *m)
 {
 	unsigned long long start, end, offset, ino;
@@ -94,7 +92,7 @@ static bool mapping_of(u64 pc, struct mapping *m)
 	return found;
 }
 
-/* State ~0 if there is no answer. */
+/* The state is ~0 on an error. */
 static struct profil_stats stats_now(void)
 {
 	struct profil_stats s;
@@ -126,7 +124,7 @@ static pid_t spawn(int (*child)(void))
 	return pid;
 }
 
-/* Exit status of @child, or 128 + the signal that killed it. */
+/* Returns the exit status of @child, or 128 + the signal that killed it. */
 static int status_of(pid_t child)
 {
 	unsigned int i;
@@ -146,8 +144,8 @@ static bool step_is(int step)
 }
 
 /*
- * A new program: its environment has the number of the session's descriptor, and that
- * of the shared memory's file.
+ * Run by a new program: its environment contains the descriptor of the session, and that of the
+ * file of the shared memory.
  */
 static void new_program(int memory)
 {
@@ -176,7 +174,7 @@ __attribute__((constructor)) static void be_new_program(void)
 		new_program(memory);
 }
 
-static int memory = -1;		/* file of the shared memory */
+static int memory = -1;		/* the file of the shared memory */
 
 static void exec_new(const char *path, int descriptor)
 {
@@ -194,13 +192,13 @@ static void exec_new(const char *path, int descriptor)
 
 #define HEADER	offsetof(struct profil_record, path)
 
-/* It may be longer than the structure says. */
+/* A record can be longer than the structure. */
 static const char *path_of(const struct profil_record *r)
 {
 	return (const char *)r + HEADER;
 }
 
-/* Is this a whole record of @max bytes at most? */
+/* Is this a complete record of at most @max bytes? */
 static bool well_formed(const struct profil_record *r, size_t max)
 {
 	size_t size = HEADER + 1;
@@ -213,7 +211,7 @@ static bool well_formed(const struct profil_record *r, size_t max)
 	return r->size == (size + 7) / 8 * 8;
 }
 
-/* Takes the records in @buffer: how many they are, or -1 if they are not well-formed. */
+/* Stores the records of @buffer. Returns their number, or -1 if they are malformed. */
 static int take(const void *buffer, size_t size)
 {
 	const struct profil_record *r;
@@ -233,8 +231,8 @@ static int take(const void *buffer, size_t size)
 }
 
 /*
- * Reads all there are: 0 if more may come, 1 if none will, or a negative errno, EBADMSG
- * for records that are not well-formed.
+ * Reads all records. Returns 0 if more may come, 1 at the end, or a negative errno: EBADMSG for
+ * malformed records.
  */
 static int read_all(void)
 {
@@ -252,8 +250,8 @@ static int read_all(void)
 	return !n ? 1 : err == -EAGAIN ? 0 : err;
 }
 
-/* Does @r tell that its pc is in @m, as it is in a file or as it is not? */
-static bool tells(const struct profil_record *r, const struct mapping *m)
+/* Does @r describe the mapping @m of its pc correctly, with or without a file? */
+static bool describes(const struct profil_record *r, const struct mapping *m)
 {
 	bool file = m->path[0] == '/';
 
@@ -274,23 +272,23 @@ static void log_record(struct __test_metadata *_metadata, const struct profil_re
 	       path_of(r));
 }
 
-static void expect_tells(struct __test_metadata *_metadata, const struct profil_record *r,
-			 const struct mapping *m)
+static void expect_describes(struct __test_metadata *_metadata, const struct profil_record *r,
+			     const struct mapping *m)
 {
-	EXPECT_TRUE(tells(r, m)) {
+	EXPECT_TRUE(describes(r, m)) {
 		log_record(_metadata, r);
 	}
 }
 
-#define EXPECT_TELLS(r, m) expect_tells(_metadata, r, m)
+#define EXPECT_DESCRIBES(r, m) expect_describes(_metadata, r, m)
 
-/* Is it of loop @i, with code at @text? */
+/* Is the pc in loop @i of the code at @text? */
 static bool in_loop(const struct profil_record *r, u64 text, unsigned int i)
 {
 	return r->pc - text - LOOP_SIZE * i < LOOP_SIZE;
 }
 
-/* A session of this process, or thread, with room for @n records. */
+/* Opens a session of this process or thread with room for @n records. */
 static int open_session(u32 scope, u32 modes, u32 n)
 {
 	int err;
@@ -328,7 +326,7 @@ FIXTURE_SETUP(records)
 	ASSERT_LT(0, self->users);
 }
 
-/* Whatever a test did, nothing stays. */
+/* Whatever a test did, nothing may remain. */
 FIXTURE_TEARDOWN(records)
 {
 	unsigned int i;
@@ -341,18 +339,16 @@ FIXTURE_TEARDOWN(records)
 	}
 	if (fd >= 0)
 		close_session();
-	/* What the test before had may have gone only meanwhile. */
+	/* Sessions of the previous test may have ended after the setup. */
 	EXPECT_TRUE(await(module_users() <= self->users)) {
 		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
 	}
 	EXPECT_TRUE(await(locked_bytes() == self->locked));
 }
 
-/*
- * What a record says
- */
+/* The fields of a record */
 
-TEST_F(records, say_what_a_tick_was)
+TEST_F(records, describe_a_tick)
 {
 	unsigned int i, in_loops = 0;
 	struct profil_stats s;
@@ -396,28 +392,28 @@ TEST_F(records, say_what_a_tick_was)
 		if (!in_loop(r, addr(loops_text), 3))
 			continue;
 		in_loops++;
-		/* With PREEMPT_RT read() looks up all mappings. */
+		/* With PREEMPT_RT, read() looks up all mappings. */
 		EXPECT_EQ((u32)(PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE),
 			  r->flags & ~(preempt_rt() ? PROFIL_RECORD_LATE : 0U));
-		EXPECT_TELLS(r, &m);
-		/* On an overlay maps and stat() need not agree. */
+		EXPECT_DESCRIBES(r, &m);
+		/* On an overlay, the inode numbers of maps and stat() may differ. */
 		if (fs.f_type != OVERLAY_MAGIC)
 			EXPECT_EQ(st.st_ino, r->ino);
 	}
 	EXPECT_LE(last, after);
 	EXPECT_LE(10U, in_loops);
-	/* No more: they are read once. */
+	/* Each record is read only once. */
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(s.outside, nr);
 }
 
-TEST_F(records, come_of_ticks_outside_every_range_only)
+TEST_F(records, are_left_only_by_ticks_outside_every_range)
 {
 	struct profil_range range = range_of_loops(page, 4);
 	struct profil_stats s;
 	unsigned int i;
 
-	/* Loops 4 to 7 have no counters: outside, too. */
+	/* Loops 4 to 7 are in the range, but have no counters, so their ticks are outside. */
 	range.nr_counters = 4;
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
@@ -459,7 +455,7 @@ static unsigned int count_records(u64 text, unsigned int loop)
 	return n;
 }
 
-TEST_F(records, tell_threads_apart)
+TEST_F(records, have_the_id_of_their_thread)
 {
 	struct profil_stats s;
 	unsigned int i;
@@ -487,7 +483,7 @@ TEST_F(records, tell_threads_apart)
 	}
 }
 
-TEST_F(records, say_whether_the_kernel_was_running)
+TEST_F(records, have_the_mode_of_their_tick)
 {
 	static char zeros[1 << 20];
 	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
@@ -511,27 +507,25 @@ TEST_F(records, say_whether_the_kernel_was_running)
 	EXPECT_LE(10U, s.user);
 	EXPECT_EQ(s.outside, nr);
 	for (i = 0; i < nr; i++) {
-		/* Of the user's pc in any case, whose mapping is still there. */
+		/* In system mode, too, the pc is the user pc, and its mapping still exists. */
 		EXPECT_TRUE(mapping_of(records[i]->pc, &m));
-		EXPECT_TELLS(records[i], &m);
+		EXPECT_DESCRIBES(records[i], &m);
 		if (!(records[i]->flags & PROFIL_RECORD_SYSTEM))
 			continue;
 		system++;
 		in_loops += in_loop(records[i], addr(loops_text), 0);
 	}
 	EXPECT_EQ(s.system, system);
-	/* Few: what an interrupt of the loop had the kernel do. */
+	/* Few system ticks are in the loop: those in interrupts of the loop. */
 	EXPECT_LE(2 * in_loops, system);
 	close(zero);
 }
 
-/*
- * What a pc meant
- */
+/* The mapping of a pc at the time of the tick */
 
-static char file[64];		/* a file of code, with loops in its second page */
+static char file[64];		/* a file of code, with the loops on its second page */
 
-/* A file with the loops at offset 4096: a descriptor of it, or a negative errno. */
+/* Creates a file with the loops at offset 4096. Returns its descriptor, or a negative errno. */
 static int code_file(const char *name)
 {
 	static char code[2 * 4096];
@@ -553,7 +547,7 @@ static void run_at(void *text, unsigned int i)
 	((void (*)(unsigned long))((uintptr_t)text + LOOP_SIZE * i))(LOOP_BURST);
 }
 
-/* Runs a loop at @text until @n records are due. */
+/* Runs a loop at @text until there are @n more records. */
 static bool run_until(void *text, unsigned int i, u64 n)
 {
 	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
@@ -564,7 +558,7 @@ static bool run_until(void *text, unsigned int i, u64 n)
 	return stats_now().outside >= until;
 }
 
-TEST_F(records, tell_the_file_of_a_mapping_that_is_gone_when_they_are_read)
+TEST_F(records, name_the_file_of_a_mapping_that_was_unmapped_before_the_read)
 {
 	unsigned int i, in_file = 0;
 	struct profil_stats s;
@@ -601,7 +595,7 @@ TEST_F(records, tell_the_file_of_a_mapping_that_is_gone_when_they_are_read)
 			continue;
 		in_file++;
 		EXPECT_EQ(0U, records[i]->flags & PROFIL_RECORD_LATE);
-		EXPECT_TELLS(records[i], &m);
+		EXPECT_DESCRIBES(records[i], &m);
 		EXPECT_LE(4096 + 5 * LOOP_SIZE, records[i]->offset);
 		EXPECT_GT(4096 + 6 * LOOP_SIZE, records[i]->offset);
 		if (fs.f_type != OVERLAY_MAGIC)
@@ -611,7 +605,7 @@ TEST_F(records, tell_the_file_of_a_mapping_that_is_gone_when_they_are_read)
 	unlink(file);
 }
 
-TEST_F(records, tell_one_file_from_the_next_at_the_same_address)
+TEST_F(records, name_the_right_one_of_two_files_mapped_at_the_same_address)
 {
 	unsigned int i, count[2] = {};
 	struct profil_stats s;
@@ -653,7 +647,7 @@ TEST_F(records, tell_one_file_from_the_next_at_the_same_address)
 		if (!in_loop(records[i], addr(text), 5))
 			continue;
 		count[later]++;
-		EXPECT_TELLS(records[i], &m[later]);
+		EXPECT_DESCRIBES(records[i], &m[later]);
 	}
 	EXPECT_NE(m[0].ino, m[1].ino);
 	EXPECT_LE(10U, count[0]);
@@ -662,7 +656,7 @@ TEST_F(records, tell_one_file_from_the_next_at_the_same_address)
 	unlink(first);
 }
 
-TEST_F(records, tell_that_memory_has_no_file)
+TEST_F(records, have_no_file_for_anonymous_memory)
 {
 	unsigned int i, in_memory = 0;
 	struct profil_stats s;
@@ -685,7 +679,7 @@ TEST_F(records, tell_that_memory_has_no_file)
 		if (!in_loop(records[i], addr(text), 6))
 			continue;
 		in_memory++;
-		EXPECT_TELLS(records[i], &m);
+		EXPECT_DESCRIBES(records[i], &m);
 	}
 	EXPECT_LE(10U, in_memory);
 }
@@ -710,7 +704,7 @@ TEST_F(records, name_the_vdso)
 			if (!mapping_of(records[seen]->pc, &m) || strcmp(m.path, "[vdso]"))
 				continue;
 			in_vdso++;
-			EXPECT_TELLS(records[seen], &m);
+			EXPECT_DESCRIBES(records[seen], &m);
 		}
 	}
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
@@ -736,7 +730,7 @@ static void *map_and_unmap(void *unused)
 	return NULL;
 }
 
-TEST_F(records, are_right_or_say_that_they_do_not_know_while_mappings_change)
+TEST_F(records, have_the_right_mapping_or_none_while_mappings_change)
 {
 	unsigned int i, in_loops = 0, known = 0;
 	struct profil_stats s;
@@ -759,18 +753,16 @@ TEST_F(records, are_right_or_say_that_they_do_not_know_while_mappings_change)
 		if (!(records[i]->flags & PROFIL_RECORD_MAPPED))
 			continue;
 		known++;
-		EXPECT_TELLS(records[i], &m);
+		EXPECT_DESCRIBES(records[i], &m);
 	}
 	EXPECT_LE(50U, in_loops);
 	EXPECT_LT(0U, known);
 }
 
-/*
- * Files that a record names, and does not keep
- */
+/* Files that a record names without holding a reference */
 
-/* Does @r have the name of @m's file without its path, and all else as in @m? */
-static bool names(const struct profil_record *r, const struct mapping *m)
+/* Does @r have the file name of @m without the directories, and otherwise the fields of @m? */
+static bool has_file_name(const struct profil_record *r, const struct mapping *m)
 {
 	const char *name = strpbrk(m->path, "/[") ? m->path + strlen(m->path) : "";
 	const u32 flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE;
@@ -810,7 +802,7 @@ TEST_F(records, name_a_device_without_its_path)
 		if (!in_loop(records[i], addr(text), 6))
 			continue;
 		in_memory++;
-		EXPECT_TRUE(names(records[i], &m)) {
+		EXPECT_TRUE(has_file_name(records[i], &m)) {
 			log_record(_metadata, records[i]);
 		}
 	}
@@ -825,7 +817,7 @@ static void leave_fault(int signal)
 	siglongjmp(before_fault, 1);
 }
 
-/* The kernel has @text as its pc while it finds that nothing can be executed there. */
+/* Jumps to @text, which is not executable. A tick can occur in the fault, with @text as its pc. */
 static void fault_at(void *text)
 {
 	if (!sigsetjmp(before_fault, 0))
@@ -840,8 +832,8 @@ static int io_uring_new(void)
 }
 
 /*
- * Exits with a record that has not been read, of a tick in an io_uring which has that record's
- * session registered. Another session's records tell that there was such a tick.
+ * Exits with an unread record of a tick in the mapping of an io_uring, in which the session of
+ * that record is registered. A second session shows that such a tick occurred.
  */
 static int leave_a_record_of_an_io_uring(void)
 {
@@ -872,14 +864,14 @@ static int leave_a_record_of_an_io_uring(void)
 			    records[seen]->flags & PROFIL_RECORD_LATE)
 				continue;
 			in_ring++;
-			if (!names(records[seen], &m))
+			if (!has_file_name(records[seen], &m))
 				return 64;
 		}
 	}
 	return in_ring < 5 ? 65 : 0;
 }
 
-TEST_F_TIMEOUT(records, do_not_keep_an_io_uring_that_keeps_the_session, 150)
+TEST_F_TIMEOUT(records, do_not_pin_an_io_uring_that_holds_the_session, 150)
 {
 	int ring = io_uring_new();
 
@@ -888,13 +880,11 @@ TEST_F_TIMEOUT(records, do_not_keep_an_io_uring_that_keeps_the_session, 150)
 	if (ring < 0)
 		SKIP(return, "no io_uring: %s", strerror(errno));
 	close(ring);
-	/* Teardown sees whether the module has as many users as before. */
+	/* The fixture checks that the module has as many users as before. */
 	EXPECT_EQ(0, status_of(spawn(leave_a_record_of_an_io_uring)));
 }
 
-/*
- * Bounds
- */
+/* Limits */
 
 TEST_F(records, that_do_not_fit_are_counted_as_dropped)
 {
@@ -912,7 +902,7 @@ TEST_F(records, that_do_not_fit_are_counted_as_dropped)
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(16U, nr);
 
-	/* Then there is room again. */
+	/* After a read there is room again. */
 	read = nr;
 	ASSERT_EQ(0, descriptor_enable(fd));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
@@ -923,7 +913,7 @@ TEST_F(records, that_do_not_fit_are_counted_as_dropped)
 	EXPECT_TRUE(accounted(&then));
 }
 
-TEST_F(records, are_not_lost_if_they_are_read_in_time)
+TEST_F(records, are_not_dropped_if_they_are_read_in_time)
 {
 	struct profil_stats s;
 
@@ -968,14 +958,12 @@ static int exceed_limit(void)
 	return locked_bytes() ? 23 : 0;
 }
 
-TEST_F(records, are_refused_above_the_limit_of_locked_memory)
+TEST_F(records, are_refused_above_RLIMIT_MEMLOCK)
 {
 	EXPECT_EQ(0, status_of(spawn(exceed_limit)));
 }
 
-/*
- * read and poll
- */
+/* read() and poll() */
 
 static short polled(int timeout)
 {
@@ -986,7 +974,7 @@ static short polled(int timeout)
 
 static struct reader {
 	pthread_t thread;
-	atomic_int state;	/* 1: about to wait, 2: back */
+	atomic_int state;	/* 1: before the call, 2: after the call */
 	ssize_t result;
 	int error;
 	u64 buffer[8192];
@@ -1030,7 +1018,7 @@ static void *reader_run(void *unused)
 	return reader_work(unused);
 }
 
-/* Starts the thread, and sees that it waits. */
+/* Starts the thread, and checks that it waits. */
 static bool reader_waits(void *(*work)(void *))
 {
 	reader_work = work;
@@ -1047,8 +1035,8 @@ static int tick_for_ever(void)
 		loop_run(0, LOOP_BURST);
 }
 
-/* Who reads all the time finds one or none, whenever they come. */
-TEST_F_TIMEOUT(records, may_come_while_somebody_looks_for_one, 150)
+/* A read that polls all the time gets one record or none. */
+TEST_F_TIMEOUT(records, are_read_one_by_one_while_new_ones_arrive, 150)
 {
 	unsigned int found = 0;
 	char record[4096];
@@ -1075,11 +1063,11 @@ TEST_F_TIMEOUT(records, may_come_while_somebody_looks_for_one, 150)
 	waitpid(child, NULL, 0);
 }
 
-TEST_F(records, wake_a_read_that_waits)
+TEST_F(records, wake_a_waiting_read)
 {
 	struct profil_stats s;
 
-	/* Of this thread only, so that the reader itself leaves none. */
+	/* The session samples only this thread, so that the reader leaves no record. */
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_THREAD, MODES_ALL, ENOUGH));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
 	read_all();
@@ -1098,7 +1086,7 @@ TEST_F(records, wake_a_read_that_waits)
 	EXPECT_TRUE(accounted(&s));
 }
 
-TEST_F(records, wake_a_poll_that_waits)
+TEST_F(records, wake_a_waiting_poll)
 {
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_THREAD, MODES_ALL, ENOUGH));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
@@ -1115,7 +1103,7 @@ TEST_F(records, wake_a_poll_that_waits)
 	EXPECT_EQ(0, polled(0));
 }
 
-TEST_F(records, wake_all_who_wait)
+TEST_F(records, wake_all_waiting_epoll_instances)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	int waiting[500];
@@ -1132,7 +1120,7 @@ TEST_F(records, wake_all_who_wait)
 	}
 	ASSERT_EQ(0, descriptor_enable(fd));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 1));
-	/* What an epoll instance has not been told, it does not look for. */
+	/* An epoll instance that has not been woken does not poll the file. */
 	for (i = 0; i < ARRAY_SIZE(waiting); i++)
 		EXPECT_EQ(1, epoll_wait(waiting[i], &event, 1, 20000));
 }
@@ -1142,7 +1130,7 @@ static void no_op(int signal)
 	(void)signal;
 }
 
-TEST_F(records, can_be_waited_for_until_a_signal)
+TEST_F(records, are_waited_for_until_a_signal_interrupts_the_read)
 {
 	const struct sigaction action = { .sa_handler = no_op };
 
@@ -1156,13 +1144,13 @@ TEST_F(records, can_be_waited_for_until_a_signal)
 	EXPECT_EQ(EINTR, reader.error);
 }
 
-TEST_F(records, are_not_waited_for_if_that_is_not_wanted)
+TEST_F(records, are_not_waited_for_with_O_NONBLOCK)
 {
 	struct profil_record r;
 
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16);
 	ASSERT_LE(0, fd);
-	/* There are no targets yet. */
+	/* There are no targets yet, so this is not the end. */
 	EXPECT_EQ(0, polled(0));
 	EXPECT_EQ(0, read_all());
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, O_NONBLOCK));
@@ -1185,12 +1173,12 @@ TEST_F(records, are_read_whole_and_as_many_as_fit)
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, O_NONBLOCK));
 
 	for (i = 0; i < 8; i++) {
-		/* Too little for any. */
+		/* The buffer is too small for any record. */
 		for (size = 1; size <= HEADER; size += 13) {
 			EXPECT_EQ(-1, read(fd, buffer, size));
 			EXPECT_EQ(EINVAL, errno);
 		}
-		/* The first fits as soon as there is room for it. */
+		/* The first record is returned as soon as the buffer is large enough. */
 		for (size = HEADER + 1; size <= sizeof(buffer); size++) {
 			ssize_t n = read(fd, buffer, size);
 
@@ -1202,7 +1190,7 @@ TEST_F(records, are_read_whole_and_as_many_as_fit)
 			ASSERT_EQ(-1, n);
 			ASSERT_EQ(EINVAL, errno);
 		}
-		/* Whatever fits beside it comes with it, and no part of a record. */
+		/* With a larger buffer, read() returns as many whole records as fit. */
 		if (i % 2) {
 			ssize_t n = read(fd, buffer, 3 * size + size / 2);
 
@@ -1216,7 +1204,7 @@ TEST_F(records, are_read_whole_and_as_many_as_fit)
 	EXPECT_EQ(s.outside, nr);
 }
 
-TEST_F(records, cannot_be_read_to_where_nothing_is_mapped)
+TEST_F(records, cannot_be_read_into_unmapped_memory)
 {
 	void *volatile nowhere = (void *)8;
 	struct profil_stats s;
@@ -1226,7 +1214,7 @@ TEST_F(records, cannot_be_read_to_where_nothing_is_mapped)
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_EQ(-1, read(fd, nowhere, 4096));
 	EXPECT_EQ(EFAULT, errno);
-	/* The rest is not lost by that, and at most the one that could not be written. */
+	/* At most the record that could not be copied is lost. */
 	EXPECT_EQ(0, read_all());
 	EXPECT_LE(s.outside, nr + 1);
 }
@@ -1242,7 +1230,7 @@ static int join_and_tick(void)
 	return loop_until(4, stats_now().outside >= outside + 10) ? 0 : 31;
 }
 
-TEST_F(records, end_when_the_last_target_is_gone_and_waited_for)
+TEST_F(records, end_after_the_last_target_has_been_reaped)
 {
 	struct profil_stats s;
 	siginfo_t info;
@@ -1276,7 +1264,7 @@ TEST_F(records, end_when_the_last_target_is_gone_and_waited_for)
 	EXPECT_EQ(0, strcmp("a child", records[nr - 1]->comm));
 }
 
-TEST_F(records, are_all_read_before_the_end)
+TEST_F(records, are_all_returned_before_the_end_of_file)
 {
 	struct profil_stats s;
 
@@ -1292,7 +1280,7 @@ TEST_F(records, are_all_read_before_the_end)
 	EXPECT_LE(10U, nr);
 	EXPECT_EQ(POLLHUP, polled(0));
 
-	/* Another target, and there may be more. */
+	/* With a new target there may be more records. */
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	EXPECT_EQ(0, read_all());
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
@@ -1307,11 +1295,11 @@ static int join_and_wait(void)
 	return step_is(2) ? 0 : 33;
 }
 
-TEST_F(records, that_will_not_come_are_not_waited_for)
+TEST_F(records, are_not_waited_for_after_the_last_target_has_exited)
 {
 	pid_t child;
 
-	/* The child is a target, and leaves no records since it is not counted. */
+	/* The child is a target, but leaves no records, because the session is disabled. */
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
 	ASSERT_LE(0, fd);
 	child = spawn(join_and_wait);
@@ -1334,7 +1322,7 @@ static int create_and_exit(void)
 	return step_is(1) ? 0 : 35;
 }
 
-TEST_F(records, can_be_read_when_the_session_has_ended)
+TEST_F(records, can_be_read_after_the_session_has_ended)
 {
 	struct profil_stats s;
 	struct mapping m;
@@ -1362,7 +1350,7 @@ TEST_F(records, can_be_read_when_the_session_has_ended)
 	EXPECT_LE(20U, nr);
 	for (i = 0; i < nr; i++)
 		if (in_loop(records[i], addr(loops_text), 0))
-			EXPECT_TELLS(records[i], &m);
+			EXPECT_DESCRIBES(records[i], &m);
 }
 
 TEST_F(records, are_not_waited_for_after_the_end_of_the_session)
@@ -1384,7 +1372,7 @@ TEST_F(records, are_not_waited_for_after_the_end_of_the_session)
 	EXPECT_EQ(POLLHUP, polled(0));
 }
 
-TEST_F(records, are_none_without_room_for_any)
+TEST_F(records, are_not_left_if_nr_records_is_0)
 {
 	struct profil_stats s;
 
@@ -1397,13 +1385,11 @@ TEST_F(records, are_none_without_room_for_any)
 	EXPECT_EQ(0U, s.dropped_record);
 }
 
-/*
- * exec, exit, fork
- */
+/* Processes that exec, exit and fork */
 
 static char program[64];
 
-/* A copy of this program, whose name is another. */
+/* Creates a copy of this program under another name. */
 static int program_create(void)
 {
 	char buffer[65536];
@@ -1434,7 +1420,7 @@ static int tick_and_exec(void)
 	return 40;
 }
 
-TEST_F(records, tell_what_was_so_of_a_process_that_has_execed_and_exited)
+TEST_F(records, describe_a_process_that_has_execed_and_exited_since)
 {
 	unsigned int i, old = 0, new = 0;
 	u64 new_space = 0, text;
@@ -1467,16 +1453,16 @@ TEST_F(records, tell_what_was_so_of_a_process_that_has_execed_and_exited)
 		if (r->space == shared->space && in_loop(r, addr(loops_text), 4)) {
 			old++;
 			EXPECT_EQ(0, strcmp("a child", r->comm));
-			EXPECT_TELLS(r, &m);
+			EXPECT_DESCRIBES(r, &m);
 		} else if (r->space != shared->space) {
-			/* All of it is one other address space. */
+			/* All these records are of the same address space. */
 			EXPECT_TRUE(!new_space || new_space == r->space);
 			new_space = r->space;
 			if (!in_loop(r, text, 1))
 				continue;
 			new++;
 			EXPECT_EQ(0, strncmp(strrchr(program, '/') + 1, r->comm, 15));
-			EXPECT_TELLS(r, &shared->mapping);
+			EXPECT_DESCRIBES(r, &shared->mapping);
 		}
 	}
 	EXPECT_LE(5U, old);
@@ -1494,7 +1480,7 @@ static int tick_and_exec_for_ever(void)
 	return 40;
 }
 
-TEST_F(records, tell_the_address_space_to_add_ranges_to)
+TEST_F(records, name_the_address_space_to_which_ranges_can_be_added)
 {
 	struct profil_range range = range_of_loops(page, 4);
 	u64 space = 0, moved, old_space;
@@ -1540,7 +1526,7 @@ static int tick_in_child(void)
 	return loop_until(5, stats_now().outside >= outside + 10) ? 0 : 50;
 }
 
-TEST_F(records, of_the_children_of_fork_are_theirs)
+TEST_F(records, of_forked_children_have_the_ids_of_the_children)
 {
 	struct profil_stats s;
 	unsigned int i;
@@ -1584,7 +1570,7 @@ static bool times_are_between(u64 first, u64 last)
 	return true;
 }
 
-/* Reads some of its records, and leaves the others. */
+/* Reads some of its own records, and leaves the others to the parent. */
 static int tick_and_read_some(void)
 {
 	static u64 buffer[1280 / 8];
@@ -1599,7 +1585,7 @@ static int tick_and_read_some(void)
 	return times_are_between(before, now_ns()) ? 0 : 71;
 }
 
-TEST_F(records, have_the_time_of_the_readers_clock)
+TEST_F(records, have_the_time_of_the_readers_time_namespace)
 {
 	u64 before = now_ns();
 
@@ -1609,7 +1595,7 @@ TEST_F(records, have_the_time_of_the_readers_clock)
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, descriptor_enable(fd));
-	/* The child's clock is ahead of this process's. */
+	/* The child's monotonic clock is ahead of this process's clock. */
 	EXPECT_EQ(0, status_of(spawn(tick_and_read_some)));
 	EXPECT_TRUE(await(!stats_now().targets));
 	EXPECT_EQ(1, read_all());
@@ -1621,7 +1607,7 @@ TEST_F(records, have_the_time_of_the_readers_clock)
  * pid namespaces
  */
 
-TEST_F(records, have_the_ids_that_the_creator_knows)
+TEST_F(records, have_the_ids_of_the_creators_pid_namespace)
 {
 	unsigned int i;
 	pid_t child;
@@ -1631,7 +1617,7 @@ TEST_F(records, have_the_ids_that_the_creator_knows)
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, descriptor_enable(fd));
-	/* The child is number 1 in a namespace of its own. */
+	/* The child is process 1 of the new namespace. */
 	ASSERT_EQ(0, unshare(CLONE_NEWPID));
 	child = spawn(join_and_tick);
 	ASSERT_LT(1, child);
@@ -1645,7 +1631,7 @@ TEST_F(records, have_the_ids_that_the_creator_knows)
 	}
 }
 
-TEST_F(records, have_no_ids_that_the_creator_does_not_know)
+TEST_F(records, have_id_0_if_the_creator_cannot_see_the_process)
 {
 	unsigned int i;
 	pid_t child;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads: nothing is lost when they share counters, nothing is mixed up when they do not.
+ * Threads: no tick is lost if they share counters, and no tick is counted for another thread if
+ * they do not.
  *
- * A loop that runs only while two sessions are on is an exact witness: what one counts
- * of it the other counts too, tick for tick.
+ * If a loop runs only while two sessions are on, both count the same ticks for it. So one session
+ * is the witness of the other.
  */
 #include "kselftest_harness.h"
 
@@ -24,7 +25,7 @@ static union {
 
 static struct profil_query query;
 
-/* Threads that do the same with a number each, until told that it is enough. */
+/* Threads that run the same function, each with its own number, until @enough is set. */
 struct worker {
 	pthread_t thread;
 	unsigned int number;
@@ -77,9 +78,7 @@ static u32 state_of(u32 scope)
 	return session_stats(scope, &s) ? ~0U : s.state;
 }
 
-/*
- * One session for all threads
- */
+/* One session for all threads */
 
 FIXTURE(threads) {
 };
@@ -113,7 +112,7 @@ static void run_loop(struct worker *worker)
 		loop_run(worker->number, LOOP_BURST);
 }
 
-TEST_F(threads, in_one_counter_lose_nothing)
+TEST_F(threads, that_share_a_counter_lose_no_tick)
 {
 	struct profil_range range = range_all(page.u32, 1, 4);
 	struct profil_stats s;
@@ -135,7 +134,7 @@ TEST_F(threads, in_one_counter_lose_nothing)
 	}
 }
 
-/* Counts in the program what the kernel counts in the same place. */
+/* The program increments the counter that the kernel increments. */
 static void run_increment(struct worker *worker)
 {
 	while (!enough) {
@@ -144,7 +143,7 @@ static void run_increment(struct worker *worker)
 	}
 }
 
-TEST_F(threads, that_write_the_counter_themselves_lose_nothing)
+TEST_F(threads, that_increment_the_counter_themselves_lose_no_tick)
 {
 	struct profil_range range = range_all(page.u64, 1, 8);
 	struct profil_stats s;
@@ -168,7 +167,7 @@ TEST_F(threads, that_write_the_counter_themselves_lose_nothing)
 	EXPECT_LT(s.ticks / 4, s.hit);
 }
 
-/* As narrow counters would soon be full, it is all taken back. */
+/* Takes each increment back, because a narrow counter would soon be full. */
 static void run_increment_and_decrement(struct worker *worker)
 {
 	(void)worker;
@@ -178,7 +177,7 @@ static void run_increment_and_decrement(struct worker *worker)
 	}
 }
 
-TEST_F(threads, that_write_a_narrow_counter_themselves_lose_nothing)
+TEST_F(threads, that_write_to_a_narrow_counter_themselves_lose_no_tick)
 {
 	struct profil_range range = range_all(page.u16, 1, 2);
 	struct profil_stats s;
@@ -198,14 +197,16 @@ TEST_F(threads, that_write_a_narrow_counter_themselves_lose_nothing)
 	EXPECT_LT(s.ticks / 4, s.hit);
 }
 
-/* Each runs its own loop for 25 ticks' worth of CPU time. */
+/* Each thread runs its own loop for the CPU time of 25 ticks. */
 static void run_25_ticks(struct worker *worker)
 {
 	loop_spend(worker->number, 25, query.tick_ns);
 	worker->value = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Is each thread's count what it ran for? 5 sigma of 25 ticks are 25: it is half of that. */
+/*
+ * Is each thread's count near its CPU time? The tolerance is 13 ticks; 5 sigma of 25 ticks are 25.
+ */
 static bool each_sampled(unsigned int n, u64 missed)
 {
 	for (unsigned int i = 0; i < n; i++) {
@@ -217,8 +218,8 @@ static bool each_sampled(unsigned int n, u64 missed)
 	return true;
 }
 
-/* On a busy host, QEMU's guests miss many ticks: in one attempt of many all is quiet. */
-TEST_F(threads, are_each_sampled_as_much_as_they_run)
+/* On a busy host a guest of QEMU misses many ticks. One of several attempts must succeed. */
+TEST_F(threads, are_each_sampled_in_proportion_to_their_CPU_time)
 {
 	struct profil_range range = range_of_loops(page.u32, 4);
 	unsigned int attempts = 20;
@@ -245,7 +246,7 @@ TEST_F(threads, are_each_sampled_as_much_as_they_run)
 	}
 }
 
-/* Each starts a session of its own, and stops it after 30 ticks. */
+/* Each thread starts its own session, and stops it after 30 ticks. */
 static void run_own_session(struct worker *worker)
 {
 	struct profil_range range = range_of_loops(worker->counters, 4);
@@ -260,7 +261,7 @@ static void run_own_session(struct worker *worker)
 		worker->err = -ETIME;
 }
 
-TEST_F(threads, with_their_own_sessions_count_themselves_beside_their_process)
+TEST_F(threads, with_their_own_sessions_are_counted_by_these_and_by_the_process)
 {
 	struct profil_range range = range_of_loops(page.u32, 4);
 	u64 ticks = 0, hit = 0;
@@ -294,7 +295,10 @@ TEST_F(threads, with_their_own_sessions_count_themselves_beside_their_process)
 	EXPECT_EQ(hit, counters_sum(page.u32, 4, ARRAY_SIZE(page.u32)));
 }
 
-/* Runs a loop for up to two ticks: waits that end with a tick must not set the pace. */
+/*
+ * Runs a loop for a random time of at most two ticks, which must not be synchronised with the
+ * tick.
+ */
 static void run_a_while(unsigned int number, unsigned int *seed)
 {
 	u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + rand_r(seed) % (2 * query.tick_ns);
@@ -307,9 +311,9 @@ static void run_a_while(unsigned int number, unsigned int *seed)
 static unsigned int nr_races;
 
 /*
- * Starts and stops the process's session as it comes, and adds up what stops say. A
- * loop runs between: which counter its ticks go to is the thread's number, whoever
- * started the session.
+ * Starts and stops the process's session, which other threads also do, and adds up the hits of its
+ * successful stops. The loop that runs in between has the thread's number, so its counter belongs
+ * to the thread, whichever thread started the session.
  */
 static void run_races(struct worker *worker)
 {
@@ -333,8 +337,8 @@ static void run_races(struct worker *worker)
 	}
 }
 
-/* On a busy host so few ticks may come that none finds a session on: then once more. */
-TEST_F(threads, that_race_to_start_and_stop_lose_nothing)
+/* On a busy host it may happen that no tick finds a session on. Then try again. */
+TEST_F(threads, that_race_to_start_and_stop_lose_no_tick)
 {
 	u64 locked = locked_bytes(), hit = 0;
 	long long users = module_users();
@@ -357,7 +361,7 @@ TEST_F(threads, that_race_to_start_and_stop_lose_nothing)
 	EXPECT_TRUE(await(module_users() == users));
 }
 
-/* Each replaces whatever session there is, while its own session is the witness. */
+/* Each thread replaces the process's session, while the thread's own session is the witness. */
 static void run_replaces(struct worker *worker)
 {
 	struct profil_range own = range_of_loops(worker->counters, 4);
@@ -397,9 +401,7 @@ TEST_F(threads, that_race_to_replace_lose_no_tick_and_count_none_twice)
 	EXPECT_TRUE(await(module_users() == users));
 }
 
-/*
- * The scope of one thread
- */
+/* The scope of one thread */
 
 FIXTURE(thread) {
 };
@@ -430,7 +432,7 @@ static void run_until_barrier(struct worker *worker)
 		worker->err = -EINVAL;
 }
 
-TEST_F(thread, session_is_not_seen_by_others)
+TEST_F(thread, session_is_not_visible_to_other_threads)
 {
 	struct profil_range range = range_of_loops(page.u32, 4);
 	struct profil_stats s, zero = { .size = sizeof(zero), .scope = PROFIL_SCOPE_THREAD };
@@ -458,7 +460,7 @@ TEST_F(thread, session_is_not_seen_by_others)
 	EXPECT_EQ(workers[0].stats.hit, counters_sum(workers[0].counters, 4, LOOPS));
 }
 
-TEST_F(thread, may_have_a_session_beside_its_process)
+TEST_F(thread, may_have_its_own_session_in_addition_to_the_process)
 {
 	static u32 own[1024] __attribute__((aligned(4096)));
 	struct profil_range range = range_of_loops(page.u32, 4);
@@ -483,7 +485,7 @@ TEST_F(thread, may_have_a_session_beside_its_process)
 	EXPECT_LE(thread.ticks, process.ticks);
 }
 
-/* Leaves its session on. */
+/* Exits while its session is on. */
 static void run_and_exit(struct worker *worker)
 {
 	struct profil_range range = range_of_loops(page.u32, 4);
@@ -510,7 +512,7 @@ TEST_F(thread, exit_ends_its_session)
 	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_THREAD, NULL));
 }
 
-/* Is a new thread. */
+/* A new thread, which may have the id of the exited one. */
 static void run_new(struct worker *worker)
 {
 	struct profil_range range = range_of_loops(page.u32, 4);
@@ -523,7 +525,7 @@ static void run_new(struct worker *worker)
 		worker->err = session_stop(PROFIL_SCOPE_THREAD, NULL);
 }
 
-TEST_F(thread, with_the_id_of_one_that_exited_is_another)
+TEST_F(thread, does_not_have_the_session_of_an_exited_thread_with_its_id)
 {
 	static const char last_pid[] = "/proc/sys/kernel/ns_last_pid";
 	struct profil_range range = range_of_loops(page.u32, 4);
@@ -532,7 +534,7 @@ TEST_F(thread, with_the_id_of_one_that_exited_is_another)
 	char text[64];
 	u64 id;
 
-	/* Anybody may write to it by its mode, but then is refused. */
+	/* The mode of the file allows every user to write, but the kernel then refuses it. */
 	if (geteuid() || access(last_pid, W_OK))
 		SKIP(return, "%s: needs root and CHECKPOINT_RESTORE", last_pid);
 
@@ -543,7 +545,7 @@ TEST_F(thread, with_the_id_of_one_that_exited_is_another)
 		ASSERT_EQ(0, workers[0].err);
 		id = workers[0].value;
 
-		/* It may be joined before it is gone. */
+		/* pthread_join() may return before the thread has exited in the kernel. */
 		snprintf(text, sizeof(text), "/proc/self/task/%u", (u32)id);
 		ASSERT_TRUE(await(access(text, F_OK)));
 		snprintf(text, sizeof(text), "%u", (u32)id - 1);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An independent witness: a kprobe event on the tick function, counted for each task by
- * tracefs, must have seen the very ticks that the session accounts for.
+ * An independent witness: a kprobe event on the tick function, which tracefs counts for each task,
+ * must have seen the ticks that the session accounts for.
  *
- * The witness sees all ticks of a task, the session those between start and stop: a
- * child does nothing else, and waits while it is not needed. So they differ by no more
- * than a tick for each start and stop. The child's threads live until its session has
- * stopped, since a dying task ticks on. The session of a forked child is there before its
- * first tick is: it differs at the stop only.
+ * The witness sees all ticks of a task, the session only those between start and stop. A child
+ * runs only between these, and otherwise sleeps, so the two differ by at most one tick for each
+ * start and stop. The child's threads live until its session has stopped, because an exiting task
+ * still gets ticks. The session of a forked child exists before the child's first tick, so there
+ * it differs at the stop only.
  */
 #include "kselftest_harness.h"
 
@@ -26,20 +26,20 @@
 
 static struct profil_query query;
 
-/* What the child tells its parent, in shared memory. */
+/* Results that the child passes to its parent, in shared memory. */
 struct report {
-	atomic_int step;	/* whose turn it is: who has done his part adds one */
+	atomic_int step;	/* STEP_*; each process increments it after its part */
 	atomic_int ready;	/* threads that wait for the end */
-	pid_t tids[1 + MAX_THREADS];	/* the child's own first; or of a chain of forks */
+	pid_t tids[1 + MAX_THREADS];	/* the child and its threads; or the chain of forks */
 	struct profil_stats stats[1 + MAX_THREADS];
 	bool failed;
 };
 
 static struct report *report;
 static u32 scope, nr_threads;
-static bool forks;		/* instead of creating threads */
+static bool forks;		/* the child forks instead of creating threads */
 
-/* The witness's count of the ticks of task @tid. */
+/* Returns the number of ticks of task @tid that the witness has seen. */
 static u64 witnessed(pid_t tid)
 {
 	unsigned long long hits = 0, n;
@@ -57,7 +57,7 @@ static u64 witnessed(pid_t tid)
 	return hits;
 }
 
-/* Ticks that the witness has lost, it says; -1 if it does not say. */
+/* Returns the number of ticks that the witness reports as lost; -1 if it reports none. */
 static long long witness_lost(void)
 {
 	unsigned long long dropped = ~0ULL;
@@ -109,7 +109,7 @@ FIXTURE_SETUP(witness)
 	ASSERT_NE(MAP_FAILED, (void *)report);
 }
 
-/* Asleep, so that it does not tick. */
+/* Sleeps, so that the task gets no ticks. */
 static void wait_for_step(int step)
 {
 	while (report->step < step)
@@ -122,9 +122,9 @@ static void next_step(void)
 	syscall(SYS_futex, &report->step, 1 /* FUTEX_WAKE */, 1000);
 }
 
-#define STEP_GO		1	/* the parent has read what the witness has seen so far */
+#define STEP_GO		1	/* the parent has read the counts of the witness */
 #define STEP_DONE	2	/* the child has stopped all sessions */
-#define STEP_END	3	/* the parent has read again */
+#define STEP_END	3	/* the parent has read the counts again */
 
 FIXTURE_TEARDOWN(witness)
 {
@@ -165,7 +165,10 @@ static void be_witnessed(void)
 
 	report->tids[0] = gettid();
 	wait_for_step(STEP_GO);
-	/* The process's session spans all of the threads' lives. */
+	/*
+	 * The process's session is on before the first thread starts, and until the last one is
+	 * done.
+	 */
 	if (session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0))
 		report->failed = true;
 	for (i = 1; i <= nr_threads; i++)
@@ -183,7 +186,7 @@ static void be_witnessed(void)
 }
 
 /*
- * As be_witnessed(), but of a chain of processes, of which @i is this one. All of them
+ * As be_witnessed(), but with a chain of processes. @i is the position of this one. All of them
  * stay until the end.
  */
 static void be_witnessed_forking(unsigned int i)
@@ -196,7 +199,7 @@ static void be_witnessed_forking(unsigned int i)
 		if (session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0))
 			report->failed = true;
 	}
-	/* Some have ticks before they fork, others not. */
+	/* Only some of them have ticks before they fork. */
 	if (i % 2 == 0 && !loop_burn(PROFIL_SCOPE_PROCESS, i, 20))
 		report->failed = true;
 	if (i < nr_threads) {
@@ -218,8 +221,8 @@ static void be_witnessed_forking(unsigned int i)
 }
 
 /*
- * Runs the child; then its statistics, and what was witnessed of it, are there. False: the
- * witness says that it has lost something.
+ * Runs the child, and stores its statistics and the counts of the witness. Returns false if the
+ * witness reports lost ticks.
  */
 static bool witness(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *self, u64 *seen)
 {
@@ -228,7 +231,7 @@ static bool witness(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *se
 	bool whole;
 
 	memset(report, 0, sizeof(*report));
-	/* The hook is in place and stays. */
+	/* This session keeps the hook installed. */
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
 
 	self->child = fork();
@@ -239,7 +242,7 @@ static bool witness(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *se
 	if (!self->child)
 		be_witnessed();
 	ASSERT_LT(0, self->child);
-	/* It sleeps already, or all but. */
+	/* The child sleeps now, or nearly so. */
 	ASSERT_TRUE(await(report->tids[0]));
 	self->before[0] = witnessed(self->child);
 	next_step();
@@ -256,12 +259,12 @@ static bool witness(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *se
 }
 
 /*
- * On a busy host a start or a stop may take longer than a tick, or the witness lose one. That
- * is rare enough that one attempt of some has it right.
+ * On a busy host a start or a stop may take longer than a tick, or the witness may lose one. This
+ * is rare enough for one of several attempts to succeed.
  */
 #define ATTEMPTS	10
 
-/* Do they agree, but for one tick before the start and one after the stop? */
+/* Do they agree, except for one tick before the start and one after the stop? */
 static bool agree(struct __test_metadata *_metadata, const struct profil_stats *s, u64 seen)
 {
 	u64 counted = s->ticks + s->unselected;
@@ -276,7 +279,7 @@ static bool agree(struct __test_metadata *_metadata, const struct profil_stats *
 	return seen <= counted + 2;
 }
 
-/* Runs the child once; does the witness agree with all of its sessions? */
+/* Runs the child once. Does the witness agree with all of its sessions? */
 static bool attempt(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *self)
 {
 	u64 seen[1 + MAX_THREADS], sum = 0;
@@ -339,11 +342,11 @@ TEST_F(witness, agrees_with_each_of_a_chain_of_forks)
 }
 
 /*
- * What was expected
+ * Expected ticks
  *
- * The witness of this is the process's own clock. Ticks that come are compared with it
- * too: in QEMU on a busy host many do not come at all, and only some of these are known
- * to be missing. But in one attempt of many the host is quiet enough.
+ * Here the witness is the CPU time of the process. The ticks are compared with it, too: in QEMU on
+ * a busy host many ticks do not occur at all, and only some of these are counted as missed. One of
+ * several attempts must succeed.
  */
 
 FIXTURE(expected) {
@@ -366,7 +369,10 @@ static void *spend_30_ticks(void *loop)
 	return NULL;
 }
 
-/* Statistics of a session in which @n threads, or else this one, ran for 30 ticks each. */
+/*
+ * Stores the statistics of a session in which @n threads ran for 30 ticks each, or this thread if
+ * @n is 0.
+ */
 static void profile(struct __test_metadata *_metadata, u32 scope, unsigned int n,
 		    struct profil_stats *s)
 {
@@ -392,7 +398,7 @@ static void profile(struct __test_metadata *_metadata, u32 scope, unsigned int n
 	ASSERT_EQ(0, session_stop(scope, s));
 	outer = cpu_ns(clock) - outer;
 
-	/* It is what the clock says, rounded, but the scheduler's counts may be a tick old. */
+	/* The value is the CPU time, rounded, but the scheduler's figures may be a tick old. */
 	min = inner / query.tick_ns;
 	max = outer / query.tick_ns;
 	EXPECT_TRUE(accounted(s));
@@ -400,7 +406,7 @@ static void profile(struct __test_metadata *_metadata, u32 scope, unsigned int n
 	EXPECT_LE(s->expected, max + 1 + n);
 }
 
-/* Is what came what was expected, but for the error of sampling, 5 sigma? */
+/* Do the ticks agree with the expected ones, except for the sampling error (5 sigma)? */
 static bool as_expected(const struct profil_stats *s)
 {
 	u64 came = s->ticks + s->unselected, sigma = 1;
@@ -426,23 +432,23 @@ static void expect_as_expected(struct __test_metadata *_metadata, u32 scope, uns
 	EXPECT_GT(ATTEMPTS, i);
 }
 
-TEST_F(expected, of_a_thread_is_what_it_ran_and_what_came)
+TEST_F(expected, ticks_of_a_thread_agree_with_CPU_time_and_sampled_ticks)
 {
 	expect_as_expected(_metadata, PROFIL_SCOPE_THREAD, 0);
 }
 
-TEST_F(expected, of_a_process_is_what_it_ran_and_what_came)
+TEST_F(expected, ticks_of_a_process_agree_with_CPU_time_and_sampled_ticks)
 {
 	expect_as_expected(_metadata, PROFIL_SCOPE_PROCESS, 0);
 }
 
-TEST_F(expected, includes_threads_that_have_exited)
+TEST_F(expected, ticks_include_those_of_exited_threads)
 {
 	expect_as_expected(_metadata, PROFIL_SCOPE_PROCESS, 1);
 	expect_as_expected(_metadata, PROFIL_SCOPE_PROCESS, 2);
 }
 
-TEST_F(expected, nothing_of_a_thread_that_sleeps)
+TEST_F(expected, ticks_of_a_sleeping_thread_are_few)
 {
 	const struct timespec pause = { .tv_nsec = 100000000 };
 	struct profil_stats s;
