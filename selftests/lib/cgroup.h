@@ -9,7 +9,7 @@
 
 #define CGROUPS		"/sys/fs/cgroup"
 
-/* Makes the cgroup @path, below CGROUPS: NULL, or the reason why it cannot. */
+/* Makes the cgroup @path, below CGROUPS. Returns NULL, or the reason for the failure. */
 static inline const char *cgroup_make(const char *path)
 {
 	char current[PATH_MAX];

@@ -13,19 +13,19 @@
 #define TAPE	128U
 
 struct tape {
-	u32 n;			/* how many are repeated */
-	u32 at;			/* the next to repeat, or to record */
+	u32 n;			/* the number of decisions to repeat */
+	u32 at;			/* the index of the next decision to repeat or to record */
 	u32 numbers[TAPE];
 };
 
-/* The state of one thread that decides. */
+/* The state of one thread that makes decisions. */
 struct actor {
 	u64 random;
 	unsigned int depth;
-	struct tape *tape;	/* or NULL */
+	struct tape *tape;	/* or NULL: do not record */
 };
 
-/* A number below @n. */
+/* Returns a number below @n. */
 static inline u32 any(struct actor *a, u32 n)
 {
 	struct tape *t = a->tape;
@@ -48,7 +48,7 @@ static inline bool one_in(struct actor *a, u32 n)
 	return any(a, n) == 0;
 }
 
-/* An actor whose decisions are independent of those of @a. */
+/* Returns an actor whose decisions are independent of those of @a. */
 static inline struct actor another(struct actor *a, unsigned int depth)
 {
 	struct actor b = { .random = a->random * 0x9e3779b97f4a7c15ULL + 1, .depth = depth };
@@ -58,7 +58,7 @@ static inline struct actor another(struct actor *a, unsigned int depth)
 	return b;
 }
 
-/* The number in an environment variable, or @otherwise if that is not set. */
+/* Returns the number in an environment variable, or @otherwise if that is not set. */
 static inline u32 number_from(const char *name, u32 otherwise)
 {
 	const char *value = getenv(name);

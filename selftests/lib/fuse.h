@@ -45,7 +45,7 @@ static inline void fuse_answer(int fd, u64 unique, int err, const void *reply, s
 		{ .iov_base = (void *)reply, .iov_len = err ? 0 : n },
 	};
 
-	/* The process that asked may be dead. */
+	/* The process that made the request may be dead. */
 	if (writev(fd, parts, 2) < 0)
 		return;
 }
@@ -132,7 +132,7 @@ static inline void fuse_serve_one(struct actor *a, int fd, const char *request)
 	}
 }
 
-/* Mounts it at @dir: the descriptor to read requests from, or a negative errno. */
+/* Mounts it at @dir. Returns the descriptor to read requests from, or a negative errno. */
 static inline int fuse_mount(const char *dir)
 {
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC), err;
@@ -152,8 +152,8 @@ static inline int fuse_mount(const char *dir)
 }
 
 /*
- * Mounts it at @dir and serves it in a process that ends with its parent: its id, or a negative
- * errno.
+ * Mounts it at @dir and serves it in a process that ends with its parent. Returns the id of that
+ * process, or a negative errno.
  */
 static inline pid_t fuse_start(const char *dir, u64 seed)
 {

@@ -20,10 +20,10 @@ enum held_kind {
 	HELD_FUSE,
 };
 
-/* Shared with the file system's server. */
+/* Shared with the process that serves the file system. */
 struct held_control {
 	atomic_bool back;	/* pages are held back */
-	atomic_bool asked;	/* somebody has asked for one since */
+	atomic_bool asked;	/* a page has been requested since */
 };
 
 struct held {
@@ -47,7 +47,7 @@ static inline void held_serve(struct held_control *control, int fd)
 		.major = FUSE_KERNEL_VERSION,
 		.max_readahead = 4096,
 		.max_write = FUSE_MAX_WRITE,
-		.flags = FUSE_ASYNC_READ,	/* without it, nothing can kill a reader */
+		.flags = FUSE_ASYNC_READ,	/* without it, a reader cannot be killed */
 	};
 	struct actor a = { .random = 1 };
 
@@ -67,7 +67,7 @@ static inline void held_serve(struct held_control *control, int fd)
 	}
 }
 
-/* 0, or a negative errno. */
+/* Returns 0, or a negative errno. */
 static inline int held_map_fuse(struct held *h)
 {
 	char path[64];
@@ -97,7 +97,7 @@ static inline int held_map_fuse(struct held *h)
 	return h->memory == MAP_FAILED ? -errno : 0;
 }
 
-/* Maps memory of zeros. Pages are not held back yet. 0, or a negative errno. */
+/* Maps zeroed memory, whose pages are not held back yet. Returns 0, or a negative errno. */
 static inline int held_map(struct held *h, enum held_kind kind, size_t size)
 {
 	*h = (struct held){ .kind = kind, .size = size, .fd = -1 };
@@ -109,7 +109,7 @@ static inline int held_map(struct held *h, enum held_kind kind, size_t size)
 	return madvise(h->memory, size, MADV_NOHUGEPAGE) && errno != EINVAL ? -errno : 0;
 }
 
-/* Drops all pages, and holds them back from now on: 0, or a negative errno. */
+/* Drops all pages, and holds them back from now on. Returns 0, or a negative errno. */
 static inline int held_back(struct held *h)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -132,7 +132,7 @@ static inline int held_back(struct held *h)
 	return h->kind == HELD_FUSE ? -posix_fadvise(h->fd, 0, 0, POSIX_FADV_DONTNEED) : 0;
 }
 
-/* Does anybody wait for a page that is held back? */
+/* Does a thread wait for a page that is held back? */
 static inline bool held_asked(const struct held *h)
 {
 	struct pollfd poll_fd = { .fd = h->fd, .events = POLLIN };
@@ -142,7 +142,7 @@ static inline bool held_asked(const struct held *h)
 	return poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & POLLIN;
 }
 
-/* Provides the pages again, to everybody. */
+/* Provides the pages again. */
 static inline void held_release(struct held *h)
 {
 	if (h->kind == HELD_FUSE) {

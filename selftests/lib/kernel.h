@@ -211,7 +211,7 @@ static inline const char *tick_function(void)
 	return name;
 }
 
-/* Does anybody trace it by ftrace? */
+/* Is the function traced by ftrace? */
 static inline bool tick_is_hooked(void)
 {
 	return file_has(TRACEFS "/enabled_functions", tick_function(), NULL, 0);
@@ -253,7 +253,10 @@ static inline int probe_add(const char *name, const char *function)
 	return err ?: file_append(TRACEFS "/kprobe_events", text);
 }
 
-/* How often did the event come, and how often was it missed? False if there is no such event. */
+/*
+ * Stores how often the event occurred, and how often it was missed. Returns false if there is no
+ * such event.
+ */
 static inline bool probe_profile(const char *name, u64 *hits, u64 *misses)
 {
 	unsigned long long hit, missed;
@@ -281,7 +284,10 @@ static inline bool probe_profile(const char *name, u64 *hits, u64 *misses)
 
 #define LINGER_S	"/sys/module/profil/parameters/linger_s"
 
-/* Its users: open descriptors, and sessions until they have released their last page. */
+/*
+ * Returns the number of references: open descriptors, and sessions until they have released their
+ * last page.
+ */
 static inline long long module_users(void)
 {
 	return file_number("/sys/module/profil/refcnt", "");

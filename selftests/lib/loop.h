@@ -215,9 +215,7 @@ static inline bool descriptor_burn(int fd, unsigned int i, u64 ticks)
 	       s.ticks + s.unselected >= until && s.state == PROFIL_STATE_ON;
 }
 
-/*
- * The counter in which a loop is counted
- */
+/* The counter of a loop */
 
 #define LOOP_OUTSIDE	UINT_MAX		/* in none of the counters */
 #define LOOP_NOWHERE	(UINT_MAX - 1)	/* unknown: too few ticks, or no session */
@@ -225,7 +223,7 @@ static inline bool descriptor_burn(int fd, unsigned int i, u64 ticks)
 /* Ticks between two bursts are fewer than this. */
 #define PLACE_LEAD	8U
 
-/* The one of @n counters that has most of the ticks of the session of @scope. */
+/* Returns which of @n counters has most of the ticks of the session of @scope. */
 static inline unsigned int place_of_most(u32 scope, const volatile void *buffer, u32 width,
 					 unsigned int n)
 {
@@ -239,7 +237,7 @@ static inline unsigned int place_of_most(u32 scope, const volatile void *buffer,
 	return 2 * s.outside >= s.ticks + PLACE_LEAD ? LOOP_OUTSIDE : LOOP_NOWHERE;
 }
 
-/* Runs loop @i until one of @n counters shows to be its own. */
+/* Runs loop @i until one of @n counters has most of the ticks. Returns which. */
 static inline unsigned int loop_place(u32 scope, unsigned int i, const volatile void *buffer,
 				      u32 width, unsigned int n)
 {

@@ -8,9 +8,9 @@
 #include "kernel.h"
 
 struct usage {
-	long long users;	/* of the module */
-	u64 locked;		/* bytes, of this process */
-	long long pins;		/* pinned pages, of anybody */
+	long long users;	/* references to the module */
+	u64 locked;		/* bytes that are locked by this process */
+	long long pins;		/* pinned pages of the whole system */
 	long long areas;	/* vmalloc areas of the module */
 	long long area_bytes;
 	long long percpu;	/* bytes */
