@@ -52,7 +52,7 @@ static inline bool pages_present(void *start, size_t nr)
 }
 
 /**
- * pinned_pages() - Count the pages that are pinned, by anybody
+ * pinned_pages() - Count the pinned pages of the whole system
  *
  * Each CPU holds a part of the counts until they are collected, which only root can request.
  *

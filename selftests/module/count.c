@@ -160,7 +160,7 @@ static void expect_places(struct __test_metadata *_metadata, const struct place 
 		expect_place(_metadata, places++);
 }
 
-TEST_F(count, first_counter_and_one_before_the_range)
+TEST_F(count, a_pc_in_the_first_bin_is_counted_and_one_before_the_range_is_not)
 {
 	static const struct place places[] = {
 		{ BEFORE, OUTSIDE, 65536, 1, 1, 0 },
@@ -170,7 +170,7 @@ TEST_F(count, first_counter_and_one_before_the_range)
 	expect_places(_metadata, places, ARRAY_SIZE(places));
 }
 
-TEST_F(count, last_counter_and_one_past_it)
+TEST_F(count, a_pc_in_the_last_bin_is_counted_and_one_past_it_is_not)
 {
 	static const struct place places[] = {
 		{ NR_COUNTERS - 1, NR_COUNTERS - 1, 65536, 1, 1, 0 },
@@ -258,7 +258,7 @@ TEST_F(count, ranges_count_by_the_rule_of_N64)
 	expect_places(_metadata, places, ARRAY_SIZE(places));
 }
 
-TEST_F(count, granules_and_steps_up_to_the_largest)
+TEST_F(count, granules_and_steps_up_to_the_maximum_are_counted)
 {
 	const u32 granule = self->query.max_granule, step = self->query.max_step;
 	const struct place places[] = {
@@ -502,7 +502,7 @@ TEST_F(count, a_tick_finds_its_range_among_many)
 	}
 }
 
-TEST_F(count, without_ranges_all_is_outside)
+TEST_F(count, without_ranges_all_ticks_are_outside)
 {
 	struct profil_stats s;
 
@@ -515,7 +515,7 @@ TEST_F(count, without_ranges_all_is_outside)
 	EXPECT_EQ(0U, s.locked);
 }
 
-TEST_F(count, without_counters_all_is_outside)
+TEST_F(count, without_counters_all_ticks_are_outside)
 {
 	struct profil_range range = range_all(NULL, 0, 2);
 	struct profil_stats s;
@@ -605,7 +605,7 @@ TEST_F(width, counters_saturate)
 	EXPECT_EQ(3U, counter(self->counters, variant->width, 2));
 }
 
-TEST_F(width, counting_adds_to_what_is_there_and_carries)
+TEST_F(width, counting_adds_to_the_old_value_and_carries)
 {
 	struct profil_range range = range_in_1(self->counters, variant->width);
 	struct profil_stats s;
@@ -648,10 +648,10 @@ TEST_F(width, counters_at_both_ends_of_a_page_are_counted)
 }
 
 /*
- * The kernel's time
+ * Ticks in the kernel
  *
- * Functions that are code and a system call whose address is known. What follows the
- * call of tail_read, its last instruction, is a function of its own.
+ * These functions contain a system call at a known address. In tail_read the call is the last
+ * instruction, and another function follows it.
  */
 
 struct charged {

@@ -146,7 +146,7 @@ static void set_up(struct __test_metadata *_metadata)
 	ASSERT_LT(0, users);
 }
 
-/* Whatever a test and its children did, nothing may remain. */
+/* Nothing of the sessions of a test and its children may remain. */
 static void tear_down(struct __test_metadata *_metadata)
 {
 	session_stop(PROCESS, NULL);
@@ -991,7 +991,7 @@ static void child_with_signals(void)
 	MUST(s.hit > 0 && s.hit == count_all() - inherited);
 }
 
-TEST_F(forked, child_with_a_signal_at_each_tick_is_set_up)
+TEST_F(forked, childs_session_is_set_up_with_a_signal_at_each_tick)
 {
 	ASSERT_EQ(0, start());
 	expect_child(_metadata, child_with_signals);
@@ -1469,7 +1469,7 @@ TEST_F(forked, child_needs_as_much_RLIMIT_MEMLOCK_as_its_parent)
 	expect_child(_metadata, child_counts_1);
 }
 
-/* It is set up by a tick, by a call of its own, or by both. */
+/* The session is set up by a tick, by a call of the child, or by both. */
 TEST_F(forked, childs_pages_are_charged_once)
 {
 	struct profil_stats s;
@@ -1520,7 +1520,7 @@ TEST_F(forked, child_beyond_RLIMIT_MEMLOCK_has_an_ended_session)
 	expect_child(_metadata, child_beyond_limit);
 }
 
-TEST_F(forked, child_of_a_parent_that_gave_up_CAP_IPC_LOCK_has_a_limit)
+TEST_F(forked, child_of_a_parent_that_dropped_CAP_IPC_LOCK_has_a_limit)
 {
 	if (geteuid())
 		SKIP(return, "needs CAP_IPC_LOCK: run as root");

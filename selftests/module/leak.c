@@ -118,7 +118,7 @@ static void expect_pinned(struct __test_metadata *_metadata, FIXTURE_DATA(leak) 
 	}
 }
 
-TEST_F(leak, is_detectable_because_the_figures_show_a_session)
+TEST_F(leak, the_figures_show_the_resources_of_a_session)
 {
 	struct usage now;
 
@@ -135,7 +135,7 @@ TEST_F(leak, is_detectable_because_the_figures_show_a_session)
 	EXPECT_EQ(self->before.locked, locked_bytes());
 }
 
-TEST_F(leak, not_in_a_thousand_starts_and_stops)
+TEST_F(leak, one_thousand_starts_and_stops_leak_nothing)
 {
 	for (unsigned int i = 0; i < 1000; i++) {
 		ASSERT_EQ(0, session_start(PROCESS, 0, &self->range, 1));
@@ -148,7 +148,7 @@ TEST_F(leak, not_in_a_thousand_starts_and_stops)
 	expect_pinned(_metadata, self, 1000 * PAGES);
 }
 
-TEST_F(leak, not_in_a_thousand_sessions_of_a_thread)
+TEST_F(leak, one_thousand_sessions_of_a_thread_leak_nothing)
 {
 	for (unsigned int i = 0; i < 1000; i++) {
 		ASSERT_EQ(0, session_start(THREAD, 0, &self->range, 1));
@@ -157,7 +157,7 @@ TEST_F(leak, not_in_a_thousand_sessions_of_a_thread)
 	expect_pinned(_metadata, self, 1000 * PAGES);
 }
 
-TEST_F(leak, not_in_a_thousand_replacements)
+TEST_F(leak, one_thousand_replacements_leak_nothing)
 {
 	for (unsigned int i = 0; i < 1000; i++) {
 		/* The buffer has one page or three, and its first page varies. */
@@ -174,7 +174,7 @@ TEST_F(leak, not_in_a_thousand_replacements)
 	expect_pinned(_metadata, self, 1000);
 }
 
-TEST_F(leak, not_in_starts_that_fail)
+TEST_F(leak, starts_that_fail_leak_nothing)
 {
 	struct profil_range ranges[2] = { self->range, self->range };
 	struct rlimit limit = { 2 * PAGE, 2 * PAGE };
@@ -215,7 +215,7 @@ TEST_F(leak, not_in_starts_that_fail)
 	ASSERT_EQ(0, seteuid(0));
 }
 
-TEST_F(leak, not_when_buffers_are_unmapped)
+TEST_F(leak, sessions_whose_buffers_are_unmapped_leak_nothing)
 {
 	for (unsigned int i = 0; i < 100; i++) {
 		char *buffer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
@@ -239,7 +239,7 @@ TEST_F(leak, not_when_buffers_are_unmapped)
 	expect_pinned(_metadata, self, 100);
 }
 
-TEST_F(leak, not_when_pages_are_given_up)
+TEST_F(leak, sessions_whose_pages_are_discarded_leak_nothing)
 {
 	ASSERT_EQ(0, session_start(PROCESS, 0, &self->range, 1));
 	for (unsigned int i = 0; i < 200; i++) {
@@ -257,7 +257,7 @@ static void *leave_session_on(void *range)
 	return session_start(THREAD, 0, range, 1) ? range : NULL;
 }
 
-TEST_F(leak, not_when_a_hundred_threads_exit)
+TEST_F(leak, sessions_of_one_hundred_exiting_threads_leak_nothing)
 {
 	pthread_t thread;
 	void *failed;

@@ -115,7 +115,7 @@ FIXTURE_SETUP(lifetime)
 	ASSERT_LT(0, self->users);
 }
 
-/* Whatever a test did, nothing may remain. */
+/* Nothing of the sessions of a test may remain. */
 FIXTURE_TEARDOWN(lifetime)
 {
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
@@ -974,7 +974,7 @@ static int leave_ended(atomic_int *step)
 	return child < 0 ? 102 : status_of(child);
 }
 
-TEST_F(unload, succeeds_after_an_ended_session_that_nobody_stopped)
+TEST_F(unload, succeeds_while_an_ended_session_has_not_been_stopped)
 {
 	if (geteuid())
 		SKIP(return, "only root can unload the module");
@@ -1002,7 +1002,7 @@ static int tick_for_ever(atomic_int *step)
 	return 101;
 }
 
-TEST_F(unload, succeeds_after_a_process_was_killed_while_ticking)
+TEST_F(unload, succeeds_after_a_sampled_process_was_killed)
 {
 	if (geteuid())
 		SKIP(return, "only root can unload the module");

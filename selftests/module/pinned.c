@@ -86,7 +86,7 @@ static void stop_thread(FIXTURE_DATA(pinned) *self)
 	self->running = false;
 }
 
-/* Whatever happened to the session, nothing of it may remain. */
+/* Nothing of the session may remain. */
 FIXTURE_TEARDOWN(pinned)
 {
 	stop_thread(self);
@@ -279,7 +279,7 @@ static bool event_big_rwx(FIXTURE_DATA(pinned) *self)
 	       !mprotect(self->buffer, BIG, PROT_READ | PROT_WRITE);
 }
 
-/* Each change of so many pages takes several ticks. */
+/* Each change of all these pages takes several ticks. */
 TEST_F(pinned, pages_stay_during_a_long_mprotect)
 {
 	self->buffer = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

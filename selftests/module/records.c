@@ -326,7 +326,7 @@ FIXTURE_SETUP(records)
 	ASSERT_LT(0, self->users);
 }
 
-/* Whatever a test did, nothing may remain. */
+/* Nothing of the sessions of a test may remain. */
 FIXTURE_TEARDOWN(records)
 {
 	unsigned int i;
@@ -886,7 +886,7 @@ TEST_F_TIMEOUT(records, do_not_pin_an_io_uring_that_holds_the_session, 150)
 
 /* Limits */
 
-TEST_F(records, that_do_not_fit_are_counted_as_dropped)
+TEST_F(records, that_find_the_ring_full_are_counted_as_dropped)
 {
 	struct profil_stats s, then;
 	unsigned int read;

@@ -496,7 +496,7 @@ static void run_and_exit(struct worker *worker)
 	worker->value = gettid();
 }
 
-TEST_F(thread, exit_ends_its_session)
+TEST_F(thread, exit_ends_the_session_of_the_thread)
 {
 	u64 locked = locked_bytes();
 	long long users = module_users();
