@@ -458,7 +458,9 @@ TEST_F(bad, shared_files_with_writeback_are_refused)
 	}
 }
 
-/* Memory that is accepted */
+/*
+ * Memory that is accepted
+ */
 static u16 in_data[8192] = { 1 };
 static u32 in_bss[8192];
 
@@ -654,7 +656,9 @@ TEST(a_transparent_huge_page_is_accepted)
 	expect_counts(_metadata, p, HUGE / 2, 2);
 }
 
-/* Sizes and positions of buffers */
+/*
+ * Sizes and positions of buffers
+ */
 TEST(one_counter_at_either_end_of_a_page_is_counted)
 {
 	const u32 widths[] = { 2, 4, 8 };
@@ -694,7 +698,9 @@ TEST(buffers_across_page_boundaries_are_counted)
 	}
 }
 
-/* Charges: a session is charged once for each page */
+/*
+ * Charges: a session is charged once for each page
+ */
 struct place {
 	u64 from, to;	/* in 64ths of a page; to == 0: none */
 };
@@ -791,7 +797,9 @@ TEST(counting_adds_to_the_old_values)
 	EXPECT_EQ(7, p[4]);
 }
 
-/* RLIMIT_MEMLOCK, for a user without CAP_IPC_LOCK */
+/*
+ * RLIMIT_MEMLOCK, for a user without CAP_IPC_LOCK
+ */
 #define LIMIT	16	/* pages */
 
 FIXTURE(limit) {

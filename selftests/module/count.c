@@ -38,7 +38,9 @@ FIXTURE_TEARDOWN(count)
 {
 }
 
-/* Positions of pcs: loop 0 is at the pc, and d = pc - offset */
+/*
+ * Positions of pcs: loop 0 is at the pc, and d = pc - offset
+ */
 
 struct place {
 	u64 d;
@@ -312,7 +314,9 @@ TEST_F(count, a_pc_far_above_the_offset_does_not_wrap_into_a_counter)
 	expect_places(_metadata, places, ARRAY_SIZE(places));
 }
 
-/* Ranges */
+/*
+ * Ranges
+ */
 
 TEST_F(count, all_hits_are_at_the_instructions_of_the_loop)
 {
@@ -915,7 +919,7 @@ static void expect_charge(struct __test_metadata *_metadata, const struct charge
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_LT(s.ticks / 4, s.hit);
 	EXPECT_EQ(s.hit, counters_sum(page.u16, 2, n));
-	/* With a debug kernel 1 of 34 was once elsewhere; the reason is not known. */
+	/* With a debug kernel 1 of 34 ticks was once elsewhere; the reason is not known. */
 	EXPECT_LE(kernel_checks_itself() ? s.hit - s.hit / 8 : s.hit, at_call);
 	for (i = 0; i < n && at_call < s.hit; i++)
 		if (page.u16[i])

@@ -388,7 +388,7 @@ TEST_F(describe, finds_the_session_of_a_child_that_was_just_forked)
 		killed(children[i]);
 }
 
-/* A session without a mode is described, and continues its counters when it is replaced. */
+/* A session without a mode is described. Replacing it continues its counters. */
 TEST_F(describe, describes_a_session_without_a_mode)
 {
 	struct profil_range range = range_all(self->counters->c8, 1, 8), found;

@@ -160,7 +160,9 @@ static void tear_down(struct __test_metadata *_metadata)
 	}
 }
 
-/* Counters of each width, in private and in shared memory */
+/*
+ * Counters of each width, in private and in shared memory
+ */
 
 FIXTURE(fork) {
 };
@@ -449,7 +451,9 @@ TEST_F(fork, is_itself_counted)
 	EXPECT_EQ(count(0), count_all());
 }
 
-/* Operations on the session in the child, in the parent and in threads */
+/*
+ * Operations on the session in the child, in the parent and in threads
+ */
 
 FIXTURE(forked) {
 };
@@ -844,7 +848,9 @@ TEST_F(forked, child_of_a_session_without_counters_is_on)
 	EXPECT_EQ(s.ticks, s.outside);
 }
 
-/* Buffers that the child does not have, changes or unmaps */
+/*
+ * Buffers that the child does not have, changes or unmaps
+ */
 
 /* The child's session has ended, or will end, for the reason @end. Nothing of it remains. */
 static void child_must_end(u32 end, struct profil_stats *s)
@@ -1435,7 +1441,9 @@ TEST_F(forked, child_with_hugetlb_pages_has_an_ended_session)
 	file_write(HUGETLB_POOL, was);
 }
 
-/* RLIMIT_MEMLOCK and CAP_IPC_LOCK */
+/*
+ * RLIMIT_MEMLOCK and CAP_IPC_LOCK
+ */
 
 static void limit_to(struct __test_metadata *_metadata, unsigned long bytes)
 {
@@ -1539,7 +1547,9 @@ TEST_F(forked, child_with_CAP_IPC_LOCK_has_no_limit)
 	expect_child(_metadata, child_counts_1);
 }
 
-/* Many children */
+/*
+ * Many children
+ */
 
 /* Each child exits or is killed before, while or after its pages are pinned. */
 static void expect_children_gone(struct __test_metadata *_metadata, unsigned int n,

@@ -88,7 +88,9 @@ static void expect_counting(struct __test_metadata *_metadata)
 	EXPECT_EQ(s.hit, counters_sum(page, 4, ARRAY_SIZE(page)));
 }
 
-/* When the hook is installed */
+/*
+ * When the hook is installed
+ */
 
 static bool hook_is(u32 hook, const char *name)
 {
@@ -132,7 +134,9 @@ TEST_F(hook, query_and_attribute_tell_whether_the_hook_is_in_place)
 	EXPECT_TRUE(await(hook_is_gone()));
 }
 
-/* How long the hook stays: installing or removing it patches kernel text */
+/*
+ * How long the hook stays: installing or removing it patches kernel text
+ */
 
 /* A function that the kernel calls at the end of each text patch; NULL if it is not known. */
 static const char *patch_function(void)

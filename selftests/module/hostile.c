@@ -108,7 +108,9 @@ static struct profil_range *all_ranges(char *buffer, size_t bytes)
 	return ranges;
 }
 
-/* CPU time of kernel workers */
+/*
+ * CPU time of kernel workers
+ */
 
 static long long children_ns(void)
 {
@@ -254,7 +256,9 @@ TEST_F(hostile, workers_use_less_CPU_time_than_processes_that_fork_running_child
 	expect_paid(_metadata, fork_running_children);
 }
 
-/* Kernel memory */
+/*
+ * Kernel memory
+ */
 
 #define MAKERS		3
 #define MADE		400	/* by each thread */
@@ -386,7 +390,9 @@ TEST_F(hostile, an_open_descriptor_does_not_pin_the_mm_and_task_of_its_dead_crea
 	}
 }
 
-/* Attaching with a capability, while the target has as many sessions as it can */
+/*
+ * Attaching with a capability, while the target has as many sessions as it can
+ */
 
 #define SLOTS		8U	/* reserved for sessions that are attached by capability */
 #define SLOTS_CLOCKED	2U	/* of these, with a period */
@@ -546,7 +552,9 @@ TEST_F(hostile, a_child_does_not_inherit_CAP_IPC_LOCK_that_its_parent_dropped)
 	EXPECT_EQ(0, status_of(spawn(drop_the_right)));
 }
 
-/* Expedited grace periods, which interrupt all CPUs */
+/*
+ * Expedited grace periods, which interrupt all CPUs
+ */
 
 static int fd = -1;		/* of the session under test */
 
@@ -647,7 +655,9 @@ TEST_F(hostile, snapshots_in_a_loop_rarely_interrupt_other_CPUs)
 	}
 }
 
-/* Calls that wait for a page of user memory */
+/*
+ * Calls that wait for a page of user memory
+ */
 
 static u32 page[1024] __attribute__((aligned(4096)));
 static u32 others_page[1024] __attribute__((aligned(4096)));

@@ -270,7 +270,9 @@ TEST_F(leak, sessions_of_one_hundred_exiting_threads_leak_nothing)
 	expect_pinned(_metadata, self, 100 * PAGES);
 }
 
-/* Each way in which a process can die */
+/*
+ * Each way in which a process can die
+ */
 
 static struct profil_range range;	/* counts in PAGES pages of private memory */
 static int fds[3];			/* a session for each fork mode */

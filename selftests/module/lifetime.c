@@ -126,7 +126,9 @@ FIXTURE_TEARDOWN(lifetime)
 	EXPECT_TRUE(await(locked_bytes() == self->locked));
 }
 
-/* Stop, restart and replacement */
+/*
+ * Stop, restart and replacement
+ */
 
 TEST_F(lifetime, after_stop_no_counter_changes)
 {
@@ -683,7 +685,9 @@ TEST_F(lifetime, the_session_outlives_the_thread_that_started_it)
 	EXPECT_EQ(0, status_in_child(leader_exits));
 }
 
-/* exec and exit of a child after fork */
+/*
+ * exec and exit of a child after fork
+ */
 
 /* Parent and child have a session each. @child_ends() ends that of the child. */
 static void expect_fork(struct __test_metadata *_metadata, int (*child_ends)(void), int status)
@@ -842,7 +846,9 @@ TEST_F_TIMEOUT(lifetime, exec_while_a_thread_forks_ends_only_the_session_of_the_
 	EXPECT_EQ(0U, children->failed);
 }
 
-/* Unloading the module: the device is open only while a child needs it */
+/*
+ * Unloading the module: the device is open only while a child needs it
+ */
 
 FIXTURE(unload) {
 	pid_t child;

@@ -42,7 +42,9 @@
 #define RANGES		1024U		/* the maximum of a session, and of an address space */
 #define TARGETS		16U		/* threads, each with the maximum of sessions */
 
-/* The memory cgroup */
+/*
+ * The memory cgroup
+ */
 
 static long long held(void)
 {
@@ -135,7 +137,9 @@ static struct profil_range *many_ranges(unsigned int n)
 	return ranges;
 }
 
-/* Limits: 1,024 sessions of a process, and RLIMIT_MEMLOCK */
+/*
+ * Limits: 1,024 sessions of a process, and RLIMIT_MEMLOCK
+ */
 
 static int fds[MAX_OPEN + 1];
 
@@ -228,7 +232,9 @@ TEST_F(limits, buffers_and_records_of_a_process_share_RLIMIT_MEMLOCK)
 	EXPECT_EQ(0, status_in_child(lock_up_to_the_limit));
 }
 
-/* Charges to the memory cgroup */
+/*
+ * Charges to the memory cgroup
+ */
 
 static int charge_sessions(void)
 {
@@ -409,7 +415,9 @@ TEST_F(limits, sessions_that_children_inherit_are_charged_to_the_cgroup)
 	EXPECT_EQ(0, status_in_cgroup(charge_children));
 }
 
-/* Arguments: the caller can make the kernel wait for a page of an argument */
+/*
+ * Arguments: the caller can make the kernel wait for a page of an argument
+ */
 
 static int missing_pages(void *p, size_t size)
 {
@@ -479,7 +487,9 @@ TEST_F(limits, arguments_are_charged_to_the_cgroup)
 	EXPECT_EQ(0, status_in_cgroup(charge_arguments));
 }
 
-/* A small memory cgroup */
+/*
+ * A small memory cgroup
+ */
 
 static void fill(int (*more)(void))
 {

@@ -178,7 +178,9 @@ static struct profil_stats stop(struct __test_metadata *_metadata, FIXTURE_DATA(
 	return s;
 }
 
-/* Events that leave the pages where they are mapped */
+/*
+ * Events that leave the pages where they are mapped
+ */
 
 static void expect_same(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
 			bool (*event)(FIXTURE_DATA(pinned) *self))
@@ -470,7 +472,9 @@ TEST_F(pinned, shared_pages_stay_when_memory_is_reclaimed)
 	expect_same_in_cgroup(_metadata, self);
 }
 
-/* Events that map new pages in their place: nothing is counted in the new pages */
+/*
+ * Events that map new pages in their place: nothing is counted in the new pages
+ */
 
 static void expect_new_pages_unchanged(struct __test_metadata *_metadata,
 				       FIXTURE_DATA(pinned) *self,
@@ -649,7 +653,9 @@ TEST_F(pinned, MADV_DONTNEED_of_one_page_leaves_the_counts_of_the_others)
 	EXPECT_EQ(0U, self->buffer[LAST]);
 }
 
-/* The pages are mapped at another address, or in another mapping */
+/*
+ * The pages are mapped at another address, or in another mapping
+ */
 
 /* After the event the pages are mapped at @where. */
 static void expect_counted_at(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
@@ -726,7 +732,9 @@ TEST_F(pinned, the_remaining_pages_of_a_truncated_file_are_counted_in)
 	EXPECT_EQ(s.hit, self->buffer[0] + of_1);
 }
 
-/* The pages are not mapped any more */
+/*
+ * The pages are not mapped any more
+ */
 
 TEST_F(pinned, unmapped_pages_stay_pinned_until_stop)
 {
@@ -795,7 +803,9 @@ TEST_F(pinned, unmapped_pages_of_several_sessions_stay_pinned)
 	stop(_metadata, self);
 }
 
-/* Pages that user space provides */
+/*
+ * Pages that user space provides
+ */
 
 static void expect_no_request(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
 			      enum held_kind kind)
@@ -943,7 +953,9 @@ TEST_F(pinned, huge_pages_that_are_mapped_over_them_are_not_written_to)
 	expect_hugetlb_unchanged(_metadata, self, event_map_hugetlb_anew);
 }
 
-/* The pages of a forked child */
+/*
+ * The pages of a forked child
+ */
 
 /* The child has none of the parent's pages. Returns the reason why its session ended. */
 static int end_in_child(void)

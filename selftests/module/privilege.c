@@ -60,7 +60,9 @@ static struct shared {
 
 static int fd = -1;		/* of the session under test */
 
-/* The program, in user code and system calls */
+/*
+ * The program, in user code and system calls
+ */
 
 #define TEXT	0x10000000UL
 
@@ -480,7 +482,9 @@ TEST_F(privilege, a_set_user_ID_exec_with_no_new_privs_is_followed)
 	EXPECT_EQ(0, status_in_child(exec_without_new_rights));
 }
 
-/* Changes of credentials without an exec */
+/*
+ * Changes of credentials without an exec
+ */
 
 static int drop_and_exec(void)
 {
@@ -540,7 +544,9 @@ TEST_F(privilege, a_joined_child_that_gains_privilege_is_sampled_until_it_execs)
 	EXPECT_EQ(0, status_in_child(sample_who_gains));
 }
 
-/* Processes of other users */
+/*
+ * Processes of other users
+ */
 
 static pid_t victim;
 
@@ -863,7 +869,9 @@ TEST_F(privilege, nothing_is_described_across_user_namespaces)
 	killed(victim);
 }
 
-/* Containers: the root of a user and pid namespace, with the device */
+/*
+ * Containers: the root of a user and pid namespace, with the device
+ */
 
 static int ends[2] = { -1, -1 };
 
@@ -1282,7 +1290,9 @@ TEST_F(privilege, a_traced_target_is_sampled_after_detach_until_it_is_killed)
 	EXPECT_EQ(0, status_in_child(leave_and_kill));
 }
 
-/* Kernel addresses */
+/*
+ * Kernel addresses
+ */
 
 #define SAMPLED_MS	400
 #define CLOCK_NS	100000

@@ -60,7 +60,9 @@ static pid_t children[4];	/* killed at the end, if they still run */
 static struct profil_record *records[2 * ENOUGH];
 static unsigned int nr;		/* the number of records */
 
-/* Mappings and statistics according to the kernel */
+/*
+ * Mappings and statistics according to the kernel
+ */
 
 /* Looks up the mapping of @pc in /proc/self/maps. Returns false if there is none. */
 static bool mapping_of(u64 pc, struct mapping *m)
@@ -346,7 +348,9 @@ FIXTURE_TEARDOWN(records)
 	EXPECT_TRUE(await(locked_bytes() == self->locked));
 }
 
-/* The fields of a record */
+/*
+ * The fields of a record
+ */
 
 TEST_F(records, describe_a_tick)
 {
@@ -521,7 +525,9 @@ TEST_F(records, have_the_mode_of_their_tick)
 	close(zero);
 }
 
-/* The mapping of a pc at the time of the tick */
+/*
+ * The mapping of a pc at the time of the tick
+ */
 
 static char file[64];		/* a file of code, with the loops on its second page */
 
@@ -759,7 +765,9 @@ TEST_F(records, have_the_right_mapping_or_none_while_mappings_change)
 	EXPECT_LT(0U, known);
 }
 
-/* Files that a record names without holding a reference */
+/*
+ * Files that a record names without holding a reference
+ */
 
 /* Does @r have the file name of @m without the directories, and otherwise the fields of @m? */
 static bool has_file_name(const struct profil_record *r, const struct mapping *m)
@@ -884,7 +892,9 @@ TEST_F_TIMEOUT(records, do_not_pin_an_io_uring_that_holds_the_session, 150)
 	EXPECT_EQ(0, status_of(spawn(leave_a_record_of_an_io_uring)));
 }
 
-/* Limits */
+/*
+ * Limits
+ */
 
 TEST_F(records, that_find_the_ring_full_are_counted_as_dropped)
 {
@@ -963,7 +973,9 @@ TEST_F(records, are_refused_above_RLIMIT_MEMLOCK)
 	EXPECT_EQ(0, status_of(spawn(exceed_limit)));
 }
 
-/* read() and poll() */
+/*
+ * read() and poll()
+ */
 
 static short polled(int timeout)
 {
@@ -1385,7 +1397,9 @@ TEST_F(records, are_not_left_if_nr_records_is_0)
 	EXPECT_EQ(0U, s.dropped_record);
 }
 
-/* Processes that exec, exit and fork */
+/*
+ * Processes that exec, exit and fork
+ */
 
 static char program[64];
 

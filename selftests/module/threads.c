@@ -78,7 +78,9 @@ static u32 state_of(u32 scope)
 	return session_stats(scope, &s) ? ~0U : s.state;
 }
 
-/* One session for all threads */
+/*
+ * One session for all threads
+ */
 
 FIXTURE(threads) {
 };
@@ -401,7 +403,9 @@ TEST_F(threads, that_race_to_replace_lose_no_tick_and_count_none_twice)
 	EXPECT_TRUE(await(module_users() == users));
 }
 
-/* The scope of one thread */
+/*
+ * The scope of one thread
+ */
 
 FIXTURE(thread) {
 };

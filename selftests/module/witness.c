@@ -57,7 +57,7 @@ static u64 witnessed(pid_t tid)
 	return hits;
 }
 
-/* Returns the number of ticks that the witness reports as lost; -1 if it reports none. */
+/* Returns the number of ticks that the witness reports as lost; -1 if it is not known. */
 static long long witness_lost(void)
 {
 	unsigned long long dropped = ~0ULL;
