@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What leaves the buffer's pages where they are ends no session, however often it comes,
- * and falsifies no count: forks, and all that memory management does of its own accord.
+ * Events that do not move the buffer's pages end no session and lose no count, even if they happen
+ * very often: forks, and all that memory management does by itself.
  *
- * A classic session and one with a descriptor for each way to fork are on together, in
- * one mapping. Behind their buffers lies memory like them that is not pinned, so that an
- * event can be seen to have happened: there pages merge, collapse and move.
+ * A classic session, and a descriptor session for each PROFIL_FORK_* mode, are on at the same time,
+ * with buffers in one mapping. The mapping continues with memory of the same kind that is not
+ * pinned. There a test sees that the event happens: unpinned pages merge, collapse and move.
  *
- * Loop 0 runs on each CPU all the time, and is counted in the first counter of each
- * session. Loop 1 runs at the end, and is counted in the last.
+ * Loop 0 runs on each CPU all the time, and is counted in the first counter of each session. Loop 1
+ * runs at the end, and is counted in the last counter.
  */
 #include "kselftest_harness.h"
 
@@ -27,15 +27,15 @@
 #define HUGE		(2UL << 20)
 
 #define SESSIONS	4U
-#define SIZE		(16 * PAGE)		/* of the buffer of each */
-#define LAST		(SIZE / 4 - 1)		/* index of its last counter */
-#define SPACE		(2 * HUGE)		/* all of the mapping */
-#define NEIGHBOUR	HUGE			/* in it: memory that is not pinned */
+#define SIZE		(16 * PAGE)		/* of each session's buffer */
+#define LAST		(SIZE / 4 - 1)		/* index of a buffer's last counter */
+#define SPACE		(2 * HUGE)		/* size of the mapping */
+#define NEIGHBOUR	HUGE			/* from this offset it is not pinned */
 
-#define SOME		6	/* ticks, before and after an event */
+#define SOME		6	/* ticks that must arrive before and after an event */
 #define MAX_CPUS	8
 
-/* Some of what the kernel does takes long where its instructions are emulated. */
+/* Some of these events take long on an emulated CPU. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	200
 
@@ -43,7 +43,7 @@
 #define KSM_DIR		"/sys/kernel/mm/ksm/"
 #define KHUGEPAGED	"/sys/kernel/mm/transparent_hugepage/khugepaged/"
 
-/* Session 0 is the classic one; these are what the others do when a target forks. */
+/* Session 0 is the classic one. The others have these modes. */
 static const u32 on_fork[SESSIONS] = {
 	[1] = PROFIL_FORK_OFF,
 	[2] = PROFIL_FORK_SHARE,
@@ -75,7 +75,7 @@ FIXTURE_VARIANT_ADD(endure, huge) {
 };
 
 static atomic_bool enough;
-static char *touched;	/* memory that the threads look at, too */
+static char *touched;	/* memory that the threads also read */
 
 static void *run_loop_0(void *cpu)
 {
@@ -85,7 +85,7 @@ static void *run_loop_0(void *cpu)
 	CPU_ZERO(&set);
 	CPU_SET((uintptr_t)cpu, &set);
 	sched_setaffinity(0, sizeof(set), &set);
-	/* The kernel's threads that merge and collapse must get their time as well. */
+	/* The kernel's threads that merge and collapse pages need CPU time, too. */
 	setpriority(PRIO_PROCESS, 0, 19);
 	while (!enough) {
 		for (i = 0; i < SPACE; i += PAGE)
@@ -102,7 +102,7 @@ static void quiet(FIXTURE_DATA(endure) *self)
 		pthread_join(self->threads[--self->nr_threads], NULL);
 }
 
-/* Memory that begins where a huge page can. */
+/* Maps memory that is aligned to a huge page. */
 static char *map(bool shared, bool huge)
 {
 	int flags = shared ? MAP_SHARED | MAP_ANONYMOUS : MAP_PRIVATE | MAP_ANONYMOUS;
@@ -113,7 +113,7 @@ static char *map(bool shared, bool huge)
 	    (start + SPACE != p + SPACE + HUGE && munmap(start + SPACE, p + HUGE - start)) ||
 	    madvise(start, SPACE, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE))
 		return MAP_FAILED;
-	/* Private memory gets pages where it is written only. */
+	/* Private memory has no pages before it is written. */
 	memset(start, 1, SPACE);
 	memset(start, 0, SPACE);
 	return start;
@@ -136,7 +136,9 @@ static u64 hits(const FIXTURE_DATA(endure) *self, unsigned int i)
 	return stats(self, i, &s) ? 0 : s.hit;
 }
 
-/* User ticks of the loops: nothing between two runs of these is counted. */
+/*
+ * Starts session @i, which counts user ticks in the loops. Ticks between two loops are not counted.
+ */
 static int start(FIXTURE_DATA(endure) *self, unsigned int i)
 {
 	struct profil_range ranges[] = {
@@ -204,7 +206,7 @@ FIXTURE_TEARDOWN(endure)
 	EXPECT_TRUE(await(locked_bytes() == self->locked));
 }
 
-/* After an event: all is as it was, and more ticks come. */
+/* After an event: the sessions are unchanged, and more ticks are counted. */
 static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(endure) *self)
 {
 	u64 before[SESSIONS];
@@ -224,7 +226,7 @@ static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(endure) *s
 	EXPECT_EQ(self->locked + SESSIONS * SIZE, locked_bytes());
 }
 
-/* In the end: every hit is where it belongs, and nothing was lost. */
+/* At the end: every hit is in the expected counter, and no tick was lost. */
 static void expect_all_counted(struct __test_metadata *_metadata, FIXTURE_DATA(endure) *self)
 {
 	struct profil_stats s;
@@ -241,7 +243,7 @@ static void expect_all_counted(struct __test_metadata *_metadata, FIXTURE_DATA(e
 			EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 		}
 		EXPECT_TRUE(accounted(&s));
-		/* That comes when somebody else has this machine's CPUs. */
+		/* The host did not run this virtual machine's CPU for some time. */
 		EXPECT_EQ(s.dropped_overrun, s.dropped);
 		EXPECT_GE(s.hit, s.dropped);
 		EXPECT_EQ(0U, s.unfollowed);
@@ -252,10 +254,10 @@ static void expect_all_counted(struct __test_metadata *_metadata, FIXTURE_DATA(e
 	}
 }
 
-/* Some live at a time. They count nothing: of the loops they run none. */
+/* This many children exist at the same time. They run no loop, so no tick of theirs is counted. */
 #define AT_A_TIME	8U
 
-/* In huge pages each copies the whole huge page. */
+/* With huge pages, each fork copies the whole huge page. */
 TEST_F(endure, a_thousand_forks_end_no_session)
 {
 	pid_t pids[AT_A_TIME];
@@ -273,7 +275,7 @@ TEST_F(endure, a_thousand_forks_end_no_session)
 			continue;
 		*pid = fork();
 		if (!*pid) {
-			/* In private memory this is another page from then on. */
+			/* After a fork, private memory has another page from this write on. */
 			if (!variant->shared)
 				memset(self->space, 0xff, SESSIONS * SIZE);
 			_exit(0);
@@ -297,7 +299,7 @@ TEST_F(endure, a_thousand_writes_to_clear_refs_end_no_session)
 	expect_all_counted(_metadata, self);
 }
 
-/* Page by page, so that mappings split and merge. */
+/* Changes single pages, so that mappings split and merge. */
 TEST_F(endure, a_thousand_changes_of_the_protection_end_no_session)
 {
 	for (unsigned int i = 0; i < 1000; i++) {
@@ -325,7 +327,7 @@ TEST_F(endure, KSM_ends_no_session)
 	EXPECT_EQ(0, file_exchange(KSM_DIR "pages_to_scan", "2000", pages, sizeof(pages)));
 	EXPECT_EQ(0, file_exchange(KSM_DIR "run", "1", run, sizeof(run)));
 
-	/* Almost all pages are zeros; what is not pinned merges. */
+	/* Almost all pages contain zeros, and those that are not pinned merge. */
 	EXPECT_EQ(0, madvise(self->space, SPACE, MADV_MERGEABLE));
 	EXPECT_EQ(0, madvise(equal, SPACE, MADV_MERGEABLE));
 	EXPECT_TRUE(await(file_number(KSM_DIR "pages_sharing", "") > sharing + 50)) {
@@ -344,7 +346,7 @@ TEST_F(endure, KSM_ends_no_session)
 	EXPECT_EQ(0, madvise(self->space, SPACE, MADV_UNMERGEABLE));
 	expect_on(_metadata, self);
 
-	/* The kernel merges no more, and takes apart what it has merged. */
+	/* KSM stops, and splits the pages that it has merged. */
 	EXPECT_EQ(0, file_write(KSM_DIR "run", "2"));
 	EXPECT_EQ(0, file_write(KSM_DIR "run", run));
 	EXPECT_EQ(0, file_write(KSM_DIR "pages_to_scan", pages));
@@ -364,7 +366,7 @@ TEST_F(endure, MADV_COLLAPSE_ends_no_session)
 	unsigned int i;
 
 	if (variant->huge) {
-		/* It must be what its name says; then split it, to be collapsed. */
+		/* The memory must consist of huge pages. Split them, so that they can collapse. */
 		ASSERT_LE(SPACE, before);
 		for (i = 0; i < 2; i++) {
 			char *page = self->space + i * HUGE;
@@ -382,7 +384,10 @@ TEST_F(endure, MADV_COLLAPSE_ends_no_session)
 		if (i % 5 == 0)
 			expect_on(_metadata, self);
 	}
-	/* What is not pinned collapses, if the kernel knows the call (6.1) and the memory. */
+	/*
+	 * Memory that is not pinned collapses, if the kernel supports the call (since 6.1) for this
+	 * memory.
+	 */
 	if (!madvise(self->space + NEIGHBOUR, HUGE, MADV_COLLAPSE) && !variant->shared) {
 		EXPECT_LE(before + HUGE, huge_pages());
 	}
@@ -402,7 +407,10 @@ TEST_F(endure, khugepaged_ends_no_session)
 	EXPECT_EQ(0, file_exchange(KHUGEPAGED "pages_to_scan", "100000", pages, sizeof(pages)));
 	EXPECT_EQ(0, file_exchange(KHUGEPAGED "scan_sleep_millisecs", "1", sleep, sizeof(sleep)));
 
-	/* What is not pinned collapses; shared memory may not be asked for at all. */
+	/*
+	 * Memory that is not pinned collapses. For shared memory the kernel may not support it at
+	 * all.
+	 */
 	before = huge_pages();
 	EXPECT_EQ(0, madvise(self->space, SPACE, MADV_HUGEPAGE));
 	EXPECT_EQ(0, madvise(other, SPACE, MADV_HUGEPAGE));
@@ -417,7 +425,7 @@ TEST_F(endure, khugepaged_ends_no_session)
 	expect_all_counted(_metadata, self);
 }
 
-TEST_F(endure, compaction_again_and_again_ends_no_session)
+TEST_F(endure, repeated_compaction_ends_no_session)
 {
 	long long scanned = file_number("/proc/vmstat", "compact_migrate_scanned ");
 
@@ -433,7 +441,7 @@ TEST_F(endure, compaction_again_and_again_ends_no_session)
 }
 
 /*
- * Two nodes
+ * Two NUMA nodes
  */
 
 static bool one_node(void)
@@ -441,7 +449,7 @@ static bool one_node(void)
 	return access(NODES "node1", F_OK);
 }
 
-/* Asks to move @nr pages from @start on to @node, or, if -1, only where they are. */
+/* Asks to move @nr pages from @start to @node. If @node is -1, only gets the node of each page. */
 static bool move_pages_to(char *start, unsigned int nr, int node, int *nodes)
 {
 	void *pages[64];
@@ -470,7 +478,9 @@ TEST_F(endure, a_move_to_another_node_fails_and_ends_no_session)
 		int node = i % 2;
 		unsigned long from = 1 << !node, to = 1 << node;
 
-		/* Each page, each range, and the process; pinned ones stay. */
+		/*
+		 * Asks for each page, for each range and for the whole process. Pinned pages stay.
+		 */
 		ASSERT_TRUE(move_pages_to(self->space, nr, node, asked));
 		ASSERT_TRUE(move_pages_to(self->space + NEIGHBOUR, nr, node, asked));
 		syscall(SYS_mbind, self->space, SPACE, MPOL_BIND, &to, 8UL, MPOL_MF_MOVE);
@@ -483,7 +493,7 @@ TEST_F(endure, a_move_to_another_node_fails_and_ends_no_session)
 	}
 	ASSERT_TRUE(move_pages_to(self->space, nr, -1, after));
 	EXPECT_EQ(0, memcmp(before, after, nr * sizeof(*before)));
-	/* Not those that another CPU happened to hold. */
+	/* Without pages that another CPU held at that moment. */
 	EXPECT_LT(4 * nr, moved);
 	expect_all_counted(_metadata, self);
 }
@@ -502,7 +512,7 @@ TEST_F(endure, NUMA_balancing_ends_no_session)
 		SKIP(return, "kernel.numa_balancing is not 1, and only root can set it");
 	file_line(control, old, sizeof(old));
 	ASSERT_TRUE(!strcmp(old, "1") || !file_write(control, "1"));
-	/* Without this the kernel leaves shared memory alone. */
+	/* NUMA balancing skips shared memory unless its policy has MPOL_F_NUMA_BALANCING. */
 	ASSERT_EQ(0, syscall(SYS_mbind, self->space, SPACE, MPOL_BIND | MPOL_F_NUMA_BALANCING,
 			     &both, 8UL, 0));
 	for (unsigned int i = 0; i < 2; i++) {

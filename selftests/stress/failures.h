@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Failures that many processes see, and one tells
+ * Failures that any of many processes finds, and that one process prints
  */
 #ifndef _SELFTESTS_FAILURES_H
 #define _SELFTESTS_FAILURES_H
@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-/* In memory that they share. */
+/* In memory that all processes share. */
 struct failures {
 	atomic_uint n;
 	char first[32][480];

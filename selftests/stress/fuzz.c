@@ -80,7 +80,7 @@ struct move {
 #define SEATS		16U
 #define PIDS		32U
 #define KIDS		4U
-#define RANGES		200U	/* that fit on a desk */
+#define RANGES		200U	/* that fit on a desk: the maximum of an array */
 
 enum kind {
 	ANONYMOUS, HUGE, SHARED, MEMFD, MEMFD_PRIVATE, HUGETLB, HUGETLB_SHARED, FILE_PRIVATE, ZERO,
@@ -91,7 +91,7 @@ enum kind {
 struct shared {
 	atomic_uint stop;
 	atomic_ullong calls;
-	u64 most;			/* limit on calls */
+	u64 most;			/* limit on the number of calls */
 	atomic_uint at[SEATS];		/* calls of the process on this seat */
 	u32 life[SEATS];		/* how many processes had this seat */
 	struct failures failures;
@@ -102,7 +102,7 @@ struct shared {
 	atomic_int why_not[KINDS];
 	atomic_ullong answers;
 	atomic_ullong ticks, hits;	/* in all statistics that were checked */
-	atomic_ullong quiet, quiet_hits;
+	atomic_ullong quiet, quiet_hits;	/* in quiet sessions */
 	atomic_ullong faults;		/* pages that were resolved late */
 	atomic_ullong moves;		/* by UFFDIO_MOVE */
 	atomic_ullong stuck;		/* processes killed while they waited for a page */
@@ -114,8 +114,8 @@ static struct shared *shared;
 static u32 seat;
 static bool is_root;
 static u64 vdso;
-static atomic_bool ending;	/* all threads shall end */
-static atomic_bool nobody;	/* the thread that resolves page faults shall end */
+static atomic_bool ending;	/* asks all threads to end */
+static atomic_bool nobody;	/* asks the thread that resolves page faults to end */
 
 #define fail(format, ...)							\
 	failures_note(&shared->failures, "process %u.%u, call %u: " format,	\
@@ -248,7 +248,7 @@ static u64 any_u64(struct actor *a)
 	}
 }
 
-/* May anyone write at @p without harm to this process? */
+/* Can the kernel write at @p without harm to this process? */
 static bool harmless(u64 p)
 {
 	unsigned char in_memory;
@@ -331,7 +331,10 @@ static u64 array(struct actor *a, const void *elements, u32 n, u32 size)
 	if (one_in(a, 50))
 		return any_u64(a);
 	if (one_in(a, 20)) {
-		/* Into any kind of memory; without a signal if it cannot be written. */
+		/*
+		 * To any kind of memory; the call fails without a signal if that memory cannot be
+		 * written.
+		 */
 		to.iov_base = (void *)(any_buffer(a) & -8ULL);
 		process_vm_writev(getpid(), &from, 1, &to, 1, 0);
 		return addr(to.iov_base);
@@ -416,7 +419,7 @@ static void disturb_ranges(struct actor *a, struct profil_range *r, u32 n)
 static u32 any_ranges(struct actor *a, __u64 *ranges)
 {
 	static __thread struct profil_range r[RANGES];
-	char *slot = one_in(a, 4) ? NULL : any_slot(a);	/* if not NULL, of all buffers */
+	char *slot = one_in(a, 4) ? NULL : any_slot(a);	/* a slot for all buffers; or NULL */
 	u64 text = addr(loops_text) + 8 * any(a, 24);
 	u32 n = 1 + any(a, 3), i;
 
@@ -442,7 +445,7 @@ static u64 any_period(struct actor *a)
 
 	if (!one_in(a, 4))
 		return 0;
-	/* Short periods cost so much that few calls would be left. */
+	/* Samples with short periods cost so much CPU time that few calls would be made. */
 	if (one_in(a, 40))
 		return 50000 + any(a, 1000000);
 	return one_in(a, 8) ? any_number(a) : periods[any(a, ARRAY_SIZE(periods))];
@@ -788,7 +791,7 @@ static void check_around(const char *call, const char *was, const char *is, u32 
 		return;
 	for (u32 i = 0; i < n; i++)
 		if (was[i] != is[i] && (i < head || i >= head + may)) {
-			fail("%s: wrote byte %d of what has %u", call, (int)(i - head), may);
+			fail("%s: wrote byte %d of %u", call, (int)(i - head), may);
 			return;
 		}
 }
@@ -943,7 +946,7 @@ static struct call any_call(struct actor *a)
 
 static __thread char before[2 * PAGE], stats_before[STATS_SIZE];
 
-/* It ends where the memory ends. */
+/* The argument ends where the memory ends. */
 static bool place_at_end(struct actor *a, struct call *call)
 {
 	u32 size = call->arg.size;
@@ -958,7 +961,7 @@ static bool place_at_end(struct actor *a, struct call *call)
 	return true;
 }
 
-/* The memory ends before it. */
+/* The memory ends before the argument does. */
 static bool place_across_end(struct actor *a, struct call *call)
 {
 	char *p = area_end(ARG) - 8 * any(a, call->filled / 8 + 1);
@@ -997,7 +1000,9 @@ static bool place_in_race(struct actor *a, struct call *call)
 	return true;
 }
 
-/* Bytes from @place on with known content. There are 64 more before and behind. */
+/*
+ * The number of bytes from @place on with known content. 64 more are before them and behind them.
+ */
 static u32 room_of(const struct call *call)
 {
 	u32 size = call->arg.size;
@@ -1005,7 +1010,9 @@ static u32 room_of(const struct call *call)
 	return size < sizeof(call->arg) ? sizeof(call->arg) : size > PAGE ? PAGE : size;
 }
 
-/* If the size is larger than the argument, zeros follow, or one byte that is not zero. */
+/*
+ * If the size is larger than the argument, the bytes that follow are zeros, or one of them is not.
+ */
 static bool place_between_poison(struct actor *a, struct call *call)
 {
 	u32 size = call->arg.size, room = room_of(call), filled = call->filled;
@@ -1028,7 +1035,7 @@ static bool place_between_poison(struct actor *a, struct call *call)
 	return true;
 }
 
-/* If a row cannot take the argument, the next one does. */
+/* If a function cannot place the argument, the next row is used. */
 static const struct {
 	u32 weight;
 	bool (*place)(struct actor *a, struct call *call);
@@ -1276,8 +1283,8 @@ static int userfault(unsigned int i, u64 mode)
 		};
 
 		/*
-		 * hugetlb has no zero pages. By 6.1 a child that had them would never come back
-		 * from any call that writes there: see pinned.c.
+		 * hugetlb has no zero pages. In Linux 6.1 a child that had them would never return
+		 * from a call that writes there: see pinned.c.
 		 */
 		if (!(slot.ioctls & 1ULL << _UFFDIO_ZEROPAGE))
 			madvise(SLOT(i), SLOT_SIZE, MADV_DONTFORK);
@@ -1359,7 +1366,7 @@ static void *give_pages(void *actor)
 	struct uffd_msg message;
 
 	while (!shared->stop && !ending && !nobody) {
-		/* poll() would return at once for a closed descriptor. */
+		/* poll() returns at once for a closed descriptor. */
 		for (unsigned int i = 0; i < SLOTS; i++) {
 			fds[i].fd = fcntl(FAULT_FD + i, F_GETFD) < 0 ? -1 : (int)FAULT_FD + (int)i;
 			fds[i].events = POLLIN;
@@ -1450,7 +1457,7 @@ static int act_thread(struct actor *a)
 	return start_thread(a, thread);
 }
 
-/* For the first thread, also after exec. Returns 0 or a negative errno. */
+/* For the first thread of a process, also after exec. Returns 0 or a negative errno. */
 static int kcov_settle(void)
 {
 	int fd = kcov_open();
@@ -1548,7 +1555,7 @@ static int act_close(struct actor *a)
 
 static int act_read(struct actor *a)
 {
-	/* A thread that waits in read() would be stuck. */
+	/* A thread that waits in read() would not end. */
 	int fd = any_session(a);
 	size_t n = one_in(a, 8) ? any_number(a) % INT32_MAX : 6000;
 
@@ -1625,7 +1632,7 @@ static u64 taken_sum(const struct profil_range *r)
 		u64 pc = counter((void *)r->buffer, r->width, i);
 
 		if (pc && (pc < r->start || pc >= r->end))
-			fail("quiet: %llx is no pc of the range", (unsigned long long)pc);
+			fail("quiet: pc %llx is not in the range", (unsigned long long)pc);
 		sum += !!pc;
 	}
 	return sum;
@@ -1695,7 +1702,7 @@ static void check_quiet(const struct quiet *q, const struct profil_stats *s)
 		     r->scale, r->flags);
 	for (u64 i = 0; i < QUIET_SIZE; i++)
 		if (quiet_area[i] != POISON && (i < begin || i >= end)) {
-			fail("quiet: byte %llu is not of [%llu, %llu), and was written",
+			fail("quiet: wrote byte %llu, which is not in [%llu, %llu)",
 			     (unsigned long long)i, (unsigned long long)begin,
 			     (unsigned long long)end);
 			break;
@@ -1731,7 +1738,7 @@ out:
 }
 
 /*
- * Lives
+ * Processes: their start, their end and exec
  */
 
 /* For await(): counts as progress, so that the watcher does not see a hang. */
@@ -1748,7 +1755,7 @@ static void end_clean(struct actor *a)
 	for (unsigned int i = 0; i < KIDS; i++)
 		if (kids[i])
 			kill(kids[i], SIGKILL);
-	/* Without its userfaultfd no page fault waits any more. */
+	/* Without the userfaultfd no thread waits for a page any more. */
 	close_range(FAULT_FD, FAULT_FD + SLOTS, 0);
 	if (!await(watched(shared->stop ||
 			   (status_line("Threads") == 1 && act_reap(a) == -ECHILD &&
@@ -1758,7 +1765,7 @@ static void end_clean(struct actor *a)
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
 	session_stop(PROFIL_SCOPE_THREAD, NULL);
 	if (!await(watched(!locked_bytes() || shared->stop)))
-		fail("in the end %llu bytes are locked", (unsigned long long)locked_bytes());
+		fail("at the end %llu bytes are locked", (unsigned long long)locked_bytes());
 	shared->clean++;
 }
 
@@ -1873,7 +1880,7 @@ static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz
 	settle(device_memory(), DEVICE_FD);
 	file_exchange(KSM, "1", self->ksm, sizeof(self->ksm));
 	file_exchange(HUGETLB_POOL, "8", self->pages, sizeof(self->pages));
-	/* Without this the processes mostly wait for grace periods. */
+	/* Without this setting the processes mostly wait for grace periods. */
 	file_exchange(EXPEDITED, "1", self->expedited, sizeof(self->expedited));
 	err = swap_start(self->loop, sizeof(self->loop));
 	if (err)
@@ -1910,7 +1917,7 @@ FIXTURE_SETUP(fuzz)
 	err = kcov_settle();
 	close(KCOV_FD);
 	if (err)
-		TH_LOG("not guided by what is reached: %s: %s", KCOV, strerror(-err));
+		TH_LOG("coverage does not guide the calls: %s: %s", KCOV, strerror(-err));
 
 	shared->most = number_from("PROFIL_FUZZ_CALLS", 1000000);
 	self->seconds = number_from("PROFIL_FUZZ_SECONDS", 60);
@@ -1925,7 +1932,7 @@ FIXTURE_SETUP(fuzz)
 	if (is_root)
 		prepare_as_root(_metadata, self);
 	else
-		TH_LOG("needs root, so left out: %s; not compared: %s",
+		TH_LOG("left out, because not root: %s; not compared: %s",
 		       "hugetlb, device memory, FUSE, swap, KSM, userfaultfd in the kernel",
 		       "pins, vmalloc areas");
 	self->before = usage();
@@ -2092,19 +2099,19 @@ static void show_outcomes(struct __test_metadata *_metadata)
 		if (shared->not_mapped[i] && !shared->mapped[i])
 			TH_LOG("no memory of the kind %s: %s", kinds[i].name,
 			       strerror(shared->why_not[i]));
-	TH_LOG("statistics %llu with %llu ticks, %llu hits; left alone %llu with %llu hits",
+	TH_LOG("statistics %llu with %llu ticks, %llu hits; quiet sessions %llu with %llu hits",
 	       (unsigned long long)shared->answers, (unsigned long long)shared->ticks,
 	       (unsigned long long)shared->hits, (unsigned long long)shared->quiet,
 	       (unsigned long long)shared->quiet_hits);
-	TH_LOG("pages given late %llu, moved %llu; stuck %llu; looked for locked memory %llu",
+	TH_LOG("pages resolved late %llu, moved %llu; stuck %llu; checked for locked memory %llu",
 	       (unsigned long long)shared->faults, (unsigned long long)shared->moves,
 	       (unsigned long long)shared->stuck, (unsigned long long)shared->clean);
 	if (shared->kcov.nr_places)
-		TH_LOG("places of the module that were reached %u, calls that are kept %u",
+		TH_LOG("places of the module reached %u, calls kept %u",
 		       shared->kcov.nr_places, shared->kcov.nr_kept);
 }
 
-TEST_F_TIMEOUT(fuzz, finds_nothing, 14400)
+TEST_F_TIMEOUT(fuzz, random_calls_break_no_invariant, 14400)
 {
 	u64 begin = now_ns(), end = begin + self->seconds * 1000000000ULL;
 	const struct timespec pause = { .tv_nsec = 20000000 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * When the kernel has no memory: each call is made again and again while its 1st, 2nd, 3rd ...
- * allocation fails, until it has no more of them. Each failure must be a documented error that
- * leaves no trace: nothing locked, nothing pinned, no descriptor, and sessions go on.
+ * Memory allocation fails: each call is repeated while its 1st, 2nd, 3rd ... allocation fails,
+ * until the call has no more allocations. Each failure must be a documented error and change
+ * nothing: no memory stays locked or pinned, no descriptor is left, and other sessions continue.
  *
- * Needs a kernel with fault injection, which tells each thread in fail-nth how many allocations
- * are left until the one that fails. Pages that are faulted in are such, too, and so is each copy
- * from or to user memory, where the kernel has that (EFAULT). In workers others must fail, see
- * there.
+ * Needs a kernel with fault injection, which has a file fail-nth for each thread with the number of
+ * allocations left until one fails. Page faults count as allocations, and so does each copy from or
+ * to user memory if the kernel has that kind of injection (EFAULT). Workers have no such file; see
+ * "Workers" below.
  */
 #include "kselftest_harness.h"
 
@@ -23,7 +23,7 @@
 #include "loop.h"
 #include "process.h"
 
-/* Kernels that can do this take long for everything. */
+/* Kernels with fault injection are slow. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	600
 
@@ -33,17 +33,17 @@
 #define DEBUGFS		"/sys/kernel/debug/"
 #define FAIL_NTH	"/proc/thread-self/fail-nth"
 
-/* What the kernel has of us, to be the same after a failure. */
+/* Resources of the kernel that this process uses. A failure must not change them. */
 struct usage {
 	u64 locked;
 	long long users;
 	long long pins;
-	int descriptor;		/* the next */
+	int descriptor;		/* the number that the next descriptor gets */
 };
 
 /*
- * The kernel writes to the C library's rseq when it has scheduled a thread, and kills it when that
- * fails: none of ours may have any.
+ * After it scheduled a thread, the kernel writes to the C library's rseq area, and kills the thread
+ * if that write fails. So no thread of this program may have such an area.
  */
 static __attribute__((constructor)) void without_rseq(int argc __attribute__((unused)),
 						     char **argv)
@@ -56,10 +56,10 @@ static __attribute__((constructor)) void without_rseq(int argc __attribute__((un
 
 FIXTURE(inject) {
 	char *buffer;			/* PAGES pages */
-	u64 *counters;			/* two pages: of the sessions that are to go on */
+	u64 *counters;			/* two pages for the sessions that must continue */
 	int nth;
-	int bystander;			/* a session that counts, whatever fails beside it */
-	int fd;				/* another, that the calls are about */
+	int bystander;			/* a session that must continue to count */
+	int fd;				/* the session that the calls are for */
 	struct usage before;
 	struct profil_range range;	/* in counters */
 	struct profil_range *ranges;
@@ -67,7 +67,7 @@ FIXTURE(inject) {
 	struct profil_open open;
 	struct profil_describe described;
 	u64 tick_ns;
-	u64 space;			/* of the child, if there is one */
+	u64 space;			/* the address space of the child, if there is one */
 	pid_t child;
 };
 
@@ -97,7 +97,7 @@ static bool same(const struct usage *before)
 	       now.pins == before->pins && now.descriptor == before->descriptor;
 }
 
-/* Without dumps of stacks; those with probability 0 fail when fail-nth says so only. */
+/* No stack dumps. With probability 0, allocations fail only when fail-nth requests it. */
 static const char *const settings[][2] = {
 	{ DEBUGFS "failslab/verbose", "0" },
 	{ DEBUGFS "failslab/probability", "0" },
@@ -124,11 +124,10 @@ static int set_up(void)
 }
 
 /*
- * Workers, which have no fail-nth: allocations fail of those tasks that are marked, with a
- * probability.
+ * Workers have no fail-nth. For them, allocations of marked tasks fail with a probability.
  */
 
-/* Those that work for queues like the module's. */
+/* Marks the workers of unbound workqueues, as the module's is. */
 static bool mark_workers(const char *mark)
 {
 	DIR *proc = opendir("/proc");
@@ -199,7 +198,7 @@ FIXTURE_SETUP(inject)
 	ASSERT_NE(MAP_FAILED, (void *)self->counters);
 	self->ranges = calloc(RANGES, sizeof(*self->ranges));
 	ASSERT_NE(NULL, self->ranges);
-	/* What tests before left to workers, when they exited. */
+	/* Workers may still free resources that earlier tests left when they exited. */
 	await(module_users() == 1);
 	self->range = range_all(self->counters, 1, 8);
 	self->bystander = bystander_open(&self->range);
@@ -247,20 +246,20 @@ FIXTURE_TEARDOWN(inject)
 	EXPECT_EQ(0, descriptor_disable(self->bystander, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(s.hit, self->counters[0]);
-	/* A thread that exits has lost its memory before it has gone. */
+	/* A thread that exits has no mm before the last ticks: these are dropped. */
 	EXPECT_EQ(s.dropped_exit, s.dropped);
 }
 
 /*
- * A call, and what is to be before it and after it. They return 0 or a negative errno, the call
- * itself also something positive, and before() makes again what the last call may have changed.
+ * A call, and functions that run before and after it. They return 0 or a negative errno; @call can
+ * also return a positive number. @before repeats whatever the last call may have changed.
  */
 struct op {
 	int (*before)(FIXTURE_DATA(inject) *self);
 	int (*call)(FIXTURE_DATA(inject) *self);
-	int (*after)(FIXTURE_DATA(inject) *self);	/* a call that did not fail */
-	bool (*unchanged)(FIXTURE_DATA(inject) *self);	/* after one that did */
-	int error;					/* beside ENOMEM and EFAULT */
+	int (*after)(FIXTURE_DATA(inject) *self);	/* undoes a call that succeeded */
+	bool (*unchanged)(FIXTURE_DATA(inject) *self);	/* checks after a call that failed */
+	int error;					/* another errno that is allowed */
 };
 
 static void fail_after(int nth, unsigned int n)
@@ -268,12 +267,12 @@ static void fail_after(int nth, unsigned int n)
 	char text[16];
 	int length = snprintf(text, sizeof(text), "%u", n);
 
-	/* When it ends what is left, it may be that which fails. */
+	/* write() itself may be the call that fails. */
 	if (write(nth, text, length) != length)
 		write(nth, text, length);
 }
 
-/* Has it failed? What tells is itself one that may. */
+/* Has an allocation failed? The call that reads it may fail, too. */
 static bool has_failed(int nth)
 {
 	char text[16] = "";
@@ -302,7 +301,7 @@ static bool goes_on(int fd)
 	       s.targets == 1;
 }
 
-/* Fewer and fewer, for calls that take long. */
+/* Skips more and more allocations, for calls that have very many. */
 static unsigned int some(unsigned int n)
 {
 	return n + 1 + n / 4;
@@ -334,7 +333,7 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 		failures++;
 		faults += err == -EFAULT;
 		ASSERT_TRUE(failed) {
-			TH_LOG("%u: error %d, and nothing has failed", n, err);
+			TH_LOG("%u: error %d, but no allocation failed", n, err);
 		}
 		ASSERT_TRUE(err == -ENOMEM || err == -EFAULT || err == op->error) {
 			TH_LOG("%u: error %d", n, err);
@@ -345,16 +344,17 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 		}
 		ASSERT_TRUE(goes_on(self->bystander));
 		/*
-		 * All is done when the result cannot be written, where it could be before. That is
-		 * one place, but not always the nth.
+		 * If the kernel cannot write the result back, although it could at the start of the
+		 * call, the call has taken effect already. There is one such place, but not always
+		 * with the same number.
 		 */
 		late = op->unchanged && !op->unchanged(self);
 		changed += late;
 		ASSERT_TRUE(!late || (err == -EFAULT && changed <= 4)) {
-			TH_LOG("%u: error %d: not as before", n, err);
+			TH_LOG("%u: error %d: the state has changed", n, err);
 		}
 	}
-	TH_LOG("%u failures, %u of them EFAULT, %u when all was done", failures, faults, changed);
+	TH_LOG("%u failures, %u of them EFAULT, %u after the effect", failures, faults, changed);
 }
 
 /*
@@ -375,7 +375,7 @@ TEST_F(inject, query)
 	sweep(_metadata, self, &(struct op){ .call = call_query }, each);
 }
 
-/* Pages that are not there yet. */
+/* Maps the buffer anew, without pages. */
 static int fresh_buffer(FIXTURE_DATA(inject) *self)
 {
 	return mmap(self->buffer, PAGES * PAGE, PROT_READ | PROT_WRITE,
@@ -406,7 +406,7 @@ static const struct op start = {
 	.error = -EBUSY,	/* the clock cannot be hooked */
 };
 
-/* Each of @nr has its counter, far from the others'. */
+/* Sets @nr ranges with one counter each, far apart. */
 static void set_ranges(FIXTURE_DATA(inject) *self, u32 nr)
 {
 	for (u32 i = 0; i < nr; i++)
@@ -436,7 +436,7 @@ TEST_F(inject, start_without_ranges)
 	sweep(_metadata, self, &start, each);
 }
 
-TEST_F(inject, start_with_pages_that_are_not_there)
+TEST_F(inject, start_with_unpopulated_pages)
 {
 	NEEDS_INJECTION();
 	self->ranges[0] = range_all(self->buffer, PAGES * PAGE / 8, 8);
@@ -460,7 +460,7 @@ TEST_F(inject, start_with_scattered_buffers)
 	sweep(_metadata, self, &start, each);
 }
 
-TEST_F(inject, start_with_all_ranges_that_may_be)
+TEST_F(inject, start_with_the_largest_number_of_ranges)
 {
 	struct profil_query q;
 	u32 nr;
@@ -483,7 +483,7 @@ TEST_F(inject, start_with_a_period)
 	sweep(_metadata, self, &start, each);
 }
 
-TEST_F(inject, start_that_writes_pcs_down)
+TEST_F(inject, start_that_records_pcs)
 {
 	NEEDS_INJECTION();
 	self->ranges[0] = range_of(0, ~0ULL, self->buffer, PAGE / 8, 8);
@@ -494,7 +494,7 @@ TEST_F(inject, start_that_writes_pcs_down)
 	sweep(_metadata, self, &start, each);
 }
 
-/* The session that is to be replaced. */
+/* Starts the session that the call replaces. */
 static int start_old(FIXTURE_DATA(inject) *self)
 {
 	return fresh_buffer(self) ?:
@@ -530,7 +530,7 @@ TEST_F(inject, replacement)
 	sweep_replace(_metadata, self);
 }
 
-TEST_F(inject, replacement_of_a_threads)
+TEST_F(inject, replacement_of_a_threads_session)
 {
 	NEEDS_INJECTION();
 	set_ranges(self, PAGES);
@@ -538,7 +538,7 @@ TEST_F(inject, replacement_of_a_threads)
 	sweep_replace(_metadata, self);
 }
 
-TEST_F(inject, replacement_by_one_with_a_period)
+TEST_F(inject, replacement_by_a_session_with_a_period)
 {
 	NEEDS_INJECTION();
 	set_ranges(self, 1);
@@ -546,7 +546,7 @@ TEST_F(inject, replacement_by_one_with_a_period)
 	sweep_replace(_metadata, self);
 }
 
-/* The hook is not in place: the call installs it. */
+/* Removes the hook, so that the call installs it. */
 
 static bool hook_gone(void)
 {
@@ -643,7 +643,7 @@ static int call_stop(FIXTURE_DATA(inject) *self)
 	return session_stop(self->start.scope, &s);
 }
 
-/* An error may tell, too, that the statistics of what has been stopped could not be told. */
+/* STOP may also fail because it cannot write the statistics of the session that it has stopped. */
 TEST_F(inject, stop)
 {
 	NEEDS_INJECTION();
@@ -801,7 +801,7 @@ TEST_F(inject, attach)
 	sweep(_metadata, self, &op, each);
 }
 
-/* The session on, with the caller for its target. */
+/* Opens a session that is on, with the caller as its target. */
 static int open_and_attach(FIXTURE_DATA(inject) *self)
 {
 	return open_new(self) ?: attach_self(self) ?: descriptor_enable(self->fd) ?:
@@ -818,7 +818,7 @@ static int remove_self(FIXTURE_DATA(inject) *self)
 	return descriptor_remove(self->fd, PROFIL_SPACE_SELF, 0, ~0ULL);
 }
 
-/* On, and without the ranges. */
+/* The session is on, and has no ranges. */
 static bool nothing_added(FIXTURE_DATA(inject) *self)
 {
 	return goes_on(self->fd) && !remove_self(self);
@@ -835,7 +835,7 @@ TEST_F(inject, add)
 	NEEDS_INJECTION();
 	set_open(self, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
 	set_ranges(self, PAGES);
-	/* Some of them inherited, so that there are two tables. */
+	/* Some ranges are inherited, so that there are two tables. */
 	self->ranges[0].flags = PROFIL_RANGE_INHERIT;
 	for (u32 i = 0; i < PAGES; i++)
 		self->ranges[i].buffer = addr(self->buffer) + (i & ~3UL) * PAGE + 8 * i;
@@ -844,7 +844,7 @@ TEST_F(inject, add)
 	sweep(_metadata, self, &op, each);
 }
 
-/* Ranges of the caller's and of the child's address space. */
+/* Adds ranges of the caller's and of the child's address space. */
 static int add_to_both(FIXTURE_DATA(inject) *self)
 {
 	int err = 0;
@@ -857,13 +857,13 @@ static int add_to_both(FIXTURE_DATA(inject) *self)
 	       descriptor_add(self->fd, self->space, self->ranges, self->start.nr_ranges);
 }
 
-/* Each space still has its first range. */
+/* Removes all but the first range of each address space. */
 static int remove_rest(FIXTURE_DATA(inject) *self)
 {
 	return descriptor_remove(self->fd, PROFIL_SPACE_ALL, 0, ~0ULL) == 2 ? 0 : -EPROTO;
 }
 
-/* All are there, or those of one space are not, but for its first; and then they are not. */
+/* Either all ranges are there, or all but the first of one address space are removed. */
 static bool removed_from_one_at_most(FIXTURE_DATA(inject) *self)
 {
 	int all = 2 * self->start.nr_ranges;
@@ -944,7 +944,7 @@ static int call_disable(FIXTURE_DATA(inject) *self)
 	return descriptor_disable(self->fd, &s);
 }
 
-/* What has been switched off, and could not be told, is off. */
+/* If the statistics of a disabled session cannot be written, the session is disabled. */
 static bool is_whole(FIXTURE_DATA(inject) *self)
 {
 	u32 state = state_now(self->fd);
@@ -970,7 +970,7 @@ TEST_F(inject, disable)
 	}, each);
 }
 
-/* Counters that have something, to be copied to pages that are not there. */
+/* The counters are not 0, and the snapshot is copied to unpopulated pages. */
 static int snapshot_due(FIXTURE_DATA(inject) *self)
 {
 	if (self->fd < 0 && (open_and_attach(self) ||
@@ -984,7 +984,7 @@ static int call_snapshot(FIXTURE_DATA(inject) *self)
 {
 	struct profil_copy copies[] = {
 		{ addr(self->counters) + PAGE, addr(self->buffer), 8 },
-		/* What nothing counts in. */
+		/* A range that no tick hits. */
 		{ addr(self->buffer) + PAGE, addr(self->buffer) + 3 * PAGE, PAGE },
 	};
 	struct profil_stats s;
@@ -993,7 +993,9 @@ static int call_snapshot(FIXTURE_DATA(inject) *self)
 				   &s);
 }
 
-/* Either all or nothing has begun anew: the counter is what the statistics say. */
+/*
+ * Either all counters and statistics were reset, or none: the counter agrees with the statistics.
+ */
 static bool is_not_half_reset(FIXTURE_DATA(inject) *self)
 {
 	struct profil_stats s;
@@ -1020,7 +1022,7 @@ TEST_F(inject, snapshot)
 	}, each);
 }
 
-/* Records, which the session has since it has no ranges */
+/* Records, which the session has because it has no ranges */
 
 static struct profil_stats recorded;
 
@@ -1033,7 +1035,7 @@ static int make_records(FIXTURE_DATA(inject) *self)
 	return descriptor_disable(self->fd, &recorded);
 }
 
-/* Bytes, or a negative errno. */
+/* Returns the number of bytes, or a negative errno. */
 static int read_records(FIXTURE_DATA(inject) *self)
 {
 	ssize_t n = read(self->fd, self->buffer, PAGES * PAGE);
@@ -1085,7 +1087,7 @@ TEST_F(inject, poll)
  * Processes and threads
  */
 
-/* Their sessions, and the bits that tell which of them a child has. */
+/* Kinds of sessions: the bits tell which of them a child has. */
 enum { CLASSIC, FRESH, SHARE, KINDS };
 
 static int kinds[KINDS] = { -1, -1, -1 };
@@ -1099,7 +1101,7 @@ static u64 unfollowed(unsigned int kind)
 	return err || s.state != PROFIL_STATE_ON || !accounted(&s) ? ~0ULL : s.unfollowed;
 }
 
-/* In a child */
+/* In the child: which sessions it has inherited. */
 static int kinds_that_came(void)
 {
 	int bits = 0, err;
@@ -1145,7 +1147,7 @@ static int close_kinds(void)
 	return session_stop(PROFIL_SCOPE_PROCESS, NULL);
 }
 
-/* Each session has come to the child, or says that it has not. */
+/* The child has inherited each session, or the session reports that it has ended. */
 TEST_F(inject, fork)
 {
 	unsigned int n, missing = 0, forks = 0;
@@ -1177,7 +1179,7 @@ TEST_F(inject, fork)
 		ASSERT_FALSE(bits & 1);
 		ASSERT_TRUE(failed || bits == 14);
 	}
-	TH_LOG("of %u forks %u failed; %u times a session could not follow", n - 1,
+	TH_LOG("%u forks, %u failed; %u times a session could not follow", n - 1,
 	       n - 1 - forks, missing);
 	EXPECT_LT(0U, missing);
 	EXPECT_EQ(0, close_kinds());
@@ -1193,7 +1195,7 @@ static void exec_in_child(unsigned int n)
 	_exit(1);
 }
 
-/* Of a child that has exec'd, and is stopped: is there still what is to fail? */
+/* For a child that is stopped after exec: has the allocation failed already? */
 static bool has_failed_in(pid_t pid)
 {
 	char path[64];
@@ -1203,8 +1205,8 @@ static bool has_failed_in(pid_t pid)
 }
 
 /*
- * The child is the SHARE session's; it is stopped when the new program has not run yet. Some
- * failures end it: it had no program any more.
+ * The child is a target of the SHARE session. It is stopped before the new program runs. Some
+ * failures kill it, because it has lost its old program already.
  */
 TEST_F(inject, exec)
 {
@@ -1282,17 +1284,17 @@ TEST_F(inject, new_thread)
 }
 
 /*
- * Workers alone
+ * Allocations fail only in workers
  */
 
 /*
- * A process that ticks, so that a worker sets up its session, and makes no call until it is told
- * to: then the session is as the worker left it.
+ * A child that gets ticks, so that a worker sets up its session. It makes no call of its own until
+ * it is told to, so then it finds the session as the worker left it.
  */
 struct quiet {
 	pid_t pid;
 	int go[2];
-	volatile char *page;	/* of the buffers, for the worker to have again; or NULL */
+	volatile char *page;	/* a buffer page that the worker must fault in again; or NULL */
 };
 
 static int session_when_told(const struct quiet *quiet)
@@ -1334,8 +1336,8 @@ static int tell(const struct quiet *quiet)
 	return told ? status_of(quiet->pid) : -1;
 }
 
-/* The worker tries again, until the child does it itself. */
-TEST_F(inject, child_whose_session_can_have_no_memory_yet_keeps_it)
+/* The worker tries again, until there is memory or the child sets up the session itself. */
+TEST_F(inject, inherited_session_stays_on_when_the_worker_has_no_memory_yet)
 {
 	struct quiet quiet = {};
 
@@ -1350,8 +1352,8 @@ TEST_F(inject, child_whose_session_can_have_no_memory_yet_keeps_it)
 	EXPECT_TRUE(is_on_still(self));
 }
 
-/* Children come and go, at once or later, while the worker has memory now and then. */
-TEST_F(inject, children_of_a_storm_have_their_sessions_or_none)
+/* Children exit at once or later, while the worker's allocations fail or succeed at random. */
+TEST_F(inject, inherited_sessions_are_on_or_ended_when_workers_lack_memory)
 {
 	struct quiet quiet[20] = {};
 	unsigned int on = 0, ended = 0;
@@ -1372,7 +1374,7 @@ TEST_F(inject, children_of_a_storm_have_their_sessions_or_none)
 		EXPECT_TRUE(fork_quiet(one));
 		if (i % 5 == 0)
 			kill(one->pid, SIGKILL);
-		/* New ones come. */
+		/* Workers that were created since are marked, too. */
 		if (i % 10 == 0)
 			mark_workers("1");
 	}
@@ -1382,8 +1384,8 @@ TEST_F(inject, children_of_a_storm_have_their_sessions_or_none)
 		on += status == 2 + PROFIL_STATE_ON;
 		ended += status == 16 + PROFIL_END_NOMEM;
 	}
-	TH_LOG("%u sessions on, %u without memory", on, ended);
-	/* But for those that were killed. */
+	TH_LOG("%u sessions on, %u ended without memory", on, ended);
+	/* All but the children that were killed. */
 	EXPECT_EQ(80U, on + ended);
 	for (unsigned int i = 0; i < KINDS; i++)
 		EXPECT_EQ(0U, unfollowed(i));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which places of the module were reached (CONFIG_KCOV; Kbuild wants it for nothing else), and
- * the decisions of calls that were the first to be there, to be made again with others among them
+ * Records which places of the module were reached (CONFIG_KCOV; Kbuild enables it only for this
+ * purpose), and keeps the decisions of calls that were the first to reach a place, so that other
+ * calls can repeat most of them
  */
 #ifndef _SELFTESTS_KCOV_H
 #define _SELFTESTS_KCOV_H
@@ -17,17 +18,17 @@
 #define KCOV_PLACES	(1U << 15)
 #define KCOV_KEPT	2048U
 
-/* What all processes see. */
+/* Shared by all processes. */
 struct kcov_shared {
 	atomic_uint nr_places, nr_kept;
 	atomic_ullong places[KCOV_PLACES];	/* program counters, by a hash of them */
 	struct tape kept[KCOV_KEPT];
 };
 
-/* Where the kernel writes what this thread reaches, after how many these are; or NULL. */
+/* The buffer of this thread: the kernel writes the number of entries, then each pc. Or NULL. */
 static __thread volatile u64 *kcov;
 
-/* For one thread: a descriptor, or a negative errno. */
+/* For one thread. Returns a descriptor, or a negative errno. */
 static inline int kcov_open(void)
 {
 	int fd = open(KCOV, O_RDWR | O_CLOEXEC), err;
@@ -39,7 +40,7 @@ static inline int kcov_open(void)
 	return err;
 }
 
-/* Of this thread, from now on. */
+/* Starts to record this thread. */
 static inline void kcov_begin(int fd)
 {
 	void *p = mmap(NULL, KCOV_WORDS * 8, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -47,7 +48,7 @@ static inline void kcov_begin(int fd)
 	kcov = NULL;
 	if (p == MAP_FAILED)
 		return;
-	/* EBUSY: this thread has done so before its exec. */
+	/* EBUSY: recording was started before the exec. */
 	if (ioctl(fd, KCOV_ENABLE, KCOV_TRACE_PC) && errno != EBUSY)
 		munmap(p, KCOV_WORDS * 8);
 	else
@@ -61,7 +62,7 @@ static inline void kcov_end(void)
 	kcov = NULL;
 }
 
-/* Was nobody there before? */
+/* Adds @pc. Returns true if no thread has reached it before. */
 static inline bool kcov_add(struct kcov_shared *shared, u64 pc)
 {
 	u32 at = pc * 0x9e3779b97f4a7c15ULL >> 40;
@@ -80,7 +81,7 @@ static inline bool kcov_add(struct kcov_shared *shared, u64 pc)
 	return false;
 }
 
-/* Since it was asked last, has this thread been where nobody was before? */
+/* Has this thread reached a new place since the last call of this function? */
 static inline bool kcov_look(struct kcov_shared *shared)
 {
 	bool new = false;
@@ -98,7 +99,7 @@ static inline void kcov_keep(struct kcov_shared *shared, const struct tape *tape
 	shared->kept[shared->nr_kept++ % KCOV_KEPT] = *tape;
 }
 
-/* A call that was kept, with up to three decisions changed, or all after some. */
+/* Recalls a call that was kept: changes up to three decisions, or all after a random one. */
 static inline void kcov_recall(struct kcov_shared *shared, struct actor *a, struct tape *tape)
 {
 	u32 n = shared->nr_kept < KCOV_KEPT ? shared->nr_kept : KCOV_KEPT;

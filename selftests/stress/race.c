@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tick against everything that can come in its way: one at a time, again and again, for
- * PROFIL_RACE_SECONDS (2) each, with chance from PROFIL_RACE_SEED. stress mixes some of these; here
- * each has its own test.
+ * Each test runs the tick concurrently with one kind of event for PROFIL_RACE_SECONDS (2), again
+ * and again, at random times. PROFIL_RACE_SEED is the seed. stress.c mixes some of these events;
+ * here each has its own test.
  *
- * Some processes count: they start sessions of all kinds, run, fork, stop, and want each hit in a
- * counter and all statistics to add up. Either they get in their own way, or somebody else is at
- * work on what they depend on. Who cannot start since there is no module, or no hook, tries again.
- * A test goes on until what it is about has come about, however slow the machine; how often is said
- * in the end.
+ * Worker processes start sessions of all kinds, run, fork and stop, and check that each hit is in a
+ * counter and that all statistics add up. The events are caused by the workers themselves, or by
+ * this process, which changes something that the tick depends on. If a worker cannot start a
+ * session because the module is not loaded or the tick is not hooked, it tries again. A test
+ * continues until its event has happened often enough, however slow the machine is, and prints the
+ * number of events at the end.
  */
 #include "kselftest_harness.h"
 
@@ -30,24 +31,24 @@
 #define FTRACE_ENABLED	"/proc/sys/kernel/ftrace_enabled"
 
 #define WORKERS		3U
-#define ENOUGH		2U			/* events, at least */
-#define PATIENCE_NS	120000000000ULL		/* until there are so many */
+#define ENOUGH		2U			/* required number of events */
+#define PATIENCE_NS	120000000000ULL		/* time limit for these */
 #define PAGE		4096UL
 
 struct shared {
 	atomic_uint stop;
-	atomic_uint hold;		/* nobody is to begin another round */
-	atomic_ullong rounds;		/* in which somebody counted, */
-	atomic_ullong hits;		/* so much, */
-	atomic_ullong refused;		/* or could not begin */
-	atomic_ullong ended;		/* sessions that ended by themselves */
-	atomic_ullong events;		/* of those that the test is about */
+	atomic_uint hold;		/* workers must not begin another round */
+	atomic_ullong rounds;		/* rounds in which a worker counted */
+	atomic_ullong hits;		/* in these rounds */
+	atomic_ullong refused;		/* rounds in which no session could start */
+	atomic_ullong ended;		/* sessions that the kernel ended */
+	atomic_ullong events;		/* events that the test is about */
 	atomic_int pids[WORKERS];
 	struct failures failures;
 };
 
 static struct shared *shared;
-static int device;		/* its descriptor, while it is open */
+static int device;		/* the descriptor of the device while it is open */
 
 #define fail(...)	failures_note(&shared->failures, __VA_ARGS__)
 
@@ -59,7 +60,7 @@ static void pause_for(u64 ns)
 }
 
 /*
- * Those that count
+ * Workers
  */
 
 static u32 counters[1024] __attribute__((aligned(4096)));
@@ -69,16 +70,16 @@ static u64 any_period(struct actor *a)
 	return one_in(a, 2) ? 0 : 50000 + any(a, 500000);
 }
 
-/* True if a session could begin. */
+/* True if a session started. It may not if the module is not loaded or the tick is not hooked. */
 static bool begun(int err, const char *call)
 {
 	switch (err) {
 	case 0:
 		return true;
-	case -ENOENT:		/* no device: the module is being loaded */
+	case -ENOENT:		/* no device: the module is not loaded yet */
 	case -ENODEV:
 	case -ENXIO:
-	case -EBUSY:		/* no hook */
+	case -EBUSY:		/* the tick cannot be hooked now */
 		break;
 	default:
 		fail("%s: errno %d", call, -err);
@@ -112,7 +113,7 @@ static void check_hits(const char *call, const struct profil_stats *s, u64 befor
 		     (unsigned long long)sum, s->end);
 }
 
-/* Moves to any CPU that there is, which may go meanwhile. */
+/* Moves to a random CPU, which may go offline meanwhile. */
 static void move(struct actor *a)
 {
 	cpu_set_t set;
@@ -137,7 +138,7 @@ static int start(struct actor *a, u32 scope, u32 flags)
 	return clock_start(scope, flags, any_period(a), &range, 1);
 }
 
-/* The child of a fork has a session of its own: the hits of that. */
+/* The child of a fork has its own session. Returns the hits of that session. */
 static u64 count_in_child(struct actor *a)
 {
 	u64 before = counters_sum(counters, 4, LOOPS);
@@ -205,7 +206,7 @@ static void count_descriptor(struct actor *a)
 	close(fd);
 }
 
-/* With the device open only as long as it is used. */
+/* Counts in one session. Opens the device only for this time. */
 static void count(struct actor *a)
 {
 	if (shared->hold) {
@@ -225,7 +226,7 @@ static void count(struct actor *a)
 }
 
 /*
- * Those that get in their own way
+ * Races that the workers cause themselves
  */
 
 static void *burn_on(void *stop)
@@ -261,8 +262,9 @@ static void against_stop(struct actor *a)
 }
 
 /*
- * What it counted in memory that is also its parent's is there afterwards. The counter after those
- * of the loops says that it began: most are not killed before.
+ * Kills a child while it counts. What it counted in memory shared with the parent must still be
+ * there. The counter after those of the loops tells that the child's session has started: most
+ * children are not killed before.
  */
 static void against_exit(struct actor *a)
 {
@@ -321,7 +323,7 @@ static void against_exec(struct actor *a)
 	memset(counters, 0, sizeof(counters));
 	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) ||
 	    descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) || descriptor_enable(fd)) {
-		fail("a session with a descriptor cannot begin");
+		fail("a descriptor session cannot start");
 		goto out;
 	}
 	for (u32 n = 1 + any(a, 8); n && !shared->stop; n--) {
@@ -347,7 +349,7 @@ out:
 	close(fd);
 }
 
-/* The buffer goes while ticks are counted in it, and the session does not mind. */
+/* Changes or unmaps the buffer while ticks are counted in it. This must not end the session. */
 static void against_memory(struct actor *a, bool moves)
 {
 	char *p = (char *)0x100000000000 + getpid() % 64 * 16 * PAGE;
@@ -437,9 +439,9 @@ static void against_fork(struct actor *a)
 }
 
 /*
- * A race: processes that @work, while @disturb is called with the number of the turn. It says 0,
- * or a negative errno if that could not be done now. What has come about, the one or the others
- * count as @events.
+ * A race: worker processes call @work, while this process calls @disturb with the number of the
+ * turn. @disturb returns 0, or a negative errno if the event was not possible now. One of them
+ * counts the events in @events.
  */
 
 FIXTURE(race) {
@@ -458,7 +460,7 @@ static void stop_workers(FIXTURE_DATA(race) *self)
 		if (!self->pids[i])
 			continue;
 		if (!await(waitpid(self->pids[i], &status, WNOHANG) == self->pids[i])) {
-			fail("a process does not end");
+			fail("a process does not exit");
 			kill(self->pids[i], SIGKILL);
 			waitpid(self->pids[i], &status, 0);
 		} else if (status) {
@@ -509,7 +511,7 @@ static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self
 			done++;
 	}
 	stop_workers(self);
-	TH_LOG("%s: %llu; %llu rounds, %llu hits, %llu refused, %llu ended; disturbed %u of %u",
+	TH_LOG("%s: %llu; %llu rounds, %llu hits, %llu refused, %llu ended; %u of %u disturbances",
 	       events, (unsigned long long)shared->events, (unsigned long long)shared->rounds,
 	       (unsigned long long)shared->hits, (unsigned long long)shared->refused,
 	       (unsigned long long)shared->ended, done, turns);
@@ -519,7 +521,7 @@ static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self
 	EXPECT_LE(ENOUGH, shared->events);
 	if (disturb) {
 		EXPECT_LT(0U, done) {
-			TH_LOG("the last time: %s", strerror(-last));
+			TH_LOG("the last disturbance failed: %s", strerror(-last));
 		}
 	}
 }
@@ -532,7 +534,7 @@ FIXTURE_SETUP(race)
 	ASSERT_LE(0, device) {
 		TH_LOG("%s must be there", PROFIL_DEVICE);
 	}
-	/* Who unloads the module must not use it. */
+	/* The device must be closed, so that a test can unload the module. */
 	device_close();
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		      -1, 0);
@@ -549,7 +551,7 @@ FIXTURE_SETUP(race)
 FIXTURE_TEARDOWN(race)
 {
 	EXPECT_TRUE(await(same(&self->before))) {
-		TH_LOG("users %lld, pins and areas %s", module_users(), "are not as they were");
+		TH_LOG("users %lld; pins or vmalloc areas have changed", module_users());
 	}
 }
 
@@ -590,7 +592,7 @@ TEST_F_TIMEOUT(race, tick_against_fork, 3600)
 }
 
 /*
- * Those that are at work on what the tick depends on
+ * Races with changes of something that the tick depends on
  */
 
 static char last_cpu[64];
@@ -604,20 +606,20 @@ static int hotplug(struct actor *a, u32 turn)
 	return err;
 }
 
-TEST_F_TIMEOUT(race, with_a_CPU_that_goes_and_comes, 3600)
+TEST_F_TIMEOUT(race, a_CPU_goes_offline_and_online, 3600)
 {
 	if (geteuid())
-		SKIP(return, "only root can take CPUs away");
+		SKIP(return, "only root can take a CPU offline");
 	snprintf(last_cpu, sizeof(last_cpu), "/sys/devices/system/cpu/cpu%ld/online",
 		 sysconf(_SC_NPROCESSORS_CONF) - 1);
 	if (access(last_cpu, W_OK))
-		SKIP(return, "no %s: there is but one CPU, or none that can go", last_cpu);
-	run_race(_metadata, self, count, hotplug, "the CPU went");
+		SKIP(return, "no %s: one CPU, or none that can go offline", last_cpu);
+	run_race(_metadata, self, count, hotplug, "the CPU went offline");
 	EXPECT_EQ(0, file_write(last_cpu, "1"));
 	EXPECT_EQ(1, file_number(last_cpu, ""));
 }
 
-/* While the last sessions end, and perhaps the next begin. */
+/* Unloads the module while the last sessions end, and perhaps while the next ones start. */
 static int unload(struct actor *a, u32 turn)
 {
 	u64 end = now_ns() + 300000000;
@@ -640,11 +642,11 @@ static int unload(struct actor *a, u32 turn)
 	return err;
 }
 
-TEST_F_TIMEOUT(race, with_rmmod, 3600)
+TEST_F_TIMEOUT(race, the_module_is_unloaded_and_loaded, 3600)
 {
 	if (geteuid())
 		SKIP(return, "only root can unload the module");
-	run_race(_metadata, self, count, unload, "unloaded and loaded");
+	run_race(_metadata, self, count, unload, "the module was unloaded and loaded");
 	if (!module_is_loaded()) {
 		ASSERT_EQ(0, module_load(""));
 	}
@@ -661,7 +663,7 @@ static int trace_functions(struct actor *a, u32 turn)
 	return err;
 }
 
-TEST_F_TIMEOUT(race, with_ftrace_of_the_same_function, 3600)
+TEST_F_TIMEOUT(race, ftrace_traces_the_hooked_function, 3600)
 {
 	if (geteuid() || access(TRACEFS "/current_tracer", W_OK))
 		SKIP(return, "needs root and " TRACEFS "/current_tracer");
@@ -675,7 +677,7 @@ static int enable_ftrace(struct actor *a, u32 turn)
 {
 	int err = file_write(FTRACE_ENABLED, turn % 2 ? "1" : "0");
 
-	/* Refused while the hook is in place */
+	/* The write fails while the hook is installed. */
 	if (err == -EBUSY && turn % 2 == 0) {
 		shared->events++;
 		err = 0;
@@ -684,15 +686,15 @@ static int enable_ftrace(struct actor *a, u32 turn)
 	return err;
 }
 
-TEST_F_TIMEOUT(race, with_ftrace_enabled_and_disabled, 3600)
+TEST_F_TIMEOUT(race, ftrace_is_disabled_and_enabled, 3600)
 {
 	char linger[32];
 
 	if (geteuid() || access(FTRACE_ENABLED, W_OK))
 		SKIP(return, "needs root and " FTRACE_ENABLED);
-	/* The hook comes and goes with each session. */
+	/* The hook is installed and removed with each session. */
 	ASSERT_EQ(0, file_exchange(LINGER_S, "0", linger, sizeof(linger)));
-	run_race(_metadata, self, count, enable_ftrace, "the hook forbade it");
+	run_race(_metadata, self, count, enable_ftrace, "writes that the hook forbids");
 	EXPECT_EQ(0, file_write(LINGER_S, linger));
 	EXPECT_EQ(0, file_write(FTRACE_ENABLED, "1"));
 }
@@ -716,7 +718,7 @@ static int probe(struct actor *a, u32 turn)
 	return err;
 }
 
-TEST_F_TIMEOUT(race, with_kprobes_of_the_same_function, 3600)
+TEST_F_TIMEOUT(race, kprobes_are_set_on_the_hooked_function, 3600)
 {
 	if (geteuid() || access(TRACEFS "/kprobe_events", W_OK))
 		SKIP(return, "needs root and " TRACEFS "/kprobe_events");
@@ -725,7 +727,7 @@ TEST_F_TIMEOUT(race, with_kprobes_of_the_same_function, 3600)
 	probe_remove(PROBE);
 }
 
-/* What perf record -e cpu-clock asks for. */
+/* Opens the events that perf record -e cpu-clock uses. */
 static int perf_events(struct actor *a, u32 turn)
 {
 	struct perf_event_attr attr = {
@@ -749,14 +751,14 @@ static int perf_events(struct actor *a, u32 turn)
 	return 0;
 }
 
-TEST_F_TIMEOUT(race, with_perf_events, 3600)
+TEST_F_TIMEOUT(race, perf_events_are_opened_and_closed, 3600)
 {
 	if (geteuid())
 		SKIP(return, "needs root, for perf events of others");
 	run_race(_metadata, self, count, perf_events, "took samples");
 }
 
-/* Runs @command, which prints a number after @key: -EIO if it does not. */
+/* Runs @command, which must print a number after @key. Returns -EIO if it does not. */
 static int run_program(const char *command, const char *key, unsigned long long *number)
 {
 	bool found = false;
@@ -795,7 +797,7 @@ static int perf_record(struct actor *a, u32 turn)
 	return err;
 }
 
-TEST_F_TIMEOUT(race, with_perf_record, 3600)
+TEST_F_TIMEOUT(race, perf_record_samples_the_workers, 3600)
 {
 	if (geteuid() || !there_is("perf"))
 		SKIP(return, "needs root and the program perf");
@@ -815,7 +817,7 @@ static int bpftrace(struct actor *a, u32 turn)
 	return err;
 }
 
-TEST_F_TIMEOUT(race, with_bpftrace, 3600)
+TEST_F_TIMEOUT(race, bpftrace_is_attached, 3600)
 {
 	if (geteuid() || !there_is("bpftrace"))
 		SKIP(return, "needs root and the program bpftrace");

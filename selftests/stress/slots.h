@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory to be given away, in slots, each with as much behind it where nothing ever is, and what
- * can become of it: the functions return 0 or a negative errno
+ * Slots of memory that can be mapped, unmapped, moved and changed, each followed by as much
+ * unmapped address space. The functions return 0 or a negative errno
  */
 #ifndef _SELFTESTS_SLOTS_H
 #define _SELFTESTS_SLOTS_H
@@ -17,8 +17,8 @@
 #define SLOT_SIZE	(2UL << 20)
 #define SLOT_STRIDE	(2 * SLOT_SIZE)
 #define SLOT(i)		((char *)(0x100000000000UL + (i) * SLOT_STRIDE))
-#define SLOT_PAGES	32U	/* that are used of one, mostly */
-#define SLOT_FD		120	/* the file of each, if it has one */
+#define SLOT_PAGES	32U	/* size of a slot that is mostly used */
+#define SLOT_FD		120	/* first number for the slots' files, if they have one */
 
 static inline char *any_slot(struct actor *a)
 {

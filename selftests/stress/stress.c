@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Everything at once and at random; afterwards nothing of it is left.
+ * All actions at the same time and at random. At the end nothing of them is left in the kernel.
  *
- * The run consists of rounds. In each, some processes begin to do what chance tells
- * them, in several threads: sessions of all kinds start, stop, gain and lose ranges and
- * targets, memory under their buffers comes and goes, processes fork, exec, exit and are
- * killed. At the end of a round all are killed. Whoever gets statistics, of whatever
- * session and moment, sees to it that they add up; and once in each round, and now and then
- * besides, a new program in the middle of it all profiles itself and its child and wants
- * every hit to be in its place.
+ * The run consists of rounds. In each, some processes with several threads do random actions: they
+ * start and stop sessions of all kinds, add and remove ranges and targets, map and unmap memory
+ * under the buffers, fork, call exec, exit and are killed. At the end of a round all of them are
+ * killed. Whenever a process gets statistics, of any session and at any time, it checks that they
+ * add up. In each round, and sometimes in between, a new program profiles itself and its child
+ * during all this, and checks that every hit is in the expected counter ("calm" process).
  *
- * PROFIL_STRESS_SECONDS (60) is how long, or longer on a slow machine: until each kind of
- * action has succeeded. PROFIL_STRESS_SEED is where chance begins. The same seed gives the
- * same decisions, although not the same races.
+ * PROFIL_STRESS_SECONDS (60) is the length of the run. On a slow machine it is longer: it continues
+ * until each kind of action has succeeded. PROFIL_STRESS_SEED is the seed. The same seed gives the
+ * same decisions, but not the same races.
  *
- * What threads of a process do races by intention, also for what is shared by them: so
- * buffers lie at fixed addresses, and descriptors have fixed numbers, which are replaced
- * but not closed and used for something else.
+ * Threads of a process race on purpose, also for memory and descriptors that they share. Therefore
+ * buffers are at fixed addresses, and descriptors have fixed numbers: a descriptor is replaced, but
+ * never closed and reused for another purpose.
  */
 #include "kselftest_harness.h"
 
@@ -47,10 +46,10 @@
 
 /* Descriptors */
 #define SHARED_FD	96		/* struct shared */
-#define SOCKET_FD	97		/* two ends of a socket, to pass descriptors on */
+#define SOCKET_FD	97		/* both ends of a socket that passes descriptors */
 #define SESSION_FD	100		/* sessions */
 #define SESSIONS	5U
-#define FAULT_FD	140		/* who is asked for the pages of each slot */
+#define FAULT_FD	140		/* the userfaultfd of each slot */
 #define LAST_FD		160
 
 #define MAX_RECORDS	1000U
@@ -58,24 +57,24 @@
 #define CROWD		150U	/* threads of all processes */
 #define PIDS		64U
 
-/* What all processes see. */
+/* Shared by all processes. */
 struct shared {
 	atomic_uint stop;		/* the round is over */
-	unsigned int crowd;		/* so many threads are enough, of the whole system */
-	atomic_uint busy;		/* somebody is at work on all memory */
+	unsigned int crowd;		/* limit on the number of threads in the system */
+	atomic_uint busy;		/* a process works on all memory, see act_memory() */
 	struct failures failures;
-	atomic_int pids[PIDS];		/* of some processes and threads, perhaps gone */
-	atomic_ullong spaces[PIDS];	/* address spaces, likewise */
+	atomic_int pids[PIDS];		/* of some processes and threads, which may be gone */
+	atomic_ullong spaces[PIDS];	/* their address spaces, which may be gone */
 	atomic_ullong done[64];		/* how often each action succeeded */
 	atomic_ullong tried[64];
-	atomic_int error[64];		/* the last of each */
+	atomic_int error[64];		/* the last errno of each action */
 	atomic_ullong answers;		/* statistics that were checked */
 	atomic_ullong ended[8];		/* those of sessions that had ended, by reason */
 	atomic_ullong hits;
 	atomic_ullong dropped;
 	atomic_ullong unfollowed;
 	atomic_ullong records;
-	atomic_ullong calm;		/* processes that found every hit in its place */
+	atomic_ullong calm;		/* calm processes that found every hit where expected */
 };
 
 static struct shared *shared;
@@ -86,7 +85,7 @@ static u32 seed_of_run, seconds_of_run;
 #define fail(...)	failures_note(&shared->failures, __VA_ARGS__)
 
 /*
- * What must be true of each answer
+ * Checks of statistics and other results
  */
 
 static int checked(int err, const char *call)
@@ -102,7 +101,7 @@ static int checked(int err, const char *call)
 	case ENODEV:
 	case EMFILE:
 	case ENFILE:
-	case EBADF:	/* nobody has put a session there yet */
+	case EBADF:	/* no session has been put there yet */
 		return err;
 	default:
 		fail("%s: errno %d", call, -err);
@@ -134,12 +133,15 @@ static int checked_stats(int err, const char *call, const struct profil_stats *s
 	return 0;
 }
 
-/* Of the caller's own session. Of others' a worker may still have to give back the charge. */
+/*
+ * Statistics of the caller's own session. In those of others, a worker may not have uncharged the
+ * memory yet.
+ */
 static int checked_own_stats(int err, const char *call, const struct profil_stats *s)
 {
 	err = checked_stats(err, call, s);
 	if (!err && s->state == PROFIL_STATE_ENDED && s->locked)
-		fail("%s: ended for %u, and %llu bytes locked", call, s->end,
+		fail("%s: ended for reason %u, and %llu bytes locked", call, s->end,
 		     (unsigned long long)s->locked);
 	return err;
 }
@@ -148,7 +150,7 @@ static int checked_own_stats(int err, const char *call, const struct profil_stat
  * Buffers
  */
 
-/* Gives the number @to to what is now @fd. */
+/* Moves the descriptor @fd to the number @to. */
 static int settle(struct actor *a, int fd, int to)
 {
 	int err = 0;
@@ -177,7 +179,7 @@ static int act_map(struct actor *a)
 		flags |= one_in(a, 4) ? MAP_PRIVATE : MAP_SHARED;
 		break;
 	case 2:
-		flags |= MAP_SHARED;	/* what was there once */
+		flags |= MAP_SHARED;	/* maps the former content */
 		break;
 	default:
 		flags |= MAP_PRIVATE | MAP_ANONYMOUS;
@@ -195,7 +197,9 @@ static int act_map(struct actor *a)
 	return 0;
 }
 
-/* Pages of a slot are asked for, and nobody gives them. Until somebody does this again. */
+/*
+ * Page faults in a slot wait for a userfaultfd that nobody reads, until another thread replaces it.
+ */
 static int act_userfault(struct actor *a)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -216,7 +220,7 @@ static int act_userfault(struct actor *a)
 }
 
 /*
- * Ranges. Each loop's text can have one, or all text has.
+ * Ranges: one for the text of a loop, or one for all text
  */
 
 #define MAX_RANGES 4U
@@ -253,7 +257,7 @@ static u32 some_modes(struct actor *a)
 	return 1 + any(a, 3);
 }
 
-/* Ticks, or a clock. */
+/* Returns 0 for the scheduler's tick, or the period of a clock. */
 static u64 some_period(struct actor *a)
 {
 	static const u64 periods[] = { 0, 0, 50000, 1000000, 200000000 };
@@ -306,7 +310,7 @@ static int act_query(struct actor *a)
 
 	if (one_in(a, 2))
 		return checked(device_query(&q), "QUERY");
-	/* As the library does it, whatever descriptors there are. */
+	/* Opens the device as the library does, whatever descriptors are open. */
 	fd = open(PROFIL_DEVICE, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -319,7 +323,7 @@ static int act_query(struct actor *a)
  * Sessions with a descriptor
  */
 
-/* What was added last to each, as far as this process did it. */
+/* The range that this process added last to each session. */
 static struct profil_range last_range[SESSIONS];
 
 static int any_session(struct actor *a)
@@ -376,7 +380,7 @@ static int act_dup(struct actor *a)
 	return dup3(any_session(a), any_session(a), O_CLOEXEC) < 0 ? -errno : 0;
 }
 
-/* To anybody, or from anybody: then the creator is another process. */
+/* Sends a session to another process, or receives one, whose creator is another process. */
 static int act_pass(struct actor *a)
 {
 	char byte = 0, control[CMSG_SPACE(sizeof(int))] = { 0 };
@@ -492,24 +496,24 @@ static void check_records(const char *at, ssize_t n)
 	struct profil_record r;
 
 	while (n > 0) {
-		/* The last members of it may be part of the path. */
+		/* The last members may overlap the path. */
 		if (n < (ssize_t)sizeof(r)) {
 			fail("read: %zd bytes after the last record", n);
 			return;
 		}
 		memcpy(&r, at, sizeof(r));
 		if (r.size < sizeof(r) || r.size > n || r.size % 8) {
-			fail("read: a record of %u bytes in %zd", r.size, n);
+			fail("read: a record of %u bytes in a buffer of %zd", r.size, n);
 			return;
 		}
 		if (!memchr(r.comm, 0, sizeof(r.comm)) ||
 		    (r.size > sizeof(r) && !memchr(at + sizeof(r), 0, r.size - sizeof(r))))
-			fail("read: a string has no end");
+			fail("read: a string is not terminated");
 		if ((r.flags & PROFIL_RECORD_MAPPED) && (r.pc < r.start || r.pc >= r.end))
 			fail("read: pc %llx in [%llx, %llx)", (unsigned long long)r.pc,
 			     (unsigned long long)r.start, (unsigned long long)r.end);
 		if (!r.time)
-			fail("read: a record of no time");
+			fail("read: a record without a time");
 		shared->spaces[r.pc / 16 % PIDS] = r.space;
 		shared->records++;
 		at += r.size;
@@ -538,7 +542,7 @@ static int act_read(struct actor *a)
 }
 
 /*
- * Time, and who has how much of it
+ * Actions: CPU time, CPU affinity, RLIMIT_MEMLOCK, reclaim
  */
 
 static int act_run(struct actor *a)
@@ -594,8 +598,9 @@ static int act_clear_refs(struct actor *a)
 }
 
 /*
- * Of all memory: one at a time, since it takes long and cannot be interrupted. Not compaction
- * (see endure.c): where pages are cleared by emulation it lasts until RCU complains.
+ * Actions on all memory of the machine. Only one process at a time does these, because they take
+ * long and cannot be interrupted. Compaction is not among them (see endure.c): on an emulated CPU,
+ * clearing the pages takes so long that RCU reports a stall.
  */
 static int act_memory(struct actor *a)
 {
@@ -634,11 +639,11 @@ static void *thread(void *actor)
 	free(actor);
 	show_pid(&a);
 	act(&a, any(&a, 60));
-	/* Sessions of this thread are left on. */
+	/* Sessions of this thread stay on. */
 	return NULL;
 }
 
-/* @run frees what it gets. */
+/* Starts a thread. @run frees its argument. */
 static int start_thread(struct actor *a, void *(*run)(void *actor))
 {
 	struct actor *b = crowded() ? NULL : malloc(sizeof(*b));
@@ -661,7 +666,7 @@ static int act_thread(struct actor *a)
 	return start_thread(a, thread);
 }
 
-/* Becomes a new program, which does @what. */
+/* Executes this program again, which then does @what. */
 static int exec_self(struct actor *a, const char *what)
 {
 	char seed[32], depth[16];
@@ -724,7 +729,7 @@ static int act_fork(struct actor *a)
 	return 0;
 }
 
-/* In memory that is not its own: with the errno of the thread that made it. */
+/* The child of clone() with CLONE_VM. It shares errno with the thread that created it. */
 static int vm_child(void *actor)
 {
 	struct actor *a = actor;
@@ -756,7 +761,7 @@ static int vm_child(void *actor)
 	_exit(0);
 }
 
-/* vfork(), and with flags that nobody else combines. Waits, so as not to touch errno. */
+/* vfork(), and clone() with unusual flags. Waits for the child, because they share errno. */
 static void *clone_thread(void *actor)
 {
 	static const int flags[] = {
@@ -786,7 +791,7 @@ static int act_clone(struct actor *a)
 	return start_thread(a, clone_thread);
 }
 
-/* A reader that waits, until its alarm ends it. */
+/* A thread that waits in read() until its alarm ends it. */
 static int act_wait_for_records(struct actor *a)
 {
 	struct itimerval when = { .it_value = { .tv_usec = 1000 + any(a, 30000) } };
@@ -836,12 +841,12 @@ static int act_exit(struct actor *a)
 	_exit(0);
 }
 
-/* Everything that is asked of chance, and how often. */
+/* All actions and how often each is chosen. */
 static const struct action {
 	const char *name;
 	int (*act)(struct actor *a);
 	u32 weight;
-	bool returns;	/* else it cannot be known whether it succeeded */
+	bool returns;	/* otherwise its success is unknown */
 	bool root;	/* only root can do it */
 } actions[] = {
 	{ "map", act_map, 40, true, false },
@@ -901,7 +906,7 @@ static void act(struct actor *a, unsigned int n)
 	}
 }
 
-/* What all actions need: buffers, and sessions that count in them. */
+/* Creates what actions need: buffers, and sessions that count in them. */
 static void furnish(struct actor *a)
 {
 	for (u32 n = 0; n < SLOTS; n++)
@@ -916,7 +921,7 @@ static void furnish(struct actor *a)
 	act_start(a);
 }
 
-/* A process that acts, until it has done enough. */
+/* A process that does random actions until it has done enough. */
 static void world(struct actor *a)
 {
 	struct profil_stats s;
@@ -930,7 +935,10 @@ static void world(struct actor *a)
 
 	switch (any(a, 4)) {
 	case 0:
-		/* The others go on. pthread_exit() can only do that below main(). */
+		/*
+		 * The other threads continue. pthread_exit() allows that only in a function that
+		 * main() called.
+		 */
 		syscall(SYS_exit, 0);
 		break;
 	case 1:
@@ -948,12 +956,12 @@ static void world(struct actor *a)
 }
 
 /*
- * In the middle of it, one that is careful: all that it counts must be right.
+ * The calm process: during all this, it checks that everything that it counts is right
  */
 
 static u32 page[1024] __attribute__((aligned(4096)));
 
-/* In the child of a calm process: has @s the hits that came since @sum was counted? */
+/* In the child of a calm process: has @s counted the hits since @sum was computed? */
 static void __attribute__((noreturn)) calm_child(int fd, u32 loop)
 {
 	u64 sum = counters_sum(page, 4, LOOPS);
@@ -1025,7 +1033,7 @@ static void calm_descriptor(struct actor *a, u32 on_fork)
 	      checked(descriptor_enable(fd), "ENABLE");
 	if (err) {
 		if (err != -ENOMEM)
-			fail("calm: a session with a descriptor: errno %d", -err);
+			fail("calm: descriptor session: errno %d", -err);
 		close(fd);
 		return;
 	}
@@ -1082,7 +1090,7 @@ static void __attribute__((noreturn)) calm(struct actor *a)
 	_exit(0);
 }
 
-/* A new program: the file is the same. */
+/* The new program after exec; the program file is the same. */
 static __attribute__((constructor)) void new_program(int argc, char **argv)
 {
 	struct actor a = { 0 };
@@ -1109,10 +1117,10 @@ static __attribute__((constructor)) void new_program(int argc, char **argv)
  */
 
 #define WORLDS		4U
-#define ROUND_ACTIONS	200U	/* at least, in a round */
-#define MAX_GROUPS	256U	/* processes of a round, with all that descends from them */
+#define ROUND_ACTIONS	200U	/* minimum in a round */
+#define MAX_GROUPS	256U	/* process groups of a round */
 
-/* Everything that is left of a round is killed. */
+/* Kills all processes of a round. Returns true if none is left. */
 static bool all_gone(const pid_t *groups, unsigned int n)
 {
 	pid_t pid;
@@ -1125,14 +1133,14 @@ static bool all_gone(const pid_t *groups, unsigned int n)
 	return pid < 0;
 }
 
-/* Where a thread of a process that does not die is in the kernel. */
+/* Shows the kernel stack of a thread whose process does not die. */
 static void show_thread(pid_t pid, const char *tid)
 {
 	char path[300], line[200] = "";
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", pid, tid);
-	fail("not gone: %s", file_line(path, line, 80));
+	fail("still alive: %s", file_line(path, line, 80));
 	snprintf(path, sizeof(path), "/proc/%d/task/%s/stack", pid, tid);
 	f = fopen(path, "re");
 	for (unsigned int i = 0; f && i < 8 && fgets(line, sizeof(line), f); i++)
@@ -1165,7 +1173,7 @@ static void show_what_is_left(void)
 		closedir(processes);
 }
 
-/* Some processes, in a group of their own, which end with us; or one that is @calm. */
+/* Starts a process in its own group, which ends when this process ends. @calm: the calm process. */
 static pid_t world_start(struct actor *a, bool calm)
 {
 	struct actor b = another(a, 0);
@@ -1198,7 +1206,7 @@ static bool stress_round(struct actor *a)
 	u64 tried = nr_tried() + ROUND_ACTIONS;
 	pid_t groups[MAX_GROUPS], pid;
 	unsigned int nr_groups = 0, worlds = 0, i;
-	bool calm = true;	/* the first one is under way */
+	bool calm = true;	/* the first calm process runs */
 	int sockets[2];
 
 	shared->stop = 0;
@@ -1247,7 +1255,7 @@ static bool must_succeed(const struct action *action)
 	return action->returns && (is_root || !action->root);
 }
 
-/* Has there been everything? */
+/* Has each kind of action succeeded? */
 static bool stressed(void)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++)
@@ -1259,7 +1267,7 @@ static bool stressed(void)
 
 #define PATIENCE_NS	400000000000ULL
 
-/* Until there has been everything, if it need not be over @at_once then. */
+/* Runs rounds for @ns, and longer until stressed() is true, unless @at_once. */
 static bool stress_for(struct actor *a, u64 ns, bool at_once)
 {
 	u64 end = now_ns() + ns, latest = end + PATIENCE_NS;
@@ -1292,7 +1300,7 @@ FIXTURE_SETUP(stress)
 	close(fd);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
 	ASSERT_NE(MAP_FAILED, (void *)shared);
-	/* Who loses its parent becomes a child of this process. */
+	/* Orphaned processes become children of this process. */
 	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
 
 	seconds_of_run = number_from("PROFIL_STRESS_SECONDS", 60);
@@ -1301,7 +1309,7 @@ FIXTURE_SETUP(stress)
 	TH_LOG("PROFIL_STRESS_SEED=%u PROFIL_STRESS_SECONDS=%u, on %ld CPUs", seed_of_run,
 	       seconds_of_run, sysconf(_SC_NPROCESSORS_ONLN));
 	if (!is_root)
-		TH_LOG("needs root, so left out: %s; not compared: %s",
+		TH_LOG("left out, because not root: %s; not compared: %s",
 		       "userfaultfd, KSM, dropped caches, processes of another user",
 		       "pins, vmalloc areas, slab objects");
 	file_line(KSM, self->ksm, sizeof(self->ksm));
@@ -1313,7 +1321,7 @@ FIXTURE_SETUP(stress)
 	ASSERT_EQ(0, sysinfo(&info));
 	shared->crowd = info.procs + CROWD;
 
-	/* The kernel's own caches fill before they are compared. */
+	/* This fills the kernel's own caches before memory use is compared. */
 	ASSERT_TRUE(stress_for(&self->actor, 1000000000ULL * (1 + seconds_of_run / 4), true));
 	self->before.percpu = LLONG_MAX / 2;
 	EXPECT_TRUE(await(same(&self->before)));
@@ -1337,7 +1345,7 @@ static void show_what_was_done(struct __test_metadata *_metadata)
 			      (unsigned long long)shared->done[i],
 			      (unsigned long long)shared->tried[i]);
 		if (n > 60 || i + 1 == ARRAY_SIZE(actions)) {
-			TH_LOG("did%s", line);
+			TH_LOG("actions:%s", line);
 			n = 0;
 		}
 	}
@@ -1345,7 +1353,7 @@ static void show_what_was_done(struct __test_metadata *_metadata)
 	       (unsigned long long)shared->answers, (unsigned long long)shared->hits,
 	       (unsigned long long)shared->dropped, (unsigned long long)shared->unfollowed,
 	       (unsigned long long)shared->records, (unsigned long long)shared->calm);
-	TH_LOG("ended for the buffer %llu, memory %llu, limit %llu, creator %llu",
+	TH_LOG("ended by buffer %llu, memory %llu, limit %llu, creator %llu",
 	       (unsigned long long)shared->ended[PROFIL_END_BUFFER],
 	       (unsigned long long)shared->ended[PROFIL_END_NOMEM],
 	       (unsigned long long)shared->ended[PROFIL_END_LIMIT],
@@ -1381,12 +1389,12 @@ TEST_F_TIMEOUT(stress, leaves_nothing_behind, 1200)
 				       more->objects, more->size, self->caches.cache[i].objects);
 	}
 
-	/* It was a stress, then. */
+	/* Each kind of action must have succeeded. */
 	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++) {
 		if (!must_succeed(&actions[i]))
 			continue;
 		EXPECT_LT(0U, shared->done[i]) {
-			TH_LOG("%s: never in %llu times, the last time for errno %d",
+			TH_LOG("%s: never succeeded in %llu tries; last errno %d",
 			       actions[i].name, (unsigned long long)shared->tried[i],
 			       shared->error[i]);
 		}
