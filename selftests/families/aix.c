@@ -111,7 +111,7 @@ TEST_F(aix, d_times_scale_is_rounded_up_to_a_half_word)
 		      { 5, 0x8000, 1 }, { 6, 0x8000, 2 }, { 8, 0x8000, 2 });
 }
 
-TEST_F(aix, counts_if_there_is_a_short)
+TEST_F(aix, counts_if_the_result_is_below_the_number_of_shorts)
 {
 	EXPECT_PLACES(on, off,
 		      { 14, 0xffff, 7 }, { 15, 0xffff, 7 }, { 16, 0xffff, OUTSIDE },
@@ -154,7 +154,7 @@ TEST_F(aix, scale_0x7fff_maps_four_bytes)
 		      { 0, 0x7fff, 0 }, { 4, 0x7fff, 1 }, { 8, 0x7fff, 2 }, { 24, 0x7fff, 6 });
 }
 
-TEST_F(aix, scale_2_maps_all_to_the_first)
+TEST_F(aix, scale_2_counts_every_pc_in_the_first_counter)
 {
 	EXPECT_PLACES(on, off,
 		      { 0, 2, 0 }, { 1, 2, 0 }, { 65536, 2, 0 }, { 1 << 19, 2, 0 },
@@ -319,7 +319,7 @@ TEST_F(aix, p_high_must_ascend)
 }
 
 /* The first region counts the text that both contain. */
-TEST_F(aix, of_regions_that_overlap_the_first_has_it)
+TEST_F(aix, of_overlapping_regions_the_first_counts)
 {
 	struct prof profs[] = {
 		prof_of(loop_at(2), loop_at(3), counters, 32, 0xffff),
@@ -346,7 +346,7 @@ TEST_F(aix, of_the_last_structure_only_p_high_matters)
 	EXPECT_TRUE(still_on());
 }
 
-TEST_F(aix, buffers_are_one_space)
+TEST_F(aix, buffers_must_be_contiguous)
 {
 	struct prof profs[] = {
 		prof_of(loop_at(0), loop_at(1), counters, 8, 0xffff),
@@ -409,7 +409,7 @@ static int turn_off_in_the_child(void)
 	return 0;
 }
 
-TEST_F(aix, the_child_knows_by_which_form_it_is_on)
+TEST_F(aix, the_child_knows_which_form_turned_it_on)
 {
 	ASSERT_EQ(0, on_loops());
 	EXPECT_EQ(0, status_in_child(turn_off_in_the_child));
@@ -621,7 +621,7 @@ TEST_F(aix, threads_turn_it_on_and_off_at_the_same_time)
  * A program of its time
  */
 
-TEST(program_of_AIX)
+TEST(a_program_of_AIX_works_unchanged)
 {
 	EXPECT_EQ(0, run_beside("old-aix-mon", NULL));
 }

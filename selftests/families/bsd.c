@@ -72,7 +72,7 @@ TEST_F(bsd, each_tick_updates_a_count)
 	EXPECT_EQ(0, s.dropped);
 }
 
-TEST_F(bsd, a_buffer_of_less_than_a_bin_is_on_and_counts_nothing)
+TEST_F(bsd, profiling_into_a_buffer_smaller_than_a_bin_is_on_and_counts_nothing)
 {
 	for (size_t size = 0; size < 2; size++) {
 		memset(counters, 0, sizeof(counters));
@@ -131,7 +131,7 @@ TEST_F(bsd, bins_span_2_4_or_8_bytes)
 		      { 131071, 1, 0 }, { 131072, 1, 1 });
 }
 
-TEST_F(bsd, scales_between_span_about_as_much)
+TEST_F(bsd, scales_between_powers_of_2_give_bins_of_sizes_between)
 {
 	EXPECT_PLACES(on, off,
 		      { 2, 49152, 0 }, { 3, 49152, 1 }, { 5, 49152, 1 }, { 6, 49152, 2 },
@@ -151,7 +151,7 @@ TEST_F(bsd, scale_0_turns_it_off)
 	EXPECT_TRUE(is_off(SCOPE));
 }
 
-TEST_F(bsd, scale_1_is_a_scale)
+TEST_F(bsd, scale_1_does_not_turn_it_off)
 {
 	struct profil_stats s;
 
@@ -184,7 +184,7 @@ TEST_F(bsd, samples_are_unsigned_shorts)
 	EXPECT_LE(INT16_MAX + 3, counters[0]);
 }
 
-TEST_F(bsd, otherwise_it_returns_0)
+TEST_F(bsd, success_returns_0)
 {
 	EXPECT_NO_ERROR(on_loops());
 	EXPECT_NO_ERROR(on_loops());
@@ -273,7 +273,7 @@ TEST_F(bsd, a_tick_is_counted_in_one_area_only)
 	EXPECT_EQ(0, added[0][0]);
 }
 
-TEST_F(bsd, without_a_profile_there_is_nothing_to_add_to)
+TEST_F(bsd, add_profil_does_nothing_without_a_profile)
 {
 	EXPECT_NO_ERROR(add_loop(added[0], 4, 3));
 	EXPECT_TRUE(is_off(SCOPE));
@@ -319,7 +319,7 @@ static int add_in_the_child(void)
 	return 0;
 }
 
-TEST_F(bsd, parent_and_child_add_each_for_itself)
+TEST_F(bsd, parent_and_child_add_areas_separately)
 {
 	ASSERT_EQ(0, on_loop(0));
 	ASSERT_EQ(0, add_loop(added[0], 4, 3));
@@ -340,7 +340,7 @@ static void *add_one_each(void *arg)
 }
 
 /* Four threads add far more areas than there is room for at first. All of them count. */
-TEST_F(bsd, threads_add_at_the_same_time)
+TEST_F(bsd, threads_can_add_areas_at_the_same_time)
 {
 	pthread_t threads[4];
 	void *result;
@@ -358,7 +358,7 @@ TEST_F(bsd, threads_add_at_the_same_time)
 }
 
 /* Another area can cut each in two, and the number of ranges in the kernel is limited. */
-TEST_F(bsd, there_are_no_more_areas_than_half_the_kernels_ranges)
+TEST_F(bsd, the_number_of_areas_is_at_most_half_of_max_ranges)
 {
 	struct profil_query query;
 	unsigned int i;
@@ -376,12 +376,12 @@ TEST_F(bsd, there_are_no_more_areas_than_half_the_kernels_ranges)
  * Programs of their time
  */
 
-TEST(program_of_4_3BSD)
+TEST(a_program_of_4_3BSD_works_unchanged)
 {
 	EXPECT_EQ(0, run_beside("old-bsd-vax", NULL));
 }
 
-TEST(program_of_NeXT)
+TEST(a_program_of_NeXT_works_unchanged)
 {
 	EXPECT_EQ(0, run_beside("old-bsd-next", NULL));
 }

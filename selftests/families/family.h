@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared by the tests of the historical calls: counters, and places, whose distance d = pc - offset
- * and whose counter are known
+ * Shared by the tests of the historical calls: counters, and places. A place is a pc with a known
+ * distance d = pc - offset, and with a known counter
  *
- * A family says by two functions how it turns profiling on and off.
+ * Each family provides two functions, which turn profiling on and off.
  */
 #ifndef _SELFTESTS_FAMILY_H
 #define _SELFTESTS_FAMILY_H
@@ -20,10 +20,10 @@
 
 #define SCOPE		PROFIL_SCOPE_PROCESS
 
-#define NR_COUNTERS	8U		/* of a place */
+#define NR_COUNTERS	8U		/* counters in the buffer of a place */
 #define OUTSIDE		LOOP_OUTSIDE
 
-/* Enough ticks to tell a loop from what is between its bursts. */
+/* Enough ticks to tell a loop from the code between its bursts. */
 #define FEW		5
 
 static u16 counters[4096] __attribute__((aligned(4096)));
@@ -33,7 +33,7 @@ static inline u64 hits(void)
 	return counters_sum(counters, 2, ARRAY_SIZE(counters));
 }
 
-/* Turns it on with so many bytes of @buffer: what the call returns. */
+/* Turns profiling on with @size bytes of @buffer. Returns the result of the call. */
 typedef int on_fn(void *buffer, size_t size, u64 offset, u32 scale);
 typedef void off_fn(void);
 
@@ -56,10 +56,10 @@ typedef void off_fn(void);
 struct place {
 	u64 d;
 	u32 scale;
-	unsigned int counter;	/* of NR_COUNTERS, or OUTSIDE */
+	unsigned int counter;	/* index of a counter, or OUTSIDE */
 };
 
-#define BEFORE		UINT64_MAX	/* for d: one below the offset */
+#define BEFORE		UINT64_MAX	/* value of d for the address below the offset */
 
 static inline void expect_place(struct __test_metadata *_metadata, on_fn *on, off_fn *off,
 				const struct place *p)
@@ -96,11 +96,11 @@ static inline void expect_place(struct __test_metadata *_metadata, on_fn *on, of
 		expect_place(_metadata, on, off, &__places[__i]);			\
 } while (0)
 
-/* A bin for each loop: LOOP_SIZE bytes of text are one counter. */
+/* The scale with one counter for each loop, which has LOOP_SIZE bytes of text. */
 #define LOOPS_SCALE	(65536 * 2 / LOOP_SIZE)
 #define LOOPS_OFFSET	addr(loops_text)
 
-/* Loop @i until its counter has @n more. */
+/* Runs loop @i until its counter has increased by @n. */
 static inline bool loop_hits(unsigned int i, u64 n)
 {
 	u64 until = counter(counters, 2, i) + n;
@@ -112,7 +112,7 @@ static inline bool loop_hits(unsigned int i, u64 n)
  * Memory
  */
 
-/* A page that can be written, one that cannot, and one that is not there. */
+/* Maps three pages: a writable one, a read-only one, and one that is not mapped. */
 static inline u8 *pages_of_each_kind(void)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);

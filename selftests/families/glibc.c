@@ -177,7 +177,7 @@ TEST_F(profil, zero_is_returned)
 	EXPECT_EQ(12345, errno);
 }
 
-TEST_F(profil, any_scale_is_taken)
+TEST_F(profil, any_scale_is_accepted)
 {
 	EXPECT_EQ(0, profil(counters, sizeof(counters), 0, 131072));
 	EXPECT_EQ(0, profil(counters, sizeof(counters), 0, UINT_MAX));
@@ -237,7 +237,7 @@ TEST_F(profil, time_in_the_kernel_is_counted_too)
 	EXPECT_TRUE(accounted(&s));
 }
 
-TEST_F(profil, the_test_of_profil_that_LTP_has_would_pass)
+TEST_F(profil, LTP_profil01_passes)
 {
 	EXPECT_EQ(0, run_beside("old-glibc-profil01", NULL));
 }
@@ -354,7 +354,7 @@ static unsigned int place_in_region(u64 d, unsigned long scale, u32 width, size_
 	return sprofil(NULL, 0, NULL, 0) ? FAILED : of_loop;
 }
 
-TEST_F(sprofil, pr_scale_is_counters_for_each_counter_s_width_of_text)
+TEST_F(sprofil, pr_scale_is_the_number_of_counters_per_counter_width_of_text)
 {
 	EXPECT_EQ(0U, place_in_region(1, 65536, 2, 32));
 	EXPECT_EQ(1U, place_in_region(2, 65536, 2, 32));
@@ -431,7 +431,7 @@ TEST_F(sprofil, where_regions_overlap_the_higher_one_counts)
 	EXPECT_EQ(0U, counters_sum(&self->second[3], 2, LOOPS - 3));
 }
 
-TEST_F(sprofil, of_regions_with_one_offset_the_first_counts)
+TEST_F(sprofil, of_regions_with_the_same_offset_the_first_counts)
 {
 	struct prof profs[] = {
 		prof_of(self->first, 2, 0, 2),
@@ -447,7 +447,7 @@ TEST_F(sprofil, of_regions_with_one_offset_the_first_counts)
 	EXPECT_LT(SOME, self->second[3]);
 }
 
-TEST_F(sprofil, what_no_region_holds_is_in_the_overflow_bin)
+TEST_F(sprofil, a_pc_in_no_region_is_counted_in_the_overflow_bin)
 {
 	struct prof profs[] = {
 		prof_of(self->wide, 4, 0, 2),
@@ -505,7 +505,7 @@ TEST_F(sprofil, tvp_gets_the_true_tick)
 	EXPECT_EQ(tick.tv_usec, off.tv_usec);
 }
 
-TEST_F(sprofil, PROF_FAST_is_a_millisecond)
+TEST_F(sprofil, PROF_FAST_is_a_period_of_1_ms)
 {
 	struct prof profs[] = { prof_of(self->first, 2, 0, 8) };
 	struct timeval tick = { -1, -1 };
@@ -542,7 +542,7 @@ TEST_F(sprofil, profcnt_0_turns_it_off)
 }
 
 /* Adjacent regions around loop 0, each with one counter. */
-TEST_F(sprofil, there_may_be_many_regions)
+TEST_F(sprofil, a_thousand_regions_are_accepted)
 {
 	static struct prof profs[1000];
 	static u16 many[ARRAY_SIZE(profs)];
@@ -561,7 +561,7 @@ TEST_F(sprofil, there_may_be_many_regions)
 	EXPECT_LT(SOME, many[of_loop]);
 }
 
-TEST_F(sprofil, errors)
+TEST_F(sprofil, an_error_changes_nothing)
 {
 	struct prof good[] = { prof_of(self->first, 2, 0, 8) }, bad;
 	struct profil_query query;
@@ -593,12 +593,12 @@ TEST_F(sprofil, errors)
 	EXPECT_LT(0U, self->first[0]);
 }
 
-TEST_F(sprofil, the_test_of_sprofil_that_glibc_has_would_pass)
+TEST_F(sprofil, glibc_tst_sprofil_passes)
 {
 	EXPECT_EQ(0, run_beside("old-glibc-sprofil", NULL));
 }
 
-TEST_F(sprofil, a_program_that_was_linked_with_libc_s_can_have_it_preloaded)
+TEST_F(sprofil, a_program_linked_with_libc_sprofil_works_when_preloaded)
 {
 	EXPECT_EQ(9, run_beside("libc-sprofil", NULL));
 	EXPECT_EQ(0, run_beside("libc-sprofil", "libprofil.so.1"));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Programs compiled with gcc -pg: what is in their gmon.out, beside what the kernel accounted for
- * and what the C library would have written. gmon_work.c is the programs.
+ * Programs compiled with gcc -pg (gmon_work.c): compares their gmon.out with the kernel's
+ * statistics, and with the file that the C library writes without the library.
  *
- * As PIE and not, linked with the library and not, with the shared one and the static one.
+ * The programs are built as PIE and not, with the library and without, with the shared library and
+ * with the static one.
  */
 #include "kselftest_harness.h"
 
@@ -23,28 +24,28 @@
 
 #define LIBRARY		"libprofil.so.1"
 #define USER		1000
-#define MOST_CPU	400		/* seconds, on all CPUs */
+#define MOST_CPU	400		/* limit of CPU time, in seconds */
 
-static char here[PATH_MAX];	/* where the programs are */
-static char dir[64];		/* of the test's files; the working directory */
+static char here[PATH_MAX];	/* the directory of the programs */
+static char dir[64];		/* directory for the files of a test; the working directory */
 
 /*
- * Running
+ * Running a program
  */
 
-/* How a program is run; and what became of it. */
+/* How to run a program, and its process. */
 static struct run {
 	const char *program;
 	const char *task;
 	const char *preload;
 	const char *rate;
 	const char *prefix;
-	long memlock;		/* RLIMIT_MEMLOCK of an ordinary user; 0: as it is */
+	long memlock;		/* RLIMIT_MEMLOCK, as an ordinary user; or 0 */
 	bool no_device;
 	pid_t pid;
 } run;
 
-#define NO_MEMLOCK	1	/* less than a page */
+#define NO_MEMLOCK	1	/* less than a page: nothing can be locked */
 
 static bool prepare(void)
 {
@@ -78,7 +79,9 @@ static void set(const char *name, const char *value)
 		unsetenv(name);
 }
 
-/* In the child: its output and its errors are files, what it runs in is as @run says. */
+/*
+ * In the child: redirects the output to files, sets up the environment as @run says, and executes.
+ */
 static void exec_work(void)
 {
 	const struct rlimit limit = { run.memlock, run.memlock }, cpu = { MOST_CPU, MOST_CPU };
@@ -113,7 +116,7 @@ static int work(struct run how)
 	return run.pid < 0 ? -1 : status_of(run.pid);
 }
 
-/* What the program said of @key; UINT64_MAX if nothing. */
+/* The number that the program printed for @key; UINT64_MAX if none. */
 static u64 said(const char *key)
 {
 	unsigned long long value;
@@ -149,14 +152,14 @@ static bool complained(const char *of)
 
 struct profile {
 	u64 size;
-	u64 records;		/* of the histogram */
+	u64 records;		/* number of histogram records */
 	u64 rate;
 	u64 low, high;
-	double bin;		/* bytes of text */
+	double bin;		/* bytes of text for a bin */
 	u64 hits;
-	u64 loops[LOOPS];	/* hits of each of these */
-	u64 calls;		/* of leaf() */
-	u64 arcs;		/* where what is no histogram begins */
+	u64 loops[LOOPS];	/* hits of each loop */
+	u64 calls;		/* calls of leaf() */
+	u64 arcs;		/* offset of the first record that is no histogram */
 	u8 bytes[4 << 20];
 };
 
@@ -197,12 +200,12 @@ static void load_arc(struct profile *p, const struct gmon_cg_arc_record *arc)
 
 	memcpy(&self, arc->self_pc, sizeof(self));
 	memcpy(&count, arc->count, sizeof(count));
-	/* What mcount() has seen lies behind the call of it. */
+	/* mcount() gets the return address, which is behind its call in leaf(). */
 	if (self >= said("leaf") && self < said("leaf") + 32)
 		p->calls += count;
 }
 
-/* Reads the file @name, as strictly as it can be; false if something is wrong with it. */
+/* Reads the file @name and checks it strictly. Returns false if it is not correct. */
 static bool load(struct profile *p, const char *name)
 {
 	FILE *f = fopen(name, "re");
@@ -241,7 +244,7 @@ static bool load(struct profile *p, const char *name)
 	return at == p->size;
 }
 
-/* Are the arcs of the two the same bytes? */
+/* Are the arcs of both files the same bytes? */
 static bool same_arcs(const struct profile *a, const struct profile *b)
 {
 	return a->size - a->arcs == b->size - b->arcs && a->size > a->arcs &&
@@ -258,7 +261,7 @@ static u64 in_loops(const struct profile *p)
 	return sum;
 }
 
-/* What gprof prints of the loops: how long they ran, and what it takes a sample for. */
+/* The output of gprof about the loops: how long they ran, and how long it takes a sample to be. */
 static bool gprof(const char *file, double *seconds, double *sample)
 {
 	char command[2 * PATH_MAX], line[256];
@@ -287,7 +290,7 @@ static u64 tick_hz(void)
 }
 
 /*
- * However a program was linked
+ * Tests for each way to link the program
  */
 
 FIXTURE(form) {
@@ -370,7 +373,7 @@ TEST_F(form, gprof_reads_it)
 	EXPECT_GT(0.0051, fabs(seconds - (double)profile.loops[3] / tick_hz()));
 }
 
-TEST_F(form, all_threads_are_in_it)
+TEST_F(form, all_threads_are_in_the_histogram)
 {
 	unsigned int i;
 
@@ -395,7 +398,7 @@ TEST_F(form, moncontrol_stops_and_continues)
 	EXPECT_EQ(3010, profile.calls);
 }
 
-TEST_F(form, monstartup_after_the_end_is_another_profile)
+TEST_F(form, monstartup_after_mcleanup_starts_another_profile)
 {
 	ASSERT_EQ(0, work(form_of(variant, "part")));
 	ASSERT_TRUE(load(&profile, "gmon.out"));
@@ -406,8 +409,11 @@ TEST_F(form, monstartup_after_the_end_is_another_profile)
 	EXPECT_EQ(profile.loops[2], in_loops(&profile));
 }
 
-/* The C library writes nothing when it has lost arcs. What is there is another program's. */
-TEST_F(form, no_file_is_no_file)
+/*
+ * The C library writes no file when it has lost arcs. Another program's gmon.out must stay
+ * unchanged.
+ */
+TEST_F(form, when_the_c_library_writes_no_file_neither_does_libprofil)
 {
 	ASSERT_EQ(0, work(form_of(variant, "overflow")));
 	EXPECT_FALSE(complained("libprofil"));
@@ -424,7 +430,7 @@ TEST_F(form, no_file_is_no_file)
 	EXPECT_EQ(0, memcmp(profile.bytes, other.bytes, sizeof(other.bytes)));
 }
 
-TEST_F(form, the_end_is_once)
+TEST_F(form, mcleanup_has_an_effect_only_once)
 {
 	ASSERT_EQ(0, work(form_of(variant, "finish")));
 	EXPECT_FALSE(complained(NULL));
@@ -433,7 +439,7 @@ TEST_F(form, the_end_is_once)
 }
 
 /*
- * What is the same for all
+ * Tests that are the same for each way to link the program
  */
 
 FIXTURE(gmon) {
@@ -488,7 +494,7 @@ TEST_F(gmon, a_child_has_a_profile_of_its_own)
 	snprintf(name, sizeof(name), "prof.%llu", (unsigned long long)said("child"));
 	ASSERT_TRUE(load(&other, name));
 
-	/* It begins with what its parent had then. */
+	/* The child begins with the counts of its parent. */
 	EXPECT_EQ(said("hit"), profile.hits);
 	EXPECT_LE(said("child_hit"), other.hits);
 	EXPECT_LE(3, profile.loops[0]);
@@ -509,7 +515,7 @@ TEST_F(gmon, the_file_is_where_the_c_library_puts_it)
 	EXPECT_EQ(said("hit"), profile.hits);
 	EXPECT_EQ(-1, access("gmon.out", F_OK));
 
-	/* Where it cannot, it falls back, and so do we. */
+	/* If it cannot write there, the C library uses another name, and so does the library. */
 	ASSERT_EQ(0, work(PRELOADED(.task = "burn", .prefix = "no/such/directory")));
 	ASSERT_TRUE(load(&profile, "gmon.out"));
 	EXPECT_EQ(said("hit"), profile.hits);
@@ -520,7 +526,7 @@ TEST_F(gmon, the_file_is_where_the_c_library_puts_it)
 	ASSERT_TRUE(load(&profile, "gmon.out"));
 	EXPECT_EQ(said("hit"), profile.hits);
 
-	/* It does not follow links. */
+	/* The C library follows no symbolic links, and nor does the library. */
 	ASSERT_EQ(0, rename("gmon.out", "elsewhere"));
 	ASSERT_EQ(0, symlink("elsewhere", "gmon.out"));
 	ASSERT_TRUE(load(&profile, "elsewhere"));
@@ -531,7 +537,7 @@ TEST_F(gmon, the_file_is_where_the_c_library_puts_it)
 	EXPECT_EQ(profile.hits, other.hits);
 }
 
-/* What is there already is replaced, be it longer, or as young as can be. */
+/* A file that exists is replaced, also if it is longer, or has just been written. */
 TEST_F(gmon, a_file_that_is_there_is_replaced)
 {
 	unsigned int i;
@@ -546,11 +552,11 @@ TEST_F(gmon, a_file_that_is_there_is_replaced)
 	}
 }
 
-TEST_F(gmon, the_rate_is_what_was_asked_for)
+TEST_F(gmon, the_rate_is_PROFIL_GMON_RATE)
 {
 	static const struct {
 		const char *text;
-		u64 rate;	/* 0: the tick's, and a complaint */
+		u64 rate;	/* 0: the tick's rate is used, with a message */
 	} rates[] = {
 		{ "1000", 1000 }, { "8128", 8128 }, { "20000", 20000 },
 		{ "", 0 }, { "0", 0 }, { "-1", 0 }, { "1000x", 0 }, { "fast", 0 },
@@ -570,7 +576,7 @@ TEST_F(gmon, the_rate_is_what_was_asked_for)
 	EXPECT_LE(20, profile.loops[3]);
 }
 
-/* It takes so many samples at one place: a minute, when others use the machine, too. */
+/* Needs more than 65,535 samples of one place, which takes a minute if the machine is busy. */
 TEST_F_TIMEOUT(gmon, counts_above_65535_survive, 240)
 {
 	double seconds, sample;
@@ -587,8 +593,8 @@ TEST_F_TIMEOUT(gmon, counts_above_65535_survive, 240)
 	EXPECT_GT(0.0051, fabs(seconds - profile.loops[3] / 20000.0));
 }
 
-/* Fewer counters, for more text each. */
-TEST_F(gmon, little_memory_may_be_locked)
+/* Uses fewer counters, each for more text. */
+TEST_F(gmon, with_a_low_RLIMIT_MEMLOCK_bins_are_larger)
 {
 	double seconds, sample;
 
@@ -614,15 +620,15 @@ TEST_F(gmon, little_memory_may_be_locked)
 	EXPECT_EQ(1234, profile.calls);					\
 } while (0)
 
-/* Where the kernel cannot count, the C library does, and it is said why. */
-TEST_F(gmon, no_memory_may_be_locked)
+/* If the kernel cannot count, the C library does, and a message says why. */
+TEST_F(gmon, without_RLIMIT_MEMLOCK_the_c_library_counts)
 {
 	ASSERT_EQ(0, work(PRELOADED(.task = "spend", .memlock = NO_MEMLOCK)));
 	EXPECT_TRUE(complained(NOT_COUNTED "Cannot allocate memory"));
 	EXPECT_LIBCS();
 }
 
-TEST_F(gmon, there_is_no_device)
+TEST_F(gmon, without_the_device_the_c_library_counts)
 {
 	if (geteuid())
 		SKIP(return, "needs a mount namespace: run as root");
@@ -631,8 +637,8 @@ TEST_F(gmon, there_is_no_device)
 	EXPECT_LIBCS();
 }
 
-/* The static library beside a program whose linker was told nothing. */
-TEST_F(gmon, a_static_program_is_left_alone)
+/* A program that was linked with the static library, but without the options for the linker. */
+TEST_F(gmon, a_static_program_without_linker_options_is_left_alone)
 {
 	ASSERT_EQ(0, work((struct run) { .program = "gmon_work_static_alone", .task = "spend" }));
 	EXPECT_FALSE(complained(NULL));

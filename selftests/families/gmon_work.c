@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Programs compiled with gcc -pg, for gmon.c to run
+ * Programs compiled with gcc -pg, which gmon.c runs
  *
- * gmon_work TASK does as a program of long ago does that knows nothing of libprofil, and says on
- * standard output what is true of its profile, by lines "KEY NUMBER": addresses as the linker
- * knows them, and statistics of the kernel.
+ * gmon_work TASK behaves like an old program that does not know of libprofil. It prints lines "KEY
+ * NUMBER" about its profile on standard output: link-time addresses, and statistics of the kernel.
  */
 #define _GNU_SOURCE
 #include <link.h>
@@ -34,7 +33,7 @@ static int first_bias(struct dl_phdr_info *info, size_t size, void *bias)
 	return 1;
 }
 
-/* Where the linker put what is at @p. */
+/* The link-time address of @p. */
 static u64 linked(const void *p)
 {
 	u64 bias = 0;
@@ -62,7 +61,7 @@ static struct profil_stats stats(void)
 	return s;
 }
 
-/* Ends the session in the program's stead, for its final statistics. */
+/* Ends the session in place of the program, to get its final statistics. */
 static u64 stop(void)
 {
 	struct profil_stats s;
@@ -72,13 +71,13 @@ static u64 stop(void)
 	return s.hit;
 }
 
-/* Work in loop @i. */
+/* Runs loop @i. */
 static void spin(unsigned int i, u64 ticks)
 {
 	MUST(loop_burn(SCOPE, i, ticks));
 }
 
-/* The same, while nobody counts it. */
+/* The same, in a thread whose ticks are not counted in the histogram. */
 static void spin_unseen(unsigned int i, u64 ticks)
 {
 	MUST(!session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
@@ -112,7 +111,7 @@ static void task_calls(void)
 	calls(1234);
 }
 
-/* As long as it takes until the C library's timer must have come. */
+/* Runs until the C library's timer must have expired. */
 static void task_spend(void)
 {
 	calls(1234);
@@ -162,7 +161,7 @@ static void task_control(void)
 	spin(2, 30);
 	hit += stats().hit;
 
-	/* Twice is as once, in either direction. */
+	/* Two calls in a row have the effect of one. */
 	moncontrol(1);
 	MUST(stats().state == PROFIL_STATE_ON);
 	moncontrol(0);
@@ -173,10 +172,13 @@ static void task_control(void)
 	moncontrol(1);
 	spin(3, 10);
 	hit += stop();
-	say("hit", hit);	/* but for what came after that question */
+	say("hit", hit);	/* ticks after this question are not included */
 }
 
-/* No cap but that of the parent: an emulated CPU that others starve has few of so fast ticks. */
+/*
+ * Only the parent limits the time: on a busy host, an emulated CPU gets few ticks of so short a
+ * period.
+ */
 static void *fill(void *unused)
 {
 	(void)unused;
@@ -213,7 +215,7 @@ static void task_fork(void)
 	say("hit", stop());
 }
 
-/* More arcs than the C library makes room for in so little text. */
+/* Calls more arcs than the C library has room for in so little text. */
 static __attribute__((noinline, noclone)) void many_arcs(void)
 {
 #define TWICE(x)	x x
@@ -230,7 +232,7 @@ static void task_overflow(void)
 	many_arcs();
 }
 
-/* Only the text of the loops 2 and 3. */
+/* Profiles only the text of the loops 2 and 3. */
 static void task_part(void)
 {
 	const char *low = loops_text + 2 * LOOP_SIZE;
@@ -242,14 +244,17 @@ static void task_part(void)
 	spin(1, 5);
 	spin(2, 10);
 
-	/* Of no effect: it has begun. */
+	/* This has no effect, because profiling is on. */
 	monstartup(addr(loops_text), addr(loops_text) + LOOP_SIZE);
 	spin(0, 5);
 	say("hit", stop());
 	say("low", linked(low));
 }
 
-/* The program's end may be a wish of its own; and then nothing is left to be controlled. */
+/*
+ * The program may call _mcleanup() itself, before the C library does. Then moncontrol() has no
+ * effect.
+ */
 static void task_finish(void)
 {
 	_mcleanup();

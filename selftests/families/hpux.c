@@ -79,7 +79,7 @@ FIXTURE_TEARDOWN(hpux)
 	EXPECT_EQ(0U, locked_bytes());
 }
 
-TEST_F(hpux, it_tells_where_time_is_spent)
+TEST_F(hpux, it_shows_where_time_is_spent)
 {
 	struct prof profs[] = { prof_of(self->ints, 4, 0, LOOPS) };
 
@@ -267,7 +267,7 @@ TEST_F(hpux, pr_scale_has_sixteen_bits_right_of_the_point)
 	EXPECT_EQ(NONE, place(9, 65535, PROF_USHORT, 8));
 }
 
-TEST_F(hpux, a_scale_and_a_width_make_so_many_bytes_an_element)
+TEST_F(hpux, scale_and_width_determine_the_bytes_of_text_per_element)
 {
 	/* The table: 65536 is 2, 4 and 8 bytes; 32768 twice, 2 as 32,768 times that. */
 	EXPECT_EQ(1U, place(7, 65536, PROF_UINT, 16));
@@ -283,7 +283,7 @@ TEST_F(hpux, a_scale_and_a_width_make_so_many_bytes_an_element)
 	EXPECT_EQ(1U, place(262144, 2, PROF_UINT64, 16));
 }
 
-TEST_F(hpux, finer_than_one_to_one_leaves_elements_out)
+TEST_F(hpux, a_scale_finer_than_1_to_1_leaves_elements_unused)
 {
 	EXPECT_EQ(0U, place(0, 131072, PROF_USHORT, 16));
 	EXPECT_EQ(1U, place(1, 131072, PROF_USHORT, 16));
@@ -292,7 +292,7 @@ TEST_F(hpux, finer_than_one_to_one_leaves_elements_out)
 	EXPECT_EQ(NONE, place(8, 131072, PROF_USHORT, 16));
 }
 
-TEST_F(hpux, the_overflow_descriptor_has_what_no_region_holds)
+TEST_F(hpux, the_overflow_descriptor_counts_a_pc_in_no_region)
 {
 	struct prof profs[] = {
 		prof_of(&self->ints[1], 4, 1, 2),
@@ -334,7 +334,7 @@ TEST_F(hpux, the_overflow_element_does_not_overflow)
 	EXPECT_EQ(USHRT_MAX, self->shorts[0]);
 }
 
-TEST_F(hpux, it_returns_minus_1_and_changes_nothing)
+TEST_F(hpux, an_error_returns_minus_1_and_changes_nothing)
 {
 	struct prof profs[] = { prof_of(self->shorts, 2, 0, LOOPS), overflow_bin(self->bin, 2) };
 	struct prof bad = profs[0];

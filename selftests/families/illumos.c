@@ -66,11 +66,11 @@ FIXTURE_TEARDOWN(illumos)
 TEST_F(illumos, an_old_program_runs)
 {
 	if (sizeof(long) == 4)
-		SKIP(return, "it is built for the machine's own word");
+		SKIP(return, "only the native build has the program");
 	EXPECT_EQ(0, run_beside("old-illumos-where", NULL));
 }
 
-TEST_F(illumos, it_tells_what_cpu_time_goes_to)
+TEST_F(illumos, it_shows_where_cpu_time_is_spent)
 {
 	long n;
 
@@ -95,7 +95,7 @@ TEST_F(illumos, samples_has_nsamples_elements_of_a_pointer_s_size)
 }
 
 /* In any text, without bins. */
-TEST_F(illumos, values_are_the_unadulterated_pc)
+TEST_F(illumos, values_are_unmodified_program_counters)
 {
 	long n, i;
 
@@ -167,7 +167,7 @@ static int child_that_goes_on(void)
 	return 0;
 }
 
-TEST_F(illumos, it_goes_on_across_fork)
+TEST_F(illumos, sampling_continues_across_fork)
 {
 	long n;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The profiler of the Nintendo 64, sentence by sentence: sentences/n64; and its host, profil gperf
+ * The profiler of the Nintendo 64, and the command profil gperf, which reads its counters. The
+ * sentences of the manual page are in sentences/n64
  */
 #include "kselftest_harness.h"
 
@@ -26,13 +27,13 @@
 #include "old.h"
 
 #define SCOPE		PROFIL_SCOPE_PROCESS
-/* What the page calls typical is long for a test. */
+/* The period that the manual page calls typical is long for a test. */
 #define PERIOD		1000U
-/* Of FEW ticks, what a loop has at least; some are between its bursts. */
+/* A loop has at least SOME of FEW ticks. The others are between its bursts. */
 #define FEW		16
 #define SOME		(FEW / 4)
 
-/* A loop has 8 words, and is found in its fifth. */
+/* A loop has 8 words. Its pc is in the fifth. */
 #define WORDS		(LOOP_SIZE / 4)
 #define WORD_OF(loop)	(WORDS * (loop) + LOOP_BLOCK / 4)
 
@@ -63,7 +64,7 @@ static u64 sum(unsigned int n)
 }
 
 /*
- * Errors, as the handler is told of them
+ * Errors, as the library passes them to the handler
  */
 
 static struct {
@@ -93,10 +94,10 @@ static void on_error(short code, short nr, ...)
 			said.pointers[i] = va_arg(args, void *);
 	}
 	va_end(args);
-	errno = 0;		/* what a handler does with it is no matter */
+	errno = 0;		/* what a handler does to errno has no effect */
 }
 
-/* @what() fails so, in all ways that it is told. */
+/* @what fails with this fault: in errno, and in one call of the handler. */
 #define EXPECT_FAULT(fault, number_of_it, args, what) do {	\
 	memset(&said, 0, sizeof(said));				\
 	errno = 0;						\
@@ -108,7 +109,7 @@ static void on_error(short code, short nr, ...)
 	EXPECT_EQ(number_of_it, said.error);			\
 } while (0)
 
-/* It does not, and leaves errno alone. */
+/* @what succeeds: errno stays the same, and the handler is not called. */
 #define EXPECT_FINE(what) do {				\
 	memset(&said, 0, sizeof(said));			\
 	errno = 12345;					\
@@ -163,7 +164,7 @@ TEST_F(n64, all_members_of_the_array_are_segments)
 	OSProf prof[LOOPS];
 	unsigned int i;
 
-	/* Each has one counter of the array that is for it. */
+	/* Each segment is one loop, and has its own part of the array. */
 	for (i = 0; i < LOOPS; i++) {
 		prof[i] = segment(0, i, i);
 		prof[i].histo_base += WORDS * i;
@@ -177,7 +178,7 @@ TEST_F(n64, all_members_of_the_array_are_segments)
 		EXPECT_LT(0, HISTO(0)[WORD_OF(i)]);
 }
 
-TEST_F(n64, as_many_as_profcnt_are_segments)
+TEST_F(n64, profcnt_is_the_number_of_segments)
 {
 	osProfileInit(self->prof, 1);
 	osProfileStart(PERIOD);
@@ -197,7 +198,7 @@ TEST_F(n64, histo_base_is_an_array_of_u16)
 	EXPECT_TRUE(loop_burn(SCOPE, 7, FEW));
 	osProfileStop();
 	EXPECT_LE(SOME, HISTO(0)[WORD_OF(7)]);
-	/* 16 bits each, not 32. */
+	/* A counter has 16 bits, not 32, so the second half of the memory is not used. */
 	EXPECT_EQ(0U, counters_sum(&HISTO(0)[LOOPS * WORDS], 2, LOOPS * WORDS));
 	EXPECT_EQ(0x55555555, memory[0].wide[LOOPS * WORDS]);
 }
@@ -206,7 +207,7 @@ TEST_F(n64, a_counter_is_for_a_word_of_32_bits)
 {
 	unsigned int i;
 
-	/* The loop is in the word that the text is begun before. */
+	/* The text begins i words before the loop's pc, which is then in word i. */
 	for (i = 0; i < 4; i++) {
 		self->prof[0].text_start = (u32 *)(uintptr_t)(loop_at(0) - 4 * i);
 		self->prof[0].text_end = self->prof[0].text_start + 7;
@@ -252,7 +253,7 @@ TEST_F(n64, text_ends_with_the_last_instruction)
 }
 
 /* Each tick is in a segment, or in the overflow counter. */
-TEST_F(n64, what_no_segment_holds_raises_the_overflow_counter)
+TEST_F(n64, a_pc_in_no_segment_increments_the_overflow_counter)
 {
 	struct profil_stats s;
 
@@ -276,13 +277,13 @@ TEST_F(n64, init_clears_the_counters)
 	EXPECT_EQ(0U, counters_sum(HISTO(1), 2, self->prof[1].histo_size));
 	EXPECT_EQ(0x5555, HISTO(0)[self->prof[0].histo_size]);
 	EXPECT_EQ(0x5555, HISTO(1)[self->prof[1].histo_size]);
-	/* And nothing is counted yet. */
+	/* Nothing is counted before the start. */
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
 	EXPECT_EQ(0U, counters_sum(HISTO(0), 2, self->prof[0].histo_size));
 	EXPECT_EQ(0U, osProfileOverflow());
 
-	/* Again, also the overflow counter. */
+	/* A second call clears the counters again, also the overflow counter. */
 	osProfileStart(PERIOD);
 	EXPECT_TRUE(loop_burn(SCOPE, 6, 3));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
@@ -293,7 +294,7 @@ TEST_F(n64, init_clears_the_counters)
 	EXPECT_EQ(0, HISTO(0)[WORD_OF(0)]);
 }
 
-TEST_F(n64, nothing_comes_before_init)
+TEST_F(n64, calls_before_init_fail)
 {
 	EXPECT_FAULT(ERR_OSPROFILESTART_INIT, ESRCH, 0, osProfileStart(PERIOD));
 	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
@@ -305,7 +306,7 @@ TEST_F(n64, nothing_comes_before_init)
  * osProfileStart, osProfileStop
  */
 
-/* Ticks and CPU time are both the kernel's account; the longer period has fewer. */
+/* The kernel reports both the ticks and the CPU time; a longer period gives fewer ticks. */
 TEST_F(n64, microseconds_are_the_period)
 {
 	const u32 periods[] = { 500, 10000 };
@@ -326,7 +327,10 @@ TEST_F(n64, microseconds_are_the_period)
 		      before.ru_utime.tv_sec - before.ru_stime.tv_sec) * 1000000ULL +
 		     after.ru_utime.tv_usec + after.ru_stime.tv_usec -
 		     before.ru_utime.tv_usec - before.ru_stime.tv_usec;
-		/* Within a fifth, as far as CPU time is known so exactly, and two ticks. */
+		/*
+		 * The ticks may differ by a fifth, which is the accuracy of CPU time here, and by
+		 * two.
+		 */
 		ticks = s.ticks + s.missed;
 		EXPECT_LE(s.expected * periods[i], us + us / 5 + 4 * periods[i]);
 		EXPECT_LE(ticks, s.expected + s.expected / 5 + 2);
@@ -334,7 +338,7 @@ TEST_F(n64, microseconds_are_the_period)
 	}
 }
 
-TEST_F(n64, ten_milliseconds_will_do)
+TEST_F(n64, a_period_of_10_ms_is_accepted)
 {
 	osProfileInit(self->prof, 1);
 	EXPECT_FINE(osProfileStart(10000));
@@ -353,7 +357,7 @@ TEST_F(n64, the_shortest_period_is_PROF_MIN_INTERVAL)
 	EXPECT_LT(0, HISTO(0)[WORD_OF(0)]);
 }
 
-/* Also where the pc's counter is not the first, in the second segment. */
+/* Also if the counter of the pc is not the first, and in the second segment. */
 TEST_F(n64, each_interrupt_raises_the_counter_of_the_pc)
 {
 	struct profil_stats s;
@@ -370,7 +374,7 @@ TEST_F(n64, each_interrupt_raises_the_counter_of_the_pc)
 	EXPECT_EQ(0U, sum(0));
 }
 
-TEST_F(n64, it_can_be_started_again)
+TEST_F(n64, profiling_can_be_started_again)
 {
 	u64 counted = 0;
 	unsigned int i;
@@ -402,7 +406,7 @@ TEST_F(n64, errors_reach_the_handler_and_errno)
 	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
 }
 
-/* What a handler calls does not wait for what has called it. */
+/* A handler calls functions of the library. These must not wait for the call that failed. */
 static void stop_and_go_on(short code, short nr, ...)
 {
 	(void)nr;
@@ -429,7 +433,7 @@ TEST_F(n64, INIT_STR_it_is_running)
 	osProfileStart(PERIOD);
 	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
 	EXPECT_FAULT(ERR_OSPROFILEINIT_STR, EBUSY, 0, osProfileInit(self->prof, 1));
-	/* It goes on, and nothing was cleared. */
+	/* Profiling continues, and no counter was cleared. */
 	EXPECT_LT(0, HISTO(0)[WORD_OF(0)]);
 	osProfileStop();
 	EXPECT_FINE(osProfileInit(self->prof, 1));
@@ -444,8 +448,10 @@ TEST_F(n64, INIT_CNT_profcnt_is_wrong)
 	EXPECT_TRUE(is_off(SCOPE));
 }
 
-/* Each can be cut in two by another, and two more are for the overflow counter and the period. */
-TEST_F(n64, there_are_no_more_segments_than_half_the_kernels_ranges)
+/*
+ * Another segment can cut each in two, and two ranges are for the overflow counter and the period.
+ */
+TEST_F(n64, the_number_of_segments_is_at_most_half_of_max_ranges)
 {
 	struct profil_query query;
 	u32 most;
@@ -470,7 +476,7 @@ TEST_F(n64, there_are_no_more_segments_than_half_the_kernels_ranges)
 	free(profs);
 }
 
-/* It may not be there at all. */
+/* The array may not be mapped. */
 TEST_F(n64, an_array_that_cannot_be_read_is_EFAULT)
 {
 	EXPECT_FAULT(ERR_OSPROFILE_ERRNO, EFAULT, 0, osProfileInit(NULL, 1));
@@ -518,7 +524,7 @@ TEST_F(n64, START_TIME_is_below_PROF_MIN_INTERVAL)
 	EXPECT_FAULT(ERR_OSPROFILESTART_TIME, EINVAL, 1, osProfileStart(PROF_MIN_INTERVAL - 1));
 	EXPECT_EQ(PROF_MIN_INTERVAL - 1U, said.number);
 	EXPECT_FAULT(ERR_OSPROFILESTART_TIME, EINVAL, 1, osProfileStart(0));
-	/* More than an hour is more than the kernel has. */
+	/* The kernel's longest period is below an hour. */
 	EXPECT_FAULT(ERR_OSPROFILESTART_TIME, EINVAL, 1, osProfileStart(UINT_MAX));
 	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
 }
@@ -541,8 +547,8 @@ TEST_F(n64, STOP_FLAG_it_is_stopped_already)
 	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
 }
 
-/* Another call has the one classic session, or has turned it off. */
-TEST_F(n64, STOP_TIMER_there_is_none)
+/* Another family uses the one classic session, or has turned it off. */
+TEST_F(n64, STOP_TIMER_the_session_is_another_familys)
 {
 	static u16 other[64];
 
@@ -550,17 +556,17 @@ TEST_F(n64, STOP_TIMER_there_is_none)
 	osProfileStart(PERIOD);
 	ASSERT_EQ(0, profil(other, sizeof(other), addr(loops_text), 65536));
 	EXPECT_FAULT(ERR_OSPROFILESTOP_TIMER, ESRCH, 0, osProfileStop());
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));	/* the other's */
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));	/* the other family's */
 	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
-	/* It takes its place again. */
+	/* This call replaces the other family's session again. */
 	EXPECT_FINE(osProfileStart(PERIOD));
 	ASSERT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_FAULT(ERR_OSPROFILESTOP_TIMER, ESRCH, 0, osProfileStop());
 
 }
 
-/* Without counters there is no session that gperf could be shown after Stop. */
-TEST_F(n64, a_histogram_that_was_unmapped_is_EFAULT_and_it_is_stopped)
+/* Without counters, no session is left that gperf could read after osProfileStop(). */
+TEST_F(n64, stop_with_an_unmapped_histogram_fails_with_EFAULT_and_stops)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
 	void *gone = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -593,7 +599,7 @@ TEST_F(n64, stop_needs_no_free_descriptor_unless_the_kept_one_was_closed)
 	EXPECT_LE(SOME, counted);
 	EXPECT_FINE(osProfileStart(PERIOD));
 
-	/* The failing call changes nothing. */
+	/* A call that fails changes nothing. */
 	ASSERT_EQ(0, close_range(100, ~0U, 0));
 	while ((fd = open("/dev/null", O_RDONLY)) >= 0)
 		last = fd;
@@ -608,8 +614,8 @@ TEST_F(n64, stop_needs_no_free_descriptor_unless_the_kept_one_was_closed)
 	EXPECT_EQ(counted, sum(0));
 }
 
-/* What would have killed the program there. */
-TEST_F(n64, a_histogram_that_is_no_memory_is_EFAULT)
+/* On the original system, this would have killed the program. */
+TEST_F(n64, a_histogram_that_is_not_mapped_is_EFAULT)
 {
 	osProfileInit(self->prof, 1);
 	osProfileStart(PERIOD);
@@ -623,7 +629,7 @@ TEST_F(n64, a_histogram_that_is_no_memory_is_EFAULT)
 }
 
 /*
- * What the page says is missing
+ * Features that the manual page lacks
  */
 
 TEST_F(n64, counters_may_have_32_bits)
@@ -641,8 +647,8 @@ TEST_F(n64, counters_may_have_32_bits)
 		     osProfileInitFlags(self->prof, 1, 1U << 31));
 }
 
-/* Or the first segment that holds a pc has it. */
-TEST_F(n64, segments_that_overlap_can_be_an_error)
+/* Without PROF_DISJOINT, the first segment that contains a pc counts it. */
+TEST_F(n64, overlapping_segments_are_an_error_with_PROF_DISJOINT)
 {
 	self->prof[1] = segment(1, 3, 5);
 	EXPECT_FAULT(ERR_OSPROFILEINIT_OVL, EINVAL, 2,
@@ -660,7 +666,7 @@ TEST_F(n64, segments_that_overlap_can_be_an_error)
 
 	self->prof[1] = segment(1, 4, 5);
 	EXPECT_FINE(osProfileInitFlags(self->prof, 2, PROF_DISJOINT));
-	/* The last instruction of one is the first of the other. */
+	/* The last instruction of the first segment is the first of the second one. */
 	self->prof[1].text_start--;
 	self->prof[1].histo_size++;
 	EXPECT_FAULT(ERR_OSPROFILEINIT_OVL, EINVAL, 2,
@@ -668,10 +674,10 @@ TEST_F(n64, segments_that_overlap_can_be_an_error)
 }
 
 /*
- * Beside other calls, threads and processes
+ * Other calls, threads and processes
  */
 
-TEST_F(n64, other_families_and_it_replace_each_other)
+TEST_F(n64, other_families_replace_it_and_it_replaces_them)
 {
 	static u16 other[LOOPS * LOOP_SIZE / 2];
 	uintptr_t samples[4];
@@ -690,7 +696,7 @@ TEST_F(n64, other_families_and_it_replace_each_other)
 	counted = sum(0);
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_EQ(counted, sum(0));
-	/* It is not running, then. */
+	/* The library knows that profiling is off, so osProfileInit() succeeds. */
 	EXPECT_FINE(osProfileInit(self->prof, 1));
 }
 
@@ -738,10 +744,10 @@ TEST_F(n64, threads_and_forks_may_call_it)
 }
 
 /*
- * The host
+ * profil gperf
  *
- * A game is a process that does what it is told through a pipe, one letter each, and answers. While
- * it waits it has no ticks.
+ * A game is a child that reads one-letter commands from a pipe, and answers each with its score.
+ * While it waits for a command it gets no ticks.
  */
 
 static volatile unsigned int work;
@@ -770,7 +776,7 @@ struct game {
 	int answer;
 };
 
-/* What it has counted in its text, and elsewhere. */
+/* Hits of the game in its text, and in the overflow counter. */
 struct score {
 	u64 text;
 	u64 elsewhere;
@@ -813,10 +819,10 @@ static void game_run(int ask, int answer)
 		case 'f':
 			osProfileFlush();
 			break;
-		case 'x':			/* and is gone at once */
+		case 'x':			/* the process exits immediately */
 			osProfileFlush();
 			_exit(0);
-		case 'e':			/* another program, with the same end */
+		case 'e':	/* another program, which ends when the pipe is closed, too */
 			dup2(ask, STDIN_FILENO);
 			execlp("cat", "cat", NULL);
 			_exit(3);
@@ -865,7 +871,7 @@ static int game_end(struct game *game)
 
 #define COMMAND_SIZE	(PATH_MAX + 64)
 
-/* The command, with @args after its name, for the shell. */
+/* Writes to @command the shell command that runs profil gperf with @args. */
 static void gperf_command(char *command, const char *args)
 {
 	char self[PATH_MAX] = "", path[COMMAND_SIZE - 32];
@@ -887,12 +893,12 @@ static FILE *gperf(const char *args)
 }
 
 /**
- * struct heard - What the command said
- * @reports: How many reports there were.
- * @ticks: Of the last one: all; of the two functions, and elsewhere.
- * @first: The function that was named first.
- * @status: Its exit status.
- * @text: Its first line.
+ * struct heard - The output of profil gperf
+ * @reports: The number of reports.
+ * @ticks: Of the last report: all ticks. @hot, @cold, @elsewhere: parts of these.
+ * @first: The first function in it.
+ * @status: The exit status.
+ * @text: The first line of the output.
  */
 struct heard {
 	unsigned int reports;
@@ -955,7 +961,7 @@ static bool is_awaited(pid_t pid)
 	return file_has("/proc/net/unix", name, NULL, 0);
 }
 
-/* Where it tells what it has, it may have a tick more elsewhere. */
+/* The game may get a tick elsewhere after it has read the overflow counter. */
 #define EXPECT_HEARD(heard, score) do {						\
 	EXPECT_EQ(0, (heard)->status);						\
 	EXPECT_EQ((score)->text, (heard)->hot + (heard)->cold);			\
@@ -994,10 +1000,10 @@ TEST_F(host, gperf_prints_the_time_of_each_function)
 	EXPECT_STREQ("1", self->heard.period);
 }
 
-TEST_F(host, data_can_be_had_at_any_time_after_init)
+TEST_F(host, data_can_be_read_at_any_time_after_init)
 {
 	ask_gperf(self->game.pid, &self->heard);
-	EXPECT_EQ(1, self->heard.status);	/* before */
+	EXPECT_EQ(1, self->heard.status);	/* before osProfileInit() */
 	EXPECT_NE(NULL, strstr(self->heard.text, "has no profile"));
 	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
 	ask_gperf(self->game.pid, &self->heard);
@@ -1008,7 +1014,7 @@ TEST_F(host, data_can_be_had_at_any_time_after_init)
 	EXPECT_HEARD(&self->heard, &self->score);
 }
 
-TEST_F(host, data_can_be_had_after_stop)
+TEST_F(host, data_can_be_read_after_stop)
 {
 	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
 	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
@@ -1018,8 +1024,8 @@ TEST_F(host, data_can_be_had_after_stop)
 	EXPECT_STREQ("1", self->heard.period);
 }
 
-/* While it runs, or hangs: it need not do anything for that. */
-TEST_F(host, data_can_be_had_while_the_program_runs)
+/* Also while the program runs in a loop: it need not cooperate. */
+TEST_F(host, data_can_be_read_while_the_program_runs)
 {
 	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
 	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
@@ -1027,7 +1033,7 @@ TEST_F(host, data_can_be_had_while_the_program_runs)
 	ask_gperf(self->game.pid, &self->heard);
 	ASSERT_EQ(0, kill(self->game.pid, SIGCONT));
 	EXPECT_HEARD(&self->heard, &self->score);
-	/* In the middle of it. */
+	/* While the game runs. */
 	ASSERT_TRUE(game_do(&self->game, 's', &self->score));
 	ASSERT_EQ(1, write(self->game.ask, "p", 1));
 	ask_gperf(self->game.pid, &self->heard);
@@ -1037,8 +1043,8 @@ TEST_F(host, data_can_be_had_while_the_program_runs)
 		  read(self->game.answer, &self->score, sizeof(self->score)));
 }
 
-/* Neither a thread nor a signal nor a descriptor is there for the host. */
-TEST_F(host, there_is_no_thread_in_the_program)
+/* The program has no thread, signal handler or descriptor for gperf. */
+TEST_F(host, the_program_has_no_thread_for_gperf)
 {
 	char path[64], line[256];
 	unsigned int threads = 0;
@@ -1061,12 +1067,12 @@ TEST_F(host, there_is_no_thread_in_the_program)
 	EXPECT_EQ(1U, threads);
 }
 
-TEST_F(host, flush_hands_the_data_to_a_host_that_waits)
+TEST_F(host, flush_hands_the_data_to_a_gperf_that_waits)
 {
 	char args[32];
 	FILE *host;
 
-	/* Nobody waits: no matter. */
+	/* Without a gperf that waits, osProfileFlush() has no effect. */
 	ASSERT_TRUE(game_do(&self->game, 'f', &self->score));
 	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
 	ASSERT_TRUE(game_do(&self->game, 'f', &self->score));
@@ -1077,7 +1083,7 @@ TEST_F(host, flush_hands_the_data_to_a_host_that_waits)
 	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
 	ASSERT_TRUE(game_do(&self->game, 'f', &self->score));
 	ASSERT_TRUE(game_do(&self->game, 's', &self->score));
-	/* What it has counted is there although it is not any more. */
+	/* gperf gets the data although the process has exited. */
 	ASSERT_EQ(1, write(self->game.ask, "x", 1));
 	hear(host, &self->heard);
 	EXPECT_HEARD(&self->heard, &self->score);
@@ -1086,8 +1092,8 @@ TEST_F(host, flush_hands_the_data_to_a_host_that_waits)
 	EXPECT_STREQ("1", self->heard.period);
 }
 
-/* A host that does nothing does not stop the program. */
-TEST_F(host, flush_does_not_wait_for_the_host)
+/* A gperf that does not read does not block the program. */
+TEST_F(host, flush_does_not_wait_for_gperf)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	unsigned int i;
@@ -1120,7 +1126,7 @@ static int child_as_another(void)
 	return 0;
 }
 
-TEST_F(host, data_of_another_user_cannot_be_had)
+TEST_F(host, data_of_another_user_cannot_be_read)
 {
 	others = 1;
 	if (geteuid()) {
@@ -1136,7 +1142,7 @@ TEST_F(host, data_of_another_user_cannot_be_had)
 
 #define NEED_ROOT() do {						\
 	if (geteuid())							\
-		SKIP(return, "only root can become others");		\
+		SKIP(return, "only root can become another user");		\
 } while (0)
 
 static int child_with_CAP_PERFMON(void)
@@ -1160,7 +1166,7 @@ static int child_with_CAP_PERFMON(void)
 	return 0;
 }
 
-/* It is for the description only. */
+/* CAP_PERFMON only allows to read the description of the session. */
 TEST_F(host, CAP_PERFMON_is_not_enough_to_read_memory)
 {
 	NEED_ROOT();
@@ -1171,9 +1177,9 @@ TEST_F(host, CAP_PERFMON_is_not_enough_to_read_memory)
 
 #define PTRACE_SCOPE	"/proc/sys/kernel/yama/ptrace_scope"
 
-static const char *yama_says;		/* or NULL: it is allowed */
+static const char *yama_says;		/* Yama's message; or NULL if it allows the access */
 
-/* A user's game, which has not been started by the user's command. */
+/* A game of an ordinary user, which is not a child of the user's profil command. */
 static int child_under_yama(void)
 {
 	struct game game;
@@ -1190,7 +1196,7 @@ static int child_under_yama(void)
 	return 0;
 }
 
-TEST_F(host, security_modules_can_forbid_it)
+TEST_F(host, security_modules_can_forbid_gperf)
 {
 	long long scope = file_number(PTRACE_SCOPE, "");
 	char before[32];
@@ -1208,7 +1214,10 @@ TEST_F(host, security_modules_can_forbid_it)
 	EXPECT_EQ(0, file_write(PTRACE_SCOPE, before));
 }
 
-/* The command, stopped when it is about to read the memory of @pid; its output is @out. */
+/*
+ * Starts profil gperf, and stops it when it is about to read the memory of @pid. @out is its
+ * output.
+ */
 static pid_t gperf_stopped(pid_t pid, FILE **out)
 {
 	struct __ptrace_syscall_info call;
@@ -1249,7 +1258,10 @@ static int describe(pid_t pid)
 	return device_ioctl(PROFIL_IOC_DESCRIBE, &arg);
 }
 
-/* What the command says if the game does @what in the middle of it, so that describe() is @err. */
+/*
+ * Sends the command @what to the game while gperf is stopped there, so that describe() returns
+ * @err.
+ */
 static void ask_while(struct game *game, char what, int err, struct heard *heard)
 {
 	pid_t command;
@@ -1265,8 +1277,8 @@ static void ask_while(struct game *game, char what, int err, struct heard *heard
 	heard->status = status_of(command);
 }
 
-/* No memory of another program is taken for counters. */
-TEST_F(host, a_game_that_ends_meanwhile_has_no_report)
+/* gperf never takes memory of another program for counters. */
+TEST_F(host, a_game_that_exits_or_execs_meanwhile_has_no_report)
 {
 	struct game game;
 
@@ -1283,8 +1295,8 @@ TEST_F(host, a_game_that_ends_meanwhile_has_no_report)
 	EXPECT_EQ(0, game_end(&game));
 }
 
-/* The session goes on; its pages are not in the process's memory any more. */
-TEST_F(host, counters_that_were_unmapped_cannot_be_had)
+/* The session continues, but its pages are no longer mapped in the process. */
+TEST_F(host, counters_that_were_unmapped_cannot_be_read)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	u16 *counters = mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -1299,8 +1311,8 @@ TEST_F(host, counters_that_were_unmapped_cannot_be_had)
 	munmap(counters, 4096);
 }
 
-/* What other families count can be had in the same way. */
-TEST_F(host, any_classic_profile_can_be_had)
+/* gperf also reads the counters of other families. */
+TEST_F(host, gperf_reads_any_classic_profile)
 {
 	static u16 counters[256];
 	struct profil_stats s;
@@ -1319,7 +1331,7 @@ TEST_F(host, any_classic_profile_can_be_had)
 	EXPECT_EQ(self->heard.ticks, self->heard.hot);
 }
 
-TEST_F(host, samples_of_pcsample_can_be_had)
+TEST_F(host, gperf_reads_samples_of_pcsample)
 {
 	static uintptr_t samples[64];
 	struct profil_stats s;

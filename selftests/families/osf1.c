@@ -51,7 +51,7 @@ FIXTURE_TEARDOWN(osf1)
 	EXPECT_EQ(0, locked_bytes());
 }
 
-TEST_F(osf1, an_odd_length_touches_no_byte_past_it)
+TEST_F(osf1, an_odd_length_writes_no_byte_past_it)
 {
 	u8 *p = pages_of_each_kind(), *last;
 
@@ -85,7 +85,7 @@ TEST_F(osf1, the_offset_is_where_the_text_begins)
  * Without the 1 ms clock ticks would be 4 or 10 ms apart. The number of expected ticks is CPU time
  * in units of the session's own clock.
  */
-TEST_F(osf1, looks_every_millisecond_if_it_can)
+TEST_F(osf1, examines_the_pc_every_millisecond_if_the_kernel_can)
 {
 	const clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
 	struct profil_query query;
@@ -106,7 +106,7 @@ TEST_F(osf1, looks_every_millisecond_if_it_can)
 	EXPECT_GE(spent / period * 2, t.expected - s.expected);
 }
 
-TEST_F(osf1, getsysinfo_tells_the_clock)
+TEST_F(osf1, getsysinfo_returns_the_rate_of_the_clock)
 {
 	struct profil_query query;
 	u64 wide = UINT64_MAX;
@@ -129,7 +129,7 @@ TEST_F(osf1, d_times_scale_is_a_byte_of_the_buffer)
 		      { 2, 65535, 0 }, { 3, 65535, 1 }, { 6, 32768, 1 }, { 8, 32768, 2 });
 }
 
-TEST_F(osf1, counts_what_is_less_than_the_length)
+TEST_F(osf1, counts_if_the_result_is_less_than_the_length)
 {
 	EXPECT_PLACES(on, off,
 		      { 15, 65536, 7 }, { 16, 65536, OUTSIDE },
@@ -158,7 +158,7 @@ TEST_F(osf1, a_scale_has_more_than_16_bits)
 }
 
 /* By arithmetic d = 65536 would be counter 1, and 2^19 none. */
-TEST_F(osf1, scale_2_counts_all_in_the_first)
+TEST_F(osf1, scale_2_counts_every_pc_in_the_first_counter)
 {
 	EXPECT_PLACES(on, off,
 		      { 0, 2, 0 }, { 1, 2, 0 }, { 65536, 2, 0 }, { 1 << 19, 2, 0 },
@@ -233,17 +233,17 @@ TEST_F(osf1, errno_stays_as_it_was)
  * Programs of their time
  */
 
-TEST(program_of_Version_7)
+TEST(a_program_of_Version_7_works_unchanged)
 {
 	EXPECT_EQ(0, run_beside("old-osf1-v7", NULL));
 }
 
-TEST(program_of_System_V)
+TEST(a_program_of_System_V_works_unchanged)
 {
 	EXPECT_EQ(0, run_beside("old-osf1-sysv", NULL));
 }
 
-TEST(program_of_Digital_UNIX)
+TEST(a_program_of_Digital_UNIX_works_unchanged)
 {
 	EXPECT_EQ(0, run_beside("old-osf1-tick", NULL));
 }

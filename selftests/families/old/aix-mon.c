@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Profiles itself in both ways of AIX.
+ * Profiles itself by both forms of AIX's profil().
  */
 #include <mon.h>
 #include <stdio.h>
@@ -34,12 +34,12 @@ main()
 	int tries;
 	long n;
 
-	/* One range: about a short for each two bytes. */
+	/* First form, one range: about one counter for each two bytes. */
 	if (profil(hist, SIZE * sizeof(HISTCOUNTER), (unsigned long)first, 0177777) != 0) {
 		perror("profil");
 		return (1);
 	}
-	/* It is on already: not this. */
+	/* Profiling is on already, so this call has no effect. */
 	profil(hist + SIZE, SIZE * sizeof(HISTCOUNTER), 0L, 02);
 	for (tries = 0; sum(hist) < 3 && tries < 20000; tries++)
 		first();
@@ -47,7 +47,7 @@ main()
 	if (sum(hist) < 3 || hist[SIZE] != 0)
 		return (2);
 
-	/* Two of them, in the order of their ends, in one buffer. */
+	/* Second form: two ranges, in the order of their ends, with one buffer. */
 	bzero(hist, sizeof(hist));
 	bzero(ranges, sizeof(ranges));
 	ranges[0].p_low = (caddr_t)((char *)first < (char *)second ? first : second);

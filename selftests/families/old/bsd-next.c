@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Profiles two routines of a program of NeXT's time, whose code lies scattered in memory.
+ * Profiles two routines of a program for NeXT. Their code is far apart in memory.
  */
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +59,7 @@ int main()
 		printf("here %u, there %u\n", total(here), total(there));
 		return 2;
 	}
-	/* What was added goes with the next call. */
+	/* The next call of profil() removes the areas that add_profil() has added. */
 	if (profil((char *)here, sizeof(here), near_by, 0x10000))
 		return 3;
 	before = total(there);

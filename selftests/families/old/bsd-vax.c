@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Profiles a routine as a program of 4.3BSD did: no prototypes, and an int is enough for all.
+ * Profiles a routine as a program for 4.3BSD did: without prototypes, with int for everything.
  */
 #include <stdio.h>
 

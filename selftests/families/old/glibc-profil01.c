@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a test of profil() on Linux asks: is it switched on with twice the finest scale, do counters
- * go up while the program works, and is it switched off.
+ * Checks the same as the test of profil() in LTP (profil01): profiling can be turned on with twice
+ * the finest scale, counters increase while the program works, and profiling can be turned off.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a test of sprofil() on Linux asks: regions that are not in order and overlap, with counters
- * of either width, count what they should; what they do not hold is in the overflow bin; and all of
- * it can be switched off and on again.
+ * Checks the same as the test of sprofil() in glibc: regions that are not sorted and that overlap,
+ * with counters of either width, count the right text; the overflow bin counts all other text; and
+ * profiling can be turned off and on again.
  *
- * Knows libc's header alone. Exit status 9: it is libc's own, by SIGPROF.
+ * It includes only the C library's header. Exit status 9: the C library's own sprofil() ran, with
+ * SIGPROF.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 #define BINS 64
 
-/* Each in text of its own, 1024 bytes long: more than 64 bins of 2 bytes, with a scale of 4096. */
+/* Each function has a section of 1024 bytes: more than 64 bins of 2 bytes with a scale of 4096. */
 #define WORK(name)								\
 	__attribute__((noinline, aligned(1024))) int name(void)			\
 	{									\
@@ -46,7 +47,7 @@ static unsigned int sum(int region, int nr)
 	return total;
 }
 
-/* Works in @work until region @region has counts. */
+/* Runs @work until region @region has counts. */
 static int expect(int region, int (*work)(void))
 {
 	unsigned int before = sum(region, BINS);
@@ -57,7 +58,7 @@ static int expect(int region, int (*work)(void))
 			return 0;
 		work();
 	}
-	printf("region %d: nothing new, with %s counters\n", region, wide ? "wide" : "short");
+	printf("region %d: no new counts, with %s counters\n", region, wide ? "wide" : "short");
 	return 1;
 }
 
@@ -67,7 +68,7 @@ static void region(struct prof *prof, int n, int (*begin)(void), int bytes)
 
 	prof->pr_base = &bins[n];
 	prof->pr_off = (size_t)begin;
-	prof->pr_scale = 4096;			/* 16 units a bin */
+	prof->pr_scale = 4096;			/* 16 bytes for each bin */
 	prof->pr_size = bytes / (16 * width) * width;
 }
 
@@ -84,7 +85,10 @@ static int round_of(unsigned int flags)
 	memset(prof, 0, sizeof(prof));
 	tick.tv_sec = tick.tv_usec = -1;
 
-	/* The overflow bin first; high before low; low also holds all that middle holds. */
+	/*
+	 * The overflow bin is first, and high is before low. The region of low also contains the
+	 * text of middle.
+	 */
 	prof[0].pr_base = &bins[3];
 	prof[0].pr_size = wide ? sizeof(int) : sizeof(short);
 	prof[0].pr_off = 0;

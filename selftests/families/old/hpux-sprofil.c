@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * As one profiled several regions on HP-UX: two functions, and what neither holds, with counters
- * of 64 bits; then a long list, as long as the system allows.
+ * Profiles several regions as a program for HP-UX did: two functions, and an overflow counter, with
+ * counters of 64 bits; then a list of regions as long as the system allows.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ int (*begin)(), (*end)();
 	prof->pr_base = (void *)bins;
 	prof->pr_size = size;
 	prof->pr_offset = (void *)begin;
-	/* The text ends with the last bin, and does not reach behind it. */
+	/* The text ends with the last bin, and not behind it. */
 	prof->pr_scale = ((unsigned long long)size * 65536 + length - 1) / length;
 }
 
@@ -108,7 +108,7 @@ char **argv;
 		return 2;
 	}
 	if (tick.tv_sec == 0 && tick.tv_usec == 0) {
-		printf("a tick of no time\n");
+		printf("the time of a tick is 0\n");
 		return 3;
 	}
 	if (expect("first", first_bins, BINS, first) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Where a program is, as illumos tells it: raw program counters, which it counts itself. Exit
- * status 0 if most are in the function that works.
+ * pcsample() returns program counters, one for each sample. This program counts how many are in
+ * work(), and exits with 0 if most of them are.
  */
 #include <pcsample.h>
 #include <stdio.h>

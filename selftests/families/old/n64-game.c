@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A game of the Nintendo 64, but for the game: of two segments one is played in. Exit status 0 if
- * that is what the profiler says.
+ * A game of the Nintendo 64, without the game: it has two segments and spends its time in one. Exit
+ * status 0 if the profiler's counters say so.
  */
 #include <ultra64.h>
 

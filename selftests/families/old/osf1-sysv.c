@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Counts where the time goes, in the manner of a program of System V.
+ * Counts where its time is spent, as a program for System V did.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ main(argc, argv)
 		return 1;
 	(void)memset((char *)buff, 0, (int)BUFSIZE);
 
-	/* Of no effect, but no error. */
+	/* This call has no effect, and is no error. */
 	profil(buff, 0, crunch, 077777);
 	(void)crunch();
 	for (i = 0; i < 256; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Asks for the sampling interval as a program for Digital UNIX did, and samples.
+ * Gets the sampling interval as a program for Digital UNIX did, and profiles itself.
  */
 #include <stdio.h>
 #include <stdlib.h>

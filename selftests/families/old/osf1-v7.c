@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Profiles itself as a program of Version 7 did: hardly anything is declared, and all is an int.
+ * Profiles itself as a program of Version 7 did: almost nothing is declared, and everything is an
+ * int.
  */
 #define NCELL	128
 
@@ -14,7 +15,7 @@ char **argv;
 	register short *cp;
 	register tries, n;
 
-	/* A word for every two bytes of text, counted as far as there are words. */
+	/* One counter for each two bytes of text, as far as the counters suffice. */
 	profil(cell, sizeof cell, work, 0177777);
 	for (tries = n = 0; n < 3 && tries < 20000; tries++) {
 		work();
@@ -26,7 +27,7 @@ char **argv;
 	if (n < 3)
 		exit(1);
 
-	/* The clock: all in one word. */
+	/* The scale of a clock: all ticks are counted in the first word. */
 	for (cp = (short *)cell; cp < (short *)cell + NCELL; )
 		*cp++ = 0;
 	profil(cell, sizeof cell, 0, 02);
