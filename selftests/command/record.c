@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * profil record: what is in the file, beside what its statistics say and what ran.
+ * profil record: compares the recording with its statistics and with the programs that ran.
  *
- * The command is that of the tree, of the environment's PROFIL, or the one that is installed; what
- * it records is record_work, which lies beside this program. All of it is an ordinary user's, but
- * for what says that it is not.
+ * The command is that of the tree; or the one in the environment's PROFIL; or the installed one. It
+ * records record_work, which is beside this program. Unless a test says so, the user is an ordinary
+ * one.
  */
 #include "kselftest_harness.h"
 
@@ -28,15 +28,15 @@
 
 #include "recording/format.h"
 
-#define MOST 4096	/* processes and files that a recording here has */
+#define MOST 4096	/* maximum number of processes and files in a recording */
 
-static char here[PATH_MAX];	/* where record_work is */
+static char here[PATH_MAX];	/* the directory of record_work */
 static char work[PATH_MAX];
 static char command[PATH_MAX];
-static char dir[64];		/* for the files of a test; it is the working directory */
-static pid_t running[8];	/* killed in the end, if they still run */
+static char dir[64];		/* directory for the files of a test; the working directory */
+static pid_t running[8];	/* processes to kill at the end if they still run */
 
-/* What was recorded. */
+/* The contents of the recording. */
 static struct sum {
 	bool there;
 	const char *error;
@@ -45,16 +45,16 @@ static struct sum {
 	struct format_meta meta;
 	struct format_account account;
 	u64 user, system;
-	u64 user_at_account, system_at_account;	/* when the last statistics came */
+	u64 user_at_account, system_at_account;	/* sums when the last statistics were read */
 	u64 nr_accounts;
 	struct format_process processes[MOST];
-	u64 of_process[MOST];		/* user ticks, by number of the process */
+	u64 of_process[MOST];		/* user ticks, by the process's number */
 	u64 nr_processes;
 	struct format_file files[MOST];
 	char paths[MOST][256];
 	u64 of_file[MOST];
 	u64 nr_files;
-	u64 unknown;			/* samples of processes or files that were not told */
+	u64 unknown;			/* samples with an unknown process or file */
 } sum;
 
 static void read_samples(const struct format_block *b)
@@ -74,7 +74,7 @@ static void read_samples(const struct format_block *b)
 	}
 }
 
-/* Numbers are given in order, without gaps. */
+/* The recorder numbers processes and files in order, without gaps. */
 static bool read_block(const struct format_block *b)
 {
 	switch (b->type) {
@@ -141,7 +141,7 @@ static bool balances(const struct format_stats *s)
 	       s->user + s->system == s->ticks;
 }
 
-/* The relations that always hold, of a recording that came to its end. */
+/* Relations that hold for each complete recording. */
 #define EXPECT_WHOLE() do {								\
 	EXPECT_TRUE(load()) TH_LOG("%s", sum.error);					\
 	EXPECT_TRUE(sum.ended);								\
@@ -161,7 +161,7 @@ static const char *base(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* User ticks in the files of this name. */
+/* User ticks in the files with the name @name. */
 static u64 in_file(const char *name)
 {
 	u64 ticks = 0;
@@ -182,7 +182,7 @@ static u64 in_process(const char *comm)
 	return ticks;
 }
 
-/* A child that runs @argv, its output in files; @terminal >= 0: in a session of that terminal. */
+/* Starts @argv with its output in files; if @terminal >= 0, in a new session of that terminal. */
 static pid_t start_argv(char *const argv[], int terminal)
 {
 	pid_t child = fork();
@@ -224,7 +224,7 @@ static char **arguments(va_list args)
 	return argv;
 }
 
-/* profil record with these arguments, NULL at the end. */
+/* Starts profil record with these arguments, which end with NULL. */
 static pid_t start(int terminal, ...)
 {
 	va_list args;
@@ -279,7 +279,7 @@ static void pause_ms(int ms)
 	poll(NULL, 0, ms);
 }
 
-/* Half a minute at most. */
+/* Waits for half a minute at most. */
 #define WAIT_UNTIL(cond) ({							\
 	int tries = 600;							\
 										\
@@ -288,7 +288,7 @@ static void pause_ms(int ms)
 	tries >= 0;								\
 })
 
-/* record_work has said that it is ready. */
+/* Has record_work printed that it is ready? */
 static bool ready(void)
 {
 	return said("out", "\n");
@@ -366,7 +366,7 @@ RECORD_TEST(counts_each_tick_once)
 	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
 	EXPECT_EQ(0, sum.end.status);
 	EXPECT_LT(100, sum.user);
-	/* Nearly all of it is one loop, which has counters soon. */
+	/* Nearly all of the time is spent in one loop, for whose page record soon adds a range. */
 	EXPECT_LT(sum.user * 3 / 4, in_file("record_work"));
 	EXPECT_LT(sum.user * 3 / 4, in_process("record_work"));
 	EXPECT_LT(sum.user / 2, sum.account.user.hit);
@@ -375,7 +375,7 @@ RECORD_TEST(counts_each_tick_once)
 	EXPECT_TRUE(said("err", "profil.data: ticks "));
 }
 
-RECORD_TEST(knows_which_file_it_was)
+RECORD_TEST(identifies_the_file_by_inode_size_time_and_build_id)
 {
 	struct stat st;
 	u64 i;
@@ -405,7 +405,7 @@ RECORD_TEST(passes_on_the_exit_status)
 	EXPECT_EQ(128 + SIGTERM, run(work, "kill", "15", NULL));
 }
 
-RECORD_TEST(leaves_no_file_of_what_does_not_run)
+RECORD_TEST(a_command_that_cannot_run_leaves_no_file)
 {
 	struct stat st;
 
@@ -417,7 +417,7 @@ RECORD_TEST(leaves_no_file_of_what_does_not_run)
 	EXPECT_EQ(126, run("/dev/null", NULL));
 	EXPECT_NE(0, access("profil.data", F_OK));
 
-	/* Nor is what was there before touched. */
+	/* A file that exists stays unchanged. */
 	ASSERT_EQ(0, run(work, "burn", "300", NULL));
 	ASSERT_EQ(0, stat("profil.data", &st));
 	EXPECT_EQ(127, run("./nothing", NULL));
@@ -425,7 +425,7 @@ RECORD_TEST(leaves_no_file_of_what_does_not_run)
 	EXPECT_LT(0, sum.user);
 }
 
-RECORD_TEST(tells_of_wrong_arguments)
+RECORD_TEST(wrong_arguments_are_errors)
 {
 	EXPECT_EQ(2, run(NULL));
 	EXPECT_EQ(2, run("--nonsense", "true", NULL));
@@ -507,14 +507,14 @@ RECORD_TEST(ends_alone_on_the_second_ctrl_c)
 	EXPECT_EQ(128 + SIGINT, end_of(recorder));
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_SIGNAL, sum.end.reason);
-	/* Nobody killed it. */
+	/* The recorder has not killed the command. */
 	EXPECT_EQ(0, kill(child, 0));
 	kill(child, SIGKILL);
 	close(slave);
 	close(master);
 }
 
-RECORD_TEST(leaves_a_readable_file_when_it_is_killed)
+RECORD_TEST(leaves_a_readable_file_if_it_is_killed)
 {
 	pid_t recorder, child;
 
@@ -532,13 +532,13 @@ RECORD_TEST(leaves_a_readable_file_when_it_is_killed)
 	EXPECT_LE(3, sum.nr_accounts);
 	EXPECT_LT(50, sum.user);
 	EXPECT_EQ(0, sum.unknown);
-	/* Samples and statistics are of the same moments. */
+	/* Samples and statistics were read at the same times. */
 	EXPECT_EQ(sum.account.user.hit + sum.account.user.outside, sum.user_at_account);
 	EXPECT_EQ(sum.account.system.hit + sum.account.system.outside, sum.system_at_account);
 	EXPECT_EQ(sum.user_at_account, sum.user);
 }
 
-RECORD_TEST(can_be_read_meanwhile)
+RECORD_TEST(the_file_can_be_read_during_the_recording)
 {
 	pid_t recorder = start(-1, work, "burn", "4000", NULL);
 	unsigned int seen = 0;
@@ -546,7 +546,9 @@ RECORD_TEST(can_be_read_meanwhile)
 
 	while (!waitpid(recorder, NULL, WNOHANG)) {
 		pause_ms(20);
-		/* A block may be half written at this moment: what came before is what counts. */
+		/*
+		 * The last block may be incomplete at this moment. Only the blocks before it count.
+		 */
 		load();
 		if (!sum.there)
 			continue;
@@ -561,7 +563,7 @@ RECORD_TEST(can_be_read_meanwhile)
 	EXPECT_WHOLE();
 }
 
-RECORD_TEST(takes_the_clock_that_is_asked_for)
+RECORD_TEST(samples_with_the_requested_period)
 {
 	static const struct { const char *option, *value; u64 ns; } good[] = {
 		{ "--user-only", NULL, 1000000 },
@@ -575,7 +577,7 @@ RECORD_TEST(takes_the_clock_that_is_asked_for)
 		{ "--freq", "0", NULL }, { "--freq", "x", NULL }, { "--tick", "--freq", "5" },
 		{ "--period", "2h", NULL }, { "--freq", "nan", NULL },
 	};
-	static const char *const not_to_be_had[] = { "9999ns", "1.1s" };
+	static const char *const not_allowed[] = { "9999ns", "1.1s" };
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		int status = good[i].value ?
@@ -600,8 +602,8 @@ RECORD_TEST(takes_the_clock_that_is_asked_for)
 
 		EXPECT_EQ(2, status) TH_LOG("%s %s", bad[i].option, bad[i].value);
 	}
-	for (size_t i = 0; i < sizeof(not_to_be_had) / sizeof(*not_to_be_had); i++) {
-		EXPECT_EQ(1, run("--period", not_to_be_had[i], "true", NULL));
+	for (size_t i = 0; i < sizeof(not_allowed) / sizeof(*not_allowed); i++) {
+		EXPECT_EQ(1, run("--period", not_allowed[i], "true", NULL));
 		EXPECT_TRUE(said("err", "the kernel allows"));
 	}
 	EXPECT_NE(0, access("profil.data", F_OK));
@@ -616,17 +618,17 @@ RECORD_TEST(follows_forks)
 	EXPECT_EQ(FORMAT_CHILDREN, sum.meta.flags);
 	for (u64 i = 0; i < sum.nr_processes; i++)
 		burners += sum.of_process[i] * 20 > sum.user;
-	/* Each child's ticks are its own. */
+	/* The ticks of each child are its own. */
 	EXPECT_EQ(5, burners);
 	EXPECT_LT(sum.user * 3 / 4, in_file("record_work"));
 }
 
-RECORD_TEST(does_not_follow_forks_if_told_so)
+RECORD_TEST(does_not_follow_forks_with_no_children)
 {
 	ASSERT_EQ(0, run("--no-children", work, "fork", "2", "700", NULL));
 	EXPECT_WHOLE();
 	EXPECT_EQ(0, sum.meta.flags);
-	EXPECT_GT(400, sum.user);		/* of 1400 */
+	EXPECT_GT(400, sum.user);		/* of 1400, which all processes have together */
 	for (u64 i = 1; i < sum.nr_processes; i++)
 		EXPECT_EQ(sum.processes[0].pid, sum.processes[i].pid);
 }
@@ -640,7 +642,7 @@ RECORD_TEST(follows_execs)
 	EXPECT_LT(sum.user * 3 / 4, in_file("record_work"));
 }
 
-RECORD_TEST(ends_when_the_command_does)
+RECORD_TEST(ends_when_the_command_ends)
 {
 	int orphan = 0;
 	FILE *out;
@@ -665,7 +667,7 @@ RECORD_TEST(counts_threads)
 		EXPECT_EQ(0, sum.processes[i].tid);
 }
 
-RECORD_TEST(tells_threads_apart)
+RECORD_TEST(distinguishes_threads_with_per_thread)
 {
 	u64 burners = 0;
 
@@ -681,7 +683,7 @@ RECORD_TEST(tells_threads_apart)
 	EXPECT_EQ(4, burners);
 }
 
-RECORD_TEST(leaves_out_system_ticks)
+RECORD_TEST(leaves_out_system_ticks_with_user_only)
 {
 	ASSERT_EQ(0, run("--user-only", work, "burn", "700", NULL));
 	EXPECT_WHOLE();
@@ -692,7 +694,7 @@ RECORD_TEST(leaves_out_system_ticks)
 	EXPECT_TRUE(said("err", "unselected "));
 }
 
-RECORD_TEST(takes_static_programs)
+RECORD_TEST(records_static_programs)
 {
 	char path[PATH_MAX];
 
@@ -702,7 +704,7 @@ RECORD_TEST(takes_static_programs)
 	EXPECT_LT(sum.user * 3 / 4, in_file("record_work_static"));
 }
 
-RECORD_TEST(takes_32_bit_programs)
+RECORD_TEST(records_32_bit_programs)
 {
 	char path[PATH_MAX];
 
@@ -713,7 +715,7 @@ RECORD_TEST(takes_32_bit_programs)
 	EXPECT_LT(sum.user * 3 / 4, in_file("record_work_32"));
 }
 
-RECORD_TEST(takes_scripts)
+RECORD_TEST(records_scripts)
 {
 	FILE *f = fopen("script", "w");
 
@@ -727,7 +729,7 @@ RECORD_TEST(takes_scripts)
 	EXPECT_LT(sum.user / 2, in_process("script"));
 }
 
-RECORD_TEST(takes_text_without_a_file)
+RECORD_TEST(records_text_without_a_file)
 {
 	u64 i, most = 0;
 
@@ -741,8 +743,8 @@ RECORD_TEST(takes_text_without_a_file)
 	EXPECT_LT(sum.user * 3 / 4, sum.of_file[most]);
 }
 
-/* What is counted as the old text's after a swap is of one second at most. */
-RECORD_TEST(sees_that_text_is_another)
+/* After a swap, at most one second of ticks is counted for the old file. */
+RECORD_TEST(notices_that_another_file_is_mapped)
 {
 	u64 a, b;
 
@@ -757,14 +759,14 @@ RECORD_TEST(sees_that_text_is_another)
 	EXPECT_LT(sum.user / 4, b);
 }
 
-RECORD_TEST(keeps_to_the_limit_of_locked_memory)
+RECORD_TEST(respects_RLIMIT_MEMLOCK)
 {
 	struct rlimit limit = { .rlim_cur = 1 << 20, .rlim_max = 1 << 20 };
 
 	if (!geteuid())
 		SKIP(return, "root has no limit of locked memory");
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
-	/* Far more pages than have room for their counters, in turns. */
+	/* The program uses far more pages, in turns, than there is memory for their counters. */
 	ASSERT_EQ(0, run(work, "wide", "400", "8000", NULL));
 	EXPECT_WHOLE();
 	EXPECT_GE(1 << 20, sum.account.peak_locked);
@@ -772,7 +774,7 @@ RECORD_TEST(keeps_to_the_limit_of_locked_memory)
 	EXPECT_EQ(0, sum.account.user.dropped_record);
 }
 
-RECORD_TEST(makes_do_with_few_records)
+RECORD_TEST(works_with_a_small_buffer_of_records)
 {
 	struct rlimit limit = { .rlim_cur = 256 << 10, .rlim_max = 256 << 10 };
 
@@ -799,12 +801,12 @@ RECORD_TEST(ends_after_the_duration)
 	EXPECT_EQ(FORMAT_END_DURATION, sum.end.reason);
 	EXPECT_LE(1500000000ULL, sum.end.time - sum.meta.start_monotonic);
 	EXPECT_LT(20, sum.user);
-	/* The command was waited for. */
+	/* The recorder waits until the command ends. */
 	EXPECT_EQ(5, run("--duration", "0.1", "sh", "-c", "sleep 1; exit 5", NULL));
 	EXPECT_WHOLE();
 }
 
-RECORD_TEST(says_which_capability_another_process_takes)
+RECORD_TEST(reports_the_capability_that_another_process_needs)
 {
 	char pid[16];
 
@@ -815,12 +817,12 @@ RECORD_TEST(says_which_capability_another_process_takes)
 	EXPECT_TRUE(said("err", "CAP_PERFMON"));
 	EXPECT_TRUE(said("err", "setcap"));
 	EXPECT_NE(0, access("profil.data", F_OK));
-	/* There is none with this. */
+	/* There is no process with this id. */
 	EXPECT_EQ(1, run("-p", "2147483647", NULL));
 	EXPECT_TRUE(said("err", "no process"));
 }
 
-RECORD_TEST(watches_a_process)
+RECORD_TEST(records_a_process_with_p)
 {
 	pid_t child, recorder;
 	char pid[16];
@@ -837,7 +839,7 @@ RECORD_TEST(watches_a_process)
 	EXPECT_LT(20, sum.user);
 	EXPECT_LT(sum.user * 3 / 4, in_process("record_work"));
 
-	/* Until it is told to end. */
+	/* The recording lasts until the recorder gets a signal. */
 	recorder = start(-1, "-p", pid, NULL);
 	EXPECT_TRUE(WAIT_UNTIL(load() && !sum.ended && sum.nr_accounts >= 2));
 	kill(recorder, SIGINT);
@@ -845,7 +847,7 @@ RECORD_TEST(watches_a_process)
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_SIGNAL, sum.end.reason);
 
-	/* Until the process ends, which nobody has waited for yet. */
+	/* The recording lasts until the process ends, before its parent has waited for it. */
 	unlink("profil.data");
 	recorder = start(-1, "-p", pid, NULL);
 	EXPECT_TRUE(WAIT_UNTIL(load() && sum.nr_accounts >= 1));
@@ -856,15 +858,15 @@ RECORD_TEST(watches_a_process)
 	EXPECT_EQ(1000 + SIGKILL, end_of(child));
 }
 
-RECORD_TEST(tells_of_a_full_disk)
+RECORD_TEST(reports_a_full_disk)
 {
 	EXPECT_EQ(1, run("-o", "/dev/full", work, "burn", "300", NULL));
 	EXPECT_TRUE(said("err", "/dev/full"));
-	/* The command is none the worse for it. */
+	/* The command runs nevertheless, and its exit status is returned. */
 	EXPECT_EQ(9, run("-o", "/dev/full", work, "exit", "9", NULL));
 }
 
-RECORD_TEST(lets_no_other_write_to_the_file)
+RECORD_TEST(refuses_to_write_to_the_file_of_another_recording)
 {
 	pid_t recorder = start(-1, work, "trap", "10", "0", NULL);
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What record.c has recorded: programs whose ticks fall where it knows
+ * The programs that record.c records. Their ticks are at known places.
  *
- *	record_work burn MS		a loop, until so many ms of CPU time are over
+ *	record_work burn MS		runs a loop for MS ms of CPU time
  *	record_work exit N
- *	record_work kill SIGNAL		itself
- *	record_work trap SIGNAL N	burns until the signal comes, then exit N
- *	record_work deaf N		ignores SIGINT and SIGHUP; SIGUSR1 ends it, with exit N
+ *	record_work kill SIGNAL		kills itself
+ *	record_work trap SIGNAL N	burns until the signal arrives, then exits with N
+ *	record_work deaf N		ignores SIGINT and SIGHUP; exits with N on SIGUSR1
  *	record_work fork N MS		N children burn at the same time
- *	record_work orphan MS		leaves a child behind that burns, and prints its id
+ *	record_work orphan MS		prints the id of a child that burns, and exits
  *	record_work exec MS		burns, and burns again as another program
- *	record_work threads N MS	N threads burn, each with a name of its own
- *	record_work wide N MS		loops in N pages of anonymous memory, in turns
- *	record_work swap A B N MS	loops in files A and B, at one address in turns, N times
- *	record_work make A		writes the file for that
+ *	record_work threads N MS	N threads with different names burn
+ *	record_work wide N MS		runs loops in N pages of anonymous memory, in turns
+ *	record_work swap A B N MS	runs loops in files A and B, mapped at one address in turns
+ *	record_work make A		writes file A for this
  */
 #include <pthread.h>
 #include <signal.h>
@@ -25,7 +25,7 @@
 
 #include "loop.h"
 
-/* As the loops of loop.h are laid out: one fits into a page that can be anywhere. */
+/* The layout of the loops in loop.h. A loop fits into a page at any address. */
 #define PAGE 4096U
 
 static volatile sig_atomic_t told;
@@ -60,7 +60,7 @@ static void tell(int signal)
 static int trap(int number, int status)
 {
 	signal(number, tell);
-	/* Ready. */
+	/* Tells record.c that the program is ready. */
 	if (write(STDOUT_FILENO, "\n", 1) != 1)
 		return 1;
 	burn_ms(60000);
@@ -134,7 +134,7 @@ static int make(const char *path)
 	return fd < 0 || write(fd, page, PAGE) != PAGE;
 }
 
-/* As dlclose() and dlopen() might have it. */
+/* Alternates between two mappings, as dlclose() and dlopen() would. */
 static int swap(const char *a, const char *b, int n, u64 ms)
 {
 	char *text = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

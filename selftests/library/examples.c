@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The programs in the manual pages of the library, compiled as the pages have them, with -O2: each
- * finds what its page says. They lie beside this program as example-PAGE-NUMBER.
+ * The programs in the manual pages of the library, compiled unchanged with -O2. Each must print the
+ * result that its page describes. They are beside this program, as example-PAGE-NUMBER.
  */
 #include "kselftest_harness.h"
 
@@ -10,7 +10,7 @@
 
 #include "device.h"
 
-/* Is the output of the program right? */
+/* Functions that check the output of a program */
 
 static bool profil_found(FILE *output)
 {
@@ -65,7 +65,7 @@ static bool records_found(FILE *output)
 	unsigned int in_a_file = 0;
 	char line[4096];
 
-	/* A tick of an exec may have no file, and offset 0. */
+	/* A tick during an exec may have no file, and offset 0. */
 	while (fgets(line, sizeof(line), output)) {
 		if (strtol(line, NULL, 10) <= 0 || !strstr(line, "+0"))
 			return false;
@@ -116,7 +116,7 @@ FIXTURE_TEARDOWN(examples)
 {
 }
 
-TEST_F(examples, finds_what_its_page_says)
+TEST_F(examples, the_output_is_as_the_page_describes)
 {
 	char here[PATH_MAX] = "", command[2 * PATH_MAX];
 	FILE *output;

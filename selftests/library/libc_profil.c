@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A program that knows nothing of libprofil, for library.c to preload it under
+ * A program that was not linked with libprofil. library.c runs it with the library preloaded
  *
- * It calls libc's profil() as its header declares it, and works until its buffer has
- * counts. Says by its exit status what it found: see library.c.
+ * It calls profil() as declared by the C library's header, and works until its buffer has counts.
+ * Its exit status tells the result: see libc_profil.h.
  */
 #include <signal.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libprofil: profil() as programs link it, and preloaded under one that did not; sessions with
- * a descriptor, records and ranges, through the public header alone.
+ * libprofil, used by its public header only: profil(), linked and preloaded; descriptor sessions,
+ * records and ranges.
  *
  * Built twice: with the shared library, and with the static one (library_static).
  */
@@ -51,7 +51,7 @@ static u32 state(void)
 	return session_stats(SCOPE, &stats) ? UINT32_MAX : stats.state;
 }
 
-/* Counts of burn() and nothing else. */
+/* Turns profiling on with counters for the text of burn() only. */
 static int profil_burn(void)
 {
 	return profil(counters, sizeof(counters), addr(__start_profil_burn), 65536);
@@ -60,7 +60,7 @@ static int profil_burn(void)
 /* glibc declares the buffer nonnull, and the compiler believes it. */
 static unsigned short *volatile null;
 
-/* Burns until so many ticks have hit. */
+/* Runs burn() until the session has @hits more hits. */
 static int burn_hits(u64 hits)
 {
 	struct profil_stats stats = {};
@@ -74,7 +74,7 @@ static int burn_hits(u64 hits)
 	return 0;
 }
 
-/* The descriptors of this process, in a string. */
+/* Writes the numbers of all open descriptors of this process to @list. */
 static void descriptors(char *list, size_t size)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -110,7 +110,7 @@ FIXTURE_TEARDOWN(library)
 	EXPECT_EQ(0, locked_bytes());
 }
 
-TEST_F(library, counts)
+TEST_F(library, profil_counts_until_it_is_turned_off)
 {
 	struct profil_stats stats;
 	u64 hits;
@@ -124,9 +124,9 @@ TEST_F(library, counts)
 	hits = sum();
 	EXPECT_LE(stats.hit, hits);
 	EXPECT_TRUE(accounted(&stats));
-	EXPECT_EQ(0, stats.unselected);		/* user and system */
+	EXPECT_EQ(0, stats.unselected);		/* both user and system ticks are counted */
 
-	/* Off is off. Then on again: adds to what is there. */
+	/* Nothing is counted while it is off. The next profile adds to the counters. */
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_THREAD, 3));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
@@ -136,8 +136,8 @@ TEST_F(library, counts)
 	EXPECT_LE(hits + 2, sum());
 }
 
-/* Counter (pc - offset) / 2 * scale / 65536, as the kernel's ABI has it. */
-TEST_F(library, rule)
+/* The counter of a pc is (pc - offset) / 2 * scale / 65536, as in the kernel's ABI. */
+TEST_F(library, the_counter_of_a_pc_follows_the_formula)
 {
 	const unsigned int scales[] = { 65536, 32768, 16384, 131072, 2, 1, UINT_MAX };
 	const u64 length = __stop_profil_burn - __start_profil_burn;
@@ -160,7 +160,7 @@ TEST_F(library, rule)
 	}
 }
 
-TEST_F(library, replaces)
+TEST_F(library, a_second_call_replaces_the_profile)
 {
 	static unsigned short other[COUNTERS];
 	struct profil_stats stats;
@@ -179,8 +179,8 @@ TEST_F(library, replaces)
 	EXPECT_LT(hits, sum());
 }
 
-/* Off, in each way to say it; also when it is off. */
-TEST_F(library, off)
+/* By each kind of arguments that turns profiling off; also if it is off already. */
+TEST_F(library, a_null_buffer_or_scale_0_turns_it_off)
 {
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_EQ(0, profil(null, sizeof(counters), 0x1000, 65536));
@@ -197,18 +197,18 @@ TEST_F(library, off)
 	EXPECT_EQ(0, profil(counters, sizeof(counters), addr(burn), 0));
 	EXPECT_EQ(PROFIL_STATE_OFF, state());
 
-	/* With a bad buffer and scale 0: off, since the buffer is of no matter. */
+	/* With scale 0 a bad buffer is not checked. */
 	ASSERT_EQ(0, profil_burn());
 	EXPECT_EQ(0, profil((void *)16, 64, 0, 0));
 	EXPECT_EQ(PROFIL_STATE_OFF, state());
 }
 
-TEST_F(library, tiny_buffers)
+TEST_F(library, buffers_of_0_to_3_bytes_are_accepted)
 {
 	struct profil_stats stats;
 	size_t size;
 
-	/* On, but nothing is counted: one byte holds no counter. */
+	/* Profiling is on, but nothing is counted, because a counter has two bytes. */
 	for (size = 0; size < 2; size++) {
 		ASSERT_EQ(0, profil(counters, size, 0, 1));
 		EXPECT_EQ(PROFIL_STATE_ON, state());
@@ -217,7 +217,7 @@ TEST_F(library, tiny_buffers)
 		EXPECT_EQ(stats.ticks, stats.outside);
 		EXPECT_EQ(0, locked_bytes());
 	}
-	/* Three hold one, and the third stays as it is. */
+	/* Three bytes hold one counter, and the third byte is not written. */
 	counters[1] = 0x5555;
 	ASSERT_EQ(0, profil(counters, 3, addr(__start_profil_burn), 1));
 	EXPECT_EQ(0, burn_hits(2));
@@ -226,7 +226,7 @@ TEST_F(library, tiny_buffers)
 	EXPECT_EQ(0x5555, counters[1]);
 }
 
-TEST_F(library, any_scale_any_offset)
+TEST_F(library, any_scale_and_offset_are_accepted)
 {
 	const unsigned int scales[] = { 1, 2, 3, 65535, 65536, 65537, 131072, INT_MAX, UINT_MAX };
 	const size_t offsets[] = { 0, 1, 0x1000, (size_t)1 << 31, SIZE_MAX / 2, SIZE_MAX - 1,
@@ -241,10 +241,10 @@ TEST_F(library, any_scale_any_offset)
 	}
 }
 
-TEST_F(library, errno_on_success)
+TEST_F(library, success_leaves_errno_alone)
 {
 	errno = 12345;
-	EXPECT_EQ(0, profil(null, 0, 0, 0));	/* inside: EINVAL */
+	EXPECT_EQ(0, profil(null, 0, 0, 0));	/* the library gets EINVAL from the kernel */
 	EXPECT_EQ(12345, errno);
 	EXPECT_EQ(0, profil_burn());
 	EXPECT_EQ(12345, errno);
@@ -254,8 +254,8 @@ TEST_F(library, errno_on_success)
 	EXPECT_EQ(12345, errno);
 }
 
-/* A bad buffer: EFAULT, and the profile that was on goes on. */
-TEST_F(library, bad_buffer)
+/* The call fails with EFAULT, and a profile that is on continues. */
+TEST_F(library, a_bad_buffer_is_EFAULT_and_changes_nothing)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
 	struct profil_stats stats;
@@ -287,7 +287,7 @@ TEST_F(library, bad_buffer)
 	EXPECT_LE(stats.hit, sum());
 }
 
-TEST_F(library, memlock)
+TEST_F(library, a_buffer_above_RLIMIT_MEMLOCK_is_ENOMEM)
 {
 	const size_t size = 64 << 10;
 	const struct rlimit limit = { size, size };
@@ -311,7 +311,7 @@ TEST_F(library, memlock)
  * The descriptor of the device that the library keeps while profiling is on
  */
 
-/* Its number, or -1. Beside it only device_fd() is one of the device. */
+/* The number of the descriptor, or -1. Apart from it, only device_fd() is open on the device. */
 static int kept_descriptor(void)
 {
 	struct stat device, st;
@@ -324,7 +324,7 @@ static int kept_descriptor(void)
 	return -1;
 }
 
-/* Until there is no more. Returns the last one, or -1. */
+/* Opens descriptors until there is no free one. Returns the last, or -1. */
 static int take_all_descriptors(void)
 {
 	int fd, last = -1;
@@ -349,7 +349,7 @@ TEST_F(library, keeps_a_descriptor_with_a_high_number_while_it_is_on)
 	EXPECT_EQ(FD_CLOEXEC, fcntl(kept, F_GETFD));
 	EXPECT_EQ(lowest, dup(0));
 	close(lowest);
-	/* The same one when another profile replaces it. */
+	/* A profile that replaces another one keeps the same descriptor. */
 	ASSERT_EQ(0, profil_burn());
 	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
 	EXPECT_EQ(kept, kept_descriptor());
@@ -357,7 +357,7 @@ TEST_F(library, keeps_a_descriptor_with_a_high_number_while_it_is_on)
 	descriptors(after, sizeof(after));
 	EXPECT_STREQ(before, after);
 
-	/* None for calls that turn nothing on. */
+	/* A call that does not turn profiling on keeps none. */
 	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_EQ(-1, kept_descriptor());
@@ -372,7 +372,7 @@ TEST_F(library, is_replaced_and_turned_off_without_a_free_descriptor)
 	EXPECT_ERROR(EMFILE, profil_burn());
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_EQ(PROFIL_STATE_OFF, state());
-	/* One is enough, whatever its number. */
+	/* One free descriptor is enough, whatever its number. */
 	ASSERT_EQ(0, close(last));
 	ASSERT_EQ(0, profil_burn());
 	EXPECT_EQ(last, kept_descriptor());
@@ -385,7 +385,7 @@ TEST_F(library, is_replaced_and_turned_off_without_a_free_descriptor)
 	EXPECT_EQ(PROFIL_STATE_OFF, state());
 }
 
-TEST_F(library, works_with_few_descriptors)
+TEST_F(library, works_with_a_low_RLIMIT_NOFILE)
 {
 	const struct rlimit few = { 20, 20 };
 
@@ -418,7 +418,7 @@ TEST_F(library, child_of_a_fork_is_turned_off_without_a_free_descriptor)
 static int turn_off_after_chroot(void)
 {
 	MUST(!profil_burn());
-	MUST(!chroot("/proc/self/fdinfo"));	/* without a /dev */
+	MUST(!chroot("/proc/self/fdinfo"));	/* a root directory without /dev */
 	MUST(!chdir("/"));
 	MUST(!profil_burn());
 	MUST(!burn_hits(1));
@@ -435,7 +435,7 @@ TEST_F(library, is_turned_off_after_chroot)
 	EXPECT_EQ(0, status_in_child(turn_off_after_chroot));
 }
 
-/* What has the number now is the program's: it is neither used nor closed. */
+/* The program may reuse the number. Then the library neither uses nor closes it. */
 TEST_F(library, the_kept_descriptor_may_be_closed_and_its_number_used)
 {
 	int kept, pipes[2];
@@ -451,7 +451,7 @@ TEST_F(library, the_kept_descriptor_may_be_closed_and_its_number_used)
 	ASSERT_EQ(0, fstat(kept, &same));
 	EXPECT_EQ(st.st_ino, same.st_ino);
 
-	/* A new one is kept beside it, also when the profile is replaced. */
+	/* The library keeps a new descriptor, also when the profile is replaced. */
 	ASSERT_EQ(0, profil_burn());
 	ASSERT_LT(kept, dup2(pipes[1], kept_descriptor()));
 	ASSERT_EQ(0, profil_burn());
@@ -461,7 +461,7 @@ TEST_F(library, the_kept_descriptor_may_be_closed_and_its_number_used)
 	ASSERT_EQ(0, fstat(kept, &same));
 	EXPECT_EQ(st.st_ino, same.st_ino);
 
-	/* Closed, and no other is free. */
+	/* The kept descriptor is closed, and no other is free. */
 	ASSERT_EQ(0, profil_burn());
 	ASSERT_EQ(0, close(kept_descriptor()));
 	ASSERT_LE(0, take_all_descriptors());
@@ -476,7 +476,7 @@ TEST_F(library, the_kept_descriptor_may_be_closed_and_its_number_used)
  * A seccomp filter
  */
 
-/* From now on ioctl() is EPERM. */
+/* After this call ioctl() fails with EPERM. */
 static int forbid_ioctl(void)
 {
 	struct sock_filter filter[] = {
@@ -493,7 +493,7 @@ static int forbid_ioctl(void)
 
 #define MUST_FAIL(error, call) MUST((call) == -1 && errno == (error))
 
-static int call_what_is_forbidden(void)
+static int calls_are_EACCES(void)
 {
 	struct profil_stats stats = { .size = sizeof(stats) };
 	struct profil_query query = { .size = sizeof(query) };
@@ -507,14 +507,14 @@ static int call_what_is_forbidden(void)
 	return 0;
 }
 
-TEST_F(library, a_seccomp_filter_is_not_a_limit)
+TEST_F(library, a_seccomp_filter_on_ioctl_is_EACCES)
 {
-	EXPECT_EQ(0, status_in_child(call_what_is_forbidden));
+	EXPECT_EQ(0, status_in_child(calls_are_EACCES));
 	ASSERT_EQ(0, profil_burn());
-	EXPECT_EQ(0, status_in_child(call_what_is_forbidden));
+	EXPECT_EQ(0, status_in_child(calls_are_EACCES));
 }
 
-/* SIGPROF and ITIMER_PROF are the program's own. */
+/* The library does not use SIGPROF and ITIMER_PROF: the program can. */
 static volatile sig_atomic_t alarms;
 
 static void on_sigprof(int sig)
@@ -523,7 +523,7 @@ static void on_sigprof(int sig)
 	alarms++;
 }
 
-TEST_F(library, no_signal)
+TEST_F(library, SIGPROF_and_ITIMER_PROF_are_the_programs_own)
 {
 	const struct itimerval every_ms = { { 0, 1000 }, { 0, 1000 } };
 	struct itimerval timer;
@@ -538,7 +538,7 @@ TEST_F(library, no_signal)
 	EXPECT_EQ(0, timer.it_interval.tv_sec + timer.it_interval.tv_usec + timer.it_value.tv_sec +
 		  timer.it_value.tv_usec);
 
-	/* Both at once. */
+	/* The program's timer and profiling at the same time. */
 	ASSERT_NE(SIG_ERR, signal(SIGPROF, on_sigprof));
 	ASSERT_EQ(0, setitimer(ITIMER_PROF, &every_ms, NULL));
 	EXPECT_EQ(0, burn_hits(6));
@@ -548,8 +548,8 @@ TEST_F(library, no_signal)
 	EXPECT_LE(6, sum());
 }
 
-/* What became of the ticks, as the library and as the device tell it. */
-TEST_F(library, classic_statistics)
+/* The statistics as the library and as the device return them. */
+TEST_F(library, profil_classic_stats_returns_the_statistics)
 {
 	struct profil_stats stats = { .size = sizeof(stats) }, same;
 
@@ -576,7 +576,7 @@ TEST_F(library, classic_statistics)
 	EXPECT_ERROR(EINVAL, profil_classic_stats(&stats));
 }
 
-TEST_F(library, query_of_the_kernel)
+TEST_F(library, profil_query_kernel_returns_the_limits)
 {
 	const u64 wanted = PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
 			   PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR | PROFIL_FEATURE_RECORDS;
@@ -593,7 +593,7 @@ TEST_F(library, query_of_the_kernel)
 }
 
 /*
- * fork: each counts for itself, from the fork on
+ * fork(): after it, parent and child have separate counters
  */
 
 static int child_of_profil(void)
@@ -624,7 +624,7 @@ TEST_F(library, child_of_a_fork_counts_in_its_own_copy)
 	EXPECT_EQ(0, status_in_child(child_of_profil));
 	ASSERT_EQ(0, session_stats(SCOPE, &after));
 	EXPECT_EQ(PROFIL_STATE_ON, after.state);
-	/* All of the child's were in burn(). */
+	/* All hits of the child were in burn(). */
 	EXPECT_EQ(before.hit, after.hit);
 	EXPECT_EQ(before.hit, sum());
 	EXPECT_EQ(0, burn_hits(after.hit + 1));
@@ -643,7 +643,7 @@ static int child_over_its_limit(void)
 	return 0;
 }
 
-TEST_F(library, child_of_a_fork_is_told_that_its_limit_is_too_low)
+TEST_F(library, child_of_a_fork_with_a_low_RLIMIT_MEMLOCK_has_an_ended_session)
 {
 	const struct rlimit none = { 0, 0 };
 
@@ -657,10 +657,9 @@ TEST_F(library, child_of_a_fork_is_told_that_its_limit_is_too_low)
 }
 
 /*
- * Sessions with a descriptor
+ * Descriptor sessions
  *
- * Loop i is counted in counter i of page, two counters of which are for each loop: their size
- * is 32 bytes, and the tick finds the second 16 of these.
+ * Loop i is counted in counter i of page. A counter covers the 32 bytes of a loop.
  */
 
 static u32 page[1024] __attribute__((aligned(4096)));
@@ -695,7 +694,7 @@ static struct profil_stats stats_of(int fd)
 	return stats;
 }
 
-/* Runs loop @i until the session has so many hits, or so many ticks, more. */
+/* Runs loop @i until the session has @hits more hits. */
 static bool run_hits(int fd, unsigned int i, u64 hits)
 {
 	u64 until = stats_of(fd).hit + hits;
@@ -736,7 +735,7 @@ FIXTURE_TEARDOWN(session)
 	EXPECT_EQ(0, locked_bytes());
 }
 
-TEST_F(session, is_made_stopped_and_empty)
+TEST_F(session, a_new_session_is_off_and_has_no_targets)
 {
 	struct profil_stats stats = { .size = sizeof(stats) };
 
@@ -748,7 +747,7 @@ TEST_F(session, is_made_stopped_and_empty)
 	EXPECT_EQ(0, stats.locked);
 }
 
-TEST_F(session, counts_what_two_threads_run_and_loses_nothing)
+TEST_F(session, counts_all_ticks_of_two_threads)
 {
 	struct profil_range range = range_of_all_loops();
 	struct profil_stats stats = { .size = sizeof(stats) };
@@ -769,7 +768,7 @@ TEST_F(session, counts_what_two_threads_run_and_loses_nothing)
 	came = await(stats_of(self->fd).hit >= 100 && counter(page, 4, 0) && counter(page, 4, 1));
 	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
 	EXPECT_EQ(stats.hit, page_sum());
-	/* They still run. */
+	/* The threads still run. */
 	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
 	EXPECT_EQ(0, burn_ticks(SCOPE, 5));
 	EXPECT_EQ(0, session_stop(SCOPE, NULL));
@@ -787,7 +786,7 @@ TEST_F(session, counts_what_two_threads_run_and_loses_nothing)
 	EXPECT_EQ(sizeof(page), stats.locked);
 }
 
-TEST_F(session, of_a_thread_counts_that_thread_alone)
+TEST_F(session, of_a_thread_counts_only_that_thread)
 {
 	struct profil_range range = range_of_all_loops();
 	struct profil_stats stats = { .size = sizeof(stats) };
@@ -810,7 +809,7 @@ TEST_F(session, of_a_thread_counts_that_thread_alone)
 	EXPECT_EQ(0, page[1]);
 }
 
-TEST_F(session, counts_in_ranges_as_they_come_and_go)
+TEST_F(session, counts_in_ranges_that_are_added_and_removed)
 {
 	struct profil_range range[2] = { range_of_loop(0), range_of_loop(1) };
 	struct profil_stats stats;
@@ -824,7 +823,7 @@ TEST_F(session, counts_in_ranges_as_they_come_and_go)
 
 	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range[0], 1));
 	EXPECT_TRUE(run_hits(self->fd, 0, 3));
-	/* All or none: the first is there already. */
+	/* The call adds all ranges or none: the first one exists already. */
 	EXPECT_ERROR(EINVAL, profil_session_add(self->fd, PROFIL_SPACE_SELF, range, 2));
 	EXPECT_TRUE(run_ticks(self->fd, 1, 3));
 	EXPECT_EQ(0, counter(page, 4, 1));
@@ -837,7 +836,7 @@ TEST_F(session, counts_in_ranges_as_they_come_and_go)
 	hits = counter(page, 4, 0);
 	EXPECT_TRUE(run_ticks(self->fd, 0, 3));
 	EXPECT_EQ(hits, counter(page, 4, 0));
-	/* Nothing is left there. The other is not, in part. */
+	/* The first range is gone. Only a part of the second is in these addresses, so it stays. */
 	EXPECT_EQ(0, profil_session_remove(self->fd, PROFIL_SPACE_ALL, range[0].start,
 					   range[1].end - 1));
 	EXPECT_TRUE(run_hits(self->fd, 1, 2));
@@ -851,7 +850,7 @@ TEST_F(session, counts_in_ranges_as_they_come_and_go)
 	EXPECT_EQ(stats.hit, page_sum());
 }
 
-TEST_F(session, can_be_stopped_and_started_again)
+TEST_F(session, can_be_disabled_and_enabled_again)
 {
 	struct profil_range range = range_of_all_loops();
 	struct profil_stats first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
@@ -879,8 +878,11 @@ TEST_F(session, can_be_stopped_and_started_again)
 	EXPECT_EQ(second.hit, page_sum());
 }
 
-/* Each with its statistics, while it counts; none is counted twice, or not at all. */
-TEST_F(session, snapshots_are_of_one_moment_and_reset_begins_anew)
+/*
+ * Takes snapshots while the session counts: each agrees with its statistics, and with RESET each
+ * tick is in exactly one snapshot.
+ */
+TEST_F(session, snapshots_agree_with_their_statistics_and_can_reset)
 {
 	struct profil_range range = range_of_all_loops();
 	struct profil_copy copy = {
@@ -910,7 +912,7 @@ TEST_F(session, snapshots_are_of_one_moment_and_reset_begins_anew)
 	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
 	EXPECT_EQ(stats.hit, page_sum());
 
-	/* Not to be copied, only to be reset. */
+	/* Without a destination, the call only resets the counters. */
 	copy.to = 0;
 	EXPECT_EQ(0, profil_session_snapshot(self->fd, PROFIL_SNAPSHOT_RESET, &copy, 1, NULL));
 	EXPECT_EQ(0, page_sum());
@@ -925,7 +927,7 @@ TEST_F(session, snapshots_are_of_one_moment_and_reset_begins_anew)
 	EXPECT_ERROR(EINVAL, profil_session_snapshot(self->fd, 0, &copy, 1, NULL));
 }
 
-TEST_F(session, calls_say_what_is_wrong)
+TEST_F(session, wrong_arguments_are_errors)
 {
 	struct profil_range range = range_of_all_loops(), wrong;
 	struct profil_stats stats = { 0 };
@@ -984,7 +986,7 @@ TEST_F(session, calls_say_what_is_wrong)
 	EXPECT_ERROR(EINVAL, profil_session_remove(self->fd, PROFIL_SPACE_SELF, 1, 1));
 	EXPECT_EQ(0, locked_bytes());
 
-	/* statistics: the size must be said */
+	/* statistics: size must be set */
 	EXPECT_ERROR(EINVAL, profil_session_stats(self->fd, &stats));
 	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_ERROR(EINVAL, profil_session_disable(self->fd, &stats));
@@ -992,7 +994,7 @@ TEST_F(session, calls_say_what_is_wrong)
 	EXPECT_EQ(0, profil_session_disable(self->fd, NULL));
 }
 
-TEST_F(session, respects_the_limit_of_locked_memory)
+TEST_F(session, RLIMIT_MEMLOCK_is_respected)
 {
 	const struct rlimit limit = { 4096, 4096 };
 	static u32 large[4096] __attribute__((aligned(4096)));
@@ -1022,7 +1024,7 @@ TEST_F(session, respects_the_limit_of_locked_memory)
  * Other processes
  */
 
-/* A child that runs loop @i until it is killed, in the end by our own death. */
+/* Starts a child that runs loop @i until it is killed, or until this process exits. */
 static pid_t run_in_child(unsigned int i)
 {
 	pid_t child = fork();
@@ -1053,7 +1055,7 @@ TEST_F(session, samples_the_child_of_a_pidfd)
 	ASSERT_EQ(0, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, pidfd, &space));
 	EXPECT_ERROR(EBUSY, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, pidfd,
 							NULL));
-	/* Not our own text. */
+	/* The address space of this process is not part of the session. */
 	EXPECT_ERROR(ESRCH, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
 	ASSERT_EQ(0, profil_session_add(self->fd, space, &range, 1));
 	ASSERT_EQ(0, profil_session_enable(self->fd));
@@ -1071,7 +1073,7 @@ kill:
 	close(pidfd);
 }
 
-TEST_F(session, attaches_pidfds_and_nothing_else)
+TEST_F(session, attaches_only_pidfds)
 {
 	char before[4096], after[4096];
 	int pidfd = pidfd_open(getpid(), 0), null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -1094,8 +1096,8 @@ TEST_F(session, attaches_pidfds_and_nothing_else)
 }
 
 /*
- * The library's calls of ioctl() come here first. The process dies_in_attach dies while it is
- * attached, and is no longer there when that has been done.
+ * The library's calls of ioctl() call this function. On PROFIL_IOC_ATTACH it kills the process
+ * dies_in_attach and waits for it, as if that process had exited during the ioctl.
  */
 static pid_t dies_in_attach;
 
@@ -1116,7 +1118,7 @@ int ioctl(int fd, unsigned long cmd, ...)
 	return syscall(SYS_ioctl, fd, cmd, arg);
 }
 
-TEST(pidfd_is_of_the_same_process_before_and_after)
+TEST(a_process_that_exits_during_attach_is_ESTALE)
 {
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), pidfd;
 
@@ -1131,7 +1133,7 @@ TEST(pidfd_is_of_the_same_process_before_and_after)
 	EXPECT_ERROR(ESTALE, profil_session_attach_pidfd(null_fd, PROFIL_SCOPE_PROCESS, pidfd,
 							 NULL));
 	EXPECT_EQ(0, dies_in_attach);
-	/* Now it is known before the ioctl, which would say ENOTTY. */
+	/* Now the library notices it before the ioctl, which would fail with ENOTTY. */
 	EXPECT_ERROR(ESRCH, profil_session_attach_pidfd(null_fd, PROFIL_SCOPE_PROCESS, pidfd,
 							NULL));
 	close(pidfd);
@@ -1143,8 +1145,8 @@ TEST(pidfd_is_of_the_same_process_before_and_after)
 }
 
 /*
- * In a pid namespace without a /proc of its own, /proc has the numbers of the outer one: the
- * one it has for us is here that of our child.
+ * In a pid namespace without its own /proc, /proc shows the ids of the outer namespace. Here the
+ * outer id of this process is the inner id of its child.
  */
 static int session_fd;
 
@@ -1173,7 +1175,7 @@ static int attach_in_namespace(void)
 	return 0;
 }
 
-TEST_F(session, does_not_take_the_ids_of_another_namespace)
+TEST_F(session, a_pidfd_with_proc_of_another_pid_namespace_is_ESRCH)
 {
 	if (geteuid())
 		SKIP(return, "needs a pid namespace: run as root");
@@ -1186,12 +1188,12 @@ static pid_t stranger;
 
 static int attach_stranger(void)
 {
-	/* Of the same user, too. */
+	/* The child also changes to another user. */
 	MUST(geteuid() || !setresuid(1000, 1000, 1000));
 	errno = 0;
 	MUST(profil_session_attach(session_fd, PROFIL_SCOPE_PROCESS, stranger, NULL) == -1);
 	MUST(errno == EPERM);
-	/* But it may join itself. */
+	/* A process may join the session itself. */
 	MUST(!profil_session_attach(session_fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	errno = 0;
 	MUST(profil_session_add(session_fd, PROFIL_SPACE_SELF,
@@ -1201,14 +1203,14 @@ static int attach_stranger(void)
 	return 0;
 }
 
-TEST_F(session, does_not_sample_strangers_without_the_right)
+TEST_F(session, another_process_needs_CAP_PERFMON)
 {
 	session_fd = self->fd;
 	stranger = getpid();
 	EXPECT_EQ(0, status_in_child(attach_stranger));
 }
 
-/* Opens another session with these options instead of the fixture's. */
+/* Replaces the fixture's session by another one with these options. */
 #define REOPEN(...) do {							\
 	struct profil_open options = {						\
 		.size = sizeof(options),					\
@@ -1227,12 +1229,12 @@ static int run_some_hits(void)
 	u32 own = page[5];
 
 	MUST(loop_until(5, stats_of(session_fd).hit >= before.hit + 5));
-	/* They are in the creator's memory, not here. */
+	/* The hits are in the memory of the session's creator, not here. */
 	MUST(page[5] == own);
 	return 0;
 }
 
-TEST_F(session, shared_by_a_fork_counts_both_in_one_place)
+TEST_F(session, PROFIL_FORK_SHARE_counts_parent_and_child_in_the_same_counters)
 {
 	struct profil_range range = range_of_all_loops();
 	struct profil_stats stats = { .size = sizeof(stats) };
@@ -1267,7 +1269,7 @@ static int run_fresh(void)
 	return 0;
 }
 
-TEST_F(session, made_afresh_by_a_fork_counts_for_itself)
+TEST_F(session, PROFIL_FORK_FRESH_counts_parent_and_child_separately)
 {
 	struct profil_range range = range_of_all_loops();
 	struct profil_stats stats = { .size = sizeof(stats) };
@@ -1291,14 +1293,14 @@ TEST_F(session, made_afresh_by_a_fork_counts_for_itself)
  * Records
  */
 
-static u64 records[8192];	/* a buffer aligned as it must be */
+static u64 records[8192];	/* buffer, aligned for records */
 
 static u64 monotonic(void)
 {
 	return cpu_ns(CLOCK_MONOTONIC);
 }
 
-TEST_F(session, leaves_a_record_of_each_tick_outside)
+TEST_F(session, each_tick_outside_leaves_a_record)
 {
 	char self_exe[PATH_MAX] = "", comm[16] = "";
 	const struct profil_record *r, *last;
@@ -1351,7 +1353,7 @@ TEST_F(session, leaves_a_record_of_each_tick_outside)
 			EXPECT_TRUE(r->flags & PROFIL_RECORD_FILE);
 			EXPECT_STREQ(self_exe, r->path);
 		}
-		/* The last ends where the buffer does. */
+		/* The last record ends where the data ends. */
 		ASSERT_NE(NULL, last);
 		EXPECT_EQ((const char *)records + len, (const char *)last + last->size);
 	}
@@ -1368,8 +1370,8 @@ static int join_and_run(void)
 	return 0;
 }
 
-/* Also with records of a process that is gone. */
-TEST_F(session, has_no_more_records_when_no_target_is_left)
+/* Records of a process that has exited can still be read. */
+TEST_F(session, read_returns_0_when_no_target_is_left)
 {
 	const struct profil_record *r;
 	u64 n = 0;
@@ -1422,7 +1424,7 @@ static void *read_records(void *arg)
 	return NULL;
 }
 
-/* Does thread @tid wait in read()? */
+/* Is thread @tid blocked in read()? */
 static bool reads(pid_t tid)
 {
 	char path[64], line[32] = "";
@@ -1439,7 +1441,7 @@ static bool reads(pid_t tid)
 	return nr == SYS_read;
 }
 
-TEST_F(session, read_goes_on_after_a_signal)
+TEST_F(session, read_continues_after_a_signal)
 {
 	const struct sigaction action = { .sa_handler = on_sigusr1 };	/* no SA_RESTART */
 	struct reader reader = { 0 };
@@ -1471,10 +1473,10 @@ TEST_F(session, read_goes_on_after_a_signal)
 }
 
 /*
- * Arithmetic, without the device
+ * Calculations, without the device
  */
 
-/* A record with a path of @path letters, at @at. Returns its size. */
+/* Writes a record with a path of @path letters to @at. Returns its size. */
 static u32 put_record(void *at, unsigned int path)
 {
 	struct profil_record *r = at;
@@ -1487,7 +1489,7 @@ static u32 put_record(void *at, unsigned int path)
 	return size;
 }
 
-/* How many records there are in so many bytes that end with a page. */
+/* The number of records in the @len bytes at @buf. A page boundary follows the data. */
 static unsigned int nr_records(const void *buf, ssize_t len)
 {
 	const struct profil_record *r;
@@ -1498,7 +1500,7 @@ static unsigned int nr_records(const void *buf, ssize_t len)
 	return n;
 }
 
-TEST(records_that_are_cut_off_or_none_end_the_records)
+TEST(an_incomplete_or_invalid_record_ends_the_iteration)
 {
 	const size_t size = sysconf(_SC_PAGESIZE), head = offsetof(struct profil_record, path);
 	const unsigned int paths[] = { 0, 7, 8, 100 };
@@ -1515,7 +1517,10 @@ TEST(records_that_are_cut_off_or_none_end_the_records)
 	}
 	ASSERT_GT(sizeof(whole), len);
 
-	/* At each length, with nothing readable behind it as far as alignment allows. */
+	/*
+	 * Truncates the records to each length. As far as alignment allows, the memory behind is
+	 * unmapped.
+	 */
 	for (cut = 0; cut <= len; cut++) {
 		buf = p + size - ((cut + 7) & ~7UL);
 		memcpy(buf, whole, cut);
@@ -1530,7 +1535,7 @@ TEST(records_that_are_cut_off_or_none_end_the_records)
 	EXPECT_EQ(0, nr_records(whole, -1));
 	EXPECT_EQ(0, nr_records(whole, -SSIZE_MAX - 1));
 
-	/* The second one broken in each way: the first is left. */
+	/* Breaks the second record in each possible way: only the first one is left. */
 	buf = p + size - len;
 	r = (void *)(buf + ends[0]);
 	memcpy(buf, whole, len);
@@ -1554,13 +1559,13 @@ TEST(records_that_are_cut_off_or_none_end_the_records)
 	EXPECT_EQ(0, munmap(p, 2 * size));
 }
 
-/* As the ABI has it. Small enough here not to overflow. */
+/* The formula of the ABI, with numbers that do not overflow. */
 static u64 counter_of(const struct profil_range *r, u64 pc)
 {
 	return (pc - r->offset) / r->granule * r->scale / 65536 / r->step;
 }
 
-TEST(range_has_a_counter_for_each_so_many_bytes)
+TEST(profil_range_of_covers_all_text_with_counters_of_2_to_the_shift_bytes)
 {
 	const u64 start = 0x555555554123, size = 0x12345678;
 	struct profil_range r;
@@ -1578,7 +1583,7 @@ TEST(range_has_a_counter_for_each_so_many_bytes)
 		for (d = 0; d < size; d += size / 1000 + 1)
 			EXPECT_EQ(d >> shift, counter_of(&r, start + d));
 		EXPECT_EQ(nr - 1, counter_of(&r, start + size - 1));
-		/* where one counter ends and the next begins */
+		/* the boundary between two counters */
 		if (size >> shift) {
 			EXPECT_EQ(0, counter_of(&r, start + (1ULL << shift) - 1));
 			EXPECT_EQ(1, counter_of(&r, start + (1ULL << shift)));
@@ -1589,7 +1594,7 @@ TEST(range_has_a_counter_for_each_so_many_bytes)
 	EXPECT_EQ(2, profil_range_counters(start, start + 17, 4));
 }
 
-TEST_F(session, takes_ranges_of_each_granularity)
+TEST_F(session, accepts_ranges_of_each_granularity)
 {
 	struct profil_range r;
 	unsigned int shift;
@@ -1613,7 +1618,7 @@ TEST_F(session, takes_ranges_of_each_granularity)
 }
 
 /*
- * Without the device, or the right to it: a /dev of one's own.
+ * Without the device, or without the permission to open it: in a mount namespace with another /dev
  */
 static bool own_dev(void)
 {
@@ -1644,7 +1649,7 @@ FIXTURE_TEARDOWN(dev)
 		SKIP(return, "needs a mount namespace: run as root");	\
 } while (0)
 
-TEST_F(dev, missing)
+TEST_F(dev, without_the_device_calls_are_ENOSYS)
 {
 	struct profil_stats stats = { .size = sizeof(stats) };
 	struct profil_query query = { .size = sizeof(query) };
@@ -1664,7 +1669,7 @@ TEST_F(dev, missing)
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST_F(dev, without_driver)
+TEST_F(dev, without_a_driver_calls_are_ENOSYS)
 {
 	NEEDS_OWN_DEV();
 	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFCHR | 0666, makedev(major(self->device), 254)));
@@ -1674,19 +1679,19 @@ TEST_F(dev, without_driver)
 	EXPECT_ERROR(ENOSYS, profil_burn());
 }
 
-TEST_F(dev, something_else)
+TEST_F(dev, a_file_that_is_not_the_device_is_ENOSYS)
 {
 	NEEDS_OWN_DEV();
 	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFREG | 0666, 0));
 	EXPECT_ERROR(ENOSYS, profil_burn());
 	EXPECT_ERROR(ENOSYS, profil(null, 0, 0, 0));
 	ASSERT_EQ(0, unlink(PROFIL_DEVICE));
-	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFCHR | 0666, makedev(1, 3)));	/* null */
+	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFCHR | 0666, makedev(1, 3)));	/* /dev/null */
 	EXPECT_ERROR(ENOSYS, profil_burn());
 	EXPECT_ERROR(ENOSYS, profil_session_open(NULL));
 }
 
-TEST_F(dev, no_right)
+TEST_F(dev, without_permission_for_the_device_calls_are_EACCES)
 {
 	NEEDS_OWN_DEV();
 	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFCHR | 0600, self->device));
@@ -1700,13 +1705,13 @@ TEST_F(dev, no_right)
 }
 
 /* libc_profil is linked without the library. Here it runs with the shared library preloaded. */
-TEST(preload)
+TEST(a_preloaded_library_replaces_profil_of_libc)
 {
 	EXPECT_EQ(LIBC_PROFIL_COUNTED, run_beside("libc_profil", "libprofil.so.1"));
 }
 
-/* That test can fail: without the library it is libc's profil() that counts. */
-TEST(no_preload)
+/* Checks the test above: without the library, profil() of the C library counts. */
+TEST(without_the_library_profil_of_libc_counts)
 {
 	EXPECT_EQ(LIBC_PROFIL_IS_LIBCS, run_beside("libc_profil", NULL));
 }

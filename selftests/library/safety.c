@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the manual pages say under ATTRIBUTES: each call of the library may be made by a signal
- * handler that interrupts any other call, and by several threads at once.
+ * Tests the promises of the manual pages' ATTRIBUTES sections: a signal handler can make each call
+ * of the library while it interrupts any other call, and several threads can make calls at the same
+ * time.
  *
- * The functions that gcc -pg calls are not among them, as moncontrol(3) says.
+ * The functions that gcc -pg calls are an exception, as moncontrol(3) says.
  */
 #include "kselftest_harness.h"
 
@@ -24,15 +25,15 @@
 #include "loop.h"
 #include "process.h"
 
-/* Their headers have another struct prof. */
+/* The headers of these families have other definitions of struct prof. */
 int profil_aix(void *buffer, unsigned int size, unsigned long offset, unsigned int scale);
 int sprofil_hpux(void *profp, int profcnt, struct timeval *tvp, unsigned int flags);
 long sysconf_hpux(int name);
 
 #define SCOPE		PROFIL_SCOPE_PROCESS
-#define INTERRUPTS	1U	/* of each call by each other */
+#define INTERRUPTS	1U	/* number of times that each call interrupts each other call */
 #define THREADS		4U
-#define ROUNDS		30U	/* of all calls, by each thread */
+#define ROUNDS		30U	/* number of times that each thread makes all calls */
 #define ARMED_CAP	2000U
 
 static u32 counters[1024] __attribute__((aligned(4096)));
@@ -40,8 +41,7 @@ static uintptr_t samples[64];
 static int session_fd, pidfd;
 
 /*
- * The calls. Each returns 0, or the errno of a failure that cannot be, whatever other calls have
- * done before.
+ * The calls. Each returns 0, or the errno of a failure that no other call explains.
  */
 
 static int can_fail(long result, int one, int other)
@@ -49,7 +49,7 @@ static int can_fail(long result, int one, int other)
 	return result >= 0 || errno == one || errno == other ? 0 : errno;
 }
 
-/* Functions without a result. */
+/* For functions that return nothing. */
 static int errno_of(void (*call)(void), int one, int other)
 {
 	errno = 0;
@@ -187,13 +187,13 @@ static void do_osProfileStart(void)
 	osProfileStart(1000);
 }
 
-/* EALREADY: it is running; EBUSY: pcsample() is. */
+/* EALREADY: it is running; EBUSY: pcsample() is running. */
 static int call_osProfileStart(void)
 {
 	return errno_of(do_osProfileStart, EALREADY, EBUSY);
 }
 
-/* ESRCH: another call has replaced it. */
+/* ESRCH: another call has replaced the profile. */
 static int call_osProfileStop(void)
 {
 	return errno_of(osProfileStop, EALREADY, ESRCH);
@@ -256,7 +256,7 @@ static int call_profil_session_attach_pidfd(void)
 	return can_fail(profil_session_attach_pidfd(session_fd, SCOPE, pidfd, NULL), EBUSY, 0);
 }
 
-/* EINVAL: it is there. */
+/* EINVAL: the range exists already. */
 static int call_profil_session_add(void)
 {
 	struct profil_range range = profil_range_of(addr(loops_text),
@@ -297,7 +297,7 @@ static int call_profil_session_snapshot(void)
 	return can_fail(profil_session_snapshot(session_fd, 0, NULL, 0, &stats), 0, 0);
 }
 
-/* With the records, if there are any. EAGAIN: there are none. */
+/* Reads records if there are any; EAGAIN if not. */
 static int call_profil_session_read(void)
 {
 	char buf[8192] __attribute__((aligned(8)));
@@ -354,7 +354,7 @@ FIXTURE_SETUP(safety)
 	ASSERT_LE(0, pidfd);
 }
 
-/* Whatever the calls have left: it can be turned off, works, and leaves nothing behind. */
+/* Whatever the calls have left, profiling can be turned off and works, and nothing stays locked. */
 FIXTURE_TEARDOWN(safety)
 {
 	static u16 loops[LOOPS * LOOP_SIZE / 2];
@@ -372,7 +372,7 @@ FIXTURE_TEARDOWN(safety)
 }
 
 /*
- * From a signal handler
+ * Calls in signal handlers
  */
 
 static volatile sig_atomic_t inside, fired, interrupts, handlers_call, handlers_error;
@@ -392,7 +392,7 @@ static void on_alarm(int sig)
 	errno = saved;
 }
 
-/* Makes call @i until a signal has come, some microseconds from now. */
+/* Repeats call @i until the signal of a timer has arrived. The timer is set to @us microseconds. */
 static int call_until_signal(unsigned int i, unsigned int us)
 {
 	const struct itimerval once = { .it_value = { .tv_usec = us } };
@@ -443,12 +443,12 @@ TEST_F_TIMEOUT(safety, each_call_can_be_made_by_a_handler_that_interrupts_each_c
 }
 
 /*
- * From several threads
+ * Calls in several threads
  */
 
 static atomic_uint made;
 
-/* All calls, again and again: thread n begins with another and makes every (2n+1)th next. */
+/* Makes all calls, again and again. Each thread begins with another call and has another order. */
 static void *make_calls(void *arg)
 {
 	const unsigned int n = (uintptr_t)arg, nr = ARRAY_SIZE(calls);

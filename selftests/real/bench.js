@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-// bench.js ROUNDS: what programs in JavaScript do. Each part is a function that is compiled as it
-// runs, or calls what V8 has compiled already.
+// bench.js ROUNDS: typical work of JavaScript programs. Each part is a function that is compiled at
+// run time, or that calls functions which V8 contains in compiled form.
 'use strict';
 
 class Body {

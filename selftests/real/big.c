@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * big ROUNDS: a program with 150 MB of text, as browsers have. Half of its time goes to 200 of its
- * 37,500 functions, the other half to any.
+ * big ROUNDS: a program with 150 MB of text, the size of a browser. It spends half of its time in
+ * 200 of its 37,500 functions, and half in random ones.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-// hot ROUNDS: what programs in Go do, on all CPUs.
+// hot ROUNDS: typical work of Go programs, on all CPUs.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * threads ROUNDS: four threads that do different work, so that each has a function of its own to
- * be found in; one of them allocates all the time, one formats numbers.
+ * threads ROUNDS: four threads with different work, each in its own function. One of them allocates
+ * memory all the time, and one formats numbers.
  */
 #include <math.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""words.py ROUNDS FILE...: which words a text has, and some more of what scripts do."""
+"""words.py ROUNDS FILE...: counts the words of a text, and does other typical work of scripts."""
 
 import collections
 import hashlib

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Code of which it is known how many instructions it takes, each in a block of PLACE_SIZE
- * bytes: places 0 to 7 run PLACE_ITERATION instructions as often as they are asked to, and the
- * last two are read() with a system call instruction of its own.
+ * Code with a known number of instructions, in blocks of PLACE_SIZE bytes. Places 0 to 7 execute
+ * PLACE_ITERATION instructions in each of the iterations that the caller asks for. The last two
+ * places call read(), each with its own system call instruction.
  */
 #include "places.h"
 

@@ -7,7 +7,7 @@
 #define NR_LOOPS	8
 #define NR_PLACES	10
 
-/* The two that call the kernel */
+/* The two places that call the kernel */
 #define PLACE_READ_MUCH	8
 #define PLACE_READ_LESS	9
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Profilers, each started and stopped in the program that it profiles. What they found is brought
- * to the same form: how many samples, and how many of them in each place.
+ * Profilers, each started and stopped by the program that it profiles. Their results are converted
+ * to the same form: the number of samples, and how many of these are in each place.
  */
 #include "truth.h"
 
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-/* Ours */
+/* profil */
 
 static u32 counters[1024] __attribute__((aligned(4096)));
 static int session = -1, without_children = -1;
@@ -77,7 +77,7 @@ static void session_end(struct profile *p)
 		die("end of session");
 	for (unsigned int i = 0; i < NR_PLACES; i++)
 		p->places[i] = counters[i];
-	/* What the timer did not deliver is known from a clock, not from the CPU time. */
+	/* The missed samples are known from a clock, not from the CPU time. */
 	p->samples = p->stats.ticks + p->stats.missed;
 	p->own = p->stats.ticks + p->stats.unselected;
 	if (session >= 0) {
@@ -95,13 +95,16 @@ static void session_end(struct profile *p)
 	}
 }
 
-/* The C library's: libprofil is not linked. */
+/* The C library's profil(): libprofil is not linked. */
 
 static unsigned short shorts[NR_PLACES * PLACE_SIZE / 2];
 
 static void glibc_begin(struct profile *p)
 {
-	/* It has no sum; but with scale 0 all is counted in the first. */
+	/*
+	 * It does not return the number of samples. With scale 0, all are counted in the first
+	 * counter.
+	 */
 	const unsigned int scale = p->want & WANT_ALL ? 0 : 65536;
 
 	memset(shorts, 0, sizeof(shorts));
@@ -112,7 +115,7 @@ static void glibc_begin(struct profile *p)
 
 static void glibc_end(struct profile *p)
 {
-	unsigned short *volatile none = NULL;	/* <unistd.h> does not want to see that */
+	unsigned short *volatile none = NULL;	/* <unistd.h> declares the parameter nonnull */
 
 	profil(none, 0, 0, 0);
 	for (unsigned int i = 0; i < sizeof(shorts) / sizeof(*shorts); i++) {
@@ -140,7 +143,10 @@ static void gperf_begin(struct profile *p)
 	start(gperf_file);
 }
 
-/* Words: two of heading and its length, period, and so on; then count, depth, and the pcs. */
+/*
+ * The file consists of words: the header, which has two words and its length, the period and
+ * others; then a count, a depth and the pcs for each entry.
+ */
 static void gperf_end(struct profile *p)
 {
 	u64 word[3];
@@ -149,7 +155,7 @@ static void gperf_end(struct profile *p)
 	((void (*)(void))dlsym(gperf, "ProfilerStop"))();
 	f = fopen(gperf_file, "re");
 	if (!f)
-		return;		/* it refused to begin */
+		return;		/* gperftools did not start */
 	if (fread(word, 8, 2, f) == 2)
 		fseek(f, word[1] * 8, SEEK_CUR);
 	while (fread(word, 8, 3, f) == 3 && word[0]) {
@@ -164,7 +170,7 @@ static void gperf_end(struct profile *p)
 	unlink(gperf_file);
 }
 
-/* perf events: what "perf record -e cpu-clock -F 250" asks the kernel for. */
+/* perf events, with the attributes that "perf record -e cpu-clock -F 250" uses. */
 
 #define MAX_CPUS	16
 #define RING_PAGES	512UL
@@ -211,7 +217,7 @@ static void perf_begin(struct profile *p)
 		ioctl(events[i], PERF_EVENT_IOC_ENABLE, 0);
 }
 
-/* Records are a multiple of words, and so is the ring. */
+/* Records and the ring have a whole number of words. */
 static void perf_end(struct profile *p)
 {
 	const u64 words = RING_PAGES * sysconf(_SC_PAGESIZE) / 8;

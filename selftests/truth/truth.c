@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Profilers against answers that are known.
+ * Compares the results of profilers with known results.
  *
  *	truth [--check] [--seconds S] [--seed N] [--row ROW]
  *
- * Each row is a program of which it is known what a profile must say. It runs once under each
- * profiler, in a process of its own, with the same seed. A cell is what the profiler says, in
- * per cent, and how far that is from what is expected, in standard errors of as many samples as
- * there should be. --check runs ours only, less long, and prints TAP.
+ * Each row is a program with a known profile. It runs once under each profiler, in its own process,
+ * with the same seed. A cell is the profiler's result in per cent, and its deviation from the
+ * expected result, in standard errors of the expected number of samples. --check only runs profil,
+ * for a shorter time, and prints TAP.
  *
- * What a program does comes in random order, or after pauses of random length: none but those of
- * row 8 is in step with the tick, not even where the clock counts instructions. So the samples
- * are independent of each other.
+ * A program does its work in random order, or after pauses of random length, so that it is not in
+ * phase with the tick, even if the clock counts instructions. Only those of row 8 are. So the
+ * samples are independent of each other.
  */
 #include "truth.h"
 
@@ -27,8 +27,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define LIMIT		5.0	/* sigmas */
-#define OFF		2	/* ticks, while profiling was started and stopped */
+#define LIMIT		5.0	/* limit of a deviation, in sigmas */
+#define OFF		2	/* ticks that start and stop of profiling may add */
 #define FEW		20	/* samples */
 #define CHUNK		32	/* iterations: 1,024 instructions */
 #define MUCH		65536
@@ -37,8 +37,8 @@
 #define OWN_PERIOD	(10 * MS)
 
 struct figure {
-	bool none;		/* not a sample */
-	bool unknown;		/* it cannot tell */
+	bool none;		/* there is no sample */
+	bool unknown;		/* the profiler cannot measure it */
 	double expected, value, sigma;
 };
 
@@ -46,8 +46,8 @@ struct outcome {
 	struct profile profile;
 	struct figure figures[NR_FIGURES];
 	u64 cpu, elapsed;	/* ns, between start and stop */
-	u64 ticks;		/* of this process, as the kernel counted them meanwhile */
-	u64 longest;		/* process, row 4 */
+	u64 ticks;		/* ticks of this process, as counted by the kernel */
+	u64 longest;		/* the longest process of row 4, in ns */
 	bool complete;
 };
 
@@ -108,7 +108,7 @@ static void sleep_ns(u64 ns)
 	nanosleep(&t, NULL);
 }
 
-/* What comes next begins anywhere between two ticks, whatever came before. */
+/* Sleeps for a random part of a tick, so that the phase of the tick is random afterwards. */
 static void lose_step(void)
 {
 	sleep_ns(random_below(tick_ns));
@@ -123,7 +123,10 @@ static u64 children_cpu(void)
 	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL;
 }
 
-/* CLOCK_PROCESS_CPUTIME_ID, but in ticks that found the process running: what ITIMER_PROF knows */
+/*
+ * Like CLOCK_PROCESS_CPUTIME_ID, but counts the ticks that found the process running, as
+ * ITIMER_PROF does
+ */
 #define TICKS_CLOCK	((clockid_t)~7)
 
 static void begin(struct outcome *o)
@@ -142,7 +145,7 @@ static void end(struct outcome *o)
 	profile_stop(&o->profile);
 }
 
-/* @k of @n samples, where each is one with probability @p; a few are a stray's. */
+/* Share of @k in @n samples, each of which is one with probability @p; a few may be strays. */
 static struct figure share(u64 k, u64 n, double p)
 {
 	struct figure f = { .none = n < FEW, .expected = p };
@@ -164,9 +167,9 @@ static u64 sum(const u64 *counts, unsigned int n)
 }
 
 /*
- * @n events, one in @period ns of CPU time; each period of time that went by is one with the
- * probability that the program was running. One more or less is how the beginning and the end
- * fell.
+ * The rate of @n events, of which one is expected in @period ns of CPU time. In each period of
+ * elapsed time there is an event with the probability that the program was running. The phase of
+ * the beginning and of the end accounts for one event more or less.
  */
 static struct figure rate(const struct outcome *o, u64 n, u64 period)
 {
@@ -184,16 +187,16 @@ static struct figure samples_rate(const struct outcome *o)
 {
 	struct figure f = rate(o, o->profile.samples, o->profile.period);
 
-	/* It knows all, or places. */
+	/* glibc's profil() counts all samples, or those of each place, but not both. */
 	f.unknown = o->profile.profiler == GLIBC && !(o->profile.want & WANT_ALL);
 	return f;
 }
 
 /*
- * The rows
+ * The rows of the table
  */
 
-/* 1: each of ten chunks is one of four functions', in an order that is new each time. */
+/* 1: four functions share ten chunks of work. The order of the chunks is random. */
 static void work_of_four(void)
 {
 	u8 deck[10] = { 0, 1, 1, 2, 2, 2, 3, 3, 3, 3 };
@@ -218,7 +221,7 @@ static void row_functions(struct outcome *o)
 				      (i + 1) / 10.0);
 }
 
-/* 2: threads, of a function each, that do the same work */
+/* 2: threads that do the same work, each in its own function */
 static unsigned long thread_iterations;
 
 static void *thread(void *arg)
@@ -235,7 +238,7 @@ static struct figure equal_threads(struct outcome *o, unsigned int n)
 	pthread_t threads[8];
 	u64 all;
 
-	/* Where time is counted in instructions that is 16 ns each. */
+	/* The clock counts instructions: one is 16 ns. */
 	thread_iterations = budget() / 2 / 16 / PLACE_ITERATION / n;
 	begin(o);
 	for (uintptr_t i = 0; i < n; i++)
@@ -262,13 +265,13 @@ static void row_threads(struct outcome *o)
 	struct outcome two = *o;
 
 	o->figures[0] = equal_threads(&two, 2);
-	/* Those of the eight are looked at as all are. */
+	/* The statistics of the eight threads are checked with those of all rows. */
 	if (!accounted(&two.profile.stats))
 		die("ticks that are not accounted for");
 	o->figures[1] = equal_threads(o, 8);
 }
 
-/* 3: bursts of its own and of the kernel's, and pauses */
+/* 3: random bursts in user code and in the kernel, and pauses */
 static void row_cpu_time(struct outcome *o)
 {
 	static char buffer[MUCH];
@@ -288,7 +291,7 @@ static void row_cpu_time(struct outcome *o)
 	o->figures[0] = samples_rate(o);
 }
 
-/* 4: processes shorter than a tick, from the fork to the wait */
+/* 4: processes that live for less than a tick, from fork() to wait() */
 static void row_processes(struct outcome *o)
 {
 	u64 before, after = children_cpu();
@@ -296,7 +299,10 @@ static void row_processes(struct outcome *o)
 	begin(o);
 	for (unsigned int i = 0; i < PROCESSES; i++) {
 		unsigned long iterations = 100 + random_below(1500);
-		/* Without what the C library adds, which is longer than some. */
+		/*
+		 * Without the work of the C library's fork(), which takes longer than some of the
+		 * processes.
+		 */
 		pid_t pid = syscall(SYS_fork);
 
 		if (!pid) {
@@ -317,7 +323,7 @@ static void row_processes(struct outcome *o)
 	o->figures[1] = samples_rate(o);
 }
 
-/* 5: two places that call the kernel as often, for more or less work */
+/* 5: two places call the kernel equally often, for different amounts of work */
 static u64 cost_of(unsigned int place, int zero, char *buffer, size_t bytes)
 {
 	u64 before = now(CLOCK_THREAD_CPUTIME_ID);
@@ -355,7 +361,7 @@ static void row_system_calls(struct outcome *o)
 			      (double)much / (much + less));
 }
 
-/* 6: as 1, deaf */
+/* 6: as row 1, with all signals blocked */
 static void row_deaf(struct outcome *o)
 {
 	sigset_t all;
@@ -368,7 +374,7 @@ static void row_deaf(struct outcome *o)
 	o->figures[0] = share(o->profile.places[3], sum(o->profile.places, 4), 0.4);
 }
 
-/* 7: as 1, with what other profilers use */
+/* 7: as row 1, in a program that uses ITIMER_PROF and SIGPROF itself */
 static volatile sig_atomic_t own_signals;
 
 static void on_own_signal(int signal)
@@ -400,7 +406,7 @@ static void row_own_timer(struct outcome *o)
 	o->figures[1] = rate(o, signals, OWN_PERIOD);
 }
 
-/* 8: when the next tick is due. The coarse clock stands still until then. */
+/* 8: the time of the next tick. The coarse clock does not advance before it. */
 #define GUARD_BEFORE	(400000ULL)
 #define GUARD_AFTER	(250000ULL)
 
@@ -445,7 +451,10 @@ static void row_asleep(struct outcome *o)
 	o->figures[0] = samples_rate(o);
 }
 
-/* In place 1, an innocent one, when a tick is due, and when 4 ms of CPU time are over. */
+/*
+ * Runs in place 1, which is to get the blame, when a tick is due and after each 4 ms of CPU time;
+ * otherwise in place 0.
+ */
 static void row_elsewhere(struct outcome *o)
 {
 	u64 chunks[2] = { 0, 0 };
@@ -468,7 +477,10 @@ static void row_elsewhere(struct outcome *o)
 			      (double)chunks[0] / (chunks[0] + chunks[1]));
 }
 
-/* 9: ping-pong over pipes with short bursts, three times as long on one side, and pauses */
+/*
+ * 9: two threads take turns, over pipes, with short bursts and pauses. One has three times the
+ * work.
+ */
 static int ping[2], pong[2];
 
 static void *partner(void *arg)
@@ -516,8 +528,8 @@ static const struct row {
 	const char *figures[NR_FIGURES];
 	void (*run)(struct outcome *o);
 	unsigned int want;
-	bool fools_tick;	/* and then it has to */
-	bool tick_is_off;	/* the kernel does work when a tick came, which no tick finds */
+	bool fools_tick;	/* the tick must give a wrong result */
+	bool tick_is_off;	/* no tick finds some of the kernel's work */
 	u64 clock_period;
 } rows[] = {
 	{
@@ -597,7 +609,7 @@ static bool find_row(const char *number)
 }
 
 /*
- * Running and telling
+ * Runs the rows and prints the results
  */
 
 static void run(const struct row *row, enum profiler profiler, struct outcome *o, int result)
@@ -608,7 +620,7 @@ static void run(const struct row *row, enum profiler profiler, struct outcome *o
 	o->profile.clock_period = row->clock_period ?: MS;
 	o->profile.tick_ns = tick_ns;
 	prctl(PR_SET_TIMERSLACK, 1);
-	/* It tells what it did. */
+	/* gperftools prints a message to stderr at the end. */
 	if (profiler == GPERFTOOLS && !freopen("/dev/null", "w", stderr))
 		die("/dev/null");
 	/* Hooking the tick takes some time. It stays hooked for a while. */
@@ -634,7 +646,7 @@ static void run_apart(const struct row *row, enum profiler profiler, struct outc
 	fflush(stdout);
 	if (pipe(pipes))
 		die("pipe");
-	/* What the last one left to be done later */
+	/* The kernel may still have deferred work of the last run. */
 	sleep_ns(300 * MS);
 	pid = fork();
 	if (!pid)
@@ -646,13 +658,13 @@ static void run_apart(const struct row *row, enum profiler profiler, struct outc
 	waitpid(pid, NULL, 0);
 }
 
-/* Why what ours says is wrong, or NULL. */
+/* Returns the reason why profil's result is wrong, or NULL. */
 static const char *wrong(const struct row *row, const struct outcome *o)
 {
 	const struct profile *p = &o->profile;
 
 	if (!o->complete)
-		return "it did not end well";
+		return "the run failed";
 	if (!accounted(&p->stats))
 		return "ticks are not accounted for";
 	if (p->stats.hit != sum(p->places, NR_PLACES))
@@ -660,9 +672,9 @@ static const char *wrong(const struct row *row, const struct outcome *o)
 	if (o->longest >= tick_ns)
 		return "a process was longer than a tick";
 	if (p->profiler == TICK && llabs((long long)(p->own - o->ticks)) > OFF)
-		return "the kernel has counted another number of ticks";
+		return "the kernel counted a different number of ticks";
 	if (row->fools_tick && p->profiler == TICK)
-		return o->figures[0].value > 0.2 ? "the tick is not fooled" : NULL;
+		return o->figures[0].value > 0.2 ? "the tick gives a correct result" : NULL;
 	for (unsigned int i = 0; i < NR_FIGURES && row->figures[i]; i++)
 		if ((o->figures[i].none || fabs(o->figures[i].sigma) > LIMIT) &&
 		    !(p->profiler == TICK && row->tick_is_off))
@@ -810,7 +822,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (seconds <= 0 || (only && !find_row(only))) {
-		fprintf(stderr, "truth: no such row, or no time\n");
+		fprintf(stderr, "truth: no such row, or not a positive time\n");
 		return 2;
 	}
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);

@@ -20,7 +20,7 @@ static inline ssize_t place_read(unsigned int i, int fd, void *buf, size_t n)
 	return ((ssize_t (*)(int, void *, size_t))(uintptr_t)(places + PLACE_SIZE * i))(fd, buf, n);
 }
 
-/* NR_PLACES if @pc is in none. */
+/* The place of @pc, or NR_PLACES. */
 static inline unsigned int place_of(u64 pc)
 {
 	u64 i = (pc - addr(places)) / PLACE_SIZE;
@@ -30,26 +30,26 @@ static inline unsigned int place_of(u64 pc)
 
 enum profiler { TICK, CLOCK, GLIBC, GPERFTOOLS, PERF_USER, PERF_ROOT, NR_PROFILERS };
 
-/* What a row asks of a profiler */
-#define WANT_USER	1U	/* user code alone, if there is the choice */
-#define WANT_CHILDREN	2U	/* and what forks */
-#define WANT_ALL	4U	/* samples wherever they are; places, if there is the choice */
+/* What a row measures */
+#define WANT_USER	1U	/* only user code, if the profiler can choose */
+#define WANT_CHILDREN	2U	/* also child processes */
+#define WANT_ALL	4U	/* all samples; places, if the profiler can do both */
 
 struct profile {
 	enum profiler profiler;
 	unsigned int want;
-	u64 clock_period;	/* of CLOCK */
+	u64 clock_period;	/* for CLOCK */
 
-	u64 period;		/* ns of CPU time that a sample stands for */
-	u64 samples;		/* all of them, wherever they are */
-	u64 children;		/* of them */
-	u64 own;		/* of TICK and CLOCK: ticks of this process, of all modes */
+	u64 period;		/* CPU time for each sample, in ns */
+	u64 samples;		/* number of all samples */
+	u64 children;		/* samples of child processes */
+	u64 own;		/* TICK and CLOCK: ticks of this process */
 	u64 places[NR_PLACES];
-	struct profil_stats stats;	/* of TICK and CLOCK */
+	struct profil_stats stats;	/* TICK and CLOCK */
 	u64 tick_ns;
 };
 
-/* Both end the program if they fail. */
+/* Both functions end the program if they fail. */
 void profile_start(struct profile *profile);
 void profile_stop(struct profile *profile);
 

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * generate FILE: a profil.data by the recorder's own writer, from a description on standard input
+ * generate FILE: writes a recording with the recorder's own functions, from a description on
+ * standard input
  *
- * One thing a line, words with blanks between, \xNN for odd bytes:
+ * Each line describes one item. Blanks separate words, and \xNN is any byte:
  *
- *	meta FLAGS MODES HOST RELEASE DIRECTORY [ARG...]	RELEASE = is this kernel's
- *	file ID PATH			a file that is there, as it is
- *	stale ID PATH			a file that was another one
- *	name ID NAME			no file
+ *	meta FLAGS MODES HOST RELEASE DIRECTORY [ARG...]	RELEASE "=" is this kernel's
+ *	file ID PATH			an existing file
+ *	stale ID PATH			an existing file, with an identity that does not match
+ *	name ID NAME			a name without a file
  *	process ID SPACE PID TID COMM
  *	sample PROCESS FILE OFFSET BIAS USER SYSTEM
- *	vdso PROCESS FILE SYMBOL USER	a sample at this function of the [vdso]
+ *	vdso PROCESS FILE SYMBOL USER	a sample in this function of the [vdso]
  *	account TICKS HIT OUTSIDE DROPPED USER SYSTEM MISSED EXPECTED
  *	end STATUS REASON
- *	limit BYTES			no file may become larger
- *	run COMMAND			with all of the above in the file, which is open
+ *	limit BYTES			limits the size of files
+ *	run COMMAND			runs COMMAND when all lines above are written, with the file open
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hostile PROGRAM FILE...: reports of files that are cut off, damaged and made to harm, and symbols
- * of programs that are damaged, in this process, which should be built with
- * -fsanitize=address,undefined. TAP. As many random ones as PROFIL_FUZZ_ROUNDS says (2000) from
- * PROFIL_FUZZ_SEED (the time), which is printed.
+ * hostile PROGRAM FILE...: runs profil report, in this process, on recordings that are truncated,
+ * damaged or malicious, and looks up symbols in damaged programs. It should be built with
+ * -fsanitize=address,undefined. Prints TAP. PROFIL_FUZZ_ROUNDS (2000) is the number of random
+ * changes, and PROFIL_FUZZ_SEED (default: the time) their seed, which is printed.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -89,7 +89,7 @@ static int memory(const struct bytes *bytes)
 	return fd;
 }
 
-/* The report's exit status. What it prints is not looked at. */
+/* Runs the report. Returns its exit status; its output is not checked. */
 static int report(const struct bytes *bytes, const char *sort)
 {
 	char name[] = "report", i[] = "-i", s[] = "-s", path[64], keys[64];
@@ -103,7 +103,10 @@ static int report(const struct bytes *bytes, const char *sort)
 	return status;
 }
 
-/* How many blocks the reader finds, and its error in the end; -1 if it cannot be opened. */
+/*
+ * Returns the number of blocks that the reader finds, and its final error in *@error; -1 if it
+ * cannot open the file.
+ */
 static int read_blocks(const struct bytes *bytes, const char **error)
 {
 	struct format_reader *reader;
@@ -123,7 +126,7 @@ static int read_blocks(const struct bytes *bytes, const char **error)
 	return nr;
 }
 
-/* Offset of the block after that at @at, if both lie in the file; 0 if not. */
+/* Returns the offset of the block after the one at @at, if both are in the file; 0 if not. */
 static size_t next_block(const struct bytes *bytes, size_t at)
 {
 	u32 payload;
@@ -146,7 +149,10 @@ static void mend(const struct bytes *bytes)
 			    next - at - BLOCK_SIZE));
 }
 
-/* Blocks before the cut are there, and a cut within one is noticed. */
+/*
+ * Truncates the file to each length: the blocks before the end are read, and an incomplete block is
+ * reported.
+ */
 static bool every_length(const struct bytes *whole)
 {
 	size_t next_at = next_block(whole, HEADER_SIZE), start = HEADER_SIZE;
@@ -178,7 +184,7 @@ static bool every_length(const struct bytes *whole)
 	return true;
 }
 
-/* A wrong bit ends the file before the block that it is in; in the header it is refused. */
+/* Flips each bit: the file ends before the damaged block; a damaged header is refused. */
 static bool every_bit(const struct bytes *whole)
 {
 	size_t next_at = next_block(whole, HEADER_SIZE);
@@ -198,9 +204,9 @@ static bool every_bit(const struct bytes *whole)
 			if (at >= HEADER_SIZE)
 				fine = nr == before && error;
 			else if (at >= 24)
-				fine = nr > 0 && !error;	/* reserved */
+				fine = nr > 0 && !error;	/* a reserved field */
 			else if (at >= 12 && at < 16)
-				fine = nr <= 0 && error;	/* its size */
+				fine = nr <= 0 && error;	/* the size of the header */
 			else
 				fine = nr == -1;
 			if (!fine) {
@@ -213,7 +219,7 @@ static bool every_bit(const struct bytes *whole)
 	return true;
 }
 
-/* With the sum made right again, whatever it says must do no harm. */
+/* Flips each bit and corrects the checksum: the content must not do any harm. */
 static bool every_bit_mended(const struct bytes *whole)
 {
 	struct bytes bytes = { .data = malloc(whole->len), .len = whole->len };
@@ -237,7 +243,7 @@ static const u64 odd_numbers[] = {
 	0xfffffffffffffff8, 0xffffffffffffffff,
 };
 
-/* Copies a stretch to somewhere else, where it is put in between. */
+/* Copies @len bytes at @from and inserts them at @to. */
 static void copy_stretch(struct bytes *bytes, size_t from, size_t len, size_t to)
 {
 	u8 *copy;
@@ -258,7 +264,7 @@ static void remove_stretch(struct bytes *bytes, size_t from, size_t len)
 	bytes->len -= len;
 }
 
-/* A block, anywhere; 0 if there is none. */
+/* The offset of a random block; 0 if there is none. */
 static size_t any_block(const struct bytes *bytes)
 {
 	size_t nr = 0, at, next;
@@ -309,7 +315,7 @@ static void mutate(struct bytes *bytes)
 		remove_stretch(bytes, at, next - at);
 		break;
 	case 6:
-		/* A shorter block */
+		/* Makes a block shorter. */
 		if (len) {
 			size_t cut = 8 * (1 + any(len / 8));
 
@@ -318,7 +324,7 @@ static void mutate(struct bytes *bytes)
 		}
 		break;
 	case 7:
-		/* A longer one */
+		/* Makes a block longer. */
 		len = 8 * (1 + any(len / 8 + 1));
 		if (bytes->len + len < BYTES_MAX / 2 && len <= next - at) {
 			put32(bytes->data + at + 4, next - at - BLOCK_SIZE + len);
@@ -353,7 +359,7 @@ static bool rounds(const struct bytes *corpus, int nr_corpus, u64 nr)
 	return true;
 }
 
-/* Headers are damaged more often than the rest. */
+/* Headers are damaged more often than other bytes. */
 static void damage(const struct bytes *bytes)
 {
 	size_t few = bytes->len < 1024 ? bytes->len : 1024;
@@ -369,7 +375,7 @@ static void damage(const struct bytes *bytes)
 	}
 }
 
-/* What is found does not matter, as long as it is looked for everywhere. */
+/* The results do not matter, but the look-ups cover the whole file. */
 static bool programs(const struct bytes *whole, u64 nr)
 {
 	struct bytes bytes = { .data = malloc(BYTES_MAX) };
@@ -404,7 +410,7 @@ static u64 from_environment(const char *name, u64 otherwise)
 	return text && *text ? strtoull(text, NULL, 0) : otherwise;
 }
 
-/* What reports print, and complain of, is many times what anybody reads. */
+/* Discards the output and messages of the reports, of which there are very many. */
 static void keep_quiet(void)
 {
 	int null = open("/dev/null", O_WRONLY);
