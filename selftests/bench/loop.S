@@ -3,16 +3,16 @@
  * size_t bench_loop(uint64_t iterations, uint64_t threshold,
  *		     uint64_t *gaps, size_t max_gaps);
  *
- * A user loop of BENCH_LOOP_LENGTH instructions, a prime: no number of rounds
- * makes up a tick, and so the tick wanders through it. It looks at the clock once
- * a round; a round that took more than threshold was interrupted, and what it took
- * goes to gaps. Returns how many there were, also those beyond max_gaps.
+ * A user loop with BENCH_LOOP_LENGTH instructions in each iteration. This is a prime number, so a
+ * tick is not a multiple of it, and the phase of the tick varies. The loop reads the clock in each
+ * iteration. If an iteration takes longer than threshold, it was interrupted, and its time is
+ * stored in gaps. Returns the number of these iterations, which may be larger than max_gaps.
  *
  * size_t bench_system_loop(uint64_t iterations, uint64_t threshold,
  *			    uint64_t *gaps, size_t max_gaps, int fd, void *buffer);
  *
- * The same, but a round is a read() of BENCH_READ_BYTES from fd: nearly all of it is the
- * kernel's. It is before bench_loop_end, so that its pcs are in the ranges of the loop.
+ * The same, but an iteration is a read() of BENCH_READ_BYTES from fd, nearly all of which runs in
+ * the kernel. It is before bench_loop_end, so that its pcs are in the ranges of the loop.
  */
 #include "loop.h"
 
@@ -22,14 +22,14 @@
 	.type	bench_loop, @function
 	.p2align 4
 bench_loop:
-	.cfi_startproc			/* for those who unwind the stack */
+	.cfi_startproc			/* for profilers that unwind the stack */
 	mov	%rcx, %r8		/* room in gaps */
 	mov	%rdx, %r9		/* next gap */
 	xor	%r11d, %r11d		/* gaps so far */
 	rdtsc
 	shl	$32, %rdx
 	or	%rdx, %rax
-	mov	%rax, %r10		/* the clock, a round ago */
+	mov	%rax, %r10		/* the clock in the last iteration */
 1:
 	.rept	BENCH_LOOP_LENGTH - BENCH_LOOP_REST
 	add	$1, %rcx
@@ -82,7 +82,7 @@ bench_system_loop:
 	rdtsc
 	shl	$32, %rdx
 	or	%rdx, %rax
-	mov	%rax, %r15		/* the clock, a round ago */
+	mov	%rax, %r15		/* the clock in the last iteration */
 1:
 	xor	%eax, %eax		/* read */
 	mov	%r8, %rdi

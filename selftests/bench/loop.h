@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The loop that the benchmark measures: see loop.S. */
+/* The loop that the benchmark measures, see loop.S. */
 #ifndef BENCH_LOOP_H
 #define BENCH_LOOP_H
 
-#define BENCH_LOOP_LENGTH	1009	/* instructions in a round */
-#define BENCH_LOOP_REST		10	/* of these, all but the filling */
-#define BENCH_READ_BYTES	16384	/* in a round of the other loop */
+#define BENCH_LOOP_LENGTH	1009	/* instructions in an iteration */
+#define BENCH_LOOP_REST		10	/* of these, all but the filling instructions */
+#define BENCH_READ_BYTES	16384	/* in an iteration of the system loop */
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a sample costs, in instructions. Runs in a VM whose clock counts them: one
- * instruction is INSTRUCTION_NS of guest time, whatever the host does.
+ * Measures the cost of a sample, in instructions. It runs in a VM whose clock counts instructions:
+ * one instruction takes INSTRUCTION_NS of guest time, whatever the host does.
  *
- * A user loop of known length looks at the clock once a round (loop.S). A round
- * that a tick interrupted takes longer by just what the kernel did then. The tick
- * itself is known from runs without profiling, repeated between the others; the
- * difference is the cost of the sample, everything included.
+ * A user loop of known length reads the clock in each iteration (loop.S). If a tick interrupts an
+ * iteration, this takes longer by the instructions that the kernel executed. The cost of the tick
+ * itself is measured without profiling, repeatedly, between the other measurements. The difference
+ * is the cost of the sample, everything included.
  *
- * Two figures for each row: what the sample does nearly always (see shift_of()), and
- * the mean of the middle 80 %: some ticks do work that is not theirs, which would
- * drown the samples.
+ * There are two figures for each row: the usual cost of the sample (see shift_of()), and the mean
+ * of the middle 80 %. The other 20 % are left out because some ticks do unrelated work, which is
+ * longer than the samples.
  *
  *	measure TICKS REPETITIONS ROW...
  *
- * prints a line for each figure: name, median, mean and number of samples, with tabs
- * between; or the row's name, "-", and the reason why it could not be measured.
+ * prints a line for each figure: name, median, mean and number of samples, separated by tabs; or
+ * the row's name, "-", and the reason why the row could not be measured.
  */
 #include "measure.h"
 
@@ -31,9 +31,9 @@
 struct profil_query query;
 struct gaps tick, system_tick;
 
-static unsigned int ticks;	/* of a measurement */
+static unsigned int ticks;	/* number of ticks in a measurement */
 
-/* Why the row at hand cannot be measured. */
+/* The reason why the current row cannot be measured. */
 static char reason[sizeof(((struct row *)NULL)->reason)];
 
 bool fail(const char *format, ...)
@@ -95,9 +95,10 @@ double median_of(double *values, unsigned int nr)
 }
 
 /*
- * What the interrupts of one measurement take beyond those of another. Ticks are of several kinds,
- * as the scheduler has more or less to look at, and each kind takes the same number of instructions
- * each time: the difference that most pairs have is that of the same kind.
+ * The extra cost of the interrupts of one measurement relative to another. There are several kinds
+ * of ticks, depending on the work of the scheduler. Each kind always takes the same number of
+ * instructions. So the most frequent difference between two ticks is that of ticks of the same
+ * kind.
  */
 double shift_of(const struct gaps *with, const struct gaps *without)
 {
@@ -130,7 +131,7 @@ void *reserve(size_t bytes)
 	return p;
 }
 
-/* One measurement: what the interrupted rounds took beyond a round's own time. */
+/* One measurement: the extra time of interrupted iterations */
 
 static uint64_t *rounds;
 static double *excess;
@@ -151,7 +152,7 @@ static size_t system_loop(u64 iterations, u64 threshold)
 	return bench_system_loop(iterations, threshold, rounds, max_rounds, fd, buffer);
 }
 
-/* The least time of a round, which is that of nearly all. */
+/* Returns the shortest time of an iteration. Nearly all iterations take this time. */
 static u64 system_round(void)
 {
 	const size_t nr = system_loop(1000, 0);
@@ -170,8 +171,8 @@ static bool measure_loop(size_t (*loop)(u64 iterations, u64 threshold), u64 roun
 	size_t nr;
 
 	/*
-	 * A round that nothing interrupts always takes the same; a few instructions more
-	 * after one that was, to write that down.
+	 * An iteration that is not interrupted always takes the same time, and a few instructions
+	 * more after an interrupted one, whose time is stored.
 	 */
 	begin = now();
 	nr = loop(query.tick_ns * ticks / round, round + 20 * INSTRUCTION_NS);
@@ -213,7 +214,7 @@ bool measure_system(struct gaps *gaps)
 	return measure_loop(system_loop, round, gaps);
 }
 
-/* Figures, in the order in which they are first seen */
+/* Figures, in the order of their first measurement */
 
 static struct figure {
 	char name[64];
@@ -243,10 +244,10 @@ void figure(const char *name, double median, double mean, u64 samples)
 	f->samples += samples;
 }
 
-/* Before anyone ever profiled */
+/* The tick before any session existed */
 static struct gaps first_tick;
 
-/* After the last session the hook lingers, and then goes: as if there never was one. */
+/* The tick after the hook was removed, linger_s after the last session: as before any session. */
 bool measure_off(struct gaps *gaps)
 {
 	for (int i = 0; i < 3600 && !hook_is(PROFIL_HOOK_NONE); i++)
@@ -281,7 +282,10 @@ static bool run_nobody(const struct row *row)
 #define HISTOGRAM(n, kib, ...) \
 	{ .name = "histogram-" n, .run = run_histogram, .histogram = (kib) * 1024UL, __VA_ARGS__ }
 
-/* In the order in which they are run: the first ones want no hook, the last sees it go. */
+/*
+ * In the order in which they run. The first need a kernel without the hook, and the last one
+ * removes it.
+ */
 static struct row rows[] = {
 	{ .name = "glibc", .run = run_glibc, .longer = true },
 	{ .name = "gperftools", .run = run_gperftools, .longer = true },
@@ -397,7 +401,7 @@ int main(int argc, char **argv)
 	rounds = reserve(max_rounds * sizeof(*rounds));
 	excess = reserve(max_rounds * sizeof(*excess));
 
-	/* What the boot left to be done later. */
+	/* The kernel may still have deferred work of the boot. */
 	pause_ms(5000);
 
 	for (unsigned int rep = 0; rep < reps; rep++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the rows of the benchmark have from measure.c. They return false after fail(), and leave
- * nothing behind either way.
+ * The interface of measure.c for the rows of the benchmark. Functions that return bool return false
+ * after fail(), and undo their changes in any case.
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
@@ -16,44 +16,44 @@
 #define LOOP_BYTES	((size_t)(bench_loop_end - (const char *)bench_loop))
 #define LOOP_COUNTERS	(LOOP_BYTES / 2 + 1)
 
-/* A row, and what it has more or less of than others. */
+/* A row, and its differences from other rows. */
 struct row {
 	const char *name;
 	bool (*run)(const struct row *row);
-	bool once;		/* takes long: in the first repetition only */
-	bool longer;		/* varies: four times as many ticks */
+	bool once;		/* only in the first repetition, because it takes long */
+	bool longer;		/* four times as many ticks, because it varies */
 	u32 scope;
 	u32 ranges;
-	u32 width;		/* of a counter, in bytes; 0: 2 */
+	u32 width;		/* bytes of a counter; 0: 2 */
 	bool system;		/* ticks find the kernel running */
-	bool scattered;		/* all ranges are the loop's */
+	bool scattered;		/* all ranges are in the loop */
 	u64 period;		/* ns; 0: the tick */
-	u32 others;		/* sessions elsewhere */
-	bool later;		/* which began after ours */
+	u32 others;		/* sessions of other processes */
+	bool later;		/* these start after the session */
 	u32 threads;
-	bool running;		/* they all are, in user code */
-	u32 sessions;		/* on our one task */
+	bool running;		/* all of them run in user code */
+	u32 sessions;		/* on the one sampled task */
 	size_t histogram;	/* bytes */
-	u32 records;		/* that each session can keep */
+	u32 records;		/* capacity of each session */
 
 	bool chosen;
 	bool failed;
 	char reason[128];
 };
 
-/* What the interrupted rounds of the loop took beyond a round's own time, in instructions. */
+/* The extra time of the loop's interrupted iterations, in instructions. */
 struct gaps {
 	u64 nr;
-	double values[1000];	/* the first of them */
+	double values[1000];	/* the first of these times */
 	double median;
-	double low;		/* the least that can be a tick */
+	double low;		/* the shortest that can be a tick */
 	double middle;		/* mean of the middle 80 % */
-	double sum;		/* but of those beyond twice the 90th percentile the median */
-	u64 elapsed;		/* ns of the whole loop */
+	double sum;		/* values above twice the 90th percentile count as the median */
+	u64 elapsed;		/* ns for the whole loop */
 };
 
 extern struct profil_query query;
-/* Without profiling, in this repetition: ticks in user code, and in the kernel. */
+/* The tick without profiling, in this repetition: in user code, and in the kernel. */
 extern struct gaps tick, system_tick;
 
 bool fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -64,19 +64,19 @@ bool hook_is(int hook);
 double median_of(double *values, unsigned int nr);
 double shift_of(const struct gaps *with, const struct gaps *without);
 
-/* Memory that is there: no page faults in what is measured. */
+/* Allocates populated memory, so that no page fault is measured. */
 void *reserve(size_t bytes);
 
 bool measure(struct gaps *gaps);
-bool measure_system(struct gaps *gaps);		/* in the kernel, called by a user loop */
-bool measure_off(struct gaps *gaps);	/* when the hook is gone */
+bool measure_system(struct gaps *gaps);		/* ticks find the kernel, called by a user loop */
+bool measure_off(struct gaps *gaps);	/* after the hook was removed */
 
-/* One more value for the figure of that name: median and mean, in instructions. */
+/* Adds a measurement to the figure @name: median and mean, in instructions. */
 void figure(const char *name, double median, double mean, u64 samples);
 
-/* sessions.c: ours */
+/* sessions.c: profil */
 void sessions_init(void);
-bool set_others(u32 wanted);	/* sessions elsewhere */
+bool set_others(u32 wanted);	/* sessions of other processes */
 bool run_sampled(const struct row *row);
 bool run_unsampled(const struct row *row);
 bool run_toggle(const struct row *row);
@@ -94,7 +94,7 @@ bool run_perf_record(const struct row *row);
 bool run_bpftrace(const struct row *row);
 bool run_timer(const struct row *row);
 
-/* whole.c: what it takes to profile a program, from beginning to end */
+/* whole.c: the cost of profiling a program from beginning to end */
 #define WHOLE_PROGRAM "--program"
 bool run_whole(const struct row *row);
 int whole_program(int argc, char **argv);

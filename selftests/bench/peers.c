@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rows of other profilers, on the same loop, at the rate of the tick as far as they can. All that
- * they make the interrupted rounds take is theirs, divided by the samples that they have found.
+ * Rows of other profilers, with the same loop, at the rate of the tick if possible. The cost of a
+ * sample is the extra time of all interrupted iterations, divided by the number of samples.
  */
 #include "measure.h"
 
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* Not a sample in every tick, or interrupts of their own: all of it together. */
+/* For profilers with their own interrupts, or without a sample in each tick: divides the total. */
 static bool peer(const struct row *row, const struct gaps *gaps, u64 samples)
 {
 	const double ticks = (double)gaps->elapsed / query.tick_ns;
@@ -26,7 +26,7 @@ static bool peer(const struct row *row, const struct gaps *gaps, u64 samples)
 	return true;
 }
 
-/* Those that take the period that they are asked for find nearly one sample in each. */
+/* For profilers that can use a given period: they take nearly one sample in each period. */
 static bool peer_at_tick(const struct row *row, const struct gaps *gaps, u64 samples)
 {
 	const u64 expected = gaps->elapsed / query.tick_ns;
@@ -37,7 +37,7 @@ static bool peer_at_tick(const struct row *row, const struct gaps *gaps, u64 sam
 	return peer(row, gaps, samples);
 }
 
-/* The C library's own: libprofil is not linked. */
+/* The C library's profil(): libprofil is not linked. */
 bool run_glibc(const struct row *row)
 {
 	int (*volatile libc_profil)(unsigned short *, size_t, size_t, unsigned int) = profil;
@@ -60,8 +60,8 @@ bool run_glibc(const struct row *row)
 }
 
 /*
- * gperftools. Words of its file: two of heading and its length, period, and so on; then count,
- * depth, and the pcs.
+ * Counts the samples in a file of gperftools. It consists of words: the header, which has two words
+ * and its length, the period and others; then a count, a depth and the pcs for each entry.
  */
 static u64 gperftools_samples(const char *path)
 {
@@ -106,7 +106,7 @@ bool run_gperftools(const struct row *row)
 	return ok;
 }
 
-/* What perf record asks the kernel for, and nobody who reads it. */
+/* Opens an event as perf record does. No one reads its buffer. */
 bool run_perf_event(const struct row *row)
 {
 	struct perf_event_attr attr = {
@@ -143,7 +143,7 @@ bool run_perf_event(const struct row *row)
 	return ok && peer_at_tick(row, &gaps, samples);
 }
 
-/* A timer of the kernel with nothing to do, from timer.c: the least that any clock can take. */
+/* A kernel timer with an empty handler, from timer.c: the minimum cost of any clock. */
 bool run_timer(const struct row *row)
 {
 	const int fd = open("bench_timer.ko", O_RDONLY | O_CLOEXEC);
@@ -167,7 +167,7 @@ bool run_timer(const struct row *row)
 	return ok;
 }
 
-/* A profiler that is a program: what it says, on both streams, is read from *out. */
+/* Starts a profiler that is a program. Its output on both streams can be read from *out. */
 static pid_t program_start(const char *const argv[], FILE **out)
 {
 	int said[2];
@@ -189,7 +189,9 @@ static pid_t program_start(const char *const argv[], FILE **out)
 	return pid;
 }
 
-/* Ends it, and counts the samples that line_samples() finds in each of its lines. */
+/*
+ * Ends the program, and adds up the samples that line_samples() finds in each line of its output.
+ */
 static u64 program_end(pid_t pid, FILE *out, u64 (*line_samples)(const char *line))
 {
 	char line[512];
@@ -211,7 +213,7 @@ static u64 perf_samples(const char *line)
 	return number && strstr(number, " samples)") ? strtoull(number + 1, NULL, 10) : 0;
 }
 
-/* The command, with the reader that it is, as far as that runs while the loop does. */
+/* perf record, which also reads the buffer while the loop runs. */
 bool run_perf_record(const struct row *row)
 {
 	char hz[16], pid[16], control[32], answer[5];
@@ -236,7 +238,7 @@ bool run_perf_record(const struct row *row)
 	close(answered[1]);
 	signal(SIGPIPE, SIG_IGN);
 	ok = (write(told[1], "enable\n", 7) == 7 &&
-	      read(answered[0], answer, sizeof(answer)) > 0) || fail("perf record did not begin");
+	      read(answered[0], answer, sizeof(answer)) > 0) || fail("perf record did not start");
 	pause_ms(500);
 	ok = ok && measure(&gaps);
 	samples = program_end(child, out, perf_samples);
@@ -254,7 +256,7 @@ static u64 bpftrace_samples(const char *line)
 	return line[0] == '@' && number ? strtoull(number + 3, NULL, 10) : 0;
 }
 
-/* The least that makes a histogram. It says that it attaches, and then it does. */
+/* The shortest script with a histogram. bpftrace prints a message before it attaches. */
 bool run_bpftrace(const struct row *row)
 {
 	char script[128], line[512] = "";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rows of ours: what a sample costs, as there is more of what may make it dearer; and what a
- * start, a stop and a fork cost.
+ * Rows of profil: the cost of a sample, with more and more of the things that may increase it; and
+ * the cost of a start, a stop and a fork.
  */
 #include "measure.h"
 
@@ -42,8 +42,8 @@ static struct profil_range *range_set(struct profil_range *range, u64 start, u64
 }
 
 /*
- * Those in the middle, @in_loop of them, are the loop's, in equal parts. The others are where
- * nothing is, half of them below and half above. Each has counters of its own.
+ * Sets @nr ranges. @in_loop of them, in the middle, divide the loop into equal parts. Half of the
+ * others are below it and half above, where no code is. Each has its own counters.
  */
 static void set_ranges(u32 nr, u32 in_loop)
 {
@@ -87,8 +87,8 @@ static bool stop(u32 scope, struct profil_stats *stats)
 }
 
 /*
- * Processes with a session each, asleep. They are children of a process that was forked when
- * we were small, and with no session that they could inherit.
+ * Processes that sleep, with one session each. They are children of a process that was forked when
+ * this program was small, and had no session to inherit.
  */
 
 static int zygote = -1;
@@ -117,7 +117,10 @@ static bool other_start(void)
 	return ok;
 }
 
-/* On each number told, has so many. They are its process group, and end as that. */
+/*
+ * Reads numbers, and makes that many processes with a session exist. They are in its process group,
+ * which is killed at the end.
+ */
 static void zygote_run(int fd)
 {
 	static struct profil_range range;
@@ -152,7 +155,7 @@ bool set_others(u32 wanted)
 	if (write(zygote, &wanted, sizeof(wanted)) != sizeof(wanted) ||
 	    read(zygote, &nr, sizeof(nr)) != sizeof(nr))
 		die("zygote");
-	/* What the kernel does later, as the one who pays. */
+	/* Waits until the kernel has done deferred work, which would be measured otherwise. */
 	pause_ms(1000);
 	return nr == wanted || fail("%u other sessions instead of %u", nr, wanted);
 }
@@ -180,13 +183,16 @@ void sessions_init(void)
 	counters = reserve(LOOP_COUNTERS * 8 + MAX_RANGES * 16);
 }
 
-/* A sample of a session of the tick: what a tick takes beyond @without. */
+/* The cost of a sample on the tick: the extra time relative to @without. */
 static void sampled(const char *name, const struct gaps *with, const struct gaps *without)
 {
 	figure(name, shift_of(with, without), with->middle - without->middle, with->nr);
 }
 
-/* Nearly all interrupts are ticks, and each of these is a hit. Linux 7.2 has some others. */
+/*
+ * Checks that nearly all interrupts are ticks, each with a hit. Linux 7.2 has some other
+ * interrupts.
+ */
 static bool all_hits(const struct gaps *gaps, const struct profil_stats *stats)
 {
 	if (stats->hit + 3 + gaps->nr / 10 >= gaps->nr && stats->hit <= gaps->nr + 3)
@@ -195,7 +201,7 @@ static bool all_hits(const struct gaps *gaps, const struct profil_stats *stats)
 		    (unsigned long long)stats->hit, (unsigned long long)stats->ticks);
 }
 
-/* A clock has interrupts of its own, and all that they take is the sample's. */
+/* The cost of a sample of a clock, which includes the clock's own interrupt. */
 static bool clocked(const struct row *row, const struct gaps *gaps,
 		    const struct profil_stats *stats)
 {
@@ -248,7 +254,7 @@ bool run_unsampled(const struct row *row)
 	return true;
 }
 
-/* Not a sample: one start and one stop, while the hook lingers. */
+/* Measures one start and one stop, while the hook stays installed. */
 bool run_toggle(const struct row *row)
 {
 	double each;
@@ -265,7 +271,7 @@ bool run_toggle(const struct row *row)
 	return true;
 }
 
-/* Threads: asleep, or running, or asleep with a session each */
+/* Threads that sleep, run, or sleep with a session each */
 
 static const struct row *threads_row;
 static sem_t thread_ready;
@@ -288,9 +294,9 @@ static void *thread_main(void *arg)
 }
 
 /*
- * Where threads run, ours has nearly all of the time, since it has a higher priority: most of its
- * ticks lead to no other thread. These are still of several kinds, as the scheduler has more or
- * less to look at: the least of each are compared.
+ * The measured thread has a higher priority than the threads that run, so it gets nearly all CPU
+ * time, and most of its ticks cause no switch. There are still several kinds of ticks, depending on
+ * the work of the scheduler: the cheapest of each measurement are compared.
  */
 static bool measure_among(const struct row *row)
 {
@@ -346,7 +352,7 @@ bool run_threads(const struct row *row)
 	return ok;
 }
 
-/* The process's session, the thread's, and one with a descriptor. */
+/* A session of the process, one of the thread, and a descriptor session. */
 bool run_sessions(const struct row *row)
 {
 	struct profil_stats stats[MAX_SESSIONS];
@@ -361,7 +367,7 @@ bool run_sessions(const struct row *row)
 		fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 		ok = ok && ((fd >= 0 && !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) &&
 			     !descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 1) &&
-			     !descriptor_enable(fd)) || fail("no session with a descriptor"));
+			     !descriptor_enable(fd)) || fail("no descriptor session"));
 	}
 	ok = ok && hook_is(PROFIL_HOOK_FTRACE);
 	pause_ms(100);
@@ -379,7 +385,7 @@ bool run_sessions(const struct row *row)
 	return ok;
 }
 
-/* Each tick leaves a record, and nobody reads them meanwhile. */
+/* Each tick writes a record. No one reads them meanwhile. */
 bool run_record(const struct row *row)
 {
 	const int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, row->records);
@@ -390,7 +396,7 @@ bool run_record(const struct row *row)
 	if (fd < 0)
 		return fail("PROFIL_IOC_OPEN: %s", strerror(-fd));
 	ok = (!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) && !descriptor_enable(fd)) ||
-	     fail("no session with a descriptor");
+	     fail("no descriptor session");
 	ok = ok && hook_is(PROFIL_HOOK_FTRACE);
 	pause_ms(100);
 	ok = ok && measure(&gaps);
@@ -406,13 +412,13 @@ bool run_record(const struct row *row)
 	return true;
 }
 
-/* Instructions from @begin to now */
+/* The number of instructions since @begin. */
 static double since(u64 begin)
 {
 	return (double)(now() - begin) / INSTRUCTION_NS;
 }
 
-/* The child exits at once; or, if it @asks, it has a session of its own before that. */
+/* The child exits at once. If it @asks, it first gets its statistics, which sets up its session. */
 static double fork_once(bool asks)
 {
 	struct profil_stats stats;
@@ -450,7 +456,7 @@ static bool forks(const char *name, const char *what, bool asks, unsigned int nr
 	return true;
 }
 
-/* START and STOP, FORKS times each. */
+/* Measures PROFIL_IOC_START and PROFIL_IOC_STOP, FORKS times each. */
 static bool starts(const char *name)
 {
 	double started[FORKS], stopped[FORKS], median;
@@ -478,7 +484,7 @@ static bool starts(const char *name)
 	return true;
 }
 
-/* As far apart as they can be, the last at the end of the histogram. */
+/* Spreads the counters over the histogram. The last one is at its end. */
 static void range_spread(struct profil_range *range, u16 *buffer, u64 nr_counters)
 {
 	const u64 scale = (nr_counters << 16) / LOOP_BYTES;
@@ -508,14 +514,14 @@ static bool sample_histogram(const struct row *row)
 	if (!stop(PROFIL_SCOPE_PROCESS, &stats) || !ok)
 		return false;
 	sampled(row->name, &gaps, &tick);
-	/* Those of the forks are in the kernel, on behalf of fork() and waitpid(). */
+	/* Ticks during the forks are in the kernel, in fork() and waitpid(). */
 	return stats.hit + 3 + gaps.nr / 10 >= gaps.nr || fail("%llu interrupts, but %llu hits",
 			(unsigned long long)gaps.nr, (unsigned long long)stats.hit);
 }
 
 /*
- * Small pages, which it may have to be anyway. The fork without a session comes last: it leaves
- * pages behind that a start would have to make writable.
+ * Uses small pages, which a histogram may have anyway. The fork without a session is last, because
+ * it leaves pages behind that a start would have to make writable.
  */
 bool run_histogram(const struct row *row)
 {
@@ -529,7 +535,7 @@ bool run_histogram(const struct row *row)
 	      !madvise(buffer, row->histogram, MADV_POPULATE_WRITE)) ||
 	     fail("madvise: %s", strerror(errno));
 	range_spread(&ranges[0], buffer, row->histogram / sizeof(u16));
-	/* The hook is in place afterwards. */
+	/* After this, the hook is installed. */
 	ok = ok && !session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0) &&
 	     stop(PROFIL_SCOPE_PROCESS, NULL);
 	ok = ok && starts(row->name) && sample_histogram(row) &&
@@ -539,16 +545,16 @@ bool run_histogram(const struct row *row)
 }
 
 /*
- * The worst tick that a user without privileges can cause to a task of theirs: as many sessions as
- * may be on the process and on its thread, and the classic ones, with as many ranges as may be.
- * Each has a hit, or, where records are kept, leaves one, in an address space with as many
- * mappings as may be.
+ * The worst tick that a user without privileges can cause to their own task: the largest number of
+ * sessions on the process and on its thread, and the classic ones, each with the largest number of
+ * ranges. Each session has a hit or leaves a record, in an address space with the largest number of
+ * mappings.
  */
 
 #define WORST_MAPPINGS	60000UL
 #define PAGE		4096UL
 
-/* A pc in the loop is in the middle range, or between two of them. */
+/* A pc in the loop is in the middle range, or between two ranges. */
 static void set_worst_ranges(struct profil_range *worst, u32 nr, u64 *buffer, bool hit)
 {
 	for (u32 i = 0; i < nr; i++) {
@@ -604,12 +610,12 @@ bool run_worst(const struct row *row)
 		fds[i] = ok ? open_worst(i % 2, row->records, worst) : -1;
 		ok = ok && (fds[i] >= 0 || fail("session %u: %s", i, strerror(errno)));
 	}
-	/* Last, since they count among those that may be. */
+	/* The classic sessions are last, because they count towards the limit. */
 	set_worst_ranges(worst, query.max_ranges, buffer, true);
 	if (ok && (session_start(PROFIL_SCOPE_PROCESS, 0, worst, query.max_ranges) ||
 		   session_start(PROFIL_SCOPE_THREAD, 0, worst, query.max_ranges)))
 		ok = fail("PROFIL_IOC_START: %s", strerror(errno));
-	/* It has taken long: records would be full. */
+	/* Enabled only now, because the set-up takes long, and records would be full. */
 	for (u32 i = 0; i < nr; i++)
 		ok = ok && (!descriptor_enable(fds[i]) || fail("PROFIL_IOC_ENABLE"));
 	pause_ms(100);
@@ -618,7 +624,7 @@ bool run_worst(const struct row *row)
 		ok = ok && (!descriptor_disable(fds[i], &stats) || fail("PROFIL_IOC_DISABLE"));
 		outcomes = row->records ? stats.outside : stats.hit;
 		ok = ok && ((outcomes >= gaps.nr && !stats.dropped) ||
-			    fail("%llu interrupts, but %llu of %llu ticks so",
+			    fail("%llu interrupts, but only %llu of %llu ticks",
 				 (unsigned long long)gaps.nr, (unsigned long long)outcomes,
 				 (unsigned long long)stats.ticks));
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A module with a timer that does nothing. What its interrupt takes is what any clock of a
- * profiler's own does, and is measured beside ours: see run_timer() in peers.c.
+ * A module with a timer that does nothing. Any profiler with its own clock needs such an interrupt,
+ * so its cost is measured, too: see run_timer() in peers.c.
  */
 #include <linux/hrtimer.h>
 #include <linux/module.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rows of what it takes to profile a program from beginning to end, all tasks and interrupts
- * included: the program's, the profiler's, and the kernel's own. There is one CPU, whose time is a
- * count of instructions, so it is what the command takes beyond the program alone. Two lengths of
- * the same program tell what of that is once, and what for each second of CPU time.
+ * Rows with the cost of profiling a program from beginning to end, in all tasks and interrupts: of
+ * the program, the profiler and the kernel. There is one CPU, whose clock counts instructions, so
+ * this cost is the extra time of the command, relative to the program alone. From two lengths of
+ * the same program follow the fixed cost and the cost for each second of CPU time.
  */
 #include "measure.h"
 
@@ -34,7 +34,7 @@ static const struct whole *find_whole(const char *name)
 	return NULL;
 }
 
-/* The program: so many rounds of the loop. */
+/* The program: runs the given number of iterations. */
 int whole_program(int argc, char **argv)
 {
 	uint64_t gap;
@@ -45,7 +45,7 @@ int whole_program(int argc, char **argv)
 	return 0;
 }
 
-/* Instructions, or -1. */
+/* Returns the number of instructions, or -1. */
 static double run_for(const struct whole *whole, double seconds)
 {
 	const u64 begin = now();
@@ -68,7 +68,7 @@ static double run_for(const struct whole *whole, double seconds)
 	return (double)(now() - begin) / INSTRUCTION_NS;
 }
 
-/* With files in memory and hooks in place, as they are when it is not the first time. */
+/* A first run puts files into memory and hooks into place. Then both lengths are measured. */
 static bool run_both(const struct whole *whole, double *at_short, double *at_long)
 {
 	if (run_for(whole, 0.1) < 0)

@@ -79,7 +79,7 @@ int fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
 	return next(dir, path, to_host(uid, owner_uid), to_host(gid, owner_gid), flags);
 }
 
-/* By this call virtiofsd takes the ids of the process that asked, in one thread only. */
+/* virtiofsd calls this to set the ids of the process that made the request, for one thread only. */
 long syscall(long number, ...)
 {
 	__typeof__(syscall) *next = dlsym(RTLD_NEXT, "syscall");

@@ -33,7 +33,7 @@ static noinline void use_after_free(void)
 static DEFINE_MUTEX(one);
 static DEFINE_MUTEX(other);
 
-/* A deadlock, if two tasks did this at the same time. */
+/* A deadlock if two tasks called it at the same time. */
 static noinline void deadlock(void)
 {
 	mutex_lock(&one);
@@ -54,7 +54,7 @@ static int count(void *unused)
 
 	while (time_before(jiffies, end)) {
 		raced++;
-		barrier();	/* in memory, each time */
+		barrier();	/* forces a memory access in each iteration */
 	}
 	return 0;
 }

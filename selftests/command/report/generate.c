@@ -15,7 +15,7 @@
  *	account TICKS HIT OUTSIDE DROPPED USER SYSTEM MISSED EXPECTED
  *	end STATUS REASON
  *	limit BYTES			limits the size of files
- *	run COMMAND			runs COMMAND when all lines above are written, with the file open
+ *	run COMMAND			runs COMMAND; the file is open, with all items above
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
