@@ -361,7 +361,7 @@ FIXTURE_VARIANT_ADD(family, n64)
 };
 
 /*
- * What the tests share
+ * Functions that all tests use
  */
 
 /* Bytes that are counters of all loops; or room for many program counters. */
@@ -701,7 +701,7 @@ TEST_F(family, a_bad_buffer_is_refused)
 	}
 }
 
-/* What a start with a bad buffer does to a profile that is on: @error is of that start. */
+/* After a start failed with @error: the profile that was on has ended, or is unchanged. */
 static void expect_after_error(struct __test_metadata *_metadata,
 			       const FIXTURE_VARIANT(family) *f, bool stops, int expected,
 			       int error)

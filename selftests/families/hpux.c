@@ -411,7 +411,7 @@ TEST_F(hpux, pr_size_must_not_be_above_2_to_the_30_for_each_1_of_pr_scale)
 	profs[0].pr_scale = 1;
 	profs[0].pr_size = (1U << 30) + 2;
 	EXPECT_ERROR(EINVAL, sprofil(profs, 1, NULL, PROF_USHORT));
-	/* The size is valid, but so much memory is not mapped. */
+	/* The size is valid, but not all of this memory is mapped. */
 	profs[0].pr_size = 1U << 30;
 	EXPECT_ERROR(EFAULT, sprofil(profs, 1, NULL, PROF_USHORT));
 	profs[0].pr_scale = 2;

@@ -115,7 +115,7 @@ static u32 seat;
 static bool is_root;
 static u64 vdso;
 static atomic_bool ending;	/* asks all threads to end */
-static atomic_bool nobody;	/* asks the thread that resolves page faults to end */
+static atomic_bool stop_faults;	/* asks the thread that resolves page faults to end */
 
 #define fail(format, ...)							\
 	failures_note(&shared->failures, "process %u.%u, call %u: " format,	\
@@ -622,7 +622,7 @@ static const struct command {
 	void (*build)(struct actor *a, union arg *arg);		/* or NULL */
 	void (*done)(struct actor *a, const struct call *call, int result);	/* or NULL */
 	u32 out;		/* bit i: the argument's i-th u64 is an address for output */
-	int errors[6];		/* beside those that all commands have */
+	int errors[6];		/* in addition to those of all commands */
 } commands[] = {
 	{
 		.weight = 3,
@@ -802,7 +802,7 @@ static int any_session(struct actor *a)
 }
 
 /* Moves descriptor @fd to the number @to. */
-static int settle(int fd, int to)
+static int move_fd(int fd, int to)
 {
 	if (fd < 0)
 		return -errno;
@@ -1067,7 +1067,7 @@ static void done_open(struct actor *a, const struct call *call, int result)
 	/* Without a target, nearly all other calls would fail. */
 	if (one_in(a, 2))
 		descriptor_attach(result, any(a, 2), 0, NULL);
-	settle(result, any_session(a));
+	move_fd(result, any_session(a));
 }
 
 static void done_attach(struct actor *a, const struct call *call, int result)
@@ -1238,7 +1238,7 @@ static int map_kind(enum kind kind, unsigned int slot)
 	    mmap(SLOT(slot), kind == DEVICE ? PAGE : SLOT_SIZE, kinds[kind].prot,
 		 kinds[kind].flags | MAP_FIXED, fd, 0) == MAP_FAILED)
 		err = -errno;
-	settle(fd, SLOT_FD + slot);
+	move_fd(fd, SLOT_FD + slot);
 	return err;
 }
 
@@ -1290,7 +1290,7 @@ static int userfault(unsigned int i, u64 mode)
 			madvise(SLOT(i), SLOT_SIZE, MADV_DONTFORK);
 		ioctl(fd, UFFDIO_WRITEPROTECT, &wp);
 	}
-	return settle(fd, FAULT_FD + i);
+	return move_fd(fd, FAULT_FD + i);
 }
 
 static int act_userfault(struct actor *a)
@@ -1365,7 +1365,7 @@ static void *give_pages(void *actor)
 	struct pollfd fds[SLOTS];
 	struct uffd_msg message;
 
-	while (!shared->stop && !ending && !nobody) {
+	while (!shared->stop && !ending && !stop_faults) {
 		/* poll() returns at once for a closed descriptor. */
 		for (unsigned int i = 0; i < SLOTS; i++) {
 			fds[i].fd = fcntl(FAULT_FD + i, F_GETFD) < 0 ? -1 : (int)FAULT_FD + (int)i;
@@ -1458,7 +1458,7 @@ static int act_thread(struct actor *a)
 }
 
 /* For the first thread of a process, also after exec. Returns 0 or a negative errno. */
-static int kcov_settle(void)
+static int kcov_move_fd(void)
 {
 	int fd = kcov_open();
 
@@ -1527,7 +1527,7 @@ static int act_fork(struct actor *a)
 		memset(kids, 0, sizeof(kids));
 		kcov_end();
 		close(KCOV_FD);
-		if (kcov_settle() >= 0)
+		if (kcov_move_fd() >= 0)
 			kcov_begin(KCOV_FD);
 		if (!desk_make())
 			_exit(1);
@@ -1789,7 +1789,7 @@ static void __attribute__((noreturn)) live(struct actor *a)
 	switch (any(a, 6)) {
 	case 0:
 		/* The other threads continue. For pthread_exit() see stress.c. */
-		nobody = true;
+		stop_faults = true;
 		syscall(SYS_exit, 0);
 		break;
 	case 1:
@@ -1877,7 +1877,7 @@ static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz
 	char path[64];
 	int err;
 
-	settle(device_memory(), DEVICE_FD);
+	move_fd(device_memory(), DEVICE_FD);
 	file_exchange(KSM, "1", self->ksm, sizeof(self->ksm));
 	file_exchange(HUGETLB_POOL, "8", self->pages, sizeof(self->pages));
 	/* Without this setting the processes mostly wait for grace periods. */
@@ -1895,7 +1895,7 @@ static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz
 		return;
 	}
 	snprintf(path, sizeof(path), "%s/" FUSE_FILE, self->dir);
-	settle(open(path, O_RDWR | O_CLOEXEC), FILE_FD);
+	move_fd(open(path, O_RDWR | O_CLOEXEC), FILE_FD);
 	/* The server runs as long as the file is open. */
 	umount2(self->dir, MNT_DETACH);
 	rmdir(self->dir);
@@ -1914,7 +1914,7 @@ FIXTURE_SETUP(fuzz)
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
-	err = kcov_settle();
+	err = kcov_move_fd();
 	close(KCOV_FD);
 	if (err)
 		TH_LOG("coverage does not guide the calls: %s: %s", KCOV, strerror(-err));
@@ -1965,7 +1965,7 @@ static pid_t sit_down(FIXTURE_DATA(fuzz) *self, u32 at)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setpgid(0, 0);
 	seat = at;
-	kcov_settle();
+	kcov_move_fd();
 	if (is_root && at % 2 &&
 	    (setgroups(0, NULL) || setresgid(1000, 1000, 1000) || setresuid(1000, 1000, 1000)))
 		_exit(1);

@@ -71,7 +71,7 @@ static u64 any_period(struct actor *a)
 }
 
 /* True if a session started. It may not if the module is not loaded or the tick is not hooked. */
-static bool begun(int err, const char *call)
+static bool started(int err, const char *call)
 {
 	switch (err) {
 	case 0:
@@ -160,7 +160,7 @@ static void count_classic(struct actor *a)
 	pid_t pid = 0;
 	int err;
 
-	if (!begun(start(a, scope, 0), "START"))
+	if (!started(start(a, scope, 0), "START"))
 		return;
 	burn_some(a);
 	if (scope == PROFIL_SCOPE_PROCESS && one_in(a, 4)) {
@@ -190,12 +190,12 @@ static void count_descriptor(struct actor *a)
 		.modes = MODES_ALL, .period = any_period(a), .nr_records = 100,
 	});
 	if (fd < 0) {
-		begun(fd, "OPEN");
+		started(fd, "OPEN");
 		return;
 	}
 	err = descriptor_attach(fd, any(a, 2), 0, NULL) ?:
 	      descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) ?: descriptor_enable(fd);
-	if (begun(err, "a descriptor")) {
+	if (started(err, "a descriptor")) {
 		burn_some(a);
 		err = descriptor_disable(fd, &s);
 		check_stats("DISABLE", err, &s);
@@ -213,7 +213,7 @@ static void count(struct actor *a)
 		pause_for(100000);
 		return;
 	}
-	if (!begun(device_reopen(device), "open"))
+	if (!started(device_reopen(device), "open"))
 		return;
 	memset(counters, 0, sizeof(counters));
 	if (one_in(a, 4))
@@ -248,7 +248,7 @@ static void against_stop(struct actor *a)
 		;
 	for (i = 0; i < 50 && !shared->stop; i++) {
 		memset(counters, 0, sizeof(counters));
-		if (!begun(start(a, PROFIL_SCOPE_PROCESS, 0), "START"))
+		if (!started(start(a, PROFIL_SCOPE_PROCESS, 0), "START"))
 			continue;
 		loop_run(1, any(a, 1 << 18) + 1);
 		check_stats("STOP", session_stop(PROFIL_SCOPE_PROCESS, &s), &s);
@@ -284,7 +284,8 @@ static void against_exit(struct actor *a)
 	pid = fork();
 	if (!pid) {
 		any(a, 2);
-		if (begun(clock_start(PROFIL_SCOPE_PROCESS, 0, any_period(a), &range, 1), "START"))
+		if (started(clock_start(PROFIL_SCOPE_PROCESS, 0, any_period(a), &range, 1),
+			    "START"))
 			clock_start(PROFIL_SCOPE_THREAD, 0, any_period(a), &range, 1);
 		left[LOOPS] = 1;
 		if (!pthread_create(&unused, NULL, burn_on, &never) && one_in(a, 4))
@@ -318,7 +319,7 @@ static void against_exec(struct actor *a)
 		.modes = MODES_ALL, .fork = PROFIL_FORK_SHARE, .exec = any(a, 2),
 		.period = any_period(a), .nr_records = 100,
 	});
-	if (!begun(fd < 0 ? fd : 0, "OPEN"))
+	if (!started(fd < 0 ? fd : 0, "OPEN"))
 		return;
 	memset(counters, 0, sizeof(counters));
 	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) ||
@@ -366,7 +367,7 @@ static void against_memory(struct actor *a, bool moves)
 		return fail("mmap: errno %d", errno);
 	range.nr_counters = 2 * PAGE / 4;
 	err = clock_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, any_period(a), &range, 1);
-	if (!begun(err, "START"))
+	if (!started(err, "START"))
 		return;
 	stop = false;
 	if (pthread_create(&other, NULL, burn_on, &stop))
@@ -414,7 +415,7 @@ static void against_fork(struct actor *a)
 	int err;
 
 	memset(counters, 0, sizeof(counters));
-	if (!begun(start(a, PROFIL_SCOPE_PROCESS, 0), "START"))
+	if (!started(start(a, PROFIL_SCOPE_PROCESS, 0), "START"))
 		return;
 	for (u32 n = 1 + any(a, 6); n; n--) {
 		struct actor b = another(a, 1);

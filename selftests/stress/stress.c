@@ -151,7 +151,7 @@ static int checked_own_stats(int err, const char *call, const struct profil_stat
  */
 
 /* Moves the descriptor @fd to the number @to. */
-static int settle(struct actor *a, int fd, int to)
+static int move_fd(struct actor *a, int fd, int to)
 {
 	int err = 0;
 
@@ -173,7 +173,7 @@ static int act_map(struct actor *a)
 		flags |= MAP_SHARED | MAP_ANONYMOUS;
 		break;
 	case 1:
-		err = settle(a, memfd_create("stress", MFD_CLOEXEC), fd);
+		err = move_fd(a, memfd_create("stress", MFD_CLOEXEC), fd);
 		if (err || ftruncate(fd, SLOT_SIZE))
 			return err ?: -errno;
 		flags |= one_in(a, 4) ? MAP_PRIVATE : MAP_SHARED;
@@ -216,7 +216,7 @@ static int act_userfault(struct actor *a)
 	if (fd < 0)
 		return -errno;
 	err = ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &slot) ? -errno : 0;
-	return settle(a, fd, FAULT_FD + i) ?: err;
+	return move_fd(a, fd, FAULT_FD + i) ?: err;
 }
 
 /*
@@ -362,7 +362,7 @@ static int open_session(struct actor *a, u32 i)
 	if (fd < 0)
 		return checked(fd, "OPEN");
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	return settle(a, fd, SESSION_FD + i);
+	return move_fd(a, fd, SESSION_FD + i);
 }
 
 static int act_open(struct actor *a)
@@ -408,7 +408,7 @@ static int act_pass(struct actor *a)
 	if (!c || c->cmsg_type != SCM_RIGHTS)
 		return -EAGAIN;
 	memcpy(&fd, CMSG_DATA(c), sizeof(int));
-	return settle(a, fd, any_session(a));
+	return move_fd(a, fd, any_session(a));
 }
 
 static int act_attach(struct actor *a)
@@ -685,7 +685,7 @@ static int act_exec(struct actor *a)
 	return exec_self(a, one_in(a, 2) ? "world" : "nothing");
 }
 
-static void __attribute__((noreturn)) world(struct actor *a);
+static void __attribute__((noreturn)) act_randomly(struct actor *a);
 
 static pid_t kids[16];
 
@@ -708,7 +708,7 @@ static void __attribute__((noreturn)) child(struct actor *a)
 		exec_self(a, "nothing");
 		break;
 	default:
-		world(a);
+		act_randomly(a);
 	}
 	_exit(0);
 }
@@ -907,7 +907,7 @@ static void act(struct actor *a, unsigned int n)
 }
 
 /* Creates what actions need: buffers, and sessions that count in them. */
-static void furnish(struct actor *a)
+static void create_sessions(struct actor *a)
 {
 	for (u32 n = 0; n < SLOTS; n++)
 		act_map(a);
@@ -922,13 +922,13 @@ static void furnish(struct actor *a)
 }
 
 /* A process that does random actions until it has done enough. */
-static void world(struct actor *a)
+static void act_randomly(struct actor *a)
 {
 	struct profil_stats s;
 
 	show_pid(a);
 	if (a->depth == 0 || one_in(a, 2))
-		furnish(a);
+		create_sessions(a);
 	for (u32 n = any(a, 4); n; n--)
 		act_thread(a);
 	act(a, 100 + any(a, 400));
@@ -1104,7 +1104,7 @@ static __attribute__((constructor)) void new_program(int argc, char **argv)
 	if (shared == MAP_FAILED)
 		_exit(1);
 	if (!strcmp(argv[2], "world"))
-		world(&a);
+		act_randomly(&a);
 	if (!strcmp(argv[2], "calm"))
 		calm(&a);
 	act_attach(&a);
@@ -1174,7 +1174,7 @@ static void show_what_is_left(void)
 }
 
 /* Starts a process in its own group, which ends when this process ends. @calm: the calm process. */
-static pid_t world_start(struct actor *a, bool calm)
+static pid_t process_start(struct actor *a, bool calm)
 {
 	struct actor b = another(a, 0);
 	pid_t pid = fork();
@@ -1188,7 +1188,7 @@ static pid_t world_start(struct actor *a, bool calm)
 		_exit(1);
 	if (one_in(&b, 4) || calm)
 		exec_self(&b, "calm");
-	world(&b);
+	act_randomly(&b);
 }
 
 static u64 nr_tried(void)
@@ -1224,7 +1224,7 @@ static bool stress_round(struct actor *a)
 		const struct timespec pause = { .tv_nsec = 2000000 + any(a, 8000000) };
 
 		for (; worlds < WORLDS && nr_groups < MAX_GROUPS; worlds++) {
-			pid = world_start(a, nr_groups == 0);
+			pid = process_start(a, nr_groups == 0);
 			if (pid < 0)
 				return false;
 			setpgid(pid, pid);
@@ -1256,7 +1256,7 @@ static bool must_succeed(const struct action *action)
 }
 
 /* Has each kind of action succeeded? */
-static bool stressed(void)
+static bool all_succeeded(void)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++)
 		if (must_succeed(&actions[i]) && !shared->done[i])
@@ -1267,13 +1267,14 @@ static bool stressed(void)
 
 #define PATIENCE_NS	400000000000ULL
 
-/* Runs rounds for @ns, and longer until stressed() is true, unless @at_once. */
+/* Runs rounds for @ns, and longer until all_succeeded() is true, unless @at_once. */
 static bool stress_for(struct actor *a, u64 ns, bool at_once)
 {
 	u64 end = now_ns() + ns, latest = end + PATIENCE_NS;
 	bool gone = true;
 
-	while (gone && now_ns() < (at_once || stressed() ? end : latest) && !shared->failures.n)
+	while (gone && now_ns() < (at_once || all_succeeded() ? end : latest) &&
+	       !shared->failures.n)
 		gone = stress_round(a);
 	return gone;
 }

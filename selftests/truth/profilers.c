@@ -203,7 +203,7 @@ static void perf_begin(struct profile *p)
 	}
 	nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	if (nr_cpus > MAX_CPUS)
-		die("so many CPUs");
+		die("too many CPUs");
 	for (int i = 0; i < nr_cpus; i++) {
 		events[i] = syscall(SYS_perf_event_open, &attr, 0, i, -1, PERF_FLAG_FD_CLOEXEC);
 		if (events[i] < 0)

@@ -109,7 +109,7 @@ static void sleep_ns(u64 ns)
 }
 
 /* Sleeps for a random part of a tick, so that the phase of the tick is random afterwards. */
-static void lose_step(void)
+static void random_pause(void)
 {
 	sleep_ns(random_below(tick_ns));
 }
@@ -285,7 +285,7 @@ static void row_cpu_time(struct outcome *o)
 		for (u32 n = 1 + random_below(4); n; n--)
 			if (read(zero, buffer, sizeof(buffer)) < 0)
 				die("/dev/zero");
-		lose_step();
+		random_pause();
 	} while (cpu_now() < until);
 	end(o);
 	o->figures[0] = samples_rate(o);
@@ -315,7 +315,7 @@ static void row_processes(struct outcome *o)
 		after = children_cpu();
 		if (after - before > o->longest)
 			o->longest = after - before;
-		lose_step();
+		random_pause();
 	}
 	end(o);
 	o->figures[0] = share(o->profile.children, o->profile.samples,
@@ -362,7 +362,7 @@ static void row_system_calls(struct outcome *o)
 }
 
 /* 6: as row 1, with all signals blocked */
-static void row_deaf(struct outcome *o)
+static void row_blocked(struct outcome *o)
 {
 	sigset_t all;
 
@@ -515,7 +515,7 @@ static void row_io(struct outcome *o)
 		    read(pong[0], &iterations, sizeof(iterations)) < 0)
 			die("pipe");
 		if (!random_below(2))
-			lose_step();
+			random_pause();
 	} while (cpu_now() < until);
 	end(o);
 	o->figures[0] = share(o->profile.places[1], sum(o->profile.places, 2), 0.75);
@@ -566,7 +566,7 @@ static const struct row {
 		.number = "6",
 		.name = "all signals blocked",
 		.figures = { "of 40 %" },
-		.run = row_deaf,
+		.run = row_blocked,
 		.want = WANT_USER,
 	}, {
 		.number = "7",

@@ -30,7 +30,7 @@ static inline unsigned int place_of(u64 pc)
 
 enum profiler { TICK, CLOCK, GLIBC, GPERFTOOLS, PERF_USER, PERF_ROOT, NR_PROFILERS };
 
-/* What a row measures */
+/* The samples that a row needs */
 #define WANT_USER	1U	/* only user code, if the profiler can choose */
 #define WANT_CHILDREN	2U	/* also child processes */
 #define WANT_ALL	4U	/* all samples; places, if the profiler can do both */
