@@ -490,7 +490,7 @@ RECORD_TEST(ends_with_the_command_on_ctrl_c)
 	close(master);
 }
 
-RECORD_TEST(ends_alone_on_the_second_ctrl_c)
+RECORD_TEST(ends_without_the_command_on_the_second_ctrl_c)
 {
 	int slave, master = terminal_open(&slave);
 	pid_t recorder, child;

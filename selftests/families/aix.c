@@ -243,7 +243,7 @@ static void second_turn_off(void)
 	second_off();
 }
 
-TEST_F(aix, p_scale_is_as_the_scale_of_the_first_form)
+TEST_F(aix, p_scale_has_the_meaning_of_the_first_forms_scale)
 {
 	EXPECT_PLACES(second_on, second_turn_off,
 		      { BEFORE, 0xffff, OUTSIDE }, { 0, 0xffff, 0 }, { 2, 0xffff, 1 },

@@ -83,7 +83,7 @@ TEST_F(bsd, profiling_into_a_buffer_smaller_than_a_bin_is_on_and_counts_nothing)
 }
 
 /* The formula of the page and BSD's own source differ in these cases. */
-TEST_F(bsd, the_bin_is_rounded_as_in_the_source)
+TEST_F(bsd, the_bin_is_rounded_as_in_the_source_of_BSD)
 {
 	EXPECT_PLACES(on, off,
 		      { 0, 65536, 0 }, { 1, 65536, 0 }, { 2, 65536, 1 }, { 3, 65536, 1 },

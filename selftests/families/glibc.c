@@ -306,7 +306,7 @@ TEST_F(sprofil, each_region_counts_in_its_buffer)
 	EXPECT_EQ(self->second[2], counters_sum(self->second, 2, LOOPS));
 }
 
-TEST_F(sprofil, counters_have_16_bits_unless_it_says_PROF_UINT)
+TEST_F(sprofil, counters_have_16_bits_without_PROF_UINT)
 {
 	struct prof profs[] = { prof_of(self->first, 2, 0, 8) };
 

@@ -483,7 +483,7 @@ TEST_F(gmon, arcs_are_as_the_c_library_writes_them)
 	}
 }
 
-TEST_F(gmon, a_child_has_a_profile_of_its_own)
+TEST_F(gmon, a_child_has_its_own_profile)
 {
 	char name[64];
 
@@ -538,7 +538,7 @@ TEST_F(gmon, the_file_is_where_the_c_library_puts_it)
 }
 
 /* A file that exists is replaced, also if it is longer, or has just been written. */
-TEST_F(gmon, a_file_that_is_there_is_replaced)
+TEST_F(gmon, an_existing_file_is_replaced)
 {
 	unsigned int i;
 

@@ -181,7 +181,7 @@ TEST_F(illumos, sampling_continues_across_fork)
 }
 
 /* The array is locked. If it becomes read-only or unmapped, its pages are still written. */
-TEST_F(illumos, a_sample_does_not_fault)
+TEST_F(illumos, samples_are_stored_although_the_array_is_unmapped)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
 	uintptr_t *array = mmap(NULL, page, PROT_READ | PROT_WRITE,
@@ -213,7 +213,7 @@ TEST_F(illumos, the_first_call_returns_0)
 	EXPECT_EQ(0, pcsample(samples, SAMPLES));
 }
 
-TEST_F(illumos, later_calls_return_how_many_were_stored)
+TEST_F(illumos, later_calls_return_the_number_of_new_samples)
 {
 	static uintptr_t other[SAMPLES];
 	long n;

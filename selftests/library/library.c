@@ -786,7 +786,7 @@ TEST_F(session, counts_all_ticks_of_two_threads)
 	EXPECT_EQ(sizeof(page), stats.locked);
 }
 
-TEST_F(session, of_a_thread_counts_only_that_thread)
+TEST_F(session, thread_session_counts_only_that_thread)
 {
 	struct profil_range range = range_of_all_loops();
 	struct profil_stats stats = { .size = sizeof(stats) };
