@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who may attach to another process, or read its session; and how to find that process.
+ * Finds another process, and checks the caller's rights to attach to it or to read its session.
  *
- * Rights are checked under its exec_update_lock: meanwhile it cannot exec a program to which the
- * caller has no right.
+ * Rights are checked under the exec_update_lock of that process. So until the caller is done, the
+ * process cannot exec a program to which the caller has no rights.
  *
  * Context: system calls (may sleep).
  */
@@ -18,7 +18,7 @@
 #include "compat.h"
 #include "profil.h"
 
-/* The task with this id in the caller's namespace, 0: the caller; referenced. Or NULL. */
+/* Finds task @nr of the caller's pid namespace (0: the caller), referenced; or returns NULL. */
 struct task_struct *profil_access_find_task(pid_t nr, bool thread)
 {
 	struct task_struct *task;
@@ -33,8 +33,8 @@ struct task_struct *profil_access_find_task(pid_t nr, bool thread)
 }
 
 /*
- * The mm of @task, referenced; or NULL. If exec by another thread has replaced the leader @task, it
- * becomes the new leader: the old one has the rights of the old program.
+ * Returns the mm of *@task, referenced; or NULL. If exec by another thread has replaced the leader
+ * *@task, sets *@task to the new leader: the old one has the rights of the old program.
  */
 struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread)
 {
@@ -49,7 +49,7 @@ struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread)
 		put_task_struct(*task);
 		*task = get_task_struct(t);
 	}
-	/* The leader may have exited before other threads. */
+	/* The leader may have exited before other threads, and then has no mm. */
 	for_each_thread(*task, t) {
 		mm = get_task_mm(t);
 		if (mm)
@@ -59,7 +59,7 @@ struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread)
 	return mm;
 }
 
-/* May the caller sample @task? */
+/* Returns true if the caller may sample @task. */
 bool profil_access_may_attach(struct task_struct *task, struct mm_struct *mm)
 {
 	struct user_namespace *ns;
@@ -73,7 +73,7 @@ bool profil_access_may_attach(struct task_struct *task, struct mm_struct *mm)
 	return may;
 }
 
-/* Does @task belong to the caller's user, have no more rights, and allow core dumps? */
+/* Returns true if @task is of the caller's user, has no more rights, and allows core dumps. */
 static bool access_same_user(struct task_struct *task, struct mm_struct *mm)
 {
 	const struct cred *caller = current_cred(), *cred = get_task_cred(task);
@@ -88,9 +88,9 @@ static bool access_same_user(struct task_struct *task, struct mm_struct *mm)
 }
 
 /*
- * May the caller read the ranges and statistics of @task's session? These are addresses and sums,
- * which /proc/PID/maps or sampling would show as well. A module cannot call the security hooks of
- * ptrace; process_vm_readv() does, before it copies the counters.
+ * Returns true if the caller may read the ranges and statistics of @task's session. These are
+ * addresses and sums, which /proc/PID/maps or sampling would show as well. A module cannot call the
+ * security hooks of ptrace, but process_vm_readv() does, before it copies the counters.
  */
 bool profil_access_may_describe(struct task_struct *task, struct mm_struct *mm)
 {

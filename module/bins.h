@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The arithmetic from a pc to its counter; the host's tests compile it, too. Context: any.
+ * Computes the counter of a pc. The tests compile this file for user space, too. Context: any.
  *
  * With d = pc - offset (modulo 2^64) the ABI defines, in unbounded integers,
  *
  *	counter(d) = (((d / granule) * scale / 65536) + round) / step
  *
- * where round is step - 1 with PROFIL_RANGE_ROUND_UP, else 0. counter(d) never falls as d grows, so
- * the counters below n belong to all d below one limit. The limit is computed once, when the range
- * is set up; the tick compares d with it, and below it the following cannot overflow. The tick
- * computes
+ * where round is step - 1 with PROFIL_RANGE_ROUND_UP, and 0 otherwise. counter(d) never falls as d
+ * grows, so there is one limit below which counter(d) is less than the number of counters. This
+ * limit is computed when the range is set up. The tick compares d with the limit. If d is below it,
+ * the tick computes, without overflow,
  *
  *	((d & mask) * scale + bias) >> shift
  *
- * where mask clears the part below a granule, bias is round * 65536 * granule, and the shift
+ * where mask clears the part of d below a granule, bias is round * 65536 * granule, and the shift
  * divides by 65536 * step * granule. Documentation/design.rst has the proof. With a shift that is
- * smaller by log2 of the counter's width, the result is in bytes, rounded down after that.
+ * smaller by log2 of the counter's width, the result is in bytes, to be rounded down to the width.
  */
 #ifndef _PROFIL_BINS_H
 #define _PROFIL_BINS_H
@@ -46,17 +46,17 @@ static inline u64 div_u64(u64 dividend, u32 divisor)
 #define PROFIL_MAX_STEP		16U
 #define PROFIL_MAX_COUNTERS	(1ULL << 31)
 
-/* The arithmetic of one range */
+/* The constants for the computation of the counters of one range */
 struct profil_bins {
-	u64 limit;		/* pcs with d below it have a counter */
+	u64 limit;		/* a pc with d below this has a counter */
 	u64 mask;		/* clears the part below a granule */
-	u64 scale;		/* counters per granule, 16 bits of fraction */
+	u64 scale;		/* as in the ABI, with 16 bits of fraction */
 	u64 bias;		/* added to the product */
 	u8 shift;
 };
 
 /*
- * Sets @b up. The shifts are log2 of the granule, of the step, and of the bytes of a counter; the
+ * Sets up @b. The shifts are log2 of the granule, of the step, and of the bytes of a counter; the
  * other parameters are those of the ABI.
  */
 static inline void profil_bins_set(struct profil_bins *b, u8 granule_shift, u8 step_shift,
@@ -79,8 +79,8 @@ static inline void profil_bins_set(struct profil_bins *b, u8 granule_shift, u8 s
 }
 
 /*
- * At most once after profil_bins_set(): d then starts @skipped later, a number of whole granules
- * below the limit, and counter 0 is at byte @first, a multiple of the width, at most 2^16.
+ * Moves the origin of d by @skipped, whole granules below the limit, and counter 0 to byte @first,
+ * a multiple of the width, at most 2^16. To be called at most once after profil_bins_set().
  */
 static inline void profil_bins_move(struct profil_bins *b, u64 skipped, u64 first)
 {
@@ -88,7 +88,7 @@ static inline void profil_bins_move(struct profil_bins *b, u64 skipped, u64 firs
 	b->bias += skipped * b->scale + (first << b->shift);
 }
 
-/* The byte of @d's counter, rounded down to the width. @d must be below the limit. */
+/* Returns the byte offset of @d's counter, rounded down to @width. @d must be below the limit. */
 static inline u64 profil_bins_byte(const struct profil_bins *b, u64 d, u64 width)
 {
 	return (((d & b->mask) * b->scale + b->bias) >> (b->shift & 63)) & -width;

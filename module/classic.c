@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Classic sessions, without a descriptor. A process starts and stops them, for itself or a thread.
+ * Classic sessions: they have no descriptor, and sample the calling process or thread.
  *
  * Context: system calls of the process (may sleep).
  */
@@ -8,7 +8,7 @@
 
 #include "profil.h"
 
-/* The session in @scope, on or ended, for threads that of the caller; or NULL. */
+/* Finds the classic session in @scope, for a thread that of the caller, on or ended; or NULL. */
 struct profil_session *profil_classic_find(struct profil_home *home, u32 scope)
 {
 	struct profil_session *s;
@@ -22,7 +22,7 @@ struct profil_session *profil_classic_find(struct profil_home *home, u32 scope)
 	return NULL;
 }
 
-/* The session that is on in the scope of @s, or NULL. Under home->lock. */
+/* Finds the session that is on in the scope of @s, or returns NULL. Under home->lock. */
 static struct profil_session *classic_on(const struct profil_session *s)
 {
 	struct profil_session *on = profil_classic_find(s->home, s->scope);
@@ -30,7 +30,7 @@ static struct profil_session *classic_on(const struct profil_session *s)
 	return on && on->phase == PROFIL_LIVE ? on : NULL;
 }
 
-/* May @s start? @credit: out: the charge of the session that it replaces. */
+/* Checks if @s may start. @credit: set to the charge of the session that @s would replace. */
 static int classic_check(const struct profil_session *s, bool replace, unsigned long *credit)
 {
 	struct profil_session *on;
@@ -44,7 +44,7 @@ static int classic_check(const struct profil_session *s, bool replace, unsigned 
 	return on && !replace ? -EBUSY : 0;
 }
 
-/* Publishes @s, in place of the session that is on or has ended. Under home->lock. */
+/* Publishes @s, which replaces a session in its scope that is on or ended. Under home->lock. */
 static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 			   struct profil_binding **b, struct profil_target *t, bool replace)
 {
@@ -72,7 +72,7 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 	return 0;
 }
 
-/* Pins without home->lock, since that may wait for user space. */
+/* Pins pages without home->lock, since pinning may wait for user space. */
 static int classic_start(struct profil_session *s, struct profil_table *table, bool replace)
 {
 	struct profil_home *home = s->home;
@@ -102,7 +102,7 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 	if (err)
 		profil_target_free(t);
 	profil_binding_free(b);
-	/* Empty, unless there was an error. */
+	/* The tree is empty, unless there was an error. */
 	profil_home_uncharge(home, profil_histograms_free(&new));
 	return err;
 }
@@ -143,7 +143,7 @@ put_home:
 	return err;
 }
 
-/* Fills in the final @stats, which are zero. */
+/* Stops the session, and fills in its final statistics. @stats: zeroed by the caller. */
 int profil_classic_stop(u32 scope, struct profil_stats *stats)
 {
 	struct profil_home *home = profil_home_lock();
@@ -168,7 +168,7 @@ int profil_classic_stop(u32 scope, struct profil_stats *stats)
 	return err;
 }
 
-/* Fills in @stats, which are zero. */
+/* Fills in the statistics of the session, if there is one. @stats: zeroed by the caller. */
 int profil_classic_read_stats(u32 scope, struct profil_stats *stats)
 {
 	struct profil_home *home = profil_home_lock();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A clock faster than the tick, for sessions with a period.
+ * A timer on each CPU, for sessions with a period; and the scheduler tick of nohz_full= CPUs.
  *
- * Each CPU has a timer that runs while a target of such a session runs there: a probe at the
- * context switch starts and stops it. So the clock measures CPU time of the targets, and interrupts
- * neither idle CPUs nor other tasks. The timer fires when the first of the task's sessions is due.
- * Each session knows for each CPU the rest of its period, and continues with it when another of its
- * targets runs there. So threads that live shorter than a period get their share of samples.
+ * The timer of a CPU runs while a target of such a session runs there: the switch probe starts and
+ * stops it. So the clock measures the CPU time of targets, and interrupts neither idle CPUs nor
+ * other tasks. The timer fires when the first of the task's sessions is due. A session stores the
+ * rest of its period for each CPU, and uses this rest when another of its targets runs there. So
+ * threads that live for less than a period get their share of samples.
  *
- * A CPU of nohz_full= stops its tick while it runs a single task. Where there are such CPUs all
- * sessions use the probe: a CPU keeps its tick while a target runs there. That includes targets of
- * sessions with a period, or the scheduler would not know their CPU time.
+ * A nohz_full= CPU stops its tick while it runs a single task. If there are such CPUs, all sessions
+ * use the probe, which keeps the tick of a CPU running while a target runs there. Targets of
+ * sessions with a period need the tick, too, so that the scheduler accounts their CPU time.
  *
  * Context: clock_fire() in a hard interrupt; clock_switch() as a probe, under the runqueue's lock;
  * clock_resync_cpu() with interrupts off; others: system calls and workers (may sleep).
@@ -30,30 +30,30 @@
 #include "compat.h"
 #include "profil.h"
 
-/* Least ns from the end of one interrupt to the next: the task must make progress. */
+/* The least ns from the end of an interrupt to the next, so that the task makes progress */
 #define CLOCK_MIN_GAP	5000
 
 unsigned int profil_min_period = 50000;
 module_param_named(min_period_ns, profil_min_period, uint, 0644);
 MODULE_PARM_DESC(min_period_ns, "shortest period of sessions of users without CAP_PERFMON, in ns");
 
-/* Are there CPUs that stop their tick? Constant after boot. */
+/* True if there are nohz_full= CPUs, which stop their tick; constant after boot. */
 bool profil_nohz_full __ro_after_init;
 
 struct clock {
 	struct hrtimer timer;
-	u64 since;		/* until when the sessions of current were advanced */
-	bool running;		/* the timer, for current */
+	u64 since;		/* ns; current's sessions are advanced up to this time */
+	bool running;		/* the timer runs for current */
 	bool ticking;		/* this CPU keeps its tick for current */
-	const struct mm_struct *mm;	/* a key: of the running task, or CLOCK_MM_UNKNOWN */
+	const struct mm_struct *mm;	/* of the running task, a key; or CLOCK_MM_UNKNOWN */
 };
 
-/* How often CPUs have begun to keep their tick */
+/* The number of times that a CPU began to keep its tick */
 static atomic_t clock_ticks_kept = ATOMIC_INIT(0);
 
 #define CLOCK_MM_UNKNOWN ((const struct mm_struct *)-1L)
 
-/* Written by its CPU, with interrupts off. */
+/* Each CPU writes its own with interrupts off; clock_install() and clock_remove() write all. */
 static DEFINE_PER_CPU(struct clock, clocks);
 static DEFINE_PER_CPU(struct rnd_state, random_states);
 
@@ -62,7 +62,7 @@ static struct tracepoint *switch_tracepoint;
 static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 {
 	struct clock *clock = container_of(timer, struct clock, timer);
-	/* The time when it was due: to read the clock again would cost 50 instructions. */
+	/* Uses the time when the timer was due, since reading the clock costs 50 instructions. */
 	ktime_t due = hrtimer_get_expires(timer);
 	u64 left;
 
@@ -77,7 +77,7 @@ static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-/* POSIX timers set this bit in tasks only, not in CPUs. Perf clears its own at each tick. */
+/* POSIX timers set this bit in tasks, never in CPUs. Perf clears its own bit at each tick. */
 #define TICK_DEP_BIT	TICK_DEP_BIT_POSIX_TIMER
 
 static void clock_keep_tick(struct clock *clock, bool keep)
@@ -95,12 +95,12 @@ static void clock_keep_tick(struct clock *clock, bool keep)
 	}
 }
 
-/* Starts the timer for the incoming @task, if a session samples it. @now: in ns; 0: read it. */
+/* Starts the timer if a session samples the incoming @task. @now: the time in ns; 0: unknown. */
 static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 {
 	u64 left = PROFIL_NEVER;
 
-	/* This flag is constant; others may be changing. */
+	/* PF_KTHREAD is constant; other flags may be changing. */
 	if (!(data_race(task->flags) & PF_KTHREAD))
 		left = profil_sample_clocked(task, 0, NULL);
 	clock_keep_tick(clock, left != PROFIL_NEVER);
@@ -112,7 +112,7 @@ static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 		      HRTIMER_MODE_REL_PINNED_HARD);
 }
 
-/* Stops the timer of the outgoing @task. Return: now in ns, or 0 if the timer was idle. */
+/* Stops the timer of the outgoing @task. Return: the time in ns; or 0 if the timer was idle. */
 static u64 clock_stop(struct clock *clock, struct task_struct *task)
 {
 	u64 now;
@@ -121,13 +121,13 @@ static u64 clock_stop(struct clock *clock, struct task_struct *task)
 		return 0;
 	now = ktime_get_ns();
 	clock->running = false;
-	/* The timer is pinned to this CPU, and interrupts are off: it is not firing. */
+	/* The timer cannot be firing: it is pinned to this CPU, and interrupts are off. */
 	hrtimer_try_to_cancel(&clock->timer);
 	profil_sample_clocked(task, now - clock->since, NULL);
 	return now;
 }
 
-/* With interrupts off it is an RCU reader, also where the tracepoint itself is none (7.2). */
+/* An RCU reader, since interrupts are off; the tracepoint itself is none from 7.2 on. */
 static void clock_switch(void *data, bool preempt, struct task_struct *prev,
 			 struct task_struct *next, unsigned int prev_state)
 {
@@ -151,7 +151,7 @@ static void clock_resync_cpu(void *unused)
 	clock_start(clock, current, now);
 }
 
-/* Neither CPUs that run other tasks nor idle ones are interrupted. */
+/* Returns true if @cpu may run a target. Other CPUs, and idle ones, are not interrupted. */
 static bool clock_may_run_target(int cpu, void *unused)
 {
 	const struct clock *clock = per_cpu_ptr(&clocks, cpu);
@@ -162,9 +162,9 @@ static bool clock_may_run_target(int cpu, void *unused)
 }
 
 /*
- * Applies a change of a session's targets to the running tasks: their sessions are advanced to this
- * moment, and the timers start or stop according to the sessions as they are now. It misses no
- * target that is about to run:
+ * Applies a change of a session or its targets to the tasks that are running: advances their
+ * sessions to this moment, and starts or stops the timers as the sessions now require. No target
+ * that is about to run is missed:
  *
  *	CPU A: profil_clock_resync()		CPU B: clock_switch() to a new target
  *
@@ -173,7 +173,7 @@ static bool clock_may_run_target(int cpu, void *unused)
  *	read clock->mm of CPU B			find the sessions of the target
  *
  * Either A reads the target's mm and interrupts B, or B finds the session; or both, which is
- * harmless. Not with interrupts off. Return: has a CPU begun to keep its tick?
+ * harmless. Not with interrupts off. Return: true if a CPU has begun to keep its tick.
  */
 bool profil_clock_resync(void)
 {
@@ -184,7 +184,7 @@ bool profil_clock_resync(void)
 	return atomic_read(&clock_ticks_kept) != before;
 }
 
-/* For this CPU alone: the caller's mm has changed without a context switch. */
+/* Resyncs this CPU alone, when the caller's mm has changed without a context switch. */
 void profil_clock_resync_here(void)
 {
 	unsigned long flags;
@@ -196,7 +196,7 @@ void profil_clock_resync_here(void)
 	local_irq_restore(flags);
 }
 
-/* Good enough for jitter, which users must not predict. With interrupts off. */
+/* Returns a random number that users cannot predict, for jitter. With interrupts off. */
 u32 profil_clock_random(void)
 {
 	return prandom_u32_state(this_cpu_ptr(&random_states));
@@ -217,7 +217,7 @@ static void clock_remove(void)
 
 	tracepoint_probe_unregister(switch_tracepoint, clock_switch, NULL);
 	tracepoint_synchronize_unregister();
-	/* A timer may still be running. It finds no session and does not restart. */
+	/* A timer that is still running finds no session, and does not restart. */
 	for_each_possible_cpu(cpu) {
 		struct clock *clock = per_cpu_ptr(&clocks, cpu);
 

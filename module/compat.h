@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Every difference between kernels from 6.1 on, and nothing else. In each pair the oldest kernel
- * comes first. Context: see each caller.
+ * All code that depends on the kernel version, from 6.1 on, and nothing else. After each version
+ * check the older kernel comes first. Context: that of the caller.
  */
 #ifndef _PROFIL_COMPAT_H
 #define _PROFIL_COMPAT_H
@@ -21,19 +21,19 @@
 #error "profil needs CONFIG_MMU_NOTIFIER, which reports the release of an address space"
 #endif
 
-/* 6.4: user workers other than io_uring's (e.g. vhost's) */
+/* 6.4 adds a flag for user workers other than those of io_uring (for example, vhost's). */
 #ifndef PF_USER_WORKER
 #define PF_USER_WORKER 0
 #endif
 
-/* 6.10: scheduler_tick() is called sched_tick() */
+/* 6.10 renames scheduler_tick() to sched_tick(). */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
 #define PROFIL_TICK_FUNCTION "scheduler_tick"
 #else
 #define PROFIL_TICK_FUNCTION "sched_tick"
 #endif
 
-/* 6.5: no vmas from pin_user_pages*() */
+/* 6.5 removes the parameter vmas of pin_user_pages*(). */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 #define profil_pin_remote(mm, start, nr, flags, pages) \
 	pin_user_pages_remote(mm, start, nr, flags, pages, NULL, NULL)
@@ -43,9 +43,10 @@
 #endif
 
 /*
- * 6.6: pin_user_pages*() respects FOLL_NOFAULT in hugetlb, too, and accepts the PROT_NONE of a NUMA
- * hint. Before 6.6, FOLL_FORCE does the latter, and has no other effect on a writable mapping. In
- * hugetlb, get_user_pages_fast_only(), which does not fault, tells how many pages are present.
+ * From 6.6 on, pin_user_pages*() respects FOLL_NOFAULT in hugetlb, too, and accepts pages with the
+ * PROT_NONE of a NUMA hint. Before, FOLL_FORCE makes it accept these, and has no other effect on a
+ * writable mapping. For hugetlb, get_user_pages_fast_only(), which never faults, counts the pages
+ * that are present.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 #define PROFIL_FOLL_NUMA FOLL_FORCE
@@ -64,14 +65,14 @@ static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start,
 #define profil_pin_hugetlb profil_pin_remote
 #endif
 
-/* 6.6: shadow stacks: VM_WRITE, but not writable by ordinary stores */
+/* 6.6 adds shadow stacks: they have VM_WRITE, but ordinary stores cannot write to them. */
 #ifdef VM_SHADOW_STACK
 #define PROFIL_VM_SHADOW_STACK VM_SHADOW_STACK
 #else
 #define PROFIL_VM_SHADOW_STACK VM_NONE
 #endif
 
-/* 6.8: the path and inode that user space sees, for a file of an overlay */
+/* 6.8 adds the path and inode that user space sees, for a file of an overlay. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
 #define profil_user_path(file) (&(file)->f_path)
 #define profil_user_inode(file) file_inode(file)
@@ -81,8 +82,8 @@ static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start,
 #endif
 
 /*
- * Between 6.12 and 7.2 (6.15): a flag for the inodes of io_uring, dma-buf and perf events. Some
- * versions gave these the mode of a regular file.
+ * 6.15 adds a flag for the inodes of io_uring, dma-buf and perf events. Some versions give these
+ * the mode of a regular file.
  */
 #ifdef S_ANON_INODE
 #define PROFIL_S_ANON_INODE S_ANON_INODE
@@ -90,7 +91,7 @@ static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start,
 #define PROFIL_S_ANON_INODE 0
 #endif
 
-/* 6.13: the set-up of a timer includes its function */
+/* 6.13 adds hrtimer_setup(), which also sets the function of the timer. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 static inline void profil_hrtimer_setup(struct hrtimer *timer,
 					enum hrtimer_restart (*fires)(struct hrtimer *timer),
@@ -103,14 +104,14 @@ static inline void profil_hrtimer_setup(struct hrtimer *timer,
 #define profil_hrtimer_setup hrtimer_setup
 #endif
 
-/* Between 6.12 and 7.2 (6.16): sched_process_exit has the argument group_dead */
+/* 6.16 adds the argument group_dead to sched_process_exit. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
 #define PROFIL_EXIT_PROBE_ARGS void *data, struct task_struct *task
 #else
 #define PROFIL_EXIT_PROBE_ARGS void *data, struct task_struct *task, bool group_dead
 #endif
 
-/* Between 6.12 and 7.2: the task, not the mm, has the user namespace and dumpability */
+/* Between 6.12 and 7.2, the user namespace and dumpability move from the mm to the task. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
 static inline struct user_namespace *profil_user_ns(struct task_struct *task,
 						    struct mm_struct *mm)
@@ -124,7 +125,7 @@ static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *m
 }
 #else
 #include <linux/sched/exec_state.h>
-/* Under exec_update_lock, of a task with an mm. */
+/* Under exec_update_lock of @task, which has an mm. */
 static inline struct user_namespace *profil_user_ns(struct task_struct *task,
 						    struct mm_struct *mm)
 {
@@ -148,8 +149,9 @@ static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *m
 #endif
 
 /*
- * The length of the system call instruction, by which the saved pc is past it; or 0 if the kernel
- * was entered in another way, where the saved pc is that of the instruction itself.
+ * Returns how far the saved pc is past the instruction that entered the kernel: in a system call,
+ * the length of the call instruction; otherwise 0, because an interrupt or a fault saves the pc of
+ * the instruction itself.
  */
 static inline unsigned int profil_syscall_length(struct task_struct *task, struct pt_regs *regs)
 {

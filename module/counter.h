@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The last step of a tick: to raise a counter in a pinned page, or store a pc there, and to count
- * the outcome. Context: interrupts off, in the tick or on behalf of a deferred one.
+ * The last step of a tick: increments a counter in a pinned page, or stores a pc there, and counts
+ * the outcome. Context: interrupts off, in the tick or in profil_replay().
  */
 #ifndef _PROFIL_COUNTER_H
 #define _PROFIL_COUNTER_H
@@ -11,9 +11,9 @@
 
 #include "profil.h"
 
-#define PROFIL_CAS_TRIES 64	/* against other writers of the same counter */
+#define PROFIL_CAS_TRIES 64	/* attempts, since others may write the same counter */
 
-/* Adds one to the counter at @p unless it is full. */
+/* Adds one to the counter at @p unless it is full, in at most @tries attempts. */
 #define profil_counter_add_one(p, tries) ({				\
 	enum profil_outcome __outcome = PROFIL_DROPPED_CONTENDED;	\
 	typeof(p) __p = (p);						\
@@ -46,7 +46,7 @@ static __always_inline enum profil_outcome profil_counter_add(void *counter, u32
 	}
 }
 
-/* Allocates the next entry for a pc. @byte: out: its offset from the first. */
+/* Allocates the next entry for a pc. @byte: set to its offset. Return: false if none is free. */
 static inline bool profil_entry_take(struct profil_session *s, u64 *byte)
 {
 	u64 nr = atomic64_read(&s->nr_pcs);

@@ -2,8 +2,8 @@
 /*
  * Deferred ticks: those of a parked session, which are counted later.
  *
- * A session is parked while its counters are copied, and from a fork until it is set up. Meanwhile
- * ticks that would raise a counter are deferred. One can be deferred after the session is unparked:
+ * A session is parked while a snapshot is taken; an inherited session is parked until its set-up.
+ * Ticks that would increment a counter are then deferred, even one that comes after the unpark:
  *
  *	CPU A: tick				CPU B: profil_session_unpark()
  *
@@ -12,7 +12,7 @@
  *						profil_replay(): finds no tick
  *	profil_defer_tick()
  *
- * The next call counts that tick, at the latest the one that ends the session.
+ * The next profil_replay() counts that tick, at the latest the call that ends the session.
  *
  * Context: profil_defer_tick() in the tick; others under home->lock (may sleep).
  */
@@ -21,16 +21,16 @@
 #include "counter.h"
 #include "profil.h"
 
-#define DEFERRED_PC	3	/* encoded like a width: store a pc */
+#define DEFERRED_PC	3	/* in place of a width: the tick stores a pc */
 
 /*
- * Leaves a tick to profil_replay(). Many CPUs may add at a time; one removes. @what: the user
- * address of the counter, or, with @width 0, the pc to store. Return: false if there is no room.
+ * Leaves a tick to profil_replay(). Several CPUs may add ticks at a time; one removes them. @what:
+ * the user address of the counter; or, if @width is 0, the pc to store. Return: false if full.
  */
 bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool system)
 {
 	int head = atomic_read(&s->head);
-	/* Never 0. The highest bits of @what are all equal. */
+	/* It is never 0. The shift loses nothing, as the highest bits of @what are all equal. */
 	u64 tick = what << 4 | (width ? width >> 2 : DEFERRED_PC) << 2 | system << 1 | 1;
 
 	do {
@@ -39,7 +39,7 @@ bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool syste
 			return false;
 	} while (!atomic_try_cmpxchg(&s->head, &head, head + 1));
 
-	/* Pairs with the acquire in profil_replay(): a slot is complete or zero. */
+	/* Pairs with the acquire in profil_replay(), which finds a slot complete or zero. */
 	smp_store_release(&s->deferred[(unsigned int)head % PROFIL_MAX_DEFERRED], tick);
 	return true;
 }
@@ -66,8 +66,8 @@ static enum profil_outcome replay_one(struct profil_session *s, u64 tick)
 }
 
 /*
- * Counts the deferred ticks of a session that is not parked. If it could not be set up, it has no
- * counters, and the ticks are dropped.
+ * Counts the deferred ticks of a session that is not parked. A session whose set-up failed has no
+ * counters, so its ticks are dropped.
  */
 void profil_replay(struct profil_session *s)
 {
@@ -77,7 +77,7 @@ void profil_replay(struct profil_session *s)
 		u64 *slot = &s->deferred[s->tail % PROFIL_MAX_DEFERRED], tick;
 		unsigned long flags;
 
-		/* Pairs with the release in profil_defer_tick(). Zero: not written yet. */
+		/* Pairs with the release in profil_defer_tick(). Unwritten slots are zero. */
 		while (!(tick = smp_load_acquire(slot)))
 			cpu_relax();
 		local_irq_save(flags);
@@ -90,14 +90,14 @@ void profil_replay(struct profil_session *s)
 	}
 }
 
-/* Expedited grace periods interrupt all CPUs: 100 a second, for all users together. */
+/* Expedited grace periods interrupt all CPUs. All users together get 100 of them per second. */
 static struct ratelimit_state park_limit =
 	RATELIMIT_STATE_INIT_FLAGS(park_limit, HZ, 100, RATELIMIT_MSG_ON_RELEASE);
 
 /*
- * Defers ticks until profil_session_unpark(): when this returns no tick changes a counter. There is
- * room for few ticks, so the wait should be short; but users must not be able to interrupt all CPUs
- * as often as they like.
+ * Defers ticks until profil_session_unpark(). When this function returns, no tick changes a
+ * counter. Few ticks can be deferred, so the grace period should be short; but users must not be
+ * able to interrupt all CPUs as often as they like.
  */
 void profil_session_park(struct profil_session *s)
 {
@@ -112,7 +112,7 @@ void profil_session_park(struct profil_session *s)
 		synchronize_rcu();
 }
 
-/* Counts the deferred ticks, and further ticks as they come. */
+/* Counts the deferred ticks. From here on ticks are counted at once. */
 void profil_session_unpark(struct profil_session *s)
 {
 	/* Pairs with the acquire in the tick, which then sees the table and counts of a set-up. */

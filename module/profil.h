@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The data structures of the module, and what its files call of each other.
+ * The data structures of the module, and the functions that its files offer to each other.
  *
  *	mm ---> space --bindings--> binding --session--> session --home--> home
  *	                              | table -> spans[] -> histogram{pages[]} <- session.histograms
  *	task ---> target -------------^   (one for each process or thread)
  *
- *	space		an address space as the tick finds it
+ *	space		an address space (mm), which the tick finds by the mm of current
  *	binding		a session bound to a space, with its ranges there
  *	target		a process or thread that a session samples; it runs in one space at a time
- *	session		what is sampled, by which clock and rules, and the statistics
- *	home		the sessions of a process, their lock, and the release of its mm
- *	table		the ranges of a session in a space, as the tick reads them
+ *	session		the rules for sampling (clock, modes, fork, exec), and the statistics
+ *	home		the sessions of a process, their lock, and the notifier of its mm's release
+ *	table		the ranges of a session in a space, compiled for the tick
  *	span		one compiled range
  *	histogram	pinned user pages that contain the counters of ranges
  *
- * Only profil_session_set_phase() changes the phase of a session. Sessions begin as LIVE, but that
- * of a child of fork as PENDING:
+ * Only profil_session_set_phase() changes the phase of a session. Sessions begin as LIVE; only a
+ * session that a child of fork gets begins as PENDING:
  *
  *	PENDING --set-up--> LIVE --unpublish--> QUIESCED --grace period, unpin--> ENDED
  *	   `------- its descriptor is closed -------^
  *
  *	PENDING		has no home, pages or charge yet, see inherit.c
- *	LIVE		in its home's list, pinned and charged; on or off
- *	QUIESCED	no tick can find it; one may be in progress until a grace period ends
+ *	LIVE		is in its home's list, pinned and charged; is on or off
+ *	QUIESCED	new ticks do not find it; ticks in progress end within a grace period
  *	ENDED		nothing is pinned and the statistics are final
  *
- * The list of its home holds the base reference to a session until profil_session_unlist(), which
- * needs ENDED. That of a PENDING session is held by its binding to the child's space.
+ * The home's list holds the base reference to a session until profil_session_unlist(), which needs
+ * ENDED. The binding to the child's space holds the base reference to a PENDING session.
  *
- * Lock order: profil_space.setup_lock, profil_home.lock, profil_index_lock; innermost: the lock of
- * a ring. With a home's lock held nothing waits for user space, or for mmap_lock: its holder may.
+ * Lock order: profil_space.setup_lock, profil_home.lock, profil_index_lock. profil_ring.lock is
+ * taken with none of these held; profil_index_lock may follow it. While a home's lock is held,
+ * nothing waits for user space, or for mmap_lock, whose holder may wait for user space.
  */
 #ifndef _PROFIL_H
 #define _PROFIL_H
@@ -57,13 +58,13 @@
 #define PROFIL_MAX_RANGES	1024U
 #define PROFIL_MAX_RECORDS	65536U
 #define PROFIL_MAX_COPIES	65536U
-/* Limits of descriptor sessions for one task, since a tick visits each; CLOCKED: with a period */
-#define PROFIL_MAX_SESSIONS	32U	/* that the target or an ancestor joined */
+/* Limits of the descriptor sessions of one task, since a tick visits all; CLOCKED: with a period */
+#define PROFIL_MAX_SESSIONS	32U	/* sessions that the task or an ancestor of it joined */
 #define PROFIL_MAX_CLOCKED	4U
-#define PROFIL_MAX_FOREIGN	8U	/* more, attached by capability */
+#define PROFIL_MAX_FOREIGN	8U	/* further sessions, attached by capability */
 #define PROFIL_MAX_FOREIGN_CLOCKED 2U
-#define PROFIL_MAX_OPEN		1024U	/* sessions of one creator */
-#define PROFIL_MIN_PERIOD	10000U	/* ns, for every user */
+#define PROFIL_MAX_OPEN		1024U	/* sessions of one process, checked by OPEN */
+#define PROFIL_MIN_PERIOD	10000U	/* ns; no user gets a shorter one */
 #define PROFIL_MAX_PERIOD	1000000000U
 #define PROFIL_NEVER		U64_MAX
 #define PROFIL_TICKS_ONLY	(PROFIL_NEVER - 1)
@@ -81,7 +82,7 @@ struct pt_regs;
 struct task_struct;
 struct tracepoint;
 
-/* How a tick ends; indexes profil_counts.n. */
+/* The outcomes of a tick. They are indices into profil_counts.n[mode]. */
 enum profil_outcome {
 	PROFIL_HIT,
 	PROFIL_OUTSIDE,
@@ -92,23 +93,23 @@ enum profil_outcome {
 	PROFIL_DROPPED_EXEC,
 	PROFIL_DROPPED_EXIT,
 	PROFIL_DROPPED_RECORD,
-	PROFIL_UNSELECTED,		/* in a mode that the session does not count */
+	PROFIL_UNSELECTED,		/* not an outcome: the session does not select the mode */
 	PROFIL_NR_OUTCOMES,
 };
 
 /*
- * The statistics of a session on one CPU, which writes them with interrupts off. A tick raises
- * exactly one element of n, so that the sums over n agree at any time.
+ * The statistics of a session on one CPU. This CPU updates them with interrupts off. A tick
+ * increments exactly one element of n, so that the sums over n are consistent at any time.
  */
 struct profil_counts {
 	u64 n[2][PROFIL_NR_OUTCOMES];	/* [in system mode] */
 	u64 missed;
-	unsigned long due;		/* the next tick on this CPU is late after these jiffies */
-	s64 left;			/* ns to the next sample on this CPU, with a period */
-	u32 last_span;			/* index of the span of the last tick's pc */
+	unsigned long due;		/* a tick when jiffies is above this comes after a gap */
+	s64 left;			/* ns to the next sample on this CPU, if it has a period */
+	u32 last_span;			/* index of the span that the last tick's pc was in */
 };
 
-/* The sums over all CPUs */
+/* The sums of struct profil_counts over all CPUs */
 struct profil_sums {
 	u64 n[2][PROFIL_NR_OUTCOMES];
 	u64 missed;
@@ -118,20 +119,20 @@ struct profil_sums {
 
 struct profil_histogram {
 	struct interval_tree_node node;	/* user addresses: first, last */
-	refcount_t refs;		/* of its session and of each span */
+	refcount_t refs;		/* one for its session, one for each span */
 	u64 checked_by_fork;		/* number of the last fork that checked the pages */
 	unsigned long nr_pages;
 	void *pages[];			/* kernel addresses; NULL: not pinned */
 };
 
-/* One compiled range. Read by the tick; constant once published. */
+/* One range, compiled for the tick. It is constant once published. */
 struct profil_span {
 	u64 start;			/* first pc */
-	u64 fast_limit;			/* bins.limit, or 0 if tick_hit() cannot count here */
-	struct profil_bins bins;	/* for pc - start + granule_offset; limit: of pc - start */
+	u64 fast_limit;			/* bins.limit; or 0 if ticks here need the slow path */
+	struct profil_bins bins;	/* for pc - start + granule_offset; limit: for pc - start */
 	u64 granule_offset;		/* (start - offset) modulo the granule */
 	u32 width;
-	u32 page_mask;			/* for the offset of a counter in its page */
+	u32 page_mask;			/* masks the offset of a counter within its page */
 	void **pages;			/* kernel addresses of the counters' pages */
 
 	unsigned long buffer;		/* user address of counter 0 */
@@ -143,21 +144,21 @@ struct profil_span {
 
 struct profil_table {
 	struct profil_session *session;	/* owner of the histograms; referenced */
-	struct profil_table *fork_table;	/* for FORK_SHARE; referenced; NULL: this */
+	struct profil_table *fork_table;	/* the ranges of a child; NULL: all; referenced */
 	refcount_t refs;
 	struct rcu_work free;
 	u32 nr_ranges;
 	u32 nr_spans;			/* at least 1: an empty table has a span without pcs */
-	struct profil_span spans[];	/* by start */
+	struct profil_span spans[];	/* sorted by start */
 };
 
 /* ---- sessions ---- */
 
-/* Bits of profil_session.slow: the ticks that need the slow path */
+/* Bits of profil_session.slow: these ticks need the slow path */
 enum {
-	PROFIL_SLOW_USER,		/* user mode: not selected, session off, or has a period */
-	PROFIL_SLOW_SYSTEM,		/* the same for system mode */
-	PROFIL_SLOW_PARKED,		/* all: they are deferred */
+	PROFIL_SLOW_USER,		/* in user mode: if unselected, off, or with a period */
+	PROFIL_SLOW_SYSTEM,		/* in system mode: if unselected, off, or with a period */
+	PROFIL_SLOW_PARKED,		/* all ticks: they are deferred */
 };
 
 enum profil_session_phase {
@@ -171,44 +172,44 @@ enum profil_session_phase {
 
 struct profil_session {
 	/* read by the tick */
-	unsigned long slow;		/* changed by atomic bit operations */
+	unsigned long slow;		/* PROFIL_SLOW_* bits, changed atomically */
 	struct profil_counts __percpu *counts;	/* NULL while pending, see stats_early */
 	u32 modes;
-	u32 period;			/* ns from tick to tick; 0: the scheduler's ticks */
-	bool jitter;			/* period is the mean */
+	u32 period;			/* ns from sample to sample; 0: the scheduler tick */
+	bool jitter;			/* samples come at random times; period is the mean */
 	bool on;			/* counts ticks; see profil_session_set_on() */
 	struct profil_ring *ring;	/* for records, or NULL */
 
 	/* constant */
 	bool classic;			/* has no descriptor */
-	bool may_exceed;		/* RLIMIT_MEMLOCK: created with CAP_IPC_LOCK */
-	bool buffers_lost;		/* inherited without the parent's buffers */
+	bool may_exceed;		/* the charge may exceed RLIMIT_MEMLOCK (CAP_IPC_LOCK) */
+	bool buffers_lost;		/* inherited, but the child has no copy of the buffers */
 	u32 scope;			/* of a classic session */
 	u32 fork;			/* enum profil_fork */
 	u32 exec;			/* enum profil_exec */
-	struct task_struct *task;	/* that started a classic session; a key, not referenced */
-	struct profil_session *root;	/* of a descendant: its descriptor's session; referenced */
+	struct task_struct *task;	/* starter of a classic session; a key, not referenced */
+	struct profil_session *root;	/* of a descendant: the descriptor's session; referenced */
 
 	/* under home->lock */
 	struct profil_home *home;	/* referenced; NULL while pending */
-	struct list_head list;		/* home->sessions, referenced; or space->pending */
+	struct list_head list;		/* in home->sessions, referenced; or in space->pending */
 	u32 end;			/* enum profil_end */
-	unsigned long charged;		/* pages in the locked_vm of the home's mm */
-	unsigned long ring_pages;	/* of these, for records */
+	unsigned long charged;		/* pages that are charged to locked_vm of the home's mm */
+	unsigned long ring_pages;	/* the part of charged that is for records */
 	struct profil_sums stats_base;	/* sums at the last reset of the statistics */
 	struct rb_root_cached histograms;	/* by user address */
-	u64 runtime;			/* ns of CPU time of former targets, or until disabled */
-	atomic_t nr_dying;		/* unused tables that wait for their grace period */
+	u64 runtime;			/* CPU time in ns of former targets, and before DISABLE */
+	atomic_t nr_dying;		/* unused tables that await their grace period */
 
 	/* under profil_index_lock */
-	enum profil_session_phase phase;	/* with a home, under home->lock, too */
-	bool owner_gone;		/* must end: its thread or its descriptor is gone */
+	enum profil_session_phase phase;	/* under home->lock, too, if it has a home */
+	bool owner_gone;		/* the thread or the descriptor is gone: it must end */
 	struct rb_root bindings;
-	struct list_head targets;	/* RCU, too */
+	struct list_head targets;	/* read under RCU, too */
 	unsigned int nr_targets;
 	unsigned int nr_thread_targets;
 	unsigned int nr_detached;	/* former targets */
-	struct list_head descendants;	/* of a root: its descendants; of these: the link */
+	struct list_head descendants;	/* of a root: the list head; of a descendant: the link */
 	u64 unfollowed;
 
 	/* deferred ticks, see defer.c: any CPU adds, the owner of home->lock removes */
@@ -216,14 +217,14 @@ struct profil_session {
 	unsigned int tail;
 	u64 deferred[PROFIL_MAX_DEFERRED];
 
-	/* of a classic session that stores pcs; constant but for nr_pcs */
-	unsigned long pcs;		/* user address */
+	/* only of a classic session that stores pcs; constant, except for nr_pcs */
+	unsigned long pcs;		/* user address of the entries */
 	u32 pc_width;
 	u64 max_pcs;
 	u64 taken_pcs;			/* entries that the parent used before the fork */
 	atomic64_t nr_pcs;		/* entries in use */
 
-	/* in place of counts until that is allocated */
+	/* used instead of counts until counts is allocated */
 	atomic64_t stats_early[2][PROFIL_NR_OUTCOMES];
 	s64 left;
 
@@ -231,13 +232,13 @@ struct profil_session {
 	refcount_t refs;
 };
 
-/* Turns counting on or off. Under home->lock, or before @s is published. */
+/* Turns counting on or off. The caller holds home->lock, or has not published @s yet. */
 static inline void profil_session_set_on(struct profil_session *s, bool on)
 {
 	u32 plain = on && !s->period ? s->modes : 0;
 
 	WRITE_ONCE(s->on, on);
-	/* Pairs with the acquire in tick_is_plain(), which then sees the whole set-up. */
+	/* Pairs with the acquire in tick_is_plain(): a tick that sees 0 sees the whole set-up. */
 	if (plain & PROFIL_MODE_USER)
 		clear_bit_unlock(PROFIL_SLOW_USER, &s->slow);
 	else
@@ -254,7 +255,7 @@ static inline void profil_session_set_on(struct profil_session *s, bool on)
 struct profil_setup {
 	struct callback_head work;
 	struct profil_space *space;	/* referenced while queued */
-	const struct task_struct *task;	/* that queued it last; a key */
+	const struct task_struct *task;	/* the last that queued it; a key, not referenced */
 	bool queued;
 };
 
@@ -263,7 +264,7 @@ struct profil_space {
 	struct hlist_node node;
 	struct mm_struct *mm;		/* referenced (mmgrab): the key */
 	struct profil_table __rcu *fast_table;	/* see profil_space_update_fast_table() */
-	struct hlist_head bindings;	/* that have, or had, a process as a target */
+	struct hlist_head bindings;	/* those that have, or had, a process as a target */
 	unsigned int nr_threads;	/* targets that are threads */
 	u64 id;
 
@@ -278,11 +279,11 @@ struct profil_space {
 /* The sessions of a process. The notifier reports the release of the mm. */
 struct profil_home {
 	struct mm_struct *mm;		/* NULL after its release; the notifier references it */
-	struct profil_space *space;	/* referenced; likewise */
+	struct profil_space *space;	/* referenced; NULL after the release of the mm */
 	struct mutex lock;
 	struct list_head sessions;	/* all but PENDING ones */
-	unsigned long to_uncharge;	/* pages */
-	bool released;			/* the mm: all sessions end */
+	unsigned long to_uncharge;	/* pages whose charge must be returned */
+	bool released;			/* the mm is released: all sessions end */
 	struct mmu_interval_notifier notifier;
 	struct delayed_work reconcile;
 	struct work_struct free;
@@ -290,25 +291,25 @@ struct profil_home {
 };
 
 struct profil_binding {
-	struct hlist_node node;		/* space->bindings, after a process became a target */
+	struct hlist_node node;		/* in space->bindings, after a process became a target */
 	struct profil_session *session;	/* referenced */
 	struct profil_space *space;	/* referenced */
 	struct profil_table __rcu *table;	/* the ranges; referenced */
-	struct rb_node by_id;		/* session->bindings, by the space's id */
+	struct rb_node by_id;		/* in session->bindings, by the space's id */
 	unsigned int nr_processes, nr_threads;	/* targets; the last one frees the binding */
-	bool foreign;			/* of its first target */
+	bool foreign;			/* as in its first target */
 	struct rcu_head rcu;
 };
 
 struct profil_target {
-	struct hlist_node node;		/* profil_targets */
-	const void *key;		/* the process's signal_struct, or the thread */
-	struct task_struct *task;	/* referenced, and with it the key */
+	struct hlist_node node;		/* in profil_targets, by key */
+	const void *key;		/* the signal_struct of the process, or the thread */
+	struct task_struct *task;	/* referenced, which also keeps the key */
 	bool thread;
 	bool foreign;			/* it, or an ancestor, was attached by capability */
 	struct profil_binding __rcu *binding;	/* to the space where it runs now */
-	struct list_head list;		/* session->targets */
-	u64 runtime;			/* its CPU time in ns when attached or enabled */
+	struct list_head list;		/* in session->targets */
+	u64 runtime;			/* CPU time in ns at its attachment, ENABLE or reset */
 	struct rcu_head rcu;
 };
 
@@ -322,7 +323,7 @@ void *profil_array_from_user(u64 address, u32 nr, size_t size);
 
 /* trigger.c: a source of ticks, installed while it has users */
 struct profil_trigger {
-	atomic_t users;			/* becomes 1 only after install() */
+	atomic_t users;			/* becomes nonzero only after install() */
 	bool installed;			/* written under lock */
 	struct mutex lock;
 	struct delayed_work linger;
@@ -336,12 +337,12 @@ void profil_trigger_put(struct profil_trigger *t);
 void profil_trigger_exit(struct profil_trigger *t);
 void profil_trigger_linger_over(struct work_struct *work);
 
-/* hook.c: how the tick is reached */
+/* hook.c: the ftrace hook on the kernel's tick function */
 extern struct profil_trigger profil_tick;
 int profil_tick_init(void);
 void profil_tick_exit(void);
 
-/* clock.c: a clock faster than the tick, and ticks on CPUs that would stop them */
+/* clock.c: a timer on each CPU for sessions with a period, and the tick of nohz_full= CPUs */
 extern struct profil_trigger profil_clock;
 extern unsigned int profil_min_period;
 extern bool profil_nohz_full;
@@ -350,26 +351,26 @@ bool profil_clock_resync(void);
 void profil_clock_resync_here(void);
 u32 profil_clock_random(void);
 
-/* The source of the ticks of @s. */
+/* Returns the trigger that makes the ticks of @s. */
 static inline struct profil_trigger *profil_session_trigger(const struct profil_session *s)
 {
 	return s->period ? &profil_clock : &profil_tick;
 }
 
-/* sample.c: from a tick to a counter */
+/* sample.c: finds the counter of a tick and increments it */
 void profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		   struct ftrace_regs *fregs);
 u64 profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs);
 extern bool profil_tick_arrived;
 
-/* space.c: address spaces as the tick finds them */
+/* space.c: the address spaces, which the tick finds by mm */
 extern raw_spinlock_t profil_index_lock;
 extern struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];	/* by mm */
 struct profil_space *profil_space_get(struct mm_struct *mm, gfp_t gfp);
 void profil_space_put(struct profil_space *space);
 void profil_space_update_fast_table(struct profil_space *space);
 
-/* target.c: targets, and the bindings of sessions to the spaces where they run */
+/* target.c: the targets, and the bindings of sessions to the spaces where the targets run */
 extern struct hlist_head profil_targets[1 << PROFIL_HASH_BITS];	/* by key */
 extern unsigned int profil_nr_targets;
 struct profil_binding *profil_binding_alloc(struct profil_session *s, struct profil_space *space,
@@ -387,13 +388,13 @@ int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_tab
 u64 profil_binding_next_space(struct profil_session *s, u64 id);
 u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *task, bool restart);
 
-/* access.c: who may attach or read; all but the first under exec_update_lock */
+/* access.c: rights to attach and describe; all but the first run under exec_update_lock */
 struct task_struct *profil_access_find_task(pid_t nr, bool thread);
 struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread);
 bool profil_access_may_attach(struct task_struct *task, struct mm_struct *mm);
 bool profil_access_may_describe(struct task_struct *task, struct mm_struct *mm);
 
-/* home.c: a process's sessions */
+/* home.c: the sessions of a process */
 struct profil_home *profil_home_find(struct profil_space *space);
 struct profil_home *profil_home_get(struct profil_space *space);
 struct profil_home *profil_home_get_own(bool create);
@@ -406,10 +407,10 @@ void profil_home_end_sessions(struct profil_home *home, bool all);
 void profil_home_kick(struct profil_home *home);
 void profil_homes_exit(void);
 
-/* describe.c: a process's classic session, for another process */
+/* describe.c: describes the classic session of a process to another process */
 int profil_classic_describe(struct profil_describe *arg, struct profil_stats *stats);
 
-/* inherit.c: a child's session until its set-up */
+/* inherit.c: the session of a child of fork, until it is set up */
 struct profil_session *profil_session_inherit(struct profil_session *parent,
 					      const struct profil_table *table);
 void profil_session_publish_inherited(struct profil_session *s, struct profil_space *space,
@@ -419,7 +420,7 @@ struct profil_session *profil_pending_get(struct profil_space *space, bool class
 int profil_pending_set_up(struct profil_space *space);
 void profil_pending_kick(struct profil_space *space, bool system);
 
-/* session.c: memory, ticks, the end */
+/* session.c: the creation, the end and the release of sessions */
 struct profil_session *profil_session_alloc(gfp_t gfp);
 struct profil_session *profil_session_create(struct profil_home *home, u32 modes, u32 period,
 					     bool jitter);
@@ -452,7 +453,7 @@ int profil_classic_start(const struct profil_start *arg);
 int profil_classic_stop(u32 scope, struct profil_stats *stats);
 int profil_classic_read_stats(u32 scope, struct profil_stats *stats);
 
-/* descriptor.c, snapshot.c: sessions with one; functions with @data are handlers of ioctl.c */
+/* descriptor.c, snapshot.c: descriptor sessions. ioctl.c calls the functions with @data. */
 int profil_descriptor_open(const struct profil_open *arg);
 int profil_descriptor_attach(struct file *file, void *data, struct profil_stats *stats);
 int profil_descriptor_add(struct file *file, void *data, struct profil_stats *stats);
@@ -464,7 +465,7 @@ int profil_descriptor_snapshot(struct file *file, void *data, struct profil_stat
 struct profil_session *profil_descriptor_lock_own(struct file *file);
 void profil_descriptor_unlock(struct profil_session *s);
 
-/* table.c: from ranges to what the tick reads */
+/* table.c: compiles ranges into the tables that the tick reads */
 extern struct profil_table profil_empty_table;
 struct profil_table *profil_table_create(struct profil_session *s, u64 ranges, u32 nr);
 struct profil_table *profil_table_merge(const struct profil_table *base,
@@ -488,7 +489,7 @@ static inline struct profil_table *profil_table_get(struct profil_table *table)
 	return table;
 }
 
-/* pages.c: user pages, charged and pinned */
+/* pages.c: charges and pins user pages */
 int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed);
 bool profil_uncharge(struct mm_struct *mm, unsigned long pages);
 struct profil_histogram *profil_histogram_find(struct rb_root_cached *root, unsigned long start,
@@ -503,7 +504,7 @@ void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *ne
 unsigned long profil_histograms_free(struct rb_root_cached *root);
 void profil_histograms_free_unused(struct profil_session *s);
 
-/* ring.c: ticks outside, for read() */
+/* ring.c: records of ticks that were outside, for read() */
 struct profil_ring *profil_ring_create(u32 nr_records);
 void profil_ring_free(struct profil_ring *ring);
 unsigned long profil_ring_pages(u32 nr_records);
@@ -514,15 +515,15 @@ __poll_t profil_ring_poll(struct profil_session *s, struct file *file,
 void profil_ring_wake(struct profil_session *s);
 
 /* probe_memory.c: memory for probes, on PREEMPT_RT */
-#define PROFIL_RESERVE_SIZE	sizeof(struct profil_session)	/* largest that a probe allocates */
+#define PROFIL_RESERVE_SIZE	sizeof(struct profil_session)	/* a probe's largest object */
 void profil_reserve_fill(struct work_struct *unused);
 void profil_reserve_exit(void);
 void *profil_reserve_take(void);
 
-/* Not from the emergency reserves: if it fails, stats.unfollowed reports the fork. */
+/* Without the emergency reserves. If this fails, stats.unfollowed counts the fork or exec. */
 #define PROFIL_GFP_PROBE (GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
 
-/* Also for the probes of fork and exec. */
+/* Allocates zeroed memory, also in the probes of fork and exec. */
 static __always_inline void *profil_zalloc(size_t size, gfp_t gfp)
 {
 	BUILD_BUG_ON(size > PROFIL_RESERVE_SIZE);
@@ -536,13 +537,13 @@ struct tracepoint *profil_follow_find_tracepoint(const char *name);
 int profil_follow_init(void);
 void profil_follow_exit(void);
 
-/* Cheaper than hash_ptr(), and as good, since the keys come from one slab. */
+/* Cheaper than hash_ptr(), and as good, since the keys of a table come from 1 or 2 slab caches. */
 static __always_inline u32 profil_hash(const void *key)
 {
 	return hash_32((u32)(unsigned long)key, PROFIL_HASH_BITS);
 }
 
-/* Under RCU, or with interrupts off. May return NULL. */
+/* Finds the space of @mm, or returns NULL. Under RCU, or with interrupts off. */
 static __always_inline struct profil_space *profil_space_find(const struct mm_struct *mm)
 {
 	struct profil_space *space;
@@ -553,7 +554,7 @@ static __always_inline struct profil_space *profil_space_find(const struct mm_st
 	return NULL;
 }
 
-/* The first target with @key from @node on, or NULL. Likewise. */
+/* Finds the first target with @key from @node on, or returns NULL. Under RCU, or interrupts off. */
 static __always_inline struct profil_target *profil_target_from(struct hlist_node *node,
 								const void *key)
 {
