@@ -14,7 +14,6 @@ struct profil_session *profil_classic_find(struct profil_home *home, u32 scope)
 	struct profil_session *s;
 
 	lockdep_assert_held(&home->lock);
-
 	list_for_each_entry(s, &home->sessions, list)
 		if (s->classic && s->scope == scope && !READ_ONCE(s->owner_gone) &&
 		    (scope == PROFIL_SCOPE_PROCESS || s->task == current))

@@ -72,7 +72,6 @@ static enum profil_outcome replay_one(struct profil_session *s, u64 tick)
 void profil_replay(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);
-
 	while (s->tail != (unsigned int)atomic_read(&s->head)) {
 		u64 *slot = &s->deferred[s->tail % PROFIL_MAX_DEFERRED], tick;
 		unsigned long flags;
@@ -102,7 +101,6 @@ static struct ratelimit_state park_limit =
 void profil_session_park(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);
-
 	set_bit(PROFIL_SLOW_PARKED, &s->slow);
 	if (!s->on || (!s->nr_targets && !s->nr_detached))
 		return;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ranges and statistics of a process's classic session, for another process.
+ * Describes the classic session of a process, its ranges and statistics, to another process.
  *
- * A table never changes, so home->lock is held only to reference it, and not to copy it to the
- * caller. User space copies the counters with process_vm_readv(), which calls security modules.
+ * A table never changes, so home->lock is held only to reference the table, and not to copy it to
+ * the caller. User space copies the counters with process_vm_readv(), which calls security modules.
  *
  * Context: system calls (may sleep).
  */
@@ -15,7 +15,7 @@
 
 #include "profil.h"
 
-/* The mm of process @pid, referenced, if the caller may read its session; or an error pointer. */
+/* Gets the mm of @pid, referenced, if the caller may read its session; or an error pointer. */
 static struct mm_struct *describe_get_mm(pid_t pid)
 {
 	struct task_struct *task = profil_access_find_task(pid, false);
@@ -38,7 +38,7 @@ put_task:
 	return mm;
 }
 
-/* Fills in @stats and @arg without the ranges. Return: these, referenced, or an error pointer. */
+/* Fills in @stats, and @arg without ranges. Return: the table, referenced; or an error pointer. */
 static struct profil_table *describe_session(struct profil_session *s, struct profil_space *space,
 					     struct profil_describe *arg,
 					     struct profil_stats *stats)
@@ -73,7 +73,7 @@ static struct profil_table *describe_home(struct profil_home *home, struct profi
 	return table;
 }
 
-/* A PENDING session has the ranges of its parent, and no home. */
+/* Describes a session of @space. A PENDING session has the ranges of its parent, and no home. */
 static struct profil_table *describe_space(struct profil_space *space, struct profil_describe *arg,
 					   struct profil_stats *stats)
 {
@@ -94,7 +94,7 @@ static struct profil_table *describe_space(struct profil_space *space, struct pr
 	return table;
 }
 
-/* Fills in @stats, and the ranges if there is room. */
+/* Fills in @stats and @arg, and copies the ranges if there is room for them. */
 int profil_classic_describe(struct profil_describe *arg, struct profil_stats *stats)
 {
 	struct mm_struct *mm = describe_get_mm(arg->pid);
@@ -122,7 +122,7 @@ int profil_classic_describe(struct profil_describe *arg, struct profil_stats *st
 		else
 			err = -ENOMEM;
 	}
-	/* copy_to_user() may wait for user space, so without a reference to the table. */
+	/* Drops the table before copy_to_user(), which may wait for user space. */
 	profil_table_put(table);
 	if (ranges && copy_to_user(u64_to_user_ptr(arg->ranges), ranges,
 				   arg->nr_ranges * sizeof(*ranges)))

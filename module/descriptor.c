@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sessions with a descriptor: to close its last copy ends the session.
+ * Sessions with a descriptor: closing the last copy of the descriptor ends the session.
  *
- * The session is in the home of its creator, whose address space contains the buffers. Only from
- * there can ranges be changed and counters copied. A process that has a copy of the descriptor can
+ * The session is in the home of its creator, whose address space contains the buffers. Only the
+ * creator can change ranges and copy counters. A process that has a copy of the descriptor can
  * attach itself, turn the session on and off, and read statistics and records.
  *
- * With PROFIL_FORK_FRESH the child of a fork has a session of its own, a descendant of this one.
- * The child's copy of the descriptor refers to that.
+ * With PROFIL_FORK_FRESH the child of a fork has a session of its own, a descendant of the session
+ * of the descriptor. In the child, the descriptor refers to the child's session.
  *
  * Context: system calls (may sleep).
  */
@@ -24,7 +24,7 @@
 
 #include "profil.h"
 
-/* The last copy of the descriptor is closed: ends the session and its descendants. */
+/* Ends the session and its descendants: the last copy of the descriptor is closed. */
 static void descriptor_close(struct profil_session *s)
 {
 	struct profil_home *home = s->home;
@@ -51,7 +51,7 @@ static void descriptor_close(struct profil_session *s)
 	}
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 
-	/* Does not wait for another process's home. */
+	/* The lock of another process's home may be held for long, so a worker takes it. */
 	if (profil_home_is_own(home)) {
 		refcount_inc(&home->refs);
 		mutex_lock(&home->lock);
@@ -88,7 +88,7 @@ static const struct file_operations descriptor_fops = {
 	.llseek = noop_llseek,
 };
 
-/* Adds the caller's session to its home. */
+/* Adds @s to the caller's home, unless the limit of sessions is reached. */
 static int descriptor_publish(struct profil_session *s)
 {
 	struct profil_home *home = s->home;
@@ -105,7 +105,7 @@ static int descriptor_publish(struct profil_session *s)
 	return n < PROFIL_MAX_OPEN ? 0 : -EMFILE;
 }
 
-/* Return: the descriptor, or an error. */
+/* Opens a session. Return: its descriptor, or an error. */
 int profil_descriptor_open(const struct profil_open *arg)
 {
 	struct profil_home *home = profil_home_get_own(true);
@@ -144,7 +144,7 @@ put_home:
 
 /* ---- from a file to the session ---- */
 
-/* The session that @file refers to, for profil_descriptor_unlock(); or an error pointer. */
+/* Locks the session of @file, for profil_descriptor_unlock(). Or returns an error pointer. */
 static struct profil_session *descriptor_lock(struct file *file)
 {
 	struct profil_session *root = file->private_data, *s;
@@ -162,7 +162,7 @@ static struct profil_session *descriptor_lock(struct file *file)
 	list_for_each_entry(s, &home->sessions, list) {
 		if (s->root == root) {
 			refcount_inc(&s->refs);
-			profil_home_put(home);		/* it has its own reference */
+			profil_home_put(home);		/* the session has its own reference */
 			return s;
 		}
 	}
@@ -178,8 +178,8 @@ void profil_descriptor_unlock(struct profil_session *s)
 }
 
 /*
- * As descriptor_lock(), with @lock held for reading. An exec that holds @lock may wait for user
- * space, so this does not wait for it with home->lock held: the home may be another process's.
+ * Does the same as descriptor_lock(), and takes @lock for reading. An exec that holds @lock may
+ * wait for user space, so this waits for @lock without home->lock, which may be another process's.
  */
 static struct profil_session *descriptor_lock_with(struct file *file, struct rw_semaphore *lock)
 {
@@ -196,7 +196,7 @@ static struct profil_session *descriptor_lock_with(struct file *file, struct rw_
 	}
 }
 
-/* As descriptor_lock(); -EPERM if the caller is not the creator, -ENODEV if the session ended. */
+/* Like descriptor_lock(); -ENODEV if the session has ended, -EPERM if its home is another's. */
 struct profil_session *profil_descriptor_lock_own(struct file *file)
 {
 	struct profil_session *s = descriptor_lock(file);
@@ -236,7 +236,7 @@ static int descriptor_attach_task(struct profil_session *s, struct profil_attach
 
 	if (s->on)
 		profil_session_resync_clock(s);	/* so that earlier time does not count */
-	/* follow_free() cannot run before the target is linked: RCU holds it off. */
+	/* If @task is alive here, RCU delays follow_free() until the target is linked. */
 	rcu_read_lock();
 	err = pid_alive(task) ? profil_target_attach(&b, t, NULL, NULL) : -ESRCH;
 	rcu_read_unlock();
@@ -325,7 +325,7 @@ static int descriptor_add_ranges(struct profil_session *s, u64 id, const struct 
 	return err;
 }
 
-/* Pins without home->lock, since that may wait for user space. */
+/* Pins pages without home->lock, since pinning may wait for user space. */
 int profil_descriptor_add(struct file *file, void *data, struct profil_stats *stats)
 {
 	const struct profil_add *arg = data;
@@ -373,7 +373,7 @@ put:
 	return err;
 }
 
-/* Removes the ranges of @arg from the space with @id. */
+/* Removes the ranges of @arg from the space with @id. Under home->lock. */
 static int descriptor_remove_ranges(struct profil_session *s, u64 id, struct profil_remove *arg)
 {
 	struct profil_table *table = profil_binding_table(s, id), *remaining;
@@ -394,7 +394,7 @@ static int descriptor_remove_ranges(struct profil_session *s, u64 id, struct pro
 	return err;
 }
 
-/* A child that is forked meanwhile has a higher id, or inherits the remaining ranges. */
+/* The space of a child that is forked meanwhile is visited later, or inherits what remains. */
 static int descriptor_remove_all(struct profil_session *s, struct profil_remove *arg)
 {
 	u64 id = 0;
@@ -429,10 +429,10 @@ int profil_descriptor_remove(struct file *file, void *data, struct profil_stats 
 		err = descriptor_remove_ranges(s, descriptor_space_id(arg->space), arg);
 	if (arg->nr_removed) {
 		synchronize_rcu();
-		/* Counts ticks that were deferred for these ranges. */
+		/* Counts the ticks that were deferred for these ranges. */
 		profil_replay(s);
 	}
-	/* Unused tables, also of earlier calls, reference histograms until they are freed. */
+	/* Unused tables, also of earlier calls, reference histograms until the tables are freed. */
 	if (wait_var_event_killable(&s->nr_dying, !atomic_read(&s->nr_dying)))
 		err = -EINTR;
 	else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What fork, exec and exit do to targets, and the tracepoints that report these.
+ * The probes of fork, exec and exit, which apply these to targets and sessions.
  *
  * Context: probes (atomic), follow_free() also in a softirq; others: module load and unload.
  */
@@ -25,7 +25,7 @@ static void follow_count_lost(struct profil_session *s)
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 }
 
-/* Attaches the child of a fork to @s. */
+/* Attaches @t, the child of a fork, to @s. @parent: see profil_target_attach(). */
 static int follow_fork_attach(struct profil_session *s, struct profil_target *t,
 			      struct profil_space *space, struct profil_table *table,
 			      struct profil_binding *parent)
@@ -37,11 +37,11 @@ static int follow_fork_attach(struct profil_session *s, struct profil_target *t,
 	return err;
 }
 
-/* PROFIL_FORK_FRESH: the child gets a session of its own. */
+/* Gives the child of a fork a session of its own, for PROFIL_FORK_FRESH. */
 static int follow_fork_private(struct profil_binding *b, struct profil_target *t,
 			       struct profil_space *space)
 {
-	/* The parent's: its arithmetic serves until the child has a table of its own. */
+	/* The child uses the table of its parent until it has one of its own. */
 	struct profil_table *table = rcu_dereference(b->table);
 	struct profil_session *s;
 	int err;
@@ -67,8 +67,8 @@ static int follow_fork_private(struct profil_binding *b, struct profil_target *t
  *						phase = QUIESCED; detach all targets
  *	attach the child: -ENODEV
  *
- * If A comes first, B detaches the child, too, unless it has a session of its own. Return: -ENODEV
- * if the session ends.
+ * If A comes first, B detaches the child, too, unless the child has a session of its own. Return:
+ * 0; -ENODEV if the session ends; or another error.
  */
 static int follow_fork_binding(struct profil_binding *b, struct task_struct *child,
 			       bool thread, bool same)
@@ -80,7 +80,7 @@ static int follow_fork_binding(struct profil_binding *b, struct task_struct *chi
 
 	if (s->fork == PROFIL_FORK_OFF || (same && s->fork == PROFIL_FORK_FRESH))
 		return 0;
-	/* RCU keeps @b, but its reference to the session may be gone. */
+	/* RCU keeps the memory of @b, but the reference of @b to the session may be gone. */
 	if (!refcount_inc_not_zero(&s->refs))
 		return -ENODEV;
 	space = profil_space_get(child->mm, PROFIL_GFP_PROBE);
@@ -102,7 +102,7 @@ static int follow_fork_binding(struct profil_binding *b, struct task_struct *chi
 	return err;
 }
 
-/* The binding of the process's classic session, or NULL. */
+/* Finds the binding of the process's classic session, or returns NULL. */
 static struct profil_binding *follow_find_classic(const struct profil_space *space)
 {
 	struct profil_binding *b;
@@ -113,7 +113,7 @@ static struct profil_binding *follow_find_classic(const struct profil_space *spa
 	return NULL;
 }
 
-/* Runs in the parent. The child does not run yet. */
+/* The probe of fork. It runs in the parent; the child does not run yet. */
 static void follow_fork(void *data, struct task_struct *parent, struct task_struct *child)
 {
 	struct mm_struct *mm = child->mm;
@@ -132,7 +132,7 @@ static void follow_fork(void *data, struct task_struct *parent, struct task_stru
 	hlist_for_each_entry_rcu(b, &space->bindings, node)
 		if (!b->session->classic && READ_ONCE(b->nr_processes))
 			follow_fork_binding(b, child, false, same);
-	/* If it ends, another classic session may have replaced it. */
+	/* If the classic session ends, another one may have replaced it. */
 	do {
 		b = follow_find_classic(space);
 	} while (b && follow_fork_binding(b, child, false, same) == -ENODEV &&
@@ -148,7 +148,7 @@ unlock:
 	rcu_read_unlock();
 }
 
-/* Does the new program have rights that its caller has not? */
+/* Returns true if the new program has rights that its caller does not have. */
 static bool follow_gains_privilege(const struct linux_binprm *bprm)
 {
 	const struct cred *cred = current_cred();
@@ -164,10 +164,10 @@ static void follow_exec_target(struct profil_target *t, bool follow)
 	struct mm_struct *mm = current->mm;
 	struct profil_space *space;
 
-	/* Attached to the new mm during exec: keep its ranges. */
+	/* Keeps the ranges of a target that was attached to the new mm during the exec. */
 	if (from->space->mm == mm)
 		return;
-	/* A PENDING session is not followed: exec removes its buffers. */
+	/* A PENDING session does not follow the exec, which removes the session's buffers. */
 	if (follow && s->exec == PROFIL_EXEC_FOLLOW && s->home && refcount_inc_not_zero(&s->refs)) {
 		space = profil_space_get(mm, PROFIL_GFP_PROBE);
 		if (space) {
@@ -181,7 +181,7 @@ static void follow_exec_target(struct profil_target *t, bool follow)
 	profil_target_move(t, b);
 }
 
-/* In the task, which has its new mm, but has not run the new program. */
+/* The probe of exec. The task has its new mm, but has not run the new program yet. */
 static void follow_exec(void *data, struct task_struct *task, pid_t old_pid,
 			struct linux_binprm *bprm)
 {
@@ -198,7 +198,7 @@ static void follow_exec(void *data, struct task_struct *task, pid_t old_pid,
 	profil_clock_resync_here();
 }
 
-/* The classic sessions of the thread end. */
+/* The probe of exit: ends the classic sessions of the thread. */
 static void follow_exit(PROFIL_EXIT_PROBE_ARGS)
 {
 	struct profil_target *t;
@@ -213,7 +213,7 @@ static void follow_exit(PROFIL_EXIT_PROBE_ARGS)
 	rcu_read_unlock();
 }
 
-/* @task was reaped, and a grace period has passed: no tick can find it running. */
+/* Runs a grace period after @task was reaped, so no tick can find @task running. */
 static void follow_free(void *data, struct task_struct *task)
 {
 	struct profil_target *t;
@@ -270,7 +270,7 @@ int profil_follow_init(void)
 	unsigned int i;
 	int err;
 
-	/* Probes are registered as void *: let the compiler check their arguments. */
+	/* Probes are registered as void *, so let the compiler check their arguments. */
 	check_trace_callback_type_sched_process_fork(follow_fork);
 	check_trace_callback_type_sched_process_exec(follow_exec);
 	check_trace_callback_type_sched_process_exit(follow_exit);

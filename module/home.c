@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Homes: the sessions of a process, their lock, the worker that ends them, the release of the mm.
+ * Homes: the sessions of a process, their lock, their worker, and the notifier of the process's mm.
  *
- * The buffers of a session are in the address space of its home, and charged to it. When the last
- * user of the address space goes, all sessions of the home end: a notifier, which a home has all
- * its life, reports the release. So every session has a home, except for PENDING ones.
+ * The buffers of a session are in the address space of its home, and charged to it. When the mm is
+ * released, all sessions of the home end: each home has a notifier that reports the release. So
+ * every session has a home, except PENDING ones.
  *
- * A home exists as long as it has sessions or callers. After the release it has neither mm nor
- * space, and remains for descriptors that are still open.
+ * A home exists as long as sessions or callers reference it. After the release it has neither mm
+ * nor space, and remains for descriptors that are still open.
  *
  * Context: system calls, task work of the child of a fork, workers (may sleep); profil_home_put()
  * and profil_home_kick(): any.
@@ -29,7 +29,7 @@ static bool home_invalidate(struct mmu_interval_notifier *notifier,
 	struct profil_home *home = container_of(notifier, struct profil_home, notifier);
 
 	mmu_interval_set_seq(notifier, cur_seq);
-	/* A notifier cannot be removed here. */
+	/* This callback cannot remove the notifier, so a worker does. */
 	if (range->event == MMU_NOTIFY_RELEASE) {
 		WRITE_ONCE(home->released, true);
 		profil_home_kick(home);
@@ -42,8 +42,8 @@ static const struct mmu_interval_notifier_ops home_ops = {
 };
 
 /*
- * Makes the caller's mm report its release, for page 0, where nothing is mapped. A pending signal,
- * perhaps of a fast timer, would keep the first notifier of an mm from being inserted.
+ * Inserts a notifier for the release of the caller's mm. It is for page 0, where nothing is mapped.
+ * Signals are blocked, since a pending one would interrupt the insertion of an mm's first notifier.
  */
 static int home_insert_notifier(struct profil_home *home)
 {
@@ -55,19 +55,19 @@ static int home_insert_notifier(struct profil_home *home)
 	sigprocmask(SIG_BLOCK, &blocked, &before);
 	err = mmu_interval_notifier_insert(&home->notifier, current->mm, 0, PAGE_SIZE, &home_ops);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	/* -ERESTART* needs it, though another thread may have taken the signal. */
+	/* -ERESTARTNOINTR requires this flag, though another thread may have taken the signal. */
 	if (pending || err == -EINTR)
 		set_thread_flag(TIF_SIGPENDING);
 	if (err == -EINTR)
 		return fatal_signal_pending(current) ? -EINTR : -ERESTARTNOINTR;
 	if (err)
 		return -ENOMEM;
-	/* Until an invalidation in progress ends, the notifier would not get the release. */
+	/* While an invalidation is in progress, the notifier would not get the release. */
 	mmu_interval_read_begin(&home->notifier);
 	return 0;
 }
 
-/* The home of an address space, referenced; or NULL. */
+/* Finds the home of an address space, referenced; or returns NULL. */
 struct profil_home *profil_home_find(struct profil_space *space)
 {
 	struct profil_home *home;
@@ -82,8 +82,8 @@ struct profil_home *profil_home_find(struct profil_space *space)
 }
 
 /*
- * The home of the caller's sessions, which is created if there is none, referenced; or an error
- * pointer: -ENOMEM, -EINTR when killed, -ERESTARTNOINTR.
+ * Finds or creates the home of the caller's sessions, referenced. Or returns an error pointer:
+ * -ENOMEM, -EINTR if killed, -ERESTARTNOINTR.
  */
 struct profil_home *profil_home_get(struct profil_space *space)
 {
@@ -129,7 +129,7 @@ void profil_home_put(struct profil_home *home)
 		queue_work(profil_wq, &home->free);
 }
 
-/* The address space is released, or the home has no references. */
+/* Detaches @home from its mm, since the mm is released, or @home has no references. */
 static void home_detach(struct profil_home *home)
 {
 	struct profil_space *space = home->space;
@@ -141,7 +141,7 @@ static void home_detach(struct profil_home *home)
 	if (space->home == home)
 		space->home = NULL;
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	/* Before the address can be that of another mm. */
+	/* After the removal of the notifier another mm may have this address. */
 	WRITE_ONCE(home->mm, NULL);
 	home->space = NULL;
 	mmu_interval_notifier_remove(&home->notifier);
@@ -162,8 +162,8 @@ bool profil_home_is_own(const struct profil_home *home)
 }
 
 /*
- * As profil_home_get(), after the set-up of sessions that the caller has inherited. Without
- * @create: NULL if there is none.
+ * Sets up the sessions that the caller has inherited, and finds its home, as profil_home_get(). If
+ * there is none and @create is false, returns NULL.
  */
 struct profil_home *profil_home_get_own(bool create)
 {
@@ -182,7 +182,7 @@ struct profil_home *profil_home_get_own(bool create)
 	return home;
 }
 
-/* The caller's home, locked, for profil_home_unlock(); NULL: there is none; or an error pointer. */
+/* Finds and locks the caller's home; or returns NULL if there is none, or an error pointer. */
 struct profil_home *profil_home_lock(void)
 {
 	struct profil_home *home = profil_home_get_own(false);
@@ -196,7 +196,7 @@ struct profil_home *profil_home_lock(void)
 	return home;
 }
 
-/* Releases the lock and the reference, and uncharges what is due if the caller can. */
+/* Drops the lock and the reference. Returns the charge that is due, or lets a worker do so. */
 void profil_home_unlock(struct profil_home *home)
 {
 	unsigned long pages = home->to_uncharge;
@@ -213,7 +213,7 @@ void profil_home_unlock(struct profil_home *home)
 	profil_home_put(home);
 }
 
-/* Returns a charge of the caller; if the caller is killed, a worker does it. */
+/* Returns a charge of the caller. If the caller is killed, a worker returns it. */
 void profil_home_uncharge(struct profil_home *home, unsigned long pages)
 {
 	if (profil_uncharge(home->mm, pages))
@@ -224,14 +224,13 @@ void profil_home_uncharge(struct profil_home *home, unsigned long pages)
 	profil_home_kick(home);
 }
 
-/* Ends all sessions of @home that have lost their owner; or @all. They share one grace period. */
+/* Ends the sessions of @home without an owner; or, with @all, all. They share a grace period. */
 void profil_home_end_sessions(struct profil_home *home, bool all)
 {
 	struct profil_session *s, *next;
 	bool wait = false;
 
 	lockdep_assert_held(&home->lock);
-
 	list_for_each_entry(s, &home->sessions, list) {
 		if (s->phase == PROFIL_LIVE && (all || READ_ONCE(s->owner_gone))) {
 			profil_session_quiesce(s);
@@ -252,17 +251,17 @@ void profil_home_end_sessions(struct profil_home *home, bool all)
 	}
 }
 
-/* Queued work references the home, and the module, since it may be delayed. */
+/* Drops the references of queued work to the home and to the module. */
 static void home_put_work(struct profil_home *home)
 {
 	profil_home_put(home);
 	module_put(THIS_MODULE);
 }
 
-/* Starts a worker that ends the sessions that must end, and returns the charge that is due. */
+/* Queues a worker that ends the sessions that must end, and returns the charge that is due. */
 void profil_home_kick(struct profil_home *home)
 {
-	/* If one fails, profil_homes_exit() or home_free() does the work. */
+	/* If there is no reference, profil_homes_exit() or home_free() does the work. */
 	if (!try_module_get(THIS_MODULE))
 		return;
 	if (!refcount_inc_not_zero(&home->refs))
@@ -277,7 +276,7 @@ static void home_reconcile(struct work_struct *work)
 						reconcile);
 	bool released = READ_ONCE(home->released), again = true;
 
-	/* The owner may take long, and workers that wait would keep other work from running. */
+	/* The owner may hold the lock for long; a waiting worker would delay other work. */
 	if (mutex_trylock(&home->lock)) {
 		profil_home_end_sessions(home, released);
 		if (released || !home->mm || profil_uncharge(home->mm, home->to_uncharge))
@@ -310,8 +309,8 @@ static struct profil_home *home_in_bucket(unsigned int bucket)
 }
 
 /*
- * Frees the ended sessions of all processes. No session is on, no file is open, no probe runs. The
- * caller flushes the work that is queued on profil_wq.
+ * Frees the ended sessions of all processes. No session is on, no file is open, and no probe runs.
+ * The caller flushes the work that is queued on profil_wq.
  */
 void profil_homes_exit(void)
 {

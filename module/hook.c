@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How the scheduler tick is reached: by ftrace, at the tick function. Without the hook a tick costs
- * nothing. The hook is in place only after a tick has arrived through it.
+ * The hook: an ftrace callback on the tick function. While it is not installed, a tick costs
+ * nothing. It counts as installed only after a tick has arrived through it.
  *
  * Context: system calls and workers (may sleep). The hook, profil_sample(), runs in the tick.
  */
@@ -18,19 +18,19 @@
 #error "profil hooks the tick with ftrace: the kernel needs CONFIG_DYNAMIC_FTRACE"
 #endif
 
-#define ARRIVAL_MS	1000	/* a busy CPU's tick comes after 1 to 10 ms */
+#define ARRIVAL_MS	1000	/* timeout; on a busy CPU a tick arrives within 1 to 10 ms */
 
 /*
- * PERMANENT: sysctl kernel.ftrace_enabled cannot silently stop the ticks. Not RECURSION, with which
- * ftrace guards the callback against recursion, at 40 instructions a tick: nothing here calls the
- * tick function.
+ * FTRACE_OPS_FL_PERMANENT: sysctl kernel.ftrace_enabled cannot silently stop the ticks.
+ * FTRACE_OPS_FL_RECURSION, which protects against recursion, would cost 40 instructions per tick,
+ * and is not needed: the callback never calls the tick function.
  */
 static struct ftrace_ops tick_ops = {
 	.func = profil_sample,
 	.flags = FTRACE_OPS_FL_PERMANENT,
 };
 
-/* Keeps this CPU busy, so that it ticks, until a tick arrives through the hook. */
+/* Keeps this CPU busy, so that it ticks. Returns true when a tick arrives through the hook. */
 static bool tick_arrives(void)
 {
 	ktime_t end = ktime_add_ms(ktime_get(), ARRIVAL_MS);
@@ -51,8 +51,8 @@ static int tick_hook(void)
 	int err = 0;
 
 	/*
-	 * Without a filter ftrace would hook all functions of the kernel. It is never removed,
-	 * since finding the function by name takes 89 million instructions.
+	 * Without a filter, ftrace would hook all functions of the kernel. The filter stays when
+	 * the hook is removed, since finding the function by name takes 89 million instructions.
 	 */
 	if (!filtered)
 		err = ftrace_set_filter(&tick_ops, PROFIL_TICK_FUNCTION,
@@ -79,7 +79,7 @@ static int tick_hook(void)
 	return 0;
 }
 
-/* With nohz_full= the clock's probe keeps the tick where a sampled task runs, see clock.c. */
+/* Also installs the switch probe if nohz_full= is set: it keeps ticks running, see clock.c. */
 static int tick_install(void)
 {
 	int err = profil_nohz_full ? profil_trigger_get(&profil_clock) : 0;
@@ -106,7 +106,7 @@ struct profil_trigger profil_tick = {
 	.remove = tick_remove,
 };
 
-/* Tries the hook, so that the module does not load where profiling would fail. */
+/* Installs the hook once, so that the module does not load where profiling would fail. */
 int profil_tick_init(void)
 {
 	int err = profil_trigger_get(&profil_tick);
@@ -116,7 +116,7 @@ int profil_tick_init(void)
 	return err;
 }
 
-/* The hook has no users. */
+/* Removes the hook, which has no users. */
 void profil_tick_exit(void)
 {
 	profil_trigger_exit(&profil_tick);

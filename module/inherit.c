@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The session of the child of a fork, until its set-up.
+ * The session of the child of a fork, until it is set up.
  *
- * The probe of fork creates it as PENDING: it samples the child with the ranges of the parent's
- * table, but has no pages, so it is parked. Its first tick that would raise a counter is deferred,
- * and queues task work, with which the child sets the session up on its way back to user mode; the
- * child's first ioctl does so, too. A child that execs or exits before that causes no work. The
- * set-up gives the session a home, a charge, pages and a table, and counts the deferred ticks.
+ * The probe of fork creates it as PENDING: it samples the child with the parent's table, but is
+ * parked, since it has no pages. Its first tick that would increment a counter is deferred, and
+ * queues task work. This sets the session up when the child returns to user mode; the child's first
+ * ioctl does so, too. A child that execs or exits before that causes no work. The set-up gives the
+ * session a home, a charge, pages and a table, and counts the deferred ticks.
  *
- * A PENDING session belongs to its binding, which the last target frees.
+ * The binding of a PENDING session holds its base reference; the last target frees the binding.
  *
  * Context: the probe of fork (atomic) up to profil_session_publish_inherited(); the tick for
  * profil_pending_kick(); others: system calls and task work (may sleep).
@@ -21,8 +21,8 @@
 #include "profil.h"
 
 /*
- * Creates the session of a child of fork, which does not run yet. @parent is under RCU, and may be
- * ending; a change that another task makes to it meanwhile may come before the fork or after.
+ * Creates the session of a child of fork, which does not run yet. @parent is read under RCU, and
+ * may be ending; a change that another task makes meanwhile may come before or after the fork.
  * @table: the parent's ranges in its own address space.
  *
  * Return: the session, for profil_session_publish_inherited(); or an error pointer: -ENOMEM, or
@@ -47,7 +47,7 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 	s->slow |= BIT(PROFIL_SLOW_PARKED);
 	s->classic = parent->classic;
 	s->may_exceed = parent->may_exceed && ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
-	/* If the parent is PENDING itself, the table is that of its own parent. */
+	/* The table of a @parent that is PENDING belongs to the grandparent, and is not checked. */
 	s->buffers_lost = parent->buffers_lost ||
 		  (table->session == parent && !profil_histograms_are_mapped(table));
 	s->scope = parent->scope;
@@ -82,7 +82,7 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 
 /*
  * Adds @s, to which the child is attached, to the pending sessions of the child's @space, and drops
- * the caller's reference. @err: the child could not be attached.
+ * the caller's reference. @err: nonzero if the child could not be attached.
  */
 void profil_session_publish_inherited(struct profil_session *s, struct profil_space *space, int err)
 {
@@ -95,14 +95,14 @@ void profil_session_publish_inherited(struct profil_session *s, struct profil_sp
 	profil_session_put(s);
 }
 
-/* The descriptor of @s, which was PENDING, is closed. */
+/* Detaches the targets of @s, which is PENDING, since its descriptor is closed. */
 void profil_session_drop_pending(struct profil_session *s)
 {
 	profil_session_set_phase(s, PROFIL_QUIESCED);
 	profil_target_detach_all(s);
 }
 
-/* A pending session of @space, or only the @classic one of the process, referenced; or NULL. */
+/* Finds a pending session of @space, or only a @classic one, referenced; or returns NULL. */
 struct profil_session *profil_pending_get(struct profil_space *space, bool classic)
 {
 	struct profil_session *s, *found = NULL;
@@ -110,7 +110,7 @@ struct profil_session *profil_pending_get(struct profil_space *space, bool class
 
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	list_for_each_entry(s, &space->pending, list) {
-		/* Others end soon. */
+		/* Skip sessions that are about to end; with @classic also descriptor sessions. */
 		if (s->phase == PROFIL_PENDING && !s->owner_gone && (s->classic || !classic)) {
 			found = s;
 			refcount_inc(&s->refs);
@@ -121,14 +121,13 @@ struct profil_session *profil_pending_get(struct profil_space *space, bool class
 	return found;
 }
 
-/* Moves @s from PENDING to LIVE. Return: false if it is not PENDING any more, or must end. */
+/* Moves @s from PENDING to LIVE. Return: false if @s is not PENDING any more, or must end. */
 static bool pending_adopt(struct profil_session *s, struct profil_home *home)
 {
 	unsigned long flags;
 	bool pending;
 
 	lockdep_assert_held(&home->lock);
-
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	pending = s->phase == PROFIL_PENDING && !s->owner_gone && !list_empty(&s->list);
 	if (pending) {
@@ -152,7 +151,7 @@ static int pending_set_up(struct profil_session *s, struct profil_home *home)
 	int err = -ENOMEM;
 
 	if (!parents)
-		return 0;		/* the child has no targets of @s any more */
+		return 0;		/* the child has left the targets of @s */
 	counts = profil_session_alloc_counts(s);
 	table = profil_table_inherit(s, parents);
 	profil_table_put(parents);
@@ -172,7 +171,7 @@ static int pending_set_up(struct profil_session *s, struct profil_home *home)
 							       PROFIL_END_BUFFER);
 		} else {
 			profil_histograms_adopt(s, &new);
-			/* Ticks use them at once. */
+			/* Ticks use the counts from here on. */
 			smp_store_release(&s->counts, counts);
 			counts = NULL;
 			profil_binding_set_table(s, home->space->id, table);
@@ -189,7 +188,7 @@ free:
 	return err;
 }
 
-/* Under space->setup_lock, or a session could be charged twice and so exceed the limit. */
+/* Under space->setup_lock, since two tasks could charge a session twice and exceed the limit. */
 static int pending_set_up_all(struct profil_space *space)
 {
 	struct profil_session *s;
@@ -210,13 +209,13 @@ static int pending_set_up_all(struct profil_space *space)
 
 /*
  * Sets up all pending sessions of the caller's space. A session whose set-up fails ends, and its
- * statistics tell why. Return: 0; or an error of profil_home_get(), with some still pending.
+ * statistics tell why. Return: 0; or -EINTR, or an error of profil_home_get(), with some pending.
  */
 int profil_pending_set_up(struct profil_space *space)
 {
 	int err;
 
-	/* None is added while the caller is here. One just removed is set up under home->lock. */
+	/* None is added once the child runs. One just removed is set up under home->lock. */
 	if (list_empty_careful(&space->pending))
 		return 0;
 	if (mutex_lock_killable(&space->setup_lock))
@@ -226,27 +225,27 @@ int profil_pending_set_up(struct profil_space *space)
 	return err;
 }
 
-/* After a failure the next tick tries again. */
+/* Task work that sets up the pending sessions. After a failure the next tick tries again. */
 static void setup_work(struct callback_head *work)
 {
 	struct profil_setup *setup = container_of(work, struct profil_setup, work);
 	struct profil_space *space = setup->space;
 
-	/* Ticks from here on can queue it again. */
+	/* From here on, ticks can queue the work again. */
 	smp_store_release(&setup->queued, false);
-	/* Otherwise it has exec'ed or exits; or another task does this, and may wait for us. */
+	/* If not, current has exec'ed or exits; or another task does this, and may wait for us. */
 	if (current->mm == space->mm && mutex_trylock(&space->setup_lock)) {
 		pending_set_up_all(space);
 		mutex_unlock(&space->setup_lock);
 	}
 	profil_space_put(space);
-	/* profil_flush() waits for tasks between here and the return. */
+	/* profil_flush() waits for tasks that are between here and the return. */
 	module_put(THIS_MODULE);
 }
 
 /*
  * Queues task work for current, whose tick has found a binding to @space, to set up the pending
- * sessions. In @system mode current may be in a long call, so other tasks get work, too.
+ * sessions. In @system mode current may be in a long call, so up to three tasks get task work.
  */
 void profil_pending_kick(struct profil_space *space, bool system)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From ioctl to handler: the contract at the top of uapi/linux/profil.h, for all commands. Handlers
- * get a zero-extended copy of their structure, which is copied back if they succeed and the command
- * has results. So are the statistics, zero at first, if the caller has asked for them.
+ * Dispatches ioctls to handlers, by the contract at the top of uapi/linux/profil.h. A handler gets
+ * a zero-extended copy of its structure. If it succeeds, the structure is copied back if the
+ * command has results, and the statistics, which are zero at first, if the caller has asked for
+ * them.
  *
  * Context: system calls (may sleep).
  */
@@ -15,7 +16,7 @@
 
 #include "profil.h"
 
-/* The shortest period that the caller may ask for. */
+/* Returns the shortest period that the caller may ask for. */
 static u32 ioctl_min_period(void)
 {
 	if (ns_capable_noaudit(&init_user_ns, CAP_PERFMON) ||
@@ -117,8 +118,8 @@ static int ioctl_open(struct file *file, void *data, struct profil_stats *stats)
 }
 
 /*
- * A copy of an array in user space, freed by kvfree(), or an error pointer. As vmemdup_user(), but
- * charged, since user space can delay the copy for ever, with the memory allocated.
+ * Copies an array from user space. Return: the copy, for kvfree(); or an error pointer. Unlike that
+ * of vmemdup_user(), the memory is charged, since user space can delay the copy for ever.
  */
 void *profil_array_from_user(u64 address, u32 nr, size_t size)
 {
@@ -150,11 +151,11 @@ union profil_arg {
 };
 
 struct ioctl_command {
-	/* for the device and for a session's descriptor; NULL: unknown command */
+	/* handlers for the device and for a session's descriptor; NULL: unknown command */
 	int (*device)(struct file *file, void *arg, struct profil_stats *stats);
 	int (*session)(struct file *file, void *arg, struct profil_stats *stats);
 	size_t size;
-	size_t least;		/* size of its first version */
+	size_t least;		/* size of the structure's first version */
 	size_t reserved;	/* offset of __reserved; 0: none */
 	size_t stats;		/* offset of the address of a struct profil_stats; 0: none */
 	u32 flags;		/* known flags */
@@ -204,7 +205,7 @@ static int ioctl_write_result(const struct ioctl_command *c, const void *arg, vo
 	return copy_to_user(uarg, arg, min_t(size_t, *(u32 *)arg, c->size)) ? -EFAULT : 0;
 }
 
-/* Copies the structure of @c. User space may change it meanwhile: the first size read counts. */
+/* Copies the structure of @c. User space may change it: the size read first counts. */
 static int ioctl_read_arg(const struct ioctl_command *c, void *arg, void __user *uarg)
 {
 	u32 size;
@@ -224,7 +225,7 @@ static int ioctl_read_arg(const struct ioctl_command *c, void *arg, void __user 
 		return -EOPNOTSUPP;
 	if (c->reserved && *(u32 *)(arg + c->reserved))
 		return -EINVAL;
-	/* Before the handler has effects: can the result be written? */
+	/* Checks that the result can be written, before the handler has effects. */
 	return c->result ? ioctl_write_result(c, arg, uarg) : 0;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Load and unload, and the device.
+ * Loads and unloads the module, and registers the device.
  *
- * The module can be unloaded when no session is on and no file is open, since these reference it.
- * profil_exit() ends the rest, each part before those that it uses.
+ * Sessions that are on and open files reference the module, so none exist when it is unloaded.
+ * profil_exit() shuts each part down before the parts that it uses.
  *
  * Context: module load and unload (may sleep).
  */
@@ -50,11 +50,11 @@ static void profil_flush(void)
 {
 	unsigned int i;
 
-	/* Task work that has dropped its reference to the module may still return: setup_work(). */
+	/* setup_work() drops its module reference, then returns. Wait until no task is in it. */
 	synchronize_rcu_tasks();
 	/*
-	 * To free an object frees others, each after a grace period or in a worker: a binding its
-	 * table, that its session, that its home, that its space.
+	 * Freeing an object frees others, each after a grace period or in a worker: a binding frees
+	 * its table, the table its session, the session its home, the home its space.
 	 */
 	for (i = 0; i < 5; i++) {
 		flush_workqueue(profil_wq);
@@ -70,8 +70,8 @@ static int __init profil_init(void)
 	int err;
 
 	/*
-	 * Unbound, since a worker may take long over a large buffer. In sysfs an administrator can
-	 * set the CPUs and the nice value of the workers.
+	 * The workers are unbound, since one may take long over a large buffer. In sysfs an
+	 * administrator can set the CPUs and the nice value of the workers.
 	 */
 	profil_wq = alloc_workqueue("profil", WQ_UNBOUND | WQ_SYSFS, 0);
 	if (!profil_wq)

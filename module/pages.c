@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The pages that contain the counters: charged, pinned, unpinned, uncharged.
+ * Charges and pins the pages that contain the counters, and later unpins and uncharges them.
  *
- * Pinned is pinned: from the call that adds its ranges until its end a session counts in the pages
- * that it has pinned and charged. munmap(), MADV_DONTNEED, mremap() or a truncation do not affect
- * it, and FOLL_LONGTERM keeps the kernel from moving, merging, swapping or copying the pages.
+ * A session counts in the same pages, pinned and charged, from the call that adds its ranges until
+ * they are removed or it ends. munmap(), MADV_DONTNEED, mremap() or a truncation do not affect
+ * them, and FOLL_LONGTERM keeps the kernel from moving, merging, swapping or copying them.
  *
  * Each call that adds ranges makes histograms of the pages of their buffers. Adjacent pages go into
- * the same one, so that no page is pinned or charged twice.
+ * one histogram, so that no page is pinned or charged twice.
  *
- * Context: system calls, and task work of the child of a fork; workers uncharge (may sleep). No
- * home's lock is held to pin or charge, which takes mmap_lock, whose holder may wait for user
- * space. profil_histograms_are_mapped(): the probe of fork (atomic).
+ * Context: system calls, and task work of the child of a fork; workers uncharge (may sleep).
+ * Pinning and charging take mmap_lock, whose holder may wait for user space, so no home's lock is
+ * held then. profil_histograms_are_mapped() runs in the probe of fork (atomic).
  */
 #include <linux/backing-dev.h>
 #include <linux/hugetlb.h>
@@ -28,13 +28,13 @@
 
 #define PIN_FLAGS	(FOLL_WRITE | FOLL_LONGTERM | PROFIL_FOLL_NUMA)
 #define PIN_BATCH	64UL
-#define PIN_TRIES	1000	/* against threads that keep changing the mapping */
+#define PIN_TRIES	1000	/* attempts, since threads may keep changing the mapping */
 
 /* ---- charging ---- */
 
 /*
- * Charges pages to the caller's RLIMIT_MEMLOCK; @credit pages of the present charge will be
- * returned. Return: 0; -EPERM: above the limit; -EINTR when killed.
+ * Charges @pages to the caller's locked_vm, within RLIMIT_MEMLOCK unless @may_exceed. @credit:
+ * charged pages that will be returned. Return: 0; -EPERM above the limit; -EINTR if killed.
  */
 int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 {
@@ -55,8 +55,8 @@ int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 }
 
 /*
- * Returns a charge. Waits for the caller's own mmap_lock, until killed, but not for another's.
- * Return: false without the lock, and the charge remains.
+ * Returns a charge. Waits for mmap_lock, until killed, only if @mm is the caller's own. Return:
+ * false if it did not get mmap_lock, so that the charge remains.
  */
 bool profil_uncharge(struct mm_struct *mm, unsigned long pages)
 {
@@ -66,7 +66,7 @@ bool profil_uncharge(struct mm_struct *mm, unsigned long pages)
 				!down_write_trylock(&mm->mmap_lock))
 		return false;
 	__account_locked_vm(mm, pages, false, current, true);
-	/* Not mmap_write_unlock(): readers need not notice, as no mapping has changed. */
+	/* Not mmap_write_unlock(), which tells readers that mappings may have changed. */
 	up_write(&mm->mmap_lock);
 	return true;
 }
@@ -84,7 +84,7 @@ static int extent_cmp(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Sorts @n extents, and merges overlapping or adjacent ones. Return: how many remain. */
+/* Sorts @n extents, and merges overlapping or adjacent ones. Return: the number that remains. */
 static u32 extent_merge(struct extent *extents, u32 n)
 {
 	u32 i, nr = 0;
@@ -115,7 +115,7 @@ static struct profil_histogram *histogram_next(struct profil_histogram *h)
 	return node ? container_of(node, struct profil_histogram, node) : NULL;
 }
 
-/* The histogram in @root that contains [@start, @start + @bytes), or NULL. */
+/* Finds the histogram in @root that contains [@start, @start + @bytes), or returns NULL. */
 struct profil_histogram *profil_histogram_find(struct rb_root_cached *root, unsigned long start,
 					       unsigned long bytes)
 {
@@ -129,7 +129,7 @@ struct profil_histogram *profil_histogram_find(struct rb_root_cached *root, unsi
 	return NULL;
 }
 
-/* The kernel's address of the counter at @addr; NULL: not in a histogram. Under home->lock. */
+/* Returns the kernel address of the counter at @addr; NULL if not pinned. Under home->lock. */
 void *profil_histogram_counter(struct profil_session *s, unsigned long addr, unsigned long width)
 {
 	struct profil_histogram *h = profil_histogram_find(&s->histograms, addr, width);
@@ -137,7 +137,7 @@ void *profil_histogram_counter(struct profil_session *s, unsigned long addr, uns
 	return h ? h->pages[(addr - h->node.start) >> PAGE_SHIFT] + offset_in_page(addr) : NULL;
 }
 
-/* Called by tables that are freed, and by the session, when no tick can find @h. */
+/* Drops the reference of a table or of the session. No tick can find @h through these. */
 void profil_histogram_put(struct profil_histogram *h)
 {
 	if (refcount_dec_and_test(&h->refs))
@@ -159,7 +159,7 @@ static struct profil_histogram *histogram_create(const struct extent *extent)
 	return h;
 }
 
-/* The pages of all buffers in @table that have no histogram yet. Freed by kvfree(). */
+/* Returns the pages of all buffers in @table without a histogram, for kvfree(); or NULL. */
 static struct extent *extents_of_table(const struct profil_table *table, u32 *nr,
 				       unsigned long *pages)
 {
@@ -186,9 +186,9 @@ static struct extent *extents_of_table(const struct profil_table *table, u32 *nr
 /* ---- pinning ---- */
 
 /*
- * Is it writable, and of a kind that may be pinned? Not shared mappings whose file is written back,
- * since the file system cannot see the writes of the tick. If @inherited, not memory that fork
- * wipes, nor hugetlb, where a write can fault for ever in 6.1.
+ * Returns true if @vma is writable and of a kind that may be pinned. Shared mappings with writeback
+ * may not: the file system cannot see the writes of the tick. If @inherited, nor may memory that
+ * fork wipes, or hugetlb, where a write can fault for ever in 6.1.
  */
 static bool vma_is_pinnable(struct vm_area_struct *vma, bool inherited)
 {
@@ -206,7 +206,7 @@ static bool vma_is_pinnable(struct vm_area_struct *vma, bool inherited)
 	return !vma->vm_file || !mapping_can_writeback(vma->vm_file->f_mapping);
 }
 
-/* May a fault there wait for a process that serves it, which may be the caller? */
+/* Returns true if a fault in @vma may wait for another process, or even for the caller. */
 static bool vma_waits_for_user(struct vm_area_struct *vma)
 {
 	return userfaultfd_armed(vma) ||
@@ -231,9 +231,10 @@ static int histogram_fault_in(struct mm_struct *mm, unsigned long start, unsigne
 }
 
 /*
- * Pins pages of the caller that are present and writable. GUP must not fault: with mmap_lock held
- * it repeats that until it has the page, and some faults succeed for ever without a change, such as
- * those of a userfaultfd whose close waits for mmap_lock (before 6.15). -EAGAIN: fault first.
+ * Pins those pages of the caller that are present and writable. GUP must not fault here: it would
+ * hold mmap_lock and repeat a fault until it has the page, but some faults never make it present,
+ * as in a userfaultfd whose close waits for mmap_lock (before 6.15). -EAGAIN: fault in the pages
+ * first.
  */
 static long histogram_pin_present(struct mm_struct *mm, unsigned long start, unsigned long n,
 				  bool inherited, struct page **pages)
@@ -257,8 +258,8 @@ static long histogram_pin_present(struct mm_struct *mm, unsigned long start, uns
 }
 
 /*
- * Pins pages of the caller, and waits for them. Inherited pages are usually present, since fork has
- * copied what was pinned; if not, no process is asked for them.
+ * Pins pages of the caller, and faults them in if need be. Inherited pages are usually present,
+ * since fork copies pinned pages; if not, this does not wait for a process that serves the fault.
  */
 static long histogram_pin_pages(unsigned long start, unsigned long n, bool inherited,
 				struct page **pages)
@@ -298,7 +299,7 @@ static int histogram_pin(struct profil_histogram *h, bool inherited)
 	return 0;
 }
 
-/* Are the pinned pages still mapped at their addresses? Does not sleep. */
+/* Returns true if the pinned pages are still mapped at their addresses. Does not sleep. */
 static bool histogram_is_mapped(const struct profil_histogram *h)
 {
 	struct page *pages[16];
@@ -320,8 +321,8 @@ static bool histogram_is_mapped(const struct profil_histogram *h)
 }
 
 /*
- * In the probe of fork: does the child have copies of the pages that are pinned for @table, the
- * parent's own? Otherwise it has other memory there, or none, and must not count in it.
+ * Returns true if the child of the fork in progress gets copies of the pages that are pinned for
+ * @table, its parent's. Otherwise it has other memory there, or none, and must not count in it.
  */
 bool profil_histograms_are_mapped(const struct profil_table *table)
 {
@@ -332,7 +333,7 @@ bool profil_histograms_are_mapped(const struct profil_table *table)
 
 	for (i = 0; i < table->nr_ranges; i++) {
 		h = table->spans[i].histogram;
-		/* Once for each histogram; twice if another fork runs at the same time. */
+		/* Checks each histogram once, or again if another fork runs at the same time. */
 		if (!h || data_race(h->checked_by_fork) == fork)
 			continue;
 		WRITE_ONCE(h->checked_by_fork, fork);
@@ -349,17 +350,17 @@ static void histogram_unpin(struct profil_histogram *h)
 	for (i = 0; i < h->nr_pages && h->pages[i]; i++) {
 		struct page *page = virt_to_page(h->pages[i]);
 
-		/* The kernel's writes have not set the dirty bit of the user's mapping. */
+		/* The writes by the kernel have not set the dirty bit of the user's mapping. */
 		unpin_user_pages_dirty_lock(&page, 1, true);
 		cond_resched();
 	}
 }
 
 /*
- * Charges and pins histograms, into the tree @new, for the ranges of @table that have none yet.
+ * Creates, charges and pins histograms for the ranges of @table that have none, in the tree @new.
  * @home: the caller's; @inherited: the ranges are from before a fork; @credit: see profil_charge().
  * Return: 0; or, with nothing pinned or charged, -EFAULT; -ENOMEM; -EPERM: above RLIMIT_MEMLOCK;
- * -EINTR when killed.
+ * -EINTR: killed.
  */
 int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table *table,
 			  struct profil_home *home, bool inherited, bool may_exceed,
@@ -375,7 +376,7 @@ int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table 
 	extents = extents_of_table(table, &nr, &pages);
 	if (!extents)
 		return -ENOMEM;
-	/* Before this allocates memory for each page. */
+	/* Charges the pages before histogram_create() allocates memory for each. */
 	err = profil_charge(pages, credit, may_exceed);
 	if (err)
 		goto free_extents;
@@ -394,7 +395,7 @@ free_extents:
 	return err;
 }
 
-/* Moves all of @new, and their charge, to @s. Under home->lock. */
+/* Moves all histograms of @new, and their charge, to @s. Under home->lock. */
 void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *new)
 {
 	struct profil_histogram *h;
@@ -416,7 +417,7 @@ static unsigned long histogram_drop(struct profil_histogram *h, struct rb_root_c
 	return pages;
 }
 
-/* Unpins all, which no tick can reach. Return: the pages, for the caller to uncharge. */
+/* Unpins all histograms, which no tick can reach. Return: the pages, still to be uncharged. */
 unsigned long profil_histograms_free(struct rb_root_cached *root)
 {
 	struct profil_histogram *h;

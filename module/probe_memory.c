@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory for the probes of fork and exec on PREEMPT_RT, where they cannot sleep, but an allocation
- * may: they take blocks from a reserve that a worker fills. The blocks are not charged, since the
- * worker cannot know to which process.
+ * Memory for the probes of fork and exec on PREEMPT_RT. There an allocation may sleep, but a probe
+ * must not, so probes take blocks from a reserve that a worker fills. The blocks are not charged,
+ * since the worker cannot know to which process.
  *
  * Context: profil_reserve_take() in probes (atomic); others: load, unload and workers (may sleep).
  */
@@ -10,7 +10,7 @@
 
 #include "profil.h"
 
-/* A child with a session takes four. */
+/* The fork of a process with a session takes up to four blocks. */
 #define RESERVE_BLOCKS		1024
 
 static LLIST_HEAD(reserve_blocks);
@@ -32,7 +32,7 @@ void profil_reserve_fill(struct work_struct *unused)
 
 static DECLARE_WORK(reserve_work, profil_reserve_fill);
 
-/* Zeroed memory, freed by kfree(); or NULL if the reserve is empty. */
+/* Returns zeroed memory, to be freed by kfree(); or NULL if the reserve is empty. */
 void *profil_reserve_take(void)
 {
 	struct llist_node *block;
@@ -50,7 +50,7 @@ void *profil_reserve_take(void)
 	return block;
 }
 
-/* No probe runs. */
+/* Frees the reserve. No probe runs. */
 void profil_reserve_exit(void)
 {
 	struct llist_node *block, *next;

@@ -2,12 +2,12 @@
 /*
  * Rings of records: one record for each tick outside all ranges, for read() of the descriptor.
  *
- * profil_ring_record() fills a slot of the ring. It looks up the mapping of the pc under mmap_lock,
- * if trylock succeeds; otherwise the slot references the space, and read() looks the mapping up.
- * One reader at a time empties slots, under ring->lock, and makes the path of a file as the reader
- * sees it. A slot's references are dropped when it is read, or with the ring.
+ * profil_ring_record() fills a slot of the ring. It looks up the mapping of the pc if trylock gets
+ * mmap_lock; otherwise the slot references the space, and read() looks the mapping up. One reader
+ * at a time empties slots, under ring->lock, and writes the path of a file as the reader sees it.
+ * The references of a slot are dropped when it is read, or when the ring is freed.
  *
- * A reader does not wait for ever after a record has been added:
+ * A reader that waits is woken when a record has been added:
  *
  *	CPU A: profil_ring_record()		CPU B: profil_ring_read()
  *
@@ -35,12 +35,12 @@
 #include "compat.h"
 #include "profil.h"
 
-#define WAKES_AT_ONCE	64	/* with interrupts off */
-#define WAKES_A_JIFFY	256	/* on average, for one ring */
+#define WAKES_AT_ONCE	64	/* waiters that are woken with interrupts off */
+#define WAKES_A_JIFFY	256	/* waiters that are woken on average, for one ring */
 
 struct ring_slot {
 	struct profil_record record;	/* without path; size is 0 until the slot is filled */
-	char name[16];			/* in place of a path, without file */
+	char name[16];			/* used instead of a path if file is NULL */
 	struct file *file;		/* referenced, or NULL */
 	struct profil_space *space;	/* referenced, for read() to look the mapping up; or NULL */
 };
@@ -59,9 +59,10 @@ struct profil_ring {
 };
 
 /*
- * A user can have a million waiters at one descriptor (poll, epoll). wake_up() would wake all with
- * the lock held and interrupts off; this releases the lock after every WAKES_AT_ONCE. The more it
- * wakes, the longer the delay of the next run: this bounds the CPU time that no task pays for.
+ * Wakes all waiters. A user can have a million at one descriptor (poll, epoll). wake_up() would
+ * wake all with the lock held and interrupts off; this releases the lock after every WAKES_AT_ONCE.
+ * The more it wakes, the longer the next run is delayed, to bound the CPU time that no task pays
+ * for.
  */
 static void ring_wake(struct work_struct *work)
 {
@@ -86,14 +87,14 @@ static void ring_wake(struct work_struct *work)
 	WRITE_ONCE(ring->wake_delay, woken / WAKES_A_JIFFY);
 }
 
-/* Wakes all waiters. Also under a raw lock. */
+/* Makes a worker wake all waiters. May be called under a raw spinlock. */
 void profil_ring_wake(struct profil_session *s)
 {
 	if (s->ring)
 		queue_delayed_work(profil_wq, &s->ring->wake, READ_ONCE(s->ring->wake_delay));
 }
 
-/* The pages of a ring, which are charged as locked memory. */
+/* Returns the number of pages of a ring, which are charged as locked memory. */
 unsigned long profil_ring_pages(u32 nr_records)
 {
 	if (!nr_records)
@@ -101,14 +102,14 @@ unsigned long profil_ring_pages(u32 nr_records)
 	return DIV_ROUND_UP(roundup_pow_of_two(nr_records) * sizeof(struct ring_slot), PAGE_SIZE);
 }
 
-/* A session without records has a ring, too, for poll(). Return: NULL without memory. */
+/* Creates a ring; without records it serves poll(). Returns NULL if out of memory. */
 struct profil_ring *profil_ring_create(u32 nr_records)
 {
 	u32 nr_slots = nr_records ? roundup_pow_of_two(nr_records) : 0;
 	struct profil_ring *ring;
 	size_t size = struct_size(ring, slots, nr_slots);
 
-	/* Not contiguous megabytes, which take long to find, and to clear without a break. */
+	/* Contiguous megabytes take long to find, and to clear without rescheduling. */
 	if (size > PAGE_SIZE)
 		ring = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	else
@@ -133,7 +134,7 @@ static void ring_slot_clear(struct ring_slot *slot)
 	memset(slot, 0, sizeof(*slot));
 }
 
-/* No tick, no reader and no profil_ring_wake() can reach it. May sleep. */
+/* Frees @ring, which no tick, reader or profil_ring_wake() can reach. May sleep. */
 void profil_ring_free(struct profil_ring *ring)
 {
 	if (!ring)
@@ -146,9 +147,9 @@ void profil_ring_free(struct profil_ring *ring)
 }
 
 /*
- * References only regular files, which do not reference the file of a descriptor. An io_uring does:
- * if the session's descriptor is registered there, a record that references the io_uring would
- * form a cycle, which outlives the last process.
+ * References @file only if it is a regular file, which cannot reference other files. An io_uring
+ * can: if the session's descriptor is registered there, a record that references the io_uring would
+ * close a reference cycle, which outlives the last process.
  */
 static void ring_look_up_file(struct ring_slot *slot, struct file *file)
 {
@@ -165,7 +166,7 @@ static void ring_look_up_file(struct ring_slot *slot, struct file *file)
 		snprintf(slot->name, sizeof(slot->name), "%pD", file);
 }
 
-/* Fills in the mapping of the pc in @mm. Under mmap_lock. */
+/* Fills in the mapping in @mm that contains the pc. Under mmap_lock. */
 static void ring_look_up(struct ring_slot *slot, struct mm_struct *mm)
 {
 	struct profil_record *r = &slot->record;
@@ -216,8 +217,8 @@ bool profil_ring_record(struct profil_session *s, struct profil_space *space, u6
 	slot->record.tid = task_pid_nr_ns(current, ring->ns);
 	memcpy(slot->record.comm, current->comm, sizeof(slot->record.comm));
 	/*
-	 * up_read() wakes tasks that wait for mmap_lock. In a timer's interrupt, which holds no
-	 * lock of the scheduler, it may do so; but not on PREEMPT_RT.
+	 * up_read() may wake tasks that wait for mmap_lock. That is safe in the timer interrupt,
+	 * where no scheduler lock is held. On PREEMPT_RT up_read() may sleep, so read() does this.
 	 */
 	if (!IS_ENABLED(CONFIG_PREEMPT_RT) && down_read_trylock(&mm->mmap_lock)) {
 		ring_look_up(slot, mm);
@@ -228,7 +229,7 @@ bool profil_ring_record(struct profil_session *s, struct profil_space *space, u6
 	/* Pairs with the acquire in ring_read_slots(). */
 	smp_store_release(&slot->record.size, sizeof(slot->record));
 
-	/* See the top of this file. */
+	/* A reader may be waiting: see the top of this file. */
 	if (READ_ONCE(ring->tail) == (unsigned int)head)
 		profil_ring_wake(s);
 	return true;
@@ -239,7 +240,7 @@ static bool ring_is_empty(const struct profil_ring *ring)
 	return READ_ONCE(ring->tail) == (unsigned int)atomic_read(&ring->head);
 }
 
-/* Will no more records be added? Some may not have been read yet. */
+/* Returns true if no more records will be added. Some may not have been read yet. */
 static bool ring_has_ended(const struct profil_session *s)
 {
 	return READ_ONCE(s->phase) == PROFIL_ENDED ||
@@ -262,7 +263,7 @@ static void ring_look_up_late(struct ring_slot *slot)
 	slot->space = NULL;
 }
 
-/* Return: bytes that were copied, 0 if the record does not fit, or -EFAULT. */
+/* Copies a record. Return: the bytes copied; 0 if the record does not fit; or -EFAULT. */
 static ssize_t ring_copy_slot(struct ring_slot *slot, char *page, char __user *buf, size_t size)
 {
 	size_t header = offsetof(struct profil_record, path), length;
@@ -281,7 +282,7 @@ static ssize_t ring_copy_slot(struct ring_slot *slot, char *page, char __user *b
 	length = strlen(path) + 1;
 	record = slot->record;
 	record.size = ALIGN(header + length, sizeof(u64));
-	/* CLOCK_MONOTONIC in the time namespace of the caller. */
+	/* The time is CLOCK_MONOTONIC in the time namespace of the caller. */
 	timens_add_monotonic(&time);
 	record.time = timespec64_to_ns(&time);
 	strscpy_pad(record.comm, slot->record.comm, sizeof(record.comm));
@@ -331,7 +332,7 @@ free:
 	return done;
 }
 
-/* read() of a session's descriptor: see struct profil_record. */
+/* Implements read() of a session's descriptor: see struct profil_record. */
 ssize_t profil_ring_read(struct profil_session *s, char __user *buf, size_t size, bool wait)
 {
 	struct profil_ring *ring = s->ring;

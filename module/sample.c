@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The hot path: from a tick to a counter.
+ * The hot path, which finds the counter of a tick and increments it.
  *
  * Context: the hard interrupt of the tick or of a timer, or the scheduler's switch probe, with
  * interrupts off. Nothing here locks, allocates or faults: counters are accessed at the kernel's
  * addresses of the pinned pages. Unpublished objects stay valid for a grace period.
  *
  * There are two paths. Nearly all ticks are plain, see tick_is_plain(), and hit a counter: they
- * take the fast path. That changes nothing before it has raised the counter, which completes the
- * tick. So it can leave any other tick to the slow path, tick_sample(), which handles all cases.
+ * take the fast path. The fast path changes nothing before it has incremented the counter, which
+ * completes the tick. So it can leave any other tick to the slow path, tick_sample(), which handles
+ * all cases.
  */
 #include <linux/jiffies.h>
 #include <linux/math64.h>
@@ -24,7 +25,7 @@
 
 bool profil_tick_arrived;
 
-/* The last span that starts at or below @pc; if there is none, the first. */
+/* Finds the last span that starts at or below @pc; if there is none, the first. */
 static const struct profil_span *sample_find_span(const struct profil_table *table, u64 pc)
 {
 	const struct profil_span *span = table->spans;
@@ -41,7 +42,7 @@ static const struct profil_span *sample_find_span(const struct profil_table *tab
 }
 
 /*
- * The counter of @d, which is below @limit, for profil_bins_byte(). array_index_nospec() bounds it
+ * Returns the address of the counter of @d, which is below @limit. array_index_nospec() bounds @d
  * under speculation, too: user space chooses the pc, and all else that the index depends on.
  */
 static __always_inline void *sample_counter(const struct profil_span *span, u64 d, u64 limit)
@@ -52,12 +53,13 @@ static __always_inline void *sample_counter(const struct profil_span *span, u64 
 }
 
 /*
- * The session's last tick on this CPU was more than one tick ago: current did not run meanwhile, or
- * ticks were missed. A difference of one jiffy means nothing, since another CPU may advance jiffies
- * just before or after the tick here; so counts->due starts two beyond the last tick. Of a longer
- * gap, the ticks since current arrived on this CPU were missed; half a tick is left out, since
- * ticks often cause arrivals. If that is the whole gap, due does not get the extra jiffy again, so
- * that a series of short gaps does not lose one tick each.
+ * Counts missed ticks: the session's last tick on this CPU was more than one tick ago. Either
+ * current did not run meanwhile, or ticks were missed. A difference of one jiffy means nothing,
+ * since another CPU may advance jiffies just before or after this tick; so counts->due starts two
+ * jiffies beyond the last tick. In a longer gap, the ticks since current arrived on this CPU were
+ * missed. Half a tick is subtracted, since ticks often cause arrivals. If the whole gap was missed,
+ * due does not get the extra jiffy again; otherwise a series of short gaps would lose one tick
+ * each.
  */
 static void tick_count_missed(struct profil_counts *counts)
 {
@@ -81,13 +83,13 @@ static void tick_count_missed(struct profil_counts *counts)
 struct tick_ctx {
 	u64 pc;
 	bool system;			/* the kernel is running for the task */
-	bool clocked;			/* for sessions with a period; so are the next three */
+	bool clocked;			/* for sessions with a period; only then is the rest used */
 	bool sampled;			/* sessions that are due count a sample */
-	u64 passed;			/* ns since the last time */
+	u64 passed;			/* ns since the sessions were last advanced */
 	u64 left;			/* out: see profil_sample_clocked() */
 };
 
-/* Advances a session with a period by ctx->passed. Return: is a sample due? */
+/* Advances a session with a period by ctx->passed. Return: true if a sample is due. */
 static bool tick_is_due(struct profil_session *s, struct tick_ctx *ctx)
 {
 	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
@@ -113,7 +115,7 @@ static bool tick_is_due(struct profil_session *s, struct tick_ctx *ctx)
 	return due;
 }
 
-/* Is this a tick for @s? */
+/* Advances @s to this tick or clock event. Return: true if @s has to count a tick. */
 static bool tick_belongs_to(struct profil_session *s, struct tick_ctx *ctx)
 {
 	struct profil_counts __percpu *counts;
@@ -137,7 +139,6 @@ static bool tick_belongs_to(struct profil_session *s, struct tick_ctx *ctx)
 	return true;
 }
 
-/* Stores the pc of a tick. */
 static enum profil_outcome tick_write_pc(struct profil_session *s, const struct profil_span *span,
 					 u64 pc)
 {
@@ -165,7 +166,7 @@ static bool tick_defer(struct profil_session *s, struct profil_space *space,
 	return profil_defer_tick(s, counter, span->width, system);
 }
 
-/* Counts a tick, in any span or none. */
+/* Counts a tick, whether a span contains the pc or not. */
 static void tick_count(struct profil_session *s, struct profil_space *space,
 		       const struct profil_table *table, u64 pc, bool system, bool parked)
 {
@@ -195,7 +196,7 @@ static void tick_count(struct profil_session *s, struct profil_space *space,
 	profil_tally(s, system, outcome);
 }
 
-/* The slow path for the session of @b. */
+/* Takes the slow path for the session of @b. */
 static void tick_sample(const struct profil_binding *b, struct tick_ctx *ctx)
 {
 	struct profil_session *s = b->session;
@@ -207,12 +208,12 @@ static void tick_sample(const struct profil_binding *b, struct tick_ctx *ctx)
 		profil_tally(s, ctx->system, PROFIL_UNSELECTED);
 		return;
 	}
-	/* As in tick_is_plain(): if it is not parked, counts is allocated. */
+	/* Acquires as in tick_is_plain(): if @s is not parked, s->counts is allocated. */
 	parked = smp_load_acquire(&s->slow) & BIT(PROFIL_SLOW_PARKED);
 	tick_count(s, b->space, rcu_dereference_raw(b->table), ctx->pc, ctx->system, parked);
 }
 
-/* @advance: for a tick of the scheduler; not for a clock. */
+/* @advance: increment counts->due, too: for a tick of the scheduler, not for a clock's sample. */
 static __always_inline bool tick_hit_span(struct profil_counts __percpu *counts,
 					  const struct profil_span *span, u64 d, bool system,
 					bool advance)
@@ -223,7 +224,7 @@ static __always_inline bool tick_hit_span(struct profil_counts __percpu *counts,
 	if (d >= span->fast_limit)
 		return false;
 	counter = sample_counter(span, d, span->fast_limit);
-	/* Separate cases, so that the first compares with memory. */
+	/* Width 2 has its own case, so that the compiler compares the counter in memory. */
 	if (likely(span->width == 2))
 		outcome = profil_counter_add_one((u16 *)counter, 1);
 	else
@@ -237,8 +238,8 @@ static __always_inline bool tick_hit_span(struct profil_counts __percpu *counts,
 }
 
 /*
- * The fast path to a counter, if the pc is in the first span or in that of the last tick. Return:
- * true if the counter was raised; false if nothing has changed.
+ * Takes the fast path to a counter, if the pc is in the first span or in that of the last tick.
+ * Return: true if the counter was incremented; false if nothing has changed.
  */
 static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
 				     const struct profil_table *table, u64 pc, bool system,
@@ -250,26 +251,26 @@ static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
 
 	if (likely(d < span->fast_limit))
 		return tick_hit_span(counts, span, d, system, advance);
-	/* An index into this table or a previous one. */
+	/* The index may be one into a previous table. */
 	last = this_cpu_read(counts->last_span);
 	if (last >= table->nr_spans)
 		return false;
-	/* Computes the pc again, so that it needs no register until here. */
+	/* Computes the pc again, so that no register holds it until here. */
 	pc = d + READ_ONCE(span->start);
 	span += array_index_nospec(last, table->nr_spans);
 	return tick_hit_span(counts, span, pc - span->start, system, advance);
 }
 
 /*
- * Is a tick of the scheduler plain, so that only its counter must be found? Then @s is on, has no
- * period, counts this mode, is not parked, and no tick before this one was missed.
+ * Returns true if a tick of the scheduler is plain, so that only its counter must be found: @s is
+ * on, has no period, selects this mode, is not parked, and no tick before this one was missed.
  */
 static __always_inline bool tick_is_plain(const struct profil_session *s, bool system)
 {
 	const unsigned long slow = BIT(PROFIL_SLOW_PARKED) |
 				   (system ? BIT(PROFIL_SLOW_SYSTEM) : BIT(PROFIL_SLOW_USER));
 
-	/* If a bit is set at this moment, this tick may still come before it. */
+	/* If a bit is set at this moment, this tick may count as an earlier one. */
 	if (data_race(s->slow) & slow)
 		return false;
 	/*
@@ -285,13 +286,13 @@ static __always_inline const struct profil_binding *sample_binding_of(const stru
 	return rcu_dereference_raw(t->binding);
 }
 
-/* A tick of @t in exec or exit, where it has no pc to sample. */
+/* Counts a tick of @t in exec or exit, where @t has no pc to sample. */
 static void tick_unbound(const struct profil_target *t, struct task_struct *task,
 			 struct tick_ctx *ctx)
 {
 	struct profil_session *s = sample_binding_of(t)->session;
 
-	/* An exec that is not followed ends the session's interest in @t. */
+	/* A session that does not follow exec counts no ticks during the exec. */
 	if ((task->mm && s->exec != PROFIL_EXEC_FOLLOW) || !tick_belongs_to(s, ctx))
 		return;
 	if (!(s->modes & PROFIL_MODE_SYSTEM))
@@ -302,11 +303,11 @@ static void tick_unbound(const struct profil_target *t, struct task_struct *task
 
 static bool sample_is_kernel_task(const struct task_struct *task)
 {
-	/* These flags are constant; the interrupted code may be changing others. */
+	/* These flags are constant; the interrupted code may be changing other flags. */
 	return data_race(task->flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER);
 }
 
-/* The user pc of @task, for which the kernel runs: that of its call. */
+/* Returns the user pc of @task, which runs in the kernel: that of its system call. */
 static u64 sample_system_pc(struct task_struct *task)
 {
 	struct pt_regs *regs = task_pt_regs(task);
@@ -314,7 +315,7 @@ static u64 sample_system_pc(struct task_struct *task)
 	return instruction_pointer(regs) - profil_syscall_length(task, regs);
 }
 
-/* The first binding in @space, if there is a space. */
+/* Returns the first binding in @space; or NULL if there is none or no space. */
 static const struct profil_binding *sample_first(const struct profil_space *space)
 {
 	if (!space)
@@ -323,22 +324,22 @@ static const struct profil_binding *sample_first(const struct profil_space *spac
 				struct profil_binding, node);
 }
 
-/* The first target that is @task itself, not its process; NULL if @space has no such targets. */
+/* Finds the first target that is the thread @task; or NULL if @space has no thread targets. */
 static __always_inline struct profil_target *sample_first_own(const struct profil_space *space,
 							      const struct task_struct *task)
 {
-	/* If one is attached at this moment, this tick may still come before it. */
+	/* If a target is attached at this moment, this tick may count as an earlier one. */
 	return !space || data_race(space->nr_threads) ? profil_target_first(task) : NULL;
 }
 
-/* Is @b to @space (not to the mm before an exec), and not found in space->bindings? */
+/* Returns true if @b is to @space (not to the mm before an exec), and not in space->bindings. */
 static __always_inline bool sample_is_own(const struct profil_binding *b,
 					  const struct profil_space *space)
 {
 	return b->space == space && !READ_ONCE(b->nr_processes);
 }
 
-/* A target, @task's process, whose binding an exec has not moved to @space yet. */
+/* Finds a target, @task's process, whose binding an exec has not moved to @space yet; or NULL. */
 static __always_inline struct profil_target *sample_in_exec(const struct profil_space *space,
 							    const struct task_struct *task)
 {
@@ -350,9 +351,9 @@ static __always_inline struct profil_target *sample_in_exec(const struct profil_
 }
 
 /*
- * The slow path for all sessions: those of @space from binding @b on, and those of the thread from
- * @t on. In system mode @task may be in exec, where some targets are not moved to the new space
- * yet, or in exit, where it has no space.
+ * Takes the slow path for all sessions: those of @space from binding @b on, and those of the thread
+ * from target @t on. In system mode @task may be in exec, where some targets are not moved to the
+ * new space yet, or in exit, where it has no space.
  */
 static void sample_all(struct profil_space *space, struct task_struct *task,
 		       const struct profil_binding *b, struct profil_target *t,
@@ -388,7 +389,7 @@ static noinline void sample_slow(struct profil_space *space, const struct profil
 	sample_all(space, current, b, t, &ctx);
 }
 
-/* The fast path for space->fast_table. */
+/* Takes the fast path for space->fast_table. Return: as tick_hit(). */
 static __always_inline bool sample_one(struct profil_space *space, u64 pc, bool system)
 {
 	const struct profil_table *table = rcu_dereference_raw(space->fast_table);
@@ -397,17 +398,17 @@ static __always_inline bool sample_one(struct profil_space *space, u64 pc, bool 
 	return tick_is_plain(s, system) && tick_hit(s->counts, table, pc, system, true);
 }
 
-/* The fast path for one binding of several, or of a thread. */
+/* Takes the fast path for one binding of several, or of a thread. Return: as tick_hit(). */
 static __always_inline bool sample_binding(const struct profil_binding *b, u64 pc)
 {
 	const struct profil_session *s = b->session;
 
-	/* Not before that check: a session that is not set up has its parent's table. */
+	/* Reads the table after the check: a session that is not set up has its parent's table. */
 	return tick_is_plain(s, false) &&
 	       tick_hit(s->counts, rcu_dereference_raw(b->table), pc, false, true);
 }
 
-/* For tick_arrives(). That waits while no session is on, so sample_one() need not do this. */
+/* Tells tick_arrives() of a tick. sample_one() need not: no session is on during the wait. */
 static __always_inline void sample_report_arrival(void)
 {
 	if (unlikely(!READ_ONCE(profil_tick_arrived)))
@@ -415,8 +416,8 @@ static __always_inline void sample_report_arrival(void)
 }
 
 /*
- * A tick in user mode. The only call is a tail call of the slow path for the remaining sessions, so
- * that no registers must be saved.
+ * Samples a tick in user mode. The only call is a tail call of the slow path, for the remaining
+ * sessions, so that no registers must be saved.
  */
 static noinline notrace void sample_user(struct profil_space *space, u64 pc)
 {
@@ -450,7 +451,7 @@ static noinline notrace void sample_system(struct profil_space *space)
 	pc = sample_system_pc(task);
 	if (space && !sample_in_exec(space, task) && sample_one(space, pc, true))
 		return;
-	/* As in sample_first_own(). */
+	/* A race does no harm, as in sample_first_own(). */
 	if (space || data_race(profil_nr_targets))
 		sample_slow(space, sample_first(space), sample_first_own(space, task), pc, true);
 }
@@ -471,8 +472,9 @@ void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftr
 }
 
 /*
- * The fast path of a clock, for space->fast_table: its session is on, has a period and no jitter,
- * and exactly one sample is due. Return: ns until the next one, or 0 if nothing has changed.
+ * Takes the fast path of a clock, for space->fast_table, if the session is on, has a period and no
+ * jitter, and exactly one sample is due. Return: ns until the next one; or 0 if nothing has
+ * changed.
  */
 static __always_inline u64 clock_one(struct profil_space *space, u64 passed, u64 pc)
 {
@@ -483,7 +485,7 @@ static __always_inline u64 clock_one(struct profil_space *space, u64 passed, u64
 
 	if (!READ_ONCE(s->on) || !s->period || s->jitter || !(s->modes & PROFIL_MODE_USER))
 		return 0;
-	/* As in tick_is_plain(). */
+	/* Acquires as in tick_is_plain(). */
 	if (smp_load_acquire(&s->slow) & BIT(PROFIL_SLOW_PARKED))
 		return 0;
 	counts = s->counts;
@@ -508,7 +510,7 @@ static noinline u64 clock_slow(struct profil_space *space, struct task_struct *t
 
 	if (regs)
 		ctx.pc = ctx.system ? sample_system_pc(task) : instruction_pointer(regs);
-	/* At a switch a sampled task has a space, unless it exits. Most tasks have none. */
+	/* At a switch, a sampled task has a space unless it exits. Most tasks have no space. */
 	if (space || (ctx.system && data_race(profil_nr_targets) &&
 		      (task == current || !task->mm)))
 		sample_all(space, task, sample_first(space), sample_first_own(space, task), &ctx);
@@ -517,9 +519,9 @@ static noinline u64 clock_slow(struct profil_space *space, struct task_struct *t
 
 /*
  * Advances all sessions with a period that sample @task by @passed ns. @task was running, or is
- * about to. @regs: of the interrupted code; then sessions that are due count a sample. Or NULL.
- * Return: ns until the next sample is due; PROFIL_TICKS_ONLY if all sessions that sample @task have
- * no period; PROFIL_NEVER if none samples it.
+ * about to run. @regs: of the interrupted code, and sessions that are due count a sample; or NULL.
+ * Return: ns until the next sample is due; PROFIL_TICKS_ONLY if no session that samples @task has a
+ * period; PROFIL_NEVER if no session samples @task.
  */
 u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sessions: memory, ticks, the end.
+ * The creation, the end and the release of sessions.
  *
- * A session owns its pins, their charge, a use of its trigger while it is on, and, unless its file
- * does, a reference to the module. profil_session_finish() returns all but the charge, which the
- * home may return later, and the charge for records, which stays as long as they can be read. An
- * ended session remains for its statistics to be read, until the next start or stop, or as long as
- * its descriptor is open. It has no reference to the module; unloading frees it.
+ * A session owns its pinned pages, their charge, a use of its trigger while it is on, and, unless
+ * its file does, a reference to the module. profil_session_finish() gives these up, but the home
+ * may return the charge later, and the charge for records stays as long as they can be read. An
+ * ended session remains, so that its statistics can be read: until the next start or stop, or as
+ * long as its descriptor is open. It does not reference the module; unloading the module frees it.
  *
- * Targets are attached when the session is ready, and detached before any of it is undone. Between
- * these two steps ticks in progress must end, see profil_session_quiesce().
+ * Targets are attached when the session is ready, and are detached before the rest is undone.
+ * Between detaching and undoing, ticks in progress must end, see profil_session_quiesce().
  *
  * Context: system calls, workers (may sleep); also probes (atomic): profil_session_alloc(),
  * profil_session_put() and profil_session_set_owner_gone().
@@ -20,7 +20,7 @@
 
 #include "profil.h"
 
-/* In a worker, after a grace period: no pointers to the session are left. */
+/* Runs in a worker, after a grace period. No pointers to the session are left. */
 static void session_free(struct work_struct *work)
 {
 	struct profil_session *s = container_of(to_rcu_work(work), struct profil_session, free);
@@ -35,7 +35,7 @@ static void session_free(struct work_struct *work)
 	if (s->home) {
 		profil_home_put(s->home);
 	} else {
-		/* It was PENDING, and had no set-up. */
+		/* The session was PENDING, and was never set up. */
 		if (s->on)
 			profil_trigger_put(profil_session_trigger(s));
 		module_put(THIS_MODULE);
@@ -51,7 +51,7 @@ void profil_session_put(struct profil_session *s)
 		queue_rcu_work(profil_wq, &s->free);
 }
 
-/* A PENDING session, with one reference; only its counts are left to allocate. Or NULL. */
+/* Allocates a PENDING session without counts, with one reference; or returns NULL. */
 struct profil_session *profil_session_alloc(gfp_t gfp)
 {
 	struct profil_session *s = profil_zalloc(sizeof(*s), gfp);
@@ -69,7 +69,7 @@ struct profil_session *profil_session_alloc(gfp_t gfp)
 	return s;
 }
 
-/* The first sample is due at a random time, so that short-lived targets are sampled, too. */
+/* Returns ns to the first sample: random, so that short-lived targets are sampled, too. */
 s64 profil_session_first_period(const struct profil_session *s)
 {
 	unsigned long flags;
@@ -95,7 +95,7 @@ struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_s
 	return counts;
 }
 
-/* A LIVE session of the caller, with counts, not in its home's list yet; or NULL. */
+/* Creates a LIVE session of the caller, not in its home's list yet; or returns NULL. */
 struct profil_session *profil_session_create(struct profil_home *home, u32 modes, u32 period,
 					     bool jitter)
 {
@@ -117,12 +117,12 @@ struct profil_session *profil_session_create(struct profil_home *home, u32 modes
 	return NULL;
 }
 
-/* The phases and their order are at the top of profil.h. */
+/* Changes the phase of @s. The phases and their order are at the top of profil.h. */
 void profil_session_set_phase(struct profil_session *s, enum profil_session_phase phase)
 {
 	unsigned long flags;
 
-	/* Targets are attached under this lock, and only until QUIESCED. */
+	/* Targets are attached under this lock, and only before QUIESCED. */
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	WARN_ON_ONCE(phase != s->phase + 1 &&
 		     !(s->phase == PROFIL_PENDING && phase == PROFIL_QUIESCED));
@@ -130,14 +130,14 @@ void profil_session_set_phase(struct profil_session *s, enum profil_session_phas
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 }
 
-/* The thread of a classic session exits. */
+/* Makes a worker end @s, a classic session, since its thread exits. */
 void profil_session_set_owner_gone(struct profil_session *s)
 {
 	WRITE_ONCE(s->owner_gone, true);
 	profil_home_kick(s->home);
 }
 
-/* Calls profil_clock_resync() if @s needs it. Before it gets targets or is turned on. */
+/* Calls profil_clock_resync() if @s needs it, before @s gets targets or is turned on. */
 void profil_session_resync_clock(struct profil_session *s)
 {
 	if (s->period || profil_nohz_full)
@@ -145,8 +145,8 @@ void profil_session_resync_clock(struct profil_session *s)
 }
 
 /*
- * After that: resyncs the clock for the new target @task, or for all, if that is NULL. If a CPU had
- * stopped its tick, the scheduler knows their CPU time only after the next tick.
+ * Resyncs the clock after that, for the new target @task (NULL: for all targets). If a CPU had
+ * stopped its tick, the scheduler knows the CPU time of its task only after the next tick.
  */
 void profil_session_resync_runtime(struct profil_session *s, const struct task_struct *task)
 {
@@ -156,7 +156,7 @@ void profil_session_resync_runtime(struct profil_session *s, const struct task_s
 	}
 }
 
-/* For new targets, or after a pause: ticks until now do not count as missed. */
+/* Keeps ticks until now from counting as missed, for new targets or after a pause. */
 void profil_session_reset_missed(struct profil_session *s)
 {
 	int cpu;
@@ -166,9 +166,9 @@ void profil_session_reset_missed(struct profil_session *s)
 }
 
 /*
- * Is it certain that no tick is in progress in @s, whose targets are detached? A tick runs on the
- * CPU of the task that it samples, so there is none if only the caller can have been sampled. So a
- * single-threaded program that starts and stops in a loop does not wait.
+ * Returns true if certainly no tick is in progress in @s, whose targets are detached. A tick runs
+ * on the CPU of the task that it samples, so there is none if only the caller can have been
+ * sampled. So a single-threaded program that starts and stops in a loop does not wait.
  */
 bool profil_session_is_quiet(const struct profil_session *s)
 {
@@ -182,28 +182,26 @@ bool profil_session_is_quiet(const struct profil_session *s)
 }
 
 /*
- * Detaches all targets, so that no new tick finds @s. Ticks in progress are still counted, as a
- * session that replaces @s does not count them. The caller waits for a grace period, unless the
- * session is quiet, and then calls profil_session_finish().
+ * Detaches all targets, so that no new tick finds @s. @s still counts the ticks in progress, since
+ * a session that replaces @s does not. The caller waits for a grace period, unless the session is
+ * quiet, and then calls profil_session_finish().
  */
 void profil_session_quiesce(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);
-
 	profil_session_set_phase(s, PROFIL_QUIESCED);
-	/* From here on profil_target_move() does not add the CPU time of @t. */
+	/* From QUIESCED on, profil_target_move() does not add the CPU time of a target. */
 	if (s->on)
 		s->runtime += profil_targets_runtime(s, NULL, false);
 	profil_target_detach_all(s);
 }
 
-/* After this no tick is counted, no page is pinned, and the statistics are final. */
+/* Ends @s: from here on no tick is counted, no page is pinned, the statistics are final. */
 void profil_session_finish(struct profil_session *s, enum profil_end end)
 {
 	bool on = s->on;
 
 	lockdep_assert_held(&s->home->lock);
-
 	profil_session_set_on(s, false);
 	s->end = end;
 	profil_replay(s);
@@ -211,7 +209,7 @@ void profil_session_finish(struct profil_session *s, enum profil_end end)
 	s->home->to_uncharge += profil_histograms_free(&s->histograms);
 	s->charged = s->ring_pages;
 	if (on) {
-		/* CPUs may stop their tick again, see clock.c. */
+		/* This lets CPUs stop their tick again, see clock.c. */
 		if (profil_nohz_full)
 			profil_clock_resync();
 		profil_trigger_put(profil_session_trigger(s));
@@ -233,7 +231,6 @@ void profil_session_end(struct profil_session *s, enum profil_end end)
 void profil_session_unlist(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);
-
 	s->home->to_uncharge += s->charged;
 	s->charged = 0;
 	list_del_init(&s->list);

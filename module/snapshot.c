@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters and statistics of a session with a descriptor, as they are at one moment.
+ * Snapshots: the counters and statistics of a descriptor session, as they are at one moment.
  *
  * The session is parked while the pinned pages are copied, under home->lock, with page faults
- * disabled. If the caller's memory is not present, the lock is released, the rest of the memory is
+ * disabled. If memory of the caller is not present, the lock is released, the rest of the memory is
  * faulted in, and the snapshot starts again.
  *
  * Context: system calls of the session's creator (may sleep).
@@ -15,26 +15,26 @@
 
 #include "profil.h"
 
-#define TRIES	16	/* against memory that does not stay present */
+#define TRIES	16	/* attempts, since memory may not stay present */
 
 struct snapshot {
-	struct profil_session *s;	/* locked; NULL: only faults memory in */
+	struct profil_session *s;	/* locked; NULL while memory is faulted in */
 	const struct profil_copy *copies;
 	u32 nr;
 	bool reset;
 	void *bounce;			/* a page */
 
-	/* position: the beginning, or where it failed */
+	/* the position: the beginning, or the segment that failed */
 	u32 i;
 	u64 done;			/* bytes of copies[i] */
 
-	/* the segment at this position: all in one page of @from */
-	void *counters;			/* NULL: not in a histogram */
-	void __user *from, *to;		/* @to may be NULL */
+	/* the segment at this position, which is in one page of from */
+	void *counters;			/* its kernel address; NULL: not in a histogram */
+	void __user *from, *to;		/* to may be NULL */
 	size_t n;
 };
 
-/* Without home->lock, since this may wait for user space. Pinned pages need not be mapped. */
+/* Runs without home->lock, since faults may wait for user space. Pinned pages may be unmapped. */
 static int segment_fault_in(const struct snapshot *snap)
 {
 	if (snap->reset)
@@ -52,7 +52,7 @@ static int segment_copy(const struct snapshot *snap)
 		counters = snap->bounce;
 		if (copy_from_user_nofault(snap->bounce, snap->from, snap->n))
 			return -EAGAIN;
-		/* Fails before anything is reset if the page cannot be written. */
+		/* If the page cannot be written, this fails before anything is reset. */
 		if (snap->reset && copy_to_user_nofault(snap->from, snap->bounce, 1))
 			return -EAGAIN;
 	}
@@ -82,7 +82,7 @@ static int segment_apply(struct snapshot *snap, const struct profil_copy *copy,
 	return fatal_signal_pending(current) ? -EINTR : act(snap);
 }
 
-/* Applies @act to all segments from the position on; after success that is the beginning. */
+/* Applies @act to all segments from the position on, and after success returns to the beginning. */
 static int snapshot_walk(struct snapshot *snap, int (*act)(const struct snapshot *snap))
 {
 	const struct profil_copy *copy;
@@ -100,7 +100,7 @@ static int snapshot_walk(struct snapshot *snap, int (*act)(const struct snapshot
 	return 0;
 }
 
-/* Return: -EAGAIN if the caller's memory at the position is not present. */
+/* Takes the snapshot. Return: -EAGAIN if the caller's memory at the position is not present. */
 static int snapshot_take(struct snapshot *snap, struct file *file, struct profil_stats *stats)
 {
 	struct profil_session *s = profil_descriptor_lock_own(file);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Address spaces as the tick finds them, by the mm of current.
+ * The address spaces in which sessions sample. The tick finds a space by the mm of current.
  *
- * profil_index_lock protects what spaces, bindings and targets are linked in. The tick reads these
- * links under RCU.
+ * profil_index_lock protects the lists and trees that link spaces, bindings and targets. The tick
+ * reads the links under RCU.
  *
  * Context: any but the tick; profil_space_update_fast_table() under profil_index_lock.
  */
@@ -41,7 +41,7 @@ static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
 	return space;
 }
 
-/* The space of @mm, referenced; NULL without memory, or if none exists and @gfp is 0. */
+/* Finds the space of @mm, referenced, or creates it unless @gfp is 0. Returns NULL on failure. */
 struct profil_space *profil_space_get(struct mm_struct *mm, gfp_t gfp)
 {
 	struct profil_space *space, *other;
@@ -61,7 +61,7 @@ struct profil_space *profil_space_get(struct mm_struct *mm, gfp_t gfp)
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	other = profil_space_find(mm);
 	if (other && !refcount_inc_not_zero(&other->refs))
-		other = NULL;		/* will be unlinked; lookups find the new one first */
+		other = NULL;		/* it will be unlinked; look-ups find the new one first */
 	if (!other) {
 		space->id = ++last_space_id;
 		hlist_add_head_rcu(&space->node, &profil_spaces[profil_hash(mm)]);
@@ -73,7 +73,7 @@ struct profil_space *profil_space_get(struct mm_struct *mm, gfp_t gfp)
 	return other;
 }
 
-/* Not under profil_index_lock. */
+/* Drops a reference. Not to be called under profil_index_lock. */
 void profil_space_put(struct profil_space *space)
 {
 	unsigned long flags;
@@ -88,13 +88,13 @@ void profil_space_put(struct profil_space *space)
 }
 
 /*
- * To be called when bindings or targets in @space have changed. space->fast_table is the table of
- * the only session that samples a task here, if
+ * Must be called when bindings or targets in @space have changed. space->fast_table is the table of
+ * the only session that samples a task in @space, if
  *
  *	- its targets here are processes, and
  *	- it owns the table: a PENDING session has that of its parent, with the parent's pages.
  *
- * Otherwise it is profil_empty_table, whose session makes no tick plain, so that the tick visits
+ * Otherwise fast_table is profil_empty_table, with which no tick is plain, so that the tick visits
  * space->bindings and the targets. The tick reads the state of the session in session->slow.
  */
 void profil_space_update_fast_table(struct profil_space *space)
@@ -104,7 +104,6 @@ void profil_space_update_fast_table(struct profil_space *space)
 	unsigned int n = 0;
 
 	lockdep_assert_held(&profil_index_lock);
-
 	hlist_for_each_entry(b, &space->bindings, node) {
 		if (b->nr_processes) {
 			one = b;

@@ -9,7 +9,7 @@
 
 #include "profil.h"
 
-/* The sums since the session was created. */
+/* Sums up the counts of @s since its creation. */
 static void stats_sum(const struct profil_session *s, struct profil_sums *sums)
 {
 	int cpu, mode, i;
@@ -30,7 +30,7 @@ static void stats_sum(const struct profil_session *s, struct profil_sums *sums)
 	}
 }
 
-/* Fills in @stats, which is zero. @restart: resets the statistics, under home->lock. */
+/* Fills in @stats, which are zero. @restart: then resets the statistics, under home->lock. */
 void profil_stats_read(struct profil_session *s, struct profil_stats *stats, bool restart)
 {
 	u64 n[PROFIL_NR_OUTCOMES], runtime = s->runtime;
@@ -40,7 +40,6 @@ void profil_stats_read(struct profil_session *s, struct profil_stats *stats, boo
 	int i;
 
 	lockdep_assert(!restart || lockdep_is_held(&s->home->lock));
-
 	stats_sum(s, &sums);
 	for (i = 0; i < PROFIL_NR_OUTCOMES; i++) {
 		u64 user = sums.n[0][i] - s->stats_base.n[0][i];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tables: the ranges of a session in a space, as the tick reads them.
+ * Tables: the ranges of a session in a space, compiled for the tick.
  *
  * A table contains spans, one for each range, in the order of their addresses. A published table
- * never changes: to add or remove ranges makes a new one. The bindings of a parent and of the
- * children of its forks may share a table. It references its session and the histograms of its
- * spans (their memory, not their pins), and is freed a grace period after its last user.
+ * never changes: adding or removing ranges makes a new table. The bindings of a parent and of the
+ * children of its forks may share a table. A table references its session and the histograms of its
+ * spans (their memory, not their pins), and is freed a grace period after its last user drops it.
  *
  * Context: system calls and task work (may sleep); profil_table_put(): any.
  */
@@ -18,7 +18,7 @@
 
 #include "profil.h"
 
-/* In place of a missing session and its ranges, so that the tick need not check for NULL. */
+/* These replace a missing session and table, so that the tick need not check for NULL. */
 static struct profil_session no_session = {
 	.slow = PROFIL_SLOW_OFF,
 };
@@ -41,7 +41,7 @@ static bool span_power_of_2(u32 n, u32 max)
 	return is_power_of_2(n) && n <= max;
 }
 
-/* Is @range valid for PROFIL_RANGE_PCS? */
+/* Returns true if @range is valid for PROFIL_RANGE_PCS. */
 static bool span_takes_pcs(const struct profil_range *range, const struct profil_table *table)
 {
 	return table->session->classic && table->nr_ranges == 1 &&
@@ -94,7 +94,7 @@ static int span_set(struct profil_span *span, const struct profil_range *range,
 	span->granule_offset = skipped & (range->granule - 1);
 	profil_bins_move(&span->bins, skipped - span->granule_offset,
 			 offset_in_page(range->buffer));
-	/* One limit for the counters and for the end, so that the tick compares once. */
+	/* One limit serves for the counters and the end of the range: the tick compares once. */
 	span->bins.limit = min(span->bins.limit - span->granule_offset, range->end - range->start);
 	span->fast_limit = span->granule_offset || pcs ? 0 : span->bins.limit;
 	return 0;
@@ -170,7 +170,10 @@ static int table_sort(struct profil_table *table)
 	return 0;
 }
 
-/* A table of the ranges for which @keep is true: @table itself if all. NULL without memory. */
+/*
+ * Returns a table of the ranges for which @keep is true: @table itself if all, the empty table if
+ * none; or NULL if out of memory.
+ */
 static struct profil_table *table_filter(struct profil_table *table,
 					 bool (*keep)(const struct profil_span *span, void *data),
 					 void *data)
@@ -199,7 +202,7 @@ static bool span_is_inherited(const struct profil_span *span, void *unused)
 	return span->flags & PROFIL_RANGE_INHERIT;
 }
 
-/* Before @table is published, since the probe of fork cannot allocate the fork_table. */
+/* Makes fork_table before @table is published, since the probe of fork cannot allocate it. */
 static int table_set_fork_table(struct profil_table *table)
 {
 	struct profil_table *fork_table = table_filter(table, span_is_inherited, NULL);
@@ -227,8 +230,8 @@ static int table_fill(struct profil_table *table, const struct profil_range *ran
 }
 
 /*
- * Makes a table of the @nr ranges at @uranges, which may wait for user space; or an error pointer.
- * They have no histograms until profil_table_bind().
+ * Makes a table of the @nr ranges at @uranges; or returns an error pointer. May wait for user
+ * space. The ranges have no histograms until profil_table_bind().
  */
 struct profil_table *profil_table_create(struct profil_session *s, u64 uranges, u32 nr)
 {
@@ -251,7 +254,7 @@ struct profil_table *profil_table_create(struct profil_session *s, u64 uranges, 
 	return ERR_PTR(err);
 }
 
-/* A table of the ranges of both; or an error pointer: -EINVAL if they overlap or are too many. */
+/* Makes a table of the ranges of both. Fails with -EINVAL if they overlap or are too many. */
 struct profil_table *profil_table_merge(const struct profil_table *base,
 					const struct profil_table *added)
 {
@@ -279,7 +282,7 @@ static bool span_outside(const struct profil_span *span, void *data)
 	return span->start < arg->start || span->range.end > arg->end;
 }
 
-/* A table without the ranges in @arg: @table itself if there are none. NULL without memory. */
+/* Returns a table without the ranges in @arg: @table if it has none; NULL if out of memory. */
 struct profil_table *profil_table_remove(struct profil_table *table, struct profil_remove *arg)
 {
 	struct profil_table *remaining = table_filter(table, span_outside, arg);
@@ -290,7 +293,7 @@ struct profil_table *profil_table_remove(struct profil_table *table, struct prof
 	return NULL;
 }
 
-/* A table of the same ranges for @s, with no histograms yet; or NULL. */
+/* Returns a table of the same ranges for @s, without histograms; or NULL if out of memory. */
 struct profil_table *profil_table_inherit(struct profil_session *s,
 					  const struct profil_table *table)
 {
@@ -311,8 +314,8 @@ struct profil_table *profil_table_inherit(struct profil_session *s,
 }
 
 /*
- * Lets the spans count in the histograms of @root that contain their buffers. These are new, or a
- * session's, under home->lock.
+ * Lets the spans count in the histograms of @root that contain their buffers. The histograms are
+ * new and private; or those of a session, under home->lock.
  */
 void profil_table_bind(struct profil_table *table, struct rb_root_cached *root)
 {

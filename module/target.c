@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a session samples: its targets, and its bindings to the spaces where they run.
+ * The targets of sessions, and the bindings of sessions to the spaces where the targets run.
  *
- * The tick finds a space by the mm of current, and there the bindings that have processes. Those of
- * single threads it finds by the task. So tasks that share an address space are sampled as one, as
- * with profil(2).
+ * The tick finds a space by the mm of current, and there the bindings that have processes. It finds
+ * targets that are threads by their task. So processes that share an address space are sampled as
+ * one, as with profil(2).
  *
- * A target is a process, identified by its signal_struct, which lasts from fork to exit through any
- * exec, or a thread. It runs in one space at a time, and has there the binding of its session. The
- * last target of a binding frees it; but the classic session of a process belongs to the address
- * space rather than to the process, so its binding remains until the session ends.
+ * A target is a process or a thread. A process is identified by its signal_struct, which lasts from
+ * fork to exit through any exec. A target runs in one space at a time, and has the binding of its
+ * session to that space. The last target of a binding frees it; but the classic session of a
+ * process belongs to the address space, not to the process, so its binding remains until the
+ * session ends.
  *
- * All is linked and unlinked under profil_index_lock, and freed a grace period after that.
+ * Targets and bindings are linked and unlinked under profil_index_lock, and freed a grace period
+ * later.
  *
  * Context: system calls, workers, and the probes of follow.c (atomic).
  */
@@ -24,7 +26,6 @@
 struct hlist_head profil_targets[1 << PROFIL_HASH_BITS];
 unsigned int profil_nr_targets;
 
-/* Under profil_index_lock. */
 static struct profil_table *binding_table(const struct profil_binding *b)
 {
 	return rcu_dereference_protected(b->table, lockdep_is_held(&profil_index_lock));
@@ -46,7 +47,7 @@ struct profil_binding *profil_binding_alloc(struct profil_session *s, struct pro
 	return b;
 }
 
-/* @b is not linked, or no longer. May be NULL. */
+/* Frees @b, which was never linked, or has been unlinked. @b can be NULL. */
 void profil_binding_free(struct profil_binding *b)
 {
 	if (!b)
@@ -77,7 +78,7 @@ static void target_free(struct rcu_head *rcu)
 	kfree(t);
 }
 
-/* After a grace period, until which readers may use its task. @t may be NULL. */
+/* Frees @t after a grace period, until which readers may use its task. @t can be NULL. */
 void profil_target_free(struct profil_target *t)
 {
 	if (t)
@@ -98,9 +99,9 @@ static u64 target_cpu_time(const struct profil_target *t)
 	rcu_read_lock();
 	do {
 		/*
-		 * The second time with the lock, or exiting threads could keep us here. The probes
-		 * come when the process has no other threads, so they never take the lock, which
-		 * sleeps on PREEMPT_RT.
+		 * The second attempt takes the lock, since exiting threads could keep us here.
+		 * Probes run when the process has no other threads, so they never take the lock,
+		 * which sleeps on PREEMPT_RT.
 		 */
 		seq = next;
 		flags = read_seqbegin_or_lock_irqsave(&signal->stats_lock, &seq);
@@ -119,14 +120,13 @@ static bool binding_linked(const struct profil_binding *b)
 	return !RB_EMPTY_NODE(&b->by_id);
 }
 
-/* The binding of @s to the space with the least id that is not below @id, or NULL. */
+/* Finds the binding of @s to the space with the least id from @id on, or returns NULL. */
 static struct profil_binding *binding_from(const struct profil_session *s, u64 id)
 {
 	struct rb_node *node = s->bindings.rb_node;
 	struct profil_binding *b, *found = NULL;
 
 	lockdep_assert_held(&profil_index_lock);
-
 	while (node) {
 		b = rb_entry(node, struct profil_binding, by_id);
 		if (b->space->id >= id) {
@@ -139,7 +139,7 @@ static struct profil_binding *binding_from(const struct profil_session *s, u64 i
 	return found;
 }
 
-/* The binding of @s to the space with @id, or NULL. */
+/* Finds the binding of @s to the space with @id, or returns NULL. */
 static struct profil_binding *binding_in(const struct profil_session *s, u64 id)
 {
 	struct profil_binding *b = binding_from(s, id);
@@ -177,9 +177,9 @@ static void binding_count(struct profil_binding *b, const struct profil_target *
 }
 
 /*
- * Adds @t to @b. With its first process the binding replaces @old in space->bindings, if that is
- * given. It remains in that list as long as it is linked, since a tick that is visiting it must be
- * able to continue; ticks skip a binding without processes.
+ * Adds @t to @b. With its first process @b enters space->bindings, in place of @old if that is
+ * given. @b remains there as long as it is linked, since a tick that is visiting @b must be able to
+ * continue; ticks skip a binding without processes.
  */
 static void target_enter(struct profil_target *t, struct profil_binding *b,
 			 struct profil_binding *old)
@@ -192,7 +192,7 @@ static void target_enter(struct profil_target *t, struct profil_binding *b,
 		b->foreign = t->foreign;
 		if (old && !t->thread) {
 			hlist_replace_rcu(&old->node, &b->node);
-			old->node.pprev = NULL;		/* unhashed, with next for a tick */
+			old->node.pprev = NULL;		/* unhashed; ticks can follow next */
 		} else if (!t->thread) {
 			hlist_add_head_rcu(&b->node, &b->space->bindings);
 		}
@@ -200,7 +200,7 @@ static void target_enter(struct profil_target *t, struct profil_binding *b,
 	profil_space_update_fast_table(b->space);
 }
 
-/* Removes @t from @b. Return: @b if it was the last target, to be freed; or NULL. */
+/* Removes @t from @b. Return: @b, to be freed, if @t was its last target; or NULL. */
 static struct profil_binding *target_leave(struct profil_target *t, struct profil_binding *b)
 {
 	binding_count(b, t, -1);
@@ -212,7 +212,7 @@ static struct profil_binding *target_leave(struct profil_target *t, struct profi
 	return NULL;
 }
 
-/* Under profil_index_lock; or under RCU, where it may be outdated. */
+/* Returns the binding of @t: under profil_index_lock; or under RCU, and it may be outdated. */
 static struct profil_binding *target_binding(const struct profil_target *t)
 {
 	return rcu_dereference_check(t->binding, lockdep_is_held(&profil_index_lock));
@@ -229,8 +229,8 @@ static bool target_in_session(const struct profil_session *s, const void *key)
 }
 
 /*
- * Is a thread of @t, a process, a target of @s? Not under profil_index_lock, since threads may be
- * many; but under home->lock, with which only a fork can add a thread: the first of a process.
+ * Returns true if a thread of the process @t is a target of @s. Not under profil_index_lock, since
+ * threads may be many. Under home->lock only a fork can add one: the first thread of a process.
  */
 static bool target_thread_in_session(struct profil_session *s, const struct profil_target *t)
 {
@@ -250,9 +250,9 @@ static bool target_thread_in_session(struct profil_session *s, const struct prof
 }
 
 /*
- * Is the limit of sessions for @t reached? A tick visits all of them, and each with a period has
- * interrupts of its own. Targets count in any space, since exec moves them to the new one late.
- * Sessions that a target joins do not use up the slots of those that attach by capability.
+ * Returns true if the limit of sessions for @t is reached. A tick visits all sessions, and each one
+ * with a period adds interrupts. Targets count in any space, since exec moves them late to the new
+ * one. Sessions that a target joins do not use up the slots of those attached by capability.
  */
 static bool target_is_too_many(const struct profil_binding *b, const struct profil_target *t)
 {
@@ -284,8 +284,8 @@ static bool target_is_too_many(const struct profil_binding *b, const struct prof
 }
 
 /*
- * The address space itself is a target of the classic session of a process: adds it to the count,
- * so that the binding remains without the process. After the set-up of @s.
+ * Counts the address space as one more process of its classic session @s, so that the binding
+ * remains when the process leaves it. To be called after the set-up of @s.
  */
 void profil_binding_retain(struct profil_session *s, u64 id)
 {
@@ -295,7 +295,7 @@ void profil_binding_retain(struct profil_session *s, u64 id)
 		WRITE_ONCE(b->nr_processes, b->nr_processes + 1);
 }
 
-/* See profil_target_attach(). @t is not a target of the session yet. */
+/* Links @t, see profil_target_attach(). @t is not a target of the session yet. */
 static int target_link(struct profil_binding *b, struct profil_target *t,
 		       struct profil_session *old, struct profil_binding *parent)
 {
@@ -304,7 +304,6 @@ static int target_link(struct profil_binding *b, struct profil_target *t,
 	struct profil_table *table;
 
 	lockdep_assert_held(&profil_index_lock);
-
 	if (s->phase > PROFIL_LIVE || (parent && !binding_linked(parent)))
 		return -ENODEV;
 	if (target_is_too_many(b, t))
@@ -320,7 +319,7 @@ static int target_link(struct profil_binding *b, struct profil_target *t,
 	s->nr_targets++;
 	s->nr_thread_targets += t->thread;
 	WRITE_ONCE(profil_nr_targets, profil_nr_targets + 1);
-	/* A classic session of a thread has no other target. */
+	/* The target of a classic session of a thread is that thread alone. */
 	if (old && t->thread)
 		old_target = list_first_entry_or_null(&old->targets, struct profil_target, list);
 	if (old_target) {
@@ -333,12 +332,12 @@ static int target_link(struct profil_binding *b, struct profil_target *t,
 }
 
 /*
- * Attaches @t. @b: a new binding of the session to the space of @t; it is set to NULL if it is
- * used, which it is not if there is one already. @old: the classic session that this one replaces
- * without losing a tick; or NULL. @parent: the binding whose ranges @b inherits, for
- * PROFIL_FORK_SHARE; or NULL.
+ * Attaches @t to the session of *@b. @b: a new binding of the session to the space of @t; it is
+ * used, and set to NULL, unless the session has a binding there. @old: the classic session that
+ * this one replaces without losing a tick; or NULL. @parent: the binding whose ranges *@b inherits,
+ * for PROFIL_FORK_SHARE; or NULL.
  *
- * Return: 0; -EBUSY: it is a target already; -EUSERS: a limit is reached; -ENODEV: @parent or the
+ * Return: 0; -EBUSY: @t is a target already; -EUSERS: a limit is reached; -ENODEV: @parent or the
  * session ends.
  */
 int profil_target_attach(struct profil_binding **b, struct profil_target *t,
@@ -364,11 +363,10 @@ int profil_target_attach(struct profil_binding **b, struct profil_target *t,
 static void target_unlink(struct profil_target *t, struct profil_session *s)
 {
 	lockdep_assert_held(&profil_index_lock);
-
 	if (!hlist_unhashed(&t->node))
 		hlist_del_init_rcu(&t->node);
 	list_del_rcu(&t->list);
-	t->list.prev = NULL;		/* marks it for profil_target_move() */
+	t->list.prev = NULL;		/* marks @t as unlinked for profil_target_move() */
 	s->nr_targets--;
 	s->nr_thread_targets -= t->thread;
 	s->nr_detached++;
@@ -400,8 +398,8 @@ void profil_target_detach_all(struct profil_session *s)
 }
 
 /*
- * The ranges of @s in the space with @id, referenced; NULL if it has no target there. home->lock
- * keeps them from being changed.
+ * Returns the table of @s in the space with @id, referenced; or NULL if @s has no binding there.
+ * While home->lock is held, no other table replaces it.
  */
 struct profil_table *profil_binding_table(struct profil_session *s, u64 id)
 {
@@ -417,7 +415,7 @@ struct profil_table *profil_binding_table(struct profil_session *s, u64 id)
 	return table;
 }
 
-/* Makes @table the ranges there. Return: 0, or -ESRCH. Under home->lock. */
+/* Makes @table that of @s in the space with @id. Return: 0, or -ESRCH. Under home->lock. */
 int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_table *table)
 {
 	struct profil_table *old = NULL;
@@ -439,8 +437,8 @@ int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_tab
 }
 
 /*
- * To visit all spaces where @s has targets: the least id above @id, or 0. New spaces have higher
- * ids than all others, so they are visited, too.
+ * Returns the least id above @id of a space where @s has targets, or 0. A loop over all such spaces
+ * also visits new ones, since these have higher ids than all others.
  */
 u64 profil_binding_next_space(struct profil_session *s, u64 id)
 {
@@ -455,8 +453,8 @@ u64 profil_binding_next_space(struct profil_session *s, u64 id)
 }
 
 /*
- * The CPU time in ns of @task, or, if that is NULL, of all targets, since they were attached or
- * since the last call with @restart, which needs home->lock.
+ * Returns the CPU time in ns of the target @task, or, if that is NULL, of all targets, since they
+ * were attached or since the last call with @restart, which needs home->lock.
  */
 u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *task, bool restart)
 {
@@ -464,7 +462,6 @@ u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *t
 	u64 ns = 0, now;
 
 	lockdep_assert(!restart || lockdep_is_held(&s->home->lock));
-
 	rcu_read_lock();
 	list_for_each_entry_rcu(t, &s->targets, list) {
 		if (task && t->task != task)
@@ -478,7 +475,7 @@ u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *t
 	return ns;
 }
 
-/* Moves @t to the binding @to; or detaches it, if that is NULL. Consumes @to. */
+/* Moves @t to the binding @to, which it consumes; or detaches @t if @to is NULL. */
 void profil_target_move(struct profil_target *t, struct profil_binding *to)
 {
 	u64 ran = target_cpu_time(t) - READ_ONCE(t->runtime);

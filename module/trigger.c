@@ -2,8 +2,9 @@
 /*
  * Triggers: the sources of ticks, that is the hook of the tick and the switch probe of the clock.
  *
- * Each is installed while it has users, and for linger_s seconds longer: to install or remove one
- * patches kernel text, takes milliseconds, and interrupts all CPUs, so it must not happen often.
+ * A trigger is installed while it has users, and for linger_s seconds longer. Installing or
+ * removing it patches kernel text, takes milliseconds, and interrupts all CPUs, so this must not
+ * happen often.
  *
  * Context: any for profil_trigger_tryget() and profil_trigger_put(); others may sleep.
  */
@@ -19,7 +20,6 @@ MODULE_PARM_DESC(linger_s, "seconds that the hooks stay in place after their las
 static void trigger_remove(struct profil_trigger *t)
 {
 	lockdep_assert_held(&t->lock);
-
 	if (!t->installed)
 		return;
 	t->remove();
@@ -37,7 +37,7 @@ void profil_trigger_linger_over(struct work_struct *work)
 	mutex_unlock(&t->lock);
 }
 
-/* Begins a use. Return: 0; -EBUSY if it cannot be installed; -EINTR when killed. */
+/* Begins a use of @t. Return: 0; -EBUSY if @t cannot be installed; -EINTR if killed. */
 int profil_trigger_get(struct profil_trigger *t)
 {
 	int err = 0;
@@ -45,7 +45,7 @@ int profil_trigger_get(struct profil_trigger *t)
 	if (profil_trigger_tryget(t))
 		return 0;
 
-	/* The lock's owner may be removing the hook, which waits for all tasks to schedule. */
+	/* The owner may be removing the trigger, which waits until all tasks have scheduled. */
 	if (mutex_lock_killable(&t->lock))
 		return -EINTR;
 	if (!t->installed)
@@ -58,20 +58,20 @@ int profil_trigger_get(struct profil_trigger *t)
 	return err;
 }
 
-/* Begins a use if there is another already. Never waits. */
+/* Begins a use of @t if @t has users already. Never waits. */
 bool profil_trigger_tryget(struct profil_trigger *t)
 {
 	return atomic_inc_not_zero(&t->users);
 }
 
-/* Ends a use. Never waits. */
+/* Ends a use of @t. Never waits. */
 void profil_trigger_put(struct profil_trigger *t)
 {
 	if (atomic_dec_and_test(&t->users))
 		mod_delayed_work(profil_wq, &t->linger, (unsigned long)READ_ONCE(linger_s) * HZ);
 }
 
-/* It has no users. */
+/* Removes @t at once, when the module is unloaded. @t has no users. */
 void profil_trigger_exit(struct profil_trigger *t)
 {
 	cancel_delayed_work_sync(&t->linger);
