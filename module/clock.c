@@ -127,7 +127,7 @@ static u64 clock_stop(struct clock *clock, struct task_struct *task)
 	return now;
 }
 
-/* An RCU reader, since interrupts are off; the tracepoint itself is none from 7.2 on. */
+/* Interrupts are off, which makes this an RCU reader; from 7.2 on the tracepoint does not. */
 static void clock_switch(void *data, bool preempt, struct task_struct *prev,
 			 struct task_struct *next, unsigned int prev_state)
 {
@@ -173,13 +173,13 @@ static bool clock_may_run_target(int cpu, void *unused)
  *	read clock->mm of CPU B			find the sessions of the target
  *
  * Either A reads the target's mm and interrupts B, or B finds the session; or both, which is
- * harmless. Not with interrupts off. Return: true if a CPU has begun to keep its tick.
+ * harmless. Must be called with interrupts on. Return: true if a CPU has begun to keep its tick.
  */
 bool profil_clock_resync(void)
 {
 	int before = atomic_read(&clock_ticks_kept);
 
-	smp_mb();	/* see above */
+	smp_mb();	/* pairs with the one in clock_switch() */
 	on_each_cpu_cond_mask(clock_may_run_target, clock_resync_cpu, NULL, true, cpu_online_mask);
 	return atomic_read(&clock_ticks_kept) != before;
 }

@@ -72,7 +72,7 @@ static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start,
 #define PROFIL_VM_SHADOW_STACK VM_NONE
 #endif
 
-/* 6.8 adds the path and inode that user space sees, for a file of an overlay. */
+/* 6.8 adds functions for the path and inode that user space sees, for a file of an overlay. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
 #define profil_user_path(file) (&(file)->f_path)
 #define profil_user_inode(file) file_inode(file)
@@ -125,7 +125,7 @@ static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *m
 }
 #else
 #include <linux/sched/exec_state.h>
-/* Under exec_update_lock of @task, which has an mm. */
+/* The caller holds exec_update_lock of @task, which has an mm. */
 static inline struct user_namespace *profil_user_ns(struct task_struct *task,
 						    struct mm_struct *mm)
 {

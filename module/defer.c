@@ -3,7 +3,7 @@
  * Deferred ticks: those of a parked session, which are counted later.
  *
  * A session is parked while a snapshot is taken; an inherited session is parked until its set-up.
- * Ticks that would increment a counter are then deferred, even one that comes after the unpark:
+ * Ticks that would increment a counter are then deferred. This can even happen after the unpark:
  *
  *	CPU A: tick				CPU B: profil_session_unpark()
  *
@@ -12,7 +12,7 @@
  *						profil_replay(): finds no tick
  *	profil_defer_tick()
  *
- * The next profil_replay() counts that tick, at the latest the call that ends the session.
+ * The next profil_replay() counts that tick, at the latest the one at the end of the session.
  *
  * Context: profil_defer_tick() in the tick; others under home->lock (may sleep).
  */

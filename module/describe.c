@@ -15,7 +15,7 @@
 
 #include "profil.h"
 
-/* Gets the mm of @pid, referenced, if the caller may read its session; or an error pointer. */
+/* Returns the mm of @pid, referenced, if the caller may describe it; or an error pointer. */
 static struct mm_struct *describe_get_mm(pid_t pid)
 {
 	struct task_struct *task = profil_access_find_task(pid, false);

@@ -24,7 +24,7 @@
 
 #include "profil.h"
 
-/* Ends the session and its descendants: the last copy of the descriptor is closed. */
+/* Ends the session and its descendants, since the last copy of the descriptor is closed. */
 static void descriptor_close(struct profil_session *s)
 {
 	struct profil_home *home = s->home;
@@ -144,7 +144,7 @@ put_home:
 
 /* ---- from a file to the session ---- */
 
-/* Locks the session of @file, for profil_descriptor_unlock(). Or returns an error pointer. */
+/* Locks the session of @file, for profil_descriptor_unlock(); or returns an error pointer. */
 static struct profil_session *descriptor_lock(struct file *file)
 {
 	struct profil_session *root = file->private_data, *s;
@@ -196,7 +196,7 @@ static struct profil_session *descriptor_lock_with(struct file *file, struct rw_
 	}
 }
 
-/* Like descriptor_lock(); -ENODEV if the session has ended, -EPERM if its home is another's. */
+/* Like descriptor_lock(), but fails with -ENODEV after the end, with -EPERM in another process. */
 struct profil_session *profil_descriptor_lock_own(struct file *file)
 {
 	struct profil_session *s = descriptor_lock(file);
@@ -394,7 +394,7 @@ static int descriptor_remove_ranges(struct profil_session *s, u64 id, struct pro
 	return err;
 }
 
-/* The space of a child that is forked meanwhile is visited later, or inherits what remains. */
+/* The space of a child forked meanwhile is visited later, or inherits the remaining ranges. */
 static int descriptor_remove_all(struct profil_session *s, struct profil_remove *arg)
 {
 	u64 id = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The probes of fork, exec and exit, which apply these to targets and sessions.
+ * The probes of fork, exec and exit, which apply these events to targets and sessions.
  *
  * Context: probes (atomic), follow_free() also in a softirq; others: module load and unload.
  */
@@ -213,7 +213,7 @@ static void follow_exit(PROFIL_EXIT_PROBE_ARGS)
 	rcu_read_unlock();
 }
 
-/* Runs a grace period after @task was reaped, so no tick can find @task running. */
+/* The probe of free, a grace period after @task was reaped: no tick can find @task running. */
 static void follow_free(void *data, struct task_struct *task)
 {
 	struct profil_target *t;

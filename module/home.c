@@ -55,14 +55,14 @@ static int home_insert_notifier(struct profil_home *home)
 	sigprocmask(SIG_BLOCK, &blocked, &before);
 	err = mmu_interval_notifier_insert(&home->notifier, current->mm, 0, PAGE_SIZE, &home_ops);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	/* -ERESTARTNOINTR requires this flag, though another thread may have taken the signal. */
+	/* -ERESTARTNOINTR requires this flag, even if another thread has taken the signal. */
 	if (pending || err == -EINTR)
 		set_thread_flag(TIF_SIGPENDING);
 	if (err == -EINTR)
 		return fatal_signal_pending(current) ? -EINTR : -ERESTARTNOINTR;
 	if (err)
 		return -ENOMEM;
-	/* While an invalidation is in progress, the notifier would not get the release. */
+	/* Waits for an invalidation in progress, in which the notifier would miss the release. */
 	mmu_interval_read_begin(&home->notifier);
 	return 0;
 }
@@ -162,8 +162,8 @@ bool profil_home_is_own(const struct profil_home *home)
 }
 
 /*
- * Sets up the sessions that the caller has inherited, and finds its home, as profil_home_get(). If
- * there is none and @create is false, returns NULL.
+ * Sets up the sessions that the caller has inherited, and then finds its home. If there is none,
+ * creates it as profil_home_get() does, or returns NULL if @create is false.
  */
 struct profil_home *profil_home_get_own(bool create)
 {
@@ -261,7 +261,7 @@ static void home_put_work(struct profil_home *home)
 /* Queues a worker that ends the sessions that must end, and returns the charge that is due. */
 void profil_home_kick(struct profil_home *home)
 {
-	/* If there is no reference, profil_homes_exit() or home_free() does the work. */
+	/* If a reference cannot be taken, profil_homes_exit() or home_free() does the work. */
 	if (!try_module_get(THIS_MODULE))
 		return;
 	if (!refcount_inc_not_zero(&home->refs))

@@ -2,11 +2,11 @@
 /*
  * The session of the child of a fork, until it is set up.
  *
- * The probe of fork creates it as PENDING: it samples the child with the parent's table, but is
- * parked, since it has no pages. Its first tick that would increment a counter is deferred, and
- * queues task work. This sets the session up when the child returns to user mode; the child's first
- * ioctl does so, too. A child that execs or exits before that causes no work. The set-up gives the
- * session a home, a charge, pages and a table, and counts the deferred ticks.
+ * The probe of fork creates the session as PENDING: it samples the child with the parent's table,
+ * but is parked, since it has no pages. Its first tick that would increment a counter is deferred,
+ * and queues task work, which sets the session up when the child returns to user mode; the child's
+ * first ioctl does so, too. A child that execs or exits before that causes no work. The set-up
+ * gives the session a home, a charge, pages and a table, and counts the deferred ticks.
  *
  * The binding of a PENDING session holds its base reference; the last target frees the binding.
  *
@@ -209,13 +209,13 @@ static int pending_set_up_all(struct profil_space *space)
 
 /*
  * Sets up all pending sessions of the caller's space. A session whose set-up fails ends, and its
- * statistics tell why. Return: 0; or -EINTR, or an error of profil_home_get(), with some pending.
+ * statistics tell why. Return: 0; -EINTR or an error of profil_home_get(): some are still pending.
  */
 int profil_pending_set_up(struct profil_space *space)
 {
 	int err;
 
-	/* None is added once the child runs. One just removed is set up under home->lock. */
+	/* No session is added once the child runs. One just removed is set up under home->lock. */
 	if (list_empty_careful(&space->pending))
 		return 0;
 	if (mutex_lock_killable(&space->setup_lock))
@@ -233,7 +233,9 @@ static void setup_work(struct callback_head *work)
 
 	/* From here on, ticks can queue the work again. */
 	smp_store_release(&setup->queued, false);
-	/* If not, current has exec'ed or exits; or another task does this, and may wait for us. */
+	/*
+	 * Skip this if current has exec'ed or exits, or another task does it and may wait for us.
+	 */
 	if (current->mm == space->mm && mutex_trylock(&space->setup_lock)) {
 		pending_set_up_all(space);
 		mutex_unlock(&space->setup_lock);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Dispatches ioctls to handlers, by the contract at the top of uapi/linux/profil.h. A handler gets
- * a zero-extended copy of its structure. If it succeeds, the structure is copied back if the
- * command has results, and the statistics, which are zero at first, if the caller has asked for
- * them.
+ * Dispatches ioctls, by the contract at the top of uapi/linux/profil.h. A handler gets a
+ * zero-extended copy of its structure. After success, the structure is copied back if the command
+ * has results, and the statistics, which are zero at first, if the caller asks for them.
  *
  * Context: system calls (may sleep).
  */
@@ -205,7 +204,7 @@ static int ioctl_write_result(const struct ioctl_command *c, const void *arg, vo
 	return copy_to_user(uarg, arg, min_t(size_t, *(u32 *)arg, c->size)) ? -EFAULT : 0;
 }
 
-/* Copies the structure of @c. User space may change it: the size read first counts. */
+/* Copies the structure of @c. User space may change it meanwhile, so the first size counts. */
 static int ioctl_read_arg(const struct ioctl_command *c, void *arg, void __user *uarg)
 {
 	u32 size;

@@ -3,8 +3,9 @@
  * Charges and pins the pages that contain the counters, and later unpins and uncharges them.
  *
  * A session counts in the same pages, pinned and charged, from the call that adds its ranges until
- * they are removed or it ends. munmap(), MADV_DONTNEED, mremap() or a truncation do not affect
- * them, and FOLL_LONGTERM keeps the kernel from moving, merging, swapping or copying them.
+ * the ranges are removed or the session ends. munmap(), MADV_DONTNEED, mremap() or a truncation do
+ * not affect the pages, and FOLL_LONGTERM keeps the kernel from moving, merging, swapping or
+ * copying them.
  *
  * Each call that adds ranges makes histograms of the pages of their buffers. Adjacent pages go into
  * one histogram, so that no page is pinned or charged twice.
@@ -33,8 +34,9 @@
 /* ---- charging ---- */
 
 /*
- * Charges @pages to the caller's locked_vm, within RLIMIT_MEMLOCK unless @may_exceed. @credit:
- * charged pages that will be returned. Return: 0; -EPERM above the limit; -EINTR if killed.
+ * Charges @pages to the caller's locked_vm, within RLIMIT_MEMLOCK unless @may_exceed. @credit: the
+ * number of pages that are charged now and will be returned soon. Return: 0; -EPERM above the
+ * limit; -EINTR if killed.
  */
 int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 {
@@ -55,8 +57,8 @@ int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 }
 
 /*
- * Returns a charge. Waits for mmap_lock, until killed, only if @mm is the caller's own. Return:
- * false if it did not get mmap_lock, so that the charge remains.
+ * Returns a charge. Waits for mmap_lock if @mm is the caller's own, unless killed; otherwise only
+ * tries to take it. Return: false if that failed, so that the charge remains.
  */
 bool profil_uncharge(struct mm_struct *mm, unsigned long pages)
 {
@@ -159,7 +161,7 @@ static struct profil_histogram *histogram_create(const struct extent *extent)
 	return h;
 }
 
-/* Returns the pages of all buffers in @table without a histogram, for kvfree(); or NULL. */
+/* Returns the extents of the buffers in @table that have no histogram, for kvfree(); or NULL. */
 static struct extent *extents_of_table(const struct profil_table *table, u32 *nr,
 				       unsigned long *pages)
 {
@@ -233,8 +235,8 @@ static int histogram_fault_in(struct mm_struct *mm, unsigned long start, unsigne
 /*
  * Pins those pages of the caller that are present and writable. GUP must not fault here: it would
  * hold mmap_lock and repeat a fault until it has the page, but some faults never make it present,
- * as in a userfaultfd whose close waits for mmap_lock (before 6.15). -EAGAIN: fault in the pages
- * first.
+ * as in a userfaultfd whose close waits for mmap_lock (before 6.15). -EAGAIN: the caller must fault
+ * them in.
  */
 static long histogram_pin_present(struct mm_struct *mm, unsigned long start, unsigned long n,
 				  bool inherited, struct page **pages)
@@ -322,7 +324,7 @@ static bool histogram_is_mapped(const struct profil_histogram *h)
 
 /*
  * Returns true if the child of the fork in progress gets copies of the pages that are pinned for
- * @table, its parent's. Otherwise it has other memory there, or none, and must not count in it.
+ * @table, the parent's own. Otherwise it has other memory there, or none, and must not count there.
  */
 bool profil_histograms_are_mapped(const struct profil_table *table)
 {

@@ -63,7 +63,7 @@
 #define PROFIL_MAX_CLOCKED	4U
 #define PROFIL_MAX_FOREIGN	8U	/* further sessions, attached by capability */
 #define PROFIL_MAX_FOREIGN_CLOCKED 2U
-#define PROFIL_MAX_OPEN		1024U	/* sessions of one process, checked by OPEN */
+#define PROFIL_MAX_OPEN		1024U	/* sessions of one process; checked at OPEN */
 #define PROFIL_MIN_PERIOD	10000U	/* ns; no user gets a shorter one */
 #define PROFIL_MAX_PERIOD	1000000000U
 #define PROFIL_NEVER		U64_MAX
@@ -82,7 +82,7 @@ struct pt_regs;
 struct task_struct;
 struct tracepoint;
 
-/* The outcomes of a tick. They are indices into profil_counts.n[mode]. */
+/* The outcomes of a tick, and PROFIL_UNSELECTED. They are the second index of profil_counts.n. */
 enum profil_outcome {
 	PROFIL_HIT,
 	PROFIL_OUTSIDE,
@@ -102,10 +102,10 @@ enum profil_outcome {
  * increments exactly one element of n, so that the sums over n are consistent at any time.
  */
 struct profil_counts {
-	u64 n[2][PROFIL_NR_OUTCOMES];	/* [in system mode] */
+	u64 n[2][PROFIL_NR_OUTCOMES];	/* [1 in system mode, 0 in user mode][outcome] */
 	u64 missed;
-	unsigned long due;		/* a tick when jiffies is above this comes after a gap */
-	s64 left;			/* ns to the next sample on this CPU, if it has a period */
+	unsigned long due;		/* if jiffies is above this at a tick, there was a gap */
+	s64 left;			/* ns to the next sample on this CPU; only with a period */
 	u32 last_span;			/* index of the span that the last tick's pc was in */
 };
 
@@ -144,7 +144,7 @@ struct profil_span {
 
 struct profil_table {
 	struct profil_session *session;	/* owner of the histograms; referenced */
-	struct profil_table *fork_table;	/* the ranges of a child; NULL: all; referenced */
+	struct profil_table *fork_table;	/* for FORK_SHARE; referenced; NULL: this table */
 	refcount_t refs;
 	struct rcu_work free;
 	u32 nr_ranges;
@@ -198,7 +198,7 @@ struct profil_session {
 	unsigned long ring_pages;	/* the part of charged that is for records */
 	struct profil_sums stats_base;	/* sums at the last reset of the statistics */
 	struct rb_root_cached histograms;	/* by user address */
-	u64 runtime;			/* CPU time in ns of former targets, and before DISABLE */
+	u64 runtime;			/* CPU time in ns: of former targets, and before DISABLE */
 	atomic_t nr_dying;		/* unused tables that await their grace period */
 
 	/* under profil_index_lock */
@@ -297,7 +297,7 @@ struct profil_binding {
 	struct profil_table __rcu *table;	/* the ranges; referenced */
 	struct rb_node by_id;		/* in session->bindings, by the space's id */
 	unsigned int nr_processes, nr_threads;	/* targets; the last one frees the binding */
-	bool foreign;			/* as in its first target */
+	bool foreign;			/* profil_target.foreign of its first target */
 	struct rcu_head rcu;
 };
 
@@ -313,10 +313,10 @@ struct profil_target {
 	struct rcu_head rcu;
 };
 
-/* main.c */
+/* main.c: the workqueue for all work of the module */
 extern struct workqueue_struct *profil_wq;
 
-/* ioctl.c */
+/* ioctl.c: dispatches ioctls to handlers */
 long profil_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 long profil_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 void *profil_array_from_user(u64 address, u32 nr, size_t size);
@@ -520,7 +520,7 @@ void profil_reserve_fill(struct work_struct *unused);
 void profil_reserve_exit(void);
 void *profil_reserve_take(void);
 
-/* Without the emergency reserves. If this fails, stats.unfollowed counts the fork or exec. */
+/* Does not use emergency reserves. If it fails, stats.unfollowed counts the fork or exec. */
 #define PROFIL_GFP_PROBE (GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
 
 /* Allocates zeroed memory, also in the probes of fork and exec. */

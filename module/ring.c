@@ -36,7 +36,7 @@
 #include "profil.h"
 
 #define WAKES_AT_ONCE	64	/* waiters that are woken with interrupts off */
-#define WAKES_A_JIFFY	256	/* waiters that are woken on average, for one ring */
+#define WAKES_A_JIFFY	256	/* per jiffy and ring, on average */
 
 struct ring_slot {
 	struct profil_record record;	/* without path; size is 0 until the slot is filled */
@@ -60,9 +60,9 @@ struct profil_ring {
 
 /*
  * Wakes all waiters. A user can have a million at one descriptor (poll, epoll). wake_up() would
- * wake all with the lock held and interrupts off; this releases the lock after every WAKES_AT_ONCE.
- * The more it wakes, the longer the next run is delayed, to bound the CPU time that no task pays
- * for.
+ * wake all with the lock held and interrupts off; this function releases the lock after each
+ * WAKES_AT_ONCE. The more waiters it wakes, the longer the next run is delayed; this bounds the CPU
+ * time that is charged to no task.
  */
 static void ring_wake(struct work_struct *work)
 {
@@ -102,7 +102,7 @@ unsigned long profil_ring_pages(u32 nr_records)
 	return DIV_ROUND_UP(roundup_pow_of_two(nr_records) * sizeof(struct ring_slot), PAGE_SIZE);
 }
 
-/* Creates a ring; without records it serves poll(). Returns NULL if out of memory. */
+/* Creates a ring, which poll() needs even without records. Returns NULL if out of memory. */
 struct profil_ring *profil_ring_create(u32 nr_records)
 {
 	u32 nr_slots = nr_records ? roundup_pow_of_two(nr_records) : 0;
@@ -147,9 +147,9 @@ void profil_ring_free(struct profil_ring *ring)
 }
 
 /*
- * References @file only if it is a regular file, which cannot reference other files. An io_uring
- * can: if the session's descriptor is registered there, a record that references the io_uring would
- * close a reference cycle, which outlives the last process.
+ * References @file only if it is a regular file, which never references the file of a descriptor.
+ * An io_uring can: if the session's descriptor is registered there, a record that references the
+ * io_uring would close a reference cycle, which outlives the last process.
  */
 static void ring_look_up_file(struct ring_slot *slot, struct file *file)
 {
@@ -218,7 +218,8 @@ bool profil_ring_record(struct profil_session *s, struct profil_space *space, u6
 	memcpy(slot->record.comm, current->comm, sizeof(slot->record.comm));
 	/*
 	 * up_read() may wake tasks that wait for mmap_lock. That is safe in the timer interrupt,
-	 * where no scheduler lock is held. On PREEMPT_RT up_read() may sleep, so read() does this.
+	 * where no scheduler lock is held. On PREEMPT_RT up_read() may sleep, so there read() looks
+	 * the mapping up.
 	 */
 	if (!IS_ENABLED(CONFIG_PREEMPT_RT) && down_read_trylock(&mm->mmap_lock)) {
 		ring_look_up(slot, mm);

@@ -56,10 +56,9 @@ static __always_inline void *sample_counter(const struct profil_span *span, u64 
  * Counts missed ticks: the session's last tick on this CPU was more than one tick ago. Either
  * current did not run meanwhile, or ticks were missed. A difference of one jiffy means nothing,
  * since another CPU may advance jiffies just before or after this tick; so counts->due starts two
- * jiffies beyond the last tick. In a longer gap, the ticks since current arrived on this CPU were
- * missed. Half a tick is subtracted, since ticks often cause arrivals. If the whole gap was missed,
- * due does not get the extra jiffy again; otherwise a series of short gaps would lose one tick
- * each.
+ * beyond the last tick. In a longer gap, the ticks since current arrived on this CPU were missed.
+ * Half a tick is subtracted, since ticks often cause arrivals. If the whole gap was missed, due
+ * does not get the extra jiffy again; otherwise each of a series of short gaps would lose a tick.
  */
 static void tick_count_missed(struct profil_counts *counts)
 {
@@ -251,7 +250,7 @@ static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
 
 	if (likely(d < span->fast_limit))
 		return tick_hit_span(counts, span, d, system, advance);
-	/* The index may be one into a previous table. */
+	/* This may be an index into a previous table. */
 	last = this_cpu_read(counts->last_span);
 	if (last >= table->nr_spans)
 		return false;
@@ -307,7 +306,7 @@ static bool sample_is_kernel_task(const struct task_struct *task)
 	return data_race(task->flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER);
 }
 
-/* Returns the user pc of @task, which runs in the kernel: that of its system call. */
+/* Returns the user pc of @task, which runs in the kernel: that of the system call or fault. */
 static u64 sample_system_pc(struct task_struct *task)
 {
 	struct pt_regs *regs = task_pt_regs(task);
@@ -315,7 +314,7 @@ static u64 sample_system_pc(struct task_struct *task)
 	return instruction_pointer(regs) - profil_syscall_length(task, regs);
 }
 
-/* Returns the first binding in @space; or NULL if there is none or no space. */
+/* Returns the first binding in @space; or NULL if there is no binding or no space. */
 static const struct profil_binding *sample_first(const struct profil_space *space)
 {
 	if (!space)
@@ -332,7 +331,7 @@ static __always_inline struct profil_target *sample_first_own(const struct profi
 	return !space || data_race(space->nr_threads) ? profil_target_first(task) : NULL;
 }
 
-/* Returns true if @b is to @space (not to the mm before an exec), and not in space->bindings. */
+/* Returns true if @b is to @space, not to an mm before exec, and has no process as a target. */
 static __always_inline bool sample_is_own(const struct profil_binding *b,
 					  const struct profil_space *space)
 {
@@ -472,9 +471,8 @@ void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftr
 }
 
 /*
- * Takes the fast path of a clock, for space->fast_table, if the session is on, has a period and no
- * jitter, and exactly one sample is due. Return: ns until the next one; or 0 if nothing has
- * changed.
+ * Takes the clock's fast path for space->fast_table, if the session is on, has a period and no
+ * jitter, and exactly one sample is due. Return: ns to the next one; or 0 if nothing has changed.
  */
 static __always_inline u64 clock_one(struct profil_space *space, u64 passed, u64 pc)
 {

@@ -51,7 +51,7 @@ void profil_session_put(struct profil_session *s)
 		queue_rcu_work(profil_wq, &s->free);
 }
 
-/* Allocates a PENDING session without counts, with one reference; or returns NULL. */
+/* Allocates a PENDING session, without counts. Returns NULL if out of memory. */
 struct profil_session *profil_session_alloc(gfp_t gfp)
 {
 	struct profil_session *s = profil_zalloc(sizeof(*s), gfp);
@@ -69,7 +69,7 @@ struct profil_session *profil_session_alloc(gfp_t gfp)
 	return s;
 }
 
-/* Returns ns to the first sample: random, so that short-lived targets are sampled, too. */
+/* Returns the ns to the first sample: random, so that short-lived targets are sampled, too. */
 s64 profil_session_first_period(const struct profil_session *s)
 {
 	unsigned long flags;
@@ -95,7 +95,7 @@ struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_s
 	return counts;
 }
 
-/* Creates a LIVE session of the caller, not in its home's list yet; or returns NULL. */
+/* Creates a LIVE session, not in its home's list yet. Returns NULL if out of memory. */
 struct profil_session *profil_session_create(struct profil_home *home, u32 modes, u32 period,
 					     bool jitter)
 {
@@ -145,8 +145,8 @@ void profil_session_resync_clock(struct profil_session *s)
 }
 
 /*
- * Resyncs the clock after that, for the new target @task (NULL: for all targets). If a CPU had
- * stopped its tick, the scheduler knows the CPU time of its task only after the next tick.
+ * Resyncs the clock after @s got the target @task (NULL: any) or was turned on. If a CPU had
+ * stopped its tick, waits for its next tick, when the scheduler accounts its task's CPU time.
  */
 void profil_session_resync_runtime(struct profil_session *s, const struct task_struct *task)
 {

@@ -30,7 +30,7 @@ static void stats_sum(const struct profil_session *s, struct profil_sums *sums)
 	}
 }
 
-/* Fills in @stats, which are zero. @restart: then resets the statistics, under home->lock. */
+/* Fills in @stats, which are zero. @restart: also resets the statistics, under home->lock. */
 void profil_stats_read(struct profil_session *s, struct profil_stats *stats, bool restart)
 {
 	u64 n[PROFIL_NR_OUTCOMES], runtime = s->runtime;

@@ -12,8 +12,7 @@
  * process belongs to the address space, not to the process, so its binding remains until the
  * session ends.
  *
- * Targets and bindings are linked and unlinked under profil_index_lock, and freed a grace period
- * later.
+ * Targets and bindings are (un)linked under profil_index_lock, and freed a grace period later.
  *
  * Context: system calls, workers, and the probes of follow.c (atomic).
  */
@@ -230,7 +229,7 @@ static bool target_in_session(const struct profil_session *s, const void *key)
 
 /*
  * Returns true if a thread of the process @t is a target of @s. Not under profil_index_lock, since
- * threads may be many. Under home->lock only a fork can add one: the first thread of a process.
+ * threads may be many. Under home->lock only a fork can add such a thread: the first of a process.
  */
 static bool target_thread_in_session(struct profil_session *s, const struct profil_target *t)
 {

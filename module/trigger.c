@@ -3,8 +3,7 @@
  * Triggers: the sources of ticks, that is the hook of the tick and the switch probe of the clock.
  *
  * A trigger is installed while it has users, and for linger_s seconds longer. Installing or
- * removing it patches kernel text, takes milliseconds, and interrupts all CPUs, so this must not
- * happen often.
+ * removing it patches kernel text, takes milliseconds and interrupts all CPUs, so it must be rare.
  *
  * Context: any for profil_trigger_tryget() and profil_trigger_put(); others may sleep.
  */
