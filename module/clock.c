@@ -2,11 +2,12 @@
 /*
  * A timer on each CPU, for sessions with a period; and the scheduler tick of nohz_full= CPUs.
  *
- * The timer of a CPU runs while a target of such a session runs there: the switch probe starts and
- * stops it. So the clock measures the CPU time of targets, and interrupts neither idle CPUs nor
- * other tasks. The timer fires when the first of the task's sessions is due. A session stores the
- * rest of its period for each CPU, and uses this rest when another of its targets runs there. So
- * threads that live for less than a period get their share of samples.
+ * The timer of a CPU runs while a target of such a session runs there. A probe of context switches,
+ * the switch probe, starts and stops it. So the clock measures the CPU time of targets, and
+ * interrupts neither idle CPUs nor other tasks. The timer fires when the first of the task's
+ * sessions is due. A session stores the rest of its period for each CPU, and uses this rest when
+ * another of its targets runs there. So threads that live for less than a period get their share of
+ * samples.
  *
  * A nohz_full= CPU stops its tick while it runs a single task. If there are such CPUs, all sessions
  * use the probe, which keeps the tick of a CPU running while a target runs there. Targets of

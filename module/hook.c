@@ -79,7 +79,7 @@ static int tick_hook(void)
 	return 0;
 }
 
-/* Also installs the switch probe if nohz_full= is set, so that ticks keep running, see clock.c. */
+/* Installs the hook; with nohz_full= also the switch probe, to keep ticks running (clock.c). */
 static int tick_install(void)
 {
 	int err = profil_nohz_full ? profil_trigger_get(&profil_clock) : 0;

@@ -233,9 +233,7 @@ static void setup_work(struct callback_head *work)
 
 	/* From here on, ticks can queue the work again. */
 	smp_store_release(&setup->queued, false);
-	/*
-	 * Skip this if current has exec'ed or exits, or another task does it and may wait for us.
-	 */
+	/* Skip this if current exec'ed or exits, or another task does it and may wait for us. */
 	if (current->mm == space->mm && mutex_trylock(&space->setup_lock)) {
 		pending_set_up_all(space);
 		mutex_unlock(&space->setup_lock);

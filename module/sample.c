@@ -85,7 +85,7 @@ struct tick_ctx {
 	bool clocked;			/* for sessions with a period; only then is the rest used */
 	bool sampled;			/* sessions that are due count a sample */
 	u64 passed;			/* ns since the sessions were last advanced */
-	u64 left;			/* out: see profil_sample_clocked() */
+	u64 left;			/* the result of profil_sample_clocked() */
 };
 
 /* Advances a session with a period by ctx->passed. Return: true if a sample is due. */
