@@ -152,7 +152,10 @@ static int compare_binaries(const void *a, const void *b)
 	return compare_u64(y->ticks, x->ticks);
 }
 
-/* The share of the binaries in this state, and the names of those with the most ticks. */
+/*
+ * Prints a note if binaries in @state have ticks: their share of all ticks, and the names of those
+ * with the most ticks. Returns false if there is no memory.
+ */
 static bool print_state(FILE *out, const struct rows *rows, enum binary_state state,
 			const char *description)
 {
@@ -175,8 +178,8 @@ static bool print_state(FILE *out, const struct rows *rows, enum binary_state st
 		if (i)
 			fputs(", ", out);
 		else
-			fprintf(out, "note: offsets only, %s, %.2f%%: ", description,
-				percent(ticks, rows->ticks));
+			fprintf(out, "note: %.2f%% of the ticks are shown as offsets (file %s): ",
+				percent(ticks, rows->ticks), description);
 		escape_print(out, binaries[i]->label);
 	}
 	if (nr > BINARIES_MAX)
@@ -193,17 +196,19 @@ static bool print_notes(FILE *out, const struct rows *rows)
 	u64 counted = ticks_add(recording->account.user.ticks, recording->account.system.ticks);
 
 	if (recording->error)
-		fprintf(out, "note: the file ends at byte %" PRIu64 ": %s\n",
+		fprintf(out, "note: the file is not read from byte %" PRIu64 " on: %s\n",
 			recording->error_offset, recording->error);
 	if (counted > rows->ticks)
-		fprintf(out, "note: %" PRIu64 " of %" PRIu64 " ticks have no line below\n",
+		fprintf(out,
+			"note: %" PRIu64 " of %" PRIu64 " ticks left no sample in the recording\n",
 			counted - rows->ticks, counted);
 	else if (counted < rows->ticks)
-		fprintf(out, "note: %" PRIu64 " more ticks below than the statistics have\n",
+		fprintf(out,
+			"note: the samples have %" PRIu64 " more ticks than the statistics\n",
 			rows->ticks - counted);
-	return print_state(out, rows, BINARY_CHANGED, "changed since") &&
-	       print_state(out, rows, BINARY_GONE, "gone") &&
-	       print_state(out, rows, BINARY_UNREADABLE, "not to be read");
+	return print_state(out, rows, BINARY_CHANGED, "changed since the recording") &&
+	       print_state(out, rows, BINARY_GONE, "no longer exists") &&
+	       print_state(out, rows, BINARY_UNREADABLE, "cannot be read");
 }
 
 static bool print_heading(FILE *out, const struct rows *rows)
@@ -234,7 +239,8 @@ static void print_classic_heading(FILE *out, const struct rows *rows)
 		fprintf(out, " of %.6g ms, %.3f s", recording->meta.tick_ns / NS_PER_MS,
 			seconds_of(rows, rows->ticks));
 	if (recording->elsewhere)
-		fprintf(out, "; %" PRIu64 " elsewhere", recording->elsewhere);
+		fprintf(out, "; %" PRIu64 " of them for no single address",
+			recording->elsewhere);
 	putc('\n', out);
 	if (recording->nr_full)
 		fprintf(out,
