@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What all parts of the command use
+ * Types and helper functions for all parts of the command
  */
 #ifndef PROFIL_TOOLS_UTIL_H
 #define PROFIL_TOOLS_UTIL_H
@@ -19,15 +19,16 @@ typedef int32_t s32;
 
 #define NS_PER_S 1000000000ULL
 
-/* The order of two numbers, for qsort(). Orders by several members are joined by ?: */
+/* Compares two numbers for qsort(). To compare by several members, join the calls with ?: */
 static inline int compare_u64(u64 a, u64 b)
 {
 	return a < b ? -1 : a > b;
 }
 
 /*
- * Makes room for element @nr of an array that has only grown by this function: its size is a power
- * of two. @array is the address of the pointer to it. Returns false if there is no memory.
+ * Makes room for element @nr of an array. @array is the address of the pointer to the array, which
+ * only this function may enlarge: it relies on a size that is a power of two. Returns false if
+ * there is no memory.
  */
 static inline bool array_grow(void *array, size_t nr, size_t element_size)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the subcommands share
+ * Functions that several subcommands use
  */
 #define _GNU_SOURCE
 #include <ctype.h>

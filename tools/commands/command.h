@@ -2,8 +2,9 @@
 /*
  * The subcommands of profil
  *
- * Each returns the exit status. Error messages go to standard error, with the name of the
- * subcommand before them, by warnx() and warn().
+ * Each function command_*() of a subcommand returns its exit status. Error messages are printed
+ * with warnx() and warn(), which write to standard error, and begin with the name of the
+ * subcommand.
  */
 #ifndef PROFIL_TOOLS_COMMAND_H
 #define PROFIL_TOOLS_COMMAND_H
@@ -14,7 +15,7 @@
 /* The default path of a recording. */
 #define COMMAND_DATA		"profil.data"
 
-/* Exit statuses. Those from 126 on are as in a shell. */
+/* Exit statuses. Those from 126 on have the same meaning as in a shell. */
 #define COMMAND_FAILED		1
 #define COMMAND_USAGE		2
 #define COMMAND_NOT_RUN		126	/* found, but it cannot be executed */
@@ -25,7 +26,7 @@ int command_record(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_gperf(int argc, char **argv);
 
-/* Sets the name that error messages begin with, also those of getopt_long(). */
+/* Sets the name with which error messages begin, including those of getopt_long(). */
 void command_set_name(char **argv, const char *name);
 
 /* Parses a decimal number from 1 to @max. */

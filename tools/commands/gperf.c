@@ -46,7 +46,7 @@ static void usage(FILE *out)
 	      "  -h, --help          print this help\n", out);
 }
 
-/* Returns the exit status, or -1 to go on. */
+/* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
 	static const struct option table[] = {
@@ -126,7 +126,7 @@ static void print_error(pid_t pid, int err)
 	}
 }
 
-/* Prints and frees @recording, unless @err says why there is none. */
+/* Prints and frees @recording. If @err is not 0, there is no recording: prints the error. */
 static bool report(const struct options *options, struct recording *recording, int err)
 {
 	struct rows rows = {
@@ -165,7 +165,7 @@ static bool report_once(const struct options *options, int pidfd)
 	}
 	err = classic_copy(options->pid, device, &recording);
 	close(device);
-	/* The id may be that of another process by now. */
+	/* The process may have exited, and another process may have got its id. */
 	if (has_ended(pidfd))
 		err = -ESRCH;
 	return report(options, recording, err);
@@ -173,7 +173,7 @@ static bool report_once(const struct options *options, int pidfd)
 
 /* ---- waiting for osProfileFlush() ---- */
 
-/* Others may connect to the socket, too. */
+/* Did @pid make the connection? Other processes can connect to the socket, too. */
 static bool is_from(int connection, pid_t pid)
 {
 	struct ucred peer;
@@ -182,7 +182,7 @@ static bool is_from(int connection, pid_t pid)
 	return !getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) && peer.pid == pid;
 }
 
-/* Returns the descriptor in the only message, or -1. */
+/* Receives the one message of the connection. Returns the descriptor in it, or -1. */
 static int receive_file(int connection)
 {
 	union {
@@ -242,7 +242,10 @@ static int listen_for(pid_t pid)
 	return -1;
 }
 
-/* Connections that the process made before its end are accepted before its end is noticed. */
+/*
+ * Prints a report for each osProfileFlush(), until the process ends. Accepts connections before it
+ * looks at the pidfd, so that it does not miss the last connection of a process that has ended.
+ */
 static bool report_flushes(const struct options *options, int pidfd)
 {
 	int host = listen_for(options->pid), connection;

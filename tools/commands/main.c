@@ -49,7 +49,7 @@ static void usage(FILE *out)
 	fprintf(out, "\nSee \"profil COMMAND --help\", and profil(1).\n");
 }
 
-/* Writing to standard output may fail, for example if the disk is full. */
+/* Flushes standard output, and reports an error, for example if the disk is full. */
 static int flush_output(int status)
 {
 	if (!fflush(stdout) && !ferror(stdout))

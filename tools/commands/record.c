@@ -3,9 +3,9 @@
  * profil record: samples a command or a process with two sessions, one for user ticks and one for
  * system ticks
  *
- * The recorder reads the records ten times a second. Once a second it also reads the counters, and
- * writes the new samples and the statistics of the same moment to the file. So in each state of the
- * file the ticks of all samples are those that the statistics call hit and outside.
+ * The recorder reads the records at least ten times a second. Once a second it also reads the
+ * counters, and writes the new samples and the statistics of the same moment to the file. So at any
+ * time, the number of ticks in all samples of the file is hit + outside of the statistics in it.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -43,19 +43,19 @@
 #endif
 
 #define NS_PER_MS	1000000ULL
-/* The longest time between two reads of the records, and the time between two flushes. */
+/* The maximum time between two reads of the records, and the time between two flushes. */
 #define DRAIN_NS	(100 * NS_PER_MS)
 #define FLUSH_NS	NS_PER_S
 /* The default period. */
 #define PERIOD_NS	NS_PER_MS
-/* Room for the records of this many seconds. */
+/* A session has room for the records of this many seconds, within these limits. */
 #define RECORDS_S	2
 #define RECORDS_MIN	256
 #define RECORDS_MAX	8192
 #define READ_SIZE	(256U << 10)
-/* Ticks without a mapping that wait for the next flush. */
+/* Maximum number of ticks without a mapping that wait for the next flush. */
 #define PENDING		256
-/* A signal less than this after another one does not count as a second one. */
+/* Within this time after the first signal, further signals do not end the recording. */
 #define SECOND_SIGNAL_NS	(500 * NS_PER_MS)
 
 enum {
@@ -64,7 +64,7 @@ enum {
 	NR_SESSIONS,
 };
 
-_Static_assert(NR_SESSIONS == CHUNKS_SESSIONS, "chunks know sessions by the same index");
+_Static_assert(NR_SESSIONS == CHUNKS_SESSIONS, "sessions have the same index in chunks");
 
 static const u32 session_modes[NR_SESSIONS] = { PROFIL_MODE_USER, PROFIL_MODE_SYSTEM };
 
@@ -75,8 +75,8 @@ struct options {
 	bool no_children;
 	u64 period;			/* in ns; 0: the scheduler's tick */
 	bool clock_chosen;
-	pid_t pid;			/* 0: a command */
-	u64 duration;			/* in ns; 0: no end */
+	pid_t pid;			/* 0: record a command */
+	u64 duration;			/* in ns; 0: no limit */
 	char **command;
 };
 
@@ -86,7 +86,7 @@ struct session {
 	bool ended;			/* all targets have ended */
 	u64 *buffer;			/* READ_SIZE bytes */
 	ssize_t len;
-	const struct profil_record *next;	/* the next one in the buffer, or NULL */
+	const struct profil_record *next;	/* in the buffer, not added yet; or NULL */
 	u64 nr_read;			/* number of records that were read */
 };
 
@@ -94,7 +94,7 @@ struct session {
 struct pending {
 	unsigned int session;
 	u64 space;
-	struct format_sample sample;	/* its offset is a pc */
+	struct format_sample sample;	/* its offset is the pc */
 };
 
 struct recorder {
@@ -118,9 +118,9 @@ struct recorder {
 	struct rlimit old_limit;
 	int signals;			/* signalfd */
 	int target;			/* pidfd of -p, or -1 */
-	pid_t child;			/* 0 if there is none, or it has ended */
+	pid_t child;			/* 0 if there is no command, or it has ended */
 	int status;			/* of the child, as from wait() */
-	u64 first_signal;		/* its time, or 0 */
+	u64 first_signal;		/* the time of the first signal, or 0 */
 };
 
 static u64 now_ns(clockid_t clock)
@@ -159,7 +159,7 @@ static int parse_seconds(const char *text, u64 *ns)
 	char *end;
 
 	seconds = strtod(text, &end);
-	/* About 30 years: the sum with a time in ns does not overflow. */
+	/* At most about 30 years, so that adding it to a time in ns does not overflow. */
 	if (end == text || *end || !isfinite(seconds) || seconds <= 0 || seconds > 1e9) {
 		warnx("--duration %s: not a number of seconds", text);
 		return -1;
@@ -207,7 +207,7 @@ static int parse_period(const char *text, u64 *period)
 	return -1;
 }
 
-/* Returns the exit status, or -1 to go on. */
+/* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
 	enum { USER_ONLY = 256, PER_THREAD, NO_CHILDREN, DURATION, PERIOD, TICK };
@@ -313,7 +313,7 @@ static void print_session_error(const char *action, const struct rlimit *limit)
 	}
 }
 
-/* Opens a session with @nr_records, or with as many as RLIMIT_MEMLOCK allows. */
+/* Opens a session with room for @nr_records, or for as many as RLIMIT_MEMLOCK allows. */
 static int session_open(struct recorder *r, struct session *session, u32 mode, u32 nr_records)
 {
 	struct profil_open open = {
@@ -338,7 +338,10 @@ static int session_open(struct recorder *r, struct session *session, u32 mode, u
 	return 0;
 }
 
-/* All locked memory is charged to the recorder. The command gets the old limit back. */
+/*
+ * Raises the soft limit to the hard limit, because all locked memory is charged to the recorder.
+ * child_run() restores the old limit for the command.
+ */
 static void raise_memlock(struct recorder *r, struct rlimit *limit)
 {
 	if (getrlimit(RLIMIT_MEMLOCK, &r->old_limit))
@@ -377,7 +380,7 @@ static int choose_period(struct recorder *r)
 	if (!r->period || (r->period >= query->min_period && r->period <= query->max_period))
 		return 0;
 	if (!r->options->clock_chosen) {
-		/* The administrator has set a longer minimum. */
+		/* The administrator has set a minimum above the default period. */
 		r->period = query->min_period;
 		return 0;
 	}
@@ -416,7 +419,7 @@ static int sessions_open(struct recorder *r)
 		if (least > r->sessions[i].nr_records)
 			least = r->sessions[i].nr_records;
 	}
-	/* Twice in the time that all CPUs need to fill the buffer. */
+	/* Read the records twice in the time in which all CPUs together can fill the buffer. */
 	drain = NS_PER_S * least / 2 / (expected_records(r, 1) + 1);
 	r->drain_ns = drain < DRAIN_NS ? drain : DRAIN_NS;
 	return 0;
@@ -435,7 +438,7 @@ static void sessions_close(struct recorder *r)
 
 /* ---- the command ---- */
 
-/* The failed step and its errno, from the child to its parent. */
+/* The child sends this to its parent: the step that failed, and its errno. */
 struct failure {
 	enum { ATTACH = 1, EXEC } where;
 	int error;
@@ -488,7 +491,7 @@ static int command_start(struct recorder *r)
 		len = read(pipes[0], &failure, sizeof(failure));
 	while (len < 0 && errno == EINTR);
 	close(pipes[0]);
-	/* exec closes the pipe. */
+	/* If exec succeeds, it closes the pipe, and the parent reads nothing. */
 	if (len != sizeof(failure))
 		return 0;
 
@@ -526,7 +529,7 @@ failed:
 		      "setcap cap_perfmon+ep ./profil\n"
 		      "Commands that \"profil record\" starts itself require none.", pid);
 		break;
-	case EINVAL:	/* pidfd_open() of a thread that is not the first of a process */
+	case EINVAL:	/* @pid is a thread, but not the main thread of a process */
 	case ENOENT:
 	case ESRCH:
 	case ESTALE:
@@ -567,7 +570,10 @@ static void add_record(struct recorder *r, unsigned int session,
 	add_ticks(r, session, &sample);
 }
 
-/* Other records may have shown the mapping by now. */
+/*
+ * Adds the ticks whose records had no mapping. Records that were read later may contain the
+ * mapping.
+ */
 static void add_pending(struct recorder *r)
 {
 	for (size_t i = 0; i < r->nr_pending; i++) {
@@ -579,7 +585,7 @@ static void add_pending(struct recorder *r)
 	r->nr_pending = 0;
 }
 
-/* Reads records until there are none, or @outside of them have been read since the start. */
+/* Reads records until there are none, or until @outside records were read since the start. */
 static void read_records(struct recorder *r, unsigned int i, u64 outside)
 {
 	struct session *session = &r->sessions[i];
@@ -645,7 +651,7 @@ static struct format_stats stats_of(const struct profil_stats *stats)
 	};
 }
 
-/* Ends the recording with a message, which is printed once. */
+/* Makes the recording end, and prints an error message unless one was printed before. */
 static int fail_recording(struct recorder *r, const char *what)
 {
 	if (!r->failed)
@@ -676,7 +682,7 @@ static int collect_counters(struct recorder *r, unsigned int i)
 	return 0;
 }
 
-/* Writes all that is new, and the statistics of the same moment. */
+/* Writes the new samples, and the statistics of the same moment. */
 static int flush_recording(struct recorder *r)
 {
 	const u64 ticks = r->account.user.ticks + r->account.system.ticks;
@@ -693,7 +699,7 @@ static int flush_recording(struct recorder *r)
 
 	if (aggregate_flush(r->aggregate, now))
 		return fail_recording(r, r->options->path);
-	/* When nothing happens, nothing is written. */
+	/* Without new ticks the statistics need not be written. */
 	if (r->account.user.ticks + r->account.system.ticks == ticks)
 		return 0;
 	if (format_write_account(r->writer, &r->account) || format_flush(r->writer))
@@ -704,8 +710,9 @@ static int flush_recording(struct recorder *r)
 /* ---- the file ---- */
 
 /*
- * Checks that the file can be written before the command runs. An existing file is overwritten when
- * the command has started. Returns 1 if the file is new, 0 if it existed, or -1.
+ * Checks that the file can be written, before the command runs. An existing file is overwritten
+ * only after the command has started. Returns 1 if this created the file, 0 if the file existed, or
+ * -1.
  */
 static int check_output(const struct options *options)
 {
@@ -768,7 +775,7 @@ static int create_output(struct recorder *r)
 	return err ? fail_recording(r, r->options->path) : 0;
 }
 
-/* Ends the sessions, and writes what is new and the end. */
+/* Ends the sessions, and writes the new samples, the last statistics and the end. */
 static void finish_recording(struct recorder *r, u32 reason)
 {
 	struct format_end end = {
@@ -794,9 +801,9 @@ static void finish_recording(struct recorder *r, u32 reason)
 			 PROFIL_MODE_USER | PROFIL_MODE_SYSTEM);
 }
 
-/* ---- until it ends ---- */
+/* ---- the recording, until it ends ---- */
 
-/* True if the command has just ended. */
+/* Returns true if the command has ended since the last call. */
 static bool reap_child(struct recorder *r)
 {
 	if (!r->child || waitpid(r->child, &r->status, WNOHANG) != r->child)
@@ -806,9 +813,9 @@ static bool reap_child(struct recorder *r)
 }
 
 /*
- * The terminal sends its signals to the command as well; signals that another process sends to the
- * recorder are forwarded to the command. Returns true if recording ends before the command: at the
- * second signal, or if there is no command.
+ * Handles all signals that have arrived. Forwards a signal to the command if another process has
+ * sent it; the terminal sends its signals to the command itself. Returns true if the recording must
+ * end now: at the second signal, or at the first one if there is no command.
  */
 static bool handle_signals(struct recorder *r)
 {
@@ -831,7 +838,10 @@ static bool handle_signals(struct recorder *r)
 	return end;
 }
 
-/* Waits for a signal, or the end of a target, at most until @until. */
+/*
+ * Waits until a signal arrives, the process of -p ends, or a session has no targets any more; at
+ * most until the time @until.
+ */
 static void wait_until(struct recorder *r, u64 until)
 {
 	struct pollfd fds[2 + NR_SESSIONS] = {
@@ -845,7 +855,9 @@ static void wait_until(struct recorder *r, u64 until)
 		.tv_nsec = left % NS_PER_S,
 	};
 
-	/* Without POLLIN: only for the end of all targets, not for each record. */
+	/*
+	 * Without POLLIN, a session wakes us only when all targets have ended, not at each record.
+	 */
 	for (int i = 0; i < NR_SESSIONS; i++)
 		fds[2 + i].fd = r->sessions[i].ended ? -1 : r->sessions[i].fd;
 	if (ppoll(fds, 2 + NR_SESSIONS, until == UINT64_MAX ? NULL : &timeout, NULL) < 0)
@@ -867,7 +879,7 @@ static bool all_targets_gone(const struct recorder *r)
 	return true;
 }
 
-/* Returns why recording ends: enum format_reason. */
+/* Records until an event ends the recording. Returns the reason, an enum format_reason. */
 static u32 record(struct recorder *r)
 {
 	const u64 duration = r->options->duration;
@@ -931,7 +943,7 @@ static int signals_open(struct recorder *r)
 	};
 	sigset_t set;
 
-	/* An ignored SIGCHLD would take away the command's exit status. */
+	/* If SIGCHLD were ignored, the kernel would not keep the exit status of the command. */
 	r->old_sigchld = signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
@@ -944,7 +956,7 @@ static int signals_open(struct recorder *r)
 	return -1;
 }
 
-/* Returns the exit status. */
+/* Records the command or the process of -p. Returns the exit status. */
 static int record_target(struct recorder *r)
 {
 	int fds[NR_SESSIONS], status;
@@ -956,7 +968,10 @@ static int record_target(struct recorder *r)
 	if (status)
 		return status;
 	if (create_output(r)) {
-		/* The file could be written a moment ago. The command is running: wait for it. */
+		/*
+		 * check_output() could open the file, so this is rare. The command is running
+		 * already: wait for it.
+		 */
 		sessions_close(r);
 		r->failed = true;
 		wait_for_command(r);
@@ -1003,7 +1018,7 @@ int command_record(int argc, char **argv)
 		return COMMAND_FAILED;
 	}
 	status = signals_open(&r) ? COMMAND_FAILED : record_target(&r);
-	/* If nothing was recorded, no new file is left behind. */
+	/* If nothing was recorded, remove the file that check_output() created. */
 	if (new && !r.aggregate)
 		unlink(options.path);
 	sessions_close(&r);

@@ -50,7 +50,7 @@ static bool parse_keys(struct rows *rows, char *names)
 	return true;
 }
 
-/* Returns the exit status, or -1 to go on. */
+/* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct rows *rows, const char **path)
 {
 	static const struct option options[] = {

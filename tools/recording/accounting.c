@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See accounting.h. Of the two sessions, each counts the ticks of its mode and calls those of the
- * other mode unselected. Expected and missed ticks are of all CPU time, and the same for both.
+ * See accounting.h. There is a session for user ticks and a session for system ticks. The ticks of
+ * the other mode are unselected in each of them. Both sessions have the same numbers of expected
+ * and missed ticks, because these are for the whole CPU time.
  */
 #include <inttypes.h>
 
@@ -58,7 +59,7 @@ void accounting_print(FILE *out, const struct format_account *account, u32 modes
 	u64 unselected = 0;
 
 	accounting_add(&sum, system);
-	/* With two sessions, each tick is unselected in one of them: it is not lost. */
+	/* With two sessions, each tick is unselected in one of them, and counted in the other. */
 	if (!(modes & PROFIL_MODE_SYSTEM))
 		unselected = user->unselected;
 	else if (!(modes & PROFIL_MODE_USER))

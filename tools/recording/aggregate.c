@@ -46,7 +46,7 @@ struct file {
 	char path[];
 };
 
-/* A mapping in an address space; the hash is that of the id of the space. */
+/* A mapping in an address space. The hash of @node is that of the id of the space. */
 struct mapping {
 	struct hash_node node;
 	u64 space;
@@ -54,7 +54,7 @@ struct mapping {
 	u64 end;
 	u64 file;
 	u64 bias;
-	bool by_offset;			/* samples have offsets in the file */
+	bool by_offset;			/* offsets of samples are in the file */
 	u64 seen;
 };
 
@@ -94,7 +94,10 @@ static void note_error(struct aggregate *a, int err)
 		a->error = errno;
 }
 
-/* Is the name in the record that of the process? Other threads may have other names. */
+/*
+ * Is the name in the record that of the process? It is the name of the thread, and only the main
+ * thread has the name of the process. With --per-thread each thread is written with its own name.
+ */
 static bool has_process_name(const struct aggregate *a, const struct profil_record *record)
 {
 	return a->per_thread || record->tid == record->pid || !record->pid;
@@ -161,7 +164,7 @@ static struct process *process_get(struct aggregate *a, const struct profil_reco
 	return process;
 }
 
-/* A process is written again if its name has changed. */
+/* Returns the id of the process. Writes the process if it is new or has another name now. */
 static u64 process_of(struct aggregate *a, const struct profil_record *record)
 {
 	struct process *process = process_get(a, record);
@@ -172,7 +175,10 @@ static u64 process_of(struct aggregate *a, const struct profil_record *record)
 	return process->id;
 }
 
-/* On overlayfs, stat() may return another inode than mappings have: map the file and compare. */
+/*
+ * Does a mapping of @fd have the inode and device of the record? On overlayfs, these can differ
+ * from the values that stat() returns, so this maps the file and looks in /proc/self/maps.
+ */
 static bool is_mapped_as(int fd, const struct profil_record *record)
 {
 	unsigned int major, minor;
@@ -201,7 +207,7 @@ static bool is_mapped_as(int fd, const struct profil_record *record)
 	return same;
 }
 
-/* Opens @path only if it is a regular file, and the file of the record. */
+/* Opens @path if it is a regular file and is the file of the record. Otherwise returns -1. */
 static int open_same(const char *path, const struct profil_record *record, struct stat *st)
 {
 	char self[64];
@@ -223,7 +229,11 @@ static int open_same(const char *path, const struct profil_record *record, struc
 	return fd;
 }
 
-/* In the mount namespace of the process, the path may be that of another file. */
+/*
+ * Opens the mapped file of the record. The process may have another mount namespace, in which the
+ * path leads to another file. So if the path leads to another file here, this tries the path below
+ * the root directory of the process.
+ */
 static int open_mapped(const struct profil_record *record, struct stat *st)
 {
 	char *path;
@@ -423,13 +433,13 @@ static bool drop_process(struct hash_node *node, void *data)
 	return true;
 }
 
-/* The time of a record may be later than that of the flush. */
+/* @mapping->seen is the time of a record, which may be later than the flush: do not subtract. */
 static bool drop_mapping(struct hash_node *node, void *data)
 {
 	struct mapping *mapping = container_of(node, struct mapping, node);
 	const struct aggregate *a = data;
 
-	/* Earlier than its file, whose id would not be valid any more. */
+	/* A mapping expires before its file does, so that its file id is always valid. */
 	if (a && a->now < mapping->seen + EXPIRY_S / 2 * NS_PER_S)
 		return false;
 	free(mapping);

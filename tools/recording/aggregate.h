@@ -2,9 +2,9 @@
 /*
  * The processes, files and samples that the recorder has seen
  *
- * Processes and files are written at their first tick. Samples are added up until the next flush.
- * Processes and files without ticks for a minute are freed; if they come back, they are written
- * again, with another id. So memory is bounded by what happens in about a minute.
+ * A process or file is written at its first tick. Samples are added up until the next flush. A
+ * process or file that has had no tick for a minute is freed; at its next tick it is written again,
+ * with another id. So the memory use depends only on the ticks of about the last minute.
  */
 #ifndef PROFIL_TOOLS_AGGREGATE_H
 #define PROFIL_TOOLS_AGGREGATE_H
@@ -15,7 +15,7 @@
 
 struct aggregate;
 
-/* @now: CLOCK_MONOTONIC, in ns. */
+/* @now: the time of CLOCK_MONOTONIC, in ns. */
 struct aggregate *aggregate_create(struct format_writer *writer, bool per_thread, u64 now);
 
 /**
@@ -24,7 +24,7 @@ struct aggregate *aggregate_create(struct format_writer *writer, bool per_thread
  * @record: The record.
  * @sample: Out: the sample, with 0 ticks.
  *
- * Return: false if the record has no mapping; aggregate_place() may find one later.
+ * Return: false if the record has no mapping; aggregate_place() may find it later.
  */
 bool aggregate_record(struct aggregate *a, const struct profil_record *record,
 		      struct format_sample *sample);
@@ -40,7 +40,7 @@ void aggregate_place(struct aggregate *a, u64 space, struct format_sample *sampl
 /* Adds the ticks of @sample. */
 void aggregate_add(struct aggregate *a, const struct format_sample *sample);
 
-/* True if there are samples to flush. */
+/* Are there samples to flush? */
 bool aggregate_any(const struct aggregate *a);
 
 /* Passes all samples to the writer. Returns 0, or -1 with errno set. */

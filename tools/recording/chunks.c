@@ -2,14 +2,18 @@
 /*
  * See chunks.h.
  *
- * A chunk is a page of text of one address space in one session. At first it counts its records;
- * with RECORDS of them it waits for a range; then it has counters until its mapping changes, its
- * space is gone or another chunk needs the memory more. Then it is retired, and the next harvest
- * reads its counters a last time and frees it.
+ * A chunk is a page of text of one address space in one session. Its states are:
+ *
+ *	COUNTING	it has no counters yet; the recorder counts its records
+ *	WAITING		it has had RECORDS records, and waits for a range
+ *	LIVE		it has a range with counters, until its mapping changes, its address space
+ *			no longer exists, or the memory is used for a chunk with more ticks
+ *	RETIRED		its range was removed; the next harvest reads its counters a last time and
+ *			frees it
  *
  * The mapping at an address may change while there is a range, for example by dlclose() and
- * dlopen(). So a range is added only if /proc/PID/maps has the mapping of the record, and maps is
- * read again each second. Without permission to read maps there are no ranges.
+ * dlopen(). So a range is added only if /proc/PID/maps has the same mapping as the record, and the
+ * recorder reads this file again each second. Without permission to read it there are no ranges.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,28 +32,33 @@
 
 typedef uint16_t u16;
 
-/* Bytes of text in a chunk, and of its counters. */
+/* The sizes of the text of a chunk and of its counters, in bytes. */
 #define TEXT		4096U
 #define COUNTERS	(TEXT * sizeof(u16))
-/* Chunks whose counters are allocated together. */
+/* Counters are allocated for this many chunks at a time. */
 #define SLAB		64
-/* Records until a chunk gets a range. */
+/* After this many records, a chunk waits for a range. */
 #define RECORDS		4
-/* Maximum of chunks with counters: a snapshot must not take long. */
+/* Maximum number of live chunks in a session, so that a snapshot does not take long. */
 #define LIVE_MAX	1024
-/* A tick adds this to the score, of which a sixteenth decays each second. */
+/*
+ * Each tick adds this to the score of its chunk. Each harvest subtracts a sixteenth of the score.
+ */
 #define TICK_SCORE	16
-/* Maximum of evictions per harvest: each waits for a grace period. */
+/* Maximum number of evictions between two harvests: each waits for an RCU grace period. */
 #define EVICTIONS	8
-/* Harvests without a record until a chunk without counters is freed; and between checks. */
+/*
+ * A chunk without counters is freed after this many harvests without a record of it. This is
+ * checked at least every FORGET_EVERY harvests.
+ */
 #define FORGET		20
 #define FORGET_EVERY	10
 
 enum state {
 	COUNTING,		/* counts records; has no counters */
-	WAITING,		/* for chunks_place() */
+	WAITING,		/* chunks_place() will add a range */
 	LIVE,
-	RETIRED,		/* for the next harvest, which frees it */
+	RETIRED,		/* the next harvest frees it */
 };
 
 struct space {
@@ -74,20 +83,20 @@ struct mapping {
 struct chunk {
 	struct hash_node node;
 	struct space *space;
-	struct chunk *next;		/* of the space */
+	struct chunk *next;		/* the next chunk of the same space */
 	struct chunk **link;
 	unsigned int session;
 	enum state state;
-	u64 text;			/* its address */
-	bool file;			/* offsets are in a file */
-	u64 process;			/* as in struct format_sample */
+	u64 text;			/* the address of the page */
+	bool file;			/* the text is mapped from a file */
+	u64 process;			/* this and the next two: as in struct format_sample */
 	u64 file_id;
 	u64 bias;
 	u32 records;
 	u64 score;
-	u64 heard;			/* the harvest before its last record */
+	u64 heard;			/* number of harvests before its last record */
 	u16 *counters;
-	struct mapping mapping;		/* with offset at @text, when they were made */
+	struct mapping mapping;		/* when the range was added; @offset is that of @text */
 };
 
 struct free_counters {
@@ -108,14 +117,14 @@ struct chunks {
 		size_t nr;
 		size_t nr_live;
 		u16 *copies;
-		size_t nr_copies;	/* that fit */
+		size_t nr_copies;	/* number of chunks for which @copies has room */
 	} sessions[CHUNKS_SESSIONS];
 	struct space *waiting;
 	struct free_counters *free;
 	struct slab *slabs;
 	u64 harvests;
 	unsigned int evictions;
-	bool full;			/* no more before the next harvest */
+	bool full;			/* no memory: add no range before the next harvest */
 	struct mapping *maps;
 	size_t nr_maps;
 	size_t max_maps;
@@ -131,7 +140,7 @@ struct chunks *chunks_create(const int fds[CHUNKS_SESSIONS])
 
 /* ---- memory for counters ---- */
 
-/* Zeroed counters for one chunk. */
+/* Returns counters for one chunk, all 0. */
 static u16 *counters_get(struct chunks *chunks)
 {
 	struct free_counters *first = chunks->free;
@@ -185,7 +194,10 @@ static struct space *space_get(struct chunks *chunks, u64 id)
 	return space;
 }
 
-/* True if no target uses the space any more. The range is empty: this removes nothing. */
+/*
+ * Does no target use the space any more? Then removing ranges fails with ESRCH. Otherwise the call
+ * removes nothing, because no range of a chunk is within one byte.
+ */
 static bool space_gone(const struct chunks *chunks, const struct space *space)
 {
 	int fd = chunks->fds[0] >= 0 ? chunks->fds[0] : chunks->fds[1];
@@ -202,7 +214,7 @@ static u64 hex(const char **at)
 	return value;
 }
 
-/* Reads all mappings of a process. Returns false if there are none; errno may be set. */
+/* Reads all mappings of a process. Returns false if it can read none; errno can be 0 then. */
 static bool maps_read(struct chunks *chunks, s32 pid)
 {
 	struct mapping *mapping;
@@ -239,7 +251,7 @@ static bool maps_read(struct chunks *chunks, s32 pid)
 	return chunks->nr_maps;
 }
 
-/* Finds the mapping at @text; its offset becomes that of @text. */
+/* Finds the mapping that contains @text. @found->offset is the file offset of @text. */
 static bool maps_find(const struct chunks *chunks, u64 text, struct mapping *found)
 {
 	size_t low = 0, high = chunks->nr_maps, middle;
@@ -298,11 +310,11 @@ void chunks_record(struct chunks *chunks, unsigned int session,
 	if (!record->pid)
 		return;
 	space = space_get(chunks, record->space);
-	/* The last one: a child of vfork() may have left the space since. */
+	/* Use the newest pid: a process that used the space, as after vfork(), may have left it. */
 	space->pid = record->pid;
 	chunk = chunk_get(chunks, space, session, text);
 	chunk->heard = chunks->harvests;
-	/* The record was queued before the range was added. */
+	/* This record is from the time before the range was added. */
 	if (chunk->state == LIVE)
 		return;
 	if (chunk->process != sample->process || chunk->file_id != sample->file ||
@@ -325,7 +337,7 @@ void chunks_record(struct chunks *chunks, unsigned int session,
 	}
 }
 
-/* The next harvest reads the counters and frees the chunk. */
+/* Lets the next harvest read the counters a last time and free the chunk. */
 static void chunk_retire(struct chunks *chunks, struct chunk *chunk)
 {
 	chunk->state = RETIRED;
@@ -339,7 +351,7 @@ static void chunk_remove(struct chunks *chunks, struct chunk *chunk)
 	chunk_retire(chunks, chunk);
 }
 
-/* Retires the chunk with the lowest score, if that is lower than that of @better. */
+/* Retires the live chunk with the lowest score, if that score is lower than that of @better. */
 static bool evict(struct chunks *chunks, const struct chunk *better)
 {
 	struct chunk *least = NULL, *chunk;
@@ -411,7 +423,7 @@ bool chunks_place(struct chunks *chunks)
 	while ((space = chunks->waiting)) {
 		chunks->waiting = space->next_waiting;
 		space->waiting = false;
-		/* Once for all chunks of the space. */
+		/* Read the mappings once for all chunks of the space. */
 		if (!chunks->full && !maps_read(chunks, space->pid))
 			space->unreadable = errno == EACCES || errno == EPERM;
 		for (chunk = space->chunks; chunk; chunk = chunk->next) {

@@ -2,11 +2,12 @@
 /*
  * Counters for the pages of text where ticks fall
  *
- * A page of text with several records gets a range of the session, with a counter for each byte:
- * its ticks leave no records any more. Pages without ticks have no counters, so RLIMIT_MEMLOCK is
- * enough for programs of any size; if it is not, further pages keep leaving records.
+ * A chunk is a page of text. When several of its ticks have left records, the session gets a range
+ * for it, with a counter for each byte of text. From then on its ticks leave no records. A page
+ * without ticks has no counters, so the size of a program does not matter for RLIMIT_MEMLOCK. If
+ * the limit is reached, the ticks of further pages continue to leave records.
  *
- * A child of a fork does not inherit ranges: counters belong to one process.
+ * The child of a fork does not inherit ranges: the counters are for one process.
  */
 #ifndef PROFIL_TOOLS_CHUNKS_H
 #define PROFIL_TOOLS_CHUNKS_H
@@ -38,7 +39,7 @@ void chunks_record(struct chunks *chunks, unsigned int session,
 /* Adds ranges for pages with enough records. Returns true if it has added any. */
 bool chunks_place(struct chunks *chunks);
 
-/* Removes ranges whose mapping has changed, or whose address space has gone. */
+/* Removes ranges whose mapping has changed, or whose address space no longer exists. */
 void chunks_check(struct chunks *chunks);
 
 /**
@@ -49,13 +50,13 @@ void chunks_check(struct chunks *chunks);
  * @found: Called for each pc, with its ticks in @sample->user.
  * @data: For @found.
  *
- * Return: 0, or -1 with errno set, when nothing has been read.
+ * Return: 0; or -1 with errno set, and then nothing was read.
  */
 int chunks_harvest(struct chunks *chunks, unsigned int session, struct profil_stats *stats,
 		   void (*found)(void *data, unsigned int session, struct format_sample *sample),
 		   void *data);
 
-/* To be called after the sessions were closed. */
+/* Close the sessions first: the kernel writes to the counters until then. */
 void chunks_free(struct chunks *chunks);
 
 #endif /* PROFIL_TOOLS_CHUNKS_H */

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See classic.h. The module describes the ranges of the session, and process_vm_readv() copies the
- * counters; or the process hands over a copy of both. Each counter that is not 0 becomes a sample
- * at the lowest pc that counts in it.
+ * See classic.h. There are two sources. For a running process, the module describes the ranges of
+ * the session, and process_vm_readv() copies the counters. Or the process hands over a copy of
+ * both: see <handover.h>. Each counter that is not 0 becomes a sample at the lowest pc that counts
+ * in it.
  *
- * A copy that was handed over is not trusted: check_ranges() checks all that the rest relies on.
+ * A copy that a process has handed over is not trusted. check_ranges() checks it, and the functions
+ * after it rely on this.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,12 +24,12 @@
 
 #include "recording/classic.h"
 
-/* Larger numbers in a file are errors. */
+/* A file with more ranges than this is rejected. */
 #define RANGES_MAX	(1ULL << 20)
 #define BYTES_MAX	(1ULL << 34)
-/* Pieces of memory that one process_vm_readv() copies; the kernel allows 1024. */
+/* Number of buffers that one process_vm_readv() copies; the kernel allows 1024. */
 #define IOVS_MAX	256
-/* Attempts to copy a profile that the process replaces meanwhile. */
+/* Number of attempts to copy a profile, each of which fails if the process replaces it. */
 #define TRIES		100
 
 /* The ids of the only process, and of the file that stands for no address. */
@@ -37,10 +39,10 @@
 /**
  * struct capture - A copy of the counters of a process
  * @ranges: As PROFIL_IOC_DESCRIBE returns them.
- * @data: Their counters, those of each range at a multiple of 8 bytes.
+ * @data: The counters of all ranges. Those of each range begin at a multiple of 8 bytes.
  * @maps: The text of /proc/PID/maps.
- * @period: In ns; 0: the scheduler's tick.
- * @nr_pcs: How many pcs a range with PROFIL_RANGE_PCS has.
+ * @period: The period of the session in ns; 0: it counts the ticks of the scheduler.
+ * @nr_pcs: The number of pcs in a range with PROFIL_RANGE_PCS.
  */
 struct capture {
 	struct profil_range *ranges;
@@ -52,7 +54,7 @@ struct capture {
 	u64 nr_pcs;
 };
 
-/* @file: The id of its file in the recording. */
+/* @file: The id of the mapped file in the recording. */
 struct mapping {
 	u64 start;
 	u64 end;
@@ -62,7 +64,7 @@ struct mapping {
 	bool is_named;
 };
 
-/* A recording that is made of a capture. */
+/* The state while a capture is converted to a recording. */
 struct builder {
 	const struct capture *capture;
 	struct recording *recording;
@@ -80,7 +82,7 @@ static void capture_free(struct capture *capture)
 	memset(capture, 0, sizeof(*capture));
 }
 
-/* Returns the rest of @file, and closes it; or NULL with errno set. */
+/* Closes @file. Returns the text after the current position, or NULL with errno set. */
 static char *read_text(FILE *file)
 {
 	char *text = NULL;
@@ -208,9 +210,9 @@ static bool is_same_session(const struct capture *a, const struct capture *b)
 }
 
 /*
- * Returns -EAGAIN if the process has started another profile or executed another program meanwhile:
- * what was read may be unrelated memory. The statistics are read first: then the memory has at
- * least the pcs that they count.
+ * Returns -EAGAIN if the process has started another profile or executed another program meanwhile,
+ * because the memory that was read may then contain something else. The statistics are read before
+ * the memory, so the memory contains at least as many pcs as the statistics count.
  */
 static int try_capture(int device, pid_t pid, struct capture *capture)
 {
@@ -271,7 +273,7 @@ static int capture_read(int fd, struct capture *capture)
 	return capture->maps ? 0 : -errno;
 }
 
-/* True if the data has exactly the counters of all ranges, and no divisor is 0. */
+/* Is the data as long as the counters of all ranges together, and is no divisor 0? */
 static bool check_ranges(const struct capture *capture)
 {
 	u64 bytes = 0;
@@ -305,7 +307,7 @@ static u64 counter_max(const struct profil_range *range)
 	return UINT64_MAX >> (64 - 8 * range->width);
 }
 
-/* The formula of struct profil_range. */
+/* The index of the counter for @pc, as the formula in <linux/profil.h> defines it. */
 static u64 index_of(const struct profil_range *range, u64 pc)
 {
 	unsigned __int128 i = (pc - range->offset) / range->granule;
@@ -317,7 +319,7 @@ static u64 index_of(const struct profil_range *range, u64 pc)
 	return i > UINT64_MAX ? UINT64_MAX : (u64)i;
 }
 
-/* The lowest pc whose index is at least @i: indices increase with the pc. */
+/* The lowest pc whose index is at least @i. A higher pc never has a lower index. */
 static u64 pc_of(const struct profil_range *range, u64 i)
 {
 	u64 low = range->start, high = range->end - 1;
@@ -385,7 +387,10 @@ struct part {
 	const void *data;
 };
 
-/* Ranges of one region together, in the order of their addresses. */
+/*
+ * Sorts ranges by region, and those of one region by address. A region of a historical call becomes
+ * several ranges if another region overlaps it.
+ */
 static int compare_parts(const void *a, const void *b)
 {
 	const struct profil_range *x = ((const struct part *)a)->range;
@@ -412,7 +417,10 @@ static bool add_pcs(const struct builder *builder, const struct part *part)
 	return true;
 }
 
-/* @from: The first counter that no earlier range of the region counts in. */
+/*
+ * Adds a sample for each counter of the range that is not 0. @from: the first counter in which no
+ * earlier range of the region counts.
+ */
 static bool add_counters(const struct builder *builder, const struct part *part, u64 from)
 {
 	const struct profil_range *range = part->range;
@@ -426,7 +434,7 @@ static bool add_counters(const struct builder *builder, const struct part *part,
 		if (!ticks)
 			continue;
 		pc = pc_of(range, i);
-		/* With a large scale some counters belong to no pc. */
+		/* If the scale is large, there are counters to which no pc belongs. */
 		if (index_of(range, pc) != i)
 			continue;
 		builder->recording->nr_full += ticks == counter_max(range);
@@ -470,9 +478,9 @@ static bool add_samples(const struct builder *builder)
 	return done;
 }
 
-/* ---- mappings and what else a recording has ---- */
+/* ---- mappings, and the other parts of a recording ---- */
 
-/* Adds the mapping of a line of maps, if it is one. False if there is no memory. */
+/* Parses a line of /proc/PID/maps and adds its mapping. Returns false if there is no memory. */
 static bool add_mapping(struct builder *builder, const char *line)
 {
 	struct mapping *mapping = &builder->mappings[builder->nr_mappings];

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The counters of a classic profile, which a process has started with profil() or a call like it,
- * as a recording
+ * Conversion of the counters of a classic session to a recording
+ *
+ * A process starts a classic session with profil(), or with a similar historical call.
  */
 #ifndef PROFIL_TOOLS_CLASSIC_H
 #define PROFIL_TOOLS_CLASSIC_H
 
 #include "recording/recording.h"
 
-/* The path of a file that has the ticks of counters that belong to no address. */
+/* The name that stands in place of a file for the ticks of counters for no single address. */
 #define CLASSIC_ELSEWHERE "[elsewhere]"
 
 /**
@@ -29,7 +30,8 @@ int classic_copy(pid_t pid, int device, struct recording **recording);
  * @fd: A file of the form that <handover.h> describes.
  * @recording: Out: the recording.
  *
- * Return: 0 or a negative error: -EBADMSG if it is another file, or the profile is inconsistent.
+ * Return: 0 or a negative error: -EBADMSG if the file has another form, or the profile is
+ * inconsistent.
  */
 int classic_read(pid_t pid, int fd, struct recording **recording);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Chained; the number of buckets doubles when there are more nodes than buckets.
+ * See hash.h. Each bucket is a linked list of nodes. The number of buckets doubles when there are
+ * more nodes than buckets.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /*
  * A hash table whose nodes are members of the structures that it finds
  *
- * If there is no memory, hash_add() prints an error and exits, as libiberty's xcalloc() does. What
- * was recorded up to then is in the file.
+ * If there is no memory, hash_add() prints an error and exits, as libiberty's xcalloc() does. The
+ * file then contains everything up to the last flush.
  */
 #ifndef PROFIL_TOOLS_HASH_H
 #define PROFIL_TOOLS_HASH_H
@@ -23,21 +23,21 @@ struct hash_table {
 	size_t nr;
 };
 
-/* The hash of @nr words, and that of @hash followed by @string. */
+/* hash_string() continues @hash, for a key with words and a string. */
 u64 hash_words(const u64 *words, size_t nr);
 u64 hash_string(u64 hash, const char *string);
 
-/* The first node with @hash, or NULL; and the next one with the same hash as @node. */
+/* Return the first node with @hash, or the next one with the same hash as @node; or NULL. */
 struct hash_node *hash_find(const struct hash_table *table, u64 hash);
 struct hash_node *hash_find_next(const struct hash_node *node);
 
 void hash_add(struct hash_table *table, struct hash_node *node, u64 hash);
 
-/* Removes all nodes for which @drop returns true; @drop frees them. */
+/* Removes all nodes for which @drop returns true. @drop frees these nodes. */
 void hash_prune(struct hash_table *table, bool (*drop)(struct hash_node *node, void *data),
 		void *data);
 
-/* The same for all nodes, and frees the buckets. */
+/* Calls @drop for all nodes, which must free each and return true, and frees the buckets. */
 void hash_free(struct hash_table *table, bool (*drop)(struct hash_node *node, void *data),
 	       void *data);
 

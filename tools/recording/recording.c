@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See recording.h. Samples are added up as they come: memory grows with the number of different
- * pcs, not with the duration of the recording.
+ * See recording.h. Samples with the same pc are added up while the file is read, so the memory use
+ * depends on the number of different pcs, not on the duration of the recording.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "recording/recording.h"
 
-/* Samples are added up when there are this many, and whenever their array would have to grow. */
+/* From this many samples on, samples are added up before their array is enlarged. */
 #define MERGE_MIN 65536
 
 struct recording *recording_new(void)
@@ -18,7 +18,7 @@ struct recording *recording_new(void)
 	return calloc(1, sizeof(struct recording));
 }
 
-/* Only the first one counts; recorders write one. */
+/* Ignores all but the first call: a recorder writes only one such block. */
 bool recording_add_meta(struct recording *recording, const struct format_meta *meta)
 {
 	const char *end = meta->args;
@@ -92,7 +92,7 @@ static void merge_raw(struct recording *recording)
 	recording->nr_raw = to + 1 - recording->raw;
 }
 
-/* Merges if that frees half of the array; a larger array otherwise. */
+/* Makes room by merging samples; if this does not free half of the array, by a larger array. */
 static bool make_room_raw(struct recording *recording)
 {
 	size_t size = recording->size_raw ? 2 * recording->size_raw : 64;
@@ -181,7 +181,10 @@ static bool is_main_thread(const struct format_process *process)
 	return process->tid == 0 || process->tid == process->pid;
 }
 
-/* By process, main threads first, and of the same thread the last entry first. */
+/*
+ * Sorts by process. In a process, the main thread comes first. Of the entries for one thread, the
+ * last one comes first.
+ */
 static int compare_processes(const void *a, const void *b)
 {
 	const struct format_process *x = &(*(struct recording_process *const *)a)->data;

@@ -2,16 +2,16 @@
 /*
  * A recording in memory: a profil.data, or the counters of a process (see classic.h)
  *
- * It is built by the recording_add_*() functions, in any order, and recording_finish(). Files,
- * processes and samples refer to each other by ids until then, by pointers from then on. A file or
- * process that was added more than once is one from then on.
+ * The recording_add_*() functions add files, processes and samples, in any order. These refer to
+ * each other by ids. recording_finish() replaces the ids by pointers. It also finds the entries
+ * that are for the same file, process or thread, and makes samples refer to one of them.
  */
 #ifndef PROFIL_TOOLS_RECORDING_H
 #define PROFIL_TOOLS_RECORDING_H
 
 #include "recording/format.h"
 
-/* @first: The first of the entries that are the same file. Samples refer to that one only. */
+/* @first: Of the entries for the same file, the first one. Samples refer to this entry only. */
 struct recording_file {
 	struct format_file data;
 	struct recording_file *first;
@@ -20,8 +20,9 @@ struct recording_file {
 /**
  * struct recording_process - A process from one exec to the next, or a thread of it
  * @data: The process as it was recorded.
- * @thread: Of the entries that are the same thread the last one, which has its last name.
- * @process: Of the same process, the main thread if it was recorded.
+ * @thread: Of the entries for the same thread, the last one, which has its last name.
+ * @process: Of the entries for the same process, the one that stands for it: that of the main
+ *	thread, if it was recorded.
  */
 struct recording_process {
 	struct format_process data;
@@ -33,7 +34,7 @@ struct recording_process {
  * struct recording_sample - Ticks at one pc
  * @file: The mapped file; NULL if it is not known.
  * @thread: The thread, or the process if threads were not recorded; NULL if it is not known.
- * @offset: As in struct format_sample, like the members that follow.
+ * @offset: As in struct format_sample.
  * @bias: Address of the pc - @offset.
  * @user: Ticks in user mode.
  * @system: Ticks in kernel mode.
@@ -56,14 +57,14 @@ struct recording_sample {
  * @meta: Start, machine and command; its strings are never NULL.
  * @samples: Sorted by file and offset.
  * @account: The last statistics.
- * @end: The end, if @ended.
+ * @end: The end of the recording; valid if @ended.
  * @error: Why the rest of the file could not be read, from @error_offset on; or NULL.
- * @busy: The file was being written.
+ * @busy: A recorder was still writing the file.
  * @owner: Owner of the file.
  * @user: User ticks of all samples. Sums saturate instead of wrapping around.
  * @system: System ticks of all samples.
  * @is_classic: These are the counters of a process, not a file.
- * @elsewhere: Ticks of counters that belong to no address.
+ * @elsewhere: Ticks of counters that are for a whole range, and no single address.
  * @nr_full: Counters that have reached their maximum.
  */
 struct recording {
@@ -87,16 +88,16 @@ struct recording {
 	u64 elsewhere;
 	u64 nr_full;
 
-	/* Until recording_finish(). */
+	/* These members are used only before recording_finish(). */
 	struct format_sample *raw;
 	size_t nr_raw;
 	size_t size_raw;
 };
 
-/* An empty recording, or NULL. */
+/* Returns an empty recording, or NULL. */
 struct recording *recording_new(void);
 
-/* These copy what they get, strings included. They return false if there is no memory. */
+/* These functions copy their arguments and the strings. False: there is no memory. */
 bool recording_add_meta(struct recording *recording, const struct format_meta *meta);
 bool recording_add_file(struct recording *recording, const struct format_file *file);
 bool recording_add_process(struct recording *recording, const struct format_process *process);
@@ -107,7 +108,7 @@ bool recording_finish(struct recording *recording);
 /**
  * recording_read - Read a file
  * @path: As in format_open().
- * @error: Out: why nothing can be read.
+ * @error: Out: if the function returns NULL, the error message.
  *
  * Return: the recording, as far as the file can be read; or NULL.
  */
