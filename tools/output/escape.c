@@ -9,7 +9,7 @@
 
 #include "output/escape.h"
 
-/* The UTF-8 character at @text and its length in @bytes, which is 0 if it is malformed. */
+/* Returns the UTF-8 character at @text, and its length in @bytes: 0 if it is malformed. */
 static uint32_t decode_utf8(const unsigned char *text, size_t *bytes)
 {
 	static const struct {
@@ -26,7 +26,7 @@ static uint32_t decode_utf8(const unsigned char *text, size_t *bytes)
 		if ((*text & forms[i].mask) != forms[i].lead)
 			continue;
 		character = *text & ~forms[i].mask;
-		/* A terminating 0 is no continuation. */
+		/* This loop stops at the terminating 0, which is not a continuation byte. */
 		for (size_t j = 1; j <= i; j++) {
 			if ((text[j] & 0xc0) != 0x80)
 				return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Untrusted text, escaped for a terminal
+ * Printing of untrusted text, without control sequences that a terminal would obey
  */
 #ifndef PROFIL_TOOLS_ESCAPE_H
 #define PROFIL_TOOLS_ESCAPE_H
@@ -16,7 +16,7 @@
  */
 void escape_print(FILE *out, const char *text);
 
-/* The number of columns that escape_print() fills, one for each character. */
+/* Returns the number of characters that escape_print() prints. */
 size_t escape_width(const char *text);
 
 #endif /* PROFIL_TOOLS_ESCAPE_H */

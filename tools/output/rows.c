@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See rows.h. Each sample becomes a row with its function; then rows that are equal in all keys
- * are added up.
+ * See rows.h. Each sample becomes a row with its function. Then rows that are equal in all keys are
+ * added up.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "output/rows.h"
 #include "recording/classic.h"
 
-/* The name of the binary of functions that a process compiled itself. */
+/* The name of the binary in rows of functions that a process compiled at run time. */
 #define JIT "[jit]"
 
 /* @tried: jit_open() was called. */
@@ -29,7 +29,7 @@ static const char *row_name(const struct row *row)
 	return row->symbol ? row->symbol->name : NULL;
 }
 
-/* Named functions first, then places in binaries. */
+/* Sorts functions with a name first, then functions and offsets without a name. */
 static int compare_symbol(const struct row *a, const struct row *b, const struct rows *rows)
 {
 	const char *name_a = row_name(a), *name_b = row_name(b);
@@ -38,7 +38,7 @@ static int compare_symbol(const struct row *a, const struct row *b, const struct
 	if (!name_a != !name_b)
 		return name_a ? -1 : 1;
 	order = name_a ? strcmp(name_a, name_b) : strcmp(a->binary, b->binary);
-	/* Functions of one binary that have the same name. */
+	/* Functions of one binary that have the same name are in different rows. */
 	if (!order && a->symbol && b->symbol && (rows->by_binary || !name_a))
 		order = compare_u64(a->symbol->start, b->symbol->start);
 	if (!order && !name_a)
@@ -182,7 +182,7 @@ static int compare_labels(const void *a, const void *b)
 	       strcmp(x->data.path, y->data.path);
 }
 
-/* The label is the last part of the path, but the whole path if other files have the same one. */
+/* Labels a binary with the last part of its path, or with all of it if that is ambiguous. */
 static bool label_binaries(struct rows *rows)
 {
 	const struct recording *recording = rows->recording;
@@ -215,7 +215,7 @@ static struct rows_binary *binary_of(const struct rows *rows, const struct recor
 
 static u64 start_time(const struct recording *recording)
 {
-	/* A process that already ran may have compiled code before the recording started. */
+	/* With -p, the process may have compiled code before the recording started. */
 	return recording->meta.flags & FORMAT_ATTACHED ? 0 : recording->meta.start_time;
 }
 
@@ -254,7 +254,10 @@ static bool is_in_vdso(const struct recording_sample *sample)
 	       !strcmp(sample->file->data.path, "[vdso]");
 }
 
-/* We can only read our own vDSO, and 32-bit programs have another one, below 4 GiB. */
+/*
+ * Is the sample in the memory of a 32-bit program? Such a program has another vDSO, which we cannot
+ * read.
+ */
 static bool is_in_32_bit_memory(const struct recording_sample *sample)
 {
 	return sample->file && !is_in_file(sample) && sample->offset <= UINT32_MAX;
@@ -272,7 +275,7 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 		.system = sample->system,
 		.binary = sample->file ? sample->file->data.path : ROWS_UNKNOWN,
 		.label = sample->file ? binary_of(rows, sample->file)->label : ROWS_UNKNOWN,
-		/* The vDSO is an ELF image: offsets are from its start. */
+		/* The vDSO is an ELF image, so its functions have offsets from its start. */
 		.offset = is_in_vdso(sample) ? sample->offset - sample->bias : sample->offset,
 	};
 	if (binary && binary_state(binary) == BINARY_FINE && !is_in_32_bit_memory(sample))
@@ -294,7 +297,7 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 	rows->ticks = ticks_add(rows->ticks, row_ticks(row));
 }
 
-/* Samples are sorted by file: only one binary is open at a time. */
+/* Adds a row for each sample. Samples are sorted by file, so one binary is open at a time. */
 static bool add_rows(struct rows *rows)
 {
 	const struct recording *recording = rows->recording;

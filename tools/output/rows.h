@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The rows of a report: samples with the functions that they fell in, added up by some keys
+ * The rows of a report: samples with their functions, added up by the keys that the user has chosen
  */
 #ifndef PROFIL_TOOLS_ROWS_H
 #define PROFIL_TOOLS_ROWS_H
@@ -19,11 +19,11 @@ struct rows;
 /**
  * struct row - The ticks of one or more samples
  * @sample: The first of these samples.
- * @user: Their user ticks.
- * @system: Their system ticks.
+ * @user: The user ticks of all these samples.
+ * @system: The system ticks of all these samples.
  * @symbol: The function, or NULL.
  * @binary: The path of the binary, or a name in brackets.
- * @label: The name of the binary in print.
+ * @label: The name of the binary in the report.
  * @offset: Offset in the binary, or the address of code that is in no file.
  */
 struct row {
@@ -37,10 +37,10 @@ struct row {
 };
 
 /**
- * struct row_key - A property that rows can be added up by
- * @name: As the user writes it.
- * @title: The title of its column.
- * @compare: The order of two rows, which are added up if it is 0.
+ * struct row_key - A property by which rows can be added up
+ * @name: The name of the key, as the user writes it.
+ * @title: The title of the column for the key.
+ * @compare: Compares two rows. If the result is 0 for all keys, the rows are added up.
  * @print: Prints the property, escaped.
  */
 struct row_key {
@@ -50,15 +50,15 @@ struct row_key {
 	void (*print)(FILE *out, const struct row *row);
 };
 
-/* The keys of "profil report --sort", and the function with its binary in one column. */
+/* The keys for "profil report --sort"; and a key that prints a function with its binary. */
 extern const struct row_key row_keys[ROWS_KEYS_MAX];
 extern const struct row_key row_key_function;
 
 /**
  * struct rows_binary - A file of the recording
- * @state: What became of it.
- * @label: Its name in print.
- * @ticks: The ticks in it.
+ * @state: Whether the file could be read, and if not, the reason.
+ * @label: The name of the file in the report.
+ * @ticks: The ticks in this file.
  */
 struct rows_binary {
 	enum binary_state state;
@@ -68,9 +68,10 @@ struct rows_binary {
 
 /**
  * struct rows - The rows of a recording
- * @keys: What samples are added up by; set by the caller. Without keys there is one row for each
- *	sample.
- * @lines: How many rows a format for people prints; 0: all. Set by the caller.
+ * @keys: The keys by which samples are added up; set by the caller. Without keys there is one row
+ * for
+ *	each sample.
+ * @lines: The maximum number of rows that the text format prints; 0: all. Set by the caller.
  * @demangle: Demangle names. Set by the caller.
  * @recording: The recording.
  * @rows: The rows, those with the most ticks first.
@@ -78,7 +79,7 @@ struct rows_binary {
  * @ticks: The ticks of all rows.
  * @user_in_files: User ticks in files and the vDSO.
  * @user_in_jit: User ticks in functions of /tmp/perf-PID.map.
- * @user_in_memory: User ticks in other memory that is no file.
+ * @user_in_memory: User ticks in other memory, which is not mapped from a file.
  * @user_in_symbols: User ticks in functions that have a name.
  */
 struct rows {
@@ -97,13 +98,13 @@ struct rows {
 	u64 user_in_memory;
 	u64 user_in_symbols;
 
-	/* Private. */
+	/* Only rows.c uses these. */
 	struct symbols *symbols;
 	struct rows_jit *jits;		/* one for each process */
 	bool by_binary;
 };
 
-/* Looks up the functions of all samples, and adds up. False if there is no memory. */
+/* Makes the rows from all samples. Returns false if there is no memory. */
 bool rows_make(struct rows *rows, const struct recording *recording);
 void rows_free(struct rows *rows);
 

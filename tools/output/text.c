@@ -2,8 +2,8 @@
 /*
  * The text format: a heading about the recording, and a table with a line for each row
  *
- * What profil record wrote and the counters of a process have different headings, and different
- * columns between the error and the keys.
+ * A recording of profil record and the counters of a process have different headings. They also
+ * have different columns between the standard error and the keys.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 
 #define NS_PER_MS 1e6
 
-/* Columns that others follow are at most this wide. */
+/* Maximum width of a column, except for the last one. */
 #define WIDTH_MAX 56
 #define COMMAND_MAX 500
 /* A note names at most this many binaries. */
@@ -27,7 +27,7 @@
 
 /* ---- the heading of a file ---- */
 
-/* Quoted for a shell. */
+/* Prints @arg with the quotes that a shell needs. */
 static void print_arg(FILE *out, const char *arg)
 {
 	bool quote = !*arg || arg[strcspn(arg, " \t\n'\"\\$`&|;<>()*?[]{}#~!")];
@@ -250,7 +250,7 @@ static void print_classic_heading(FILE *out, const struct rows *rows)
 
 /* ---- the table ---- */
 
-/* The text of a column, escaped; the caller frees it. */
+/* Returns the text of a row in one column, escaped; the caller frees it. */
 static char *cell_text(const struct row_key *key, const struct row *row)
 {
 	char *text = NULL;
@@ -307,7 +307,7 @@ static bool print_row(FILE *out, const struct rows *rows, const struct row *row,
 	return true;
 }
 
-/* As wide as the widest of the @nr rows that are printed. */
+/* Finds the width of a column: that of the widest of the @nr rows that are printed. */
 static bool column_width(const struct row_key *key, const struct rows *rows, size_t nr,
 			 size_t *width)
 {
@@ -361,7 +361,7 @@ static bool text_write(FILE *out, const struct rows *rows)
 		return true;
 	if (!print_table(out, rows))
 		return false;
-	/* The next report of --wait may follow. */
+	/* A further report may follow, with --wait: separate them by an empty line. */
 	putc('\n', out);
 	return true;
 }

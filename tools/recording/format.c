@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See format.h. The file is little endian, as all machines that this is built for. The payload of
- * most blocks is a structure of format.h; assertions below check that it has no padding.
+ * See format.h. The file is little endian, and the code supports only little-endian machines. The
+ * payload of most blocks is a structure of format.h. Assertions below check that these structures
+ * have no padding.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,11 +18,11 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is little endian");
 
-/* The buffer is written when it has this many bytes. */
+/* The writer writes its buffer to the file when the buffer has this many bytes. */
 #define BUFFER_FULL (1U << 20)
-/* The largest file header; later versions may add members. */
+/* The maximum size of the file header, to which later versions may add members. */
 #define HEADER_MAX 4096
-/* Payloads are read in pieces: a wrong length must not allocate that much memory. */
+/* Payloads are read in pieces, so that a wrong length does not allocate too much memory. */
 #define PIECE (256U << 10)
 
 struct file_header {
@@ -77,7 +78,7 @@ _Static_assert(sizeof(struct format_end) == 16, "layout");
  * @fd: The file.
  * @error: The errno of the first error, or 0.
  * @written: Bytes in the file.
- * @buffer: Blocks that are not written yet; the last one may be incomplete.
+ * @buffer: Blocks that are not in the file yet; the last one may be incomplete.
  * @used: Bytes of complete blocks in @buffer.
  * @fill: Bytes in @buffer.
  * @size: Size of @buffer.
@@ -97,10 +98,10 @@ struct format_writer {
  * @fd: The file.
  * @next: Offset of the next block.
  * @at: Offset of the current block.
- * @payload: Its payload.
- * @size: Size of the buffer @payload.
+ * @payload: The payload of the current block.
+ * @size: Size of the buffer at @payload.
  * @ended: There are no more blocks.
- * @error: Why not, unless this is the end of the file.
+ * @error: If there are no more blocks, the error message; NULL at the end of the file.
  */
 struct format_reader {
 	int fd;
@@ -112,7 +113,7 @@ struct format_reader {
 	const char *error;
 };
 
-/* The checksum covers the type and the length, too. */
+/* Returns the checksum of the payload and of the type and the length in the header. */
 static u32 block_checksum(const struct block_header *header, const u8 *payload)
 {
 	u32 sum = crc32(0, (const u8 *)header, offsetof(struct block_header, crc));
@@ -120,7 +121,7 @@ static u32 block_checksum(const struct block_header *header, const u8 *payload)
 	return header->bytes ? crc32(sum, payload, header->bytes) : sum;
 }
 
-/* For locks of the open file, which fork() does not affect. */
+/* A lock for F_OFD_*, which belongs to the open file: a fork does not affect it. */
 static struct flock file_lock(short type)
 {
 	return (struct flock){ .l_type = type, .l_whence = SEEK_SET };
@@ -204,11 +205,11 @@ struct format_writer *format_create(const char *path)
 	writer = calloc(1, sizeof(*writer));
 	if (!writer)
 		return NULL;
-	/* Others must not read the command line. */
+	/* Mode 0600, because other users must not read the command line in the file. */
 	writer->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
 	if (writer->fd < 0)
 		goto free_writer;
-	/* Some file systems have no locks. */
+	/* Ignore other errors, because some file systems do not support locks. */
 	if (fcntl(writer->fd, F_OFD_SETLK, &lock) && (errno == EAGAIN || errno == EACCES)) {
 		errno = EBUSY;
 		goto close_file;
@@ -298,7 +299,7 @@ int format_write_process(struct format_writer *writer, const struct format_proce
 int format_write_samples(struct format_writer *writer, const struct format_sample *samples,
 			 size_t nr)
 {
-	/* In small blocks: a damaged block loses few samples. */
+	/* Samples per block: a damaged block loses at most this many. */
 	const size_t most = 4096;
 
 	for (size_t i = 0; i < nr; i += most) {
@@ -340,7 +341,10 @@ int format_flush(struct format_writer *writer)
 		done += n;
 	}
 	if (writer->error) {
-		/* If this fails, the reader finds an incomplete block. */
+		/*
+		 * If the truncation fails, the file ends with an incomplete block, which readers
+		 * detect.
+		 */
 		while (ftruncate(writer->fd, writer->written) && errno == EINTR)
 			;
 		errno = writer->error;
@@ -368,7 +372,7 @@ int format_close(struct format_writer *writer)
 	return error ? -1 : 0;
 }
 
-/* Returns fewer than @len bytes at the end of the file, -1 on error. */
+/* Returns the number of bytes, which is less than @len at the end of the file; -1 on error. */
 static ssize_t read_bytes(int fd, void *buffer, size_t len)
 {
 	size_t done = 0;
@@ -462,7 +466,10 @@ struct format_reader *format_open(const char *path, const char **error)
 	return format_open_fd(fd, error);
 }
 
-/* Returns fewer than @bytes at the end of the file, -1 on error or without memory. */
+/*
+ * Reads the payload. Returns the number of bytes, which is less than @bytes at the end of the file;
+ * or -1 on an error or if there is no memory.
+ */
 static ssize_t read_payload(struct format_reader *reader, size_t bytes)
 {
 	size_t done = 0, part;
@@ -470,7 +477,10 @@ static ssize_t read_payload(struct format_reader *reader, size_t bytes)
 
 	while (done < bytes) {
 		part = bytes - done < PIECE ? bytes - done : PIECE;
-		/* Not larger: so memory checkers find accesses after the end. */
+		/*
+		 * The buffer has the exact size, so that memory checkers find accesses after its
+		 * end.
+		 */
 		if (done + part != reader->size) {
 			u8 *payload = realloc(reader->payload, done + part);
 
@@ -489,7 +499,7 @@ static ssize_t read_payload(struct format_reader *reader, size_t bytes)
 	return done;
 }
 
-/* Returns the string at *@at and moves *@at behind it; NULL if it is not terminated. */
+/* Returns the string at *@at and advances *@at past it. NULL: the string is not terminated. */
 static const char *parse_string(const u8 **at, const u8 *end)
 {
 	const u8 *string = *at, *zero;
@@ -555,7 +565,10 @@ static bool parse_file(const u8 *at, size_t bytes, struct format_file *file)
 	return file->path;
 }
 
-/* Copies the first bytes of the payload. Later versions may append members. */
+/*
+ * Copies the structure at the start of the payload. The payload may be longer, because later
+ * versions may append members.
+ */
 static bool parse_struct(const u8 *at, size_t bytes, void *to, size_t size)
 {
 	if (bytes < size)

@@ -2,9 +2,10 @@
 /*
  * The format of profil.data, the file that profil record writes and profil report reads
  *
- * profil.data(5) describes it. This file has its blocks as C structures, a writer and a reader. The
- * reader checks each block: strings are terminated, arrays are inside the block, and members that
- * are missing are 0. The caller checks relations between blocks, such as the process of a sample.
+ * profil.data(5) describes the format. This file declares its blocks as C structures, a writer and
+ * a reader. The reader checks each block: strings are terminated, arrays are inside the block, and
+ * members that are missing are 0. The caller checks the relations between blocks, for example that
+ * the process of a sample exists.
  */
 #ifndef PROFIL_TOOLS_FORMAT_H
 #define PROFIL_TOOLS_FORMAT_H
@@ -33,13 +34,13 @@ enum format_type {
 /**
  * struct format_meta - The command, the machine and the clock
  * @start_time: When the recording began, in ns of CLOCK_REALTIME.
- * @start_monotonic: The same moment, in ns of CLOCK_MONOTONIC, as all other times.
+ * @start_monotonic: The same moment, in ns of CLOCK_MONOTONIC. All other times use this clock, too.
  * @tick_ns: The period of the ticks, in ns.
  * @modes: PROFIL_MODE_* bits.
  * @flags: FORMAT_PER_THREAD, FORMAT_CHILDREN, FORMAT_ATTACHED.
- * @nr_args: Number of arguments of the command, with its name; 0 if FORMAT_ATTACHED.
+ * @nr_args: Number of arguments of the command, including its name; 0 if FORMAT_ATTACHED.
  * @hostname: Name of the machine.
- * @release: Release of its kernel.
+ * @release: Release of the kernel, as from uname(2).
  * @directory: Working directory.
  * @args: The arguments: @nr_args strings, one after another. Not used by the writer.
  */
@@ -62,16 +63,16 @@ struct format_meta {
 /**
  * struct format_file - A mapped file, or memory that is not a file
  * @id: Its number in this profil.data, not 0.
- * @ino: Inode number; 0 if it is not known, like the members that follow.
+ * @ino: Inode number. This and the members that follow are 0 if they are not known.
  * @generation: Inode generation.
  * @size: Size in bytes during the recording.
  * @mtime: Time of the last modification, in ns since 1970.
- * @major: Major number of its device, as in /proc/PID/maps.
- * @minor: Minor number of its device.
+ * @major: Major number of the device of the file, as in /proc/PID/maps.
+ * @minor: Minor number of that device.
  * @flags: FORMAT_FILE_* bits.
  * @build_id_len: Bytes in @build_id, 0 to FORMAT_BUILD_ID_MAX.
  * @build_id: GNU build-id.
- * @path: Path for the recorder, or a name if FORMAT_FILE_NONE.
+ * @path: The path by which the recorder finds the file; or a name if FORMAT_FILE_NONE.
  *
  * Size, mtime and build-id are known only if the recorder could open the file.
  */
@@ -93,10 +94,10 @@ struct format_file {
  * struct format_process - A process from one exec to the next, or a thread
  * @id: Its number in this profil.data, not 0.
  * @space: The module's id of its address space.
- * @pid: Process id, 0 if not known.
+ * @pid: Process id; 0 if it is not known.
  * @tid: Thread id; 0 unless FORMAT_PER_THREAD.
  * @comm: Name, terminated.
- * @time: Time of its first tick.
+ * @time: Time of the first tick of the process.
  */
 struct format_process {
 	u64 id;
@@ -112,11 +113,12 @@ struct format_process {
  * @process: format_process.id.
  * @file: format_file.id; 0 if the mapping is not known.
  * @offset: Offset of the pc in the file; the address if there is no file.
- * @bias: Address of the pc - @offset; without a file, the start of the mapping; 0 if not known.
+ * @bias: Address of the pc minus @offset. Without a file, it is the start of the mapping, or 0 if
+ *	that is not known.
  * @user: Ticks in user mode.
  * @system: Ticks in kernel mode.
  *
- * The ticks of several samples with the same pc are to be added.
+ * There can be several samples with the same pc. The reader of the file adds up their ticks.
  */
 struct format_sample {
 	u64 process;
@@ -154,9 +156,9 @@ struct format_stats {
 
 /**
  * struct format_account - Statistics since the start
- * @user: Of the session that counts user ticks.
- * @system: Of the session that counts system ticks; 0 if there is none.
- * @time: When they were read.
+ * @user: Statistics of the session that counts user ticks.
+ * @system: Statistics of the session that counts system ticks; all 0 if there is none.
+ * @time: The time at which the statistics were read.
  * @peak_locked: Maximum of the bytes that both sessions had locked.
  */
 struct format_account {
@@ -176,7 +178,7 @@ enum format_reason {
 /**
  * struct format_end - The end of a recording
  * @time: The time of the end.
- * @status: Of the command, as from wait(); 0 without a command.
+ * @status: The status of the command, as from wait(); 0 without a command.
  * @reason: enum format_reason.
  */
 struct format_end {
@@ -186,21 +188,24 @@ struct format_end {
 };
 
 /*
- * Writer. Functions return 0, or -1 with errno set. Blocks are kept in memory until format_flush(),
- * or until there are many. After an error of write(), all calls fail with the same errno, and the
- * file is truncated to its last complete block.
+ * The writer. Its functions return 0, or -1 with errno set. They keep blocks in memory until
+ * format_flush(), or until there is about a megabyte. After an error of write(), all calls fail
+ * with the same errno, and the file is truncated to its last complete block.
  */
 struct format_writer;
 
 /**
  * format_create - Create a file, or overwrite it
- * @path: Its path. The file is locked until format_close().
+ * @path: The path of the file. The file is locked until format_close().
  *
  * Return: the writer, or NULL with errno set: EBUSY if another recorder is writing to it.
  */
 struct format_writer *format_create(const char *path);
 
-/* @argv: the command, terminated by NULL, or NULL. Ignores @meta->nr_args and @meta->args. */
+/*
+ * @argv: the command and its arguments, terminated by NULL; or NULL without a command. The function
+ * ignores @meta->nr_args and @meta->args.
+ */
 int format_write_meta(struct format_writer *writer, const struct format_meta *meta,
 		      char *const argv[]);
 int format_write_file(struct format_writer *writer, const struct format_file *file);
@@ -212,12 +217,12 @@ int format_write_end(struct format_writer *writer, const struct format_end *end)
 
 int format_flush(struct format_writer *writer);
 
-/* Flushes and unlocks the file, and frees @writer also if that fails. @writer may be NULL. */
+/* Flushes and unlocks the file. Frees @writer, even if this fails. @writer may be NULL. */
 int format_close(struct format_writer *writer);
 
 /**
  * struct format_block - A block of a file
- * @type: Which of the other members is set.
+ * @type: The type, which says which of the other members is set.
  * @samples: Array of @nr_samples.
  */
 struct format_block {
@@ -235,14 +240,14 @@ struct format_reader;
 
 /**
  * format_open - Read a file
- * @path: The file, which a recorder may be writing; "-" for standard input.
- * @error: Out: the error message if this returns NULL.
+ * @path: The file, to which a recorder may still be writing; "-" for standard input.
+ * @error: Out: if the function returns NULL, the error message.
  *
  * Return: the reader, or NULL.
  */
 struct format_reader *format_open(const char *path, const char **error);
 
-/* The same for a descriptor, which the reader closes. */
+/* Like format_open(), but for a descriptor, which the reader closes. */
 struct format_reader *format_open_fd(int fd, const char **error);
 
 /**
@@ -255,16 +260,16 @@ struct format_reader *format_open_fd(int fd, const char **error);
  */
 int format_next(struct format_reader *reader, struct format_block *block);
 
-/* The error message, or NULL. */
+/* Returns the error message for the result -1 of format_next(), or NULL. */
 const char *format_error(const struct format_reader *reader);
 
-/* Offset in the file of the block that format_next() returned or could not read. */
+/* Returns the offset in the file of the block that format_next() returned or could not read. */
 u64 format_offset(const struct format_reader *reader);
 
-/* True if a recorder is writing the file. */
+/* Is a recorder still writing the file? */
 bool format_busy(const struct format_reader *reader);
 
-/* The owner of the file, or the effective user if that is not known. */
+/* Returns the owner of the file, or the effective user if the owner is not known. */
 uid_t format_owner(const struct format_reader *reader);
 
 void format_free(struct format_reader *reader);

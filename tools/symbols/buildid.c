@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See buildid.h. The recorder calls this once for each file while the program runs: elfutils reads
- * the program headers and notes only. The file may be hostile; libelf checks what it reads.
+ * See buildid.h. The recorder calls this once for each file, while the program runs. So this must
+ * be fast: elfutils reads only the program headers and the notes. The file may be hostile. libelf
+ * checks the data that it reads.
  */
 #include <string.h>
 

@@ -12,7 +12,7 @@
  * @fd: The file, ELF or not.
  * @id: Out: the build-id.
  *
- * Return: its length, or 0 if the file has no build-id.
+ * Return: the length of the build-id, or 0 if the file has none.
  */
 u32 buildid_of_fd(int fd, u8 id[FORMAT_BUILD_ID_MAX]);
 

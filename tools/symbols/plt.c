@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * See plt.h. There are many kinds of tables: lazy or not, with a special first entry or not, with
- * branch protection or not. So the slot of each stub is taken from its instructions.
+ * branch protection or not. So the address of the slot is read from the instructions of each stub.
  */
 #include <gelf.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "symbols/plt.h"
 
-/* Bytes of a stub if the sh_entsize of the section is wrong, as on i386. */
+/* The size of a stub in bytes if the sh_entsize of the section is wrong, as on i386. */
 #define STUB_SIZE	16
 #define STUB_MIN	8
 #define STUB_MAX	64
@@ -74,7 +74,10 @@ static u32 word_at(const u8 *bytes)
 	return bytes[0] | bytes[1] << 8 | bytes[2] << 16 | (u32)bytes[3] << 24;
 }
 
-/* jmp *slot, at any offset: other instructions of stubs do not contain these bytes. */
+/*
+ * Finds the instruction jmp *slot in the stub, at any offset: other instructions of stubs do not
+ * contain these bytes. Returns the address of the slot.
+ */
 static u64 slot_x86(const u8 *stub, size_t size, u64 address, bool wide, u64 got)
 {
 	for (size_t at = 0; at + 6 <= size; at++) {
@@ -90,7 +93,7 @@ static u64 slot_x86(const u8 *stub, size_t size, u64 address, bool wide, u64 got
 	return 0;
 }
 
-/* adrp x16, page of slot; ldr x17, [x16, offset in the page] */
+/* The instructions are adrp x16, page of the slot; ldr x17, [x16, offset in the page]. */
 static u64 slot_arm64(const u8 *stub, size_t size, u64 address)
 {
 	for (size_t at = 0; at + 8 <= size; at += 4) {

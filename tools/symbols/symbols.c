@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See symbols.h. Names come from the symbol tables of binaries and their separate debug files,
- * which libdwfl finds; or from /tmp/perf-PID.map for JIT code. For a binary without symbols, the
- * unwind table has the extents of functions.
+ * See symbols.h. The names of functions in binaries come from the symbol tables of the binaries and
+ * of their separate debug files, which libdwfl finds. The names of JIT code come from
+ * /tmp/perf-PID.map. For a binary without symbols, the unwind table has the extents of functions.
  *
- * All these files may be hostile. libelf checks what it reads; sums are checked for overflow here.
+ * All these files may be hostile. libelf checks the data that it reads. This file checks sums of
+ * addresses and sizes for overflow.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -40,11 +41,11 @@
 #define EH_PCREL	0x10
 #define EH_APPLIED	0x70
 
-/* Longer names are not demangled: that could take very long. */
+/* A longer name is not demangled, because that could take too long. */
 #define MANGLED_MAX	8192
-/* At most this many functions are searched for one that contains a pc. */
+/* To find the function that contains a pc, at most this many functions are searched. */
 #define STEPS_MAX	4096
-/* The largest /tmp/perf-PID.map that is read. */
+/* A larger /tmp/perf-PID.map is ignored. */
 #define JIT_BYTES_MAX	(512LL << 20)
 
 /**
@@ -53,11 +54,12 @@
  * @end: The address after it.
  * @reach: The highest @end of this entry and all before it.
  * @name: Its name, mangled; or NULL.
- * @rank: Of entries with the same start, the one with the highest rank remains. In JIT code, later
- *	entries have higher ranks.
- * @guessed: @end is the start of the next entry, or the end of the section.
- * @stub: It is a PLT stub for @name.
- * @result: The symbol that was returned for it, or NULL.
+ * @rank: Of the entries with the same start, only the one with the highest rank is kept. In JIT
+ *	code, later entries have higher ranks.
+ * @guessed: @end is not from the symbol table. It is the start of the next entry, or the end of the
+ *	section.
+ * @stub: The entry is the PLT stub through which the function @name is called.
+ * @result: The symbol that was returned for the entry, or NULL.
  */
 struct entry {
 	u64 start;
@@ -78,7 +80,7 @@ struct functions {
 #define obstack_chunk_alloc xmalloc
 #define obstack_chunk_free free
 
-/* @results: All symbols that were returned, with their names. */
+/* @results: The memory of all symbols that were returned, and of their names. */
 struct symbols {
 	bool demangle;
 	struct obstack results;
@@ -86,16 +88,16 @@ struct symbols {
 
 struct segment {
 	u64 offset;
-	u64 end;	/* offset, too */
+	u64 end;	/* also an offset */
 	u64 address;
 	bool text;
 };
 
 /**
  * struct binary - An open binary
- * @segments: Its PT_LOAD segments.
+ * @segments: The PT_LOAD segments of the binary.
  * @named: Functions of the symbol table, and stubs.
- * @unwound: Functions of the unwind table, which is read at the first use.
+ * @unwound: Functions of the unwind table, which is read when it is first needed.
  */
 struct binary {
 	struct symbols *symbols;
@@ -111,7 +113,7 @@ struct binary {
 	void *image;
 };
 
-/* @text: The file; names point into it. */
+/* @text: The contents of the file. The names of entries point into it. */
 struct jit {
 	struct symbols *symbols;
 	char *text;
@@ -136,7 +138,7 @@ static int compare_entries(const void *a, const void *b)
 	return compare_u64(x->start, y->start) ?: compare_u64(y->rank, x->rank);
 }
 
-/* Sorts by start. Of entries with the same start the one with the highest rank remains. */
+/* Sorts by start. Of the entries with the same start, keeps the one with the highest rank. */
 static void functions_sort(struct functions *functions)
 {
 	size_t nr = 0;
@@ -159,8 +161,9 @@ static void functions_sort(struct functions *functions)
 }
 
 /*
- * Returns the innermost entry that contains @address, preferring those with a known end; with
- * @latest the one that was added last.
+ * Returns an entry that contains @address. With @latest it is the entry that was added last.
+ * Otherwise it is the innermost entry with a known end; or the innermost one, if all ends are
+ * guessed.
  */
 static struct entry *functions_find(struct functions *functions, u64 address, bool latest)
 {
@@ -197,7 +200,7 @@ struct symbols *symbols_new(bool demangle)
 	symbols->demangle = demangle;
 	obstack_init(&symbols->results);
 	elf_version(EV_CURRENT);
-	/* libdwfl must not ask other machines. */
+	/* Otherwise libdwfl would download debug files from these servers. */
 	unsetenv("DEBUGINFOD_URLS");
 	return symbols;
 }
@@ -209,7 +212,7 @@ void symbols_free(struct symbols *symbols)
 	free(symbols);
 }
 
-/* C and Go do not mangle names. */
+/* Returns the demangled name, or NULL if @name is not mangled, as in C and Go. */
 static char *demangle(const char *name)
 {
 	if (strncmp(name, "_Z", 2) && strncmp(name, "_R", 2) && strncmp(name, "__Z", 3))
@@ -274,7 +277,7 @@ static bool read_segments(struct binary *binary, Elf *elf)
 	return true;
 }
 
-/* The page where two segments meet is mapped twice: prefer the executable one. */
+/* A page where two segments meet is mapped twice: prefer the executable segment. */
 static const struct segment *segment_of_offset(const struct binary *binary, u64 offset)
 {
 	const struct segment *found = NULL;
@@ -313,7 +316,7 @@ static unsigned int leading_underscores(const char *name)
 	return strspn(name, "_");
 }
 
-/* Of several names of a function, perf prints the one for which this is highest; so do we. */
+/* If a function has several names, we print the one with the highest rank, as perf does. */
 static u64 rank_of(const GElf_Sym *sym, const char *name)
 {
 	unsigned int underscores = leading_underscores(name);
@@ -327,7 +330,7 @@ static u64 rank_of(const GElf_Sym *sym, const char *name)
 	return rank | (length < UINT32_MAX ? length : UINT32_MAX);
 }
 
-/* The end of the section of a symbol without a size; 0 if the section has no code. */
+/* Returns the end of the section that contains the symbol; 0 if the section has no code. */
 static u64 text_end(Elf *elf, GElf_Word shndx, const GElf_Sym *sym, u64 address)
 {
 	Elf_Scn *scn = elf ? elf_getscn(elf, shndx) : NULL;
@@ -359,7 +362,7 @@ static void read_symbol(struct binary *binary, int index)
 		return;
 	address = value - binary->bias;
 	end = text_end(elf, shndx, &sym, address);
-	/* Labels of code, except local labels of the compiler. */
+	/* Of the symbols without a type, use only labels of code that the compiler did not make. */
 	if (type == STT_NOTYPE && (!end || !strncmp(name, ".L", 2)))
 		return;
 	if (sym.st_size)
@@ -398,11 +401,13 @@ static void read_symbols(struct binary *binary, Elf *elf)
 /**
  * struct unwind - A parser of .eh_frame
  * @data: The section.
- * @address: Its address.
- * @ident: The file's e_ident.
+ * @address: The address of the section.
+ * @ident: The member e_ident of the ELF header.
  * @wide: Addresses have 8 bytes.
- * @cie: Offset of the current CIE, or -1.
- * @encoding: The encoding of addresses in its FDEs, or -1 if it is not supported.
+ * @cie: Offset of the CIE (common information entry) that was read last, or -1.
+ * @encoding: The encoding of addresses in the FDEs (frame description entries) of this CIE, or -1
+ * if
+ *	the encoding is not supported.
  */
 struct unwind {
 	Elf_Data *data;
@@ -413,7 +418,7 @@ struct unwind {
 	int encoding;
 };
 
-/* Reads a number of this encoding at *@at, and moves *@at behind it. */
+/* Reads the number at *@at, which has the encoding @format, and advances *@at past it. */
 static bool read_encoded(const struct unwind *unwind, int format, const u8 **at, const u8 *end,
 			 u64 *value)
 {
@@ -434,7 +439,7 @@ static bool read_encoded(const struct unwind *unwind, int format, const u8 **at,
 	return true;
 }
 
-/* The encoding of addresses in the FDEs of a CIE; -1 if the augmentation is not supported. */
+/* Returns the encoding of addresses in the FDEs of @cie; -1 if it cannot be found. */
 static int encoding_of(const Dwarf_CIE *cie)
 {
 	const char *augmentation = cie->augmentation;
@@ -566,7 +571,7 @@ static struct entry *find_unwound(struct binary *binary, u64 address)
 	return functions_find(&binary->unwound, address, false);
 }
 
-/* Reads the module that was reported to libdwfl. */
+/* Reads the segments and symbols of @binary->module, which was reported to libdwfl. */
 static void read_module(struct binary *binary)
 {
 	GElf_Addr bias;
@@ -601,7 +606,7 @@ static bool is_recorded_file(int fd, const struct stat *st, const struct format_
 	if (file->build_id_len)
 		return buildid_of_fd(fd, id) == file->build_id_len &&
 		       !memcmp(id, file->build_id, file->build_id_len);
-	/* On overlayfs, mappings may have another inode than the file: see aggregate.c. */
+	/* Compare the time, because on overlayfs the inode may differ: see aggregate.c. */
 	if (!file->mtime)
 		return !file->ino || file->ino == st->st_ino;
 	return file->size == (u64)st->st_size &&
@@ -613,7 +618,7 @@ static void open_file(struct binary *binary, const struct format_file *file)
 	struct stat st;
 	int fd;
 
-	/* Opening a device may have side effects. */
+	/* Check the type first, because opening a device may have side effects. */
 	if (stat(file->path, &st)) {
 		binary->state = errno == EACCES ? BINARY_UNREADABLE : BINARY_GONE;
 		return;
@@ -645,7 +650,7 @@ close_file:
 		close(fd);
 }
 
-/* Our own vDSO is the same image as that of all other processes. */
+/* Reads our own vDSO, because all 64-bit processes have the same image. */
 static void open_vdso(struct binary *binary)
 {
 	const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
@@ -698,7 +703,7 @@ const struct symbol *binary_find(struct binary *binary, u64 offset)
 	named = functions_find(&binary->named, address, false);
 	if (!named || named->guessed) {
 		unwound = find_unwound(binary, address);
-		/* The label may be that of a function before. */
+		/* The end of @named is guessed, so the address may be in a later function. */
 		if (unwound && (!named || unwound->start > named->start))
 			named = unwound;
 	}
@@ -723,7 +728,7 @@ void binary_close(struct binary *binary)
 
 /* ---- JIT code ---- */
 
-/* A line has the start, the length, both in hexadecimal without 0x, and the name. */
+/* Parses a line. It has start and length in hexadecimal without 0x, and the name. */
 static void parse_jit_line(struct jit *jit, char *line)
 {
 	struct entry *entry;
@@ -748,7 +753,7 @@ static void parse_jit_line(struct jit *jit, char *line)
 	entry->rank = jit->functions.nr;
 }
 
-/* The first @size bytes of the file, terminated. It may grow meanwhile. */
+/* Returns the first @size bytes of the file, terminated by 0. The file may be growing. */
 static char *read_text(int fd, size_t size)
 {
 	char *text = malloc(size + 1);

@@ -2,7 +2,7 @@
 /*
  * Names of functions, of binaries and of code that a JIT compiler has made
  *
- * Symbols belong to struct symbols, and remain when the binary is closed.
+ * Every symbol belongs to a struct symbols, and remains valid after the binary is closed.
  */
 #ifndef PROFIL_TOOLS_SYMBOLS_H
 #define PROFIL_TOOLS_SYMBOLS_H
@@ -26,14 +26,14 @@ struct symbol {
 
 struct symbols;
 
-/* @demangle: demangle C++ and Rust names. Returns NULL without memory. */
+/* @demangle: demangle C++ and Rust names. Returns NULL if there is no memory. */
 struct symbols *symbols_new(bool demangle);
 void symbols_free(struct symbols *symbols);
 
 enum binary_state {
 	BINARY_FINE,
 	BINARY_GONE,		/* deleted */
-	BINARY_CHANGED,		/* the path is that of another file now */
+	BINARY_CHANGED,		/* there is another file at the path now */
 	BINARY_UNREADABLE,	/* no permission to read it */
 	BINARY_OTHER,		/* not an ELF file */
 };
@@ -44,30 +44,31 @@ struct binary;
  * binary_open - Open a binary and read its symbols
  * @symbols: The owner of the symbols.
  * @file: The file as it was recorded.
- * @this_kernel: It was recorded with the running kernel, which has the same vDSO.
+ * @this_kernel: The recording was made with the running kernel, which has the same vDSO.
  *
- * Return: the binary, in any state; NULL only without memory.
+ * Return: the binary, in any state; or NULL if there is no memory.
  */
 struct binary *binary_open(struct symbols *symbols, const struct format_file *file,
 			   bool this_kernel);
 enum binary_state binary_state(const struct binary *binary);
 
-/* The function at @offset in the file, or NULL. */
+/* Returns the function at @offset in the file, or NULL. */
 const struct symbol *binary_find(struct binary *binary, u64 offset);
 void binary_close(struct binary *binary);
 
 /**
- * jit_open - Read the functions that a process has compiled itself
+ * jit_open - Read the names of the functions that a process has compiled at run time
  * @symbols: The owner of the symbols.
  * @pid: The process, which has written /tmp/perf-PID.map.
  * @owner: A user who may own that file, besides root and the effective user.
- * @since: An older file is ignored: another process wrote it. In ns since 1970.
+ * @since: A time in ns since 1970. A file that is older is ignored, because another process with
+ *	the same id wrote it.
  *
  * Return: the functions, or NULL if there is no such file.
  */
 struct jit *jit_open(struct symbols *symbols, pid_t pid, uid_t owner, u64 since);
 
-/* The function at @address, or NULL. */
+/* Returns the function at @address, or NULL. */
 const struct symbol *jit_find(struct jit *jit, u64 address);
 void jit_close(struct jit *jit);
 
