@@ -48,7 +48,7 @@ uint64_t libprofil_classic_lock(void)
 			syscall(SYS_futex, &lock_holder, FUTEX_WAIT_PRIVATE, pid, NULL);
 			was = 0;
 		} else {
-			owner = OWNER_OTHER;	/* the parent's thread was changing it */
+			owner = OWNER_OTHER;	/* the parent was changing it at the fork */
 		}
 	}
 	errno = saved;
@@ -102,7 +102,7 @@ int libprofil_classic_owner(void)
 	return OWNER_NONE;
 }
 
-/* Is a session of pcsample() on? Returns false on an error, which the next ioctl will get, too. */
+/* Is a session of pcsample() on? False also after an error: the next ioctl reports the error. */
 static bool pcsample_is_on(void)
 {
 	struct profil_stats stats;
@@ -117,7 +117,7 @@ static bool pcsample_is_on(void)
  * @ranges: As for libprofil_classic_start().
  * @nr_ranges: As for libprofil_classic_start().
  * @flags: As for libprofil_classic_start().
- * @modes: PROFIL_MODE_*; 0 to count nothing yet.
+ * @modes: PROFIL_MODE_*; 0: the session counts nothing yet.
  * @period: As for libprofil_classic_start().
  *
  * Return: as libprofil_classic_start().
@@ -176,7 +176,7 @@ int libprofil_classic_stop_locked(struct profil_stats *stats)
 
 	if (err && err != -EINVAL)
 		return err;
-	owner = OWNER_OTHER;	/* the next session may not be one of this library */
+	owner = OWNER_OTHER;	/* the program may start the next session without this library */
 	return 0;
 }
 

@@ -8,7 +8,7 @@
 
 #define PROFIL_MODES_ALL (PROFIL_MODE_USER | PROFIL_MODE_SYSTEM)
 
-/* The call that turned the session on, if it makes a difference. */
+/* The call that turned the session on, if it matters which one. */
 enum libprofil_owner {
 	OWNER_OTHER,
 	OWNER_BSD,

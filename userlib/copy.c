@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Copying from and to addresses that the caller of the library passes.
+ * Functions that copy from and to addresses that the caller of the library passes.
  *
  * A system call fails with EFAULT if such an address is invalid. The historical calls were system
  * calls, so the library must fail in the same way, and must not crash.
@@ -14,8 +14,8 @@
 #include "copy.h"
 
 /*
- * Lets the kernel copy within this process, since it checks the addresses. If the kernel does not
- * permit this (seccomp), memcpy() copies, without a check.
+ * Copies with process_vm_readv() or process_vm_writev() on this process itself, because the kernel
+ * checks the addresses. If seccomp forbids this call, memcpy() copies, without a check.
  */
 static int copy_checked(long call, void *local, const void *remote, size_t size)
 {
@@ -55,7 +55,7 @@ int libprofil_copy_in(void *to, const void *from, size_t size)
  * @from: Memory of the library.
  * @size: Number of bytes.
  *
- * Return: 0; or -EFAULT, when a part may have been copied.
+ * Return: 0; or -EFAULT, and then a part may have been copied.
  */
 int libprofil_copy_out(void *to, const void *from, size_t size)
 {

@@ -6,15 +6,16 @@
  * off when no descriptor is free, and after chroot(2). Otherwise the device is open only during a
  * call. The kept descriptor has a high number, so that the program gets the low numbers that it
  * expects, and exec closes it. A program can close the kept descriptor, as daemons close all
- * descriptors, and the number can be used again. So the library checks before each use that it
- * still is the device.
+ * descriptors, and then open another file with the same number. So the library checks before each
+ * use that the descriptor is still that of the device.
  *
  * System calls are made with syscall(2), because open() and close() of libc are cancellation
  * points. The historical calls are not cancellation points, and a thread that is cancelled between
  * open() and close() would leak its descriptor.
  *
- * profil() must not be defined in a file that includes <unistd.h>: there glibc declares its first
- * argument nonnull, and the compiler then removes the test for NULL.
+ * profil() is defined in profil.c and not here, because this file includes <unistd.h>: glibc
+ * declares the first argument of profil() nonnull there, and the compiler would remove the test for
+ * NULL.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -117,8 +118,9 @@ static void close_kept_fd(void)
 }
 
 /*
- * @err: the error of open(). If no descriptor is free, STOP need not fail: unless the program has
- * closed the kept descriptor, there is no session. -EINVAL says this, as the ioctl does.
+ * Converts @err, the error of open(), to the result of libprofil_device_ioctl(). STOP is special if
+ * no descriptor is free: unless the program has closed the kept descriptor, there is no session.
+ * The result is then -EINVAL, as that of the ioctl without a session.
  */
 static int error_without_fd(unsigned long cmd, int err)
 {
@@ -135,9 +137,9 @@ static int error_without_fd(unsigned long cmd, int err)
  * The caller holds the lock of the classic session. A successful START keeps the descriptor. STOP
  * closes it unless the session may still be on. Does not change errno.
  *
- * Return: the result of the ioctl, or a negative error as <linux/profil.h> describes; but -ENOSYS
- * if the kernel does not support the call at all, and -EACCES if the caller has no permission to
- * make it.
+ * Return: the result of the ioctl, or a negative error as <linux/profil.h> describes. There are two
+ * differences: -ENOSYS if the kernel does not support the ioctl at all, and -EACCES if the caller
+ * has no permission to open the device or to make the ioctl.
  */
 int libprofil_device_ioctl(unsigned long cmd, void *arg)
 {

@@ -7,10 +7,11 @@
  *
  *	a struct handover
  *	nr_ranges of struct profil_range, as from PROFIL_IOC_DESCRIBE
- *	nr_bytes of counters, those of each range beginning at a multiple of 8 bytes
+ *	nr_bytes of counters; those of each range begin at a multiple of 8 bytes
  *	the contents of /proc/self/maps
  *
- * Neither side waits for the other: the file exists even if the process has exited.
+ * Neither side waits for the other: the file in memory exists until the receiver closes it, even if
+ * the process has exited.
  */
 #ifndef LIBPROFIL_HANDOVER_H
 #define LIBPROFIL_HANDOVER_H
@@ -41,8 +42,8 @@ struct handover {
 };
 
 /*
- * Makes the abstract address of the socket, which does not outlive the listener. Returns its
- * length, for bind() and connect().
+ * Makes the address of the socket, which is abstract: it vanishes when the listener closes the
+ * socket. Returns the length of the address, for bind() and connect().
  */
 static inline socklen_t handover_address(struct sockaddr_un *address, pid_t pid)
 {

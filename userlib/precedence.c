@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Regions that overlap become ranges that do not.
+ * Conversion of regions that overlap to ranges that do not overlap
  *
- * The ranges of the kernel must not overlap, but the regions of some historical calls can: the
- * first region that contains a pc counts it. A counter for every pc in no other region is a last
- * region that contains all addresses.
+ * The kernel requires ranges that do not overlap. The regions of some historical calls can overlap:
+ * a pc counts in the first region that contains it. If there is a counter for every pc in no other
+ * region, its caller adds a last region that contains all addresses.
  */
 #include <string.h>
 
 #include "precedence.h"
 
-/* Finds the first of the sorted ranges that ends above @pc. */
+/* Returns the index of the first of the sorted ranges that ends above @pc. */
 static size_t first_range_above(const struct profil_range *ranges, size_t nr, __u64 pc)
 {
 	size_t first = 0;

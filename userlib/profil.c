@@ -25,7 +25,7 @@ static int glibc_start(const unsigned short *buf, size_t bufsiz, size_t offset, 
 		.width = sizeof(*buf),
 	};
 
-	/* A range must not be empty. No pc has an address as high as this one. */
+	/* The kernel rejects an empty range. No pc is as high as this one, so nothing counts. */
 	if (range.start == range.end) {
 		range.start--;
 		range.offset--;

@@ -26,7 +26,10 @@ PROFIL_EXPORT struct profil_range profil_range_of(__u64 start, __u64 end, unsign
 		.width = width,
 	};
 
-	/* The scale is exact for powers of two. The granule does the part that the scale cannot. */
+	/*
+	 * The scale alone is exact for up to 2^16 bytes per counter. For more bytes, the scale is
+	 * the smallest, and the granule is the remaining factor.
+	 */
 	if (shift <= 16) {
 		range.scale = 65536 >> shift;
 		range.granule = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The records in a buffer: see profil.h
+ * Functions that find the records in a buffer: see profil.h
  *
  * The contents of the buffer are not trusted: they can come from a file, which can be incomplete.
  */

@@ -3,8 +3,9 @@
  * Descriptor sessions: see profil.h
  *
  * The library has no state of a session except its descriptor. Every function is one ioctl on it,
- * except for profil_session_attach_pidfd() and profil_session_read(). So threads and the children
- * of a fork do not depend on each other here. All functions can be called by a signal handler.
+ * except for profil_session_attach_pidfd() and profil_session_read(). So it has no data that
+ * threads, or the two processes after a fork, would have to share. All functions can be called by a
+ * signal handler.
  *
  * Most system calls are made with syscall(2), so that they are not cancellation points: see
  * device.c. read() is a cancellation point, as documented.
@@ -100,7 +101,7 @@ static pid_t pidfd_to_pid(int pidfd)
 		errno = EBADF;		/* not a pidfd */
 		return -1;
 	}
-	/* Pid is -1 if the process was reaped, and 0 if it is not visible in that namespace. */
+	/* The value is -1 if the process was reaped, and 0 if it is not in that namespace. */
 	for (line += strlen("\nPid:\t"); *line >= '0' && *line <= '9'; line++)
 		pid = 10 * pid + *line - '0';
 	if (!pid) {
@@ -110,7 +111,10 @@ static pid_t pidfd_to_pid(int pidfd)
 	return pid;
 }
 
-/* Checks that @pid is the process of @pidfd in the caller's pid namespace, too. */
+/*
+ * @pid is the id of the process of @pidfd in the pid namespace of /proc. Checks that the process
+ * has the same id in the caller's pid namespace, which the ioctl uses.
+ */
 static int check_pid_namespace(int pidfd, pid_t pid)
 {
 	unsigned int flags = fcntl(pidfd, F_GETFL) & O_EXCL;	/* PIDFD_THREAD */
@@ -130,8 +134,9 @@ static int check_pid_namespace(int pidfd, pid_t pid)
 }
 
 /*
- * The ioctl takes a pid, which can be used again for another process before the ioctl runs. If the
- * process of @pidfd has this pid before and after the ioctl, the ioctl has attached this process.
+ * The ioctl takes a pid. Before the ioctl runs, the process can exit, and another process can get
+ * the pid. If the process of @pidfd has this pid before and after the ioctl, the ioctl has attached
+ * this process.
  */
 PROFIL_EXPORT int profil_session_attach_pidfd(int fd, unsigned int scope, int pidfd, __u64 *space)
 {

@@ -2,8 +2,9 @@
 /*
  * profil() of AIX, in both its forms: see <profil/aix.h>
  *
- * The owner of the session says which form turned it on. A call that does not fit the state of the
- * session has no effect and is not an error.
+ * The owner of the session says which form turned it on. A call to turn profiling on while it is
+ * on, or to turn it off while it is off or was turned on with the other form, has no effect and
+ * does not fail.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,12 +21,12 @@
 #include "profil/aix.h"
 
 #define SCALE_MASK	0xffffU
-#define SCALE_ONE_COUNTER	2U		/* everything counts in the first counter */
-#define SCALE_COMPUTE	UINT32_MAX	/* p_scale -1, before the mask */
+#define SCALE_ONE_COUNTER	2U		/* all text counts in the first counter */
+#define SCALE_COMPUTE	UINT32_MAX	/* p_scale is -1, before it is masked */
 
-#define FORM_SECOND	UINT32_MAX	/* the size of the buffer in the second form */
+#define FORM_SECOND	UINT32_MAX	/* this size of the buffer selects the second form */
 
-/* Units of half-words, and rounding up. */
+/* As on AIX, the index is the offset in the buffer divided by 2, the step, and rounded up. */
 static struct profil_range aix_range(uintptr_t start, uint64_t end, const void *buffer,
 				     unsigned int size, unsigned int scale)
 {
@@ -43,7 +44,7 @@ static struct profil_range aix_range(uintptr_t start, uint64_t end, const void *
 	};
 }
 
-/* Starts a session. Has no effect while a session of any call is on. */
+/* Starts a session. Has no effect while a session is on, whichever call has started it. */
 static int aix_start(enum libprofil_owner form, const struct profil_range *ranges, unsigned int nr)
 {
 	int err = libprofil_classic_start_locked(form, ranges, nr, 0, PROFIL_MODES_ALL, 0);
@@ -69,7 +70,7 @@ static int aix_first_form(int owner, const void *buffer, unsigned int size, unsi
 	if (owner != OWNER_NONE)
 		return 0;
 	range = aix_range(offset, UINT64_MAX, buffer, size, scale);
-	/* A range must not be empty. */
+	/* The kernel rejects an empty range: start without a range instead. */
 	return aix_start(OWNER_AIX_FIRST, &range, range.start < range.end);
 }
 
@@ -80,7 +81,7 @@ static unsigned int aix_computed_scale(uint64_t length, uint64_t nr_counters)
 
 	if (length <= 1)
 		return SCALE_MASK;
-	/* (length - 1) * scale >> 16, rounded up, must be the byte of the last counter at most. */
+	/* The last pc gives (length - 1) * scale >> 16, rounded up: at most the last counter. */
 	scale = ((2 * nr_counters - 1) * 65536 - 1) / (length - 1);
 	return scale < SCALE_MASK ? scale : SCALE_MASK;
 }
@@ -100,15 +101,15 @@ static struct profil_range aix_region(const struct prof *p)
 	return region;
 }
 
-/* Counters are half-words: an odd byte at the end of a buffer does not make a gap. */
+/* Counters have two bytes, so an odd byte at the end of a buffer does not make a gap. */
 static uintptr_t buffer_end(const struct prof *p)
 {
 	return (uintptr_t)p->p_buff + p->p_bufsize + p->p_bufsize % 2;
 }
 
 /*
- * Do all buffers together form one block without gaps? Grows the block from the first buffer as
- * long as another buffer touches it.
+ * Do all buffers together form one block without gaps? The block is the first buffer at first, and
+ * grows as long as another buffer touches it.
  */
 static bool buffers_are_contiguous(const struct prof *profs, size_t nr)
 {
@@ -165,7 +166,7 @@ static long count_profs(const struct prof *profs)
 	return -EFAULT;
 }
 
-/* Starts a session with the @nr structures at @user. */
+/* Starts a session with the regions of the @nr structures at @user. */
 static int aix_start_regions(const struct prof *user, size_t nr)
 {
 	struct profil_range *regions, *ranges;

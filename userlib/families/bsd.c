@@ -2,7 +2,8 @@
 /*
  * profil() of BSD and Darwin, and add_profil() of NeXT: see <profil/bsd.h>
  *
- * The index is that of the sources of BSD: byte ((pc - offset) * scale >> 16) & ~1.
+ * The index is computed as in the source code of BSD: it is byte ((pc - offset) * scale >> 16) &
+ * ~1.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,7 +29,7 @@ static struct profil_range only_region;
 static struct profil_range *regions = &only_region;
 static size_t nr_regions;
 
-/* Size of a mapped array of @nr regions, with room for the ranges that they become. */
+/* Returns the size of a mapped array of @nr regions, and of the ranges that are made of them. */
 static size_t mapped_size(size_t nr)
 {
 	return 3 * nr * sizeof(*regions);
@@ -61,7 +62,7 @@ static struct profil_range bsd_region(const char *samples, size_t size, unsigned
 		.width = 2,
 	};
 
-	/* The kernel rejects more counters than this. */
+	/* The kernel rejects a range with more counters than this. */
 	if (region.nr_counters < 1ULL << 32) {
 		uint64_t length = (region.nr_counters * 2 * 65536 + scale - 1) / scale;
 
@@ -75,7 +76,7 @@ static int bsd_start(const struct profil_range *region)
 {
 	int err;
 
-	/* A range must not be empty. */
+	/* The kernel rejects an empty range: start without a range instead. */
 	err = libprofil_classic_start_locked(OWNER_BSD, region, region->start < region->end,
 					     PROFIL_START_REPLACE, PROFIL_MODES_ALL, 0);
 	if (!err) {

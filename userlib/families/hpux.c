@@ -2,8 +2,8 @@
 /*
  * sprofil() with the prototype and the rules of HP-UX: see sprofil(3)
  *
- * On HP-UX it is a system call. So this file does not call malloc(), and copies the arguments
- * before it checks them.
+ * On HP-UX, sprofil() is a system call. So the function here can be called by a signal handler, and
+ * does not call malloc(). It copies the arguments before it checks them, as the kernel would.
  */
 #include <errno.h>
 #include <limits.h>
@@ -94,7 +94,7 @@ static int hpux_ranges(const struct prof *profs, unsigned int nr, uint32_t width
 		       struct profil_range *ranges)
 {
 	const struct prof *overflow = NULL;
-	uint64_t free = 0;		/* there are no ranges from this address on */
+	uint64_t free = 0;		/* from this address on there are no ranges yet */
 	unsigned int i, n = 0;
 
 	if (is_overflow_bin(&profs[nr - 1])) {
@@ -155,7 +155,7 @@ static int do_sprofil(const struct prof *profp, int profcnt, struct timeval *tvp
 	if (err)
 		return err;
 
-	/* The manual says both that this turns profiling off and that it is an error. */
+	/* The manual says that this turns profiling off, and in another place that it fails. */
 	if (!profcnt)
 		return libprofil_classic_stop() ?: -E2BIG;
 	if (profcnt < 0 || (unsigned int)profcnt > hpux_max_regions(&query))

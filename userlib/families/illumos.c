@@ -14,7 +14,10 @@
 
 #define NSAMPLES_MAX	((long)(LONG_MAX / sizeof(uintptr_t)))
 
-/* Number of entries that were used in the parent of a fork before the session began. */
+/*
+ * In the child of a fork, returns the number of entries that the parent had used before the session
+ * of the child began; otherwise 0.
+ */
 static long inherited_entries(void)
 {
 	struct profil_describe session = { .size = sizeof(session) };

@@ -2,13 +2,16 @@
 /*
  * The profiler of the Nintendo 64: see <profil/n64.h>
  *
- * From osProfileInit() on there is a classic session. It counts nothing before osProfileStart() and
- * after osProfileStop(). So a host can read the counters at any time, without a thread in this
+ * Each segment of text that the program passes becomes a region with its own counters. The host is
+ * the program that reads the counters: here the command "profil gperf".
+ *
+ * osProfileInit() starts a classic session. The session counts nothing before osProfileStart() and
+ * after osProfileStop(). So the host can read the counters at any time, without a thread in this
  * process.
  *
- * Every pc that is in no segment counts in the overflow counter. One more region, at addresses
- * where no pc can be, has the period as its "counter". So a host that reads the counters also gets
- * the period, even after osProfileStop().
+ * Every pc that is in no segment counts in the overflow counter. One more region is at addresses
+ * that no pc can have. Its "counter" contains the period. So the host gets the period together with
+ * the counters, even after osProfileStop().
  *
  * The lock of the classic session protects all state, so that a signal handler can call these
  * functions. For the same reason, this file does not call malloc().
@@ -36,7 +39,7 @@
 #define WORD		4	/* size of an instruction in bytes */
 #define EXTRA		2	/* regions in addition to the segments */
 
-/* Together, so that the kernel locks one page only. */
+/* The counters of the two extra regions. They are aligned so that the kernel locks one page. */
 static struct {
 	uint64_t period;
 	uint32_t overflow;
@@ -60,9 +63,9 @@ static OSErrorHandler error_handler;
 
 /**
  * struct n64_error - The result of a function
- * @errnum: The errno; 0 if there is no error.
+ * @errnum: The value for errno; 0 if there is no error.
  * @code: ERR_OSPROFILE*.
- * @nr: Number of arguments for the error handler.
+ * @nr: The number of arguments after @nr with which the error handler is called.
  * @number: The argument, if it is a number.
  * @first: The first argument, if it is a pointer.
  * @second: The second argument.
@@ -76,7 +79,7 @@ struct n64_error {
 	const void *second;
 };
 
-/* Calls the error handler after it has released the lock: the handler can call these functions. */
+/* Releases the lock, and then calls the error handler, which can call the functions here. */
 static void unlock_and_report(uint64_t blocked, const struct n64_error *error)
 {
 	OSErrorHandler call = error_handler;
@@ -119,7 +122,7 @@ static struct n64_error error_with_pointers(short code, short nr, const void *fi
 	};
 }
 
-/* Converts 0 or a negative error of the kernel. */
+/* Converts the result of a call of the kernel: 0 or a negative error. */
 static struct n64_error kernel_error(int err)
 {
 	return err ? plain_error(ERR_OSPROFILE_ERRNO, -err) : no_error();
@@ -136,7 +139,7 @@ static int profiler_is_running(void)
 	return result < 0 ? result : result == OWNER_N64;
 }
 
-/* Starts a session with the ranges of @p, which counts every @period ns. It does not count if 0. */
+/* Starts a session with the ranges of @p that counts every @period ns. 0: it counts nothing. */
 static int n64_set_session(const struct n64_profile *p, uint64_t period)
 {
 	return libprofil_classic_start_locked(OWNER_N64, p->ranges, p->nr_ranges,
@@ -144,7 +147,7 @@ static int n64_set_session(const struct n64_profile *p, uint64_t period)
 					      period);
 }
 
-/* Maps memory that is zero. Returns NULL on failure. */
+/* Maps @size bytes, all 0. Returns NULL on failure. */
 static void *map_zeroed(size_t size)
 {
 	int saved = errno;
@@ -242,7 +245,10 @@ static void set_regions(struct profil_range *regions, const OSProf *profp, unsig
 	};
 }
 
-/* The kernel has checked the buffers and locked them; the session does not count yet. */
+/*
+ * Sets all counters to 0. The kernel has checked that the buffers can be written, and has locked
+ * them. The session does not count yet.
+ */
 static void clear_counters(const OSProf *profp, unsigned int profcnt, unsigned int width)
 {
 	for (unsigned int i = 0; i < profcnt; i++)
@@ -251,7 +257,10 @@ static void clear_counters(const OSProf *profp, unsigned int profcnt, unsigned i
 	own_counters.period = 0;
 }
 
-/* Makes the profile @new from the @nr segments at @user. @regions and @profs: scratch memory. */
+/*
+ * Makes the profile @new from the @nr segments at @user, and starts its session. @regions and
+ * @profs are scratch memory.
+ */
 static struct n64_error n64_init_profile(const OSProf *user, unsigned int nr, unsigned int flags,
 					 struct n64_profile *new, struct profil_range *regions,
 					 OSProf *profs)
@@ -388,7 +397,7 @@ static struct n64_error n64_stop(void)
 	if (!err)
 		return plain_error(ERR_OSPROFILESTOP_TIMER, ESRCH);
 	err = n64_set_session(profile, 0);
-	/* For any error: the session must not count any more. */
+	/* After any error, stop the session, so that it does not count any more. */
 	if (err && libprofil_classic_stop_locked(NULL))
 		running = true;
 	return kernel_error(err);
@@ -419,7 +428,10 @@ PROFIL_EXPORT OSErrorHandler osSetErrorHandler(OSErrorHandler new)
 
 /* ---- osProfileFlush ---- */
 
-/* Connects to a host that waits for our data and is allowed to get it. */
+/*
+ * Connects to the host. Returns -1 if no host waits for this process, or if it belongs to a user
+ * who is neither root nor the user of this process.
+ */
 static int connect_to_host(void)
 {
 	struct sockaddr_un address;
@@ -463,13 +475,13 @@ static void send_file(int host, int file)
 	sendmsg(host, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Writes the counters of @ranges to @file at @at. Returns the end of them in the file, or 0. */
+/* Writes the counters of @ranges to @file at @at. Returns the offset after them, or 0. */
 static size_t write_counters(int file, size_t at, const struct profil_range *ranges, uint32_t nr)
 {
 	for (uint32_t i = 0; i < nr; i++) {
 		size_t bytes = ranges[i].nr_counters * ranges[i].width;
 
-		/* Another thread can unmap the counters: pwrite() then fails. */
+		/* If another thread has unmapped the counters, pwrite() fails. */
 		if (pwrite(file, (const void *)(uintptr_t)ranges[i].buffer, bytes, at) !=
 		    (ssize_t)bytes)
 			return 0;
@@ -499,7 +511,7 @@ static size_t write_session(int file)
 		return 0;
 	ranges = (struct profil_range *)(to + 1);
 	session.ranges = (uintptr_t)ranges;
-	/* Another thread may have started another session. */
+	/* Between the two calls, another thread may have started another session. */
 	if (!libprofil_classic_ioctl(PROFIL_IOC_DESCRIBE, &session) && session.nr_ranges == nr)
 		end = write_counters(file, size, ranges, nr);
 	to->magic = HANDOVER_MAGIC;

@@ -2,8 +2,8 @@
 /*
  * profil() of Digital UNIX, System V and Version 7: see <profil/osf1.h>
  *
- * The call returns nothing, so that its caller assumes that the previous buffer is no longer used.
- * So a call that fails turns profiling off.
+ * The call returns nothing. After a call with another buffer, its caller assumes that the kernel no
+ * longer uses the previous buffer. So a call that fails turns profiling off.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -17,11 +17,11 @@
 
 #define MILLISECOND	1000000U	/* ns */
 
-#define SCALE_ONE_COUNTER	2	/* everything counts in the first counter */
+#define SCALE_ONE_COUNTER	2	/* all text counts in the first counter */
 
 /*
- * Returns the period of the session, or 0 for the tick of the scheduler: if the tick is as fast, or
- * if the caller is not allowed to use this period.
+ * Returns the period of the session: a millisecond. Returns 0, for the tick of the scheduler, if
+ * the tick is as fast, or if the caller is not allowed to use this period.
  */
 static uint64_t osf1_period(const struct profil_query *query)
 {
@@ -46,7 +46,7 @@ static int osf1_start(const unsigned short *buffer, unsigned int size, uintptr_t
 		.step = 2,
 		.width = sizeof(*buffer),
 	};
-	unsigned int nr = range.start < range.end;	/* a range must not be empty */
+	unsigned int nr = range.start < range.end;	/* the kernel rejects an empty range */
 	uint64_t period = 0;
 	int err;
 

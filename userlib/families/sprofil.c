@@ -21,10 +21,10 @@
 #include "../precedence.h"
 #include "profil/glibc.h"
 
-/* The period of PROF_FAST in ns: that of IRIX's fast clock. */
+/* The period of PROF_FAST in ns. The fast clock of IRIX has the same period. */
 #define FAST_PERIOD		1000000
 
-/* Returns the size of the text that has counters, in bytes; ~0 if it exceeds 64 bits. */
+/* Returns the size in bytes of the text for @nr_counters; ~0 if it exceeds 64 bits. */
 static uint64_t region_length(uint64_t nr_counters, uint32_t scale, uint32_t width)
 {
 	uint64_t rest = (nr_counters % scale * 65536 + scale - 1) / scale;
@@ -85,8 +85,8 @@ static void sort_by_address(const struct prof *profs, size_t nr_profs, const str
 }
 
 /*
- * Fills in the regions that count anything, in order of precedence, and returns their number or a
- * negative error. @regions: room for @nr_profs + 1 regions. @order: room for @nr_profs pointers.
+ * Fills in the regions that can count, in order of precedence. Returns their number or a negative
+ * error. @regions has room for @nr_profs + 1 regions, and @order for @nr_profs pointers.
  */
 static int sprofil_regions(const struct prof *profs, size_t nr_profs, const struct prof **order,
 			   uint32_t width, struct profil_range *regions)
@@ -193,6 +193,6 @@ PROFIL_EXPORT int sprofil(struct prof *profp, int profcnt, struct timeval *tvp,
 	int saved = errno, status = libprofil_result(do_sprofil(profp, profcnt, tvp, flags));
 
 	if (!status)
-		errno = saved;		/* a function that was called may have set it */
+		errno = saved;		/* functions that were called here may have set errno */
 	return status;
 }

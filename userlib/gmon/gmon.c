@@ -2,14 +2,15 @@
 /*
  * Programs compiled with gcc -pg: the kernel counts the histogram of their gmon.out.
  *
- * The C library does everything else, as before: it counts the calls (the arcs) and writes
- * gmon.out. It would also count the histogram with its own profil(). We turn that off right after
- * the C library has turned it on. mcount() stays on, because only moncontrol(0) turns it off. After
- * the C library has written the file, we replace the histogram in it, and nothing else.
+ * The C library does everything else, as without this library: it counts the calls (the arcs) and
+ * writes gmon.out. It would also count the histogram with its own profil(). We turn this profil()
+ * off right after the C library has turned it on. The calls are still counted, because only
+ * moncontrol(0) turns mcount() off. After the C library has written the file, we replace only the
+ * histogram in the file.
  *
  * A counter is for four bytes of text, as in the C library, but has 32 bits. A record in the file
- * has only 16 bits for it. So text with larger counts is in several records with the same
- * addresses, which gprof adds. (gprof rejects records that overlap in another way.)
+ * has only 16 bits for each counter. So we write several records with the same addresses for text
+ * with larger counts, and gprof adds them. (gprof rejects records that overlap in another way.)
  *
  * One thread at a time calls monstartup() and _mcleanup(), usually at startup and at exit. Any
  * thread can call moncontrol() at any time.
@@ -44,11 +45,11 @@
 #define SHIFT_MIN	2
 #define SHIFT_MAX	12
 
-#define COUNTER_MAX	65535U		/* of a counter in the file */
+#define COUNTER_MAX	65535U		/* maximum of a counter in the file */
 
 static struct {
 	bool started;			/* between monstartup() and _mcleanup() */
-	struct profil_range range;	/* no counters: the C library counts */
+	struct profil_range range;	/* without counters, the C library counts */
 	unsigned int shift;
 	uint64_t period;
 	int32_t rate;			/* ticks per second */
@@ -73,7 +74,7 @@ static void complain(const char *subject, int err)
  * The histogram
  */
 
-/* Selects the scheduler's tick, or the rate in the environment. */
+/* Selects the tick of the scheduler, or the rate in the variable PROFIL_GMON_RATE. */
 static int choose_clock(void)
 {
 	struct profil_query query = { .size = sizeof(query) };
@@ -146,7 +147,10 @@ struct output_file {
 	struct stat before;
 };
 
-/* Notes both paths, in the order in which the C library tries them. The first can be empty. */
+/*
+ * Notes both paths, in the order in which the C library tries them, and the files there. The first
+ * path is empty if the variable GMON_OUT_PREFIX is not set.
+ */
 static void note_output_files(struct output_file outputs[2])
 {
 	const char *prefix = secure_getenv("GMON_OUT_PREFIX");
@@ -170,9 +174,11 @@ static bool is_earlier(const struct timespec *a, const struct timespec *b)
 }
 
 /*
- * Has the C library written the file @st? It writes no file if it has lost arcs; then a file there
- * is not ours. @since is the time before the C library wrote, by the coarse clock that dates files:
- * a file that is not older was written since, even if its times are those of the file @before.
+ * Has the C library written the file with the status @st? If the C library has lost arcs, it writes
+ * no file, and a file at this path is not from this run. @before is the status of the file at
+ * this path before the call of the C library, and @since is the time before this call. @since is
+ * from the coarse clock, which also sets the times of files. So a file that is not older was
+ * written after @since, even if it has the same times as @before.
  */
 static bool was_written(const struct stat *st, const struct stat *before,
 			const struct timespec *since)
@@ -212,13 +218,13 @@ static uint32_t histogram_counter(uint64_t i)
 	return ((const volatile uint32_t *)(uintptr_t)gmon.range.buffer)[i];
 }
 
-/* Returns the number of records that are needed for this count. */
+/* Returns the number of records that this counter needs. */
 static uint32_t records_needed(uint32_t counter)
 {
 	return counter ? (counter - 1) / COUNTER_MAX + 1 : 1;
 }
 
-/* Writes a record of the counters from @i to @end, each less @base. */
+/* Writes a record of the counters from @i to @end. Subtracts @base from each counter. */
 static void write_record(FILE *file, const struct gmon_hist_hdr *whole, uint64_t i, uint64_t end,
 			 uint32_t base)
 {
@@ -262,8 +268,8 @@ static void write_records(FILE *file, const struct gmon_hist_hdr *whole)
 }
 
 /*
- * Replaces the histogram in @file by ours. The dimension and the linker's address of the text stay
- * as they are, and so does everything after the histogram.
+ * Replaces the histogram in @file with the kernel's counts. Keeps the dimension ("seconds") and the
+ * link-time address of the text (low_pc) of its header, and everything after the histogram.
  */
 static int replace_histogram(FILE *file)
 {
@@ -350,9 +356,9 @@ static void write_gmon_out(const struct gmon_libc *libc)
  * @lowpc: First address of the text.
  * @highpc: First address after the text.
  *
- * If the kernel cannot count, the C library does, and a message on standard error has the reason.
- * The function has no effect between a start and the next finish, as in the C library (whose
- * earlier versions leaked memory).
+ * If the kernel cannot count, the C library counts the histogram, and a message on standard error
+ * has the reason. The function has no effect if it was called before, and libprofil_gmon_finish()
+ * was not called since. The C library does the same. (Its earlier versions leaked memory.)
  */
 void libprofil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, unsigned long highpc)
 {
@@ -367,7 +373,10 @@ void libprofil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, uns
 	libc->monstartup(lowpc, highpc);
 	gmon.started = true;
 
-	/* First of all: later, a signal of the C library's timer could find no handler. */
+	/*
+	 * Turn the C library's profil() off before its timer first expires. Later, a signal of the
+	 * timer could come when its handler has been removed already.
+	 */
 	libc->profil(NULL, 0, 0, 0);
 	if (lowpc < highpc)
 		err = begin_histogram(lowpc & ~3UL, (highpc + 3UL) & ~3UL);
@@ -382,7 +391,8 @@ void libprofil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, uns
  * @libc: The C library's functions.
  * @mode: 0 to stop, otherwise to continue.
  *
- * Has no effect before the start and after the finish, when there are no counters.
+ * Has no effect before libprofil_gmon_start() and after libprofil_gmon_finish(), when there are no
+ * counters.
  */
 void libprofil_gmon_control(const struct gmon_libc *libc, int mode)
 {
@@ -420,7 +430,7 @@ void libprofil_gmon_finish(const struct gmon_libc *libc)
 		libc->mcleanup();
 		return;
 	}
-	/* If the thread is cancelled in exit(), the file must be complete. */
+	/* If the thread is cancelled in exit(), the file must be complete nevertheless. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	libprofil_classic_stop();
 	write_gmon_out(libc);

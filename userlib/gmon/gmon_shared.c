@@ -2,8 +2,9 @@
 /*
  * The functions that a program compiled with gcc -pg calls, for the shared library: see gmon.c
  *
- * The startup code of the program calls these functions by name. If the library is preloaded or
- * linked, it calls ours. The C library itself does not call them.
+ * The startup code of the program calls these functions by name. If this library is preloaded or
+ * linked, the startup code calls the functions in this file, not those of the C library. The C
+ * library itself does not call them.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,7 +23,7 @@ static struct gmon_libc libc_functions(void)
 	};
 }
 
-/* Is false if the C library does not have these functions, or was loaded before us. */
+/* False: the C library does not have these functions, or was loaded before this library. */
 static int is_complete(const struct gmon_libc *libc)
 {
 	return libc->monstartup && libc->moncontrol && libc->mcleanup && libc->profil;

@@ -2,8 +2,9 @@
 /*
  * The functions that a program compiled with gcc -pg calls, for the static library: see gmon.c
  *
- * The functions of the C library must be linked, too, because its mcount() needs their data. So
- * ours have names with which the linker replaces those of the C library if it has the options
+ * The functions of the C library must be linked, too, because its mcount() needs their data. So our
+ * functions are named __wrap_*(), and the linker calls them instead of those of the C library if it
+ * is given the options
  *
  *	--wrap=__monstartup --wrap=monstartup --wrap=moncontrol --wrap=_mcleanup
  *
@@ -15,7 +16,7 @@ void __real___monstartup(unsigned long lowpc, unsigned long highpc);
 void __real_moncontrol(int mode);
 void __real__mcleanup(void);
 
-/* profil() is ours here; this is the other name of the C library's. */
+/* The other name of the C library's profil(): the name profil() is that of our function here. */
 int __profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale);
 
 static const struct gmon_libc libc = {

@@ -11,7 +11,7 @@
 
 #include <unistd.h>	/* declares libc's profil(): must come before the macro */
 
-/* The guard of glibc's <sys/profil.h> and of HP-UX's */
+/* _PROFIL_H is the guard of glibc's <sys/profil.h>, and also of <profil/hpux.h>. */
 #ifdef _PROFIL_H
 #error "<profil/aix.h>, <profil/glibc.h> and <profil/hpux.h> each have a struct prof: include one"
 #endif

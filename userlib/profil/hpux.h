@@ -6,8 +6,8 @@
  * has this header as <sys/profil.h>, in the include path. struct prof and the flags differ from
  * glibc's.
  *
- * HP-UX's manual does not give the values of the flags and of _SC_PROFIL_MAX. These values are our
- * own.
+ * The manual of HP-UX does not give the values of the flags and of _SC_PROFIL_MAX. This header
+ * defines values of its own.
  */
 #ifndef _PROFIL_HPUX_H
 #define _PROFIL_HPUX_H

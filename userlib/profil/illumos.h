@@ -2,7 +2,8 @@
 /*
  * pcsample() of illumos and Solaris: see pcsample(3)
  *
- * An old program that includes <pcsample.h> finds it with -I.../profil/compat/illumos.
+ * For an old program that includes <pcsample.h>, add -I.../profil/compat/illumos to the compiler
+ * options.
  */
 #ifndef _PROFIL_ILLUMOS_H
 #define _PROFIL_ILLUMOS_H

@@ -2,7 +2,8 @@
 /*
  * The profiler of the Nintendo 64's operating system: see osProfile(3)
  *
- * An old program that includes <ultra64.h> finds it with -I.../profil/compat/n64.
+ * For an old program that includes <ultra64.h>, add -I.../profil/compat/n64 to the compiler
+ * options.
  */
 #ifndef _PROFIL_N64_H
 #define _PROFIL_N64_H
@@ -53,7 +54,7 @@ typedef struct {
 #define ERR_OSPROFILEINIT_OVL		1000	/* segments overlap: PROF_DISJOINT */
 #define ERR_OSPROFILEINIT_FLAGS		1001	/* a flag is not known */
 #define ERR_OSPROFILESTART_INIT		1002	/* osProfileInit() was not called */
-#define ERR_OSPROFILE_ERRNO		1003	/* a call of the kernel failed: see errno */
+#define ERR_OSPROFILE_ERRNO		1003	/* a system call failed: see errno */
 
 /*
  * A function that fails calls the error handler with the error, the number of further arguments,
@@ -80,7 +81,7 @@ void osProfileFlush(void);
 /* Like osProfileInit(), with these flags. */
 void osProfileInitFlags(OSProf *profp, unsigned int profcnt, unsigned int flags);
 
-/* Returns the counter of all ticks in no segment. */
+/* Returns the overflow counter: the number of ticks with a pc in no segment. */
 unsigned int osProfileOverflow(void);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The part of the Nintendo 64's header that a program needs to profile itself
+ * The declarations of the Nintendo 64's <ultra64.h> that a program needs to profile itself
  */
 #ifndef _PROFIL_ULTRA64_H
 #define _PROFIL_ULTRA64_H
