@@ -12,7 +12,7 @@
 
 void command_set_name(char **argv, const char *name)
 {
-	/* Neither is written to. */
+	/* The casts are safe: nothing writes to these strings. */
 	argv[0] = (char *)name;
 	program_invocation_short_name = (char *)name;
 	optind = 0;

@@ -855,9 +855,7 @@ static void wait_until(struct recorder *r, u64 until)
 		.tv_nsec = left % NS_PER_S,
 	};
 
-	/*
-	 * Without POLLIN, a session wakes us only when all targets have ended, not at each record.
-	 */
+	/* Without POLLIN, ppoll() returns when all targets have ended, but not for each record. */
 	for (int i = 0; i < NR_SESSIONS; i++)
 		fds[2 + i].fd = r->sessions[i].ended ? -1 : r->sessions[i].fd;
 	if (ppoll(fds, 2 + NR_SESSIONS, until == UINT64_MAX ? NULL : &timeout, NULL) < 0)

@@ -11,8 +11,7 @@
  * struct output_format - A way to write a recording
  * @name: The name of the format, as the user writes it.
  * @write: Writes @rows to @out. They contain the recording, its samples and their functions.
- * Returns
- *	false if there is no memory. The caller checks @out for other errors.
+ *	Returns false if there is no memory. The caller checks @out for other errors.
  */
 struct output_format {
 	const char *name;

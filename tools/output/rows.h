@@ -69,8 +69,7 @@ struct rows_binary {
 /**
  * struct rows - The rows of a recording
  * @keys: The keys by which samples are added up; set by the caller. Without keys there is one row
- * for
- *	each sample.
+ *	for each sample.
  * @lines: The maximum number of rows that the text format prints; 0: all. Set by the caller.
  * @demangle: Demangle names. Set by the caller.
  * @recording: The recording.

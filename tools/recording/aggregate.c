@@ -361,7 +361,7 @@ bool aggregate_record(struct aggregate *a, const struct profil_record *record,
 		sample->offset = record->offset;
 		sample->bias = record->pc - record->offset;
 	} else if (*record->path) {
-		/* The text of the vDSO is the same at each address. */
+		/* Memory with a name, such as [vdso]: keep the address, and its start. */
 		sample->bias = record->start;
 	}
 	mapping_update(a, record, sample);

@@ -23,7 +23,7 @@ struct hash_table {
 	size_t nr;
 };
 
-/* hash_string() continues @hash, for a key with words and a string. */
+/* Return the hash of @nr words; and, for a key with a string, @hash continued with @string. */
 u64 hash_words(const u64 *words, size_t nr);
 u64 hash_string(u64 hash, const char *string);
 

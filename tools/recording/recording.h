@@ -58,7 +58,7 @@ struct recording_sample {
  * @samples: Sorted by file and offset.
  * @account: The last statistics.
  * @end: The end of the recording; valid if @ended.
- * @error: Why the rest of the file could not be read, from @error_offset on; or NULL.
+ * @error: The error message, if the file could not be read from @error_offset on; otherwise NULL.
  * @busy: A recorder was still writing the file.
  * @owner: Owner of the file.
  * @user: User ticks of all samples. Sums saturate instead of wrapping around.

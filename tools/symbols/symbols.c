@@ -406,8 +406,7 @@ static void read_symbols(struct binary *binary, Elf *elf)
  * @wide: Addresses have 8 bytes.
  * @cie: Offset of the CIE (common information entry) that was read last, or -1.
  * @encoding: The encoding of addresses in the FDEs (frame description entries) of this CIE, or -1
- * if
- *	the encoding is not supported.
+ *	if the encoding is not supported.
  */
 struct unwind {
 	Elf_Data *data;
