@@ -2,8 +2,7 @@
 /*
  * profil() of BSD and Darwin, and add_profil() of NeXT: see <profil/bsd.h>
  *
- * The index is computed as in the source code of BSD: it is byte ((pc - offset) * scale >> 16) &
- * ~1.
+ * As in the source code of BSD, the index is that of the byte ((pc - offset) * scale >> 16) & ~1.
  */
 #define _GNU_SOURCE
 #include <errno.h>
