@@ -4,7 +4,7 @@
  *
  * The kernel requires ranges that do not overlap. The regions of some historical calls can overlap:
  * a pc counts in the first region that contains it. If there is a counter for every pc in no other
- * region, its caller adds a last region that contains all addresses.
+ * region, the caller passes a last region that contains all addresses.
  */
 #include <string.h>
 
