@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <stdio.h>
 #include <profil.h>
-static unsigned short ticks[4096], hot;	/* one for two bytes of text, from main() on */
+static unsigned short ticks[4096], hot;	/* one for each two bytes of code from main() on */
 int main(void)
 {
 	if (profil(ticks, sizeof(ticks), (size_t)main, 65536))
