@@ -27,6 +27,7 @@
 #include "kernel.h"
 #include "loop.h"
 #include "send.h"
+#include "children.h"
 
 #define SELF		"/proc/self/exe"
 #define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
@@ -55,7 +56,6 @@ static struct shared {
 #define LATE "with PREEMPT_RT what was mapped when the tick came is not known"
 
 static int fd = -1;		/* of the session under test */
-static pid_t children[4];	/* killed at the end, if they still run */
 
 static struct profil_record *records[2 * ENOUGH];
 static unsigned int nr;		/* the number of records */
@@ -107,38 +107,6 @@ static struct profil_stats stats_now(void)
 /*
  * Children
  */
-
-static pid_t spawn(int (*child)(void))
-{
-	pid_t pid = fork();
-	unsigned int i;
-
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(child());
-	}
-	for (i = 0; i < ARRAY_SIZE(children); i++) {
-		if (!children[i]) {
-			children[i] = pid;
-			break;
-		}
-	}
-	return pid;
-}
-
-/* Returns the exit status of @child, or 128 + the signal that killed it. */
-static int status_of(pid_t child)
-{
-	unsigned int i;
-	int status;
-
-	if (waitpid(child, &status, 0) != child)
-		return -1;
-	for (i = 0; i < ARRAY_SIZE(children); i++)
-		if (children[i] == child)
-			children[i] = 0;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 static bool step_is(int step)
 {
@@ -331,14 +299,7 @@ FIXTURE_SETUP(records)
 /* Nothing of the sessions of a test may remain. */
 FIXTURE_TEARDOWN(records)
 {
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(children); i++) {
-		if (children[i] > 0) {
-			kill(children[i], SIGKILL);
-			status_of(children[i]);
-		}
-	}
+	kill_children();
 	if (fd >= 0)
 		close_session();
 	/* Sessions of the previous test may have ended after the setup. */

@@ -17,10 +17,10 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 
 #include "kernel.h"
 #include "loop.h"
+#include "children.h"
 
 #define SELF		"/proc/self/exe"
 #define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
@@ -39,7 +39,6 @@ static struct shared {
 } *shared;
 
 static int fd = -1;		/* of the session under test */
-static pid_t children[4];	/* killed at the end, if they still run */
 
 static char *const new_argv[] = { "a new program", NULL };
 static char *const new_envp[] = { NEW_PROGRAM "=burn", NULL };
@@ -49,45 +48,6 @@ __attribute__((constructor)) static void new_program(void)
 	if (getenv(NEW_PROGRAM))
 		for (;;)
 			loop_run(7, LOOP_BURST);
-}
-
-/* Runs @child() in a child process, which is killed if this process exits. */
-static inline pid_t spawn(int (*child)(void))
-{
-	pid_t pid = fork();
-	unsigned int i;
-
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(child());
-	}
-	for (i = 0; i < ARRAY_SIZE(children); i++) {
-		if (!children[i]) {
-			children[i] = pid;
-			break;
-		}
-	}
-	return pid;
-}
-
-/* Exit status of @child, or 128 + the signal that killed it. */
-static inline int status_of(pid_t child)
-{
-	unsigned int i;
-	int status;
-
-	if (waitpid(child, &status, 0) != child)
-		return -1;
-	for (i = 0; i < ARRAY_SIZE(children); i++)
-		if (children[i] == child)
-			children[i] = 0;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static inline int killed(pid_t child)
-{
-	kill(child, SIGKILL);
-	return status_of(child);
 }
 
 /* The next call returns buffers of ranges whose address space has exited. */
@@ -156,11 +116,7 @@ FIXTURE_SETUP(session)
 /* Returns everything that a test may have left. */
 FIXTURE_TEARDOWN(session)
 {
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(children); i++)
-		if (children[i] > 0)
-			killed(children[i]);
+	kill_children();
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
 	session_stop(PROFIL_SCOPE_THREAD, NULL);
 	if (fd >= 0)
