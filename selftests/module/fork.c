@@ -146,16 +146,19 @@ static void set_up(struct __test_metadata *_metadata)
 	ASSERT_LT(0, users);
 }
 
-/* Nothing of the sessions of a test and its children may remain. */
+/*
+ * Nothing of the sessions of a test and its children may remain. What an earlier program left may
+ * go away meanwhile.
+ */
 static void tear_down(struct __test_metadata *_metadata)
 {
 	session_stop(PROCESS, NULL);
 	session_stop(THREAD, NULL);
 	EXPECT_EQ(locked, locked_bytes());
-	EXPECT_TRUE(await(module_users() == users)) {
+	EXPECT_TRUE(await(module_users() <= users)) {
 		TH_LOG("the module has %lld users, not %lld", module_users(), users);
 	}
-	EXPECT_TRUE(await(pinned_pages() == pins)) {
+	EXPECT_TRUE(await(pinned_pages() <= pins)) {
 		TH_LOG("%lld pages are pinned, not %lld", pinned_pages(), pins);
 	}
 }
