@@ -1677,13 +1677,13 @@ static void (*race_child)(void);
 static int race_status;
 
 /*
- * Runs loop @i for a random time, which must not be synchronised with the tick. It is often so
- * short that both threads act at the same moment.
+ * Runs loop @i for @least ns and a random time, which must not be synchronised with the tick. The
+ * random time is often so short that both threads act at the same moment.
  */
-static void run_a_while(unsigned int i, unsigned int *seed)
+static void run_a_while(unsigned int i, u64 least, unsigned int *seed)
 {
 	u64 most = rand_r(seed) % 3 ? query.tick_ns / 8 : 2 * query.tick_ns;
-	u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + rand_r(seed) % most;
+	u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + least + rand_r(seed) % most;
 
 	do
 		loop_run(i, LOOP_BURST / 32);
@@ -1700,7 +1700,7 @@ static void *fork_in_rounds(void *unused)
 		pthread_barrier_wait(&barrier);
 		if (enough)
 			return NULL;
-		run_a_while(1, &seed);
+		run_a_while(1, 0, &seed);
 		child = fork();
 		if (!child) {
 			race_child();
@@ -1719,7 +1719,8 @@ static void *fork_in_rounds(void *unused)
 static bool race(bool (*round_begins)(void), bool (*race_with)(void), bool (*round_ends)(void),
 		 void (*child)(void), bool (*all_seen)(void))
 {
-	unsigned int seed = 2, i;
+	unsigned int seed = 2, on, i;
+	u64 delay = 0;
 	pthread_t thread;
 	bool good = true;
 
@@ -1729,10 +1730,16 @@ static bool race(bool (*round_begins)(void), bool (*race_with)(void), bool (*rou
 		return false;
 	for (i = 0; good && i < ROUNDS_MAX && (i < ROUNDS || !all_seen()); i++) {
 		good = round_begins();
+		on = report->on;
 		pthread_barrier_wait(&barrier);
-		run_a_while(0, &seed);
+		run_a_while(0, delay, &seed);
 		good &= race_with();
 		pthread_barrier_wait(&barrier);
+		/* On any kernel, let fork come first in some rounds, and @race_with() in others. */
+		if (report->on > on)
+			delay -= delay / 4;
+		else
+			delay += query.tick_ns / 16;
 		good &= round_ends() && !race_status;
 	}
 	enough = true;
