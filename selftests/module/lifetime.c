@@ -1149,7 +1149,7 @@ static void fork_until_told(atomic_int *step)
  * Both run on one CPU: QEMU may execute the old instruction while another CPU patches it, here for
  * the tracepoints of fork and exit.
  */
-TEST_F(unload, and_load_succeed_while_another_process_forks)
+TEST_F_TIMEOUT(unload, and_load_succeed_while_another_process_forks, 150)
 {
 	cpu_set_t cpus;
 
