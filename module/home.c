@@ -258,7 +258,7 @@ static void home_put_work(struct profil_home *home)
 	module_put(THIS_MODULE);
 }
 
-/* Queues a worker that ends the sessions that must end, and returns the charge that is due. */
+/* Queues a worker that ends the sessions that must end, and uncharges home->to_uncharge pages. */
 void profil_home_kick(struct profil_home *home)
 {
 	/* If a reference cannot be taken, profil_homes_exit() or home_free() does the work. */

@@ -50,7 +50,7 @@ static void profil_flush(void)
 {
 	unsigned int i;
 
-	/* setup_work() drops its module reference, and then returns: wait for that. */
+	/* setup_work() returns after it has dropped its module reference. Wait for that return. */
 	synchronize_rcu_tasks();
 	/*
 	 * Freeing an object frees others, each after a grace period or in a worker: a binding frees

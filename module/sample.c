@@ -407,7 +407,7 @@ static __always_inline bool sample_binding(const struct profil_binding *b, u64 p
 	       tick_hit(s->counts, rcu_dereference_raw(b->table), pc, false, true);
 }
 
-/* Tells tick_arrives() of a tick. sample_one() need not: no session is on during the wait. */
+/* Tells tick_arrives() that a tick came. sample_one() need not: no session uses the tick yet. */
 static __always_inline void sample_report_arrival(void)
 {
 	if (unlikely(!READ_ONCE(profil_tick_arrived)))
@@ -455,7 +455,7 @@ static noinline notrace void sample_system(struct profil_space *space)
 		sample_slow(space, sample_first(space), sample_first_own(space, task), pc, true);
 }
 
-/* Called by ftrace at each tick, which has found current running. */
+/* Ftrace calls this at each tick of the scheduler, which has interrupted current. */
 void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			   struct ftrace_regs *fregs)
 {

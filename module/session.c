@@ -156,7 +156,7 @@ void profil_session_resync_runtime(struct profil_session *s, const struct task_s
 	}
 }
 
-/* Forgets when the last ticks were, so that none before now counts as missed. */
+/* Forgets the last tick of each CPU, so that no tick before now counts as missed. */
 void profil_session_reset_missed(struct profil_session *s)
 {
 	int cpu;

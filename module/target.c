@@ -392,7 +392,7 @@ void profil_target_detach_all(struct profil_session *s)
 		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 		profil_binding_free(b);
 		profil_target_free(t);
-		cond_resched();		/* they may be many */
+		cond_resched();		/* there may be many targets */
 	} while (t || b);
 }
 
