@@ -577,10 +577,10 @@ struct profil_open {
  *
  * Attaches a target to the session. A process that has a copy of the descriptor can attach itself
  * and its own threads: usually the child of a fork does so before it calls exec. To attach another
- * process or its threads, the caller needs CAP_PERFMON or CAP_SYS_PTRACE over the address space of
- * that process. EBUSY: the target, its process or one of its threads is attached already; or as
- * many sessions sample the target as the limits allow, see profil_query.max_sessions. EINVAL: a
- * session with PROFIL_FORK_FRESH cannot have this target.
+ * process or its threads, the caller needs CAP_PERFMON or CAP_SYS_PTRACE over its address space.
+ * EBUSY: the target, its process or one of its threads is attached already; or as many sessions
+ * sample the target as the limits allow, see profil_query.max_sessions. EINVAL: a session with
+ * PROFIL_FORK_FRESH cannot have this target.
  *
  * A target is detached when it has exited and its parent has waited for it, or by an exec that the
  * session does not follow.
