@@ -9,7 +9,7 @@
 # make modules_install	the module, into the modules of the running kernel
 # make clean		remove what was built
 #
-# These run the module in a virtual machine with a real kernel. They need to be root:
+# These need to be root, and run the module in a virtual machine with a real kernel:
 #
 # make demo		profile real programs, with profil and perf side by side
 # make real		the same for more programs, as an ordinary user

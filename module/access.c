@@ -90,7 +90,7 @@ static bool access_same_user(struct task_struct *task, struct mm_struct *mm)
 /*
  * Returns true if the caller may read the ranges and statistics of @task's session. These are
  * addresses and sums, which /proc/PID/maps or sampling would show as well. A module cannot call the
- * security hooks of ptrace, but process_vm_readv() does, before it copies the counters.
+ * security hooks of ptrace. But process_vm_readv(), which copies the counters, does call them.
  */
 bool profil_access_may_describe(struct task_struct *task, struct mm_struct *mm)
 {

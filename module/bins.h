@@ -79,8 +79,8 @@ static inline void profil_bins_set(struct profil_bins *b, u8 granule_shift, u8 s
 }
 
 /*
- * Moves the origin of d by @skipped, whole granules below the limit, and counter 0 to byte @first,
- * a multiple of the width, at most 2^16. To be called at most once after profil_bins_set().
+ * Moves the origin of d by @skipped, and counter 0 to byte @first. @skipped is a multiple of the
+ * granule, below the limit; @first is a multiple of the width, at most 2^16. Call it at most once.
  */
 static inline void profil_bins_move(struct profil_bins *b, u64 skipped, u64 first)
 {

@@ -8,7 +8,7 @@
 
 #include "profil.h"
 
-/* Finds the classic session in @scope, for a thread that of the caller, on or ended; or NULL. */
+/* Finds the classic session in @scope (of a thread: the caller's), on or ended; or returns NULL. */
 struct profil_session *profil_classic_find(struct profil_home *home, u32 scope)
 {
 	struct profil_session *s;
@@ -21,7 +21,7 @@ struct profil_session *profil_classic_find(struct profil_home *home, u32 scope)
 	return NULL;
 }
 
-/* Finds the session that is on in the scope of @s, or returns NULL. Under home->lock. */
+/* Finds the session that is on in the scope of @s, or returns NULL. Called under home->lock. */
 static struct profil_session *classic_on(const struct profil_session *s)
 {
 	struct profil_session *on = profil_classic_find(s->home, s->scope);
@@ -43,7 +43,7 @@ static int classic_check(const struct profil_session *s, bool replace, unsigned 
 	return on && !replace ? -EBUSY : 0;
 }
 
-/* Publishes @s, which replaces a session in its scope that is on or ended. Under home->lock. */
+/* Publishes @s, under home->lock. @s replaces a session in its scope that is on or ended. */
 static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 			   struct profil_binding **b, struct profil_target *t, bool replace)
 {
@@ -71,7 +71,7 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 	return 0;
 }
 
-/* Pins pages without home->lock, since pinning may wait for user space. */
+/* Starts @s. Pins pages without home->lock, since pinning may wait for user space. */
 static int classic_start(struct profil_session *s, struct profil_table *table, bool replace)
 {
 	struct profil_home *home = s->home;

@@ -14,7 +14,8 @@
  * sessions with a period need the tick, too, so that the scheduler accounts their CPU time.
  *
  * Context: clock_fire() in a hard interrupt; clock_switch() as a probe, under the runqueue's lock;
- * clock_resync_cpu() with interrupts off; others: system calls and workers (may sleep).
+ * profil_clock_resync_here() in the probe of exec; clock_resync_cpu(), profil_clock_random()
+ * with interrupts off; others: module load, system calls and workers (may sleep).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -54,7 +55,7 @@ static atomic_t clock_ticks_kept = ATOMIC_INIT(0);
 
 #define CLOCK_MM_UNKNOWN ((const struct mm_struct *)-1L)
 
-/* Each CPU writes its own with interrupts off; clock_install() and clock_remove() write all. */
+/* While the probe is installed, only the CPU itself writes these, with interrupts off. */
 static DEFINE_PER_CPU(struct clock, clocks);
 static DEFINE_PER_CPU(struct rnd_state, random_states);
 
@@ -63,7 +64,7 @@ static struct tracepoint *switch_tracepoint;
 static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 {
 	struct clock *clock = container_of(timer, struct clock, timer);
-	/* Uses the time when the timer was due, since reading the clock costs 50 instructions. */
+	/* Uses the time when the timer was due: to read the present time costs 50 instructions. */
 	ktime_t due = hrtimer_get_expires(timer);
 	u64 left;
 
@@ -96,7 +97,7 @@ static void clock_keep_tick(struct clock *clock, bool keep)
 	}
 }
 
-/* Starts the timer if a session samples the incoming @task. @now: the time in ns; 0: unknown. */
+/* Starts the timer if the incoming @task has clocked sessions. @now: in ns, or 0 if unknown. */
 static void clock_start(struct clock *clock, struct task_struct *task, u64 now)
 {
 	u64 left = PROFIL_NEVER;
@@ -128,7 +129,7 @@ static u64 clock_stop(struct clock *clock, struct task_struct *task)
 	return now;
 }
 
-/* Interrupts are off, which makes this an RCU reader; from 7.2 on the tracepoint does not. */
+/* Interrupts are off, so this is an RCU reader. From 7.2 on, the tracepoint does not lock RCU. */
 static void clock_switch(void *data, bool preempt, struct task_struct *prev,
 			 struct task_struct *next, unsigned int prev_state)
 {
@@ -152,7 +153,7 @@ static void clock_resync_cpu(void *unused)
 	clock_start(clock, current, now);
 }
 
-/* Returns true if @cpu may run a target. Other CPUs, and idle ones, are not interrupted. */
+/* Returns true if @cpu may run a target of any session. Other CPUs are not interrupted. */
 static bool clock_may_run_target(int cpu, void *unused)
 {
 	const struct clock *clock = per_cpu_ptr(&clocks, cpu);
@@ -197,7 +198,7 @@ void profil_clock_resync_here(void)
 	local_irq_restore(flags);
 }
 
-/* Returns a random number that users cannot predict, for jitter. With interrupts off. */
+/* Returns a pseudo-random number, from a random seed. Interrupts must be off. */
 u32 profil_clock_random(void)
 {
 	return prandom_u32_state(this_cpu_ptr(&random_states));
@@ -218,7 +219,7 @@ static void clock_remove(void)
 
 	tracepoint_probe_unregister(switch_tracepoint, clock_switch, NULL);
 	tracepoint_synchronize_unregister();
-	/* A timer that is still running finds no session, and does not restart. */
+	/* A timer that is still running finds no clocked session, and does not restart. */
 	for_each_possible_cpu(cpu) {
 		struct clock *clock = per_cpu_ptr(&clocks, cpu);
 

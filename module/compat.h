@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * All code that depends on the kernel version, from 6.1 on, and nothing else. After each version
- * check the older kernel comes first. Context: that of the caller.
+ * All code that depends on the kernel version, from 6.1 on, or on the architecture. In checks of
+ * LINUX_VERSION_CODE, older kernels come first. Context: that of the caller.
  */
 #ifndef _PROFIL_COMPAT_H
 #define _PROFIL_COMPAT_H
@@ -21,7 +21,7 @@
 #error "profil needs CONFIG_MMU_NOTIFIER, which reports the release of an address space"
 #endif
 
-/* 6.4 adds a flag for user workers other than those of io_uring (for example, vhost's). */
+/* 6.4 adds a flag for all user workers: those of io_uring, and others such as those of vhost. */
 #ifndef PF_USER_WORKER
 #define PF_USER_WORKER 0
 #endif
@@ -44,9 +44,9 @@
 
 /*
  * From 6.6 on, pin_user_pages*() respects FOLL_NOFAULT in hugetlb, too, and accepts pages with the
- * PROT_NONE of a NUMA hint. Before, FOLL_FORCE makes it accept these, and has no other effect on a
- * writable mapping. For hugetlb, get_user_pages_fast_only(), which never faults, counts the pages
- * that are present.
+ * PROT_NONE of a NUMA hint. Before 6.6, it accepts such pages with FOLL_FORCE, which has no other
+ * effect on a writable mapping. For hugetlb, get_user_pages_fast_only(), which never faults, counts
+ * the pages that are present.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 #define PROFIL_FOLL_NUMA FOLL_FORCE
@@ -82,8 +82,8 @@ static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start,
 #endif
 
 /*
- * 6.15 adds a flag for the inodes of io_uring, dma-buf and perf events. Some versions give these
- * the mode of a regular file.
+ * Newer kernels have a flag for the inodes of io_uring, dma-buf and perf events. Some versions give
+ * these inodes the mode of a regular file.
  */
 #ifdef S_ANON_INODE
 #define PROFIL_S_ANON_INODE S_ANON_INODE
@@ -91,7 +91,7 @@ static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start,
 #define PROFIL_S_ANON_INODE 0
 #endif
 
-/* 6.13 replaces hrtimer_init() by a function that also sets the function of the timer. */
+/* 6.13 adds hrtimer_setup(), to replace hrtimer_init(). It also sets the function of the timer. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 static inline void profil_hrtimer_setup(struct hrtimer *timer,
 					enum hrtimer_restart (*fires)(struct hrtimer *timer),
@@ -149,9 +149,9 @@ static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *m
 #endif
 
 /*
- * Returns how far the saved pc is past the instruction that entered the kernel: in a system call,
- * the length of the call instruction; otherwise 0, because an interrupt or a fault saves the pc of
- * the instruction itself.
+ * Returns the distance from the instruction that entered the kernel to the saved pc: in a system
+ * call, the length of the call instruction; otherwise 0, because an interrupt or a fault saves the
+ * pc of the instruction itself.
  */
 static inline unsigned int profil_syscall_length(struct task_struct *task, struct pt_regs *regs)
 {

@@ -46,7 +46,7 @@ static __always_inline enum profil_outcome profil_counter_add(void *counter, u32
 	}
 }
 
-/* Allocates the next entry for a pc. @byte: set to its offset. Return: false if none is free. */
+/* Takes the next entry for a pc. @byte: Out: the entry's offset. Return: false if none is free. */
 static inline bool profil_entry_take(struct profil_session *s, u64 *byte)
 {
 	u64 nr = atomic64_read(&s->nr_pcs);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Deferred ticks: those of a parked session, which are counted later.
+ * Deferred ticks are those of a parked session, which are counted later.
  *
  * A session is parked while a snapshot is taken; an inherited session is parked until its set-up.
- * Ticks that would increment a counter are then deferred. This can even happen after the unpark:
+ * Ticks that would increment a counter are then deferred. One can even be deferred after unpark:
  *
  *	CPU A: tick				CPU B: profil_session_unpark()
  *
@@ -30,7 +30,7 @@
 bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool system)
 {
 	int head = atomic_read(&s->head);
-	/* It is never 0. The shift loses nothing, as the highest bits of @what are all equal. */
+	/* This is never 0. The shift loses nothing, as the highest bits of @what are all equal. */
 	u64 tick = what << 4 | (width ? width >> 2 : DEFERRED_PC) << 2 | system << 1 | 1;
 
 	do {
@@ -66,8 +66,8 @@ static enum profil_outcome replay_one(struct profil_session *s, u64 tick)
 }
 
 /*
- * Counts the deferred ticks of a session that is not parked. A session whose set-up failed has no
- * counters, so its ticks are dropped.
+ * Counts the deferred ticks of @s. If the set-up of @s has failed, @s has no counters, so the ticks
+ * are dropped.
  */
 void profil_replay(struct profil_session *s)
 {

@@ -105,7 +105,6 @@ static int descriptor_publish(struct profil_session *s)
 	return n < PROFIL_MAX_OPEN ? 0 : -EMFILE;
 }
 
-/* Opens a session. Return: its descriptor, or an error. */
 int profil_descriptor_open(const struct profil_open *arg)
 {
 	struct profil_home *home = profil_home_get_own(true);
@@ -308,7 +307,7 @@ static u64 descriptor_space_id(u64 id)
 	return id;
 }
 
-/* Adds the ranges of @added to those of @s in the space with @id. Under home->lock. */
+/* Adds the ranges of @added to those of @s in the space with @id. Called under home->lock. */
 static int descriptor_add_ranges(struct profil_session *s, u64 id, const struct profil_table *added)
 {
 	struct profil_table *base = profil_binding_table(s, id), *table;
@@ -325,7 +324,7 @@ static int descriptor_add_ranges(struct profil_session *s, u64 id, const struct 
 	return err;
 }
 
-/* Pins pages without home->lock, since pinning may wait for user space. */
+/* Adds ranges. Pins their pages without home->lock, since pinning may wait for user space. */
 int profil_descriptor_add(struct file *file, void *data, struct profil_stats *stats)
 {
 	const struct profil_add *arg = data;
@@ -373,7 +372,7 @@ put:
 	return err;
 }
 
-/* Removes the ranges of @arg from the space with @id. Under home->lock. */
+/* Removes the ranges of @arg from the space with @id. Called under home->lock. */
 static int descriptor_remove_ranges(struct profil_session *s, u64 id, struct profil_remove *arg)
 {
 	struct profil_table *table = profil_binding_table(s, id), *remaining;
@@ -394,7 +393,7 @@ static int descriptor_remove_ranges(struct profil_session *s, u64 id, struct pro
 	return err;
 }
 
-/* The space of a child forked meanwhile is visited later, or inherits the remaining ranges. */
+/* A child that is forked meanwhile is visited later, or inherits only the ranges that remain. */
 static int descriptor_remove_all(struct profil_session *s, struct profil_remove *arg)
 {
 	u64 id = 0;

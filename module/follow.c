@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The probes of fork, exec and exit, which apply these events to targets and sessions.
+ * The probes of fork, exec and exit, which apply these events to targets and sessions. inherit.c
+ * makes and sets up the session that the child of a fork gets.
  *
  * Context: probes (atomic), follow_free() also in a softirq; others: module load and unload.
  */
@@ -148,7 +149,7 @@ unlock:
 	rcu_read_unlock();
 }
 
-/* Returns true if the new program has rights that its caller does not have. */
+/* Returns true if sessions must not follow this exec: see PROFIL_EXEC_FOLLOW. */
 static bool follow_gains_privilege(const struct linux_binprm *bprm)
 {
 	const struct cred *cred = current_cred();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Homes: the sessions of a process, their lock, their worker, and the notifier of the process's mm.
+ * A home contains the sessions of a process, their lock and worker, and the notifier of the mm.
  *
  * The buffers of a session are in the address space of its home, and charged to it. When the mm is
  * released, all sessions of the home end: each home has a notifier that reports the release. So
  * every session has a home, except PENDING ones.
  *
- * A home exists as long as sessions or callers reference it. After the release it has neither mm
- * nor space, and remains for descriptors that are still open.
+ * A home exists as long as sessions or callers reference it. After the release of the mm it has
+ * neither mm nor space, and remains for descriptors that are still open.
  *
  * Context: system calls, task work of the child of a fork, workers (may sleep); profil_home_put()
  * and profil_home_kick(): any.
@@ -42,8 +42,8 @@ static const struct mmu_interval_notifier_ops home_ops = {
 };
 
 /*
- * Inserts a notifier for the release of the caller's mm. It is for page 0, where nothing is mapped.
- * Signals are blocked, since a pending one would interrupt the insertion of an mm's first notifier.
+ * Inserts a notifier for the release of the caller's mm. It is for page 0, where usually nothing is
+ * mapped. Signals are blocked: a pending one would interrupt the insertion of the first notifier.
  */
 static int home_insert_notifier(struct profil_home *home)
 {
@@ -162,8 +162,8 @@ bool profil_home_is_own(const struct profil_home *home)
 }
 
 /*
- * Sets up the sessions that the caller has inherited, and then finds its home. If there is none,
- * creates it as profil_home_get() does, or returns NULL if @create is false.
+ * Sets up the sessions that the caller has inherited, and then finds the caller's home. If there is
+ * none, creates one, see profil_home_get(); or returns NULL if @create is false.
  */
 struct profil_home *profil_home_get_own(bool create)
 {
@@ -196,7 +196,7 @@ struct profil_home *profil_home_lock(void)
 	return home;
 }
 
-/* Drops the lock and the reference. Returns the charge that is due, or lets a worker do so. */
+/* Drops the lock and the reference. Uncharges home->to_uncharge pages, or makes a worker do so. */
 void profil_home_unlock(struct profil_home *home)
 {
 	unsigned long pages = home->to_uncharge;
@@ -213,7 +213,7 @@ void profil_home_unlock(struct profil_home *home)
 	profil_home_put(home);
 }
 
-/* Returns a charge of the caller. If the caller is killed, a worker returns it. */
+/* Uncharges @pages of the caller's home. If the caller is killed, a worker does so. */
 void profil_home_uncharge(struct profil_home *home, unsigned long pages)
 {
 	if (profil_uncharge(home->mm, pages))
@@ -224,7 +224,7 @@ void profil_home_uncharge(struct profil_home *home, unsigned long pages)
 	profil_home_kick(home);
 }
 
-/* Ends the sessions of @home without an owner; or, with @all, all. They share a grace period. */
+/* Ends the sessions of @home whose owner is gone, or, with @all, all. They share a grace period. */
 void profil_home_end_sessions(struct profil_home *home, bool all)
 {
 	struct profil_session *s, *next;
@@ -258,7 +258,7 @@ static void home_put_work(struct profil_home *home)
 	module_put(THIS_MODULE);
 }
 
-/* Queues a worker that ends the sessions that must end, and returns the charge that is due. */
+/* Queues a worker that ends the sessions that must end, and uncharges home->to_uncharge pages. */
 void profil_home_kick(struct profil_home *home)
 {
 	/* If a reference cannot be taken, profil_homes_exit() or home_free() does the work. */
@@ -276,7 +276,7 @@ static void home_reconcile(struct work_struct *work)
 						reconcile);
 	bool released = READ_ONCE(home->released), again = true;
 
-	/* The owner may hold the lock for long; a waiting worker would delay other work. */
+	/* The lock may be held for long, and a worker that waits would delay other work. */
 	if (mutex_trylock(&home->lock)) {
 		profil_home_end_sessions(home, released);
 		if (released || !home->mm || profil_uncharge(home->mm, home->to_uncharge))

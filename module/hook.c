@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The hook: an ftrace callback on the tick function. While it is not installed, a tick costs
- * nothing. It counts as installed only after a tick has arrived through it.
+ * The hook is an ftrace callback on the tick function. While the hook is not installed, the module
+ * costs nothing per tick. The hook counts as installed only after a tick has arrived through it.
  *
  * Context: system calls and workers (may sleep). The hook, profil_sample(), runs in the tick.
  */
@@ -21,7 +21,7 @@
 #define ARRIVAL_MS	1000	/* timeout; on a busy CPU a tick arrives within 1 to 10 ms */
 
 /*
- * FTRACE_OPS_FL_PERMANENT: sysctl kernel.ftrace_enabled cannot silently stop the ticks.
+ * With FTRACE_OPS_FL_PERMANENT, the sysctl kernel.ftrace_enabled cannot silently stop the ticks.
  * FTRACE_OPS_FL_RECURSION, which protects against recursion, would cost 40 instructions per tick,
  * and is not needed: the callback never calls the tick function.
  */

@@ -2,13 +2,12 @@
 /*
  * The session of the child of a fork, until it is set up.
  *
- * The probe of fork creates the session as PENDING: it samples the child with the parent's table,
- * but is parked, since it has no pages. Its first tick that would increment a counter is deferred,
- * and queues task work, which sets the session up when the child returns to user mode; the child's
- * first ioctl does so, too. A child that execs or exits before that causes no work. The set-up
- * gives the session a home, a charge, pages and a table, and counts the deferred ticks.
- *
- * The binding of a PENDING session holds its base reference; the last target frees the binding.
+ * The probe of fork in follow.c creates the session with these functions, as PENDING. The session
+ * samples the child with the parent's table, but is parked, since it has no pages. The first tick
+ * that would change a counter is deferred, and queues task work, which sets the session up when the
+ * child returns to user mode. profil_home_get_own(), in ioctls of the child, sets it up, too. If
+ * the child execs or exits before that, there is no work. The set-up gives the session a home, a
+ * charge, pages and a table, and counts the deferred ticks.
  *
  * Context: the probe of fork (atomic) up to profil_session_publish_inherited(); the tick for
  * profil_pending_kick(); others: system calls and task work (may sleep).
@@ -22,11 +21,11 @@
 
 /*
  * Creates the session of a child of fork, which does not run yet. @parent is read under RCU, and
- * may be ending; a change that another task makes meanwhile may come before or after the fork.
+ * may be ending. If another task changes @parent now, the child may or may not inherit the change.
  * @table: the parent's ranges in its own address space.
  *
- * Return: the session, for profil_session_publish_inherited(); or an error pointer: -ENOMEM, or
- * -ENODEV if @parent ends.
+ * Return: the session, for profil_session_publish_inherited(); or an error pointer for -ENOMEM, or
+ * for -ENODEV if @parent ends.
  */
 struct profil_session *profil_session_inherit(struct profil_session *parent,
 					      const struct profil_table *table)
@@ -151,7 +150,7 @@ static int pending_set_up(struct profil_session *s, struct profil_home *home)
 	int err = -ENOMEM;
 
 	if (!parents)
-		return 0;		/* the child has left the targets of @s */
+		return 0;		/* the child is no longer a target of @s */
 	counts = profil_session_alloc_counts(s);
 	table = profil_table_inherit(s, parents);
 	profil_table_put(parents);
@@ -188,7 +187,7 @@ free:
 	return err;
 }
 
-/* Under space->setup_lock, since two tasks could charge a session twice and exceed the limit. */
+/* The caller holds space->setup_lock, so that two tasks do not charge a session twice. */
 static int pending_set_up_all(struct profil_space *space)
 {
 	struct profil_session *s;
@@ -209,13 +208,13 @@ static int pending_set_up_all(struct profil_space *space)
 
 /*
  * Sets up all pending sessions of the caller's space. A session whose set-up fails ends, and its
- * statistics tell why. Return: 0; -EINTR or an error of profil_home_get(): some are still pending.
+ * statistics tell why. After -EINTR or an error of profil_home_get(), some are still pending.
  */
 int profil_pending_set_up(struct profil_space *space)
 {
 	int err;
 
-	/* No session is added once the child runs. One just removed is set up under home->lock. */
+	/* No session is added once the child runs. A removed one is set up under home->lock. */
 	if (list_empty_careful(&space->pending))
 		return 0;
 	if (mutex_lock_killable(&space->setup_lock))
@@ -233,7 +232,7 @@ static void setup_work(struct callback_head *work)
 
 	/* From here on, ticks can queue the work again. */
 	smp_store_release(&setup->queued, false);
-	/* Skip this if current exec'ed or exits, or another task does it and may wait for us. */
+	/* Skip this after exec, in exit, and while another task does it, which may wait for us. */
 	if (current->mm == space->mm && mutex_trylock(&space->setup_lock)) {
 		pending_set_up_all(space);
 		mutex_unlock(&space->setup_lock);
@@ -244,8 +243,8 @@ static void setup_work(struct callback_head *work)
 }
 
 /*
- * Queues task work for current, whose tick has found a binding to @space, to set up the pending
- * sessions. In @system mode current may be in a long call, so up to three tasks get task work.
+ * Queues task work that sets up the pending sessions of @space. The tick of current has found one
+ * of them. In @system mode current may be in a long call, so up to three tasks get task work.
  */
 void profil_pending_kick(struct profil_space *space, bool system)
 {

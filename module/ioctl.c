@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Dispatches ioctls, by the contract at the top of uapi/linux/profil.h. A handler gets a
- * zero-extended copy of its structure. After success, the structure is copied back if the command
- * has results, and the statistics, which are zero at first, if the caller asks for them.
+ * zero-extended copy of its structure, and statistics that are zero. After success, the structure
+ * is copied back if the command has results, and the statistics if the caller asks for them.
  *
  * Context: system calls (may sleep).
  */
@@ -117,8 +117,8 @@ static int ioctl_open(struct file *file, void *data, struct profil_stats *stats)
 }
 
 /*
- * Copies an array from user space. Return: the copy, for kvfree(); or an error pointer. Unlike that
- * of vmemdup_user(), the memory is charged, since user space can delay the copy for ever.
+ * Copies an array from user space. Return: the copy, for kvfree(); or an error pointer. The memory
+ * is charged, unlike that of vmemdup_user(), since user space can delay the copy for ever.
  */
 void *profil_array_from_user(u64 address, u32 nr, size_t size)
 {
@@ -204,7 +204,7 @@ static int ioctl_write_result(const struct ioctl_command *c, const void *arg, vo
 	return copy_to_user(uarg, arg, min_t(size_t, *(u32 *)arg, c->size)) ? -EFAULT : 0;
 }
 
-/* Copies the structure of @c. User space may change it meanwhile, so the first size counts. */
+/* Copies the structure of @c. User space may change it meanwhile, so its size is read only once. */
 static int ioctl_read_arg(const struct ioctl_command *c, void *arg, void __user *uarg)
 {
 	u32 size;

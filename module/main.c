@@ -2,7 +2,7 @@
 /*
  * Loads and unloads the module, and registers the device.
  *
- * Sessions that are on and open files reference the module, so none exist when it is unloaded.
+ * Open files, and sessions that are on, reference the module. So none exist when it is unloaded.
  * profil_exit() shuts each part down before the parts that it uses.
  *
  * Context: module load and unload (may sleep).
@@ -50,7 +50,7 @@ static void profil_flush(void)
 {
 	unsigned int i;
 
-	/* setup_work() drops its module reference, then returns. Wait until no task is in it. */
+	/* setup_work() returns after it has dropped its module reference. Wait for that return. */
 	synchronize_rcu_tasks();
 	/*
 	 * Freeing an object frees others, each after a grace period or in a worker: a binding frees

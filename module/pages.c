@@ -10,7 +10,7 @@
  * Each call that adds ranges makes histograms of the pages of their buffers. Adjacent pages go into
  * one histogram, so that no page is pinned or charged twice.
  *
- * Context: system calls, and task work of the child of a fork; workers uncharge (may sleep).
+ * Context: system calls, task work of the child of a fork; workers unpin and uncharge (may sleep).
  * Pinning and charging take mmap_lock, whose holder may wait for user space, so no home's lock is
  * held then. profil_histograms_are_mapped() runs in the probe of fork (atomic).
  */
@@ -35,7 +35,7 @@
 
 /*
  * Charges @pages to the caller's locked_vm, within RLIMIT_MEMLOCK unless @may_exceed. @credit: the
- * number of pages that are charged now and will be returned soon. Return: 0; -EPERM above the
+ * number of pages that are charged now and will be uncharged soon. Return: 0; -EPERM above the
  * limit; -EINTR if killed.
  */
 int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
@@ -57,8 +57,8 @@ int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 }
 
 /*
- * Returns a charge. Waits for mmap_lock if @mm is the caller's own, unless killed; otherwise only
- * tries to take it. Return: false if that failed, so that the charge remains.
+ * Uncharges @pages. Waits for mmap_lock if @mm is the caller's own; if not, only tries to take it.
+ * Return: false if the lock was not taken (the caller can be killed), so that the charge remains.
  */
 bool profil_uncharge(struct mm_struct *mm, unsigned long pages)
 {
@@ -68,7 +68,7 @@ bool profil_uncharge(struct mm_struct *mm, unsigned long pages)
 				!down_write_trylock(&mm->mmap_lock))
 		return false;
 	__account_locked_vm(mm, pages, false, current, true);
-	/* Not mmap_write_unlock(), which tells readers that mappings may have changed. */
+	/* mmap_write_unlock() would tell readers that mappings may have changed. */
 	up_write(&mm->mmap_lock);
 	return true;
 }
@@ -131,7 +131,7 @@ struct profil_histogram *profil_histogram_find(struct rb_root_cached *root, unsi
 	return NULL;
 }
 
-/* Returns the kernel address of the counter at @addr; NULL if not pinned. Under home->lock. */
+/* Returns the kernel address of the pinned counter at @addr, or NULL. Called under home->lock. */
 void *profil_histogram_counter(struct profil_session *s, unsigned long addr, unsigned long width)
 {
 	struct profil_histogram *h = profil_histogram_find(&s->histograms, addr, width);
@@ -139,7 +139,7 @@ void *profil_histogram_counter(struct profil_session *s, unsigned long addr, uns
 	return h ? h->pages[(addr - h->node.start) >> PAGE_SHIFT] + offset_in_page(addr) : NULL;
 }
 
-/* Drops the reference of a table or of the session. No tick can find @h through these. */
+/* Drops the reference of a table or session, through which no tick can find @h any more. */
 void profil_histogram_put(struct profil_histogram *h)
 {
 	if (refcount_dec_and_test(&h->refs))
@@ -189,8 +189,8 @@ static struct extent *extents_of_table(const struct profil_table *table, u32 *nr
 
 /*
  * Returns true if @vma is writable and of a kind that may be pinned. Shared mappings with writeback
- * may not: the file system cannot see the writes of the tick. If @inherited, nor may memory that
- * fork wipes, or hugetlb, where a write can fault for ever in 6.1.
+ * may not, since the file system cannot see the writes of the tick. Nor may inherited memory that
+ * fork wipes, or inherited hugetlb, where a write can fault for ever in 6.1.
  */
 static bool vma_is_pinnable(struct vm_area_struct *vma, bool inherited)
 {
@@ -234,9 +234,9 @@ static int histogram_fault_in(struct mm_struct *mm, unsigned long start, unsigne
 
 /*
  * Pins those pages of the caller that are present and writable. GUP must not fault here: it would
- * hold mmap_lock and repeat a fault until it has the page, but some faults never make it present,
- * as in a userfaultfd whose close waits for mmap_lock (before 6.15). -EAGAIN: the caller must fault
- * them in.
+ * repeat a fault, under mmap_lock, until the page is present. Some faults never end in this way, as
+ * in a userfaultfd whose close waits for mmap_lock (before 6.15). Return: the number of pages;
+ * -EAGAIN if the caller must fault them in; or another error.
  */
 static long histogram_pin_present(struct mm_struct *mm, unsigned long start, unsigned long n,
 				  bool inherited, struct page **pages)
@@ -261,7 +261,7 @@ static long histogram_pin_present(struct mm_struct *mm, unsigned long start, uns
 
 /*
  * Pins pages of the caller, and faults them in if need be. Inherited pages are usually present,
- * since fork copies pinned pages; if not, this does not wait for a process that serves the fault.
+ * since fork copies pinned pages. A missing one is an error if its fault may wait for user space.
  */
 static long histogram_pin_pages(unsigned long start, unsigned long n, bool inherited,
 				struct page **pages)
@@ -324,7 +324,7 @@ static bool histogram_is_mapped(const struct profil_histogram *h)
 
 /*
  * Returns true if the child of the fork in progress gets copies of the pages that are pinned for
- * @table, the parent's own. Otherwise it has other memory there, or none, and must not count there.
+ * the parent's @table. If not, the child has other memory there, or none, and must not count.
  */
 bool profil_histograms_are_mapped(const struct profil_table *table)
 {
@@ -361,8 +361,8 @@ static void histogram_unpin(struct profil_histogram *h)
 /*
  * Creates, charges and pins histograms for the ranges of @table that have none, in the tree @new.
  * @home: the caller's; @inherited: the ranges are from before a fork; @credit: see profil_charge().
- * Return: 0; or, with nothing pinned or charged, -EFAULT; -ENOMEM; -EPERM: above RLIMIT_MEMLOCK;
- * -EINTR: killed.
+ * Return: 0; -EFAULT; -ENOMEM; -EPERM above RLIMIT_MEMLOCK; or -EINTR if killed. After an error,
+ * nothing is pinned or charged.
  */
 int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table *table,
 			  struct profil_home *home, bool inherited, bool may_exceed,
@@ -397,7 +397,7 @@ free_extents:
 	return err;
 }
 
-/* Moves all histograms of @new, and their charge, to @s. Under home->lock. */
+/* Moves all histograms of @new, and their charge, to @s. Called under home->lock. */
 void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *new)
 {
 	struct profil_histogram *h;
@@ -419,7 +419,7 @@ static unsigned long histogram_drop(struct profil_histogram *h, struct rb_root_c
 	return pages;
 }
 
-/* Unpins all histograms, which no tick can reach. Return: the pages, still to be uncharged. */
+/* Unpins all histograms, which no tick can reach. Return: the number of pages to be uncharged. */
 unsigned long profil_histograms_free(struct rb_root_cached *root)
 {
 	struct profil_histogram *h;
@@ -430,7 +430,7 @@ unsigned long profil_histograms_free(struct rb_root_cached *root)
 	return pages;
 }
 
-/* Unpins and uncharges the histograms of @s that no table uses. Under home->lock. */
+/* Unpins the histograms of @s that no table uses, to be uncharged. Called under home->lock. */
 void profil_histograms_free_unused(struct profil_session *s)
 {
 	struct profil_histogram *h, *next;

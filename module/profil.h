@@ -15,8 +15,8 @@
  *	span		one compiled range
  *	histogram	pinned user pages that contain the counters of ranges
  *
- * Only profil_session_set_phase() changes the phase of a session. Sessions begin as LIVE; only a
- * session that a child of fork gets begins as PENDING:
+ * A session begins as LIVE; only the session that a child of fork gets begins as PENDING. From then
+ * on, only profil_session_set_phase() changes the phase:
  *
  *	PENDING --set-up--> LIVE --unpublish--> QUIESCED --grace period, unpin--> ENDED
  *	   `------- its descriptor is closed -------^
@@ -26,12 +26,12 @@
  *	QUIESCED	new ticks do not find it; ticks in progress end within a grace period
  *	ENDED		nothing is pinned and the statistics are final
  *
- * The home's list holds the base reference to a session until profil_session_unlist(), which needs
- * ENDED. The binding to the child's space holds the base reference to a PENDING session.
+ * The home's list holds the base reference to a session until profil_session_unlist(), which only
+ * takes ENDED sessions. The binding to the child's space holds that of a PENDING session.
  *
- * Lock order: profil_space.setup_lock, profil_home.lock, profil_index_lock. profil_ring.lock is
- * taken with none of these held; profil_index_lock may follow it. While a home's lock is held,
- * nothing waits for user space, or for mmap_lock, whose holder may wait for user space.
+ * Lock order: profil_space.setup_lock, profil_home.lock, profil_trigger.lock, profil_index_lock.
+ * Inside profil_ring.lock, only profil_index_lock is taken. While a home's lock is held, nothing
+ * waits for user space, or for mmap_lock, whose holder may wait for user space.
  */
 #ifndef _PROFIL_H
 #define _PROFIL_H
@@ -58,7 +58,7 @@
 #define PROFIL_MAX_RANGES	1024U
 #define PROFIL_MAX_RECORDS	65536U
 #define PROFIL_MAX_COPIES	65536U
-/* Limits of the descriptor sessions of one task, since a tick visits all; CLOCKED: with a period */
+/* Limits of the descriptor sessions of a task, since a tick visits all. CLOCKED: with a period. */
 #define PROFIL_MAX_SESSIONS	32U	/* sessions that the task or an ancestor of it joined */
 #define PROFIL_MAX_CLOCKED	4U
 #define PROFIL_MAX_FOREIGN	8U	/* further sessions, attached by capability */
@@ -98,15 +98,15 @@ enum profil_outcome {
 };
 
 /*
- * The statistics of a session on one CPU. This CPU updates them with interrupts off. A tick
- * increments exactly one element of n, so that the sums over n are consistent at any time.
+ * The statistics of a session on one CPU, which updates them with interrupts off. Any CPU may clear
+ * due. A tick increments exactly one element of n, so the sums over n are consistent at any time.
  */
 struct profil_counts {
 	u64 n[2][PROFIL_NR_OUTCOMES];	/* [1 in system mode, 0 in user mode][outcome] */
 	u64 missed;
 	unsigned long due;		/* if jiffies is above this at a tick, there was a gap */
 	s64 left;			/* ns to the next sample on this CPU; only with a period */
-	u32 last_span;			/* index of the span that the last tick's pc was in */
+	u32 last_span;			/* index of the span that the last slow tick found */
 };
 
 /* The sums of struct profil_counts over all CPUs */
@@ -136,7 +136,7 @@ struct profil_span {
 	void **pages;			/* kernel addresses of the counters' pages */
 
 	unsigned long buffer;		/* user address of counter 0 */
-	unsigned long bytes;		/* of all counters */
+	unsigned long bytes;		/* size of all counters */
 	u32 flags;			/* PROFIL_RANGE_* */
 	struct profil_histogram *histogram;	/* referenced; NULL without counters */
 	struct profil_range range;	/* as user space passed it */
@@ -144,7 +144,7 @@ struct profil_span {
 
 struct profil_table {
 	struct profil_session *session;	/* owner of the histograms; referenced */
-	struct profil_table *fork_table;	/* for FORK_SHARE; referenced; NULL: this table */
+	struct profil_table *fork_table;	/* for children; referenced; NULL: this table */
 	refcount_t refs;
 	struct rcu_work free;
 	u32 nr_ranges;
@@ -156,8 +156,8 @@ struct profil_table {
 
 /* Bits of profil_session.slow: these ticks need the slow path */
 enum {
-	PROFIL_SLOW_USER,		/* in user mode: if unselected, off, or with a period */
-	PROFIL_SLOW_SYSTEM,		/* in system mode: if unselected, off, or with a period */
+	PROFIL_SLOW_USER,		/* in user mode: if not selected, off, or with a period */
+	PROFIL_SLOW_SYSTEM,		/* in system mode: if not selected, off, or with a period */
 	PROFIL_SLOW_PARKED,		/* all ticks: they are deferred */
 };
 
@@ -173,7 +173,7 @@ enum profil_session_phase {
 struct profil_session {
 	/* read by the tick */
 	unsigned long slow;		/* PROFIL_SLOW_* bits, changed atomically */
-	struct profil_counts __percpu *counts;	/* NULL while pending, see stats_early */
+	struct profil_counts __percpu *counts;	/* NULL until it is set up, see stats_early */
 	u32 modes;
 	u32 period;			/* ns from sample to sample; 0: the scheduler tick */
 	bool jitter;			/* samples come at random times; period is the mean */
@@ -198,12 +198,12 @@ struct profil_session {
 	unsigned long ring_pages;	/* the part of charged that is for records */
 	struct profil_sums stats_base;	/* sums at the last reset of the statistics */
 	struct rb_root_cached histograms;	/* by user address */
-	u64 runtime;			/* CPU time in ns: of former targets, and before DISABLE */
+	u64 runtime;			/* CPU time in ns, of former targets and before DISABLE */
 	atomic_t nr_dying;		/* unused tables that await their grace period */
 
 	/* under profil_index_lock */
 	enum profil_session_phase phase;	/* under home->lock, too, if it has a home */
-	bool owner_gone;		/* the thread or the descriptor is gone: it must end */
+	bool owner_gone;		/* thread or descriptor is gone; set also without lock */
 	struct rb_root bindings;
 	struct list_head targets;	/* read under RCU, too */
 	unsigned int nr_targets;
@@ -212,7 +212,7 @@ struct profil_session {
 	struct list_head descendants;	/* of a root: the list head; of a descendant: the link */
 	u64 unfollowed;
 
-	/* deferred ticks, see defer.c: any CPU adds, the owner of home->lock removes */
+	/* deferred ticks, see defer.c: any CPU adds, the holder of home->lock removes */
 	atomic_t head;
 	unsigned int tail;
 	u64 deferred[PROFIL_MAX_DEFERRED];
@@ -255,7 +255,7 @@ static inline void profil_session_set_on(struct profil_session *s, bool on)
 struct profil_setup {
 	struct callback_head work;
 	struct profil_space *space;	/* referenced while queued */
-	const struct task_struct *task;	/* the last that queued it; a key, not referenced */
+	const struct task_struct *task;	/* the last task that queued it; a key, not referenced */
 	bool queued;
 };
 
@@ -271,14 +271,14 @@ struct profil_space {
 	struct profil_home *home;	/* under profil_index_lock; not referenced */
 	struct list_head pending;	/* sessions, under profil_index_lock; not referenced */
 	struct mutex setup_lock;	/* held to set up pending sessions */
-	struct profil_setup setup[4];	/* [0]: for ticks in user mode; others: in system mode */
+	struct profil_setup setup[4];	/* [0]: for ticks in user mode; others: system mode */
 	struct rcu_work free;
 	refcount_t refs;
 };
 
 /* The sessions of a process. The notifier reports the release of the mm. */
 struct profil_home {
-	struct mm_struct *mm;		/* NULL after its release; the notifier references it */
+	struct mm_struct *mm;		/* NULL after its release; referenced by the notifier */
 	struct profil_space *space;	/* referenced; NULL after the release of the mm */
 	struct mutex lock;
 	struct list_head sessions;	/* all but PENDING ones */
@@ -297,7 +297,7 @@ struct profil_binding {
 	struct profil_table __rcu *table;	/* the ranges; referenced */
 	struct rb_node by_id;		/* in session->bindings, by the space's id */
 	unsigned int nr_processes, nr_threads;	/* targets; the last one frees the binding */
-	bool foreign;			/* profil_target.foreign of its first target */
+	bool foreign;			/* of its first process, or of its latest thread */
 	struct rcu_head rcu;
 };
 
@@ -321,7 +321,7 @@ long profil_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 long profil_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 void *profil_array_from_user(u64 address, u32 nr, size_t size);
 
-/* trigger.c: a source of ticks, installed while it has users */
+/* trigger.c: a source of ticks, installed while it has users, and linger_s longer */
 struct profil_trigger {
 	atomic_t users;			/* becomes nonzero only after install() */
 	bool installed;			/* written under lock */
@@ -520,7 +520,7 @@ void profil_reserve_fill(struct work_struct *unused);
 void profil_reserve_exit(void);
 void *profil_reserve_take(void);
 
-/* Does not use emergency reserves. If it fails, stats.unfollowed counts the fork or exec. */
+/* Uses no emergency reserves. If an allocation fails, stats.unfollowed counts the fork or exec. */
 #define PROFIL_GFP_PROBE (GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
 
 /* Allocates zeroed memory, also in the probes of fork and exec. */
@@ -537,13 +537,13 @@ struct tracepoint *profil_follow_find_tracepoint(const char *name);
 int profil_follow_init(void);
 void profil_follow_exit(void);
 
-/* Cheaper than hash_ptr(), and as good, since the keys of a table come from 1 or 2 slab caches. */
+/* This is cheaper than hash_ptr(), and as good: the keys of a table are from 1 or 2 slab caches. */
 static __always_inline u32 profil_hash(const void *key)
 {
 	return hash_32((u32)(unsigned long)key, PROFIL_HASH_BITS);
 }
 
-/* Finds the space of @mm, or returns NULL. Under RCU, or with interrupts off. */
+/* Finds the space of @mm, or returns NULL. Called under RCU, or with interrupts off. */
 static __always_inline struct profil_space *profil_space_find(const struct mm_struct *mm)
 {
 	struct profil_space *space;
@@ -554,7 +554,7 @@ static __always_inline struct profil_space *profil_space_find(const struct mm_st
 	return NULL;
 }
 
-/* Finds the first target with @key from @node on, or returns NULL. Under RCU, or interrupts off. */
+/* Finds the first target with @key from @node on; or NULL. Called like profil_space_find(). */
 static __always_inline struct profil_target *profil_target_from(struct hlist_node *node,
 								const void *key)
 {

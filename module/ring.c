@@ -166,7 +166,7 @@ static void ring_look_up_file(struct ring_slot *slot, struct file *file)
 		snprintf(slot->name, sizeof(slot->name), "%pD", file);
 }
 
-/* Fills in the mapping in @mm that contains the pc. Under mmap_lock. */
+/* Fills in the mapping in @mm that contains the pc. Called under mmap_lock. */
 static void ring_look_up(struct ring_slot *slot, struct mm_struct *mm)
 {
 	struct profil_record *r = &slot->record;

@@ -82,7 +82,7 @@ static void tick_count_missed(struct profil_counts *counts)
 struct tick_ctx {
 	u64 pc;
 	bool system;			/* the kernel is running for the task */
-	bool clocked;			/* for sessions with a period; only then is the rest used */
+	bool clocked;			/* for sessions with a period; else the rest is unused */
 	bool sampled;			/* sessions that are due count a sample */
 	u64 passed;			/* ns since the sessions were last advanced */
 	u64 left;			/* the result of profil_sample_clocked() */
@@ -212,7 +212,7 @@ static void tick_sample(const struct profil_binding *b, struct tick_ctx *ctx)
 	tick_count(s, b->space, rcu_dereference_raw(b->table), ctx->pc, ctx->system, parked);
 }
 
-/* @advance: increment counts->due, too: for a tick of the scheduler, not for a clock's sample. */
+/* @advance: true for a scheduler tick, which also increments counts->due; false if clocked. */
 static __always_inline bool tick_hit_span(struct profil_counts __percpu *counts,
 					  const struct profil_span *span, u64 d, bool system,
 					bool advance)
@@ -237,7 +237,7 @@ static __always_inline bool tick_hit_span(struct profil_counts __percpu *counts,
 }
 
 /*
- * Takes the fast path to a counter, if the pc is in the first span or in that of the last tick.
+ * Takes the fast path to a counter, if the pc is in the first span or in span counts->last_span.
  * Return: true if the counter was incremented; false if nothing has changed.
  */
 static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
@@ -269,7 +269,7 @@ static __always_inline bool tick_is_plain(const struct profil_session *s, bool s
 	const unsigned long slow = BIT(PROFIL_SLOW_PARKED) |
 				   (system ? BIT(PROFIL_SLOW_SYSTEM) : BIT(PROFIL_SLOW_USER));
 
-	/* If a bit is set at this moment, this tick may count as an earlier one. */
+	/* If another CPU sets a bit now, this tick may count as one before the change. */
 	if (data_race(s->slow) & slow)
 		return false;
 	/*
@@ -327,7 +327,7 @@ static const struct profil_binding *sample_first(const struct profil_space *spac
 static __always_inline struct profil_target *sample_first_own(const struct profil_space *space,
 							      const struct task_struct *task)
 {
-	/* If a target is attached at this moment, this tick may count as an earlier one. */
+	/* If a target is attached now, this tick may count as one before the attachment. */
 	return !space || data_race(space->nr_threads) ? profil_target_first(task) : NULL;
 }
 
@@ -388,7 +388,7 @@ static noinline void sample_slow(struct profil_space *space, const struct profil
 	sample_all(space, current, b, t, &ctx);
 }
 
-/* Takes the fast path for space->fast_table. Return: as tick_hit(). */
+/* Takes the fast path for space->fast_table. Return: see tick_hit(). */
 static __always_inline bool sample_one(struct profil_space *space, u64 pc, bool system)
 {
 	const struct profil_table *table = rcu_dereference_raw(space->fast_table);
@@ -397,7 +397,7 @@ static __always_inline bool sample_one(struct profil_space *space, u64 pc, bool 
 	return tick_is_plain(s, system) && tick_hit(s->counts, table, pc, system, true);
 }
 
-/* Takes the fast path for one binding of several, or of a thread. Return: as tick_hit(). */
+/* Takes the fast path for one binding of several, or of a thread. Return: see tick_hit(). */
 static __always_inline bool sample_binding(const struct profil_binding *b, u64 pc)
 {
 	const struct profil_session *s = b->session;
@@ -407,7 +407,7 @@ static __always_inline bool sample_binding(const struct profil_binding *b, u64 p
 	       tick_hit(s->counts, rcu_dereference_raw(b->table), pc, false, true);
 }
 
-/* Tells tick_arrives() of a tick. sample_one() need not: no session is on during the wait. */
+/* Tells tick_arrives() that a tick came. sample_one() need not: no session uses the tick yet. */
 static __always_inline void sample_report_arrival(void)
 {
 	if (unlikely(!READ_ONCE(profil_tick_arrived)))
@@ -455,7 +455,7 @@ static noinline notrace void sample_system(struct profil_space *space)
 		sample_slow(space, sample_first(space), sample_first_own(space, task), pc, true);
 }
 
-/* Called by ftrace at each tick, which has found current running. */
+/* Ftrace calls this at each tick of the scheduler, which has interrupted current. */
 void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			   struct ftrace_regs *fregs)
 {
@@ -517,7 +517,7 @@ static noinline u64 clock_slow(struct profil_space *space, struct task_struct *t
 
 /*
  * Advances all sessions with a period that sample @task by @passed ns. @task was running, or is
- * about to run. @regs: of the interrupted code, and sessions that are due count a sample; or NULL.
+ * about to run. @regs: those of the interrupted code, and sessions that are due count; or NULL.
  * Return: ns until the next sample is due; PROFIL_TICKS_ONLY if no session that samples @task has a
  * period; PROFIL_NEVER if no session samples @task.
  */

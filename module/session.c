@@ -2,17 +2,17 @@
 /*
  * The creation, the end and the release of sessions.
  *
- * A session owns its pinned pages, their charge, a use of its trigger while it is on, and, unless
- * its file does, a reference to the module. profil_session_finish() gives these up, but the home
+ * A session owns its pinned pages, their charge, and a use of its trigger while it is on. A session
+ * without a file also references the module. profil_session_finish() gives these up, but the home
  * may return the charge later, and the charge for records stays as long as they can be read. An
  * ended session remains, so that its statistics can be read: until the next start or stop, or as
  * long as its descriptor is open. It does not reference the module; unloading the module frees it.
  *
- * Targets are attached when the session is ready, and are detached before the rest is undone.
- * Between detaching and undoing, ticks in progress must end, see profil_session_quiesce().
+ * Targets are attached when the session is ready, and detached first when it ends. Then the ticks
+ * in progress must end before the session gives anything up, see profil_session_quiesce().
  *
- * Context: system calls, workers (may sleep); also probes (atomic): profil_session_alloc(),
- * profil_session_put() and profil_session_set_owner_gone().
+ * Context: system calls, task work, workers (may sleep); probes (atomic): profil_session_alloc(),
+ * profil_session_put(), profil_session_first_period(), profil_session_set_owner_gone().
  */
 #include <linux/capability.h>
 #include <linux/mm.h>
@@ -69,7 +69,7 @@ struct profil_session *profil_session_alloc(gfp_t gfp)
 	return s;
 }
 
-/* Returns the ns to the first sample: random, so that short-lived targets are sampled, too. */
+/* Returns random ns to the first sample, so that short-lived targets are sampled, too. */
 s64 profil_session_first_period(const struct profil_session *s)
 {
 	unsigned long flags;
@@ -146,7 +146,7 @@ void profil_session_resync_clock(struct profil_session *s)
 
 /*
  * Resyncs the clock after @s got the target @task (NULL: any) or was turned on. If a CPU had
- * stopped its tick, waits for its next tick, when the scheduler accounts its task's CPU time.
+ * stopped its tick, waits for a tick there, when the scheduler accounts the CPU time of its task.
  */
 void profil_session_resync_runtime(struct profil_session *s, const struct task_struct *task)
 {
@@ -156,7 +156,7 @@ void profil_session_resync_runtime(struct profil_session *s, const struct task_s
 	}
 }
 
-/* Keeps ticks until now from counting as missed, for new targets or after a pause. */
+/* Forgets the last tick of each CPU, so that no tick before now counts as missed. */
 void profil_session_reset_missed(struct profil_session *s)
 {
 	int cpu;
@@ -166,9 +166,9 @@ void profil_session_reset_missed(struct profil_session *s)
 }
 
 /*
- * Returns true if certainly no tick is in progress in @s, whose targets are detached. A tick runs
- * on the CPU of the task that it samples, so there is none if only the caller can have been
- * sampled. So a single-threaded program that starts and stops in a loop does not wait.
+ * Returns true if certainly no tick is in progress in @s, whose targets are detached: there was no
+ * target, or none can run except the caller, which is not in a tick now. So a single-threaded
+ * program that starts and stops in a loop does not wait.
  */
 bool profil_session_is_quiet(const struct profil_session *s)
 {

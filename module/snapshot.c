@@ -28,7 +28,7 @@ struct snapshot {
 	u32 i;
 	u64 done;			/* bytes of copies[i] */
 
-	/* the segment at this position, which is in one page of from */
+	/* the segment at this position, which is within one page */
 	void *counters;			/* its kernel address; NULL: not in a histogram */
 	void __user *from, *to;		/* to may be NULL */
 	size_t n;

@@ -73,7 +73,7 @@ struct profil_space *profil_space_get(struct mm_struct *mm, gfp_t gfp)
 	return other;
 }
 
-/* Drops a reference. Not to be called under profil_index_lock. */
+/* Drops a reference. Must not be called under profil_index_lock. */
 void profil_space_put(struct profil_space *space)
 {
 	unsigned long flags;
@@ -91,8 +91,8 @@ void profil_space_put(struct profil_space *space)
  * Must be called when bindings or targets in @space have changed. space->fast_table is the table of
  * the only session that samples a task in @space, if
  *
- *	- its targets here are processes, and
- *	- it owns the table: a PENDING session has that of its parent, with the parent's pages.
+ *	- the targets of this session here are processes, and
+ *	- the session owns the table: a PENDING session has its parent's, with the parent's pages.
  *
  * Otherwise fast_table is profil_empty_table, with which no tick is plain, so that the tick visits
  * space->bindings and the targets. The tick reads the state of the session in session->slow.

@@ -171,8 +171,8 @@ static int table_sort(struct profil_table *table)
 }
 
 /*
- * Returns a table of the ranges for which @keep is true: @table itself if all, the empty table if
- * none; or NULL if out of memory.
+ * Returns a table of the ranges for which @keep is true: @table itself if they are all, the empty
+ * table if there are none; or NULL if out of memory.
  */
 static struct profil_table *table_filter(struct profil_table *table,
 					 bool (*keep)(const struct profil_span *span, void *data),
@@ -254,7 +254,7 @@ struct profil_table *profil_table_create(struct profil_session *s, u64 uranges, 
 	return ERR_PTR(err);
 }
 
-/* Makes a table of the ranges of both. Fails with -EINVAL if they overlap or are too many. */
+/* Makes a table of the ranges of both. Returns -EINVAL if they overlap or are too many. */
 struct profil_table *profil_table_merge(const struct profil_table *base,
 					const struct profil_table *added)
 {
@@ -282,7 +282,7 @@ static bool span_outside(const struct profil_span *span, void *data)
 	return span->start < arg->start || span->range.end > arg->end;
 }
 
-/* Returns a table without the ranges in @arg: @table if it has none; NULL if out of memory. */
+/* Returns @table without the ranges in @arg (itself if it has none), or NULL if out of memory. */
 struct profil_table *profil_table_remove(struct profil_table *table, struct profil_remove *arg)
 {
 	struct profil_table *remaining = table_filter(table, span_outside, arg);

@@ -3,18 +3,18 @@
  * The targets of sessions, and the bindings of sessions to the spaces where the targets run.
  *
  * The tick finds a space by the mm of current, and there the bindings that have processes. It finds
- * targets that are threads by their task. So processes that share an address space are sampled as
- * one, as with profil(2).
+ * targets that are threads by their task_struct. So processes that share an address space are
+ * sampled as one, as with profil(2).
  *
  * A target is a process or a thread. A process is identified by its signal_struct, which lasts from
  * fork to exit through any exec. A target runs in one space at a time, and has the binding of its
- * session to that space. The last target of a binding frees it; but the classic session of a
- * process belongs to the address space, not to the process, so its binding remains until the
- * session ends.
+ * session to that space. When the last target leaves a binding, the binding is freed. But the
+ * classic session of a process belongs to the address space, not to the process: this binding
+ * remains until the session ends.
  *
  * Targets and bindings are (un)linked under profil_index_lock, and freed a grace period later.
  *
- * Context: system calls, workers, and the probes of follow.c (atomic).
+ * Context: system calls, task work, workers, and the probes of follow.c (atomic).
  */
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -77,7 +77,7 @@ static void target_free(struct rcu_head *rcu)
 	kfree(t);
 }
 
-/* Frees @t after a grace period, until which readers may use its task. @t can be NULL. */
+/* Frees @t after a grace period. Until then, readers may use its task. @t can be NULL. */
 void profil_target_free(struct profil_target *t)
 {
 	if (t)
@@ -98,7 +98,7 @@ static u64 target_cpu_time(const struct profil_target *t)
 	rcu_read_lock();
 	do {
 		/*
-		 * The second attempt takes the lock, since exiting threads could keep us here.
+		 * The second attempt takes the lock, since exiting threads could keep it going.
 		 * Probes run when the process has no other threads, so they never take the lock,
 		 * which sleeps on PREEMPT_RT.
 		 */
@@ -176,8 +176,8 @@ static void binding_count(struct profil_binding *b, const struct profil_target *
 }
 
 /*
- * Adds @t to @b. With its first process @b enters space->bindings, in place of @old if that is
- * given. @b remains there as long as it is linked, since a tick that is visiting @b must be able to
+ * Adds @t to @b. With its first process @b enters space->bindings, in place of @old unless that is
+ * NULL. @b remains there as long as it is linked, since a tick that is visiting @b must be able to
  * continue; ticks skip a binding without processes.
  */
 static void target_enter(struct profil_target *t, struct profil_binding *b,
@@ -191,7 +191,7 @@ static void target_enter(struct profil_target *t, struct profil_binding *b,
 		b->foreign = t->foreign;
 		if (old && !t->thread) {
 			hlist_replace_rcu(&old->node, &b->node);
-			old->node.pprev = NULL;		/* unhashed; ticks can follow next */
+			old->node.pprev = NULL;		/* now unhashed; next stays, for ticks */
 		} else if (!t->thread) {
 			hlist_add_head_rcu(&b->node, &b->space->bindings);
 		}
@@ -211,7 +211,7 @@ static struct profil_binding *target_leave(struct profil_target *t, struct profi
 	return NULL;
 }
 
-/* Returns the binding of @t: under profil_index_lock; or under RCU, and it may be outdated. */
+/* Returns the binding of @t. Without profil_index_lock, under RCU, it may be outdated. */
 static struct profil_binding *target_binding(const struct profil_target *t)
 {
 	return rcu_dereference_check(t->binding, lockdep_is_held(&profil_index_lock));
@@ -228,7 +228,7 @@ static bool target_in_session(const struct profil_session *s, const void *key)
 }
 
 /*
- * Returns true if a thread of the process @t is a target of @s. Not under profil_index_lock, since
+ * Returns true if a thread of the process @t is a target of @s. Does not take profil_index_lock, as
  * threads may be many. Under home->lock only a fork can add such a thread: the first of a process.
  */
 static bool target_thread_in_session(struct profil_session *s, const struct profil_target *t)
@@ -284,7 +284,7 @@ static bool target_is_too_many(const struct profil_binding *b, const struct prof
 
 /*
  * Counts the address space as one more process of its classic session @s, so that the binding
- * remains when the process leaves it. To be called after the set-up of @s.
+ * remains when the process leaves it. Must be called after the set-up of @s.
  */
 void profil_binding_retain(struct profil_session *s, u64 id)
 {
@@ -392,7 +392,7 @@ void profil_target_detach_all(struct profil_session *s)
 		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 		profil_binding_free(b);
 		profil_target_free(t);
-		cond_resched();		/* they may be many */
+		cond_resched();		/* there may be many targets */
 	} while (t || b);
 }
 
@@ -414,7 +414,7 @@ struct profil_table *profil_binding_table(struct profil_session *s, u64 id)
 	return table;
 }
 
-/* Makes @table that of @s in the space with @id. Return: 0, or -ESRCH. Under home->lock. */
+/* Makes @table the table of @s in the space with @id, under home->lock. Return: 0, or -ESRCH. */
 int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_table *table)
 {
 	struct profil_table *old = NULL;
@@ -452,8 +452,8 @@ u64 profil_binding_next_space(struct profil_session *s, u64 id)
 }
 
 /*
- * Returns the CPU time in ns of the target @task, or, if that is NULL, of all targets, since they
- * were attached or since the last call with @restart, which needs home->lock.
+ * Returns the CPU time in ns of the target @task, or of all targets if @task is NULL, since the
+ * attachment, or since the last call with @restart. @restart needs home->lock.
  */
 u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *task, bool restart)
 {

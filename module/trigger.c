@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Triggers: the sources of ticks, that is the hook of the tick and the switch probe of the clock.
+ * Triggers are the sources of ticks: the hook, and the switch probe.
  *
- * A trigger is installed while it has users, and for linger_s seconds longer. Installing or
- * removing it patches kernel text, takes milliseconds and interrupts all CPUs, so it must be rare.
+ * A trigger is installed while it has users, and for linger_s seconds longer. Installing and
+ * removing must be rare: they patch kernel text, take milliseconds and interrupt all CPUs.
  *
- * Context: any for profil_trigger_tryget() and profil_trigger_put(); others may sleep.
+ * Context: any for profil_trigger_tryget() and profil_trigger_put(); the others may sleep.
  */
 #include <linux/jiffies.h>
 #include <linux/module.h>
@@ -44,7 +44,7 @@ int profil_trigger_get(struct profil_trigger *t)
 	if (profil_trigger_tryget(t))
 		return 0;
 
-	/* The owner may be removing the trigger, which waits until all tasks have scheduled. */
+	/* The holder may be removing @t, and then waits until all tasks have scheduled. */
 	if (mutex_lock_killable(&t->lock))
 		return -EINTR;
 	if (!t->installed)

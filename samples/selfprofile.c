@@ -2,9 +2,9 @@
 /*
  * selfprofile - a program that profiles itself
  *
- * It compresses and uncompresses files with zlib, which is linked into the program, and prints in
- * which functions it spent its time. There is one counter for two bytes of the program's text; the
- * program adds them up by its own symbol table.
+ * It compresses and uncompresses files with zlib, which is linked into the program, and prints the
+ * time that each function took. There is one counter for two bytes of the program's text. The
+ * program adds up the counters of each function in its symbol table.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -116,7 +116,7 @@ static int by_ticks(const void *a, const void *b)
 	return (f->ticks < g->ticks) - (f->ticks > g->ticks);
 }
 
-/* All functions of this program, sorted by address. Their names stay mapped. */
+/* Returns all functions of this program, sorted by address. Their names stay mapped. */
 static struct function *functions(size_t *nr)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -177,7 +177,7 @@ static void print_profile(const unsigned short *counters, size_t nr_counters,
 	if (sum != stats->hit)
 		errx(1, "the counters add up to %lu, not to the hits", sum);
 
-	/* libc, and the kernel when libc called it */
+	/* These ticks were in libc, or in the kernel when libc called it. */
 	outside.ticks = stats->outside;
 	list[nr++] = unnamed;
 	list[nr++] = outside;
@@ -228,7 +228,7 @@ int main(int argc, char **argv)
 		argc = files.gl_pathc;
 	}
 
-	/* Keep freed memory, or most of the work is the kernel's: to map it again. */
+	/* Keep freed memory: otherwise the kernel takes most of the time, to map it again. */
 	mallopt(M_TRIM_THRESHOLD, -1);
 
 	if (profile && profil(counters, nr_counters * sizeof(*counters),

@@ -3,7 +3,7 @@
  * The classic session of the calling process, which all historical calls use.
  *
  * The kernel knows whether the session is on. The library knows the owner: the call that turned the
- * session on. It changes the owner together with the session, under one lock. While a thread holds
+ * session on. The library changes owner and session together, under one lock. While a thread holds
  * the lock, all signals are blocked, so that a signal handler can call any function that it has
  * interrupted. The lock contains the process id: if a thread of the parent held the lock during a
  * fork, the child sees that no thread of its own holds it.
@@ -48,7 +48,7 @@ uint64_t libprofil_classic_lock(void)
 			syscall(SYS_futex, &lock_holder, FUTEX_WAIT_PRIVATE, pid, NULL);
 			was = 0;
 		} else {
-			owner = OWNER_OTHER;	/* the parent was changing it at the fork */
+			owner = OWNER_OTHER;	/* the fork interrupted a change of owner */
 		}
 	}
 	errno = saved;
@@ -71,7 +71,7 @@ void libprofil_classic_unlock(uint64_t blocked)
  *
  * The caller holds the lock.
  *
- * Return: enum libprofil_owner, or a negative error as of libprofil_device_ioctl().
+ * Return: enum libprofil_owner, or a negative error from libprofil_device_ioctl().
  */
 int libprofil_classic_inspect(struct profil_stats *stats)
 {
@@ -89,7 +89,7 @@ int libprofil_classic_inspect(struct profil_stats *stats)
  *
  * The caller holds the lock. A session that has ended by itself has no owner.
  *
- * Return: enum libprofil_owner, or a negative error as of libprofil_device_ioctl().
+ * Return: enum libprofil_owner, or a negative error from libprofil_device_ioctl().
  */
 int libprofil_classic_owner(void)
 {
@@ -102,7 +102,7 @@ int libprofil_classic_owner(void)
 	return OWNER_NONE;
 }
 
-/* Is a session of pcsample() on? False also after an error: the next ioctl reports the error. */
+/* Returns true if a session of pcsample() is on. Ignores errors: the next ioctl reports them. */
 static bool pcsample_is_on(void)
 {
 	struct profil_stats stats;
@@ -120,7 +120,7 @@ static bool pcsample_is_on(void)
  * @modes: PROFIL_MODE_*; 0: the session counts nothing yet.
  * @period: As for libprofil_classic_start().
  *
- * Return: as libprofil_classic_start().
+ * Return: see libprofil_classic_start().
  */
 int libprofil_classic_start_locked(enum libprofil_owner new_owner,
 				   const struct profil_range *ranges, unsigned int nr_ranges,
@@ -159,7 +159,7 @@ int libprofil_classic_start_locked(enum libprofil_owner new_owner,
  * libprofil_classic_stop_locked - Stop the classic session; the caller holds the lock
  * @stats: Out: the final statistics, if there was a session; or NULL.
  *
- * Return: 0, also if there was no session; or a negative error as of libprofil_device_ioctl().
+ * Return: 0, also if there was no session; or a negative error from libprofil_device_ioctl().
  */
 int libprofil_classic_stop_locked(struct profil_stats *stats)
 {
@@ -185,11 +185,11 @@ int libprofil_classic_stop_locked(struct profil_stats *stats)
  * @ranges: The ranges. Their members are valid, except for the buffers, which are not checked yet.
  * @nr_ranges: Number of ranges.
  * @flags: PROFIL_START_*.
- * @period: As in struct profil_start.
+ * @period: See struct profil_start.
  *
  * Return: 0 or a negative error, with the meanings of the historical calls: -EFAULT if a buffer is
  * invalid; -ENOMEM if RLIMIT_MEMLOCK is too low; -EBUSY if a session is on and @flags do not have
- * PROFIL_START_REPLACE, or if a session of pcsample() is on; -ENOSYS, -EACCES and others as of
+ * PROFIL_START_REPLACE, or if a session of pcsample() is on; -ENOSYS, -EACCES and others from
  * libprofil_device_ioctl().
  */
 int libprofil_classic_start(const struct profil_range *ranges, unsigned int nr_ranges,
@@ -218,7 +218,7 @@ int libprofil_classic_stop(void)
  * @cmd: PROFIL_IOC_*
  * @arg: The structure that belongs to @cmd.
  *
- * Return: as libprofil_device_ioctl().
+ * Return: see libprofil_device_ioctl().
  */
 int libprofil_classic_ioctl(unsigned long cmd, void *arg)
 {
@@ -234,7 +234,7 @@ int libprofil_classic_ioctl(unsigned long cmd, void *arg)
  *
  * The caller holds the lock. Each region can split another one into two ranges.
  *
- * Return: the maximum, or a negative error as of libprofil_device_ioctl().
+ * Return: the maximum, or a negative error from libprofil_device_ioctl().
  */
 int libprofil_classic_max_regions(void)
 {

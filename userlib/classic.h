@@ -8,7 +8,7 @@
 
 #define PROFIL_MODES_ALL (PROFIL_MODE_USER | PROFIL_MODE_SYSTEM)
 
-/* The call that turned the session on, if it matters which one. */
+/* The call that turned the session on; OWNER_OTHER for all calls that need not be told apart. */
 enum libprofil_owner {
 	OWNER_OTHER,
 	OWNER_BSD,

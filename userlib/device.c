@@ -120,7 +120,7 @@ static void close_kept_fd(void)
 /*
  * Converts @err, the error of open(), to the result of libprofil_device_ioctl(). STOP is special if
  * no descriptor is free: unless the program has closed the kept descriptor, there is no session.
- * The result is then -EINVAL, as that of the ioctl without a session.
+ * The result is then -EINVAL, like that of the ioctl without a session.
  */
 static int error_without_fd(unsigned long cmd, int err)
 {

@@ -3,10 +3,10 @@
  * The protocol between osProfileFlush() and "profil gperf --wait"
  *
  * profil gperf listens on a socket whose name includes the process id. osProfileFlush() connects to
- * it and sends one message with the descriptor of a file in memory. The file consists of
+ * this socket, and sends one message with the descriptor of a file in memory. The file consists of
  *
  *	a struct handover
- *	nr_ranges of struct profil_range, as from PROFIL_IOC_DESCRIBE
+ *	nr_ranges of struct profil_range, from PROFIL_IOC_DESCRIBE
  *	nr_bytes of counters; those of each range begin at a multiple of 8 bytes
  *	the contents of /proc/self/maps
  *
@@ -38,7 +38,7 @@ struct handover {
 	__u64 nr_ranges;
 	__u64 nr_bytes;
 	__u64 period;
-	__u64 nr_pcs;		/* number of entries of a range with PROFIL_RANGE_PCS */
+	__u64 nr_pcs;		/* number of used entries, with PROFIL_RANGE_PCS */
 };
 
 /*

@@ -25,7 +25,7 @@ static int glibc_start(const unsigned short *buf, size_t bufsiz, size_t offset, 
 		.width = sizeof(*buf),
 	};
 
-	/* The kernel rejects an empty range. No pc is as high as this one, so nothing counts. */
+	/* The kernel rejects an empty range. No pc is this high, so nothing counts. */
 	if (range.start == range.end) {
 		range.start--;
 		range.offset--;

@@ -39,9 +39,9 @@ extern "C" {
 
 /**
  * profil - Start, replace or stop profiling the calling process
- * @buf: Array of counters. They are not cleared: counting adds to their values. NULL turns
- *	profiling off. (glibc's <unistd.h> declares @buf nonnull, so that compilers warn about
- *	NULL. @scale 0 turns profiling off with any @buf.)
+ * @buf: Array of counters. Counting adds to their values. NULL turns profiling off. (glibc's
+ *	<unistd.h> declares @buf nonnull, so that compilers warn about NULL. @scale 0 turns
+ *	profiling off with any @buf.)
  * @bufsiz: Size of @buf in bytes. Below 2, profiling is on and counts nothing.
  * @offset: The text address of the first counter.
  * @scale: Counters per two bytes of text, as a fraction of 65536: with 65536 each counter stands
@@ -58,7 +58,7 @@ extern "C" {
  * stays there.
  *
  * A call while profiling is on replaces buffer and scale in one step. It cannot replace a profile
- * of pcsample(), nor can pcsample() replace a profile of this function. Profiling ends with exec
+ * of pcsample(), and pcsample() cannot replace a profile of this function. Profiling ends with exec
  * and exit. While profiling is on, the pages of the buffer are locked and charged to
  * RLIMIT_MEMLOCK. If the buffer is unmapped, moved or made read-only, profiling continues in these
  * pages: the program does not see the counts in memory that it has unmapped, and nothing is counted
@@ -91,34 +91,35 @@ extern "C" {
  *	EBUSY	a profile of pcsample() is on, or the tick cannot be hooked (the sysctl
  *		kernel.ftrace_enabled is 0)
  *	EMFILE, ENFILE
- *		no descriptor is free. If profiling is on, only if the program has closed the
- *		descriptor that the library kept
+ *		no descriptor is free. While profiling is on, this happens only if the program
+ *		has closed the descriptor that the library kept
  */
-#ifndef profil			/* else a family's header has defined it: <profil/bsd.h> */
+#ifndef profil			/* else a family's header, like <profil/bsd.h>, has defined it */
 int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale) __PROFIL_NOTHROW;
 #endif
 
 /**
  * profil_classic_stats - Get the statistics of profil()
  * @stats: In: @size is sizeof(struct profil_stats), @scope is PROFIL_SCOPE_PROCESS, and the other
- *	inputs are 0. Outputs: as of PROFIL_IOC_STATS.
+ *	inputs are 0. For the outputs see PROFIL_IOC_STATS.
  *
  * The statistics are no longer available after profiling is turned off. They are available after
- * the profile has ended by itself, which can happen in the child of a fork, and then include the
- * reason: the child has no copy of the buffer (PROFIL_END_BUFFER), or RLIMIT_MEMLOCK is too low
- * (PROFIL_END_LIMIT).
+ * the profile has ended by itself, which can happen in the child of a fork. Then they include the
+ * reason: PROFIL_END_BUFFER if the child has no copy of the buffer, PROFIL_END_LIMIT if
+ * RLIMIT_MEMLOCK is too low, or PROFIL_END_NOMEM if the kernel did not have enough memory.
  *
- * Return: 0, or -1 with errno set as by PROFIL_IOC_STATS; ENOSYS, EACCES, EMFILE, ENFILE as
- * by profil(). Thread-safe and async-signal-safe.
+ * Return: 0, or -1 with errno set to an error of PROFIL_IOC_STATS, or to ENOSYS, EACCES, EMFILE or
+ * ENFILE, see profil(). Thread-safe and async-signal-safe.
  */
 int profil_classic_stats(struct profil_stats *stats) __PROFIL_NOTHROW;
 
 /**
  * profil_query_kernel - Get the features and limits of this kernel
- * @query: In: @size is sizeof(struct profil_query), @flags is 0. Outputs: as of PROFIL_IOC_QUERY.
+ * @query: In: @size is sizeof(struct profil_query), @flags is 0. For the outputs see
+ *	PROFIL_IOC_QUERY.
  *
- * Return: 0, or -1 with errno set as by PROFIL_IOC_QUERY; ENOSYS, EACCES, EMFILE, ENFILE as
- * by profil(). Thread-safe and async-signal-safe.
+ * Return: 0, or -1 with errno set to an error of PROFIL_IOC_QUERY, or to ENOSYS, EACCES, EMFILE or
+ * ENFILE, see profil(). Thread-safe and async-signal-safe.
  */
 int profil_query_kernel(struct profil_query *query) __PROFIL_NOTHROW;
 
@@ -126,13 +127,13 @@ int profil_query_kernel(struct profil_query *query) __PROFIL_NOTHROW;
  * Sessions with a descriptor
  * --------------------------
  *
- * The descriptor behaves as other descriptors do: close() of its last copy ends the session, poll()
+ * The descriptor behaves like other descriptors: close() of its last copy ends the session, poll()
  * waits for records, O_NONBLOCK can be set, and it can be sent over a socket. The library has no
  * other state of a session. All functions can be called by several threads at the same time, and by
  * every process that has a copy of the descriptor, within the limits that <linux/profil.h> states.
  *
- * The functions return 0 (profil_session_open: the descriptor), or -1 with errno set as described
- * for the ioctl in <linux/profil.h>. All functions can fail with
+ * The functions return 0, or -1 with errno set as described for the ioctl in <linux/profil.h>. But
+ * profil_session_open() returns a descriptor. All functions can fail with
  *
  *	EBADF	@fd is not open
  *	ENOTTY	@fd is not the descriptor of a session
@@ -142,10 +143,11 @@ int profil_query_kernel(struct profil_query *query) __PROFIL_NOTHROW;
  *	ENOMEM	the kernel does not have enough memory
  *	ENODEV	the session has ended by itself
  *
- * A call that fails changes nothing (except for profil_session_remove(), see there). If a function
- * fills in a struct profil_stats, the caller sets @size to sizeof(struct profil_stats) and the
- * other inputs to 0; a structure that an earlier call has filled in can be used again. @stats can
- * be NULL if the statistics are not needed.
+ * A call that fails changes nothing, with the exceptions that profil_session_attach_pidfd(),
+ * profil_session_remove() and PROFIL_IOC_SNAPSHOT describe. If a function fills in a struct
+ * profil_stats, the caller sets @size to sizeof(struct profil_stats) and the other inputs to 0; a
+ * structure that an earlier call has filled in can be used again. @stats can be NULL, except for
+ * profil_session_stats().
  *
  * All functions below are thread-safe and async-signal-safe. Only profil_session_read() is a
  * cancellation point.
@@ -153,7 +155,7 @@ int profil_query_kernel(struct profil_query *query) __PROFIL_NOTHROW;
 
 /**
  * profil_session_open - Create a session
- * @options: As for PROFIL_IOC_OPEN, with @size set. NULL: the session counts user and system ticks,
+ * @options: See PROFIL_IOC_OPEN; @size must be set. NULL: the session counts user and system ticks,
  *	has no records, and does not follow forks and execs.
  *
  * The session has no targets and no ranges, and is disabled.
@@ -186,10 +188,10 @@ int profil_session_attach(int fd, unsigned int scope, pid_t pid, __u64 *space) _
  * @space: Out: the id of its address space, for profil_session_add(). Can be NULL.
  *
  * Like profil_session_attach(), but safe when the process exits and its id is used again for
- * another process: the function checks that the process has the id before and after it attaches it.
+ * another process: the function checks the id of the process before and after the attachment.
  * /proc must be that of the caller's pid namespace.
  *
- * Return: 0, or -1 with errno set as by profil_session_attach(), and
+ * Return: 0, or -1 with errno set to an error of profil_session_attach(), or to
  *
  *	EBADF	@pidfd is not a pidfd
  *	ENOENT	/proc is not mounted
@@ -198,7 +200,7 @@ int profil_session_attach(int fd, unsigned int scope, pid_t pid, __u64 *space) _
  *		if another process got the id at this moment, that process is attached. To undo
  *		this, close the session
  *	EMFILE, ENFILE
- *		no descriptor is free, of which the function needs some while it runs
+ *		no descriptor is free; the function needs two while it runs
  */
 int profil_session_attach_pidfd(int fd, unsigned int scope, int pidfd,
 				__u64 *space) __PROFIL_NOTHROW;
@@ -223,7 +225,7 @@ int profil_session_add(int fd, __u64 space, const struct profil_range *ranges,
 /**
  * profil_session_remove - Remove ranges from a session
  * @fd: The session.
- * @space: The address space whose ranges to remove, PROFIL_SPACE_SELF or PROFIL_SPACE_ALL.
+ * @space: The address space of the ranges to remove, PROFIL_SPACE_SELF or PROFIL_SPACE_ALL.
  * @start: The function removes the ranges that are within [@start, @end).
  * @end: See @start; must be above it.
  *
@@ -269,7 +271,7 @@ int profil_session_stats(int fd, struct profil_stats *stats) __PROFIL_NOTHROW;
  * profil_session_snapshot - Copy counters and statistics as they are at one moment
  * @fd: The session.
  * @flags: 0, or PROFIL_SNAPSHOT_RESET to set the copied counters and the statistics to 0.
- * @copies: Array of copies: which counters, and where to copy them.
+ * @copies: Array of copies: the addresses of the counters, and the destinations.
  * @nr_copies: Number of copies; can be 0.
  * @stats: Statistics of this moment; or NULL.
  *
@@ -309,8 +311,8 @@ const struct profil_record *profil_record_first(const void *buf, ssize_t len) __
 
 /**
  * profil_record_next - Get the next record in a buffer
- * @buf: As for profil_record_first().
- * @len: As for profil_record_first().
+ * @buf: See profil_record_first().
+ * @len: See profil_record_first().
  * @record: A record in @buf.
  *
  *	len = profil_session_read(fd, buf, sizeof(buf));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Ranges with one counter for a power-of-two number of bytes of text: see profil.h
+ * Ranges with one counter for 2^shift bytes of text: see profil.h
  */
 #include <stdint.h>
 
@@ -28,7 +28,7 @@ PROFIL_EXPORT struct profil_range profil_range_of(__u64 start, __u64 end, unsign
 
 	/*
 	 * The scale alone is exact for up to 2^16 bytes per counter. For more bytes, the scale is
-	 * the smallest, and the granule is the remaining factor.
+	 * 1, the smallest, and the granule is the remaining factor.
 	 */
 	if (shift <= 16) {
 		range.scale = 65536 >> shift;

@@ -2,10 +2,10 @@
 /*
  * Descriptor sessions: see profil.h
  *
- * The library has no state of a session except its descriptor. Every function is one ioctl on it,
- * except for profil_session_attach_pidfd() and profil_session_read(). So it has no data that
- * threads, or the two processes after a fork, would have to share. All functions can be called by a
- * signal handler.
+ * The library has no state of a session except its descriptor. So it has no data of a session that
+ * threads, or the two processes after a fork, would have to share. Every function makes one ioctl,
+ * except for profil_session_attach_pidfd() and profil_session_read(). All functions can be called
+ * by a signal handler.
  *
  * Most system calls are made with syscall(2), so that they are not cancellation points: see
  * device.c. read() is a cancellation point, as documented.
@@ -61,7 +61,7 @@ PROFIL_EXPORT int profil_session_attach(int fd, unsigned int scope, pid_t pid, _
 	return 0;
 }
 
-/* Does not use snprintf(), which a signal handler must not call. */
+/* Opens the fdinfo of @fd. Does not use snprintf(), which a signal handler must not call. */
 static long open_fdinfo(int fd)
 {
 	char path[] = "/proc/self/fdinfo/\0\0\0\0\0\0\0\0\0\0";
@@ -112,8 +112,8 @@ static pid_t pidfd_to_pid(int pidfd)
 }
 
 /*
- * @pid is the id of the process of @pidfd in the pid namespace of /proc. Checks that the process
- * has the same id in the caller's pid namespace, which the ioctl uses.
+ * Checks that the process of @pidfd has the id @pid in the caller's pid namespace, which the ioctl
+ * uses. @pid is its id in the pid namespace of /proc.
  */
 static int check_pid_namespace(int pidfd, pid_t pid)
 {

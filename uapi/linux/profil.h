@@ -6,24 +6,24 @@
  *
  * A *session* samples one or more *targets*: processes or threads. At every *tick* of the
  * scheduler that finds a target running, the session takes the target's user pc and adds one
- * to a counter. (A session can also have a clock of its own, which is faster than the
- * scheduler's tick: see profil_start.period.) A *range* says which counter belongs to which
- * text addresses; the counters of a range are an array in a buffer of the caller. There are
- * two kinds of sessions:
+ * to a counter. (A session can also have a clock of its own, which can be faster than the
+ * scheduler's tick: see profil_start.period.) A *range* assigns counters to text addresses;
+ * the counters of a range are an array in a buffer of the caller. There are two kinds of
+ * sessions:
  *
  *   classic     samples the calling process or the calling thread and has no descriptor.
  *               profil() is implemented with it. It lasts from PROFIL_IOC_START to
- *               PROFIL_IOC_STOP.
- *   descriptor  is created by PROFIL_IOC_OPEN, which returns a descriptor that *is* the
- *               session: closing its last copy ends the session. It is meant for tools and
- *               runtimes: they attach targets to it, and can add and remove ranges while it
- *               counts.
+ *               PROFIL_IOC_STOP, exec or exit.
+ *   descriptor  is created by PROFIL_IOC_OPEN, which returns its descriptor. Closing the last
+ *               copy of the descriptor ends the session. It is meant for tools and runtimes:
+ *               they attach targets to the session, and can add and remove ranges while the
+ *               session counts.
  *
  * Any number of sessions can sample the same task at the same time. Each session has its own
- * counters and statistics. Each tick of a session has exactly one outcome:
+ * counters and statistics. Each tick in a mode that the session selects has exactly one outcome:
  *
  *   hit         a counter went up by one
- *   outside     the pc is in no range, or its range has no counter for it
+ *   outside     the pc is in no range, or the range has no counter for the pc
  *   saturated   the counter was already at its maximum, and stays there
  *   dropped     the tick could not be counted; the statistics name the reason
  *
@@ -32,8 +32,8 @@
  * The contract of every ioctl
  * ---------------------------
  *
- * The argument is a pointer to a structure. Its first member, size, is the size of that
- * structure as the caller was compiled with it. If the caller's structure is longer than the
+ * The argument is a pointer to a structure. Its first member, size, is the size that this
+ * structure had when the caller was compiled. If the caller's structure is longer than the
  * kernel's, the call succeeds if the additional bytes are zero. If it is shorter, the kernel
  * takes the missing bytes as zero. The kernel writes back at most size bytes of results. The
  * layout is the same for 32-bit and 64-bit callers: pointers and addresses are
@@ -58,7 +58,7 @@
  *   ENOMEM      The kernel does not have enough memory.
  *   EPERM       A limit or a permission forbids it: RLIMIT_MEMLOCK is too low for the
  *               buffers, the period is shorter than the caller is allowed to use, or the
- *               caller is not allowed to sample that target, to describe its session, or to
+ *               caller is not allowed to sample that target, to describe that session, or to
  *               change this session.
  *   EBUSY       The requested state is already in effect (a session is on, a target is
  *               attached); or a limit is reached (profil_query.max_sessions for a target);
@@ -101,8 +101,8 @@
 #define PROFIL_IOC_SNAPSHOT	_IO(PROFIL_IOC_MAGIC, 0x0A)
 
 /**
- * enum profil_hook - How the module is called at a scheduler tick
- * @PROFIL_HOOK_NONE: The tick is not hooked now: no session has needed it for some minutes.
+ * enum profil_hook - The hook of the module on the scheduler tick
+ * @PROFIL_HOOK_NONE: The tick is not hooked, since no session has needed it for some minutes.
  * @PROFIL_HOOK_FTRACE: The tick is hooked by ftrace.
  */
 enum profil_hook {
@@ -126,7 +126,7 @@ enum profil_hook {
  * @size: sizeof(struct profil_query).
  * @flags: Must be 0.
  * @tick_hz: Out: scheduler ticks per second on a busy CPU.
- * @hook: Out: enum profil_hook: how the tick is hooked at this moment.
+ * @hook: Out: enum profil_hook, at this moment.
  * @tick_ns: Out: nanoseconds from one tick to the next.
  * @features: Out: PROFIL_FEATURE_* bits.
  * @widths: Out: the supported counter widths in bytes, combined by bitwise or (2|4|8).
@@ -138,16 +138,16 @@ enum profil_hook {
  * @max_sessions: Out: maximum number of descriptor sessions that can sample one task and that
  *	the task, or one of its ancestors, attached itself to. Sessions that another process
  *	attached the task to, by capability, have a separate limit of 8.
- * @min_period: Out: the shortest period that the caller is allowed to use, in ns: the module's
- *	parameter min_period_ns, or less with CAP_PERFMON.
+ * @min_period: Out: the shortest period that the caller is allowed to use, in ns. It is 10,000 with
+ *	CAP_PERFMON; otherwise the module's parameter min_period_ns, but at least 10,000.
  * @max_period: Out: the longest period, in ns.
- * @max_clocked: Out: how many of @max_sessions sessions can have a period. Of the separate 8,
- *	2 can have one. The sessions of a process and those of each of its threads are counted
- *	separately.
+ * @max_clocked: Out: the maximum number of sessions with a period among the @max_sessions. Among
+ *	the separate 8, it is 2. The sessions of a process and those of each of its threads are
+ *	counted separately.
  * @__reserved: Out: 0.
  *
- * Reports what this kernel supports, so that a program need not guess it from a version.
- * Anyone who can open the device can call it. It has no side effects.
+ * Reports the features and limits of this kernel, so that a program need not guess them from a
+ * version. Anyone who can open the device can make this call. It has no side effects.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -172,7 +172,7 @@ struct profil_query {
 };
 
 /**
- * enum profil_scope - What a session samples
+ * enum profil_scope - A session samples a process or a thread
  * @PROFIL_SCOPE_PROCESS: A process: all tasks that share its address space now or later (its
  *	threads, and children of vfork until they exec). They count into the same counters,
  *	and no update is lost. An address space has at most one classic session of this scope.
@@ -184,7 +184,7 @@ enum profil_scope {
 	PROFIL_SCOPE_THREAD = 1
 };
 
-/* Bits of profil_start.modes: which ticks a session counts */
+/* Bits of profil_start.modes: the ticks that a session counts */
 #define PROFIL_MODE_USER	(1U << 0)	/* ticks in user code */
 #define PROFIL_MODE_SYSTEM	(1U << 1)	/* ticks in the kernel, on behalf of the task */
 
@@ -252,8 +252,8 @@ struct profil_range {
  * @size: sizeof(struct profil_start).
  * @flags: PROFIL_START_* bits.
  * @scope: enum profil_scope.
- * @modes: PROFIL_MODE_* bits. 0: the session is on and its buffers are pinned, but it counts
- *	nothing: its ticks are unselected. A later START with PROFIL_START_REPLACE can begin to
+ * @modes: PROFIL_MODE_* bits. 0: the session is on and its buffers are pinned, but all ticks are
+ *	unselected and not counted. A later START with PROFIL_START_REPLACE can begin to
  *	count.
  * @nr_ranges: Number of ranges, from 0 to profil_query.max_ranges. A session without ranges,
  *	or without counters, is on: all of its ticks are outside.
@@ -271,7 +271,7 @@ struct profil_range {
  * shorter than a period get their share of the ticks. Everything else is the same as with the
  * tick of the scheduler.
  *
- * Starts a session of the calling process or thread. It pins the pages of all buffers and
+ * Starts a session of the calling process or thread. The call pins the pages of all buffers and
  * charges them to RLIMIT_MEMLOCK; a page that several buffers share is charged once. It does
  * not clear the counters: counting adds to their values.
  *
@@ -285,29 +285,29 @@ struct profil_range {
  *
  * After fork, a session of PROFIL_SCOPE_PROCESS continues in the parent, and the child has a
  * session of its own. It counts from the fork on, in the child's copy of the buffer; if the
- * buffer is shared memory, both sessions count in the same buffer. The child's statistics
- * begin at 0. The kernel pins the child's pages and charges them to the child at the child's
- * first tick in a range, or at its first ioctl on the device. Ticks before that are deferred,
+ * buffer is shared memory, both sessions count in the same buffer. The child's statistics begin at
+ * 0. The kernel pins the child's pages and charges them to the child at the child's first tick in a
+ * range, or at its first PROFIL_IOC_START, _STOP, _STATS or _OPEN. Ticks before that are deferred,
  * and counted then. If the pages cannot be pinned or charged, the child's session ends, and its
- * statistics tell the reason. The session also ends if the child has no such memory
- * (MADV_DONTFORK, MADV_WIPEONFORK), if the parent unmapped or replaced it before the fork, if
- * a page is not present and another process would have to provide it (userfaultfd, FUSE), and
- * with hugetlb pages. A child that maps other memory at that address must stop the session
+ * statistics tell the reason. The session also ends if the child has no copy of the memory, as with
+ * MADV_DONTFORK or MADV_WIPEONFORK; if the parent unmapped or replaced the memory before the fork;
+ * if another process would have to provide a page that is not present, as with userfaultfd or FUSE;
+ * and with hugetlb pages. A child that maps other memory at that address must stop the session
  * first. The child of a fork does not inherit a session of PROFIL_SCOPE_THREAD.
  *
  * The session counts in the pages that it has pinned, until it ends. Changes to the process's
- * mapping have no effect on it: after munmap(), MADV_DONTNEED, mremap() or a truncation, ticks
- * are hits as before, in pages that the process may no longer see. The session never writes to
- * memory that is mapped later at the same address.
+ * mappings have no effect on the session: after munmap(), MADV_DONTNEED, mremap() or a truncation,
+ * ticks are hits as before, in pages that the process may no longer see. The session never writes
+ * to memory that is mapped later at the same address.
  *
- * A tick that interrupts the kernel (in a system call or a fault) is charged to the user
+ * A tick that interrupts the kernel (in a system call or a fault) counts at the user
  * instruction that entered the kernel: for a system call, the instruction of the call.
  *
  * If a range has the flag PROFIL_RANGE_PCS, it must be the only range of the session. Such a
- * session does not count: it writes each pc that is in the range to the next free entry of the
- * buffer, which has @nr_counters entries, in the order of the ticks. @width is 8, or 4 if @end
- * is at most 4 GiB; @scale is 65536, @granule and @step are 1, and no other flag is set. Each
- * entry that is written is a hit; when all entries are used, ticks are saturated. The child of
+ * session does not count. In the order of the ticks, it writes each pc that is in the range to
+ * the next free entry of the buffer, which has @nr_counters entries. @width is 8, or 4 if @end
+ * is at most 4 GiB; @scale is 65536, @granule and @step are 1, and no other flag is set. A tick
+ * whose pc is written is a hit; when all entries are used, ticks are saturated. The child of
  * a fork continues in its copy of the buffer, after the entries that were used in the parent
  * when the kernel created the child's session.
  *
@@ -331,7 +331,7 @@ struct profil_start {
  * @PROFIL_STATE_ENDED: The session has ended by itself; enum profil_end has the reason. Its
  *	statistics can be read until the next start or stop in this scope, or while its
  *	descriptor is open. Its buffers are no longer pinned or charged. (The memory for
- *	records is, while they can be read.) PROFIL_IOC_START does not need
+ *	records is charged while they can be read.) PROFIL_IOC_START does not need
  *	PROFIL_START_REPLACE in this state.
  */
 enum profil_state {
@@ -341,9 +341,9 @@ enum profil_state {
 };
 
 /**
- * enum profil_end - Why a session has ended by itself
- * @PROFIL_END_NONE: It has not.
- * @PROFIL_END_BUFFER: The child of a fork does not have the buffers of its parent.
+ * enum profil_end - The reason why a session has ended by itself
+ * @PROFIL_END_NONE: The session has not ended by itself.
+ * @PROFIL_END_BUFFER: The child of a fork has no copy of its parent's buffers, or cannot pin it.
  * @PROFIL_END_NOMEM: The kernel did not have enough memory for the session of the child of a fork.
  * @PROFIL_END_LIMIT: RLIMIT_MEMLOCK of the child of a fork is too low for the buffers.
  * @PROFIL_END_CREATOR: The address space that contained the buffers is gone: the process that
@@ -361,13 +361,13 @@ enum profil_end {
  * struct profil_stats - ioctl(PROFIL_IOC_STATS)
  * @size: sizeof(struct profil_stats).
  * @flags: Must be 0.
- * @scope: enum profil_scope: selects the caller's classic session. For a descriptor session: 0.
+ * @scope: enum profil_scope of the caller's classic session; 0 for a descriptor session.
  * @state: Out: enum profil_state.
  * @end: Out: enum profil_end.
  * @__reserved: Must be 0.
  * @ticks: Out: ticks of the session: @user + @system.
  * @hit: Out: ticks that incremented a counter.
- * @outside: Out: ticks with a pc that no counter belongs to.
+ * @outside: Out: ticks whose pc has no counter.
  * @saturated: Out: ticks whose counter was already at its maximum.
  * @dropped: Out: ticks that could not be counted: the sum of all members dropped_*.
  * @dropped_overrun: Out: dropped during a snapshot, or before the child of a fork had its
@@ -381,12 +381,12 @@ enum profil_end {
  * @unselected: Out: ticks of a mode that the session does not count. Not included in @ticks.
  * @missed: Out: ticks that did not come although a target was running, because the timer
  *	interrupt was late and several ticks became one. Not included in @ticks. This is a lower
- *	bound; a loss is known when the next tick comes. For a session with a period: periods
- *	that ended before the tick of the previous period could be counted.
+ *	bound; a missed tick is counted when the next tick comes. For a session with a period,
+ *	these are periods that ended before the tick of an earlier period was counted.
  * @expected: Out: the CPU time that the scheduler gave to the tasks while the session was on, in
  *	ticks (or in periods). For a classic session the tasks are the process or the thread; for
- *	a descriptor session, all present and past targets. @ticks + @unselected agrees with it
- *	within the error of sampling.
+ *	a descriptor session, all present and past targets. The sum of @ticks, @unselected and
+ *	@missed agrees with @expected within the error of sampling.
  * @locked: Out: bytes that are charged to RLIMIT_MEMLOCK for the session.
  * @dropped_exec: Out: dropped because the task was in exec, between the old program and the new.
  * @dropped_exit: Out: dropped because the task was exiting and had left its address space.
@@ -433,10 +433,10 @@ struct profil_stats {
  * struct profil_stop - ioctl(PROFIL_IOC_STOP)
  * @size: sizeof(struct profil_stop).
  * @flags: Must be 0.
- * @scope: enum profil_scope: which of the caller's classic sessions to end.
+ * @scope: enum profil_scope of the classic session that the call ends.
  * @__reserved: Must be 0.
- * @stats: 0, or the address of a struct profil_stats that gets the final statistics. The caller
- *	sets its @size, and sets its other inputs to 0 (its @scope is ignored).
+ * @stats: 0, or the address of a struct profil_stats that gets the final statistics. In that
+ *	structure the caller sets @size, and sets @flags and @__reserved to 0.
  *
  * Ends the session, or discards the statistics of one that has ended by itself. When the call
  * returns, no counter changes any more, nothing is pinned or charged, and the statistics are
@@ -463,23 +463,23 @@ struct profil_stop {
  *	ranges as the process passed them, in ascending order of address. If the array is too
  *	short for all ranges, the call succeeds and writes none.
  * @stats: 0, or the address of a struct profil_stats, as in struct profil_stop.
- * @period: Out: the period of the session; 0: it counts the ticks of the scheduler.
+ * @period: Out: the period of the session; 0 if it counts the ticks of the scheduler.
  * @taken: Out: with PROFIL_RANGE_PCS, in the child of a fork, the number of entries that were used
- *	in the parent before the child's session began; otherwise 0. The hits of the session are
- *	the entries that it used itself.
+ *	in the parent before the child's session began; otherwise 0. The statistics of the
+ *	child's session do not include these entries.
  *
  * Describes the classic session of a process (PROFIL_SCOPE_PROCESS). The process may be stopped.
  * The counters are in the memory of the process, at @buffer of each range; process_vm_readv()
  * copies them, if the caller is allowed to read that memory. Counters that are read after the
  * statistics include all hits of the statistics, and possibly later ones. The call also describes
- * the session of a child that fork has just created, whose first ticks are not counted yet.
+ * the session of a new child of a fork, whose deferred ticks are not counted yet.
  *
- * A caller can describe its own process. It can describe another process of the same user: the
+ * A caller can describe its own process. It can describe another process of the same user if the
  * caller's filesystem uid and gid are equal to the real, effective and saved ids of the process,
- * the process has no capability that the caller lacks, and it is dumpable (PR_SET_DUMPABLE). With
- * CAP_PERFMON or CAP_SYS_PTRACE over its address space, the caller can describe any process.
- * EPERM: none of these is true. EINVAL: the process has no session. ENODEV: its session has ended
- * by itself.
+ * both are in the same user namespace, the process has no capability that the caller lacks, and the
+ * process is dumpable (PR_SET_DUMPABLE). A caller with CAP_PERFMON or CAP_SYS_PTRACE over the
+ * address space of a process can describe that process. EPERM: none of these is true. EINVAL: the
+ * process has no session. ENODEV: its session has ended by itself.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -495,7 +495,7 @@ struct profil_describe {
 };
 
 /**
- * enum profil_fork - How a descriptor session follows the fork of a target
+ * enum profil_fork - The effect of a fork of a target on a descriptor session
  * @PROFIL_FORK_OFF: The child is not sampled.
  * @PROFIL_FORK_SHARE: The child becomes another target of the same session. It has the ranges of
  *	its parent that have the flag PROFIL_RANGE_INHERIT. They count in the same counters, in
@@ -516,12 +516,13 @@ enum profil_fork {
 };
 
 /**
- * enum profil_exec - How a descriptor session follows the exec of a target
+ * enum profil_exec - The effect of an exec of a target on a descriptor session
  * @PROFIL_EXEC_OFF: The target is detached.
  * @PROFIL_EXEC_FOLLOW: The target stays attached. It has no ranges in its new address space until
  *	some are added there. A session never follows an exec that gains privilege (set-user-ID,
- *	set-group-ID, file capabilities, a program that the caller cannot read): the target is
- *	detached before the first instruction of the new program.
+ *	set-group-ID, file capabilities, a program that the caller cannot read), or after which
+ *	the real and the effective ids differ. The target is then detached before the first
+ *	instruction of the new program.
  */
 enum profil_exec {
 	PROFIL_EXEC_OFF = 0,
@@ -540,7 +541,7 @@ enum profil_exec {
  * @exec: enum profil_exec.
  * @nr_records: 0, or the number of records that the session can keep for read(), at most
  *	profil_query.max_records. If it is not 0, each tick outside every range makes a record.
- * @period: As profil_start.period. At most profil_query.max_clocked sessions with a period can
+ * @period: See profil_start.period. At most profil_query.max_clocked sessions with a period can
  *	sample one task; otherwise attaching fails with EBUSY.
  *
  * Creates a session without targets and without ranges, which is not enabled. The caller is the
@@ -594,9 +595,9 @@ struct profil_attach {
 	__aligned_u64 space;
 };
 
-/* For profil_add.space and profil_remove.space: the caller's address space; all address spaces */
-#define PROFIL_SPACE_SELF	0ULL
-#define PROFIL_SPACE_ALL	(~0ULL)
+/* For profil_add.space and profil_remove.space */
+#define PROFIL_SPACE_SELF	0ULL		/* the caller's address space */
+#define PROFIL_SPACE_ALL	(~0ULL)		/* all address spaces; only for profil_remove */
 
 /**
  * struct profil_add - ioctl(PROFIL_IOC_ADD)
@@ -608,10 +609,10 @@ struct profil_attach {
  *	or PROFIL_SPACE_SELF. An id is never used again for another address space.
  * @ranges: Address of an array of @nr_ranges struct profil_range.
  *
- * Adds ranges to a session. The session can be enabled or not; no tick is lost. The caller must
- * run in the creator's address space (EPERM otherwise), which contains the buffers. They are pinned
- * and charged as by PROFIL_IOC_START. Adjacent buffers of one call are pinned as one unit. If all
- * pages of a buffer are pinned by the session already, they are not pinned or charged again. The
+ * Adds ranges to a session. The session can be enabled or not; no tick is lost. The caller must run
+ * in the creator's address space (EPERM otherwise), which contains the buffers. The call pins and
+ * charges them like PROFIL_IOC_START. Adjacent buffers of one call are pinned as one unit. If a
+ * unit of the session contains a buffer already, that buffer is not pinned or charged again. The
  * call adds all ranges or none. EINVAL: the ranges overlap each other or ranges of the session, or
  * the total is above profil_query.max_ranges. ESRCH: the session has no target in @space, or no
  * longer has one.
@@ -633,7 +634,7 @@ struct profil_add {
  * @flags: Must be 0.
  * @nr_removed: Out: the number of ranges that were removed.
  * @__reserved: Must be 0.
- * @space: The address space whose ranges to remove, PROFIL_SPACE_SELF, or PROFIL_SPACE_ALL.
+ * @space: The address space of the ranges to remove, PROFIL_SPACE_SELF, or PROFIL_SPACE_ALL.
  * @start: The call removes the ranges that are within [@start, @end).
  * @end: See @start; must be above it.
  *
@@ -642,9 +643,9 @@ struct profil_add {
  * and buffers that no range uses are no longer pinned or charged. (Buffers that were pinned as one
  * unit are unpinned together.) Buffers of ranges whose address space is gone are unpinned by the
  * next call that adds or removes ranges. Address spaces that inherited a range keep it, unless
- * @space is PROFIL_SPACE_ALL. ESRCH: as for PROFIL_IOC_ADD; PROFIL_SPACE_ALL does not return it.
- * ENOMEM with PROFIL_SPACE_ALL: some address spaces may have lost their ranges already; another
- * call removes the rest.
+ * @space is PROFIL_SPACE_ALL. ESRCH: the session has no target in @space; not with
+ * PROFIL_SPACE_ALL. ENOMEM with PROFIL_SPACE_ALL: some address spaces may have lost their ranges
+ * already; another call removes the rest.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -679,8 +680,8 @@ struct profil_enable {
  * @stats: Address of a struct profil_stats, as in struct profil_stop; or 0.
  *
  * Stops counting. When the call returns, no counter changes any more, and the statistics cover all
- * time in which the session was enabled. The session keeps its targets, its ranges and its pinned
- * buffers. EINVAL: the session is not enabled.
+ * time in which the session was enabled, since their last reset. The session keeps its targets, its
+ * ranges and its pinned buffers. EINVAL: the session is not enabled.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -717,9 +718,9 @@ struct profil_copy {
  *
  * Copies counters and statistics as they are at one moment: each tick is in both of them or in
  * neither. If the copies include all counters, these were 0 at the beginning, and nothing else
- * writes to them, then their sum is @stats->hit. Ticks that come during the call are deferred, and
- * counted afterwards. If too many come, they are dropped, and the next statistics report them as
- * dropped_overrun.
+ * writes to them, then the sum of the copies is @stats->hit. Ticks that come during the call are
+ * deferred, and counted afterwards. If too many come, they are dropped, and the next statistics
+ * report them as dropped_overrun.
  *
  * With PROFIL_SNAPSHOT_RESET, the call also sets the counters in the copies and all statistics
  * to 0, at the same moment. The caller must run in the creator's address space (EPERM otherwise).

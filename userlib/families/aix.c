@@ -2,9 +2,9 @@
 /*
  * profil() of AIX, in both its forms: see <profil/aix.h>
  *
- * The owner of the session says which form turned it on. A call to turn profiling on while it is
- * on, or to turn it off while it is off or was turned on with the other form, has no effect and
- * does not fail.
+ * The owner of the session is the form that turned it on. Two calls have no effect, and succeed:
+ * turning profiling on while it is on, and turning it off while it is off or was turned on with the
+ * other form.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +26,7 @@
 
 #define FORM_SECOND	UINT32_MAX	/* this size of the buffer selects the second form */
 
-/* As on AIX, the index is the offset in the buffer divided by 2, the step, and rounded up. */
+/* As on AIX, the index is the byte offset in the buffer, divided by 2 (the step) and rounded up. */
 static struct profil_range aix_range(uintptr_t start, uint64_t end, const void *buffer,
 				     unsigned int size, unsigned int scale)
 {
@@ -44,7 +44,7 @@ static struct profil_range aix_range(uintptr_t start, uint64_t end, const void *
 	};
 }
 
-/* Starts a session. Has no effect while a session is on, whichever call has started it. */
+/* Starts a session. Has no effect while a session of any call is on. */
 static int aix_start(enum libprofil_owner form, const struct profil_range *ranges, unsigned int nr)
 {
 	int err = libprofil_classic_start_locked(form, ranges, nr, 0, PROFIL_MODES_ALL, 0);
@@ -108,8 +108,8 @@ static uintptr_t buffer_end(const struct prof *p)
 }
 
 /*
- * Do all buffers together form one block without gaps? The block is the first buffer at first, and
- * grows as long as another buffer touches it.
+ * Returns true if all buffers together form one block without gaps. The block is the first buffer
+ * at first, and grows as long as another buffer touches it.
  */
 static bool buffers_are_contiguous(const struct prof *profs, size_t nr)
 {

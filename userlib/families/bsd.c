@@ -2,7 +2,7 @@
 /*
  * profil() of BSD and Darwin, and add_profil() of NeXT: see <profil/bsd.h>
  *
- * As in the source code of BSD, the index is that of the byte ((pc - offset) * scale >> 16) & ~1.
+ * As in the source code of BSD, a pc has the counter at byte ((pc - offset) * scale >> 16) & ~1.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,7 +45,7 @@ static void set_regions(struct profil_range *to, size_t nr)
 		munmap(old, mapped_size(nr_old));
 }
 
-/* The region ends after its last counter, because the text above can belong to another region. */
+/* The region ends with the text of its last counter: other regions can have the text above it. */
 static struct profil_range bsd_region(const char *samples, size_t size, unsigned long offset,
 				      unsigned int scale)
 {

@@ -72,7 +72,7 @@ static struct profil_range hpux_range(const struct prof *prof, uint32_t width)
 	return range;
 }
 
-/* The range for the overflow counter from @start to @end, where there is no region. */
+/* Makes the range for the overflow counter from @start to @end, where there is no region. */
 static struct profil_range hpux_gap_range(const struct prof *overflow, uint32_t width,
 					  uint64_t start, uint64_t end)
 {
@@ -89,7 +89,7 @@ static struct profil_range hpux_gap_range(const struct prof *overflow, uint32_t 
 	};
 }
 
-/* Converts @nr regions in ascending order to ranges. Returns their number or a negative error. */
+/* Converts @nr sorted regions to ranges. Returns the number of ranges, or a negative error. */
 static int hpux_ranges(const struct prof *profs, unsigned int nr, uint32_t width,
 		       struct profil_range *ranges)
 {
@@ -155,7 +155,7 @@ static int do_sprofil(const struct prof *profp, int profcnt, struct timeval *tvp
 	if (err)
 		return err;
 
-	/* The manual says that this turns profiling off, and in another place that it fails. */
+	/* The manual says that profcnt 0 turns profiling off, and elsewhere that the call fails. */
 	if (!profcnt)
 		return libprofil_classic_stop() ?: -E2BIG;
 	if (profcnt < 0 || (unsigned int)profcnt > hpux_max_regions(&query))

@@ -65,7 +65,7 @@ static OSErrorHandler error_handler;
  * struct n64_error - The result of a function
  * @errnum: The value for errno; 0 if there is no error.
  * @code: ERR_OSPROFILE*.
- * @nr: The number of arguments after @nr with which the error handler is called.
+ * @nr: The number of arguments that the error handler gets after @code and @nr.
  * @number: The argument, if it is a number.
  * @first: The first argument, if it is a pointer.
  * @second: The second argument.
@@ -122,7 +122,7 @@ static struct n64_error error_with_pointers(short code, short nr, const void *fi
 	};
 }
 
-/* Converts the result of a call of the kernel: 0 or a negative error. */
+/* Converts 0, or a negative error of the kernel. */
 static struct n64_error kernel_error(int err)
 {
 	return err ? plain_error(ERR_OSPROFILE_ERRNO, -err) : no_error();
@@ -139,7 +139,7 @@ static int profiler_is_running(void)
 	return result < 0 ? result : result == OWNER_N64;
 }
 
-/* Starts a session with the ranges of @p that counts every @period ns. 0: it counts nothing. */
+/* Starts a session with the ranges of @p that counts every @period ns; or nothing with 0. */
 static int n64_set_session(const struct n64_profile *p, uint64_t period)
 {
 	return libprofil_classic_start_locked(OWNER_N64, p->ranges, p->nr_ranges,
@@ -429,8 +429,8 @@ PROFIL_EXPORT OSErrorHandler osSetErrorHandler(OSErrorHandler new)
 /* ---- osProfileFlush ---- */
 
 /*
- * Connects to the host. Returns -1 if no host waits for this process, or if it belongs to a user
- * who is neither root nor the user of this process.
+ * Connects to the host. Returns -1 if no host waits for this process, or if the host belongs to a
+ * user who is neither root nor the user of this process.
  */
 static int connect_to_host(void)
 {

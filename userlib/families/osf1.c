@@ -2,7 +2,7 @@
 /*
  * profil() of Digital UNIX, System V and Version 7: see <profil/osf1.h>
  *
- * The call returns nothing. After a call with another buffer, its caller assumes that the kernel no
+ * The call returns nothing. After a call with another buffer, the caller assumes that the kernel no
  * longer uses the previous buffer. So a call that fails turns profiling off.
  */
 #include <errno.h>

@@ -120,7 +120,7 @@ static int sprofil_start(const struct prof *profp, size_t nr_profs, uint32_t wid
 	size_t size;
 	int nr, err;
 
-	/* Each structure needs at least one range, and the overflow bin needs one more. */
+	/* Usually, each structure needs at least one range, and the overflow bin needs one more. */
 	if (nr_profs >= max_ranges)
 		return -E2BIG;
 	size = 3 * nr_regions * sizeof(*regions) + nr_profs * (sizeof(*profs) + sizeof(*order));

@@ -55,7 +55,7 @@ static struct {
 	int32_t rate;			/* ticks per second */
 } gmon;
 
-/* Does the kernel count the histogram (unless moncontrol() has stopped it)? */
+/* Returns true if the kernel counts the histogram, even if moncontrol() has stopped it for now. */
 static bool kernel_counts(void)
 {
 	return gmon.started && gmon.range.nr_counters;
@@ -174,9 +174,9 @@ static bool is_earlier(const struct timespec *a, const struct timespec *b)
 }
 
 /*
- * Has the C library written the file with the status @st? If the C library has lost arcs, it writes
- * no file, and a file at this path is not from this run. @before is the status of the file at
- * this path before the call of the C library, and @since is the time before this call. @since is
+ * Returns true if the C library has written the file with the status @st. If it has lost arcs, it
+ * writes no file, and a file at this path is not from this run. @before is the status of the file
+ * at this path before the call of the C library, and @since is the time before this call. @since is
  * from the coarse clock, which also sets the times of files. So a file that is not older was
  * written after @since, even if it has the same times as @before.
  */
@@ -268,8 +268,8 @@ static void write_records(FILE *file, const struct gmon_hist_hdr *whole)
 }
 
 /*
- * Replaces the histogram in @file with the kernel's counts. Keeps the dimension ("seconds") and the
- * link-time address of the text (low_pc) of its header, and everything after the histogram.
+ * Replaces the histogram in @file with the kernel's counts. Keeps two members of its header, the
+ * dimension and low_pc (the link-time address of the text), and everything after the histogram.
  */
 static int replace_histogram(FILE *file)
 {
@@ -357,7 +357,7 @@ static void write_gmon_out(const struct gmon_libc *libc)
  * @highpc: First address after the text.
  *
  * If the kernel cannot count, the C library counts the histogram, and a message on standard error
- * has the reason. The function has no effect if it was called before, and libprofil_gmon_finish()
+ * gives the reason. The function has no effect if it was called before, and libprofil_gmon_finish()
  * was not called since. The C library does the same. (Its earlier versions leaked memory.)
  */
 void libprofil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, unsigned long highpc)

@@ -23,7 +23,7 @@ static struct gmon_libc libc_functions(void)
 	};
 }
 
-/* False: the C library does not have these functions, or was loaded before this library. */
+/* Returns 0 if the C library lacks these functions, or was loaded before this library. */
 static int is_complete(const struct gmon_libc *libc)
 {
 	return libc->monstartup && libc->moncontrol && libc->mcleanup && libc->profil;

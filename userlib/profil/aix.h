@@ -36,7 +36,7 @@ typedef unsigned short HISTCOUNTER;
  * @p_high: First address after the region; 0 in the structure that ends the array.
  * @p_buff: Array of counters.
  * @p_bufsize: Size of @p_buff in bytes.
- * @p_scale: As the scale of the first form, except that with 0 or 1 nothing is counted in the
+ * @p_scale: Like the scale of the first form, except that with 0 or 1 nothing is counted in the
  *	region. -1: the largest scale, at most 0xffff, with which all of the region has counters.
  */
 struct prof {
@@ -61,8 +61,8 @@ struct prof {
  *
  *	(pc - offset) * scale >> 16, rounded up to an even number
  *
- * of the buffer, if it is within the buffer. The computation does not overflow. A counter at its
- * maximum stays there.
+ * of the buffer, if that counter is within the buffer. The computation does not overflow. A counter
+ * at its maximum stays there.
  *
  * The second form does the same for each region with pc in [p_low, p_high), relative to p_low.
  * Where regions overlap, the first one counts. If the first p_high is 0, the call turns profiling
@@ -74,14 +74,13 @@ struct prof {
  *
  * Return: 0, or -1 with errno set; then the profile does not change:
  *
- *	EFAULT	the buffer, the array of structures or a p_buff is not mapped and writable
- *		(the array: readable), is misaligned, or is memory that cannot be locked;
- *		RLIMIT_MEMLOCK is too low to lock it; the buffers of the second form leave gaps
- *		between them; or there are more structures than half of profil_query.max_ranges
- *		(512)
+ *	EFAULT	the buffer or a p_buff is not mapped and writable, is misaligned, or is memory
+ *		that cannot be locked; RLIMIT_MEMLOCK is too low; the array of structures is not
+ *		readable; the buffers of the second form leave gaps between them; or there are
+ *		more structures than half of profil_query.max_ranges (512)
  *	EINVAL	p_high does not increase from each structure to the next
  *
- * and ENOSYS, EACCES, EBUSY, EMFILE and ENFILE as by profil(3). Thread-safe and
+ * and ENOSYS, EACCES, EBUSY, EMFILE and ENFILE, see profil(3). Thread-safe and
  * async-signal-safe.
  */
 int profil_aix(void *buffer, unsigned int size, unsigned long offset,

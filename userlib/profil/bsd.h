@@ -45,25 +45,26 @@ extern "C" {
  *	EFAULT	@samples is not mapped and writable for @size bytes, is misaligned, or is memory
  *		that cannot be locked; profiling is off
  *
- * and as by profil(3), when the profile does not change. Thread-safe and async-signal-safe.
+ * and the errors of profil(3), after which the profile does not change. Thread-safe and
+ * async-signal-safe.
  */
 int profil_bsd(char *samples, size_t size, unsigned long offset,
 	       unsigned int scale) __PROFIL_NOTHROW;
 
 /**
  * add_profil - Add an area of text to the profile
- * @samples: Array of counters, as for profil_bsd().
+ * @samples: Array of counters, see profil_bsd().
  * @size: Size of @samples in bytes.
  * @offset: The address at which the area begins.
- * @scale: As for profil_bsd(); with 0 the call has no effect.
+ * @scale: See profil_bsd(); with 0 the call has no effect.
  *
- * A tick is counted once: in the area of profil_bsd() if that has a counter for the pc, otherwise
- * in the last added area that has one. Counting is not interrupted. If profiling is off, or the
- * profile is not one of profil_bsd(), the call has no effect.
+ * A tick is counted once: in the area of profil_bsd() if that area has a counter for the pc;
+ * otherwise in the last added area that has a counter for it. Counting is not interrupted. If
+ * profiling is off, or the profile is not one of profil_bsd(), the call has no effect.
  *
- * Return: 0, or -1 with errno set as by profil_bsd(), or ENOMEM if there are more areas than half
- * of profil_query.max_ranges (512). A call that fails does not change the profile. Thread-safe and
- * async-signal-safe.
+ * Return: 0, or -1 with errno set to an error of profil_bsd(), or ENOMEM if there are more areas
+ * than half of profil_query.max_ranges (512). A call that fails does not change the profile.
+ * Thread-safe and async-signal-safe.
  */
 int add_profil(char *samples, size_t size, unsigned long offset,
 	       unsigned int scale) __PROFIL_NOTHROW;

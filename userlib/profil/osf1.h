@@ -42,7 +42,7 @@ extern "C" {
  * returns the rate. A call while profiling is on replaces it.
  *
  * A failure is reported only in errno, which does not change otherwise: EFAULT if @short_buffer is
- * not mapped and writable, is misaligned, or is memory that cannot be locked; other errors as by
+ * not mapped and writable, is misaligned, or is memory that cannot be locked; or another error of
  * profil(3). After a failure profiling is off, with the exceptions in profil_osf1(3). Thread-safe
  * and async-signal-safe.
  */
@@ -60,7 +60,7 @@ void profil_osf1(unsigned short *short_buffer, unsigned int buffer_size, void *o
  * More arguments are ignored.
  *
  * Return: 1; or -1 with errno set: EINVAL if @op is not GSI_CLK_TCK, or if @nbytes is too small for
- * an int; EFAULT if @buffer cannot be written; ENOSYS, EACCES, EMFILE, ENFILE as by profil(3).
+ * an int; EFAULT if @buffer cannot be written; or ENOSYS, EACCES, EMFILE or ENFILE, see profil(3).
  * Thread-safe and async-signal-safe.
  */
 int getsysinfo_osf1(unsigned long op, void *buffer, unsigned long nbytes, ...) __PROFIL_NOTHROW;
