@@ -96,7 +96,7 @@ static bool same(const struct usage *before)
 	       now.pins == before->pins && now.descriptor == before->descriptor;
 }
 
-/* No stack dumps. With probability 0, allocations fail only when fail-nth requests it. */
+/* No stack dumps. With probability 0, only fail-nth makes allocations fail. */
 static const char *const settings[][2] = {
 	{ DEBUGFS "failslab/verbose", "0" },
 	{ DEBUGFS "failslab/probability", "0" },
@@ -220,13 +220,13 @@ FIXTURE_TEARDOWN(inject)
 	EXPECT_EQ(0, descriptor_disable(self->bystander, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(s.hit, self->counters[0]);
-	/* A thread that exits has no mm before the last ticks: these are dropped. */
+	/* A thread that exits loses its mm before its last ticks, which are dropped. */
 	EXPECT_EQ(s.dropped_exit, s.dropped);
 }
 
 /*
  * A call, and functions that run before and after it. They return 0 or a negative errno; @call can
- * also return a positive number. @before repeats whatever the last call may have changed.
+ * also return a positive number. @before restores the state that the call expects.
  */
 struct op {
 	int (*before)(FIXTURE_DATA(inject) *self);
@@ -318,9 +318,9 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 		}
 		ASSERT_TRUE(goes_on(self->bystander));
 		/*
-		 * If the kernel cannot write the result back, although it could at the start of the
-		 * call, the call has taken effect already. There is one such place, but not always
-		 * with the same number.
+		 * If the last copy to user memory fails, although memory was writable at the start
+		 * of the call, the call has taken effect already. There is one such copy, but its
+		 * number among the allocations varies.
 		 */
 		late = op->unchanged && !op->unchanged(self);
 		changed += late;
@@ -792,7 +792,7 @@ static int remove_self(FIXTURE_DATA(inject) *self)
 	return descriptor_remove(self->fd, PROFIL_SPACE_SELF, 0, ~0ULL);
 }
 
-/* The session is on, and has no ranges. */
+/* Returns true if the session is on, and has no ranges. */
 static bool nothing_added(FIXTURE_DATA(inject) *self)
 {
 	return goes_on(self->fd) && !remove_self(self);
@@ -837,7 +837,7 @@ static int remove_rest(FIXTURE_DATA(inject) *self)
 	return descriptor_remove(self->fd, PROFIL_SPACE_ALL, 0, ~0ULL) == 2 ? 0 : -EPROTO;
 }
 
-/* Either all ranges are there, or all but the first of one address space are removed. */
+/* Returns true if no range, or all but the first range of one address space, were removed. */
 static bool removed_from_one_at_most(FIXTURE_DATA(inject) *self)
 {
 	int all = 2 * self->start.nr_ranges;
@@ -918,7 +918,7 @@ static int call_disable(FIXTURE_DATA(inject) *self)
 	return descriptor_disable(self->fd, &s);
 }
 
-/* If the statistics of a disabled session cannot be written, the session is disabled. */
+/* The session may be on or off: DISABLE also fails if it cannot write its results. */
 static bool is_whole(FIXTURE_DATA(inject) *self)
 {
 	u32 state = state_now(self->fd);
@@ -944,7 +944,7 @@ TEST_F(inject, disable)
 	}, each);
 }
 
-/* The counters are not 0, and the snapshot is copied to unpopulated pages. */
+/* Lets the counters become nonzero, and removes the pages to which the snapshot is copied. */
 static int snapshot_due(FIXTURE_DATA(inject) *self)
 {
 	if (self->fd < 0 && (open_and_attach(self) ||
@@ -968,7 +968,7 @@ static int call_snapshot(FIXTURE_DATA(inject) *self)
 }
 
 /*
- * Either all counters and statistics were reset, or none: the counter agrees with the statistics.
+ * Returns true if the counter agrees with the statistics: both were reset, or neither.
  */
 static bool is_not_half_reset(FIXTURE_DATA(inject) *self)
 {
@@ -1121,7 +1121,7 @@ static int close_kinds(void)
 	return session_stop(PROFIL_SCOPE_PROCESS, NULL);
 }
 
-/* The child has inherited each session, or the session reports that it has ended. */
+/* The child inherits each session, or the parent's session counts an unfollowed fork. */
 TEST_F(inject, fork)
 {
 	unsigned int n, missing = 0, forks = 0;
@@ -1169,7 +1169,7 @@ static void exec_in_child(unsigned int n)
 	_exit(1);
 }
 
-/* For a child that is stopped after exec: has the allocation failed already? */
+/* Has the allocation of @pid failed already, which is stopped after exec? */
 static bool has_failed_in(pid_t pid)
 {
 	char path[64];
@@ -1193,7 +1193,7 @@ TEST_F(inject, exec)
 
 	NEEDS_INJECTION();
 	ASSERT_EQ(0, open_kinds(self));
-	/* No two are alike, and there is one allocation or two that it is about. */
+	/* The number of allocations varies, so one sweep may skip the few of the module. */
 	for (sweeps = 0, failed = false; failed || (!missing && sweeps < 10); n++) {
 		if (!failed) {
 			sweeps++;
