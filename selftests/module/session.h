@@ -50,7 +50,7 @@ __attribute__((constructor)) static void new_program(void)
 			loop_run(7, LOOP_BURST);
 }
 
-/* Any call uncharges the buffers that exited processes left. Returns true if none is left. */
+/* A call uncharges the buffers of ranges that have ended. Returns true if no page is charged. */
 static inline bool returns_buffers(int fd)
 {
 	struct profil_stats s;

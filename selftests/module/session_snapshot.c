@@ -51,7 +51,7 @@ TEST_F_TIMEOUT(session, has_snapshots_that_agree_with_its_statistics, 120)
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_EXACT(s, page);
 	dropped_here(_metadata, &s);
-	/* A disabled session, too. */
+	/* The same holds for a disabled session. */
 	ASSERT_EQ(0, descriptor_snapshot(fd, 0, copies, 2, &s));
 	EXPECT_EXACT(s, copy);
 	EXPECT_EQ((u32)PROFIL_STATE_OFF, s.state);
