@@ -12,7 +12,7 @@
  *			    uint64_t *gaps, size_t max_gaps, int fd, void *buffer);
  *
  * The same, but an iteration is a read() of BENCH_READ_BYTES from fd, nearly all of which runs in
- * the kernel. It is before bench_loop_end, so that its pcs are in the ranges of the loop.
+ * the kernel. This function is before bench_loop_end, so its pcs are in the ranges of the loop.
  */
 #include "loop.h"
 

@@ -171,8 +171,8 @@ static bool measure_loop(size_t (*loop)(u64 iterations, u64 threshold), u64 roun
 	size_t nr;
 
 	/*
-	 * An iteration that is not interrupted always takes the same time, and a few instructions
-	 * more after an interrupted one, whose time is stored.
+	 * An iteration that is not interrupted always takes the same time; or a few instructions
+	 * more after an interrupted iteration, whose time it stores.
 	 */
 	begin = now();
 	nr = loop(query.tick_ns * ticks / round, round + 20 * INSTRUCTION_NS);
@@ -247,7 +247,7 @@ void figure(const char *name, double median, double mean, u64 samples)
 /* The tick before any session existed */
 static struct gaps first_tick;
 
-/* The tick after the hook was removed, linger_s after the last session: as before any session. */
+/* Measures the tick after the hook was removed, linger_s after the last session. */
 bool measure_off(struct gaps *gaps)
 {
 	for (int i = 0; i < 3600 && !hook_is(PROFIL_HOOK_NONE); i++)

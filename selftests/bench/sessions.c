@@ -118,8 +118,8 @@ static bool other_start(void)
 }
 
 /*
- * Reads numbers, and makes that many processes with a session exist. They are in its process group,
- * which is killed at the end.
+ * Reads numbers from @fd, and starts or ends processes until so many have a session. They are in
+ * the process group of this process, which is killed at the end.
  */
 static void zygote_run(int fd)
 {
@@ -183,7 +183,7 @@ void sessions_init(void)
 	counters = reserve(LOOP_COUNTERS * 8 + MAX_RANGES * 16);
 }
 
-/* The cost of a sample on the tick: the extra time relative to @without. */
+/* Records the cost of a sample on the tick: the extra time relative to @without. */
 static void sampled(const char *name, const struct gaps *with, const struct gaps *without)
 {
 	figure(name, shift_of(with, without), with->middle - without->middle, with->nr);
@@ -201,7 +201,7 @@ static bool all_hits(const struct gaps *gaps, const struct profil_stats *stats)
 		    (unsigned long long)stats->hit, (unsigned long long)stats->ticks);
 }
 
-/* The cost of a sample of a clock, which includes the clock's own interrupt. */
+/* Records the cost of a sample of a clock, which includes the clock's own interrupt. */
 static bool clocked(const struct row *row, const struct gaps *gaps,
 		    const struct profil_stats *stats)
 {
@@ -412,13 +412,13 @@ bool run_record(const struct row *row)
 	return true;
 }
 
-/* The number of instructions since @begin. */
+/* Returns the number of instructions since @begin. */
 static double since(u64 begin)
 {
 	return (double)(now() - begin) / INSTRUCTION_NS;
 }
 
-/* The child exits at once. If it @asks, it first gets its statistics, which sets up its session. */
+/* Forks a child that exits at once. If it @asks for statistics, this sets up its session. */
 static double fork_once(bool asks)
 {
 	struct profil_stats stats;

@@ -2,8 +2,8 @@
 /*
  * Rows with the cost of profiling a program from beginning to end, in all tasks and interrupts: of
  * the program, the profiler and the kernel. There is one CPU, whose clock counts instructions, so
- * this cost is the extra time of the command, relative to the program alone. From two lengths of
- * the same program follow the fixed cost and the cost for each second of CPU time.
+ * this cost is the extra time of the command, relative to the program alone. The program runs with
+ * two lengths, which give the fixed cost and the cost for each second of CPU time.
  */
 #include "measure.h"
 

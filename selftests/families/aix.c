@@ -34,7 +34,7 @@ static int on_loops(void)
 	return on(counters, LOOPS * sizeof(*counters), OFFSET, LOOPS_SCALE);
 }
 
-/* Text from @low on to below @high. */
+/* Returns a structure for the text from @low on to below @high. */
 static struct prof prof_of(u64 low, u64 high, u16 *buffer, int size, u32 scale)
 {
 	return (struct prof) {
@@ -48,7 +48,7 @@ static struct prof prof_of(u64 low, u64 high, u16 *buffer, int size, u32 scale)
 
 static const struct prof end;
 
-/* The second form of on_loops(). */
+/* Like on_loops(), by the second form. */
 static int second_on_loops(void)
 {
 	struct prof profs[] = {
@@ -67,7 +67,7 @@ static int second_off(void)
 	return SECOND(profs);
 }
 
-/* The profile of the loops is on and counts. */
+/* Returns true if the profile of the loops is on and counts. */
 static bool still_on(void)
 {
 	return state_of(SCOPE) == PROFIL_STATE_ON && loop_hits(0, 2);
@@ -101,7 +101,7 @@ TEST_F(aix, the_offset_is_subtracted_from_the_pc)
 		      { BEFORE, 0xffff, OUTSIDE }, { 0, 0xffff, 0 }, { 6, 0xffff, 3 });
 }
 
-/* Rounded up to the next half-word; an even number of bytes is one already. */
+/* d * scale is a number of bytes, which is rounded up to an even one. */
 TEST_F(aix, d_times_scale_is_rounded_up_to_a_half_word)
 {
 	EXPECT_PLACES(on, off,

@@ -31,7 +31,7 @@ static int on_loops(void)
 	return on(counters, LOOPS * sizeof(*counters), LOOPS_OFFSET, LOOPS_SCALE);
 }
 
-/* The profile of on_loops() is on and counts. */
+/* Returns true if the profile of on_loops() is on and counts. */
 static bool still_on(void)
 {
 	return state_of(SCOPE) == PROFIL_STATE_ON && loop_hits(0, 2);
@@ -200,7 +200,7 @@ TEST_F(bsd, success_returns_0)
 
 static u16 added[2][64];
 
-/* Two bytes a counter, from loop @i on. */
+/* Adds an area from loop @i on, with a counter for every two bytes. */
 static int add_loop(u16 *buffer, size_t nr, unsigned int i)
 {
 	return add_profil((char *)buffer, nr * sizeof(*buffer), loop_at(i), 65536);
@@ -357,7 +357,7 @@ TEST_F(bsd, threads_can_add_areas_at_the_same_time)
 	EXPECT_TRUE(loop_hits_at(0, &counters[0]));
 }
 
-/* Another area can cut each in two, and the number of ranges in the kernel is limited. */
+/* Each area can be cut in two by another one, and the kernel limits the number of ranges. */
 TEST_F(bsd, the_number_of_areas_is_at_most_half_of_max_ranges)
 {
 	struct profil_query query;

@@ -108,7 +108,7 @@ static int bsd_stop(void)
 	return result(profil_bsd(NULL, 0, 0, 0));
 }
 
-/* The errno of a call that returns nothing. On success errno stays UNTOUCHED. */
+/* Evaluates to the errno of a call that returns nothing. On success errno stays UNTOUCHED. */
 #define UNTOUCHED	12345
 #define ERROR_OF(call) ({				\
 	errno = UNTOUCHED;				\
@@ -163,13 +163,13 @@ static int hpux_start(void *buffer, size_t size, u64 offset)
 	return result(sprofil_hpux(&prof, 1, NULL, PROF_UINT_HPUX));
 }
 
-/* Turns it off, and then calls that an error. */
+/* Turns profiling off; the call also returns an error. */
 static int hpux_stop(void)
 {
 	return sprofil_hpux(NULL, 0, NULL, 0) < 0 && errno == E2BIG ? 0 : -1;
 }
 
-/* All program counters, wherever they are. */
+/* Stores all program counters, since there is no offset. */
 static int illumos_start(void *buffer, size_t size, u64 offset)
 {
 	(void)offset;
@@ -200,7 +200,7 @@ static int n64_stop(void)
 }
 
 /*
- * Geometry: which counter has loop @i, if counting starts at the first byte of the loops' text
+ * Geometry: the counter of loop @i, if counting starts at the first byte of the loops' text
  */
 
 static unsigned int one_each(unsigned int i)
@@ -364,7 +364,7 @@ FIXTURE_VARIANT_ADD(family, n64)
  * Functions that all tests use
  */
 
-/* Bytes that are counters of all loops; or room for many program counters. */
+/* Returns the size of counters for all loops; or of room for many program counters. */
 static size_t size_of(const FIXTURE_VARIANT(family) *f)
 {
 	return f->counter ? (f->counter(LOOPS - 1) + 1) * f->width : BUFFER_SIZE;
@@ -383,7 +383,7 @@ static u64 in_loop(const FIXTURE_VARIANT(family) *f, const volatile void *buffer
 	return nr;
 }
 
-/* All ticks that are in the buffer. */
+/* Returns the number of ticks in the buffer. */
 static u64 in_all(const FIXTURE_VARIANT(family) *f, const volatile void *buffer)
 {
 	u64 nr = 0;
@@ -400,7 +400,7 @@ static int start(const FIXTURE_VARIANT(family) *f, void *buffer)
 	return f->start(buffer, size_of(f), LOOPS_OFFSET);
 }
 
-/* Loop @i until it has @n ticks more in the buffer. */
+/* Runs loop @i until it has @n ticks more in the buffer. */
 static bool counts(const FIXTURE_VARIANT(family) *f, const volatile void *buffer, unsigned int i,
 		   u64 n)
 {
@@ -409,7 +409,7 @@ static bool counts(const FIXTURE_VARIANT(family) *f, const volatile void *buffer
 	return loop_until(i, in_loop(f, buffer, i) >= until);
 }
 
-/* Some ticks of this thread pass without one in the buffer, whether profiling is on or not. */
+/* Gets some ticks, and returns true if none is in the buffer. Profiling can be on or off. */
 static bool does_not_count(const FIXTURE_VARIANT(family) *f, const volatile void *buffer)
 {
 	u64 before = in_all(f, buffer);
@@ -421,7 +421,7 @@ static bool does_not_count(const FIXTURE_VARIANT(family) *f, const volatile void
 	return !session_stop(PROFIL_SCOPE_THREAD, NULL) && burnt && in_all(f, buffer) == before;
 }
 
-/* After a stop. */
+/* Is the session in the state that a stop leaves? */
 static bool is_stopped(const FIXTURE_VARIANT(family) *f)
 {
 	return f->promises & STOP_KEEPS_SESSION ? state_of(SCOPE) == PROFIL_STATE_ON :
@@ -701,7 +701,7 @@ TEST_F(family, a_bad_buffer_is_refused)
 	}
 }
 
-/* After a start failed with @error: the profile that was on has ended, or is unchanged. */
+/* After a start failed with @error: has the profile ended if @stops, and not changed otherwise? */
 static void expect_after_error(struct __test_metadata *_metadata,
 			       const FIXTURE_VARIANT(family) *f, bool stops, int expected,
 			       int error)
@@ -740,7 +740,7 @@ TEST_F(family, a_bad_buffer_stops_the_profile_or_leaves_it_unchanged)
 	}
 }
 
-/* There is room for as much as a good profile needs, and not for a page more. */
+/* RLIMIT_MEMLOCK allows the pages of a good profile, and not one page more. */
 TEST_F(family, a_buffer_that_may_not_be_locked_is_refused)
 {
 	u8 *two_pages = second + BUFFER_SIZE - 8;
@@ -834,7 +834,7 @@ TEST_F(family, another_family_replaces_its_profile_or_is_refused)
  * Processes
  */
 
-/* The new program is this one again, which then looks whether it is profiled. */
+/* The new program is this program again. It exits with 0 if it is not profiled. */
 __attribute__((constructor)) static void end_as_new_program(void)
 {
 	if (getenv("PROFIL_NEW_PROGRAM"))
@@ -891,7 +891,7 @@ TEST_F(family, exec_turns_it_off)
  * The means of the library: one descriptor, no signal
  */
 
-/* Its number, or -1. Beside it only device_fd() is one of the device. */
+/* Returns the number of this descriptor, or -1. Of the device's others only device_fd() is open. */
 static int kept_descriptor(void)
 {
 	struct stat device, st;
@@ -982,7 +982,7 @@ TEST_F(family, it_can_be_stopped_after_chroot)
 	EXPECT_EQ(0, status_in_child(stop_after_chroot));
 }
 
-/* From now on ioctl() is EPERM. */
+/* After this call ioctl() fails with EPERM. */
 static int forbid_ioctl(void)
 {
 	struct sock_filter filter[] = {

@@ -116,7 +116,7 @@ static int work(struct run how)
 	return run.pid < 0 ? -1 : status_of(run.pid);
 }
 
-/* The number that the program printed for @key; UINT64_MAX if none. */
+/* Returns the number that the program printed for @key; UINT64_MAX if it printed none. */
 static u64 said(const char *key)
 {
 	unsigned long long value;
@@ -261,7 +261,7 @@ static u64 in_loops(const struct profile *p)
 	return sum;
 }
 
-/* The output of gprof about the loops: how long they ran, and how long it takes a sample to be. */
+/* Reads gprof's output: the time of the loops, and the time that gprof assumes for a sample. */
 static bool gprof(const char *file, double *seconds, double *sample)
 {
 	char command[2 * PATH_MAX], line[256];
@@ -593,7 +593,7 @@ TEST_F_TIMEOUT(gmon, counts_above_65535_survive, 240)
 	EXPECT_GT(0.0051, fabs(seconds - profile.loops[3] / 20000.0));
 }
 
-/* Uses fewer counters, each for more text. */
+/* The library uses fewer counters, each for more text. */
 TEST_F(gmon, with_a_low_RLIMIT_MEMLOCK_bins_are_larger)
 {
 	double seconds, sample;

@@ -33,7 +33,7 @@ static int first_bias(struct dl_phdr_info *info, size_t size, void *bias)
 	return 1;
 }
 
-/* The link-time address of @p. */
+/* Returns the link-time address of @p. */
 static u64 linked(const void *p)
 {
 	u64 bias = 0;

@@ -37,7 +37,7 @@ static const struct {
 	{ PROF_UINT64, 8 },
 };
 
-/* A region of a counter for each loop, loops [first, end), with counters of @width bytes. */
+/* Returns a region with a counter of @width bytes for each of the loops [@first, @end). */
 static struct prof prof_of(void *base, u32 width, unsigned int first, unsigned int end)
 {
 	return (struct prof) {
@@ -269,7 +269,7 @@ TEST_F(hpux, pr_scale_has_sixteen_bits_right_of_the_point)
 
 TEST_F(hpux, scale_and_width_determine_the_bytes_of_text_per_element)
 {
-	/* The table: 65536 is 2, 4 and 8 bytes; 32768 twice, 2 as 32,768 times that. */
+	/* 65536 gives 2, 4 or 8 bytes; 32768 gives twice, and 2 gives 32,768 times as many. */
 	EXPECT_EQ(1U, place(7, 65536, PROF_UINT, 16));
 	EXPECT_EQ(2U, place(8, 65536, PROF_UINT, 16));
 	EXPECT_EQ(0U, place(7, 65536, PROF_UINT64, 16));

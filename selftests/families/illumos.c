@@ -32,7 +32,7 @@ static unsigned short *volatile null;
 	EXPECT_EQ(error, errno);		\
 } while (0)
 
-/* The number of samples of loop @i among the first @n. */
+/* Returns the number of samples of loop @i among the first @n. */
 static unsigned int in_loop(unsigned int i, long n)
 {
 	unsigned int nr = 0;

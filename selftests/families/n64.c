@@ -97,7 +97,7 @@ static void on_error(short code, short nr, ...)
 	errno = 0;		/* what a handler does to errno has no effect */
 }
 
-/* @what fails with this fault: in errno, and in one call of the handler. */
+/* Checks that @what sets errno to the fault, and calls the handler once. */
 #define EXPECT_FAULT(fault, number_of_it, args, what) do {	\
 	memset(&said, 0, sizeof(said));				\
 	errno = 0;						\
@@ -109,7 +109,7 @@ static void on_error(short code, short nr, ...)
 	EXPECT_EQ(number_of_it, said.error);			\
 } while (0)
 
-/* @what succeeds: errno stays the same, and the handler is not called. */
+/* Checks that @what succeeds: errno stays the same, and the handler is not called. */
 #define EXPECT_FINE(what) do {				\
 	memset(&said, 0, sizeof(said));			\
 	errno = 12345;					\
@@ -328,7 +328,7 @@ TEST_F(n64, microseconds_are_the_period)
 		     after.ru_utime.tv_usec + after.ru_stime.tv_usec -
 		     before.ru_utime.tv_usec - before.ru_stime.tv_usec;
 		/*
-		 * The ticks may differ by a fifth, which is the accuracy of CPU time here, and by
+		 * The ticks may differ by a fifth, which is the accuracy of CPU time here, plus
 		 * two.
 		 */
 		ticks = s.ticks + s.missed;
@@ -449,7 +449,8 @@ TEST_F(n64, INIT_CNT_profcnt_is_wrong)
 }
 
 /*
- * Another segment can cut each in two, and two ranges are for the overflow counter and the period.
+ * Each segment can be cut in two by another one, and two ranges are for the overflow counter and
+ * the period.
  */
 TEST_F(n64, the_number_of_segments_is_at_most_half_of_max_ranges)
 {
@@ -476,7 +477,6 @@ TEST_F(n64, the_number_of_segments_is_at_most_half_of_max_ranges)
 	free(profs);
 }
 
-/* The array may not be mapped. */
 TEST_F(n64, an_array_that_cannot_be_read_is_EFAULT)
 {
 	EXPECT_FAULT(ERR_OSPROFILE_ERRNO, EFAULT, 0, osProfileInit(NULL, 1));

@@ -3,7 +3,7 @@
  * The ioctls of /dev/profil, a function that burns CPU time until enough ticks have come,
  * and the amount of locked memory
  *
- * Calls return 0 or a negative errno. Nothing here waits for time to pass: a test
+ * Calls return 0 or a result, or a negative errno. Nothing here waits for time to pass: a test
  * burns until the statistics show enough ticks, and gives up after far more iterations
  * than these take, so that a test fails if no tick comes.
  */
@@ -37,7 +37,7 @@ static inline u64 addr(const volatile void *p)
 	return (uintptr_t)p;
 }
 
-/* A descriptor of the device, which each process opens on first use. */
+/* Returns a descriptor of the device, which each process opens on first use. */
 static inline int device_fd(void)
 {
 	static int fd = -1;
@@ -94,7 +94,7 @@ static inline int session_stats(u32 scope, struct profil_stats *stats)
 	return device_ioctl(PROFIL_IOC_STATS, stats);
 }
 
-/* Stores the final statistics in @stats, unless that is NULL. */
+/* Stores the final statistics in @stats, unless @stats is NULL. */
 static inline int session_stop(u32 scope, struct profil_stats *stats)
 {
 	struct profil_stop stop = {
@@ -114,7 +114,7 @@ static inline int session_stop(u32 scope, struct profil_stats *stats)
  * Sessions with a descriptor: the same calls, with a descriptor instead of a scope
  */
 
-/* The result of a successful call, or a negative errno. */
+/* Returns the result of a successful call, or a negative errno. */
 static inline int descriptor_ioctl(int fd, unsigned int cmd, const volatile void *arg)
 {
 	int result = ioctl(fd, cmd, arg);
@@ -122,7 +122,7 @@ static inline int descriptor_ioctl(int fd, unsigned int cmd, const volatile void
 	return result < 0 ? -errno : result;
 }
 
-/* A descriptor, or a negative errno. */
+/* Returns a descriptor, or a negative errno. */
 static inline int descriptor_open_as(struct profil_open open)
 {
 	int fd = device_fd();
@@ -141,7 +141,7 @@ static inline int descriptor_open(u32 modes, u32 on_fork, u32 on_exec, u32 nr_re
 	});
 }
 
-/* @pid: 0 for the caller. Stores the id of its address space in @space, unless that is NULL. */
+/* @pid: 0 for the caller. Stores the id of the address space in @space, unless @space is NULL. */
 static inline int descriptor_attach(int fd, u32 scope, pid_t pid, u64 *space)
 {
 	struct profil_attach attach = {
@@ -169,7 +169,7 @@ static inline int descriptor_add(int fd, u64 space, const struct profil_range *r
 	return descriptor_ioctl(fd, PROFIL_IOC_ADD, &add);
 }
 
-/* The number of ranges that were removed, or a negative errno. */
+/* Returns the number of ranges that were removed, or a negative errno. */
 static inline int descriptor_remove(int fd, u64 space, u64 start, u64 end)
 {
 	struct profil_remove remove = {
@@ -197,7 +197,7 @@ static inline int descriptor_stats(int fd, struct profil_stats *stats)
 	return descriptor_ioctl(fd, PROFIL_IOC_STATS, stats);
 }
 
-/* Stores the statistics in @stats, unless that is NULL. */
+/* Stores the statistics in @stats, unless @stats is NULL. */
 static inline int descriptor_disable(int fd, struct profil_stats *stats)
 {
 	struct profil_disable disable = {
@@ -212,7 +212,7 @@ static inline int descriptor_disable(int fd, struct profil_stats *stats)
 	return descriptor_ioctl(fd, PROFIL_IOC_DISABLE, &disable);
 }
 
-/* Also stores the statistics. @flags: PROFIL_SNAPSHOT_*. */
+/* Takes a snapshot, and stores its statistics in @stats. @flags: PROFIL_SNAPSHOT_*. */
 static inline int descriptor_snapshot(int fd, u32 flags, const struct profil_copy *copies,
 				      u32 nr_copies, struct profil_stats *stats)
 {
@@ -264,7 +264,7 @@ static inline u64 counters_sum(const volatile void *buffer, u32 width, u64 n)
 	return sum;
 }
 
-/* A range of all user text, which counts every pc in counter 0. */
+/* Returns a range of all user text, which counts every pc in counter 0. */
 static inline struct profil_range range_all(volatile void *buffer, u64 nr_counters, u32 width)
 {
 	return (struct profil_range) {
@@ -291,7 +291,7 @@ static __attribute__((noinline, noclone, used, section("profil_burn"))) void bur
 
 #define BURN_GRANULE	4096
 
-/* A range of the text of burn(), which counts all of it in counter @n. */
+/* Returns a range of the text of burn(), which counts all this text in counter @n. */
 static inline struct profil_range range_burn(volatile void *buffer, u64 nr_counters, u32 width,
 					     u64 n)
 {
@@ -343,7 +343,7 @@ static inline bool accounted(const struct profil_stats *s)
 	       s->dropped_exec + s->dropped_exit + s->dropped_record == s->dropped;
 }
 
-/* The number in a line of /proc/self/status, for example VmLck; in KiB if it is memory. */
+/* Returns the number in a line of /proc/self/status, for example VmLck; in KiB if it is memory. */
 static inline u64 status_line(const char *name)
 {
 	unsigned long long value = UINT64_MAX;
@@ -360,7 +360,7 @@ static inline u64 status_line(const char *name)
 	return value;
 }
 
-/* The bytes that are charged to RLIMIT_MEMLOCK. */
+/* Returns the number of bytes that are charged to RLIMIT_MEMLOCK. */
 static inline u64 locked_bytes(void)
 {
 	return status_line("VmLck") * 1024;

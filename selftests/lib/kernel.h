@@ -18,7 +18,7 @@
 #define TRACEFS		"/sys/kernel/tracing"
 #define HUGETLB_POOL	"/proc/sys/vm/nr_hugepages"
 
-/* The number after @key at the beginning of a line of the file @path, or -1. */
+/* Returns the number after @key at the beginning of a line of the file @path, or -1. */
 static inline long long file_number(const char *path, const char *key)
 {
 	size_t len = strlen(key);
@@ -91,7 +91,7 @@ static inline bool file_has(const char *path, const char *word, char *line, int 
 	return found;
 }
 
-/* The first line of the file @path, without its newline, or "" if it cannot be read. */
+/* Returns the first line of the file @path, without its newline, or "" if it cannot be read. */
 static inline const char *file_line(const char *path, char *line, int size)
 {
 	FILE *f = fopen(path, "re");
@@ -124,14 +124,14 @@ static inline int file_write(const char *path, const char *text)
 	return file_write_as(path, 0, text);
 }
 
-/* As file_write(), but first stores the first line in @old. */
+/* Like file_write(), but first stores the first line of the file in @old. */
 static inline int file_exchange(const char *path, const char *text, char *old, int size)
 {
 	file_line(path, old, size);
 	return file_write(path, text);
 }
 
-/* As file_write(), but appends, so that tracefs keeps the rest of its lists. */
+/* Like file_write(), but appends, so that tracefs keeps the rest of its lists. */
 static inline int file_append(const char *path, const char *text)
 {
 	return file_write_as(path, O_APPEND, text);
@@ -149,7 +149,7 @@ static inline bool preempt_rt(void)
  * Tasks
  */
 
-/* As in /proc/PID/stat: 'R', 'S', 'D', 'Z' and others; 0 if there is no such task. */
+/* Returns the state in /proc/PID/stat: 'R', 'S', 'D', 'Z' or others; 0 if there is no such task. */
 static inline char task_state(pid_t pid)
 {
 	char path[64], line[512], *state;
@@ -160,7 +160,7 @@ static inline char task_state(pid_t pid)
 	return state ? state[2] : 0;
 }
 
-/* The CPU time of a thread, in ns; 0 if there is no such thread. */
+/* Returns the CPU time of a thread, in ns; 0 if there is no such thread. */
 static inline u64 task_ns(pid_t pid)
 {
 	char path[64], line[128];
@@ -169,7 +169,7 @@ static inline u64 task_ns(pid_t pid)
 	return strtoull(file_line(path, line, sizeof(line)), NULL, 10);
 }
 
-/* The CPU time of all kworkers. */
+/* Returns the CPU time of all kworkers, in ns. */
 static inline u64 kworkers_ns(void)
 {
 	char path[64], line[512], *name;
@@ -298,14 +298,14 @@ static inline bool module_is_loaded(void)
 	return !access("/sys/module/profil", F_OK);
 }
 
-/* 0, or a negative errno: -EWOULDBLOCK while it is in use. */
+/* Returns 0, or a negative errno: -EWOULDBLOCK while the module is in use. */
 static inline int module_unload(void)
 {
 	return syscall(SYS_delete_module, "profil", O_NONBLOCK) < 0 ? -errno : 0;
 }
 
 /*
- * Loads it with @params: 0, or a negative errno. PROFIL_KO names the file; the default is
+ * Loads the module with @params: 0, or a negative errno. PROFIL_KO names the file; the default is
  * the place where depmod looks first.
  */
 static inline int module_load(const char *params)
@@ -326,8 +326,8 @@ static inline int module_load(const char *params)
 }
 
 /*
- * device_fd() keeps its number for good. A process that must not use the module
- * closes the device, and opens it again under that number.
+ * device_fd() always returns the same number. A process that must not use the module
+ * closes the device, and opens it again with that number.
  */
 static inline void device_close(void)
 {

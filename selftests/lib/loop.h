@@ -53,7 +53,7 @@ asm(".pushsection .text\n"
 	".endr\n"
 	".popsection\n");
 
-/* The address at which ticks interrupt loop @i. */
+/* Returns the address at which ticks interrupt loop @i. */
 static inline u64 loop_at(unsigned int i)
 {
 	return addr(loops_text) + LOOP_SIZE * i + LOOP_BLOCK;
@@ -68,7 +68,7 @@ static inline void loop_run(unsigned int i, unsigned long n)
  * Sessions
  */
 
-/* As session_start(), but samples only the ticks that @modes selects. */
+/* Like session_start(), but samples only the ticks that @modes selects. */
 static inline int session_start_modes(u32 scope, u32 modes, const struct profil_range *ranges,
 				      u32 nr_ranges)
 {
@@ -83,7 +83,7 @@ static inline int session_start_modes(u32 scope, u32 modes, const struct profil_
 	return device_ioctl(PROFIL_IOC_START, &start);
 }
 
-/* A simple range, which callers refine: one counter for each byte of text from @start. */
+/* Returns a range for callers to change: one counter for each byte of text from @start. */
 static inline struct profil_range range_of(u64 start, u64 end, volatile void *buffer,
 					   u64 nr_counters, u32 width)
 {
@@ -100,7 +100,7 @@ static inline struct profil_range range_of(u64 start, u64 end, volatile void *bu
 	};
 }
 
-/* A range that counts loop i in counter i: LOOPS counters of @width bytes. */
+/* Returns a range that counts loop i in counter i: LOOPS counters of @width bytes. */
 static inline struct profil_range range_of_loops(volatile void *buffer, u32 width)
 {
 	struct profil_range range = range_of(addr(loops_text),
@@ -135,7 +135,7 @@ static inline u64 tick_ns(void)
 	return device_query(&query) ? 4000000 : query.tick_ns;
 }
 
-/* The CPU time of process @pid, in ticks. */
+/* Returns the CPU time of process @pid, in ticks. */
 static inline u64 cpu_ticks(pid_t pid)
 {
 	clockid_t clock;
@@ -147,7 +147,7 @@ static inline u64 cpu_ticks(pid_t pid)
 
 /*
  * Runs loop @i until the session of @scope has seen @ticks more, including those of
- * modes that it does not select. False if they do not come, or if the session is not on.
+ * modes that it does not select. Returns false if they do not come, or if the session is not on.
  */
 static inline bool loop_burn(u32 scope, unsigned int i, u64 ticks)
 {
@@ -201,7 +201,7 @@ static inline void *loop_for_ever(void *i)
 	__true;										\
 })
 
-/* As loop_burn(), for the session of descriptor @fd. */
+/* Like loop_burn(), for the session of descriptor @fd. */
 static inline bool descriptor_burn(int fd, unsigned int i, u64 ticks)
 {
 	struct profil_stats s;

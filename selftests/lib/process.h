@@ -39,7 +39,7 @@ static inline bool is_off(u32 scope)
 	return !session_stats(scope, &s) && !memcmp(&s, &off, sizeof(s));
 }
 
-/* Waits for @child: its exit status, or 128 + the signal that killed it. */
+/* Waits for @child. Returns its exit status, or 128 + the signal that killed it. */
 static inline int status_of(pid_t child)
 {
 	int status;
@@ -74,7 +74,7 @@ static inline pid_t spawn(int (*child)(void))
 	return pid;
 }
 
-/* Runs @child() in a child: its value, which is the exit status. */
+/* Runs @child() in a child. Returns its value, which is the exit status. */
 static inline int status_in_child(int (*child)(void))
 {
 	pid_t pid = fork();

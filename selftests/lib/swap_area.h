@@ -14,7 +14,7 @@
 
 #define SWAP_SIZE	(32U << 20)
 
-/* Makes one in memory, and stores its name in @path, of @size bytes: 0, or a negative errno. */
+/* Makes a swap area in memory. Stores its name in @path, of @size bytes: 0, or a negative errno. */
 static inline int swap_start(char *path, size_t size)
 {
 	static char header[4096];

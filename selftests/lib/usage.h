@@ -135,7 +135,7 @@ static inline void caches(struct caches *c)
 /* Caches of small objects may grow by more objects: the kernel frees some late. */
 #define CACHE_SLACK	(32LL << 10)	/* bytes */
 
-/* The first cache that has grown by more than its slack, or NULL. */
+/* Returns the first cache that has grown by more than its slack, or NULL. */
 static inline const struct cache *grown(const struct caches *before)
 {
 	static struct caches now;

@@ -179,7 +179,7 @@ TEST_F(library, a_second_call_replaces_the_profile)
 	EXPECT_LT(hits, sum());
 }
 
-/* By each kind of arguments that turns profiling off; also if it is off already. */
+/* Tries each kind of arguments that turns profiling off, also when it is off already. */
 TEST_F(library, a_null_buffer_or_scale_0_turns_it_off)
 {
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
@@ -311,7 +311,7 @@ TEST_F(library, a_buffer_above_RLIMIT_MEMLOCK_is_ENOMEM)
  * The descriptor of the device that the library keeps while profiling is on
  */
 
-/* The number of the descriptor, or -1. Apart from it, only device_fd() is open on the device. */
+/* Returns the number of this descriptor, or -1. Of the device's others only device_fd() is open. */
 static int kept_descriptor(void)
 {
 	struct stat device, st;
@@ -548,7 +548,7 @@ TEST_F(library, SIGPROF_and_ITIMER_PROF_are_the_programs_own)
 	EXPECT_LE(6, sum());
 }
 
-/* The statistics as the library and as the device return them. */
+/* The library and the device return the same statistics. */
 TEST_F(library, profil_classic_stats_returns_the_statistics)
 {
 	struct profil_stats stats = { .size = sizeof(stats) }, same;
@@ -1133,7 +1133,7 @@ TEST(a_process_that_exits_during_attach_is_ESTALE)
 	EXPECT_ERROR(ESTALE, profil_session_attach_pidfd(null_fd, PROFIL_SCOPE_PROCESS, pidfd,
 							 NULL));
 	EXPECT_EQ(0, dies_in_attach);
-	/* Now the library notices it before the ioctl, which would fail with ENOTTY. */
+	/* Now the library notices the exit before the ioctl, which would fail with ENOTTY. */
 	EXPECT_ERROR(ESRCH, profil_session_attach_pidfd(null_fd, PROFIL_SCOPE_PROCESS, pidfd,
 							NULL));
 	close(pidfd);
@@ -1489,7 +1489,7 @@ static u32 put_record(void *at, unsigned int path)
 	return size;
 }
 
-/* The number of records in the @len bytes at @buf. A page boundary follows the data. */
+/* Returns the number of records in the @len bytes at @buf. */
 static unsigned int nr_records(const void *buf, ssize_t len)
 {
 	const struct profil_record *r;
@@ -1518,8 +1518,8 @@ TEST(an_incomplete_or_invalid_record_ends_the_iteration)
 	ASSERT_GT(sizeof(whole), len);
 
 	/*
-	 * Truncates the records to each length. As far as alignment allows, the memory behind is
-	 * unmapped.
+	 * Truncates the records to each length. As far as alignment allows, the memory behind them
+	 * is unmapped.
 	 */
 	for (cut = 0; cut <= len; cut++) {
 		buf = p + size - ((cut + 7) & ~7UL);

@@ -8,6 +8,7 @@
  */
 #include "kselftest_harness.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -354,7 +355,7 @@ FIXTURE_SETUP(safety)
 	ASSERT_LE(0, pidfd);
 }
 
-/* Whatever the calls have left, profiling can be turned off and works, and nothing stays locked. */
+/* After all calls, profiling can be turned off and works, and nothing stays locked. */
 FIXTURE_TEARDOWN(safety)
 {
 	static u16 loops[LOOPS * LOOP_SIZE / 2];
@@ -448,7 +449,11 @@ TEST_F_TIMEOUT(safety, each_call_can_be_made_by_a_handler_that_interrupts_each_c
 
 static atomic_uint made;
 
-/* Makes all calls, again and again. Each thread begins with another call and has another order. */
+/* The steps of the threads must have no common factor with the number of calls. */
+static_assert(THREADS == 4 && ARRAY_SIZE(calls) % 3 && ARRAY_SIZE(calls) % 5 &&
+	      ARRAY_SIZE(calls) % 7, "make_calls() leaves out calls");
+
+/* Makes all calls, again and again. Thread n begins with a different call, in steps of 2n + 1. */
 static void *make_calls(void *arg)
 {
 	const unsigned int n = (uintptr_t)arg, nr = ARRAY_SIZE(calls);

@@ -664,9 +664,7 @@ TEST_F(failing, wrong_fields_of_OPEN_are_refused)
 	a.open.nr_records = 1;
 	EXPECT_FAILS(EINVAL, PROFIL_IOC_OPEN, &a);
 
-	/*
-	 * OPEN reads the locked memory from a file in /proc, for which it needs a free descriptor.
-	 */
+	/* Not EXPECT_FAILS(), which needs a free descriptor to read VmLck. */
 	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &was));
 	a = argument_of(PROFIL_IOC_OPEN, &self->scene);
 	none = was;
@@ -1101,7 +1099,6 @@ TEST_F(failing, a_second_start_or_enable_fails_with_EBUSY)
 	EXPECT_FAILS(EBUSY, PROFIL_IOC_START, &a);
 }
 
-/* The device node, and the system calls of its files other than ioctl(). */
 TEST(the_device_node_has_mode_0666_and_no_read_write_or_mmap)
 {
 	struct stat st;
@@ -1123,7 +1120,6 @@ TEST(the_device_node_has_mode_0666_and_no_read_write_or_mmap)
 	EXPECT_EQ(0, close(fd));
 }
 
-/* An ordinary user can open the device in each mode. */
 TEST(any_user_can_open_the_device_in_any_mode)
 {
 	const int flags[] = { O_RDONLY, O_WRONLY, O_RDWR, O_RDWR | O_NONBLOCK };
@@ -1141,7 +1137,6 @@ TEST(any_user_can_open_the_device_in_any_mode)
 	}
 }
 
-/* A classic session stays on after the descriptor of its START is closed. */
 TEST(a_classic_session_outlives_the_descriptor_of_its_start)
 {
 	struct profil_start start = {
@@ -1377,7 +1372,7 @@ TEST(a_longer_structure_whose_tail_is_0_is_accepted)
 	}
 }
 
-/* The same test for each command of a descriptor, each followed by its reverse. */
+/* Repeats this test for each command of a descriptor, each time with a new session. */
 TEST(a_longer_structure_of_a_descriptors_command_is_accepted)
 {
 	u64 *counters = pages(1);
@@ -1583,7 +1578,6 @@ TEST(answers_of_a_descriptor_write_all_of_the_structure)
 	EXPECT_EQ(0, close(fd));
 }
 
-/* The arguments of START and STOP can be in read-only memory. */
 TEST(START_and_STOP_accept_a_read_only_argument)
 {
 	static const struct profil_start start = {
@@ -1622,7 +1616,6 @@ FIXTURE_TEARDOWN(valid)
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));			\
 } while (0)
 
-/* Without ranges or without counters, a session is on and all ticks are outside. */
 TEST_F(valid, without_ranges_or_counters_all_ticks_are_outside)
 {
 	struct profil_stats stats;
@@ -1698,7 +1691,6 @@ TEST_F(valid, every_set_of_modes_is_accepted)
 	}
 }
 
-/* Ranges can be adjacent, in any order. */
 TEST_F(valid, adjacent_ranges_are_accepted_in_any_order)
 {
 	const int orders[][3] = {
@@ -1765,7 +1757,6 @@ TEST_F(valid, REPLACE_starts_anew_with_or_without_a_session)
 	}
 }
 
-/* The sessions of the process and of the thread are independent. */
 TEST_F(valid, the_sessions_of_the_two_scopes_are_independent)
 {
 	struct profil_range process = range_all(self->counters, 1, 8);

@@ -24,8 +24,8 @@ struct rule {
 };
 
 /*
- * The counter number as the uapi header defines it for struct profil_range, in 128-bit integers,
- * which cannot overflow.
+ * Returns the counter number that the uapi header defines for struct profil_range, computed in
+ * 128-bit integers, which cannot overflow.
  */
 static u128 reference(const struct rule *r, u64 d)
 {
@@ -190,7 +190,6 @@ TEST(the_rule_of_each_family_matches_known_values)
 	EXPECT_EQ(NONE, counter(&n64, 0x1000, 0x1000 + 400));
 }
 
-/* Without counters, no pc has one. */
 TEST(without_counters_no_pc_has_a_counter)
 {
 	struct rule r = { 1, 1, false, 0, 0 };

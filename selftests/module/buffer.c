@@ -85,7 +85,7 @@ static void expect_counts(struct __test_metadata *_metadata, void *buffer, u64 n
 	EXPECT_EQ(0, wrong);
 }
 
-/* Buffers that must be refused, without a session and with one that is on and must not change. */
+/* The state in which buffers must be refused: no session, or one that is on and must not change. */
 struct scene {
 	bool on;
 	u64 ticks;
@@ -141,7 +141,7 @@ FIXTURE_TEARDOWN(bad)
 	EXPECT_EQ(0, locked_bytes());
 }
 
-/* The bad buffer is that of the only range, of the second of two, and of the first of two. */
+/* Passes the bad buffer in a single range, in the second of two ranges, and in the first of two. */
 static void expect_refused(struct __test_metadata *_metadata, struct scene *scene, int error,
 			   u64 buffer, u64 nr, u32 width, int line)
 {
@@ -536,7 +536,7 @@ TEST_F(bad, shared_memory_past_the_end_of_its_file_is_refused)
 	EXPECT_REFUSED(EFAULT, addr(p + 3 * page_size), 1, 2);
 }
 
-/* A private mapping of a file, with pages that have or have not been written. */
+/* The writes replace the pages of the file by private ones. */
 TEST(a_private_mapping_of_a_file_is_accepted)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -886,7 +886,7 @@ TEST_F(limit, a_page_of_many_ranges_is_charged_once)
 	EXPECT_EQ(-EPERM, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, LIMIT + 1));
 }
 
-/* Other locked memory of the process counts, too, also if it is locked after the start. */
+/* Memory that is locked after the start counts, too. */
 TEST_F(limit, other_locked_memory_of_the_process_counts_against_the_limit)
 {
 	ASSERT_EQ(0, mlock(self->q, 10 * page_size));
@@ -949,7 +949,6 @@ TEST_F(limit, a_limit_of_0_allows_only_sessions_without_counters)
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 }
 
-/* CAP_IPC_LOCK lifts the limit, but the pages are still charged. */
 TEST(CAP_IPC_LOCK_lifts_RLIMIT_MEMLOCK_but_pages_are_still_charged)
 {
 	const struct rlimit limit = { page_size, page_size };

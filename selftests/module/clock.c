@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sessions with a period. The number of ticks is the CPU time divided by the period, for
- * processes, threads and children; all else is as with the scheduler tick.
+ * Tests sessions with a period. The number of ticks is the CPU time divided by the period, for
+ * processes, threads and children. Otherwise they work like sessions with the scheduler tick.
  */
 #include "kselftest_harness.h"
 
@@ -183,7 +183,7 @@ TEST_F(period, does_not_pass_while_the_process_sleeps)
 		nanosleep(&pause, NULL);
 	ASSERT_EQ(0, session_stop(variant->scope, &s));
 	EXPECT_TRUE(accounted(&s));
-	/* This sleeps 300 ms in all; falling asleep and waking up takes much less. */
+	/* The process has slept for 300 ms in all, and has used much less CPU time. */
 	EXPECT_GT(150 * MS / variant->ns + 2, sum(&s) - sum(&before));
 }
 
@@ -281,8 +281,8 @@ TEST_F(clock, threads_that_live_for_less_than_a_period_are_sampled)
 }
 
 /*
- * A session is on for 1 of every 5 ms, next to one with a long period. CPU time before its start
- * must not be charged to it.
+ * A session with a period of 10 ms is on for 1 of every 5 ms, while another session has a long
+ * period. CPU time before the start must not be charged to the first session.
  */
 TEST_F(clock, sessions_that_last_for_less_than_a_period_get_ticks)
 {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The counter numbers of one thread: runs code at a known address, and checks which counter each
- * tick increments.
+ * Runs code at a known address in one thread, and checks which counter each tick increments.
  *
- * To know the ticks outside exactly, two more ranges count everything but the loop and the range
- * under test, for instance the calls between two bursts of the loop.
+ * Ticks also arrive between two bursts of the loop. Two more ranges count these, so that the number
+ * of ticks outside is known exactly.
  */
 #include "kselftest_harness.h"
 
@@ -306,7 +305,7 @@ TEST_F(count, a_pc_far_above_the_offset_does_not_wrap_into_a_counter)
 		{ 1ULL << 33, OUTSIDE, AIX(65535) },
 		{ (1ULL << 34) + 4, OUTSIDE, N64 },
 		{ 1ULL << 32, OUTSIDE, 1, 1, 1, 0 },
-		/* 65536 * d is counter number 2^48, and the product is 2^64. */
+		/* d * scale is 2^64, and so the counter would be number 2^48. */
 		{ 1ULL << 46, OUTSIDE, 1U << 18, 1, 1, 0 },
 		{ 1ULL << 40, OUTSIDE, 0xffffffff, 2, 1, 0 },
 	};
@@ -577,7 +576,7 @@ static void counter_set(void *buffer, u32 width, unsigned int i, u64 value)
 	memcpy((u8 *)buffer + i * width, &value, width);
 }
 
-/* A range with three counters, in which loop 0 is in counter 1. */
+/* Returns a range with three counters, in which loop 0 is in counter 1. */
 static struct profil_range range_in_1(void *counters, u32 width)
 {
 	struct profil_range range = range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, counters, 3,

@@ -162,7 +162,7 @@ TEST_F(describe, gives_ranges_and_statistics_of_another_process)
 		MUST(loop_burn(SCOPE, 3, 20));
 		MUST(!burn_ticks(SCOPE, 5));
 	});
-	/* The call needs no action of the process: it is stopped. */
+	/* The process is stopped, since the call needs no action of the process. */
 	ASSERT_EQ(0, kill(self->child, SIGSTOP));
 	ASSERT_EQ(self->child, waitpid(self->child, NULL, WUNTRACED));
 	ASSERT_EQ(0, describe_all(self->child, found, RANGES, &s));

@@ -2,9 +2,9 @@
 /*
  * After a fork, parent and child each count for themselves, and no tick is lost.
  *
- * Loop i has its own counter. Only one process runs a loop, or none does at the time of a fork. So
- * the exact content of a copy of the buffer is known. Children check their results themselves, and
- * report them by their exit status.
+ * Loop i has its own counter. Either only one process runs the loop, or no process runs it during a
+ * fork. So the exact content of a copy of the buffer is known. Children check their results
+ * themselves, and report them by their exit status.
  */
 #include "kselftest_harness.h"
 
@@ -29,7 +29,7 @@
 
 #define SOME	6U	/* ticks */
 
-/* A test has one session at a time, and runs in its own process. */
+/* Static, since each test runs in its own process. */
 static char *buffer;		/* SIZE bytes */
 static u32 width;
 static bool shared;		/* the buffer is shared by parents and children */
@@ -47,7 +47,7 @@ static struct profil_query query;
 static u64 locked;		/* the value before the test */
 static long long users, pins;
 
-/* A range over @mem that counts loop i in counter i * STRIDE / @width. */
+/* Returns a range over @mem that counts loop i in counter i * STRIDE / @width. */
 static struct profil_range range_spread(volatile void *mem, u32 width)
 {
 	struct profil_range range = range_of_loops(mem, width);
@@ -83,8 +83,8 @@ static void *map(unsigned long size, int flags)
 }
 
 /*
- * The usual work of a child: runs loop @i, and stops its session. It must have counted exactly
- * these ticks, and dropped none.
+ * The usual work of a child: runs loop @i, and stops its session. The hits of the session must be
+ * exactly the counts that were added, and no tick may be dropped.
  */
 static void child_counts(unsigned int i, struct profil_stats *s)
 {
@@ -107,7 +107,7 @@ static void child_counts(unsigned int i, struct profil_stats *s)
 	MUST(is_off(PROCESS));
 }
 
-/* The corresponding check in the parent: stops its session, and returns the hits. */
+/* Checks the same in the parent: stops its session, and returns the hits. */
 static u64 stop_hit(struct __test_metadata *_metadata)
 {
 	struct profil_stats s = { 0 };
@@ -123,7 +123,7 @@ static u64 stop_hit(struct __test_metadata *_metadata)
 	return s.hit;
 }
 
-/* Stops first, because deferred ticks may not be in @counted before. */
+/* Evaluates @counted after the stop, which counts deferred ticks. */
 #define expect_stop(metadata, counted) do {		\
 	u64 hit_ = stop_hit(metadata);			\
 							\
@@ -147,8 +147,8 @@ static void set_up(struct __test_metadata *_metadata)
 }
 
 /*
- * Nothing of the sessions of a test and its children may remain. What an earlier program left may
- * go away meanwhile.
+ * Checks that nothing remains of the sessions of a test and its children. Sessions of an earlier
+ * program may have ended meanwhile, so the figures may be lower than before.
  */
 static void tear_down(struct __test_metadata *_metadata)
 {
@@ -235,8 +235,8 @@ TEST_F(fork, leaves_both_sessions_on_and_the_childs_statistics_start_at_0)
 }
 
 /*
- * Process @i of a chain runs loop @i while its descendants do the same; with @ticks, it also does
- * so before it forks.
+ * Process @i of a chain runs loop @i while the later processes run theirs; with @ticks, it also
+ * runs the loop before it forks.
  */
 static void generation(unsigned int i, bool ticks)
 {
@@ -750,8 +750,8 @@ TEST_F(forked, child_of_a_child_whose_session_has_ended_has_no_session)
 }
 
 /*
- * Nothing is pinned before the first tick in a range. After it everything is, even if the child
- * makes no call.
+ * No page is pinned before the first tick in a range. After this tick all pages are pinned, even if
+ * the child makes no call.
  */
 TEST_F(forked, childs_pages_are_pinned_at_its_first_tick_in_a_range)
 {
@@ -855,7 +855,7 @@ TEST_F(forked, child_of_a_session_without_counters_is_on)
  * Buffers that the child does not have, changes or unmaps
  */
 
-/* The child's session has ended, or will end, for the reason @end. Nothing of it remains. */
+/* Waits until the child's session has ended for the reason @end. No page may be charged then. */
 static void child_must_end(u32 end, struct profil_stats *s)
 {
 	MUST(await(state_of(PROCESS) == PROFIL_STATE_ENDED));
@@ -1008,7 +1008,7 @@ TEST_F(forked, childs_session_is_set_up_with_a_signal_at_each_tick)
 
 #define MUCH	(64UL << 20)
 
-/* A call that takes several ticks, and then waits for a page that never arrives. */
+/* Makes a call that takes several ticks, and then waits for a page that never arrives. */
 static void *populate(void *memory)
 {
 	madvise(memory, MUCH, MADV_POPULATE_WRITE);
@@ -1295,8 +1295,8 @@ TEST_F(forked, child_and_parent_are_still_counted_after_a_file_is_truncated)
 }
 
 /*
- * One session with each kind of buffer: loops 0 and 1 count in private and in shared memory, at
- * two places of one page and on pages of their own.
+ * One session has buffers in anonymous memory (loops 0, 1, 6 and 7), in a private mapping of a file
+ * (2 and 3) and in a shared one (4 and 5). The parent runs the even loops, the child the odd ones.
  */
 TEST_F(forked, child_inherits_ranges_in_each_kind_of_memory)
 {
@@ -1360,7 +1360,7 @@ TEST_F(forked, child_inherits_ranges_in_each_kind_of_memory)
 	EXPECT_EQ(report->hits, file_shared[5]);
 }
 
-/* The child counts at both ends of a buffer of @size bytes. */
+/* The parent counts in the first counter of @size bytes at @large, the child in the last one. */
 static void expect_large(struct __test_metadata *_metadata, char *large, unsigned long size)
 {
 	volatile u32 *first = (void *)large, *last = (void *)(large + size - 4);
@@ -1627,7 +1627,7 @@ TEST_F_TIMEOUT(forked, twenty_children_are_counted_at_the_same_time, 150)
 	expect_stop(_metadata, count(0));
 }
 
-/* Forks 2^@n - 1 descendants, all of which run at the same time. */
+/* Forks 2^@n - 1 processes, all of which run at the same time. */
 static void fork_descendants(unsigned int n)
 {
 	struct profil_stats s;
@@ -1665,8 +1665,8 @@ TEST_F_TIMEOUT(forked, five_generations_of_descendants_are_counted_at_the_same_t
 }
 
 /*
- * Races: one thread forks while another one changes the session. The one runs loop 0, the other
- * loop 1, for at most two ticks in each round; the children run loop 2.
+ * Races: one thread forks while another one changes the session. The first thread runs loop 0, the
+ * other loop 1, for at most two ticks in each round. The children run loop 2.
  */
 
 #define ROUNDS		200U
@@ -1750,7 +1750,7 @@ static bool race(bool (*round_begins)(void), bool (*race_with)(void), bool (*rou
 
 static char *view;		/* a second mapping of a shared buffer */
 
-/* As child_counts(), but the session can be in any state, and the buffer can be unmapped. */
+/* Like child_counts(), but the session can be in any state, and the buffer can be unmapped. */
 static void child_of_race(void)
 {
 	bool mapped = !msync(buffer, SIZE, MS_ASYNC);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The hook on the tick and the probe of the clock: when they are installed, how long they stay,
- * and what happens when the administrator disables ftrace.
+ * Tests the installation and the linger time of the hook and of the switch probe, and the effect of
+ * disabling ftrace.
  *
- * Needs root. Each test ends with the module loaded, and with the linger time that it had before.
+ * Needs root. Each test ends with the module loaded, and restores the linger time.
  */
 #include "kselftest_harness.h"
 
@@ -76,7 +76,7 @@ static int start(void)
 	return session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1);
 }
 
-/* A session that is on counts correctly, and stops. */
+/* Checks that the session, which is on, counts and can be stopped. */
 static void expect_counting(struct __test_metadata *_metadata)
 {
 	struct profil_stats s;
@@ -138,7 +138,7 @@ TEST_F(hook, query_and_attribute_tell_whether_the_hook_is_in_place)
  * How long the hook stays: installing or removing it patches kernel text
  */
 
-/* A function that the kernel calls at the end of each text patch; NULL if it is not known. */
+/* Returns a function that the kernel calls at the end of each text patch; NULL if not known. */
 static const char *patch_function(void)
 {
 	static const char *const names[] = { "text_poke_finish", "smp_text_poke_batch_finish" };

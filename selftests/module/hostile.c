@@ -95,8 +95,8 @@ static char *map_pages(size_t pages)
 }
 
 /*
- * The maximum number of ranges, each for one byte of text. All use all @bytes at @buffer as
- * counters.
+ * Returns the maximum number of ranges, each for one byte of text. The counters of each are all
+ * @bytes at @buffer.
  */
 static struct profil_range *all_ranges(char *buffer, size_t bytes)
 {
@@ -518,7 +518,7 @@ TEST_F(hostile, a_thread_with_the_maximum_of_clocks_can_still_be_attached)
 
 #define BEYOND		64	/* pages, beyond the limit */
 
-/* A child after its parent has dropped CAP_IPC_LOCK: returns the reason why its session ended. */
+/* In a child whose parent dropped CAP_IPC_LOCK: returns the reason why its session ended. */
 static int end_in_child(void)
 {
 	struct profil_stats s;
@@ -872,7 +872,7 @@ TEST_F(call, waiting_for_a_FUSE_page_does_not_block_other_calls)
 	expect_others_return(_metadata, variant->call, HELD_FUSE);
 }
 
-/* In a child: the main thread waits in the call, and another one reports it. */
+/* In a child: the main thread waits in the call, and another thread reports that. */
 static int (*killed_call)(void);
 
 static void *tell_when_asked(void *unused)

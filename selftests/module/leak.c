@@ -496,7 +496,7 @@ static int die_before_the_child(void)
 	return 0;
 }
 
-/* A signal without effect, which the kernel still notices within the call. */
+/* Does nothing, but the kernel notices the signal within the call. */
 static void ignore(int signal)
 {
 	(void)signal;
@@ -554,7 +554,7 @@ static int first_call_is_close(void)
 	return 0;
 }
 
-/* Each child has a single session; with a second one, its home would be registered later. */
+/* Each child inherits one session, which its first call sets up. */
 static int die_after_first_calls(int (*call)(void))
 {
 	for (unsigned int i = 0; i < 10; i++)

@@ -69,8 +69,8 @@ static int check_not_sampled(void)
 }
 
 /*
- * Run by a program after exec: it has inherited nothing. Its buffers are at the old addresses but
- * hold no counts, no signal is pending, and no session is on.
+ * Runs in the new program after exec, and checks that it has inherited nothing: its buffers are at
+ * the old addresses but hold no counts, no signal is pending, and no session is on.
  */
 static int check_new_program(void)
 {
@@ -280,7 +280,7 @@ TEST_F(lifetime, a_replacement_loses_no_tick_and_counts_none_twice)
 
 static atomic_bool enough;
 
-/* The thread has its own session, which counts in @counters. It counts the same ticks of loop 1. */
+/* The thread's own session, which counts in @counters, counts the same ticks of loop 1. */
 static void *witness_loop_1(void *counters)
 {
 	struct profil_range range = range_of_loops(counters, 4);
@@ -466,7 +466,7 @@ TEST_F(lifetime, a_vfork_child_is_sampled_while_it_shares_the_address_space)
 	EXPECT_EQ(s.hit, page[0] + page[3]);
 }
 
-/* A process that shares the address space. It then forks a child, which does not share it. */
+/* In a process that shares the address space. Then forks a child, which has its own. */
 static int share_address_space(void *unused)
 {
 	struct profil_stats s;
@@ -888,7 +888,7 @@ static void tick_until_told(atomic_int *step)
 		loop_run(0, LOOP_BURST);
 }
 
-/* Nothing of the module remains in the kernel. */
+/* Checks that nothing of the module remains in the kernel. */
 static void expect_no_trace(struct __test_metadata *_metadata)
 {
 	EXPECT_FALSE(module_is_loaded());

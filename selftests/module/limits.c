@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The kernel memory that a user can cause to be allocated: its limit for each process, and its
- * charge to the user's memory cgroup.
+ * Tests the limits of the kernel memory that each process of a user can have, and the charge of
+ * this memory to the user's memory cgroup.
  *
  * A child works in a cgroup, and the test compares memory.current with the expected size. The
  * kernel charges some pages in advance for each CPU, so the test requires only half of the
@@ -506,7 +506,7 @@ static void fill(int (*more)(void))
 	close_sessions(opened);
 }
 
-/* The process must not be killed, so that the call returns ENOMEM. */
+/* The OOM killer must spare the process, so that the call returns ENOMEM. */
 static int fill_cgroup(void)
 {
 	long long before;

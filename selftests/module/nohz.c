@@ -87,7 +87,7 @@ static u64 timer_interrupts(int cpu)
 	return n;
 }
 
-/* As loop_spend(), but without a system call. */
+/* Like loop_spend(), but without a system call. */
 static void spend(unsigned int ticks, u64 tick_ns)
 {
 	u64 until = cpu_ns(CLOCK_MONOTONIC) + ticks * tick_ns;
@@ -183,7 +183,7 @@ static void *run(void *arg)
 	return arg;
 }
 
-/* The thread is created after the start, on another CPU, and then moves to this one. */
+/* The thread is created after the start, on another CPU, and then moves to the nohz_full= CPU. */
 TEST_F(nohz, new_thread_of_a_sampled_process_gets_ticks)
 {
 	struct profil_range range = range_all(counters, 1, 8);
@@ -231,7 +231,7 @@ TEST_F(nohz, child_of_a_fork_gets_ticks)
 	EXPECT_EQ(0, status);
 }
 
-/* The target already runs there, alone, and makes no system call. */
+/* The target already runs alone on the nohz_full= CPU, and makes no system call. */
 TEST_F(nohz, attached_process_gets_ticks_and_the_cpu_stops_ticking_afterwards)
 {
 	struct profil_stats s;

@@ -38,7 +38,7 @@ FIXTURE_TEARDOWN(pcs)
 	munmap(self->entries, self->size);
 }
 
-/* A range of all pcs of a program of this word size. */
+/* Returns a range of all pcs of a program of this word size. */
 static struct profil_range range_pcs(entry *entries, u64 nr)
 {
 	struct profil_range range = range_all(entries, nr, sizeof(entry));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A session counts in the pages that it pinned at its start, until it stops: also if the program
- * changes the mapping of these pages, and whatever memory management does.
+ * A session counts in the pages that it pinned at its start, until it stops, even if the program
+ * changes the mapping of these pages, or memory management acts on them.
  *
  * Loop 0 is counted on the first page of the buffer, loop 1 on the last. In the variant "quiet",
  * loop 0 runs only when the test runs it, so the counts before and after an event are exact. In
- * the variant "busy", a thread runs it all the time, on another CPU if there is one.
+ * the variant "busy", a thread runs loop 0 all the time, on another CPU if there is one.
  */
 #include "kselftest_harness.h"
 
@@ -149,7 +149,7 @@ static bool tick(FIXTURE_DATA(pinned) *self)
 	return hits() >= until;
 }
 
-/* The session is on, and both loops get more hits. */
+/* Checks that the session is on, and that both loops get more hits. */
 static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self)
 {
 	struct profil_stats s;
@@ -165,7 +165,10 @@ static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *s
 	EXPECT_EQ(self->locked + SIZE, locked_bytes());
 }
 
-/* The statistics add up, and no memory is locked any more. */
+/*
+ * Stops the session. Checks that its statistics add up, and that as much memory is locked as before
+ * the test.
+ */
 static struct profil_stats stop(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self)
 {
 	struct profil_stats s;
@@ -657,7 +660,7 @@ TEST_F(pinned, MADV_DONTNEED_of_one_page_leaves_the_counts_of_the_others)
  * The pages are mapped at another address, or in another mapping
  */
 
-/* After the event the pages are mapped at @where. */
+/* Checks that the session counts in the pages that are mapped at @where now. */
 static void expect_counted_at(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
 			      const u32 *where)
 {

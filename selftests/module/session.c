@@ -192,7 +192,7 @@ TEST_F(session, counts_exactly_in_counters_of_any_width)
 	}
 }
 
-/* Many system calls, for ticks in user mode and in kernel mode. */
+/* Runs a loop and many system calls, for ticks in user mode and in kernel mode. */
 static void run_both_modes(void)
 {
 	loop_run(0, LOOP_BURST / 4);

@@ -50,7 +50,7 @@ __attribute__((constructor)) static void new_program(void)
 			loop_run(7, LOOP_BURST);
 }
 
-/* The next call returns buffers of ranges whose address space has exited. */
+/* A call uncharges the buffers of ranges that have ended. Returns true if no page is charged. */
 static inline bool returns_buffers(int fd)
 {
 	struct profil_stats s;
@@ -64,7 +64,7 @@ static inline bool step_is(int step)
 	return await(shared->step >= step);
 }
 
-/* The state is ~0 on an error. */
+/* Returns the statistics. Their state is ~0 on an error. */
 static inline struct profil_stats stats_now(void)
 {
 	struct profil_stats s;
@@ -129,8 +129,8 @@ FIXTURE_TEARDOWN(session)
 }
 
 /*
- * Dropped ticks that belong to a counter. In these tests the only reason is that too many ticks
- * were deferred. (Ticks during exit belong to no counter.)
+ * Returns the number of dropped ticks that belong to a counter, as those during exit do not. In
+ * these tests ticks are dropped only if too many were deferred.
  */
 static inline u64 dropped_here(struct __test_metadata *_metadata, const struct profil_stats *s)
 {

@@ -37,7 +37,7 @@ TEST_F(session, counts_a_joined_child_in_the_creators_memory)
 	EXPECT_LE(10U, s.ticks);
 	EXPECT_EXACT(s, page);
 
-	/* That address space has no target, and cannot get one. */
+	/* The child's address space has no target any more. */
 	EXPECT_EQ(-ESRCH, descriptor_add(fd, shared->space, &range, 1));
 	EXPECT_EQ(-ESRCH, descriptor_remove(fd, shared->space, 0, 1));
 }
@@ -276,7 +276,7 @@ static int exit_at_once(void)
 static int fuse_fd;
 static char fuse_path[64];
 
-/* Mounts FUSE at @dir. Returns the pid of the server, or a negative errno and removes @dir. */
+/* Mounts FUSE at @dir. Returns the pid of the server; or removes @dir and returns an error. */
 static pid_t serve_files(const char *dir, int (*serve)(void))
 {
 	pid_t server;
@@ -292,7 +292,7 @@ static pid_t serve_files(const char *dir, int (*serve)(void))
 	return server;
 }
 
-/* A file system where each reader waits forever. Sets shared->step at a read. */
+/* Serves a file system where each reader waits forever. Sets shared->step at a read. */
 static int serve_without_reading(void)
 {
 	static char request[FUSE_MAX_WRITE + 4096] __attribute__((aligned(8)));
@@ -337,7 +337,10 @@ static int exec_while_reading(void)
 	return 43;
 }
 
-/* Attaches until the call waits. In Linux 7.2 it does not wait, while the target waits in exec. */
+/*
+ * Attaches the target again and again. When the target waits in exec, the call waits, too, until
+ * this process is killed; in Linux 7.2 it returns.
+ */
 static int attach_who_execs(void)
 {
 	bool waits;
@@ -397,7 +400,7 @@ TEST_F(session, is_not_locked_while_a_target_waits_in_exec)
 #define PROGRAM_BYTES	4096
 #define DATA_AT		(1UL << 20)	/* offset in the file, beyond readahead */
 
-/* Its data ends within a page. The kernel clears the rest of the page before it runs. */
+/* The program's data ends within a page. The kernel clears the rest of the page during exec. */
 static struct {
 	Elf64_Ehdr header;
 	Elf64_Phdr parts[2];
@@ -490,7 +493,7 @@ static int exec_slow_program(void)
 	return 43;
 }
 
-/* The other sessions follow to the new address space only after it is loaded. */
+/* The other sessions follow only after the new program is loaded. */
 TEST_F(session, can_be_attached_during_exec_within_the_limit)
 {
 	char dir[] = "/tmp/profil-session.XXXXXX";

@@ -93,7 +93,7 @@ static pid_t follow(struct __test_metadata *_metadata, u32 on_exec, int (*child)
 	return pid;
 }
 
-/* The child runs a new program, and the session still samples it. */
+/* Checks that the session still samples the child, which runs a new program. */
 static void expect_followed(struct __test_metadata *_metadata, pid_t child)
 {
 	struct profil_range range = range_of_loops(page, 4);
@@ -115,7 +115,7 @@ static void expect_followed(struct __test_metadata *_metadata, pid_t child)
 	EXPECT_EQ(counted, s.hit);
 }
 
-/* The child runs a new program, and the session does not sample it. */
+/* Checks that the session does not sample the child, which runs a new program. */
 static void expect_not_followed(struct __test_metadata *_metadata, pid_t child)
 {
 	struct profil_stats s, then;

@@ -22,7 +22,7 @@ static int child_and_grandchild(void)
 	int status;
 	pid_t pid;
 
-	/* The parent has ranges for loops 0 and 1, its descendants only for loop 1. */
+	/* The parent has ranges for loops 0 and 1; its child and grandchild only for loop 1. */
 	if (!loop_until(1, *(volatile u32 *)&shared->page[1] >= 2))
 		return 50;
 	pid = spawn(grandchild);
@@ -66,7 +66,7 @@ TEST_F(session, shared_by_fork_counts_children_in_ranges_that_they_inherit)
 	EXPECT_LE(5U, s.outside);
 }
 
-/* Private memory, which shows that only the creator's copy is written. */
+/* Runs loop 2. Checks that its ticks are not counted in this process's copy of the buffer. */
 static int burn_2(void)
 {
 	u64 hit = stats_now().hit, held = count_of(2);
@@ -144,7 +144,7 @@ TEST_F(session, of_a_forking_thread_follows_the_childs_first_thread)
 	EXPECT_EQ(s.hit, shared->page[2]);
 }
 
-/* Its own session shows that ticks arrive. */
+/* The child gets ticks, as the session that it starts shows. */
 static int tick_40(void)
 {
 	if (session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0))

@@ -71,7 +71,7 @@ static int thread_joins_new_and_inherited(void)
 	return status;
 }
 
-/* Otherwise the number would grow with each generation of children. */
+/* Otherwise each generation of children could have more sessions. */
 TEST_F(session, counts_toward_the_limit_when_it_is_inherited)
 {
 	struct profil_query q;
@@ -90,7 +90,7 @@ TEST_F(session, counts_toward_the_limit_when_it_is_inherited)
 		close(inherited[i]);
 }
 
-/* With a small RLIMIT_MEMLOCK. */
+/* Adds a range far above a small RLIMIT_MEMLOCK. */
 static int add_very_much(void)
 {
 	struct rlimit little = { 65536, 65536 };

@@ -8,7 +8,7 @@ static u32 other[1024] __attribute__((aligned(4096)));
 
 /*
  * A long copy between those of the counters and of the statistics, so that ticks occur in between:
- * a snapshot that is not taken at one moment fails.
+ * a snapshot that is not taken at one moment fails the test.
  */
 static char ballast[2 << 20], ballast_copy[2 << 20];
 
@@ -51,7 +51,7 @@ TEST_F_TIMEOUT(session, has_snapshots_that_agree_with_its_statistics, 120)
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_EXACT(s, page);
 	dropped_here(_metadata, &s);
-	/* A disabled session, too. */
+	/* The same holds for a disabled session. */
 	ASSERT_EQ(0, descriptor_snapshot(fd, 0, copies, 2, &s));
 	EXPECT_EXACT(s, copy);
 	EXPECT_EQ((u32)PROFIL_STATE_OFF, s.state);

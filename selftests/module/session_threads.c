@@ -50,7 +50,7 @@ TEST_F(session, of_a_process_counts_existing_and_new_threads)
 	EXPECT_EQ(1U, s.targets);
 }
 
-/* Each has its own session, which counts in its own page. */
+/* Each worker has its own session, which counts in its own page. */
 static struct worker {
 	pthread_t thread;
 	unsigned int number;

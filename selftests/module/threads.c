@@ -207,7 +207,8 @@ static void run_25_ticks(struct worker *worker)
 }
 
 /*
- * Is each thread's count near its CPU time? The tolerance is 13 ticks; 5 sigma of 25 ticks are 25.
+ * Is each thread's count within 13 ticks of its CPU time? The limit is narrow (about half of 5
+ * sigma), but only one of several attempts must succeed.
  */
 static bool each_sampled(unsigned int n, u64 missed)
 {
@@ -516,7 +517,7 @@ TEST_F(thread, exit_ends_the_session_of_the_thread)
 	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_THREAD, NULL));
 }
 
-/* A new thread, which may have the id of the exited one. */
+/* Runs in a new thread, which may have the id of the exited thread. */
 static void run_new(struct worker *worker)
 {
 	struct profil_range range = range_of_loops(page.u32, 4);

@@ -6,8 +6,8 @@
  * The witness sees all ticks of a task, the session only those between start and stop. A child
  * runs only between these, and otherwise sleeps, so the two differ by at most one tick for each
  * start and stop. The child's threads live until its session has stopped, because an exiting task
- * still gets ticks. The session of a forked child exists before the child's first tick, so there
- * it differs at the stop only.
+ * still gets ticks. The session of a forked child exists before the child's first tick, so the two
+ * can differ only at its stop.
  */
 #include "kselftest_harness.h"
 
@@ -186,8 +186,8 @@ static void be_witnessed(void)
 }
 
 /*
- * As be_witnessed(), but with a chain of processes. @i is the position of this one. All of them
- * stay until the end.
+ * Like be_witnessed(), but with a chain of processes, which all stay until the end. @i: the
+ * position of this process in the chain.
  */
 static void be_witnessed_forking(unsigned int i)
 {

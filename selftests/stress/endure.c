@@ -206,7 +206,7 @@ FIXTURE_TEARDOWN(endure)
 	EXPECT_TRUE(await(locked_bytes() == self->locked));
 }
 
-/* After an event: the sessions are unchanged, and more ticks are counted. */
+/* Checks after an event that the sessions are unchanged, and that more ticks are counted. */
 static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(endure) *self)
 {
 	u64 before[SESSIONS];
@@ -226,7 +226,7 @@ static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(endure) *s
 	EXPECT_EQ(self->locked + SESSIONS * SIZE, locked_bytes());
 }
 
-/* At the end: every hit is in the expected counter, and no tick was lost. */
+/* Checks at the end that every hit is in the expected counter, and that all forks were followed. */
 static void expect_all_counted(struct __test_metadata *_metadata, FIXTURE_DATA(endure) *self)
 {
 	struct profil_stats s;
@@ -243,7 +243,7 @@ static void expect_all_counted(struct __test_metadata *_metadata, FIXTURE_DATA(e
 			EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 		}
 		EXPECT_TRUE(accounted(&s));
-		/* The host did not run this virtual machine's CPU for some time. */
+		/* Ticks overrun if the host does not run this CPU for some time. */
 		EXPECT_EQ(s.dropped_overrun, s.dropped);
 		EXPECT_GE(s.hit, s.dropped);
 		EXPECT_EQ(0U, s.unfollowed);
@@ -275,7 +275,7 @@ TEST_F(endure, a_thousand_forks_end_no_session)
 			continue;
 		*pid = fork();
 		if (!*pid) {
-			/* After a fork, private memory has another page from this write on. */
+			/* This must not change the parent's counters. */
 			if (!variant->shared)
 				memset(self->space, 0xff, SESSIONS * SIZE);
 			_exit(0);
@@ -493,7 +493,7 @@ TEST_F(endure, a_move_to_another_node_fails_and_ends_no_session)
 	}
 	ASSERT_TRUE(move_pages_to(self->space, nr, -1, after));
 	EXPECT_EQ(0, memcmp(before, after, nr * sizeof(*before)));
-	/* Without pages that another CPU held at that moment. */
+	/* A page does not move if another CPU holds it at that moment. */
 	EXPECT_LT(4 * nr, moved);
 	expect_all_counted(_metadata, self);
 }

@@ -5,8 +5,8 @@
  *
  * PROFIL_FUZZ_CALLS (1000000) is the number of calls of all processes together,
  * PROFIL_FUZZ_SECONDS (60) the time limit, and PROFIL_FUZZ_SEED the seed. A process is named by its
- * seat and by the number of processes that had the seat before. Its decisions depend on this name
- * and on the seed alone, but races also have an influence.
+ * seat and by the number of processes that had the seat before. Its decisions depend only on this
+ * name, on the seed and on races.
  *
  * Invariants: each error is one that uapi/linux/profil.h documents for the command. A call that
  * fails does not change its argument, and one that succeeds writes no more than the argument's
@@ -187,7 +187,7 @@ static u64 any_buffer(struct actor *a)
 	return any_buffer_in(a, any_slot(a));
 }
 
-/* A random row of @table, which has @rows rows of @size bytes that begin with their weight. */
+/* Returns a random row of @table. Its @rows rows have @size bytes, and begin with their weight. */
 static u32 any_row(struct actor *a, const void *table, u32 rows, size_t size)
 {
 #define WEIGHT(i)	(*(const u32 *)((const char *)table + (i) * size))
@@ -204,7 +204,7 @@ static u32 any_row(struct actor *a, const void *table, u32 rows, size_t size)
 
 #define ANY_ROW(a, table)	any_row(a, table, ARRAY_SIZE(table), sizeof(*(table)))
 
-/* An address that cannot be written. */
+/* Returns an address that cannot be written. */
 static u64 any_wild(struct actor *a)
 {
 	const u64 wild[] = {
@@ -260,7 +260,7 @@ static bool harmless(u64 p)
 	return mincore((void *)(p & -PAGE), 1, &in_memory) < 0 && errno == ENOMEM;
 }
 
-/* An address for @size bytes of output. */
+/* Returns an address for @size bytes of output. */
 static u64 any_out(struct actor *a, u64 size)
 {
 	switch (any(a, 12)) {
@@ -332,8 +332,8 @@ static u64 array(struct actor *a, const void *elements, u32 n, u32 size)
 		return any_u64(a);
 	if (one_in(a, 20)) {
 		/*
-		 * To any kind of memory; the call fails without a signal if that memory cannot be
-		 * written.
+		 * Writes to any kind of memory; if that cannot be written, the call fails without a
+		 * signal.
 		 */
 		to.iov_base = (void *)(any_buffer(a) & -8ULL);
 		process_vm_writev(getpid(), &from, 1, &to, 1, 0);
@@ -451,7 +451,7 @@ static u64 any_period(struct actor *a)
 	return one_in(a, 8) ? any_number(a) : periods[any(a, ARRAY_SIZE(periods))];
 }
 
-/* The address for statistics: mostly on the desk, between poison; 0 if none are requested. */
+/* Returns an address for statistics: mostly on the desk, between poison; 0 requests none. */
 static u64 any_stats(struct actor *a)
 {
 	struct profil_stats s = { .size = sizeof(s), .scope = any(a, 2) };
@@ -783,7 +783,7 @@ static void check_stats(const char *call, const struct profil_stats *s)
 		fail("%s: state %u with end %u", call, s->state, s->end);
 }
 
-/* @was: the former content of the @n bytes at @is. Only @may bytes from @head on may differ. */
+/* Only @may of the @n bytes at @is, from @head on, may differ from their former content, @was. */
 static void check_around(const char *call, const char *was, const char *is, u32 head, u32 may,
 			 u32 n)
 {
@@ -827,7 +827,7 @@ static u32 any_size(struct actor *a, u32 known)
 	}
 }
 
-/* The index of @cmd on such a descriptor, or UNKNOWN. */
+/* Returns the index of @cmd on a session's or the device's descriptor, or UNKNOWN. */
 static unsigned int command_of(u32 cmd, bool session)
 {
 	unsigned int i;
@@ -1001,7 +1001,8 @@ static bool place_in_race(struct actor *a, struct call *call)
 }
 
 /*
- * The number of bytes from @place on with known content. 64 more are before them and behind them.
+ * Returns the number of bytes from @place on with known content. Another 64 are before them, and 64
+ * behind them.
  */
 static u32 room_of(const struct call *call)
 {
@@ -1644,7 +1645,7 @@ struct quiet {
 	int fd;			/* descriptor of the session, or -1 for the classic one */
 };
 
-/* Its counters are somewhere in the area, between poison. */
+/* Returns a session whose counters are somewhere in the area, between poison. */
 static struct quiet any_quiet(struct actor *a)
 {
 	struct quiet q = {

@@ -28,7 +28,7 @@ struct kcov_shared {
 /* The buffer of this thread: the kernel writes the number of entries, then each pc. Or NULL. */
 static __thread volatile u64 *kcov;
 
-/* For one thread. Returns a descriptor, or a negative errno. */
+/* Opens KCOV for one thread. Returns a descriptor, or a negative errno. */
 static inline int kcov_open(void)
 {
 	int fd = open(KCOV, O_RDWR | O_CLOEXEC), err;

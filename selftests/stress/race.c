@@ -70,7 +70,7 @@ static u64 any_period(struct actor *a)
 	return one_in(a, 2) ? 0 : 50000 + any(a, 500000);
 }
 
-/* True if a session started. It may not if the module is not loaded or the tick is not hooked. */
+/* Returns false if no session started, since the module is not loaded or the tick not hooked. */
 static bool started(int err, const char *call)
 {
 	switch (err) {
@@ -262,9 +262,9 @@ static void against_stop(struct actor *a)
 }
 
 /*
- * Kills a child while it counts. What it counted in memory shared with the parent must still be
- * there. The counter after those of the loops tells that the child's session has started: most
- * children are not killed before.
+ * Kills a child while it counts. Its counts in memory that it shares with the parent must remain.
+ * The child sets the counter after those of the loops when its session has started. Three quarters
+ * of the children are killed only after that.
  */
 static void against_exit(struct actor *a)
 {
@@ -441,8 +441,8 @@ static void against_fork(struct actor *a)
 
 /*
  * A race: worker processes call @work, while this process calls @disturb with the number of the
- * turn. @disturb returns 0, or a negative errno if the event was not possible now. One of them
- * counts the events in @events.
+ * turn. @disturb returns 0, or a negative errno if the event was not possible now. @work or
+ * @disturb counts the events in shared->events.
  */
 
 FIXTURE(race) {

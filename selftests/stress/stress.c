@@ -134,8 +134,8 @@ static int checked_stats(int err, const char *call, const struct profil_stats *s
 }
 
 /*
- * Statistics of the caller's own session. In those of others, a worker may not have uncharged the
- * memory yet.
+ * Checks statistics of the caller's own session: after its end no memory is locked. For a session
+ * of another process, a worker may not have uncharged the memory yet.
  */
 static int checked_own_stats(int err, const char *call, const struct profil_stats *s)
 {
@@ -791,7 +791,7 @@ static int act_clone(struct actor *a)
 	return start_thread(a, clone_thread);
 }
 
-/* A thread that waits in read() until its alarm ends it. */
+/* Forks a child that waits in read() until the data ends or SIGALRM kills it. */
 static int act_wait_for_records(struct actor *a)
 {
 	struct itimerval when = { .it_value = { .tv_usec = 1000 + any(a, 30000) } };
@@ -921,7 +921,7 @@ static void create_sessions(struct actor *a)
 	act_start(a);
 }
 
-/* A process that does random actions until it has done enough. */
+/* Does random actions until this process has done enough. */
 static void act_randomly(struct actor *a)
 {
 	struct profil_stats s;
@@ -961,7 +961,7 @@ static void act_randomly(struct actor *a)
 
 static u32 page[1024] __attribute__((aligned(4096)));
 
-/* In the child of a calm process: has @s counted the hits since @sum was computed? */
+/* In the child of a calm process: checks that its hits have been added to the counters. */
 static void __attribute__((noreturn)) calm_child(int fd, u32 loop)
 {
 	u64 sum = counters_sum(page, 4, LOOPS);

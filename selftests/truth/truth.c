@@ -9,9 +9,9 @@
  * expected result, in standard errors of the expected number of samples. --check only runs profil,
  * for a shorter time, and prints TAP.
  *
- * A program does its work in random order, or after pauses of random length, so that it is not in
- * phase with the tick, even if the clock counts instructions. Only those of row 8 are. So the
- * samples are independent of each other.
+ * A program does its work in random order, or after pauses of random length. So it is not in phase
+ * with the tick, even if the clock counts instructions, and the samples are independent of each
+ * other. Only the programs of row 8 are in phase with the tick.
  */
 #include "truth.h"
 
@@ -145,7 +145,7 @@ static void end(struct outcome *o)
 	profile_stop(&o->profile);
 }
 
-/* Share of @k in @n samples, each of which is one with probability @p; a few may be strays. */
+/* The share of @k in @n samples, each of which is one of the @k with probability @p. */
 static struct figure share(u64 k, u64 n, double p)
 {
 	struct figure f = { .none = n < FEW, .expected = p };
@@ -361,7 +361,7 @@ static void row_system_calls(struct outcome *o)
 			      (double)much / (much + less));
 }
 
-/* 6: as row 1, with all signals blocked */
+/* 6: like row 1, with all signals blocked */
 static void row_blocked(struct outcome *o)
 {
 	sigset_t all;
@@ -374,7 +374,7 @@ static void row_blocked(struct outcome *o)
 	o->figures[0] = share(o->profile.places[3], sum(o->profile.places, 4), 0.4);
 }
 
-/* 7: as row 1, in a program that uses ITIMER_PROF and SIGPROF itself */
+/* 7: like row 1, in a program that uses ITIMER_PROF and SIGPROF itself */
 static volatile sig_atomic_t own_signals;
 
 static void on_own_signal(int signal)
@@ -452,8 +452,8 @@ static void row_asleep(struct outcome *o)
 }
 
 /*
- * Runs in place 1, which is to get the blame, when a tick is due and after each 4 ms of CPU time;
- * otherwise in place 0.
+ * Runs in place 1 when a tick is due and after each 4 ms of CPU time, and otherwise in place 0. A
+ * profiler with one of these periods attributes too much to place 1.
  */
 static void row_elsewhere(struct outcome *o)
 {

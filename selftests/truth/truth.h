@@ -20,7 +20,7 @@ static inline ssize_t place_read(unsigned int i, int fd, void *buf, size_t n)
 	return ((ssize_t (*)(int, void *, size_t))(uintptr_t)(places + PLACE_SIZE * i))(fd, buf, n);
 }
 
-/* The place of @pc, or NR_PLACES. */
+/* Returns the place of @pc, or NR_PLACES. */
 static inline unsigned int place_of(u64 pc)
 {
 	u64 i = (pc - addr(places)) / PLACE_SIZE;

@@ -278,7 +278,7 @@ static void mount_the_usual(void)
 		mount_at("with", "/mnt/with", "virtiofs", 0, NULL);
 }
 
-/* Adds to devtmpfs what programs expect of udev. */
+/* Does the part of udev's work in /dev that programs rely on. */
 static void complete_dev(void)
 {
 	if (symlink("/proc/self/fd", "/dev/fd") || symlink("fd/0", "/dev/stdin") ||

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A module with bugs, for the tests of the VM runner: what=warn makes the kernel warn, what=hold
- * holds a reference to profil.ko forever. Only the kernels of --debug notice the others.
+ * holds a reference to profil.ko forever. Only the kernels of --debug notice the other bugs.
  */
 #include <linux/err.h>
 #include <linux/fs.h>

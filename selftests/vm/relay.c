@@ -5,8 +5,8 @@
  * DIR contains the sockets of the guest's four ports. "in" carries DIR/settings, and then stdin, to
  * init.c. "out" and "err" carry COMMAND's output to stdout and stderr. "result" carries the report
  * of init.c, which relay writes to DIR/result. Its last line is "end OUT ERR", the number of bytes
- * that COMMAND wrote to each stream. When relay has delivered as many, it closes the ports, and by
- * that the guest knows.
+ * that COMMAND wrote to each stream. When relay has delivered so many, it closes the ports, which
+ * tells the guest.
  *
  * Exit status: 0 done; 1 the guest ended first; 124 SECONDS are over (0: no limit).
  */
