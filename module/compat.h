@@ -91,7 +91,7 @@ static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start,
 #define PROFIL_S_ANON_INODE 0
 #endif
 
-/* 6.13 adds hrtimer_setup(), to replace hrtimer_init(). It also sets the function of the timer. */
+/* 6.13 adds a replacement for hrtimer_init() that also sets the function of the timer. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 static inline void profil_hrtimer_setup(struct hrtimer *timer,
 					enum hrtimer_restart (*fires)(struct hrtimer *timer),
