@@ -473,8 +473,9 @@ int profil_descriptor_disable(struct file *file, void *data, struct profil_stats
 	err = s->phase == PROFIL_ENDED ? -ENODEV : s->on ? 0 : -EINVAL;
 	if (err)
 		goto unlock;
+	/* This comes first: while @s is off, profil_target_move() adds no CPU time. */
+	atomic64_add(profil_targets_runtime(s, NULL, true), &s->runtime);
 	profil_session_set_on(s, false);
-	s->runtime += profil_targets_runtime(s, NULL, true);
 	synchronize_rcu();
 	if (profil_nohz_full)
 		profil_clock_resync();	/* as in profil_session_finish() */

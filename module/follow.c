@@ -72,7 +72,7 @@ static int follow_fork_private(struct profil_binding *b, struct profil_target *t
  * 0; -ENODEV if the session ends; or another error.
  */
 static int follow_fork_binding(struct profil_binding *b, struct task_struct *child,
-			       bool thread, bool same)
+			       bool thread, bool foreign, bool same)
 {
 	struct profil_session *s = b->session;
 	struct profil_space *space;
@@ -87,7 +87,7 @@ static int follow_fork_binding(struct profil_binding *b, struct task_struct *chi
 	space = profil_space_get(child->mm, PROFIL_GFP_PROBE);
 	t = profil_target_alloc(child, thread, PROFIL_GFP_PROBE);
 	if (space && t) {
-		t->foreign = b->foreign;
+		t->foreign = foreign;
 		if (s->fork == PROFIL_FORK_SHARE)
 			err = follow_fork_attach(s, t, space, &profil_empty_table, b);
 		else
@@ -132,18 +132,18 @@ static void follow_fork(void *data, struct task_struct *parent, struct task_stru
 		goto unlock;
 	hlist_for_each_entry_rcu(b, &space->bindings, node)
 		if (!b->session->classic && READ_ONCE(b->nr_processes))
-			follow_fork_binding(b, child, false, same);
+			follow_fork_binding(b, child, false, b->foreign, same);
 	/* If the classic session ends, another one may have replaced it. */
 	do {
 		b = follow_find_classic(space);
-	} while (b && follow_fork_binding(b, child, false, same) == -ENODEV &&
+	} while (b && follow_fork_binding(b, child, false, false, same) == -ENODEV &&
 		 b != follow_find_classic(space));
 	if (!READ_ONCE(space->nr_threads))
 		goto unlock;
 	for (t = profil_target_first(parent); t; t = profil_target_next(t)) {
 		b = rcu_dereference(t->binding);
 		if (t->thread && b->space == space && !READ_ONCE(b->nr_processes))
-			follow_fork_binding(b, child, true, same);
+			follow_fork_binding(b, child, true, t->foreign, same);
 	}
 unlock:
 	rcu_read_unlock();

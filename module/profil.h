@@ -198,7 +198,7 @@ struct profil_session {
 	unsigned long ring_pages;	/* the part of charged that is for records */
 	struct profil_sums stats_base;	/* sums at the last reset of the statistics */
 	struct rb_root_cached histograms;	/* by user address */
-	u64 runtime;			/* CPU time in ns, of former targets and before DISABLE */
+	atomic64_t runtime;		/* CPU time in ns, of former targets and before DISABLE */
 	atomic_t nr_dying;		/* unused tables that await their grace period */
 
 	/* under profil_index_lock */
@@ -297,7 +297,7 @@ struct profil_binding {
 	struct profil_table __rcu *table;	/* the ranges; referenced */
 	struct rb_node by_id;		/* in session->bindings, by the space's id */
 	unsigned int nr_processes, nr_threads;	/* targets; the last one frees the binding */
-	bool foreign;			/* of its first process, or of its latest thread */
+	bool foreign;			/* profil_target.foreign of its first process */
 	struct rcu_head rcu;
 };
 

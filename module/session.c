@@ -189,10 +189,10 @@ bool profil_session_is_quiet(const struct profil_session *s)
 void profil_session_quiesce(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);
-	profil_session_set_phase(s, PROFIL_QUIESCED);
-	/* From QUIESCED on, profil_target_move() does not add the CPU time of a target. */
+	/* This comes first: from QUIESCED on, profil_target_move() adds no CPU time. */
 	if (s->on)
-		s->runtime += profil_targets_runtime(s, NULL, false);
+		atomic64_add(profil_targets_runtime(s, NULL, true), &s->runtime);
+	profil_session_set_phase(s, PROFIL_QUIESCED);
 	profil_target_detach_all(s);
 }
 

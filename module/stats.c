@@ -33,7 +33,7 @@ static void stats_sum(const struct profil_session *s, struct profil_sums *sums)
 /* Fills in @stats, which are zero. @restart: also resets the statistics, under home->lock. */
 void profil_stats_read(struct profil_session *s, struct profil_stats *stats, bool restart)
 {
-	u64 n[PROFIL_NR_OUTCOMES], runtime = s->runtime;
+	u64 n[PROFIL_NR_OUTCOMES], runtime = 0;
 	struct profil_sums sums;
 	unsigned long flags;
 	u32 period;
@@ -66,7 +66,8 @@ void profil_stats_read(struct profil_session *s, struct profil_stats *stats, boo
 	stats->missed = sums.missed - s->stats_base.missed;
 
 	if (s->on)
-		runtime += profil_targets_runtime(s, NULL, restart);
+		runtime = profil_targets_runtime(s, NULL, restart);
+	runtime += restart ? atomic64_xchg(&s->runtime, 0) : atomic64_read(&s->runtime);
 	period = s->period ? s->period : TICK_NSEC;
 	stats->expected = div_u64(runtime + period / 2, period);
 	stats->locked = (u64)s->charged << PAGE_SHIFT;
@@ -76,10 +77,8 @@ void profil_stats_read(struct profil_session *s, struct profil_stats *stats, boo
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	stats->unfollowed = s->unfollowed;
 	stats->targets = s->nr_targets;
-	if (restart) {
+	if (restart)
 		s->unfollowed = 0;
-		s->runtime = 0;
-	}
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	if (restart)
 		s->stats_base = sums;

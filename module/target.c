@@ -466,9 +466,8 @@ u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *t
 		if (task && t->task != task)
 			continue;
 		now = target_cpu_time(t);
-		ns += now - READ_ONCE(t->runtime);
-		if (restart)
-			WRITE_ONCE(t->runtime, now);
+		/* With profil_target_move(), which also does this, each ns is taken once. */
+		ns += now - (restart ? xchg(&t->runtime, now) : READ_ONCE(t->runtime));
 	}
 	rcu_read_unlock();
 	return ns;
@@ -477,7 +476,7 @@ u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *t
 /* Moves @t to the binding @to, which it consumes; or detaches @t if @to is NULL. */
 void profil_target_move(struct profil_target *t, struct profil_binding *to)
 {
-	u64 ran = target_cpu_time(t) - READ_ONCE(t->runtime);
+	u64 now = target_cpu_time(t);
 	struct profil_binding *from = NULL;
 	struct profil_session *s;
 	bool gone = false;
@@ -492,7 +491,7 @@ void profil_target_move(struct profil_target *t, struct profil_binding *to)
 	if (gone) {
 		target_unlink(t, s);
 		if (s->on && s->phase <= PROFIL_LIVE)
-			s->runtime += ran;
+			atomic64_add(now - xchg(&t->runtime, now), &s->runtime);
 		if (s->classic && t->thread)
 			profil_session_set_owner_gone(s);
 		profil_ring_wake(s);
