@@ -55,7 +55,7 @@ static int home_insert_notifier(struct profil_home *home)
 	sigprocmask(SIG_BLOCK, &blocked, &before);
 	err = mmu_interval_notifier_insert(&home->notifier, current->mm, 0, PAGE_SIZE, &home_ops);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	/* -ERESTARTNOINTR requires this flag, even if another thread has taken the signal. */
+	/* A call that returns -ERESTART*, this one or the one before task work, needs this flag. */
 	if (pending || err == -EINTR)
 		set_thread_flag(TIF_SIGPENDING);
 	if (err == -EINTR)

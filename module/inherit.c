@@ -224,7 +224,7 @@ int profil_pending_set_up(struct profil_space *space)
 	return err;
 }
 
-/* Task work that sets up the pending sessions. After a failure the next tick tries again. */
+/* Task work that sets up the pending sessions. If some stay pending, a tick queues it again. */
 static void setup_work(struct callback_head *work)
 {
 	struct profil_setup *setup = container_of(work, struct profil_setup, work);

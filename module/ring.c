@@ -109,7 +109,7 @@ struct profil_ring *profil_ring_create(u32 nr_records)
 	struct profil_ring *ring;
 	size_t size = struct_size(ring, slots, nr_slots);
 
-	/* Contiguous megabytes take long to find, and to clear without rescheduling. */
+	/* kvzalloc() would search for contiguous memory, and clear it without rescheduling. */
 	if (size > PAGE_SIZE)
 		ring = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	else

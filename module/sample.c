@@ -3,7 +3,7 @@
  * The hot path, which finds the counter of a tick and increments it.
  *
  * Context: the hard interrupt of the tick or of a timer, or the scheduler's switch probe, with
- * interrupts off. Nothing here locks, allocates or faults: counters are accessed at the kernel's
+ * interrupts off. Nothing here waits, allocates or faults: counters are accessed at the kernel's
  * addresses of the pinned pages. Unpublished objects stay valid for a grace period.
  *
  * There are two paths. Nearly all ticks are plain, see tick_is_plain(), and hit a counter: they

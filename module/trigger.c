@@ -14,7 +14,7 @@
 
 static unsigned int linger_s = 300;
 module_param(linger_s, uint, 0644);
-MODULE_PARM_DESC(linger_s, "seconds that the hooks stay in place after their last use");
+MODULE_PARM_DESC(linger_s, "seconds that the hook and the switch probe stay after their last use");
 
 static void trigger_remove(struct profil_trigger *t)
 {

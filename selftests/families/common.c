@@ -60,9 +60,9 @@ enum {
 	NO_MEMORY_STOPS = 1 << 1,	/* so does a buffer that may not be locked */
 	NULL_STOPS = 1 << 2,		/* a NULL buffer is no error and turns profiling off */
 	STOP_KEEPS_SESSION = 1 << 3,	/* a session without ticks stays, for other readers */
-	STOP_SETS_ERRNO = 1 << 4,	/* although it succeeds */
-	EXCLUDES_OTHERS = 1 << 5,	/* it and other families do not replace each other: EBUSY */
-	IGNORES_OTHERS = 1 << 6,	/* it has no effect while another family's profile is on */
+	STOP_SETS_ERRNO = 1 << 4,	/* the call that stops fails, but has stopped */
+	EXCLUDES_OTHERS = 1 << 5,	/* this and other families exclude each other: EBUSY */
+	IGNORES_OTHERS = 1 << 6,	/* a start has no effect while another family's is on */
 	ANY_SIZE = 1 << 7,		/* the size need not be a multiple of the counter's width */
 };
 

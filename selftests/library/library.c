@@ -357,7 +357,7 @@ TEST_F(library, keeps_a_descriptor_with_a_high_number_while_it_is_on)
 	descriptors(after, sizeof(after));
 	EXPECT_STREQ(before, after);
 
-	/* A call that does not turn profiling on keeps none. */
+	/* A call that does not turn profiling on keeps no descriptor. */
 	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_EQ(-1, kept_descriptor());
@@ -912,7 +912,7 @@ TEST_F(session, snapshots_agree_with_their_statistics_and_can_reset)
 	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
 	EXPECT_EQ(stats.hit, page_sum());
 
-	/* Without a destination, the call only resets the counters. */
+	/* Without a destination, the call copies nothing. It resets counters and statistics. */
 	copy.to = 0;
 	EXPECT_EQ(0, profil_session_snapshot(self->fd, PROFIL_SNAPSHOT_RESET, &copy, 1, NULL));
 	EXPECT_EQ(0, page_sum());

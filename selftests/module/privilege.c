@@ -391,7 +391,7 @@ static void must_not_be_sampled(pid_t child)
 	MUST(!of_program && !shared->counter && !shared->classic);
 }
 
-/* The program is sampled from its first instruction on. */
+/* The program in @child is sampled, and the ranges of the old address space count none of it. */
 static void must_be_sampled(pid_t child)
 {
 	MUST(stats_now().targets == 1);

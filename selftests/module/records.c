@@ -162,7 +162,7 @@ static void exec_new(const char *path, int descriptor)
 
 #define HEADER	offsetof(struct profil_record, path)
 
-/* A record can be longer than the structure. */
+/* The path can be longer than the 8 bytes of its member: the compiler must not know these. */
 static const char *path_of(const struct profil_record *r)
 {
 	return (const char *)r + HEADER;

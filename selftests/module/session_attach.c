@@ -493,7 +493,10 @@ static int exec_slow_program(void)
 	return 43;
 }
 
-/* The other sessions follow only after the new program is loaded. */
+/*
+ * The sessions that were attached before the exec move to the new address space when the program is
+ * loaded. Until then they count towards the limit, too.
+ */
 TEST_F(session, can_be_attached_during_exec_within_the_limit)
 {
 	char dir[] = "/tmp/profil-session.XXXXXX";

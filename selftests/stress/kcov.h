@@ -99,7 +99,10 @@ static inline void kcov_keep(struct kcov_shared *shared, const struct tape *tape
 	shared->kept[shared->nr_kept++ % KCOV_KEPT] = *tape;
 }
 
-/* Recalls a call that was kept: changes up to three decisions, or all after a random one. */
+/*
+ * Fills @tape with the decisions of a random kept call. In one of four cases keeps only those before
+ * a random one. Then changes up to three.
+ */
 static inline void kcov_recall(struct kcov_shared *shared, struct actor *a, struct tape *tape)
 {
 	u32 n = shared->nr_kept < KCOV_KEPT ? shared->nr_kept : KCOV_KEPT;
