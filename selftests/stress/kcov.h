@@ -100,8 +100,8 @@ static inline void kcov_keep(struct kcov_shared *shared, const struct tape *tape
 }
 
 /*
- * Fills @tape with the decisions of a random kept call. In one of four cases keeps only those before
- * a random one. Then changes up to three.
+ * Fills @tape with the decisions of a random kept call. In one of four cases keeps only those
+ * before a random one. Then changes up to three.
  */
 static inline void kcov_recall(struct kcov_shared *shared, struct actor *a, struct tape *tape)
 {
