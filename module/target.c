@@ -466,7 +466,7 @@ u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *t
 		if (task && t->task != task)
 			continue;
 		now = target_cpu_time(t);
-		/* With profil_target_move(), which also does this, each ns is taken once. */
+		/* profil_target_move() does the same, so that each ns is taken exactly once. */
 		ns += now - (restart ? xchg(&t->runtime, now) : READ_ONCE(t->runtime));
 	}
 	rcu_read_unlock();
