@@ -1261,8 +1261,16 @@ TEST_F(inject, new_thread)
  * The set-up of an inherited session: by task work of the child, or by the child's first ioctl
  */
 
-/* Long enough that most children are ready before their first tick. */
-#define SETUP_PERIOD	50000000ULL	/* ns */
+/*
+ * Only ticks in loops are in the range of these sessions. So the first tick in a loop sets a session
+ * up, and the child can arrange the failure before it runs a loop.
+ */
+static void count_loops_only(FIXTURE_DATA(inject) *self)
+{
+	self->range = range_of_loops(self->counters + PAGE / sizeof(u64), 8);
+}
+
+#define SETUP_TICKS	50	/* a failed set-up is repeated within these */
 
 /* Exit statuses of the child. */
 enum {
@@ -1278,7 +1286,10 @@ struct setup {
 	bool by_ioctl;
 	bool discard;		/* discard the buffer's page, which the set-up then faults in */
 	unsigned int n;		/* the number of the allocation that fails */
-	atomic_bool *enough;	/* in shared memory: the child has got enough ticks */
+	struct progress {	/* in shared memory */
+		atomic_bool ready;	/* the child waits for ticks */
+		atomic_bool enough;	/* it has had enough */
+	} *progress;
 };
 
 /*
@@ -1295,15 +1306,16 @@ static int session_after_failure(const struct setup *setup, const volatile u64 *
 	MUST(nth >= 0);
 	if (setup->discard)
 		MUST(!madvise((void *)counter, PAGE, MADV_DONTNEED));
-	loop_run(0, 1);
-	MUST(!*setup->enough);
 	before = *counter;
+	/* Makes the code and the data of the loop present. */
+	loop_run(0, 1);
+	setup->progress->ready = true;
 	fail_after(nth, setup->n);
 	if (*counter != before)
 		return EARLY;
 	if (setup->by_ioctl)
 		err = session_stats(PROFIL_SCOPE_PROCESS, &s);
-	while (!setup->by_ioctl && !*setup->enough)
+	while (!setup->by_ioctl && !setup->progress->enough)
 		loop_run(0, LOOP_BURST);
 	set_up_by_task_work = *counter != before;
 	failed = has_failed(nth);
@@ -1324,9 +1336,10 @@ static int session_after_failure(const struct setup *setup, const volatile u64 *
 
 static int status_of_setup(FIXTURE_DATA(inject) *self, const struct setup *setup)
 {
+	u64 begun;
 	int status;
 
-	*setup->enough = false;
+	*setup->progress = (struct progress){};
 	self->child = fork();
 	if (!self->child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -1335,9 +1348,11 @@ static int status_of_setup(FIXTURE_DATA(inject) *self, const struct setup *setup
 	if (self->child < 0)
 		return -1;
 	if (!setup->by_ioctl) {
-		/* If the task work of the first tick fails, that of the second tries again. */
-		await(task_ns(self->child) >= 4 * SETUP_PERIOD || task_state(self->child) == 'Z');
-		*setup->enough = true;
+		await(setup->progress->ready || task_state(self->child) == 'Z');
+		begun = task_ns(self->child);
+		await(task_ns(self->child) >= begun + SETUP_TICKS * self->tick_ns ||
+		      task_state(self->child) == 'Z');
+		setup->progress->enough = true;
 	}
 	status = status_of(self->child);
 	self->child = 0;
@@ -1350,9 +1365,11 @@ static void sweep_setup(struct __test_metadata *_metadata, FIXTURE_DATA(inject) 
 {
 	unsigned int times[STATUSES] = {};
 
-	setup->enough = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, (void *)setup->enough);
-	ASSERT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, SETUP_PERIOD, &self->range, 1));
+	setup->progress = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+			       0);
+	ASSERT_NE(MAP_FAILED, (void *)setup->progress);
+	count_loops_only(self);
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1));
 	for (setup->n = 1; !times[NO_FAILURE];) {
 		int status = status_of_setup(self, setup);
 
@@ -1368,7 +1385,7 @@ static void sweep_setup(struct __test_metadata *_metadata, FIXTURE_DATA(inject) 
 	EXPECT_LT(0U, times[ENDED_NOMEM]);
 	EXPECT_LT(0U, times[setup->by_ioctl ? ON_AFTER_ENOMEM : ON_AFTER_FAILURE]);
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
-	munmap(setup->enough, PAGE);
+	munmap(setup->progress, PAGE);
 }
 
 TEST_F(inject, setup_of_an_inherited_session_by_task_work)
@@ -1402,7 +1419,7 @@ static int session_when_told(const struct unlucky *one)
 	MUST(!fcntl(one->go[0], F_SETFL, O_NONBLOCK));
 	MUST(!file_write("/proc/self/make-it-fail", "1"));
 	while (read(one->go[0], &c, 1) != 1)
-		burn();
+		loop_run(0, LOOP_BURST);
 	MUST(!session_stats(PROFIL_SCOPE_PROCESS, &s));
 	MUST(accounted(&s));
 	if (s.state == PROFIL_STATE_ON)
@@ -1444,6 +1461,7 @@ TEST_F(inject, setup_of_inherited_sessions_at_random_while_children_are_killed)
 	int status;
 
 	NEEDS_INJECTION();
+	count_loops_only(self);
 	ASSERT_EQ(0, open_kinds(self));
 	ASSERT_TRUE(fail_at_random("15"));
 	for (unsigned int i = 0; i < 100 + ARRAY_SIZE(children); i++) {
