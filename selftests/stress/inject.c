@@ -1262,8 +1262,8 @@ TEST_F(inject, new_thread)
  */
 
 /*
- * Only ticks in loops are in the range of these sessions. So the first tick in a loop sets a session
- * up, and the child can arrange the failure before it runs a loop.
+ * Only ticks in loops are in the range of these sessions. So the first tick in a loop sets up a
+ * session, and the child can arrange the failure before it runs a loop.
  */
 static void count_loops_only(FIXTURE_DATA(inject) *self)
 {
