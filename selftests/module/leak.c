@@ -356,7 +356,9 @@ static int die_by_SIGSEGV(void)
 	be_profiled();
 	run_thread();
 	kill(getpid(), SIGSEGV);
-	return 1;
+	/* The other thread may take the signal. */
+	for (;;)
+		pause();
 }
 
 static void *exec_new_program(void *unused)
