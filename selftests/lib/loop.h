@@ -18,6 +18,7 @@
 #include "device.h"
 
 #include <limits.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define LOOPS		8U
@@ -121,6 +122,16 @@ static inline u64 cpu_ns(clockid_t clock)
 
 	clock_gettime(clock, &t);
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+/* Returns the CPU time of the children that have been waited for. */
+static inline u64 children_ns(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_CHILDREN, &u);
+	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000ULL +
+	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL;
 }
 
 static inline u64 now_ns(void)

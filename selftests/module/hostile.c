@@ -112,15 +112,6 @@ static struct profil_range *all_ranges(char *buffer, size_t bytes)
  * CPU time of kernel workers
  */
 
-static long long children_ns(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_CHILDREN, &u);
-	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000LL +
-	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000LL;
-}
-
 static void expect_no_more(struct __test_metadata *_metadata, long long workers, long long paid)
 {
 	EXPECT_LE(workers, paid) {
