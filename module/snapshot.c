@@ -16,6 +16,7 @@
 #include "profil.h"
 
 #define TRIES	16	/* attempts, since memory may not stay present */
+#define MAX_ABSENT	65536	/* pages of counters that are not mapped */
 
 struct snapshot {
 	struct profil_session *s;	/* locked; NULL while memory is faulted in */
@@ -23,6 +24,7 @@ struct snapshot {
 	u32 nr;
 	bool reset;
 	void *bounce;			/* a page */
+	unsigned int nr_absent;		/* segments that could not be faulted in */
 
 	/* the position: the beginning, or the segment that failed */
 	u32 i;
@@ -35,16 +37,17 @@ struct snapshot {
 };
 
 /* Runs without home->lock, since faults may wait for user space. Pinned pages may be unmapped. */
-static int segment_fault_in(const struct snapshot *snap)
+static int segment_fault_in(struct snapshot *snap)
 {
-	if (snap->reset)
-		fault_in_safe_writeable(snap->from, snap->n);
-	else
-		fault_in_readable(snap->from, snap->n);
+	size_t absent = snap->reset ? fault_in_safe_writeable(snap->from, snap->n) :
+				      fault_in_readable(snap->from, snap->n);
+
+	if (absent && ++snap->nr_absent > MAX_ABSENT)
+		return -EFAULT;
 	return snap->to && fault_in_safe_writeable(snap->to, snap->n) ? -EFAULT : 0;
 }
 
-static int segment_copy(const struct snapshot *snap)
+static int segment_copy(struct snapshot *snap)
 {
 	const void *counters = snap->counters;
 
@@ -59,7 +62,7 @@ static int segment_copy(const struct snapshot *snap)
 	return snap->to && copy_to_user_nofault(snap->to, counters, snap->n) ? -EAGAIN : 0;
 }
 
-static int segment_clear(const struct snapshot *snap)
+static int segment_clear(struct snapshot *snap)
 {
 	if (snap->counters) {
 		memset(snap->counters, 0, snap->n);
@@ -70,7 +73,7 @@ static int segment_clear(const struct snapshot *snap)
 }
 
 static int segment_apply(struct snapshot *snap, const struct profil_copy *copy,
-			 int (*act)(const struct snapshot *snap))
+			 int (*act)(struct snapshot *snap))
 {
 	unsigned long from = copy->from + snap->done, to = copy->to ? copy->to + snap->done : 0;
 
@@ -83,7 +86,7 @@ static int segment_apply(struct snapshot *snap, const struct profil_copy *copy,
 }
 
 /* Applies @act to all segments from the position on, and after success returns to the beginning. */
-static int snapshot_walk(struct snapshot *snap, int (*act)(const struct snapshot *snap))
+static int snapshot_walk(struct snapshot *snap, int (*act)(struct snapshot *snap))
 {
 	const struct profil_copy *copy;
 	int err;

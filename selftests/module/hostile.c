@@ -617,6 +617,17 @@ TEST_F(hostile, snapshots_of_a_session_without_targets_interrupt_no_CPU)
 	close(fd);
 }
 
+/* Below the program there is no memory. To try each of these pages would take hours. */
+TEST_F_TIMEOUT(hostile, snapshots_of_unmapped_terabytes_fail_soon, 150)
+{
+	const struct profil_copy copy = { .from = 16 * PAGE, .bytes = 1ULL << 46 };
+
+	fd = open_attached(0);
+	EXPECT_EQ(-EFAULT, descriptor_snapshot(fd, 0, &copy, 1, NULL));
+	EXPECT_EQ(-EFAULT, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &copy, 1, NULL));
+	close(fd);
+}
+
 #define MOST_A_SECOND	200
 
 static void *sleep_until_killed(void *unused)

@@ -724,7 +724,8 @@ struct profil_copy {
  *
  * With PROFIL_SNAPSHOT_RESET, the call also sets the counters in the copies and all statistics
  * to 0, at the same moment. The caller must run in the creator's address space (EPERM otherwise).
- * EFAULT: @from cannot be read (or cannot be set to 0), or @to cannot be written; then nothing was
+ * EFAULT: @from cannot be read (or cannot be set to 0), or @to cannot be written, or more than
+ * 65,536 pages with counters are not mapped while others must be faulted in; then nothing was
  * set to 0, but some copies may have been made. EINVAL: a copy is not aligned to 2 bytes.
  *
  * Return: 0, or an error as in the contract above.
