@@ -5,10 +5,13 @@
  * Rights are checked under the exec_update_lock of that process. So until the caller is done, the
  * process cannot exec a program to which the caller has no rights.
  *
- * Context: system calls (may sleep).
+ * Context: system calls (may sleep); profil_access_init(): module load.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/module.h>
 #include <linux/pid.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -17,6 +20,18 @@
 
 #include "compat.h"
 #include "profil.h"
+
+static char *attach = "capable";
+module_param(attach, charp, 0444);
+MODULE_PARM_DESC(attach, "who may sample a process: capable, or also its own user: user");
+
+int __init profil_access_init(void)
+{
+	if (!strcmp(attach, "capable") || !strcmp(attach, "user"))
+		return 0;
+	pr_err("attach=%s: the value must be capable or user\n", attach);
+	return -EINVAL;
+}
 
 /* Finds task @nr of the caller's pid namespace (0: the caller), referenced; or returns NULL. */
 struct task_struct *profil_access_find_task(pid_t nr, bool thread)
@@ -59,20 +74,6 @@ struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread)
 	return mm;
 }
 
-/* Returns true if the caller may sample @task. */
-bool profil_access_may_attach(struct task_struct *task, struct mm_struct *mm)
-{
-	struct user_namespace *ns;
-	bool may;
-
-	if (same_thread_group(task, current))
-		return true;
-	ns = profil_user_ns(task, mm);
-	may = ns_capable(ns, CAP_PERFMON) || ns_capable(ns, CAP_SYS_PTRACE);
-	put_user_ns(ns);
-	return may;
-}
-
 /* Returns true if @task is of the caller's user, has no more rights, and allows core dumps. */
 static bool access_same_user(struct task_struct *task, struct mm_struct *mm)
 {
@@ -88,11 +89,23 @@ static bool access_same_user(struct task_struct *task, struct mm_struct *mm)
 }
 
 /*
- * Returns true if the caller may read the ranges and statistics of @task's session. These are
- * addresses and sums, which /proc/PID/maps or sampling would show as well. A module cannot call the
- * security hooks of ptrace. But process_vm_readv(), which copies the counters, does call them.
+ * Returns true if the caller may sample @task; or, with @describe, read the ranges and statistics
+ * of its session. These are addresses and sums, which /proc/PID/maps or sampling would show as
+ * well. A module cannot call the security hooks of ptrace. But process_vm_readv(), which copies the
+ * counters, does call them. So a user may sample the user's own processes only with attach=user.
  */
-bool profil_access_may_describe(struct task_struct *task, struct mm_struct *mm)
+bool profil_access_allowed(struct task_struct *task, struct mm_struct *mm, bool describe)
 {
-	return access_same_user(task, mm) || profil_access_may_attach(task, mm);
+	/* A process of uid 0 can gain capabilities by any exec. */
+	bool user = describe || (!strcmp(attach, "user") &&
+				 !uid_eq(current_uid(), make_kuid(current_user_ns(), 0)));
+	struct user_namespace *ns;
+	bool allowed;
+
+	if (same_thread_group(task, current) || (user && access_same_user(task, mm)))
+		return true;
+	ns = profil_user_ns(task, mm);
+	allowed = ns_capable(ns, CAP_PERFMON) || ns_capable(ns, CAP_SYS_PTRACE);
+	put_user_ns(ns);
+	return allowed;
 }

@@ -24,22 +24,6 @@
 #include <linux/limits.h>
 #include <linux/math64.h>
 #include <linux/types.h>
-#else
-#include <stdbool.h>
-#include <stdint.h>
-
-typedef uint8_t u8;
-typedef uint32_t u32;
-typedef uint64_t u64;
-
-#ifndef U64_MAX
-#define U64_MAX UINT64_MAX
-#endif
-
-static inline u64 div_u64(u64 dividend, u32 divisor)
-{
-	return dividend / divisor;
-}
 #endif
 
 #define PROFIL_MAX_GRANULE	4096U		/* bytes of text */

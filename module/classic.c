@@ -128,8 +128,8 @@ int profil_classic_start(const struct profil_start *arg)
 	err = PTR_ERR_OR_ZERO(table);
 	if (err)
 		goto put;
-	if (table->spans[0].flags & PROFIL_RANGE_PCS) {
-		s->pcs = table->spans[0].buffer;
+	if (table->spans[0].range.flags & PROFIL_RANGE_PCS) {
+		s->pcs = table->spans[0].range.buffer;
 		s->pc_width = table->spans[0].width;
 		s->max_pcs = table->spans[0].bytes / s->pc_width;
 	}

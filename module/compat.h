@@ -113,8 +113,7 @@ static inline void profil_hrtimer_setup(struct hrtimer *timer,
 
 /* Between 6.12 and 7.2, the user namespace and dumpability move from the mm to the task. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
-static inline struct user_namespace *profil_user_ns(struct task_struct *task,
-						    struct mm_struct *mm)
+static inline struct user_namespace *profil_user_ns(struct task_struct *task, struct mm_struct *mm)
 {
 	return get_user_ns(mm->user_ns);
 }
@@ -126,8 +125,7 @@ static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *m
 #else
 #include <linux/sched/exec_state.h>
 /* The caller holds exec_update_lock of @task, which has an mm. */
-static inline struct user_namespace *profil_user_ns(struct task_struct *task,
-						    struct mm_struct *mm)
+static inline struct user_namespace *profil_user_ns(struct task_struct *task, struct mm_struct *mm)
 {
 	struct user_namespace *ns;
 

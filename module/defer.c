@@ -65,10 +65,7 @@ static enum profil_outcome replay_one(struct profil_session *s, u64 tick)
 	return PROFIL_HIT;
 }
 
-/*
- * Counts the deferred ticks of @s. If the set-up of @s has failed, @s has no counters, so the ticks
- * are dropped.
- */
+/* Counts the deferred ticks of @s, or drops them if the set-up of @s has failed. */
 void profil_replay(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);

@@ -22,13 +22,13 @@ static struct mm_struct *describe_get_mm(pid_t pid)
 	struct mm_struct *mm = ERR_PTR(-EINTR);
 
 	if (!task)
-		return ERR_PTR(-ESRCH);
+		return ERR_PTR(pid < 0 ? -EINVAL : -ESRCH);
 	if (down_read_killable(&task->signal->exec_update_lock))
 		goto put_task;
 	mm = profil_access_get_mm(&task, false);
 	if (!mm) {
 		mm = ERR_PTR(-ESRCH);
-	} else if (!profil_access_may_describe(task, mm)) {
+	} else if (!profil_access_allowed(task, mm, true)) {
 		mmput_async(mm);
 		mm = ERR_PTR(-EPERM);
 	}
@@ -95,13 +95,14 @@ static struct profil_table *describe_space(struct profil_space *space, struct pr
 }
 
 /* Fills in @stats and @arg, and copies the ranges if there is room for them. */
-int profil_classic_describe(struct profil_describe *arg, struct profil_stats *stats)
+int profil_classic_describe(struct file *file, void *data, struct profil_stats *stats)
 {
+	struct profil_describe *arg = data;
 	struct mm_struct *mm = describe_get_mm(arg->pid);
 	struct profil_range *ranges = NULL;
 	struct profil_space *space;
 	struct profil_table *table;
-	u32 room = arg->nr_ranges;
+	u32 room = arg->nr_ranges, i;
 	int err = 0;
 
 	if (IS_ERR(mm))
@@ -117,10 +118,10 @@ int profil_classic_describe(struct profil_describe *arg, struct profil_stats *st
 
 	if (arg->ranges && arg->nr_ranges <= room) {
 		ranges = kvcalloc(arg->nr_ranges, sizeof(*ranges), GFP_KERNEL_ACCOUNT);
-		if (ranges)
-			profil_table_describe(table, ranges);
-		else
+		if (!ranges)
 			err = -ENOMEM;
+		for (i = 0; ranges && i < arg->nr_ranges; i++)
+			ranges[i] = table->spans[i].range;
 	}
 	/* Drops the table before copy_to_user(), which may wait for user space. */
 	profil_table_put(table);

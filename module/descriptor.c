@@ -118,6 +118,7 @@ int profil_descriptor_open(const struct profil_open *arg)
 		goto put_home;
 	s->fork = arg->fork;
 	s->exec = arg->exec;
+	s->records = arg->nr_records;
 	s->ring_pages = profil_ring_pages(arg->nr_records);
 	ret = profil_charge(s->ring_pages, 0, s->may_exceed);
 	if (ret)
@@ -278,7 +279,7 @@ int profil_descriptor_attach(struct file *file, void *data, struct profil_stats 
 	mm = profil_access_get_mm(&task, thread);
 	if (!mm)
 		err = -ESRCH;
-	else if (!profil_access_may_attach(task, mm))
+	else if (!profil_access_allowed(task, mm, false))
 		err = -EPERM;
 	else
 		err = descriptor_attach_task(s, arg, task, mm);

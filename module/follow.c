@@ -158,7 +158,9 @@ static bool follow_gains_privilege(const struct linux_binprm *bprm)
 	       !uid_eq(cred->euid, cred->uid) || !gid_eq(cred->egid, cred->gid);
 }
 
-static void follow_exec_target(struct profil_target *t, bool follow)
+/* If the new program gains privilege, @follow is false, and sessions with records say so. */
+static void follow_exec_target(struct profil_target *t, const struct linux_binprm *bprm,
+			       bool follow)
 {
 	struct profil_binding *from = rcu_dereference(t->binding), *b = NULL;
 	struct profil_session *s = from->session;
@@ -169,13 +171,14 @@ static void follow_exec_target(struct profil_target *t, bool follow)
 	if (from->space->mm == mm)
 		return;
 	/* A PENDING session does not follow the exec, which removes the session's buffers. */
-	if (follow && s->exec == PROFIL_EXEC_FOLLOW && s->home && refcount_inc_not_zero(&s->refs)) {
-		space = profil_space_get(mm, PROFIL_GFP_PROBE);
+	if (s->exec == PROFIL_EXEC_FOLLOW && s->home && refcount_inc_not_zero(&s->refs)) {
+		space = follow ? profil_space_get(mm, PROFIL_GFP_PROBE) : NULL;
 		if (space) {
 			b = profil_binding_alloc(s, space, &profil_empty_table, PROFIL_GFP_PROBE);
 			profil_space_put(space);
 		}
-		if (!b)
+		if (follow ? !b : s->records &&
+		    !profil_ring_record_detached(s, from->space->id, bprm))
 			follow_count_lost(s);
 		profil_session_put(s);
 	}
@@ -191,9 +194,9 @@ static void follow_exec(void *data, struct task_struct *task, pid_t old_pid,
 
 	rcu_read_lock();
 	for (t = profil_target_first(task->signal); t; t = profil_target_next(t))
-		follow_exec_target(t, follow);
+		follow_exec_target(t, bprm, follow);
 	for (t = profil_target_first(task); t; t = profil_target_next(t))
-		follow_exec_target(t, follow);
+		follow_exec_target(t, bprm, follow);
 	rcu_read_unlock();
 	/* The mm has changed without a context switch. */
 	profil_clock_resync_here();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The hook is an ftrace callback on the tick function. While the hook is not installed, the module
- * costs nothing per tick. The hook counts as installed only after a tick has arrived through it.
+ * costs nothing per tick.
  *
  * Context: system calls and workers (may sleep). The hook, profil_sample(), runs in the tick.
  */
@@ -9,7 +9,6 @@
 
 #include <linux/ftrace.h>
 #include <linux/jiffies.h>
-#include <linux/ktime.h>
 
 #include "compat.h"
 #include "profil.h"
@@ -17,8 +16,6 @@
 #if !IS_ENABLED(CONFIG_DYNAMIC_FTRACE)
 #error "profil hooks the tick with ftrace: the kernel needs CONFIG_DYNAMIC_FTRACE"
 #endif
-
-#define ARRIVAL_MS	1000	/* timeout; on a busy CPU a tick arrives within 1 to 10 ms */
 
 /*
  * With FTRACE_OPS_FL_PERMANENT, the sysctl kernel.ftrace_enabled cannot silently stop the ticks.
@@ -29,21 +26,6 @@ static struct ftrace_ops tick_ops = {
 	.func = profil_sample,
 	.flags = FTRACE_OPS_FL_PERMANENT,
 };
-
-/* Keeps this CPU busy, so that it ticks. Returns true when a tick arrives through the hook. */
-static bool tick_arrives(void)
-{
-	ktime_t end = ktime_add_ms(ktime_get(), ARRIVAL_MS);
-
-	WRITE_ONCE(profil_tick_arrived, false);
-	do {
-		cpu_relax();
-		if (READ_ONCE(profil_tick_arrived))
-			return true;
-		cond_resched();
-	} while (ktime_before(ktime_get(), end));
-	return false;
-}
 
 static int tick_hook(void)
 {
@@ -57,22 +39,13 @@ static int tick_hook(void)
 	if (!filtered)
 		err = ftrace_set_filter(&tick_ops, PROFIL_TICK_FUNCTION,
 					strlen(PROFIL_TICK_FUNCTION), 1);
-	if (err) {
-		pr_err_ratelimited("ftrace cannot hook %s: error %d\n", PROFIL_TICK_FUNCTION, err);
-		return -EBUSY;
-	}
-	filtered = true;
-	err = register_ftrace_function(&tick_ops);
+	filtered = !err;
+	if (!err)
+		err = register_ftrace_function(&tick_ops);
 	if (err) {
 		pr_err_ratelimited("ftrace does not hook %s: error %d%s\n",
 				   PROFIL_TICK_FUNCTION, err,
 				   err == -EBUSY ? " (sysctl kernel.ftrace_enabled is 0?)" : "");
-		return -EBUSY;
-	}
-	if (!tick_arrives()) {
-		pr_err_ratelimited("ftrace has hooked %s, but no tick arrives\n",
-				   PROFIL_TICK_FUNCTION);
-		unregister_ftrace_function(&tick_ops);
 		return -EBUSY;
 	}
 	pr_info_once("ticks come from %s by ftrace, %d Hz\n", PROFIL_TICK_FUNCTION, HZ);

@@ -93,13 +93,6 @@ static int ioctl_stats(struct file *file, void *data, struct profil_stats *unuse
 	return profil_classic_read_stats(arg->scope, arg);
 }
 
-static int ioctl_describe(struct file *file, void *data, struct profil_stats *stats)
-{
-	struct profil_describe *arg = data;
-
-	return arg->pid < 0 ? -EINVAL : profil_classic_describe(arg, stats);
-}
-
 static int ioctl_open(struct file *file, void *data, struct profil_stats *stats)
 {
 	const struct profil_open *arg = data;
@@ -185,7 +178,7 @@ static const struct ioctl_command ioctl_commands[] = {
 		RESERVED(profil_stats), RESULT),
 	COMMAND(PROFIL_IOC_OPEN, ioctl_open, NULL, profil_open, nr_records,
 		FLAGS(PROFIL_OPEN_JITTER)),
-	COMMAND(PROFIL_IOC_DESCRIBE, ioctl_describe, NULL, profil_describe, taken,
+	COMMAND(PROFIL_IOC_DESCRIBE, profil_classic_describe, NULL, profil_describe, taken,
 		STATS(profil_describe), RESULT),
 	COMMAND(PROFIL_IOC_ATTACH, NULL, profil_descriptor_attach, profil_attach, space, RESULT),
 	COMMAND(PROFIL_IOC_ADD, NULL, profil_descriptor_add, profil_add, ranges,

@@ -67,8 +67,10 @@ static void profil_flush(void)
 
 static int __init profil_init(void)
 {
-	int err;
+	int err = profil_access_init();
 
+	if (err)
+		return err;
 	/*
 	 * The workers are unbound, since one may take long over a large buffer. In sysfs an
 	 * administrator can set the CPUs and the nice value of the workers.

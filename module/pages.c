@@ -176,8 +176,8 @@ static struct extent *extents_of_table(const struct profil_table *table, u32 *nr
 
 		if (!span->bytes || span->histogram)
 			continue;
-		extents[n].start = span->buffer & PAGE_MASK;
-		extents[n++].end = PAGE_ALIGN(span->buffer + span->bytes);
+		extents[n].start = span->range.buffer & PAGE_MASK;
+		extents[n++].end = PAGE_ALIGN(span->range.buffer + span->bytes);
 	}
 	*nr = extent_merge(extents, n);
 	for (i = 0, *pages = 0; i < *nr; i++)

@@ -61,7 +61,7 @@
 /* Limits of the descriptor sessions of a task, since a tick visits all. CLOCKED: with a period. */
 #define PROFIL_MAX_SESSIONS	32U	/* sessions that the task or an ancestor of it joined */
 #define PROFIL_MAX_CLOCKED	4U
-#define PROFIL_MAX_FOREIGN	8U	/* further sessions, attached by capability */
+#define PROFIL_MAX_FOREIGN	8U	/* further sessions, attached by others */
 #define PROFIL_MAX_FOREIGN_CLOCKED 2U
 #define PROFIL_MAX_OPEN		1024U	/* sessions of one process; checked at OPEN */
 #define PROFIL_MIN_PERIOD	10000U	/* ns; no user gets a shorter one */
@@ -74,6 +74,7 @@
 struct file;
 struct ftrace_ops;
 struct ftrace_regs;
+struct linux_binprm;
 struct mm_struct;
 struct poll_table_struct;
 struct profil_ring;
@@ -135,9 +136,7 @@ struct profil_span {
 	u32 page_mask;			/* masks the offset of a counter within its page */
 	void **pages;			/* kernel addresses of the counters' pages */
 
-	unsigned long buffer;		/* user address of counter 0 */
 	unsigned long bytes;		/* size of all counters */
-	u32 flags;			/* PROFIL_RANGE_* */
 	struct profil_histogram *histogram;	/* referenced; NULL without counters */
 	struct profil_range range;	/* as user space passed it */
 };
@@ -178,7 +177,8 @@ struct profil_session {
 	u32 period;			/* ns from sample to sample; 0: the scheduler tick */
 	bool jitter;			/* samples come at random times; period is the mean */
 	bool on;			/* counts ticks; see profil_session_set_on() */
-	struct profil_ring *ring;	/* for records, or NULL */
+	bool records;			/* a tick outside all ranges leaves a record */
+	struct profil_ring *ring;	/* for records and poll(), or NULL */
 
 	/* constant */
 	bool classic;			/* has no descriptor */
@@ -306,7 +306,7 @@ struct profil_target {
 	const void *key;		/* the signal_struct of the process, or the thread */
 	struct task_struct *task;	/* referenced, which also keeps the key */
 	bool thread;
-	bool foreign;			/* it, or an ancestor, was attached by capability */
+	bool foreign;			/* another process attached it or an ancestor */
 	struct profil_binding __rcu *binding;	/* to the space where it runs now */
 	struct list_head list;		/* in session->targets */
 	u64 runtime;			/* CPU time in ns at its attachment, ENABLE or reset */
@@ -361,7 +361,6 @@ static inline struct profil_trigger *profil_session_trigger(const struct profil_
 void profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		   struct ftrace_regs *fregs);
 u64 profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs);
-extern bool profil_tick_arrived;
 
 /* space.c: the address spaces, which the tick finds by mm */
 extern raw_spinlock_t profil_index_lock;
@@ -388,11 +387,11 @@ int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_tab
 u64 profil_binding_next_space(struct profil_session *s, u64 id);
 u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *task, bool restart);
 
-/* access.c: rights to attach and describe; all but the first run under exec_update_lock */
+/* access.c: rights to attach and describe; the last two run under exec_update_lock */
+int profil_access_init(void);
 struct task_struct *profil_access_find_task(pid_t nr, bool thread);
 struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread);
-bool profil_access_may_attach(struct task_struct *task, struct mm_struct *mm);
-bool profil_access_may_describe(struct task_struct *task, struct mm_struct *mm);
+bool profil_access_allowed(struct task_struct *task, struct mm_struct *mm, bool describe);
 
 /* home.c: the sessions of a process */
 struct profil_home *profil_home_find(struct profil_space *space);
@@ -408,7 +407,7 @@ void profil_home_kick(struct profil_home *home);
 void profil_homes_exit(void);
 
 /* describe.c: describes the classic session of a process to another process */
-int profil_classic_describe(struct profil_describe *arg, struct profil_stats *stats);
+int profil_classic_describe(struct file *file, void *data, struct profil_stats *stats);
 
 /* inherit.c: the session of a child of fork, until it is set up */
 struct profil_session *profil_session_inherit(struct profil_session *parent,
@@ -473,7 +472,6 @@ struct profil_table *profil_table_merge(const struct profil_table *base,
 struct profil_table *profil_table_remove(struct profil_table *table, struct profil_remove *arg);
 struct profil_table *profil_table_inherit(struct profil_session *s,
 					  const struct profil_table *table);
-void profil_table_describe(const struct profil_table *table, struct profil_range *ranges);
 void profil_table_bind(struct profil_table *table, struct rb_root_cached *root);
 void profil_table_put(struct profil_table *table);
 
@@ -508,7 +506,10 @@ void profil_histograms_free_unused(struct profil_session *s);
 struct profil_ring *profil_ring_create(u32 nr_records);
 void profil_ring_free(struct profil_ring *ring);
 unsigned long profil_ring_pages(u32 nr_records);
-bool profil_ring_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system);
+bool profil_ring_record(struct profil_session *s, struct profil_space *space, u64 pc, u32 flags,
+			u32 periods);
+bool profil_ring_record_detached(struct profil_session *s, u64 space,
+				 const struct linux_binprm *bprm);
 ssize_t profil_ring_read(struct profil_session *s, char __user *buf, size_t size, bool wait);
 __poll_t profil_ring_poll(struct profil_session *s, struct file *file,
 			  struct poll_table_struct *wait);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rings of records: one record for each tick outside all ranges, for read() of the descriptor.
+ * Rings of records, for read() of the descriptor: one record for each tick outside all ranges, and
+ * for each target that the session does not follow into a program with more rights.
  *
  * profil_ring_record() fills a slot of the ring. It looks up the mapping of the pc if trylock gets
  * mmap_lock; otherwise the slot references the space, and read() looks the mapping up. One reader
@@ -14,9 +15,10 @@
  *	head++ for the slot, a barrier		tail++ up to the slot, a barrier in wait_event
  *	if tail is this slot, wake B		if head is beyond tail, do not wait
  *
- * Context: the tick: profil_ring_record(); any: profil_ring_wake(); others: system calls and
- * workers (may sleep).
+ * Context: profil_ring_record() in the tick; profil_ring_record_detached() in the probe of exec
+ * (atomic); profil_ring_wake() in any; others: system calls and workers (may sleep).
  */
+#include <linux/binfmts.h>
 #include <linux/dcache.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -37,6 +39,8 @@
 
 #define WAKES_AT_ONCE	64	/* waiters that are woken with interrupts off */
 #define WAKES_A_JIFFY	256	/* per jiffy and ring, on average */
+#define COPY_SIZE	8192	/* bytes that are copied to the reader at once */
+#define RECORD_SIZE_MAX	(offsetof(struct profil_record, path) + PATH_MAX + sizeof(u64))
 
 struct ring_slot {
 	struct profil_record record;	/* without path; size is 0 until the slot is filled */
@@ -51,6 +55,7 @@ struct profil_ring {
 	atomic_t head;
 	unsigned int tail;		/* under lock */
 	struct mutex lock;
+	struct profil_record *copy;	/* COPY_SIZE bytes, beyond the slots; under lock */
 	wait_queue_head_t wait;
 	struct delayed_work wake;
 	unsigned long wake_delay;	/* in jiffies */
@@ -99,7 +104,7 @@ unsigned long profil_ring_pages(u32 nr_records)
 {
 	if (!nr_records)
 		return 0;
-	return DIV_ROUND_UP(roundup_pow_of_two(nr_records) * sizeof(struct ring_slot), PAGE_SIZE);
+	return PFN_UP(roundup_pow_of_two(nr_records) * sizeof(struct ring_slot) + COPY_SIZE);
 }
 
 /* Creates a ring, which poll() needs even without records. Returns NULL if out of memory. */
@@ -107,7 +112,7 @@ struct profil_ring *profil_ring_create(u32 nr_records)
 {
 	u32 nr_slots = nr_records ? roundup_pow_of_two(nr_records) : 0;
 	struct profil_ring *ring;
-	size_t size = struct_size(ring, slots, nr_slots);
+	size_t size = struct_size(ring, slots, nr_slots) + (nr_slots ? COPY_SIZE : 0);
 
 	/* kvzalloc() would search for contiguous memory, and clear it without rescheduling. */
 	if (size > PAGE_SIZE)
@@ -116,6 +121,7 @@ struct profil_ring *profil_ring_create(u32 nr_records)
 		ring = kzalloc(size, GFP_KERNEL_ACCOUNT);
 	if (!ring)
 		return NULL;
+	ring->copy = (void *)&ring->slots[nr_slots];
 	ring->nr_records = nr_records;
 	ring->mask = nr_slots - 1;
 	mutex_init(&ring->lock);
@@ -146,24 +152,33 @@ void profil_ring_free(struct profil_ring *ring)
 	kvfree(ring);
 }
 
+static void ring_record_inode(struct profil_record *r, const struct file *file)
+{
+	const struct inode *inode = profil_user_inode(file);
+
+	r->major = MAJOR(inode->i_sb->s_dev);
+	r->minor = MINOR(inode->i_sb->s_dev);
+	r->ino = inode->i_ino;
+	r->generation = inode->i_generation;
+}
+
 /*
  * References @file only if it is a regular file, which never references the file of a descriptor.
  * An io_uring can: if the session's descriptor is registered there, a record that references the
- * io_uring would close a reference cycle, which outlives the last process.
+ * io_uring would close a reference cycle, which outlives the last process. The reader copies what a
+ * referenced file says about itself.
  */
 static void ring_look_up_file(struct ring_slot *slot, struct file *file)
 {
 	const struct inode *inode = profil_user_inode(file);
 
 	slot->record.flags |= PROFIL_RECORD_FILE;
-	slot->record.major = MAJOR(inode->i_sb->s_dev);
-	slot->record.minor = MINOR(inode->i_sb->s_dev);
-	slot->record.ino = inode->i_ino;
-	slot->record.generation = inode->i_generation;
-	if (S_ISREG(inode->i_mode) && !(inode->i_flags & PROFIL_S_ANON_INODE))
+	if (S_ISREG(inode->i_mode) && !(inode->i_flags & PROFIL_S_ANON_INODE)) {
 		slot->file = get_file(file);
-	else
+	} else {
+		ring_record_inode(&slot->record, file);
 		snprintf(slot->name, sizeof(slot->name), "%pD", file);
+	}
 }
 
 /* Fills in the mapping in @mm that contains the pc. Called under mmap_lock. */
@@ -175,8 +190,8 @@ static void ring_look_up(struct ring_slot *slot, struct mm_struct *mm)
 
 	if (r->pc != (unsigned long)r->pc)
 		return;
-	vma = find_vma(mm, r->pc);
-	if (!vma || vma->vm_start > r->pc)
+	vma = vma_lookup(mm, r->pc);
+	if (!vma)
 		return;
 	r->flags |= PROFIL_RECORD_MAPPED;
 	r->start = vma->vm_start;
@@ -191,49 +206,95 @@ static void ring_look_up(struct ring_slot *slot, struct mm_struct *mm)
 		strscpy(slot->name, name, sizeof(slot->name));
 }
 
-/* Records a tick of current outside all ranges of @s. Return: false if there is no room. */
-bool profil_ring_record(struct profil_session *s, struct profil_space *space, u64 pc, bool system)
+/* Returns the number of a pid of current. @nr: the one in init_pid_ns, which outlasts the pid. */
+static pid_t ring_pid_nr(const struct profil_ring *ring, struct pid *pid, pid_t nr)
 {
-	struct mm_struct *mm = current->mm;
-	struct profil_ring *ring = s->ring;
-	struct ring_slot *slot;
-	int head;
+	return ring->ns == &init_pid_ns ? nr : pid_nr_ns(pid, ring->ns);
+}
 
-	if (!ring->nr_records)
-		return true;
-	head = atomic_read(&ring->head);
+/* Takes a slot, and fills in current and the time. Return: NULL if there is no room. */
+static struct ring_slot *ring_slot_take(struct profil_ring *ring)
+{
+	int head = atomic_read(&ring->head);
+	struct ring_slot *slot;
+
 	do {
 		/* Pairs with the release in ring_read_slots(): the slot is clear. */
 		if (head - smp_load_acquire(&ring->tail) >= ring->nr_records)
-			return false;
+			return NULL;
 	} while (!atomic_try_cmpxchg(&ring->head, &head, head + 1));
 
 	slot = &ring->slots[(unsigned int)head & ring->mask];
-	slot->record.flags = system ? PROFIL_RECORD_SYSTEM : 0;
 	slot->record.time = ktime_get_mono_fast_ns();
-	slot->record.pc = pc;
-	slot->record.space = space->id;
-	slot->record.pid = task_tgid_nr_ns(current, ring->ns);
-	slot->record.tid = task_pid_nr_ns(current, ring->ns);
+	slot->record.pid = ring_pid_nr(ring, task_tgid(current), current->tgid);
+	slot->record.tid = ring_pid_nr(ring, task_pid(current), current->pid);
+	slot->record.cpu = smp_processor_id();
 	memcpy(slot->record.comm, current->comm, sizeof(slot->record.comm));
+	return slot;
+}
+
+/* Lets the reader have @slot, with interrupts off since ring_slot_take(): the reader spins. */
+static void ring_slot_publish(struct profil_session *s, struct ring_slot *slot)
+{
+	/* Pairs with the acquire in ring_read_slots(). */
+	smp_store_release(&slot->record.size, sizeof(slot->record));
+	/* A reader may be waiting: see the top of this file. */
+	if (slot == &s->ring->slots[READ_ONCE(s->ring->tail) & s->ring->mask])
+		profil_ring_wake(s);
+}
+
+/* Records a tick of current without a counter. Return: false if there is no room. */
+bool profil_ring_record(struct profil_session *s, struct profil_space *space, u64 pc, u32 flags,
+			u32 periods)
+{
+	struct ring_slot *slot = ring_slot_take(s->ring);
+
+	if (!slot)
+		return false;
+	slot->record.flags = flags;
+	slot->record.space = space->id;
+	slot->record.periods = periods;
+	if (flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT))
+		goto publish;
+	slot->record.pc = pc;
 	/*
 	 * up_read() may wake tasks that wait for mmap_lock. That is safe in the timer interrupt,
-	 * where no scheduler lock is held. On PREEMPT_RT up_read() may sleep, so there read() looks
-	 * the mapping up.
+	 * where no scheduler lock is held. On PREEMPT_RT it may sleep, so read() does the look-up.
 	 */
-	if (!IS_ENABLED(CONFIG_PREEMPT_RT) && down_read_trylock(&mm->mmap_lock)) {
-		ring_look_up(slot, mm);
-		up_read(&mm->mmap_lock);
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT) && down_read_trylock(&space->mm->mmap_lock)) {
+		ring_look_up(slot, space->mm);
+		up_read(&space->mm->mmap_lock);
 	} else if (refcount_inc_not_zero(&space->refs)) {
 		slot->space = space;
 	}
-	/* Pairs with the acquire in ring_read_slots(). */
-	smp_store_release(&slot->record.size, sizeof(slot->record));
-
-	/* A reader may be waiting: see the top of this file. */
-	if (READ_ONCE(ring->tail) == (unsigned int)head)
-		profil_ring_wake(s);
+publish:
+	ring_slot_publish(s, slot);
 	return true;
+}
+
+/*
+ * Records that @s no longer samples current, a target in @space until now, since current executes
+ * the program of @bprm. Must be called before the target is detached, so that the record comes
+ * before the end of file. Return: false if there is no room.
+ */
+bool profil_ring_record_detached(struct profil_session *s, u64 space,
+				 const struct linux_binprm *bprm)
+{
+	struct ring_slot *slot;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	slot = ring_slot_take(s->ring);
+	if (slot) {
+		slot->record.flags = PROFIL_RECORD_DETACHED;
+		if (bprm->interp_flags & BINPRM_FLAGS_ENFORCE_NONDUMP)
+			slot->record.flags |= PROFIL_RECORD_UNREADABLE;
+		slot->record.space = space;
+		ring_look_up_file(slot, bprm->file);
+		ring_slot_publish(s, slot);
+	}
+	local_irq_restore(flags);
+	return slot;
 }
 
 static bool ring_is_empty(const struct profil_ring *ring)
@@ -241,11 +302,13 @@ static bool ring_is_empty(const struct profil_ring *ring)
 	return READ_ONCE(ring->tail) == (unsigned int)atomic_read(&ring->head);
 }
 
-/* Returns true if no more records will be added. Some may not have been read yet. */
+/* Returns true if no more records will be added. The caller looks for the last ones after this. */
 static bool ring_has_ended(const struct profil_session *s)
 {
-	return READ_ONCE(s->phase) == PROFIL_ENDED ||
-	       (READ_ONCE(s->nr_detached) && !READ_ONCE(s->nr_targets));
+	if (READ_ONCE(s->phase) == PROFIL_ENDED)
+		return true;
+	/* The acquire orders this before that look. */
+	return READ_ONCE(s->nr_detached) && !smp_load_acquire(&s->nr_targets);
 }
 
 static void ring_look_up_late(struct ring_slot *slot)
@@ -264,73 +327,88 @@ static void ring_look_up_late(struct ring_slot *slot)
 	slot->space = NULL;
 }
 
-/* Copies a record. Return: the bytes copied; 0 if the record does not fit; or -EFAULT. */
-static ssize_t ring_copy_slot(struct ring_slot *slot, char *page, char __user *buf, size_t size)
+/* Copies the path or name of @slot to @r, with padding. Return: the size of the record. */
+static size_t ring_copy_path(struct profil_record *r, const struct ring_slot *slot)
 {
 	size_t header = offsetof(struct profil_record, path), length;
-	struct timespec64 time = ns_to_timespec64(slot->record.time);
-	struct profil_record record;
-	const char *path;
+	char *to = (char *)r + header;
+	const char *path = slot->name;
 
-	if (slot->space)
-		ring_look_up_late(slot);
-	path = slot->name;
-	if (slot->file) {
-		path = d_path(profil_user_path(slot->file), page, PAGE_SIZE);
-		if (IS_ERR(path))
-			path = slot->name;
-	}
+	if (slot->file)
+		path = d_path(profil_user_path(slot->file), to, PATH_MAX);
+	if (IS_ERR(path))
+		path = slot->name;
 	length = strlen(path) + 1;
-	record = slot->record;
-	record.size = ALIGN(header + length, sizeof(u64));
-	/* The time is CLOCK_MONOTONIC in the time namespace of the caller. */
-	timens_add_monotonic(&time);
-	record.time = timespec64_to_ns(&time);
-	strscpy_pad(record.comm, slot->record.comm, sizeof(record.comm));
-	if (record.size > size)
-		return 0;
-	if (copy_to_user(buf, &record, header) || copy_to_user(buf + header, path, length) ||
-	    clear_user(buf + header + length, record.size - header - length))
-		return -EFAULT;
-	return record.size;
+	memmove(to, path, length);
+	memset(to + length, 0, sizeof(u64));
+	return ALIGN(header + length, sizeof(u64));
+}
+
+/* Copies records to ring->copy, but keeps their slots. @offset: for the time. Return: bytes. */
+static size_t ring_copy_records(struct profil_ring *ring, size_t size, s64 offset)
+{
+	const size_t header = offsetof(struct profil_record, path);
+	size_t done = 0, bytes = 0;
+	struct file *file = NULL;	/* of the previous record */
+	struct profil_record *r;
+	struct ring_slot *slot;
+
+	for (unsigned int i = ring->tail; i != (unsigned int)atomic_read(&ring->head) &&
+	     done <= COPY_SIZE - RECORD_SIZE_MAX; i++) {
+		slot = &ring->slots[i & ring->mask];
+		/* Pairs with the release in ring_slot_publish(): the slot is filled. */
+		while (!smp_load_acquire(&slot->record.size))
+			cpu_relax();
+		if (slot->space)
+			ring_look_up_late(slot);
+		r = (void *)ring->copy + done;
+		if (slot->file && slot->file == file)
+			memcpy((char *)r + header, (char *)r - bytes + header, bytes - header);
+		else
+			bytes = ring_copy_path(r, slot);
+		if (bytes > size - done)
+			break;
+		memcpy(r, &slot->record, header);
+		r->size = bytes;
+		r->time += offset;
+		r->comm[sizeof(r->comm) - 1] = '\0';
+		if (slot->file)
+			ring_record_inode(r, slot->file);
+		file = slot->file;
+		done += bytes;
+	}
+	return done;
 }
 
 static ssize_t ring_read_slots(struct profil_ring *ring, char __user *buf, size_t size)
 {
-	ssize_t done = 0, n;
-	struct ring_slot *slot;
-	char *page;
+	struct timespec64 offset = {};
+	size_t bytes, copied, done = 0;
+	struct profil_record *r;
+	ssize_t err = 0;
 
-	page = (char *)__get_free_page(GFP_KERNEL_ACCOUNT);
-	if (!page)
-		return -ENOMEM;
-	if (mutex_lock_interruptible(&ring->lock)) {
-		done = -ERESTARTSYS;
-		goto free;
-	}
-	while (!ring_is_empty(ring)) {
-		slot = &ring->slots[ring->tail & ring->mask];
-		/* Pairs with the release in profil_ring_record(): the slot is filled. */
-		while (!smp_load_acquire(&slot->record.size))
-			cpu_relax();
-		n = ring_copy_slot(slot, page, buf + done, size - done);
-		if (n <= 0) {
-			if (!done)
-				done = n ? n : -EINVAL;
-			break;
+	if (mutex_lock_interruptible(&ring->lock))
+		return -ERESTARTSYS;
+	/* The time is CLOCK_MONOTONIC in the time namespace of the caller. */
+	timens_add_monotonic(&offset);
+	while (!err && !ring_is_empty(ring)) {
+		bytes = ring_copy_records(ring, size - done, timespec64_to_ns(&offset));
+		copied = bytes - copy_to_user(buf + done, ring->copy, bytes);
+		err = !bytes ? -EINVAL : copied < bytes ? -EFAULT : 0;
+		for (r = ring->copy; copied && r->size <= copied; r = (void *)r + r->size) {
+			done += r->size;
+			copied -= r->size;
+			ring_slot_clear(&ring->slots[ring->tail & ring->mask]);
+			/* Pairs with the acquire in ring_slot_take(). */
+			smp_store_release(&ring->tail, ring->tail + 1);
 		}
-		done += n;
-		ring_slot_clear(slot);
-		/* Pairs with the acquire in profil_ring_record(). */
-		smp_store_release(&ring->tail, ring->tail + 1);
+		/* Not before the first record: profil_ring_read() would try again, forever. */
 		if (fatal_signal_pending(current))
 			break;
 		cond_resched();
 	}
 	mutex_unlock(&ring->lock);
-free:
-	free_page((unsigned long)page);
-	return done;
+	return done ?: err;
 }
 
 /* Implements read() of a session's descriptor: see struct profil_record. */

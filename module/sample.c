@@ -8,8 +8,7 @@
  *
  * There are two paths. Nearly all ticks are plain, see tick_is_plain(), and hit a counter: they
  * take the fast path. The fast path changes nothing before it has incremented the counter, which
- * completes the tick. So it can leave any other tick to the slow path, tick_sample(), which handles
- * all cases.
+ * completes the tick. So it can leave all other ticks to the slow path, tick_sample().
  */
 #include <linux/jiffies.h>
 #include <linux/math64.h>
@@ -22,8 +21,6 @@
 #include "compat.h"
 #include "counter.h"
 #include "profil.h"
-
-bool profil_tick_arrived;
 
 /* Finds the last span that starts at or below @pc; if there is none, the first. */
 static const struct profil_span *sample_find_span(const struct profil_table *table, u64 pc)
@@ -59,37 +56,42 @@ static __always_inline void *sample_counter(const struct profil_span *span, u64 
  * beyond the last tick. In a longer gap, the ticks since current arrived on this CPU were missed.
  * Half a tick is subtracted, since ticks often cause arrivals. If the whole gap was missed, due
  * does not get the extra jiffy again; otherwise each of a series of short gaps would lose a tick.
+ * Return: the number of missed ticks.
  */
-static void tick_count_missed(struct profil_counts *counts)
+static u64 tick_count_missed(struct profil_counts *counts)
 {
 	unsigned long now = jiffies;
+	u64 missed = 0;
 #ifdef CONFIG_SCHED_INFO
 	s64 ran = sched_clock_cpu(smp_processor_id()) - current->sched_info.last_arrival;
-	u64 gap = now - counts->due, missed = 0;
+	u64 gap = now - counts->due;
 
 	if (counts->due && ran > TICK_NSEC / 2)
 		missed = min_t(u64, gap, div_u64(ran - TICK_NSEC / 2, TICK_NSEC));
 	counts->missed += missed;
 	if (missed == gap) {
 		counts->due = now;
-		return;
+		return missed;
 	}
 #endif
 	counts->due = now + 1;
+	return missed;
 }
 
-/* A tick on the slow path, or time that has passed for sessions with a period. */
+/* A tick on the slow path, or time that passes. All its users are inlined, to use registers. */
 struct tick_ctx {
 	u64 pc;
 	bool system;			/* the kernel is running for the task */
+	u32 flags;			/* PROFIL_RECORD_*; EXEC: use no counter */
 	bool clocked;			/* for sessions with a period; else the rest is unused */
 	bool sampled;			/* sessions that are due count a sample */
+	u32 periods;			/* of the current session: 1, and those that it missed */
 	u64 passed;			/* ns since the sessions were last advanced */
 	u64 left;			/* the result of profil_sample_clocked() */
 };
 
 /* Advances a session with a period by ctx->passed. Return: true if a sample is due. */
-static bool tick_is_due(struct profil_session *s, struct tick_ctx *ctx)
+static __always_inline bool tick_is_due(struct profil_session *s, struct tick_ctx *ctx)
 {
 	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
 	s64 *ns_left = counts ? &this_cpu_ptr(counts)->left : &s->left;
@@ -97,6 +99,7 @@ static bool tick_is_due(struct profil_session *s, struct tick_ctx *ctx)
 	bool due = ctx->sampled && left <= 0;
 	u64 lapsed;
 
+	ctx->periods = 1;
 	if (due) {
 		left += s->period;
 		if (s->jitter)
@@ -106,6 +109,7 @@ static bool tick_is_due(struct profil_session *s, struct tick_ctx *ctx)
 	if (due && left <= 0) {
 		lapsed = div_u64(-left, s->period) + 1;
 		left += lapsed * s->period;
+		ctx->periods += lapsed;
 		if (counts)
 			this_cpu_add(counts->missed, lapsed);
 	}
@@ -115,7 +119,7 @@ static bool tick_is_due(struct profil_session *s, struct tick_ctx *ctx)
 }
 
 /* Advances @s to this tick or clock event. Return: true if @s has to count a tick. */
-static bool tick_belongs_to(struct profil_session *s, struct tick_ctx *ctx)
+static __always_inline bool tick_belongs_to(struct profil_session *s, struct tick_ctx *ctx)
 {
 	struct profil_counts __percpu *counts;
 
@@ -129,10 +133,11 @@ static bool tick_belongs_to(struct profil_session *s, struct tick_ctx *ctx)
 	}
 	if (s->period)
 		return false;
+	ctx->periods = 1;
 	counts = READ_ONCE(s->counts);
 	if (counts) {
 		if (time_after(jiffies, this_cpu_read(counts->due)))
-			tick_count_missed(this_cpu_ptr(counts));
+			ctx->periods += tick_count_missed(this_cpu_ptr(counts));
 		this_cpu_inc(counts->due);
 	}
 	return true;
@@ -145,7 +150,7 @@ static enum profil_outcome tick_write_pc(struct profil_session *s, const struct 
 
 	if (!profil_entry_take(s, &byte))
 		return PROFIL_SATURATED;
-	byte += offset_in_page(span->buffer);
+	byte += offset_in_page(span->range.buffer);
 	profil_entry_write(span->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE, pc, span->width);
 	return PROFIL_HIT;
 }
@@ -158,45 +163,54 @@ static bool tick_defer(struct profil_session *s, struct profil_space *space,
 
 	if (!READ_ONCE(s->home))
 		profil_pending_kick(space, system);
-	if (span->flags & PROFIL_RANGE_PCS)
+	if (span->range.flags & PROFIL_RANGE_PCS)
 		return profil_defer_tick(s, span->start + d, 0, system);
-	counter = (span->buffer & PAGE_MASK) +
+	counter = (span->range.buffer & PAGE_MASK) +
 		  profil_bins_byte(&span->bins, d + span->granule_offset, span->width);
 	return profil_defer_tick(s, counter, span->width, system);
 }
 
-/* Counts a tick, whether a span contains the pc or not. */
-static void tick_count(struct profil_session *s, struct profil_space *space,
-		       const struct profil_table *table, u64 pc, bool system, bool parked)
+/* Makes a record of a tick without a counter. Return: the outcome. */
+static __always_inline enum profil_outcome
+tick_record(struct profil_session *s, struct profil_space *space, const struct tick_ctx *ctx)
 {
-	const struct profil_span *span = sample_find_span(table, pc);
-	u64 d = pc - span->start, limit;
+	return profil_ring_record(s, space, ctx->pc, ctx->flags, ctx->periods) ?
+	       PROFIL_OUTSIDE : PROFIL_DROPPED_RECORD;
+}
+
+/* Counts a tick, whether a span contains the pc or not. */
+static __always_inline void tick_count(struct profil_session *s, struct profil_space *space,
+				       const struct profil_table *table,
+				       const struct tick_ctx *ctx, bool parked)
+{
+	const struct profil_span *span = sample_find_span(table, ctx->pc);
+	u64 d = ctx->pc - span->start, limit;
+	bool in_exec = ctx->flags & PROFIL_RECORD_EXEC;
 	u32 last = span - table->spans;
 	enum profil_outcome outcome;
 
 	if (!parked)
 		this_cpu_write(s->counts->last_span, last);
-	if (d >= span->bins.limit) {
-		outcome = PROFIL_OUTSIDE;
-		if (s->ring && !profil_ring_record(s, space, pc, system))
-			outcome = PROFIL_DROPPED_RECORD;
+	if (d >= span->bins.limit || in_exec) {
+		outcome = s->records ? tick_record(s, space, ctx) :
+			  in_exec ? PROFIL_DROPPED_EXEC : PROFIL_OUTSIDE;
 	} else if (parked) {
-		if (tick_defer(s, space, span, d, system))
+		if (tick_defer(s, space, span, d, ctx->system))
 			return;
 		outcome = PROFIL_DROPPED_OVERRUN;
-	} else if (span->flags & PROFIL_RANGE_PCS) {
-		outcome = tick_write_pc(s, span, pc);
+	} else if (span->range.flags & PROFIL_RANGE_PCS) {
+		outcome = tick_write_pc(s, span, ctx->pc);
 	} else {
 		d += span->granule_offset;
 		limit = span->bins.limit + span->granule_offset;
 		outcome = profil_counter_add(sample_counter(span, d, limit), span->width,
 					     PROFIL_CAS_TRIES);
 	}
-	profil_tally(s, system, outcome);
+	profil_tally(s, ctx->system, outcome);
 }
 
 /* Takes the slow path for the session of @b. */
-static void tick_sample(const struct profil_binding *b, struct tick_ctx *ctx)
+static __always_inline void tick_sample(const struct profil_binding *b, struct tick_ctx *ctx)
 {
 	struct profil_session *s = b->session;
 	bool parked;
@@ -209,13 +223,11 @@ static void tick_sample(const struct profil_binding *b, struct tick_ctx *ctx)
 	}
 	/* Acquires as in tick_is_plain(): if @s is not parked, s->counts is allocated. */
 	parked = smp_load_acquire(&s->slow) & BIT(PROFIL_SLOW_PARKED);
-	tick_count(s, b->space, rcu_dereference_raw(b->table), ctx->pc, ctx->system, parked);
+	tick_count(s, b->space, rcu_dereference_raw(b->table), ctx, parked);
 }
 
-/* @advance: true for a scheduler tick, which also increments counts->due; false if clocked. */
 static __always_inline bool tick_hit_span(struct profil_counts __percpu *counts,
-					  const struct profil_span *span, u64 d, bool system,
-					bool advance)
+					  const struct profil_span *span, u64 d, bool system)
 {
 	enum profil_outcome outcome;
 	void *counter;
@@ -231,8 +243,7 @@ static __always_inline bool tick_hit_span(struct profil_counts __percpu *counts,
 	if (outcome != PROFIL_HIT)
 		return false;
 	this_cpu_inc(counts->n[system][PROFIL_HIT]);
-	if (advance)
-		this_cpu_inc(counts->due);
+	this_cpu_inc(counts->due);
 	return true;
 }
 
@@ -241,15 +252,14 @@ static __always_inline bool tick_hit_span(struct profil_counts __percpu *counts,
  * Return: true if the counter was incremented; false if nothing has changed.
  */
 static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
-				     const struct profil_table *table, u64 pc, bool system,
-				     bool advance)
+				     const struct profil_table *table, u64 pc, bool system)
 {
 	const struct profil_span *span = table->spans;
 	u64 d = pc - span->start;
 	u32 last;
 
 	if (likely(d < span->fast_limit))
-		return tick_hit_span(counts, span, d, system, advance);
+		return tick_hit_span(counts, span, d, system);
 	/* This may be an index into a previous table. */
 	last = this_cpu_read(counts->last_span);
 	if (last >= table->nr_spans)
@@ -257,7 +267,7 @@ static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
 	/* Computes the pc again, so that no register holds it until here. */
 	pc = d + READ_ONCE(span->start);
 	span += array_index_nospec(last, table->nr_spans);
-	return tick_hit_span(counts, span, pc - span->start, system, advance);
+	return tick_hit_span(counts, span, pc - span->start, system);
 }
 
 /*
@@ -272,10 +282,7 @@ static __always_inline bool tick_is_plain(const struct profil_session *s, bool s
 	/* If another CPU sets a bit now, this tick may count as one before the change. */
 	if (data_race(s->slow) & slow)
 		return false;
-	/*
-	 * Pairs with the release in profil_session_unpark(): an inherited session then has its own
-	 * table and counts.
-	 */
+	/* Pairs with profil_session_unpark(): an inherited session then has a table and counts. */
 	smp_acquire__after_ctrl_dep();
 	return (long)(__this_cpu_read(s->counts->due) - jiffies) >= 0;
 }
@@ -286,18 +293,21 @@ static __always_inline const struct profil_binding *sample_binding_of(const stru
 }
 
 /* Counts a tick of @t in exec or exit, where @t has no pc to sample. */
-static void tick_unbound(const struct profil_target *t, struct task_struct *task,
-			 struct tick_ctx *ctx)
+static __always_inline void tick_unbound(const struct profil_target *t, struct task_struct *task,
+					 struct tick_ctx *ctx)
 {
-	struct profil_session *s = sample_binding_of(t)->session;
+	const struct profil_binding *b = sample_binding_of(t);
+	enum profil_outcome outcome = task->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT;
+	struct profil_session *s = b->session;
 
 	/* A session that does not follow exec counts no ticks during the exec. */
 	if ((task->mm && s->exec != PROFIL_EXEC_FOLLOW) || !tick_belongs_to(s, ctx))
 		return;
 	if (!(s->modes & PROFIL_MODE_SYSTEM))
-		profil_tally(s, true, PROFIL_UNSELECTED);
-	else
-		profil_tally(s, true, task->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT);
+		outcome = PROFIL_UNSELECTED;
+	else if (s->records)
+		outcome = tick_record(s, b->space, ctx);
+	profil_tally(s, true, outcome);
 }
 
 static bool sample_is_kernel_task(const struct task_struct *task)
@@ -314,6 +324,19 @@ static u64 sample_system_pc(struct task_struct *task)
 	return instruction_pointer(regs) - profil_syscall_length(task, regs);
 }
 
+/*
+ * Returns the flags of a record of a tick of @task in the kernel. In exec the mm is that of the new
+ * program, perhaps, and the saved registers are those of the old one.
+ */
+static u32 sample_record_flags(const struct task_struct *task)
+{
+	/* Only @task changes these, perhaps in the code that the tick has interrupted. */
+	if (data_race(task->flags) & PF_EXITING)
+		return PROFIL_RECORD_SYSTEM | PROFIL_RECORD_EXIT;
+	/* Likewise. */
+	return PROFIL_RECORD_SYSTEM | (data_race(!!task->in_execve) ? PROFIL_RECORD_EXEC : 0);
+}
+
 /* Returns the first binding in @space; or NULL if there is no binding or no space. */
 static const struct profil_binding *sample_first(const struct profil_space *space)
 {
@@ -328,7 +351,7 @@ static __always_inline struct profil_target *sample_first_own(const struct profi
 							      const struct task_struct *task)
 {
 	/* If a target is attached now, this tick may count as one before the attachment. */
-	return !space || data_race(space->nr_threads) ? profil_target_first(task) : NULL;
+	return data_race(space->nr_threads) ? profil_target_first(task) : NULL;
 }
 
 /* Returns true if @b is to @space, not to an mm before exec, and has no process as a target. */
@@ -338,46 +361,35 @@ static __always_inline bool sample_is_own(const struct profil_binding *b,
 	return b->space == space && !READ_ONCE(b->nr_processes);
 }
 
-/* Finds a target, @task's process, whose binding an exec has not moved to @space yet; or NULL. */
-static __always_inline struct profil_target *sample_in_exec(const struct profil_space *space,
-							    const struct task_struct *task)
-{
-	struct profil_target *t = profil_target_first(task->signal);
-
-	while (t && sample_binding_of(t)->space == space)
-		t = profil_target_next(t);
-	return t;
-}
-
 /*
  * Takes the slow path for all sessions: those of @space from binding @b on, and those of the thread
  * from target @t on. In system mode @task may be in exec, where some targets are not moved to the
  * new space yet, or in exit, where it has no space.
  */
-static void sample_all(struct profil_space *space, struct task_struct *task,
-		       const struct profil_binding *b, struct profil_target *t,
-			struct tick_ctx *ctx)
+static __always_inline void sample_all(struct profil_space *space, struct task_struct *task,
+				       const struct profil_binding *b, struct profil_target *t,
+				       struct tick_ctx *ctx)
 {
-	struct profil_target *process;
-
-	if (ctx->system && sample_is_kernel_task(task))
-		return;
+	if (ctx->system) {
+		if (sample_is_kernel_task(task))
+			return;
+		ctx->flags = sample_record_flags(task);
+	}
 	hlist_for_each_entry_from_rcu(b, node)
 		if (READ_ONCE(b->nr_processes))
 			tick_sample(b, ctx);
 	for (; t; t = profil_target_next(t)) {
 		b = sample_binding_of(t);
-		if (!space)
+		if (ctx->system && b->space != space)
 			tick_unbound(t, task, ctx);
 		else if (sample_is_own(b, space))
 			tick_sample(b, ctx);
 	}
 	if (!ctx->system)
 		return;
-	process = profil_target_first(task->signal);
-	for (; process; process = profil_target_next(process))
-		if (sample_binding_of(process)->space != space)
-			tick_unbound(process, task, ctx);
+	for (t = profil_target_first(task->signal); t; t = profil_target_next(t))
+		if (sample_binding_of(t)->space != space)
+			tick_unbound(t, task, ctx);
 }
 
 static noinline void sample_slow(struct profil_space *space, const struct profil_binding *b,
@@ -394,7 +406,7 @@ static __always_inline bool sample_one(struct profil_space *space, u64 pc, bool 
 	const struct profil_table *table = rcu_dereference_raw(space->fast_table);
 	const struct profil_session *s = table->session;
 
-	return tick_is_plain(s, system) && tick_hit(s->counts, table, pc, system, true);
+	return tick_is_plain(s, system) && tick_hit(s->counts, table, pc, system);
 }
 
 /* Takes the fast path for one binding of several, or of a thread. Return: see tick_hit(). */
@@ -404,14 +416,7 @@ static __always_inline bool sample_binding(const struct profil_binding *b, u64 p
 
 	/* Reads the table after the check: a session that is not set up has its parent's table. */
 	return tick_is_plain(s, false) &&
-	       tick_hit(s->counts, rcu_dereference_raw(b->table), pc, false, true);
-}
-
-/* Tells tick_arrives() that a tick came. sample_one() need not: no session uses the tick yet. */
-static __always_inline void sample_report_arrival(void)
-{
-	if (unlikely(!READ_ONCE(profil_tick_arrived)))
-		WRITE_ONCE(profil_tick_arrived, true);
+	       tick_hit(s->counts, rcu_dereference_raw(b->table), pc, false);
 }
 
 /*
@@ -423,7 +428,6 @@ static noinline notrace void sample_user(struct profil_space *space, u64 pc)
 	const struct profil_binding *b;
 	struct profil_target *t;
 
-	sample_report_arrival();
 	hlist_for_each_entry_rcu_notrace(b, &space->bindings, node) {
 		if (READ_ONCE(b->nr_processes) && !sample_binding(b, pc)) {
 			sample_slow(space, b, sample_first_own(space, current), pc, false);
@@ -444,15 +448,15 @@ static noinline notrace void sample_system(struct profil_space *space)
 	struct task_struct *task = current;
 	u64 pc;
 
-	sample_report_arrival();
 	if (sample_is_kernel_task(task))
 		return;
 	pc = sample_system_pc(task);
-	if (space && !sample_in_exec(space, task) && sample_one(space, pc, true))
+	/* Only @task changes in_execve, as in sample_record_flags(). */
+	if (space && !data_race(!!task->in_execve) && sample_one(space, pc, true))
 		return;
 	/* A race does no harm, as in sample_first_own(). */
 	if (space || data_race(profil_nr_targets))
-		sample_slow(space, sample_first(space), sample_first_own(space, task), pc, true);
+		sample_slow(space, sample_first(space), profil_target_first(task), pc, true);
 }
 
 /* Ftrace calls this at each tick of the scheduler, which has interrupted current. */
@@ -464,40 +468,19 @@ void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftr
 
 	if (!user_mode(regs))
 		sample_system(space);
-	else if (!space)
-		sample_report_arrival();
-	else if (!sample_one(space, instruction_pointer(regs), false))
+	else if (space && !sample_one(space, instruction_pointer(regs), false))
 		sample_user(space, instruction_pointer(regs));
 }
 
 /*
- * Takes the clock's fast path for space->fast_table, if the session is on, has a period and no
- * jitter, and exactly one sample is due. Return: ns to the next one; or 0 if nothing has changed.
+ * Advances all sessions with a period that sample @task by @passed ns. @task was running, or is
+ * about to run. @regs: of the interrupted code, and sessions that are due count a sample; or NULL.
+ * Return: ns until the next sample is due; PROFIL_TICKS_ONLY if no session that samples @task has a
+ * period; PROFIL_NEVER if no session samples @task.
  */
-static __always_inline u64 clock_one(struct profil_space *space, u64 passed, u64 pc)
+u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs)
 {
-	const struct profil_table *table = rcu_dereference_raw(space->fast_table);
-	const struct profil_session *s = table->session;
-	struct profil_counts __percpu *counts;
-	s64 left;
-
-	if (!READ_ONCE(s->on) || !s->period || s->jitter || !(s->modes & PROFIL_MODE_USER))
-		return 0;
-	/* Acquires as in tick_is_plain(). */
-	if (smp_load_acquire(&s->slow) & BIT(PROFIL_SLOW_PARKED))
-		return 0;
-	counts = s->counts;
-	left = this_cpu_read(counts->left) - passed;
-	if (left > 0 || left + s->period <= 0 || !tick_hit(counts, table, pc, false, false))
-		return 0;
-	left += s->period;
-	this_cpu_write(counts->left, left);
-	return left;
-}
-
-static noinline u64 clock_slow(struct profil_space *space, struct task_struct *task, u64 passed,
-			       struct pt_regs *regs)
-{
+	struct profil_space *space = profil_space_find(task->mm);
 	struct tick_ctx ctx = {
 		.system = !regs || !user_mode(regs),
 		.clocked = true,
@@ -509,24 +492,9 @@ static noinline u64 clock_slow(struct profil_space *space, struct task_struct *t
 	if (regs)
 		ctx.pc = ctx.system ? sample_system_pc(task) : instruction_pointer(regs);
 	/* At a switch, a sampled task has a space unless it exits. Most tasks have no space. */
-	if (space || (ctx.system && data_race(profil_nr_targets) &&
-		      (task == current || !task->mm)))
-		sample_all(space, task, sample_first(space), sample_first_own(space, task), &ctx);
+	if (space || (ctx.system && data_race(profil_nr_targets) && (task == current || !task->mm)))
+		sample_all(space, task, sample_first(space),
+			   ctx.system ? profil_target_first(task) : sample_first_own(space, task),
+			   &ctx);
 	return ctx.left;
-}
-
-/*
- * Advances all sessions with a period that sample @task by @passed ns. @task was running, or is
- * about to run. @regs: those of the interrupted code, and sessions that are due count; or NULL.
- * Return: ns until the next sample is due; PROFIL_TICKS_ONLY if no session that samples @task has a
- * period; PROFIL_NEVER if no session samples @task.
- */
-u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs)
-{
-	struct profil_space *space = profil_space_find(task->mm);
-	u64 left = 0;
-
-	if (space && regs && user_mode(regs))
-		left = clock_one(space, passed, instruction_pointer(regs));
-	return left ?: clock_slow(space, task, passed, regs);
 }

@@ -80,10 +80,8 @@ static int span_set(struct profil_span *span, const struct profil_range *range,
 			range->nr_counters);
 	span->range = *range;
 	span->start = range->start;
-	span->flags = range->flags;
 	span->width = range->width;
 	span->page_mask = PAGE_SIZE - range->width;
-	span->buffer = range->buffer;
 	span->bytes = bytes;
 
 	skipped = range->start - range->offset;
@@ -98,15 +96,6 @@ static int span_set(struct profil_span *span, const struct profil_range *range,
 	span->bins.limit = min(span->bins.limit - span->granule_offset, range->end - range->start);
 	span->fast_limit = span->granule_offset || pcs ? 0 : span->bins.limit;
 	return 0;
-}
-
-/* Copies the ranges as user space passed them, into an array of table->nr_ranges. */
-void profil_table_describe(const struct profil_table *table, struct profil_range *ranges)
-{
-	u32 i;
-
-	for (i = 0; i < table->nr_ranges; i++)
-		ranges[i] = table->spans[i].range;
 }
 
 static void table_free(struct work_struct *work)
@@ -199,7 +188,7 @@ static struct profil_table *table_filter(struct profil_table *table,
 
 static bool span_is_inherited(const struct profil_span *span, void *unused)
 {
-	return span->flags & PROFIL_RANGE_INHERIT;
+	return span->range.flags & PROFIL_RANGE_INHERIT;
 }
 
 /* Makes fork_table before @table is published, since the probe of fork cannot allocate it. */
@@ -327,11 +316,11 @@ void profil_table_bind(struct profil_table *table, struct rb_root_cached *root)
 
 		if (!span->bytes || span->histogram)
 			continue;
-		h = profil_histogram_find(root, span->buffer, span->bytes);
+		h = profil_histogram_find(root, span->range.buffer, span->bytes);
 		if (!h)
 			continue;
 		refcount_inc(&h->refs);
 		span->histogram = h;
-		span->pages = &h->pages[(span->buffer - h->node.start) >> PAGE_SHIFT];
+		span->pages = &h->pages[(span->range.buffer - h->node.start) >> PAGE_SHIFT];
 	}
 }

@@ -251,7 +251,7 @@ static bool target_thread_in_session(struct profil_session *s, const struct prof
 /*
  * Returns true if the limit of sessions for @t is reached. A tick visits all sessions, and each one
  * with a period adds interrupts. Targets count in any space, since exec moves them late to the new
- * one. Sessions that a target joins do not use up the slots of those attached by capability.
+ * one. Sessions that a target joins do not use up the slots of those that others attach.
  */
 static bool target_is_too_many(const struct profil_binding *b, const struct profil_target *t)
 {

@@ -137,7 +137,7 @@ enum profil_hook {
  * @max_records: Out: maximum of profil_open.nr_records.
  * @max_sessions: Out: maximum number of descriptor sessions that can sample one task and that
  *	the task, or one of its ancestors, attached itself to. Sessions that another process
- *	attached the task to, by capability, have a separate limit of 8.
+ *	attached the task to have a separate limit of 8.
  * @min_period: Out: the shortest period that the caller is allowed to use, in ns. It is 10,000 with
  *	CAP_PERFMON; otherwise the module's parameter min_period_ns, but at least 10,000.
  * @max_period: Out: the longest period, in ns.
@@ -301,7 +301,8 @@ struct profil_range {
  * to memory that is mapped later at the same address.
  *
  * A tick that interrupts the kernel (in a system call or a fault) counts at the user
- * instruction that entered the kernel: for a system call, the instruction of the call.
+ * instruction that entered the kernel: for a system call, the instruction of the call. In exec,
+ * there may be neither the old program nor the new one: see profil_stats.dropped_exec.
  *
  * If a range has the flag PROFIL_RANGE_PCS, it must be the only range of the session. Such a
  * session does not count. In the order of the ticks, it writes each pc that is in the range to
@@ -388,12 +389,15 @@ enum profil_end {
  *	a descriptor session, all present and past targets. The sum of @ticks, @unselected and
  *	@missed agrees with @expected within the error of sampling.
  * @locked: Out: bytes that are charged to RLIMIT_MEMLOCK for the session.
- * @dropped_exec: Out: dropped because the task was in exec, between the old program and the new.
- * @dropped_exit: Out: dropped because the task was exiting and had left its address space.
+ * @dropped_exec: Out: dropped because the task, or a child of vfork() that shares its memory, was
+ *	in exec. A session with records makes a record instead.
+ * @dropped_exit: Out: dropped because the task was exiting and had left its address space. A
+ *	session with records makes a record instead.
  * @dropped_record: Out: dropped because there was no room for the record of the tick.
  * @unfollowed: Out: forks and execs that the session should have followed but could not, because
  *	the kernel did not have enough memory or because too many other sessions sample the child
- *	already. These are not ticks.
+ *	already; and execs without room for a record with PROFIL_RECORD_DETACHED. These are not
+ *	ticks.
  * @targets: Out: number of processes and threads that are attached now.
  *
  * hit + outside + saturated + dropped = ticks = user + system holds in every result. If there
@@ -577,7 +581,9 @@ struct profil_open {
  *
  * Attaches a target to the session. A process that has a copy of the descriptor can attach itself
  * and its own threads: usually the child of a fork does so before it calls exec. To attach another
- * process or its threads, the caller needs CAP_PERFMON or CAP_SYS_PTRACE over its address space.
+ * process or its threads, the caller needs CAP_PERFMON or CAP_SYS_PTRACE over its address space. If
+ * the module was loaded with the parameter attach=user, the caller can also attach the processes of
+ * its own user that PROFIL_IOC_DESCRIBE describes. The rights are checked in this call only.
  * EBUSY: the target, its process or one of its threads is attached already; or as many sessions
  * sample the target as the limits allow, see profil_query.max_sessions. EINVAL: a session with
  * PROFIL_FORK_FRESH cannot have this target.
@@ -741,19 +747,25 @@ struct profil_snapshot {
 
 /* Bits of profil_record.flags */
 #define PROFIL_RECORD_SYSTEM	(1U << 0)	/* the tick interrupted the kernel */
-#define PROFIL_RECORD_MAPPED	(1U << 1)	/* start to path are valid */
+#define PROFIL_RECORD_MAPPED	(1U << 1)	/* start to minor, and path, are valid */
 #define PROFIL_RECORD_LATE	(1U << 2)	/* read() looked up the mapping, after the tick */
-#define PROFIL_RECORD_FILE	(1U << 3)	/* the mapping is one of a file */
+#define PROFIL_RECORD_FILE	(1U << 3)	/* the mapping or program is a file */
+#define PROFIL_RECORD_EXEC	(1U << 4)	/* the task was in exec: pc is 0 */
+#define PROFIL_RECORD_EXIT	(1U << 5)	/* the task was exiting: pc is 0 */
+#define PROFIL_RECORD_DETACHED	(1U << 6)	/* not a tick: a privileged exec, see below */
+#define PROFIL_RECORD_UNREADABLE (1U << 7)	/* with DETACHED: the user may not read it */
 
 /**
  * struct profil_record - A record, which read() of a session's descriptor returns
  * @size: Size of this record in bytes, with the path and padding to a multiple of 8.
  * @flags: PROFIL_RECORD_* bits.
  * @time: The time of the tick, in ns of CLOCK_MONOTONIC in the reader's time namespace.
- * @pc: The sampled user pc.
- * @space: The id of the address space, for PROFIL_IOC_ADD.
- * @pid: The process, in the creator's pid namespace; 0 if it is not visible there.
- * @tid: The thread, in the creator's pid namespace; 0 if it is not visible there.
+ * @pc: The sampled user pc; or 0.
+ * @space: The id of the address space, for PROFIL_IOC_ADD. In exec, that of the old program or the
+ *	new; in exit, the last one of the process.
+ * @pid: The process, in the creator's pid namespace; 0 if it is not visible there, or if that is
+ *	not the initial one and the task has been reaped before its last tick.
+ * @tid: The thread, in the same way.
  * @comm: The name of the thread, NUL-terminated.
  * @start: First address of the mapping that contains the pc.
  * @end: First address after the mapping.
@@ -762,6 +774,9 @@ struct profil_snapshot {
  * @generation: Inode generation of the file, or 0.
  * @major: Major number of the file's device, as in /proc/PID/maps.
  * @minor: Minor number of the file's device, as in /proc/PID/maps.
+ * @cpu: The CPU on which the tick came.
+ * @periods: The number of periods that the tick stands for: 1, and the ticks that the statistics
+ *	count as missed just before it.
  * @path: The path of a regular file, as seen by the reader; for another file, at most 15 bytes of
  *	its name, without the path ("zero" for /dev/zero, "[io_uring]"); a name such as "[vdso]";
  *	or empty. It is NUL-terminated and can be longer than 8 bytes: @size includes it.
@@ -770,6 +785,19 @@ struct profil_snapshot {
  * mapping of the pc at the time of the tick, even if the process has called exec or has exited
  * before the record is read. If the mapping was being changed at the time of the tick, read() looks
  * it up later (PROFIL_RECORD_LATE), or it stays unknown (PROFIL_RECORD_MAPPED is not set).
+ *
+ * A tick in the kernel during exec, where there may be neither the old program nor the new one,
+ * makes a record with PROFIL_RECORD_EXEC and without a pc; so does one in exit, with
+ * PROFIL_RECORD_EXIT, unless its pc is in a range. In a session with records, no tick is
+ * dropped_exec or dropped_exit. The record of the last tick of an exiting thread may come after
+ * read() has returned 0.
+ *
+ * A record with PROFIL_RECORD_DETACHED is not a tick, and not part of the statistics: the process
+ * @pid, whose execs the session follows, was detached because it executed a program that gains
+ * privilege, see PROFIL_EXEC_FOLLOW. @tid and @comm are those of the new program. @ino to @minor
+ * and @path describe its file, or that of its interpreter, as they do for a mapping. @space is that
+ * of the old program; @pc and @periods are 0. read() returns the record before the end. If there is
+ * no room for it, the exec is counted as unfollowed.
  *
  * Until a record is read, or the session's descriptor is closed, the record keeps the regular file
  * that was mapped in use: its filesystem cannot be unmounted, and the memory of a deleted file (for
@@ -798,6 +826,8 @@ struct profil_record {
 	__aligned_u64 generation;
 	__u32 major;
 	__u32 minor;
+	__u32 cpu;
+	__u32 periods;
 	char path[8];
 };
 
