@@ -140,7 +140,7 @@ static int aix_second_start(void *buffer, size_t size, u64 offset)
 {
 	struct prof_aix profs[] = {
 		{ (void *)(uintptr_t)offset, (void *)UINTPTR_MAX, buffer, size, LOOPS_SCALE },
-		{ NULL },
+		{},
 	};
 
 	return result(profil_aix(profs, -1, 0, 0));
@@ -148,7 +148,7 @@ static int aix_second_start(void *buffer, size_t size, u64 offset)
 
 static int aix_second_stop(void)
 {
-	struct prof_aix end = { NULL };
+	struct prof_aix end = {};
 
 	return result(profil_aix(&end, -1, 0, 0));
 }
@@ -559,7 +559,7 @@ TEST_F(family, threads_do_not_lose_each_others_counts)
 	ASSERT_EQ(0, pthread_create(&threads[1], NULL, count_in_a_loop, (void *)2));
 	for (unsigned int i = 0; i < 2; i++) {
 		ASSERT_EQ(0, pthread_join(threads[i], &done));
-		EXPECT_TRUE(done);
+		EXPECT_NE(NULL, done);
 	}
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
 	EXPECT_TRUE(accounted(&s));

@@ -43,7 +43,7 @@ static struct prof prof_of(void *base, u32 width, unsigned int first, unsigned i
 	return (struct prof) {
 		.pr_base = base,
 		.pr_size = (end - first) * width,
-		.pr_offset = (void *)(uintptr_t)loop_at(first),
+		.pr_offset = (void *)(uintptr_t)(loop_at(first) - LOOP_BLOCK),
 		.pr_scale = 65536 / (LOOP_SIZE / width),
 	};
 }

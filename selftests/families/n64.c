@@ -930,7 +930,7 @@ static void hear(FILE *from, struct heard *heard)
 			heard->elsewhere = 0;
 			heard->first[0] = 0;
 		}
-		if (sscanf(line, "%*f%% %*f%% %llu %*f %63s", &ticks, name) != 2)
+		if (sscanf(line, "%*f%% %*f%% %llu %*f %*s %63s", &ticks, name) != 2)
 			continue;
 		if (!heard->first[0] && strcmp(name, "[elsewhere]"))
 			strcpy(heard->first, name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kernel's harness, with two differences.
+ * The kernel's harness, with these differences.
  *
  * Its time limits end a test that hangs. They are longer on debug kernels (vm/debug-kernel), where
  * everything takes longer.
@@ -37,6 +37,12 @@ static inline unsigned int patient_alarm(unsigned int seconds)
 #define alarm patient_alarm
 #include <kselftest_harness.h>
 #undef alarm
+
+/* With clang, the kernel's macro does not accept an _Atomic value. The comma makes it an rvalue. */
+#ifdef __clang__
+#undef is_signed_type
+#define is_signed_type(v) ((__typeof__((void)0, (v)))(-1) < (__typeof__((void)0, (v)))1)
+#endif
 
 #define TEST_NAME_SIZE 512
 

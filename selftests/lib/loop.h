@@ -234,18 +234,23 @@ static inline bool descriptor_burn(int fd, unsigned int i, u64 ticks)
 /* Ticks between two bursts are fewer than this. */
 #define PLACE_LEAD	8U
 
-/* Returns which of @n counters has most of the ticks of the session of @scope. */
+/*
+ * Returns which of @n counters has most of the ticks of the session of @scope. Ticks in system mode
+ * are those of the calls between two bursts: on a slow kernel these can take longer than a burst.
+ */
 static inline unsigned int place_of_most(u32 scope, const volatile void *buffer, u32 width,
 					 unsigned int n)
 {
 	struct profil_stats s;
+	u64 user;
 
 	if (session_stats(scope, &s))
 		return LOOP_NOWHERE;
+	user = s.ticks - s.system;
 	for (unsigned int i = 0; i < n; i++)
-		if (2 * counter(buffer, width, i) >= s.ticks + PLACE_LEAD)
+		if (2 * counter(buffer, width, i) >= user + PLACE_LEAD)
 			return i;
-	return 2 * s.outside >= s.ticks + PLACE_LEAD ? LOOP_OUTSIDE : LOOP_NOWHERE;
+	return 2 * s.outside >= user + 2 * s.system + PLACE_LEAD ? LOOP_OUTSIDE : LOOP_NOWHERE;
 }
 
 /* Runs loop @i until one of @n counters has most of the ticks. Returns which. */

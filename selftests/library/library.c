@@ -52,7 +52,7 @@ static u32 state(void)
 }
 
 /* Turns profiling on with counters for the text of burn() only. */
-static int profil_burn(void)
+static int start_in_burn(void)
 {
 	return profil(counters, sizeof(counters), addr(__start_profil_burn), 65536);
 }
@@ -115,7 +115,7 @@ TEST_F(library, profil_counts_until_it_is_turned_off)
 	struct profil_stats stats;
 	u64 hits;
 
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(PROFIL_STATE_ON, state());
 	EXPECT_EQ(0, burn_hits(5));
 	ASSERT_EQ(0, session_stats(SCOPE, &stats));
@@ -131,7 +131,7 @@ TEST_F(library, profil_counts_until_it_is_turned_off)
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_THREAD, 3));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
 	EXPECT_EQ(hits, sum());
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, burn_hits(2));
 	EXPECT_LE(hits + 2, sum());
 }
@@ -166,7 +166,7 @@ TEST_F(library, a_second_call_replaces_the_profile)
 	struct profil_stats stats;
 	u64 hits;
 
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, burn_hits(3));
 	ASSERT_EQ(0, profil(other, sizeof(other), addr(__start_profil_burn), 65536));
 	hits = sum();
@@ -174,7 +174,7 @@ TEST_F(library, a_second_call_replaces_the_profile)
 	EXPECT_EQ(0, burn_hits(3));
 	EXPECT_EQ(hits, sum());
 	ASSERT_EQ(0, session_stats(SCOPE, &stats));
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, burn_hits(1));
 	EXPECT_LT(hits, sum());
 }
@@ -187,18 +187,18 @@ TEST_F(library, a_null_buffer_or_scale_0_turns_it_off)
 	EXPECT_EQ(0, profil(counters, sizeof(counters), 0, 0));
 	EXPECT_EQ(PROFIL_STATE_OFF, state());
 
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(PROFIL_STATE_ON, state());
 	EXPECT_EQ(0, profil(null, sizeof(counters), 0x1000, 65536));
 	EXPECT_EQ(PROFIL_STATE_OFF, state());
 
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(PROFIL_STATE_ON, state());
 	EXPECT_EQ(0, profil(counters, sizeof(counters), addr(burn), 0));
 	EXPECT_EQ(PROFIL_STATE_OFF, state());
 
 	/* With scale 0 a bad buffer is not checked. */
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, profil((void *)16, 64, 0, 0));
 	EXPECT_EQ(PROFIL_STATE_OFF, state());
 }
@@ -246,9 +246,9 @@ TEST_F(library, success_leaves_errno_alone)
 	errno = 12345;
 	EXPECT_EQ(0, profil(null, 0, 0, 0));	/* the library gets EINVAL from the kernel */
 	EXPECT_EQ(12345, errno);
-	EXPECT_EQ(0, profil_burn());
+	EXPECT_EQ(0, start_in_burn());
 	EXPECT_EQ(12345, errno);
-	EXPECT_EQ(0, profil_burn());
+	EXPECT_EQ(0, start_in_burn());
 	EXPECT_EQ(12345, errno);
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_EQ(12345, errno);
@@ -269,7 +269,7 @@ TEST_F(library, a_bad_buffer_is_EFAULT_and_changes_nothing)
 
 	for (on = 0; on < 2; on++) {
 		if (on) {
-			ASSERT_EQ(0, profil_burn());
+			ASSERT_EQ(0, start_in_burn());
 			ASSERT_EQ(0, burn_hits(2));
 		}
 		EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
@@ -343,14 +343,14 @@ TEST_F(library, keeps_a_descriptor_with_a_high_number_while_it_is_on)
 	ASSERT_EQ(-1, kept_descriptor());
 	lowest = dup(0);
 	close(lowest);
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	kept = kept_descriptor();
 	EXPECT_LE(100, kept);
 	EXPECT_EQ(FD_CLOEXEC, fcntl(kept, F_GETFD));
 	EXPECT_EQ(lowest, dup(0));
 	close(lowest);
 	/* A profile that replaces another one keeps the same descriptor. */
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
 	EXPECT_EQ(kept, kept_descriptor());
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
@@ -369,12 +369,12 @@ TEST_F(library, is_replaced_and_turned_off_without_a_free_descriptor)
 	int last = take_all_descriptors();
 
 	ASSERT_LE(0, last);
-	EXPECT_ERROR(EMFILE, profil_burn());
+	EXPECT_ERROR(EMFILE, start_in_burn());
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_EQ(PROFIL_STATE_OFF, state());
 	/* One free descriptor is enough, whatever its number. */
 	ASSERT_EQ(0, close(last));
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(last, kept_descriptor());
 	ASSERT_EQ(0, profil(counters, sizeof(counters), addr(__start_profil_burn), 32768));
 	EXPECT_EQ(0, burn_hits(2));
@@ -390,7 +390,7 @@ TEST_F(library, works_with_a_low_RLIMIT_NOFILE)
 	const struct rlimit few = { 20, 20 };
 
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &few));
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_LT(2, kept_descriptor());
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_EQ(-1, kept_descriptor());
@@ -407,7 +407,7 @@ static int turn_off_without_a_free_descriptor(void)
 
 TEST_F(library, child_of_a_fork_is_turned_off_without_a_free_descriptor)
 {
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, status_in_child(turn_off_without_a_free_descriptor));
 	EXPECT_EQ(PROFIL_STATE_ON, state());
 	ASSERT_LE(0, take_all_descriptors());
@@ -417,14 +417,14 @@ TEST_F(library, child_of_a_fork_is_turned_off_without_a_free_descriptor)
 
 static int turn_off_after_chroot(void)
 {
-	MUST(!profil_burn());
+	MUST(!start_in_burn());
 	MUST(!chroot("/proc/self/fdinfo"));	/* a root directory without /dev */
 	MUST(!chdir("/"));
-	MUST(!profil_burn());
+	MUST(!start_in_burn());
 	MUST(!burn_hits(1));
 	MUST(!profil(null, 0, 0, 0));
 	MUST(state() == PROFIL_STATE_OFF);
-	MUST(profil_burn() == -1 && errno == ENOSYS);
+	MUST(start_in_burn() == -1 && errno == ENOSYS);
 	return 0;
 }
 
@@ -443,7 +443,7 @@ TEST_F(library, the_kept_descriptor_may_be_closed_and_its_number_used)
 
 	ASSERT_EQ(0, pipe(pipes));
 	ASSERT_EQ(0, fstat(pipes[1], &st));
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	kept = kept_descriptor();
 	ASSERT_EQ(kept, dup2(pipes[1], kept));
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
@@ -452,9 +452,9 @@ TEST_F(library, the_kept_descriptor_may_be_closed_and_its_number_used)
 	EXPECT_EQ(st.st_ino, same.st_ino);
 
 	/* The library keeps a new descriptor, also when the profile is replaced. */
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	ASSERT_LT(kept, dup2(pipes[1], kept_descriptor()));
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_LT(kept, kept_descriptor());
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_EQ(-1, kept_descriptor());
@@ -462,7 +462,7 @@ TEST_F(library, the_kept_descriptor_may_be_closed_and_its_number_used)
 	EXPECT_EQ(st.st_ino, same.st_ino);
 
 	/* The kept descriptor is closed, and no other is free. */
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	ASSERT_EQ(0, close(kept_descriptor()));
 	ASSERT_LE(0, take_all_descriptors());
 	EXPECT_ERROR(EMFILE, profil(null, 0, 0, 0));
@@ -499,7 +499,7 @@ static int calls_are_EACCES(void)
 	struct profil_query query = { .size = sizeof(query) };
 
 	MUST(!forbid_ioctl());
-	MUST_FAIL(EACCES, profil_burn());
+	MUST_FAIL(EACCES, start_in_burn());
 	MUST_FAIL(EACCES, profil(null, 0, 0, 0));
 	MUST_FAIL(EACCES, profil_classic_stats(&stats));
 	MUST_FAIL(EACCES, profil_query_kernel(&query));
@@ -510,7 +510,7 @@ static int calls_are_EACCES(void)
 TEST_F(library, a_seccomp_filter_on_ioctl_is_EACCES)
 {
 	EXPECT_EQ(0, status_in_child(calls_are_EACCES));
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, status_in_child(calls_are_EACCES));
 }
 
@@ -530,7 +530,7 @@ TEST_F(library, SIGPROF_and_ITIMER_PROF_are_the_programs_own)
 	struct sigaction action;
 	u64 bursts = 1 << 14;
 
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	ASSERT_EQ(0, burn_hits(2));
 	ASSERT_EQ(0, sigaction(SIGPROF, NULL, &action));
 	EXPECT_EQ(SIG_DFL, action.sa_handler);
@@ -555,7 +555,7 @@ TEST_F(library, profil_classic_stats_returns_the_statistics)
 
 	EXPECT_EQ(0, profil_classic_stats(&stats));
 	EXPECT_EQ(PROFIL_STATE_OFF, stats.state);
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, burn_hits(3));
 	do {
 		ASSERT_EQ(0, profil_classic_stats(&stats));
@@ -618,7 +618,7 @@ TEST_F(library, child_of_a_fork_counts_in_its_own_copy)
 {
 	struct profil_stats before, after;
 
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, burn_hits(5));
 	ASSERT_EQ(0, session_stats(SCOPE, &before));
 	EXPECT_EQ(0, status_in_child(child_of_profil));
@@ -649,7 +649,7 @@ TEST_F(library, child_of_a_fork_with_a_low_RLIMIT_MEMLOCK_has_an_ended_session)
 
 	if (geteuid() == 0)
 		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
-	ASSERT_EQ(0, profil_burn());
+	ASSERT_EQ(0, start_in_burn());
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &none));
 	EXPECT_EQ(0, status_in_child(child_over_its_limit));
 	EXPECT_EQ(PROFIL_STATE_ON, state());
@@ -1656,13 +1656,13 @@ TEST_F(dev, without_the_device_calls_are_ENOSYS)
 	int fd;
 
 	NEEDS_OWN_DEV();
-	EXPECT_ERROR(ENOSYS, profil_burn());
+	EXPECT_ERROR(ENOSYS, start_in_burn());
 	EXPECT_ERROR(ENOSYS, profil(null, 0, 0, 0));
 	EXPECT_ERROR(ENOSYS, profil_session_open(NULL));
 	EXPECT_ERROR(ENOSYS, profil_classic_stats(&stats));
 	EXPECT_ERROR(ENOSYS, profil_query_kernel(&query));
 	ASSERT_EQ(0, umount("/dev"));
-	EXPECT_EQ(0, profil_burn());
+	EXPECT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	fd = profil_session_open(NULL);
 	EXPECT_LE(0, fd);
@@ -1673,21 +1673,21 @@ TEST_F(dev, without_a_driver_calls_are_ENOSYS)
 {
 	NEEDS_OWN_DEV();
 	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFCHR | 0666, makedev(major(self->device), 254)));
-	EXPECT_ERROR(ENOSYS, profil_burn());
+	EXPECT_ERROR(ENOSYS, start_in_burn());
 	ASSERT_EQ(0, unlink(PROFIL_DEVICE));
 	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFCHR | 0666, makedev(511, 7)));
-	EXPECT_ERROR(ENOSYS, profil_burn());
+	EXPECT_ERROR(ENOSYS, start_in_burn());
 }
 
 TEST_F(dev, a_file_that_is_not_the_device_is_ENOSYS)
 {
 	NEEDS_OWN_DEV();
 	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFREG | 0666, 0));
-	EXPECT_ERROR(ENOSYS, profil_burn());
+	EXPECT_ERROR(ENOSYS, start_in_burn());
 	EXPECT_ERROR(ENOSYS, profil(null, 0, 0, 0));
 	ASSERT_EQ(0, unlink(PROFIL_DEVICE));
 	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFCHR | 0666, makedev(1, 3)));	/* /dev/null */
-	EXPECT_ERROR(ENOSYS, profil_burn());
+	EXPECT_ERROR(ENOSYS, start_in_burn());
 	EXPECT_ERROR(ENOSYS, profil_session_open(NULL));
 }
 
@@ -1696,10 +1696,10 @@ TEST_F(dev, without_permission_for_the_device_calls_are_EACCES)
 	NEEDS_OWN_DEV();
 	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFCHR | 0600, self->device));
 	ASSERT_EQ(0, chmod(PROFIL_DEVICE, 0600));
-	EXPECT_EQ(0, profil_burn());
+	EXPECT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	ASSERT_EQ(0, setresuid(1000, 1000, 1000));
-	EXPECT_ERROR(EACCES, profil_burn());
+	EXPECT_ERROR(EACCES, start_in_burn());
 	EXPECT_ERROR(EACCES, profil(null, 0, 0, 0));
 	EXPECT_ERROR(EACCES, profil_session_open(NULL));
 }

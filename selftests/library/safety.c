@@ -450,8 +450,8 @@ TEST_F_TIMEOUT(safety, each_call_can_be_made_by_a_handler_that_interrupts_each_c
 static atomic_uint made;
 
 /* The steps of the threads must have no common factor with the number of calls. */
-static_assert(THREADS == 4 && ARRAY_SIZE(calls) % 3 && ARRAY_SIZE(calls) % 5 &&
-	      ARRAY_SIZE(calls) % 7, "make_calls() leaves out calls");
+static_assert(THREADS == 4 && ARRAY_SIZE(calls) % 3 != 0 && ARRAY_SIZE(calls) % 5 != 0 &&
+	      ARRAY_SIZE(calls) % 7 != 0, "make_calls() leaves out calls");
 
 /* Makes all calls, again and again. Thread n begins with a different call, in steps of 2n + 1. */
 static void *make_calls(void *arg)

@@ -6,7 +6,17 @@
  */
 #include "kselftest_harness.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <time.h>
+
+/* What module/bins.h needs of the kernel's headers */
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef uint64_t u64;
+
+#define U64_MAX UINT64_MAX
+#define div_u64(dividend, divisor) ((dividend) / (divisor))
 
 #include "../../module/bins.h"
 

@@ -197,7 +197,8 @@ TEST_F(period, charges_system_calls_to_the_caller)
 			syscall(SYS_getppid);
 		spent = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 		ASSERT_EQ(0, session_stats(variant->scope, &s));
-	} while (spent < 200 * MS || (!s.system && spent < BURN_CAP_NS));
+	} while (spent < 200 * MS || ((!s.system || (!s.user && variant->ns <= MS)) &&
+				      spent < BURN_CAP_NS));
 	ASSERT_EQ(0, session_stop(variant->scope, &s));
 	EXPECT_AS_EXPECTED(&s);
 	EXPECT_LT(0, s.system);
@@ -474,7 +475,8 @@ TEST_F(clock, jitter_samples_a_program_that_avoids_the_scheduler_tick)
 	struct profil_range found = range_of_loops(counters, 4);
 	struct profil_stats s;
 	struct avoid_tick m;
-	unsigned int tries = 10;
+	unsigned int tries = 4;
+	bool jittered;
 
 	/* On a busy machine the ticks are late, and the program does not avoid them. */
 	do {
@@ -492,10 +494,11 @@ TEST_F(clock, jitter_samples_a_program_that_avoids_the_scheduler_tick)
 		       (unsigned long long)(100 * m.sixes / m.all), ticked[6],
 		       ticked[6] + ticked[7], counters[6], counters[6] + counters[7]);
 	} while (has_more(&m, ticked, 4) && --tries);
-	EXPECT_FALSE(has_more(&m, ticked, 4));
-	EXPECT_TRUE(has_more(&m, counters, 4));
 	/* A clock with a fixed phase would find loop 6 nearly always, or never. */
-	EXPECT_FALSE(has_more(&m, counters, 9));
+	jittered = has_more(&m, counters, 4) && !has_more(&m, counters, 9);
+	EXPECT_TRUE(jittered);
+	if (jittered && has_more(&m, ticked, 4))
+		SKIP(return, "the machine is too busy for the program to avoid the tick");
 }
 
 TEST_HARNESS_MAIN

@@ -1040,7 +1040,7 @@ TEST_F(start, with_all_ranges_in_many_mappings_can_be_killed)
 
 TEST_F_TIMEOUT(start, above_RLIMIT_MEMLOCK_in_very_many_mappings_can_be_killed, 150)
 {
-	expect_killed(_metadata, false, 30000);
+	expect_killed(_metadata, false, 4000);
 }
 
 TEST_F(start, that_adds_ranges_in_many_mappings_can_be_killed)

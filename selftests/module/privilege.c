@@ -282,7 +282,7 @@ static unsigned int records_read(void (*look)(const struct profil_record *r))
 	return nr;
 }
 
-static unsigned int of_program, of_system;
+static unsigned int of_program, of_system, detached;
 static struct profil_record last;
 
 static const char *path_of(const struct profil_record *r)
@@ -290,8 +290,26 @@ static const char *path_of(const struct profil_record *r)
 	return (const char *)r + offsetof(struct profil_record, path);
 }
 
+/* Says only what the user who executed the program knows. */
+static void must_tell_of_program(const struct profil_record *r)
+{
+	u32 flags = PROFIL_RECORD_DETACHED | PROFIL_RECORD_FILE;
+
+	if (access(program, R_OK))
+		flags |= PROFIL_RECORD_UNREADABLE;
+	MUST(r->flags == flags && !strcmp(path_of(r), program));
+	MUST(!strncmp(r->comm, strrchr(program, '/') + 1, sizeof(r->comm) - 1));
+	MUST(r->space == shared->space && r->pid && r->pid == r->tid);
+	MUST(!r->pc && !r->start && !r->end && !r->offset && !r->periods);
+}
+
 static void note_record(const struct profil_record *r)
 {
+	if (r->flags & PROFIL_RECORD_DETACHED) {
+		must_tell_of_program(r);
+		detached++;
+		return;
+	}
 	of_program += r->pc - TEXT < PAGE || r->start == TEXT || !strcmp(path_of(r), program);
 	of_system += !!(r->flags & PROFIL_RECORD_SYSTEM);
 	last = *r;
@@ -387,8 +405,10 @@ static void must_not_be_sampled(pid_t child)
 	MUST(descriptor_attach(fd, PROCESS, child, NULL) == -EPERM);
 	MUST(descriptor_attach(fd, THREAD, child, NULL) == -EPERM);
 	MUST(killed(child) == 128 + SIGKILL);
+	detached = 0;
 	records_read(note_record);
 	MUST(!of_program && !shared->counter && !shared->classic);
+	MUST(detached == 1);
 }
 
 /* The program in @child is sampled, and the ranges of the old address space count none of it. */
@@ -403,7 +423,7 @@ static void must_be_sampled(pid_t child)
 	 * Both counters have ranges in the old address space only, so the new program did not
 	 * increment them.
 	 */
-	MUST(!shared->counter && !shared->classic);
+	MUST(!shared->counter && !shared->classic && !detached);
 }
 
 static int exec_with_more_rights(void)
@@ -606,18 +626,275 @@ TEST_F(privilege, attaching_another_users_process_is_refused)
 	EXPECT_EQ(128 + SIGKILL, killed(victim));
 }
 
-/* Tries to attach @victim with @cap as the only capability. Returns the errno. */
-static int attach_with(unsigned int cap)
+/*
+ * The parameter attach=user: a user may attach the user's own processes
+ */
+
+/* Loads the module with @params. Returns 0 if that succeeds; it is loaded in any case. */
+static int module_reload(const char *params)
+{
+	int number = device_fd(), err;
+
+	device_close();
+	MUST(await(!module_users()));
+	MUST(!module_unload());
+	err = module_load(params);
+	if (err)
+		MUST(!module_load(""));
+	MUST(await(!device_reopen(number)));
+	return err;
+}
+
+/* Makes @cap the only capability of this process. */
+static void set_cap(unsigned int cap)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct data[2] = {};
+
+	data[cap / 32].effective = 1U << cap % 32;
+	data[cap / 32].permitted = 1U << cap % 32;
+	MUST(!syscall(SYS_capset, &header, data));
+}
+
+static int attach_own_process(void)
+{
+	become_user(USER);
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	MUST(!descriptor_attach(fd, PROCESS, victim, &shared->space));
+	MUST(await((records_read(note_record), stats_now().outside >= 10)));
+	MUST(last.pid == victim && stats_now().targets == 1);
+	return 0;
+}
+
+static int attach_own_thread(void)
+{
+	become_user(USER);
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	MUST(!descriptor_attach(fd, THREAD, victim, NULL));
+	MUST(await(stats_now().outside >= 5));
+	return 0;
+}
+
+/* Sessions that another process attaches have separate limits. */
+static int attach_too_many(void)
+{
+	int fds[9], err = 0;
+	unsigned int n;
+
+	become_user(USER);
+	for (n = 0; n < ARRAY_SIZE(fds) && !err; n++) {
+		fds[n] = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+		MUST(fds[n] >= 0);
+		err = descriptor_attach(fds[n], PROCESS, victim, NULL);
+	}
+	MUST(n == 9 && err == -EBUSY);
+	return 0;
+}
+
+static int be_undumpable(void)
+{
+	become_user(USER);
+	MUST(!prctl(PR_SET_DUMPABLE, 0));
+	return run_for_ever();
+}
+
+static int be_capable(void)
+{
+	MUST(!prctl(PR_SET_KEEPCAPS, 1));
+	become_user(USER);
+	set_cap(CAP_NET_RAW);
+	MUST(!prctl(PR_SET_DUMPABLE, 1));
+	return run_for_ever();
+}
+
+static int be_another_users(void)
+{
+	become_user(OTHER);
+	return run_for_ever();
+}
+
+static int be_partly_another_users(void)
+{
+	MUST(!setgroups(0, NULL));
+	MUST(!setresgid(USER, USER, USER));
+	MUST(!setresuid(USER, USER, OTHER));
+	MUST(!prctl(PR_SET_DUMPABLE, 1));
+	return run_for_ever();
+}
+
+static int be_refused_as_user(void)
+{
+	become_user(USER);
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	must_be_refused();
+	return 0;
+}
+
+static int run_until_told_and_exec(void)
+{
+	become_user(USER);
+	shared->step = 1;
+	while (shared->step < 2)
+		loop_run(0, LOOP_BURST);
+	return program_run();
+}
+
+/* The attached process executes a program that gains privilege. */
+static int attach_and_let_gain(void)
+{
+	struct profil_range range;
+
+	become_user(USER);
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	MUST(!descriptor_attach(fd, PROCESS, victim, &shared->space));
+	count_program(&range, &shared->counter);
+	MUST(!descriptor_add(fd, shared->space, &range, 1));
+	shared->step = 2;
+	MUST(await(program_runs(victim)));
+	MUST(await(!stats_now().targets));
+	MUST(descriptor_attach(fd, PROCESS, victim, NULL) == -EPERM);
+	MUST(spends(victim, 5));
+	records_read(note_record);
+	MUST(!of_program && !shared->counter && detached == 1);
+	return 0;
+}
+
+static int changes_user(void)
+{
+	MUST(!prctl(PR_SET_KEEPCAPS, 1));
+	become_user(USER);
+	set_cap(CAP_SETUID);
+	MUST(!prctl(PR_SET_DUMPABLE, 1));
+	shared->step = 1;
+	while (shared->step < 2)
+		loop_run(0, LOOP_BURST);
+	MUST(!setresuid(OTHER, OTHER, OTHER));
+	return run_for_ever();
+}
+
+/* Only a caller that could become the other user itself can attach such a process. */
+static int attach_with_CAP_SETUID(void)
+{
+	u64 outside;
+
+	MUST(!prctl(PR_SET_KEEPCAPS, 1));
+	become_user(USER);
+	set_cap(CAP_SETUID);
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	MUST(!descriptor_attach(fd, PROCESS, victim, NULL));
+	shared->step = 2;
+	MUST(step_is(3));
+	outside = stats_now().outside;
+	MUST(await(stats_now().outside >= outside + 5));
+	MUST(descriptor_attach(fd, THREAD, victim, NULL) == -EPERM);
+	return 0;
+}
+
+static pid_t spawned(int (*child)(void))
+{
+	pid_t pid;
+
+	shared->step = 0;
+	pid = spawn(child);
+	MUST(step_is(1));
+	return pid;
+}
+
+FIXTURE(attach) {
+	bool reloaded;
+};
+
+FIXTURE_SETUP(attach)
+{
+	ASSERT_LE(0, device_fd());
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	snprintf(program, sizeof(program), "/tmp/profil-privilege.%d", getpid());
+	if (geteuid())
+		return;
+	ASSERT_EQ(0, module_reload("attach=user"));
+	self->reloaded = true;
+}
+
+FIXTURE_TEARDOWN(attach)
+{
+	unlink(program);
+	if (victim > 0)
+		killed(victim);
+	if (self->reloaded)
+		EXPECT_EQ(0, module_reload(""));
+}
+
+TEST_F(attach, user_lets_a_user_sample_the_users_own_processes)
+{
+	NEED_ROOT();
+	victim = spawned(be_profiled);
+	EXPECT_EQ(0, status_in_child(attach_own_process));
+	EXPECT_EQ(0, status_in_child(attach_own_thread));
+	EXPECT_EQ(0, status_in_child(attach_too_many));
+	EXPECT_EQ(0, status_in_child(try_as_other_user));
+}
+
+TEST_F(attach, user_does_not_let_a_user_sample_a_process_with_more_rights)
+{
+	static int (*const children[])(void) = {
+		be_undumpable, be_capable, be_another_users, be_partly_another_users,
+	};
+
+	NEED_ROOT();
+	for (unsigned int i = 0; i < ARRAY_SIZE(children); i++) {
+		TH_LOG("%u", i);
+		victim = spawned(children[i]);
+		EXPECT_EQ(0, status_in_child(be_refused_as_user));
+		EXPECT_EQ(128 + SIGKILL, killed(victim));
+		victim = 0;
+	}
+}
+
+TEST_F(attach, user_ends_with_an_exec_that_gains_privilege)
+{
+	NEED_ROOT();
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		ASSERT_EQ(0, program_create(i % 2 ? 0711 : 04755, false));
+		victim = spawned(run_until_told_and_exec);
+		EXPECT_EQ(0, status_in_child(attach_and_let_gain));
+		EXPECT_EQ(128 + SIGKILL, killed(victim));
+		victim = 0;
+	}
+}
+
+TEST_F(attach, user_lasts_when_the_target_changes_its_user_without_exec)
+{
+	NEED_ROOT();
+	victim = spawned(changes_user);
+	EXPECT_EQ(0, status_in_child(be_refused_as_user));
+	EXPECT_EQ(0, status_in_child(attach_with_CAP_SETUID));
+}
+
+TEST_F(attach, has_two_values)
+{
+	int log = log_open();
+
+	NEED_ROOT();
+	ASSERT_LE(0, log);
+	EXPECT_EQ(-EINVAL, module_reload("attach=root"));
+	EXPECT_TRUE(log_has(log, "attach=root: the value must be capable or user"));
+	EXPECT_EQ(-EINVAL, module_reload("attach="));
+	EXPECT_EQ(0, module_reload("attach=capable"));
+	victim = spawned(be_profiled);
+	EXPECT_EQ(0, status_in_child(try_as_same_user));
+	close(log);
+}
+
+/* Tries to attach @victim with @cap as the only capability. Returns the errno. */
+static int attach_with(unsigned int cap)
+{
 	int err;
 
 	MUST(!prctl(PR_SET_KEEPCAPS, 1));
 	become_user(OTHER);
-	data[cap / 32].effective = 1U << cap % 32;
-	data[cap / 32].permitted = 1U << cap % 32;
-	MUST(!syscall(SYS_capset, &header, data));
+	set_cap(cap);
 	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 	err = descriptor_attach(fd, PROCESS, victim, NULL);
 	MUST(stats_now().targets == !err);
@@ -1449,7 +1726,7 @@ static int program_create_32(void)
 /* After the exec all pcs are in the 32-bit program, in user code and in system calls. */
 static void must_be_of_32_bits(const struct profil_record *r)
 {
-	if (r->space == shared->space)
+	if (r->space == shared->space || r->flags & PROFIL_RECORD_EXEC)
 		return;
 	note_record(r);
 	MUST(r->pc <= UINT32_MAX && r->pc - TEXT < PAGE);

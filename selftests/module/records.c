@@ -31,6 +31,7 @@
 
 #define SELF		"/proc/self/exe"
 #define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
+#define EXECS		"PROFIL_EXECS"	/* how many times a program executes itself */
 #define OVERLAY_MAGIC	0x794c7630
 #define USER		1000	/* an ordinary user, for root */
 #define ENOUGH		10000	/* records: more than any test has ticks */
@@ -57,7 +58,7 @@ static struct shared {
 
 static int fd = -1;		/* of the session under test */
 
-static struct profil_record *records[2 * ENOUGH];
+static struct profil_record *records[1 << 18];
 static unsigned int nr;		/* the number of records */
 
 /*
@@ -135,11 +136,38 @@ static void new_program(int memory)
 	_exit(loop_until(1, stats_now().outside >= outside + 10) ? 0 : 3);
 }
 
+/* Takes @mib MiB of memory, so that the kernel takes long to free it in exec or exit. */
+static void grow(size_t mib)
+{
+	char *p = mmap(NULL, mib << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		_exit(80);
+	madvise(p, mib << 20, MADV_NOHUGEPAGE);
+	memset(p, 1, mib << 20);
+}
+
+static void exec_again(unsigned int times)
+{
+	char *const argv[] = { "again", NULL };
+	char env[64];
+	char *const envp[] = { env, NULL };
+
+	grow(8);
+	snprintf(env, sizeof(env), EXECS "=%u", times);
+	execve(SELF, argv, envp);
+	_exit(81);
+}
+
 __attribute__((constructor)) static void be_new_program(void)
 {
-	const char *numbers = getenv(NEW_PROGRAM);
+	const char *numbers = getenv(NEW_PROGRAM), *execs = getenv(EXECS);
 	int memory;
 
+	if (execs && atoi(execs))
+		exec_again(atoi(execs) - 1);
+	if (execs)
+		_exit(0);
 	if (numbers && sscanf(numbers, "%d %d", &fd, &memory) == 2)
 		new_program(memory);
 }
@@ -397,6 +425,103 @@ TEST_F(records, are_left_only_by_ticks_outside_every_range)
 	EXPECT_EQ(s.outside, nr);
 	for (i = 0; i < nr; i++)
 		EXPECT_FALSE(in_loop(records[i], addr(loops_text), 0));
+}
+
+TEST_F(records, have_the_CPU_of_the_tick)
+{
+	unsigned int i, first, cpus = 0;
+	cpu_set_t all, one;
+
+	ASSERT_EQ(0, sched_getaffinity(0, sizeof(all), &all));
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
+	for (int cpu = 0; cpu < CPU_SETSIZE && cpus < 4; cpu++) {
+		if (!CPU_ISSET(cpu, &all))
+			continue;
+		cpus++;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+		EXPECT_EQ(0, read_all());
+		first = nr;
+		EXPECT_TRUE(descriptor_burn(fd, 0, 10));
+		EXPECT_EQ(0, read_all());
+		EXPECT_LE(first + 10, nr);
+		for (i = first; i < nr; i++)
+			EXPECT_EQ((u32)cpu, records[i]->cpu);
+	}
+	sched_setaffinity(0, sizeof(all), &all);
+}
+
+static u64 sum_of_periods(void)
+{
+	u64 sum = 0;
+
+	for (unsigned int i = 0; i < nr; i++)
+		sum += records[i]->periods;
+	return sum;
+}
+
+/* Enables a session of this process with a period and room for enough records. */
+static int open_clocked(u32 fork, u32 exec, u64 period, u32 flags)
+{
+	fd = descriptor_open_as((struct profil_open){
+		.flags = flags,
+		.modes = MODES_ALL,
+		.fork = fork,
+		.exec = exec,
+		.nr_records = ENOUGH,
+		.period = period,
+	});
+	return fd < 0 ? fd : descriptor_enable(fd);
+}
+
+TEST_F(records, of_ticks_of_the_scheduler_stand_for_the_missed_ticks_before)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 200));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_EQ(s.ticks, s.outside);
+	EXPECT_EQ(s.ticks + s.missed, sum_of_periods());
+	TH_LOG("%llu ticks, %llu missed", (unsigned long long)s.ticks,
+	       (unsigned long long)s.missed);
+}
+
+TEST_F(records, of_a_clock_stand_for_the_missed_periods_before)
+{
+	u64 longer = 0, missed = 0;
+	struct profil_query query;
+	struct profil_stats s;
+	unsigned int i, j;
+
+	ASSERT_EQ(0, device_query(&query));
+	for (i = 0; i < 20 && (i < 2 || !missed); i++) {
+		nr = 0;
+		/* With the shortest period, the samples take so long that periods are missed. */
+		ASSERT_EQ(0, open_clocked(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, query.min_period,
+					  i % 2 ? PROFIL_OPEN_JITTER : 0));
+		ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+		EXPECT_TRUE(descriptor_burn(fd, 0, 500));
+		ASSERT_EQ(0, descriptor_disable(fd, &s));
+		EXPECT_EQ(0, read_all());
+		EXPECT_EQ(0U, s.dropped_record);
+		EXPECT_EQ(s.outside, nr);
+		EXPECT_EQ(s.ticks, s.outside);
+		EXPECT_EQ(s.ticks + s.missed, sum_of_periods());
+		missed += s.missed;
+		for (j = 0; j < nr; j++) {
+			EXPECT_LE(1U, records[j]->periods);
+			longer += records[j]->periods > 1;
+		}
+		close_session();
+	}
+	/* An ordinary user's shortest period is so long that perhaps none is missed. */
+	if (!geteuid())
+		EXPECT_LT(0U, missed);
+	EXPECT_EQ(!missed, !longer);
 }
 
 static atomic_bool enough;
@@ -1036,6 +1161,46 @@ TEST_F_TIMEOUT(records, are_read_one_by_one_while_new_ones_arrive, 150)
 	waitpid(child, NULL, 0);
 }
 
+static void *read_for_ever(void *buffer)
+{
+	const struct sched_param none = {};
+
+	sched_setscheduler(0, SCHED_IDLE, &none);
+	while (read(fd, buffer, 4096) > 0)
+		;
+	return NULL;
+}
+
+/* Exits while the reader, which rarely gets the CPU, has been woken to read. */
+static int exit_before_reading(void)
+{
+	static u64 buffer[512];
+	pthread_t thread;
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	if (sched_setaffinity(0, sizeof(one), &one))
+		return 1;
+	if (open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH))
+		return 2;
+	if (pthread_create(&thread, NULL, read_for_ever, buffer))
+		return 3;
+	return loop_until(0, stats_now().outside >= 5) ? 0 : 4;
+}
+
+TEST_F(records, do_not_keep_a_reader_from_exiting)
+{
+	for (int i = 0; i < 30; i++) {
+		int status = -1;
+		pid_t child = spawn(exit_before_reading);
+
+		ASSERT_LT(0, child);
+		ASSERT_TRUE(await(waitpid(child, &status, WNOHANG) == child));
+		ASSERT_EQ(0, status);
+	}
+}
+
 TEST_F(records, wake_a_waiting_read)
 {
 	struct profil_stats s;
@@ -1187,9 +1352,39 @@ TEST_F(records, cannot_be_read_into_unmapped_memory)
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_EQ(-1, read(fd, nowhere, 4096));
 	EXPECT_EQ(EFAULT, errno);
-	/* At most the record that could not be copied is lost. */
+	/* No record is lost. */
 	EXPECT_EQ(0, read_all());
-	EXPECT_LE(s.outside, nr + 1);
+	EXPECT_EQ(s.outside, nr);
+}
+
+TEST_F(records, are_read_whole_up_to_memory_that_is_not_mapped)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0);
+	struct profil_stats s;
+	ssize_t n;
+
+	ASSERT_NE(MAP_FAILED, (void *)pages);
+	ASSERT_EQ(0, munmap(pages + page, page));
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 50));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, O_NONBLOCK));
+	for (size_t room = 8; nr < s.outside && room <= page; room += 8) {
+		n = read(fd, pages + page - room, page);
+		if (n == -1) {
+			ASSERT_EQ(EFAULT, errno);
+			continue;
+		}
+		ASSERT_LT(0, n);
+		EXPECT_GE((ssize_t)room, n);
+		ASSERT_LT(0, take(pages + page - room, n));
+	}
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+	munmap(pages, page);
 }
 
 static int join_and_tick(void)
@@ -1218,11 +1413,12 @@ TEST_F(records, end_after_the_last_target_has_been_reaped)
 	EXPECT_EQ(POLLIN, polled(0));
 	EXPECT_EQ(1U, stats_now().targets);
 	EXPECT_EQ(0, read_all());
-	EXPECT_EQ(0, polled(0));
+	EXPECT_EQ(0, polled(0) & POLLHUP);
 	EXPECT_EQ(0, status_of(child));
 
-	EXPECT_EQ(POLLHUP, polled(20000));
-	EXPECT_EQ(1, read_all());
+	/* Ticks can come until the very end of the exit, after the child has been reaped. */
+	EXPECT_TRUE(await(read_all() == 1));
+	EXPECT_EQ(POLLHUP, polled(0));
 	EXPECT_EQ(0, read(fd, reader.buffer, sizeof(reader.buffer)));
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_TRUE(accounted(&s));
@@ -1443,6 +1639,170 @@ TEST_F(records, describe_a_process_that_has_execed_and_exited_since)
 	EXPECT_LE(5U, old);
 	EXPECT_LE(5U, new);
 	unlink(program);
+}
+
+#define CLOCK_NS	100000
+
+/*
+ * Checks the records of children that exec or exit: those with a flag have no pc, and all others
+ * have one. Returns the number of those with @flag.
+ */
+static unsigned int count_without_pc(struct __test_metadata *_metadata, u32 flag)
+{
+	const u32 no_pc = PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT;
+	unsigned int i, n = 0, unmapped = 0;
+
+	for (i = 0; i < nr; i++) {
+		const struct profil_record *r = records[i];
+
+		n += !!(r->flags & flag);
+		if (!(r->flags & no_pc)) {
+			EXPECT_NE(0U, r->pc);
+			unmapped += !(r->flags & PROFIL_RECORD_MAPPED);
+			continue;
+		}
+		EXPECT_NE(no_pc, r->flags & no_pc);
+		EXPECT_EQ((u32)PROFIL_RECORD_SYSTEM, r->flags & ~no_pc);
+		EXPECT_EQ(0U, r->pc + r->start + r->end + r->offset + r->ino);
+		EXPECT_EQ(0, strcmp("", path_of(r)));
+		EXPECT_NE(0U, r->space);
+		EXPECT_LE(1U, r->periods);
+	}
+	/* While a task changes its own mappings, they cannot be looked up at the tick. */
+	TH_LOG("%u records, %u with the flag, %u without mapping", nr, n, unmapped);
+	if (!preempt_rt())
+		EXPECT_GE(nr / 4, unmapped);
+	return n;
+}
+
+static int join_and_exec_often(void)
+{
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
+		return 30;
+	exec_again(6);
+	return 40;
+}
+
+/* Reads the records of @child until it exits, so that there is always room. */
+static void read_until_exit(struct __test_metadata *_metadata, pid_t child)
+{
+	while (task_state(child) != 'Z' && polled(20000) == POLLIN) {
+		ASSERT_LE(0, read_all());
+		usleep(20000);
+	}
+	EXPECT_EQ(0, status_of(child));
+}
+
+TEST_F_TIMEOUT(records, are_left_by_ticks_in_exec, 150)
+{
+	struct profil_stats s;
+	unsigned int i, old = 0;
+	pid_t child;
+
+	ASSERT_EQ(0, open_clocked(PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, CLOCK_NS, 0));
+	child = spawn(join_and_exec_often);
+	read_until_exit(_metadata, child);
+	EXPECT_TRUE(await(!stats_now().targets));
+	EXPECT_EQ(1, read_all());
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0U, s.dropped);
+	EXPECT_EQ(s.ticks, s.outside);
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_EQ(s.ticks + s.missed, sum_of_periods());
+	EXPECT_LE(20U, count_without_pc(_metadata, PROFIL_RECORD_EXEC));
+	for (i = 0; i < nr; i++) {
+		EXPECT_EQ(child, records[i]->pid);
+		old += records[i]->flags & PROFIL_RECORD_EXEC && records[i]->space == shared->space;
+	}
+	/* The first exec frees memory after the change to the new address space. */
+	EXPECT_LT(0U, old);
+}
+
+static int join_grow_and_exit(void)
+{
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
+		return 30;
+	grow(64);
+	return 0;
+}
+
+TEST_F_TIMEOUT(records, are_left_by_ticks_in_exit, 150)
+{
+	unsigned int i, first = 0, exiting;
+	struct profil_stats s;
+	pid_t child;
+
+	/* To grow takes long on a slow host. */
+	ASSERT_EQ(0, open_clocked(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 10 * CLOCK_NS, 0));
+	for (unsigned int round = 0; round < 3; round++) {
+		exiting = 0;
+		child = spawn(join_grow_and_exit);
+		read_until_exit(_metadata, child);
+		EXPECT_TRUE(await(!stats_now().targets));
+		EXPECT_EQ(1, read_all());
+		for (i = first; i < nr; i++) {
+			EXPECT_EQ(child, records[i]->pid);
+			EXPECT_EQ(child, records[i]->tid);
+			EXPECT_EQ(shared->space, records[i]->space);
+			exiting += !!(records[i]->flags & PROFIL_RECORD_EXIT);
+		}
+		EXPECT_LE(10U, exiting);
+		first = nr;
+	}
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0U, s.dropped);
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_EQ(s.ticks, s.outside);
+	EXPECT_EQ(s.ticks + s.missed, sum_of_periods());
+	EXPECT_LE(30U, count_without_pc(_metadata, PROFIL_RECORD_EXIT));
+	EXPECT_EQ(0U, count_without_pc(_metadata, PROFIL_RECORD_EXEC));
+}
+
+TEST_F_TIMEOUT(records, are_dropped_in_exec_and_exit_if_there_is_no_room, 150)
+{
+	struct profil_stats s;
+
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL,
+		.exec = PROFIL_EXEC_FOLLOW,
+		.nr_records = 1,
+		.period = CLOCK_NS,
+	});
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_EQ(0, status_of(spawn(join_and_exec_often)));
+	EXPECT_TRUE(await(!stats_now().targets));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(1U, s.outside);
+	EXPECT_EQ(s.dropped, s.dropped_record);
+	EXPECT_LE(20U, s.dropped);
+}
+
+TEST_F_TIMEOUT(records, are_not_left_in_exec_and_exit_by_a_session_without_records, 150)
+{
+	struct profil_stats s;
+
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL,
+		.exec = PROFIL_EXEC_FOLLOW,
+		.period = CLOCK_NS,
+	});
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_EQ(0, status_of(spawn(join_and_exec_often)));
+	EXPECT_TRUE(await(!stats_now().targets));
+	EXPECT_EQ(0, status_of(spawn(join_grow_and_exit)));
+	EXPECT_TRUE(await(!stats_now().targets));
+	EXPECT_EQ(1, read_all());
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(0U, nr);
+	EXPECT_LE(20U, s.dropped_exec);
+	EXPECT_LE(10U, s.dropped_exit);
+	EXPECT_EQ(s.dropped, s.dropped_exec + s.dropped_exit);
 }
 
 static int tick_and_exec_for_ever(void)

@@ -269,6 +269,109 @@ TEST_F(session, does_not_follow_into_a_program_that_gains_privilege)
 	}
 }
 
+/* The result of a read() by another thread. */
+static struct {
+	pthread_t thread;
+	atomic_bool done;
+	ssize_t first, second;
+	u64 buffer[1024];
+} reader;
+
+static void *read_to_the_end(void *unused)
+{
+	(void)unused;
+	reader.first = read(fd, reader.buffer, sizeof(reader.buffer));
+	reader.second = read(fd, (char *)reader.buffer + reader.first, 4096);
+	reader.done = true;
+	return NULL;
+}
+
+static int join_as_user_and_exec_at_once(void)
+{
+	if (setresgid(USER, USER, USER) || setresuid(USER, USER, USER))
+		return 40;
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
+		return 41;
+	shared->step = 1;
+	if (!step_is(2))
+		return 42;
+	execve(program, new_argv, new_envp);
+	return 43;
+}
+
+/* Starts a target that executes a set-user-ID program. The session is not enabled: no ticks. */
+static pid_t leave(struct __test_metadata *_metadata, u32 on_exec, u32 nr_records)
+{
+	pid_t child;
+
+	ASSERT_EQ(0, program_create(04755, false));
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, on_exec, nr_records);
+	ASSERT_LE(0, fd);
+	child = spawn(join_as_user_and_exec_at_once);
+	ASSERT_TRUE(step_is(1));
+	return child;
+}
+
+TEST_F(session, tells_a_waiting_reader_that_a_program_gains_privilege_and_then_ends)
+{
+	const struct profil_record *r = (void *)reader.buffer;
+	pid_t child;
+
+	if (geteuid())
+		SKIP(return, "only root can make a program of another user");
+	child = leave(_metadata, PROFIL_EXEC_FOLLOW, 16);
+	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_to_the_end, NULL));
+	shared->step = 2;
+	EXPECT_TRUE(await(reader.done));
+	EXPECT_EQ((ssize_t)r->size, reader.first);
+	EXPECT_EQ(0, reader.second);
+	pthread_join(reader.thread, NULL);
+	EXPECT_EQ((u32)(PROFIL_RECORD_DETACHED | PROFIL_RECORD_FILE), r->flags);
+	EXPECT_EQ(0, strcmp(program, r->path));
+	EXPECT_EQ(child, r->pid);
+	EXPECT_EQ(child, r->tid);
+	EXPECT_EQ(shared->space, r->space);
+	EXPECT_EQ(0U, r->periods);
+	EXPECT_EQ(0U, stats_now().ticks + stats_now().outside + stats_now().unfollowed);
+	EXPECT_EQ(0U, stats_now().targets);
+	killed(child);
+	unlink(program);
+}
+
+TEST_F(session, counts_as_unfollowed_what_it_has_no_room_to_tell)
+{
+	pid_t child;
+
+	if (geteuid())
+		SKIP(return, "only root can make a program of another user");
+	child = leave(_metadata, PROFIL_EXEC_FOLLOW, 1);
+	/* The only record is that of another target. */
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
+	ASSERT_EQ(0, descriptor_disable(fd, NULL));
+	shared->step = 2;
+	EXPECT_TRUE(await(stats_now().targets == 1));
+	EXPECT_EQ(1U, stats_now().unfollowed);
+	EXPECT_EQ(1U, stats_now().outside);
+	killed(child);
+	unlink(program);
+}
+
+TEST_F(session, tells_nobody_of_an_exec_that_it_would_not_follow_anyway)
+{
+	pid_t child;
+
+	if (geteuid())
+		SKIP(return, "only root can make a program of another user");
+	child = leave(_metadata, PROFIL_EXEC_OFF, 16);
+	shared->step = 2;
+	EXPECT_TRUE(await(!stats_now().targets));
+	EXPECT_EQ(0, read(fd, reader.buffer, sizeof(reader.buffer)));
+	killed(child);
+	unlink(program);
+}
+
 TEST_F(session, follows_a_spawned_program)
 {
 	struct profil_range range = range_all(page, 1, 4);

@@ -2132,7 +2132,8 @@ TEST_F_TIMEOUT(fuzz, random_calls_break_no_invariant, 14400)
 				watch(self, i);
 		if (now_ns() - said >= minute) {
 			said += minute;
-			TH_LOG("%llu min: %llu calls", (said - begin) / minute,
+			TH_LOG("%llu min: %llu calls",
+			       (unsigned long long)((said - begin) / minute),
 			       (unsigned long long)shared->calls);
 		}
 	}
