@@ -31,8 +31,9 @@ MAN := $(DESTDIR)$(PREFIX)/share/man
 
 all: modules lib tools samples
 
+# CC=clang on the command line is not for the module: the kernel names its own compiler.
 modules:
-	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+	MAKEFLAGS='$(filter-out CC=%,$(MAKEFLAGS))' $(MAKE) -C $(KDIR) M=$(CURDIR) modules
 
 modules_install:
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
@@ -63,6 +64,7 @@ demo:
 
 real:
 	selftests/real/run
+	selftests/real/run --suite trixie python3_perf
 
 check:
 	selftests/check

@@ -8,9 +8,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <time.h>
 
 typedef uint8_t u8;
 typedef uint32_t u32;
@@ -23,6 +25,28 @@ typedef int32_t s32;
 static inline int compare_u64(u64 a, u64 b)
 {
 	return a < b ? -1 : a > b;
+}
+
+static inline u64 time_ns(struct timespec time)
+{
+	return time.tv_sec * NS_PER_S + time.tv_nsec;
+}
+
+static inline u64 clock_ns(clockid_t clock)
+{
+	struct timespec now = {};
+
+	clock_gettime(clock, &now);
+	return time_ns(now);
+}
+
+/* Opens /proc/PID/@name for reading. */
+static inline FILE *proc_open(pid_t pid, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return fopen(path, "re");
 }
 
 /*
@@ -41,6 +65,25 @@ static inline bool array_grow(void *array, size_t nr, size_t element_size)
 	if (new)
 		memcpy(array, &new, sizeof(new));
 	return new;
+}
+
+/*
+ * Returns the index of the first element whose key is at least @value, in an array that is sorted
+ * by it. @key: the key of the first element. @size: of an element.
+ */
+static inline size_t array_index(const u64 *key, size_t nr, size_t size, u64 value)
+{
+	size_t low = 0, high = nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (*(const u64 *)((const char *)key + middle * size) < value)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
 #endif /* PROFIL_TOOLS_UTIL_H */

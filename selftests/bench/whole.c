@@ -2,8 +2,9 @@
 /*
  * Rows with the cost of profiling a program from beginning to end, in all tasks and interrupts: of
  * the program, the profiler and the kernel. There is one CPU, whose clock counts instructions, so
- * this cost is the extra time of the command, relative to the program alone. The program runs with
- * two lengths, which give the fixed cost and the cost for each second of CPU time.
+ * this cost is the extra time of the command, relative to the program alone, without the time in
+ * which the CPU was idle: a profiler may wait. The program runs with two lengths, which give the
+ * fixed cost and the cost for each second of CPU time.
  */
 #include "measure.h"
 
@@ -45,10 +46,33 @@ int whole_program(int argc, char **argv)
 	return 0;
 }
 
+/* The time in which the CPU has not been idle since boot, in ns. */
+static u64 busy_time(void)
+{
+	FILE *f = fopen("/proc/timer_list", "re");
+	unsigned long long ns;
+	char line[256];
+	int found = 0;
+	u64 idle = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, " .idle_sleeptime : %llu", &ns) == 1 ||
+		    sscanf(line, " .iowait_sleeptime : %llu", &ns) == 1) {
+			idle += ns;
+			found++;
+		}
+	}
+	if (f)
+		fclose(f);
+	if (found != 2)
+		die("/proc/timer_list");
+	return now() - idle;
+}
+
 /* Returns the number of instructions, or -1. */
 static double run_for(const struct whole *whole, double seconds)
 {
-	const u64 begin = now();
+	const u64 begin = busy_time();
 	char rounds[24], script[256];
 	int status;
 	pid_t pid;
@@ -65,7 +89,7 @@ static double run_for(const struct whole *whole, double seconds)
 		fail("%s: status %x", whole->name, status);
 		return -1;
 	}
-	return (double)(now() - begin) / INSTRUCTION_NS;
+	return (double)(busy_time() - begin) / INSTRUCTION_NS;
 }
 
 /* A first run puts files into memory and hooks into place. Then both lengths are measured. */

@@ -14,12 +14,16 @@
  *	record_work wide N MS		runs loops in N pages of anonymous memory, in turns
  *	record_work swap A B N MS	runs loops in files A and B, mapped at one address in turns
  *	record_work make A		writes file A for this
+ *	record_work late MS		system calls with interrupts off for a ms and more
  */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -164,6 +168,37 @@ static int orphan(u64 ms)
 	_exit(0);
 }
 
+/*
+ * read() of an eventfd wakes the epoll instances that wait for it, with interrupts off. One of them
+ * waits for more and more copies of the eventfd, until this takes a ms.
+ */
+static int late(u64 ms)
+{
+	const u64 end = cpu_ms(CLOCK_PROCESS_CPUTIME_ID) + ms;
+	struct epoll_event event = { .events = EPOLLOUT };
+	int fd = eventfd(1 << 30, EFD_SEMAPHORE | EFD_CLOEXEC);
+	int waiters = epoll_create1(EPOLL_CLOEXEC);
+	struct rlimit files;
+	u64 before, value;
+
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return 1;
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+	do {
+		for (int i = 0; i < 1000; i++)
+			if (epoll_ctl(waiters, EPOLL_CTL_ADD, dup(fd), &event))
+				return 1;
+		before = cpu_ms(CLOCK_PROCESS_CPUTIME_ID);
+		if (read(fd, &value, sizeof(value)) != sizeof(value))
+			return 1;
+	} while (cpu_ms(CLOCK_PROCESS_CPUTIME_ID) < before + 2);
+	while (cpu_ms(CLOCK_PROCESS_CPUTIME_ID) < end)
+		if (read(fd, &value, sizeof(value)) != sizeof(value))
+			return 1;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 2 ? argv[1] : "";
@@ -194,6 +229,8 @@ int main(int argc, char **argv)
 		return wide(a, b);
 	if (!strcmp(what, "make"))
 		return make(argv[2]);
+	if (!strcmp(what, "late"))
+		return late(a);
 	if (!strcmp(what, "swap") && argc == 6)
 		return swap(argv[2], argv[3], atoi(argv[4]), atoi(argv[5]));
 	return 2;

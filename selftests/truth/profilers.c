@@ -16,13 +16,17 @@
 static u32 counters[1024] __attribute__((aligned(4096)));
 static int session = -1, without_children = -1;
 
-static int session_open(u32 modes, u64 period, u32 on_fork, const struct profil_range *range)
+#define MAX_RECORDS	16384
+
+static int session_open(u32 modes, u64 period, u32 on_fork, u32 nr_records,
+			const struct profil_range *range)
 {
 	struct profil_open open = {
 		.size = sizeof(open),
 		.flags = period ? PROFIL_OPEN_JITTER : 0,
 		.modes = modes,
 		.fork = on_fork,
+		.nr_records = nr_records,
 		.period = period,
 	};
 	int fd = ioctl(device_fd(), PROFIL_IOC_OPEN, &open);
@@ -53,8 +57,10 @@ static void session_begin(struct profile *p)
 	p->period = period ?: p->tick_ns;
 	if (p->want & WANT_CHILDREN) {
 		range.flags = PROFIL_RANGE_INHERIT;
-		without_children = session_open(modes, period, PROFIL_FORK_OFF, NULL);
-		session = session_open(modes, period, PROFIL_FORK_SHARE, &range);
+		without_children = session_open(modes, period, PROFIL_FORK_OFF, 0, NULL);
+		session = session_open(modes, period, PROFIL_FORK_SHARE, 0, &range);
+	} else if (p->want & WANT_RECORDS) {
+		session = session_open(modes, period, PROFIL_FORK_OFF, MAX_RECORDS, NULL);
 	} else {
 		struct profil_start start = {
 			.size = sizeof(start),
@@ -70,6 +76,27 @@ static void session_begin(struct profile *p)
 	}
 }
 
+/* Each record stands for a number of periods. */
+static void read_records(struct profile *p)
+{
+	static char buffer[65536] __attribute__((aligned(8)));
+	ssize_t len;
+
+	fcntl(session, F_SETFL, O_NONBLOCK);
+	while ((len = read(session, buffer, sizeof(buffer))) > 0) {
+		const struct profil_record *r;
+
+		for (char *at = buffer; at < buffer + len; at += r->size) {
+			r = (const void *)at;
+			p->periods += r->periods;
+			if (place_of(r->pc) < NR_PLACES)
+				p->places[place_of(r->pc)] += r->periods;
+		}
+	}
+	if (len < 0 && errno != EAGAIN)
+		die("records");
+}
+
 static void session_end(struct profile *p)
 {
 	if (session < 0 ? session_stop(PROFIL_SCOPE_PROCESS, &p->stats) :
@@ -80,7 +107,9 @@ static void session_end(struct profile *p)
 	/* The missed samples are known from a clock, not from the CPU time. */
 	p->samples = p->stats.ticks + p->stats.missed;
 	p->own = p->stats.ticks + p->stats.unselected;
-	if (session >= 0) {
+	if (p->want & WANT_RECORDS)
+		read_records(p);
+	if (without_children >= 0) {
 		struct profil_stats parents;
 
 		if (descriptor_disable(without_children, &parents))
@@ -90,9 +119,11 @@ static void session_end(struct profile *p)
 		p->own = parents.ticks;
 		p->children = p->samples - parents.ticks - parents.missed;
 		close(without_children);
-		close(session);
-		session = -1;
+		without_children = -1;
 	}
+	if (session >= 0)
+		close(session);
+	session = -1;
 }
 
 /* The C library's profil(): libprofil is not linked. */

@@ -19,6 +19,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -522,6 +524,56 @@ static void row_io(struct outcome *o)
 	o->figures[1] = samples_rate(o);
 }
 
+/*
+ * 10: a system call that keeps interrupts off, so that most of its ticks are missed. read() of an
+ * eventfd wakes the epoll instances that wait for it, here one with WAITERS copies of the eventfd.
+ */
+#define WAITERS	8000
+
+static int eventfd_with_waiters(void)
+{
+	struct rlimit many = { WAITERS + 100, WAITERS + 100 };
+	struct epoll_event event = { .events = EPOLLOUT };
+	int fd = eventfd(1 << 30, EFD_SEMAPHORE | EFD_CLOEXEC);
+	int waiters = epoll_create1(EPOLL_CLOEXEC);
+
+	setrlimit(RLIMIT_NOFILE, &many);
+	for (unsigned int i = 0; i < WAITERS; i++)
+		if (epoll_ctl(waiters, EPOLL_CTL_ADD, dup(fd), &event))
+			die("epoll");
+	return fd;
+}
+
+static void row_interrupts_off(struct outcome *o)
+{
+	u64 event, length, time, until, cpu[2] = { 0, 0 };
+	u8 deck[2] = { 0, PLACE_READ_MUCH };
+	int fd = eventfd_with_waiters();
+
+	length = cpu_now();
+	place_read(PLACE_READ_MUCH, fd, &event, sizeof(event));
+	length = cpu_now() - length;
+	begin(o);
+	until = cpu_now() + budget();
+	do {
+		shuffle(deck, 2);
+		for (unsigned int i = 0; i < 2; i++) {
+			time = cpu_now();
+			if (!deck[i])
+				place_run(0, length / 16 / PLACE_ITERATION);
+			else if (place_read(deck[i], fd, &event, sizeof(event)) < 0)
+				die("eventfd");
+			cpu[!!deck[i]] += cpu_now() - time;
+		}
+		random_pause();
+	} while (cpu_now() < until);
+	end(o);
+	o->figures[0] = share(o->profile.places[PLACE_READ_MUCH],
+			      o->profile.places[0] + o->profile.places[PLACE_READ_MUCH],
+			      (double)cpu[1] / (cpu[0] + cpu[1]));
+	o->figures[1] = samples_rate(o);
+}
+
 static const struct row {
 	const char *number;
 	const char *name;
@@ -595,6 +647,12 @@ static const struct row {
 		.name = "two threads, short bursts, pipes and pauses",
 		.figures = { "of 75 %", "samples/CPU time" },
 		.run = row_io,
+	}, {
+		.number = "10",
+		.name = "a system call that keeps interrupts off",
+		.figures = { "its share", "samples/CPU time" },
+		.run = row_interrupts_off,
+		.want = WANT_RECORDS,
 	},
 };
 
@@ -667,8 +725,14 @@ static const char *wrong(const struct row *row, const struct outcome *o)
 		return "the run failed";
 	if (!accounted(&p->stats))
 		return "ticks are not accounted for";
-	if (p->stats.hit != sum(p->places, NR_PLACES))
+	if (row->want & WANT_RECORDS) {
+		if (p->periods != p->stats.ticks + p->stats.missed)
+			return "the records do not stand for all ticks";
+		if (p->stats.missed < p->samples / 8)
+			return "few ticks are missed";
+	} else if (p->stats.hit != sum(p->places, NR_PLACES)) {
 		return "hits are not the sum of the counters";
+	}
 	if (o->longest >= tick_ns)
 		return "a process was longer than a tick";
 	if (p->profiler == TICK && llabs((long long)(p->own - o->ticks)) > OFF)

@@ -34,6 +34,7 @@ enum profiler { TICK, CLOCK, GLIBC, GPERFTOOLS, PERF_USER, PERF_ROOT, NR_PROFILE
 #define WANT_USER	1U	/* only user code, if the profiler can choose */
 #define WANT_CHILDREN	2U	/* also child processes */
 #define WANT_ALL	4U	/* all samples; places, if the profiler can do both */
+#define WANT_RECORDS	8U	/* TICK and CLOCK: places from records, weighted by their periods */
 
 struct profile {
 	enum profiler profiler;
@@ -45,6 +46,7 @@ struct profile {
 	u64 children;		/* samples of child processes */
 	u64 own;		/* TICK and CLOCK: ticks of this process */
 	u64 places[NR_PLACES];
+	u64 periods;		/* of all records */
 	struct profil_stats stats;	/* TICK and CLOCK */
 	u64 tick_ns;
 };

@@ -26,10 +26,16 @@ int command_record(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_gperf(int argc, char **argv);
 
-/* Sets the name with which error messages begin, including those of getopt_long(). */
+/*
+ * Sets the name with which error messages begin, including those of getopt_long(), and the encoding
+ * of all text, UTF-8.
+ */
 void command_set_name(char **argv, const char *name);
 
 /* Parses a decimal number from 1 to @max. */
 bool command_parse_number(const char *text, uint64_t max, uint64_t *number);
+
+/* Parses a time: a decimal number, and a unit (ns, us, ms or s) or nothing for seconds. */
+bool command_parse_time(const char *text, uint64_t *ns);
 
 #endif /* PROFIL_TOOLS_COMMAND_H */

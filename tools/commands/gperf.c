@@ -12,7 +12,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
+#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include <handover.h>
@@ -22,15 +22,10 @@
 #include "output/output.h"
 #include "recording/classic.h"
 
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
-
 struct options {
 	pid_t pid;
 	bool wait;
-	bool demangle;
-	u64 lines;
+	struct output_options output;
 };
 
 static void usage(FILE *out)
@@ -42,7 +37,6 @@ static void usage(FILE *out)
 	      "\n"
 	      "  -w, --wait          print at each osProfileFlush() until the process ends\n"
 	      "  -n, --lines N       print the first N lines only\n"
-	      "      --no-demangle   do not demangle names\n"
 	      "  -h, --help          print this help\n", out);
 }
 
@@ -52,7 +46,6 @@ static int parse_options(int argc, char **argv, struct options *options)
 	static const struct option table[] = {
 		{ "wait", no_argument, NULL, 'w' },
 		{ "lines", required_argument, NULL, 'n' },
-		{ "no-demangle", no_argument, NULL, 'm' },
 		{ "help", no_argument, NULL, 'h' },
 		{}
 	};
@@ -65,13 +58,10 @@ static int parse_options(int argc, char **argv, struct options *options)
 			options->wait = true;
 			break;
 		case 'n':
-			if (!command_parse_number(optarg, UINT64_MAX, &options->lines)) {
+			if (!command_parse_number(optarg, UINT64_MAX, &options->output.lines)) {
 				warnx("-n: \"%s\" is not a number of lines", optarg);
 				return COMMAND_USAGE;
 			}
-			break;
-		case 'm':
-			options->demangle = false;
 			break;
 		case 'h':
 			usage(stdout);
@@ -90,6 +80,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 		return COMMAND_USAGE;
 	}
 	options->pid = number;
+	output_get_terminal(&options->output);
 	return -1;
 }
 
@@ -130,16 +121,16 @@ static void print_error(pid_t pid, int err)
 static bool report(const struct options *options, struct recording *recording, int err)
 {
 	struct rows rows = {
-		.keys = { &row_key_function },
-		.nr_keys = 1,
-		.lines = options->lines,
-		.demangle = options->demangle,
+		.keys = { &row_keys[ROWS_BY_DSO], &row_keys[ROWS_BY_SYMBOL] },
+		.nr_keys = 2,
+		.demangle = true,
 	};
 
-	if (!err && (!rows_make(&rows, recording) || !output_text.write(stdout, &rows)))
-		err = -ENOMEM;
+	if (!err && rows_make(&rows, recording))
+		output_text(stdout, &rows, &options->output);
 	rows_free(&rows);
-	recording_free(recording);
+	if (recording)
+		recording_free(recording);
 	if (err)
 		print_error(options->pid, err);
 	return !err && !fflush(stdout);
@@ -163,7 +154,7 @@ static bool report_once(const struct options *options, int pidfd)
 		      errno == ENOENT ? ": the profil module must be loaded" : "");
 		return false;
 	}
-	err = classic_copy(options->pid, device, &recording);
+	err = classic_read(options->pid, device, false, &recording);
 	close(device);
 	/* The process may have exited, and another process may have got its id. */
 	if (has_ended(pidfd))
@@ -187,7 +178,7 @@ static int receive_file(int connection)
 {
 	union {
 		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
+		char room[CMSG_LEN(sizeof(int))];	/* for no more than one descriptor */
 	} control;
 	char byte;
 	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
@@ -195,12 +186,12 @@ static int receive_file(int connection)
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = &control,
-		.msg_controllen = sizeof(control),
+		.msg_controllen = sizeof(control.room),
 	};
 	struct cmsghdr *header;
 	int file;
 
-	if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) <= 0)
+	if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) < 0)
 		return -1;
 	header = CMSG_FIRSTHDR(&message);
 	if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
@@ -219,7 +210,7 @@ static bool report_flush(const struct options *options, int connection)
 		file = receive_file(connection);
 	if (file < 0)
 		return true;
-	err = classic_read(options->pid, file, &recording);
+	err = classic_read(options->pid, file, true, &recording);
 	close(file);
 	return report(options, recording, err);
 }
@@ -271,7 +262,7 @@ static bool report_flushes(const struct options *options, int pidfd)
 
 int command_gperf(int argc, char **argv)
 {
-	struct options options = { .demangle = true };
+	struct options options = {};
 	int status, pidfd;
 	bool done;
 
@@ -279,7 +270,7 @@ int command_gperf(int argc, char **argv)
 	status = parse_options(argc, argv, &options);
 	if (status >= 0)
 		return status;
-	pidfd = syscall(SYS_pidfd_open, options.pid, 0);
+	pidfd = pidfd_open(options.pid, 0);
 	if (pidfd < 0) {
 		print_error(options.pid, errno == EINVAL ? -ESRCH : -errno);
 		return COMMAND_FAILED;

@@ -15,20 +15,17 @@
 #error "the Makefile sets the version"
 #endif
 
-static int command_help(int argc, char **argv);
-static int command_version(int argc, char **argv);
-
 static const struct command {
 	const char *name;
 	const char *about;
-	int (*run)(int argc, char **argv);
+	int (*run)(int argc, char **argv);	/* NULL: main() does it */
 } commands[] = {
 	{ "record", "record where a command or a running process spends its time",
 	  command_record },
 	{ "report", "print a recording, by function", command_report },
 	{ "gperf", "print the profile that a process makes of itself, by function", command_gperf },
-	{ "help", "list the commands, or explain one", command_help },
-	{ "version", "print the version", command_version },
+	{ "help", "list the commands", NULL },
+	{ "version", "print the version", NULL },
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(*commands))
@@ -56,38 +53,6 @@ static int flush_output(int status)
 		return status;
 	perror("profil: standard output");
 	return status ? status : COMMAND_FAILED;
-}
-
-static int unknown_command(const char *name)
-{
-	fprintf(stderr, "profil: there is no command \"%s\"; \"profil help\" lists them\n", name);
-	return COMMAND_USAGE;
-}
-
-static int command_help(int argc, char **argv)
-{
-	const struct command *command;
-	char help[] = "--help";
-	char *args[3] = {};
-
-	if (argc < 2 || argv[1][0] == '-') {
-		usage(stdout);
-		return 0;
-	}
-	command = find_command(argv[1]);
-	if (!command)
-		return unknown_command(argv[1]);
-	args[0] = argv[1];
-	args[1] = help;
-	return command->run(2, args);
-}
-
-static int command_version(int argc, char **argv)
-{
-	(void)argc;
-	(void)argv;
-	printf("profil %s\n", PROFIL_VERSION);
-	return 0;
 }
 
 /*
@@ -122,7 +87,16 @@ int main(int argc, char **argv)
 	else if (!strcmp(name, "-V") || !strcmp(name, "--version"))
 		name = "version";
 	command = find_command(name);
-	if (!command)
-		return unknown_command(name);
-	return flush_output(command->run(argc - 1, argv + 1));
+	if (!command) {
+		fprintf(stderr, "profil: there is no command \"%s\"; \"profil help\" lists them\n",
+			name);
+		return COMMAND_USAGE;
+	}
+	if (command->run)
+		return flush_output(command->run(argc - 1, argv + 1));
+	if (!strcmp(name, "help"))
+		usage(stdout);
+	else
+		printf("profil %s\n", PROFIL_VERSION);
+	return flush_output(0);
 }

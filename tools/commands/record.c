@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * profil record: samples a command or a process with two sessions, one for user ticks and one for
- * system ticks
+ * profil record: samples a command or a process, and writes a sample for each tick
  *
- * The recorder reads the records at least ten times a second. Once a second it also reads the
- * counters, and writes the new samples and the statistics of the same moment to the file. So at any
- * time, the number of ticks in all samples of the file is hit + outside of the statistics in it.
+ * Once a second, the recorder writes the statistics of a moment, after the samples of all ticks up
+ * to that moment. So at any time, the samples in the file, together with the ticks of the recorder
+ * itself, are as many as the ticks outside of the statistics in it.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -13,123 +12,97 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
-#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <libiberty/libiberty.h>
 #include <profil.h>
 
 #include "recording/accounting.h"
-#include "recording/aggregate.h"
-#include "recording/chunks.h"
 #include "commands/command.h"
+#include "recording/datafile.h"
 #include "recording/format.h"
-#include "recording/hash.h"
-
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
+#include "recording/stream.h"
 
 #define NS_PER_MS	1000000ULL
 /* The maximum time between two reads of the records, and the time between two flushes. */
-#define DRAIN_NS	(100 * NS_PER_MS)
+#define DRAIN_NS	(250 * NS_PER_MS)
 #define FLUSH_NS	NS_PER_S
 /* The default period. */
 #define PERIOD_NS	NS_PER_MS
-/* A session has room for the records of this many seconds, within these limits. */
-#define RECORDS_S	2
-#define RECORDS_MIN	256
-#define RECORDS_MAX	8192
-#define READ_SIZE	(256U << 10)
-/* Maximum number of ticks without a mapping that wait for the next flush. */
-#define PENDING		256
+/*
+ * A session has room for the records of this time, but for no more than RECORDS_MAX; and for fewer
+ * if memory cannot be locked for them.
+ */
+#define ROOM_NS		NS_PER_S
+#define RECORDS_MIN	64
+#define RECORDS_MAX	4096
+#define READ_SIZE	(64U << 10)
+/* The maximum size of a record, with its path. */
+#define RECORD_SIZE_MAX	(8U << 10)
+/* The maximum size of the command in the file. */
+#define ARGS_SIZE	(64U << 10)
 /* Within this time after the first signal, further signals do not end the recording. */
 #define SECOND_SIGNAL_NS	(500 * NS_PER_MS)
-
-enum {
-	USER,
-	SYSTEM,
-	NR_SESSIONS,
-};
-
-_Static_assert(NR_SESSIONS == CHUNKS_SESSIONS, "sessions have the same index in chunks");
-
-static const u32 session_modes[NR_SESSIONS] = { PROFIL_MODE_USER, PROFIL_MODE_SYSTEM };
+/* After SIGINT from another process, the recording ends when the command does, or at this time. */
+#define INTERRUPT_NS	NS_PER_S
 
 struct options {
 	const char *path;
-	bool user_only;
-	bool per_thread;
-	bool no_children;
+	int user_only;			/* int: getopt_long() sets it */
+	int no_children;
+	bool verbose;
 	u64 period;			/* in ns; 0: the scheduler's tick */
-	bool clock_chosen;
+	bool freq_chosen;
 	pid_t pid;			/* 0: record a command */
 	u64 duration;			/* in ns; 0: no limit */
 	char **command;
 };
 
-struct session {
-	int fd;				/* or -1 */
-	u32 nr_records;
-	bool ended;			/* all targets have ended */
-	u64 *buffer;			/* READ_SIZE bytes */
-	ssize_t len;
-	const struct profil_record *next;	/* in the buffer, not added yet; or NULL */
-	u64 nr_read;			/* number of records that were read */
-};
-
-/* A tick whose record has no mapping. */
-struct pending {
-	unsigned int session;
-	u64 space;
-	struct format_sample sample;	/* its offset is the pc */
-};
-
 struct recorder {
 	const struct options *options;
-	struct session sessions[NR_SESSIONS];
 	struct profil_query query;
 	u64 period;			/* in ns; 0: the scheduler's tick */
 	u64 start;			/* CLOCK_MONOTONIC, in ns */
 	u64 start_time;			/* CLOCK_REALTIME of the same moment */
 	u64 drain_ns;
 	u64 last_flush;
+	int session;			/* descriptor, or -1 */
+	bool targets_gone;		/* all targets have ended */
+	u64 *buffer;			/* READ_SIZE bytes */
+	ssize_t len;			/* of the records in the buffer */
+	const struct profil_record *next;	/* in the buffer, not added yet; or NULL */
+	struct datafile file;
 	struct format_writer *writer;
-	struct aggregate *aggregate;
-	struct chunks *chunks;		/* NULL with --per-thread */
-	struct pending pending[PENDING];
-	size_t nr_pending;
-	struct format_account account;
+	struct stream stream;
+	struct summary summary;
 	bool failed;			/* an error has been printed */
 	sigset_t old_mask;
 	void (*old_sigchld)(int signal);
+	void (*old_sigpipe)(int signal);
 	struct rlimit old_limit;
 	int signals;			/* signalfd */
-	int target;			/* pidfd of -p, or -1 */
+	int pidfd;			/* of -p, or -1 */
+	pid_t pid;			/* the command, or the process of -p */
 	pid_t child;			/* 0 if there is no command, or it has ended */
 	int status;			/* of the child, as from wait() */
 	u64 first_signal;		/* the time of the first signal, or 0 */
+	u64 interrupted;		/* SIGINT ends the recording at this time; or UINT64_MAX */
+	int end_signal;			/* the signal that has ended the recording, or 0 */
+	char *command;			/* as in a shell; the program of -p */
+	char *target;			/* the process, in messages */
+	bool shows_progress;		/* on the terminal */
 };
-
-static u64 now_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
 
 /* ---- options ---- */
 
@@ -141,108 +114,54 @@ static void usage(FILE *out)
 	      "Records where a command or a running process spends its time; \"profil report\"\n"
 	      "prints it.\n"
 	      "\n"
-	      "  -o, --output FILE   write to FILE (" COMMAND_DATA ")\n"
+	      "  -o, --output FILE   write to FILE (" COMMAND_DATA "); - is standard output\n"
 	      "  -p, --pid PID       record this process; requires a capability, see profil(1)\n"
 	      "      --duration S    stop recording after S seconds\n"
 	      "  -F, --freq HZ       ticks per second of CPU time (1000)\n"
-	      "      --period TIME   time between two ticks, such as 50us or 1ms\n"
 	      "      --tick          use the ticks of the kernel's scheduler\n"
 	      "      --user-only     record user mode only\n"
-	      "      --per-thread    distinguish threads\n"
 	      "      --no-children   do not record child processes\n"
+	      "  -v, --verbose       print how all ticks were counted\n"
 	      "  -h, --help          print this help\n", out);
 }
 
-static int parse_seconds(const char *text, u64 *ns)
+static bool parse_freq(const char *text, u64 *period)
 {
-	double seconds;
 	char *end;
+	double hz = strtod(text, &end);
 
-	seconds = strtod(text, &end);
-	/* At most about 30 years, so that adding it to a time in ns does not overflow. */
-	if (end == text || *end || !isfinite(seconds) || seconds <= 0 || seconds > 1e9) {
-		warnx("--duration %s: not a number of seconds", text);
-		return -1;
-	}
-	*ns = seconds * NS_PER_S;
-	if (!*ns)
-		*ns = 1;
-	return 0;
-}
-
-static int parse_freq(const char *text, u64 *period)
-{
-	double hz;
-	char *end;
-
-	hz = strtod(text, &end);
-	if (end == text || *end || !isfinite(hz) || hz <= 0 || hz > NS_PER_S) {
-		warnx("--freq %s: not a number of ticks per second", text);
-		return -1;
-	}
-	*period = llround(NS_PER_S / hz);
-	return 0;
-}
-
-static int parse_period(const char *text, u64 *period)
-{
-	static const struct { const char *name; double ns; } units[] = {
-		{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 },
-	};
-	double number;
-	char *end;
-
-	number = strtod(text, &end);
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
-		if (end == text || strcmp(end, units[i].name))
-			continue;
-		number *= units[i].ns;
-		/* At most an hour; choose_period() checks the limits of the kernel. */
-		if (!isfinite(number) || number < 1 || number > 3600.0 * NS_PER_S)
-			break;
-		*period = llround(number);
-		return 0;
-	}
-	warnx("--period %s: not a time such as 50us or 1ms", text);
-	return -1;
+	/* If the period would not fit in 64 bits, use one that is too long, too. */
+	*period = hz * NS_PER_S > 1 ? NS_PER_S / hz + 0.5 : NS_PER_S * 1e9;
+	return end != text && !*end && hz > 0 && hz <= NS_PER_S;
 }
 
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
-	enum { USER_ONLY = 256, PER_THREAD, NO_CHILDREN, DURATION, PERIOD, TICK };
-	static const struct option table[] = {
+	enum { DURATION = 256, TICK };
+	const struct option table[] = {
 		{ "output", required_argument, NULL, 'o' },
 		{ "pid", required_argument, NULL, 'p' },
 		{ "duration", required_argument, NULL, DURATION },
 		{ "freq", required_argument, NULL, 'F' },
-		{ "period", required_argument, NULL, PERIOD },
 		{ "tick", no_argument, NULL, TICK },
-		{ "user-only", no_argument, NULL, USER_ONLY },
-		{ "per-thread", no_argument, NULL, PER_THREAD },
-		{ "no-children", no_argument, NULL, NO_CHILDREN },
+		{ "user-only", no_argument, &options->user_only, true },
+		{ "no-children", no_argument, &options->no_children, true },
+		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{}
 	};
+	const char *expected;
 	int option;
 	u64 pid;
 
-	while ((option = getopt_long(argc, argv, "+o:p:F:h", table, NULL)) >= 0) {
-		if (option == 'F' || option == PERIOD || option == TICK) {
-			if (options->clock_chosen) {
-				warnx("--freq, --period and --tick exclude each other");
-				return COMMAND_USAGE;
-			}
-			options->clock_chosen = true;
-		}
+	while ((option = getopt_long(argc, argv, "+o:p:F:vh", table, NULL)) >= 0) {
+		expected = NULL;
 		switch (option) {
 		case 'F':
-			if (parse_freq(optarg, &options->period))
-				return COMMAND_USAGE;
-			break;
-		case PERIOD:
-			if (parse_period(optarg, &options->period))
-				return COMMAND_USAGE;
+			options->freq_chosen = true;
+			if (!parse_freq(optarg, &options->period))
+				expected = "a number of ticks per second";
 			break;
 		case TICK:
 			options->period = 0;
@@ -251,30 +170,28 @@ static int parse_options(int argc, char **argv, struct options *options)
 			options->path = optarg;
 			break;
 		case 'p':
-			if (!command_parse_number(optarg, INT_MAX, &pid)) {
-				warnx("-p %s: not a process id", optarg);
-				return COMMAND_USAGE;
-			}
+			if (!command_parse_number(optarg, INT_MAX, &pid))
+				expected = "a process id";
 			options->pid = pid;
 			break;
 		case DURATION:
-			if (parse_seconds(optarg, &options->duration))
-				return COMMAND_USAGE;
+			if (!command_parse_time(optarg, &options->duration) || !options->duration)
+				expected = "a number of seconds";
 			break;
-		case USER_ONLY:
-			options->user_only = true;
+		case 0:		/* getopt_long() has set the option */
 			break;
-		case PER_THREAD:
-			options->per_thread = true;
-			break;
-		case NO_CHILDREN:
-			options->no_children = true;
+		case 'v':
+			options->verbose = true;
 			break;
 		case 'h':
 			usage(stdout);
 			return 0;
 		default:
 			usage(stderr);
+			return COMMAND_USAGE;
+		}
+		if (expected) {
+			warnx("\"%s\" is not %s", optarg, expected);
 			return COMMAND_USAGE;
 		}
 	}
@@ -289,7 +206,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 	return -1;
 }
 
-/* ---- sessions ---- */
+/* ---- the session ---- */
 
 static void print_session_error(const char *action, const struct rlimit *limit)
 {
@@ -313,55 +230,14 @@ static void print_session_error(const char *action, const struct rlimit *limit)
 	}
 }
 
-/* Opens a session with room for @nr_records, or for as many as RLIMIT_MEMLOCK allows. */
-static int session_open(struct recorder *r, struct session *session, u32 mode, u32 nr_records)
+static u32 modes_of(const struct recorder *r)
 {
-	struct profil_open open = {
-		.size = sizeof(open),
-		.modes = mode,
-		.fork = r->options->no_children ? PROFIL_FORK_OFF : PROFIL_FORK_SHARE,
-		.exec = PROFIL_EXEC_FOLLOW,
-		.nr_records = nr_records,
-		.flags = r->period ? PROFIL_OPEN_JITTER : 0,
-		.period = r->period,
-	};
-
-	while ((session->fd = profil_session_open(&open)) < 0) {
-		if (errno != EPERM || open.nr_records <= RECORDS_MIN)
-			return -1;
-		open.nr_records /= 2;
-	}
-	session->nr_records = open.nr_records;
-	if (fcntl(session->fd, F_SETFL, O_NONBLOCK))
-		return -1;
-	session->buffer = xcalloc(1, READ_SIZE);
-	return 0;
-}
-
-/*
- * Raises the soft limit to the hard limit, because all locked memory is charged to the recorder.
- * child_run() restores the old limit for the command.
- */
-static void raise_memlock(struct recorder *r, struct rlimit *limit)
-{
-	if (getrlimit(RLIMIT_MEMLOCK, &r->old_limit))
-		memset(&r->old_limit, 0, sizeof(r->old_limit));
-	*limit = r->old_limit;
-	limit->rlim_cur = limit->rlim_max;
-	if (setrlimit(RLIMIT_MEMLOCK, limit))
-		*limit = r->old_limit;
+	return r->options->user_only ? PROFIL_MODE_USER : PROFIL_MODE_USER | PROFIL_MODE_SYSTEM;
 }
 
 static u64 tick_ns(const struct recorder *r)
 {
 	return r->period ? r->period : r->query.tick_ns;
-}
-
-static u64 expected_records(const struct recorder *r, u64 seconds)
-{
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return seconds * NS_PER_S / tick_ns(r) * (cpus > 0 ? cpus : 1);
 }
 
 /* Returns -1 if the kernel does not allow the period that the user has chosen. */
@@ -370,139 +246,187 @@ static int choose_period(struct recorder *r)
 	const struct profil_query *query = &r->query;
 
 	r->period = r->options->period;
-	if (!(query->features & PROFIL_FEATURE_CLOCK)) {
-		if (r->options->clock_chosen && r->period) {
-			warnx("this profil module only supports --tick");
-			return -1;
-		}
-		r->period = 0;
-	}
 	if (!r->period || (r->period >= query->min_period && r->period <= query->max_period))
 		return 0;
-	if (!r->options->clock_chosen) {
+	if (!r->options->freq_chosen) {
 		/* The administrator has set a minimum above the default period. */
 		r->period = query->min_period;
 		return 0;
 	}
-	warnx("period %llu ns: the kernel allows %llu to %llu ns (see profil(4))",
-	      (unsigned long long)r->period, (unsigned long long)query->min_period,
-	      (unsigned long long)query->max_period);
+	warnx("%g Hz, a period of %g us: choose at most %s Hz (%g us) and at least %g Hz (%g s)",
+	      (double)NS_PER_S / r->period, r->period / 1e3,
+	      number(NS_PER_S / query->min_period).text, query->min_period / 1e3,
+	      (double)NS_PER_S / query->max_period, (double)query->max_period / NS_PER_S);
 	return -1;
 }
 
-static int sessions_open(struct recorder *r)
+/* Returns the number of records that a session should have room for. */
+static u32 records_wanted(const struct recorder *r)
 {
-	u32 nr = RECORDS_MIN * 4, least = RECORDS_MAX;
-	struct rlimit limit;
-	u64 drain;
+	u64 wanted = ROOM_NS / tick_ns(r) * sysconf(_SC_NPROCESSORS_ONLN);
 
+	if (wanted < RECORDS_MIN)
+		return RECORDS_MIN;
+	return wanted < RECORDS_MAX ? wanted : RECORDS_MAX;
+}
+
+/* Opens a session with room for records_wanted(), or for as many as RLIMIT_MEMLOCK allows. */
+static int session_open(struct recorder *r)
+{
+	struct profil_open open = {
+		.size = sizeof(open),
+		.modes = modes_of(r),
+		.fork = r->options->no_children ? PROFIL_FORK_OFF : PROFIL_FORK_SHARE,
+		.exec = PROFIL_EXEC_FOLLOW,
+	};
+	struct rlimit limit;
+	u64 fill_ns;
+	u32 wanted;
+
+	/* All locked memory is charged to the recorder. child_run() restores the old limit. */
+	getrlimit(RLIMIT_MEMLOCK, &r->old_limit);
+	limit = r->old_limit;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &limit);
 	r->query.size = sizeof(r->query);
-	raise_memlock(r, &limit);
 	if (profil_query_kernel(&r->query)) {
 		print_session_error(PROFIL_DEVICE, &limit);
 		return -1;
 	}
 	if (choose_period(r))
 		return -1;
-	while (nr < RECORDS_MAX && nr < expected_records(r, RECORDS_S))
-		nr *= 2;
-	if (nr > r->query.max_records)
-		nr = r->query.max_records;
-	for (int i = 0; i < NR_SESSIONS; i++) {
-		if (i == SYSTEM && r->options->user_only)
+	open.period = r->period;
+	open.flags = r->period ? PROFIL_OPEN_JITTER : 0;
+	wanted = records_wanted(r);
+	if (wanted > r->query.max_records)
+		wanted = r->query.max_records;
+	open.nr_records = wanted;
+	while ((r->session = profil_session_open(&open)) < 0) {
+		if (errno != EPERM || open.nr_records <= RECORDS_MIN)
 			break;
-		if (session_open(r, &r->sessions[i], session_modes[i], nr) ||
-		    profil_session_enable(r->sessions[i].fd)) {
-			print_session_error("cannot open a session", &limit);
-			return -1;
-		}
-		if (least > r->sessions[i].nr_records)
-			least = r->sessions[i].nr_records;
+		open.nr_records /= 2;
 	}
+	if (r->session < 0 || fcntl(r->session, F_SETFL, O_NONBLOCK) ||
+	    profil_session_enable(r->session)) {
+		print_session_error("cannot open a session", &limit);
+		return -1;
+	}
+	if (open.nr_records < wanted)
+		warnx("RLIMIT_MEMLOCK (%llu KiB) allows room for only %u of %u records.\n"
+		      "If the machine is busy, ticks may be lost.",
+		      (unsigned long long)limit.rlim_cur / 1024, open.nr_records, wanted);
 	/* Read the records twice in the time in which all CPUs together can fill the buffer. */
-	drain = NS_PER_S * least / 2 / (expected_records(r, 1) + 1);
-	r->drain_ns = drain < DRAIN_NS ? drain : DRAIN_NS;
+	fill_ns = tick_ns(r) * open.nr_records / sysconf(_SC_NPROCESSORS_ONLN);
+	r->drain_ns = fill_ns / 2 < DRAIN_NS ? fill_ns / 2 : DRAIN_NS;
 	return 0;
 }
 
-static void sessions_close(struct recorder *r)
+static void session_close(struct recorder *r)
 {
-	for (int i = 0; i < NR_SESSIONS; i++) {
-		if (r->sessions[i].fd >= 0)
-			close(r->sessions[i].fd);
-		r->sessions[i].fd = -1;
-		free(r->sessions[i].buffer);
-		r->sessions[i].buffer = NULL;
-	}
+	if (r->session >= 0)
+		close(r->session);
+	r->session = -1;
+}
+
+static void print_too_many(const char *target, u32 max)
+{
+	warnx("%s is sampled by as many sessions with a period as the kernel allows (%u).\n"
+	      "Each \"profil record\" has one, also if it is the command of another.\n"
+	      "End one of them, or use --tick.", target, max);
 }
 
 /* ---- the command ---- */
 
-/* The child sends this to its parent: the step that failed, and its errno. */
-struct failure {
-	enum { ATTACH = 1, EXEC } where;
-	int error;
+/* The child writes this to memory that it shares with its parent. */
+struct start {
+	__u64 space;		/* the address space of the child, as long as it has this memory */
+	int attach_error;	/* errno of the step that has failed */
+	int exec_error;
 };
 
-static void child_run(const struct recorder *r, int error_pipe)
+static void child_run(const struct recorder *r, struct start *start)
 {
-	struct failure failure = { .where = ATTACH };
-
 	setrlimit(RLIMIT_MEMLOCK, &r->old_limit);
 	signal(SIGCHLD, r->old_sigchld);
+	signal(SIGPIPE, r->old_sigpipe);
+	/* The output of the command must not get into the recording. */
+	if (!strcmp(r->options->path, "-"))
+		dup2(STDERR_FILENO, STDOUT_FILENO);
 	sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
-	for (int i = 0; i < NR_SESSIONS; i++)
-		if (r->sessions[i].fd >= 0 &&
-		    profil_session_attach(r->sessions[i].fd, PROFIL_SCOPE_PROCESS, 0, NULL))
-			goto failed;
-	failure.where = EXEC;
-	execvp(r->options->command[0], r->options->command);
-failed:
-	failure.error = errno;
-	if (write(error_pipe, &failure, sizeof(failure)) < 0)
-		warn("pipe");
+	if (profil_session_attach(r->session, PROFIL_SCOPE_PROCESS, 0, &start->space)) {
+		start->attach_error = errno;
+	} else {
+		execvp(r->options->command[0], r->options->command);
+		start->exec_error = errno;
+	}
 	_exit(COMMAND_NOT_FOUND);
+}
+
+/* Does the command exist? Then its interpreter does not, if exec fails with ENOENT. */
+static bool command_exists(const char *name)
+{
+	const char *path = getenv("PATH") ?: "/bin:/usr/bin", *end;
+	bool found = false;
+	char *file;
+
+	if (strchr(name, '/'))
+		return !access(name, F_OK);
+	for (; *path && !found; path = *end ? end + 1 : end) {
+		end = strchrnul(path, ':');
+		file = xasprintf("%.*s/%s", (int)(end - path), path, name);
+		found = !access(file, F_OK);
+		free(file);
+	}
+	return found;
+}
+
+/* Prints why the command does not run. Returns the exit status of the recorder. */
+static int command_failed(const struct recorder *r, const struct start *start)
+{
+	const char *name = r->options->command[0];
+
+	if (start->attach_error) {
+		if (start->attach_error == EBUSY)
+			print_too_many("the command", r->query.max_clocked);
+		else
+			warnx("cannot sample the command: %s", strerror(start->attach_error));
+		return COMMAND_FAILED;
+	}
+	if (start->exec_error != ENOENT || !command_exists(name)) {
+		warnx("%s: %s", name, strerror(start->exec_error));
+		return start->exec_error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_RUN;
+	}
+	warnx("%s: it exists, but the interpreter that it requires does not", name);
+	return COMMAND_NOT_RUN;
 }
 
 /* Returns 0, or the exit status of the recorder. */
 static int command_start(struct recorder *r)
 {
-	const char *name = r->options->command[0];
-	struct failure failure;
-	ssize_t len;
+	struct start *start = mmap(NULL, sizeof(*start), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int pipes[2];
+	char none;
 
-	if (pipe2(pipes, O_CLOEXEC)) {
-		warn("pipe");
-		return COMMAND_FAILED;
-	}
-	r->child = fork();
+	r->child = start == MAP_FAILED || pipe2(pipes, O_CLOEXEC) ? -1 : fork();
 	if (r->child < 0) {
+		warn("cannot start the command");
 		r->child = 0;
-		warn("fork");
-		close(pipes[0]);
-		close(pipes[1]);
 		return COMMAND_FAILED;
 	}
 	if (!r->child)
-		child_run(r, pipes[1]);
+		child_run(r, start);
 	close(pipes[1]);
-	do
-		len = read(pipes[0], &failure, sizeof(failure));
-	while (len < 0 && errno == EINTR);
+	/* Waits until the child has closed its end of the pipe: in exec, or at its exit. */
+	while (read(pipes[0], &none, 1) < 0 && errno == EINTR)
+		;
 	close(pipes[0]);
-	/* If exec succeeds, it closes the pipe, and the parent reads nothing. */
-	if (len != sizeof(failure))
+	r->stream.own_space = start->space;
+	if (!start->attach_error && !start->exec_error)
 		return 0;
-
 	waitpid(r->child, NULL, 0);
 	r->child = 0;
-	if (failure.where == ATTACH) {
-		warnx("cannot sample the command: %s", strerror(failure.error));
-		return COMMAND_FAILED;
-	}
-	warnx("%s: %s", name, strerror(failure.error));
-	return failure.error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_RUN;
+	return command_failed(r, start);
 }
 
 /* ---- a running process ---- */
@@ -511,23 +435,22 @@ static int target_attach(struct recorder *r)
 {
 	const pid_t pid = r->options->pid;
 
-	r->target = syscall(SYS_pidfd_open, pid, 0);
-	for (int i = 0; i < NR_SESSIONS && r->target >= 0; i++) {
-		if (r->sessions[i].fd < 0)
-			continue;
-		if (profil_session_attach_pidfd(r->sessions[i].fd, PROFIL_SCOPE_PROCESS, r->target,
-						NULL))
-			goto failed;
-	}
-	if (r->target >= 0)
+	r->pidfd = pidfd_open(pid, 0);
+	if (r->pidfd >= 0 &&
+	    !profil_session_attach_pidfd(r->session, PROFIL_SCOPE_PROCESS, r->pidfd, NULL))
 		return 0;
-failed:
 	switch (errno) {
 	case EPERM:
 		warnx("process %d: permission denied: requires CAP_PERFMON or CAP_SYS_PTRACE.\n"
 		      "Be root, or ask root to give a copy of the program that capability:\n"
 		      "setcap cap_perfmon+ep ./profil\n"
+		      "or to allow it for each user's own processes:\n"
+		      "echo user >/sys/module/profil/parameters/attach\n"
 		      "Commands that \"profil record\" starts itself require none.", pid);
+		break;
+	case EBUSY:
+		/* The limit for targets that another process attaches: see profil_query. */
+		print_too_many("the process", 2);
 		break;
 	case EINVAL:	/* @pid is a thread, but not the main thread of a process */
 	case ENOENT:
@@ -543,112 +466,43 @@ failed:
 
 /* ---- ticks ---- */
 
-static void add_ticks(void *data, unsigned int session, struct format_sample *sample)
+/* Adds an exec that was not followed. */
+static void add_detached(struct recorder *r, const struct profil_record *record)
 {
-	struct recorder *r = data;
-
-	if (session == SYSTEM) {
-		sample->system = sample->user;
-		sample->user = 0;
-	}
-	aggregate_add(r->aggregate, sample);
-}
-
-static void add_record(struct recorder *r, unsigned int session,
-		       const struct profil_record *record)
-{
-	struct format_sample sample;
-	bool known = aggregate_record(r->aggregate, record, &sample);
-
-	sample.user = 1;
-	if (!known && r->nr_pending < PENDING) {
-		r->pending[r->nr_pending++] = (struct pending){ session, record->space, sample };
-		return;
-	}
-	if (known && r->chunks)
-		chunks_record(r->chunks, session, record, &sample);
-	add_ticks(r, session, &sample);
-}
-
-/*
- * Adds the ticks whose records had no mapping. Records that were read later may contain the
- * mapping.
- */
-static void add_pending(struct recorder *r)
-{
-	for (size_t i = 0; i < r->nr_pending; i++) {
-		struct pending *pending = &r->pending[i];
-
-		aggregate_place(r->aggregate, pending->space, &pending->sample);
-		add_ticks(r, pending->session, &pending->sample);
-	}
-	r->nr_pending = 0;
-}
-
-/* Reads records until there are none, or until @outside records were read since the start. */
-static void read_records(struct recorder *r, unsigned int i, u64 outside)
-{
-	struct session *session = &r->sessions[i];
-
-	while (session->nr_read < outside) {
-		if (!session->next) {
-			session->len = profil_session_read(session->fd, session->buffer, READ_SIZE);
-			session->next = profil_record_first(session->buffer, session->len);
-			if (!session->next)
-				return;
-		}
-		add_record(r, i, session->next);
-		session->nr_read++;
-		session->next = profil_record_next(session->buffer, session->len, session->next);
-	}
-}
-
-static void update_peak_locked(struct recorder *r)
-{
-	u64 locked = 0;
-
-	for (int i = 0; i < NR_SESSIONS; i++) {
-		struct profil_stats stats = { .size = sizeof(stats) };
-
-		if (r->sessions[i].fd >= 0 && !profil_session_stats(r->sessions[i].fd, &stats))
-			locked += stats.locked;
-	}
-	if (r->account.peak_locked < locked)
-		r->account.peak_locked = locked;
-}
-
-static void drain_records(struct recorder *r)
-{
-	for (int i = 0; i < NR_SESSIONS; i++)
-		if (r->sessions[i].fd >= 0)
-			read_records(r, i, UINT64_MAX);
-	if (r->chunks && chunks_place(r->chunks))
-		update_peak_locked(r);
-}
-
-static struct format_stats stats_of(const struct profil_stats *stats)
-{
-	return (struct format_stats){
-		.ticks = stats->ticks,
-		.hit = stats->hit,
-		.outside = stats->outside,
-		.saturated = stats->saturated,
-		.dropped = stats->dropped,
-		.dropped_overrun = stats->dropped_overrun,
-		.dropped_buffer = stats->dropped_buffer,
-		.dropped_contended = stats->dropped_contended,
-		.dropped_exec = stats->dropped_exec,
-		.dropped_exit = stats->dropped_exit,
-		.dropped_record = stats->dropped_record,
-		.user = stats->user,
-		.system = stats->system,
-		.unselected = stats->unselected,
-		.missed = stats->missed,
-		.expected = stats->expected,
-		.locked = stats->locked,
-		.unfollowed = stats->unfollowed,
-		.targets = stats->targets,
+	struct format_detached detached = {
+		.time = record->time,
+		.pid = record->pid,
+		.flags = record->flags & PROFIL_RECORD_UNREADABLE ? FORMAT_DETACHED_UNREADABLE : 0,
+		.path = record->path,
 	};
+
+	format_write(r->writer, FORMAT_DETACHED, &detached);
+	detached.path = xstrdup(detached.path);
+	if (!array_grow(&r->summary.detached, r->summary.nr_detached, sizeof(detached)))
+		xmalloc_failed(sizeof(detached));
+	r->summary.detached[r->summary.nr_detached++] = detached;
+}
+
+/* Adds records until there are none, or until @ticks were added since the start. */
+static void add_records(struct recorder *r, u64 ticks)
+{
+	bool more = true;
+
+	while (r->stream.ticks < ticks) {
+		if (!r->next && more) {
+			r->len = profil_session_read(r->session, r->buffer, READ_SIZE);
+			r->next = profil_record_first(r->buffer, r->len);
+			/* If there is room for another record, there was none. */
+			more = r->len > (ssize_t)(READ_SIZE - RECORD_SIZE_MAX);
+		}
+		if (!r->next)
+			return;
+		if (r->next->flags & PROFIL_RECORD_DETACHED)
+			add_detached(r, r->next);
+		else
+			stream_record(&r->stream, r->next);
+		r->next = profil_record_next(r->buffer, r->len, r->next);
+	}
 }
 
 /* Makes the recording end, and prints an error message unless one was printed before. */
@@ -660,122 +514,112 @@ static int fail_recording(struct recorder *r, const char *what)
 	return -1;
 }
 
-static int collect_counters(struct recorder *r, unsigned int i)
-{
-	struct format_stats *sum = i == USER ? &r->account.user : &r->account.system;
-	struct profil_stats stats = { .size = sizeof(stats) };
-	struct format_stats later;
-	int err;
-
-	if (r->sessions[i].fd < 0)
-		return 0;
-	if (r->chunks)
-		err = chunks_harvest(r->chunks, i, &stats, add_ticks, r);
-	else
-		err = profil_session_snapshot(r->sessions[i].fd, PROFIL_SNAPSHOT_RESET, NULL, 0,
-					      &stats);
-	if (err)
-		return fail_recording(r, "cannot read the counters");
-	later = stats_of(&stats);
-	accounting_add(sum, &later);
-	read_records(r, i, sum->outside);
-	return 0;
-}
-
-/* Writes the new samples, and the statistics of the same moment. */
+/* Writes the statistics of this moment, after the samples of all ticks that are in them. */
 static int flush_recording(struct recorder *r)
 {
-	const u64 ticks = r->account.user.ticks + r->account.system.ticks;
-	const u64 now = now_ns(CLOCK_MONOTONIC);
+	_Static_assert(sizeof(struct profil_stats) - offsetof(struct profil_stats, ticks) ==
+		       sizeof(struct format_stats), "the same members");
+	struct profil_stats stats = { .size = sizeof(stats) };
+	struct format_account *account = &r->summary.account;
+	const u64 ticks = account->stats.ticks;
 
-	r->last_flush = now;
-	if (r->chunks)
-		chunks_check(r->chunks);
-	for (int i = 0; i < NR_SESSIONS; i++)
-		if (collect_counters(r, i))
-			return -1;
-	add_pending(r);
-	r->account.time = now;
-
-	if (aggregate_flush(r->aggregate, now))
-		return fail_recording(r, r->options->path);
+	r->last_flush = clock_ns(CLOCK_MONOTONIC);
+	if (profil_session_stats(r->session, &stats))
+		return fail_recording(r, "cannot read the statistics");
+	memcpy(&account->stats, &stats.ticks, sizeof(account->stats));
+	account->time = r->last_flush;
+	if (account->peak_locked < stats.locked)
+		account->peak_locked = stats.locked;
+	add_records(r, stats.outside);
+	account->own = r->stream.own;
 	/* Without new ticks the statistics need not be written. */
-	if (r->account.user.ticks + r->account.system.ticks == ticks)
-		return 0;
-	if (format_write_account(r->writer, &r->account) || format_flush(r->writer))
-		return fail_recording(r, r->options->path);
-	return 0;
+	if (stats.ticks != ticks)
+		format_write(r->writer, FORMAT_STATS, account);
+	return format_flush(r->writer) ? fail_recording(r, r->options->path) : 0;
 }
 
 /* ---- the file ---- */
 
-/*
- * Checks that the file can be written, before the command runs. An existing file is overwritten
- * only after the command has started. Returns 1 if this created the file, 0 if the file existed, or
- * -1.
- */
-static int check_output(const struct options *options)
+/* Returns the program that the process executes. */
+static char *find_program(pid_t pid)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	int fd, new = 1, error = 0;
+	char path[64], program[PATH_MAX];
+	ssize_t len;
 
-	fd = open(options->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0 && errno == EEXIST) {
-		new = 0;
-		fd = open(options->path, O_WRONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	len = readlink(path, program, sizeof(program) - 1);
+	if (len >= 0)
+		program[len] = '\0';
+	else	/* It requires ptrace rights. All users can read the name. */
+		stream_read_comm(pid, program);
+	return xstrdup(program);
+}
+
+/* Returns the command with the quotes that a shell needs. Leaves out what is too long. */
+static char *quote_command(char *const argv[])
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		xmalloc_failed(ARGS_SIZE);
+	for (; *argv && ftell(out) < ARGS_SIZE; argv++) {
+		const bool quote = !**argv || strpbrk(*argv, " \t\n'\"\\$`&|;<>()*?[]{}#~!");
+
+		fputs(quote ? "'" : "", out);
+		for (const char *at = *argv; *at && ftell(out) < ARGS_SIZE; at++) {
+			putc(*at, out);
+			fputs(*at == '\'' ? "\\''" : "", out);
+		}
+		fputs(quote ? "'" : "", out);
+		fputs(argv[1] ? " " : "", out);
 	}
-	if (fd < 0)
-		error = errno;
-	else if (!fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK)
-		error = EBUSY;
-	if (fd >= 0)
-		close(fd);
-	if (!error)
-		return new;
-	warnx("%s: %s", options->path,
-	      error == EBUSY ? "another recorder is writing to it" : strerror(error));
-	return -1;
+	fclose(out);
+	return text;
 }
 
 static int create_output(struct recorder *r)
 {
+	struct utsname uts = {};
 	struct format_meta meta = {
 		.start_time = r->start_time,
 		.start_monotonic = r->start,
 		.tick_ns = tick_ns(r),
-		.modes = r->options->user_only ? PROFIL_MODE_USER :
-						 PROFIL_MODE_USER | PROFIL_MODE_SYSTEM,
+		.modes = modes_of(r),
+		.flags = (r->options->no_children ? 0 : FORMAT_CHILDREN) |
+			 (r->options->pid ? FORMAT_ATTACHED : 0),
+		.pid = r->pid,
+		.hostname = uts.nodename,
+		.release = uts.release,
+		.command = r->command,
 	};
-	struct utsname uts = {};
-	char *directory;
-	int err;
+	const char *error = datafile_start(&r->file);
 
-	if (r->options->per_thread)
-		meta.flags |= FORMAT_PER_THREAD;
-	if (!r->options->no_children)
-		meta.flags |= FORMAT_CHILDREN;
-	if (r->options->pid)
-		meta.flags |= FORMAT_ATTACHED;
-	uname(&uts);
-	meta.hostname = uts.nodename;
-	meta.release = uts.release;
-	directory = getcwd(NULL, 0);
-	meta.directory = directory;
-
-	r->writer = format_create(r->options->path);
-	if (!r->writer) {
-		warnx("%s: %s", r->options->path, strerror(errno));
-		free(directory);
+	if (error) {
+		warnx("%s: %s", r->options->path, error);
 		return -1;
 	}
-	err = format_write_meta(r->writer, &meta, r->options->command);
-	if (!err)
-		err = format_flush(r->writer);
-	free(directory);
-	return err ? fail_recording(r, r->options->path) : 0;
+	uname(&uts);
+	r->writer = format_create(r->file.fd);
+	format_write(r->writer, FORMAT_META, &meta);
+	return format_flush(r->writer) ? fail_recording(r, r->options->path) : 0;
 }
 
-/* Ends the sessions, and writes the new samples, the last statistics and the end. */
+static void print_summary(struct recorder *r)
+{
+	r->summary.path = r->options->path;
+	r->summary.target = r->target;
+	r->summary.tick_ns = tick_ns(r);
+	r->summary.bare = r->stream.bare;
+	summary_print(&r->summary);
+	if (!r->options->verbose)
+		return;
+	fprintf(stderr, "profil record: %s: ", r->options->path);
+	accounting_print(stderr, &r->summary.account, modes_of(r));
+}
+
+/* Ends the session, and writes the new samples, the last statistics and the end. */
 static void finish_recording(struct recorder *r, u32 reason)
 {
 	struct format_end end = {
@@ -783,22 +627,38 @@ static void finish_recording(struct recorder *r, u32 reason)
 		.reason = reason,
 	};
 
-	for (int i = 0; i < NR_SESSIONS; i++)
-		if (r->sessions[i].fd >= 0)
-			profil_session_disable(r->sessions[i].fd, NULL);
-	if (!r->failed)
-		flush_recording(r);
-	sessions_close(r);
-	end.time = now_ns(CLOCK_MONOTONIC);
-	if (!r->failed && (format_write_account(r->writer, &r->account) ||
-			   format_write_end(r->writer, &end)))
+	profil_session_disable(r->session, NULL);
+	if (!r->failed && !flush_recording(r)) {
+		/* There may be records that are no ticks. */
+		add_records(r, UINT64_MAX);
+		stream_finish(&r->stream);
+	}
+	session_close(r);
+	end.time = clock_ns(CLOCK_MONOTONIC);
+	if (!r->failed) {
+		format_write(r->writer, FORMAT_STATS, &r->summary.account);
+		format_write(r->writer, FORMAT_END, &end);
+	}
+	if (format_close(r->writer, &r->summary.samples) && !r->failed)
 		fail_recording(r, r->options->path);
-	if (format_close(r->writer) && !r->failed)
-		fail_recording(r, r->options->path);
-	r->writer = NULL;
-	fprintf(stderr, "profil record: %s: ", r->options->path);
-	accounting_print(stderr, &r->account, r->options->user_only ? PROFIL_MODE_USER :
-			 PROFIL_MODE_USER | PROFIL_MODE_SYSTEM);
+	print_summary(r);
+}
+
+/*
+ * Shows on the terminal that the recording continues, unless other output would get between; or
+ * removes it if @show is false.
+ */
+static void update_progress(struct recorder *r, bool show)
+{
+	const u64 seconds = (clock_ns(CLOCK_MONOTONIC) - r->start) / NS_PER_S;
+
+	if (!r->shows_progress || tcgetpgrp(STDERR_FILENO) != getpgrp())
+		return;
+	if (show)
+		fprintf(stderr, "\r%s samples, %llu s\033[K",
+			number(r->stream.ticks).text, (unsigned long long)seconds);
+	else
+		fputs("\r\033[K", stderr);
 }
 
 /* ---- the recording, until it ends ---- */
@@ -815,11 +675,12 @@ static bool reap_child(struct recorder *r)
 /*
  * Handles all signals that have arrived. Forwards a signal to the command if another process has
  * sent it; the terminal sends its signals to the command itself. Returns true if the recording must
- * end now: at the second signal, or at the first one if there is no command.
+ * end now: at the second signal, or at the first one if there is no command. After SIGINT from
+ * another process it ends soon, because a shell lets background commands ignore SIGINT.
  */
 static bool handle_signals(struct recorder *r)
 {
-	const u64 now = now_ns(CLOCK_MONOTONIC);
+	const u64 now = clock_ns(CLOCK_MONOTONIC);
 	struct signalfd_siginfo info;
 	bool end = false;
 
@@ -830,108 +691,109 @@ static bool handle_signals(struct recorder *r)
 			kill(r->child, info.ssi_signo);
 		if (info.ssi_signo == SIGUSR1 || info.ssi_signo == SIGUSR2)
 			continue;
+		r->end_signal = info.ssi_signo;
 		if (!r->child || (r->first_signal && now - r->first_signal > SECOND_SIGNAL_NS))
 			end = true;
+		else if (info.ssi_signo == SIGINT && info.ssi_code <= 0)
+			r->interrupted = now + INTERRUPT_NS;
 		if (!r->first_signal)
 			r->first_signal = now;
 	}
-	return end;
+	return end || now >= r->interrupted;
 }
 
 /*
- * Waits until a signal arrives, the process of -p ends, or a session has no targets any more; at
- * most until the time @until.
+ * Waits until a signal arrives, the process of -p ends, or the session has no targets any more; at
+ * most until the time @until. With @records, also until there is a record.
  */
-static void wait_until(struct recorder *r, u64 until)
+static void wait_until(struct recorder *r, u64 until, bool records)
 {
-	struct pollfd fds[2 + NR_SESSIONS] = {
+	struct pollfd fds[] = {
 		{ .fd = r->signals, .events = POLLIN },
-		{ .fd = r->target, .events = POLLIN },
+		{ .fd = r->pidfd, .events = POLLIN },
+		/* Without POLLIN, only the end of all targets ends the wait. */
+		{ .fd = r->targets_gone ? -1 : r->session, .events = records ? POLLIN : 0 },
 	};
-	const u64 now = now_ns(CLOCK_MONOTONIC);
-	const u64 left = until > now ? until - now : 0;
-	const struct timespec timeout = {
-		.tv_sec = left / NS_PER_S,
-		.tv_nsec = left % NS_PER_S,
-	};
+	const u64 now = clock_ns(CLOCK_MONOTONIC);
+	u64 left;
+	struct timespec timeout;
 
-	/* Without POLLIN, ppoll() returns when all targets have ended, but not for each record. */
-	for (int i = 0; i < NR_SESSIONS; i++)
-		fds[2 + i].fd = r->sessions[i].ended ? -1 : r->sessions[i].fd;
-	if (ppoll(fds, 2 + NR_SESSIONS, until == UINT64_MAX ? NULL : &timeout, NULL) < 0)
+	if (until > r->interrupted)
+		until = r->interrupted;
+	left = until > now ? until - now : 0;
+	timeout.tv_sec = left / NS_PER_S;
+	timeout.tv_nsec = left % NS_PER_S;
+	if (ppoll(fds, 3, until == UINT64_MAX ? NULL : &timeout, NULL) < 0)
 		return;
-	for (int i = 0; i < NR_SESSIONS; i++)
-		if (fds[2 + i].revents & (POLLHUP | POLLERR))
-			r->sessions[i].ended = true;
-	if (fds[1].revents) {
-		r->sessions[USER].ended = true;
-		r->sessions[SYSTEM].ended = true;
-	}
+	if (fds[1].revents || (fds[2].revents & (POLLHUP | POLLERR)))
+		r->targets_gone = true;
 }
 
-static bool all_targets_gone(const struct recorder *r)
-{
-	for (int i = 0; i < NR_SESSIONS; i++)
-		if (r->sessions[i].fd >= 0 && !r->sessions[i].ended)
-			return false;
-	return true;
-}
-
-/* Records until an event ends the recording. Returns the reason, an enum format_reason. */
+/*
+ * Records until an event ends the recording. Returns the reason, an enum format_reason. While the
+ * targets are idle, the recorder is, too.
+ */
 static u32 record(struct recorder *r)
 {
 	const u64 duration = r->options->duration;
 	const u64 end = duration ? r->start + duration : UINT64_MAX;
-	u64 last_drain = r->start, until, now;
+	u64 drain = r->start + r->drain_ns, progress = UINT64_MAX, next, now, ticks;
+	bool idle = false;
 
 	r->last_flush = r->start;
-	update_peak_locked(r);
+	if (r->shows_progress)
+		progress = r->start + NS_PER_S;
 	for (;;) {
-		until = last_drain + r->drain_ns;
-		wait_until(r, until < end ? until : end);
+		next = idle ? progress : drain;
+		wait_until(r, next < end ? next : end, idle);
 		if (handle_signals(r))
 			return FORMAT_END_SIGNAL;
 		if (reap_child(r))
 			return FORMAT_END_COMMAND;
-		if (!r->child && all_targets_gone(r))
+		if (!r->child && r->targets_gone)
 			return FORMAT_END_TARGETS;
-		now = now_ns(CLOCK_MONOTONIC);
+		now = clock_ns(CLOCK_MONOTONIC);
 		if (now >= end)
 			return FORMAT_END_DURATION;
-		if (now < until)
+		if (now >= progress) {
+			update_progress(r, true);
+			progress = now + NS_PER_S;
+		}
+		if (idle)
+			drain = now + r->drain_ns;
+		idle = false;
+		if (now < drain)
 			continue;
-		drain_records(r);
-		last_drain = now;
-		if (now - r->last_flush >= FLUSH_NS)
-			flush_recording(r);
-		if (aggregate_error(r->aggregate))
-			fail_recording(r, r->options->path);
-		if (r->failed)
+		ticks = r->stream.ticks;
+		add_records(r, UINT64_MAX);
+		idle = r->stream.ticks == ticks;
+		drain = now + r->drain_ns;
+		if ((idle || now - r->last_flush >= FLUSH_NS) && flush_recording(r))
 			return FORMAT_END_SIGNAL;
 	}
 }
 
-/* Waits until the command ends. Returns false if a second signal ends the wait. */
-static bool wait_for_command(struct recorder *r)
+/* Waits until the command ends, or until a second signal ends the wait. */
+static void wait_for_command(struct recorder *r)
 {
-	while (r->child) {
-		wait_until(r, UINT64_MAX);
-		if (handle_signals(r))
-			return false;
+	bool end = false;
+
+	while (r->child && !end) {
+		wait_until(r, UINT64_MAX, false);
+		end = handle_signals(r);
 		reap_child(r);
 	}
-	return true;
 }
 
 static int exit_status(const struct recorder *r)
 {
 	if (r->child)
-		return COMMAND_SIGNAL + SIGINT;
+		return COMMAND_SIGNAL + r->end_signal;
 	if (WIFSIGNALED(r->status))
 		return COMMAND_SIGNAL + WTERMSIG(r->status);
 	if (WEXITSTATUS(r->status))
 		return WEXITSTATUS(r->status);
-	return r->failed ? COMMAND_FAILED : 0;
+	return r->failed || (r->options->pid && !r->summary.samples) ? COMMAND_FAILED : 0;
 }
 
 static int signals_open(struct recorder *r)
@@ -941,6 +803,7 @@ static int signals_open(struct recorder *r)
 	};
 	sigset_t set;
 
+	r->old_sigpipe = signal(SIGPIPE, SIG_IGN);
 	/* If SIGCHLD were ignored, the kernel would not keep the exit status of the command. */
 	r->old_sigchld = signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&set);
@@ -954,75 +817,89 @@ static int signals_open(struct recorder *r)
 	return -1;
 }
 
+/* Is there a terminal on which nobody else writes during the recording? */
+static bool has_quiet_terminal(const struct options *options)
+{
+	return isatty(STDERR_FILENO) && (options->pid || !isatty(STDOUT_FILENO));
+}
+
 /* Records the command or the process of -p. Returns the exit status. */
 static int record_target(struct recorder *r)
 {
-	int fds[NR_SESSIONS], status;
+	int status;
 	u32 reason;
 
-	r->start = now_ns(CLOCK_MONOTONIC);
-	r->start_time = now_ns(CLOCK_REALTIME);
+	r->start = clock_ns(CLOCK_MONOTONIC);
+	r->start_time = clock_ns(CLOCK_REALTIME);
+	r->command = r->options->pid ? find_program(r->options->pid) :
+				       quote_command(r->options->command);
 	status = r->options->pid ? target_attach(r) : command_start(r);
 	if (status)
 		return status;
+	r->pid = r->options->pid ?: r->child;
+	r->target = xasprintf("process %d (%s)", r->pid,
+			      basename(r->options->pid ? r->command : r->options->command[0]));
+	r->file.is_new = false;
 	if (create_output(r)) {
-		/*
-		 * check_output() could open the file, so this is rare. The command is running
-		 * already: wait for it.
-		 */
-		sessions_close(r);
+		/* This is rare, because datafile_open() has checked the file. */
+		session_close(r);
 		r->failed = true;
 		wait_for_command(r);
 		return exit_status(r);
 	}
-	r->aggregate = aggregate_create(r->writer, r->options->per_thread, r->start);
-	for (int i = 0; i < NR_SESSIONS; i++)
-		fds[i] = r->sessions[i].fd;
-	if (!r->options->per_thread)
-		r->chunks = chunks_create(fds);
-
+	stream_init(&r->stream, r->writer);
+	r->shows_progress = has_quiet_terminal(r->options);
 	reason = record(r);
+	update_progress(r, false);
 	finish_recording(r, reason);
-	chunks_free(r->chunks);
-	aggregate_free(r->aggregate);
+	stream_free(&r->stream);
+	if (r->child && reason == FORMAT_END_DURATION)
+		warnx("waiting for %s to end", r->target);
 	if (reason != FORMAT_END_SIGNAL || r->failed)
 		wait_for_command(r);
+	if (r->child)
+		warnx("%s continues, and is not recorded", r->target);
 	return exit_status(r);
 }
 
 int command_record(int argc, char **argv)
 {
+	static u64 buffer[READ_SIZE / sizeof(u64)];
 	struct options options = { .path = COMMAND_DATA, .period = PERIOD_NS };
 	struct recorder r = {
 		.options = &options,
-		.sessions = { { .fd = -1 }, { .fd = -1 } },
+		.buffer = buffer,
+		.file = { .fd = -1 },
+		.session = -1,
 		.signals = -1,
-		.target = -1,
+		.pidfd = -1,
+		.interrupted = UINT64_MAX,
 	};
-	int status, new;
+	const char *error;
+	int status;
 
 	command_set_name(argv, "profil record");
-	xmalloc_set_program_name("profil record");
 	status = parse_options(argc, argv, &options);
 	if (status >= 0)
 		return status;
-	if (sessions_open(&r)) {
-		sessions_close(&r);
-		return COMMAND_FAILED;
+	status = COMMAND_FAILED;
+	if (session_open(&r))
+		goto close_session;
+	error = datafile_open(&r.file, options.path);
+	if (error) {
+		warnx("%s: %s", options.path, error);
+		goto close_session;
 	}
-	new = check_output(&options);
-	if (new < 0) {
-		sessions_close(&r);
-		return COMMAND_FAILED;
-	}
-	status = signals_open(&r) ? COMMAND_FAILED : record_target(&r);
-	/* If nothing was recorded, remove the file that check_output() created. */
-	if (new && !r.aggregate)
-		unlink(options.path);
-	sessions_close(&r);
-	if (r.signals >= 0)
-		close(r.signals);
-	if (r.target >= 0)
-		close(r.target);
+	if (signals_open(&r))
+		goto abandon_file;
+	status = record_target(&r);
+	close(r.signals);
+	if (r.pidfd >= 0)
+		close(r.pidfd);
+abandon_file:
+	if (!r.writer)
+		datafile_abandon(&r.file);
+close_session:
+	session_close(&r);
 	return status;
 }

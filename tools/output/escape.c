@@ -3,82 +3,115 @@
  * Names of programs, files and functions may come from an attacker. Without escapes they could
  * contain control sequences that the terminal obeys.
  */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <locale.h>
 #include <stdbool.h>
-#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
+
+#include <libiberty/libiberty.h>
 
 #include "output/escape.h"
 
-/* Returns the UTF-8 character at @text, and its length in @bytes: 0 if it is malformed. */
-static uint32_t decode_utf8(const unsigned char *text, size_t *bytes)
+/*
+ * Returns the bytes of the next character, and its width in @columns. A byte that cannot be printed
+ * is a character that has the width of its escape; sets @escape then. So are the bytes of
+ * characters without a width: some of them change the writing direction.
+ */
+static size_t next_character(const char *text, size_t *columns, bool *escape)
 {
-	static const struct {
-		unsigned char mask, lead;
-		uint32_t least;
-	} forms[] = {
-		{ 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 },
-		{ 0xf8, 0xf0, 0x10000 },
-	};
-	uint32_t character;
+	static bool locale_is_set;
+	mbstate_t state = {};
+	wchar_t character;
+	size_t bytes;
+	int width;
 
-	*bytes = 0;
-	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
-		if ((*text & forms[i].mask) != forms[i].lead)
-			continue;
-		character = *text & ~forms[i].mask;
-		/* This loop stops at the terminating 0, which is not a continuation byte. */
-		for (size_t j = 1; j <= i; j++) {
-			if ((text[j] & 0xc0) != 0x80)
-				return 0;
-			character = character << 6 | (text[j] & 0x3f);
-		}
-		if (character < forms[i].least || character > 0x10ffff ||
-		    (character >= 0xd800 && character < 0xe000))
-			return 0;
-		*bytes = i + 1;
-		return character;
+	/* Most text is ASCII. It needs no locale, which takes long to load. */
+	if (isascii(*text)) {
+		*escape = iscntrl(*text);
+		*columns = *escape ? 4 : 1;
+		return 1;
 	}
-	return 0;
+	if (!locale_is_set)
+		locale_is_set = setlocale(LC_CTYPE, "C.UTF-8");
+	bytes = mbrtowc(&character, text, strnlen(text, MB_CUR_MAX), &state);
+	width = bytes <= MB_CUR_MAX ? wcwidth(character) : -1;
+	*escape = width <= 0;
+	*columns = *escape ? 4 : width;
+	return *escape ? 1 : bytes;
 }
 
-static bool is_printable(uint32_t character)
+char *escape_text(const char *text)
 {
-	return (character >= 0x20 && character < 0x7f) ||
-	       (character >= 0xa0 && !(character >= 0x200b && character <= 0x200f) &&
-		!(character >= 0x2028 && character <= 0x202e) &&
-		!(character >= 0x2060 && character <= 0x206f) && character != 0xfeff);
-}
+	char *escaped = xmalloc(4 * strlen(text) + 1), *to = escaped;
+	size_t bytes, columns;
+	bool escape;
 
-/* Prints @text unless @out is NULL. Returns its width. */
-static size_t escape(FILE *out, const char *text)
-{
-	const unsigned char *at = (const unsigned char *)text;
-	size_t width = 0, bytes;
-	uint32_t character;
-
-	while (*at) {
-		character = decode_utf8(at, &bytes);
-		if (bytes && is_printable(character)) {
-			if (out)
-				fwrite(at, 1, bytes, out);
-			width++;
-			at += bytes;
-			continue;
-		}
-		if (out)
-			fprintf(out, "\\x%02x", *at);
-		width += 4;
-		at++;
+	for (; *text; text += bytes) {
+		bytes = next_character(text, &columns, &escape);
+		if (escape)
+			to += sprintf(to, "\\x%02x", (unsigned char)*text);
+		else
+			to = mempcpy(to, text, bytes);
 	}
-	return width;
+	*to = '\0';
+	return escaped;
 }
 
 void escape_print(FILE *out, const char *text)
 {
-	escape(out, text);
+	char *escaped = escape_text(text);
+
+	fputs(escaped, out);
+	free(escaped);
 }
 
 size_t escape_width(const char *text)
 {
-	return escape(NULL, text);
+	size_t width = 0, columns;
+	bool escape;
+
+	while (*text) {
+		text += next_character(text, &columns, &escape);
+		width += columns;
+	}
+	return width;
+}
+
+/* Returns the length of the longest beginning of @text that takes at most @width columns. */
+static size_t prefix_length(const char *text, size_t width)
+{
+	size_t length = 0, bytes, columns;
+	bool escape;
+
+	for (; text[length]; length += bytes, width -= columns) {
+		bytes = next_character(text + length, &columns, &escape);
+		if (columns > width)
+			break;
+	}
+	return length;
+}
+
+void escape_fit(char *text, size_t width)
+{
+	static const char dots[] = "...";
+	size_t whole = escape_width(text), head = width / 2, columns;
+	char *rest;
+	bool escape;
+
+	if (whole <= width)
+		return;
+	if (width < 2 * strlen(dots)) {
+		text[prefix_length(text, width)] = '\0';
+		return;
+	}
+	rest = text + prefix_length(text, whole - (width - head));
+	/* The rest must not be too wide by half a character. */
+	while (escape_width(rest) > width - head)
+		rest += next_character(rest, &columns, &escape);
+	text += prefix_length(text, head - strlen(dots));
+	memcpy(text, dots, strlen(dots));
+	memmove(text + strlen(dots), rest, strlen(rest) + 1);
 }

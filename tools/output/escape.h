@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Printing of untrusted text, without control sequences that a terminal would obey
+ * Printing of untrusted text, without control sequences that a terminal would obey.
  */
 #ifndef PROFIL_TOOLS_ESCAPE_H
 #define PROFIL_TOOLS_ESCAPE_H
@@ -8,15 +8,19 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/**
- * escape_print - Print a string without anything that a terminal would obey
- * @out: The stream.
- * @text: The string, UTF-8 or not. Each byte of a control character, of a character that changes
- *	the writing direction, and of malformed UTF-8 is printed as \xNN.
+/*
+ * Prints @text. Each byte of malformed UTF-8, of a control character, and of a character that has
+ * no width is printed as \xNN.
  */
 void escape_print(FILE *out, const char *text);
 
-/* Returns the number of characters that escape_print() prints. */
+/* Returns what escape_print() prints; the caller frees it. */
+char *escape_text(const char *text);
+
+/* Returns the number of columns of a terminal that the output of escape_print() takes. */
 size_t escape_width(const char *text);
+
+/* Replaces the middle of @text, which is escaped, by dots if @text is wider than @width. */
+void escape_fit(char *text, size_t width);
 
 #endif /* PROFIL_TOOLS_ESCAPE_H */

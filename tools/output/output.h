@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Output formats. Each is a struct output_format in a file of its own, and is declared below.
+ * Output formats, and what they share
  */
 #ifndef PROFIL_TOOLS_OUTPUT_H
 #define PROFIL_TOOLS_OUTPUT_H
@@ -8,17 +8,43 @@
 #include "output/rows.h"
 
 /**
- * struct output_format - A way to write a recording
- * @name: The name of the format, as the user writes it.
- * @write: Writes @rows to @out. They contain the recording, its samples and their functions.
- *	Returns false if there is no memory. The caller checks @out for other errors.
+ * struct output_options - What the user and the terminal want
+ * @width: Maximum width of a line of text.
+ * @lines: Maximum number of rows of text; 0: all.
+ * @colour: Use colours.
+ * @full_names: Do not shorten names; lines can be longer than @width.
+ * @verbose: Print how all ticks were counted, and where and when.
  */
-struct output_format {
-	const char *name;
-	bool (*write)(FILE *out, const struct rows *rows);
+struct output_options {
+	size_t width;
+	u64 lines;
+	bool colour;
+	int full_names;
+	bool verbose;
 };
 
+/* Sets the width and the colour for the standard output, which may be a terminal. */
+void output_get_terminal(struct output_options *options);
+
+/* Returns the input of a pager, or the standard output if that is no terminal. */
+FILE *output_open_pager(void);
+
+/* Waits until the user leaves the pager, if there is one. Returns false if it did not get all. */
+bool output_close_pager(FILE *out);
+
+/* What a reader of the report must know. The heading contains the warnings. */
+void output_warnings(FILE *out, const struct recording *recording);
+void output_heading(FILE *out, const struct rows *rows, const struct output_options *options);
+
+/*
+ * Each format is a function in a file of its own, which writes @rows with the samples of the
+ * recording and their functions. The caller checks @out for errors.
+ */
+
 /* Text for people to read: a heading, and a table of the rows. */
-extern const struct output_format output_text;
+void output_text(FILE *out, const struct rows *rows, const struct output_options *options);
+
+/* Values that are separated by commas (RFC 4180): a line for each row. Warnings go to stderr. */
+void output_csv(FILE *out, const struct rows *rows);
 
 #endif /* PROFIL_TOOLS_OUTPUT_H */

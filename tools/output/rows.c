@@ -4,156 +4,24 @@
  * added up.
  */
 #define _GNU_SOURCE
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 
-#include "output/escape.h"
+#include <libiberty/libiberty.h>
+
+#include "output/names.h"
 #include "output/rows.h"
 #include "recording/classic.h"
 
 /* The name of the binary in rows of functions that a process compiled at run time. */
 #define JIT "[jit]"
+/* The code of the kernel in every process that tells the time, and the name of its functions. */
+#define VDSO "[vdso]"
 
-/* @tried: jit_open() was called. */
-struct rows_jit {
-	struct jit *jit;
-	bool tried;
-};
-
-/* ---- keys ---- */
-
-static const char *row_name(const struct row *row)
-{
-	return row->symbol ? row->symbol->name : NULL;
-}
-
-/* Sorts functions with a name first, then functions and offsets without a name. */
-static int compare_symbol(const struct row *a, const struct row *b, const struct rows *rows)
-{
-	const char *name_a = row_name(a), *name_b = row_name(b);
-	int order;
-
-	if (!name_a != !name_b)
-		return name_a ? -1 : 1;
-	order = name_a ? strcmp(name_a, name_b) : strcmp(a->binary, b->binary);
-	/* Functions of one binary that have the same name are in different rows. */
-	if (!order && a->symbol && b->symbol && (rows->by_binary || !name_a))
-		order = compare_u64(a->symbol->start, b->symbol->start);
-	if (!order && !name_a)
-		order = !!a->symbol - !!b->symbol;
-	if (!order && !name_a && !a->symbol)
-		order = compare_u64(a->offset, b->offset);
-	return order;
-}
-
-static void print_symbol(FILE *out, const struct row *row)
-{
-	if (row_name(row)) {
-		escape_print(out, row_name(row));
-		return;
-	}
-	escape_print(out, row->label);
-	if (row->symbol)
-		fprintf(out, "+0x%" PRIx64 "..0x%" PRIx64, row->symbol->start, row->symbol->end);
-	else
-		fprintf(out, "+0x%" PRIx64, row->offset);
-}
-
-static int compare_dso(const struct row *a, const struct row *b, const struct rows *rows)
-{
-	(void)rows;
-	return strcmp(a->binary, b->binary);
-}
-
-static void print_dso(FILE *out, const struct row *row)
-{
-	escape_print(out, row->label);
-}
-
-static int compare_ids(const struct recording_process *a, const struct recording_process *b)
-{
-	return compare_u64(a ? a->data.id : 0, b ? b->data.id : 0);
-}
-
-static const struct recording_process *row_process(const struct row *row)
-{
-	return row->sample->thread ? row->sample->thread->process : NULL;
-}
-
-static int compare_process(const struct row *a, const struct row *b, const struct rows *rows)
-{
-	(void)rows;
-	return compare_ids(row_process(a), row_process(b));
-}
-
-static void print_process(FILE *out, const struct row *row)
-{
-	const struct recording_process *process = row_process(row);
-
-	escape_print(out, process ? process->data.comm : ROWS_UNKNOWN);
-	if (process)
-		fprintf(out, " %d", process->data.pid);
-}
-
-static const char *row_comm(const struct row *row)
-{
-	return row->sample->thread ? row->sample->thread->data.comm : ROWS_UNKNOWN;
-}
-
-static int compare_thread(const struct row *a, const struct row *b, const struct rows *rows)
-{
-	(void)rows;
-	return compare_ids(a->sample->thread, b->sample->thread);
-}
-
-static void print_thread(FILE *out, const struct row *row)
-{
-	escape_print(out, row_comm(row));
-	if (row->sample->thread)
-		fprintf(out, " %d", row->sample->thread->data.tid);
-}
-
-static int compare_comm(const struct row *a, const struct row *b, const struct rows *rows)
-{
-	(void)rows;
-	return strcmp(row_comm(a), row_comm(b));
-}
-
-static void print_comm(FILE *out, const struct row *row)
-{
-	escape_print(out, row_comm(row));
-}
-
-static int compare_function(const struct row *a, const struct row *b, const struct rows *rows)
-{
-	return compare_symbol(a, b, rows) ?: compare_dso(a, b, rows);
-}
-
-static void print_function(FILE *out, const struct row *row)
-{
-	if (!strcmp(row->binary, CLASSIC_ELSEWHERE)) {
-		fputs(CLASSIC_ELSEWHERE, out);
-		return;
-	}
-	print_symbol(out, row);
-	if (row_name(row)) {
-		fputs("  ", out);
-		print_dso(out, row);
-	}
-}
-
-const struct row_key row_keys[ROWS_KEYS_MAX] = {
-	{ "symbol", "symbol", compare_symbol, print_symbol },
-	{ "dso", "binary", compare_dso, print_dso },
-	{ "process", "process", compare_process, print_process },
-	{ "thread", "thread", compare_thread, print_thread },
-	{ "comm", "command", compare_comm, print_comm },
-};
-
-const struct row_key row_key_function = {
-	"function", "function", compare_function, print_function
+static struct recording_thread no_thread = {
+	.data.comm = ROWS_UNKNOWN,
+	.thread = &no_thread,
+	.process = &no_thread,
 };
 
 static int compare_rows(const void *a, const void *b, void *data)
@@ -162,7 +30,7 @@ static int compare_rows(const void *a, const void *b, void *data)
 	int order = 0;
 
 	for (size_t i = 0; i < rows->nr_keys && !order; i++)
-		order = rows->keys[i]->compare(a, b, rows);
+		order = rows->keys[i]->compare(a, b);
 	return order;
 }
 
@@ -183,14 +51,12 @@ static int compare_labels(const void *a, const void *b)
 }
 
 /* Labels a binary with the last part of its path, or with all of it if that is ambiguous. */
-static bool label_binaries(struct rows *rows)
+static void label_binaries(struct rows *rows)
 {
 	const struct recording *recording = rows->recording;
 	size_t nr = recording->nr_files;
-	struct recording_file **files = calloc(nr + 1, sizeof(*files));
+	struct recording_file **files = xcalloc(nr + 1, sizeof(*files));
 
-	if (!files)
-		return false;
 	for (size_t i = 0; i < nr; i++)
 		files[i] = &recording->files[i];
 	qsort(files, nr, sizeof(*files), compare_labels);
@@ -205,7 +71,6 @@ static bool label_binaries(struct rows *rows)
 				whole ? files[j]->data.path : name;
 	}
 	free(files);
-	return true;
 }
 
 static struct rows_binary *binary_of(const struct rows *rows, const struct recording_file *file)
@@ -213,123 +78,170 @@ static struct rows_binary *binary_of(const struct rows *rows, const struct recor
 	return &rows->binaries[file - rows->recording->files];
 }
 
-static u64 start_time(const struct recording *recording)
+/* Returns the address of a sample; 0 if it is not known. */
+static u64 sample_address(const struct recording_sample *sample)
 {
-	/* With -p, the process may have compiled code before the recording started. */
-	return recording->meta.flags & FORMAT_ATTACHED ? 0 : recording->meta.start_time;
+	if (!sample->file || sample->file->data.flags & FORMAT_FILE_NONE)
+		return sample->offset;
+	return sample->bias ? sample->offset + sample->bias : 0;
 }
 
-static bool is_in_file(const struct recording_sample *sample)
+/* Returns the name of the function at @address, of functions that do not overlap; or NULL. */
+static const char *find_recorded(const struct format_symbol *functions, size_t nr, u64 address,
+				 u64 *start)
 {
-	return sample->file && !(sample->file->data.flags & FORMAT_FILE_NONE);
-}
+	size_t i = nr ? array_index(&functions->start, nr, sizeof(*functions), address) : 0;
 
-static const struct symbol *find_jit(struct rows *rows, const struct recording_sample *sample)
-{
-	const struct recording *recording = rows->recording;
-	const struct recording_process *process;
-	struct rows_jit *jit;
-	u64 address = sample->offset;
-
-	if (!sample->thread || sample->thread->data.pid <= 0)
+	/* If no function starts there, the one before it may contain the address. */
+	if (i == nr || functions[i].start != address)
+		i--;
+	if (i >= nr || address >= functions[i].end || !*functions[i].name)
 		return NULL;
-	if (is_in_file(sample)) {
-		if (!sample->bias)
-			return NULL;
-		address += sample->bias;
-	}
-	process = sample->thread->process;
-	jit = &rows->jits[process - recording->processes];
-	if (!jit->tried) {
-		jit->tried = true;
-		jit->jit = jit_open(rows->symbols, process->data.pid, recording->owner,
-				    start_time(recording));
-	}
-	return jit->jit ? jit_find(jit->jit, address) : NULL;
+	*start = functions[i].start;
+	return functions[i].name;
 }
 
-static bool is_in_vdso(const struct recording_sample *sample)
+/* Returns a name in brackets for a place without a function. */
+static const char *name_place(const struct recording_sample *sample)
 {
-	return sample->file && !is_in_file(sample) && sample->bias &&
-	       !strcmp(sample->file->data.path, "[vdso]");
+	if (sample->flags & FORMAT_SAMPLE_EXEC)
+		return "[exec]";
+	if (sample->flags & FORMAT_SAMPLE_EXIT)
+		return "[exit]";
+	if (sample->file && !strcmp(sample->file->data.path, CLASSIC_ELSEWHERE))
+		return CLASSIC_ELSEWHERE;
+	return ROWS_NO_SYMBOL;
 }
 
-/*
- * Is the sample in the memory of a 32-bit program? Such a program has another vDSO, which we cannot
- * read.
- */
-static bool is_in_32_bit_memory(const struct recording_sample *sample)
+/* Finds the function in the file, and if that has no name for it, in the recording. */
+static void find_function(const struct rows *rows, struct row *row, const struct lookup *lookup)
 {
-	return sample->file && !is_in_file(sample) && sample->offset <= UINT32_MAX;
+	const struct recording_sample *sample = row->sample;
+	const struct recording_thread *process = row->thread->process;
+	const struct recording_file *file = sample->file;
+	const struct place *place;
+	const char *name = NULL;
+	const bool fine = file && !binary_of(rows, file)->problem;
+	const u64 address = sample_address(sample);
+
+	if (fine) {
+		place = lookup_place(lookup, sample->offset);
+		name = place->found.name;
+		row->start = place->found.start;
+		row->source = place->source;
+		row->line = place->line;
+		if (rows->inlined && place->inlined) {
+			row->name = symbols_inlined(rows->symbols, place->inlined);
+			row->start = 0;
+			return;
+		}
+	} else if (file && !strcmp(file->data.path, VDSO)) {
+		name = VDSO;
+	}
+	/* The file may have been stripped since the recording. */
+	if (!name && file)
+		name = find_recorded(file->symbols, file->nr_symbols, sample->offset, &row->start);
+	/* A process makes functions at run time, and they can move. */
+	if (!fine && !name && address) {
+		name = find_recorded(process->symbols, process->nr_symbols, address, &row->start);
+		if (name) {
+			row->binary = JIT;
+			row->label = JIT;
+			row->start = 0;
+		}
+	}
+	row->unnamed = !name;
+	row->name = name ? symbols_name(rows->symbols, name) : name_place(sample);
+}
+
+static bool is_in_filter(const struct rows *rows, const struct row *row)
+{
+	const struct rows_filter *filter = &rows->filter;
+	bool is_in = !filter->tid || row->thread->data.tid == filter->tid;
+	char *symbol;
+
+	if (is_in && filter->comm)
+		is_in = names_match(row->thread->data.comm, filter->comm);
+	if (is_in && filter->dso)
+		is_in = names_match(row->label, filter->dso) ||
+			names_match(row->binary, filter->dso);
+	if (is_in && filter->symbol) {
+		symbol = row_text(&row_keys[ROWS_BY_SYMBOL], row);
+		is_in = names_match(symbol, filter->symbol);
+		free(symbol);
+	}
+	return is_in;
 }
 
 static void add_row(struct rows *rows, const struct recording_sample *sample,
-		    struct binary *binary)
+		    const struct lookup *lookup)
 {
-	struct row *row = &rows->rows[rows->nr++];
-	const struct symbol *jit = NULL;
+	struct row *row = &rows->rows[rows->nr];
 
 	*row = (struct row){
 		.sample = sample,
+		.thread = sample->thread ?: &no_thread,
+		.nr = sample->nr,
 		.user = sample->user,
 		.system = sample->system,
 		.binary = sample->file ? sample->file->data.path : ROWS_UNKNOWN,
 		.label = sample->file ? binary_of(rows, sample->file)->label : ROWS_UNKNOWN,
-		/* The vDSO is an ELF image, so its functions have offsets from its start. */
-		.offset = is_in_vdso(sample) ? sample->offset - sample->bias : sample->offset,
 	};
-	if (binary && binary_state(binary) == BINARY_FINE && !is_in_32_bit_memory(sample))
-		row->symbol = binary_find(binary, row->offset);
-	else
-		jit = find_jit(rows, sample);
-	if (jit) {
-		row->symbol = jit;
-		row->binary = JIT;
-		row->label = JIT;
-		rows->user_in_jit = ticks_add(rows->user_in_jit, row->user);
-	} else if (is_in_file(sample) || is_in_vdso(sample)) {
-		rows->user_in_files = ticks_add(rows->user_in_files, row->user);
-	} else if (sample->file) {
-		rows->user_in_memory = ticks_add(rows->user_in_memory, row->user);
+	find_function(rows, row, lookup);
+	if (!rows->by_binary)
+		row->start = 0;
+	if (sample->flags & (FORMAT_SAMPLE_EXEC | FORMAT_SAMPLE_EXIT)) {
+		row->binary = rows->by_symbol ? row->thread->data.comm : row->name;
+		row->label = row->binary;
 	}
-	if (row_name(row))
-		rows->user_in_symbols = ticks_add(rows->user_in_symbols, row->user);
+	if (!is_in_filter(rows, row))
+		return;
+	rows->nr++;
 	rows->ticks = ticks_add(rows->ticks, row_ticks(row));
+	rows->nr_ticks = ticks_add(rows->nr_ticks, row->nr);
+	rows->squares += sample->squares;
+	if (sample->file && row->unnamed) {
+		u64 *unnamed = &binary_of(rows, sample->file)->unnamed;
+
+		*unnamed = ticks_add(*unnamed, row_ticks(row));
+	}
 }
 
-/* Adds a row for each sample. Samples are sorted by file, so one binary is open at a time. */
-static bool add_rows(struct rows *rows)
+/* Reads the file of @nr samples. */
+static void read_binary(struct rows *rows, const struct recording_sample *samples, size_t nr,
+			struct lookup *lookup)
+{
+	const struct recording_file *file = samples->file;
+	const char **problem = &binary_of(rows, file)->problem;
+	u64 *offsets = xcalloc(nr, sizeof(*offsets));
+
+	for (size_t i = 0; i < nr; i++)
+		offsets[i] = samples[i].offset;
+	lookup_init(lookup, offsets, nr);
+	free(offsets);
+	*problem = symbols_read(rows->symbols, lookup, &file->data,
+				rows->by_line || rows->inlined);
+	if (*problem && file->nr_symbols)
+		*problem = "only some of its functions were recorded";
+}
+
+/* Adds a row for each sample. Samples are sorted by file, so this reads one file at a time. */
+static void add_rows(struct rows *rows)
 {
 	const struct recording *recording = rows->recording;
-	struct recording_file *file = NULL;
-	struct binary *binary = NULL;
-	struct utsname name;
-	bool this_kernel;
+	const struct recording_sample *samples = recording->samples;
 
-	this_kernel = !uname(&name) && !strcmp(name.release, recording->meta.release);
-	for (size_t i = 0; i < recording->nr_samples; i++) {
-		const struct recording_sample *sample = &recording->samples[i];
+	for (size_t i = 0, end; i < recording->nr_samples; i = end) {
+		struct lookup lookup = {};
 
-		if (sample->file != file) {
-			binary_close(binary);
-			binary = NULL;
-			file = sample->file;
-			if (file) {
-				binary = binary_open(rows->symbols, &file->data, this_kernel);
-				if (!binary)
-					return false;
-				binary_of(rows, file)->state = binary_state(binary);
-			}
-		}
-		add_row(rows, sample, binary);
-		if (file) {
-			u64 *ticks = &binary_of(rows, file)->ticks;
-
-			*ticks = ticks_add(*ticks, ticks_add(sample->user, sample->system));
-		}
+		for (end = i; end < recording->nr_samples && samples[end].file == samples[i].file;)
+			end++;
+		if (samples[i].file)
+			read_binary(rows, &samples[i], end - i, &lookup);
+		for (size_t j = i; j < end; j++)
+			add_row(rows, &samples[j], &lookup);
+		lookup_free(&lookup);
 	}
-	binary_close(binary);
-	return true;
 }
 
 static void merge_rows(struct rows *rows)
@@ -344,6 +256,7 @@ static void merge_rows(struct rows *rows)
 			*++to = *from;
 			continue;
 		}
+		to->nr = ticks_add(to->nr, from->nr);
 		to->user = ticks_add(to->user, from->user);
 		to->system = ticks_add(to->system, from->system);
 	}
@@ -354,25 +267,24 @@ static void merge_rows(struct rows *rows)
 bool rows_make(struct rows *rows, const struct recording *recording)
 {
 	rows->recording = recording;
-	for (size_t i = 0; i < rows->nr_keys; i++)
-		rows->by_binary |= rows->keys[i]->compare == compare_dso ||
-				   rows->keys[i]->compare == compare_function;
-	rows->symbols = symbols_new(rows->demangle);
-	rows->binaries = calloc(recording->nr_files + 1, sizeof(*rows->binaries));
-	rows->jits = calloc(recording->nr_processes + 1, sizeof(*rows->jits));
-	rows->rows = calloc(recording->nr_samples + 1, sizeof(*rows->rows));
-	if (!rows->symbols || !rows->binaries || !rows->jits || !rows->rows ||
-	    !label_binaries(rows) || !add_rows(rows))
+	for (size_t i = 0; i < rows->nr_keys; i++) {
+		rows->by_symbol |= rows->keys[i] == &row_keys[ROWS_BY_SYMBOL];
+		rows->by_line |= rows->keys[i] == &row_keys[ROWS_BY_LINE];
+		rows->by_binary |= rows->keys[i] == &row_keys[ROWS_BY_DSO];
+	}
+	rows->symbols = symbols_new(rows->demangle, rows->symfs);
+	if (!rows->symbols)
 		return false;
+	rows->binaries = xcalloc(recording->nr_files + 1, sizeof(*rows->binaries));
+	rows->rows = xcalloc(recording->nr_samples + 1, sizeof(*rows->rows));
+	label_binaries(rows);
+	add_rows(rows);
 	merge_rows(rows);
 	return true;
 }
 
 void rows_free(struct rows *rows)
 {
-	for (size_t i = 0; rows->jits && i < rows->recording->nr_processes; i++)
-		jit_close(rows->jits[i].jit);
-	free(rows->jits);
 	free(rows->rows);
 	free(rows->binaries);
 	symbols_free(rows->symbols);

@@ -5,111 +5,164 @@
 #ifndef PROFIL_TOOLS_ROWS_H
 #define PROFIL_TOOLS_ROWS_H
 
+#include <math.h>
 #include <stdio.h>
 
 #include "recording/recording.h"
 #include "symbols/symbols.h"
 
-#define ROWS_KEYS_MAX 5
 /* Stands for the name of a binary, process or host that is not known. */
 #define ROWS_UNKNOWN "[unknown]"
-
-struct rows;
+/* Stands for the name of all functions of a binary that are not known. */
+#define ROWS_NO_SYMBOL "[no symbol]"
 
 /**
  * struct row - The ticks of one or more samples
  * @sample: The first of these samples.
- * @user: The user ticks of all these samples.
- * @system: The system ticks of all these samples.
- * @symbol: The function, or NULL.
- * @binary: The path of the binary, or a name in brackets.
+ * @thread: Its thread, or one with the name ROWS_UNKNOWN.
+ * @nr: The number of ticks of all these samples.
+ * @user: Their user ticks, each weighted by its periods.
+ * @system: Their system ticks, likewise.
+ * @name: The name of the function, or a name in brackets.
+ * @unnamed: The function is not known.
+ * @binary: The path of the binary, or a name in brackets. For ticks during exec and exit, the name
+ *	of the thread.
  * @label: The name of the binary in the report.
- * @offset: Offset in the binary, or the address of code that is in no file.
+ * @source: The source file, or NULL.
+ * @line: The line in it.
+ * @start: Distinguishes functions of a binary that have the same name.
  */
 struct row {
 	const struct recording_sample *sample;
+	const struct recording_thread *thread;
+	u64 nr;
 	u64 user;
 	u64 system;
-	const struct symbol *symbol;
+	const char *name;
+	bool unnamed;
 	const char *binary;
 	const char *label;
-	u64 offset;
+	u64 start;
+	const char *source;
+	int line;
 };
 
 /**
  * struct row_key - A property by which rows can be added up
  * @name: The name of the key, as the user writes it.
- * @title: The title of the column for the key.
  * @compare: Compares two rows. If the result is 0 for all keys, the rows are added up.
  * @print: Prints the property, escaped.
  */
 struct row_key {
 	const char *name;
 	const char *title;
-	int (*compare)(const struct row *a, const struct row *b, const struct rows *rows);
+	int (*compare)(const struct row *a, const struct row *b);
 	void (*print)(FILE *out, const struct row *row);
 };
 
-/* The keys for "profil report --sort"; and a key that prints a function with its binary. */
+/* The keys for "profil report --sort" */
+enum rows_by {
+	ROWS_BY_SYMBOL,
+	ROWS_BY_DSO,
+	ROWS_BY_PROCESS,
+	ROWS_BY_THREAD,
+	ROWS_BY_COMM,
+	ROWS_BY_CPU,
+	ROWS_BY_MODE,
+	ROWS_BY_OFFSET,
+	ROWS_BY_LINE,
+	ROWS_KEYS_MAX,
+};
+
 extern const struct row_key row_keys[ROWS_KEYS_MAX];
-extern const struct row_key row_key_function;
+
+/* Returns the property, escaped, which the caller frees. */
+char *row_text(const struct row_key *key, const struct row *row);
 
 /**
  * struct rows_binary - A file of the recording
- * @state: Whether the file could be read, and if not, the reason.
+ * @problem: The reason if functions could not be read; or NULL.
  * @label: The name of the file in the report.
- * @ticks: The ticks in this file.
+ * @unnamed: Its ticks in functions whose names are not known.
  */
 struct rows_binary {
-	enum binary_state state;
+	const char *problem;
 	const char *label;
-	u64 ticks;
+	u64 unnamed;
+};
+
+/**
+ * struct rows_filter - Which samples to use
+ * @text: The options of the command that set this filter and that of the recording; or NULL.
+ *
+ * The strings are patterns for names_match(), or NULL.
+ */
+struct rows_filter {
+	const char *comm;	/* name of the thread */
+	const char *dso;	/* path or label of the binary */
+	const char *symbol;
+	s32 tid;		/* 0: any */
+	char *text;
 };
 
 /**
  * struct rows - The rows of a recording
- * @keys: The keys by which samples are added up; set by the caller. Without keys there is one row
- *	for each sample.
- * @lines: The maximum number of rows that the text format prints; 0: all. Set by the caller.
- * @demangle: Demangle names. Set by the caller.
- * @recording: The recording.
+ * @keys: The keys by which samples are added up. Without keys there is one row for each sample.
+ * @inlined: Use inlined functions instead of the functions that contain them.
+ * @symfs: As for symbols_new().
  * @rows: The rows, those with the most ticks first.
  * @binaries: One for each of @recording->files.
- * @ticks: The ticks of all rows.
- * @user_in_files: User ticks in files and the vDSO.
- * @user_in_jit: User ticks in functions of /tmp/perf-PID.map.
- * @user_in_memory: User ticks in other memory, which is not mapped from a file.
- * @user_in_symbols: User ticks in functions that have a name.
+ * @ticks: The ticks of all rows, weighted by their periods.
+ * @nr_ticks: The number of these ticks.
+ * @squares: The sum of the squares of their weights.
  */
 struct rows {
+	/* Set by the caller of rows_make(). */
 	const struct row_key *keys[ROWS_KEYS_MAX];
 	size_t nr_keys;
-	u64 lines;
-	bool demangle;
+	struct rows_filter filter;
+	int demangle;
+	int inlined;
+	const char *symfs;
 
 	const struct recording *recording;
 	struct row *rows;
 	size_t nr;
 	struct rows_binary *binaries;
 	u64 ticks;
-	u64 user_in_files;
-	u64 user_in_jit;
-	u64 user_in_memory;
-	u64 user_in_symbols;
+	u64 nr_ticks;
+	double squares;
 
 	/* Only rows.c uses these. */
 	struct symbols *symbols;
-	struct rows_jit *jits;		/* one for each process */
+	bool by_symbol;
 	bool by_binary;
+	bool by_line;
 };
 
-/* Makes the rows from all samples. Returns false if there is no memory. */
+/*
+ * Makes the rows. Returns false with errno set if @rows->symfs cannot be opened. If there is no
+ * memory, all functions for rows and output exit, as xcalloc() does.
+ */
 bool rows_make(struct rows *rows, const struct recording *recording);
 void rows_free(struct rows *rows);
 
 static inline u64 row_ticks(const struct row *row)
 {
 	return ticks_add(row->user, row->system);
+}
+
+static inline double row_share(const struct rows *rows, const struct row *row)
+{
+	return rows->ticks ? (double)row_ticks(row) / rows->ticks : 0;
+}
+
+/* Returns the standard error of the share. Weighted ticks are as good as fewer equal ones. */
+static inline double row_error(const struct rows *rows, const struct row *row)
+{
+	double share = row_share(rows, row);
+
+	return rows->ticks ? sqrt(share * (1 - share) * rows->squares) / rows->ticks : 0;
 }
 
 #endif /* PROFIL_TOOLS_ROWS_H */

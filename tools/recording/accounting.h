@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The accounting line
+ * How the ticks of a recording were counted: a summary for people, and the accounting line
  *
+ *	2,170 samples at 1,000 Hz, 3.1 s of CPU time; 7 during exec or exit. See: profil report
  *	ticks 2179, expected 2251: hit 2046 outside 133 saturated 0 dropped 0, missed 40;
  *	user 2086 system 93
  */
@@ -12,15 +13,35 @@
 
 #include "recording/format.h"
 
-/* Adds the statistics of a later period of the same session. */
-void accounting_add(struct format_stats *sum, const struct format_stats *later);
-
-/**
- * accounting_print - Print the accounting line, with its newline
- * @out: The stream.
- * @account: The last statistics of the recording.
- * @modes: format_meta.modes: PROFIL_MODE_* bits.
- */
+/* Prints the accounting line, with its newline. @modes: PROFIL_MODE_* bits. */
 void accounting_print(FILE *out, const struct format_account *account, u32 modes);
+
+/* What the summary of profil record says. */
+struct summary {
+	const char *path;			/* of the file */
+	const char *target;			/* the process */
+	u64 tick_ns;
+	struct format_account account;
+	u64 samples;				/* in the file */
+	u64 bare;				/* ticks during exec or exit */
+	struct format_detached *detached;	/* execs that were not followed */
+	size_t nr_detached;
+};
+
+/*
+ * Prints the summary on standard error, and warnings about ticks that were missed and programs that
+ * were not followed.
+ */
+void summary_print(const struct summary *summary);
+
+/* Sorts @detached and prints a line for each program, which begins with @prefix. */
+void detached_print(FILE *out, const char *prefix, struct format_detached *detached, size_t nr);
+
+struct number {
+	char text[32];
+};
+
+/* Returns @value in decimal, with a comma between groups of three digits. */
+struct number number(u64 value);
 
 #endif /* PROFIL_TOOLS_ACCOUNTING_H */

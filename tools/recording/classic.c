@@ -22,18 +22,18 @@
 #include <handover.h>
 #include <profil.h>
 
+#include <libiberty/libiberty.h>
+
 #include "recording/classic.h"
 
 /* A file with more ranges than this is rejected. */
 #define RANGES_MAX	(1ULL << 20)
-#define BYTES_MAX	(1ULL << 34)
-/* Number of buffers that one process_vm_readv() copies; the kernel allows 1024. */
-#define IOVS_MAX	256
+#define BYTES_MAX	(1ULL << 30)
 /* Number of attempts to copy a profile, each of which fails if the process replaces it. */
 #define TRIES		100
 
-/* The ids of the only process, and of the file that stands for no address. */
-#define PROCESS_ID	1
+/* The ids of the only thread, and of the file that stands for no address. */
+#define THREAD_ID	1
 #define ELSEWHERE_ID	1
 
 /**
@@ -54,14 +54,11 @@ struct capture {
 	u64 nr_pcs;
 };
 
-/* @file: The id of the mapped file in the recording. */
 struct mapping {
 	u64 start;
 	u64 end;
-	u64 offset;
-	u64 file;
-	bool is_file;
-	bool is_named;
+	u64 offset;		/* in the file; or the address of memory that is not a file */
+	u32 id;
 };
 
 /* The state while a capture is converted to a recording. */
@@ -92,18 +89,10 @@ static char *read_text(FILE *file)
 		return NULL;
 	if (getdelim(&text, &size, '\0', file) < 0) {
 		free(text);
-		text = ferror(file) ? NULL : strdup("");
+		text = ferror(file) ? NULL : xstrdup("");
 	}
 	fclose(file);
 	return text;
-}
-
-static char *read_maps(pid_t pid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	return read_text(fopen(path, "re"));
 }
 
 static u64 range_bytes(const struct profil_range *range)
@@ -125,9 +114,7 @@ static int describe(int device, pid_t pid, struct capture *capture, struct profi
 		if (arg.nr_ranges > room || !capture->ranges) {
 			room = arg.nr_ranges;
 			free(capture->ranges);
-			capture->ranges = calloc(room + 1, sizeof(*capture->ranges));
-			if (!capture->ranges)
-				return -ENOMEM;
+			capture->ranges = xcalloc(room + 1, sizeof(*capture->ranges));
 		}
 		*stats = (struct profil_stats){ .size = sizeof(*stats) };
 		arg.nr_ranges = room;
@@ -141,66 +128,32 @@ static int describe(int device, pid_t pid, struct capture *capture, struct profi
 	return 0;
 }
 
-/* Returns -EFAULT if a part of the memory is not mapped. */
-static int read_memory(pid_t pid, struct iovec *local, struct iovec *remote, size_t nr)
-{
-	ssize_t len;
-	size_t part;
-
-	while (nr) {
-		len = process_vm_readv(pid, local, nr, remote, nr, 0);
-		if (len < 0)
-			return -errno;
-		if (!len)
-			return -EFAULT;
-		for (; len; len -= part) {
-			part = (size_t)len < local->iov_len ? (size_t)len : local->iov_len;
-			local->iov_base = (char *)local->iov_base + part;
-			remote->iov_base = (char *)remote->iov_base + part;
-			local->iov_len -= part;
-			remote->iov_len -= part;
-			if (!local->iov_len) {
-				local++;
-				remote++;
-				nr--;
-			}
-		}
-	}
-	return 0;
-}
-
 static int read_counters(pid_t pid, struct capture *capture)
 {
-	struct iovec local[IOVS_MAX], remote[IOVS_MAX];
-	size_t nr = 0;
+	struct iovec local, remote;
+	ssize_t len;
 	char *data;
-	int err = 0;
 
 	capture->nr_bytes = 0;
 	for (u64 i = 0; i < capture->nr_ranges; i++)
 		capture->nr_bytes += range_bytes(&capture->ranges[i]);
 	if (capture->nr_bytes > BYTES_MAX)
 		return -ENOMEM;
-	data = calloc(capture->nr_bytes + 1, 1);
+	data = xcalloc(capture->nr_bytes + 1, 1);
 	capture->data = data;
-	if (!data)
-		return -ENOMEM;
-	for (u64 i = 0; i < capture->nr_ranges && !err; i++) {
+	for (u64 i = 0; i < capture->nr_ranges; i++) {
 		const struct profil_range *range = &capture->ranges[i];
 
-		if (!range->nr_counters)
-			continue;
-		local[nr].iov_base = data;
-		local[nr].iov_len = range->nr_counters * range->width;
-		remote[nr].iov_base = (void *)(uintptr_t)range->buffer;
-		remote[nr].iov_len = local[nr].iov_len;
+		local.iov_base = data;
+		local.iov_len = range->nr_counters * range->width;
+		remote.iov_base = (void *)(uintptr_t)range->buffer;
+		remote.iov_len = local.iov_len;
+		len = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+		if (len != (ssize_t)local.iov_len)
+			return len < 0 ? -errno : -EFAULT;
 		data += range_bytes(range);
-		if (++nr == IOVS_MAX) {
-			err = read_memory(pid, local, remote, nr);
-			nr = 0;
-		}
 	}
-	return err ? err : read_memory(pid, local, remote, nr);
+	return 0;
 }
 
 static bool is_same_session(const struct capture *a, const struct capture *b)
@@ -225,7 +178,7 @@ static int try_capture(int device, pid_t pid, struct capture *capture)
 		return err;
 	err = read_counters(pid, capture);
 	if (!err) {
-		capture->maps = read_maps(pid);
+		capture->maps = read_text(proc_open(pid, "maps"));
 		if (!capture->maps)
 			err = -errno;
 	}
@@ -262,10 +215,8 @@ static int capture_read(int fd, struct capture *capture)
 	capture->nr_bytes = head.nr_bytes;
 	capture->period = head.period;
 	capture->nr_pcs = head.nr_pcs;
-	capture->ranges = calloc(head.nr_ranges + 1, sizeof(*capture->ranges));
-	capture->data = malloc(head.nr_bytes + 1);
-	if (!capture->ranges || !capture->data)
-		return -ENOMEM;
+	capture->ranges = xcalloc(head.nr_ranges + 1, sizeof(*capture->ranges));
+	capture->data = xmalloc(head.nr_bytes + 1);
 	if (!read_part(fd, capture->ranges, head.nr_ranges * sizeof(*capture->ranges), &at) ||
 	    !read_part(fd, capture->data, head.nr_bytes, &at) || lseek(fd, at, SEEK_SET) < 0)
 		return -EBADMSG;
@@ -335,50 +286,40 @@ static u64 pc_of(const struct profil_range *range, u64 i)
 	return low;
 }
 
-static const struct mapping *find_mapping(const struct builder *builder, u64 pc)
+static void add_sample(const struct builder *builder, u64 pc, u64 ticks)
 {
-	size_t low = 0, high = builder->nr_mappings;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (builder->mappings[middle].end <= pc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < builder->nr_mappings && builder->mappings[low].start <= pc)
-		return &builder->mappings[low];
-	return NULL;
-}
-
-static bool add_sample(const struct builder *builder, u64 pc, u64 ticks)
-{
-	const struct mapping *mapping = find_mapping(builder, pc);
-	struct format_sample sample = {
-		.process = PROCESS_ID,
+	struct recording_sample sample = {
+		.thread_id = THREAD_ID,
 		.offset = pc,
 		.user = ticks,
+		.nr = ticks,
+		.squares = ticks,
+		.cpu = -1,
 	};
 
-	if (mapping) {
-		sample.file = mapping->file;
-		if (mapping->is_file) {
-			sample.bias = mapping->start - mapping->offset;
-			sample.offset = pc - sample.bias;
-		} else if (mapping->is_named) {
-			sample.bias = mapping->start;
-		}
+	for (size_t i = 0; i < builder->nr_mappings && !sample.mapping_id; i++) {
+		const struct mapping *mapping = &builder->mappings[i];
+
+		if (pc < mapping->start || pc >= mapping->end)
+			continue;
+		sample.mapping_id = mapping->id;
+		sample.offset = pc - mapping->start + mapping->offset;
 	}
-	return recording_add_samples(builder->recording, &sample, 1);
+	recording_add_sample(builder->recording, &sample);
 }
 
-static bool add_elsewhere(const struct builder *builder, u64 ticks)
+static void add_elsewhere(const struct builder *builder, u64 ticks)
 {
-	const struct format_sample sample = { .file = ELSEWHERE_ID, .user = ticks };
+	const struct recording_sample sample = {
+		.mapping_id = ELSEWHERE_ID,
+		.user = ticks,
+		.nr = ticks,
+		.squares = ticks,
+		.cpu = -1,
+	};
 
 	builder->recording->elsewhere = ticks_add(builder->recording->elsewhere, ticks);
-	return recording_add_samples(builder->recording, &sample, 1);
+	recording_add_sample(builder->recording, &sample);
 }
 
 /* A range with its counters. */
@@ -407,21 +348,19 @@ static bool is_same_region(const struct profil_range *a, const struct profil_ran
 	       a->flags == b->flags;
 }
 
-static bool add_pcs(const struct builder *builder, const struct part *part)
+static void add_pcs(const struct builder *builder, const struct part *part)
 {
 	u64 nr = builder->capture->nr_pcs;
 
 	for (u64 i = 0; i < nr && i < part->range->nr_counters; i++)
-		if (!add_sample(builder, counter_of(part->range, part->data, i), 1))
-			return false;
-	return true;
+		add_sample(builder, counter_of(part->range, part->data, i), 1);
 }
 
 /*
  * Adds a sample for each counter of the range that is not 0. @from: the first counter in which no
  * earlier range of the region counts.
  */
-static bool add_counters(const struct builder *builder, const struct part *part, u64 from)
+static void add_counters(const struct builder *builder, const struct part *part, u64 from)
 {
 	const struct profil_range *range = part->range;
 	u64 first = index_of(range, range->start), last = index_of(range, range->end - 1);
@@ -438,97 +377,105 @@ static bool add_counters(const struct builder *builder, const struct part *part,
 		if (index_of(range, pc) != i)
 			continue;
 		builder->recording->nr_full += ticks == counter_max(range);
-		if (range->scale ? !add_sample(builder, pc, ticks) : !add_elsewhere(builder, ticks))
-			return false;
+		if (range->scale)
+			add_sample(builder, pc, ticks);
+		else
+			add_elsewhere(builder, ticks);
 	}
-	return true;
 }
 
-static bool add_part(const struct builder *builder, const struct part *part,
+static void add_part(const struct builder *builder, const struct part *part,
 		     const struct part *before)
 {
 	const struct profil_range *range = part->range;
 	u64 from = 0;
 
 	if (range->start >= HANDOVER_PERIOD)
-		return true;
-	if (range->flags & PROFIL_RANGE_PCS)
-		return add_pcs(builder, part);
+		return;
+	if (range->flags & PROFIL_RANGE_PCS) {
+		add_pcs(builder, part);
+		return;
+	}
 	if (before && is_same_region(before->range, range))
 		from = index_of(range, before->range->end - 1) + 1;
-	return add_counters(builder, part, from);
+	add_counters(builder, part, from);
 }
 
-static bool add_samples(const struct builder *builder)
+static void add_samples(const struct builder *builder)
 {
 	const struct capture *capture = builder->capture;
-	struct part *parts = calloc(capture->nr_ranges + 1, sizeof(*parts));
+	struct part *parts = xcalloc(capture->nr_ranges + 1, sizeof(*parts));
 	const char *data = capture->data;
-	bool done = parts;
 
-	for (u64 i = 0; i < capture->nr_ranges && done; i++) {
+	for (u64 i = 0; i < capture->nr_ranges; i++) {
 		parts[i] = (struct part){ .range = &capture->ranges[i], .data = data };
 		data += range_bytes(parts[i].range);
 	}
-	if (done)
-		qsort(parts, capture->nr_ranges, sizeof(*parts), compare_parts);
-	for (u64 i = 0; i < capture->nr_ranges && done; i++)
-		done = add_part(builder, &parts[i], i ? &parts[i - 1] : NULL);
+	qsort(parts, capture->nr_ranges, sizeof(*parts), compare_parts);
+	for (u64 i = 0; i < capture->nr_ranges; i++)
+		add_part(builder, &parts[i], i ? &parts[i - 1] : NULL);
 	free(parts);
-	return done;
 }
 
 /* ---- mappings, and the other parts of a recording ---- */
 
-/* Parses a line of /proc/PID/maps and adds its mapping. Returns false if there is no memory. */
-static bool add_mapping(struct builder *builder, const char *line)
+/* Adds a mapping with its file. Both have the id of the file. */
+static void add_file(const struct builder *builder, const struct format_file *file, u64 start,
+		     u64 offset)
+{
+	recording_add(builder->recording, &(struct format_block){
+		.type = FORMAT_FILE,
+		.file = *file,
+	});
+	recording_add(builder->recording, &(struct format_block){
+		.type = FORMAT_MAPPING,
+		.mapping = {
+			.id = file->id,
+			.file = file->id,
+			.bias = file->flags & FORMAT_FILE_NONE ? 0 : start - offset,
+			.start = start,
+		},
+	});
+}
+
+/* Parses a line of /proc/PID/maps and adds its mapping. */
+static void add_mapping(struct builder *builder, const char *line)
 {
 	struct mapping *mapping = &builder->mappings[builder->nr_mappings];
-	unsigned long long start, end, offset, ino;
+	unsigned long long start, end, offset;
 	struct format_file file = { .id = ELSEWHERE_ID + 1 + builder->nr_mappings };
 	int path = 0;
 
-	if (sscanf(line, "%llx-%llx %*s %llx %x:%x %llu %n", &start, &end, &offset, &file.major,
-		   &file.minor, &ino, &path) < 6)
-		return true;
-	file.ino = ino;
+	if (sscanf(line, "%llx-%llx %*s %llx %*s %*s %n", &start, &end, &offset, &path) < 3)
+		return;
 	file.path = line[path] ? line + path : "[anon]";
 	file.flags = line[path] == '/' ? 0 : FORMAT_FILE_NONE;
 	*mapping = (struct mapping){
 		.start = start,
 		.end = end,
-		.offset = offset,
-		.file = file.id,
-		.is_file = line[path] == '/',
-		.is_named = line[path],
+		.offset = line[path] == '/' ? offset : start,
+		.id = file.id,
 	};
 	builder->nr_mappings++;
-	return recording_add_file(builder->recording, &file);
+	add_file(builder, &file, start, offset);
 }
 
-static bool add_mappings(struct builder *builder)
+static void add_mappings(struct builder *builder)
 {
 	const struct format_file elsewhere = {
 		.id = ELSEWHERE_ID,
 		.flags = FORMAT_FILE_NONE,
 		.path = CLASSIC_ELSEWHERE,
 	};
-	char *line = builder->capture->maps, *next;
+	char *maps = builder->capture->maps, *line;
 	size_t nr = 1;
 
-	for (const char *at = line; (at = strchr(at, '\n')); at++)
+	for (const char *at = maps; (at = strchr(at, '\n')); at++)
 		nr++;
-	builder->mappings = calloc(nr, sizeof(*builder->mappings));
-	if (!builder->mappings || !recording_add_file(builder->recording, &elsewhere))
-		return false;
-	for (; *line; line = next) {
-		next = strchrnul(line, '\n');
-		if (*next)
-			*next++ = '\0';
-		if (!add_mapping(builder, line))
-			return false;
-	}
-	return true;
+	builder->mappings = xcalloc(nr, sizeof(*builder->mappings));
+	add_file(builder, &elsewhere, 0, 0);
+	while ((line = strsep(&maps, "\n")))
+		add_mapping(builder, line);
 }
 
 static u64 period_of(const struct capture *capture)
@@ -548,48 +495,46 @@ static u64 period_of(const struct capture *capture)
 	return profil_query_kernel(&query) ? 0 : query.tick_ns;
 }
 
-static bool add_process(const struct builder *builder, pid_t pid)
+static void add_target(const struct builder *builder, pid_t pid)
 {
-	const struct format_process process = { .id = PROCESS_ID, .pid = pid };
 	struct utsname uts = {};
-	const struct format_meta meta = {
-		.tick_ns = period_of(builder->capture),
-		.flags = FORMAT_ATTACHED,
-		.hostname = uts.nodename,
-		.release = uts.release,
-		.directory = "",
-		.args = "",
-	};
 
 	uname(&uts);
-	return recording_add_meta(builder->recording, &meta) &&
-	       recording_add_process(builder->recording, &process);
+	recording_add(builder->recording, &(struct format_block){
+		.type = FORMAT_META,
+		.meta = {
+			.tick_ns = period_of(builder->capture),
+			.flags = FORMAT_ATTACHED,
+			.pid = pid,
+			.hostname = uts.nodename,
+			.release = uts.release,
+			.command = "",
+		},
+	});
+	recording_add(builder->recording, &(struct format_block){
+		.type = FORMAT_THREAD,
+		.thread = { .id = THREAD_ID, .pid = pid, .tid = pid },
+	});
 }
 
 static int make_recording(pid_t pid, const struct capture *capture, struct recording **recording)
 {
 	struct builder builder = { .capture = capture };
-	bool done;
 
 	if (!check_ranges(capture))
 		return -EBADMSG;
 	builder.recording = recording_new();
-	if (!builder.recording)
-		return -ENOMEM;
-	builder.recording->is_classic = true;
-	builder.recording->owner = geteuid();
-	done = add_process(&builder, pid) && add_mappings(&builder) && add_samples(&builder) &&
-	       recording_finish(builder.recording);
-	free(builder.mappings);
-	if (!done) {
-		recording_free(builder.recording);
-		return -ENOMEM;
-	}
 	*recording = builder.recording;
+	builder.recording->is_classic = true;
+	add_target(&builder, pid);
+	add_mappings(&builder);
+	add_samples(&builder);
+	recording_finish(builder.recording);
+	free(builder.mappings);
 	return 0;
 }
 
-int classic_copy(pid_t pid, int device, struct recording **recording)
+int classic_read(pid_t pid, int fd, bool handed_over, struct recording **recording)
 {
 	struct capture capture = {};
 	unsigned int tries = TRIES;
@@ -597,20 +542,8 @@ int classic_copy(pid_t pid, int device, struct recording **recording)
 
 	do {
 		capture_free(&capture);
-		err = try_capture(device, pid, &capture);
+		err = handed_over ? capture_read(fd, &capture) : try_capture(fd, pid, &capture);
 	} while (err == -EAGAIN && --tries);
-	if (!err)
-		err = make_recording(pid, &capture, recording);
-	capture_free(&capture);
-	return err;
-}
-
-int classic_read(pid_t pid, int fd, struct recording **recording)
-{
-	struct capture capture = {};
-	int err;
-
-	err = capture_read(fd, &capture);
 	if (!err)
 		err = make_recording(pid, &capture, recording);
 	capture_free(&capture);

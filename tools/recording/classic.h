@@ -13,26 +13,16 @@
 #define CLASSIC_ELSEWHERE "[elsewhere]"
 
 /**
- * classic_copy - Copy the counters of a process while it runs
+ * classic_read - Read the counters of a process
  * @pid: The process.
- * @device: A descriptor of /dev/profil.
+ * @fd: /dev/profil, to copy the counters while the process runs.
+ * @handed_over: @fd is a file of the form that <handover.h> describes, with a copy.
  * @recording: Out: the recording.
  *
  * Return: 0 or a negative error: -EAGAIN if the process keeps starting other profiles, -EFAULT if
  * its counters cannot be read, -EINVAL or -ENODEV if it has no profile, -EPERM or -EACCES without
- * ptrace rights, -EBADMSG if the profile is inconsistent.
+ * ptrace rights, -EBADMSG if the file has another form, or the profile is inconsistent.
  */
-int classic_copy(pid_t pid, int device, struct recording **recording);
-
-/**
- * classic_read - Read the counters that a process has handed over
- * @pid: The process.
- * @fd: A file of the form that <handover.h> describes.
- * @recording: Out: the recording.
- *
- * Return: 0 or a negative error: -EBADMSG if the file has another form, or the profile is
- * inconsistent.
- */
-int classic_read(pid_t pid, int fd, struct recording **recording);
+int classic_read(pid_t pid, int fd, bool handed_over, struct recording **recording);
 
 #endif /* PROFIL_TOOLS_CLASSIC_H */

@@ -2,10 +2,9 @@
 /*
  * The format of profil.data, the file that profil record writes and profil report reads
  *
- * profil.data(5) describes the format. This file declares its blocks as C structures, a writer and
- * a reader. The reader checks each block: strings are terminated, arrays are inside the block, and
- * members that are missing are 0. The caller checks the relations between blocks, for example that
- * the process of a sample exists.
+ * profil.data(5) describes the format, and the members of these structures. The reader checks each
+ * block: strings are terminated, and arrays are inside the block. The caller checks the relations
+ * between blocks, for example that the thread of a sample exists.
  */
 #ifndef PROFIL_TOOLS_FORMAT_H
 #define PROFIL_TOOLS_FORMAT_H
@@ -13,265 +12,231 @@
 #include "../util.h"
 
 #define FORMAT_MAGIC		"PROFILD\n"
-#define FORMAT_VERSION		1
-#define FORMAT_PAYLOAD_MAX	(16U << 20)
+#define FORMAT_VERSION		2
+#define FORMAT_PAYLOAD_MAX	(128U << 10)
 #define FORMAT_BUILD_ID_MAX	32
 
 enum format_type {
 	FORMAT_META = 1,
 	FORMAT_FILE = 2,
-	FORMAT_PROCESS = 3,
-	FORMAT_SAMPLES = 4,
-	FORMAT_STATS = 5,
-	FORMAT_END = 6,
+	FORMAT_THREAD = 3,
+	FORMAT_MAPPING = 4,
+	FORMAT_SAMPLES = 5,
+	FORMAT_SYMBOL = 6,
+	FORMAT_DETACHED = 7,
+	FORMAT_STATS = 8,
+	FORMAT_END = 9,
 };
 
 /* Bits of format_meta.flags */
-#define FORMAT_PER_THREAD	(1U << 0)	/* processes of the file are threads */
 #define FORMAT_CHILDREN		(1U << 1)	/* forks were followed */
 #define FORMAT_ATTACHED		(1U << 2)	/* recorded with --pid */
 
-/**
- * struct format_meta - The command, the machine and the clock
- * @start_time: When the recording began, in ns of CLOCK_REALTIME.
- * @start_monotonic: The same moment, in ns of CLOCK_MONOTONIC. All other times use this clock, too.
- * @tick_ns: The period of the ticks, in ns.
- * @modes: PROFIL_MODE_* bits.
- * @flags: FORMAT_PER_THREAD, FORMAT_CHILDREN, FORMAT_ATTACHED.
- * @nr_args: Number of arguments of the command, including its name; 0 if FORMAT_ATTACHED.
- * @hostname: Name of the machine.
- * @release: Release of the kernel, as from uname(2).
- * @directory: Working directory.
- * @args: The arguments: @nr_args strings, one after another. Not used by the writer.
- */
+/* The command, the machine and the clock. */
 struct format_meta {
-	u64 start_time;
-	u64 start_monotonic;
+	u64 start_time;			/* CLOCK_REALTIME, in ns */
+	u64 start_monotonic;		/* the same moment; all other times are of this clock */
 	u64 tick_ns;
-	u32 modes;
+	u32 modes;			/* PROFIL_MODE_* bits */
 	u32 flags;
-	u32 nr_args;
+	s32 pid;			/* the command, or the process of --pid */
+	u32 reserved;
 	const char *hostname;
-	const char *release;
-	const char *directory;
-	const char *args;
+	const char *release;		/* of the kernel */
+	const char *command;		/* as in a shell; the program of --pid */
 };
 
 /* Bits of format_file.flags */
 #define FORMAT_FILE_NONE	(1U << 0)	/* not a file: a name such as "[vdso]" */
 
-/**
- * struct format_file - A mapped file, or memory that is not a file
- * @id: Its number in this profil.data, not 0.
- * @ino: Inode number. This and the members that follow are 0 if they are not known.
- * @generation: Inode generation.
- * @size: Size in bytes during the recording.
- * @mtime: Time of the last modification, in ns since 1970.
- * @major: Major number of the device of the file, as in /proc/PID/maps.
- * @minor: Minor number of that device.
- * @flags: FORMAT_FILE_* bits.
- * @build_id_len: Bytes in @build_id, 0 to FORMAT_BUILD_ID_MAX.
- * @build_id: GNU build-id.
- * @path: The path by which the recorder finds the file; or a name if FORMAT_FILE_NONE.
- *
- * Size, mtime and build-id are known only if the recorder could open the file.
+/*
+ * A mapped file, or memory that is not a file. Size, mtime and build-id are 0 if the recorder could
+ * not open the file.
  */
 struct format_file {
-	u64 id;
-	u64 ino;
-	u64 generation;
-	u64 size;
-	u64 mtime;
-	u32 major;
-	u32 minor;
+	u32 id;				/* not 0 */
 	u32 flags;
+	u64 ino;
+	u64 size;
+	u64 mtime;			/* in ns since 1970 */
 	u32 build_id_len;
+	u32 reserved;
 	u8 build_id[FORMAT_BUILD_ID_MAX];
 	const char *path;
 };
 
-/**
- * struct format_process - A process from one exec to the next, or a thread
- * @id: Its number in this profil.data, not 0.
- * @space: The module's id of its address space.
- * @pid: Process id; 0 if it is not known.
- * @tid: Thread id; 0 unless FORMAT_PER_THREAD.
- * @comm: Name, terminated.
- * @time: Time of the first tick of the process.
- */
-struct format_process {
-	u64 id;
-	u64 space;
-	s32 pid;
+/* A thread, from one exec or change of its name to the next. */
+struct format_thread {
+	u32 id;				/* not 0 */
+	s32 pid;			/* pid and tid are 0 if they are not known */
 	s32 tid;
-	char comm[16];
-	u64 time;
+	u32 reserved;
+	u64 space;			/* the module's id of its address space */
+	char comm[16];			/* terminated */
 };
 
-/**
- * struct format_sample - Ticks at one pc
- * @process: format_process.id.
- * @file: format_file.id; 0 if the mapping is not known.
- * @offset: Offset of the pc in the file; the address if there is no file.
- * @bias: Address of the pc minus @offset. Without a file, it is the start of the mapping, or 0 if
- *	that is not known.
- * @user: Ticks in user mode.
- * @system: Ticks in kernel mode.
- *
- * There can be several samples with the same pc. The reader of the file adds up their ticks.
- */
+/* Where a file, or other memory, is mapped. */
+struct format_mapping {
+	u32 id;				/* not 0 */
+	u32 file;
+	u64 bias;			/* address - offset in the file; 0 with FORMAT_FILE_NONE */
+	u64 start;			/* the first address */
+};
+
+/* Bits of format_sample.flags */
+#define FORMAT_SAMPLE_SYSTEM	(1U << 0)	/* the tick interrupted the kernel */
+#define FORMAT_SAMPLE_EXEC	(1U << 1)	/* the thread was in exec: there is no pc */
+#define FORMAT_SAMPLE_EXIT	(1U << 2)	/* the thread was exiting: there is no pc */
+
+/* A tick. */
 struct format_sample {
-	u64 process;
-	u64 file;
-	u64 offset;
-	u64 bias;
-	u64 user;
-	u64 system;
-};
-
-/**
- * struct format_stats - Statistics of a session, as in struct profil_stats
- */
-struct format_stats {
-	u64 ticks;
-	u64 hit;
-	u64 outside;
-	u64 saturated;
-	u64 dropped;
-	u64 dropped_overrun;
-	u64 dropped_buffer;
-	u64 dropped_contended;
-	u64 dropped_exec;
-	u64 dropped_exit;
-	u64 dropped_record;
-	u64 user;
-	u64 system;
-	u64 unselected;
-	u64 missed;
-	u64 expected;
-	u64 locked;
-	u64 unfollowed;
-	u64 targets;
-};
-
-/**
- * struct format_account - Statistics since the start
- * @user: Statistics of the session that counts user ticks.
- * @system: Statistics of the session that counts system ticks; all 0 if there is none.
- * @time: The time at which the statistics were read.
- * @peak_locked: Maximum of the bytes that both sessions had locked.
- */
-struct format_account {
-	struct format_stats user;
-	struct format_stats system;
 	u64 time;
-	u64 peak_locked;
+	u64 offset;			/* of the pc; its address if it is not in a file */
+	u32 thread;
+	u32 mapping;			/* 0 if it is not known */
+	u32 cpu;
+	u32 periods : 24;		/* 1, and those whose ticks were missed before this one */
+	u32 flags : 8;
+};
+
+#define FORMAT_PERIODS_MAX	((1U << 24) - 1)
+
+/*
+ * A bit of format_symbol.file: the other bits are the id of a thread whose process has made the
+ * function at run time. Then start and end are addresses.
+ */
+#define FORMAT_SYMBOL_JIT	(1U << 31)
+
+/* A function that has samples. */
+struct format_symbol {
+	u32 file;
+	u32 reserved;
+	u64 start;			/* offsets in the file */
+	u64 end;
+	const char *name;		/* mangled; "" if only the extent is known */
+};
+
+/* Bits of format_detached.flags */
+#define FORMAT_DETACHED_UNREADABLE (1U << 0)	/* the user may not read the program */
+
+/* An exec that the recording did not follow. Without flags, the program gains privilege. */
+struct format_detached {
+	u64 time;
+	s32 pid;
+	u32 flags;
+	const char *path;
+};
+
+/* Statistics of a session: the members of struct profil_stats from ticks on. */
+struct format_stats {
+	u64 ticks, hit, outside, saturated, dropped;
+	u64 dropped_overrun, dropped_buffer, dropped_contended;
+	u64 user, system, unselected, missed, expected, locked;
+	u64 dropped_exec, dropped_exit, dropped_record;
+	u64 unfollowed, targets;
+};
+
+/* Statistics since the start. The samples before this block are those of all ticks in it. */
+struct format_account {
+	struct format_stats stats;
+	u64 own;			/* ticks of the recorder's child until its exec */
+	u64 time;
+	u64 peak_locked;		/* maximum of stats.locked */
 };
 
 enum format_reason {
-	FORMAT_END_COMMAND = 1,	/* the command ended */
-	FORMAT_END_SIGNAL = 2,	/* a signal ended the recording */
+	FORMAT_END_COMMAND = 1,		/* the command ended */
+	FORMAT_END_SIGNAL = 2,		/* a signal ended the recording */
 	FORMAT_END_DURATION = 3,	/* the duration was over */
-	FORMAT_END_TARGETS = 4,	/* all processes ended */
+	FORMAT_END_TARGETS = 4,		/* all processes ended */
 };
 
-/**
- * struct format_end - The end of a recording
- * @time: The time of the end.
- * @status: The status of the command, as from wait(); 0 without a command.
- * @reason: enum format_reason.
- */
 struct format_end {
 	u64 time;
-	s32 status;
-	u32 reason;
+	s32 status;			/* of the command, as from wait() */
+	u32 reason;			/* enum format_reason */
 };
 
 /*
- * The writer. Its functions return 0, or -1 with errno set. They keep blocks in memory until
- * format_flush(), or until there is about a megabyte. After an error of write(), all calls fail
- * with the same errno, and the file is truncated to its last complete block.
+ * The writer. It keeps blocks in memory until format_flush(), or until there are about 64 KiB.
+ * After an error of write(), nothing more is written, and the file is truncated to its last
+ * complete block. If nobody reads from a pipe for 30 seconds, the error is ETIMEDOUT.
  */
 struct format_writer;
 
-/**
- * format_create - Create a file, or overwrite it
- * @path: The path of the file. The file is locked until format_close().
- *
- * Return: the writer, or NULL with errno set: EBUSY if another recorder is writing to it.
- */
-struct format_writer *format_create(const char *path);
+/* @fd: an open file, which the writer closes. */
+struct format_writer *format_create(int fd);
+
+/* @data: the structure for a block of this @type, which is not SAMPLES. */
+void format_write(struct format_writer *writer, enum format_type type, const void *data);
+
+/* Samples are collected. Other blocks, except STATS, can get into the file before them. */
+void format_write_sample(struct format_writer *writer, const struct format_sample *sample);
 
 /*
- * @argv: the command and its arguments, terminated by NULL; or NULL without a command. The function
- * ignores @meta->nr_args and @meta->args.
+ * Return 0, or -1 with errno set to the first error of all calls. format_close() frees @writer.
+ * @nr_samples: Out: number of samples in the file, if not NULL.
  */
-int format_write_meta(struct format_writer *writer, const struct format_meta *meta,
-		      char *const argv[]);
-int format_write_file(struct format_writer *writer, const struct format_file *file);
-int format_write_process(struct format_writer *writer, const struct format_process *process);
-int format_write_samples(struct format_writer *writer, const struct format_sample *samples,
-			 size_t nr);
-int format_write_account(struct format_writer *writer, const struct format_account *account);
-int format_write_end(struct format_writer *writer, const struct format_end *end);
-
 int format_flush(struct format_writer *writer);
+int format_close(struct format_writer *writer, u64 *nr_samples);
 
-/* Flushes and unlocks the file. Frees @writer, even if this fails. @writer may be NULL. */
-int format_close(struct format_writer *writer);
-
-/**
- * struct format_block - A block of a file
- * @type: The type, which says which of the other members is set.
- * @samples: Array of @nr_samples.
- */
+/* A block of a file. */
 struct format_block {
 	enum format_type type;
-	struct format_meta meta;
-	struct format_file file;
-	struct format_process process;
-	const struct format_sample *samples;
 	size_t nr_samples;
-	struct format_account account;
-	struct format_end end;
+	union {
+		struct format_meta meta;
+		struct format_file file;
+		struct format_thread thread;
+		struct format_mapping mapping;
+		const struct format_sample *samples;
+		struct format_symbol symbol;
+		struct format_detached detached;
+		struct format_account account;
+		struct format_end end;
+	};
 };
 
-struct format_reader;
-
 /**
- * format_open - Read a file
- * @path: The file, to which a recorder may still be writing; "-" for standard input.
- * @error: Out: if the function returns NULL, the error message.
- *
- * Return: the reader, or NULL.
+ * struct format_reader - A file that is being read
+ * @at: Offset in the file of the current block.
+ * @skipped: Damaged bytes that were skipped.
+ * @nr_skips: Number of places where bytes were skipped.
+ * @error: After the last block, the reason why the file cannot be read from @at on; or NULL.
+ */
+struct format_reader {
+	u64 at;
+	u64 skipped;
+	u64 nr_skips;
+	const char *error;
+
+	/* Only format.c uses these. */
+	int fd;
+	bool eof;			/* of the file, but not of the buffer */
+	bool ended;
+	u64 skip_at;			/* while bytes are skipped, the offset of the first one */
+	unsigned int nr_invalid;	/* marks without a valid block */
+	size_t start;			/* of the current block, in the buffer */
+	size_t fill;			/* bytes in the buffer */
+	size_t block;			/* bytes of the current block */
+	u8 buffer[] __attribute__((aligned(8)));
+};
+
+/*
+ * Open a file to which a recorder may still be writing. @path can be "-" for standard input; @fd
+ * belongs to the reader from then on. Return NULL and an error message if it is no recording.
  */
 struct format_reader *format_open(const char *path, const char **error);
-
-/* Like format_open(), but for a descriptor, which the reader closes. */
 struct format_reader *format_open_fd(int fd, const char **error);
 
-/**
- * format_next - Read the next block
- * @reader: The reader.
- * @block: Out: the block. Its pointers are valid until the next call.
- *
- * Return: 1, or 0 at the end of the file, or -1 if the rest of the file cannot be read: see
- * format_error().
+/*
+ * Reads the next block, and skips what is not a valid block. Returns false if there is none. The
+ * pointers in @block are valid until the next call.
  */
-int format_next(struct format_reader *reader, struct format_block *block);
-
-/* Returns the error message for the result -1 of format_next(), or NULL. */
-const char *format_error(const struct format_reader *reader);
-
-/* Returns the offset in the file of the block that format_next() returned or could not read. */
-u64 format_offset(const struct format_reader *reader);
+bool format_next(struct format_reader *reader, struct format_block *block);
 
 /* Is a recorder still writing the file? */
 bool format_busy(const struct format_reader *reader);
-
-/* Returns the owner of the file, or the effective user if the owner is not known. */
-uid_t format_owner(const struct format_reader *reader);
-
 void format_free(struct format_reader *reader);
 
 #endif /* PROFIL_TOOLS_FORMAT_H */

@@ -1,250 +1,303 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See recording.h. Samples with the same pc are added up while the file is read, so the memory use
- * depends on the number of different pcs, not on the duration of the recording.
+ * See recording.h. Ticks of a thread with the same pc are added up while the file is read, so the
+ * memory use depends on the number of different pcs, not on the duration of the recording.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <libiberty/libiberty.h>
+
 #include "recording/recording.h"
 
-/* From this many samples on, samples are added up before their array is enlarged. */
+#define obstack_chunk_alloc xmalloc
+#define obstack_chunk_free free
+
+/* From this many ticks on, ticks are added up before their array is enlarged. */
 #define MERGE_MIN 65536
 
 struct recording *recording_new(void)
 {
-	return calloc(1, sizeof(struct recording));
+	struct recording *recording = xcalloc(1, sizeof(*recording));
+
+	recording->meta = (struct format_meta){ .hostname = "", .release = "", .command = "" };
+	obstack_init(&recording->strings);
+	return recording;
 }
 
-/* Ignores all but the first call: a recorder writes only one such block. */
-bool recording_add_meta(struct recording *recording, const struct format_meta *meta)
+void recording_free(struct recording *recording)
 {
-	const char *end = meta->args;
-	char *args;
-
-	if (recording->meta.args)
-		return true;
-	for (u32 i = 0; i < meta->nr_args; i++)
-		end += strlen(end) + 1;
-	args = malloc(end - meta->args + 1);
-	if (!args)
-		return false;
-	memcpy(args, meta->args, end - meta->args);
-	recording->meta = *meta;
-	recording->meta.args = args;
-	recording->meta.hostname = strdup(meta->hostname);
-	recording->meta.release = strdup(meta->release);
-	recording->meta.directory = strdup(meta->directory);
-	return recording->meta.hostname && recording->meta.release && recording->meta.directory;
+	obstack_free(&recording->strings, NULL);
+	free(recording->files);
+	free(recording->threads);
+	free(recording->mappings);
+	free(recording->samples);
+	free(recording->symbols);
+	free(recording->detached);
+	free(recording);
 }
 
-bool recording_add_file(struct recording *recording, const struct format_file *data)
+/* Replaces a string by a copy. */
+static void copy_string(struct recording *recording, const char **string)
 {
+	*string = obstack_copy0(&recording->strings, *string, strlen(*string));
+}
+
+/* Adds a copy of @data to an array. Returns the copy. */
+static void *add_entry(void *array, size_t *nr, const void *data, size_t size)
+{
+	char *entries;
+
+	if (!array_grow(array, *nr, size))
+		xmalloc_failed(size);
+	memcpy(&entries, array, sizeof(entries));
+	return memcpy(entries + (*nr)++ * size, data, size);
+}
+
+void recording_add(struct recording *recording, const struct format_block *block)
+{
+	const struct recording_file new_file = { .data = block->file };
+	const struct recording_thread new_thread = { .data = block->thread };
 	struct recording_file *file;
+	struct format_detached *detached;
+	struct format_symbol *symbol;
 
-	if (!array_grow(&recording->files, recording->nr_files, sizeof(*file)))
-		return false;
-	file = &recording->files[recording->nr_files];
-	*file = (struct recording_file){ .data = *data };
-	file->data.path = strdup(data->path);
-	if (!file->data.path)
-		return false;
-	recording->nr_files++;
-	return true;
+	switch (block->type) {
+	case FORMAT_META:
+		recording->meta = block->meta;
+		copy_string(recording, &recording->meta.hostname);
+		copy_string(recording, &recording->meta.release);
+		copy_string(recording, &recording->meta.command);
+		recording->has_meta = true;
+		break;
+	case FORMAT_FILE:
+		file = add_entry(&recording->files, &recording->nr_files, &new_file, sizeof(*file));
+		copy_string(recording, &file->data.path);
+		break;
+	case FORMAT_THREAD:
+		add_entry(&recording->threads, &recording->nr_threads, &new_thread,
+			  sizeof(new_thread));
+		break;
+	case FORMAT_MAPPING:
+		add_entry(&recording->mappings, &recording->nr_mappings, &block->mapping,
+			  sizeof(block->mapping));
+		break;
+	case FORMAT_SYMBOL:
+		symbol = add_entry(&recording->symbols, &recording->nr_symbols, &block->symbol,
+				   sizeof(*symbol));
+		copy_string(recording, &symbol->name);
+		break;
+	case FORMAT_DETACHED:
+		detached = add_entry(&recording->detached, &recording->nr_detached,
+				     &block->detached, sizeof(*detached));
+		copy_string(recording, &detached->path);
+		break;
+	case FORMAT_STATS:
+		recording->account = block->account;
+		recording->has_account = true;
+		break;
+	case FORMAT_END:
+		recording->end = block->end;
+		recording->ended = true;
+		break;
+	case FORMAT_SAMPLES:
+		break;
+	}
 }
 
-bool recording_add_process(struct recording *recording, const struct format_process *data)
-{
-	struct recording_process *process;
-
-	if (!array_grow(&recording->processes, recording->nr_processes, sizeof(*process)))
-		return false;
-	process = &recording->processes[recording->nr_processes++];
-	*process = (struct recording_process){ .data = *data };
-	return true;
-}
+/* ---- samples ---- */
 
 static int compare_raw(const void *a, const void *b)
 {
-	const struct format_sample *x = a, *y = b;
+	const struct recording_sample *x = a, *y = b;
 
-	return compare_u64(x->file, y->file) ?: compare_u64(x->offset, y->offset) ?:
-	       compare_u64(x->process, y->process) ?: compare_u64(x->bias, y->bias);
+	return compare_u64(x->mapping_id, y->mapping_id) ?: compare_u64(x->offset, y->offset) ?:
+	       compare_u64(x->thread_id, y->thread_id) ?: compare_u64(x->flags, y->flags) ?:
+	       compare_u64(x->cpu, y->cpu);
 }
 
-static void merge_raw(struct recording *recording)
+static void merge_samples(struct recording *recording)
 {
-	struct format_sample *to = recording->raw, *end = to + recording->nr_raw;
+	struct recording_sample *to = recording->samples, *end = to + recording->nr_samples;
 
-	if (!recording->nr_raw)
+	if (!recording->nr_samples)
 		return;
-	qsort(to, recording->nr_raw, sizeof(*to), compare_raw);
-	for (struct format_sample *from = to + 1; from < end; from++) {
+	qsort(to, recording->nr_samples, sizeof(*to), compare_raw);
+	for (struct recording_sample *from = to + 1; from < end; from++) {
 		if (compare_raw(to, from)) {
 			*++to = *from;
 			continue;
 		}
 		to->user = ticks_add(to->user, from->user);
 		to->system = ticks_add(to->system, from->system);
+		to->nr = ticks_add(to->nr, from->nr);
+		to->squares += from->squares;
 	}
-	recording->nr_raw = to + 1 - recording->raw;
+	recording->nr_samples = to + 1 - recording->samples;
 }
 
 /* Makes room by merging samples; if this does not free half of the array, by a larger array. */
-static bool make_room_raw(struct recording *recording)
+static void make_room(struct recording *recording)
 {
-	size_t size = recording->size_raw ? 2 * recording->size_raw : 64;
-	struct format_sample *raw;
-
-	if (recording->nr_raw >= MERGE_MIN)
-		merge_raw(recording);
-	if (recording->nr_raw < recording->size_raw / 2)
-		return true;
-	raw = reallocarray(recording->raw, size, sizeof(*raw));
-	if (!raw)
-		return false;
-	recording->raw = raw;
-	recording->size_raw = size;
-	return true;
+	if (recording->nr_samples >= MERGE_MIN)
+		merge_samples(recording);
+	if (recording->nr_samples && recording->nr_samples < recording->size_samples / 2)
+		return;
+	recording->size_samples = recording->size_samples ? 2 * recording->size_samples : 64;
+	recording->samples = xrealloc(recording->samples,
+				      recording->size_samples * sizeof(*recording->samples));
 }
 
-bool recording_add_samples(struct recording *recording, const struct format_sample *samples,
-			   size_t nr)
+void recording_add_sample(struct recording *recording, const struct recording_sample *sample)
 {
-	for (size_t i = 0; i < nr; i++) {
-		if (recording->nr_raw == recording->size_raw && !make_room_raw(recording))
-			return false;
-		recording->raw[recording->nr_raw++] = samples[i];
-	}
-	return true;
+	if (recording->nr_samples == recording->size_samples)
+		make_room(recording);
+	recording->samples[recording->nr_samples++] = *sample;
 }
 
-static int compare_files(const void *a, const void *b)
+static void add_tick(struct recording *recording, const struct format_sample *tick,
+		     const struct recording_filter *filter)
 {
-	const struct format_file *x = &(*(struct recording_file *const *)a)->data;
-	const struct format_file *y = &(*(struct recording_file *const *)b)->data;
+	const u64 start = recording->meta.start_monotonic;
+	const u64 time = tick->time > start ? tick->time - start : 0;
+	const bool is_system = tick->flags & FORMAT_SAMPLE_SYSTEM;
+	const struct recording_sample sample = {
+		.offset = tick->offset,
+		.user = is_system ? 0 : tick->periods,
+		.system = is_system ? tick->periods : 0,
+		.nr = 1,
+		.squares = (double)tick->periods * tick->periods,
+		.cpu = filter->keep_cpus ? (s32)tick->cpu : -1,
+		.flags = tick->flags,
+		.thread_id = tick->thread,
+		.mapping_id = tick->mapping,
+	};
 
-	return strcmp(x->path, y->path) ?: compare_u64(x->ino, y->ino) ?:
-	       compare_u64(x->generation, y->generation) ?: compare_u64(x->size, y->size) ?:
-	       compare_u64(x->mtime, y->mtime) ?: compare_u64(x->major, y->major) ?:
-	       compare_u64(x->minor, y->minor) ?: compare_u64(x->flags, y->flags) ?:
-	       compare_u64(x->build_id_len, y->build_id_len) ?:
-	       memcmp(x->build_id, y->build_id, sizeof(x->build_id));
+	recording->periods = ticks_add(recording->periods, tick->periods);
+	if (time >= filter->from && (!filter->to || time < filter->to) &&
+	    (filter->cpu < 0 || tick->cpu == (u32)filter->cpu))
+		recording_add_sample(recording, &sample);
+	else
+		recording->filtered++;
 }
 
-static int compare_file_ids(const void *a, const void *b)
-{
-	const struct recording_file *x = a, *y = b;
+/* ---- from ids to pointers ---- */
 
-	return compare_u64(x->data.id, y->data.id);
+/* Compares by the id, which is the first member of all structures that have one. */
+static int compare_ids(const void *a, const void *b)
+{
+	u32 x, y;
+
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	return compare_u64(x, y);
 }
 
-static bool match_files(struct recording *recording)
+/* These functions do nothing if the array is empty. */
+static void sort(void *array, size_t nr, size_t size, int (*compare)(const void *, const void *))
 {
-	size_t nr = recording->nr_files;
-	struct recording_file **by_identity, *first = NULL;
-
-	if (!nr)
-		return true;
-	qsort(recording->files, nr, sizeof(*recording->files), compare_file_ids);
-	by_identity = calloc(nr, sizeof(*by_identity));
-	if (!by_identity)
-		return false;
-	for (size_t i = 0; i < nr; i++)
-		by_identity[i] = &recording->files[i];
-	qsort(by_identity, nr, sizeof(*by_identity), compare_files);
-	for (size_t i = 0; i < nr; i++) {
-		if (!first || compare_files(&first, &by_identity[i]))
-			first = by_identity[i];
-		by_identity[i]->first = first;
-	}
-	free(by_identity);
-	return true;
+	if (nr)
+		qsort(array, nr, size, compare);
 }
 
-static int compare_process_ids(const void *a, const void *b)
+static void *find_id(const void *array, size_t nr, size_t size, u32 id)
 {
-	const struct recording_process *x = a, *y = b;
-
-	return compare_u64(x->data.id, y->data.id);
+	return nr ? bsearch(&id, array, nr, size, compare_ids) : NULL;
 }
 
-static bool is_same_process(const struct format_process *x, const struct format_process *y)
+static struct recording_thread *find_thread(const struct recording *recording, u32 id)
 {
-	return x->space == y->space && x->pid == y->pid;
+	return find_id(recording->threads, recording->nr_threads, sizeof(*recording->threads), id);
 }
 
-static bool is_main_thread(const struct format_process *process)
+static struct recording_file *find_file(const struct recording *recording, u32 id)
 {
-	return process->tid == 0 || process->tid == process->pid;
+	return find_id(recording->files, recording->nr_files, sizeof(*recording->files), id);
+}
+
+static bool is_main_thread(const struct format_thread *thread)
+{
+	return thread->tid == thread->pid;
 }
 
 /*
  * Sorts by process. In a process, the main thread comes first. Of the entries for one thread, the
  * last one comes first.
  */
-static int compare_processes(const void *a, const void *b)
+static int compare_threads(const void *a, const void *b)
 {
-	const struct format_process *x = &(*(struct recording_process *const *)a)->data;
-	const struct format_process *y = &(*(struct recording_process *const *)b)->data;
+	const struct format_thread *x = &(*(struct recording_thread *const *)a)->data;
+	const struct format_thread *y = &(*(struct recording_thread *const *)b)->data;
 
 	return compare_u64(x->space, y->space) ?: compare_u64(x->pid, y->pid) ?:
 	       is_main_thread(y) - is_main_thread(x) ?: compare_u64(x->tid, y->tid) ?:
 	       compare_u64(y->id, x->id);
 }
 
-static bool match_processes(struct recording *recording)
+static void match_threads(struct recording *recording)
 {
-	size_t nr = recording->nr_processes;
-	struct recording_process **sorted, *process = NULL, *thread = NULL;
+	const size_t nr = recording->nr_threads;
+	struct recording_thread **sorted = xcalloc(nr + 1, sizeof(*sorted));
+	struct recording_thread *process = NULL, *thread = NULL;
 
-	if (!nr)
-		return true;
-	qsort(recording->processes, nr, sizeof(*recording->processes), compare_process_ids);
-	sorted = calloc(nr, sizeof(*sorted));
-	if (!sorted)
-		return false;
 	for (size_t i = 0; i < nr; i++)
-		sorted[i] = &recording->processes[i];
-	qsort(sorted, nr, sizeof(*sorted), compare_processes);
+		sorted[i] = &recording->threads[i];
+	sort(sorted, nr, sizeof(*sorted), compare_threads);
 	for (size_t i = 0; i < nr; i++) {
-		const struct format_process *data = &sorted[i]->data;
+		const struct format_thread *data = &sorted[i]->data;
+		const bool is_new = !process || process->data.space != data->space ||
+				    process->data.pid != data->pid;
 
-		if (!process || !is_same_process(&process->data, data)) {
+		if (is_new)
 			process = sorted[i];
+		if (is_new || thread->data.tid != data->tid)
 			thread = sorted[i];
-		} else if (thread->data.tid != data->tid) {
-			thread = sorted[i];
-		}
 		sorted[i]->process = process;
 		sorted[i]->thread = thread;
 	}
 	free(sorted);
-	return true;
 }
 
-static struct recording_file *find_file(const struct recording *recording, u64 id)
+static int compare_symbols(const void *a, const void *b)
 {
-	struct recording_file key = { .data.id = id }, *found;
+	const struct format_symbol *x = a, *y = b;
 
-	if (!id || !recording->nr_files)
-		return NULL;
-	found = bsearch(&key, recording->files, recording->nr_files, sizeof(key),
-			compare_file_ids);
-	return found ? found->first : NULL;
+	return compare_u64(x->file, y->file) ?: compare_u64(x->start, y->start) ?:
+	       compare_u64(x->end, y->end);
 }
 
-static struct recording_process *find_thread(const struct recording *recording, u64 id)
+/* Returns the process whose thread is in format_symbol.file, or NULL. */
+static struct recording_thread *find_process(const struct recording *recording, u32 file)
 {
-	struct recording_process key = { .data.id = id }, *found;
+	struct recording_thread *thread = NULL;
 
-	if (!id || !recording->nr_processes)
-		return NULL;
-	found = bsearch(&key, recording->processes, recording->nr_processes, sizeof(key),
-			compare_process_ids);
-	return found ? found->thread : NULL;
+	if (file & FORMAT_SYMBOL_JIT)
+		thread = find_thread(recording, file & ~FORMAT_SYMBOL_JIT);
+	return thread ? thread->process : NULL;
+}
+
+static void match_symbols(struct recording *recording)
+{
+	struct format_symbol *symbols = recording->symbols;
+	struct recording_thread *process;
+	struct recording_file *file;
+
+	/* Several threads may be of the same process. */
+	for (size_t i = 0; i < recording->nr_symbols; i++) {
+		process = find_process(recording, symbols[i].file);
+		if (process)
+			symbols[i].file = process->data.id | FORMAT_SYMBOL_JIT;
+	}
+	sort(symbols, recording->nr_symbols, sizeof(*symbols), compare_symbols);
+	for (size_t i = 0; i < recording->nr_symbols; i++) {
+		process = find_process(recording, symbols[i].file);
+		file = find_file(recording, symbols[i].file);
+		if (process && !process->nr_symbols++)
+			process->symbols = &symbols[i];
+		else if (!process && file && !file->nr_symbols++)
+			file->symbols = &symbols[i];
+	}
 }
 
 static int compare_samples(const void *a, const void *b)
@@ -256,115 +309,59 @@ static int compare_samples(const void *a, const void *b)
 	       compare_u64((uintptr_t)x->thread, (uintptr_t)y->thread);
 }
 
-static bool match_samples(struct recording *recording)
+static void match_sample(struct recording *recording, struct recording_sample *sample)
 {
-	recording->samples = calloc(recording->nr_raw + 1, sizeof(*recording->samples));
-	if (!recording->samples)
-		return false;
-	for (size_t i = 0; i < recording->nr_raw; i++) {
-		const struct format_sample *raw = &recording->raw[i];
+	const struct format_mapping *mapping = find_id(recording->mappings, recording->nr_mappings,
+						       sizeof(*mapping), sample->mapping_id);
 
-		recording->samples[i] = (struct recording_sample){
-			.file = find_file(recording, raw->file),
-			.thread = find_thread(recording, raw->process),
-			.offset = raw->offset,
-			.bias = raw->bias,
-			.user = raw->user,
-			.system = raw->system,
-			.cpu = -1,
-		};
-		recording->user = ticks_add(recording->user, raw->user);
-		recording->system = ticks_add(recording->system, raw->system);
+	sample->thread = find_thread(recording, sample->thread_id);
+	if (mapping) {
+		sample->file = find_file(recording, mapping->file);
+		sample->bias = mapping->bias;
+		if (sample->file && sample->file->data.flags & FORMAT_FILE_NONE)
+			sample->bias = mapping->start;
 	}
-	recording->nr_samples = recording->nr_raw;
-	qsort(recording->samples, recording->nr_samples, sizeof(*recording->samples),
-	      compare_samples);
-	return true;
+	recording->nr = ticks_add(recording->nr, sample->nr);
 }
 
-bool recording_finish(struct recording *recording)
+void recording_finish(struct recording *recording)
 {
-	static const struct format_meta none = {
-		.hostname = "", .release = "", .directory = "", .args = ""
-	};
-	bool done;
-
-	merge_raw(recording);
-	done = recording_add_meta(recording, &none) && match_files(recording) &&
-	       match_processes(recording) && match_samples(recording);
-	free(recording->raw);
-	recording->raw = NULL;
-	return done;
+	sort(recording->files, recording->nr_files, sizeof(*recording->files), compare_ids);
+	sort(recording->threads, recording->nr_threads, sizeof(*recording->threads), compare_ids);
+	sort(recording->mappings, recording->nr_mappings, sizeof(*recording->mappings),
+	     compare_ids);
+	match_threads(recording);
+	match_symbols(recording);
+	merge_samples(recording);
+	for (size_t i = 0; i < recording->nr_samples; i++)
+		match_sample(recording, &recording->samples[i]);
+	sort(recording->samples, recording->nr_samples, sizeof(*recording->samples),
+	     compare_samples);
 }
 
-static bool read_blocks(struct recording *recording, struct format_reader *reader)
+struct recording *recording_read(const char *path, const struct recording_filter *filter,
+				 const char **error)
 {
-	struct format_block block;
-	bool done = true;
-
-	while (done && format_next(reader, &block) > 0) {
-		switch (block.type) {
-		case FORMAT_META:
-			done = recording_add_meta(recording, &block.meta);
-			break;
-		case FORMAT_FILE:
-			done = recording_add_file(recording, &block.file);
-			break;
-		case FORMAT_PROCESS:
-			done = recording_add_process(recording, &block.process);
-			break;
-		case FORMAT_SAMPLES:
-			done = recording_add_samples(recording, block.samples, block.nr_samples);
-			break;
-		case FORMAT_STATS:
-			recording->account = block.account;
-			break;
-		case FORMAT_END:
-			recording->end = block.end;
-			recording->ended = true;
-			break;
-		}
-	}
-	recording->error = format_error(reader);
-	recording->error_offset = format_offset(reader);
-	recording->busy = format_busy(reader);
-	recording->owner = format_owner(reader);
-	return done;
-}
-
-struct recording *recording_read(const char *path, const char **error)
-{
+	struct format_reader *reader = format_open(path, error);
 	struct recording *recording;
-	struct format_reader *reader;
+	struct format_block block;
 
-	reader = format_open(path, error);
 	if (!reader)
 		return NULL;
 	recording = recording_new();
-	if (!recording || !read_blocks(recording, reader) || !recording_finish(recording)) {
-		*error = strerror(ENOMEM);
-		recording_free(recording);
-		recording = NULL;
+	recording->busy = format_busy(reader);
+	while (format_next(reader, &block)) {
+		for (size_t i = 0; i < block.nr_samples; i++)
+			add_tick(recording, &block.samples[i], filter);
+		recording_add(recording, &block);
 	}
+	recording->busy &= !recording->ended;
+	/* The last block of a recorder that is still writing may be incomplete. */
+	recording->error = recording->busy ? NULL : reader->error;
+	recording->error_offset = reader->at;
+	recording->skipped_bytes = reader->skipped;
+	recording->nr_skips = reader->nr_skips;
 	format_free(reader);
+	recording_finish(recording);
 	return recording;
-}
-
-void recording_free(struct recording *recording)
-{
-	if (!recording)
-		return;
-	if (recording->meta.args) {
-		free((char *)recording->meta.hostname);
-		free((char *)recording->meta.release);
-		free((char *)recording->meta.directory);
-		free((char *)recording->meta.args);
-	}
-	for (size_t i = 0; i < recording->nr_files; i++)
-		free((char *)recording->files[i].data.path);
-	free(recording->files);
-	free(recording->processes);
-	free(recording->samples);
-	free(recording->raw);
-	free(recording);
 }

@@ -2,117 +2,148 @@
 /*
  * A recording in memory: a profil.data, or the counters of a process (see classic.h)
  *
- * The recording_add_*() functions add files, processes and samples, in any order. These refer to
- * each other by ids. recording_finish() replaces the ids by pointers. It also finds the entries
- * that are for the same file, process or thread, and makes samples refer to one of them.
+ * Blocks and samples are added in any order. They refer to each other by ids, which
+ * recording_finish() replaces by pointers. If there is no memory, these functions exit, as
+ * xmalloc() does.
  */
 #ifndef PROFIL_TOOLS_RECORDING_H
 #define PROFIL_TOOLS_RECORDING_H
 
+#include <obstack.h>
+
 #include "recording/format.h"
 
-/* @first: Of the entries for the same file, the first one. Samples refer to this entry only. */
+/* A file, or memory without a file. Its symbols were recorded with it, and are sorted by start. */
 struct recording_file {
 	struct format_file data;
-	struct recording_file *first;
+	const struct format_symbol *symbols;
+	size_t nr_symbols;
 };
 
 /**
- * struct recording_process - A process from one exec to the next, or a thread of it
- * @data: The process as it was recorded.
+ * struct recording_thread - A thread, from one exec or change of its name to the next
+ * @data: The thread as it was recorded.
  * @thread: Of the entries for the same thread, the last one, which has its last name.
  * @process: Of the entries for the same process, the one that stands for it: that of the main
  *	thread, if it was recorded.
+ * @symbols: Functions that the process has made at run time, if this is @process.
+ * @nr_symbols: Their number. They do not overlap.
  */
-struct recording_process {
-	struct format_process data;
-	struct recording_process *thread;
-	struct recording_process *process;
+struct recording_thread {
+	struct format_thread data;
+	struct recording_thread *thread;
+	struct recording_thread *process;
+	const struct format_symbol *symbols;
+	size_t nr_symbols;
 };
 
 /**
- * struct recording_sample - Ticks at one pc
- * @file: The mapped file; NULL if it is not known.
- * @thread: The thread, or the process if threads were not recorded; NULL if it is not known.
- * @offset: As in struct format_sample.
- * @bias: Address of the pc - @offset.
- * @user: Ticks in user mode.
- * @system: Ticks in kernel mode.
- * @time: CLOCK_MONOTONIC in ns; 0 if ticks of several times were added up.
+ * struct recording_sample - One or more ticks of a thread at one pc
+ * @file: The mapped file; NULL if it is not known, and for ticks without a pc.
+ * @thread: The thread; NULL if it is not known.
+ * @offset: Offset of the pc in the file; its address if @file is NULL or FORMAT_FILE_NONE.
+ * @bias: In a file, the address of the pc - @offset. In other memory, the start of the mapping.
+ * @user: Ticks in user mode, each as often as the number of its periods.
+ * @system: Ticks in kernel mode, likewise.
+ * @nr: Ticks, each only once.
+ * @squares: Sum of the squares of their weights.
  * @cpu: The CPU; -1 if ticks of several CPUs were added up.
+ * @flags: FORMAT_SAMPLE_* bits.
+ * @thread_id: format_thread.id, for recording_finish().
+ * @mapping_id: format_mapping.id, likewise.
  */
 struct recording_sample {
 	struct recording_file *file;
-	struct recording_process *thread;
+	struct recording_thread *thread;
 	u64 offset;
 	u64 bias;
 	u64 user;
 	u64 system;
-	u64 time;
+	u64 nr;
+	double squares;
 	s32 cpu;
+	u32 flags;
+	u32 thread_id;
+	u32 mapping_id;
+};
+
+/* Which ticks to read. The memory use does not depend on the duration of the recording. */
+struct recording_filter {
+	u64 from;		/* in ns since the start */
+	u64 to;			/* before this time; 0: no limit */
+	s32 cpu;		/* -1: all */
+	bool keep_cpus;		/* do not add up ticks of different CPUs */
 };
 
 /**
  * struct recording - A recording
- * @meta: Start, machine and command; its strings are never NULL.
+ * @has_meta: The file has a META block. Otherwise @meta is empty: its strings are never NULL.
+ * @threads: The threads, sorted by id.
  * @samples: Sorted by file and offset.
+ * @has_account: The file has a STATS block. Otherwise @account is 0.
  * @account: The last statistics.
  * @end: The end of the recording; valid if @ended.
+ * @detached: The execs that were not followed.
+ * @filtered: Ticks that the filter left out.
+ * @periods: The weight of all ticks in the file, also of these.
  * @error: The error message, if the file could not be read from @error_offset on; otherwise NULL.
+ * @skipped_bytes: Bytes of the file that are damaged, and were skipped.
+ * @nr_skips: Number of places where bytes were skipped.
  * @busy: A recorder was still writing the file.
- * @owner: Owner of the file.
- * @user: User ticks of all samples. Sums saturate instead of wrapping around.
- * @system: System ticks of all samples.
+ * @nr: Sum of the members nr of all samples. Sums saturate instead of wrapping around.
  * @is_classic: These are the counters of a process, not a file.
  * @elsewhere: Ticks of counters that are for a whole range, and no single address.
  * @nr_full: Counters that have reached their maximum.
  */
 struct recording {
+	bool has_meta;
 	struct format_meta meta;
 	struct recording_file *files;
 	size_t nr_files;
-	struct recording_process *processes;
-	size_t nr_processes;
+	struct recording_thread *threads;
+	size_t nr_threads;
 	struct recording_sample *samples;
 	size_t nr_samples;
+	bool has_account;
 	struct format_account account;
 	struct format_end end;
 	bool ended;
+	struct format_detached *detached;
+	size_t nr_detached;
+	u64 filtered;
+	u64 periods;
 	const char *error;
 	u64 error_offset;
+	u64 skipped_bytes;
+	u64 nr_skips;
 	bool busy;
-	uid_t owner;
-	u64 user;
-	u64 system;
+	u64 nr;
 	bool is_classic;
 	u64 elsewhere;
 	u64 nr_full;
 
-	/* These members are used only before recording_finish(). */
-	struct format_sample *raw;
-	size_t nr_raw;
-	size_t size_raw;
+	/* Only recording.c uses these. */
+	struct obstack strings;
+	struct format_symbol *symbols;		/* of all files */
+	size_t nr_symbols;
+	struct format_mapping *mappings;
+	size_t nr_mappings;
+	size_t size_samples;
 };
 
-/* Returns an empty recording, or NULL. */
 struct recording *recording_new(void);
 
-/* These functions copy their arguments and the strings. False: there is no memory. */
-bool recording_add_meta(struct recording *recording, const struct format_meta *meta);
-bool recording_add_file(struct recording *recording, const struct format_file *file);
-bool recording_add_process(struct recording *recording, const struct format_process *process);
-bool recording_add_samples(struct recording *recording, const struct format_sample *samples,
-			   size_t nr);
-bool recording_finish(struct recording *recording);
+/* Adds a copy of a block, which is not SAMPLES. */
+void recording_add(struct recording *recording, const struct format_block *block);
+void recording_add_sample(struct recording *recording, const struct recording_sample *sample);
+void recording_finish(struct recording *recording);
 
-/**
- * recording_read - Read a file
- * @path: As in format_open().
- * @error: Out: if the function returns NULL, the error message.
- *
- * Return: the recording, as far as the file can be read; or NULL.
+/*
+ * Reads a file, as far as it can be read. @path: as in format_open(). Returns NULL and an error
+ * message if it is no recording.
  */
-struct recording *recording_read(const char *path, const char **error);
+struct recording *recording_read(const char *path, const struct recording_filter *filter,
+				 const char **error);
 void recording_free(struct recording *recording);
 
 /* The sum, or UINT64_MAX if it overflows. */

@@ -5,20 +5,21 @@
  *
  * Each line describes one item. Blanks separate words, and \xNN is any byte:
  *
- *	meta FLAGS MODES HOST RELEASE DIRECTORY [ARG...]	RELEASE "=" is this kernel's
+ *	meta FLAGS MODES HOST RELEASE [COMMAND]
  *	file ID PATH			an existing file
  *	stale ID PATH			an existing file, with an identity that does not match
  *	name ID NAME			a name without a file
- *	process ID SPACE PID TID COMM
- *	sample PROCESS FILE OFFSET BIAS USER SYSTEM
- *	vdso PROCESS FILE SYMBOL USER	a sample in this function of the [vdso]
- *	account TICKS HIT OUTSIDE DROPPED USER SYSTEM MISSED EXPECTED
+ *	thread ID SPACE PID TID COMM	TID 0: the main thread
+ *	sample THREAD FILE OFFSET BIAS USER SYSTEM	this number of ticks
+ *	tick THREAD FILE OFFSET BIAS MS CPU PERIODS FLAGS	a tick MS ms after the start
+ *	symbol FILE START END [NAME]
+ *	detached PID PATH [FLAGS]
+ *	account TICKS HIT OUTSIDE DROPPED USER SYSTEM MISSED EXPECTED [OWN]
  *	end STATUS REASON
  *	limit BYTES			limits the size of files
  *	run COMMAND			runs COMMAND; the file is open, with all items above
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,14 +27,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
-#include "symbols/buildid.h"
+#include "symbols/files.h"
+#include "recording/datafile.h"
 #include "recording/format.h"
 
 #define WORDS_MAX 64
@@ -41,8 +40,9 @@
 #define START_TIME (1767323045ULL * 1000000000)
 #define START_MONOTONIC (1000ULL * 1000000000)
 #define TICK_NS 4000000
-#define VDSO_AT 0x7fff00000000ULL
+#define FILES_MAX 64
 
+static u32 file_flags[FILES_MAX];
 static char *words[WORDS_MAX + 1];
 static int nr_words;
 
@@ -90,8 +90,9 @@ static void split(char *line)
 	words[nr_words] = NULL;
 }
 
-static int write_meta(struct format_writer *writer)
+static void write_meta(struct format_writer *writer)
 {
+	char command[4096] = "";
 	struct format_meta meta = {
 		.start_time = START_TIME,
 		.start_monotonic = START_MONOTONIC,
@@ -100,21 +101,22 @@ static int write_meta(struct format_writer *writer)
 		.modes = number(2),
 		.hostname = word(3),
 		.release = word(4),
-		.directory = word(5),
+		.pid = 100,
+		.command = nr_words > 5 ? command : "/usr/bin/program",
 	};
-	struct utsname name;
-
-	if (!strcmp(meta.release, "=") && !uname(&name))
-		meta.release = name.release;
-	return format_write_meta(writer, &meta, words + 6);
+	for (int i = 5; i < nr_words && strlen(command) < sizeof(command) - 1; i++)
+		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s%s",
+			 i > 5 ? " " : "", words[i]);
+	format_write(writer, FORMAT_META, &meta);
 }
 
-static int write_file(struct format_writer *writer, u32 flags)
+static void write_file(struct format_writer *writer, u32 flags)
 {
 	struct format_file file = { .id = number(1), .flags = flags, .path = word(2) };
 	struct stat st;
 	int fd;
 
+	file_flags[file.id % FILES_MAX] = flags;
 	if (!flags) {
 		fd = open(file.path, O_RDONLY);
 		if (fd < 0 || fstat(fd, &st))
@@ -122,15 +124,13 @@ static int write_file(struct format_writer *writer, u32 flags)
 		file.ino = st.st_ino;
 		file.size = st.st_size;
 		file.mtime = st.st_mtim.tv_sec * 1000000000ULL + st.st_mtim.tv_nsec;
-		file.major = major(st.st_dev);
-		file.minor = minor(st.st_dev);
 		file.build_id_len = buildid_of_fd(fd, file.build_id);
 		close(fd);
 	}
-	return format_write_file(writer, &file);
+	format_write(writer, FORMAT_FILE, &file);
 }
 
-static int write_stale(struct format_writer *writer)
+static void write_stale(struct format_writer *writer)
 {
 	struct format_file file = {
 		.id = number(1),
@@ -142,86 +142,117 @@ static int write_stale(struct format_writer *writer)
 		.path = word(2),
 	};
 
-	return format_write_file(writer, &file);
+	format_write(writer, FORMAT_FILE, &file);
 }
 
-static int write_process(struct format_writer *writer)
+static void write_thread(struct format_writer *writer)
 {
-	struct format_process process = {
+	struct format_thread thread = {
 		.id = number(1),
 		.space = number(2),
 		.pid = number(3),
-		.tid = number(4),
-		.time = START_MONOTONIC,
+		.tid = number(4) ?: number(3),
 	};
 
-	snprintf(process.comm, sizeof(process.comm), "%s", word(5));
-	return format_write_process(writer, &process);
+	snprintf(thread.comm, sizeof(thread.comm), "%s", word(5));
+	format_write(writer, FORMAT_THREAD, &thread);
 }
 
-static int write_sample(struct format_writer *writer)
+/* Writes a mapping for the sample. @bias: in a file, its bias; in other memory, its start. */
+static void map(struct format_writer *writer, u32 file, u64 bias, struct format_sample *sample)
+{
+	static u32 last;
+	struct format_mapping mapping = { .id = ++last, .file = file, .start = bias };
+
+	if (!file)
+		return;
+	if (!(file_flags[file % FILES_MAX] & FORMAT_FILE_NONE))
+		mapping.bias = bias;
+	sample->mapping = mapping.id;
+	format_write(writer, FORMAT_MAPPING, &mapping);
+}
+
+static void write_ticks(struct format_writer *writer, struct format_sample sample, u64 user,
+			u64 system)
+{
+	sample.time = START_MONOTONIC;
+	sample.periods = 1;
+	for (u64 i = 0; i < user + system; i++) {
+		sample.flags = i < user ? 0 : FORMAT_SAMPLE_SYSTEM;
+		format_write_sample(writer, &sample);
+	}
+}
+
+static void write_sample(struct format_writer *writer)
+{
+	struct format_sample sample = { .thread = number(1), .offset = number(3) };
+
+	map(writer, number(2), number(4), &sample);
+	write_ticks(writer, sample, number(5), number(6));
+}
+
+static void write_tick(struct format_writer *writer)
 {
 	struct format_sample sample = {
-		.process = number(1),
-		.file = number(2),
+		.thread = number(1),
 		.offset = number(3),
-		.bias = number(4),
-		.user = number(5),
-		.system = number(6),
+		.time = START_MONOTONIC + number(5) * 1000000,
+		.cpu = number(6),
+		.periods = number(7),
+		.flags = number(8),
 	};
 
-	return format_write_samples(writer, &sample, 1);
+	map(writer, number(2), number(4), &sample);
+	format_write_sample(writer, &sample);
 }
 
-static int write_vdso(struct format_writer *writer)
+static void write_symbol(struct format_writer *writer)
 {
-	void *vdso = dlopen("linux-vdso.so.1", RTLD_NOW | RTLD_NOLOAD);
-	char *function = vdso ? dlsym(vdso, word(3)) : NULL;
-	struct format_sample sample = {
-		.process = number(1),
-		.file = number(2),
-		.bias = VDSO_AT,
-		.user = number(4),
+	struct format_symbol symbol = {
+		.file = number(1),
+		.start = number(2),
+		.end = number(3),
+		.name = nr_words > 4 ? word(4) : "",
 	};
 
-	if (!function)
-		errx(1, "the vdso has no %s", word(3));
-	sample.offset = VDSO_AT + (function - (char *)getauxval(AT_SYSINFO_EHDR)) + 1;
-	return format_write_samples(writer, &sample, 1);
+	format_write(writer, FORMAT_SYMBOL, &symbol);
 }
 
-static int write_account(struct format_writer *writer)
+static void write_detached(struct format_writer *writer)
+{
+	struct format_detached detached = {
+		.time = START_MONOTONIC,
+		.pid = number(1),
+		.path = word(2),
+		.flags = nr_words > 3 ? number(3) : 0,
+	};
+
+	format_write(writer, FORMAT_DETACHED, &detached);
+}
+
+static void write_account(struct format_writer *writer)
 {
 	struct format_account account = {
-		.user = {
-			.ticks = number(5),
+		.stats = {
+			.ticks = number(1),
 			.hit = number(2),
-			.outside = number(3) - number(6),
+			.outside = number(3),
 			.dropped = number(4),
 			.dropped_record = number(4),
 			.user = number(5),
-			.unselected = number(6),
-			.missed = number(7),
-			.expected = number(8),
-		},
-		.system = {
-			.ticks = number(6),
-			.outside = number(6),
 			.system = number(6),
-			.unselected = number(5),
 			.missed = number(7),
 			.expected = number(8),
 		},
+		.own = nr_words > 9 ? number(9) : 0,
 		.time = START_MONOTONIC + 2500000000ULL,
 		.peak_locked = 65536,
 	};
 
-	if (number(1) != number(5) + number(6))
-		errx(1, "account: the ticks are not user + system");
-	return format_write_account(writer, &account);
+	format_write(writer, FORMAT_STATS, &account);
 }
 
-static int write_end(struct format_writer *writer)
+static void write_end(struct format_writer *writer)
 {
 	struct format_end end = {
 		.time = START_MONOTONIC + 12300000000ULL,
@@ -229,76 +260,85 @@ static int write_end(struct format_writer *writer)
 		.reason = number(2),
 	};
 
-	return format_write_end(writer, &end);
+	format_write(writer, FORMAT_END, &end);
 }
 
-static int limit(void)
+static void limit(void)
 {
 	struct rlimit rlimit = { .rlim_cur = number(1), .rlim_max = number(1) };
 
 	signal(SIGXFSZ, SIG_IGN);
-	return setrlimit(RLIMIT_FSIZE, &rlimit);
+	if (setrlimit(RLIMIT_FSIZE, &rlimit))
+		err(1, "limit");
 }
 
-static int run(struct format_writer *writer, const char *command)
+static void run(struct format_writer *writer, const char *path, const char *command)
 {
 	int status;
 
 	if (format_flush(writer))
-		return -1;
+		err(1, "%s", path);
 	fflush(stdout);
 	status = system(command);
 	if (status)
 		errx(1, "%s: status %d", command, status);
-	return 0;
 }
 
-static int interpret(struct format_writer *writer, char *line)
+static void interpret(struct format_writer *writer, char *line)
 {
-	if (!strncmp(line, "run ", 4))
-		return run(writer, line + 4);
 	split(line);
 	if (!nr_words)
-		return 0;
+		return;
 	if (!strcmp(words[0], "meta"))
-		return write_meta(writer);
-	if (!strcmp(words[0], "file"))
-		return write_file(writer, 0);
-	if (!strcmp(words[0], "stale"))
-		return write_stale(writer);
-	if (!strcmp(words[0], "name"))
-		return write_file(writer, FORMAT_FILE_NONE);
-	if (!strcmp(words[0], "process"))
-		return write_process(writer);
-	if (!strcmp(words[0], "sample"))
-		return write_sample(writer);
-	if (!strcmp(words[0], "vdso"))
-		return write_vdso(writer);
-	if (!strcmp(words[0], "account"))
-		return write_account(writer);
-	if (!strcmp(words[0], "end"))
-		return write_end(writer);
-	if (!strcmp(words[0], "limit"))
-		return limit();
-	errx(1, "what is %s?", words[0]);
+		write_meta(writer);
+	else if (!strcmp(words[0], "file"))
+		write_file(writer, 0);
+	else if (!strcmp(words[0], "stale"))
+		write_stale(writer);
+	else if (!strcmp(words[0], "name"))
+		write_file(writer, FORMAT_FILE_NONE);
+	else if (!strcmp(words[0], "thread"))
+		write_thread(writer);
+	else if (!strcmp(words[0], "sample"))
+		write_sample(writer);
+	else if (!strcmp(words[0], "tick"))
+		write_tick(writer);
+	else if (!strcmp(words[0], "symbol"))
+		write_symbol(writer);
+	else if (!strcmp(words[0], "detached"))
+		write_detached(writer);
+	else if (!strcmp(words[0], "account"))
+		write_account(writer);
+	else if (!strcmp(words[0], "end"))
+		write_end(writer);
+	else if (!strcmp(words[0], "limit"))
+		limit();
+	else
+		errx(1, "what is %s?", words[0]);
 }
 
 int main(int argc, char **argv)
 {
 	struct format_writer *writer;
+	struct datafile file;
+	const char *error;
 	char *line = NULL;
 	size_t size = 0;
 
 	if (argc != 2)
 		errx(1, "usage: generate FILE <DESCRIPTION");
-	writer = format_create(argv[1]);
-	if (!writer)
-		err(1, "%s", argv[1]);
-	while (getline(&line, &size, stdin) > 0)
-		if (interpret(writer, line))
-			err(1, "%s", argv[1]);
+	error = datafile_open(&file, argv[1]) ?: datafile_start(&file);
+	if (error)
+		errx(1, "%s: %s", argv[1], error);
+	writer = format_create(file.fd);
+	while (getline(&line, &size, stdin) > 0) {
+		if (!strncmp(line, "run ", 4))
+			run(writer, argv[1], line + 4);
+		else
+			interpret(writer, line);
+	}
 	free(line);
-	if (format_close(writer))
+	if (format_close(writer, NULL))
 		err(1, "%s", argv[1]);
 	return 0;
 }

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests of what a report contains and how it looks: widths, weights, warnings, filters, CSV, the
+# terminal. "run" reads this file, and has the functions that it uses.
+
+# The names are those of a JIT compiler, because these can be any text.
+widths() {
+	local name number=0 width
+	cat >"$tmp/long" <<-'END'
+		app::compute(int, char const*)
+		std::vector<int, std::allocator<int> >::push_back(int const&)
+		std::ostream& std::operator<< <std::char_traits<char> >(std::ostream&, char)
+		bool operator< <int>(foo<int> const&, foo<int> const&)
+		void run<&A::operator>, (2)>(1)>(int, int (*)(char))
+		auto f(int)::{lambda(int, long)#1}::operator()<char*>(char*) const [clone .cold]
+		decltype ((forward<int>)(declval<int>())) pass<int, 3>(int&&, int&&)
+		(anonymous namespace)::worker(std::string const&, std::string const&)
+		main.(*Type[go.shape.int,go.shape.string]).Work.func1.deferwrap2
+		<fn(u8) -> u32 as core::ops::function::FnOnce<(u8,)>>::call_once
+		core::ops::<impl core::ops::FnMut<A> for core::option::Option<A>>::call_mut
+		mycrate::run::<alloc::vec::Vec<u8>, fn(u8) -> u32>::{closure#0}::{closure#1}
+		LazyCompile:*compute /srv/users/project/with/a/long/path/app.js:123:45
+		日本語の関数の名前はとても長いので、この報告では短くしなければならない。
+		unbalanced<(int, int, int>::operator<<<, and now it is long enough to be cut
+	END
+	{
+		echo "meta 2 3 host 6.1 a"
+		echo "thread 1 7 100 0 a"
+		echo "name 1 [anon]"
+		while IFS= read -r name; do
+			number=$((number + 16))
+			echo "symbol 0x80000001 $number $((number + 1)) ${name// /\\x20}"
+			echo "sample 1 1 $number 0 $((300 - number)) 0"
+		done <"$tmp/long"
+	} >"$tmp/widths"
+	make_data widths <"$tmp/widths" || return
+	same "$(cat "$tmp/long")" eval "rows widths --full-names -s symbol" &&
+	COLUMNS=62 same "app::compute(int, char const*)
+std::vector<...>::push_back(...)
+std::ostream& std::operator<< <...>(...)
+bool operator< <int>(...)
+void run<&A::operator>, (2)>(1)>(...)
+auto f(int)::{lambd.....) const [clone .cold]
+decltype (...) pass<int, 3>(...)
+(anonymous namespace)::worker(...)
+main.(*Type[go.shap...).Work.func1.deferwrap2
+<fn(u8) -> u32 as c...FnOnce<...>>::call_once
+core::ops::<impl co...n::Option<A>>::call_mut
+mycrate::run::<...>::{closure#0}::{closure#1}
+LazyCompile:*comput...long/path/app.js:123:45
+日本語の関数の名前...くしなければならない。
+unbalanced<(int, in...s long enough to be cut" rows widths -s symbol || return
+	for width in {40..120}; do
+		COLUMNS=$width table widths -s process,thread,cpu,symbol,dso | wc -L
+	done >"$tmp/got"
+	same "$(printf '%s\n' {40..120})" cat "$tmp/got"
+}
+
+weights() {
+	make_data weights <<-'END'
+		meta 2 3 host 6.1 ./sort text
+		thread 1 7 100 100 sort
+		thread 2 7 100 101 worker
+		thread 3 8 102 102 sh
+		file 1 @@/fixed
+		tick 1 1 @fixed:alpha+4 0 0 0 1 0
+		tick 1 1 @fixed:alpha+4 0 500 1 5 0
+		tick 2 1 @fixed:beta+4 0 1000 1 1 1
+		tick 2 0 0 0 1500 0 1 4
+		tick 1 0 0 0 2000 0 1 5
+		tick 3 0 0 0 2000 0 1 2
+		detached 103 /usr/bin/sudo
+		detached 104 /usr/bin/su
+		detached 105 /usr/bin/sudo
+		detached 106 ./secret 1
+		account 8 0 6 1 3 3 4 3 1
+		end 0 1
+	END
+	# Of 10 periods, one tick stands for 5. The error is that of 10 * 10 / 30 ticks. More ticks were
+	# missed than the CPU time would have.
+	same "   share     +-  binary  symbol
+  60.00% 26.83%  fixed   alpha
+  10.00% 16.43%  fixed   beta
+  10.00% 16.43%  sh      [exec]
+  10.00% 16.43%  sort    [exit]
+  10.00% 16.43%  worker  [exit]" table weights &&
+	same "   share     +-  process   symbol
+  60.00% 26.83%  sort 100  alpha
+  20.00% 21.91%  sort 100  [exit]
+  10.00% 16.43%  sort 100  beta
+  10.00% 16.43%  sh 102    [exec]" table weights -s process,symbol &&
+	same "   share     +-  binary
+  70.00% 25.10%  fixed
+  20.00% 21.91%  [exit]
+  10.00% 16.43%  [exec]" table weights -s dso &&
+	same "   share     +-  CPU
+  60.00% 26.83%  1
+  40.00% 26.83%  0" table weights -s cpu &&
+	same "warning: not followed: ./secret is not readable (1 exec)
+warning: not followed: /usr/bin/su gains privilege (1 exec)
+warning: not followed: /usr/bin/sudo gains privilege (2 execs)
+warning: 4 of 12 ticks (33.33%) were missed;
+  shares can be wrong by more than +-
+command: ./sort text
+6 samples at 250 Hz: 0.01 s of CPU time" head_of weights
+}
+
+# Losses are only worth a warning if they can change a share by more than its error.
+losses() {
+	local data="meta 2 3 host 6.1 a\nthread 1 7 100 0 a\nsample 1 0 0x10 0 10000 0\n"
+
+	printf '%baccount 10049 0 10000 49 10000 0 50 10060\nend 0 1\n' "$data" | make_data few_lost
+	printf '%baccount 10060 0 10000 60 10000 0 60 10120\nend 0 1\n' "$data" | make_data lost
+	same "" eval "head_of few_lost | grep warning" &&
+	same "warning: 60 of 10,060 ticks (0.60%) left no sample
+warning: 60 of 10,120 ticks (0.59%) were missed;
+  shares can be wrong by more than +-
+command: a
+10,000 samples at 250 Hz: 40.48 s of CPU time" head_of lost
+}
+
+attached() {
+	make_data attached <<-'END'
+		meta 6 3 host 6.1
+		account 0 0 0 0 0 0 0 0
+		end 0 3
+	END
+	same "process 100: /usr/bin/program
+no samples: it used no CPU time" "$tmp/profil" report -i "$tmp/attached.data" || return
+	# There may be another reason.
+	make_data detached <<-'END'
+		meta 2 3 host 6.1 sudo make
+		detached 100 /usr/bin/sudo
+		account 0 0 0 0 0 0 0 0
+		end 0 1
+	END
+	same "warning: not followed: /usr/bin/sudo gains privilege (1 exec)
+command: sudo make
+0 samples at 250 Hz: 0.00 s of CPU time" "$tmp/profil" report -i "$tmp/detached.data"
+}
+
+# summary WANT TICKS OWN EXPECTED MISSED UNSELECTED DETACHED FLAGS SAMPLES: what profil record says.
+summary() {
+	local want=$1
+	shift
+	same "$want" "$tmp/summary" "$@"
+}
+
+summaries() {
+	local none="profil record: no samples"
+	summary "$none: process 1 (a) used no CPU time, or less than 1 ms" 0 0 0 &&
+	summary "$none: process 1 (a) used no CPU time, or less than 3 ms" 1 1 3 &&
+	summary "$none: process 1 (a) used no CPU time, or less than 3001 ms" 0 0 3000 &&
+	summary "$none" 0 0 3000 0 3000 &&
+	summary "$none
+profil record: not followed: ./secret gains privilege (1 exec)" 3 3 3 0 0 1 0 &&
+	summary "profil record: 100 samples at 1,000 Hz, 0.1 s of CPU time.
+profil record: not followed: ./secret is not readable (1 exec)" 100 0 101 1 0 1 1 100 &&
+	summary "profil record: 98 samples at 1,000 Hz, 0.1 s of CPU time; 1 more not written.
+profil record: warning: 2 of 101 ticks (2%) were missed: the timer came late.
+The next samples count for them, too, which can be in other code." 99 0 101 2 0 0 0 98
+}
+
+# only DATA WANT FILTER...: checks what the filter selects: the heading, and the rows.
+only() {
+	local data=$1 want=$2
+	shift 2
+	same "only $*: $want" eval "head_of $data $(printf ' %q' "$@") | grep only
+		rows $data $(printf ' %q' "$@")"
+}
+
+filters() {
+	# The percentage is of the 10 periods.
+	only weights "2 of 6 ticks (20.00%)
+fixed  beta
+worker  [exit]" --comm worker &&
+	only weights "3 of 6 ticks (70.00%)
+fixed  alpha
+fixed  beta" --dso fixed &&
+	only weights "3 of 6 ticks (70.00%)
+fixed  alpha
+fixed  beta" --dso "$tmp/*" &&
+	only weights "1 of 6 ticks (10.00%)
+sh  [exec]" --symbol '[exec]' &&
+	only weights "2 of 6 ticks (20.00%)
+fixed  beta
+worker  [exit]" --thread 101 &&
+	only weights "1 of 6 ticks (10.00%)
+fixed  alpha" --cpu 0 --symbol 'al*' &&
+	only weights "2 of 6 ticks (60.00%)
+fixed  alpha
+fixed  beta" --from 0.5 --to 1.001 &&
+	only names "5 of 15 ticks (33.33%)
+fixed  app::compute(int, char const*)" --symbol app::compute || return
+	same "profil report: $tmp/weights.data: no sample matches --comm none --cpu 1" \
+		eval "'$tmp/profil' report -i '$tmp/weights.data' --comm none --cpu 1 2>&1 >'$tmp/out'" ||
+		return
+	! "$tmp/profil" report -i "$tmp/weights.data" --from 2.001 >/dev/null 2>&1
+}
+
+csv() {
+	make_data csv <<-'END'
+		meta 2 3 host 6.1 a
+		thread 1 7 100 0 a"b,\x0a\x20c
+		file 1 @@/fixed
+		sample 1 1 @fixed:_ZN3app7computeEiPKc+1 0 2 1
+		tick 1 1 @fixed:beta+1 0 0 0 5 1
+		account 4 0 4 0 2 2 2 6
+		end 0 1
+	END
+	"$tmp/profil" report -i "$tmp/csv.data" --csv -s symbol,comm >"$tmp/csv" 2>"$tmp/err" &&
+	same "warning: 2 of 6 ticks (33.33%) were missed;
+  shares can be wrong by more than +-" \
+		cat "$tmp/err" &&
+	same "{'share': '0.62500000', 'error': '0.32021721', 'samples': '1', 'user': '0', \
+'system': '5', 'comm': 'a\"b,\\\\x0a c', 'symbol': 'beta'}
+{'share': '0.37500000', 'error': '0.32021721', 'samples': '3', 'user': '2', \
+'system': '1', 'comm': 'a\"b,\\\\x0a c', 'symbol': 'app::compute(int, char const*)'}" \
+		python3 -c 'import csv, sys
+for row in csv.DictReader(open(sys.argv[1], newline=""), strict=True): print(row)' "$tmp/csv"
+}
+
+# on_terminal COLUMNS COMMAND: prints what the command writes to a terminal.
+on_terminal() {
+	python3 - "$@" <<-'END'
+		import fcntl, os, pty, struct, sys, termios
+		pid, fd = pty.fork()
+		if not pid:
+		    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", 24, int(sys.argv[1]), 0, 0))
+		    os.execvp("sh", ["sh", "-c", sys.argv[2]])
+		output = b""
+		while True:
+		    try:
+		        data = os.read(fd, 4096)
+		    except OSError:
+		        break
+		    if not data:
+		        break
+		    output += data
+		print(output.decode().replace("\r", "").replace("\x1b", "^"), end="")
+		sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+	END
+}
+
+terminal() {
+	local command="TERM=xterm PAGER=cat $tmp/profil report -i $tmp/weights.data" table
+	local plain="  60.00% 26.83%  fixed   alpha" colour="^[31m  60.00%^[m 26.83%  fixed   alpha"
+
+	same "^[33mwarning: not followed: ./secret is not readable (1 exec)" \
+		eval "on_terminal 80 '$command' | head -n 1" &&
+	same "^[mcommand: ./sort text" eval "on_terminal 80 '$command' | grep command" &&
+	same "$colour" eval "on_terminal 80 '$command' | grep alpha" &&
+	same "$plain" eval "on_terminal 80 'NO_COLOR=1 $command' | grep alpha" &&
+	same "$colour" eval "on_terminal 80 'NO_COLOR= $command' | grep alpha" &&
+	same "$plain" eval "on_terminal 80 'TERM=dumb; export TERM; ${command#* }' | grep alpha" &&
+	same "$plain" eval "$command | grep alpha" &&
+	# Warnings are on standard error, and have no colours between the values.
+	same "" eval "on_terminal 80 '$command --csv' | grep -F '^['" || return
+	# The pager gets all lines, and profil waits for it.
+	command="$tmp/profil report -i $tmp/weights.data"
+	table=$(table weights --comm sh | tail -n 1)
+	same "paged: $table
+end" on_terminal 80 "export TERM=dumb PAGER='sleep 1; tail -n 1 | sed s/^/paged:\ /'
+		$command --comm sh && echo end" &&
+	same "$table" on_terminal 80 "export TERM=dumb PAGER='echo no'
+		$command --comm sh --no-pager | cat | tail -n 1" &&
+	same "$table" on_terminal 80 "export TERM=dumb PAGER=false
+		$command --comm sh --no-pager >$tmp/out; tail -n 1 $tmp/out" &&
+	same "0" on_terminal 80 "PAGER=true $command; echo \$?"
+}
+
+test_output() {
+	check "long names and narrow terminals" widths
+	check "weighted ticks, exec, exit and programs that were not followed" weights
+	check "warnings of lost and missed ticks" losses
+	check "a process that used no CPU time" attached
+	check "the summary of profil record" summaries
+	check "filters" filters
+	check "comma-separated values" csv
+	check "colours and the pager of a terminal" terminal
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * replay FILE: writes a recording with the part of the recorder that gets records from the module.
+ * Each line of standard input describes a record, or a command that is run in between:
+ *
+ *	file PID PATH OFFSET [N]	a tick in a file; or N ticks at 64 different offsets
+ *	other PID PATH OFFSET		a tick in a file with this inode number on another device
+ *	memory PID ADDRESS		a tick in memory that is not a file
+ *	unmapped PID ADDRESS		a tick whose mapping is not known
+ *	run COMMAND
+ *
+ * The time of all ticks is that of the start.
+ */
+#define _GNU_SOURCE
+#include <err.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <linux/profil.h>
+
+#include "recording/stream.h"
+
+#define BIAS 0x10000000
+
+/* A record, with room for its path. */
+union record_room {
+	struct profil_record record;
+	char bytes[sizeof(struct profil_record) + 256];
+};
+
+static u64 start;
+
+static void replay(struct stream *stream, struct profil_record *record)
+{
+	record->time = start;
+	record->periods = 1;
+	record->tid = record->pid;
+	record->space = record->pid;
+	strcpy(record->comm, "replayed");
+	stream_record(stream, record);
+}
+
+static void replay_file(struct stream *stream, const char *line)
+{
+	union record_room room = {};
+	struct profil_record *record = &room.record;
+	char path[256];
+	struct stat st;
+	long long offset;
+	unsigned int nr = 1;
+
+	if (sscanf(line, "%*s %d %255s %lli %u", &record->pid, path, &offset, &nr) < 3)
+		errx(1, "wrong: %s", line);
+	if (stat(path, &st))
+		err(1, "%s", path);
+	strcpy(room.bytes + offsetof(struct profil_record, path), path);
+	record->flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE;
+	record->start = BIAS;
+	record->end = 2 * BIAS;
+	record->offset = offset;
+	record->ino = st.st_ino;
+	record->major = major(st.st_dev);
+	record->minor = minor(st.st_dev) + (*line == 'o');
+	for (unsigned int i = 0; i < nr; i++, record->offset = offset + i * 7 % 64) {
+		record->pc = BIAS + record->offset;
+		replay(stream, record);
+	}
+}
+
+static void replay_memory(struct stream *stream, const char *line)
+{
+	union record_room room = {};
+	struct profil_record *record = &room.record;
+	long long pc;
+
+	if (sscanf(line, "%*s %d %lli", &record->pid, &pc) != 2)
+		errx(1, "wrong: %s", line);
+	record->flags = *line == 'm' ? PROFIL_RECORD_MAPPED : 0;
+	record->pc = pc;
+	record->start = pc & ~0xfffULL;
+	record->end = record->start + 4096;
+	replay(stream, record);
+}
+
+int main(int argc, char **argv)
+{
+	const struct format_meta meta = {
+		.tick_ns = 1000000,
+		.hostname = "host",
+		.release = "6.1",
+		.command = "replayed",
+	};
+	struct format_account account = {};
+	struct format_writer *writer;
+	struct stream stream = {};
+	char *line = NULL;
+	size_t size = 0;
+	int fd = -1;
+
+	if (argc == 2)
+		fd = open(argv[1], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		err(1, "%s", argc == 2 ? argv[1] : "usage: replay FILE");
+	start = clock_ns(CLOCK_MONOTONIC);
+	writer = format_create(fd);
+	format_write(writer, FORMAT_META, &meta);
+	stream_init(&stream, writer);
+	while (getline(&line, &size, stdin) > 0) {
+		if (!strncmp(line, "file ", 5) || !strncmp(line, "other ", 6))
+			replay_file(&stream, line);
+		else if (!strncmp(line, "memory ", 7) || !strncmp(line, "unmapped ", 9))
+			replay_memory(&stream, line);
+		else if (strncmp(line, "run ", 4) || system(line + 4))
+			errx(1, "failed: %s", line);
+	}
+	free(line);
+	stream_finish(&stream);
+	account.stats.ticks = stream.ticks;
+	account.stats.outside = stream.ticks;
+	format_write(writer, FORMAT_STATS, &account);
+	if (format_close(writer, NULL))
+		err(1, "%s", argv[1]);
+	stream_free(&stream);
+	return 0;
+}

@@ -1,0 +1,517 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests of the names of functions: files that must not be opened, files that change, large files of
+# JIT compilers. "run" reads this file, and has the functions that it uses.
+
+# link_to NAME: makes $tmp/links/prog, a program without names. It links to NAME as its debug file.
+link_to() {
+	mkdir -p "$tmp/links" && objcopy --strip-all "$tmp/fixed" "$tmp/links/prog" &&
+	{
+		printf '%s\0' "$1"
+		head -c $((3 - ${#1} % 4)) /dev/zero
+		head -c 4 /dev/zero
+	} >"$tmp/links/section" &&
+	objcopy --add-section .gnu_debuglink="$tmp/links/section" "$tmp/links/prog"
+}
+
+# link_names: prints the names that the report finds for $tmp/links/prog.
+link_names() {
+	make_data links <<-'END' || return
+		meta 2 3 host 6.1 a
+		thread 1 7 100 0 a
+		file 1 @@/links/prog
+		sample 1 1 @fixed:hidden+3 0 40 0
+	END
+	timeout 60 "$tmp/profil" report -i "$tmp/links.data" -s symbol | sed '1,/share/d; s/.*%  //'
+}
+
+# A link is followed only if it is a name, and the debug file only if it has the build-id.
+debug_links() {
+	mkdir -p "$tmp/links/.debug" "$tmp/aside"
+	objcopy --only-keep-debug "$tmp/fixed" "$tmp/links/.debug/prog.debug" &&
+	cp "$tmp/links/.debug/prog.debug" "$tmp/aside/" || return
+	link_to prog.debug && same hidden link_names || return
+	link_to ../aside/prog.debug && same "[no symbol]" link_names || return
+	link_to "$tmp/aside/prog.debug" && same "[no symbol]" link_names || return
+	objcopy --only-keep-debug "$tmp/sub/fixed" "$tmp/links/.debug/prog.debug" &&
+	link_to prog.debug && same "[no symbol]" link_names
+}
+
+# A FIFO is not opened: that would wake its writer. A device is not opened, either.
+special_files() {
+	local writer target
+	mkdir -p "$tmp/links" && mkfifo "$tmp/links/pipe" || return
+	(exec 9>"$tmp/links/pipe") >&- 2>&- & writer=$!
+	link_to pipe && link_names >/dev/null || return
+	kill -0 $writer || { echo "the FIFO was opened"; return 1; }
+	kill $writer
+	for target in /dev/zero "$tmp"; do
+		ln -sfn "$target" "$tmp/links/other"
+		link_to other && same "[no symbol]" link_names && continue
+		echo "$target: the report failed"
+		return 1
+	done
+}
+
+# The program is written anew all the time. Each report has the right names; or none, and says that
+# the program has changed, or, while only the end of the file is missing, that it has no symbols.
+rebuilt() {
+	local writer i fine=0
+	cp "$tmp/fixed" "$tmp/rebuilt"
+	make_data rebuilt <<-'END' || return
+		meta 2 3 host 6.1 a
+		thread 1 7 100 0 a
+		file 1 @@/rebuilt
+		sample 1 1 @fixed:alpha+4 0 40 0
+		sample 1 1 @fixed:_ZN3app7computeEiPKc+1 0 40 0
+		account 80 80 0 0 80 0 0 80
+	END
+	while :; do
+		: >"$tmp/rebuilt"
+		cat "$tmp/fixed" >"$tmp/rebuilt"
+		# A file system has the time of a write with a resolution of some ms.
+		sleep 0.02
+	done & writer=$!
+	for i in {1..100}; do
+		"$tmp/plain" report -i "$tmp/rebuilt.data" >"$tmp/got" 2>&1 || break
+		if grep -Eq 'changed since|have no symbol' "$tmp/got"; then
+			! grep -Eq 'alpha|compute' "$tmp/got" || break
+		else
+			grep -q alpha "$tmp/got" && grep -q 'app::compute' "$tmp/got" || break
+		fi
+		fine=$i
+	done
+	kill $writer
+	wait $writer 2>/dev/null
+	[ $fine = 100 ] && return
+	echo "report $i:"
+	cat "$tmp/got"
+	return 1
+}
+
+# replay NAME <DESCRIPTION: as make_data, but with the part of the recorder that gets records.
+replay() {
+	make_description && "$tmp/replay" "$tmp/$1.data" <"$tmp/description"
+}
+
+# The names are those of the program at the time of the recording.
+kept_names() {
+	cp "$tmp/fixed" "$tmp/deleted" && cp "$tmp/fixed" "$tmp/replaced" &&
+	cp "$tmp/stripped" "$tmp/bare" && cp "$tmp/fixed" "$tmp/overwritten" &&
+	replay kept <<-END || return
+		file 100 @@/deleted @fixed:alpha+4
+		file 100 @@/deleted @fixed:_ZN3app7computeEiPKc+1
+		file 100 @@/replaced @fixed:hidden+3
+		file 100 @@/bare @fixed:beta+3
+		file 100 @@/overwritten @fixed:beta+3
+		run cd @@ && rm deleted bare && cp fixed new && mv new replaced
+		run cat @@/sub/fixed >@@/overwritten
+	END
+	cp "$tmp/sub/fixed" "$tmp/replaced"
+	same "[no symbol]
+alpha
+app::compute(int, char const*)
+hidden" eval "rows kept -s symbol | LC_ALL=C sort"
+}
+
+# The names in the recording are used if the program has lost them, with the same build-id.
+stripped_later() {
+	cp "$tmp/fixed" "$tmp/later" && replay later <<-END || return
+		file 100 @@/later @fixed:hidden+3
+		file 100 @@/later @fixed:alpha+3
+	END
+	strip "$tmp/later" &&
+	same "alpha
+hidden" eval "rows later -s symbol | LC_ALL=C sort"
+}
+
+# A file is not that of the record if it has changed since, or is on another device.
+other_files() {
+	cp "$tmp/fixed" "$tmp/later" && cp "$tmp/fixed" "$tmp/elsewhere" && replay others <<-END || return
+		run sleep 0.1 && touch @@/later
+		file 100 @@/later @fixed:hidden+3
+		other 100 @@/elsewhere @fixed:hidden+3
+	END
+	same "elsewhere  [no symbol]
+later  [no symbol]" eval "rows others | LC_ALL=C sort"
+}
+
+# Processes with generated code do not take the places of files, and ticks without a mapping do not
+# take those of these processes.
+many_processes() {
+	local pid number
+	cp "$tmp/fixed" "$tmp/later"
+	sleep 1000 >&- 2>&- & pid=$!
+	write_map $pid
+	{
+		for number in {1..70}; do
+			echo "unmapped 99$number 0x1000"
+		done
+		echo "memory $pid 0x7f0000001001"
+		for number in {1..70}; do
+			echo "memory 99$number 0x1000"
+		done
+		echo "file 100 @@/later @fixed:hidden+3"
+		echo "run kill $pid && rm @@/later"
+	} | replay processes || return
+	same "LazyCompile:*loop /x y.js:3
+hidden" eval "rows processes -s symbol | grep -v 'no symbol' | LC_ALL=C sort"
+}
+
+# peak_memory COMMAND: prints how many MiB the command has used at most.
+peak_memory() {
+	python3 -c '
+import resource, subprocess, sys
+subprocess.run(sys.argv[1], shell=True, stdout=subprocess.DEVNULL, check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)' "$1"
+}
+
+# The memory of the recorder does not depend on the number of samples.
+many_samples() {
+	local used
+	make_description <<-END || return
+		file 100 @@/fixed @fixed:alpha+0 1500000
+	END
+	used=$(peak_memory "'$tmp/replay.plain' '$tmp/samples.data' <'$tmp/description'")
+	rm "$tmp/samples.data"
+	[ "$used" -lt 40 ] || { echo "$used MiB"; return 1; }
+}
+
+# A file can have a note of any size, most of it a hole.
+large_note() {
+	local used
+	python3 -c '
+import struct, sys
+size = 1 << 29
+with open(sys.argv[1], "wb") as file:
+    file.write(struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 2, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0))
+    file.write(struct.pack("<IIQQQQQQ", 4, 4, 4096, 0, 0, size, size, 4))
+    file.truncate(4096 + size)' "$tmp/sparse" &&
+	make_data sparse <<-'END' || return
+		meta 2 3 host 6.1 a
+		thread 1 7 100 0 a
+		stale 1 @@/sparse
+		sample 1 1 0x20 0 40 0
+	END
+	used=$(peak_memory "'$tmp/plain' report -i '$tmp/sparse.data'")
+	[ "$used" -lt 200 ] || { echo "$used MiB"; return 1; }
+}
+
+# Some names become exponentially longer when they are demangled.
+mangled_names() {
+	python3 - >"$tmp/mangled" <<-'END'
+		digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		reference = lambda i: "S_" if i < 0 else "S" + (digits[i // 36] if i > 35 else "") + digits[i % 36] + "_"
+		cxx = "_Z1f1AIiiE" + "".join(f"S_I{reference(i)}{reference(i)}E" for i in range(60))
+		def d(levels):
+		    name, last = "_D3app4workF", 0
+		    def back(at):
+		        n, text = len(name) - at, ""
+		        text = chr(ord("a") + n % 26)
+		        while n >= 26:
+		            n //= 26
+		            text = chr(ord("A") + n % 26) + text
+		        return "Q" + text
+		    name, last = name + "Hii", len(name)
+		    for _ in range(levels):
+		        start = len(name)
+		        name += "H"
+		        name += back(last)
+		        name += back(last)
+		        last = start
+		    return name + "Zv"
+		print("meta 2 3 host 6.1 a\nthread 1 7 100 0 a\nname 1 [anon]")
+		names = ["_D3app4workFiAyaZv", "_ada_hello", "_ada_main__worker", d(2), cxx, d(60)]
+		for number, name in enumerate(names, 1):
+		    print(f"symbol 0x80000001 {number * 16} {number * 16 + 8} {name}")
+		    print(f"sample 1 1 {number * 16} 0 {10 - number} 0")
+	END
+	make_data mangled <"$tmp/mangled" || return
+	timeout 100 "$tmp/plain" report -i "$tmp/mangled.data" -s symbol --full-names >"$tmp/got" ||
+		return
+	same "app.work(int, immutable(char)[])
+hello
+main.worker
+app.work(int[int], int[int][int[int]], int[int][int[int]][int[int][int[int]]])
+_Z1f1AIiiES_IS0_S0_ES_IS1_S1
+_D3app4workFHiiHQeQgHQgQiHQg" eval \
+		"sed '1,/share/d; s/.*%  //; s/\(_Z.\{26\}\).*/\1/; s/\(_D.\{26\}\).*/\1/' '$tmp/got'"
+}
+
+# In this program, the next entry after each namespace is the namespace in it.
+looping_lines() {
+	local level
+	{
+		cat <<-'END'
+			.globl _start
+			.type _start, @function
+			.text
+			_start: .fill 64, 1, 0x90
+			.size _start, 64
+			.section .debug_abbrev
+			.byte 1, 0x11, 1, 0x11, 1, 0x12, 7, 0, 0	# unit: low_pc, high_pc
+			.byte 2, 0x39, 1, 1, 0x13, 0, 0, 0		# namespace: sibling
+			.section .debug_info
+			unit: .long end - 1f
+			1: .value 4
+			.long .debug_abbrev
+			.byte 8, 1
+			.quad _start, 64
+		END
+		for level in {1..60}; do
+			echo ".byte 2; .long 1f - unit; 1:"
+		done
+		echo ".fill 62, 1, 0; end:"
+	} >"$tmp/looping.s"
+	gcc -nostdlib -static -no-pie -o "$tmp/looping" "$tmp/looping.s" &&
+	make_data looping <<-'END' || return
+		meta 2 3 host 6.1 a
+		thread 1 7 100 0 a
+		file 1 @@/looping
+		sample 1 1 @looping:_start+4 0 40 0
+	END
+	same "[no line]    _start" eval "timeout 100 '$tmp/plain' report -i '$tmp/looping.data' --inline \
+		-s srcline,symbol | sed '1,/share/d; s/^[^%]*%[^%]*%  //'"
+}
+
+# The names that are in the recording are used on a machine without the program.
+other_root() {
+	mkdir -p "$tmp/root$tmp" && cp "$tmp/fixed" "$tmp/root$tmp/rooted" || return
+	cp "$tmp/fixed" "$tmp/rooted"
+	make_data rooted <<-'END' || return
+		meta 2 3 host 6.1 a
+		thread 1 7 100 0 a
+		file 1 @@/rooted
+		sample 1 1 @fixed:alpha+4 0 40 0
+	END
+	rm "$tmp/rooted"
+	"$tmp/profil" report -i "$tmp/rooted.data" | grep -q 'no symbol' &&
+	"$tmp/profil" report -i "$tmp/rooted.data" --symfs "$tmp/root" | grep -q '  alpha$' ||
+		return
+	# A symbolic link does not lead out of the directory.
+	ln -s "$tmp/root$tmp/rooted" "$tmp/root$tmp/link"
+	mv "$tmp/root$tmp/rooted" "$tmp/root/moved"
+	ln -s /moved "$tmp/root$tmp/rooted"
+	"$tmp/profil" report -i "$tmp/rooted.data" --symfs "$tmp/root" | grep -q '  alpha$' &&
+	! "$tmp/profil" report -i "$tmp/rooted.data" --symfs "$tmp/none" 2>/dev/null
+}
+
+# Without DEBUGINFOD_URLS nothing is asked. With it, Debian's server has the debug file of a program
+# without symbols, and a program that is gone.
+downloads() {
+	local server port=$((20000 + RANDOM % 10000)) i
+	mkdir -p "$tmp/server" "$tmp/cache" && cp "$tmp/fixed" "$tmp/served" &&
+	cp "$tmp/stripped" "$tmp/needy" && cp "$tmp/fixed" "$tmp/server/" &&
+	objcopy --only-keep-debug "$tmp/fixed" "$tmp/server/fixed.debug" &&
+	make_data served <<-'END' || return
+		meta 2 3 host 6.1 a
+		thread 1 7 100 0 a
+		file 1 @@/served
+		sample 1 1 @fixed:alpha+4 0 40 0
+		file 2 @@/needy
+		sample 1 2 @fixed:hidden+3 0 30 0
+	END
+	rm "$tmp/served"
+	! "$tmp/plain" report -i "$tmp/served.data" | grep -E '  (alpha|hidden)$' || return
+	debuginfod --database="$tmp/cache/server" --port=$port --fdcache-mbs=100 -F "$tmp/server" \
+		>"$tmp/server.log" 2>&1 & server=$!
+	for i in {1..60}; do
+		DEBUGINFOD_URLS=http://127.0.0.1:$port DEBUGINFOD_CACHE_PATH=$tmp/cache/$i \
+			"$tmp/plain" report -i "$tmp/served.data" >"$tmp/got" 2>&1
+		grep -q '  alpha$' "$tmp/got" && grep -q '  hidden$' "$tmp/got" && break
+		sleep 0.5
+	done
+	kill $server
+	[ "$i" -lt 60 ] && return
+	cat "$tmp/got" "$tmp/server.log"
+	return 1
+}
+
+# jit_names NAME: prints the names of the replayed recording NAME.
+jit_names() {
+	rows "$1" -s offset,symbol | LC_ALL=C sort | sed 's/^0x[0-9a-f]*  //'
+}
+
+# write_map PID: writes functions to the map of the process.
+write_map() {
+	echo "/tmp/perf-$1.map" >>"$tmp/leftovers"
+	printf '%s\n' '7f0000001000 100 old' 'bad line' '7f0000002000 0 empty' \
+		'7f0000001000 80 LazyCompile:*loop /x y.js:3' 'ffffffffffffffff ff overflow' \
+		'7f0000001040 10 newest' '7f0000003010 10 inner' \
+		'7f0000003000 100 around it' >"/tmp/perf-$1.map"
+}
+
+# The map is read at the end of the recording, when the process has ended.
+maps_of_processes() {
+	local pid
+	sleep 1000 >&- 2>&- & pid=$!
+	write_map $pid
+	replay map <<-END || return
+		memory $pid 0x7f0000001001
+		memory $pid 0x7f0000001041
+		memory $pid 0x7f0000001090
+		memory $pid 0x7f0000003018
+		memory $pid 0x7f0000002000
+		run kill $pid
+	END
+	rm "/tmp/perf-$pid.map"
+	same "LazyCompile:*loop /x y.js:3
+newest
+[no symbol]
+[no symbol]
+around it" jit_names map
+}
+
+# An old map of another process with the same id is not used, and none of another user.
+maps_of_others() {
+	local pid
+	sleep 1000 >&- 2>&- & pid=$!
+	write_map $pid
+	touch -d 2025-01-01 "/tmp/perf-$pid.map"
+	replay map <<-END || return
+		memory $pid 0x7f0000001001
+	END
+	same "[no symbol]" jit_names map || return
+	touch "/tmp/perf-$pid.map"
+	chown 12345 "/tmp/perf-$pid.map"
+	replay map <<-END || return
+		memory $pid 0x7f0000001001
+		run kill $pid
+	END
+	same "[no symbol]" jit_names map
+}
+
+# In a container, the process has another id, and another /tmp.
+maps_in_namespaces() {
+	local pid
+	unshare --pid --mount --fork --kill-child sh -c '
+		mount -t tmpfs tmpfs /tmp
+		echo "7f0000001000 80 inside" >/tmp/perf-1.map
+		exec sleep 1000' >&- 2>&- &
+	pid=$!
+	while ! pid=$(pgrep -P $! -x sleep); do
+		sleep 0.1
+	done
+	echo "/tmp/perf-$pid.map" >>"$tmp/leftovers"
+	echo '7f0000001000 80 outside' >"/tmp/perf-$pid.map"
+	replay map <<-END || return
+		memory $pid 0x7f0000001001
+		run kill -9 $pid
+	END
+	same "inside" jit_names map
+}
+
+# A process that writes a jit-PID.dump maps it.
+dumps() {
+	local pid
+	"$tmp/dumper" "$tmp/jit-1.dump" >&- 2>&- & pid=$!
+	while ! grep -q 'jit-1.dump' /proc/$pid/maps; do
+		sleep 0.1
+	done
+	replay dump <<-END || return
+		memory $pid 0x7f0000001001
+		memory $pid 0x7f0000002001
+		memory $pid 0x7f0000002009
+		memory $pid 0x7f0000009001
+		run kill $pid
+	END
+	same "first
+second
+third
+[no symbol]" jit_names dump
+}
+
+# The memory does not depend on the number of functions, or of processes with large maps; files that
+# are too large are not read.
+large_maps() {
+	local pid pids=() i
+	for i in 1 2 3; do
+		sleep 1000 >&- 2>&- & pid=$!
+		pids+=("$pid")
+		echo "/tmp/perf-$pid.map" >>"$tmp/leftovers"
+		{ yes '7f0000001000 1 f' | head -c 100M; echo; echo "7f0000002000 10 last$i"; } \
+			>"/tmp/perf-$pid.map"
+		printf '%s\n' "memory $pid 0x7f0000001000" "memory $pid 0x7f0000002001"
+	done >"$tmp/large"
+	(ulimit -v 250000 && "$tmp/replay.plain" "$tmp/large.data" <"$tmp/large")
+	same "f
+last1
+last2
+last3" eval "jit_names large | sort" || { kill "${pids[@]}"; return 1; }
+	for pid in "${pids[@]:1}"; do
+		: >"/tmp/perf-$pid.map"
+	done
+	truncate -s 2G "/tmp/perf-${pids[0]}.map"
+	"$tmp/replay.plain" "$tmp/large.data" <"$tmp/large" >"$tmp/got" 2>&1
+	kill "${pids[@]}"
+	same "replay.plain: 1 files of JIT compilers are too large; their names are missing" cat "$tmp/got"
+}
+
+# Source lines and inlined functions, with the debug information in the program or in a separate
+# file.
+source_lines() {
+	local flags=(-O1 -g -nostdlib -static-libgcc -no-pie) where separate
+	cat >"$tmp/lines.c" <<-'END'
+		int sink;
+		static inline __attribute__((always_inline)) void work(int n)
+		{
+			for (int i = 0; i < n; i++)
+				sink += i * n;
+		}
+		void outer(int n)
+		{
+			work(n);
+			sink++;
+		}
+		void _start(void) { for (;;) outer(sink); }
+	END
+	gcc "${flags[@]}" -o "$tmp/lines" "$tmp/lines.c" -Wl,--build-id &&
+	cp "$tmp/lines" "$tmp/lines.unstripped" &&
+	where=$(objdump -dl "$tmp/lines" | sed -n '/lines.c:5/{n;s/^ *\([0-9a-f]*\):.*/\1/p;q}') &&
+	where=$((0x$where - 0x$(nm "$tmp/lines" | sed -n 's/ T outer//p'))) &&
+	make_data lines <<-END || return
+		meta 2 3 host 6.1 a
+		thread 1 7 100 0 a
+		file 1 @@/lines
+		sample 1 1 @lines:outer+$where 0 30 0
+		sample 1 1 @lines:_start+0 0 10 0
+	END
+	for separate in no yes; do
+		same "lines.c:5  outer
+lines.c:12  _start" rows lines -s srcline,symbol &&
+		same "work (inlined)
+_start" rows lines -s symbol --inline &&
+		same "work (inlined)" rows lines -s symbol --inline --symbol work || return
+		[ $separate = yes ] || {
+			objcopy --only-keep-debug "$tmp/lines" "$tmp/lines.debug" &&
+			objcopy --strip-all --add-gnu-debuglink="$tmp/lines.debug" "$tmp/lines"
+		} || return
+	done
+}
+
+test_symbols() {
+	check "links to debug files" debug_links
+	check "links to a FIFO, a device and a directory" special_files
+	check "a program that is written during the report" rebuilt
+	check "names of programs that are gone or have changed" kept_names
+	check "names of a program that was stripped later" stripped_later
+	check "other files with the same path" other_files
+	check "many processes with generated code" many_processes
+	check "many samples" many_samples
+	check "a large note in a sparse file" large_note
+	check "demangled names of D and Ada, and long ones" mangled_names
+	check "debug information with loops" looping_lines
+	check "binaries in another directory" other_root
+	check "source lines and inlined functions" source_lines
+	if "$root/selftests/need" debuginfod libdebuginfod1 >/dev/null 2>&1; then
+		check "files from a debuginfod server" downloads
+	else
+		number=$((number + 1))
+		echo "ok $number files from a server # SKIP debuginfod cannot be installed"
+	fi
+	check "functions in perf-PID.map" maps_of_processes
+	check "files that are not of the process" maps_of_others
+	check "functions in perf-PID.map of a container" maps_in_namespaces
+	check "functions in jit-PID.dump" dumps
+	check "large files of JIT compilers" large_maps
+}

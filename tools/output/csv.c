@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The CSV format, for other programs to read. Control characters have escapes as in the text
+ * format, so a field is never longer than a line.
+ */
+#include <inttypes.h>
+
+#include "output/output.h"
+
+static void print_field(FILE *out, const struct row_key *key, const struct row *row)
+{
+	char *text = row_text(key, row);
+
+	fputs(",\"", out);
+	for (const char *at = text; *at; at++) {
+		if (*at == '"')
+			putc('"', out);
+		putc(*at, out);
+	}
+	putc('"', out);
+	free(text);
+}
+
+void output_csv(FILE *out, const struct rows *rows)
+{
+	fputs("share,error,samples,user,system", out);
+	for (size_t i = 0; i < rows->nr_keys; i++)
+		fprintf(out, ",%s", rows->keys[i]->name);
+	putc('\n', out);
+	for (size_t i = 0; i < rows->nr; i++) {
+		const struct row *row = &rows->rows[i];
+
+		fprintf(out, "%.8f,%.8f,%" PRIu64 ",%" PRIu64 ",%" PRIu64, row_share(rows, row),
+			row_error(rows, row), row->nr, row->user, row->system);
+		for (size_t j = 0; j < rows->nr_keys; j++)
+			print_field(out, rows->keys[j], row);
+		putc('\n', out);
+	}
+	output_warnings(stderr, rows->recording);
+}

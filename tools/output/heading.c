@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The heading of a report: warnings, what was recorded, and how to get names */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <libiberty/libiberty.h>
+
+#include "output/escape.h"
+#include "output/output.h"
+#include "recording/accounting.h"
+
+/* A note about a binary without symbols is printed from this share on. */
+#define NOTE_SHARE 0.01
+
+#define WARNING "warning: "
+#define COLOUR_WARNING "\033[33m"
+#define COLOUR_END "\033[m"
+
+/* ---- warnings ---- */
+
+static void print_damage(FILE *out, const struct recording *recording)
+{
+	if (recording->skipped_bytes)
+		fprintf(out, WARNING "the file is damaged; %" PRIu64 " bytes in %" PRIu64
+			" place%s cannot be read\n", recording->skipped_bytes,
+			recording->nr_skips, recording->nr_skips == 1 ? "" : "s");
+	if (recording->error)
+		fprintf(out, WARNING "the file cannot be read from byte %" PRIu64 " on: %s\n",
+			recording->error_offset, recording->error);
+	else if (!recording->ended && !recording->busy && !recording->skipped_bytes)
+		fputs(WARNING "the recording was cut off; its last second may be missing\n", out);
+}
+
+/* Prints a warning if @part can change a share by more than the largest error of a share. */
+static void print_lost(FILE *out, u64 part, u64 whole, u64 nr, const char *description)
+{
+	if (!part || (double)part / whole <= 0.5 / sqrt(nr ?: 1))
+		return;
+	fprintf(out, WARNING "%s of %s ticks (%.2f%%) %s\n", number(part).text,
+		number(whole).text, 100.0 * part / whole, description);
+}
+
+void output_warnings(FILE *out, const struct recording *recording)
+{
+	const struct format_stats *stats = &recording->account.stats;
+	u64 nr = recording->nr + recording->filtered, sampled = nr + recording->account.own;
+
+	print_damage(out, recording);
+	detached_print(out, WARNING, recording->detached, recording->nr_detached);
+	/* The statistics are older than the last samples if the recorder was interrupted. */
+	if (stats->ticks > sampled && !recording->skipped_bytes && !recording->error)
+		print_lost(out, stats->ticks - sampled, stats->ticks, nr, "left no sample");
+	print_lost(out, stats->missed, stats->ticks + stats->unselected + stats->missed, nr,
+		   "were missed;\n  shares can be wrong by more than +-");
+}
+
+/* ---- what was recorded ---- */
+
+/* Without -v, the command is cut to one line. */
+static void print_command(FILE *out, const struct recording *recording,
+			  const struct output_options *options)
+{
+	char *command;
+	size_t width;
+
+	if (!recording->has_meta)
+		return;
+	command = escape_text(recording->meta.command);
+	if (recording->meta.flags & FORMAT_ATTACHED)
+		width = fprintf(out, "process %d: ", recording->meta.pid);
+	else
+		width = fprintf(out, "command: ");
+	if (!options->verbose && options->width > width)
+		escape_fit(command, options->width - width);
+	fprintf(out, "%s\n", command);
+	free(command);
+}
+
+static void print_samples(FILE *out, const struct rows *rows)
+{
+	const struct recording *recording = rows->recording;
+	const struct format_stats *stats = &recording->account.stats;
+	u64 nr = recording->nr + recording->filtered, tick_ns = recording->meta.tick_ns;
+	double hz = tick_ns ? (double)NS_PER_S / tick_ns : 0;
+
+	if (!nr && recording->has_account && !recording->nr_detached && !stats->expected &&
+	    !stats->unselected && !stats->missed) {
+		fputs("no samples: it used no CPU time\n", out);
+		return;
+	}
+	fprintf(out, "%s sample%s", number(nr).text, nr == 1 ? "" : "s");
+	if (hz >= 10)
+		fprintf(out, " at %s Hz", number(hz + 0.5).text);
+	else if (hz)
+		fprintf(out, " at %.3g Hz", hz);
+	if (recording->has_account && !recording->skipped_bytes && !recording->error)
+		fprintf(out, ": %.2f s of CPU time",
+			(double)stats->expected * tick_ns / NS_PER_S);
+	if (recording->busy)
+		fputs("; the recording continues", out);
+	putc('\n', out);
+}
+
+static void print_filter(FILE *out, const struct rows *rows)
+{
+	if (!rows->filter.text)
+		return;
+	fputs("only", out);
+	escape_print(out, rows->filter.text);
+	fprintf(out, ": %s of %s ticks (%.2f%%)\n", number(rows->nr_ticks).text,
+		number(rows->recording->nr + rows->recording->filtered).text,
+		100.0 * rows->ticks / (rows->recording->periods ?: 1));
+}
+
+static void print_place_and_time(FILE *out, const struct recording *recording)
+{
+	const struct format_meta *meta = &recording->meta;
+	u64 end = recording->ended ? recording->end.time : recording->account.time;
+	time_t seconds = meta->start_time / NS_PER_S;
+	int status = recording->end.status;
+	char when[64];
+	struct tm tm;
+
+	fputs("on ", out);
+	escape_print(out, *meta->hostname ? meta->hostname : ROWS_UNKNOWN);
+	fputs(" (Linux ", out);
+	escape_print(out, *meta->release ? meta->release : ROWS_UNKNOWN);
+	fputs(")", out);
+	if (meta->start_time && localtime_r(&seconds, &tm) &&
+	    strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm))
+		fprintf(out, ", %s", when);
+	if (end > meta->start_monotonic)
+		fprintf(out, ", %.1f s", (double)(end - meta->start_monotonic) / NS_PER_S);
+	if (recording->account.peak_locked)
+		fprintf(out, ", %" PRIu64 " KiB locked", recording->account.peak_locked / 1024);
+	if (recording->ended && recording->end.reason == FORMAT_END_COMMAND && WIFEXITED(status))
+		fprintf(out, ", exit status %d", WEXITSTATUS(status));
+	else if (recording->ended && recording->end.reason == FORMAT_END_COMMAND)
+		fprintf(out, ", killed by signal %d", WTERMSIG(status));
+	putc('\n', out);
+}
+
+static void print_hints(FILE *out, const struct rows *rows)
+{
+	for (size_t i = 0; i < rows->recording->nr_files; i++) {
+		const struct rows_binary *binary = &rows->binaries[i];
+
+		if (!binary->unnamed || binary->unnamed < NOTE_SHARE * rows->ticks)
+			continue;
+		fprintf(out, "note: %.2f%% have no symbol: ",
+			100.0 * binary->unnamed / rows->ticks);
+		escape_print(out, binary->label);
+		fprintf(out, "\n  (%s)\n", binary->problem ?:
+			"install its -dbgsym package, or set DEBUGINFOD_URLS");
+	}
+}
+
+void output_heading(FILE *out, const struct rows *rows, const struct output_options *options)
+{
+	const struct recording *recording = rows->recording;
+
+	fputs(options->colour ? COLOUR_WARNING : "", out);
+	output_warnings(out, recording);
+	fputs(options->colour ? COLOUR_END : "", out);
+	print_command(out, recording, options);
+	print_samples(out, rows);
+	if (options->verbose) {
+		print_place_and_time(out, recording);
+		accounting_print(out, &recording->account, recording->meta.modes);
+	}
+	print_filter(out, rows);
+	print_hints(out, rows);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Shorter forms of the names of functions
+ */
+#ifndef PROFIL_TOOLS_NAMES_H
+#define PROFIL_TOOLS_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Shortens the name of a function to @width columns: replaces its parameters by (...), then its
+ * template arguments by <...>, and then its middle by dots.
+ */
+void names_fit(char *name, size_t width);
+
+/*
+ * Is @name that of @pattern, with or without its parameters, and inlined or not? @pattern can be
+ * one of fnmatch().
+ */
+bool names_match(const char *name, const char *pattern);
+
+#endif /* PROFIL_TOOLS_NAMES_H */

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * See datafile.h. Only a process that holds the lock of a file may rename or remove it. The lock
+ * belongs to the open file, so one descriptor stays open from the check to the end.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <libiberty/libiberty.h>
+
+#include "recording/datafile.h"
+
+/* Mode 0600, because other users must not read the command line in the file. */
+#define CREATE_MODE	0600
+/* O_NONBLOCK: a FIFO without a reader is an error, and a reader that stops cannot stop us. */
+#define OPEN_FLAGS	(O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
+
+/* Returns false if another recorder has locked the file. */
+static bool lock_file(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	/* Ignore other errors, because some file systems do not support locks. */
+	return !fcntl(fd, F_OFD_SETLK, &lock) || (errno != EAGAIN && errno != EACCES);
+}
+
+/* Does the path lead to the open file? */
+static bool is_at_path(const struct datafile *file)
+{
+	struct stat opened, found;
+
+	return !fstat(file->fd, &opened) && !lstat(file->path, &found) &&
+	       opened.st_dev == found.st_dev && opened.st_ino == found.st_ino;
+}
+
+static const char *open_stdout(struct datafile *file)
+{
+	struct stat st;
+
+	if (isatty(STDOUT_FILENO))
+		return "a recording cannot be written to a terminal";
+	/* The flag O_NONBLOCK of the inherited descriptor would be that of other processes, too. */
+	if (!fstat(STDOUT_FILENO, &st) && S_ISFIFO(st.st_mode))
+		file->fd = open("/proc/self/fd/1", OPEN_FLAGS & ~O_NOFOLLOW);
+	if (file->fd < 0)
+		file->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+	return file->fd < 0 ? strerror(errno) : NULL;
+}
+
+/* Can the existing recording replace an older one? */
+static bool check_old(const struct datafile *file)
+{
+	char *old = xasprintf("%s.old", file->path);
+	int fd = open(old, OPEN_FLAGS);
+	struct stat st;
+	bool fine = fd < 0 ? errno == ENOENT :
+		    !fstat(fd, &st) && S_ISREG(st.st_mode) && lock_file(fd);
+
+	if (fd >= 0)
+		close(fd);
+	free(old);
+	return fine;
+}
+
+static const char *check_existing(struct datafile *file)
+{
+	struct stat st;
+
+	if (fstat(file->fd, &st))
+		return strerror(errno);
+	if (S_ISCHR(st.st_mode))
+		return isatty(file->fd) ? "a recording cannot be written to a terminal" : NULL;
+	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
+		return "not a regular file";
+	if (st.st_uid != geteuid())
+		return "it belongs to another user; remove it, or write to another file with -o";
+	if (S_ISFIFO(st.st_mode))
+		return NULL;
+	if (!lock_file(file->fd))
+		return "another recorder is writing to it";
+	if (st.st_size && !check_old(file))
+		return "the file with .old at the end is not a regular file, or is in use";
+	file->exists = true;
+	return NULL;
+}
+
+static const char *open_error(void)
+{
+	switch (errno) {
+	case ELOOP:
+		return "it is a symbolic link; remove it, or write to another file with -o";
+	case ENXIO:
+		return "no process has opened this FIFO for reading";
+	default:
+		return strerror(errno);
+	}
+}
+
+const char *datafile_open(struct datafile *file, const char *path)
+{
+	const char *error;
+
+	*file = (struct datafile){ .path = path, .fd = -1 };
+	if (!strcmp(path, "-"))
+		return open_stdout(file);
+	file->fd = open(path, OPEN_FLAGS | O_CREAT | O_EXCL, CREATE_MODE);
+	if (file->fd >= 0) {
+		file->is_new = lock_file(file->fd);
+		error = file->is_new ? NULL : "another recorder is writing to it";
+	} else if (errno == EEXIST) {
+		file->fd = open(path, OPEN_FLAGS);
+		error = file->fd < 0 ? open_error() : check_existing(file);
+	} else {
+		error = strerror(errno);
+	}
+	if (error)
+		datafile_abandon(file);
+	return error;
+}
+
+/* Renames the existing recording, or removes it if it is empty. */
+static const char *keep_existing(const struct datafile *file)
+{
+	struct stat st;
+	const char *error;
+	char *old;
+
+	if (!is_at_path(file) || fstat(file->fd, &st))
+		return NULL;
+	if (!st.st_size)
+		return unlink(file->path) ? strerror(errno) : NULL;
+	old = xasprintf("%s.old", file->path);
+	error = rename(file->path, old) ? strerror(errno) : NULL;
+	free(old);
+	return error;
+}
+
+const char *datafile_start(struct datafile *file)
+{
+	const char *error;
+	int fd;
+
+	if (!file->exists)
+		return NULL;
+	error = keep_existing(file);
+	fd = error ? -1 : open(file->path, OPEN_FLAGS | O_CREAT | O_EXCL, CREATE_MODE);
+	if (!error && (fd < 0 || !lock_file(fd)))
+		error = fd >= 0 || errno == EEXIST ? "another recorder is writing to it" :
+						     strerror(errno);
+	close(file->fd);
+	file->fd = error ? -1 : fd;
+	if (error && fd >= 0)
+		close(fd);
+	return error;
+}
+
+void datafile_abandon(struct datafile *file)
+{
+	if (file->is_new && is_at_path(file))
+		unlink(file->path);
+	if (file->fd >= 0)
+		close(file->fd);
+	file->fd = -1;
+	file->is_new = false;
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * See functions.h. This keeps little for each sample, and reads no file before the end of the
+ * recording.
+ */
+#define _GNU_SOURCE
+#include <err.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <libiberty/libiberty.h>
+
+#include "recording/functions.h"
+#include "symbols/extract.h"
+#include "symbols/jit.h"
+
+#define obstack_chunk_alloc xmalloc
+#define obstack_chunk_free free
+
+/* At most this many files, and as many processes, are kept open; and samples noted for each. */
+#define SOURCES_MAX	64
+#define PLACES_MAX	(1U << 18)
+#define RECENT		64U
+
+/* A file, or a process with a JIT compiler. */
+struct source {
+	u32 file;		/* as in struct format_symbol */
+	u64 space;		/* the address space of the process; 0 for a file */
+	int fd;
+	struct stat st;		/* of the file when it was opened */
+	struct jit *jit;
+	u64 *places;		/* offsets in the file, or addresses, of samples */
+	size_t nr;
+	size_t size;		/* of the array */
+	bool full;		/* there are too many places for more */
+	u64 recent[RECENT];	/* places that were noted; most samples are there again */
+};
+
+struct functions {
+	struct source sources[2 * SOURCES_MAX];
+	size_t nr;
+	size_t nr_processes;	/* of these */
+};
+
+struct functions *functions_new(void)
+{
+	struct functions *functions = xmalloc(sizeof(*functions));
+
+	/* The sources are large. Each is cleared when it is used. */
+	functions->nr = 0;
+	functions->nr_processes = 0;
+	return functions;
+}
+
+void functions_free(struct functions *functions)
+{
+	for (size_t i = 0; i < functions->nr; i++) {
+		struct source *source = &functions->sources[i];
+
+		if (source->fd >= 0)
+			close(source->fd);
+		jit_close(source->jit);
+		free(source->places);
+	}
+	free(functions);
+}
+
+void functions_file(struct functions *functions, u32 file, int fd)
+{
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (functions->nr - functions->nr_processes == SOURCES_MAX || fstat(fd, &st)) {
+		close(fd);
+		return;
+	}
+	functions->sources[functions->nr++] = (struct source){ .file = file, .fd = fd, .st = st };
+}
+
+static void source_add(struct source *source, u64 place)
+{
+	u64 *recent = &source->recent[(place ^ place >> 6) % RECENT];
+
+	if (source->full || *recent == place)
+		return;
+	*recent = place;
+	if (source->nr == source->size) {
+		source->nr = lookup_sort(source->places, source->nr);
+		if (source->nr >= source->size / 2) {
+			source->full = source->size == PLACES_MAX;
+			if (source->full)
+				return;
+			source->size = source->size ? 2 * source->size : 64;
+			source->places = xrealloc(source->places, source->size * sizeof(u64));
+		}
+	}
+	source->places[source->nr++] = place;
+}
+
+void functions_sample(struct functions *functions, u32 file, u64 offset)
+{
+	for (size_t i = 0; i < functions->nr; i++)
+		if (functions->sources[i].file == file)
+			source_add(&functions->sources[i], offset);
+}
+
+void functions_address(struct functions *functions, u32 thread, const struct profil_record *record)
+{
+	struct source *source = functions->sources;
+
+	if (!record->space)
+		return;
+	while (source < functions->sources + functions->nr && source->space != record->space)
+		source++;
+	if (source == functions->sources + functions->nr) {
+		if (functions->nr_processes == SOURCES_MAX)
+			return;
+		functions->nr_processes++;
+		functions->nr++;
+		*source = (struct source){
+			.file = thread | FORMAT_SYMBOL_JIT,
+			.space = record->space,
+			.fd = -1,
+			.jit = jit_open(record->pid),
+		};
+	}
+	if (source->jit)
+		source_add(source, record->pc);
+}
+
+/* ---- the end of the recording ---- */
+
+/*
+ * Writes a function once for places that follow each other. For a process, it is only as long as
+ * these places, because code that was there before may overlap it.
+ */
+static void write_functions(const struct source *source, const struct lookup *lookup,
+			    struct format_writer *writer)
+{
+	struct format_symbol symbol = { .file = source->file };
+	const struct function *last = NULL;
+
+	for (size_t i = 0; i < lookup->nr; i++) {
+		const u64 where = lookup->places[i].where;
+		const struct function *function = &lookup->places[i].found;
+		const bool is_new = !last || function->start != last->start ||
+				    function->name != last->name;
+
+		if (!function->end)
+			continue;
+		if (last && is_new)
+			format_write(writer, FORMAT_SYMBOL, &symbol);
+		if (is_new)
+			symbol.start = source->jit ? where : function->start;
+		symbol.end = source->jit ? where + 1 : function->end;
+		symbol.name = function->name ?: "";
+		last = function;
+	}
+	if (last)
+		format_write(writer, FORMAT_SYMBOL, &symbol);
+}
+
+static void read_file(struct source *source, struct lookup *lookup, struct obstack *names)
+{
+	struct elf_file file;
+
+	if (elf_file_open(&file, source->fd)) {
+		extract_functions(lookup, &file, -1, NULL, names);
+		file.st = source->st;
+		if (!elf_file_unchanged(&file))
+			lookup_clear(lookup);
+	}
+	elf_file_close(&file);
+	source->fd = -1;
+}
+
+void functions_write(struct functions *functions, struct format_writer *writer)
+{
+	int ignored = 0;
+
+	for (size_t i = 0; i < functions->nr; i++) {
+		struct source *source = &functions->sources[i];
+		struct obstack memory;
+		struct lookup lookup;
+
+		if (!source->nr)
+			continue;
+		lookup_init(&lookup, source->places, source->nr);
+		obstack_init(&memory);
+		if (source->jit)
+			ignored += jit_read(source->jit, &lookup, &memory);
+		else
+			read_file(source, &lookup, &memory);
+		write_functions(source, &lookup, writer);
+		lookup_free(&lookup);
+		obstack_free(&memory, NULL);
+	}
+	if (ignored)
+		warnx("%d files of JIT compilers are too large; their names are missing", ignored);
+}

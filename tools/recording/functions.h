@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The functions with samples, which are written to the recording, so that it can be read when a
+ * program has been deleted or rebuilt, and on another machine
+ *
+ * Programs are kept open from their first sample to the end of the recording.
+ */
+#ifndef PROFIL_TOOLS_FUNCTIONS_H
+#define PROFIL_TOOLS_FUNCTIONS_H
+
+#include <linux/profil.h>
+
+#include "recording/format.h"
+
+/* If there is no memory, these functions exit, as xcalloc() does. */
+struct functions *functions_new(void);
+void functions_free(struct functions *functions);
+
+/* @file: format_file.id. @fd belongs to @functions from then on; -1: the file cannot be read. */
+void functions_file(struct functions *functions, u32 file, int fd);
+
+/* Notes a sample in a file. */
+void functions_sample(struct functions *functions, u32 file, u64 offset);
+
+/*
+ * Notes a sample that is not in a file. @thread: format_thread.id of its thread. The process must
+ * live at its first sample, to find the names that a JIT compiler writes.
+ */
+void functions_address(struct functions *functions, u32 thread, const struct profil_record *record);
+
+/* Writes the functions that contain the samples. */
+void functions_write(struct functions *functions, struct format_writer *writer);
+
+#endif /* PROFIL_TOOLS_FUNCTIONS_H */

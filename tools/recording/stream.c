@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * See stream.h.
+ *
+ * A record has the identity of the file that was mapped at the tick. The recorder opens each file
+ * once, at its first record, to read its build-id. If the file has been deleted or replaced by
+ * then, the build-id stays unknown.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <libiberty/libiberty.h>
+
+#include "recording/functions.h"
+#include "recording/stream.h"
+#include "symbols/files.h"
+
+/*
+ * When there are more threads and mappings, all are forgotten. At its next tick, each is written
+ * again, with another id. So the memory does not grow with the number of processes.
+ */
+#define ENTRIES_MAX	(1U << 16)
+
+#define KEY_WORDS	6
+
+/**
+ * struct entry - A thread, file or mapping that was written
+ * @key: Its type, and what identifies it.
+ * @id: Its id; 0: it was not written yet.
+ * @file: The id of the file of a mapping.
+ * @comm: The name of a thread.
+ */
+struct entry {
+	u64 key[KEY_WORDS];
+	u32 id;
+	u32 file;
+	char comm[16];
+};
+
+/* This is called for each tick, so it is simple. */
+static hashval_t entry_hash(const void *data)
+{
+	const struct entry *entry = data;
+	u64 hash = 0;
+
+	for (size_t i = 0; i < KEY_WORDS; i++)
+		hash = (hash ^ entry->key[i]) * 0x9e3779b97f4a7c15ULL;
+	return hash >> 32;
+}
+
+static int entry_equals(const void *a, const void *b)
+{
+	return !memcmp(a, b, KEY_WORDS * sizeof(u64));
+}
+
+static struct entry *entry_get(struct stream *stream, htab_t table, const u64 *key)
+{
+	struct entry **recent = &stream->recent[key[0]], *entry = *recent;
+	void **slot;
+
+	if (entry && entry_equals(entry, key))
+		return entry;
+	slot = htab_find_slot(table, key, INSERT);
+	if (!*slot) {
+		entry = xcalloc(1, sizeof(*entry));
+		memcpy(entry->key, key, sizeof(entry->key));
+		*slot = entry;
+	}
+	*recent = *slot;
+	return *slot;
+}
+
+void stream_init(struct stream *stream, struct format_writer *writer)
+{
+	stream->writer = writer;
+	stream->functions = functions_new();
+	stream->files = htab_create(64, entry_hash, entry_equals, free);
+	stream->entries = htab_create(256, entry_hash, entry_equals, free);
+}
+
+void stream_finish(struct stream *stream)
+{
+	functions_write(stream->functions, stream->writer);
+}
+
+void stream_free(struct stream *stream)
+{
+	functions_free(stream->functions);
+	htab_delete(stream->files);
+	htab_delete(stream->entries);
+}
+
+/* ---- threads ---- */
+
+bool stream_read_comm(pid_t pid, char comm[16])
+{
+	FILE *file = proc_open(pid, "comm");
+	size_t len = file ? fread(comm, 1, 16, file) : 0;
+
+	if (file)
+		fclose(file);
+	/* The last byte is a newline. */
+	comm[len ? len - 1 : 0] = '\0';
+	return len > 1;
+}
+
+static struct entry *thread_get(struct stream *stream, const struct profil_record *record, s32 tid)
+{
+	const u64 key[KEY_WORDS] = { FORMAT_THREAD, record->space, record->pid, tid };
+
+	return entry_get(stream, stream->entries, key);
+}
+
+/* Writes the thread if it is new or has another name now. */
+static void thread_update(struct stream *stream, struct entry *entry,
+			  const struct profil_record *record, s32 tid, const char *comm)
+{
+	struct format_thread thread;
+
+	if (entry->id && !memcmp(entry->comm, comm, sizeof(entry->comm)))
+		return;
+	thread = (struct format_thread){ .pid = record->pid, .tid = tid, .space = record->space };
+	memcpy(entry->comm, comm, sizeof(entry->comm));
+	memcpy(thread.comm, comm, sizeof(thread.comm));
+	thread.id = ++stream->last[FORMAT_THREAD];
+	entry->id = thread.id;
+	format_write(stream->writer, FORMAT_THREAD, &thread);
+}
+
+static u32 thread_of(struct stream *stream, const struct profil_record *record)
+{
+	struct entry *entry = thread_get(stream, record, record->tid), *leader;
+	char comm[16] = "";
+
+	/* The name of a process is that of its main thread, which may have no tick. */
+	if (!entry->id && record->tid != record->pid) {
+		leader = thread_get(stream, record, record->pid);
+		if (!leader->id && stream_read_comm(record->pid, comm))
+			thread_update(stream, leader, record, record->pid, comm);
+	}
+	thread_update(stream, entry, record, record->tid, record->comm);
+	return entry->id;
+}
+
+/* ---- files and mappings ---- */
+
+/*
+ * Does a mapping of @fd have the inode and device of the record? On overlayfs, these can differ
+ * from the values that stat() returns, so this maps the file and looks in /proc/self/maps.
+ */
+static bool is_mapped_as(int fd, const struct profil_record *record)
+{
+	void *page = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long start = 0, ino;
+	unsigned int major, minor;
+	char *line = NULL;
+	size_t size = 0;
+
+	while (maps && start != (uintptr_t)page && getline(&line, &size, maps) > 0)
+		start = strtoul(line, NULL, 16);
+	if (start != (uintptr_t)page ||
+	    sscanf(line, "%*s %*s %*x %x:%x %lu", &major, &minor, &ino) != 3)
+		start = 0;
+	free(line);
+	if (maps)
+		fclose(maps);
+	if (page != MAP_FAILED)
+		munmap(page, 1);
+	return start && start == (uintptr_t)page && ino == record->ino &&
+	       major == record->major && minor == record->minor;
+}
+
+/*
+ * Opens @path if it is the file of the record, and nobody has changed it since: a new file may have
+ * the inode number of one that was removed. Otherwise returns -1.
+ */
+static int open_same(const char *path, const struct profil_record *record, struct stat *st)
+{
+	const u64 age = clock_ns(CLOCK_MONOTONIC) - record->time;
+	int fd = file_open(-1, path, 0);
+
+	if (fd < 0)
+		return -1;
+	if (!fstat(fd, st) && time_ns(st->st_ctim) <= clock_ns(CLOCK_REALTIME) - age &&
+	    ((st->st_ino == record->ino &&
+	      st->st_dev == makedev(record->major, record->minor)) || is_mapped_as(fd, record)))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/*
+ * Opens the mapped file of the record. The process may have another mount namespace, in which the
+ * path leads to another file. So if the path leads to another file here, this tries the path below
+ * the root directory of the process.
+ */
+static int open_mapped(const struct profil_record *record, struct stat *st)
+{
+	char *path;
+	int fd;
+
+	if (record->path[0] != '/')
+		return -1;
+	fd = open_same(record->path, record, st);
+	if (fd >= 0)
+		return fd;
+	path = xasprintf("/proc/%d/root%s", record->pid, record->path);
+	fd = open_same(path, record, st);
+	free(path);
+	return fd;
+}
+
+/* Returns what identifies the file together with the inode number. Generations have 32 bits. */
+static u64 inode_bits(const struct profil_record *record)
+{
+	return (u64)record->major << 52 | (u64)record->minor << 32 | (u32)record->generation;
+}
+
+/* Returns the id of the file. */
+static u32 file_of(struct stream *stream, const struct profil_record *record)
+{
+	const bool is_file = record->flags & PROFIL_RECORD_FILE;
+	struct format_file file = {
+		.flags = is_file ? 0 : FORMAT_FILE_NONE,
+		.ino = record->ino,
+		.path = *record->path ? record->path : is_file ? "[file]" : "[anon]",
+	};
+	const u64 key[KEY_WORDS] = {
+		FORMAT_FILE, record->ino, inode_bits(record), htab_hash_string(file.path),
+	};
+	struct entry *entry = entry_get(stream, stream->files, key);
+	struct stat st;
+	int fd;
+
+	if (entry->id)
+		return entry->id;
+	file.id = ++stream->last[FORMAT_FILE];
+	entry->id = file.id;
+	fd = is_file ? open_mapped(record, &st) : -1;
+	if (fd >= 0) {
+		file.size = st.st_size;
+		file.mtime = time_ns(st.st_mtim);
+		file.build_id_len = buildid_of_fd(fd, file.build_id);
+	}
+	functions_file(stream->functions, file.id, fd);
+	format_write(stream->writer, FORMAT_FILE, &file);
+	return file.id;
+}
+
+static const struct entry *mapping_of(struct stream *stream, const struct profil_record *record)
+{
+	struct format_mapping mapping = {
+		.bias = record->flags & PROFIL_RECORD_FILE ? record->pc - record->offset : 0,
+		.start = record->start,
+	};
+	const u64 key[KEY_WORDS] = {
+		FORMAT_MAPPING, record->space, mapping.start, mapping.bias, record->ino,
+		inode_bits(record),
+	};
+	struct entry *entry = entry_get(stream, stream->entries, key);
+
+	if (!entry->id) {
+		mapping.id = ++stream->last[FORMAT_MAPPING];
+		mapping.file = file_of(stream, record);
+		entry->id = mapping.id;
+		entry->file = mapping.file;
+		format_write(stream->writer, FORMAT_MAPPING, &mapping);
+	}
+	return entry;
+}
+
+/* ---- records ---- */
+
+static u32 sample_flags(const struct profil_record *record)
+{
+	return (record->flags & PROFIL_RECORD_SYSTEM ? FORMAT_SAMPLE_SYSTEM : 0) |
+	       (record->flags & PROFIL_RECORD_EXEC ? FORMAT_SAMPLE_EXEC : 0) |
+	       (record->flags & PROFIL_RECORD_EXIT ? FORMAT_SAMPLE_EXIT : 0);
+}
+
+/* May a JIT compiler have made the code? Some map a file in memory, to write and to execute it. */
+static bool is_generated(const struct profil_record *record)
+{
+	if ((record->flags & (PROFIL_RECORD_SYSTEM | PROFIL_RECORD_MAPPED)) != PROFIL_RECORD_MAPPED)
+		return false;
+	if (record->flags & PROFIL_RECORD_FILE)
+		return !strncmp(record->path, "/memfd:", 7);
+	return strcmp(record->path, "[vdso]") && strcmp(record->path, "[vsyscall]");
+}
+
+void stream_record(struct stream *stream, const struct profil_record *record)
+{
+	const bool is_bare = record->flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT);
+	struct format_sample sample = {
+		.time = record->time,
+		.offset = record->flags & PROFIL_RECORD_FILE ? record->offset : record->pc,
+		.cpu = record->cpu,
+		.periods = record->periods < FORMAT_PERIODS_MAX ? record->periods :
+								  FORMAT_PERIODS_MAX,
+		.flags = sample_flags(record),
+	};
+	const struct entry *mapping;
+
+	stream->ticks++;
+	/* In the exec of the command, the space is still the old one. */
+	if (stream->own_space && record->space == stream->own_space) {
+		stream->own++;
+		return;
+	}
+	stream->bare += is_bare;
+	if (htab_elements(stream->entries) > ENTRIES_MAX) {
+		htab_empty(stream->entries);
+		memset(stream->recent, 0, sizeof(stream->recent));
+	}
+	sample.thread = thread_of(stream, record);
+	if (record->flags & PROFIL_RECORD_MAPPED) {
+		mapping = mapping_of(stream, record);
+		sample.mapping = mapping->id;
+		functions_sample(stream->functions, mapping->file, sample.offset);
+	}
+	if (is_generated(record))
+		functions_address(stream->functions, sample.thread, record);
+	format_write_sample(stream->writer, &sample);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Conversion of records of the module to blocks of a file
+ *
+ * Each tick becomes a sample. A thread, file or mapping is written at its first tick.
+ */
+#ifndef PROFIL_TOOLS_STREAM_H
+#define PROFIL_TOOLS_STREAM_H
+
+#include <libiberty/hashtab.h>
+#include <linux/profil.h>
+
+#include "recording/format.h"
+
+/**
+ * struct stream - The state of the conversion
+ * @own_space: The address space of the recorder's child until it has executed the command; or 0.
+ *	The caller sets it. Ticks in it are not samples.
+ * @ticks: Ticks, including @own.
+ * @own: Ticks in @own_space.
+ * @bare: Ticks during exec or exit, which have no pc.
+ */
+struct stream {
+	u64 own_space;
+	u64 ticks;
+	u64 own;
+	u64 bare;
+
+	/* Only stream.c uses these. */
+	struct format_writer *writer;
+	struct functions *functions;
+	htab_t files;
+	htab_t entries;			/* threads and mappings */
+	struct entry *recent[FORMAT_END + 1];	/* for each type, the one that was used last */
+	u32 last[FORMAT_END + 1];	/* for each type, the id that was given last */
+};
+
+void stream_init(struct stream *stream, struct format_writer *writer);
+
+/* Adds a tick: a record without PROFIL_RECORD_DETACHED. */
+void stream_record(struct stream *stream, const struct profil_record *record);
+
+/* Writes the functions with samples, at the end of the recording. */
+void stream_finish(struct stream *stream);
+void stream_free(struct stream *stream);
+
+/* Reads the name of a process. Returns false if it does not exist. */
+bool stream_read_comm(pid_t pid, char comm[16]);
+
+#endif /* PROFIL_TOOLS_STREAM_H */

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * See extract.h. The files may be hostile: libelf checks the data that it reads.
+ */
+#include <gelf.h>
+
+#include <libiberty/libiberty.h>
+
+#include "symbols/extract.h"
+
+/* Larger tables are not read. */
+#define TABLE_MAX	(1ULL << 30)
+
+/**
+ * struct candidate - A function that may contain a place
+ * @rank: Of several functions at the same place, the one with the highest rank is the best.
+ * @sized: The function has a size. Otherwise it ends where the next one starts.
+ */
+struct candidate {
+	struct function function;
+	int rank;
+	bool sized;
+};
+
+struct candidates {
+	struct candidate *candidates;
+	size_t nr;
+	bool unsized;		/* at least one has no size */
+};
+
+/* Returns the address of an offset; UINT64_MAX if it is not loaded. */
+static u64 address_of(Elf *elf, u64 offset)
+{
+	u64 address = UINT64_MAX;
+	GElf_Phdr phdr;
+
+	for (int i = 0; gelf_getphdr(elf, i, &phdr); i++) {
+		if (phdr.p_type != PT_LOAD || offset < phdr.p_offset ||
+		    offset - phdr.p_offset >= phdr.p_filesz)
+			continue;
+		address = offset - phdr.p_offset + phdr.p_vaddr;
+		/* A page where two segments meet is mapped twice: prefer the executable one. */
+		if (phdr.p_flags & PF_X)
+			break;
+	}
+	return address;
+}
+
+/* ---- symbol tables ---- */
+
+/* Returns the end of the section that contains the symbol; 0 if the section has no code. */
+static u64 text_end(Elf *elf, const GElf_Sym *sym)
+{
+	Elf_Scn *scn = elf_getscn(elf, sym->st_shndx);
+	GElf_Shdr shdr;
+
+	if (!scn || !gelf_getshdr(scn, &shdr) || !(shdr.sh_flags & SHF_EXECINSTR) ||
+	    sym->st_value < shdr.sh_addr || sym->st_value - shdr.sh_addr >= shdr.sh_size)
+		return 0;
+	return shdr.sh_addr + shdr.sh_size;
+}
+
+/* Most symbols are not of interest, so this does not need their names. */
+static bool is_function(Elf *elf, const GElf_Sym *sym)
+{
+	int type = GELF_ST_TYPE(sym->st_info);
+
+	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_ABS)
+		return false;
+	/* Of the symbols without a type, use only labels of code that the compiler did not make. */
+	if (type == STT_NOTYPE)
+		return text_end(elf, sym);
+	return type == STT_FUNC || type == STT_GNU_IFUNC;
+}
+
+static bool is_name(const GElf_Sym *sym, const char *name)
+{
+	if (!name || !*name)
+		return false;
+	return GELF_ST_TYPE(sym->st_info) != STT_NOTYPE || (*name != '$' && strncmp(name, ".L", 2));
+}
+
+/* The order in which functions are added: inner ones later, and better names later. */
+static int compare_candidates(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+	const char *x_name = x->function.name, *y_name = y->function.name;
+
+	/* If a function has several names, we print the one that perf prints. */
+	return compare_u64(x->function.start, y->function.start) ?: x->rank - y->rank ?:
+	       compare_u64(strspn(y_name, "_"), strspn(x_name, "_")) ?:
+	       compare_u64(strlen(x_name), strlen(y_name));
+}
+
+/* @strings: the section of the name */
+static void add_candidate(const struct lookup *lookup, struct candidates *candidates, Elf *elf,
+			  const GElf_Sym *sym, size_t strings)
+{
+	size_t i = lookup_index(lookup, sym->st_value);
+	int bind = GELF_ST_BIND(sym->st_info);
+	struct candidate candidate = {
+		.function = { .start = sym->st_value, .end = sym->st_value + sym->st_size },
+		.rank = (sym->st_size != 0) << 2 | (bind != STB_WEAK) << 1 | (bind == STB_GLOBAL),
+		.sized = sym->st_size,
+	};
+
+	if (!candidate.sized)
+		candidate.function.end = text_end(elf, sym);
+	if (i == lookup->nr || lookup->places[i].address >= candidate.function.end)
+		return;
+	candidate.function.name = elf_strptr(elf, strings, sym->st_name);
+	if (!is_name(sym, candidate.function.name) ||
+	    !array_grow(&candidates->candidates, candidates->nr, sizeof(candidate)))
+		return;
+	candidates->unsized |= !candidate.sized;
+	candidates->candidates[candidates->nr++] = candidate;
+}
+
+/* Ends the last candidate before the function at @address, if it has no size. */
+static void end_candidate(const struct candidates *candidates, u64 address)
+{
+	size_t i = array_index(&candidates->candidates->function.start, candidates->nr,
+			       sizeof(struct candidate), address);
+	struct candidate *candidate = i ? &candidates->candidates[i - 1] : NULL;
+
+	if (candidate && !candidate->sized && candidate->function.end > address)
+		candidate->function.end = address;
+}
+
+/* Reads the section of type @type. Returns false if the file has none. */
+static bool read_table(struct lookup *lookup, Elf *elf, GElf_Word type)
+{
+	struct candidates candidates = {};
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	Elf_Data *data;
+	GElf_Sym sym;
+
+	while ((scn = elf_nextscn(elf, scn)))
+		if (gelf_getshdr(scn, &shdr) && shdr.sh_type == type)
+			break;
+	data = elf_section_data(scn, TABLE_MAX);
+	if (!data || !elf_section_data(elf_getscn(elf, shdr.sh_link), TABLE_MAX))
+		return false;
+	/* In .dynsym, the next function may be missing, so a size is needed. */
+	for (int i = 0; gelf_getsym(data, i, &sym); i++)
+		if (is_function(elf, &sym) && (sym.st_size || type == SHT_SYMTAB))
+			add_candidate(lookup, &candidates, elf, &sym, shdr.sh_link);
+	if (candidates.nr)
+		qsort(candidates.candidates, candidates.nr, sizeof(*candidates.candidates),
+		      compare_candidates);
+	for (int i = 0; candidates.unsized && gelf_getsym(data, i, &sym); i++)
+		if (is_function(elf, &sym) &&
+		    is_name(&sym, elf_strptr(elf, shdr.sh_link, sym.st_name)))
+			end_candidate(&candidates, sym.st_value);
+	for (size_t i = 0; i < candidates.nr; i++)
+		lookup_add(lookup, &candidates.candidates[i].function);
+	free(candidates.candidates);
+	return true;
+}
+
+/* Gives one name to the stubs by which a binary calls others: they are not in the symbol table. */
+static void add_stubs(struct lookup *lookup, Elf *elf)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	size_t strings;
+	const char *name;
+
+	while (!elf_getshdrstrndx(elf, &strings) && (scn = elf_nextscn(elf, scn))) {
+		name = gelf_getshdr(scn, &shdr) ? elf_strptr(elf, strings, shdr.sh_name) : NULL;
+		if (name && !strncmp(name, ".plt", 4) && shdr.sh_flags & SHF_EXECINSTR)
+			lookup_add(lookup, &(struct function){
+				shdr.sh_addr, shdr.sh_addr + shdr.sh_size, "[plt]" });
+	}
+}
+
+void extract_functions(struct lookup *lookup, const struct elf_file *file, int root,
+		       const char *path, struct obstack *names)
+{
+	struct elf_file debug = { .fd = -1 };
+
+	for (size_t i = 0; i < lookup->nr; i++)
+		lookup->places[i].address = address_of(file->elf, lookup->places[i].where);
+	add_stubs(lookup, file->elf);
+	if (!read_table(lookup, file->elf, SHT_SYMTAB) &&
+	    (!debug_file_open(&debug, file, root, path) ||
+	     !read_table(lookup, debug.elf, SHT_SYMTAB)))
+		read_table(lookup, file->elf, SHT_DYNSYM);
+	lookup_copy_names(lookup, names);
+	/* The debug file may have been written to while it was read. */
+	if (debug.elf && !elf_file_unchanged(&debug))
+		lookup_clear(lookup);
+	elf_file_close(&debug);
+	for (size_t i = 0; i < lookup->nr; i++) {
+		struct place *place = &lookup->places[i];
+
+		if (!place->found.name)
+			continue;
+		place->found.start += place->where - place->address;
+		place->found.end += place->where - place->address;
+	}
+}

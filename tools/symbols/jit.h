@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Names of the functions that a process has compiled at run time
+ *
+ * JIT compilers write them to /tmp/perf-PID.map, or to a file jit-PID.dump which they also map. PID
+ * is the id of the process in its own PID namespace, and /tmp is in its own mount namespace. So
+ * these are found while the process lives. They can be read later.
+ */
+#ifndef PROFIL_TOOLS_JIT_H
+#define PROFIL_TOOLS_JIT_H
+
+#include "symbols/lookup.h"
+
+struct jit;
+
+/* Returns NULL if the process does not exist or may not be read. */
+struct jit *jit_open(pid_t pid);
+
+/**
+ * jit_read - Find the functions at addresses
+ * @jit: The process, which may have ended.
+ * @lookup: The addresses.
+ * @names: The memory for the names of the functions.
+ *
+ * Return: the number of files that were not read because they are too large.
+ */
+int jit_read(const struct jit *jit, struct lookup *lookup, struct obstack *names);
+void jit_close(struct jit *jit);
+
+#endif /* PROFIL_TOOLS_JIT_H */

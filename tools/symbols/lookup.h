@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Finds the function that contains each of a set of places
+ *
+ * The functions of a binary or of a JIT compiler are added one by one. Only the last one for each
+ * place is kept, so the memory does not depend on the number of functions.
+ */
+#ifndef PROFIL_TOOLS_LOOKUP_H
+#define PROFIL_TOOLS_LOOKUP_H
+
+#include <obstack.h>
+
+#include "../util.h"
+
+/* More work is not done for a file: all functions of a hostile one may contain all places. */
+#define STEPS_MAX	(1ULL << 28)
+
+/**
+ * struct function - A function
+ * @start: Its first byte.
+ * @end: The byte after it.
+ * @name: Its name, mangled; NULL if there is no function.
+ */
+struct function {
+	u64 start;
+	u64 end;
+	const char *name;
+};
+
+/**
+ * struct place - An offset in a file, or an address
+ * @where: The offset or address.
+ * @address: The address to which the function is compared. In files, it is that of the linker.
+ * @found: The function that contains it.
+ * @source: The source file, or NULL. Only lines_read() sets this and the next two members.
+ * @line: The line in it.
+ * @inlined: The innermost inlined function that contains the place, mangled; or NULL.
+ */
+struct place {
+	u64 where;
+	u64 address;
+	struct function found;
+	const char *source;
+	int line;
+	const char *inlined;
+};
+
+/**
+ * struct lookup - A set of places
+ * @places: The places, sorted.
+ * @steps: The work that was done.
+ */
+struct lookup {
+	struct place *places;
+	size_t nr;
+	u64 steps;
+};
+
+/* Sorts @values, and removes values that are equal. Returns the number of values that remain. */
+size_t lookup_sort(u64 *values, size_t nr);
+
+/* @where: the places, which are sorted by this. */
+void lookup_init(struct lookup *lookup, u64 *where, size_t nr);
+void lookup_free(struct lookup *lookup);
+
+/* Forgets all functions. */
+void lookup_clear(struct lookup *lookup);
+
+/*
+ * Adds a function, which replaces others where they overlap: an inner function is added after the
+ * outer one. The name must be valid until lookup_copy_names().
+ */
+void lookup_add(struct lookup *lookup, const struct function *function);
+
+/* Replaces the names in the results by copies in @names. */
+void lookup_copy_names(struct lookup *lookup, struct obstack *names);
+
+/* Returns the index of the first place whose address is @address or more. */
+size_t lookup_index(const struct lookup *lookup, u64 address);
+
+/* Returns the place @where, which must be one of those of lookup_init(). */
+struct place *lookup_place(const struct lookup *lookup, u64 where);
+
+#endif /* PROFIL_TOOLS_LOOKUP_H */
