@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# What the tests of profil report and profil export share. They read this file, and set $root, the
+# directory of the project, and $tmp, one for their files.
+
+tools=$root/tools
+build_packages=(gcc libc6-dev binutils linux-libc-dev libdw-dev libelf-dev libiberty-dev zlib1g-dev)
+
+number=0 failed=0
+
+# check NAME COMMAND...: runs one test. If it fails, the command prints the reason.
+check() {
+	local name=$1 output
+	shift
+	number=$((number + 1))
+	if output=$("$@" 2>&1 </dev/null); then
+		echo "ok $number $name"
+		return
+	fi
+	failed=$((failed + 1))
+	printf '%s\n' "$output" | sed 's/^/# /'
+	echo "not ok $number $name"
+}
+
+# same WANT COMMAND...: checks that the command prints WANT.
+same() {
+	local want=$1 got
+	shift
+	got=$("$@" 2>&1)
+	[ "$got" = "$want" ] && return
+	diff <(printf '%s\n' "$want") <(printf '%s\n' "$got")
+	return 1
+}
+
+# make_data NAME <DESCRIPTION: writes a recording. In DESCRIPTION, @FILE:FUNCTION+N is an offset in
+# the file, and @@ the temporary directory.
+make_data() {
+	make_description || return
+	"$tmp/generate" "$tmp/$1.data" <"$tmp/description"
+}
+
+# make_description <DESCRIPTION: replaces the places in the description.
+make_description() {
+	local line before word
+	while IFS= read -r line; do
+		while [[ $line = *@@* ]]; do
+			line=${line%%@@*}$tmp${line#*@@}
+		done
+		while [[ $line =~ ^(.*)@([^:]+):([^+]+)\+([0-9]+)(.*)$ ]]; do
+			before=${BASH_REMATCH[1]}
+			word=$(offset "$tmp/${BASH_REMATCH[2]}" "${BASH_REMATCH[3]}" \
+				"${BASH_REMATCH[4]}") || return
+			line=$before$word${BASH_REMATCH[5]}
+		done
+		printf '%s\n' "$line"
+	done >"$tmp/description"
+}
+
+# offset FILE FUNCTION N: prints the offset in FILE of the Nth byte of FUNCTION.
+offset() {
+	local address load
+	address=$(nm "$1" | sed -n "s/^\([0-9a-f]*\) [Tt] $2\$/\1/p")
+	[ -n "$address" ] || { echo "$1 has no $2" >&2; return 1; }
+	address=$((0x$address))
+	while read -r _ load_offset load_address _ size _; do
+		load=$((load_address))
+		if [ $address -ge $load ] && [ $address -lt $((load + size)) ]; then
+			printf '%#x\n' $((address - load + load_offset + $3))
+			return
+		fi
+	done < <(readelf -lW "$1" | grep '^ *LOAD')
+	echo "$1: $2 is not loaded" >&2
+	return 1
+}
+
+# For gcc: the options, the files and the libraries of the command, without the subcommands that
+# need the library
+sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
+flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tools" -I"$root/uapi")
+sources=("$tools"/recording/{accounting,format,recording}.c "$tools"/{output,symbols}/*.c
+	"$tools"/commands/{command,input,report}.c)
+main=(-DPROFIL_VERSION='"0"' "$tools/commands/main.c" "$tmp/others.c")
+libs=(-ldw -lelf -liberty -lz -lm)
+
+# Builds the command and generate.c. Does not use make, because its variables O and CFLAGS would
+# also change the build of the library.
+build_command() {
+	cat >"$tmp/others.c" <<-'END'
+		int command_record(void) { return 2; }
+		int command_gperf(void) { return 2; }
+	END
+	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/profil" "${main[@]}" "${sources[@]}" \
+		"${libs[@]}" &&
+	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/generate" \
+		"$root/selftests/command/report/generate.c" \
+		"$tools"/{recording/datafile,recording/format,symbols/files}.c "${libs[@]}"
+}

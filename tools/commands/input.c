@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* See input.h. */
+#define _GNU_SOURCE
+#include <err.h>
+#include <limits.h>
+#include <string.h>
+
+#include <libiberty/libiberty.h>
+
+#include "commands/command.h"
+#include "commands/input.h"
+
+/* Sets the filter of option @name. */
+static bool set_filter(struct input *input, const char *name, char *value)
+{
+	struct rows_filter *rows = &input->rows.filter;
+	struct recording_filter *filter = &input->filter;
+	u64 number = 0;
+	bool fine = true;
+
+	if (!strcmp(name, "comm"))
+		rows->comm = value;
+	else if (!strcmp(name, "dso"))
+		rows->dso = value;
+	else if (!strcmp(name, "symbol"))
+		rows->symbol = value;
+	else if (!strcmp(name, "from"))
+		fine = command_parse_time(value, &filter->from);
+	else if (!strcmp(name, "to"))
+		fine = command_parse_time(value, &filter->to) && filter->to;
+	else
+		fine = command_parse_number(value, INT_MAX, &number) ||
+		       (!strcmp(name, "cpu") && !strcmp(value, "0"));
+	if (!strcmp(name, "thread"))
+		rows->tid = number;
+	else if (!strcmp(name, "cpu"))
+		filter->cpu = number;
+	if (!fine)
+		warnx("--%s: \"%s\" is not valid", name, value);
+	rows->text = reconcat(rows->text, rows->text ?: "", " --", name, " ", value, NULL);
+	return fine;
+}
+
+bool input_set_option(struct input *input, int option, const char *name, char *value)
+{
+	switch (option) {
+	case 'i':
+		input->path = value;
+		break;
+	case INPUT_FILTER:
+		return set_filter(input, name, value);
+	case INPUT_SYMFS:
+		input->rows.symfs = value;
+		break;
+	case INPUT_NO_DEMANGLE:
+		input->rows.demangle = false;
+		break;
+	}
+	return true;
+}
+
+bool input_check_options(const struct input *input, int argc, char **argv)
+{
+	if (optind < argc) {
+		warnx("unexpected argument \"%s\"; use -i to read another file", argv[optind]);
+		return false;
+	}
+	if (input->filter.to && input->filter.from >= input->filter.to) {
+		warnx("--from must be less than --to");
+		return false;
+	}
+	return true;
+}
+
+bool input_read(struct input *input)
+{
+	const char *error;
+
+	input->recording = recording_read(input->path, &input->filter, &error);
+	if (!input->recording) {
+		warnx("%s: %s", input->path, error);
+		return false;
+	}
+	if (!rows_make(&input->rows, input->recording)) {
+		warn("%s", input->rows.symfs);
+		return false;
+	}
+	return true;
+}
+
+bool input_check_rows(const struct input *input)
+{
+	if (input->rows.nr)
+		return true;
+	if (input->recording->skipped_bytes || input->recording->error)
+		warnx("%s: no sample can be read", input->path);
+	else if (input->rows.filter.text)
+		warnx("%s: no sample matches%s", input->path, input->rows.filter.text);
+	else
+		return true;
+	return false;
+}
+
+void input_free(struct input *input)
+{
+	rows_free(&input->rows);
+	if (input->recording)
+		recording_free(input->recording);
+	free(input->rows.filter.text);
+}
