@@ -113,6 +113,15 @@ static const char *name_place(const struct recording_sample *sample)
 	return ROWS_NO_SYMBOL;
 }
 
+/* Returns the innermost inlined function that has a name, or NULL. */
+static const char *inlined_name(const struct place *place)
+{
+	for (size_t i = place->nr_frames; i-- > 1;)
+		if (place->frames[i].name)
+			return place->frames[i].name;
+	return NULL;
+}
+
 /* Finds the function in the file, and if that has no name for it, in the recording. */
 static void find_function(const struct rows *rows, struct row *row, const struct lookup *lookup)
 {
@@ -120,7 +129,7 @@ static void find_function(const struct rows *rows, struct row *row, const struct
 	const struct recording_thread *process = row->thread->process;
 	const struct recording_file *file = sample->file;
 	const struct place *place;
-	const char *name = NULL;
+	const char *name = NULL, *inlined;
 	const bool fine = file && !binary_of(rows, file)->problem;
 	const u64 address = sample_address(sample);
 
@@ -130,8 +139,12 @@ static void find_function(const struct rows *rows, struct row *row, const struct
 		row->start = place->found.start;
 		row->source = place->source;
 		row->line = place->line;
-		if (rows->inlined && place->inlined) {
-			row->name = symbols_inlined(rows->symbols, place->inlined);
+		row->address = place->address;
+		row->frames = place->frames;
+		row->nr_frames = place->nr_frames;
+		inlined = inlined_name(place);
+		if (rows->inlined && inlined) {
+			row->name = symbols_inlined(rows->symbols, inlined);
 			row->start = 0;
 			return;
 		}
@@ -150,6 +163,7 @@ static void find_function(const struct rows *rows, struct row *row, const struct
 			row->start = 0;
 		}
 	}
+	row->linkage = name;
 	row->unnamed = !name;
 	row->name = name ? symbols_name(rows->symbols, name) : name_place(sample);
 }
@@ -186,9 +200,10 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 		.system = sample->system,
 		.binary = sample->file ? sample->file->data.path : ROWS_UNKNOWN,
 		.label = sample->file ? binary_of(rows, sample->file)->label : ROWS_UNKNOWN,
+		.address = sample->offset,
 	};
 	find_function(rows, row, lookup);
-	if (!rows->by_binary)
+	if (rows->nr_keys && !rows->by_binary)
 		row->start = 0;
 	if (sample->flags & (FORMAT_SAMPLE_EXEC | FORMAT_SAMPLE_EXIT)) {
 		row->binary = rows->by_symbol ? row->thread->data.comm : row->name;
@@ -261,12 +276,14 @@ static void merge_rows(struct rows *rows)
 		to->system = ticks_add(to->system, from->system);
 	}
 	rows->nr = to + 1 - rows->rows;
-	qsort_r(rows->rows, rows->nr, sizeof(*to), compare_ticks, rows);
+	if (!rows->in_order)
+		qsort_r(rows->rows, rows->nr, sizeof(*to), compare_ticks, rows);
 }
 
 bool rows_make(struct rows *rows, const struct recording *recording)
 {
 	rows->recording = recording;
+	rows->by_line = rows->lines;
 	for (size_t i = 0; i < rows->nr_keys; i++) {
 		rows->by_symbol |= rows->keys[i] == &row_keys[ROWS_BY_SYMBOL];
 		rows->by_line |= rows->keys[i] == &row_keys[ROWS_BY_LINE];

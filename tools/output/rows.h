@@ -31,6 +31,11 @@
  * @source: The source file, or NULL.
  * @line: The line in it.
  * @start: Distinguishes functions of a binary that have the same name.
+ * @linkage: The name of the function for the linker; or NULL.
+ * @address: The address of the first sample in the binary, as the linker has set it; or the offset
+ *	of the sample if the binary could not be read.
+ * @frames: The functions at this address, as in struct place. They are sorted from the outermost.
+ * @nr_frames: Their number.
  */
 struct row {
 	const struct recording_sample *sample;
@@ -45,6 +50,10 @@ struct row {
 	u64 start;
 	const char *source;
 	int line;
+	const char *linkage;
+	u64 address;
+	const struct frame *frames;
+	size_t nr_frames;
 };
 
 /**
@@ -109,8 +118,10 @@ struct rows_filter {
  * struct rows - The rows of a recording
  * @keys: The keys by which samples are added up. Without keys there is one row for each sample.
  * @inlined: Use inlined functions instead of the functions that contain them.
+ * @lines: Find source lines also if they are not a key.
+ * @in_order: Sort the rows by the keys, and without keys by binary and offset.
  * @symfs: As for symbols_new().
- * @rows: The rows, those with the most ticks first.
+ * @rows: The rows, those with the most ticks first, unless @in_order.
  * @binaries: One for each of @recording->files.
  * @ticks: The ticks of all rows, weighted by their periods.
  * @nr_ticks: The number of these ticks.
@@ -123,6 +134,8 @@ struct rows {
 	struct rows_filter filter;
 	int demangle;
 	int inlined;
+	bool lines;
+	bool in_order;
 	const char *symfs;
 
 	const struct recording *recording;

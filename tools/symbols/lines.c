@@ -18,6 +18,9 @@
 /* A larger file is not read: libdw reads all of its debug information. */
 #define BYTES_MAX	(4LL << 30)
 #define DEPTH_MAX	64
+#define FRAMES_MAX	64
+/* Only LLVM writes this attribute of inlined calls. */
+#define AT_DISCRIMINATOR 0x2136
 /* dwz moves what several debug files have in common to a file in this directory. */
 #define COMMON_DIRECTORY "/.dwz/"
 
@@ -65,15 +68,16 @@ static bool is_container(int tag)
 	       tag == DW_TAG_structure_type;
 }
 
-/* The state of the search for the innermost inlined function at an address */
+/* The state of the search for the functions at an address */
 struct search {
 	u64 address;
 	u64 *steps;		/* the work for this file */
 	Dwarf_Off last;		/* the last entry; in a hostile file, the next can be its child */
-	const char *found;
+	Dwarf_Die found[FRAMES_MAX];
+	size_t nr;		/* of functions, the outermost first */
 };
 
-static void find_inlined(struct search *search, Dwarf_Die *parent, int depth)
+static void find_functions(struct search *search, Dwarf_Die *parent, int depth)
 {
 	Dwarf_Die die;
 	int tag, has;
@@ -86,11 +90,47 @@ static void find_inlined(struct search *search, Dwarf_Die *parent, int depth)
 		search->last = dwarf_dieoffset(&die);
 		tag = dwarf_tag(&die);
 		has = dwarf_haspc(&die, search->address);
-		if (has > 0 && tag == DW_TAG_inlined_subroutine)
-			search->found = die_name(&die) ?: search->found;
+		/* A function in another function is not inlined there. */
+		if (has > 0 && tag == DW_TAG_subprogram)
+			search->nr = 0;
+		if (has > 0 && search->nr < FRAMES_MAX &&
+		    (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine))
+			search->found[search->nr++] = die;
 		if (has > 0 || is_container(tag))
-			find_inlined(search, &die, depth + 1);
+			find_functions(search, &die, depth + 1);
 	} while (has <= 0 && !dwarf_siblingof(&die, &die));
+}
+
+/* Copies a string. Its length is work, too: all places may have the same long name. */
+static const char *copy_text(const char *text, u64 *steps, struct obstack *names)
+{
+	size_t length = text ? strlen(text) : 0;
+
+	*steps += length;
+	return text && *steps <= STEPS_MAX ? obstack_copy0(names, text, length) : NULL;
+}
+
+static u64 number_of(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word number = 0;
+
+	dwarf_formudata(dwarf_attr(die, name, &attribute), &number);
+	return number;
+}
+
+/* Sets the place of the call of the inlined function @callee. */
+static void read_call(struct frame *frame, Dwarf_Die *unit, Dwarf_Die *callee, u64 *steps,
+		      struct obstack *names)
+{
+	Dwarf_Files *files;
+	size_t nr;
+
+	frame->line = number_of(callee, DW_AT_call_line);
+	frame->discriminator = number_of(callee, AT_DISCRIMINATOR);
+	if (!dwarf_getsrcfiles(unit, &files, &nr))
+		frame->source = copy_text(dwarf_filesrc(files, number_of(callee, DW_AT_call_file),
+							NULL, NULL), steps, names);
 }
 
 static void read_place(struct place *place, Dwarf_Die *unit, u64 *steps, struct obstack *names)
@@ -98,12 +138,28 @@ static void read_place(struct place *place, Dwarf_Die *unit, u64 *steps, struct 
 	struct search search = { .address = place->address, .steps = steps };
 	Dwarf_Line *line = dwarf_getsrc_die(unit, place->address);
 	const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
+	struct frame *frames;
 
-	find_inlined(&search, unit, 0);
+	find_functions(&search, unit, 0);
 	if (file && !dwarf_lineno(line, &place->line))
 		place->source = obstack_copy0(names, file, strlen(file));
-	if (search.found)
-		place->inlined = obstack_copy0(names, search.found, strlen(search.found));
+	if (!search.nr)
+		return;
+	frames = obstack_alloc(names, search.nr * sizeof(*frames));
+	for (size_t i = 0; i < search.nr; i++) {
+		frames[i] = (struct frame){
+			.name = copy_text(die_name(&search.found[i]), steps, names),
+		};
+		dwarf_decl_line(&search.found[i], &frames[i].start);
+		if (i + 1 < search.nr)
+			read_call(&frames[i], unit, &search.found[i + 1], steps, names);
+	}
+	frames[search.nr - 1].source = place->source;
+	frames[search.nr - 1].line = place->line;
+	if (line)
+		dwarf_linediscriminator(line, &frames[search.nr - 1].discriminator);
+	place->frames = frames;
+	place->nr_frames = search.nr;
 }
 
 /* Reads the places in the ranges of addresses of each unit. */

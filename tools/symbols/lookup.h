@@ -28,13 +28,30 @@ struct function {
 };
 
 /**
+ * struct frame - A function at a place, or one that was inlined there
+ * @name: Its name, mangled; or NULL.
+ * @start: The line where it is declared; 0 if it is not known.
+ * @source: The source file of @line, or NULL.
+ * @line: In the innermost function, the line of the place. In the others, that of the inlined call.
+ * @discriminator: Distinguishes blocks of code in this line.
+ */
+struct frame {
+	const char *name;
+	int start;
+	const char *source;
+	int line;
+	unsigned int discriminator;
+};
+
+/**
  * struct place - An offset in a file, or an address
  * @where: The offset or address.
  * @address: The address to which the function is compared. In files, it is that of the linker.
  * @found: The function that contains it.
- * @source: The source file, or NULL. Only lines_read() sets this and the next two members.
+ * @source: The source file, or NULL. Only lines_read() sets this and the next members.
  * @line: The line in it.
- * @inlined: The innermost inlined function that contains the place, mangled; or NULL.
+ * @frames: The functions at the place according to the debug information, the outermost first.
+ * @nr_frames: Their number; 0 if there is no debug information.
  */
 struct place {
 	u64 where;
@@ -42,7 +59,8 @@ struct place {
 	struct function found;
 	const char *source;
 	int line;
-	const char *inlined;
+	const struct frame *frames;
+	size_t nr_frames;
 };
 
 /**
