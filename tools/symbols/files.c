@@ -145,13 +145,20 @@ bool debug_file_try(struct elf_file *debug, int root, char *path, const u8 *id, 
 	return found;
 }
 
-static char *id_path(const u8 *id, u32 len)
+struct buildid_text buildid_text(const u8 *id, u32 len)
 {
-	char hex[2 * FORMAT_BUILD_ID_MAX + 1];
+	struct buildid_text hex = {};
 
 	for (u32 i = 0; i < len; i++)
-		sprintf(hex + 2 * i, "%02x", id[i]);
-	return xasprintf(DEBUG_DIRECTORY "/.build-id/%.2s/%s.debug", hex, hex + 2);
+		sprintf(hex.text + 2 * i, "%02x", id[i]);
+	return hex;
+}
+
+static char *id_path(const u8 *id, u32 len)
+{
+	const struct buildid_text hex = buildid_text(id, len);
+
+	return xasprintf(DEBUG_DIRECTORY "/.build-id/%.2s/%s.debug", hex.text, hex.text + 2);
 }
 
 bool debug_file_open(struct elf_file *debug, const struct elf_file *file, int root,

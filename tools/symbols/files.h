@@ -51,6 +51,13 @@ void elf_file_close(struct elf_file *file);
 /* Reads the build-id of a file, ELF or not. Returns its length, or 0 if the file has none. */
 u32 buildid_of_fd(int fd, u8 id[FORMAT_BUILD_ID_MAX]);
 
+/* A build-id in hexadecimal digits */
+struct buildid_text {
+	char text[2 * FORMAT_BUILD_ID_MAX + 1];
+};
+
+struct buildid_text buildid_text(const u8 *id, u32 len);
+
 /* Returns the contents of a section; NULL if it is empty, damaged or larger than @max. */
 Elf_Data *elf_section_data(Elf_Scn *scn, u64 max);
 
