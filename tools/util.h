@@ -18,6 +18,7 @@ typedef uint8_t u8;
 typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int32_t s32;
+typedef int64_t s64;
 
 #define NS_PER_S 1000000000ULL
 

@@ -4,7 +4,8 @@
 # directory of the project, and $tmp, one for their files.
 
 tools=$root/tools
-build_packages=(gcc libc6-dev binutils linux-libc-dev libdw-dev libelf-dev libiberty-dev zlib1g-dev)
+build_packages=(gcc libc6-dev binutils linux-libc-dev libdw-dev libelf-dev libiberty-dev zlib1g-dev
+	libprotobuf-c-dev protobuf-c-compiler)
 
 number=0 failed=0
 
@@ -76,11 +77,11 @@ offset() {
 # For gcc: the options, the files and the libraries of the command, without the subcommands that
 # need the library
 sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
-flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tools" -I"$root/uapi")
+flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tools" -I"$tmp" -I"$root/uapi")
 sources=("$tools"/recording/{accounting,format,recording}.c "$tools"/{output,symbols}/*.c
-	"$tools"/commands/{command,input,report}.c)
+	"$tools"/commands/{command,export,input,report}.c "$tmp/pprof.pb-c.c")
 main=(-DPROFIL_VERSION='"0"' "$tools/commands/main.c" "$tmp/others.c")
-libs=(-ldw -lelf -liberty -lz -lm)
+libs=(-ldw -lelf -liberty -lz -l:libprotobuf-c.a -lm)
 
 # Builds the command and generate.c. Does not use make, because its variables O and CFLAGS would
 # also change the build of the library.
@@ -89,6 +90,7 @@ build_command() {
 		int command_record(void) { return 2; }
 		int command_gperf(void) { return 2; }
 	END
+	protoc-c --proto_path="$tools/output" --c_out="$tmp" pprof.proto &&
 	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/profil" "${main[@]}" "${sources[@]}" \
 		"${libs[@]}" &&
 	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/generate" \

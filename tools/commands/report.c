@@ -143,10 +143,12 @@ static bool print_report(struct report *report)
 
 	output_get_terminal(&report->options);
 	out = report->no_pager || report->csv ? stdout : output_open_pager();
-	if (report->csv)
-		output_csv(out, rows);
-	else
+	if (report->csv) {
+		output_csv.write(out, rows);
+		output_warnings(stderr, rows->recording);
+	} else {
 		output_text(out, rows, &report->options);
+	}
 	done = output_close_pager(out);
 	if (!done)
 		warn("cannot write");

@@ -21,7 +21,7 @@ static void print_field(FILE *out, const struct row_key *key, const struct row *
 	free(text);
 }
 
-void output_csv(FILE *out, const struct rows *rows)
+static const char *write_csv(FILE *out, const struct rows *rows)
 {
 	fputs("share,error,samples,user,system", out);
 	for (size_t i = 0; i < rows->nr_keys; i++)
@@ -36,5 +36,13 @@ void output_csv(FILE *out, const struct rows *rows)
 			print_field(out, rows->keys[j], row);
 		putc('\n', out);
 	}
-	output_warnings(stderr, rows->recording);
+	return NULL;
 }
+
+const struct output_format output_csv = {
+	.name = "csv",
+	.about = "comma-separated values: see \"profil report --csv\"",
+	.keys = { ROWS_BY_PROCESS, ROWS_BY_THREAD, ROWS_BY_DSO, ROWS_BY_LINE, ROWS_BY_SYMBOL },
+	.nr_keys = 5,
+	.write = write_csv,
+};

@@ -58,6 +58,27 @@ void output_warnings(FILE *out, const struct recording *recording)
 		   "were missed;\n  shares can be wrong by more than +-");
 }
 
+char *output_list_warnings(const struct recording *recording)
+{
+	char *text = NULL, *from, *to;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (out)
+		output_warnings(out, recording);
+	if (!out || fclose(out))
+		xmalloc_failed(0);
+	/* Joins the lines of a warning. The others are indented. */
+	for (from = to = text; *from; from++) {
+		if (*from == '\n' && from[1] == ' ')
+			from++;
+		else
+			*to++ = *from;
+	}
+	*to = '\0';
+	return text;
+}
+
 /* ---- what was recorded ---- */
 
 /* Without -v, the command is cut to one line. */
@@ -119,7 +140,7 @@ static void print_filter(FILE *out, const struct rows *rows)
 static void print_place_and_time(FILE *out, const struct recording *recording)
 {
 	const struct format_meta *meta = &recording->meta;
-	u64 end = recording->ended ? recording->end.time : recording->account.time;
+	u64 duration = recording_duration(recording);
 	time_t seconds = meta->start_time / NS_PER_S;
 	int status = recording->end.status;
 	char when[64];
@@ -133,8 +154,8 @@ static void print_place_and_time(FILE *out, const struct recording *recording)
 	if (meta->start_time && localtime_r(&seconds, &tm) &&
 	    strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm))
 		fprintf(out, ", %s", when);
-	if (end > meta->start_monotonic)
-		fprintf(out, ", %.1f s", (double)(end - meta->start_monotonic) / NS_PER_S);
+	if (duration)
+		fprintf(out, ", %.1f s", (double)duration / NS_PER_S);
 	if (recording->account.peak_locked)
 		fprintf(out, ", %" PRIu64 " KiB locked", recording->account.peak_locked / 1024);
 	if (recording->ended && recording->end.reason == FORMAT_END_COMMAND && WIFEXITED(status))

@@ -36,15 +36,41 @@ bool output_close_pager(FILE *out);
 void output_warnings(FILE *out, const struct recording *recording);
 void output_heading(FILE *out, const struct rows *rows, const struct output_options *options);
 
-/*
- * Each format is a function in a file of its own, which writes @rows with the samples of the
- * recording and their functions. The caller checks @out for errors.
- */
+/* Returns the warnings, one in each line, which the caller frees. */
+char *output_list_warnings(const struct recording *recording);
 
-/* Text for people to read: a heading, and a table of the rows. */
+/* Text for people to read: a heading, and a table of the rows. The caller checks @out for errors. */
 void output_text(FILE *out, const struct rows *rows, const struct output_options *options);
 
-/* Values that are separated by commas (RFC 4180): a line for each row. Warnings go to stderr. */
-void output_csv(FILE *out, const struct rows *rows);
+/**
+ * struct output_format - A format for other programs
+ * @name: Its name, as the user writes it.
+ * @about: The program that reads it.
+ * @is_binary: It is no text, so a terminal cannot show it.
+ * @keys: The keys of the rows.
+ * @nr_keys: Their number; 0: there is a row for each sample.
+ * @in_order: As in struct rows.
+ * @lines: Likewise.
+ * @write: Writes @rows to @out. The caller checks @out for errors, and prints the warnings. Returns
+ *	NULL, or the reason why the format cannot have these rows.
+ *
+ * Each format is in a file of its own. Names in rows are untrusted: see escape.h.
+ */
+struct output_format {
+	const char *name;
+	const char *about;
+	bool is_binary;
+	enum rows_by keys[ROWS_KEYS_MAX];
+	size_t nr_keys;
+	bool in_order;
+	bool lines;
+	const char *(*write)(FILE *out, const struct rows *rows);
+};
+
+extern const struct output_format output_callgrind;
+extern const struct output_format output_csv;
+extern const struct output_format output_folded;
+extern const struct output_format output_json;
+extern const struct output_format output_pprof;
 
 #endif /* PROFIL_TOOLS_OUTPUT_H */

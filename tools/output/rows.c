@@ -191,6 +191,7 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 		    const struct lookup *lookup)
 {
 	struct row *row = &rows->rows[rows->nr];
+	struct rows_binary *binary;
 
 	*row = (struct row){
 		.sample = sample,
@@ -215,11 +216,12 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 	rows->ticks = ticks_add(rows->ticks, row_ticks(row));
 	rows->nr_ticks = ticks_add(rows->nr_ticks, row->nr);
 	rows->squares += sample->squares;
-	if (sample->file && row->unnamed) {
-		u64 *unnamed = &binary_of(rows, sample->file)->unnamed;
-
-		*unnamed = ticks_add(*unnamed, row_ticks(row));
-	}
+	if (!sample->file)
+		return;
+	binary = binary_of(rows, sample->file);
+	binary->ticks = ticks_add(binary->ticks, row_ticks(row));
+	if (row->unnamed)
+		binary->unnamed = ticks_add(binary->unnamed, row_ticks(row));
 }
 
 /* Reads the file of @nr samples. */
@@ -298,6 +300,28 @@ bool rows_make(struct rows *rows, const struct recording *recording)
 	add_rows(rows);
 	merge_rows(rows);
 	return true;
+}
+
+const char *rows_name(const struct rows *rows, const char *name)
+{
+	return symbols_name(rows->symbols, name);
+}
+
+const struct recording_file *rows_hottest_file(const struct rows *rows)
+{
+	const struct recording *recording = rows->recording;
+	const struct recording_file *hottest = NULL;
+	u64 ticks = 0;
+
+	for (size_t i = 0; i < recording->nr_files; i++) {
+		const struct recording_file *file = &recording->files[i];
+
+		if (rows->binaries[i].ticks <= ticks || file->data.flags & FORMAT_FILE_NONE)
+			continue;
+		ticks = rows->binaries[i].ticks;
+		hottest = file;
+	}
+	return hottest;
 }
 
 void rows_free(struct rows *rows)

@@ -92,11 +92,13 @@ char *row_text(const struct row_key *key, const struct row *row);
  * struct rows_binary - A file of the recording
  * @problem: The reason if functions could not be read; or NULL.
  * @label: The name of the file in the report.
- * @unnamed: Its ticks in functions whose names are not known.
+ * @ticks: The ticks of its rows.
+ * @unnamed: Those in functions whose names are not known.
  */
 struct rows_binary {
 	const char *problem;
 	const char *label;
+	u64 ticks;
 	u64 unnamed;
 };
 
@@ -159,6 +161,12 @@ struct rows {
  */
 bool rows_make(struct rows *rows, const struct recording *recording);
 void rows_free(struct rows *rows);
+
+/* Returns @name, which is mangled, as it is printed. */
+const char *rows_name(const struct rows *rows, const char *name);
+
+/* Returns the program or library with the most ticks; NULL if there is none. */
+const struct recording_file *rows_hottest_file(const struct rows *rows);
 
 static inline u64 row_ticks(const struct row *row)
 {

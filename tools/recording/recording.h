@@ -152,4 +152,22 @@ static inline u64 ticks_add(u64 a, u64 b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
+/* The CPU time of @ticks in ns, or INT64_MAX if it overflows. It is 0 if it is not known. */
+static inline u64 recording_ns(const struct recording *recording, u64 ticks)
+{
+	u64 ns;
+
+	return __builtin_mul_overflow(ticks, recording->meta.tick_ns, &ns) || ns > INT64_MAX ?
+	       INT64_MAX : ns;
+}
+
+/* The duration in ns; 0 if it is not known. */
+static inline u64 recording_duration(const struct recording *recording)
+{
+	u64 end = recording->ended ? recording->end.time : recording->account.time;
+	u64 start = recording->meta.start_monotonic;
+
+	return end > start ? end - start : 0;
+}
+
 #endif /* PROFIL_TOOLS_RECORDING_H */

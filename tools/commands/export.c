@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * profil export: converts a recording to the format of another program
+ */
+#define _GNU_SOURCE
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <libiberty/libiberty.h>
+
+#include "commands/command.h"
+#include "commands/input.h"
+#include "output/output.h"
+
+static const struct output_format *const formats[] = {
+	&output_pprof,
+	&output_callgrind,
+	&output_folded,
+	&output_json,
+	&output_csv,
+};
+
+#define NR_FORMATS (sizeof(formats) / sizeof(*formats))
+
+/**
+ * struct export - What the user wants
+ * @path: The file to write; NULL is standard output.
+ * @temporary: The name of a new file until it is complete; or NULL.
+ */
+struct export {
+	struct input input;
+	const struct output_format *format;
+	const char *path;
+	char *temporary;
+};
+
+static void usage(FILE *out)
+{
+	fputs("usage: profil export --format FORMAT [OPTION...]\n"
+	      "\n"
+	      "Converts a recording to a format that another program reads:\n"
+	      "\n", out);
+	for (size_t i = 0; i < NR_FORMATS; i++)
+		fprintf(out, "  %-10s %s\n", formats[i]->name, formats[i]->about);
+	fputs("\n"
+	      INPUT_HELP_FILE
+	      "  -o, --output FILE   write FILE; - is standard output, the default\n"
+	      INPUT_HELP
+	      "  -h, --help          print this help\n", out);
+}
+
+static bool set_format(struct export *export, const char *name)
+{
+	for (size_t i = 0; i < NR_FORMATS; i++)
+		if (!strcmp(formats[i]->name, name))
+			export->format = formats[i];
+	if (export->format && !strcmp(export->format->name, name))
+		return true;
+	warnx("there is no format \"%s\"; the formats are:", name);
+	for (size_t i = 0; i < NR_FORMATS; i++)
+		fprintf(stderr, "%s%s", i ? ", " : "  ", formats[i]->name);
+	fputs("\n", stderr);
+	return false;
+}
+
+/* Is the output the file that is read? It would be lost. */
+static bool is_input(const struct export *export)
+{
+	struct stat in, out;
+
+	return export->path && !stat(export->path, &out) && !stat(export->input.path, &in) &&
+	       in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+}
+
+/* Returns the exit status, or -1 if the command shall continue. */
+static int parse_options(int argc, char **argv, struct export *export)
+{
+	enum { FORMAT = 256 };
+	static const struct option table[] = {
+		INPUT_OPTIONS,
+		{ "format", required_argument, NULL, FORMAT },
+		{ "output", required_argument, NULL, 'o' },
+		{ "help", no_argument, NULL, 'h' },
+		{ }
+	};
+	int option, index = 0;
+
+	while ((option = getopt_long(argc, argv, "i:o:h", table, &index)) >= 0) {
+		switch (option) {
+		case FORMAT:
+			if (!set_format(export, optarg))
+				return COMMAND_USAGE;
+			break;
+		case 'o':
+			export->path = strcmp(optarg, "-") ? optarg : NULL;
+			break;
+		case 'h':
+			usage(stdout);
+			return 0;
+		case '?':
+			usage(stderr);
+			return COMMAND_USAGE;
+		default:
+			if (!input_set_option(&export->input, option, table[index].name, optarg))
+				return COMMAND_USAGE;
+		}
+	}
+	if (!input_check_options(&export->input, argc, argv))
+		return COMMAND_USAGE;
+	if (!export->format) {
+		warnx("--format is missing; \"profil export --help\" lists the formats");
+		return COMMAND_USAGE;
+	}
+	if (is_input(export)) {
+		warnx("%s: the output is the recording", export->path);
+		return COMMAND_USAGE;
+	}
+	if (export->format->is_binary && !export->path && isatty(STDOUT_FILENO)) {
+		warnx("a terminal cannot show the format %s; use -o", export->format->name);
+		return COMMAND_USAGE;
+	}
+	return -1;
+}
+
+/* ---- the output ---- */
+
+/*
+ * A regular file is replaced when it is complete, so that no part of a profile remains after an
+ * error. A FIFO or a device is opened. Returns NULL with errno set if that is not possible.
+ */
+static FILE *open_output(struct export *export)
+{
+	struct stat st;
+	int fd;
+
+	if (!export->path) {
+		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+	} else if (!lstat(export->path, &st) && !S_ISREG(st.st_mode)) {
+		fd = open(export->path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	} else {
+		export->temporary = xasprintf("%s.XXXXXX", export->path);
+		fd = mkostemp(export->temporary, O_CLOEXEC);
+	}
+	return fd < 0 ? NULL : fdopen(fd, "w");
+}
+
+/* Closes the file, and gives it its name if @done. Returns false with errno set. */
+static bool close_output(struct export *export, FILE *out, bool done)
+{
+	int error = 0;
+
+	if (ferror(out))
+		error = errno ?: EIO;
+	if (fclose(out) && !error)
+		error = errno;
+	if (done && !error && export->temporary && rename(export->temporary, export->path))
+		error = errno;
+	if ((!done || error) && export->temporary)
+		unlink(export->temporary);
+	errno = error;
+	return !error;
+}
+
+/* Writes the rows. Returns false after an error message. */
+static bool write_rows(struct export *export)
+{
+	const char *path = export->path ?: "standard output", *reason;
+	FILE *out = open_output(export);
+
+	if (!out) {
+		warn("%s", path);
+		return false;
+	}
+	errno = 0;
+	reason = export->format->write(out, &export->input.rows);
+	if (!close_output(export, out, !reason)) {
+		warn("%s", path);
+		return false;
+	}
+	if (reason)
+		warnx("%s", reason);
+	return !reason;
+}
+
+/* Gets the rows that the format needs. */
+static bool read_rows(struct export *export)
+{
+	const struct output_format *format = export->format;
+	struct rows *rows = &export->input.rows;
+
+	for (size_t i = 0; i < format->nr_keys; i++)
+		rows->keys[i] = &row_keys[format->keys[i]];
+	rows->nr_keys = format->nr_keys;
+	rows->in_order = format->in_order;
+	rows->lines = format->lines;
+	return input_read(&export->input) && input_check_rows(&export->input);
+}
+
+int command_export(int argc, char **argv)
+{
+	struct export export = { .input = INPUT_INIT };
+	int status;
+
+	command_set_name(argv, "profil export");
+	status = parse_options(argc, argv, &export);
+	if (status < 0) {
+		/* The error of the write is reported instead. */
+		signal(SIGPIPE, SIG_IGN);
+		status = COMMAND_FAILED;
+		if (read_rows(&export) && write_rows(&export)) {
+			output_warnings(stderr, export.input.recording);
+			status = 0;
+		}
+	}
+	input_free(&export.input);
+	free(export.temporary);
+	return status;
+}
