@@ -23,6 +23,10 @@ static const struct output_format *const formats[] = {
 	&output_pprof,
 	&output_callgrind,
 	&output_folded,
+	&output_speedscope,
+	&output_firefox,
+	&output_gmon,
+	&output_llvm,
 	&output_json,
 	&output_csv,
 };

@@ -2,6 +2,7 @@
 /* See intern.h. */
 #define _GNU_SOURCE
 #include <stdarg.h>
+#include <stdio.h>
 
 #include <libiberty/libiberty.h>
 
@@ -55,11 +56,13 @@ size_t intern(struct intern *set, const char *text)
 size_t intern_format(struct intern *set, const char *format, ...)
 {
 	va_list arguments;
+	char *text = NULL;
 	size_t index;
-	char *text;
 
+	/* xvasprintf() does not know %zu. */
 	va_start(arguments, format);
-	text = xvasprintf(format, arguments);
+	if (vasprintf(&text, format, arguments) < 0)
+		xmalloc_failed(0);
 	va_end(arguments);
 	index = intern(set, text);
 	free(text);

@@ -69,8 +69,12 @@ struct output_format {
 
 extern const struct output_format output_callgrind;
 extern const struct output_format output_csv;
+extern const struct output_format output_firefox;
 extern const struct output_format output_folded;
+extern const struct output_format output_gmon;
 extern const struct output_format output_json;
+extern const struct output_format output_llvm;
 extern const struct output_format output_pprof;
+extern const struct output_format output_speedscope;
 
 #endif /* PROFIL_TOOLS_OUTPUT_H */

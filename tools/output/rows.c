@@ -238,6 +238,7 @@ static void read_binary(struct rows *rows, const struct recording_sample *sample
 	free(offsets);
 	*problem = symbols_read(rows->symbols, lookup, &file->data,
 				rows->by_line || rows->inlined);
+	binary_of(rows, file)->address_size = lookup->address_size;
 	if (*problem && file->nr_symbols)
 		*problem = "only some of its functions were recorded";
 }
@@ -322,6 +323,16 @@ const struct recording_file *rows_hottest_file(const struct rows *rows)
 		hottest = file;
 	}
 	return hottest;
+}
+
+size_t rows_same_thread(const struct rows *rows, size_t first)
+{
+	const struct recording_thread *thread = rows->rows[first].thread->thread;
+	size_t i = first;
+
+	while (i < rows->nr && rows->rows[i].thread->thread == thread)
+		i++;
+	return i - first;
 }
 
 void rows_free(struct rows *rows)

@@ -92,12 +92,14 @@ char *row_text(const struct row_key *key, const struct row *row);
  * struct rows_binary - A file of the recording
  * @problem: The reason if functions could not be read; or NULL.
  * @label: The name of the file in the report.
+ * @address_size: The size of its addresses in bytes, if it could be read.
  * @ticks: The ticks of its rows.
  * @unnamed: Those in functions whose names are not known.
  */
 struct rows_binary {
 	const char *problem;
 	const char *label;
+	size_t address_size;
 	u64 ticks;
 	u64 unnamed;
 };
@@ -167,6 +169,9 @@ const char *rows_name(const struct rows *rows, const char *name);
 
 /* Returns the program or library with the most ticks; NULL if there is none. */
 const struct recording_file *rows_hottest_file(const struct rows *rows);
+
+/* Returns the number of rows from @first on that are of the same thread. */
+size_t rows_same_thread(const struct rows *rows, size_t first);
 
 static inline u64 row_ticks(const struct row *row)
 {

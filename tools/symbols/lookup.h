@@ -67,11 +67,13 @@ struct place {
  * struct lookup - A set of places
  * @places: The places, sorted.
  * @steps: The work that was done.
+ * @address_size: The size of an address in bytes. Only symbols_read() sets it.
  */
 struct lookup {
 	struct place *places;
 	size_t nr;
 	u64 steps;
+	size_t address_size;
 };
 
 /* Sorts @values, and removes values that are equal. Returns the number of values that remain. */

@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <unistd.h>
 
+#include <gelf.h>
 #include <libiberty/demangle.h>
 #include <libiberty/libiberty.h>
 
@@ -161,6 +162,7 @@ static const char *read_file(struct symbols *symbols, struct lookup *lookup,
 
 	if (elf_file_open(&file, fd)) {
 		problem = NULL;
+		lookup->address_size = gelf_getclass(file.elf) == ELFCLASS32 ? 4 : 8;
 		extract_functions(lookup, &file, symbols->root, data->path, &symbols->memory);
 		if (lines)
 			lines_read(lookup, &file, symbols->root, data->path, &symbols->memory);

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The JSON of the Firefox Profiler: its "processed profile format", version 60. Later versions of the
+ * profiler upgrade it. Functions, lines and binaries are in tables with one array for each column.
+ *
+ * Times of samples are not those of the recording: each thread begins at 0, and its samples follow
+ * each other.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libiberty/libiberty.h>
+
+#include "output/escape.h"
+#include "output/intern.h"
+#include "output/output.h"
+#include "symbols/files.h"
+
+#define VERSION 60
+/* Of the format that Firefox itself writes. It has no effect, but must exist. */
+#define VERSION_GECKO 24
+#define NS_PER_MS 1e6
+#define NONE SIZE_MAX
+
+/* A source line of a function. In this format, frames and stacks have the same indexes. */
+struct line {
+	size_t function;
+	int line;		/* 0: not known */
+};
+
+struct func {
+	size_t name;		/* indexes of strings */
+	size_t source;		/* an index of a source, or NONE */
+	size_t binary;
+};
+
+struct binary {
+	size_t name;
+	const struct recording_file *file;	/* NULL if it is no file */
+};
+
+/* The tables of the profile. A set has the keys of the entries of its table. */
+struct tables {
+	struct intern strings;
+	struct intern sources;
+	struct intern line_keys, function_keys, binary_keys;
+	struct line *lines;
+	struct func *functions;
+	struct binary *binaries;
+};
+
+/* Makes room for the entry @nr of a table. */
+static void grow(void *table, size_t nr, size_t size)
+{
+	if (!array_grow(table, nr, size))
+		xmalloc_failed(size);
+}
+
+static size_t add_binary(struct tables *tables, const struct row *row)
+{
+	const struct recording_file *file = row->sample->file;
+	const size_t nr = tables->binary_keys.nr;
+	const size_t index = intern_format(&tables->binary_keys, "%u %s",
+					   file ? file->data.id : 0, row->binary);
+
+	if (tables->binary_keys.nr > nr) {
+		grow(&tables->binaries, nr, sizeof(*tables->binaries));
+		tables->binaries[nr].name = intern(&tables->strings, row->label);
+		tables->binaries[nr].file = file;
+		if (file && file->data.flags & FORMAT_FILE_NONE)
+			tables->binaries[nr].file = NULL;
+	}
+	return index;
+}
+
+/* The innermost function may be inlined from another file, so this takes the outermost one. */
+static struct frame function_of(const struct row *row)
+{
+	if (row->nr_frames)
+		return row->frames[0];
+	return (struct frame){ .source = row->source, .line = row->line };
+}
+
+static size_t add_function(struct tables *tables, const struct row *row, const char *source)
+{
+	const size_t binary = add_binary(tables, row);
+	const size_t name = intern(&tables->strings, row->name);
+	const size_t source_index = source ? intern(&tables->sources, source) : NONE;
+	const size_t nr = tables->function_keys.nr;
+	const size_t index = intern_format(&tables->function_keys, "%zu %zu %zu %" PRIu64, binary,
+					   name, source_index, row->start);
+
+	if (tables->function_keys.nr > nr) {
+		grow(&tables->functions, nr, sizeof(*tables->functions));
+		tables->functions[nr] = (struct func){ name, source_index, binary };
+	}
+	return index;
+}
+
+static size_t add_line(struct tables *tables, const struct row *row)
+{
+	const struct frame function = function_of(row);
+	const size_t index_function = add_function(tables, row, function.source);
+	const int line = function.source ? function.line : 0;
+	const size_t nr = tables->line_keys.nr;
+	const size_t index = intern_format(&tables->line_keys, "%zu %d", index_function, line);
+
+	if (tables->line_keys.nr > nr) {
+		grow(&tables->lines, nr, sizeof(*tables->lines));
+		tables->lines[nr] = (struct line){ index_function, line };
+	}
+	return index;
+}
+
+/* ---- JSON ---- */
+
+/* Prints an array @name of @nr values. @value can contain the index i. */
+#define COLUMN(out, name, nr, format, value)					\
+	do {									\
+		fputs("\"" name "\": [", out);					\
+		for (size_t i = 0; i < (nr); i++)				\
+			fprintf(out, "%s" format, i ? ", " : "", value);	\
+		fputs("], ", out);						\
+	} while (0)
+
+/* An index or a number of a line, or null */
+struct cell {
+	char text[24];
+};
+
+static struct cell cell(size_t value, bool is_known)
+{
+	struct cell cell = { "null" };
+
+	if (is_known)
+		snprintf(cell.text, sizeof(cell.text), "%zu", value);
+	return cell;
+}
+
+static void print_meta(FILE *out, const struct recording *recording)
+{
+	const struct format_meta *meta = &recording->meta;
+
+	fprintf(out, "\"meta\": {\"version\": %d, \"preprocessedProfileVersion\": %d, ",
+		VERSION_GECKO, VERSION);
+	fprintf(out, "\"interval\": %.6f, \"startTime\": %.3f, ",
+		(meta->tick_ns ?: NS_PER_MS) / NS_PER_MS, meta->start_time / NS_PER_MS);
+	fputs("\"processType\": 0, \"stackwalk\": 0, \"debug\": false, \"symbolicated\": true, "
+	      "\"importedFrom\": \"profil\", \"usesOnlyOneStackType\": true, "
+	      "\"sourceCodeIsNotOnSearchfox\": true, \"markerSchema\": [], \"categories\": "
+	      "[{\"name\": \"Other\", \"color\": \"grey\", \"subcategories\": [\"Other\"]}], "
+	      "\"oscpu\": ", out);
+	escape_print_json(out, meta->release);
+	fputs(", \"product\": ", out);
+	escape_print_json(out, meta->command);
+	fputs("}", out);
+}
+
+/* The libraries are those of the binaries that are files. */
+static void print_libraries(FILE *out, const struct tables *tables)
+{
+	const char *separator = "";
+
+	fputs("\"libs\": [", out);
+	for (size_t i = 0; i < tables->binary_keys.nr; i++) {
+		const struct recording_file *file = tables->binaries[i].file;
+		struct buildid_text id;
+
+		if (!file)
+			continue;
+		id = buildid_text(file->data.build_id, file->data.build_id_len);
+		fprintf(out, "%s\n{\"arch\": \"\", \"breakpadId\": \"\", \"codeId\": ", separator);
+		fprintf(out, *id.text ? "\"%s\"" : "null%s", id.text);
+		fputs(", \"name\": ", out);
+		escape_print_json(out, tables->strings.texts[tables->binaries[i].name]);
+		fputs(", \"debugName\": ", out);
+		escape_print_json(out, tables->strings.texts[tables->binaries[i].name]);
+		fputs(", \"path\": ", out);
+		escape_print_json(out, file->data.path);
+		fputs(", \"debugPath\": ", out);
+		escape_print_json(out, file->data.path);
+		putc('}', out);
+		separator = ",";
+	}
+	putc(']', out);
+}
+
+static void print_lines(FILE *out, const struct tables *tables)
+{
+	const struct line *lines = tables->lines;
+	const size_t nr = tables->line_keys.nr;
+
+	fputs("\"stackTable\": {", out);
+	COLUMN(out, "frame", nr, "%zu", i);
+	COLUMN(out, "prefix", nr, "%s", "null");
+	fprintf(out, "\"length\": %zu},\n\"frameTable\": {", nr);
+	COLUMN(out, "address", nr, "%d", -1);
+	COLUMN(out, "inlineDepth", nr, "%d", 0);
+	COLUMN(out, "category", nr, "%d", 0);
+	COLUMN(out, "subcategory", nr, "%d", 0);
+	COLUMN(out, "func", nr, "%zu", lines[i].function);
+	COLUMN(out, "nativeSymbol", nr, "%s", "null");
+	COLUMN(out, "innerWindowID", nr, "%d", 0);
+	COLUMN(out, "line", nr, "%s", cell(lines[i].line, lines[i].line > 0).text);
+	COLUMN(out, "column", nr, "%s", "null");
+	fprintf(out, "\"length\": %zu},\n", nr);
+}
+
+static void print_functions(FILE *out, const struct tables *tables)
+{
+	const struct func *functions = tables->functions;
+	const size_t nr = tables->function_keys.nr;
+
+	fputs("\"funcTable\": {", out);
+	COLUMN(out, "name", nr, "%zu", functions[i].name);
+	COLUMN(out, "isJS", nr, "%s", "false");
+	COLUMN(out, "relevantForJS", nr, "%s", "false");
+	COLUMN(out, "resource", nr, "%zu", functions[i].binary);
+	COLUMN(out, "source", nr, "%s", cell(functions[i].source, functions[i].source != NONE).text);
+	COLUMN(out, "lineNumber", nr, "%s", "null");
+	COLUMN(out, "columnNumber", nr, "%s", "null");
+	fprintf(out, "\"length\": %zu},\n", nr);
+}
+
+static void print_binaries(FILE *out, const struct tables *tables)
+{
+	const struct binary *binaries = tables->binaries;
+	const size_t nr = tables->binary_keys.nr;
+	size_t library = 0;
+
+	fputs("\"resourceTable\": {", out);
+	COLUMN(out, "lib", nr, "%s", cell(binaries[i].file ? library++ : 0, binaries[i].file).text);
+	COLUMN(out, "name", nr, "%zu", binaries[i].name);
+	COLUMN(out, "host", nr, "%s", "null");
+	/* 1: a library */
+	COLUMN(out, "type", nr, "%d", binaries[i].file ? 1 : 0);
+	fprintf(out, "\"length\": %zu},\n\"nativeSymbols\": {\"libIndex\": [], \"address\": [], "
+		"\"name\": [], \"functionSize\": [], \"length\": 0},\n", nr);
+}
+
+/* Prints the tables. The names of sources become strings before these are printed. */
+static void print_tables(FILE *out, struct tables *tables)
+{
+	const size_t nr = tables->sources.nr;
+
+	fputs("\"shared\": {", out);
+	print_lines(out, tables);
+	print_functions(out, tables);
+	print_binaries(out, tables);
+	fputs("\"sources\": {", out);
+	COLUMN(out, "uuid", nr, "%s", "null");
+	COLUMN(out, "filename", nr, "%zu", intern(&tables->strings, tables->sources.texts[i]));
+	fprintf(out, "\"length\": %zu},\n\"stringArray\": [", nr);
+	for (size_t i = 0; i < tables->strings.nr; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		escape_print_json(out, tables->strings.texts[i]);
+	}
+	fputs("]}", out);
+}
+
+/* Prints the thread of @rows, which are @nr. */
+static void print_thread(FILE *out, const struct recording *recording, const struct row *rows,
+			 size_t nr, struct tables *tables)
+{
+	const struct recording_thread *thread = rows->thread->thread;
+	const double tick_ms = (recording->meta.tick_ns ?: NS_PER_MS) / NS_PER_MS;
+	u64 before = 0;
+
+	fputs("{\"processType\": \"default\", \"processStartupTime\": 0, \"registerTime\": 0, "
+	      "\"processShutdownTime\": null, \"unregisterTime\": null, \"pausedRanges\": [], "
+	      "\"name\": ", out);
+	escape_print_json(out, thread->data.comm);
+	fputs(", \"processName\": ", out);
+	escape_print_json(out, thread->process->data.comm);
+	fprintf(out, ", \"isMainThread\": %s, \"pid\": \"%d\", \"tid\": %d, \"samples\": {",
+		thread->data.tid == thread->data.pid ? "true" : "false", thread->data.pid,
+		thread->data.tid);
+	COLUMN(out, "stack", nr, "%zu", add_line(tables, &rows[i]));
+	COLUMN(out, "weight", nr, "%" PRIu64, row_ticks(&rows[i]));
+	fputs("\"time\": [", out);
+	for (size_t i = 0; i < nr; i++) {
+		fprintf(out, "%s%.6f", i ? ", " : "", before * tick_ms);
+		before = ticks_add(before, row_ticks(&rows[i]));
+	}
+	fprintf(out, "], \"weightType\": \"samples\", \"length\": %zu},\n", nr);
+	fputs("\"markers\": {\"data\": [], \"name\": [], \"startTime\": [], \"endTime\": [], "
+	      "\"phase\": [], \"category\": [], \"length\": 0}}", out);
+}
+
+static const char *write_firefox(FILE *out, const struct rows *rows)
+{
+	struct tables tables = {};
+
+	putc('{', out);
+	print_meta(out, rows->recording);
+	fputs(",\n\"threads\": [", out);
+	for (size_t i = 0, nr; i < rows->nr; i += nr) {
+		nr = rows_same_thread(rows, i);
+		fputs(i ? ",\n" : "\n", out);
+		print_thread(out, rows->recording, &rows->rows[i], nr, &tables);
+	}
+	fputs("],\n", out);
+	print_libraries(out, &tables);
+	fputs(",\n", out);
+	print_tables(out, &tables);
+	fputs("}\n", out);
+	intern_free(&tables.strings);
+	intern_free(&tables.sources);
+	intern_free(&tables.line_keys);
+	intern_free(&tables.function_keys);
+	intern_free(&tables.binary_keys);
+	free(tables.lines);
+	free(tables.functions);
+	free(tables.binaries);
+	return NULL;
+}
+
+const struct output_format output_firefox = {
+	.name = "firefox",
+	.about = "profiler.firefox.com",
+	.keys = { ROWS_BY_THREAD, ROWS_BY_DSO, ROWS_BY_SYMBOL, ROWS_BY_LINE },
+	.nr_keys = 4,
+	.in_order = true,
+	.write = write_firefox,
+};
