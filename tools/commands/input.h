@@ -26,7 +26,7 @@ struct input {
 /* The initial value of a struct input */
 #define INPUT_INIT { .path = COMMAND_DATA, .filter = { .cpu = -1 }, .rows = { .demangle = true } }
 
-/* The values for getopt_long() of the options without a letter. Commands have others below these. */
+/* The values for getopt_long() of options without a letter. Commands have others below these. */
 enum { INPUT_FILTER = 1024, INPUT_SYMFS, INPUT_NO_DEMANGLE };
 
 /* The options, for the table of getopt_long(); the option -i is for its string. */

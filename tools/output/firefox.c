@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The JSON of the Firefox Profiler: its "processed profile format", version 60. Later versions of the
- * profiler upgrade it. Functions, lines and binaries are in tables with one array for each column.
+ * The JSON of the Firefox Profiler: its "processed profile format", version 60. Later versions of
+ * the profiler upgrade it. Functions, lines and binaries are in tables: an array for each column.
  *
  * Times of samples are not those of the recording: each thread begins at 0, and its samples follow
  * each other.
@@ -147,10 +147,10 @@ static void print_meta(FILE *out, const struct recording *recording)
 		VERSION_GECKO, VERSION);
 	fprintf(out, "\"interval\": %.6f, \"startTime\": %.3f, ",
 		(meta->tick_ns ?: NS_PER_MS) / NS_PER_MS, meta->start_time / NS_PER_MS);
-	fputs("\"processType\": 0, \"stackwalk\": 0, \"debug\": false, \"symbolicated\": true, "
-	      "\"importedFrom\": \"profil\", \"usesOnlyOneStackType\": true, "
-	      "\"sourceCodeIsNotOnSearchfox\": true, \"markerSchema\": [], \"categories\": "
-	      "[{\"name\": \"Other\", \"color\": \"grey\", \"subcategories\": [\"Other\"]}], "
+	fputs("\"processType\": 0, \"stackwalk\": 0, \"debug\": false, \"symbolicated\": true,\n"
+	      "\"importedFrom\": \"profil\", \"usesOnlyOneStackType\": true,\n"
+	      "\"sourceCodeIsNotOnSearchfox\": true, \"markerSchema\": [], \"categories\":\n"
+	      "[{\"name\": \"Other\", \"color\": \"grey\", \"subcategories\": [\"Other\"]}],\n"
 	      "\"oscpu\": ", out);
 	escape_print_json(out, meta->release);
 	fputs(", \"product\": ", out);
@@ -218,7 +218,8 @@ static void print_functions(FILE *out, const struct tables *tables)
 	COLUMN(out, "isJS", nr, "%s", "false");
 	COLUMN(out, "relevantForJS", nr, "%s", "false");
 	COLUMN(out, "resource", nr, "%zu", functions[i].binary);
-	COLUMN(out, "source", nr, "%s", cell(functions[i].source, functions[i].source != NONE).text);
+	COLUMN(out, "source", nr, "%s",
+	       cell(functions[i].source, functions[i].source != NONE).text);
 	COLUMN(out, "lineNumber", nr, "%s", "null");
 	COLUMN(out, "columnNumber", nr, "%s", "null");
 	fprintf(out, "\"length\": %zu},\n", nr);
@@ -236,7 +237,8 @@ static void print_binaries(FILE *out, const struct tables *tables)
 	COLUMN(out, "host", nr, "%s", "null");
 	/* 1: a library */
 	COLUMN(out, "type", nr, "%d", binaries[i].file ? 1 : 0);
-	fprintf(out, "\"length\": %zu},\n\"nativeSymbols\": {\"libIndex\": [], \"address\": [], "
+	fprintf(out, "\"length\": %zu},\n"
+		"\"nativeSymbols\": {\"libIndex\": [], \"address\": [],\n"
 		"\"name\": [], \"functionSize\": [], \"length\": 0},\n", nr);
 }
 
@@ -268,8 +270,8 @@ static void print_thread(FILE *out, const struct recording *recording, const str
 	const double tick_ms = (recording->meta.tick_ns ?: NS_PER_MS) / NS_PER_MS;
 	u64 before = 0;
 
-	fputs("{\"processType\": \"default\", \"processStartupTime\": 0, \"registerTime\": 0, "
-	      "\"processShutdownTime\": null, \"unregisterTime\": null, \"pausedRanges\": [], "
+	fputs("{\"processType\": \"default\", \"processStartupTime\": 0, \"registerTime\": 0,\n"
+	      "\"processShutdownTime\": null, \"unregisterTime\": null, \"pausedRanges\": [],\n"
 	      "\"name\": ", out);
 	escape_print_json(out, thread->data.comm);
 	fputs(", \"processName\": ", out);
@@ -285,7 +287,7 @@ static void print_thread(FILE *out, const struct recording *recording, const str
 		before = ticks_add(before, row_ticks(&rows[i]));
 	}
 	fprintf(out, "], \"weightType\": \"samples\", \"length\": %zu},\n", nr);
-	fputs("\"markers\": {\"data\": [], \"name\": [], \"startTime\": [], \"endTime\": [], "
+	fputs("\"markers\": {\"data\": [], \"name\": [], \"startTime\": [], \"endTime\": [],\n"
 	      "\"phase\": [], \"category\": [], \"length\": 0}}", out);
 }
 

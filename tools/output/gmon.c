@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * gmon.out, which gprof reads: counters for the addresses of one program or library, the one with the
- * most ticks
+ * gmon.out, which gprof reads: counters for the addresses of one program or library, the one with
+ * the most ticks
  *
- * There is a histogram for each page that has ticks. A counter has 16 bits; gprof adds up histograms
- * of the same page, so larger numbers are written in several of them.
+ * There is a histogram for each page that has ticks. A counter has 16 bits. Larger numbers are
+ * written in several histograms of a page, which gprof adds up.
  */
 #include <stdlib.h>
 #include <string.h>

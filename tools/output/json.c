@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * JSON for other programs: an object about the recording, with an array of rows. profil(1) documents
- * its members. Later versions only add members, unless the member "version" changes.
+ * JSON for other programs: an object about the recording, with an array of rows. profil(1)
+ * documents its members. Later versions only add members, unless the member "version" changes.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -68,7 +68,8 @@ static void print_recording(FILE *out, const struct rows *rows)
 
 static void print_row(FILE *out, const struct rows *rows, const struct row *row)
 {
-	const struct recording_thread *process = row->thread->process, *thread = row->thread->thread;
+	const struct recording_thread *process = row->thread->process;
+	const struct recording_thread *thread = row->thread->thread;
 	const struct format_file *file = row->sample->file ? &row->sample->file->data : NULL;
 	struct buildid_text id = {};
 

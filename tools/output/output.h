@@ -39,7 +39,7 @@ void output_heading(FILE *out, const struct rows *rows, const struct output_opti
 /* Returns the warnings, one in each line, which the caller frees. */
 char *output_list_warnings(const struct recording *recording);
 
-/* Text for people to read: a heading, and a table of the rows. The caller checks @out for errors. */
+/* Text for people: a heading, and a table of the rows. The caller checks @out for errors. */
 void output_text(FILE *out, const struct rows *rows, const struct output_options *options);
 
 /**

@@ -2,8 +2,8 @@
 /*
  * The format of pprof: a message of protobuf (pprof.proto), compressed as by gzip
  *
- * A location is an address of a binary that is mapped somewhere. It has a line for its function, and
- * one for each function that is inlined there.
+ * A location is an address of a binary that is mapped somewhere. It has a line for its function,
+ * and one for each function that is inlined there.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -205,7 +205,8 @@ static void add_label(struct profile *profile, Pprof__Sample *sample, const char
 
 static void add_sample(struct profile *profile, const struct rows *rows, const struct row *row)
 {
-	const struct recording_thread *process = row->thread->process, *thread = row->thread->thread;
+	const struct recording_thread *process = row->thread->process;
+	const struct recording_thread *thread = row->thread->thread;
 	const bool is_system = row->sample->flags & FORMAT_SAMPLE_SYSTEM;
 	const u64 id = location(profile, rows, row);
 	const s64 values[] = {

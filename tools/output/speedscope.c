@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The JSON of speedscope: a profile for each thread. Each sample has the frames of the binary and of
- * its function. The order of the samples has no meaning: speedscope's view "Left Heavy" fits best.
+ * The JSON of speedscope: a profile for each thread. Each sample has the frames of the binary and
+ * of its function. The order of the samples has no meaning: the view "Left Heavy" fits best.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
