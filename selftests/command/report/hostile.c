@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hostile PROGRAM PROGRAM FILE...: runs profil report, in this process, on recordings that are
- * truncated, damaged or malicious, and looks up symbols in damaged programs. It should be built
- * with -fsanitize=address,undefined. Prints TAP. PROFIL_FUZZ_ROUNDS (2000) is the number of random
- * changes, and PROFIL_FUZZ_SEED (default: the time) their seed, which is printed.
+ * hostile PROGRAM PROGRAM FILE...: runs profil report and profil export, in this process, on
+ * recordings that are truncated, damaged or malicious, and looks up symbols in damaged programs. It
+ * should be built with -fsanitize=address,undefined. Prints TAP. PROFIL_FUZZ_ROUNDS (2000) is the
+ * number of random changes, and PROFIL_FUZZ_SEED (default: the time) their seed, which is printed.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -93,7 +93,24 @@ static int memory(const struct bytes *bytes)
 	return fd;
 }
 
-/* Runs the report. Returns its exit status; its output is not checked. */
+/* Exports the file, in another format each time. The exit status depends on the format. */
+static void export(char *path)
+{
+	static const char *const formats[] = {
+		"pprof", "callgrind", "folded", "speedscope", "firefox", "gmon", "llvm", "json",
+		"csv",
+	};
+	static size_t turn;
+	char name[] = "export", i[] = "-i", o[] = "-o", null[] = "/dev/null", option[] = "--format";
+	char format[16];
+	char *args[8] = { name, i, path, o, null, option, format };
+
+	snprintf(format, sizeof(format), "%s",
+		 formats[turn++ % (sizeof(formats) / sizeof(*formats))]);
+	command_export(7, args);
+}
+
+/* Runs the report, and exports. Returns its exit status; the output is not checked. */
 static int report(const struct bytes *bytes, const char *sort)
 {
 	char name[] = "report", i[] = "-i", s[] = "-s", path[64], keys[64];
@@ -102,6 +119,7 @@ static int report(const struct bytes *bytes, const char *sort)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	snprintf(keys, sizeof(keys), "%s", sort);
+	export(path);
 	status = command_report(5, args);
 	close(fd);
 	return status;
