@@ -36,6 +36,26 @@ bool output_close_pager(FILE *out);
 void output_warnings(FILE *out, const struct recording *recording);
 void output_heading(FILE *out, const struct rows *rows, const struct output_options *options);
 
+/**
+ * struct output_table - A table of rows
+ * @numbers: The titles of the numbers before the keys, as wide as these.
+ * @print_numbers: Prints the numbers of a row.
+ */
+struct output_table {
+	const struct rows *rows;
+	const struct output_options *options;
+	const char *numbers;
+	void (*print_numbers)(FILE *out, const struct output_table *table, const struct row *row);
+	const void *data;		/* for @print_numbers */
+
+	/* Only text.c uses these. */
+	size_t nr;			/* rows that are printed */
+	size_t widths[ROWS_KEYS_MAX];	/* of the columns of the keys */
+};
+
+/* Prints the table, with the titles of its columns. */
+void output_table(FILE *out, struct output_table *table);
+
 /*
  * Each format is a function in a file of its own, which writes @rows with the samples of the
  * recording and their functions. The caller checks @out for errors.
