@@ -67,4 +67,7 @@ void output_text(FILE *out, const struct rows *rows, const struct output_options
 /* Values that are separated by commas (RFC 4180): a line for each row. Warnings go to stderr. */
 void output_csv(FILE *out, const struct rows *rows);
 
+/* Writes a comma and the key of a row in quotes. */
+void output_csv_key(FILE *out, const struct row_key *key, const struct row *row);
+
 #endif /* PROFIL_TOOLS_OUTPUT_H */

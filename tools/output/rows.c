@@ -184,6 +184,7 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 		.nr = sample->nr,
 		.user = sample->user,
 		.system = sample->system,
+		.squares = sample->squares,
 		.binary = sample->file ? sample->file->data.path : ROWS_UNKNOWN,
 		.label = sample->file ? binary_of(rows, sample->file)->label : ROWS_UNKNOWN,
 	};
@@ -259,6 +260,7 @@ static void merge_rows(struct rows *rows)
 		to->nr = ticks_add(to->nr, from->nr);
 		to->user = ticks_add(to->user, from->user);
 		to->system = ticks_add(to->system, from->system);
+		to->squares += from->squares;
 	}
 	rows->nr = to + 1 - rows->rows;
 	qsort_r(rows->rows, rows->nr, sizeof(*to), compare_ticks, rows);

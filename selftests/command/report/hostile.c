@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hostile PROGRAM PROGRAM FILE...: runs profil report, in this process, on recordings that are
- * truncated, damaged or malicious, and looks up symbols in damaged programs. It should be built
- * with -fsanitize=address,undefined. Prints TAP. PROFIL_FUZZ_ROUNDS (2000) is the number of random
- * changes, and PROFIL_FUZZ_SEED (default: the time) their seed, which is printed.
+ * hostile PROGRAM PROGRAM FILE...: runs profil report and profil diff, in this process, on
+ * recordings that are truncated, damaged or malicious, and looks up symbols in damaged programs. It
+ * should be built with -fsanitize=address,undefined. Prints TAP. PROFIL_FUZZ_ROUNDS (2000) is the
+ * number of random changes, and PROFIL_FUZZ_SEED (default: the time) their seed, which is printed.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -105,6 +105,20 @@ static int report(const struct bytes *bytes, const char *sort)
 	status = command_report(5, args);
 	close(fd);
 	return status;
+}
+
+/* Compares two recordings. */
+static void compare(const struct bytes *a, const struct bytes *b, bool shares)
+{
+	char name[] = "diff", share[] = "--share", paths[2][64];
+	char *args[5] = { name, paths[0], paths[1], share };
+	int fds[2] = { memory(a), memory(b) };
+
+	for (int i = 0; i < 2; i++)
+		snprintf(paths[i], sizeof(paths[i]), "/proc/self/fd/%d", fds[i]);
+	command_diff(3 + shares, args);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 /*
@@ -381,6 +395,7 @@ static bool rounds(const struct bytes *corpus, int nr_corpus, u64 nr)
 		if (!any(8))
 			bytes.len = any(bytes.len + 1);
 		report(&bytes, sorts[any(sizeof(sorts) / sizeof(*sorts))]);
+		compare(&bytes, from, any(2));
 	}
 	free(bytes.data);
 	return true;
