@@ -24,11 +24,6 @@
 /* A smaller probability is not printed. */
 #define CHANCE_MIN	(1 / 1e99)
 
-#define COLOUR_SLOWER	"\033[31m"
-#define COLOUR_FASTER	"\033[32m"
-#define COLOUR_WARNING	"\033[33m"
-#define COLOUR_END	"\033[m"
-
 struct diff {
 	const char *paths[2];
 	struct recording *recordings[2];
@@ -150,14 +145,14 @@ static void print_numbers(FILE *out, const struct output_table *table, const str
 	const char *colour = "";
 
 	if (table->options->colour)
-		colour = change->difference > 0 ? COLOUR_SLOWER : COLOUR_FASTER;
+		colour = change->difference > 0 ? OUTPUT_RED : OUTPUT_GREEN;
 	if (changes->shares)
 		fprintf(out, "%8.2f%% %8.2f%% %s%+8.2f%%%s %5.2f%%", 100 * change->value[0],
 			100 * change->value[1], colour, 100 * change->difference,
-			*colour ? COLOUR_END : "", 100 * change->error);
+			*colour ? OUTPUT_PLAIN : "", 100 * change->error);
 	else
 		fprintf(out, "%9.3f %9.3f %s%+9.3f%s %6.3f", change->value[0], change->value[1],
-			colour, change->difference, *colour ? COLOUR_END : "", change->error);
+			colour, change->difference, *colour ? OUTPUT_PLAIN : "", change->error);
 	if (change->chance < CHANCE_MIN)
 		fprintf(out, " <%.0e", CHANCE_MIN);
 	else
@@ -221,8 +216,8 @@ static void print_modes(FILE *out, const struct diff *diff)
 {
 	if (diff->recordings[0]->meta.modes != diff->recordings[1]->meta.modes)
 		fprintf(out, "%swarning: only one of the recordings has ticks in the kernel%s\n",
-			diff->options.colour ? COLOUR_WARNING : "",
-			diff->options.colour ? COLOUR_END : "");
+			diff->options.colour ? OUTPUT_YELLOW : "",
+			diff->options.colour ? OUTPUT_PLAIN : "");
 }
 
 static void print_text(FILE *out, const struct diff *diff)

@@ -7,6 +7,12 @@
 
 #include "output/rows.h"
 
+/* Colours of a terminal */
+#define OUTPUT_RED	"\033[31m"
+#define OUTPUT_GREEN	"\033[32m"
+#define OUTPUT_YELLOW	"\033[33m"
+#define OUTPUT_PLAIN	"\033[m"
+
 /**
  * struct output_options - What the user and the terminal want
  * @width: Maximum width of a line of text.
@@ -25,6 +31,9 @@ struct output_options {
 
 /* Sets the width and the colour for the standard output, which may be a terminal. */
 void output_get_terminal(struct output_options *options);
+
+/* Returns the colour of a share, or "" if it has none. */
+const char *output_colour(const struct output_options *options, double share);
 
 /* Returns the input of a pager, or the standard output if that is no terminal. */
 FILE *output_open_pager(void);

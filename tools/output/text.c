@@ -19,13 +19,6 @@
 #define TITLES_CLASSIC "     ticks   seconds"
 #define GAP 2
 
-/* Shares from these on have a colour, the same as in perf report. */
-#define SHARE_HIGH 0.05
-#define SHARE_MEDIUM 0.005
-#define COLOUR_HIGH "\033[31m"
-#define COLOUR_MEDIUM "\033[32m"
-#define COLOUR_END "\033[m"
-
 /* ---- the heading of the counters of a process ---- */
 
 static double seconds_of(const struct rows *rows, u64 ticks)
@@ -71,11 +64,9 @@ static void print_numbers(FILE *out, const struct output_table *table, const str
 	const struct rows *rows = table->rows;
 	u64 ticks = row_ticks(row);
 	double share = row_share(rows, row);
-	const char *colour = "";
+	const char *colour = output_colour(table->options, share);
 
-	if (table->options->colour && share >= SHARE_MEDIUM)
-		colour = share >= SHARE_HIGH ? COLOUR_HIGH : COLOUR_MEDIUM;
-	fprintf(out, "%s%7.2f%%%s %5.2f%%", colour, 100 * share, *colour ? COLOUR_END : "",
+	fprintf(out, "%s%7.2f%%%s %5.2f%%", colour, 100 * share, *colour ? OUTPUT_PLAIN : "",
 		100 * row_error(rows, row));
 	if (rows->recording->is_classic && rows->recording->meta.tick_ns)
 		fprintf(out, " %9" PRIu64 " %9.3f", ticks, seconds_of(rows, ticks));
