@@ -154,9 +154,8 @@ static void find_function(const struct rows *rows, struct row *row, const struct
 	row->name = name ? symbols_name(rows->symbols, name) : name_place(sample);
 }
 
-static bool is_in_filter(const struct rows *rows, const struct row *row)
+bool row_matches(const struct rows_filter *filter, const struct row *row)
 {
-	const struct rows_filter *filter = &rows->filter;
 	bool is_in = !filter->tid || row->thread->data.tid == filter->tid;
 	char *symbol;
 
@@ -195,7 +194,7 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 		row->binary = rows->by_symbol ? row->thread->data.comm : row->name;
 		row->label = row->binary;
 	}
-	if (!is_in_filter(rows, row))
+	if (!row_matches(&rows->filter, row))
 		return;
 	rows->nr++;
 	rows->ticks = ticks_add(rows->ticks, row_ticks(row));

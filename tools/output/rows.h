@@ -107,6 +107,8 @@ struct rows_filter {
 	char *text;
 };
 
+bool row_matches(const struct rows_filter *filter, const struct row *row);
+
 /**
  * struct rows - The rows of a recording
  * @keys: The keys by which samples are added up. Without keys there is one row for each sample.

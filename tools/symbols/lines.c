@@ -70,6 +70,7 @@ struct search {
 	u64 address;
 	u64 *steps;		/* the work for this file */
 	Dwarf_Off last;		/* the last entry; in a hostile file, the next can be its child */
+	Dwarf_Die function;	/* the function that contains the previous address, if any */
 	const char *found;
 };
 
@@ -86,6 +87,8 @@ static void find_inlined(struct search *search, Dwarf_Die *parent, int depth)
 		search->last = dwarf_dieoffset(&die);
 		tag = dwarf_tag(&die);
 		has = dwarf_haspc(&die, search->address);
+		if (has > 0 && tag == DW_TAG_subprogram)
+			search->function = die;
 		if (has > 0 && tag == DW_TAG_inlined_subroutine)
 			search->found = die_name(&die) ?: search->found;
 		if (has > 0 || is_container(tag))
@@ -93,17 +96,35 @@ static void find_inlined(struct search *search, Dwarf_Die *parent, int depth)
 	} while (has <= 0 && !dwarf_siblingof(&die, &die));
 }
 
-static void read_place(struct place *place, Dwarf_Die *unit, u64 *steps, struct obstack *names)
+/* @search: that of the place before, in the same unit. */
+static void read_place(struct place *place, Dwarf_Die *unit, struct search *search,
+		       struct obstack *names)
 {
-	struct search search = { .address = place->address, .steps = steps };
 	Dwarf_Line *line = dwarf_getsrc_die(unit, place->address);
 	const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
+	Dwarf_Die function = search->function;
+	bool same = function.addr && dwarf_haspc(&function, place->address) > 0;
 
-	find_inlined(&search, unit, 0);
+	search->address = place->address;
+	search->found = NULL;
+	search->last = same ? dwarf_dieoffset(&function) : 0;
+	find_inlined(search, same ? &function : unit, 0);
 	if (file && !dwarf_lineno(line, &place->line))
 		place->source = obstack_copy0(names, file, strlen(file));
-	if (search.found)
-		place->inlined = obstack_copy0(names, search.found, strlen(search.found));
+	if (search->found)
+		place->inlined = obstack_copy0(names, search->found, strlen(search->found));
+}
+
+/* Reads the places from address @start up to @end, which are in the unit. */
+static void read_range(struct lookup *lookup, Dwarf_Die *unit, u64 start, u64 end,
+		       struct obstack *names)
+{
+	struct search search = { .steps = &lookup->steps };
+
+	for (size_t i = lookup_index(lookup, start);
+	     i < lookup->nr && lookup->places[i].address < end; i++)
+		if (!lookup->places[i].source)
+			read_place(&lookup->places[i], unit, &search, names);
 }
 
 /* Reads the places in the ranges of addresses of each unit. */
@@ -116,10 +137,7 @@ static void read_units(struct lookup *lookup, Dwarf *dwarf, struct obstack *name
 
 	while (!dwarf_get_units(dwarf, unit, &unit, NULL, NULL, &die, NULL))
 		for (at = 0; (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0;)
-			for (size_t i = lookup_index(lookup, start);
-			     i < lookup->nr && lookup->places[i].address < end; i++)
-				if (!lookup->places[i].source)
-					read_place(&lookup->places[i], &die, &lookup->steps, names);
+			read_range(lookup, &die, start, end, names);
 }
 
 static bool has_units(Dwarf *dwarf)

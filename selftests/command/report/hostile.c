@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * hostile PROGRAM PROGRAM FILE...: runs profil report and profil diff, in this process, on
- * recordings that are truncated, damaged or malicious, and looks up symbols in damaged programs. It
- * should be built with -fsanitize=address,undefined. Prints TAP. PROFIL_FUZZ_ROUNDS (2000) is the
- * number of random changes, and PROFIL_FUZZ_SEED (default: the time) their seed, which is printed.
+ * recordings that are truncated, damaged or malicious, and looks up symbols and lists functions in
+ * damaged programs. It should be built with -fsanitize=address,undefined. Prints TAP.
+ * PROFIL_FUZZ_ROUNDS (2000) is the number of random changes, and PROFIL_FUZZ_SEED (default: the
+ * time) their seed, which is printed.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -20,6 +21,7 @@
 #include <zlib.h>
 
 #include "commands/command.h"
+#include "output/listing.h"
 #include "recording/format.h"
 #include "symbols/symbols.h"
 
@@ -417,6 +419,22 @@ static void damage(const struct bytes *bytes)
 	}
 }
 
+/* Lists the function at an offset in a file, if there is one. */
+static void list(struct symbols *symbols, const struct format_file *data, u64 offset)
+{
+	struct recording_file file = { .data = *data };
+	struct recording_sample sample = { .file = &file, .offset = offset, .user = 1, .nr = 1 };
+	struct recording recording = { .samples = &sample, .nr_samples = 1 };
+	struct rows rows = { .recording = &recording };
+	struct row row = { .sample = &sample, .name = "", .label = "" };
+	struct listing listing = { .symbols = symbols, .rows = &rows, .row = &row };
+	const struct output_options options = { .width = 80 };
+
+	if (!listing_make(&listing))
+		listing_print(stdout, &listing, &options);
+	listing_free(&listing);
+}
+
 /* The results do not matter, but the look-ups cover the whole file. */
 static bool programs(const struct bytes *whole, u64 nr)
 {
@@ -443,6 +461,8 @@ static bool programs(const struct bytes *whole, u64 nr)
 		for (size_t j = 0; j < nr; j++)
 			if (lookup.places[j].found.name)
 				symbols_name(symbols, lookup.places[j].found.name);
+		for (size_t j = 0; j < nr; j += 1 + any(nr / 4))
+			list(symbols, &file, lookup.places[j].where);
 		lookup_free(&lookup);
 		symbols_free(symbols);
 		close(fd);
