@@ -2,7 +2,7 @@
 #
 # Tests of profil annotate. "run" reads this file, and has the functions that it uses.
 
-# Programs with source lines: work() with an inlined function, and code that no compiler makes.
+# A program with source lines and an inlined function, and code that no compiler makes.
 annotated_programs() {
 	local imul flags=(-O1 -g -fcf-protection=none -nostdlib -static-libgcc -no-pie -Wl,--build-id)
 	mkdir -p "$tmp/source" && cd "$tmp/source" || return

@@ -12,15 +12,15 @@ simulate() {
 		import math, random, sys
 		seed, hz, seconds = (int(word) for word in sys.argv[1:4])
 		factors = dict(zip(sys.argv[4::2], map(float, sys.argv[5::2])))
-		uniform = random.Random(seed).random
+		chance = random.Random(seed)
 		weights = [1 / (1 + i) for i in range(100)]
 		print("clock", 10**9 // hz, "\nmeta 2 3 host 6.1 a\nthread 1 7 100 0 a\nname 1 [anon]")
 		sum = 0
 		for i, weight in enumerate(weights):
 		    time = seconds * weight / 5.187378 * factors.get(f"f{i}", 1)
-		    ticks, left = 0, hz * time + math.log(1 - uniform())
+		    ticks, left = 0, hz * time + math.log(1 - chance.random())
 		    while left > 0:
-		        ticks, left = ticks + 1, left + math.log(1 - uniform())
+		        ticks, left = ticks + 1, left + math.log(1 - chance.random())
 		    print(f"symbol 0x80000001 {16 * i + 16} {16 * i + 17} f{i}")
 		    if ticks:
 		        print(f"sample 1 1 {16 * i + 16} 0 {ticks} 0")
