@@ -5,7 +5,7 @@
 
 tools=$root/tools
 build_packages=(gcc libc6-dev binutils linux-libc-dev libdw-dev libelf-dev libiberty-dev zlib1g-dev
-	libprotobuf-c-dev protobuf-c-compiler)
+	libprotobuf-c-dev protobuf-c-compiler libcapstone-dev)
 
 number=0 failed=0
 
@@ -79,7 +79,7 @@ offset() {
 sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
 flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tools" -I"$tmp" -I"$root/uapi")
 sources=("$tools"/recording/{accounting,format,recording}.c "$tools"/{output,symbols}/*.c
-	"$tools"/commands/{command,export,input,report}.c "$tmp/pprof.pb-c.c")
+	"$tools"/commands/{annotate,command,diff,export,input,report}.c "$tmp/pprof.pb-c.c")
 main=(-DPROFIL_VERSION='"0"' "$tools/commands/main.c" "$tmp/others.c")
 libs=(-ldw -lelf -liberty -lz -l:libprotobuf-c.a -lm)
 

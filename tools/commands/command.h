@@ -25,6 +25,8 @@
 int command_record(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_export(int argc, char **argv);
+int command_annotate(int argc, char **argv);
+int command_diff(int argc, char **argv);
 int command_gperf(int argc, char **argv);
 
 /*

@@ -23,6 +23,8 @@ static const struct command {
 	{ "record", "record where a command or a running process spends its time",
 	  command_record },
 	{ "report", "print a recording, by function", command_report },
+	{ "annotate", "print the source lines and instructions of a function", command_annotate },
+	{ "diff", "compare two recordings, by function", command_diff },
 	{ "export", "convert a recording to the format of another program", command_export },
 	{ "gperf", "print the profile that a process makes of itself, by function", command_gperf },
 	{ "help", "list the commands", NULL },

@@ -7,7 +7,7 @@
 
 #include "output/output.h"
 
-static void print_field(FILE *out, const struct row_key *key, const struct row *row)
+void output_csv_key(FILE *out, const struct row_key *key, const struct row *row)
 {
 	char *text = row_text(key, row);
 
@@ -33,7 +33,7 @@ static const char *write_csv(FILE *out, const struct rows *rows)
 		fprintf(out, "%.8f,%.8f,%" PRIu64 ",%" PRIu64 ",%" PRIu64, row_share(rows, row),
 			row_error(rows, row), row->nr, row->user, row->system);
 		for (size_t j = 0; j < rows->nr_keys; j++)
-			print_field(out, rows->keys[j], row);
+			output_csv_key(out, rows->keys[j], row);
 		putc('\n', out);
 	}
 	return NULL;

@@ -17,8 +17,6 @@
 #define NOTE_SHARE 0.01
 
 #define WARNING "warning: "
-#define COLOUR_WARNING "\033[33m"
-#define COLOUR_END "\033[m"
 
 /* ---- warnings ---- */
 
@@ -184,9 +182,9 @@ void output_heading(FILE *out, const struct rows *rows, const struct output_opti
 {
 	const struct recording *recording = rows->recording;
 
-	fputs(options->colour ? COLOUR_WARNING : "", out);
+	fputs(options->colour ? OUTPUT_YELLOW : "", out);
 	output_warnings(out, recording);
-	fputs(options->colour ? COLOUR_END : "", out);
+	fputs(options->colour ? OUTPUT_PLAIN : "", out);
 	print_command(out, recording, options);
 	print_samples(out, rows);
 	if (options->verbose) {

@@ -7,6 +7,12 @@
 
 #include "output/rows.h"
 
+/* Colours of a terminal */
+#define OUTPUT_RED	"\033[31m"
+#define OUTPUT_GREEN	"\033[32m"
+#define OUTPUT_YELLOW	"\033[33m"
+#define OUTPUT_PLAIN	"\033[m"
+
 /**
  * struct output_options - What the user and the terminal want
  * @width: Maximum width of a line of text.
@@ -26,6 +32,9 @@ struct output_options {
 /* Sets the width and the colour for the standard output, which may be a terminal. */
 void output_get_terminal(struct output_options *options);
 
+/* Returns the colour of a share, or "" if it has none. */
+const char *output_colour(const struct output_options *options, double share);
+
 /* Returns the input of a pager, or the standard output if that is no terminal. */
 FILE *output_open_pager(void);
 
@@ -38,6 +47,26 @@ void output_heading(FILE *out, const struct rows *rows, const struct output_opti
 
 /* Returns the warnings, one in each line, which the caller frees. */
 char *output_list_warnings(const struct recording *recording);
+
+/**
+ * struct output_table - A table of rows
+ * @numbers: The titles of the numbers before the keys, as wide as these.
+ * @print_numbers: Prints the numbers of a row.
+ */
+struct output_table {
+	const struct rows *rows;
+	const struct output_options *options;
+	const char *numbers;
+	void (*print_numbers)(FILE *out, const struct output_table *table, const struct row *row);
+	const void *data;		/* for @print_numbers */
+
+	/* Only text.c uses these. */
+	size_t nr;			/* rows that are printed */
+	size_t widths[ROWS_KEYS_MAX];	/* of the columns of the keys */
+};
+
+/* Prints the table, with the titles of its columns. */
+void output_table(FILE *out, struct output_table *table);
 
 /* Text for people: a heading, and a table of the rows. The caller checks @out for errors. */
 void output_text(FILE *out, const struct rows *rows, const struct output_options *options);
@@ -76,5 +105,8 @@ extern const struct output_format output_json;
 extern const struct output_format output_llvm;
 extern const struct output_format output_pprof;
 extern const struct output_format output_speedscope;
+
+/* Writes a comma and the key of a row in quotes. */
+void output_csv_key(FILE *out, const struct row_key *key, const struct row *row);
 
 #endif /* PROFIL_TOOLS_OUTPUT_H */

@@ -113,15 +113,6 @@ static const char *name_place(const struct recording_sample *sample)
 	return ROWS_NO_SYMBOL;
 }
 
-/* Returns the innermost inlined function that has a name, or NULL. */
-static const char *inlined_name(const struct place *place)
-{
-	for (size_t i = place->nr_frames; i-- > 1;)
-		if (place->frames[i].name)
-			return place->frames[i].name;
-	return NULL;
-}
-
 /* Finds the function in the file, and if that has no name for it, in the recording. */
 static void find_function(const struct rows *rows, struct row *row, const struct lookup *lookup)
 {
@@ -142,7 +133,7 @@ static void find_function(const struct rows *rows, struct row *row, const struct
 		row->address = place->address;
 		row->frames = place->frames;
 		row->nr_frames = place->nr_frames;
-		inlined = inlined_name(place);
+		inlined = place_inlined(place);
 		if (rows->inlined && inlined) {
 			row->name = symbols_inlined(rows->symbols, inlined);
 			row->start = 0;
@@ -168,9 +159,8 @@ static void find_function(const struct rows *rows, struct row *row, const struct
 	row->name = name ? symbols_name(rows->symbols, name) : name_place(sample);
 }
 
-static bool is_in_filter(const struct rows *rows, const struct row *row)
+bool row_matches(const struct rows_filter *filter, const struct row *row)
 {
-	const struct rows_filter *filter = &rows->filter;
 	bool is_in = !filter->tid || row->thread->data.tid == filter->tid;
 	char *symbol;
 
@@ -199,6 +189,7 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 		.nr = sample->nr,
 		.user = sample->user,
 		.system = sample->system,
+		.squares = sample->squares,
 		.binary = sample->file ? sample->file->data.path : ROWS_UNKNOWN,
 		.label = sample->file ? binary_of(rows, sample->file)->label : ROWS_UNKNOWN,
 		.address = sample->offset,
@@ -210,7 +201,7 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 		row->binary = rows->by_symbol ? row->thread->data.comm : row->name;
 		row->label = row->binary;
 	}
-	if (!is_in_filter(rows, row))
+	if (!row_matches(&rows->filter, row))
 		return;
 	rows->nr++;
 	rows->ticks = ticks_add(rows->ticks, row_ticks(row));
@@ -277,6 +268,7 @@ static void merge_rows(struct rows *rows)
 		to->nr = ticks_add(to->nr, from->nr);
 		to->user = ticks_add(to->user, from->user);
 		to->system = ticks_add(to->system, from->system);
+		to->squares += from->squares;
 	}
 	rows->nr = to + 1 - rows->rows;
 	if (!rows->in_order)

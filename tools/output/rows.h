@@ -23,6 +23,7 @@
  * @nr: The number of ticks of all these samples.
  * @user: Their user ticks, each weighted by its periods.
  * @system: Their system ticks, likewise.
+ * @squares: The sum of the squares of their weights.
  * @name: The name of the function, or a name in brackets.
  * @unnamed: The function is not known.
  * @binary: The path of the binary, or a name in brackets. For ticks during exec and exit, the name
@@ -43,6 +44,7 @@ struct row {
 	u64 nr;
 	u64 user;
 	u64 system;
+	double squares;
 	const char *name;
 	bool unnamed;
 	const char *binary;
@@ -118,6 +120,8 @@ struct rows_filter {
 	char *text;
 };
 
+bool row_matches(const struct rows_filter *filter, const struct row *row);
+
 /**
  * struct rows - The rows of a recording
  * @keys: The keys by which samples are added up. Without keys there is one row for each sample.
@@ -178,17 +182,27 @@ static inline u64 row_ticks(const struct row *row)
 	return ticks_add(row->user, row->system);
 }
 
-static inline double row_share(const struct rows *rows, const struct row *row)
+static inline double share_of(const struct rows *rows, u64 ticks)
 {
-	return rows->ticks ? (double)row_ticks(row) / rows->ticks : 0;
+	return rows->ticks ? (double)ticks / rows->ticks : 0;
 }
 
 /* Returns the standard error of the share. Weighted ticks are as good as fewer equal ones. */
-static inline double row_error(const struct rows *rows, const struct row *row)
+static inline double share_error(const struct rows *rows, u64 ticks)
 {
-	double share = row_share(rows, row);
+	double share = share_of(rows, ticks);
 
 	return rows->ticks ? sqrt(share * (1 - share) * rows->squares) / rows->ticks : 0;
+}
+
+static inline double row_share(const struct rows *rows, const struct row *row)
+{
+	return share_of(rows, row_ticks(row));
+}
+
+static inline double row_error(const struct rows *rows, const struct row *row)
+{
+	return share_error(rows, row_ticks(row));
 }
 
 #endif /* PROFIL_TOOLS_ROWS_H */

@@ -17,6 +17,9 @@
 #define WIDTH_MIN 40
 /* Prints less than a screen at once, keeps it on the screen at the end, and prints colours. */
 #define LESS_OPTIONS "FRX"
+/* Shares from these on have a colour, the same as in perf report. */
+#define SHARE_HIGH 0.05
+#define SHARE_MEDIUM 0.005
 
 static size_t terminal_width(void)
 {
@@ -37,6 +40,13 @@ void output_get_terminal(struct output_options *options)
 		options->width = WIDTH_MIN;
 	options->colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour) && terminal &&
 			  strcmp(terminal, "dumb");
+}
+
+const char *output_colour(const struct output_options *options, double share)
+{
+	if (!options->colour || share < SHARE_MEDIUM)
+		return "";
+	return share >= SHARE_HIGH ? OUTPUT_RED : OUTPUT_GREEN;
 }
 
 FILE *output_open_pager(void)

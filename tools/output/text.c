@@ -14,17 +14,10 @@
 
 #define NS_PER_MS 1e6
 
-/* The width of the numbers before the first key. */
-#define NUMBERS_WIDTH 15
-#define NUMBERS_WIDTH_CLASSIC 35
+/* The titles of the numbers before the first key, as wide as these. */
+#define TITLES "   share     +-"
+#define TITLES_CLASSIC "     ticks   seconds"
 #define GAP 2
-
-/* Shares from these on have a colour, the same as in perf report. */
-#define SHARE_HIGH 0.05
-#define SHARE_MEDIUM 0.005
-#define COLOUR_HIGH "\033[31m"
-#define COLOUR_MEDIUM "\033[32m"
-#define COLOUR_END "\033[m"
 
 /* ---- the heading of the counters of a process ---- */
 
@@ -54,19 +47,7 @@ static void print_classic_heading(FILE *out, const struct rows *rows)
 
 /* ---- the table ---- */
 
-/**
- * struct table - The part of the rows that is printed
- * @nr: The number of rows.
- * @widths: The width of the column of each key.
- */
-struct table {
-	const struct rows *rows;
-	const struct output_options *options;
-	size_t nr;
-	size_t widths[ROWS_KEYS_MAX];
-};
-
-static void print_cell(FILE *out, const struct table *table, size_t i, char *text)
+static void print_cell(FILE *out, const struct output_table *table, size_t i, char *text)
 {
 	size_t width = table->widths[i];
 	bool last = i + 1 == table->rows->nr_keys;
@@ -78,16 +59,14 @@ static void print_cell(FILE *out, const struct table *table, size_t i, char *tex
 	fprintf(out, "%*s%s%*s", GAP, "", text, last ? 0 : (int)(width - escape_width(text)), "");
 }
 
-static void print_numbers(FILE *out, const struct table *table, const struct row *row)
+static void print_numbers(FILE *out, const struct output_table *table, const struct row *row)
 {
 	const struct rows *rows = table->rows;
 	u64 ticks = row_ticks(row);
 	double share = row_share(rows, row);
-	const char *colour = "";
+	const char *colour = output_colour(table->options, share);
 
-	if (table->options->colour && share >= SHARE_MEDIUM)
-		colour = share >= SHARE_HIGH ? COLOUR_HIGH : COLOUR_MEDIUM;
-	fprintf(out, "%s%7.2f%%%s %5.2f%%", colour, 100 * share, *colour ? COLOUR_END : "",
+	fprintf(out, "%s%7.2f%%%s %5.2f%%", colour, 100 * share, *colour ? OUTPUT_PLAIN : "",
 		100 * row_error(rows, row));
 	if (rows->recording->is_classic && rows->recording->meta.tick_ns)
 		fprintf(out, " %9" PRIu64 " %9.3f", ticks, seconds_of(rows, ticks));
@@ -95,9 +74,9 @@ static void print_numbers(FILE *out, const struct table *table, const struct row
 		fprintf(out, " %9" PRIu64 " %9s", ticks, "-");
 }
 
-static void print_row(FILE *out, const struct table *table, const struct row *row)
+static void print_row(FILE *out, const struct output_table *table, const struct row *row)
 {
-	print_numbers(out, table, row);
+	table->print_numbers(out, table, row);
 	for (size_t i = 0; i < table->rows->nr_keys; i++) {
 		char *text = row_text(table->rows->keys[i], row);
 
@@ -108,10 +87,10 @@ static void print_row(FILE *out, const struct table *table, const struct row *ro
 }
 
 /* Makes each column as wide as its widest cell, and then the widest ones narrower until all fit. */
-static void choose_widths(struct table *table)
+static void choose_widths(struct output_table *table)
 {
 	const struct rows *rows = table->rows;
-	size_t all = rows->recording->is_classic ? NUMBERS_WIDTH_CLASSIC : NUMBERS_WIDTH;
+	size_t all = strlen(table->numbers);
 
 	for (size_t i = 0; i < rows->nr_keys; i++) {
 		size_t *width = &table->widths[i];
@@ -132,42 +111,48 @@ static void choose_widths(struct table *table)
 		for (size_t i = 1; i < rows->nr_keys; i++)
 			if (table->widths[i] >= table->widths[widest])
 				widest = i;
+		if (table->widths[widest] == 1)
+			break;
 		table->widths[widest]--;
 	}
 }
 
-static void print_table(FILE *out, const struct rows *rows, const struct output_options *options)
+void output_table(FILE *out, struct output_table *table)
 {
-	struct table table = { .rows = rows, .options = options, .nr = rows->nr };
+	const struct rows *rows = table->rows;
+	u64 lines = table->options->lines, rest = 0;
 	char title[16];
-	u64 rest = 0;
 
-	if (options->lines && options->lines < rows->nr)
-		table.nr = options->lines;
-	choose_widths(&table);
-	fprintf(out, "\n%8s %6s", "share", "+-");
-	if (rows->recording->is_classic)
-		fprintf(out, " %9s %9s", "ticks", "seconds");
+	table->nr = lines && lines < rows->nr ? lines : rows->nr;
+	choose_widths(table);
+	fprintf(out, "\n%s", table->numbers);
 	for (size_t i = 0; i < rows->nr_keys; i++)
-		print_cell(out, &table, i, strcpy(title, rows->keys[i]->title));
+		print_cell(out, table, i, strcpy(title, rows->keys[i]->title));
 	putc('\n', out);
-	for (size_t i = 0; i < table.nr; i++)
-		print_row(out, &table, &rows->rows[i]);
-	for (size_t i = table.nr; i < rows->nr; i++)
+	for (size_t i = 0; i < table->nr; i++)
+		print_row(out, table, &rows->rows[i]);
+	for (size_t i = table->nr; i < rows->nr; i++)
 		rest = ticks_add(rest, row_ticks(&rows->rows[i]));
-	if (table.nr < rows->nr)
+	if (table->nr < rows->nr)
 		fprintf(out, "%7.2f%%  in %zu more\n", 100.0 * rest / rows->ticks,
-			rows->nr - table.nr);
+			rows->nr - table->nr);
 }
 
 void output_text(FILE *out, const struct rows *rows, const struct output_options *options)
 {
+	struct output_table table = {
+		.rows = rows,
+		.options = options,
+		.numbers = rows->recording->is_classic ? TITLES TITLES_CLASSIC : TITLES,
+		.print_numbers = print_numbers,
+	};
+
 	if (rows->recording->is_classic)
 		print_classic_heading(out, rows);
 	else
 		output_heading(out, rows, options);
 	if (rows->nr)
-		print_table(out, rows, options);
+		output_table(out, &table);
 	/* A further report may follow, with --wait: separate them by an empty line. */
 	if (rows->nr && rows->recording->is_classic)
 		putc('\n', out);

@@ -73,8 +73,9 @@ struct search {
 	u64 address;
 	u64 *steps;		/* the work for this file */
 	Dwarf_Off last;		/* the last entry; in a hostile file, the next can be its child */
+	/* The functions at the address, the outermost first. At the start, those at another one. */
 	Dwarf_Die found[FRAMES_MAX];
-	size_t nr;		/* of functions, the outermost first */
+	size_t nr;
 };
 
 static void find_functions(struct search *search, Dwarf_Die *parent, int depth)
@@ -133,33 +134,58 @@ static void read_call(struct frame *frame, Dwarf_Die *unit, Dwarf_Die *callee, u
 							NULL, NULL), steps, names);
 }
 
-static void read_place(struct place *place, Dwarf_Die *unit, u64 *steps, struct obstack *names)
+/* Finds the functions at the address. Most often, it is in the same function as the one before. */
+static void find_functions_at(struct search *search, Dwarf_Die *unit, u64 address)
 {
-	struct search search = { .address = place->address, .steps = steps };
+	Dwarf_Die function = search->found[0];
+	const bool same = search->nr && dwarf_tag(&function) == DW_TAG_subprogram &&
+			  dwarf_haspc(&function, address) > 0;
+
+	search->address = address;
+	search->nr = same;
+	search->last = same ? dwarf_dieoffset(&function) : 0;
+	find_functions(search, same ? &function : unit, 0);
+}
+
+static void read_place(struct place *place, Dwarf_Die *unit, struct search *search,
+		       struct obstack *names)
+{
 	Dwarf_Line *line = dwarf_getsrc_die(unit, place->address);
 	const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
 	struct frame *frames;
 
-	find_functions(&search, unit, 0);
+	find_functions_at(search, unit, place->address);
 	if (file && !dwarf_lineno(line, &place->line))
 		place->source = obstack_copy0(names, file, strlen(file));
-	if (!search.nr)
+	if (!search->nr)
 		return;
-	frames = obstack_alloc(names, search.nr * sizeof(*frames));
-	for (size_t i = 0; i < search.nr; i++) {
+	frames = obstack_alloc(names, search->nr * sizeof(*frames));
+	for (size_t i = 0; i < search->nr; i++) {
 		frames[i] = (struct frame){
-			.name = copy_text(die_name(&search.found[i]), steps, names),
+			.name = copy_text(die_name(&search->found[i]), search->steps, names),
 		};
-		dwarf_decl_line(&search.found[i], &frames[i].start);
-		if (i + 1 < search.nr)
-			read_call(&frames[i], unit, &search.found[i + 1], steps, names);
+		dwarf_decl_line(&search->found[i], &frames[i].start);
+		if (i + 1 < search->nr)
+			read_call(&frames[i], unit, &search->found[i + 1], search->steps, names);
 	}
-	frames[search.nr - 1].source = place->source;
-	frames[search.nr - 1].line = place->line;
+	frames[search->nr - 1].source = place->source;
+	frames[search->nr - 1].line = place->line;
 	if (line)
-		dwarf_linediscriminator(line, &frames[search.nr - 1].discriminator);
+		dwarf_linediscriminator(line, &frames[search->nr - 1].discriminator);
 	place->frames = frames;
-	place->nr_frames = search.nr;
+	place->nr_frames = search->nr;
+}
+
+/* Reads the places from address @start up to @end, which are in the unit. */
+static void read_range(struct lookup *lookup, Dwarf_Die *unit, u64 start, u64 end,
+		       struct obstack *names)
+{
+	struct search search = { .steps = &lookup->steps };
+
+	for (size_t i = lookup_index(lookup, start);
+	     i < lookup->nr && lookup->places[i].address < end; i++)
+		if (!lookup->places[i].source)
+			read_place(&lookup->places[i], unit, &search, names);
 }
 
 /* Reads the places in the ranges of addresses of each unit. */
@@ -172,10 +198,7 @@ static void read_units(struct lookup *lookup, Dwarf *dwarf, struct obstack *name
 
 	while (!dwarf_get_units(dwarf, unit, &unit, NULL, NULL, &die, NULL))
 		for (at = 0; (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0;)
-			for (size_t i = lookup_index(lookup, start);
-			     i < lookup->nr && lookup->places[i].address < end; i++)
-				if (!lookup->places[i].source)
-					read_place(&lookup->places[i], &die, &lookup->steps, names);
+			read_range(lookup, &die, start, end, names);
 }
 
 static bool has_units(Dwarf *dwarf)

@@ -83,3 +83,11 @@ void lookup_copy_names(struct lookup *lookup, struct obstack *names)
 		found->name = copy;
 	}
 }
+
+const char *place_inlined(const struct place *place)
+{
+	for (size_t i = place->nr_frames; i-- > 1;)
+		if (place->frames[i].name)
+			return place->frames[i].name;
+	return NULL;
+}

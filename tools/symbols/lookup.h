@@ -101,4 +101,7 @@ size_t lookup_index(const struct lookup *lookup, u64 address);
 /* Returns the place @where, which must be one of those of lookup_init(). */
 struct place *lookup_place(const struct lookup *lookup, u64 where);
 
+/* Returns the innermost inlined function at the place that has a name, or NULL. */
+const char *place_inlined(const struct place *place);
+
 #endif /* PROFIL_TOOLS_LOOKUP_H */

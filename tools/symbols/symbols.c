@@ -153,31 +153,58 @@ static bool is_recorded_file(const struct elf_file *file, const struct format_fi
 	return data->size == (u64)st->st_size && data->mtime == time_ns(st->st_mtim);
 }
 
-/* Reads the functions, if @fd is the file that was recorded, and closes @fd. */
-static const char *read_file(struct symbols *symbols, struct lookup *lookup,
-			     const struct format_file *data, bool lines, int fd)
+/* What to read from a file: functions, or code. */
+struct request {
+	struct lookup *lookup;
+	bool lines;
+	struct symbols_code *code;
+};
+
+static void read_functions(struct symbols *symbols, const struct request *request,
+			   const struct elf_file *file, const char *path)
+{
+	request->lookup->address_size = gelf_getclass(file->elf) == ELFCLASS32 ? 4 : 8;
+	extract_functions(request->lookup, file, symbols->root, path, &symbols->memory);
+	if (request->lines)
+		lines_read(request->lookup, file, symbols->root, path, &symbols->memory);
+}
+
+static const char *read_code(struct symbols_code *code, const struct elf_file *file)
+{
+	GElf_Ehdr ehdr;
+
+	gelf_getehdr(file->elf, &ehdr);
+	code->machine = ehdr.e_machine;
+	return pread(file->fd, code->bytes, code->size, code->offset) == (ssize_t)code->size ?
+	       NULL : "its code is not in the file";
+}
+
+/* Reads the file, if @fd is the one that was recorded, and closes @fd. */
+static const char *read_file(struct symbols *symbols, const struct request *request,
+			     const struct format_file *data, int fd)
 {
 	const char *problem = NOT_ELF;
 	struct elf_file file;
 
 	if (elf_file_open(&file, fd)) {
 		problem = NULL;
-		lookup->address_size = gelf_getclass(file.elf) == ELFCLASS32 ? 4 : 8;
-		extract_functions(lookup, &file, symbols->root, data->path, &symbols->memory);
-		if (lines)
-			lines_read(lookup, &file, symbols->root, data->path, &symbols->memory);
+		if (request->code)
+			problem = read_code(request->code, &file);
+		else
+			read_functions(symbols, request, &file, data->path);
 	}
-	/* While the functions were read, another file may have been written. */
+	/* While the file was read, another one may have been written. */
 	if (!is_recorded_file(&file, data) || !elf_file_unchanged(&file)) {
 		problem = "changed since the recording";
-		lookup_clear(lookup);
+		if (request->lookup)
+			lookup_clear(request->lookup);
 	}
 	elf_file_close(&file);
 	return problem;
 }
 
-const char *symbols_read(struct symbols *symbols, struct lookup *lookup,
-			 const struct format_file *file, bool lines)
+static const char *find_file(struct symbols *symbols, const struct request *request,
+			     const struct format_file *file)
 {
 	const char *problem = "not found here; see --symfs";
 	int fd;
@@ -186,7 +213,7 @@ const char *symbols_read(struct symbols *symbols, struct lookup *lookup,
 		return "code made at run time; profil(1) says how it gets names";
 	fd = file_open(symbols->root, file->path, 0);
 	if (fd >= 0)
-		problem = read_file(symbols, lookup, file, lines, fd);
+		problem = read_file(symbols, request, file, fd);
 	else if (errno == ENOEXEC)
 		problem = NOT_ELF;
 	else if (errno == EACCES || errno == EPERM)
@@ -194,5 +221,27 @@ const char *symbols_read(struct symbols *symbols, struct lookup *lookup,
 	if (!problem)
 		return NULL;
 	fd = download_open("executable", file->build_id, file->build_id_len);
-	return fd >= 0 && !read_file(symbols, lookup, file, lines, fd) ? NULL : problem;
+	return fd >= 0 && !read_file(symbols, request, file, fd) ? NULL : problem;
+}
+
+const char *symbols_read(struct symbols *symbols, struct lookup *lookup,
+			 const struct format_file *file, bool lines)
+{
+	return find_file(symbols, &(struct request){ .lookup = lookup, .lines = lines }, file);
+}
+
+const char *symbols_read_code(struct symbols *symbols, struct symbols_code *code,
+			      const struct format_file *file)
+{
+	return find_file(symbols, &(struct request){ .code = code }, file);
+}
+
+FILE *symbols_open_source(const struct symbols *symbols, const char *path, struct stat *st)
+{
+	int fd = *path == '/' ? file_open(symbols->root, path, 0) : -1;
+	FILE *file = fd >= 0 && !fstat(fd, st) ? fdopen(fd, "re") : NULL;
+
+	if (fd >= 0 && !file)
+		close(fd);
+	return file;
 }

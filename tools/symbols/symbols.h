@@ -5,6 +5,8 @@
 #ifndef PROFIL_TOOLS_SYMBOLS_H
 #define PROFIL_TOOLS_SYMBOLS_H
 
+#include <sys/stat.h>
+
 #include "recording/format.h"
 #include "symbols/lookup.h"
 
@@ -37,5 +39,26 @@ const char *symbols_inlined(struct symbols *symbols, const char *name);
  */
 const char *symbols_read(struct symbols *symbols, struct lookup *lookup,
 			 const struct format_file *file, bool lines);
+
+/**
+ * struct symbols_code - Instructions of a file
+ * @offset: Their offset in the file.
+ * @size: Their number of bytes.
+ * @bytes: Out: the bytes. The caller allocates them.
+ * @machine: Out: an EM_* constant.
+ */
+struct symbols_code {
+	u64 offset;
+	size_t size;
+	u8 *bytes;
+	int machine;
+};
+
+/* Reads instructions. Returns the same as symbols_read(). */
+const char *symbols_read_code(struct symbols *symbols, struct symbols_code *code,
+			      const struct format_file *file);
+
+/* Opens a source file. Returns NULL if it is not found, or not a regular file. */
+FILE *symbols_open_source(const struct symbols *symbols, const char *path, struct stat *st);
 
 #endif /* PROFIL_TOOLS_SYMBOLS_H */

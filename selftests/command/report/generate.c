@@ -5,6 +5,7 @@
  *
  * Each line describes one item. Blanks separate words, and \xNN is any byte:
  *
+ *	clock NS			the period of the clock in the next meta, if not 4 ms
  *	meta FLAGS MODES HOST RELEASE [COMMAND]
  *	file ID PATH			an existing file
  *	stale ID PATH			an existing file, with an identity that does not match
@@ -42,6 +43,7 @@
 #define TICK_NS 4000000
 #define FILES_MAX 64
 
+static u64 tick_ns = TICK_NS;
 static u32 file_flags[FILES_MAX];
 static char *words[WORDS_MAX + 1];
 static int nr_words;
@@ -96,7 +98,7 @@ static void write_meta(struct format_writer *writer)
 	struct format_meta meta = {
 		.start_time = START_TIME,
 		.start_monotonic = START_MONOTONIC,
-		.tick_ns = TICK_NS,
+		.tick_ns = tick_ns,
 		.flags = number(1),
 		.modes = number(2),
 		.hostname = word(3),
@@ -289,7 +291,9 @@ static void interpret(struct format_writer *writer, char *line)
 	split(line);
 	if (!nr_words)
 		return;
-	if (!strcmp(words[0], "meta"))
+	if (!strcmp(words[0], "clock"))
+		tick_ns = number(1);
+	else if (!strcmp(words[0], "meta"))
 		write_meta(writer);
 	else if (!strcmp(words[0], "file"))
 		write_file(writer, 0);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hostile PROGRAM PROGRAM FILE...: runs profil report and profil export, in this process, on
- * recordings that are truncated, damaged or malicious, and looks up symbols in damaged programs. It
- * should be built with -fsanitize=address,undefined. Prints TAP. PROFIL_FUZZ_ROUNDS (2000) is the
- * number of random changes, and PROFIL_FUZZ_SEED (default: the time) their seed, which is printed.
+ * hostile PROGRAM PROGRAM FILE...: runs profil report, export and diff, in this process, on
+ * recordings that are truncated, damaged or malicious, and looks up symbols and lists functions in
+ * damaged programs. It should be built with -fsanitize=address,undefined. Prints TAP.
+ * PROFIL_FUZZ_ROUNDS (2000) is the number of random changes, and PROFIL_FUZZ_SEED (default: the
+ * time) their seed, which is printed.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -20,6 +21,7 @@
 #include <zlib.h>
 
 #include "commands/command.h"
+#include "output/listing.h"
 #include "recording/format.h"
 #include "symbols/symbols.h"
 
@@ -123,6 +125,20 @@ static int report(const struct bytes *bytes, const char *sort)
 	status = command_report(5, args);
 	close(fd);
 	return status;
+}
+
+/* Compares two recordings. */
+static void compare(const struct bytes *a, const struct bytes *b, bool shares)
+{
+	char name[] = "diff", share[] = "--share", paths[2][64];
+	char *args[5] = { name, paths[0], paths[1], share };
+	int fds[2] = { memory(a), memory(b) };
+
+	for (int i = 0; i < 2; i++)
+		snprintf(paths[i], sizeof(paths[i]), "/proc/self/fd/%d", fds[i]);
+	command_diff(3 + shares, args);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 /*
@@ -399,6 +415,7 @@ static bool rounds(const struct bytes *corpus, int nr_corpus, u64 nr)
 		if (!any(8))
 			bytes.len = any(bytes.len + 1);
 		report(&bytes, sorts[any(sizeof(sorts) / sizeof(*sorts))]);
+		compare(&bytes, from, any(2));
 	}
 	free(bytes.data);
 	return true;
@@ -418,6 +435,22 @@ static void damage(const struct bytes *bytes)
 		else if (at + 8 <= bytes->len)
 			memcpy(bytes->data + at / 4 * 4, &value, 4 + 4 * any(2));
 	}
+}
+
+/* Lists the function at an offset in a file, if there is one. */
+static void list(struct symbols *symbols, const struct format_file *data, u64 offset)
+{
+	struct recording_file file = { .data = *data };
+	struct recording_sample sample = { .file = &file, .offset = offset, .user = 1, .nr = 1 };
+	struct recording recording = { .samples = &sample, .nr_samples = 1 };
+	struct rows rows = { .recording = &recording };
+	struct row row = { .sample = &sample, .name = "", .label = "" };
+	struct listing listing = { .symbols = symbols, .rows = &rows, .row = &row };
+	const struct output_options options = { .width = 80 };
+
+	if (!listing_make(&listing))
+		listing_print(stdout, &listing, &options);
+	listing_free(&listing);
 }
 
 /* The results do not matter, but the look-ups cover the whole file. */
@@ -446,6 +479,8 @@ static bool programs(const struct bytes *whole, u64 nr)
 		for (size_t j = 0; j < nr; j++)
 			if (lookup.places[j].found.name)
 				symbols_name(symbols, lookup.places[j].found.name);
+		for (size_t j = 0; j < nr; j += 1 + any(nr / 4))
+			list(symbols, &file, lookup.places[j].where);
 		lookup_free(&lookup);
 		symbols_free(symbols);
 		close(fd);

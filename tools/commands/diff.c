@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * profil diff: prints the changes between two recordings
+ */
+#define _GNU_SOURCE
+#include <err.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libiberty/libiberty.h>
+
+#include "commands/command.h"
+#include "output/changes.h"
+#include "output/escape.h"
+#include "output/output.h"
+#include "recording/accounting.h"
+
+/* The titles of the numbers before the first key, as wide as these. */
+#define TITLES_TIME	"    A (s)     B (s)    change     +-      p"
+#define TITLES_SHARE	"        A         B    change     +-      p"
+
+/* A smaller probability is not printed. */
+#define CHANCE_MIN	(1 / 1e99)
+
+struct diff {
+	const char *paths[2];
+	struct recording *recordings[2];
+	struct rows rows[2];
+	struct changes changes;
+	struct output_options options;
+	int demangle;			/* int: getopt_long() sets these */
+	int no_pager;
+	int csv;
+};
+
+static void usage(FILE *out)
+{
+	fputs("usage: profil diff [OPTION...] A B\n"
+	      "\n"
+	      "Prints the functions whose CPU time differs between the recordings A and B.\n"
+	      "\n"
+	      "      --share         compare shares instead of CPU time\n"
+	      "      --full-names    do not shorten names to the width of the terminal\n"
+	      "      --no-demangle   do not demangle names\n"
+	      "      --symfs DIR     find binaries and debug files below DIR\n"
+	      "      --no-pager      do not use a pager\n"
+	      "      --csv           print all functions as comma-separated values\n"
+	      "  -h, --help          print this help\n", out);
+}
+
+/* Returns the exit status, or -1 if the command shall continue. */
+static int parse_options(int argc, char **argv, struct diff *diff)
+{
+	enum { SYMFS = 256 };
+	const struct option table[] = {
+		{ "share", no_argument, &diff->changes.shares, true },
+		{ "full-names", no_argument, &diff->options.full_names, true },
+		{ "no-demangle", no_argument, &diff->demangle, false },
+		{ "symfs", required_argument, NULL, SYMFS },
+		{ "no-pager", no_argument, &diff->no_pager, true },
+		{ "csv", no_argument, &diff->csv, true },
+		{ "help", no_argument, NULL, 'h' },
+		{ }
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "h", table, NULL)) >= 0) {
+		switch (option) {
+		case SYMFS:
+			diff->rows[0].symfs = optarg;
+			diff->rows[1].symfs = optarg;
+			break;
+		case 'h':
+			usage(stdout);
+			return 0;
+		case 0:		/* getopt_long() has set the option */
+			break;
+		default:
+			usage(stderr);
+			return COMMAND_USAGE;
+		}
+	}
+	if (argc - optind < 2) {
+		warnx("two recordings are needed");
+		return COMMAND_USAGE;
+	}
+	if (argc - optind > 2) {
+		warnx("unexpected argument \"%s\"", argv[optind + 2]);
+		return COMMAND_USAGE;
+	}
+	diff->paths[0] = argv[optind];
+	diff->paths[1] = argv[optind + 1];
+	return -1;
+}
+
+/* ---- reading ---- */
+
+static bool read_recording(struct diff *diff, int side)
+{
+	const struct recording_filter all = { .cpu = -1 };
+	struct rows *rows = &diff->rows[side];
+	const char *error, *path = diff->paths[side];
+
+	diff->recordings[side] = recording_read(path, &all, &error);
+	if (!diff->recordings[side]) {
+		warnx("%s: %s", path, error);
+		return false;
+	}
+	rows->demangle = diff->demangle;
+	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_DSO];
+	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_SYMBOL];
+	if (!rows_make(rows, diff->recordings[side])) {
+		warn("%s", rows->symfs);
+		return false;
+	}
+	diff->changes.rows[side] = rows;
+	return true;
+}
+
+/* Can the recording be compared? If it has no sample because it is damaged, it cannot. */
+static bool is_comparable(const struct diff *diff, int side)
+{
+	const struct recording *recording = diff->recordings[side];
+	const char *problem = NULL;
+
+	if (!recording->nr && (recording->skipped_bytes || recording->error))
+		problem = "no sample can be read";
+	else if (!diff->rows[side].ticks && diff->changes.shares)
+		problem = "there are no samples, so there are no shares";
+	else if (!recording->meta.tick_ns && !diff->changes.shares)
+		problem = "its frequency is not known; use --share";
+	if (problem)
+		warnx("%s: %s", diff->paths[side], problem);
+	return !problem;
+}
+
+/* ---- printing ---- */
+
+static void print_numbers(FILE *out, const struct output_table *table, const struct row *row)
+{
+	const struct changes *changes = table->data;
+	const struct change *change = &changes->changes[row - changes->names];
+	const char *colour = "";
+
+	if (table->options->colour)
+		colour = change->difference > 0 ? OUTPUT_RED : OUTPUT_GREEN;
+	if (changes->shares)
+		fprintf(out, "%8.2f%% %8.2f%% %s%+8.2f%%%s %5.2f%%", 100 * change->value[0],
+			100 * change->value[1], colour, 100 * change->difference,
+			*colour ? OUTPUT_PLAIN : "", 100 * change->error);
+	else
+		fprintf(out, "%9.3f %9.3f %s%+9.3f%s %6.3f", change->value[0], change->value[1],
+			colour, change->difference, *colour ? OUTPUT_PLAIN : "", change->error);
+	if (change->chance < CHANCE_MIN)
+		fprintf(out, " <%.0e", CHANCE_MIN);
+	else
+		fprintf(out, " %6.0e", change->chance);
+}
+
+static void print_value(FILE *out, const struct changes *changes, double value)
+{
+	if (changes->shares)
+		fprintf(out, "%.2f%%", 100 * value);
+	else
+		fprintf(out, "%.3f s", value);
+}
+
+/* Says how small a change could have been seen. */
+static void print_nothing(FILE *out, const struct changes *changes)
+{
+	size_t hottest;
+	double value;
+
+	if (!changes->nr) {
+		fputs("\nno function changed: there are no samples\n", out);
+		return;
+	}
+	hottest = changes_sensitivity(changes, &value);
+	fputs("\nno function changed significantly;\n  ", out);
+	if (value <= __DBL_MAX__)
+		print_value(out, changes, value);
+	else
+		fputs("no higher value", out);
+	fputs(" instead of ", out);
+	print_value(out, changes, changes->changes[hottest].value[0]);
+	fputs(" in ", out);
+	escape_print(out, changes->names[hottest].name);
+	fputs(", the hottest one, would be significant\n", out);
+}
+
+/* Prints the warnings of both, for the CSV format, which has no heading. */
+static void print_warnings(FILE *out, const struct diff *diff)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *memory;
+
+	for (int i = 0; i < 2; i++) {
+		memory = open_memstream(&text, &size);
+		if (!memory)
+			xmalloc_failed(0);
+		output_warnings(memory, diff->recordings[i]);
+		if (fclose(memory))
+			xmalloc_failed(0);
+		if (*text) {
+			escape_print(out, diff->paths[i]);
+			fprintf(out, ":\n%s", text);
+		}
+		free(text);
+	}
+}
+
+static void print_modes(FILE *out, const struct diff *diff)
+{
+	if (diff->recordings[0]->meta.modes != diff->recordings[1]->meta.modes)
+		fprintf(out, "%swarning: only one of the recordings has ticks in the kernel%s\n",
+			diff->options.colour ? OUTPUT_YELLOW : "",
+			diff->options.colour ? OUTPUT_PLAIN : "");
+}
+
+static void print_text(FILE *out, const struct diff *diff)
+{
+	const struct changes *changes = &diff->changes;
+	struct rows shown = diff->rows[0];
+	struct output_table table = {
+		.rows = &shown,
+		.options = &diff->options,
+		.numbers = changes->shares ? TITLES_SHARE : TITLES_TIME,
+		.print_numbers = print_numbers,
+		.data = changes,
+	};
+
+	print_modes(out, diff);
+	for (int i = 0; i < 2; i++) {
+		fprintf(out, "%c: ", 'A' + i);
+		escape_print(out, diff->paths[i]);
+		putc('\n', out);
+		output_heading(out, &diff->rows[i], &diff->options);
+	}
+	if (!changes->nr_significant) {
+		print_nothing(out, changes);
+		return;
+	}
+	fprintf(out, "\n%s of %s functions changed significantly\n",
+		number(changes->nr_significant).text, number(changes->nr).text);
+	shown.rows = changes->names;
+	shown.nr = changes->nr_significant;
+	output_table(out, &table);
+}
+
+static void print_csv(FILE *out, const struct diff *diff)
+{
+	const struct changes *changes = &diff->changes;
+
+	fputs("a,b,change,error,p,changed,dso,symbol\n", out);
+	for (size_t i = 0; i < changes->nr; i++) {
+		const struct change *change = &changes->changes[i];
+
+		fprintf(out, "%.9g,%.9g,%.9g,%.9g,%.3g,%d", change->value[0], change->value[1],
+			change->difference, change->error, change->chance,
+			i < changes->nr_significant);
+		for (size_t j = 0; j < diff->rows[0].nr_keys; j++)
+			output_csv_key(out, diff->rows[0].keys[j], &changes->names[i]);
+		putc('\n', out);
+	}
+	print_modes(stderr, diff);
+	print_warnings(stderr, diff);
+}
+
+/* Prints the changes. Returns the exit status. */
+static int print_diff(struct diff *diff)
+{
+	FILE *out;
+	bool done;
+
+	if (!is_comparable(diff, 0) || !is_comparable(diff, 1))
+		return COMMAND_FAILED;
+	changes_make(&diff->changes);
+	if (diff->csv) {
+		print_csv(stdout, diff);
+		done = true;
+	} else {
+		output_get_terminal(&diff->options);
+		out = diff->no_pager ? stdout : output_open_pager();
+		print_text(out, diff);
+		done = output_close_pager(out);
+		if (!done)
+			warn("cannot write");
+	}
+	changes_free(&diff->changes);
+	return done ? 0 : COMMAND_FAILED;
+}
+
+int command_diff(int argc, char **argv)
+{
+	struct diff diff = { .demangle = true };
+	int status;
+
+	command_set_name(argv, "profil diff");
+	status = parse_options(argc, argv, &diff);
+	if (status >= 0)
+		return status;
+	status = COMMAND_FAILED;
+	if (read_recording(&diff, 0) && read_recording(&diff, 1))
+		status = print_diff(&diff);
+	for (int i = 0; i < 2; i++) {
+		rows_free(&diff.rows[i]);
+		if (diff.recordings[i])
+			recording_free(diff.recordings[i]);
+	}
+	return status;
+}
