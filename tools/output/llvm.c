@@ -79,8 +79,8 @@ static bool is_usable(const struct frame *frame)
 }
 
 /*
- * LLVM keeps two other numbers in the upper bits of a discriminator. If bit 0 is set, its own number
- * is 0. Otherwise that has 5 bits from bit 1 on, or 12 bits if bit 6 is set.
+ * LLVM keeps two other numbers in the upper bits of a discriminator. If bit 0 is set, the number
+ * itself is 0. Otherwise it has 5 bits from bit 1 on, or 12 bits if bit 6 is set.
  */
 static unsigned int base_discriminator(unsigned int discriminator)
 {
