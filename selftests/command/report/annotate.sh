@@ -168,10 +168,10 @@ nop" eval "annotated code bad | sed -n 's/ *[0-9a-f]*  (bad)\$//p; s/.* nop/nop/
 		eval "'$tmp/profil' annotate -i '$tmp/riscv.data' | grep note" &&
 	same "        1   25.00%
         3   75.00%" eval "annotated riscv | sed -n 's/  *[0-9a-f]\{6\}\$//p'" &&
-	mkdir -p "$tmp/nothing" && echo text | tee "$tmp/nothing/libcapstone.so.4" \
-		>"$tmp/nothing/libcapstone.so.5" &&
+	mkdir -p "$tmp/no_library" && echo text | tee "$tmp/no_library/libcapstone.so.4" \
+		>"$tmp/no_library/libcapstone.so.5" &&
 	same "note: to see the instructions, install libcapstone
-        5  100.00%" eval "LD_LIBRARY_PATH='$tmp/nothing' '$tmp/profil' annotate \
+        5  100.00%" eval "LD_LIBRARY_PATH='$tmp/no_library' '$tmp/profil' annotate \
 		-i '$tmp/code.data' bad | sed -n 's/^\(note: to.*libcapstone\)[0-9]$/\1/p; s/^  *8 /        5 /; s/  *[0-9a-f]\{6\}\$//p'"
 }
 
