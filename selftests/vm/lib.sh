@@ -83,7 +83,8 @@ cached() {
 		touch "$place.new"
 		mv "$place.new" "$place"
 		rm -f "$place.log"
-		find "$cache" -maxdepth 1 -name "${name%%-*}-*" -mtime +30 -print0 |
+		# Not NAME.new: while it is being made, it may have the age of what is put into it.
+		find "$cache" -maxdepth 1 -name "${name%%-*}-*[0-9a-f]" -mtime +30 -print0 |
 			while IFS= read -r -d '' old; do
 				remove "$old"
 			done
