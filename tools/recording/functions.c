@@ -65,17 +65,20 @@ void functions_free(struct functions *functions)
 	free(functions);
 }
 
-void functions_file(struct functions *functions, u32 file, int fd)
+struct source *functions_file(struct functions *functions, u32 file, int fd)
 {
+	struct source *source = &functions->sources[functions->nr];
 	struct stat st;
 
 	if (fd < 0)
-		return;
+		return NULL;
 	if (functions->nr - functions->nr_processes == SOURCES_MAX || fstat(fd, &st)) {
 		close(fd);
-		return;
+		return NULL;
 	}
-	functions->sources[functions->nr++] = (struct source){ .file = file, .fd = fd, .st = st };
+	functions->nr++;
+	*source = (struct source){ .file = file, .fd = fd, .st = st };
+	return source;
 }
 
 static void source_add(struct source *source, u64 place)
@@ -98,11 +101,10 @@ static void source_add(struct source *source, u64 place)
 	source->places[source->nr++] = place;
 }
 
-void functions_sample(struct functions *functions, u32 file, u64 offset)
+void functions_sample(struct source *source, u64 offset)
 {
-	for (size_t i = 0; i < functions->nr; i++)
-		if (functions->sources[i].file == file)
-			source_add(&functions->sources[i], offset);
+	if (source)
+		source_add(source, offset);
 }
 
 void functions_address(struct functions *functions, u32 thread, const struct profil_record *record)

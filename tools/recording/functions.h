@@ -16,11 +16,14 @@
 struct functions *functions_new(void);
 void functions_free(struct functions *functions);
 
-/* @file: format_file.id. @fd belongs to @functions from then on; -1: the file cannot be read. */
-void functions_file(struct functions *functions, u32 file, int fd);
+/*
+ * @file: format_file.id. @fd belongs to @functions from then on; -1: the file cannot be read.
+ * Returns NULL if the functions of this file will not be written.
+ */
+struct source *functions_file(struct functions *functions, u32 file, int fd);
 
-/* Notes a sample in a file. */
-void functions_sample(struct functions *functions, u32 file, u64 offset);
+/* Notes a sample in a file. Does nothing if @source is NULL. */
+void functions_sample(struct source *source, u64 offset);
 
 /*
  * Notes a sample that is not in a file. @thread: format_thread.id of its thread. The process must
