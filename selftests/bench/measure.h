@@ -61,6 +61,7 @@ void die(const char *what) __attribute__((noreturn));
 u64 now(void);
 void pause_ms(unsigned int ms);
 bool hook_is(int hook);
+bool wait_for_no_hook(void);		/* it is removed linger_s after the last session */
 double median_of(double *values, unsigned int nr);
 double shift_of(const struct gaps *with, const struct gaps *without);
 
