@@ -12,7 +12,7 @@
 
 #include "../util.h"
 
-/* More work is not done for a file: all functions of a hostile one may contain all places. */
+/* The maximum work for a file: in a hostile file, all functions may contain all places. */
 #define STEPS_MAX	(1ULL << 28)
 
 /**
@@ -32,7 +32,7 @@ struct function {
  * @name: Its name, mangled; or NULL.
  * @start: The line where it is declared; 0 if it is not known.
  * @source: The source file of @line, or NULL.
- * @line: In the innermost function, the line of the place. In the others, that of the inlined call.
+ * @line: In the innermost function, the line of the place; in others, the line of the inlined call.
  * @discriminator: Distinguishes blocks of code in this line.
  */
 struct frame {
