@@ -457,7 +457,7 @@ TEST_F(sprofil, a_pc_in_no_region_is_counted_in_the_overflow_bin)
 	unsigned int nr_tests, at;
 	struct profil_stats s;
 
-	/* At each position in the array. */
+	/* The overflow bin can be at each position in the array. */
 	for (nr_tests = 0, at = 1; nr_tests < 3; nr_tests++) {
 		struct prof swap = profs[at];
 

@@ -212,7 +212,7 @@ TEST_F(osf1, a_length_of_0_is_on_and_counts_nothing)
 		EXPECT_EQ(s.ticks, s.outside);
 		EXPECT_EQ(0, hits());
 	}
-	/* Also without a buffer, and as a replacement. */
+	/* The same is true without a buffer, and for a replacement. */
 	EXPECT_EQ(0, on(NULL, 0, 0, 0177777));
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* What module/bins.h needs of the kernel's headers */
+/* The parts of the kernel's headers that module/bins.h needs */
 typedef uint8_t u8;
 typedef uint32_t u32;
 typedef uint64_t u64;

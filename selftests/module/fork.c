@@ -1047,7 +1047,7 @@ TEST_F(forked, childs_session_is_set_up_while_a_thread_is_in_a_system_call)
 	expect_child(_metadata, child_with_a_thread_in_a_call);
 }
 
-/* The thread that would have to provide the missing page is the one that the tick interrupts. */
+/* The tick interrupts the very thread that would have to provide the missing page. */
 static void child_that_serves_its_pages(void)
 {
 	struct uffdio_api api = { .api = UFFD_API };

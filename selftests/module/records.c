@@ -54,7 +54,7 @@ static struct shared {
 	struct profil_stats stats;
 } *shared;
 
-#define LATE "with PREEMPT_RT what was mapped when the tick came is not known"
+#define LATE "with PREEMPT_RT the mapping at the time of a tick can be unknown"
 
 static int fd = -1;		/* of the session under test */
 

@@ -906,7 +906,7 @@ static void act(struct actor *a, unsigned int n)
 	}
 }
 
-/* Creates what actions need: buffers, and sessions that count in them. */
+/* Creates the buffers that actions need, and sessions that count in them. */
 static void create_sessions(struct actor *a)
 {
 	for (u32 n = 0; n < SLOTS; n++)

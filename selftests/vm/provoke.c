@@ -93,5 +93,5 @@ module_init(provoke_init);
 static void __exit provoke_exit(void) { }
 module_exit(provoke_exit);
 
-MODULE_DESCRIPTION("Provokes what selftests/vm/run must notice");
+MODULE_DESCRIPTION("Provokes errors that selftests/vm/run must notice");
 MODULE_LICENSE("GPL");
