@@ -214,7 +214,7 @@ int profil_pending_set_up(struct profil_space *space)
 {
 	int err;
 
-	/* Once the child runs, none is added. One that was removed is set up under home->lock. */
+	/* When the child runs, no session is added. A removed one is set up under home->lock. */
 	if (list_empty_careful(&space->pending))
 		return 0;
 	if (mutex_lock_killable(&space->setup_lock))

@@ -333,7 +333,7 @@ static u32 sample_record_flags(const struct task_struct *task)
 	/* Only @task changes these flags. The tick may have interrupted such a change. */
 	if (data_race(task->flags) & PF_EXITING)
 		return PROFIL_RECORD_SYSTEM | PROFIL_RECORD_EXIT;
-	/* Likewise. */
+	/* The same is true for in_execve. */
 	return PROFIL_RECORD_SYSTEM | (data_race(!!task->in_execve) ? PROFIL_RECORD_EXEC : 0);
 }
 
