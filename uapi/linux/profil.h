@@ -263,7 +263,7 @@ struct profil_range {
  *	time from one tick of the session to the next, from profil_query.min_period to
  *	profil_query.max_period. A period below min_period fails with EPERM; one below 10,000 or
  *	above max_period fails with EINVAL. With PROFIL_START_JITTER each period has a random
- *	length from half of @period to one and a half, so that a program cannot stay in step
+ *	length from half to one and a half times @period, so that a program cannot stay in step
  *	with the ticks.
  *
  * A session with a period has a clock of its own. The clock runs on a CPU while a target of
