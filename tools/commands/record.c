@@ -858,7 +858,7 @@ static int record_target(struct recorder *r)
 	if (reason != FORMAT_END_SIGNAL || r->failed)
 		wait_for_command(r);
 	if (r->child)
-		warnx("%s continues, and is not recorded", r->target);
+		warnx("%s continues, but is no longer recorded", r->target);
 	return exit_status(r);
 }
 

@@ -56,7 +56,7 @@ static struct test make_test(const struct changes *changes, const struct change 
 		double others = mean_weight(rows->ticks - change->ticks[i],
 					    rows->squares - change->squares[i]);
 
-		/* The error of a share is also that of the other ticks. */
+		/* The error of a share includes the error of the other ticks. */
 		if (!change->ticks[i] || (test.shares && weight < others))
 			weight = others;
 		test.ticks[i] = round_down(change->ticks[i] / weight + 0.5);

@@ -144,7 +144,7 @@ static const char *write_gmon(FILE *out, const struct rows *rows)
 
 const struct output_format output_gmon = {
 	.name = "gmon",
-	.about = "gprof, for the program with the most ticks, or that of --dso",
+	.about = "gprof: the program with the most ticks, or the one of --dso",
 	.is_binary = true,
 	.write = write_gmon,
 };

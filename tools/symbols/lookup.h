@@ -46,7 +46,7 @@ struct frame {
 /**
  * struct place - An offset in a file, or an address
  * @where: The offset or address.
- * @address: The address to which the function is compared. In files, it is that of the linker.
+ * @address: The address to which the function is compared. In files, the linker has set it.
  * @found: The function that contains it.
  * @source: The source file, or NULL. Only lines_read() sets this and the next members.
  * @line: The line in it.
@@ -98,7 +98,7 @@ void lookup_copy_names(struct lookup *lookup, struct obstack *names);
 /* Returns the index of the first place whose address is @address or more. */
 size_t lookup_index(const struct lookup *lookup, u64 address);
 
-/* Returns the place @where, which must be one of those of lookup_init(). */
+/* Returns the place @where, which must be one of the places of lookup_init(). */
 struct place *lookup_place(const struct lookup *lookup, u64 where);
 
 /* Returns the innermost inlined function at the place that has a name, or NULL. */
