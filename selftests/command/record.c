@@ -2,9 +2,9 @@
 /*
  * profil record: compares the recording with its statistics and with the programs that ran.
  *
- * The command is that of the tree; or the one in the environment's PROFIL; or the installed one. It
- * records record_work, which is beside this program. Unless a test says so, the user is an ordinary
- * one.
+ * The tests run the command of the tree; or the command in the environment variable PROFIL; or the
+ * installed command. It records record_work, which is beside this program. Unless a test says so,
+ * the user is an ordinary one.
  */
 #include "kselftest_harness.h"
 

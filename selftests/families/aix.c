@@ -284,7 +284,7 @@ static int on_computed(void *buffer, size_t size, u64 offset, u32 length)
 TEST_F(aix, p_scale_minus_1_is_computed)
 {
 	EXPECT_PLACES(on_computed, second_turn_off,
-		      /* as long as the buffer: 0xffff; and no more, if it is shorter */
+		      /* as long as the buffer or shorter: the scale is 0xffff */
 		      { 0, 16, 0 }, { 2, 16, 1 }, { 8, 16, 4 }, { 14, 16, 7 }, { 15, 16, 7 },
 		      { 4, 6, 2 }, { 5, 6, 2 }, { 0, 1, 0 },
 		      /* twice and four times as long */
@@ -372,7 +372,7 @@ TEST_F(aix, buffers_must_be_contiguous)
 	EXPECT_NO_ERROR(SECOND(profs));
 	EXPECT_EQ(0, second_off());
 	EXPECT_TRUE(is_off(SCOPE));
-	/* but two bytes are one */
+	/* but two bytes are a gap */
 	profs[0].p_buff = counters + 5;
 	EXPECT_ERROR(EFAULT, SECOND(profs));
 	profs[0].p_buff = counters + 4;

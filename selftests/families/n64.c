@@ -242,7 +242,7 @@ TEST_F(n64, text_ends_with_the_last_instruction)
 	osProfileStop();
 	EXPECT_LE(SOME, HISTO(0)[WORD_OF(1)]);
 
-	/* The next one is not in the segment. */
+	/* The loop's instruction is no longer in the segment. */
 	self->prof[0].text_end--;
 	osProfileInit(self->prof, 1);
 	osProfileStart(PERIOD);
@@ -556,7 +556,7 @@ TEST_F(n64, STOP_TIMER_the_session_is_another_familys)
 	osProfileStart(PERIOD);
 	ASSERT_EQ(0, profil(other, sizeof(other), addr(loops_text), 65536));
 	EXPECT_FAULT(ERR_OSPROFILESTOP_TIMER, ESRCH, 0, osProfileStop());
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));	/* the other family's */
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));	/* the session of the other family */
 	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
 	/* This call replaces the other family's session again. */
 	EXPECT_FINE(osProfileStart(PERIOD));

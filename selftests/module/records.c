@@ -115,8 +115,8 @@ static bool step_is(int step)
 }
 
 /*
- * Run by a new program: its environment contains the descriptor of the session, and that of the
- * file of the shared memory.
+ * Run by a new program: its environment contains the descriptors of the session and of the file of
+ * the shared memory.
  */
 static void new_program(int memory)
 {
@@ -1733,7 +1733,7 @@ TEST_F_TIMEOUT(records, are_left_by_ticks_in_exit, 150)
 	struct profil_stats s;
 	pid_t child;
 
-	/* To grow takes long on a slow host. */
+	/* Growing takes long on a slow host. */
 	ASSERT_EQ(0, open_clocked(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 10 * CLOCK_NS, 0));
 	for (unsigned int round = 0; round < 3; round++) {
 		exiting = 0;

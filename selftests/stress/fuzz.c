@@ -1458,7 +1458,7 @@ static int act_thread(struct actor *a)
 	return start_thread(a, thread);
 }
 
-/* For the first thread of a process, also after exec. Returns 0 or a negative errno. */
+/* Call it in the first thread of a process, and again after exec. Returns 0 or a negative errno. */
 static int kcov_move_fd(void)
 {
 	int fd = kcov_open();
@@ -1719,7 +1719,7 @@ static void quiet(struct actor *a)
 	int err;
 
 	err = quiet_start(a, &q);
-	/* After exec RLIMIT_MEMLOCK is that of the old program. */
+	/* An exec does not change RLIMIT_MEMLOCK. */
 	if (err == -EPERM || err == -ENOMEM)
 		goto out;
 	if (err) {

@@ -246,7 +246,7 @@ static void fail_after(int nth, unsigned int n)
 		write(nth, text, length);
 }
 
-/* Has an allocation failed? The call that reads it may fail, too. */
+/* Returns true if an allocation has failed. This pread() itself may be the call that fails. */
 static bool has_failed(int nth)
 {
 	char text[16] = "";

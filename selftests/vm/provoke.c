@@ -33,7 +33,7 @@ static noinline void use_after_free(void)
 static DEFINE_MUTEX(one);
 static DEFINE_MUTEX(other);
 
-/* A deadlock if two tasks called it at the same time. */
+/* This would deadlock if two tasks called it at the same time. */
 static noinline void deadlock(void)
 {
 	mutex_lock(&one);

@@ -138,7 +138,7 @@ probabilities() {
 		print(wrong)"
 }
 
-# A tick that stands for many periods is one tick.
+# A tick that stands for many periods counts as one tick.
 heavy_ticks() {
 	few light 1000000 f1 900 &&
 	make_data heavy <<-'END' || return

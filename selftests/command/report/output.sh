@@ -171,7 +171,7 @@ only() {
 }
 
 filters() {
-	# The percentage is of the 10 periods.
+	# The percentages are relative to the 10 periods.
 	only weights "2 of 6 ticks (20.00%)
 fixed  beta
 worker  [exit]" --comm worker &&

@@ -362,7 +362,7 @@ newest
 around it" jit_names map
 }
 
-# An old map of another process with the same id is not used, and none of another user.
+# The map of an older process with the same id, or of another user, is not used.
 maps_of_others() {
 	local pid
 	sleep 1000 >&- 2>&- & pid=$!
