@@ -331,7 +331,7 @@ static void session_close(struct recorder *r)
 static void print_too_many(const char *target, u32 max)
 {
 	warnx("%s is sampled by as many sessions with a period as the kernel allows (%u).\n"
-	      "Each \"profil record\" has one, also if another one runs it.\n"
+	      "Each \"profil record\" has one, even if another one runs it.\n"
 	      "End one of them, or use --tick.", target, max);
 }
 
