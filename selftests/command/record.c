@@ -329,7 +329,7 @@ static void pause_ms(int ms)
 	tries >= 0;								\
 })
 
-/* Has record_work printed that it is ready? */
+/* Returns true if record_work has printed that it is ready. */
 static bool ready(void)
 {
 	return said("out", "\n");

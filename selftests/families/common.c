@@ -421,7 +421,7 @@ static bool does_not_count(const FIXTURE_VARIANT(family) *f, const volatile void
 	return !session_stop(PROFIL_SCOPE_THREAD, NULL) && burnt && in_all(f, buffer) == before;
 }
 
-/* Is the session in the state that a stop leaves? */
+/* Returns true if the session is in the state that a stop leaves. */
 static bool is_stopped(const FIXTURE_VARIANT(family) *f)
 {
 	return f->promises & STOP_KEEPS_SESSION ? state_of(SCOPE) == PROFIL_STATE_ON :

@@ -244,7 +244,7 @@ static bool load(struct profile *p, const char *name)
 	return at == p->size;
 }
 
-/* Are the arcs of both files the same bytes? */
+/* Returns true if the arcs of both files are the same bytes. */
 static bool same_arcs(const struct profile *a, const struct profile *b)
 {
 	return a->size - a->arcs == b->size - b->arcs && a->size > a->arcs &&

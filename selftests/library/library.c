@@ -1424,7 +1424,7 @@ static void *read_records(void *arg)
 	return NULL;
 }
 
-/* Is thread @tid blocked in read()? */
+/* Returns true if thread @tid is blocked in read(). */
 static bool reads(pid_t tid)
 {
 	char path[64], line[32] = "";

@@ -248,7 +248,7 @@ static u64 any_u64(struct actor *a)
 	}
 }
 
-/* Can the kernel write at @p without harm to this process? */
+/* Returns true if the kernel can write at @p without harm to this process. */
 static bool harmless(u64 p)
 {
 	unsigned char in_memory;
@@ -1974,7 +1974,7 @@ static pid_t sit_down(FIXTURE_DATA(fuzz) *self, u32 at)
 	live(&a);
 }
 
-/* Does a thread wait for a page, from userfaultfd or FUSE? @where gets the stacks. */
+/* Returns true if a thread waits for a page, from userfaultfd or FUSE. @where gets the stacks. */
 static bool waits_for_page(pid_t pid, char *where, size_t size)
 {
 	char path[300], line[100];

@@ -1169,7 +1169,7 @@ static void exec_in_child(unsigned int n)
 	_exit(1);
 }
 
-/* Has an allocation of the child @pid failed already? It is stopped after exec. */
+/* Returns true if an allocation of the child @pid has failed. The child is stopped after exec. */
 static bool has_failed_in(pid_t pid)
 {
 	char path[64];

@@ -1255,7 +1255,7 @@ static bool must_succeed(const struct action *action)
 	return action->returns && (is_root || !action->root);
 }
 
-/* Has each kind of action succeeded? */
+/* Returns true if each kind of action has succeeded. */
 static bool all_succeeded(void)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++)
