@@ -75,7 +75,7 @@ bool measure_off(struct gaps *gaps);	/* after the hook was removed */
 /* Adds a measurement to the figure @name: median and mean, in instructions. */
 void figure(const char *name, double median, double mean, u64 samples);
 
-/* sessions.c: profil */
+/* sessions.c: the rows of profil */
 void sessions_init(void);
 bool set_others(u32 wanted);	/* sessions of other processes */
 bool run_sampled(const struct row *row);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the tests of profil report and profil export share. They read this file, and set $root, the
-# directory of the project, and $tmp, one for their files.
+# Functions that the tests of profil report and profil export share. The tests set $root, the
+# directory of the project, and $tmp, a directory for their files, and then read this file.
 
 tools=$root/tools
 build_packages=(gcc libc6-dev binutils linux-libc-dev libdw-dev libelf-dev libiberty-dev zlib1g-dev

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154
 #
-# Functions of the scripts here: failing, and the cache. A script sets "here" to the directory of
-# these scripts first.
+# Functions of the scripts here: for failures, and for the cache. A script sets "here" to the
+# directory of these scripts first.
 #
 # An entry of the cache is called KIND-HASH, with the hash of everything it is made from. It is made
 # as NAME.new, and renamed when it is complete, under a lock of its own. So an entry is complete

@@ -27,7 +27,7 @@ static void usage(FILE *out)
 	fputs("usage: profil annotate [OPTION...] [SYMBOL]\n"
 	      "\n"
 	      "Prints the source lines and instructions of a function, with their ticks:\n"
-	      "of the function SYMBOL, or of that with the most ticks.\n"
+	      "of the function SYMBOL, or of the function with the most ticks.\n"
 	      "\n"
 	      "  -i, --input FILE    read FILE (" COMMAND_DATA "); - is standard input\n"
 	      "      --dso NAME      only functions of this program or library\n"
@@ -83,7 +83,7 @@ static int parse_options(int argc, char **argv, struct annotate *annotate)
 	return -1;
 }
 
-/* Finds the function with the most ticks. Returns the number of those that match. */
+/* Finds the matching function with the most ticks. Returns the number of matching ones. */
 static size_t find_function(struct annotate *annotate)
 {
 	const struct rows *rows = &annotate->rows;

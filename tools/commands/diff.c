@@ -17,11 +17,11 @@
 #include "output/output.h"
 #include "recording/accounting.h"
 
-/* The titles of the numbers before the first key, as wide as these. */
+/* The titles of the numbers before the first key, with the widths of these columns. */
 #define TITLES_TIME	"    A (s)     B (s)    change     +-      p"
 #define TITLES_SHARE	"        A         B    change     +-      p"
 
-/* A smaller probability is not printed. */
+/* A smaller probability is printed as "<" and this one. */
 #define CHANCE_MIN	(1 / 1e99)
 
 struct diff {
@@ -119,7 +119,7 @@ static bool read_recording(struct diff *diff, int side)
 	return true;
 }
 
-/* Can the recording be compared? If it has no sample because it is damaged, it cannot. */
+/* Returns true if the recording can be compared: not if damage has left no sample in it. */
 static bool is_comparable(const struct diff *diff, int side)
 {
 	const struct recording *recording = diff->recordings[side];
@@ -167,7 +167,7 @@ static void print_value(FILE *out, const struct changes *changes, double value)
 		fprintf(out, "%.3f s", value);
 }
 
-/* Says how small a change could have been seen. */
+/* Prints how much the hottest function would have to change for a significant difference. */
 static void print_nothing(FILE *out, const struct changes *changes)
 {
 	size_t hottest;
@@ -190,7 +190,7 @@ static void print_nothing(FILE *out, const struct changes *changes)
 	fputs(", the hottest one, would be significant\n", out);
 }
 
-/* Prints the warnings of both, for the CSV format, which has no heading. */
+/* Prints the warnings of both recordings, because the CSV format has no heading. */
 static void print_warnings(FILE *out, const struct diff *diff)
 {
 	char *text = NULL;

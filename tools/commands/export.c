@@ -34,7 +34,7 @@ static const struct output_format *const formats[] = {
 #define NR_FORMATS (sizeof(formats) / sizeof(*formats))
 
 /**
- * struct export - What the user wants
+ * struct export - The options, and the state of the output
  * @path: The file to write; NULL is standard output.
  * @temporary: The name of a new file until it is complete; or NULL.
  */
@@ -74,7 +74,7 @@ static bool set_format(struct export *export, const char *name)
 	return false;
 }
 
-/* Is the output the file that is read? It would be lost. */
+/* Returns true if the output is the file that is read: its contents would be lost. */
 static bool is_input(const struct export *export)
 {
 	struct stat in, out;
@@ -136,8 +136,8 @@ static int parse_options(int argc, char **argv, struct export *export)
 /* ---- the output ---- */
 
 /*
- * A regular file is replaced when it is complete, so that no part of a profile remains after an
- * error. A FIFO or a device is opened. Returns NULL with errno set if that is not possible.
+ * Opens the output. A regular file has a temporary name until it is complete, so that an error
+ * leaves no incomplete profile. Returns NULL with errno set on failure.
  */
 static FILE *open_output(struct export *export)
 {
@@ -215,7 +215,7 @@ int command_export(int argc, char **argv)
 	command_set_name(argv, "profil export");
 	status = parse_options(argc, argv, &export);
 	if (status < 0) {
-		/* The error of the write is reported instead. */
+		/* The write then fails, and its error is reported. */
 		signal(SIGPIPE, SIG_IGN);
 		status = COMMAND_FAILED;
 		if (read_rows(&export) && write_rows(&export)) {

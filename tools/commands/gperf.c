@@ -164,7 +164,7 @@ static bool report_once(const struct options *options, int pidfd)
 
 /* ---- waiting for osProfileFlush() ---- */
 
-/* Did @pid make the connection? Other processes can connect to the socket, too. */
+/* Returns true if @pid made the connection: other processes can connect to the socket, too. */
 static bool is_from(int connection, pid_t pid)
 {
 	struct ucred peer;

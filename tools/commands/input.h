@@ -10,7 +10,7 @@
 #include "output/rows.h"
 
 /**
- * struct input - What a command reads
+ * struct input - The recording that a command reads
  * @path: The file, as in format_open().
  * @filter: Which ticks to read.
  * @rows: Their rows, after input_read().
@@ -29,7 +29,7 @@ struct input {
 /* The values for getopt_long() of options without a letter. Commands have others below these. */
 enum { INPUT_FILTER = 1024, INPUT_SYMFS, INPUT_NO_DEMANGLE };
 
-/* The options, for the table of getopt_long(); the option -i is for its string. */
+/* The options for the table of getopt_long(). Its string of short options needs "i:". */
 #define INPUT_OPTIONS						\
 	{ "input", required_argument, NULL, 'i' },		\
 	{ "comm", required_argument, NULL, INPUT_FILTER },	\
@@ -62,13 +62,13 @@ enum { INPUT_FILTER = 1024, INPUT_SYMFS, INPUT_NO_DEMANGLE };
  */
 bool input_set_option(struct input *input, int option, const char *name, char *value);
 
-/* Checks what remains after the options. Returns false after an error message. */
+/* Checks the options and the remaining arguments. Returns false after an error message. */
 bool input_check_options(const struct input *input, int argc, char **argv);
 
 /* Reads the recording and makes its rows. Returns false after an error message. */
 bool input_read(struct input *input);
 
-/* Prints the reason if there should be rows, but there are none. Returns false then. */
+/* Returns false after an error message if damage or a filter has left no rows. */
 bool input_check_rows(const struct input *input);
 
 void input_free(struct input *input);

@@ -3,8 +3,8 @@
  * profil record: samples a command or a process, and writes a sample for each tick
  *
  * Once a second, the recorder writes the statistics of a moment, after the samples of all ticks up
- * to that moment. So at any time, the samples in the file, together with the ticks of the recorder
- * itself, are as many as the ticks outside of the statistics in it.
+ * to that moment. So the samples before the last statistics and the recorder's own ticks always add
+ * up to the member outside of these statistics.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -41,8 +41,8 @@
 /* The default period. */
 #define PERIOD_NS	NS_PER_MS
 /*
- * A session has room for the records of this time, but for no more than RECORDS_MAX; and for fewer
- * if memory cannot be locked for them.
+ * A session has room for the records of this time: for at most RECORDS_MAX, and for fewer if
+ * RLIMIT_MEMLOCK is too low for so many.
  */
 #define ROOM_NS		NS_PER_S
 #define RECORDS_MIN	64
@@ -54,7 +54,7 @@
 #define ARGS_SIZE	(64U << 10)
 /* Within this time after the first signal, further signals do not end the recording. */
 #define SECOND_SIGNAL_NS	(500 * NS_PER_MS)
-/* After SIGINT from another process, the recording ends when the command does, or at this time. */
+/* After SIGINT from another process, the recording ends with the command, or after this time. */
 #define INTERRUPT_NS	NS_PER_S
 
 struct options {
@@ -130,7 +130,7 @@ static bool parse_freq(const char *text, u64 *period)
 	char *end;
 	double hz = strtod(text, &end);
 
-	/* If the period would not fit in 64 bits, use one that is too long, too. */
+	/* If the period does not fit in 64 bits, use another one that is too long. */
 	*period = hz * NS_PER_S > 1 ? NS_PER_S / hz + 0.5 : NS_PER_S * 1e9;
 	return end != text && !*end && hz > 0 && hz <= NS_PER_S;
 }
@@ -331,7 +331,7 @@ static void session_close(struct recorder *r)
 static void print_too_many(const char *target, u32 max)
 {
 	warnx("%s is sampled by as many sessions with a period as the kernel allows (%u).\n"
-	      "Each \"profil record\" has one, also if it is the command of another.\n"
+	      "Each \"profil record\" has one, even if another one runs it.\n"
 	      "End one of them, or use --tick.", target, max);
 }
 
@@ -362,7 +362,7 @@ static void child_run(const struct recorder *r, struct start *start)
 	_exit(COMMAND_NOT_FOUND);
 }
 
-/* Does the command exist? Then its interpreter does not, if exec fails with ENOENT. */
+/* Returns true if the command exists: if exec fails with ENOENT, its interpreter does not. */
 static bool command_exists(const char *name)
 {
 	const char *path = getenv("PATH") ?: "/bin:/usr/bin", *end;
@@ -492,7 +492,7 @@ static void add_records(struct recorder *r, u64 ticks)
 		if (!r->next && more) {
 			r->len = profil_session_read(r->session, r->buffer, READ_SIZE);
 			r->next = profil_record_first(r->buffer, r->len);
-			/* If there is room for another record, there was none. */
+			/* If another record would have fitted in the buffer, there was none. */
 			more = r->len > (ssize_t)(READ_SIZE - RECORD_SIZE_MAX);
 		}
 		if (!r->next)
@@ -550,7 +550,7 @@ static char *find_program(pid_t pid)
 	len = readlink(path, program, sizeof(program) - 1);
 	if (len >= 0)
 		program[len] = '\0';
-	else	/* It requires ptrace rights. All users can read the name. */
+	else	/* The link requires ptrace rights; the name does not. */
 		stream_read_comm(pid, program);
 	return xstrdup(program);
 }
@@ -629,7 +629,7 @@ static void finish_recording(struct recorder *r, u32 reason)
 
 	profil_session_disable(r->session, NULL);
 	if (!r->failed && !flush_recording(r)) {
-		/* There may be records that are no ticks. */
+		/* There may be records that are not ticks. */
 		add_records(r, UINT64_MAX);
 		stream_finish(&r->stream);
 	}
@@ -645,8 +645,8 @@ static void finish_recording(struct recorder *r, u32 reason)
 }
 
 /*
- * Shows on the terminal that the recording continues, unless other output would get between; or
- * removes it if @show is false.
+ * Prints on the terminal that the recording continues, or removes this line if @show is false. Does
+ * neither if the recorder is in the background.
  */
 static void update_progress(struct recorder *r, bool show)
 {
@@ -731,7 +731,7 @@ static void wait_until(struct recorder *r, u64 until, bool records)
 
 /*
  * Records until an event ends the recording. Returns the reason, an enum format_reason. While the
- * targets are idle, the recorder is, too.
+ * targets are idle, the recorder sleeps.
  */
 static u32 record(struct recorder *r)
 {
@@ -817,7 +817,7 @@ static int signals_open(struct recorder *r)
 	return -1;
 }
 
-/* Is there a terminal on which nobody else writes during the recording? */
+/* Returns true if there is a terminal to which only the recorder writes during the recording. */
 static bool has_quiet_terminal(const struct options *options)
 {
 	return isatty(STDERR_FILENO) && (options->pid || !isatty(STDOUT_FILENO));
@@ -858,7 +858,7 @@ static int record_target(struct recorder *r)
 	if (reason != FORMAT_END_SIGNAL || r->failed)
 		wait_for_command(r);
 	if (r->child)
-		warnx("%s continues, and is not recorded", r->target);
+		warnx("%s continues, but is no longer recorded", r->target);
 	return exit_status(r);
 }
 

@@ -13,7 +13,7 @@
 
 #define VERSION 1
 
-/* Prints a member whose value is @text; null if that is NULL. */
+/* Prints a member whose value is @text, or null if @text is NULL. */
 static void print_text(FILE *out, const char *name, const char *text)
 {
 	fprintf(out, ", \"%s\": ", name);

@@ -17,7 +17,7 @@
 #define obstack_chunk_alloc xmalloc
 #define obstack_chunk_free free
 
-/* At most this many files, and as many processes, are kept open; and samples noted for each. */
+/* The maximum number of open files, and of processes; and of samples noted for each. */
 #define SOURCES_MAX	64
 #define PLACES_MAX	(1U << 18)
 #define RECENT		64U
@@ -32,8 +32,8 @@ struct source {
 	u64 *places;		/* offsets in the file, or addresses, of samples */
 	size_t nr;
 	size_t size;		/* of the array */
-	bool full;		/* there are too many places for more */
-	u64 recent[RECENT];	/* places that were noted; most samples are there again */
+	bool full;		/* there is no room for more places */
+	u64 recent[RECENT];	/* the last places; most samples are at one of them */
 };
 
 struct functions {
@@ -46,7 +46,7 @@ struct functions *functions_new(void)
 {
 	struct functions *functions = xmalloc(sizeof(*functions));
 
-	/* The sources are large. Each is cleared when it is used. */
+	/* The sources are large, so each one is cleared at its first use. */
 	functions->nr = 0;
 	functions->nr_processes = 0;
 	return functions;
@@ -134,8 +134,8 @@ void functions_address(struct functions *functions, u32 thread, const struct pro
 /* ---- the end of the recording ---- */
 
 /*
- * Writes a function once for places that follow each other. For a process, it is only as long as
- * these places, because code that was there before may overlap it.
+ * Writes a function once for adjacent places in it. A function of a process ends with the last of
+ * these places, because older code in the process may overlap the function.
  */
 static void write_functions(const struct source *source, const struct lookup *lookup,
 			    struct format_writer *writer)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The functions with samples, which are written to the recording, so that it can be read when a
- * program has been deleted or rebuilt, and on another machine
+ * The functions that contain samples. They are written to the recording, so that it can be read
+ * after a program was deleted or rebuilt, and on another machine.
  *
  * Programs are kept open from their first sample to the end of the recording.
  */
@@ -26,8 +26,8 @@ struct source *functions_file(struct functions *functions, u32 file, int fd);
 void functions_sample(struct source *source, u64 offset);
 
 /*
- * Notes a sample that is not in a file. @thread: format_thread.id of its thread. The process must
- * live at its first sample, to find the names that a JIT compiler writes.
+ * Notes a sample that is not in a file. @thread: format_thread.id of its thread. The names that a
+ * JIT compiler writes are found only if the process exists at its first sample.
  */
 void functions_address(struct functions *functions, u32 thread, const struct profil_record *record);
 

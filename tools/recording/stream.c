@@ -23,8 +23,8 @@
 #include "symbols/files.h"
 
 /*
- * When there are more threads and mappings, all are forgotten. At its next tick, each is written
- * again, with another id. So the memory does not grow with the number of processes.
+ * The maximum number of threads and mappings in memory. When it is exceeded, all are freed, and
+ * each is written again, with another id, at its next tick.
  */
 #define ENTRIES_MAX	(1U << 16)
 
@@ -32,7 +32,7 @@
 
 /**
  * struct entry - A thread, file or mapping that was written
- * @key: Its type, and what identifies it.
+ * @key: Its type and its identity.
  * @id: Its id; 0: it was not written yet.
  * @comm: The name of a thread.
  * @source: For a file or a mapping, where the functions of its samples are noted; or NULL.
@@ -147,8 +147,8 @@ static u32 thread_of(struct stream *stream, const struct profil_record *record)
 /* ---- files and mappings ---- */
 
 /*
- * Does a mapping of @fd have the inode and device of the record? On overlayfs, these can differ
- * from the values that stat() returns, so this maps the file and looks in /proc/self/maps.
+ * Returns true if a mapping of @fd has the inode and device of the record. On overlayfs, these can
+ * differ from the values that stat() returns, so this maps the file and reads /proc/self/maps.
  */
 static bool is_mapped_as(int fd, const struct profil_record *record)
 {
@@ -213,7 +213,7 @@ static int open_mapped(const struct profil_record *record, struct stat *st)
 	return fd;
 }
 
-/* Returns what identifies the file together with the inode number. Generations have 32 bits. */
+/* Returns the identity of the file, except for its inode number. Generations have 32 bits. */
 static u64 inode_bits(const struct profil_record *record)
 {
 	return (u64)record->major << 52 | (u64)record->minor << 32 | (u32)record->generation;
@@ -305,7 +305,7 @@ static u32 sample_flags(const struct profil_record *record)
 	       (record->flags & PROFIL_RECORD_EXIT ? FORMAT_SAMPLE_EXIT : 0);
 }
 
-/* May a JIT compiler have made the code? Some map a file in memory, to write and to execute it. */
+/* Returns true if a JIT compiler may have made the code. Some map a memfd, to execute it. */
 static bool is_generated(const struct profil_record *record)
 {
 	if ((record->flags & (PROFIL_RECORD_SYSTEM | PROFIL_RECORD_MAPPED)) != PROFIL_RECORD_MAPPED)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See files.h. elfutils can find debug files, too, but it opens and maps whatever a binary names.
+ * See files.h. elfutils can find debug files, too, but it opens and maps every file that a binary
+ * names.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -204,7 +205,7 @@ int download_open(const char *kind, const u8 *id, u32 len)
 	char name[64];
 	int fd;
 
-	/* The library loads others, for HTTP, which takes a while. So do this only if needed. */
+	/* This library loads others, for HTTP, which takes a while: load it only if needed. */
 	library = urls && *urls && len ? dlopen("libdebuginfod.so.1", RTLD_NOW) : NULL;
 	if (!library)
 		return -1;
