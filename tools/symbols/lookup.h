@@ -12,7 +12,7 @@
 
 #include "../util.h"
 
-/* More work is not done for a file: all functions of a hostile one may contain all places. */
+/* A file gets no names by more work: all functions of a hostile one may contain all places. */
 #define STEPS_MAX	(1ULL << 28)
 
 /**
