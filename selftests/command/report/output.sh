@@ -56,6 +56,32 @@ unbalanced<(int, in...s long enough to be cut" rows widths -s symbol || return
 	same "$(printf '%s\n' {40..120})" cat "$tmp/got"
 }
 
+# The lines before the table lose their middle, too, unless all of it is wanted.
+long_lines() {
+	local long=$tmp/a_directory_with_a_long_name_and_more/another_directory_with_a_long_name width
+	mkdir -p "$long/x" && cp "$tmp/stripped" "$long/x/program" &&
+	cp "$tmp/stripped" "$long/program" && make_data lines <<-END || return
+		meta 2 3 host 6.1 $long/x/program --option
+		thread 1 7 100 0 a
+		file 1 $long/x/program
+		sample 1 1 @fixed:alpha+4 0 4 0
+		file 2 $long/program
+		sample 1 2 @fixed:alpha+4 0 4 0
+		detached 100 $long/sudo
+		account 8 0 8 0 8 0 0 8
+		end 0 1
+	END
+	for width in 40 80 100 120; do
+		COLUMNS=$width head_of lines --dso "$tmp/*" >"$tmp/got"
+		[ "$(wc -L <"$tmp/got")" = $((width < 80 ? 80 : width)) ] && continue
+		cat "$tmp/got"
+		return 1
+	done
+	grep '^warning: not followed: /tmp/.*[.][.][.].*/sudo gains privilege (1 exec)$' "$tmp/got" &&
+	head_of lines --full-names | grep "^note: 50.00% have no symbol: $long/program$" &&
+	head_of lines -v | grep "^command: $long/x/program --option$"
+}
+
 weights() {
 	make_data weights <<-'END'
 		meta 2 3 host 6.1 ./sort text
@@ -271,6 +297,7 @@ end" on_terminal 80 "export TERM=dumb PAGER='sleep 1; tail -n 1 | sed s/^/paged:
 
 test_output() {
 	check "long names and narrow terminals" widths
+	check "long lines before the table" long_lines
 	check "weighted ticks, exec, exit and programs that were not followed" weights
 	check "warnings of lost and missed ticks" losses
 	check "a process that used no CPU time" attached
