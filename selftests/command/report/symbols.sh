@@ -114,6 +114,27 @@ app::compute(int, char const*)
 hidden" eval "rows kept -s symbol | LC_ALL=C sort"
 }
 
+# A program that was deleted before its first tick is read while the process lives.
+deleted_before() {
+	local pid
+	cat >"$tmp/idle.c" <<-'END'
+		#include <unistd.h>
+		__attribute__((noinline)) int idle(void) { return pause(); }
+		int main(void) { return idle(); }
+	END
+	gcc -O1 -no-pie -o "$tmp/idle" "$tmp/idle.c" && cp "$tmp/idle" "$tmp/unlinked" || return
+	"$tmp/unlinked" >&- 2>&- & pid=$!
+	while [ "$(readlink /proc/$pid/exe)" != "$tmp/unlinked" ]; do
+		sleep 0.1
+	done
+	rm "$tmp/unlinked"
+	replay unlinked <<-END
+		gone $pid @@/unlinked @idle:idle+4
+	END
+	kill $pid
+	same "unlinked  idle" rows unlinked
+}
+
 # The names in the recording are used if the program has lost them, with the same build-id.
 stripped_later() {
 	cp "$tmp/fixed" "$tmp/later" && replay later <<-END || return
@@ -554,6 +575,7 @@ test_symbols() {
 	check "links to a FIFO, a device and a directory" special_files
 	check "a program that is written during the report" rebuilt
 	check "names of programs that are gone or have changed" kept_names
+	check "names of a program that was deleted before its first tick" deleted_before
 	check "names of a program that was stripped later" stripped_later
 	check "other files with the same path" other_files
 	check "many processes with generated code" many_processes
