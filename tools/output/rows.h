@@ -82,6 +82,7 @@ enum rows_by {
 	ROWS_BY_MODE,
 	ROWS_BY_OFFSET,
 	ROWS_BY_LINE,
+	ROWS_BY_TIME,
 	ROWS_KEYS_MAX,
 };
 

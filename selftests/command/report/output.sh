@@ -122,6 +122,10 @@ weights() {
 	same "   share     +-  CPU
   60.00% 26.83%  1
   40.00% 26.83%  0" table weights -s cpu &&
+	same "   share     +-  second
+  60.00% 26.83%  0
+  20.00% 21.91%  1
+  20.00% 21.91%  2" table weights -s time &&
 	same "warning: not followed: ./secret is not readable (1 exec)
 warning: not followed: /usr/bin/su gains privilege (1 exec)
 warning: not followed: /usr/bin/sudo gains privilege (2 execs)
