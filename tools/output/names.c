@@ -56,12 +56,14 @@ static const char *group_end(const char *at)
 
 /*
  * Does a list of parameters begin at @at, or with @templates one of template arguments? It does not
- * if the group is part of the name: (anonymous namespace), Go's (*Type) and Rust's <T as Trait>.
+ * if the group is part of the name: (anonymous namespace), Go's (*Type) and Rust's <T as Trait>; nor
+ * at the mark (inlined).
  */
 static bool is_list(const char *name, const char *at, bool templates)
 {
 	if (*at == '(')
-		return !strchr("*&", at[1]) && strncmp(at, "(anonymous ", 11);
+		return !strchr("*&", at[1]) && strncmp(at, "(anonymous ", 11) &&
+		       strncmp(at, "(inlined)", 9);
 	if (!templates || *at != '<' || at == name || !strncmp(at, "<impl ", 6))
 		return false;
 	/* In "operator< <int>", the blank belongs to the operator. */

@@ -21,6 +21,7 @@ widths() {
 		mycrate::run::<alloc::vec::Vec<u8>, fn(u8) -> u32>::{closure#0}::{closure#1}
 		LazyCompile:*compute /srv/users/project/with/a/long/path/app.js:123:45
 		日本語の関数の名前はとても長いので、この報告では短くしなければならない。
+		std::map<int, std::vector<int> >::find(int const&) const (inlined)
 		unbalanced<(int, int, int>::operator<<<, and now it is long enough to be cut
 	END
 	{
@@ -49,6 +50,7 @@ core::ops::<impl co...n::Option<A>>::call_mut
 mycrate::run::<...>::{closure#0}::{closure#1}
 LazyCompile:*comput...long/path/app.js:123:45
 日本語の関数の名前...くしなければならない。
+std::map<...>::find(...) const (inlined)
 unbalanced<(int, in...s long enough to be cut" rows widths -s symbol || return
 	for width in {40..120}; do
 		COLUMNS=$width table widths -s process,thread,cpu,symbol,dso | wc -L
