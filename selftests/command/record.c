@@ -1092,6 +1092,10 @@ RECORD_TEST(reports_a_full_disk)
 {
 	EXPECT_EQ(1, run("-o", "/dev/full", work, "burn", "300", NULL));
 	EXPECT_TRUE(said("err", "/dev/full"));
+	/* Only a file can be reported. */
+	EXPECT_EQ(0, run("-o", "/dev/null", work, "burn", "300", NULL));
+	EXPECT_TRUE(said("err", " samples at"));
+	EXPECT_FALSE(said("err", "See: "));
 	/* The command runs nevertheless, and its exit status is returned. */
 	EXPECT_EQ(9, run("-o", "/dev/full", work, "exit", "9", NULL));
 }
