@@ -871,7 +871,7 @@ RECORD_TEST(reports_the_capability_that_another_process_needs)
 	EXPECT_EQ(1, run("-p", pid, "--duration", "1", NULL));
 	EXPECT_TRUE(said("err", "CAP_PERFMON"));
 	EXPECT_TRUE(said("err", "setcap"));
-	EXPECT_TRUE(said("err", "parameters/attach"));
+	EXPECT_TRUE(said("err", "modprobe profil attach=user"));
 	EXPECT_NE(0, access("profil.data", F_OK));
 	/* There is no process with this id. */
 	EXPECT_EQ(1, run("-p", "2147483647", NULL));
@@ -914,6 +914,16 @@ RECORD_TEST(records_a_process_with_p)
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_TARGETS, sum.end.reason);
 	EXPECT_EQ(1000 + SIGKILL, end_of(child));
+}
+
+RECORD_TEST(says_that_a_process_has_no_program)
+{
+	if (geteuid())
+		SKIP(return, "needs CAP_PERFMON: run as root");
+	/* This is kthreadd. */
+	EXPECT_EQ(1, run("-p", "2", NULL));
+	EXPECT_TRUE(said("err", "process 2 executes no program"));
+	EXPECT_NE(0, access("profil.data", F_OK));
 }
 
 RECORD_TEST(says_that_a_process_used_no_cpu_time)
