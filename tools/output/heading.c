@@ -157,19 +157,26 @@ static void print_place_and_time(FILE *out, const struct recording *recording)
 	putc('\n', out);
 }
 
+static void print_hint(FILE *out, const struct rows *rows, u64 unnamed, const char *label,
+		       const char *reason)
+{
+	if (!unnamed || unnamed < NOTE_SHARE * rows->ticks)
+		return;
+	fprintf(out, "note: %.2f%% have no symbol: ", 100.0 * unnamed / rows->ticks);
+	escape_print(out, label);
+	fprintf(out, "\n  (%s)\n", reason);
+}
+
 static void print_hints(FILE *out, const struct rows *rows)
 {
 	for (size_t i = 0; i < rows->recording->nr_files; i++) {
 		const struct rows_binary *binary = &rows->binaries[i];
 
-		if (!binary->unnamed || binary->unnamed < NOTE_SHARE * rows->ticks)
-			continue;
-		fprintf(out, "note: %.2f%% have no symbol: ",
-			100.0 * binary->unnamed / rows->ticks);
-		escape_print(out, binary->label);
-		fprintf(out, "\n  (%s)\n", binary->problem ?:
-			"install its -dbgsym package, or set DEBUGINFOD_URLS");
+		print_hint(out, rows, binary->unnamed, binary->label, binary->problem ?:
+			   "install its -dbgsym package, or set DEBUGINFOD_URLS");
 	}
+	print_hint(out, rows, rows->unmapped, ROWS_UNKNOWN,
+		   "the process was changing its mappings");
 }
 
 static void print_heading(FILE *out, const struct rows *rows, bool verbose)

@@ -148,7 +148,9 @@ losses() {
 warning: 60 of 10,120 ticks (0.59%) were missed;
   shares can be wrong by more than +-
 command: a
-10,000 samples at 250 Hz: 40.48 s of CPU time" head_of lost
+10,000 samples at 250 Hz: 40.48 s of CPU time
+note: 100.00% have no symbol: [unknown]
+  (the process was changing its mappings)" head_of lost
 }
 
 attached() {
