@@ -145,7 +145,9 @@ static u32 thread_of(struct stream *stream, const struct profil_record *record)
 		if (!leader->id && stream_read_comm(record->pid, comm))
 			thread_update(stream, leader, record, record->pid, comm);
 	}
-	thread_update(stream, entry, record, record->tid, record->comm);
+	/* In exec, the name can be that of the new program, and the space that of the old one. */
+	if (!entry->id || !(record->flags & PROFIL_RECORD_EXEC))
+		thread_update(stream, entry, record, record->tid, record->comm);
 	return entry->id;
 }
 

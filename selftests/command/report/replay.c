@@ -8,6 +8,7 @@
  *	gone PID PATH OFFSET		a tick in the program of the process, with this path
  *	memory PID ADDRESS		a tick in memory that is not a file
  *	unmapped PID ADDRESS		a tick whose mapping is not known
+ *	exec PID COMM			a tick in exec, by a thread with this name
  *	run COMMAND
  *
  * The time of all ticks is that of the start.
@@ -43,7 +44,8 @@ static void replay(struct stream *stream, struct profil_record *record)
 	record->periods = 1;
 	record->tid = record->pid;
 	record->space = record->pid;
-	strcpy(record->comm, "replayed");
+	if (!*record->comm)
+		strcpy(record->comm, "replayed");
 	stream_record(stream, record);
 }
 
@@ -91,6 +93,15 @@ static void replay_memory(struct stream *stream, const char *line)
 	replay(stream, record);
 }
 
+static void replay_exec(struct stream *stream, const char *line)
+{
+	struct profil_record record = { .flags = PROFIL_RECORD_SYSTEM | PROFIL_RECORD_EXEC };
+
+	if (sscanf(line, "%*s %d %15s", &record.pid, record.comm) != 2)
+		errx(1, "wrong: %s", line);
+	replay(stream, &record);
+}
+
 int main(int argc, char **argv)
 {
 	const struct format_meta meta = {
@@ -120,6 +131,8 @@ int main(int argc, char **argv)
 			replay_file(&stream, line);
 		else if (!strncmp(line, "memory ", 7) || !strncmp(line, "unmapped ", 9))
 			replay_memory(&stream, line);
+		else if (!strncmp(line, "exec ", 5))
+			replay_exec(&stream, line);
 		else if (strncmp(line, "run ", 4) || system(line + 4))
 			errx(1, "failed: %s", line);
 	}

@@ -179,6 +179,18 @@ many_processes() {
 hidden" eval "rows processes -s symbol | grep -v 'no symbol' | LC_ALL=C sort"
 }
 
+# In exec, the name of the thread is the new one before the space is.
+names_in_exec() {
+	replay exec <<-'END' || return
+		unmapped 100 0x1000
+		exec 100 next
+		exec 101 next
+	END
+	same "replayed 100
+next 101" rows exec -s process && same "replayed  [exec]
+next  [exec]" eval "rows exec | grep exec | LC_ALL=C sort -r"
+}
+
 # peak_memory COMMAND: prints how many MiB the command has used at most.
 peak_memory() {
 	python3 -c '
@@ -579,6 +591,7 @@ test_symbols() {
 	check "names of a program that was stripped later" stripped_later
 	check "other files with the same path" other_files
 	check "many processes with generated code" many_processes
+	check "names of processes in exec" names_in_exec
 	check "many samples" many_samples
 	check "a large note in a sparse file" large_note
 	check "demangled names of D and Ada, and long ones" mangled_names
