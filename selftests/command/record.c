@@ -1198,6 +1198,19 @@ RECORD_TEST(does_not_start_if_an_existing_file_cannot_be_kept)
 	EXPECT_FALSE(said("out", "started"));
 	EXPECT_WHOLE();
 	EXPECT_EQ(3, WEXITSTATUS(sum.end.status));
+
+	/* Root can write to all directories. */
+	if (!geteuid())
+		return;
+	ASSERT_EQ(0, unlink("profil.data.old"));
+	/* start_argv() creates these. */
+	close(open("out", O_WRONLY | O_CREAT, 0600));
+	close(open("err", O_WRONLY | O_CREAT, 0600));
+	ASSERT_EQ(0, chmod(".", 0500));
+	EXPECT_EQ(1, run("sh", "-c", "echo started", NULL));
+	ASSERT_EQ(0, chmod(".", 0700));
+	EXPECT_TRUE(said("err", "nothing can be renamed"));
+	EXPECT_FALSE(said("out", "started"));
 }
 
 RECORD_TEST(refuses_links_and_files_of_other_users)
