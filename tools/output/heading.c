@@ -176,7 +176,7 @@ static void print_hints(FILE *out, const struct rows *rows)
 			   "install its -dbgsym package, or set DEBUGINFOD_URLS");
 	}
 	print_hint(out, rows, rows->unmapped, ROWS_UNKNOWN,
-		   "the process was changing its mappings");
+		   "the process was changing or copying its mappings");
 }
 
 static void print_heading(FILE *out, const struct rows *rows, bool verbose)
