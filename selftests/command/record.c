@@ -871,7 +871,7 @@ RECORD_TEST(reports_the_capability_that_another_process_needs)
 	EXPECT_EQ(1, run("-p", pid, "--duration", "1", NULL));
 	EXPECT_TRUE(said("err", "CAP_PERFMON"));
 	EXPECT_TRUE(said("err", "setcap"));
-	EXPECT_TRUE(said("err", "parameters/attach"));
+	EXPECT_TRUE(said("err", "modprobe profil attach=user"));
 	EXPECT_NE(0, access("profil.data", F_OK));
 	/* There is no process with this id. */
 	EXPECT_EQ(1, run("-p", "2147483647", NULL));
@@ -914,6 +914,16 @@ RECORD_TEST(records_a_process_with_p)
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_TARGETS, sum.end.reason);
 	EXPECT_EQ(1000 + SIGKILL, end_of(child));
+}
+
+RECORD_TEST(says_that_a_process_has_no_program)
+{
+	if (geteuid())
+		SKIP(return, "needs CAP_PERFMON: run as root");
+	/* This is kthreadd. */
+	EXPECT_EQ(1, run("-p", "2", NULL));
+	EXPECT_TRUE(said("err", "process 2 executes no program"));
+	EXPECT_NE(0, access("profil.data", F_OK));
 }
 
 RECORD_TEST(says_that_a_process_used_no_cpu_time)
@@ -1092,6 +1102,10 @@ RECORD_TEST(reports_a_full_disk)
 {
 	EXPECT_EQ(1, run("-o", "/dev/full", work, "burn", "300", NULL));
 	EXPECT_TRUE(said("err", "/dev/full"));
+	/* Only a file can be reported. */
+	EXPECT_EQ(0, run("-o", "/dev/null", work, "burn", "300", NULL));
+	EXPECT_TRUE(said("err", " samples at"));
+	EXPECT_FALSE(said("err", "See: "));
 	/* The command runs nevertheless, and its exit status is returned. */
 	EXPECT_EQ(9, run("-o", "/dev/full", work, "exit", "9", NULL));
 }
@@ -1184,6 +1198,19 @@ RECORD_TEST(does_not_start_if_an_existing_file_cannot_be_kept)
 	EXPECT_FALSE(said("out", "started"));
 	EXPECT_WHOLE();
 	EXPECT_EQ(3, WEXITSTATUS(sum.end.status));
+
+	/* Root can write to all directories. */
+	if (!geteuid())
+		return;
+	ASSERT_EQ(0, unlink("profil.data.old"));
+	/* start_argv() creates these. */
+	close(open("out", O_WRONLY | O_CREAT, 0600));
+	close(open("err", O_WRONLY | O_CREAT, 0600));
+	ASSERT_EQ(0, chmod(".", 0500));
+	EXPECT_EQ(1, run("sh", "-c", "echo started", NULL));
+	ASSERT_EQ(0, chmod(".", 0700));
+	EXPECT_TRUE(said("err", "nothing can be renamed"));
+	EXPECT_FALSE(said("out", "started"));
 }
 
 RECORD_TEST(refuses_links_and_files_of_other_users)

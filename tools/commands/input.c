@@ -4,6 +4,7 @@
 #include <err.h>
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <libiberty/libiberty.h>
 
@@ -78,7 +79,9 @@ bool input_read(struct input *input)
 
 	input->recording = recording_read(input->path, &input->filter, &error);
 	if (!input->recording) {
-		warnx("%s: %s", input->path, error);
+		warnx("%s: %s%s", input->path, error,
+		      !strcmp(input->path, COMMAND_DATA) && access(COMMAND_DATA, F_OK) ?
+		      "; \"profil record\" writes it" : "");
 		return false;
 	}
 	if (!rows_make(&input->rows, input->recording)) {

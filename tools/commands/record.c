@@ -444,8 +444,8 @@ static int target_attach(struct recorder *r)
 		warnx("process %d: permission denied: requires CAP_PERFMON or CAP_SYS_PTRACE.\n"
 		      "Be root, or ask root to give a copy of the program that capability:\n"
 		      "setcap cap_perfmon+ep ./profil\n"
-		      "or to allow it for each user's own processes:\n"
-		      "echo user >/sys/module/profil/parameters/attach\n"
+		      "or to load the module so that it allows each user's own processes:\n"
+		      "modprobe -r profil && modprobe profil attach=user\n"
 		      "Commands that \"profil record\" starts itself require none.", pid);
 		break;
 	case EBUSY:
@@ -456,7 +456,9 @@ static int target_attach(struct recorder *r)
 	case ENOENT:
 	case ESRCH:
 	case ESTALE:
-		warnx("there is no process %d", pid);
+		/* The kernel has threads without an address space. So has a process that has ended. */
+		warnx(r->pidfd < 0 ? "there is no process %d" :
+		      "process %d executes no program: it has ended, or is part of the kernel", pid);
 		break;
 	default:
 		warn("process %d", pid);

@@ -27,7 +27,8 @@ static void usage(FILE *out)
 	      "\n"
 	      INPUT_HELP_FILE
 	      "  -s, --sort KEYS     print a line for each symbol, dso, process, thread, comm,\n"
-	      "                      cpu, mode, offset or srcline, or each combination of them\n"
+	      "                      cpu, mode, offset, srcline or time (the second), or each\n"
+	      "                      combination of them\n"
 	      "      --inline        print lines for inlined functions\n"
 	      "  -n, --lines N       print the first N lines only\n"
 	      INPUT_HELP
@@ -71,6 +72,7 @@ static bool parse_keys(struct report *report, char *names)
 			if (!add_key(&report->input.rows, &row_keys[i]))
 				return false;
 			report->input.filter.keep_cpus |= i == ROWS_BY_CPU;
+			report->input.filter.keep_seconds |= i == ROWS_BY_TIME;
 			continue;
 		}
 		warnx("cannot sort by \"%s\"; the keys are:", name);

@@ -56,12 +56,14 @@ static const char *group_end(const char *at)
 
 /*
  * Returns true if a list of parameters begins at @at; with @templates, of template arguments. Other
- * groups are part of the name: (anonymous namespace), Go's (*Type) and Rust's <T as Trait>.
+ * groups are part of the name: (anonymous namespace), Go's (*Type) and Rust's <T as Trait>; and
+ * (inlined) is a mark.
  */
 static bool is_list(const char *name, const char *at, bool templates)
 {
 	if (*at == '(')
-		return !strchr("*&", at[1]) && strncmp(at, "(anonymous ", 11);
+		return !strchr("*&", at[1]) && strncmp(at, "(anonymous ", 11) &&
+		       strncmp(at, "(inlined)", 9);
 	if (!templates || *at != '<' || at == name || !strncmp(at, "<impl ", 6))
 		return false;
 	/* In "operator< <int>", the blank belongs to the operator. */

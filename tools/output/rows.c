@@ -180,6 +180,7 @@ bool row_matches(const struct rows_filter *filter, const struct row *row)
 static void add_row(struct rows *rows, const struct recording_sample *sample,
 		    const struct lookup *lookup)
 {
+	static const char unknown[] = ROWS_UNKNOWN;
 	struct row *row = &rows->rows[rows->nr];
 	struct rows_binary *binary;
 
@@ -190,8 +191,8 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 		.user = sample->user,
 		.system = sample->system,
 		.squares = sample->squares,
-		.binary = sample->file ? sample->file->data.path : ROWS_UNKNOWN,
-		.label = sample->file ? binary_of(rows, sample->file)->label : ROWS_UNKNOWN,
+		.binary = sample->file ? sample->file->data.path : unknown,
+		.label = sample->file ? binary_of(rows, sample->file)->label : unknown,
 		.address = sample->offset,
 	};
 	find_function(rows, row, lookup);
@@ -207,6 +208,9 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 	rows->ticks = ticks_add(rows->ticks, row_ticks(row));
 	rows->nr_ticks = ticks_add(rows->nr_ticks, row->nr);
 	rows->squares += sample->squares;
+	/* In a damaged file, the mapping may have been lost. */
+	if (!sample->mapping_id && row->binary == unknown)
+		rows->unmapped = ticks_add(rows->unmapped, row_ticks(row));
 	if (!sample->file)
 		return;
 	binary = binary_of(rows, sample->file);

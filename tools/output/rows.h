@@ -82,6 +82,7 @@ enum rows_by {
 	ROWS_BY_MODE,
 	ROWS_BY_OFFSET,
 	ROWS_BY_LINE,
+	ROWS_BY_TIME,
 	ROWS_KEYS_MAX,
 };
 
@@ -134,6 +135,7 @@ bool row_matches(const struct rows_filter *filter, const struct row *row);
  * @ticks: The ticks of all rows, weighted by their periods.
  * @nr_ticks: The number of these ticks.
  * @squares: The sum of the squares of their weights.
+ * @unmapped: Those of @ticks whose mapping is not known.
  */
 struct rows {
 	/* Set by the caller of rows_make(). */
@@ -153,6 +155,7 @@ struct rows {
 	u64 ticks;
 	u64 nr_ticks;
 	double squares;
+	u64 unmapped;
 
 	/* Only rows.c uses these. */
 	struct symbols *symbols;

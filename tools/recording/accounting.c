@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <err.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 
 #include <linux/profil.h>
 
@@ -89,6 +90,14 @@ void detached_print(FILE *out, const char *prefix, struct format_detached *detac
 	}
 }
 
+/* Standard output, a FIFO or a device cannot be read again. */
+static bool can_be_read(const char *path)
+{
+	struct stat st;
+
+	return strcmp(path, "-") && !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
 static void print_samples(const struct summary *summary)
 {
 	const struct format_stats *stats = &summary->account.stats;
@@ -105,7 +114,7 @@ static void print_samples(const struct summary *summary)
 	if (sampled > summary->samples)
 		fprintf(stderr, "; %s more not written", number(sampled - summary->samples).text);
 	fputs(".", stderr);
-	if (summary->samples && strcmp(summary->path, "-")) {
+	if (summary->samples && can_be_read(summary->path)) {
 		fputs(" See: profil report", stderr);
 		if (strcmp(summary->path, "profil.data")) {
 			fputs(" -i ", stderr);

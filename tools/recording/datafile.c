@@ -66,6 +66,17 @@ static bool check_old(const struct datafile *file)
 	return fine;
 }
 
+/* To rename a file, its directory is changed. */
+static bool can_rename(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash ? xstrndup(path, slash + 1 - path) : xstrdup(".");
+	bool can = !faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS);
+
+	free(dir);
+	return can;
+}
+
 static const char *check_existing(struct datafile *file)
 {
 	struct stat st;
@@ -84,6 +95,8 @@ static const char *check_existing(struct datafile *file)
 		return "another recorder is writing to it";
 	if (st.st_size && !check_old(file))
 		return "the file with .old at the end is not a regular file, or is in use";
+	if (!can_rename(file->path))
+		return "nothing can be renamed in its directory";
 	file->exists = true;
 	return NULL;
 }

@@ -350,7 +350,7 @@ static void skip_damage(struct format_reader *reader)
 	size_t bytes = 8;
 
 	if (!left) {
-		stop_reading(reader, reader->skip_at ? "the rest is damaged or cut off" : NULL);
+		stop_reading(reader, reader->skip_at ? "damaged or cut off" : NULL);
 		return;
 	}
 	if (!reader->skip_at)

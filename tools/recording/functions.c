@@ -21,6 +21,8 @@
 #define SOURCES_MAX	64
 #define PLACES_MAX	(1U << 18)
 #define RECENT		64U
+/* The files of JIT compilers are not read further than to this size, all processes together. */
+#define JIT_BYTES_MAX	(1LL << 30)
 
 /* A file, or a process with a JIT compiler. */
 struct source {
@@ -179,6 +181,7 @@ static void read_file(struct source *source, struct lookup *lookup, struct obsta
 
 void functions_write(struct functions *functions, struct format_writer *writer)
 {
+	off_t jit_bytes = JIT_BYTES_MAX;
 	int ignored = 0;
 
 	for (size_t i = 0; i < functions->nr; i++) {
@@ -191,7 +194,7 @@ void functions_write(struct functions *functions, struct format_writer *writer)
 		lookup_init(&lookup, source->places, source->nr);
 		obstack_init(&memory);
 		if (source->jit)
-			ignored += jit_read(source->jit, &lookup, &memory);
+			ignored += jit_read(source->jit, &lookup, &memory, &jit_bytes);
 		else
 			read_file(source, &lookup, &memory);
 		write_functions(source, &lookup, writer);
@@ -199,5 +202,6 @@ void functions_write(struct functions *functions, struct format_writer *writer)
 		obstack_free(&memory, NULL);
 	}
 	if (ignored)
-		warnx("%d files of JIT compilers are too large; their names are missing", ignored);
+		warnx("JIT compilers: %d file%s too large; names are missing", ignored,
+		      ignored == 1 ? " is" : "s are");
 }

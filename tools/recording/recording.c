@@ -114,7 +114,7 @@ static int compare_raw(const void *a, const void *b)
 
 	return compare_u64(x->mapping_id, y->mapping_id) ?: compare_u64(x->offset, y->offset) ?:
 	       compare_u64(x->thread_id, y->thread_id) ?: compare_u64(x->flags, y->flags) ?:
-	       compare_u64(x->cpu, y->cpu);
+	       compare_u64(x->cpu, y->cpu) ?: compare_u64(x->second, y->second);
 }
 
 static void merge_samples(struct recording *recording)
@@ -170,6 +170,7 @@ static void add_tick(struct recording *recording, const struct format_sample *ti
 		.squares = (double)tick->periods * tick->periods,
 		.cpu = filter->keep_cpus ? (s32)tick->cpu : -1,
 		.flags = tick->flags,
+		.second = filter->keep_seconds ? time / NS_PER_S : 0,
 		.thread_id = tick->thread,
 		.mapping_id = tick->mapping,
 	};

@@ -48,6 +48,7 @@ struct recording_thread {
  * @squares: Sum of the squares of their weights.
  * @cpu: The CPU; -1 if ticks of several CPUs were added up.
  * @flags: FORMAT_SAMPLE_* bits.
+ * @second: The second of the recording; 0 if ticks of several seconds were added up.
  * @thread_id: format_thread.id, for recording_finish().
  * @mapping_id: format_mapping.id, likewise.
  */
@@ -62,6 +63,7 @@ struct recording_sample {
 	double squares;
 	s32 cpu;
 	u32 flags;
+	u32 second;
 	u32 thread_id;
 	u32 mapping_id;
 };
@@ -72,6 +74,7 @@ struct recording_filter {
 	u64 to;			/* before this time; 0: no limit */
 	s32 cpu;		/* -1: all */
 	bool keep_cpus;		/* do not add up ticks of different CPUs */
+	bool keep_seconds;	/* do not add up ticks of different seconds */
 };
 
 /**

@@ -140,7 +140,9 @@ static u32 thread_of(struct stream *stream, const struct profil_record *record)
 		if (!leader->id && stream_read_comm(record->pid, comm))
 			thread_update(stream, leader, record, record->pid, comm);
 	}
-	thread_update(stream, entry, record, record->tid, record->comm);
+	/* In exec, the name can be that of the new program, and the space that of the old one. */
+	if (!entry->id || !(record->flags & PROFIL_RECORD_EXEC))
+		thread_update(stream, entry, record, record->tid, record->comm);
 	return entry->id;
 }
 
@@ -195,21 +197,24 @@ static int open_same(const char *path, const struct profil_record *record, struc
 /*
  * Opens the mapped file of the record. The process may have another mount namespace, in which the
  * path leads to another file. So if the path leads to another file here, this tries the path below
- * the root directory of the process.
+ * the root directory of the process. A file that was removed has no path: the links in /proc lead
+ * to it. Those of map_files need a capability.
  */
 static int open_mapped(const struct profil_record *record, struct stat *st)
 {
-	char *path;
-	int fd;
+	char *paths[] = {
+		xstrdup(record->path),
+		xasprintf("/proc/%d/root%s", record->pid, record->path),
+		xasprintf("/proc/%d/exe", record->pid),
+		xasprintf("/proc/%d/map_files/%llx-%llx", record->pid, record->start, record->end),
+	};
+	int fd = -1;
 
-	if (record->path[0] != '/')
-		return -1;
-	fd = open_same(record->path, record, st);
-	if (fd >= 0)
-		return fd;
-	path = xasprintf("/proc/%d/root%s", record->pid, record->path);
-	fd = open_same(path, record, st);
-	free(path);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		if (fd < 0 && record->path[0] == '/')
+			fd = open_same(paths[i], record, st);
+		free(paths[i]);
+	}
 	return fd;
 }
 

@@ -21,10 +21,11 @@ struct jit *jit_open(pid_t pid);
  * @jit: The process, which may have ended.
  * @lookup: The addresses.
  * @names: The memory for the names of the functions.
+ * @left: The bytes that may still be read, of all processes. This subtracts those of the files.
  *
  * Return: the number of files that were not read because they are too large.
  */
-int jit_read(const struct jit *jit, struct lookup *lookup, struct obstack *names);
+int jit_read(const struct jit *jit, struct lookup *lookup, struct obstack *names, off_t *left);
 void jit_close(struct jit *jit);
 
 #endif /* PROFIL_TOOLS_JIT_H */

@@ -184,7 +184,7 @@ static void read_range(struct lookup *lookup, Dwarf_Die *unit, u64 start, u64 en
 	struct search search = { .steps = &lookup->steps };
 
 	for (size_t i = lookup_index(lookup, start);
-	     i < lookup->nr && lookup->places[i].address < end; i++)
+	     i < lookup->nr && lookup->places[i].address < end && ++lookup->steps < STEPS_MAX; i++)
 		if (!lookup->places[i].source)
 			read_place(&lookup->places[i], unit, &search, names);
 }
@@ -198,7 +198,8 @@ static void read_units(struct lookup *lookup, Dwarf *dwarf, struct obstack *name
 	Dwarf_Die die;
 
 	while (!dwarf_get_units(dwarf, unit, &unit, NULL, NULL, &die, NULL))
-		for (at = 0; (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0;)
+		for (at = 0; ++lookup->steps < STEPS_MAX &&
+			     (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0;)
 			read_range(lookup, &die, start, end, names);
 }
 

@@ -12,7 +12,7 @@
 
 #include "../util.h"
 
-/* The maximum work for a file: in a hostile file, all functions may contain all places. */
+/* The maximum work for a file, which then gets no names: a hostile file may need a lot. */
 #define STEPS_MAX	(1ULL << 28)
 
 /**

@@ -21,6 +21,7 @@ widths() {
 		mycrate::run::<alloc::vec::Vec<u8>, fn(u8) -> u32>::{closure#0}::{closure#1}
 		LazyCompile:*compute /srv/users/project/with/a/long/path/app.js:123:45
 		日本語の関数の名前はとても長いので、この報告では短くしなければならない。
+		std::map<int, std::vector<int> >::find(int const&) const (inlined)
 		unbalanced<(int, int, int>::operator<<<, and now it is long enough to be cut
 	END
 	{
@@ -49,11 +50,38 @@ core::ops::<impl co...n::Option<A>>::call_mut
 mycrate::run::<...>::{closure#0}::{closure#1}
 LazyCompile:*comput...long/path/app.js:123:45
 日本語の関数の名前...くしなければならない。
+std::map<...>::find(...) const (inlined)
 unbalanced<(int, in...s long enough to be cut" rows widths -s symbol || return
 	for width in {40..120}; do
 		COLUMNS=$width table widths -s process,thread,cpu,symbol,dso | wc -L
 	done >"$tmp/got"
 	same "$(printf '%s\n' {40..120})" cat "$tmp/got"
+}
+
+# The lines before the table lose their middle, too, unless all of it is wanted.
+long_lines() {
+	local long=$tmp/a_directory_with_a_long_name_and_more/another_directory_with_a_long_name width
+	mkdir -p "$long/x" && cp "$tmp/stripped" "$long/x/program" &&
+	cp "$tmp/stripped" "$long/program" && make_data lines <<-END || return
+		meta 2 3 host 6.1 $long/x/program --option
+		thread 1 7 100 0 a
+		file 1 $long/x/program
+		sample 1 1 @fixed:alpha+4 0 4 0
+		file 2 $long/program
+		sample 1 2 @fixed:alpha+4 0 4 0
+		detached 100 $long/sudo
+		account 8 0 8 0 8 0 0 8
+		end 0 1
+	END
+	for width in 40 80 100 120; do
+		COLUMNS=$width head_of lines --dso "$tmp/*" >"$tmp/got"
+		[ "$(wc -L <"$tmp/got")" = $((width < 80 ? 80 : width)) ] && continue
+		cat "$tmp/got"
+		return 1
+	done
+	grep '^warning: not followed: /tmp/.*[.][.][.].*/sudo gains privilege (1 exec)$' "$tmp/got" &&
+	head_of lines --full-names | grep "^note: 50.00% have no symbol: $long/program$" &&
+	head_of lines -v | grep "^command: $long/x/program --option$"
 }
 
 weights() {
@@ -96,6 +124,10 @@ weights() {
 	same "   share     +-  CPU
   60.00% 26.83%  1
   40.00% 26.83%  0" table weights -s cpu &&
+	same "   share     +-  second
+  60.00% 26.83%  0
+  20.00% 21.91%  1
+  20.00% 21.91%  2" table weights -s time &&
 	same "warning: not followed: ./secret is not readable (1 exec)
 warning: not followed: /usr/bin/su gains privilege (1 exec)
 warning: not followed: /usr/bin/sudo gains privilege (2 execs)
@@ -116,7 +148,9 @@ losses() {
 warning: 60 of 10,120 ticks (0.59%) were missed;
   shares can be wrong by more than the +- column says
 command: a
-10,000 samples at 250 Hz: 40.48 s of CPU time" head_of lost
+10,000 samples at 250 Hz: 40.48 s of CPU time
+note: 100.00% have no symbol: [unknown]
+  (the process was changing or copying its mappings)" head_of lost
 }
 
 attached() {
@@ -272,6 +306,7 @@ end" on_terminal 80 "export TERM=dumb PAGER='sleep 1; tail -n 1 | sed s/^/paged:
 
 test_output() {
 	check "long names and narrow terminals" widths
+	check "long lines before the table" long_lines
 	check "weighted ticks, exec, exit and programs that were not followed" weights
 	check "warnings of lost and missed ticks" losses
 	check "a process that used no CPU time" attached
