@@ -281,8 +281,8 @@ static const struct entry *mapping_of(struct stream *stream, const struct profil
 /* ---- records ---- */
 
 /*
- * Do the records have the same thread and mapping? Most records have those of the record before
- * them, so this compares only as much as it must.
+ * Returns true if the records have the same thread and mapping. Most records have those of the one
+ * before them, so this compares only as much as it must.
  */
 static bool is_same_place(const struct profil_record *a, const struct profil_record *b)
 {
