@@ -243,8 +243,7 @@ annotate_errors() {
 	annotate_refused 1 "warning: the recording was cut off; its last second may be missing" \
 		-i "$tmp/cut.data" &&
 	annotate_refused 1 "profil annotate: $tmp/text: not a recording of profil" -i "$tmp/text" &&
-	annotate_refused 1 \
-		'profil annotate: profil.data: No such file or directory; "profil record" writes it' &&
+	annotate_refused 1 "profil annotate: profil.data: No such file or directory" &&
 	annotate_refused 1 "profil annotate: $tmp/none: No such file or directory" \
 		-i "$some" --symfs "$tmp/none" &&
 	annotate_refused 2 'profil annotate: unexpected argument "b"' a b &&
