@@ -87,8 +87,9 @@ libs=(-ldw -lelf -liberty -lz -l:libprotobuf-c.a -lm)
 # also change the build of the library.
 build_command() {
 	cat >"$tmp/others.c" <<-'END'
-		int command_record(void) { return 2; }
-		int command_gperf(void) { return 2; }
+		#include "commands/command.h"
+		const struct command command_record = { .name = "record" };
+		const struct command command_gperf = { .name = "gperf" };
 	END
 	protoc-c --proto_path="$tools/output" --c_out="$tmp" pprof.proto &&
 	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/profil" "${main[@]}" "${sources[@]}" \
