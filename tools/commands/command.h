@@ -42,11 +42,12 @@ struct command_setting {
  * struct command_option - An option of a subcommand
  * @name: Its long name.
  * @letter: Its short name, or 0.
- * @value: The name of its value in the help, or NULL.
+ * @value: The name of its value in the help, or NULL. Shells complete a FILE, a DIR and a PID.
  * @help: A line of the help.
  * @set: Sets it. Returns false after an error message. NULL: this is --help.
  * @offset: The offset for @set in the structure of the subcommand.
  * @word: Returns the word at an index that the value can be. After the last one, its name is NULL.
+ * @is_list: The value can be several words, with commas.
  */
 struct command_option {
 	const char *name;
@@ -56,6 +57,7 @@ struct command_option {
 	bool (*set)(const struct command_setting *setting);
 	size_t offset;
 	struct command_word (*word)(size_t index);
+	bool is_list;
 };
 
 /* The end of each table of options */
@@ -81,6 +83,7 @@ struct command {
 };
 
 extern const struct command command_annotate;
+extern const struct command command_complete;
 extern const struct command command_diff;
 extern const struct command command_export;
 extern const struct command command_gperf;

@@ -41,6 +41,7 @@ const struct command *const commands[] = {
 	&command_diff,
 	&command_export,
 	&command_gperf,
+	&command_complete,
 	&command_help,
 	&command_version,
 	NULL

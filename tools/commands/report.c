@@ -111,7 +111,7 @@ static int run(int argc, char **argv)
 static const struct command_option options[] = {
 	{ .name = "sort", .letter = 's', .value = "KEYS",
 	  .help = "print a line for each combination of KEYS",
-	  .set = set_keys, .word = key_word },
+	  .set = set_keys, .word = key_word, .is_list = true },
 	{ .name = "inline", .help = "print lines for inlined functions",
 	  .set = command_set_true, .offset = offsetof(struct report, input.rows.inlined) },
 	{ .name = "lines", .letter = 'n', .value = "N", .help = "print the first N lines only",
