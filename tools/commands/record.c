@@ -59,8 +59,8 @@
 
 struct options {
 	const char *path;
-	int user_only;			/* int: getopt_long() sets it */
-	int no_children;
+	bool user_only;
+	bool no_children;
 	bool verbose;
 	u64 period;			/* in ns; 0: the scheduler's tick */
 	bool freq_chosen;
@@ -106,25 +106,6 @@ struct recorder {
 
 /* ---- options ---- */
 
-static void usage(FILE *out)
-{
-	fputs("usage: profil record [OPTION...] [--] COMMAND [ARG...]\n"
-	      "       profil record [OPTION...] -p PID\n"
-	      "\n"
-	      "Records where a command or a running process spends its time; \"profil report\"\n"
-	      "prints it.\n"
-	      "\n"
-	      "  -o, --output FILE   write to FILE (" COMMAND_DATA "); - is standard output\n"
-	      "  -p, --pid PID       record this process; requires a capability, see profil(1)\n"
-	      "      --duration S    stop recording after S seconds\n"
-	      "  -F, --freq HZ       ticks per second of CPU time (1000)\n"
-	      "      --tick          use the ticks of the kernel's scheduler\n"
-	      "      --user-only     record user mode only\n"
-	      "      --no-children   do not record child processes\n"
-	      "  -v, --verbose       print how all ticks were counted\n"
-	      "  -h, --help          print this help\n", out);
-}
-
 static bool parse_freq(const char *text, u64 *period)
 {
 	char *end;
@@ -135,70 +116,81 @@ static bool parse_freq(const char *text, u64 *period)
 	return end != text && !*end && hz > 0 && hz <= NS_PER_S;
 }
 
+static bool check_value(const struct command_setting *setting, bool valid, const char *expected)
+{
+	if (!valid)
+		warnx("\"%s\" is not %s", setting->value, expected);
+	return valid;
+}
+
+static bool set_pid(const struct command_setting *setting)
+{
+	pid_t *pid = setting->member;
+	u64 number;
+	bool valid = command_parse_number(setting->value, INT_MAX, &number);
+
+	*pid = number;
+	return check_value(setting, valid, "a process id");
+}
+
+static bool set_duration(const struct command_setting *setting)
+{
+	u64 *duration = setting->member;
+	bool valid = command_parse_time(setting->value, duration) && *duration;
+
+	return check_value(setting, valid, "a number of seconds");
+}
+
+static bool set_freq(const struct command_setting *setting)
+{
+	struct options *options = setting->member;
+
+	options->freq_chosen = true;
+	return check_value(setting, parse_freq(setting->value, &options->period),
+			   "a number of ticks per second");
+}
+
+static bool set_tick(const struct command_setting *setting)
+{
+	u64 *period = setting->member;
+
+	*period = 0;
+	return true;
+}
+
+static const struct command_option record_options[] = {
+	{ .name = "output", .letter = 'o', .value = "FILE",
+	  .help = "write to FILE (" COMMAND_DATA "); - is standard output",
+	  .set = command_set_text, .offset = offsetof(struct options, path) },
+	{ .name = "pid", .letter = 'p', .value = "PID",
+	  .help = "record this process, which may require a capability",
+	  .set = set_pid, .offset = offsetof(struct options, pid) },
+	{ .name = "duration", .value = "S", .help = "stop recording after S seconds",
+	  .set = set_duration, .offset = offsetof(struct options, duration) },
+	{ .name = "freq", .letter = 'F', .value = "HZ",
+	  .help = "ticks per second of CPU time (1000)", .set = set_freq },
+	{ .name = "tick", .help = "use the ticks of the kernel's scheduler",
+	  .set = set_tick, .offset = offsetof(struct options, period) },
+	{ .name = "user-only", .help = "record user mode only",
+	  .set = command_set_true, .offset = offsetof(struct options, user_only) },
+	{ .name = "no-children", .help = "do not record child processes",
+	  .set = command_set_true, .offset = offsetof(struct options, no_children) },
+	{ .name = "verbose", .letter = 'v', .help = "print how all ticks were counted",
+	  .set = command_set_true, .offset = offsetof(struct options, verbose) },
+	COMMAND_HELP
+};
+
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
-	enum { DURATION = 256, TICK };
-	const struct option table[] = {
-		{ "output", required_argument, NULL, 'o' },
-		{ "pid", required_argument, NULL, 'p' },
-		{ "duration", required_argument, NULL, DURATION },
-		{ "freq", required_argument, NULL, 'F' },
-		{ "tick", no_argument, NULL, TICK },
-		{ "user-only", no_argument, &options->user_only, true },
-		{ "no-children", no_argument, &options->no_children, true },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' },
-		{}
-	};
-	const char *expected;
-	int option;
-	u64 pid;
+	int status = command_parse(&command_record, argc, argv, options);
 
-	while ((option = getopt_long(argc, argv, "+o:p:F:vh", table, NULL)) >= 0) {
-		expected = NULL;
-		switch (option) {
-		case 'F':
-			options->freq_chosen = true;
-			if (!parse_freq(optarg, &options->period))
-				expected = "a number of ticks per second";
-			break;
-		case TICK:
-			options->period = 0;
-			break;
-		case 'o':
-			options->path = optarg;
-			break;
-		case 'p':
-			if (!command_parse_number(optarg, INT_MAX, &pid))
-				expected = "a process id";
-			options->pid = pid;
-			break;
-		case DURATION:
-			if (!command_parse_time(optarg, &options->duration) || !options->duration)
-				expected = "a number of seconds";
-			break;
-		case 0:		/* getopt_long() has set the option */
-			break;
-		case 'v':
-			options->verbose = true;
-			break;
-		case 'h':
-			usage(stdout);
-			return 0;
-		default:
-			usage(stderr);
-			return COMMAND_USAGE;
-		}
-		if (expected) {
-			warnx("\"%s\" is not %s", optarg, expected);
-			return COMMAND_USAGE;
-		}
-	}
+	if (status >= 0)
+		return status;
 	if (options->pid ? optind < argc : optind == argc) {
 		if (options->pid)
 			warnx("either a command or -p, not both");
-		usage(stderr);
+		command_print_help(stderr, &command_record);
 		return COMMAND_USAGE;
 	}
 	if (!options->pid)
@@ -864,7 +856,7 @@ static int record_target(struct recorder *r)
 	return exit_status(r);
 }
 
-int command_record(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	static u64 buffer[READ_SIZE / sizeof(u64)];
 	struct options options = { .path = COMMAND_DATA, .period = PERIOD_NS };
@@ -880,7 +872,6 @@ int command_record(int argc, char **argv)
 	const char *error;
 	int status;
 
-	command_set_name(argv, "profil record");
 	status = parse_options(argc, argv, &options);
 	if (status >= 0)
 		return status;
@@ -905,3 +896,15 @@ close_session:
 	session_close(&r);
 	return status;
 }
+
+const struct command command_record = {
+	.name = "record",
+	.about = "record where a command or a running process spends its time",
+	.usage = "[OPTION...] [--] COMMAND [ARG...]\n"
+		 "       profil record [OPTION...] -p PID",
+	.help = "Records where a command or a running process spends its time; \"profil report\"\n"
+		"prints it.",
+	.operand = "COMMAND",
+	.options = record_options,
+	.run = run,
+};

@@ -43,7 +43,7 @@ struct change {
  */
 struct changes {
 	const struct rows *rows[2];
-	int shares;
+	bool shares;
 
 	struct change *changes;
 	struct row *names;

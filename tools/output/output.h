@@ -25,7 +25,7 @@ struct output_options {
 	size_t width;
 	u64 lines;
 	bool colour;
-	int full_names;
+	bool full_names;
 	bool verbose;
 };
 

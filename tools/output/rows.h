@@ -142,8 +142,8 @@ struct rows {
 	const struct row_key *keys[ROWS_KEYS_MAX];
 	size_t nr_keys;
 	struct rows_filter filter;
-	int demangle;
-	int inlined;
+	bool demangle;
+	bool inlined;
 	bool lines;
 	bool in_order;
 	const char *symfs;

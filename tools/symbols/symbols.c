@@ -210,7 +210,7 @@ static const char *find_file(struct symbols *symbols, const struct request *requ
 	int fd;
 
 	if (file->flags & FORMAT_FILE_NONE)
-		return "code made at run time; profil(1) says how it gets names";
+		return "code made at run time; profil-report(1) says how it gets names";
 	fd = file_open(symbols->root, file->path, 0);
 	if (fd >= 0)
 		problem = read_file(symbols, request, file, fd);
