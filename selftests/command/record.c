@@ -1189,6 +1189,46 @@ RECORD_TEST(keeps_an_existing_file)
 	EXPECT_EQ(3, WEXITSTATUS(sum.end.status));
 }
 
+RECORD_TEST(continues_in_new_files)
+{
+	unsigned long long samples = 0;
+	char line[64] = "profil.data";
+	u64 next = UINT64_MAX;
+	int nr = 0;
+
+	/* All ticks are in the files. profil.data.1 precedes profil.data, and so on. */
+	ASSERT_EQ(0, run("-F", "100", "--rotate", "0.3", "--keep", "100", work, "burn", "2500",
+			 NULL));
+	while (!access(line, F_OK)) {
+		EXPECT_TRUE(load_from(line)) TH_LOG("%s: %s", line, sum.error);
+		EXPECT_LOADED_WHOLE();
+		EXPECT_EQ(nr ? FORMAT_END_ROTATE : FORMAT_END_COMMAND, sum.end.reason);
+		EXPECT_GT(next, sum.meta.start_monotonic);
+		next = sum.meta.start_monotonic;
+		samples += sum.user + sum.system;
+		snprintf(line, sizeof(line), "profil.data.%d", ++nr);
+	}
+	EXPECT_LT(3, nr);
+	snprintf(line, sizeof(line), "profil record: %llu samples", samples);
+	EXPECT_TRUE(said("err", line)) TH_LOG("%s, in %d files", line, nr);
+
+	/* Only as many as wanted remain. Each can be reported. */
+	ASSERT_EQ(0, run("-o", "new", "--rotate", "0.2", "--keep", "2", work, "burn", "2000",
+			 NULL));
+	EXPECT_EQ(0, access("new.1", F_OK));
+	EXPECT_NE(0, access("new.3", F_OK));
+	EXPECT_TRUE(load_from("new.2"));
+	EXPECT_LOADED_WHOLE();
+	EXPECT_LT(sum.user * 3 / 4, in_file("record_work"));
+
+	EXPECT_EQ(2, run("--keep", "3", "true", NULL));
+	EXPECT_TRUE(said("err", "--keep requires --rotate"));
+	EXPECT_EQ(2, run("--rotate", "0", "true", NULL));
+	EXPECT_EQ(2, run("--rotate", "1", "--keep", "0", "true", NULL));
+	EXPECT_EQ(1, run("--rotate", "1", "-o", "-", "true", NULL));
+	EXPECT_TRUE(said("err", "--rotate requires a regular file"));
+}
+
 RECORD_TEST(does_not_start_if_an_existing_file_cannot_be_kept)
 {
 	ASSERT_EQ(3, run(work, "exit", "3", NULL));

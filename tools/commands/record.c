@@ -52,6 +52,8 @@
 #define RECORD_SIZE_MAX	(8U << 10)
 /* The maximum size of the command in the file. */
 #define ARGS_SIZE	(64U << 10)
+/* With --rotate, this many complete files are kept if --keep is not used. */
+#define KEEP		10
 /* Within this time after the first signal, further signals do not end the recording. */
 #define SECOND_SIGNAL_NS	(500 * NS_PER_MS)
 /* After SIGINT from another process, the recording ends with the command, or after this time. */
@@ -66,6 +68,8 @@ struct options {
 	bool freq_chosen;
 	pid_t pid;			/* 0: record a command */
 	u64 duration;			/* in ns; 0: no limit */
+	u64 rotate;			/* in ns; 0: one file */
+	u64 keep;			/* complete files; 0: KEEP */
 	char **command;
 };
 
@@ -74,7 +78,8 @@ struct recorder {
 	struct profil_query query;
 	u64 period;			/* in ns; 0: the scheduler's tick */
 	u64 start;			/* CLOCK_MONOTONIC, in ns */
-	u64 start_time;			/* CLOCK_REALTIME of the same moment */
+	u64 file_start;			/* the same for the file */
+	u64 file_start_time;		/* CLOCK_REALTIME of the same moment */
 	u64 drain_ns;
 	u64 last_flush;
 	int session;			/* descriptor, or -1 */
@@ -85,7 +90,10 @@ struct recorder {
 	struct datafile file;
 	struct format_writer *writer;
 	struct stream stream;
-	struct summary summary;
+	struct summary summary;		/* of this file, until print_summary() */
+	struct profil_stats stats;	/* since the start */
+	struct format_account before;	/* the part of the complete files */
+	u64 samples_before;		/* in these */
 	bool failed;			/* an error has been printed */
 	sigset_t old_mask;
 	void (*old_sigchld)(int signal);
@@ -141,6 +149,14 @@ static bool set_duration(const struct command_setting *setting)
 	return check_value(setting, valid, "a number of seconds");
 }
 
+static bool set_keep(const struct command_setting *setting)
+{
+	u64 *keep = setting->member;
+	bool valid = command_parse_number(setting->value, 100000, keep) && *keep;
+
+	return check_value(setting, valid, "a number of files from 1 to 100000");
+}
+
 static bool set_freq(const struct command_setting *setting)
 {
 	struct options *options = setting->member;
@@ -167,6 +183,10 @@ static const struct command_option record_options[] = {
 	  .set = set_pid, .offset = offsetof(struct options, pid) },
 	{ .name = "duration", .value = "S", .help = "stop recording after S seconds",
 	  .set = set_duration, .offset = offsetof(struct options, duration) },
+	{ .name = "rotate", .value = "S", .help = "begin a new file every S seconds",
+	  .set = set_duration, .offset = offsetof(struct options, rotate) },
+	{ .name = "keep", .value = "N", .help = "keep N complete files: FILE.1 is the newest (10)",
+	  .set = set_keep, .offset = offsetof(struct options, keep) },
 	{ .name = "freq", .letter = 'F', .value = "HZ",
 	  .help = "ticks per second of CPU time (1000)", .set = set_freq },
 	{ .name = "tick", .help = "use the ticks of the kernel's scheduler",
@@ -193,6 +213,12 @@ static int parse_options(int argc, char **argv, struct options *options)
 		command_print_help(stderr, &command_record);
 		return COMMAND_USAGE;
 	}
+	if (options->keep && !options->rotate) {
+		warnx("--keep requires --rotate");
+		return COMMAND_USAGE;
+	}
+	if (!options->keep)
+		options->keep = KEEP;
 	if (!options->pid)
 		options->command = argv + optind;
 	return -1;
@@ -508,27 +534,40 @@ static int fail_recording(struct recorder *r, const char *what)
 	return -1;
 }
 
-/* Writes the statistics of this moment, after the samples of all ticks that are in them. */
-static int flush_recording(struct recorder *r)
+/* Sets the statistics of the file: those since the start without those of the complete files. */
+static void update_account(struct recorder *r)
 {
 	_Static_assert(sizeof(struct profil_stats) - offsetof(struct profil_stats, ticks) ==
 		       sizeof(struct format_stats), "the same members");
-	struct profil_stats stats = { .size = sizeof(stats) };
 	struct format_account *account = &r->summary.account;
-	const u64 ticks = account->stats.ticks;
+	const u64 *now = (const u64 *)&r->stats.ticks, *before = (const u64 *)&r->before.stats;
+	u64 *stats = (u64 *)&account->stats;
+
+	for (size_t i = 0; i < sizeof(account->stats) / sizeof(u64); i++)
+		stats[i] = now[i] - before[i];
+	/* These are states. All others are sums. */
+	account->stats.locked = r->stats.locked;
+	account->stats.targets = r->stats.targets;
+	account->own = r->stream.own - r->before.own;
+	account->time = r->last_flush;
+	if (account->peak_locked < r->stats.locked)
+		account->peak_locked = r->stats.locked;
+}
+
+/* Writes the statistics of this moment, after the samples of all ticks that are in them. */
+static int flush_recording(struct recorder *r)
+{
+	const u64 ticks = r->stats.ticks;
 
 	r->last_flush = clock_ns(CLOCK_MONOTONIC);
-	if (profil_session_stats(r->session, &stats))
+	r->stats.size = sizeof(r->stats);
+	if (profil_session_stats(r->session, &r->stats))
 		return fail_recording(r, "cannot read the statistics");
-	memcpy(&account->stats, &stats.ticks, sizeof(account->stats));
-	account->time = r->last_flush;
-	if (account->peak_locked < stats.locked)
-		account->peak_locked = stats.locked;
-	add_records(r, stats.outside);
-	account->own = r->stream.own;
+	add_records(r, r->stats.outside);
+	update_account(r);
 	/* Without new ticks the statistics need not be written. */
-	if (stats.ticks != ticks)
-		format_write(r->writer, FORMAT_STATS, account);
+	if (r->stats.ticks != ticks)
+		format_write(r->writer, FORMAT_STATS, &r->summary.account);
 	return format_flush(r->writer) ? fail_recording(r, r->options->path) : 0;
 }
 
@@ -573,12 +612,13 @@ static char *quote_command(char *const argv[])
 	return text;
 }
 
-static int create_output(struct recorder *r)
+/* Begins to write to the open file. */
+static int begin_file(struct recorder *r)
 {
 	struct utsname uts = {};
 	struct format_meta meta = {
-		.start_time = r->start_time,
-		.start_monotonic = r->start,
+		.start_time = r->file_start_time,
+		.start_monotonic = r->file_start,
 		.tick_ns = tick_ns(r),
 		.modes = modes_of(r),
 		.flags = (r->options->no_children ? 0 : FORMAT_CHILDREN) |
@@ -588,20 +628,83 @@ static int create_output(struct recorder *r)
 		.release = uts.release,
 		.command = r->command,
 	};
-	const char *error = datafile_start(&r->file);
 
-	if (error) {
-		warnx("%s: %s", r->options->path, error);
-		return -1;
-	}
 	uname(&uts);
 	r->writer = format_create(r->file.fd);
+	stream_init(&r->stream, r->writer);
 	format_write(r->writer, FORMAT_META, &meta);
 	return format_flush(r->writer) ? fail_recording(r, r->options->path) : 0;
 }
 
+static int create_output(struct recorder *r)
+{
+	const char *error = datafile_start(&r->file);
+
+	if (!error)
+		return begin_file(r);
+	warnx("%s: %s", r->options->path, error);
+	return -1;
+}
+
+/* Writes the functions, the last statistics and the end. */
+static void end_file(struct recorder *r, u32 reason)
+{
+	struct format_end end = {
+		.time = clock_ns(CLOCK_MONOTONIC),
+		.status = r->status,
+		.reason = reason,
+	};
+
+	stream_finish(&r->stream);
+	format_write(r->writer, FORMAT_STATS, &r->summary.account);
+	format_write(r->writer, FORMAT_END, &end);
+}
+
+/* Closes the file. Returns 0, or -1 with errno set if not all was written. */
+static int close_file(struct recorder *r)
+{
+	u64 samples;
+	int err = format_close(r->writer, &samples);
+
+	r->samples_before += samples;
+	stream_free(&r->stream);
+	return err;
+}
+
+/* Completes the file, and continues in a new one. */
+static int rotate(struct recorder *r)
+{
+	struct summary *summary = &r->summary;
+	const char *error;
+
+	if (flush_recording(r))
+		return -1;
+	end_file(r, FORMAT_END_ROTATE);
+	if (format_flush(r->writer))
+		return fail_recording(r, r->options->path);
+	error = datafile_rotate(&r->file, r->options->keep);
+	if (error) {
+		warnx("%s: %s; recording ends", r->options->path, error);
+		r->failed = true;
+		return -1;
+	}
+	close_file(r);
+	memcpy(&r->before.stats, &r->stats.ticks, sizeof(r->before.stats));
+	r->before.own = r->stream.own;
+	/* The memory does not grow with the number of files. */
+	while (summary->nr_detached > 0)
+		free((char *)summary->detached[--summary->nr_detached].path);
+	/* The samples that follow are of ticks after the last statistics. */
+	r->file_start = r->last_flush;
+	r->file_start_time = clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - r->last_flush);
+	return begin_file(r);
+}
+
 static void print_summary(struct recorder *r)
 {
+	r->before = (struct format_account){};
+	update_account(r);
+	r->summary.samples = r->samples_before;
 	r->summary.path = r->options->path;
 	r->summary.target = r->target;
 	r->summary.tick_ns = tick_ns(r);
@@ -613,27 +716,17 @@ static void print_summary(struct recorder *r)
 	accounting_print(stderr, &r->summary.account, modes_of(r));
 }
 
-/* Ends the session, and writes the new samples, the last statistics and the end. */
+/* Ends the session, and writes the new samples and the end. */
 static void finish_recording(struct recorder *r, u32 reason)
 {
-	struct format_end end = {
-		.status = r->status,
-		.reason = reason,
-	};
-
 	profil_session_disable(r->session, NULL);
 	if (!r->failed && !flush_recording(r)) {
 		/* There may be records that are not ticks. */
 		add_records(r, UINT64_MAX);
-		stream_finish(&r->stream);
+		end_file(r, reason);
 	}
 	session_close(r);
-	end.time = clock_ns(CLOCK_MONOTONIC);
-	if (!r->failed) {
-		format_write(r->writer, FORMAT_STATS, &r->summary.account);
-		format_write(r->writer, FORMAT_END, &end);
-	}
-	if (format_close(r->writer, &r->summary.samples) && !r->failed)
+	if (close_file(r) && !r->failed)
 		fail_recording(r, r->options->path);
 	print_summary(r);
 }
@@ -731,7 +824,9 @@ static u32 record(struct recorder *r)
 {
 	const u64 duration = r->options->duration;
 	const u64 end = duration ? r->start + duration : UINT64_MAX;
+	const u64 rotate_ns = r->options->rotate ?: UINT64_MAX - r->start;
 	u64 drain = r->start + r->drain_ns, progress = UINT64_MAX, next, now, ticks;
+	u64 next_file = r->start + rotate_ns;
 	bool idle = false;
 
 	r->last_flush = r->start;
@@ -739,6 +834,8 @@ static u32 record(struct recorder *r)
 		progress = r->start + NS_PER_S;
 	for (;;) {
 		next = idle ? progress : drain;
+		if (next > next_file)
+			next = next_file;
 		wait_until(r, next < end ? next : end, idle);
 		if (handle_signals(r))
 			return FORMAT_END_SIGNAL;
@@ -752,6 +849,11 @@ static u32 record(struct recorder *r)
 		if (now >= progress) {
 			update_progress(r, true);
 			progress = now + NS_PER_S;
+		}
+		if (now >= next_file) {
+			if (rotate(r))
+				return FORMAT_END_SIGNAL;
+			next_file = now + rotate_ns;
 		}
 		if (idle)
 			drain = now + r->drain_ns;
@@ -824,7 +926,8 @@ static int record_target(struct recorder *r)
 	u32 reason;
 
 	r->start = clock_ns(CLOCK_MONOTONIC);
-	r->start_time = clock_ns(CLOCK_REALTIME);
+	r->file_start = r->start;
+	r->file_start_time = clock_ns(CLOCK_REALTIME);
 	r->command = r->options->pid ? find_program(r->options->pid) :
 				       quote_command(r->options->command);
 	status = r->options->pid ? target_attach(r) : command_start(r);
@@ -841,12 +944,10 @@ static int record_target(struct recorder *r)
 		wait_for_command(r);
 		return exit_status(r);
 	}
-	stream_init(&r->stream, r->writer);
 	r->shows_progress = has_quiet_terminal(r->options);
 	reason = record(r);
 	update_progress(r, false);
 	finish_recording(r, reason);
-	stream_free(&r->stream);
 	if (r->child && reason == FORMAT_END_DURATION)
 		warnx("waiting for %s to end", r->target);
 	if (reason != FORMAT_END_SIGNAL || r->failed)
@@ -882,6 +983,10 @@ static int run(int argc, char **argv)
 	if (error) {
 		warnx("%s: %s", options.path, error);
 		goto close_session;
+	}
+	if (options.rotate && !datafile_is_regular(&r.file)) {
+		warnx("%s: --rotate requires a regular file", options.path);
+		goto abandon_file;
 	}
 	if (signals_open(&r))
 		goto abandon_file;

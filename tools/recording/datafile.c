@@ -152,23 +152,63 @@ static const char *keep_existing(const struct datafile *file)
 	return error;
 }
 
+/* Creates the file anew. On failure, @file->fd is -1. */
+static const char *create_file(struct datafile *file)
+{
+	const char *error = NULL;
+
+	file->fd = open(file->path, OPEN_FLAGS | O_CREAT | O_EXCL, CREATE_MODE);
+	if (file->fd < 0)
+		error = errno == EEXIST ? "another recorder is writing to it" : strerror(errno);
+	else if (!lock_file(file->fd))
+		error = "another recorder is writing to it";
+	if (error && file->fd >= 0) {
+		close(file->fd);
+		file->fd = -1;
+	}
+	return error;
+}
+
 const char *datafile_start(struct datafile *file)
 {
 	const char *error;
-	int fd;
+	int old = file->fd;
 
 	if (!file->exists)
 		return NULL;
 	error = keep_existing(file);
-	fd = error ? -1 : open(file->path, OPEN_FLAGS | O_CREAT | O_EXCL, CREATE_MODE);
-	if (!error && (fd < 0 || !lock_file(fd)))
-		error = fd >= 0 || errno == EEXIST ? "another recorder is writing to it" :
-						     strerror(errno);
-	close(file->fd);
-	file->fd = error ? -1 : fd;
-	if (error && fd >= 0)
-		close(fd);
+	file->fd = -1;
+	if (!error)
+		error = create_file(file);
+	close(old);
 	return error;
+}
+
+bool datafile_is_regular(const struct datafile *file)
+{
+	struct stat st;
+
+	return strcmp(file->path, "-") && !fstat(file->fd, &st) && S_ISREG(st.st_mode);
+}
+
+/* Renames FILE.@number to FILE.(@number + 1). FILE.0 is the file itself. */
+static bool rename_number(const struct datafile *file, unsigned int number)
+{
+	char *from = number ? xasprintf("%s.%u", file->path, number) : xstrdup(file->path);
+	char *to = xasprintf("%s.%u", file->path, number + 1);
+	bool done = !rename(from, to) || errno == ENOENT;
+
+	free(from);
+	free(to);
+	return done;
+}
+
+const char *datafile_rotate(struct datafile *file, unsigned int keep)
+{
+	for (unsigned int number = keep; number-- > 0;)
+		if ((number || is_at_path(file)) && !rename_number(file, number))
+			return strerror(errno);
+	return create_file(file);
 }
 
 void datafile_abandon(struct datafile *file)

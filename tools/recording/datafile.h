@@ -37,6 +37,18 @@ const char *datafile_open(struct datafile *file, const char *path);
  */
 const char *datafile_start(struct datafile *file);
 
+/* Returns true if the file is a regular one, and not standard output. */
+bool datafile_is_regular(const struct datafile *file);
+
+/**
+ * datafile_rotate - Continue in a new file
+ * @file: The file, of which all has been written. Its descriptor remains open, for the caller.
+ * @keep: How many complete files remain: with ".1" at the end of the path, the newest, to ".@keep".
+ *
+ * Return: NULL, or the error message. After success, @file->fd is that of the new file.
+ */
+const char *datafile_rotate(struct datafile *file, unsigned int keep);
+
 /* Closes the file. Removes it if datafile_open() has created it. */
 void datafile_abandon(struct datafile *file);
 

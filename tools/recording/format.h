@@ -149,6 +149,7 @@ enum format_reason {
 	FORMAT_END_SIGNAL = 2,		/* a signal ended the recording */
 	FORMAT_END_DURATION = 3,	/* the duration was over */
 	FORMAT_END_TARGETS = 4,		/* all processes ended */
+	FORMAT_END_ROTATE = 5,		/* the next file continues the recording */
 };
 
 struct format_end {

@@ -78,6 +78,8 @@ void stream_init(struct stream *stream, struct format_writer *writer)
 	stream->functions = functions_new();
 	stream->files = htab_create(64, entry_hash, entry_equals, free);
 	stream->entries = htab_create(256, entry_hash, entry_equals, free);
+	memset(stream->last, 0, sizeof(stream->last));
+	stream->place = (struct profil_record){};
 }
 
 void stream_finish(struct stream *stream)

@@ -37,6 +37,7 @@ struct stream {
 	const struct entry *mapping;	/* its mapping, or NULL */
 };
 
+/* Begins a file. The members for the caller keep their values. */
 void stream_init(struct stream *stream, struct format_writer *writer);
 
 /* Adds a tick: a record without PROFIL_RECORD_DETACHED. */
