@@ -48,7 +48,7 @@ pprof: lib
 tools: lib
 	$(MAKE) -C tools
 
-samples: lib
+samples: lib pprof
 	$(MAKE) -C samples
 
 install: lib pprof tools
