@@ -77,9 +77,10 @@ offset() {
 # For gcc: the options, the files and the libraries of the command, without the subcommands that
 # need the library
 sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
-flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tools" -I"$tmp" -I"$root/uapi")
+flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tools" -I"$tmp" -I"$root/userlib" -I"$root/uapi")
 sources=("$tools"/recording/{accounting,format,recording}.c "$tools"/{output,symbols}/*.c
-	"$tools"/commands/{annotate,command,diff,export,input,report}.c "$tmp/pprof.pb-c.c")
+	"$tools"/commands/{annotate,command,diff,export,input,report}.c
+	"$root/userlib/pprof/message.c" "$tmp/pprof.pb-c.c")
 main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")
 libs=(-ldw -lelf -liberty -lz -l:libprotobuf-c.a -lm)
 
@@ -91,7 +92,7 @@ build_command() {
 		const struct command command_record = { .name = "record" };
 		const struct command command_gperf = { .name = "gperf" };
 	END
-	protoc-c --proto_path="$tools/output" --c_out="$tmp" pprof.proto &&
+	protoc-c --proto_path="$root/userlib/pprof" --c_out="$tmp" pprof.proto &&
 	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/profil" "${main[@]}" "${sources[@]}" \
 		"${libs[@]}" &&
 	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/generate" \
