@@ -56,8 +56,8 @@ static const char *group_end(const char *at)
 
 /*
  * Does a list of parameters begin at @at, or with @templates one of template arguments? It does not
- * if the group is part of the name: (anonymous namespace), Go's (*Type) and Rust's <T as Trait>; nor
- * at the mark (inlined).
+ * if the group is part of the name: (anonymous namespace), Go's (*Type) and Rust's <T as Trait>;
+ * nor at the mark (inlined).
  */
 static bool is_list(const char *name, const char *at, bool templates)
 {
