@@ -5,7 +5,8 @@
 # make lib		only the library
 # make tools		only the command profil
 # make samples		only the samples
-# make install		library, headers, command, manual pages (DESTDIR, PREFIX, LIBDIR, BINDIR)
+# make install		library, headers, command, completion by shells, manual pages (DESTDIR,
+#			PREFIX, LIBDIR, BINDIR)
 # make modules_install	the module, into the modules of the running kernel
 # make clean		remove what was built
 #

@@ -2,9 +2,9 @@
 /*
  * profil record: compares the recording with its statistics and with the programs that ran.
  *
- * The command is that of the tree; or the one in the environment's PROFIL; or the installed one. It
- * records record_work, which is beside this program. Unless a test says so, the user is an ordinary
- * one.
+ * The tests run the command of the tree; or the command in the environment variable PROFIL; or the
+ * installed command. It records record_work, which is beside this program. Unless a test says so,
+ * the user is an ordinary one.
  */
 #include "kselftest_harness.h"
 
@@ -329,7 +329,7 @@ static void pause_ms(int ms)
 	tries >= 0;								\
 })
 
-/* Has record_work printed that it is ready? */
+/* Returns true if record_work has printed that it is ready. */
 static bool ready(void)
 {
 	return said("out", "\n");
@@ -417,7 +417,7 @@ RECORD_TEST(counts_each_tick_once)
 	ASSERT_LT(0, asprintf(&line, "%s burn 3000", work));
 	EXPECT_STREQ(line, sum.command);
 	free(line);
-	/* Nothing is left of the recorder, which was the process before exec. */
+	/* No sample has the name of the recorder, whose child became the command by exec. */
 	EXPECT_EQ(0, in_comm("profil"));
 	EXPECT_TRUE(said("err", " at 1,000 Hz, 3."));
 	EXPECT_TRUE(said("err", " s of CPU time"));
@@ -591,7 +591,7 @@ RECORD_TEST(leaves_a_readable_file_if_it_is_killed)
 	EXPECT_LE(3, sum.nr_accounts);
 	EXPECT_LT(50, sum.user);
 	EXPECT_EQ(0, sum.unknown);
-	/* The statistics are those of the samples before them. */
+	/* The statistics agree with the samples before them. */
 	EXPECT_EQ(sum.account.stats.outside, sum.at_account + sum.account.own);
 	EXPECT_EQ(sum.at_account, sum.user + sum.system);
 }
@@ -1093,7 +1093,7 @@ RECORD_TEST(counts_missed_ticks_in_the_next_sample)
 	EXPECT_LT(samples / 2, missed);
 	EXPECT_EQ(0, sum.account.stats.dropped);
 	EXPECT_LE(sum.periods, samples + missed);
-	/* Others were missed before the samples of the recorder's child. */
+	/* Some ticks were missed before ticks of the recorder's child, which are not samples. */
 	EXPECT_LT((samples + missed) * 9 / 10, sum.periods);
 	EXPECT_EQ(sum.periods, reported());
 }

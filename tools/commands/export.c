@@ -6,7 +6,6 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,6 @@
 
 #include <libiberty/libiberty.h>
 
-#include "commands/command.h"
 #include "commands/input.h"
 #include "output/output.h"
 
@@ -34,7 +32,7 @@ static const struct output_format *const formats[] = {
 #define NR_FORMATS (sizeof(formats) / sizeof(*formats))
 
 /**
- * struct export - What the user wants
+ * struct export - The options, and the state of the output
  * @path: The file to write; NULL is standard output.
  * @temporary: The name of a new file until it is complete; or NULL.
  */
@@ -45,36 +43,37 @@ struct export {
 	char *temporary;
 };
 
-static void usage(FILE *out)
+static struct command_word format_word(size_t index)
 {
-	fputs("usage: profil export --format FORMAT [OPTION...]\n"
-	      "\n"
-	      "Converts a recording to a format that another program reads:\n"
-	      "\n", out);
-	for (size_t i = 0; i < NR_FORMATS; i++)
-		fprintf(out, "  %-10s %s\n", formats[i]->name, formats[i]->about);
-	fputs("\n"
-	      INPUT_HELP_FILE
-	      "  -o, --output FILE   write FILE; - is standard output, the default\n"
-	      INPUT_HELP
-	      "  -h, --help          print this help\n", out);
+	if (index == NR_FORMATS)
+		return (struct command_word) { };
+	return (struct command_word) { formats[index]->name, formats[index]->about };
 }
 
-static bool set_format(struct export *export, const char *name)
+static bool set_format(const struct command_setting *setting)
 {
-	for (size_t i = 0; i < NR_FORMATS; i++)
-		if (!strcmp(formats[i]->name, name))
-			export->format = formats[i];
-	if (export->format && !strcmp(export->format->name, name))
+	const struct output_format **format = setting->member;
+
+	for (size_t i = 0; i < NR_FORMATS; i++) {
+		if (strcmp(formats[i]->name, setting->value))
+			continue;
+		*format = formats[i];
 		return true;
-	warnx("there is no format \"%s\"; the formats are:", name);
-	for (size_t i = 0; i < NR_FORMATS; i++)
-		fprintf(stderr, "%s%s", i ? ", " : "  ", formats[i]->name);
-	fputs("\n", stderr);
+	}
+	warnx("there is no format \"%s\"; the formats are:", setting->value);
+	command_print_words(format_word);
 	return false;
 }
 
-/* Is the output the file that is read? It would be lost. */
+static bool set_output(const struct command_setting *setting)
+{
+	const char **path = setting->member;
+
+	*path = strcmp(setting->value, "-") ? setting->value : NULL;
+	return true;
+}
+
+/* Returns true if the output is the file that is read: its contents would be lost. */
 static bool is_input(const struct export *export)
 {
 	struct stat in, out;
@@ -86,36 +85,10 @@ static bool is_input(const struct export *export)
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct export *export)
 {
-	enum { FORMAT = 256 };
-	static const struct option table[] = {
-		INPUT_OPTIONS,
-		{ "format", required_argument, NULL, FORMAT },
-		{ "output", required_argument, NULL, 'o' },
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
-	int option, index = 0;
+	int status = command_parse(&command_export, argc, argv, export);
 
-	while ((option = getopt_long(argc, argv, "i:o:h", table, &index)) >= 0) {
-		switch (option) {
-		case FORMAT:
-			if (!set_format(export, optarg))
-				return COMMAND_USAGE;
-			break;
-		case 'o':
-			export->path = strcmp(optarg, "-") ? optarg : NULL;
-			break;
-		case 'h':
-			usage(stdout);
-			return 0;
-		case '?':
-			usage(stderr);
-			return COMMAND_USAGE;
-		default:
-			if (!input_set_option(&export->input, option, table[index].name, optarg))
-				return COMMAND_USAGE;
-		}
-	}
+	if (status >= 0)
+		return status;
 	if (!input_check_options(&export->input, argc, argv))
 		return COMMAND_USAGE;
 	if (!export->format) {
@@ -136,8 +109,8 @@ static int parse_options(int argc, char **argv, struct export *export)
 /* ---- the output ---- */
 
 /*
- * A regular file is replaced when it is complete, so that no part of a profile remains after an
- * error. A FIFO or a device is opened. Returns NULL with errno set if that is not possible.
+ * Opens the output. A regular file has a temporary name until it is complete, so that an error
+ * leaves no incomplete profile. Returns NULL with errno set on failure.
  */
 static FILE *open_output(struct export *export)
 {
@@ -207,15 +180,13 @@ static bool read_rows(struct export *export)
 	return input_read(&export->input) && input_check_rows(&export->input);
 }
 
-int command_export(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct export export = { .input = INPUT_INIT };
-	int status;
+	int status = parse_options(argc, argv, &export);
 
-	command_set_name(argv, "profil export");
-	status = parse_options(argc, argv, &export);
 	if (status < 0) {
-		/* The error of the write is reported instead. */
+		/* The write then fails, and its error is reported. */
 		signal(SIGPIPE, SIG_IGN);
 		status = COMMAND_FAILED;
 		if (read_rows(&export) && write_rows(&export)) {
@@ -227,3 +198,22 @@ int command_export(int argc, char **argv)
 	free(export.temporary);
 	return status;
 }
+
+static const struct command_option options[] = {
+	{ .name = "format", .value = "FORMAT", .help = "convert to FORMAT",
+	  .set = set_format, .offset = offsetof(struct export, format), .word = format_word },
+	{ .name = "output", .letter = 'o', .value = "FILE",
+	  .help = "write FILE; - is standard output, the default",
+	  .set = set_output, .offset = offsetof(struct export, path) },
+	INPUT_OPTIONS(struct export),
+	COMMAND_HELP
+};
+
+const struct command command_export = {
+	.name = "export",
+	.about = "convert a recording to the format of another program",
+	.usage = "--format FORMAT [OPTION...]",
+	.help = "Converts a recording to a format that another program reads.",
+	.options = options,
+	.run = run,
+};

@@ -3,8 +3,8 @@
  * profil record: samples a command or a process, and writes a sample for each tick
  *
  * Once a second, the recorder writes the statistics of a moment, after the samples of all ticks up
- * to that moment. So at any time, the samples in the file, together with the ticks of the recorder
- * itself, are as many as the ticks outside of the statistics in it.
+ * to that moment. So the samples before the last statistics and the recorder's own ticks always add
+ * up to the member outside of these statistics.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -41,8 +41,8 @@
 /* The default period. */
 #define PERIOD_NS	NS_PER_MS
 /*
- * A session has room for the records of this time, but for no more than RECORDS_MAX; and for fewer
- * if memory cannot be locked for them.
+ * A session has room for the records of this time: for at most RECORDS_MAX, and for fewer if
+ * RLIMIT_MEMLOCK is too low for so many.
  */
 #define ROOM_NS		NS_PER_S
 #define RECORDS_MIN	64
@@ -54,13 +54,13 @@
 #define ARGS_SIZE	(64U << 10)
 /* Within this time after the first signal, further signals do not end the recording. */
 #define SECOND_SIGNAL_NS	(500 * NS_PER_MS)
-/* After SIGINT from another process, the recording ends when the command does, or at this time. */
+/* After SIGINT from another process, the recording ends with the command, or after this time. */
 #define INTERRUPT_NS	NS_PER_S
 
 struct options {
 	const char *path;
-	int user_only;			/* int: getopt_long() sets it */
-	int no_children;
+	bool user_only;
+	bool no_children;
 	bool verbose;
 	u64 period;			/* in ns; 0: the scheduler's tick */
 	bool freq_chosen;
@@ -106,99 +106,91 @@ struct recorder {
 
 /* ---- options ---- */
 
-static void usage(FILE *out)
-{
-	fputs("usage: profil record [OPTION...] [--] COMMAND [ARG...]\n"
-	      "       profil record [OPTION...] -p PID\n"
-	      "\n"
-	      "Records where a command or a running process spends its time; \"profil report\"\n"
-	      "prints it.\n"
-	      "\n"
-	      "  -o, --output FILE   write to FILE (" COMMAND_DATA "); - is standard output\n"
-	      "  -p, --pid PID       record this process; requires a capability, see profil(1)\n"
-	      "      --duration S    stop recording after S seconds\n"
-	      "  -F, --freq HZ       ticks per second of CPU time (1000)\n"
-	      "      --tick          use the ticks of the kernel's scheduler\n"
-	      "      --user-only     record user mode only\n"
-	      "      --no-children   do not record child processes\n"
-	      "  -v, --verbose       print how all ticks were counted\n"
-	      "  -h, --help          print this help\n", out);
-}
-
 static bool parse_freq(const char *text, u64 *period)
 {
 	char *end;
 	double hz = strtod(text, &end);
 
-	/* If the period would not fit in 64 bits, use one that is too long, too. */
+	/* If the period does not fit in 64 bits, use another one that is too long. */
 	*period = hz * NS_PER_S > 1 ? NS_PER_S / hz + 0.5 : NS_PER_S * 1e9;
 	return end != text && !*end && hz > 0 && hz <= NS_PER_S;
 }
 
+static bool check_value(const struct command_setting *setting, bool valid, const char *expected)
+{
+	if (!valid)
+		warnx("\"%s\" is not %s", setting->value, expected);
+	return valid;
+}
+
+static bool set_pid(const struct command_setting *setting)
+{
+	pid_t *pid = setting->member;
+	u64 number;
+	bool valid = command_parse_number(setting->value, INT_MAX, &number);
+
+	*pid = number;
+	return check_value(setting, valid, "a process id");
+}
+
+static bool set_duration(const struct command_setting *setting)
+{
+	u64 *duration = setting->member;
+	bool valid = command_parse_time(setting->value, duration) && *duration;
+
+	return check_value(setting, valid, "a number of seconds");
+}
+
+static bool set_freq(const struct command_setting *setting)
+{
+	struct options *options = setting->member;
+
+	options->freq_chosen = true;
+	return check_value(setting, parse_freq(setting->value, &options->period),
+			   "a number of ticks per second");
+}
+
+static bool set_tick(const struct command_setting *setting)
+{
+	u64 *period = setting->member;
+
+	*period = 0;
+	return true;
+}
+
+static const struct command_option record_options[] = {
+	{ .name = "output", .letter = 'o', .value = "FILE",
+	  .help = "write to FILE (" COMMAND_DATA "); - is standard output",
+	  .set = command_set_text, .offset = offsetof(struct options, path) },
+	{ .name = "pid", .letter = 'p', .value = "PID",
+	  .help = "record this process, which may require a capability",
+	  .set = set_pid, .offset = offsetof(struct options, pid) },
+	{ .name = "duration", .value = "S", .help = "stop recording after S seconds",
+	  .set = set_duration, .offset = offsetof(struct options, duration) },
+	{ .name = "freq", .letter = 'F', .value = "HZ",
+	  .help = "ticks per second of CPU time (1000)", .set = set_freq },
+	{ .name = "tick", .help = "use the ticks of the kernel's scheduler",
+	  .set = set_tick, .offset = offsetof(struct options, period) },
+	{ .name = "user-only", .help = "record user mode only",
+	  .set = command_set_true, .offset = offsetof(struct options, user_only) },
+	{ .name = "no-children", .help = "do not record child processes",
+	  .set = command_set_true, .offset = offsetof(struct options, no_children) },
+	{ .name = "verbose", .letter = 'v', .help = "print how all ticks were counted",
+	  .set = command_set_true, .offset = offsetof(struct options, verbose) },
+	COMMAND_HELP
+};
+
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
-	enum { DURATION = 256, TICK };
-	const struct option table[] = {
-		{ "output", required_argument, NULL, 'o' },
-		{ "pid", required_argument, NULL, 'p' },
-		{ "duration", required_argument, NULL, DURATION },
-		{ "freq", required_argument, NULL, 'F' },
-		{ "tick", no_argument, NULL, TICK },
-		{ "user-only", no_argument, &options->user_only, true },
-		{ "no-children", no_argument, &options->no_children, true },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' },
-		{}
-	};
-	const char *expected;
-	int option;
-	u64 pid;
+	int status = command_parse(&command_record, argc, argv, options);
 
-	while ((option = getopt_long(argc, argv, "+o:p:F:vh", table, NULL)) >= 0) {
-		expected = NULL;
-		switch (option) {
-		case 'F':
-			options->freq_chosen = true;
-			if (!parse_freq(optarg, &options->period))
-				expected = "a number of ticks per second";
-			break;
-		case TICK:
-			options->period = 0;
-			break;
-		case 'o':
-			options->path = optarg;
-			break;
-		case 'p':
-			if (!command_parse_number(optarg, INT_MAX, &pid))
-				expected = "a process id";
-			options->pid = pid;
-			break;
-		case DURATION:
-			if (!command_parse_time(optarg, &options->duration) || !options->duration)
-				expected = "a number of seconds";
-			break;
-		case 0:		/* getopt_long() has set the option */
-			break;
-		case 'v':
-			options->verbose = true;
-			break;
-		case 'h':
-			usage(stdout);
-			return 0;
-		default:
-			usage(stderr);
-			return COMMAND_USAGE;
-		}
-		if (expected) {
-			warnx("\"%s\" is not %s", optarg, expected);
-			return COMMAND_USAGE;
-		}
-	}
+	if (status >= 0)
+		return status;
 	if (options->pid ? optind < argc : optind == argc) {
 		if (options->pid)
 			warnx("either a command or -p, not both");
-		usage(stderr);
+		command_print_help(stderr, &command_record);
 		return COMMAND_USAGE;
 	}
 	if (!options->pid)
@@ -331,7 +323,7 @@ static void session_close(struct recorder *r)
 static void print_too_many(const char *target, u32 max)
 {
 	warnx("%s is sampled by as many sessions with a period as the kernel allows (%u).\n"
-	      "Each \"profil record\" has one, also if it is the command of another.\n"
+	      "Each \"profil record\" has one, even if another one runs it.\n"
 	      "End one of them, or use --tick.", target, max);
 }
 
@@ -362,7 +354,7 @@ static void child_run(const struct recorder *r, struct start *start)
 	_exit(COMMAND_NOT_FOUND);
 }
 
-/* Does the command exist? Then its interpreter does not, if exec fails with ENOENT. */
+/* Returns true if the command exists: if exec fails with ENOENT, its interpreter does not. */
 static bool command_exists(const char *name)
 {
 	const char *path = getenv("PATH") ?: "/bin:/usr/bin", *end;
@@ -496,7 +488,7 @@ static void add_records(struct recorder *r, u64 ticks)
 		if (!r->next && more) {
 			r->len = profil_session_read(r->session, r->buffer, READ_SIZE);
 			r->next = profil_record_first(r->buffer, r->len);
-			/* If there is room for another record, there was none. */
+			/* If another record would have fitted in the buffer, there was none. */
 			more = r->len > (ssize_t)(READ_SIZE - RECORD_SIZE_MAX);
 		}
 		if (!r->next)
@@ -554,7 +546,7 @@ static char *find_program(pid_t pid)
 	len = readlink(path, program, sizeof(program) - 1);
 	if (len >= 0)
 		program[len] = '\0';
-	else	/* It requires ptrace rights. All users can read the name. */
+	else	/* The link requires ptrace rights; the name does not. */
 		stream_read_comm(pid, program);
 	return xstrdup(program);
 }
@@ -633,7 +625,7 @@ static void finish_recording(struct recorder *r, u32 reason)
 
 	profil_session_disable(r->session, NULL);
 	if (!r->failed && !flush_recording(r)) {
-		/* There may be records that are no ticks. */
+		/* There may be records that are not ticks. */
 		add_records(r, UINT64_MAX);
 		stream_finish(&r->stream);
 	}
@@ -649,8 +641,8 @@ static void finish_recording(struct recorder *r, u32 reason)
 }
 
 /*
- * Shows on the terminal that the recording continues, unless other output would get between; or
- * removes it if @show is false.
+ * Prints on the terminal that the recording continues, or removes this line if @show is false. Does
+ * neither if the recorder is in the background.
  */
 static void update_progress(struct recorder *r, bool show)
 {
@@ -735,7 +727,7 @@ static void wait_until(struct recorder *r, u64 until, bool records)
 
 /*
  * Records until an event ends the recording. Returns the reason, an enum format_reason. While the
- * targets are idle, the recorder is, too.
+ * targets are idle, the recorder sleeps.
  */
 static u32 record(struct recorder *r)
 {
@@ -821,7 +813,7 @@ static int signals_open(struct recorder *r)
 	return -1;
 }
 
-/* Is there a terminal on which nobody else writes during the recording? */
+/* Returns true if there is a terminal to which only the recorder writes during the recording. */
 static bool has_quiet_terminal(const struct options *options)
 {
 	return isatty(STDERR_FILENO) && (options->pid || !isatty(STDOUT_FILENO));
@@ -862,11 +854,11 @@ static int record_target(struct recorder *r)
 	if (reason != FORMAT_END_SIGNAL || r->failed)
 		wait_for_command(r);
 	if (r->child)
-		warnx("%s continues, and is not recorded", r->target);
+		warnx("%s continues, but is no longer recorded", r->target);
 	return exit_status(r);
 }
 
-int command_record(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	static u64 buffer[READ_SIZE / sizeof(u64)];
 	struct options options = { .path = COMMAND_DATA, .period = PERIOD_NS };
@@ -882,7 +874,6 @@ int command_record(int argc, char **argv)
 	const char *error;
 	int status;
 
-	command_set_name(argv, "profil record");
 	status = parse_options(argc, argv, &options);
 	if (status >= 0)
 		return status;
@@ -907,3 +898,15 @@ close_session:
 	session_close(&r);
 	return status;
 }
+
+const struct command command_record = {
+	.name = "record",
+	.about = "record where a command or a running process spends its time",
+	.usage = "[OPTION...] [--] COMMAND [ARG...]\n"
+		 "       profil record [OPTION...] -p PID",
+	.help = "Records where a command or a running process spends its time; \"profil report\"\n"
+		"prints it.",
+	.operand = "COMMAND",
+	.options = record_options,
+	.run = run,
+};

@@ -35,7 +35,7 @@ static void print_damage(FILE *out, const struct recording *recording)
 		fputs(WARNING "the recording was cut off; its last second may be missing\n", out);
 }
 
-/* Prints a warning if @part can change a share by more than the largest error of a share. */
+/* Prints a warning if @part of @whole ticks can change a share by more than its largest error. */
 static void print_lost(FILE *out, u64 part, u64 whole, u64 nr, const char *description)
 {
 	if (!part || (double)part / whole <= 0.5 / sqrt(nr ?: 1))
@@ -55,7 +55,7 @@ void output_warnings(FILE *out, const struct recording *recording)
 	if (stats->ticks > sampled && !recording->skipped_bytes && !recording->error)
 		print_lost(out, stats->ticks - sampled, stats->ticks, nr, "left no sample");
 	print_lost(out, stats->missed, stats->ticks + stats->unselected + stats->missed, nr,
-		   "were missed;\n  shares can be wrong by more than +-");
+		   "were missed;\n  shares can be wrong by more than the +- column says");
 }
 
 char *output_list_warnings(const struct recording *recording)

@@ -28,7 +28,7 @@
 
 /**
  * struct profile - The message while it is built
- * @memory: Of all its parts, except the arrays in @message.
+ * @memory: The memory of all its parts, except the arrays in @message.
  * @strings: The string table.
  * @mappings: The keys of the mappings that have been added. Their ids are the indexes + 1.
  * @locations: Likewise.

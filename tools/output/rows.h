@@ -13,7 +13,7 @@
 
 /* Stands for the name of a binary, process or host that is not known. */
 #define ROWS_UNKNOWN "[unknown]"
-/* Stands for the name of all functions of a binary that are not known. */
+/* Stands for the names of all functions of a binary that are not known. */
 #define ROWS_NO_SYMBOL "[no symbol]"
 
 /**
@@ -97,7 +97,7 @@ char *row_text(const struct row_key *key, const struct row *row);
  * @label: The name of the file in the report.
  * @address_size: The size of its addresses in bytes, if it could be read.
  * @ticks: The ticks of its rows.
- * @unnamed: Those in functions whose names are not known.
+ * @unnamed: The ticks in functions whose names are not known.
  */
 struct rows_binary {
 	const char *problem;
@@ -108,8 +108,8 @@ struct rows_binary {
 };
 
 /**
- * struct rows_filter - Which samples to use
- * @text: The options of the command that set this filter and that of the recording; or NULL.
+ * struct rows_filter - The samples to use
+ * @text: The options that set this filter and struct recording_filter; or NULL.
  *
  * The strings are patterns for names_match(), or NULL.
  */
@@ -142,8 +142,8 @@ struct rows {
 	const struct row_key *keys[ROWS_KEYS_MAX];
 	size_t nr_keys;
 	struct rows_filter filter;
-	int demangle;
-	int inlined;
+	bool demangle;
+	bool inlined;
 	bool lines;
 	bool in_order;
 	const char *symfs;
@@ -190,7 +190,7 @@ static inline double share_of(const struct rows *rows, u64 ticks)
 	return rows->ticks ? (double)ticks / rows->ticks : 0;
 }
 
-/* Returns the standard error of the share. Weighted ticks are as good as fewer equal ones. */
+/* Returns the standard error of the share. Weighted ticks have the error of fewer equal ticks. */
 static inline double share_error(const struct rows *rows, u64 ticks)
 {
 	double share = share_of(rows, ticks);

@@ -131,7 +131,7 @@ static void print_nothing(const struct summary *summary)
 	const u64 periods = stats->expected > own ? stats->expected - own + 1 : 1;
 
 	fputs("profil record: no samples", stderr);
-	/* The reason is certain only if there is no other. */
+	/* Prints a reason only if no other reason is possible. */
 	if (!summary->nr_detached && !stats->unselected && !stats->missed) {
 		fputs(": ", stderr);
 		escape_print(stderr, summary->target);
@@ -145,11 +145,11 @@ static void print_missed(const struct format_stats *stats)
 {
 	const u64 all = stats->ticks + stats->unselected + stats->missed;
 
-	/* One percent less changes no share by more than its standard error in most recordings. */
+	/* In most recordings, fewer ticks change no share by more than its standard error. */
 	if (stats->missed * 100 <= all)
 		return;
 	warnx("warning: %s of %s ticks (%.0f%%) were missed: the timer came late.\n"
-	      "The next samples count for them, too, which can be in other code.",
+	      "Each one is counted with the next sample, which can be in other code.",
 	      number(stats->missed).text, number(all).text, 100.0 * stats->missed / all);
 }
 

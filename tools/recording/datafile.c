@@ -28,7 +28,7 @@ static bool lock_file(int fd)
 	return !fcntl(fd, F_OFD_SETLK, &lock) || (errno != EAGAIN && errno != EACCES);
 }
 
-/* Does the path lead to the open file? */
+/* Returns true if the path still leads to the open file. */
 static bool is_at_path(const struct datafile *file)
 {
 	struct stat opened, found;
@@ -43,7 +43,7 @@ static const char *open_stdout(struct datafile *file)
 
 	if (isatty(STDOUT_FILENO))
 		return "a recording cannot be written to a terminal";
-	/* The flag O_NONBLOCK of the inherited descriptor would be that of other processes, too. */
+	/* The inherited descriptor would share the flag O_NONBLOCK with other processes. */
 	if (!fstat(STDOUT_FILENO, &st) && S_ISFIFO(st.st_mode))
 		file->fd = open("/proc/self/fd/1", OPEN_FLAGS & ~O_NOFOLLOW);
 	if (file->fd < 0)
@@ -51,7 +51,7 @@ static const char *open_stdout(struct datafile *file)
 	return file->fd < 0 ? strerror(errno) : NULL;
 }
 
-/* Can the existing recording replace an older one? */
+/* Returns true if the existing recording can be renamed to PATH.old. */
 static bool check_old(const struct datafile *file)
 {
 	char *old = xasprintf("%s.old", file->path);

@@ -14,7 +14,7 @@
 /**
  * struct datafile - The file to which a recorder writes
  * @path: Its path; "-" is standard output.
- * @fd: Its descriptor, which holds its lock; or that of the existing recording before
+ * @fd: Its descriptor, which holds its lock; or the descriptor of the existing recording before
  *	datafile_start(). -1 if there is none.
  * @is_new: datafile_open() has created the file.
  * @exists: There is a recording to keep.

@@ -137,7 +137,7 @@ static void merge_samples(struct recording *recording)
 	recording->nr_samples = to + 1 - recording->samples;
 }
 
-/* Makes room by merging samples; if this does not free half of the array, by a larger array. */
+/* Makes room by merging samples. If this frees less than half of the array, enlarges it. */
 static void make_room(struct recording *recording)
 {
 	if (recording->nr_samples >= MERGE_MIN)

@@ -31,8 +31,10 @@ struct stream {
 	struct functions *functions;
 	htab_t files;
 	htab_t entries;			/* threads and mappings */
-	struct entry *recent[FORMAT_END + 1];	/* for each type, the one that was used last */
 	u32 last[FORMAT_END + 1];	/* for each type, the id that was given last */
+	struct profil_record place;	/* the previous record, without its path */
+	u32 thread;			/* its thread */
+	const struct entry *mapping;	/* its mapping, or NULL */
 };
 
 void stream_init(struct stream *stream, struct format_writer *writer);

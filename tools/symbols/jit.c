@@ -16,7 +16,7 @@
 
 /* A larger file is not read. */
 #define BYTES_MAX	(256LL << 20)
-/* Of a longer name or /proc/PID/status, only the beginning is used. */
+/* Only this many bytes of a name, and of /proc/PID/status, are used. */
 #define NAME_BYTES	1024
 #define PROC_BYTES	8192
 
@@ -83,7 +83,7 @@ static bool read_process(struct jit *jit, pid_t pid)
 	*strchrnul(ids + 1, '\n') = '\0';
 	snprintf(jit->name, sizeof(jit->name), "perf-%d.map", atoi(strrchr(ids, '\t')));
 
-	/* The name of the process, in parentheses, may contain blanks. The start is number 22. */
+	/* The name of the process, in parentheses, may contain blanks. The start is field 22. */
 	at = read_proc(pid, "stat", text) ? strrchr(text, ')') : NULL;
 	for (int i = 2; at && i < 22; i++)
 		at = strchr(at + 1, ' ');

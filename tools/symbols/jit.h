@@ -3,8 +3,8 @@
  * Names of the functions that a process has compiled at run time
  *
  * JIT compilers write them to /tmp/perf-PID.map, or to a file jit-PID.dump which they also map. PID
- * is the id of the process in its own PID namespace, and /tmp is in its own mount namespace. So
- * these are found while the process lives. They can be read later.
+ * is the id of the process in its own PID namespace, and /tmp is in its own mount namespace. So the
+ * files must be opened while the process exists. They can be read later.
  */
 #ifndef PROFIL_TOOLS_JIT_H
 #define PROFIL_TOOLS_JIT_H

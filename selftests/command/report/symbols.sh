@@ -25,7 +25,7 @@ link_names() {
 	timeout 60 "$tmp/profil" report -i "$tmp/links.data" -s symbol | sed '1,/share/d; s/.*%  //'
 }
 
-# A link is followed only if it is a name, and the debug file only if it has the build-id.
+# A link is followed only if it has no directory, and if the debug file has the build-id.
 debug_links() {
 	mkdir -p "$tmp/links/.debug" "$tmp/aside"
 	objcopy --only-keep-debug "$tmp/fixed" "$tmp/links/.debug/prog.debug" &&
@@ -146,7 +146,7 @@ stripped_later() {
 hidden" eval "rows later -s symbol | LC_ALL=C sort"
 }
 
-# A file is not that of the record if it has changed since, or is on another device.
+# A file is not the file of the record if it has changed since, or is on another device.
 other_files() {
 	cp "$tmp/fixed" "$tmp/later" && cp "$tmp/fixed" "$tmp/elsewhere" && replay others <<-END || return
 		run sleep 0.1 && touch @@/later
@@ -157,8 +157,8 @@ other_files() {
 later  [no symbol]" eval "rows others | LC_ALL=C sort"
 }
 
-# Processes with generated code do not take the places of files, and ticks without a mapping do not
-# take those of these processes.
+# Processes with generated code do not count towards the limit of files, and ticks without a mapping
+# do not count towards the limit of these processes.
 many_processes() {
 	local pid number
 	cp "$tmp/fixed" "$tmp/later"
@@ -433,7 +433,7 @@ newest
 around it" jit_names map
 }
 
-# An old map of another process with the same id is not used, and none of another user.
+# The map of an older process with the same id, or of another user, is not used.
 maps_of_others() {
 	local pid
 	sleep 1000 >&- 2>&- & pid=$!
