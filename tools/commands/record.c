@@ -474,9 +474,11 @@ static int target_attach(struct recorder *r)
 	case ENOENT:
 	case ESRCH:
 	case ESTALE:
-		/* The kernel has threads without an address space. So has a process that has ended. */
-		warnx(r->pidfd < 0 ? "there is no process %d" :
-		      "process %d executes no program: it has ended, or is part of the kernel", pid);
+		if (r->pidfd < 0)
+			warnx("there is no process %d", pid);
+		else	/* It has no address space. */
+			warnx("process %d executes no program: it has ended, or is in the kernel",
+			      pid);
 		break;
 	default:
 		warn("process %d", pid);

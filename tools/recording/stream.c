@@ -204,18 +204,17 @@ static int open_same(const char *path, const struct profil_record *record, struc
  */
 static int open_mapped(const struct profil_record *record, struct stat *st)
 {
-	char *paths[] = {
-		xstrdup(record->path),
-		xasprintf("/proc/%d/root%s", record->pid, record->path),
-		xasprintf("/proc/%d/exe", record->pid),
-		xasprintf("/proc/%d/map_files/%llx-%llx", record->pid, record->start, record->end),
-	};
+	char *path;
 	int fd = -1;
 
-	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
-		if (fd < 0 && record->path[0] == '/')
-			fd = open_same(paths[i], record, st);
-		free(paths[i]);
+	for (int i = 0; fd < 0 && i < 4 && record->path[0] == '/'; i++) {
+		path = i == 0 ? xstrdup(record->path) :
+		       i == 1 ? xasprintf("/proc/%d/root%s", record->pid, record->path) :
+		       i == 2 ? xasprintf("/proc/%d/exe", record->pid) :
+				xasprintf("/proc/%d/map_files/%llx-%llx", record->pid,
+					  record->start, record->end);
+		fd = open_same(path, record, st);
+		free(path);
 	}
 	return fd;
 }

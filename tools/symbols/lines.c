@@ -198,8 +198,8 @@ static void read_units(struct lookup *lookup, Dwarf *dwarf, struct obstack *name
 	Dwarf_Die die;
 
 	while (!dwarf_get_units(dwarf, unit, &unit, NULL, NULL, &die, NULL))
-		for (at = 0; ++lookup->steps < STEPS_MAX &&
-			     (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0;)
+		for (at = 0; (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0 &&
+		     ++lookup->steps < STEPS_MAX;)
 			read_range(lookup, &die, start, end, names);
 }
 
