@@ -40,7 +40,9 @@ static bool add_key(struct rows *rows, const struct row_key *key)
 
 static struct command_word key_word(size_t index)
 {
-	return (struct command_word) { .name = index < ROWS_KEYS_MAX ? row_keys[index].name : NULL };
+	const char *name = index < ROWS_KEYS_MAX ? row_keys[index].name : NULL;
+
+	return (struct command_word) { .name = name };
 }
 
 static bool set_keys(const struct command_setting *setting)
