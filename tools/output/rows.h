@@ -171,7 +171,7 @@ struct rows {
 bool rows_make(struct rows *rows, const struct recording *recording);
 void rows_free(struct rows *rows);
 
-/* Returns @name, which is mangled, as it is printed. */
+/* Returns the text to print for the mangled @name. */
 const char *rows_name(const struct rows *rows, const char *name);
 
 /* Returns the program or library with the most ticks; NULL if there is none. */

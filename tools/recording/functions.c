@@ -17,8 +17,9 @@
 #define obstack_chunk_alloc xmalloc
 #define obstack_chunk_free free
 
-/* The maximum number of open files, and of processes; and of samples noted for each. */
+/* The maximum number of open files, and the maximum number of processes. */
 #define SOURCES_MAX	64
+/* The maximum number of samples that are noted for a file or a process. */
 #define PLACES_MAX	(1U << 18)
 #define RECENT		64U
 /* The files of JIT compilers are not read further than to this size, all processes together. */

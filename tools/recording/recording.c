@@ -14,7 +14,7 @@
 #define obstack_chunk_alloc xmalloc
 #define obstack_chunk_free free
 
-/* From this many ticks on, ticks are added up before their array is enlarged. */
+/* An array with at least this number of ticks adds up equal ones before it is enlarged. */
 #define MERGE_MIN 65536
 
 struct recording *recording_new(void)
