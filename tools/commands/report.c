@@ -4,19 +4,22 @@
  */
 #define _GNU_SOURCE
 #include <err.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands/command.h"
 #include "commands/input.h"
-#include "output/output.h"
+#include "commands/outfile.h"
 
 struct report {
 	struct input input;
 	struct output_options options;
 	int no_pager;			/* int: getopt_long() sets it */
 	int csv;
+	const struct output_format *format;
+	struct outfile file;
 };
 
 static void usage(FILE *out)
@@ -34,6 +37,7 @@ static void usage(FILE *out)
 	      "      --full-names    do not shorten names to the width of the terminal\n"
 	      "      --no-pager      do not use a pager\n"
 	      "      --csv           print comma-separated values\n"
+	      "      --html FILE     write a page for a browser, with all rows; - is standard output\n"
 	      "  -v, --verbose       print how all ticks were counted\n"
 	      "  -h, --help          print this help\n", out);
 }
@@ -85,6 +89,7 @@ static bool parse_keys(struct report *report, char *names)
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct report *report)
 {
+	enum { HTML = 256 };
 	const struct option table[] = {
 		INPUT_OPTIONS,
 		{ "sort", required_argument, NULL, 's' },
@@ -93,6 +98,7 @@ static int parse_options(int argc, char **argv, struct report *report)
 		{ "no-pager", no_argument, &report->no_pager, true },
 		{ "inline", no_argument, &report->input.rows.inlined, true },
 		{ "csv", no_argument, &report->csv, true },
+		{ "html", required_argument, NULL, HTML },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ }
@@ -116,6 +122,10 @@ static int parse_options(int argc, char **argv, struct report *report)
 		case 'v':
 			report->options.verbose = true;
 			break;
+		case HTML:
+			report->format = &output_html;
+			outfile_set_path(&report->file, optarg);
+			break;
 		case 'h':
 			usage(stdout);
 			return 0;
@@ -130,6 +140,12 @@ static int parse_options(int argc, char **argv, struct report *report)
 		}
 	}
 	if (!input_check_options(&report->input, argc, argv))
+		return COMMAND_USAGE;
+	if (report->format && (report->csv || report->options.lines)) {
+		warnx("--html and %s exclude each other", report->csv ? "--csv" : "-n");
+		return COMMAND_USAGE;
+	}
+	if (!outfile_check(&report->file, report->input.path))
 		return COMMAND_USAGE;
 	return -1;
 }
@@ -155,6 +171,24 @@ static bool print_report(struct report *report)
 	return done;
 }
 
+/* Writes the report in the format. Returns false after an error message. */
+static bool write_report(struct report *report)
+{
+	struct input *input = &report->input;
+
+	input->rows.lines = report->format->lines;
+	input->rows.keep_parts = report->format->keep_parts;
+	input->filter.keep_cpus |= report->format->keep_parts;
+	input->filter.keep_times = report->format->keep_parts;
+	/* The error of the write is reported instead. */
+	signal(SIGPIPE, SIG_IGN);
+	if (!input_read(input) || !input_check_rows(input) ||
+	    !outfile_write(&report->file, report->format, &input->rows))
+		return false;
+	output_warnings(stderr, input->recording);
+	return true;
+}
+
 int command_report(int argc, char **argv)
 {
 	struct report report = { .input = INPUT_INIT };
@@ -162,7 +196,9 @@ int command_report(int argc, char **argv)
 
 	command_set_name(argv, "profil report");
 	status = parse_options(argc, argv, &report);
-	if (status < 0) {
+	if (status < 0 && report.format) {
+		status = write_report(&report) ? 0 : COMMAND_FAILED;
+	} else if (status < 0) {
 		status = COMMAND_FAILED;
 		if (input_read(&report.input) && print_report(&report) &&
 		    input_check_rows(&report.input))

@@ -56,9 +56,23 @@ void output_warnings(FILE *out, const struct recording *recording)
 		   "were missed;\n  shares can be wrong by more than +-");
 }
 
+/* Joins the lines of a paragraph: all but the first one are indented. */
+static void join_lines(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; from++) {
+		if (*from == '\n' && from[1] == ' ')
+			from++;
+		else
+			*to++ = *from;
+	}
+	*to = '\0';
+}
+
 char *output_list_warnings(const struct recording *recording)
 {
-	char *text = NULL, *from, *to;
+	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
@@ -66,14 +80,7 @@ char *output_list_warnings(const struct recording *recording)
 		output_warnings(out, recording);
 	if (!out || fclose(out))
 		xmalloc_failed(0);
-	/* Joins the lines of a warning. The others are indented. */
-	for (from = to = text; *from; from++) {
-		if (*from == '\n' && from[1] == ' ')
-			from++;
-		else
-			*to++ = *from;
-	}
-	*to = '\0';
+	join_lines(text);
 	return text;
 }
 
@@ -178,13 +185,11 @@ static void print_hints(FILE *out, const struct rows *rows)
 	}
 }
 
-void output_heading(FILE *out, const struct rows *rows, const struct output_options *options)
+/* Prints all but the warnings. */
+static void print_about(FILE *out, const struct rows *rows, const struct output_options *options)
 {
 	const struct recording *recording = rows->recording;
 
-	fputs(options->colour ? OUTPUT_YELLOW : "", out);
-	output_warnings(out, recording);
-	fputs(options->colour ? OUTPUT_PLAIN : "", out);
 	print_command(out, recording, options);
 	print_samples(out, rows);
 	if (options->verbose) {
@@ -193,4 +198,27 @@ void output_heading(FILE *out, const struct rows *rows, const struct output_opti
 	}
 	print_filter(out, rows);
 	print_hints(out, rows);
+}
+
+void output_heading(FILE *out, const struct rows *rows, const struct output_options *options)
+{
+	fputs(options->colour ? OUTPUT_YELLOW : "", out);
+	output_warnings(out, rows->recording);
+	fputs(options->colour ? OUTPUT_PLAIN : "", out);
+	print_about(out, rows, options);
+}
+
+char *output_list_about(const struct rows *rows)
+{
+	const struct output_options options = { .verbose = true };
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (out)
+		print_about(out, rows, &options);
+	if (!out || fclose(out))
+		xmalloc_failed(0);
+	join_lines(text);
+	return text;
 }
