@@ -304,9 +304,11 @@ static void print_bars(FILE *out, const struct group *group, u64 start, unsigned
 		const u64 bar = (group->parts[i]->address - start) >> shift;
 		u64 ticks = 0;
 
-		for (end = i; end < group->nr &&
-			      (group->parts[end]->address - start) >> shift == bar; end++)
+		for (end = i; end < group->nr; end++) {
+			if ((group->parts[end]->address - start) >> shift != bar)
+				break;
 			ticks = ticks_add(ticks, row_ticks(group->parts[end]));
+		}
 		fprintf(out, "%s%" PRIu64 ",%" PRIu64 ",%zu", i ? "," : "", bar, ticks,
 			intern(names, hottest_name(&group->parts[i], end - i)));
 	}

@@ -271,7 +271,8 @@ static void merge_rows(struct rows *rows)
 	if (rows->keep_parts) {
 		rows->parts = from;
 		rows->nr_parts = rows->nr;
-		rows->rows = to = xcalloc(rows->nr, sizeof(*to));
+		to = xcalloc(rows->nr, sizeof(*to));
+		rows->rows = to;
 		start_row(rows, to, from);
 	}
 	while (++from < end) {
