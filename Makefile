@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# make			the module for the running kernel, the library, the command, the samples
+# make			the module for the running kernel, the libraries, the command, the samples
 # make modules KDIR=...	the module, for the kernel with these headers
-# make lib		only the library
+# make lib		only libprofil
+# make pprof		only libprofil and libprofil-pprof
 # make tools		only the command profil
 # make samples		only the samples
-# make install		library, headers, command, manual pages (DESTDIR, PREFIX, LIBDIR, BINDIR)
+# make install		libraries, headers, command, completion by shells, manual pages (DESTDIR,
+#			PREFIX, LIBDIR, BINDIR)
 # make modules_install	the module, into the modules of the running kernel
 # make clean		remove what was built
 #
@@ -29,7 +31,7 @@ export PREFIX LIBDIR BINDIR DESTDIR
 
 MAN := $(DESTDIR)$(PREFIX)/share/man
 
-all: modules lib tools samples
+all: modules lib pprof tools samples
 
 # CC=clang on the command line is not for the module: the kernel names its own compiler.
 modules:
@@ -41,14 +43,18 @@ modules_install:
 lib:
 	$(MAKE) -C userlib
 
+pprof: lib
+	$(MAKE) -C userlib/pprof
+
 tools: lib
 	$(MAKE) -C tools
 
-samples: lib
+samples: lib pprof
 	$(MAKE) -C samples
 
-install: lib tools
+install: lib pprof tools
 	$(MAKE) -C userlib install
+	$(MAKE) -C userlib/pprof install
 	$(MAKE) -C tools install
 	for page in man/*.[1-9]; do \
 		install -D -m 644 $$page $(MAN)/man$${page##*.}/$${page##*/} || exit; \
@@ -87,9 +93,10 @@ conformance:
 
 clean:
 	if [ -d $(KDIR) ]; then $(MAKE) -C $(KDIR) M=$(CURDIR) clean; fi
+	$(MAKE) -C userlib/pprof clean
 	$(MAKE) -C userlib clean
 	$(MAKE) -C tools clean
 	$(MAKE) -C samples clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all modules modules_install lib tools samples install demo real check torture lint bench truth conformance clean
+.PHONY: all modules modules_install lib pprof tools samples install demo real check torture lint bench truth conformance clean

@@ -74,7 +74,7 @@ struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread)
 	return mm;
 }
 
-/* Returns true if @task is of the caller's user, has no more rights, and allows core dumps. */
+/* Returns true if @task has the caller's user and at most its rights, and allows core dumps. */
 static bool access_same_user(struct task_struct *task, struct mm_struct *mm)
 {
 	const struct cred *caller = current_cred(), *cred = get_task_cred(task);
@@ -91,8 +91,8 @@ static bool access_same_user(struct task_struct *task, struct mm_struct *mm)
 /*
  * Returns true if the caller may sample @task; or, with @describe, read the ranges and statistics
  * of its session. These are addresses and sums, which /proc/PID/maps or sampling would show as
- * well. A module cannot call the security hooks of ptrace. But process_vm_readv(), which copies the
- * counters, does call them. So a user may sample the user's own processes only with attach=user.
+ * well. A module cannot call the security hooks of ptrace, so a user may sample the user's own
+ * processes only with attach=user. (process_vm_readv(), which copies the counters, calls them.)
  */
 bool profil_access_allowed(struct task_struct *task, struct mm_struct *mm, bool describe)
 {

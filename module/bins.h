@@ -14,8 +14,8 @@
  *	((d & mask) * scale + bias) >> shift
  *
  * where mask clears the part of d below a granule, bias is round * 65536 * granule, and the shift
- * divides by 65536 * step * granule. Documentation/design.rst has the proof. With a shift that is
- * smaller by log2 of the counter's width, the result is in bytes, to be rounded down to the width.
+ * divides by 65536 * step * granule. Documentation/design.rst has the proof. If the shift is
+ * smaller by log2 of the counter's width, the result is in bytes, and is rounded down to the width.
  */
 #ifndef _PROFIL_BINS_H
 #define _PROFIL_BINS_H

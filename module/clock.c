@@ -47,7 +47,7 @@ struct clock {
 	u64 since;		/* ns; current's sessions are advanced up to this time */
 	bool running;		/* the timer runs for current */
 	bool ticking;		/* this CPU keeps its tick for current */
-	const struct mm_struct *mm;	/* of the running task, a key; or CLOCK_MM_UNKNOWN */
+	const struct mm_struct *mm;	/* the running task's, as a key; or CLOCK_MM_UNKNOWN */
 };
 
 /* The number of times that a CPU began to keep its tick */
@@ -64,7 +64,7 @@ static struct tracepoint *switch_tracepoint;
 static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 {
 	struct clock *clock = container_of(timer, struct clock, timer);
-	/* Uses the time when the timer was due: to read the present time costs 50 instructions. */
+	/* Uses the time when the timer was due: reading the clock would cost 50 instructions. */
 	ktime_t due = hrtimer_get_expires(timer);
 	u64 left;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Deferred ticks are those of a parked session, which are counted later.
+ * Deferred ticks: the ticks of a parked session, which are counted later.
  *
  * A session is parked while a snapshot is taken; an inherited session is parked until its set-up.
- * Ticks that would increment a counter are then deferred. One can even be deferred after unpark:
+ * Ticks that would increment a counter are then deferred. A tick can even be deferred after unpark:
  *
  *	CPU A: tick				CPU B: profil_session_unpark()
  *
@@ -12,7 +12,7 @@
  *						profil_replay(): finds no tick
  *	profil_defer_tick()
  *
- * The next profil_replay() counts that tick, at the latest the one at the end of the session.
+ * The next profil_replay() counts that tick; at the latest, the call at the end of the session.
  *
  * Context: profil_defer_tick() in the tick; others under home->lock (may sleep).
  */
@@ -21,7 +21,7 @@
 #include "counter.h"
 #include "profil.h"
 
-#define DEFERRED_PC	3	/* in place of a width: the tick stores a pc */
+#define DEFERRED_PC	3	/* used as a width: the tick stores a pc */
 
 /*
  * Leaves a tick to profil_replay(). Several CPUs may add ticks at a time; one removes them. @what:
@@ -110,7 +110,7 @@ void profil_session_park(struct profil_session *s)
 /* Counts the deferred ticks. From here on ticks are counted at once. */
 void profil_session_unpark(struct profil_session *s)
 {
-	/* Pairs with the acquire in the tick, which then sees the table and counts of a set-up. */
+	/* Pairs with the acquire in the tick, which then sees the session's table and counts. */
 	clear_bit_unlock(PROFIL_SLOW_PARKED, &s->slow);
 	profil_replay(s);
 }

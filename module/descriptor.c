@@ -179,7 +179,7 @@ void profil_descriptor_unlock(struct profil_session *s)
 
 /*
  * Does the same as descriptor_lock(), and takes @lock for reading. An exec that holds @lock may
- * wait for user space, so this waits for @lock without home->lock, which may be another process's.
+ * wait for user space. So this never waits for @lock with home->lock held.
  */
 static struct profil_session *descriptor_lock_with(struct file *file, struct rw_semaphore *lock)
 {
@@ -196,7 +196,7 @@ static struct profil_session *descriptor_lock_with(struct file *file, struct rw_
 	}
 }
 
-/* Like descriptor_lock(), but fails with -ENODEV after the end, with -EPERM in another process. */
+/* Like descriptor_lock(), but -ENODEV after the session's end, and -EPERM in another process. */
 struct profil_session *profil_descriptor_lock_own(struct file *file)
 {
 	struct profil_session *s = descriptor_lock(file);

@@ -158,7 +158,7 @@ static bool follow_gains_privilege(const struct linux_binprm *bprm)
 	       !uid_eq(cred->euid, cred->uid) || !gid_eq(cred->egid, cred->gid);
 }
 
-/* If the new program gains privilege, @follow is false, and sessions with records say so. */
+/* @follow: false if the new program gains privilege; then sessions with records make a record. */
 static void follow_exec_target(struct profil_target *t, const struct linux_binprm *bprm,
 			       bool follow)
 {

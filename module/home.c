@@ -55,7 +55,7 @@ static int home_insert_notifier(struct profil_home *home)
 	sigprocmask(SIG_BLOCK, &blocked, &before);
 	err = mmu_interval_notifier_insert(&home->notifier, current->mm, 0, PAGE_SIZE, &home_ops);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	/* A call that returns -ERESTART*, this one or the one before task work, needs this flag. */
+	/* Only with this flag, -ERESTART* restarts this call, or the call before task work. */
 	if (pending || err == -EINTR)
 		set_thread_flag(TIF_SIGPENDING);
 	if (err == -EINTR)
@@ -224,7 +224,7 @@ void profil_home_uncharge(struct profil_home *home, unsigned long pages)
 	profil_home_kick(home);
 }
 
-/* Ends the sessions of @home whose owner is gone, or, with @all, all. They share a grace period. */
+/* Ends the sessions of @home whose owner is gone; @all: all sessions. Needs one grace period. */
 void profil_home_end_sessions(struct profil_home *home, bool all)
 {
 	struct profil_session *s, *next;

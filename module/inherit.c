@@ -6,7 +6,7 @@
  * samples the child with the parent's table, but is parked, since it has no pages. The first tick
  * that would change a counter is deferred, and queues task work, which sets the session up when the
  * child returns to user mode. profil_home_get_own(), in ioctls of the child, sets it up, too. If
- * the child execs or exits before that, there is no work. The set-up gives the session a home, a
+ * the child execs or exits before that, nothing is set up. The set-up gives the session a home, a
  * charge, pages and a table, and counts the deferred ticks.
  *
  * Context: the probe of fork (atomic) up to profil_session_publish_inherited(); the tick for
@@ -214,7 +214,7 @@ int profil_pending_set_up(struct profil_space *space)
 {
 	int err;
 
-	/* No session is added once the child runs. A removed one is set up under home->lock. */
+	/* When the child runs, no session is added. A removed one is set up under home->lock. */
 	if (list_empty_careful(&space->pending))
 		return 0;
 	if (mutex_lock_killable(&space->setup_lock))
@@ -232,7 +232,7 @@ static void setup_work(struct callback_head *work)
 
 	/* From here on, ticks can queue the work again. */
 	smp_store_release(&setup->queued, false);
-	/* Skip this after exec, in exit, and while another task does it, which may wait for us. */
+	/* Skip this after exec, in exit, and if another task does it: it may wait for us. */
 	if (current->mm == space->mm && mutex_trylock(&space->setup_lock)) {
 		pending_set_up_all(space);
 		mutex_unlock(&space->setup_lock);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Dispatches ioctls, by the contract at the top of uapi/linux/profil.h. A handler gets a
- * zero-extended copy of its structure, and statistics that are zero. After success, the structure
- * is copied back if the command has results, and the statistics if the caller asks for them.
+ * zero-extended copy of its structure, and zeroed statistics. After success, the structure is
+ * copied back if the command has results, and the statistics if the caller asks for them.
  *
  * Context: system calls (may sleep).
  */

@@ -139,7 +139,7 @@ void *profil_histogram_counter(struct profil_session *s, unsigned long addr, uns
 	return h ? h->pages[(addr - h->node.start) >> PAGE_SHIFT] + offset_in_page(addr) : NULL;
 }
 
-/* Drops the reference of a table or session, through which no tick can find @h any more. */
+/* Drops the reference that a table or session has to @h. No tick can find @h through it now. */
 void profil_histogram_put(struct profil_histogram *h)
 {
 	if (refcount_dec_and_test(&h->refs))
@@ -188,9 +188,9 @@ static struct extent *extents_of_table(const struct profil_table *table, u32 *nr
 /* ---- pinning ---- */
 
 /*
- * Returns true if @vma is writable and of a kind that may be pinned. Shared mappings with writeback
- * may not, since the file system cannot see the writes of the tick. Nor may inherited memory that
- * fork wipes, or inherited hugetlb, where a write can fault for ever in 6.1.
+ * Returns true if @vma is writable and may be pinned. These may not: shared mappings with
+ * writeback, since the file system cannot see the writes of the tick; inherited memory that fork
+ * wipes; and inherited hugetlb, where a write can fault for ever in 6.1.
  */
 static bool vma_is_pinnable(struct vm_area_struct *vma, bool inherited)
 {
@@ -234,9 +234,9 @@ static int histogram_fault_in(struct mm_struct *mm, unsigned long start, unsigne
 
 /*
  * Pins those pages of the caller that are present and writable. GUP must not fault here: it would
- * repeat a fault, under mmap_lock, until the page is present. Some faults never end in this way, as
- * in a userfaultfd whose close waits for mmap_lock (before 6.15). Return: the number of pages;
- * -EAGAIN if the caller must fault them in; or another error.
+ * repeat a fault, under mmap_lock, until the page is present. That may never end, as for a
+ * userfaultfd whose close waits for mmap_lock (before 6.15). Return: the number of pages; -EAGAIN
+ * if the caller must fault them in; or another error.
  */
 static long histogram_pin_present(struct mm_struct *mm, unsigned long start, unsigned long n,
 				  bool inherited, struct page **pages)
@@ -324,7 +324,7 @@ static bool histogram_is_mapped(const struct profil_histogram *h)
 
 /*
  * Returns true if the child of the fork in progress gets copies of the pages that are pinned for
- * the parent's @table. If not, the child has other memory there, or none, and must not count.
+ * the parent's @table. Otherwise the child has other memory there, or none, and must not count.
  */
 bool profil_histograms_are_mapped(const struct profil_table *table)
 {
@@ -430,7 +430,7 @@ unsigned long profil_histograms_free(struct rb_root_cached *root)
 	return pages;
 }
 
-/* Unpins the histograms of @s that no table uses, to be uncharged. Called under home->lock. */
+/* Unpins the histograms of @s that no table uses. profil_home_unlock() uncharges them. */
 void profil_histograms_free_unused(struct profil_session *s)
 {
 	struct profil_histogram *h, *next;

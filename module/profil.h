@@ -27,7 +27,7 @@
  *	ENDED		nothing is pinned and the statistics are final
  *
  * The home's list holds the base reference to a session until profil_session_unlist(), which only
- * takes ENDED sessions. The binding to the child's space holds that of a PENDING session.
+ * takes ENDED sessions. If it is PENDING, the binding to the child's space holds this reference.
  *
  * Lock order: profil_space.setup_lock, profil_home.lock, profil_trigger.lock, profil_index_lock.
  * Inside profil_ring.lock, only profil_index_lock is taken. While a home's lock is held, nothing
@@ -58,7 +58,7 @@
 #define PROFIL_MAX_RANGES	1024U
 #define PROFIL_MAX_RECORDS	65536U
 #define PROFIL_MAX_COPIES	65536U
-/* Limits of the descriptor sessions of a task, since a tick visits all. CLOCKED: with a period. */
+/* Limits of a task's descriptor sessions, since a tick visits them all. CLOCKED: with a period. */
 #define PROFIL_MAX_SESSIONS	32U	/* sessions that the task or an ancestor of it joined */
 #define PROFIL_MAX_CLOCKED	4U
 #define PROFIL_MAX_FOREIGN	8U	/* further sessions, attached by others */
@@ -187,7 +187,7 @@ struct profil_session {
 	u32 scope;			/* of a classic session */
 	u32 fork;			/* enum profil_fork */
 	u32 exec;			/* enum profil_exec */
-	struct task_struct *task;	/* starter of a classic session; a key, not referenced */
+	struct task_struct *task;	/* that started a classic session; a key, not referenced */
 	struct profil_session *root;	/* of a descendant: the descriptor's session; referenced */
 
 	/* under home->lock */
@@ -291,7 +291,7 @@ struct profil_home {
 };
 
 struct profil_binding {
-	struct hlist_node node;		/* in space->bindings, after a process became a target */
+	struct hlist_node node;		/* in space->bindings, from the first process target on */
 	struct profil_session *session;	/* referenced */
 	struct profil_space *space;	/* referenced */
 	struct profil_table __rcu *table;	/* the ranges; referenced */

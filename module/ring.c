@@ -66,8 +66,8 @@ struct profil_ring {
 /*
  * Wakes all waiters. A user can have a million at one descriptor (poll, epoll). wake_up() would
  * wake all with the lock held and interrupts off; this function releases the lock after each
- * WAKES_AT_ONCE. The more waiters it wakes, the longer the next run is delayed; this bounds the CPU
- * time that is charged to no task.
+ * WAKES_AT_ONCE. The CPU time is charged to no task, so the delay of the next call grows with the
+ * number of waiters.
  */
 static void ring_wake(struct work_struct *work)
 {
@@ -163,10 +163,9 @@ static void ring_record_inode(struct profil_record *r, const struct file *file)
 }
 
 /*
- * References @file only if it is a regular file, which never references the file of a descriptor.
- * An io_uring can: if the session's descriptor is registered there, a record that references the
- * io_uring would close a reference cycle, which outlives the last process. The reader copies what a
- * referenced file says about itself.
+ * References @file only if it is a regular file: it never references the session's descriptor. An
+ * io_uring can: if the descriptor is registered there, a record that references the io_uring would
+ * make a reference cycle, which is never freed. Of a referenced file, the reader copies the inode.
  */
 static void ring_look_up_file(struct ring_slot *slot, struct file *file)
 {
@@ -206,7 +205,7 @@ static void ring_look_up(struct ring_slot *slot, struct mm_struct *mm)
 		strscpy(slot->name, name, sizeof(slot->name));
 }
 
-/* Returns the number of a pid of current. @nr: the one in init_pid_ns, which outlasts the pid. */
+/* Returns the id of current in ring->ns. @pid may be gone, but not @nr, the id in init_pid_ns. */
 static pid_t ring_pid_nr(const struct profil_ring *ring, struct pid *pid, pid_t nr)
 {
 	return ring->ns == &init_pid_ns ? nr : pid_nr_ns(pid, ring->ns);
@@ -233,7 +232,7 @@ static struct ring_slot *ring_slot_take(struct profil_ring *ring)
 	return slot;
 }
 
-/* Lets the reader have @slot, with interrupts off since ring_slot_take(): the reader spins. */
+/* Publishes @slot. Interrupts are off since ring_slot_take(), because the reader spins. */
 static void ring_slot_publish(struct profil_session *s, struct ring_slot *slot)
 {
 	/* Pairs with the acquire in ring_read_slots(). */
@@ -302,12 +301,12 @@ static bool ring_is_empty(const struct profil_ring *ring)
 	return READ_ONCE(ring->tail) == (unsigned int)atomic_read(&ring->head);
 }
 
-/* Returns true if no more records will be added. The caller looks for the last ones after this. */
+/* Returns true if no more records will be added. The caller checks for records after this. */
 static bool ring_has_ended(const struct profil_session *s)
 {
 	if (READ_ONCE(s->phase) == PROFIL_ENDED)
 		return true;
-	/* The acquire orders this before that look. */
+	/* The acquire orders this before the caller's check. */
 	return READ_ONCE(s->nr_detached) && !smp_load_acquire(&s->nr_targets);
 }
 
@@ -344,7 +343,7 @@ static size_t ring_copy_path(struct profil_record *r, const struct ring_slot *sl
 	return ALIGN(header + length, sizeof(u64));
 }
 
-/* Copies records to ring->copy, but keeps their slots. @offset: for the time. Return: bytes. */
+/* Copies records to ring->copy, but keeps their slots. Adds @offset to times. Return: bytes. */
 static size_t ring_copy_records(struct profil_ring *ring, size_t size, s64 offset)
 {
 	const size_t header = offsetof(struct profil_record, path);
@@ -402,7 +401,7 @@ static ssize_t ring_read_slots(struct profil_ring *ring, char __user *buf, size_
 			/* Pairs with the acquire in ring_slot_take(). */
 			smp_store_release(&ring->tail, ring->tail + 1);
 		}
-		/* Not before the first record: profil_ring_read() would try again, forever. */
+		/* Not before the first record: profil_ring_read() would call this for ever. */
 		if (fatal_signal_pending(current))
 			break;
 		cond_resched();

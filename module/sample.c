@@ -50,12 +50,12 @@ static __always_inline void *sample_counter(const struct profil_span *span, u64 
 }
 
 /*
- * Counts missed ticks: the session's last tick on this CPU was more than one tick ago. Either
+ * Counts missed ticks. The session's last tick on this CPU was more than one tick ago: either
  * current did not run meanwhile, or ticks were missed. A difference of one jiffy means nothing,
  * since another CPU may advance jiffies just before or after this tick; so counts->due starts two
  * beyond the last tick. In a longer gap, the ticks since current arrived on this CPU were missed.
- * Half a tick is subtracted, since ticks often cause arrivals. If the whole gap was missed, due
- * does not get the extra jiffy again; otherwise each of a series of short gaps would lose a tick.
+ * Half a tick is subtracted, since ticks often cause arrivals. If all ticks of the gap were missed,
+ * due is set one lower, so that a series of short gaps does not lose one tick for each gap.
  * Return: the number of missed ticks.
  */
 static u64 tick_count_missed(struct profil_counts *counts)
@@ -78,14 +78,14 @@ static u64 tick_count_missed(struct profil_counts *counts)
 	return missed;
 }
 
-/* A tick on the slow path, or time that passes. All its users are inlined, to use registers. */
+/* A tick on the slow path, or an advance of the clock. All users are inlined, to use registers. */
 struct tick_ctx {
 	u64 pc;
 	bool system;			/* the kernel is running for the task */
-	u32 flags;			/* PROFIL_RECORD_*; EXEC: use no counter */
-	bool clocked;			/* for sessions with a period; else the rest is unused */
+	u32 flags;			/* PROFIL_RECORD_*; with EXEC, no counter is used */
+	bool clocked;			/* for sessions with a period; else all below is unused */
 	bool sampled;			/* sessions that are due count a sample */
-	u32 periods;			/* of the current session: 1, and those that it missed */
+	u32 periods;			/* 1 + the periods that the current session missed */
 	u64 passed;			/* ns since the sessions were last advanced */
 	u64 left;			/* the result of profil_sample_clocked() */
 };
@@ -271,15 +271,15 @@ static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
 }
 
 /*
- * Returns true if a tick of the scheduler is plain, so that only its counter must be found: @s is
- * on, has no period, selects this mode, is not parked, and no tick before this one was missed.
+ * Returns true if a tick of the scheduler is plain: @s is on, has no period, selects this mode and
+ * is not parked, and no tick before this one was missed.
  */
 static __always_inline bool tick_is_plain(const struct profil_session *s, bool system)
 {
 	const unsigned long slow = BIT(PROFIL_SLOW_PARKED) |
 				   (system ? BIT(PROFIL_SLOW_SYSTEM) : BIT(PROFIL_SLOW_USER));
 
-	/* If another CPU sets a bit now, this tick may count as one before the change. */
+	/* If another CPU sets a bit now, this tick may count as if it came before the change. */
 	if (data_race(s->slow) & slow)
 		return false;
 	/* Pairs with profil_session_unpark(): an inherited session then has a table and counts. */
@@ -316,7 +316,7 @@ static bool sample_is_kernel_task(const struct task_struct *task)
 	return data_race(task->flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER);
 }
 
-/* Returns the user pc of @task, which runs in the kernel: that of the system call or fault. */
+/* Returns the user pc of @task, which is in the kernel: the pc of the system call or the fault. */
 static u64 sample_system_pc(struct task_struct *task)
 {
 	struct pt_regs *regs = task_pt_regs(task);
@@ -325,15 +325,15 @@ static u64 sample_system_pc(struct task_struct *task)
 }
 
 /*
- * Returns the flags of a record of a tick of @task in the kernel. In exec the mm is that of the new
- * program, perhaps, and the saved registers are those of the old one.
+ * Returns the flags of a record of a tick of @task in the kernel. In exec the mm may be the new
+ * program's already, but the saved registers are the old program's.
  */
 static u32 sample_record_flags(const struct task_struct *task)
 {
-	/* Only @task changes these, perhaps in the code that the tick has interrupted. */
+	/* Only @task changes these flags. The tick may have interrupted such a change. */
 	if (data_race(task->flags) & PF_EXITING)
 		return PROFIL_RECORD_SYSTEM | PROFIL_RECORD_EXIT;
-	/* Likewise. */
+	/* The same is true for in_execve. */
 	return PROFIL_RECORD_SYSTEM | (data_race(!!task->in_execve) ? PROFIL_RECORD_EXEC : 0);
 }
 
@@ -350,11 +350,11 @@ static const struct profil_binding *sample_first(const struct profil_space *spac
 static __always_inline struct profil_target *sample_first_own(const struct profil_space *space,
 							      const struct task_struct *task)
 {
-	/* If a target is attached now, this tick may count as one before the attachment. */
+	/* If a target is attached now, this tick may count as if it came before the attachment. */
 	return data_race(space->nr_threads) ? profil_target_first(task) : NULL;
 }
 
-/* Returns true if @b is to @space, not to an mm before exec, and has no process as a target. */
+/* Returns true if @b is a binding to @space, not to the mm before exec, for threads only. */
 static __always_inline bool sample_is_own(const struct profil_binding *b,
 					  const struct profil_space *space)
 {
@@ -363,8 +363,8 @@ static __always_inline bool sample_is_own(const struct profil_binding *b,
 
 /*
  * Takes the slow path for all sessions: those of @space from binding @b on, and those of the thread
- * from target @t on. In system mode @task may be in exec, where some targets are not moved to the
- * new space yet, or in exit, where it has no space.
+ * from target @t on. In system mode @task may be in exec, before some targets are moved to the new
+ * space, or in exit, when it has no space.
  */
 static __always_inline void sample_all(struct profil_space *space, struct task_struct *task,
 				       const struct profil_binding *b, struct profil_target *t,
@@ -474,7 +474,7 @@ void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftr
 
 /*
  * Advances all sessions with a period that sample @task by @passed ns. @task was running, or is
- * about to run. @regs: of the interrupted code, and sessions that are due count a sample; or NULL.
+ * about to run. @regs: if not NULL, sessions that are due count a sample of the interrupted code.
  * Return: ns until the next sample is due; PROFIL_TICKS_ONLY if no session that samples @task has a
  * period; PROFIL_NEVER if no session samples @task.
  */

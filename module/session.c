@@ -69,7 +69,7 @@ struct profil_session *profil_session_alloc(gfp_t gfp)
 	return s;
 }
 
-/* Returns random ns to the first sample, so that short-lived targets are sampled, too. */
+/* Returns a random time to the first sample in ns, to sample short-lived targets, too. */
 s64 profil_session_first_period(const struct profil_session *s)
 {
 	unsigned long flags;
@@ -146,7 +146,7 @@ void profil_session_resync_clock(struct profil_session *s)
 
 /*
  * Resyncs the clock after @s got the target @task (NULL: any) or was turned on. If a CPU had
- * stopped its tick, waits for a tick there, when the scheduler accounts the CPU time of its task.
+ * stopped its tick, waits for a tick there: the tick accounts the CPU time of the running task.
  */
 void profil_session_resync_runtime(struct profil_session *s, const struct task_struct *task)
 {
@@ -166,9 +166,9 @@ void profil_session_reset_missed(struct profil_session *s)
 }
 
 /*
- * Returns true if certainly no tick is in progress in @s, whose targets are detached: there was no
- * target, or none can run except the caller, which is not in a tick now. So a single-threaded
- * program that starts and stops in a loop does not wait.
+ * Returns true if no tick can be in progress in @s, whose targets are detached: there was no
+ * target, or only the caller could run, and it is not in a tick now. So a single-threaded program
+ * that starts and stops in a loop does not wait.
  */
 bool profil_session_is_quiet(const struct profil_session *s)
 {

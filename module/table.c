@@ -92,7 +92,7 @@ static int span_set(struct profil_span *span, const struct profil_range *range,
 	span->granule_offset = skipped & (range->granule - 1);
 	profil_bins_move(&span->bins, skipped - span->granule_offset,
 			 offset_in_page(range->buffer));
-	/* One limit serves for the counters and the end of the range: the tick compares once. */
+	/* The limit covers the counters and the end of the range, so the tick compares once. */
 	span->bins.limit = min(span->bins.limit - span->granule_offset, range->end - range->start);
 	span->fast_limit = span->granule_offset || pcs ? 0 : span->bins.limit;
 	return 0;
@@ -271,7 +271,7 @@ static bool span_outside(const struct profil_span *span, void *data)
 	return span->start < arg->start || span->range.end > arg->end;
 }
 
-/* Returns @table without the ranges in @arg (itself if it has none), or NULL if out of memory. */
+/* Returns @table without the ranges in @arg (@table if it has none); NULL if out of memory. */
 struct profil_table *profil_table_remove(struct profil_table *table, struct profil_remove *arg)
 {
 	struct profil_table *remaining = table_filter(table, span_outside, arg);

@@ -98,9 +98,9 @@ static u64 target_cpu_time(const struct profil_target *t)
 	rcu_read_lock();
 	do {
 		/*
-		 * The second attempt takes the lock, since exiting threads could keep it going.
-		 * Probes run when the process has no other threads, so they never take the lock,
-		 * which sleeps on PREEMPT_RT.
+		 * The second attempt takes the lock, since exiting threads could cause many. Probes
+		 * run when the process has no other threads, so they never take the lock, which
+		 * sleeps on PREEMPT_RT.
 		 */
 		seq = next;
 		flags = read_seqbegin_or_lock_irqsave(&signal->stats_lock, &seq);
@@ -119,7 +119,7 @@ static bool binding_linked(const struct profil_binding *b)
 	return !RB_EMPTY_NODE(&b->by_id);
 }
 
-/* Finds the binding of @s to the space with the least id from @id on, or returns NULL. */
+/* Finds the binding of @s to the space with the smallest id >= @id, or returns NULL. */
 static struct profil_binding *binding_from(const struct profil_session *s, u64 id)
 {
 	struct rb_node *node = s->bindings.rb_node;
@@ -176,9 +176,9 @@ static void binding_count(struct profil_binding *b, const struct profil_target *
 }
 
 /*
- * Adds @t to @b. With its first process @b enters space->bindings, in place of @old unless that is
- * NULL. @b remains there as long as it is linked, since a tick that is visiting @b must be able to
- * continue; ticks skip a binding without processes.
+ * Adds @t to @b. With its first process, @b enters space->bindings: in place of @old, unless @old
+ * is NULL. @b remains there as long as it is linked, since a tick that is visiting @b must be able
+ * to continue; ticks skip a binding without processes.
  */
 static void target_enter(struct profil_target *t, struct profil_binding *b,
 			 struct profil_binding *old)
@@ -191,7 +191,7 @@ static void target_enter(struct profil_target *t, struct profil_binding *b,
 		b->foreign = t->foreign;
 		if (old && !t->thread) {
 			hlist_replace_rcu(&old->node, &b->node);
-			old->node.pprev = NULL;		/* now unhashed; next stays, for ticks */
+			old->node.pprev = NULL;		/* unhashes it, but keeps next for ticks */
 		} else if (!t->thread) {
 			hlist_add_head_rcu(&b->node, &b->space->bindings);
 		}
@@ -250,8 +250,8 @@ static bool target_thread_in_session(struct profil_session *s, const struct prof
 
 /*
  * Returns true if the limit of sessions for @t is reached. A tick visits all sessions, and each one
- * with a period adds interrupts. Targets count in any space, since exec moves them late to the new
- * one. Sessions that a target joins do not use up the slots of those that others attach.
+ * with a period adds interrupts. Targets in all spaces count, since exec moves them late to the new
+ * space. Sessions that a target joins do not use up the slots of sessions that others attach.
  */
 static bool target_is_too_many(const struct profil_binding *b, const struct profil_target *t)
 {

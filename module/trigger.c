@@ -44,7 +44,7 @@ int profil_trigger_get(struct profil_trigger *t)
 	if (profil_trigger_tryget(t))
 		return 0;
 
-	/* The holder may be removing @t, and then waits until all tasks have scheduled. */
+	/* If another task is removing @t, this can take until all tasks have scheduled. */
 	if (mutex_lock_killable(&t->lock))
 		return -EINTR;
 	if (!t->installed)

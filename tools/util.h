@@ -70,7 +70,7 @@ static inline bool array_grow(void *array, size_t nr, size_t element_size)
 
 /*
  * Returns the index of the first element whose key is at least @value, in an array that is sorted
- * by it. @key: the key of the first element. @size: of an element.
+ * by these keys. @key: the first element's. @size: an element's.
  */
 static inline size_t array_index(const u64 *key, size_t nr, size_t size, u64 value)
 {

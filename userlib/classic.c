@@ -159,7 +159,7 @@ int libprofil_classic_start_locked(enum libprofil_owner new_owner,
  * libprofil_classic_stop_locked - Stop the classic session; the caller holds the lock
  * @stats: Out: the final statistics, if there was a session; or NULL.
  *
- * Return: 0, also if there was no session; or a negative error from libprofil_device_ioctl().
+ * Return: 0, even if there was no session; or a negative error from libprofil_device_ioctl().
  */
 int libprofil_classic_stop_locked(struct profil_stats *stats)
 {

@@ -3,8 +3,8 @@
  * Conversion of regions that overlap to ranges that do not overlap
  *
  * The kernel requires ranges that do not overlap. The regions of some historical calls can overlap:
- * a pc counts in the first region that contains it. If there is a counter for every pc in no other
- * region, the caller passes a last region that contains all addresses.
+ * a pc counts in the first region that contains it. For a counter that counts every pc outside of
+ * these regions, the caller adds a last region that contains all addresses.
  */
 #include <string.h>
 

@@ -2,10 +2,10 @@
 /*
  * Descriptor sessions: see profil.h
  *
- * The library has no state of a session except its descriptor. So it has no data of a session that
- * threads, or the two processes after a fork, would have to share. Every function makes one ioctl,
- * except for profil_session_attach_pidfd() and profil_session_read(). All functions can be called
- * by a signal handler.
+ * The library has no state of a session except its descriptor. So threads need not share any data,
+ * nor do parent and child after a fork. Every function makes one ioctl, except for
+ * profil_session_attach_pidfd() and profil_session_read(). All functions can be called by a signal
+ * handler.
  *
  * Most system calls are made with syscall(2), so that they are not cancellation points: see
  * device.c. read() is a cancellation point, as documented.

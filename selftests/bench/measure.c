@@ -247,12 +247,16 @@ void figure(const char *name, double median, double mean, u64 samples)
 /* The tick before any session existed */
 static struct gaps first_tick;
 
-/* Measures the tick after the hook was removed, linger_s after the last session. */
-bool measure_off(struct gaps *gaps)
+bool wait_for_no_hook(void)
 {
 	for (int i = 0; i < 3600 && !hook_is(PROFIL_HOOK_NONE); i++)
 		pause_ms(1000);
-	if (!hook_is(PROFIL_HOOK_NONE))
+	return hook_is(PROFIL_HOOK_NONE);
+}
+
+bool measure_off(struct gaps *gaps)
+{
+	if (!wait_for_no_hook())
 		return false;
 	pause_ms(500);
 	return measure(gaps);

@@ -61,6 +61,7 @@ void die(const char *what) __attribute__((noreturn));
 u64 now(void);
 void pause_ms(unsigned int ms);
 bool hook_is(int hook);
+bool wait_for_no_hook(void);		/* it is removed linger_s after the last session */
 double median_of(double *values, unsigned int nr);
 double shift_of(const struct gaps *with, const struct gaps *without);
 
@@ -74,7 +75,7 @@ bool measure_off(struct gaps *gaps);	/* after the hook was removed */
 /* Adds a measurement to the figure @name: median and mean, in instructions. */
 void figure(const char *name, double median, double mean, u64 samples);
 
-/* sessions.c: profil */
+/* sessions.c: the rows of profil */
 void sessions_init(void);
 bool set_others(u32 wanted);	/* sessions of other processes */
 bool run_sampled(const struct row *row);

@@ -95,7 +95,7 @@ static double run_for(const struct whole *whole, double seconds)
 /* A first run puts files into memory and hooks into place. Then both lengths are measured. */
 static bool run_both(const struct whole *whole, double *at_short, double *at_long)
 {
-	if (run_for(whole, 0.1) < 0)
+	if (run_for(whole, SHORT) < 0)
 		return false;
 	*at_short = run_for(whole, SHORT);
 	*at_long = run_for(whole, LONG);
@@ -109,7 +109,9 @@ bool run_whole(const struct row *row)
 	double none_short, none_long, at_short, at_long, second;
 	char name[64];
 
-	if (!run_both(&wholes[0], &none_short, &none_long) || !run_both(whole, &at_short, &at_long))
+	/* So the removal of the hook after an earlier row is no cost of this one. */
+	if (!wait_for_no_hook() ||
+	    !run_both(&wholes[0], &none_short, &none_long) || !run_both(whole, &at_short, &at_long))
 		return false;
 	second = (at_long - none_long - (at_short - none_short)) / (LONG - SHORT);
 	snprintf(name, sizeof(name), "%s-second", row->name);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the tests of profil report and profil export share. They read this file, and set $root, the
-# directory of the project, and $tmp, one for their files.
+# Functions that the tests of profil report and profil export share. The tests set $root, the
+# directory of the project, and $tmp, a directory for their files, and then read this file.
 
 tools=$root/tools
 build_packages=(gcc libc6-dev binutils linux-libc-dev libdw-dev libelf-dev libiberty-dev zlib1g-dev
@@ -77,20 +77,22 @@ offset() {
 # For gcc: the options, the files and the libraries of the command, without the subcommands that
 # need the library
 sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
-flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tools" -I"$tmp" -I"$root/uapi")
+flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tools" -I"$tmp" -I"$root/userlib" -I"$root/uapi")
 sources=("$tools"/recording/{accounting,format,recording}.c "$tools"/{output,symbols}/*.c
-	"$tools"/commands/{annotate,command,diff,export,input,outfile,report}.c "$tmp/pprof.pb-c.c")
-main=(-DPROFIL_VERSION='"0"' "$tools/commands/main.c" "$tmp/others.c")
+	"$tools"/commands/{annotate,command,diff,export,input,outfile,report}.c
+	"$root/userlib/pprof/message.c" "$tmp/pprof.pb-c.c")
+main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")
 libs=(-ldw -lelf -liberty -lz -l:libprotobuf-c.a -lm)
 
 # Builds the command and generate.c. Does not use make, because its variables O and CFLAGS would
 # also change the build of the library.
 build_command() {
 	cat >"$tmp/others.c" <<-'END'
-		int command_record(void) { return 2; }
-		int command_gperf(void) { return 2; }
+		#include "commands/command.h"
+		const struct command command_record = { .name = "record" };
+		const struct command command_gperf = { .name = "gperf" };
 	END
-	protoc-c --proto_path="$tools/output" --c_out="$tmp" pprof.proto &&
+	protoc-c --proto_path="$root/userlib/pprof" --c_out="$tmp" pprof.proto &&
 	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/profil" "${main[@]}" "${sources[@]}" \
 		"${libs[@]}" &&
 	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/generate" \

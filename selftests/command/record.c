@@ -2,9 +2,9 @@
 /*
  * profil record: compares the recording with its statistics and with the programs that ran.
  *
- * The command is that of the tree; or the one in the environment's PROFIL; or the installed one. It
- * records record_work, which is beside this program. Unless a test says so, the user is an ordinary
- * one.
+ * The tests run the command of the tree; or the command in the environment variable PROFIL; or the
+ * installed command. It records record_work, which is beside this program. Unless a test says so,
+ * the user is an ordinary one.
  */
 #include "kselftest_harness.h"
 
@@ -329,7 +329,7 @@ static void pause_ms(int ms)
 	tries >= 0;								\
 })
 
-/* Has record_work printed that it is ready? */
+/* Returns true if record_work has printed that it is ready. */
 static bool ready(void)
 {
 	return said("out", "\n");
@@ -417,7 +417,7 @@ RECORD_TEST(counts_each_tick_once)
 	ASSERT_LT(0, asprintf(&line, "%s burn 3000", work));
 	EXPECT_STREQ(line, sum.command);
 	free(line);
-	/* Nothing is left of the recorder, which was the process before exec. */
+	/* No sample has the name of the recorder, whose child became the command by exec. */
 	EXPECT_EQ(0, in_comm("profil"));
 	EXPECT_TRUE(said("err", " at 1,000 Hz, 3."));
 	EXPECT_TRUE(said("err", " s of CPU time"));
@@ -591,7 +591,7 @@ RECORD_TEST(leaves_a_readable_file_if_it_is_killed)
 	EXPECT_LE(3, sum.nr_accounts);
 	EXPECT_LT(50, sum.user);
 	EXPECT_EQ(0, sum.unknown);
-	/* The statistics are those of the samples before them. */
+	/* The statistics agree with the samples before them. */
 	EXPECT_EQ(sum.account.stats.outside, sum.at_account + sum.account.own);
 	EXPECT_EQ(sum.at_account, sum.user + sum.system);
 }
@@ -819,7 +819,7 @@ RECORD_TEST(locks_at_most_a_megabyte)
 	ASSERT_EQ(0, run(work, "burn", "300", NULL));
 	EXPECT_WHOLE();
 	EXPECT_LT(0, sum.account.peak_locked);
-	EXPECT_GE((1 << 20) + (64 << 10), sum.account.peak_locked);
+	EXPECT_GE(1 << 20, sum.account.peak_locked);
 	EXPECT_FALSE(said("err", "RLIMIT_MEMLOCK"));
 }
 
@@ -871,7 +871,7 @@ RECORD_TEST(reports_the_capability_that_another_process_needs)
 	EXPECT_EQ(1, run("-p", pid, "--duration", "1", NULL));
 	EXPECT_TRUE(said("err", "CAP_PERFMON"));
 	EXPECT_TRUE(said("err", "setcap"));
-	EXPECT_TRUE(said("err", "parameters/attach"));
+	EXPECT_TRUE(said("err", "modprobe profil attach=user"));
 	EXPECT_NE(0, access("profil.data", F_OK));
 	/* There is no process with this id. */
 	EXPECT_EQ(1, run("-p", "2147483647", NULL));
@@ -914,6 +914,16 @@ RECORD_TEST(records_a_process_with_p)
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_TARGETS, sum.end.reason);
 	EXPECT_EQ(1000 + SIGKILL, end_of(child));
+}
+
+RECORD_TEST(says_that_a_process_has_no_program)
+{
+	if (geteuid())
+		SKIP(return, "needs CAP_PERFMON: run as root");
+	/* This is kthreadd. */
+	EXPECT_EQ(1, run("-p", "2", NULL));
+	EXPECT_TRUE(said("err", "process 2 executes no program"));
+	EXPECT_NE(0, access("profil.data", F_OK));
 }
 
 RECORD_TEST(says_that_a_process_used_no_cpu_time)
@@ -1083,7 +1093,7 @@ RECORD_TEST(counts_missed_ticks_in_the_next_sample)
 	EXPECT_LT(samples / 2, missed);
 	EXPECT_EQ(0, sum.account.stats.dropped);
 	EXPECT_LE(sum.periods, samples + missed);
-	/* Others were missed before the samples of the recorder's child. */
+	/* Some ticks were missed before ticks of the recorder's child, which are not samples. */
 	EXPECT_LT((samples + missed) * 9 / 10, sum.periods);
 	EXPECT_EQ(sum.periods, reported());
 }
@@ -1092,6 +1102,10 @@ RECORD_TEST(reports_a_full_disk)
 {
 	EXPECT_EQ(1, run("-o", "/dev/full", work, "burn", "300", NULL));
 	EXPECT_TRUE(said("err", "/dev/full"));
+	/* Only a file can be reported. */
+	EXPECT_EQ(0, run("-o", "/dev/null", work, "burn", "300", NULL));
+	EXPECT_TRUE(said("err", " samples at"));
+	EXPECT_FALSE(said("err", "See: "));
 	/* The command runs nevertheless, and its exit status is returned. */
 	EXPECT_EQ(9, run("-o", "/dev/full", work, "exit", "9", NULL));
 }
@@ -1175,6 +1189,46 @@ RECORD_TEST(keeps_an_existing_file)
 	EXPECT_EQ(3, WEXITSTATUS(sum.end.status));
 }
 
+RECORD_TEST(continues_in_new_files)
+{
+	unsigned long long samples = 0;
+	char line[64] = "profil.data";
+	u64 next = UINT64_MAX;
+	int nr = 0;
+
+	/* All ticks are in the files. profil.data.1 precedes profil.data, and so on. */
+	ASSERT_EQ(0, run("-F", "100", "--rotate", "0.3", "--keep", "100", work, "burn", "2500",
+			 NULL));
+	while (!access(line, F_OK)) {
+		EXPECT_TRUE(load_from(line)) TH_LOG("%s: %s", line, sum.error);
+		EXPECT_LOADED_WHOLE();
+		EXPECT_EQ(nr ? FORMAT_END_ROTATE : FORMAT_END_COMMAND, sum.end.reason);
+		EXPECT_GT(next, sum.meta.start_monotonic);
+		next = sum.meta.start_monotonic;
+		samples += sum.user + sum.system;
+		snprintf(line, sizeof(line), "profil.data.%d", ++nr);
+	}
+	EXPECT_LT(3, nr);
+	snprintf(line, sizeof(line), "profil record: %llu samples", samples);
+	EXPECT_TRUE(said("err", line)) TH_LOG("%s, in %d files", line, nr);
+
+	/* Only as many as wanted remain. Each can be reported. */
+	ASSERT_EQ(0, run("-o", "new", "--rotate", "0.2", "--keep", "2", work, "burn", "2000",
+			 NULL));
+	EXPECT_EQ(0, access("new.1", F_OK));
+	EXPECT_NE(0, access("new.3", F_OK));
+	EXPECT_TRUE(load_from("new.2"));
+	EXPECT_LOADED_WHOLE();
+	EXPECT_LT(sum.user * 3 / 4, in_file("record_work"));
+
+	EXPECT_EQ(2, run("--keep", "3", "true", NULL));
+	EXPECT_TRUE(said("err", "--keep requires --rotate"));
+	EXPECT_EQ(2, run("--rotate", "0", "true", NULL));
+	EXPECT_EQ(2, run("--rotate", "1", "--keep", "0", "true", NULL));
+	EXPECT_EQ(1, run("--rotate", "1", "-o", "-", "true", NULL));
+	EXPECT_TRUE(said("err", "--rotate requires a regular file"));
+}
+
 RECORD_TEST(does_not_start_if_an_existing_file_cannot_be_kept)
 {
 	ASSERT_EQ(3, run(work, "exit", "3", NULL));
@@ -1184,6 +1238,19 @@ RECORD_TEST(does_not_start_if_an_existing_file_cannot_be_kept)
 	EXPECT_FALSE(said("out", "started"));
 	EXPECT_WHOLE();
 	EXPECT_EQ(3, WEXITSTATUS(sum.end.status));
+
+	/* Root can write to all directories. */
+	if (!geteuid())
+		return;
+	ASSERT_EQ(0, unlink("profil.data.old"));
+	/* start_argv() creates these. */
+	close(open("out", O_WRONLY | O_CREAT, 0600));
+	close(open("err", O_WRONLY | O_CREAT, 0600));
+	ASSERT_EQ(0, chmod(".", 0500));
+	EXPECT_EQ(1, run("sh", "-c", "echo started", NULL));
+	ASSERT_EQ(0, chmod(".", 0700));
+	EXPECT_TRUE(said("err", "nothing can be renamed"));
+	EXPECT_FALSE(said("out", "started"));
 }
 
 RECORD_TEST(refuses_links_and_files_of_other_users)

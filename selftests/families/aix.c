@@ -284,7 +284,7 @@ static int on_computed(void *buffer, size_t size, u64 offset, u32 length)
 TEST_F(aix, p_scale_minus_1_is_computed)
 {
 	EXPECT_PLACES(on_computed, second_turn_off,
-		      /* as long as the buffer: 0xffff; and no more, if it is shorter */
+		      /* as long as the buffer or shorter: the scale is 0xffff */
 		      { 0, 16, 0 }, { 2, 16, 1 }, { 8, 16, 4 }, { 14, 16, 7 }, { 15, 16, 7 },
 		      { 4, 6, 2 }, { 5, 6, 2 }, { 0, 1, 0 },
 		      /* twice and four times as long */
@@ -313,7 +313,7 @@ TEST_F(aix, p_high_must_ascend)
 	EXPECT_TRUE(is_off(SCOPE));
 	EXPECT_ERROR(EINVAL, SECOND(equal));
 	EXPECT_TRUE(is_off(SCOPE));
-	/* Also if there is another error. */
+	/* EINVAL is returned even if there is another error. */
 	falling[1].p_buff = (u16 *)16;
 	EXPECT_ERROR(EINVAL, SECOND(falling));
 }
@@ -367,12 +367,12 @@ TEST_F(aix, buffers_must_be_contiguous)
 	profs[0].p_buff = counters + 4;
 	EXPECT_NO_ERROR(SECOND(profs));
 	EXPECT_EQ(0, second_off());
-	/* an odd byte is no gap */
+	/* an odd byte is not a gap */
 	profs[1].p_bufsize = 7;
 	EXPECT_NO_ERROR(SECOND(profs));
 	EXPECT_EQ(0, second_off());
 	EXPECT_TRUE(is_off(SCOPE));
-	/* but this is */
+	/* but two bytes are a gap */
 	profs[0].p_buff = counters + 5;
 	EXPECT_ERROR(EFAULT, SECOND(profs));
 	profs[0].p_buff = counters + 4;
@@ -491,19 +491,19 @@ TEST_F(aix, has_no_effect_on_another_familys_profile)
 	EXPECT_TRUE(still_on());
 	EXPECT_EQ(0, counters_sum(other, 2, LOOPS));
 
-	/* the same if it has replaced a profile of AIX */
+	/* the same if the other profile has replaced a profile of AIX */
 	ASSERT_EQ(0, glibc_profil(counters, 0, 0, 0));
 	ASSERT_EQ(0, on_loops());
 	ASSERT_EQ(0, glibc_profil(counters, 2 * LOOPS, loop_at(0), LOOPS_SCALE));
 	EXPECT_NO_ERROR(on(counters, 64, 0, 0));
 	EXPECT_TRUE(still_on());
 
-	/* or has ended it */
+	/* or has ended a profile of AIX */
 	ASSERT_EQ(0, glibc_profil(counters, 0, 0, 0));
 	EXPECT_NO_ERROR(second_on_loops());
 	EXPECT_TRUE(still_on());
 
-	/* or if the library does not know it */
+	/* or if the library does not know the other profile */
 	EXPECT_NO_ERROR(second_off());
 	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
 	EXPECT_NO_ERROR(on(counters, 64, 0, 0));
@@ -545,7 +545,7 @@ TEST_F(aix, returns_0)
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 }
 
-/* Also with the scales that have a meaning of their own. */
+/* This includes the scales that have a meaning of their own. */
 TEST_F(aix, an_invalid_buffer_is_EFAULT_with_any_scale)
 {
 	EXPECT_ERROR(EFAULT, on((void *)16, 64, OFFSET, 2));
@@ -554,7 +554,7 @@ TEST_F(aix, an_invalid_buffer_is_EFAULT_with_any_scale)
 	EXPECT_TRUE(is_off(SCOPE));
 }
 
-/* Also if only its first structure can be read, or if it has no last one. */
+/* This includes arrays of which only the first structure can be read, or without a last one. */
 TEST_F(aix, an_invalid_ProfBuffer_is_EFAULT)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);

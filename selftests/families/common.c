@@ -51,14 +51,14 @@ struct prof_hpux {
 /* The effect of a second start, while the first profile is on. */
 enum second_start {
 	REPLACES,	/* the first profile ends */
-	IGNORED,	/* it has none, and is no error */
+	IGNORED,	/* it changes nothing, and succeeds */
 	REFUSED,	/* it fails with EBUSY */
 };
 
 enum {
 	BAD_BUFFER_STOPS = 1 << 0,	/* a bad buffer turns off a profile that is on */
-	NO_MEMORY_STOPS = 1 << 1,	/* so does a buffer that may not be locked */
-	NULL_STOPS = 1 << 2,		/* a NULL buffer is no error and turns profiling off */
+	NO_MEMORY_STOPS = 1 << 1,	/* so does a buffer that cannot be locked */
+	NULL_STOPS = 1 << 2,		/* a NULL buffer is valid, and turns profiling off */
 	STOP_KEEPS_SESSION = 1 << 3,	/* a session without ticks stays, for other readers */
 	STOP_SETS_ERRNO = 1 << 4,	/* the call that stops fails, but has stopped */
 	EXCLUDES_OTHERS = 1 << 5,	/* this and other families exclude each other: EBUSY */
@@ -237,9 +237,9 @@ FIXTURE_VARIANT(family) {
 	u32 width;
 	enum second_start second;
 	unsigned int promises;
-	int bad_buffer;		/* the errno for a buffer that is no memory, */
+	int bad_buffer;		/* the errno for a buffer that is not mapped, */
 	int misaligned;		/* for one that is misaligned, */
-	int no_memory;		/* and for one that may not be locked */
+	int no_memory;		/* and for one that cannot be locked */
 	int stopped_twice;	/* the errno of a stop when it is off; 0: none */
 };
 
@@ -421,7 +421,7 @@ static bool does_not_count(const FIXTURE_VARIANT(family) *f, const volatile void
 	return !session_stop(PROFIL_SCOPE_THREAD, NULL) && burnt && in_all(f, buffer) == before;
 }
 
-/* Is the session in the state that a stop leaves? */
+/* Returns true if the session is in the state that a stop leaves. */
 static bool is_stopped(const FIXTURE_VARIANT(family) *f)
 {
 	return f->promises & STOP_KEEPS_SESSION ? state_of(SCOPE) == PROFIL_STATE_ON :
@@ -479,7 +479,7 @@ TEST_F(family, each_loop_is_counted_in_its_place)
 
 TEST_F(family, a_pc_below_the_offset_or_far_above_it_is_not_counted)
 {
-	/* The first is above loop 0, and its counters end with the other loops. */
+	/* The first offset is above the pc, the others are far below it. */
 	const u64 offsets[] = {
 		LOOPS_OFFSET + LOOP_SIZE,
 		LOOPS_OFFSET - (1ULL << 32), LOOPS_OFFSET - (1ULL << 32) - 2,
@@ -553,7 +553,7 @@ TEST_F(family, threads_do_not_lose_each_others_counts)
 	pthread_t threads[2];
 	void *done;
 
-	/* One is there before the start. */
+	/* One thread exists before the start. */
 	ASSERT_EQ(0, pthread_create(&threads[0], NULL, count_in_a_loop, (void *)1));
 	ASSERT_EQ(0, start(variant, first));
 	ASSERT_EQ(0, pthread_create(&threads[1], NULL, count_in_a_loop, (void *)2));
@@ -653,7 +653,7 @@ TEST_F(family, threads_start_and_stop_at_the_same_time)
 			TH_LOG("%s failed", (char *)failed);
 		}
 	}
-	/* Each has stopped what it started, unless another did. */
+	/* Each session was stopped by its thread, or by another one. */
 	EXPECT_TRUE(is_stopped(variant));
 	EXPECT_EQ(0, start(variant, first));
 	EXPECT_TRUE(counts(variant, first, 0, 2));

@@ -182,7 +182,7 @@ TEST_F(profil, any_scale_is_accepted)
 	EXPECT_EQ(0, profil(counters, sizeof(counters), 0, 131072));
 	EXPECT_EQ(0, profil(counters, sizeof(counters), 0, UINT_MAX));
 	EXPECT_EQ(0, profil(counters, sizeof(counters), 0, 1));
-	/* Every second counter. */
+	/* Only every second counter is used. */
 	EXPECT_EQ(0U, PLACE(1, 131072));
 	EXPECT_EQ(2U, PLACE(2, 131072));
 	EXPECT_EQ(4U, PLACE(5, 131072));
@@ -409,7 +409,7 @@ TEST_F(sprofil, regions_may_come_in_any_order)
 
 TEST_F(sprofil, where_regions_overlap_the_higher_one_counts)
 {
-	/* The second lies within the first. */
+	/* The second region lies within the first one. */
 	struct prof profs[] = {
 		prof_of(self->first, 2, 0, 8),
 		prof_of(self->second, 2, 2, 5),
@@ -457,7 +457,7 @@ TEST_F(sprofil, a_pc_in_no_region_is_counted_in_the_overflow_bin)
 	unsigned int nr_tests, at;
 	struct profil_stats s;
 
-	/* At each position in the array. */
+	/* The overflow bin can be at each position in the array. */
 	for (nr_tests = 0, at = 1; nr_tests < 3; nr_tests++) {
 		struct prof swap = profs[at];
 

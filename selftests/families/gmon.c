@@ -3,8 +3,8 @@
  * Programs compiled with gcc -pg (gmon_work.c): compares their gmon.out with the kernel's
  * statistics, and with the file that the C library writes without the library.
  *
- * The programs are built as PIE and not, with the library and without, with the shared library and
- * with the static one.
+ * The programs are built as PIE and non-PIE, with and without the library, and with the shared and
+ * the static library.
  */
 #include "kselftest_harness.h"
 
@@ -159,7 +159,7 @@ struct profile {
 	u64 hits;
 	u64 loops[LOOPS];	/* hits of each loop */
 	u64 calls;		/* calls of leaf() */
-	u64 arcs;		/* offset of the first record that is no histogram */
+	u64 arcs;		/* offset of the first record that is not a histogram */
 	u8 bytes[4 << 20];
 };
 
@@ -244,7 +244,7 @@ static bool load(struct profile *p, const char *name)
 	return at == p->size;
 }
 
-/* Are the arcs of both files the same bytes? */
+/* Returns true if the arcs of both files are the same bytes. */
 static bool same_arcs(const struct profile *a, const struct profile *b)
 {
 	return a->size - a->arcs == b->size - b->arcs && a->size > a->arcs &&
@@ -526,7 +526,7 @@ TEST_F(gmon, the_file_is_where_the_c_library_puts_it)
 	ASSERT_TRUE(load(&profile, "gmon.out"));
 	EXPECT_EQ(said("hit"), profile.hits);
 
-	/* The C library follows no symbolic links, and nor does the library. */
+	/* The C library does not follow symbolic links, and libprofil does not, either. */
 	ASSERT_EQ(0, rename("gmon.out", "elsewhere"));
 	ASSERT_EQ(0, symlink("elsewhere", "gmon.out"));
 	ASSERT_TRUE(load(&profile, "elsewhere"));
@@ -537,7 +537,7 @@ TEST_F(gmon, the_file_is_where_the_c_library_puts_it)
 	EXPECT_EQ(profile.hits, other.hits);
 }
 
-/* A file that exists is replaced, also if it is longer, or has just been written. */
+/* An existing file is replaced, even if it is longer, or has just been written. */
 TEST_F(gmon, an_existing_file_is_replaced)
 {
 	unsigned int i;

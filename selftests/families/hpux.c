@@ -137,7 +137,7 @@ TEST_F(hpux, profcnt_0_turns_it_off)
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 	sprofil(profs, 0, NULL, PROF_USHORT);
 	EXPECT_TRUE(is_off(SCOPE));
-	/* With any flags. */
+	/* This works with any flags. */
 	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
 	sprofil(NULL, 0, NULL, 12345);
 	EXPECT_TRUE(is_off(SCOPE));

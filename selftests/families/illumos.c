@@ -94,7 +94,7 @@ TEST_F(illumos, samples_has_nsamples_elements_of_a_pointer_s_size)
 	EXPECT_EQ(NEVER, samples[FEW]);
 }
 
-/* In any text, without bins. */
+/* Samples can be in any text, and there are no bins. */
 TEST_F(illumos, values_are_unmodified_program_counters)
 {
 	long n, i;

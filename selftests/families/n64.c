@@ -94,7 +94,7 @@ static void on_error(short code, short nr, ...)
 			said.pointers[i] = va_arg(args, void *);
 	}
 	va_end(args);
-	errno = 0;		/* what a handler does to errno has no effect */
+	errno = 0;		/* changes of errno by a handler have no effect */
 }
 
 /* Checks that @what sets errno to the fault, and calls the handler once. */
@@ -242,7 +242,7 @@ TEST_F(n64, text_ends_with_the_last_instruction)
 	osProfileStop();
 	EXPECT_LE(SOME, HISTO(0)[WORD_OF(1)]);
 
-	/* The next one is not in the segment. */
+	/* The loop's instruction is no longer in the segment. */
 	self->prof[0].text_end--;
 	osProfileInit(self->prof, 1);
 	osProfileStart(PERIOD);
@@ -357,7 +357,7 @@ TEST_F(n64, the_shortest_period_is_PROF_MIN_INTERVAL)
 	EXPECT_LT(0, HISTO(0)[WORD_OF(0)]);
 }
 
-/* Also if the counter of the pc is not the first, and in the second segment. */
+/* This includes counters that are not the first, and the second segment. */
 TEST_F(n64, each_interrupt_raises_the_counter_of_the_pc)
 {
 	struct profil_stats s;
@@ -556,7 +556,7 @@ TEST_F(n64, STOP_TIMER_the_session_is_another_familys)
 	osProfileStart(PERIOD);
 	ASSERT_EQ(0, profil(other, sizeof(other), addr(loops_text), 65536));
 	EXPECT_FAULT(ERR_OSPROFILESTOP_TIMER, ESRCH, 0, osProfileStop());
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));	/* the other family's */
+	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));	/* the session of the other family */
 	EXPECT_FAULT(ERR_OSPROFILESTOP_FLAG, EALREADY, 0, osProfileStop());
 	/* This call replaces the other family's session again. */
 	EXPECT_FINE(osProfileStart(PERIOD));
@@ -1024,7 +1024,7 @@ TEST_F(host, data_can_be_read_after_stop)
 	EXPECT_STREQ("1", self->heard.period);
 }
 
-/* Also while the program runs in a loop: it need not cooperate. */
+/* The program can be stopped, or run in a loop: it need not cooperate. */
 TEST_F(host, data_can_be_read_while_the_program_runs)
 {
 	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
@@ -1033,7 +1033,7 @@ TEST_F(host, data_can_be_read_while_the_program_runs)
 	ask_gperf(self->game.pid, &self->heard);
 	ASSERT_EQ(0, kill(self->game.pid, SIGCONT));
 	EXPECT_HEARD(&self->heard, &self->score);
-	/* While the game runs. */
+	/* Then the game runs. */
 	ASSERT_TRUE(game_do(&self->game, 's', &self->score));
 	ASSERT_EQ(1, write(self->game.ask, "p", 1));
 	ask_gperf(self->game.pid, &self->heard);
@@ -1166,7 +1166,7 @@ static int child_with_CAP_PERFMON(void)
 	return 0;
 }
 
-/* CAP_PERFMON only allows to read the description of the session. */
+/* CAP_PERFMON allows reading only the description of the session. */
 TEST_F(host, CAP_PERFMON_is_not_enough_to_read_memory)
 {
 	NEED_ROOT();

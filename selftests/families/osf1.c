@@ -157,7 +157,7 @@ TEST_F(osf1, a_scale_has_more_than_16_bits)
 		      { 8, 0x20000, OUTSIDE }, { 1, 0xffffffff, OUTSIDE });
 }
 
-/* By arithmetic d = 65536 would be counter 1, and 2^19 none. */
+/* By the formula, d = 65536 would be in counter 1, and d = 2^19 in no counter. */
 TEST_F(osf1, scale_2_counts_every_pc_in_the_first_counter)
 {
 	EXPECT_PLACES(on, off,
@@ -196,7 +196,7 @@ TEST_F(osf1, without_a_free_descriptor_off_is_no_error_when_it_is_off)
 		last = fd;
 	ASSERT_EQ(EMFILE, errno);
 	EXPECT_QUIET(profil((void *)16, 64, NULL, 0));
-	/* locked_bytes() needs one. */
+	/* locked_bytes() needs a descriptor. */
 	close(last);
 }
 
@@ -212,7 +212,7 @@ TEST_F(osf1, a_length_of_0_is_on_and_counts_nothing)
 		EXPECT_EQ(s.ticks, s.outside);
 		EXPECT_EQ(0, hits());
 	}
-	/* Also without a buffer, and as a replacement. */
+	/* The same is true without a buffer, and for a replacement. */
 	EXPECT_EQ(0, on(NULL, 0, 0, 0177777));
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 }

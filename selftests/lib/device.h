@@ -334,7 +334,7 @@ static inline int burn_ticks(u32 scope, u64 ticks)
 	return 0;
 }
 
-/* Do the outcomes add up to the ticks? */
+/* Returns true if the outcomes add up to the ticks. */
 static inline bool accounted(const struct profil_stats *s)
 {
 	return s->hit + s->outside + s->saturated + s->dropped == s->ticks &&

@@ -132,7 +132,7 @@ static inline int held_back(struct held *h)
 	return h->kind == HELD_FUSE ? -posix_fadvise(h->fd, 0, 0, POSIX_FADV_DONTNEED) : 0;
 }
 
-/* Does a thread wait for a page that is held back? */
+/* Returns true if a thread waits for a page that is held back. */
 static inline bool held_asked(const struct held *h)
 {
 	struct pollfd poll_fd = { .fd = h->fd, .events = POLLIN };

@@ -39,7 +39,7 @@ static inline long long file_number(const char *path, const char *key)
 	return number;
 }
 
-/* Are @nr pages of private anonymous memory in the caller's page table? */
+/* Returns true if the @nr pages of private anonymous memory at @start are present. */
 static inline bool pages_present(void *start, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
@@ -67,7 +67,7 @@ static inline long long pinned_pages(void)
 	       file_number("/proc/vmstat", "nr_foll_pin_released");
 }
 
-/* Does a line of the file @path contain the word @word? Stores the first in @line, if not NULL. */
+/* Returns true if a line of the file @path contains @word. @line: Out: the first one; or NULL. */
 static inline bool file_has(const char *path, const char *word, char *line, int size)
 {
 	char own[512], *p;
@@ -137,7 +137,7 @@ static inline int file_append(const char *path, const char *text)
 	return file_write_as(path, O_APPEND, text);
 }
 
-/* Are interrupts threads, and spinlocks mutexes? */
+/* Returns true on PREEMPT_RT, where interrupts are threads, and spinlocks are mutexes. */
 static inline bool preempt_rt(void)
 {
 	struct utsname uts;
@@ -211,7 +211,7 @@ static inline const char *tick_function(void)
 	return name;
 }
 
-/* Is the function traced by ftrace? */
+/* Returns true if ftrace traces the function. */
 static inline bool tick_is_hooked(void)
 {
 	return file_has(TRACEFS "/enabled_functions", tick_function(), NULL, 0);

@@ -16,7 +16,7 @@
  * @program: its file name
  * @preload: its LD_PRELOAD, or NULL
  *
- * Its standard output goes to standard error, since it is no TAP.
+ * Its standard output goes to standard error, since it is not TAP.
  *
  * Return: its exit status, 128 + the signal that killed it, or a negative errno.
  */

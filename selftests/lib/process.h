@@ -31,7 +31,7 @@ static inline u32 state_of(u32 scope)
 	return session_stats(scope, &s) ? ~0U : s.state;
 }
 
-/* Is there no session, nor the statistics of an ended one? */
+/* Returns true if there is no session, not even the statistics of an ended one. */
 static inline bool is_off(u32 scope)
 {
 	struct profil_stats s, off = { .size = sizeof(off), .scope = scope };

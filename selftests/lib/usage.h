@@ -74,7 +74,7 @@ struct caches {
 	} cache[MAX_CACHES];
 };
 
-/* By how many objects may this cache grow? 0 if it is not compared. */
+/* Returns the number of objects by which this cache may grow; 0 if it is not compared. */
 static inline unsigned int cache_slack(const char *name)
 {
 	static const char *const of_processes[] = {

@@ -74,6 +74,14 @@ static bool records_found(FILE *output)
 	return in_a_file > 5;
 }
 
+/* pprof itself reads the profiles of the servers in samples/: see servers. */
+static bool pprof_found(FILE *output)
+{
+	int bytes[2] = { fgetc(output), fgetc(output) };
+
+	return bytes[0] == 0x1f && bytes[1] == 0x8b;
+}
+
 FIXTURE(examples) {
 };
 
@@ -105,6 +113,10 @@ FIXTURE_VARIANT_ADD(examples, profil_session) {
 FIXTURE_VARIANT_ADD(examples, profil_session_records) {
 	.command = "example-profil_session-2 sh -c 'until [ x$i = x50000 ]; do i=$((i+1)); done'",
 	.found = records_found,
+};
+
+FIXTURE_VARIANT_ADD(examples, profil_pprof) {
+	.command = "example-profil_pprof-1 /dev/stdout", .found = pprof_found,
 };
 
 FIXTURE_SETUP(examples)

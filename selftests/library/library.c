@@ -179,7 +179,7 @@ TEST_F(library, a_second_call_replaces_the_profile)
 	EXPECT_LT(hits, sum());
 }
 
-/* Tries each kind of arguments that turns profiling off, also when it is off already. */
+/* Tries each kind of arguments that turns profiling off, even when it is off already. */
 TEST_F(library, a_null_buffer_or_scale_0_turns_it_off)
 {
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
@@ -451,7 +451,7 @@ TEST_F(library, the_kept_descriptor_may_be_closed_and_its_number_used)
 	ASSERT_EQ(0, fstat(kept, &same));
 	EXPECT_EQ(st.st_ino, same.st_ino);
 
-	/* The library keeps a new descriptor, also when the profile is replaced. */
+	/* The library keeps a new descriptor, even when the profile is replaced. */
 	ASSERT_EQ(0, start_in_burn());
 	ASSERT_LT(kept, dup2(pipes[1], kept_descriptor()));
 	ASSERT_EQ(0, start_in_burn());
@@ -1424,7 +1424,7 @@ static void *read_records(void *arg)
 	return NULL;
 }
 
-/* Is thread @tid blocked in read()? */
+/* Returns true if thread @tid is blocked in read(). */
 static bool reads(pid_t tid)
 {
 	char path[64], line[32] = "";

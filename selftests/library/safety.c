@@ -4,7 +4,8 @@
  * of the library while it interrupts any other call, and several threads can make calls at the same
  * time.
  *
- * The functions that gcc -pg calls are an exception, as moncontrol(3) says.
+ * The functions that gcc -pg calls are an exception, as moncontrol(3) says. libprofil-pprof is for
+ * threads only: see pprof.c.
  */
 #include "kselftest_harness.h"
 

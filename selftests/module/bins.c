@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* What module/bins.h needs of the kernel's headers */
+/* The parts of the kernel's headers that module/bins.h needs */
 typedef uint8_t u8;
 typedef uint32_t u32;
 typedef uint64_t u64;
@@ -65,7 +65,7 @@ static u64 counter(const struct rule *r, u64 offset, u64 pc)
 	return profil_bins_byte(&b, d, 1);
 }
 
-/* Is @d still in counter @index if the base of d and the address of counter 0 are moved? */
+/* Returns true if moving the base of d and the address of counter 0 leaves @d in counter @index. */
 static bool matches_moved(const struct rule *r, u64 width, u64 d, u64 index)
 {
 	const u64 from[] = { d / 2 & -r->granule, d & -r->granule };

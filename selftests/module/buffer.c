@@ -617,7 +617,7 @@ TEST(hugetlb_memory_is_accepted)
 	file_write(HUGETLB_POOL, was);
 }
 
-/* Is the mapping that starts at @p backed by huge pages? */
+/* Returns true if the mapping that starts at @p consists of huge pages. */
 static bool is_huge(const u8 *p)
 {
 	unsigned long long start, end, kib = 0;

@@ -462,7 +462,7 @@ static void avoid_tick(struct avoid_tick *m, u64 tick_ns)
 	}
 }
 
-/* Does loop 6 have more than @part / 6 of the ticks that its share of the time should give? */
+/* Returns true if loop 6 has more than @part / 6 of the ticks for its share of the time. */
 static bool has_more(const struct avoid_tick *m, const u32 *count, u64 part)
 {
 	return 6 * count[6] * m->all > part * (count[6] + count[7]) * m->sixes;

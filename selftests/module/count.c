@@ -75,7 +75,7 @@ static void expect_counter(struct __test_metadata *_metadata, const struct place
 	}
 }
 
-/* Has the expected counter a few ticks, and a large part of all ticks? */
+/* Returns true if the expected counter has a few ticks, and a large part of all ticks. */
 static bool expected_ticks_came(const struct place *p)
 {
 	struct profil_stats s;

@@ -29,7 +29,7 @@
 
 #define SOME	6U	/* ticks */
 
-/* Static, since each test runs in its own process. */
+/* These can be static, since each test runs in its own process. */
 static char *buffer;		/* SIZE bytes */
 static u32 width;
 static bool shared;		/* the buffer is shared by parents and children */
@@ -1047,7 +1047,7 @@ TEST_F(forked, childs_session_is_set_up_while_a_thread_is_in_a_system_call)
 	expect_child(_metadata, child_with_a_thread_in_a_call);
 }
 
-/* The thread that would have to provide the missing page is the one that the tick interrupts. */
+/* The tick interrupts the very thread that would have to provide the missing page. */
 static void child_that_serves_its_pages(void)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -1077,7 +1077,7 @@ TEST_F(forked, child_that_serves_its_own_page_faults_does_not_wait_for_itself)
 	expect_child(_metadata, child_that_serves_its_pages);
 }
 
-/* The parent has mapped other memory at the address, of which the child has a copy. */
+/* The parent has mapped other memory at the address, and the child has a copy of it. */
 static void child_counts_nowhere(void)
 {
 	struct profil_stats s;

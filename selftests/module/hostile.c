@@ -445,7 +445,7 @@ static void expect_attached(struct __test_metadata *_metadata, u32 scope, pid_t 
 	EXPECT_EQ(SLOTS_CLOCKED, n);
 	n = attach_until_busy(_metadata, scope, target, 0, fds, n);
 	ASSERT_EQ(SLOTS, n);
-	/* Closing one makes room for one. */
+	/* Closing a session makes room for another one. */
 	close(fds[SLOTS - 1]);
 	EXPECT_EQ(SLOTS, attach_until_busy(_metadata, scope, target, 0, fds, SLOTS - 1));
 }

@@ -311,7 +311,7 @@ TEST_F(lifetime, a_replacement_loses_no_tick_of_a_running_thread)
 	for (unsigned int i = 0; i < 200; i++) {
 		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE,
 					   &ranges[~i & 1], 1));
-		/* The thread needs time to run, also if there is only one CPU. */
+		/* The thread needs time to run, even if there is only one CPU. */
 		if (i % 10 == 0) {
 			first = witness[1];
 			ASSERT_TRUE(await(witness[1] != first));
@@ -466,7 +466,7 @@ TEST_F(lifetime, a_vfork_child_is_sampled_while_it_shares_the_address_space)
 	EXPECT_EQ(s.hit, page[0] + page[3]);
 }
 
-/* In a process that shares the address space. Then forks a child, which has its own. */
+/* Runs in a process that shares the address space. It then forks a child, which does not. */
 static int share_address_space(void *unused)
 {
 	struct profil_stats s;

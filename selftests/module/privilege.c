@@ -290,7 +290,7 @@ static const char *path_of(const struct profil_record *r)
 	return (const char *)r + offsetof(struct profil_record, path);
 }
 
-/* Says only what the user who executed the program knows. */
+/* Checks that the record contains only facts that the user who executed the program knows. */
 static void must_tell_of_program(const struct profil_record *r)
 {
 	u32 flags = PROFIL_RECORD_DETACHED | PROFIL_RECORD_FILE;

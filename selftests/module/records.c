@@ -54,7 +54,7 @@ static struct shared {
 	struct profil_stats stats;
 } *shared;
 
-#define LATE "with PREEMPT_RT what was mapped when the tick came is not known"
+#define LATE "with PREEMPT_RT the mapping at the time of a tick can be unknown"
 
 static int fd = -1;		/* of the session under test */
 
@@ -115,8 +115,8 @@ static bool step_is(int step)
 }
 
 /*
- * Run by a new program: its environment contains the descriptor of the session, and that of the
- * file of the shared memory.
+ * Run by a new program: its environment contains the descriptors of the session and of the file of
+ * the shared memory.
  */
 static void new_program(int memory)
 {
@@ -196,7 +196,7 @@ static const char *path_of(const struct profil_record *r)
 	return (const char *)r + HEADER;
 }
 
-/* Is this a complete record of at most @max bytes? */
+/* Returns true if this is a complete record of at most @max bytes. */
 static bool well_formed(const struct profil_record *r, size_t max)
 {
 	size_t size = HEADER + 1;
@@ -248,7 +248,7 @@ static int read_all(void)
 	return !n ? 1 : err == -EAGAIN ? 0 : err;
 }
 
-/* Does @r describe the mapping @m of its pc correctly, with or without a file? */
+/* Returns true if @r describes the mapping @m of its pc correctly, with or without a file. */
 static bool describes(const struct profil_record *r, const struct mapping *m)
 {
 	bool file = m->path[0] == '/';
@@ -280,7 +280,7 @@ static void expect_describes(struct __test_metadata *_metadata, const struct pro
 
 #define EXPECT_DESCRIBES(r, m) expect_describes(_metadata, r, m)
 
-/* Is the pc in loop @i of the code at @text? */
+/* Returns true if the pc is in loop @i of the code at @text. */
 static bool in_loop(const struct profil_record *r, u64 text, unsigned int i)
 {
 	return r->pc - text - LOOP_SIZE * i < LOOP_SIZE;
@@ -855,7 +855,7 @@ TEST_F(records, have_the_right_mapping_or_none_while_mappings_change)
  * Files that a record names without holding a reference
  */
 
-/* Does @r have the file name of @m without the directories, and otherwise the fields of @m? */
+/* Returns true if @r has the fields of @m, but only the last part of its path. */
 static bool has_file_name(const struct profil_record *r, const struct mapping *m)
 {
 	const char *name = strpbrk(m->path, "/[") ? m->path + strlen(m->path) : "";
@@ -1097,7 +1097,7 @@ static void *poll_once(void *unused)
 	return NULL;
 }
 
-/* Is the thread asleep? */
+/* Returns true if the thread is asleep. */
 static bool reader_sleeps(void)
 {
 	char path[64], line[256];
@@ -1733,7 +1733,7 @@ TEST_F_TIMEOUT(records, are_left_by_ticks_in_exit, 150)
 	struct profil_stats s;
 	pid_t child;
 
-	/* To grow takes long on a slow host. */
+	/* Growing takes long on a slow host. */
 	ASSERT_EQ(0, open_clocked(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 10 * CLOCK_NS, 0));
 	for (unsigned int round = 0; round < 3; round++) {
 		exiting = 0;

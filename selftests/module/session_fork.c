@@ -270,7 +270,7 @@ TEST_F(session, fresh_after_fork_takes_no_target_but_the_creator)
 {
 	pid_t child;
 
-	/* Without a target, so the child has no session. */
+	/* There is no target, so the child has no session. */
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, status_of(spawn(use_of_fresh)));

@@ -7,8 +7,8 @@
 static u32 other[1024] __attribute__((aligned(4096)));
 
 /*
- * A long copy between those of the counters and of the statistics, so that ticks occur in between:
- * a snapshot that is not taken at one moment fails the test.
+ * A long copy between the copies of the counters and of the statistics, so that ticks occur in
+ * between: a snapshot that is not taken at one moment fails the test.
  */
 static char ballast[2 << 20], ballast_copy[2 << 20];
 

@@ -207,8 +207,8 @@ static void run_25_ticks(struct worker *worker)
 }
 
 /*
- * Is each thread's count within 13 ticks of its CPU time? The limit is narrow (about half of 5
- * sigma), but only one of several attempts must succeed.
+ * Returns true if each thread's count is within 13 ticks of its CPU time. The limit is narrow
+ * (about half of 5 sigma), but only one of several attempts must succeed.
  */
 static bool each_sampled(unsigned int n, u64 missed)
 {

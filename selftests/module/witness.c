@@ -264,7 +264,7 @@ static bool witness(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *se
  */
 #define ATTEMPTS	10
 
-/* Do they agree, except for one tick before the start and one after the stop? */
+/* Returns true if they agree, except for one tick before the start and one after the stop. */
 static bool agree(struct __test_metadata *_metadata, const struct profil_stats *s, u64 seen)
 {
 	u64 counted = s->ticks + s->unselected;
@@ -406,7 +406,7 @@ static void profile(struct __test_metadata *_metadata, u32 scope, unsigned int n
 	EXPECT_LE(s->expected, max + 1 + n);
 }
 
-/* Do the ticks agree with the expected ones, except for the sampling error (5 sigma)? */
+/* Returns true if the ticks agree with the expected ones within the sampling error (5 sigma). */
 static bool as_expected(const struct profil_stats *s)
 {
 	u64 came = s->ticks + s->unselected, sigma = 1;

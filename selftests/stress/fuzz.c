@@ -18,7 +18,7 @@
  * scheduler's ticks), so that many calls run between the slow changes of memory and processes.
  * If the kernel has CONFIG_KCOV, as that of vm/run --debug, coverage guides the calls: when a call
  * is the first to reach a place of the module, other calls repeat most of its decisions. The
- * decisions then depend on what all processes have reached.
+ * decisions then depend on the places that all processes have reached.
  *
  * No call may harm the caller: addresses for output are on the thread's desk, in memory that exists
  * for this purpose, or cannot be written at all.
@@ -248,7 +248,7 @@ static u64 any_u64(struct actor *a)
 	}
 }
 
-/* Can the kernel write at @p without harm to this process? */
+/* Returns true if the kernel can write at @p without harm to this process. */
 static bool harmless(u64 p)
 {
 	unsigned char in_memory;
@@ -783,7 +783,7 @@ static void check_stats(const char *call, const struct profil_stats *s)
 		fail("%s: state %u with end %u", call, s->state, s->end);
 }
 
-/* Only @may of the @n bytes at @is, from @head on, may differ from their former content, @was. */
+/* Checks that among the @n bytes at @is, only the @may bytes from @head on differ from @was. */
 static void check_around(const char *call, const char *was, const char *is, u32 head, u32 may,
 			 u32 n)
 {
@@ -1458,7 +1458,7 @@ static int act_thread(struct actor *a)
 	return start_thread(a, thread);
 }
 
-/* For the first thread of a process, also after exec. Returns 0 or a negative errno. */
+/* Call it in the first thread of a process, and again after exec. Returns 0 or a negative errno. */
 static int kcov_move_fd(void)
 {
 	int fd = kcov_open();
@@ -1719,7 +1719,7 @@ static void quiet(struct actor *a)
 	int err;
 
 	err = quiet_start(a, &q);
-	/* After exec RLIMIT_MEMLOCK is that of the old program. */
+	/* An exec does not change RLIMIT_MEMLOCK. */
 	if (err == -EPERM || err == -ENOMEM)
 		goto out;
 	if (err) {
@@ -1974,7 +1974,7 @@ static pid_t sit_down(FIXTURE_DATA(fuzz) *self, u32 at)
 	live(&a);
 }
 
-/* Does a thread wait for a page, from userfaultfd or FUSE? @where gets the stacks. */
+/* Returns true if a thread waits for a page, from userfaultfd or FUSE. @where gets the stacks. */
 static bool waits_for_page(pid_t pid, char *where, size_t size)
 {
 	char path[300], line[100];
@@ -2073,7 +2073,7 @@ static void seats_empty(FIXTURE_DATA(fuzz) *self)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		for (u32 i = 0; i < self->seats; i++)
 			if (self->pids[i] == pid) {
-				/* Its children and threads, too. */
+				/* This kills its children and threads, too. */
 				kill(-pid, SIGKILL);
 				self->pids[i] = 0;
 				seat = i;

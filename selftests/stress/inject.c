@@ -246,7 +246,7 @@ static void fail_after(int nth, unsigned int n)
 		write(nth, text, length);
 }
 
-/* Has an allocation failed? The call that reads it may fail, too. */
+/* Returns true if an allocation has failed. This pread() itself may be the call that fails. */
 static bool has_failed(int nth)
 {
 	char text[16] = "";
@@ -1169,7 +1169,7 @@ static void exec_in_child(unsigned int n)
 	_exit(1);
 }
 
-/* Has an allocation of the child @pid failed already? It is stopped after exec. */
+/* Returns true if an allocation of the child @pid has failed. The child is stopped after exec. */
 static bool has_failed_in(pid_t pid)
 {
 	char path[64];

@@ -81,7 +81,7 @@ static inline bool kcov_add(struct kcov_shared *shared, u64 pc)
 	return false;
 }
 
-/* Has this thread reached a new place since the last call of this function? */
+/* Returns true if this thread has reached a new place since the last call of this function. */
 static inline bool kcov_look(struct kcov_shared *shared)
 {
 	bool new = false;

@@ -906,7 +906,7 @@ static void act(struct actor *a, unsigned int n)
 	}
 }
 
-/* Creates what actions need: buffers, and sessions that count in them. */
+/* Creates the buffers that actions need, and sessions that count in them. */
 static void create_sessions(struct actor *a)
 {
 	for (u32 n = 0; n < SLOTS; n++)
@@ -1255,7 +1255,7 @@ static bool must_succeed(const struct action *action)
 	return action->returns && (is_root || !action->root);
 }
 
-/* Has each kind of action succeeded? */
+/* Returns true if each kind of action has succeeded. */
 static bool all_succeeded(void)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++)

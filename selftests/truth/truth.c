@@ -637,7 +637,7 @@ static const struct row {
 	}, {
 		.number = "8b",
 		.name = "elsewhere at each tick, and after each 4 ms of CPU time",
-		.figures = { "what it hides" },
+		.figures = { "the hidden code" },
 		.run = row_elsewhere,
 		.want = WANT_USER,
 		.fools_tick = true,
@@ -780,7 +780,7 @@ static int table(const char *only)
 	int bad = 0;
 
 	uname(&system);
-	printf("%-28s %-21s %-10s %-10s %s\n", "What they say, in per cent,",
+	printf("%-28s %-21s %-10s %-10s %s\n", "The values, in per cent,",
 	       "profil", "glibc", "gperftools", "perf cpu-clock");
 	printf("%-22s %5s %-10s %-10s %-10s %-10s %-10s %s\n", "and how many sigmas off", "truth",
 	       "tick, 4 ms", "clock, 1ms", "10 ms", "4 ms", ":u, 4 ms", "all, 4 ms");

@@ -143,7 +143,7 @@ static void load_drivers(void)
 	fclose(list);
 }
 
-/* Does the virtio-serial port that sysfs lists as @port have the name @name? */
+/* Returns true if the virtio-serial port that sysfs lists as @port has the name @name. */
 static bool port_is(const char *port, const char *name)
 {
 	char path[300], is[32] = "";

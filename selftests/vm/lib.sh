@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154
 #
-# Functions of the scripts here: failing, and the cache. A script sets "here" to the directory of
-# these scripts first.
+# Functions of the scripts here: for failures, and for the cache. A script sets "here" to the
+# directory of these scripts first.
 #
 # An entry of the cache is called KIND-HASH, with the hash of everything it is made from. It is made
 # as NAME.new, and renamed when it is complete, under a lock of its own. So an entry is complete
@@ -83,7 +83,8 @@ cached() {
 		touch "$place.new"
 		mv "$place.new" "$place"
 		rm -f "$place.log"
-		find "$cache" -maxdepth 1 -name "${name%%-*}-*" -mtime +30 -print0 |
+		# Not NAME.new: while it is being made, it may have the age of what is put into it.
+		find "$cache" -maxdepth 1 -name "${name%%-*}-*[0-9a-f]" -mtime +30 -print0 |
 			while IFS= read -r -d '' old; do
 				remove "$old"
 			done

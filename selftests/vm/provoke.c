@@ -33,7 +33,7 @@ static noinline void use_after_free(void)
 static DEFINE_MUTEX(one);
 static DEFINE_MUTEX(other);
 
-/* A deadlock if two tasks called it at the same time. */
+/* This would deadlock if two tasks called it at the same time. */
 static noinline void deadlock(void)
 {
 	mutex_lock(&one);
@@ -93,5 +93,5 @@ module_init(provoke_init);
 static void __exit provoke_exit(void) { }
 module_exit(provoke_exit);
 
-MODULE_DESCRIPTION("Provokes what selftests/vm/run must notice");
+MODULE_DESCRIPTION("Provokes errors that selftests/vm/run must notice");
 MODULE_LICENSE("GPL");

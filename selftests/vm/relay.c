@@ -65,7 +65,7 @@ static void next_input(void)
 		in.from = STDIN_FILENO;
 		in.ended = false;
 	} else {
-		/* Not close(): when a socket hangs up, QEMU forgets what it has not read yet. */
+		/* Not close(): when a socket hangs up, QEMU drops data that it has not read. */
 		shutdown(in.to, SHUT_WR);
 		in.from = -1;
 	}

@@ -19,62 +19,16 @@ struct annotate {
 	struct rows rows;
 	struct listing listing;
 	struct output_options options;
-	int no_pager;			/* int: getopt_long() sets it */
+	bool no_pager;
 };
-
-static void usage(FILE *out)
-{
-	fputs("usage: profil annotate [OPTION...] [SYMBOL]\n"
-	      "\n"
-	      "Prints the source lines and instructions of a function, with their ticks:\n"
-	      "of the function SYMBOL, or of that with the most ticks.\n"
-	      "\n"
-	      "  -i, --input FILE    read FILE (" COMMAND_DATA "); - is standard input\n"
-	      "      --dso NAME      only functions of this program or library\n"
-	      "      --full-names    do not shorten lines to the width of the terminal\n"
-	      "      --no-demangle   do not demangle names\n"
-	      "      --symfs DIR     find binaries, debug files and source files below DIR\n"
-	      "      --no-pager      do not use a pager\n"
-	      "  -h, --help          print this help\n", out);
-}
 
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct annotate *annotate)
 {
-	enum { SYMFS = 256, DSO };
-	const struct option table[] = {
-		{ "input", required_argument, NULL, 'i' },
-		{ "dso", required_argument, NULL, DSO },
-		{ "full-names", no_argument, &annotate->options.full_names, true },
-		{ "no-demangle", no_argument, &annotate->rows.demangle, false },
-		{ "symfs", required_argument, NULL, SYMFS },
-		{ "no-pager", no_argument, &annotate->no_pager, true },
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
-	int option;
+	int status = command_parse(&command_annotate, argc, argv, annotate);
 
-	while ((option = getopt_long(argc, argv, "i:h", table, NULL)) >= 0) {
-		switch (option) {
-		case 'i':
-			annotate->path = optarg;
-			break;
-		case DSO:
-			annotate->function.dso = optarg;
-			break;
-		case SYMFS:
-			annotate->rows.symfs = optarg;
-			break;
-		case 'h':
-			usage(stdout);
-			return 0;
-		case 0:		/* getopt_long() has set the option */
-			break;
-		default:
-			usage(stderr);
-			return COMMAND_USAGE;
-		}
-	}
+	if (status >= 0)
+		return status;
 	if (argc - optind > 1) {
 		warnx("unexpected argument \"%s\"", argv[optind + 1]);
 		return COMMAND_USAGE;
@@ -83,7 +37,7 @@ static int parse_options(int argc, char **argv, struct annotate *annotate)
 	return -1;
 }
 
-/* Finds the function with the most ticks. Returns the number of those that match. */
+/* Finds the matching function with the most ticks. Returns the number of matching ones. */
 static size_t find_function(struct annotate *annotate)
 {
 	const struct rows *rows = &annotate->rows;
@@ -164,7 +118,7 @@ static int print_function(struct annotate *annotate, const struct recording *rec
 	return done ? 0 : COMMAND_FAILED;
 }
 
-int command_annotate(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	const struct recording_filter all = { .cpu = -1 };
 	struct annotate annotate = {
@@ -175,7 +129,6 @@ int command_annotate(int argc, char **argv)
 	const char *error;
 	int status;
 
-	command_set_name(argv, "profil annotate");
 	status = parse_options(argc, argv, &annotate);
 	if (status >= 0)
 		return status;
@@ -188,3 +141,31 @@ int command_annotate(int argc, char **argv)
 	recording_free(recording);
 	return status;
 }
+
+static const struct command_option options[] = {
+	{ .name = "input", .letter = 'i', .value = "FILE",
+	  .help = "read FILE (" COMMAND_DATA "); - is standard input",
+	  .set = command_set_text, .offset = offsetof(struct annotate, path) },
+	{ .name = "dso", .value = "NAME", .help = "only functions of this program or library",
+	  .set = command_set_text, .offset = offsetof(struct annotate, function.dso) },
+	{ .name = "full-names", .help = "do not shorten lines to the width of the terminal",
+	  .set = command_set_true, .offset = offsetof(struct annotate, options.full_names) },
+	{ .name = "no-demangle", .help = "do not demangle names",
+	  .set = command_set_false, .offset = offsetof(struct annotate, rows.demangle) },
+	{ .name = "symfs", .value = "DIR",
+	  .help = "find binaries, debug files and source files below DIR",
+	  .set = command_set_text, .offset = offsetof(struct annotate, rows.symfs) },
+	{ .name = "no-pager", .help = "do not use a pager",
+	  .set = command_set_true, .offset = offsetof(struct annotate, no_pager) },
+	COMMAND_HELP
+};
+
+const struct command command_annotate = {
+	.name = "annotate",
+	.about = "print the source lines and instructions of a function",
+	.usage = "[OPTION...] [SYMBOL]",
+	.help = "Prints the source lines and instructions of a function, with their ticks:\n"
+		"of the function SYMBOL, or of the function with the most ticks.",
+	.options = options,
+	.run = run,
+};

@@ -17,11 +17,11 @@
 #include "output/output.h"
 #include "recording/accounting.h"
 
-/* The titles of the numbers before the first key, as wide as these. */
+/* The titles of the numbers before the first key, with the widths of these columns. */
 #define TITLES_TIME	"    A (s)     B (s)    change     +-      p"
 #define TITLES_SHARE	"        A         B    change     +-      p"
 
-/* A smaller probability is not printed. */
+/* A smaller probability is printed as "<" and this one. */
 #define CHANCE_MIN	(1 / 1e99)
 
 struct diff {
@@ -30,58 +30,19 @@ struct diff {
 	struct rows rows[2];
 	struct changes changes;
 	struct output_options options;
-	int demangle;			/* int: getopt_long() sets these */
-	int no_pager;
-	int csv;
+	const char *symfs;
+	bool demangle;
+	bool no_pager;
+	bool csv;
 };
-
-static void usage(FILE *out)
-{
-	fputs("usage: profil diff [OPTION...] A B\n"
-	      "\n"
-	      "Prints the functions whose CPU time differs between the recordings A and B.\n"
-	      "\n"
-	      "      --share         compare shares instead of CPU time\n"
-	      "      --full-names    do not shorten names to the width of the terminal\n"
-	      "      --no-demangle   do not demangle names\n"
-	      "      --symfs DIR     find binaries and debug files below DIR\n"
-	      "      --no-pager      do not use a pager\n"
-	      "      --csv           print all functions as comma-separated values\n"
-	      "  -h, --help          print this help\n", out);
-}
 
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct diff *diff)
 {
-	enum { SYMFS = 256 };
-	const struct option table[] = {
-		{ "share", no_argument, &diff->changes.shares, true },
-		{ "full-names", no_argument, &diff->options.full_names, true },
-		{ "no-demangle", no_argument, &diff->demangle, false },
-		{ "symfs", required_argument, NULL, SYMFS },
-		{ "no-pager", no_argument, &diff->no_pager, true },
-		{ "csv", no_argument, &diff->csv, true },
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
-	int option;
+	int status = command_parse(&command_diff, argc, argv, diff);
 
-	while ((option = getopt_long(argc, argv, "h", table, NULL)) >= 0) {
-		switch (option) {
-		case SYMFS:
-			diff->rows[0].symfs = optarg;
-			diff->rows[1].symfs = optarg;
-			break;
-		case 'h':
-			usage(stdout);
-			return 0;
-		case 0:		/* getopt_long() has set the option */
-			break;
-		default:
-			usage(stderr);
-			return COMMAND_USAGE;
-		}
-	}
+	if (status >= 0)
+		return status;
 	if (argc - optind < 2) {
 		warnx("two recordings are needed");
 		return COMMAND_USAGE;
@@ -109,6 +70,7 @@ static bool read_recording(struct diff *diff, int side)
 		return false;
 	}
 	rows->demangle = diff->demangle;
+	rows->symfs = diff->symfs;
 	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_DSO];
 	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_SYMBOL];
 	if (!rows_make(rows, diff->recordings[side])) {
@@ -119,7 +81,7 @@ static bool read_recording(struct diff *diff, int side)
 	return true;
 }
 
-/* Can the recording be compared? If it has no sample because it is damaged, it cannot. */
+/* Returns true if the recording can be compared: not if damage has left no sample in it. */
 static bool is_comparable(const struct diff *diff, int side)
 {
 	const struct recording *recording = diff->recordings[side];
@@ -167,7 +129,7 @@ static void print_value(FILE *out, const struct changes *changes, double value)
 		fprintf(out, "%.3f s", value);
 }
 
-/* Says how small a change could have been seen. */
+/* Prints how much the hottest function would have to change for a significant difference. */
 static void print_nothing(FILE *out, const struct changes *changes)
 {
 	size_t hottest;
@@ -190,7 +152,7 @@ static void print_nothing(FILE *out, const struct changes *changes)
 	fputs(", the hottest one, would be significant\n", out);
 }
 
-/* Prints the warnings of both, for the CSV format, which has no heading. */
+/* Prints the warnings of both recordings, because the CSV format has no heading. */
 static void print_warnings(FILE *out, const struct diff *diff)
 {
 	char *text = NULL;
@@ -293,12 +255,11 @@ static int print_diff(struct diff *diff)
 	return done ? 0 : COMMAND_FAILED;
 }
 
-int command_diff(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct diff diff = { .demangle = true };
 	int status;
 
-	command_set_name(argv, "profil diff");
 	status = parse_options(argc, argv, &diff);
 	if (status >= 0)
 		return status;
@@ -312,3 +273,29 @@ int command_diff(int argc, char **argv)
 	}
 	return status;
 }
+
+static const struct command_option options[] = {
+	{ .name = "share", .help = "compare shares instead of CPU time",
+	  .set = command_set_true, .offset = offsetof(struct diff, changes.shares) },
+	{ .name = "full-names", .help = "do not shorten names to the width of the terminal",
+	  .set = command_set_true, .offset = offsetof(struct diff, options.full_names) },
+	{ .name = "no-demangle", .help = "do not demangle names",
+	  .set = command_set_false, .offset = offsetof(struct diff, demangle) },
+	{ .name = "symfs", .value = "DIR", .help = "find binaries and debug files below DIR",
+	  .set = command_set_text, .offset = offsetof(struct diff, symfs) },
+	{ .name = "no-pager", .help = "do not use a pager",
+	  .set = command_set_true, .offset = offsetof(struct diff, no_pager) },
+	{ .name = "csv", .help = "print all functions as comma-separated values",
+	  .set = command_set_true, .offset = offsetof(struct diff, csv) },
+	COMMAND_HELP
+};
+
+const struct command command_diff = {
+	.name = "diff",
+	.about = "compare two recordings, by function",
+	.usage = "[OPTION...] A B",
+	.help = "Prints the functions whose CPU time differs between the recordings A and B.",
+	.operand = "FILE",
+	.options = options,
+	.run = run,
+};

@@ -4,13 +4,11 @@
  */
 #define _GNU_SOURCE
 #include <err.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "commands/command.h"
 #include "commands/input.h"
 #include "commands/outfile.h"
 
@@ -34,68 +32,41 @@ struct export {
 	struct outfile file;
 };
 
-static void usage(FILE *out)
+static struct command_word format_word(size_t index)
 {
-	fputs("usage: profil export --format FORMAT [OPTION...]\n"
-	      "\n"
-	      "Converts a recording to a format that another program reads:\n"
-	      "\n", out);
-	for (size_t i = 0; i < NR_FORMATS; i++)
-		fprintf(out, "  %-10s %s\n", formats[i]->name, formats[i]->about);
-	fputs("\n"
-	      INPUT_HELP_FILE
-	      "  -o, --output FILE   write FILE; - is standard output, the default\n"
-	      INPUT_HELP
-	      "  -h, --help          print this help\n", out);
+	if (index == NR_FORMATS)
+		return (struct command_word) { };
+	return (struct command_word) { formats[index]->name, formats[index]->about };
 }
 
-static bool set_format(struct export *export, const char *name)
+static bool set_format(const struct command_setting *setting)
 {
-	for (size_t i = 0; i < NR_FORMATS; i++)
-		if (!strcmp(formats[i]->name, name))
-			export->format = formats[i];
-	if (export->format && !strcmp(export->format->name, name))
+	const struct output_format **format = setting->member;
+
+	for (size_t i = 0; i < NR_FORMATS; i++) {
+		if (strcmp(formats[i]->name, setting->value))
+			continue;
+		*format = formats[i];
 		return true;
-	warnx("there is no format \"%s\"; the formats are:", name);
-	for (size_t i = 0; i < NR_FORMATS; i++)
-		fprintf(stderr, "%s%s", i ? ", " : "  ", formats[i]->name);
-	fputs("\n", stderr);
+	}
+	warnx("there is no format \"%s\"; the formats are:", setting->value);
+	command_print_words(format_word);
 	return false;
+}
+
+static bool set_output(const struct command_setting *setting)
+{
+	outfile_set_path(setting->member, setting->value);
+	return true;
 }
 
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct export *export)
 {
-	enum { FORMAT = 256 };
-	static const struct option table[] = {
-		INPUT_OPTIONS,
-		{ "format", required_argument, NULL, FORMAT },
-		{ "output", required_argument, NULL, 'o' },
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
-	int option, index = 0;
+	int status = command_parse(&command_export, argc, argv, export);
 
-	while ((option = getopt_long(argc, argv, "i:o:h", table, &index)) >= 0) {
-		switch (option) {
-		case FORMAT:
-			if (!set_format(export, optarg))
-				return COMMAND_USAGE;
-			break;
-		case 'o':
-			outfile_set_path(&export->file, optarg);
-			break;
-		case 'h':
-			usage(stdout);
-			return 0;
-		case '?':
-			usage(stderr);
-			return COMMAND_USAGE;
-		default:
-			if (!input_set_option(&export->input, option, table[index].name, optarg))
-				return COMMAND_USAGE;
-		}
-	}
+	if (status >= 0)
+		return status;
 	if (!input_check_options(&export->input, argc, argv))
 		return COMMAND_USAGE;
 	if (!export->format) {
@@ -125,15 +96,13 @@ static bool read_rows(struct export *export)
 	return input_read(&export->input) && input_check_rows(&export->input);
 }
 
-int command_export(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct export export = { .input = INPUT_INIT };
-	int status;
+	int status = parse_options(argc, argv, &export);
 
-	command_set_name(argv, "profil export");
-	status = parse_options(argc, argv, &export);
 	if (status < 0) {
-		/* The error of the write is reported instead. */
+		/* The write then fails, and its error is reported. */
 		signal(SIGPIPE, SIG_IGN);
 		status = COMMAND_FAILED;
 		if (read_rows(&export) &&
@@ -145,3 +114,22 @@ int command_export(int argc, char **argv)
 	input_free(&export.input);
 	return status;
 }
+
+static const struct command_option options[] = {
+	{ .name = "format", .value = "FORMAT", .help = "convert to FORMAT",
+	  .set = set_format, .offset = offsetof(struct export, format), .word = format_word },
+	{ .name = "output", .letter = 'o', .value = "FILE",
+	  .help = "write FILE; - is standard output, the default",
+	  .set = set_output, .offset = offsetof(struct export, file) },
+	INPUT_OPTIONS(struct export),
+	COMMAND_HELP
+};
+
+const struct command command_export = {
+	.name = "export",
+	.about = "convert a recording to the format of another program",
+	.usage = "--format FORMAT [OPTION...]",
+	.help = "Converts a recording to a format that another program reads.",
+	.options = options,
+	.run = run,
+};

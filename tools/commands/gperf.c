@@ -28,51 +28,16 @@ struct options {
 	struct output_options output;
 };
 
-static void usage(FILE *out)
-{
-	fputs("usage: profil gperf [OPTION...] PID\n"
-	      "\n"
-	      "Prints, by function, the profile that a running process makes of itself with\n"
-	      "osProfileStart(), profil() or a similar call.\n"
-	      "\n"
-	      "  -w, --wait          print at each osProfileFlush() until the process ends\n"
-	      "  -n, --lines N       print the first N lines only\n"
-	      "  -h, --help          print this help\n", out);
-}
-
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
-	static const struct option table[] = {
-		{ "wait", no_argument, NULL, 'w' },
-		{ "lines", required_argument, NULL, 'n' },
-		{ "help", no_argument, NULL, 'h' },
-		{}
-	};
-	int option;
+	int status = command_parse(&command_gperf, argc, argv, options);
 	u64 number;
 
-	while ((option = getopt_long(argc, argv, "wn:h", table, NULL)) >= 0) {
-		switch (option) {
-		case 'w':
-			options->wait = true;
-			break;
-		case 'n':
-			if (!command_parse_number(optarg, UINT64_MAX, &options->output.lines)) {
-				warnx("-n: \"%s\" is not a number of lines", optarg);
-				return COMMAND_USAGE;
-			}
-			break;
-		case 'h':
-			usage(stdout);
-			return 0;
-		default:
-			usage(stderr);
-			return COMMAND_USAGE;
-		}
-	}
+	if (status >= 0)
+		return status;
 	if (optind + 1 != argc) {
-		usage(stderr);
+		command_print_help(stderr, &command_gperf);
 		return COMMAND_USAGE;
 	}
 	if (!command_parse_number(argv[optind], INT_MAX, &number)) {
@@ -164,7 +129,7 @@ static bool report_once(const struct options *options, int pidfd)
 
 /* ---- waiting for osProfileFlush() ---- */
 
-/* Did @pid make the connection? Other processes can connect to the socket, too. */
+/* Returns true if @pid made the connection: other processes can connect to the socket, too. */
 static bool is_from(int connection, pid_t pid)
 {
 	struct ucred peer;
@@ -260,13 +225,12 @@ static bool report_flushes(const struct options *options, int pidfd)
 	return done;
 }
 
-int command_gperf(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct options options = {};
 	int status, pidfd;
 	bool done;
 
-	command_set_name(argv, "profil gperf");
 	status = parse_options(argc, argv, &options);
 	if (status >= 0)
 		return status;
@@ -279,3 +243,23 @@ int command_gperf(int argc, char **argv)
 	close(pidfd);
 	return done ? 0 : COMMAND_FAILED;
 }
+
+static const struct command_option options[] = {
+	{ .name = "wait", .letter = 'w',
+	  .help = "print at each osProfileFlush() until the process ends",
+	  .set = command_set_true, .offset = offsetof(struct options, wait) },
+	{ .name = "lines", .letter = 'n', .value = "N", .help = "print the first N lines only",
+	  .set = command_set_lines, .offset = offsetof(struct options, output.lines) },
+	COMMAND_HELP
+};
+
+const struct command command_gperf = {
+	.name = "gperf",
+	.about = "print the profile that a process makes of itself, by function",
+	.usage = "[OPTION...] PID",
+	.help = "Prints, by function, the profile that a running process makes of itself with\n"
+		"osProfileStart(), profil() or a similar call.",
+	.operand = "PID",
+	.options = options,
+	.run = run,
+};

@@ -2,17 +2,20 @@
 /* See input.h. */
 #define _GNU_SOURCE
 #include <err.h>
+#include <getopt.h>
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <libiberty/libiberty.h>
 
-#include "commands/command.h"
 #include "commands/input.h"
 
-/* Sets the filter of option @name. */
-static bool set_filter(struct input *input, const char *name, char *value)
+bool input_set_filter(const struct command_setting *setting)
 {
+	const char *name = setting->option->name;
+	char *value = setting->value;
+	struct input *input = setting->member;
 	struct rows_filter *rows = &input->rows.filter;
 	struct recording_filter *filter = &input->filter;
 	u64 number = 0;
@@ -41,24 +44,6 @@ static bool set_filter(struct input *input, const char *name, char *value)
 	return fine;
 }
 
-bool input_set_option(struct input *input, int option, const char *name, char *value)
-{
-	switch (option) {
-	case 'i':
-		input->path = value;
-		break;
-	case INPUT_FILTER:
-		return set_filter(input, name, value);
-	case INPUT_SYMFS:
-		input->rows.symfs = value;
-		break;
-	case INPUT_NO_DEMANGLE:
-		input->rows.demangle = false;
-		break;
-	}
-	return true;
-}
-
 bool input_check_options(const struct input *input, int argc, char **argv)
 {
 	if (optind < argc) {
@@ -78,7 +63,9 @@ bool input_read(struct input *input)
 
 	input->recording = recording_read(input->path, &input->filter, &error);
 	if (!input->recording) {
-		warnx("%s: %s", input->path, error);
+		warnx("%s: %s%s", input->path, error,
+		      !strcmp(input->path, COMMAND_DATA) && access(COMMAND_DATA, F_OK) ?
+		      "; \"profil record\" writes it" : "");
 		return false;
 	}
 	if (!rows_make(&input->rows, input->recording)) {

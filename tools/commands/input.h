@@ -5,12 +5,11 @@
 #ifndef PROFIL_TOOLS_INPUT_H
 #define PROFIL_TOOLS_INPUT_H
 
-#include <getopt.h>
-
+#include "commands/command.h"
 #include "output/rows.h"
 
 /**
- * struct input - What a command reads
+ * struct input - The recording that a command reads
  * @path: The file, as in format_open().
  * @filter: Which ticks to read.
  * @rows: Their rows, after input_read().
@@ -26,49 +25,40 @@ struct input {
 /* The initial value of a struct input */
 #define INPUT_INIT { .path = COMMAND_DATA, .filter = { .cpu = -1 }, .rows = { .demangle = true } }
 
-/* The values for getopt_long() of options without a letter. Commands have others below these. */
-enum { INPUT_FILTER = 1024, INPUT_SYMFS, INPUT_NO_DEMANGLE };
+/* The options, for the table of a command whose structure @type has the member input */
+#define INPUT_OPTIONS(type)								\
+	{ .name = "input", .letter = 'i', .value = "FILE",				\
+	  .help = "read FILE (" COMMAND_DATA "); - is standard input",			\
+	  .set = command_set_text, .offset = offsetof(type, input.path) },		\
+	INPUT_FILTER(type, "comm", "NAME",							\
+		     "only threads with this name; * stands for any text"),		\
+	INPUT_FILTER(type, "dso", "NAME", "only this program or library"),		\
+	INPUT_FILTER(type, "symbol", "NAME", "only this function"),			\
+	INPUT_FILTER(type, "thread", "TID", "only this thread"),			\
+	INPUT_FILTER(type, "cpu", "N", "only this CPU"),				\
+	INPUT_FILTER(type, "from", "S", "only from S seconds after the start on"),	\
+	INPUT_FILTER(type, "to", "S", "only to S seconds after the start"),		\
+	{ .name = "no-demangle",							\
+	  .help = "do not demangle names",						\
+	  .set = command_set_false, .offset = offsetof(type, input.rows.demangle) },	\
+	{ .name = "symfs", .value = "DIR",						\
+	  .help = "find binaries and debug files below DIR",				\
+	  .set = command_set_text, .offset = offsetof(type, input.rows.symfs) }
 
-/* The options, for the table of getopt_long(); the option -i is for its string. */
-#define INPUT_OPTIONS						\
-	{ "input", required_argument, NULL, 'i' },		\
-	{ "comm", required_argument, NULL, INPUT_FILTER },	\
-	{ "dso", required_argument, NULL, INPUT_FILTER },	\
-	{ "symbol", required_argument, NULL, INPUT_FILTER },	\
-	{ "thread", required_argument, NULL, INPUT_FILTER },	\
-	{ "cpu", required_argument, NULL, INPUT_FILTER },	\
-	{ "from", required_argument, NULL, INPUT_FILTER },	\
-	{ "to", required_argument, NULL, INPUT_FILTER },	\
-	{ "no-demangle", no_argument, NULL, INPUT_NO_DEMANGLE },	\
-	{ "symfs", required_argument, NULL, INPUT_SYMFS }
+#define INPUT_FILTER(type, name_, value_, help_)					\
+	{ .name = name_, .value = value_, .help = help_,				\
+	  .set = input_set_filter, .offset = offsetof(type, input) }
 
-/* The help for these options */
-#define INPUT_HELP_FILE \
-	"  -i, --input FILE    read FILE (" COMMAND_DATA "); - is standard input\n"
-#define INPUT_HELP								\
-	"      --comm NAME     only threads with this name; * stands for any text\n"	\
-	"      --dso NAME      only this program or library\n"				\
-	"      --symbol NAME   only this function\n"					\
-	"      --thread TID    only this thread\n"					\
-	"      --cpu N         only this CPU\n"						\
-	"      --from S        only from S seconds after the start on\n"		\
-	"      --to S          only to S seconds after the start\n"			\
-	"      --no-demangle   do not demangle names\n"					\
-	"      --symfs DIR     find binaries and debug files below DIR\n"
+/* For @set of a filter */
+bool input_set_filter(const struct command_setting *setting);
 
-/*
- * Sets the option that getopt_long() has returned. @name: its long name, for INPUT_FILTER. Returns
- * false after an error message.
- */
-bool input_set_option(struct input *input, int option, const char *name, char *value);
-
-/* Checks what remains after the options. Returns false after an error message. */
+/* Checks the options and the remaining arguments. Returns false after an error message. */
 bool input_check_options(const struct input *input, int argc, char **argv);
 
 /* Reads the recording and makes its rows. Returns false after an error message. */
 bool input_read(struct input *input);
 
-/* Prints the reason if there should be rows, but there are none. Returns false then. */
+/* Returns false after an error message if damage or a filter has left no rows. */
 bool input_check_rows(const struct input *input);
 
 void input_free(struct input *input);

@@ -15,37 +15,51 @@
 #error "the Makefile sets the version"
 #endif
 
-static const struct command {
-	const char *name;
-	const char *about;
-	int (*run)(int argc, char **argv);	/* NULL: main() does it */
-} commands[] = {
-	{ "record", "record where a command or a running process spends its time",
-	  command_record },
-	{ "report", "print a recording, by function", command_report },
-	{ "annotate", "print the source lines and instructions of a function", command_annotate },
-	{ "diff", "compare two recordings, by function", command_diff },
-	{ "export", "convert a recording to the format of another program", command_export },
-	{ "gperf", "print the profile that a process makes of itself, by function", command_gperf },
-	{ "help", "list the commands", NULL },
-	{ "version", "print the version", NULL },
+static const struct command_option no_options[] = { COMMAND_HELP };
+
+/* main() runs these two. */
+static const struct command command_help = {
+	.name = "help",
+	.about = "list the commands",
+	.usage = "[OPTION...]",
+	.help = "Lists the commands.",
+	.options = no_options,
 };
 
-#define NR_COMMANDS (sizeof(commands) / sizeof(*commands))
+static const struct command command_version = {
+	.name = "version",
+	.about = "print the version",
+	.usage = "[OPTION...]",
+	.help = "Prints the version.",
+	.options = no_options,
+};
 
-static const struct command *find_command(const char *name)
+const struct command *const commands[] = {
+	&command_record,
+	&command_report,
+	&command_annotate,
+	&command_diff,
+	&command_export,
+	&command_gperf,
+	&command_complete,
+	&command_help,
+	&command_version,
+	NULL
+};
+
+const struct command *command_find(const char *name)
 {
-	for (size_t i = 0; i < NR_COMMANDS; i++)
-		if (!strcmp(commands[i].name, name))
-			return &commands[i];
+	for (size_t i = 0; commands[i]; i++)
+		if (!strcmp(commands[i]->name, name))
+			return commands[i];
 	return NULL;
 }
 
-static void usage(FILE *out)
+static void print_commands(FILE *out)
 {
 	fprintf(out, "usage: profil COMMAND [ARG...]\n\n");
-	for (size_t i = 0; i < NR_COMMANDS; i++)
-		fprintf(out, "  %-10s%s\n", commands[i].name, commands[i].about);
+	for (size_t i = 0; commands[i]; i++)
+		fprintf(out, "  %-10s%s\n", commands[i]->name, commands[i]->about);
 	fprintf(out, "\nSee \"profil COMMAND --help\", and profil(1).\n");
 }
 
@@ -77,11 +91,12 @@ int main(int argc, char **argv)
 {
 	const struct command *command;
 	const char *name;
+	int status;
 
 	open_standard_streams();
 
 	if (argc < 2) {
-		usage(stderr);
+		print_commands(stderr);
 		return COMMAND_USAGE;
 	}
 	name = argv[1];
@@ -89,7 +104,7 @@ int main(int argc, char **argv)
 		name = "help";
 	else if (!strcmp(name, "-V") || !strcmp(name, "--version"))
 		name = "version";
-	command = find_command(name);
+	command = command_find(name);
 	if (!command) {
 		fprintf(stderr, "profil: there is no command \"%s\"; \"profil help\" lists them\n",
 			name);
@@ -97,8 +112,11 @@ int main(int argc, char **argv)
 	}
 	if (command->run)
 		return flush_output(command->run(argc - 1, argv + 1));
-	if (!strcmp(name, "help"))
-		usage(stdout);
+	status = command_parse(command, argc - 1, argv + 1, NULL);
+	if (status >= 0)
+		return flush_output(status);
+	if (command == &command_help)
+		print_commands(stdout);
 	else
 		printf("profil %s\n", PROFIL_VERSION);
 	return flush_output(0);

@@ -3,8 +3,8 @@
  * profil record: samples a command or a process, and writes a sample for each tick
  *
  * Once a second, the recorder writes the statistics of a moment, after the samples of all ticks up
- * to that moment. So at any time, the samples in the file, together with the ticks of the recorder
- * itself, are as many as the ticks outside of the statistics in it.
+ * to that moment. So the samples before the last statistics and the recorder's own ticks always add
+ * up to the member outside of these statistics.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -41,8 +41,8 @@
 /* The default period. */
 #define PERIOD_NS	NS_PER_MS
 /*
- * A session has room for the records of this time, but for no more than RECORDS_MAX; and for fewer
- * if memory cannot be locked for them.
+ * A session has room for the records of this time: for at most RECORDS_MAX, and for fewer if
+ * RLIMIT_MEMLOCK is too low for so many.
  */
 #define ROOM_NS		NS_PER_S
 #define RECORDS_MIN	64
@@ -52,20 +52,24 @@
 #define RECORD_SIZE_MAX	(8U << 10)
 /* The maximum size of the command in the file. */
 #define ARGS_SIZE	(64U << 10)
+/* With --rotate, this many complete files are kept if --keep is not used. */
+#define KEEP		10
 /* Within this time after the first signal, further signals do not end the recording. */
 #define SECOND_SIGNAL_NS	(500 * NS_PER_MS)
-/* After SIGINT from another process, the recording ends when the command does, or at this time. */
+/* After SIGINT from another process, the recording ends with the command, or after this time. */
 #define INTERRUPT_NS	NS_PER_S
 
 struct options {
 	const char *path;
-	int user_only;			/* int: getopt_long() sets it */
-	int no_children;
+	bool user_only;
+	bool no_children;
 	bool verbose;
 	u64 period;			/* in ns; 0: the scheduler's tick */
 	bool freq_chosen;
 	pid_t pid;			/* 0: record a command */
 	u64 duration;			/* in ns; 0: no limit */
+	u64 rotate;			/* in ns; 0: one file */
+	u64 keep;			/* complete files; 0: KEEP */
 	char **command;
 };
 
@@ -74,7 +78,8 @@ struct recorder {
 	struct profil_query query;
 	u64 period;			/* in ns; 0: the scheduler's tick */
 	u64 start;			/* CLOCK_MONOTONIC, in ns */
-	u64 start_time;			/* CLOCK_REALTIME of the same moment */
+	u64 file_start;			/* the same for the file */
+	u64 file_start_time;		/* CLOCK_REALTIME of the same moment */
 	u64 drain_ns;
 	u64 last_flush;
 	int session;			/* descriptor, or -1 */
@@ -85,7 +90,10 @@ struct recorder {
 	struct datafile file;
 	struct format_writer *writer;
 	struct stream stream;
-	struct summary summary;
+	struct summary summary;		/* of this file, until print_summary() */
+	struct profil_stats stats;	/* since the start */
+	struct format_account before;	/* the part of the complete files */
+	u64 samples_before;		/* in these */
 	bool failed;			/* an error has been printed */
 	sigset_t old_mask;
 	void (*old_sigchld)(int signal);
@@ -106,101 +114,111 @@ struct recorder {
 
 /* ---- options ---- */
 
-static void usage(FILE *out)
-{
-	fputs("usage: profil record [OPTION...] [--] COMMAND [ARG...]\n"
-	      "       profil record [OPTION...] -p PID\n"
-	      "\n"
-	      "Records where a command or a running process spends its time; \"profil report\"\n"
-	      "prints it.\n"
-	      "\n"
-	      "  -o, --output FILE   write to FILE (" COMMAND_DATA "); - is standard output\n"
-	      "  -p, --pid PID       record this process; requires a capability, see profil(1)\n"
-	      "      --duration S    stop recording after S seconds\n"
-	      "  -F, --freq HZ       ticks per second of CPU time (1000)\n"
-	      "      --tick          use the ticks of the kernel's scheduler\n"
-	      "      --user-only     record user mode only\n"
-	      "      --no-children   do not record child processes\n"
-	      "  -v, --verbose       print how all ticks were counted\n"
-	      "  -h, --help          print this help\n", out);
-}
-
 static bool parse_freq(const char *text, u64 *period)
 {
 	char *end;
 	double hz = strtod(text, &end);
 
-	/* If the period would not fit in 64 bits, use one that is too long, too. */
+	/* If the period does not fit in 64 bits, use another one that is too long. */
 	*period = hz * NS_PER_S > 1 ? NS_PER_S / hz + 0.5 : NS_PER_S * 1e9;
 	return end != text && !*end && hz > 0 && hz <= NS_PER_S;
 }
 
+static bool check_value(const struct command_setting *setting, bool valid, const char *expected)
+{
+	if (!valid)
+		warnx("\"%s\" is not %s", setting->value, expected);
+	return valid;
+}
+
+static bool set_pid(const struct command_setting *setting)
+{
+	pid_t *pid = setting->member;
+	u64 number;
+	bool valid = command_parse_number(setting->value, INT_MAX, &number);
+
+	*pid = number;
+	return check_value(setting, valid, "a process id");
+}
+
+static bool set_duration(const struct command_setting *setting)
+{
+	u64 *duration = setting->member;
+	bool valid = command_parse_time(setting->value, duration) && *duration;
+
+	return check_value(setting, valid, "a number of seconds");
+}
+
+static bool set_keep(const struct command_setting *setting)
+{
+	u64 *keep = setting->member;
+	bool valid = command_parse_number(setting->value, 100000, keep) && *keep;
+
+	return check_value(setting, valid, "a number of files from 1 to 100000");
+}
+
+static bool set_freq(const struct command_setting *setting)
+{
+	struct options *options = setting->member;
+
+	options->freq_chosen = true;
+	return check_value(setting, parse_freq(setting->value, &options->period),
+			   "a number of ticks per second");
+}
+
+static bool set_tick(const struct command_setting *setting)
+{
+	u64 *period = setting->member;
+
+	*period = 0;
+	return true;
+}
+
+static const struct command_option record_options[] = {
+	{ .name = "output", .letter = 'o', .value = "FILE",
+	  .help = "write to FILE (" COMMAND_DATA "); - is standard output",
+	  .set = command_set_text, .offset = offsetof(struct options, path) },
+	{ .name = "pid", .letter = 'p', .value = "PID",
+	  .help = "record this process, which may require a capability",
+	  .set = set_pid, .offset = offsetof(struct options, pid) },
+	{ .name = "duration", .value = "S", .help = "stop recording after S seconds",
+	  .set = set_duration, .offset = offsetof(struct options, duration) },
+	{ .name = "rotate", .value = "S", .help = "begin a new file every S seconds",
+	  .set = set_duration, .offset = offsetof(struct options, rotate) },
+	{ .name = "keep", .value = "N", .help = "keep N complete files: FILE.1 is the newest (10)",
+	  .set = set_keep, .offset = offsetof(struct options, keep) },
+	{ .name = "freq", .letter = 'F', .value = "HZ",
+	  .help = "ticks per second of CPU time (1000)", .set = set_freq },
+	{ .name = "tick", .help = "use the ticks of the kernel's scheduler",
+	  .set = set_tick, .offset = offsetof(struct options, period) },
+	{ .name = "user-only", .help = "record user mode only",
+	  .set = command_set_true, .offset = offsetof(struct options, user_only) },
+	{ .name = "no-children", .help = "do not record child processes",
+	  .set = command_set_true, .offset = offsetof(struct options, no_children) },
+	{ .name = "verbose", .letter = 'v', .help = "print how all ticks were counted",
+	  .set = command_set_true, .offset = offsetof(struct options, verbose) },
+	COMMAND_HELP
+};
+
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
-	enum { DURATION = 256, TICK };
-	const struct option table[] = {
-		{ "output", required_argument, NULL, 'o' },
-		{ "pid", required_argument, NULL, 'p' },
-		{ "duration", required_argument, NULL, DURATION },
-		{ "freq", required_argument, NULL, 'F' },
-		{ "tick", no_argument, NULL, TICK },
-		{ "user-only", no_argument, &options->user_only, true },
-		{ "no-children", no_argument, &options->no_children, true },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' },
-		{}
-	};
-	const char *expected;
-	int option;
-	u64 pid;
+	int status = command_parse(&command_record, argc, argv, options);
 
-	while ((option = getopt_long(argc, argv, "+o:p:F:vh", table, NULL)) >= 0) {
-		expected = NULL;
-		switch (option) {
-		case 'F':
-			options->freq_chosen = true;
-			if (!parse_freq(optarg, &options->period))
-				expected = "a number of ticks per second";
-			break;
-		case TICK:
-			options->period = 0;
-			break;
-		case 'o':
-			options->path = optarg;
-			break;
-		case 'p':
-			if (!command_parse_number(optarg, INT_MAX, &pid))
-				expected = "a process id";
-			options->pid = pid;
-			break;
-		case DURATION:
-			if (!command_parse_time(optarg, &options->duration) || !options->duration)
-				expected = "a number of seconds";
-			break;
-		case 0:		/* getopt_long() has set the option */
-			break;
-		case 'v':
-			options->verbose = true;
-			break;
-		case 'h':
-			usage(stdout);
-			return 0;
-		default:
-			usage(stderr);
-			return COMMAND_USAGE;
-		}
-		if (expected) {
-			warnx("\"%s\" is not %s", optarg, expected);
-			return COMMAND_USAGE;
-		}
-	}
+	if (status >= 0)
+		return status;
 	if (options->pid ? optind < argc : optind == argc) {
 		if (options->pid)
 			warnx("either a command or -p, not both");
-		usage(stderr);
+		command_print_help(stderr, &command_record);
 		return COMMAND_USAGE;
 	}
+	if (options->keep && !options->rotate) {
+		warnx("--keep requires --rotate");
+		return COMMAND_USAGE;
+	}
+	if (!options->keep)
+		options->keep = KEEP;
 	if (!options->pid)
 		options->command = argv + optind;
 	return -1;
@@ -331,7 +349,7 @@ static void session_close(struct recorder *r)
 static void print_too_many(const char *target, u32 max)
 {
 	warnx("%s is sampled by as many sessions with a period as the kernel allows (%u).\n"
-	      "Each \"profil record\" has one, also if it is the command of another.\n"
+	      "Each \"profil record\" has one, even if another one runs it.\n"
 	      "End one of them, or use --tick.", target, max);
 }
 
@@ -362,7 +380,7 @@ static void child_run(const struct recorder *r, struct start *start)
 	_exit(COMMAND_NOT_FOUND);
 }
 
-/* Does the command exist? Then its interpreter does not, if exec fails with ENOENT. */
+/* Returns true if the command exists: if exec fails with ENOENT, its interpreter does not. */
 static bool command_exists(const char *name)
 {
 	const char *path = getenv("PATH") ?: "/bin:/usr/bin", *end;
@@ -444,8 +462,8 @@ static int target_attach(struct recorder *r)
 		warnx("process %d: permission denied: requires CAP_PERFMON or CAP_SYS_PTRACE.\n"
 		      "Be root, or ask root to give a copy of the program that capability:\n"
 		      "setcap cap_perfmon+ep ./profil\n"
-		      "or to allow it for each user's own processes:\n"
-		      "echo user >/sys/module/profil/parameters/attach\n"
+		      "or to load the module so that it allows each user's own processes:\n"
+		      "modprobe -r profil && modprobe profil attach=user\n"
 		      "Commands that \"profil record\" starts itself require none.", pid);
 		break;
 	case EBUSY:
@@ -456,7 +474,11 @@ static int target_attach(struct recorder *r)
 	case ENOENT:
 	case ESRCH:
 	case ESTALE:
-		warnx("there is no process %d", pid);
+		if (r->pidfd < 0)
+			warnx("there is no process %d", pid);
+		else	/* It has no address space. */
+			warnx("process %d executes no program: it has ended, or is in the kernel",
+			      pid);
 		break;
 	default:
 		warn("process %d", pid);
@@ -492,7 +514,7 @@ static void add_records(struct recorder *r, u64 ticks)
 		if (!r->next && more) {
 			r->len = profil_session_read(r->session, r->buffer, READ_SIZE);
 			r->next = profil_record_first(r->buffer, r->len);
-			/* If there is room for another record, there was none. */
+			/* If another record would have fitted in the buffer, there was none. */
 			more = r->len > (ssize_t)(READ_SIZE - RECORD_SIZE_MAX);
 		}
 		if (!r->next)
@@ -514,27 +536,40 @@ static int fail_recording(struct recorder *r, const char *what)
 	return -1;
 }
 
-/* Writes the statistics of this moment, after the samples of all ticks that are in them. */
-static int flush_recording(struct recorder *r)
+/* Sets the statistics of the file: those since the start without those of the complete files. */
+static void update_account(struct recorder *r)
 {
 	_Static_assert(sizeof(struct profil_stats) - offsetof(struct profil_stats, ticks) ==
 		       sizeof(struct format_stats), "the same members");
-	struct profil_stats stats = { .size = sizeof(stats) };
 	struct format_account *account = &r->summary.account;
-	const u64 ticks = account->stats.ticks;
+	const u64 *now = (const u64 *)&r->stats.ticks, *before = (const u64 *)&r->before.stats;
+	u64 *stats = (u64 *)&account->stats;
+
+	for (size_t i = 0; i < sizeof(account->stats) / sizeof(u64); i++)
+		stats[i] = now[i] - before[i];
+	/* These are states. All others are sums. */
+	account->stats.locked = r->stats.locked;
+	account->stats.targets = r->stats.targets;
+	account->own = r->stream.own - r->before.own;
+	account->time = r->last_flush;
+	if (account->peak_locked < r->stats.locked)
+		account->peak_locked = r->stats.locked;
+}
+
+/* Writes the statistics of this moment, after the samples of all ticks that are in them. */
+static int flush_recording(struct recorder *r)
+{
+	const u64 ticks = r->stats.ticks;
 
 	r->last_flush = clock_ns(CLOCK_MONOTONIC);
-	if (profil_session_stats(r->session, &stats))
+	r->stats.size = sizeof(r->stats);
+	if (profil_session_stats(r->session, &r->stats))
 		return fail_recording(r, "cannot read the statistics");
-	memcpy(&account->stats, &stats.ticks, sizeof(account->stats));
-	account->time = r->last_flush;
-	if (account->peak_locked < stats.locked)
-		account->peak_locked = stats.locked;
-	add_records(r, stats.outside);
-	account->own = r->stream.own;
+	add_records(r, r->stats.outside);
+	update_account(r);
 	/* Without new ticks the statistics need not be written. */
-	if (stats.ticks != ticks)
-		format_write(r->writer, FORMAT_STATS, account);
+	if (r->stats.ticks != ticks)
+		format_write(r->writer, FORMAT_STATS, &r->summary.account);
 	return format_flush(r->writer) ? fail_recording(r, r->options->path) : 0;
 }
 
@@ -550,7 +585,7 @@ static char *find_program(pid_t pid)
 	len = readlink(path, program, sizeof(program) - 1);
 	if (len >= 0)
 		program[len] = '\0';
-	else	/* It requires ptrace rights. All users can read the name. */
+	else	/* The link requires ptrace rights; the name does not. */
 		stream_read_comm(pid, program);
 	return xstrdup(program);
 }
@@ -579,12 +614,13 @@ static char *quote_command(char *const argv[])
 	return text;
 }
 
-static int create_output(struct recorder *r)
+/* Begins to write to the open file. */
+static int begin_file(struct recorder *r)
 {
 	struct utsname uts = {};
 	struct format_meta meta = {
-		.start_time = r->start_time,
-		.start_monotonic = r->start,
+		.start_time = r->file_start_time,
+		.start_monotonic = r->file_start,
 		.tick_ns = tick_ns(r),
 		.modes = modes_of(r),
 		.flags = (r->options->no_children ? 0 : FORMAT_CHILDREN) |
@@ -594,20 +630,83 @@ static int create_output(struct recorder *r)
 		.release = uts.release,
 		.command = r->command,
 	};
-	const char *error = datafile_start(&r->file);
 
-	if (error) {
-		warnx("%s: %s", r->options->path, error);
-		return -1;
-	}
 	uname(&uts);
 	r->writer = format_create(r->file.fd);
+	stream_init(&r->stream, r->writer);
 	format_write(r->writer, FORMAT_META, &meta);
 	return format_flush(r->writer) ? fail_recording(r, r->options->path) : 0;
 }
 
+static int create_output(struct recorder *r)
+{
+	const char *error = datafile_start(&r->file);
+
+	if (!error)
+		return begin_file(r);
+	warnx("%s: %s", r->options->path, error);
+	return -1;
+}
+
+/* Writes the functions, the last statistics and the end. */
+static void end_file(struct recorder *r, u32 reason)
+{
+	struct format_end end = {
+		.time = clock_ns(CLOCK_MONOTONIC),
+		.status = r->status,
+		.reason = reason,
+	};
+
+	stream_finish(&r->stream);
+	format_write(r->writer, FORMAT_STATS, &r->summary.account);
+	format_write(r->writer, FORMAT_END, &end);
+}
+
+/* Closes the file. Returns 0, or -1 with errno set if not all was written. */
+static int close_file(struct recorder *r)
+{
+	u64 samples;
+	int err = format_close(r->writer, &samples);
+
+	r->samples_before += samples;
+	stream_free(&r->stream);
+	return err;
+}
+
+/* Completes the file, and continues in a new one. */
+static int rotate(struct recorder *r)
+{
+	struct summary *summary = &r->summary;
+	const char *error;
+
+	if (flush_recording(r))
+		return -1;
+	end_file(r, FORMAT_END_ROTATE);
+	if (format_flush(r->writer))
+		return fail_recording(r, r->options->path);
+	error = datafile_rotate(&r->file, r->options->keep);
+	if (error) {
+		warnx("%s: %s; recording ends", r->options->path, error);
+		r->failed = true;
+		return -1;
+	}
+	close_file(r);
+	memcpy(&r->before.stats, &r->stats.ticks, sizeof(r->before.stats));
+	r->before.own = r->stream.own;
+	/* The memory does not grow with the number of files. */
+	while (summary->nr_detached > 0)
+		free((char *)summary->detached[--summary->nr_detached].path);
+	/* The samples that follow are of ticks after the last statistics. */
+	r->file_start = r->last_flush;
+	r->file_start_time = clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - r->last_flush);
+	return begin_file(r);
+}
+
 static void print_summary(struct recorder *r)
 {
+	r->before = (struct format_account){};
+	update_account(r);
+	r->summary.samples = r->samples_before;
 	r->summary.path = r->options->path;
 	r->summary.target = r->target;
 	r->summary.tick_ns = tick_ns(r);
@@ -619,34 +718,24 @@ static void print_summary(struct recorder *r)
 	accounting_print(stderr, &r->summary.account, modes_of(r));
 }
 
-/* Ends the session, and writes the new samples, the last statistics and the end. */
+/* Ends the session, and writes the new samples and the end. */
 static void finish_recording(struct recorder *r, u32 reason)
 {
-	struct format_end end = {
-		.status = r->status,
-		.reason = reason,
-	};
-
 	profil_session_disable(r->session, NULL);
 	if (!r->failed && !flush_recording(r)) {
-		/* There may be records that are no ticks. */
+		/* There may be records that are not ticks. */
 		add_records(r, UINT64_MAX);
-		stream_finish(&r->stream);
+		end_file(r, reason);
 	}
 	session_close(r);
-	end.time = clock_ns(CLOCK_MONOTONIC);
-	if (!r->failed) {
-		format_write(r->writer, FORMAT_STATS, &r->summary.account);
-		format_write(r->writer, FORMAT_END, &end);
-	}
-	if (format_close(r->writer, &r->summary.samples) && !r->failed)
+	if (close_file(r) && !r->failed)
 		fail_recording(r, r->options->path);
 	print_summary(r);
 }
 
 /*
- * Shows on the terminal that the recording continues, unless other output would get between; or
- * removes it if @show is false.
+ * Prints on the terminal that the recording continues, or removes this line if @show is false. Does
+ * neither if the recorder is in the background.
  */
 static void update_progress(struct recorder *r, bool show)
 {
@@ -731,13 +820,15 @@ static void wait_until(struct recorder *r, u64 until, bool records)
 
 /*
  * Records until an event ends the recording. Returns the reason, an enum format_reason. While the
- * targets are idle, the recorder is, too.
+ * targets are idle, the recorder sleeps.
  */
 static u32 record(struct recorder *r)
 {
 	const u64 duration = r->options->duration;
 	const u64 end = duration ? r->start + duration : UINT64_MAX;
+	const u64 rotate_ns = r->options->rotate ?: UINT64_MAX - r->start;
 	u64 drain = r->start + r->drain_ns, progress = UINT64_MAX, next, now, ticks;
+	u64 next_file = r->start + rotate_ns;
 	bool idle = false;
 
 	r->last_flush = r->start;
@@ -745,6 +836,8 @@ static u32 record(struct recorder *r)
 		progress = r->start + NS_PER_S;
 	for (;;) {
 		next = idle ? progress : drain;
+		if (next > next_file)
+			next = next_file;
 		wait_until(r, next < end ? next : end, idle);
 		if (handle_signals(r))
 			return FORMAT_END_SIGNAL;
@@ -758,6 +851,11 @@ static u32 record(struct recorder *r)
 		if (now >= progress) {
 			update_progress(r, true);
 			progress = now + NS_PER_S;
+		}
+		if (now >= next_file) {
+			if (rotate(r))
+				return FORMAT_END_SIGNAL;
+			next_file = now + rotate_ns;
 		}
 		if (idle)
 			drain = now + r->drain_ns;
@@ -817,7 +915,7 @@ static int signals_open(struct recorder *r)
 	return -1;
 }
 
-/* Is there a terminal on which nobody else writes during the recording? */
+/* Returns true if there is a terminal to which only the recorder writes during the recording. */
 static bool has_quiet_terminal(const struct options *options)
 {
 	return isatty(STDERR_FILENO) && (options->pid || !isatty(STDOUT_FILENO));
@@ -830,7 +928,8 @@ static int record_target(struct recorder *r)
 	u32 reason;
 
 	r->start = clock_ns(CLOCK_MONOTONIC);
-	r->start_time = clock_ns(CLOCK_REALTIME);
+	r->file_start = r->start;
+	r->file_start_time = clock_ns(CLOCK_REALTIME);
 	r->command = r->options->pid ? find_program(r->options->pid) :
 				       quote_command(r->options->command);
 	status = r->options->pid ? target_attach(r) : command_start(r);
@@ -847,22 +946,20 @@ static int record_target(struct recorder *r)
 		wait_for_command(r);
 		return exit_status(r);
 	}
-	stream_init(&r->stream, r->writer);
 	r->shows_progress = has_quiet_terminal(r->options);
 	reason = record(r);
 	update_progress(r, false);
 	finish_recording(r, reason);
-	stream_free(&r->stream);
 	if (r->child && reason == FORMAT_END_DURATION)
 		warnx("waiting for %s to end", r->target);
 	if (reason != FORMAT_END_SIGNAL || r->failed)
 		wait_for_command(r);
 	if (r->child)
-		warnx("%s continues, and is not recorded", r->target);
+		warnx("%s continues, but is no longer recorded", r->target);
 	return exit_status(r);
 }
 
-int command_record(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	static u64 buffer[READ_SIZE / sizeof(u64)];
 	struct options options = { .path = COMMAND_DATA, .period = PERIOD_NS };
@@ -878,7 +975,6 @@ int command_record(int argc, char **argv)
 	const char *error;
 	int status;
 
-	command_set_name(argv, "profil record");
 	status = parse_options(argc, argv, &options);
 	if (status >= 0)
 		return status;
@@ -889,6 +985,10 @@ int command_record(int argc, char **argv)
 	if (error) {
 		warnx("%s: %s", options.path, error);
 		goto close_session;
+	}
+	if (options.rotate && !datafile_is_regular(&r.file)) {
+		warnx("%s: --rotate requires a regular file", options.path);
+		goto abandon_file;
 	}
 	if (signals_open(&r))
 		goto abandon_file;
@@ -903,3 +1003,15 @@ close_session:
 	session_close(&r);
 	return status;
 }
+
+const struct command command_record = {
+	.name = "record",
+	.about = "record where a command or a running process spends its time",
+	.usage = "[OPTION...] [--] COMMAND [ARG...]\n"
+		 "       profil record [OPTION...] -p PID",
+	.help = "Records where a command or a running process spends its time; \"profil report\"\n"
+		"prints it.",
+	.operand = "COMMAND",
+	.options = record_options,
+	.run = run,
+};

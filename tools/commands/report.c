@@ -9,38 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/command.h"
 #include "commands/input.h"
 #include "commands/outfile.h"
 
 struct report {
 	struct input input;
 	struct output_options options;
-	int no_pager;			/* int: getopt_long() sets it */
-	int csv;
+	bool no_pager;
+	bool csv;
 	const struct output_format *format;
 	struct outfile file;
 };
-
-static void usage(FILE *out)
-{
-	fputs("usage: profil report [OPTION...]\n"
-	      "\n"
-	      "Prints a recording.\n"
-	      "\n"
-	      INPUT_HELP_FILE
-	      "  -s, --sort KEYS     print a line for each symbol, dso, process, thread, comm,\n"
-	      "                      cpu, mode, offset or srcline, or each combination of them\n"
-	      "      --inline        print lines for inlined functions\n"
-	      "  -n, --lines N       print the first N lines only\n"
-	      INPUT_HELP
-	      "      --full-names    do not shorten names to the width of the terminal\n"
-	      "      --no-pager      do not use a pager\n"
-	      "      --csv           print comma-separated values\n"
-	      "      --html FILE     write a page for a browser, with all rows; - is standard output\n"
-	      "  -v, --verbose       print how all ticks were counted\n"
-	      "  -h, --help          print this help\n", out);
-}
 
 /* Appends a key to the columns. The symbol is always the last column, because it is the widest. */
 static bool add_key(struct rows *rows, const struct row_key *key)
@@ -62,9 +41,17 @@ static bool add_key(struct rows *rows, const struct row_key *key)
 	return true;
 }
 
-static bool parse_keys(struct report *report, char *names)
+static struct command_word key_word(size_t index)
 {
-	char *name;
+	const char *name = index < ROWS_KEYS_MAX ? row_keys[index].name : NULL;
+
+	return (struct command_word) { .name = name };
+}
+
+static bool set_keys(const struct command_setting *setting)
+{
+	char *names = setting->value, *name;
+	struct report *report = setting->member;
 	size_t i;
 
 	report->input.rows.nr_keys = 0;
@@ -75,70 +62,32 @@ static bool parse_keys(struct report *report, char *names)
 			if (!add_key(&report->input.rows, &row_keys[i]))
 				return false;
 			report->input.filter.keep_cpus |= i == ROWS_BY_CPU;
+			report->input.filter.keep_seconds |= i == ROWS_BY_TIME;
 			continue;
 		}
 		warnx("cannot sort by \"%s\"; the keys are:", name);
-		for (i = 0; i < ROWS_KEYS_MAX; i++)
-			fprintf(stderr, "%s%s", i ? ", " : "  ", row_keys[i].name);
-		fputs("\n", stderr);
+		command_print_words(key_word);
 		return false;
 	}
+	return true;
+}
+
+static bool set_html(const struct command_setting *setting)
+{
+	struct report *report = setting->member;
+
+	report->format = &output_html;
+	outfile_set_path(&report->file, setting->value);
 	return true;
 }
 
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct report *report)
 {
-	enum { HTML = 256 };
-	const struct option table[] = {
-		INPUT_OPTIONS,
-		{ "sort", required_argument, NULL, 's' },
-		{ "lines", required_argument, NULL, 'n' },
-		{ "full-names", no_argument, &report->options.full_names, true },
-		{ "no-pager", no_argument, &report->no_pager, true },
-		{ "inline", no_argument, &report->input.rows.inlined, true },
-		{ "csv", no_argument, &report->csv, true },
-		{ "html", required_argument, NULL, HTML },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
-	char sort[] = "dso,symbol";
-	int option, index = 0;
+	int status = command_parse(&command_report, argc, argv, report);
 
-	parse_keys(report, sort);
-	while ((option = getopt_long(argc, argv, "i:s:n:vh", table, &index)) >= 0) {
-		switch (option) {
-		case 's':
-			if (!parse_keys(report, optarg))
-				return COMMAND_USAGE;
-			break;
-		case 'n':
-			if (!command_parse_number(optarg, UINT64_MAX, &report->options.lines)) {
-				warnx("-n: \"%s\" is not a number of lines", optarg);
-				return COMMAND_USAGE;
-			}
-			break;
-		case 'v':
-			report->options.verbose = true;
-			break;
-		case HTML:
-			report->format = &output_html;
-			outfile_set_path(&report->file, optarg);
-			break;
-		case 'h':
-			usage(stdout);
-			return 0;
-		case 0:		/* getopt_long() has set the option */
-			break;
-		case '?':
-			usage(stderr);
-			return COMMAND_USAGE;
-		default:
-			if (!input_set_option(&report->input, option, table[index].name, optarg))
-				return COMMAND_USAGE;
-		}
-	}
+	if (status >= 0)
+		return status;
 	if (!input_check_options(&report->input, argc, argv))
 		return COMMAND_USAGE;
 	if (report->format && (report->csv || report->options.lines)) {
@@ -180,7 +129,7 @@ static bool write_report(struct report *report)
 	input->rows.keep_parts = report->format->keep_parts;
 	input->filter.keep_cpus |= report->format->keep_parts;
 	input->filter.keep_times = report->format->keep_parts;
-	/* The error of the write is reported instead. */
+	/* The write then fails, and its error is reported. */
 	signal(SIGPIPE, SIG_IGN);
 	if (!input_read(input) || !input_check_rows(input) ||
 	    !outfile_write(&report->file, report->format, &input->rows))
@@ -189,12 +138,14 @@ static bool write_report(struct report *report)
 	return true;
 }
 
-int command_report(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct report report = { .input = INPUT_INIT };
+	struct rows *rows = &report.input.rows;
 	int status;
 
-	command_set_name(argv, "profil report");
+	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_DSO];
+	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_SYMBOL];
 	status = parse_options(argc, argv, &report);
 	if (status < 0 && report.format) {
 		status = write_report(&report) ? 0 : COMMAND_FAILED;
@@ -207,3 +158,34 @@ int command_report(int argc, char **argv)
 	input_free(&report.input);
 	return status;
 }
+
+static const struct command_option options[] = {
+	{ .name = "sort", .letter = 's', .value = "KEYS",
+	  .help = "print a line for each combination of KEYS",
+	  .set = set_keys, .word = key_word, .is_list = true },
+	{ .name = "inline", .help = "print lines for inlined functions",
+	  .set = command_set_true, .offset = offsetof(struct report, input.rows.inlined) },
+	{ .name = "lines", .letter = 'n', .value = "N", .help = "print the first N lines only",
+	  .set = command_set_lines, .offset = offsetof(struct report, options.lines) },
+	INPUT_OPTIONS(struct report),
+	{ .name = "full-names", .help = "do not shorten names to the width of the terminal",
+	  .set = command_set_true, .offset = offsetof(struct report, options.full_names) },
+	{ .name = "no-pager", .help = "do not use a pager",
+	  .set = command_set_true, .offset = offsetof(struct report, no_pager) },
+	{ .name = "csv", .help = "print comma-separated values",
+	  .set = command_set_true, .offset = offsetof(struct report, csv) },
+	{ .name = "html", .value = "FILE", .help = "write a page for a browser; - is standard output",
+	  .set = set_html },
+	{ .name = "verbose", .letter = 'v', .help = "print how all ticks were counted",
+	  .set = command_set_true, .offset = offsetof(struct report, options.verbose) },
+	COMMAND_HELP
+};
+
+const struct command command_report = {
+	.name = "report",
+	.about = "print a recording, by function",
+	.usage = "[OPTION...]",
+	.help = "Prints a recording.",
+	.options = options,
+	.run = run,
+};

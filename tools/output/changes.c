@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See changes.h. If a function has n ticks in both recordings, and nothing has changed, chance
- * decides which of them are in the second one. So their number has a binomial distribution, because
- * the CPU time of a recording varies, too; or for shares, where the numbers of all ticks are given,
- * a hypergeometric distribution. These are exact also for few ticks and for different frequencies.
+ * See changes.h. Suppose that a function has n ticks in the two recordings together, and that it
+ * has not changed. Then chance decides how many of these ticks are in the second recording. For CPU
+ * times, this number has a binomial distribution. For shares, where the totals of the recordings
+ * are given, it has a hypergeometric distribution. Both are exact for few ticks, too, and for
+ * different frequencies.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 
 #include "output/changes.h"
 
-/* Terms that are smaller than this part of their sum are left out. */
+/* Terms that are smaller than their sum multiplied by this are left out. */
 #define PRECISION (1 / 1e17)
 /* The search for a number of ticks ends here. */
 #define TICKS_MAX 0x1p32
@@ -22,9 +23,9 @@
 
 /**
  * struct test - The test of a function
- * @ticks: Its ticks in each recording: as many equal ones as have the same error.
- * @unit: The CPU time in s, or the share, of each of them.
- * @all: For shares, the number of all ticks of each recording, likewise.
+ * @ticks: Its ticks in each recording; weighted ticks are replaced by equal ones with this error.
+ * @unit: The CPU time in s, or the share, of one of these ticks.
+ * @all: For shares, the number of all ticks of each recording, in the same unit.
  */
 struct test {
 	double ticks[2];
@@ -39,7 +40,7 @@ static double round_down(double value)
 	return value < 0x1p62 ? (double)(u64)value : value;
 }
 
-/* Returns the weight of equal ticks that have the same sum and the same error. */
+/* Returns a weight: equal ticks of this weight have the same sum and the same error. */
 static double mean_weight(u64 ticks, double squares)
 {
 	return ticks && squares > 0 ? squares / ticks : 1;
@@ -55,7 +56,7 @@ static struct test make_test(const struct changes *changes, const struct change 
 		double others = mean_weight(rows->ticks - change->ticks[i],
 					    rows->squares - change->squares[i]);
 
-		/* The error of a share is also that of the other ticks. */
+		/* The error of a share includes the error of the other ticks. */
 		if (!change->ticks[i] || (test.shares && weight < others))
 			weight = others;
 		test.ticks[i] = round_down(change->ticks[i] / weight + 0.5);
@@ -66,7 +67,7 @@ static struct test make_test(const struct changes *changes, const struct change 
 	return test;
 }
 
-/* Returns the probability of k + 1 ticks in the second recording, in relation to that of k. */
+/* Returns the probability of k + 1 ticks in the second recording, divided by that of k ticks. */
 static double ratio(const struct test *test, double k)
 {
 	double nr = test->ticks[0] + test->ticks[1], odds = test->unit[0] / test->unit[1];
@@ -77,9 +78,9 @@ static double ratio(const struct test *test, double k)
 }
 
 /*
- * Returns the probability of more ticks in the second recording if @step is 1, or of fewer if it is
- * -1, in relation to that of the number that it has. Only the terms within a few standard
- * deviations are added: their number is that of the square root of the ticks.
+ * Returns the probability of more ticks in the second recording (@step is 1), or of fewer ticks
+ * (@step is -1), divided by the probability of its actual number. Only the terms within a few
+ * standard deviations are added: as many as the square root of the number of ticks.
  */
 static double sum_terms(const struct test *test, int step)
 {
@@ -94,7 +95,7 @@ static double sum_terms(const struct test *test, int step)
 	return sum;
 }
 
-/* Returns the probability of a difference that is as large as this or larger, of any sign. */
+/* Returns the probability of a difference of at least this size, of any sign. */
 static double chance_of(const struct test *test)
 {
 	double more = sum_terms(test, 1), fewer = sum_terms(test, -1);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The changes between two recordings: their functions side by side, and which differences are
- * larger than the error of sampling
+ * The changes between two recordings: their functions side by side, and the significance of each
+ * difference
  */
 #ifndef PROFIL_TOOLS_CHANGES_H
 #define PROFIL_TOOLS_CHANGES_H
 
 #include "output/rows.h"
 
-/* A change is significant up to this probability that one is reported by accident. */
+/* The maximum probability that a change is reported as significant by accident. */
 #define CHANGES_CHANCE 0.01
 
 /**
@@ -36,14 +36,14 @@ struct change {
 /**
  * struct changes - The functions of two recordings
  * @rows: The rows of the recordings, by binary and symbol. Set by the caller of changes_make().
- * @shares: Compare shares instead of CPU times. Likewise.
+ * @shares: Compare shares instead of CPU times. Set by the caller, too.
  * @changes: The significant ones first, then those with the largest difference.
  * @names: For each change, a row with the names only: binaries have no directory.
  * @nr_significant: The number of significant changes.
  */
 struct changes {
 	const struct rows *rows[2];
-	int shares;
+	bool shares;
 
 	struct change *changes;
 	struct row *names;
@@ -55,8 +55,8 @@ void changes_make(struct changes *changes);
 void changes_free(struct changes *changes);
 
 /*
- * Returns the index of the function with the highest values, and in *@value the smallest second
- * value that would be significant, or NAN if there is none. There must be a function.
+ * Returns the index of the function with the highest values. @value: Out: the smallest value in the
+ * second recording that would be significant, or NAN if there is none. There must be a function.
  */
 size_t changes_sensitivity(const struct changes *changes, double *value);
 

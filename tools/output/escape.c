@@ -16,9 +16,9 @@
 #include "output/escape.h"
 
 /*
- * Returns the bytes of the next character, and its width in @columns. A byte that cannot be printed
- * is a character that has the width of its escape; sets @escape then. So are the bytes of
- * characters without a width: some of them change the writing direction.
+ * Returns the number of bytes of the next character, and its width in @columns. A byte that cannot
+ * be printed is a character of its own: it has the width of its escape, and @escape is set. This
+ * includes each byte of a character without a width, because some change the writing direction.
  */
 static size_t next_character(const char *text, size_t *columns, bool *escape)
 {
@@ -94,7 +94,7 @@ size_t escape_width(const char *text)
 	return width;
 }
 
-/* Returns the length of the longest beginning of @text that takes at most @width columns. */
+/* Returns the length of the longest prefix of @text that takes at most @width columns. */
 static size_t prefix_length(const char *text, size_t width)
 {
 	size_t length = 0, bytes, columns;
@@ -122,7 +122,7 @@ void escape_fit(char *text, size_t width)
 		return;
 	}
 	rest = text + prefix_length(text, whole - (width - head));
-	/* The rest must not be too wide by half a character. */
+	/* If the cut is inside a wide character, the rest is too wide by one column. */
 	while (escape_width(rest) > width - head)
 		rest += next_character(rest, &columns, &escape);
 	text += prefix_length(text, head - strlen(dots));

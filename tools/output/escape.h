@@ -17,7 +17,7 @@ void escape_print(FILE *out, const char *text);
 /* Returns what escape_print() prints; the caller frees it. */
 char *escape_text(const char *text);
 
-/* Prints @text as a string of JSON, with quotes. It has the same escapes, and those of JSON. */
+/* Prints @text as a string of JSON, with quotes. Uses the same escapes, and those of JSON. */
 void escape_print_json(FILE *out, const char *text);
 
 /* Returns the number of columns of a terminal that the output of escape_print() takes. */

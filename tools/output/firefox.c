@@ -19,7 +19,7 @@
 #include "symbols/files.h"
 
 #define VERSION 60
-/* Of the format that Firefox itself writes. It has no effect, but must exist. */
+/* The version of the format that Firefox itself writes. It has no effect, but must exist. */
 #define VERSION_GECKO 24
 #define NS_PER_MS 1e6
 #define NONE SIZE_MAX
@@ -38,7 +38,7 @@ struct func {
 
 struct binary {
 	size_t name;
-	const struct recording_file *file;	/* NULL if it is no file */
+	const struct recording_file *file;	/* NULL if it is not a file */
 };
 
 /* The tables of the profile. A set has the keys of the entries of its table. */
@@ -116,7 +116,7 @@ static size_t add_line(struct tables *tables, const struct row *row)
 
 /* ---- JSON ---- */
 
-/* Prints an array @name of @nr values. @value can contain the index i. */
+/* Prints the array @name of @nr values. The expression @value can use the index i. */
 #define COLUMN(out, name, nr, format, value)					\
 	do {									\
 		fputs("\"" name "\": [", out);					\
@@ -158,7 +158,7 @@ static void print_meta(FILE *out, const struct recording *recording)
 	fputs("}", out);
 }
 
-/* The libraries are those of the binaries that are files. */
+/* The libraries are the binaries that are files. */
 static void print_libraries(FILE *out, const struct tables *tables)
 {
 	const char *separator = "";
@@ -262,7 +262,7 @@ static void print_tables(FILE *out, struct tables *tables)
 	fputs("]}", out);
 }
 
-/* Prints the thread of @rows, which are @nr. */
+/* Prints the thread of the @nr rows at @rows. */
 static void print_thread(FILE *out, const struct recording *recording, const struct row *rows,
 			 size_t nr, struct tables *tables)
 {

@@ -15,10 +15,10 @@
 #include "output/output.h"
 
 #define PAGE 4096
-/* As in glibc, there is a counter for each two bytes: gprof's unit. */
+/* As in glibc, there is one counter for two bytes, which is gprof's unit. */
 #define BIN 2
 #define BINS (PAGE / BIN)
-/* Larger counters, of several days, end here: a hostile recording would make a file without end. */
+/* The maximum of a counter, several days: a hostile recording could make an endless file. */
 #define TICKS_MAX (4096ULL * UINT16_MAX)
 
 struct counter {
@@ -29,9 +29,9 @@ struct counter {
 /**
  * struct histogram - A page
  * @rate: Ticks per second; 0 if it is not known.
- * @address_size: Of the program, in bytes.
+ * @address_size: The size of an address of the program in bytes.
  * @low: The first address.
- * @ticks: Those that remain to be written.
+ * @ticks: The ticks that remain to be written.
  */
 struct histogram {
 	u32 rate;
@@ -144,7 +144,7 @@ static const char *write_gmon(FILE *out, const struct rows *rows)
 
 const struct output_format output_gmon = {
 	.name = "gmon",
-	.about = "gprof, for the program with the most ticks, or that of --dso",
+	.about = "gprof: the program with the most ticks, or the one of --dso",
 	.is_binary = true,
 	.write = write_gmon,
 };

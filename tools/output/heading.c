@@ -17,6 +17,8 @@
 #define NOTE_SHARE 0.01
 
 #define WARNING "warning: "
+/* Longer lines lose their middle, unless the terminal is wider. */
+#define WIDTH_MIN 80
 
 /* ---- warnings ---- */
 
@@ -33,7 +35,7 @@ static void print_damage(FILE *out, const struct recording *recording)
 		fputs(WARNING "the recording was cut off; its last second may be missing\n", out);
 }
 
-/* Prints a warning if @part can change a share by more than the largest error of a share. */
+/* Prints a warning if @part of @whole ticks can change a share by more than its largest error. */
 static void print_lost(FILE *out, u64 part, u64 whole, u64 nr, const char *description)
 {
 	if (!part || (double)part / whole <= 0.5 / sqrt(nr ?: 1))
@@ -53,7 +55,7 @@ void output_warnings(FILE *out, const struct recording *recording)
 	if (stats->ticks > sampled && !recording->skipped_bytes && !recording->error)
 		print_lost(out, stats->ticks - sampled, stats->ticks, nr, "left no sample");
 	print_lost(out, stats->missed, stats->ticks + stats->unselected + stats->missed, nr,
-		   "were missed;\n  shares can be wrong by more than +-");
+		   "were missed;\n  shares can be wrong by more than the +- column says");
 }
 
 /* Joins the lines of a paragraph: all but the first one are indented. */
@@ -86,24 +88,16 @@ char *output_list_warnings(const struct recording *recording)
 
 /* ---- what was recorded ---- */
 
-/* Without -v, the command is cut to one line. */
-static void print_command(FILE *out, const struct recording *recording,
-			  const struct output_options *options)
+static void print_command(FILE *out, const struct recording *recording)
 {
-	char *command;
-	size_t width;
-
 	if (!recording->has_meta)
 		return;
-	command = escape_text(recording->meta.command);
 	if (recording->meta.flags & FORMAT_ATTACHED)
-		width = fprintf(out, "process %d: ", recording->meta.pid);
+		fprintf(out, "process %d: ", recording->meta.pid);
 	else
-		width = fprintf(out, "command: ");
-	if (!options->verbose && options->width > width)
-		escape_fit(command, options->width - width);
-	fprintf(out, "%s\n", command);
-	free(command);
+		fputs("command: ", out);
+	escape_print(out, recording->meta.command);
+	putc('\n', out);
 }
 
 static void print_samples(FILE *out, const struct rows *rows)
@@ -170,29 +164,35 @@ static void print_place_and_time(FILE *out, const struct recording *recording)
 	putc('\n', out);
 }
 
+static void print_hint(FILE *out, const struct rows *rows, u64 unnamed, const char *label,
+		       const char *reason)
+{
+	if (!unnamed || unnamed < NOTE_SHARE * rows->ticks)
+		return;
+	fprintf(out, "note: %.2f%% have no symbol: ", 100.0 * unnamed / rows->ticks);
+	escape_print(out, label);
+	fprintf(out, "\n  (%s)\n", reason);
+}
+
 static void print_hints(FILE *out, const struct rows *rows)
 {
 	for (size_t i = 0; i < rows->recording->nr_files; i++) {
 		const struct rows_binary *binary = &rows->binaries[i];
 
-		if (!binary->unnamed || binary->unnamed < NOTE_SHARE * rows->ticks)
-			continue;
-		fprintf(out, "note: %.2f%% have no symbol: ",
-			100.0 * binary->unnamed / rows->ticks);
-		escape_print(out, binary->label);
-		fprintf(out, "\n  (%s)\n", binary->problem ?:
-			"install its -dbgsym package, or set DEBUGINFOD_URLS");
+		print_hint(out, rows, binary->unnamed, binary->label, binary->problem ?:
+			   "install its -dbgsym package, or set DEBUGINFOD_URLS");
 	}
+	print_hint(out, rows, rows->unmapped, ROWS_UNKNOWN,
+		   "the process was changing or copying its mappings");
 }
 
-/* Prints all but the warnings. */
-static void print_about(FILE *out, const struct rows *rows, const struct output_options *options)
+static void print_heading(FILE *out, const struct rows *rows, bool verbose)
 {
 	const struct recording *recording = rows->recording;
 
-	print_command(out, recording, options);
+	print_command(out, recording);
 	print_samples(out, rows);
-	if (options->verbose) {
+	if (verbose) {
 		print_place_and_time(out, recording);
 		accounting_print(out, &recording->account, recording->meta.modes);
 	}
@@ -202,21 +202,40 @@ static void print_about(FILE *out, const struct rows *rows, const struct output_
 
 void output_heading(FILE *out, const struct rows *rows, const struct output_options *options)
 {
+	const size_t width = options->width < WIDTH_MIN ? WIDTH_MIN : options->width;
+	char *text = NULL, *end;
+	size_t size, warnings;
+	FILE *memory = open_memstream(&text, &size);
+
+	if (!memory)
+		xmalloc_failed(0);
+	output_warnings(memory, rows->recording);
+	fflush(memory);
+	warnings = size;
+	print_heading(memory, rows, options->verbose);
+	if (fclose(memory))
+		xmalloc_failed(0);
 	fputs(options->colour ? OUTPUT_YELLOW : "", out);
-	output_warnings(out, rows->recording);
-	fputs(options->colour ? OUTPUT_PLAIN : "", out);
-	print_about(out, rows, options);
+	for (char *line = text; *line; line = end + 1) {
+		if (line == text + warnings)
+			fputs(options->colour ? OUTPUT_PLAIN : "", out);
+		end = strchr(line, '\n');
+		*end = '\0';
+		if (!options->verbose && !options->full_names)
+			escape_fit(line, width);
+		fprintf(out, "%s\n", line);
+	}
+	free(text);
 }
 
 char *output_list_about(const struct rows *rows)
 {
-	const struct output_options options = { .verbose = true };
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
 	if (out)
-		print_about(out, rows, &options);
+		print_heading(out, rows, true);
 	if (!out || fclose(out))
 		xmalloc_failed(0);
 	join_lines(text);

@@ -20,7 +20,7 @@ struct intern {
 	htab_t table;		/* only intern.c uses this */
 };
 
-/* Returns the index of @text, which is the next one if @text is new. */
+/* Returns the index of @text. If @text is new, this is the next index. */
 size_t intern(struct intern *set, const char *text);
 
 /* The same for a text in the format of printf(). */

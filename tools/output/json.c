@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * JSON for other programs: an object about the recording, with an array of rows. profil(1)
+ * JSON for other programs: an object about the recording, with an array of rows. profil-export(1)
  * documents its members. Later versions only add members, unless the member "version" changes.
  */
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 #define VERSION 1
 
-/* Prints a member whose value is @text; null if that is NULL. */
+/* Prints a member whose value is @text, or null if @text is NULL. */
 static void print_text(FILE *out, const char *name, const char *text)
 {
 	fprintf(out, ", \"%s\": ", name);
@@ -112,7 +112,7 @@ static const char *write_json(FILE *out, const struct rows *rows)
 
 const struct output_format output_json = {
 	.name = "json",
-	.about = "JSON: profil(1) lists its members",
+	.about = "JSON: profil-export(1) lists its members",
 	.keys = { ROWS_BY_PROCESS, ROWS_BY_THREAD, ROWS_BY_DSO, ROWS_BY_LINE, ROWS_BY_SYMBOL },
 	.nr_keys = 5,
 	.write = write_json,

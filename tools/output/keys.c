@@ -118,6 +118,16 @@ static void print_line(FILE *out, const struct row *row)
 	fprintf(out, ":%d", row->line);
 }
 
+static int compare_time(const struct row *a, const struct row *b)
+{
+	return compare_u64(a->sample->second, b->sample->second);
+}
+
+static void print_time(FILE *out, const struct row *row)
+{
+	fprintf(out, "%u", row->sample->second);
+}
+
 const struct row_key row_keys[ROWS_KEYS_MAX] = {
 	[ROWS_BY_SYMBOL] = { "symbol", "symbol", compare_symbol, print_symbol },
 	[ROWS_BY_DSO] = { "dso", "binary", compare_dso, print_dso },
@@ -128,6 +138,7 @@ const struct row_key row_keys[ROWS_KEYS_MAX] = {
 	[ROWS_BY_MODE] = { "mode", "mode", compare_mode, print_mode },
 	[ROWS_BY_OFFSET] = { "offset", "offset", compare_offset, print_offset },
 	[ROWS_BY_LINE] = { "srcline", "source line", compare_line, print_line },
+	[ROWS_BY_TIME] = { "time", "second", compare_time, print_time },
 };
 
 char *row_text(const struct row_key *key, const struct row *row)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * See listing.h. The binary is read several times: for the extent of the function, its code and its
- * source lines. Each time, symbols.c checks that it is the recorded one.
+ * source lines. Each time, symbols.c checks that this is the recorded binary.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -54,7 +54,7 @@ struct listing {
 	bool is_made;
 };
 
-/* Reads the binary. Returns NULL; or the reason if this is not possible, for people. */
+/* Reads the binary. Returns NULL, or an error message for the user. */
 const char *listing_make(struct listing *listing);
 void listing_free(struct listing *listing);
 

@@ -14,11 +14,11 @@
 #include "output/listing.h"
 #include "recording/accounting.h"
 
-/* The titles of the numbers, as wide as these. */
+/* The titles of the numbers, with the widths of these columns. */
 #define TITLES		"    ticks    share  "
 #define TAB		8
 
-/* A larger source file is not read, and not more of all source files. */
+/* The maximum size of a source file that is read, and of all source files together. */
 #define SOURCE_MAX	(16LL << 20)
 #define SOURCES_MAX	(256LL << 20)
 
@@ -27,7 +27,7 @@
  * @file: The file; NULL if it is not read.
  * @line: The last line that was read.
  * @number: Its number.
- * @left: How much may still be read of all files.
+ * @left: The number of bytes that may still be read from all files.
  */
 struct source {
 	FILE *file;

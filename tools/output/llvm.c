@@ -7,9 +7,9 @@
  *	 LINE[.DISCRIMINATOR]: INLINED FUNCTION:TOTAL
  *	  LINE[.DISCRIMINATOR]: TICKS
  *
- * A line is relative to the one where its function is declared. HEAD should be the number of calls.
- * The ticks in the first line stand for it. Functions are from the debug information only, because
- * the names in the symbol table may have suffixes of the compiler.
+ * The number of a LINE is relative to the line where its function is declared. HEAD should be the
+ * number of calls; the ticks in the first line are printed instead. Functions are from the debug
+ * information only, because the names in the symbol table may have suffixes of the compiler.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -31,11 +31,11 @@
 /**
  * struct entry - A line, or a function
  * @parent: The index of the function that contains it; NO_PARENT if it is not inlined.
- * @line: In this function.
- * @discriminator: Of this line.
+ * @line: The line in this function.
+ * @discriminator: The discriminator of this line.
  * @name: The name of the function; NULL if this is a line.
- * @ticks: Those of the line, or all those of the function.
- * @index: The index of this entry before all are sorted.
+ * @ticks: The ticks of the line, or all ticks of the function.
+ * @index: The index of this entry before the entries are sorted.
  */
 struct entry {
 	size_t parent;
@@ -69,7 +69,7 @@ static struct entry *get_entry(struct profile *profile, const struct entry *want
 	return &profile->entries[index];
 }
 
-/* Other names, which no linker needs, could be read as numbers or as other lines. */
+/* Rejects names that clang could read as numbers or as other lines; linkers do not need them. */
 static bool is_usable(const struct frame *frame)
 {
 	const char *name = frame->name;
@@ -115,7 +115,7 @@ static void add_row(struct profile *profile, const struct row *row)
 	entry->ticks = ticks_add(entry->ticks, row_ticks(row));
 }
 
-/* Sorts by function. A function begins with its lines. The others are sorted by ticks. */
+/* Sorts by @parent: its lines, and then the functions inlined in it. The others: by ticks. */
 static int compare_entries(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
@@ -134,7 +134,7 @@ static size_t first_entry(const struct profile *profile, size_t parent)
 			   parent);
 }
 
-/* Prints the entries of @parent. @depth: how often it is inlined. */
+/* Prints the entries of @parent. @depth: the number of functions that contain them. */
 static void print_entries(FILE *out, const struct profile *profile, size_t parent, int depth)
 {
 	for (size_t i = first_entry(profile, parent); i < profile->keys.nr; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See names.h. The names are those of C++, Rust, Go, D and others, after demangling. They are not
- * parsed: it is sufficient to find the brackets that belong together.
+ * See names.h. The names are demangled names of C++, Rust, Go, D and others. This does not parse
+ * them: it is sufficient to find matching brackets.
  */
 #include <fnmatch.h>
 #include <string.h>
@@ -55,13 +55,15 @@ static const char *group_end(const char *at)
 }
 
 /*
- * Does a list of parameters begin at @at, or with @templates one of template arguments? It does not
- * if the group is part of the name: (anonymous namespace), Go's (*Type) and Rust's <T as Trait>.
+ * Returns true if a list of parameters begins at @at; with @templates, of template arguments. Other
+ * groups are part of the name: (anonymous namespace), Go's (*Type) and Rust's <T as Trait>; and
+ * (inlined) is a mark.
  */
 static bool is_list(const char *name, const char *at, bool templates)
 {
 	if (*at == '(')
-		return !strchr("*&", at[1]) && strncmp(at, "(anonymous ", 11);
+		return !strchr("*&", at[1]) && strncmp(at, "(anonymous ", 11) &&
+		       strncmp(at, "(inlined)", 9);
 	if (!templates || *at != '<' || at == name || !strncmp(at, "<impl ", 6))
 		return false;
 	/* In "operator< <int>", the blank belongs to the operator. */

@@ -15,8 +15,8 @@
 void names_fit(char *name, size_t width);
 
 /*
- * Is @name that of @pattern, with or without its parameters, and inlined or not? @pattern can be
- * one of fnmatch().
+ * Returns true if @name, with or without its parameters and the mark of an inlined function, is
+ * @pattern or matches it as in fnmatch().
  */
 bool names_match(const char *name, const char *pattern);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Output formats, and what they share
+ * Output formats, and the functions that they share
  */
 #ifndef PROFIL_TOOLS_OUTPUT_H
 #define PROFIL_TOOLS_OUTPUT_H
@@ -14,7 +14,7 @@
 #define OUTPUT_PLAIN	"\033[m"
 
 /**
- * struct output_options - What the user and the terminal want
+ * struct output_options - Options from the user and the terminal
  * @width: Maximum width of a line of text.
  * @lines: Maximum number of rows of text; 0: all.
  * @colour: Use colours.
@@ -25,7 +25,7 @@ struct output_options {
 	size_t width;
 	u64 lines;
 	bool colour;
-	int full_names;
+	bool full_names;
 	bool verbose;
 };
 
@@ -35,13 +35,13 @@ void output_get_terminal(struct output_options *options);
 /* Returns the colour of a share, or "" if it has none. */
 const char *output_colour(const struct output_options *options, double share);
 
-/* Returns the input of a pager, or the standard output if that is no terminal. */
+/* Returns the input of a pager, or the standard output if it is not a terminal. */
 FILE *output_open_pager(void);
 
-/* Waits until the user leaves the pager, if there is one. Returns false if it did not get all. */
+/* Waits until the user leaves the pager, if any. Returns false if it did not get all output. */
 bool output_close_pager(FILE *out);
 
-/* What a reader of the report must know. The heading contains the warnings. */
+/* Prints the warnings; or the heading of a report, which contains the warnings. */
 void output_warnings(FILE *out, const struct recording *recording);
 void output_heading(FILE *out, const struct rows *rows, const struct output_options *options);
 
@@ -51,7 +51,7 @@ char *output_list_about(const struct rows *rows);
 
 /**
  * struct output_table - A table of rows
- * @numbers: The titles of the numbers before the keys, as wide as these.
+ * @numbers: The titles of the numbers before the keys, with the widths of these columns.
  * @print_numbers: Prints the numbers of a row.
  */
 struct output_table {
@@ -76,7 +76,7 @@ void output_text(FILE *out, const struct rows *rows, const struct output_options
  * struct output_format - A format for other programs
  * @name: Its name, as the user writes it.
  * @about: The program that reads it.
- * @is_binary: It is no text, so a terminal cannot show it.
+ * @is_binary: It is not text, so a terminal cannot show it.
  * @keys: The keys of the rows.
  * @nr_keys: Their number; 0: there is a row for each sample.
  * @in_order: As in struct rows.

@@ -11,63 +11,33 @@
 #include <string.h>
 
 #include <libiberty/libiberty.h>
-#include <obstack.h>
-#include <zlib.h>
 
 #include "output/escape.h"
 #include "output/intern.h"
 #include "output/output.h"
-#include "pprof.pb-c.h"
+#include "pprof/message.h"
 #include "symbols/files.h"
 
-#define obstack_chunk_alloc xmalloc
-#define obstack_chunk_free free
-
 #define PAGE 4096ULL
-#define WINDOW_BITS_GZIP (15 + 16)
 
 /**
  * struct profile - The message while it is built
- * @memory: Of all its parts, except the arrays in @message.
- * @strings: The string table.
  * @mappings: The keys of the mappings that have been added. Their ids are the indexes + 1.
  * @locations: Likewise.
  * @functions: Likewise.
  */
 struct profile {
-	Pprof__Profile message;
-	struct obstack memory;
-	struct intern strings;
+	struct message message;
 	struct intern mappings;
 	struct intern locations;
 	struct intern functions;
 };
 
-/* Allocates a part of the message, and sets it to @initial. */
-static void *new_part(struct profile *profile, const void *initial, size_t size)
-{
-	return obstack_copy(&profile->memory, initial, size);
-}
-
-#define NEW(profile, type, initial) \
-	((type *)new_part(profile, &(const type)initial, sizeof(type)))
-
-/* Appends a part to one of the arrays in the message. */
-static void append(void *array, size_t *nr, const void *part)
-{
-	char *parts;
-
-	if (!array_grow(array, *nr, sizeof(part)))
-		xmalloc_failed(0);
-	memcpy(&parts, array, sizeof(parts));
-	memcpy(parts + (*nr)++ * sizeof(part), &part, sizeof(part));
-}
-
 /* Returns the index of @text, escaped, in the string table. The table must be valid UTF-8. */
 static s64 string(struct profile *profile, const char *text)
 {
 	char *escaped = escape_text(text ?: "");
-	size_t index = intern(&profile->strings, escaped);
+	size_t index = message_string(&profile->message, escaped);
 
 	free(escaped);
 	return index;
@@ -78,13 +48,17 @@ static s64 clamp(u64 value)
 	return value > INT64_MAX ? INT64_MAX : value;
 }
 
-static Pprof__ValueType *value_type(struct profile *profile, const char *type, const char *unit)
+/* Is the binary of @row a file, which has an address where it is mapped? */
+static bool is_mapped_file(const struct row *row)
 {
-	Pprof__ValueType *part = NEW(profile, Pprof__ValueType, PPROF__VALUE_TYPE__INIT);
+	const struct recording_file *file = row->sample->file;
 
-	part->type = string(profile, type);
-	part->unit = string(profile, unit);
-	return part;
+	return file && !(file->data.flags & FORMAT_FILE_NONE);
+}
+
+static u64 mapping_start(const struct row *row)
+{
+	return is_mapped_file(row) ? row->sample->bias : 0;
 }
 
 /* Returns the id of the binary of @row, at its place in memory. */
@@ -92,28 +66,27 @@ static u64 mapping(struct profile *profile, const struct row *row)
 {
 	const struct recording_file *recorded = row->sample->file;
 	const struct format_file *file = recorded ? &recorded->data : NULL;
-	const bool is_file = file && !(file->flags & FORMAT_FILE_NONE);
-	const u64 start = is_file ? row->sample->bias : 0;
+	const u64 start = mapping_start(row);
 	const size_t nr = profile->mappings.nr;
 	const u64 id = 1 + intern_format(&profile->mappings, "%u %" PRIx64 " %s",
 					 file ? file->id : 0, start, row->binary);
-	Pprof__Mapping *part;
+	Pprof__Mapping part = PPROF__MAPPING__INIT;
 
 	if (profile->mappings.nr == nr)
 		return id;
-	part = NEW(profile, Pprof__Mapping, PPROF__MAPPING__INIT);
-	part->id = id;
-	part->memory_start = start;
-	part->memory_limit = is_file ? start + ((file->size + PAGE - 1) & -PAGE) : UINT64_MAX;
-	part->filename = string(profile, row->binary);
+	part.id = id;
+	part.memory_start = start;
+	part.memory_limit = is_mapped_file(row) ? start + ((file->size + PAGE - 1) & -PAGE) :
+						  UINT64_MAX;
+	part.filename = string(profile, row->binary);
 	if (file)
-		part->build_id = string(profile,
-					buildid_text(file->build_id, file->build_id_len).text);
-	part->has_functions = true;
-	part->has_filenames = true;
-	part->has_line_numbers = true;
-	part->has_inline_frames = true;
-	append(&profile->message.mapping, &profile->message.n_mapping, part);
+		part.build_id = string(profile,
+				       buildid_text(file->build_id, file->build_id_len).text);
+	part.has_functions = true;
+	part.has_filenames = true;
+	part.has_line_numbers = true;
+	part.has_inline_frames = true;
+	message_add_mapping(&profile->message, &part);
 	return id;
 }
 
@@ -124,36 +97,34 @@ static u64 function(struct profile *profile, const char *name, const char *linka
 	const size_t nr = profile->functions.nr;
 	const u64 id = 1 + intern_format(&profile->functions, "%d %s\n%s\n%s", start, name,
 					 linkage ?: "", source ?: "");
-	Pprof__Function *part;
+	Pprof__Function part = PPROF__FUNCTION__INIT;
 
 	if (profile->functions.nr == nr)
 		return id;
-	part = NEW(profile, Pprof__Function, PPROF__FUNCTION__INIT);
-	part->id = id;
-	part->name = string(profile, name);
-	part->system_name = string(profile, linkage ?: name);
-	part->filename = string(profile, source);
-	part->start_line = start;
-	append(&profile->message.function, &profile->message.n_function, part);
+	part.id = id;
+	part.name = string(profile, name);
+	part.system_name = string(profile, linkage ?: name);
+	part.filename = string(profile, source);
+	part.start_line = start;
+	message_add_function(&profile->message, &part);
 	return id;
 }
 
-static void add_line(struct profile *profile, Pprof__Location *location, u64 id, int line)
+static void set_line(Pprof__Line *line, u64 id, int number)
 {
-	Pprof__Line *part = NEW(profile, Pprof__Line, PPROF__LINE__INIT);
-
-	part->function_id = id;
-	part->line = line;
-	append(&location->line, &location->n_line, part);
+	pprof__line__init(line);
+	line->function_id = id;
+	line->line = number;
 }
 
-/* Adds lines for the functions at the location, the innermost one first. */
-static void add_lines(struct profile *profile, const struct rows *rows, const struct row *row,
-		      Pprof__Location *location)
+/* Sets the lines of the functions at a location, the innermost one first. Returns their number. */
+static size_t set_lines(struct profile *profile, const struct rows *rows, const struct row *row,
+			Pprof__Line *lines)
 {
 	const struct frame outer = { .source = row->source, .line = row->line };
 	const struct frame *frame = row->nr_frames ? row->frames : &outer;
 	char *unnamed = NULL;
+	size_t nr = 0;
 
 	/* pprof does not distinguish binaries. */
 	if (row->unnamed)
@@ -162,12 +133,13 @@ static void add_lines(struct profile *profile, const struct rows *rows, const st
 		const struct frame *inner = &row->frames[i];
 		const char *name = inner->name ? rows_name(rows, inner->name) : ROWS_NO_SYMBOL;
 
-		add_line(profile, location, function(profile, name, inner->name, inner->source,
-						     inner->start), inner->line);
+		set_line(&lines[nr++], function(profile, name, inner->name, inner->source,
+						inner->start), inner->line);
 	}
-	add_line(profile, location, function(profile, unnamed ?: row->name, row->linkage,
-					     frame->source, frame->start), frame->line);
+	set_line(&lines[nr++], function(profile, unnamed ?: row->name, row->linkage,
+					frame->source, frame->start), frame->line);
 	free(unnamed);
+	return nr;
 }
 
 static u64 location(struct profile *profile, const struct rows *rows, const struct row *row)
@@ -177,30 +149,32 @@ static u64 location(struct profile *profile, const struct rows *rows, const stru
 	const u64 mapping_id = mapping(profile, row);
 	const u64 id = 1 + intern_format(&profile->locations, "%" PRIu64 " %" PRIx64 " %s",
 					 mapping_id, sample->offset, row->name);
-	Pprof__Location *part;
+	Pprof__Location part = PPROF__LOCATION__INIT;
+	Pprof__Line *lines;
 
 	if (profile->locations.nr == nr)
 		return id;
-	part = NEW(profile, Pprof__Location, PPROF__LOCATION__INIT);
-	part->id = id;
-	part->mapping_id = mapping_id;
-	part->address = profile->message.mapping[mapping_id - 1]->memory_start + sample->offset;
-	add_lines(profile, rows, row, part);
-	append(&profile->message.location, &profile->message.n_location, part);
+	lines = xcalloc(row->nr_frames + 1, sizeof(*lines));
+	part.id = id;
+	part.mapping_id = mapping_id;
+	part.address = mapping_start(row) + sample->offset;
+	part.n_line = set_lines(profile, rows, row, lines);
+	part.line = xcalloc(part.n_line, sizeof(*part.line));
+	for (size_t i = 0; i < part.n_line; i++)
+		part.line[i] = &lines[i];
+	message_add_location(&profile->message, &part);
+	free(part.line);
+	free(lines);
 	return id;
 }
 
-static void add_label(struct profile *profile, Pprof__Sample *sample, const char *key,
-		      const char *text, s64 number)
+/* A label with a text, which is escaped. */
+static Pprof__Label text_label(struct profile *profile, const char *key, const char *text)
 {
-	Pprof__Label *part = NEW(profile, Pprof__Label, PPROF__LABEL__INIT);
+	Pprof__Label label = message_label(&profile->message, key, NULL, 0);
 
-	part->key = string(profile, key);
-	if (text)
-		part->str = string(profile, text);
-	else
-		part->num = number;
-	append(&sample->label, &sample->n_label, part);
+	label.str = string(profile, text);
+	return label;
 }
 
 static void add_sample(struct profile *profile, const struct rows *rows, const struct row *row)
@@ -208,33 +182,38 @@ static void add_sample(struct profile *profile, const struct rows *rows, const s
 	const struct recording_thread *process = row->thread->process;
 	const struct recording_thread *thread = row->thread->thread;
 	const bool is_system = row->sample->flags & FORMAT_SAMPLE_SYSTEM;
-	const u64 id = location(profile, rows, row);
-	const s64 values[] = {
+	u64 id = location(profile, rows, row);
+	s64 values[] = {
 		clamp(row->nr),
 		recording_ns(rows->recording, row_ticks(row)),
 	};
-	Pprof__Sample *part = NEW(profile, Pprof__Sample, PPROF__SAMPLE__INIT);
+	Pprof__Label labels[] = {
+		text_label(profile, "process", process->data.comm),
+		message_label(&profile->message, "pid", NULL, process->data.pid),
+		text_label(profile, "thread", thread->data.comm),
+		message_label(&profile->message, "tid", NULL, thread->data.tid),
+		message_label(&profile->message, "mode", is_system ? "system" : "user", 0),
+	};
+	Pprof__Label *label_pointers[] = {
+		&labels[0], &labels[1], &labels[2], &labels[3], &labels[4],
+	};
+	Pprof__Sample part = PPROF__SAMPLE__INIT;
 
-	part->n_location_id = 1;
-	part->location_id = new_part(profile, &id, sizeof(id));
-	part->n_value = profile->message.n_sample_type;
-	part->value = new_part(profile, values, sizeof(values));
-	add_label(profile, part, "process", process->data.comm, 0);
-	add_label(profile, part, "pid", NULL, process->data.pid);
-	add_label(profile, part, "thread", thread->data.comm, 0);
-	add_label(profile, part, "tid", NULL, thread->data.tid);
-	add_label(profile, part, "mode", is_system ? "system" : "user", 0);
-	append(&profile->message.sample, &profile->message.n_sample, part);
+	part.n_location_id = 1;
+	part.location_id = &id;
+	part.n_value = rows->recording->meta.tick_ns ? 2 : 1;
+	part.value = values;
+	part.n_label = sizeof(labels) / sizeof(*labels);
+	part.label = label_pointers;
+	message_add_sample(&profile->message, &part);
 }
 
-/* A comment is an index in the string table. */
 static void add_comment(struct profile *profile, const char *text)
 {
-	Pprof__Profile *message = &profile->message;
+	char *escaped = escape_text(text);
 
-	if (!array_grow(&message->comment, message->n_comment, sizeof(*message->comment)))
-		xmalloc_failed(0);
-	message->comment[message->n_comment++] = string(profile, text);
+	message_add_comment(&profile->message, escaped);
+	free(escaped);
 }
 
 static void add_comments(struct profile *profile, const struct recording *recording)
@@ -253,31 +232,16 @@ static void add_comments(struct profile *profile, const struct recording *record
 	free(warnings);
 }
 
-/* Adds the types of the values: the CPU time only if the length of a tick is known. */
-static void add_types(struct profile *profile, const struct recording *recording)
-{
-	Pprof__Profile *message = &profile->message;
-
-	append(&message->sample_type, &message->n_sample_type,
-	       value_type(profile, "samples", "count"));
-	if (!recording->meta.tick_ns)
-		return;
-	append(&message->sample_type, &message->n_sample_type,
-	       value_type(profile, "cpu", "nanoseconds"));
-	message->period_type = value_type(profile, "cpu", "nanoseconds");
-	message->period = clamp(recording->meta.tick_ns);
-}
-
 static void fill_profile(struct profile *profile, const struct rows *rows)
 {
 	const struct recording *recording = rows->recording;
 	const struct recording_file *main_file = rows_hottest_file(rows);
-	Pprof__Profile *message = &profile->message;
+	Pprof__Profile part = PPROF__PROFILE__INIT;
 
-	string(profile, "");
-	add_types(profile, recording);
-	message->time_nanos = clamp(recording->meta.start_time);
-	message->duration_nanos = clamp(recording_duration(recording));
+	message_add_types(&profile->message, clamp(recording->meta.tick_ns));
+	part.time_nanos = clamp(recording->meta.start_time);
+	part.duration_nanos = clamp(recording_duration(recording));
+	message_add(&profile->message, &part);
 	add_comments(profile, recording);
 	/* pprof shows the name of the first mapping. */
 	for (size_t i = 0; i < rows->nr && main_file; i++)
@@ -285,70 +249,21 @@ static void fill_profile(struct profile *profile, const struct rows *rows)
 			mapping(profile, &rows->rows[i]);
 	for (size_t i = 0; i < rows->nr; i++)
 		add_sample(profile, rows, &rows->rows[i]);
-	message->n_string_table = profile->strings.nr;
-	/* The cast is safe: nothing writes to the strings. */
-	message->string_table = (char **)profile->strings.texts;
-}
-
-static void free_profile(struct profile *profile)
-{
-	Pprof__Profile *message = &profile->message;
-
-	for (size_t i = 0; i < message->n_sample; i++)
-		free(message->sample[i]->label);
-	for (size_t i = 0; i < message->n_location; i++)
-		free(message->location[i]->line);
-	free(message->sample_type);
-	free(message->sample);
-	free(message->mapping);
-	free(message->location);
-	free(message->function);
-	free(message->comment);
-	intern_free(&profile->strings);
-	intern_free(&profile->mappings);
-	intern_free(&profile->locations);
-	intern_free(&profile->functions);
-	obstack_free(&profile->memory, NULL);
-}
-
-/* zlib takes 32-bit lengths, so a long message is compressed in parts. */
-static void write_gzip(FILE *out, const u8 *data, size_t len)
-{
-	z_stream stream = {};
-	u8 buffer[1 << 14];
-	int status;
-
-	if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, WINDOW_BITS_GZIP, 9,
-			 Z_DEFAULT_STRATEGY) != Z_OK)
-		xmalloc_failed(0);
-	do {
-		if (!stream.avail_in) {
-			stream.next_in = (z_const Bytef *)data;
-			stream.avail_in = len > UINT32_MAX ? UINT32_MAX : len;
-			data += stream.avail_in;
-			len -= stream.avail_in;
-		}
-		stream.next_out = buffer;
-		stream.avail_out = sizeof(buffer);
-		status = deflate(&stream, len ? Z_NO_FLUSH : Z_FINISH);
-		fwrite(buffer, 1, sizeof(buffer) - stream.avail_out, out);
-	} while (status != Z_STREAM_END && !ferror(out));
-	deflateEnd(&stream);
 }
 
 static const char *write_pprof(FILE *out, const struct rows *rows)
 {
-	struct profile profile = { .message = PPROF__PROFILE__INIT };
-	size_t len;
-	u8 *data;
+	struct profile profile = {};
 
-	obstack_init(&profile.memory);
+	message_start(&profile.message);
 	fill_profile(&profile, rows);
-	data = xmalloc(pprof__profile__get_packed_size(&profile.message) + 1);
-	len = pprof__profile__pack(&profile.message, data);
-	free_profile(&profile);
-	write_gzip(out, data, len);
-	free(data);
+	if (!message_finish(&profile.message))
+		xmalloc_failed(0);
+	fwrite(profile.message.data, 1, profile.message.len, out);
+	message_free(&profile.message);
+	intern_free(&profile.mappings);
+	intern_free(&profile.locations);
+	intern_free(&profile.functions);
 	return NULL;
 }
 

@@ -15,7 +15,7 @@
 
 /* The name of the binary in rows of functions that a process compiled at run time. */
 #define JIT "[jit]"
-/* The code of the kernel in every process that tells the time, and the name of its functions. */
+/* The code that the kernel maps into each process, and the name of the functions there. */
 #define VDSO "[vdso]"
 
 static struct recording_thread no_thread = {
@@ -50,7 +50,7 @@ static int compare_labels(const void *a, const void *b)
 	       strcmp(x->data.path, y->data.path);
 }
 
-/* Labels a binary with the last part of its path, or with all of it if that is ambiguous. */
+/* Labels a binary with the last part of its path, or with the whole path if two have this part. */
 static void label_binaries(struct rows *rows)
 {
 	const struct recording *recording = rows->recording;
@@ -86,7 +86,7 @@ static u64 sample_address(const struct recording_sample *sample)
 	return sample->bias ? sample->offset + sample->bias : 0;
 }
 
-/* Returns the name of the function at @address, of functions that do not overlap; or NULL. */
+/* Returns the name of the function at @address, or NULL. The functions do not overlap. */
 static const char *find_recorded(const struct format_symbol *functions, size_t nr, u64 address,
 				 u64 *start)
 {
@@ -113,7 +113,7 @@ static const char *name_place(const struct recording_sample *sample)
 	return ROWS_NO_SYMBOL;
 }
 
-/* Finds the function in the file, and if that has no name for it, in the recording. */
+/* Finds the function in the file; or in the recording, if the file has no name for it. */
 static void find_function(const struct rows *rows, struct row *row, const struct lookup *lookup)
 {
 	const struct recording_sample *sample = row->sample;
@@ -180,6 +180,7 @@ bool row_matches(const struct rows_filter *filter, const struct row *row)
 static void add_row(struct rows *rows, const struct recording_sample *sample,
 		    const struct lookup *lookup)
 {
+	static const char unknown[] = ROWS_UNKNOWN;
 	struct row *row = &rows->rows[rows->nr];
 	struct rows_binary *binary;
 
@@ -190,8 +191,8 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 		.user = sample->user,
 		.system = sample->system,
 		.squares = sample->squares,
-		.binary = sample->file ? sample->file->data.path : ROWS_UNKNOWN,
-		.label = sample->file ? binary_of(rows, sample->file)->label : ROWS_UNKNOWN,
+		.binary = sample->file ? sample->file->data.path : unknown,
+		.label = sample->file ? binary_of(rows, sample->file)->label : unknown,
 		.address = sample->offset,
 	};
 	find_function(rows, row, lookup);
@@ -207,6 +208,9 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 	rows->ticks = ticks_add(rows->ticks, row_ticks(row));
 	rows->nr_ticks = ticks_add(rows->nr_ticks, row->nr);
 	rows->squares += sample->squares;
+	/* In a damaged file, the mapping may have been lost. */
+	if (!sample->mapping_id && row->binary == unknown)
+		rows->unmapped = ticks_add(rows->unmapped, row_ticks(row));
 	if (!sample->file)
 		return;
 	binary = binary_of(rows, sample->file);
@@ -215,7 +219,7 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 		binary->unnamed = ticks_add(binary->unnamed, row_ticks(row));
 }
 
-/* Reads the file of @nr samples. */
+/* Reads the file that contains the @nr samples. */
 static void read_binary(struct rows *rows, const struct recording_sample *samples, size_t nr,
 			struct lookup *lookup)
 {

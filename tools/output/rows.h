@@ -13,7 +13,7 @@
 
 /* Stands for the name of a binary, process or host that is not known. */
 #define ROWS_UNKNOWN "[unknown]"
-/* Stands for the name of all functions of a binary that are not known. */
+/* Stands for the names of all functions of a binary that are not known. */
 #define ROWS_NO_SYMBOL "[no symbol]"
 
 /**
@@ -86,6 +86,7 @@ enum rows_by {
 	ROWS_BY_MODE,
 	ROWS_BY_OFFSET,
 	ROWS_BY_LINE,
+	ROWS_BY_TIME,
 	ROWS_KEYS_MAX,
 };
 
@@ -100,7 +101,7 @@ char *row_text(const struct row_key *key, const struct row *row);
  * @label: The name of the file in the report.
  * @address_size: The size of its addresses in bytes, if it could be read.
  * @ticks: The ticks of its rows.
- * @unnamed: Those in functions whose names are not known.
+ * @unnamed: The ticks in functions whose names are not known.
  */
 struct rows_binary {
 	const char *problem;
@@ -111,8 +112,8 @@ struct rows_binary {
 };
 
 /**
- * struct rows_filter - Which samples to use
- * @text: The options of the command that set this filter and that of the recording; or NULL.
+ * struct rows_filter - The samples to use
+ * @text: The options that set this filter and struct recording_filter; or NULL.
  *
  * The strings are patterns for names_match(), or NULL.
  */
@@ -141,14 +142,15 @@ bool row_matches(const struct rows_filter *filter, const struct row *row);
  * @ticks: The ticks of all rows, weighted by their periods.
  * @nr_ticks: The number of these ticks.
  * @squares: The sum of the squares of their weights.
+ * @unmapped: Those of @ticks whose mapping is not known.
  */
 struct rows {
 	/* Set by the caller of rows_make(). */
 	const struct row_key *keys[ROWS_KEYS_MAX];
 	size_t nr_keys;
 	struct rows_filter filter;
-	int demangle;
-	int inlined;
+	bool demangle;
+	bool inlined;
 	bool lines;
 	bool in_order;
 	bool keep_parts;
@@ -163,6 +165,7 @@ struct rows {
 	u64 ticks;
 	u64 nr_ticks;
 	double squares;
+	u64 unmapped;
 
 	/* Only rows.c uses these. */
 	struct symbols *symbols;
@@ -197,7 +200,7 @@ static inline double share_of(const struct rows *rows, u64 ticks)
 	return rows->ticks ? (double)ticks / rows->ticks : 0;
 }
 
-/* Returns the standard error of the share. Weighted ticks are as good as fewer equal ones. */
+/* Returns the standard error of the share. Weighted ticks have the error of fewer equal ticks. */
 static inline double share_error(const struct rows *rows, u64 ticks)
 {
 	double share = share_of(rows, ticks);

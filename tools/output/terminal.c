@@ -13,11 +13,11 @@
 #include "output/output.h"
 
 #define WIDTH_DEFAULT 80
-/* Columns cannot be shortened further than to this width of a line. */
+/* The minimum width of a line: columns cannot be shortened further. */
 #define WIDTH_MIN 40
-/* Prints less than a screen at once, keeps it on the screen at the end, and prints colours. */
+/* Exit if the text fits on the screen, keep it there at the end, and print colours. */
 #define LESS_OPTIONS "FRX"
-/* Shares from these on have a colour, the same as in perf report. */
+/* Shares of at least this size have a colour, the same as in perf report. */
 #define SHARE_HIGH 0.05
 #define SHARE_MEDIUM 0.005
 

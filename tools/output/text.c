@@ -14,7 +14,7 @@
 
 #define NS_PER_MS 1e6
 
-/* The titles of the numbers before the first key, as wide as these. */
+/* The titles of the numbers before the first key, with the widths of these columns. */
 #define TITLES "   share     +-"
 #define TITLES_CLASSIC "     ticks   seconds"
 #define GAP 2

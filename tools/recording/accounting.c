@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <err.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 
 #include <linux/profil.h>
 
@@ -89,6 +90,14 @@ void detached_print(FILE *out, const char *prefix, struct format_detached *detac
 	}
 }
 
+/* Standard output, a FIFO or a device cannot be read again. */
+static bool can_be_read(const char *path)
+{
+	struct stat st;
+
+	return strcmp(path, "-") && !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
 static void print_samples(const struct summary *summary)
 {
 	const struct format_stats *stats = &summary->account.stats;
@@ -105,7 +114,7 @@ static void print_samples(const struct summary *summary)
 	if (sampled > summary->samples)
 		fprintf(stderr, "; %s more not written", number(sampled - summary->samples).text);
 	fputs(".", stderr);
-	if (summary->samples && strcmp(summary->path, "-")) {
+	if (summary->samples && can_be_read(summary->path)) {
 		fputs(" See: profil report", stderr);
 		if (strcmp(summary->path, "profil.data")) {
 			fputs(" -i ", stderr);
@@ -122,7 +131,7 @@ static void print_nothing(const struct summary *summary)
 	const u64 periods = stats->expected > own ? stats->expected - own + 1 : 1;
 
 	fputs("profil record: no samples", stderr);
-	/* The reason is certain only if there is no other. */
+	/* Prints a reason only if no other reason is possible. */
 	if (!summary->nr_detached && !stats->unselected && !stats->missed) {
 		fputs(": ", stderr);
 		escape_print(stderr, summary->target);
@@ -136,11 +145,11 @@ static void print_missed(const struct format_stats *stats)
 {
 	const u64 all = stats->ticks + stats->unselected + stats->missed;
 
-	/* One percent less changes no share by more than its standard error in most recordings. */
+	/* In most recordings, fewer ticks change no share by more than its standard error. */
 	if (stats->missed * 100 <= all)
 		return;
 	warnx("warning: %s of %s ticks (%.0f%%) were missed: the timer came late.\n"
-	      "The next samples count for them, too, which can be in other code.",
+	      "Each one is counted with the next sample, which can be in other code.",
 	      number(stats->missed).text, number(all).text, 100.0 * stats->missed / all);
 }
 

@@ -16,7 +16,7 @@
 /* Prints the accounting line, with its newline. @modes: PROFIL_MODE_* bits. */
 void accounting_print(FILE *out, const struct format_account *account, u32 modes);
 
-/* What the summary of profil record says. */
+/* The contents of the summary of profil record. */
 struct summary {
 	const char *path;			/* of the file */
 	const char *target;			/* the process */

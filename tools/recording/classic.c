@@ -32,7 +32,7 @@
 /* Number of attempts to copy a profile, each of which fails if the process replaces it. */
 #define TRIES		100
 
-/* The ids of the only thread, and of the file that stands for no address. */
+/* The ids of the only thread, and of the "file" for counters that have no single address. */
 #define THREAD_ID	1
 #define ELSEWHERE_ID	1
 
@@ -224,7 +224,7 @@ static int capture_read(int fd, struct capture *capture)
 	return capture->maps ? 0 : -errno;
 }
 
-/* Is the data as long as the counters of all ranges together, and is no divisor 0? */
+/* Returns true if the data has the size of the counters of all ranges, and no divisor is 0. */
 static bool check_ranges(const struct capture *capture)
 {
 	u64 bytes = 0;
@@ -329,7 +329,7 @@ struct part {
 };
 
 /*
- * Sorts ranges by region, and those of one region by address. A region of a historical call becomes
+ * Sorts ranges by region, and by address within a region. A region of a historical call becomes
  * several ranges if another region overlaps it.
  */
 static int compare_parts(const void *a, const void *b)

@@ -9,19 +9,19 @@
 
 #include "recording/recording.h"
 
-/* The name that stands in place of a file for the ticks of counters for no single address. */
+/* Stands for the name of a file, for ticks of counters that have no single address. */
 #define CLASSIC_ELSEWHERE "[elsewhere]"
 
 /**
  * classic_read - Read the counters of a process
  * @pid: The process.
  * @fd: /dev/profil, to copy the counters while the process runs.
- * @handed_over: @fd is a file of the form that <handover.h> describes, with a copy.
+ * @handed_over: @fd is a file with a copy of the counters, in the format of <handover.h>.
  * @recording: Out: the recording.
  *
  * Return: 0 or a negative error: -EAGAIN if the process keeps starting other profiles, -EFAULT if
  * its counters cannot be read, -EINVAL or -ENODEV if it has no profile, -EPERM or -EACCES without
- * ptrace rights, -EBADMSG if the file has another form, or the profile is inconsistent.
+ * ptrace rights, -EBADMSG if the file has another format, or the profile is inconsistent.
  */
 int classic_read(pid_t pid, int fd, bool handed_over, struct recording **recording);
 

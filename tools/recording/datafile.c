@@ -28,7 +28,7 @@ static bool lock_file(int fd)
 	return !fcntl(fd, F_OFD_SETLK, &lock) || (errno != EAGAIN && errno != EACCES);
 }
 
-/* Does the path lead to the open file? */
+/* Returns true if the path still leads to the open file. */
 static bool is_at_path(const struct datafile *file)
 {
 	struct stat opened, found;
@@ -43,7 +43,7 @@ static const char *open_stdout(struct datafile *file)
 
 	if (isatty(STDOUT_FILENO))
 		return "a recording cannot be written to a terminal";
-	/* The flag O_NONBLOCK of the inherited descriptor would be that of other processes, too. */
+	/* The inherited descriptor would share the flag O_NONBLOCK with other processes. */
 	if (!fstat(STDOUT_FILENO, &st) && S_ISFIFO(st.st_mode))
 		file->fd = open("/proc/self/fd/1", OPEN_FLAGS & ~O_NOFOLLOW);
 	if (file->fd < 0)
@@ -51,7 +51,7 @@ static const char *open_stdout(struct datafile *file)
 	return file->fd < 0 ? strerror(errno) : NULL;
 }
 
-/* Can the existing recording replace an older one? */
+/* Returns true if the existing recording can be renamed to PATH.old. */
 static bool check_old(const struct datafile *file)
 {
 	char *old = xasprintf("%s.old", file->path);
@@ -64,6 +64,17 @@ static bool check_old(const struct datafile *file)
 		close(fd);
 	free(old);
 	return fine;
+}
+
+/* To rename a file, its directory is changed. */
+static bool can_rename(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash ? xstrndup(path, slash + 1 - path) : xstrdup(".");
+	bool can = !faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS);
+
+	free(dir);
+	return can;
 }
 
 static const char *check_existing(struct datafile *file)
@@ -84,6 +95,8 @@ static const char *check_existing(struct datafile *file)
 		return "another recorder is writing to it";
 	if (st.st_size && !check_old(file))
 		return "the file with .old at the end is not a regular file, or is in use";
+	if (!can_rename(file->path))
+		return "nothing can be renamed in its directory";
 	file->exists = true;
 	return NULL;
 }
@@ -139,23 +152,63 @@ static const char *keep_existing(const struct datafile *file)
 	return error;
 }
 
+/* Creates the file anew. On failure, @file->fd is -1. */
+static const char *create_file(struct datafile *file)
+{
+	const char *error = NULL;
+
+	file->fd = open(file->path, OPEN_FLAGS | O_CREAT | O_EXCL, CREATE_MODE);
+	if (file->fd < 0)
+		error = errno == EEXIST ? "another recorder is writing to it" : strerror(errno);
+	else if (!lock_file(file->fd))
+		error = "another recorder is writing to it";
+	if (error && file->fd >= 0) {
+		close(file->fd);
+		file->fd = -1;
+	}
+	return error;
+}
+
 const char *datafile_start(struct datafile *file)
 {
 	const char *error;
-	int fd;
+	int old = file->fd;
 
 	if (!file->exists)
 		return NULL;
 	error = keep_existing(file);
-	fd = error ? -1 : open(file->path, OPEN_FLAGS | O_CREAT | O_EXCL, CREATE_MODE);
-	if (!error && (fd < 0 || !lock_file(fd)))
-		error = fd >= 0 || errno == EEXIST ? "another recorder is writing to it" :
-						     strerror(errno);
-	close(file->fd);
-	file->fd = error ? -1 : fd;
-	if (error && fd >= 0)
-		close(fd);
+	file->fd = -1;
+	if (!error)
+		error = create_file(file);
+	close(old);
 	return error;
+}
+
+bool datafile_is_regular(const struct datafile *file)
+{
+	struct stat st;
+
+	return strcmp(file->path, "-") && !fstat(file->fd, &st) && S_ISREG(st.st_mode);
+}
+
+/* Renames FILE.@number to FILE.(@number + 1). FILE.0 is the file itself. */
+static bool rename_number(const struct datafile *file, unsigned int number)
+{
+	char *from = number ? xasprintf("%s.%u", file->path, number) : xstrdup(file->path);
+	char *to = xasprintf("%s.%u", file->path, number + 1);
+	bool done = !rename(from, to) || errno == ENOENT;
+
+	free(from);
+	free(to);
+	return done;
+}
+
+const char *datafile_rotate(struct datafile *file, unsigned int keep)
+{
+	for (unsigned int number = keep; number-- > 0;)
+		if ((number || is_at_path(file)) && !rename_number(file, number))
+			return strerror(errno);
+	return create_file(file);
 }
 
 void datafile_abandon(struct datafile *file)

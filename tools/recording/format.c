@@ -117,7 +117,7 @@ static bool wait_for_room(int fd, u64 deadline)
 	return now < deadline && poll(&room, 1, (deadline - now) / 1000000 + 1) > 0;
 }
 
-/* Standard output may be a socket, whose flag O_NONBLOCK would be that of other processes, too. */
+/* Standard output may be a socket, which would share the flag O_NONBLOCK with other processes. */
 static ssize_t write_some(int fd, const void *data, size_t bytes)
 {
 	ssize_t n = send(fd, data, bytes, MSG_DONTWAIT);
@@ -151,7 +151,7 @@ static void write_buffer(struct format_writer *writer)
 	writer->fill = 0;
 }
 
-/* Appends to the block. If it gets too large, only its size is right. */
+/* Appends to the block. If the block gets too large, only its size is correct. */
 static void append(struct format_writer *writer, const void *data, size_t len)
 {
 	if (writer->fill + len <= sizeof(writer->buffer))
@@ -173,7 +173,7 @@ static void end_block(struct format_writer *writer)
 	struct block_header header;
 
 	append(writer, "\0\0\0\0\0\0\0", -writer->fill % 8);
-	/* Leaves out a block that is too large: a function whose name is that of no compiler. */
+	/* Leaves out a block that is too large: no compiler makes a name of this length. */
 	if (writer->fill - writer->used > BLOCK_MAX) {
 		writer->fill = writer->used;
 		return;
@@ -343,14 +343,14 @@ static bool has_mark(const struct format_reader *reader, size_t at)
 	return mark == BLOCK_MARK;
 }
 
-/* Skips what is not a valid block: up to the next mark, or all that has been read. */
+/* Skips an invalid block: all bytes up to the next mark, or all bytes in the buffer. */
 static void skip_damage(struct format_reader *reader)
 {
 	const size_t left = reader->fill - reader->start;
 	size_t bytes = 8;
 
 	if (!left) {
-		stop_reading(reader, reader->skip_at ? "the rest is damaged or cut off" : NULL);
+		stop_reading(reader, reader->skip_at ? "damaged or cut off" : NULL);
 		return;
 	}
 	if (!reader->skip_at)

@@ -95,7 +95,7 @@ struct format_sample {
 	u32 thread;
 	u32 mapping;			/* 0 if it is not known */
 	u32 cpu;
-	u32 periods : 24;		/* 1, and those whose ticks were missed before this one */
+	u32 periods : 24;		/* 1 + the missed ticks just before this one */
 	u32 flags : 8;
 };
 
@@ -136,7 +136,7 @@ struct format_stats {
 	u64 unfollowed, targets;
 };
 
-/* Statistics since the start. The samples before this block are those of all ticks in it. */
+/* Statistics since the start. The blocks before this one contain samples of all ticks in it. */
 struct format_account {
 	struct format_stats stats;
 	u64 own;			/* ticks of the recorder's child until its exec */
@@ -149,6 +149,7 @@ enum format_reason {
 	FORMAT_END_SIGNAL = 2,		/* a signal ended the recording */
 	FORMAT_END_DURATION = 3,	/* the duration was over */
 	FORMAT_END_TARGETS = 4,		/* all processes ended */
+	FORMAT_END_ROTATE = 5,		/* the next file continues the recording */
 };
 
 struct format_end {
@@ -224,18 +225,18 @@ struct format_reader {
 
 /*
  * Open a file to which a recorder may still be writing. @path can be "-" for standard input; @fd
- * belongs to the reader from then on. Return NULL and an error message if it is no recording.
+ * belongs to the reader from then on. Return NULL and an error message if it is not a recording.
  */
 struct format_reader *format_open(const char *path, const char **error);
 struct format_reader *format_open_fd(int fd, const char **error);
 
 /*
- * Reads the next block, and skips what is not a valid block. Returns false if there is none. The
- * pointers in @block are valid until the next call.
+ * Reads the next block, and skips invalid blocks. Returns false if there is none. The pointers in
+ * @block are valid until the next call.
  */
 bool format_next(struct format_reader *reader, struct format_block *block);
 
-/* Is a recorder still writing the file? */
+/* Returns true if a recorder is still writing the file. */
 bool format_busy(const struct format_reader *reader);
 void format_free(struct format_reader *reader);
 

@@ -17,10 +17,12 @@
 #define obstack_chunk_alloc xmalloc
 #define obstack_chunk_free free
 
-/* At most this many files, and as many processes, are kept open; and samples noted for each. */
+/* The maximum number of open files, and of processes; and of samples noted for each. */
 #define SOURCES_MAX	64
 #define PLACES_MAX	(1U << 18)
 #define RECENT		64U
+/* The files of JIT compilers are not read further than to this size, all processes together. */
+#define JIT_BYTES_MAX	(1LL << 30)
 
 /* A file, or a process with a JIT compiler. */
 struct source {
@@ -32,8 +34,8 @@ struct source {
 	u64 *places;		/* offsets in the file, or addresses, of samples */
 	size_t nr;
 	size_t size;		/* of the array */
-	bool full;		/* there are too many places for more */
-	u64 recent[RECENT];	/* places that were noted; most samples are there again */
+	bool full;		/* there is no room for more places */
+	u64 recent[RECENT];	/* the last places; most samples are at one of them */
 };
 
 struct functions {
@@ -46,7 +48,7 @@ struct functions *functions_new(void)
 {
 	struct functions *functions = xmalloc(sizeof(*functions));
 
-	/* The sources are large. Each is cleared when it is used. */
+	/* The sources are large, so each one is cleared at its first use. */
 	functions->nr = 0;
 	functions->nr_processes = 0;
 	return functions;
@@ -65,17 +67,20 @@ void functions_free(struct functions *functions)
 	free(functions);
 }
 
-void functions_file(struct functions *functions, u32 file, int fd)
+struct source *functions_file(struct functions *functions, u32 file, int fd)
 {
+	struct source *source = &functions->sources[functions->nr];
 	struct stat st;
 
 	if (fd < 0)
-		return;
+		return NULL;
 	if (functions->nr - functions->nr_processes == SOURCES_MAX || fstat(fd, &st)) {
 		close(fd);
-		return;
+		return NULL;
 	}
-	functions->sources[functions->nr++] = (struct source){ .file = file, .fd = fd, .st = st };
+	functions->nr++;
+	*source = (struct source){ .file = file, .fd = fd, .st = st };
+	return source;
 }
 
 static void source_add(struct source *source, u64 place)
@@ -98,11 +103,10 @@ static void source_add(struct source *source, u64 place)
 	source->places[source->nr++] = place;
 }
 
-void functions_sample(struct functions *functions, u32 file, u64 offset)
+void functions_sample(struct source *source, u64 offset)
 {
-	for (size_t i = 0; i < functions->nr; i++)
-		if (functions->sources[i].file == file)
-			source_add(&functions->sources[i], offset);
+	if (source)
+		source_add(source, offset);
 }
 
 void functions_address(struct functions *functions, u32 thread, const struct profil_record *record)
@@ -132,8 +136,8 @@ void functions_address(struct functions *functions, u32 thread, const struct pro
 /* ---- the end of the recording ---- */
 
 /*
- * Writes a function once for places that follow each other. For a process, it is only as long as
- * these places, because code that was there before may overlap it.
+ * Writes a function once for adjacent places in it. A function of a process ends with the last of
+ * these places, because older code in the process may overlap the function.
  */
 static void write_functions(const struct source *source, const struct lookup *lookup,
 			    struct format_writer *writer)
@@ -177,6 +181,7 @@ static void read_file(struct source *source, struct lookup *lookup, struct obsta
 
 void functions_write(struct functions *functions, struct format_writer *writer)
 {
+	off_t jit_bytes = JIT_BYTES_MAX;
 	int ignored = 0;
 
 	for (size_t i = 0; i < functions->nr; i++) {
@@ -189,7 +194,7 @@ void functions_write(struct functions *functions, struct format_writer *writer)
 		lookup_init(&lookup, source->places, source->nr);
 		obstack_init(&memory);
 		if (source->jit)
-			ignored += jit_read(source->jit, &lookup, &memory);
+			ignored += jit_read(source->jit, &lookup, &memory, &jit_bytes);
 		else
 			read_file(source, &lookup, &memory);
 		write_functions(source, &lookup, writer);
@@ -197,5 +202,6 @@ void functions_write(struct functions *functions, struct format_writer *writer)
 		obstack_free(&memory, NULL);
 	}
 	if (ignored)
-		warnx("%d files of JIT compilers are too large; their names are missing", ignored);
+		warnx("JIT compilers: %d file%s too large; names are missing", ignored,
+		      ignored == 1 ? " is" : "s are");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The functions with samples, which are written to the recording, so that it can be read when a
- * program has been deleted or rebuilt, and on another machine
+ * The functions that contain samples. They are written to the recording, so that it can be read
+ * after a program was deleted or rebuilt, and on another machine.
  *
  * Programs are kept open from their first sample to the end of the recording.
  */
@@ -16,15 +16,18 @@
 struct functions *functions_new(void);
 void functions_free(struct functions *functions);
 
-/* @file: format_file.id. @fd belongs to @functions from then on; -1: the file cannot be read. */
-void functions_file(struct functions *functions, u32 file, int fd);
+/*
+ * @file: format_file.id. @fd belongs to @functions from then on; -1: the file cannot be read.
+ * Returns NULL if the functions of this file will not be written.
+ */
+struct source *functions_file(struct functions *functions, u32 file, int fd);
 
-/* Notes a sample in a file. */
-void functions_sample(struct functions *functions, u32 file, u64 offset);
+/* Notes a sample in a file. Does nothing if @source is NULL. */
+void functions_sample(struct source *source, u64 offset);
 
 /*
- * Notes a sample that is not in a file. @thread: format_thread.id of its thread. The process must
- * live at its first sample, to find the names that a JIT compiler writes.
+ * Notes a sample that is not in a file. @thread: format_thread.id of its thread. The names that a
+ * JIT compiler writes are found only if the process exists at its first sample.
  */
 void functions_address(struct functions *functions, u32 thread, const struct profil_record *record);
 

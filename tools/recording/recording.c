@@ -117,7 +117,8 @@ static int compare_raw(const void *a, const void *b)
 
 	return compare_u64(x->mapping_id, y->mapping_id) ?: compare_u64(x->offset, y->offset) ?:
 	       compare_u64(x->thread_id, y->thread_id) ?: compare_u64(x->flags, y->flags) ?:
-	       compare_u64(x->cpu, y->cpu) ?: compare_u64(x->interval, y->interval);
+	       compare_u64(x->cpu, y->cpu) ?: compare_u64(x->second, y->second) ?:
+	       compare_u64(x->interval, y->interval);
 }
 
 static void merge_samples(struct recording *recording)
@@ -140,7 +141,7 @@ static void merge_samples(struct recording *recording)
 	recording->nr_samples = to + 1 - recording->samples;
 }
 
-/* Makes room by merging samples; if this does not free half of the array, by a larger array. */
+/* Makes room by merging samples. If this frees less than half of the array, enlarges it. */
 static void make_room(struct recording *recording)
 {
 	if (recording->nr_samples >= MERGE_MIN)
@@ -189,6 +190,7 @@ static void add_tick(struct recording *recording, const struct format_sample *ti
 		.squares = (double)tick->periods * tick->periods,
 		.cpu = filter->keep_cpus ? (s32)tick->cpu : -1,
 		.flags = tick->flags,
+		.second = filter->keep_seconds ? time / NS_PER_S : 0,
 		.thread_id = tick->thread,
 		.mapping_id = tick->mapping,
 	};

@@ -23,9 +23,8 @@ struct recording_file {
 /**
  * struct recording_thread - A thread, from one exec or change of its name to the next
  * @data: The thread as it was recorded.
- * @thread: Of the entries for the same thread, the last one, which has its last name.
- * @process: Of the entries for the same process, the one that stands for it: that of the main
- *	thread, if it was recorded.
+ * @thread: The last entry for the same thread: it has the last name of the thread.
+ * @process: The entry that stands for the process: that of its main thread, if it was recorded.
  * @symbols: Functions that the process has made at run time, if this is @process.
  * @nr_symbols: Their number. They do not overlap.
  */
@@ -43,13 +42,14 @@ struct recording_thread {
  * @thread: The thread; NULL if it is not known.
  * @offset: Offset of the pc in the file; its address if @file is NULL or FORMAT_FILE_NONE.
  * @bias: In a file, the address of the pc - @offset. In other memory, the start of the mapping.
- * @user: Ticks in user mode, each as often as the number of its periods.
+ * @user: Ticks in user mode, each weighted by its periods.
  * @system: Ticks in kernel mode, likewise.
- * @nr: Ticks, each only once.
+ * @nr: The number of ticks, without weights.
  * @squares: Sum of the squares of their weights.
  * @cpu: The CPU; -1 if ticks of several CPUs were added up.
  * @interval: The index of the interval of time; 0 if time is not divided.
  * @flags: FORMAT_SAMPLE_* bits.
+ * @second: The second of the recording; 0 if ticks of several seconds were added up.
  * @thread_id: format_thread.id, for recording_finish().
  * @mapping_id: format_mapping.id, likewise.
  */
@@ -65,17 +65,19 @@ struct recording_sample {
 	s32 cpu;
 	u32 interval;
 	u32 flags;
+	u32 second;
 	u32 thread_id;
 	u32 mapping_id;
 };
 
-/* Which ticks to read. The memory use does not depend on the duration of the recording. */
+/* The ticks to read. The memory use does not depend on the duration of the recording. */
 struct recording_filter {
 	u64 from;		/* in ns since the start */
 	u64 to;			/* before this time; 0: no limit */
 	s32 cpu;		/* -1: all */
 	bool keep_cpus;		/* do not add up ticks of different CPUs */
-	bool keep_times;	/* nor of different intervals of time */
+	bool keep_seconds;	/* do not add up ticks of different seconds */
+	bool keep_times;	/* do not add up ticks of different intervals of time */
 };
 
 /* The maximum number of intervals into which time is divided */
@@ -91,14 +93,14 @@ struct recording_filter {
  * @end: The end of the recording; valid if @ended.
  * @detached: The execs that were not followed.
  * @filtered: Ticks that the filter left out.
- * @periods: The weight of all ticks in the file, also of these.
+ * @periods: The weight of all ticks in the file, including the filtered ones.
  * @error: The error message, if the file could not be read from @error_offset on; otherwise NULL.
  * @skipped_bytes: Bytes of the file that are damaged, and were skipped.
  * @nr_skips: Number of places where bytes were skipped.
  * @busy: A recorder was still writing the file.
  * @nr: Sum of the members nr of all samples. Sums saturate instead of wrapping around.
  * @is_classic: These are the counters of a process, not a file.
- * @elsewhere: Ticks of counters that are for a whole range, and no single address.
+ * @elsewhere: Ticks of counters that are for a whole range, not for a single address.
  * @nr_full: Counters that have reached their maximum.
  * @filter: The filter with which it was read.
  * @interval_ns: With @filter.keep_times, the duration of an interval. The first one begins at
@@ -151,7 +153,7 @@ void recording_finish(struct recording *recording);
 
 /*
  * Reads a file, as far as it can be read. @path: as in format_open(). Returns NULL and an error
- * message if it is no recording.
+ * message if it is not a recording.
  */
 struct recording *recording_read(const char *path, const struct recording_filter *filter,
 				 const char **error);

@@ -23,8 +23,8 @@
 #include "symbols/files.h"
 
 /*
- * When there are more threads and mappings, all are forgotten. At its next tick, each is written
- * again, with another id. So the memory does not grow with the number of processes.
+ * The maximum number of threads and mappings in memory. When it is exceeded, all are freed, and
+ * each is written again, with another id, at its next tick.
  */
 #define ENTRIES_MAX	(1U << 16)
 
@@ -32,19 +32,18 @@
 
 /**
  * struct entry - A thread, file or mapping that was written
- * @key: Its type, and what identifies it.
+ * @key: Its type and its identity.
  * @id: Its id; 0: it was not written yet.
- * @file: The id of the file of a mapping.
  * @comm: The name of a thread.
+ * @source: For a file or a mapping, where the functions of its samples are noted; or NULL.
  */
 struct entry {
 	u64 key[KEY_WORDS];
 	u32 id;
-	u32 file;
 	char comm[16];
+	struct source *source;
 };
 
-/* This is called for each tick, so it is simple. */
 static hashval_t entry_hash(const void *data)
 {
 	const struct entry *entry = data;
@@ -60,21 +59,17 @@ static int entry_equals(const void *a, const void *b)
 	return !memcmp(a, b, KEY_WORDS * sizeof(u64));
 }
 
-static struct entry *entry_get(struct stream *stream, htab_t table, const u64 *key)
+static struct entry *entry_get(htab_t table, const u64 *key)
 {
-	struct entry **recent = &stream->recent[key[0]], *entry = *recent;
-	void **slot;
+	void **slot = htab_find_slot(table, key, INSERT);
+	struct entry *entry = *slot;
 
-	if (entry && entry_equals(entry, key))
-		return entry;
-	slot = htab_find_slot(table, key, INSERT);
-	if (!*slot) {
+	if (!entry) {
 		entry = xcalloc(1, sizeof(*entry));
 		memcpy(entry->key, key, sizeof(entry->key));
 		*slot = entry;
 	}
-	*recent = *slot;
-	return *slot;
+	return entry;
 }
 
 void stream_init(struct stream *stream, struct format_writer *writer)
@@ -83,6 +78,8 @@ void stream_init(struct stream *stream, struct format_writer *writer)
 	stream->functions = functions_new();
 	stream->files = htab_create(64, entry_hash, entry_equals, free);
 	stream->entries = htab_create(256, entry_hash, entry_equals, free);
+	memset(stream->last, 0, sizeof(stream->last));
+	stream->place = (struct profil_record){};
 }
 
 void stream_finish(struct stream *stream)
@@ -115,7 +112,7 @@ static struct entry *thread_get(struct stream *stream, const struct profil_recor
 {
 	const u64 key[KEY_WORDS] = { FORMAT_THREAD, record->space, record->pid, tid };
 
-	return entry_get(stream, stream->entries, key);
+	return entry_get(stream->entries, key);
 }
 
 /* Writes the thread if it is new or has another name now. */
@@ -145,15 +142,17 @@ static u32 thread_of(struct stream *stream, const struct profil_record *record)
 		if (!leader->id && stream_read_comm(record->pid, comm))
 			thread_update(stream, leader, record, record->pid, comm);
 	}
-	thread_update(stream, entry, record, record->tid, record->comm);
+	/* In exec, the name can be that of the new program, and the space that of the old one. */
+	if (!entry->id || !(record->flags & PROFIL_RECORD_EXEC))
+		thread_update(stream, entry, record, record->tid, record->comm);
 	return entry->id;
 }
 
 /* ---- files and mappings ---- */
 
 /*
- * Does a mapping of @fd have the inode and device of the record? On overlayfs, these can differ
- * from the values that stat() returns, so this maps the file and looks in /proc/self/maps.
+ * Returns true if a mapping of @fd has the inode and device of the record. On overlayfs, these can
+ * differ from the values that stat() returns, so this maps the file and reads /proc/self/maps.
  */
 static bool is_mapped_as(int fd, const struct profil_record *record)
 {
@@ -200,32 +199,33 @@ static int open_same(const char *path, const struct profil_record *record, struc
 /*
  * Opens the mapped file of the record. The process may have another mount namespace, in which the
  * path leads to another file. So if the path leads to another file here, this tries the path below
- * the root directory of the process.
+ * the root directory of the process. A file that was removed has no path: the links in /proc lead
+ * to it. Those of map_files need a capability.
  */
 static int open_mapped(const struct profil_record *record, struct stat *st)
 {
 	char *path;
-	int fd;
+	int fd = -1;
 
-	if (record->path[0] != '/')
-		return -1;
-	fd = open_same(record->path, record, st);
-	if (fd >= 0)
-		return fd;
-	path = xasprintf("/proc/%d/root%s", record->pid, record->path);
-	fd = open_same(path, record, st);
-	free(path);
+	for (int i = 0; fd < 0 && i < 4 && record->path[0] == '/'; i++) {
+		path = i == 0 ? xstrdup(record->path) :
+		       i == 1 ? xasprintf("/proc/%d/root%s", record->pid, record->path) :
+		       i == 2 ? xasprintf("/proc/%d/exe", record->pid) :
+				xasprintf("/proc/%d/map_files/%llx-%llx", record->pid,
+					  record->start, record->end);
+		fd = open_same(path, record, st);
+		free(path);
+	}
 	return fd;
 }
 
-/* Returns what identifies the file together with the inode number. Generations have 32 bits. */
+/* Returns the identity of the file, except for its inode number. Generations have 32 bits. */
 static u64 inode_bits(const struct profil_record *record)
 {
 	return (u64)record->major << 52 | (u64)record->minor << 32 | (u32)record->generation;
 }
 
-/* Returns the id of the file. */
-static u32 file_of(struct stream *stream, const struct profil_record *record)
+static const struct entry *file_of(struct stream *stream, const struct profil_record *record)
 {
 	const bool is_file = record->flags & PROFIL_RECORD_FILE;
 	struct format_file file = {
@@ -236,12 +236,12 @@ static u32 file_of(struct stream *stream, const struct profil_record *record)
 	const u64 key[KEY_WORDS] = {
 		FORMAT_FILE, record->ino, inode_bits(record), htab_hash_string(file.path),
 	};
-	struct entry *entry = entry_get(stream, stream->files, key);
+	struct entry *entry = entry_get(stream->files, key);
 	struct stat st;
 	int fd;
 
 	if (entry->id)
-		return entry->id;
+		return entry;
 	file.id = ++stream->last[FORMAT_FILE];
 	entry->id = file.id;
 	fd = is_file ? open_mapped(record, &st) : -1;
@@ -250,9 +250,9 @@ static u32 file_of(struct stream *stream, const struct profil_record *record)
 		file.mtime = time_ns(st.st_mtim);
 		file.build_id_len = buildid_of_fd(fd, file.build_id);
 	}
-	functions_file(stream->functions, file.id, fd);
+	entry->source = functions_file(stream->functions, file.id, fd);
 	format_write(stream->writer, FORMAT_FILE, &file);
-	return file.id;
+	return entry;
 }
 
 static const struct entry *mapping_of(struct stream *stream, const struct profil_record *record)
@@ -265,19 +265,44 @@ static const struct entry *mapping_of(struct stream *stream, const struct profil
 		FORMAT_MAPPING, record->space, mapping.start, mapping.bias, record->ino,
 		inode_bits(record),
 	};
-	struct entry *entry = entry_get(stream, stream->entries, key);
+	struct entry *entry = entry_get(stream->entries, key);
+	const struct entry *file;
 
 	if (!entry->id) {
+		file = file_of(stream, record);
+		mapping.file = file->id;
 		mapping.id = ++stream->last[FORMAT_MAPPING];
-		mapping.file = file_of(stream, record);
 		entry->id = mapping.id;
-		entry->file = mapping.file;
+		entry->source = file->source;
 		format_write(stream->writer, FORMAT_MAPPING, &mapping);
 	}
 	return entry;
 }
 
 /* ---- records ---- */
+
+/*
+ * Returns true if the records have the same thread and mapping. Most records have those of the one
+ * before them, so this compares only as much as it must.
+ */
+static bool is_same_place(const struct profil_record *a, const struct profil_record *b)
+{
+	return a->flags == b->flags && a->pc - a->offset == b->pc - b->offset &&
+	       a->ino == b->ino && a->generation == b->generation &&
+	       a->major == b->major && a->minor == b->minor &&
+	       !memcmp(&a->space, &b->space, offsetof(struct profil_record, end) -
+					     offsetof(struct profil_record, space));
+}
+
+/* Finds or writes the thread and the mapping of the record. */
+static void update_place(struct stream *stream, const struct profil_record *record)
+{
+	if (htab_elements(stream->entries) > ENTRIES_MAX)
+		htab_empty(stream->entries);
+	stream->thread = thread_of(stream, record);
+	stream->mapping = record->flags & PROFIL_RECORD_MAPPED ? mapping_of(stream, record) : NULL;
+	stream->place = *record;
+}
 
 static u32 sample_flags(const struct profil_record *record)
 {
@@ -286,7 +311,7 @@ static u32 sample_flags(const struct profil_record *record)
 	       (record->flags & PROFIL_RECORD_EXIT ? FORMAT_SAMPLE_EXIT : 0);
 }
 
-/* May a JIT compiler have made the code? Some map a file in memory, to write and to execute it. */
+/* Returns true if a JIT compiler may have made the code. Some map a memfd, to execute it. */
 static bool is_generated(const struct profil_record *record)
 {
 	if ((record->flags & (PROFIL_RECORD_SYSTEM | PROFIL_RECORD_MAPPED)) != PROFIL_RECORD_MAPPED)
@@ -307,7 +332,6 @@ void stream_record(struct stream *stream, const struct profil_record *record)
 								  FORMAT_PERIODS_MAX,
 		.flags = sample_flags(record),
 	};
-	const struct entry *mapping;
 
 	stream->ticks++;
 	/* In the exec of the command, the space is still the old one. */
@@ -316,15 +340,12 @@ void stream_record(struct stream *stream, const struct profil_record *record)
 		return;
 	}
 	stream->bare += is_bare;
-	if (htab_elements(stream->entries) > ENTRIES_MAX) {
-		htab_empty(stream->entries);
-		memset(stream->recent, 0, sizeof(stream->recent));
-	}
-	sample.thread = thread_of(stream, record);
-	if (record->flags & PROFIL_RECORD_MAPPED) {
-		mapping = mapping_of(stream, record);
-		sample.mapping = mapping->id;
-		functions_sample(stream->functions, mapping->file, sample.offset);
+	if (!is_same_place(&stream->place, record))
+		update_place(stream, record);
+	sample.thread = stream->thread;
+	if (stream->mapping) {
+		sample.mapping = stream->mapping->id;
+		functions_sample(stream->mapping->source, sample.offset);
 	}
 	if (is_generated(record))
 		functions_address(stream->functions, sample.thread, record);

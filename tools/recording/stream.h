@@ -31,10 +31,13 @@ struct stream {
 	struct functions *functions;
 	htab_t files;
 	htab_t entries;			/* threads and mappings */
-	struct entry *recent[FORMAT_END + 1];	/* for each type, the one that was used last */
 	u32 last[FORMAT_END + 1];	/* for each type, the id that was given last */
+	struct profil_record place;	/* the previous record, without its path */
+	u32 thread;			/* its thread */
+	const struct entry *mapping;	/* its mapping, or NULL */
 };
 
+/* Begins a file. The members for the caller keep their values. */
 void stream_init(struct stream *stream, struct format_writer *writer);
 
 /* Adds a tick: a record without PROFIL_RECORD_DETACHED. */

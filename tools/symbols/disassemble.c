@@ -16,7 +16,7 @@
 
 /**
  * struct disassembler - A disassembler
- * @code: The bytes that remain, of number @size.
+ * @code: The @size bytes that remain.
  * @address: The address of the first one.
  * @step: The size of the smallest instruction.
  */

@@ -26,8 +26,8 @@ struct instruction {
 struct disassembler;
 
 /*
- * Returns a disassembler for @code, whose first byte has the address @address. Returns NULL and the
- * reason, for people, if there is none.
+ * Returns a disassembler for @code, whose first byte has the address @address. Returns NULL and an
+ * error message for the user on failure.
  */
 struct disassembler *disassembler_new(const struct symbols_code *code, u64 address,
 				      const char **reason);

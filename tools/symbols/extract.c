@@ -13,7 +13,7 @@
 
 /**
  * struct candidate - A function that may contain a place
- * @rank: Of several functions at the same place, the one with the highest rank is the best.
+ * @rank: If several functions are at a place, the one with the highest rank is used.
  * @sized: The function has a size. Otherwise it ends where the next one starts.
  */
 struct candidate {
@@ -92,7 +92,7 @@ static int compare_candidates(const void *a, const void *b)
 	       compare_u64(strlen(x_name), strlen(y_name));
 }
 
-/* @strings: the section of the name */
+/* @strings: the section that contains the name */
 static void add_candidate(const struct lookup *lookup, struct candidates *candidates, Elf *elf,
 			  const GElf_Sym *sym, size_t strings)
 {

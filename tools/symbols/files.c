@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See files.h. elfutils can find debug files, too, but it opens and maps whatever a binary names.
+ * See files.h. elfutils can find debug files, too, but it opens and maps every file that a binary
+ * names.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -85,38 +86,47 @@ Elf_Data *elf_section_data(Elf_Scn *scn, u64 max)
 	return data && data->d_buf && data->d_size ? data : NULL;
 }
 
-/* Are the notes small? libdwelf reads all of each, even if it is a large hole in the file. */
-static bool has_small_notes(Elf *elf)
+static u32 buildid_of_notes(Elf_Data *data, u8 id[FORMAT_BUILD_ID_MAX])
+{
+	size_t at = 0, name, desc;
+	GElf_Nhdr note;
+
+	while (data && (at = gelf_getnote(data, at, &note, &name, &desc))) {
+		if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != sizeof(ELF_NOTE_GNU) ||
+		    memcmp(data->d_buf + name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) ||
+		    note.n_descsz > FORMAT_BUILD_ID_MAX)
+			continue;
+		memcpy(id, data->d_buf + desc, note.n_descsz);
+		return note.n_descsz;
+	}
+	return 0;
+}
+
+/*
+ * The recorder calls this while the program runs: libelf reads only the headers and the notes.
+ * libdwelf has such a function, too, but it reads notes of any size.
+ */
+u32 buildid_of_fd(int fd, u8 id[FORMAT_BUILD_ID_MAX])
 {
 	Elf_Scn *scn = NULL;
 	GElf_Phdr phdr;
 	GElf_Shdr shdr;
-
-	for (int i = 0; gelf_getphdr(elf, i, &phdr); i++)
-		if (phdr.p_type == PT_NOTE && phdr.p_filesz > NOTES_MAX)
-			return false;
-	while ((scn = elf_nextscn(elf, scn)))
-		if (gelf_getshdr(scn, &shdr) && shdr.sh_type == SHT_NOTE &&
-		    shdr.sh_size > NOTES_MAX)
-			return false;
-	return true;
-}
-
-/* The recorder calls this while the program runs: libelf reads only the headers and the notes. */
-u32 buildid_of_fd(int fd, u8 id[FORMAT_BUILD_ID_MAX])
-{
-	const void *found;
-	ssize_t len;
+	u32 len = 0;
 	Elf *elf;
 
 	memset(id, 0, FORMAT_BUILD_ID_MAX);
 	elf_version(EV_CURRENT);
 	elf = elf_begin(fd, ELF_C_READ, NULL);
-	len = elf && has_small_notes(elf) ? dwelf_elf_gnu_build_id(elf, &found) : 0;
-	if (len > 0 && len <= FORMAT_BUILD_ID_MAX)
-		memcpy(id, found, len);
-	else
-		len = 0;
+	for (int i = 0; !len && gelf_getphdr(elf, i, &phdr); i++)
+		if (phdr.p_type == PT_NOTE && phdr.p_filesz <= NOTES_MAX)
+			len = buildid_of_notes(elf_getdata_rawchunk(elf, phdr.p_offset,
+								    phdr.p_filesz,
+								    phdr.p_align == 8 ?
+								    ELF_T_NHDR8 : ELF_T_NHDR), id);
+	/* The program headers of a debug file may lead to something else. */
+	while (!len && (scn = elf_nextscn(elf, scn)))
+		if (gelf_getshdr(scn, &shdr) && shdr.sh_type == SHT_NOTE)
+			len = buildid_of_notes(elf_section_data(scn, NOTES_MAX), id);
 	elf_end(elf);
 	return len;
 }
@@ -195,7 +205,7 @@ int download_open(const char *kind, const u8 *id, u32 len)
 	char name[64];
 	int fd;
 
-	/* The library loads others, for HTTP, which takes a while. So do this only if needed. */
+	/* This library loads others, for HTTP, which takes a while: load it only if needed. */
 	library = urls && *urls && len ? dlopen("libdebuginfod.so.1", RTLD_NOW) : NULL;
 	if (!library)
 		return -1;

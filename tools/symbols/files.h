@@ -2,9 +2,9 @@
 /*
  * Opens binaries and their separate debug files
  *
- * Anybody may have written the names of these files, so opening one must have no effect on anything
- * but a regular file. No file is mapped into memory: if it were truncated, the next access would
- * kill this process.
+ * The names of these files are not trusted, so only regular files are opened: opening a device can
+ * have effects. No file is mapped into memory: if it were truncated, the next access would kill
+ * this process.
  */
 #ifndef PROFIL_TOOLS_FILES_H
 #define PROFIL_TOOLS_FILES_H
@@ -44,7 +44,7 @@ int file_open(int root, const char *path, int flags);
  */
 bool elf_file_open(struct elf_file *file, int fd);
 
-/* Has nobody written to the file since it was opened? */
+/* Returns true if nobody has written to the file since it was opened. */
 bool elf_file_unchanged(const struct elf_file *file);
 void elf_file_close(struct elf_file *file);
 

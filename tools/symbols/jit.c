@@ -16,7 +16,7 @@
 
 /* A larger file is not read. */
 #define BYTES_MAX	(256LL << 20)
-/* Of a longer name or /proc/PID/status, only the beginning is used. */
+/* Only this many bytes of a name, and of /proc/PID/status, are used. */
 #define NAME_BYTES	1024
 #define PROC_BYTES	8192
 
@@ -83,7 +83,7 @@ static bool read_process(struct jit *jit, pid_t pid)
 	*strchrnul(ids + 1, '\n') = '\0';
 	snprintf(jit->name, sizeof(jit->name), "perf-%d.map", atoi(strrchr(ids, '\t')));
 
-	/* The name of the process, in parentheses, may contain blanks. The start is number 22. */
+	/* The name of the process, in parentheses, may contain blanks. The start is field 22. */
 	at = read_proc(pid, "stat", text) ? strrchr(text, ')') : NULL;
 	for (int i = 2; at && i < 22; i++)
 		at = strchr(at + 1, ' ');
@@ -163,7 +163,7 @@ static void add_code(struct lookup *lookup, u64 start, u64 size, char *name)
 	for (size_t i = lookup_index(lookup, function.end); i < lookup->nr; i++) {
 		struct function *found = &lookup->places[i].found;
 
-		if (found->start < start || found->start >= function.end)
+		if (!found->name || found->start < start || found->start >= function.end)
 			break;
 		*found = (struct function){};
 	}
@@ -216,9 +216,9 @@ static void parse_dump(struct lookup *lookup, char *text, size_t size)
 	}
 }
 
-/* Returns 1 if the file is too large. */
+/* Returns 1 if the file is too large. Subtracts its size from @left. */
 static int read_file(const struct jit *jit, int fd, struct lookup *lookup, struct obstack *names,
-		     void (*parse)(struct lookup *lookup, char *text, size_t size))
+		     off_t *left, void (*parse)(struct lookup *lookup, char *text, size_t size))
 {
 	struct stat st;
 	size_t done = 0;
@@ -229,8 +229,9 @@ static int read_file(const struct jit *jit, int fd, struct lookup *lookup, struc
 	    (st.st_uid && st.st_uid != jit->owner && st.st_uid != geteuid()) ||
 	    time_ns(st.st_mtim) < jit->since)
 		return 0;
-	if (st.st_size > BYTES_MAX)
+	if (st.st_size > BYTES_MAX || st.st_size > *left)
 		return 1;
+	*left -= st.st_size;
 	/* The file may be growing. */
 	text = xmalloc(st.st_size + 1);
 	while (n > 0 && done < (size_t)st.st_size) {
@@ -244,11 +245,11 @@ static int read_file(const struct jit *jit, int fd, struct lookup *lookup, struc
 	return 0;
 }
 
-int jit_read(const struct jit *jit, struct lookup *lookup, struct obstack *names)
+int jit_read(const struct jit *jit, struct lookup *lookup, struct obstack *names, off_t *left)
 {
 	int map = jit->directory < 0 ? -1 : file_open(jit->directory, jit->name, O_NOFOLLOW);
-	int ignored = read_file(jit, map, lookup, names, parse_map) +
-		      read_file(jit, jit->dump, lookup, names, parse_dump);
+	int ignored = read_file(jit, map, lookup, names, left, parse_map) +
+		      read_file(jit, jit->dump, lookup, names, left, parse_dump);
 
 	if (map >= 0)
 		close(map);

@@ -3,8 +3,8 @@
  * Names of the functions that a process has compiled at run time
  *
  * JIT compilers write them to /tmp/perf-PID.map, or to a file jit-PID.dump which they also map. PID
- * is the id of the process in its own PID namespace, and /tmp is in its own mount namespace. So
- * these are found while the process lives. They can be read later.
+ * is the id of the process in its own PID namespace, and /tmp is in its own mount namespace. So the
+ * files must be opened while the process exists. They can be read later.
  */
 #ifndef PROFIL_TOOLS_JIT_H
 #define PROFIL_TOOLS_JIT_H
@@ -21,10 +21,11 @@ struct jit *jit_open(pid_t pid);
  * @jit: The process, which may have ended.
  * @lookup: The addresses.
  * @names: The memory for the names of the functions.
+ * @left: The bytes that may still be read, of all processes. This subtracts those of the files.
  *
  * Return: the number of files that were not read because they are too large.
  */
-int jit_read(const struct jit *jit, struct lookup *lookup, struct obstack *names);
+int jit_read(const struct jit *jit, struct lookup *lookup, struct obstack *names, off_t *left);
 void jit_close(struct jit *jit);
 
 #endif /* PROFIL_TOOLS_JIT_H */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See extract.h. This does not use libdwfl, which maps files and opens whatever a binary names. The
- * debug information may be hostile: this file bounds its size, the depth of recursion and the work.
+ * See extract.h. This does not use libdwfl, which maps files, and opens every file that a binary
+ * names. The debug information may be hostile: this file bounds its size, the depth of recursion
+ * and the work.
  */
 #define _GNU_SOURCE
 #include <dwarf.h>
@@ -21,7 +22,7 @@
 #define FRAMES_MAX	64
 /* Only LLVM writes this attribute of inlined calls. */
 #define AT_DISCRIMINATOR 0x2136
-/* dwz moves what several debug files have in common to a file in this directory. */
+/* dwz moves the common parts of several debug files to a file in this directory. */
 #define COMMON_DIRECTORY "/.dwz/"
 
 static Dwarf *open_dwarf(const struct elf_file *file)
@@ -61,7 +62,7 @@ static const char *die_name(Dwarf_Die *die)
 	return name ?: dwarf_formstring(dwarf_attr_integrate(die, DW_AT_name, &attribute));
 }
 
-/* Functions can be in these, which have no addresses. */
+/* Entries of these types have no addresses, but can contain functions. */
 static bool is_container(int tag)
 {
 	return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_class_type ||
@@ -72,8 +73,8 @@ static bool is_container(int tag)
 struct search {
 	u64 address;
 	u64 *steps;		/* the work for this file */
-	Dwarf_Off last;		/* the last entry; in a hostile file, the next can be its child */
-	/* The functions at the address, the outermost first. At the start, those at another one. */
+	Dwarf_Off last;		/* the last entry; later ones must be after it */
+	/* The functions at the address, the outermost first. Before a search, the last result. */
 	Dwarf_Die found[FRAMES_MAX];
 	size_t nr;
 };
@@ -134,7 +135,7 @@ static void read_call(struct frame *frame, Dwarf_Die *unit, Dwarf_Die *callee, u
 							NULL, NULL), steps, names);
 }
 
-/* Finds the functions at the address. Most often, it is in the same function as the one before. */
+/* Finds the functions at the address. It is often in the same function as the last address. */
 static void find_functions_at(struct search *search, Dwarf_Die *unit, u64 address)
 {
 	Dwarf_Die function = search->found[0];
@@ -183,7 +184,7 @@ static void read_range(struct lookup *lookup, Dwarf_Die *unit, u64 start, u64 en
 	struct search search = { .steps = &lookup->steps };
 
 	for (size_t i = lookup_index(lookup, start);
-	     i < lookup->nr && lookup->places[i].address < end; i++)
+	     i < lookup->nr && lookup->places[i].address < end && ++lookup->steps < STEPS_MAX; i++)
 		if (!lookup->places[i].source)
 			read_place(&lookup->places[i], unit, &search, names);
 }
@@ -197,7 +198,8 @@ static void read_units(struct lookup *lookup, Dwarf *dwarf, struct obstack *name
 	Dwarf_Die die;
 
 	while (!dwarf_get_units(dwarf, unit, &unit, NULL, NULL, &die, NULL))
-		for (at = 0; (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0;)
+		for (at = 0; (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0 &&
+		     ++lookup->steps < STEPS_MAX;)
 			read_range(lookup, &die, start, end, names);
 }
 

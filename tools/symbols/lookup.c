@@ -61,9 +61,14 @@ struct place *lookup_place(const struct lookup *lookup, u64 where)
 void lookup_add(struct lookup *lookup, const struct function *function)
 {
 	for (size_t i = lookup_index(lookup, function->start);
-	     i < lookup->nr && lookup->places[i].address < function->end; i++)
-		if (lookup->steps++ < STEPS_MAX)
-			lookup->places[i].found = *function;
+	     i < lookup->nr && lookup->places[i].address < function->end; i++) {
+		if (lookup->steps >= STEPS_MAX)
+			return;
+		lookup->places[i].found = *function;
+		/* Functions that are not added any more could have replaced others. */
+		if (++lookup->steps == STEPS_MAX)
+			lookup_clear(lookup);
+	}
 }
 
 /* A place often has the same name as the previous one. */

@@ -12,7 +12,7 @@
 
 #include "../util.h"
 
-/* More work is not done for a file: all functions of a hostile one may contain all places. */
+/* The maximum work for a file, which then gets no names: a hostile file may need a lot. */
 #define STEPS_MAX	(1ULL << 28)
 
 /**
@@ -32,7 +32,7 @@ struct function {
  * @name: Its name, mangled; or NULL.
  * @start: The line where it is declared; 0 if it is not known.
  * @source: The source file of @line, or NULL.
- * @line: In the innermost function, the line of the place. In the others, that of the inlined call.
+ * @line: In the innermost function, the line of the place; in others, the line of the inlined call.
  * @discriminator: Distinguishes blocks of code in this line.
  */
 struct frame {
@@ -46,7 +46,7 @@ struct frame {
 /**
  * struct place - An offset in a file, or an address
  * @where: The offset or address.
- * @address: The address to which the function is compared. In files, it is that of the linker.
+ * @address: The address to which the function is compared. In files, the linker has set it.
  * @found: The function that contains it.
  * @source: The source file, or NULL. Only lines_read() sets this and the next members.
  * @line: The line in it.
@@ -98,7 +98,7 @@ void lookup_copy_names(struct lookup *lookup, struct obstack *names);
 /* Returns the index of the first place whose address is @address or more. */
 size_t lookup_index(const struct lookup *lookup, u64 address);
 
-/* Returns the place @where, which must be one of those of lookup_init(). */
+/* Returns the place @where, which must be one of the places of lookup_init(). */
 struct place *lookup_place(const struct lookup *lookup, u64 where);
 
 /* Returns the innermost inlined function at the place that has a name, or NULL. */

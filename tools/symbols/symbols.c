@@ -20,7 +20,7 @@
 
 /*
  * The demangled name can be exponentially longer than the mangled one, which may be hostile. So
- * these limit the length of both; and for D, the number of references to earlier parts.
+ * these limit both lengths, and for D the number of references to earlier parts.
  */
 #define MANGLED_MAX	8192
 #define DEMANGLED_MAX	(64U << 10)
@@ -32,7 +32,7 @@
  * struct symbols - The owner of names
  * @root: As for file_open().
  * @memory: The names.
- * @mangled: The last name that was demangled, to @demangled.
+ * @mangled: The last name that was demangled; @demangled is the result.
  * @too_long: Where demangling continues if the result would be too long.
  */
 struct symbols {
@@ -68,7 +68,7 @@ void symbols_free(struct symbols *symbols)
 	free(symbols);
 }
 
-/* Appends a part of a demangled name to the memory. */
+/* Appends a part of a demangled name to the result. */
 static void add_part(const char *part, size_t length, void *data)
 {
 	struct symbols *symbols = data;
@@ -117,7 +117,7 @@ const char *symbols_name(struct symbols *symbols, const char *name)
 
 	if (!symbols->demangle)
 		return name;
-	/* Samples are sorted, so they often have the same name as the one before. */
+	/* Samples are sorted, so a sample often has the same name as the previous one. */
 	if (name != symbols->mangled) {
 		is_mangled = demangle(symbols, name);
 		obstack_1grow(&symbols->memory, '\0');
@@ -153,7 +153,7 @@ static bool is_recorded_file(const struct elf_file *file, const struct format_fi
 	return data->size == (u64)st->st_size && data->mtime == time_ns(st->st_mtim);
 }
 
-/* What to read from a file: functions, or code. */
+/* The data to read from a file: functions, or code */
 struct request {
 	struct lookup *lookup;
 	bool lines;
@@ -179,7 +179,7 @@ static const char *read_code(struct symbols_code *code, const struct elf_file *f
 	       NULL : "its code is not in the file";
 }
 
-/* Reads the file, if @fd is the one that was recorded, and closes @fd. */
+/* Reads the file if @fd is the recorded file, and closes @fd. */
 static const char *read_file(struct symbols *symbols, const struct request *request,
 			     const struct format_file *data, int fd)
 {
@@ -210,7 +210,7 @@ static const char *find_file(struct symbols *symbols, const struct request *requ
 	int fd;
 
 	if (file->flags & FORMAT_FILE_NONE)
-		return "code made at run time; profil(1) says how it gets names";
+		return "code made at run time; profil-report(1) says how it gets names";
 	fd = file_open(symbols->root, file->path, 0);
 	if (fd >= 0)
 		problem = read_file(symbols, request, file, fd);

@@ -35,7 +35,7 @@ const char *symbols_inlined(struct symbols *symbols, const char *name);
  * @file: The file as it was recorded.
  * @lines: Find source lines and inlined functions, too.
  *
- * Return: NULL; or if it cannot be done, the reason, for people.
+ * Return: NULL, or an error message for the user.
  */
 const char *symbols_read(struct symbols *symbols, struct lookup *lookup,
 			 const struct format_file *file, bool lines);

@@ -263,7 +263,7 @@ struct profil_range {
  *	time from one tick of the session to the next, from profil_query.min_period to
  *	profil_query.max_period. A period below min_period fails with EPERM; one below 10,000 or
  *	above max_period fails with EINVAL. With PROFIL_START_JITTER each period has a random
- *	length from half of @period to one and a half, so that a program cannot stay in step
+ *	length from half to one and a half times @period, so that a program cannot stay in step
  *	with the ticks.
  *
  * A session with a period has a clock of its own. The clock runs on a CPU while a target of
@@ -763,8 +763,8 @@ struct profil_snapshot {
  * @pc: The sampled user pc; or 0.
  * @space: The id of the address space, for PROFIL_IOC_ADD. In exec, that of the old program or the
  *	new; in exit, the last one of the process.
- * @pid: The process, in the creator's pid namespace; 0 if it is not visible there, or if that is
- *	not the initial one and the task has been reaped before its last tick.
+ * @pid: The process, in the creator's pid namespace; 0 if it is not visible there, or if that
+ *	namespace is not the initial one and the task was reaped before its last tick.
  * @tid: The thread, in the same way.
  * @comm: The name of the thread, NUL-terminated.
  * @start: First address of the mapping that contains the pc.
@@ -775,7 +775,7 @@ struct profil_snapshot {
  * @major: Major number of the file's device, as in /proc/PID/maps.
  * @minor: Minor number of the file's device, as in /proc/PID/maps.
  * @cpu: The CPU on which the tick came.
- * @periods: The number of periods that the tick stands for: 1, and the ticks that the statistics
+ * @periods: The number of periods that the tick stands for: 1, plus the ticks that the statistics
  *	count as missed just before it.
  * @path: The path of a regular file, as seen by the reader; for another file, at most 15 bytes of
  *	its name, without the path ("zero" for /dev/zero, "[io_uring]"); a name such as "[vdso]";
@@ -786,8 +786,8 @@ struct profil_snapshot {
  * before the record is read. If the mapping was being changed at the time of the tick, read() looks
  * it up later (PROFIL_RECORD_LATE), or it stays unknown (PROFIL_RECORD_MAPPED is not set).
  *
- * A tick in the kernel during exec, where there may be neither the old program nor the new one,
- * makes a record with PROFIL_RECORD_EXEC and without a pc; so does one in exit, with
+ * A tick in the kernel during exec makes a record with PROFIL_RECORD_EXEC and without a pc, because
+ * neither the old program nor the new one may be there. A tick in exit makes one with
  * PROFIL_RECORD_EXIT, unless its pc is in a range. In a session with records, no tick is
  * dropped_exec or dropped_exit. The record of the last tick of an exiting thread may come after
  * read() has returned 0.

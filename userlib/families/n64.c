@@ -129,8 +129,8 @@ static struct n64_error kernel_error(int err)
 }
 
 /*
- * Returns 1 if the profiler is running; 0 if it is not, also if another call has replaced the
- * session or the session has ended by itself; or a negative error.
+ * Returns 1 if the profiler is running; 0 if it is not, or if another call has replaced the
+ * session, or if the session has ended by itself; or a negative error.
  */
 static int profiler_is_running(void)
 {

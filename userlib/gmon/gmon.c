@@ -49,7 +49,7 @@
 
 static struct {
 	bool started;			/* between monstartup() and _mcleanup() */
-	struct profil_range range;	/* without counters, the C library counts */
+	struct profil_range range;	/* has no counters if the C library counts */
 	unsigned int shift;
 	uint64_t period;
 	int32_t rate;			/* ticks per second */

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The functions of the C library that the functions of this library replace. */
+/* The functions of the C library that this library replaces */
 struct gmon_libc {
 	void (*monstartup)(unsigned long lowpc, unsigned long highpc);
 	void (*moncontrol)(int mode);

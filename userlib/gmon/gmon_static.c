@@ -16,7 +16,7 @@ void __real___monstartup(unsigned long lowpc, unsigned long highpc);
 void __real_moncontrol(int mode);
 void __real__mcleanup(void);
 
-/* The other name of the C library's profil(): the name profil() is that of our function here. */
+/* Another name of the C library's profil(): here, the name profil() is our function. */
 int __profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale);
 
 static const struct gmon_libc libc = {

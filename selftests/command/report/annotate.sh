@@ -120,7 +120,7 @@ warning: this file is newer than the binary
 	printf '\n\n\n\n%s\r\n' "$hostile" >"$path" && touch -d '1 minute ago' "$path" &&
 	same "       10   16.67%     5  \\x1b[2J\\xff
 ${last/5/6}" eval "annotated work work | grep ' [56]\(\$\|  .x\)'" &&
-	# Below --symfs, the other files are those of this directory.
+	# With --symfs, binaries and source files are read from below this directory.
 	mkdir -p "$tmp/root$tmp/source" && cp -p "$tmp/source/work" "$tmp/root$tmp/source/" &&
 	cp "$tmp/work.c" "$tmp/root$tmp/source/" && touch -d '1 minute ago' "$tmp/root$path" &&
 	same "       10   16.67%     5  sink = n;" \

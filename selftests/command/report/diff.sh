@@ -68,12 +68,12 @@ slowed_function() {
 f60" changed base twice
 }
 
-# The time is that of the ticks, whatever their frequency and number.
+# The time is computed from the ticks, for any frequency and number.
 other_frequencies() {
 	simulate base 1 1000 10 && simulate slow 3 250 10 f2 1.8 &&
 	same "f2" changed base slow && same "f2" changed slow base &&
 	simulate same 5 250 10 && same "" changed base same || return
-	# Twice as long, all times differ, and the shares do not.
+	# In a recording that is twice as long, all times differ, but the shares do not.
 	simulate long 6 250 40 f9 1.7 &&
 	same "f9" changed base long --share && same "f0" eval "changed base long | head -n 1"
 }
@@ -138,7 +138,7 @@ probabilities() {
 		print(wrong)"
 }
 
-# A tick that stands for many periods is one tick.
+# A tick that stands for many periods counts as one tick.
 heavy_ticks() {
 	few light 1000000 f1 900 &&
 	make_data heavy <<-'END' || return
@@ -200,7 +200,9 @@ B: $tmp/damage.data
 warning: the recording was cut off; its last second may be missing
 warning: not followed: /usr/bin/sudo gains privilege (1 exec)
 command: \\x1b[2J
-1,000 samples at 250 Hz" eval "'$tmp/profil' diff '$tmp/base.data' '$tmp/damage.data' | sed '/^$/,\$d'" &&
+1,000 samples at 250 Hz
+note: 100.00% have no symbol: [unknown]
+  (the process was changing or copying its mappings)" eval "'$tmp/profil' diff '$tmp/base.data' '$tmp/damage.data' | sed '/^$/,\$d'" &&
 	same "warning: only one of the recordings has ticks in the kernel
 $tmp/damage.data:
 warning: the recording was cut off; its last second may be missing

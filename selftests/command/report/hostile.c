@@ -109,7 +109,7 @@ static void export(char *path)
 
 	snprintf(format, sizeof(format), "%s",
 		 formats[turn++ % (sizeof(formats) / sizeof(*formats))]);
-	command_export(7, args);
+	command_export.run(7, args);
 }
 
 /* Writes a page, once in a few times, since it contains much that does not depend on the file. */
@@ -119,7 +119,7 @@ static void page(char *path)
 	char *args[6] = { name, i, path, html, null };
 
 	if (!any(4))
-		command_report(5, args);
+		command_report.run(5, args);
 }
 
 /* Runs the report, and exports. Returns its exit status; the output is not checked. */
@@ -133,7 +133,7 @@ static int report(const struct bytes *bytes, const char *sort)
 	snprintf(keys, sizeof(keys), "%s", sort);
 	export(path);
 	page(path);
-	status = command_report(5, args);
+	status = command_report.run(5, args);
 	close(fd);
 	return status;
 }
@@ -147,7 +147,7 @@ static void compare(const struct bytes *a, const struct bytes *b, bool shares)
 
 	for (int i = 0; i < 2; i++)
 		snprintf(paths[i], sizeof(paths[i]), "/proc/self/fd/%d", fds[i]);
-	command_diff(3 + shares, args);
+	command_diff.run(3 + shares, args);
 	close(fds[0]);
 	close(fds[1]);
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Tests of what a report contains and how it looks: widths, weights, warnings, filters, CSV, the
+# Tests of the contents and the layout of reports: widths, weights, warnings, filters, CSV, the
 # terminal. "run" reads this file, and has the functions that it uses.
 
 # The names are those of a JIT compiler, because these can be any text.
@@ -21,6 +21,7 @@ widths() {
 		mycrate::run::<alloc::vec::Vec<u8>, fn(u8) -> u32>::{closure#0}::{closure#1}
 		LazyCompile:*compute /srv/users/project/with/a/long/path/app.js:123:45
 		日本語の関数の名前はとても長いので、この報告では短くしなければならない。
+		std::map<int, std::vector<int> >::find(int const&) const (inlined)
 		unbalanced<(int, int, int>::operator<<<, and now it is long enough to be cut
 	END
 	{
@@ -49,11 +50,38 @@ core::ops::<impl co...n::Option<A>>::call_mut
 mycrate::run::<...>::{closure#0}::{closure#1}
 LazyCompile:*comput...long/path/app.js:123:45
 日本語の関数の名前...くしなければならない。
+std::map<...>::find(...) const (inlined)
 unbalanced<(int, in...s long enough to be cut" rows widths -s symbol || return
 	for width in {40..120}; do
 		COLUMNS=$width table widths -s process,thread,cpu,symbol,dso | wc -L
 	done >"$tmp/got"
 	same "$(printf '%s\n' {40..120})" cat "$tmp/got"
+}
+
+# The lines before the table lose their middle, too, unless all of it is wanted.
+long_lines() {
+	local long=$tmp/a_directory_with_a_long_name_and_more/another_directory_with_a_long_name width
+	mkdir -p "$long/x" && cp "$tmp/stripped" "$long/x/program" &&
+	cp "$tmp/stripped" "$long/program" && make_data lines <<-END || return
+		meta 2 3 host 6.1 $long/x/program --option
+		thread 1 7 100 0 a
+		file 1 $long/x/program
+		sample 1 1 @fixed:alpha+4 0 4 0
+		file 2 $long/program
+		sample 1 2 @fixed:alpha+4 0 4 0
+		detached 100 $long/sudo
+		account 8 0 8 0 8 0 0 8
+		end 0 1
+	END
+	for width in 40 80 100 120; do
+		COLUMNS=$width head_of lines --dso "$tmp/*" >"$tmp/got"
+		[ "$(wc -L <"$tmp/got")" = $((width < 80 ? 80 : width)) ] && continue
+		cat "$tmp/got"
+		return 1
+	done
+	grep '^warning: not followed: /tmp/.*[.][.][.].*/sudo gains privilege (1 exec)$' "$tmp/got" &&
+	head_of lines --full-names | grep "^note: 50.00% have no symbol: $long/program$" &&
+	head_of lines -v | grep "^command: $long/x/program --option$"
 }
 
 weights() {
@@ -76,8 +104,8 @@ weights() {
 		account 8 0 6 1 3 3 4 3 1
 		end 0 1
 	END
-	# Of 10 periods, one tick stands for 5. The error is that of 10 * 10 / 30 ticks. More ticks were
-	# missed than the CPU time would have.
+	# One tick stands for 5 of the 10 periods. The errors are those of 10 * 10 / 30 ticks. More
+	# ticks were missed than there are in the CPU time.
 	same "   share     +-  binary  symbol
   60.00% 26.83%  fixed   alpha
   10.00% 16.43%  fixed   beta
@@ -96,16 +124,20 @@ weights() {
 	same "   share     +-  CPU
   60.00% 26.83%  1
   40.00% 26.83%  0" table weights -s cpu &&
+	same "   share     +-  second
+  60.00% 26.83%  0
+  20.00% 21.91%  1
+  20.00% 21.91%  2" table weights -s time &&
 	same "warning: not followed: ./secret is not readable (1 exec)
 warning: not followed: /usr/bin/su gains privilege (1 exec)
 warning: not followed: /usr/bin/sudo gains privilege (2 execs)
 warning: 4 of 12 ticks (33.33%) were missed;
-  shares can be wrong by more than +-
+  shares can be wrong by more than the +- column says
 command: ./sort text
 6 samples at 250 Hz: 0.01 s of CPU time" head_of weights
 }
 
-# Losses are only worth a warning if they can change a share by more than its error.
+# Lost ticks cause a warning only if they can change a share by more than its error.
 losses() {
 	local data="meta 2 3 host 6.1 a\nthread 1 7 100 0 a\nsample 1 0 0x10 0 10000 0\n"
 
@@ -114,9 +146,11 @@ losses() {
 	same "" eval "head_of few_lost | grep warning" &&
 	same "warning: 60 of 10,060 ticks (0.60%) left no sample
 warning: 60 of 10,120 ticks (0.59%) were missed;
-  shares can be wrong by more than +-
+  shares can be wrong by more than the +- column says
 command: a
-10,000 samples at 250 Hz: 40.48 s of CPU time" head_of lost
+10,000 samples at 250 Hz: 40.48 s of CPU time
+note: 100.00% have no symbol: [unknown]
+  (the process was changing or copying its mappings)" head_of lost
 }
 
 attached() {
@@ -127,7 +161,7 @@ attached() {
 	END
 	same "process 100: /usr/bin/program
 no samples: it used no CPU time" "$tmp/profil" report -i "$tmp/attached.data" || return
-	# There may be another reason.
+	# The detached program can be the reason, too.
 	make_data detached <<-'END'
 		meta 2 3 host 6.1 sudo make
 		detached 100 /usr/bin/sudo
@@ -139,7 +173,8 @@ command: sudo make
 0 samples at 250 Hz: 0.00 s of CPU time" "$tmp/profil" report -i "$tmp/detached.data"
 }
 
-# summary WANT TICKS OWN EXPECTED MISSED UNSELECTED DETACHED FLAGS SAMPLES: what profil record says.
+# summary WANT TICKS OWN EXPECTED MISSED UNSELECTED DETACHED FLAGS SAMPLES: checks the summary of
+# profil record.
 summary() {
 	local want=$1
 	shift
@@ -158,10 +193,10 @@ profil record: not followed: ./secret gains privilege (1 exec)" 3 3 3 0 0 1 0 &&
 profil record: not followed: ./secret is not readable (1 exec)" 100 0 101 1 0 1 1 100 &&
 	summary "profil record: 98 samples at 1,000 Hz, 0.1 s of CPU time; 1 more not written.
 profil record: warning: 2 of 101 ticks (2%) were missed: the timer came late.
-The next samples count for them, too, which can be in other code." 99 0 101 2 0 0 0 98
+Each one is counted with the next sample, which can be in other code." 99 0 101 2 0 0 0 98
 }
 
-# only DATA WANT FILTER...: checks what the filter selects: the heading, and the rows.
+# only DATA WANT FILTER...: checks the heading and the rows that the filter leaves.
 only() {
 	local data=$1 want=$2
 	shift 2
@@ -170,7 +205,7 @@ only() {
 }
 
 filters() {
-	# The percentage is of the 10 periods.
+	# The percentages are relative to the 10 periods.
 	only weights "2 of 6 ticks (20.00%)
 fixed  beta
 worker  [exit]" --comm worker &&
@@ -210,7 +245,7 @@ csv() {
 	END
 	"$tmp/profil" report -i "$tmp/csv.data" --csv -s symbol,comm >"$tmp/csv" 2>"$tmp/err" &&
 	same "warning: 2 of 6 ticks (33.33%) were missed;
-  shares can be wrong by more than +-" \
+  shares can be wrong by more than the +- column says" \
 		cat "$tmp/err" &&
 	same "{'share': '0.62500000', 'error': '0.32021721', 'samples': '1', 'user': '0', \
 'system': '5', 'comm': 'a\"b,\\\\x0a c', 'symbol': 'beta'}
@@ -271,6 +306,7 @@ end" on_terminal 80 "export TERM=dumb PAGER='sleep 1; tail -n 1 | sed s/^/paged:
 
 test_output() {
 	check "long names and narrow terminals" widths
+	check "long lines before the table" long_lines
 	check "weighted ticks, exec, exit and programs that were not followed" weights
 	check "warnings of lost and missed ticks" losses
 	check "a process that used no CPU time" attached

@@ -5,8 +5,10 @@
  *
  *	file PID PATH OFFSET [N]	a tick in a file; or N ticks at 64 different offsets
  *	other PID PATH OFFSET		a tick in a file with this inode number on another device
+ *	gone PID PATH OFFSET		a tick in the program of the process, with this path
  *	memory PID ADDRESS		a tick in memory that is not a file
  *	unmapped PID ADDRESS		a tick whose mapping is not known
+ *	exec PID COMM			a tick in exec, by a thread with this name
  *	run COMMAND
  *
  * The time of all ticks is that of the start.
@@ -42,7 +44,8 @@ static void replay(struct stream *stream, struct profil_record *record)
 	record->periods = 1;
 	record->tid = record->pid;
 	record->space = record->pid;
-	strcpy(record->comm, "replayed");
+	if (!*record->comm)
+		strcpy(record->comm, "replayed");
 	stream_record(stream, record);
 }
 
@@ -50,14 +53,16 @@ static void replay_file(struct stream *stream, const char *line)
 {
 	union record_room room = {};
 	struct profil_record *record = &room.record;
-	char path[256];
+	char path[256], proc[32];
+	const bool is_gone = *line == 'g';
 	struct stat st;
 	long long offset;
 	unsigned int nr = 1;
 
 	if (sscanf(line, "%*s %d %255s %lli %u", &record->pid, path, &offset, &nr) < 3)
 		errx(1, "wrong: %s", line);
-	if (stat(path, &st))
+	snprintf(proc, sizeof(proc), "/proc/%d/exe", record->pid);
+	if (stat(is_gone ? proc : path, &st))
 		err(1, "%s", path);
 	strcpy(room.bytes + offsetof(struct profil_record, path), path);
 	record->flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE;
@@ -88,6 +93,15 @@ static void replay_memory(struct stream *stream, const char *line)
 	replay(stream, record);
 }
 
+static void replay_exec(struct stream *stream, const char *line)
+{
+	struct profil_record record = { .flags = PROFIL_RECORD_SYSTEM | PROFIL_RECORD_EXEC };
+
+	if (sscanf(line, "%*s %d %15s", &record.pid, record.comm) != 2)
+		errx(1, "wrong: %s", line);
+	replay(stream, &record);
+}
+
 int main(int argc, char **argv)
 {
 	const struct format_meta meta = {
@@ -112,10 +126,13 @@ int main(int argc, char **argv)
 	format_write(writer, FORMAT_META, &meta);
 	stream_init(&stream, writer);
 	while (getline(&line, &size, stdin) > 0) {
-		if (!strncmp(line, "file ", 5) || !strncmp(line, "other ", 6))
+		if (!strncmp(line, "file ", 5) || !strncmp(line, "other ", 6) ||
+		    !strncmp(line, "gone ", 5))
 			replay_file(&stream, line);
 		else if (!strncmp(line, "memory ", 7) || !strncmp(line, "unmapped ", 9))
 			replay_memory(&stream, line);
+		else if (!strncmp(line, "exec ", 5))
+			replay_exec(&stream, line);
 		else if (strncmp(line, "run ", 4) || system(line + 4))
 			errx(1, "failed: %s", line);
 	}

@@ -25,7 +25,7 @@ link_names() {
 	timeout 60 "$tmp/profil" report -i "$tmp/links.data" -s symbol | sed '1,/share/d; s/.*%  //'
 }
 
-# A link is followed only if it is a name, and the debug file only if it has the build-id.
+# A link is followed only if it has no directory, and if the debug file has the build-id.
 debug_links() {
 	mkdir -p "$tmp/links/.debug" "$tmp/aside"
 	objcopy --only-keep-debug "$tmp/fixed" "$tmp/links/.debug/prog.debug" &&
@@ -114,6 +114,27 @@ app::compute(int, char const*)
 hidden" eval "rows kept -s symbol | LC_ALL=C sort"
 }
 
+# A program that was deleted before its first tick is read while the process lives.
+deleted_before() {
+	local pid
+	cat >"$tmp/idle.c" <<-'END'
+		#include <unistd.h>
+		__attribute__((noinline)) int idle(void) { return pause(); }
+		int main(void) { return idle(); }
+	END
+	gcc -O1 -no-pie -o "$tmp/idle" "$tmp/idle.c" && cp "$tmp/idle" "$tmp/unlinked" || return
+	"$tmp/unlinked" >&- 2>&- & pid=$!
+	while [ "$(readlink /proc/$pid/exe)" != "$tmp/unlinked" ]; do
+		sleep 0.1
+	done
+	rm "$tmp/unlinked"
+	replay unlinked <<-END
+		gone $pid @@/unlinked @idle:idle+4
+	END
+	kill $pid
+	same "unlinked  idle" rows unlinked
+}
+
 # The names in the recording are used if the program has lost them, with the same build-id.
 stripped_later() {
 	cp "$tmp/fixed" "$tmp/later" && replay later <<-END || return
@@ -125,7 +146,7 @@ stripped_later() {
 hidden" eval "rows later -s symbol | LC_ALL=C sort"
 }
 
-# A file is not that of the record if it has changed since, or is on another device.
+# A file is not the file of the record if it has changed since, or is on another device.
 other_files() {
 	cp "$tmp/fixed" "$tmp/later" && cp "$tmp/fixed" "$tmp/elsewhere" && replay others <<-END || return
 		run sleep 0.1 && touch @@/later
@@ -136,8 +157,8 @@ other_files() {
 later  [no symbol]" eval "rows others | LC_ALL=C sort"
 }
 
-# Processes with generated code do not take the places of files, and ticks without a mapping do not
-# take those of these processes.
+# Processes with generated code do not count towards the limit of files, and ticks without a mapping
+# do not count towards the limit of these processes.
 many_processes() {
 	local pid number
 	cp "$tmp/fixed" "$tmp/later"
@@ -156,6 +177,18 @@ many_processes() {
 	} | replay processes || return
 	same "LazyCompile:*loop /x y.js:3
 hidden" eval "rows processes -s symbol | grep -v 'no symbol' | LC_ALL=C sort"
+}
+
+# In exec, the name of the thread is the new one before the space is.
+names_in_exec() {
+	replay exec <<-'END' || return
+		unmapped 100 0x1000
+		exec 100 next
+		exec 101 next
+	END
+	same "replayed 100
+next 101" rows exec -s process && same "replayed  [exec]
+next  [exec]" eval "rows exec | grep exec | LC_ALL=C sort -r"
 }
 
 # peak_memory COMMAND: prints how many MiB the command has used at most.
@@ -274,6 +307,44 @@ looping_lines() {
 		-s srcline,symbol | sed '1,/share/d; s/^[^%]*%[^%]*%  //'"
 }
 
+# In this program, all units share a long list of ranges, which contain all places.
+many_ranges() {
+	local number
+	cat >"$tmp/ranges.s" <<-'END'
+		.globl _start
+		.type _start, @function
+		.text
+		_start: .fill 4096, 1, 0x90
+		.size _start, 4096
+		.section .debug_abbrev
+		.byte 1, 0x11, 0, 0x11, 1, 0x55, 0x17, 0, 0, 0	# unit: low_pc, ranges
+		.section .debug_ranges
+		.rept 20000
+		.quad 1, 4096
+		.endr
+		.quad 0, 0
+		.section .debug_info
+		.rept 20000
+		.long 2f - 1f
+		1: .value 4
+		.long .debug_abbrev
+		.byte 8, 1
+		.quad 0x401000
+		.long 0
+		2:
+		.endr
+	END
+	gcc -nostdlib -static -no-pie -o "$tmp/ranges" "$tmp/ranges.s" &&
+	{
+		printf '%s\n' "meta 2 3 host 6.1 a" "thread 1 7 100 0 a" "file 1 @@/ranges"
+		for number in {1..1000}; do
+			echo "sample 1 1 $((0x1000 + number)) 0 1 0"
+		done
+	} | make_data ranges &&
+	same "[no line]    _start" eval "timeout 100 '$tmp/plain' report -i '$tmp/ranges.data' \
+		-s srcline,symbol | sed '1,/share/d; s/^[^%]*%[^%]*%  //'"
+}
+
 # The names that are in the recording are used on a machine without the program.
 other_root() {
 	mkdir -p "$tmp/root$tmp" && cp "$tmp/fixed" "$tmp/root$tmp/rooted" || return
@@ -362,7 +433,7 @@ newest
 around it" jit_names map
 }
 
-# An old map of another process with the same id is not used, and none of another user.
+# The map of an older process with the same id, or of another user, is not used.
 maps_of_others() {
 	local pid
 	sleep 1000 >&- 2>&- & pid=$!
@@ -422,29 +493,51 @@ third
 }
 
 # The memory does not depend on the number of functions, or of processes with large maps; files that
-# are too large are not read.
+# are too large, or too large together, are not read.
 large_maps() {
 	local pid pids=() i
-	for i in 1 2 3; do
+	for i in {1..5}; do
 		sleep 1000 >&- 2>&- & pid=$!
 		pids+=("$pid")
 		echo "/tmp/perf-$pid.map" >>"$tmp/leftovers"
-		{ yes '7f0000001000 1 f' | head -c 100M; echo; echo "7f0000002000 10 last$i"; } \
-			>"/tmp/perf-$pid.map"
 		printf '%s\n' "memory $pid 0x7f0000001000" "memory $pid 0x7f0000002001"
 	done >"$tmp/large"
+	for i in 0 1 2; do
+		{ yes '7f0000001000 1 f' | head -c 100M; echo; echo "7f0000002000 10 last$i"; } \
+			>"/tmp/perf-${pids[i]}.map"
+	done
 	(ulimit -v 250000 && "$tmp/replay.plain" "$tmp/large.data" <"$tmp/large")
 	same "f
+last0
 last1
-last2
-last3" eval "jit_names large | sort" || { kill "${pids[@]}"; return 1; }
-	for pid in "${pids[@]:1}"; do
-		: >"/tmp/perf-$pid.map"
-	done
+last2" eval "jit_names large | grep -v 'no symbol' | sort" || { kill "${pids[@]}"; return 1; }
 	truncate -s 2G "/tmp/perf-${pids[0]}.map"
 	"$tmp/replay.plain" "$tmp/large.data" <"$tmp/large" >"$tmp/got" 2>&1
+	for pid in "${pids[@]}"; do
+		truncate -s 250M "/tmp/perf-$pid.map"
+	done
+	"$tmp/replay.plain" "$tmp/large.data" <"$tmp/large" >>"$tmp/got" 2>&1
 	kill "${pids[@]}"
-	same "replay.plain: 1 files of JIT compilers are too large; their names are missing" cat "$tmp/got"
+	same "replay.plain: JIT compilers: 1 file is too large; names are missing
+replay.plain: JIT compilers: 1 file is too large; names are missing" cat "$tmp/got"
+}
+
+# The time does not depend on the product of the numbers of functions and of places.
+slow_maps() {
+	local pid line number fine=true
+	sleep 1000 >&- 2>&- & pid=$!
+	echo "/tmp/perf-$pid.map" >>"$tmp/leftovers"
+	for number in {0..9999}; do
+		echo "memory $pid $((0x7f0000001000 + 16 * number))"
+	done >"$tmp/slow"
+	# These functions contain no place, and all.
+	for line in '0 1 f' '0 ffffffffffff f'; do
+		yes "$line" | head -c 50M >"/tmp/perf-$pid.map"
+		timeout 60 "$tmp/replay.plain" "$tmp/slow.data" <"$tmp/slow" &&
+		same "[no symbol]" eval "jit_names slow | uniq" || fine=false
+	done
+	kill $pid
+	$fine
 }
 
 # Source lines and inlined functions, with the debug information in the program or in a separate
@@ -494,13 +587,16 @@ test_symbols() {
 	check "links to a FIFO, a device and a directory" special_files
 	check "a program that is written during the report" rebuilt
 	check "names of programs that are gone or have changed" kept_names
+	check "names of a program that was deleted before its first tick" deleted_before
 	check "names of a program that was stripped later" stripped_later
 	check "other files with the same path" other_files
 	check "many processes with generated code" many_processes
+	check "names of processes in exec" names_in_exec
 	check "many samples" many_samples
 	check "a large note in a sparse file" large_note
 	check "demangled names of D and Ada, and long ones" mangled_names
 	check "debug information with loops" looping_lines
+	check "debug information with many ranges" many_ranges
 	check "binaries in another directory" other_root
 	check "source lines and inlined functions" source_lines
 	if "$root/selftests/need" debuginfod libdebuginfod1 >/dev/null 2>&1; then
@@ -514,4 +610,5 @@ test_symbols() {
 	check "functions in perf-PID.map of a container" maps_in_namespaces
 	check "functions in jit-PID.dump" dumps
 	check "large files of JIT compilers" large_maps
+	check "files of JIT compilers with many functions at a place" slow_maps
 }

@@ -25,7 +25,7 @@ main(argc, argv)
 		return 1;
 	(void)memset((char *)buff, 0, (int)BUFSIZE);
 
-	/* This call has no effect, and is no error. */
+	/* This call has no effect, and does not fail. */
 	profil(buff, 0, crunch, 077777);
 	(void)crunch();
 	for (i = 0; i < 256; i++)

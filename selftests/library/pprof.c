@@ -1,0 +1,766 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * libprofil-pprof, used by its public header only: programs that profile themselves for pprof
+ *
+ * servers checks in addition that pprof reads the profiles.
+ */
+#include "kselftest_harness.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <zlib.h>
+
+#include <profil/pprof.h>
+
+#include "loop.h"
+#include "pprof.pb-c.h"
+#include "process.h"
+
+#define HZ		1000
+#define SAMPLES		20	/* enough to be sure that the code is sampled */
+#define MESSAGE_MAX	(4U << 20)
+
+/* ---- reading profiles ---- */
+
+/* Returns the message in the file, which the caller frees; NULL if it is no message. */
+static Pprof__Profile *read_message(int fd)
+{
+	static u8 data[MESSAGE_MAX];
+	gzFile file;
+	int len;
+
+	lseek(fd, 0, SEEK_SET);
+	file = gzdopen(dup(fd), "r");
+	len = gzread(file, data, sizeof(data));
+	if (gzclose(file) != Z_OK || len <= 0)
+		return NULL;
+	return pprof__profile__unpack(NULL, len, data);
+}
+
+/* Returns what profil_pprof_write() writes now. */
+static Pprof__Profile *read_profile(struct profil_pprof *profile)
+{
+	int fd = memfd_create("profile", MFD_CLOEXEC);
+	Pprof__Profile *message = profil_pprof_write(profile, fd) ? NULL : read_message(fd);
+
+	close(fd);
+	return message;
+}
+
+static void free_profile(Pprof__Profile *message)
+{
+	pprof__profile__free_unpacked(message, NULL);
+}
+
+static const char *text(const Pprof__Profile *message, int64_t index)
+{
+	return index >= 0 && (size_t)index < message->n_string_table ?
+	       message->string_table[index] : "(bad index)";
+}
+
+static const Pprof__Location *location_of(const Pprof__Profile *message,
+					  const Pprof__Sample *sample)
+{
+	for (size_t i = 0; i < message->n_location; i++)
+		if (message->location[i]->id == sample->location_id[0])
+			return message->location[i];
+	return NULL;
+}
+
+static const Pprof__Mapping *mapping_of(const Pprof__Profile *message, u64 address)
+{
+	for (size_t i = 0; i < message->n_mapping; i++)
+		if (message->mapping[i]->memory_start <= address &&
+		    address < message->mapping[i]->memory_limit)
+			return message->mapping[i];
+	return NULL;
+}
+
+static bool has_label(const Pprof__Profile *message, const Pprof__Sample *sample, const char *key,
+		      const char *value)
+{
+	for (size_t i = 0; i < sample->n_label; i++)
+		if (!strcmp(text(message, sample->label[i]->key), key))
+			return !strcmp(text(message, sample->label[i]->str), value);
+	return false;
+}
+
+/* Returns the number of samples in [@start, @end), of one thread unless @thread is NULL. */
+static u64 samples_in(const Pprof__Profile *message, u64 start, u64 end, const char *thread)
+{
+	const Pprof__Location *location;
+	u64 sum = 0;
+
+	for (size_t i = 0; message && i < message->n_sample; i++) {
+		location = location_of(message, message->sample[i]);
+		if (location && location->address >= start && location->address < end &&
+		    (!thread || has_label(message, message->sample[i], "thread", thread)))
+			sum += message->sample[i]->value[0];
+	}
+	return sum;
+}
+
+static u64 samples_in_loop(const Pprof__Profile *message, unsigned int i, const char *thread)
+{
+	return samples_in(message, loop_at(i), loop_at(i) + LOOP_BLOCK, thread);
+}
+
+/* Returns the number of samples in functions with this name. */
+static u64 samples_named(const Pprof__Profile *message, const char *name)
+{
+	const Pprof__Location *location;
+	u64 sum = 0;
+
+	for (size_t i = 0; i < message->n_sample; i++) {
+		location = location_of(message, message->sample[i]);
+		for (size_t j = 0; location && location->n_line && j < message->n_function; j++)
+			if (message->function[j]->id == location->line[0]->function_id &&
+			    !strcmp(text(message, message->function[j]->name), name))
+				sum += message->sample[i]->value[0];
+	}
+	return sum;
+}
+
+/* Reads the numbers in the first comment: ticks, lost, missed, expected. */
+static bool read_comment(const Pprof__Profile *message, unsigned long long numbers[4])
+{
+	return message->n_comment &&
+	       sscanf(text(message, message->comment[0]),
+		      "%llu ticks, %llu lost, %llu missed, %llu expected", &numbers[0],
+		      &numbers[1], &numbers[2], &numbers[3]) == 4;
+}
+
+static bool has_samples(struct profil_pprof *profile, u64 start, u64 end, const char *thread)
+{
+	Pprof__Profile *message = read_profile(profile);
+	const bool enough = samples_in(message, start, end, thread) >= SAMPLES;
+
+	if (message)
+		free_profile(message);
+	return enough;
+}
+
+/* Runs loop @i until the profile has samples of it. */
+static bool burn_loop(struct profil_pprof *profile, unsigned int i)
+{
+	return loop_until(i, has_samples(profile, loop_at(i), loop_at(i) + LOOP_BLOCK, NULL));
+}
+
+/* Returns the number of open descriptors. */
+static unsigned int nr_descriptors(void)
+{
+	unsigned int nr = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		nr += fcntl(fd, F_GETFD) >= 0;
+	return nr;
+}
+
+FIXTURE(pprof) {
+	struct profil_pprof *profile;
+	struct profil_query query;
+	unsigned int nr_descriptors;
+};
+
+FIXTURE_SETUP(pprof)
+{
+	ASSERT_EQ(0, device_query(&self->query));
+	self->nr_descriptors = nr_descriptors();
+	self->profile = profil_pprof_start(HZ);
+	ASSERT_NE(NULL, self->profile);
+}
+
+FIXTURE_TEARDOWN(pprof)
+{
+	errno = 12345;
+	profil_pprof_stop(self->profile);
+	EXPECT_EQ(12345, errno);
+	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(self->nr_descriptors, nr_descriptors());
+}
+
+/* ---- the message ---- */
+
+TEST_F(pprof, samples_are_in_the_code_that_runs)
+{
+	unsigned long long numbers[4] = {};
+	Pprof__Profile *message;
+	u64 all = 0, cpu = 0;
+
+	ASSERT_TRUE(burn_loop(self->profile, 3));
+	message = read_profile(self->profile);
+	ASSERT_NE(NULL, message);
+	EXPECT_LE(SAMPLES, samples_in_loop(message, 3, NULL));
+	EXPECT_EQ(0, samples_in_loop(message, 2, NULL));
+	for (size_t i = 0; i < message->n_sample; i++) {
+		ASSERT_EQ(2, message->sample[i]->n_value);
+		ASSERT_EQ(1, message->sample[i]->n_location_id);
+		ASSERT_NE(NULL, location_of(message, message->sample[i]));
+		EXPECT_LT(0, message->sample[i]->value[0]);
+		EXPECT_LE(message->sample[i]->value[0] * message->period,
+			  message->sample[i]->value[1]);
+		EXPECT_TRUE(has_label(message, message->sample[i], "mode", "user") ||
+			    has_label(message, message->sample[i], "mode", "system"));
+		all += message->sample[i]->value[0];
+		cpu += message->sample[i]->value[1];
+	}
+	EXPECT_TRUE(read_comment(message, numbers));
+	EXPECT_EQ(all, numbers[0]);
+	EXPECT_EQ(0, numbers[1]);
+	EXPECT_EQ(1, message->n_comment);
+	/* The statistics are older than the last samples. */
+	EXPECT_LE((all + numbers[2]) * message->period, cpu + 2 * message->period);
+	free_profile(message);
+}
+
+TEST_F(pprof, types_period_and_times)
+{
+	const u64 now = cpu_ns(CLOCK_REALTIME);
+	Pprof__Profile *message;
+
+	ASSERT_TRUE(burn_loop(self->profile, 0));
+	message = read_profile(self->profile);
+	ASSERT_NE(NULL, message);
+	EXPECT_STREQ("", text(message, 0));
+	ASSERT_EQ(2, message->n_sample_type);
+	EXPECT_STREQ("samples", text(message, message->sample_type[0]->type));
+	EXPECT_STREQ("count", text(message, message->sample_type[0]->unit));
+	EXPECT_STREQ("cpu", text(message, message->sample_type[1]->type));
+	EXPECT_STREQ("nanoseconds", text(message, message->sample_type[1]->unit));
+	ASSERT_NE(NULL, message->period_type);
+	EXPECT_STREQ("cpu", text(message, message->period_type->type));
+	EXPECT_STREQ("nanoseconds", text(message, message->period_type->unit));
+	EXPECT_EQ(1000000000 / HZ, message->period);
+	EXPECT_GE(now, message->time_nanos);
+	EXPECT_LT(now - 60000000000ULL, message->time_nanos);
+	EXPECT_LE(now, message->time_nanos + message->duration_nanos);
+	EXPECT_LT(SAMPLES * message->period / 4, message->duration_nanos);
+	free_profile(message);
+}
+
+/* The mapping leads from an address to the same code in the file. */
+TEST_F(pprof, mappings_lead_to_the_file)
+{
+	char program[PATH_MAX] = "", command[2 * PATH_MAX], build_id[128] = "";
+	const Pprof__Mapping *mapping;
+	Pprof__Profile *message;
+	u8 code[LOOP_BLOCK];
+	FILE *output;
+	int fd;
+
+	ASSERT_LT(0, readlink("/proc/self/exe", program, sizeof(program) - 1));
+	ASSERT_TRUE(burn_loop(self->profile, 1));
+	message = read_profile(self->profile);
+	ASSERT_NE(NULL, message);
+	mapping = mapping_of(message, loop_at(1));
+	ASSERT_NE(NULL, mapping);
+	EXPECT_EQ(message->mapping[0], mapping);
+	EXPECT_STREQ(program, text(message, mapping->filename));
+	EXPECT_FALSE(mapping->has_functions);
+
+	fd = open(program, O_RDONLY | O_CLOEXEC);
+	ASSERT_EQ(sizeof(code), pread(fd, code, sizeof(code), loop_at(1) - mapping->memory_start +
+				      mapping->file_offset));
+	close(fd);
+	EXPECT_EQ(0, memcmp(code, (void *)(uintptr_t)loop_at(1), sizeof(code)));
+
+	snprintf(command, sizeof(command), "readelf -n %s | sed -n 's/.*Build ID: //p'", program);
+	output = popen(command, "re");
+	ASSERT_NE(NULL, output);
+	EXPECT_EQ(1, fscanf(output, "%127s", build_id));
+	pclose(output);
+	EXPECT_STREQ(build_id, text(message, mapping->build_id));
+	free_profile(message);
+}
+
+/* Functions of libraries have their names, if they are exported. */
+TEST_F(pprof, exported_functions_have_names)
+{
+	static u8 zeros[1 << 20];
+	Pprof__Profile *message;
+	u64 named;
+
+	do {
+		for (unsigned int i = 0; i < 20; i++)
+			ASSERT_NE(0, adler32(1, zeros, sizeof(zeros)));
+		message = read_profile(self->profile);
+		ASSERT_NE(NULL, message);
+		named = samples_named(message, "adler32_z");
+		free_profile(message);
+	} while (named < SAMPLES);
+}
+
+TEST_F(pprof, code_without_a_file_is_sampled)
+{
+	const size_t size = 4096;
+	u8 *code = mmap(NULL, size, PROT_READ | PROT_WRITE | PROT_EXEC,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const Pprof__Mapping *mapping;
+	Pprof__Profile *message;
+
+	ASSERT_NE(MAP_FAILED, code);
+	memcpy(code, loops_text, LOOP_SIZE);
+	while (!has_samples(self->profile, addr(code), addr(code) + LOOP_SIZE, NULL))
+		((void (*)(unsigned long))(uintptr_t)code)(LOOP_BURST);
+	message = read_profile(self->profile);
+	ASSERT_NE(NULL, message);
+	mapping = mapping_of(message, addr(code));
+	ASSERT_NE(NULL, mapping);
+	EXPECT_STREQ("[anon]", text(message, mapping->filename));
+	EXPECT_STREQ("", text(message, mapping->build_id));
+	EXPECT_EQ(0, mapping->file_offset);
+	free_profile(message);
+	munmap(code, size);
+}
+
+/* ---- threads ---- */
+
+static atomic_bool threads_end;
+
+/* The names of the threads that run the loops. One is malformed UTF-8. */
+static const char *const thread_names[] = { "one", "two", "three", "\xc3\xa4\xff" };
+static const char *const written_names[] = { "one", "two", "three", "\xc3\xa4?" };
+
+static void *run_loop(void *data)
+{
+	const unsigned int i = (uintptr_t)data;
+
+	prctl(PR_SET_NAME, thread_names[i]);
+	while (!threads_end)
+		loop_run(i, LOOP_BURST);
+	return NULL;
+}
+
+/* Two threads exist when the profile starts. */
+TEST_F(pprof, all_threads_are_sampled)
+{
+	const unsigned int nr = ARRAY_SIZE(thread_names);
+	struct profil_pprof *profile = NULL;
+	Pprof__Profile *message;
+	pthread_t threads[nr];
+
+	for (uintptr_t i = 0; i < nr; i++) {
+		if (i == 2)
+			profile = profil_pprof_start(HZ);
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, run_loop, (void *)i));
+	}
+	ASSERT_NE(NULL, profile);
+	for (unsigned int i = 0; i < nr; i++)
+		EXPECT_TRUE(await(has_samples(profile, loop_at(i), loop_at(i) + LOOP_BLOCK,
+					      written_names[i])));
+	threads_end = true;
+	for (unsigned int i = 0; i < nr; i++)
+		pthread_join(threads[i], NULL);
+	message = read_profile(profile);
+	ASSERT_NE(NULL, message);
+	EXPECT_EQ(0, samples_in_loop(message, 0, "two"));
+	EXPECT_EQ(0, samples_in_loop(message, 1, "one"));
+	free_profile(message);
+	profil_pprof_stop(profile);
+}
+
+TEST_F(pprof, the_thread_of_the_library_blocks_all_signals)
+{
+	DIR *dir = opendir("/proc/self/task");
+	char path[PATH_MAX], line[256];
+	unsigned long long mask;
+	struct dirent *entry;
+	unsigned int nr = 0;
+	FILE *status;
+
+	ASSERT_NE(NULL, dir);
+	while ((entry = readdir(dir))) {
+		if (atoi(entry->d_name) <= 0 || atoi(entry->d_name) == getpid())
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
+		status = fopen(path, "re");
+		ASSERT_NE(NULL, status);
+		for (mask = 0; fgets(line, sizeof(line), status);)
+			sscanf(line, "SigBlk: %llx", &mask);
+		fclose(status);
+		for (int sig = SIGHUP; sig <= SIGUSR2; sig++)
+			EXPECT_EQ(sig != SIGKILL, mask >> (sig - 1) & 1);
+		nr++;
+	}
+	closedir(dir);
+	EXPECT_EQ(1, nr);
+}
+
+#define USES	20U
+
+struct use {
+	int fd;
+	unsigned int failed;
+	unsigned int busy;
+};
+
+static void *use_profiles(void *data)
+{
+	struct use *use = data;
+
+	for (unsigned int i = 0; i < USES; i++) {
+		struct profil_pprof *profile = profil_pprof_start(HZ);
+
+		if (!profile) {
+			use->busy += errno == EBUSY;
+			use->failed += errno != EBUSY;
+			continue;
+		}
+		loop_run(4, LOOP_BURST);
+		use->failed += profil_pprof_write(profile, use->fd) != 0;
+		profil_pprof_stop(profile);
+	}
+	return NULL;
+}
+
+/* Another profile is written at the same time, and processes are forked. */
+TEST_F_TIMEOUT(pprof, threads_can_use_profiles_at_the_same_time, 120)
+{
+	struct use uses[4] = {};
+	pthread_t threads[ARRAY_SIZE(uses)];
+	unsigned int busy = 0;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(uses); i++) {
+		uses[i].fd = memfd_create("profile", MFD_CLOEXEC);
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, use_profiles, &uses[i]));
+	}
+	for (unsigned int i = 0; i < USES; i++) {
+		Pprof__Profile *message = read_profile(self->profile);
+		pid_t child = fork();
+
+		if (!child) {
+			profil_pprof_stop(self->profile);
+			_exit(0);
+		}
+		EXPECT_EQ(0, status_of(child));
+		EXPECT_NE(NULL, message);
+		if (message)
+			free_profile(message);
+	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(uses); i++) {
+		pthread_join(threads[i], NULL);
+		close(uses[i].fd);
+		EXPECT_EQ(0, uses[i].failed);
+		busy += uses[i].busy;
+	}
+	EXPECT_GT(USES * ARRAY_SIZE(uses), busy);
+}
+
+/* ---- several profiles ---- */
+
+TEST_F(pprof, several_profiles_are_independent)
+{
+	struct profil_pprof *other;
+	Pprof__Profile *message;
+
+	ASSERT_TRUE(burn_loop(self->profile, 0));
+	other = profil_pprof_start(HZ / 2);
+	ASSERT_NE(NULL, other);
+	ASSERT_TRUE(burn_loop(other, 1));
+	message = read_profile(other);
+	ASSERT_NE(NULL, message);
+	EXPECT_EQ(2000000000 / HZ, message->period);
+	EXPECT_EQ(0, samples_in_loop(message, 0, NULL));
+	free_profile(message);
+	profil_pprof_stop(other);
+	ASSERT_TRUE(burn_loop(self->profile, 2));
+	message = read_profile(self->profile);
+	ASSERT_NE(NULL, message);
+	for (unsigned int i = 0; i < 3; i++)
+		EXPECT_LE(SAMPLES / 2, samples_in_loop(message, i, NULL));
+	free_profile(message);
+}
+
+TEST_F(pprof, one_profile_more_than_the_limit_is_EBUSY)
+{
+	const unsigned int max = self->query.max_clocked;
+	struct profil_pprof *profiles[max], *ticks;
+
+	for (unsigned int i = 1; i < max; i++) {
+		profiles[i] = profil_pprof_start(HZ);
+		ASSERT_NE(NULL, profiles[i]);
+	}
+	EXPECT_EQ(NULL, profil_pprof_start(HZ));
+	EXPECT_EQ(EBUSY, errno);
+	/* This limit is not for the ticks of the scheduler. */
+	ticks = profil_pprof_start(0);
+	EXPECT_NE(NULL, ticks);
+	profil_pprof_stop(ticks);
+	profil_pprof_stop(profiles[1]);
+	profiles[1] = profil_pprof_start(HZ);
+	EXPECT_NE(NULL, profiles[1]);
+	for (unsigned int i = 1; i < max; i++) {
+		EXPECT_TRUE(burn_loop(profiles[i], i));
+		profil_pprof_stop(profiles[i]);
+	}
+}
+
+TEST_F(pprof, with_0_hz_the_clock_is_the_scheduler_tick)
+{
+	struct profil_pprof *profile = profil_pprof_start(0);
+	Pprof__Profile *message;
+
+	ASSERT_NE(NULL, profile);
+	EXPECT_TRUE(burn_loop(profile, 0));
+	message = read_profile(profile);
+	ASSERT_NE(NULL, message);
+	EXPECT_EQ(self->query.tick_ns, message->period);
+	free_profile(message);
+	profil_pprof_stop(profile);
+}
+
+/* ---- errors ---- */
+
+TEST_F(pprof, wrong_rates_are_EINVAL)
+{
+	const unsigned int rates[] = { 100001, 1000000000, 1000000001, UINT_MAX };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(rates); i++) {
+		EXPECT_EQ(NULL, profil_pprof_start(rates[i]));
+		EXPECT_EQ(EINVAL, errno);
+	}
+	profil_pprof_stop(NULL);
+}
+
+/* An ordinary user may not sample as often as root, and is bound by RLIMIT_MEMLOCK. */
+static int child_is_limited(void)
+{
+	const struct rlimit none = { 0, 0 };
+	struct profil_pprof *profile;
+
+	MUST(!setresuid(1000, 1000, 1000));
+	profile = profil_pprof_start(1000);
+	MUST(profile);
+	MUST(burn_loop(profile, 0));
+	profil_pprof_stop(profile);
+	MUST(!profil_pprof_start(50000) && errno == EPERM);
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &none));
+	MUST(!profil_pprof_start(1000) && errno == EPERM);
+	return 0;
+}
+
+TEST_F(pprof, limits_of_ordinary_users_are_EPERM)
+{
+	if (getuid())
+		SKIP(return, "needs root");
+	EXPECT_EQ(0, status_in_child(child_is_limited));
+}
+
+TEST_F(pprof, errors_of_the_descriptor_are_those_of_write)
+{
+	int fds[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	signal(SIGPIPE, SIG_IGN);
+	ASSERT_EQ(0, pipe2(fds, O_CLOEXEC));
+	close(fds[0]);
+	EXPECT_EQ(-1, profil_pprof_write(self->profile, fds[1]));
+	EXPECT_EQ(EPIPE, errno);
+	close(fds[1]);
+	EXPECT_EQ(-1, profil_pprof_write(self->profile, -1));
+	EXPECT_EQ(EBADF, errno);
+	EXPECT_EQ(-1, profil_pprof_write(self->profile, null));
+	EXPECT_EQ(EBADF, errno);
+	close(null);
+	/* The profile continues. */
+	EXPECT_TRUE(burn_loop(self->profile, 0));
+}
+
+static void *copy_slowly(void *data)
+{
+	int *fds = data;
+	char bytes[16];
+	ssize_t len;
+
+	while ((len = read(fds[0], bytes, sizeof(bytes))) > 0) {
+		if (write(fds[2], bytes, len) != len)
+			return data;
+		usleep(1000);
+	}
+	return NULL;
+}
+
+/* The pipe has room for a part of the message only. */
+TEST_F(pprof, write_waits_until_a_nonblocking_descriptor_can_be_written)
+{
+	static char full[1 << 16];
+	Pprof__Profile *message;
+	pthread_t reader;
+	void *failed;
+	int fds[3];
+
+	ASSERT_TRUE(burn_loop(self->profile, 0));
+	ASSERT_EQ(0, pipe2(fds, O_CLOEXEC));
+	ASSERT_EQ(0, fcntl(fds[1], F_SETFL, O_NONBLOCK));
+	fds[2] = memfd_create("profile", MFD_CLOEXEC);
+	ASSERT_EQ(4096, fcntl(fds[1], F_SETPIPE_SZ, 4096));
+	ASSERT_EQ(4096, write(fds[1], full, sizeof(full)));
+	ASSERT_EQ(0, pthread_create(&reader, NULL, copy_slowly, fds));
+	EXPECT_EQ(0, profil_pprof_write(self->profile, fds[1]));
+	close(fds[1]);
+	pthread_join(reader, &failed);
+	EXPECT_EQ(NULL, failed);
+	close(fds[0]);
+	/* The message is after the bytes that filled the pipe. */
+	fds[0] = memfd_create("message", MFD_CLOEXEC);
+	lseek(fds[2], 4096, SEEK_SET);
+	while (sendfile(fds[0], fds[2], NULL, 4096) > 0)
+		;
+	message = read_message(fds[0]);
+	ASSERT_NE(NULL, message);
+	EXPECT_LE(SAMPLES, samples_in_loop(message, 0, NULL));
+	free_profile(message);
+	close(fds[0]);
+	close(fds[2]);
+}
+
+/* Returns the highest descriptor of a session. */
+static int last_session(void)
+{
+	char path[64], link[64];
+	ssize_t len;
+	int fd;
+
+	for (fd = 255; fd >= 0; fd--) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		len = readlink(path, link, sizeof(link) - 1);
+		link[len > 0 ? len : 0] = '\0';
+		if (!strncmp(link, "anon_inode:[profil", 18))
+			break;
+	}
+	return fd;
+}
+
+/* The library does not read from a file that has got the number of its descriptor. */
+TEST_F(pprof, a_profile_whose_descriptor_was_closed_is_EBADF_or_ENOTTY)
+{
+	struct profil_pprof *profile = profil_pprof_start(HZ);
+	const int fd = last_session();
+	char byte;
+	int file;
+
+	ASSERT_NE(NULL, profile);
+	ASSERT_LE(0, fd);
+	close(fd);
+	EXPECT_EQ(-1, profil_pprof_write(profile, 1));
+	EXPECT_EQ(EBADF, errno);
+	file = memfd_create("file", MFD_CLOEXEC);
+	ASSERT_EQ(1, write(file, "x", 1));
+	ASSERT_EQ(0, lseek(file, 0, SEEK_SET));
+	if (file != fd) {
+		ASSERT_EQ(fd, dup2(file, fd));
+		close(file);
+	}
+	EXPECT_EQ(-1, profil_pprof_write(profile, 1));
+	EXPECT_EQ(ENOTTY, errno);
+	profil_pprof_stop(profile);
+	EXPECT_EQ(1, read(fd, &byte, 1));
+	close(fd);
+}
+
+/* ---- fork ---- */
+
+static struct profil_pprof *parents;
+
+/* The child waits for the end of its standard input. */
+static int child_has_no_profile(void)
+{
+	struct profil_pprof *own;
+	char byte;
+
+	MUST(profil_pprof_write(parents, 1) && errno == ENODEV);
+	own = profil_pprof_start(HZ);
+	MUST(own);
+	MUST(burn_loop(own, 6));
+	profil_pprof_stop(own);
+	MUST(read(0, &byte, 1) == 0);
+	profil_pprof_stop(parents);
+	MUST(!locked_bytes());
+	return 0;
+}
+
+/* The child keeps nothing of the profile: the limit of profiles is as if there were no child. */
+TEST_F(pprof, a_fork_has_no_effect_on_the_profile)
+{
+	const unsigned int max = self->query.max_clocked;
+	struct profil_pprof *profiles[max];
+	Pprof__Profile *message;
+	pid_t child;
+	int fds[2];
+
+	parents = profil_pprof_start(HZ);
+	ASSERT_NE(NULL, parents);
+	ASSERT_EQ(0, pipe2(fds, O_CLOEXEC));
+	child = fork();
+	if (!child) {
+		dup2(fds[0], 0);
+		close(fds[1]);
+		_exit(child_has_no_profile());
+	}
+	EXPECT_TRUE(burn_loop(parents, 5));
+	message = read_profile(parents);
+	ASSERT_NE(NULL, message);
+	EXPECT_EQ(0, samples_in_loop(message, 6, NULL));
+	free_profile(message);
+	profil_pprof_stop(parents);
+	for (unsigned int i = 1; i < max; i++) {
+		profiles[i] = profil_pprof_start(HZ);
+		EXPECT_NE(NULL, profiles[i]);
+	}
+	for (unsigned int i = 1; i < max; i++)
+		profil_pprof_stop(profiles[i]);
+	close(fds[1]);
+	EXPECT_EQ(0, status_of(child));
+	close(fds[0]);
+}
+
+/* ---- lost ticks ---- */
+
+/* Runs after the handler of the library, which has been registered later. */
+static void delay_fork(void)
+{
+	loop_spend(7, 6000, 1000000000 / HZ);
+}
+
+/*
+ * During a fork nobody reads the records, so that the kernel has no room for more in the end. Each
+ * test has a process of its own, in which the library's handler is registered after ours.
+ */
+TEST(ticks_that_were_lost_are_in_the_comments)
+{
+	unsigned long long numbers[4] = {};
+	struct profil_pprof *profile;
+	Pprof__Profile *message;
+	char expected[80];
+	u64 all = 0;
+	pid_t child;
+
+	ASSERT_EQ(0, pthread_atfork(delay_fork, NULL, NULL));
+	profile = profil_pprof_start(HZ);
+	ASSERT_NE(NULL, profile);
+	child = fork();
+	if (!child)
+		_exit(0);
+	EXPECT_EQ(0, status_of(child));
+	message = read_profile(profile);
+	ASSERT_NE(NULL, message);
+	ASSERT_TRUE(read_comment(message, numbers));
+	for (size_t i = 0; i < message->n_sample; i++)
+		all += message->sample[i]->value[0];
+	EXPECT_LT(100, numbers[1]);
+	EXPECT_EQ(all, numbers[0] - numbers[1]);
+	ASSERT_EQ(2, message->n_comment);
+	snprintf(expected, sizeof(expected), "warning: %llu of %llu ticks (%.2f%%) were lost",
+		 numbers[1], numbers[0], 100.0 * numbers[1] / numbers[0]);
+	EXPECT_STREQ(expected, text(message, message->comment[1]));
+	free_profile(message);
+	profil_pprof_stop(profile);
+}
+
+TEST_HARNESS_MAIN
