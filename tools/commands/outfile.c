@@ -28,7 +28,10 @@ bool outfile_check(const struct outfile *file, const char *input)
 	return false;
 }
 
-/* A FIFO or a device is opened. Returns NULL with errno set if that is not possible. */
+/*
+ * Opens the output. A regular file has a temporary name until it is complete, so that an error
+ * leaves no incomplete profile. Returns NULL with errno set on failure.
+ */
 static FILE *open_output(struct outfile *file)
 {
 	struct stat st;

@@ -25,10 +25,7 @@ void outfile_set_path(struct outfile *file, const char *path);
 /* Prints an error message and returns false if this is the file @input, which would be lost. */
 bool outfile_check(const struct outfile *file, const char *input);
 
-/*
- * Writes the rows. A regular file is replaced when it is complete, so that no part of a profile
- * remains after an error. Returns false after an error message.
- */
+/* Writes the rows. Returns false after an error message; then a regular file has not changed. */
 bool outfile_write(struct outfile *file, const struct output_format *format,
 		   const struct rows *rows);
 

@@ -206,8 +206,8 @@ struct group {
 /**
  * struct groups - Groups of parts
  * @compare: Sorts the parts.
- * @differ: Whether two parts are of different groups.
- * @has: Whether a part is in a group.
+ * @differ: Returns 0 if two parts are of the same group.
+ * @has: Returns true if a part is in a group.
  * @parts: The parts, sorted.
  * @groups: The groups; those with the most ticks first.
  */
@@ -454,7 +454,7 @@ static const char *write_html(FILE *out, const struct rows *rows)
 
 const struct output_format output_html = {
 	.name = "html",
-	.about = "a page for a browser: see \"profil report --html\"",
+	.about = "web browsers",
 	.lines = true,
 	.keep_parts = true,
 	.write = write_html,
