@@ -108,10 +108,16 @@ html_table() {
 		write("#filter", "none")
 		same(table(), [])
 	END
-	browse html -s mode,comm --comm 'w*' <<-'END'
+	browse html -s mode,comm --comm 'w*' <<-'END' || return
 		same(texts("#titles button")[3:], ["mode", "command"])
 		same(table(), report("-s", "mode,comm", "--comm", "w*"))
 		assert "only --comm w*: 251 of 901 ticks" in text("#about")
+	END
+	browse html -s time,dso <<-'END'
+		same(texts("#titles button")[3:], ["second", "binary"])
+		rows = report("-s", "time,dso")
+		same(table(), rows)
+		same(sorted({row[3] for row in rows}), ["0", "1", "2"])
 	END
 }
 
