@@ -79,7 +79,7 @@ offset() {
 sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
 flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tools" -I"$tmp" -I"$root/userlib" -I"$root/uapi")
 sources=("$tools"/recording/{accounting,format,recording}.c "$tools"/{output,symbols}/*.c
-	"$tools"/commands/{annotate,command,diff,export,input,report}.c
+	"$tools"/commands/{annotate,command,diff,export,input,outfile,report}.c
 	"$root/userlib/pprof/message.c" "$tmp/pprof.pb-c.c")
 main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")
 libs=(-ldw -lelf -liberty -lz -l:libprotobuf-c.a -lm)

@@ -4,18 +4,13 @@
  */
 #define _GNU_SOURCE
 #include <err.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <libiberty/libiberty.h>
-
 #include "commands/input.h"
-#include "output/output.h"
+#include "commands/outfile.h"
 
 static const struct output_format *const formats[] = {
 	&output_pprof,
@@ -31,16 +26,10 @@ static const struct output_format *const formats[] = {
 
 #define NR_FORMATS (sizeof(formats) / sizeof(*formats))
 
-/**
- * struct export - The options, and the state of the output
- * @path: The file to write; NULL is standard output.
- * @temporary: The name of a new file until it is complete; or NULL.
- */
 struct export {
 	struct input input;
 	const struct output_format *format;
-	const char *path;
-	char *temporary;
+	struct outfile file;
 };
 
 static struct command_word format_word(size_t index)
@@ -67,19 +56,8 @@ static bool set_format(const struct command_setting *setting)
 
 static bool set_output(const struct command_setting *setting)
 {
-	const char **path = setting->member;
-
-	*path = strcmp(setting->value, "-") ? setting->value : NULL;
+	outfile_set_path(setting->member, setting->value);
 	return true;
-}
-
-/* Returns true if the output is the file that is read: its contents would be lost. */
-static bool is_input(const struct export *export)
-{
-	struct stat in, out;
-
-	return export->path && !stat(export->path, &out) && !stat(export->input.path, &in) &&
-	       in.st_dev == out.st_dev && in.st_ino == out.st_ino;
 }
 
 /* Returns the exit status, or -1 if the command shall continue. */
@@ -95,75 +73,13 @@ static int parse_options(int argc, char **argv, struct export *export)
 		warnx("--format is missing; \"profil export --help\" lists the formats");
 		return COMMAND_USAGE;
 	}
-	if (is_input(export)) {
-		warnx("%s: the output is the recording", export->path);
+	if (!outfile_check(&export->file, export->input.path))
 		return COMMAND_USAGE;
-	}
-	if (export->format->is_binary && !export->path && isatty(STDOUT_FILENO)) {
+	if (export->format->is_binary && !export->file.path && isatty(STDOUT_FILENO)) {
 		warnx("a terminal cannot show the format %s; use -o", export->format->name);
 		return COMMAND_USAGE;
 	}
 	return -1;
-}
-
-/* ---- the output ---- */
-
-/*
- * Opens the output. A regular file has a temporary name until it is complete, so that an error
- * leaves no incomplete profile. Returns NULL with errno set on failure.
- */
-static FILE *open_output(struct export *export)
-{
-	struct stat st;
-	int fd;
-
-	if (!export->path) {
-		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
-	} else if (!lstat(export->path, &st) && !S_ISREG(st.st_mode)) {
-		fd = open(export->path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-	} else {
-		export->temporary = xasprintf("%s.XXXXXX", export->path);
-		fd = mkostemp(export->temporary, O_CLOEXEC);
-	}
-	return fd < 0 ? NULL : fdopen(fd, "w");
-}
-
-/* Closes the file, and gives it its name if @done. Returns false with errno set. */
-static bool close_output(struct export *export, FILE *out, bool done)
-{
-	int error = 0;
-
-	if (ferror(out))
-		error = errno ?: EIO;
-	if (fclose(out) && !error)
-		error = errno;
-	if (done && !error && export->temporary && rename(export->temporary, export->path))
-		error = errno;
-	if ((!done || error) && export->temporary)
-		unlink(export->temporary);
-	errno = error;
-	return !error;
-}
-
-/* Writes the rows. Returns false after an error message. */
-static bool write_rows(struct export *export)
-{
-	const char *path = export->path ?: "standard output", *reason;
-	FILE *out = open_output(export);
-
-	if (!out) {
-		warn("%s", path);
-		return false;
-	}
-	errno = 0;
-	reason = export->format->write(out, &export->input.rows);
-	if (!close_output(export, out, !reason)) {
-		warn("%s", path);
-		return false;
-	}
-	if (reason)
-		warnx("%s", reason);
-	return !reason;
 }
 
 /* Gets the rows that the format needs. */
@@ -189,13 +105,13 @@ static int run(int argc, char **argv)
 		/* The write then fails, and its error is reported. */
 		signal(SIGPIPE, SIG_IGN);
 		status = COMMAND_FAILED;
-		if (read_rows(&export) && write_rows(&export)) {
+		if (read_rows(&export) &&
+		    outfile_write(&export.file, export.format, &export.input.rows)) {
 			output_warnings(stderr, export.input.recording);
 			status = 0;
 		}
 	}
 	input_free(&export.input);
-	free(export.temporary);
 	return status;
 }
 
@@ -204,7 +120,7 @@ static const struct command_option options[] = {
 	  .set = set_format, .offset = offsetof(struct export, format), .word = format_word },
 	{ .name = "output", .letter = 'o', .value = "FILE",
 	  .help = "write FILE; - is standard output, the default",
-	  .set = set_output, .offset = offsetof(struct export, path) },
+	  .set = set_output, .offset = offsetof(struct export, file) },
 	INPUT_OPTIONS(struct export),
 	COMMAND_HELP
 };

@@ -4,18 +4,21 @@
  */
 #define _GNU_SOURCE
 #include <err.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands/input.h"
-#include "output/output.h"
+#include "commands/outfile.h"
 
 struct report {
 	struct input input;
 	struct output_options options;
 	bool no_pager;
 	bool csv;
+	const struct output_format *format;
+	struct outfile file;
 };
 
 /* Appends a key to the columns. The symbol is always the last column, because it is the widest. */
@@ -69,6 +72,33 @@ static bool set_keys(const struct command_setting *setting)
 	return true;
 }
 
+static bool set_html(const struct command_setting *setting)
+{
+	struct report *report = setting->member;
+
+	report->format = &output_html;
+	outfile_set_path(&report->file, setting->value);
+	return true;
+}
+
+/* Returns the exit status, or -1 if the command shall continue. */
+static int parse_options(int argc, char **argv, struct report *report)
+{
+	int status = command_parse(&command_report, argc, argv, report);
+
+	if (status >= 0)
+		return status;
+	if (!input_check_options(&report->input, argc, argv))
+		return COMMAND_USAGE;
+	if (report->format && (report->csv || report->options.lines)) {
+		warnx("--html and %s exclude each other", report->csv ? "--csv" : "-n");
+		return COMMAND_USAGE;
+	}
+	if (!outfile_check(&report->file, report->input.path))
+		return COMMAND_USAGE;
+	return -1;
+}
+
 /* Prints the report. Returns false if it cannot be written. */
 static bool print_report(struct report *report)
 {
@@ -90,6 +120,24 @@ static bool print_report(struct report *report)
 	return done;
 }
 
+/* Writes the report in the format. Returns false after an error message. */
+static bool write_report(struct report *report)
+{
+	struct input *input = &report->input;
+
+	input->rows.lines = report->format->lines;
+	input->rows.keep_parts = report->format->keep_parts;
+	input->filter.keep_cpus |= report->format->keep_parts;
+	input->filter.keep_times = report->format->keep_parts;
+	/* The write then fails, and its error is reported. */
+	signal(SIGPIPE, SIG_IGN);
+	if (!input_read(input) || !input_check_rows(input) ||
+	    !outfile_write(&report->file, report->format, &input->rows))
+		return false;
+	output_warnings(stderr, input->recording);
+	return true;
+}
+
 static int run(int argc, char **argv)
 {
 	struct report report = { .input = INPUT_INIT };
@@ -98,10 +146,10 @@ static int run(int argc, char **argv)
 
 	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_DSO];
 	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_SYMBOL];
-	status = command_parse(&command_report, argc, argv, &report);
-	if (status < 0 && !input_check_options(&report.input, argc, argv))
-		status = COMMAND_USAGE;
-	if (status < 0) {
+	status = parse_options(argc, argv, &report);
+	if (status < 0 && report.format) {
+		status = write_report(&report) ? 0 : COMMAND_FAILED;
+	} else if (status < 0) {
 		status = COMMAND_FAILED;
 		if (input_read(&report.input) && print_report(&report) &&
 		    input_check_rows(&report.input))
@@ -126,6 +174,8 @@ static const struct command_option options[] = {
 	  .set = command_set_true, .offset = offsetof(struct report, no_pager) },
 	{ .name = "csv", .help = "print comma-separated values",
 	  .set = command_set_true, .offset = offsetof(struct report, csv) },
+	{ .name = "html", .value = "FILE", .help = "write a page for a browser; - is standard output",
+	  .set = set_html },
 	{ .name = "verbose", .letter = 'v', .help = "print how all ticks were counted",
 	  .set = command_set_true, .offset = offsetof(struct report, options.verbose) },
 	COMMAND_HELP

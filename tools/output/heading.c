@@ -58,9 +58,23 @@ void output_warnings(FILE *out, const struct recording *recording)
 		   "were missed;\n  shares can be wrong by more than the +- column says");
 }
 
+/* Joins the lines of a paragraph: all but the first one are indented. */
+static void join_lines(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; from++) {
+		if (*from == '\n' && from[1] == ' ')
+			from++;
+		else
+			*to++ = *from;
+	}
+	*to = '\0';
+}
+
 char *output_list_warnings(const struct recording *recording)
 {
-	char *text = NULL, *from, *to;
+	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
@@ -68,14 +82,7 @@ char *output_list_warnings(const struct recording *recording)
 		output_warnings(out, recording);
 	if (!out || fclose(out))
 		xmalloc_failed(0);
-	/* Joins the lines of a warning. The others are indented. */
-	for (from = to = text; *from; from++) {
-		if (*from == '\n' && from[1] == ' ')
-			from++;
-		else
-			*to++ = *from;
-	}
-	*to = '\0';
+	join_lines(text);
 	return text;
 }
 
@@ -219,4 +226,18 @@ void output_heading(FILE *out, const struct rows *rows, const struct output_opti
 		fprintf(out, "%s\n", line);
 	}
 	free(text);
+}
+
+char *output_list_about(const struct rows *rows)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (out)
+		print_heading(out, rows, true);
+	if (!out || fclose(out))
+		xmalloc_failed(0);
+	join_lines(text);
+	return text;
 }

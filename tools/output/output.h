@@ -45,8 +45,9 @@ bool output_close_pager(FILE *out);
 void output_warnings(FILE *out, const struct recording *recording);
 void output_heading(FILE *out, const struct rows *rows, const struct output_options *options);
 
-/* Returns the warnings, one in each line, which the caller frees. */
+/* Return the warnings, and the rest of the heading, one in each line. The caller frees them. */
 char *output_list_warnings(const struct recording *recording);
+char *output_list_about(const struct rows *rows);
 
 /**
  * struct output_table - A table of rows
@@ -80,6 +81,7 @@ void output_text(FILE *out, const struct rows *rows, const struct output_options
  * @nr_keys: Their number; 0: there is a row for each sample.
  * @in_order: As in struct rows.
  * @lines: Likewise.
+ * @keep_parts: Likewise. The recording has intervals of time and the CPUs of ticks then.
  * @write: Writes @rows to @out. The caller checks @out for errors, and prints the warnings. Returns
  *	NULL, or the reason why the format cannot have these rows.
  *
@@ -93,6 +95,7 @@ struct output_format {
 	size_t nr_keys;
 	bool in_order;
 	bool lines;
+	bool keep_parts;
 	const char *(*write)(FILE *out, const struct rows *rows);
 };
 
@@ -101,6 +104,7 @@ extern const struct output_format output_csv;
 extern const struct output_format output_firefox;
 extern const struct output_format output_folded;
 extern const struct output_format output_gmon;
+extern const struct output_format output_html;
 extern const struct output_format output_json;
 extern const struct output_format output_llvm;
 extern const struct output_format output_pprof;

@@ -257,18 +257,34 @@ static void add_rows(struct rows *rows)
 	}
 }
 
+/* Makes the row @to of its first part. */
+static void start_row(const struct rows *rows, struct row *to, const struct row *part)
+{
+	*to = *part;
+	to->parts = rows->keep_parts ? part : NULL;
+	to->nr_parts = 1;
+}
+
 static void merge_rows(struct rows *rows)
 {
-	struct row *to = rows->rows, *end = to + rows->nr;
+	struct row *from = rows->rows, *to = from, *end = from + rows->nr;
 
 	if (!rows->nr || !rows->nr_keys)
 		return;
-	qsort_r(to, rows->nr, sizeof(*to), compare_rows, rows);
-	for (struct row *from = to + 1; from < end; from++) {
+	qsort_r(from, rows->nr, sizeof(*from), compare_rows, rows);
+	if (rows->keep_parts) {
+		rows->parts = from;
+		rows->nr_parts = rows->nr;
+		to = xcalloc(rows->nr, sizeof(*to));
+		rows->rows = to;
+		start_row(rows, to, from);
+	}
+	while (++from < end) {
 		if (compare_rows(to, from, rows)) {
-			*++to = *from;
+			start_row(rows, ++to, from);
 			continue;
 		}
+		to->nr_parts++;
 		to->nr = ticks_add(to->nr, from->nr);
 		to->user = ticks_add(to->user, from->user);
 		to->system = ticks_add(to->system, from->system);
@@ -334,6 +350,7 @@ size_t rows_same_thread(const struct rows *rows, size_t first)
 void rows_free(struct rows *rows)
 {
 	free(rows->rows);
+	free(rows->parts);
 	free(rows->binaries);
 	symbols_free(rows->symbols);
 }

@@ -37,6 +37,8 @@
  *	of the sample if the binary could not be read.
  * @frames: The functions at this address, as in struct place. They are sorted from the outermost.
  * @nr_frames: Their number.
+ * @parts: The rows that were added up, one for each sample, if struct rows has them.
+ * @nr_parts: Their number.
  */
 struct row {
 	const struct recording_sample *sample;
@@ -56,6 +58,8 @@ struct row {
 	u64 address;
 	const struct frame *frames;
 	size_t nr_frames;
+	const struct row *parts;
+	size_t nr_parts;
 };
 
 /**
@@ -129,8 +133,11 @@ bool row_matches(const struct rows_filter *filter, const struct row *row);
  * @inlined: Use inlined functions instead of the functions that contain them.
  * @lines: Find source lines also if they are not a key.
  * @in_order: Sort the rows by the keys, and without keys by binary and offset.
+ * @keep_parts: Keep the rows that are added up. There must be keys.
  * @symfs: As for symbols_new().
  * @rows: The rows, those with the most ticks first, unless @in_order.
+ * @parts: If @keep_parts, the rows that were added up; those of one row follow each other.
+ * @nr_parts: Their number.
  * @binaries: One for each of @recording->files.
  * @ticks: The ticks of all rows, weighted by their periods.
  * @nr_ticks: The number of these ticks.
@@ -146,11 +153,14 @@ struct rows {
 	bool inlined;
 	bool lines;
 	bool in_order;
+	bool keep_parts;
 	const char *symfs;
 
 	const struct recording *recording;
 	struct row *rows;
 	size_t nr;
+	struct row *parts;
+	size_t nr_parts;
 	struct rows_binary *binaries;
 	u64 ticks;
 	u64 nr_ticks;

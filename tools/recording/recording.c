@@ -17,6 +17,9 @@
 /* An array with at least this number of ticks adds up equal ones before it is enlarged. */
 #define MERGE_MIN 65536
 
+/* The shortest interval into which time is divided */
+#define INTERVAL_MIN_NS 1000000
+
 struct recording *recording_new(void)
 {
 	struct recording *recording = xcalloc(1, sizeof(*recording));
@@ -114,7 +117,8 @@ static int compare_raw(const void *a, const void *b)
 
 	return compare_u64(x->mapping_id, y->mapping_id) ?: compare_u64(x->offset, y->offset) ?:
 	       compare_u64(x->thread_id, y->thread_id) ?: compare_u64(x->flags, y->flags) ?:
-	       compare_u64(x->cpu, y->cpu) ?: compare_u64(x->second, y->second);
+	       compare_u64(x->cpu, y->cpu) ?: compare_u64(x->second, y->second) ?:
+	       compare_u64(x->interval, y->interval);
 }
 
 static void merge_samples(struct recording *recording)
@@ -156,13 +160,29 @@ void recording_add_sample(struct recording *recording, const struct recording_sa
 	recording->samples[recording->nr_samples++] = *sample;
 }
 
-static void add_tick(struct recording *recording, const struct format_sample *tick,
-		     const struct recording_filter *filter)
+/*
+ * Returns the interval of a tick @time ns after the first one begins. Intervals are made twice as
+ * long until there are few enough, because the end of the recording is not known yet.
+ */
+static u32 find_interval(struct recording *recording, u64 time)
 {
+	if (!recording->filter.keep_times)
+		return 0;
+	while (time / recording->interval_ns >= RECORDING_INTERVALS_MAX) {
+		recording->interval_ns *= 2;
+		for (size_t i = 0; i < recording->nr_samples; i++)
+			recording->samples[i].interval /= 2;
+	}
+	return time / recording->interval_ns;
+}
+
+static void add_tick(struct recording *recording, const struct format_sample *tick)
+{
+	const struct recording_filter *filter = &recording->filter;
 	const u64 start = recording->meta.start_monotonic;
 	const u64 time = tick->time > start ? tick->time - start : 0;
 	const bool is_system = tick->flags & FORMAT_SAMPLE_SYSTEM;
-	const struct recording_sample sample = {
+	struct recording_sample sample = {
 		.offset = tick->offset,
 		.user = is_system ? 0 : tick->periods,
 		.system = is_system ? tick->periods : 0,
@@ -176,11 +196,13 @@ static void add_tick(struct recording *recording, const struct format_sample *ti
 	};
 
 	recording->periods = ticks_add(recording->periods, tick->periods);
-	if (time >= filter->from && (!filter->to || time < filter->to) &&
-	    (filter->cpu < 0 || tick->cpu == (u32)filter->cpu))
-		recording_add_sample(recording, &sample);
-	else
+	if (time < filter->from || (filter->to && time >= filter->to) ||
+	    (filter->cpu >= 0 && tick->cpu != (u32)filter->cpu)) {
 		recording->filtered++;
+		return;
+	}
+	sample.interval = find_interval(recording, time - filter->from);
+	recording_add_sample(recording, &sample);
 }
 
 /* ---- from ids to pointers ---- */
@@ -351,9 +373,11 @@ struct recording *recording_read(const char *path, const struct recording_filter
 		return NULL;
 	recording = recording_new();
 	recording->busy = format_busy(reader);
+	recording->filter = *filter;
+	recording->interval_ns = INTERVAL_MIN_NS;
 	while (format_next(reader, &block)) {
 		for (size_t i = 0; i < block.nr_samples; i++)
-			add_tick(recording, &block.samples[i], filter);
+			add_tick(recording, &block.samples[i]);
 		recording_add(recording, &block);
 	}
 	recording->busy &= !recording->ended;

@@ -47,6 +47,7 @@ struct recording_thread {
  * @nr: The number of ticks, without weights.
  * @squares: Sum of the squares of their weights.
  * @cpu: The CPU; -1 if ticks of several CPUs were added up.
+ * @interval: The index of the interval of time; 0 if time is not divided.
  * @flags: FORMAT_SAMPLE_* bits.
  * @second: The second of the recording; 0 if ticks of several seconds were added up.
  * @thread_id: format_thread.id, for recording_finish().
@@ -62,6 +63,7 @@ struct recording_sample {
 	u64 nr;
 	double squares;
 	s32 cpu;
+	u32 interval;
 	u32 flags;
 	u32 second;
 	u32 thread_id;
@@ -75,7 +77,11 @@ struct recording_filter {
 	s32 cpu;		/* -1: all */
 	bool keep_cpus;		/* do not add up ticks of different CPUs */
 	bool keep_seconds;	/* do not add up ticks of different seconds */
+	bool keep_times;	/* do not add up ticks of different intervals of time */
 };
+
+/* The maximum number of intervals into which time is divided */
+#define RECORDING_INTERVALS_MAX 1024
 
 /**
  * struct recording - A recording
@@ -96,6 +102,9 @@ struct recording_filter {
  * @is_classic: These are the counters of a process, not a file.
  * @elsewhere: Ticks of counters that are for a whole range, not for a single address.
  * @nr_full: Counters that have reached their maximum.
+ * @filter: The filter with which it was read.
+ * @interval_ns: With @filter.keep_times, the duration of an interval. The first one begins at
+ *	@filter.from.
  */
 struct recording {
 	bool has_meta;
@@ -123,6 +132,8 @@ struct recording {
 	bool is_classic;
 	u64 elsewhere;
 	u64 nr_full;
+	struct recording_filter filter;
+	u64 interval_ns;
 
 	/* Only recording.c uses these. */
 	struct obstack strings;

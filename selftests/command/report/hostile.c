@@ -112,6 +112,16 @@ static void export(char *path)
 	command_export.run(7, args);
 }
 
+/* Writes a page, once in a few times, since it contains much that does not depend on the file. */
+static void page(char *path)
+{
+	char name[] = "report", i[] = "-i", html[] = "--html", null[] = "/dev/null";
+	char *args[6] = { name, i, path, html, null };
+
+	if (!any(4))
+		command_report.run(5, args);
+}
+
 /* Runs the report, and exports. Returns its exit status; the output is not checked. */
 static int report(const struct bytes *bytes, const char *sort)
 {
@@ -122,6 +132,7 @@ static int report(const struct bytes *bytes, const char *sort)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	snprintf(keys, sizeof(keys), "%s", sort);
 	export(path);
+	page(path);
 	status = command_report.run(5, args);
 	close(fd);
 	return status;

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# browser.py PAGE.html <CODE
+#
+# Opens a page in chromium, without a window, and runs Python code that uses it as a person would:
+# with the mouse and the keyboard. The functions below are for CODE. Fails if the page requests
+# anything, reports an error, or tries what its policy forbids.
+
+import fcntl
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+KEYS = {"Enter": "\r", " ": " "}
+
+
+class Browser:
+    """chromium, and messages of its DevTools protocol through two pipes"""
+
+    def __init__(self, home):
+        options = ["--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + home,
+                   "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                   "--disable-background-networking", "--lang=en-US"]
+        if os.getuid() == 0:
+            options.append("--no-sandbox")
+        to_read, self.output = os.pipe()
+        self.input, to_write = os.pipe()
+        # chromium reads from 3 and writes to 4. These numbers may be in use here.
+        to_read, to_write = (fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (to_read, to_write))
+
+        def set_descriptors():
+            os.dup2(to_read, 3)
+            os.dup2(to_write, 4)
+
+        self.process = subprocess.Popen(["chromium"] + options + ["about:blank"], pass_fds=(3, 4),
+                                        preexec_fn=set_descriptors, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_read)
+        os.close(to_write)
+        self.number = 0
+        self.session = None
+        self.rest = b""
+        self.events = []
+
+    def receive(self):
+        while b"\0" not in self.rest:
+            data = os.read(self.input, 1 << 16)
+            if not data:
+                sys.exit("chromium has ended")
+            self.rest += data
+        text, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(text)
+
+    def call(self, method, **params):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": params}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.output, json.dumps(message).encode() + b"\0")
+        while True:
+            reply = self.receive()
+            if reply.get("id") == self.number:
+                break
+            self.events.append(reply)
+        if "error" in reply:
+            sys.exit("%s: %s" % (method, reply["error"]))
+        return reply["result"]
+
+    def wait(self, method):
+        while not any(event.get("method") == method for event in self.events):
+            self.events.append(self.receive())
+
+    def end(self):
+        os.close(self.output)
+        os.close(self.input)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def js(expression):
+    """Returns the value of a JavaScript expression."""
+    result = browser.call("Runtime.evaluate", expression=expression, returnByValue=True)
+    if "exceptionDetails" in result:
+        sys.exit(expression + ": " + str(result["exceptionDetails"]))
+    return result["result"].get("value")
+
+
+def text(selector):
+    return js("document.querySelector(%s).textContent" % json.dumps(selector))
+
+
+def texts(selector):
+    return js("[...document.querySelectorAll(%s)].map((e) => e.textContent)" % json.dumps(selector))
+
+
+def value(selector):
+    return js("document.querySelector(%s).value" % json.dumps(selector))
+
+
+def table():
+    """Returns the text of the cells of the table, by row."""
+    return js("[...document.querySelectorAll('#body tr')].map((row) => "
+              "[...row.cells].map((cell) => cell.textContent))")
+
+
+def box(selector):
+    """Returns the place of an element that can be seen: x, y, width, height."""
+    return js("(() => { const e = document.querySelector(%s); e.scrollIntoView({block: 'nearest'});"
+              "const b = e.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()"
+              % json.dumps(selector))
+
+
+def mouse(kind, x, y, buttons):
+    browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, buttons=buttons, clickCount=1,
+                 button="none" if kind == "mouseMoved" and not buttons else "left")
+
+
+def drag(selector, start, end, line=0.5):
+    """Presses the button at a fraction of the width of the element, and releases it at another."""
+    x, y, width, height = box(selector)
+    y += height * line
+    mouse("mouseMoved", x + width * start, y, 0)
+    mouse("mousePressed", x + width * start, y, 1)
+    if end != start:
+        mouse("mouseMoved", x + width * (start + end) / 2, y, 1)
+        mouse("mouseMoved", x + width * end, y, 1)
+    mouse("mouseReleased", x + width * end, y, 0)
+
+
+def point(selector, place):
+    x, y, width, height = box(selector)
+    mouse("mouseMoved", x + width * place, y + height / 2, 0)
+
+
+def click(selector):
+    drag(selector, 0.5, 0.5)
+
+
+def key(name, shift=False):
+    for kind in ("keyDown", "keyUp"):
+        browser.call("Input.dispatchKeyEvent", type=kind, key=name, modifiers=8 if shift else 0,
+                     **({"text": KEYS[name]} if kind == "keyDown" and name in KEYS else {}),
+                     code=name, windowsVirtualKeyCode={"Tab": 9, "Enter": 13}.get(name, 0))
+
+
+def write(selector, new):
+    """Replaces the text of an input element."""
+    click(selector)
+    js("document.querySelector(%s).select()" % json.dumps(selector))
+    browser.call("Input.insertText", text=new)
+
+
+def screenshot(path, width=1200, height=760):
+    import base64
+    size(width, height)
+    data = browser.call("Page.captureScreenshot", format="png")["data"]
+    pathlib.Path(path).write_bytes(base64.b64decode(data))
+
+
+def size(width, height):
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                 deviceScaleFactor=1, mobile=False)
+
+
+def scheme(name):
+    browser.call("Emulation.setEmulatedMedia",
+                 features=[{"name": "prefers-color-scheme", "value": name}])
+
+
+def problems(url):
+    """Returns the requests but that of the page, and what the browser has reported."""
+    found = []
+    for event in browser.events:
+        method, params = event.get("method"), event.get("params", {})
+        if method == "Network.requestWillBeSent" and params["request"]["url"] != url:
+            found.append("request: " + params["request"]["url"])
+        elif method == "Runtime.exceptionThrown":
+            found.append("exception: %s" % params["exceptionDetails"])
+        elif method == "Log.entryAdded":
+            found.append("log: %s" % params["entry"]["text"])
+    return found
+
+
+def main():
+    global browser
+    url = pathlib.Path(sys.argv[1]).resolve().as_uri()
+    code = compile(sys.stdin.read(), "CODE", "exec")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
+        browser = Browser(home)
+        try:
+            targets = browser.call("Target.getTargets")["targetInfos"]
+            page = next(target for target in targets if target["type"] == "page")
+            browser.session = browser.call("Target.attachToTarget", targetId=page["targetId"],
+                                           flatten=True)["sessionId"]
+            for domain in ("Page", "Runtime", "Network", "Log"):
+                browser.call(domain + ".enable")
+            size(1200, 760)
+            browser.events = []
+            browser.call("Page.navigate", url=url)
+            browser.wait("Page.loadEventFired")
+            exec(code, globals())
+            js("0")
+            found = problems(url)
+            if found:
+                sys.exit("\n".join(found))
+        finally:
+            browser.end()
+
+
+main()

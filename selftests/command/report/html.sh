@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests of profil report --html: browser.py opens the page in chromium, and uses it. "run" reads
+# this file, and has the functions that it uses.
+
+# browse DATA [OPTION...] <CODE: writes the page of a recording, and runs Python code in it. In the
+# code, report() returns the rows of profil report as the table of the page has them.
+browse() {
+	local data=$1
+	shift
+	"$tmp/profil" report -i "$tmp/$data.data" --html "$tmp/$data.html" "$@" &&
+	{
+		cat <<-'CODE'
+			import csv, os, subprocess
+			def report(*options):
+			    text = subprocess.run([os.environ["PROFIL"], "report", "--csv", "-i",
+			                           os.environ["DATA"], *options], check=True,
+			                          capture_output=True, text=True).stdout
+			    rows = list(csv.reader(text.splitlines()))[1:]
+			    return [["%.2f%%" % (100 * float(row[0])), "%.2f%%" % (100 * float(row[1])),
+			             "{:,}".format(int(row[2]))] + row[5:] for row in rows]
+			def same(got, want):
+			    assert got == want, "\n%s\nis not\n%s" % (got, want)
+		CODE
+		cat
+	} | PROFIL=$tmp/profil DATA=$tmp/$data.data python3 "$here/browser.py" "$tmp/$data.html"
+}
+
+# Three threads on two CPUs, for 3 s. Each time has its functions, so a wrong interval is noticed.
+html_data() {
+	local ms name
+	{
+		echo "meta 2 3 host 6.1 ./prog it's"
+		echo "thread 1 7 100 0 prog"
+		echo "thread 2 7 100 101 worker"
+		echo "thread 3 8 102 0 child"
+		echo "file 1 @@/lined"
+		echo "file 2 @@/shared.so"
+		echo "name 3 [anon]"
+		for ((ms = 0; ms < 3000; ms += 4)); do
+			name=alpha
+			[ $((ms % 7)) -gt 2 ] || name=beta
+			[ $((ms / 500 % 3)) != 1 ] || name=gamma_
+			echo "tick $((1 + ms % 3)) 1 @lined:$name+$((ms % 9)) 0 $ms $((ms / 4 % 2)) \
+				$((ms % 92 ? 1 : 3)) $((ms % 5 == 0))"
+			[ $((ms % 20)) != 0 ] ||
+				echo "tick 1 2 @shared.so:delta+$((ms / 20 % 5)) 0 $ms 1 1 0"
+		done
+		echo "tick 2 3 0x7f0000000010 0x7f0000000000 1234 0 1 0"
+		echo "account 901 0 901 0 800 101 20 970"
+		echo "end 0 1"
+	} >"$tmp/ticks"
+	sed 's/alpha/delta/' "$tmp/prog.c" >"$tmp/other.c" &&
+	gcc -O1 -g -fcf-protection=none -nostdlib -static-libgcc -no-pie -Wl,--build-id \
+		-o "$tmp/lined" "$tmp/prog.c" &&
+	gcc -O1 -fcf-protection=none -fPIC -shared -nostdlib -o "$tmp/shared.so" "$tmp/other.c" &&
+	make_data html <"$tmp/ticks"
+}
+
+# A wrong hash would be a page that shows nothing.
+html_policy() {
+	"$tmp/profil" report -i "$tmp/html.data" --html "$tmp/html.html" &&
+	same "" python3 - "$tmp/html.html" <<-'END'
+		import base64, hashlib, re, sys
+		page = open(sys.argv[1], encoding="utf-8").read()
+		policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]
+		for name in "style", "script":
+		    text, = re.findall(f"<{name}>(.*?)</{name}>", page, re.S)
+		    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+		    if f"{name}-src 'sha256-{digest}'" not in policy:
+		        print(f"tools/output/page.html: {name}-src must be 'sha256-{digest}'")
+		if "default-src 'none'" not in policy or "unsafe" in policy:
+		    print(policy)
+	END
+}
+
+html_table() {
+	browse html <<-'END' || return
+		same(text("h1"), "command: ./prog it's")
+		same(texts("#warnings li"), ["warning: 20 of 921 ticks (2.17%) were missed; "
+		     "shares can be wrong by more than the +- column says"])
+		assert "901 samples at 250 Hz: 3.88 s of CPU time" in texts("#about li")
+		assert texts("#about li")[1].startswith("on host (Linux 6.1), 2026-01-02 03:04:05")
+		same(texts("#titles button"), ["share", "+-", "samples", "binary", "symbol"])
+		same(table(), report())
+		same(len(table()), 5)
+		def column(i):
+		    return [row[i] for row in table()]
+		def order():
+		    return js("[...document.querySelectorAll('#titles th')].map((e) => e.ariaSort)")
+		same(order(), ["descending"] + 4 * ["none"])
+		click("#titles th:nth-child(1) button")
+		same(table(), report()[::-1])
+		click("#titles th:nth-child(5) button")
+		same(order(), 4 * ["none"] + ["ascending"])
+		same(column(4), ["[no symbol]", "alpha", "beta", "delta", "gamma_"])
+		click("#titles th:nth-child(5) button")
+		same(column(4), ["gamma_", "delta", "beta", "alpha", "[no symbol]"])
+		click("#titles th:nth-child(3) button")
+		samples = [int(n) for n in column(2)]
+		same(samples, sorted(samples, reverse=True))
+		same(text("#shown"), "5 rows of 5, 100.00% of the ticks in the selection")
+		write("#filter", "SHARED")
+		same(table(), report("-s", "dso,symbol")[-2:-1])
+		assert text("#shown").startswith("1 row of 5, " + table()[0][0])
+		write("#filter", "a")
+		same(sorted(column(4)), ["[no symbol]", "alpha", "beta", "delta", "gamma_"])
+		write("#filter", "none")
+		same(table(), [])
+	END
+	browse html -s mode,comm --comm 'w*' <<-'END' || return
+		same(texts("#titles button")[3:], ["mode", "command"])
+		same(table(), report("-s", "mode,comm", "--comm", "w*"))
+		assert "only --comm w*: 251 of 901 ticks" in text("#about")
+	END
+	browse html -s time,dso <<-'END'
+		same(texts("#titles button")[3:], ["second", "binary"])
+		rows = report("-s", "time,dso")
+		same(table(), rows)
+		same(sorted({row[3] for row in rows}), ["0", "1", "2"])
+	END
+}
+
+html_timeline() {
+	browse html <<-'END' || return
+		lanes = "#names button span:first-child"
+		same(texts(lanes), ["prog 100", "worker 101", "child 102"])
+		def selected():
+		    return ["--from", value("#from"), "--to", value("#to")]
+		# The page ends at the end of the recording: 12.3 s, in 769 columns of 16 ms.
+		same(selected(), ["--from", "0", "--to", "12.304"])
+		for start, end in (0.02, 0.07), (0.13, 0.1), (0.05, 0.9), (0.0007, 0.2), (0.2, 1.1):
+		    drag("#chart", start, end)
+		    assert abs(float(value("#from")) - 12.304 * min(start, end)) < 0.05, selected()
+		    same(table(), report(*selected()))
+		    same(text("#selection"), "%s samples, as with %s" % (
+		         sum(int(row[2]) for row in table()), " ".join(selected())))
+		drag("#chart", 0.1, 0.2)
+		click("#chart")
+		same(selected(), ["--from", "0", "--to", "12.304"])
+		same(table(), report())
+		# Times are rounded to the borders around them.
+		write("#from", "0.5")
+		key("Tab")
+		write("#to", "1.01")
+		key("Tab")
+		same(selected(), ["--from", "0.496", "--to", "1.024"])
+		same(table(), report(*selected()))
+		for wrong in "x", "99", "-":
+		    write("#from", wrong)
+		    key("Tab")
+		    same(selected(), ["--from", "0.496", "--to", "1.024"])
+		# One lane
+		click("#names button:nth-child(2)")
+		same(js("[...document.querySelectorAll('#names button')].map((e) => e.ariaPressed)"),
+		     ["false", "true", "false"])
+		same(table(), report(*selected(), "--thread", "101"))
+		click("#whole")
+		same(table(), report("--thread", "101"))
+		click("#names button:nth-child(2)")
+		same(table(), report())
+		# CPUs
+		click("#by-cpu")
+		same(sorted(texts(lanes)), ["CPU 0", "CPU 1"])
+		same(table(), report())
+		for nr in "12":
+		    click("#names button:nth-child(%s)" % nr)
+		    drag("#chart", 0.04, 0.11)
+		    same(table(), report(*selected(), "--cpu", text("#names button:nth-child(%s) "
+		                         "span" % nr)[4:]))
+		click("#by-thread")
+		same(table(), report(*selected()))
+		# The keyboard
+		js("document.querySelector('#chart').focus()")
+		key("Escape")
+		same(table(), report())
+		key("Home")
+		for i in range(10):
+		    key("ArrowRight")
+		key("ArrowRight", shift=True)
+		key("PageDown", shift=True)
+		same(selected(), ["--from", "0.16", "--to", "0.448"])
+		same(table(), report(*selected()))
+		key("ArrowLeft", shift=True)
+		same(selected(), ["--from", "0.16", "--to", "0.432"])
+		key("Home", shift=True)
+		same(selected(), ["--from", "0", "--to", "0.176"])
+		# A marked row has another colour in the timeline.
+		def pixels():
+		    return js("document.querySelector('#chart').toDataURL()")
+		click("#body tr:nth-child(1)")
+		marked = pixels()
+		click("#body tr:nth-child(1)")
+		before = pixels()
+		assert before != marked
+		click("#body tr:nth-child(1)")
+		assert pixels() == marked
+		js("document.querySelector('#body tr').focus()")
+		key("ArrowDown")
+		key("Enter")
+		same(js("[...document.querySelectorAll('#body tr')].map((e) => e.ariaCurrent)")[:2],
+		     ["false", "true"])
+		assert pixels() not in (before, marked)
+		scheme("dark")
+		assert js("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
+	END
+	# The columns of a part of the recording begin with the part.
+	browse html --from 0.3333 --to 2.1 <<-'END'
+		same([value("#from"), value("#to")], ["0.3333", "2.1"])
+		same(table(), report("--from", "0.3333", "--to", "2.1"))
+		drag("#chart", 0.3, 1.1)
+		assert value("#from").endswith("3"), value("#from")
+		same(value("#to"), "2.1")
+		same(table(), report("--from", value("#from"), "--to", "2.1"))
+	END
+}
+
+html_code() {
+	browse html <<-'END' || return
+		same(texts("#binary option"), ["lined", "shared.so", "[anon]"])
+		def choose(name):
+		    js("document.querySelector('#binary').focus()")
+		    browser.call("Input.insertText", text="")
+		    at = texts("#binary option").index(name)
+		    while js("document.querySelector('#binary').selectedIndex") != at:
+		        key("ArrowDown")
+		assert ", 1 byte in a bar" in text("#binary-text")
+		choose("shared.so")
+		ticks = sum(int(row[2]) for row in report("--dso", "shared.so"))
+		assert text("#binary-text").startswith("%d ticks (" % ticks), text("#binary-text")
+		start, end = (int(n, 16) for n in text("#binary-text").split(" at ")[1].split(",")[0]
+		              .split(" to "))
+		same(end - start, 5)
+		for i in range(5):
+		    point("#histogram", i / 5 + 0.1)
+		    same(text("#bar-text").split(":")[0], "%#x to %#x" % (start + i, start + i + 1))
+		    assert text("#bar-text").endswith(", most in delta")
+		js("document.querySelector('#histogram').focus()")
+		key("ArrowLeft")
+		same(text("#bar-text").split(" ")[0], "%#x" % (start + 3))
+		key("Enter")
+		same([value("#filter"), [row[4] for row in table()]], ["delta", ["delta"]])
+		choose("[anon]")
+		assert text("#binary-text").startswith("1 tick "), text("#binary-text")
+		same(texts("#binary-text"), ["1 tick (0.10%) at 0x7f0000000010 to 0x7f0000000011, "
+		                             "1 byte in a bar"])
+		lines = js("[...document.querySelectorAll('#lines tr')].map((row) => "
+		           "[...row.cells].map((cell) => cell.textContent))")
+		want = [[row[0]] + row[3:] for row in report("-s", "srcline,symbol")
+		        if row[3] != "[no line]"]
+		same(sorted(lines), sorted(want))
+		assert want
+		title = js("document.querySelector('#lines td:nth-child(2)').title")
+		assert title[0] == "/" and title.endswith("/" + lines[0][1]), title
+	END
+	# One bar for several bytes: the ranges of addresses follow each other, and all ticks are there.
+	make_data wide <<-'END' || return
+		meta 2 3 host 6.1 a
+		thread 1 7 100 0 a
+		name 1 [anon]
+		tick 1 1 0xffffffffffffff10 0 1 0 1 0
+		tick 1 1 0xfffffffffffe0000 0 2 0 2 0
+		account 2 0 2 0 2 0 0 2
+		end 0 1
+	END
+	browse wide <<-'END'
+		same(text("#binary-text"), "3 ticks (100.00%) at 0xfffffffffffe0000 to "
+		     "0x10000000000000000, 256 bytes in a bar")
+		point("#histogram", 0.01)
+		same(text("#bar-text"), "0xfffffffffffe0000 to 0xfffffffffffe0100: 2 ticks (66.67%), "
+		     "most in [no symbol]")
+		same(text("#hot-text"), "There is no line information for these ticks.")
+		same(texts("#lines tr"), [])
+	END
+}
+
+# Names are text, whatever they contain.
+html_hostile() {
+	local script='</script><script>window.hacked=1</script>'
+	local image='<img\x20src=x\x20onerror=window.hacked=1>'
+	cp "$tmp/lined" "$tmp/<b>&lt;\"'" &&
+	make_data evil <<-END || return
+		meta 2 3 host$script 6.1$image a $script <!--<script>
+		thread 1 7 100 0 </title><b>\xff
+		file 1 @@/<b>&lt;"'
+		sample 1 1 @lined:alpha+1 0 5 0
+		name 2 an"on\x5c\xe2\x80\xa8\xed\xa0\x80$script
+		sample 1 2 0x7f0000001001 0x7f0000000000 30 0
+		sample 1 2 0x7f0000001041 0x7f0000000000 20 0
+		symbol 0x80000001 0x7f0000001001 0x7f0000001005 $script
+		symbol 0x80000001 0x7f0000001041 0x7f0000001060 \x20$image\x0a\xe2\x80\xa8@DATA@
+		detached 100 /usr/bin/$script
+		account 55 0 55 0 55 0 0 55
+		end 0 1
+	END
+	browse evil -s thread,dso,symbol 2>/dev/null <<-'END'
+		script = "</script><script>window.hacked=1</script>"
+		image = "<img src=x onerror=window.hacked=1>"
+		same([row[3:] for row in table()], [row[3:] for row in
+		     report("-s", "thread,dso,symbol")])
+		same([row[5] for row in table()][:2], [script, " " + image + "\\x0a\\xe2\\x80\\xa8@DATA@"])
+		same(table()[0][3:5], ["</title><b>\\xff 100", "[jit]"])
+		same(table()[2][4], "<b>&lt;\"'")
+		same(text("h1"), "command: a %s <!--<script>" % script)
+		assert texts("#about li")[1].startswith("on host%s (Linux 6.1%s)" % (script, image))
+		assert "/usr/bin/" + script in text("#warnings")
+		assert "an\"on\\\\xe2\\x80\\xa8\\xed\\xa0\\x80" + script in texts("#binary option"), \
+		    texts("#binary option")
+		write("#filter", "<img")
+		same(len(table()), 1)
+		click("#by-cpu")
+		js("document.querySelector('#histogram').focus()")
+		key("ArrowRight")
+		same(js("[window.hacked, document.images.length, document.scripts.length, "
+		        "document.querySelectorAll('b').length]"), [None, 0, 2, 0])
+		# The browser refuses the script itself, too.
+		js("document.body.insertAdjacentHTML('beforeend', %s)" % json.dumps(image))
+		same(js("window.hacked"), None)
+		assert problems(""), "the policy has no effect"
+		browser.events = []
+	END
+}
+
+html_empty() {
+	make_data nothing <<-'END' || return
+		meta 2 3 host 6.1 true
+		account 0 0 0 0 0 0 0 0
+		end 0 1
+	END
+	browse nothing <<-'END'
+		same(text("h1"), "command: true")
+		same(texts("#about li")[0], "no samples: it used no CPU time")
+		same([table(), text("#scale"), text("#binary-text")],
+		     [[], "There are no samples.", "No tick is in a binary."])
+		same(text("#hot-text"), "There is no line information for these ticks.")
+		drag("#chart", 0.1, 0.9) if js("document.querySelector('#chart').clientHeight") else 0
+		click("#by-cpu")
+		click("#whole")
+		click("#titles button")
+		write("#filter", "x")
+		same(text("#shown"), "0 rows of 0, 0.00% of the ticks in the selection")
+	END
+}
+
+# The page has a limit, and what is over it is added up.
+html_limits() {
+	python3 - >"$tmp/ticks" <<-'END'
+		import random
+		random.seed(1)
+		print("clock 1000000\nmeta 2 3 host 6.1 a\nname 1 [anon]")
+		for i in range(100):
+		    print("thread %d 7 100 %d thread%d" % (i + 1, i + 100, i))
+		for i in range(1500):
+		    print("symbol 0x80000001 %d %d function%d" % (i * 16, i * 16 + 16, i))
+		# Few names have most ticks, so the others have few.
+		for ms in range(0, 600000, 3):
+		    name = int(1500 * random.random() ** 3)
+		    thread = int(100 * random.random() ** 2)
+		    print("tick %d 1 %d 0 %d %d 1 0" % (thread + 1, name * 16 + ms % 16, ms, thread % 70))
+		print("account 200000 0 200000 0 200000 0 0 200000\nend 0 1")
+	END
+	make_data limits <"$tmp/ticks" && browse limits -s symbol <<-'END' || return
+		same(len(table()), 1000)
+		rows = report("-s", "symbol")
+		assert len(rows) > 1000
+		same([row[1:3] for row in table()], [row[1:3] for row in rows[:1000]])
+		rest = js("[...document.querySelectorAll('#foot td')].map((e) => e.textContent)")
+		same(int(rest[2].replace(",", "")), sum(int(row[2].replace(",", "")) for row in rows[1000:]))
+		same(rest[3], "in %d more rows of the recording" % (len(rows) - 1000))
+		lanes = texts("#names button span:first-child")
+		same([len(lanes), lanes[-1]], [64, "37 more"])
+		drag("#chart", 0.5, 0.6, 0.01)
+		want = {row[3]: row[2] for row in report("-s", "symbol", "--from", value("#from"),
+		                                         "--to", value("#to"))}
+		assert len(want) > 100
+		for row in table():
+		    same(row[2], want[row[3]])
+		rest = js("[...document.querySelectorAll('#foot td')].map((e) => e.textContent)")
+		same(int(rest[2].replace(",", "")), sum(int(n.replace(",", "")) for n in want.values()) -
+		     sum(int(row[2].replace(",", "")) for row in table()))
+	END
+	[ "$(stat -c %s "$tmp/limits.html")" -le 6000000 ] || { ls -l "$tmp/limits.html"; return 1; }
+}
+
+# refuses_html STATUS MESSAGE OPTION...: checks the status and the message, and that no file remains.
+refuses_html() {
+	local want=$1 message=$2 status
+	shift 2
+	"$tmp/profil" report -i "$tmp/html.data" "$@" >"$tmp/got" 2>&1
+	status=$?
+	same "$message" cat "$tmp/got" && same "" eval "ls '$tmp' | grep '^new'" &&
+		[ $status = "$want" ] && return
+	echo "$*: status $status"
+	return 1
+}
+
+html_options() {
+	local warning
+	refuses_html 2 "profil report: --html and --csv exclude each other" --html "$tmp/new" --csv &&
+	refuses_html 2 "profil report: --html and -n exclude each other" --html "$tmp/new" -n 3 &&
+	refuses_html 2 "profil report: $tmp/html.data: the output is the recording" \
+		--html "$tmp/html.data" &&
+	refuses_html 1 "profil report: $tmp/html.data: no sample matches --comm none" \
+		--html "$tmp/new" --comm none &&
+	refuses_html 1 "profil report: $tmp/none/new: No such file or directory" \
+		--html "$tmp/none/new" &&
+	refuses_html 1 "profil report: /dev/full: No space left on device" --html /dev/full || return
+	# An existing file remains if there is an error, and only the user can read the new one.
+	echo old >"$tmp/page" && chmod 644 "$tmp/page" &&
+	same "profil report: $tmp/page: File too large
+1" eval "ulimit -f 0; trap '' XFSZ
+		'$tmp/profil' report -i '$tmp/html.data' --html '$tmp/page'; echo \$?" &&
+	same old cat "$tmp/page" && same "" eval "ls '$tmp' | grep 'page\.'" || return
+	warning=$("$tmp/profil" report -i "$tmp/html.data" --html "$tmp/page" 2>&1 >"$tmp/got") &&
+	same "warning: 20 of 921 ticks (2.17%) were missed;
+  shares can be wrong by more than the +- column says" printf '%s\n' "$warning" &&
+	[ ! -s "$tmp/got" ] && same 600 stat -c %a "$tmp/page" &&
+	same "" eval "'$tmp/profil' report -i '$tmp/html.data' --html - 2>/dev/null |
+		cmp - '$tmp/page'"
+}
+
+test_html() {
+	check "html: a recording is written" html_data
+	check "html: the policy has the hashes of the script and the style" html_policy
+	check "html: options, and how the file is written" html_options
+	if ! "$root/selftests/need" chromium >/dev/null 2>&1; then
+		number=$((number + 1))
+		echo "ok $number html: a browser # SKIP chromium cannot be installed"
+		return
+	fi
+	check "html: the summary and the table, its order and filter" html_table
+	check "html: the timeline, and intervals with the numbers of --from and --to" html_timeline
+	check "html: addresses and lines" html_code
+	check "html: hostile names" html_hostile
+	check "html: an empty recording" html_empty
+	check "html: many rows, threads and ticks" html_limits
+}
