@@ -68,6 +68,11 @@ static struct sum {
 
 static void read_samples(const struct format_block *b)
 {
+	static long nr_cpus;
+
+	/* It reads a file in /sys: for each sample, this would take longer than all else. */
+	if (!nr_cpus)
+		nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
 	for (size_t i = 0; i < b->nr_samples; i++) {
 		const struct format_sample *s = &b->samples[i];
 		const bool is_user = !(s->flags & FORMAT_SAMPLE_SYSTEM);
@@ -82,7 +87,7 @@ static void read_samples(const struct format_block *b)
 			continue;
 		}
 		if (!s->periods || s->time < sum.meta.start_monotonic ||
-		    s->cpu >= sysconf(_SC_NPROCESSORS_CONF) ||
+		    s->cpu >= nr_cpus ||
 		    (is_bare && (s->offset || s->mapping)))
 			sum.wrong++;
 		sum.of_thread[s->thread - 1] += is_user;
