@@ -690,7 +690,8 @@ static int rotate(struct recorder *r)
 		r->failed = true;
 		return -1;
 	}
-	close_file(r);
+	if (close_file(r))
+		fail_recording(r, r->options->path);
 	memcpy(&r->before.stats, &r->stats.ticks, sizeof(r->before.stats));
 	r->before.own = r->stream.own;
 	/* The memory does not grow with the number of files. */
@@ -699,7 +700,7 @@ static int rotate(struct recorder *r)
 	/* The samples that follow are of ticks after the last statistics. */
 	r->file_start = r->last_flush;
 	r->file_start_time = clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - r->last_flush);
-	return begin_file(r);
+	return begin_file(r) || r->failed ? -1 : 0;
 }
 
 static void print_summary(struct recorder *r)
