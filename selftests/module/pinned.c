@@ -448,18 +448,17 @@ static bool event_reclaim(FIXTURE_DATA(pinned) *self)
 static void expect_same_in_cgroup(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self)
 {
 	const char *why_not = cgroup_make(CGROUP);
-	char swap[32];
 
 	if (why_not)
 		SKIP(return, "%s", why_not);
-	if (swap_start(swap, sizeof(swap))) {
+	if (swap_start()) {
 		rmdir(CGROUP);
 		SKIP(return, "no swap area can be made");
 	}
 	EXPECT_EQ(0, file_write(CGROUP "/cgroup.procs", "0"));
 	expect_same(_metadata, self, event_reclaim);
 	EXPECT_EQ(0, file_write(CGROUPS "/cgroup.procs", "0"));
-	swap_stop(swap);
+	swap_stop();
 	EXPECT_TRUE(await(!rmdir(CGROUP)));
 }
 

@@ -1836,7 +1836,7 @@ FIXTURE(fuzz) {
 	pid_t pids[SEATS];
 	u32 at[SEATS];		/* calls when last seen */
 	u64 since[SEATS];	/* and the time of their last change */
-	char ksm[16], pages[16], expedited[16], dir[32], loop[32];
+	char ksm[16], pages[16], expedited[16], dir[32];
 	pid_t fuse;
 };
 
@@ -1883,7 +1883,7 @@ static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz
 	file_exchange(HUGETLB_POOL, "8", self->pages, sizeof(self->pages));
 	/* Without this setting the processes mostly wait for grace periods. */
 	file_exchange(EXPEDITED, "1", self->expedited, sizeof(self->expedited));
-	err = swap_start(self->loop, sizeof(self->loop));
+	err = swap_start();
 	if (err)
 		TH_LOG("no swap: %s", strerror(-err));
 
@@ -1948,7 +1948,7 @@ FIXTURE_TEARDOWN(fuzz)
 	file_write(KSM, self->ksm);
 	file_write(HUGETLB_POOL, self->pages);
 	file_write(EXPEDITED, self->expedited);
-	swap_stop(self->loop);
+	swap_stop();
 	if (self->fuse > 0)
 		kill(self->fuse, SIGKILL);
 }
