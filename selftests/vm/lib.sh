@@ -9,6 +9,9 @@
 # even if a process was interrupted, and it is never written again. An entry that was not used for a
 # month is removed when another of its kind is made.
 
+# shellcheck source-path=SCRIPTDIR
+. "$here/../progress.sh"
+
 export LC_ALL=C
 umask 022
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/profil
@@ -72,7 +75,7 @@ cached() {
 		[[ ! -e $place ]] || exit 0
 		remove "$place.new"
 		set +e
-		(set -e && "$@" "$place.new") >"$place.log" 2>&1 </dev/null
+		telling "$what: once; can take minutes" "$place.log" "$@" "$place.new"
 		status=$?
 		set -e
 		if ((status)); then
