@@ -63,7 +63,7 @@ static u64 tick_count_missed(struct profil_counts *counts)
 	unsigned long now = jiffies;
 	u64 missed = 0;
 #ifdef CONFIG_SCHED_INFO
-	s64 ran = sched_clock_cpu(smp_processor_id()) - current->sched_info.last_arrival;
+	s64 ran = cpu_clock(smp_processor_id()) - current->sched_info.last_arrival;
 	u64 gap = now - counts->due;
 
 	if (counts->due && ran > TICK_NSEC / 2)
