@@ -157,9 +157,7 @@ static inline unsigned int profil_syscall_length(struct task_struct *task, struc
 	/* syscall, sysenter and int $0x80 are two bytes each */
 	return syscall_get_nr(task, regs) != -1 ? 2 : 0;
 #elif defined(CONFIG_ARM64)
-	if (!in_syscall(regs))
-		return 0;
-	return compat_thumb_mode(regs) ? 2 : 4;
+	return in_syscall(regs) ? (compat_thumb_mode(regs) ? 2 : 4) : 0;
 #else
 #error "profil knows the system call instructions of x86-64 and arm64 only"
 #endif

@@ -80,7 +80,8 @@ static int segment_apply(struct snapshot *snap, const struct profil_copy *copy,
 	snap->n = min_t(u64, copy->bytes - snap->done, PAGE_SIZE - offset_in_page(from));
 	snap->from = (void __user *)from;
 	snap->to = (void __user *)to;
-	snap->counters = snap->s ? profil_histogram_counter(snap->s, from, snap->n) : NULL;
+	snap->counters = snap->s ?
+			 profil_histogram_counter(snap->s, untagged_addr(from), snap->n) : NULL;
 	cond_resched();
 	return fatal_signal_pending(current) ? -EINTR : act(snap);
 }

@@ -79,6 +79,7 @@ static int span_set(struct profil_span *span, const struct profil_range *range,
 			range->flags & PROFIL_RANGE_ROUND_UP, pcs ? 0 : range->scale,
 			range->nr_counters);
 	span->range = *range;
+	span->range.buffer = untagged_addr(range->buffer);
 	span->start = range->start;
 	span->width = range->width;
 	span->page_mask = PAGE_SIZE - range->width;

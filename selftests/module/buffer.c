@@ -8,6 +8,7 @@
 #include <linux/magic.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -551,6 +552,43 @@ TEST(a_private_mapping_of_a_file_is_accepted)
 	memset(p + page_size, 0, page_size);
 	expect_counts(_metadata, p, 2 * page_size / 2, 2);
 }
+
+#ifdef __aarch64__
+
+#define TAGGED(p)	((void *)(addr(p) | 0x5aULL << 56))
+
+/* By the kernel's ABI, the tag is an error unless the process has asked for tagged addresses. */
+TEST(a_tagged_address_is_accepted_from_a_process_that_may_pass_it)
+{
+	u8 *p = pages(2);
+	struct profil_range range = range_burn(TAGGED(p), 4, 2, 3);
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_NE(NULL, p);
+	EXPECT_EQ(-EFAULT, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	ASSERT_EQ(0, prctl(PR_SET_TAGGED_ADDR_CTRL, PR_TAGGED_ADDR_ENABLE, 0, 0, 0));
+	expect_counts(_metadata, TAGGED(p), page_size / 4, 8);
+}
+
+/* The two ranges are in the same page. */
+TEST(a_page_is_charged_once_for_its_addresses_with_different_tags)
+{
+	u8 *p = pages(1);
+	struct profil_range ranges[] = {
+		range_burn(p, 4, 2, 3),
+		range_burn(TAGGED(p), 4, 2, 3),
+	};
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_NE(NULL, p);
+	ranges[1].start -= 4096;
+	ranges[1].end = ranges[0].start;
+	ASSERT_EQ(0, prctl(PR_SET_TAGGED_ADDR_CTRL, PR_TAGGED_ADDR_ENABLE, 0, 0, 0));
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 2));
+	EXPECT_EQ(page_size, locked_bytes());
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+}
+#endif
 
 TEST(mlocked_memory_is_accepted_and_charged_again)
 {

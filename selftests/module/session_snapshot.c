@@ -4,6 +4,8 @@
  */
 #include "session.h"
 
+#include <sys/prctl.h>
+
 static u32 other[1024] __attribute__((aligned(4096)));
 
 /*
@@ -194,5 +196,27 @@ TEST_F(session, is_not_reset_if_the_copy_fails)
 	EXPECT_LE(20U, s.ticks);
 	EXPECT_EXACT(s, page);
 }
+
+#ifdef __aarch64__
+TEST_F(session, is_copied_and_reset_through_tagged_addresses)
+{
+	const u64 tag = 0x5aULL << 56;
+	u32 copy[LOOPS];
+	const struct profil_copy copies[] = {
+		{ addr(page) | tag, addr(copy) | tag, sizeof(copy) },
+	};
+	struct profil_stats s;
+
+	ASSERT_EQ(0, prctl(PR_SET_TAGGED_ADDR_CTRL, PR_TAGGED_ADDR_ENABLE, 0, 0, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_TRUE(descriptor_burn(fd, 0, 20));
+	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, copies, 1, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE(1U, s.hit);
+	EXPECT_EQ(s.hit, counters_sum(copy, 4, LOOPS));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EXACT(s, page);
+}
+#endif
 
 TEST_HARNESS_MAIN
