@@ -31,7 +31,8 @@ telling() {
 	done >/dev/null 2>&1 9>&- &
 	teller=$!
 	set +e
-	(set -e && "$@") >"$log" 2>&1 </dev/null
+	# mmdebstrap fails if its first free descriptor has more than one digit.
+	(eval "exec $PROFIL_PROGRESS>&-"; set -e; "$@") >"$log" 2>&1 </dev/null
 	status=$?
 	kill "$teller"
 	wait "$teller" 2>/dev/null
