@@ -39,6 +39,9 @@ extern const char loops_text[] __attribute__((visibility("hidden")));
 #elif defined(__aarch64__)
 #define LOOP_ENTRY	"nop\n"
 #define LOOP_BODY	"1: subs x0, x0, #1\n b.ne 1b\n ret\n"
+#elif defined(__arm__)
+#define LOOP_ENTRY	".arm\n nop\n"
+#define LOOP_BODY	"1: subs r0, r0, #1\n bne 1b\n bx lr\n"
 #else
 #error "No loops for this architecture"
 #endif

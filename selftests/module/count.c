@@ -349,6 +349,22 @@ TEST_F(count, all_hits_are_at_the_instructions_of_the_loop)
 #endif
 }
 
+#ifdef __aarch64__
+TEST_F(count, the_tag_of_a_function_pointer_is_not_in_the_pc)
+{
+	struct profil_range range = range_of_loops(&page, 2);
+	void (*tagged)(unsigned long times);
+	struct profil_stats s;
+
+	tagged = (void *)(addr(loops_text) | 0x5aULL << 56);
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	EXPECT_TRUE(loop_until(1, (tagged(LOOP_BURST), page.u16[0] >= 20)));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, counters_sum(&page, 2, LOOPS));
+}
+#endif
+
 TEST_F(count, each_range_has_its_own_scale_granule_width_and_buffer)
 {
 	u16 *narrow = page.u16;
@@ -827,6 +843,8 @@ asm(".pushsection .text\n"
 	".balign 64\n"
 	"touch:\n"
 	"	mov w2, #1\n"
+	"	b touch_store\n"
+	"	svc #0\n"
 	"touch_store:\n"
 	"	strb w2, [x0]\n"
 	"	add x0, x0, #4096\n"
@@ -847,6 +865,75 @@ asm(".pushsection .text\n"
 	"	ret\n"
 	"call_and_loop_end:\n"
 	".popsection\n");
+
+#elif defined(__arm__)
+
+asm(".pushsection .text\n"
+	".arm\n"
+	".balign 64\n"
+	"charged_read:\n"
+	"	push {r7}\n"
+	"	mov r7, #3\n"
+	"charged_read_call:\n"
+	"	svc #0\n"
+	"	pop {r7}\n"
+	"	bx lr\n"
+	"charged_read_end:\n"
+
+	".balign 64\n"
+	"tail_read:\n"
+	"	push {r7}\n"
+	"	mov r7, #3\n"
+	"tail_read_call:\n"
+	"	svc #0\n"
+	"tail_read_neighbour:\n"
+	"	pop {r7}\n"
+	"	bx lr\n"
+	"tail_read_end:\n"
+
+	".balign 64\n"
+	"touch:\n"
+	"	mov r2, #1\n"
+	"	b touch_store\n"
+	"	svc #0\n"
+	"touch_store:\n"
+	"	strb r2, [r0]\n"
+	"	add r0, r0, #4096\n"
+	"	cmp r0, r1\n"
+	"	blo touch_store\n"
+	"	bx lr\n"
+	"touch_end:\n"
+
+	".balign 64\n"
+	"call_and_loop:\n"
+	"	push {r7}\n"
+	"	mov r1, r0\n"
+	"	mov r7, #20\n"
+	"call_and_loop_call:\n"
+	"	svc #0\n"
+	"call_and_loop_head:\n"
+	"	subs r1, r1, #1\n"
+	"	bne call_and_loop_head\n"
+	"	pop {r7}\n"
+	"	bx lr\n"
+	"call_and_loop_end:\n"
+
+    /* long thumb_read(int fd, void *buf, size_t len): a system call takes two bytes */
+	".thumb\n"
+	".balign 64\n"
+	"thumb_read:\n"
+	"	push {r7}\n"
+	"	movs r7, #3\n"
+	"thumb_read_call:\n"
+	"	svc #0\n"
+	"	pop {r7}\n"
+	"	bx lr\n"
+	"thumb_read_end:\n"
+	".popsection\n");
+
+TEXT(thumb_read);
+TEXT(thumb_read_call);
+TEXT(thumb_read_end);
 
 #endif
 
@@ -949,6 +1036,16 @@ TEST_F(system, ticks_of_a_32_bit_call_are_charged_to_the_call_itself)
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	if (status)
 		SKIP(return, "this kernel does not take 32-bit system calls");
+	expect_charge(_metadata, &call, self->zero, self->pages);
+}
+#endif
+
+#ifdef __arm__
+TEST_F(system, ticks_of_a_thumb_call_are_charged_to_the_call_itself)
+{
+	struct charged call = CHARGED(thumb_read);
+
+	call.read = (long (*)(int, void *, size_t))(thumb_read + 1);
 	expect_charge(_metadata, &call, self->zero, self->pages);
 }
 #endif

@@ -67,9 +67,12 @@ static int fd = -1;		/* of the session under test */
 #define TEXT	0x10000000UL
 
 extern const char program_text[], program_end[];
+extern const char program_text_32[], program_end_32[];
 
 #if defined(__x86_64__)
 #define PROGRAM_MACHINE	EM_X86_64
+#define PROGRAM_MACHINE_32	EM_386
+#define PROGRAM_FLAGS_32	0
 asm(".pushsection .rodata\n"
 	"program_text:\n"
 	"1: mov $10000, %ecx\n"
@@ -80,7 +83,6 @@ asm(".pushsection .rodata\n"
 	"program_end:\n"
 	".popsection\n");
 
-extern const char program_text_32[], program_end_32[];
 asm(".pushsection .rodata\n"
 	".code32\n"
 	"program_text_32:\n"
@@ -103,6 +105,19 @@ asm(".pushsection .rodata\n"
 	" svc #0\n"
 	" b 1b\n"
 	"program_end:\n"
+	".popsection\n");
+
+#define PROGRAM_MACHINE_32	EM_ARM
+#define PROGRAM_FLAGS_32	EF_ARM_EABI_VER5
+asm(".pushsection .rodata\n"
+	"program_text_32:\n"
+	" .inst 0xe3021710\n"		/* 1: movw r1, #10000 */
+	" .inst 0xe2511001\n"		/* 2: subs r1, r1, #1 */
+	" .inst 0x1afffffd\n"		/* bne 2b */
+	" .inst 0xe3a07014\n"		/* mov r7, #20 */
+	" .inst 0xef000000\n"		/* svc #0 */
+	" .inst 0xeafffff9\n"		/* b 1b */
+	"program_end_32:\n"
 	".popsection\n");
 #else
 #error "No program for this architecture"
@@ -134,7 +149,7 @@ static int program_write(const void *image, size_t size, mode_t mode, bool capab
 }
 
 /* Creates a program of @bits bits with the text from @text_ to @end. */
-#define PROGRAM_CREATE(bits, machine, text_, end, mode, capable) ({			\
+#define PROGRAM_CREATE(bits, machine, flags, text_, end, mode, capable) ({		\
 	struct {									\
 		Elf##bits##_Ehdr e;							\
 		Elf##bits##_Phdr p;							\
@@ -148,6 +163,7 @@ static int program_write(const void *image, size_t size, mode_t mode, bool capab
 			.e_version = EV_CURRENT,					\
 			.e_entry = TEXT + sizeof(image.e) + sizeof(image.p),		\
 			.e_phoff = sizeof(image.e),					\
+			.e_flags = flags,						\
 			.e_ehsize = sizeof(image.e),					\
 			.e_phentsize = sizeof(image.p),					\
 			.e_phnum = 1,							\
@@ -168,7 +184,7 @@ static int program_write(const void *image, size_t size, mode_t mode, bool capab
 
 static int program_create(mode_t mode, bool capable)
 {
-	return PROGRAM_CREATE(64, PROGRAM_MACHINE, program_text, program_end, mode, capable);
+	return PROGRAM_CREATE(64, PROGRAM_MACHINE, 0, program_text, program_end, mode, capable);
 }
 
 /* Executes the program, which runs forever. Returns only on an error, with the errno. */
@@ -1717,10 +1733,10 @@ TEST_F(privilege, no_counter_for_kernel_addresses_is_incremented)
 	EXPECT_EQ(0, status_in_child(count_everything));
 }
 
-#if defined(__x86_64__)
 static int program_create_32(void)
 {
-	return PROGRAM_CREATE(32, EM_386, program_text_32, program_end_32, 0755, false);
+	return PROGRAM_CREATE(32, PROGRAM_MACHINE_32, PROGRAM_FLAGS_32, program_text_32,
+			      program_end_32, 0755, false);
 }
 
 /* After the exec all pcs are in the 32-bit program, in user code and in system calls. */
@@ -1759,6 +1775,5 @@ TEST_F(privilege, a_32_bit_task_is_sampled_at_32_bit_addresses)
 	killed(child);
 	EXPECT_EQ(0, status_in_child(sample_32_bits));
 }
-#endif
 
 TEST_HARNESS_MAIN
