@@ -2,22 +2,17 @@
 /*
  * profil record: compares the recording with its statistics and with the programs that ran.
  *
- * The tests run the command of the tree; or the command in the environment variable PROFIL; or the
- * installed command. It records record_work, which is beside this program. Unless a test says so,
- * the user is an ordinary one.
+ * It records record_work, which is beside this program. Unless a test says so, the user is an
+ * ordinary one.
  */
 #include "kselftest_harness.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,15 +21,10 @@
 
 #include <linux/profil.h>
 
+#include "command.h"
 #include "recording/format.h"
 
 #define MOST 4096	/* maximum number of threads, files and mappings in a recording */
-
-static char here[PATH_MAX];	/* the directory of record_work */
-static char work[PATH_MAX];
-static char command[PATH_MAX];
-static char dir[64];		/* directory for the files of a test; the working directory */
-static pid_t running[8];	/* processes to kill at the end if they still run */
 
 /* The contents of the recording. */
 static struct sum {
@@ -228,34 +218,15 @@ static u64 in_comm(const char *comm)
 	return ticks;
 }
 
-/* Starts @argv with its output in files; if @terminal >= 0, in a new session of that terminal. */
-static pid_t start_argv(char *const argv[], int terminal)
+/* User ticks in the process @pid. */
+static u64 in_process(pid_t pid)
 {
-	pid_t child = fork();
-	int fd;
+	u64 ticks = 0;
 
-	if (child) {
-		for (size_t i = 0; i < sizeof(running) / sizeof(*running); i++) {
-			if (!running[i]) {
-				running[i] = child;
-				break;
-			}
-		}
-		return child;
-	}
-	if (terminal >= 0) {
-		setsid();
-		if (ioctl(terminal, TIOCSCTTY, 0))
-			_exit(99);
-	} else {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	}
-	fd = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	dup2(fd, STDOUT_FILENO);
-	fd = open("err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	dup2(fd, STDERR_FILENO);
-	execvp(argv[0], argv);
-	_exit(98);
+	for (u64 i = 0; i < sum.nr_threads; i++)
+		if (sum.threads[i].pid == pid)
+			ticks += sum.of_thread[i];
+	return ticks;
 }
 
 static char **arguments(va_list args)
@@ -282,19 +253,6 @@ static pid_t start(int terminal, ...)
 	return child;
 }
 
-static int end_of(pid_t child)
-{
-	int status;
-
-	while (waitpid(child, &status, 0) != child)
-		if (errno != EINTR)
-			return -1;
-	for (size_t i = 0; i < sizeof(running) / sizeof(*running); i++)
-		if (running[i] == child)
-			running[i] = 0;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
-
 static int run(const char *first, ...)
 {
 	char *argv[64] = { command, "record", (char *)first };
@@ -308,99 +266,17 @@ static int run(const char *first, ...)
 	return end_of(start_argv(argv, -1));
 }
 
-static bool said(const char *file, const char *what)
-{
-	static char text[65536];
-	int fd = open(file, O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-
-	if (fd >= 0)
-		close(fd);
-	text[len > 0 ? len : 0] = 0;
-	return strstr(text, what);
-}
-
-static void pause_ms(int ms)
-{
-	poll(NULL, 0, ms);
-}
-
-/* Waits for half a minute at most. */
-#define WAIT_UNTIL(cond) ({							\
-	int tries = 600;							\
-										\
-	while (!(cond) && tries--)						\
-		pause_ms(50);							\
-	tries >= 0;								\
-})
-
-/* Returns true if record_work has printed that it is ready. */
-static bool ready(void)
-{
-	return said("out", "\n");
-}
-
-/* The process that the recorder started. */
-static pid_t child_of(pid_t parent)
-{
-	char path[64];
-	pid_t child = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
-	f = fopen(path, "re");
-	if (f) {
-		if (fscanf(f, "%d", &child) != 1)
-			child = 0;
-		fclose(f);
-	}
-	return child;
-}
-
-static bool beside(char *path, const char *name)
-{
-	return snprintf(path, PATH_MAX, "%s/%s", here, name) < PATH_MAX && !access(path, X_OK);
-}
-
 FIXTURE(record) {
 };
 
 FIXTURE_SETUP(record)
 {
-	const char *set = getenv("PROFIL");
-	ssize_t len = readlink("/proc/self/exe", here, sizeof(here) - 1);
-
-	ASSERT_LT(0, len);
-	here[len] = 0;
-	*strrchr(here, '/') = 0;
-	ASSERT_TRUE(beside(work, "record_work"));
-	if (set)
-		snprintf(command, sizeof(command), "%s", set);
-	else if (!beside(command, "../../tools/profil"))
-		snprintf(command, sizeof(command), "profil");
-	strcpy(dir, "/tmp/record-XXXXXX");
-	ASSERT_NE(NULL, mkdtemp(dir));
-	ASSERT_EQ(0, chdir(dir));
+	ASSERT_TRUE(command_setup());
 }
 
 FIXTURE_TEARDOWN(record)
 {
-	struct dirent *entry;
-	DIR *d;
-
-	for (size_t i = 0; i < sizeof(running) / sizeof(*running); i++) {
-		if (running[i]) {
-			kill(running[i], SIGKILL);
-			waitpid(running[i], NULL, 0);
-		}
-	}
-	d = opendir(dir);
-	while (d && (entry = readdir(d)))
-		unlinkat(dirfd(d), entry->d_name, 0);
-	if (d)
-		closedir(d);
-	EXPECT_EQ(0, chdir("/"));
-	rmdir(dir);
+	command_teardown();
 }
 
 #define RECORD_TEST(name) TEST_F_TIMEOUT(record, name, 120)
@@ -525,16 +401,6 @@ RECORD_TEST(passes_on_signals)
 		EXPECT_WHOLE();
 		EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
 	}
-}
-
-static int terminal_open(int *slave)
-{
-	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-
-	if (master < 0 || grantpt(master) || unlockpt(master))
-		return -1;
-	*slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
-	return *slave < 0 ? -1 : master;
 }
 
 RECORD_TEST(ends_with_the_command_on_ctrl_c)
@@ -919,6 +785,40 @@ RECORD_TEST(records_a_process_with_p)
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_TARGETS, sum.end.reason);
 	EXPECT_EQ(1000 + SIGKILL, end_of(child));
+}
+
+RECORD_TEST(records_several_processes_until_the_last_one_ends)
+{
+	char pids[64];
+	pid_t child[2], recorder;
+
+	if (geteuid())
+		SKIP(return, "needs CAP_PERFMON: run as root");
+	for (int i = 0; i < 2; i++) {
+		unlink("out");
+		child[i] = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
+		EXPECT_TRUE(WAIT_UNTIL(ready()));
+	}
+	/* The process that does not exist is reported, and the others are recorded. */
+	snprintf(pids, sizeof(pids), "%d,2147483647,%d", child[0], child[1]);
+	recorder = start(-1, "-p", pids, NULL);
+	EXPECT_TRUE(WAIT_UNTIL(load() && in_process(child[0]) > 20 && in_process(child[1]) > 20));
+	kill(child[0], SIGKILL);
+	EXPECT_EQ(1000 + SIGKILL, end_of(child[0]));
+	const u64 ticks = in_process(child[1]);
+
+	EXPECT_TRUE(WAIT_UNTIL(load() && in_process(child[1]) > ticks + 20));
+	kill(child[1], SIGKILL);
+	EXPECT_EQ(1000 + SIGKILL, end_of(child[1]));
+	EXPECT_EQ(0, end_of(recorder));
+	EXPECT_WHOLE();
+	EXPECT_EQ(FORMAT_END_TARGETS, sum.end.reason);
+	EXPECT_EQ(child[0], sum.meta.pid);
+	EXPECT_EQ(0, strncmp(sum.command, work, strlen(work)));
+	EXPECT_STREQ(", and 1 more process", sum.command + strlen(work));
+	EXPECT_TRUE(said("err", "there is no process 2147483647"));
+	EXPECT_EQ(2, run("-p", "1,", NULL));
+	EXPECT_EQ(2, run("-p", "1,x", NULL));
 }
 
 RECORD_TEST(says_that_a_process_has_no_program)

@@ -154,7 +154,22 @@ bool command_set_lines(const struct command_setting *setting)
 	return false;
 }
 
+bool command_set_time(const struct command_setting *setting)
+{
+	uint64_t *time = setting->member;
+	bool valid = command_parse_time(setting->value, time) && *time;
+
+	return command_check_value(setting, valid, "a number of seconds");
+}
+
 /* ---- values ---- */
+
+bool command_check_value(const struct command_setting *setting, bool valid, const char *expected)
+{
+	if (!valid)
+		warnx("\"%s\" is not %s", setting->value, expected);
+	return valid;
+}
 
 bool command_parse_number(const char *text, uint64_t max, uint64_t *number)
 {

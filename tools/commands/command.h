@@ -89,6 +89,7 @@ extern const struct command command_export;
 extern const struct command command_gperf;
 extern const struct command command_record;
 extern const struct command command_report;
+extern const struct command command_top;
 
 /* All of them, and NULL. */
 extern const struct command *const commands[];
@@ -112,11 +113,15 @@ void command_print_help(FILE *out, const struct command *command);
 /* Prints the words in a line of standard error. */
 void command_print_words(struct command_word (*word)(size_t index));
 
-/* For @set: a bool, a string, and a u64 that is a number of lines */
+/* For @set: a bool, a string, a u64 that is a number of lines, and one that is a time in ns */
 bool command_set_true(const struct command_setting *setting);
 bool command_set_false(const struct command_setting *setting);
 bool command_set_text(const struct command_setting *setting);
 bool command_set_lines(const struct command_setting *setting);
+bool command_set_time(const struct command_setting *setting);
+
+/* Prints that the value is not what was @expected unless it is @valid. Returns @valid. */
+bool command_check_value(const struct command_setting *setting, bool valid, const char *expected);
 
 /* Parses a decimal number from 1 to @max. */
 bool command_parse_number(const char *text, uint64_t max, uint64_t *number);

@@ -44,6 +44,48 @@ bool input_set_filter(const struct command_setting *setting)
 	return fine;
 }
 
+/* Appends a key to the columns. The symbol is always the last column, because it is the widest. */
+static bool add_key(struct rows *rows, const struct row_key *key)
+{
+	size_t at = rows->nr_keys;
+
+	for (size_t i = 0; i < rows->nr_keys; i++) {
+		if (rows->keys[i] == key) {
+			warnx("--sort has %s twice", key->name);
+			return false;
+		}
+	}
+	if (at && rows->keys[at - 1] == &row_keys[ROWS_BY_SYMBOL]) {
+		rows->keys[at] = rows->keys[at - 1];
+		at--;
+	}
+	rows->keys[at] = key;
+	rows->nr_keys++;
+	return true;
+}
+
+bool input_set_keys(const struct command_setting *setting)
+{
+	const struct command_option *option = setting->option;
+	char *names = setting->value, *name;
+	struct rows *rows = setting->member;
+	size_t i;
+
+	rows->nr_keys = 0;
+	while ((name = strsep(&names, ","))) {
+		for (i = 0; option->word(i).name && strcmp(name, option->word(i).name); i++)
+			;
+		if (!option->word(i).name) {
+			warnx("cannot sort by \"%s\"; the keys are:", name);
+			command_print_words(option->word);
+			return false;
+		}
+		if (!add_key(rows, &row_keys[i]))
+			return false;
+	}
+	return true;
+}
+
 bool input_check_options(const struct input *input, int argc, char **argv)
 {
 	if (optind < argc) {

@@ -52,6 +52,12 @@ struct input {
 /* For @set of a filter */
 bool input_set_filter(const struct command_setting *setting);
 
+/*
+ * For @set of --sort. Sets the keys of a struct rows. The words of the option are the names of the
+ * first ones of row_keys.
+ */
+bool input_set_keys(const struct command_setting *setting);
+
 /* Checks the options and the remaining arguments. Returns false after an error message. */
 bool input_check_options(const struct input *input, int argc, char **argv);
 

@@ -36,6 +36,7 @@ static const struct command command_version = {
 
 const struct command *const commands[] = {
 	&command_record,
+	&command_top,
 	&command_report,
 	&command_annotate,
 	&command_diff,

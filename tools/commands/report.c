@@ -21,55 +21,11 @@ struct report {
 	struct outfile file;
 };
 
-/* Appends a key to the columns. The symbol is always the last column, because it is the widest. */
-static bool add_key(struct rows *rows, const struct row_key *key)
-{
-	size_t at = rows->nr_keys;
-
-	for (size_t i = 0; i < rows->nr_keys; i++) {
-		if (rows->keys[i] == key) {
-			warnx("--sort has %s twice", key->name);
-			return false;
-		}
-	}
-	if (at && rows->keys[at - 1] == &row_keys[ROWS_BY_SYMBOL]) {
-		rows->keys[at] = rows->keys[at - 1];
-		at--;
-	}
-	rows->keys[at] = key;
-	rows->nr_keys++;
-	return true;
-}
-
 static struct command_word key_word(size_t index)
 {
 	const char *name = index < ROWS_KEYS_MAX ? row_keys[index].name : NULL;
 
 	return (struct command_word) { .name = name };
-}
-
-static bool set_keys(const struct command_setting *setting)
-{
-	char *names = setting->value, *name;
-	struct report *report = setting->member;
-	size_t i;
-
-	report->input.rows.nr_keys = 0;
-	while ((name = strsep(&names, ","))) {
-		for (i = 0; i < ROWS_KEYS_MAX && strcmp(name, row_keys[i].name); i++)
-			;
-		if (i < ROWS_KEYS_MAX) {
-			if (!add_key(&report->input.rows, &row_keys[i]))
-				return false;
-			report->input.filter.keep_cpus |= i == ROWS_BY_CPU;
-			report->input.filter.keep_seconds |= i == ROWS_BY_TIME;
-			continue;
-		}
-		warnx("cannot sort by \"%s\"; the keys are:", name);
-		command_print_words(key_word);
-		return false;
-	}
-	return true;
 }
 
 static bool set_html(const struct command_setting *setting)
@@ -84,12 +40,17 @@ static bool set_html(const struct command_setting *setting)
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct report *report)
 {
+	const struct rows *rows = &report->input.rows;
 	int status = command_parse(&command_report, argc, argv, report);
 
 	if (status >= 0)
 		return status;
 	if (!input_check_options(&report->input, argc, argv))
 		return COMMAND_USAGE;
+	for (size_t i = 0; i < rows->nr_keys; i++) {
+		report->input.filter.keep_cpus |= rows->keys[i] == &row_keys[ROWS_BY_CPU];
+		report->input.filter.keep_seconds |= rows->keys[i] == &row_keys[ROWS_BY_TIME];
+	}
 	if (report->format && (report->csv || report->options.lines)) {
 		warnx("--html and %s exclude each other", report->csv ? "--csv" : "-n");
 		return COMMAND_USAGE;
@@ -162,7 +123,8 @@ static int run(int argc, char **argv)
 static const struct command_option options[] = {
 	{ .name = "sort", .letter = 's', .value = "KEYS",
 	  .help = "print a line for each combination of KEYS",
-	  .set = set_keys, .word = key_word, .is_list = true },
+	  .set = input_set_keys, .offset = offsetof(struct report, input.rows),
+	  .word = key_word, .is_list = true },
 	{ .name = "inline", .help = "print lines for inlined functions",
 	  .set = command_set_true, .offset = offsetof(struct report, input.rows.inlined) },
 	{ .name = "lines", .letter = 'n', .value = "N", .help = "print the first N lines only",

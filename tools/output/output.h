@@ -16,6 +16,7 @@
 /**
  * struct output_options - Options from the user and the terminal
  * @width: Maximum width of a line of text.
+ * @height: Number of lines of the terminal.
  * @lines: Maximum number of rows of text; 0: all.
  * @colour: Use colours.
  * @full_names: Do not shorten names; lines can be longer than @width.
@@ -23,13 +24,14 @@
  */
 struct output_options {
 	size_t width;
+	size_t height;
 	u64 lines;
 	bool colour;
 	bool full_names;
 	bool verbose;
 };
 
-/* Sets the width and the colour for the standard output, which may be a terminal. */
+/* Sets the width, the height and the colour for the standard output, which may be a terminal. */
 void output_get_terminal(struct output_options *options);
 
 /* Returns the colour of a share, or "" if it has none. */

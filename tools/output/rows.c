@@ -43,34 +43,40 @@ static int compare_ticks(const void *a, const void *b, void *data)
 
 static int compare_labels(const void *a, const void *b)
 {
-	const struct recording_file *x = *(struct recording_file *const *)a;
-	const struct recording_file *y = *(struct recording_file *const *)b;
+	const struct rows_label *x = a, *y = b;
 
-	return strcmp(basename(x->data.path), basename(y->data.path)) ?:
-	       strcmp(x->data.path, y->data.path);
+	return strcmp(basename(x->path), basename(y->path)) ?: strcmp(x->path, y->path);
 }
 
-/* Labels a binary with the last part of its path, or with the whole path if two have this part. */
+void rows_choose_labels(struct rows_label *labels, size_t nr)
+{
+	if (nr)
+		qsort(labels, nr, sizeof(*labels), compare_labels);
+	for (size_t i = 0, end; i < nr; i = end) {
+		const char *name = basename(labels[i].path);
+		bool whole = !*name;
+
+		for (end = i; end < nr && !strcmp(basename(labels[end].path), name); end++)
+			whole |= labels[end].whole || strcmp(labels[end].path, labels[i].path);
+		for (size_t j = i; j < end; j++)
+			*labels[j].label = whole ? labels[j].path : name;
+	}
+}
+
 static void label_binaries(struct rows *rows)
 {
 	const struct recording *recording = rows->recording;
 	size_t nr = recording->nr_files;
-	struct recording_file **files = xcalloc(nr + 1, sizeof(*files));
+	struct rows_label *labels = xcalloc(nr + 1, sizeof(*labels));
 
 	for (size_t i = 0; i < nr; i++)
-		files[i] = &recording->files[i];
-	qsort(files, nr, sizeof(*files), compare_labels);
-	for (size_t i = 0, end; i < nr; i = end) {
-		const char *name = basename(files[i]->data.path);
-		bool whole = !*name || (files[i]->data.flags & FORMAT_FILE_NONE);
-
-		for (end = i; end < nr && !strcmp(basename(files[end]->data.path), name); end++)
-			whole |= strcmp(files[end]->data.path, files[i]->data.path) != 0;
-		for (size_t j = i; j < end; j++)
-			rows->binaries[files[j] - recording->files].label =
-				whole ? files[j]->data.path : name;
-	}
-	free(files);
+		labels[i] = (struct rows_label) {
+			.path = recording->files[i].data.path,
+			.whole = recording->files[i].data.flags & FORMAT_FILE_NONE,
+			.label = &rows->binaries[i].label,
+		};
+	rows_choose_labels(labels, nr);
+	free(labels);
 }
 
 static struct rows_binary *binary_of(const struct rows *rows, const struct recording_file *file)
@@ -225,8 +231,13 @@ static void read_binary(struct rows *rows, const struct recording_sample *sample
 {
 	const struct recording_file *file = samples->file;
 	const char **problem = &binary_of(rows, file)->problem;
-	u64 *offsets = xcalloc(nr, sizeof(*offsets));
+	u64 *offsets;
 
+	if (rows->recorded && file->nr_symbols) {
+		*problem = "it was not read";
+		return;
+	}
+	offsets = xcalloc(nr, sizeof(*offsets));
 	for (size_t i = 0; i < nr; i++)
 		offsets[i] = samples[i].offset;
 	lookup_init(lookup, offsets, nr);
@@ -265,7 +276,7 @@ static void start_row(const struct rows *rows, struct row *to, const struct row 
 	to->nr_parts = 1;
 }
 
-static void merge_rows(struct rows *rows)
+void rows_merge(struct rows *rows)
 {
 	struct row *from = rows->rows, *to = from, *end = from + rows->nr;
 
@@ -311,7 +322,7 @@ bool rows_make(struct rows *rows, const struct recording *recording)
 	rows->rows = xcalloc(recording->nr_samples + 1, sizeof(*rows->rows));
 	label_binaries(rows);
 	add_rows(rows);
-	merge_rows(rows);
+	rows_merge(rows);
 	return true;
 }
 

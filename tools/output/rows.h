@@ -134,6 +134,7 @@ bool row_matches(const struct rows_filter *filter, const struct row *row);
  * @lines: Find source lines also if they are not a key.
  * @in_order: Sort the rows by the keys, and without keys by binary and offset.
  * @keep_parts: Keep the rows that are added up. There must be keys.
+ * @recorded: Do not read files whose functions were recorded.
  * @symfs: As for symbols_new().
  * @rows: The rows, those with the most ticks first, unless @in_order.
  * @parts: If @keep_parts, the rows that were added up; those of one row follow each other.
@@ -154,6 +155,7 @@ struct rows {
 	bool lines;
 	bool in_order;
 	bool keep_parts;
+	bool recorded;
 	const char *symfs;
 
 	const struct recording *recording;
@@ -179,6 +181,28 @@ struct rows {
  * memory, all functions for rows and output exit, as xcalloc() does.
  */
 bool rows_make(struct rows *rows, const struct recording *recording);
+
+/* Adds up the rows that are equal in all keys, and sorts them. */
+void rows_merge(struct rows *rows);
+
+/**
+ * struct rows_label - A binary that needs a label
+ * @path: Its path.
+ * @whole: Its label is @path, also for others whose path ends with the same name.
+ * @label: Where to store the label.
+ */
+struct rows_label {
+	const char *path;
+	bool whole;
+	const char **label;
+};
+
+/*
+ * Labels each binary with the last part of its path, or with the whole path if two have this part.
+ * Sorts @labels.
+ */
+void rows_choose_labels(struct rows_label *labels, size_t nr);
+
 void rows_free(struct rows *rows);
 
 /* Returns the text to print for the mangled @name. */

@@ -13,6 +13,7 @@
 #include "output/output.h"
 
 #define WIDTH_DEFAULT 80
+#define HEIGHT_DEFAULT 24
 /* The minimum width of a line: columns cannot be shortened further. */
 #define WIDTH_MIN 40
 /* Exit if the text fits on the screen, keep it there at the end, and print colours. */
@@ -21,23 +22,28 @@
 #define SHARE_HIGH 0.05
 #define SHARE_MEDIUM 0.005
 
-static size_t terminal_width(void)
+/* Returns a @size of the terminal; or the one in the environment variable @name, or @fallback. */
+static size_t choose_size(size_t size, const char *name, size_t fallback)
 {
-	const char *columns = getenv("COLUMNS");
-	struct winsize size;
+	const char *text = getenv(name);
+	const int value = text ? atoi(text) : 0;
 
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
-		return size.ws_col;
-	return columns && atoi(columns) > 0 ? atoi(columns) : WIDTH_DEFAULT;
+	if (!size && value > 0)
+		return value;
+	return size ?: fallback;
 }
 
 void output_get_terminal(struct output_options *options)
 {
 	const char *terminal = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+	struct winsize size = {};
 
-	options->width = terminal_width();
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		size = (struct winsize) {};
+	options->width = choose_size(size.ws_col, "COLUMNS", WIDTH_DEFAULT);
 	if (options->width < WIDTH_MIN)
 		options->width = WIDTH_MIN;
+	options->height = choose_size(size.ws_row, "LINES", HEIGHT_DEFAULT);
 	options->colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour) && terminal &&
 			  strcmp(terminal, "dumb");
 }

@@ -4,7 +4,6 @@
  * recording.
  */
 #define _GNU_SOURCE
-#include <err.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -180,7 +179,7 @@ static void read_file(struct source *source, struct lookup *lookup, struct obsta
 	source->fd = -1;
 }
 
-void functions_write(struct functions *functions, struct format_writer *writer)
+int functions_write(struct functions *functions, struct format_writer *writer)
 {
 	off_t jit_bytes = JIT_BYTES_MAX;
 	int ignored = 0;
@@ -202,7 +201,5 @@ void functions_write(struct functions *functions, struct format_writer *writer)
 		lookup_free(&lookup);
 		obstack_free(&memory, NULL);
 	}
-	if (ignored)
-		warnx("JIT compilers: %d file%s too large; names are missing", ignored,
-		      ignored == 1 ? " is" : "s are");
+	return ignored;
 }

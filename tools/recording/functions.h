@@ -31,7 +31,10 @@ void functions_sample(struct source *source, u64 offset);
  */
 void functions_address(struct functions *functions, u32 thread, const struct profil_record *record);
 
-/* Writes the functions that contain the samples. */
-void functions_write(struct functions *functions, struct format_writer *writer);
+/*
+ * Writes the functions that contain the samples. Returns the number of files of JIT compilers that
+ * are too large to be read: the names of their functions are missing.
+ */
+int functions_write(struct functions *functions, struct format_writer *writer);
 
 #endif /* PROFIL_TOOLS_FUNCTIONS_H */

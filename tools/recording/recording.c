@@ -366,12 +366,16 @@ struct recording *recording_read(const char *path, const struct recording_filter
 				 const char **error)
 {
 	struct format_reader *reader = format_open(path, error);
-	struct recording *recording;
+
+	return reader ? recording_load(reader, filter) : NULL;
+}
+
+struct recording *recording_load(struct format_reader *reader,
+				 const struct recording_filter *filter)
+{
+	struct recording *recording = recording_new();
 	struct format_block block;
 
-	if (!reader)
-		return NULL;
-	recording = recording_new();
 	recording->busy = format_busy(reader);
 	recording->filter = *filter;
 	recording->interval_ns = INTERVAL_MIN_NS;

@@ -157,6 +157,10 @@ void recording_finish(struct recording *recording);
  */
 struct recording *recording_read(const char *path, const struct recording_filter *filter,
 				 const char **error);
+
+/* Reads from @reader, and frees it. */
+struct recording *recording_load(struct format_reader *reader,
+				 const struct recording_filter *filter);
 void recording_free(struct recording *recording);
 
 /* The sum, or UINT64_MAX if it overflows. */

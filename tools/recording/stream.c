@@ -82,9 +82,9 @@ void stream_init(struct stream *stream, struct format_writer *writer)
 	stream->place = (struct profil_record){};
 }
 
-void stream_finish(struct stream *stream)
+int stream_finish(struct stream *stream)
 {
-	functions_write(stream->functions, stream->writer);
+	return functions_write(stream->functions, stream->writer);
 }
 
 void stream_free(struct stream *stream)

@@ -43,8 +43,11 @@ void stream_init(struct stream *stream, struct format_writer *writer);
 /* Adds a tick: a record without PROFIL_RECORD_DETACHED. */
 void stream_record(struct stream *stream, const struct profil_record *record);
 
-/* Writes the functions with samples, at the end of the recording. */
-void stream_finish(struct stream *stream);
+/*
+ * Writes the functions with samples, at the end of the recording. Returns the same as
+ * functions_write().
+ */
+int stream_finish(struct stream *stream);
 void stream_free(struct stream *stream);
 
 /* Reads the name of a process. Returns false if it does not exist. */

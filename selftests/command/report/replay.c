@@ -115,7 +115,7 @@ int main(int argc, char **argv)
 	struct stream stream = {};
 	char *line = NULL;
 	size_t size = 0;
-	int fd = -1;
+	int fd = -1, ignored;
 
 	if (argc == 2)
 		fd = open(argv[1], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -137,7 +137,9 @@ int main(int argc, char **argv)
 			errx(1, "failed: %s", line);
 	}
 	free(line);
-	stream_finish(&stream);
+	ignored = stream_finish(&stream);
+	if (ignored)
+		warnx("files that are too large: %d", ignored);
 	account.stats.ticks = stream.ticks;
 	account.stats.outside = stream.ticks;
 	format_write(writer, FORMAT_STATS, &account);

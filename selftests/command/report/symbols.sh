@@ -518,8 +518,8 @@ last2" eval "jit_names large | grep -v 'no symbol' | sort" || { kill "${pids[@]}
 	done
 	"$tmp/replay.plain" "$tmp/large.data" <"$tmp/large" >>"$tmp/got" 2>&1
 	kill "${pids[@]}"
-	same "replay.plain: JIT compilers: 1 file is too large; names are missing
-replay.plain: JIT compilers: 1 file is too large; names are missing" cat "$tmp/got"
+	same "replay.plain: files that are too large: 1
+replay.plain: files that are too large: 1" cat "$tmp/got"
 }
 
 # The time does not depend on the product of the numbers of functions and of places.

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * profil top: its tables in batch mode, and its screen and keys in a pseudo-terminal.
+ *
+ * It samples record_work. Unless a test says so, the user is an ordinary one.
+ */
+#include "kselftest_harness.h"
+
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <termios.h>
+
+#include "command.h"
+
+#define HOT		"loops_text"	/* the function in which record_work burns */
+#define ENTER		"\033[?1049h"	/* the alternate screen of the terminal */
+#define LEAVE		"\033[?1049l"
+#define FRAME		"\033[H"	/* the begin and the end of a frame */
+#define FRAME_END	"\033[J"
+
+static int master, slave;		/* of the pseudo-terminal */
+static struct termios settings;		/* at the start */
+static char screen[1 << 20];		/* the output to it, since forget() */
+static size_t screen_len;
+
+static char **arguments(va_list args)
+{
+	static char *argv[64];
+	int n = 2;
+
+	argv[0] = command;
+	argv[1] = "top";
+	while ((argv[n] = va_arg(args, char *)))
+		n++;
+	return argv;
+}
+
+/* Starts profil top with these arguments, which end with NULL, and its output in files. */
+static pid_t start_batch(int none, ...)
+{
+	va_list args;
+	pid_t child;
+
+	(void)none;
+	va_start(args, none);
+	child = start_argv(arguments(args), -1);
+	va_end(args);
+	return child;
+}
+
+#define run(...) end_of(start_batch(0, __VA_ARGS__, NULL))
+
+/* Starts it in a terminal of its own. Messages go to the file err. */
+static pid_t start_on_terminal(int none, ...)
+{
+	struct winsize size = { .ws_row = 24, .ws_col = 80 };
+	va_list args;
+	pid_t child;
+	int fd;
+
+	(void)none;
+	master = terminal_open(&slave);
+	ioctl(master, TIOCSWINSZ, &size);
+	fcntl(master, F_SETFL, O_NONBLOCK);
+	tcgetattr(slave, &settings);
+	screen_len = 0;
+	child = start_child();
+	if (child)
+		return child;
+	setsid();
+	ioctl(slave, TIOCSCTTY, 0);
+	dup2(slave, STDIN_FILENO);
+	dup2(slave, STDOUT_FILENO);
+	fd = open("err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	dup2(fd, STDERR_FILENO);
+	setenv("TERM", "xterm", 1);
+	va_start(args, none);
+	execvp(command, arguments(args));
+	_exit(98);
+}
+
+/* Returns true if this was written to the terminal. */
+static bool shown(const char *text)
+{
+	ssize_t n;
+
+	do {
+		n = read(master, screen + screen_len, sizeof(screen) - 1 - screen_len);
+		if (n > 0)
+			screen_len += n;
+	} while (n > 0);
+	screen[screen_len] = 0;
+	return strstr(screen, text);
+}
+
+static void forget(void)
+{
+	shown("");
+	screen_len = 0;
+}
+
+static bool type(const char *keys)
+{
+	return write(master, keys, strlen(keys)) == (ssize_t)strlen(keys);
+}
+
+static bool has_old_settings(void)
+{
+	struct termios now;
+
+	return !tcgetattr(slave, &now) && now.c_lflag == settings.c_lflag &&
+	       now.c_iflag == settings.c_iflag && now.c_oflag == settings.c_oflag &&
+	       !memcmp(now.c_cc, settings.c_cc, sizeof(now.c_cc));
+}
+
+/* Returns the number of lines of the next frame, or 0. */
+static int lines_of_frame(void)
+{
+	char *at, *end;
+	int lines = 1;
+
+	forget();
+	if (!WAIT_UNTIL(shown(FRAME) && strstr(strstr(screen, FRAME), FRAME_END)))
+		return 0;
+	end = strstr(strstr(screen, FRAME), FRAME_END);
+	for (at = strstr(screen, FRAME); at < end; at++)
+		lines += *at == '\n';
+	return lines;
+}
+
+static off_t size_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? 0 : st.st_size;
+}
+
+/* Reads a file. */
+static const char *text_of(const char *path)
+{
+	static char text[1 << 16];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[len > 0 ? len : 0] = 0;
+	return text;
+}
+
+static int count(const char *text, const char *what)
+{
+	int n = 0;
+
+	while ((text = strstr(text, what))) {
+		text += strlen(what);
+		n++;
+	}
+	return n;
+}
+
+/* Returns true if the first row of a table of @text has these words. */
+static bool begins_with(const char *text, const char *title, const char *word, const char *other)
+{
+	char line[256] = "";
+	char titles[256] = "";
+
+	for (text = strstr(text, "   share"); text; text = strstr(text + 1, "   share")) {
+		if (sscanf(text, "%255[^\n]\n%255[^\n]", titles, line) == 2 &&
+		    strstr(titles, title) && strstr(line, word) && strstr(line, other))
+			return true;
+	}
+	return false;
+}
+
+FIXTURE(top) {
+};
+
+FIXTURE_SETUP(top)
+{
+	master = -1;
+	slave = -1;
+	ASSERT_TRUE(command_setup());
+}
+
+FIXTURE_TEARDOWN(top)
+{
+	command_teardown();
+	if (master >= 0)
+		close(master);
+	if (slave >= 0)
+		close(slave);
+}
+
+#define TOP_TEST(name) TEST_F_TIMEOUT(top, name, 180)
+
+/* ---- batch mode ---- */
+
+TOP_TEST(prints_the_hot_function_first)
+{
+	const char *text;
+
+	ASSERT_EQ(0, run("-b", "-d", "0.5", work, "burn", "3000"));
+	text = text_of("out");
+	EXPECT_TRUE(begins_with(text, "symbol", "record_work", HOT)) TH_LOG("%s", text);
+	EXPECT_LT(2, count(text, "profil top: "));
+	EXPECT_EQ(NULL, strchr(text, '\033'));
+	EXPECT_STREQ("", text_of("err"));
+
+	/* A command that ends before the first refresh has a table, too. */
+	ASSERT_EQ(0, run("-d", "60", work, "burn", "300"));
+	text = text_of("out");
+	EXPECT_TRUE(begins_with(text, "symbol", "record_work", HOT)) TH_LOG("%s", text);
+	EXPECT_EQ(1, count(text, "profil top: "));
+}
+
+TOP_TEST(sorts_by_the_keys)
+{
+	ASSERT_EQ(0, run("-b", "-s", "comm,symbol", work, "burn", "1000"));
+	EXPECT_TRUE(begins_with(text_of("out"), "command", "record_work", HOT));
+	EXPECT_FALSE(said("out", "binary"));
+	EXPECT_EQ(2, run("-s", "cpu", "true"));
+	EXPECT_TRUE(said("err", "cannot sort by \"cpu\""));
+}
+
+TOP_TEST(passes_on_the_exit_status)
+{
+	EXPECT_EQ(7, run(work, "exit", "7"));
+	EXPECT_EQ(128 + SIGKILL, run(work, "kill", "9"));
+	EXPECT_EQ(127, run("./nothing"));
+	EXPECT_TRUE(said("err", "./nothing"));
+	EXPECT_EQ(2, run("-d", "0", "true"));
+	EXPECT_EQ(2, run("-n", "0", "true"));
+	EXPECT_EQ(2, run("-p", "1", "true"));
+}
+
+TOP_TEST(waits_for_the_command_after_the_last_table)
+{
+	EXPECT_EQ(5, run("-b", "-d", "0.3", "-n", "2", "sh", "-c", "sleep 3; echo text; exit 5"));
+	EXPECT_EQ(2, count(text_of("out"), "profil top: "));
+	EXPECT_TRUE(said("err", "waiting for process "));
+	/* The output of the command is not in the tables. */
+	EXPECT_TRUE(said("err", "text\n"));
+	EXPECT_FALSE(said("out", "text\n"));
+}
+
+TOP_TEST(samples_a_process_with_p)
+{
+	pid_t child, top;
+	char pid[16];
+
+	if (geteuid())
+		SKIP(return, "needs CAP_PERFMON: run as root");
+	child = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
+	EXPECT_TRUE(WAIT_UNTIL(ready()));
+	snprintf(pid, sizeof(pid), "%d", child);
+	EXPECT_EQ(0, run("-b", "-n", "2", "-p", pid));
+	EXPECT_EQ(2, count(text_of("out"), "profil top: "));
+	EXPECT_TRUE(begins_with(text_of("out"), "symbol", "record_work", HOT));
+	/* It ends with the process. The file has the tables of the first one. */
+	unlink("out");
+	top = start_batch(0, "-b", "-p", pid, NULL);
+	EXPECT_TRUE(WAIT_UNTIL(said("out", HOT)));
+	kill(child, SIGKILL);
+	EXPECT_EQ(0, end_of(top));
+	EXPECT_EQ(1000 + SIGKILL, end_of(child));
+}
+
+/* A program that has ended and was removed before the refresh has names. */
+TOP_TEST(names_functions_of_programs_that_are_gone)
+{
+	const char *script = "cp $0 gone; ./gone burn 700 & sleep 0.3; rm gone; wait";
+
+	ASSERT_EQ(0, run("-b", "-d", "30", "sh", "-c", script, work));
+	EXPECT_TRUE(begins_with(text_of("out"), "symbol", "gone", HOT));
+}
+
+/* Nothing remains of the processes that have ended. */
+TOP_TEST(uses_no_more_memory_and_descriptors_with_time)
+{
+	char path[64], line[256];
+	long kib[2] = {}, fds[2] = {};
+	pid_t top = start_batch(0, "-b", "-d", "0.1", "-s", "thread,symbol", "sh", "-c",
+				"while :; do $0 exit 0; done", work, NULL);
+
+	for (int i = 0; i < 2; i++) {
+		const off_t size = size_of("out");
+		struct dirent *entry;
+		FILE *file;
+		DIR *d;
+
+		/* In this time, all rows of the window are replaced more than once. */
+		EXPECT_TRUE(WAIT_UNTIL(size_of("out") > size + 40000));
+		snprintf(path, sizeof(path), "/proc/%d/status", top);
+		file = fopen(path, "re");
+		ASSERT_NE(NULL, file);
+		while (fgets(line, sizeof(line), file))
+			sscanf(line, "VmRSS: %ld", &kib[i]);
+		fclose(file);
+		snprintf(path, sizeof(path), "/proc/%d/fd", top);
+		d = opendir(path);
+		while (d && (entry = readdir(d)))
+			fds[i]++;
+		closedir(d);
+	}
+	EXPECT_LT(0, kib[0]);
+	EXPECT_GE(kib[0] + 1024, kib[1]);
+	/* One more may be open during a refresh. */
+	EXPECT_GE(fds[0] + 8, fds[1]);
+	kill(top, SIGTERM);
+	EXPECT_EQ(128 + SIGTERM, end_of(top));
+}
+
+/* ---- the screen ---- */
+
+TOP_TEST(q_quits_and_restores_the_terminal)
+{
+	/* profil is the leader of the terminal's session, so SIGHUP follows its end. */
+	pid_t top = start_on_terminal(0, work, "deaf", "0", NULL), child;
+
+	EXPECT_TRUE(WAIT_UNTIL(shown(HOT)));
+	EXPECT_TRUE(shown(ENTER));
+	EXPECT_FALSE(has_old_settings());
+	child = child_of(top);
+	ASSERT_LT(0, child);
+	forget();
+	EXPECT_TRUE(type("q"));
+	EXPECT_EQ(0, end_of(top));
+	EXPECT_TRUE(has_old_settings());
+	/* The last table remains on the screen, and the command continues. */
+	EXPECT_TRUE(shown(LEAVE));
+	EXPECT_TRUE(begins_with(strstr(screen, LEAVE), "symbol", "record_work", HOT));
+	EXPECT_TRUE(said("err", "(record_work) continues\n"));
+	EXPECT_EQ(0, kill(child, SIGKILL));
+}
+
+TOP_TEST(restores_the_terminal_after_the_end_of_the_command)
+{
+	const char *script = "$0 burn 1500; echo $((6 * 7000)); read line; exit 3";
+	pid_t top = start_on_terminal(0, "-d", "0.3", "sh", "-c", script, work, NULL);
+
+	/* The command has no input, and its output is not on the screen. */
+	EXPECT_EQ(3, end_of(top));
+	EXPECT_TRUE(has_old_settings());
+	EXPECT_TRUE(shown(LEAVE));
+	EXPECT_FALSE(shown("42000"));
+	EXPECT_TRUE(begins_with(strstr(screen, LEAVE), "symbol", "record_work", HOT));
+}
+
+TOP_TEST(restores_the_terminal_after_signals)
+{
+	static const int signals[] = { SIGTERM, SIGHUP, SIGSEGV, SIGABRT };
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+		const bool is_fatal = signals[i] == SIGSEGV || signals[i] == SIGABRT;
+		pid_t top = start_on_terminal(0, work, "trap", "10", "0", NULL), child;
+
+		EXPECT_TRUE(WAIT_UNTIL(shown(FRAME)));
+		EXPECT_FALSE(has_old_settings());
+		child = child_of(top);
+		kill(top, signals[i]);
+		EXPECT_EQ((is_fatal ? 1000 : 128) + signals[i], end_of(top));
+		EXPECT_TRUE(has_old_settings());
+		EXPECT_TRUE(shown(LEAVE));
+		kill(child, SIGKILL);
+		close(master);
+		close(slave);
+	}
+	/* The terminal sends this to the command, too. */
+	pid_t top = start_on_terminal(0, work, "trap", "10", "0", NULL);
+
+	EXPECT_TRUE(WAIT_UNTIL(shown(HOT)));
+	EXPECT_TRUE(type("\003"));
+	EXPECT_EQ(128 + SIGINT, end_of(top));
+	EXPECT_TRUE(has_old_settings());
+	EXPECT_TRUE(shown(LEAVE));
+}
+
+TOP_TEST(restores_the_terminal_while_it_is_stopped)
+{
+	pid_t top = start_on_terminal(0, work, "trap", "10", "0", NULL);
+	int status;
+
+	EXPECT_TRUE(WAIT_UNTIL(shown(HOT)));
+	EXPECT_TRUE(type("\032"));
+	ASSERT_EQ(top, waitpid(top, &status, WUNTRACED));
+	ASSERT_TRUE(WIFSTOPPED(status));
+	EXPECT_TRUE(has_old_settings());
+	EXPECT_TRUE(shown(LEAVE));
+	forget();
+	kill(top, SIGCONT);
+	EXPECT_TRUE(WAIT_UNTIL(shown(ENTER) && shown(HOT)));
+	EXPECT_FALSE(has_old_settings());
+	EXPECT_TRUE(type("\003"));
+	EXPECT_EQ(128 + SIGINT, end_of(top));
+	EXPECT_TRUE(has_old_settings());
+}
+
+TOP_TEST(fits_the_screen_when_its_size_changes)
+{
+	struct winsize size = { .ws_row = 9, .ws_col = 60 };
+	pid_t top = start_on_terminal(0, "-s", "thread", work, "threads", "12", "60000", NULL);
+
+	EXPECT_TRUE(WAIT_UNTIL(shown(FRAME) && lines_of_frame() >= 16));
+	ASSERT_EQ(0, ioctl(master, TIOCSWINSZ, &size));
+	EXPECT_TRUE(WAIT_UNTIL(lines_of_frame() == 9));
+	EXPECT_TRUE(shown(" more"));
+	size.ws_row = 24;
+	ASSERT_EQ(0, ioctl(master, TIOCSWINSZ, &size));
+	EXPECT_TRUE(WAIT_UNTIL(lines_of_frame() >= 16));
+	EXPECT_TRUE(type("\003"));
+	EXPECT_EQ(128 + SIGINT, end_of(top));
+}
+
+TOP_TEST(obeys_its_keys)
+{
+	pid_t top = start_on_terminal(0, work, "trap", "10", "0", NULL);
+
+	EXPECT_TRUE(WAIT_UNTIL(shown(HOT) && shown(", 3 s")));
+	EXPECT_TRUE(type("p"));
+	EXPECT_TRUE(WAIT_UNTIL(shown("(paused)")));
+	forget();
+	pause_ms(3000);
+	EXPECT_FALSE(shown(FRAME));
+	EXPECT_TRUE(type("p"));
+	EXPECT_TRUE(WAIT_UNTIL(shown(HOT)));
+
+	/* The keys change the columns while it is paused, too. */
+	EXPECT_TRUE(type("p"));
+	EXPECT_TRUE(WAIT_UNTIL(shown("(paused)")));
+	forget();
+	EXPECT_TRUE(type("s"));
+	EXPECT_TRUE(WAIT_UNTIL(shown("binary") && shown(FRAME_END)));
+	EXPECT_FALSE(shown(HOT));
+	EXPECT_TRUE(type("\033[D"));
+	EXPECT_TRUE(WAIT_UNTIL(shown(HOT)));
+	forget();
+	EXPECT_TRUE(type("\033[C\033OC"));
+	EXPECT_TRUE(WAIT_UNTIL(shown("command")));
+	EXPECT_TRUE(type("p"));
+
+	EXPECT_TRUE(WAIT_UNTIL(shown(", 9 s")));
+	forget();
+	EXPECT_TRUE(type("r"));
+	EXPECT_TRUE(WAIT_UNTIL(shown(", 0 s")));
+	EXPECT_TRUE(shown("last 0.0 s: 0 samples"));
+	EXPECT_TRUE(type("q"));
+	EXPECT_EQ(0, end_of(top));
+}
+
+/* The name of a program can be chosen by an attacker. */
+TOP_TEST(escapes_names)
+{
+	static const char name[] = "./a\033[99mb\007";
+	pid_t top;
+
+	ASSERT_EQ(0, end_of(start_argv((char *[]){ "cp", work, (char *)name, NULL }, -1)));
+	top = start_on_terminal(0, "-s", "comm,dso", name, "burn", "2500", NULL);
+	EXPECT_EQ(0, end_of(top));
+	EXPECT_TRUE(shown("a\\x1b[99mb\\x07  "));
+	EXPECT_TRUE(shown("profil top: './a\\x1b[99mb\\x07' burn 2500"));
+	EXPECT_FALSE(shown("\033[99m"));
+	EXPECT_FALSE(shown("\007"));
+	EXPECT_EQ(0, run("-b", "-s", "process,thread,comm,dso,symbol", name, "burn", "500"));
+	EXPECT_FALSE(said("out", "\033"));
+	EXPECT_FALSE(said("out", "\007"));
+	EXPECT_TRUE(said("out", "a\\x1b"));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Runs the command profil in a directory of its own, and kills what still runs at the end of a test
+ *
+ * This is the command of the tree; or the command in the environment variable PROFIL; or the
+ * installed command. It samples record_work, which is beside the program of the test.
+ */
+#ifndef _SELFTESTS_COMMAND_H
+#define _SELFTESTS_COMMAND_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char here[PATH_MAX];	/* the directory of record_work */
+static char work[PATH_MAX];
+static char command[PATH_MAX];
+static char dir[64];		/* directory for the files of a test; the working directory */
+static pid_t running[8];	/* processes to kill at the end if they still run */
+
+/* The same as fork(), but the test kills the child at its end. */
+static inline pid_t start_child(void)
+{
+	pid_t child = fork();
+
+	for (size_t i = 0; i < sizeof(running) / sizeof(*running) && child; i++) {
+		if (!running[i]) {
+			running[i] = child;
+			break;
+		}
+	}
+	return child;
+}
+
+/* Starts @argv with its output in files; if @terminal >= 0, in a new session of that terminal. */
+static inline pid_t start_argv(char *const argv[], int terminal)
+{
+	pid_t child = start_child();
+	int fd;
+
+	if (child)
+		return child;
+	if (terminal >= 0) {
+		setsid();
+		if (ioctl(terminal, TIOCSCTTY, 0))
+			_exit(99);
+	} else {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	}
+	fd = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	dup2(fd, STDOUT_FILENO);
+	fd = open("err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	dup2(fd, STDERR_FILENO);
+	execvp(argv[0], argv);
+	_exit(98);
+}
+
+static inline int end_of(pid_t child)
+{
+	int status;
+
+	while (waitpid(child, &status, 0) != child)
+		if (errno != EINTR)
+			return -1;
+	for (size_t i = 0; i < sizeof(running) / sizeof(*running); i++)
+		if (running[i] == child)
+			running[i] = 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static inline bool said(const char *file, const char *what)
+{
+	static char text[65536];
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[len > 0 ? len : 0] = 0;
+	return strstr(text, what);
+}
+
+static inline void pause_ms(int ms)
+{
+	poll(NULL, 0, ms);
+}
+
+/* Waits for half a minute at most. */
+#define WAIT_UNTIL(cond) ({							\
+	int tries = 600;							\
+										\
+	while (!(cond) && tries--)						\
+		pause_ms(50);							\
+	tries >= 0;								\
+})
+
+/* Returns true if record_work has printed that it is ready. */
+static inline bool ready(void)
+{
+	return said("out", "\n");
+}
+
+/* The process that the recorder started. */
+static inline pid_t child_of(pid_t parent)
+{
+	char path[64];
+	pid_t child = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
+	f = fopen(path, "re");
+	if (f) {
+		if (fscanf(f, "%d", &child) != 1)
+			child = 0;
+		fclose(f);
+	}
+	return child;
+}
+
+static inline bool beside(char *path, const char *name)
+{
+	return snprintf(path, PATH_MAX, "%s/%s", here, name) < PATH_MAX && !access(path, X_OK);
+}
+
+static inline int terminal_open(int *slave)
+{
+	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	if (master < 0 || grantpt(master) || unlockpt(master))
+		return -1;
+	*slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	return *slave < 0 ? -1 : master;
+}
+
+static inline bool command_setup(void)
+{
+	const char *set = getenv("PROFIL");
+	ssize_t len = readlink("/proc/self/exe", here, sizeof(here) - 1);
+
+	if (len <= 0)
+		return false;
+	here[len] = 0;
+	*strrchr(here, '/') = 0;
+	if (!beside(work, "record_work"))
+		return false;
+	if (set)
+		snprintf(command, sizeof(command), "%s", set);
+	else if (!beside(command, "../../tools/profil"))
+		snprintf(command, sizeof(command), "profil");
+	strcpy(dir, "/tmp/record-XXXXXX");
+	return mkdtemp(dir) && !chdir(dir);
+}
+
+static inline void command_teardown(void)
+{
+	struct dirent *entry;
+	DIR *d;
+
+	for (size_t i = 0; i < sizeof(running) / sizeof(*running); i++) {
+		if (running[i]) {
+			kill(running[i], SIGKILL);
+			waitpid(running[i], NULL, 0);
+		}
+	}
+	d = opendir(dir);
+	while (d && (entry = readdir(d)))
+		unlinkat(dirfd(d), entry->d_name, 0);
+	if (d)
+		closedir(d);
+	if (!chdir("/"))
+		rmdir(dir);
+}
+
+#endif /* _SELFTESTS_COMMAND_H */
