@@ -8,8 +8,13 @@
 # make samples		only the samples
 # make install		libraries, headers, command, completion by shells, manual pages (DESTDIR,
 #			PREFIX, LIBDIR, BINDIR)
-# make modules_install	the module, into the modules of the running kernel
+# make modules_install	the module, into the modules of the kernel of KDIR (DESTDIR)
+# make uninstall	remove what these two installed, for all kernels (the same variables)
+# make dist OUT=DIR	the source of the last commit: DIR/profil-VERSION.tar.gz
+# make deb OUT=DIR	Debian packages of the last commit, on Debian 12 or later
 # make clean		remove what was built
+#
+# CC, CFLAGS, CPPFLAGS and LDFLAGS are those of all user programs. WERROR=1 makes warnings errors.
 #
 # These need to be root, and run the module in a virtual machine with a real kernel:
 #
@@ -30,6 +35,7 @@ BINDIR ?= $(PREFIX)/bin
 export PREFIX LIBDIR BINDIR DESTDIR
 
 MAN := $(DESTDIR)$(PREFIX)/share/man
+VERSION := $(shell cat VERSION)
 
 all: modules lib pprof tools samples
 
@@ -38,7 +44,7 @@ modules:
 	MAKEFLAGS='$(filter-out CC=%,$(MAKEFLAGS))' $(MAKE) -C $(KDIR) M=$(CURDIR) modules
 
 modules_install:
-	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install $(if $(DESTDIR),INSTALL_MOD_PATH="$(DESTDIR)")
 
 lib:
 	$(MAKE) -C userlib
@@ -64,6 +70,36 @@ install: lib pprof tools
 			[ $$name.3 = $${page##*/} ] || ln -sf $${page##*/} $(MAN)/man3/$$name.3; \
 		done; \
 	done
+
+uninstall:
+	$(MAKE) -C userlib/pprof uninstall
+	$(MAKE) -C userlib uninstall
+	$(MAKE) -C tools uninstall
+	for page in man/*.[1-9]; do \
+		rm -f $(MAN)/man$${page##*.}/$${page##*/}; \
+	done
+	for name in $$(sed -sn '/^\.Nd/,$$d;s/^\.Nm \([^ ]*\).*/\1/p' man/*.3); do \
+		rm -f $(MAN)/man3/$$name.3; \
+	done
+	rm -f $(DESTDIR)/lib/modules/*/extra/profil.ko* $(DESTDIR)/lib/modules/*/updates/profil.ko*
+
+GIT := git -c safe.directory=$(CURDIR)
+
+dist:
+	$(GIT) diff --quiet HEAD || echo "without the changes since the last commit" >&2
+	mkdir -p "$(or $(OUT),$(error make $@ needs OUT=DIR))"
+	$(GIT) -c tar.umask=0022 -c tar.tar.gz.command='gzip -cn9' archive \
+		--prefix=profil-$(VERSION)/ -o "$(OUT)/profil-$(VERSION).tar.gz" HEAD
+
+# The variables of this make are not for the build of the packages.
+deb:
+	mkdir -p "$(or $(OUT),$(error make $@ needs OUT=DIR))"
+	selftests/need git build-essential $$(sed -n '/^Build-Depends:/,/^[^ ]/p' debian/control | \
+		sed -n 's/-compat\|-sequence//; s/^ \([^ ,]*\).*/\1/p')
+	out=$$(realpath "$(OUT)") && dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	$(MAKE) dist OUT="$$dir" && cd "$$dir" && tar -xzf profil-$(VERSION).tar.gz && \
+	(cd profil-$(VERSION) && env -i PATH="$$PATH" HOME="$$HOME" dpkg-buildpackage -us -uc) && \
+	cp *.deb *.dsc *.tar.xz *.buildinfo *.changes "$$out"
 
 demo:
 	samples/demo
@@ -99,4 +135,4 @@ clean:
 	$(MAKE) -C samples clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all modules modules_install lib pprof tools samples install demo real check torture lint bench truth conformance clean
+.PHONY: all modules modules_install lib pprof tools samples install uninstall dist deb demo real check torture lint bench truth conformance clean
