@@ -22,6 +22,7 @@
 # make real		the same for more programs, as an ordinary user
 # make check		run all tests
 # make torture		run fuzzing, races and stress for hours, also on debug kernels
+# make soak		record for an hour, and check that nothing grows
 # make bench		count the instructions of a sample
 # make truth		compare profilers on programs whose profile is known
 # make conformance	test the sentences of the manual pages, and write their table
@@ -114,6 +115,9 @@ check:
 torture:
 	selftests/torture
 
+soak:
+	selftests/soak
+
 lint:
 	selftests/lint
 
@@ -135,4 +139,4 @@ clean:
 	$(MAKE) -C samples clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all modules modules_install lib pprof tools samples install uninstall dist deb demo real check torture lint bench truth conformance clean
+.PHONY: all modules modules_install lib pprof tools samples install uninstall dist deb demo real check torture soak lint bench truth conformance clean

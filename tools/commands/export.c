@@ -20,6 +20,7 @@ static const struct output_format *const formats[] = {
 	&output_firefox,
 	&output_gmon,
 	&output_llvm,
+	&output_bolt,
 	&output_json,
 	&output_csv,
 };
@@ -93,6 +94,7 @@ static bool read_rows(struct export *export)
 	rows->nr_keys = format->nr_keys;
 	rows->in_order = format->in_order;
 	rows->lines = format->lines;
+	rows->number_locals = format->number_locals;
 	return input_read(&export->input) && input_check_rows(&export->input);
 }
 

@@ -35,8 +35,11 @@ static const char *find_extent(struct listing *listing)
 		return problem;
 	for (size_t i = 0; !place.found.name && i < file->nr_symbols; i++)
 		if (file->symbols[i].start <= offset && offset < file->symbols[i].end)
-			place.found = (struct function){ file->symbols[i].start,
-							 file->symbols[i].end, "" };
+			place.found = (struct function){
+				.start = file->symbols[i].start,
+				.end = file->symbols[i].end,
+				.name = "",
+			};
 	if (!place.found.name || place.address == UINT64_MAX)
 		return "it is not in the code of the file";
 	listing->start = place.found.start;

@@ -83,6 +83,7 @@ void output_text(FILE *out, const struct rows *rows, const struct output_options
  * @nr_keys: Their number; 0: there is a row for each sample.
  * @in_order: As in struct rows.
  * @lines: Likewise.
+ * @number_locals: Likewise.
  * @keep_parts: Likewise. The recording has intervals of time and the CPUs of ticks then.
  * @write: Writes @rows to @out. The caller checks @out for errors, and prints the warnings. Returns
  *	NULL, or the reason why the format cannot have these rows.
@@ -97,10 +98,12 @@ struct output_format {
 	size_t nr_keys;
 	bool in_order;
 	bool lines;
+	bool number_locals;
 	bool keep_parts;
 	const char *(*write)(FILE *out, const struct rows *rows);
 };
 
+extern const struct output_format output_bolt;
 extern const struct output_format output_callgrind;
 extern const struct output_format output_csv;
 extern const struct output_format output_firefox;

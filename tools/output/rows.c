@@ -134,6 +134,7 @@ static void find_function(const struct rows *rows, struct row *row, const struct
 		place = lookup_place(lookup, sample->offset);
 		name = place->found.name;
 		row->start = place->found.start;
+		row->local = place->found.local;
 		row->source = place->source;
 		row->line = place->line;
 		row->address = place->address;
@@ -241,6 +242,7 @@ static void read_binary(struct rows *rows, const struct recording_sample *sample
 	for (size_t i = 0; i < nr; i++)
 		offsets[i] = samples[i].offset;
 	lookup_init(lookup, offsets, nr);
+	lookup->number_locals = rows->number_locals;
 	free(offsets);
 	*problem = symbols_read(rows->symbols, lookup, &file->data,
 				rows->by_line || rows->inlined);

@@ -32,6 +32,7 @@
  * @source: The source file, or NULL.
  * @line: The line in it.
  * @start: Distinguishes functions of a binary that have the same name.
+ * @local: As in struct function, if the function is from the binary.
  * @linkage: The name of the function for the linker; or NULL.
  * @address: The address of the first sample in the binary, as the linker has set it; or the offset
  *	of the sample if the binary could not be read.
@@ -52,6 +53,7 @@ struct row {
 	const char *binary;
 	const char *label;
 	u64 start;
+	u64 local;
 	const char *source;
 	int line;
 	const char *linkage;
@@ -132,6 +134,7 @@ bool row_matches(const struct rows_filter *filter, const struct row *row);
  * @keys: The keys by which samples are added up. Without keys there is one row for each sample.
  * @inlined: Use inlined functions instead of the functions that contain them.
  * @lines: Find source lines also if they are not a key.
+ * @number_locals: Number local functions: see struct function.
  * @in_order: Sort the rows by the keys, and without keys by binary and offset.
  * @keep_parts: Keep the rows that are added up. There must be keys.
  * @recorded: Do not read files whose functions were recorded.
@@ -153,6 +156,7 @@ struct rows {
 	bool demangle;
 	bool inlined;
 	bool lines;
+	bool number_locals;
 	bool in_order;
 	bool keep_parts;
 	bool recorded;

@@ -10,6 +10,8 @@
 
 /* Larger tables are not read. */
 #define TABLE_MAX	(1ULL << 30)
+/* Local functions with longer names are not numbered. */
+#define LOCAL_NAME_MAX	8192
 
 /**
  * struct candidate - A function that may contain a place
@@ -104,6 +106,8 @@ static void add_candidate(const struct lookup *lookup, struct candidates *candid
 		.sized = sym->st_size,
 	};
 
+	candidate.function.local = lookup->number_locals && bind == STB_LOCAL;
+
 	if (!candidate.sized)
 		candidate.function.end = text_end(elf, sym);
 	if (i == lookup->nr || lookup->places[i].address >= candidate.function.end)
@@ -125,6 +129,75 @@ static void end_candidate(const struct candidates *candidates, u64 address)
 
 	if (candidate && !candidate->sized && candidate->function.end > address)
 		candidate->function.end = address;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct candidate *const *x = a, *const *y = b;
+
+	return strcmp((*x)->function.name, (*y)->function.name);
+}
+
+/* Returns the index of the first of the @nr functions, sorted by name, that is not before @name. */
+static size_t name_index(struct candidate **locals, size_t nr, const char *name)
+{
+	size_t low = 0, middle;
+
+	while (low < nr) {
+		middle = low + (nr - low) / 2;
+		if (strcmp(locals[middle]->function.name, name) < 0)
+			low = middle + 1;
+		else
+			nr = middle;
+	}
+	return low;
+}
+
+/* Counts the local symbol @name at @address for the functions of this name that are behind it. */
+static void count_local(struct lookup *lookup, struct candidate **locals, size_t nr,
+			const char *name, u64 address)
+{
+	lookup->steps += strlen(name);
+	for (size_t i = name_index(locals, nr, name); i < nr; i++) {
+		struct function *function = &locals[i]->function;
+
+		if (strcmp(function->name, name) || lookup->steps >= STEPS_MAX)
+			break;
+		lookup->steps += strlen(name);
+		function->local += address < function->start;
+	}
+}
+
+/* Data and labels count, too, as in BOLT. @strings: the section that contains the names */
+static void number_locals(struct lookup *lookup, const struct candidates *candidates, Elf *elf,
+			  Elf_Data *data, size_t strings)
+{
+	struct candidate **locals = xcalloc(candidates->nr + 1, sizeof(*locals));
+	const char *name;
+	size_t nr = 0;
+	GElf_Sym sym;
+
+	for (size_t i = 0; i < candidates->nr; i++) {
+		struct candidate *candidate = &candidates->candidates[i];
+
+		if (candidate->function.local &&
+		    strnlen(candidate->function.name, LOCAL_NAME_MAX) < LOCAL_NAME_MAX)
+			locals[nr++] = candidate;
+	}
+	qsort(locals, nr, sizeof(*locals), compare_names);
+	for (int i = 0; nr && gelf_getsym(data, i, &sym) && lookup->steps < STEPS_MAX; i++) {
+		const int type = GELF_ST_TYPE(sym.st_info);
+
+		if (GELF_ST_BIND(sym.st_info) != STB_LOCAL || sym.st_shndx == SHN_UNDEF ||
+		    sym.st_shndx == SHN_ABS || type == STT_FILE || type == STT_SECTION)
+			continue;
+		name = elf_strptr(elf, strings, sym.st_name);
+		if (name && strnlen(name, LOCAL_NAME_MAX) < LOCAL_NAME_MAX)
+			count_local(lookup, locals, nr, name, sym.st_value);
+	}
+	if (lookup->steps >= STEPS_MAX)
+		lookup_clear(lookup);
+	free(locals);
 }
 
 /* Reads the section of type @type. Returns false if the file has none. */
@@ -153,6 +226,8 @@ static bool read_table(struct lookup *lookup, Elf *elf, GElf_Word type)
 		if (is_function(elf, &sym) &&
 		    is_name(&sym, elf_strptr(elf, shdr.sh_link, sym.st_name)))
 			end_candidate(&candidates, sym.st_value);
+	if (lookup->number_locals)
+		number_locals(lookup, &candidates, elf, data, shdr.sh_link);
 	for (size_t i = 0; i < candidates.nr; i++)
 		lookup_add(lookup, &candidates.candidates[i].function);
 	free(candidates.candidates);
@@ -171,7 +246,10 @@ static void add_stubs(struct lookup *lookup, Elf *elf)
 		name = gelf_getshdr(scn, &shdr) ? elf_strptr(elf, strings, shdr.sh_name) : NULL;
 		if (name && !strncmp(name, ".plt", 4) && shdr.sh_flags & SHF_EXECINSTR)
 			lookup_add(lookup, &(struct function){
-				shdr.sh_addr, shdr.sh_addr + shdr.sh_size, "[plt]" });
+				.start = shdr.sh_addr,
+				.end = shdr.sh_addr + shdr.sh_size,
+				.name = "[plt]",
+			});
 	}
 }
 

@@ -153,7 +153,7 @@ void jit_close(struct jit *jit)
 /* Adds code. Older functions whose start it overwrites do not exist any more. */
 static void add_code(struct lookup *lookup, u64 start, u64 size, char *name)
 {
-	const struct function function = { start, start + size, name };
+	const struct function function = { .start = start, .end = start + size, .name = name };
 
 	if (strlen(name) > NAME_BYTES)
 		name[NAME_BYTES] = '\0';

@@ -20,11 +20,14 @@
  * @start: Its first byte.
  * @end: The byte after it.
  * @name: Its name, mangled; NULL if there is no function.
+ * @local: Its number among the local symbols of this name, sorted by address, from 1 on; 0 if it is
+ *	not local, or for lack of @number_locals.
  */
 struct function {
 	u64 start;
 	u64 end;
 	const char *name;
+	u64 local;
 };
 
 /**
@@ -66,12 +69,14 @@ struct place {
 /**
  * struct lookup - A set of places
  * @places: The places, sorted.
+ * @number_locals: Number the local functions.
  * @steps: The work that was done.
  * @address_size: The size of an address in bytes. Only symbols_read() sets it.
  */
 struct lookup {
 	struct place *places;
 	size_t nr;
+	bool number_locals;
 	u64 steps;
 	size_t address_size;
 };

@@ -99,8 +99,8 @@ static int memory(const struct bytes *bytes)
 static void export(char *path)
 {
 	static const char *const formats[] = {
-		"pprof", "callgrind", "folded", "speedscope", "firefox", "gmon", "llvm", "json",
-		"csv",
+		"pprof", "callgrind", "folded", "speedscope", "firefox", "gmon", "llvm", "bolt",
+		"json", "csv",
 	};
 	static size_t turn;
 	char name[] = "export", i[] = "-i", o[] = "-o", null[] = "/dev/null", option[] = "--format";
