@@ -189,10 +189,11 @@ static void end_block(struct format_writer *writer)
 
 struct format_writer *format_create(int fd)
 {
-	const struct file_header header = { .magic = FORMAT_MAGIC, .version = FORMAT_VERSION };
+	struct file_header header = { .version = FORMAT_VERSION };
 	struct format_writer *writer = xcalloc(1, sizeof(*writer));
 	struct stat st;
 
+	memcpy(header.magic, FORMAT_MAGIC, sizeof(header.magic));
 	writer->fd = fd;
 	writer->can_truncate = !fstat(fd, &st) && S_ISREG(st.st_mode) && !st.st_size;
 	append(writer, &header, sizeof(header));

@@ -224,7 +224,7 @@ static void sort(void *array, size_t nr, size_t size, int (*compare)(const void 
 		qsort(array, nr, size, compare);
 }
 
-static void *find_id(const void *array, size_t nr, size_t size, u32 id)
+static void *find_id(void *array, size_t nr, size_t size, u32 id)
 {
 	return nr ? bsearch(&id, array, nr, size, compare_ids) : NULL;
 }
