@@ -28,6 +28,7 @@
 #include "loop.h"
 #include "send.h"
 #include "children.h"
+#include "records.h"
 
 #define SELF		"/proc/self/exe"
 #define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
@@ -55,11 +56,6 @@ static struct shared {
 } *shared;
 
 #define LATE "with PREEMPT_RT the mapping at the time of a tick can be unknown"
-
-static int fd = -1;		/* of the session under test */
-
-static struct profil_record *records[1 << 18];
-static unsigned int nr;		/* the number of records */
 
 /*
  * Mappings and statistics according to the kernel
@@ -184,70 +180,6 @@ static void exec_new(const char *path, int descriptor)
 	execve(path, argv, envp);
 }
 
-/*
- * Reading
- */
-
-#define HEADER	offsetof(struct profil_record, path)
-
-/* The path can be longer than the 8 bytes of its member: the compiler must not know these. */
-static const char *path_of(const struct profil_record *r)
-{
-	return (const char *)r + HEADER;
-}
-
-/* Returns true if this is a complete record of at most @max bytes. */
-static bool well_formed(const struct profil_record *r, size_t max)
-{
-	size_t size = HEADER + 1;
-
-	if (max < size || r->size < size || r->size > max || r->size % 8)
-		return false;
-	if (!memchr(r->comm, 0, sizeof(r->comm)) || !memchr(path_of(r), 0, r->size - HEADER))
-		return false;
-	size += strlen(path_of(r));
-	return r->size == (size + 7) / 8 * 8;
-}
-
-/* Stores the records of @buffer. Returns their number, or -1 if they are malformed. */
-static int take(const void *buffer, size_t size)
-{
-	const struct profil_record *r;
-	int taken = 0;
-
-	while (size) {
-		r = buffer;
-		if (!well_formed(r, size) || nr == ARRAY_SIZE(records))
-			return -1;
-		records[nr] = malloc(r->size);
-		memcpy(records[nr++], r, r->size);
-		buffer = (const char *)buffer + r->size;
-		size -= r->size;
-		taken++;
-	}
-	return taken;
-}
-
-/*
- * Reads all records. Returns 0 if more may come, 1 at the end, or a negative errno: EBADMSG for
- * malformed records.
- */
-static int read_all(void)
-{
-	static u64 buffer[65536 / 8];
-	int flags = fcntl(fd, F_GETFL), err;
-	ssize_t n;
-
-	fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-	do {
-		memset(buffer, 0xff, sizeof(buffer));
-		n = read(fd, buffer, sizeof(buffer));
-		err = n < 0 ? -errno : n && take(buffer, n) <= 0 ? -EBADMSG : 0;
-	} while (n > 0 && !err);
-	fcntl(fd, F_SETFL, flags);
-	return !n ? 1 : err == -EAGAIN ? 0 : err;
-}
-
 /* Returns true if @r describes the mapping @m of its pc correctly, with or without a file. */
 static bool describes(const struct profil_record *r, const struct mapping *m)
 {
@@ -279,12 +211,6 @@ static void expect_describes(struct __test_metadata *_metadata, const struct pro
 }
 
 #define EXPECT_DESCRIBES(r, m) expect_describes(_metadata, r, m)
-
-/* Returns true if the pc is in loop @i of the code at @text. */
-static bool in_loop(const struct profil_record *r, u64 text, unsigned int i)
-{
-	return r->pc - text - LOOP_SIZE * i < LOOP_SIZE;
-}
 
 /* Opens a session of this process or thread with room for @n records. */
 static int open_session(u32 scope, u32 modes, u32 n)

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Reads the records of the session under test.
+ */
+#ifndef _SELFTESTS_RECORDS_H
+#define _SELFTESTS_RECORDS_H
+
+#include "kselftest_harness.h"
+
+#include <stddef.h>
+
+#include "loop.h"
+
+static int fd = -1;		/* of the session under test */
+
+static struct profil_record *records[1 << 18];
+static unsigned int nr;		/* the number of records */
+
+#define HEADER	offsetof(struct profil_record, path)
+
+/* The path can be longer than the 8 bytes of its member: the compiler must not know these. */
+static inline const char *path_of(const struct profil_record *r)
+{
+	return (const char *)r + HEADER;
+}
+
+/* Returns true if this is a complete record of at most @max bytes. */
+static inline bool well_formed(const struct profil_record *r, size_t max)
+{
+	size_t size = HEADER + 1;
+
+	if (max < size || r->size < size || r->size > max || r->size % 8)
+		return false;
+	if (!memchr(r->comm, 0, sizeof(r->comm)) || !memchr(path_of(r), 0, r->size - HEADER))
+		return false;
+	size += strlen(path_of(r));
+	return r->size == (size + 7) / 8 * 8;
+}
+
+/* Stores the records of @buffer. Returns their number, or -1 if they are malformed. */
+static inline int take(const void *buffer, size_t size)
+{
+	const struct profil_record *r;
+	int taken = 0;
+
+	while (size) {
+		r = buffer;
+		if (!well_formed(r, size) || nr == ARRAY_SIZE(records))
+			return -1;
+		records[nr] = malloc(r->size);
+		memcpy(records[nr++], r, r->size);
+		buffer = (const char *)buffer + r->size;
+		size -= r->size;
+		taken++;
+	}
+	return taken;
+}
+
+/*
+ * Reads all records. Returns 0 if more may come, 1 at the end, or a negative errno: EBADMSG for
+ * malformed records.
+ */
+static inline int read_all(void)
+{
+	static u64 buffer[65536 / 8];
+	int flags = fcntl(fd, F_GETFL), err;
+	ssize_t n;
+
+	fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+	do {
+		memset(buffer, 0xff, sizeof(buffer));
+		n = read(fd, buffer, sizeof(buffer));
+		err = n < 0 ? -errno : n && take(buffer, n) <= 0 ? -EBADMSG : 0;
+	} while (n > 0 && !err);
+	fcntl(fd, F_SETFL, flags);
+	return !n ? 1 : err == -EAGAIN ? 0 : err;
+}
+
+/* Returns true if the pc is in loop @i of the code at @text. */
+static inline bool in_loop(const struct profil_record *r, u64 text, unsigned int i)
+{
+	return r->pc - text - LOOP_SIZE * i < LOOP_SIZE;
+}
+
+#endif /* _SELFTESTS_RECORDS_H */
