@@ -160,7 +160,8 @@ static bool clock_may_run_target(int cpu, void *unused)
 	const struct mm_struct *mm = READ_ONCE(clock->mm);
 
 	return READ_ONCE(clock->ticking) ||
-	       (mm && (mm == CLOCK_MM_UNKNOWN || profil_space_find(mm)));
+	       (mm && (mm == CLOCK_MM_UNKNOWN || static_key_enabled(&profil_machine_sampled) ||
+		       profil_space_find(mm)));
 }
 
 /*

@@ -223,6 +223,8 @@ static int descriptor_attach_task(struct profil_session *s, struct profil_attach
 
 	if (s->phase == PROFIL_ENDED)
 		return -ENODEV;
+	if (s->machine)
+		return -EBUSY;
 	if (s->fork == PROFIL_FORK_FRESH && mm != s->home->mm)
 		return -EINVAL;
 	space = profil_space_get(mm, GFP_KERNEL_ACCOUNT);
@@ -256,6 +258,22 @@ free:
 	return err;
 }
 
+static int descriptor_attach_machine(struct file *file, struct profil_attach *arg)
+{
+	struct profil_session *s;
+	int err;
+
+	if (arg->pid)
+		return -EINVAL;
+	s = descriptor_lock(file);
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	arg->space = 0;
+	err = profil_machine_attach(s);
+	profil_descriptor_unlock(s);
+	return err;
+}
+
 int profil_descriptor_attach(struct file *file, void *data, struct profil_stats *stats)
 {
 	struct profil_attach *arg = data;
@@ -265,8 +283,10 @@ int profil_descriptor_attach(struct file *file, void *data, struct profil_stats 
 	struct task_struct *task;
 	int err;
 
-	if (arg->scope > PROFIL_SCOPE_THREAD)
+	if (arg->scope > PROFIL_SCOPE_MACHINE)
 		return -EOPNOTSUPP;
+	if (arg->scope == PROFIL_SCOPE_MACHINE)
+		return descriptor_attach_machine(file, arg);
 	if (arg->pid < 0)
 		return -EINVAL;
 	task = profil_access_find_task(arg->pid, thread);

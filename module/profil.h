@@ -38,6 +38,7 @@
 
 #include <linux/hash.h>
 #include <linux/interval_tree.h>
+#include <linux/jump_label.h>
 #include <linux/list.h>
 #include <linux/mmu_notifier.h>
 #include <linux/mutex.h>
@@ -63,6 +64,7 @@
 #define PROFIL_MAX_CLOCKED	4U
 #define PROFIL_MAX_FOREIGN	8U	/* further sessions, attached by others */
 #define PROFIL_MAX_FOREIGN_CLOCKED 2U
+#define PROFIL_MAX_MACHINE	4U	/* sessions that sample the machine */
 #define PROFIL_MAX_OPEN		1024U	/* sessions of one process; checked at OPEN */
 #define PROFIL_MIN_PERIOD	10000U	/* ns; no user gets a shorter one */
 #define PROFIL_MAX_PERIOD	1000000000U
@@ -206,7 +208,9 @@ struct profil_session {
 	bool owner_gone;		/* thread or descriptor is gone; set also without lock */
 	struct rb_root bindings;
 	struct list_head targets;	/* read under RCU, too */
-	unsigned int nr_targets;
+	bool machine;			/* samples every process; constant once it is true */
+	struct hlist_node in_machine;	/* in profil_machine_sessions, read under RCU */
+	unsigned int nr_targets;	/* the machine is one */
 	unsigned int nr_thread_targets;
 	unsigned int nr_detached;	/* former targets */
 	struct list_head descendants;	/* of a root: the list head; of a descendant: the link */
@@ -387,6 +391,12 @@ int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_tab
 u64 profil_binding_next_space(struct profil_session *s, u64 id);
 u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *task, bool restart);
 
+/* machine.c: sessions that sample every process of the machine */
+DECLARE_STATIC_KEY_FALSE(profil_machine_sampled);
+extern struct hlist_head profil_machine_sessions;
+int profil_machine_attach(struct profil_session *s);
+void profil_machine_detach(struct profil_session *s);
+
 /* access.c: rights to attach and describe; the last two run under exec_update_lock */
 int profil_access_init(void);
 struct task_struct *profil_access_find_task(pid_t nr, bool thread);
@@ -506,8 +516,7 @@ void profil_histograms_free_unused(struct profil_session *s);
 struct profil_ring *profil_ring_create(u32 nr_records);
 void profil_ring_free(struct profil_ring *ring);
 unsigned long profil_ring_pages(u32 nr_records);
-bool profil_ring_record(struct profil_session *s, struct profil_space *space, u64 pc, u32 flags,
-			u32 periods);
+bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, u32 periods);
 bool profil_ring_record_detached(struct profil_session *s, u64 space,
 				 const struct linux_binprm *bprm);
 ssize_t profil_ring_read(struct profil_session *s, char __user *buf, size_t size, bool wait);

@@ -4,7 +4,7 @@
  * for each target that the session does not follow into a program with more rights.
  *
  * profil_ring_record() fills a slot of the ring. It looks up the mapping of the pc if trylock gets
- * mmap_lock; otherwise the slot references the space, and read() looks the mapping up. One reader
+ * mmap_lock; otherwise the slot references the mm, and read() looks the mapping up. One reader
  * at a time empties slots, under ring->lock, and writes the path of a file as the reader sees it.
  * The references of a slot are dropped when it is read, or when the ring is freed.
  *
@@ -46,7 +46,7 @@ struct ring_slot {
 	struct profil_record record;	/* without path; size is 0 until the slot is filled */
 	char name[16];			/* used instead of a path if file is NULL */
 	struct file *file;		/* referenced, or NULL */
-	struct profil_space *space;	/* referenced, for read() to look the mapping up; or NULL */
+	struct mm_struct *mm;		/* referenced, for read() to look the mapping up; or NULL */
 };
 
 struct profil_ring {
@@ -135,8 +135,8 @@ static void ring_slot_clear(struct ring_slot *slot)
 {
 	if (slot->file)
 		fput(slot->file);
-	if (slot->space)
-		profil_space_put(slot->space);
+	if (slot->mm)
+		mmdrop(slot->mm);
 	memset(slot, 0, sizeof(*slot));
 }
 
@@ -243,15 +243,15 @@ static void ring_slot_publish(struct profil_session *s, struct ring_slot *slot)
 }
 
 /* Records a tick of current without a counter. Return: false if there is no room. */
-bool profil_ring_record(struct profil_session *s, struct profil_space *space, u64 pc, u32 flags,
-			u32 periods)
+bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, u32 periods)
 {
 	struct ring_slot *slot = ring_slot_take(s->ring);
+	struct mm_struct *mm = current->mm;
 
 	if (!slot)
 		return false;
 	slot->record.flags = flags;
-	slot->record.space = space->id;
+	slot->record.space = space;
 	slot->record.periods = periods;
 	if (flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT))
 		goto publish;
@@ -260,11 +260,12 @@ bool profil_ring_record(struct profil_session *s, struct profil_space *space, u6
 	 * up_read() may wake tasks that wait for mmap_lock. That is safe in the timer interrupt,
 	 * where no scheduler lock is held. On PREEMPT_RT it may sleep, so read() does the look-up.
 	 */
-	if (!IS_ENABLED(CONFIG_PREEMPT_RT) && down_read_trylock(&space->mm->mmap_lock)) {
-		ring_look_up(slot, space->mm);
-		up_read(&space->mm->mmap_lock);
-	} else if (refcount_inc_not_zero(&space->refs)) {
-		slot->space = space;
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT) && down_read_trylock(&mm->mmap_lock)) {
+		ring_look_up(slot, mm);
+		up_read(&mm->mmap_lock);
+	} else {
+		mmgrab(mm);
+		slot->mm = mm;
 	}
 publish:
 	ring_slot_publish(s, slot);
@@ -312,7 +313,7 @@ static bool ring_has_ended(const struct profil_session *s)
 
 static void ring_look_up_late(struct ring_slot *slot)
 {
-	struct mm_struct *mm = slot->space->mm;
+	struct mm_struct *mm = slot->mm;
 
 	if (mmget_not_zero(mm)) {
 		if (mmap_read_trylock(mm)) {
@@ -322,8 +323,8 @@ static void ring_look_up_late(struct ring_slot *slot)
 		}
 		mmput_async(mm);
 	}
-	profil_space_put(slot->space);
-	slot->space = NULL;
+	slot->mm = NULL;
+	mmdrop(mm);
 }
 
 /* Copies the path or name of @slot to @r, with padding. Return: the size of the record. */
@@ -358,7 +359,7 @@ static size_t ring_copy_records(struct profil_ring *ring, size_t size, s64 offse
 		/* Pairs with the release in ring_slot_publish(): the slot is filled. */
 		while (!smp_load_acquire(&slot->record.size))
 			cpu_relax();
-		if (slot->space)
+		if (slot->mm)
 			ring_look_up_late(slot);
 		r = (void *)ring->copy + done;
 		if (slot->file && slot->file == file)

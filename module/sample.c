@@ -172,7 +172,7 @@ static bool tick_defer(struct profil_session *s, struct profil_space *space,
 
 /* Makes a record of a tick without a counter. Return: the outcome. */
 static __always_inline enum profil_outcome
-tick_record(struct profil_session *s, struct profil_space *space, const struct tick_ctx *ctx)
+tick_record(struct profil_session *s, u64 space, const struct tick_ctx *ctx)
 {
 	return profil_ring_record(s, space, ctx->pc, ctx->flags, ctx->periods) ?
 	       PROFIL_OUTSIDE : PROFIL_DROPPED_RECORD;
@@ -192,7 +192,7 @@ static __always_inline void tick_count(struct profil_session *s, struct profil_s
 	if (!parked)
 		this_cpu_write(s->counts->last_span, last);
 	if (d >= span->bins.limit || in_exec) {
-		outcome = s->records ? tick_record(s, space, ctx) :
+		outcome = s->records ? tick_record(s, space->id, ctx) :
 			  in_exec ? PROFIL_DROPPED_EXEC : PROFIL_OUTSIDE;
 	} else if (parked) {
 		if (tick_defer(s, space, span, d, ctx->system))
@@ -306,7 +306,7 @@ static __always_inline void tick_unbound(const struct profil_target *t, struct t
 	if (!(s->modes & PROFIL_MODE_SYSTEM))
 		outcome = PROFIL_UNSELECTED;
 	else if (s->records)
-		outcome = tick_record(s, b->space, ctx);
+		outcome = tick_record(s, b->space->id, ctx);
 	profil_tally(s, true, outcome);
 }
 
@@ -392,6 +392,50 @@ static __always_inline void sample_all(struct profil_space *space, struct task_s
 			tick_unbound(t, task, ctx);
 }
 
+/*
+ * Returns a number for the records of @task, which is not the id of a space. Programs that a process
+ * executes one after another have different numbers. After the last of its tasks is reaped, which
+ * can be before the last tick, the number is 0, and group_leader may be gone.
+ */
+static u64 sample_program_id(const struct task_struct *task)
+{
+	if (!pid_alive(task))
+		return 0;
+	return BIT_ULL(63) | (task->group_leader->start_time + READ_ONCE(task->self_exec_id));
+}
+
+/* Counts a tick of @task, which is not a task of the kernel, for a session of the machine. */
+static __always_inline void tick_machine(struct profil_session *s, struct task_struct *task,
+					 struct tick_ctx *ctx)
+{
+	enum profil_outcome outcome = PROFIL_OUTSIDE;
+
+	if (!tick_belongs_to(s, ctx))
+		return;
+	if (!(s->modes & (PROFIL_MODE_USER << ctx->system)))
+		outcome = PROFIL_UNSELECTED;
+	else if (s->records)
+		outcome = tick_record(s, sample_program_id(task), ctx);
+	else if (ctx->flags & PROFIL_RECORD_EXEC)
+		outcome = PROFIL_DROPPED_EXEC;
+	else if (!task->mm)
+		outcome = PROFIL_DROPPED_EXIT;
+	profil_tally(s, ctx->system, outcome);
+}
+
+/* Takes the slow path for the sessions of the machine. */
+static void sample_machine(struct task_struct *task, struct tick_ctx *ctx)
+{
+	struct profil_session *s;
+
+	/* Tasks that the kernel creates for a program have no mm before their exec. */
+	if (sample_is_kernel_task(task) || !(task->mm || data_race(task->flags) & PF_EXITING))
+		return;
+	ctx->flags = ctx->system ? sample_record_flags(task) : 0;
+	hlist_for_each_entry_rcu_notrace(s, &profil_machine_sessions, in_machine)
+		tick_machine(s, task, ctx);
+}
+
 static noinline void sample_slow(struct profil_space *space, const struct profil_binding *b,
 				 struct profil_target *t, u64 pc, bool system)
 {
@@ -459,6 +503,22 @@ static noinline notrace void sample_system(struct profil_space *space)
 		sample_slow(space, sample_first(space), profil_target_first(task), pc, true);
 }
 
+/* Samples a tick if there are sessions of the machine: all sessions take the slow path. */
+static noinline notrace void sample_with_machine(struct profil_space *space, struct pt_regs *regs)
+{
+	bool system = !user_mode(regs);
+	struct tick_ctx ctx = {
+		.pc = system ? sample_system_pc(current) : instruction_pointer(regs),
+		.system = system,
+	};
+
+	sample_machine(current, &ctx);
+	if (space || (system && data_race(profil_nr_targets)))
+		sample_all(space, current, sample_first(space),
+			   system ? profil_target_first(current) : sample_first_own(space, current),
+			   &ctx);
+}
+
 /* Ftrace calls this at each tick of the scheduler, which has interrupted current. */
 void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			   struct ftrace_regs *fregs)
@@ -466,7 +526,9 @@ void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftr
 	struct profil_space *space = profil_space_find(current->mm);
 	struct pt_regs *regs = get_irq_regs();
 
-	if (!user_mode(regs))
+	if (static_branch_unlikely(&profil_machine_sampled))
+		sample_with_machine(space, regs);
+	else if (!user_mode(regs))
 		sample_system(space);
 	else if (space && !sample_one(space, instruction_pointer(regs), false))
 		sample_user(space, instruction_pointer(regs));
@@ -496,5 +558,7 @@ u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct p
 		sample_all(space, task, sample_first(space),
 			   ctx.system ? profil_target_first(task) : sample_first_own(space, task),
 			   &ctx);
+	if (static_branch_unlikely(&profil_machine_sampled))
+		sample_machine(task, &ctx);
 	return ctx.left;
 }

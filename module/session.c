@@ -194,6 +194,7 @@ void profil_session_quiesce(struct profil_session *s)
 		atomic64_add(profil_targets_runtime(s, NULL, true), &s->runtime);
 	profil_session_set_phase(s, PROFIL_QUIESCED);
 	profil_target_detach_all(s);
+	profil_machine_detach(s);
 }
 
 /* Ends @s: from here on no tick is counted, no page is pinned, the statistics are final. */

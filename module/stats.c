@@ -69,7 +69,8 @@ void profil_stats_read(struct profil_session *s, struct profil_stats *stats, boo
 		runtime = profil_targets_runtime(s, NULL, restart);
 	runtime += restart ? atomic64_xchg(&s->runtime, 0) : atomic64_read(&s->runtime);
 	period = s->period ? s->period : TICK_NSEC;
-	stats->expected = div_u64(runtime + period / 2, period);
+	stats->expected = s->machine ? stats->ticks + stats->unselected + stats->missed :
+			  div_u64(runtime + period / 2, period);
 	stats->locked = (u64)s->charged << PAGE_SHIFT;
 	stats->state = s->phase == PROFIL_ENDED ? PROFIL_STATE_ENDED :
 		       s->on ? PROFIL_STATE_ON : PROFIL_STATE_OFF;

@@ -567,7 +567,8 @@ TEST_F(failing, unknown_scopes_are_refused)
 		if (variant->descriptor) {
 			a = argument_of(PROFIL_IOC_ATTACH, &self->scene);
 			a.attach.scope = scope;
-			EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_ATTACH, &a);
+			if (scope != PROFIL_SCOPE_MACHINE)
+				EXPECT_FAILS(EOPNOTSUPP, PROFIL_IOC_ATTACH, &a);
 			continue;
 		}
 		a = argument_of(PROFIL_IOC_START, &self->scene);
@@ -1189,7 +1190,7 @@ TEST(query_tells_the_limits_and_the_tick)
 	EXPECT_EQ(PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
 		  PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
 		  PROFIL_FEATURE_RECORDS | PROFIL_FEATURE_CLOCK | PROFIL_FEATURE_PCS |
-		  PROFIL_FEATURE_DESCRIBE, q.features);
+		  PROFIL_FEATURE_DESCRIBE | PROFIL_FEATURE_MACHINE, q.features);
 	EXPECT_EQ(2 | 4 | 8, q.widths);
 	EXPECT_LE(1000U, q.max_ranges);
 	EXPECT_LE(1000U, q.max_records);

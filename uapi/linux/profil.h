@@ -120,6 +120,7 @@ enum profil_hook {
 #define PROFIL_FEATURE_CLOCK		(1ULL << 7)	/* profil_start.period */
 #define PROFIL_FEATURE_PCS		(1ULL << 8)	/* PROFIL_RANGE_PCS; START with modes 0 */
 #define PROFIL_FEATURE_DESCRIBE		(1ULL << 9)	/* PROFIL_IOC_DESCRIBE */
+#define PROFIL_FEATURE_MACHINE		(1ULL << 10)	/* PROFIL_SCOPE_MACHINE */
 
 /**
  * struct profil_query - ioctl(PROFIL_IOC_QUERY)
@@ -178,10 +179,13 @@ struct profil_query {
  *	and no update is lost. An address space has at most one classic session of this scope.
  * @PROFIL_SCOPE_THREAD: One thread only. A thread has at most one classic session of this
  *	scope. It is independent of the session of its process and of those of other threads.
+ * @PROFIL_SCOPE_MACHINE: Every process of the machine, now and later; only for PROFIL_IOC_ATTACH.
+ *	Threads of the kernel are not sampled.
  */
 enum profil_scope {
 	PROFIL_SCOPE_PROCESS = 0,
-	PROFIL_SCOPE_THREAD = 1
+	PROFIL_SCOPE_THREAD = 1,
+	PROFIL_SCOPE_MACHINE = 2
 };
 
 /* Bits of profil_start.modes: the ticks that a session counts */
@@ -387,7 +391,8 @@ enum profil_end {
  * @expected: Out: the CPU time that the scheduler gave to the tasks while the session was on, in
  *	ticks (or in periods). For a classic session the tasks are the process or the thread; for
  *	a descriptor session, all present and past targets. The sum of @ticks, @unselected and
- *	@missed agrees with @expected within the error of sampling.
+ *	@missed agrees with @expected within the error of sampling. For PROFIL_SCOPE_MACHINE the
+ *	CPU time is not measured: @expected is this sum.
  * @locked: Out: bytes that are charged to RLIMIT_MEMLOCK for the session.
  * @dropped_exec: Out: dropped because the task, or a child of vfork() that shares its memory, was
  *	in exec. A session with records makes a record instead.
@@ -398,7 +403,7 @@ enum profil_end {
  *	the kernel did not have enough memory or because too many other sessions sample the child
  *	already; and execs without room for a record with PROFIL_RECORD_DETACHED. These are not
  *	ticks.
- * @targets: Out: number of processes and threads that are attached now.
+ * @targets: Out: number of processes and threads that are attached now. The machine counts as one.
  *
  * hit + outside + saturated + dropped = ticks = user + system holds in every result. If there
  * is no session, the call succeeds: @state is PROFIL_STATE_OFF and the other outputs are 0.
@@ -574,10 +579,11 @@ struct profil_open {
  * struct profil_attach - ioctl(PROFIL_IOC_ATTACH)
  * @size: sizeof(struct profil_attach).
  * @flags: Must be 0.
- * @scope: enum profil_scope: a whole process, or one thread.
+ * @scope: enum profil_scope: a whole process, one thread, or the machine.
  * @pid: 0 for the caller itself; otherwise the id of a process or thread in the caller's pid
- *	namespace.
- * @space: Out: the id of the target's address space, for PROFIL_IOC_ADD and PROFIL_IOC_REMOVE.
+ *	namespace. 0 for the machine.
+ * @space: Out: the id of the target's address space, for PROFIL_IOC_ADD and PROFIL_IOC_REMOVE; 0
+ *	for the machine.
  *
  * Attaches a target to the session. A process that has a copy of the descriptor can attach itself
  * and its own threads: usually the child of a fork does so before it calls exec. To attach another
@@ -590,6 +596,10 @@ struct profil_open {
  *
  * A target is detached when it has exited and its parent has waited for it, or by an exec that the
  * session does not follow.
+ *
+ * To attach the machine, the caller needs CAP_PERFMON in the initial user namespace. Such a session
+ * has no ranges and no other targets, and is independent of fork and exec; it also samples programs
+ * that gain privilege. EBUSY: the session has a target already, or 4 sessions sample the machine.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -762,7 +772,9 @@ struct profil_snapshot {
  * @time: The time of the tick, in ns of CLOCK_MONOTONIC in the reader's time namespace.
  * @pc: The sampled user pc; or 0.
  * @space: The id of the address space, for PROFIL_IOC_ADD. In exec, that of the old program or the
- *	new; in exit, the last one of the process.
+ *	new; in exit, the last one of the process. If the session samples the machine, this is not
+ *	an id for PROFIL_IOC_ADD: programs that a process executes one after another have different
+ *	values, and a task that was reaped before its last tick has 0.
  * @pid: The process, in the creator's pid namespace; 0 if it is not visible there, or if that
  *	namespace is not the initial one and the task was reaped before its last tick.
  * @tid: The thread, in the same way.

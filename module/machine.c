@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sessions that sample the machine: every process, now and later. Such a session has no target and
+ * no binding, so fork, exec and exit do not concern it. The tick visits these sessions for all tasks
+ * but those of the kernel, while profil_machine_sampled is on.
+ *
+ * Context: system calls, workers (may sleep).
+ */
+#include <linux/capability.h>
+#include <linux/rculist.h>
+
+#include "profil.h"
+
+DEFINE_STATIC_KEY_FALSE(profil_machine_sampled);
+struct hlist_head profil_machine_sessions;
+static unsigned int nr_machine_sessions;
+
+static int machine_link(struct profil_session *s)
+{
+	unsigned long flags;
+	int err = 0;
+
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	if (s->phase > PROFIL_LIVE) {
+		err = -ENODEV;
+	} else if (s->nr_targets || nr_machine_sessions >= PROFIL_MAX_MACHINE) {
+		err = -EBUSY;
+	} else {
+		nr_machine_sessions++;
+		s->machine = true;
+		s->nr_targets = 1;
+		hlist_add_head_rcu(&s->in_machine, &profil_machine_sessions);
+	}
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	return err;
+}
+
+/* Attaches the machine to @s. Called under home->lock. */
+int profil_machine_attach(struct profil_session *s)
+{
+	int err;
+
+	if (!perfmon_capable())
+		return -EPERM;
+	if (s->fork == PROFIL_FORK_FRESH)
+		return -EINVAL;
+	if (s->on)
+		profil_session_resync_clock(s);	/* so that earlier time does not count */
+	profil_session_reset_missed(s);
+	static_branch_inc(&profil_machine_sampled);
+	err = machine_link(s);
+	if (err)
+		static_branch_dec(&profil_machine_sampled);
+	else if (s->on)
+		profil_session_resync_clock(s);
+	return err;
+}
+
+/* Detaches the machine from @s, if it is attached. Ticks in progress still find @s. */
+void profil_machine_detach(struct profil_session *s)
+{
+	unsigned long flags;
+
+	if (!s->machine)
+		return;
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	hlist_del_rcu(&s->in_machine);
+	nr_machine_sessions--;
+	s->nr_targets = 0;
+	s->nr_detached++;
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	static_branch_dec(&profil_machine_sampled);
+}

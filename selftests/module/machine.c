@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sessions that sample the machine: every process, those that run already and those that start
+ * later. They need CAP_PERFMON, so most tests need root.
+ *
+ * A child runs a loop of its own number, so that a record shows which child was sampled. The program
+ * that a child executes is the test itself, which only runs loop 7.
+ */
+#include "kselftest_harness.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "kernel.h"
+#include "loop.h"
+#include "send.h"
+#include "children.h"
+#include "records.h"
+
+#define SELF		"/proc/self/exe"
+#define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
+#define MACHINE		PROFIL_SCOPE_MACHINE
+#define USER		1000	/* an ordinary user, for root */
+#define ENOUGH		65536	/* records */
+#define MAX_MACHINE	4	/* sessions */
+
+static u32 page[1024] __attribute__((aligned(4096)));
+
+/* Parent and children take turns with step. */
+static struct shared {
+	atomic_int step;
+	u64 period;
+} *shared;
+
+__attribute__((constructor)) static void new_program(void)
+{
+	if (getenv(NEW_PROGRAM))
+		loop_for_ever((void *)7);
+}
+
+static int run_loop_1(void)
+{
+	loop_for_ever((void *)1);
+	return 0;
+}
+
+static int run_loop_2_then_exec(void)
+{
+	char *const argv[] = { "a new program", NULL }, *const envp[] = { NEW_PROGRAM "=", NULL };
+
+	while (!shared->step)
+		loop_run(2, LOOP_BURST);
+	execve(SELF, argv, envp);
+	return 1;
+}
+
+static int run_loops_in_threads(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, loop_for_ever, (void *)4))
+		return 1;
+	loop_for_ever((void *)5);
+	return 0;
+}
+
+/* Takes memory, so that the exit takes long. */
+static int exit_slowly(void)
+{
+	const size_t size = 16 << 20;
+	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return 1;
+	madvise(p, size, MADV_NOHUGEPAGE);
+	memset(p, 1, size);
+	return 0;
+}
+
+static int open_machine(u32 modes, u32 nr_records, u64 period)
+{
+	int err;
+
+	fd = descriptor_open_as((struct profil_open){
+		.modes = modes,
+		.nr_records = nr_records,
+		.period = period,
+	});
+	if (fd < 0)
+		return fd;
+	err = descriptor_attach(fd, MACHINE, 0, NULL);
+	return err ?: descriptor_enable(fd);
+}
+
+/* The number of records in user mode of the process @pid, at a pc in loop @i; in *@space, its last */
+static unsigned int ticks_of(pid_t pid, unsigned int i, u64 *space)
+{
+	unsigned int n = 0;
+
+	for (unsigned int j = 0; j < nr; j++) {
+		if (records[j]->pid != pid || records[j]->flags & PROFIL_RECORD_SYSTEM ||
+		    !in_loop(records[j], addr(loops_text), i))
+			continue;
+		*space = records[j]->space;
+		n++;
+	}
+	return n;
+}
+
+/* The number of records with any of @flags, of any process */
+static unsigned int records_with(u32 flags)
+{
+	unsigned int n = 0;
+
+	for (unsigned int j = 0; j < nr; j++)
+		n += !!(records[j]->flags & flags);
+	return n;
+}
+
+#define READ_UNTIL(cond) await(({ read_all(); (cond); }))
+
+static bool is_user_address(u64 a)
+{
+	return !(a >> 56);
+}
+
+FIXTURE(machine) {
+	long long users;
+	u64 locked;
+};
+
+FIXTURE_VARIANT(machine) {
+	u64 period;
+};
+
+FIXTURE_VARIANT_ADD(machine, tick) { .period = 0 };
+FIXTURE_VARIANT_ADD(machine, clock) { .period = 1000000 };
+
+FIXTURE_SETUP(machine)
+{
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	self->users = module_users();
+	self->locked = locked_bytes();
+}
+
+/* Nothing of the sessions of a test may remain, and no record may contain a kernel address. */
+FIXTURE_TEARDOWN(machine)
+{
+	kill_children();
+	if (fd >= 0)
+		close(fd);
+	fd = -1;
+	for (unsigned int i = 0; i < nr; i++) {
+		EXPECT_TRUE(is_user_address(records[i]->pc));
+		EXPECT_TRUE(is_user_address(records[i]->start));
+		EXPECT_TRUE(is_user_address(records[i]->end - 1) || !records[i]->end);
+	}
+	EXPECT_TRUE(await(module_users() <= self->users));
+	EXPECT_TRUE(await(locked_bytes() == self->locked));
+}
+
+#define NEED_ROOT() do {								\
+	if (geteuid())									\
+		SKIP(return, "needs CAP_PERFMON: run as root");				\
+} while (0)
+
+TEST_F(machine, samples_processes_that_run_already_and_new_ones)
+{
+	u64 space[2] = {};
+	pid_t child[2];
+
+	NEED_ROOT();
+	child[0] = spawn(run_loop_1);
+	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
+	child[1] = spawn(run_loop_1);
+	EXPECT_TRUE(READ_UNTIL(ticks_of(child[0], 1, &space[0]) >= 10 &&
+			       ticks_of(child[1], 1, &space[1]) >= 10));
+	EXPECT_NE(space[0], space[1]);
+}
+
+TEST_F(machine, distinguishes_the_programs_of_a_process)
+{
+	u64 before = 0, after = 0;
+	unsigned int n = 0;
+	pid_t child;
+
+	NEED_ROOT();
+	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
+	child = spawn(run_loop_2_then_exec);
+	EXPECT_TRUE(READ_UNTIL(ticks_of(child, 2, &before) >= 10));
+	shared->step = 1;
+	/* The new program has the name of the link, and may be at another address. */
+	EXPECT_TRUE(READ_UNTIL(({
+		n = 0;
+		for (unsigned int i = 0; i < nr; i++) {
+			if (records[i]->pid == child && !strcmp(records[i]->comm, "exe") &&
+			    !records[i]->flags) {
+				after = records[i]->space;
+				n++;
+			}
+		}
+		n >= 10 || (preempt_rt() && n);
+	})));
+	EXPECT_NE(before, after);
+}
+
+TEST_F(machine, has_one_number_for_all_threads_of_a_process)
+{
+	u64 space[2] = {};
+	pid_t child;
+
+	NEED_ROOT();
+	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
+	child = spawn(run_loops_in_threads);
+	EXPECT_TRUE(READ_UNTIL(ticks_of(child, 4, &space[0]) >= 10 &&
+			       ticks_of(child, 5, &space[1]) >= 10));
+	EXPECT_EQ(space[0], space[1]);
+}
+
+TEST_F(machine, counts_the_same_ticks_as_another_session)
+{
+	struct profil_range range = range_of_loops(page, 4);
+	struct profil_stats s;
+	u64 space;
+	int other;
+
+	NEED_ROOT();
+	other = descriptor_open_as((struct profil_open){
+		.modes = PROFIL_MODE_USER, .period = variant->period,
+	});
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, descriptor_attach(other, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_add(other, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, descriptor_enable(other));
+	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
+	EXPECT_TRUE(loop_until(3, *(volatile u32 *)&page[3] >= 50));
+	ASSERT_EQ(0, descriptor_disable(other, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, page[3]);
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(0, read_all());
+	/* Each session has a clock of its own. */
+	if (!variant->period)
+		EXPECT_EQ(page[3], ticks_of(getpid(), 3, &space));
+	EXPECT_LE(40U, ticks_of(getpid(), 3, &space));
+	close(other);
+}
+
+TEST_F(machine, accounts_for_each_tick)
+{
+	struct profil_stats s, later;
+	pid_t child;
+
+	NEED_ROOT();
+	child = spawn(run_loop_1);
+	ASSERT_EQ(0, open_machine(PROFIL_MODE_USER, ENOUGH, variant->period));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 100));
+	ASSERT_EQ(0, descriptor_stats(fd, &s));
+	EXPECT_EQ(1U, s.targets);
+	EXPECT_EQ((u32)PROFIL_STATE_ON, s.state);
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(0, read_all());
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.ticks, s.user);
+	EXPECT_EQ(s.ticks, s.outside + s.dropped_record);
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_EQ(s.expected, s.ticks + s.unselected + s.missed);
+	EXPECT_EQ(0U, records_with(PROFIL_RECORD_SYSTEM));
+	/* Nothing is counted while the session is off. */
+	loop_spend(0, 5, tick_ns());
+	ASSERT_EQ(0, descriptor_stats(fd, &later));
+	EXPECT_EQ(s.ticks, later.ticks);
+	killed(child);
+}
+
+TEST_F(machine, without_records_ticks_are_outside)
+{
+	struct profil_stats s;
+
+	NEED_ROOT();
+	ASSERT_EQ(0, open_machine(MODES_ALL, 0, variant->period));
+	for (unsigned int i = 0; i < 8; i++)
+		ASSERT_EQ(0, status_of(spawn(exit_slowly)));
+	EXPECT_TRUE(descriptor_burn(fd, 0, 20));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.ticks, s.outside + s.dropped_exec + s.dropped_exit);
+	EXPECT_LE(20U, s.outside);
+}
+
+TEST_F(machine, records_ticks_in_exit)
+{
+	NEED_ROOT();
+	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
+	EXPECT_TRUE(READ_UNTIL(status_of(spawn(exit_slowly)) ||
+			       records_with(PROFIL_RECORD_EXIT) >= 5));
+	for (unsigned int i = 0; i < nr; i++) {
+		EXPECT_LT(0, records[i]->pid);
+		EXPECT_LT(0, records[i]->tid);
+		if (records[i]->flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT)) {
+			EXPECT_EQ(0U, records[i]->pc);
+			EXPECT_NE(0U, records[i]->flags & PROFIL_RECORD_SYSTEM);
+		}
+	}
+}
+
+TEST_F(machine, can_be_attached_to_an_enabled_session)
+{
+	u64 space;
+
+	NEED_ROOT();
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL, .nr_records = ENOUGH, .period = variant->period,
+	});
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	ASSERT_EQ(0, descriptor_attach(fd, MACHINE, 0, NULL));
+	EXPECT_TRUE(loop_until(6, ({ read_all(); ticks_of(getpid(), 6, &space) >= 10; })));
+}
+
+TEST_F(machine, ends_with_its_creator)
+{
+	int pair[2], copy;
+	pid_t creator;
+	char c;
+
+	NEED_ROOT();
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	creator = fork();
+	if (!creator) {
+		if (open_machine(MODES_ALL, 16, variant->period) || send_fd(pair[1], fd))
+			_exit(1);
+		_exit(read(pair[1], &c, 1) == 1 ? 0 : 2);
+	}
+	copy = receive_fd(pair[0]);
+	ASSERT_LE(0, copy);
+	/* One session has one machine. */
+	EXPECT_EQ(-EBUSY, descriptor_attach(copy, MACHINE, 0, NULL));
+	EXPECT_EQ(1, write(pair[0], "x", 1));
+	EXPECT_EQ(0, status_of(creator));
+	fd = copy;
+	EXPECT_TRUE(await(read_all() == 1));
+	EXPECT_EQ(-ENODEV, descriptor_attach(copy, MACHINE, 0, NULL));
+	close(pair[0]);
+	close(pair[1]);
+}
+
+TEST_F(machine, is_the_only_target)
+{
+	struct profil_range range = range_of_loops(page, 4);
+
+	NEED_ROOT();
+	ASSERT_EQ(0, open_machine(MODES_ALL, 0, variant->period));
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, MACHINE, 0, NULL));
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
+	EXPECT_EQ(-ESRCH, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
+	close(fd);
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, MACHINE, 0, NULL));
+}
+
+TEST_F(machine, refuses_wrong_arguments)
+{
+	struct profil_range range = range_of_loops(page, 4);
+
+	NEED_ROOT();
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EINVAL, descriptor_attach(fd, MACHINE, 0, NULL));
+	EXPECT_EQ(-EINVAL, descriptor_attach(fd, MACHINE, getpid(), NULL));
+	EXPECT_EQ(-EOPNOTSUPP, descriptor_attach(fd, MACHINE + 1, 0, NULL));
+	EXPECT_EQ(-EOPNOTSUPP, session_start(MACHINE, 0, &range, 1));
+}
+
+TEST_F(machine, is_sampled_by_at_most_4_sessions)
+{
+	int others[MAX_MACHINE], i;
+
+	NEED_ROOT();
+	for (i = 0; i < MAX_MACHINE; i++) {
+		ASSERT_EQ(0, open_machine(MODES_ALL, 0, variant->period));
+		others[i] = fd;
+	}
+	EXPECT_EQ(-EBUSY, open_machine(MODES_ALL, 0, variant->period));
+	/* The session that failed is as before, and gets the place of one that ends. */
+	close(others[0]);
+	EXPECT_EQ(0, descriptor_attach(fd, MACHINE, 0, NULL));
+	for (i = 1; i < MAX_MACHINE; i++)
+		close(others[i]);
+}
+
+static int is_refused(void)
+{
+	int err;
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	err = fd < 0 ? fd : descriptor_attach(fd, MACHINE, 0, NULL);
+	return err != -EPERM;
+}
+
+static int is_refused_to_a_user(void)
+{
+	return setresuid(USER, USER, USER) || is_refused();
+}
+
+static int is_refused_in_a_user_namespace(void)
+{
+	return unshare(CLONE_NEWUSER) || is_refused();
+}
+
+TEST_F(machine, needs_a_capability_in_the_initial_user_namespace)
+{
+	EXPECT_EQ(0, status_of(spawn(geteuid() ? is_refused : is_refused_to_a_user)));
+	EXPECT_EQ(0, status_of(spawn(is_refused_in_a_user_namespace)));
+}
+
+/* Process 1 of a new pid namespace, where the child that runs loop 1 is not visible */
+static int record_in_namespace(void)
+{
+	u64 space;
+
+	if (open_machine(MODES_ALL, ENOUGH, shared->period))
+		return 1;
+	return loop_until(6, ({
+		read_all();
+		ticks_of(1, 6, &space) >= 5 && ticks_of(0, 1, &space) >= 5;
+	})) ? 0 : 2;
+}
+
+static int unshare_and_record(void)
+{
+	return unshare(CLONE_NEWPID) ? 3 : status_of(spawn(record_in_namespace));
+}
+
+TEST_F(machine, records_no_pid_that_the_creators_namespace_does_not_have)
+{
+	NEED_ROOT();
+	shared->period = variant->period;
+	spawn(run_loop_1);
+	EXPECT_EQ(0, status_of(spawn(unshare_and_record)));
+}
+
+TEST_HARNESS_MAIN
