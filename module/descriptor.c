@@ -223,6 +223,8 @@ static int descriptor_attach_task(struct profil_session *s, struct profil_attach
 
 	if (s->phase == PROFIL_ENDED)
 		return -ENODEV;
+	if (arg->scope == PROFIL_SCOPE_MACHINE)
+		return profil_machine_attach(s);
 	if (s->machine)
 		return -EBUSY;
 	if (s->fork == PROFIL_FORK_FRESH && mm != s->home->mm)
@@ -258,22 +260,6 @@ free:
 	return err;
 }
 
-static int descriptor_attach_machine(struct file *file, struct profil_attach *arg)
-{
-	struct profil_session *s;
-	int err;
-
-	if (arg->pid)
-		return -EINVAL;
-	s = descriptor_lock(file);
-	if (IS_ERR(s))
-		return PTR_ERR(s);
-	arg->space = 0;
-	err = profil_machine_attach(s);
-	profil_descriptor_unlock(s);
-	return err;
-}
-
 int profil_descriptor_attach(struct file *file, void *data, struct profil_stats *stats)
 {
 	struct profil_attach *arg = data;
@@ -285,10 +271,9 @@ int profil_descriptor_attach(struct file *file, void *data, struct profil_stats 
 
 	if (arg->scope > PROFIL_SCOPE_MACHINE)
 		return -EOPNOTSUPP;
-	if (arg->scope == PROFIL_SCOPE_MACHINE)
-		return descriptor_attach_machine(file, arg);
-	if (arg->pid < 0)
+	if (arg->pid < 0 || (arg->pid && arg->scope == PROFIL_SCOPE_MACHINE))
 		return -EINVAL;
+	arg->space = 0;
 	task = profil_access_find_task(arg->pid, thread);
 	if (!task)
 		return -ESRCH;

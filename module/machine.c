@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Sessions that sample the machine: every process, now and later. Such a session has no target and
- * no binding, so fork, exec and exit do not concern it. The tick visits these sessions for all tasks
- * but those of the kernel, while profil_machine_sampled is on.
+ * no binding, so fork, exec and exit do not concern it. While there are such sessions, the static
+ * key profil_machine_sampled is on, and each tick visits them, except in tasks of the kernel. It
+ * changes only for callers with CAP_PERFMON, since each change patches the kernel's text.
  *
  * Context: system calls, workers (may sleep).
  */
@@ -15,30 +16,11 @@ DEFINE_STATIC_KEY_FALSE(profil_machine_sampled);
 struct hlist_head profil_machine_sessions;
 static unsigned int nr_machine_sessions;
 
-static int machine_link(struct profil_session *s)
-{
-	unsigned long flags;
-	int err = 0;
-
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	if (s->phase > PROFIL_LIVE) {
-		err = -ENODEV;
-	} else if (s->nr_targets || nr_machine_sessions >= PROFIL_MAX_MACHINE) {
-		err = -EBUSY;
-	} else {
-		nr_machine_sessions++;
-		s->machine = true;
-		s->nr_targets = 1;
-		hlist_add_head_rcu(&s->in_machine, &profil_machine_sessions);
-	}
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	return err;
-}
-
-/* Attaches the machine to @s. Called under home->lock. */
+/* Attaches the machine to @s, which is LIVE. Called under home->lock. */
 int profil_machine_attach(struct profil_session *s)
 {
-	int err;
+	unsigned long flags;
+	int err = -EBUSY;
 
 	if (!perfmon_capable())
 		return -EPERM;
@@ -46,14 +28,22 @@ int profil_machine_attach(struct profil_session *s)
 		return -EINVAL;
 	if (s->on)
 		profil_session_resync_clock(s);	/* so that earlier time does not count */
-	profil_session_reset_missed(s);
-	static_branch_inc(&profil_machine_sampled);
-	err = machine_link(s);
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	if (!s->nr_targets && nr_machine_sessions < PROFIL_MAX_MACHINE) {
+		err = 0;
+		nr_machine_sessions++;
+		s->machine = true;
+		s->nr_targets = 1;
+		hlist_add_head_rcu(&s->in_machine, &profil_machine_sessions);
+	}
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 	if (err)
-		static_branch_dec(&profil_machine_sampled);
-	else if (s->on)
+		return err;
+	static_branch_inc(&profil_machine_sampled);
+	profil_session_reset_missed(s);
+	if (s->on)
 		profil_session_resync_clock(s);
-	return err;
+	return 0;
 }
 
 /* Detaches the machine from @s, if it is attached. Ticks in progress still find @s. */

@@ -170,12 +170,16 @@ static bool tick_defer(struct profil_session *s, struct profil_space *space,
 	return profil_defer_tick(s, counter, span->width, system);
 }
 
-/* Makes a record of a tick without a counter. Return: the outcome. */
-static __always_inline enum profil_outcome
-tick_record(struct profil_session *s, u64 space, const struct tick_ctx *ctx)
+/* Counts a tick without a counter. @outcome: what it is if @s has no records. */
+static __always_inline void tick_uncounted(struct profil_session *s, u64 space,
+					   enum profil_outcome outcome, const struct tick_ctx *ctx)
 {
-	return profil_ring_record(s, space, ctx->pc, ctx->flags, ctx->periods) ?
-	       PROFIL_OUTSIDE : PROFIL_DROPPED_RECORD;
+	if (!(s->modes & (PROFIL_MODE_USER << ctx->system)))
+		outcome = PROFIL_UNSELECTED;
+	else if (s->records)
+		outcome = profil_ring_record(s, space, ctx->pc, ctx->flags, ctx->periods) ?
+			  PROFIL_OUTSIDE : PROFIL_DROPPED_RECORD;
+	profil_tally(s, ctx->system, outcome);
 }
 
 /* Counts a tick, whether a span contains the pc or not. */
@@ -192,9 +196,10 @@ static __always_inline void tick_count(struct profil_session *s, struct profil_s
 	if (!parked)
 		this_cpu_write(s->counts->last_span, last);
 	if (d >= span->bins.limit || in_exec) {
-		outcome = s->records ? tick_record(s, space->id, ctx) :
-			  in_exec ? PROFIL_DROPPED_EXEC : PROFIL_OUTSIDE;
-	} else if (parked) {
+		tick_uncounted(s, space->id, in_exec ? PROFIL_DROPPED_EXEC : PROFIL_OUTSIDE, ctx);
+		return;
+	}
+	if (parked) {
 		if (tick_defer(s, space, span, d, ctx->system))
 			return;
 		outcome = PROFIL_DROPPED_OVERRUN;
@@ -297,17 +302,12 @@ static __always_inline void tick_unbound(const struct profil_target *t, struct t
 					 struct tick_ctx *ctx)
 {
 	const struct profil_binding *b = sample_binding_of(t);
-	enum profil_outcome outcome = task->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT;
 	struct profil_session *s = b->session;
 
 	/* A session that does not follow exec counts no ticks during the exec. */
-	if ((task->mm && s->exec != PROFIL_EXEC_FOLLOW) || !tick_belongs_to(s, ctx))
-		return;
-	if (!(s->modes & PROFIL_MODE_SYSTEM))
-		outcome = PROFIL_UNSELECTED;
-	else if (s->records)
-		outcome = tick_record(s, b->space->id, ctx);
-	profil_tally(s, true, outcome);
+	if ((!task->mm || s->exec == PROFIL_EXEC_FOLLOW) && tick_belongs_to(s, ctx))
+		tick_uncounted(s, b->space->id,
+			       task->mm ? PROFIL_DROPPED_EXEC : PROFIL_DROPPED_EXIT, ctx);
 }
 
 static bool sample_is_kernel_task(const struct task_struct *task)
@@ -393,47 +393,37 @@ static __always_inline void sample_all(struct profil_space *space, struct task_s
 }
 
 /*
- * Returns a number for the records of @task, which is not the id of a space. Programs that a process
- * executes one after another have different numbers. After the last of its tasks is reaped, which
- * can be before the last tick, the number is 0, and group_leader may be gone.
+ * Returns a number for the records of @task, which is not the id of a space. The programs that a
+ * process executes one after another have different numbers. The number is 0 after @task was reaped,
+ * which can be before its last tick: then group_leader may be gone.
  */
 static u64 sample_program_id(const struct task_struct *task)
 {
+	const struct task_struct *leader;
+
 	if (!pid_alive(task))
 		return 0;
-	return BIT_ULL(63) | (task->group_leader->start_time + READ_ONCE(task->self_exec_id));
-}
-
-/* Counts a tick of @task, which is not a task of the kernel, for a session of the machine. */
-static __always_inline void tick_machine(struct profil_session *s, struct task_struct *task,
-					 struct tick_ctx *ctx)
-{
-	enum profil_outcome outcome = PROFIL_OUTSIDE;
-
-	if (!tick_belongs_to(s, ctx))
-		return;
-	if (!(s->modes & (PROFIL_MODE_USER << ctx->system)))
-		outcome = PROFIL_UNSELECTED;
-	else if (s->records)
-		outcome = tick_record(s, sample_program_id(task), ctx);
-	else if (ctx->flags & PROFIL_RECORD_EXEC)
-		outcome = PROFIL_DROPPED_EXEC;
-	else if (!task->mm)
-		outcome = PROFIL_DROPPED_EXIT;
-	profil_tally(s, ctx->system, outcome);
+	/* Another thread may be replacing the leader by exec. RCU keeps both. */
+	leader = READ_ONCE(task->group_leader);
+	return BIT_ULL(63) | (leader->start_time + READ_ONCE(task->self_exec_id));
 }
 
 /* Takes the slow path for the sessions of the machine. */
 static void sample_machine(struct task_struct *task, struct tick_ctx *ctx)
 {
+	enum profil_outcome outcome = task->mm ? PROFIL_OUTSIDE : PROFIL_DROPPED_EXIT;
+	u32 flags = sample_record_flags(task);
 	struct profil_session *s;
 
-	/* Tasks that the kernel creates for a program have no mm before their exec. */
-	if (sample_is_kernel_task(task) || !(task->mm || data_race(task->flags) & PF_EXITING))
+	/* A task that the kernel creates for a program has no mm before its first exec. */
+	if (sample_is_kernel_task(task) || (!task->mm && !(flags & PROFIL_RECORD_EXIT)))
 		return;
-	ctx->flags = ctx->system ? sample_record_flags(task) : 0;
+	ctx->flags = ctx->system ? flags : 0;
+	if (ctx->flags & PROFIL_RECORD_EXEC)
+		outcome = PROFIL_DROPPED_EXEC;
 	hlist_for_each_entry_rcu_notrace(s, &profil_machine_sessions, in_machine)
-		tick_machine(s, task, ctx);
+		if (tick_belongs_to(s, ctx))
+			tick_uncounted(s, sample_program_id(task), outcome, ctx);
 }
 
 static noinline void sample_slow(struct profil_space *space, const struct profil_binding *b,
@@ -503,20 +493,23 @@ static noinline notrace void sample_system(struct profil_space *space)
 		sample_slow(space, sample_first(space), profil_target_first(task), pc, true);
 }
 
-/* Samples a tick if there are sessions of the machine: all sessions take the slow path. */
+/* Samples a tick for sessions with targets. */
+static __always_inline void sample_tick(struct profil_space *space, struct pt_regs *regs)
+{
+	if (!user_mode(regs))
+		sample_system(space);
+	else if (space && !sample_one(space, instruction_pointer(regs), false))
+		sample_user(space, instruction_pointer(regs));
+}
+
+/* Samples a tick if there are sessions of the machine. */
 static noinline notrace void sample_with_machine(struct profil_space *space, struct pt_regs *regs)
 {
-	bool system = !user_mode(regs);
-	struct tick_ctx ctx = {
-		.pc = system ? sample_system_pc(current) : instruction_pointer(regs),
-		.system = system,
-	};
+	struct tick_ctx ctx = { .system = !user_mode(regs) };
 
+	ctx.pc = ctx.system ? sample_system_pc(current) : instruction_pointer(regs);
 	sample_machine(current, &ctx);
-	if (space || (system && data_race(profil_nr_targets)))
-		sample_all(space, current, sample_first(space),
-			   system ? profil_target_first(current) : sample_first_own(space, current),
-			   &ctx);
+	sample_tick(space, regs);
 }
 
 /* Ftrace calls this at each tick of the scheduler, which has interrupted current. */
@@ -528,10 +521,8 @@ void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftr
 
 	if (static_branch_unlikely(&profil_machine_sampled))
 		sample_with_machine(space, regs);
-	else if (!user_mode(regs))
-		sample_system(space);
-	else if (space && !sample_one(space, instruction_pointer(regs), false))
-		sample_user(space, instruction_pointer(regs));
+	else
+		sample_tick(space, regs);
 }
 
 /*
