@@ -45,10 +45,11 @@ static int classic_check(const struct profil_session *s, bool replace, unsigned 
 
 /* Publishes @s, under home->lock. @s replaces a session in its scope that is on or ended. */
 static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
-			   struct profil_binding **b, struct profil_target *t, bool replace)
+			   struct profil_table *table, bool replace)
 {
 	struct profil_session *old = profil_classic_find(s->home, s->scope);
 	struct profil_session *on = classic_on(s);
+	struct profil_target *t;
 	int err;
 
 	if (on && !replace)
@@ -56,13 +57,21 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 	err = profil_trigger_get(profil_session_trigger(s));
 	if (err)
 		return err;
+	t = profil_target_alloc(current, s->scope == PROFIL_SCOPE_THREAD, false,
+				GFP_KERNEL_ACCOUNT);
+	profil_session_resync_clock(s);		/* so that earlier time does not count */
+	profil_session_set_on(s, true);
+	err = profil_target_attach(t, s, s->home->space, table, on, NULL, GFP_KERNEL_ACCOUNT);
+	if (err) {
+		profil_target_free(t);
+		profil_session_set_on(s, false);
+		profil_trigger_put(profil_session_trigger(s));
+		return err;
+	}
 	profil_histograms_adopt(s, new);
 	__module_get(THIS_MODULE);
 	refcount_inc(&s->refs);
 	list_add(&s->list, &s->home->sessions);
-	profil_session_resync_clock(s);		/* so that earlier time does not count */
-	profil_session_set_on(s, true);
-	profil_target_attach(b, t, on, NULL);
 	profil_session_resync_runtime(s, NULL);
 	if (on)
 		profil_session_end(on, PROFIL_END_NONE);
@@ -75,8 +84,6 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 static int classic_start(struct profil_session *s, struct profil_table *table, bool replace)
 {
 	struct profil_home *home = s->home;
-	struct profil_target *t = NULL;
-	struct profil_binding *b = NULL;
 	struct rb_root_cached new;
 	unsigned long credit;
 	int err;
@@ -88,19 +95,10 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 	if (err)
 		return err;
 	profil_table_bind(table, &new);
-	t = profil_target_alloc(current, s->scope == PROFIL_SCOPE_THREAD, GFP_KERNEL_ACCOUNT);
-	b = profil_binding_alloc(s, home->space, table, GFP_KERNEL_ACCOUNT);
-	if (t && b) {
-		refcount_inc(&home->refs);
-		mutex_lock(&home->lock);
-		err = classic_publish(s, &new, &b, t, replace);
-		profil_home_unlock(home);
-	} else {
-		err = -ENOMEM;
-	}
-	if (err)
-		profil_target_free(t);
-	profil_binding_free(b);
+	refcount_inc(&home->refs);
+	mutex_lock(&home->lock);
+	err = classic_publish(s, &new, table, replace);
+	profil_home_unlock(home);
 	/* The tree is empty, unless there was an error. */
 	profil_home_uncharge(home, profil_histograms_free(&new));
 	return err;

@@ -218,8 +218,7 @@ static int descriptor_attach_task(struct profil_session *s, struct profil_attach
 {
 	struct profil_space *space;
 	struct profil_target *t;
-	struct profil_binding *b;
-	int err = -ENOMEM;
+	int err;
 
 	if (s->phase == PROFIL_ENDED)
 		return -ENODEV;
@@ -231,33 +230,23 @@ static int descriptor_attach_task(struct profil_session *s, struct profil_attach
 		return -EINVAL;
 	space = profil_space_get(mm, GFP_KERNEL_ACCOUNT);
 	if (!space)
-		return err;
-	b = profil_binding_alloc(s, space, &profil_empty_table, GFP_KERNEL_ACCOUNT);
-	t = profil_target_alloc(task, arg->scope == PROFIL_SCOPE_THREAD, GFP_KERNEL_ACCOUNT);
-	if (!b || !t)
-		goto free;
-	t->foreign = !same_thread_group(task, current);
-
+		return -ENOMEM;
+	t = profil_target_alloc(task, arg->scope == PROFIL_SCOPE_THREAD,
+				!same_thread_group(task, current), GFP_KERNEL_ACCOUNT);
 	if (s->on)
 		profil_session_resync_clock(s);	/* so that earlier time does not count */
-	/* If @task is alive here, RCU delays follow_free() until the target is linked. */
-	rcu_read_lock();
-	err = pid_alive(task) ? profil_target_attach(&b, t, NULL, NULL) : -ESRCH;
-	rcu_read_unlock();
-	if (err == -EUSERS)
-		err = -EBUSY;
-	if (err)
-		goto free;
-	t = NULL;
-	arg->space = space->id;
-	profil_session_reset_missed(s);
-	if (s->on)
-		profil_session_resync_runtime(s, task);
-free:
-	profil_target_free(t);
-	profil_binding_free(b);
+	err = profil_target_attach(t, s, space, &profil_empty_table, NULL, NULL,
+				   GFP_KERNEL_ACCOUNT);
+	if (err) {
+		profil_target_free(t);
+	} else {
+		arg->space = space->id;
+		profil_session_reset_missed(s);
+		if (s->on)
+			profil_session_resync_runtime(s, task);
+	}
 	profil_space_put(space);
-	return err;
+	return err == -EUSERS ? -EBUSY : err;
 }
 
 int profil_descriptor_attach(struct file *file, void *data, struct profil_stats *stats)

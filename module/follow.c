@@ -26,18 +26,6 @@ static void follow_count_lost(struct profil_session *s)
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 }
 
-/* Attaches @t, the child of a fork, to @s. @parent: see profil_target_attach(). */
-static int follow_fork_attach(struct profil_session *s, struct profil_target *t,
-			      struct profil_space *space, struct profil_table *table,
-			      struct profil_binding *parent)
-{
-	struct profil_binding *b = profil_binding_alloc(s, space, table, PROFIL_GFP_PROBE);
-	int err = b ? profil_target_attach(&b, t, NULL, parent) : -ENOMEM;
-
-	profil_binding_free(b);
-	return err;
-}
-
 /* Gives the child of a fork a session of its own, for PROFIL_FORK_FRESH. */
 static int follow_fork_private(struct profil_binding *b, struct profil_target *t,
 			       struct profil_space *space)
@@ -52,7 +40,7 @@ static int follow_fork_private(struct profil_binding *b, struct profil_target *t
 	s = profil_session_inherit(b->session, table);
 	err = PTR_ERR_OR_ZERO(s);
 	if (!err) {
-		err = follow_fork_attach(s, t, space, table, NULL);
+		err = profil_target_attach(t, s, space, table, NULL, NULL, PROFIL_GFP_PROBE);
 		profil_session_publish_inherited(s, space, err);
 	}
 	profil_table_put(table);
@@ -85,14 +73,11 @@ static int follow_fork_binding(struct profil_binding *b, struct task_struct *chi
 	if (!refcount_inc_not_zero(&s->refs))
 		return -ENODEV;
 	space = profil_space_get(child->mm, PROFIL_GFP_PROBE);
-	t = profil_target_alloc(child, thread, PROFIL_GFP_PROBE);
-	if (space && t) {
-		t->foreign = foreign;
-		if (s->fork == PROFIL_FORK_SHARE)
-			err = follow_fork_attach(s, t, space, &profil_empty_table, b);
-		else
-			err = follow_fork_private(b, t, space);
-	}
+	t = profil_target_alloc(child, thread, foreign, PROFIL_GFP_PROBE);
+	if (space && t)
+		err = s->fork == PROFIL_FORK_FRESH ? follow_fork_private(b, t, space) :
+		      profil_target_attach(t, s, space, &profil_empty_table, NULL, b,
+					   PROFIL_GFP_PROBE);
 	if (err)
 		profil_target_free(t);
 	if (err == -ENOMEM || err == -EUSERS)

@@ -380,10 +380,12 @@ struct profil_binding *profil_binding_alloc(struct profil_session *s, struct pro
 					    struct profil_table *table, gfp_t gfp);
 void profil_binding_free(struct profil_binding *b);
 void profil_binding_retain(struct profil_session *s, u64 id);
-struct profil_target *profil_target_alloc(struct task_struct *task, bool thread, gfp_t gfp);
+struct profil_target *profil_target_alloc(struct task_struct *task, bool thread, bool foreign,
+					  gfp_t gfp);
 void profil_target_free(struct profil_target *t);
-int profil_target_attach(struct profil_binding **b, struct profil_target *t,
-			 struct profil_session *old, struct profil_binding *parent);
+int profil_target_attach(struct profil_target *t, struct profil_session *s,
+			 struct profil_space *space, struct profil_table *table,
+			 struct profil_session *old, struct profil_binding *parent, gfp_t gfp);
 void profil_target_move(struct profil_target *t, struct profil_binding *to);
 void profil_target_detach_all(struct profil_session *s);
 struct profil_table *profil_binding_table(struct profil_session *s, u64 id);

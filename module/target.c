@@ -57,7 +57,8 @@ void profil_binding_free(struct profil_binding *b)
 	kfree_rcu(b, rcu);
 }
 
-struct profil_target *profil_target_alloc(struct task_struct *task, bool thread, gfp_t gfp)
+struct profil_target *profil_target_alloc(struct task_struct *task, bool thread, bool foreign,
+					  gfp_t gfp)
 {
 	struct profil_target *t = profil_zalloc(sizeof(*t), gfp);
 
@@ -66,6 +67,7 @@ struct profil_target *profil_target_alloc(struct task_struct *task, bool thread,
 	t->task = get_task_struct(task);
 	t->key = thread ? (const void *)task : task->signal;
 	t->thread = thread;
+	t->foreign = foreign;
 	return t;
 }
 
@@ -331,31 +333,41 @@ static int target_link(struct profil_binding *b, struct profil_target *t,
 }
 
 /*
- * Attaches @t to the session of *@b. @b: a new binding of the session to the space of @t; it is
- * used, and set to NULL, unless the session has a binding there. @old: the classic session that
- * this one replaces without losing a tick; or NULL. @parent: the binding whose ranges *@b inherits,
- * for PROFIL_FORK_SHARE; or NULL.
+ * Attaches @t, which runs in @space, to @s. If @s has no binding there, it gets one, with @table.
+ * @old: the classic session that this one replaces without losing a tick; or NULL. @parent: the
+ * binding whose ranges the new one inherits, for PROFIL_FORK_SHARE; or NULL.
  *
- * Return: 0; -EBUSY: @t is a target already; -EUSERS: a limit is reached; -ENODEV: @parent or the
- * session ends.
+ * Return: 0; -ENOMEM, also if @t is NULL; -ESRCH: its task has exited; -EBUSY: @t is a target
+ * already; -EUSERS: a limit is reached; -ENODEV: @parent or the session ends.
  */
-int profil_target_attach(struct profil_binding **b, struct profil_target *t,
-			 struct profil_session *old, struct profil_binding *parent)
+int profil_target_attach(struct profil_target *t, struct profil_session *s,
+			 struct profil_space *space, struct profil_table *table,
+			 struct profil_session *old, struct profil_binding *parent, gfp_t gfp)
 {
-	struct profil_session *s = (*b)->session;
+	struct profil_binding *b = profil_binding_alloc(s, space, table, gfp);
 	unsigned long flags;
-	int err = -EBUSY;
+	int err = -ENOMEM;
 
+	if (!b || !t)
+		goto free;
 	t->runtime = target_cpu_time(t);
+	err = -EBUSY;
 	if (!t->thread && target_thread_in_session(s, t))
-		return -EBUSY;
+		goto free;
+	/* If the task is alive here, RCU delays follow_free() until the target is linked. */
+	rcu_read_lock();
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
 	/* Another call may have attached the child of a fork before the probe. */
-	if (!target_in_session(s, t->task->signal) && !target_in_session(s, t->task))
-		err = target_link(binding_in(s, (*b)->space->id) ?: *b, t, old, parent);
-	if (binding_linked(*b))
-		*b = NULL;
+	if (!pid_alive(t->task))
+		err = -ESRCH;
+	else if (!target_in_session(s, t->task->signal) && !target_in_session(s, t->task))
+		err = target_link(binding_in(s, space->id) ?: b, t, old, parent);
+	if (binding_linked(b))
+		b = NULL;
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	rcu_read_unlock();
+free:
+	profil_binding_free(b);
 	return err;
 }
 
