@@ -140,16 +140,21 @@ put_home:
 	return err;
 }
 
-/* Stops the session, and fills in its final statistics. @stats: zeroed by the caller. */
-int profil_classic_stop(u32 scope, struct profil_stats *stats)
+/* Stops the session, and fills in its final statistics. */
+int profil_classic_stop(struct file *file, void *data, struct profil_stats *stats)
 {
-	struct profil_home *home = profil_home_lock();
+	const struct profil_stop *arg = data;
+	struct profil_home *home;
 	struct profil_session *s;
 	int err = -EINVAL;
 
+	if (arg->scope > PROFIL_SCOPE_THREAD)
+		return -EOPNOTSUPP;
+	home = profil_home_lock();
 	if (IS_ERR_OR_NULL(home))
 		return home ? PTR_ERR(home) : err;
-	s = profil_classic_find(home, scope);
+	stats->scope = arg->scope;
+	s = profil_classic_find(home, arg->scope);
 	if (s) {
 		bool on = s->phase == PROFIL_LIVE;
 
@@ -165,18 +170,23 @@ int profil_classic_stop(u32 scope, struct profil_stats *stats)
 	return err;
 }
 
-/* Fills in the statistics of the session, if there is one. @stats: zeroed by the caller. */
-int profil_classic_read_stats(u32 scope, struct profil_stats *stats)
+/* Fills in the statistics of the session, if there is one. */
+int profil_classic_stats(struct file *file, void *data, struct profil_stats *unused)
 {
-	struct profil_home *home = profil_home_lock();
+	struct profil_stats *arg = data;
+	struct profil_home *home;
 	struct profil_session *s;
 
+	if (arg->scope > PROFIL_SCOPE_THREAD)
+		return -EOPNOTSUPP;
+	*arg = (struct profil_stats) { .size = arg->size, .scope = arg->scope };
+	home = profil_home_lock();
 	if (IS_ERR_OR_NULL(home))
 		return PTR_ERR_OR_ZERO(home);
-	s = profil_classic_find(home, scope);
+	s = profil_classic_find(home, arg->scope);
 	if (s) {
 		profil_replay(s);
-		profil_stats_read(s, stats, false);
+		profil_stats_read(s, arg, false);
 	}
 	profil_home_unlock(home);
 	return 0;

@@ -73,26 +73,6 @@ static int ioctl_start(struct file *file, void *data, struct profil_stats *stats
 	return err ? err : profil_classic_start(arg);
 }
 
-static int ioctl_stop(struct file *file, void *data, struct profil_stats *stats)
-{
-	const struct profil_stop *arg = data;
-
-	if (arg->scope > PROFIL_SCOPE_THREAD)
-		return -EOPNOTSUPP;
-	stats->scope = arg->scope;
-	return profil_classic_stop(arg->scope, stats);
-}
-
-static int ioctl_stats(struct file *file, void *data, struct profil_stats *unused)
-{
-	struct profil_stats *arg = data;
-
-	if (arg->scope > PROFIL_SCOPE_THREAD)
-		return -EOPNOTSUPP;
-	*arg = (struct profil_stats) { .size = arg->size, .scope = arg->scope };
-	return profil_classic_read_stats(arg->scope, arg);
-}
-
 static int ioctl_open(struct file *file, void *data, struct profil_stats *stats)
 {
 	const struct profil_open *arg = data;
@@ -172,10 +152,10 @@ static const struct ioctl_command ioctl_commands[] = {
 	COMMAND(PROFIL_IOC_QUERY, ioctl_query, NULL, profil_query, max_counters, RESULT),
 	COMMAND(PROFIL_IOC_START, ioctl_start, NULL, profil_start, ranges, RESERVED(profil_start),
 		FLAGS(PROFIL_START_REPLACE | PROFIL_START_JITTER)),
-	COMMAND(PROFIL_IOC_STOP, ioctl_stop, NULL, profil_stop, stats, RESERVED(profil_stop),
+	COMMAND(PROFIL_IOC_STOP, profil_classic_stop, NULL, profil_stop, stats, RESERVED(profil_stop),
 		STATS(profil_stop)),
-	COMMAND(PROFIL_IOC_STATS, ioctl_stats, profil_descriptor_stats, profil_stats, locked,
-		RESERVED(profil_stats), RESULT),
+	COMMAND(PROFIL_IOC_STATS, profil_classic_stats, profil_descriptor_stats, profil_stats,
+		locked, RESERVED(profil_stats), RESULT),
 	COMMAND(PROFIL_IOC_OPEN, ioctl_open, NULL, profil_open, nr_records,
 		FLAGS(PROFIL_OPEN_JITTER)),
 	COMMAND(PROFIL_IOC_DESCRIBE, profil_classic_describe, NULL, profil_describe, taken,

@@ -458,13 +458,13 @@ void profil_replay(struct profil_session *s);
 void profil_session_park(struct profil_session *s);
 void profil_session_unpark(struct profil_session *s);
 
-/* classic.c: sessions without a descriptor */
+/* classic.c: sessions without a descriptor. ioctl.c calls all functions with @data, also below. */
 struct profil_session *profil_classic_find(struct profil_home *home, u32 scope);
 int profil_classic_start(const struct profil_start *arg);
-int profil_classic_stop(u32 scope, struct profil_stats *stats);
-int profil_classic_read_stats(u32 scope, struct profil_stats *stats);
+int profil_classic_stop(struct file *file, void *data, struct profil_stats *stats);
+int profil_classic_stats(struct file *file, void *data, struct profil_stats *unused);
 
-/* descriptor.c, snapshot.c: descriptor sessions. ioctl.c calls the functions with @data. */
+/* descriptor.c, snapshot.c: descriptor sessions */
 int profil_descriptor_open(const struct profil_open *arg);
 int profil_descriptor_attach(struct file *file, void *data, struct profil_stats *stats);
 int profil_descriptor_add(struct file *file, void *data, struct profil_stats *stats);
