@@ -104,13 +104,6 @@ static inline void profil_hrtimer_setup(struct hrtimer *timer,
 #define profil_hrtimer_setup hrtimer_setup
 #endif
 
-/* 6.16 adds the argument group_dead to sched_process_exit. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
-#define PROFIL_EXIT_PROBE_ARGS void *data, struct task_struct *task
-#else
-#define PROFIL_EXIT_PROBE_ARGS void *data, struct task_struct *task, bool group_dead
-#endif
-
 /* Between 6.12 and 7.2, the user namespace and dumpability move from the mm to the task. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
 static inline struct user_namespace *profil_user_ns(struct task_struct *task, struct mm_struct *mm)

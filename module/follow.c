@@ -187,21 +187,6 @@ static void follow_exec(void *data, struct task_struct *task, pid_t old_pid,
 	profil_clock_resync_here();
 }
 
-/* The probe of exit: ends the classic sessions of the thread. */
-static void follow_exit(PROFIL_EXIT_PROBE_ARGS)
-{
-	struct profil_target *t;
-
-	if (!READ_ONCE(profil_nr_targets))
-		return;
-
-	rcu_read_lock();
-	for (t = profil_target_first(task); t; t = profil_target_next(t))
-		if (rcu_dereference(t->binding)->session->classic)
-			profil_session_set_owner_gone(rcu_dereference(t->binding)->session);
-	rcu_read_unlock();
-}
-
 /* The probe of free, a grace period after @task was reaped: no tick can find @task running. */
 static void follow_free(void *data, struct task_struct *task)
 {
@@ -227,7 +212,6 @@ static struct {
 } probes[] = {
 	{ .name = "sched_process_fork", .probe = follow_fork },
 	{ .name = "sched_process_exec", .probe = follow_exec },
-	{ .name = "sched_process_exit", .probe = follow_exit },
 	{ .name = "sched_process_free", .probe = follow_free },
 };
 
@@ -262,7 +246,6 @@ int profil_follow_init(void)
 	/* Probes are registered as void *, so let the compiler check their arguments. */
 	check_trace_callback_type_sched_process_fork(follow_fork);
 	check_trace_callback_type_sched_process_exec(follow_exec);
-	check_trace_callback_type_sched_process_exit(follow_exit);
 	check_trace_callback_type_sched_process_free(follow_free);
 
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {

@@ -12,7 +12,7 @@
  * in progress must end before the session gives anything up, see profil_session_quiesce().
  *
  * Context: system calls, task work, workers (may sleep); probes (atomic): profil_session_alloc(),
- * profil_session_put(), profil_session_first_period(), profil_session_set_owner_gone().
+ * profil_session_put(), profil_session_first_period().
  */
 #include <linux/capability.h>
 #include <linux/mm.h>
@@ -128,13 +128,6 @@ void profil_session_set_phase(struct profil_session *s, enum profil_session_phas
 		     !(s->phase == PROFIL_PENDING && phase == PROFIL_QUIESCED));
 	WRITE_ONCE(s->phase, phase);
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-}
-
-/* Makes a worker end @s, a classic session, since its thread exits. */
-void profil_session_set_owner_gone(struct profil_session *s)
-{
-	WRITE_ONCE(s->owner_gone, true);
-	profil_home_kick(s->home);
 }
 
 /* Calls profil_clock_resync() if @s needs it, before @s gets targets or is turned on. */

@@ -504,8 +504,11 @@ void profil_target_move(struct profil_target *t, struct profil_binding *to)
 		target_unlink(t, s);
 		if (s->on && s->phase <= PROFIL_LIVE)
 			atomic64_add(now - xchg(&t->runtime, now), &s->runtime);
-		if (s->classic && t->thread)
-			profil_session_set_owner_gone(s);
+		/* The session of a thread ends with it. */
+		if (s->classic && t->thread) {
+			WRITE_ONCE(s->owner_gone, true);
+			profil_home_kick(s->home);
+		}
 		profil_ring_wake(s);
 	} else {
 		target_enter(t, to, NULL);

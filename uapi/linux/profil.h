@@ -283,9 +283,9 @@ struct profil_range {
  * one step: no tick is lost or counted twice. The statistics begin again at 0. Without this
  * flag, the call fails with EBUSY if a session is on.
  *
- * The session ends with PROFIL_IOC_STOP, with exec, or when the thread exits; with
- * PROFIL_SCOPE_PROCESS, when the last task with this address space exits. The caller need not
- * keep a descriptor open.
+ * The session ends with PROFIL_IOC_STOP, with exec, or when the thread has exited (the first
+ * thread of a process: when the process has); with PROFIL_SCOPE_PROCESS, when the last task with
+ * this address space exits. The caller need not keep a descriptor open.
  *
  * After fork, a session of PROFIL_SCOPE_PROCESS continues in the parent, and the child has a
  * session of its own. It counts from the fork on, in the child's copy of the buffer; if the
