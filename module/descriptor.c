@@ -29,10 +29,9 @@ static void descriptor_close(struct profil_session *s)
 {
 	struct profil_home *home = s->home;
 	struct profil_session *d;
-	unsigned long flags;
 	bool set_up;
 
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irq(&profil_index_lock);
 	WRITE_ONCE(s->owner_gone, true);
 	while ((d = list_first_entry_or_null(&s->descendants, struct profil_session,
 					     descendants))) {
@@ -41,15 +40,15 @@ static void descriptor_close(struct profil_session *s)
 			continue;
 		WRITE_ONCE(d->owner_gone, true);
 		set_up = d->home;
-		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+		raw_spin_unlock_irq(&profil_index_lock);
 		if (set_up)
 			profil_home_kick(d->home);
 		else
 			profil_session_drop_pending(d);
 		profil_session_put(d);
-		raw_spin_lock_irqsave(&profil_index_lock, flags);
+		raw_spin_lock_irq(&profil_index_lock);
 	}
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irq(&profil_index_lock);
 
 	/* The lock of another process's home may be held for long, so a worker takes it. */
 	if (profil_home_is_own(home)) {

@@ -71,13 +71,12 @@ static int home_insert_notifier(struct profil_home *home)
 struct profil_home *profil_home_find(struct profil_space *space)
 {
 	struct profil_home *home;
-	unsigned long flags;
 
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irq(&profil_index_lock);
 	home = space->home;
 	if (home && !refcount_inc_not_zero(&home->refs))
 		home = NULL;
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irq(&profil_index_lock);
 	return home;
 }
 
@@ -88,7 +87,6 @@ struct profil_home *profil_home_find(struct profil_space *space)
 struct profil_home *profil_home_get(struct profil_space *space)
 {
 	struct profil_home *home = profil_home_find(space), *other;
-	unsigned long flags;
 	int err;
 
 	if (home)
@@ -110,13 +108,13 @@ struct profil_home *profil_home_get(struct profil_space *space)
 	refcount_inc(&space->refs);
 	home->space = space;
 
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irq(&profil_index_lock);
 	other = space->home;
 	if (other && !refcount_inc_not_zero(&other->refs))
 		other = NULL;
 	if (!other)
 		space->home = home;
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irq(&profil_index_lock);
 	if (!other)
 		return home;
 	profil_home_put(home);
@@ -133,14 +131,13 @@ void profil_home_put(struct profil_home *home)
 static void home_detach(struct profil_home *home)
 {
 	struct profil_space *space = home->space;
-	unsigned long flags;
 
 	if (!home->mm)
 		return;
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irq(&profil_index_lock);
 	if (space->home == home)
 		space->home = NULL;
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irq(&profil_index_lock);
 	/* After the removal of the notifier another mm may have this address. */
 	WRITE_ONCE(home->mm, NULL);
 	home->space = NULL;
@@ -294,9 +291,8 @@ static struct profil_home *home_in_bucket(unsigned int bucket)
 {
 	struct profil_home *home = NULL;
 	struct profil_space *space;
-	unsigned long flags;
 
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irq(&profil_index_lock);
 	hlist_for_each_entry(space, &profil_spaces[bucket], node) {
 		if (space->home && !list_empty(&space->home->sessions) &&
 		    refcount_inc_not_zero(&space->home->refs)) {
@@ -304,7 +300,7 @@ static struct profil_home *home_in_bucket(unsigned int bucket)
 			break;
 		}
 	}
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irq(&profil_index_lock);
 	return home;
 }
 

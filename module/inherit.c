@@ -105,9 +105,8 @@ void profil_session_drop_pending(struct profil_session *s)
 struct profil_session *profil_pending_get(struct profil_space *space, bool classic)
 {
 	struct profil_session *s, *found = NULL;
-	unsigned long flags;
 
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irq(&profil_index_lock);
 	list_for_each_entry(s, &space->pending, list) {
 		/* Skip sessions that are about to end; with @classic also descriptor sessions. */
 		if (s->phase == PROFIL_PENDING && !s->owner_gone && (s->classic || !classic)) {
@@ -116,18 +115,17 @@ struct profil_session *profil_pending_get(struct profil_space *space, bool class
 			break;
 		}
 	}
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irq(&profil_index_lock);
 	return found;
 }
 
 /* Moves @s from PENDING to LIVE. Return: false if @s is not PENDING any more, or must end. */
 static bool pending_adopt(struct profil_session *s, struct profil_home *home)
 {
-	unsigned long flags;
 	bool pending;
 
 	lockdep_assert_held(&home->lock);
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irq(&profil_index_lock);
 	pending = s->phase == PROFIL_PENDING && !s->owner_gone && !list_empty(&s->list);
 	if (pending) {
 		list_move(&s->list, &home->sessions);
@@ -136,7 +134,7 @@ static bool pending_adopt(struct profil_session *s, struct profil_home *home)
 		WRITE_ONCE(s->home, home);
 		profil_binding_retain(s, home->space->id);
 	}
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irq(&profil_index_lock);
 	if (pending)
 		profil_session_set_phase(s, PROFIL_LIVE);
 	return pending;

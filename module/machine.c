@@ -19,7 +19,6 @@ static unsigned int nr_machine_sessions;
 /* Attaches the machine to @s, which is LIVE. Called under home->lock. */
 int profil_machine_attach(struct profil_session *s)
 {
-	unsigned long flags;
 	int err = -EBUSY;
 
 	if (!perfmon_capable())
@@ -28,7 +27,7 @@ int profil_machine_attach(struct profil_session *s)
 		return -EINVAL;
 	if (s->on)
 		profil_session_resync_clock(s);	/* so that earlier time does not count */
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irq(&profil_index_lock);
 	if (!s->nr_targets && nr_machine_sessions < PROFIL_MAX_MACHINE) {
 		err = 0;
 		nr_machine_sessions++;
@@ -36,7 +35,7 @@ int profil_machine_attach(struct profil_session *s)
 		s->nr_targets = 1;
 		hlist_add_head_rcu(&s->in_machine, &profil_machine_sessions);
 	}
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irq(&profil_index_lock);
 	if (err)
 		return err;
 	static_branch_inc(&profil_machine_sampled);
@@ -49,15 +48,13 @@ int profil_machine_attach(struct profil_session *s)
 /* Detaches the machine from @s, if it is attached. Ticks in progress still find @s. */
 void profil_machine_detach(struct profil_session *s)
 {
-	unsigned long flags;
-
 	if (!s->machine)
 		return;
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irq(&profil_index_lock);
 	hlist_del_rcu(&s->in_machine);
 	nr_machine_sessions--;
 	s->nr_targets = 0;
 	s->nr_detached++;
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irq(&profil_index_lock);
 	static_branch_dec(&profil_machine_sampled);
 }

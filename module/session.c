@@ -24,12 +24,11 @@
 static void session_free(struct work_struct *work)
 {
 	struct profil_session *s = container_of(to_rcu_work(work), struct profil_session, free);
-	unsigned long flags;
 
 	if (s->root) {
-		raw_spin_lock_irqsave(&profil_index_lock, flags);
+		raw_spin_lock_irq(&profil_index_lock);
 		list_del_init(&s->descendants);
-		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+		raw_spin_unlock_irq(&profil_index_lock);
 		profil_session_put(s->root);
 	}
 	if (s->home) {
@@ -120,14 +119,12 @@ struct profil_session *profil_session_create(struct profil_home *home, u32 modes
 /* Changes the phase of @s. The phases and their order are at the top of profil.h. */
 void profil_session_set_phase(struct profil_session *s, enum profil_session_phase phase)
 {
-	unsigned long flags;
-
 	/* Targets are attached under this lock, and only before QUIESCED. */
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irq(&profil_index_lock);
 	WARN_ON_ONCE(phase != s->phase + 1 &&
 		     !(s->phase == PROFIL_PENDING && phase == PROFIL_QUIESCED));
 	WRITE_ONCE(s->phase, phase);
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irq(&profil_index_lock);
 }
 
 /* Calls profil_clock_resync() if @s needs it, before @s gets targets or is turned on. */

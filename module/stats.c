@@ -35,7 +35,6 @@ void profil_stats_read(struct profil_session *s, struct profil_stats *stats, boo
 {
 	u64 n[PROFIL_NR_OUTCOMES], runtime = 0;
 	struct profil_sums sums;
-	unsigned long flags;
 	u32 period;
 	int i;
 
@@ -75,12 +74,12 @@ void profil_stats_read(struct profil_session *s, struct profil_stats *stats, boo
 	stats->state = s->phase == PROFIL_ENDED ? PROFIL_STATE_ENDED :
 		       s->on ? PROFIL_STATE_ON : PROFIL_STATE_OFF;
 	stats->end = s->end;
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irq(&profil_index_lock);
 	stats->unfollowed = s->unfollowed;
 	stats->targets = s->nr_targets;
 	if (restart)
 		s->unfollowed = 0;
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irq(&profil_index_lock);
 	if (restart)
 		s->stats_base = sums;
 }

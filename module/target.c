@@ -389,10 +389,9 @@ void profil_target_detach_all(struct profil_session *s)
 {
 	struct profil_binding *b;
 	struct profil_target *t;
-	unsigned long flags;
 
 	do {
-		raw_spin_lock_irqsave(&profil_index_lock, flags);
+		raw_spin_lock_irq(&profil_index_lock);
 		t = list_first_entry_or_null(&s->targets, struct profil_target, list);
 		b = t ? target_binding(t) : binding_from(s, 0);
 		if (t) {
@@ -401,7 +400,7 @@ void profil_target_detach_all(struct profil_session *s)
 		} else if (b) {
 			binding_unlink(b);
 		}
-		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+		raw_spin_unlock_irq(&profil_index_lock);
 		profil_binding_free(b);
 		profil_target_free(t);
 		cond_resched();		/* there may be many targets */
@@ -416,13 +415,12 @@ struct profil_table *profil_binding_table(struct profil_session *s, u64 id)
 {
 	struct profil_table *table = NULL;
 	struct profil_binding *b;
-	unsigned long flags;
 
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irq(&profil_index_lock);
 	b = binding_in(s, id);
 	if (b)
 		table = profil_table_get(binding_table(b));
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irq(&profil_index_lock);
 	return table;
 }
 
@@ -431,16 +429,15 @@ int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_tab
 {
 	struct profil_table *old = NULL;
 	struct profil_binding *b;
-	unsigned long flags;
 
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irq(&profil_index_lock);
 	b = binding_in(s, id);
 	if (b) {
 		old = binding_table(b);
 		rcu_assign_pointer(b->table, profil_table_get(table));
 		profil_space_update_fast_table(b->space);
 	}
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irq(&profil_index_lock);
 	if (!b)
 		return -ESRCH;
 	profil_table_put(old);
@@ -454,12 +451,11 @@ int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_tab
 u64 profil_binding_next_space(struct profil_session *s, u64 id)
 {
 	struct profil_binding *b;
-	unsigned long flags;
 
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	raw_spin_lock_irq(&profil_index_lock);
 	b = binding_from(s, id + 1);
 	id = b ? b->space->id : 0;
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	raw_spin_unlock_irq(&profil_index_lock);
 	return id;
 }
 
