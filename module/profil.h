@@ -155,12 +155,11 @@ struct profil_table {
 
 /* ---- sessions ---- */
 
-/* Bits of profil_session.slow: these ticks need the slow path */
-enum {
-	PROFIL_SLOW_USER,		/* in user mode: if not selected, off, or with a period */
-	PROFIL_SLOW_SYSTEM,		/* in system mode: if not selected, off, or with a period */
-	PROFIL_SLOW_PARKED,		/* all ticks: they are deferred */
-};
+/*
+ * profil_session.slow: the ticks that need the slow path. It contains PROFIL_MODE_* if ticks in this
+ * mode are not selected, the session is off, or has a period; and this bit if all are deferred:
+ */
+#define PROFIL_SLOW_PARKED	2
 
 enum profil_session_phase {
 	PROFIL_PENDING,
@@ -169,11 +168,9 @@ enum profil_session_phase {
 	PROFIL_ENDED,
 };
 
-#define PROFIL_SLOW_OFF (BIT(PROFIL_SLOW_USER) | BIT(PROFIL_SLOW_SYSTEM))
-
 struct profil_session {
 	/* read by the tick */
-	unsigned long slow;		/* PROFIL_SLOW_* bits, changed atomically */
+	unsigned long slow;		/* see PROFIL_SLOW_PARKED; under home->lock once published */
 	struct profil_counts __percpu *counts;	/* NULL until it is set up, see stats_early */
 	u32 modes;
 	u32 period;			/* ns from sample to sample; 0: the scheduler tick */
@@ -239,18 +236,12 @@ struct profil_session {
 /* Turns counting on or off. The caller holds home->lock, or has not published @s yet. */
 static inline void profil_session_set_on(struct profil_session *s, bool on)
 {
-	u32 plain = on && !s->period ? s->modes : 0;
+	const unsigned long modes = PROFIL_MODE_USER | PROFIL_MODE_SYSTEM;
+	unsigned long slow = on && !s->period ? modes & ~s->modes : modes;
 
 	WRITE_ONCE(s->on, on);
 	/* Pairs with the acquire in tick_is_plain(): a tick that sees 0 sees the whole set-up. */
-	if (plain & PROFIL_MODE_USER)
-		clear_bit_unlock(PROFIL_SLOW_USER, &s->slow);
-	else
-		set_bit(PROFIL_SLOW_USER, &s->slow);
-	if (plain & PROFIL_MODE_SYSTEM)
-		clear_bit_unlock(PROFIL_SLOW_SYSTEM, &s->slow);
-	else
-		set_bit(PROFIL_SLOW_SYSTEM, &s->slow);
+	smp_store_release(&s->slow, slow | (s->slow & BIT(PROFIL_SLOW_PARKED)));
 }
 
 /* ---- spaces, homes, bindings, targets ---- */

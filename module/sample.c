@@ -281,11 +281,8 @@ static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
  */
 static __always_inline bool tick_is_plain(const struct profil_session *s, bool system)
 {
-	const unsigned long slow = BIT(PROFIL_SLOW_PARKED) |
-				   (system ? BIT(PROFIL_SLOW_SYSTEM) : BIT(PROFIL_SLOW_USER));
-
 	/* If another CPU sets a bit now, this tick may count as if it came before the change. */
-	if (data_race(s->slow) & slow)
+	if (data_race(s->slow) & (BIT(PROFIL_SLOW_PARKED) | (PROFIL_MODE_USER << system)))
 		return false;
 	/* Pairs with profil_session_unpark(): an inherited session then has a table and counts. */
 	smp_acquire__after_ctrl_dep();

@@ -57,7 +57,7 @@ struct profil_session *profil_session_alloc(gfp_t gfp)
 
 	if (!s)
 		return NULL;
-	s->slow = PROFIL_SLOW_OFF;
+	profil_session_set_on(s, false);
 	s->histograms = RB_ROOT_CACHED;
 	s->bindings = RB_ROOT;
 	refcount_set(&s->refs, 1);

@@ -20,7 +20,7 @@
 
 /* These replace a missing session and table, so that the tick need not check for NULL. */
 static struct profil_session no_session = {
-	.slow = PROFIL_SLOW_OFF,
+	.slow = PROFIL_MODE_USER | PROFIL_MODE_SYSTEM,
 };
 
 struct profil_table profil_empty_table = {
