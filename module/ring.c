@@ -152,32 +152,25 @@ void profil_ring_free(struct profil_ring *ring)
 	kvfree(ring);
 }
 
-static void ring_record_inode(struct profil_record *r, const struct file *file)
-{
-	const struct inode *inode = profil_user_inode(file);
-
-	r->major = MAJOR(inode->i_sb->s_dev);
-	r->minor = MINOR(inode->i_sb->s_dev);
-	r->ino = inode->i_ino;
-	r->generation = inode->i_generation;
-}
-
 /*
  * References @file only if it is a regular file: it never references the session's descriptor. An
  * io_uring can: if the descriptor is registered there, a record that references the io_uring would
- * make a reference cycle, which is never freed. Of a referenced file, the reader copies the inode.
+ * make a reference cycle, which is never freed.
  */
 static void ring_look_up_file(struct ring_slot *slot, struct file *file)
 {
 	const struct inode *inode = profil_user_inode(file);
+	struct profil_record *r = &slot->record;
 
-	slot->record.flags |= PROFIL_RECORD_FILE;
-	if (S_ISREG(inode->i_mode) && !(inode->i_flags & PROFIL_S_ANON_INODE)) {
+	r->flags |= PROFIL_RECORD_FILE;
+	r->major = MAJOR(inode->i_sb->s_dev);
+	r->minor = MINOR(inode->i_sb->s_dev);
+	r->ino = inode->i_ino;
+	r->generation = inode->i_generation;
+	if (S_ISREG(inode->i_mode) && !(inode->i_flags & PROFIL_S_ANON_INODE))
 		slot->file = get_file(file);
-	} else {
-		ring_record_inode(&slot->record, file);
+	else
 		snprintf(slot->name, sizeof(slot->name), "%pD", file);
-	}
 }
 
 /* Fills in the mapping in @mm that contains the pc. Called under mmap_lock. */
@@ -372,8 +365,6 @@ static size_t ring_copy_records(struct profil_ring *ring, size_t size, s64 offse
 		r->size = bytes;
 		r->time += offset;
 		r->comm[sizeof(r->comm) - 1] = '\0';
-		if (slot->file)
-			ring_record_inode(r, slot->file);
 		file = slot->file;
 		done += bytes;
 	}
