@@ -3,8 +3,8 @@
  * Sessions that sample the machine: every process, those that run already and those that start
  * later. They need CAP_PERFMON, so most tests need root.
  *
- * A child runs a loop of its own number, so that a record shows which child was sampled. The program
- * that a child executes is the test itself, which only runs loop 7.
+ * A child runs a loop of its own number, so that a record shows which child was sampled. The
+ * program that a child executes is the test itself, which runs loop 7, or exits at once.
  */
 #include "kselftest_harness.h"
 
@@ -32,12 +32,17 @@ static u32 page[1024] __attribute__((aligned(4096)));
 /* Parent and children take turns with step. */
 static struct shared {
 	atomic_int step;
+	atomic_uint programs;
 	u64 period;
 } *shared;
 
 __attribute__((constructor)) static void new_program(void)
 {
-	if (getenv(NEW_PROGRAM))
+	const char *what = getenv(NEW_PROGRAM);
+
+	if (what && *what)
+		_exit(0);
+	if (what)
 		loop_for_ever((void *)7);
 }
 
@@ -47,14 +52,49 @@ static int run_loop_1(void)
 	return 0;
 }
 
-static int run_loop_2_then_exec(void)
+static int run_new_program(char *what)
 {
-	char *const argv[] = { "a new program", NULL }, *const envp[] = { NEW_PROGRAM "=", NULL };
+	char *const argv[] = { "a new program", NULL }, *const envp[] = { what, NULL };
 
-	while (!shared->step)
-		loop_run(2, LOOP_BURST);
 	execve(SELF, argv, envp);
 	return 1;
+}
+
+static int run_loop_2_then_exec(void)
+{
+	while (!shared->step)
+		loop_run(2, LOOP_BURST);
+	return run_new_program(NEW_PROGRAM "=");
+}
+
+/* An exec by a thread that is not the first replaces the leader of the process. */
+static void *exec_in_thread(void *what)
+{
+	run_new_program(what);
+	return NULL;
+}
+
+/* Creates processes that end in different ways, until the parent has seen enough. */
+static int run_short_programs(void)
+{
+	pthread_t thread;
+	pid_t child;
+
+	while (!shared->step) {
+		child = shared->programs % 4 ? fork() : vfork();
+		if (!child && shared->programs % 4 == 1) {
+			pthread_create(&thread, NULL, exec_in_thread, NEW_PROGRAM "=exit");
+			pthread_exit(NULL);
+		}
+		if (!child && shared->programs % 4 == 2)
+			_exit((loop_run(3, LOOP_BURST), 0));
+		if (!child)
+			_exit(run_new_program(NEW_PROGRAM "=exit"));
+		if (child < 0 || waitpid(child, NULL, 0) != child)
+			return 1;
+		shared->programs++;
+	}
+	return 0;
 }
 
 static int run_loops_in_threads(void)
@@ -95,7 +135,7 @@ static int open_machine(u32 modes, u32 nr_records, u64 period)
 	return err ?: descriptor_enable(fd);
 }
 
-/* The number of records in user mode of the process @pid, at a pc in loop @i; in *@space, its last */
+/* Counts the records of @pid in user mode in loop @i. *@space: set to the space of the last. */
 static unsigned int ticks_of(pid_t pid, unsigned int i, u64 *space)
 {
 	unsigned int n = 0;
@@ -353,6 +393,65 @@ TEST_F(machine, ends_with_its_creator)
 	close(pair[1]);
 }
 
+/* Returns 0 if the caller cannot sample the machine. */
+static int is_refused(void)
+{
+	int other = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	int err = other < 0 ? other : descriptor_attach(other, MACHINE, 0, NULL);
+
+	close(other);
+	return err != -EPERM;
+}
+
+static int use_a_copy_without_capability(void)
+{
+	struct profil_stats s;
+	u64 space;
+
+	if (setresuid(USER, USER, USER) || is_refused())
+		return 1;
+	if (!loop_until(5, ({ read_all(); ticks_of(getpid(), 5, &space) >= 5; })))
+		return 2;
+	return descriptor_disable(fd, &s) || !accounted(&s) || descriptor_enable(fd) ? 3 : 0;
+}
+
+TEST_F(machine, can_be_read_and_turned_off_by_any_process_with_a_copy_of_the_descriptor)
+{
+	NEED_ROOT();
+	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
+	EXPECT_EQ(0, status_of(spawn(use_a_copy_without_capability)));
+}
+
+/* Sessions begin and end, read or unread, while processes exec, exit and lose their leader. */
+TEST_F_TIMEOUT(machine, survives_processes_that_exec_and_exit, 300)
+{
+	const u32 in_kernel = PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT;
+	struct profil_stats s;
+	pid_t storm[2];
+
+	NEED_ROOT();
+	for (unsigned int i = 0; i < 2; i++)
+		storm[i] = spawn(run_short_programs);
+	for (unsigned int i = 0; shared->programs < 60 || i < 20; i++) {
+		ASSERT_EQ(0, open_machine(MODES_ALL, i % 3 ? ENOUGH : 16,
+					  i % 2 ? variant->period : 0));
+		ASSERT_TRUE(descriptor_burn(fd, 0, 10));
+		if (i % 4)
+			ASSERT_EQ(0, read_all());
+		ASSERT_EQ(0, descriptor_disable(fd, &s));
+		ASSERT_TRUE(accounted(&s));
+		ASSERT_EQ(s.ticks, s.outside + s.dropped_record);
+		close(fd);
+	}
+	shared->step = 1;
+	for (unsigned int i = 0; i < 2; i++)
+		EXPECT_EQ(0, status_of(storm[i]));
+	for (unsigned int i = 0; i < nr; i++) {
+		EXPECT_LE(0, records[i]->pid);
+		EXPECT_EQ(0U, records[i]->flags & in_kernel ? records[i]->pc : 0);
+	}
+}
+
 TEST_F(machine, is_the_only_target)
 {
 	struct profil_range range = range_of_loops(page, 4);
@@ -398,15 +497,6 @@ TEST_F(machine, is_sampled_by_at_most_4_sessions)
 	EXPECT_EQ(0, descriptor_attach(fd, MACHINE, 0, NULL));
 	for (i = 1; i < MAX_MACHINE; i++)
 		close(others[i]);
-}
-
-static int is_refused(void)
-{
-	int err;
-
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	err = fd < 0 ? fd : descriptor_attach(fd, MACHINE, 0, NULL);
-	return err != -EPERM;
 }
 
 static int is_refused_to_a_user(void)

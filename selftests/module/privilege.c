@@ -903,7 +903,7 @@ TEST_F(attach, has_two_values)
 	close(log);
 }
 
-/* Tries to attach @victim with @cap as the only capability. Returns the errno. */
+/* Tries to attach the victim, or else the machine, with the capability @cap. Returns the errno. */
 static int attach_with(unsigned int cap)
 {
 	int err;
@@ -912,7 +912,7 @@ static int attach_with(unsigned int cap)
 	become_user(OTHER);
 	set_cap(cap);
 	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
-	err = descriptor_attach(fd, PROCESS, victim, NULL);
+	err = descriptor_attach(fd, victim ? PROCESS : PROFIL_SCOPE_MACHINE, victim, NULL);
 	MUST(stats_now().targets == !err);
 	return -err;
 }
@@ -927,6 +927,11 @@ static int attach_with_ptrace(void)
 	return attach_with(CAP_SYS_PTRACE);
 }
 
+static int attach_with_admin(void)
+{
+	return attach_with(CAP_SYS_ADMIN);
+}
+
 static int attach_with_others(void)
 {
 	unsigned int cap;
@@ -935,7 +940,7 @@ static int attach_with_others(void)
 	for (cap = 0; cap <= CAP_AUDIT_READ; cap++) {
 		pid_t child;
 
-		if (cap == CAP_SYS_PTRACE)
+		if (cap == (victim ? CAP_SYS_PTRACE : CAP_SYS_ADMIN))
 			continue;
 		child = fork();
 		if (!child)
@@ -954,6 +959,14 @@ TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_PTRACE_is_needed_to_attach_others_and_s
 	EXPECT_EQ(0, status_in_child(attach_with_ptrace));
 	EXPECT_EQ(0, status_in_child(attach_with_others));
 	EXPECT_EQ(128 + SIGKILL, killed(victim));
+}
+
+TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_ADMIN_is_needed_to_sample_the_machine_and_suffices)
+{
+	NEED_ROOT();
+	EXPECT_EQ(0, status_in_child(attach_with_perfmon));
+	EXPECT_EQ(0, status_in_child(attach_with_admin));
+	EXPECT_EQ(0, status_in_child(attach_with_others));
 }
 
 /* Runs in another process at the same addresses as the targets. */

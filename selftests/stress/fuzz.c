@@ -560,7 +560,7 @@ static void build_describe(struct actor *a, union arg *arg)
 
 static void build_attach(struct actor *a, union arg *arg)
 {
-	arg->attach.scope = any(a, 2);
+	arg->attach.scope = one_in(a, 16) ? PROFIL_SCOPE_MACHINE : any(a, 2);
 	arg->attach.pid = any_pid(a);
 }
 

@@ -318,8 +318,23 @@ static void against_exit(struct actor *a)
 	shared->rounds++;
 }
 
+/* Samples the machine, too, if this process may and not too many others do. Returns -1 if not. */
+static int machine_open(struct actor *a)
+{
+	int fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL, .period = any_period(a), .nr_records = 100,
+	});
+
+	if (fd >= 0 && !descriptor_attach(fd, PROFIL_SCOPE_MACHINE, 0, NULL) &&
+	    !descriptor_enable(fd))
+		return fd;
+	close(fd);
+	return -1;
+}
+
 static void against_exec(struct actor *a)
 {
+	int machine = one_in(a, 2) ? machine_open(a) : -1;
 	struct profil_range range = range_of_loops(counters, 4);
 	struct profil_stats s;
 	pid_t pid;
@@ -356,9 +371,12 @@ static void against_exec(struct actor *a)
 	}
 	loop_run(3, LOOP_BURST);
 	check_stats("DISABLE", descriptor_disable(fd, &s), &s);
+	if (machine >= 0)
+		check_stats("DISABLE", descriptor_disable(machine, &s), &s);
 	shared->events += s.dropped_exec;
 	shared->rounds++;
 out:
+	close(machine);
 	close(fd);
 }
 
