@@ -16,23 +16,16 @@ static unsigned int linger_s = 300;
 module_param(linger_s, uint, 0644);
 MODULE_PARM_DESC(linger_s, "seconds that the hook and the switch probe stay after their last use");
 
-static void trigger_remove(struct profil_trigger *t)
-{
-	lockdep_assert_held(&t->lock);
-	if (!t->installed)
-		return;
-	t->remove();
-	WRITE_ONCE(t->installed, false);
-}
-
 void profil_trigger_linger_over(struct work_struct *work)
 {
 	struct profil_trigger *t = container_of(to_delayed_work(work), struct profil_trigger,
 						linger);
 
 	mutex_lock(&t->lock);
-	if (!atomic_read(&t->users))
-		trigger_remove(t);
+	if (t->installed && !atomic_read(&t->users)) {
+		t->remove();
+		WRITE_ONCE(t->installed, false);
+	}
 	mutex_unlock(&t->lock);
 }
 
@@ -74,7 +67,5 @@ void profil_trigger_put(struct profil_trigger *t)
 void profil_trigger_exit(struct profil_trigger *t)
 {
 	cancel_delayed_work_sync(&t->linger);
-	mutex_lock(&t->lock);
-	trigger_remove(t);
-	mutex_unlock(&t->lock);
+	profil_trigger_linger_over(&t->linger.work);
 }
