@@ -100,7 +100,7 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 	err = classic_publish(s, &new, table, replace);
 	profil_home_unlock(home);
 	/* The tree is empty, unless there was an error. */
-	profil_home_uncharge(home, profil_histograms_free(&new));
+	profil_home_uncharge(home, profil_histograms_free(&new, false));
 	return err;
 }
 

@@ -357,7 +357,7 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 	err = s->phase == PROFIL_LIVE ? descriptor_add_ranges(s, id, table) : -ENODEV;
 	if (!err)
 		profil_histograms_adopt(s, &new);
-	home->to_uncharge += profil_histograms_free(&new);
+	home->to_uncharge += profil_histograms_free(&new, false);
 	profil_home_unlock(home);
 put_table:
 	profil_table_put(table);

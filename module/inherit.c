@@ -176,7 +176,7 @@ static int pending_set_up(struct profil_session *s, struct profil_home *home)
 		}
 	}
 	err = 0;
-	home->to_uncharge += profil_histograms_free(&new);
+	home->to_uncharge += profil_histograms_free(&new, false);
 	profil_home_unlock(home);
 free:
 	free_percpu(counts);

@@ -389,7 +389,7 @@ int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table 
 		err = h ? histogram_pin(h, inherited) : -ENOMEM;
 	}
 	if (err) {
-		profil_histograms_free(new);
+		profil_histograms_free(new, false);
 		profil_home_uncharge(home, pages);
 	}
 free_extents:
@@ -409,39 +409,32 @@ void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *ne
 	}
 }
 
-static unsigned long histogram_drop(struct profil_histogram *h, struct rb_root_cached *root)
+/*
+ * Unpins the histograms of @root that no tick can reach: all, or with @unused those that no table
+ * uses. Return: the number of pages to be uncharged.
+ */
+unsigned long profil_histograms_free(struct rb_root_cached *root, bool unused)
 {
-	unsigned long pages = h->nr_pages;
-
-	histogram_unpin(h);
-	interval_tree_remove(&h->node, root);
-	profil_histogram_put(h);
-	return pages;
-}
-
-/* Unpins all histograms, which no tick can reach. Return: the number of pages to be uncharged. */
-unsigned long profil_histograms_free(struct rb_root_cached *root)
-{
-	struct profil_histogram *h;
+	struct profil_histogram *h, *next;
 	unsigned long pages = 0;
 
-	while ((h = histogram_first(root)))
-		pages += histogram_drop(h, root);
+	for (h = histogram_first(root); h; h = next) {
+		next = histogram_next(h);
+		if (unused && refcount_read(&h->refs) > 1)
+			continue;
+		pages += h->nr_pages;
+		histogram_unpin(h);
+		interval_tree_remove(&h->node, root);
+		profil_histogram_put(h);
+	}
 	return pages;
 }
 
 /* Unpins the histograms of @s that no table uses. profil_home_unlock() uncharges them. */
 void profil_histograms_free_unused(struct profil_session *s)
 {
-	struct profil_histogram *h, *next;
-	unsigned long pages;
+	unsigned long pages = profil_histograms_free(&s->histograms, true);
 
-	for (h = histogram_first(&s->histograms); h; h = next) {
-		next = histogram_next(h);
-		if (refcount_read(&h->refs) > 1)
-			continue;
-		pages = histogram_drop(h, &s->histograms);
-		s->charged -= pages;
-		s->home->to_uncharge += pages;
-	}
+	s->charged -= pages;
+	s->home->to_uncharge += pages;
 }

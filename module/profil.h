@@ -501,7 +501,7 @@ int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table 
 			  unsigned long credit);
 bool profil_histograms_are_mapped(const struct profil_table *table);
 void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *new);
-unsigned long profil_histograms_free(struct rb_root_cached *root);
+unsigned long profil_histograms_free(struct rb_root_cached *root, bool unused);
 void profil_histograms_free_unused(struct profil_session *s);
 
 /* ring.c: records of ticks that were outside, for read() */

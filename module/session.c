@@ -197,7 +197,7 @@ void profil_session_finish(struct profil_session *s, enum profil_end end)
 	s->end = end;
 	profil_replay(s);
 	profil_session_set_phase(s, PROFIL_ENDED);
-	s->home->to_uncharge += profil_histograms_free(&s->histograms);
+	s->home->to_uncharge += profil_histograms_free(&s->histograms, false);
 	s->charged = s->ring_pages;
 	if (on) {
 		/* This lets CPUs stop their tick again, see clock.c. */
