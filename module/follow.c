@@ -41,7 +41,8 @@ static int follow_fork_private(struct profil_binding *b, struct profil_target *t
 	err = PTR_ERR_OR_ZERO(s);
 	if (!err) {
 		err = profil_target_attach(t, s, space, table, NULL, NULL, PROFIL_GFP_PROBE);
-		profil_session_publish_inherited(s, space, err);
+		/* From here on, the binding has the only reference to @s. */
+		profil_session_put(s);
 	}
 	profil_table_put(table);
 	return err;

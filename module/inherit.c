@@ -9,7 +9,7 @@
  * the child execs or exits before that, nothing is set up. The set-up gives the session a home, a
  * charge, pages and a table, and counts the deferred ticks.
  *
- * Context: the probe of fork (atomic) up to profil_session_publish_inherited(); the tick for
+ * Context: the probe of fork (atomic) for profil_session_inherit(); the tick for
  * profil_pending_kick(); others: system calls and task work (may sleep).
  */
 #include <linux/capability.h>
@@ -24,8 +24,7 @@
  * may be ending. If another task changes @parent now, the child may or may not inherit the change.
  * @table: the parent's ranges in its own address space.
  *
- * Return: the session, for profil_session_publish_inherited(); or an error pointer for -ENOMEM, or
- * for -ENODEV if @parent ends.
+ * Return: the session, referenced; or an error pointer for -ENOMEM, or for -ENODEV if @parent ends.
  */
 struct profil_session *profil_session_inherit(struct profil_session *parent,
 					      const struct profil_table *table)
@@ -77,21 +76,6 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 		return s;
 	profil_session_put(s);
 	return ERR_PTR(-ENODEV);
-}
-
-/*
- * Adds @s, to which the child is attached, to the pending sessions of the child's @space, and drops
- * the caller's reference. @err: nonzero if the child could not be attached.
- */
-void profil_session_publish_inherited(struct profil_session *s, struct profil_space *space, int err)
-{
-	unsigned long flags;
-
-	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	if (!err && s->phase == PROFIL_PENDING)
-		list_add_tail(&s->list, &space->pending);
-	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	profil_session_put(s);
 }
 
 /* Detaches the targets of @s, which is PENDING, since its descriptor is closed. */

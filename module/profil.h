@@ -415,8 +415,6 @@ int profil_classic_describe(struct file *file, void *data, struct profil_stats *
 /* inherit.c: the session of a child of fork, until it is set up */
 struct profil_session *profil_session_inherit(struct profil_session *parent,
 					      const struct profil_table *table);
-void profil_session_publish_inherited(struct profil_session *s, struct profil_space *space,
-				      int err);
 void profil_session_drop_pending(struct profil_session *s);
 struct profil_session *profil_pending_get(struct profil_space *space, bool classic);
 int profil_pending_set_up(struct profil_space *space);

@@ -314,8 +314,11 @@ static int target_link(struct profil_binding *b, struct profil_target *t,
 		rcu_assign_pointer(b->table, profil_table_get(table->fork_table ?: table));
 	}
 	target_enter(t, b, old ? binding_in(old, b->space->id) : NULL);
+	/* A PENDING session has only this target. */
 	if (s->home)
 		profil_binding_retain(s, b->space->id);
+	else
+		list_add_tail(&s->list, &b->space->pending);
 	list_add_tail_rcu(&t->list, &s->targets);
 	s->nr_targets++;
 	s->nr_thread_targets += t->thread;
