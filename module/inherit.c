@@ -226,22 +226,17 @@ static void setup_work(struct callback_head *work)
 
 /*
  * Queues task work that sets up the pending sessions of @space. The tick of current has found one
- * of them. In @system mode current may be in a long call, so up to three tasks get task work.
+ * of them. In @system mode current may be in a long call, so a tick in user mode has its own work.
  */
 void profil_pending_kick(struct profil_space *space, bool system)
 {
-	struct profil_setup *setup = system ? &space->setup[1] : space->setup;
-	struct profil_setup *end = system ? space->setup + ARRAY_SIZE(space->setup) : setup + 1;
+	struct profil_setup *setup = &space->setup[system];
 
-	for (; setup < end && xchg(&setup->queued, true); setup++)
-		if (READ_ONCE(setup->task) == current)
-			return;
-	if (setup == end)
+	if (xchg(&setup->queued, true))
 		return;
 	if (try_module_get(THIS_MODULE)) {
 		refcount_inc(&space->refs);
 		setup->space = space;
-		WRITE_ONCE(setup->task, current);
 		init_task_work(&setup->work, setup_work);
 		if (!task_work_add(current, &setup->work, TWA_RESUME))
 			return;

@@ -250,7 +250,6 @@ static inline void profil_session_set_on(struct profil_session *s, bool on)
 struct profil_setup {
 	struct callback_head work;
 	struct profil_space *space;	/* referenced while queued */
-	const struct task_struct *task;	/* the last task that queued it; a key, not referenced */
 	bool queued;
 };
 
@@ -266,7 +265,7 @@ struct profil_space {
 	struct profil_home *home;	/* under profil_index_lock; not referenced */
 	struct list_head pending;	/* sessions, under profil_index_lock; not referenced */
 	struct mutex setup_lock;	/* held to set up pending sessions */
-	struct profil_setup setup[4];	/* [0]: for ticks in user mode; others: system mode */
+	struct profil_setup setup[2];	/* [0]: for ticks in user mode; [1]: system mode */
 	struct rcu_work free;
 	refcount_t refs;
 };
