@@ -206,19 +206,6 @@ static int table_set_fork_table(struct profil_table *table)
 	return 0;
 }
 
-static int table_fill(struct profil_table *table, const struct profil_range *ranges)
-{
-	u32 i;
-	int err;
-
-	for (i = 0; i < table->nr_ranges; i++) {
-		err = span_set(&table->spans[i], &ranges[i], table);
-		if (err)
-			return err;
-	}
-	return table_sort(table);
-}
-
 /*
  * Makes a table of the @nr ranges at @uranges; or returns an error pointer. May wait for user
  * space. The ranges have no histograms until profil_table_bind().
@@ -227,6 +214,7 @@ struct profil_table *profil_table_create(struct profil_session *s, u64 uranges, 
 {
 	struct profil_range *ranges;
 	struct profil_table *table;
+	u32 i;
 	int err;
 
 	if (!nr)
@@ -235,8 +223,11 @@ struct profil_table *profil_table_create(struct profil_session *s, u64 uranges, 
 	if (IS_ERR(ranges))
 		return ERR_CAST(ranges);
 	table = table_alloc(s, nr);
-	err = table ? table_fill(table, ranges) : -ENOMEM;
+	err = table ? 0 : -ENOMEM;
+	for (i = 0; i < nr && !err; i++)
+		err = span_set(&table->spans[i], &ranges[i], table);
 	kvfree(ranges);
+	err = err ?: table_sort(table);
 	if (!err)
 		return table;
 	if (table)
