@@ -156,8 +156,8 @@ struct profil_table {
 /* ---- sessions ---- */
 
 /*
- * profil_session.slow: the ticks that need the slow path. It contains PROFIL_MODE_* if ticks in this
- * mode are not selected, the session is off, or has a period; and this bit if all are deferred:
+ * profil_session.slow: the ticks that need the slow path. It contains PROFIL_MODE_* if ticks in
+ * this mode are not selected, the session is off, or has a period; this bit if all are deferred:
  */
 #define PROFIL_SLOW_PARKED	2
 
@@ -170,7 +170,7 @@ enum profil_session_phase {
 
 struct profil_session {
 	/* read by the tick */
-	unsigned long slow;		/* see PROFIL_SLOW_PARKED; under home->lock once published */
+	unsigned long slow;		/* see PROFIL_SLOW_PARKED; changed under home->lock */
 	struct profil_counts __percpu *counts;	/* NULL until it is set up, see stats_early */
 	u32 modes;
 	u32 period;			/* ns from sample to sample; 0: the scheduler tick */

@@ -391,8 +391,8 @@ static __always_inline void sample_all(struct profil_space *space, struct task_s
 
 /*
  * Returns a number for the records of @task, which is not the id of a space. The programs that a
- * process executes one after another have different numbers. The number is 0 after @task was reaped,
- * which can be before its last tick: then group_leader may be gone.
+ * process executes one after another have different numbers. After @task was reaped, which can be
+ * before its last tick, the number is 0: group_leader may be gone.
  */
 static u64 sample_program_id(const struct task_struct *task)
 {
