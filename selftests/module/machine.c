@@ -242,7 +242,7 @@ TEST_F(machine, distinguishes_the_programs_of_a_process)
 		n = 0;
 		for (unsigned int i = 0; i < nr; i++) {
 			if (records[i]->pid == child && !strcmp(records[i]->comm, "exe") &&
-			    !records[i]->flags) {
+			    !(records[i]->flags & PROFIL_RECORD_SYSTEM)) {
 				after = records[i]->space;
 				n++;
 			}
