@@ -491,8 +491,11 @@ static noinline notrace void sample_system(struct profil_space *space)
 }
 
 /* Samples a tick for sessions with targets. */
-static __always_inline void sample_tick(struct profil_space *space, struct pt_regs *regs)
+static __always_inline void sample_tick(void)
 {
+	struct profil_space *space = profil_space_find(current->mm);
+	struct pt_regs *regs = get_irq_regs();
+
 	if (!user_mode(regs))
 		sample_system(space);
 	else if (space && !sample_one(space, instruction_pointer(regs), false))
@@ -500,26 +503,24 @@ static __always_inline void sample_tick(struct profil_space *space, struct pt_re
 }
 
 /* Samples a tick if there are sessions of the machine. */
-static noinline notrace void sample_with_machine(struct profil_space *space, struct pt_regs *regs)
+static noinline notrace void sample_with_machine(void)
 {
+	struct pt_regs *regs = get_irq_regs();
 	struct tick_ctx ctx = { .system = !user_mode(regs) };
 
 	ctx.pc = ctx.system ? sample_system_pc(current) : instruction_pointer(regs);
 	sample_machine(current, &ctx);
-	sample_tick(space, regs);
+	sample_tick();
 }
 
 /* Ftrace calls this at each tick of the scheduler, which has interrupted current. */
 void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			   struct ftrace_regs *fregs)
 {
-	struct profil_space *space = profil_space_find(current->mm);
-	struct pt_regs *regs = get_irq_regs();
-
 	if (static_branch_unlikely(&profil_machine_sampled))
-		sample_with_machine(space, regs);
+		sample_with_machine();
 	else
-		sample_tick(space, regs);
+		sample_tick();
 }
 
 /*
