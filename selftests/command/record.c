@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -848,6 +850,156 @@ RECORD_TEST(says_that_a_process_used_no_cpu_time)
 	EXPECT_TRUE(said("err", line));
 	kill(child, SIGKILL);
 	end_of(child);
+}
+
+/* Starts record_work as an ordinary user, and waits until it burns CPU time. */
+static pid_t start_as_user(void)
+{
+	pid_t child;
+	int fd;
+
+	unlink("out");
+	child = start_child();
+	if (!child) {
+		fd = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+		dup2(fd, STDOUT_FILENO);
+		if (setgroups(0, NULL) || setgid(65534) || setuid(65534))
+			_exit(97);
+		execl(work, work, "trap", "10", "0", (char *)NULL);
+		_exit(98);
+	}
+	return WAIT_UNTIL(ready()) ? child : 0;
+}
+
+/* No tick of the machine is missing in the recording. */
+#define EXPECT_WHOLE_MACHINE() do {							\
+	const struct format_stats *s = &sum.account.stats;				\
+											\
+	EXPECT_WHOLE();									\
+	EXPECT_EQ(FORMAT_MACHINE, sum.meta.flags);					\
+	EXPECT_EQ(s->ticks, sum.user + sum.system + sum.account.own + s->dropped);	\
+	EXPECT_EQ(s->expected, s->ticks + s->unselected + s->missed);			\
+} while (0)
+
+RECORD_TEST(records_the_whole_machine)
+{
+	static const char about[] = "the whole machine (";
+	pid_t root, user, later, recorder;
+	char line[512];
+
+	if (geteuid())
+		SKIP(return, "needs CAP_PERFMON: run as root");
+	root = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
+	EXPECT_TRUE(WAIT_UNTIL(ready()));
+	user = start_as_user();
+	ASSERT_LT(0, user);
+	unlink("out");
+	recorder = start(-1, "-a", NULL);
+	EXPECT_TRUE(WAIT_UNTIL(load() && in_process(root) > 20 && in_process(user) > 20));
+	later = start_as_user();
+	ASSERT_LT(0, later);
+	EXPECT_TRUE(WAIT_UNTIL(load() && in_process(later) > 20));
+	kill(recorder, SIGINT);
+	EXPECT_EQ(0, end_of(recorder));
+	EXPECT_WHOLE_MACHINE();
+	EXPECT_EQ(FORMAT_END_SIGNAL, sum.end.reason);
+	EXPECT_EQ(0, sum.meta.pid);
+	EXPECT_EQ(0, strncmp(sum.command, about, strlen(about)));
+	EXPECT_EQ(0, in_process(recorder));
+	snprintf(line, sizeof(line), " samples at 1,000 Hz of %s", sum.command);
+	EXPECT_TRUE(said("err", line));
+	EXPECT_FALSE(said("err", "CPU time"));
+	/* This is kthreadd. */
+	for (u64 i = 0; i < sum.nr_threads; i++)
+		EXPECT_NE(2, sum.threads[i].pid);
+
+	ASSERT_EQ(0, run("-a", "--duration", "0.5", NULL));
+	EXPECT_WHOLE_MACHINE();
+	EXPECT_EQ(FORMAT_END_DURATION, sum.end.reason);
+}
+
+RECORD_TEST(records_the_whole_machine_while_a_command_runs)
+{
+	pid_t other;
+
+	if (geteuid())
+		SKIP(return, "needs CAP_PERFMON: run as root");
+	other = start_as_user();
+	ASSERT_LT(0, other);
+	EXPECT_EQ(7, run("-a", "-v", "--", "sh", "-c", "$0 burn 300; exit 7", work, NULL));
+	EXPECT_WHOLE_MACHINE();
+	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
+	EXPECT_EQ(7, WEXITSTATUS(sum.end.status));
+	EXPECT_NE(NULL, strstr(sum.command, "), during: sh -c "));
+	EXPECT_LT(0, in_process(other));
+	/* The burner is a child of the command, or the command itself. */
+	EXPECT_LT(in_process(other), in_comm("record_work"));
+	EXPECT_TRUE(said("err", "profil.data: ticks "));
+	EXPECT_FALSE(said("err", "expected"));
+
+	unlink("profil.data");
+	EXPECT_EQ(127, run("-a", "./nothing", NULL));
+	EXPECT_NE(0, access("profil.data", F_OK));
+}
+
+/* The share of a program's loop in the report, or 0. */
+static double share_in_report(const char *program)
+{
+	char line[PATH_MAX + 64], row[256];
+	double share = 0;
+	FILE *f;
+
+	snprintf(row, sizeof(row), ",\"%s\",\"%s\",\"loops_text\"", program, program);
+	snprintf(line, sizeof(line), "'%s' report --csv -s comm,dso,symbol", command);
+	f = popen(line, "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (strstr(line, row))
+			share = strtod(line, NULL);
+	return f && !pclose(f) ? share : 0;
+}
+
+RECORD_TEST(reports_programs_of_the_machine_by_their_shares)
+{
+	const char *script = "cp $0 first; cp $0 second; "
+			     "./first burn 3000 & ./second burn 3000; wait";
+	double first, second;
+	cpu_set_t cpus;
+
+	if (geteuid())
+		SKIP(return, "needs CAP_PERFMON: run as root");
+	CPU_ZERO(&cpus);
+	CPU_SET(sched_getcpu(), &cpus);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
+	ASSERT_EQ(0, run("-a", "sh", "-c", script, work, NULL));
+	EXPECT_WHOLE_MACHINE();
+	first = share_in_report("first");
+	second = share_in_report("second");
+	EXPECT_LT(0.5, first + second);
+	EXPECT_LT(first * 0.8, second) TH_LOG("%f and %f", first, second);
+	EXPECT_LT(second * 0.8, first);
+}
+
+RECORD_TEST(the_whole_machine_requires_a_capability)
+{
+	if (!geteuid())
+		SKIP(return, "root has it");
+	EXPECT_EQ(1, run("-a", "--duration", "1", NULL));
+	EXPECT_TRUE(said("err", "the whole machine: permission denied: requires CAP_PERFMON"));
+	EXPECT_TRUE(said("err", "setcap"));
+	EXPECT_EQ(1, run("-a", "sh", "-c", "echo started", NULL));
+	EXPECT_TRUE(said("err", "CAP_PERFMON"));
+	EXPECT_FALSE(said("out", "started"));
+	EXPECT_NE(0, access("profil.data", F_OK));
+}
+
+RECORD_TEST(the_whole_machine_has_no_other_target)
+{
+	EXPECT_EQ(2, run("-a", "-p", "1", NULL));
+	EXPECT_TRUE(said("err", "either -a or -p"));
+	EXPECT_EQ(2, run("-p", "1", "--all", "true", NULL));
+	EXPECT_EQ(2, run("-a", "--no-children", "true", NULL));
+	EXPECT_TRUE(said("err", "either -a or --no-children"));
+	EXPECT_NE(0, access("profil.data", F_OK));
 }
 
 /* A non-interactive shell lets commands in the background ignore SIGINT. */

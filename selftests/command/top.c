@@ -266,6 +266,38 @@ TOP_TEST(samples_a_process_with_p)
 	EXPECT_EQ(1000 + SIGKILL, end_of(child));
 }
 
+TOP_TEST(shows_the_whole_machine)
+{
+	static const char script[] = "$0 burn 500; exit 7";
+	const char *text;
+	pid_t child;
+
+	EXPECT_EQ(2, run("-a", "-p", "1"));
+	if (geteuid()) {
+		EXPECT_EQ(1, run("-a", "-b", "-n", "1"));
+		EXPECT_TRUE(said("err", "the whole machine: permission denied"));
+		EXPECT_TRUE(said("err", "CAP_PERFMON"));
+		return;
+	}
+	child = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
+	EXPECT_TRUE(WAIT_UNTIL(ready()));
+	ASSERT_EQ(0, run("-a", "-b", "-n", "2"));
+	text = text_of("out");
+	EXPECT_EQ(2, count(text, "profil top: the whole machine ("));
+	EXPECT_TRUE(begins_with(text, "command", "record_work", HOT)) TH_LOG("%s", text);
+	EXPECT_TRUE(begins_with(text, "binary", "record_work", HOT));
+	EXPECT_EQ(0, count(text, "process "));
+	EXPECT_EQ(0, count(text, "CPU "));
+	EXPECT_EQ(0, run("-a", "-b", "-n", "1", "-s", "symbol"));
+	EXPECT_FALSE(said("out", "command"));
+
+	/* It ends with a command. */
+	EXPECT_EQ(7, run("-a", "-b", "-d", "60", "sh", "-c", script, work));
+	EXPECT_TRUE(said("out", "profil top: the whole machine ("));
+	EXPECT_TRUE(said("out", HOT));
+	EXPECT_EQ(0, kill(child, SIGKILL));
+}
+
 /* A program that has ended and was removed before the refresh has names. */
 TOP_TEST(names_functions_of_programs_that_are_gone)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * profil record: samples a command or a process, and writes a sample for each tick
+ * profil record: samples a command, processes or the machine, and writes a sample for each tick
  *
  * Once a second, the recorder writes the statistics of a moment, after the samples of all ticks up
  * to that moment. So the samples before the last statistics and the recorder's own ticks always add
@@ -166,6 +166,15 @@ static int flush_recording(struct recorder *r)
 
 /* ---- the file ---- */
 
+/* Returns bits of format_meta.flags. */
+static u32 target_flags(const struct session_options *options)
+{
+	if (options->all)
+		return FORMAT_MACHINE;
+	return (options->no_children ? 0 : FORMAT_CHILDREN) |
+	       (options->pids ? FORMAT_ATTACHED : 0);
+}
+
 /* Begins to write to the open file. */
 static int begin_file(struct recorder *r)
 {
@@ -175,8 +184,7 @@ static int begin_file(struct recorder *r)
 		.start_monotonic = r->file_start,
 		.tick_ns = session_tick_ns(&r->session),
 		.modes = session_modes(&r->session),
-		.flags = (r->options->session.no_children ? 0 : FORMAT_CHILDREN) |
-			 (r->options->session.pids ? FORMAT_ATTACHED : 0),
+		.flags = target_flags(&r->options->session),
 		.pid = r->session.pid,
 		.hostname = uts.nodename,
 		.release = uts.release,
@@ -266,13 +274,15 @@ static void print_summary(struct recorder *r)
 	r->summary.samples = r->samples_before;
 	r->summary.path = r->options->path;
 	r->summary.target = r->session.target;
+	r->summary.machine = r->session.machine;
 	r->summary.tick_ns = session_tick_ns(&r->session);
 	r->summary.bare = r->session.stream.bare;
 	summary_print(&r->summary);
 	if (!r->options->verbose)
 		return;
 	fprintf(stderr, "profil record: %s: ", r->options->path);
-	accounting_print(stderr, &r->summary.account, session_modes(&r->session));
+	accounting_print(stderr, &r->summary.account, session_modes(&r->session),
+			 r->options->session.all);
 }
 
 /* Ends the session, and writes the new samples and the end. */
@@ -302,7 +312,8 @@ static void update_progress(struct recorder *r, bool show)
 		return;
 	if (show)
 		fprintf(stderr, "\r%s samples, %llu s\033[K",
-			number(r->session.stream.ticks).text, (unsigned long long)seconds);
+			number(r->session.stream.ticks - r->session.stream.own).text,
+			(unsigned long long)seconds);
 	else
 		fputs("\r\033[K", stderr);
 }
@@ -365,16 +376,16 @@ static u32 record(struct recorder *r)
 static int exit_status(const struct recorder *r)
 {
 	return session_status(&r->session, r->failed ||
-					   (r->options->session.pids && !r->summary.samples));
+					   (!r->options->session.command && !r->summary.samples));
 }
 
 /* Returns true if there is a terminal to which only the recorder writes during the recording. */
 static bool has_quiet_terminal(const struct options *options)
 {
-	return isatty(STDERR_FILENO) && (options->session.pids || !isatty(STDOUT_FILENO));
+	return isatty(STDERR_FILENO) && (!options->session.command || !isatty(STDOUT_FILENO));
 }
 
-/* Records the command or the process of -p. Returns the exit status. */
+/* Records the command, the processes of -p, or the machine. Returns the exit status. */
 static int record_target(struct recorder *r)
 {
 	int status;
@@ -450,11 +461,12 @@ free_session:
 
 const struct command command_record = {
 	.name = "record",
-	.about = "record where a command or a running process spends its time",
+	.about = "record where a command, a process or the machine spends its time",
 	.usage = "[OPTION...] [--] COMMAND [ARG...]\n"
-		 "       profil record [OPTION...] -p PID",
-	.help = "Records where a command or a running process spends its time; \"profil report\"\n"
-		"prints it.",
+		 "       profil record [OPTION...] -p PID\n"
+		 "       profil record [OPTION...] -a [[--] COMMAND [ARG...]]",
+	.help = "Records where a command, a running process, or with -a every process spends its\n"
+		"time; \"profil report\" prints it. With -a, COMMAND sets the duration.",
 	.operand = "COMMAND",
 	.options = record_options,
 	.run = run,

@@ -24,12 +24,14 @@
 /* The maximum time between two reads of the records. */
 #define DRAIN_NS	(250 * NS_PER_MS)
 /*
- * A session has room for the records of this time: for at most RECORDS_MAX, and for fewer if
- * RLIMIT_MEMLOCK is too low for so many.
+ * A session has room for the records of this time: for at most RECORDS_MAX, or with -a for at most
+ * RECORDS_PER_CPU of each CPU if these are more; and for fewer if RLIMIT_MEMLOCK is too low for so
+ * many.
  */
 #define ROOM_NS		NS_PER_S
 #define RECORDS_MIN	64
 #define RECORDS_MAX	4096
+#define RECORDS_PER_CPU	1024
 #define READ_SIZE	(64U << 10)
 /* The maximum size of a record, with its path. */
 #define RECORD_SIZE_MAX	(8U << 10)
@@ -91,13 +93,22 @@ bool session_set_tick(const struct command_setting *setting)
 bool session_parse_target(const struct command *command, int argc, char **argv,
 			  struct session_options *options)
 {
-	if (options->pids ? optind < argc : optind == argc) {
-		if (options->pids)
-			warnx("either a command or -p, not both");
+	const bool has_command = optind < argc;
+	const char *wrong = NULL;
+
+	if (options->pids && options->all)
+		wrong = "either -a or -p, not both";
+	else if (options->pids && has_command)
+		wrong = "either a command or -p, not both";
+	else if (options->all && options->no_children)
+		wrong = "either -a or --no-children, not both";
+	if (wrong)
+		warnx("%s", wrong);
+	if (wrong || !(has_command || options->pids || options->all)) {
 		command_print_help(stderr, command);
 		return false;
 	}
-	if (!options->pids)
+	if (has_command)
 		options->command = argv + optind;
 	return true;
 }
@@ -159,11 +170,16 @@ static int choose_period(struct session *s)
 /* Returns the number of records that a session should have room for. */
 static u32 records_wanted(const struct session *s)
 {
-	u64 wanted = ROOM_NS / session_tick_ns(s) * sysconf(_SC_NPROCESSORS_ONLN);
+	const u64 cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	u64 wanted = ROOM_NS / session_tick_ns(s) * cpus, max = RECORDS_MAX;
 
+	if (s->options->all && max < cpus * RECORDS_PER_CPU)
+		max = cpus * RECORDS_PER_CPU;
+	if (max > s->query.max_records)
+		max = s->query.max_records;
 	if (wanted < RECORDS_MIN)
 		return RECORDS_MIN;
-	return wanted < RECORDS_MAX ? wanted : RECORDS_MAX;
+	return wanted < max ? wanted : max;
 }
 
 /* Opens a session with room for records_wanted(), or for as many as RLIMIT_MEMLOCK allows. */
@@ -194,8 +210,6 @@ int session_open(struct session *s)
 	open.period = s->period;
 	open.flags = s->period ? PROFIL_OPEN_JITTER : 0;
 	wanted = records_wanted(s);
-	if (wanted > s->query.max_records)
-		wanted = s->query.max_records;
 	open.nr_records = wanted;
 	while ((s->fd = profil_session_open(&open)) < 0) {
 		if (errno != EPERM || open.nr_records <= RECORDS_MIN)
@@ -233,6 +247,7 @@ void session_free(struct session *s)
 		close(s->pidfd);
 	free(s->command);
 	free(s->target);
+	free(s->machine);
 }
 
 static void print_too_many(const char *target, u32 max)
@@ -260,7 +275,8 @@ static void child_run(const struct session *s, struct start *start)
 		if (s->streams[i] != i)
 			dup2(s->streams[i], i);
 	sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
-	if (profil_session_attach(s->fd, PROFIL_SCOPE_PROCESS, 0, &start->space)) {
+	if (!s->options->all &&
+	    profil_session_attach(s->fd, PROFIL_SCOPE_PROCESS, 0, &start->space)) {
 		start->attach_error = errno;
 	} else {
 		execvp(s->options->command[0], s->options->command);
@@ -440,19 +456,70 @@ static int targets_attach(struct session *s)
 	return 0;
 }
 
+/* ---- the machine ---- */
+
+static void print_machine_error(void)
+{
+	switch (errno) {
+	case EPERM:
+		warnx("the whole machine: permission denied: requires CAP_PERFMON, in the initial\n"
+		      "user namespace. Be root, or ask root to give a copy of the program that\n"
+		      "capability:\n"
+		      "setcap cap_perfmon+ep ./profil\n"
+		      "Commands that \"profil\" starts require none without -a.");
+		break;
+	case EBUSY:
+		warnx("the whole machine is sampled by as many sessions as the kernel allows.\n"
+		      "Each \"profil record -a\" and \"profil top -a\" has one: end one of them.");
+		break;
+	case EOPNOTSUPP:
+		warnx("the profil module is too old for -a: load the module of this version");
+		break;
+	default:
+		warn("the whole machine");
+	}
+}
+
+/* Returns 0, or the exit status of profil. */
+static int machine_attach(struct session *s)
+{
+	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	/* Ticks of this process are not samples. */
+	s->stream.own_pid = getpid();
+	if (profil_session_attach(s->fd, PROFIL_SCOPE_MACHINE, 0, NULL)) {
+		print_machine_error();
+		return COMMAND_FAILED;
+	}
+	s->machine = xasprintf("the whole machine (%ld CPU%s)", cpus, cpus == 1 ? "" : "s");
+	return 0;
+}
+
 int session_start(struct session *s)
 {
 	char *const *command = s->options->command;
+	char *quoted;
 	int status;
 
 	if (s->options->pids)
 		return targets_attach(s);
-	s->command = quote_command(command);
+	if (s->options->all) {
+		status = machine_attach(s);
+		if (status)
+			return status;
+	}
+	if (!command) {
+		s->command = xstrdup(s->machine);
+		return 0;
+	}
 	status = command_start(s);
 	if (status)
 		return status;
 	s->pid = s->child;
 	s->target = xasprintf("process %d (%s)", s->pid, basename(command[0]));
+	quoted = quote_command(command);
+	s->command = s->machine ? xasprintf("%s, during: %s", s->machine, quoted) : xstrdup(quoted);
+	free(quoted);
 	return 0;
 }
 

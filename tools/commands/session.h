@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A session of the kernel, and the command or the process that it samples
+ * A session of the kernel, and the command, the processes or the machine that it samples
  *
  * Functions that can fail print an error message.
  */
@@ -21,14 +21,16 @@
  * @freq_chosen: The user has chosen @period.
  * @user_only: Sample user mode only.
  * @no_children: Do not sample child processes.
- * @pids: The processes to sample, and 0; or NULL: @command.
- * @command: The command and its arguments.
+ * @all: Sample the machine: every process.
+ * @pids: The processes to sample, and 0; or NULL.
+ * @command: The command and its arguments; or NULL. It is sampled unless @all or @pids is set.
  */
 struct session_options {
 	u64 period;
 	bool freq_chosen;
 	bool user_only;
 	bool no_children;
+	bool all;
 	pid_t *pids;
 	char **command;
 };
@@ -38,6 +40,9 @@ struct session_options {
 
 /* The options, for the table of a command whose structure @type has the member session */
 #define SESSION_OPTIONS(type)								\
+	{ .name = "all", .letter = 'a',							\
+	  .help = "sample every process (requires a capability)",			\
+	  .set = command_set_true, .offset = offsetof(type, session.all) },		\
 	{ .name = "pid", .letter = 'p', .value = "PID",					\
 	  .help = "sample this process (or PID,PID; may require a capability)",	\
 	  .set = session_set_pids, .offset = offsetof(type, session.pids) },		\
@@ -69,11 +74,12 @@ bool session_parse_target(const struct command *command, int argc, char **argv,
  * @data: For @add_detached.
  * @add_detached: Called for each exec that was not followed; or NULL.
  * @stream: The records go there. The caller begins and ends it.
- * @pid: The command, or the first process of -p.
+ * @pid: The command, or the first process of -p; 0 if there is none.
  * @child: The command; 0 if there is none, or it has ended.
  * @status: Its status, as from wait().
- * @command: The command as in a shell; the program of -p.
- * @target: The process, in messages.
+ * @command: The command as in a shell; the program of -p; with -a, a description.
+ * @target: The process, in messages; or NULL.
+ * @machine: The machine, in messages; NULL without -a.
  * @drain_ns: The records should be read this often.
  * @targets_gone: All targets have ended.
  * @end_signal: The signal that has ended the session, or 0.
@@ -94,6 +100,7 @@ struct session {
 	int status;
 	char *command;
 	char *target;
+	char *machine;
 	u64 drain_ns;
 	bool targets_gone;
 	int end_signal;
@@ -133,7 +140,10 @@ void session_free(struct session *s);
 /* From then on, session_handle_signals() handles signals. Returns 0 or -1. */
 int session_take_signals(struct session *s);
 
-/* Starts the command, or attaches the process. Returns 0, or the exit status of profil. */
+/*
+ * Attaches the process or the machine, and starts the command. Returns 0, or the exit status of
+ * profil.
+ */
 int session_start(struct session *s);
 
 /* Returns PROFIL_MODE_* bits. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * profil top: samples a command or a process, and shows the hottest functions while it runs
+ * profil top: samples a command, a process or the machine, and shows the hottest functions
  *
  * This records into memory. At each refresh the recording ends, as at each --rotate of profil
  * record; its rows are added to the window, and the next one begins. So names are found by the same
@@ -116,6 +116,14 @@ static const struct command_option options[] = {
 	COMMAND_HELP
 };
 
+static void set_default_keys(struct rows *rows, bool is_machine)
+{
+	if (is_machine)
+		rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_COMM];
+	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_DSO];
+	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_SYMBOL];
+}
+
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct options *chosen)
 {
@@ -125,6 +133,8 @@ static int parse_options(int argc, char **argv, struct options *chosen)
 		return status;
 	if (!session_parse_target(&command_top, argc, argv, &chosen->session))
 		return COMMAND_USAGE;
+	if (!chosen->rows.nr_keys)
+		set_default_keys(&chosen->rows, chosen->session.all);
 	return -1;
 }
 
@@ -254,11 +264,18 @@ static int print_header(FILE *out, const struct top *t)
 	const struct numbers *n = &t->numbers;
 	int lines = 2;
 
-	print_line(out, t, xasprintf("profil top: %s, process %d, %llu s%s", t->session.command,
-				     t->session.pid, (unsigned long long)n->seconds,
+	char process[32] = "", cpu[32] = "";
+
+	/* The CPU time of the machine is not measured. */
+	if (!t->session.machine) {
+		snprintf(process, sizeof(process), ", process %d", t->session.pid);
+		snprintf(cpu, sizeof(cpu), ", CPU %.0f%%", 100 * n->cpus);
+	}
+	print_line(out, t, xasprintf("profil top: %s%s, %llu s%s", t->session.command, process,
+				     (unsigned long long)n->seconds,
 				     t->is_paused ? " (paused)" : ""));
-	print_line(out, t, xasprintf("%s samples/s, CPU %.0f%%; last %.*f s: %s samples; "
-				     "lost %s, missed %s", number(n->hz + 0.5).text, 100 * n->cpus,
+	print_line(out, t, xasprintf("%s samples/s%s; last %.*f s: %s samples; "
+				     "lost %s, missed %s", number(n->hz + 0.5).text, cpu,
 				     window < 10 ? 1 : 0, window, number(t->rows.nr_ticks).text,
 				     number(n->lost).text, number(n->missed).text));
 	if (t->nr_detached) {
@@ -557,11 +574,8 @@ static int run(int argc, char **argv)
 		.session = SESSION_INIT(&chosen.session),
 		.file = -1,
 	};
-	struct rows *rows = &chosen.rows;
 	int status;
 
-	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_DSO];
-	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_SYMBOL];
 	status = parse_options(argc, argv, &chosen);
 	if (status >= 0)
 		return status;
@@ -588,10 +602,12 @@ static int run(int argc, char **argv)
 
 const struct command command_top = {
 	.name = "top",
-	.about = "show the hottest functions of a command or a process while it runs",
+	.about = "show the hottest functions of a command, a process or the machine",
 	.usage = "[OPTION...] [--] COMMAND [ARG...]\n"
-		 "       profil top [OPTION...] -p PID",
-	.help = "Shows in which functions a command or a running process spends its time now.\n"
+		 "       profil top [OPTION...] -p PID\n"
+		 "       profil top [OPTION...] -a [[--] COMMAND [ARG...]]",
+	.help = "Shows in which functions a command, a running process, or with -a every process\n"
+		"spends its time now. With -a, COMMAND sets the duration.\n"
 		"Keys: q quit, p pause, r reset, s or arrows other columns.",
 	.operand = "COMMAND",
 	.options = options,

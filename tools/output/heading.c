@@ -88,13 +88,19 @@ char *output_list_warnings(const struct recording *recording)
 
 /* ---- what was recorded ---- */
 
+/* The CPU time of the machine is not measured. */
+static bool is_of_machine(const struct recording *recording)
+{
+	return recording->meta.flags & FORMAT_MACHINE;
+}
+
 static void print_command(FILE *out, const struct recording *recording)
 {
 	if (!recording->has_meta)
 		return;
 	if (recording->meta.flags & FORMAT_ATTACHED)
 		fprintf(out, "process %d: ", recording->meta.pid);
-	else
+	else if (!is_of_machine(recording))
 		fputs("command: ", out);
 	escape_print(out, recording->meta.command);
 	putc('\n', out);
@@ -107,8 +113,8 @@ static void print_samples(FILE *out, const struct rows *rows)
 	u64 nr = recording->nr + recording->filtered, tick_ns = recording->meta.tick_ns;
 	double hz = tick_ns ? (double)NS_PER_S / tick_ns : 0;
 
-	if (!nr && recording->has_account && !recording->nr_detached && !stats->expected &&
-	    !stats->unselected && !stats->missed) {
+	if (!nr && recording->has_account && !is_of_machine(recording) && !recording->nr_detached &&
+	    !stats->expected && !stats->unselected && !stats->missed) {
 		fputs("no samples: it used no CPU time\n", out);
 		return;
 	}
@@ -117,7 +123,8 @@ static void print_samples(FILE *out, const struct rows *rows)
 		fprintf(out, " at %s Hz", number(hz + 0.5).text);
 	else if (hz)
 		fprintf(out, " at %.3g Hz", hz);
-	if (recording->has_account && !recording->skipped_bytes && !recording->error)
+	if (recording->has_account && !is_of_machine(recording) && !recording->skipped_bytes &&
+	    !recording->error)
 		fprintf(out, ": %.2f s of CPU time",
 			(double)stats->expected * tick_ns / NS_PER_S);
 	if (recording->busy)
@@ -194,7 +201,8 @@ static void print_heading(FILE *out, const struct rows *rows, bool verbose)
 	print_samples(out, rows);
 	if (verbose) {
 		print_place_and_time(out, recording);
-		accounting_print(out, &recording->account, recording->meta.modes);
+		accounting_print(out, &recording->account, recording->meta.modes,
+				 is_of_machine(recording));
 	}
 	print_filter(out, rows);
 	print_hints(out, rows);

@@ -221,7 +221,9 @@ static void add_comments(struct profile *profile, const struct recording *record
 	char *warnings = output_list_warnings(recording), *rest = warnings, *line;
 
 	if (*recording->meta.command) {
-		char *command = concat("command: ", recording->meta.command, NULL);
+		const bool is_machine = recording->meta.flags & FORMAT_MACHINE;
+		char *command = concat(is_machine ? "" : "command: ", recording->meta.command,
+				       NULL);
 
 		add_comment(profile, command);
 		free(command);

@@ -36,16 +36,17 @@ static void print_reasons(FILE *out, const struct format_stats *sum)
 	fputs(before[1] ? "" : ")", out);
 }
 
-void accounting_print(FILE *out, const struct format_account *account, u32 modes)
+void accounting_print(FILE *out, const struct format_account *account, u32 modes, bool is_machine)
 {
 	const struct format_stats *stats = &account->stats;
 
-	fprintf(out, "ticks %" PRIu64 ", ", stats->ticks);
+	fprintf(out, "ticks %" PRIu64, stats->ticks);
 	if (modes != (PROFIL_MODE_USER | PROFIL_MODE_SYSTEM))
-		fprintf(out, "unselected %" PRIu64 ", ", stats->unselected);
-	fprintf(out, "expected %" PRIu64 ": hit %" PRIu64 " outside %" PRIu64 " saturated %" PRIu64
-		" dropped %" PRIu64, stats->expected, stats->hit, stats->outside, stats->saturated,
-		stats->dropped);
+		fprintf(out, ", unselected %" PRIu64, stats->unselected);
+	if (!is_machine)
+		fprintf(out, ", expected %" PRIu64, stats->expected);
+	fprintf(out, ": hit %" PRIu64 " outside %" PRIu64 " saturated %" PRIu64 " dropped %" PRIu64,
+		stats->hit, stats->outside, stats->saturated, stats->dropped);
 	print_reasons(out, stats);
 	fprintf(out, ", missed %" PRIu64 "; user %" PRIu64 " system %" PRIu64, stats->missed,
 		stats->user, stats->system);
@@ -104,9 +105,13 @@ static void print_samples(const struct summary *summary)
 	const u64 sampled = stats->outside - summary->account.own;
 	const u64 hz = (NS_PER_S + summary->tick_ns / 2) / summary->tick_ns;
 
-	fprintf(stderr, "profil record: %s sample%s at %s Hz, %.1f s of CPU time",
-		number(summary->samples).text, summary->samples == 1 ? "" : "s", number(hz).text,
-		(double)stats->expected * summary->tick_ns / NS_PER_S);
+	fprintf(stderr, "profil record: %s sample%s at %s Hz", number(summary->samples).text,
+		summary->samples == 1 ? "" : "s", number(hz).text);
+	if (summary->machine)
+		fprintf(stderr, " of %s", summary->machine);
+	else
+		fprintf(stderr, ", %.1f s of CPU time",
+			(double)stats->expected * summary->tick_ns / NS_PER_S);
 	if (summary->bare)
 		fprintf(stderr, "; %s during exec or exit", number(summary->bare).text);
 	if (stats->dropped)
@@ -132,7 +137,7 @@ static void print_nothing(const struct summary *summary)
 
 	fputs("profil record: no samples", stderr);
 	/* Prints a reason only if no other reason is possible. */
-	if (!summary->nr_detached && !stats->unselected && !stats->missed) {
+	if (!summary->machine && !summary->nr_detached && !stats->unselected && !stats->missed) {
 		fputs(": ", stderr);
 		escape_print(stderr, summary->target);
 		fprintf(stderr, " used no CPU time, or less than %.4g ms",

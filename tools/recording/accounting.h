@@ -13,13 +13,17 @@
 
 #include "recording/format.h"
 
-/* Prints the accounting line, with its newline. @modes: PROFIL_MODE_* bits. */
-void accounting_print(FILE *out, const struct format_account *account, u32 modes);
+/*
+ * Prints the accounting line, with its newline. @modes: PROFIL_MODE_* bits. @is_machine: The
+ * recording is one of the machine.
+ */
+void accounting_print(FILE *out, const struct format_account *account, u32 modes, bool is_machine);
 
 /* The contents of the summary of profil record. */
 struct summary {
 	const char *path;			/* of the file */
-	const char *target;			/* the process */
+	const char *target;			/* the process; or NULL */
+	const char *machine;			/* NULL: the machine was not recorded */
 	u64 tick_ns;
 	struct format_account account;
 	u64 samples;				/* in the file */

@@ -31,6 +31,7 @@ enum format_type {
 /* Bits of format_meta.flags */
 #define FORMAT_CHILDREN		(1U << 1)	/* forks were followed */
 #define FORMAT_ATTACHED		(1U << 2)	/* recorded with --pid */
+#define FORMAT_MACHINE		(1U << 3)	/* every process, with --all */
 
 /* The command, the machine and the clock. */
 struct format_meta {
@@ -39,11 +40,11 @@ struct format_meta {
 	u64 tick_ns;
 	u32 modes;			/* PROFIL_MODE_* bits */
 	u32 flags;
-	s32 pid;			/* the command, or the process of --pid */
+	s32 pid;			/* the command, or the process of --pid; or 0 */
 	u32 reserved;
 	const char *hostname;
 	const char *release;		/* of the kernel */
-	const char *command;		/* as in a shell; the program of --pid */
+	const char *command;		/* as in a shell; the program of --pid; or a description */
 };
 
 /* Bits of format_file.flags */
@@ -139,7 +140,7 @@ struct format_stats {
 /* Statistics since the start. The blocks before this one contain samples of all ticks in it. */
 struct format_account {
 	struct format_stats stats;
-	u64 own;			/* ticks of the recorder's child until its exec */
+	u64 own;			/* ticks of the recorder, or of its child until its exec */
 	u64 time;
 	u64 peak_locked;		/* maximum of stats.locked */
 };

@@ -131,6 +131,36 @@ static void thread_update(struct stream *stream, struct entry *entry,
 	format_write(stream->writer, FORMAT_THREAD, &thread);
 }
 
+/* Of the threads of a process, the one that was written last */
+struct last_thread {
+	s32 pid;
+	const struct entry *entry;
+};
+
+static int find_last_thread(void **slot, void *data)
+{
+	const struct entry *entry = *slot;
+	struct last_thread *last = data;
+
+	if (entry->key[0] == FORMAT_THREAD && (s32)entry->key[2] == last->pid &&
+	    (!last->entry || entry->id > last->entry->id))
+		last->entry = entry;
+	return 1;
+}
+
+/*
+ * With -a, a task that was reaped before its last tick has no space in its record. Returns that of
+ * the last program of its process, or 0 if there is none. This is rare.
+ */
+static u64 last_space(struct stream *stream, const struct profil_record *record)
+{
+	struct last_thread last = { .pid = record->pid };
+
+	if (record->pid)
+		htab_traverse_noresize(stream->entries, find_last_thread, &last);
+	return last.entry ? last.entry->key[1] : 0;
+}
+
 static u32 thread_of(struct stream *stream, const struct profil_record *record)
 {
 	struct entry *entry = thread_get(stream, record, record->tid), *leader;
@@ -297,9 +327,13 @@ static bool is_same_place(const struct profil_record *a, const struct profil_rec
 /* Finds or writes the thread and the mapping of the record. */
 static void update_place(struct stream *stream, const struct profil_record *record)
 {
+	struct profil_record thread = *record;
+
 	if (htab_elements(stream->entries) > ENTRIES_MAX)
 		htab_empty(stream->entries);
-	stream->thread = thread_of(stream, record);
+	if (!record->space)
+		thread.space = last_space(stream, record);
+	stream->thread = thread_of(stream, &thread);
 	stream->mapping = record->flags & PROFIL_RECORD_MAPPED ? mapping_of(stream, record) : NULL;
 	stream->place = *record;
 }
@@ -335,7 +369,8 @@ void stream_record(struct stream *stream, const struct profil_record *record)
 
 	stream->ticks++;
 	/* In the exec of the command, the space is still the old one. */
-	if (stream->own_space && record->space == stream->own_space) {
+	if ((stream->own_space && record->space == stream->own_space) ||
+	    (stream->own_pid && record->pid == stream->own_pid)) {
 		stream->own++;
 		return;
 	}

@@ -16,12 +16,14 @@
  * struct stream - The state of the conversion
  * @own_space: The address space of the recorder's child until it has executed the command; or 0.
  *	The caller sets it. Ticks in it are not samples.
+ * @own_pid: With -a, the recorder, whose ticks are not samples; or 0. The caller sets it.
  * @ticks: Ticks, including @own.
- * @own: Ticks in @own_space.
+ * @own: Ticks in @own_space or of @own_pid.
  * @bare: Ticks during exec or exit, which have no pc.
  */
 struct stream {
 	u64 own_space;
+	pid_t own_pid;
 	u64 ticks;
 	u64 own;
 	u64 bare;

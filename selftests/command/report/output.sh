@@ -173,8 +173,32 @@ command: sudo make
 0 samples at 250 Hz: 0.00 s of CPU time" "$tmp/profil" report -i "$tmp/detached.data"
 }
 
-# summary WANT TICKS OWN EXPECTED MISSED UNSELECTED DETACHED FLAGS SAMPLES: checks the summary of
-# profil record.
+# The CPU time of the machine is not measured, so the heading and the accounting line have none.
+machine() {
+	make_data machine <<-'END'
+		meta 8 3 host 6.1 the whole machine (2 CPUs), during: sleep 1
+		thread 1 0x8000000000000007 100 0 sleep
+		thread 2 0x8000000000000007 200 0 other
+		sample 1 0 0x10 0 30 0
+		sample 2 0 0x20 0 10 0
+		account 42 0 42 0 42 0 0 42 2
+		end 0 1
+	END
+	same "the whole machine (2 CPUs), during: sleep 1
+40 samples at 250 Hz" eval "'$tmp/profil' report -i '$tmp/machine.data' | head -n 2" &&
+	same "ticks 42: hit 0 outside 42 saturated 0 dropped 0, missed 0; user 42 system 0" eval \
+		"'$tmp/profil' report -v -i '$tmp/machine.data' | grep ticks" &&
+	same "sleep 100
+other 200" rows machine -s process &&
+	echo "meta 8 3 host 6.1 the whole machine (1 CPU)
+account 0 0 0 0 0 0 0 0
+end 0 3" | make_data idle &&
+	same "the whole machine (1 CPU)
+0 samples at 250 Hz" "$tmp/profil" report -i "$tmp/idle.data"
+}
+
+# summary WANT TICKS OWN EXPECTED MISSED UNSELECTED DETACHED FLAGS SAMPLES [MACHINE]: checks the
+# summary of profil record.
 summary() {
 	local want=$1
 	shift
@@ -187,6 +211,9 @@ summaries() {
 	summary "$none: process 1 (a) used no CPU time, or less than 3 ms" 1 1 3 &&
 	summary "$none: process 1 (a) used no CPU time, or less than 3001 ms" 0 0 3000 &&
 	summary "$none" 0 0 3000 0 3000 &&
+	summary "$none" 3 3 3 0 0 0 0 0 "the whole machine (2 CPUs)" &&
+	summary "profil record: 98 samples at 1,000 Hz of the whole machine (2 CPUs)." \
+		100 2 100 0 0 0 0 98 "the whole machine (2 CPUs)" &&
 	summary "$none
 profil record: not followed: ./secret gains privilege (1 exec)" 3 3 3 0 0 1 0 &&
 	summary "profil record: 100 samples at 1,000 Hz, 0.1 s of CPU time.
@@ -310,6 +337,7 @@ test_output() {
 	check "weighted ticks, exec, exit and programs that were not followed" weights
 	check "warnings of lost and missed ticks" losses
 	check "a process that used no CPU time" attached
+	check "a recording of the machine" machine
 	check "the summary of profil record" summaries
 	check "filters" filters
 	check "comma-separated values" csv

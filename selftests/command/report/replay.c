@@ -9,6 +9,7 @@
  *	memory PID ADDRESS		a tick in memory that is not a file
  *	unmapped PID ADDRESS		a tick whose mapping is not known
  *	exec PID COMM			a tick in exec, by a thread with this name
+ *	reaped PID TID COMM		a tick in exit, of a thread that was reaped before
  *	run COMMAND
  *
  * The time of all ticks is that of the start.
@@ -42,8 +43,10 @@ static void replay(struct stream *stream, struct profil_record *record)
 {
 	record->time = start;
 	record->periods = 1;
-	record->tid = record->pid;
-	record->space = record->pid;
+	if (!record->tid) {
+		record->tid = record->pid;
+		record->space = record->pid;
+	}
 	if (!*record->comm)
 		strcpy(record->comm, "replayed");
 	stream_record(stream, record);
@@ -102,6 +105,15 @@ static void replay_exec(struct stream *stream, const char *line)
 	replay(stream, &record);
 }
 
+static void replay_reaped(struct stream *stream, const char *line)
+{
+	struct profil_record record = { .flags = PROFIL_RECORD_SYSTEM | PROFIL_RECORD_EXIT };
+
+	if (sscanf(line, "%*s %d %d %15s", &record.pid, &record.tid, record.comm) != 3)
+		errx(1, "wrong: %s", line);
+	replay(stream, &record);
+}
+
 int main(int argc, char **argv)
 {
 	const struct format_meta meta = {
@@ -133,6 +145,8 @@ int main(int argc, char **argv)
 			replay_memory(&stream, line);
 		else if (!strncmp(line, "exec ", 5))
 			replay_exec(&stream, line);
+		else if (!strncmp(line, "reaped ", 7))
+			replay_reaped(&stream, line);
 		else if (strncmp(line, "run ", 4) || system(line + 4))
 			errx(1, "failed: %s", line);
 	}

@@ -191,6 +191,22 @@ next 101" rows exec -s process && same "replayed  [exec]
 next  [exec]" eval "rows exec | grep exec | LC_ALL=C sort -r"
 }
 
+# With -a, a task that was reaped before its last tick belongs to the last program of its process.
+reaped_before_last_tick() {
+	replay reaped <<-'END' || return
+		unmapped 100 0x1000
+		unmapped 101 0x1000
+		exec 100 next
+		reaped 100 100 next
+		reaped 101 102 worker
+		reaped 103 103 alone
+	END
+	same "next 100
+replayed 101
+alone 103" eval "rows reaped -s process | LC_ALL=C sort -k 2" &&
+	same "3" eval "rows reaped | grep -c '\[exit\]'"
+}
+
 # peak_memory COMMAND: prints how many MiB the command has used at most.
 peak_memory() {
 	python3 -c '
@@ -592,6 +608,7 @@ test_symbols() {
 	check "other files with the same path" other_files
 	check "many processes with generated code" many_processes
 	check "names of processes in exec" names_in_exec
+	check "a task that was reaped before its last tick" reaped_before_last_tick
 	check "many samples" many_samples
 	check "a large note in a sparse file" large_note
 	check "demangled names of D and Ada, and long ones" mangled_names
