@@ -395,7 +395,7 @@ bool run_record(const struct row *row)
 
 	if (fd < 0)
 		return fail("PROFIL_IOC_OPEN: %s", strerror(-fd));
-	ok = (!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) && !descriptor_enable(fd)) ||
+	ok = (!descriptor_attach(fd, row->scope, 0, NULL) && !descriptor_enable(fd)) ||
 	     fail("no descriptor session");
 	ok = ok && hook_is(PROFIL_HOOK_FTRACE);
 	pause_ms(100);
