@@ -48,27 +48,21 @@ int whole_program(int argc, char **argv)
 	return 0;
 }
 
-/* The time in which the CPU has not been idle since boot, in ns. */
+/* The time in which tasks and interrupts have used the CPU since boot, in ns. */
 static u64 busy_time(void)
 {
-	FILE *f = fopen("/proc/timer_list", "re");
-	unsigned long long ns;
+	FILE *f = fopen("/proc/schedstat", "re");
+	unsigned long long ns = 0;
 	char line[256];
 	int found = 0;
-	u64 idle = 0;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, " .idle_sleeptime : %llu", &ns) == 1 ||
-		    sscanf(line, " .iowait_sleeptime : %llu", &ns) == 1) {
-			idle += ns;
-			found++;
-		}
-	}
+	while (f && fgets(line, sizeof(line), f) && !found)
+		found = sscanf(line, "cpu0 %*u %*u %*u %*u %*u %*u %llu", &ns);
 	if (f)
 		fclose(f);
-	if (found != 2)
-		die("/proc/timer_list");
-	return now() - idle;
+	if (found != 1)
+		die("/proc/schedstat");
+	return ns;
 }
 
 /* Returns the number of instructions, or -1. */
