@@ -301,7 +301,7 @@ TOP_TEST(shows_the_whole_machine)
 /* A program that has ended and was removed before the refresh has names. */
 TOP_TEST(names_functions_of_programs_that_are_gone)
 {
-	const char *script = "cp $0 gone; ./gone burn 700 & sleep 0.3; rm gone; wait";
+	const char *script = "cp $0 gone; ./gone burn 2000; rm gone";
 
 	ASSERT_EQ(0, run("-b", "-d", "30", "sh", "-c", script, work));
 	EXPECT_TRUE(begins_with(text_of("out"), "symbol", "gone", HOT));

@@ -598,9 +598,9 @@ struct profil_open {
  * session does not follow.
  *
  * To attach the machine, the caller needs CAP_PERFMON or CAP_SYS_ADMIN in the initial user
- * namespace. Such a session has no ranges and no other targets, and is independent of fork and exec;
- * it also samples programs that gain privilege. A process that gets a copy of its descriptor can
- * read its records without a capability. EBUSY: the session has a target already, or 4 sessions
+ * namespace. Such a session has no ranges and no other targets, and is independent of fork and
+ * exec; it also samples programs that gain privilege. A process that gets a copy of its descriptor
+ * can read its records without a capability. EBUSY: the session has a target already, or 4 sessions
  * sample the machine. EINVAL: @pid is not 0, or the session has PROFIL_FORK_FRESH.
  *
  * Return: 0, or an error as in the contract above.
