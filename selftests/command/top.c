@@ -93,6 +93,12 @@ static bool shown(const char *text)
 	return strstr(screen, text);
 }
 
+/* Returns true if top has shown @text and the end of its frame. */
+static bool shown_in_frame(const char *text)
+{
+	return shown(text) && strstr(strstr(screen, text), FRAME_END);
+}
+
 static void forget(void)
 {
 	shown("");
@@ -120,7 +126,7 @@ static int lines_of_frame(void)
 	int lines = 1;
 
 	forget();
-	if (!WAIT_UNTIL(shown(FRAME) && strstr(strstr(screen, FRAME), FRAME_END)))
+	if (!WAIT_UNTIL(shown_in_frame(FRAME)))
 		return 0;
 	end = strstr(strstr(screen, FRAME), FRAME_END);
 	for (at = strstr(screen, FRAME); at < end; at++)
@@ -450,7 +456,7 @@ TOP_TEST(obeys_its_keys)
 
 	EXPECT_TRUE(WAIT_UNTIL(shown(HOT) && shown(", 3 s")));
 	EXPECT_TRUE(type("p"));
-	EXPECT_TRUE(WAIT_UNTIL(shown("(paused)")));
+	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("(paused)")));
 	forget();
 	pause_ms(3000);
 	EXPECT_FALSE(shown(FRAME));
@@ -459,10 +465,10 @@ TOP_TEST(obeys_its_keys)
 
 	/* The keys change the columns while it is paused, too. */
 	EXPECT_TRUE(type("p"));
-	EXPECT_TRUE(WAIT_UNTIL(shown("(paused)")));
+	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("(paused)")));
 	forget();
 	EXPECT_TRUE(type("s"));
-	EXPECT_TRUE(WAIT_UNTIL(shown("binary") && shown(FRAME_END)));
+	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("binary")));
 	EXPECT_FALSE(shown(HOT));
 	EXPECT_TRUE(type("\033[D"));
 	EXPECT_TRUE(WAIT_UNTIL(shown(HOT)));
