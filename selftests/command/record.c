@@ -848,6 +848,8 @@ RECORD_TEST(says_that_a_process_used_no_cpu_time)
 	EXPECT_EQ(0, sum.user + sum.system);
 	snprintf(line, sizeof(line), "no samples: process %d (sleep) used no CPU time", child);
 	EXPECT_TRUE(said("err", line));
+	EXPECT_EQ(0, run("-p", pid, "--duration", "0.5", "--rotate", "60", NULL));
+	EXPECT_TRUE(said("err", line));
 	kill(child, SIGKILL);
 	end_of(child);
 }

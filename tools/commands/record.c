@@ -375,8 +375,10 @@ static u32 record(struct recorder *r)
 
 static int exit_status(const struct recorder *r)
 {
-	return session_status(&r->session, r->failed ||
-					   (!r->options->session.command && !r->summary.samples));
+	/* With --rotate, an idle period is part of a long recording. */
+	const bool wants_samples = !r->options->session.command && !r->options->rotate;
+
+	return session_status(&r->session, r->failed || (wants_samples && !r->summary.samples));
 }
 
 /* Returns true if there is a terminal to which only the recorder writes during the recording. */
