@@ -245,10 +245,8 @@ int profil_clock_init(void)
 
 	check_trace_callback_type_sched_switch(clock_switch);
 	switch_tracepoint = profil_follow_find_tracepoint("sched_switch");
-	if (!switch_tracepoint) {
-		pr_err("there is no tracepoint sched_switch\n");
+	if (!switch_tracepoint)
 		return -EOPNOTSUPP;
-	}
 	profil_nohz_full = tick_nohz_full_enabled();
 	prandom_seed_full_state(&random_states);
 	for_each_possible_cpu(cpu)

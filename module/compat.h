@@ -17,21 +17,13 @@
 #include <asm/ptrace.h>
 #include <asm/syscall.h>
 
-#if !IS_ENABLED(CONFIG_MMU_NOTIFIER)
-#error "profil needs CONFIG_MMU_NOTIFIER, which reports the release of an address space"
-#endif
-
 /* 6.4 adds a flag for all user workers: those of io_uring, and others such as those of vhost. */
 #ifndef PF_USER_WORKER
 #define PF_USER_WORKER 0
 #endif
 
-/* 6.10 renames scheduler_tick() to sched_tick(). */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
-#define PROFIL_TICK_FUNCTION "scheduler_tick"
-#else
-#define PROFIL_TICK_FUNCTION "sched_tick"
-#endif
+/* 6.10 renames scheduler_tick(). The hook takes the first of these names that the kernel has. */
+#define PROFIL_TICK_FUNCTIONS "sched_tick", "scheduler_tick"
 
 /* 6.5 removes the parameter vmas of pin_user_pages*(). */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
@@ -146,13 +138,11 @@ static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *m
  */
 static inline unsigned int profil_syscall_length(struct task_struct *task, struct pt_regs *regs)
 {
-#if defined(CONFIG_X86_64)
-	/* syscall, sysenter and int $0x80 are two bytes each */
-	return syscall_get_nr(task, regs) != -1 ? 2 : 0;
-#elif defined(CONFIG_ARM64)
+#ifdef CONFIG_ARM64
 	return in_syscall(regs) ? (compat_thumb_mode(regs) ? 2 : 4) : 0;
 #else
-#error "profil knows the system call instructions of x86-64 and arm64 only"
+	/* x86-64: syscall, sysenter and int $0x80 are two bytes each */
+	return syscall_get_nr(task, regs) != -1 ? 2 : 0;
 #endif
 }
 

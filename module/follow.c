@@ -229,12 +229,14 @@ static void follow_search_one(struct tracepoint *tracepoint, void *data)
 		search->found = tracepoint;
 }
 
-/* Finds a tracepoint by name, since few are exported. Return: NULL if there is none. */
+/* Finds a tracepoint by name, since few are exported. Return: NULL, logged, if there is none. */
 struct tracepoint *profil_follow_find_tracepoint(const char *name)
 {
 	struct follow_search search = { .name = name };
 
 	for_each_kernel_tracepoint(follow_search_one, &search);
+	if (!search.found)
+		pr_err("the kernel has no tracepoint %s\n", name);
 	return search.found;
 }
 
@@ -255,7 +257,6 @@ int profil_follow_init(void)
 		if (tracepoint)
 			err = tracepoint_probe_register(tracepoint, probes[i].probe, NULL);
 		if (err) {
-			pr_err("cannot hook the tracepoint %s: %d\n", probes[i].name, err);
 			profil_follow_exit();
 			return err;
 		}

@@ -13,10 +13,6 @@
 #include "compat.h"
 #include "profil.h"
 
-#if !IS_ENABLED(CONFIG_DYNAMIC_FTRACE)
-#error "profil hooks the tick with ftrace: the kernel needs CONFIG_DYNAMIC_FTRACE"
-#endif
-
 /*
  * With FTRACE_OPS_FL_PERMANENT, the sysctl kernel.ftrace_enabled cannot silently stop the ticks.
  * FTRACE_OPS_FL_RECURSION, which protects against recursion, would cost 40 instructions per tick,
@@ -29,26 +25,29 @@ static struct ftrace_ops tick_ops = {
 
 static int tick_hook(void)
 {
-	static bool filtered;
+	static char *const names[] = { PROFIL_TICK_FUNCTIONS };
+	static char *name;
+	unsigned int i;
 	int err = 0;
 
 	/*
 	 * Without a filter, ftrace would hook all functions of the kernel. The filter stays when
 	 * the hook is removed, since finding the function by name takes 89 million instructions.
 	 */
-	if (!filtered)
-		err = ftrace_set_filter(&tick_ops, PROFIL_TICK_FUNCTION,
-					strlen(PROFIL_TICK_FUNCTION), 1);
-	filtered = !err;
+	for (i = 0; !name && i < ARRAY_SIZE(names); i++) {
+		err = ftrace_set_filter(&tick_ops, names[i], strlen(names[i]), 1);
+		if (!err)
+			name = names[i];
+	}
 	if (!err)
 		err = register_ftrace_function(&tick_ops);
 	if (err) {
 		pr_err_ratelimited("ftrace does not hook %s: error %d%s\n",
-				   PROFIL_TICK_FUNCTION, err,
+				   name ?: names[0], err,
 				   err == -EBUSY ? " (sysctl kernel.ftrace_enabled is 0?)" : "");
 		return -EBUSY;
 	}
-	pr_info_once("ticks come from %s by ftrace, %d Hz\n", PROFIL_TICK_FUNCTION, HZ);
+	pr_info_once("ticks come from %s by ftrace, %d Hz\n", name, HZ);
 	return 0;
 }
 
