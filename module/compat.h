@@ -134,7 +134,8 @@ static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *m
 /*
  * Returns the distance from the instruction that entered the kernel to the saved pc: in a system
  * call, the length of the call instruction; otherwise 0, because an interrupt or a fault saves the
- * pc of the instruction itself.
+ * pc of the instruction itself. Before a signal handler runs, the kernel sets the pc of a call that
+ * it will restart back to the call. arm64 then forgets the call; x86 sets ax to its number.
  */
 static inline unsigned int profil_syscall_length(struct task_struct *task, struct pt_regs *regs)
 {
@@ -142,7 +143,7 @@ static inline unsigned int profil_syscall_length(struct task_struct *task, struc
 	return in_syscall(regs) ? (compat_thumb_mode(regs) ? 2 : 4) : 0;
 #else
 	/* x86-64: syscall, sysenter and int $0x80 are two bytes each */
-	return syscall_get_nr(task, regs) != -1 ? 2 : 0;
+	return syscall_get_nr(task, regs) != -1 && regs->ax != regs->orig_ax ? 2 : 0;
 #endif
 }
 

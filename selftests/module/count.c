@@ -8,6 +8,7 @@
 #include "kselftest_harness.h"
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "loop.h"
 
@@ -1069,6 +1070,104 @@ TEST_F(system, a_call_that_ends_a_function_is_not_charged_to_the_next)
 	EXPECT_EQ(s.hit, page.u16[0]);
 	EXPECT_EQ(0, page.u16[1]);
 	EXPECT_LT(s.ticks / 4, s.hit);
+}
+
+#if defined(__x86_64__)
+#define SAVED_PC(c)	((c)->uc_mcontext.gregs[REG_RIP])
+#define SAVED_SP(c)	((c)->uc_mcontext.gregs[REG_RSP])
+#elif defined(__i386__)
+#define SAVED_PC(c)	((c)->uc_mcontext.gregs[REG_EIP])
+#define SAVED_SP(c)	((c)->uc_mcontext.gregs[REG_ESP])
+#elif defined(__aarch64__)
+#define SAVED_PC(c)	((c)->uc_mcontext.pc)
+#define SAVED_SP(c)	((c)->uc_mcontext.sp)
+#else
+#define SAVED_PC(c)	((c)->uc_mcontext.arm_pc)
+#define SAVED_SP(c)	((c)->uc_mcontext.arm_sp)
+#endif
+
+#define STACK_SIZE	(2UL << 20)	/* a huge page */
+
+static struct {
+	u64 call;
+	char *stacks;	/* two */
+	u64 sp;		/* the first stack pointer */
+	unsigned int signals;
+	bool done;
+	u64 cap;
+	int pipe[2];
+} restarts;
+
+/*
+ * If the read is being restarted, moves its stack to an empty page, so that the kernel takes long to
+ * write the next frame. When the session has enough hits, writes the byte that ends the read.
+ */
+static void restart(int signal, siginfo_t *info, void *context)
+{
+	ucontext_t *c = context;
+	struct profil_stats s;
+	char *stack;
+
+	(void)signal;
+	(void)info;
+	if ((unsigned long)SAVED_PC(c) != restarts.call || restarts.done)
+		return;
+	if (!restarts.signals++)
+		restarts.sp = SAVED_SP(c);
+	if (session_stats(PROFIL_SCOPE_PROCESS, &s) || s.hit >= 40 ||
+	    cpu_ns(CLOCK_THREAD_CPUTIME_ID) > restarts.cap) {
+		restarts.done = true;
+		SAVED_SP(c) = restarts.sp;
+		if (write(restarts.pipe[1], "", 1) != 1)
+			abort();
+		return;
+	}
+	stack = restarts.stacks + restarts.signals % 2 * STACK_SIZE;
+	madvise(stack, STACK_SIZE, MADV_DONTNEED);
+	SAVED_SP(c) = addr(stack + STACK_SIZE);
+}
+
+/* A child interrupts a read of an empty pipe again and again. Each time, the read is restarted. */
+TEST_F(system, ticks_of_a_restarted_call_are_charged_to_the_call_itself)
+{
+	static const struct charged call = CHARGED(charged_read);
+	const struct sigaction action = {
+		.sa_sigaction = restart,
+		.sa_flags = SA_RESTART | SA_SIGINFO,
+	};
+	const u32 n = call.end - call.start;
+	struct profil_range range = range_of(addr(call.start), addr(call.end), page.u16, n, 2);
+	pid_t parent = getpid(), child;
+	struct profil_stats s;
+
+	restarts.stacks = mmap(NULL, 3 * STACK_SIZE, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)restarts.stacks);
+	restarts.stacks += -addr(restarts.stacks) % STACK_SIZE;
+	/* With small pages the test is weaker. */
+	madvise(restarts.stacks, 2 * STACK_SIZE, MADV_HUGEPAGE);
+	restarts.call = addr(call.call);
+	restarts.cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	ASSERT_EQ(0, pipe(restarts.pipe));
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (!kill(parent, SIGUSR1))
+			;
+		_exit(0);
+	}
+	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
+	EXPECT_EQ(1, call.read(restarts.pipe[0], self->pages, 1));
+	ASSERT_EQ(0, kill(child, SIGKILL));
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	ASSERT_EQ(child, waitpid(child, NULL, 0));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LE(40U, s.hit);
+	EXPECT_EQ(s.hit, counters_sum(page.u16, 2, n));
+	EXPECT_EQ(s.hit, page.u16[call.call - call.start]);
 }
 
 TEST_F(system, ticks_of_a_fault_are_charged_to_the_faulting_instruction)
