@@ -21,6 +21,7 @@
 # make demo		profile real programs, with profil and perf side by side
 # make real		the same for more programs, as an ordinary user
 # make check		run all tests
+# make check-matrix	run all tests on the kernels of all Debian suites, for amd64 and arm64
 # make torture		run fuzzing, races and stress for hours, also on debug kernels
 # make soak		record for an hour, and check that nothing grows
 # make bench		count the instructions of a sample
@@ -112,6 +113,9 @@ real:
 check:
 	selftests/check
 
+check-matrix:
+	selftests/matrix
+
 torture:
 	selftests/torture
 
@@ -139,4 +143,4 @@ clean:
 	$(MAKE) -C samples clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all modules modules_install lib pprof tools samples install uninstall dist deb demo real check torture soak lint bench truth conformance clean
+.PHONY: all modules modules_install lib pprof tools samples install uninstall dist deb demo real check check-matrix torture soak lint bench truth conformance clean

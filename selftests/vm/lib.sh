@@ -58,6 +58,15 @@ code_of() {
 	sed '/^[[:space:]]*#/d; /^$/d' "$@"
 }
 
+# kernel_of ARCH FLAVOUR: prints the end of a kernel's version, and of the names of its packages
+kernel_of() {
+	case $2 in
+	generic) echo "$1" ;;
+	16k) echo "$1-16k" ;;
+	*) echo "$2-$1" ;;
+	esac
+}
+
 # cached NAME WHAT COMMAND...: if NAME is not in the cache, calls COMMAND to make it; its last
 # argument is the file or directory to make. WHAT describes this, and is printed with the output of
 # COMMAND if it fails. Do not use it in a condition: there, bash ignores failures inside of a
