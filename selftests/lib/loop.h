@@ -40,13 +40,18 @@ extern const char loops_text[] __attribute__((visibility("hidden")));
 #define LOOP_ENTRY	"nop\n"
 #define LOOP_BODY	"1: subs x0, x0, #1\n b.ne 1b\n ret\n"
 #elif defined(__arm__)
-#define LOOP_ENTRY	".arm\n nop\n"
+#define LOOP_ENTRY	"nop\n"
 #define LOOP_BODY	"1: subs r0, r0, #1\n bne 1b\n bx lr\n"
 #else
 #error "No loops for this architecture"
 #endif
 
 asm(".pushsection .text\n"
+#ifdef __arm__
+    /* Calls from Thumb code change to ARM code only if the symbol is that of a function. */
+	".arm\n"
+	".type loops_text, %function\n"
+#endif
 	".balign 32\n"
 	"loops_text:\n"
 	".rept 8\n"
