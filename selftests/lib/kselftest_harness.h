@@ -2,8 +2,8 @@
 /*
  * The kernel's harness, with these differences.
  *
- * Its time limits end a test that hangs. They are longer on debug kernels (vm/debug-kernel), where
- * everything takes longer.
+ * Its time limits end a test that hangs. They are longer on debug kernels (vm/debug-kernel) and on
+ * ARM, which QEMU emulates (vm/run --arch): everything takes longer there.
  *
  * A program's arguments select the tests to run. They are patterns as in glob(7) for TEST,
  * FIXTURE.TEST or FIXTURE.VARIANT.TEST. With --list, the program prints the names of its tests.
@@ -29,9 +29,18 @@ static inline bool kernel_checks_itself(void)
 	return !uname(&uts) && (strstr(uts.release, "-debug") || strstr(uts.release, "-kcsan"));
 }
 
+static inline bool machine_is_slow(void)
+{
+#if defined(__aarch64__) || defined(__arm__)
+	return true;
+#else
+	return kernel_checks_itself();
+#endif
+}
+
 static inline unsigned int patient_alarm(unsigned int seconds)
 {
-	return alarm(kernel_checks_itself() ? 10 * seconds : seconds);
+	return alarm(machine_is_slow() ? 10 * seconds : seconds);
 }
 
 #define alarm patient_alarm
