@@ -16,6 +16,11 @@
 #include <linux/version.h>
 #include <asm/ptrace.h>
 #include <asm/syscall.h>
+#ifdef CONFIG_ARM64
+#include <asm/esr.h>
+#include <asm/irq_regs.h>
+#include <asm/sysreg.h>
+#endif
 
 /* 6.4 adds a flag for all user workers: those of io_uring, and others such as those of vhost. */
 #ifndef PF_USER_WORKER
@@ -132,15 +137,24 @@ static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *m
 #endif
 
 /*
- * Returns the distance from the instruction that entered the kernel to the saved pc: in a system
- * call, the length of the call instruction; otherwise 0, because an interrupt or a fault saves the
- * pc of the instruction itself. Before a signal handler runs, the kernel sets the pc of a call that
- * it will restart back to the call. arm64 then forgets the call; x86 sets ax to its number.
+ * Returns the distance from the instruction with which @task, which is current, entered the kernel
+ * to the saved pc: in a system call, the length of the call instruction; otherwise 0, because an
+ * interrupt or a fault saves the pc of the instruction itself. Before a signal handler runs, the
+ * kernel sets the pc of a call that it will restart back to the call. arm64 then forgets the call;
+ * x86 sets ax to its number.
+ *
+ * arm64 enables interrupts before it sets syscallno, so a tick that came while they were off finds
+ * no call. Then the last exception of this CPU, apart from interrupts, was a call, and the stack of
+ * @task is almost empty. Later in the kernel, the last exception may be a call of another task.
  */
 static inline unsigned int profil_syscall_length(struct task_struct *task, struct pt_regs *regs)
 {
 #ifdef CONFIG_ARM64
-	return in_syscall(regs) ? (compat_thumb_mode(regs) ? 2 : 4) : 0;
+	unsigned long class = ESR_ELx_EC(read_sysreg(esr_el1));
+	bool enters = (class == ESR_ELx_EC_SVC64 || class == ESR_ELx_EC_SVC32) &&
+		      (unsigned long)regs - get_irq_regs()->sp <= 128;
+
+	return in_syscall(regs) || enters ? (compat_thumb_mode(regs) ? 2 : 4) : 0;
 #else
 	/* x86-64: syscall, sysenter and int $0x80 are two bytes each */
 	return syscall_get_nr(task, regs) != -1 && regs->ax != regs->orig_ax ? 2 : 0;

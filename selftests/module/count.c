@@ -1011,8 +1011,11 @@ static void expect_charge(struct __test_metadata *_metadata, const struct charge
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_LT(s.ticks / 4, s.hit);
 	EXPECT_EQ(s.hit, counters_sum(page.u16, 2, n));
-	/* With a debug kernel 1 of 34 ticks was once elsewhere; the reason is not known. */
-	EXPECT_LE(kernel_checks_itself() ? s.hit - s.hit / 8 : s.hit, at_call);
+	/*
+	 * On slow machines 1 of 34 ticks was elsewhere. On arm64 it was at the next instruction, as
+	 * below; with a debug kernel the reason is not known.
+	 */
+	EXPECT_LE(machine_is_slow() ? s.hit - s.hit / 8 : s.hit, at_call);
 	for (i = 0; i < n && at_call < s.hit; i++)
 		if (page.u16[i])
 			TH_LOG("%u of %llu ticks %d bytes from the call", page.u16[i],
@@ -1052,6 +1055,49 @@ TEST_F(system, ticks_of_a_thumb_call_are_charged_to_the_call_itself)
 
 	call.read = (long (*)(int, void *, size_t))(thumb_read + 1);
 	expect_charge(_metadata, &call, self->zero, self->pages);
+}
+#endif
+
+/*
+ * The interrupt of a tick often waits while the kernel is entered. Some ticks are charged to the
+ * next instruction, since they come while the kernel handles another interrupt of it.
+ */
+static void expect_charge_of_short_calls(struct __test_metadata *_metadata,
+					 const struct charged *c, int fd)
+{
+	const u32 n = c->end - c->start;
+	struct profil_range range = range_of(addr(c->start), addr(c->end), page.u16, n, 2);
+	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	struct profil_stats s;
+
+	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
+	do {
+		for (unsigned int i = 0; i < 1024; i++)
+			ASSERT_EQ(0, c->read(fd, NULL, 0));
+		ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
+		ASSERT_GT(cap, cpu_ns(CLOCK_THREAD_CPUTIME_ID));
+	} while (s.hit < 40);
+	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.hit, counters_sum(page.u16, 2, n));
+	EXPECT_LE(s.hit - s.hit / 8, page.u16[c->call - c->start]);
+}
+
+TEST_F(system, ticks_of_short_calls_are_charged_to_the_call_itself)
+{
+	static const struct charged call = CHARGED(charged_read);
+
+	expect_charge_of_short_calls(_metadata, &call, self->zero);
+}
+
+#ifdef __arm__
+TEST_F(system, ticks_of_short_thumb_calls_are_charged_to_the_call_itself)
+{
+	struct charged call = CHARGED(thumb_read);
+
+	call.read = (long (*)(int, void *, size_t))(thumb_read + 1);
+	expect_charge_of_short_calls(_metadata, &call, self->zero);
 }
 #endif
 
