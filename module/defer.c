@@ -71,14 +71,13 @@ void profil_replay(struct profil_session *s)
 	lockdep_assert_held(&s->home->lock);
 	while (s->tail != (unsigned int)atomic_read(&s->head)) {
 		u64 *slot = &s->deferred[s->tail % PROFIL_MAX_DEFERRED], tick;
-		unsigned long flags;
 
 		/* Pairs with the release in profil_defer_tick(). Unwritten slots are zero. */
 		while (!(tick = smp_load_acquire(slot)))
 			cpu_relax();
-		local_irq_save(flags);
+		local_irq_disable();
 		profil_tally(s, tick >> 1 & 1, replay_one(s, tick));
-		local_irq_restore(flags);
+		local_irq_enable();
 
 		*slot = 0;
 		/* Pairs with the acquire in profil_defer_tick(). */

@@ -33,9 +33,9 @@ static void stats_sum(const struct profil_session *s, struct profil_sums *sums)
 /* Fills in @stats, which are zero. @restart: also resets the statistics, under home->lock. */
 void profil_stats_read(struct profil_session *s, struct profil_stats *stats, bool restart)
 {
+	u32 period = s->period ? s->period : TICK_NSEC;
 	u64 n[PROFIL_NR_OUTCOMES], runtime = 0;
 	struct profil_sums sums;
-	u32 period;
 	int i;
 
 	lockdep_assert(!restart || lockdep_is_held(&s->home->lock));
@@ -67,7 +67,6 @@ void profil_stats_read(struct profil_session *s, struct profil_stats *stats, boo
 	if (s->on)
 		runtime = profil_targets_runtime(s, NULL, restart);
 	runtime += restart ? atomic64_xchg(&s->runtime, 0) : atomic64_read(&s->runtime);
-	period = s->period ? s->period : TICK_NSEC;
 	stats->expected = s->machine ? stats->ticks + stats->unselected + stats->missed :
 			  div_u64(runtime + period / 2, period);
 	stats->locked = (u64)s->charged << PAGE_SHIFT;

@@ -1149,8 +1149,8 @@ static struct {
 } restarts;
 
 /*
- * If the read is being restarted, moves its stack to an empty page, so that the kernel takes long to
- * write the next frame. When the session has enough hits, writes the byte that ends the read.
+ * If the read is being restarted, moves its stack to an empty page, so that the kernel takes long
+ * to write the next frame. When the session has enough hits, writes the byte that ends the read.
  */
 static void restart(int signal, siginfo_t *info, void *context)
 {
