@@ -14,8 +14,9 @@
  *	((d & mask) * scale + bias) >> shift
  *
  * where mask clears the part of d below a granule, bias is round * 65536 * granule, and the shift
- * divides by 65536 * step * granule. Documentation/design.rst has the proof. If the shift is
- * smaller by log2 of the counter's width, the result is in bytes, and is rounded down to the width.
+ * divides by 65536 * step * granule. If the shift is smaller by log2 of the counter's width, the
+ * result is in bytes, and is rounded down to the width. The proof is in
+ * Documentation/design.rst.
  */
 #ifndef _PROFIL_BINS_H
 #define _PROFIL_BINS_H

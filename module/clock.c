@@ -250,7 +250,7 @@ int profil_clock_init(void)
 	profil_nohz_full = tick_nohz_full_enabled();
 	prandom_seed_full_state(&random_states);
 	for_each_possible_cpu(cpu)
-		profil_hrtimer_setup(&per_cpu_ptr(&clocks, cpu)->timer, clock_fire,
-				     CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+		hrtimer_setup(&per_cpu_ptr(&clocks, cpu)->timer, clock_fire, CLOCK_MONOTONIC,
+			      HRTIMER_MODE_REL_PINNED_HARD);
 	return 0;
 }

@@ -22,74 +22,68 @@
 #include <asm/sysreg.h>
 #endif
 
-/* 6.4 adds a flag for all user workers: those of io_uring, and others such as those of vhost. */
 #ifndef PF_USER_WORKER
+/* 6.4 adds a flag for all user workers: those of io_uring, and others such as those of vhost. */
 #define PF_USER_WORKER 0
 #endif
 
 /* 6.10 renames scheduler_tick(). The hook takes the first of these names that the kernel has. */
 #define PROFIL_TICK_FUNCTIONS "sched_tick", "scheduler_tick"
 
-/* 6.5 removes the parameter vmas of pin_user_pages*(). */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
-#define profil_pin_remote(mm, start, nr, flags, pages) \
-	pin_user_pages_remote(mm, start, nr, flags, pages, NULL, NULL)
-#else
-#define profil_pin_remote(mm, start, nr, flags, pages) \
-	pin_user_pages_remote(mm, start, nr, flags, pages, NULL)
+/* 6.5 removes the parameter vmas of pin_user_pages*(). */
+#define pin_user_pages_remote(mm, start, nr, flags, pages, locked) \
+	pin_user_pages_remote(mm, start, nr, flags, pages, NULL, locked)
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 /*
  * From 6.6 on, pin_user_pages*() respects FOLL_NOFAULT in hugetlb, too, and accepts pages with the
  * PROT_NONE of a NUMA hint. Before 6.6, it accepts such pages with FOLL_FORCE, which has no other
  * effect on a writable mapping. For hugetlb, get_user_pages_fast_only(), which never faults, counts
  * the pages that are present.
  */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
-#define PROFIL_FOLL_NUMA FOLL_FORCE
-static inline long profil_pin_hugetlb(struct mm_struct *mm, unsigned long start, unsigned long nr,
-				      unsigned int flags, struct page **pages)
+#include <linux/hugetlb.h>
+static inline long profil_pin(struct vm_area_struct *vma, unsigned long start, unsigned long nr,
+			      unsigned int flags, struct page **pages)
 {
-	long found = get_user_pages_fast_only(start, nr, FOLL_WRITE, pages);
+	long found;
 
-	if (found <= 0)
-		return 0;
-	release_pages(pages, found);
-	return profil_pin_remote(mm, start, found, flags, pages);
+	if (is_vm_hugetlb_page(vma)) {
+		found = get_user_pages_fast_only(start, nr, FOLL_WRITE, pages);
+		if (found <= 0)
+			return 0;
+		release_pages(pages, found);
+		nr = found;
+	}
+	return pin_user_pages_remote(vma->vm_mm, start, nr, flags | FOLL_FORCE, pages, NULL);
 }
 #else
-#define PROFIL_FOLL_NUMA 0
-#define profil_pin_hugetlb profil_pin_remote
+#define profil_pin(vma, start, nr, flags, pages) \
+	pin_user_pages_remote((vma)->vm_mm, start, nr, flags, pages, NULL)
 #endif
 
+#ifndef VM_SHADOW_STACK
 /* 6.6 adds shadow stacks: they have VM_WRITE, but ordinary stores cannot write to them. */
-#ifdef VM_SHADOW_STACK
-#define PROFIL_VM_SHADOW_STACK VM_SHADOW_STACK
-#else
-#define PROFIL_VM_SHADOW_STACK VM_NONE
+#define VM_SHADOW_STACK VM_NONE
 #endif
 
-/* 6.8 adds functions for the path and inode that user space sees, for a file of an overlay. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
-#define profil_user_path(file) (&(file)->f_path)
-#define profil_user_inode(file) file_inode(file)
-#else
-#define profil_user_path(file) file_user_path(file)
-#define profil_user_inode(file) file_user_inode(file)
+/* 6.8 adds functions for the path and inode that user space sees, for a file of an overlay. */
+#define file_user_path(file) (&(file)->f_path)
+#define file_user_inode(file) file_inode(file)
 #endif
 
+#ifndef S_ANON_INODE
 /*
  * Newer kernels have a flag for the inodes of io_uring, dma-buf and perf events. Some versions give
  * these inodes the mode of a regular file.
  */
-#ifdef S_ANON_INODE
-#define PROFIL_S_ANON_INODE S_ANON_INODE
-#else
-#define PROFIL_S_ANON_INODE 0
+#define S_ANON_INODE 0
 #endif
 
-/* 6.13 adds a replacement for hrtimer_init() that also sets the function of the timer. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+/* 6.13 adds a replacement for hrtimer_init() that also sets the function of the timer. */
 static inline void profil_hrtimer_setup(struct hrtimer *timer,
 					enum hrtimer_restart (*fires)(struct hrtimer *timer),
 					clockid_t clock, enum hrtimer_mode mode)
@@ -97,12 +91,11 @@ static inline void profil_hrtimer_setup(struct hrtimer *timer,
 	hrtimer_init(timer, clock, mode);
 	timer->function = fires;
 }
-#else
-#define profil_hrtimer_setup hrtimer_setup
+#define hrtimer_setup profil_hrtimer_setup
 #endif
 
-/* Between 6.12 and 7.2, the user namespace and dumpability move from the mm to the task. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
+/* Between 6.12 and 7.2, the user namespace and dumpability move from the mm to the task. */
 static inline struct user_namespace *profil_user_ns(struct task_struct *task, struct mm_struct *mm)
 {
 	return get_user_ns(mm->user_ns);

@@ -91,7 +91,7 @@ struct profil_home *profil_home_get(struct profil_space *space)
 
 	if (home)
 		return home;
-	home = kzalloc(sizeof(*home), GFP_KERNEL_ACCOUNT);
+	home = profil_zalloc(sizeof(*home), GFP_KERNEL_ACCOUNT);
 	if (!home)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&home->lock);

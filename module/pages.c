@@ -27,7 +27,7 @@
 #include "compat.h"
 #include "profil.h"
 
-#define PIN_FLAGS	(FOLL_WRITE | FOLL_LONGTERM | PROFIL_FOLL_NUMA)
+#define PIN_FLAGS	(FOLL_WRITE | FOLL_LONGTERM | FOLL_NOFAULT)
 #define PIN_BATCH	64UL
 #define PIN_TRIES	1000	/* attempts, since threads may keep changing the mapping */
 
@@ -195,7 +195,7 @@ static struct extent *extents_of_table(const struct profil_table *table, u32 *nr
 static bool vma_is_pinnable(struct vm_area_struct *vma, bool inherited)
 {
 	if (!(vma->vm_flags & VM_WRITE) ||
-	    vma->vm_flags & (VM_IO | VM_PFNMAP | PROFIL_VM_SHADOW_STACK))
+	    vma->vm_flags & (VM_IO | VM_PFNMAP | VM_SHADOW_STACK))
 		return false;
 	if (inherited && (vma->vm_flags & VM_WIPEONFORK || is_vm_hugetlb_page(vma)))
 		return false;
@@ -249,9 +249,7 @@ static long histogram_pin_present(struct mm_struct *mm, unsigned long start, uns
 	vma = vma_lookup(mm, start);
 	if (vma && vma_is_pinnable(vma, inherited)) {
 		n = min(n, (vma->vm_end - start) >> PAGE_SHIFT);
-		pinned = is_vm_hugetlb_page(vma) ?
-			 profil_pin_hugetlb(mm, start, n, PIN_FLAGS | FOLL_NOFAULT, pages) :
-			 profil_pin_remote(mm, start, n, PIN_FLAGS | FOLL_NOFAULT, pages);
+		pinned = profil_pin(vma, start, n, PIN_FLAGS, pages);
 		if (!pinned || pinned == -EFAULT || pinned == -EBUSY)
 			pinned = inherited && vma_waits_for_user(vma) ? -EFAULT : -EAGAIN;
 	}

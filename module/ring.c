@@ -159,7 +159,7 @@ void profil_ring_free(struct profil_ring *ring)
  */
 static void ring_look_up_file(struct ring_slot *slot, struct file *file)
 {
-	const struct inode *inode = profil_user_inode(file);
+	const struct inode *inode = file_user_inode(file);
 	struct profil_record *r = &slot->record;
 
 	r->flags |= PROFIL_RECORD_FILE;
@@ -167,7 +167,7 @@ static void ring_look_up_file(struct ring_slot *slot, struct file *file)
 	r->minor = MINOR(inode->i_sb->s_dev);
 	r->ino = inode->i_ino;
 	r->generation = inode->i_generation;
-	if (S_ISREG(inode->i_mode) && !(inode->i_flags & PROFIL_S_ANON_INODE))
+	if (S_ISREG(inode->i_mode) && !(inode->i_flags & S_ANON_INODE))
 		slot->file = get_file(file);
 	else
 		snprintf(slot->name, sizeof(slot->name), "%pD", file);
@@ -328,7 +328,7 @@ static size_t ring_copy_path(struct profil_record *r, const struct ring_slot *sl
 	const char *path = slot->name;
 
 	if (slot->file)
-		path = d_path(profil_user_path(slot->file), to, PATH_MAX);
+		path = d_path(file_user_path(slot->file), to, PATH_MAX);
 	if (IS_ERR(path))
 		path = slot->name;
 	length = strlen(path) + 1;
