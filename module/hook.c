@@ -78,11 +78,17 @@ struct profil_trigger profil_tick = {
 	.remove = tick_remove,
 };
 
-/* Installs the hook once, so that the module does not load where profiling would fail. */
+/*
+ * Installs the hook once, so that the module does not load where profiling would fail. At boot it
+ * does not: a kernel with the driver may have no user of it, and has the device in any case.
+ */
 int profil_tick_init(void)
 {
-	int err = profil_trigger_get(&profil_tick);
+	int err;
 
+	if (IS_BUILTIN(CONFIG_PROFIL))
+		return 0;
+	err = profil_trigger_get(&profil_tick);
 	if (!err)
 		profil_trigger_put(&profil_tick);
 	return err;
