@@ -284,18 +284,32 @@ static inline bool probe_profile(const char *name, u64 *hits, u64 *misses)
 
 #define LINGER_S	"/sys/module/profil/parameters/linger_s"
 
-/*
- * Returns the number of references: open descriptors, and sessions until they have released their
- * last page.
- */
-static inline long long module_users(void)
-{
-	return file_number("/sys/module/profil/refcnt", "");
-}
-
 static inline bool module_is_loaded(void)
 {
 	return !access("/sys/module/profil", F_OK);
+}
+
+/* Returns true if the driver is a part of the kernel (CONFIG_PROFIL=y). */
+static inline bool module_is_built_in(void)
+{
+	return module_is_loaded() && access("/sys/module/profil/initstate", F_OK);
+}
+
+/*
+ * Returns the number of references: open descriptors, and sessions until they have released their
+ * last page. Always 0 if the driver is built in, because then nothing counts them.
+ */
+static inline long long module_users(void)
+{
+	return module_is_built_in() ? 0 : file_number("/sys/module/profil/refcnt", "");
+}
+
+/* Returns the reason why a test cannot unload the module; NULL if it can. */
+static inline const char *module_stays(void)
+{
+	if (geteuid())
+		return "only root can unload the module";
+	return module_is_built_in() ? "the driver is built in" : NULL;
 }
 
 /* Returns 0, or a negative errno: -EWOULDBLOCK while the module is in use. */
@@ -306,17 +320,24 @@ static inline int module_unload(void)
 
 /*
  * Loads the module with @params: 0, or a negative errno. PROFIL_KO names the file; the default is
- * the place where depmod looks first.
+ * the place where depmod looks first, or that of a driver in the kernel's tree.
  */
 static inline int module_load(const char *params)
 {
+	static const char *const places[] = { "updates", "kernel/drivers/misc/profil" };
+	const char *ko = getenv("PROFIL_KO");
 	char path[PATH_MAX];
 	struct utsname uts;
 	int fd, err = 0;
 
 	uname(&uts);
-	snprintf(path, sizeof(path), "/lib/modules/%s/updates/profil.ko", uts.release);
-	fd = open(getenv("PROFIL_KO") ?: path, O_RDONLY | O_CLOEXEC);
+	for (unsigned int i = 0; !ko && i < 2; i++) {
+		snprintf(path, sizeof(path), "/lib/modules/%s/%s/profil.ko", uts.release,
+			 places[i]);
+		if (i || !access(path, F_OK))
+			ko = path;
+	}
+	fd = open(ko, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	if (syscall(SYS_finit_module, fd, params, 0) < 0)

@@ -19,15 +19,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
-static inline bool kernel_checks_itself(void)
-{
-	struct utsname uts;
-
-	return !uname(&uts) && (strstr(uts.release, "-debug") || strstr(uts.release, "-kcsan"));
-}
+#include "debug.h"
 
 static inline bool machine_is_slow(void)
 {

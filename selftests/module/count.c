@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include "debug.h"
 #include "loop.h"
 
 #define NR_COUNTERS	8

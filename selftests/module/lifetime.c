@@ -857,7 +857,7 @@ FIXTURE(unload) {
 
 FIXTURE_SETUP(unload)
 {
-	if (geteuid())
+	if (module_stays())
 		return;
 	ASSERT_TRUE(module_is_loaded());
 	self->step = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -867,7 +867,7 @@ FIXTURE_SETUP(unload)
 
 FIXTURE_TEARDOWN(unload)
 {
-	if (geteuid())
+	if (module_stays())
 		return;
 	if (self->child > 0) {
 		kill(self->child, SIGKILL);
@@ -920,8 +920,8 @@ static int stop_between(atomic_int *step)
 
 TEST_F(unload, is_refused_while_a_session_is_on_and_succeeds_when_it_is_stopped)
 {
-	if (geteuid())
-		SKIP(return, "only root can unload the module");
+	if (module_stays())
+		SKIP(return, "%s", module_stays());
 	self->child = fork();
 	if (!self->child)
 		_exit(stop_between(self->step));
@@ -982,8 +982,8 @@ static int leave_ended(atomic_int *step)
 
 TEST_F(unload, succeeds_while_an_ended_session_has_not_been_stopped)
 {
-	if (geteuid())
-		SKIP(return, "only root can unload the module");
+	if (module_stays())
+		SKIP(return, "%s", module_stays());
 	self->child = fork();
 	if (!self->child)
 		_exit(leave_ended(self->step));
@@ -1010,8 +1010,8 @@ static int tick_for_ever(atomic_int *step)
 
 TEST_F(unload, succeeds_after_a_sampled_process_was_killed)
 {
-	if (geteuid())
-		SKIP(return, "only root can unload the module");
+	if (module_stays())
+		SKIP(return, "%s", module_stays());
 	self->child = fork();
 	if (!self->child)
 		_exit(tick_for_ever(self->step));
@@ -1051,8 +1051,8 @@ static int stop_before_child(atomic_int *step)
 
 TEST_F(unload, is_refused_while_the_child_of_a_fork_has_a_session)
 {
-	if (geteuid())
-		SKIP(return, "only root can unload the module");
+	if (module_stays())
+		SKIP(return, "%s", module_stays());
 	self->child = fork();
 	if (!self->child)
 		_exit(stop_before_child(self->step));
@@ -1106,8 +1106,8 @@ TEST_F(unload, is_refused_while_sessions_pass_from_parent_to_child)
 	struct chain *chain = (struct chain *)self->step;
 	int err = -EWOULDBLOCK;
 
-	if (geteuid())
-		SKIP(return, "only root can unload the module");
+	if (module_stays())
+		SKIP(return, "%s", module_stays());
 	self->child = fork();
 	if (!self->child)
 		_exit(leave_to_children(chain));
@@ -1153,8 +1153,8 @@ TEST_F_TIMEOUT(unload, and_load_succeed_while_another_process_forks, 150)
 {
 	cpu_set_t cpus;
 
-	if (geteuid())
-		SKIP(return, "only root can unload the module");
+	if (module_stays())
+		SKIP(return, "%s", module_stays());
 	CPU_ZERO(&cpus);
 	CPU_SET(sched_getcpu(), &cpus);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
