@@ -11,6 +11,8 @@
 # make modules_install	the module, into the modules of the kernel of KDIR (DESTDIR)
 # make uninstall	remove what these two installed, for all kernels (the same variables)
 # make dist OUT=DIR	the source of the last commit: DIR/profil-VERSION.tar.gz
+# make series KERNEL=DIR OUT=DIR
+#			patches that add the driver to the Linux source in KERNEL, which does not change
 # make deb OUT=DIR	Debian packages of the last commit, on Debian 12 or later
 # make clean		remove what was built
 #
@@ -93,6 +95,10 @@ dist:
 	$(GIT) -c tar.umask=0022 -c tar.tar.gz.command='gzip -cn9' archive \
 		--prefix=profil-$(VERSION)/ -o "$(OUT)/profil-$(VERSION).tar.gz" HEAD
 
+series:
+	upstream/series "$(or $(KERNEL),$(error make $@ needs KERNEL=DIR))" \
+		"$(or $(OUT),$(error make $@ needs OUT=DIR))"
+
 # The variables of this make are not for the build of the packages.
 deb:
 	mkdir -p "$(or $(OUT),$(error make $@ needs OUT=DIR))"
@@ -143,4 +149,4 @@ clean:
 	$(MAKE) -C samples clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all modules modules_install lib pprof tools samples install uninstall dist deb demo real check check-matrix torture soak lint bench truth conformance clean
+.PHONY: all modules modules_install lib pprof tools samples install uninstall dist series deb demo real check check-matrix torture soak lint bench truth conformance clean
