@@ -91,6 +91,7 @@ static inline void profil_hrtimer_setup(struct hrtimer *timer,
 	hrtimer_init(timer, clock, mode);
 	timer->function = fires;
 }
+
 #define hrtimer_setup profil_hrtimer_setup
 #endif
 
