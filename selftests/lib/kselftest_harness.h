@@ -21,16 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "debug.h"
-
-static inline bool machine_is_slow(void)
-{
-#if defined(__aarch64__) || defined(__arm__)
-	return true;
-#else
-	return kernel_checks_itself();
-#endif
-}
+#include "slow.h"
 
 static inline unsigned int patient_alarm(unsigned int seconds)
 {

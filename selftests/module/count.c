@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "debug.h"
 #include "loop.h"
+#include "slow.h"
 
 #define NR_COUNTERS	8
 #define OUTSIDE		UINT64_MAX
