@@ -48,7 +48,7 @@ extern const char loops_text[] __attribute__((visibility("hidden")));
 
 asm(".pushsection .text\n"
 #ifdef __arm__
-    /* Calls from Thumb code change to ARM code only if the symbol is that of a function. */
+	/* Calls from Thumb code change to ARM code only if the symbol is that of a function. */
 	".arm\n"
 	".type loops_text, %function\n"
 #endif
