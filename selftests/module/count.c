@@ -1151,7 +1151,8 @@ static struct {
 
 /*
  * If the read is being restarted, moves its stack to an empty page, so that the kernel takes long
- * to write the next frame. When the session has enough hits, writes the byte that ends the read.
+ * to write the next frame. When the session has enough hits, writes the byte that ends the read and
+ * blocks the signal: its frame would be charged to the instruction after the read.
  */
 static void restart(int signal, siginfo_t *info, void *context)
 {
@@ -1168,6 +1169,7 @@ static void restart(int signal, siginfo_t *info, void *context)
 	if (session_stats(PROFIL_SCOPE_PROCESS, &s) || s.hit >= 40 ||
 	    cpu_ns(CLOCK_THREAD_CPUTIME_ID) > restarts.cap) {
 		restarts.done = true;
+		sigaddset(&c->uc_sigmask, SIGUSR1);
 		SAVED_SP(c) = restarts.sp;
 		if (write(restarts.pipe[1], "", 1) != 1)
 			abort();
