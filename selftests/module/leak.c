@@ -101,7 +101,7 @@ FIXTURE_SETUP(leak)
 	EXPECT_TRUE(await(!usage().areas));
 	self->before = usage();
 	self->acquired = pins_acquired();
-	ASSERT_LT(0, self->before.users);
+	ASSERT_TRUE(module_is_built_in() || self->before.users > 0);
 }
 
 FIXTURE_TEARDOWN(leak)
@@ -127,7 +127,7 @@ TEST_F(leak, the_figures_show_the_resources_of_a_session)
 	ASSERT_EQ(0, session_start(PROCESS, 0, &self->range, 1));
 	now = usage();
 	EXPECT_EQ(self->before.locked + PAGES * PAGE, now.locked);
-	EXPECT_LT(self->before.users, now.users);
+	EXPECT_TRUE(module_is_built_in() || now.users > self->before.users);
 	if (pins_known()) {
 		EXPECT_LE(self->before.pins + (long long)PAGES, now.pins);
 	} else {

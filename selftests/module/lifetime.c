@@ -112,7 +112,7 @@ FIXTURE_SETUP(lifetime)
 	}
 	self->users = module_users();
 	self->locked = locked_bytes();
-	ASSERT_LT(0, self->users);
+	ASSERT_TRUE(module_is_built_in() || self->users > 0);
 }
 
 /* Nothing of the sessions of a test may remain. */
