@@ -1047,6 +1047,36 @@ TEST_F(forked, childs_session_is_set_up_while_a_thread_is_in_a_system_call)
 	expect_child(_metadata, child_with_a_thread_in_a_call);
 }
 
+/*
+ * The range contains no code but the call, so the first tick that is deferred is one of the call.
+ * The child is set up when the call returns.
+ */
+TEST_F(forked, childs_ticks_in_a_long_call_are_deferred_until_256_are)
+{
+	struct profil_range range = range_of(addr(syscall), addr(syscall) + 64, buffer,
+					     SIZE / width, width);
+	void *memory = map(MUCH, MAP_PRIVATE);
+	struct profil_stats s;
+	pid_t child;
+
+	range.scale = 0;
+	ASSERT_NE(NULL, memory);
+	ASSERT_EQ(0, madvise(memory, MUCH, MADV_NOHUGEPAGE));
+	ASSERT_EQ(0, clock_start(PROCESS, 0, 50000, &range, 1));
+	child = fork();
+	if (!child) {
+		MUST(!syscall(SYS_madvise, memory, MUCH, MADV_POPULATE_WRITE));
+		MUST(!session_stop(PROCESS, &s));
+		MUST(accounted(&s) && s.end == PROFIL_END_NONE);
+		MUST(s.hit >= 256 && s.hit == count(0));
+		MUST(s.dropped > 0 && s.dropped == s.dropped_overrun);
+		_exit(0);
+	}
+	ASSERT_LT(0, child);
+	EXPECT_EQ(0, status_of(child));
+	expect_stop(_metadata, 0);
+}
+
 /* The tick interrupts the very thread that would have to provide the missing page. */
 static void child_that_serves_its_pages(void)
 {
