@@ -225,6 +225,24 @@ TEST_F(pcs, of_a_child_are_written_behind_those_that_it_inherited)
 	EXPECT_EQ(0, count_in_loop(self->entries, ENTRIES, 7));
 }
 
+TEST_F(pcs, of_a_child_that_inherits_a_full_array_are_saturated)
+{
+	struct profil_stats s;
+	pid_t child;
+
+	ASSERT_EQ(0, start(self->entries, 7, 0, 0));
+	ASSERT_TRUE(loop_burn(SCOPE, 2, 20));
+	child = fork();
+	if (!child) {
+		MUST(loop_burn(SCOPE, 7, 20));
+		MUST(!session_stop(SCOPE, &s));
+		MUST(accounted(&s) && s.saturated == s.ticks);
+		MUST(!count_in_loop(self->entries, ENTRIES, 7));
+		_exit(0);
+	}
+	EXPECT_EQ(0, status_of(child));
+}
+
 TEST_F(pcs, of_a_session_of_one_thread_are_written)
 {
 	struct profil_range range = range_pcs(self->entries, ENTRIES);
