@@ -674,6 +674,52 @@ TEST_F(records, name_the_right_one_of_two_files_mapped_at_the_same_address)
 	unlink(first);
 }
 
+TEST_F(records, have_an_empty_path_for_one_longer_than_PATH_MAX)
+{
+	char top[] = "/tmp/profil-long.XXXXXX", name[NAME_MAX + 1] = "";
+	const unsigned int depth = PATH_MAX / NAME_MAX + 1;
+	unsigned int i, in_file = 0;
+	void *text;
+	int code;
+
+	if (preempt_rt())
+		SKIP(return, LATE);
+	memset(name, 'd', NAME_MAX);
+	code = code_file("deep");
+	ASSERT_LE(0, code);
+	ASSERT_NE(NULL, mkdtemp(top));
+	ASSERT_EQ(0, chdir(top));
+	for (i = 0; i < depth; i++) {
+		ASSERT_EQ(0, mkdir(name, 0700));
+		ASSERT_EQ(0, chdir(name));
+	}
+	ASSERT_EQ(0, rename(file, "code"));
+	text = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, 4096);
+	ASSERT_NE(MAP_FAILED, text);
+	close(code);
+
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	EXPECT_TRUE(run_until(text, 5, 20));
+	EXPECT_EQ(0, read_all());
+	for (i = 0; i < nr; i++) {
+		if (!in_loop(records[i], addr(text), 5))
+			continue;
+		in_file++;
+		EXPECT_NE(0U, records[i]->flags & PROFIL_RECORD_FILE);
+		EXPECT_EQ(addr(text), records[i]->start);
+		EXPECT_NE(0U, records[i]->ino);
+		EXPECT_EQ(0, strcmp("", path_of(records[i])));
+	}
+	EXPECT_LE(10U, in_file);
+
+	EXPECT_EQ(0, unlink("code"));
+	for (i = 0; i < depth; i++) {
+		EXPECT_EQ(0, chdir(".."));
+		EXPECT_EQ(0, rmdir(name));
+	}
+	EXPECT_EQ(0, rmdir(top));
+}
+
 TEST_F(records, have_no_file_for_anonymous_memory)
 {
 	unsigned int i, in_memory = 0;

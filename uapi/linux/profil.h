@@ -793,7 +793,8 @@ struct profil_snapshot {
  *	count as missed just before it.
  * @path: The path of a regular file, as seen by the reader; for another file, at most 15 bytes of
  *	its name, without the path ("zero" for /dev/zero, "[io_uring]"); a name such as "[vdso]";
- *	or empty. It is NUL-terminated and can be longer than 8 bytes: @size includes it.
+ *	or empty, as for a path longer than PATH_MAX. It is NUL-terminated and can be longer than 8
+ *	bytes: @size includes it.
  *
  * A session with records makes one for each tick that is *outside*. The record describes the
  * mapping of the pc at the time of the tick, even if the process has called exec or has exited
