@@ -24,6 +24,7 @@
 # make real		the same for more programs, as an ordinary user
 # make check		run all tests
 # make check-matrix	run all tests on the kernels of all Debian suites, for amd64 and arm64
+# make coverage		run the self-tests, and print the lines that no test reaches
 # make torture		run fuzzing, races and stress for hours, also on debug kernels
 # make soak		record for an hour, and check that nothing grows
 # make bench		count the instructions of a sample
@@ -122,6 +123,9 @@ check:
 check-matrix:
 	selftests/matrix
 
+coverage:
+	selftests/coverage
+
 torture:
 	selftests/torture
 
@@ -149,4 +153,4 @@ clean:
 	$(MAKE) -C samples clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all modules modules_install lib pprof tools samples install uninstall dist series deb demo real check check-matrix torture soak lint bench truth conformance clean
+.PHONY: all modules modules_install lib pprof tools samples install uninstall dist series deb demo real check check-matrix coverage torture soak lint bench truth conformance clean
