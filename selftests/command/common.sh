@@ -85,7 +85,8 @@ main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c"
 libs=(-ldw -lelf -liberty -lz -l:libprotobuf-c.a -lm)
 
 # Builds the command and generate.c. Does not use make, because its variables O and CFLAGS would
-# also change the build of the library.
+# also change the build of the library. selftests/coverage sets COVERAGE, the directory in which the
+# command counts for gcov the lines that it reaches.
 build_command() {
 	cat >"$tmp/others.c" <<-'END'
 		#include "commands/command.h"
@@ -94,7 +95,8 @@ build_command() {
 		const struct command command_top = { .name = "top" };
 	END
 	protoc-c --proto_path="$root/userlib/pprof" --c_out="$tmp" pprof.proto &&
-	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/profil" "${main[@]}" "${sources[@]}" \
+	gcc -O1 "${sanitize[@]}" "${flags[@]}" ${COVERAGE:+--coverage -dumpdir "$COVERAGE/"} \
+		-o "$tmp/profil" "${main[@]}" "${sources[@]}" \
 		"${libs[@]}" &&
 	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/generate" \
 		"$root/selftests/command/report/generate.c" \
