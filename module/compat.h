@@ -155,4 +155,30 @@ static inline unsigned int profil_syscall_length(struct task_struct *task, struc
 #endif
 }
 
+/* Returns the size of a word on the user stack of @regs; 0 if its frames have no known form. */
+static inline unsigned int profil_stack_word(struct pt_regs *regs)
+{
+#if defined(CONFIG_X86_64)
+	return user_64bit_mode(regs) ? sizeof(u64) : sizeof(u32);
+#else
+	/* In 32-bit code, compilers differ in the register and in the form of a frame. */
+	return compat_user_mode(regs) ? 0 : sizeof(u64);
+#endif
+}
+
+/* User addresses are below this. */
+#if defined(CONFIG_X86_64)
+#define PROFIL_USER_END TASK_SIZE_MAX
+#else
+#define PROFIL_USER_END TASK_SIZE_64
+#endif
+
+/* Removes the tag and the authentication code of a user address, in which bit 55 is 0. */
+static inline unsigned long profil_strip_address(unsigned long address)
+{
+	if (IS_ENABLED(CONFIG_ARM64) && !(address & BIT_ULL(55)))
+		return address & (PROFIL_USER_END - 1);
+	return address;
+}
+
 #endif /* _PROFIL_COMPAT_H */

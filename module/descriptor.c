@@ -118,12 +118,12 @@ int profil_descriptor_open(const struct profil_open *arg)
 	s->fork = arg->fork;
 	s->exec = arg->exec;
 	s->records = arg->nr_records;
-	s->ring_pages = profil_ring_pages(arg->nr_records);
+	s->ring_pages = profil_ring_pages(arg->nr_records, arg->stack_depth);
 	ret = profil_charge(s->ring_pages, 0, s->may_exceed);
 	if (ret)
 		goto put;
 	s->charged = s->ring_pages;
-	s->ring = profil_ring_create(arg->nr_records);
+	s->ring = profil_ring_create(arg->nr_records, arg->stack_depth);
 	ret = s->ring ? descriptor_publish(s) : -ENOMEM;
 	if (ret)
 		goto uncharge;

@@ -34,7 +34,8 @@ static int ioctl_query(struct file *file, void *data, struct profil_stats *stats
 	arg->features = PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
 			PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
 			PROFIL_FEATURE_RECORDS | PROFIL_FEATURE_CLOCK |
-			PROFIL_FEATURE_PCS | PROFIL_FEATURE_DESCRIBE | PROFIL_FEATURE_MACHINE;
+			PROFIL_FEATURE_PCS | PROFIL_FEATURE_DESCRIBE |
+			PROFIL_FEATURE_MACHINE | PROFIL_FEATURE_STACKS;
 	arg->widths = 2 | 4 | 8;
 	arg->max_ranges = PROFIL_MAX_RANGES;
 	arg->max_granule = PROFIL_MAX_GRANULE;
@@ -45,7 +46,7 @@ static int ioctl_query(struct file *file, void *data, struct profil_stats *stats
 	arg->min_period = ioctl_min_period();
 	arg->max_period = PROFIL_MAX_PERIOD;
 	arg->max_clocked = PROFIL_MAX_CLOCKED;
-	arg->__reserved = 0;
+	arg->max_stack_depth = PROFIL_MAX_STACK;
 	return 0;
 }
 
@@ -82,7 +83,8 @@ static int ioctl_open(struct file *file, void *data, struct profil_stats *stats)
 	    arg->fork > PROFIL_FORK_FRESH || arg->exec > PROFIL_EXEC_FOLLOW)
 		return -EOPNOTSUPP;
 	if (!arg->modes || arg->nr_records > PROFIL_MAX_RECORDS ||
-	    (arg->fork == PROFIL_FORK_FRESH && arg->nr_records))
+	    (arg->fork == PROFIL_FORK_FRESH && arg->nr_records) ||
+	    arg->stack_depth > PROFIL_MAX_STACK || (arg->stack_depth && !arg->nr_records))
 		return -EINVAL;
 	err = ioctl_check_period(arg->period, arg->flags & PROFIL_OPEN_JITTER);
 
@@ -157,7 +159,7 @@ static const struct ioctl_command ioctl_commands[] = {
 	COMMAND(PROFIL_IOC_STATS, profil_classic_stats, profil_descriptor_stats, profil_stats,
 		locked, RESERVED(profil_stats), RESULT),
 	COMMAND(PROFIL_IOC_OPEN, ioctl_open, NULL, profil_open, nr_records,
-		FLAGS(PROFIL_OPEN_JITTER)),
+		RESERVED(profil_open), FLAGS(PROFIL_OPEN_JITTER)),
 	COMMAND(PROFIL_IOC_DESCRIBE, profil_classic_describe, NULL, profil_describe, taken,
 		STATS(profil_describe), RESULT),
 	COMMAND(PROFIL_IOC_ATTACH, NULL, profil_descriptor_attach, profil_attach, space, RESULT),

@@ -58,6 +58,7 @@
 
 #define PROFIL_MAX_RANGES	1024U
 #define PROFIL_MAX_RECORDS	65536U
+#define PROFIL_MAX_STACK	127U
 #define PROFIL_MAX_COPIES	65536U
 /* Limits of a task's descriptor sessions, since a tick visits them all. CLOCKED: with a period. */
 #define PROFIL_MAX_SESSIONS	32U	/* sessions that the task or an ancestor of it joined */
@@ -502,9 +503,9 @@ unsigned long profil_histograms_free(struct rb_root_cached *root, bool unused);
 void profil_histograms_free_unused(struct profil_session *s);
 
 /* ring.c: records of ticks that were outside, for read() */
-struct profil_ring *profil_ring_create(u32 nr_records);
+struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth);
 void profil_ring_free(struct profil_ring *ring);
-unsigned long profil_ring_pages(u32 nr_records);
+unsigned long profil_ring_pages(u32 nr_records, u32 stack_depth);
 bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, u32 periods);
 bool profil_ring_record_detached(struct profil_session *s, u64 space,
 				 const struct linux_binprm *bprm);
@@ -512,6 +513,9 @@ ssize_t profil_ring_read(struct profil_session *s, char __user *buf, size_t size
 __poll_t profil_ring_poll(struct profil_session *s, struct file *file,
 			  struct poll_table_struct *wait);
 void profil_ring_wake(struct profil_session *s);
+
+/* stack.c: the return addresses on the user stack, for records */
+void profil_stack_fill(struct profil_stack *stack, u32 depth);
 
 /* probe_memory.c: memory for probes, on PREEMPT_RT */
 #define PROFIL_RESERVE_SIZE	sizeof(struct profil_session)	/* a probe's largest object */

@@ -6,7 +6,8 @@
  * profil_ring_record() fills a slot of the ring. It looks up the mapping of the pc if trylock gets
  * mmap_lock; otherwise the slot references the mm, and read() looks the mapping up. One reader
  * at a time empties slots, under ring->lock, and writes the path of a file as the reader sees it.
- * The references of a slot are dropped when it is read, or when the ring is freed.
+ * The references of a slot are dropped when it is read, or when the ring is freed. If records have
+ * stacks, there is room for one for each slot, behind all slots.
  *
  * A reader that waits is woken when a record has been added:
  *
@@ -51,11 +52,13 @@ struct ring_slot {
 
 struct profil_ring {
 	u32 nr_records;
+	u32 stack_depth;		/* of each slot; 0: records have no stack */
 	u32 mask;			/* the number of slots, a power of two, minus 1 */
 	atomic_t head;
 	unsigned int tail;		/* under lock */
 	struct mutex lock;
 	struct profil_record *copy;	/* COPY_SIZE bytes, beyond the slots; under lock */
+	void *stacks;			/* of the slots, beyond copy: see ring_stack() */
 	wait_queue_head_t wait;
 	struct delayed_work wake;
 	unsigned long wake_delay;	/* in jiffies */
@@ -99,20 +102,37 @@ void profil_ring_wake(struct profil_session *s)
 		queue_delayed_work(profil_wq, &s->ring->wake, READ_ONCE(s->ring->wake_delay));
 }
 
-/* Returns the number of pages of a ring, which are charged as locked memory. */
-unsigned long profil_ring_pages(u32 nr_records)
+static size_t ring_stack_size(u32 depth)
+{
+	return depth ? sizeof(struct profil_stack) + depth * sizeof(u64) : 0;
+}
+
+static struct profil_stack *ring_stack(struct profil_ring *ring, const struct ring_slot *slot)
+{
+	return ring->stacks + (slot - ring->slots) * ring_stack_size(ring->stack_depth);
+}
+
+/* Returns the size of a ring without its header. */
+static size_t ring_size(u32 nr_records, u32 stack_depth)
 {
 	if (!nr_records)
 		return 0;
-	return PFN_UP(roundup_pow_of_two(nr_records) * sizeof(struct ring_slot) + COPY_SIZE);
+	return roundup_pow_of_two(nr_records) *
+	       (sizeof(struct ring_slot) + ring_stack_size(stack_depth)) + COPY_SIZE;
+}
+
+/* Returns the number of pages of a ring, which are charged as locked memory. */
+unsigned long profil_ring_pages(u32 nr_records, u32 stack_depth)
+{
+	return PFN_UP(ring_size(nr_records, stack_depth));
 }
 
 /* Creates a ring, which poll() needs even without records. Returns NULL if out of memory. */
-struct profil_ring *profil_ring_create(u32 nr_records)
+struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth)
 {
 	u32 nr_slots = nr_records ? roundup_pow_of_two(nr_records) : 0;
 	struct profil_ring *ring;
-	size_t size = struct_size(ring, slots, nr_slots) + (nr_slots ? COPY_SIZE : 0);
+	size_t size = sizeof(*ring) + ring_size(nr_records, stack_depth);
 
 	/* kvzalloc() would search for contiguous memory, and clear it without rescheduling. */
 	if (size > PAGE_SIZE)
@@ -122,6 +142,8 @@ struct profil_ring *profil_ring_create(u32 nr_records)
 	if (!ring)
 		return NULL;
 	ring->copy = (void *)&ring->slots[nr_slots];
+	ring->stacks = (void *)ring->copy + COPY_SIZE;
+	ring->stack_depth = stack_depth;
 	ring->nr_records = nr_records;
 	ring->mask = nr_slots - 1;
 	mutex_init(&ring->lock);
@@ -235,6 +257,17 @@ static void ring_slot_publish(struct profil_session *s, struct ring_slot *slot)
 		profil_ring_wake(s);
 }
 
+static void ring_record_stack(struct profil_ring *ring, struct ring_slot *slot)
+{
+	struct profil_stack *stack = ring_stack(ring, slot);
+
+	slot->record.flags |= PROFIL_RECORD_STACK;
+	if (slot->record.flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT))
+		*stack = (struct profil_stack) { .end = PROFIL_STACK_NO_REGISTERS };
+	else
+		profil_stack_fill(stack, ring->stack_depth);
+}
+
 /* Records a tick of current without a counter. Return: false if there is no room. */
 bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, u32 periods)
 {
@@ -246,6 +279,8 @@ bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, 
 	slot->record.flags = flags;
 	slot->record.space = space;
 	slot->record.periods = periods;
+	if (s->ring->stack_depth)
+		ring_record_stack(s->ring, slot);
 	if (flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT))
 		goto publish;
 	slot->record.pc = pc;
@@ -337,17 +372,30 @@ static size_t ring_copy_path(struct profil_record *r, const struct ring_slot *sl
 	return ALIGN(header + length, sizeof(u64));
 }
 
+/* Copies the stack of @slot to @to. Return: its size; 0 if the record has none. */
+static size_t ring_copy_stack(void *to, struct profil_ring *ring, const struct ring_slot *slot)
+{
+	const struct profil_stack *stack = ring_stack(ring, slot);
+	size_t size = 0;
+
+	if (slot->record.flags & PROFIL_RECORD_STACK)
+		size = struct_size(stack, addresses, stack->nr);
+	memcpy(to, stack, size);
+	return size;
+}
+
 /* Copies records to ring->copy, but keeps their slots. Adds @offset to times. Return: bytes. */
 static size_t ring_copy_records(struct profil_ring *ring, size_t size, s64 offset)
 {
 	const size_t header = offsetof(struct profil_record, path);
-	size_t done = 0, bytes = 0;
+	const size_t size_max = RECORD_SIZE_MAX + ring_stack_size(ring->stack_depth);
+	size_t done = 0, bytes = 0, end = 0;	/* end: of the path, in the record */
 	struct file *file = NULL;	/* of the previous record */
 	struct profil_record *r;
 	struct ring_slot *slot;
 
 	for (unsigned int i = ring->tail; i != (unsigned int)atomic_read(&ring->head) &&
-	     done <= COPY_SIZE - RECORD_SIZE_MAX; i++) {
+	     done <= COPY_SIZE - size_max; i++) {
 		slot = &ring->slots[i & ring->mask];
 		/* Pairs with the release in ring_slot_publish(): the slot is filled. */
 		while (!smp_load_acquire(&slot->record.size))
@@ -356,9 +404,10 @@ static size_t ring_copy_records(struct profil_ring *ring, size_t size, s64 offse
 			ring_look_up_late(slot);
 		r = (void *)ring->copy + done;
 		if (slot->file && slot->file == file)
-			memcpy((char *)r + header, (char *)r - bytes + header, bytes - header);
+			memcpy((char *)r + header, (char *)r - bytes + header, end - header);
 		else
-			bytes = ring_copy_path(r, slot);
+			end = ring_copy_path(r, slot);
+		bytes = end + ring_copy_stack((char *)r + end, ring, slot);
 		if (bytes > size - done)
 			break;
 		memcpy(r, &slot->record, header);

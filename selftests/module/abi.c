@@ -604,6 +604,7 @@ TEST_F(failing, nonzero_reserved_fields_are_refused)
 		} else {
 			TRY_RESERVED(PROFIL_IOC_START, start);
 			TRY_RESERVED(PROFIL_IOC_STOP, stop);
+			TRY_RESERVED(PROFIL_IOC_OPEN, open);
 		}
 		self->scene.range.__reserved = 1U << bit;
 		EXPECT_RANGES_FAIL(EINVAL, &self->scene.range, 1);
@@ -660,6 +661,15 @@ TEST_F(failing, wrong_fields_of_OPEN_are_refused)
 	TRY_OPEN(EINVAL, nr_records, self->scene.limits.max_records + 1);
 	TRY_OPEN(EINVAL, nr_records, 0x80000000);
 	TRY_OPEN(EINVAL, nr_records, UINT32_MAX);
+	/* There are no stacks without records. */
+	for (value = 1; value; value *= 2)
+		TRY_OPEN(EINVAL, stack_depth, value);
+	for (value = self->scene.limits.max_stack_depth; value; value *= 2) {
+		a = argument_of(PROFIL_IOC_OPEN, &self->scene);
+		a.open.nr_records = 1;
+		a.open.stack_depth = value + 1;
+		EXPECT_FAILS(EINVAL, PROFIL_IOC_OPEN, &a);
+	}
 	a = argument_of(PROFIL_IOC_OPEN, &self->scene);
 	a.open.fork = PROFIL_FORK_FRESH;
 	a.open.nr_records = 1;
@@ -1190,11 +1200,13 @@ TEST(query_tells_the_limits_and_the_tick)
 	EXPECT_EQ(PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
 		  PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
 		  PROFIL_FEATURE_RECORDS | PROFIL_FEATURE_CLOCK | PROFIL_FEATURE_PCS |
-		  PROFIL_FEATURE_DESCRIBE | PROFIL_FEATURE_MACHINE, q.features);
+		  PROFIL_FEATURE_DESCRIBE | PROFIL_FEATURE_MACHINE | PROFIL_FEATURE_STACKS,
+		  q.features);
 	EXPECT_EQ(2 | 4 | 8, q.widths);
 	EXPECT_LE(1000U, q.max_ranges);
 	EXPECT_LE(1000U, q.max_records);
 	EXPECT_LE(1U, q.max_sessions);
+	EXPECT_EQ(127U, q.max_stack_depth);
 	EXPECT_LE(4, q.max_granule);		/* the historical families need this */
 	EXPECT_EQ(0, q.max_granule & (q.max_granule - 1));
 	EXPECT_LE(2, q.max_step);

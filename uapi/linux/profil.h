@@ -121,6 +121,7 @@ enum profil_hook {
 #define PROFIL_FEATURE_PCS		(1ULL << 8)	/* PROFIL_RANGE_PCS; START with modes 0 */
 #define PROFIL_FEATURE_DESCRIBE		(1ULL << 9)	/* PROFIL_IOC_DESCRIBE */
 #define PROFIL_FEATURE_MACHINE		(1ULL << 10)	/* PROFIL_SCOPE_MACHINE */
+#define PROFIL_FEATURE_STACKS		(1ULL << 11)	/* profil_open.stack_depth */
 
 /**
  * struct profil_query - ioctl(PROFIL_IOC_QUERY)
@@ -145,7 +146,7 @@ enum profil_hook {
  * @max_clocked: Out: the maximum number of sessions with a period among the @max_sessions. Among
  *	the separate 8, it is 2. The sessions of a process and those of each of its threads are
  *	counted separately.
- * @__reserved: Out: 0.
+ * @max_stack_depth: Out: maximum of profil_open.stack_depth; 0 without PROFIL_FEATURE_STACKS.
  *
  * Reports the features and limits of this kernel, so that a program need not guess them from a
  * version. Anyone who can open the device can make this call. It has no side effects.
@@ -169,7 +170,7 @@ struct profil_query {
 	__aligned_u64 min_period;
 	__aligned_u64 max_period;
 	__u32 max_clocked;
-	__u32 __reserved;
+	__u32 max_stack_depth;
 };
 
 /**
@@ -552,6 +553,9 @@ enum profil_exec {
  *	profil_query.max_records. If it is not 0, each tick outside every range makes a record.
  * @period: See profil_start.period. At most profil_query.max_clocked sessions with a period can
  *	sample one task; otherwise attaching fails with EBUSY.
+ * @stack_depth: 0, or the maximum number of return addresses in a record, see struct profil_stack;
+ *	at most profil_query.max_stack_depth. If it is not 0, @nr_records is not 0, either.
+ * @__reserved: Must be 0.
  *
  * Creates a session without targets and without ranges, which is not enabled. The caller is the
  * session's creator: the buffers of all ranges are in the creator's address space. They are
@@ -573,6 +577,8 @@ struct profil_open {
 	__u32 exec;
 	__u32 nr_records;
 	__aligned_u64 period;
+	__u32 stack_depth;
+	__u32 __reserved;
 };
 
 /**
@@ -766,10 +772,11 @@ struct profil_snapshot {
 #define PROFIL_RECORD_EXIT	(1U << 5)	/* the task was exiting: pc is 0 */
 #define PROFIL_RECORD_DETACHED	(1U << 6)	/* not a tick: a privileged exec, see below */
 #define PROFIL_RECORD_UNREADABLE (1U << 7)	/* with DETACHED: the user may not read it */
+#define PROFIL_RECORD_STACK	(1U << 8)	/* a struct profil_stack follows the path */
 
 /**
  * struct profil_record - A record, which read() of a session's descriptor returns
- * @size: Size of this record in bytes, with the path and padding to a multiple of 8.
+ * @size: Size of this record in bytes, with the path, padding to a multiple of 8, and the stack.
  * @flags: PROFIL_RECORD_* bits.
  * @time: The time of the tick, in ns of CLOCK_MONOTONIC in the reader's time namespace.
  * @pc: The sampled user pc; or 0.
@@ -844,6 +851,55 @@ struct profil_record {
 	__u32 cpu;
 	__u32 periods;
 	char path[8];
+};
+
+/**
+ * enum profil_stack_end - The reason why a stack has no further return address
+ * @PROFIL_STACK_OUTERMOST: The frame pointer is 0: programs begin with it, and so do threads.
+ * @PROFIL_STACK_DEPTH: There are profil_open.stack_depth addresses, and there is a further frame.
+ * @PROFIL_STACK_MISALIGNED: The frame pointer is not aligned to a word.
+ * @PROFIL_STACK_ORDER: The frame is not above the previous one, or the first frame is below the
+ *	stack pointer.
+ * @PROFIL_STACK_UNREADABLE: The frame is not in user memory, cannot be read, or is not present: no
+ *	page is faulted in.
+ * @PROFIL_STACK_ADDRESS: The return address of the frame is 0, or is not a user address.
+ * @PROFIL_STACK_NO_REGISTERS: The task was in exec or exiting.
+ * @PROFIL_STACK_UNSUPPORTED: The task was running 32-bit code of arm.
+ */
+enum profil_stack_end {
+	PROFIL_STACK_OUTERMOST = 0,
+	PROFIL_STACK_DEPTH = 1,
+	PROFIL_STACK_MISALIGNED = 2,
+	PROFIL_STACK_ORDER = 3,
+	PROFIL_STACK_UNREADABLE = 4,
+	PROFIL_STACK_ADDRESS = 5,
+	PROFIL_STACK_NO_REGISTERS = 6,
+	PROFIL_STACK_UNSUPPORTED = 7
+};
+
+/**
+ * struct profil_stack - The callers of the pc of a record, at the end of the record
+ * @nr: Number of @addresses.
+ * @end: enum profil_stack_end.
+ * @addresses: Return addresses, from that of the innermost frame on.
+ *
+ * Each tick of a session with a profil_open.stack_depth leaves a record with PROFIL_RECORD_STACK. A
+ * stack follows the NUL of its path, aligned to 8 bytes, and ends where the record ends.
+ *
+ * The kernel follows the frame pointer of the user code: that of the interrupted code, or in system
+ * mode that of the code that entered the kernel. It reads two words there, the frame pointer of the
+ * caller and the return address. So the stack is only as good as the code: code that is compiled
+ * without frame pointers uses this register for other data, and then the addresses may be wrong. In
+ * the first instructions of a function and in the last ones, and in functions without a frame, the
+ * innermost frame is that of the caller, and the return address into the caller is missing.
+ *
+ * Each address is a user address that was in the memory of the task. On arm64, it has no pointer
+ * authentication code and no tag.
+ */
+struct profil_stack {
+	__u32 nr;
+	__u32 end;
+	__aligned_u64 addresses[];
 };
 
 #endif /* _UAPI_LINUX_PROFIL_H */
