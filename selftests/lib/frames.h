@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Loops that ticks interrupt above known frames on the user stack
+ *
+ * A frame is two words: the frame pointer of the caller, and the return address.
+ */
+#ifndef _SELFTESTS_FRAMES_H
+#define _SELFTESTS_FRAMES_H
+
+#include <stdint.h>
+
+#define FRAMES_FUNCTION __attribute__((visibility("hidden")))
+
+struct frame {
+	uintptr_t next;		/* the frame pointer of the caller */
+	uintptr_t address;	/* the return address */
+};
+
+/* A loop of @n iterations in a function with a frame. Stores its return address in *@address. */
+extern FRAMES_FUNCTION void frames_loop(unsigned long n, uintptr_t *address);
+
+/* A loop of @n iterations with frame pointer @fp and stack pointer @sp. */
+extern FRAMES_FUNCTION void frames_loop_at(unsigned long n, uintptr_t fp, uintptr_t sp);
+
+/* Calls @function(@arg) with the frame pointer 0, as the outermost function of a program. */
+extern FRAMES_FUNCTION void frames_call(void (*function)(unsigned long arg), unsigned long arg);
+
+/* The loops themselves, at which ticks interrupt the functions. */
+extern FRAMES_FUNCTION const char frames_loop_text[], frames_loop_at_text[];
+
+#if defined(__x86_64__)
+
+#define FRAMES_LOOP_SIZE 2
+asm(".pushsection .text\n"
+	"frames_loop:\n"
+	"	push %rbp\n"
+	"	mov %rsp, %rbp\n"
+	"	mov 8(%rbp), %rax\n"
+	"	mov %rax, (%rsi)\n"
+	"	mov %rdi, %rcx\n"
+	"frames_loop_text:\n"
+	"	loop frames_loop_text\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	"frames_loop_at:\n"
+	"	push %rbp\n"
+	"	push %rbx\n"
+	"	mov %rdi, %rcx\n"
+	"	mov %rsp, %rbx\n"
+	"	mov %rsi, %rbp\n"
+	"	mov %rdx, %rsp\n"
+	"frames_loop_at_text:\n"
+	"	loop frames_loop_at_text\n"
+	"	mov %rbx, %rsp\n"
+	"	pop %rbx\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	"frames_call:\n"
+	"	push %rbp\n"
+	"	mov %rdi, %rax\n"
+	"	mov %rsi, %rdi\n"
+	"	xor %ebp, %ebp\n"
+	"	call *%rax\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	".popsection\n");
+
+#elif defined(__i386__)
+
+#define FRAMES_LOOP_SIZE 2
+asm(".pushsection .text\n"
+	"frames_loop:\n"
+	"	push %ebp\n"
+	"	mov %esp, %ebp\n"
+	"	mov 4(%ebp), %eax\n"
+	"	mov 12(%ebp), %edx\n"
+	"	mov %eax, (%edx)\n"
+	"	mov 8(%ebp), %ecx\n"
+	"frames_loop_text:\n"
+	"	loop frames_loop_text\n"
+	"	pop %ebp\n"
+	"	ret\n"
+	"frames_loop_at:\n"
+	"	push %ebp\n"
+	"	push %ebx\n"
+	"	mov 12(%esp), %ecx\n"
+	"	mov 16(%esp), %ebp\n"
+	"	mov 20(%esp), %edx\n"
+	"	mov %esp, %ebx\n"
+	"	mov %edx, %esp\n"
+	"frames_loop_at_text:\n"
+	"	loop frames_loop_at_text\n"
+	"	mov %ebx, %esp\n"
+	"	pop %ebx\n"
+	"	pop %ebp\n"
+	"	ret\n"
+	"frames_call:\n"
+	"	push %ebp\n"
+	"	mov 8(%esp), %eax\n"
+	"	mov 12(%esp), %edx\n"
+	"	sub $4, %esp\n"
+	"	push %edx\n"
+	"	xor %ebp, %ebp\n"
+	"	call *%eax\n"
+	"	add $8, %esp\n"
+	"	pop %ebp\n"
+	"	ret\n"
+	".popsection\n");
+
+#elif defined(__aarch64__)
+
+#define FRAMES_LOOP_SIZE 8
+asm(".pushsection .text\n"
+	".balign 4\n"
+	"frames_loop:\n"
+	"	stp x29, x30, [sp, #-16]!\n"
+	"	mov x29, sp\n"
+	"	str x30, [x1]\n"
+	"frames_loop_text:\n"
+	"	subs x0, x0, #1\n"
+	"	b.ne frames_loop_text\n"
+	"	ldp x29, x30, [sp], #16\n"
+	"	ret\n"
+	"frames_loop_at:\n"
+	"	stp x29, x30, [sp, #-32]!\n"
+	"	str x19, [sp, #16]\n"
+	"	mov x19, sp\n"
+	"	mov x29, x1\n"
+	"	mov sp, x2\n"
+	"frames_loop_at_text:\n"
+	"	subs x0, x0, #1\n"
+	"	b.ne frames_loop_at_text\n"
+	"	mov sp, x19\n"
+	"	ldr x19, [sp, #16]\n"
+	"	ldp x29, x30, [sp], #32\n"
+	"	ret\n"
+	"frames_call:\n"
+	"	stp x29, x30, [sp, #-16]!\n"
+	"	mov x2, x0\n"
+	"	mov x0, x1\n"
+	"	mov x29, xzr\n"
+	"	blr x2\n"
+	"	ldp x29, x30, [sp], #16\n"
+	"	ret\n"
+	".popsection\n");
+
+#else
+#error "No loops with frames for this architecture"
+#endif
+
+#endif /* _SELFTESTS_FRAMES_H */

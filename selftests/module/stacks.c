@@ -1,0 +1,911 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Stacks: the return addresses in records, and the reason why there are no more.
+ *
+ * This program is compiled with frame pointers. Its tests look at the ticks in loops that run above
+ * known frames: those of functions of this program, or frames that the test has written.
+ *
+ * Also built as a 32-bit program (stacks_32).
+ */
+#include "kselftest_harness.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "kernel.h"
+#include "loop.h"
+#include "children.h"
+#include "records.h"
+
+#define SELF		"/proc/self/exe"
+#define EXECS		"PROFIL_STACKS_EXECS"	/* how many times a program executes itself */
+#define RECORDS		1024U
+#define USER		1000	/* an ordinary user, for root */
+#define DEPTH		127U	/* the maximum */
+#define TICKS		20U	/* that a test waits for */
+
+static struct profil_stats stats_now(void)
+{
+	struct profil_stats s;
+
+	if (descriptor_stats(fd, &s))
+		s.state = ~0U;
+	return s;
+}
+
+static int open_session(const struct profil_open *open, u32 scope)
+{
+	fd = descriptor_open_as(*open);
+	if (fd < 0)
+		return fd;
+	return descriptor_attach(fd, scope, 0, NULL) ?: descriptor_enable(fd);
+}
+
+/* Opens a session of this process whose records have up to @depth addresses. */
+static int open_stacks(u32 depth)
+{
+	const struct profil_open open = {
+		.modes = MODES_ALL,
+		.fork = PROFIL_FORK_SHARE,
+		.nr_records = RECORDS,
+		.stack_depth = depth,
+	};
+
+	return open_session(&open, PROFIL_SCOPE_PROCESS);
+}
+
+static void close_session(void)
+{
+	close(fd);
+	fd = -1;
+	nr = 0;
+}
+
+FIXTURE(stacks) {
+	long long users;
+	u64 locked;
+};
+
+FIXTURE_SETUP(stacks)
+{
+	ASSERT_LE(0, device_fd()) {
+		TH_LOG("%s must be there", PROFIL_DEVICE);
+	}
+	self->users = module_users();
+	self->locked = locked_bytes();
+}
+
+FIXTURE_TEARDOWN(stacks)
+{
+	kill_children();
+	if (fd >= 0)
+		close_session();
+	EXPECT_TRUE(await(module_users() <= self->users));
+	EXPECT_TRUE(await(locked_bytes() == self->locked));
+}
+
+#ifdef __arm__
+
+TEST_F(stacks, of_32_bit_code_of_arm_are_unsupported)
+{
+	ASSERT_EQ(0, open_stacks(DEPTH));
+	EXPECT_TRUE(descriptor_burn(fd, 0, TICKS));
+	ASSERT_EQ(0, descriptor_disable(fd, NULL));
+	EXPECT_EQ(0, read_all());
+	EXPECT_LE(TICKS, nr);
+	EXPECT_EQ(stats_now().outside, nr);
+	for (unsigned int i = 0; i < nr; i++) {
+		ASSERT_TRUE(records[i]->flags & PROFIL_RECORD_STACK);
+		EXPECT_EQ(0U, stack_of(records[i])->nr);
+		EXPECT_EQ((u32)PROFIL_STACK_UNSUPPORTED, stack_of(records[i])->end);
+	}
+}
+
+#else
+
+#include "frames.h"
+
+/* Returns true if the tick of @r was in the loop at @text in this process. */
+static bool is_at(const struct profil_record *r, const char *text)
+{
+	return r->pid == getpid() && r->pc - addr(text) < FRAMES_LOOP_SIZE;
+}
+
+/*
+ * Runs @function(@arg) as the outermost function, and reads the records, until @ticks more of them
+ * are in the loop at @text.
+ */
+static bool run(void (*function)(unsigned long arg), unsigned long arg, const char *text,
+		unsigned int ticks)
+{
+	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	unsigned int found = 0, seen = nr;
+
+	while (found < ticks && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
+		frames_call(function, arg);
+		if (read_all())
+			return false;
+		for (; seen < nr; seen++)
+			found += is_at(records[seen], text);
+	}
+	return found >= ticks;
+}
+
+static bool stack_is(const struct profil_record *r, const uintptr_t *addresses, u32 n, u32 end)
+{
+	const struct profil_stack *stack = stack_of(r);
+
+	if (!(r->flags & PROFIL_RECORD_STACK) || stack->nr != n || stack->end != end)
+		return false;
+	for (u32 i = 0; i < n; i++)
+		if (stack->addresses[i] != addresses[i])
+			return false;
+	return true;
+}
+
+/* Checks that each tick in the loop at @text has this stack. */
+static bool expect_stack(struct __test_metadata *_metadata, const char *text,
+			 const uintptr_t *addresses, u32 n, u32 end)
+{
+	bool passed = true;
+
+	for (unsigned int i = 0; i < nr; i++) {
+		const struct profil_record *r = records[i];
+
+		if (!is_at(r, text))
+			continue;
+		EXPECT_TRUE(stack_is(r, addresses, n, end)) {
+			passed = false;
+			TH_LOG("flags %x: %u addresses, end %u, not %u addresses, end %u",
+			       r->flags, stack_of(r)->nr, stack_of(r)->end, n, end);
+		}
+	}
+	return passed;
+}
+
+#define EXPECT_STACK(text, addresses, n, end) expect_stack(_metadata, text, addresses, n, end)
+
+/*
+ * Functions with known callers
+ */
+
+/* The return addresses, the innermost first, that recurse() stores. */
+static uintptr_t callers[256];
+
+static __attribute__((noinline, noclone)) void recurse(unsigned long levels)
+{
+	callers[levels] = (uintptr_t)__builtin_return_address(0);
+	if (levels > 1)
+		recurse(levels - 1);
+	else
+		frames_loop(LOOP_BURST, &callers[0]);
+	asm volatile("");	/* so that the call is not a jump */
+}
+
+TEST_F(stacks, have_the_return_address_of_each_caller)
+{
+	ASSERT_EQ(0, open_stacks(DEPTH));
+	for (unsigned long levels = 1; levels <= 41; levels += 20) {
+		nr = 0;
+		EXPECT_TRUE(run(recurse, levels, frames_loop_text, TICKS));
+		EXPECT_STACK(frames_loop_text, callers, levels + 1, PROFIL_STACK_OUTERMOST);
+	}
+}
+
+TEST_F_TIMEOUT(stacks, have_no_more_addresses_than_the_session_asks_for, 150)
+{
+	const unsigned long levels = 12;
+	const u32 depths[] = { 1, 2, 12, 13, 14, DEPTH };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(depths); i++) {
+		ASSERT_EQ(0, open_stacks(depths[i]));
+		EXPECT_TRUE(run(recurse, levels, frames_loop_text, TICKS));
+		if (depths[i] <= levels)
+			EXPECT_STACK(frames_loop_text, callers, depths[i], PROFIL_STACK_DEPTH);
+		else
+			EXPECT_STACK(frames_loop_text, callers, levels + 1,
+				     PROFIL_STACK_OUTERMOST);
+		close_session();
+	}
+	/* As deep as possible. */
+	ASSERT_EQ(0, open_stacks(DEPTH));
+	EXPECT_TRUE(run(recurse, 200, frames_loop_text, TICKS));
+	EXPECT_STACK(frames_loop_text, callers, DEPTH, PROFIL_STACK_DEPTH);
+}
+
+TEST_F(stacks, are_not_in_records_of_a_session_without_them)
+{
+	struct profil_open open = {
+		.size = offsetof(struct profil_open, stack_depth),
+		.modes = MODES_ALL,
+		.nr_records = RECORDS,
+		.stack_depth = 10,
+	};
+
+	/* The structure of a program that was compiled before there were stacks. */
+	fd = ioctl(device_fd(), PROFIL_IOC_OPEN, &open);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(run(recurse, 10, frames_loop_text, TICKS));
+	for (unsigned int i = 0; i < nr; i++)
+		EXPECT_EQ(0U, records[i]->flags & PROFIL_RECORD_STACK);
+}
+
+static int recurse_in_child(void)
+{
+	u64 until = stats_now().outside + 4 * TICKS;
+
+	while (stats_now().outside < until)
+		frames_call(recurse, 7);
+	return 0;
+}
+
+TEST_F(stacks, of_a_forked_child_are_those_of_the_child)
+{
+	unsigned int i, found[2] = {};
+	pid_t child;
+
+	ASSERT_EQ(0, open_stacks(DEPTH));
+	EXPECT_TRUE(run(recurse, 7, frames_loop_text, 1));
+	nr = 0;
+	child = spawn(recurse_in_child);
+	EXPECT_TRUE(run(recurse, 3, frames_loop_text, TICKS));
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_EQ(0, read_all());
+	/* The parent has overwritten the first elements with the same addresses, but for one. */
+	callers[3] = callers[2];
+	for (i = 0; i < nr; i++) {
+		bool in_child = records[i]->pid == child;
+
+		if (records[i]->pc - addr(frames_loop_text) >= FRAMES_LOOP_SIZE)
+			continue;
+		found[in_child]++;
+		EXPECT_EQ(in_child ? 8U : 4U, stack_of(records[i])->nr);
+		if (in_child)
+			EXPECT_TRUE(stack_is(records[i], callers, 8, PROFIL_STACK_OUTERMOST));
+	}
+	EXPECT_LE(5U, found[0]);
+	EXPECT_LE(5U, found[1]);
+}
+
+static int zero = -1;	/* /dev/zero */
+
+extern const char read_text[] __attribute__((visibility("hidden")));
+
+/* Makes a long system call, at read_text. */
+static __attribute__((noinline, noclone)) void read_zeros(unsigned long n)
+{
+	static char zeros[1 << 20];
+	long result;
+
+	callers[0] = (uintptr_t)__builtin_return_address(0);
+#if defined(__x86_64__)
+	asm volatile("read_text: syscall"
+		     : "=a"(result) : "a"(SYS_read), "D"(zero), "S"(zeros), "d"(n)
+		     : "rcx", "r11", "memory");
+#elif defined(__i386__)
+	asm volatile("read_text: int $0x80"
+		     : "=a"(result) : "a"(SYS_read), "b"(zero), "c"(zeros), "d"(n) : "memory");
+#elif defined(__aarch64__)
+	register long x0 asm("x0") = zero;
+	register char *x1 asm("x1") = zeros;
+	register long x2 asm("x2") = n;
+	register long x8 asm("x8") = SYS_read;
+
+	asm volatile("read_text: svc #0" : "+r"(x0) : "r"(x1), "r"(x2), "r"(x8) : "memory");
+	result = x0;
+#endif
+	if (result != (long)n)
+		_exit(90);
+}
+
+TEST_F(stacks, of_a_system_call_are_those_of_its_caller)
+{
+	unsigned int i, found = 0;
+
+	zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, zero);
+	ASSERT_EQ(0, open_stacks(DEPTH));
+	EXPECT_TRUE(run(read_zeros, 1 << 20, read_text, TICKS));
+	for (i = 0; i < nr; i++) {
+		if (!is_at(records[i], read_text))
+			continue;
+		found += !!(records[i]->flags & PROFIL_RECORD_SYSTEM);
+		EXPECT_TRUE(stack_is(records[i], callers, 1, PROFIL_STACK_OUTERMOST)) {
+			TH_LOG("%u addresses, end %u", stack_of(records[i])->nr,
+			       stack_of(records[i])->end);
+		}
+	}
+	EXPECT_LE(TICKS / 2, found);
+	close(zero);
+}
+
+static int (*vdso_clock_gettime)(clockid_t clock, struct timespec *t);
+
+/* The C library may have no frame pointers, so this calls the function of the vDSO itself. */
+static __attribute__((noinline, noclone)) void read_clock(unsigned long n)
+{
+	struct timespec t;
+
+	callers[0] = (uintptr_t)__builtin_return_address(0);
+	while (n--)
+		vdso_clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+}
+
+static void *vdso_function(void)
+{
+	static const char *const names[] = { "linux-vdso.so.1", "linux-gate.so.1" };
+	void *vdso = NULL;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(names) && !vdso; i++)
+		vdso = dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD);
+	if (!vdso)
+		return NULL;
+	return dlsym(vdso, "__vdso_clock_gettime") ?: dlsym(vdso, "__kernel_clock_gettime");
+}
+
+TEST_F(stacks, of_the_vdso_lead_to_its_caller)
+{
+	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	unsigned int in_vdso = 0, whole = 0, seen = 0;
+
+	vdso_clock_gettime = vdso_function();
+	if (!vdso_clock_gettime)
+		SKIP(return, "the vDSO is unknown: %s", dlerror());
+	ASSERT_EQ(0, open_stacks(DEPTH));
+	while (!whole && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
+		frames_call(read_clock, 10000);
+		ASSERT_EQ(0, read_all());
+		for (; seen < nr; seen++) {
+			const struct profil_stack *stack = stack_of(records[seen]);
+
+			if (strcmp(path_of(records[seen]), "[vdso]"))
+				continue;
+			in_vdso++;
+			ASSERT_TRUE(records[seen]->flags & PROFIL_RECORD_STACK);
+			/* Some kernels have a vDSO without frame pointers. */
+			whole += stack->end == PROFIL_STACK_OUTERMOST && stack->nr &&
+				 stack->addresses[stack->nr - 1] == callers[0];
+		}
+	}
+	if (!whole)
+		SKIP(return, "no stack of %u in the vDSO was whole, of %u", in_vdso, nr);
+}
+
+/*
+ * Sessions of each kind
+ */
+
+FIXTURE(kinds) {
+};
+
+FIXTURE_VARIANT(kinds) {
+	u32 scope;
+	u64 period;
+};
+
+FIXTURE_VARIANT_ADD(kinds, thread) { PROFIL_SCOPE_THREAD, 0 };
+FIXTURE_VARIANT_ADD(kinds, process_clock) { PROFIL_SCOPE_PROCESS, 1000000 };
+FIXTURE_VARIANT_ADD(kinds, thread_clock) { PROFIL_SCOPE_THREAD, 1000000 };
+FIXTURE_VARIANT_ADD(kinds, machine) { PROFIL_SCOPE_MACHINE, 0 };
+FIXTURE_VARIANT_ADD(kinds, machine_clock) { PROFIL_SCOPE_MACHINE, 1000000 };
+
+FIXTURE_SETUP(kinds)
+{
+	ASSERT_LE(0, device_fd());
+}
+
+FIXTURE_TEARDOWN(kinds)
+{
+	if (fd >= 0)
+		close_session();
+}
+
+TEST_F(kinds, of_sessions_have_the_same_stacks)
+{
+	const struct profil_open open = {
+		.modes = MODES_ALL,
+		.nr_records = RECORDS,
+		.period = variant->period,
+		.stack_depth = DEPTH,
+	};
+
+	if (variant->scope == PROFIL_SCOPE_MACHINE && geteuid())
+		SKIP(return, "only root can sample the machine");
+	ASSERT_EQ(0, open_session(&open, variant->scope));
+	EXPECT_TRUE(run(recurse, 5, frames_loop_text, TICKS));
+	EXPECT_STACK(frames_loop_text, callers, 6, PROFIL_STACK_OUTERMOST);
+}
+
+/*
+ * Frames that the test has written
+ */
+
+#define NR_FRAMES	16U
+#define WORD		sizeof(uintptr_t)
+#define ADDRESS		0x10000U	/* the return address of the first frame */
+
+/*
+ * Page 0 has the stack pointer, page 1 has the frames, page 2 is not mapped, and page 3 is not
+ * present at first.
+ */
+static char *area;
+static size_t page_size;
+static struct frame *frames;
+
+/* Addresses at which user mode has no memory. */
+static const uintptr_t unreadable[] = {
+#if defined(__x86_64__)
+	0x7fffffffeff8, 0x7ffffffff000, 0x7ffffffffff8, 0x800000000000, 0xfffffffffffff8,
+	0x100000000000000, 0x7fffffffeffffff8, 0x7ffffffffffffff8, 0x8000000000000000,
+	0xffff7ffffffffff8, 0xffff800000000000, 0xffff888000000000, 0xffffc90000000000,
+	0xffffffff81000000, 0xffffffffff600000, -4096UL, -16UL, -8UL,
+#elif defined(__aarch64__)
+	0xfffffffffff8, 0x80000000000000, 0xffff000000000000, 0xffff800000000000,
+	0xffff800080000000, -4096UL, -16UL, -8UL,
+#else
+	0xfffff000, -16U, -8U, -4U,
+#endif
+};
+
+/* Values that are not addresses of user mode. */
+static const uintptr_t not_of_user[] = {
+	0,
+#if __SIZEOF_POINTER__ == 8
+	0xff80000000000000, 0xffff888000000000, 0xffff800080000000, 0xffffffff81000000,
+	0xffffffffff600000, -1UL,
+#endif
+};
+
+static uintptr_t first_fp;
+
+static void loop_at_frames(unsigned long unused)
+{
+	(void)unused;
+	frames_loop_at(LOOP_BURST, first_fp, (uintptr_t)area + page_size / 2);
+}
+
+/* Runs the loop with frame pointer @fp. Its stack must have the addresses of @n frames. */
+static void expect_end(struct __test_metadata *_metadata, uintptr_t fp, u32 n, u32 end)
+{
+	uintptr_t addresses[NR_FRAMES];
+
+	for (u32 i = 0; i < n; i++)
+		addresses[i] = (fp - (uintptr_t)frames) / sizeof(*frames) + ADDRESS + i;
+	nr = 0;
+	first_fp = fp;
+	EXPECT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 10));
+	if (!expect_stack(_metadata, frames_loop_at_text, addresses, n, end))
+		TH_LOG("frame pointer %#lx, 5th %#lx, its address %#lx", (unsigned long)fp,
+		       (unsigned long)frames[4].next, (unsigned long)frames[4].address);
+}
+
+#define EXPECT_END(fp, n, end) expect_end(_metadata, (uintptr_t)(fp), n, end)
+
+/* Expects the walk to end at the fifth frame, with its address, if it is linked to @to. */
+static void expect_end_at(struct __test_metadata *_metadata, uintptr_t to, u32 end)
+{
+	frames[4].next = to;
+	EXPECT_END(frames, 5, end);
+}
+
+#define EXPECT_END_AT(to, end) expect_end_at(_metadata, (uintptr_t)(to), end)
+
+FIXTURE(frames) {
+};
+
+FIXTURE_SETUP(frames)
+{
+	page_size = sysconf(_SC_PAGESIZE);
+	area = mmap(NULL, 4 * page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
+	ASSERT_NE(MAP_FAILED, (void *)area);
+	madvise(area, 4 * page_size, MADV_NOHUGEPAGE);
+	ASSERT_EQ(0, munmap(area + 2 * page_size, page_size));
+	memset(area, 0, 2 * page_size);
+	frames = (struct frame *)(area + page_size);
+	for (u32 i = 0; i < NR_FRAMES; i++)
+		frames[i] = (struct frame) { (uintptr_t)&frames[i + 1], ADDRESS + i };
+	frames[NR_FRAMES - 1].next = 0;
+	ASSERT_EQ(0, open_stacks(DEPTH));
+}
+
+FIXTURE_TEARDOWN(frames)
+{
+	close_session();
+}
+
+TEST_F(frames, end_with_a_frame_pointer_of_0)
+{
+	EXPECT_END(0, 0, PROFIL_STACK_OUTERMOST);
+	EXPECT_END(frames, NR_FRAMES, PROFIL_STACK_OUTERMOST);
+	EXPECT_END(&frames[NR_FRAMES - 1], 1, PROFIL_STACK_OUTERMOST);
+	EXPECT_END_AT(0, PROFIL_STACK_OUTERMOST);
+}
+
+TEST_F(frames, end_where_one_is_misaligned)
+{
+	EXPECT_END((uintptr_t)frames + 1, 0, PROFIL_STACK_MISALIGNED);
+	for (unsigned int i = 1; i < WORD; i++)
+		EXPECT_END_AT((uintptr_t)&frames[5] + i, PROFIL_STACK_MISALIGNED);
+}
+
+TEST_F(frames, end_where_one_is_not_above_the_previous_one)
+{
+	const uintptr_t sp = (uintptr_t)area + page_size / 2;
+
+	/* A frame that is entirely 0 is at the stack pointer; one below it is not read. */
+	EXPECT_END(sp, 0, PROFIL_STACK_ADDRESS);
+	EXPECT_END(sp - WORD, 0, PROFIL_STACK_ORDER);
+	EXPECT_END(WORD, 0, PROFIL_STACK_ORDER);
+
+	EXPECT_END_AT(&frames[4], PROFIL_STACK_ORDER);
+	EXPECT_END_AT((uintptr_t)&frames[4] - WORD, PROFIL_STACK_ORDER);
+	EXPECT_END_AT(&frames[0], PROFIL_STACK_ORDER);
+	EXPECT_END_AT(WORD, PROFIL_STACK_ORDER);
+}
+
+TEST_F_TIMEOUT(frames, end_where_one_is_not_in_user_memory, 150)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(unreadable); i++) {
+		EXPECT_END(unreadable[i], 0, PROFIL_STACK_UNREADABLE);
+		EXPECT_END_AT(unreadable[i], PROFIL_STACK_UNREADABLE);
+	}
+}
+
+TEST_F(frames, end_where_one_is_not_mapped_or_not_present)
+{
+	char *hole = area + 2 * page_size, *last = area + 3 * page_size;
+
+	EXPECT_END_AT(hole, PROFIL_STACK_UNREADABLE);
+	EXPECT_END_AT(hole - WORD, PROFIL_STACK_UNREADABLE);
+	EXPECT_END_AT(last, PROFIL_STACK_UNREADABLE);
+	EXPECT_FALSE(pages_present(last, 1));
+
+	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
+	frames[4].next = (uintptr_t)last;
+	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
+	ASSERT_EQ(0, mprotect(last, page_size, PROT_READ));
+	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
+	ASSERT_EQ(0, mprotect(last, page_size, PROT_NONE));
+	EXPECT_END_AT(last, PROFIL_STACK_UNREADABLE);
+	ASSERT_EQ(0, mprotect(last, page_size, PROT_READ | PROT_WRITE));
+	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
+	ASSERT_EQ(0, madvise(last, page_size, MADV_DONTNEED));
+	EXPECT_END_AT(last, PROFIL_STACK_UNREADABLE);
+	EXPECT_FALSE(pages_present(last, 1));
+}
+
+TEST_F_TIMEOUT(frames, end_where_a_return_address_is_not_one_of_user_mode, 150)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(not_of_user); i++) {
+		frames[4].address = not_of_user[i];
+		EXPECT_END(frames, 4, PROFIL_STACK_ADDRESS);
+		EXPECT_END(&frames[4], 0, PROFIL_STACK_ADDRESS);
+	}
+}
+
+#if defined(__aarch64__)
+
+TEST_F(frames, have_addresses_without_tags_and_authentication_codes)
+{
+	const uintptr_t bits = 0xab70000000000000;
+
+	for (u32 i = 0; i < NR_FRAMES; i++) {
+		frames[i].next |= i + 1 < NR_FRAMES ? bits : 0;
+		frames[i].address |= bits;
+	}
+	EXPECT_END(frames, NR_FRAMES, PROFIL_STACK_OUTERMOST);
+}
+
+#endif
+
+/*
+ * Frames that another thread changes meanwhile
+ */
+
+static atomic_bool enough;
+
+static uintptr_t any_of(unsigned int *random, const uintptr_t *values, size_t n)
+{
+	return values[rand_r(random) % n];
+}
+
+static void *write_any_frames(void *unused)
+{
+	volatile struct frame *f = frames;
+	unsigned int random = 1, i;
+
+	(void)unused;
+	while (!enough) {
+		i = rand_r(&random) % NR_FRAMES;
+		switch (rand_r(&random) % 8) {
+		case 0:
+			f[i].address = any_of(&random, not_of_user, ARRAY_SIZE(not_of_user));
+			break;
+		case 1:
+			f[i].address = any_of(&random, unreadable, ARRAY_SIZE(unreadable));
+			break;
+		case 2:
+			f[i].next = any_of(&random, unreadable, ARRAY_SIZE(unreadable));
+			break;
+		case 3:
+			f[i].next = (uintptr_t)&f[rand_r(&random) % NR_FRAMES] +
+				    rand_r(&random) % 9;
+			break;
+		default:
+			f[i].next = (uintptr_t)&f[i + 1];
+			f[i].address = ADDRESS + i;
+			break;
+		}
+	}
+	return NULL;
+}
+
+/* Opens a session of this thread alone, with many ticks. */
+static int open_clocked_stacks(void)
+{
+	const struct profil_open open = {
+		.modes = MODES_ALL,
+		.nr_records = RECORDS,
+		.period = 200000,
+		.stack_depth = DEPTH,
+	};
+
+	close_session();
+	return open_session(&open, PROFIL_SCOPE_THREAD);
+}
+
+TEST_F_TIMEOUT(frames, of_a_changing_stack_never_have_an_address_of_the_kernel, 150)
+{
+	unsigned int ends[PROFIL_STACK_UNSUPPORTED + 1] = {}, i, j;
+	pthread_t thread;
+
+	ASSERT_EQ(0, open_clocked_stacks());
+	ASSERT_EQ(0, pthread_create(&thread, NULL, write_any_frames, NULL));
+	first_fp = (uintptr_t)frames;
+	EXPECT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 200));
+	enough = true;
+	pthread_join(thread, NULL);
+	for (i = 0; i < nr; i++) {
+		const struct profil_stack *stack = stack_of(records[i]);
+
+		if (!is_at(records[i], frames_loop_at_text))
+			continue;
+		ASSERT_GE((u32)PROFIL_STACK_ADDRESS, stack->end);
+		ends[stack->end]++;
+		ASSERT_GE(2 * NR_FRAMES + 2, stack->nr);
+		/* Frames can overlap, so that links of frames become addresses. */
+		for (j = 0; j < stack->nr; j++)
+			EXPECT_EQ(0U, stack->addresses[j] >> (WORD == 8 ? 56 : 32));
+	}
+	TH_LOG("outermost %u, misaligned %u, order %u, unreadable %u, address %u",
+	       ends[PROFIL_STACK_OUTERMOST], ends[PROFIL_STACK_MISALIGNED],
+	       ends[PROFIL_STACK_ORDER], ends[PROFIL_STACK_UNREADABLE], ends[PROFIL_STACK_ADDRESS]);
+	EXPECT_LT(0U, ends[PROFIL_STACK_UNREADABLE]);
+	EXPECT_LT(0U, ends[PROFIL_STACK_ADDRESS]);
+}
+
+/* Unmaps page 3, maps it, and makes it unreadable and not present, again and again. */
+static void *change_mappings(void *unused)
+{
+	char *last = area + 3 * page_size;
+
+	(void)unused;
+	while (!enough) {
+		munmap(last, page_size);
+		if (mmap(last, page_size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != last)
+			break;
+		*(volatile struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
+		loop_run(1, LOOP_BURST / 4);
+		mprotect(last, page_size, PROT_NONE);
+		mprotect(last, page_size, PROT_READ);
+		loop_run(1, LOOP_BURST / 4);
+		madvise(last, page_size, MADV_DONTNEED);
+	}
+	return NULL;
+}
+
+TEST_F_TIMEOUT(frames, may_be_unmapped_at_any_time, 150)
+{
+	unsigned int whole = 0, cut = 0, i = 0;
+	pthread_t thread;
+
+	ASSERT_EQ(0, open_clocked_stacks());
+	frames[4].next = (uintptr_t)area + 3 * page_size;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, change_mappings, NULL));
+	first_fp = (uintptr_t)frames;
+	while (i < 20000 && (whole < TICKS || cut < TICKS)) {
+		ASSERT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 1));
+		for (; i < nr; i++) {
+			const struct profil_stack *stack = stack_of(records[i]);
+
+			if (!is_at(records[i], frames_loop_at_text))
+				continue;
+			/* A new page contains zeros. */
+			EXPECT_TRUE((stack->nr == 5 && (stack->end == PROFIL_STACK_UNREADABLE ||
+							stack->end == PROFIL_STACK_ADDRESS)) ||
+				    (stack->nr == 6 && stack->end == PROFIL_STACK_OUTERMOST));
+			for (u32 j = 0; j < stack->nr; j++)
+				EXPECT_EQ(ADDRESS + j, stack->addresses[j]);
+			cut += stack->nr == 5;
+			whole += stack->nr == 6;
+		}
+	}
+	enough = true;
+	pthread_join(thread, NULL);
+	EXPECT_LE(TICKS, whole);
+	EXPECT_LE(TICKS, cut);
+}
+
+/*
+ * Exec and exit
+ */
+
+/* Takes memory, so that the kernel takes long to free it in exec or exit. */
+static void grow(void)
+{
+	const size_t size = 16 << 20;
+	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		_exit(80);
+	madvise(p, size, MADV_NOHUGEPAGE);
+	memset(p, 1, size);
+}
+
+static void exec_again(int times)
+{
+	char *const argv[] = { "again", NULL };
+	char env[64];
+	char *const envp[] = { env, NULL };
+
+	grow();
+	snprintf(env, sizeof(env), EXECS "=%d", times);
+	execve(SELF, argv, envp);
+	_exit(81);
+}
+
+__attribute__((constructor)) static void be_new_program(void)
+{
+	const char *execs = getenv(EXECS);
+
+	if (execs && atoi(execs))
+		exec_again(atoi(execs) - 1);
+	if (execs)
+		_exit(0);
+}
+
+static int join_and_exec(void)
+{
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
+		return 30;
+	exec_again(5);
+	return 40;
+}
+
+TEST_F_TIMEOUT(stacks, of_a_task_in_exec_or_exit_are_empty, 150)
+{
+	const u32 no_pc = PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT;
+	unsigned int i, in_exec = 0, in_exit = 0;
+	pid_t child;
+
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL,
+		.exec = PROFIL_EXEC_FOLLOW,
+		.nr_records = 16 * RECORDS,
+		.period = 500000,
+		.stack_depth = 10,
+	});
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	child = spawn(join_and_exec);
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_TRUE(await(!stats_now().targets));
+	EXPECT_EQ(1, read_all());
+	for (i = 0; i < nr; i++) {
+		ASSERT_TRUE(records[i]->flags & PROFIL_RECORD_STACK);
+		in_exec += !!(records[i]->flags & PROFIL_RECORD_EXEC);
+		in_exit += !!(records[i]->flags & PROFIL_RECORD_EXIT);
+		EXPECT_EQ(!!(records[i]->flags & no_pc),
+			  stack_of(records[i])->end == PROFIL_STACK_NO_REGISTERS);
+		if (records[i]->flags & no_pc)
+			EXPECT_EQ(0U, stack_of(records[i])->nr);
+	}
+	EXPECT_LT(0U, in_exec);
+	EXPECT_LT(0U, in_exit);
+}
+
+/*
+ * Limits, and read()
+ */
+
+/* Returns the locked memory of a session with stacks of @depth, or a negative errno. */
+static long long locked_by(u32 depth)
+{
+	u64 before = locked_bytes(), after;
+	int new = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL, .nr_records = RECORDS, .stack_depth = depth,
+	});
+
+	if (new < 0)
+		return new;
+	after = locked_bytes();
+	close(new);
+	return await(locked_bytes() == before) ? (long long)(after - before) : -EBUSY;
+}
+
+TEST_F(stacks, are_charged_as_locked_memory)
+{
+	const long long page = sysconf(_SC_PAGESIZE), without = locked_by(0);
+
+	ASSERT_LT(0, without);
+	for (u32 depth = 1; depth <= DEPTH; depth += 21) {
+		long long size = RECORDS * (sizeof(struct profil_stack) + 8 * depth);
+		long long more = locked_by(depth) - without;
+
+		EXPECT_LT(size - page, more);
+		EXPECT_GT(size + page, more);
+	}
+}
+
+static int exceed_limit(void)
+{
+	const rlim_t without = locked_by(0);
+	struct rlimit limit = { without, without };
+
+	if (!geteuid() && setresuid(USER, USER, USER))
+		return 20;
+	if (setrlimit(RLIMIT_MEMLOCK, &limit))
+		return 21;
+	if (locked_by(0) != (long long)without)
+		return 22;
+	return locked_by(32) == -EPERM && !locked_bytes() ? 0 : 23;
+}
+
+TEST_F(stacks, are_refused_above_RLIMIT_MEMLOCK)
+{
+	EXPECT_EQ(0, status_of(spawn(exceed_limit)));
+}
+
+TEST_F_TIMEOUT(stacks, are_read_with_their_records_or_not_at_all, 150)
+{
+	static u64 buffer[8192];
+	struct profil_stats s;
+	ssize_t n = -1;
+	size_t size;
+
+	ASSERT_EQ(0, open_stacks(DEPTH));
+	while (stats_now().outside < 3 * TICKS)
+		frames_call(recurse, 30);
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	for (unsigned int i = 0; i < 8; i++) {
+		for (size = HEADER; size <= sizeof(buffer); size += 8) {
+			n = read(fd, buffer, size);
+			if (n >= 0)
+				break;
+			ASSERT_EQ(EINVAL, errno);
+		}
+		/* The first record is returned as soon as the buffer is large enough. */
+		ASSERT_EQ((ssize_t)size, n);
+		ASSERT_EQ(1, take(buffer, n));
+		n = read(fd, buffer, 2 * size + size / 2);
+		ASSERT_LT(0, n);
+		ASSERT_LT(0, take(buffer, n));
+	}
+	ASSERT_EQ(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_STACK(frames_loop_text, callers, 31, PROFIL_STACK_OUTERMOST);
+}
+
+#endif /* __arm__ */
+
+TEST_HARNESS_MAIN
