@@ -43,6 +43,7 @@
 #include <sys/wait.h>
 
 #include "failures.h"
+#include "frames.h"
 #include "fuse.h"
 #include "kcov.h"
 #include "kernel.h"
@@ -545,6 +546,8 @@ static void build_open(struct actor *a, union arg *arg)
 	arg->open.exec = any(a, 2);
 	if (arg->open.fork != PROFIL_FORK_FRESH && one_in(a, 2))
 		arg->open.nr_records = any(a, one_in(a, 60) ? 100000 : 300);
+	if (arg->open.nr_records && one_in(a, 2))
+		arg->open.stack_depth = one_in(a, 30) ? any_number(a) : any(a, 128);
 	arg->open.period = any_period(a);
 	if (arg->open.period)
 		arg->open.flags = any(a, 2) ? PROFIL_OPEN_JITTER : 0;
@@ -1545,7 +1548,13 @@ static int act_fork(struct actor *a)
 
 static int act_run(struct actor *a)
 {
-	loop_run(any(a, LOOPS), 1UL << (8 + any(a, 12)));
+	unsigned long n = 1UL << (8 + any(a, 12));
+
+	/* A tick may follow any frame pointer. */
+	if (one_in(a, 4))
+		frames_loop_at(n, any_u64(a), 16);
+	else
+		loop_run(any(a, LOOPS), n);
 	return 0;
 }
 
