@@ -70,7 +70,11 @@ static inline u64 loop_at(unsigned int i)
 
 static inline void loop_run(unsigned int i, unsigned long n)
 {
-	((void (*)(unsigned long))((uintptr_t)loops_text + LOOP_SIZE * i))(n);
+	uintptr_t loop = (uintptr_t)loops_text + LOOP_SIZE * i;
+
+	/* Thumb code would call an address that the compiler knows without a change to ARM code. */
+	asm("" : "+r"(loop));
+	((void (*)(unsigned long))loop)(n);
 }
 
 /*
