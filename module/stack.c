@@ -12,66 +12,100 @@
  * Context: the hard interrupt of the tick or of a timer, with the page tables of current->mm, since
  * the caller excludes exec and exit.
  */
+#include <linux/nospec.h>
 #include <linux/sched/task_stack.h>
 #include <linux/uaccess.h>
 
 #include "compat.h"
 #include "profil.h"
 
+/* What a walk depends on. The functions are inline, so that these are constants or registers. */
+struct stack_form {
+	unsigned int word;	/* size of a word */
+	unsigned long end;	/* user addresses are below this */
+};
+
 /*
- * Reads two words of the size @word from @address, like copy_from_user_nofault(), but inline. On
- * x86, user_access_begin() also stops speculation with an address that it refuses. Return: false if
- * they are not user memory, cannot be read, or are not present.
+ * Reads two words at @address, after user_access_begin(). The mask stops the CPU from loading from
+ * other addresses by speculation. Return: false if they are not user memory, cannot be read, or are
+ * not present.
  */
-static __always_inline bool stack_read(unsigned long address, unsigned int word, u64 *first,
+static __always_inline bool stack_read(struct stack_form form, unsigned long address, u64 *first,
 				       u64 *second)
 {
-	const u64 __user *wide = (const u64 __user *)address;
-	const u32 __user *narrow = (const u32 __user *)address;
+	const unsigned long limit = form.end - 2 * form.word + 1;
+	const u64 __user *wide;
+	const u32 __user *narrow;
 
-	if (!user_access_begin(wide, 2 * word))
+	if (address >= limit)
 		return false;
-	if (word == sizeof(*wide)) {
+	address = array_index_nospec(address, limit);
+	wide = (const u64 __user *)address;
+	narrow = (const u32 __user *)address;
+	if (form.word == sizeof(*wide)) {
 		unsafe_get_user(*first, wide, fault);
 		unsafe_get_user(*second, wide + 1, fault);
 	} else {
 		unsafe_get_user(*first, narrow, fault);
 		unsafe_get_user(*second, narrow + 1, fault);
 	}
-	user_access_end();
 	return true;
 fault:
-	user_access_end();
 	return false;
+}
+
+/* Returns the user address in @value, or 0 if there is none. */
+static __always_inline u64 stack_address(struct stack_form form, u64 value)
+{
+	value = profil_strip_address(value);
+	return value < form.end ? value : 0;
 }
 
 /*
  * Stores the return addresses of the frames from @fp on in *@to, and advances *@to, up to @limit.
  * @below: the frames are above this. Return: why there are no more.
  */
-static __always_inline enum profil_stack_end stack_walk(u64 **to, const u64 *limit,
-							unsigned long fp, unsigned long below,
-							unsigned int word)
+static __always_inline enum profil_stack_end stack_walk(struct stack_form form, unsigned long fp,
+							unsigned long below, u64 **to,
+							const u64 *limit)
 {
-	const u64 last = PROFIL_USER_END - 1;
 	u64 next, address;
 
 	for (;; (*to)++) {
 		if (fp <= below)
 			return fp ? PROFIL_STACK_ORDER : PROFIL_STACK_OUTERMOST;
-		if (fp & (word - 1))
+		if (fp & (form.word - 1))
 			return PROFIL_STACK_MISALIGNED;
 		if (*to == limit)
 			return PROFIL_STACK_DEPTH;
-		if (!stack_read(fp, word, &next, &address))
+		if (!stack_read(form, fp, &next, &address))
 			return PROFIL_STACK_UNREADABLE;
-		address = profil_strip_address(address);
-		if (address - 1 >= last)
+		address = stack_address(form, address);
+		if (!address)
 			return PROFIL_STACK_ADDRESS;
 		**to = address;
 		below = fp;
 		fp = profil_strip_address(next);
 	}
+}
+
+static __always_inline void stack_fill(struct profil_stack *stack, u32 depth, unsigned long fp,
+				       unsigned long sp, unsigned long lr, unsigned int word)
+{
+	const struct stack_form form = { word, PROFIL_USER_END };
+	u64 *to = stack->addresses;
+	u64 first = lr, second = 0;
+
+	/* This is true for any user memory. stack_read() checks the addresses. */
+	if (!user_access_begin((const void __user *)0, word))
+		return;
+	if (!PROFIL_HAS_LINK_REGISTER && !stack_read(form, sp, &first, &second))
+		first = second = 0;
+	stack->innermost[0] = stack_address(form, first);
+	stack->innermost[1] = stack_address(form, second);
+	stack->end = stack_walk(form, fp, sp - 1, &to, to + depth);
+	stack->nr = to - stack->addresses;
+	user_access_end();
 }
 
 /* Fills in @stack, which has room for @depth addresses, with those of the interrupted user code. */
@@ -80,16 +114,14 @@ void profil_stack_fill(struct profil_stack *stack, u32 depth)
 	/* In user mode, these are the registers that the interrupt has saved. */
 	struct pt_regs *regs = task_pt_regs(current);
 	unsigned long fp = profil_strip_address(frame_pointer(regs));
-	unsigned long below = user_stack_pointer(regs) - 1;
+	unsigned long sp = profil_strip_address(user_stack_pointer(regs));
 	unsigned int word = profil_stack_word(regs);
-	u64 *to = stack->addresses;
 
-	stack->end = PROFIL_STACK_UNSUPPORTED;
+	*stack = (struct profil_stack) { .end = PROFIL_STACK_UNSUPPORTED };
 	pagefault_disable();
 	if (word == sizeof(u64))
-		stack->end = stack_walk(&to, to + depth, fp, below, sizeof(u64));
+		stack_fill(stack, depth, fp, sp, profil_link_register(regs), sizeof(u64));
 	else if (word == sizeof(u32))
-		stack->end = stack_walk(&to, to + depth, (u32)fp, (u32)below, sizeof(u32));
+		stack_fill(stack, depth, (u32)fp, (u32)sp, 0, sizeof(u32));
 	pagefault_enable();
-	stack->nr = to - stack->addresses;
 }

@@ -881,6 +881,7 @@ enum profil_stack_end {
  * struct profil_stack - The callers of the pc of a record, at the end of the record
  * @nr: Number of @addresses.
  * @end: enum profil_stack_end.
+ * @innermost: Words that may be the return address of the innermost function, see below.
  * @addresses: Return addresses, from that of the innermost frame on.
  *
  * Each tick of a session with a profil_open.stack_depth leaves a record with PROFIL_RECORD_STACK. A
@@ -891,14 +892,19 @@ enum profil_stack_end {
  * caller and the return address. So the stack is only as good as the code: code that is compiled
  * without frame pointers uses this register for other data, and then the addresses may be wrong. In
  * the first instructions of a function and in the last ones, and in functions without a frame, the
- * innermost frame is that of the caller, and the return address into the caller is missing.
+ * innermost frame is that of the caller, and the return address into the caller is missing. It may
+ * be in @innermost: on x86, these are the two words at the stack pointer, the lower one first; on
+ * arm64, the link register and 0. Only the unwind tables of the program tell whether one of them is
+ * a return address. Both are 0 with PROFIL_STACK_NO_REGISTERS and PROFIL_STACK_UNSUPPORTED, and on
+ * x86 if the words cannot be read or are not present. A word that is not a user address is 0.
  *
- * Each address is a user address that was in the memory of the task. On arm64, it has no pointer
- * authentication code and no tag.
+ * Each of these values is a user address that was in the memory or in the registers of the task. On
+ * arm64, it has no pointer authentication code and no tag.
  */
 struct profil_stack {
 	__u32 nr;
 	__u32 end;
+	__aligned_u64 innermost[2];
 	__aligned_u64 addresses[];
 };
 
