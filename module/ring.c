@@ -7,7 +7,7 @@
  * mmap_lock; otherwise the slot references the mm, and read() looks the mapping up. One reader
  * at a time empties slots, under ring->lock, and writes the path of a file as the reader sees it.
  * The references of a slot are dropped when it is read, or when the ring is freed. If records have
- * stacks, there is room for one for each slot, behind all slots.
+ * stacks, there is room for one for each slot, beyond ring->copy.
  *
  * A reader that waits is woken when a record has been added:
  *
@@ -58,7 +58,6 @@ struct profil_ring {
 	unsigned int tail;		/* under lock */
 	struct mutex lock;
 	struct profil_record *copy;	/* COPY_SIZE bytes, beyond the slots; under lock */
-	void *stacks;			/* of the slots, beyond copy: see ring_stack() */
 	wait_queue_head_t wait;
 	struct delayed_work wake;
 	unsigned long wake_delay;	/* in jiffies */
@@ -109,7 +108,9 @@ static size_t ring_stack_size(u32 depth)
 
 static struct profil_stack *ring_stack(struct profil_ring *ring, const struct ring_slot *slot)
 {
-	return ring->stacks + (slot - ring->slots) * ring_stack_size(ring->stack_depth);
+	void *stacks = (void *)ring->copy + COPY_SIZE;
+
+	return stacks + (slot - ring->slots) * ring_stack_size(ring->stack_depth);
 }
 
 /* Returns the size of a ring without its header. */
@@ -142,7 +143,6 @@ struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth)
 	if (!ring)
 		return NULL;
 	ring->copy = (void *)&ring->slots[nr_slots];
-	ring->stacks = (void *)ring->copy + COPY_SIZE;
 	ring->stack_depth = stack_depth;
 	ring->nr_records = nr_records;
 	ring->mask = nr_slots - 1;

@@ -28,7 +28,7 @@ struct stack_form {
 /*
  * Reads two words at @address, after user_access_begin(). The mask stops the CPU from loading from
  * other addresses by speculation. Return: false if they are not user memory, cannot be read, or are
- * not present.
+ * not present. Then *@first and *@second are undefined.
  */
 static __always_inline bool stack_read(struct stack_form form, unsigned long address, u64 *first,
 				       u64 *second)
@@ -89,20 +89,23 @@ static __always_inline enum profil_stack_end stack_walk(struct stack_form form, 
 	}
 }
 
+/* Fills in @stack, which is zeroed, from the values of the registers. */
 static __always_inline void stack_fill(struct profil_stack *stack, u32 depth, unsigned long fp,
 				       unsigned long sp, unsigned long lr, unsigned int word)
 {
 	const struct stack_form form = { word, PROFIL_USER_END };
 	u64 *to = stack->addresses;
-	u64 first = lr, second = 0;
+	u64 first, second;
 
 	/* This is true for any user memory. stack_read() checks the addresses. */
 	if (!user_access_begin((const void __user *)0, word))
 		return;
-	if (!PROFIL_HAS_LINK_REGISTER && !stack_read(form, sp, &first, &second))
-		first = second = 0;
-	stack->innermost[0] = stack_address(form, first);
-	stack->innermost[1] = stack_address(form, second);
+	if (PROFIL_HAS_LINK_REGISTER) {
+		stack->innermost[0] = stack_address(form, lr);
+	} else if (stack_read(form, sp, &first, &second)) {
+		stack->innermost[0] = stack_address(form, first);
+		stack->innermost[1] = stack_address(form, second);
+	}
 	stack->end = stack_walk(form, fp, sp - 1, &to, to + depth);
 	stack->nr = to - stack->addresses;
 	user_access_end();
