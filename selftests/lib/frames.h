@@ -19,14 +19,27 @@ struct frame {
 /* A loop of @n iterations in a function with a frame. Stores its return address in *@address. */
 extern FRAMES_FUNCTION void frames_loop(unsigned long n, uintptr_t *address);
 
-/* A loop of @n iterations with frame pointer @fp and stack pointer @sp. */
-extern FRAMES_FUNCTION void frames_loop_at(unsigned long n, uintptr_t fp, uintptr_t sp);
+/* A loop of @n iterations with frame pointer @fp, stack pointer @sp and link register @lr. */
+extern FRAMES_FUNCTION void frames_loop_at(unsigned long n, uintptr_t fp, uintptr_t sp,
+					   uintptr_t lr);
 
 /* Calls @function(@arg) with the frame pointer 0, as the outermost function of a program. */
 extern FRAMES_FUNCTION void frames_call(void (*function)(unsigned long arg), unsigned long arg);
 
+/* The return address of the function that frames_call() calls. */
+extern FRAMES_FUNCTION const char frames_call_return[];
+
+/*
+ * Calls a function that has a loop before each instruction that makes or removes its frame, and one
+ * before its return. Stores the frame pointer of the caller of that function at the address @fp. On
+ * x86, @fp is also on the stack above the return address, frames_steps_return.
+ */
+extern FRAMES_FUNCTION void frames_steps(unsigned long fp);
+extern FRAMES_FUNCTION const char frames_steps_return[];
+
 /* The loops themselves, at which ticks interrupt the functions. */
 extern FRAMES_FUNCTION const char frames_loop_text[], frames_loop_at_text[];
+extern FRAMES_FUNCTION const char frames_step_0[], frames_step_1[], frames_step_2[], frames_step_3[];
 
 #if defined(__x86_64__)
 
@@ -61,7 +74,33 @@ asm(".pushsection .text\n"
 	"	mov %rsi, %rdi\n"
 	"	xor %ebp, %ebp\n"
 	"	call *%rax\n"
+	"frames_call_return:\n"
 	"	pop %rbp\n"
+	"	ret\n"
+	"frames_steps:\n"
+	"	push %rbp\n"
+	"	mov %rsp, %rbp\n"
+	"	mov %rbp, (%rdi)\n"
+	"	push %rdi\n"
+	"	call 1f\n"
+	"frames_steps_return:\n"
+	"	leave\n"
+	"	ret\n"
+	"1:	mov $0x80000, %ecx\n"
+	"frames_step_0:\n"
+	"	loop frames_step_0\n"
+	"	push %rbp\n"
+	"	mov $0x80000, %ecx\n"
+	"frames_step_1:\n"
+	"	loop frames_step_1\n"
+	"	mov %rsp, %rbp\n"
+	"	mov $0x80000, %ecx\n"
+	"frames_step_2:\n"
+	"	loop frames_step_2\n"
+	"	pop %rbp\n"
+	"	mov $0x80000, %ecx\n"
+	"frames_step_3:\n"
+	"	loop frames_step_3\n"
 	"	ret\n"
 	".popsection\n");
 
@@ -102,8 +141,35 @@ asm(".pushsection .text\n"
 	"	push %edx\n"
 	"	xor %ebp, %ebp\n"
 	"	call *%eax\n"
+	"frames_call_return:\n"
 	"	add $8, %esp\n"
 	"	pop %ebp\n"
+	"	ret\n"
+	"frames_steps:\n"
+	"	mov 4(%esp), %eax\n"
+	"	push %ebp\n"
+	"	mov %esp, %ebp\n"
+	"	mov %ebp, (%eax)\n"
+	"	push %eax\n"
+	"	call 1f\n"
+	"frames_steps_return:\n"
+	"	leave\n"
+	"	ret\n"
+	"1:	mov $0x80000, %ecx\n"
+	"frames_step_0:\n"
+	"	loop frames_step_0\n"
+	"	push %ebp\n"
+	"	mov $0x80000, %ecx\n"
+	"frames_step_1:\n"
+	"	loop frames_step_1\n"
+	"	mov %esp, %ebp\n"
+	"	mov $0x80000, %ecx\n"
+	"frames_step_2:\n"
+	"	loop frames_step_2\n"
+	"	pop %ebp\n"
+	"	mov $0x80000, %ecx\n"
+	"frames_step_3:\n"
+	"	loop frames_step_3\n"
 	"	ret\n"
 	".popsection\n");
 
@@ -127,6 +193,7 @@ asm(".pushsection .text\n"
 	"	mov x19, sp\n"
 	"	mov x29, x1\n"
 	"	mov sp, x2\n"
+	"	mov x30, x3\n"
 	"frames_loop_at_text:\n"
 	"	subs x0, x0, #1\n"
 	"	b.ne frames_loop_at_text\n"
@@ -140,7 +207,36 @@ asm(".pushsection .text\n"
 	"	mov x0, x1\n"
 	"	mov x29, xzr\n"
 	"	blr x2\n"
+	"frames_call_return:\n"
 	"	ldp x29, x30, [sp], #16\n"
+	"	ret\n"
+	"frames_steps:\n"
+	"	stp x29, x30, [sp, #-16]!\n"
+	"	mov x29, sp\n"
+	"	str x29, [x0]\n"
+	"	bl 1f\n"
+	"frames_steps_return:\n"
+	"	ldp x29, x30, [sp], #16\n"
+	"	ret\n"
+	"1:	mov x0, #0x80000\n"
+	"frames_step_0:\n"
+	"	subs x0, x0, #1\n"
+	"	b.ne frames_step_0\n"
+	"	stp x29, x30, [sp, #-16]!\n"
+	"	mov x0, #0x80000\n"
+	"frames_step_1:\n"
+	"	subs x0, x0, #1\n"
+	"	b.ne frames_step_1\n"
+	"	mov x29, sp\n"
+	"	mov x0, #0x80000\n"
+	"frames_step_2:\n"
+	"	subs x0, x0, #1\n"
+	"	b.ne frames_step_2\n"
+	"	ldp x29, x30, [sp], #16\n"
+	"	mov x0, #0x80000\n"
+	"frames_step_3:\n"
+	"	subs x0, x0, #1\n"
+	"	b.ne frames_step_3\n"
 	"	ret\n"
 	".popsection\n");
 

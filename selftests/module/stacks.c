@@ -104,12 +104,16 @@ TEST_F(stacks, of_32_bit_code_of_arm_are_unsupported)
 		ASSERT_TRUE(records[i]->flags & PROFIL_RECORD_STACK);
 		EXPECT_EQ(0U, stack_of(records[i])->nr);
 		EXPECT_EQ((u32)PROFIL_STACK_UNSUPPORTED, stack_of(records[i])->end);
+		EXPECT_EQ(0U, stack_of(records[i])->innermost[0]);
+		EXPECT_EQ(0U, stack_of(records[i])->innermost[1]);
 	}
 }
 
 #else
 
 #include "frames.h"
+#include "held.h"
+#include "swap_area.h"
 
 /* Returns true if the tick of @r was in the loop at @text in this process. */
 static bool is_at(const struct profil_record *r, const char *text)
@@ -171,6 +175,25 @@ static bool expect_stack(struct __test_metadata *_metadata, const char *text,
 
 #define EXPECT_STACK(text, addresses, n, end) expect_stack(_metadata, text, addresses, n, end)
 
+/* Checks that each tick in the loop at @text has these innermost words. */
+static void expect_innermost(struct __test_metadata *_metadata, const char *text, u64 first,
+			     u64 second)
+{
+	for (unsigned int i = 0; i < nr; i++) {
+		const __u64 *words = stack_of(records[i])->innermost;
+
+		if (!is_at(records[i], text))
+			continue;
+		EXPECT_TRUE(words[0] == first && words[1] == second) {
+			TH_LOG("%#llx, %#llx, not %#llx, %#llx", (unsigned long long)words[0],
+			       (unsigned long long)words[1], (unsigned long long)first,
+			       (unsigned long long)second);
+		}
+	}
+}
+
+#define EXPECT_INNERMOST(text, first, second) expect_innermost(_metadata, text, first, second)
+
 /*
  * Functions with known callers
  */
@@ -217,6 +240,30 @@ TEST_F_TIMEOUT(stacks, have_no_more_addresses_than_the_session_asks_for, 150)
 	ASSERT_EQ(0, open_stacks(DEPTH));
 	EXPECT_TRUE(run(recurse, 200, frames_loop_text, TICKS));
 	EXPECT_STACK(frames_loop_text, callers, DEPTH, PROFIL_STACK_DEPTH);
+}
+
+TEST_F(stacks, of_sessions_of_one_task_have_their_own_depths)
+{
+	const u32 depths[] = { 3, 1, 0, DEPTH };
+	int sessions[ARRAY_SIZE(depths)];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(depths); i++) {
+		ASSERT_EQ(0, open_stacks(depths[i]));
+		sessions[i] = fd;
+	}
+	EXPECT_TRUE(run(recurse, 5, frames_loop_text, TICKS));
+	close_session();
+	for (i = 0; i < ARRAY_SIZE(depths) - 1; i++) {
+		fd = sessions[i];
+		EXPECT_EQ(0, read_all());
+		EXPECT_LE(TICKS, nr);
+		if (depths[i])
+			EXPECT_STACK(frames_loop_text, callers, depths[i], PROFIL_STACK_DEPTH);
+		for (unsigned int j = 0; j < nr; j++)
+			EXPECT_EQ(!depths[i], !(records[j]->flags & PROFIL_RECORD_STACK));
+		close_session();
+	}
 }
 
 TEST_F(stacks, are_not_in_records_of_a_session_without_them)
@@ -273,6 +320,32 @@ TEST_F(stacks, of_a_forked_child_are_those_of_the_child)
 	}
 	EXPECT_LE(5U, found[0]);
 	EXPECT_LE(5U, found[1]);
+}
+
+TEST_F(stacks, have_the_return_address_while_a_function_has_no_frame)
+{
+	const char *const steps[] = {
+		frames_step_0, frames_step_1, frames_step_2, frames_step_3
+	};
+	const uintptr_t calls[] = { (uintptr_t)frames_steps_return, (uintptr_t)frames_call_return };
+	uintptr_t fp;
+
+	ASSERT_EQ(0, open_stacks(DEPTH));
+	for (unsigned int i = 0; i < ARRAY_SIZE(steps); i++)
+		EXPECT_TRUE(run(frames_steps, (unsigned long)&fp, steps[i], TICKS));
+	for (unsigned int i = 0; i < ARRAY_SIZE(steps); i++) {
+		bool framed = i == 2;
+
+		EXPECT_STACK(steps[i], calls + !framed, 1 + framed, PROFIL_STACK_OUTERMOST);
+#ifdef __aarch64__
+		EXPECT_INNERMOST(steps[i], calls[0], 0);
+#else
+		if (i == 0 || i == 3)
+			EXPECT_INNERMOST(steps[i], calls[0], addr(&fp));
+		else
+			EXPECT_INNERMOST(steps[i], fp, calls[0]);
+#endif
+	}
 }
 
 static int zero = -1;	/* /dev/zero */
@@ -464,12 +537,12 @@ static const uintptr_t not_of_user[] = {
 #endif
 };
 
-static uintptr_t first_fp;
+static uintptr_t first_fp, first_sp, first_lr;
 
 static void loop_at_frames(unsigned long unused)
 {
 	(void)unused;
-	frames_loop_at(LOOP_BURST, first_fp, (uintptr_t)area + page_size / 2);
+	frames_loop_at(LOOP_BURST, first_fp, first_sp, first_lr);
 }
 
 /* Runs the loop with frame pointer @fp. Its stack must have the addresses of @n frames. */
@@ -514,6 +587,8 @@ FIXTURE_SETUP(frames)
 	for (u32 i = 0; i < NR_FRAMES; i++)
 		frames[i] = (struct frame) { (uintptr_t)&frames[i + 1], ADDRESS + i };
 	frames[NR_FRAMES - 1].next = 0;
+	first_fp = 0;
+	first_sp = (uintptr_t)area + page_size / 2;
 	ASSERT_EQ(0, open_stacks(DEPTH));
 }
 
@@ -539,11 +614,9 @@ TEST_F(frames, end_where_one_is_misaligned)
 
 TEST_F(frames, end_where_one_is_not_above_the_previous_one)
 {
-	const uintptr_t sp = (uintptr_t)area + page_size / 2;
-
 	/* A frame that is entirely 0 is at the stack pointer; one below it is not read. */
-	EXPECT_END(sp, 0, PROFIL_STACK_ADDRESS);
-	EXPECT_END(sp - WORD, 0, PROFIL_STACK_ORDER);
+	EXPECT_END(first_sp, 0, PROFIL_STACK_ADDRESS);
+	EXPECT_END(first_sp - WORD, 0, PROFIL_STACK_ORDER);
 	EXPECT_END(WORD, 0, PROFIL_STACK_ORDER);
 
 	EXPECT_END_AT(&frames[4], PROFIL_STACK_ORDER);
@@ -583,6 +656,113 @@ TEST_F(frames, end_where_one_is_not_mapped_or_not_present)
 	EXPECT_FALSE(pages_present(last, 1));
 }
 
+#ifdef __x86_64__
+
+/* Maps the last page of user memory, with page tables of 5 or 4 levels. */
+static void *map_last_page(void)
+{
+	const unsigned int bits[] = { 56, 47 };
+	void *page = MAP_FAILED;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(bits) && page == MAP_FAILED; i++)
+		page = mmap((void *)((1UL << bits[i]) - 2 * page_size), page_size,
+			    PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	return page;
+}
+
+TEST_F(frames, end_where_user_memory_ends)
+{
+	char *page = map_last_page();
+	const uintptr_t end = (uintptr_t)page + page_size, last = end - 2 * WORD;
+
+	if (page == MAP_FAILED)
+		SKIP(return, "no page at the end: %s", strerror(errno));
+	*(struct frame *)last = (struct frame) { end - WORD, ADDRESS + 5 };
+	frames[4].next = last;
+	EXPECT_END(frames, 6, PROFIL_STACK_UNREADABLE);
+	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
+	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
+	first_sp = last;
+	*(struct frame *)last = (struct frame) { end - 1, end };
+	EXPECT_END(0, 0, PROFIL_STACK_OUTERMOST);
+	EXPECT_INNERMOST(frames_loop_at_text, end - 1, 0);
+	first_sp = end - WORD;
+	EXPECT_END(0, 0, PROFIL_STACK_OUTERMOST);
+	EXPECT_INNERMOST(frames_loop_at_text, 0, 0);
+	munmap(page, page_size);
+}
+
+#endif
+
+TEST_F(frames, end_beyond_the_end_of_a_file)
+{
+	char *last = area + 3 * page_size;
+	int file = memfd_create("frames", MFD_CLOEXEC);
+
+	ASSERT_LE(0, file);
+	ASSERT_EQ(0, ftruncate(file, page_size));
+	ASSERT_EQ((void *)last, mmap(last, page_size, PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_FIXED, file, 0));
+	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
+	frames[4].next = (uintptr_t)last;
+	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
+	ASSERT_EQ(0, ftruncate(file, 0));
+	EXPECT_END(frames, 5, PROFIL_STACK_UNREADABLE);
+	close(file);
+}
+
+TEST_F(frames, end_at_a_page_that_is_swapped_out)
+{
+	char *last = area + 3 * page_size;
+
+	if (geteuid() || swap_start())
+		SKIP(return, "no swap area can be made");
+	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
+	frames[4].next = (uintptr_t)last;
+	EXPECT_TRUE(await(!madvise(last, page_size, MADV_PAGEOUT) && !pages_present(last, 1)));
+	EXPECT_END(frames, 5, PROFIL_STACK_UNREADABLE);
+	EXPECT_FALSE(pages_present(last, 1));
+	EXPECT_EQ(ADDRESS + 5, ((volatile struct frame *)last)->address);
+	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
+	swap_stop();
+}
+
+/* A page that a process provides is not requested: the tick would wait for the process. */
+static void expect_no_request(struct __test_metadata *_metadata, enum held_kind kind)
+{
+	struct held held;
+	int err;
+
+	if (geteuid())
+		SKIP(return, "needs root");
+	err = held_map(&held, kind, page_size);
+	if (err == -ENOENT || err == -ENODEV)
+		SKIP(return, "no FUSE here");
+	ASSERT_EQ(0, err);
+	*(struct frame *)held.memory = (struct frame) { 0, ADDRESS };
+	first_sp = (uintptr_t)held.memory;
+	EXPECT_END(0, 0, PROFIL_STACK_OUTERMOST);
+#ifndef __aarch64__
+	EXPECT_INNERMOST(frames_loop_at_text, 0, ADDRESS);
+#endif
+	ASSERT_EQ(0, held_back(&held));
+	EXPECT_END(held.memory, 0, PROFIL_STACK_UNREADABLE);
+	EXPECT_INNERMOST(frames_loop_at_text, 0, 0);
+	EXPECT_FALSE(held_asked(&held));
+	held_unmap(&held);
+}
+
+TEST_F(frames, end_at_a_page_that_a_userfaultfd_provides)
+{
+	expect_no_request(_metadata, HELD_USERFAULT);
+}
+
+TEST_F(frames, end_at_a_page_that_a_FUSE_file_system_provides)
+{
+	expect_no_request(_metadata, HELD_FUSE);
+}
+
 TEST_F_TIMEOUT(frames, end_where_a_return_address_is_not_one_of_user_mode, 150)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(not_of_user); i++) {
@@ -592,12 +772,73 @@ TEST_F_TIMEOUT(frames, end_where_a_return_address_is_not_one_of_user_mode, 150)
 	}
 }
 
+/* Runs the loop with @words at the stack pointer, or with the first one in the link register. */
+static void expect_words(struct __test_metadata *_metadata, const uintptr_t words[2], u64 first,
+			 u64 second)
+{
+#ifdef __aarch64__
+	first_lr = words[0];
+	second = 0;
+#else
+	memcpy((void *)first_sp, words, 2 * WORD);
+#endif
+	nr = 0;
+	EXPECT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 10));
+	EXPECT_INNERMOST(frames_loop_at_text, first, second);
+}
+
+#define EXPECT_WORDS(at_0, at_1, first, second) \
+	expect_words(_metadata, (uintptr_t[]){ at_0, at_1 }, first, second)
+
+TEST_F_TIMEOUT(frames, have_only_user_addresses_as_innermost_words, 150)
+{
+	const uintptr_t before_hole = (uintptr_t)area + 2 * page_size - 2 * WORD;
+
+	EXPECT_WORDS(1, ADDRESS, 1, ADDRESS);
+	for (unsigned int i = 0; i < ARRAY_SIZE(not_of_user); i++) {
+		EXPECT_WORDS(not_of_user[i], ADDRESS, 0, ADDRESS);
+		EXPECT_WORDS(ADDRESS, not_of_user[i], ADDRESS, 0);
+	}
+	first_sp++;
+	EXPECT_WORDS(ADDRESS, ADDRESS + 1, ADDRESS, ADDRESS + 1);
+	first_sp = before_hole;
+	EXPECT_WORDS(ADDRESS, ADDRESS + 1, ADDRESS, ADDRESS + 1);
+}
+
+static void expect_no_words_at(struct __test_metadata *_metadata, uintptr_t sp)
+{
+	first_sp = sp;
+	nr = 0;
+	EXPECT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 10));
+	EXPECT_STACK(frames_loop_at_text, NULL, 0, PROFIL_STACK_OUTERMOST);
+	EXPECT_INNERMOST(frames_loop_at_text, first_lr, 0);
+}
+
+TEST_F_TIMEOUT(frames, have_no_innermost_words_at_an_unreadable_stack_pointer, 150)
+{
+	const uintptr_t hole = (uintptr_t)area + 2 * page_size;
+	const uintptr_t at[] = { 0, 1, WORD, hole - WORD, hole - 2 * WORD + 1, hole,
+				 hole + page_size - WORD, hole + page_size };
+
+	*(uintptr_t *)(hole - WORD) = ADDRESS;
+#ifdef __aarch64__
+	first_lr = ADDRESS;
+#endif
+	for (unsigned int i = 0; i < ARRAY_SIZE(at); i++)
+		expect_no_words_at(_metadata, at[i]);
+	for (unsigned int i = 0; i < ARRAY_SIZE(unreadable); i++)
+		expect_no_words_at(_metadata, unreadable[i]);
+	EXPECT_FALSE(pages_present(area + 3 * page_size, 1));
+}
+
 #if defined(__aarch64__)
 
 TEST_F(frames, have_addresses_without_tags_and_authentication_codes)
 {
 	const uintptr_t bits = 0xab70000000000000;
 
+	first_sp |= bits;
+	EXPECT_WORDS(ADDRESS | bits, 0, ADDRESS, 0);
 	for (u32 i = 0; i < NR_FRAMES; i++) {
 		frames[i].next |= i + 1 < NR_FRAMES ? bits : 0;
 		frames[i].address |= bits;
@@ -671,6 +912,7 @@ TEST_F_TIMEOUT(frames, of_a_changing_stack_never_have_an_address_of_the_kernel, 
 	ASSERT_EQ(0, open_clocked_stacks());
 	ASSERT_EQ(0, pthread_create(&thread, NULL, write_any_frames, NULL));
 	first_fp = (uintptr_t)frames;
+	first_sp = first_fp;
 	EXPECT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 200));
 	enough = true;
 	pthread_join(thread, NULL);
@@ -685,6 +927,8 @@ TEST_F_TIMEOUT(frames, of_a_changing_stack_never_have_an_address_of_the_kernel, 
 		/* Frames can overlap, so that links of frames become addresses. */
 		for (j = 0; j < stack->nr; j++)
 			EXPECT_EQ(0U, stack->addresses[j] >> (WORD == 8 ? 56 : 32));
+		for (j = 0; j < 2; j++)
+			EXPECT_EQ(0U, stack->innermost[j] >> (WORD == 8 ? 56 : 32));
 	}
 	TH_LOG("outermost %u, misaligned %u, order %u, unreadable %u, address %u",
 	       ends[PROFIL_STACK_OUTERMOST], ends[PROFIL_STACK_MISALIGNED],
@@ -817,8 +1061,11 @@ TEST_F_TIMEOUT(stacks, of_a_task_in_exec_or_exit_are_empty, 150)
 		in_exit += !!(records[i]->flags & PROFIL_RECORD_EXIT);
 		EXPECT_EQ(!!(records[i]->flags & no_pc),
 			  stack_of(records[i])->end == PROFIL_STACK_NO_REGISTERS);
-		if (records[i]->flags & no_pc)
+		if (records[i]->flags & no_pc) {
 			EXPECT_EQ(0U, stack_of(records[i])->nr);
+			EXPECT_EQ(0U, stack_of(records[i])->innermost[0]);
+			EXPECT_EQ(0U, stack_of(records[i])->innermost[1]);
+		}
 	}
 	EXPECT_LT(0U, in_exec);
 	EXPECT_LT(0U, in_exit);

@@ -1552,7 +1552,7 @@ static int act_run(struct actor *a)
 
 	/* A tick may follow any frame pointer. */
 	if (one_in(a, 4))
-		frames_loop_at(n, any_u64(a), 16);
+		frames_loop_at(n, any_u64(a), any_u64(a), any_u64(a));
 	else
 		loop_run(any(a, LOOPS), n);
 	return 0;
