@@ -1024,8 +1024,10 @@ __attribute__((constructor)) static void be_new_program(void)
 
 	if (execs && atoi(execs))
 		exec_again(atoi(execs) - 1);
-	if (execs)
+	if (execs) {
+		grow();
 		_exit(0);
+	}
 }
 
 static int join_and_exec(void)
