@@ -279,8 +279,6 @@ bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, 
 	slot->record.flags = flags;
 	slot->record.space = space;
 	slot->record.periods = periods;
-	if (s->ring->stack_depth)
-		ring_record_stack(s->ring, slot);
 	if (flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT))
 		goto publish;
 	slot->record.pc = pc;
@@ -296,6 +294,8 @@ bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, 
 		slot->mm = mm;
 	}
 publish:
+	if (s->ring->stack_depth)
+		ring_record_stack(s->ring, slot);
 	ring_slot_publish(s, slot);
 	return true;
 }
