@@ -13,6 +13,11 @@
  *
  * The same, but an iteration is a read() of BENCH_READ_BYTES from fd, nearly all of which runs in
  * the kernel. This function is before bench_loop_end, so its pcs are in the ranges of the loop.
+ *
+ * size_t bench_framed_loop(uint64_t iterations, uint64_t threshold,
+ *			    uint64_t *gaps, size_t max_gaps, const void *frame);
+ *
+ * Calls bench_loop() with this frame pointer.
  */
 #include "loop.h"
 
@@ -125,5 +130,15 @@ bench_system_loop:
 	.cfi_endproc
 bench_loop_end:
 	.size	bench_system_loop, . - bench_system_loop
+
+	.globl	bench_framed_loop
+	.type	bench_framed_loop, @function
+bench_framed_loop:
+	push	%rbp
+	mov	%r8, %rbp
+	call	bench_loop
+	pop	%rbp
+	ret
+	.size	bench_framed_loop, . - bench_framed_loop
 
 	.section .note.GNU-stack, "", @progbits

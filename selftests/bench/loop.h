@@ -14,6 +14,8 @@
 size_t bench_loop(uint64_t iterations, uint64_t threshold, uint64_t *gaps, size_t max_gaps);
 size_t bench_system_loop(uint64_t iterations, uint64_t threshold, uint64_t *gaps, size_t max_gaps,
 			 int fd, void *buffer);
+size_t bench_framed_loop(uint64_t iterations, uint64_t threshold, uint64_t *gaps, size_t max_gaps,
+			 const void *frame);
 extern const char bench_loop_end[];
 #endif
 

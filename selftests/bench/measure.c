@@ -102,7 +102,7 @@ double median_of(double *values, unsigned int nr)
  */
 double shift_of(const struct gaps *with, const struct gaps *without)
 {
-	static unsigned int pairs[4000];
+	static unsigned int pairs[8000];
 	const int middle = ARRAY_SIZE(pairs) / 2;
 	int best = middle;
 
@@ -140,6 +140,13 @@ static size_t max_rounds;
 static size_t user_loop(u64 iterations, u64 threshold)
 {
 	return bench_loop(iterations, threshold, rounds, max_rounds);
+}
+
+static const void *frame;	/* the innermost one */
+
+static size_t framed_loop(u64 iterations, u64 threshold)
+{
+	return bench_framed_loop(iterations, threshold, rounds, max_rounds, frame);
 }
 
 static size_t system_loop(u64 iterations, u64 threshold)
@@ -203,6 +210,24 @@ static bool measure_loop(size_t (*loop)(u64 iterations, u64 threshold), u64 roun
 bool measure(struct gaps *gaps)
 {
 	return measure_loop(user_loop, BENCH_ROUND_NS, gaps);
+}
+
+bool measure_frames(u32 nr, struct gaps *gaps)
+{
+	/* Local, so that the frames are above the stack pointer of the loop. */
+	struct {
+		const void *next;
+		u64 address;
+	} frames[MAX_FRAMES];
+
+	if (!nr)
+		return measure(gaps);
+	for (u32 i = 0; i < nr; i++) {
+		frames[i].next = i + 1 < nr ? &frames[i + 1] : NULL;
+		frames[i].address = addr(bench_loop);
+	}
+	frame = frames;
+	return measure_loop(framed_loop, BENCH_ROUND_NS, gaps);
 }
 
 bool measure_system(struct gaps *gaps)
@@ -294,6 +319,8 @@ static struct row rows[] = {
 	{ .name = "glibc", .run = run_glibc, .longer = true },
 	{ .name = "gperftools", .run = run_gperftools, .longer = true },
 	{ .name = "perf-event", .run = run_perf_event, .longer = true },
+	{ .name = "perf-frames-10", .run = run_perf_event, .frames = 10, .longer = true },
+	{ .name = "perf-frames-110", .run = run_perf_event, .frames = 110, .longer = true },
 	{ .name = "perf-record", .run = run_perf_record, .longer = true },
 	{ .name = "bpftrace", .run = run_bpftrace, .longer = true, .once = true },
 	WHOLE("gperftools"),
@@ -327,6 +354,8 @@ static struct row rows[] = {
 	{ .name = "record-1", .run = run_record, .records = 4096 },
 	{ .name = "record-machine", .run = run_record, .records = 4096,
 	  .scope = PROFIL_SCOPE_MACHINE },
+	{ .name = "frames-10", .run = run_record, .records = 4096, .frames = 10 },
+	{ .name = "frames-110", .run = run_record, .records = 4096, .frames = 110 },
 	WHOLE("profil"),
 	THREADS("asleep-4", 4),
 	THREADS("asleep-16", 16),

@@ -15,6 +15,7 @@
 #define BENCH_ROUND_NS	(BENCH_LOOP_LENGTH * INSTRUCTION_NS)
 #define LOOP_BYTES	((size_t)(bench_loop_end - (const char *)bench_loop))
 #define LOOP_COUNTERS	(LOOP_BYTES / 2 + 1)
+#define MAX_FRAMES	127
 
 /* A row, and its differences from other rows. */
 struct row {
@@ -35,6 +36,7 @@ struct row {
 	u32 sessions;		/* on the one sampled task */
 	size_t histogram;	/* bytes */
 	u32 records;		/* capacity of each session */
+	u32 frames;		/* on the stack; 0: stacks are not recorded */
 
 	bool chosen;
 	bool failed;
@@ -69,6 +71,7 @@ double shift_of(const struct gaps *with, const struct gaps *without);
 void *reserve(size_t bytes);
 
 bool measure(struct gaps *gaps);
+bool measure_frames(u32 nr, struct gaps *gaps);	/* with frame pointers to @nr frames */
 bool measure_system(struct gaps *gaps);		/* ticks find the kernel, called by a user loop */
 bool measure_off(struct gaps *gaps);	/* after the hook was removed */
 

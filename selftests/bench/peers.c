@@ -118,8 +118,10 @@ bool run_perf_event(const struct row *row)
 			       PERF_SAMPLE_PERIOD,
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
+		.exclude_callchain_kernel = 1,
 	};
-	const size_t sample_size = 8 + 8 + 8 + 8 + 8;
+	/* A call chain is its length, PERF_CONTEXT_USER, the pc and the return addresses. */
+	const size_t sample_size = 8 + 8 + 8 + 8 + 8 + (row->frames ? 8 * (3 + row->frames) : 0);
 	const size_t length = 257 * sysconf(_SC_PAGESIZE);
 	struct perf_event_mmap_page *page;
 	struct gaps gaps;
@@ -127,6 +129,8 @@ bool run_perf_event(const struct row *row)
 	bool ok;
 	int fd;
 
+	if (row->frames)
+		attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
 	fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return fail("perf_event_open: %s", strerror(errno));
@@ -135,7 +139,7 @@ bool run_perf_event(const struct row *row)
 		close(fd);
 		return fail("perf_event_open: mmap: %s", strerror(errno));
 	}
-	ok = measure(&gaps);
+	ok = measure_frames(row->frames, &gaps);
 	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 	samples = page->data_head / sample_size;
 	munmap(page, length);

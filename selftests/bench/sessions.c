@@ -388,7 +388,11 @@ bool run_sessions(const struct row *row)
 /* Each tick writes a record. No one reads them meanwhile. */
 bool run_record(const struct row *row)
 {
-	const int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, row->records);
+	const int fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL,
+		.nr_records = row->records,
+		.stack_depth = row->frames ? MAX_FRAMES : 0,
+	});
 	struct profil_stats stats;
 	struct gaps gaps;
 	bool ok;
@@ -399,7 +403,7 @@ bool run_record(const struct row *row)
 	     fail("no descriptor session");
 	ok = ok && hook_is(PROFIL_HOOK_FTRACE);
 	pause_ms(100);
-	ok = ok && measure(&gaps);
+	ok = ok && measure_frames(row->frames, &gaps);
 	ok = ok && (!descriptor_disable(fd, &stats) || fail("PROFIL_IOC_DISABLE"));
 	close(fd);
 	if (!ok)
