@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Walks the frame pointers on the user stack of current, for the record of a tick.
+ * Reads the return addresses on the user stack of current, for the record of a tick: those of the
+ * frames, and the words in which the innermost function has its own if it has no frame.
  *
  * A frame pointer is the address of two words: the caller's frame pointer, and the address to which
  * the function returns. Both are data of the program, which may be wrong or changing. Each word is

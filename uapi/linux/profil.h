@@ -905,7 +905,7 @@ struct profil_stack {
 	__u32 nr;
 	__u32 end;
 	__aligned_u64 innermost[2];
-	__aligned_u64 addresses[];
+	__extension__ __aligned_u64 addresses[];	/* not in C90 and C++ */
 };
 
 #endif /* _UAPI_LINUX_PROFIL_H */
