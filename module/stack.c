@@ -94,10 +94,12 @@ static __always_inline enum profil_stack_end stack_walk(struct stack_form form, 
 static __always_inline void stack_fill(struct profil_stack *stack, u32 depth, unsigned long fp,
 				       unsigned long sp, unsigned long lr, unsigned int word)
 {
-	const struct stack_form form = { word, PROFIL_USER_END };
+	struct stack_form form = { word, PROFIL_USER_END };
 	u64 *to = stack->addresses;
 	u64 first, second;
 
+	/* On x86, a constant of 64 bits cannot be an operand of array_index_nospec(). */
+	OPTIMIZER_HIDE_VAR(form.end);
 	/* This is true for any user memory. stack_read() checks the addresses. */
 	if (!user_access_begin((const void __user *)0, word))
 		return;

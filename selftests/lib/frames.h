@@ -39,7 +39,8 @@ extern FRAMES_FUNCTION const char frames_steps_return[];
 
 /* The loops themselves, at which ticks interrupt the functions. */
 extern FRAMES_FUNCTION const char frames_loop_text[], frames_loop_at_text[];
-extern FRAMES_FUNCTION const char frames_step_0[], frames_step_1[], frames_step_2[], frames_step_3[];
+extern FRAMES_FUNCTION const char frames_step_0[], frames_step_1[];
+extern FRAMES_FUNCTION const char frames_step_2[], frames_step_3[];
 
 #if defined(__x86_64__)
 

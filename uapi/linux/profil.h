@@ -901,11 +901,12 @@ enum profil_stack_end {
  * Each of these values is a user address that was in the memory or in the registers of the task. On
  * arm64, it has no pointer authentication code and no tag.
  */
+__extension__	/* C90 and C++ have no arrays without a size */
 struct profil_stack {
 	__u32 nr;
 	__u32 end;
 	__aligned_u64 innermost[2];
-	__extension__ __aligned_u64 addresses[];	/* not in C90 and C++ */
+	__aligned_u64 addresses[];
 };
 
 #endif /* _UAPI_LINUX_PROFIL_H */
