@@ -70,6 +70,11 @@ static u64 any_period(struct actor *a)
 	return one_in(a, 2) ? 0 : 50000 + any(a, 500000);
 }
 
+static u32 any_depth(struct actor *a)
+{
+	return one_in(a, 2) ? 0 : any(a, 128);
+}
+
 /* Returns false if no session started, since the module is not loaded or the tick not hooked. */
 static bool started(int err, const char *call)
 {
@@ -188,6 +193,7 @@ static void count_descriptor(struct actor *a)
 
 	fd = descriptor_open_as((struct profil_open){
 		.modes = MODES_ALL, .period = any_period(a), .nr_records = 100,
+		.stack_depth = any_depth(a),
 	});
 	if (fd < 0) {
 		started(fd, "OPEN");
@@ -323,6 +329,7 @@ static int machine_open(struct actor *a)
 {
 	int fd = descriptor_open_as((struct profil_open){
 		.modes = MODES_ALL, .period = any_period(a), .nr_records = 100,
+		.stack_depth = any_depth(a),
 	});
 
 	if (fd >= 0 && !descriptor_attach(fd, PROFIL_SCOPE_MACHINE, 0, NULL) &&
@@ -336,6 +343,7 @@ static void against_exec(struct actor *a)
 {
 	int machine = one_in(a, 2) ? machine_open(a) : -1;
 	struct profil_range range = range_of_loops(counters, 4);
+	const bool records = one_in(a, 2);
 	struct profil_stats s;
 	pid_t pid;
 	int fd;
@@ -344,7 +352,8 @@ static void against_exec(struct actor *a)
 	fd = descriptor_open_as((struct profil_open){
 		.modes = MODES_ALL, .fork = PROFIL_FORK_SHARE, .exec = any(a, 2),
 		/* With records, such ticks are outside. */
-		.period = any_period(a), .nr_records = one_in(a, 2) ? 100 : 0,
+		.period = any_period(a), .nr_records = records ? 100 : 0,
+		.stack_depth = records ? any_depth(a) : 0,
 	});
 	if (!started(fd < 0 ? fd : 0, "OPEN"))
 		return;

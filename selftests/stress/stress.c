@@ -39,6 +39,7 @@
 #include "failures.h"
 #include "kernel.h"
 #include "loop.h"
+#include "record.h"
 #include "slots.h"
 #include "usage.h"
 
@@ -53,6 +54,7 @@
 #define LAST_FD		160
 
 #define MAX_RECORDS	1000U
+#define STACK_DEPTH	127U
 #define MAX_DEPTH	3U
 #define CROWD		150U	/* threads of all processes */
 #define PIDS		64U
@@ -356,6 +358,8 @@ static int open_session(struct actor *a, u32 i)
 
 	if (open.fork != PROFIL_FORK_FRESH)
 		open.nr_records = records[any(a, ARRAY_SIZE(records))];
+	if (open.nr_records && one_in(a, 2))
+		open.stack_depth = any(a, STACK_DEPTH + 1);
 	if (open.period && one_in(a, 2))
 		open.flags = PROFIL_OPEN_JITTER;
 	fd = descriptor_open_as(open);
@@ -491,33 +495,38 @@ static int act_snapshot(struct actor *a)
 						 copies, n, &s), "SNAPSHOT", &s);
 }
 
+static void check_stack(const struct profil_record *r)
+{
+	const struct profil_stack *stack = stack_of(r);
+
+	for (u32 i = 0; i < 2 + stack->nr; i++) {
+		u64 address = i < 2 ? stack->innermost[i] : stack->addresses[i - 2];
+
+		/* The kernel's addresses have ones there. */
+		if (address >> 56)
+			fail("read: %llx in a stack", (unsigned long long)address);
+	}
+}
+
 static void check_records(const char *at, ssize_t n)
 {
-	struct profil_record r;
+	const struct profil_record *r;
 
-	while (n > 0) {
-		/* The last members may overlap the path. */
-		if (n < (ssize_t)sizeof(r)) {
-			fail("read: %zd bytes after the last record", n);
+	for (; n > 0; at += r->size, n -= r->size) {
+		r = (const void *)at;
+		if (!well_formed(r, n)) {
+			fail("read: a malformed record in a buffer of %zd", n);
 			return;
 		}
-		memcpy(&r, at, sizeof(r));
-		if (r.size < sizeof(r) || r.size > n || r.size % 8) {
-			fail("read: a record of %u bytes in a buffer of %zd", r.size, n);
-			return;
-		}
-		if (!memchr(r.comm, 0, sizeof(r.comm)) ||
-		    (r.size > sizeof(r) && !memchr(at + sizeof(r), 0, r.size - sizeof(r))))
-			fail("read: a string is not terminated");
-		if ((r.flags & PROFIL_RECORD_MAPPED) && (r.pc < r.start || r.pc >= r.end))
-			fail("read: pc %llx in [%llx, %llx)", (unsigned long long)r.pc,
-			     (unsigned long long)r.start, (unsigned long long)r.end);
-		if (!r.time)
+		if (r->flags & PROFIL_RECORD_STACK)
+			check_stack(r);
+		if ((r->flags & PROFIL_RECORD_MAPPED) && (r->pc < r->start || r->pc >= r->end))
+			fail("read: pc %llx in [%llx, %llx)", (unsigned long long)r->pc,
+			     (unsigned long long)r->start, (unsigned long long)r->end);
+		if (!r->time)
 			fail("read: a record without a time");
-		shared->spaces[r.pc / 16 % PIDS] = r.space;
+		shared->spaces[r->pc / 16 % PIDS] = r->space;
 		shared->records++;
-		at += r.size;
-		n -= r.size;
 	}
 }
 
