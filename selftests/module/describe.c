@@ -475,10 +475,14 @@ TEST_F(describe, refuses_a_process_that_is_not_dumpable)
 TEST_F(describe, refuses_a_process_with_another_real_effective_or_saved_id)
 {
 	NEED_ROOT();
-	for (int which = 0; which < 3; which++) {
+	for (unsigned int which = 0; which < 6; which++) {
 		CHILD({
-			MUST(!setresgid(1000, 1000, which == 2 ? 0 : 1000));
-			MUST(!setresuid(1000, which == 0 ? 0 : 1000, which == 1 ? 0 : 1000));
+			uid_t ids[6];
+
+			for (unsigned int i = 0; i < ARRAY_SIZE(ids); i++)
+				ids[i] = i == which ? 1001 : 1000;
+			MUST(!setresgid(ids[0], ids[1], ids[2]));
+			MUST(!setresuid(ids[3], ids[4], ids[5]));
 			MUST(!prctl(PR_SET_DUMPABLE, 1));
 			MUST(!start_with(self->ranges));
 		});
