@@ -746,6 +746,21 @@ static int be_refused_as_user(void)
 	return 0;
 }
 
+static int be_root_with_one_capability(void)
+{
+	set_cap(CAP_NET_RAW);
+	MUST(!prctl(PR_SET_DUMPABLE, 1));
+	return run_for_ever();
+}
+
+static int be_refused_as_root_with_one_capability(void)
+{
+	set_cap(CAP_NET_RAW);
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	must_be_refused();
+	return 0;
+}
+
 static int run_until_told_and_exec(void)
 {
 	become_user(USER);
@@ -871,6 +886,14 @@ TEST_F(attach, user_does_not_let_a_user_sample_a_process_with_more_rights)
 		EXPECT_EQ(128 + SIGKILL, killed(victim));
 		victim = 0;
 	}
+}
+
+/* A process of uid 0 can gain capabilities by any exec. */
+TEST_F(attach, user_does_not_let_uid_0_sample_processes_of_uid_0)
+{
+	NEED_RELOAD();
+	victim = spawned(be_root_with_one_capability);
+	EXPECT_EQ(0, status_in_child(be_refused_as_root_with_one_capability));
 }
 
 TEST_F(attach, user_ends_with_an_exec_that_gains_privilege)
@@ -1135,6 +1158,42 @@ TEST_F(privilege, root_of_a_user_namespace_has_the_limits_of_an_ordinary_user)
 {
 	NEED_NAMESPACES();
 	EXPECT_EQ(0, status_in_child(want_more_in_a_namespace));
+}
+
+/* Returns an exit status: 0 if the only capability @cap lifts the shortest period, or else 2. */
+static int ask_with(unsigned int cap)
+{
+	struct profil_query query;
+
+	MUST(!prctl(PR_SET_KEEPCAPS, 1));
+	become_user(USER);
+	MUST(!device_query(&query) && query.min_period > 10000);
+	set_cap(cap);
+	MUST(!device_query(&query));
+	return query.min_period == 10000 ? 0 : 2;
+}
+
+static int ask_with_perfmon(void)
+{
+	return ask_with(CAP_PERFMON);
+}
+
+static int ask_with_admin(void)
+{
+	return ask_with(CAP_SYS_ADMIN);
+}
+
+static int ask_with_ptrace(void)
+{
+	return ask_with(CAP_SYS_PTRACE);
+}
+
+TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_ADMIN_is_needed_for_a_shorter_period_and_suffices)
+{
+	NEED_ROOT();
+	EXPECT_EQ(0, status_in_child(ask_with_perfmon));
+	EXPECT_EQ(0, status_in_child(ask_with_admin));
+	EXPECT_EQ(2, status_in_child(ask_with_ptrace));
 }
 
 static int be_profiled_in_a_namespace(void)
