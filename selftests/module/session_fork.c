@@ -144,6 +144,47 @@ TEST_F(session, of_a_forking_thread_follows_the_childs_first_thread)
 	EXPECT_EQ(s.hit, shared->page[2]);
 }
 
+static int join_beside(void *unused)
+{
+	(void)unused;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
+		return 70;
+	shared->step = 1;
+	while (shared->step < 2)
+		loop_run(1, LOOP_BURST);
+	return 0;
+}
+
+static int wait_for_signal(void)
+{
+	return pause();
+}
+
+/* The thread forks while a process that shares its memory is a target as well, and later. */
+TEST_F(session, of_a_thread_and_a_process_in_one_address_space_follows_a_fork_once)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	pid_t child, beside;
+
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	beside = clone(join_beside, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+	ASSERT_LT(0, beside);
+	ASSERT_TRUE(step_is(1));
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
+	EXPECT_EQ(2U, stats_now().targets);
+	child = spawn(wait_for_signal);
+	EXPECT_EQ(3U, stats_now().targets);
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+	shared->step = 2;
+	EXPECT_EQ(0, status_of(beside));
+	EXPECT_TRUE(await(stats_now().targets == 1));
+	child = spawn(wait_for_signal);
+	EXPECT_EQ(2U, stats_now().targets);
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+}
+
 /* The child gets ticks, as the session that it starts shows. */
 static int tick_40(void)
 {
