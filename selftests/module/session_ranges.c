@@ -48,6 +48,29 @@ TEST_F(session, refuses_overlapping_ranges_and_stays_unchanged)
 	EXPECT_EQ(0U, counters_sum(other, 4, 1024));
 }
 
+TEST_F(session, refuses_more_ranges_than_the_limit_in_all_calls_together)
+{
+	struct profil_range *ranges;
+	struct profil_query query;
+	u32 max, i;
+
+	ASSERT_EQ(0, device_query(&query));
+	max = query.max_ranges;
+	ranges = calloc(max + 1, sizeof(*ranges));
+	ASSERT_NE(NULL, ranges);
+	for (i = 0; i <= max; i++)
+		ranges[i] = range_of(0x10000 + i * 16, 0x10010 + i * 16, NULL, 0, 4);
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, max - 1));
+	EXPECT_EQ(-EINVAL, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[max - 1], 2));
+	EXPECT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[max - 1], 1));
+	EXPECT_EQ(-EINVAL, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[max], 1));
+	EXPECT_EQ((int)max, descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX));
+	free(ranges);
+}
+
 TEST_F(session, removes_only_ranges_that_lie_within_the_addresses)
 {
 	struct profil_range ranges[LOOPS];
