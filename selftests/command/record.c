@@ -51,7 +51,11 @@ static struct sum {
 	u64 nr_files;
 	u32 mapped_file[MOST];
 	u64 nr_mappings;
-	u64 unknown;			/* samples with an unknown thread or mapping */
+	u64 nr_stacks;
+	u64 with_stack;			/* samples */
+	u64 nr_frames;			/* of all stacks */
+	u64 unknown_frames;
+	u64 unknown;			/* samples with an unknown thread, mapping or stack */
 	u64 unmapped;			/* samples without a mapping */
 	u64 wrong;			/* samples whose other members are wrong */
 	u64 detached;
@@ -74,7 +78,9 @@ static void read_samples(const struct format_block *b)
 		sum.system += !is_user;
 		sum.bare += is_bare;
 		sum.periods += s->periods;
-		if (!s->thread || s->thread > sum.nr_threads || s->mapping > sum.nr_mappings) {
+		sum.with_stack += s->stack != 0;
+		if (!s->thread || s->thread > sum.nr_threads || s->mapping > sum.nr_mappings ||
+		    s->stack > sum.nr_stacks) {
 			sum.unknown++;
 			continue;
 		}
@@ -94,6 +100,20 @@ static void read_samples(const struct format_block *b)
 static bool is_next(u32 id, u64 nr)
 {
 	return nr < MOST && id == nr + 1;
+}
+
+static bool read_stack(const struct format_stack *stack)
+{
+	if (stack->id != ++sum.nr_stacks || stack->innermost[0].mapping > sum.nr_mappings ||
+	    stack->innermost[1].mapping > sum.nr_mappings)
+		return false;
+	sum.nr_frames += stack->nr;
+	for (u32 i = 0; i < stack->nr; i++) {
+		if (stack->frames[i].mapping > sum.nr_mappings)
+			return false;
+		sum.unknown_frames += !stack->frames[i].mapping;
+	}
+	return true;
 }
 
 static bool read_block(const struct format_block *b)
@@ -127,6 +147,8 @@ static bool read_block(const struct format_block *b)
 		break;
 	case FORMAT_SYMBOL:
 		break;
+	case FORMAT_STACK:
+		return read_stack(&b->stack);
 	case FORMAT_DETACHED:
 		sum.detached++;
 		snprintf(sum.detached_path, sizeof(sum.detached_path), "%s", b->detached.path);

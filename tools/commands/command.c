@@ -35,14 +35,16 @@ const struct command_option *command_find_option(const struct command *command, 
 
 static void print_option(FILE *out, const struct command_option *option)
 {
+	const bool has_words = option->word && !option->is_optional;
 	struct command_word word = {};
 	int column;
 
 	column = option->letter ? fprintf(out, "  -%c, ", option->letter) : fprintf(out, "      ");
-	column += fprintf(out, "--%s %s ", option->name, option->value ?: "");
+	column += fprintf(out, option->is_optional ? "--%s[=%s] " : "--%s %s ", option->name,
+			  option->value ?: "");
 	column += fprintf(out, "%*s%s%s", HELP_COLUMN - column, "", option->help,
-			  option->word ? ":" : "");
-	if (option->word)
+			  has_words ? ":" : "");
+	if (has_words)
 		word = option->word(0);
 	for (size_t i = 1; word.name; i++) {
 		const struct command_word next = option->word(i);
@@ -82,7 +84,8 @@ static void make_table(const struct command *command, struct option *table, char
 
 		*table++ = (struct option) {
 			.name = option->name,
-			.has_arg = option->value ? required_argument : no_argument,
+			.has_arg = option->is_optional ? optional_argument :
+				   option->value ? required_argument : no_argument,
 			.val = LONG_OPTION + i,
 		};
 		if (option->letter)

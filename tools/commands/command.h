@@ -48,6 +48,7 @@ struct command_setting {
  * @offset: The offset for @set in the structure of the subcommand.
  * @word: Returns the word at an index that the value can be. After the last one, its name is NULL.
  * @is_list: The value can be several words, with commas.
+ * @is_optional: The value can be left out. It is in the help as it is written, without @word.
  */
 struct command_option {
 	const char *name;
@@ -58,6 +59,7 @@ struct command_option {
 	size_t offset;
 	struct command_word (*word)(size_t index);
 	bool is_list;
+	bool is_optional;
 };
 
 /* The end of each table of options */

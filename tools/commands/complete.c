@@ -48,7 +48,7 @@ static const struct command_option *find_unfinished(const struct command *comman
 
 	if (text[1] == '-') {
 		option = command_find_option(command, text + 2, strlen(text + 2));
-		return option && option->value ? option : NULL;
+		return option && option->value && !option->is_optional ? option : NULL;
 	}
 	while (*++text) {
 		option = command_find_option(command, text, 1);

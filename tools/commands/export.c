@@ -95,6 +95,7 @@ static bool read_rows(struct export *export)
 	rows->in_order = format->in_order;
 	rows->lines = format->lines;
 	rows->number_locals = format->number_locals;
+	rows->chains = format->chains;
 	return input_read(&export->input) && input_check_rows(&export->input);
 }
 

@@ -64,6 +64,23 @@ static bool set_keep(const struct command_setting *setting)
 	return command_check_value(setting, valid, "a number of files from 1 to 100000");
 }
 
+static struct command_word stacks_word(size_t index)
+{
+	return (struct command_word) { .name = index ? NULL : "fp" };
+}
+
+static bool set_stacks(const struct command_setting *setting)
+{
+	bool *stacks = setting->member;
+
+	*stacks = true;
+	if (!setting->value || !strcmp(setting->value, "fp"))
+		return true;
+	warnx("--stacks: there is no method \"%s\"; the only one is fp, through frame pointers",
+	      setting->value);
+	return false;
+}
+
 static const struct command_option record_options[] = {
 	{ .name = "output", .letter = 'o', .value = "FILE",
 	  .help = "write to FILE (" COMMAND_DATA "); - is standard output",
@@ -75,6 +92,10 @@ static const struct command_option record_options[] = {
 	{ .name = "keep", .value = "N", .help = "keep N complete files: FILE.1 is the newest (10)",
 	  .set = set_keep, .offset = offsetof(struct options, keep) },
 	SESSION_OPTIONS(struct options),
+	{ .name = "stacks", .value = "fp", .is_optional = true,
+	  .help = "record the callers, too, found through frame pointers",
+	  .set = set_stacks, .offset = offsetof(struct options, session.stacks),
+	  .word = stacks_word },
 	{ .name = "verbose", .letter = 'v', .help = "print how all ticks were counted",
 	  .set = command_set_true, .offset = offsetof(struct options, verbose) },
 	COMMAND_HELP
@@ -169,10 +190,12 @@ static int flush_recording(struct recorder *r)
 /* Returns bits of format_meta.flags. */
 static u32 target_flags(const struct session_options *options)
 {
+	const u32 stacks = options->stacks ? FORMAT_STACKS : 0;
+
 	if (options->all)
-		return FORMAT_MACHINE;
+		return FORMAT_MACHINE | stacks;
 	return (options->no_children ? 0 : FORMAT_CHILDREN) |
-	       (options->pids ? FORMAT_ATTACHED : 0);
+	       (options->pids ? FORMAT_ATTACHED : 0) | stacks;
 }
 
 /* Begins to write to the open file. */

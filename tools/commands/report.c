@@ -88,6 +88,7 @@ static bool write_report(struct report *report)
 
 	input->rows.lines = report->format->lines;
 	input->rows.keep_parts = report->format->keep_parts;
+	input->rows.chains = report->format->chains;
 	input->filter.keep_cpus |= report->format->keep_parts;
 	input->filter.keep_times = report->format->keep_parts;
 	/* The write then fails, and its error is reported. */

@@ -32,6 +32,12 @@
 #define RECORDS_MIN	64
 #define RECORDS_MAX	4096
 #define RECORDS_PER_CPU	1024
+/*
+ * With stacks, records need 1 KiB more each. So there is room for so many that the memory is at most
+ * 1 MiB, or with -a 1 MiB for each two CPUs.
+ */
+#define RECORDS_MAX_STACKS	512
+#define RECORDS_PER_CPU_STACKS	256
 #define READ_SIZE	(64U << 10)
 /* The maximum size of a record, with its path. */
 #define RECORD_SIZE_MAX	(8U << 10)
@@ -171,10 +177,12 @@ static int choose_period(struct session *s)
 static u32 records_wanted(const struct session *s)
 {
 	const u64 cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	u64 wanted = ROOM_NS / session_tick_ns(s) * cpus, max = RECORDS_MAX;
+	const u64 per_cpu = s->options->stacks ? RECORDS_PER_CPU_STACKS : RECORDS_PER_CPU;
+	u64 wanted = ROOM_NS / session_tick_ns(s) * cpus;
+	u64 max = s->options->stacks ? RECORDS_MAX_STACKS : RECORDS_MAX;
 
-	if (s->options->all && max < cpus * RECORDS_PER_CPU)
-		max = cpus * RECORDS_PER_CPU;
+	if (s->options->all && max < cpus * per_cpu)
+		max = cpus * per_cpu;
 	if (max > s->query.max_records)
 		max = s->query.max_records;
 	if (wanted < RECORDS_MIN)
@@ -207,6 +215,12 @@ int session_open(struct session *s)
 	}
 	if (choose_period(s))
 		return -1;
+	if (s->options->stacks && !(s->query.features & PROFIL_FEATURE_STACKS)) {
+		warnx("the profil module is too old for --stacks: load the module of this version");
+		return -1;
+	}
+	if (s->options->stacks)
+		open.stack_depth = STREAM_STACK_DEPTH;
 	open.period = s->period;
 	open.flags = s->period ? PROFIL_OPEN_JITTER : 0;
 	wanted = records_wanted(s);

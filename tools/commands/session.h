@@ -21,6 +21,7 @@
  * @freq_chosen: The user has chosen @period.
  * @user_only: Sample user mode only.
  * @no_children: Do not sample child processes.
+ * @stacks: Record stacks.
  * @all: Sample the machine: every process.
  * @pids: The processes to sample, and 0; or NULL.
  * @command: The command and its arguments; or NULL. It is sampled unless @all or @pids is set.
@@ -30,6 +31,7 @@ struct session_options {
 	bool freq_chosen;
 	bool user_only;
 	bool no_children;
+	bool stacks;
 	bool all;
 	pid_t *pids;
 	char **command;

@@ -85,6 +85,7 @@ void output_text(FILE *out, const struct rows *rows, const struct output_options
  * @lines: Likewise.
  * @number_locals: Likewise.
  * @keep_parts: Likewise. The recording has intervals of time and the CPUs of ticks then.
+ * @chains: The rows have parts and chains if the recording has stacks: see struct rows.chains.
  * @write: Writes @rows to @out. The caller checks @out for errors, and prints the warnings. Returns
  *	NULL, or the reason why the format cannot have these rows.
  *
@@ -100,6 +101,7 @@ struct output_format {
 	bool lines;
 	bool number_locals;
 	bool keep_parts;
+	bool chains;
 	const char *(*write)(FILE *out, const struct rows *rows);
 };
 

@@ -9,6 +9,7 @@
 
 #include <libiberty/libiberty.h>
 
+#include "output/chains.h"
 #include "output/names.h"
 #include "output/rows.h"
 #include "recording/classic.h"
@@ -119,8 +120,8 @@ static const char *name_place(const struct recording_sample *sample)
 	return ROWS_NO_SYMBOL;
 }
 
-/* Finds the function in the file; or in the recording, if the file has no name for it. */
-static void find_function(const struct rows *rows, struct row *row, const struct lookup *lookup)
+/* Finds the function, or with @inlines the inlined one, in the file; or in the recording, if the file has no name for it. */
+static void find_function(const struct rows *rows, struct row *row, bool inlines)
 {
 	const struct recording_sample *sample = row->sample;
 	const struct recording_thread *process = row->thread->process;
@@ -131,7 +132,7 @@ static void find_function(const struct rows *rows, struct row *row, const struct
 	const u64 address = sample_address(sample);
 
 	if (fine) {
-		place = lookup_place(lookup, sample->offset);
+		place = lookup_place(&rows->lookups[file - rows->recording->files], sample->offset);
 		name = place->found.name;
 		row->start = place->found.start;
 		row->local = place->found.local;
@@ -140,8 +141,9 @@ static void find_function(const struct rows *rows, struct row *row, const struct
 		row->address = place->address;
 		row->frames = place->frames;
 		row->nr_frames = place->nr_frames;
+		row->caller = place->caller;
 		inlined = place_inlined(place);
-		if (rows->inlined && inlined) {
+		if (inlines && inlined) {
 			row->name = symbols_inlined(rows->symbols, inlined);
 			row->start = 0;
 			return;
@@ -184,14 +186,13 @@ bool row_matches(const struct rows_filter *filter, const struct row *row)
 	return is_in;
 }
 
-static void add_row(struct rows *rows, const struct recording_sample *sample,
-		    const struct lookup *lookup)
-{
-	static const char unknown[] = ROWS_UNKNOWN;
-	struct row *row = &rows->rows[rows->nr];
-	struct rows_binary *binary;
+static const char unknown[] = ROWS_UNKNOWN;
 
-	*row = (struct row){
+/* Makes a row for the sample, with its function: with @inlines, the inlined one. */
+static struct row make_row(const struct rows *rows, const struct recording_sample *sample,
+			   bool inlines)
+{
+	struct row row = {
 		.sample = sample,
 		.thread = sample->thread ?: &no_thread,
 		.nr = sample->nr,
@@ -202,19 +203,51 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 		.label = sample->file ? binary_of(rows, sample->file)->label : unknown,
 		.address = sample->offset,
 	};
-	find_function(rows, row, lookup);
+
+	find_function(rows, &row, inlines);
+	if (sample->flags & (FORMAT_SAMPLE_EXEC | FORMAT_SAMPLE_EXIT)) {
+		row.binary = rows->by_symbol ? row.thread->data.comm : row.name;
+		row.label = row.binary;
+	}
+	return row;
+}
+
+void rows_find_function(const struct rows *rows, struct row *row,
+			const struct recording_sample *sample)
+{
+	*row = make_row(rows, sample, false);
+}
+
+static void count_chain(struct rows *rows, const struct row *row)
+{
+	const u64 ticks = row_ticks(row);
+
+	if (row->chain->lost)
+		rows->lost = ticks_add(rows->lost, ticks);
+	if (row->chain->unknown)
+		rows->unknown = ticks_add(rows->unknown, ticks);
+	if (row->chain->cut)
+		rows->cut = ticks_add(rows->cut, ticks);
+}
+
+static void add_row(struct rows *rows, const struct recording_sample *sample)
+{
+	struct row *row = &rows->rows[rows->nr];
+	struct rows_binary *binary;
+
+	*row = make_row(rows, sample, rows->inlined);
 	if (rows->nr_keys && !rows->by_binary)
 		row->start = 0;
-	if (sample->flags & (FORMAT_SAMPLE_EXEC | FORMAT_SAMPLE_EXIT)) {
-		row->binary = rows->by_symbol ? row->thread->data.comm : row->name;
-		row->label = row->binary;
-	}
 	if (!row_matches(&rows->filter, row))
 		return;
 	rows->nr++;
 	rows->ticks = ticks_add(rows->ticks, row_ticks(row));
 	rows->nr_ticks = ticks_add(rows->nr_ticks, row->nr);
 	rows->squares += sample->squares;
+	if (rows->chains) {
+		row->chain = chains_make(rows->chain_maker, row);
+		count_chain(rows, row);
+	}
 	/* In a damaged file, the mapping may have been lost. */
 	if (!sample->mapping_id && row->binary == unknown)
 		rows->unmapped = ticks_add(rows->unmapped, row_ticks(row));
@@ -226,24 +259,26 @@ static void add_row(struct rows *rows, const struct recording_sample *sample,
 		binary->unnamed = ticks_add(binary->unnamed, row_ticks(row));
 }
 
-/* Reads the file that contains the @nr samples. */
-static void read_binary(struct rows *rows, const struct recording_sample *samples, size_t nr,
-			struct lookup *lookup)
+/* The offsets in a file at which functions are looked up */
+struct offsets {
+	u64 *values;
+	size_t nr;
+};
+
+/* Reads the file to find the functions at the offsets. */
+static void read_binary(struct rows *rows, const struct recording_file *file,
+			const struct offsets *offsets)
 {
-	const struct recording_file *file = samples->file;
+	struct lookup *lookup = &rows->lookups[file - rows->recording->files];
 	const char **problem = &binary_of(rows, file)->problem;
-	u64 *offsets;
 
 	if (rows->recorded && file->nr_symbols) {
 		*problem = "it was not read";
 		return;
 	}
-	offsets = xcalloc(nr, sizeof(*offsets));
-	for (size_t i = 0; i < nr; i++)
-		offsets[i] = samples[i].offset;
-	lookup_init(lookup, offsets, nr);
+	lookup_init(lookup, offsets->values, offsets->nr);
 	lookup->number_locals = rows->number_locals;
-	free(offsets);
+	lookup->find_callers = rows->chains;
 	*problem = symbols_read(rows->symbols, lookup, &file->data,
 				rows->by_line || rows->inlined);
 	binary_of(rows, file)->address_size = lookup->address_size;
@@ -251,23 +286,62 @@ static void read_binary(struct rows *rows, const struct recording_sample *sample
 		*problem = "only some of its functions were recorded";
 }
 
-/* Adds a row for each sample. Samples are sorted by file, so this reads one file at a time. */
+static void add_offset(const struct rows *rows, struct offsets *all,
+		       const struct recording_file *file, u64 offset)
+{
+	struct offsets *offsets = file ? &all[file - rows->recording->files] : NULL;
+
+	/* Samples are sorted by offset. */
+	if (!file || (offsets->nr && offsets->values[offsets->nr - 1] == offset))
+		return;
+	if (!array_grow(&offsets->values, offsets->nr, sizeof(offset)))
+		xmalloc_failed(sizeof(offset));
+	offsets->values[offsets->nr++] = offset;
+}
+
+/* Adds the offsets of the calls in the stack. */
+static void add_stack(const struct rows *rows, struct offsets *all,
+		      const struct recording_stack *stack)
+{
+	for (size_t i = 0; i < stack->nr; i++)
+		add_offset(rows, all, stack->frames[i].file, stack->frames[i].offset - 1);
+	for (size_t i = 0; i < 2; i++)
+		add_offset(rows, all, stack->innermost[i].file, stack->innermost[i].offset - 1);
+}
+
+/* Reads all files, one after the other. */
+static void read_binaries(struct rows *rows)
+{
+	const struct recording *recording = rows->recording;
+	struct offsets *all = xcalloc(recording->nr_files + 1, sizeof(*all));
+
+	for (size_t i = 0; i < recording->nr_samples; i++)
+		add_offset(rows, all, recording->samples[i].file, recording->samples[i].offset);
+	for (size_t i = 0; rows->chains && i < recording->nr_stacks; i++)
+		add_stack(rows, all, recording->stacks[i]);
+	for (size_t i = 0; i < recording->nr_files; i++) {
+		if (all[i].nr)
+			read_binary(rows, &recording->files[i], &all[i]);
+		free(all[i].values);
+	}
+	free(all);
+}
+
+/* Adds a row for each sample. */
 static void add_rows(struct rows *rows)
 {
 	const struct recording *recording = rows->recording;
-	const struct recording_sample *samples = recording->samples;
 
-	for (size_t i = 0, end; i < recording->nr_samples; i = end) {
-		struct lookup lookup = {};
-
-		for (end = i; end < recording->nr_samples && samples[end].file == samples[i].file;)
-			end++;
-		if (samples[i].file)
-			read_binary(rows, &samples[i], end - i, &lookup);
-		for (size_t j = i; j < end; j++)
-			add_row(rows, &samples[j], &lookup);
-		lookup_free(&lookup);
-	}
+	rows->lookups = xcalloc(recording->nr_files + 1, sizeof(*rows->lookups));
+	read_binaries(rows);
+	if (rows->chains)
+		rows->chain_maker = chains_new(rows);
+	for (size_t i = 0; i < recording->nr_samples; i++)
+		add_row(rows, &recording->samples[i]);
+	for (size_t i = 0; i < recording->nr_files; i++)
+		lookup_free(&rows->lookups[i]);
+	free(rows->lookups);
+	rows->lookups = NULL;
 }
 
 /* Makes the row @to of its first part. */
@@ -328,6 +402,16 @@ bool rows_make(struct rows *rows, const struct recording *recording)
 	return true;
 }
 
+const char *rows_problem(const struct rows *rows, const struct recording_file *file)
+{
+	return binary_of(rows, file)->problem;
+}
+
+const char *rows_inlined(const struct rows *rows, const char *name)
+{
+	return symbols_inlined(rows->symbols, name);
+}
+
 const char *rows_name(const struct rows *rows, const char *name)
 {
 	return symbols_name(rows->symbols, name);
@@ -365,5 +449,6 @@ void rows_free(struct rows *rows)
 	free(rows->rows);
 	free(rows->parts);
 	free(rows->binaries);
+	chains_free(rows->chain_maker);
 	symbols_free(rows->symbols);
 }

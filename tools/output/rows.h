@@ -38,6 +38,8 @@
  *	of the sample if the binary could not be read.
  * @frames: The functions at this address, as in struct place. They are sorted from the outermost.
  * @nr_frames: Their number.
+ * @caller: As in struct place.
+ * @chain: The functions of the first sample, with struct rows.chains: see chains.h.
  * @parts: The rows that were added up, one for each sample, if struct rows has them.
  * @nr_parts: Their number.
  */
@@ -60,6 +62,8 @@ struct row {
 	u64 address;
 	const struct frame *frames;
 	size_t nr_frames;
+	enum place_caller caller;
+	const struct chain *chain;
 	const struct row *parts;
 	size_t nr_parts;
 };
@@ -137,6 +141,8 @@ bool row_matches(const struct rows_filter *filter, const struct row *row);
  * @number_locals: Number local functions: see struct function.
  * @in_order: Sort the rows by the keys, and without keys by binary and offset.
  * @keep_parts: Keep the rows that are added up. There must be keys.
+ * @chains: Make the chain of each sample. The recording must have been read with stacks.
+ *	input_read() clears this if the recording was made without them, and otherwise sets @keep_parts.
  * @recorded: Do not read files whose functions were recorded.
  * @symfs: As for symbols_new().
  * @rows: The rows, those with the most ticks first, unless @in_order.
@@ -147,6 +153,9 @@ bool row_matches(const struct rows_filter *filter, const struct row *row);
  * @nr_ticks: The number of these ticks.
  * @squares: The sum of the squares of their weights.
  * @unmapped: Those of @ticks whose mapping is not known.
+ * @lost: With @chains, those whose chain lacks a caller.
+ * @unknown: With @chains, those with a caller whose mapping is not known.
+ * @cut: With @chains, those with more callers than the recorder records.
  */
 struct rows {
 	/* Set by the caller of rows_make(). */
@@ -159,6 +168,7 @@ struct rows {
 	bool number_locals;
 	bool in_order;
 	bool keep_parts;
+	bool chains;
 	bool recorded;
 	const char *symfs;
 
@@ -172,9 +182,14 @@ struct rows {
 	u64 nr_ticks;
 	double squares;
 	u64 unmapped;
+	u64 lost;
+	u64 unknown;
+	u64 cut;
 
 	/* Only rows.c uses these. */
 	struct symbols *symbols;
+	struct lookup *lookups;		/* one for each of @binaries */
+	struct chain_maker *chain_maker;
 	bool by_symbol;
 	bool by_binary;
 	bool by_line;
@@ -208,6 +223,16 @@ struct rows_label {
 void rows_choose_labels(struct rows_label *labels, size_t nr);
 
 void rows_free(struct rows *rows);
+
+/* Finds the function of @sample, and sets the members of @row that only need it. For chains.c. */
+void rows_find_function(const struct rows *rows, struct row *row,
+			const struct recording_sample *sample);
+
+/* Returns the reason why the functions of the file could not be read, or NULL. Likewise. */
+const char *rows_problem(const struct rows *rows, const struct recording_file *file);
+
+/* Returns the text to print for the mangled @name of an inlined function. */
+const char *rows_inlined(const struct rows *rows, const char *name);
 
 /* Returns the text to print for the mangled @name. */
 const char *rows_name(const struct rows *rows, const char *name);

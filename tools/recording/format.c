@@ -34,6 +34,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is little en
 /* Time in which the reader of a pipe or socket must read the buffer. */
 #define PATIENCE_NS (30 * NS_PER_S)
 
+#define SAMPLE_SIZE_V2	offsetof(struct format_sample, stack)
+
 /* "PROF" */
 #define BLOCK_MARK 0x464f5250
 
@@ -70,6 +72,7 @@ static const struct layout {
 	[FORMAT_DETACHED] = { offsetof(struct format_detached, path), 1 },
 	[FORMAT_STATS] = { sizeof(struct format_account), 0 },
 	[FORMAT_END] = { sizeof(struct format_end), 0 },
+	[FORMAT_STACK] = { offsetof(struct format_stack, frames), 0 },
 };
 
 _Static_assert(sizeof(struct file_header) == 16, "layout");
@@ -80,7 +83,10 @@ _Static_assert(offsetof(struct format_symbol, name) == 24, "layout");
 _Static_assert(offsetof(struct format_detached, path) == 16, "layout");
 _Static_assert(sizeof(struct format_thread) == 40, "layout");
 _Static_assert(sizeof(struct format_mapping) == 24, "layout");
-_Static_assert(sizeof(struct format_sample) == 32, "layout");
+_Static_assert(sizeof(struct format_sample) == 40, "layout");
+_Static_assert(SAMPLE_SIZE_V2 == 32, "layout");
+_Static_assert(sizeof(struct format_frame) == 16, "layout");
+_Static_assert(offsetof(struct format_stack, frames) == 48, "layout");
 _Static_assert(sizeof(struct format_account) == 22 * 8, "layout");
 _Static_assert(sizeof(struct format_end) == 16, "layout");
 
@@ -223,6 +229,7 @@ void format_write(struct format_writer *writer, enum format_type type, const voi
 {
 	const struct layout *layout = &layouts[type];
 	const char *const *strings = (const void *)((const u8 *)data + layout->fixed);
+	const struct format_stack *stack = data;
 
 	if (type == FORMAT_STATS)
 		write_samples(writer);
@@ -230,6 +237,8 @@ void format_write(struct format_writer *writer, enum format_type type, const voi
 	append(writer, data, layout->fixed);
 	for (size_t i = 0; i < layout->nr_strings; i++)
 		append(writer, strings[i], strlen(strings[i]) + 1);
+	if (type == FORMAT_STACK)
+		append(writer, stack->frames, stack->nr * sizeof(*stack->frames));
 	end_block(writer);
 }
 
@@ -303,10 +312,14 @@ static const char *read_header(struct format_reader *reader)
 	drop_bytes(reader, sizeof(header));
 	if (memcmp(header.magic, FORMAT_MAGIC, sizeof(header.magic)))
 		return "not a recording of profil";
-	if (header.version < FORMAT_VERSION)
+	if (header.version < FORMAT_VERSION_MIN)
 		return "its format is older than this version of profil; record again";
 	if (header.version > FORMAT_VERSION)
 		return "its format is newer than this version of profil";
+	reader->version = header.version;
+	if (header.version == 2)
+		reader->samples = xcalloc(FORMAT_PAYLOAD_MAX / SAMPLE_SIZE_V2,
+					  sizeof(*reader->samples));
 	return NULL;
 }
 
@@ -379,11 +392,26 @@ static size_t read_block(struct format_reader *reader, struct block_header *head
 	return sizeof(*header) + header->bytes;
 }
 
+static void parse_samples(struct format_reader *reader, const u8 *at, size_t bytes,
+			  struct format_block *block)
+{
+	if (reader->version > 2) {
+		block->samples = (const void *)at;
+		block->nr_samples = bytes / sizeof(*block->samples);
+		return;
+	}
+	block->samples = reader->samples;
+	block->nr_samples = bytes / SAMPLE_SIZE_V2;
+	for (size_t i = 0; i < block->nr_samples; i++)
+		memcpy(&reader->samples[i], at + i * SAMPLE_SIZE_V2, SAMPLE_SIZE_V2);
+}
+
 /*
  * Returns false if the payload is too short or malformed for its type. It may be longer, because
  * later versions may append members.
  */
-static bool parse_block(const u8 *at, size_t bytes, struct format_block *block)
+static bool parse_block(struct format_reader *reader, const u8 *at, size_t bytes,
+			struct format_block *block)
 {
 	const struct layout *layout = &layouts[block->type];
 	u8 *to = (u8 *)&block->meta;
@@ -400,10 +428,12 @@ static bool parse_block(const u8 *at, size_t bytes, struct format_block *block)
 		memcpy(to + layout->fixed + i * sizeof(at), &at, sizeof(at));
 	}
 	if (block->type == FORMAT_SAMPLES) {
-		block->samples = (const void *)at;
-		block->nr_samples = bytes / sizeof(*block->samples);
+		parse_samples(reader, at, bytes, block);
 	} else if (block->type == FORMAT_THREAD) {
 		block->thread.comm[sizeof(block->thread.comm) - 1] = '\0';
+	} else if (block->type == FORMAT_STACK) {
+		block->stack.frames = (const void *)at;
+		return block->stack.nr <= (size_t)(end - at) / sizeof(*block->stack.frames);
 	}
 	return block->type != FORMAT_FILE || block->file.build_id_len <= FORMAT_BUILD_ID_MAX;
 }
@@ -416,11 +446,11 @@ bool format_next(struct format_reader *reader, struct format_block *block)
 	while (!reader->ended) {
 		drop_bytes(reader, reader->block);
 		reader->block = read_block(reader, &header);
-		is_known = reader->block && header.type >= FORMAT_META && header.type <= FORMAT_END;
+		is_known = reader->block && header.type >= FORMAT_META && header.type <= FORMAT_STACK;
 		*block = (struct format_block){ .type = is_known ? header.type : 0 };
-		if (!reader->block || (is_known && !parse_block(reader->buffer + reader->start +
-								sizeof(header), header.bytes,
-								block))) {
+		if (!reader->block || (is_known && !parse_block(reader, reader->buffer +
+								reader->start + sizeof(header),
+								header.bytes, block))) {
 			reader->block = 0;
 			if (!reader->ended)
 				skip_damage(reader);
@@ -449,5 +479,6 @@ void format_free(struct format_reader *reader)
 	if (!reader)
 		return;
 	close(reader->fd);
+	free(reader->samples);
 	free(reader);
 }

@@ -12,7 +12,9 @@
 #include "../util.h"
 
 #define FORMAT_MAGIC		"PROFILD\n"
-#define FORMAT_VERSION		2
+#define FORMAT_VERSION		3
+/* Older versions from this one on are read, too. */
+#define FORMAT_VERSION_MIN	2
 #define FORMAT_PAYLOAD_MAX	(128U << 10)
 #define FORMAT_BUILD_ID_MAX	32
 
@@ -26,12 +28,14 @@ enum format_type {
 	FORMAT_DETACHED = 7,
 	FORMAT_STATS = 8,
 	FORMAT_END = 9,
+	FORMAT_STACK = 10,
 };
 
 /* Bits of format_meta.flags */
 #define FORMAT_CHILDREN		(1U << 1)	/* forks were followed */
 #define FORMAT_ATTACHED		(1U << 2)	/* recorded with --pid */
 #define FORMAT_MACHINE		(1U << 3)	/* every process, with --all */
+#define FORMAT_STACKS		(1U << 4)	/* with --stacks: samples can have stacks */
 
 /* The command, the machine and the clock. */
 struct format_meta {
@@ -89,6 +93,27 @@ struct format_mapping {
 #define FORMAT_SAMPLE_EXEC	(1U << 1)	/* the thread was in exec: there is no pc */
 #define FORMAT_SAMPLE_EXIT	(1U << 2)	/* the thread was exiting: there is no pc */
 
+/* An address in a stack, which an instruction of the mapping precedes. */
+struct format_frame {
+	u64 offset;			/* of the address; itself if it is not in a file */
+	u32 mapping;			/* 0 if it is not known */
+	u32 reserved;
+};
+
+/* The callers of one or more samples. */
+struct format_stack {
+	u32 id;				/* not 0 */
+	u32 end;			/* enum profil_stack_end */
+	u32 nr;				/* number of frames */
+	u32 reserved;
+	/*
+	 * Words that may be the return address of the innermost function: see struct profil_stack.
+	 * They are 0 unless they are in an executable mapping.
+	 */
+	struct format_frame innermost[2];
+	const struct format_frame *frames;	/* return addresses, the innermost first */
+};
+
 /* A tick. */
 struct format_sample {
 	u64 time;
@@ -98,6 +123,8 @@ struct format_sample {
 	u32 cpu;
 	u32 periods : 24;		/* 1 + the missed ticks just before this one */
 	u32 flags : 8;
+	u32 stack;			/* 0 if it has none. In version 2, the structure ends here. */
+	u32 reserved;
 };
 
 #define FORMAT_PERIODS_MAX	((1U << 24) - 1)
@@ -191,6 +218,7 @@ struct format_block {
 		struct format_file file;
 		struct format_thread thread;
 		struct format_mapping mapping;
+		struct format_stack stack;
 		const struct format_sample *samples;
 		struct format_symbol symbol;
 		struct format_detached detached;
@@ -214,6 +242,8 @@ struct format_reader {
 
 	/* Only format.c uses these. */
 	int fd;
+	u32 version;
+	struct format_sample *samples;	/* of the current block, if its version is older */
 	bool eof;			/* of the file, but not of the buffer */
 	bool ended;
 	u64 skip_at;			/* while bytes are skipped, the offset of the first one */

@@ -35,6 +35,7 @@ void recording_free(struct recording *recording)
 	free(recording->files);
 	free(recording->threads);
 	free(recording->mappings);
+	free(recording->stacks);
 	free(recording->samples);
 	free(recording->symbols);
 	free(recording->detached);
@@ -56,6 +57,27 @@ static void *add_entry(void *array, size_t *nr, const void *data, size_t size)
 		xmalloc_failed(size);
 	memcpy(&entries, array, sizeof(entries));
 	return memcpy(entries + (*nr)++ * size, data, size);
+}
+
+static void copy_frame(struct recording_frame *to, const struct format_frame *frame)
+{
+	*to = (struct recording_frame){ .offset = frame->offset, .mapping_id = frame->mapping };
+}
+
+static void add_stack(struct recording *recording, const struct format_stack *data)
+{
+	struct recording_stack *stack;
+
+	if (!recording->filter.keep_stacks)
+		return;
+	stack = obstack_alloc(&recording->strings,
+			      sizeof(*stack) + data->nr * sizeof(*stack->frames));
+	*stack = (struct recording_stack){ .id = data->id, .end = data->end, .nr = data->nr };
+	for (size_t i = 0; i < 2; i++)
+		copy_frame(&stack->innermost[i], &data->innermost[i]);
+	for (size_t i = 0; i < stack->nr; i++)
+		copy_frame(&stack->frames[i], &data->frames[i]);
+	add_entry(&recording->stacks, &recording->nr_stacks, &stack, sizeof(stack));
 }
 
 void recording_add(struct recording *recording, const struct format_block *block)
@@ -85,6 +107,9 @@ void recording_add(struct recording *recording, const struct format_block *block
 	case FORMAT_MAPPING:
 		add_entry(&recording->mappings, &recording->nr_mappings, &block->mapping,
 			  sizeof(block->mapping));
+		break;
+	case FORMAT_STACK:
+		add_stack(recording, &block->stack);
 		break;
 	case FORMAT_SYMBOL:
 		symbol = add_entry(&recording->symbols, &recording->nr_symbols, &block->symbol,
@@ -118,7 +143,7 @@ static int compare_raw(const void *a, const void *b)
 	return compare_u64(x->mapping_id, y->mapping_id) ?: compare_u64(x->offset, y->offset) ?:
 	       compare_u64(x->thread_id, y->thread_id) ?: compare_u64(x->flags, y->flags) ?:
 	       compare_u64(x->cpu, y->cpu) ?: compare_u64(x->second, y->second) ?:
-	       compare_u64(x->interval, y->interval);
+	       compare_u64(x->interval, y->interval) ?: compare_u64(x->stack_id, y->stack_id);
 }
 
 static void merge_samples(struct recording *recording)
@@ -193,6 +218,7 @@ static void add_tick(struct recording *recording, const struct format_sample *ti
 		.second = filter->keep_seconds ? time / NS_PER_S : 0,
 		.thread_id = tick->thread,
 		.mapping_id = tick->mapping,
+		.stack_id = filter->keep_stacks ? tick->stack : 0,
 	};
 
 	recording->periods = ticks_add(recording->periods, tick->periods);
@@ -328,22 +354,59 @@ static int compare_samples(const void *a, const void *b)
 	const struct recording_sample *x = a, *y = b;
 
 	return compare_u64((uintptr_t)x->file, (uintptr_t)y->file) ?:
-	       compare_u64(x->offset, y->offset) ?:
+	       compare_u64(x->offset, y->offset) ?: compare_u64(x->stack_id, y->stack_id) ?:
 	       compare_u64((uintptr_t)x->thread, (uintptr_t)y->thread);
+}
+
+/* Finds the file of a place. @bias: see struct recording_sample. */
+static struct recording_file *match_mapping(const struct recording *recording, u32 id, u64 *bias)
+{
+	const struct format_mapping *mapping = find_id(recording->mappings, recording->nr_mappings,
+						       sizeof(*mapping), id);
+	struct recording_file *file = mapping ? find_file(recording, mapping->file) : NULL;
+
+	if (mapping)
+		*bias = file && file->data.flags & FORMAT_FILE_NONE ? mapping->start :
+								      mapping->bias;
+	return file;
+}
+
+static void match_frame(const struct recording *recording, struct recording_frame *frame)
+{
+	frame->file = match_mapping(recording, frame->mapping_id, &frame->bias);
+}
+
+static void match_stack(const struct recording *recording, struct recording_stack *stack)
+{
+	for (size_t i = 0; i < 2; i++)
+		match_frame(recording, &stack->innermost[i]);
+	for (size_t i = 0; i < stack->nr; i++)
+		match_frame(recording, &stack->frames[i]);
+}
+
+static int compare_stacks(const void *a, const void *b)
+{
+	const struct recording_stack *const *x = a, *const *y = b;
+
+	return compare_u64((*x)->id, (*y)->id);
+}
+
+static const struct recording_stack *find_stack(const struct recording *recording, u32 id)
+{
+	const struct recording_stack *key = &(struct recording_stack){ .id = id };
+	struct recording_stack **found = NULL;
+
+	if (id && recording->nr_stacks)
+		found = bsearch(&key, recording->stacks, recording->nr_stacks, sizeof(key),
+				compare_stacks);
+	return found ? *found : NULL;
 }
 
 static void match_sample(struct recording *recording, struct recording_sample *sample)
 {
-	const struct format_mapping *mapping = find_id(recording->mappings, recording->nr_mappings,
-						       sizeof(*mapping), sample->mapping_id);
-
 	sample->thread = find_thread(recording, sample->thread_id);
-	if (mapping) {
-		sample->file = find_file(recording, mapping->file);
-		sample->bias = mapping->bias;
-		if (sample->file && sample->file->data.flags & FORMAT_FILE_NONE)
-			sample->bias = mapping->start;
-	}
+	sample->file = match_mapping(recording, sample->mapping_id, &sample->bias);
+	sample->stack = find_stack(recording, sample->stack_id);
 	recording->nr = ticks_add(recording->nr, sample->nr);
 }
 
@@ -355,6 +418,9 @@ void recording_finish(struct recording *recording)
 	     compare_ids);
 	match_threads(recording);
 	match_symbols(recording);
+	sort(recording->stacks, recording->nr_stacks, sizeof(*recording->stacks), compare_stacks);
+	for (size_t i = 0; i < recording->nr_stacks; i++)
+		match_stack(recording, recording->stacks[i]);
 	merge_samples(recording);
 	for (size_t i = 0; i < recording->nr_samples; i++)
 		match_sample(recording, &recording->samples[i]);

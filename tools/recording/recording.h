@@ -37,6 +37,39 @@ struct recording_thread {
 };
 
 /**
+ * struct recording_frame - An address in a stack
+ * @file: The mapped file; NULL if it is not known.
+ * @offset: Offset of the address in the file; the address if @file is NULL or FORMAT_FILE_NONE.
+ * @bias: As in struct recording_sample.
+ * @mapping_id: format_mapping.id; 0 if the mapping was not known.
+ *
+ * A return address is behind the call: the offset of the call is in the bytes before it.
+ */
+struct recording_frame {
+	struct recording_file *file;
+	u64 offset;
+	u64 bias;
+	u32 mapping_id;
+};
+
+/**
+ * struct recording_stack - The callers of one or more samples
+ * @id: format_stack.id.
+ * @end: The reason why there are no more frames: enum profil_stack_end.
+ * @nr: Number of frames.
+ * @innermost: Words that may be the return address of the innermost function, see struct
+ *	format_stack. Their offsets are 0 if they are not.
+ * @frames: The return addresses, the innermost first.
+ */
+struct recording_stack {
+	u32 id;
+	u32 end;
+	size_t nr;
+	struct recording_frame innermost[2];
+	struct recording_frame frames[];
+};
+
+/**
  * struct recording_sample - One or more ticks of a thread at one pc
  * @file: The mapped file; NULL if it is not known, and for ticks without a pc.
  * @thread: The thread; NULL if it is not known.
@@ -52,10 +85,13 @@ struct recording_thread {
  * @second: The second of the recording; 0 if ticks of several seconds were added up.
  * @thread_id: format_thread.id, for recording_finish().
  * @mapping_id: format_mapping.id, likewise.
+ * @stack_id: format_stack.id, likewise; 0 if the stack is not kept.
+ * @stack: The callers; NULL if there are none, they are not known, or they are not kept.
  */
 struct recording_sample {
 	struct recording_file *file;
 	struct recording_thread *thread;
+	const struct recording_stack *stack;
 	u64 offset;
 	u64 bias;
 	u64 user;
@@ -68,9 +104,13 @@ struct recording_sample {
 	u32 second;
 	u32 thread_id;
 	u32 mapping_id;
+	u32 stack_id;
 };
 
-/* The ticks to read. The memory use does not depend on the duration of the recording. */
+/*
+ * The ticks to read. The memory use depends on the number of different places and stacks, not on the
+ * duration of the recording.
+ */
 struct recording_filter {
 	u64 from;		/* in ns since the start */
 	u64 to;			/* before this time; 0: no limit */
@@ -78,6 +118,7 @@ struct recording_filter {
 	bool keep_cpus;		/* do not add up ticks of different CPUs */
 	bool keep_seconds;	/* do not add up ticks of different seconds */
 	bool keep_times;	/* do not add up ticks of different intervals of time */
+	bool keep_stacks;	/* keep stacks, and do not add up ticks of different stacks */
 };
 
 /* The maximum number of intervals into which time is divided */
@@ -141,6 +182,8 @@ struct recording {
 	size_t nr_symbols;
 	struct format_mapping *mappings;
 	size_t nr_mappings;
+	struct recording_stack **stacks;
+	size_t nr_stacks;
 	size_t size_samples;
 };
 
@@ -162,6 +205,12 @@ struct recording *recording_read(const char *path, const struct recording_filter
 struct recording *recording_load(struct format_reader *reader,
 				 const struct recording_filter *filter);
 void recording_free(struct recording *recording);
+
+/* Returns true if the recording was made with stacks. */
+static inline bool recording_has_stacks(const struct recording *recording)
+{
+	return recording->meta.flags & FORMAT_STACKS;
+}
 
 /* The sum, or UINT64_MAX if it overflows. */
 static inline u64 ticks_add(u64 a, u64 b)

@@ -19,6 +19,7 @@
 #include <libiberty/libiberty.h>
 
 #include "recording/functions.h"
+#include "recording/spaces.h"
 #include "recording/stream.h"
 #include "symbols/files.h"
 
@@ -28,6 +29,9 @@
  */
 #define ENTRIES_MAX	(1U << 16)
 
+/* The same for stacks, whose sizes differ: the maximum size of all. */
+#define STACK_BYTES_MAX	(16U << 20)
+
 #define KEY_WORDS	6
 
 /**
@@ -35,12 +39,14 @@
  * @key: Its type and its identity.
  * @id: Its id; 0: it was not written yet.
  * @comm: The name of a thread.
+ * @is_exact: For a file, the generation of its inode is known.
  * @source: For a file or a mapping, where the functions of its samples are noted; or NULL.
  */
 struct entry {
 	u64 key[KEY_WORDS];
 	u32 id;
 	char comm[16];
+	bool is_exact;
 	struct source *source;
 };
 
@@ -72,12 +78,56 @@ static struct entry *entry_get(htab_t table, const u64 *key)
 	return entry;
 }
 
+/**
+ * struct stack - A stack that was written
+ * @id: Its id.
+ * @unknown: The mapping of one of its addresses is not known.
+ * @version: The version of its space.
+ * @space: The space.
+ * @data: The stack as the module has recorded it, but the words in innermost are 0 unless they are
+ *	in a mapping of the space.
+ */
+struct stack {
+	u32 id;
+	bool unknown;
+	u64 version;
+	u64 space;
+	struct profil_stack data;
+};
+
+static size_t stack_size(const struct profil_stack *stack)
+{
+	return sizeof(*stack) + stack->nr * sizeof(*stack->addresses);
+}
+
+static hashval_t stack_hash(const void *data)
+{
+	const struct stack *stack = data;
+	const u64 *words = (const u64 *)&stack->data;
+	u64 hash = stack->space + stack->version;
+
+	for (size_t i = 0; i < stack_size(&stack->data) / sizeof(u64); i++)
+		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL;
+	return hash >> 32;
+}
+
+static int stack_equals(const void *a, const void *b)
+{
+	const struct stack *x = a, *y = b;
+
+	return x->space == y->space && x->version == y->version && x->data.nr == y->data.nr &&
+	       !memcmp(&x->data, &y->data, stack_size(&x->data));
+}
+
 void stream_init(struct stream *stream, struct format_writer *writer)
 {
 	stream->writer = writer;
 	stream->functions = functions_new();
 	stream->files = htab_create(64, entry_hash, entry_equals, free);
 	stream->entries = htab_create(256, entry_hash, entry_equals, free);
+	stream->stacks = htab_create(16, stack_hash, stack_equals, free);
+	stream->stack_bytes = 0;
+	stream->spaces = spaces_new();
 	memset(stream->last, 0, sizeof(stream->last));
 	stream->place = (struct profil_record){};
 }
@@ -92,6 +142,8 @@ void stream_free(struct stream *stream)
 	functions_free(stream->functions);
 	htab_delete(stream->files);
 	htab_delete(stream->entries);
+	htab_delete(stream->stacks);
+	spaces_free(stream->spaces);
 }
 
 /* ---- threads ---- */
@@ -263,15 +315,28 @@ static const struct entry *file_of(struct stream *stream, const struct profil_re
 		.ino = record->ino,
 		.path = *record->path ? record->path : is_file ? "[file]" : "[anon]",
 	};
+	const bool is_exact = record->generation != SPACES_NO_GENERATION;
+	const u64 device = (u64)record->major << 32 | record->minor;
+	const u64 any_key[KEY_WORDS] = {
+		FORMAT_FILE, record->ino, 0, htab_hash_string(file.path), device, true,
+	};
 	const u64 key[KEY_WORDS] = {
 		FORMAT_FILE, record->ino, inode_bits(record), htab_hash_string(file.path),
 	};
-	struct entry *entry = entry_get(stream->files, key);
+	/* Some generation of the file: that of the last record, or the one that is mapped now. */
+	struct entry *any = entry_get(stream->files, any_key);
+	struct entry *entry = is_exact ? entry_get(stream->files, key) : any;
 	struct stat st;
 	int fd;
 
 	if (entry->id)
 		return entry;
+	if (any->id && !any->is_exact) {
+		any->is_exact = true;
+		entry->id = any->id;
+		entry->source = any->source;
+		return entry;
+	}
 	file.id = ++stream->last[FORMAT_FILE];
 	entry->id = file.id;
 	fd = is_file ? open_mapped(record, &st) : -1;
@@ -281,6 +346,9 @@ static const struct entry *file_of(struct stream *stream, const struct profil_re
 		file.build_id_len = buildid_of_fd(fd, file.build_id);
 	}
 	entry->source = functions_file(stream->functions, file.id, fd);
+	any->id = entry->id;
+	any->source = entry->source;
+	any->is_exact = is_exact;
 	format_write(stream->writer, FORMAT_FILE, &file);
 	return entry;
 }
@@ -309,6 +377,133 @@ static const struct entry *mapping_of(struct stream *stream, const struct profil
 	return entry;
 }
 
+/* Makes room for more threads and mappings. */
+static void empty_entries(struct stream *stream)
+{
+	if (htab_elements(stream->entries) <= ENTRIES_MAX)
+		return;
+	htab_empty(stream->entries);
+	stream->place = (struct profil_record){};
+}
+
+/* ---- stacks ---- */
+
+/* Returns true if a JIT compiler may have made the code. Some map a memfd, to execute it. */
+static bool is_generated(const struct profil_record *record)
+{
+	if (!(record->flags & PROFIL_RECORD_MAPPED))
+		return false;
+	if (record->flags & PROFIL_RECORD_FILE)
+		return !strncmp(record->path, "/memfd:", 7);
+	return strcmp(record->path, "[vdso]") && strcmp(record->path, "[vsyscall]");
+}
+
+/* Returns the frame of a return address. @mapping: its mapping, or NULL. */
+static struct format_frame frame_of(struct stream *stream, const struct profil_record *mapping,
+				    u64 address)
+{
+	struct format_frame frame = { .offset = address };
+	struct profil_record call;
+	const struct entry *entry;
+
+	if (!mapping)
+		return frame;
+	entry = mapping_of(stream, mapping);
+	frame.mapping = entry->id;
+	if (mapping->flags & PROFIL_RECORD_FILE)
+		frame.offset -= mapping->pc - mapping->offset;
+	functions_sample(entry->source, frame.offset - 1);
+	if (is_generated(mapping)) {
+		call = *mapping;
+		call.pc = address - 1;
+		functions_address(stream->functions, stream->thread, &call);
+	}
+	return frame;
+}
+
+/* Writes the stack. */
+static void stack_write(struct stream *stream, struct stack *stack, const struct space *space)
+{
+	struct format_frame frames[STREAM_STACK_DEPTH];
+	struct format_stack block = {
+		.id = ++stream->last[FORMAT_STACK],
+		.end = stack->data.end,
+		.nr = stack->data.nr,
+		.frames = frames,
+	};
+
+	stack->id = block.id;
+	for (u32 i = 0; i < block.nr; i++) {
+		const u64 address = stack->data.addresses[i];
+
+		/* The address can be that of the next mapping, if the call never returns. */
+		frames[i] = frame_of(stream, space_find(space, address - 1), address);
+		stack->unknown |= !frames[i].mapping;
+	}
+	for (int i = 0; i < 2; i++) {
+		const u64 word = stack->data.innermost[i];
+
+		if (word)
+			block.innermost[i] = frame_of(stream, space_find(space, word - 1), word);
+	}
+	format_write(stream->writer, FORMAT_STACK, &block);
+}
+
+/* Returns the stack of the record as it was written; NULL if it was not. */
+static struct stack *stack_find(struct stream *stream, const struct profil_record *record,
+				const struct space *space, struct stack *key)
+{
+	const size_t path = offsetof(struct profil_record, path) + strlen(record->path) + 1;
+	const struct profil_stack *stack = (const void *)((const char *)record +
+							  (path + 7) / 8 * 8);
+
+	memcpy(&key->data, stack, stack_size(stack));
+	key->space = record->space;
+	key->version = space->version;
+	for (int i = 0; i < 2; i++)
+		if (stack->innermost[i] && !space_find(space, stack->innermost[i] - 1))
+			key->data.innermost[i] = 0;
+	return htab_find(stream->stacks, key);
+}
+
+/* Returns the id of the stack of the record; 0 if it has none. */
+static u32 stack_of(struct stream *stream, const struct profil_record *record)
+{
+	struct space *space = spaces_get(stream->spaces, record);
+	static union {
+		struct stack stack;
+		u64 room[sizeof(struct stack) / sizeof(u64) + STREAM_STACK_DEPTH];
+	} key;
+	struct stack *stack;
+	size_t size;
+
+	if (!space)
+		return 0;
+	stack = stack_find(stream, record, space, &key.stack);
+	if (!stack || stack->unknown) {
+		/* Other mappings may be needed, also those of the innermost words. */
+		space_read(stream->spaces, space, record);
+		stack = stack_find(stream, record, space, &key.stack);
+	}
+	if (stack)
+		return stack->id;
+	if (!key.stack.data.nr && !key.stack.data.innermost[0] && !key.stack.data.innermost[1])
+		return 0;
+	if (stream->stack_bytes > STACK_BYTES_MAX) {
+		htab_empty(stream->stacks);
+		stream->stack_bytes = 0;
+	}
+	empty_entries(stream);
+	size = offsetof(struct stack, data) + stack_size(&key.stack.data);
+	stack = xmalloc(size);
+	memcpy(stack, &key, size);
+	stack->unknown = false;
+	*htab_find_slot(stream->stacks, stack, INSERT) = stack;
+	stream->stack_bytes += size;
+	stack_write(stream, stack, space);
+	return stack->id;
+}
+
 /* ---- records ---- */
 
 /*
@@ -329,8 +524,7 @@ static void update_place(struct stream *stream, const struct profil_record *reco
 {
 	struct profil_record thread = *record;
 
-	if (htab_elements(stream->entries) > ENTRIES_MAX)
-		htab_empty(stream->entries);
+	empty_entries(stream);
 	if (!record->space)
 		thread.space = last_space(stream, record);
 	stream->thread = thread_of(stream, &thread);
@@ -343,16 +537,6 @@ static u32 sample_flags(const struct profil_record *record)
 	return (record->flags & PROFIL_RECORD_SYSTEM ? FORMAT_SAMPLE_SYSTEM : 0) |
 	       (record->flags & PROFIL_RECORD_EXEC ? FORMAT_SAMPLE_EXEC : 0) |
 	       (record->flags & PROFIL_RECORD_EXIT ? FORMAT_SAMPLE_EXIT : 0);
-}
-
-/* Returns true if a JIT compiler may have made the code. Some map a memfd, to execute it. */
-static bool is_generated(const struct profil_record *record)
-{
-	if ((record->flags & (PROFIL_RECORD_SYSTEM | PROFIL_RECORD_MAPPED)) != PROFIL_RECORD_MAPPED)
-		return false;
-	if (record->flags & PROFIL_RECORD_FILE)
-		return !strncmp(record->path, "/memfd:", 7);
-	return strcmp(record->path, "[vdso]") && strcmp(record->path, "[vsyscall]");
 }
 
 void stream_record(struct stream *stream, const struct profil_record *record)
@@ -382,7 +566,9 @@ void stream_record(struct stream *stream, const struct profil_record *record)
 		sample.mapping = stream->mapping->id;
 		functions_sample(stream->mapping->source, sample.offset);
 	}
-	if (is_generated(record))
+	if (record->flags & PROFIL_RECORD_STACK && !is_bare)
+		sample.stack = stack_of(stream, record);
+	if (!(record->flags & PROFIL_RECORD_SYSTEM) && is_generated(record))
 		functions_address(stream->functions, sample.thread, record);
 	format_write_sample(stream->writer, &sample);
 }

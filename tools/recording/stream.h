@@ -2,7 +2,7 @@
 /*
  * Conversion of records of the module to blocks of a file
  *
- * Each tick becomes a sample. A thread, file or mapping is written at its first tick.
+ * Each tick becomes a sample. A thread, file, mapping or stack is written at its first tick.
  */
 #ifndef PROFIL_TOOLS_STREAM_H
 #define PROFIL_TOOLS_STREAM_H
@@ -11,6 +11,9 @@
 #include <linux/profil.h>
 
 #include "recording/format.h"
+
+/* The maximum number of return addresses in a record. */
+#define STREAM_STACK_DEPTH	127
 
 /**
  * struct stream - The state of the conversion
@@ -33,7 +36,10 @@ struct stream {
 	struct functions *functions;
 	htab_t files;
 	htab_t entries;			/* threads and mappings */
-	u32 last[FORMAT_END + 1];	/* for each type, the id that was given last */
+	htab_t stacks;
+	size_t stack_bytes;		/* the size of all of these */
+	struct spaces *spaces;
+	u32 last[FORMAT_STACK + 1];	/* for each type, the id that was given last */
 	struct profil_record place;	/* the previous record, without its path */
 	u32 thread;			/* its thread */
 	const struct entry *mapping;	/* its mapping, or NULL */

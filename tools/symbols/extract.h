@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads the functions of an ELF file from its symbol table, and lines from its debug information
+ * Reads the functions of an ELF file from its symbol table, lines from its debug information, and
+ * its unwind tables
  */
 #ifndef PROFIL_TOOLS_EXTRACT_H
 #define PROFIL_TOOLS_EXTRACT_H
@@ -25,5 +26,8 @@ void extract_functions(struct lookup *lookup, const struct elf_file *file, int r
 /* Finds the source lines and inlined functions, with the same arguments, after this. */
 void lines_read(struct lookup *lookup, const struct elf_file *file, int root, const char *path,
 		struct obstack *names);
+
+/* Finds out where the return addresses are, after extract_functions(). */
+void unwind_read(struct lookup *lookup, const struct elf_file *file);
 
 #endif /* PROFIL_TOOLS_EXTRACT_H */

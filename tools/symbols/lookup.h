@@ -47,6 +47,23 @@ struct frame {
 };
 
 /**
+ * enum place_caller - Where the return address is when the instruction at a place is executed
+ * @PLACE_CALLER_NO_TABLE: It is not known.
+ * @PLACE_CALLER_FRAME: In the frame of the function, to which the frame pointer points.
+ * @PLACE_CALLER_FIRST: In the first word of profil_stack.innermost. The frame pointer is that of the
+ *	caller.
+ * @PLACE_CALLER_SECOND: In the second word, likewise. In code of Go, it can be in the frame, too.
+ * @PLACE_CALLER_LOST: Elsewhere.
+ */
+enum place_caller {
+	PLACE_CALLER_NO_TABLE,
+	PLACE_CALLER_FRAME,
+	PLACE_CALLER_FIRST,
+	PLACE_CALLER_SECOND,
+	PLACE_CALLER_LOST,
+};
+
+/**
  * struct place - An offset in a file, or an address
  * @where: The offset or address.
  * @address: The address to which the function is compared. In files, the linker has set it.
@@ -55,6 +72,7 @@ struct frame {
  * @line: The line in it.
  * @frames: The functions at the place according to the debug information, the outermost first.
  * @nr_frames: Their number; 0 if there is no debug information.
+ * @caller: Where the return address is. Only unwind_read() sets it.
  */
 struct place {
 	u64 where;
@@ -64,12 +82,14 @@ struct place {
 	int line;
 	const struct frame *frames;
 	size_t nr_frames;
+	enum place_caller caller;
 };
 
 /**
  * struct lookup - A set of places
  * @places: The places, sorted.
  * @number_locals: Number the local functions.
+ * @find_callers: Find out where the return addresses are.
  * @steps: The work that was done.
  * @address_size: The size of an address in bytes. Only symbols_read() sets it.
  */
@@ -77,6 +97,7 @@ struct lookup {
 	struct place *places;
 	size_t nr;
 	bool number_locals;
+	bool find_callers;
 	u64 steps;
 	size_t address_size;
 };

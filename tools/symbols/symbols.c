@@ -165,6 +165,8 @@ static void read_functions(struct symbols *symbols, const struct request *reques
 {
 	request->lookup->address_size = gelf_getclass(file->elf) == ELFCLASS32 ? 4 : 8;
 	extract_functions(request->lookup, file, symbols->root, path, &symbols->memory);
+	if (request->lookup->find_callers)
+		unwind_read(request->lookup, file);
 	if (request->lines)
 		lines_read(request->lookup, file, symbols->root, path, &symbols->memory);
 }

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * See extract.h. Unwind tables tell for each instruction how the address of the caller's frame (the
+ * CFA) is computed, and where the return address is. The tables may be hostile: this bounds the
+ * work. Only the tables in the binary itself are read, never those in a debug file.
+ */
+#include <dwarf.h>
+#include <gelf.h>
+
+#include <elfutils/libdw.h>
+
+#include "symbols/extract.h"
+
+/* Tables that are larger, or that have a larger entry, are not used. */
+#define TABLE_MAX	(256U << 20)
+#define ENTRY_MAX	(64U << 10)
+/* The maximum distance from the instruction that saves the frame pointer to the one that sets it. */
+#define PROLOGUE_MAX	16
+
+/* The registers of a machine, as DWARF numbers them */
+struct registers {
+	int machine;
+	int stack;
+	int frame;
+	int link;		/* contains the return address; -1: the stack does */
+	int word;		/* bytes */
+};
+
+static const struct registers machines[] = {
+	{ EM_X86_64, 7, 6, -1, 8 },
+	{ EM_386, 4, 5, -1, 4 },
+	{ EM_AARCH64, 31, 29, 30, 8 },
+};
+
+/**
+ * struct unwind - The unwind tables of a file
+ * @registers: Of its machine.
+ * @cfi: The tables.
+ * @is_go: Go compiled the file. Its tables do not tell that the frame pointer is saved.
+ */
+struct unwind {
+	const struct registers *registers;
+	Dwarf_CFI *cfi;
+	bool is_go;
+};
+
+static const struct registers *registers_of(Elf *elf)
+{
+	GElf_Ehdr ehdr;
+
+	if (!gelf_getehdr(elf, &ehdr))
+		return NULL;
+	for (size_t i = 0; i < sizeof(machines) / sizeof(*machines); i++)
+		if (machines[i].machine == ehdr.e_machine)
+			return &machines[i];
+	return NULL;
+}
+
+/* ---- one instruction ---- */
+
+/* Returns true if the register @number still has the value that it has in the caller. */
+static bool is_callers(Dwarf_Frame *frame, int number)
+{
+	Dwarf_Op memory[3], *ops;
+	size_t nr;
+
+	/* Without operations, the register is unchanged if there is no pointer, else it is lost. */
+	return !dwarf_frame_register(frame, number, memory, &ops, &nr) && !nr && !ops;
+}
+
+/*
+ * Finds the register on which the CFA at @address is based, and its distance. Returns -1 if there is
+ * no table for it, or if the CFA is something else.
+ */
+static int cfa_register(const struct unwind *unwind, u64 address, s64 *distance,
+			Dwarf_Frame **frame)
+{
+	Dwarf_Op *ops;
+	size_t nr;
+
+	*frame = NULL;
+	if (dwarf_cfi_addrframe(unwind->cfi, address, frame))
+		return -1;
+	if (dwarf_frame_cfa(*frame, &ops, &nr) || !nr)
+		return -1;
+	if (ops->atom == DW_OP_bregx) {
+		*distance = ops->number2;
+		return ops->number;
+	}
+	if (ops->atom < DW_OP_breg0 || ops->atom > DW_OP_breg31)
+		return -1;
+	*distance = ops->number;
+	/* In a stub of the procedure linkage table: one more word, from byte 11 on. */
+	if (nr > 1 && ops[1].atom == DW_OP_breg16 && address % 16 >= 11)
+		*distance += unwind->registers->word;
+	return ops->atom - DW_OP_breg0;
+}
+
+/* Returns true if the function sets the frame pointer soon after @address. */
+static bool is_in_prologue(const struct unwind *unwind, u64 address)
+{
+	bool is = false;
+
+	for (u64 i = 1; i <= PROLOGUE_MAX && !is; i++) {
+		Dwarf_Frame *frame;
+		s64 distance;
+
+		is = cfa_register(unwind, address + i, &distance, &frame) ==
+		     unwind->registers->frame;
+		free(frame);
+	}
+	return is;
+}
+
+static enum place_caller caller_on_stack(const struct unwind *unwind, u64 address, s64 words,
+					 Dwarf_Frame *frame)
+{
+	/* All saved registers have been restored, or are not saved yet. */
+	if (words == 1)
+		return PLACE_CALLER_FIRST;
+	if (unwind->is_go)
+		return words == 2 ? PLACE_CALLER_SECOND : PLACE_CALLER_FRAME;
+	if (words == 2 && (is_callers(frame, unwind->registers->frame) ||
+			   is_in_prologue(unwind, address)))
+		return PLACE_CALLER_SECOND;
+	return PLACE_CALLER_LOST;
+}
+
+static enum place_caller caller_at(const struct unwind *unwind, u64 address)
+{
+	const struct registers *registers = unwind->registers;
+	enum place_caller caller = PLACE_CALLER_NO_TABLE;
+	Dwarf_Frame *frame;
+	s64 distance = 0;
+	int base = cfa_register(unwind, address, &distance, &frame);
+
+	if (!frame)
+		return caller;
+	caller = PLACE_CALLER_FRAME;
+	if (registers->link < 0 && base == registers->stack)
+		caller = caller_on_stack(unwind, address, distance / registers->word, frame);
+	else if (registers->link >= 0 && is_callers(frame, registers->frame))
+		caller = is_callers(frame, registers->link) ? PLACE_CALLER_FIRST :
+							      PLACE_CALLER_LOST;
+	else if (registers->link < 0 && base != registers->frame)
+		caller = PLACE_CALLER_LOST;
+	free(frame);
+	return caller;
+}
+
+/* ---- tables ---- */
+
+static Elf_Scn *find_section(Elf *elf, const char *name)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	size_t strings;
+	const char *found;
+
+	while (!elf_getshdrstrndx(elf, &strings) && (scn = elf_nextscn(elf, scn))) {
+		found = gelf_getshdr(scn, &shdr) ? elf_strptr(elf, strings, shdr.sh_name) : NULL;
+		if (found && !strcmp(found, name))
+			return scn;
+	}
+	return NULL;
+}
+
+/* Decompresses the section. Returns false if it is too large. */
+static bool decompress(Elf_Scn *scn)
+{
+	GElf_Shdr shdr;
+	GElf_Chdr chdr;
+
+	if (!gelf_getshdr(scn, &shdr) || !(shdr.sh_flags & SHF_COMPRESSED))
+		return true;
+	return gelf_getchdr(scn, &chdr) && chdr.ch_size <= TABLE_MAX && elf_compress(scn, 0, 0) > 0;
+}
+
+/* Returns the size of the largest entry of the table; 0 if it cannot be used. */
+static size_t largest_entry(Elf *elf, const char *section)
+{
+	const bool is_eh = !strcmp(section, ".eh_frame");
+	Elf_Scn *scn = find_section(elf, section);
+	Elf_Data *data = scn && decompress(scn) ? elf_section_data(scn, TABLE_MAX) : NULL;
+	const u8 *ident = (const u8 *)elf_getident(elf, NULL);
+	Dwarf_Off at = 0, next;
+	Dwarf_CFI_Entry entry;
+	size_t largest = 0;
+
+	while (data && !dwarf_next_cfi(ident, data, is_eh, at, &next, &entry) && next > at) {
+		if (next - at > ENTRY_MAX)
+			return 0;
+		if (next - at > largest)
+			largest = next - at;
+		at = next;
+	}
+	return largest;
+}
+
+static void read_places(struct lookup *lookup, const struct unwind *unwind, size_t largest)
+{
+	u64 steps = 0;
+
+	for (size_t i = 0; i < lookup->nr && steps < STEPS_MAX; i++) {
+		struct place *place = &lookup->places[i];
+
+		if (place->address == UINT64_MAX)
+			continue;
+		place->caller = caller_at(unwind, place->address);
+		steps += largest * (place->caller == PLACE_CALLER_LOST ? 1 + PROLOGUE_MAX : 1);
+	}
+}
+
+void unwind_read(struct lookup *lookup, const struct elf_file *file)
+{
+	struct unwind unwind = {
+		.registers = registers_of(file->elf),
+		.is_go = find_section(file->elf, ".gopclntab"),
+	};
+	Dwarf *dwarf = NULL;
+	size_t largest;
+
+	if (!unwind.registers)
+		return;
+	largest = unwind.is_go ? 0 : largest_entry(file->elf, ".eh_frame");
+	if (largest) {
+		unwind.cfi = dwarf_getcfi_elf(file->elf);
+	} else {
+		largest = largest_entry(file->elf, ".debug_frame");
+		dwarf = largest ? dwarf_begin_elf(file->elf, DWARF_C_READ, NULL) : NULL;
+		unwind.cfi = dwarf ? dwarf_getcfi(dwarf) : NULL;
+	}
+	if (unwind.cfi)
+		read_places(lookup, &unwind, largest);
+	if (dwarf)
+		dwarf_end(dwarf);
+	else
+		dwarf_cfi_end(unwind.cfi);
+}
