@@ -11,12 +11,16 @@
 
 #include "commands/input.h"
 #include "commands/outfile.h"
+#include "output/chains.h"
 
 struct report {
 	struct input input;
 	struct output_options options;
 	bool no_pager;
 	bool csv;
+	bool children;
+	const char *callers;
+	const char *callees;
 	const struct output_format *format;
 	struct outfile file;
 };
@@ -37,6 +41,34 @@ static bool set_html(const struct command_setting *setting)
 	return true;
 }
 
+/* Checks the options about callers. Returns false after an error message. */
+static bool check_calls(const struct report *report)
+{
+	const struct rows *rows = &report->input.rows;
+	const char *name = report->children ? "--children" :
+			   report->callers ? "--callers" : "--callees";
+	const char *other = NULL;
+
+	if (report->children + !!report->callers + !!report->callees > 1)
+		other = report->callees ? "--callees" : "--callers";
+	else if (report->csv)
+		other = "--csv";
+	else if (report->format)
+		other = "--html";
+	else if (rows->nr_keys != 2 || rows->keys[0] != &row_keys[ROWS_BY_DSO] ||
+		 rows->keys[1] != &row_keys[ROWS_BY_SYMBOL])
+		other = "--sort";
+	if (other)
+		warnx("%s and %s exclude each other",
+		      !strcmp(name, other) ? "--callers" : name, other);
+	return !other;
+}
+
+static bool has_calls(const struct report *report)
+{
+	return report->children || report->callers || report->callees;
+}
+
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct report *report)
 {
@@ -55,9 +87,44 @@ static int parse_options(int argc, char **argv, struct report *report)
 		warnx("--html and %s exclude each other", report->csv ? "--csv" : "-n");
 		return COMMAND_USAGE;
 	}
+	if (has_calls(report) && !check_calls(report))
+		return COMMAND_USAGE;
 	if (!outfile_check(&report->file, report->input.path))
 		return COMMAND_USAGE;
+	report->input.rows.chains = has_calls(report);
 	return -1;
+}
+
+static void write_text(FILE *out, const struct report *report)
+{
+	const struct rows *rows = &report->input.rows;
+
+	if (report->csv)
+		output_csv.write(out, rows);
+	else if (report->children)
+		output_children(out, rows, &report->options);
+	else if (report->callers || report->callees)
+		output_calls(out, rows, &report->options, report->callers ?: report->callees,
+			     report->callers);
+	else
+		output_text(out, rows, &report->options);
+}
+
+/* Returns false after an error message if there are no callers to print. */
+static bool check_stacks(const struct report *report)
+{
+	const struct rows *rows = &report->input.rows;
+	const char *pattern = report->callers ?: report->callees;
+
+	if (!has_calls(report))
+		return true;
+	if (!rows->chains)
+		warnx("%s: there are no stacks; record with --stacks", report->input.path);
+	else if (rows->nr && pattern && !chains_match(rows, pattern))
+		warnx("%s: no function matches %s", report->input.path, pattern);
+	else
+		return true;
+	return false;
 }
 
 /* Prints the report. Returns false if it cannot be written. */
@@ -69,12 +136,9 @@ static bool print_report(struct report *report)
 
 	output_get_terminal(&report->options);
 	out = report->no_pager || report->csv ? stdout : output_open_pager();
-	if (report->csv) {
-		output_csv.write(out, rows);
+	write_text(out, report);
+	if (report->csv)
 		output_warnings(stderr, rows->recording);
-	} else {
-		output_text(out, rows, &report->options);
-	}
 	done = output_close_pager(out);
 	if (!done)
 		warn("cannot write");
@@ -113,7 +177,7 @@ static int run(int argc, char **argv)
 		status = write_report(&report) ? 0 : COMMAND_FAILED;
 	} else if (status < 0) {
 		status = COMMAND_FAILED;
-		if (input_read(&report.input) && print_report(&report) &&
+		if (input_read(&report.input) && check_stacks(&report) && print_report(&report) &&
 		    input_check_rows(&report.input))
 			status = 0;
 	}
@@ -128,6 +192,12 @@ static const struct command_option options[] = {
 	  .word = key_word, .is_list = true },
 	{ .name = "inline", .help = "print lines for inlined functions",
 	  .set = command_set_true, .offset = offsetof(struct report, input.rows.inlined) },
+	{ .name = "children", .help = "print the share of each function with its callees",
+	  .set = command_set_true, .offset = offsetof(struct report, children) },
+	{ .name = "callers", .value = "NAME", .help = "print the callers of a function as a tree",
+	  .set = command_set_text, .offset = offsetof(struct report, callers) },
+	{ .name = "callees", .value = "NAME", .help = "print the callees of a function as a tree",
+	  .set = command_set_text, .offset = offsetof(struct report, callees) },
 	{ .name = "lines", .letter = 'n', .value = "N", .help = "print the first N lines only",
 	  .set = command_set_lines, .offset = offsetof(struct report, options.lines) },
 	INPUT_OPTIONS(struct report),

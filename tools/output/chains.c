@@ -8,6 +8,7 @@
 #include <linux/profil.h>
 
 #include "output/chains.h"
+#include "output/names.h"
 
 #define obstack_chunk_alloc xmalloc
 #define obstack_chunk_free free
@@ -96,6 +97,16 @@ void chains_free(struct chain_maker *maker)
 const struct chains *chains_of(const struct rows *rows)
 {
 	return &rows->chain_maker->chains;
+}
+
+bool chains_match(const struct rows *rows, const char *pattern)
+{
+	const struct chains *chains = chains_of(rows);
+
+	for (size_t i = 0; i < chains->nr_functions; i++)
+		if (names_match(chains->functions[i]->name, pattern))
+			return true;
+	return false;
 }
 
 /* Returns the function that is equal to @key. */

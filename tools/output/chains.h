@@ -87,6 +87,9 @@ struct chains {
 /* Returns the chains of rows that were made with struct rows.chains. */
 const struct chains *chains_of(const struct rows *rows);
 
+/* Returns true if a function matches the pattern as in names_match(). */
+bool chains_match(const struct rows *rows, const char *pattern);
+
 /* Only rows.c calls these. */
 struct chain_maker *chains_new(const struct rows *rows);
 const struct chain *chains_make(struct chain_maker *maker, const struct row *row);

@@ -181,6 +181,15 @@ static void print_hint(FILE *out, const struct rows *rows, u64 unnamed, const ch
 	fprintf(out, "\n  (%s)\n", reason);
 }
 
+/* Prints a note if the callers of this part of the ticks are not all known. */
+static void print_callers_hint(FILE *out, const struct rows *rows, u64 ticks, const char *problem,
+			       const char *reason)
+{
+	if (ticks && ticks >= NOTE_SHARE * rows->ticks)
+		fprintf(out, "note: %.2f%% %s\n  (%s)\n", 100.0 * ticks / rows->ticks, problem,
+			reason);
+}
+
 static void print_hints(FILE *out, const struct rows *rows)
 {
 	for (size_t i = 0; i < rows->recording->nr_files; i++) {
@@ -191,6 +200,12 @@ static void print_hints(FILE *out, const struct rows *rows)
 	}
 	print_hint(out, rows, rows->unmapped, ROWS_UNKNOWN,
 		   "the process was changing or copying its mappings");
+	print_callers_hint(out, rows, rows->lost, "lack a caller",
+			   "code without frame pointers: compile it with -fno-omit-frame-pointer");
+	print_callers_hint(out, rows, rows->unknown, "have a caller in unknown memory",
+			   "code without frame pointers, or the process ended too early");
+	print_callers_hint(out, rows, rows->cut, "have more callers than were recorded",
+			   "the outermost ones are missing");
 }
 
 static void print_heading(FILE *out, const struct rows *rows, bool verbose)

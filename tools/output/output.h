@@ -55,6 +55,7 @@ char *output_list_about(const struct rows *rows);
  * struct output_table - A table of rows
  * @numbers: The titles of the numbers before the keys, with the widths of these columns.
  * @print_numbers: Prints the numbers of a row.
+ * @is_inclusive: Ticks can be in several rows.
  */
 struct output_table {
 	const struct rows *rows;
@@ -62,6 +63,7 @@ struct output_table {
 	const char *numbers;
 	void (*print_numbers)(FILE *out, const struct output_table *table, const struct row *row);
 	const void *data;		/* for @print_numbers */
+	bool is_inclusive;
 
 	/* Only text.c uses these. */
 	size_t nr;			/* rows that are printed */
@@ -73,6 +75,15 @@ void output_table(FILE *out, struct output_table *table);
 
 /* Text for people: a heading, and a table of the rows. The caller checks @out for errors. */
 void output_text(FILE *out, const struct rows *rows, const struct output_options *options);
+
+/*
+ * Text for people about the callers of functions, for rows by binary and function with parts and
+ * chains: the inclusive shares of all functions; or trees of the callers or the callees of the
+ * functions that match @pattern, see names_match().
+ */
+void output_children(FILE *out, const struct rows *rows, const struct output_options *options);
+void output_calls(FILE *out, const struct rows *rows, const struct output_options *options,
+		  const char *pattern, bool callers);
 
 /**
  * struct output_format - A format for other programs

@@ -133,7 +133,9 @@ void output_table(FILE *out, struct output_table *table)
 		print_row(out, table, &rows->rows[i]);
 	for (size_t i = table->nr; i < rows->nr; i++)
 		rest = ticks_add(rest, row_ticks(&rows->rows[i]));
-	if (table->nr < rows->nr)
+	if (table->nr < rows->nr && table->is_inclusive)
+		fprintf(out, "%*s  in %zu more\n", 8, "", rows->nr - table->nr);
+	else if (table->nr < rows->nr)
 		fprintf(out, "%7.2f%%  in %zu more\n", 100.0 * rest / rows->ticks,
 			rows->nr - table->nr);
 }

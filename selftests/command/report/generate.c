@@ -11,8 +11,9 @@
  *	stale ID PATH			an existing file, with an identity that does not match
  *	name ID NAME			a name without a file
  *	thread ID SPACE PID TID COMM	TID 0: the main thread
- *	sample THREAD FILE OFFSET BIAS USER SYSTEM	this number of ticks
- *	tick THREAD FILE OFFSET BIAS MS CPU PERIODS FLAGS	a tick MS ms after the start
+ *	stack ID END WORD WORD FRAME...	each is FILE:OFFSET; 0:0 is no word, 0:OFFSET an address
+ *	sample THREAD FILE OFFSET BIAS USER SYSTEM [STACK]	this number of ticks
+ *	tick THREAD FILE OFFSET BIAS MS CPU PERIODS FLAGS [STACK]	a tick MS ms after the start
  *	symbol FILE START END [NAME]
  *	detached PID PATH [FLAGS]
  *	account TICKS HIT OUTSIDE DROPPED USER SYSTEM MISSED EXPECTED [OWN]
@@ -160,18 +161,46 @@ static void write_thread(struct format_writer *writer)
 	format_write(writer, FORMAT_THREAD, &thread);
 }
 
-/* Writes a mapping for the sample. @bias: in a file, its bias; in other memory, its start. */
-static void map(struct format_writer *writer, u32 file, u64 bias, struct format_sample *sample)
+/* Writes a mapping. @bias: in a file, its bias; in other memory, its start. Returns its id. */
+static u32 map(struct format_writer *writer, u32 file, u64 bias)
 {
 	static u32 last;
 	struct format_mapping mapping = { .id = ++last, .file = file, .start = bias };
 
 	if (!file)
-		return;
+		return 0;
 	if (!(file_flags[file % FILES_MAX] & FORMAT_FILE_NONE))
 		mapping.bias = bias;
-	sample->mapping = mapping.id;
 	format_write(writer, FORMAT_MAPPING, &mapping);
+	return mapping.id;
+}
+
+static struct format_frame read_frame(struct format_writer *writer, int i)
+{
+	struct format_frame frame = {};
+	unsigned int file;
+	long long offset;
+
+	if (sscanf(word(i), "%u:%lli", &file, &offset) != 2)
+		errx(1, "stack: not a frame: %s", word(i));
+	frame.offset = offset;
+	frame.mapping = map(writer, file, 0);
+	return frame;
+}
+
+static void write_stack(struct format_writer *writer)
+{
+	struct format_frame frames[WORDS_MAX];
+	struct format_stack stack = {
+		.id = number(1),
+		.end = number(2),
+		.innermost = { read_frame(writer, 3), read_frame(writer, 4) },
+		.frames = frames,
+	};
+
+	for (int i = 5; i < nr_words; i++)
+		frames[stack.nr++] = read_frame(writer, i);
+	format_write(writer, FORMAT_STACK, &stack);
 }
 
 static void write_ticks(struct format_writer *writer, struct format_sample sample, u64 user,
@@ -187,9 +216,13 @@ static void write_ticks(struct format_writer *writer, struct format_sample sampl
 
 static void write_sample(struct format_writer *writer)
 {
-	struct format_sample sample = { .thread = number(1), .offset = number(3) };
+	struct format_sample sample = {
+		.thread = number(1),
+		.offset = number(3),
+		.stack = nr_words > 7 ? number(7) : 0,
+	};
 
-	map(writer, number(2), number(4), &sample);
+	sample.mapping = map(writer, number(2), number(4));
 	write_ticks(writer, sample, number(5), number(6));
 }
 
@@ -202,9 +235,10 @@ static void write_tick(struct format_writer *writer)
 		.cpu = number(6),
 		.periods = number(7),
 		.flags = number(8),
+		.stack = nr_words > 9 ? number(9) : 0,
 	};
 
-	map(writer, number(2), number(4), &sample);
+	sample.mapping = map(writer, number(2), number(4));
 	format_write_sample(writer, &sample);
 }
 
@@ -303,6 +337,8 @@ static void interpret(struct format_writer *writer, char *line)
 		write_file(writer, FORMAT_FILE_NONE);
 	else if (!strcmp(words[0], "thread"))
 		write_thread(writer);
+	else if (!strcmp(words[0], "stack"))
+		write_stack(writer);
 	else if (!strcmp(words[0], "sample"))
 		write_sample(writer);
 	else if (!strcmp(words[0], "tick"))

@@ -122,6 +122,20 @@ static void page(char *path)
 		command_report.run(5, args);
 }
 
+/* Prints the callers. */
+static void calls(char *path)
+{
+	char name[] = "report", i[] = "-i", children[] = "--children", callees[] = "--callees";
+	char any_function[] = "*", lines[] = "--inline";
+	char *args[7] = { name, i, path, children };
+
+	command_report.run(4, args);
+	args[3] = callees;
+	args[4] = any_function;
+	args[5] = lines;
+	command_report.run(5 + any(2), args);
+}
+
 /* Runs the report, and exports. Returns its exit status; the output is not checked. */
 static int report(const struct bytes *bytes, const char *sort)
 {
@@ -133,6 +147,7 @@ static int report(const struct bytes *bytes, const char *sort)
 	snprintf(keys, sizeof(keys), "%s", sort);
 	export(path);
 	page(path);
+	calls(path);
 	status = command_report.run(5, args);
 	close(fd);
 	return status;
@@ -258,6 +273,8 @@ static bool every_bit(const struct bytes *whole)
 				fine = nr == all - 1 && !error != !nr_skips;
 			else if (at >= 12)
 				fine = nr == all && !error;	/* a reserved field */
+			else if (at == 8 && whole->data[at] == 3 && !bit)
+				fine = nr == all && !error;	/* version 2 */
 			else
 				fine = nr == -1;
 			if (!fine) {
@@ -377,7 +394,7 @@ static void mutate(struct bytes *bytes)
 		break;
 	}
 	case 3:
-		put32(bytes->data + at + BLOCK_TYPE, any(12));
+		put32(bytes->data + at + BLOCK_TYPE, any(13));
 		break;
 	case 4:
 		to = any_block(bytes);
@@ -486,6 +503,7 @@ static bool programs(const struct bytes *whole, u64 nr)
 		for (u64 offset = 0; offset < bytes.len + 100; offset += 7)
 			offsets[nr++] = offset;
 		lookup_init(&lookup, offsets, nr);
+		lookup.find_callers = i % 3;
 		symbols_read(symbols, &lookup, &file, i % 2);
 		for (size_t j = 0; j < nr; j++)
 			if (lookup.places[j].found.name)

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests of call chains. "run" reads this file, and has the functions that it uses.
+
+# A program whose unwind table is known. Comments are the offsets in a function.
+stacks_program() {
+	cat >"$tmp/calls.s" <<-'END'
+		.macro function name
+			.globl \name
+			.type \name, @function
+		\name:
+			.cfi_startproc
+		.endm
+		.macro end name
+			.cfi_endproc
+			.size \name, . - \name
+		.endm
+		# push %rbp; mov %rsp, %rbp; call; pop %rbp; ret: at 0, 1, 4, 9, 10
+		.macro framed name callee
+			function \name
+			push %rbp
+			.cfi_def_cfa_offset 16
+			.cfi_offset 6, -16
+			mov %rsp, %rbp
+			.cfi_def_cfa_register 6
+			call \callee
+			pop %rbp
+			.cfi_def_cfa 7, 8
+			ret
+			end \name
+		.endm
+		framed main middle
+		framed middle leaf
+		framed again again
+		framed other leaf
+		# no frame: at 0, 1
+		function leaf
+			nop
+			ret
+		end leaf
+		# one word on the stack: at 0, 4, 5, 9
+		function spilled
+			sub $8, %rsp
+			.cfi_def_cfa_offset 16
+			nop
+			add $8, %rsp
+			.cfi_def_cfa_offset 8
+			ret
+		end spilled
+		# three words: at 0, 4, 5, 9, 10, 14
+		function large
+			sub $24, %rsp
+			.cfi_def_cfa_offset 32
+			nop
+			call leaf
+			add $24, %rsp
+			.cfi_def_cfa_offset 8
+			ret
+		end large
+		# the frame pointer is used for other data: at 0, 1, 2, 3
+		function other_data
+			push %rbp
+			.cfi_def_cfa_offset 16
+			.cfi_offset 6, -16
+			nop
+			pop %rbp
+			.cfi_def_cfa_offset 8
+			.fill 32, 1, 0x90
+			ret
+		end other_data
+	END
+	cd "$tmp" && as --64 -o calls.o calls.s &&
+	ld -m elf_x86_64 --build-id -e main -o calls calls.o && cp calls calls.gone
+}
+
+# chain STACK FUNCTION+N: prints the functions of a sample at this place, with a stack that is written
+# as for generate.c.
+chain() {
+	make_data chain <<-END && "$tmp/profil" export --format folded -i "$tmp/chain.data"
+		meta 18 3 host 6.1 a
+		thread 1 7 100 0 a
+		file 1 @@/calls
+		name 2 [anon]
+		stack 1 0 $1
+		sample 1 1 @calls:$2 0 1 0 1
+		end 0 1
+	END
+}
+
+stacks_recording() {
+	make_data calls <<-'END'
+		meta 18 3 host 6.1 a
+		thread 1 7 100 0 a
+		thread 2 8 200 0 b
+		file 1 @@/calls
+		name 2 [anon]
+		symbol 0x80000001 0x5000 0x5100 jitted
+		stack 1 0 0:0 0:0 1:@calls:middle+9 1:@calls:main+9
+		stack 2 0 0:0 0:0 1:@calls:again+9 1:@calls:again+9 1:@calls:again+9 1:@calls:main+9
+		stack 3 1 0:0 0:0 1:@calls:other+9 2:0x5010 1:@calls:main+9
+		stack 4 0 0:0 0:0 0:0x1234 1:@calls:main+9
+		sample 1 1 @calls:other+4 0 10 0 1
+		sample 1 1 @calls:again+4 0 40 0 2
+		sample 1 1 @calls:other+4 0 20 5 3
+		sample 1 1 @calls:other+4 0 5 0 4
+		sample 1 1 @calls:main+4 0 10 0
+		sample 2 1 @calls:other+4 0 10 0 1
+		account 100 0 100 0 95 5 0 100
+		end 0 1
+	END
+}
+
+stacks_folded() {
+	same "a;main 10
+a;main;[unknown];other 5
+a;main;again;again;again;again 40
+a;main;jitted;other;other 25
+a;main;middle;other 10
+b;main;middle;other 10" eval \
+		"'$tmp/profil' export --format folded -i '$tmp/calls.data' | LC_ALL=C sort"
+}
+
+# Each sample counts once for a function, however often the function is in its chain.
+stacks_children() {
+	same "children     +-     self  binary     symbol
+ 100.00%  0.00%   10.00%  calls      main
+  50.00%  5.00%   50.00%  calls      other
+  40.00%  4.90%   40.00%  calls      again
+  25.00%  4.33%    0.00%  [jit]      jitted
+  20.00%  4.00%    0.00%  calls      middle
+   5.00%  2.18%    0.00%  [unknown]  [unknown]" table calls --children &&
+	same "children     +-     self  binary  symbol
+ 100.00%  0.00%   10.00%  calls   main
+  50.00%  5.00%   50.00%  calls   other
+          in 4 more" table calls --children -n 2 &&
+	same "children     +-     self  binary  symbol
+ 100.00%  0.00%  100.00%  calls   other
+ 100.00%  0.00%    0.00%  calls   main
+ 100.00%  0.00%    0.00%  calls   middle" table calls --children --comm b
+}
+
+stacks_trees() {
+	same "   share     +-  binary     symbol
+  50.00%  5.00%  calls      other
+  25.00%  4.33%  [jit]        jitted
+  25.00%  4.33%  calls          main
+  20.00%  4.00%  calls        middle
+  20.00%  4.00%  calls          main
+   5.00%  2.18%  [unknown]    [unknown]
+   5.00%  2.18%  calls          main" table calls --callers other &&
+	same "   share     +-  binary  symbol
+  40.00%  4.90%  calls   again
+  40.00%  4.90%  calls     main" table calls --callers again &&
+	same "   share     +-  binary     symbol
+ 100.00%  0.00%  calls      main
+  40.00%  4.90%  calls        again
+  40.00%  4.90%  calls          again
+  40.00%  4.90%  calls            again
+  40.00%  4.90%  calls              again
+  25.00%  4.33%  [jit]        jitted
+  25.00%  4.33%  calls          other
+  25.00%  4.33%  calls            other
+  20.00%  4.00%  calls        middle
+  20.00%  4.00%  calls          other
+   5.00%  2.18%  [unknown]    [unknown]
+   5.00%  2.18%  calls          other
+  10.00%  3.00%               [self]" table calls --callees main &&
+	same "   share     +-  binary  symbol
+  40.00%  4.90%  calls   again" table calls --callees 'ag*n' &&
+	same "profil report: $tmp/calls.data: no function matches nothing" \
+		"$tmp/profil" report -i "$tmp/calls.data" --callers nothing &&
+	! "$tmp/profil" report -i "$tmp/calls.data" --callees nothing 2>/dev/null
+}
+
+stacks_heading() {
+	same "note: 5.00% have a caller in unknown memory
+  (code without frame pointers, or the process ended too early)
+note: 25.00% have more callers than were recorded
+  (the outermost ones are missing)" eval "head_of calls --children | grep -A 10 ^note:" &&
+	same "" eval "head_of calls | grep ^note:"
+}
+
+# Where the unwind table says so, the return address comes from the words at the stack pointer.
+stacks_repair() {
+	local main=1:@calls:main+9 other=1:@calls:other+9
+	same "a;main;other;leaf 1" chain "$other $main $main" leaf+0 &&
+	same "a;main;other;leaf 1" chain "$other $main $main" leaf+1 &&
+	same "a;main;other;middle 1" chain "$other $main $main" middle+0 &&
+	same "a;main;other;middle 1" chain "$main $other $main" middle+1 &&
+	same "a;main;middle 1" chain "$other $other $main" middle+4 &&
+	same "a;main;middle 1" chain "$other $other $main" middle+9 &&
+	same "a;main;other;middle 1" chain "$other $main $main" middle+10 &&
+	same "a;main;other;spilled 1" chain "$main $other $main" spilled+4 &&
+	same "a;main;other;spilled 1" chain "$other $main $main" spilled+9 &&
+	same "a;main;large 1" chain "$other $other $main" large+4 &&
+	same "a;main;other;other_data 1" chain "$other $main $main" other_data+0 &&
+	same "a;main;other_data 1" chain "$other $other $main" other_data+1 &&
+	same "a;main;leaf 1" chain "0:0 $other $main" leaf+0 &&
+	same "a;other;leaf 1" chain "$other $main" leaf+0
+}
+
+# lacks STACK FUNCTION+N: succeeds if the heading says that the sample lacks a caller.
+lacks() {
+	chain "$@" >/dev/null && head_of chain --children | grep -q "^note: 100.00% lack a caller"
+}
+
+stacks_lost() {
+	local main=1:@calls:main+9 other=1:@calls:other+9 large=1:@calls:large+10
+	lacks "0:0 $other $main" leaf+0 && lacks "0:0 0:0" leaf+0 &&
+	lacks "$other $other $main" large+4 && lacks "$other $other $main" other_data+1 &&
+	lacks "$large 0:0 $main" leaf+0 && lacks "0:0 0:0 $large $main" middle+4 &&
+	! lacks "0:0 0:0 $large" middle+4 && ! lacks "$other $main $main" leaf+0 &&
+	! lacks "$main $other $main" middle+1 && ! lacks "0:0 0:0 $main" middle+4 &&
+	! lacks "0:0 0:0" middle+4 || return
+	# If the binary has changed, there is no table.
+	cp "$tmp/calls" "$tmp/calls.kept" && cp "$tmp/fixed" "$tmp/calls" &&
+	! head_of chain --children | grep 'lack a caller'
+	mv "$tmp/calls.kept" "$tmp/calls"
+}
+
+# The functions that are inlined at a call are functions of the chain.
+stacks_inlined() {
+	cat >"$tmp/inlines.c" <<-'END'
+		int sink;
+		__attribute__((noinline)) void callee(int n) { sink += n; }
+		static inline __attribute__((always_inline)) void inlined(int n)
+		{
+			callee(n);
+			sink++;
+		}
+		void outer(int n)
+		{
+			inlined(n);
+			sink++;
+		}
+	END
+	gcc -O1 -g -shared -fPIC -nostdlib -fno-omit-frame-pointer -fcf-protection=none \
+		-o "$tmp/inlines.so" "$tmp/inlines.c" &&
+	make_data inlines <<-END || return
+		meta 18 3 host 6.1 a
+		thread 1 7 100 0 a
+		file 1 @@/inlines.so
+		stack 1 0 0:0 0:0 1:$(call_in inlines.so outer)
+		sample 1 1 @inlines.so:callee+0 0 4 0 1
+	END
+	same "children     +-     self  binary      symbol
+ 100.00%  0.00%  100.00%  inlines.so  callee
+ 100.00%  0.00%    0.00%  inlines.so  inlined (inlined)
+ 100.00%  0.00%    0.00%  inlines.so  outer" table inlines --children --inline &&
+	same "   share     +-  binary      symbol
+ 100.00%  0.00%  inlines.so  outer
+ 100.00%  0.00%  inlines.so    callee" table inlines --callees outer
+}
+
+# call_in FILE FUNCTION: prints the offset of the return address of its first call.
+call_in() {
+	local address
+	address=$(objdump -d --no-show-raw-insn --disassemble="$2" "$tmp/$1" |
+		sed -n '/call /{n; s/^ *\([0-9a-f]*\):.*/\1/p; q}')
+	printf '%d' "0x$address"
+}
+
+stacks_options() {
+	local a b
+	for a in --children "--callers f" "--callees f"; do
+		for b in --children "--callers f" "--callees f" --csv "--html $tmp/page" \
+			"-s symbol" "-s symbol,dso,comm"; do
+			# shellcheck disable=SC2086 # words
+			[ "$a" = "$b" ] || wrong $a $b || return
+		done
+		# shellcheck disable=SC2086 # words
+		same "profil report: $tmp/plain.data: there are no stacks; record with --stacks" \
+			"$tmp/profil" report -i "$tmp/plain.data" $a || return
+	done
+	same "profil report: --children and --callers exclude each other" \
+		"$tmp/profil" report --children --callers f &&
+	same "profil report: --callers and --callees exclude each other" \
+		"$tmp/profil" report --callers f --callees f &&
+	same "profil report: --callees and --sort exclude each other" \
+		"$tmp/profil" report -s dso --callees f && wrong --callers && wrong --callees
+}
+
+# A lost block of a stack loses only its callers.
+stacks_damaged() {
+	local at
+	make_data block <<-'END'
+		meta 18 3 host 6.1 a
+		thread 1 7 100 0 a
+		file 1 @@/calls
+		stack 1 0 0:0 0:0 1:@calls:main+9
+		sample 1 1 @calls:middle+4 0 1 0 1
+		end 0 1
+	END
+	at=$(grep -abo PROF "$tmp/block.data" | sed -n '6s/:.*//p')
+	same "a;main;middle 1" "$tmp/profil" export --format folded -i "$tmp/block.data" || return
+	overwrite block $((at + 20)) x
+	same "a;middle 1" eval \
+		"'$tmp/profil' export --format folded -i '$tmp/damaged.data' 2>/dev/null" &&
+	same "note: 100.00% lack a caller" eval "head_of damaged --children | grep lack"
+}
+
+# Files of version 2 have shorter samples.
+stacks_older_version() {
+	python3 - "$tmp/plain.data" "$tmp/version2.data" <<-'END' || return
+		import struct, sys, zlib
+		data = open(sys.argv[1], "rb").read()
+		out, at = data[:8] + struct.pack("<II", 2, 0), 16
+		while at < len(data):
+		    mark, kind, size, _ = struct.unpack_from("<IIII", data, at)
+		    payload = data[at + 16:at + 16 + size]
+		    at += 16 + size
+		    if kind == 5:
+		        payload = b"".join(payload[i:i + 32] for i in range(0, size, 40))
+		    head = struct.pack("<III", mark, kind, len(payload))
+		    out += head + struct.pack("<I", zlib.crc32(head + payload)) + payload
+		open(sys.argv[2], "wb").write(out)
+	END
+	same "$("$tmp/profil" report -i "$tmp/plain.data" -v)" \
+		"$tmp/profil" report -i "$tmp/version2.data" -v
+}
+
+test_stacks() {
+	if [ "$(uname -m)" != x86_64 ]; then
+		number=$((number + 1))
+		echo "ok $number call chains # SKIP the program for them is one of x86"
+		return
+	fi
+	check "stacks: a program is assembled, and a recording is written" \
+		eval "stacks_program && stacks_recording"
+	check "stacks: folded chains" stacks_folded
+	check "stacks: inclusive shares, in which recursion counts once" stacks_children
+	check "stacks: trees of callers and callees" stacks_trees
+	check "stacks: the heading says which callers are missing" stacks_heading
+	check "stacks: the caller of a function without a frame" stacks_repair
+	check "stacks: the caller of a function is lost" stacks_lost
+	check "stacks: inlined callers" stacks_inlined
+	check "stacks: options that exclude each other" stacks_options
+	check "stacks: a damaged stack" stacks_damaged
+	check "stacks: a file of version 2" stacks_older_version
+}
