@@ -2,8 +2,8 @@
 /*
  * profil record: compares the recording with its statistics and with the programs that ran.
  *
- * It records record_work, which is beside this program. Unless a test says so, the user is an
- * ordinary one.
+ * It records record_work and stacks_work, which are beside this program. Unless a test says so, the
+ * user is an ordinary one.
  */
 #include "kselftest_harness.h"
 
@@ -1024,6 +1024,214 @@ RECORD_TEST(the_whole_machine_has_no_other_target)
 	EXPECT_EQ(2, run("-a", "--no-children", "true", NULL));
 	EXPECT_TRUE(said("err", "either -a or --no-children"));
 	EXPECT_NE(0, access("profil.data", F_OK));
+}
+
+/*
+ * Returns the ticks of all chains that contain @text, with a semicolon after each function, as
+ * folded stacks; UINT64_MAX if there are no chains.
+ */
+static u64 in_chains(const char *text)
+{
+	char line[16384], *end;
+	u64 ticks = 0;
+	FILE *f;
+
+	snprintf(line, sizeof(line), "'%s' export --format folded 2>/dev/null", command);
+	f = popen(line, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		end = strrchr(line, ' ');
+		if (!end)
+			break;
+		*end = ';';
+		if (strstr(line, text))
+			ticks += strtoull(end + 1, NULL, 10);
+	}
+	return f && !pclose(f) ? ticks : UINT64_MAX;
+}
+
+/* Returns true if profil report, with these options, prints the text. */
+static bool reports(const char *options, const char *text)
+{
+	char line[PATH_MAX + 256];
+	bool found = false;
+	FILE *f;
+
+	snprintf(line, sizeof(line), "'%s' report %s 2>&1", command, options);
+	f = popen(line, "r");
+	while (f && fgets(line, sizeof(line), f))
+		found |= !!strstr(line, text);
+	return f && !pclose(f) && found;
+}
+
+#define STACKS_TEST(name) TEST_F_TIMEOUT(record, stacks_##name, 120)
+
+/* Records a program of stacks_work. */
+#define RECORD_STACKS(...) do {								\
+	char stacks_work[PATH_MAX];							\
+											\
+	ASSERT_TRUE(beside(stacks_work, "stacks_work"));				\
+	ASSERT_EQ(0, run("--stacks", stacks_work, __VA_ARGS__, NULL));			\
+	EXPECT_WHOLE();									\
+	EXPECT_TRUE(sum.meta.flags & FORMAT_STACKS);					\
+} while (0)
+
+STACKS_TEST(of_functions_without_a_frame)
+{
+	RECORD_STACKS("leaf", "1500");
+	EXPECT_LT(100, in_chains(";leaf;"));
+	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;burn;leaf_caller;leaf;"));
+	/* Each stack is written once. */
+	EXPECT_LT(2 * sum.nr_stacks, sum.with_stack);
+	EXPECT_TRUE(reports("--children", " leaf_caller"));
+	EXPECT_TRUE(reports("--callers leaf", "   leaf_caller"));
+}
+
+STACKS_TEST(in_the_first_and_last_instructions)
+{
+	RECORD_STACKS("tiny", "1500");
+	/* QEMU takes most of these interrupts where the function has returned. */
+	EXPECT_LT(0, in_chains(";tiny;"));
+	EXPECT_EQ(in_chains(";tiny;"), in_chains(";main;burn;tiny_caller;tiny;"));
+}
+
+STACKS_TEST(of_recursive_functions)
+{
+	RECORD_STACKS("recurse", "3", "1500");
+	EXPECT_LT(100, in_chains(";recurse;"));
+	EXPECT_EQ(in_chains(";leaf_caller;"), in_chains(";recurse;recurse;recurse;leaf_caller;"));
+	EXPECT_EQ(0, in_chains(";recurse;recurse;recurse;recurse;"));
+	RECORD_STACKS("recurse", "200", "1000");
+	EXPECT_LT(100, in_chains(";leaf_caller;leaf;"));
+	EXPECT_EQ(0, in_chains(";main;recurse_for;recurse;recurse;recurse;leaf_caller;"));
+	EXPECT_TRUE(reports("--children", "have more callers than were recorded"));
+}
+
+STACKS_TEST(of_libraries_that_are_loaded_later)
+{
+	char library[PATH_MAX];
+
+	ASSERT_TRUE(beside(library, "stacks_plugin.so"));
+	RECORD_STACKS("plugin", library, "3000");
+	EXPECT_LT(100, in_chains(";plugin_call;leaf_caller;leaf;"));
+	/* The recorder learns of the library at most a second after its first tick. */
+	EXPECT_LT(in_chains(";[unknown];"), in_chains(";plugin_call;leaf_caller;leaf;"));
+}
+
+STACKS_TEST(of_children_and_threads)
+{
+	RECORD_STACKS("fork", "1000");
+	EXPECT_LT(100, in_chains(";leaf;"));
+	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;fork_one;forked;burn;leaf_caller;leaf;"));
+	RECORD_STACKS("threads", "3", "700");
+	EXPECT_LT(100, in_chains(";leaf;"));
+	EXPECT_EQ(in_chains(";leaf;"), in_chains(";thread;burn;leaf_caller;leaf;"));
+}
+
+/* The mappings of a process that has ended are not known. No other ones are taken for them. */
+STACKS_TEST(of_processes_that_have_ended)
+{
+	RECORD_STACKS("brief", "200");
+	EXPECT_LT(0, in_chains(";leaf_caller;leaf;") + in_chains(";[unknown];leaf;"));
+	EXPECT_EQ(in_chains(";leaf;"),
+		  in_chains(";leaf_caller;leaf;") + in_chains(";[unknown];leaf;"));
+}
+
+STACKS_TEST(are_in_each_file)
+{
+	char work[PATH_MAX], line[64] = "profil.data";
+	int nr = 0;
+
+	ASSERT_TRUE(beside(work, "stacks_work"));
+	ASSERT_EQ(0, run("--stacks=fp", "--rotate", "0.4", "--keep", "100", work, "leaf", "2500",
+			 NULL));
+	while (!access(line, F_OK)) {
+		EXPECT_TRUE(load_from(line)) TH_LOG("%s: %s", line, sum.error);
+		EXPECT_LOADED_WHOLE();
+		EXPECT_TRUE(sum.meta.flags & FORMAT_STACKS);
+		EXPECT_LE(sum.with_stack > 0, sum.nr_stacks > 0);
+		snprintf(line, sizeof(line), "profil.data.%d", ++nr);
+	}
+	EXPECT_LT(3, nr);
+	ASSERT_EQ(0, rename("profil.data.2", "profil.data"));
+	EXPECT_LT(0, in_chains(";leaf;"));
+	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;burn;leaf_caller;leaf;"));
+}
+
+STACKS_TEST(lock_at_most_a_megabyte)
+{
+	struct rlimit limit = { .rlim_cur = 128 << 10, .rlim_max = 128 << 10 };
+	char work[PATH_MAX];
+
+	RECORD_STACKS("leaf", "300");
+	EXPECT_LT(0, sum.account.peak_locked);
+	EXPECT_GE(1 << 20, sum.account.peak_locked);
+	EXPECT_FALSE(said("err", "RLIMIT_MEMLOCK"));
+	if (!geteuid())
+		SKIP(return, "root has no limit of locked memory");
+	ASSERT_TRUE(beside(work, "stacks_work"));
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	ASSERT_EQ(0, run("--stacks", work, "leaf", "700", NULL));
+	EXPECT_WHOLE();
+	EXPECT_GE(128 << 10, sum.account.peak_locked);
+	EXPECT_TRUE(said("err", "RLIMIT_MEMLOCK (128 KiB) allows room for only "));
+	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
+	/* The limit on old systems */
+	limit.rlim_cur = 64 << 10;
+	limit.rlim_max = 64 << 10;
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	ASSERT_EQ(0, run("--stacks", work, "recurse", "100", "700", NULL));
+	EXPECT_WHOLE();
+	EXPECT_GE(64 << 10, sum.account.peak_locked);
+	EXPECT_TRUE(said("err", "RLIMIT_MEMLOCK (64 KiB) allows only "));
+	EXPECT_LT(0, in_chains(";recurse;recurse;recurse;recurse;recurse;leaf_caller;leaf;"));
+}
+
+STACKS_TEST(with_other_options)
+{
+	char work[PATH_MAX];
+
+	ASSERT_TRUE(beside(work, "stacks_work"));
+	ASSERT_EQ(0, run("--stacks", "--tick", work, "leaf", "700", NULL));
+	EXPECT_WHOLE();
+	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
+	ASSERT_EQ(0, run("--stacks", "-F", "100", "--user-only", "--no-children", work, "leaf",
+			 "700", NULL));
+	EXPECT_WHOLE();
+	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
+	if (!geteuid()) {
+		ASSERT_EQ(0, run("-a", "--stacks", work, "leaf", "700", NULL));
+		EXPECT_TRUE(load());
+		EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
+	}
+	/* Without the option there are none. */
+	ASSERT_EQ(0, run(work, "leaf", "300", NULL));
+	EXPECT_WHOLE();
+	EXPECT_EQ(0, sum.nr_stacks + sum.with_stack);
+	EXPECT_EQ(FORMAT_CHILDREN, sum.meta.flags);
+	EXPECT_FALSE(reports("--children", "leaf"));
+	unlink("profil.data");
+	EXPECT_EQ(2, run("--stacks=dwarf", "true", NULL));
+	EXPECT_TRUE(said("err", "there is no method \"dwarf\""));
+	EXPECT_EQ(2, run("--stacks=", "true", NULL));
+	EXPECT_NE(0, access("profil.data", F_OK));
+}
+
+STACKS_TEST(of_a_running_process)
+{
+	char pid[16], stacks_work[PATH_MAX];
+	pid_t child;
+
+	if (geteuid())
+		SKIP(return, "needs CAP_PERFMON: run as root");
+	ASSERT_TRUE(beside(stacks_work, "stacks_work"));
+	child = start_argv((char *[]){ stacks_work, "leaf", "100000", NULL }, -1);
+	snprintf(pid, sizeof(pid), "%d", child);
+	EXPECT_EQ(0, run("-p", pid, "--stacks", "--duration", "2", NULL));
+	EXPECT_WHOLE();
+	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;burn;leaf_caller;leaf;"));
+	EXPECT_LT(0, in_chains(";leaf;"));
+	kill(child, SIGKILL);
+	EXPECT_EQ(1000 + SIGKILL, end_of(child));
 }
 
 /* A non-interactive shell lets commands in the background ignore SIGINT. */

@@ -33,11 +33,14 @@
 #define RECORDS_MAX	4096
 #define RECORDS_PER_CPU	1024
 /*
- * With stacks, records need 1 KiB more each. So there is room for so many that the memory is at most
- * 1 MiB, or with -a 1 MiB for each two CPUs.
+ * With stacks, a record needs 1 KiB more. So there is room for fewer: the memory is at most 1 MiB,
+ * or with -a 12 MiB.
  */
 #define RECORDS_MAX_STACKS	512
 #define RECORDS_PER_CPU_STACKS	256
+#define RECORDS_MAX_ALL_STACKS	8192
+/* If RLIMIT_MEMLOCK is too low for RECORDS_MIN, stacks have fewer callers, at least this many. */
+#define STACK_DEPTH_MIN	15
 #define READ_SIZE	(64U << 10)
 /* The maximum size of a record, with its path. */
 #define RECORD_SIZE_MAX	(8U << 10)
@@ -183,11 +186,29 @@ static u32 records_wanted(const struct session *s)
 
 	if (s->options->all && max < cpus * per_cpu)
 		max = cpus * per_cpu;
+	if (s->options->stacks && max > RECORDS_MAX_ALL_STACKS)
+		max = RECORDS_MAX_ALL_STACKS;
 	if (max > s->query.max_records)
 		max = s->query.max_records;
 	if (wanted < RECORDS_MIN)
 		return RECORDS_MIN;
 	return wanted < max ? wanted : max;
+}
+
+/* If RLIMIT_MEMLOCK is too low, reduces the room for records, and then stacks. */
+static int open_reduced(struct profil_open *open)
+{
+	int fd;
+
+	while ((fd = profil_session_open(open)) < 0 && errno == EPERM) {
+		if (open->nr_records > RECORDS_MIN)
+			open->nr_records /= 2;
+		else if (open->stack_depth > STACK_DEPTH_MIN)
+			open->stack_depth /= 2;
+		else
+			break;
+	}
+	return fd;
 }
 
 /* Opens a session with room for records_wanted(), or for as many as RLIMIT_MEMLOCK allows. */
@@ -225,11 +246,7 @@ int session_open(struct session *s)
 	open.flags = s->period ? PROFIL_OPEN_JITTER : 0;
 	wanted = records_wanted(s);
 	open.nr_records = wanted;
-	while ((s->fd = profil_session_open(&open)) < 0) {
-		if (errno != EPERM || open.nr_records <= RECORDS_MIN)
-			break;
-		open.nr_records /= 2;
-	}
+	s->fd = open_reduced(&open);
 	if (s->fd < 0 || fcntl(s->fd, F_SETFL, O_NONBLOCK) ||
 	    profil_session_enable(s->fd)) {
 		print_session_error("cannot open a session", &limit);
@@ -239,6 +256,9 @@ int session_open(struct session *s)
 		warnx("RLIMIT_MEMLOCK (%llu KiB) allows room for only %u of %u records.\n"
 		      "If the machine is busy, ticks may be lost.",
 		      (unsigned long long)limit.rlim_cur / 1024, open.nr_records, wanted);
+	if (s->options->stacks && open.stack_depth < STREAM_STACK_DEPTH)
+		warnx("RLIMIT_MEMLOCK (%llu KiB) allows only %u callers in each stack",
+		      (unsigned long long)limit.rlim_cur / 1024, open.stack_depth);
 	/* Read the records twice in the time in which all CPUs together can fill the buffer. */
 	fill_ns = session_tick_ns(s) * open.nr_records / sysconf(_SC_NPROCESSORS_ONLN);
 	s->drain_ns = fill_ns / 2 < DRAIN_NS ? fill_ns / 2 : DRAIN_NS;

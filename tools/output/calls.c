@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Text about calls: a table of all functions with their inclusive shares, and trees of the callers or
- * callees of a function
+ * Text about calls: a table of all functions with their inclusive shares, and trees of the callers
+ * or callees of a function
  *
- * A tree shows each sample at most once. A function that calls itself, directly or through others, is
- * shown with the caller of its outermost call, and with the callees of its innermost call.
+ * A tree shows each sample at most once. A function that calls itself, directly or through others,
+ * is shown with the caller of its outermost call, and with the callees of its innermost call.
  */
 #define _GNU_SOURCE
 #include <obstack.h>
@@ -236,7 +236,7 @@ static void add_lines(struct tree *tree, const struct node *node, int depth)
 	snprintf(text, sizeof(text), "[%zu more]", more);
 	if (more)
 		add_line(tree, text, "", rest, depth + 1);
-	if (node->nr && node->self && !tree->callers)
+	if (node->nr && !tree->callers && share_of(tree->rows, node->self) >= SHARE_MIN)
 		add_line(tree, "[self]", "", node->self, depth + 1);
 	free(children);
 }

@@ -232,8 +232,8 @@ static bool is_same_frame(const struct recording_frame *a, const struct recordin
 }
 
 /*
- * Returns the return address of the function of the sample, if the stack has it only as an innermost
- * word; otherwise NULL.
+ * Returns the return address of the function of the sample, if the stack has it only as an
+ * innermost word; otherwise NULL.
  */
 static const struct recording_frame *find_innermost(const struct recording_stack *stack,
 						    enum place_caller caller)

@@ -120,7 +120,10 @@ static const char *name_place(const struct recording_sample *sample)
 	return ROWS_NO_SYMBOL;
 }
 
-/* Finds the function, or with @inlines the inlined one, in the file; or in the recording, if the file has no name for it. */
+/*
+ * Finds the function, or with @inlines the inlined one, in the file; or in the recording, if the
+ * file has no name for it.
+ */
 static void find_function(const struct rows *rows, struct row *row, bool inlines)
 {
 	const struct recording_sample *sample = row->sample;

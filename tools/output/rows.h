@@ -142,7 +142,7 @@ bool row_matches(const struct rows_filter *filter, const struct row *row);
  * @in_order: Sort the rows by the keys, and without keys by binary and offset.
  * @keep_parts: Keep the rows that are added up. There must be keys.
  * @chains: Make the chain of each sample. The recording must have been read with stacks.
- *	input_read() clears this if the recording was made without them, and otherwise sets @keep_parts.
+ *	input_read() clears this if the recording was made without them; else it sets @keep_parts.
  * @recorded: Do not read files whose functions were recorded.
  * @symfs: As for symbols_new().
  * @rows: The rows, those with the most ticks first, unless @in_order.

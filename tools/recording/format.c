@@ -446,7 +446,8 @@ bool format_next(struct format_reader *reader, struct format_block *block)
 	while (!reader->ended) {
 		drop_bytes(reader, reader->block);
 		reader->block = read_block(reader, &header);
-		is_known = reader->block && header.type >= FORMAT_META && header.type <= FORMAT_STACK;
+		is_known = reader->block && header.type >= FORMAT_META &&
+			   header.type <= FORMAT_STACK;
 		*block = (struct format_block){ .type = is_known ? header.type : 0 };
 		if (!reader->block || (is_known && !parse_block(reader, reader->buffer +
 								reader->start + sizeof(header),

@@ -123,7 +123,7 @@ struct format_sample {
 	u32 cpu;
 	u32 periods : 24;		/* 1 + the missed ticks just before this one */
 	u32 flags : 8;
-	u32 stack;			/* 0 if it has none. In version 2, the structure ends here. */
+	u32 stack;			/* 0 if it has none. Version 2 ends before this. */
 	u32 reserved;
 };
 

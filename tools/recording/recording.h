@@ -108,8 +108,8 @@ struct recording_sample {
 };
 
 /*
- * The ticks to read. The memory use depends on the number of different places and stacks, not on the
- * duration of the recording.
+ * The ticks to read. The memory use depends on the number of different places and stacks, not on
+ * the duration of the recording.
  */
 struct recording_filter {
 	u64 from;		/* in ns since the start */

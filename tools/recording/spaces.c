@@ -15,7 +15,7 @@
 #define MAPS_BYTES_MAX	(1U << 20)
 /* The time between two reads for a space. It is doubled after each read that finds nothing new. */
 #define INTERVAL_MIN_NS	(NS_PER_S / 10)
-#define INTERVAL_MAX_NS	(32 * NS_PER_S)
+#define INTERVAL_MAX_NS	NS_PER_S
 
 struct spaces {
 	htab_t table;

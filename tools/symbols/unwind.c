@@ -14,7 +14,7 @@
 /* Tables that are larger, or that have a larger entry, are not used. */
 #define TABLE_MAX	(256U << 20)
 #define ENTRY_MAX	(64U << 10)
-/* The maximum distance from the instruction that saves the frame pointer to the one that sets it. */
+/* The maximum number of bytes from where the frame pointer is saved to where it is set. */
 #define PROLOGUE_MAX	16
 
 /* The registers of a machine, as DWARF numbers them */
@@ -69,8 +69,8 @@ static bool is_callers(Dwarf_Frame *frame, int number)
 }
 
 /*
- * Finds the register on which the CFA at @address is based, and its distance. Returns -1 if there is
- * no table for it, or if the CFA is something else.
+ * Finds the register on which the CFA at @address is based, and its distance. Returns -1 if there
+ * is no table for it, or if the CFA is something else.
  */
 static int cfa_register(const struct unwind *unwind, u64 address, s64 *distance,
 			Dwarf_Frame **frame)

@@ -6,6 +6,7 @@
  *	file PID PATH OFFSET [N]	a tick in a file; or N ticks at 64 different offsets
  *	other PID PATH OFFSET		a tick in a file with this inode number on another device
  *	gone PID PATH OFFSET		a tick in the program of the process, with this path
+ *	stacks PID PATH OFFSET N DEPTH	N ticks in a file, with different stacks; the first again
  *	memory PID ADDRESS		a tick in memory that is not a file
  *	unmapped PID ADDRESS		a tick whose mapping is not known
  *	exec PID COMM			a tick in exec, by a thread with this name
@@ -34,7 +35,8 @@
 /* A record, with room for its path. */
 union record_room {
 	struct profil_record record;
-	char bytes[sizeof(struct profil_record) + 256];
+	char bytes[sizeof(struct profil_record) + 256 + sizeof(struct profil_stack) +
+		   STREAM_STACK_DEPTH * sizeof(u64)];
 };
 
 static u64 start;
@@ -81,6 +83,42 @@ static void replay_file(struct stream *stream, const char *line)
 	}
 }
 
+/* Each stack has one address more from those at which another one begins. */
+static void replay_stacks(struct stream *stream, const char *line)
+{
+	union record_room room = {};
+	struct profil_record *record = &room.record;
+	struct profil_stack *stack;
+	unsigned int nr, depth;
+	long long offset;
+	char path[200];
+	size_t at;
+	struct stat st;
+
+	if (sscanf(line, "%*s %d %199s %lli %u %u", &record->pid, path, &offset, &nr, &depth) < 5 ||
+	    depth > STREAM_STACK_DEPTH)
+		errx(1, "wrong: %s", line);
+	if (stat(path, &st))
+		err(1, "%s", path);
+	strcpy(room.bytes + offsetof(struct profil_record, path), path);
+	at = offsetof(struct profil_record, path) + strlen(path) + 1;
+	stack = (void *)(room.bytes + (at + 7) / 8 * 8);
+	record->flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE | PROFIL_RECORD_STACK;
+	record->start = BIAS;
+	record->end = 2 * BIAS;
+	record->offset = offset;
+	record->pc = BIAS + offset;
+	record->ino = st.st_ino;
+	record->major = major(st.st_dev);
+	record->minor = minor(st.st_dev);
+	stack->nr = depth;
+	for (unsigned int i = 0; i <= nr; i++) {
+		for (unsigned int j = 0; j < depth; j++)
+			stack->addresses[j] = BIAS + offset + (i % nr >> j % 16 & 1) + 1;
+		replay(stream, record);
+	}
+}
+
 static void replay_memory(struct stream *stream, const char *line)
 {
 	union record_room room = {};
@@ -118,6 +156,7 @@ int main(int argc, char **argv)
 {
 	const struct format_meta meta = {
 		.tick_ns = 1000000,
+		.flags = FORMAT_STACKS,
 		.hostname = "host",
 		.release = "6.1",
 		.command = "replayed",
@@ -141,6 +180,8 @@ int main(int argc, char **argv)
 		if (!strncmp(line, "file ", 5) || !strncmp(line, "other ", 6) ||
 		    !strncmp(line, "gone ", 5))
 			replay_file(&stream, line);
+		else if (!strncmp(line, "stacks ", 7))
+			replay_stacks(&stream, line);
 		else if (!strncmp(line, "memory ", 7) || !strncmp(line, "unmapped ", 9))
 			replay_memory(&stream, line);
 		else if (!strncmp(line, "exec ", 5))

@@ -296,7 +296,19 @@ stacks_damaged() {
 	overwrite block $((at + 20)) x
 	same "a;middle 1" eval \
 		"'$tmp/profil' export --format folded -i '$tmp/damaged.data' 2>/dev/null" &&
-	same "note: 100.00% lack a caller" eval "head_of damaged --children | grep lack"
+	same "note: 100.00% lack a caller" eval "head_of damaged --children | grep lack" || return
+	# The sum is right, but the block has fewer frames than it says.
+	python3 - "$tmp/block.data" "$tmp/damaged.data" "$at" <<-'END' || return
+		import struct, sys, zlib
+		data, at = bytearray(open(sys.argv[1], "rb").read()), int(sys.argv[3])
+		size = struct.unpack_from("<I", data, at + 8)[0]
+		struct.pack_into("<I", data, at + 24, 2)
+		block = data[at:at + 12] + data[at + 16:at + 16 + size]
+		struct.pack_into("<I", data, at + 12, zlib.crc32(block))
+		open(sys.argv[2], "wb").write(data)
+	END
+	same "warning: the file is damaged; 80 bytes in 1 place cannot be read" \
+		eval "head_of damaged --children | head -n 1"
 }
 
 # Files of version 2 have shorter samples.
@@ -319,6 +331,22 @@ stacks_older_version() {
 		"$tmp/profil" report -i "$tmp/version2.data" -v
 }
 
+# The recorder keeps a bounded number of stacks. One that it has forgotten is written again.
+stacks_forgotten() {
+	local used
+	replay forgotten <<-END || return
+		stacks $$ @@/calls 0x1000 3 2
+		stacks $$ @@/calls 0x1100 20000 120
+	END
+	same "20005 1" eval "'$tmp/plain' export --format folded -i '$tmp/forgotten.data' 2>'$tmp/err' |
+		awk '{ n += \$NF } END { print n, (NR > 1) }'" || return
+	sed -i "s/20000/40000/" "$tmp/description"
+	used=$(peak_memory "'$tmp/replay.plain' '$tmp/forgotten.data' <'$tmp/description'")
+	[ "$used" -le 48 ] && return
+	echo "The recorder used $used MiB"
+	return 1
+}
+
 test_stacks() {
 	if [ "$(uname -m)" != x86_64 ]; then
 		number=$((number + 1))
@@ -337,4 +365,5 @@ test_stacks() {
 	check "stacks: options that exclude each other" stacks_options
 	check "stacks: a damaged stack" stacks_damaged
 	check "stacks: a file of version 2" stacks_older_version
+	check "stacks: more than the recorder keeps" stacks_forgotten
 }

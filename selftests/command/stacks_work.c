@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The programs whose stacks record.c records. A function that calls another one has a frame:
+ *
+ *	stacks_work leaf MS		ticks in a function without a frame
+ *	stacks_work tiny MS		ticks in the first and last instructions of functions
+ *	stacks_work recurse DEPTH MS	a function that calls itself
+ *	stacks_work plugin LIBRARY MS	a library that is loaded when ticks have come already
+ *	stacks_work fork MS		a child
+ *	stacks_work threads N MS
+ *	stacks_work brief N		N children that end soon
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+static volatile unsigned long sink;
+
+static NOINLINE long cpu_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000L + ts.tv_nsec / 1000000;
+}
+
+NOINLINE void leaf(unsigned long n)
+{
+	for (unsigned long i = 0; i < n; i++)
+		sink += i;
+}
+
+NOINLINE void leaf_caller(void)
+{
+	leaf(100000);
+	sink++;
+}
+
+/* It has a frame, because it calls a function if @n is 0. */
+NOINLINE void tiny(int n)
+{
+	if (!n)
+		leaf(1);
+	sink++;
+}
+
+NOINLINE void tiny_caller(void)
+{
+	for (int i = 1; i < 20000; i++)
+		tiny(i);
+}
+
+NOINLINE void recurse(int depth)
+{
+	if (depth > 1)
+		recurse(depth - 1);
+	else
+		leaf_caller();
+	sink++;
+}
+
+static NOINLINE void burn(void (*function)(void), int ms)
+{
+	const long end = cpu_ms() + ms;
+
+	while (cpu_ms() < end)
+		function();
+}
+
+static NOINLINE void recurse_for(int depth, int ms)
+{
+	const long end = cpu_ms() + ms;
+
+	while (cpu_ms() < end)
+		recurse(depth);
+}
+
+static int plugin(const char *path, int ms)
+{
+	void (*function)(void (*callee)(void));
+	long end;
+	void *library;
+
+	burn(leaf_caller, ms);
+	library = dlopen(path, RTLD_NOW);
+	if (!library)
+		return 1;
+	function = (void (*)(void (*)(void)))(uintptr_t)dlsym(library, "plugin_call");
+	if (!function)
+		return 1;
+	end = cpu_ms() + ms;
+	while (cpu_ms() < end)
+		function(leaf_caller);
+	return 0;
+}
+
+NOINLINE void forked(int ms)
+{
+	burn(leaf_caller, ms);
+	sink++;
+}
+
+static int fork_one(int ms)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		forked(ms);
+		_exit(0);
+	}
+	return child < 0 || wait(&status) < 0 || status;
+}
+
+void *thread(void *arg)
+{
+	burn(leaf_caller, *(int *)arg);
+	sink++;
+	return NULL;
+}
+
+static int threads(int n, int ms)
+{
+	pthread_t all[16];
+
+	for (int i = 0; i < n; i++)
+		if (pthread_create(&all[i], NULL, thread, &ms))
+			return 1;
+	for (int i = 0; i < n; i++)
+		pthread_join(all[i], NULL);
+	return 0;
+}
+
+static int brief(int n)
+{
+	int bad = 0;
+
+	while (n--)
+		bad |= fork_one(2);
+	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 2 ? argv[1] : "";
+	const int a = argc > 2 ? atoi(argv[2]) : 0, b = argc > 3 ? atoi(argv[3]) : 0;
+
+	if (!strcmp(what, "leaf"))
+		burn(leaf_caller, a);
+	else if (!strcmp(what, "tiny"))
+		burn(tiny_caller, a);
+	else if (!strcmp(what, "recurse"))
+		recurse_for(a, b);
+	else if (!strcmp(what, "plugin"))
+		return plugin(argv[2], b);
+	else if (!strcmp(what, "fork"))
+		return fork_one(a);
+	else if (!strcmp(what, "threads") && a <= 16)
+		return threads(a, b);
+	else if (!strcmp(what, "brief"))
+		return brief(a);
+	else
+		return 2;
+	return 0;
+}
