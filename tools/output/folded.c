@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Folded stacks, from which tools draw flame graphs: a line "PROCESS;FUNCTION;...;FUNCTION TICKS"
- * for each chain; without stacks "PROCESS;BINARY;FUNCTION TICKS" for each row. A semicolon in a name
- * has an escape, as control characters have.
+ * for each chain; without stacks "PROCESS;BINARY;FUNCTION TICKS" for each row. A semicolon in a
+ * name has an escape, as control characters have.
  */
 #include <inttypes.h>
 #include <stdlib.h>
