@@ -168,6 +168,7 @@ static void add_frames(struct chain_maker *maker, struct chain_place *place, con
 		if (row->nr_frames) {
 			frame.source = row->frames[i].source;
 			frame.line = row->frames[i].line;
+			frame.start = row->frames[i].start;
 		}
 		if (i) {
 			frame.inlined = true;

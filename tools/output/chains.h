@@ -43,6 +43,7 @@ struct chain_function {
  * @inlined: The function is inlined in that of the frame before it, which has the same place.
  * @source: The source file, or NULL. If the next frame is inlined, that of the inlined call.
  * @line: The line in it.
+ * @start: The line where the function is declared; 0 if it is not known.
  */
 struct chain_frame {
 	size_t index;
@@ -54,6 +55,7 @@ struct chain_frame {
 	bool inlined;
 	const char *source;
 	int line;
+	int start;
 };
 
 /**

@@ -13,9 +13,11 @@
 
 #include <libiberty/libiberty.h>
 
+#include "output/chains.h"
 #include "output/escape.h"
 #include "output/intern.h"
 #include "output/output.h"
+#include "output/tree.h"
 #include "symbols/files.h"
 
 #define VERSION 60
@@ -24,10 +26,11 @@
 #define NS_PER_MS 1e6
 #define NONE SIZE_MAX
 
-/* A source line of a function. In this format, frames and stacks have the same indexes. */
+/* A source line of a function. This format calls it a frame. */
 struct line {
 	size_t function;
 	int line;		/* 0: not known */
+	int depth;		/* the number of functions in which it is inlined */
 };
 
 struct func {
@@ -49,6 +52,8 @@ struct tables {
 	struct line *lines;
 	struct func *functions;
 	struct binary *binaries;
+	struct tree stacks;	/* the keys are indexes of lines */
+	u32 *chain_lines;	/* by the indexes of chain_frames: that of the line plus 1, or 0 */
 };
 
 /* Makes room for the entry @nr of a table. */
@@ -58,16 +63,16 @@ static void grow(void *table, size_t nr, size_t size)
 		xmalloc_failed(size);
 }
 
-static size_t add_binary(struct tables *tables, const struct row *row)
+static size_t add_binary(struct tables *tables, const struct recording_file *file,
+			 const struct chain_function *function)
 {
-	const struct recording_file *file = row->sample->file;
 	const size_t nr = tables->binary_keys.nr;
 	const size_t index = intern_format(&tables->binary_keys, "%u %s",
-					   file ? file->data.id : 0, row->binary);
+					   file ? file->data.id : 0, function->binary);
 
 	if (tables->binary_keys.nr > nr) {
 		grow(&tables->binaries, nr, sizeof(*tables->binaries));
-		tables->binaries[nr].name = intern(&tables->strings, row->label);
+		tables->binaries[nr].name = intern(&tables->strings, function->label);
 		tables->binaries[nr].file = file;
 		if (file && file->data.flags & FORMAT_FILE_NONE)
 			tables->binaries[nr].file = NULL;
@@ -75,43 +80,75 @@ static size_t add_binary(struct tables *tables, const struct row *row)
 	return index;
 }
 
-/* The innermost function may be inlined from another file, so this takes the outermost one. */
-static struct frame function_of(const struct row *row)
+static size_t add_function(struct tables *tables, const struct chain_frame *frame)
 {
-	if (row->nr_frames)
-		return row->frames[0];
-	return (struct frame){ .source = row->source, .line = row->line };
-}
-
-static size_t add_function(struct tables *tables, const struct row *row, const char *source)
-{
-	const size_t binary = add_binary(tables, row);
-	const size_t name = intern(&tables->strings, row->name);
-	const size_t source_index = source ? intern(&tables->sources, source) : NONE;
+	const struct chain_function *function = frame->function;
+	const size_t binary = add_binary(tables, frame->file, function);
+	const size_t name = intern(&tables->strings, function->name);
+	const size_t source = frame->source ? intern(&tables->sources, frame->source) : NONE;
 	const size_t nr = tables->function_keys.nr;
 	const size_t index = intern_format(&tables->function_keys, "%zu %zu %zu %" PRIu64, binary,
-					   name, source_index, row->start);
+					   name, source, function->start);
 
 	if (tables->function_keys.nr > nr) {
 		grow(&tables->functions, nr, sizeof(*tables->functions));
-		tables->functions[nr] = (struct func){ name, source_index, binary };
+		tables->functions[nr] = (struct func){ name, source, binary };
 	}
 	return index;
 }
 
-static size_t add_line(struct tables *tables, const struct row *row)
+static size_t add_line(struct tables *tables, const struct chain_frame *frame, int depth)
 {
-	const struct frame function = function_of(row);
-	const size_t index_function = add_function(tables, row, function.source);
-	const int line = function.source ? function.line : 0;
+	const size_t function = add_function(tables, frame);
+	const int line = frame->source ? frame->line : 0;
 	const size_t nr = tables->line_keys.nr;
-	const size_t index = intern_format(&tables->line_keys, "%zu %d", index_function, line);
+	const size_t index = intern_format(&tables->line_keys, "%zu %d %d", function, line, depth);
 
 	if (tables->line_keys.nr > nr) {
 		grow(&tables->lines, nr, sizeof(*tables->lines));
-		tables->lines[nr] = (struct line){ index_function, line };
+		tables->lines[nr] = (struct line){ function, line, depth };
 	}
 	return index;
+}
+
+static u32 add_chain(struct tables *tables, const struct chain *chain)
+{
+	u32 stack = TREE_ROOT;
+	int depth = 0;
+
+	for (size_t i = 0; i < chain->nr; i++) {
+		const struct chain_frame *frame = chain->frames[i];
+		u32 *index = &tables->chain_lines[frame->index];
+
+		depth = frame->inlined ? depth + 1 : 0;
+		if (!*index)
+			*index = 1 + add_line(tables, frame, depth);
+		stack = tree_child(&tables->stacks, stack, *index - 1);
+	}
+	return stack;
+}
+
+/* Returns the stack of a row, a node of the tree. */
+static u32 add_stack(void *data, const struct row *row)
+{
+	const struct chain_function function = {
+		.name = row->name,
+		.binary = row->binary,
+		.label = row->label,
+		.start = row->start,
+	};
+	/* The innermost function may be inlined from another file, so this takes the outermost one. */
+	const struct chain_frame frame = {
+		.function = &function,
+		.file = row->sample->file,
+		.source = row->nr_frames ? row->frames[0].source : row->source,
+		.line = row->nr_frames ? row->frames[0].line : row->line,
+	};
+	struct tables *tables = data;
+
+	if (row->chain)
+		return add_chain(tables, row->chain);
+	return tree_child(&tables->stacks, TREE_ROOT, add_line(tables, &frame, 0));
 }
 
 /* ---- JSON ---- */
@@ -125,7 +162,7 @@ static size_t add_line(struct tables *tables, const struct row *row)
 		fputs("], ", out);						\
 	} while (0)
 
-/* An index or a number of a line, or null */
+/* An index or a number, or null */
 struct cell {
 	char text[24];
 };
@@ -187,17 +224,25 @@ static void print_libraries(FILE *out, const struct tables *tables)
 	putc(']', out);
 }
 
+static void print_stacks(FILE *out, const struct tree *stacks)
+{
+	const struct tree_node *nodes = stacks->nodes;
+
+	fputs("\"stackTable\": {", out);
+	COLUMN(out, "frame", stacks->nr, "%" PRIu32, nodes[i].key);
+	COLUMN(out, "prefix", stacks->nr, "%s",
+	       cell(nodes[i].parent, nodes[i].parent != TREE_ROOT).text);
+	fprintf(out, "\"length\": %zu},\n", stacks->nr);
+}
+
 static void print_lines(FILE *out, const struct tables *tables)
 {
 	const struct line *lines = tables->lines;
 	const size_t nr = tables->line_keys.nr;
 
-	fputs("\"stackTable\": {", out);
-	COLUMN(out, "frame", nr, "%zu", i);
-	COLUMN(out, "prefix", nr, "%s", "null");
-	fprintf(out, "\"length\": %zu},\n\"frameTable\": {", nr);
+	fputs("\"frameTable\": {", out);
 	COLUMN(out, "address", nr, "%d", -1);
-	COLUMN(out, "inlineDepth", nr, "%d", 0);
+	COLUMN(out, "inlineDepth", nr, "%d", lines[i].depth);
 	COLUMN(out, "category", nr, "%d", 0);
 	COLUMN(out, "subcategory", nr, "%d", 0);
 	COLUMN(out, "func", nr, "%zu", lines[i].function);
@@ -248,6 +293,7 @@ static void print_tables(FILE *out, struct tables *tables)
 	const size_t nr = tables->sources.nr;
 
 	fputs("\"shared\": {", out);
+	print_stacks(out, &tables->stacks);
 	print_lines(out, tables);
 	print_functions(out, tables);
 	print_binaries(out, tables);
@@ -263,11 +309,12 @@ static void print_tables(FILE *out, struct tables *tables)
 }
 
 /* Prints the thread of the @nr rows at @rows. */
-static void print_thread(FILE *out, const struct recording *recording, const struct row *rows,
-			 size_t nr, struct tables *tables)
+static void print_thread(FILE *out, const struct rows *all, const struct row *rows, size_t nr,
+			 struct tables *tables)
 {
 	const struct recording_thread *thread = rows->thread->thread;
-	const double tick_ms = (recording->meta.tick_ns ?: NS_PER_MS) / NS_PER_MS;
+	const double tick_ms = (all->recording->meta.tick_ns ?: NS_PER_MS) / NS_PER_MS;
+	struct tree_ticks *stacks = tree_collect(all, rows, &nr, add_stack, tables);
 	u64 before = 0;
 
 	fputs("{\"processType\": \"default\", \"processStartupTime\": 0, \"registerTime\": 0,\n"
@@ -279,29 +326,32 @@ static void print_thread(FILE *out, const struct recording *recording, const str
 	fprintf(out, ", \"isMainThread\": %s, \"pid\": \"%d\", \"tid\": %d, \"samples\": {",
 		thread->data.tid == thread->data.pid ? "true" : "false", thread->data.pid,
 		thread->data.tid);
-	COLUMN(out, "stack", nr, "%zu", add_line(tables, &rows[i]));
-	COLUMN(out, "weight", nr, "%" PRIu64, row_ticks(&rows[i]));
+	COLUMN(out, "stack", nr, "%" PRIu32, stacks[i].node);
+	COLUMN(out, "weight", nr, "%" PRIu64, stacks[i].ticks);
 	fputs("\"time\": [", out);
 	for (size_t i = 0; i < nr; i++) {
 		fprintf(out, "%s%.6f", i ? ", " : "", before * tick_ms);
-		before = ticks_add(before, row_ticks(&rows[i]));
+		before = ticks_add(before, stacks[i].ticks);
 	}
 	fprintf(out, "], \"weightType\": \"samples\", \"length\": %zu},\n", nr);
 	fputs("\"markers\": {\"data\": [], \"name\": [], \"startTime\": [], \"endTime\": [],\n"
 	      "\"phase\": [], \"category\": [], \"length\": 0}}", out);
+	free(stacks);
 }
 
 static const char *write_firefox(FILE *out, const struct rows *rows)
 {
 	struct tables tables = {};
 
+	if (rows->chains)
+		tables.chain_lines = xcalloc(chains_of(rows)->nr_frames + 1, sizeof(u32));
 	putc('{', out);
 	print_meta(out, rows->recording);
 	fputs(",\n\"threads\": [", out);
 	for (size_t i = 0, nr; i < rows->nr; i += nr) {
 		nr = rows_same_thread(rows, i);
 		fputs(i ? ",\n" : "\n", out);
-		print_thread(out, rows->recording, &rows->rows[i], nr, &tables);
+		print_thread(out, rows, &rows->rows[i], nr, &tables);
 	}
 	fputs("],\n", out);
 	print_libraries(out, &tables);
@@ -316,6 +366,8 @@ static const char *write_firefox(FILE *out, const struct rows *rows)
 	free(tables.lines);
 	free(tables.functions);
 	free(tables.binaries);
+	tree_free(&tables.stacks);
+	free(tables.chain_lines);
 	return NULL;
 }
 
@@ -325,5 +377,6 @@ const struct output_format output_firefox = {
 	.keys = { ROWS_BY_THREAD, ROWS_BY_DSO, ROWS_BY_SYMBOL, ROWS_BY_LINE },
 	.nr_keys = 4,
 	.in_order = true,
+	.chains = true,
 	.write = write_firefox,
 };

@@ -3,7 +3,7 @@
  * The format of pprof: a message of protobuf (pprof.proto), compressed as by gzip
  *
  * A location is an address of a binary that is mapped somewhere. It has a line for its function,
- * and one for each function that is inlined there.
+ * and one for each function that is inlined there. Without stacks, each sample has one location.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -12,6 +12,7 @@
 
 #include <libiberty/libiberty.h>
 
+#include "output/chains.h"
 #include "output/escape.h"
 #include "output/intern.h"
 #include "output/output.h"
@@ -25,12 +26,14 @@
  * @mappings: The keys of the mappings that have been added. Their ids are the indexes + 1.
  * @locations: Likewise.
  * @functions: Likewise.
+ * @ids: By the indexes of the chain_frames, the id of their location, or 0.
  */
 struct profile {
 	struct message message;
 	struct intern mappings;
 	struct intern locations;
 	struct intern functions;
+	u64 *ids;
 };
 
 /* Returns the index of @text, escaped, in the string table. The table must be valid UTF-8. */
@@ -48,37 +51,34 @@ static s64 clamp(u64 value)
 	return value > INT64_MAX ? INT64_MAX : value;
 }
 
-/* Is the binary of @row a file, which has an address where it is mapped? */
-static bool is_mapped_file(const struct row *row)
+/* Is the binary of @frame a file, which has an address where it is mapped? */
+static bool is_mapped_file(const struct chain_frame *frame)
 {
-	const struct recording_file *file = row->sample->file;
-
-	return file && !(file->data.flags & FORMAT_FILE_NONE);
+	return frame->file && !(frame->file->data.flags & FORMAT_FILE_NONE);
 }
 
-static u64 mapping_start(const struct row *row)
+static u64 mapping_start(const struct chain_frame *frame)
 {
-	return is_mapped_file(row) ? row->sample->bias : 0;
+	return is_mapped_file(frame) ? frame->bias : 0;
 }
 
-/* Returns the id of the binary of @row, at its place in memory. */
-static u64 mapping(struct profile *profile, const struct row *row)
+/* Returns the id of the binary of @frame, at its place in memory. */
+static u64 mapping(struct profile *profile, const struct chain_frame *frame)
 {
-	const struct recording_file *recorded = row->sample->file;
-	const struct format_file *file = recorded ? &recorded->data : NULL;
-	const u64 start = mapping_start(row);
+	const struct format_file *file = frame->file ? &frame->file->data : NULL;
+	const u64 start = mapping_start(frame);
 	const size_t nr = profile->mappings.nr;
 	const u64 id = 1 + intern_format(&profile->mappings, "%u %" PRIx64 " %s",
-					 file ? file->id : 0, start, row->binary);
+					 file ? file->id : 0, start, frame->function->binary);
 	Pprof__Mapping part = PPROF__MAPPING__INIT;
 
 	if (profile->mappings.nr == nr)
 		return id;
 	part.id = id;
 	part.memory_start = start;
-	part.memory_limit = is_mapped_file(row) ? start + ((file->size + PAGE - 1) & -PAGE) :
-						  UINT64_MAX;
-	part.filename = string(profile, row->binary);
+	part.memory_limit = is_mapped_file(frame) ? start + ((file->size + PAGE - 1) & -PAGE) :
+						    UINT64_MAX;
+	part.filename = string(profile, frame->function->binary);
 	if (file)
 		part.build_id = string(profile,
 				       buildid_text(file->build_id, file->build_id_len).text);
@@ -110,61 +110,124 @@ static u64 function(struct profile *profile, const char *name, const char *linka
 	return id;
 }
 
-static void set_line(Pprof__Line *line, u64 id, int number)
+/* Adds the function of @frame to a location. */
+static void set_line(struct profile *profile, const struct rows *rows,
+		     const struct chain_frame *frame, Pprof__Line *line)
 {
-	pprof__line__init(line);
-	line->function_id = id;
-	line->line = number;
-}
-
-/* Sets the lines of the functions at a location, the innermost one first. Returns their number. */
-static size_t set_lines(struct profile *profile, const struct rows *rows, const struct row *row,
-			Pprof__Line *lines)
-{
-	const struct frame outer = { .source = row->source, .line = row->line };
-	const struct frame *frame = row->nr_frames ? row->frames : &outer;
+	const struct chain_function *named = frame->function;
+	const char *name = named->name;
 	char *unnamed = NULL;
-	size_t nr = 0;
 
 	/* pprof does not distinguish binaries. */
-	if (row->unnamed)
-		unnamed = concat(row->label, " ", row->name, NULL);
-	for (size_t i = row->nr_frames; i-- > 1;) {
-		const struct frame *inner = &row->frames[i];
-		const char *name = inner->name ? rows_name(rows, inner->name) : ROWS_NO_SYMBOL;
-
-		set_line(&lines[nr++], function(profile, name, inner->name, inner->source,
-						inner->start), inner->line);
-	}
-	set_line(&lines[nr++], function(profile, unnamed ?: row->name, row->linkage,
-					frame->source, frame->start), frame->line);
+	if (named->unnamed && !frame->inlined)
+		unnamed = concat(named->label, " ", name, NULL);
+	/* The name of an inlined function says so, but pprof does, too. */
+	if (!named->unnamed && frame->inlined)
+		name = rows_name(rows, named->linkage);
+	pprof__line__init(line);
+	line->function_id = function(profile, unnamed ?: name, named->linkage, frame->source,
+				     frame->start);
+	line->line = frame->line;
 	free(unnamed);
-	return nr;
 }
 
-static u64 location(struct profile *profile, const struct rows *rows, const struct row *row)
+/* Returns the id of the place of @nr frames: those after the first one are inlined there. */
+static u64 location(struct profile *profile, const struct rows *rows,
+		    const struct chain_frame *const *frames, size_t place_nr)
 {
-	const struct recording_sample *sample = row->sample;
+	const struct chain_frame *frame = frames[0];
 	const size_t nr = profile->locations.nr;
-	const u64 mapping_id = mapping(profile, row);
+	const u64 mapping_id = mapping(profile, frame);
 	const u64 id = 1 + intern_format(&profile->locations, "%" PRIu64 " %" PRIx64 " %s",
-					 mapping_id, sample->offset, row->name);
+					 mapping_id, frame->offset, frame->function->name);
 	Pprof__Location part = PPROF__LOCATION__INIT;
 	Pprof__Line *lines;
 
 	if (profile->locations.nr == nr)
 		return id;
-	lines = xcalloc(row->nr_frames + 1, sizeof(*lines));
+	lines = xcalloc(place_nr, sizeof(*lines));
 	part.id = id;
 	part.mapping_id = mapping_id;
-	part.address = mapping_start(row) + sample->offset;
-	part.n_line = set_lines(profile, rows, row, lines);
-	part.line = xcalloc(part.n_line, sizeof(*part.line));
-	for (size_t i = 0; i < part.n_line; i++)
+	part.address = mapping_start(frame) + frame->offset;
+	part.n_line = place_nr;
+	part.line = xcalloc(place_nr, sizeof(*part.line));
+	/* The innermost function is the first. */
+	for (size_t i = 0; i < place_nr; i++) {
 		part.line[i] = &lines[i];
+		set_line(profile, rows, frames[place_nr - 1 - i], &lines[i]);
+	}
 	message_add_location(&profile->message, &part);
 	free(part.line);
 	free(lines);
+	return id;
+}
+
+/* Sets the ids of the locations of a chain, the innermost one first. Returns their number. */
+static size_t chain_locations(struct profile *profile, const struct rows *rows,
+			      const struct chain *chain, u64 *ids)
+{
+	size_t nr = 0;
+
+	for (size_t end = chain->nr, i; end; end = i) {
+		u64 *id;
+
+		for (i = end - 1; i && chain->frames[i]->inlined; i--)
+			;
+		id = &profile->ids[chain->frames[i]->index];
+		if (!*id)
+			*id = location(profile, rows, &chain->frames[i], end - i);
+		ids[nr++] = *id;
+	}
+	return nr;
+}
+
+/* Returns the frame of a row, and sets @function to its function. */
+static struct chain_frame row_frame(const struct row *row, struct chain_function *function)
+{
+	*function = (struct chain_function){
+		.name = row->name,
+		.unnamed = row->unnamed,
+		.binary = row->binary,
+		.label = row->label,
+		.linkage = row->linkage,
+	};
+	return (struct chain_frame){
+		.function = function,
+		.file = row->sample->file,
+		.offset = row->sample->offset,
+		.bias = row->sample->bias,
+		.source = row->nr_frames ? row->frames->source : row->source,
+		.line = row->nr_frames ? row->frames->line : row->line,
+		.start = row->nr_frames ? row->frames->start : 0,
+	};
+}
+
+/* Returns the id of the location of a row without a chain. */
+static u64 row_location(struct profile *profile, const struct rows *rows, const struct row *row)
+{
+	const size_t nr = row->nr_frames ?: 1;
+	struct chain_function *functions = xcalloc(nr, sizeof(*functions));
+	struct chain_frame *frames = xcalloc(nr, sizeof(*frames));
+	const struct chain_frame **pointers = xcalloc(nr, sizeof(*pointers));
+	u64 id;
+
+	for (size_t i = 0; i < nr; i++) {
+		frames[i] = row_frame(row, &functions[i]);
+		pointers[i] = &frames[i];
+		if (!i)
+			continue;
+		functions[i].linkage = row->frames[i].name;
+		functions[i].unnamed = !functions[i].linkage;
+		functions[i].name = ROWS_NO_SYMBOL;
+		frames[i].inlined = true;
+		frames[i].source = row->frames[i].source;
+		frames[i].line = row->frames[i].line;
+		frames[i].start = row->frames[i].start;
+	}
+	id = location(profile, rows, pointers, nr);
+	free(pointers);
+	free(frames);
+	free(functions);
 	return id;
 }
 
@@ -182,7 +245,7 @@ static void add_sample(struct profile *profile, const struct rows *rows, const s
 	const struct recording_thread *process = row->thread->process;
 	const struct recording_thread *thread = row->thread->thread;
 	const bool is_system = row->sample->flags & FORMAT_SAMPLE_SYSTEM;
-	u64 id = location(profile, rows, row);
+	u64 *ids = xcalloc(row->chain ? row->chain->nr : 1, sizeof(*ids));
 	s64 values[] = {
 		clamp(row->nr),
 		recording_ns(rows->recording, row_ticks(row)),
@@ -200,12 +263,17 @@ static void add_sample(struct profile *profile, const struct rows *rows, const s
 	Pprof__Sample part = PPROF__SAMPLE__INIT;
 
 	part.n_location_id = 1;
-	part.location_id = &id;
+	if (row->chain)
+		part.n_location_id = chain_locations(profile, rows, row->chain, ids);
+	else
+		ids[0] = row_location(profile, rows, row);
+	part.location_id = ids;
 	part.n_value = rows->recording->meta.tick_ns ? 2 : 1;
 	part.value = values;
 	part.n_label = sizeof(labels) / sizeof(*labels);
 	part.label = label_pointers;
 	message_add_sample(&profile->message, &part);
+	free(ids);
 }
 
 static void add_comment(struct profile *profile, const char *text)
@@ -246,9 +314,13 @@ static void fill_profile(struct profile *profile, const struct rows *rows)
 	message_add(&profile->message, &part);
 	add_comments(profile, recording);
 	/* pprof shows the name of the first mapping. */
-	for (size_t i = 0; i < rows->nr && main_file; i++)
-		if (rows->rows[i].sample->file == main_file)
-			mapping(profile, &rows->rows[i]);
+	for (size_t i = 0; i < rows->nr && main_file; i++) {
+		struct chain_function function;
+		const struct chain_frame frame = row_frame(&rows->rows[i], &function);
+
+		if (frame.file == main_file)
+			mapping(profile, &frame);
+	}
 	for (size_t i = 0; i < rows->nr; i++)
 		add_sample(profile, rows, &rows->rows[i]);
 }
@@ -257,6 +329,8 @@ static const char *write_pprof(FILE *out, const struct rows *rows)
 {
 	struct profile profile = {};
 
+	if (rows->chains)
+		profile.ids = xcalloc(chains_of(rows)->nr_frames + 1, sizeof(*profile.ids));
 	message_start(&profile.message);
 	fill_profile(&profile, rows);
 	if (!message_finish(&profile.message))
@@ -266,6 +340,7 @@ static const char *write_pprof(FILE *out, const struct rows *rows)
 	intern_free(&profile.mappings);
 	intern_free(&profile.locations);
 	intern_free(&profile.functions);
+	free(profile.ids);
 	return NULL;
 }
 
@@ -274,5 +349,6 @@ const struct output_format output_pprof = {
 	.about = "go tool pprof, Grafana Pyroscope, Parca",
 	.is_binary = true,
 	.lines = true,
+	.chains = true,
 	.write = write_pprof,
 };
