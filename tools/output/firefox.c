@@ -137,7 +137,7 @@ static u32 add_stack(void *data, const struct row *row)
 		.label = row->label,
 		.start = row->start,
 	};
-	/* The innermost function may be inlined from another file, so this takes the outermost one. */
+	/* The innermost function may be inlined from another file: take the outermost one. */
 	const struct chain_frame frame = {
 		.function = &function,
 		.file = row->sample->file,

@@ -12,10 +12,12 @@
 
 #include <libiberty/libiberty.h>
 
+#include "output/chains.h"
 #include "output/escape.h"
 #include "output/intern.h"
 #include "output/output.h"
 #include "output/timeline.h"
+#include "output/tree.h"
 
 #define ROWS_MAX 1000
 #define LANES_MAX 63
@@ -23,6 +25,7 @@
 #define LINES_MAX 200
 #define BINARIES_MAX 50
 #define BARS_MAX 512
+#define NODES_MAX 5000
 #define NAME_MAX_COLUMNS 1000
 
 #define PLACEHOLDER "@DATA@"
@@ -91,6 +94,158 @@ static void print_rows(FILE *out, const struct rows *rows)
 	fputs(nr ? "]]" : "]", out);
 }
 
+/* ---- the flame graph ---- */
+
+/* A node of the graph, while the nodes with the most ticks are chosen */
+struct node {
+	u32 index;		/* in the tree */
+	u64 ticks;		/* of the node and those above it */
+};
+
+/**
+ * struct flame - The chains of all samples as a tree
+ * @tree: The keys are the indexes of functions. After these come the names of processes, which are
+ *	the parents of the outermost functions.
+ * @nodes: The nodes that are shown, those with the most ticks first. A node comes after its parent.
+ * @places: For each node of the tree, its index in @nodes, or that of the next parent that is shown.
+ * @rows: A row for each of @nodes, with the parts that end there.
+ */
+struct flame {
+	struct tree tree;
+	struct intern processes;
+	size_t nr_functions;
+	bool inlined;
+	struct node *nodes;
+	u32 *places;
+	struct rows rows;
+};
+
+static u32 flame_add(void *data, const struct row *part)
+{
+	struct flame *flame = data;
+	const size_t process = intern(&flame->processes, part->thread->process->data.comm);
+	u32 node = tree_child(&flame->tree, TREE_ROOT, flame->nr_functions + process);
+
+	for (size_t i = 0; i < part->chain->nr; i++)
+		if (flame->inlined || !part->chain->frames[i]->inlined)
+			node = tree_child(&flame->tree, node,
+					  part->chain->frames[i]->function->index);
+	return node;
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+	const struct node *x = a, *y = b;
+
+	return compare_u64(y->ticks, x->ticks) ?: compare_u64(x->index, y->index);
+}
+
+/* Chooses the nodes. None has more ticks than its parent, and its index in the tree is higher. */
+static void flame_choose(struct flame *flame, const struct tree_ticks *ticks, size_t nr_ticks)
+{
+	const struct tree_node *nodes = flame->tree.nodes;
+	const size_t nr = flame->tree.nr;
+
+	flame->nodes = xcalloc(nr + 1, sizeof(*flame->nodes));
+	flame->places = xcalloc(nr + 1, sizeof(*flame->places));
+	for (size_t i = 0; i < nr_ticks; i++)
+		flame->nodes[ticks[i].node].ticks = ticks[i].ticks;
+	for (size_t i = nr; i-- > 0;) {
+		flame->nodes[i].index = i;
+		if (nodes[i].parent != TREE_ROOT)
+			flame->nodes[nodes[i].parent].ticks =
+				ticks_add(flame->nodes[nodes[i].parent].ticks,
+					  flame->nodes[i].ticks);
+	}
+	qsort(flame->nodes, nr, sizeof(*flame->nodes), compare_nodes);
+	flame->rows.nr = nr < NODES_MAX ? nr : NODES_MAX;
+	for (size_t i = 0; i < nr; i++)
+		flame->places[flame->nodes[i].index] = i < flame->rows.nr ? i :
+			flame->places[nodes[flame->nodes[i].index].parent];
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return compare_u64(x->address, y->address);
+}
+
+/* Makes the rows. In their parts, the address is the index of the row. */
+static void flame_rows(struct flame *flame, const struct rows *rows)
+{
+	struct rows *to = &flame->rows;
+
+	to->nr_parts = rows->nr_parts;
+	to->parts = xcalloc(to->nr_parts + 1, sizeof(*to->parts));
+	to->rows = xcalloc(to->nr + 1, sizeof(*to->rows));
+	for (size_t i = 0; i < to->nr_parts; i++) {
+		to->parts[i] = rows->parts[i];
+		to->parts[i].address = flame->places[flame_add(flame, &rows->parts[i])];
+	}
+	qsort(to->parts, to->nr_parts, sizeof(*to->parts), compare_places);
+	for (size_t i = 0; i < to->nr_parts; i++) {
+		struct row *row = &to->rows[to->parts[i].address];
+
+		if (!row->nr_parts++)
+			row->parts = &to->parts[i];
+	}
+}
+
+static void flame_make(struct flame *flame, const struct rows *rows)
+{
+	size_t nr = rows->nr;
+	struct tree_ticks *ticks;
+
+	flame->nr_functions = chains_of(rows)->nr_functions;
+	flame->inlined = rows->inlined;
+	ticks = tree_collect(rows, rows->rows, &nr, flame_add, flame);
+	flame_choose(flame, ticks, nr);
+	flame_rows(flame, rows);
+	free(ticks);
+}
+
+static void flame_free(struct flame *flame)
+{
+	tree_free(&flame->tree);
+	intern_free(&flame->processes);
+	free(flame->nodes);
+	free(flame->places);
+	free(flame->rows.rows);
+	free(flame->rows.parts);
+}
+
+/* Prints the nodes: for each one the index of its parent or -1, and those of its texts. */
+static void print_nodes(FILE *out, const struct flame *flame, const struct rows *rows)
+{
+	const struct chains *chains = chains_of(rows);
+	struct intern texts = {};
+
+	fputs(",\n\"flame\": {\"nodes\": [", out);
+	for (size_t i = 0; i < flame->rows.nr; i++) {
+		const struct tree_node *node = &flame->tree.nodes[flame->nodes[i].index];
+		const char *name, *label = "";
+
+		if (node->key < flame->nr_functions) {
+			name = chains->functions[node->key]->name;
+			label = chains->functions[node->key]->label;
+		} else {
+			name = flame->processes.texts[node->key - flame->nr_functions];
+		}
+		fprintf(out, "%s%d,%zu,", i ? "," : "",
+			node->parent == TREE_ROOT ? -1 : (int)flame->places[node->parent],
+			intern(&texts, name));
+		fprintf(out, "%zu", intern(&texts, label));
+	}
+	fprintf(out, "], \"more\": %zu, \"texts\": [", flame->tree.nr - flame->rows.nr);
+	for (size_t i = 0; i < texts.nr; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		print_name(out, texts.texts[i]);
+	}
+	fputs("]}", out);
+	intern_free(&texts);
+}
+
 /* ---- the timeline ---- */
 
 static void print_lanes(FILE *out, const struct timeline *timeline)
@@ -131,11 +286,28 @@ static void print_cells(FILE *out, const struct timeline *timeline)
 	putc(']', out);
 }
 
-static void print_timeline(FILE *out, const struct timeline *timeline)
+/* Prints four numbers for each cell of the flame graph. */
+static void print_flame_cells(FILE *out, const struct timeline *timeline)
+{
+	fputs(",\n\"flame\": [", out);
+	for (size_t i = 0; i < timeline->nr_cells; i++) {
+		const struct timeline_cell *cell = &timeline->cells[i];
+
+		fprintf(out, "%s%u,%u,%u,%" PRIu64, i ? "," : "", cell->row, cell->lane,
+			cell->interval, cell->ticks);
+	}
+	putc(']', out);
+}
+
+/* @flame: the same timeline for the rows of the flame graph, or NULL. */
+static void print_timeline(FILE *out, const struct timeline *timeline,
+			   const struct timeline *flame)
 {
 	fprintf(out, "{\"name\": \"%s\"", timeline->key->title);
 	print_lanes(out, timeline);
 	print_cells(out, timeline);
+	if (flame)
+		print_flame_cells(out, flame);
 	putc('}', out);
 }
 
@@ -157,18 +329,20 @@ static u64 count_intervals(const struct rows *rows)
 	return nr;
 }
 
-static void print_timelines(FILE *out, const struct rows *rows)
+/* @flame: the rows of the flame graph, or NULL. */
+static void print_timelines(FILE *out, const struct rows *rows, const struct rows *flame)
 {
 	struct timeline timelines[] = {
-		{ .rows = rows, .key = &row_keys[ROWS_BY_THREAD] },
-		{ .rows = rows, .key = &row_keys[ROWS_BY_CPU] },
+		{ .rows = rows, .key = &row_keys[ROWS_BY_THREAD], .rows_max = ROWS_MAX },
+		{ .rows = rows, .key = &row_keys[ROWS_BY_CPU], .rows_max = ROWS_MAX },
+		{ .rows = flame, .key = &row_keys[ROWS_BY_THREAD], .rows_max = NODES_MAX },
+		{ .rows = flame, .key = &row_keys[ROWS_BY_CPU], .rows_max = NODES_MAX },
 	};
-	const size_t nr_timelines = sizeof(timelines) / sizeof(*timelines);
+	const size_t nr_timelines = flame ? 4 : 2;
 	u64 interval_ns = rows->recording->interval_ns, nr = count_intervals(rows);
 	size_t most = 0;
 
 	for (size_t i = 0; i < nr_timelines; i++) {
-		timelines[i].rows_max = ROWS_MAX;
 		timelines[i].lanes_max = LANES_MAX;
 		timeline_make(&timelines[i]);
 		if (timelines[i].nr_cells > timelines[most].nr_cells)
@@ -186,12 +360,13 @@ static void print_timelines(FILE *out, const struct rows *rows)
 	fprintf(out, ",\n\"from\": %" PRIu64 ", \"to\": %" PRIu64 ", \"interval\": %" PRIu64
 		", \"intervals\": %" PRIu64 ",\n\"timelines\": [", rows->recording->filter.from,
 		rows->recording->filter.to, interval_ns, nr);
-	for (size_t i = 0; i < nr_timelines; i++) {
+	for (size_t i = 0; i < 2; i++) {
 		fputs(i ? ",\n" : "", out);
-		print_timeline(out, &timelines[i]);
-		timeline_free(&timelines[i]);
+		print_timeline(out, &timelines[i], flame ? &timelines[i + 2] : NULL);
 	}
 	putc(']', out);
+	for (size_t i = 0; i < nr_timelines; i++)
+		timeline_free(&timelines[i]);
 }
 
 /* ---- addresses and lines ---- */
@@ -411,6 +586,7 @@ static void print_hot_lines(FILE *out, const struct rows *rows)
 /* Returns all data, which the caller frees. */
 static char *make_json(const struct rows *rows)
 {
+	struct flame flame = {};
 	char *json = NULL;
 	size_t size;
 	FILE *out = open_memstream(&json, &size);
@@ -420,7 +596,12 @@ static char *make_json(const struct rows *rows)
 	fputs("{", out);
 	print_heading(out, rows);
 	print_rows(out, rows);
-	print_timelines(out, rows);
+	if (rows->chains) {
+		flame_make(&flame, rows);
+		print_nodes(out, &flame, rows);
+	}
+	print_timelines(out, rows, rows->chains ? &flame.rows : NULL);
+	flame_free(&flame);
 	print_binaries(out, rows);
 	print_hot_lines(out, rows);
 	fprintf(out, ",\n\"ticks\": %" PRIu64 "}", rows->ticks);
@@ -457,5 +638,6 @@ const struct output_format output_html = {
 	.about = "web browsers",
 	.lines = true,
 	.keep_parts = true,
+	.chains = true,
 	.write = write_html,
 };

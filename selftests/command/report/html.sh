@@ -274,6 +274,144 @@ html_code() {
 	END
 }
 
+# Two processes, whose chains differ in two threads and in time
+html_flame_data() {
+	{
+		cat <<-'END'
+			meta 18 3 host 6.1 ./prog
+			thread 1 7 100 0 prog
+			thread 2 7 100 101 worker
+			thread 3 8 200 0 <b>
+			file 1 @@/lined
+			name 2 [anon]
+			symbol 0x80000003 0x5000 0x5100 <img\x20src=x\x20onerror=window.hacked=1>
+			stack 1 0 0:0 0:0 1:@lined:beta+1 1:@lined:sum+1 1:@lined:_start+1
+			stack 2 0 0:0 0:0 1:@lined:alpha+1 1:@lined:alpha+1 1:@lined:_start+1
+			stack 3 0 0:0 0:0 2:0x5010 1:@lined:_start+1
+		END
+		for ((ms = 0; ms < 1000; ms += 10)); do
+			echo "tick 1 1 @lined:alpha+$((ms % 3)) 0 $ms 0 1 0 1"
+			echo "tick $((1 + ms / 500)) 1 @lined:alpha+2 0 $ms 1 1 0 2"
+			[ $((ms % 50)) != 0 ] || echo "tick 3 1 @lined:gamma_+1 0 $ms 0 2 1 3"
+		done
+		echo "account 220 0 220 0 200 20 0 220"
+		echo "end 0 1"
+	} >"$tmp/ticks"
+	make_data flame <"$tmp/ticks"
+}
+
+# The ticks: <b> 40: _start, <img...>, gamma_; prog 200: _start 100: sum, beta, alpha and 100: alpha,
+# alpha, alpha.
+html_flame() {
+	html_flame_data && browse flame <<-'END'
+		image = "<img src=x onerror=window.hacked=1>"
+		def frames():
+		    """Returns the frames that are shown: name, level and share of the width."""
+		    return js("""(() => { const w = document.querySelector('#graph').clientWidth;
+		        return [...document.querySelectorAll('.frame')].map((e) => [e.textContent,
+		        Number(e.ariaLevel), Math.round(e.getBoundingClientRect().width / w * 1000)])
+		        .sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : a[0] > b[0]) || a[2] - b[2]); })()""")
+		def frame(name, level):
+		    return ".frame:nth-child(%d)" % (1 + js(
+		        "[...document.querySelectorAll('.frame')].findIndex((e) => e.textContent === "
+		        "%s && e.ariaLevel == %d)" % (json.dumps(name), level)))
+		whole = [["all", 1, 1000], ["<b>", 2, 167], ["prog", 2, 833], ["_start", 3, 167],
+		         ["_start", 3, 833], [image, 4, 167], ["alpha", 4, 417], ["sum", 4, 417],
+		         ["alpha", 5, 417], ["beta", 5, 417], ["gamma_", 5, 167], ["alpha", 6, 417],
+		         ["alpha", 6, 417]]
+		same(frames(), whole)
+		# The root is at the bottom, and callees are above their callers.
+		tops = [box(frame(name, level))[1] for name, level in
+		        [("all", 1), ("prog", 2), ("sum", 4), ("beta", 5)]]
+		same(tops, sorted(tops, reverse=True))
+		left, width = box(frame("sum", 4))[0], box(frame("sum", 4))[2]
+		same([left, width], [box(frame("beta", 5))[0], box(frame("beta", 5))[2]])
+		same(js("document.querySelector('%s').title" % frame("sum", 4)),
+		     "sum (lined): 41.67%, 100 ticks")
+		same(js("document.querySelector('%s').ariaLabel" % frame(image, 4)),
+		     image + " ([jit]): 16.67%, 40 ticks")
+		point(frame("beta", 5), 0.5)
+		same(text("#frame-text"), "beta (lined): 41.67%, 100 ticks")
+		# Zoom: the callers remain below.
+		click(frame("sum", 4))
+		zoomed = [["all", 1, 1000], ["prog", 2, 1000], ["_start", 3, 1000], ["sum", 4, 1000],
+		          ["beta", 5, 1000], ["alpha", 6, 1000]]
+		same(frames(), zoomed)
+		same(js("document.querySelectorAll('.frame.outer').length"), 3)
+		click("#reset")
+		same(frames(), whole)
+		assert js("document.querySelector('#reset').disabled")
+		click(frame("beta", 5))
+		click(frame("prog", 2))
+		same(frames()[1:3], [["prog", 2, 1000], ["_start", 3, 1000]])
+		click(frame("all", 1))
+		same(frames(), whole)
+		# Search: each tick counts once, although alpha is in several of its frames.
+		def matches():
+		    return sorted(texts(".frame.match"))
+		write("#search", "ALPHA")
+		same([text("#matched"), matches()],
+		     ["83.33% of the ticks in the selection match", 4 * ["alpha"]])
+		write("#search", "beta")
+		same([text("#matched"), matches()],
+		     ["41.67% of the ticks in the selection match", ["beta"]])
+		write("#search", "<")
+		same([text("#matched"), matches()],
+		     ["16.67% of the ticks in the selection match", ["<b>", image]])
+		write("#search", "nothing")
+		same([text("#matched"), matches()], ["0.00% of the ticks in the selection match", []])
+		js("document.querySelector('#search').value = ''")
+		write("#search", "")
+		# The selection in the timeline
+		click("#names button:nth-child(2)")
+		same(text("#names button:nth-child(2) span"), "worker 101")
+		same(frames(), [["all", 1, 1000], ["prog", 2, 1000], ["_start", 3, 1000],
+		                ["alpha", 4, 1000], ["alpha", 5, 1000], ["alpha", 6, 1000]])
+		click("#names button:nth-child(2)")
+		drag("#chart", 0.01, 0.03)
+		options = ["--from", value("#from"), "--to", value("#to")]
+		ticks = dict(line.rsplit(" ", 1) for line in subprocess.run(
+		    [os.environ["PROFIL"], "export", "--format", "folded", "-i", os.environ["DATA"],
+		     *options], check=True, capture_output=True, text=True).stdout.splitlines())
+		total = sum(int(n) for n in ticks.values())
+		assert 0 < total < 240
+		point(frame("sum", 4), 0.5)
+		n = int(ticks["prog;_start;sum;beta;alpha"])
+		same(text("#frame-text"), "sum (lined): %.2f%%, %d ticks" % (100 * n / total, n))
+		click("#whole")
+		same(frames(), whole)
+		click("#by-cpu")
+		click("#names button:nth-child(1)")
+		same(sorted({name for name, level, size in frames()}), sorted(
+		     {name for name, level, size in whole if level < 4 or name in ["sum", "beta",
+		      "alpha", "gamma_", image]} if text("#names button span") == "CPU 0" else
+		     {"all", "prog", "_start", "alpha"}))
+		click("#by-thread")
+		same(frames(), whole)
+		# The keyboard
+		js("document.querySelector('.frame[tabindex=\"0\"]').focus()")
+		focus = "document.activeElement.title"
+		same(js(focus), "all: 100.00%, 240 ticks")
+		for name, want in [("ArrowUp", "prog: "), ("ArrowUp", "_start "), ("ArrowUp", "alpha "),
+		                   ("ArrowRight", "sum "), ("ArrowUp", "beta "),
+		                   ("ArrowDown", "sum "), ("Enter", "sum ")]:
+		    key(name)
+		    assert js(focus).startswith(want), (name, js(focus))
+		same(frames(), zoomed)
+		key("Escape")
+		same([frames(), js(focus)], [whole, "all: 100.00%, 240 ticks"])
+		# The table is as without stacks, and a small window is no problem.
+		assert js("document.querySelector('#main').hidden")
+		click("#view-table")
+		same([table(), js("document.querySelector('#flame').hidden")], [report(), True])
+		click("#view-flame")
+		size(500, 400)
+		same([frame[1] for frame in frames()], [frame[1] for frame in whole])
+		same(js("[window.hacked, document.images.length, document.querySelectorAll('b').length]"),
+		     [None, 0, 0])
+	END
+}
+
 # Names are text, whatever they contain.
 html_hostile() {
 	local script='</script><script>window.hacked=1</script>'
@@ -431,6 +569,7 @@ test_html() {
 	check "html: the summary and the table, its order and filter" html_table
 	check "html: the timeline, and intervals with the numbers of --from and --to" html_timeline
 	check "html: addresses and lines" html_code
+	check "html: the flame graph" html_flame
 	check "html: hostile names" html_hostile
 	check "html: an empty recording" html_empty
 	check "html: many rows, threads and ticks" html_limits
