@@ -107,7 +107,7 @@ struct node {
  * @tree: The keys are the indexes of functions. After these come the names of processes, which are
  *	the parents of the outermost functions.
  * @nodes: The nodes that are shown, those with the most ticks first. A node comes after its parent.
- * @places: For each node of the tree, its index in @nodes, or that of the next parent that is shown.
+ * @places: For each node of the tree, its index in @nodes, or that of the next parent there.
  * @rows: A row for each of @nodes, with the parts that end there.
  */
 struct flame {
