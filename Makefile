@@ -140,6 +140,7 @@ bench:
 
 truth:
 	selftests/truth/run
+	selftests/truth/run --calls
 
 conformance:
 	selftests/check families | selftests/conformance >$@.tmp && mv $@.tmp Documentation/$@.rst; \
