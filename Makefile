@@ -115,7 +115,7 @@ demo:
 
 real:
 	selftests/real/run
-	selftests/real/run --suite trixie python3_perf
+	selftests/real/run --suite trixie python3_perf python3_stacks
 
 check:
 	selftests/check
