@@ -294,13 +294,19 @@ static __always_inline const struct profil_binding *sample_binding_of(const stru
 	return rcu_dereference_raw(t->binding);
 }
 
-/* Counts a tick of @t in exec or exit, where @t has no pc to sample. */
+/*
+ * Counts a tick of @t in exec or exit, where @t has no pc to sample. If exec fails after the old mm
+ * is gone, in_execve is not set from then on until @task is killed. But @task still has the saved
+ * registers of the old program, and the sessions may have no right to read the new program.
+ */
 static __always_inline void tick_unbound(const struct profil_target *t, struct task_struct *task,
 					 struct tick_ctx *ctx)
 {
 	const struct profil_binding *b = sample_binding_of(t);
 	struct profil_session *s = b->session;
 
+	if (!(ctx->flags & PROFIL_RECORD_EXIT))
+		ctx->flags |= PROFIL_RECORD_EXEC;
 	/* A session that does not follow exec counts no ticks during the exec. */
 	if ((!task->mm || s->exec == PROFIL_EXEC_FOLLOW) && tick_belongs_to(s, ctx))
 		tick_uncounted(s, b->space->id,

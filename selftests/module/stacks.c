@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -1072,6 +1073,83 @@ TEST_F_TIMEOUT(stacks, of_a_task_in_exec_or_exit_are_empty, 150)
 	EXPECT_LT(0U, in_exec);
 	EXPECT_LT(0U, in_exit);
 }
+
+#if defined(__x86_64__)
+
+#define STACK_TOP	0x7ffffffff000	/* of programs whose addresses are not random */
+#define WORDS		8192U		/* in the environment of a program */
+#define FAILURES	40U
+
+/*
+ * Executes a program for which there is not enough memory: the exec fails when the old program is
+ * gone already. Where the old program has its stack pointer and its frame pointer, the new stack
+ * has the environment.
+ */
+static int fail_to_exec(void)
+{
+	/* This is enough for the stack, but not for the program. */
+	const struct rlimit limit = { 1 << 20, 1 << 20 };
+	/* The path has such a length that the words of the environment are aligned. */
+	const char *const path = "//proc/self/exe";
+	const uintptr_t sp = STACK_TOP - WORDS / 2 * sizeof(u64);
+	static char *env[2 * WORDS + 1];
+	char *const argv[] = { "again", NULL };
+	long result;
+
+	for (unsigned int i = 0; i < WORDS; i++) {
+		env[2 * i] = "secret";
+		env[2 * i + 1] = "";
+	}
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
+		return 30;
+	if (personality(ADDR_NO_RANDOMIZE) < 0 || setrlimit(RLIMIT_AS, &limit))
+		return 31;
+	asm volatile("	mov %%rsp, %%r12\n"
+		     "	mov %%rbp, %%r13\n"
+		     "	mov %[sp], %%rsp\n"
+		     "	mov %[sp], %%rbp\n"
+		     "	syscall\n"
+		     "	mov %%r12, %%rsp\n"
+		     "	mov %%r13, %%rbp\n"
+		     : "=a"(result)
+		     : "a"(SYS_execve), "D"(path), "S"(argv), "d"(env), [sp] "r"(sp)
+		     : "rcx", "r11", "r12", "r13", "memory");
+	return 40;
+}
+
+TEST_F_TIMEOUT(stacks, of_a_task_whose_exec_fails_have_nothing_of_the_new_program, 150)
+{
+	struct profil_query query;
+	unsigned int i, in_exec = 0;
+
+	ASSERT_EQ(0, device_query(&query));
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL,
+		.exec = PROFIL_EXEC_FOLLOW,
+		.nr_records = RECORDS,
+		.period = query.min_period,
+		.stack_depth = 10,
+	});
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	for (i = 0; i < FAILURES; i++) {
+		ASSERT_EQ(128 + SIGSEGV, status_of(spawn(fail_to_exec)));
+		ASSERT_LE(0, read_all());
+	}
+	for (i = 0; i < nr; i++) {
+		const struct profil_stack *stack = stack_of(records[i]);
+
+		ASSERT_TRUE(records[i]->flags & PROFIL_RECORD_STACK);
+		in_exec += !!(records[i]->flags & PROFIL_RECORD_EXEC);
+		EXPECT_FALSE(memmem(stack, sizeof(*stack) + 8 * stack->nr, "secret", 6)) {
+			TH_LOG("record %u: flags %x, pc %#llx, %u addresses", i, records[i]->flags,
+			       (unsigned long long)records[i]->pc, stack->nr);
+		}
+	}
+	EXPECT_LT(0U, in_exec);
+}
+
+#endif
 
 /*
  * Limits, and read()
