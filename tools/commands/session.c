@@ -241,7 +241,7 @@ int session_open(struct session *s)
 		return -1;
 	}
 	if (s->options->stacks)
-		open.stack_depth = STREAM_STACK_DEPTH;
+		open.stack_depth = FORMAT_STACK_MAX;
 	open.period = s->period;
 	open.flags = s->period ? PROFIL_OPEN_JITTER : 0;
 	wanted = records_wanted(s);
@@ -256,7 +256,7 @@ int session_open(struct session *s)
 		warnx("RLIMIT_MEMLOCK (%llu KiB) allows room for only %u of %u records.\n"
 		      "If the machine is busy, ticks may be lost.",
 		      (unsigned long long)limit.rlim_cur / 1024, open.nr_records, wanted);
-	if (s->options->stacks && open.stack_depth < STREAM_STACK_DEPTH)
+	if (s->options->stacks && open.stack_depth < FORMAT_STACK_MAX)
 		warnx("RLIMIT_MEMLOCK (%llu KiB) allows only %u callers in each stack",
 		      (unsigned long long)limit.rlim_cur / 1024, open.stack_depth);
 	/* Read the records twice in the time in which all CPUs together can fill the buffer. */

@@ -84,7 +84,7 @@ static void print_stack(FILE *out, const struct tree *stacks, u32 stack)
 {
 	const struct tree_node *node = &stacks->nodes[stack];
 
-	/* Stacks have at most some hundred frames. */
+	/* A stack has at most FORMAT_STACK_MAX calls, and few functions are inlined at each. */
 	if (node->parent != TREE_ROOT) {
 		print_stack(out, stacks, node->parent);
 		fputs(", ", out);

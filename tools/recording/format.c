@@ -433,7 +433,8 @@ static bool parse_block(struct format_reader *reader, const u8 *at, size_t bytes
 		block->thread.comm[sizeof(block->thread.comm) - 1] = '\0';
 	} else if (block->type == FORMAT_STACK) {
 		block->stack.frames = (const void *)at;
-		return block->stack.nr <= (size_t)(end - at) / sizeof(*block->stack.frames);
+		return block->stack.nr <= FORMAT_STACK_MAX &&
+		       block->stack.nr <= (size_t)(end - at) / sizeof(*block->stack.frames);
 	}
 	return block->type != FORMAT_FILE || block->file.build_id_len <= FORMAT_BUILD_ID_MAX;
 }

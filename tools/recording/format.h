@@ -17,6 +17,7 @@
 #define FORMAT_VERSION_MIN	2
 #define FORMAT_PAYLOAD_MAX	(128U << 10)
 #define FORMAT_BUILD_ID_MAX	32
+#define FORMAT_STACK_MAX	127
 
 enum format_type {
 	FORMAT_META = 1,
@@ -104,7 +105,7 @@ struct format_frame {
 struct format_stack {
 	u32 id;				/* not 0 */
 	u32 end;			/* enum profil_stack_end */
-	u32 nr;				/* number of frames */
+	u32 nr;				/* number of frames, at most FORMAT_STACK_MAX */
 	u32 reserved;
 	/*
 	 * Words that may be the return address of the innermost function: see struct profil_stack.

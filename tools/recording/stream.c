@@ -424,7 +424,7 @@ static struct format_frame frame_of(struct stream *stream, const struct profil_r
 /* Writes the stack. */
 static void stack_write(struct stream *stream, struct stack *stack, const struct space *space)
 {
-	struct format_frame frames[STREAM_STACK_DEPTH];
+	struct format_frame frames[FORMAT_STACK_MAX];
 	struct format_stack block = {
 		.id = ++stream->last[FORMAT_STACK],
 		.end = stack->data.end,
@@ -472,7 +472,7 @@ static u32 stack_of(struct stream *stream, const struct profil_record *record)
 	struct space *space = spaces_get(stream->spaces, record);
 	static union {
 		struct stack stack;
-		u64 room[sizeof(struct stack) / sizeof(u64) + STREAM_STACK_DEPTH];
+		u64 room[sizeof(struct stack) / sizeof(u64) + FORMAT_STACK_MAX];
 	} key;
 	struct stack *stack;
 	size_t size;

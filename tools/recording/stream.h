@@ -12,9 +12,6 @@
 
 #include "recording/format.h"
 
-/* The maximum number of return addresses in a record. */
-#define STREAM_STACK_DEPTH	127
-
 /**
  * struct stream - The state of the conversion
  * @own_space: The address space of the recorder's child until it has executed the command; or 0.

@@ -36,7 +36,7 @@
 union record_room {
 	struct profil_record record;
 	char bytes[sizeof(struct profil_record) + 256 + sizeof(struct profil_stack) +
-		   STREAM_STACK_DEPTH * sizeof(u64)];
+		   FORMAT_STACK_MAX * sizeof(u64)];
 };
 
 static u64 start;
@@ -96,7 +96,7 @@ static void replay_stacks(struct stream *stream, const char *line)
 	struct stat st;
 
 	if (sscanf(line, "%*s %d %199s %lli %u %u", &record->pid, path, &offset, &nr, &depth) < 5 ||
-	    depth > STREAM_STACK_DEPTH)
+	    depth > FORMAT_STACK_MAX)
 		errx(1, "wrong: %s", line);
 	if (stat(path, &st))
 		err(1, "%s", path);

@@ -308,6 +308,22 @@ stacks_damaged() {
 		open(sys.argv[2], "wb").write(data)
 	END
 	same "warning: the file is damaged; 80 bytes in 1 place cannot be read" \
+		eval "head_of damaged --children | head -n 1" || return
+	# A stack has at most 127 frames.
+	python3 - "$tmp/block.data" "$tmp/deep.data" "$tmp/damaged.data" "$at" <<-'END' || return
+		import struct, sys, zlib
+		data, at = open(sys.argv[1], "rb").read(), int(sys.argv[4])
+		size = struct.unpack_from("<I", data, at + 8)[0]
+		frame = data[at + 16 + size - 16:at + 16 + size]
+		for path, nr in (sys.argv[2], 127), (sys.argv[3], 128):
+		    payload = struct.pack("<IIII", 1, 0, nr, 0) + bytes(32) + nr * frame
+		    head = data[at:at + 8] + struct.pack("<I", len(payload))
+		    block = head + struct.pack("<I", zlib.crc32(head + payload)) + payload
+		    open(path, "wb").write(data[:at] + block + data[at + 16 + size:])
+	END
+	same "a;$(printf 'main;%.0s' {1..127})middle 1" \
+		"$tmp/profil" export --format folded -i "$tmp/deep.data" &&
+	same "warning: the file is damaged; 2112 bytes in 1 place cannot be read" \
 		eval "head_of damaged --children | head -n 1"
 }
 
