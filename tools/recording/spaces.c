@@ -20,6 +20,7 @@
 struct spaces {
 	htab_t table;
 	size_t nr_mappings;
+	u64 version;			/* the last one of a space */
 	struct space *last;		/* most records have the space of the previous one */
 };
 
@@ -119,7 +120,7 @@ static void space_add(struct spaces *spaces, struct space *space,
 	space->mappings[first] = copy;
 	spaces->nr_mappings += 1 - (end - first);
 	space->nr += 1 - (end - first);
-	space->version++;
+	space->version = ++spaces->version;
 	space->interval = INTERVAL_MIN_NS;
 }
 
@@ -131,12 +132,12 @@ struct space *spaces_get(struct spaces *spaces, const struct profil_record *reco
 
 	if (!record->space)
 		return NULL;
+	if (spaces->nr_mappings > MAPPINGS_MAX || htab_elements(spaces->table) > SPACES_MAX) {
+		htab_empty(spaces->table);
+		spaces->nr_mappings = 0;
+		spaces->last = NULL;
+	}
 	if (!spaces->last || spaces->last->id != key.id) {
-		if (spaces->nr_mappings > MAPPINGS_MAX ||
-		    htab_elements(spaces->table) > SPACES_MAX) {
-			htab_empty(spaces->table);
-			spaces->nr_mappings = 0;
-		}
 		slot = htab_find_slot(spaces->table, &key, INSERT);
 		if (!*slot) {
 			*slot = xcalloc(1, sizeof(key));
@@ -279,7 +280,7 @@ void space_read(struct spaces *spaces, struct space *space, const struct profil_
 		spaces->nr_mappings += found.nr - space->nr;
 		space->mappings = found.mappings;
 		space->nr = found.nr;
-		space->version++;
+		space->version = ++spaces->version;
 		space->interval = INTERVAL_MIN_NS;
 	}
 	space->next_read = record->time + space->interval;

@@ -18,7 +18,7 @@
 
 /**
  * struct space - An address space
- * @version: Grows when a mapping is added or changed.
+ * @version: Another number after each change of the mappings, also if the space was freed between.
  */
 struct space {
 	u64 version;

@@ -7,6 +7,7 @@
  *	other PID PATH OFFSET		a tick in a file with this inode number on another device
  *	gone PID PATH OFFSET		a tick in the program of the process, with this path
  *	stacks PID PATH OFFSET N DEPTH	N ticks in a file, with different stacks; the first again
+ *	mappings PID N			ticks in N mappings without a file, each with a stack
  *	memory PID ADDRESS		a tick in memory that is not a file
  *	unmapped PID ADDRESS		a tick whose mapping is not known
  *	exec PID COMM			a tick in exec, by a thread with this name
@@ -119,6 +120,27 @@ static void replay_stacks(struct stream *stream, const char *line)
 	}
 }
 
+static void replay_mappings(struct stream *stream, const char *line)
+{
+	union record_room room = {};
+	struct profil_record *record = &room.record;
+	struct profil_stack *stack;
+	unsigned int nr;
+
+	if (sscanf(line, "%*s %d %u", &record->pid, &nr) != 2)
+		errx(1, "wrong: %s", line);
+	stack = (void *)(room.bytes + (offsetof(struct profil_record, path) + 1 + 7) / 8 * 8);
+	stack->nr = 1;
+	record->flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_STACK;
+	for (unsigned int i = 0; i < nr; i++) {
+		record->start = BIAS + i * 8192ULL;
+		record->end = record->start + 4096;
+		record->pc = record->start;
+		stack->addresses[0] = record->start + 1;
+		replay(stream, record);
+	}
+}
+
 static void replay_memory(struct stream *stream, const char *line)
 {
 	union record_room room = {};
@@ -182,6 +204,8 @@ int main(int argc, char **argv)
 			replay_file(&stream, line);
 		else if (!strncmp(line, "stacks ", 7))
 			replay_stacks(&stream, line);
+		else if (!strncmp(line, "mappings ", 9))
+			replay_mappings(&stream, line);
 		else if (!strncmp(line, "memory ", 7) || !strncmp(line, "unmapped ", 9))
 			replay_memory(&stream, line);
 		else if (!strncmp(line, "exec ", 5))

@@ -358,9 +358,18 @@ stacks_forgotten() {
 		awk '{ n += \$NF } END { print n, (NR > 1) }'" || return
 	sed -i "s/20000/40000/" "$tmp/description"
 	used=$(peak_memory "'$tmp/replay.plain' '$tmp/forgotten.data' <'$tmp/description'")
-	[ "$used" -le 48 ] && return
-	echo "The recorder used $used MiB"
-	return 1
+	[ "$used" -le 48 ] || { echo "The recorder used $used MiB"; return 1; }
+}
+
+# The same for mappings, of one process.
+stacks_mappings() {
+	local used
+	echo "mappings $$ 400000" >"$tmp/description"
+	used=$(peak_memory "'$tmp/replay.plain' '$tmp/mappings.data' <'$tmp/description'")
+	same "400000 1" eval "'$tmp/plain' export --format folded -i '$tmp/mappings.data' |
+		awk '{ n += \$NF } END { print n, (NR > 0) }'" || return
+	rm "$tmp/mappings.data"
+	[ "$used" -le 80 ] || { echo "The recorder used $used MiB"; return 1; }
 }
 
 test_stacks() {
@@ -382,4 +391,5 @@ test_stacks() {
 	check "stacks: a damaged stack" stacks_damaged
 	check "stacks: a file of version 2" stacks_older_version
 	check "stacks: more than the recorder keeps" stacks_forgotten
+	check "stacks: more mappings than the recorder keeps" stacks_mappings
 }
