@@ -107,7 +107,8 @@ struct node {
  * @tree: The keys are the indexes of functions. After these come the names of processes, which are
  *	the parents of the outermost functions.
  * @nodes: The nodes that are shown, those with the most ticks first. A node comes after its parent.
- * @places: For each node of the tree, its index in @nodes, or that of the next parent there.
+ * @places: For each node of the tree, its index in @nodes, or that of the next parent there;
+ *	TREE_ROOT if there is none, because not even the process is shown.
  * @rows: A row for each of @nodes, with the parts that end there.
  */
 struct flame {
@@ -159,9 +160,12 @@ static void flame_choose(struct flame *flame, const struct tree_ticks *ticks, si
 	}
 	qsort(flame->nodes, nr, sizeof(*flame->nodes), compare_nodes);
 	flame->rows.nr = nr < NODES_MAX ? nr : NODES_MAX;
-	for (size_t i = 0; i < nr; i++)
-		flame->places[flame->nodes[i].index] = i < flame->rows.nr ? i :
-			flame->places[nodes[flame->nodes[i].index].parent];
+	for (size_t i = 0; i < nr; i++) {
+		const u32 index = flame->nodes[i].index, parent = nodes[index].parent;
+
+		flame->places[index] = i < flame->rows.nr ? i :
+				       parent == TREE_ROOT ? TREE_ROOT : flame->places[parent];
+	}
 }
 
 static int compare_places(const void *a, const void *b)
@@ -176,12 +180,15 @@ static void flame_rows(struct flame *flame, const struct rows *rows)
 {
 	struct rows *to = &flame->rows;
 
-	to->nr_parts = rows->nr_parts;
-	to->parts = xcalloc(to->nr_parts + 1, sizeof(*to->parts));
+	to->parts = xcalloc(rows->nr_parts + 1, sizeof(*to->parts));
 	to->rows = xcalloc(to->nr + 1, sizeof(*to->rows));
-	for (size_t i = 0; i < to->nr_parts; i++) {
-		to->parts[i] = rows->parts[i];
-		to->parts[i].address = flame->places[flame_add(flame, &rows->parts[i])];
+	for (size_t i = 0; i < rows->nr_parts; i++) {
+		const u32 place = flame->places[flame_add(flame, &rows->parts[i])];
+
+		if (place == TREE_ROOT)
+			continue;
+		to->parts[to->nr_parts] = rows->parts[i];
+		to->parts[to->nr_parts++].address = place;
 	}
 	qsort(to->parts, to->nr_parts, sizeof(*to->parts), compare_places);
 	for (size_t i = 0; i < to->nr_parts; i++) {

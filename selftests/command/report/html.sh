@@ -412,6 +412,28 @@ html_flame() {
 	END
 }
 
+# More processes than there are frames: the last ones are not in the graph.
+html_flame_processes() {
+	{
+		echo "meta 18 3 host 6.1 a"
+		echo "file 1 @@/lined"
+		echo "stack 1 0 0:0 0:0 1:0x1001"
+		for ((i = 1; i <= 5100; i++)); do
+			echo "thread $i $i $i 0 process$i"
+			echo "sample $i 1 0x1000 0 $((1 + (i <= 100))) 0 1"
+		done
+		echo "account 5200 0 5200 0 5200 0 0 5200"
+	} >"$tmp/ticks"
+	make_data processes <"$tmp/ticks" &&
+	"$tmp/profil" report -i "$tmp/processes.data" --html "$tmp/processes.html" || return
+	same "5000 frames, 10300 more" python3 - "$tmp/processes.html" <<-'END'
+		import re, sys
+		text = open(sys.argv[1]).read()
+		flame = re.search(r'"flame": {"nodes": \[([^]]*)\], "more": (\d+)', text)
+		print(len(flame[1].split(",")) // 3, "frames,", flame[2], "more")
+	END
+}
+
 # Names are text, whatever they contain.
 html_hostile() {
 	local script='</script><script>window.hacked=1</script>'
@@ -570,6 +592,7 @@ test_html() {
 	check "html: the timeline, and intervals with the numbers of --from and --to" html_timeline
 	check "html: addresses and lines" html_code
 	check "html: the flame graph" html_flame
+	check "html: a flame graph of many processes" html_flame_processes
 	check "html: hostile names" html_hostile
 	check "html: an empty recording" html_empty
 	check "html: many rows, threads and ticks" html_limits
