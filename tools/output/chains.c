@@ -239,12 +239,15 @@ static bool is_same_frame(const struct recording_frame *a, const struct recordin
 static const struct recording_frame *find_innermost(const struct recording_stack *stack,
 						    enum place_caller caller)
 {
-	const struct recording_frame *word = &stack->innermost[caller == PLACE_CALLER_SECOND];
+	const struct recording_frame *word = &stack->innermost[caller != PLACE_CALLER_FIRST];
 
-	if ((caller != PLACE_CALLER_FIRST && caller != PLACE_CALLER_SECOND) || !word->mapping_id)
+	if (caller != PLACE_CALLER_FIRST && caller != PLACE_CALLER_SECOND &&
+	    caller != PLACE_CALLER_GO)
 		return NULL;
-	/* Go: the frame may have been made already. */
-	if (caller == PLACE_CALLER_SECOND && stack->nr && is_same_frame(word, &stack->frames[0]))
+	if (!word->mapping_id)
+		return NULL;
+	/* If the frame has been made, the word is its return address. */
+	if (caller == PLACE_CALLER_GO && stack->nr && is_same_frame(word, &stack->frames[0]))
 		return NULL;
 	return word;
 }
@@ -272,6 +275,7 @@ struct draft {
 	const struct chain_place **places;	/* the innermost first */
 	size_t nr;
 	bool lost;
+	bool unchecked;
 	bool unknown;
 };
 
@@ -279,6 +283,12 @@ static void draft_add(struct draft *draft, const struct chain_place *place)
 {
 	draft->unknown |= !place->file;
 	draft->places[draft->nr++] = place;
+}
+
+/* Returns true if the function has no frame there. */
+static bool hides_caller(enum place_caller caller)
+{
+	return caller >= PLACE_CALLER_FIRST;
 }
 
 /* Collects the places of the sample. */
@@ -291,19 +301,17 @@ static void draft_places(struct chain_maker *maker, const struct recording_sampl
 	enum place_caller caller = place->caller;
 
 	draft->places[draft->nr++] = place;
+	draft->unchecked = stack && place->file && caller == PLACE_CALLER_NO_TABLE;
 	if (word) {
 		place = get_call(maker, sample, word);
 		draft_add(draft, place);
 		caller = place->caller;
-	} else if (caller == PLACE_CALLER_SECOND && stack && stack->nr &&
-		   is_same_frame(&stack->innermost[1], &stack->frames[0])) {
-		caller = PLACE_CALLER_FRAME;
 	}
 	/* Without a frame of its own, this function hides the caller from the frame pointers. */
-	draft->lost = caller > PLACE_CALLER_FRAME && (!word || (stack && stack->nr));
+	draft->lost = hides_caller(caller) && (!word || (stack && stack->nr));
 	for (size_t i = 0; stack && i < stack->nr; i++) {
 		place = get_call(maker, sample, &stack->frames[i]);
-		draft->lost |= i + 1 < stack->nr && place->caller > PLACE_CALLER_FRAME;
+		draft->lost |= i + 1 < stack->nr && hides_caller(place->caller);
 		draft_add(draft, place);
 	}
 }
@@ -326,6 +334,7 @@ const struct chain *chains_make(struct chain_maker *maker, const struct row *row
 	for (size_t i = 0; i < draft.nr; i++)
 		chain.nr += draft.places[i]->nr;
 	chain.lost = draft.lost || (!stack && sample->stack_id);
+	chain.unchecked = draft.unchecked;
 	chain.unknown = draft.unknown;
 	obstack_grow(&maker->memory, &chain, sizeof(chain));
 	for (size_t i = 0; i < draft.nr; i++)

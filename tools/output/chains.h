@@ -61,6 +61,7 @@ struct chain_frame {
 /**
  * struct chain - The functions of a sample
  * @lost: A caller between these functions is missing, or the only caller.
+ * @unchecked: The caller of the innermost function may be missing: there is no unwind table for it.
  * @unknown: At least one frame is in a mapping that is not known.
  * @cut: There are more frames, which the recorder has not recorded.
  * @nr: The number of frames; not 0.
@@ -68,6 +69,7 @@ struct chain_frame {
  */
 struct chain {
 	bool lost;
+	bool unchecked;
 	bool unknown;
 	bool cut;
 	size_t nr;

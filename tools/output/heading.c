@@ -202,6 +202,8 @@ static void print_hints(FILE *out, const struct rows *rows)
 		   "the process was changing or copying its mappings");
 	print_callers_hint(out, rows, rows->lost, "lack a caller",
 			   "code without frame pointers: compile it with -fno-omit-frame-pointer");
+	print_callers_hint(out, rows, rows->unchecked, "may lack the innermost caller",
+			   "code without unwind tables, as that of JIT compilers");
 	print_callers_hint(out, rows, rows->unknown, "have a caller in unknown memory",
 			   "code without frame pointers, or the process ended too early");
 	print_callers_hint(out, rows, rows->cut, "have more callers than were recorded",

@@ -227,6 +227,8 @@ static void count_chain(struct rows *rows, const struct row *row)
 
 	if (row->chain->lost)
 		rows->lost = ticks_add(rows->lost, ticks);
+	if (row->chain->unchecked)
+		rows->unchecked = ticks_add(rows->unchecked, ticks);
 	if (row->chain->unknown)
 		rows->unknown = ticks_add(rows->unknown, ticks);
 	if (row->chain->cut)

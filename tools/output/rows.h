@@ -154,6 +154,7 @@ bool row_matches(const struct rows_filter *filter, const struct row *row);
  * @squares: The sum of the squares of their weights.
  * @unmapped: Those of @ticks whose mapping is not known.
  * @lost: With @chains, those whose chain lacks a caller.
+ * @unchecked: With @chains, those whose chain may lack the caller of the innermost function.
  * @unknown: With @chains, those with a caller whose mapping is not known.
  * @cut: With @chains, those with more callers than the recorder records.
  */
@@ -183,6 +184,7 @@ struct rows {
 	double squares;
 	u64 unmapped;
 	u64 lost;
+	u64 unchecked;
 	u64 unknown;
 	u64 cut;
 

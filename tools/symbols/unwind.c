@@ -119,7 +119,7 @@ static enum place_caller caller_on_stack(const struct unwind *unwind, u64 addres
 	if (words == 1)
 		return PLACE_CALLER_FIRST;
 	if (unwind->is_go)
-		return words == 2 ? PLACE_CALLER_SECOND : PLACE_CALLER_FRAME;
+		return words == 2 ? PLACE_CALLER_GO : PLACE_CALLER_FRAME;
 	if (words == 2 && (is_callers(frame, unwind->registers->frame) ||
 			   is_in_prologue(unwind, address)))
 		return PLACE_CALLER_SECOND;
@@ -141,7 +141,7 @@ static enum place_caller caller_at(const struct unwind *unwind, u64 address)
 		caller = caller_on_stack(unwind, address, distance / registers->word, frame);
 	else if (registers->link >= 0 && is_callers(frame, registers->frame))
 		caller = is_callers(frame, registers->link) ? PLACE_CALLER_FIRST :
-							      PLACE_CALLER_LOST;
+			 unwind->is_go ? PLACE_CALLER_FRAME : PLACE_CALLER_LOST;
 	else if (registers->link < 0 && base != registers->frame)
 		caller = PLACE_CALLER_LOST;
 	free(frame);
