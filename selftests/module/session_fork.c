@@ -144,45 +144,48 @@ TEST_F(session, of_a_forking_thread_follows_the_childs_first_thread)
 	EXPECT_EQ(s.hit, shared->page[2]);
 }
 
-static int join_beside(void *unused)
+static int join_when_told(void *unused)
 {
 	(void)unused;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (shared->step < 1)
+		loop_run(1, LOOP_BURST);
 	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
 		return 70;
-	shared->step = 1;
-	while (shared->step < 2)
+	shared->step = 2;
+	while (shared->step < 3)
 		loop_run(1, LOOP_BURST);
 	return 0;
 }
 
-static int wait_for_signal(void)
+/* Each session of this process has charged the page of its counters. */
+static int has_one_session(void)
 {
-	return pause();
+	return stats_now().locked == 4096 && locked_bytes() == 4096 ? 0 : 71;
 }
 
 /* The thread forks while a process that shares its memory is a target as well, and later. */
 TEST_F(session, of_a_thread_and_a_process_in_one_address_space_follows_a_fork_once)
 {
 	static char stack[65536] __attribute__((aligned(16)));
-	pid_t child, beside;
+	struct profil_range range = range_of_loops(page, 4);
+	pid_t beside;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
 	ASSERT_LE(0, fd);
-	beside = clone(join_beside, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+	beside = clone(join_when_told, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
 	ASSERT_LT(0, beside);
-	ASSERT_TRUE(step_is(1));
+	children[0] = beside;
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
+	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
+	shared->step = 1;
+	ASSERT_TRUE(step_is(2));
 	EXPECT_EQ(2U, stats_now().targets);
-	child = spawn(wait_for_signal);
-	EXPECT_EQ(3U, stats_now().targets);
-	EXPECT_EQ(128 + SIGKILL, killed(child));
-	shared->step = 2;
+	EXPECT_EQ(0, status_of(spawn(has_one_session)));
+	shared->step = 3;
 	EXPECT_EQ(0, status_of(beside));
 	EXPECT_TRUE(await(stats_now().targets == 1));
-	child = spawn(wait_for_signal);
-	EXPECT_EQ(2U, stats_now().targets);
-	EXPECT_EQ(128 + SIGKILL, killed(child));
+	EXPECT_EQ(0, status_of(spawn(has_one_session)));
 }
 
 /* The child gets ticks, as the session that it starts shows. */
