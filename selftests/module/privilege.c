@@ -66,8 +66,12 @@ static int fd = -1;		/* of the session under test */
 
 #define TEXT	0x10000000UL
 
-extern const char program_text[], program_end[];
-extern const char program_text_32[], program_end_32[];
+#define LABEL(name) extern const char name[] __attribute__((visibility("hidden")))
+
+LABEL(program_text);
+LABEL(program_end);
+LABEL(program_text_32);
+LABEL(program_end_32);
 
 #if defined(__x86_64__)
 #define PROGRAM_MACHINE	EM_X86_64
