@@ -223,6 +223,7 @@ static unsigned int one_a_word(unsigned int i)
  * The table
  */
 
+#define BUFFERS		((void *)0x30000000)
 #define BUFFER_SIZE	4096U
 
 FIXTURE(family) {
@@ -438,7 +439,8 @@ FIXTURE_SETUP(family)
 		TH_LOG("%s must be there", PROFIL_DEVICE);
 	}
 	ASSERT_TRUE(is_off(SCOPE));
-	self->buffers = mmap(NULL, 5 * BUFFER_SIZE, PROT_READ | PROT_WRITE,
+	/* Where mmap() chooses, a call may map memory of its own in the hole after the buffers. */
+	self->buffers = mmap(BUFFERS, 5 * BUFFER_SIZE, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)self->buffers);
 	ASSERT_EQ(0, munmap(self->buffers + 4 * BUFFER_SIZE, BUFFER_SIZE));
