@@ -477,6 +477,8 @@ TEST_F_TIMEOUT(safety, all_calls_can_be_made_by_several_threads_at_once, 120)
 	pthread_t threads[THREADS];
 	void *failed;
 
+	/* Without this, osProfileStart() fails if it is before the first osProfileInit(). */
+	ASSERT_EQ(0, call_osProfileInit());
 	for (uintptr_t i = 0; i < THREADS; i++)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, make_calls, (void *)i));
 	for (unsigned int i = 0; i < THREADS; i++) {
