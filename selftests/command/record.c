@@ -1127,6 +1127,16 @@ STACKS_TEST(of_children_and_threads)
 	EXPECT_EQ(in_chains(";leaf;"), in_chains(";thread;burn;leaf_caller;leaf;"));
 }
 
+/* above_data() returns to above(), and the frame of above() has an address of data. */
+STACKS_TEST(end_before_an_outermost_address_of_data)
+{
+	RECORD_STACKS("data", "1500");
+	EXPECT_LT(100, in_chains(";leaf;"));
+	EXPECT_EQ(in_chains(";leaf;"),
+		  in_chains("stacks_work;above;above_data;burn;leaf_caller;leaf;"));
+	EXPECT_FALSE(reports("--children", "have a caller in unknown memory"));
+}
+
 /* The mappings of a process that has ended are not known. No other ones are taken for them. */
 STACKS_TEST(of_processes_that_have_ended)
 {

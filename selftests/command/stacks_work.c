@@ -9,6 +9,7 @@
  *	stacks_work fork MS		a child
  *	stacks_work threads N MS
  *	stacks_work brief N		N children that end soon
+ *	stacks_work data MS		a frame pointer to data, as in code without frame pointers
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -82,7 +83,7 @@ static NOINLINE void recurse_for(int depth, int ms)
 		recurse(depth);
 }
 
-static int plugin(const char *path, int ms)
+static NOINLINE int plugin(const char *path, int ms)
 {
 	void (*function)(void (*callee)(void));
 	long end;
@@ -107,7 +108,7 @@ NOINLINE void forked(int ms)
 	sink++;
 }
 
-static int fork_one(int ms)
+static NOINLINE int fork_one(int ms)
 {
 	pid_t child = fork();
 	int status;
@@ -147,6 +148,33 @@ static int brief(int n)
 	return bad;
 }
 
+/* A frame pointer is the address of a frame; on riscv, its end. */
+#ifdef __riscv
+#define FRAME_WORDS 2
+#else
+#define FRAME_WORDS 0
+#endif
+
+NOINLINE void above_data(uintptr_t *data, int ms)
+{
+	volatile uintptr_t *frame = (uintptr_t *)__builtin_frame_address(0) - FRAME_WORDS;
+	const uintptr_t saved = frame[0];
+
+	frame[0] = (uintptr_t)(data + FRAME_WORDS);
+	burn(leaf_caller, ms);
+	frame[0] = saved;
+}
+
+static NOINLINE int above(int ms)
+{
+	/* On the stack, because frames must be above the stack pointer */
+	uintptr_t data[2] = { 0, (uintptr_t)data };
+
+	above_data(data, ms);
+	sink++;
+	return !data[1];
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 2 ? argv[1] : "";
@@ -166,6 +194,8 @@ int main(int argc, char **argv)
 		return threads(a, b);
 	else if (!strcmp(what, "brief"))
 		return brief(a);
+	else if (!strcmp(what, "data"))
+		return above(a);
 	else
 		return 2;
 	return 0;

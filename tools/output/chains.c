@@ -276,14 +276,7 @@ struct draft {
 	size_t nr;
 	bool lost;
 	bool unchecked;
-	bool unknown;
 };
-
-static void draft_add(struct draft *draft, const struct chain_place *place)
-{
-	draft->unknown |= !place->file;
-	draft->places[draft->nr++] = place;
-}
 
 /* Returns true if the function has no frame there. */
 static bool hides_caller(enum place_caller caller)
@@ -304,7 +297,7 @@ static void draft_places(struct chain_maker *maker, const struct recording_sampl
 	draft->unchecked = stack && place->file && caller == PLACE_CALLER_NO_TABLE;
 	if (word) {
 		place = get_call(maker, sample, word);
-		draft_add(draft, place);
+		draft->places[draft->nr++] = place;
 		caller = place->caller;
 	}
 	/* Without a frame of its own, this function hides the caller from the frame pointers. */
@@ -312,8 +305,15 @@ static void draft_places(struct chain_maker *maker, const struct recording_sampl
 	for (size_t i = 0; stack && i < stack->nr; i++) {
 		place = get_call(maker, sample, &stack->frames[i]);
 		draft->lost |= i + 1 < stack->nr && hides_caller(place->caller);
-		draft_add(draft, place);
+		draft->places[draft->nr++] = place;
 	}
+	/*
+	 * The start code of a C library without frame pointers leaves any value in the register, so
+	 * the address above its own can be data.
+	 */
+	if (draft->nr > 2 && !draft->places[draft->nr - 1]->file &&
+	    draft->places[draft->nr - 2]->file)
+		draft->nr--;
 }
 
 const struct chain *chains_make(struct chain_maker *maker, const struct row *row)
@@ -331,11 +331,12 @@ const struct chain *chains_make(struct chain_maker *maker, const struct row *row
 		return maker->last;
 	draft.places = xcalloc(stack ? stack->nr + 2 : 1, sizeof(*draft.places));
 	draft_places(maker, sample, &draft);
-	for (size_t i = 0; i < draft.nr; i++)
+	for (size_t i = 0; i < draft.nr; i++) {
 		chain.nr += draft.places[i]->nr;
+		chain.unknown |= i && !draft.places[i]->file;
+	}
 	chain.lost = draft.lost || (!stack && sample->stack_id);
 	chain.unchecked = draft.unchecked;
-	chain.unknown = draft.unknown;
 	obstack_grow(&maker->memory, &chain, sizeof(chain));
 	for (size_t i = 0; i < draft.nr; i++)
 		grow_chain(maker, draft.places[i]);
