@@ -16,10 +16,13 @@
 #include <linux/version.h>
 #include <asm/ptrace.h>
 #include <asm/syscall.h>
-#ifdef CONFIG_ARM64
+#if defined(CONFIG_ARM64)
 #include <asm/esr.h>
 #include <asm/irq_regs.h>
 #include <asm/sysreg.h>
+#elif defined(CONFIG_RISCV)
+#include <linux/compat.h>
+#include <asm/csr.h>
 #endif
 
 #ifndef PF_USER_WORKER
@@ -134,8 +137,8 @@ static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *m
  * Returns the distance from the instruction with which @task, which is current, entered the kernel
  * to the saved pc: in a system call, the length of the call instruction; otherwise 0, because an
  * interrupt or a fault saves the pc of the instruction itself. Before a signal handler runs, the
- * kernel sets the pc of a call that it will restart back to the call. arm64 then forgets the call;
- * x86 sets ax to its number.
+ * kernel sets the pc of a call that it will restart back to the call. arm64 and riscv then forget
+ * the call; x86 sets ax to its number.
  *
  * arm64 enables interrupts before it sets syscallno, so a tick that came while they were off finds
  * no call. Then the last exception of this CPU, apart from interrupts, was a call, and the stack of
@@ -143,12 +146,14 @@ static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *m
  */
 static inline unsigned int profil_syscall_length(struct task_struct *task, struct pt_regs *regs)
 {
-#ifdef CONFIG_ARM64
+#if defined(CONFIG_ARM64)
 	unsigned long class = ESR_ELx_EC(read_sysreg(esr_el1));
 	bool enters = (class == ESR_ELx_EC_SVC64 || class == ESR_ELx_EC_SVC32) &&
 		      (unsigned long)regs - get_irq_regs()->sp <= 128;
 
 	return in_syscall(regs) || enters ? (compat_thumb_mode(regs) ? 2 : 4) : 0;
+#elif defined(CONFIG_RISCV)
+	return regs->cause == EXC_SYSCALL ? 4 : 0;
 #else
 	/* x86-64: syscall, sysenter and int $0x80 are two bytes each */
 	return syscall_get_nr(task, regs) != -1 && regs->ax != regs->orig_ax ? 2 : 0;
@@ -160,6 +165,8 @@ static inline unsigned int profil_stack_word(struct pt_regs *regs)
 {
 #if defined(CONFIG_X86_64)
 	return user_64bit_mode(regs) ? sizeof(u64) : sizeof(u32);
+#elif defined(CONFIG_RISCV)
+	return is_compat_task() ? 0 : sizeof(u64);
 #else
 	/* In 32-bit code, compilers differ in the register and in the form of a frame. */
 	return compat_user_mode(regs) ? 0 : sizeof(u64);
@@ -170,6 +177,9 @@ static inline unsigned int profil_stack_word(struct pt_regs *regs)
 #if defined(CONFIG_X86_64)
 #define PROFIL_HAS_LINK_REGISTER false
 #define profil_link_register(regs) 0
+#elif defined(CONFIG_RISCV)
+#define PROFIL_HAS_LINK_REGISTER true
+#define profil_link_register(regs) ((regs)->ra)
 #else
 #define PROFIL_HAS_LINK_REGISTER true
 #define profil_link_register(regs) procedure_link_pointer(regs)
@@ -182,12 +192,27 @@ static inline unsigned int profil_stack_word(struct pt_regs *regs)
 #define PROFIL_USER_END TASK_SIZE_64
 #endif
 
-/* Removes the tag and the authentication code of a user address, in which bit 55 is 0. */
+/*
+ * Removes the tag and the authentication code of a user address. On arm64, bit 55 of it is 0. On
+ * riscv, a process can choose to have tags.
+ */
 static inline unsigned long profil_strip_address(unsigned long address)
 {
+#if defined(CONFIG_RISCV)
+	return untagged_addr(address);
+#else
 	if (IS_ENABLED(CONFIG_ARM64) && !(address & BIT_ULL(55)))
 		return address & (PROFIL_USER_END - 1);
 	return address;
+#endif
+}
+
+/* Returns the address of the frame for which @fp is the frame pointer; 0 for 0. */
+static inline unsigned long profil_frame_of(unsigned long fp)
+{
+	fp = profil_strip_address(fp);
+	/* On riscv the frame pointer is the end of the frame. */
+	return fp && IS_ENABLED(CONFIG_RISCV) ? fp - 2 * sizeof(u64) : fp;
 }
 
 #endif /* _PROFIL_COMPAT_H */

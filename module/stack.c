@@ -3,12 +3,12 @@
  * Reads the return addresses on the user stack of current, for the record of a tick: those of the
  * frames, and the words in which the innermost function has its own if it has no frame.
  *
- * A frame pointer is the address of two words: the caller's frame pointer, and the address to which
- * the function returns. Both are data of the program, which may be wrong or changing. Each word is
- * read once and without faults, and each frame must be above the previous one, so the walk is
- * bounded whatever the words are. Without the lock of the mappings the module cannot tell a stack
- * from other memory; but only memory of current that user mode can read is read, and only values
- * that are user addresses are recorded.
+ * A frame is two words: the caller's frame pointer, and the address to which the function returns.
+ * Both are data of the program, which may be wrong or changing. Each word is read once and without
+ * faults, and each frame must be above the previous one, so the walk is bounded whatever the words
+ * are. Without the lock of the mappings the module cannot tell a stack from other memory; but only
+ * memory of current that user mode can read is read, and only values that are user addresses are
+ * recorded.
  *
  * Context: the hard interrupt of the tick or of a timer, with the page tables of current->mm, since
  * the caller excludes exec and exit.
@@ -63,35 +63,36 @@ static __always_inline u64 stack_address(struct stack_form form, u64 value)
 }
 
 /*
- * Stores the return addresses of the frames from @fp on in *@to, and advances *@to, up to @limit.
- * @below: the frames are above this. Return: why there are no more.
+ * Stores the return addresses of the frames from @frame on in *@to, up to @limit, and advances
+ * *@to. @below: the frames are above this. Return: why there are no more.
  */
-static __always_inline enum profil_stack_end stack_walk(struct stack_form form, unsigned long fp,
+static __always_inline enum profil_stack_end stack_walk(struct stack_form form,
+							unsigned long frame,
 							unsigned long below, u64 **to,
 							const u64 *limit)
 {
 	u64 next, address;
 
 	for (;; (*to)++) {
-		if (fp <= below)
-			return fp ? PROFIL_STACK_ORDER : PROFIL_STACK_OUTERMOST;
-		if (fp & (form.word - 1))
+		if (frame <= below)
+			return frame ? PROFIL_STACK_ORDER : PROFIL_STACK_OUTERMOST;
+		if (frame & (form.word - 1))
 			return PROFIL_STACK_MISALIGNED;
 		if (*to == limit)
 			return PROFIL_STACK_DEPTH;
-		if (!stack_read(form, fp, &next, &address))
+		if (!stack_read(form, frame, &next, &address))
 			return PROFIL_STACK_UNREADABLE;
 		address = stack_address(form, address);
 		if (!address)
 			return PROFIL_STACK_ADDRESS;
 		**to = address;
-		below = fp;
-		fp = profil_strip_address(next);
+		below = frame;
+		frame = profil_frame_of(next);
 	}
 }
 
 /* Fills in @stack, which is zeroed, from the values of the registers. */
-static __always_inline void stack_fill(struct profil_stack *stack, u32 depth, unsigned long fp,
+static __always_inline void stack_fill(struct profil_stack *stack, u32 depth, unsigned long frame,
 				       unsigned long sp, unsigned long lr, unsigned int word)
 {
 	struct stack_form form = { word, PROFIL_USER_END };
@@ -109,7 +110,7 @@ static __always_inline void stack_fill(struct profil_stack *stack, u32 depth, un
 		stack->innermost[0] = stack_address(form, first);
 		stack->innermost[1] = stack_address(form, second);
 	}
-	stack->end = stack_walk(form, fp, sp - 1, &to, to + depth);
+	stack->end = stack_walk(form, frame, sp - 1, &to, to + depth);
 	stack->nr = to - stack->addresses;
 	user_access_end();
 }
@@ -119,15 +120,15 @@ void profil_stack_fill(struct profil_stack *stack, u32 depth)
 {
 	/* In user mode, these are the registers that the interrupt has saved. */
 	struct pt_regs *regs = task_pt_regs(current);
-	unsigned long fp = profil_strip_address(frame_pointer(regs));
+	unsigned long frame = profil_frame_of(frame_pointer(regs));
 	unsigned long sp = profil_strip_address(user_stack_pointer(regs));
 	unsigned int word = profil_stack_word(regs);
 
 	*stack = (struct profil_stack) { .end = PROFIL_STACK_UNSUPPORTED };
 	pagefault_disable();
 	if (word == sizeof(u64))
-		stack_fill(stack, depth, fp, sp, profil_link_register(regs), sizeof(u64));
+		stack_fill(stack, depth, frame, sp, profil_link_register(regs), sizeof(u64));
 	else if (word == sizeof(u32))
-		stack_fill(stack, depth, (u32)fp, (u32)sp, 0, sizeof(u32));
+		stack_fill(stack, depth, (u32)frame, (u32)sp, 0, sizeof(u32));
 	pagefault_enable();
 }
