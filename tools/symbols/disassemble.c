@@ -14,11 +14,26 @@
 #define TEXT(word)	#word
 #define LIBRARY		"libcapstone.so." TEXT_OF(CS_API_MAJOR)
 
+/* The machines, and the sizes of their smallest instructions */
+static const struct machine {
+	int number;
+	cs_arch arch;
+	cs_mode mode;
+	size_t step;
+} machines[] = {
+	{ EM_X86_64, CS_ARCH_X86, CS_MODE_64, 1 },
+	{ EM_386, CS_ARCH_X86, CS_MODE_32, 1 },
+	{ EM_AARCH64, CS_ARCH_ARM64, CS_MODE_ARM, 4 },
+#if CS_API_MAJOR >= 5
+	{ EM_RISCV, CS_ARCH_RISCV, CS_MODE_RISCV64 | CS_MODE_RISCVC, 2 },
+#endif
+};
+
 /**
  * struct disassembler - A disassembler
  * @code: The @size bytes that remain.
  * @address: The address of the first one.
- * @step: The size of the smallest instruction.
+ * @machine: That of the code.
  */
 struct disassembler {
 	void *library;
@@ -27,7 +42,7 @@ struct disassembler {
 	const u8 *code;
 	size_t size;
 	u64 address;
-	size_t step;
+	const struct machine *machine;
 	struct instruction instruction;
 
 	typeof(cs_disasm_iter) *next;
@@ -35,8 +50,9 @@ struct disassembler {
 	typeof(cs_close) *close;
 };
 
-static bool open_library(struct disassembler *disassembler, cs_arch arch, cs_mode mode)
+static bool open_library(struct disassembler *disassembler)
 {
+	const struct machine *machine = disassembler->machine;
 	typeof(cs_open) *open;
 	typeof(cs_option) *option;
 	typeof(cs_malloc) *allocate;
@@ -51,9 +67,10 @@ static bool open_library(struct disassembler *disassembler, cs_arch arch, cs_mod
 	disassembler->free = dlsym(disassembler->library, "cs_free");
 	disassembler->close = dlsym(disassembler->library, "cs_close");
 	if (!open || !option || !allocate || !disassembler->next || !disassembler->free ||
-	    !disassembler->close || open(arch, mode, &disassembler->handle) != CS_ERR_OK)
+	    !disassembler->close ||
+	    open(machine->arch, machine->mode, &disassembler->handle) != CS_ERR_OK)
 		return false;
-	if (arch == CS_ARCH_X86)
+	if (machine->arch == CS_ARCH_X86)
 		option(disassembler->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
 	disassembler->insn = allocate(disassembler->handle);
 	return disassembler->insn;
@@ -63,10 +80,11 @@ struct disassembler *disassembler_new(const struct symbols_code *code, u64 addre
 				      const char **reason)
 {
 	struct disassembler *disassembler;
-	const bool is_arm = code->machine == EM_AARCH64;
-	cs_mode mode = is_arm ? CS_MODE_ARM : code->machine == EM_386 ? CS_MODE_32 : CS_MODE_64;
+	size_t i = 0;
 
-	if (!is_arm && code->machine != EM_386 && code->machine != EM_X86_64) {
+	while (i < sizeof(machines) / sizeof(*machines) && machines[i].number != code->machine)
+		i++;
+	if (i == sizeof(machines) / sizeof(*machines)) {
 		*reason = "the instructions of this machine are not known";
 		return NULL;
 	}
@@ -74,8 +92,8 @@ struct disassembler *disassembler_new(const struct symbols_code *code, u64 addre
 	disassembler->code = code->bytes;
 	disassembler->size = code->size;
 	disassembler->address = address;
-	disassembler->step = is_arm ? 4 : 1;
-	if (open_library(disassembler, is_arm ? CS_ARCH_ARM64 : CS_ARCH_X86, mode))
+	disassembler->machine = &machines[i];
+	if (open_library(disassembler))
 		return disassembler;
 	*reason = "to see the instructions, install libcapstone" TEXT_OF(CS_API_MAJOR);
 	disassembler_free(disassembler);
@@ -112,7 +130,7 @@ const struct instruction *disassemble(struct disassembler *disassembler)
 		return instruction;
 	}
 	/* It is not an instruction: continue after it. */
-	instruction->size = size < disassembler->step ? size : disassembler->step;
+	instruction->size = size < disassembler->machine->step ? size : disassembler->machine->step;
 	disassembler->code += instruction->size;
 	disassembler->size -= instruction->size;
 	disassembler->address += instruction->size;

@@ -24,12 +24,14 @@ struct registers {
 	int frame;
 	int link;		/* contains the return address; -1: the stack does */
 	int word;		/* bytes */
+	bool frame_is_base;	/* compilers base the CFA on the frame pointer while it is set */
 };
 
 static const struct registers machines[] = {
-	{ EM_X86_64, 7, 6, -1, 8 },
-	{ EM_386, 4, 5, -1, 4 },
-	{ EM_AARCH64, 31, 29, 30, 8 },
+	{ EM_X86_64, 7, 6, -1, 8, true },
+	{ EM_386, 4, 5, -1, 4, true },
+	{ EM_AARCH64, 31, 29, 30, 8, false },
+	{ EM_RISCV, 2, 8, 1, 8, true },
 };
 
 /**
@@ -142,7 +144,7 @@ static enum place_caller caller_at(const struct unwind *unwind, u64 address)
 	else if (registers->link >= 0 && is_callers(frame, registers->frame))
 		caller = is_callers(frame, registers->link) ? PLACE_CALLER_FIRST :
 			 unwind->is_go ? PLACE_CALLER_FRAME : PLACE_CALLER_LOST;
-	else if (registers->link < 0 && base != registers->frame)
+	else if (registers->frame_is_base && base != registers->frame)
 		caller = PLACE_CALLER_LOST;
 	free(frame);
 	return caller;
