@@ -23,7 +23,7 @@
 # make demo		profile real programs, with profil and perf side by side
 # make real		the same for more programs, as an ordinary user
 # make check		run all tests
-# make check-matrix	run all tests on the kernels of all Debian suites, for amd64 and arm64
+# make check-matrix	run all tests on the kernels of all Debian suites, for amd64, arm64, riscv64
 # make coverage		run the self-tests, and print the lines that no test reaches
 # make torture		run fuzzing, races and stress for hours, also on debug kernels
 # make soak		record for an hour, and check that nothing grows

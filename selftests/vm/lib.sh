@@ -58,12 +58,21 @@ code_of() {
 	sed '/^[[:space:]]*#/d; /^$/d' "$@"
 }
 
-# kernel_of ARCH FLAVOUR: prints the end of a kernel's version, and of the names of its packages
+# kernel_of ARCH FLAVOUR: prints the end of a kernel's version, and of the names of its packages.
+# Debian has no kernel of riscv64 for clouds.
 kernel_of() {
-	case $2 in
-	generic) echo "$1" ;;
-	16k) echo "$1-16k" ;;
+	case $1/$2 in
+	*/generic | riscv64/cloud) echo "$1" ;;
+	*/16k) echo "$1-16k" ;;
 	*) echo "$2-$1" ;;
+	esac
+}
+
+# gnu_of ARCH: prints how the names of cross compilers begin
+gnu_of() {
+	case $1 in
+	arm64) echo aarch64-linux-gnu ;;
+	*) echo "$1-linux-gnu" ;;
 	esac
 }
 
