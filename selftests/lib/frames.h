@@ -2,7 +2,8 @@
 /*
  * Loops that ticks interrupt above known frames on the user stack
  *
- * A frame is two words: the frame pointer of the caller, and the return address.
+ * A frame is two words: the frame pointer of the caller, and the return address. A frame pointer is
+ * the address of a frame; on riscv, its end.
  */
 #ifndef _SELFTESTS_FRAMES_H
 #define _SELFTESTS_FRAMES_H
@@ -15,6 +16,19 @@ struct frame {
 	uintptr_t next;		/* the frame pointer of the caller */
 	uintptr_t address;	/* the return address */
 };
+
+static inline uintptr_t frames_pointer(uintptr_t frame)
+{
+#ifdef __riscv
+	return frame ? frame + sizeof(struct frame) : 0;
+#else
+	return frame;
+#endif
+}
+
+#if defined(__aarch64__) || defined(__riscv)
+#define FRAMES_LINK_REGISTER
+#endif
 
 /* A loop of @n iterations in a function with a frame. Stores its return address in *@address. */
 extern FRAMES_FUNCTION void frames_loop(unsigned long n, uintptr_t *address);
@@ -239,6 +253,95 @@ asm(".pushsection .text\n"
 	"	subs x0, x0, #1\n"
 	"	b.ne frames_step_3\n"
 	"	ret\n"
+	".popsection\n");
+
+#elif defined(__riscv)
+
+#define FRAMES_LOOP_SIZE 8
+asm(".pushsection .text\n"
+	".option push\n"
+	".option norvc\n"
+	"frames_loop:\n"
+	"	addi sp, sp, -16\n"
+	"	sd ra, 8(sp)\n"
+	"	sd s0, 0(sp)\n"
+	"	addi s0, sp, 16\n"
+	"	sd ra, 0(a1)\n"
+	"frames_loop_text:\n"
+	"	addi a0, a0, -1\n"
+	"	bnez a0, frames_loop_text\n"
+	"	ld s0, 0(sp)\n"
+	"	ld ra, 8(sp)\n"
+	"	addi sp, sp, 16\n"
+	"	ret\n"
+	"frames_loop_at:\n"
+	"	addi sp, sp, -32\n"
+	"	sd ra, 24(sp)\n"
+	"	sd s0, 16(sp)\n"
+	"	sd s1, 8(sp)\n"
+	"	mv s1, sp\n"
+	"	mv s0, a1\n"
+	"	mv sp, a2\n"
+	"	mv ra, a3\n"
+	"frames_loop_at_text:\n"
+	"	addi a0, a0, -1\n"
+	"	bnez a0, frames_loop_at_text\n"
+	"	mv sp, s1\n"
+	"	ld s1, 8(sp)\n"
+	"	ld s0, 16(sp)\n"
+	"	ld ra, 24(sp)\n"
+	"	addi sp, sp, 32\n"
+	"	ret\n"
+	"frames_call:\n"
+	"	addi sp, sp, -16\n"
+	"	sd ra, 8(sp)\n"
+	"	sd s0, 0(sp)\n"
+	"	mv a2, a0\n"
+	"	mv a0, a1\n"
+	"	li s0, 0\n"
+	"	jalr a2\n"
+	"frames_call_return:\n"
+	"	ld s0, 0(sp)\n"
+	"	ld ra, 8(sp)\n"
+	"	addi sp, sp, 16\n"
+	"	ret\n"
+	"frames_steps:\n"
+	"	addi sp, sp, -16\n"
+	"	sd ra, 8(sp)\n"
+	"	sd s0, 0(sp)\n"
+	"	addi s0, sp, 16\n"
+	"	sd s0, 0(a0)\n"
+	"	jal 1f\n"
+	"frames_steps_return:\n"
+	"	ld s0, 0(sp)\n"
+	"	ld ra, 8(sp)\n"
+	"	addi sp, sp, 16\n"
+	"	ret\n"
+	"1:	li a0, 0x80000\n"
+	"frames_step_0:\n"
+	"	addi a0, a0, -1\n"
+	"	bnez a0, frames_step_0\n"
+	"	addi sp, sp, -16\n"
+	"	sd ra, 8(sp)\n"
+	"	sd s0, 0(sp)\n"
+	"	li a0, 0x80000\n"
+	"frames_step_1:\n"
+	"	addi a0, a0, -1\n"
+	"	bnez a0, frames_step_1\n"
+	"	addi s0, sp, 16\n"
+	"	li a0, 0x80000\n"
+	"frames_step_2:\n"
+	"	addi a0, a0, -1\n"
+	"	bnez a0, frames_step_2\n"
+	"	ld s0, 0(sp)\n"
+	"	ld ra, 8(sp)\n"
+	"	addi sp, sp, 16\n"
+	"	li a0, 0x80000\n"
+	"frames_step_3:\n"
+	"	addi a0, a0, -1\n"
+	"	bnez a0, frames_step_3\n"
+	"	ret\n"
+	".option pop\n"
 	".popsection\n");
 
 #else

@@ -42,6 +42,9 @@ extern const char loops_text[] __attribute__((visibility("hidden")));
 #elif defined(__arm__)
 #define LOOP_ENTRY	"nop\n"
 #define LOOP_BODY	"1: subs r0, r0, #1\n bne 1b\n bx lr\n"
+#elif defined(__riscv)
+#define LOOP_ENTRY	".option push\n .option norvc\n nop\n"
+#define LOOP_BODY	"1: addi a0, a0, -1\n bnez a0, 1b\n ret\n .option pop\n"
 #else
 #error "No loops for this architecture"
 #endif

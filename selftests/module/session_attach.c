@@ -420,6 +420,8 @@ static struct {
 		.e_type = ET_EXEC,
 #if defined(__x86_64__)
 		.e_machine = EM_X86_64,
+#elif defined(__riscv)
+		.e_machine = EM_RISCV,
 #else
 		.e_machine = EM_AARCH64,
 #endif
@@ -450,6 +452,8 @@ static struct {
 	},
 #if defined(__x86_64__)
 	.loop = { 0xeb, 0xfe },
+#elif defined(__riscv)
+	.loop = { 0x0000006f },
 #else
 	.loop = { 0x14000000 },
 #endif

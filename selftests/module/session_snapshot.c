@@ -3,8 +3,7 @@
  * Sessions with a descriptor: counters, copied and reset
  */
 #include "session.h"
-
-#include <sys/prctl.h>
+#include "tags.h"
 
 static u32 other[1024] __attribute__((aligned(4096)));
 
@@ -197,7 +196,7 @@ TEST_F(session, is_not_reset_if_the_copy_fails)
 	EXPECT_EXACT(s, page);
 }
 
-#ifdef __aarch64__
+#ifdef HAVE_TAGS
 TEST_F(session, is_copied_and_reset_through_tagged_addresses)
 {
 	const u64 tag = 0x5aULL << 56;
@@ -207,7 +206,8 @@ TEST_F(session, is_copied_and_reset_through_tagged_addresses)
 	};
 	struct profil_stats s;
 
-	ASSERT_EQ(0, prctl(PR_SET_TAGGED_ADDR_CTRL, PR_TAGGED_ADDR_ENABLE, 0, 0, 0));
+	if (!tags_enable())
+		SKIP(return, "no tagged addresses here");
 	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
 	ASSERT_TRUE(descriptor_burn(fd, 0, 20));
 	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, copies, 1, &s));

@@ -115,6 +115,7 @@ TEST_F(stacks, of_32_bit_code_of_arm_are_unsupported)
 #include "frames.h"
 #include "held.h"
 #include "swap_area.h"
+#include "tags.h"
 
 /* Returns true if the tick of @r was in the loop at @text in this process. */
 static bool is_at(const struct profil_record *r, const char *text)
@@ -338,7 +339,7 @@ TEST_F(stacks, have_the_return_address_while_a_function_has_no_frame)
 		bool framed = i == 2;
 
 		EXPECT_STACK(steps[i], calls + !framed, 1 + framed, PROFIL_STACK_OUTERMOST);
-#ifdef __aarch64__
+#ifdef FRAMES_LINK_REGISTER
 		EXPECT_INNERMOST(steps[i], calls[0], 0);
 #else
 		if (i == 0 || i == 3)
@@ -375,7 +376,16 @@ static __attribute__((noinline, noclone)) void read_zeros(unsigned long n)
 
 	asm volatile("read_text: svc #0" : "+r"(x0) : "r"(x1), "r"(x2), "r"(x8) : "memory");
 	result = x0;
+#elif defined(__riscv)
+	register long a0 asm("a0") = zero;
+	register char *a1 asm("a1") = zeros;
+	register long a2 asm("a2") = n;
+	register long a7 asm("a7") = SYS_read;
+
+	asm volatile("read_text: ecall" : "+r"(a0) : "r"(a1), "r"(a2), "r"(a7) : "memory");
+	result = a0;
 #endif
+	asm volatile("" : : "r"(__builtin_frame_address(0)));	/* it has a frame until here */
 	if (result != (long)n)
 		_exit(90);
 }
@@ -524,6 +534,9 @@ static const uintptr_t unreadable[] = {
 #elif defined(__aarch64__)
 	0xfffffffffff8, 0x80000000000000, 0xffff000000000000, 0xffff800000000000,
 	0xffff800080000000, -4096UL, -16UL, -8UL,
+#elif defined(__riscv)
+	0x800000000000, 0xfffffffffffff8, 0x100000000000000, 0x7ffffffffffffff8,
+	0x8000000000000000, 0xff60000000000000, 0xffffffff80000000, -4096UL, -8UL,
 #else
 	0xfffff000, -16U, -8U, -4U,
 #endif
@@ -554,7 +567,7 @@ static void expect_end(struct __test_metadata *_metadata, uintptr_t fp, u32 n, u
 	for (u32 i = 0; i < n; i++)
 		addresses[i] = (fp - (uintptr_t)frames) / sizeof(*frames) + ADDRESS + i;
 	nr = 0;
-	first_fp = fp;
+	first_fp = frames_pointer(fp);
 	EXPECT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 10));
 	if (!expect_stack(_metadata, frames_loop_at_text, addresses, n, end))
 		TH_LOG("frame pointer %#lx, 5th %#lx, its address %#lx", (unsigned long)fp,
@@ -566,7 +579,7 @@ static void expect_end(struct __test_metadata *_metadata, uintptr_t fp, u32 n, u
 /* Expects the walk to end at the fifth frame, with its address, if it is linked to @to. */
 static void expect_end_at(struct __test_metadata *_metadata, uintptr_t to, u32 end)
 {
-	frames[4].next = to;
+	frames[4].next = frames_pointer(to);
 	EXPECT_END(frames, 5, end);
 }
 
@@ -586,7 +599,9 @@ FIXTURE_SETUP(frames)
 	memset(area, 0, 2 * page_size);
 	frames = (struct frame *)(area + page_size);
 	for (u32 i = 0; i < NR_FRAMES; i++)
-		frames[i] = (struct frame) { (uintptr_t)&frames[i + 1], ADDRESS + i };
+		frames[i] = (struct frame) {
+			frames_pointer((uintptr_t)&frames[i + 1]), ADDRESS + i
+		};
 	frames[NR_FRAMES - 1].next = 0;
 	first_fp = 0;
 	first_sp = (uintptr_t)area + page_size / 2;
@@ -644,7 +659,7 @@ TEST_F(frames, end_where_one_is_not_mapped_or_not_present)
 	EXPECT_FALSE(pages_present(last, 1));
 
 	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
-	frames[4].next = (uintptr_t)last;
+	frames[4].next = frames_pointer((uintptr_t)last);
 	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
 	ASSERT_EQ(0, mprotect(last, page_size, PROT_READ));
 	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
@@ -680,7 +695,7 @@ TEST_F(frames, end_where_user_memory_ends)
 	if (page == MAP_FAILED)
 		SKIP(return, "no page at the end: %s", strerror(errno));
 	*(struct frame *)last = (struct frame) { end - WORD, ADDRESS + 5 };
-	frames[4].next = last;
+	frames[4].next = frames_pointer(last);
 	EXPECT_END(frames, 6, PROFIL_STACK_UNREADABLE);
 	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
 	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
@@ -706,7 +721,7 @@ TEST_F(frames, end_beyond_the_end_of_a_file)
 	ASSERT_EQ((void *)last, mmap(last, page_size, PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_FIXED, file, 0));
 	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
-	frames[4].next = (uintptr_t)last;
+	frames[4].next = frames_pointer((uintptr_t)last);
 	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
 	ASSERT_EQ(0, ftruncate(file, 0));
 	EXPECT_END(frames, 5, PROFIL_STACK_UNREADABLE);
@@ -720,7 +735,7 @@ TEST_F(frames, end_at_a_page_that_is_swapped_out)
 	if (geteuid() || swap_start())
 		SKIP(return, "no swap area can be made");
 	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
-	frames[4].next = (uintptr_t)last;
+	frames[4].next = frames_pointer((uintptr_t)last);
 	EXPECT_TRUE(await(!madvise(last, page_size, MADV_PAGEOUT) && !pages_present(last, 1)));
 	EXPECT_END(frames, 5, PROFIL_STACK_UNREADABLE);
 	EXPECT_FALSE(pages_present(last, 1));
@@ -744,7 +759,7 @@ static void expect_no_request(struct __test_metadata *_metadata, enum held_kind 
 	*(struct frame *)held.memory = (struct frame) { 0, ADDRESS };
 	first_sp = (uintptr_t)held.memory;
 	EXPECT_END(0, 0, PROFIL_STACK_OUTERMOST);
-#ifndef __aarch64__
+#ifndef FRAMES_LINK_REGISTER
 	EXPECT_INNERMOST(frames_loop_at_text, 0, ADDRESS);
 #endif
 	ASSERT_EQ(0, held_back(&held));
@@ -777,7 +792,7 @@ TEST_F_TIMEOUT(frames, end_where_a_return_address_is_not_one_of_user_mode, 150)
 static void expect_words(struct __test_metadata *_metadata, const uintptr_t words[2], u64 first,
 			 u64 second)
 {
-#ifdef __aarch64__
+#ifdef FRAMES_LINK_REGISTER
 	first_lr = words[0];
 	second = 0;
 #else
@@ -822,7 +837,7 @@ TEST_F_TIMEOUT(frames, have_no_innermost_words_at_an_unreadable_stack_pointer, 1
 				 hole + page_size - WORD, hole + page_size };
 
 	*(uintptr_t *)(hole - WORD) = ADDRESS;
-#ifdef __aarch64__
+#ifdef FRAMES_LINK_REGISTER
 	first_lr = ADDRESS;
 #endif
 	for (unsigned int i = 0; i < ARRAY_SIZE(at); i++)
@@ -832,12 +847,18 @@ TEST_F_TIMEOUT(frames, have_no_innermost_words_at_an_unreadable_stack_pointer, 1
 	EXPECT_FALSE(pages_present(area + 3 * page_size, 1));
 }
 
-#if defined(__aarch64__)
+#ifdef HAVE_TAGS
 
 TEST_F(frames, have_addresses_without_tags_and_authentication_codes)
 {
+#ifdef __riscv
+	const uintptr_t bits = 0xaa00000000000000;
+#else
 	const uintptr_t bits = 0xab70000000000000;
+#endif
 
+	if (!tags_enable())
+		SKIP(return, "no tagged addresses here");
 	first_sp |= bits;
 	EXPECT_WORDS(ADDRESS | bits, 0, ADDRESS, 0);
 	for (u32 i = 0; i < NR_FRAMES; i++) {
@@ -883,7 +904,7 @@ static void *write_any_frames(void *unused)
 				    rand_r(&random) % 9;
 			break;
 		default:
-			f[i].next = (uintptr_t)&f[i + 1];
+			f[i].next = frames_pointer((uintptr_t)&f[i + 1]);
 			f[i].address = ADDRESS + i;
 			break;
 		}
@@ -912,8 +933,8 @@ TEST_F_TIMEOUT(frames, of_a_changing_stack_never_have_an_address_of_the_kernel, 
 
 	ASSERT_EQ(0, open_clocked_stacks());
 	ASSERT_EQ(0, pthread_create(&thread, NULL, write_any_frames, NULL));
-	first_fp = (uintptr_t)frames;
-	first_sp = first_fp;
+	first_fp = frames_pointer((uintptr_t)frames);
+	first_sp = (uintptr_t)frames;
 	EXPECT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 200));
 	enough = true;
 	pthread_join(thread, NULL);
@@ -965,9 +986,9 @@ TEST_F_TIMEOUT(frames, may_be_unmapped_at_any_time, 150)
 	pthread_t thread;
 
 	ASSERT_EQ(0, open_clocked_stacks());
-	frames[4].next = (uintptr_t)area + 3 * page_size;
+	frames[4].next = frames_pointer((uintptr_t)area + 3 * page_size);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, change_mappings, NULL));
-	first_fp = (uintptr_t)frames;
+	first_fp = frames_pointer((uintptr_t)frames);
 	while (i < 20000 && (whole < TICKS || cut < TICKS)) {
 		ASSERT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 1));
 		for (; i < nr; i++) {
