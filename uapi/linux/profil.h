@@ -888,18 +888,19 @@ enum profil_stack_end {
  * stack follows the NUL of its path, aligned to 8 bytes, and ends where the record ends.
  *
  * The kernel follows the frame pointer of the user code: that of the interrupted code, or in system
- * mode that of the code that entered the kernel. It reads two words there, the frame pointer of the
- * caller and the return address. So the stack is only as good as the code: code that is compiled
- * without frame pointers uses this register for other data, and then the addresses may be wrong. In
- * the first instructions of a function and in the last ones, and in functions without a frame, the
- * innermost frame is that of the caller, and the return address into the caller is missing. It may
- * be in @innermost: on x86, these are the two words at the stack pointer, the lower one first; on
- * arm64, the link register and 0. Only the unwind tables of the program tell whether one of them is
- * a return address. Both are 0 with PROFIL_STACK_NO_REGISTERS and PROFIL_STACK_UNSUPPORTED, and on
- * x86 if the words cannot be read or are not present. A word that is not a user address is 0.
+ * mode that of the code that entered the kernel. It reads two words there, or on riscv64 below it:
+ * the frame pointer of the caller and the return address. So the stack is only as good as the code:
+ * code that is compiled without frame pointers uses this register for other data, and then the
+ * addresses may be wrong. In the first instructions of a function and in the last ones, and in
+ * functions without a frame, the innermost frame is that of the caller, and the return address into
+ * the caller is missing. It may be in @innermost: on x86, these are the two words at the stack
+ * pointer, the lower one first; on arm64 and riscv64, the link register and 0. Only the unwind
+ * tables of the program tell whether one of them is a return address. Both are 0 with
+ * PROFIL_STACK_NO_REGISTERS and PROFIL_STACK_UNSUPPORTED, and on x86 if the words cannot be read or
+ * are not present. A word that is not a user address is 0.
  *
  * Each of these values is a user address that was in the memory or in the registers of the task. On
- * arm64, it has no pointer authentication code and no tag.
+ * arm64, it has no pointer authentication code and no tag; on riscv64, no tag.
  */
 __extension__	/* C90 and C++ have no arrays without a size */
 struct profil_stack {
