@@ -556,7 +556,6 @@ bool run_histogram(const struct row *row)
  */
 
 #define WORST_MAPPINGS	60000UL
-#define PAGE		4096UL
 
 /* A pc in the loop is in the middle range, or between two ranges. */
 static void set_worst_ranges(struct profil_range *worst, u32 nr, u64 *buffer, bool hit)

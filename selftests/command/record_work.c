@@ -30,7 +30,6 @@
 #include "loop.h"
 
 /* The layout of the loops in loop.h. A loop fits into a page at any address. */
-#define PAGE 4096U
 
 static volatile sig_atomic_t told;
 
@@ -131,11 +130,11 @@ static int wide(unsigned int n, u64 ms)
 
 static int make(const char *path)
 {
-	static char page[PAGE];
+	static char page[PAGE_MAX];
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
 
 	memcpy(page, loops_text, LOOP_SIZE);
-	return fd < 0 || write(fd, page, PAGE) != PAGE;
+	return fd < 0 || write(fd, page, PAGE) != (ssize_t)PAGE;
 }
 
 /* Alternates between two mappings, as dlclose() and dlopen() would. */

@@ -32,6 +32,13 @@ typedef uint64_t u64;
 
 #define MODES_ALL (PROFIL_MODE_USER | PROFIL_MODE_SYSTEM)
 
+/* The size of a page, and its maximum: on arm64 it depends on the kernel. */
+#define PAGE		((unsigned long)sysconf(_SC_PAGESIZE))
+#define PAGE_MAX	(64UL << 10)
+
+/* For a variable of PAGE_MAX bytes or a multiple, which has no page in common with others */
+#define PAGE_ALIGNED	__attribute__((aligned(PAGE_MAX)))
+
 static inline u64 addr(const volatile void *p)
 {
 	return (uintptr_t)p;

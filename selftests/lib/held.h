@@ -74,7 +74,7 @@ static inline int held_map_fuse(struct held *h)
 	int fd;
 
 	strcpy(h->dir, "/tmp/profil-held.XXXXXX");
-	h->control = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	h->control = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (h->control == MAP_FAILED || !mkdtemp(h->dir))
 		return -errno;
 	fd = fuse_mount(h->dir);
@@ -162,7 +162,7 @@ static inline void held_unmap(struct held *h)
 		fuse_stop(h->dir, h->server);
 		waitpid(h->server, NULL, 0);
 		rmdir(h->dir);
-		munmap(h->control, 4096);
+		munmap(h->control, PAGE);
 	}
 }
 

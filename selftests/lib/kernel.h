@@ -18,6 +18,9 @@
 #define TRACEFS		"/sys/kernel/tracing"
 #define HUGETLB_POOL	"/proc/sys/vm/nr_hugepages"
 
+/* The size of a huge page, the memory of one page table: 2 MiB if pages have 4 KiB */
+#define HUGE_PAGE	(PAGE * PAGE / sizeof(u64))
+
 /* Returns the number after @key at the beginning of a line of the file @path, or -1. */
 static inline long long file_number(const char *path, const char *key)
 {
@@ -45,7 +48,7 @@ static inline bool pages_present(void *start, size_t nr)
 	for (size_t i = 0; i < nr; i++) {
 		unsigned char present;
 
-		if (mincore((char *)start + i * 4096, 4096, &present) || !(present & 1))
+		if (mincore((char *)start + i * PAGE, PAGE, &present) || !(present & 1))
 			return false;
 	}
 	return true;

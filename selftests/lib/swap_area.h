@@ -19,19 +19,20 @@
 /* Makes the swap area: 0, or a negative errno. */
 static inline int swap_start(void)
 {
-	static char header[4096];
+	static char header[PAGE_MAX];
+	const ssize_t size = PAGE;
 	int fd, err = 0;
 
 	/* In the debug kernels, whose RAM disk has the same size, it is built in. */
 	if (system("modprobe -q brd rd_nr=1 rd_size=32768"))
 		return -ENODEV;
 	((u32 *)(header + 1024))[0] = 1;
-	((u32 *)(header + 1024))[1] = SWAP_SIZE / 4096 - 1;
-	memcpy(header + 4096 - 10, "SWAPSPACE2", 10);
+	((u32 *)(header + 1024))[1] = SWAP_SIZE / size - 1;
+	memcpy(header + size - 10, "SWAPSPACE2", 10);
 	fd = open(SWAP_DEVICE, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (pwrite(fd, header, 4096, 0) != 4096 || swapon(SWAP_DEVICE, 0))
+	if (pwrite(fd, header, size, 0) != size || swapon(SWAP_DEVICE, 0))
 		err = -errno;
 	close(fd);
 	return err;

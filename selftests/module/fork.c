@@ -23,7 +23,6 @@
 #define PROCESS	PROFIL_SCOPE_PROCESS
 #define THREAD	PROFIL_SCOPE_THREAD
 
-#define PAGE	4096UL
 #define SIZE	(4 * PAGE)
 #define STRIDE	(SIZE / LOOPS)	/* bytes: two counters in each page */
 
@@ -1021,7 +1020,7 @@ static void child_with_a_thread_in_a_call(void)
 	char *memory = map(MUCH, MAP_PRIVATE);
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register last = {
-		.range = { (u64)memory + MUCH - getpagesize(), getpagesize() },
+		.range = { (u64)memory + MUCH - PAGE, PAGE },
 		.mode = UFFDIO_REGISTER_MODE_MISSING,
 	};
 	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
@@ -1330,7 +1329,7 @@ TEST_F(forked, child_and_parent_are_still_counted_after_a_file_is_truncated)
  */
 TEST_F(forked, child_inherits_ranges_in_each_kind_of_memory)
 {
-	static u32 own[1024] __attribute__((aligned(4096)));
+	static u32 own[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 	int fd = memfd_create("fork", MFD_CLOEXEC);
 	u16 *file_private;
 	u64 *file_shared;
@@ -1438,7 +1437,7 @@ TEST_F(forked, child_counts_in_a_buffer_of_1000_pages)
 
 TEST_F(forked, child_counts_in_its_copy_of_a_huge_page)
 {
-	const unsigned long huge = 2UL << 20;
+	const unsigned long huge = HUGE_PAGE;
 	char *large = map(2 * huge, MAP_PRIVATE);
 
 	ASSERT_NE(NULL, large);
@@ -1463,14 +1462,14 @@ TEST_F(forked, child_with_hugetlb_pages_has_an_ended_session)
 	char was[16];
 
 	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
-	buffer = map(2UL << 20, MAP_PRIVATE | MAP_HUGETLB);
+	buffer = map(HUGE_PAGE, MAP_PRIVATE | MAP_HUGETLB);
 	if (!buffer) {
 		file_write(HUGETLB_POOL, was);
 		SKIP(return, "no huge pages here: %s", strerror(errno));
 	}
 	EXPECT_EQ(0, start());
 	expect_child(_metadata, child_with_huge_pages);
-	EXPECT_EQ(0, munmap(buffer, 2UL << 20));
+	EXPECT_EQ(0, munmap(buffer, HUGE_PAGE));
 	file_write(HUGETLB_POOL, was);
 }
 

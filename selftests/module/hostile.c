@@ -27,7 +27,6 @@
 #include "send.h"
 #include "usage.h"
 
-#define PAGE		4096UL
 #define MIB		(1UL << 20)
 #define USER		1000	/* an ordinary user, for root */
 #define PROCESS		PROFIL_SCOPE_PROCESS
@@ -75,7 +74,8 @@ FIXTURE_TEARDOWN(hostile)
 /* Becomes an ordinary user with Debian's limits. */
 static void be_user(void)
 {
-	const struct rlimit limit = { 8 * MIB, 8 * MIB };
+	/* Debian's limit, 8 MiB, if pages have 4 KiB */
+	const struct rlimit limit = { 2048 * PAGE, 2048 * PAGE };
 
 	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
 	if (geteuid())
@@ -120,7 +120,7 @@ static void expect_no_more(struct __test_metadata *_metadata, long long workers,
 }
 
 #define CROWD		20
-#define DISCARDED	1792UL	/* pages: 7 MiB */
+#define DISCARDED	1792UL	/* pages */
 
 /* Processes do the measured work between two steps. */
 static void next_step(int step)
@@ -663,8 +663,8 @@ TEST_F(hostile, snapshots_in_a_loop_rarely_interrupt_other_CPUs)
  * Calls that wait for a page of user memory
  */
 
-static u32 page[1024] __attribute__((aligned(4096)));
-static u32 others_page[1024] __attribute__((aligned(4096)));
+static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
+static u32 others_page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 static struct held held;
 static int others_fd = -1;
 static int closed_fd = -1;

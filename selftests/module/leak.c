@@ -28,7 +28,6 @@
 #include "send.h"
 #include "usage.h"
 
-#define PAGE		4096UL
 #define PAGES		3UL
 #define USER		1000	/* an ordinary user, for root */
 #define PROCESS		PROFIL_SCOPE_PROCESS

@@ -28,7 +28,6 @@
 #include "loop.h"
 #include "process.h"
 
-#define PAGE		4096UL
 #define MIB		(1UL << 20)
 #define SLACK		(2 * MIB)	/* memory charged in advance, or not freed yet */
 #define SMALL		(32 * MIB)	/* memory.max of a small cgroup */
@@ -244,7 +243,7 @@ static int charge_sessions(void)
 	allow_descriptors();
 	MUST(open_sessions(MAX_OPEN, 0, &err) == MAX_OPEN);
 	/* With its deferred ticks, 2 KiB, a session takes a slab object of 4 KiB. */
-	must_hold(before, MAX_OPEN * PAGE);
+	must_hold(before, MAX_OPEN * 4096UL);
 	close_sessions(MAX_OPEN);
 	must_return_to(before);
 	return 0;
@@ -388,7 +387,7 @@ static long long held_for_children(bool profiled)
 
 static int charge_children(void)
 {
-	static u16 counters[LOOPS] __attribute__((aligned(4096)));
+	static u16 counters[LOOPS] PAGE_ALIGNED;
 	struct profil_range *many = many_ranges(RANGES);
 	long long before, without, with, least;
 

@@ -25,9 +25,7 @@
 #include "process.h"
 #include "swap_area.h"
 
-#define PAGE		4096UL
 #define SIZE		(4 * PAGE)
-#define HUGE		(2UL << 20)
 #define LAST		(SIZE / 4 - 1)	/* index of the last counter */
 
 #define SOME		6	/* ticks before and after an event */
@@ -377,20 +375,21 @@ TEST_F(pinned, pages_stay_after_MADV_MERGEABLE)
 /* Maps a buffer that begins at a huge page, with one more huge page of memory behind it. */
 static u32 *map_huge(void)
 {
-	char *p = mmap(NULL, 3 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	u32 *huge = (u32 *)(((uintptr_t)p + HUGE - 1) & -HUGE);
+	char *p = mmap(NULL, 3 * HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
+	u32 *huge = (u32 *)(((uintptr_t)p + HUGE_PAGE - 1) & -HUGE_PAGE);
 
-	if (p == MAP_FAILED || madvise(huge, HUGE, MADV_HUGEPAGE))
+	if (p == MAP_FAILED || madvise(huge, HUGE_PAGE, MADV_HUGEPAGE))
 		return MAP_FAILED;
-	memset(huge, 0, HUGE);
+	memset(huge, 0, HUGE_PAGE);
 	return huge;
 }
 
 static bool event_split(FIXTURE_DATA(pinned) *self)
 {
 	/* Unmapping one more page behind the buffer makes the kernel map the huge page in parts. */
-	static unsigned long gone = SIZE;
-	unsigned long at = gone;
+	static unsigned long gone;
+	unsigned long at = SIZE + gone;
 
 	gone += PAGE;
 	return !munmap((char *)self->buffer + at, PAGE);
@@ -413,7 +412,7 @@ static bool event_collapse(FIXTURE_DATA(pinned) *self)
 	if (mprotect(self->buffer, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) || !tick(self) ||
 	    mprotect(self->buffer, PAGE, PROT_READ | PROT_WRITE))
 		return false;
-	madvise(self->buffer, HUGE, MADV_COLLAPSE);
+	madvise(self->buffer, HUGE_PAGE, MADV_COLLAPSE);
 	return true;
 }
 
@@ -759,7 +758,7 @@ TEST_F(pinned, unmapped_pages_stay_pinned_until_stop)
 
 TEST_F(pinned, unmapped_pages_stay_pinned_until_the_session_is_replaced)
 {
-	static u32 fresh[1024] __attribute__((aligned(4096)));
+	static u32 fresh[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 	struct profil_range range = range_of_loops(fresh, 4);
 	struct profil_stats s;
 
@@ -849,7 +848,7 @@ TEST_F(pinned, counting_requests_no_page_from_a_FUSE_file_system)
 static int protect_huge(void *buffer)
 {
 	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_WP_HUGETLBFS_SHMEM };
-	struct uffdio_range range = { .start = addr(buffer), .len = HUGE };
+	struct uffdio_range range = { .start = addr(buffer), .len = HUGE_PAGE };
 	struct uffdio_register all = { .range = range, .mode = UFFDIO_REGISTER_MODE_WP };
 	struct uffdio_writeprotect protect = {
 		.range = range,
@@ -858,7 +857,8 @@ static int protect_huge(void *buffer)
 	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &all) ||
-	    madvise(buffer, HUGE, MADV_DONTNEED) || madvise(buffer, HUGE, MADV_POPULATE_WRITE) ||
+	    madvise(buffer, HUGE_PAGE, MADV_DONTNEED) ||
+	    madvise(buffer, HUGE_PAGE, MADV_POPULATE_WRITE) ||
 	    ioctl(fd, UFFDIO_WRITEPROTECT, &protect)) {
 		close(fd);
 		return -1;
@@ -880,7 +880,7 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 	u32 *huge;
 
 	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
-	huge = mmap(NULL, HUGE, PROT_READ | PROT_WRITE,
+	huge = mmap(NULL, HUGE_PAGE, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
 	if (huge == MAP_FAILED) {
 		file_write(HUGETLB_POOL, was);
@@ -889,7 +889,7 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 	stop_thread(self);
 	fault = protect_huge(huge);
 	if (fault < 0) {
-		munmap(huge, HUGE);
+		munmap(huge, HUGE_PAGE);
 		file_write(HUGETLB_POOL, was);
 		SKIP(return, "no userfaultfd for huge pages: %s", strerror(errno));
 	}
@@ -915,19 +915,19 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 	EXPECT_EQ(0, status);
 	close(fault);
 	close(session);
-	munmap(huge, HUGE);
+	munmap(huge, HUGE_PAGE);
 	file_write(HUGETLB_POOL, was);
 	EXPECT_TRUE(await(module_users() == users));
 }
 
 static bool event_dontneed_hugetlb(FIXTURE_DATA(pinned) *self)
 {
-	return !madvise(self->buffer, HUGE, MADV_DONTNEED);
+	return !madvise(self->buffer, HUGE_PAGE, MADV_DONTNEED);
 }
 
 static bool event_map_hugetlb_anew(FIXTURE_DATA(pinned) *self)
 {
-	return mmap(self->buffer, HUGE, PROT_READ | PROT_WRITE,
+	return mmap(self->buffer, HUGE_PAGE, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_FIXED, -1, 0) == self->buffer;
 }
 
@@ -937,14 +937,14 @@ static void expect_hugetlb_unchanged(struct __test_metadata *_metadata, FIXTURE_
 	char was[16];
 
 	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
-	self->buffer = mmap(NULL, HUGE, PROT_READ | PROT_WRITE,
+	self->buffer = mmap(NULL, HUGE_PAGE, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
 	if (self->buffer == MAP_FAILED) {
 		file_write(HUGETLB_POOL, was);
 		SKIP(return, "no huge pages here: %s", strerror(errno));
 	}
 	expect_new_pages_unchanged(_metadata, self, event);
-	munmap(self->buffer, HUGE);
+	munmap(self->buffer, HUGE_PAGE);
 	file_write(HUGETLB_POOL, was);
 }
 

@@ -44,7 +44,6 @@
 
 #define PROCESS		PROFIL_SCOPE_PROCESS
 #define THREAD		PROFIL_SCOPE_THREAD
-#define PAGE		4096UL
 #define USER		1000	/* an ordinary user, for root */
 #define OTHER		1001	/* another ordinary user */
 #define RECORDS		8192U	/* more than any test leaves unread */
@@ -52,7 +51,7 @@
 
 /* Parents and children take turns with step. */
 static struct shared {
-	u64 page[512] __attribute__((aligned(4096)));
+	u64 page[PAGE_MAX / sizeof(u64)];
 	atomic_int step;
 	atomic_int tid;
 	u64 space;

@@ -23,14 +23,11 @@
 #include "loop.h"
 #include "madvise.h"
 
-#define PAGE		4096UL
-#define HUGE		(2UL << 20)
-
 #define SESSIONS	4U
 #define SIZE		(16 * PAGE)		/* of each session's buffer */
 #define LAST		(SIZE / 4 - 1)		/* index of a buffer's last counter */
-#define SPACE		(2 * HUGE)		/* size of the mapping */
-#define NEIGHBOUR	HUGE			/* from this offset it is not pinned */
+#define SPACE		(2 * HUGE_PAGE)		/* size of the mapping */
+#define NEIGHBOUR	HUGE_PAGE		/* from this offset it is not pinned */
 
 #define SOME		6	/* ticks that must arrive before and after an event */
 #define MAX_CPUS	8
@@ -106,11 +103,11 @@ static void quiet(FIXTURE_DATA(endure) *self)
 static char *map(bool shared, bool huge)
 {
 	int flags = shared ? MAP_SHARED | MAP_ANONYMOUS : MAP_PRIVATE | MAP_ANONYMOUS;
-	char *p = mmap(NULL, SPACE + HUGE, PROT_READ | PROT_WRITE, flags, -1, 0);
-	char *start = (char *)(((uintptr_t)p + HUGE - 1) & -HUGE);
+	char *p = mmap(NULL, SPACE + HUGE_PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
+	char *start = (char *)(((uintptr_t)p + HUGE_PAGE - 1) & -HUGE_PAGE);
 
 	if (p == MAP_FAILED || (start != p && munmap(p, start - p)) ||
-	    (start + SPACE != p + SPACE + HUGE && munmap(start + SPACE, p + HUGE - start)) ||
+	    (start != p + HUGE_PAGE && munmap(start + SPACE, p + HUGE_PAGE - start)) ||
 	    madvise(start, SPACE, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE))
 		return MAP_FAILED;
 	/* Private memory has no pages before it is written. */
@@ -369,7 +366,7 @@ TEST_F(endure, MADV_COLLAPSE_ends_no_session)
 		/* The memory must consist of huge pages. Split them, so that they can collapse. */
 		ASSERT_LE(SPACE, before);
 		for (i = 0; i < 2; i++) {
-			char *page = self->space + i * HUGE;
+			char *page = self->space + i * HUGE_PAGE;
 
 			ASSERT_EQ(0, mprotect(page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC));
 			ASSERT_EQ(0, mprotect(page, PAGE, PROT_READ | PROT_WRITE));
@@ -380,7 +377,7 @@ TEST_F(endure, MADV_COLLAPSE_ends_no_session)
 	}
 	ASSERT_EQ(0, madvise(self->space, SPACE, MADV_HUGEPAGE));
 	for (i = 0; i < 20; i++) {
-		madvise(self->space, HUGE, MADV_COLLAPSE);
+		madvise(self->space, HUGE_PAGE, MADV_COLLAPSE);
 		if (i % 5 == 0)
 			expect_on(_metadata, self);
 	}
@@ -388,8 +385,8 @@ TEST_F(endure, MADV_COLLAPSE_ends_no_session)
 	 * Memory that is not pinned collapses, if the kernel supports the call (since 6.1) for this
 	 * memory.
 	 */
-	if (!madvise(self->space + NEIGHBOUR, HUGE, MADV_COLLAPSE) && !variant->shared) {
-		EXPECT_LE(before + HUGE, huge_pages());
+	if (!madvise(self->space + NEIGHBOUR, HUGE_PAGE, MADV_COLLAPSE) && !variant->shared) {
+		EXPECT_LE(before + HUGE_PAGE, huge_pages());
 	}
 	expect_all_counted(_metadata, self);
 }

@@ -947,7 +947,7 @@ static struct call any_call(struct actor *a)
  * Each function returns false if the argument cannot be there.
  */
 
-static __thread char before[2 * PAGE], stats_before[STATS_SIZE];
+static __thread char before[PAGE_MAX + 128], stats_before[STATS_SIZE];
 
 /* The argument ends where the memory ends. */
 static bool place_at_end(struct actor *a, struct call *call)
@@ -1336,7 +1336,7 @@ static int act_move_pages(struct actor *a)
 /* Resolves the fault at @address in the slot of @fd. */
 static void give_page(struct actor *a, int fd, u64 address, bool wp)
 {
-	static const char zeros[PAGE] __attribute__((aligned(4096)));
+	static const char zeros[PAGE_MAX] PAGE_ALIGNED;
 	const struct uffdio_range page = { .start = address & -PAGE, .len = PAGE };
 	struct uffdio_copy copy = { .dst = page.start, .src = addr(zeros), .len = PAGE };
 	struct uffdio_zeropage zero = { .range = page };
@@ -1582,7 +1582,7 @@ static int act_poll(struct actor *a)
 
 static int act_limit(struct actor *a)
 {
-	static const rlim_t limits[] = { 0, PAGE, 64 * PAGE, 8 << 20, 8 << 20 };
+	const rlim_t limits[] = { 0, PAGE, 64 * PAGE, 8 << 20, 8 << 20 };
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_MEMLOCK, &limit))
@@ -1630,7 +1630,7 @@ static void act(struct actor *a, unsigned int steps)
 
 #define QUIET_SIZE	(16 * PAGE)
 
-static u8 quiet_area[QUIET_SIZE] __attribute__((aligned(4096)));
+static u8 quiet_area[16 * PAGE_MAX] PAGE_ALIGNED;
 
 static u64 taken_sum(const struct profil_range *r)
 {
@@ -1671,7 +1671,7 @@ static struct quiet any_quiet(struct actor *a)
 		r->scale = 0;
 		r->offset = r->start;
 	}
-	memset(quiet_area, POISON, sizeof(quiet_area));
+	memset(quiet_area, POISON, QUIET_SIZE);
 	r->buffer = addr(quiet_area) + 8 * any(a, QUIET_SIZE / 16);
 	r->nr_counters = 1 + any(a, (addr(quiet_area) + QUIET_SIZE - r->buffer) / r->width);
 	if (one_in(a, 2)) {

@@ -26,7 +26,6 @@
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	600
 
-#define PAGE		4096UL
 #define PAGES		16UL
 #define RANGES		600U
 #define DEBUGFS		"/sys/kernel/debug/"

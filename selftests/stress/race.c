@@ -33,7 +33,6 @@
 #define WORKERS		3U
 #define ENOUGH		2U			/* required number of events */
 #define PATIENCE_NS	120000000000ULL		/* time limit for these */
-#define PAGE		4096UL
 
 struct shared {
 	atomic_uint stop;
@@ -63,7 +62,7 @@ static void pause_for(u64 ns)
  * Workers
  */
 
-static u32 counters[1024] __attribute__((aligned(4096)));
+static u32 counters[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
 static u64 any_period(struct actor *a)
 {

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define PAGE		4096UL
 #define SLOTS		12U
 #define SLOT_SIZE	(2UL << 20)
 #define SLOT_STRIDE	(2 * SLOT_SIZE)

@@ -590,7 +590,7 @@ static int act_move(struct actor *a)
 
 static int act_limit(struct actor *a)
 {
-	static const rlim_t limits[] = { 0, PAGE, 16 * PAGE, 8 << 20 };
+	const rlim_t limits[] = { 0, PAGE, 16 * PAGE, 8 << 20 };
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_MEMLOCK, &limit))
@@ -968,7 +968,7 @@ static void act_randomly(struct actor *a)
  * The calm process: during all this, it checks that everything that it counts is right
  */
 
-static u32 page[1024] __attribute__((aligned(4096)));
+static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
 /* In the child of a calm process: checks that its hits have been added to the counters. */
 static void __attribute__((noreturn)) calm_child(int fd, u32 loop)
