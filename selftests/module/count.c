@@ -20,9 +20,9 @@
 #define FEW		5
 
 static union {
-	u16 u16[4096];
-	u8 bytes[8192];
-} page __attribute__((aligned(4096)));
+	u16 u16[PAGE_MAX];
+	u8 bytes[2 * PAGE_MAX];
+} page PAGE_ALIGNED;
 
 FIXTURE(count) {
 	struct profil_query query;
@@ -370,7 +370,7 @@ TEST_F(count, the_tag_of_a_function_pointer_is_not_in_the_pc)
 TEST_F(count, each_range_has_its_own_scale_granule_width_and_buffer)
 {
 	u16 *narrow = page.u16;
-	u32 *middle = (u32 *)(page.bytes + 4096 - 12);	/* counter 3 is on the next page */
+	u32 *middle = (u32 *)(page.bytes + PAGE - 12);	/* counter 3 is on the next page */
 	u64 *wide = (u64 *)(page.bytes + 1024);
 	u64 others[5] = { 0 };
 	struct profil_range ranges[] = {
@@ -582,7 +582,7 @@ FIXTURE_VARIANT_ADD(width, of_64_bits) {
 FIXTURE_SETUP(width)
 {
 	/* Counter 0 is the last of a page. */
-	self->counters = page.bytes + 4096 - variant->width;
+	self->counters = page.bytes + PAGE - variant->width;
 }
 
 FIXTURE_TEARDOWN(width)
@@ -660,7 +660,7 @@ TEST_F(width, counters_at_both_ends_of_a_page_are_counted)
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 1, 10));
 	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_EQ(2 * 4096U, s.locked);
+	EXPECT_EQ(2 * PAGE, s.locked);
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 
 	EXPECT_TRUE(accounted(&s));
