@@ -50,7 +50,7 @@ TEST_F(session, ends_when_its_descriptor_is_closed)
 
 	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
 	EXPECT_TRUE(module_is_built_in() || module_users() > self->users);
-	EXPECT_EQ(self->locked + 4096, locked_bytes());
+	EXPECT_EQ(self->locked + PAGE, locked_bytes());
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	EXPECT_LT(0U, page[0]);
 	close_session();
@@ -75,7 +75,7 @@ TEST_F(session, continues_while_a_copy_of_its_descriptor_is_open)
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_LE(10U, s.ticks);
 	EXPECT_EXACT(s, page);
-	EXPECT_EQ(self->locked + 4096, locked_bytes());
+	EXPECT_EQ(self->locked + PAGE, locked_bytes());
 }
 
 static int hold(void)
@@ -95,7 +95,7 @@ TEST_F(session, continues_while_a_child_has_its_descriptor)
 	close_session();
 	counted = page[0];
 	EXPECT_TRUE(loop_until(0, page[0] >= counted + 5));
-	EXPECT_EQ(self->locked + 4096, locked_bytes());
+	EXPECT_EQ(self->locked + PAGE, locked_bytes());
 	shared->step = 2;
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_TRUE(await(locked_bytes() == self->locked));
@@ -155,7 +155,7 @@ TEST_F(session, counts_only_while_it_is_enabled)
 	EXPECT_EQ(then.ticks + then.unselected, s.ticks + s.unselected);
 	EXPECT_EQ(then.expected, s.expected);
 	EXPECT_EQ(1U, s.targets);
-	EXPECT_EQ(4096U, s.locked);
+	EXPECT_EQ(PAGE, s.locked);
 	EXPECT_EXACT(s, page);
 
 	/* The statistics continue. */
@@ -187,7 +187,7 @@ TEST_F(session, counts_exactly_in_counters_of_any_width)
 		EXPECT_TRUE(accounted(&s));
 		EXPECT_LE(3 * LOOPS, s.hit);
 		EXPECT_EQ(s.hit, counters_sum(page, widths[i], LOOPS));
-		EXPECT_EQ(s.hit, counters_sum(page, widths[i], 4096 / widths[i]));
+		EXPECT_EQ(s.hit, counters_sum(page, widths[i], PAGE / widths[i]));
 		close_session();
 	}
 }
@@ -322,24 +322,24 @@ TEST_F(session, continues_when_its_buffer_is_unmapped)
 	struct profil_copy all = { 0, addr(copy), sizeof(copy) };
 	void *buffer, *again;
 
-	buffer = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	buffer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, buffer);
 	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, buffer, 0));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
-	ASSERT_EQ(0, munmap(buffer, 4096));
+	ASSERT_EQ(0, munmap(buffer, PAGE));
 	s = stats_now();
 	EXPECT_EQ((u32)PROFIL_STATE_ON, s.state);
-	EXPECT_EQ(4096U, s.locked);
-	EXPECT_EQ(self->locked + 4096, locked_bytes());
+	EXPECT_EQ(PAGE, s.locked);
+	EXPECT_EQ(self->locked + PAGE, locked_bytes());
 	/* The session does not count in new memory at the same address. */
-	again = mmap(buffer, 4096, PROT_READ | PROT_WRITE,
+	again = mmap(buffer, PAGE, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	ASSERT_EQ(buffer, again);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
 	ASSERT_EQ(0, descriptor_disable(fd, &later));
 	EXPECT_EQ((u32)PROFIL_END_NONE, later.end);
 	EXPECT_LT(s.hit, later.hit);
-	EXPECT_EQ(0U, counters_sum(again, 4, 1024));
+	EXPECT_EQ(0U, counters_sum(again, 4, PAGE / 4));
 	/* A snapshot contains all counts. */
 	all.from = addr(buffer);
 	ASSERT_EQ(0, descriptor_snapshot(fd, 0, &all, 1, NULL));

@@ -26,11 +26,11 @@
 #define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
 #define USER		1000	/* an ordinary user, for root */
 
-static u32 page[1024] __attribute__((aligned(4096)));
+static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
 /* Parent and children take turns with step; the page is for counters. */
 static struct shared {
-	u32 page[1024] __attribute__((aligned(4096)));
+	u32 page[PAGE_MAX / sizeof(u32)];
 	atomic_int step;
 	u64 space;
 	pid_t pid;

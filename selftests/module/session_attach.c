@@ -13,7 +13,7 @@
 
 #define FOREIGN		8U	/* places for sessions that are attached by capability */
 
-static u32 other[1024] __attribute__((aligned(4096)));
+static u32 other[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
 TEST_F(session, counts_a_joined_child_in_the_creators_memory)
 {
@@ -28,7 +28,7 @@ TEST_F(session, counts_a_joined_child_in_the_creators_memory)
 	ASSERT_TRUE(step_is(1));
 	EXPECT_EQ(1U, stats_now().targets);
 	ASSERT_EQ(0, descriptor_add(fd, shared->space, &range, 1));
-	EXPECT_EQ(self->locked + 4096, locked_bytes());
+	EXPECT_EQ(self->locked + PAGE, locked_bytes());
 	shared->step = 2;
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_TRUE(await(!stats_now().targets));

@@ -4,7 +4,7 @@
  */
 #include "session.h"
 
-static u32 other[1024] __attribute__((aligned(4096)));
+static u32 other[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
 static int grandchild(void)
 {
@@ -93,7 +93,7 @@ TEST_F(session, shared_by_fork_counts_exactly_in_the_creators_memory)
 	EXPECT_LE(10U, page[0]);
 	EXPECT_LE(1U, page[2]);
 	EXPECT_EQ(s.hit, page[0] + page[2]);
-	EXPECT_EQ(self->locked + 4096, locked_bytes());
+	EXPECT_EQ(self->locked + PAGE, locked_bytes());
 }
 
 static int outside_only(void)
@@ -161,7 +161,7 @@ static int join_when_told(void *unused)
 /* Each session of this process has charged the page of its counters. */
 static int has_one_session(void)
 {
-	return stats_now().locked == 4096 && locked_bytes() == 4096 ? 0 : 71;
+	return stats_now().locked == PAGE && locked_bytes() == PAGE ? 0 : 71;
 }
 
 /* The thread forks while a process that shares its memory is a target as well, and later. */
@@ -235,10 +235,10 @@ static int fresh_child(void)
 		return 70;
 	if (!descriptor_burn(fd, 2, 20))
 		return 71;
-	if (!await(locked_bytes() == 4096))
+	if (!await(locked_bytes() == PAGE))
 		return 72;
 	s = stats_now();
-	if (s.locked != 4096)
+	if (s.locked != PAGE)
 		return 73;
 	if (descriptor_enable(fd) != -EBUSY)
 		return 74;
@@ -250,7 +250,7 @@ static int fresh_child(void)
 		return 76;
 	/* The child is the creator of its session. */
 	range = range_of(0x10000, 0x10010, other, 1, 4);
-	if (descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) || locked_bytes() != 8192)
+	if (descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) || locked_bytes() != 2 * PAGE)
 		return 77;
 	if (descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) != 2 || locked_bytes())
 		return 78;
@@ -345,10 +345,10 @@ static int fresh_without_buffer(void)
 TEST_F(session, fresh_after_fork_can_end_in_the_child_and_continue_in_the_parent)
 {
 	struct profil_stats s;
-	u32 *buffer = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u32 *buffer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	ASSERT_NE(MAP_FAILED, (void *)buffer);
-	ASSERT_EQ(0, madvise(buffer, 4096, MADV_DONTFORK));
+	ASSERT_EQ(0, madvise(buffer, PAGE, MADV_DONTFORK));
 	ASSERT_EQ(0, open_session(PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, buffer, 0));
 	EXPECT_EQ(0, status_of(spawn(fresh_without_buffer)));
 	EXPECT_EQ((u32)PROFIL_STATE_ON, stats_now().state);

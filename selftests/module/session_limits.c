@@ -122,12 +122,12 @@ TEST_F(session, beyond_RLIMIT_MEMLOCK_is_refused_before_it_allocates)
 
 static int exceed_limit(void)
 {
-	static u32 pages[2][1024] __attribute__((aligned(4096)));
+	static u32 pages[2][PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 	struct profil_range ranges[] = {
 		range_of(0x10000, 0x10010, &pages[0][0], 1, 4),
 		range_of(0x20000, 0x20010, &pages[1][0], 1, 4),
 	};
-	struct rlimit limit = { 4096, 4096 };
+	struct rlimit limit = { PAGE, PAGE };
 
 	if (!geteuid() && setresuid(USER, USER, USER))
 		return 100;
@@ -144,7 +144,7 @@ static int exceed_limit(void)
 		return 105;
 	if (descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[1], 1) != -EPERM)
 		return 106;
-	if (locked_bytes() != 4096)
+	if (locked_bytes() != PAGE)
 		return 107;
 	return descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) == 1 ? 0 : 108;
 }

@@ -4,7 +4,7 @@
  */
 #include "session.h"
 
-static u32 other[1024] __attribute__((aligned(4096)));
+static u32 other[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
 TEST_F(session, refuses_overlapping_ranges_and_stays_unchanged)
 {
@@ -36,8 +36,8 @@ TEST_F(session, refuses_overlapping_ranges_and_stays_unchanged)
 			break;
 		}
 		EXPECT_EQ(-EINVAL, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 3));
-		EXPECT_EQ(4096U, stats_now().locked);
-		EXPECT_EQ(self->locked + 4096, locked_bytes());
+		EXPECT_EQ(PAGE, stats_now().locked);
+		EXPECT_EQ(self->locked + PAGE, locked_bytes());
 	}
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	/* None of the valid ranges was added. */
@@ -45,7 +45,7 @@ TEST_F(session, refuses_overlapping_ranges_and_stays_unchanged)
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_EXACT(s, page);
 	EXPECT_LE(10U, s.ticks);
-	EXPECT_EQ(0U, counters_sum(other, 4, 1024));
+	EXPECT_EQ(0U, counters_sum(other, 4, PAGE / 4));
 }
 
 TEST_F(session, refuses_more_ranges_than_the_limit_in_all_calls_together)
@@ -119,12 +119,13 @@ TEST_F(session, removes_only_ranges_that_lie_within_the_addresses)
 
 TEST_F(session, unpins_a_page_with_its_last_range)
 {
-	static u32 pages[2][1024] __attribute__((aligned(4096)));
+	static u32 pages[2 * PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
+	const size_t second = PAGE / sizeof(u32);
 	struct profil_range ranges[] = {
-		range_of(0x10000, 0x10010, &pages[0][0], 1, 4),
-		range_of(0x20000, 0x20010, &pages[0][1], 1, 4),
-		range_of(0x30000, 0x30010, &pages[1][0], 1, 4),
-		range_of(0x40000, 0x40010, &pages[0][1023], 2, 4),	/* in both pages */
+		range_of(0x10000, 0x10010, &pages[0], 1, 4),
+		range_of(0x20000, 0x20010, &pages[1], 1, 4),
+		range_of(0x30000, 0x30010, &pages[second], 1, 4),
+		range_of(0x40000, 0x40010, &pages[second - 1], 2, 4),	/* in both pages */
 	};
 	unsigned int i;
 
@@ -133,48 +134,48 @@ TEST_F(session, unpins_a_page_with_its_last_range)
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 #define EXPECT_LOCKED(bytes) do {						\
 	EXPECT_EQ(bytes, stats_now().locked);					\
-	EXPECT_EQ(self->locked + bytes, locked_bytes());			\
+	EXPECT_EQ(self->locked + (bytes), locked_bytes());			\
 } while (0)
 	/* First one range at a time. */
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[i], 1));
-		EXPECT_LOCKED(i < 2 ? 4096U : 8192U);
+		EXPECT_LOCKED(i < 2 ? PAGE : 2 * PAGE);
 	}
 	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x10000, 0x10010));
-	EXPECT_LOCKED(8192U);
+	EXPECT_LOCKED(2 * PAGE);
 	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x20000, 0x20010));
-	EXPECT_LOCKED(4096U);
+	EXPECT_LOCKED(PAGE);
 	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x30000, 0x30010));
 	EXPECT_LOCKED(0U);
 
 	/* Then all at once; remove the ranges that are in one page only. */
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 4));
-	EXPECT_LOCKED(8192U);
+	EXPECT_LOCKED(2 * PAGE);
 	EXPECT_EQ(3, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x10000, 0x30010));
-	EXPECT_LOCKED(8192U);
+	EXPECT_LOCKED(2 * PAGE);
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 3));
-	EXPECT_LOCKED(8192U);
+	EXPECT_LOCKED(2 * PAGE);
 	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x40000, 0x40010));
-	EXPECT_LOCKED(8192U);
+	EXPECT_LOCKED(2 * PAGE);
 	EXPECT_EQ(3, descriptor_remove(fd, PROFIL_SPACE_ALL, 0x10000, 0x30010));
 	EXPECT_LOCKED(0U);
 }
 
 TEST_F(session, unpins_adjacent_buffers_with_their_last_range)
 {
-	static u32 pages[2][1024] __attribute__((aligned(4096)));
+	static u32 pages[2 * PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 	struct profil_range ranges[] = {
-		range_of(0x10000, 0x10010, &pages[0][0], 1, 4),
-		range_of(0x20000, 0x20010, &pages[1][0], 1, 4),
+		range_of(0x10000, 0x10010, &pages[0], 1, 4),
+		range_of(0x20000, 0x20010, &pages[PAGE / sizeof(u32)], 1, 4),
 	};
 
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 2));
-	EXPECT_LOCKED(8192U);
+	EXPECT_LOCKED(2 * PAGE);
 	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x10000, 0x10010));
-	EXPECT_LOCKED(8192U);
+	EXPECT_LOCKED(2 * PAGE);
 	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x20000, 0x20010));
 	EXPECT_LOCKED(0U);
 }
@@ -222,7 +223,7 @@ TEST_F(session, removes_an_inherited_range_from_one_address_space_or_from_all)
 	outside = stats_now().outside;
 	EXPECT_TRUE(loop_until(0, stats_now().outside >= outside + 5));
 	EXPECT_EQ(now, shared->page[0]);
-	EXPECT_EQ(4096U, stats_now().locked);
+	EXPECT_EQ(PAGE, stats_now().locked);
 	shared->step = 2;
 	ASSERT_TRUE(step_is(3));
 	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_ALL, 0, UINT64_MAX));
@@ -263,7 +264,7 @@ static struct profil_range one_of_many(unsigned int i, u64 *counters)
 
 TEST_F_TIMEOUT(session, adds_and_removes_1000_ranges_of_one_histogram_while_it_counts, 120)
 {
-	static u64 counters[MANY] __attribute__((aligned(4096)));
+	static u64 counters[MANY] PAGE_ALIGNED;
 	static struct profil_range ranges[MANY];
 	const volatile u64 *loop_3 = &counters[4 * EVERY - 1];
 	struct profil_query query;
@@ -287,7 +288,7 @@ TEST_F_TIMEOUT(session, adds_and_removes_1000_ranges_of_one_histogram_while_it_c
 		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[i], 1));
 	for (i = 100; i < MANY; i += 100)
 		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[i], 100));
-	EXPECT_EQ((sizeof(counters) + 4095) / 4096 * 4096, stats_now().locked);
+	EXPECT_EQ((sizeof(counters) + PAGE - 1) / PAGE * PAGE, stats_now().locked);
 	EXPECT_TRUE(await(*loop_3 >= 3));
 
 	EXPECT_EQ((int)EVERY - 1, descriptor_remove(fd, PROFIL_SPACE_SELF, ranges[5 * EVERY].start,

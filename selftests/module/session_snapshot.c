@@ -5,7 +5,7 @@
 #include "session.h"
 #include "tags.h"
 
-static u32 other[1024] __attribute__((aligned(4096)));
+static u32 other[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
 /*
  * A long copy between the copies of the counters and of the statistics, so that ticks occur in
@@ -120,7 +120,7 @@ TEST_F(session, can_be_reset_without_a_copy)
 	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &none, 1, NULL));
 	s = stats_now();
 	EXPECT_GT(20U, s.ticks);
-	EXPECT_EQ(4096U, s.locked);
+	EXPECT_EQ(PAGE, s.locked);
 	EXPECT_EQ(1U, s.targets);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
@@ -152,13 +152,13 @@ static void copy_and_reset(struct __test_metadata *_metadata, bool removed)
 	shared->step = 2;
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_TRUE(await(!stats_now().targets));
-	EXPECT_EQ(4096U, stats_now().locked);
+	EXPECT_EQ(PAGE, stats_now().locked);
 	if (removed)
 		EXPECT_TRUE(await(returns_buffers(fd)));
 	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &all, 1, &s));
 	EXPECT_EXACT(s, copy);
 	EXPECT_LT(0U, s.hit);
-	EXPECT_EQ(0U, counters_sum(page, 4, 1024));
+	EXPECT_EQ(0U, counters_sum(page, 4, PAGE / 4));
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_EQ(0U, s.ticks);
 }

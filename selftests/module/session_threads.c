@@ -56,7 +56,7 @@ static struct worker {
 	unsigned int number;
 	int fd, err;
 	struct profil_stats stats;
-	u32 page[1024] __attribute__((aligned(4096)));
+	u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 } workers[4];
 
 static void *count_alone(void *arg)
@@ -97,7 +97,7 @@ TEST_F(session, of_each_thread_is_exact_beside_one_of_the_process)
 		/* The ranges end with the thread; the session continues. */
 		EXPECT_TRUE(await(!descriptor_stats(w->fd, &w->stats) && !w->stats.targets));
 		EXPECT_EQ((u32)PROFIL_STATE_ON, w->stats.state);
-		EXPECT_EQ(4096U, w->stats.locked);
+		EXPECT_EQ(PAGE, w->stats.locked);
 		EXPECT_TRUE(await(returns_buffers(w->fd)));
 		EXPECT_EQ(-ESRCH, descriptor_add(w->fd, PROFIL_SPACE_SELF, &range, 1));
 		ASSERT_EQ(0, descriptor_disable(w->fd, &w->stats));
@@ -111,7 +111,7 @@ TEST_F(session, of_each_thread_is_exact_beside_one_of_the_process)
 
 TEST_F(session, is_exact_beside_three_others_of_the_same_task)
 {
-	static u32 pages[4][1024] __attribute__((aligned(4096)));
+	static u32 pages[4][PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 	struct profil_range ranges[4];
 	struct profil_stats s[4];
 	unsigned int i;
@@ -131,7 +131,7 @@ TEST_F(session, is_exact_beside_three_others_of_the_same_task)
 	ASSERT_EQ(0, descriptor_attach(tool, PROFIL_SCOPE_THREAD, 0, NULL));
 	ASSERT_EQ(0, descriptor_add(tool, PROFIL_SPACE_SELF, &ranges[3], 1));
 	ASSERT_EQ(0, descriptor_enable(tool));
-	EXPECT_EQ(self->locked + 4 * 4096, locked_bytes());
+	EXPECT_EQ(self->locked + 4 * PAGE, locked_bytes());
 
 	for (i = 0; i < LOOPS; i++)
 		EXPECT_TRUE(descriptor_burn(tool, i, 5));
