@@ -37,7 +37,7 @@
 #define USER		1000	/* an ordinary user, for root */
 #define ENOUGH		10000	/* records: more than any test has ticks */
 
-static u32 page[1024] __attribute__((aligned(4096)));
+static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
 /* A line of /proc/self/maps. */
 struct mapping {
@@ -543,19 +543,20 @@ TEST_F(records, have_the_mode_of_their_tick)
 
 static char file[64];		/* a file of code, with the loops on its second page */
 
-/* Creates a file with the loops at offset 4096. Returns its descriptor, or a negative errno. */
+/* Creates a file with the loops at offset PAGE. Returns its descriptor, or a negative errno. */
 static int code_file(const char *name)
 {
-	static char code[2 * 4096];
+	static char code[2 * PAGE_MAX];
+	const ssize_t size = 2 * PAGE;
 	int to;
 
 	snprintf(file, sizeof(file), "/tmp/profil-%s.%d", name, getpid());
-	memcpy(code + 4096, loops_text, LOOPS * LOOP_SIZE);
+	memcpy(code + PAGE, loops_text, LOOPS * LOOP_SIZE);
 	unlink(file);
 	to = open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
 	if (to < 0)
 		return -errno;
-	if (write(to, code, sizeof(code)) != sizeof(code))
+	if (write(to, code, size) != size)
 		return -EIO;
 	return to;
 }
@@ -592,19 +593,19 @@ TEST_F(records, name_the_file_of_a_mapping_that_was_unmapped_before_the_read)
 	ASSERT_LE(0, code);
 	ASSERT_EQ(0, fstat(code, &st));
 	ASSERT_EQ(0, fstatfs(code, &fs));
-	text = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, 4096);
+	text = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, PAGE);
 	if (text == MAP_FAILED) {
 		unlink(file);
 		SKIP(return, "no code can be mapped from /tmp: %s", strerror(errno));
 	}
 	ASSERT_TRUE(mapping_of(addr(text), &m));
 	EXPECT_EQ(0, strcmp(file, m.path));
-	EXPECT_EQ(4096U, m.offset);
+	EXPECT_EQ(PAGE, m.offset);
 
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
 	EXPECT_TRUE(run_until(text, 5, 20));
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	ASSERT_EQ(0, munmap(text, 4096));
+	ASSERT_EQ(0, munmap(text, PAGE));
 	close(code);
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(s.outside, nr);
@@ -614,8 +615,8 @@ TEST_F(records, name_the_file_of_a_mapping_that_was_unmapped_before_the_read)
 		in_file++;
 		EXPECT_EQ(0U, records[i]->flags & PROFIL_RECORD_LATE);
 		EXPECT_DESCRIBES(records[i], &m);
-		EXPECT_LE(4096 + 5 * LOOP_SIZE, records[i]->offset);
-		EXPECT_GT(4096 + 6 * LOOP_SIZE, records[i]->offset);
+		EXPECT_LE(PAGE + 5 * LOOP_SIZE, records[i]->offset);
+		EXPECT_GT(PAGE + 6 * LOOP_SIZE, records[i]->offset);
 		if (fs.f_type != OVERLAY_MAGIC)
 			EXPECT_EQ(st.st_ino, records[i]->ino);
 	}
@@ -638,7 +639,7 @@ TEST_F(records, name_the_right_one_of_two_files_mapped_at_the_same_address)
 	code = code_file("first");
 	ASSERT_LE(0, code);
 	strcpy(first, file);
-	text = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, 4096);
+	text = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, PAGE);
 	if (text == MAP_FAILED) {
 		unlink(first);
 		SKIP(return, "no code can be mapped from /tmp: %s", strerror(errno));
@@ -651,8 +652,8 @@ TEST_F(records, name_the_right_one_of_two_files_mapped_at_the_same_address)
 	code = code_file("second");
 	ASSERT_LE(0, code);
 	changed = now_ns();
-	ASSERT_EQ(text, mmap(text, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, code,
-			     4096));
+	ASSERT_EQ(text, mmap(text, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, code,
+			     PAGE));
 	ASSERT_TRUE(mapping_of(addr(text), &m[1]));
 	close(code);
 	EXPECT_TRUE(run_until(text, 5, 20));
@@ -694,7 +695,7 @@ TEST_F(records, have_an_empty_path_for_one_longer_than_PATH_MAX)
 		ASSERT_EQ(0, chdir(name));
 	}
 	ASSERT_EQ(0, rename(file, "code"));
-	text = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, 4096);
+	text = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, PAGE);
 	ASSERT_NE(MAP_FAILED, text);
 	close(code);
 
@@ -727,10 +728,10 @@ TEST_F(records, have_no_file_for_anonymous_memory)
 	struct mapping m;
 	void *text;
 
-	text = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	text = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, text);
 	memcpy(text, loops_text, LOOPS * LOOP_SIZE);
-	ASSERT_EQ(0, mprotect(text, 4096, PROT_READ | PROT_EXEC));
+	ASSERT_EQ(0, mprotect(text, PAGE, PROT_READ | PROT_EXEC));
 	ASSERT_TRUE(mapping_of(addr(text), &m));
 	EXPECT_EQ(0, m.path[0]);
 
@@ -784,12 +785,13 @@ static void *map_and_unmap(void *unused)
 
 	(void)unused;
 	while (!enough) {
-		p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0);
 		if (p == MAP_FAILED)
 			break;
 		*(volatile char *)p = 1;
-		mprotect(p, 4096, PROT_READ);
-		munmap(p, 8192);
+		mprotect(p, PAGE, PROT_READ);
+		munmap(p, 2 * PAGE);
 	}
 	return NULL;
 }
@@ -850,11 +852,11 @@ TEST_F(records, name_a_device_without_its_path)
 
 	zero = open("/dev/zero", O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, zero);
-	text = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, zero, 0);
+	text = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, zero, 0);
 	ASSERT_NE(MAP_FAILED, text);
 	close(zero);
 	memcpy(text, loops_text, LOOPS * LOOP_SIZE);
-	if (mprotect(text, 4096, PROT_READ | PROT_EXEC))
+	if (mprotect(text, PAGE, PROT_READ | PROT_EXEC))
 		SKIP(return, "no code can be mapped from /dev: %s", strerror(errno));
 	ASSERT_TRUE(mapping_of(addr(text), &m));
 	EXPECT_EQ(0, strcmp("/dev/zero", m.path));
@@ -914,7 +916,7 @@ static int leave_a_record_of_an_io_uring(void)
 	if (left < 0 || descriptor_attach(left, PROFIL_SCOPE_PROCESS, 0, NULL) ||
 	    syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &left, 1))
 		return 60;
-	text = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+	text = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
 	if (text == MAP_FAILED || !mapping_of(addr(text), &m))
 		return 61;
 	if (sigaction(SIGSEGV, &action, NULL) || descriptor_enable(left) ||
@@ -1015,7 +1017,7 @@ TEST_F(records, are_charged_as_locked_memory)
 
 static int exceed_limit(void)
 {
-	struct rlimit limit = { 4096, 4096 };
+	struct rlimit limit = { PAGE, PAGE };
 
 	if (!geteuid() && setresuid(USER, USER, USER))
 		return 20;
@@ -1331,32 +1333,31 @@ TEST_F(records, cannot_be_read_into_unmapped_memory)
 
 TEST_F(records, are_read_whole_up_to_memory_that_is_not_mapped)
 {
-	const size_t page = sysconf(_SC_PAGESIZE);
-	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+	char *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			   -1, 0);
 	struct profil_stats s;
 	ssize_t n;
 
 	ASSERT_NE(MAP_FAILED, (void *)pages);
-	ASSERT_EQ(0, munmap(pages + page, page));
+	ASSERT_EQ(0, munmap(pages + PAGE, PAGE));
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 50));
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, O_NONBLOCK));
-	for (size_t room = 8; nr < s.outside && room <= page; room += 8) {
-		n = read(fd, pages + page - room, page);
+	for (size_t room = 8; nr < s.outside && room <= PAGE; room += 8) {
+		n = read(fd, pages + PAGE - room, PAGE);
 		if (n == -1) {
 			ASSERT_EQ(EFAULT, errno);
 			continue;
 		}
 		ASSERT_LT(0, n);
 		EXPECT_GE((ssize_t)room, n);
-		ASSERT_LT(0, take(pages + page - room, n));
+		ASSERT_LT(0, take(pages + PAGE - room, n));
 	}
 	EXPECT_EQ(s.outside, nr);
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(s.outside, nr);
-	munmap(pages, page);
+	munmap(pages, PAGE);
 }
 
 static int join_and_tick(void)
