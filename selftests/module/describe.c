@@ -522,7 +522,7 @@ TEST_F(describe, does_not_wait_for_a_START_of_the_process)
 {
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register all = {
-		.range = { .start = addr(self->counters), .len = 4096 },
+		.range = { .start = addr(self->counters), .len = PAGE },
 		.mode = UFFDIO_REGISTER_MODE_MISSING,
 	};
 	struct uffd_msg asked;

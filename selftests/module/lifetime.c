@@ -25,8 +25,8 @@
 
 #define SELF "/proc/self/exe"
 
-static u32 page[1024] __attribute__((aligned(4096)));
-static u32 other[1024] __attribute__((aligned(4096)));
+static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
+static u32 other[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
 static char *const self_argv[] = { "lifetime", NULL };
 static char *const self_envp[] = { "PROFIL_NEW_PROGRAM=1", NULL };
@@ -135,7 +135,7 @@ TEST_F(lifetime, after_stop_no_counter_changes)
 	struct profil_stats s;
 
 	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
-	EXPECT_LE(self->locked + 4096, locked_bytes());
+	EXPECT_LE(self->locked + PAGE, locked_bytes());
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 	EXPECT_EQ(self->locked, locked_bytes());
@@ -158,7 +158,7 @@ TEST_F(lifetime, statistics_of_stop_continue_those_before)
 	EXPECT_EQ(before.hit, page[0]);
 	EXPECT_EQ((u32)PROFIL_STATE_ON, before.state);
 	EXPECT_EQ((u32)PROFIL_END_NONE, before.end);
-	EXPECT_EQ(4096U, before.locked);
+	EXPECT_EQ(PAGE, before.locked);
 	EXPECT_TRUE(accounted(&before));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
@@ -244,7 +244,7 @@ TEST_F(lifetime, a_replacement_that_fails_changes_nothing)
 
 TEST_F(lifetime, a_replacement_loses_no_tick_and_counts_none_twice)
 {
-	static u32 witness[1024] __attribute__((aligned(4096)));
+	static u32 witness[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 	struct profil_range ranges[] = {
 		range_of_loops(page, 4),
 		range_of_loops(other, 4),
@@ -297,7 +297,7 @@ static void *witness_loop_1(void *counters)
 
 TEST_F(lifetime, a_replacement_loses_no_tick_of_a_running_thread)
 {
-	static u32 witness[1024] __attribute__((aligned(4096)));
+	static u32 witness[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 	struct profil_range ranges[] = {
 		range_of_loops(page, 4),
 		range_of_loops(other, 4),
@@ -832,7 +832,7 @@ TEST_F_TIMEOUT(lifetime, exec_while_a_thread_forks_ends_only_the_session_of_the_
 	int ends[2];
 	char c;
 
-	children = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	children = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)children);
 	/* Tells when the last child has exited, even if its parent has exited before. */
 	ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
@@ -860,7 +860,7 @@ FIXTURE_SETUP(unload)
 	if (module_stays())
 		return;
 	ASSERT_TRUE(module_is_loaded());
-	self->step = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	self->step = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)self->step);
 	ASSERT_TRUE(await(module_users() == 0));
 }
@@ -964,8 +964,8 @@ static int leave_ended(atomic_int *step)
 	char *buffer;
 	pid_t child;
 
-	buffer = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (buffer == MAP_FAILED || madvise(buffer, 4096, MADV_DONTFORK))
+	buffer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (buffer == MAP_FAILED || madvise(buffer, PAGE, MADV_DONTFORK))
 		return 99;
 	range = range_of_loops(buffer, 4);
 	if (session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1) ||
