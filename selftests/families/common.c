@@ -224,7 +224,6 @@ static unsigned int one_a_word(unsigned int i)
  */
 
 #define BUFFERS		((void *)0x30000000)
-#define BUFFER_SIZE	4096U
 
 FIXTURE(family) {
 	u8 *buffers;		/* two, each with a page behind it that cannot be written */
@@ -368,7 +367,7 @@ FIXTURE_VARIANT_ADD(family, n64)
 /* Returns the size of counters for all loops; or of room for many program counters. */
 static size_t size_of(const FIXTURE_VARIANT(family) *f)
 {
-	return f->counter ? (f->counter(LOOPS - 1) + 1) * f->width : BUFFER_SIZE;
+	return f->counter ? (f->counter(LOOPS - 1) + 1) * f->width : PAGE;
 }
 
 static u64 in_loop(const FIXTURE_VARIANT(family) *f, const volatile void *buffer, unsigned int loop)
@@ -377,7 +376,7 @@ static u64 in_loop(const FIXTURE_VARIANT(family) *f, const volatile void *buffer
 
 	if (f->counter)
 		return counter(buffer, f->width, f->counter(loop));
-	for (u32 i = 0; i < BUFFER_SIZE / f->width; i++) {
+	for (u32 i = 0; i < PAGE / f->width; i++) {
 		pc = counter(buffer, f->width, i);
 		nr += pc >= loop_at(loop) && pc < loop_at(loop) + LOOP_BLOCK;
 	}
@@ -390,8 +389,8 @@ static u64 in_all(const FIXTURE_VARIANT(family) *f, const volatile void *buffer)
 	u64 nr = 0;
 
 	if (f->counter)
-		return counters_sum(buffer, f->width, BUFFER_SIZE / f->width);
-	for (u32 i = 0; i < BUFFER_SIZE / f->width; i++)
+		return counters_sum(buffer, f->width, PAGE / f->width);
+	for (u32 i = 0; i < PAGE / f->width; i++)
 		nr += !!counter(buffer, f->width, i);
 	return nr;
 }
@@ -440,15 +439,15 @@ FIXTURE_SETUP(family)
 	}
 	ASSERT_TRUE(is_off(SCOPE));
 	/* Where mmap() chooses, a call may map memory of its own in the hole after the buffers. */
-	self->buffers = mmap(BUFFERS, 5 * BUFFER_SIZE, PROT_READ | PROT_WRITE,
+	self->buffers = mmap(BUFFERS, 5 * PAGE, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)self->buffers);
-	ASSERT_EQ(0, munmap(self->buffers + 4 * BUFFER_SIZE, BUFFER_SIZE));
+	ASSERT_EQ(0, munmap(self->buffers + 4 * PAGE, PAGE));
 	family = variant;
 	first = self->buffers;
-	second = self->buffers + 2 * BUFFER_SIZE;
-	ASSERT_EQ(0, mprotect(first + BUFFER_SIZE, BUFFER_SIZE, PROT_READ));
-	ASSERT_EQ(0, mprotect(second + BUFFER_SIZE, BUFFER_SIZE, PROT_READ));
+	second = self->buffers + 2 * PAGE;
+	ASSERT_EQ(0, mprotect(first + PAGE, PAGE, PROT_READ));
+	ASSERT_EQ(0, mprotect(second + PAGE, PAGE, PROT_READ));
 }
 
 FIXTURE_TEARDOWN(family)
@@ -515,14 +514,14 @@ TEST_F(family, no_byte_past_the_size_is_written)
 		SKIP(return, "the buffer of this family has no counters");
 	for (unsigned int i = 0; i < nr; i++) {
 		memset(first, 0, sizes[i]);
-		memset(first + sizes[i], 0x55, BUFFER_SIZE - sizes[i]);
+		memset(first + sizes[i], 0x55, PAGE - sizes[i]);
 		ASSERT_EQ(0, variant->start(first, sizes[i], LOOPS_OFFSET));
 		EXPECT_TRUE(counts(variant, first, 0, 2));
 		EXPECT_TRUE(loop_burn(SCOPE, LOOPS - 1, FEW));
 		EXPECT_EQ(0, variant->stop());
 		if (sizes[i] > last)
 			EXPECT_EQ(sizes[i] == all, first[last] > 0);
-		for (size_t at = sizes[i]; at < BUFFER_SIZE; at++)
+		for (size_t at = sizes[i]; at < PAGE; at++)
 			ASSERT_EQ(0x55, first[at]);
 	}
 }
@@ -677,9 +676,9 @@ static void bad_buffers(const FIXTURE_VARIANT(family) *f, struct bad_buffer *bad
 	const struct bad_buffer all[BAD_BUFFERS] = {
 		{ NULL, f->bad_buffer },
 		{ (void *)16, f->bad_buffer },
-		{ second + BUFFER_SIZE, f->bad_buffer },		/* read-only */
-		{ second + 2 * BUFFER_SIZE, f->bad_buffer },		/* not mapped */
-		{ second + BUFFER_SIZE - 8, f->bad_buffer },		/* its end is read-only */
+		{ second + PAGE, f->bad_buffer },		/* read-only */
+		{ second + 2 * PAGE, f->bad_buffer },		/* not mapped */
+		{ second + PAGE - 8, f->bad_buffer },		/* its end is read-only */
 		{ second + 1, f->misaligned },
 		{ (void *)-8L, f->bad_buffer },
 	};
@@ -745,14 +744,14 @@ TEST_F(family, a_bad_buffer_stops_the_profile_or_leaves_it_unchanged)
 /* RLIMIT_MEMLOCK allows the pages of a good profile, and not one page more. */
 TEST_F(family, a_buffer_that_may_not_be_locked_is_refused)
 {
-	u8 *two_pages = second + BUFFER_SIZE - 8;
+	u8 *two_pages = second + PAGE - 8;
 	struct rlimit limit;
 
-	ASSERT_EQ(0, mprotect(second + BUFFER_SIZE, BUFFER_SIZE, PROT_READ | PROT_WRITE));
+	ASSERT_EQ(0, mprotect(second + PAGE, PAGE, PROT_READ | PROT_WRITE));
 	ASSERT_EQ(0, start(variant, first));
 	limit.rlim_cur = locked_bytes();
 	limit.rlim_max = limit.rlim_cur;
-	EXPECT_LE(BUFFER_SIZE, limit.rlim_cur);
+	EXPECT_LE(PAGE, limit.rlim_cur);
 	EXPECT_EQ(0, variant->stop());
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 	if (geteuid() == 0)
@@ -771,7 +770,7 @@ TEST_F(family, counting_continues_in_locked_pages_after_the_buffer_is_mapped_ane
 	ASSERT_EQ(0, start(variant, first));
 	EXPECT_TRUE(counts(variant, first, 0, 2));
 	locked = locked_bytes();
-	ASSERT_EQ(first, mmap(first, BUFFER_SIZE, PROT_READ | PROT_WRITE,
+	ASSERT_EQ(first, mmap(first, PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));

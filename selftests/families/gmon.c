@@ -598,12 +598,12 @@ TEST_F(gmon, with_a_low_RLIMIT_MEMLOCK_bins_are_larger)
 {
 	double seconds, sample;
 
-	ASSERT_EQ(0, work(PRELOADED(.task = "burn", .memlock = 4096)));
+	ASSERT_EQ(0, work(PRELOADED(.task = "burn", .memlock = PAGE)));
 	EXPECT_FALSE(complained(NULL));
 	ASSERT_TRUE(load(&profile, "gmon.out"));
 	EXPECT_EQ(said("hit"), profile.hits);
 	EXPECT_LE(8, profile.bin);
-	EXPECT_GE(4096 / 4 * profile.bin, profile.high - profile.low);
+	EXPECT_GE(PAGE / 4 * profile.bin, profile.high - profile.low);
 	EXPECT_LE(20, in_loops(&profile));
 	EXPECT_EQ(1000, profile.calls);
 	ASSERT_TRUE(gprof("gmon.out", &seconds, &sample));

@@ -257,15 +257,14 @@ TEST_F(library, success_leaves_errno_alone)
 /* The call fails with EFAULT, and a profile that is on continues. */
 TEST_F(library, a_bad_buffer_is_EFAULT_and_changes_nothing)
 {
-	const size_t page = sysconf(_SC_PAGESIZE);
 	struct profil_stats stats;
 	unsigned int on;
 	u8 *p;
 
-	p = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, p);
-	ASSERT_EQ(0, mprotect(p + page, page, PROT_READ));
-	ASSERT_EQ(0, munmap(p + 2 * page, page));
+	ASSERT_EQ(0, mprotect(p + PAGE, PAGE, PROT_READ));
+	ASSERT_EQ(0, munmap(p + 2 * PAGE, PAGE));
 
 	for (on = 0; on < 2; on++) {
 		if (on) {
@@ -273,9 +272,9 @@ TEST_F(library, a_bad_buffer_is_EFAULT_and_changes_nothing)
 			ASSERT_EQ(0, burn_hits(2));
 		}
 		EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
-		EXPECT_ERROR(EFAULT, profil((void *)(p + page), 64, 0, 65536));
-		EXPECT_ERROR(EFAULT, profil((void *)(p + 2 * page), 64, 0, 65536));
-		EXPECT_ERROR(EFAULT, profil((void *)p, page + 2, 0, 65536));
+		EXPECT_ERROR(EFAULT, profil((void *)(p + PAGE), 64, 0, 65536));
+		EXPECT_ERROR(EFAULT, profil((void *)(p + 2 * PAGE), 64, 0, 65536));
+		EXPECT_ERROR(EFAULT, profil((void *)p, PAGE + 2, 0, 65536));
 		EXPECT_ERROR(EFAULT, profil((void *)(p + 1), 64, 0, 65536));
 		EXPECT_ERROR(EFAULT, profil((void *)(uintptr_t)-2, 64, 0, 65536));
 		EXPECT_ERROR(EFAULT, profil(counters, SIZE_MAX, 0, 65536));
@@ -662,8 +661,8 @@ TEST_F(library, child_of_a_fork_with_a_low_RLIMIT_MEMLOCK_has_an_ended_session)
  * Loop i is counted in counter i of page. A counter covers the 32 bytes of a loop.
  */
 
-static u32 page[1024] __attribute__((aligned(4096)));
-static u32 other_page[1024] __attribute__((aligned(4096)));
+static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
+static u32 other_page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
 #define LOOPS_START	addr(loops_text)
 #define LOOPS_END	(LOOPS_START + LOOPS * LOOP_SIZE)
@@ -783,7 +782,7 @@ TEST_F(session, counts_all_ticks_of_two_threads)
 	EXPECT_EQ(stats.hit, page_sum());
 	EXPECT_EQ(PROFIL_STATE_OFF, stats.state);
 	EXPECT_EQ(1, stats.targets);
-	EXPECT_EQ(sizeof(page), stats.locked);
+	EXPECT_EQ(PAGE, stats.locked);
 }
 
 TEST_F(session, thread_session_counts_only_that_thread)
@@ -840,7 +839,7 @@ TEST_F(session, counts_in_ranges_that_are_added_and_removed)
 	EXPECT_EQ(0, profil_session_remove(self->fd, PROFIL_SPACE_ALL, range[0].start,
 					   range[1].end - 1));
 	EXPECT_TRUE(run_hits(self->fd, 1, 2));
-	EXPECT_EQ(sizeof(page), locked_bytes());
+	EXPECT_EQ(PAGE, locked_bytes());
 	EXPECT_EQ(0, profil_session_remove(self->fd, PROFIL_SPACE_ALL, 0, UINT64_MAX));
 	EXPECT_EQ(0, locked_bytes());
 
@@ -996,9 +995,9 @@ TEST_F(session, wrong_arguments_are_errors)
 
 TEST_F(session, RLIMIT_MEMLOCK_is_respected)
 {
-	const struct rlimit limit = { 4096, 4096 };
-	static u32 large[4096] __attribute__((aligned(4096)));
-	struct profil_range range = profil_range_of(0, 1 << 20, 6, large, ARRAY_SIZE(large), 4);
+	const struct rlimit limit = { PAGE, PAGE };
+	static u32 large[PAGE_MAX] PAGE_ALIGNED;
+	struct profil_range range = profil_range_of(0, 1 << 20, 6, large, PAGE, 4);
 	struct profil_open options = {
 		.size = sizeof(options),
 		.modes = MODES_ALL,
@@ -1015,9 +1014,9 @@ TEST_F(session, RLIMIT_MEMLOCK_is_respected)
 	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	EXPECT_ERROR(EPERM, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
 	EXPECT_ERROR(EPERM, profil_session_open(&options));
-	range.nr_counters = 1024;
+	range.nr_counters = PAGE / 4;
 	EXPECT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
-	EXPECT_EQ(4096, locked_bytes());
+	EXPECT_EQ(PAGE, locked_bytes());
 }
 
 /*
@@ -1502,7 +1501,7 @@ static unsigned int nr_records(const void *buf, ssize_t len)
 
 TEST(an_incomplete_or_invalid_record_ends_the_iteration)
 {
-	const size_t size = sysconf(_SC_PAGESIZE), head = offsetof(struct profil_record, path);
+	const size_t size = PAGE, head = offsetof(struct profil_record, path);
 	const unsigned int paths[] = { 0, 7, 8, 100 };
 	size_t ends[ARRAY_SIZE(paths)], len = 0, cut, n;
 	u8 *p, *buf, whole[1024] __attribute__((aligned(8)));

@@ -299,7 +299,7 @@ TEST_F(pprof, exported_functions_have_names)
 
 TEST_F(pprof, code_without_a_file_is_sampled)
 {
-	const size_t size = 4096;
+	const size_t size = PAGE;
 	u8 *code = mmap(NULL, size, PROT_READ | PROT_WRITE | PROT_EXEC,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const Pprof__Mapping *mapping;
@@ -599,8 +599,8 @@ TEST_F(pprof, write_waits_until_a_nonblocking_descriptor_can_be_written)
 	ASSERT_EQ(0, pipe2(fds, O_CLOEXEC));
 	ASSERT_EQ(0, fcntl(fds[1], F_SETFL, O_NONBLOCK));
 	fds[2] = memfd_create("profile", MFD_CLOEXEC);
-	ASSERT_EQ(4096, fcntl(fds[1], F_SETPIPE_SZ, 4096));
-	ASSERT_EQ(4096, write(fds[1], full, sizeof(full)));
+	ASSERT_EQ(PAGE, fcntl(fds[1], F_SETPIPE_SZ, PAGE));
+	ASSERT_EQ(PAGE, write(fds[1], full, sizeof(full)));
 	ASSERT_EQ(0, pthread_create(&reader, NULL, copy_slowly, fds));
 	EXPECT_EQ(0, profil_pprof_write(self->profile, fds[1]));
 	close(fds[1]);
@@ -609,7 +609,7 @@ TEST_F(pprof, write_waits_until_a_nonblocking_descriptor_can_be_written)
 	close(fds[0]);
 	/* The message is after the bytes that filled the pipe. */
 	fds[0] = memfd_create("message", MFD_CLOEXEC);
-	lseek(fds[2], 4096, SEEK_SET);
+	lseek(fds[2], PAGE, SEEK_SET);
 	while (sendfile(fds[0], fds[2], NULL, 4096) > 0)
 		;
 	message = read_message(fds[0]);
