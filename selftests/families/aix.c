@@ -525,12 +525,11 @@ static int turn_on_what_has_ended(void)
 
 TEST_F(aix, can_be_turned_on_after_it_ended_by_itself)
 {
-	const size_t page = sysconf(_SC_PAGESIZE);
-	u16 *buffer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u16 *buffer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	ASSERT_NE(MAP_FAILED, (void *)buffer);
-	ASSERT_EQ(0, madvise(buffer, page, MADV_DONTFORK));
-	ASSERT_EQ(0, on(buffer, page, OFFSET, LOOPS_SCALE));
+	ASSERT_EQ(0, madvise(buffer, PAGE, MADV_DONTFORK));
+	ASSERT_EQ(0, on(buffer, PAGE, OFFSET, LOOPS_SCALE));
 	EXPECT_EQ(0, status_in_child(turn_on_what_has_ended));
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 }
@@ -557,9 +556,8 @@ TEST_F(aix, an_invalid_buffer_is_EFAULT_with_any_scale)
 /* This includes arrays of which only the first structure can be read, or without a last one. */
 TEST_F(aix, an_invalid_ProfBuffer_is_EFAULT)
 {
-	const size_t page = sysconf(_SC_PAGESIZE);
 	u8 *p = pages_of_each_kind();
-	struct prof *profs = (void *)(p + 2 * page - sizeof(*profs)), *many;
+	struct prof *profs = (void *)(p + 2 * PAGE - sizeof(*profs)), *many;
 	struct profil_query query;
 	size_t most, nr;
 
@@ -569,8 +567,8 @@ TEST_F(aix, an_invalid_ProfBuffer_is_EFAULT)
 	nr = most + 2;
 	EXPECT_ERROR(EFAULT, SECOND(NULL));
 	EXPECT_ERROR(EFAULT, SECOND((void *)16));
-	EXPECT_ERROR(EFAULT, SECOND(p + 2 * page));
-	ASSERT_EQ(0, mprotect(p, 2 * page, PROT_READ | PROT_WRITE));
+	EXPECT_ERROR(EFAULT, SECOND(p + 2 * PAGE));
+	ASSERT_EQ(0, mprotect(p, 2 * PAGE, PROT_READ | PROT_WRITE));
 	*profs = prof_of(OFFSET, OFFSET + LOOP_SIZE, counters, 32, 0xffff);
 	EXPECT_ERROR(EFAULT, SECOND(profs));
 	EXPECT_TRUE(is_off(SCOPE));

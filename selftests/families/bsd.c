@@ -294,7 +294,7 @@ TEST_F(bsd, add_profil_does_nothing_without_a_profile)
 TEST_F(bsd, a_bad_area_is_not_added)
 {
 	u8 *p = pages_of_each_kind();
-	u16 *read_only = (void *)(p + sysconf(_SC_PAGESIZE));
+	u16 *read_only = (void *)(p + PAGE);
 
 	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, on_loop(0));

@@ -115,10 +115,9 @@ static inline bool loop_hits(unsigned int i, u64 n)
 /* Maps three pages: a writable one, a read-only one, and one that is not mapped. */
 static inline u8 *pages_of_each_kind(void)
 {
-	const size_t page = sysconf(_SC_PAGESIZE);
-	u8 *p = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u8 *p = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (p == MAP_FAILED || mprotect(p + page, page, PROT_READ) || munmap(p + 2 * page, page))
+	if (p == MAP_FAILED || mprotect(p + PAGE, PAGE, PROT_READ) || munmap(p + 2 * PAGE, PAGE))
 		return NULL;
 	return p;
 }

@@ -183,24 +183,23 @@ TEST_F(illumos, sampling_continues_across_fork)
 /* The array is locked. If it becomes read-only or unmapped, its pages are still written. */
 TEST_F(illumos, samples_are_stored_although_the_array_is_unmapped)
 {
-	const size_t page = sysconf(_SC_PAGESIZE);
-	uintptr_t *array = mmap(NULL, page, PROT_READ | PROT_WRITE,
+	uintptr_t *array = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct profil_stats s;
 
 	ASSERT_NE(MAP_FAILED, array);
 	ASSERT_EQ(0, pcsample(array, 256));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	ASSERT_EQ(0, mprotect(array, page, PROT_READ));
+	ASSERT_EQ(0, mprotect(array, PAGE, PROT_READ));
 	EXPECT_TRUE(loop_until(0, ((volatile uintptr_t *)array)[2 * FEW]));
-	ASSERT_EQ(array, mmap(array, page, PROT_READ | PROT_WRITE,
+	ASSERT_EQ(array, mmap(array, PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
-	EXPECT_EQ(0, counters_sum(array, sizeof(*array), page / sizeof(*array)));
+	EXPECT_EQ(0, counters_sum(array, sizeof(*array), PAGE / sizeof(*array)));
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
 	EXPECT_LE((long)s.hit, pcsample(samples, SAMPLES));
-	EXPECT_EQ(0, munmap(array, page));
+	EXPECT_EQ(0, munmap(array, PAGE));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
 	EXPECT_LE(3, pcsample(NULL, 0));
 }

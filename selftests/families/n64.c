@@ -568,14 +568,13 @@ TEST_F(n64, STOP_TIMER_the_session_is_another_familys)
 /* Without counters, no session is left that gperf could read after osProfileStop(). */
 TEST_F(n64, stop_with_an_unmapped_histogram_fails_with_EFAULT_and_stops)
 {
-	const size_t page = sysconf(_SC_PAGESIZE);
-	void *gone = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *gone = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	ASSERT_NE(MAP_FAILED, gone);
 	self->prof[0].histo_base = gone;
 	EXPECT_FINE(osProfileInit(self->prof, 1));
 	EXPECT_FINE(osProfileStart(PERIOD));
-	ASSERT_EQ(0, munmap(gone, page));
+	ASSERT_EQ(0, munmap(gone, PAGE));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
 	EXPECT_FAULT(ERR_OSPROFILE_ERRNO, EFAULT, 0, osProfileStop());
 	EXPECT_TRUE(is_off(SCOPE));
@@ -1299,16 +1298,16 @@ TEST_F(host, a_game_that_exits_or_execs_meanwhile_has_no_report)
 TEST_F(host, counters_that_were_unmapped_cannot_be_read)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-	u16 *counters = mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags, -1, 0);
+	u16 *counters = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
 
 	ASSERT_NE(MAP_FAILED, counters);
-	ASSERT_EQ(0, profil(counters, 4096, addr(__start_n64_game), 32768));
-	ASSERT_EQ(counters, mmap(counters, 4096, PROT_NONE, flags | MAP_FIXED, -1, 0));
+	ASSERT_EQ(0, profil(counters, PAGE, addr(__start_n64_game), 32768));
+	ASSERT_EQ(counters, mmap(counters, PAGE, PROT_NONE, flags | MAP_FIXED, -1, 0));
 	ask_gperf(getpid(), &self->heard);
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_EQ(1, self->heard.status);
 	EXPECT_NE(NULL, strstr(self->heard.text, "cannot read its counters"));
-	munmap(counters, 4096);
+	munmap(counters, PAGE);
 }
 
 /* gperf also reads the counters of other families. */

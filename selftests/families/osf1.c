@@ -56,7 +56,7 @@ TEST_F(osf1, an_odd_length_writes_no_byte_past_it)
 	u8 *p = pages_of_each_kind(), *last;
 
 	ASSERT_NE(NULL, p);
-	last = p + sysconf(_SC_PAGESIZE) - 2;
+	last = p + PAGE - 2;
 	last[1] = 0x55;
 	ASSERT_EQ(0, on(last, 1, loop_at(0), 65536));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));

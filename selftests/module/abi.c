@@ -94,16 +94,9 @@ union argument {
 	struct profil_describe describe;
 };
 
-static u64 page_size;
-
-static __attribute__((constructor)) void get_page_size(void)
-{
-	page_size = sysconf(_SC_PAGESIZE);
-}
-
 static void *pages(u64 n)
 {
-	void *p = mmap(NULL, n * page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+	void *p = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		       -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
@@ -114,7 +107,7 @@ static u8 *pages_guarded(u64 n)
 {
 	u8 *p = pages(n + 1);
 
-	if (p && mprotect(p + n * page_size, page_size, PROT_NONE))
+	if (p && mprotect(p + n * PAGE, PAGE, PROT_NONE))
 		return NULL;
 	return p;
 }
@@ -211,7 +204,7 @@ FIXTURE_SETUP(failing)
 	scene->other = pages(1);
 	ASSERT_NE(NULL, scene->counters);
 	ASSERT_NE(NULL, scene->other);
-	scene->range = range_all(scene->other, page_size / 2, 2);
+	scene->range = range_all(scene->other, PAGE / 2, 2);
 	scene->on = variant->on;
 	scene->scope = variant->scope;
 	scene->descriptor = variant->descriptor;
@@ -226,23 +219,23 @@ FIXTURE_SETUP(failing)
 			sched_yield();
 		scene->range.start = 0x1000;
 		scene->range.end = 0x2000;
-		range = range_burn(scene->counters, page_size / 2, 2, 0);
+		range = range_burn(scene->counters, PAGE / 2, 2, 0);
 		scene->fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 		ASSERT_LE(0, scene->fd);
 		ASSERT_EQ(0, descriptor_attach(scene->fd, PROFIL_SCOPE_THREAD, 0, NULL));
 		ASSERT_EQ(0, descriptor_add(scene->fd, PROFIL_SPACE_SELF, &range, 1));
 		ASSERT_EQ(0, descriptor_enable(scene->fd));
 		scene->ticks = 4;
-		scene->locked = page_size;
+		scene->locked = PAGE;
 		ASSERT_EQ(0, scene_burn(scene, 4));
 		if (!scene->on)
 			ASSERT_EQ(0, descriptor_disable(scene->fd, NULL));
 	} else if (scene->on) {
-		range = range_all(scene->counters, page_size / 2, 2);
+		range = range_all(scene->counters, PAGE / 2, 2);
 		ASSERT_EQ(0, session_start(scene->scope, 0, &range, 1));
 		ASSERT_EQ(0, burn_ticks(scene->scope, 4));
 		scene->ticks = 4;
-		scene->locked = page_size;
+		scene->locked = PAGE;
 	}
 	scene->free_fd = lowest_fd();
 }
@@ -260,7 +253,7 @@ FIXTURE_TEARDOWN(failing)
 		EXPECT_EQ(0, scene_burn(scene, 2));
 		EXPECT_EQ(0, descriptor_disable(scene->fd, &stats));
 		EXPECT_LE(scene->ticks + 2, stats.ticks);
-		EXPECT_EQ(stats.hit, counters_sum(scene->counters, 2, page_size / 2));
+		EXPECT_EQ(stats.hit, counters_sum(scene->counters, 2, PAGE / 2));
 		EXPECT_TRUE(accounted(&stats));
 		EXPECT_EQ(0, close(scene->fd));
 		scene->enough = true;
@@ -269,11 +262,11 @@ FIXTURE_TEARDOWN(failing)
 		EXPECT_EQ(0, burn_ticks(scene->scope, 2));
 		EXPECT_EQ(0, session_stop(scene->scope, &stats));
 		EXPECT_LE(scene->ticks + 2, stats.ticks);
-		EXPECT_EQ(stats.hit, counters_sum(scene->counters, 2, page_size / 2));
+		EXPECT_EQ(stats.hit, counters_sum(scene->counters, 2, PAGE / 2));
 		EXPECT_EQ(stats.hit, stats.ticks);
 		EXPECT_TRUE(accounted(&stats));
 	}
-	EXPECT_EQ(0, counters_sum(scene->other, 2, page_size / 2));
+	EXPECT_EQ(0, counters_sum(scene->other, 2, PAGE / 2));
 	EXPECT_EQ(0, locked_bytes());
 }
 
@@ -408,7 +401,7 @@ TEST_F(failing, commands_of_the_other_kind_of_descriptor_fail_with_ENOTTY)
 TEST_F(failing, an_argument_that_is_not_readable_fails_with_EFAULT)
 {
 	u8 *p = pages_guarded(1);
-	u8 *end = p + page_size;
+	u8 *end = p + PAGE;
 	const struct command *c;
 
 	ASSERT_NE(NULL, p);
@@ -445,9 +438,9 @@ TEST_F(failing, a_read_only_argument_for_results_fails_with_EFAULT)
 
 		if (!c->out)
 			continue;
-		ASSERT_EQ(0, mprotect(p, page_size, PROT_READ | PROT_WRITE));
+		ASSERT_EQ(0, mprotect(p, PAGE, PROT_READ | PROT_WRITE));
 		memcpy(p, &a, sizeof(a));
-		ASSERT_EQ(0, mprotect(p, page_size, PROT_READ));
+		ASSERT_EQ(0, mprotect(p, PAGE, PROT_READ));
 		EXPECT_FAILS(EFAULT, c->cmd, p);
 		EXPECT_EQ(0, memcmp(p, &a, sizeof(a)));
 	}
@@ -482,10 +475,10 @@ TEST_F(failing, a_nonzero_unknown_tail_fails_with_E2BIG)
 	for_each_command(c, variant->descriptor) {
 		union argument a = argument(c, &self->scene);
 
-		for (size = c->size + 1; size <= page_size; size++) {
-			u8 *arg = p + page_size - size;
+		for (size = c->size + 1; size <= PAGE; size++) {
+			u8 *arg = p + PAGE - size;
 
-			memset(p, 0, page_size);
+			memset(p, 0, PAGE);
 			a.size = size;
 			memcpy(arg, &a, c->size);
 			arg[c->size] = 1;
@@ -508,7 +501,7 @@ TEST_F(failing, a_size_above_a_page_fails_with_E2BIG)
 	ASSERT_NE(NULL, p);
 	for_each_command(c, variant->descriptor) {
 		union argument a = argument(c, &self->scene);
-		const u32 sizes[] = { page_size + 1, page_size + 8, 2 * page_size, 16 * page_size,
+		const u32 sizes[] = { PAGE + 1, PAGE + 8, 2 * PAGE, 16 * PAGE,
 				      INT32_MAX, 0x80000000, UINT32_MAX };
 
 		for (j = 0; j < ARRAY_SIZE(sizes); j++) {
@@ -692,7 +685,7 @@ TEST_F(failing, a_bad_pointer_to_ranges_is_refused)
 	struct profil_range *end = (void *)pages_guarded(1);
 
 	ASSERT_NE(NULL, end);
-	end += page_size / sizeof(*end);
+	end += PAGE / sizeof(*end);
 	end[-1] = self->scene.range;
 
 	EXPECT_RANGES_FAIL(EFAULT, NULL, 1);
@@ -873,7 +866,7 @@ static void expect_bad_stats(struct __test_metadata *_metadata, FIXTURE_DATA(fai
 	union argument a = argument_of(cmd, &self->scene);
 	struct profil_stats good = { .size = sizeof(good) };
 	u8 *p = pages_guarded(2);
-	u8 *end = p + 2 * page_size;
+	u8 *end = p + 2 * PAGE;
 	struct profil_stats stats;
 	unsigned int bit;
 	u32 size;
@@ -892,12 +885,12 @@ static void expect_bad_stats(struct __test_metadata *_metadata, FIXTURE_DATA(fai
 
 	/* The statistics are read-only, at first only their end, then all. */
 	memcpy(p, &good, sizeof(good));
-	memcpy(p + page_size - sizeof(good) + 8, &good, sizeof(good));
-	ASSERT_EQ(0, mprotect(p + page_size, page_size, PROT_READ));
-	TRY_STATS(EFAULT, addr(p + page_size - sizeof(good) + 8));
-	ASSERT_EQ(0, mprotect(p, page_size, PROT_READ));
+	memcpy(p + PAGE - sizeof(good) + 8, &good, sizeof(good));
+	ASSERT_EQ(0, mprotect(p + PAGE, PAGE, PROT_READ));
+	TRY_STATS(EFAULT, addr(p + PAGE - sizeof(good) + 8));
+	ASSERT_EQ(0, mprotect(p, PAGE, PROT_READ));
 	TRY_STATS(EFAULT, addr(p));
-	ASSERT_EQ(0, mprotect(p, 2 * page_size, PROT_READ | PROT_WRITE));
+	ASSERT_EQ(0, mprotect(p, 2 * PAGE, PROT_READ | PROT_WRITE));
 
 	stats = good;
 	for (size = 0; size < STATS_LEAST; size++) {
@@ -913,8 +906,8 @@ static void expect_bad_stats(struct __test_metadata *_metadata, FIXTURE_DATA(fai
 		TRY_STATS(EINVAL, addr(&stats));
 	}
 
-	memset(p, 0, 2 * page_size);
-	for (size = sizeof(good) + 1; size <= page_size; size++) {
+	memset(p, 0, 2 * PAGE);
+	for (size = sizeof(good) + 1; size <= PAGE; size++) {
 		memcpy(p, &size, sizeof(size));
 		p[size - 1] = 1;
 		memcpy((u8 *)&a + at, &(u64) { addr(p) }, sizeof(u64));
@@ -971,21 +964,21 @@ TEST_F(failing, snapshot_with_bad_stats_resets_nothing)
 		return;
 	expect_bad_stats(_metadata, self, PROFIL_IOC_SNAPSHOT,
 			 offsetof(struct profil_snapshot, stats));
-	memset(self->scene.other, 0, page_size);
+	memset(self->scene.other, 0, PAGE);
 }
 
 TEST_F(failing, wrong_fields_of_SNAPSHOT_are_refused)
 {
 	const u32 too_many = 65536 + 1;
-	u8 *p = pages_guarded(2) + page_size, *end = p + page_size;
+	u8 *p = pages_guarded(2) + PAGE, *end = p + PAGE;
 	struct profil_copy *copies, good;
 	union argument a;
 	unsigned int i;
 
 	if (!variant->descriptor)
 		return;
-	ASSERT_LT(page_size, addr(p));
-	ASSERT_EQ(0, mprotect(p - page_size, page_size, PROT_NONE));
+	ASSERT_LT(PAGE, addr(p));
+	ASSERT_EQ(0, mprotect(p - PAGE, PAGE, PROT_NONE));
 	a = argument_of(PROFIL_IOC_SNAPSHOT, &self->scene);
 	a.snapshot.copies = 0;
 	EXPECT_FAILS(EFAULT, PROFIL_IOC_SNAPSHOT, &a);
@@ -1021,7 +1014,7 @@ TEST_F(failing, wrong_fields_of_SNAPSHOT_are_refused)
 		TRY_COPY(EFAULT, from, 0);
 		TRY_COPY(EFAULT, from, addr(end));
 		TRY_COPY(EFAULT, from, addr(end) - 6);
-		TRY_COPY(EFAULT, from, addr(p) - page_size);
+		TRY_COPY(EFAULT, from, addr(p) - PAGE);
 		TRY_COPY(EFAULT, from, KERNEL_ADDRESS);
 		TRY_COPY(EFAULT, from, UINT64_MAX - 7);
 		TRY_COPY(EFAULT, bytes, UINT64_MAX - 1);
@@ -1036,10 +1029,10 @@ TEST_F(failing, wrong_fields_of_SNAPSHOT_are_refused)
 	/* These counters are readable, but cannot be reset. */
 	copies[0] = good;
 	copies[1] = (struct profil_copy) { addr(p), 0, 8 };
-	ASSERT_EQ(0, mprotect(p, page_size, PROT_READ));
+	ASSERT_EQ(0, mprotect(p, PAGE, PROT_READ));
 	EXPECT_FAILS(EFAULT, PROFIL_IOC_SNAPSHOT, &a);
 	/* The call copied the first counters before it failed. */
-	memset(self->scene.other, 0, page_size);
+	memset(self->scene.other, 0, PAGE);
 	free(copies);
 }
 
@@ -1126,7 +1119,7 @@ TEST(the_device_node_has_mode_0666_and_no_read_write_or_mmap)
 	EXPECT_EQ(EINVAL, errno);
 	EXPECT_EQ(-1, write(fd, &byte, 1));
 	EXPECT_EQ(EINVAL, errno);
-	EXPECT_EQ(MAP_FAILED, mmap(NULL, page_size, PROT_READ, MAP_SHARED, fd, 0));
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0));
 	EXPECT_EQ(ENODEV, errno);
 	EXPECT_EQ(0, close(fd));
 }
@@ -1346,14 +1339,14 @@ TEST(a_longer_structure_whose_tail_is_0_is_accepted)
 	ASSERT_NE(NULL, p);
 	ASSERT_NE(NULL, zeros);
 	for_each_command(c, false) {
-		for (size = c->size; size <= page_size; size++) {
-			union argument *a = (void *)(p + page_size - size);
+		for (size = c->size; size <= PAGE; size++) {
+			union argument *a = (void *)(p + PAGE - size);
 
 			/* These calls take longer, so test fewer sizes. */
-			if (!c->out && size > c->size + 9 && size % 509 && size < page_size - 2)
+			if (!c->out && size > c->size + 9 && size % 509 && size < PAGE - 2)
 				continue;
 
-			memset(p, 0, page_size);
+			memset(p, 0, PAGE);
 			memcpy(a, &size, sizeof(size));
 			if (c->cmd == PROFIL_IOC_START)
 				memcpy((u8 *)a + offsetof(struct profil_start, modes),
@@ -1404,10 +1397,10 @@ TEST(a_longer_structure_of_a_descriptors_command_is_accepted)
 	for_each_command(c, true) {
 		union argument good = argument(c, &scene);
 
-		for (size = c->size; size <= page_size; size++) {
-			u8 *arg = p + page_size - size;
+		for (size = c->size; size <= PAGE; size++) {
+			u8 *arg = p + PAGE - size;
 
-			if (size > c->size + 9 && size % 509 && size < page_size - 2)
+			if (size > c->size + 9 && size % 509 && size < PAGE - 2)
 				continue;
 
 			fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
@@ -1419,7 +1412,7 @@ TEST(a_longer_structure_of_a_descriptors_command_is_accepted)
 			if (c->cmd == PROFIL_IOC_DISABLE)
 				ASSERT_EQ(0, descriptor_enable(fd));
 
-			memset(p, 0, page_size);
+			memset(p, 0, PAGE);
 			memcpy(arg, &good, c->size);
 			memcpy(arg, &size, sizeof(size));
 			EXPECT_EQ(0, descriptor_ioctl(fd, c->cmd, arg)) {
@@ -1428,7 +1421,7 @@ TEST(a_longer_structure_of_a_descriptors_command_is_accepted)
 			EXPECT_EQ(0, memcmp(arg, &size, sizeof(size)));
 			EXPECT_EQ(0, memcmp(arg + c->size, zeros, size - c->size));
 			EXPECT_EQ(c->cmd == PROFIL_IOC_ADD || c->cmd == PROFIL_IOC_SNAPSHOT ?
-				  page_size : 0, locked_bytes());
+				  PAGE : 0, locked_bytes());
 			EXPECT_EQ(0, close(fd));
 		}
 	}
@@ -1499,7 +1492,7 @@ TEST(an_older_structure_gets_the_fields_of_its_version)
 			EXPECT_TRUE(poisoned((u8 *)stats + size, sizeof(stats) - size));
 			EXPECT_GE(1U, stats[0].state);
 			EXPECT_EQ(stats[0].ticks, stats[0].hit + stats[0].outside);
-			EXPECT_EQ(way == 1 || way == 3 || way == 4 ? page_size : 0,
+			EXPECT_EQ(way == 1 || way == 3 || way == 4 ? PAGE : 0,
 				  stats[0].locked);
 		}
 	}
@@ -1742,7 +1735,7 @@ TEST_F(valid, the_maximum_number_of_ranges_is_accepted)
 	}
 	r[i - 1] = range_burn(&self->counters[100], 1, 8, 0);
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, r, q.max_ranges));
-	EXPECT_EQ(page_size, locked_bytes());
+	EXPECT_EQ(PAGE, locked_bytes());
 	while (!*(volatile u64 *)&self->counters[100])
 		ASSERT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
@@ -1763,8 +1756,8 @@ TEST_F(valid, REPLACE_starts_anew_with_or_without_a_session)
 		ASSERT_EQ(0, session_start(scope, PROFIL_START_REPLACE, &self->range, 1));
 		ASSERT_EQ(0, session_stats(scope, &stats));
 		EXPECT_GT(8, stats.ticks);
-		EXPECT_EQ(page_size, stats.locked);
-		EXPECT_EQ(page_size, locked_bytes());
+		EXPECT_EQ(PAGE, stats.locked);
+		EXPECT_EQ(PAGE, locked_bytes());
 		EXPECT_EQ(0, session_stop(scope, NULL));
 		EXPECT_EQ(-EINVAL, session_stop(scope, NULL));
 	}
@@ -1781,10 +1774,10 @@ TEST_F(valid, the_sessions_of_the_two_scopes_are_independent)
 	EXPECT_EQ(PROFIL_STATE_OFF, t.state);
 	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_THREAD, NULL));
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &thread, 1));
-	EXPECT_EQ(2 * page_size, locked_bytes());
+	EXPECT_EQ(2 * PAGE, locked_bytes());
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_THREAD, 3));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &t));
-	EXPECT_EQ(page_size, locked_bytes());
+	EXPECT_EQ(PAGE, locked_bytes());
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 3));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &p));
 	EXPECT_LE(3, t.hit);

@@ -18,7 +18,6 @@
 
 #define KERNEL_ADDRESS	0xffff888000001000ULL
 #define NO_ADDRESS	0x0000900000000000ULL	/* not canonical, neither user nor kernel */
-#define HUGE		(2UL << 20)
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC	0x58465342
@@ -30,13 +29,6 @@
 #define SYS_memfd_secret 447
 #endif
 
-static u64 page_size;
-
-static __attribute__((constructor)) void get_page_size(void)
-{
-	page_size = sysconf(_SC_PAGESIZE);
-}
-
 static u8 *map(u64 size, int flags, int fd)
 {
 	u8 *p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
@@ -46,14 +38,14 @@ static u8 *map(u64 size, int flags, int fd)
 
 static u8 *pages(u64 n)
 {
-	return map(n * page_size, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	return map(n * PAGE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
 static u64 bytes_spanned(const void *buffer, u64 bytes)
 {
-	u64 first = addr(buffer) / page_size, last = (addr(buffer) + bytes - 1) / page_size;
+	u64 first = addr(buffer) / PAGE, last = (addr(buffer) + bytes - 1) / PAGE;
 
-	return (last - first + 1) * page_size;
+	return (last - first + 1) * PAGE;
 }
 
 /*
@@ -122,7 +114,7 @@ FIXTURE_SETUP(bad)
 		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 		ASSERT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 4));
 		scene->ticks = 4;
-		scene->locked = page_size;
+		scene->locked = PAGE;
 	}
 }
 
@@ -203,14 +195,14 @@ TEST_F(bad, addresses_that_are_not_user_memory_are_refused_with_EFAULT)
 
 	ASSERT_LT(0, max_counters);
 	ASSERT_NE(NULL, p);
-	ASSERT_EQ(0, munmap(p, page_size));
+	ASSERT_EQ(0, munmap(p, PAGE));
 	EXPECT_REFUSED(EFAULT, 0, 4, 2);
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
-	EXPECT_REFUSED(EFAULT, page_size, 4, 2);
+	EXPECT_REFUSED(EFAULT, PAGE, 4, 2);
 	EXPECT_REFUSED(EFAULT, KERNEL_ADDRESS, 4, 2);
 	EXPECT_REFUSED(EFAULT, NO_ADDRESS, 4, 2);
-	EXPECT_REFUSED(EFAULT, -page_size, page_size / 2, 2);
-	EXPECT_REFUSED(EFAULT, -page_size, page_size, 2);
+	EXPECT_REFUSED(EFAULT, -PAGE, PAGE / 2, 2);
+	EXPECT_REFUSED(EFAULT, -PAGE, PAGE, 2);
 	EXPECT_REFUSED(EFAULT, -2ULL, 1, 2);
 	EXPECT_REFUSED(EFAULT, -8ULL, max_counters, 8);
 }
@@ -222,13 +214,13 @@ TEST_F(bad, read_only_pages_are_refused_with_EFAULT)
 	u8 *p = pages(1);
 
 	ASSERT_NE(NULL, p);
-	ASSERT_EQ(0, mprotect(p, page_size, PROT_READ));
+	ASSERT_EQ(0, mprotect(p, PAGE, PROT_READ));
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
 	EXPECT_EQ(0, *(volatile u8 *)p);
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
-	ASSERT_EQ(0, mprotect(p, page_size, PROT_NONE));
+	ASSERT_EQ(0, mprotect(p, PAGE, PROT_NONE));
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
-	ASSERT_EQ(0, mprotect(p, page_size, PROT_READ | PROT_EXEC));
+	ASSERT_EQ(0, mprotect(p, PAGE, PROT_READ | PROT_EXEC));
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
 	EXPECT_REFUSED(EFAULT, addr(constant), 512, 8);
 	EXPECT_REFUSED(EFAULT, addr(__start_profil_burn) & -8ULL, 1, 8);
@@ -244,14 +236,14 @@ TEST_F(bad, a_large_buffer_with_one_bad_page_is_refused)
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		p = pages(n);
 		ASSERT_NE(NULL, p);
-		q = p + bad[i] * page_size;
-		ASSERT_EQ(0, mprotect(q, page_size, PROT_READ));
-		EXPECT_REFUSED(EFAULT, addr(p), n * page_size / 8, 8);
-		ASSERT_EQ(0, mprotect(q, page_size, PROT_NONE));
-		EXPECT_REFUSED(EFAULT, addr(p), n * page_size / 8, 8);
-		ASSERT_EQ(0, munmap(q, page_size));
-		EXPECT_REFUSED(EFAULT, addr(p), n * page_size / 8, 8);
-		ASSERT_EQ(0, munmap(p, n * page_size));
+		q = p + bad[i] * PAGE;
+		ASSERT_EQ(0, mprotect(q, PAGE, PROT_READ));
+		EXPECT_REFUSED(EFAULT, addr(p), n * PAGE / 8, 8);
+		ASSERT_EQ(0, mprotect(q, PAGE, PROT_NONE));
+		EXPECT_REFUSED(EFAULT, addr(p), n * PAGE / 8, 8);
+		ASSERT_EQ(0, munmap(q, PAGE));
+		EXPECT_REFUSED(EFAULT, addr(p), n * PAGE / 8, 8);
+		ASSERT_EQ(0, munmap(p, n * PAGE));
 	}
 }
 
@@ -263,10 +255,10 @@ TEST_F(bad, a_buffer_whose_last_counter_is_not_mapped_is_refused)
 	u8 *p = pages(2);
 
 	ASSERT_NE(NULL, p);
-	ASSERT_EQ(0, munmap(p + page_size, page_size));
+	ASSERT_EQ(0, munmap(p + PAGE, PAGE));
 	for (i = 0; i < ARRAY_SIZE(widths); i++) {
-		EXPECT_REFUSED(EFAULT, addr(p), page_size / widths[i] + 1, widths[i]);
-		EXPECT_REFUSED(EFAULT, addr(p) + page_size - widths[i], 2, widths[i]);
+		EXPECT_REFUSED(EFAULT, addr(p), PAGE / widths[i] + 1, widths[i]);
+		EXPECT_REFUSED(EFAULT, addr(p) + PAGE - widths[i], 2, widths[i]);
 	}
 }
 
@@ -280,7 +272,7 @@ TEST_F(bad, misaligned_buffers_are_refused)
 	for (i = 0; i < ARRAY_SIZE(widths); i++) {
 		for (by = 1; by < widths[i]; by++) {
 			EXPECT_REFUSED(EINVAL, p + by, 1, widths[i]);
-			EXPECT_REFUSED(EINVAL, p + page_size - by, 1, widths[i]);
+			EXPECT_REFUSED(EINVAL, p + PAGE - by, 1, widths[i]);
 		}
 	}
 }
@@ -317,7 +309,7 @@ static u8 *map_device(void)
 			fd = open(path, O_RDWR | O_CLOEXEC);
 			if (fd < 0)
 				continue;
-			p = map(page_size, MAP_SHARED, fd);
+			p = map(PAGE, MAP_SHARED, fd);
 			close(fd);
 		}
 	}
@@ -332,7 +324,7 @@ TEST_F(bad, device_memory_is_refused)
 	if (!p)
 		SKIP(return, "no PCI memory that can be mapped here (needs root)");
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
-	EXPECT_REFUSED(EFAULT, addr(p), page_size / 8, 8);
+	EXPECT_REFUSED(EFAULT, addr(p), PAGE / 8, 8);
 }
 
 TEST_F(bad, secret_memory_is_refused)
@@ -342,8 +334,8 @@ TEST_F(bad, secret_memory_is_refused)
 
 	if (fd < 0)
 		SKIP(return, "no memfd_secret() here: %s", strerror(errno));
-	ASSERT_EQ(0, ftruncate(fd, page_size));
-	p = map(page_size, MAP_SHARED, fd);
+	ASSERT_EQ(0, ftruncate(fd, PAGE));
+	p = map(PAGE, MAP_SHARED, fd);
 	ASSERT_NE(NULL, p);
 	p[0] = 0;
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
@@ -436,27 +428,27 @@ TEST_F(bad, shared_files_with_writeback_are_refused)
 
 	if (fd < 0)
 		SKIP(return, "no file system with a disk behind it here");
-	ASSERT_EQ(0, ftruncate(fd, 4 * page_size));
-	p = map(4 * page_size, MAP_SHARED, fd);
+	ASSERT_EQ(0, ftruncate(fd, 4 * PAGE));
+	p = map(4 * PAGE, MAP_SHARED, fd);
 	if (!p)
 		SKIP(return, "a shared mapping of a file is not to be had: %s", strerror(errno));
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
-	memset(p, 0, 4 * page_size);		/* dirty pages are refused, too */
+	memset(p, 0, 4 * PAGE);		/* dirty pages are refused, too */
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
-	EXPECT_REFUSED(EFAULT, addr(p), 4 * page_size / 8, 8);
+	EXPECT_REFUSED(EFAULT, addr(p), 4 * PAGE / 8, 8);
 
 	/* The file is mapped between pages of anonymous memory. */
 	q = pages(4);
 	ASSERT_NE(NULL, q);
-	ASSERT_EQ(q + page_size, mmap(q + page_size, page_size, PROT_READ | PROT_WRITE,
-				      MAP_SHARED | MAP_FIXED, fd, 0));
-	EXPECT_REFUSED(EFAULT, addr(q), 4 * page_size / 8, 8);
+	ASSERT_EQ(q + PAGE, mmap(q + PAGE, PAGE, PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_FIXED, fd, 0));
+	EXPECT_REFUSED(EFAULT, addr(q), 4 * PAGE / 8, 8);
 	if (!variant->on) {
 		expect_counts(_metadata, q, 4, 8);
 		/* A private mapping of the file is accepted. */
-		p = map(4 * page_size, MAP_PRIVATE, fd);
+		p = map(4 * PAGE, MAP_PRIVATE, fd);
 		ASSERT_NE(NULL, p);
-		expect_counts(_metadata, p, 4 * page_size / 2, 2);
+		expect_counts(_metadata, p, 4 * PAGE / 2, 2);
 	}
 }
 
@@ -491,20 +483,20 @@ TEST(anonymous_memory_is_accepted)
 	 */
 	p = pages(300);
 	ASSERT_NE(NULL, p);
-	expect_counts(_metadata, p, 300 * page_size / 2, 2);
+	expect_counts(_metadata, p, 300 * PAGE / 2, 2);
 	p = pages(4);
 	ASSERT_NE(NULL, p);
 	EXPECT_EQ(0, *(volatile u8 *)p);
-	EXPECT_EQ(0, *(volatile u8 *)(p + 3 * page_size));
-	expect_counts(_metadata, p, 4 * page_size / 4, 4);
+	EXPECT_EQ(0, *(volatile u8 *)(p + 3 * PAGE));
+	expect_counts(_metadata, p, 4 * PAGE / 4, 4);
 	p = pages(4);
 	ASSERT_NE(NULL, p);
-	memset(p, 1, 4 * page_size);
-	memset(p, 0, 4 * page_size);
-	expect_counts(_metadata, p, 4 * page_size / 8, 8);
-	p = map(4 * page_size, MAP_SHARED | MAP_ANONYMOUS, -1);
+	memset(p, 1, 4 * PAGE);
+	memset(p, 0, 4 * PAGE);
+	expect_counts(_metadata, p, 4 * PAGE / 8, 8);
+	p = map(4 * PAGE, MAP_SHARED | MAP_ANONYMOUS, -1);
 	ASSERT_NE(NULL, p);
-	expect_counts(_metadata, p, 4 * page_size / 2, 2);
+	expect_counts(_metadata, p, 4 * PAGE / 2, 2);
 }
 
 TEST(shared_memory_is_accepted)
@@ -514,14 +506,14 @@ TEST(shared_memory_is_accepted)
 
 	ASSERT_LE(0, device_fd());
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, ftruncate(fd, 4 * page_size));
-	p = map(4 * page_size, MAP_SHARED, fd);
-	q = map(4 * page_size, MAP_SHARED, fd);
+	ASSERT_EQ(0, ftruncate(fd, 4 * PAGE));
+	p = map(4 * PAGE, MAP_SHARED, fd);
+	q = map(4 * PAGE, MAP_SHARED, fd);
 	ASSERT_NE(NULL, p);
 	ASSERT_NE(NULL, q);
-	expect_counts(_metadata, p, 4 * page_size / 2, 2);
-	EXPECT_LE(3, counter(q, 2, 4 * page_size / 2 - 1));	/* both map the same memory */
-	EXPECT_EQ(0, memcmp(p, q, 4 * page_size));
+	expect_counts(_metadata, p, 4 * PAGE / 2, 2);
+	EXPECT_LE(3, counter(q, 2, 4 * PAGE / 2 - 1));	/* both map the same memory */
+	EXPECT_EQ(0, memcmp(p, q, 4 * PAGE));
 }
 
 /* A mapping has no pages past the end of its file. */
@@ -531,11 +523,11 @@ TEST_F(bad, shared_memory_past_the_end_of_its_file_is_refused)
 	u8 *p;
 
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, ftruncate(fd, 3 * page_size));
-	p = map(4 * page_size, MAP_SHARED, fd);
+	ASSERT_EQ(0, ftruncate(fd, 3 * PAGE));
+	p = map(4 * PAGE, MAP_SHARED, fd);
 	ASSERT_NE(NULL, p);
-	EXPECT_REFUSED(EFAULT, addr(p), 4 * page_size / 2, 2);
-	EXPECT_REFUSED(EFAULT, addr(p + 3 * page_size), 1, 2);
+	EXPECT_REFUSED(EFAULT, addr(p), 4 * PAGE / 2, 2);
+	EXPECT_REFUSED(EFAULT, addr(p + 3 * PAGE), 1, 2);
 }
 
 /* The writes replace the pages of the file by private ones. */
@@ -546,11 +538,11 @@ TEST(a_private_mapping_of_a_file_is_accepted)
 
 	ASSERT_LE(0, device_fd());
 	ASSERT_LE(0, fd);
-	p = map(2 * page_size, MAP_PRIVATE, fd);
+	p = map(2 * PAGE, MAP_PRIVATE, fd);
 	ASSERT_NE(NULL, p);
-	memset(p, 0, page_size);
-	memset(p + page_size, 0, page_size);
-	expect_counts(_metadata, p, 2 * page_size / 2, 2);
+	memset(p, 0, PAGE);
+	memset(p + PAGE, 0, PAGE);
+	expect_counts(_metadata, p, 2 * PAGE / 2, 2);
 }
 
 #ifdef HAVE_TAGS
@@ -568,7 +560,7 @@ TEST(a_tagged_address_is_accepted_from_a_process_that_may_pass_it)
 	EXPECT_EQ(-EFAULT, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 	if (!tags_enable())
 		SKIP(return, "no tagged addresses here");
-	expect_counts(_metadata, TAGGED(p), page_size / 4, 8);
+	expect_counts(_metadata, TAGGED(p), PAGE / 4, 8);
 }
 
 /* The two ranges are in the same page. */
@@ -587,7 +579,7 @@ TEST(a_page_is_charged_once_for_its_addresses_with_different_tags)
 	if (!tags_enable())
 		SKIP(return, "no tagged addresses here");
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 2));
-	EXPECT_EQ(page_size, locked_bytes());
+	EXPECT_EQ(PAGE, locked_bytes());
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 }
 #endif
@@ -598,10 +590,10 @@ TEST(mlocked_memory_is_accepted_and_charged_again)
 
 	ASSERT_LE(0, device_fd());
 	ASSERT_NE(NULL, p);
-	ASSERT_EQ(0, mlock(p, 4 * page_size));
-	EXPECT_EQ(4 * page_size, locked_bytes());
-	expect_counts(_metadata, p, 4 * page_size / 2, 2);	/* adds to VmLck meanwhile */
-	EXPECT_EQ(4 * page_size, locked_bytes());
+	ASSERT_EQ(0, mlock(p, 4 * PAGE));
+	EXPECT_EQ(4 * PAGE, locked_bytes());
+	expect_counts(_metadata, p, 4 * PAGE / 2, 2);	/* adds to VmLck meanwhile */
+	EXPECT_EQ(4 * PAGE, locked_bytes());
 }
 
 /* The pages are shared with a child by copy-on-write; the session pins the parent's own copies. */
@@ -614,8 +606,8 @@ TEST(pages_shared_by_copy_on_write_are_copied_for_the_parent)
 
 	ASSERT_LE(0, device_fd());
 	ASSERT_NE(NULL, p);
-	memset(p, 1, 2 * page_size);
-	memset(p, 0, 2 * page_size);
+	memset(p, 1, 2 * PAGE);
+	memset(p, 0, 2 * PAGE);
 	ASSERT_EQ(0, pipe(to_child));
 	child = fork();
 	ASSERT_LE(0, child);
@@ -624,11 +616,11 @@ TEST(pages_shared_by_copy_on_write_are_copied_for_the_parent)
 
 		close(to_child[1]);
 		status = read(to_child[0], &byte, 1) != 1;
-		for (i = 0; i < 2 * page_size; i++)
+		for (i = 0; i < 2 * PAGE; i++)
 			status |= p[i] != 0;
 		_exit(status);
 	}
-	expect_counts(_metadata, p, 2 * page_size / 2, 2);
+	expect_counts(_metadata, p, 2 * PAGE / 2, 2);
 	EXPECT_EQ(1, write(to_child[1], "", 1));
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, status);
@@ -644,15 +636,15 @@ TEST(hugetlb_memory_is_accepted)
 	EXPECT_LE(0, device_fd());
 	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
-		p = map(2 * HUGE, kinds[i] | MAP_ANONYMOUS | MAP_HUGETLB, -1);
+		p = map(2 * HUGE_PAGE, kinds[i] | MAP_ANONYMOUS | MAP_HUGETLB, -1);
 		if (!p) {
 			file_write(HUGETLB_POOL, was);
 			SKIP(return, "no huge pages here: %s", strerror(errno));
 		}
-		expect_counts(_metadata, p + HUGE - page_size, page_size, 2);
-		memset(p, 0, 2 * HUGE);
-		expect_counts(_metadata, p + 8, 2 * HUGE / 8 - 1, 8);
-		EXPECT_EQ(0, munmap(p, 2 * HUGE));
+		expect_counts(_metadata, p + HUGE_PAGE - PAGE, PAGE, 2);
+		memset(p, 0, 2 * HUGE_PAGE);
+		expect_counts(_metadata, p + 8, 2 * HUGE_PAGE / 8 - 1, 8);
+		EXPECT_EQ(0, munmap(p, 2 * HUGE_PAGE));
 	}
 	file_write(HUGETLB_POOL, was);
 }
@@ -680,21 +672,21 @@ static bool is_huge(const u8 *p)
 
 TEST(a_transparent_huge_page_is_accepted)
 {
-	u8 *p = map(3 * HUGE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	u8 *p = map(3 * HUGE_PAGE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 
 	ASSERT_LE(0, device_fd());
 	ASSERT_NE(NULL, p);
-	p += -addr(p) % HUGE;
-	ASSERT_EQ(0, mprotect(p + HUGE, page_size, PROT_NONE));	/* ends the mapping at HUGE */
-	if (madvise(p, HUGE, MADV_HUGEPAGE))
+	p += -addr(p) % HUGE_PAGE;
+	ASSERT_EQ(0, mprotect(p + HUGE_PAGE, PAGE, PROT_NONE));	/* ends the mapping there */
+	if (madvise(p, HUGE_PAGE, MADV_HUGEPAGE))
 		SKIP(return, "no transparent huge pages here: %s", strerror(errno));
-	memset(p, 0, HUGE);
+	memset(p, 0, HUGE_PAGE);
 	if (!is_huge(p))
 		SKIP(return, "no transparent huge page to be had");
-	expect_counts(_metadata, p + page_size + 4, 1, 4);
-	expect_counts(_metadata, p + 8 * page_size - 2, 2, 2);
-	memset(p, 0, HUGE);
-	expect_counts(_metadata, p, HUGE / 2, 2);
+	expect_counts(_metadata, p + PAGE + 4, 1, 4);
+	expect_counts(_metadata, p + 8 * PAGE - 2, 2, 2);
+	memset(p, 0, HUGE_PAGE);
+	expect_counts(_metadata, p, HUGE_PAGE / 2, 2);
 }
 
 /*
@@ -711,10 +703,10 @@ TEST(one_counter_at_either_end_of_a_page_is_counted)
 		/* The first and the last counter of a page, with no other ones. */
 		p = pages(3);
 		ASSERT_NE(NULL, p);
-		ASSERT_EQ(0, mprotect(p, page_size, PROT_NONE));
-		ASSERT_EQ(0, mprotect(p + 2 * page_size, page_size, PROT_NONE));
-		expect_counts(_metadata, p + page_size, 1, widths[i]);
-		expect_counts(_metadata, p + 2 * page_size - widths[i], 1, widths[i]);
+		ASSERT_EQ(0, mprotect(p, PAGE, PROT_NONE));
+		ASSERT_EQ(0, mprotect(p + 2 * PAGE, PAGE, PROT_NONE));
+		expect_counts(_metadata, p + PAGE, 1, widths[i]);
+		expect_counts(_metadata, p + 2 * PAGE - widths[i], 1, widths[i]);
 	}
 }
 
@@ -728,13 +720,13 @@ TEST(buffers_across_page_boundaries_are_counted)
 	for (i = 0; i < ARRAY_SIZE(widths); i++) {
 		p = pages(4);
 		ASSERT_NE(NULL, p);
-		ASSERT_EQ(0, mprotect(p + 3 * page_size, page_size, PROT_NONE));
-		expect_counts(_metadata, p + page_size - widths[i], 2, widths[i]);
-		p[page_size] = 0;
-		memset(p, 0, 3 * page_size);
-		expect_counts(_metadata, p + widths[i], page_size / widths[i], widths[i]);
-		memset(p, 0, 3 * page_size);
-		expect_counts(_metadata, p + page_size - widths[i], 2 * page_size / widths[i] + 1,
+		ASSERT_EQ(0, mprotect(p + 3 * PAGE, PAGE, PROT_NONE));
+		expect_counts(_metadata, p + PAGE - widths[i], 2, widths[i]);
+		p[PAGE] = 0;
+		memset(p, 0, 3 * PAGE);
+		expect_counts(_metadata, p + widths[i], PAGE / widths[i], widths[i]);
+		memset(p, 0, 3 * PAGE);
+		expect_counts(_metadata, p + PAGE - widths[i], 2 * PAGE / widths[i] + 1,
 			      widths[i]);
 	}
 }
@@ -754,16 +746,16 @@ static void expect_charge(struct __test_metadata *_metadata, u8 *p, const struct
 	u32 i, scope;
 
 	for (i = 0; i < nr; i++) {
-		ranges[i] = range_all(p + places[i].from * page_size / 64,
-				      (places[i].to - places[i].from) * page_size / 64 / 8, 8);
+		ranges[i] = range_all(p + places[i].from * PAGE / 64,
+				      (places[i].to - places[i].from) * PAGE / 64 / 8, 8);
 		ranges[i].start = i;
 		ranges[i].end = i + 1;
 	}
 	for (scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
 		ASSERT_EQ(0, session_start(scope, 0, ranges, nr));
 		ASSERT_EQ(0, session_stats(scope, &stats));
-		EXPECT_EQ(expected * page_size, stats.locked);
-		EXPECT_EQ(expected * page_size, locked_bytes());
+		EXPECT_EQ(expected * PAGE, stats.locked);
+		EXPECT_EQ(expected * PAGE, locked_bytes());
 		EXPECT_EQ(0, session_stop(scope, NULL));
 		EXPECT_EQ(0, locked_bytes());
 	}
@@ -810,7 +802,7 @@ TEST(ranges_with_a_common_counter_count_into_it_together)
 	ranges[2] = range_all(p + 1, 2, 8);
 	ranges[2].start = addr(__stop_profil_burn);
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 3));
-	EXPECT_EQ(page_size, locked_bytes());
+	EXPECT_EQ(PAGE, locked_bytes());
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 8));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
 	EXPECT_LE(8, stats.ticks);
@@ -829,7 +821,7 @@ TEST(counting_adds_to_the_old_values)
 	ASSERT_NE(NULL, p);
 	p[3] = 1000;
 	p[4] = 7;
-	range = range_burn(p, page_size / 2, 2, 3);
+	range = range_burn(p, PAGE / 2, 2, 3);
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 	while (counter(p, 2, 3) < 1003)
 		ASSERT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
@@ -850,7 +842,7 @@ FIXTURE(limit) {
 
 FIXTURE_SETUP(limit)
 {
-	const struct rlimit limit = { LIMIT * page_size, LIMIT * page_size };
+	const struct rlimit limit = { LIMIT * PAGE, LIMIT * PAGE };
 
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 	if (geteuid() == 0) {
@@ -873,7 +865,7 @@ FIXTURE_TEARDOWN(limit)
 /* Starts a session with a buffer of @n pages. */
 static int start_pages(u32 scope, u32 flags, u8 *p, u64 n)
 {
-	struct profil_range range = range_all(p, n * page_size / 2, 2);
+	struct profil_range range = range_all(p, n * PAGE / 2, 2);
 
 	return session_start(scope, flags, &range, 1);
 }
@@ -889,7 +881,7 @@ TEST_F(limit, a_session_can_lock_exactly_RLIMIT_MEMLOCK)
 		EXPECT_EQ(-EPERM, start_pages(scope, 0, self->p, 64));
 		EXPECT_EQ(0, locked_bytes());
 		ASSERT_EQ(0, start_pages(scope, 0, self->p, LIMIT));
-		EXPECT_EQ(LIMIT * page_size, locked_bytes());
+		EXPECT_EQ(LIMIT * PAGE, locked_bytes());
 		EXPECT_EQ(0, burn_ticks(scope, 2));
 		EXPECT_EQ(0, session_stop(scope, &stats));
 		EXPECT_EQ(0, locked_bytes());
@@ -901,10 +893,10 @@ TEST_F(limit, a_session_can_lock_exactly_RLIMIT_MEMLOCK)
 /* If a buffer extends into one more page by a single counter, that page is charged. */
 TEST_F(limit, a_buffer_that_touches_one_more_page_is_charged_for_it)
 {
-	struct profil_range range = range_all(self->p + page_size - 2, LIMIT * page_size / 2, 2);
+	struct profil_range range = range_all(self->p + PAGE - 2, LIMIT * PAGE / 2, 2);
 
 	EXPECT_EQ(-EPERM, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	range.nr_counters = (LIMIT - 1) * page_size / 2 + 1;
+	range.nr_counters = (LIMIT - 1) * PAGE / 2 + 1;
 	EXPECT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 }
@@ -915,12 +907,12 @@ TEST_F(limit, a_page_of_many_ranges_is_charged_once)
 	unsigned int i;
 
 	for (i = 0; i < LIMIT + 1; i++) {
-		ranges[i] = range_all(self->p, LIMIT * page_size / 2, 2);
+		ranges[i] = range_all(self->p, LIMIT * PAGE / 2, 2);
 		ranges[i].start = i;
 		ranges[i].end = i + 1;
 	}
 	EXPECT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, LIMIT + 1));
-	EXPECT_EQ(LIMIT * page_size, locked_bytes());
+	EXPECT_EQ(LIMIT * PAGE, locked_bytes());
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 	ranges[LIMIT].buffer = addr(self->q);
 	ranges[LIMIT].nr_counters = 1;
@@ -930,17 +922,17 @@ TEST_F(limit, a_page_of_many_ranges_is_charged_once)
 /* Memory that is locked after the start counts, too. */
 TEST_F(limit, other_locked_memory_of_the_process_counts_against_the_limit)
 {
-	ASSERT_EQ(0, mlock(self->q, 10 * page_size));
+	ASSERT_EQ(0, mlock(self->q, 10 * PAGE));
 	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, 7));
-	EXPECT_EQ(10 * page_size, locked_bytes());
+	EXPECT_EQ(10 * PAGE, locked_bytes());
 	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, 4));
-	EXPECT_EQ(14 * page_size, locked_bytes());
+	EXPECT_EQ(14 * PAGE, locked_bytes());
 	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_THREAD, 0, self->p, 3));
 	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_THREAD, 0, self->p, 2));
-	EXPECT_EQ(16 * page_size, locked_bytes());
-	EXPECT_EQ(-1, mlock(self->q + 10 * page_size, page_size));
+	EXPECT_EQ(16 * PAGE, locked_bytes());
+	EXPECT_EQ(-1, mlock(self->q + 10 * PAGE, PAGE));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
-	EXPECT_EQ(0, mlock(self->q + 10 * page_size, 4 * page_size));
+	EXPECT_EQ(0, mlock(self->q + 10 * PAGE, 4 * PAGE));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
 	EXPECT_EQ(0, munlockall());
 }
@@ -955,23 +947,23 @@ TEST_F(limit, a_replacement_is_not_charged_twice)
 	 * again.
 	 */
 	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->p, LIMIT));
-	EXPECT_EQ(LIMIT * page_size, locked_bytes());
+	EXPECT_EQ(LIMIT * PAGE, locked_bytes());
 	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q, LIMIT));
-	EXPECT_EQ(LIMIT * page_size, locked_bytes());
+	EXPECT_EQ(LIMIT * PAGE, locked_bytes());
 	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q, 3));
-	EXPECT_EQ(3 * page_size, locked_bytes());
+	EXPECT_EQ(3 * PAGE, locked_bytes());
 	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->p, LIMIT));
-	EXPECT_EQ(LIMIT * page_size, locked_bytes());
+	EXPECT_EQ(LIMIT * PAGE, locked_bytes());
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 3));
 	/* One page more exceeds the limit; the session that is on continues. */
 	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q,
 				      LIMIT + 1));
-	EXPECT_EQ(LIMIT * page_size, locked_bytes());
+	EXPECT_EQ(LIMIT * PAGE, locked_bytes());
 	/* The session also continues if the replacement fails for another reason. */
-	ASSERT_EQ(0, mprotect(self->q + page_size, page_size, PROT_NONE));
+	ASSERT_EQ(0, mprotect(self->q + PAGE, PAGE, PROT_NONE));
 	EXPECT_EQ(-EFAULT, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q,
 				       LIMIT));
-	EXPECT_EQ(LIMIT * page_size, locked_bytes());
+	EXPECT_EQ(LIMIT * PAGE, locked_bytes());
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
 	EXPECT_LE(4, stats.ticks);
@@ -992,7 +984,7 @@ TEST_F(limit, a_limit_of_0_allows_only_sessions_without_counters)
 
 TEST(CAP_IPC_LOCK_lifts_RLIMIT_MEMLOCK_but_pages_are_still_charged)
 {
-	const struct rlimit limit = { page_size, page_size };
+	const struct rlimit limit = { PAGE, PAGE };
 	u8 *p = pages(64);
 
 	ASSERT_LE(0, device_fd());
@@ -1001,7 +993,7 @@ TEST(CAP_IPC_LOCK_lifts_RLIMIT_MEMLOCK_but_pages_are_still_charged)
 		SKIP(return, "needs CAP_IPC_LOCK: run as root");
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 64));
-	EXPECT_EQ(64 * page_size, locked_bytes());
+	EXPECT_EQ(64 * PAGE, locked_bytes());
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 	EXPECT_EQ(0, locked_bytes());
@@ -1013,7 +1005,7 @@ TEST(CAP_IPC_LOCK_lifts_RLIMIT_MEMLOCK_but_pages_are_still_charged)
 	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 63));
 	ASSERT_EQ(0, setresuid(1000, 1000, 1000));
 	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, p, 64));
-	EXPECT_EQ(63 * page_size, locked_bytes());
+	EXPECT_EQ(63 * PAGE, locked_bytes());
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 	EXPECT_EQ(0, locked_bytes());
 	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 64));

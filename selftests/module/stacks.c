@@ -521,7 +521,6 @@ TEST_F(kinds, of_sessions_have_the_same_stacks)
  * present at first.
  */
 static char *area;
-static size_t page_size;
 static struct frame *frames;
 
 /* Addresses at which user mode has no memory. */
@@ -590,21 +589,20 @@ FIXTURE(frames) {
 
 FIXTURE_SETUP(frames)
 {
-	page_size = sysconf(_SC_PAGESIZE);
-	area = mmap(NULL, 4 * page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+	area = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		    0);
 	ASSERT_NE(MAP_FAILED, (void *)area);
-	madvise(area, 4 * page_size, MADV_NOHUGEPAGE);
-	ASSERT_EQ(0, munmap(area + 2 * page_size, page_size));
-	memset(area, 0, 2 * page_size);
-	frames = (struct frame *)(area + page_size);
+	madvise(area, 4 * PAGE, MADV_NOHUGEPAGE);
+	ASSERT_EQ(0, munmap(area + 2 * PAGE, PAGE));
+	memset(area, 0, 2 * PAGE);
+	frames = (struct frame *)(area + PAGE);
 	for (u32 i = 0; i < NR_FRAMES; i++)
 		frames[i] = (struct frame) {
 			frames_pointer((uintptr_t)&frames[i + 1]), ADDRESS + i
 		};
 	frames[NR_FRAMES - 1].next = 0;
 	first_fp = 0;
-	first_sp = (uintptr_t)area + page_size / 2;
+	first_sp = (uintptr_t)area + PAGE / 2;
 	ASSERT_EQ(0, open_stacks(DEPTH));
 }
 
@@ -651,7 +649,7 @@ TEST_F_TIMEOUT(frames, end_where_one_is_not_in_user_memory, 150)
 
 TEST_F(frames, end_where_one_is_not_mapped_or_not_present)
 {
-	char *hole = area + 2 * page_size, *last = area + 3 * page_size;
+	char *hole = area + 2 * PAGE, *last = area + 3 * PAGE;
 
 	EXPECT_END_AT(hole, PROFIL_STACK_UNREADABLE);
 	EXPECT_END_AT(hole - WORD, PROFIL_STACK_UNREADABLE);
@@ -661,13 +659,13 @@ TEST_F(frames, end_where_one_is_not_mapped_or_not_present)
 	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
 	frames[4].next = frames_pointer((uintptr_t)last);
 	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
-	ASSERT_EQ(0, mprotect(last, page_size, PROT_READ));
+	ASSERT_EQ(0, mprotect(last, PAGE, PROT_READ));
 	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
-	ASSERT_EQ(0, mprotect(last, page_size, PROT_NONE));
+	ASSERT_EQ(0, mprotect(last, PAGE, PROT_NONE));
 	EXPECT_END_AT(last, PROFIL_STACK_UNREADABLE);
-	ASSERT_EQ(0, mprotect(last, page_size, PROT_READ | PROT_WRITE));
+	ASSERT_EQ(0, mprotect(last, PAGE, PROT_READ | PROT_WRITE));
 	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
-	ASSERT_EQ(0, madvise(last, page_size, MADV_DONTNEED));
+	ASSERT_EQ(0, madvise(last, PAGE, MADV_DONTNEED));
 	EXPECT_END_AT(last, PROFIL_STACK_UNREADABLE);
 	EXPECT_FALSE(pages_present(last, 1));
 }
@@ -681,7 +679,7 @@ static void *map_last_page(void)
 	void *page = MAP_FAILED;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(bits) && page == MAP_FAILED; i++)
-		page = mmap((void *)((1UL << bits[i]) - 2 * page_size), page_size,
+		page = mmap((void *)((1UL << bits[i]) - 2 * PAGE), PAGE,
 			    PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	return page;
@@ -690,7 +688,7 @@ static void *map_last_page(void)
 TEST_F(frames, end_where_user_memory_ends)
 {
 	char *page = map_last_page();
-	const uintptr_t end = (uintptr_t)page + page_size, last = end - 2 * WORD;
+	const uintptr_t end = (uintptr_t)page + PAGE, last = end - 2 * WORD;
 
 	if (page == MAP_FAILED)
 		SKIP(return, "no page at the end: %s", strerror(errno));
@@ -706,19 +704,19 @@ TEST_F(frames, end_where_user_memory_ends)
 	first_sp = end - WORD;
 	EXPECT_END(0, 0, PROFIL_STACK_OUTERMOST);
 	EXPECT_INNERMOST(frames_loop_at_text, 0, 0);
-	munmap(page, page_size);
+	munmap(page, PAGE);
 }
 
 #endif
 
 TEST_F(frames, end_beyond_the_end_of_a_file)
 {
-	char *last = area + 3 * page_size;
+	char *last = area + 3 * PAGE;
 	int file = memfd_create("frames", MFD_CLOEXEC);
 
 	ASSERT_LE(0, file);
-	ASSERT_EQ(0, ftruncate(file, page_size));
-	ASSERT_EQ((void *)last, mmap(last, page_size, PROT_READ | PROT_WRITE,
+	ASSERT_EQ(0, ftruncate(file, PAGE));
+	ASSERT_EQ((void *)last, mmap(last, PAGE, PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_FIXED, file, 0));
 	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
 	frames[4].next = frames_pointer((uintptr_t)last);
@@ -730,13 +728,13 @@ TEST_F(frames, end_beyond_the_end_of_a_file)
 
 TEST_F(frames, end_at_a_page_that_is_swapped_out)
 {
-	char *last = area + 3 * page_size;
+	char *last = area + 3 * PAGE;
 
 	if (geteuid() || swap_start())
 		SKIP(return, "no swap area can be made");
 	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
 	frames[4].next = frames_pointer((uintptr_t)last);
-	EXPECT_TRUE(await(!madvise(last, page_size, MADV_PAGEOUT) && !pages_present(last, 1)));
+	EXPECT_TRUE(await(!madvise(last, PAGE, MADV_PAGEOUT) && !pages_present(last, 1)));
 	EXPECT_END(frames, 5, PROFIL_STACK_UNREADABLE);
 	EXPECT_FALSE(pages_present(last, 1));
 	EXPECT_EQ(ADDRESS + 5, ((volatile struct frame *)last)->address);
@@ -752,7 +750,7 @@ static void expect_no_request(struct __test_metadata *_metadata, enum held_kind 
 
 	if (geteuid())
 		SKIP(return, "needs root");
-	err = held_map(&held, kind, page_size);
+	err = held_map(&held, kind, PAGE);
 	if (err == -ENOENT || err == -ENODEV)
 		SKIP(return, "no FUSE here");
 	ASSERT_EQ(0, err);
@@ -808,7 +806,7 @@ static void expect_words(struct __test_metadata *_metadata, const uintptr_t word
 
 TEST_F_TIMEOUT(frames, have_only_user_addresses_as_innermost_words, 150)
 {
-	const uintptr_t before_hole = (uintptr_t)area + 2 * page_size - 2 * WORD;
+	const uintptr_t before_hole = (uintptr_t)area + 2 * PAGE - 2 * WORD;
 
 	EXPECT_WORDS(1, ADDRESS, 1, ADDRESS);
 	for (unsigned int i = 0; i < ARRAY_SIZE(not_of_user); i++) {
@@ -832,9 +830,9 @@ static void expect_no_words_at(struct __test_metadata *_metadata, uintptr_t sp)
 
 TEST_F_TIMEOUT(frames, have_no_innermost_words_at_an_unreadable_stack_pointer, 150)
 {
-	const uintptr_t hole = (uintptr_t)area + 2 * page_size;
+	const uintptr_t hole = (uintptr_t)area + 2 * PAGE;
 	const uintptr_t at[] = { 0, 1, WORD, hole - WORD, hole - 2 * WORD + 1, hole,
-				 hole + page_size - WORD, hole + page_size };
+				 hole + PAGE - WORD, hole + PAGE };
 
 	*(uintptr_t *)(hole - WORD) = ADDRESS;
 #ifdef FRAMES_LINK_REGISTER
@@ -844,7 +842,7 @@ TEST_F_TIMEOUT(frames, have_no_innermost_words_at_an_unreadable_stack_pointer, 1
 		expect_no_words_at(_metadata, at[i]);
 	for (unsigned int i = 0; i < ARRAY_SIZE(unreadable); i++)
 		expect_no_words_at(_metadata, unreadable[i]);
-	EXPECT_FALSE(pages_present(area + 3 * page_size, 1));
+	EXPECT_FALSE(pages_present(area + 3 * PAGE, 1));
 }
 
 #ifdef HAVE_TAGS
@@ -962,20 +960,20 @@ TEST_F_TIMEOUT(frames, of_a_changing_stack_never_have_an_address_of_the_kernel, 
 /* Unmaps page 3, maps it, and makes it unreadable and not present, again and again. */
 static void *change_mappings(void *unused)
 {
-	char *last = area + 3 * page_size;
+	char *last = area + 3 * PAGE;
 
 	(void)unused;
 	while (!enough) {
-		munmap(last, page_size);
-		if (mmap(last, page_size, PROT_READ | PROT_WRITE,
+		munmap(last, PAGE);
+		if (mmap(last, PAGE, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != last)
 			break;
 		*(volatile struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
 		loop_run(1, LOOP_BURST / 4);
-		mprotect(last, page_size, PROT_NONE);
-		mprotect(last, page_size, PROT_READ);
+		mprotect(last, PAGE, PROT_NONE);
+		mprotect(last, PAGE, PROT_READ);
 		loop_run(1, LOOP_BURST / 4);
-		madvise(last, page_size, MADV_DONTNEED);
+		madvise(last, PAGE, MADV_DONTNEED);
 	}
 	return NULL;
 }
@@ -986,7 +984,7 @@ TEST_F_TIMEOUT(frames, may_be_unmapped_at_any_time, 150)
 	pthread_t thread;
 
 	ASSERT_EQ(0, open_clocked_stacks());
-	frames[4].next = frames_pointer((uintptr_t)area + 3 * page_size);
+	frames[4].next = frames_pointer((uintptr_t)area + 3 * PAGE);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, change_mappings, NULL));
 	first_fp = frames_pointer((uintptr_t)frames);
 	while (i < 20000 && (whole < TICKS || cut < TICKS)) {
@@ -1193,7 +1191,7 @@ static long long locked_by(u32 depth)
 
 TEST_F(stacks, are_charged_as_locked_memory)
 {
-	const long long page = sysconf(_SC_PAGESIZE), without = locked_by(0);
+	const long long page = PAGE, without = locked_by(0);
 
 	ASSERT_LT(0, without);
 	for (u32 depth = 1; depth <= DEPTH; depth += 21) {
