@@ -602,6 +602,9 @@ TEST_F(gmon, with_a_low_RLIMIT_MEMLOCK_bins_are_larger)
 	EXPECT_FALSE(complained(NULL));
 	ASSERT_TRUE(load(&profile, "gmon.out"));
 	EXPECT_EQ(said("hit"), profile.hits);
+	/* A counter has 4 bytes, like the smallest bin. */
+	if (profile.high - profile.low <= PAGE)
+		SKIP(return, "the counters of the smallest bins fit into a page");
 	EXPECT_LE(8, profile.bin);
 	EXPECT_GE(PAGE / 4 * profile.bin, profile.high - profile.low);
 	EXPECT_LE(20, in_loops(&profile));
