@@ -38,7 +38,8 @@ static const struct registers machines[] = {
  * struct unwind - The unwind tables of a file
  * @registers: Of its machine.
  * @cfi: The tables.
- * @is_go: Go compiled the file. Its tables do not tell that the frame pointer is saved.
+ * @is_go: Go compiled the file, with frame pointers, which it does not have on riscv. Its tables do
+ *	not tell that the frame pointer is saved.
  */
 struct unwind {
 	const struct registers *registers;
@@ -217,13 +218,14 @@ void unwind_read(struct lookup *lookup, const struct elf_file *file)
 {
 	struct unwind unwind = {
 		.registers = registers_of(file->elf),
-		.is_go = find_section(file->elf, ".gopclntab"),
 	};
 	Dwarf *dwarf = NULL;
 	size_t largest;
 
 	if (!unwind.registers)
 		return;
+	unwind.is_go = unwind.registers->machine != EM_RISCV &&
+		       find_section(file->elf, ".gopclntab");
 	largest = unwind.is_go ? 0 : largest_entry(file->elf, ".eh_frame");
 	if (largest) {
 		unwind.cfi = dwarf_getcfi_elf(file->elf);
