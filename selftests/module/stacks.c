@@ -1096,7 +1096,7 @@ TEST_F_TIMEOUT(stacks, of_a_task_in_exec_or_exit_are_empty, 150)
 #if defined(__x86_64__)
 
 #define STACK_TOP	0x7ffffffff000	/* of programs whose addresses are not random */
-#define WORDS		8192U		/* in the environment of a program */
+#define WORDS		1024U		/* in the environment of a program */
 #define FAILURES	40U
 
 /*
