@@ -387,6 +387,25 @@ void libprofil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, uns
 }
 
 /**
+ * libprofil_gmon_environment - Choose the clock, since the environment is known
+ *
+ * Where the startup code of the program has called libprofil_gmon_start() before the C library had
+ * the environment, the tick counts until now.
+ */
+void libprofil_gmon_environment(void)
+{
+	int err;
+
+	if (!kernel_counts() || !secure_getenv("PROFIL_GMON_RATE"))
+		return;
+	err = choose_clock() ?: start_counting();
+	if (err) {
+		complain("PROFIL_GMON_RATE", -err);
+		libprofil_classic_stop();
+	}
+}
+
+/**
  * libprofil_gmon_control - Stop counting or continue it
  * @libc: The C library's functions.
  * @mode: 0 to stop, otherwise to continue.

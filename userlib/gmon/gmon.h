@@ -13,6 +13,7 @@ struct gmon_libc {
 };
 
 void libprofil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, unsigned long highpc);
+void libprofil_gmon_environment(void);
 void libprofil_gmon_control(const struct gmon_libc *libc, int mode);
 void libprofil_gmon_finish(const struct gmon_libc *libc);
 

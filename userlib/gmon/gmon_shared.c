@@ -37,6 +37,12 @@ PROFIL_EXPORT void __monstartup(unsigned long lowpc, unsigned long highpc)
 		libprofil_gmon_start(&libc, lowpc, highpc);
 }
 
+/* On riscv64 the startup code of the program runs before the constructors of the C library. */
+static __attribute__((constructor)) void have_environment(void)
+{
+	libprofil_gmon_environment();
+}
+
 PROFIL_EXPORT void monstartup(unsigned long lowpc, unsigned long highpc)
 	__attribute__((alias("__monstartup")));
 
