@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "loop.h"
+#include "madvise.h"
 #include "process.h"
 
 #define SCOPE		PROFIL_SCOPE_PROCESS
@@ -241,6 +242,30 @@ TEST_F(pcs, of_a_child_that_inherits_a_full_array_are_saturated)
 		_exit(0);
 	}
 	EXPECT_EQ(0, status_of(child));
+}
+
+/* The ticks of the call are deferred until it returns, and then the child's session is set up. */
+TEST_F(pcs, of_a_child_whose_array_is_full_are_saturated_after_a_long_call)
+{
+	const size_t much = 64UL << 20;
+	struct profil_stats s;
+	pid_t child;
+	void *memory;
+
+	memory = mmap(NULL, much, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, memory);
+	ASSERT_EQ(0, madvise(memory, much, MADV_NOHUGEPAGE));
+	ASSERT_EQ(0, start(self->entries, 7, 0, FAST));
+	ASSERT_TRUE(loop_burn(SCOPE, 2, 20));
+	child = fork();
+	if (!child) {
+		MUST(!madvise(memory, much, MADV_POPULATE_WRITE));
+		MUST(!session_stop(SCOPE, &s));
+		MUST(accounted(&s) && s.saturated && s.saturated + s.dropped == s.ticks);
+		_exit(0);
+	}
+	EXPECT_EQ(0, status_of(child));
+	munmap(memory, much);
 }
 
 TEST_F(pcs, of_a_session_of_one_thread_are_written)
