@@ -387,10 +387,10 @@ void libprofil_gmon_start(const struct gmon_libc *libc, unsigned long lowpc, uns
 }
 
 /**
- * libprofil_gmon_environment - Choose the clock, since the environment is known
+ * libprofil_gmon_environment - Choose the clock again, now that the environment is known
  *
  * Where the startup code of the program has called libprofil_gmon_start() before the C library had
- * the environment, the tick counts until now.
+ * the environment, the tick has counted until now.
  */
 void libprofil_gmon_environment(void)
 {
