@@ -1160,7 +1160,7 @@ TEST_F_TIMEOUT(stacks, of_a_task_whose_exec_fails_have_nothing_of_the_new_progra
 
 		ASSERT_TRUE(records[i]->flags & PROFIL_RECORD_STACK);
 		in_exec += !!(records[i]->flags & PROFIL_RECORD_EXEC);
-		EXPECT_FALSE(memmem(stack, sizeof(*stack) + 8 * stack->nr, "secret", 6)) {
+		EXPECT_EQ(NULL, memmem(stack, sizeof(*stack) + 8 * stack->nr, "secret", 6)) {
 			TH_LOG("record %u: flags %x, pc %#llx, %u addresses", i, records[i]->flags,
 			       (unsigned long long)records[i]->pc, stack->nr);
 		}
