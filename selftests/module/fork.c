@@ -1005,7 +1005,7 @@ TEST_F(forked, childs_session_is_set_up_with_a_signal_at_each_tick)
 	expect_child(_metadata, child_with_signals);
 }
 
-#define MUCH	(64UL << 20)
+#define MUCH	(128UL << 20)
 
 /* Makes a call that takes several ticks, and then waits for a page that never arrives. */
 static void *populate(void *memory)
