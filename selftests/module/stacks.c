@@ -1243,7 +1243,7 @@ TEST_F_TIMEOUT(stacks, are_read_with_their_records_or_not_at_all, 150)
 		/* The first record is returned as soon as the buffer is large enough. */
 		ASSERT_EQ((ssize_t)size, n);
 		ASSERT_EQ(1, take(buffer, n));
-		/* This is no whole number of records, and the next one may be larger. */
+		/* Read with a buffer for 2.5 such records. The next record may be larger. */
 		for (size += size + size / 2; (n = read(fd, buffer, size)) < 0; size *= 2)
 			ASSERT_EQ(EINVAL, errno);
 		ASSERT_LT(0, take(buffer, n));

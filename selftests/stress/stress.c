@@ -936,7 +936,7 @@ static void act_randomly(struct actor *a)
 	struct profil_stats s;
 
 	show_pid(a);
-	/* Children of clone() share its number, but some have other descriptors. */
+	/* A child of clone() may share the variable of device_fd(), but not the descriptor. */
 	device_fd();
 	if (a->depth == 0 || one_in(a, 2))
 		create_sessions(a);
