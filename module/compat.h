@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched.h>
+#include <linux/task_work.h>
 #include <linux/user_namespace.h>
 #include <linux/version.h>
 #include <asm/ptrace.h>
@@ -132,6 +133,29 @@ static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *m
 	return dumpable;
 }
 #endif
+
+/*
+ * Does the same as task_work_add(current, @work, TWA_RESUME), which mainline does not export. The
+ * caller is a tick of current. Only task_work_run() in exit closes the list, after it has set
+ * PF_EXITING. Return: false if current exits.
+ */
+static inline bool profil_task_work_add(struct callback_head *work)
+{
+#if IS_BUILTIN(CONFIG_PROFIL)
+	return !task_work_add(current, work, TWA_RESUME);
+#else
+	struct callback_head *head = READ_ONCE(current->task_works);
+
+	/* The interrupted code may be changing other flags. */
+	if (data_race(current->flags) & PF_EXITING)
+		return false;
+	do {
+		work->next = head;
+	} while (!try_cmpxchg(&current->task_works, &head, work));
+	set_thread_flag(TIF_NOTIFY_RESUME);
+	return true;
+#endif
+}
 
 /*
  * Returns the distance from the instruction with which @task, which is current, entered the kernel

@@ -17,6 +17,7 @@
 #include <linux/module.h>
 #include <linux/task_work.h>
 
+#include "compat.h"
 #include "profil.h"
 
 /*
@@ -238,7 +239,7 @@ void profil_pending_kick(struct profil_space *space, bool system)
 		refcount_inc(&space->refs);
 		setup->space = space;
 		init_task_work(&setup->work, setup_work);
-		if (!task_work_add(current, &setup->work, TWA_RESUME))
+		if (profil_task_work_add(&setup->work))
 			return;
 		profil_space_put(space);
 		module_put(THIS_MODULE);
