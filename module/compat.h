@@ -17,6 +17,7 @@
 #include <linux/version.h>
 #include <asm/ptrace.h>
 #include <asm/syscall.h>
+#include <asm/unistd.h>
 #if defined(CONFIG_ARM64)
 #include <asm/esr.h>
 #include <asm/irq_regs.h>
@@ -181,6 +182,31 @@ static inline unsigned int profil_syscall_length(struct task_struct *task, struc
 #else
 	/* x86-64: syscall, sysenter and int $0x80 are two bytes each */
 	return syscall_get_nr(task, regs) != -1 && regs->ax != regs->orig_ax ? 2 : 0;
+#endif
+}
+
+/*
+ * Returns true if current, which is in the kernel, may be in execve() or execveat(), or may be dying
+ * since one has failed. arm64 and riscv forget the call before that ends, but the register has its
+ * number until user code changes it.
+ */
+static inline bool profil_is_exec_call(struct pt_regs *regs)
+{
+#if defined(CONFIG_ARM64)
+	if (compat_user_mode(regs))
+		return regs->regs[7] == 11 || regs->regs[7] == 387;
+	return regs->regs[8] == __NR_execve || regs->regs[8] == __NR_execveat;
+#elif defined(CONFIG_RISCV)
+	return regs->a7 == __NR_execve || regs->a7 == __NR_execveat;
+#else
+	if (in_ia32_syscall())
+		return regs->orig_ax == __NR_ia32_execve || regs->orig_ax == __NR_ia32_execveat;
+#ifdef CONFIG_X86_X32_ABI
+	if (regs->orig_ax == (__X32_SYSCALL_BIT | __NR_x32_execve) ||
+	    regs->orig_ax == (__X32_SYSCALL_BIT | __NR_x32_execveat))
+		return true;
+#endif
+	return regs->orig_ax == __NR_execve || regs->orig_ax == __NR_execveat;
 #endif
 }
 

@@ -422,6 +422,13 @@ static void sample_machine(struct task_struct *task, struct tick_ctx *ctx)
 	if (sample_is_kernel_task(task) || (!task->mm && !(flags & PROFIL_RECORD_EXIT)))
 		return;
 	ctx->flags = ctx->system ? flags : 0;
+	/*
+	 * If exec fails after the old mm is gone, in_execve is not set from then on, but @task still
+	 * has the registers of the old program. So all of the call counts as exec.
+	 */
+	if (flags == PROFIL_RECORD_SYSTEM && ctx->system &&
+	    profil_is_exec_call(task_pt_regs(task)))
+		ctx->flags |= PROFIL_RECORD_EXEC;
 	if (ctx->flags & PROFIL_RECORD_EXEC)
 		outcome = PROFIL_DROPPED_EXEC;
 	hlist_for_each_entry_rcu_notrace(s, &profil_machine_sessions, in_machine)

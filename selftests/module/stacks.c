@@ -79,7 +79,7 @@ FIXTURE_SETUP(stacks)
 		TH_LOG("%s must be there", PROFIL_DEVICE);
 	}
 	self->users = module_users();
-	self->locked = locked_bytes();
+	self->locked = pinned_bytes();
 }
 
 FIXTURE_TEARDOWN(stacks)
@@ -88,7 +88,7 @@ FIXTURE_TEARDOWN(stacks)
 	if (fd >= 0)
 		close_session();
 	EXPECT_TRUE(await(module_users() <= self->users));
-	EXPECT_TRUE(await(locked_bytes() == self->locked));
+	EXPECT_TRUE(await(pinned_bytes() == self->locked));
 }
 
 #ifdef __arm__
@@ -1099,6 +1099,8 @@ TEST_F_TIMEOUT(stacks, of_a_task_in_exec_or_exit_are_empty, 150)
 #define WORDS		1024U		/* in the environment of a program */
 #define FAILURES	40U
 
+static bool sampled_by_machine;		/* the session samples every process */
+
 /*
  * Executes a program for which there is not enough memory: the exec fails when the old program is
  * gone already. Where the old program has its stack pointer and its frame pointer, the new stack
@@ -1119,7 +1121,7 @@ static int fail_to_exec(void)
 		env[2 * i] = "secret";
 		env[2 * i + 1] = "";
 	}
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
+	if (!sampled_by_machine && descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
 		return 30;
 	if (personality(ADDR_NO_RANDOMIZE) < 0 || setrlimit(RLIMIT_AS, &limit))
 		return 31;
@@ -1136,12 +1138,14 @@ static int fail_to_exec(void)
 	return 40;
 }
 
-TEST_F_TIMEOUT(stacks, of_a_task_whose_exec_fails_have_nothing_of_the_new_program, 150)
+/* Opens a session with stacks, and samples tasks whose exec fails. */
+static int sample_failures(void)
 {
 	struct profil_query query;
-	unsigned int i, in_exec = 0;
+	int err = device_query(&query);
 
-	ASSERT_EQ(0, device_query(&query));
+	if (err)
+		return err;
 	fd = descriptor_open_as((struct profil_open){
 		.modes = MODES_ALL,
 		.exec = PROFIL_EXEC_FOLLOW,
@@ -1149,12 +1153,18 @@ TEST_F_TIMEOUT(stacks, of_a_task_whose_exec_fails_have_nothing_of_the_new_progra
 		.period = query.min_period,
 		.stack_depth = 10,
 	});
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_enable(fd));
-	for (i = 0; i < FAILURES; i++) {
-		ASSERT_EQ(128 + SIGSEGV, status_of(spawn(fail_to_exec)));
-		ASSERT_LE(0, read_all());
-	}
+	if (fd < 0)
+		return fd;
+	if (sampled_by_machine)
+		err = descriptor_attach(fd, PROFIL_SCOPE_MACHINE, 0, NULL);
+	return err ?: descriptor_enable(fd);
+}
+
+/* Fails if a record of a task whose exec has failed has words of the new program. */
+static void expect_no_secrets(struct __test_metadata *_metadata)
+{
+	unsigned int i, in_exec = 0;
+
 	for (i = 0; i < nr; i++) {
 		const struct profil_stack *stack = stack_of(records[i]);
 
@@ -1168,6 +1178,36 @@ TEST_F_TIMEOUT(stacks, of_a_task_whose_exec_fails_have_nothing_of_the_new_progra
 	EXPECT_LT(0U, in_exec);
 }
 
+TEST_F_TIMEOUT(stacks, of_a_task_whose_exec_fails_have_nothing_of_the_new_program, 150)
+{
+	sampled_by_machine = false;
+	ASSERT_EQ(0, sample_failures());
+	for (unsigned int i = 0; i < FAILURES; i++) {
+		ASSERT_EQ(128 + SIGSEGV, status_of(spawn(fail_to_exec)));
+		ASSERT_LE(0, read_all());
+	}
+	expect_no_secrets(_metadata);
+}
+
+/* In a session of the machine, no record of a task whose exec has failed has a pc. */
+TEST_F_TIMEOUT(stacks, of_the_machine_have_nothing_of_a_program_whose_exec_fails, 150)
+{
+	if (geteuid())
+		SKIP(return, "only root can sample the machine");
+	sampled_by_machine = true;
+	ASSERT_EQ(0, sample_failures());
+	for (unsigned int i = 0; i < FAILURES; i++) {
+		ASSERT_EQ(128 + SIGSEGV, status_of(spawn(fail_to_exec)));
+		ASSERT_LE(0, read_all());
+	}
+	expect_no_secrets(_metadata);
+	/* The kernel names a task after its new program before it loads it. */
+	for (unsigned int i = 0; i < nr; i++) {
+		if (!strcmp(records[i]->comm, "exe"))
+			EXPECT_EQ(0ULL, records[i]->pc);
+	}
+}
+
 #endif
 
 /*
@@ -1177,16 +1217,16 @@ TEST_F_TIMEOUT(stacks, of_a_task_whose_exec_fails_have_nothing_of_the_new_progra
 /* Returns the locked memory of a session with stacks of @depth, or a negative errno. */
 static long long locked_by(u32 depth)
 {
-	u64 before = locked_bytes(), after;
+	u64 before = pinned_bytes(), after;
 	int new = descriptor_open_as((struct profil_open){
 		.modes = MODES_ALL, .nr_records = RECORDS, .stack_depth = depth,
 	});
 
 	if (new < 0)
 		return new;
-	after = locked_bytes();
+	after = pinned_bytes();
 	close(new);
-	return await(locked_bytes() == before) ? (long long)(after - before) : -EBUSY;
+	return await(pinned_bytes() == before) ? (long long)(after - before) : -EBUSY;
 }
 
 TEST_F(stacks, are_charged_as_locked_memory)
@@ -1214,7 +1254,7 @@ static int exceed_limit(void)
 		return 21;
 	if (locked_by(0) != (long long)without)
 		return 22;
-	return locked_by(32) == -EPERM && !locked_bytes() ? 0 : 23;
+	return locked_by(32) == -EPERM && !pinned_bytes() ? 0 : 23;
 }
 
 TEST_F(stacks, are_refused_above_RLIMIT_MEMLOCK)
