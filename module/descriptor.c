@@ -77,11 +77,17 @@ static __poll_t descriptor_poll(struct file *file, poll_table *wait)
 	return profil_ring_poll(file->private_data, file, wait);
 }
 
+static void descriptor_show_fdinfo(struct seq_file *m, struct file *file)
+{
+	profil_ring_show_files(file->private_data, m);
+}
+
 static const struct file_operations descriptor_fops = {
 	.owner = THIS_MODULE,
 	.release = descriptor_release,
 	.read = descriptor_read,
 	.poll = descriptor_poll,
+	.show_fdinfo = descriptor_show_fdinfo,
 	.unlocked_ioctl = profil_session_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,

@@ -83,6 +83,7 @@ struct poll_table_struct;
 struct profil_ring;
 struct profil_session;
 struct pt_regs;
+struct seq_file;
 struct task_struct;
 struct tracepoint;
 
@@ -513,6 +514,7 @@ ssize_t profil_ring_read(struct profil_session *s, char __user *buf, size_t size
 __poll_t profil_ring_poll(struct profil_session *s, struct file *file,
 			  struct poll_table_struct *wait);
 void profil_ring_wake(struct profil_session *s);
+void profil_ring_show_files(struct profil_session *s, struct seq_file *m);
 
 /* stack.c: the return addresses on the user stack, for records */
 void profil_stack_fill(struct profil_stack *stack, u32 depth);

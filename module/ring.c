@@ -29,6 +29,7 @@
 #include <linux/poll.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/time_namespace.h>
 #include <linux/timekeeping.h>
@@ -41,6 +42,9 @@
 #define WAKES_AT_ONCE	64	/* waiters that are woken with interrupts off */
 #define WAKES_A_JIFFY	256	/* per jiffy and ring, on average */
 #define COPY_SIZE	8192	/* bytes that are copied to the reader at once */
+/* If memory is short, the call fails, and the kernel does not kill processes to get it. */
+#define RING_GFP	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+#define FILES_SHOWN	64	/* in fdinfo */
 #define RECORD_SIZE_MAX	(offsetof(struct profil_record, path) + PATH_MAX + sizeof(u64))
 
 struct ring_slot {
@@ -137,9 +141,9 @@ struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth)
 
 	/* kvzalloc() would search for contiguous memory, and clear it without rescheduling. */
 	if (size > PAGE_SIZE)
-		ring = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		ring = __vmalloc(size, RING_GFP | __GFP_ZERO);
 	else
-		ring = kzalloc(size, GFP_KERNEL_ACCOUNT);
+		ring = kzalloc(size, RING_GFP);
 	if (!ring)
 		return NULL;
 	ring->copy = (void *)&ring->slots[nr_slots];
@@ -482,4 +486,44 @@ __poll_t profil_ring_poll(struct profil_session *s, struct file *file, poll_tabl
 	else if (over)
 		events |= EPOLLHUP;
 	return events;
+}
+
+/* Returns true if @path is among the @n paths in @seen. */
+static bool ring_has_seen(const struct path *const *seen, unsigned int n, const struct path *path)
+{
+	while (n--)
+		if (path_equal(seen[n], path))
+			return true;
+	return false;
+}
+
+/*
+ * Prints the paths of the first FILES_SHOWN files that unread records keep in use, so that the user
+ * of a busy filesystem finds them. Does not wait for a reader, which may wait for user space.
+ */
+void profil_ring_show_files(struct profil_session *s, struct seq_file *m)
+{
+	const struct path *seen[FILES_SHOWN], *path;
+	struct profil_ring *ring = s->ring;
+	struct ring_slot *slot;
+	unsigned int i, n = 0;
+
+	if (!mutex_trylock(&ring->lock)) {
+		seq_puts(m, "profil-files:\tbeing read\n");
+		return;
+	}
+	for (i = ring->tail; i != (unsigned int)atomic_read(&ring->head) && n < FILES_SHOWN; i++) {
+		slot = &ring->slots[i & ring->mask];
+		/* Pairs with the release in ring_slot_publish(): the slot is filled. */
+		if (!smp_load_acquire(&slot->record.size))
+			break;
+		path = slot->file ? file_user_path(slot->file) : NULL;
+		if (!path || ring_has_seen(seen, n, path))
+			continue;
+		seen[n++] = path;
+		seq_puts(m, "profil-file:\t");
+		seq_path(m, path, "\n\\");
+		seq_putc(m, '\n');
+	}
+	mutex_unlock(&ring->lock);
 }

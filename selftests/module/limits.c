@@ -219,10 +219,10 @@ static int lock_up_to_the_limit(void)
 	n = open_sessions(MAX_OPEN, 1024, &err);
 	MUST(err == -EPERM);
 	MUST(n && n < 4 * MIB / 1024 / sizeof(struct profil_record));
-	MUST(locked_bytes() <= 8 * MIB && locked_bytes() > 7 * MIB);
+	MUST(pinned_bytes() <= 8 * MIB && pinned_bytes() > 7 * MIB);
 	MUST(session_start(PROFIL_SCOPE_THREAD, PROFIL_START_REPLACE, &range, 1) == -EPERM);
 	close_sessions(n);
-	MUST(locked_bytes() == 4 * MIB);
+	MUST(pinned_bytes() == 4 * MIB);
 	return 0;
 }
 
@@ -369,7 +369,7 @@ static long long held_for_children(bool profiled)
 		if (!children[i]) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			/* After its first tick a child has allocated its own ranges and pages. */
-			MUST(loop_until(0, !profiled || locked_bytes()));
+			MUST(loop_until(0, !profiled || pinned_bytes()));
 			++*children_ready;
 			for (;;)
 				pause();
@@ -527,6 +527,30 @@ TEST_F(limits, calls_that_exceed_a_small_cgroup_fail_with_ENOMEM)
 {
 	NEED_CGROUP();
 	EXPECT_EQ(0, status_in_cgroup(fill_cgroup));
+}
+
+/* Opens the largest rings until there is no memory. */
+static int fill_with_rings(void)
+{
+	int new;
+
+	allow_descriptors();
+	MUST(!file_write(CGROUP "/memory.max", "268435456"));
+	do {
+		new = descriptor_open_as((struct profil_open){
+			.modes = MODES_ALL,
+			.nr_records = query.max_records,
+			.stack_depth = query.max_stack_depth,
+		});
+	} while (new >= 0);
+	MUST(new == -ENOMEM);
+	return 0;
+}
+
+TEST_F(limits, rings_that_exceed_a_cgroup_fail_and_no_process_is_killed)
+{
+	NEED_CGROUP();
+	EXPECT_EQ(0, status_in_cgroup(fill_with_rings));
 }
 
 static int fill_until_killed(void)
