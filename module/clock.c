@@ -32,8 +32,13 @@
 #include "compat.h"
 #include "profil.h"
 
-/* The least ns from the end of an interrupt to the next, so that the task makes progress */
+/*
+ * The least ns from the end of an interrupt to the next, so that the task makes progress. Reading a
+ * frame of the task's stack takes less than CLOCK_FRAME_GAP ns, even if it is in no cache, so the
+ * task has at least as much time as the walks take.
+ */
 #define CLOCK_MIN_GAP	5000
+#define CLOCK_FRAME_GAP	100
 
 unsigned int profil_min_period = 50000;
 module_param_named(min_period_ns, profil_min_period, uint, 0644);
@@ -66,7 +71,7 @@ static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 	struct clock *clock = container_of(timer, struct clock, timer);
 	/* Uses the time when the timer was due: reading the clock would cost 50 instructions. */
 	ktime_t due = hrtimer_get_expires(timer);
-	u64 left;
+	u64 left, gap = CLOCK_MIN_GAP;
 
 	left = profil_sample_clocked(current, ktime_to_ns(due) - clock->since, get_irq_regs());
 	clock->since = ktime_to_ns(due);
@@ -75,7 +80,9 @@ static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 	}
 	/* The next sample may be due already: this interrupt was late, or the samples took long. */
-	hrtimer_set_expires(timer, max_t(s64, due + left, ktime_get() + CLOCK_MIN_GAP));
+	gap += CLOCK_FRAME_GAP * __this_cpu_read(profil_stack_frames);
+	__this_cpu_write(profil_stack_frames, 0);
+	hrtimer_set_expires(timer, max_t(s64, due + left, ktime_get() + gap));
 	return HRTIMER_RESTART;
 }
 

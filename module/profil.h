@@ -517,6 +517,7 @@ void profil_ring_wake(struct profil_session *s);
 void profil_ring_show_files(struct profil_session *s, struct seq_file *m);
 
 /* stack.c: the return addresses on the user stack, for records */
+DECLARE_PER_CPU(unsigned int, profil_stack_frames);	/* frames read; the clock resets it */
 void profil_stack_fill(struct profil_stack *stack, u32 depth);
 
 /* probe_memory.c: memory for probes, on PREEMPT_RT */

@@ -115,6 +115,8 @@ static __always_inline void stack_fill(struct profil_stack *stack, u32 depth, un
 	user_access_end();
 }
 
+DEFINE_PER_CPU(unsigned int, profil_stack_frames);
+
 /* Fills in @stack, which has room for @depth addresses, with those of the interrupted user code. */
 void profil_stack_fill(struct profil_stack *stack, u32 depth)
 {
@@ -131,4 +133,5 @@ void profil_stack_fill(struct profil_stack *stack, u32 depth)
 	else if (word == sizeof(u32))
 		stack_fill(stack, depth, (u32)frame, (u32)sp, 0, sizeof(u32));
 	pagefault_enable();
+	__this_cpu_add(profil_stack_frames, stack->nr);
 }
