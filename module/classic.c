@@ -9,7 +9,7 @@
 #include "profil.h"
 
 /* Finds the classic session in @scope (of a thread: the caller's), on or ended; or returns NULL. */
-struct profil_session *profil_classic_find(struct profil_home *home, u32 scope)
+struct profil_session *profil_classic_find(struct profil_space *home, u32 scope)
 {
 	struct profil_session *s;
 
@@ -36,7 +36,7 @@ static int classic_check(const struct profil_session *s, bool replace, unsigned 
 
 	if (mutex_lock_killable(&s->home->lock))
 		return -EINTR;
-	profil_home_end_sessions(s->home, false);
+	profil_space_end_sessions(s->home, false);
 	on = classic_on(s);
 	*credit = on ? on->charged : 0;
 	mutex_unlock(&s->home->lock);
@@ -59,9 +59,9 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 		return err;
 	t = profil_target_alloc(current, s->scope == PROFIL_SCOPE_THREAD, false,
 				GFP_KERNEL_ACCOUNT);
-	profil_session_resync_clock(s);		/* so that earlier time does not count */
+	profil_session_resync_clock(s, current->mm);	/* so that earlier time does not count */
 	profil_session_set_on(s, true);
-	err = profil_target_attach(t, s, s->home->space, table, on, NULL, GFP_KERNEL_ACCOUNT);
+	err = profil_target_attach(t, s, s->home, table, on, NULL, GFP_KERNEL_ACCOUNT);
 	if (err) {
 		profil_target_free(t);
 		profil_session_set_on(s, false);
@@ -83,7 +83,7 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 /* Starts @s. Pins pages without home->lock, since pinning may wait for user space. */
 static int classic_start(struct profil_session *s, struct profil_table *table, bool replace)
 {
-	struct profil_home *home = s->home;
+	struct profil_space *home = s->home;
 	struct rb_root_cached new;
 	unsigned long credit;
 	int err;
@@ -91,22 +91,21 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 	err = classic_check(s, replace, &credit);
 	if (err)
 		return err;
-	err = profil_histograms_pin(&new, table, home, false, s->may_exceed, credit);
+	err = profil_histograms_pin(&new, table, false, s->may_exceed, credit);
 	if (err)
 		return err;
 	profil_table_bind(table, &new);
-	refcount_inc(&home->refs);
 	mutex_lock(&home->lock);
 	err = classic_publish(s, &new, table, replace);
-	profil_home_unlock(home);
+	mutex_unlock(&home->lock);
 	/* The tree is empty, unless there was an error. */
-	profil_home_uncharge(home, profil_histograms_free(&new, false));
+	profil_histograms_free(home->mm, &new, false);
 	return err;
 }
 
 int profil_classic_start(const struct profil_start *arg)
 {
-	struct profil_home *home = profil_home_get_own(true);
+	struct profil_space *home = profil_space_get_own(true);
 	struct profil_session *s;
 	struct profil_table *table;
 	int err;
@@ -119,8 +118,6 @@ int profil_classic_start(const struct profil_start *arg)
 		goto put_home;
 	s->classic = true;
 	s->scope = arg->scope;
-	s->fork = arg->scope == PROFIL_SCOPE_PROCESS ? PROFIL_FORK_FRESH : PROFIL_FORK_OFF;
-	s->exec = PROFIL_EXEC_OFF;
 	s->task = current;
 	table = profil_table_create(s, arg->ranges, arg->nr_ranges);
 	err = PTR_ERR_OR_ZERO(table);
@@ -136,7 +133,7 @@ int profil_classic_start(const struct profil_start *arg)
 put:
 	profil_session_put(s);
 put_home:
-	profil_home_put(home);
+	profil_space_put(home);
 	return err;
 }
 
@@ -144,13 +141,13 @@ put_home:
 int profil_classic_stop(struct file *file, void *data, struct profil_stats *stats)
 {
 	const struct profil_stop *arg = data;
-	struct profil_home *home;
+	struct profil_space *home;
 	struct profil_session *s;
 	int err = -EINVAL;
 
 	if (arg->scope > PROFIL_SCOPE_THREAD)
 		return -EOPNOTSUPP;
-	home = profil_home_lock();
+	home = profil_space_lock_own();
 	if (IS_ERR_OR_NULL(home))
 		return home ? PTR_ERR(home) : err;
 	stats->scope = arg->scope;
@@ -166,7 +163,7 @@ int profil_classic_stop(struct file *file, void *data, struct profil_stats *stat
 		profil_session_unlist(s);
 		err = 0;
 	}
-	profil_home_unlock(home);
+	profil_space_unlock_own(home);
 	return err;
 }
 
@@ -174,13 +171,13 @@ int profil_classic_stop(struct file *file, void *data, struct profil_stats *stat
 int profil_classic_stats(struct file *file, void *data, struct profil_stats *unused)
 {
 	struct profil_stats *arg = data;
-	struct profil_home *home;
+	struct profil_space *home;
 	struct profil_session *s;
 
 	if (arg->scope > PROFIL_SCOPE_THREAD)
 		return -EOPNOTSUPP;
 	*arg = (struct profil_stats) { .size = arg->size, .scope = arg->scope };
-	home = profil_home_lock();
+	home = profil_space_lock_own();
 	if (IS_ERR_OR_NULL(home))
 		return PTR_ERR_OR_ZERO(home);
 	s = profil_classic_find(home, arg->scope);
@@ -188,6 +185,6 @@ int profil_classic_stats(struct file *file, void *data, struct profil_stats *unu
 		profil_replay(s);
 		profil_stats_read(s, arg, false);
 	}
-	profil_home_unlock(home);
+	profil_space_unlock_own(home);
 	return 0;
 }

@@ -160,15 +160,36 @@ static void clock_resync_cpu(void *unused)
 	clock_start(clock, current, now);
 }
 
-/* Returns true if @cpu may run a target of any session. Other CPUs are not interrupted. */
-static bool clock_may_run_target(int cpu, void *unused)
+/* A change that the clocks must learn: of @session, or of its targets in @mm if that is not NULL. */
+struct clock_change {
+	const struct profil_session *session;
+	const struct mm_struct *mm;
+};
+
+/* Returns true if @s may have a target with @mm. Threads of other sessions count as targets, too. */
+static bool clock_may_sample(const struct profil_session *s, const struct mm_struct *mm)
+{
+	const struct profil_space *space = profil_space_find(mm);
+	const struct profil_binding *b;
+
+	if (s->machine || !space)
+		return s->machine;
+	hlist_for_each_entry_rcu_notrace(b, &space->bindings, node)
+		if (b->session == s)
+			return true;
+	return READ_ONCE(space->nr_threads);
+}
+
+/* Returns true if @cpu may run a task that the change concerns. Others are not interrupted. */
+static bool clock_is_concerned(int cpu, void *data)
 {
 	const struct clock *clock = per_cpu_ptr(&clocks, cpu);
 	const struct mm_struct *mm = READ_ONCE(clock->mm);
+	const struct clock_change *change = data;
 
-	return READ_ONCE(clock->ticking) ||
-	       (mm && (mm == CLOCK_MM_UNKNOWN || static_key_enabled(&profil_machine_sampled) ||
-		       profil_space_find(mm)));
+	if (READ_ONCE(clock->ticking) || mm == CLOCK_MM_UNKNOWN)
+		return true;
+	return mm && (change->mm ? mm == change->mm : clock_may_sample(change->session, mm));
 }
 
 /*
@@ -185,12 +206,13 @@ static bool clock_may_run_target(int cpu, void *unused)
  * Either A reads the target's mm and interrupts B, or B finds the session; or both, which is
  * harmless. Must be called with interrupts on. Return: true if a CPU has begun to keep its tick.
  */
-bool profil_clock_resync(void)
+bool profil_clock_resync(const struct profil_session *s, const struct mm_struct *mm)
 {
+	struct clock_change change = { s, mm };
 	int before = atomic_read(&clock_ticks_kept);
 
 	smp_mb();	/* pairs with the one in clock_switch() */
-	on_each_cpu_cond_mask(clock_may_run_target, clock_resync_cpu, NULL, true, cpu_online_mask);
+	on_each_cpu_cond_mask(clock_is_concerned, clock_resync_cpu, &change, true, cpu_online_mask);
 	return atomic_read(&clock_ticks_kept) != before;
 }
 
@@ -251,7 +273,7 @@ int profil_clock_init(void)
 	int cpu;
 
 	check_trace_callback_type_sched_switch(clock_switch);
-	switch_tracepoint = profil_follow_find_tracepoint("sched_switch");
+	switch_tracepoint = profil_trigger_find_tracepoint("sched_switch");
 	if (!switch_tracepoint)
 		return -EOPNOTSUPP;
 	profil_nohz_full = tick_nohz_full_enabled();

@@ -54,7 +54,7 @@ static struct profil_table *describe_session(struct profil_session *s, struct pr
 	return table;
 }
 
-static struct profil_table *describe_home(struct profil_home *home, struct profil_describe *arg,
+static struct profil_table *describe_home(struct profil_space *home, struct profil_describe *arg,
 					  struct profil_stats *stats)
 {
 	struct profil_table *table = ERR_PTR(-EINVAL);
@@ -65,7 +65,7 @@ static struct profil_table *describe_home(struct profil_home *home, struct profi
 	s = profil_classic_find(home, PROFIL_SCOPE_PROCESS);
 	if (s && s->phase == PROFIL_LIVE) {
 		profil_replay(s);
-		table = describe_session(s, home->space, arg, stats);
+		table = describe_session(s, home, arg, stats);
 	} else if (s) {
 		table = ERR_PTR(-ENODEV);
 	}
@@ -77,20 +77,13 @@ static struct profil_table *describe_home(struct profil_home *home, struct profi
 static struct profil_table *describe_space(struct profil_space *space, struct profil_describe *arg,
 					   struct profil_stats *stats)
 {
-	struct profil_session *pending = profil_pending_get(space, true);
-	struct profil_table *table = ERR_PTR(-EINVAL);
-	struct profil_home *home;
+	struct profil_session *pending = profil_pending_get(space);
+	struct profil_table *table;
 
-	if (pending) {
-		table = describe_session(pending, space, arg, stats);
-		profil_session_put(pending);
-		return table;
-	}
-	home = profil_home_find(space);
-	if (home) {
-		table = describe_home(home, arg, stats);
-		profil_home_put(home);
-	}
+	if (!pending)
+		return describe_home(space, arg, stats);
+	table = describe_session(pending, space, arg, stats);
+	profil_session_put(pending);
 	return table;
 }
 

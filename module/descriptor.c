@@ -2,12 +2,9 @@
 /*
  * Sessions with a descriptor: closing the last copy of the descriptor ends the session.
  *
- * The session is in the home of its creator, whose address space contains the buffers. Only the
- * creator can change ranges and copy counters. A process that has a copy of the descriptor can
- * attach itself, turn the session on and off, and read statistics and records.
- *
- * With PROFIL_FORK_FRESH the child of a fork has a session of its own, a descendant of the session
- * of the descriptor. In the child, the descriptor refers to the child's session.
+ * The home of the session is the space of its creator, which contains the buffers. Only the creator
+ * can change ranges and copy counters. A process that has a copy of the descriptor can attach
+ * itself, turn the session on and off, and read statistics and records.
  *
  * Context: system calls (may sleep).
  */
@@ -24,41 +21,31 @@
 
 #include "profil.h"
 
-/* Ends the session and its descendants, since the last copy of the descriptor is closed. */
+/*
+ * Ends the session, since the last copy of the descriptor is closed. The reference of the file keeps
+ * the session and its home:
+ *
+ *	CPU A: descriptor_close()		CPU B: START by another thread, or a worker
+ *
+ *	owner_gone = true
+ *						end the session, drop the reference of the list
+ *	use the home
+ *	drop the last reference
+ */
 static void descriptor_close(struct profil_session *s)
 {
-	struct profil_home *home = s->home;
-	struct profil_session *d;
-	bool set_up;
+	struct profil_space *home = s->home;
 
-	raw_spin_lock_irq(&profil_index_lock);
 	WRITE_ONCE(s->owner_gone, true);
-	while ((d = list_first_entry_or_null(&s->descendants, struct profil_session,
-					     descendants))) {
-		list_del_init(&d->descendants);
-		if (!refcount_inc_not_zero(&d->refs))
-			continue;
-		WRITE_ONCE(d->owner_gone, true);
-		set_up = d->home;
-		raw_spin_unlock_irq(&profil_index_lock);
-		if (set_up)
-			profil_home_kick(d->home);
-		else
-			profil_session_drop_pending(d);
-		profil_session_put(d);
-		raw_spin_lock_irq(&profil_index_lock);
-	}
-	raw_spin_unlock_irq(&profil_index_lock);
-
 	/* The lock of another process's home may be held for long, so a worker takes it. */
-	if (profil_home_is_own(home)) {
-		refcount_inc(&home->refs);
+	if (profil_space_is_own(home)) {
 		mutex_lock(&home->lock);
-		profil_home_end_sessions(home, false);
-		profil_home_unlock(home);
+		profil_space_end_sessions(home, false);
+		mutex_unlock(&home->lock);
 	} else {
-		profil_home_kick(home);
+		profil_space_kick(home);
 	}
+	profil_session_put(s);
 }
 
 static int descriptor_release(struct inode *inode, struct file *file)
@@ -93,10 +80,10 @@ static const struct file_operations descriptor_fops = {
 	.llseek = noop_llseek,
 };
 
-/* Adds @s to the caller's home, unless the limit of sessions is reached. */
+/* Adds @s to the list of its home, unless the limit of sessions is reached. */
 static int descriptor_publish(struct profil_session *s)
 {
-	struct profil_home *home = s->home;
+	struct profil_space *home = s->home;
 	struct profil_session *other;
 	unsigned int n = 0;
 
@@ -104,15 +91,17 @@ static int descriptor_publish(struct profil_session *s)
 		return -EINTR;
 	list_for_each_entry(other, &home->sessions, list)
 		n++;
-	if (n < PROFIL_MAX_OPEN)
+	if (n < PROFIL_MAX_OPEN) {
+		refcount_inc(&s->refs);
 		list_add(&s->list, &home->sessions);
+	}
 	mutex_unlock(&home->lock);
 	return n < PROFIL_MAX_OPEN ? 0 : -EMFILE;
 }
 
 int profil_descriptor_open(const struct profil_open *arg)
 {
-	struct profil_home *home = profil_home_get_own(true);
+	struct profil_space *home = profil_space_get_own(true);
 	struct profil_session *s;
 	int ret = -ENOMEM;
 
@@ -139,47 +128,27 @@ int profil_descriptor_open(const struct profil_open *arg)
 	goto put_home;
 
 uncharge:
-	profil_home_uncharge(home, s->ring_pages);
+	profil_uncharge(home->mm, s->ring_pages);
 put:
 	profil_session_put(s);
 put_home:
-	profil_home_put(home);
+	profil_space_put(home);
 	return ret;
 }
 
 /* ---- from a file to the session ---- */
 
-/* Locks the session of @file, for profil_descriptor_unlock(); or returns an error pointer. */
+/* Locks the session of @file, which keeps it; or returns an error pointer. */
 static struct profil_session *descriptor_lock(struct file *file)
 {
-	struct profil_session *root = file->private_data, *s;
-	struct profil_home *home;
+	struct profil_session *s = file->private_data;
 
-	if (root->fork != PROFIL_FORK_FRESH || profil_home_is_own(root->home)) {
-		if (mutex_lock_killable(&root->home->lock))
-			return ERR_PTR(-EINTR);
-		refcount_inc(&root->refs);
-		return root;
-	}
-	home = profil_home_lock();
-	if (IS_ERR_OR_NULL(home))
-		return home ? ERR_CAST(home) : ERR_PTR(-ENODEV);
-	list_for_each_entry(s, &home->sessions, list) {
-		if (s->root == root) {
-			refcount_inc(&s->refs);
-			profil_home_put(home);		/* the session has its own reference */
-			return s;
-		}
-	}
-	profil_home_unlock(home);
-	return ERR_PTR(-ENODEV);
+	return mutex_lock_killable(&s->home->lock) ? ERR_PTR(-EINTR) : s;
 }
 
 void profil_descriptor_unlock(struct profil_session *s)
 {
-	refcount_inc(&s->home->refs);
-	profil_home_unlock(s->home);
-	profil_session_put(s);
+	mutex_unlock(&s->home->lock);
 }
 
 /*
@@ -209,7 +178,7 @@ struct profil_session *profil_descriptor_lock_own(struct file *file)
 
 	if (IS_ERR(s))
 		return s;
-	err = s->phase == PROFIL_ENDED ? -ENODEV : profil_home_is_own(s->home) ? 0 : -EPERM;
+	err = s->phase == PROFIL_ENDED ? -ENODEV : profil_space_is_own(s->home) ? 0 : -EPERM;
 	if (!err)
 		return s;
 	profil_descriptor_unlock(s);
@@ -231,17 +200,19 @@ static int descriptor_attach_task(struct profil_session *s, struct profil_attach
 		return profil_machine_attach(s);
 	if (s->machine)
 		return -EBUSY;
-	if (s->fork == PROFIL_FORK_FRESH && mm != s->home->mm)
-		return -EINVAL;
 	space = profil_space_get(mm, GFP_KERNEL_ACCOUNT);
 	if (!space)
 		return -ENOMEM;
 	t = profil_target_alloc(task, arg->scope == PROFIL_SCOPE_THREAD,
 				!same_thread_group(task, current), GFP_KERNEL_ACCOUNT);
-	if (s->on)
-		profil_session_resync_clock(s);	/* so that earlier time does not count */
-	err = profil_target_attach(t, s, space, &profil_empty_table, NULL, NULL,
-				   GFP_KERNEL_ACCOUNT);
+	/* Checks first, since the resync interrupts the CPUs that run the target. */
+	err = t ? profil_target_check(t, s, space) : -ENOMEM;
+	if (!err) {
+		if (s->on)
+			profil_session_resync_clock(s, mm);	/* so that earlier time does not count */
+		err = profil_target_attach(t, s, space, &profil_empty_table, NULL, NULL,
+					   GFP_KERNEL_ACCOUNT);
+	}
 	if (err) {
 		profil_target_free(t);
 	} else {
@@ -330,18 +301,17 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 	const struct profil_add *arg = data;
 	u64 id = descriptor_space_id(arg->space);
 	struct profil_session *s;
-	struct profil_home *home;
+	struct profil_space *home;
 	struct profil_table *table;
 	struct rb_root_cached new;
 	int err;
 
-	if (!arg->nr_ranges || arg->nr_ranges > PROFIL_MAX_RANGES || id == PROFIL_SPACE_ALL)
+	if (!arg->nr_ranges || arg->nr_ranges > PROFIL_MAX_RANGES)
 		return -EINVAL;
 	s = profil_descriptor_lock_own(file);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	home = s->home;
-	refcount_inc(&s->refs);
 	profil_replay(s);
 	profil_histograms_free_unused(s);
 	profil_descriptor_unlock(s);
@@ -349,26 +319,23 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 	table = profil_table_create(s, arg->ranges, arg->nr_ranges);
 	err = PTR_ERR_OR_ZERO(table);
 	if (err)
-		goto put;
+		return err;
 	mutex_lock(&home->lock);
 	profil_table_bind(table, &s->histograms);
 	mutex_unlock(&home->lock);
-	err = profil_histograms_pin(&new, table, home, false, s->may_exceed, 0);
+	err = profil_histograms_pin(&new, table, false, s->may_exceed, 0);
 	if (err)
 		goto put_table;
 	profil_table_bind(table, &new);
 
-	refcount_inc(&home->refs);
 	mutex_lock(&home->lock);
 	err = s->phase == PROFIL_LIVE ? descriptor_add_ranges(s, id, table) : -ENODEV;
 	if (!err)
 		profil_histograms_adopt(s, &new);
-	home->to_uncharge += profil_histograms_free(&new, false);
-	profil_home_unlock(home);
+	mutex_unlock(&home->lock);
+	profil_histograms_free(home->mm, &new, false);
 put_table:
 	profil_table_put(table);
-put:
-	profil_session_put(s);
 	return err;
 }
 
@@ -386,28 +353,11 @@ static int descriptor_remove_ranges(struct profil_session *s, u64 id, struct pro
 	else if (remaining != table)
 		err = profil_binding_set_table(s, id, remaining);
 	if (!err)
-		arg->nr_removed += table->nr_ranges - remaining->nr_ranges;
+		arg->nr_removed = table->nr_ranges - remaining->nr_ranges;
 	if (remaining)
 		profil_table_put(remaining);
 	profil_table_put(table);
 	return err;
-}
-
-/* A child that is forked meanwhile is visited later, or inherits only the ranges that remain. */
-static int descriptor_remove_all(struct profil_session *s, struct profil_remove *arg)
-{
-	u64 id = 0;
-	int err;
-
-	while ((id = profil_binding_next_space(s, id))) {
-		err = descriptor_remove_ranges(s, id, arg);
-		if (err && err != -ESRCH)
-			return err;
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		cond_resched();
-	}
-	return 0;
 }
 
 int profil_descriptor_remove(struct file *file, void *data, struct profil_stats *stats)
@@ -422,10 +372,7 @@ int profil_descriptor_remove(struct file *file, void *data, struct profil_stats 
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	arg->nr_removed = 0;
-	if (arg->space == PROFIL_SPACE_ALL)
-		err = descriptor_remove_all(s, arg);
-	else
-		err = descriptor_remove_ranges(s, descriptor_space_id(arg->space), arg);
+	err = descriptor_remove_ranges(s, descriptor_space_id(arg->space), arg);
 	if (arg->nr_removed) {
 		synchronize_rcu();
 		/* Counts the ticks that were deferred for these ranges. */
@@ -455,7 +402,7 @@ int profil_descriptor_enable(struct file *file, void *data, struct profil_stats 
 		goto unlock;
 	profil_session_reset_missed(s);
 	profil_targets_runtime(s, NULL, true);
-	profil_session_resync_clock(s);		/* so that earlier time does not count */
+	profil_session_resync_clock(s, NULL);	/* so that earlier time does not count */
 	profil_session_set_on(s, true);
 	profil_session_resync_runtime(s, NULL);
 unlock:
@@ -478,7 +425,7 @@ int profil_descriptor_disable(struct file *file, void *data, struct profil_stats
 	profil_session_set_on(s, false);
 	synchronize_rcu();
 	if (profil_nohz_full)
-		profil_clock_resync();	/* as in profil_session_finish() */
+		profil_clock_resync(s, NULL);	/* as in profil_session_finish() */
 	profil_trigger_put(profil_session_trigger(s));
 	profil_replay(s);
 	profil_stats_read(s, stats, false);

@@ -26,8 +26,8 @@ static void follow_count_lost(struct profil_session *s)
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 }
 
-/* Gives the child of a fork a session of its own, for PROFIL_FORK_FRESH. */
-static int follow_fork_private(struct profil_binding *b, struct profil_target *t,
+/* Gives the child of a fork a classic session of its own. */
+static int follow_fork_classic(struct profil_binding *b, struct profil_target *t,
 			       struct profil_space *space)
 {
 	/* The child uses the table of its parent until it has one of its own. */
@@ -68,7 +68,7 @@ static int follow_fork_binding(struct profil_binding *b, struct task_struct *chi
 	struct profil_target *t;
 	int err = -ENOMEM;
 
-	if (s->fork == PROFIL_FORK_OFF || (same && s->fork == PROFIL_FORK_FRESH))
+	if (s->classic ? same || s->scope == PROFIL_SCOPE_THREAD : s->fork == PROFIL_FORK_OFF)
 		return 0;
 	/* RCU keeps the memory of @b, but the reference of @b to the session may be gone. */
 	if (!refcount_inc_not_zero(&s->refs))
@@ -76,7 +76,7 @@ static int follow_fork_binding(struct profil_binding *b, struct task_struct *chi
 	space = profil_space_get(child->mm, PROFIL_GFP_PROBE);
 	t = profil_target_alloc(child, thread, foreign, PROFIL_GFP_PROBE);
 	if (space && t)
-		err = s->fork == PROFIL_FORK_FRESH ? follow_fork_private(b, t, space) :
+		err = s->classic ? follow_fork_classic(b, t, space) :
 		      profil_target_attach(t, s, space, &profil_empty_table, NULL, b,
 					   PROFIL_GFP_PROBE);
 	if (err)
@@ -216,30 +216,6 @@ static struct {
 	{ .name = "sched_process_free", .probe = follow_free },
 };
 
-struct follow_search {
-	const char *name;
-	struct tracepoint *found;
-};
-
-static void follow_search_one(struct tracepoint *tracepoint, void *data)
-{
-	struct follow_search *search = data;
-
-	if (!strcmp(tracepoint->name, search->name))
-		search->found = tracepoint;
-}
-
-/* Finds a tracepoint by name, since few are exported. Return: NULL, logged, if there is none. */
-struct tracepoint *profil_follow_find_tracepoint(const char *name)
-{
-	struct follow_search search = { .name = name };
-
-	for_each_kernel_tracepoint(follow_search_one, &search);
-	if (!search.found)
-		pr_err("the kernel has no tracepoint %s\n", name);
-	return search.found;
-}
-
 int profil_follow_init(void)
 {
 	struct tracepoint *tracepoint;
@@ -253,7 +229,7 @@ int profil_follow_init(void)
 
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
 		err = -EOPNOTSUPP;
-		tracepoint = profil_follow_find_tracepoint(probes[i].name);
+		tracepoint = profil_trigger_find_tracepoint(probes[i].name);
 		if (tracepoint)
 			err = tracepoint_probe_register(tracepoint, probes[i].probe, NULL);
 		if (err) {

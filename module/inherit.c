@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The session of the child of a fork, until it is set up.
+ * The classic session of the child of a fork, until it is set up.
  *
  * The probe of fork in follow.c creates the session with these functions, as PENDING. The session
  * samples the child with the parent's table, but is parked, since it has no pages. The first tick
  * that would change a counter is deferred, and queues task work, which sets the session up when the
- * child returns to user mode. profil_home_get_own(), in ioctls of the child, sets it up, too. If
+ * child returns to user mode. profil_space_get_own(), in ioctls of the child, sets it up, too. If
  * the child execs or exits before that, nothing is set up. The set-up gives the session a home, a
  * charge, pages and a table, and counts the deferred ticks.
  *
@@ -30,12 +30,10 @@
 struct profil_session *profil_session_inherit(struct profil_session *parent,
 					      const struct profil_table *table)
 {
-	struct profil_session *s, *root;
-	bool on = READ_ONCE(parent->on), gone = false;
-	unsigned long flags;
+	struct profil_session *s;
 
 	/* A classic session that is off is about to end. */
-	if (READ_ONCE(parent->phase) > PROFIL_LIVE || (parent->classic && !on) ||
+	if (READ_ONCE(parent->phase) > PROFIL_LIVE || !READ_ONCE(parent->on) ||
 	    !try_module_get(THIS_MODULE))
 		return ERR_PTR(-ENODEV);
 	s = profil_session_alloc(PROFIL_GFP_PROBE);
@@ -44,7 +42,7 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 		return ERR_PTR(-ENOMEM);
 	}
 	s->slow |= BIT(PROFIL_SLOW_PARKED);
-	s->classic = parent->classic;
+	s->classic = true;
 	s->may_exceed = parent->may_exceed && ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
 	/* The table of a @parent that is PENDING belongs to the grandparent, and is not checked. */
 	s->buffers_lost = parent->buffers_lost ||
@@ -59,65 +57,43 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 	s->max_pcs = parent->max_pcs;
 	s->taken_pcs = atomic64_read(&parent->nr_pcs);
 	atomic64_set(&s->nr_pcs, s->taken_pcs);
-	s->fork = parent->fork;
-	s->exec = parent->exec;
-	if (on && profil_trigger_tryget(profil_session_trigger(s)))
+	if (profil_trigger_tryget(profil_session_trigger(s))) {
 		profil_session_set_on(s, true);
-	gone = on && !s->on;
-	if (!s->classic) {
-		root = parent->root ? parent->root : parent;
-		refcount_inc(&root->refs);
-		s->root = root;
-		raw_spin_lock_irqsave(&profil_index_lock, flags);
-		gone |= root->owner_gone;
-		list_add(&s->descendants, &root->descendants);
-		raw_spin_unlock_irqrestore(&profil_index_lock, flags);
-	}
-	if (!gone)
 		return s;
+	}
 	profil_session_put(s);
 	return ERR_PTR(-ENODEV);
 }
 
-/* Detaches the targets of @s, which is PENDING, since its descriptor is closed. */
-void profil_session_drop_pending(struct profil_session *s)
+/* Returns the pending session of @space, referenced; or NULL. */
+struct profil_session *profil_pending_get(struct profil_space *space)
 {
-	profil_session_set_phase(s, PROFIL_QUIESCED);
-	profil_target_detach_all(s);
-}
-
-/* Finds a pending session of @space, or only a @classic one, referenced; or returns NULL. */
-struct profil_session *profil_pending_get(struct profil_space *space, bool classic)
-{
-	struct profil_session *s, *found = NULL;
+	struct profil_session *s;
 
 	raw_spin_lock_irq(&profil_index_lock);
-	list_for_each_entry(s, &space->pending, list) {
-		/* Skip sessions that are about to end; with @classic also descriptor sessions. */
-		if (s->phase == PROFIL_PENDING && !s->owner_gone && (s->classic || !classic)) {
-			found = s;
-			refcount_inc(&s->refs);
-			break;
-		}
-	}
+	/* The binding of a pending session references it, and clears space->pending first. */
+	s = space->pending;
+	if (s)
+		refcount_inc(&s->refs);
 	raw_spin_unlock_irq(&profil_index_lock);
-	return found;
+	return s;
 }
 
-/* Moves @s from PENDING to LIVE. Return: false if @s is not PENDING any more, or must end. */
-static bool pending_adopt(struct profil_session *s, struct profil_home *home)
+/* Moves @s from PENDING to LIVE. Return: false if the child is no longer a target of @s. */
+static bool pending_adopt(struct profil_session *s, struct profil_space *space)
 {
 	bool pending;
 
-	lockdep_assert_held(&home->lock);
+	lockdep_assert_held(&space->lock);
 	raw_spin_lock_irq(&profil_index_lock);
-	pending = s->phase == PROFIL_PENDING && !s->owner_gone && !list_empty(&s->list);
+	pending = space->pending == s;
 	if (pending) {
-		list_move(&s->list, &home->sessions);
+		space->pending = NULL;
 		refcount_inc(&s->refs);
-		refcount_inc(&home->refs);
-		WRITE_ONCE(s->home, home);
-		profil_binding_retain(s, home->space->id);
+		list_add(&s->list, &space->sessions);
+		refcount_inc(&space->refs);
+		WRITE_ONCE(s->home, space);
+		profil_binding_retain(s, space->id);
 	}
 	raw_spin_unlock_irq(&profil_index_lock);
 	if (pending)
@@ -125,9 +101,9 @@ static bool pending_adopt(struct profil_session *s, struct profil_home *home)
 	return pending;
 }
 
-static int pending_set_up(struct profil_session *s, struct profil_home *home)
+static int pending_set_up(struct profil_session *s, struct profil_space *space)
 {
-	struct profil_table *parents = profil_binding_table(s, home->space->id), *table;
+	struct profil_table *parents = profil_binding_table(s, space->id), *table;
 	struct profil_counts __percpu *counts;
 	struct rb_root_cached new = RB_ROOT_CACHED;
 	int err = -ENOMEM;
@@ -139,14 +115,13 @@ static int pending_set_up(struct profil_session *s, struct profil_home *home)
 	profil_table_put(parents);
 	if (counts && table)
 		err = s->buffers_lost ? -EFAULT :
-		      profil_histograms_pin(&new, table, home, true, s->may_exceed, 0);
+		      profil_histograms_pin(&new, table, true, s->may_exceed, 0);
 	if (err == -EINTR)
 		goto free;
 	if (!err)
 		profil_table_bind(table, &new);
-	refcount_inc(&home->refs);
-	mutex_lock(&home->lock);
-	if (pending_adopt(s, home)) {
+	mutex_lock(&space->lock);
+	if (pending_adopt(s, space)) {
 		if (err) {
 			profil_session_end(s, err == -EPERM ? PROFIL_END_LIMIT :
 					      err == -ENOMEM ? PROFIL_END_NOMEM :
@@ -156,13 +131,13 @@ static int pending_set_up(struct profil_session *s, struct profil_home *home)
 			/* Ticks use the counts from here on. */
 			smp_store_release(&s->counts, counts);
 			counts = NULL;
-			profil_binding_set_table(s, home->space->id, table);
+			profil_binding_set_table(s, space->id, table);
 			profil_session_unpark(s);
 		}
 	}
+	mutex_unlock(&space->lock);
 	err = 0;
-	home->to_uncharge += profil_histograms_free(&new, false);
-	profil_home_unlock(home);
+	profil_histograms_free(space->mm, &new, false);
 free:
 	free_percpu(counts);
 	if (table)
@@ -171,43 +146,39 @@ free:
 }
 
 /* The caller holds space->setup_lock, so that two tasks do not charge a session twice. */
-static int pending_set_up_all(struct profil_space *space)
+static int pending_set_up_locked(struct profil_space *space)
 {
-	struct profil_session *s;
-	struct profil_home *home;
-	int err = 0;
+	struct profil_session *s = profil_pending_get(space);
+	int err;
 
-	while (!err && (s = profil_pending_get(space, false))) {
-		home = profil_home_get(space);
-		err = PTR_ERR_OR_ZERO(home);
-		if (!err) {
-			err = pending_set_up(s, home);
-			profil_home_put(home);
-		}
-		profil_session_put(s);
-	}
+	if (!s)
+		return 0;
+	err = profil_space_watch(space);
+	if (!err)
+		err = pending_set_up(s, space);
+	profil_session_put(s);
 	return err;
 }
 
 /*
- * Sets up all pending sessions of the caller's space. A session whose set-up fails ends, and its
- * statistics tell why. After -EINTR or an error of profil_home_get(), some are still pending.
+ * Sets up the pending session of the caller's space. If the set-up fails, the session ends, and its
+ * statistics tell why. After -EINTR or an error of profil_space_watch(), it is still pending.
  */
 int profil_pending_set_up(struct profil_space *space)
 {
 	int err;
 
-	/* When the child runs, no session is added. A removed one is set up under home->lock. */
-	if (list_empty_careful(&space->pending))
+	/* When the child runs, no session is added. */
+	if (!READ_ONCE(space->pending))
 		return 0;
 	if (mutex_lock_killable(&space->setup_lock))
 		return -EINTR;
-	err = pending_set_up_all(space);
+	err = pending_set_up_locked(space);
 	mutex_unlock(&space->setup_lock);
 	return err;
 }
 
-/* Task work that sets up the pending sessions. If some stay pending, a tick queues it again. */
+/* Task work that sets up the pending session. If it stays pending, a tick queues the work again. */
 static void setup_work(struct callback_head *work)
 {
 	struct profil_setup *setup = container_of(work, struct profil_setup, work);
@@ -217,7 +188,7 @@ static void setup_work(struct callback_head *work)
 	smp_store_release(&setup->queued, false);
 	/* Skip this after exec, in exit, and if another task does it: it may wait for us. */
 	if (current->mm == space->mm && mutex_trylock(&space->setup_lock)) {
-		pending_set_up_all(space);
+		pending_set_up_locked(space);
 		mutex_unlock(&space->setup_lock);
 	}
 	profil_space_put(space);
@@ -226,8 +197,17 @@ static void setup_work(struct callback_head *work)
 }
 
 /*
- * Queues task work that sets up the pending sessions of @space. The tick of current has found one
- * of them. In @system mode current may be in a long call, so a tick in user mode has its own work.
+ * Queues task work that sets up the pending session of @space, which the tick of current has found.
+ * In @system mode current may be in a long call, so a tick in user mode has its own work. The work
+ * references @space, whose last binding another task may be removing:
+ *
+ *	CPU A: tick				CPU B: exec of another process with this mm
+ *
+ *	find the binding under RCU
+ *						unlink and free the binding
+ *						drop the last reference to @space
+ *	profil_pending_kick(): no reference,
+ *	so no work
  */
 void profil_pending_kick(struct profil_space *space, bool system)
 {
@@ -236,12 +216,13 @@ void profil_pending_kick(struct profil_space *space, bool system)
 	if (xchg(&setup->queued, true))
 		return;
 	if (try_module_get(THIS_MODULE)) {
-		refcount_inc(&space->refs);
-		setup->space = space;
-		init_task_work(&setup->work, setup_work);
-		if (profil_task_work_add(&setup->work))
-			return;
-		profil_space_put(space);
+		if (refcount_inc_not_zero(&space->refs)) {
+			setup->space = space;
+			init_task_work(&setup->work, setup_work);
+			if (profil_task_work_add(&setup->work))
+				return;
+			profil_space_put(space);
+		}
 		module_put(THIS_MODULE);
 	}
 	WRITE_ONCE(setup->queued, false);

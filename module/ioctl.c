@@ -80,33 +80,14 @@ static int ioctl_open(struct file *file, void *data, struct profil_stats *stats)
 	int err;
 
 	if (arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM) ||
-	    arg->fork > PROFIL_FORK_FRESH || arg->exec > PROFIL_EXEC_FOLLOW)
+	    arg->fork > PROFIL_FORK_SHARE || arg->exec > PROFIL_EXEC_FOLLOW)
 		return -EOPNOTSUPP;
 	if (!arg->modes || arg->nr_records > PROFIL_MAX_RECORDS ||
-	    (arg->fork == PROFIL_FORK_FRESH && arg->nr_records) ||
 	    arg->stack_depth > PROFIL_MAX_STACK || (arg->stack_depth && !arg->nr_records))
 		return -EINVAL;
 	err = ioctl_check_period(arg->period, arg->flags & PROFIL_OPEN_JITTER);
 
 	return err ? err : profil_descriptor_open(arg);
-}
-
-/*
- * Copies an array from user space. Return: the copy, for kvfree(); or an error pointer. The memory
- * is charged, unlike that of vmemdup_user(), since user space can delay the copy for ever.
- */
-void *profil_array_from_user(u64 address, u32 nr, size_t size)
-{
-	void *array;
-
-	array = kvmalloc_array(nr, size, GFP_KERNEL_ACCOUNT);
-	if (!array)
-		return ERR_PTR(-ENOMEM);
-	if (copy_from_user(array, u64_to_user_ptr(address), nr * size)) {
-		kvfree(array);
-		return ERR_PTR(-EFAULT);
-	}
-	return array;
 }
 
 union profil_arg {

@@ -23,25 +23,25 @@ int profil_machine_attach(struct profil_session *s)
 
 	if (!perfmon_capable())
 		return -EPERM;
-	if (s->fork == PROFIL_FORK_FRESH)
-		return -EINVAL;
-	if (s->on)
-		profil_session_resync_clock(s);	/* so that earlier time does not count */
 	raw_spin_lock_irq(&profil_index_lock);
 	if (!s->nr_targets && nr_machine_sessions < PROFIL_MAX_MACHINE) {
 		err = 0;
 		nr_machine_sessions++;
 		s->machine = true;
 		s->nr_targets = 1;
-		hlist_add_head_rcu(&s->in_machine, &profil_machine_sessions);
 	}
 	raw_spin_unlock_irq(&profil_index_lock);
 	if (err)
 		return err;
+	if (s->on)
+		profil_session_resync_clock(s, NULL);	/* so that earlier time does not count */
+	raw_spin_lock_irq(&profil_index_lock);
+	hlist_add_head_rcu(&s->in_machine, &profil_machine_sessions);
+	raw_spin_unlock_irq(&profil_index_lock);
 	static_branch_inc(&profil_machine_sampled);
 	profil_session_reset_missed(s);
 	if (s->on)
-		profil_session_resync_clock(s);
+		profil_session_resync_clock(s, NULL);
 	return 0;
 }
 

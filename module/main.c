@@ -54,9 +54,9 @@ static void profil_flush(void)
 	synchronize_rcu_tasks();
 	/*
 	 * Freeing an object frees others, each after a grace period or in a worker: a binding frees
-	 * its table, the table its session, the session its home, the home its space.
+	 * its table, the table its session, the session its space.
 	 */
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i < 4; i++) {
 		flush_workqueue(profil_wq);
 		rcu_barrier();
 	}
@@ -107,7 +107,7 @@ static void __exit profil_exit(void)
 {
 	misc_deregister(&profil_device);
 	profil_follow_exit();
-	profil_homes_exit();
+	profil_spaces_exit();
 	profil_tick_exit();
 	profil_trigger_exit(&profil_clock);
 	profil_flush();

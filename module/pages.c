@@ -11,8 +11,8 @@
  * one histogram, so that no page is pinned or charged twice.
  *
  * Context: system calls, task work of the child of a fork; workers unpin and uncharge (may sleep).
- * Pinning and charging take mmap_lock, whose holder may wait for user space, so no home's lock is
- * held then. profil_histograms_are_mapped() runs in the probe of fork (atomic).
+ * Pinning takes mmap_lock, whose holder may wait for user space, so no space's lock is held then.
+ * profil_histograms_are_mapped() runs in the probe of fork (atomic).
  */
 #include <linux/backing-dev.h>
 #include <linux/hugetlb.h>
@@ -31,46 +31,49 @@
 #define PIN_BATCH	64UL
 #define PIN_TRIES	1000	/* attempts, since threads may keep changing the mapping */
 
+/*
+ * Copies an array from user space. Return: the copy, for kvfree(); or an error pointer. The memory
+ * is charged, unlike that of vmemdup_user(), since user space can delay the copy for ever.
+ */
+void *profil_array_from_user(u64 address, u32 nr, size_t size)
+{
+	void *array;
+
+	array = kvmalloc_array(nr, size, GFP_KERNEL_ACCOUNT);
+	if (!array)
+		return ERR_PTR(-ENOMEM);
+	if (copy_from_user(array, u64_to_user_ptr(address), nr * size)) {
+		kvfree(array);
+		return ERR_PTR(-EFAULT);
+	}
+	return array;
+}
+
 /* ---- charging ---- */
 
 /*
- * Charges @pages to the caller's locked_vm, within RLIMIT_MEMLOCK unless @may_exceed. @credit: the
- * number of pages that are charged now and will be uncharged soon. Return: 0; -EPERM above the
- * limit; -EINTR if killed.
+ * Charges @pages to pinned_vm of the caller's mm, within RLIMIT_MEMLOCK unless @may_exceed. @credit:
+ * the number of pages that are charged now and will be uncharged soon. Return: 0, or -EPERM above
+ * the limit. As for other long-term pins, locked_vm has a limit of its own.
  */
 int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 {
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	struct mm_struct *mm = current->mm;
-	int err = 0;
+	s64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	atomic64_t *pinned = &current->mm->pinned_vm;
+	s64 before = atomic64_read(pinned);
 
-	if (!pages)
-		return 0;
-	if (mmap_write_lock_killable(mm))
-		return -EINTR;
-	if (!may_exceed && mm->locked_vm + pages > limit + min(credit, mm->locked_vm))
-		err = -EPERM;
-	else
-		__account_locked_vm(mm, pages, true, current, true);
-	mmap_write_unlock(mm);
-	return err;
+	do {
+		if (pages && !may_exceed && before + pages > limit + min_t(s64, credit, before))
+			return -EPERM;
+	} while (!atomic64_try_cmpxchg(pinned, &before, before + pages));
+	return 0;
 }
 
-/*
- * Uncharges @pages. Waits for mmap_lock if @mm is the caller's own; if not, only tries to take it.
- * Return: false if the lock was not taken (the caller can be killed), so that the charge remains.
- */
-bool profil_uncharge(struct mm_struct *mm, unsigned long pages)
+/* @mm: NULL if it is released. */
+void profil_uncharge(struct mm_struct *mm, unsigned long pages)
 {
-	if (!pages)
-		return true;
-	if (current->mm == mm ? down_write_killable(&mm->mmap_lock) :
-				!down_write_trylock(&mm->mmap_lock))
-		return false;
-	__account_locked_vm(mm, pages, false, current, true);
-	/* mmap_write_unlock() would tell readers that mappings may have changed. */
-	up_write(&mm->mmap_lock);
-	return true;
+	if (mm)
+		atomic64_sub(pages, &mm->pinned_vm);
 }
 
 /* ---- from ranges to histograms ---- */
@@ -358,13 +361,12 @@ static void histogram_unpin(struct profil_histogram *h)
 
 /*
  * Creates, charges and pins histograms for the ranges of @table that have none, in the tree @new.
- * @home: the caller's; @inherited: the ranges are from before a fork; @credit: see profil_charge().
+ * @inherited: the ranges are from before a fork; @credit: see profil_charge().
  * Return: 0; -EFAULT; -ENOMEM; -EPERM above RLIMIT_MEMLOCK; or -EINTR if killed. After an error,
  * nothing is pinned or charged.
  */
 int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table *table,
-			  struct profil_home *home, bool inherited, bool may_exceed,
-			  unsigned long credit)
+			  bool inherited, bool may_exceed, unsigned long credit)
 {
 	struct profil_histogram *h;
 	struct extent *extents;
@@ -387,8 +389,9 @@ int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table 
 		err = h ? histogram_pin(h, inherited) : -ENOMEM;
 	}
 	if (err) {
-		profil_histograms_free(new, false);
-		profil_home_uncharge(home, pages);
+		/* Uncharges the histograms that were created. */
+		pages -= profil_histograms_free(current->mm, new, false);
+		profil_uncharge(current->mm, pages);
 	}
 free_extents:
 	kvfree(extents);
@@ -409,9 +412,10 @@ void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *ne
 
 /*
  * Unpins the histograms of @root that no tick can reach: all, or with @unused those that no table
- * uses. Return: the number of pages to be uncharged.
+ * uses. Uncharges their pages from @mm. Return: the number of these pages.
  */
-unsigned long profil_histograms_free(struct rb_root_cached *root, bool unused)
+unsigned long profil_histograms_free(struct mm_struct *mm, struct rb_root_cached *root,
+				     bool unused)
 {
 	struct profil_histogram *h, *next;
 	unsigned long pages = 0;
@@ -425,14 +429,12 @@ unsigned long profil_histograms_free(struct rb_root_cached *root, bool unused)
 		interval_tree_remove(&h->node, root);
 		profil_histogram_put(h);
 	}
+	profil_uncharge(mm, pages);
 	return pages;
 }
 
-/* Unpins the histograms of @s that no table uses. profil_home_unlock() uncharges them. */
+/* Unpins the histograms of @s that no table uses. */
 void profil_histograms_free_unused(struct profil_session *s)
 {
-	unsigned long pages = profil_histograms_free(&s->histograms, true);
-
-	s->charged -= pages;
-	s->home->to_uncharge += pages;
+	s->charged -= profil_histograms_free(s->home->mm, &s->histograms, true);
 }

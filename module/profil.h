@@ -2,15 +2,15 @@
 /*
  * The data structures of the module, and the functions that its files offer to each other.
  *
- *	mm ---> space --bindings--> binding --session--> session --home--> home
+ *	mm ---> space --bindings--> binding --session--> session --home--> space
  *	                              | table -> spans[] -> histogram{pages[]} <- session.histograms
  *	task ---> target -------------^   (one for each process or thread)
  *
- *	space		an address space (mm), which the tick finds by the mm of current
+ *	space		an address space (mm), which the tick finds by the mm of current; also the
+ *			sessions whose buffers are there, whose home it is, and their lock
  *	binding		a session bound to a space, with its ranges there
  *	target		a process or thread that a session samples; it runs in one space at a time
  *	session		the rules for sampling (clock, modes, fork, exec), and the statistics
- *	home		the sessions of a process, their lock, and the notifier of its mm's release
  *	table		the ranges of a session in a space, compiled for the tick
  *	span		one compiled range
  *	histogram	pinned user pages that contain the counters of ranges
@@ -19,19 +19,29 @@
  * on, only profil_session_set_phase() changes the phase:
  *
  *	PENDING --set-up--> LIVE --unpublish--> QUIESCED --grace period, unpin--> ENDED
- *	   `------- its descriptor is closed -------^
  *
  *	PENDING		has no home, pages or charge yet, see inherit.c
  *	LIVE		is in its home's list, pinned and charged; is on or off
  *	QUIESCED	new ticks do not find it; ticks in progress end within a grace period
  *	ENDED		nothing is pinned and the statistics are final
  *
- * The home's list holds the base reference to a session until profil_session_unlist(), which only
- * takes ENDED sessions. If it is PENDING, the binding to the child's space holds this reference.
+ * The home's list references a session until profil_session_unlist(), which only takes ENDED
+ * sessions; and so does the session's descriptor. A PENDING session is referenced by its binding.
  *
- * Lock order: profil_space.setup_lock, profil_home.lock, profil_trigger.lock, profil_index_lock.
- * Inside profil_ring.lock, only profil_index_lock is taken. While a home's lock is held, nothing
+ * Lock order: profil_space.setup_lock, profil_space.lock, profil_trigger.lock, profil_index_lock.
+ * Inside profil_ring.lock, only profil_index_lock is taken. While a space's lock is held, nothing
  * waits for user space, or for mmap_lock, whose holder may wait for user space.
+ *
+ * A pointer that was found under RCU or a raw spinlock is valid until that ends. Whoever needs the
+ * object longer takes a reference:
+ *
+ *	- under RCU only with refcount_inc_not_zero(): the last reference may be gone;
+ *	- under profil_index_lock with refcount_inc(), if the object cannot be found there after the
+ *	  last reference is gone, because a reference is dropped only after the unlinking.
+ *
+ * Work that is embedded in an object references it from the queueing to the end of the work. A
+ * function that makes an object free for others to release, as by owner_gone, holds a reference of
+ * its own before that, and until it has used the object for the last time.
  */
 #ifndef _PROFIL_H
 #define _PROFIL_H
@@ -147,7 +157,6 @@ struct profil_span {
 
 struct profil_table {
 	struct profil_session *session;	/* owner of the histograms; referenced */
-	struct profil_table *fork_table;	/* for children; referenced; NULL: this table */
 	refcount_t refs;
 	struct rcu_work free;
 	u32 nr_ranges;
@@ -186,16 +195,15 @@ struct profil_session {
 	bool may_exceed;		/* the charge may exceed RLIMIT_MEMLOCK (CAP_IPC_LOCK) */
 	bool buffers_lost;		/* inherited, but the child has no copy of the buffers */
 	u32 scope;			/* of a classic session */
-	u32 fork;			/* enum profil_fork */
+	u32 fork;			/* enum profil_fork; unused if classic */
 	u32 exec;			/* enum profil_exec */
 	struct task_struct *task;	/* that started a classic session; a key, not referenced */
-	struct profil_session *root;	/* of a descendant: the descriptor's session; referenced */
 
 	/* under home->lock */
-	struct profil_home *home;	/* referenced; NULL while pending */
-	struct list_head list;		/* in home->sessions, referenced; or in space->pending */
+	struct profil_space *home;	/* of the buffers; referenced; NULL while pending */
+	struct list_head list;		/* in home->sessions */
 	u32 end;			/* enum profil_end */
-	unsigned long charged;		/* pages that are charged to locked_vm of the home's mm */
+	unsigned long charged;		/* pages that are charged to pinned_vm of the home's mm */
 	unsigned long ring_pages;	/* the part of charged that is for records */
 	struct profil_sums stats_base;	/* sums at the last reset of the statistics */
 	struct rb_root_cached histograms;	/* by user address */
@@ -204,7 +212,7 @@ struct profil_session {
 
 	/* under profil_index_lock */
 	enum profil_session_phase phase;	/* under home->lock, too, if it has a home */
-	bool owner_gone;		/* thread or descriptor is gone; set also without lock */
+	bool owner_gone;		/* thread or descriptor is gone; set without lock */
 	struct rb_root bindings;
 	struct list_head targets;	/* read under RCU, too */
 	bool machine;			/* samples every process; constant once it is true */
@@ -212,7 +220,6 @@ struct profil_session {
 	unsigned int nr_targets;	/* the machine is one */
 	unsigned int nr_thread_targets;
 	unsigned int nr_detached;	/* former targets */
-	struct list_head descendants;	/* of a root: the list head; of a descendant: the link */
 	u64 unfollowed;
 
 	/* deferred ticks, see defer.c: any CPU adds, the holder of home->lock removes */
@@ -246,9 +253,9 @@ static inline void profil_session_set_on(struct profil_session *s, bool on)
 	smp_store_release(&s->slow, slow | (s->slow & BIT(PROFIL_SLOW_PARKED)));
 }
 
-/* ---- spaces, homes, bindings, targets ---- */
+/* ---- spaces, bindings, targets ---- */
 
-/* Task work that sets up the pending sessions of a space. */
+/* Task work that sets up the pending session of a space. */
 struct profil_setup {
 	struct callback_head work;
 	struct profil_space *space;	/* referenced while queued */
@@ -258,31 +265,24 @@ struct profil_setup {
 struct profil_space {
 	/* read by the tick */
 	struct hlist_node node;
-	struct mm_struct *mm;		/* referenced (mmgrab): the key */
+	struct mm_struct *mm;		/* referenced (mmgrab): the key; NULL if released */
 	struct profil_table __rcu *fast_table;	/* see profil_space_update_fast_table() */
 	struct hlist_head bindings;	/* those that have, or had, a process as a target */
 	unsigned int nr_threads;	/* targets that are threads */
 	u64 id;
 
-	struct profil_home *home;	/* under profil_index_lock; not referenced */
-	struct list_head pending;	/* sessions, under profil_index_lock; not referenced */
-	struct mutex setup_lock;	/* held to set up pending sessions */
+	/* the sessions whose home this is */
+	struct mutex lock;
+	struct list_head sessions;	/* referenced */
+	struct mmu_notifier notifier;	/* of the release of the mm */
+	bool watched;			/* the notifier is registered, and references the space */
+	bool released;			/* the mm is released: all sessions end */
+	struct delayed_work end;	/* ends sessions that must end */
+
+	struct profil_session *pending;	/* under profil_index_lock; not referenced */
+	struct mutex setup_lock;	/* held to set up the pending session */
 	struct profil_setup setup[2];	/* [0]: for ticks in user mode; [1]: system mode */
 	struct rcu_work free;
-	refcount_t refs;
-};
-
-/* The sessions of a process. The notifier reports the release of the mm. */
-struct profil_home {
-	struct mm_struct *mm;		/* NULL after its release; referenced by the notifier */
-	struct profil_space *space;	/* referenced; NULL after the release of the mm */
-	struct mutex lock;
-	struct list_head sessions;	/* all but PENDING ones */
-	unsigned long to_uncharge;	/* pages whose charge must be returned */
-	bool released;			/* the mm is released: all sessions end */
-	struct mmu_interval_notifier notifier;
-	struct delayed_work reconcile;
-	struct work_struct free;
 	refcount_t refs;
 };
 
@@ -315,7 +315,6 @@ extern struct workqueue_struct *profil_wq;
 /* ioctl.c: dispatches ioctls to handlers */
 long profil_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 long profil_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
-void *profil_array_from_user(u64 address, u32 nr, size_t size);
 
 /* trigger.c: a source of ticks, installed while it has users, and linger_s longer */
 struct profil_trigger {
@@ -332,6 +331,7 @@ bool profil_trigger_tryget(struct profil_trigger *t);
 void profil_trigger_put(struct profil_trigger *t);
 void profil_trigger_exit(struct profil_trigger *t);
 void profil_trigger_linger_over(struct work_struct *work);
+struct tracepoint *profil_trigger_find_tracepoint(const char *name);
 
 /* hook.c: the ftrace hook on the kernel's tick function */
 extern struct profil_trigger profil_tick;
@@ -343,7 +343,7 @@ extern struct profil_trigger profil_clock;
 extern unsigned int profil_min_period;
 extern bool profil_nohz_full;
 int profil_clock_init(void);
-bool profil_clock_resync(void);
+bool profil_clock_resync(const struct profil_session *s, const struct mm_struct *mm);
 void profil_clock_resync_here(void);
 u32 profil_clock_random(void);
 
@@ -358,12 +358,20 @@ void profil_sample(unsigned long ip, unsigned long parent_ip, struct ftrace_ops 
 		   struct ftrace_regs *fregs);
 u64 profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs);
 
-/* space.c: the address spaces, which the tick finds by mm */
+/* space.c: the address spaces, which the tick finds by mm, and the sessions of their processes */
 extern raw_spinlock_t profil_index_lock;
 extern struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];	/* by mm */
 struct profil_space *profil_space_get(struct mm_struct *mm, gfp_t gfp);
 void profil_space_put(struct profil_space *space);
 void profil_space_update_fast_table(struct profil_space *space);
+int profil_space_watch(struct profil_space *space);
+bool profil_space_is_own(const struct profil_space *space);
+struct profil_space *profil_space_get_own(bool create);
+struct profil_space *profil_space_lock_own(void);
+void profil_space_unlock_own(struct profil_space *space);
+void profil_space_end_sessions(struct profil_space *space, bool all);
+void profil_space_kick(struct profil_space *space);
+void profil_spaces_exit(void);
 
 /* target.c: the targets, and the bindings of sessions to the spaces where the targets run */
 extern struct hlist_head profil_targets[1 << PROFIL_HASH_BITS];	/* by key */
@@ -375,6 +383,8 @@ void profil_binding_retain(struct profil_session *s, u64 id);
 struct profil_target *profil_target_alloc(struct task_struct *task, bool thread, bool foreign,
 					  gfp_t gfp);
 void profil_target_free(struct profil_target *t);
+int profil_target_check(const struct profil_target *t, struct profil_session *s,
+			const struct profil_space *space);
 int profil_target_attach(struct profil_target *t, struct profil_session *s,
 			 struct profil_space *space, struct profil_table *table,
 			 struct profil_session *old, struct profil_binding *parent, gfp_t gfp);
@@ -382,7 +392,6 @@ void profil_target_move(struct profil_target *t, struct profil_binding *to);
 void profil_target_detach_all(struct profil_session *s);
 struct profil_table *profil_binding_table(struct profil_session *s, u64 id);
 int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_table *table);
-u64 profil_binding_next_space(struct profil_session *s, u64 id);
 u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *task, bool restart);
 
 /* machine.c: sessions that sample every process of the machine */
@@ -397,39 +406,25 @@ struct task_struct *profil_access_find_task(pid_t nr, bool thread);
 struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread);
 bool profil_access_allowed(struct task_struct *task, struct mm_struct *mm, bool describe);
 
-/* home.c: the sessions of a process */
-struct profil_home *profil_home_find(struct profil_space *space);
-struct profil_home *profil_home_get(struct profil_space *space);
-struct profil_home *profil_home_get_own(bool create);
-void profil_home_put(struct profil_home *home);
-bool profil_home_is_own(const struct profil_home *home);
-struct profil_home *profil_home_lock(void);
-void profil_home_unlock(struct profil_home *home);
-void profil_home_uncharge(struct profil_home *home, unsigned long pages);
-void profil_home_end_sessions(struct profil_home *home, bool all);
-void profil_home_kick(struct profil_home *home);
-void profil_homes_exit(void);
-
 /* describe.c: describes the classic session of a process to another process */
 int profil_classic_describe(struct file *file, void *data, struct profil_stats *stats);
 
 /* inherit.c: the session of a child of fork, until it is set up */
 struct profil_session *profil_session_inherit(struct profil_session *parent,
 					      const struct profil_table *table);
-void profil_session_drop_pending(struct profil_session *s);
-struct profil_session *profil_pending_get(struct profil_space *space, bool classic);
+struct profil_session *profil_pending_get(struct profil_space *space);
 int profil_pending_set_up(struct profil_space *space);
 void profil_pending_kick(struct profil_space *space, bool system);
 
 /* session.c: the creation, the end and the release of sessions */
 struct profil_session *profil_session_alloc(gfp_t gfp);
-struct profil_session *profil_session_create(struct profil_home *home, u32 modes, u32 period,
+struct profil_session *profil_session_create(struct profil_space *home, u32 modes, u32 period,
 					     bool jitter);
 struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_session *s);
 s64 profil_session_first_period(const struct profil_session *s);
 void profil_session_put(struct profil_session *s);
 void profil_session_set_phase(struct profil_session *s, enum profil_session_phase phase);
-void profil_session_resync_clock(struct profil_session *s);
+void profil_session_resync_clock(struct profil_session *s, const struct mm_struct *mm);
 void profil_session_resync_runtime(struct profil_session *s, const struct task_struct *task);
 void profil_session_reset_missed(struct profil_session *s);
 bool profil_session_is_quiet(const struct profil_session *s);
@@ -448,7 +443,7 @@ void profil_session_park(struct profil_session *s);
 void profil_session_unpark(struct profil_session *s);
 
 /* classic.c: sessions without a descriptor. ioctl.c calls all functions with @data, also below. */
-struct profil_session *profil_classic_find(struct profil_home *home, u32 scope);
+struct profil_session *profil_classic_find(struct profil_space *home, u32 scope);
 int profil_classic_start(const struct profil_start *arg);
 int profil_classic_stop(struct file *file, void *data, struct profil_stats *stats);
 int profil_classic_stats(struct file *file, void *data, struct profil_stats *unused);
@@ -470,7 +465,8 @@ extern struct profil_table profil_empty_table;
 struct profil_table *profil_table_create(struct profil_session *s, u64 ranges, u32 nr);
 struct profil_table *profil_table_merge(const struct profil_table *base,
 					const struct profil_table *added);
-struct profil_table *profil_table_remove(struct profil_table *table, struct profil_remove *arg);
+struct profil_table *profil_table_remove(struct profil_table *table,
+					 const struct profil_remove *arg);
 struct profil_table *profil_table_inherit(struct profil_session *s,
 					  const struct profil_table *table);
 void profil_table_bind(struct profil_table *table, struct rb_root_cached *root);
@@ -489,18 +485,19 @@ static inline struct profil_table *profil_table_get(struct profil_table *table)
 }
 
 /* pages.c: charges and pins user pages */
+void *profil_array_from_user(u64 address, u32 nr, size_t size);
 int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed);
-bool profil_uncharge(struct mm_struct *mm, unsigned long pages);
+void profil_uncharge(struct mm_struct *mm, unsigned long pages);
 struct profil_histogram *profil_histogram_find(struct rb_root_cached *root, unsigned long start,
 					       unsigned long bytes);
 void *profil_histogram_counter(struct profil_session *s, unsigned long addr, unsigned long width);
 void profil_histogram_put(struct profil_histogram *h);
 int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table *table,
-			  struct profil_home *home, bool inherited, bool may_exceed,
-			  unsigned long credit);
+			  bool inherited, bool may_exceed, unsigned long credit);
 bool profil_histograms_are_mapped(const struct profil_table *table);
 void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *new);
-unsigned long profil_histograms_free(struct rb_root_cached *root, bool unused);
+unsigned long profil_histograms_free(struct mm_struct *mm, struct rb_root_cached *root,
+				     bool unused);
 void profil_histograms_free_unused(struct profil_session *s);
 
 /* ring.c: records of ticks that were outside, for read() */
@@ -539,7 +536,6 @@ static __always_inline void *profil_zalloc(size_t size, gfp_t gfp)
 }
 
 /* follow.c: fork, exec and exit */
-struct tracepoint *profil_follow_find_tracepoint(const char *name);
 int profil_follow_init(void);
 void profil_follow_exit(void);
 

@@ -3,9 +3,8 @@
  * The creation, the end and the release of sessions.
  *
  * A session owns its pinned pages, their charge, and a use of its trigger while it is on. A session
- * without a file also references the module. profil_session_finish() gives these up, but the home
- * may return the charge later, and the charge for records stays as long as they can be read. An
- * ended session remains, so that its statistics can be read: until the next start or stop, or as
+ * without a file also references the module. profil_session_finish() gives these up, but the charge
+ * for records stays as long as they can be read. An ended session remains, so that its statistics can be read: until the next start or stop, or as
  * long as its descriptor is open. It does not reference the module; unloading the module frees it.
  *
  * Targets are attached when the session is ready, and detached first when it ends. Then the ticks
@@ -25,14 +24,8 @@ static void session_free(struct work_struct *work)
 {
 	struct profil_session *s = container_of(to_rcu_work(work), struct profil_session, free);
 
-	if (s->root) {
-		raw_spin_lock_irq(&profil_index_lock);
-		list_del_init(&s->descendants);
-		raw_spin_unlock_irq(&profil_index_lock);
-		profil_session_put(s->root);
-	}
 	if (s->home) {
-		profil_home_put(s->home);
+		profil_space_put(s->home);
 	} else {
 		/* The session was PENDING, and was never set up. */
 		if (s->on)
@@ -63,7 +56,6 @@ struct profil_session *profil_session_alloc(gfp_t gfp)
 	refcount_set(&s->refs, 1);
 	INIT_LIST_HEAD(&s->list);
 	INIT_LIST_HEAD(&s->targets);
-	INIT_LIST_HEAD(&s->descendants);
 	INIT_RCU_WORK(&s->free, session_free);
 	return s;
 }
@@ -95,7 +87,7 @@ struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_s
 }
 
 /* Creates a LIVE session, not in its home's list yet. Returns NULL if out of memory. */
-struct profil_session *profil_session_create(struct profil_home *home, u32 modes, u32 period,
+struct profil_session *profil_session_create(struct profil_space *home, u32 modes, u32 period,
 					     bool jitter)
 {
 	struct profil_session *s = profil_session_alloc(GFP_KERNEL_ACCOUNT);
@@ -121,17 +113,16 @@ void profil_session_set_phase(struct profil_session *s, enum profil_session_phas
 {
 	/* Targets are attached under this lock, and only before QUIESCED. */
 	raw_spin_lock_irq(&profil_index_lock);
-	WARN_ON_ONCE(phase != s->phase + 1 &&
-		     !(s->phase == PROFIL_PENDING && phase == PROFIL_QUIESCED));
+	WARN_ON_ONCE(phase != s->phase + 1);
 	WRITE_ONCE(s->phase, phase);
 	raw_spin_unlock_irq(&profil_index_lock);
 }
 
-/* Calls profil_clock_resync() if @s needs it, before @s gets targets or is turned on. */
-void profil_session_resync_clock(struct profil_session *s)
+/* Calls profil_clock_resync() if @s needs it, before @s gets a target in @mm or is turned on. */
+void profil_session_resync_clock(struct profil_session *s, const struct mm_struct *mm)
 {
 	if (s->period || profil_nohz_full)
-		profil_clock_resync();
+		profil_clock_resync(s, mm);
 }
 
 /*
@@ -140,7 +131,7 @@ void profil_session_resync_clock(struct profil_session *s)
  */
 void profil_session_resync_runtime(struct profil_session *s, const struct task_struct *task)
 {
-	if ((s->period || profil_nohz_full) && profil_clock_resync()) {
+	if ((s->period || profil_nohz_full) && profil_clock_resync(s, NULL)) {
 		schedule_timeout_uninterruptible(2);
 		profil_targets_runtime(s, task, true);
 	}
@@ -163,12 +154,12 @@ void profil_session_reset_missed(struct profil_session *s)
 bool profil_session_is_quiet(const struct profil_session *s)
 {
 	struct mm_struct *mm = s->home->mm;
-	int users = atomic_read(&mm->mm_users);
+	int users = mm ? atomic_read(&mm->mm_users) : 0;
 
 	if (s->classic)
 		return !users || (users == 1 && current->mm == mm) ||
 		       (s->scope == PROFIL_SCOPE_THREAD && s->task == current);
-	return !s->root && !s->nr_detached;
+	return !s->nr_detached;
 }
 
 /*
@@ -197,16 +188,16 @@ void profil_session_finish(struct profil_session *s, enum profil_end end)
 	s->end = end;
 	profil_replay(s);
 	profil_session_set_phase(s, PROFIL_ENDED);
-	s->home->to_uncharge += profil_histograms_free(&s->histograms, false);
+	profil_histograms_free(s->home->mm, &s->histograms, false);
 	s->charged = s->ring_pages;
 	if (on) {
 		/* This lets CPUs stop their tick again, see clock.c. */
 		if (profil_nohz_full)
-			profil_clock_resync();
+			profil_clock_resync(s, NULL);
 		profil_trigger_put(profil_session_trigger(s));
 	}
 	profil_ring_wake(s);
-	if (s->classic || s->root)
+	if (s->classic)
 		module_put(THIS_MODULE);
 }
 
@@ -222,7 +213,7 @@ void profil_session_end(struct profil_session *s, enum profil_end end)
 void profil_session_unlist(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);
-	s->home->to_uncharge += s->charged;
+	profil_uncharge(s->home->mm, s->charged);
 	s->charged = 0;
 	list_del_init(&s->list);
 	profil_session_put(s);

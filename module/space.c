@@ -1,28 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The address spaces in which sessions sample. The tick finds a space by the mm of current.
+ * The address spaces in which sessions sample, and the sessions of the processes there.
  *
- * profil_index_lock protects the lists and trees that link spaces, bindings and targets. The tick
- * reads the links under RCU.
+ * The tick finds a space by the mm of current. profil_index_lock protects the lists and trees that
+ * link spaces, bindings and targets. The tick reads the links under RCU.
  *
- * Context: any but the tick; profil_space_update_fast_table() under profil_index_lock.
+ * The buffers of a session are in the space of the process that created it: its home. They are
+ * charged to the mm. When the mm is released, a worker ends the sessions of the space. A notifier
+ * reports the release. It is registered before the space gets its first session, and references the
+ * space until the release. So a process has the same space from its first session to its end; a
+ * space without a notifier exists as long as bindings or callers reference it.
+ *
+ * Context: system calls, task work of the child of a fork, workers (may sleep); profil_space_get(),
+ * profil_space_put() and profil_space_kick(): any; profil_space_update_fast_table(): under
+ * profil_index_lock.
  */
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 
 #include "profil.h"
+
+#define SPACE_RETRY	max(HZ / 10, 1)
 
 DEFINE_RAW_SPINLOCK(profil_index_lock);
 struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];
 static u64 last_space_id;
 
+/* ---- creation, release ---- */
+
 static void space_free(struct work_struct *work)
 {
 	struct profil_space *space = container_of(to_rcu_work(work), struct profil_space, free);
 
-	mmdrop(space->mm);
+	if (space->mm)
+		mmdrop(space->mm);
 	kfree(space);
 }
+
+static void space_end_sessions(struct work_struct *work);
 
 static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
 {
@@ -33,8 +50,10 @@ static struct profil_space *space_alloc(struct mm_struct *mm, gfp_t gfp)
 	mmgrab(mm);
 	space->mm = mm;
 	INIT_HLIST_HEAD(&space->bindings);
-	INIT_LIST_HEAD(&space->pending);
+	INIT_LIST_HEAD(&space->sessions);
+	mutex_init(&space->lock);
 	mutex_init(&space->setup_lock);
+	INIT_DELAYED_WORK(&space->end, space_end_sessions);
 	INIT_RCU_WORK(&space->free, space_free);
 	RCU_INIT_POINTER(space->fast_table, &profil_empty_table);
 	refcount_set(&space->refs, 1);
@@ -116,4 +135,237 @@ void profil_space_update_fast_table(struct profil_space *space)
 			fast = table;
 	}
 	rcu_assign_pointer(space->fast_table, fast);
+}
+
+/* ---- the release of the mm ---- */
+
+/* Ends the reference of the notifier, a grace period later. */
+static void space_unwatch(struct profil_space *space)
+{
+	if (xchg(&space->watched, false))
+		mmu_notifier_put(&space->notifier);
+}
+
+static void space_released(struct mmu_notifier *notifier, struct mm_struct *mm)
+{
+	struct profil_space *space = container_of(notifier, struct profil_space, notifier);
+
+	WRITE_ONCE(space->released, true);
+	profil_space_kick(space);
+	space_unwatch(space);
+}
+
+static void space_free_notifier(struct mmu_notifier *notifier)
+{
+	profil_space_put(container_of(notifier, struct profil_space, notifier));
+}
+
+static const struct mmu_notifier_ops space_ops = {
+	.release = space_released,
+	.free_notifier = space_free_notifier,
+};
+
+static int space_register_notifier(struct profil_space *space)
+{
+	int err = 0;
+
+	if (mmap_write_lock_killable(space->mm))
+		return -EINTR;
+	if (!space->watched) {
+		space->notifier.ops = &space_ops;
+		err = __mmu_notifier_register(&space->notifier, space->mm);
+		if (!err) {
+			refcount_inc(&space->refs);
+			WRITE_ONCE(space->watched, true);
+		}
+	}
+	mmap_write_unlock(space->mm);
+	return err;
+}
+
+/*
+ * Registers the notifier of the caller's space, unless it is registered. That fails while a signal
+ * is pending. So signals are blocked: otherwise a program that gets a signal at each tick would
+ * never set up its inherited session. Return: 0; -ENOMEM; -EINTR if killed; or -ERESTARTNOINTR.
+ */
+int profil_space_watch(struct profil_space *space)
+{
+	bool pending = signal_pending(current);
+	sigset_t blocked, before;
+	int err;
+
+	if (READ_ONCE(space->watched))
+		return 0;
+	siginitsetinv(&blocked, sigmask(SIGKILL) | sigmask(SIGSTOP));
+	sigprocmask(SIG_BLOCK, &blocked, &before);
+	err = space_register_notifier(space);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	/* Only with this flag, -ERESTART* restarts this call, or the call before task work. */
+	if (pending || err == -EINTR)
+		set_thread_flag(TIF_SIGPENDING);
+	return err == -EINTR && !fatal_signal_pending(current) ? -ERESTARTNOINTR : err;
+}
+
+/*
+ * Drops the mm, which is released: the space may remain for long, for open descriptors. Nothing finds
+ * the space by the mm any more. Another mm that gets this address does so later.
+ */
+static void space_drop_mm(struct profil_space *space)
+{
+	struct mm_struct *mm = space->mm;
+
+	lockdep_assert_held(&space->lock);
+	if (!mm)
+		return;
+	raw_spin_lock_irq(&profil_index_lock);
+	hlist_del_init_rcu(&space->node);
+	WRITE_ONCE(space->mm, NULL);
+	raw_spin_unlock_irq(&profil_index_lock);
+	mmdrop(mm);
+}
+
+/* ---- the sessions ---- */
+
+bool profil_space_is_own(const struct profil_space *space)
+{
+	return current->mm && current->mm == READ_ONCE(space->mm);
+}
+
+/*
+ * Sets up the session that the caller has inherited, and returns the caller's space, referenced. If
+ * @create is true, the space is watched, so that it can get sessions. Otherwise it may be NULL. Or
+ * returns an error pointer: -ENOMEM, -EINTR if killed, -ERESTARTNOINTR.
+ */
+struct profil_space *profil_space_get_own(bool create)
+{
+	struct profil_space *space = profil_space_get(current->mm, create ? GFP_KERNEL_ACCOUNT : 0);
+	int err;
+
+	if (!space)
+		return create ? ERR_PTR(-ENOMEM) : NULL;
+	err = profil_pending_set_up(space);
+	if (!err && create)
+		err = profil_space_watch(space);
+	if (!err)
+		return space;
+	profil_space_put(space);
+	return ERR_PTR(err);
+}
+
+/* Returns the caller's space, locked and referenced; or NULL, or an error pointer. */
+struct profil_space *profil_space_lock_own(void)
+{
+	struct profil_space *space = profil_space_get_own(false);
+
+	if (IS_ERR_OR_NULL(space))
+		return space;
+	if (mutex_lock_killable(&space->lock)) {
+		profil_space_put(space);
+		return ERR_PTR(-EINTR);
+	}
+	return space;
+}
+
+void profil_space_unlock_own(struct profil_space *space)
+{
+	mutex_unlock(&space->lock);
+	profil_space_put(space);
+}
+
+/* Ends the sessions of @space whose owner is gone; @all: all sessions. Needs one grace period. */
+void profil_space_end_sessions(struct profil_space *space, bool all)
+{
+	struct profil_session *s, *next;
+	bool wait = false;
+
+	lockdep_assert_held(&space->lock);
+	list_for_each_entry(s, &space->sessions, list) {
+		if (s->phase == PROFIL_LIVE && (all || READ_ONCE(s->owner_gone))) {
+			profil_session_quiesce(s);
+			wait |= !profil_session_is_quiet(s);
+		}
+		cond_resched();
+	}
+	if (wait)
+		synchronize_rcu();
+	list_for_each_entry_safe(s, next, &space->sessions, list) {
+		bool open = !s->classic && !READ_ONCE(s->owner_gone);
+
+		if (s->phase == PROFIL_QUIESCED)
+			profil_session_finish(s, open ? PROFIL_END_CREATOR : PROFIL_END_NONE);
+		if (s->phase == PROFIL_ENDED && (READ_ONCE(s->owner_gone) || (all && !open)))
+			profil_session_unlist(s);
+		cond_resched();
+	}
+}
+
+/* Drops the references of queued work to the space and to the module. */
+static void space_put_work(struct profil_space *space)
+{
+	profil_space_put(space);
+	module_put(THIS_MODULE);
+}
+
+static void space_end_sessions(struct work_struct *work)
+{
+	struct profil_space *space = container_of(to_delayed_work(work), struct profil_space, end);
+	bool released;
+
+	/* The lock may be held for long, and a worker that waits would delay other work. */
+	if (mutex_trylock(&space->lock)) {
+		released = READ_ONCE(space->released);
+		profil_space_end_sessions(space, released);
+		if (released)
+			space_drop_mm(space);
+		mutex_unlock(&space->lock);
+		space_put_work(space);
+	} else if (!queue_delayed_work(profil_wq, &space->end, SPACE_RETRY)) {
+		space_put_work(space);
+	}
+}
+
+/* Makes a worker end the sessions of @space that must end. */
+void profil_space_kick(struct profil_space *space)
+{
+	/* If the module is being unloaded, profil_spaces_exit() does the work. */
+	if (!try_module_get(THIS_MODULE))
+		return;
+	if (!refcount_inc_not_zero(&space->refs))
+		module_put(THIS_MODULE);
+	else if (!queue_delayed_work(profil_wq, &space->end, 0))
+		space_put_work(space);
+}
+
+static struct profil_space *space_in_bucket(unsigned int bucket)
+{
+	struct profil_space *space;
+
+	raw_spin_lock_irq(&profil_index_lock);
+	hlist_for_each_entry(space, &profil_spaces[bucket], node)
+		if ((READ_ONCE(space->watched) || !list_empty(&space->sessions)) &&
+		    refcount_inc_not_zero(&space->refs))
+			break;
+	raw_spin_unlock_irq(&profil_index_lock);
+	return space;
+}
+
+/*
+ * Frees the ended sessions of all processes, and the notifiers. No session is on, no file is open,
+ * and no probe runs. The caller flushes the work that is queued on profil_wq.
+ */
+void profil_spaces_exit(void)
+{
+	struct profil_space *space;
+	unsigned int i;
+
+	for (i = 0; i < 1 << PROFIL_HASH_BITS; i++) {
+		while ((space = space_in_bucket(i))) {
+			mutex_lock(&space->lock);
+			profil_space_end_sessions(space, true);
+			mutex_unlock(&space->lock);
+			space_unwatch(space);
+			profil_space_put(space);
+		}
+	}
+	mmu_notifier_synchronize();
 }

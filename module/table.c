@@ -57,7 +57,7 @@ static int span_set(struct profil_span *span, const struct profil_range *range,
 	bool pcs = range->flags & PROFIL_RANGE_PCS;
 	u64 bytes = 0, skipped;
 
-	if (range->flags & ~(PROFIL_RANGE_ROUND_UP | PROFIL_RANGE_INHERIT | PROFIL_RANGE_PCS))
+	if (range->flags & ~(PROFIL_RANGE_ROUND_UP | PROFIL_RANGE_PCS))
 		return -EOPNOTSUPP;
 	if (range->width != 2 && range->width != 4 && range->width != 8)
 		return -EOPNOTSUPP;
@@ -118,8 +118,6 @@ void profil_table_put(struct profil_table *table)
 {
 	if (table == &profil_empty_table || !refcount_dec_and_test(&table->refs))
 		return;
-	if (table->fork_table)
-		profil_table_put(table->fork_table);
 	atomic_inc(&table->session->nr_dying);
 	queue_rcu_work(profil_wq, &table->free);
 }
@@ -157,52 +155,6 @@ static int table_sort(struct profil_table *table)
 	for (i = 1; i < table->nr_ranges; i++)
 		if (table->spans[i - 1].range.end > table->spans[i].start)
 			return -EINVAL;
-	return 0;
-}
-
-/*
- * Returns a table of the ranges for which @keep is true: @table itself if they are all, the empty
- * table if there are none; or NULL if out of memory.
- */
-static struct profil_table *table_filter(struct profil_table *table,
-					 bool (*keep)(const struct profil_span *span, void *data),
-					 void *data)
-{
-	struct profil_table *remaining;
-	u32 i, n = 0;
-
-	for (i = 0; i < table->nr_ranges; i++)
-		n += keep(&table->spans[i], data);
-	if (n == table->nr_ranges)
-		return profil_table_get(table);
-	if (!n)
-		return &profil_empty_table;
-
-	remaining = table_alloc(table->session, n);
-	if (!remaining)
-		return NULL;
-	for (i = 0, n = 0; i < table->nr_ranges; i++)
-		if (keep(&table->spans[i], data))
-			table_copy_spans(&remaining->spans[n++], &table->spans[i], 1);
-	return remaining;
-}
-
-static bool span_is_inherited(const struct profil_span *span, void *unused)
-{
-	return span->range.flags & PROFIL_RANGE_INHERIT;
-}
-
-/* Makes fork_table before @table is published, since the probe of fork cannot allocate it. */
-static int table_set_fork_table(struct profil_table *table)
-{
-	struct profil_table *fork_table = table_filter(table, span_is_inherited, NULL);
-
-	if (!fork_table)
-		return -ENOMEM;
-	if (fork_table == table)
-		profil_table_put(table);
-	else
-		table->fork_table = fork_table;
 	return 0;
 }
 
@@ -249,29 +201,39 @@ struct profil_table *profil_table_merge(const struct profil_table *base,
 		return ERR_PTR(-ENOMEM);
 	table_copy_spans(table->spans, base->spans, base->nr_ranges);
 	table_copy_spans(table->spans + base->nr_ranges, added->spans, added->nr_ranges);
-	err = table_sort(table) ?: table_set_fork_table(table);
+	err = table_sort(table);
 	if (!err)
 		return table;
 	profil_table_put(table);
 	return ERR_PTR(err);
 }
 
-static bool span_outside(const struct profil_span *span, void *data)
+static bool span_is_within(const struct profil_span *span, const struct profil_remove *arg)
 {
-	const struct profil_remove *arg = data;
-
-	return span->start < arg->start || span->range.end > arg->end;
+	return span->start >= arg->start && span->range.end <= arg->end;
 }
 
 /* Returns @table without the ranges in @arg (@table if it has none); NULL if out of memory. */
-struct profil_table *profil_table_remove(struct profil_table *table, struct profil_remove *arg)
+struct profil_table *profil_table_remove(struct profil_table *table,
+					 const struct profil_remove *arg)
 {
-	struct profil_table *remaining = table_filter(table, span_outside, arg);
+	struct profil_table *remaining;
+	u32 i, n = 0;
 
-	if (!remaining || remaining == table || !table_set_fork_table(remaining))
-		return remaining;
-	profil_table_put(remaining);
-	return NULL;
+	for (i = 0; i < table->nr_ranges; i++)
+		n += !span_is_within(&table->spans[i], arg);
+	if (n == table->nr_ranges)
+		return profil_table_get(table);
+	if (!n)
+		return &profil_empty_table;
+
+	remaining = table_alloc(table->session, n);
+	if (!remaining)
+		return NULL;
+	for (i = 0, n = 0; i < table->nr_ranges; i++)
+		if (!span_is_within(&table->spans[i], arg))
+			table_copy_spans(&remaining->spans[n++], &table->spans[i], 1);
+	return remaining;
 }
 
 /* Returns a table of the same ranges for @s, without histograms; or NULL if out of memory. */

@@ -162,8 +162,8 @@ static void binding_unlink(struct profil_binding *b)
 		hlist_del_init_rcu(&b->node);
 	rb_erase(&b->by_id, &s->bindings);
 	RB_CLEAR_NODE(&b->by_id);
-	if (!s->home)
-		list_del_init(&s->list);	/* from space->pending, see inherit.c */
+	if (b->space->pending == s)
+		WRITE_ONCE(b->space->pending, NULL);
 	profil_space_update_fast_table(b->space);
 }
 
@@ -233,7 +233,8 @@ static bool target_in_session(const struct profil_session *s, const void *key)
  * Returns true if a thread of the process @t is a target of @s. Does not take profil_index_lock, as
  * threads may be many. Under home->lock only a fork can add such a thread: the first of a process.
  */
-static bool target_thread_in_session(struct profil_session *s, const struct profil_target *t)
+static bool target_thread_in_session(const struct profil_session *s,
+				     const struct profil_target *t)
 {
 	struct task_struct *thread;
 	bool found = false;
@@ -255,9 +256,10 @@ static bool target_thread_in_session(struct profil_session *s, const struct prof
  * with a period adds interrupts. Targets in all spaces count, since exec moves them late to the new
  * space. Sessions that a target joins do not use up the slots of sessions that others attach.
  */
-static bool target_is_too_many(const struct profil_binding *b, const struct profil_target *t)
+static bool target_is_too_many(const struct profil_session *s, const struct profil_space *space,
+			       const struct profil_target *t)
 {
-	const struct profil_session *s = b->session;
+	const struct profil_binding *b = binding_in(s, space->id);
 	unsigned int n = 0, clocked = 0, n_here = 0, clocked_here = 0;
 	struct profil_target *other;
 	struct profil_binding *other_b;
@@ -270,8 +272,8 @@ static bool target_is_too_many(const struct profil_binding *b, const struct prof
 		n++;
 		clocked += !!target_binding(other)->session->period;
 	}
-	if (!t->thread && hlist_unhashed(&b->node)) {
-		hlist_for_each_entry(other_b, &b->space->bindings, node) {
+	if (!t->thread && (!b || hlist_unhashed(&b->node))) {
+		hlist_for_each_entry(other_b, &space->bindings, node) {
 			if (other_b->foreign != t->foreign || other_b->session->classic)
 				continue;
 			n_here++;
@@ -296,29 +298,53 @@ void profil_binding_retain(struct profil_session *s, u64 id)
 		WRITE_ONCE(b->nr_processes, b->nr_processes + 1);
 }
 
-/* Links @t, see profil_target_attach(). @t is not a target of the session yet. */
+/* Checks if @t, which runs in @space, can become a target of @s: see profil_target_attach(). */
+static int target_check(const struct profil_target *t, const struct profil_session *s,
+			const struct profil_space *space)
+{
+	lockdep_assert_held(&profil_index_lock);
+	if (!pid_alive(t->task))
+		return -ESRCH;
+	/* Another call may have attached the child of a fork before the probe. */
+	if (target_in_session(s, t->task->signal) || target_in_session(s, t->task))
+		return -EBUSY;
+	if (s->phase > PROFIL_LIVE)
+		return -ENODEV;
+	return target_is_too_many(s, space, t) ? -EUSERS : 0;
+}
+
+/* Returns the error that profil_target_attach() would return now, or 0. */
+int profil_target_check(const struct profil_target *t, struct profil_session *s,
+			const struct profil_space *space)
+{
+	int err;
+
+	if (!t->thread && target_thread_in_session(s, t))
+		return -EBUSY;
+	raw_spin_lock_irq(&profil_index_lock);
+	err = target_check(t, s, space);
+	raw_spin_unlock_irq(&profil_index_lock);
+	return err;
+}
+
+/* Links @t, see profil_target_attach(). */
 static int target_link(struct profil_binding *b, struct profil_target *t,
 		       struct profil_session *old, struct profil_binding *parent)
 {
 	struct profil_target *old_target = NULL;
 	struct profil_session *s = b->session;
-	struct profil_table *table;
 
 	lockdep_assert_held(&profil_index_lock);
-	if (s->phase > PROFIL_LIVE || (parent && !binding_linked(parent)))
+	if (parent && !binding_linked(parent))
 		return -ENODEV;
-	if (target_is_too_many(b, t))
-		return -EUSERS;
-	if (parent && !binding_linked(b)) {
-		table = binding_table(parent);
-		rcu_assign_pointer(b->table, profil_table_get(table->fork_table ?: table));
-	}
+	if (parent && !binding_linked(b))
+		rcu_assign_pointer(b->table, profil_table_get(binding_table(parent)));
 	target_enter(t, b, old ? binding_in(old, b->space->id) : NULL);
 	/* A PENDING session has only this target. */
 	if (s->home)
 		profil_binding_retain(s, b->space->id);
 	else
-		list_add_tail(&s->list, &b->space->pending);
+		WRITE_ONCE(b->space->pending, s);
 	list_add_tail_rcu(&t->list, &s->targets);
 	s->nr_targets++;
 	s->nr_thread_targets += t->thread;
@@ -360,10 +386,8 @@ int profil_target_attach(struct profil_target *t, struct profil_session *s,
 	/* If the task is alive here, RCU delays follow_free() until the target is linked. */
 	rcu_read_lock();
 	raw_spin_lock_irqsave(&profil_index_lock, flags);
-	/* Another call may have attached the child of a fork before the probe. */
-	if (!pid_alive(t->task))
-		err = -ESRCH;
-	else if (!target_in_session(s, t->task->signal) && !target_in_session(s, t->task))
+	err = target_check(t, s, space);
+	if (!err)
 		err = target_link(binding_in(s, space->id) ?: b, t, old, parent);
 	if (binding_linked(b))
 		b = NULL;
@@ -448,21 +472,6 @@ int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_tab
 }
 
 /*
- * Returns the least id above @id of a space where @s has targets, or 0. A loop over all such spaces
- * also visits new ones, since these have higher ids than all others.
- */
-u64 profil_binding_next_space(struct profil_session *s, u64 id)
-{
-	struct profil_binding *b;
-
-	raw_spin_lock_irq(&profil_index_lock);
-	b = binding_from(s, id + 1);
-	id = b ? b->space->id : 0;
-	raw_spin_unlock_irq(&profil_index_lock);
-	return id;
-}
-
-/*
  * Returns the CPU time in ns of the target @task, or of all targets if @task is NULL, since the
  * attachment, or since the last call with @restart. @restart needs home->lock.
  */
@@ -506,7 +515,7 @@ void profil_target_move(struct profil_target *t, struct profil_binding *to)
 		/* The session of a thread ends with it. */
 		if (s->classic && t->thread) {
 			WRITE_ONCE(s->owner_gone, true);
-			profil_home_kick(s->home);
+			profil_space_kick(s->home);
 		}
 		profil_ring_wake(s);
 	} else {

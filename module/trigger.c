@@ -7,8 +7,12 @@
  *
  * Context: any for profil_trigger_tryget() and profil_trigger_put(); the others may sleep.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/jiffies.h>
 #include <linux/module.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
 
 #include "profil.h"
 
@@ -68,4 +72,28 @@ void profil_trigger_exit(struct profil_trigger *t)
 {
 	cancel_delayed_work_sync(&t->linger);
 	profil_trigger_linger_over(&t->linger.work);
+}
+
+struct trigger_search {
+	const char *name;
+	struct tracepoint *found;
+};
+
+static void trigger_search_one(struct tracepoint *tracepoint, void *data)
+{
+	struct trigger_search *search = data;
+
+	if (!strcmp(tracepoint->name, search->name))
+		search->found = tracepoint;
+}
+
+/* Finds a tracepoint by name, since few are exported. Return: NULL, logged, if there is none. */
+struct tracepoint *profil_trigger_find_tracepoint(const char *name)
+{
+	struct trigger_search search = { .name = name };
+
+	for_each_kernel_tracepoint(trigger_search_one, &search);
+	if (!search.found)
+		pr_err("the kernel has no tracepoint %s\n", name);
+	return search.found;
 }

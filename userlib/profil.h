@@ -225,7 +225,7 @@ int profil_session_add(int fd, __u64 space, const struct profil_range *ranges,
 /**
  * profil_session_remove - Remove ranges from a session
  * @fd: The session.
- * @space: The address space of the ranges to remove, PROFIL_SPACE_SELF or PROFIL_SPACE_ALL.
+ * @space: The address space of the ranges to remove, or PROFIL_SPACE_SELF.
  * @start: The function removes the ranges that are within [@start, @end).
  * @end: See @start; must be above it.
  *
@@ -233,8 +233,7 @@ int profil_session_add(int fd, __u64 space, const struct profil_range *ranges,
  * if there was no such range.
  *
  * Return: 0, or -1 with errno set: ESRCH if the session has no target in @space; EPERM if the
- * caller is not the session's creator; ENOMEM: with PROFIL_SPACE_ALL, some address spaces may have
- * lost their ranges already, and another call removes the rest.
+ * caller is not the session's creator.
  */
 int profil_session_remove(int fd, __u64 space, __u64 start, __u64 end) __PROFIL_NOTHROW;
 

@@ -88,7 +88,7 @@ FIXTURE_TEARDOWN(aix)
 {
 	EXPECT_EQ(0, glibc_profil(counters, 0, 0, 0));
 	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 }
 
 /*

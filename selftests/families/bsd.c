@@ -52,7 +52,7 @@ FIXTURE_TEARDOWN(bsd)
 {
 	EXPECT_EQ(0, profil(NULL, 0, 0, 0));
 	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 }
 
 TEST_F(bsd, each_tick_updates_a_count)

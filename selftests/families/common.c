@@ -455,7 +455,7 @@ FIXTURE_TEARDOWN(family)
 	variant->stop();
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 }
 
 /*
@@ -581,7 +581,7 @@ TEST_F(family, stop_ends_the_counting_and_start_begins_it_again)
 		EXPECT_EQ(0, variant->stop());
 		EXPECT_TRUE(is_stopped(variant));
 		if (!(variant->promises & STOP_KEEPS_SESSION))
-			EXPECT_EQ(0, locked_bytes());
+			EXPECT_EQ(0, pinned_bytes());
 		EXPECT_LE(3, in_all(variant, first));
 		EXPECT_TRUE(does_not_count(variant, first));
 	}
@@ -698,7 +698,7 @@ TEST_F(family, a_bad_buffer_is_refused)
 			TH_LOG("buffer %u", i);
 		}
 		EXPECT_TRUE(is_off(SCOPE));
-		EXPECT_EQ(0, locked_bytes());
+		EXPECT_EQ(0, pinned_bytes());
 	}
 }
 
@@ -714,7 +714,7 @@ static void expect_after_error(struct __test_metadata *_metadata,
 	EXPECT_EQ(expected, error);
 	if (stops) {
 		EXPECT_TRUE(is_off(SCOPE));
-		EXPECT_EQ(0, locked_bytes());
+		EXPECT_EQ(0, pinned_bytes());
 	} else {
 		EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 		EXPECT_TRUE(counts(f, first, 0, 2));
@@ -749,7 +749,7 @@ TEST_F(family, a_buffer_that_may_not_be_locked_is_refused)
 
 	ASSERT_EQ(0, mprotect(second + PAGE, PAGE, PROT_READ | PROT_WRITE));
 	ASSERT_EQ(0, start(variant, first));
-	limit.rlim_cur = locked_bytes();
+	limit.rlim_cur = pinned_bytes();
 	limit.rlim_max = limit.rlim_cur;
 	EXPECT_LE(PAGE, limit.rlim_cur);
 	EXPECT_EQ(0, variant->stop());
@@ -769,12 +769,12 @@ TEST_F(family, counting_continues_in_locked_pages_after_the_buffer_is_mapped_ane
 
 	ASSERT_EQ(0, start(variant, first));
 	EXPECT_TRUE(counts(variant, first, 0, 2));
-	locked = locked_bytes();
+	locked = pinned_bytes();
 	ASSERT_EQ(first, mmap(first, PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
-	EXPECT_EQ(locked, locked_bytes());
+	EXPECT_EQ(locked, pinned_bytes());
 	EXPECT_EQ(0, in_all(variant, first));
 	EXPECT_EQ(0, variant->stop());
 	EXPECT_TRUE(is_stopped(variant));

@@ -66,7 +66,7 @@ FIXTURE_TEARDOWN(profil)
 {
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0U, locked_bytes());
+	EXPECT_EQ(0U, pinned_bytes());
 }
 
 TEST_F(profil, most_counts_are_where_most_time_is_spent)
@@ -285,7 +285,7 @@ FIXTURE_TEARDOWN(sprofil)
 {
 	EXPECT_EQ(0, sprofil(NULL, 0, NULL, 0));
 	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0U, locked_bytes());
+	EXPECT_EQ(0U, pinned_bytes());
 }
 
 TEST_F(sprofil, each_region_counts_in_its_buffer)

@@ -76,7 +76,7 @@ FIXTURE_SETUP(hpux)
 FIXTURE_TEARDOWN(hpux)
 {
 	EXPECT_TRUE(turn_off());
-	EXPECT_EQ(0U, locked_bytes());
+	EXPECT_EQ(0U, pinned_bytes());
 }
 
 TEST_F(hpux, it_shows_where_time_is_spent)

@@ -60,7 +60,7 @@ FIXTURE_TEARDOWN(illumos)
 	EXPECT_LE(0, pcsample(NULL, 0));
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0U, locked_bytes());
+	EXPECT_EQ(0U, pinned_bytes());
 }
 
 TEST_F(illumos, an_old_program_runs)

@@ -135,7 +135,7 @@ FIXTURE_TEARDOWN(n64)
 {
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0U, locked_bytes());
+	EXPECT_EQ(0U, pinned_bytes());
 }
 
 TEST_F(n64, an_old_program_runs)

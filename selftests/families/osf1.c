@@ -48,7 +48,7 @@ FIXTURE_TEARDOWN(osf1)
 {
 	off();
 	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 }
 
 TEST_F(osf1, an_odd_length_writes_no_byte_past_it)
@@ -196,7 +196,7 @@ TEST_F(osf1, without_a_free_descriptor_off_is_no_error_when_it_is_off)
 		last = fd;
 	ASSERT_EQ(EMFILE, errno);
 	EXPECT_QUIET(profil((void *)16, 64, NULL, 0));
-	/* locked_bytes() needs a descriptor. */
+	/* pinned_bytes() needs a descriptor. */
 	close(last);
 }
 

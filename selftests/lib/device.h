@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The ioctls of /dev/profil, a function that burns CPU time until enough ticks have come,
- * and the amount of locked memory
+ * and the amount of pinned memory
  *
  * Calls return 0 or a result, or a negative errno. Nothing here waits for time to pass: a test
  * burns until the statistics show enough ticks, and gives up after far more iterations
@@ -350,7 +350,7 @@ static inline bool accounted(const struct profil_stats *s)
 	       s->dropped_exec + s->dropped_exit + s->dropped_record == s->dropped;
 }
 
-/* Returns the number in a line of /proc/self/status, for example VmLck; in KiB if it is memory. */
+/* Returns the number in a line of /proc/self/status, for example VmPin; in KiB if it is memory. */
 static inline u64 status_line(const char *name)
 {
 	unsigned long long value = UINT64_MAX;
@@ -367,10 +367,16 @@ static inline u64 status_line(const char *name)
 	return value;
 }
 
-/* Returns the number of bytes that are charged to RLIMIT_MEMLOCK. */
-static inline u64 locked_bytes(void)
+/* Returns the number of bytes that mlock() has locked. */
+static inline u64 mlocked_bytes(void)
 {
 	return status_line("VmLck") * 1024;
+}
+
+/* Returns the number of bytes that are pinned and charged to RLIMIT_MEMLOCK, without mlock(). */
+static inline u64 pinned_bytes(void)
+{
+	return status_line("VmPin") * 1024;
 }
 
 #endif /* PROFIL_SELFTESTS_DEVICE_H */

@@ -36,7 +36,7 @@ static inline struct usage usage(void)
 {
 	struct usage u = {
 		.users = module_users(),
-		.locked = locked_bytes(),
+		.locked = pinned_bytes(),
 		.pins = pinned_pages(),
 		.percpu = file_number("/proc/meminfo", "Percpu:") * 1024,
 	};

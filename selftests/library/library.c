@@ -107,7 +107,7 @@ FIXTURE_TEARDOWN(library)
 {
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_EQ(PROFIL_STATE_OFF, state());
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 }
 
 TEST_F(library, profil_counts_until_it_is_turned_off)
@@ -215,7 +215,7 @@ TEST_F(library, buffers_of_0_to_3_bytes_are_accepted)
 		EXPECT_EQ(0, burn_ticks(SCOPE, 2));
 		ASSERT_EQ(0, session_stats(SCOPE, &stats));
 		EXPECT_EQ(stats.ticks, stats.outside);
-		EXPECT_EQ(0, locked_bytes());
+		EXPECT_EQ(0, pinned_bytes());
 	}
 	/* Three bytes hold one counter, and the third byte is not written. */
 	counters[1] = 0x5555;
@@ -299,10 +299,10 @@ TEST_F(library, a_buffer_above_RLIMIT_MEMLOCK_is_ENOMEM)
 	EXPECT_ERROR(ENOMEM, profil((void *)p, size + 2, 0, 65536));
 	EXPECT_EQ(PROFIL_STATE_OFF, state());
 	EXPECT_EQ(0, profil((void *)p, size, 0, 65536));
-	EXPECT_EQ(size, locked_bytes());
+	EXPECT_EQ(size, pinned_bytes());
 	EXPECT_ERROR(ENOMEM, profil((void *)p, 2 * size, 0, 65536));
 	EXPECT_EQ(PROFIL_STATE_ON, state());
-	EXPECT_EQ(size, locked_bytes());
+	EXPECT_EQ(size, pinned_bytes());
 	EXPECT_EQ(0, profil((void *)(p + size), size, 0, 65536));
 }
 
@@ -638,7 +638,7 @@ static int child_over_its_limit(void)
 	MUST(await(!profil_classic_stats(&stats) && stats.state == PROFIL_STATE_ENDED));
 	MUST(stats.end == PROFIL_END_LIMIT);
 	MUST(accounted(&stats));
-	MUST(!locked_bytes());
+	MUST(!pinned_bytes());
 	return 0;
 }
 
@@ -731,7 +731,7 @@ FIXTURE_SETUP(session)
 FIXTURE_TEARDOWN(session)
 {
 	EXPECT_EQ(0, close(self->fd));
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 }
 
 TEST_F(session, a_new_session_is_off_and_has_no_targets)
@@ -758,7 +758,6 @@ TEST_F(session, counts_all_ticks_of_two_threads)
 	errno = 12345;
 	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, &space));
 	EXPECT_NE(PROFIL_SPACE_SELF, space);
-	EXPECT_NE(PROFIL_SPACE_ALL, space);
 	ASSERT_EQ(0, profil_session_add(self->fd, space, &range, 1));
 	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_EQ(12345, errno);
@@ -836,12 +835,12 @@ TEST_F(session, counts_in_ranges_that_are_added_and_removed)
 	EXPECT_TRUE(run_ticks(self->fd, 0, 3));
 	EXPECT_EQ(hits, counter(page, 4, 0));
 	/* The first range is gone. Only a part of the second is in these addresses, so it stays. */
-	EXPECT_EQ(0, profil_session_remove(self->fd, PROFIL_SPACE_ALL, range[0].start,
+	EXPECT_EQ(0, profil_session_remove(self->fd, PROFIL_SPACE_SELF, range[0].start,
 					   range[1].end - 1));
 	EXPECT_TRUE(run_hits(self->fd, 1, 2));
-	EXPECT_EQ(PAGE, locked_bytes());
-	EXPECT_EQ(0, profil_session_remove(self->fd, PROFIL_SPACE_ALL, 0, UINT64_MAX));
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(PAGE, pinned_bytes());
+	EXPECT_EQ(0, profil_session_remove(self->fd, PROFIL_SPACE_SELF, 0, UINT64_MAX));
+	EXPECT_EQ(0, pinned_bytes());
 
 	stats.size = sizeof(stats);
 	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
@@ -981,9 +980,9 @@ TEST_F(session, wrong_arguments_are_errors)
 	wrong = range;
 	wrong.buffer = 4096;
 	EXPECT_ERROR(EFAULT, profil_session_add(self->fd, PROFIL_SPACE_SELF, &wrong, 1));
-	EXPECT_ERROR(ESRCH, profil_session_remove(self->fd, 1ULL << 60, 0, 1));
+	EXPECT_ERROR(ESRCH, profil_session_remove(self->fd, UINT64_MAX, 0, 1));
 	EXPECT_ERROR(EINVAL, profil_session_remove(self->fd, PROFIL_SPACE_SELF, 1, 1));
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 
 	/* statistics: size must be set */
 	EXPECT_ERROR(EINVAL, profil_session_stats(self->fd, &stats));
@@ -1016,7 +1015,7 @@ TEST_F(session, RLIMIT_MEMLOCK_is_respected)
 	EXPECT_ERROR(EPERM, profil_session_open(&options));
 	range.nr_counters = PAGE / 4;
 	EXPECT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
-	EXPECT_EQ(PAGE, locked_bytes());
+	EXPECT_EQ(PAGE, pinned_bytes());
 }
 
 /*
@@ -1240,7 +1239,6 @@ TEST_F(session, PROFIL_FORK_SHARE_counts_parent_and_child_in_the_same_counters)
 
 	REOPEN(.fork = PROFIL_FORK_SHARE);
 	session_fd = self->fd;
-	range.flags = PROFIL_RANGE_INHERIT;
 	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
 	ASSERT_EQ(0, profil_session_enable(self->fd));
@@ -1252,40 +1250,6 @@ TEST_F(session, PROFIL_FORK_SHARE_counts_parent_and_child_in_the_same_counters)
 	EXPECT_LE(2, page[0]);
 	EXPECT_LE(5, page[5]);
 	EXPECT_EQ(stats.hit, page[0] + page[5]);
-}
-
-static int run_fresh(void)
-{
-	struct profil_stats stats = { .size = sizeof(stats) };
-	u32 before = page[0];
-
-	MUST(run_hits(session_fd, 5, 5));
-	MUST(!profil_session_disable(session_fd, &stats));
-	MUST(accounted(&stats));
-	MUST(page[0] == before);
-	MUST(page[5] >= 5);
-	MUST(page[5] == stats.hit);
-	return 0;
-}
-
-TEST_F(session, PROFIL_FORK_FRESH_counts_parent_and_child_separately)
-{
-	struct profil_range range = range_of_all_loops();
-	struct profil_stats stats = { .size = sizeof(stats) };
-
-	REOPEN(.fork = PROFIL_FORK_FRESH);
-	session_fd = self->fd;
-	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
-	ASSERT_EQ(0, profil_session_enable(self->fd));
-	EXPECT_TRUE(run_hits(self->fd, 0, 2));
-	EXPECT_EQ(0, status_in_child(run_fresh));
-	EXPECT_EQ(PROFIL_STATE_ON, stats_of(self->fd).state);
-	EXPECT_TRUE(run_hits(self->fd, 0, 2));
-	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
-	EXPECT_TRUE(accounted(&stats));
-	EXPECT_EQ(0, page[5]);
-	EXPECT_EQ(stats.hit, page[0]);
 }
 
 /*

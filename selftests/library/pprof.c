@@ -182,7 +182,7 @@ FIXTURE_TEARDOWN(pprof)
 	errno = 12345;
 	profil_pprof_stop(self->profile);
 	EXPECT_EQ(12345, errno);
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 	EXPECT_EQ(self->nr_descriptors, nr_descriptors());
 }
 
@@ -681,7 +681,7 @@ static int child_has_no_profile(void)
 	profil_pprof_stop(own);
 	MUST(read(0, &byte, 1) == 0);
 	profil_pprof_stop(parents);
-	MUST(!locked_bytes());
+	MUST(!pinned_bytes());
 	return 0;
 }
 

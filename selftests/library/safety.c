@@ -370,7 +370,7 @@ FIXTURE_TEARDOWN(safety)
 	EXPECT_TRUE(is_off(SCOPE));
 	close(pidfd);
 	close(session_fd);
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 }
 
 /*

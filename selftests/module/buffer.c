@@ -57,18 +57,18 @@ static void expect_counts(struct __test_metadata *_metadata, void *buffer, u64 n
 {
 	struct profil_range range = range_burn(buffer, nr_counters, width, nr_counters - 1);
 	u64 locked = bytes_spanned(buffer, nr_counters * width);
-	u64 before = locked_bytes(), wrong = 0, i;
+	u64 before = pinned_bytes(), wrong = 0, i;
 	struct profil_stats stats;
 
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	EXPECT_EQ(before + locked, locked_bytes());
+	EXPECT_EQ(before + locked, pinned_bytes());
 	while (counter(buffer, width, nr_counters - 1) < 3)
 		ASSERT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
 	ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &stats));
 	EXPECT_EQ(locked, stats.locked);
 	EXPECT_EQ(PROFIL_STATE_ON, stats.state);
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
-	EXPECT_EQ(before, locked_bytes());
+	EXPECT_EQ(before, pinned_bytes());
 
 	EXPECT_TRUE(accounted(&stats));
 	EXPECT_EQ(0, stats.dropped);
@@ -83,7 +83,6 @@ struct scene {
 	bool on;
 	u64 ticks;
 	u64 locked;	/* bytes that the session has charged */
-	u64 secret;	/* bytes that the kernel has charged for secret memory */
 	u16 *counters;	/* of the session that is on */
 	u16 *good;	/* a page of a valid buffer */
 };
@@ -133,7 +132,7 @@ FIXTURE_TEARDOWN(bad)
 		EXPECT_EQ(stats.hit, scene->counters[0]);
 	}
 	EXPECT_EQ(0, scene->good[0]);
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 }
 
 /* Passes the bad buffer in a single range, in the second of two ranges, and in the first of two. */
@@ -169,12 +168,12 @@ static void expect_refused(struct __test_metadata *_metadata, struct scene *scen
 	ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &stats));
 	same = stats.state == (scene->on ? PROFIL_STATE_ON : PROFIL_STATE_OFF) &&
 	       stats.ticks >= scene->ticks && stats.locked == scene->locked &&
-	       locked_bytes() == scene->locked + scene->secret && accounted(&stats);
+	       pinned_bytes() == scene->locked && accounted(&stats);
 	EXPECT_TRUE(same) {
-		TH_LOG("line %d: state %u, %llu ticks (had %llu), %llu locked (VmLck %llu)",
+		TH_LOG("line %d: state %u, %llu ticks (had %llu), %llu locked (VmPin %llu)",
 		       line, stats.state, (unsigned long long)stats.ticks,
 		       (unsigned long long)scene->ticks, (unsigned long long)stats.locked,
-		       (unsigned long long)locked_bytes());
+		       (unsigned long long)pinned_bytes());
 	}
 	scene->ticks = stats.ticks;
 }
@@ -339,8 +338,6 @@ TEST_F(bad, secret_memory_is_refused)
 	p = map(PAGE, MAP_SHARED, fd);
 	ASSERT_NE(NULL, p);
 	p[0] = 0;
-	/* Some kernels, such as 6.12.95, charge the mapping as locked memory. */
-	self->scene.secret = locked_bytes() - self->scene.locked;
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
 	ASSERT_EQ(0, munmap(p, PAGE));
 }
@@ -583,21 +580,23 @@ TEST(a_page_is_charged_once_for_its_addresses_with_different_tags)
 	if (!tags_enable())
 		SKIP(return, "no tagged addresses here");
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 2));
-	EXPECT_EQ(PAGE, locked_bytes());
+	EXPECT_EQ(PAGE, pinned_bytes());
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 }
 #endif
 
-TEST(mlocked_memory_is_accepted_and_charged_again)
+TEST(mlocked_memory_is_accepted_and_charged_separately)
 {
 	u8 *p = pages(4);
 
 	ASSERT_LE(0, device_fd());
 	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, mlock(p, 4 * PAGE));
-	EXPECT_EQ(4 * PAGE, locked_bytes());
-	expect_counts(_metadata, p, 4 * PAGE / 2, 2);	/* adds to VmLck meanwhile */
-	EXPECT_EQ(4 * PAGE, locked_bytes());
+	EXPECT_EQ(4 * PAGE, mlocked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
+	expect_counts(_metadata, p, 4 * PAGE / 2, 2);	/* adds to VmPin meanwhile */
+	EXPECT_EQ(4 * PAGE, mlocked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 }
 
 /* The pages are shared with a child by copy-on-write; the session pins the parent's own copies. */
@@ -759,9 +758,9 @@ static void expect_charge(struct __test_metadata *_metadata, u8 *p, const struct
 		ASSERT_EQ(0, session_start(scope, 0, ranges, nr));
 		ASSERT_EQ(0, session_stats(scope, &stats));
 		EXPECT_EQ(expected * PAGE, stats.locked);
-		EXPECT_EQ(expected * PAGE, locked_bytes());
+		EXPECT_EQ(expected * PAGE, pinned_bytes());
 		EXPECT_EQ(0, session_stop(scope, NULL));
-		EXPECT_EQ(0, locked_bytes());
+		EXPECT_EQ(0, pinned_bytes());
 	}
 }
 
@@ -806,7 +805,7 @@ TEST(ranges_with_a_common_counter_count_into_it_together)
 	ranges[2] = range_all(p + 1, 2, 8);
 	ranges[2].start = addr(__stop_profil_burn);
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 3));
-	EXPECT_EQ(PAGE, locked_bytes());
+	EXPECT_EQ(PAGE, pinned_bytes());
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 8));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
 	EXPECT_LE(8, stats.ticks);
@@ -858,12 +857,12 @@ FIXTURE_SETUP(limit)
 	self->q = pages(64);
 	ASSERT_NE(NULL, self->p);
 	ASSERT_NE(NULL, self->q);
-	ASSERT_EQ(0, locked_bytes());
+	ASSERT_EQ(0, pinned_bytes());
 }
 
 FIXTURE_TEARDOWN(limit)
 {
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 }
 
 /* Starts a session with a buffer of @n pages. */
@@ -881,14 +880,14 @@ TEST_F(limit, a_session_can_lock_exactly_RLIMIT_MEMLOCK)
 
 	for (scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
 		EXPECT_EQ(-EPERM, start_pages(scope, 0, self->p, LIMIT + 1));
-		EXPECT_EQ(0, locked_bytes());
+		EXPECT_EQ(0, pinned_bytes());
 		EXPECT_EQ(-EPERM, start_pages(scope, 0, self->p, 64));
-		EXPECT_EQ(0, locked_bytes());
+		EXPECT_EQ(0, pinned_bytes());
 		ASSERT_EQ(0, start_pages(scope, 0, self->p, LIMIT));
-		EXPECT_EQ(LIMIT * PAGE, locked_bytes());
+		EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
 		EXPECT_EQ(0, burn_ticks(scope, 2));
 		EXPECT_EQ(0, session_stop(scope, &stats));
-		EXPECT_EQ(0, locked_bytes());
+		EXPECT_EQ(0, pinned_bytes());
 		EXPECT_EQ(stats.ticks, stats.hit);
 		EXPECT_LE(2, counter(self->p, 2, 0));
 	}
@@ -916,27 +915,33 @@ TEST_F(limit, a_page_of_many_ranges_is_charged_once)
 		ranges[i].end = i + 1;
 	}
 	EXPECT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, LIMIT + 1));
-	EXPECT_EQ(LIMIT * PAGE, locked_bytes());
+	EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 	ranges[LIMIT].buffer = addr(self->q);
 	ranges[LIMIT].nr_counters = 1;
 	EXPECT_EQ(-EPERM, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, LIMIT + 1));
 }
 
-/* Memory that is locked after the start counts, too. */
-TEST_F(limit, other_locked_memory_of_the_process_counts_against_the_limit)
+/* mlock() and sessions have the same limit each, but do not share it. */
+TEST_F(limit, mlocked_memory_of_the_process_does_not_count_against_the_limit)
 {
-	ASSERT_EQ(0, mlock(self->q, 10 * PAGE));
-	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, 7));
-	EXPECT_EQ(10 * PAGE, locked_bytes());
-	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, 4));
-	EXPECT_EQ(14 * PAGE, locked_bytes());
-	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_THREAD, 0, self->p, 3));
-	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_THREAD, 0, self->p, 2));
-	EXPECT_EQ(16 * PAGE, locked_bytes());
-	EXPECT_EQ(-1, mlock(self->q + 10 * PAGE, PAGE));
+	ASSERT_EQ(0, mlock(self->q, LIMIT * PAGE));
+	EXPECT_EQ(0, pinned_bytes());
+	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, 10));
+	EXPECT_EQ(10 * PAGE, pinned_bytes());
+	/* Sessions of the process and of its threads share the limit. */
+	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_THREAD, 0, self->p, 7));
+	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_THREAD, 0, self->p, 6));
+	EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
+	EXPECT_EQ(LIMIT * PAGE, mlocked_bytes());
+	EXPECT_EQ(-1, mlock(self->q + LIMIT * PAGE, PAGE));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
-	EXPECT_EQ(0, mlock(self->q + 10 * PAGE, 4 * PAGE));
+	EXPECT_EQ(6 * PAGE, pinned_bytes());
+	EXPECT_EQ(-1, mlock(self->q + LIMIT * PAGE, PAGE));
+	EXPECT_EQ(0, munlockall());
+	EXPECT_EQ(6 * PAGE, pinned_bytes());
+	/* The pages of a session do not count against the limit of mlock(), either. */
+	EXPECT_EQ(0, mlock(self->q, LIMIT * PAGE));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
 	EXPECT_EQ(0, munlockall());
 }
@@ -951,23 +956,23 @@ TEST_F(limit, a_replacement_is_not_charged_twice)
 	 * again.
 	 */
 	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->p, LIMIT));
-	EXPECT_EQ(LIMIT * PAGE, locked_bytes());
+	EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
 	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q, LIMIT));
-	EXPECT_EQ(LIMIT * PAGE, locked_bytes());
+	EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
 	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q, 3));
-	EXPECT_EQ(3 * PAGE, locked_bytes());
+	EXPECT_EQ(3 * PAGE, pinned_bytes());
 	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->p, LIMIT));
-	EXPECT_EQ(LIMIT * PAGE, locked_bytes());
+	EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 3));
 	/* One page more exceeds the limit; the session that is on continues. */
 	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q,
 				      LIMIT + 1));
-	EXPECT_EQ(LIMIT * PAGE, locked_bytes());
+	EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
 	/* The session also continues if the replacement fails for another reason. */
 	ASSERT_EQ(0, mprotect(self->q + PAGE, PAGE, PROT_NONE));
 	EXPECT_EQ(-EFAULT, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q,
 				       LIMIT));
-	EXPECT_EQ(LIMIT * PAGE, locked_bytes());
+	EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
 	EXPECT_LE(4, stats.ticks);
@@ -997,10 +1002,10 @@ TEST(CAP_IPC_LOCK_lifts_RLIMIT_MEMLOCK_but_pages_are_still_charged)
 		SKIP(return, "needs CAP_IPC_LOCK: run as root");
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 64));
-	EXPECT_EQ(64 * PAGE, locked_bytes());
+	EXPECT_EQ(64 * PAGE, pinned_bytes());
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 
 	/*
 	 * The capability is dropped while the session is on; the stop still returns the whole
@@ -1009,9 +1014,9 @@ TEST(CAP_IPC_LOCK_lifts_RLIMIT_MEMLOCK_but_pages_are_still_charged)
 	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 63));
 	ASSERT_EQ(0, setresuid(1000, 1000, 1000));
 	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, p, 64));
-	EXPECT_EQ(63 * PAGE, locked_bytes());
+	EXPECT_EQ(63 * PAGE, pinned_bytes());
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 64));
 }
 

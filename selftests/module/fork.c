@@ -90,7 +90,7 @@ static void child_counts(unsigned int i, struct profil_stats *s)
 	u64 held = count(i), held_all = count_all();
 
 	MUST(loop_burn(PROCESS, i, SOME));
-	MUST(locked_bytes() == SIZE);
+	MUST(pinned_bytes() == SIZE);
 	MUST(!session_stats(PROCESS, s));
 	MUST(s->state == PROFIL_STATE_ON);
 	MUST(s->locked == SIZE);
@@ -102,7 +102,7 @@ static void child_counts(unsigned int i, struct profil_stats *s)
 	MUST(!s->dropped);
 	MUST(count(i) == held + s->hit);
 	MUST(shared || count_all() == held_all + s->hit);
-	MUST(locked_bytes() == 0);
+	MUST(pinned_bytes() == 0);
 	MUST(is_off(PROCESS));
 }
 
@@ -112,13 +112,13 @@ static u64 stop_hit(struct __test_metadata *_metadata)
 	struct profil_stats s = { 0 };
 
 	EXPECT_EQ((u32)PROFIL_STATE_ON, state_of(PROCESS));
-	EXPECT_EQ(locked + SIZE, locked_bytes());
+	EXPECT_EQ(locked + SIZE, pinned_bytes());
 	EXPECT_EQ(0, session_stop(PROCESS, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ((u32)PROFIL_END_NONE, s.end);
 	/* Only ticks of exiting threads may be dropped. */
 	EXPECT_EQ(s.dropped_exit, s.dropped);
-	EXPECT_EQ(locked, locked_bytes());
+	EXPECT_EQ(locked, pinned_bytes());
 	return s.hit;
 }
 
@@ -139,7 +139,7 @@ static void set_up(struct __test_metadata *_metadata)
 	report = map(sizeof(*report), MAP_SHARED);
 	ASSERT_NE(NULL, buffer);
 	ASSERT_NE(NULL, report);
-	locked = locked_bytes();
+	locked = pinned_bytes();
 	users = module_users();
 	pins = pinned_pages();
 	ASSERT_TRUE(module_is_built_in() || users > 0);
@@ -153,7 +153,7 @@ static void tear_down(struct __test_metadata *_metadata)
 {
 	session_stop(PROCESS, NULL);
 	session_stop(THREAD, NULL);
-	EXPECT_EQ(locked, locked_bytes());
+	EXPECT_EQ(locked, pinned_bytes());
 	EXPECT_TRUE(await(module_users() <= users)) {
 		TH_LOG("the module has %lld users, not %lld", module_users(), users);
 	}
@@ -205,13 +205,13 @@ TEST_F(fork, leaves_both_sessions_on_and_the_childs_statistics_start_at_0)
 
 	child = fork();
 	if (!child) {
-		MUST(locked_bytes() == 0);
+		MUST(pinned_bytes() == 0);
 		MUST(!session_stats(PROCESS, &s));
 		MUST(s.state == PROFIL_STATE_ON && s.end == PROFIL_END_NONE);
 		MUST(accounted(&s));
 		MUST(s.hit == 0);
 		MUST(s.ticks < before.ticks && s.expected < before.expected);
-		MUST(s.locked == SIZE && locked_bytes() == SIZE);
+		MUST(s.locked == SIZE && pinned_bytes() == SIZE);
 		MUST(is_off(THREAD));
 		MUST(count(0) == before.hit);
 		child_counts(1, &report->stats[1]);
@@ -259,9 +259,9 @@ static void generation(unsigned int i, bool ticks)
 		}
 	}
 	MUST(loop_burn(PROCESS, i, SOME));
-	MUST(locked_bytes() == SIZE);
+	MUST(pinned_bytes() == SIZE);
 	MUST(!session_stop(PROCESS, &s));
-	MUST(locked_bytes() == 0);
+	MUST(pinned_bytes() == 0);
 	MUST(accounted(&s));
 	MUST(s.end == PROFIL_END_NONE && !s.dropped);
 	MUST(s.hit > 0 && s.hit == count(i));
@@ -490,7 +490,7 @@ TEST_F(forked, child_may_stop_its_session_at_once)
 			MUST(s.end == PROFIL_END_NONE);
 			MUST(s.hit == count(1));
 			MUST(s.hit == count_all() - held);
-			MUST(locked_bytes() == 0);
+			MUST(pinned_bytes() == 0);
 			MUST(is_off(PROCESS));
 			_exit(0);
 		}
@@ -522,7 +522,7 @@ TEST_F(forked, child_may_replace_its_session_but_not_start_a_second_one)
 			range = range_spread(buffer, width);
 			MUST(!session_start(PROCESS, PROFIL_START_REPLACE, &range, 1));
 			held = i % 2 ? count_all() : held;
-			MUST(locked_bytes() == SIZE);
+			MUST(pinned_bytes() == SIZE);
 			child_counts(2, &s);
 			MUST(counters_sum(first, width, SIZE / width) ==
 			     held + (i % 2 ? s.hit : counter(first + STRIDE, width, 0)));
@@ -671,7 +671,7 @@ TEST_F(forked, child_does_not_inherit_the_session_of_the_forking_thread)
 
 		MUST(is_off(THREAD));
 		MUST(session_stop(THREAD, NULL) == -EINVAL);
-		MUST(locked_bytes() == SIZE);
+		MUST(pinned_bytes() == SIZE);
 		MUST(loop_burn(PROCESS, 2, SOME));
 		MUST(own[2] == 0 && own[0] == held);
 		/* The child's thread can have a session in addition. */
@@ -712,7 +712,7 @@ TEST_F(forked, child_has_no_session_if_only_a_thread_of_the_parent_has_one)
 		loop_spend(0, SOME, query.tick_ns);
 		MUST(is_off(PROCESS) && is_off(THREAD));
 		MUST(count_all() == held);
-		MUST(locked_bytes() == 0);
+		MUST(pinned_bytes() == 0);
 		_exit(0);
 	}
 	ASSERT_LT(0, child);
@@ -766,13 +766,13 @@ TEST_F(forked, childs_pages_are_pinned_at_its_first_tick_in_a_range)
 			until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + 3 * query.tick_ns;
 			while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until)
 				burn();
-			MUST(locked_bytes() == 0);
-			MUST(loop_until(1, locked_bytes() == SIZE));
+			MUST(pinned_bytes() == 0);
+			MUST(loop_until(1, pinned_bytes() == SIZE));
 			MUST(!session_stop(PROCESS, &s));
 			MUST(accounted(&s) && !s.dropped);
 			MUST(s.outside > 0);
 			MUST(s.hit > 0 && s.hit == count(1));
-			MUST(locked_bytes() == 0);
+			MUST(pinned_bytes() == 0);
 			_exit(0);
 		}
 		ASSERT_LT(0, child);
@@ -858,7 +858,7 @@ TEST_F(forked, child_of_a_session_without_counters_is_on)
 static void child_must_end(u32 end, struct profil_stats *s)
 {
 	MUST(await(state_of(PROCESS) == PROFIL_STATE_ENDED));
-	MUST(locked_bytes() == 0);
+	MUST(pinned_bytes() == 0);
 	MUST(!session_stats(PROCESS, s));
 	MUST(s->end == end);
 	MUST(s->locked == 0);
@@ -962,7 +962,7 @@ TEST_F(forked, child_counts_in_shared_pages_that_it_has_not_touched)
 	ASSERT_EQ(0, start());
 	child = fork();
 	if (!child) {
-		MUST(loop_until(1, locked_bytes() == SIZE));
+		MUST(loop_until(1, pinned_bytes() == SIZE));
 		MUST(!session_stop(PROCESS, &s));
 		MUST(accounted(&s) && !s.dropped);
 		MUST(s.hit > 0 && s.hit == count(1));
@@ -991,7 +991,7 @@ static void child_with_signals(void)
 
 	MUST(signal(SIGPROF, count_signal) != SIG_ERR);
 	MUST(!setitimer(ITIMER_PROF, &often, NULL));
-	MUST(loop_until(1, locked_bytes() == SIZE && nr_signals && count_all() > inherited));
+	MUST(loop_until(1, pinned_bytes() == SIZE && nr_signals && count_all() > inherited));
 	MUST(!setitimer(ITIMER_PROF, &never, NULL));
 	MUST(!session_stop(PROCESS, &s));
 	MUST(accounted(&s) && !s.dropped);
@@ -1032,7 +1032,7 @@ static void child_with_a_thread_in_a_call(void)
 	MUST(!ioctl(fd, UFFDIO_REGISTER, &last));
 	MUST(!pthread_create(&thread, NULL, populate, memory));
 	MUST(read(fd, &missing, sizeof(missing)) == sizeof(missing));
-	MUST(loop_until(1, locked_bytes() == SIZE));
+	MUST(loop_until(1, pinned_bytes() == SIZE));
 	MUST(!session_stop(PROCESS, &s));
 	MUST(accounted(&s) && !s.dropped);
 	MUST(s.system > 0 && s.hit > 0);
@@ -1195,11 +1195,11 @@ static void child_changes_mapping(int (*lose)(void))
 	MUST(state_of(PROCESS) == PROFIL_STATE_ON);
 	MUST(!lose());
 	MUST(loop_burn(PROCESS, 1, SOME));
-	MUST(locked_bytes() == SIZE);
+	MUST(pinned_bytes() == SIZE);
 	MUST(!session_stop(PROCESS, &s));
 	MUST(accounted(&s));
 	MUST(s.end == PROFIL_END_NONE && s.hit > 0 && !s.dropped);
-	MUST(locked_bytes() == 0);
+	MUST(pinned_bytes() == 0);
 }
 
 static int give_up_pages(void)
@@ -1306,7 +1306,7 @@ TEST_F(forked, child_and_parent_are_still_counted_after_a_file_is_truncated)
 		report->turn = 1;
 		MUST(await(report->turn == 2));
 		MUST(loop_burn(PROCESS, 1, SOME));
-		MUST(locked_bytes() == SIZE);
+		MUST(pinned_bytes() == SIZE);
 		MUST(!session_stop(PROCESS, &s));
 		MUST(accounted(&s));
 		MUST(s.end == PROFIL_END_NONE && s.hit > counted && !s.dropped);
@@ -1357,7 +1357,7 @@ TEST_F(forked, child_inherits_ranges_in_each_kind_of_memory)
 	ranges[5].width = 8;
 
 	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, LOOPS));
-	EXPECT_EQ(locked + 3 * PAGE, locked_bytes());
+	EXPECT_EQ(locked + 3 * PAGE, pinned_bytes());
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 	EXPECT_TRUE(loop_burn(PROCESS, 2, SOME));
 	EXPECT_TRUE(loop_burn(PROCESS, 4, SOME));
@@ -1366,9 +1366,9 @@ TEST_F(forked, child_inherits_ranges_in_each_kind_of_memory)
 	if (!child) {
 		for (unsigned int i = 1; i < LOOPS; i += 2)
 			MUST(loop_burn(PROCESS, i, SOME));
-		MUST(locked_bytes() == 3 * PAGE);
+		MUST(pinned_bytes() == 3 * PAGE);
 		MUST(!session_stop(PROCESS, &s));
-		MUST(locked_bytes() == 0);
+		MUST(pinned_bytes() == 0);
 		MUST(accounted(&s) && !s.dropped);
 		MUST(own[1] && file_private[3] && file_shared[5] && own[7]);
 		MUST(s.hit == own[1] + file_private[3] + file_shared[5] + own[7]);
@@ -1409,9 +1409,9 @@ static void expect_large(struct __test_metadata *_metadata, char *large, unsigne
 		child = fork();
 		if (!child) {
 			MUST(loop_burn(PROCESS, 1, SOME));
-			MUST(locked_bytes() == size);
+			MUST(pinned_bytes() == size);
 			MUST(!session_stop(PROCESS, &s));
-			MUST(locked_bytes() == 0);
+			MUST(pinned_bytes() == 0);
 			MUST(accounted(&s) && !s.dropped);
 			MUST(s.hit > 0 && s.hit == *last);
 			MUST(counters_sum(large, 4, size / 4) == *first + s.hit);
@@ -1530,7 +1530,7 @@ TEST_F(forked, childs_pages_are_charged_once)
 			MUST(accounted(&s));
 			MUST(s.end == PROFIL_END_NONE && !s.dropped);
 			MUST(s.hit == count(1));
-			MUST(locked_bytes() == 0);
+			MUST(pinned_bytes() == 0);
 			_exit(0);
 		}
 		ASSERT_LT(0, child);
@@ -1809,7 +1809,7 @@ static void child_of_race(void)
 	if (mapped && !shared)
 		MUST(count_all() - count(2) == others);
 	MUST(is_off(PROCESS));
-	MUST(locked_bytes() == 0);
+	MUST(pinned_bytes() == 0);
 }
 
 static bool race_start(void)
@@ -1821,7 +1821,7 @@ static bool race_stop(void)
 {
 	struct profil_stats s;
 
-	if (session_stop(PROCESS, &s) || !accounted(&s) || locked_bytes() != locked)
+	if (session_stop(PROCESS, &s) || !accounted(&s) || pinned_bytes() != locked)
 		return false;
 	report->hits += s.hit;
 	return true;
@@ -1889,7 +1889,7 @@ static void child_of_replace(void)
 	MUST(!more[0] || !more[1]);
 	report->on += !!more[0];
 	report->off += !!more[1];
-	MUST(locked_bytes() == 0);
+	MUST(pinned_bytes() == 0);
 }
 
 TEST_F_TIMEOUT(forked, child_forked_during_a_replacement_has_either_session, 150)
@@ -1900,7 +1900,7 @@ TEST_F_TIMEOUT(forked, child_forked_during_a_replacement_has_either_session, 150
 
 	/* This session counts loop 0, too, which runs only while the process's session is on. */
 	ASSERT_EQ(0, session_start(THREAD, 0, &range, 1));
-	locked = locked_bytes();
+	locked = pinned_bytes();
 
 	buffers[0] = buffer;
 	buffers[1] = map(SIZE, MAP_PRIVATE);
@@ -1936,9 +1936,9 @@ static bool race_unmapped(void)
 {
 	struct profil_stats s;
 
-	if (state_of(PROCESS) != PROFIL_STATE_ON || locked_bytes() != locked + SIZE)
+	if (state_of(PROCESS) != PROFIL_STATE_ON || pinned_bytes() != locked + SIZE)
 		return false;
-	if (session_stop(PROCESS, &s) || !accounted(&s) || s.end || locked_bytes() != locked)
+	if (session_stop(PROCESS, &s) || !accounted(&s) || s.end || pinned_bytes() != locked)
 		return false;
 	report->hits += s.hit;
 	return true;

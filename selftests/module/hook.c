@@ -292,7 +292,7 @@ TEST_F(hook, ftrace_can_be_disabled_when_the_hook_is_gone_and_then_starts_fail)
 	EXPECT_TRUE(log_has(self->log, "kernel.ftrace_enabled"));
 	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
 	EXPECT_EQ((u32)PROFIL_STATE_OFF, s.state);
-	EXPECT_EQ(0U, locked_bytes());
+	EXPECT_EQ(0U, pinned_bytes());
 	EXPECT_EQ((u32)PROFIL_HOOK_NONE, hook_now());
 
 	ASSERT_EQ(0, file_write(FTRACE_ENABLED, "1"));

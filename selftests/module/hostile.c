@@ -659,6 +659,126 @@ TEST_F(hostile, snapshots_in_a_loop_rarely_interrupt_other_CPUs)
 	}
 }
 
+/* Returns the number of function calls with which other CPUs have interrupted @cpu. */
+static long long calls_to(int cpu)
+{
+	char line[4096], *next = line;
+	long long n = -1;
+
+	if (!file_has("/proc/interrupts", "CAL:", line, sizeof(line)))
+		return -1;
+	next = strstr(line, "CAL:") + strlen("CAL:");
+	for (int i = 0; i <= cpu; i++)
+		n = strtoll(next, &next, 10);
+	return n;
+}
+
+static void be_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	MUST(!sched_setaffinity(0, sizeof(set), &set));
+}
+
+/* Samples itself, with a clock, on the second CPU. */
+static int be_sampled_on_cpu_1(void)
+{
+	int own;
+
+	be_on(1);
+	own = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL, .period = query.min_period,
+	});
+	MUST(own >= 0 && !descriptor_attach(own, PROCESS, 0, NULL) && !descriptor_enable(own));
+	shared->step = 1;
+	loop_for_ever((void *)1);
+	return 0;
+}
+
+#define ATTEMPTS	200
+#define CALLS_OF_OTHERS	20	/* that the rest of the kernel may make */
+
+TEST_F(hostile, attaching_in_vain_interrupts_no_other_CPU)
+{
+	long long before, after;
+	cpu_set_t cpus;
+	pid_t other;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2 || calls_to(1) < 0)
+		SKIP(return, "needs two CPUs, and CAL in /proc/interrupts");
+	ASSERT_EQ(0, sched_getaffinity(0, sizeof(cpus), &cpus));
+	other = spawn(be_sampled_on_cpu_1);
+	ASSERT_TRUE(await(shared->step == 1));
+	be_on(0);
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL, .period = query.min_period,
+	});
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	before = calls_to(1);
+	for (unsigned int i = 0; i < ATTEMPTS; i++)
+		ASSERT_EQ(-EBUSY, descriptor_attach(fd, PROCESS, 0, NULL));
+	after = calls_to(1);
+	EXPECT_GE(CALLS_OF_OTHERS, after - before);
+	/* A change of a session does not interrupt the targets of other sessions, either. */
+	before = calls_to(1);
+	for (unsigned int i = 0; i < ATTEMPTS; i++) {
+		ASSERT_EQ(0, descriptor_disable(fd, NULL));
+		ASSERT_EQ(0, descriptor_enable(fd));
+	}
+	after = calls_to(1);
+	EXPECT_GE(CALLS_OF_OTHERS, after - before);
+	close(fd);
+	EXPECT_EQ(128 + SIGKILL, killed(other));
+	sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+#define TERABYTES	(16UL << 40)
+#define INVALIDATORS	4
+
+static char *terabytes;
+
+static int invalidate_for_ever(void *unused)
+{
+	(void)unused;
+	for (;;)
+		madvise(terabytes, TERABYTES, MADV_DONTNEED);
+	return 0;
+}
+
+/*
+ * Opens a first session while other processes with this address space keep invalidations of it
+ * active. With all the page tables, each takes long.
+ */
+static int open_during_invalidations(void)
+{
+	pid_t children[INVALIDATORS];
+	int own;
+
+	terabytes = mmap(NULL, TERABYTES, PROT_READ,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	MUST(terabytes != MAP_FAILED);
+	for (unsigned long i = 0; i < TERABYTES; i += 1UL << 39)
+		(void)*(volatile char *)(terabytes + i);
+	for (int i = 0; i < INVALIDATORS; i++) {
+		children[i] = clone(invalidate_for_ever, map_pages(16) + 16 * PAGE,
+				    CLONE_VM | SIGCHLD, NULL);
+		MUST(children[i] > 0);
+	}
+	own = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	for (int i = 0; i < INVALIDATORS; i++)
+		kill(children[i], SIGKILL);
+	return own < 0;
+}
+
+TEST_F_TIMEOUT(hostile, invalidations_without_end_do_not_delay_a_session, 150)
+{
+	EXPECT_EQ(0, status_of(spawn(open_during_invalidations)));
+}
+
 /*
  * Calls that wait for a page of user memory
  */

@@ -133,7 +133,7 @@ TEST_F(leak, the_figures_show_the_resources_of_a_session)
 		TH_LOG("pins are not compared: needs root");
 	}
 	ASSERT_EQ(0, session_stop(PROCESS, NULL));
-	EXPECT_EQ(self->before.locked, locked_bytes());
+	EXPECT_EQ(self->before.locked, pinned_bytes());
 }
 
 TEST_F(leak, one_thousand_starts_and_stops_leak_nothing)
@@ -144,7 +144,7 @@ TEST_F(leak, one_thousand_starts_and_stops_leak_nothing)
 			ASSERT_TRUE(loop_burn(PROCESS, 0, 1));
 		}
 		ASSERT_EQ(0, session_stop(PROCESS, NULL));
-		ASSERT_EQ(self->before.locked, locked_bytes());
+		ASSERT_EQ(self->before.locked, pinned_bytes());
 	}
 	expect_pinned(_metadata, self, 1000 * PAGES);
 }
@@ -169,7 +169,7 @@ TEST_F(leak, one_thousand_replacements_leak_nothing)
 		if (i % 20 == 0) {
 			ASSERT_TRUE(loop_burn(PROCESS, 0, 1));
 		}
-		ASSERT_EQ(self->before.locked + (i % 3 ? 1 : PAGES) * PAGE, locked_bytes());
+		ASSERT_EQ(self->before.locked + (i % 3 ? 1 : PAGES) * PAGE, pinned_bytes());
 	}
 	ASSERT_EQ(0, session_stop(PROCESS, NULL));
 	expect_pinned(_metadata, self, 1000);
@@ -203,7 +203,7 @@ TEST_F(leak, starts_that_fail_leak_nothing)
 	for (unsigned int i = 0; i < 200; i++)
 		ASSERT_EQ(-EFAULT, session_start(PROCESS, PROFIL_START_REPLACE,
 						 ranges, 2));
-	ASSERT_EQ(self->before.locked + PAGES * PAGE, locked_bytes());
+	ASSERT_EQ(self->before.locked + PAGES * PAGE, pinned_bytes());
 	ASSERT_TRUE(loop_burn(PROCESS, 0, 1));
 	ASSERT_EQ(0, session_stop(PROCESS, NULL));
 
@@ -226,15 +226,15 @@ TEST_F(leak, sessions_whose_buffers_are_unmapped_leak_nothing)
 		self->range.buffer = addr(buffer);
 		self->range.nr_counters = 1;
 		ASSERT_EQ(0, session_start(PROCESS, PROFIL_START_REPLACE, &self->range, 1));
-		ASSERT_EQ(self->before.locked + PAGE, locked_bytes());
+		ASSERT_EQ(self->before.locked + PAGE, pinned_bytes());
 		if (i % 20 == 0) {
 			ASSERT_TRUE(loop_burn(PROCESS, 0, 1));
 		}
 		ASSERT_EQ(0, munmap(buffer, PAGE));
-		ASSERT_EQ(self->before.locked + PAGE, locked_bytes());
+		ASSERT_EQ(self->before.locked + PAGE, pinned_bytes());
 		if (i % 2) {
 			ASSERT_EQ(0, session_stop(PROCESS, NULL));
-			ASSERT_EQ(self->before.locked, locked_bytes());
+			ASSERT_EQ(self->before.locked, pinned_bytes());
 		}
 	}
 	expect_pinned(_metadata, self, 100);
@@ -276,19 +276,17 @@ TEST_F(leak, sessions_of_one_hundred_exiting_threads_leak_nothing)
  */
 
 static struct profil_range range;	/* counts in PAGES pages of private memory */
-static int fds[3];			/* a session for each fork mode */
+static int fds[2];			/* a session for each fork mode */
 static int ends[2];			/* of a socket pair */
 
 static int open_session(u32 on_fork, u32 on_exec, u32 nr_records)
 {
 	int fd = descriptor_open(MODES_ALL, on_fork, on_exec, nr_records);
 
-	range.flags = on_fork == PROFIL_FORK_SHARE ? PROFIL_RANGE_INHERIT : 0;
 	MUST(fd >= 0);
 	MUST(!descriptor_attach(fd, PROCESS, 0, NULL));
 	MUST(!descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	MUST(!descriptor_enable(fd));
-	range.flags = 0;
 	return fd;
 }
 
@@ -297,7 +295,6 @@ static void be_profiled(void)
 {
 	fds[0] = open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16);
 	fds[1] = open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW, 16);
-	fds[2] = open_session(PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	MUST(!session_start(THREAD, 0, &range, 1));
 	MUST(loop_burn(THREAD, 0, 1));
@@ -453,7 +450,7 @@ static int exit_after_a_call(void)
 	struct profil_stats s;
 
 	MUST(!session_stats(PROCESS, &s));
-	MUST(!descriptor_stats(fds[1], &s) && !descriptor_stats(fds[2], &s));
+	MUST(!descriptor_stats(fds[0], &s) && !descriptor_stats(fds[1], &s));
 	return 0;
 }
 
@@ -533,27 +530,20 @@ static int first_call_is_stop(void)
 	return 0;
 }
 
-static int first_call_is_stats_of_a_descriptor(void)
+static int first_call_is_start(void)
+{
+	send_signals_often();
+	MUST(session_start(PROCESS, 0, &range, 1) == -EBUSY);
+	return 0;
+}
+
+static int first_call_is_open(void)
 {
 	struct profil_stats s;
 
 	send_signals_often();
-	MUST(!descriptor_stats(fds[2], &s));
-	MUST(s.state == PROFIL_STATE_ON);
-	return 0;
-}
-
-static int first_call_is_attach(void)
-{
-	send_signals_often();
-	MUST(descriptor_attach(fds[2], PROCESS, 0, NULL) == -EBUSY);
-	return 0;
-}
-
-static int first_call_is_close(void)
-{
-	send_signals_often();
-	MUST(!close(fds[2]));
+	MUST(descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0) >= 0);
+	MUST(!session_stats(PROCESS, &s) && s.locked == PAGES * PAGE);
 	return 0;
 }
 
@@ -581,25 +571,14 @@ static int die_after_first_calls_of_stop(void)
 	return die_after_first_calls_to_the_device(first_call_is_stop);
 }
 
-static int die_after_first_calls_to_a_descriptor(int (*call)(void))
+static int die_after_first_calls_of_start(void)
 {
-	fds[2] = open_session(PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
-	return die_after_first_calls(call);
+	return die_after_first_calls_to_the_device(first_call_is_start);
 }
 
-static int die_after_first_calls_of_its_stats(void)
+static int die_after_first_calls_of_open(void)
 {
-	return die_after_first_calls_to_a_descriptor(first_call_is_stats_of_a_descriptor);
-}
-
-static int die_after_first_calls_of_attach(void)
-{
-	return die_after_first_calls_to_a_descriptor(first_call_is_attach);
-}
-
-static int die_after_first_calls_of_close(void)
-{
-	return die_after_first_calls_to_a_descriptor(first_call_is_close);
+	return die_after_first_calls_to_the_device(first_call_is_open);
 }
 
 static void *exit_with_a_session(void *unused)
@@ -644,11 +623,7 @@ static int receive_and_close(void)
 		int fd = receive_fd(ends[1]);
 
 		MUST(fd >= 0);
-		/*
-		 * With PROFIL_FORK_FRESH the descriptor refers to another session here, or to
-		 * none.
-		 */
-		MUST(!descriptor_stats(fd, &s) || i == 2);
+		MUST(!descriptor_stats(fd, &s));
 		close(fd);
 	}
 	return 0;
@@ -767,9 +742,8 @@ DEATH(after_children_with_a_call, die_after_children_with_a_call, 0);
 DEATH(before_the_child, die_before_the_child, 0);
 DEATH(after_STATS_of_children_with_signals, die_after_first_calls_of_stats, 0);
 DEATH(after_STOP_of_children_with_signals, die_after_first_calls_of_stop, 0);
-DEATH(after_descriptor_STATS_of_children_with_signals, die_after_first_calls_of_its_stats, 0);
-DEATH(after_ATTACH_of_children_with_signals, die_after_first_calls_of_attach, 0);
-DEATH(after_close_of_children_with_signals, die_after_first_calls_of_close, 0);
+DEATH(after_START_of_children_with_signals, die_after_first_calls_of_start, 0);
+DEATH(after_OPEN_of_children_with_signals, die_after_first_calls_of_open, 0);
 DEATH(after_threads, die_after_threads, 0);
 DEATH(with_descriptors_on_their_way, die_with_descriptors_in_messages, 0);
 DEATH(after_others_close_its_descriptors, die_after_others_close, 0);

@@ -51,7 +51,7 @@ static int check_not_sampled(void)
 	loop_spend(0, 10, tick_ns());
 	if (!is_off(PROFIL_SCOPE_PROCESS) || !is_off(PROFIL_SCOPE_THREAD))
 		return 3;
-	if (locked_bytes())
+	if (pinned_bytes())
 		return 4;
 	if (counters_sum(page, 4, ARRAY_SIZE(page)) != before)
 		return 5;
@@ -111,7 +111,7 @@ FIXTURE_SETUP(lifetime)
 		TH_LOG("%s must be there", PROFIL_DEVICE);
 	}
 	self->users = module_users();
-	self->locked = locked_bytes();
+	self->locked = pinned_bytes();
 	ASSERT_TRUE(module_is_built_in() || self->users > 0);
 }
 
@@ -123,7 +123,7 @@ FIXTURE_TEARDOWN(lifetime)
 	EXPECT_TRUE(await(module_users() <= self->users)) {
 		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
 	}
-	EXPECT_TRUE(await(locked_bytes() == self->locked));
+	EXPECT_TRUE(await(pinned_bytes() == self->locked));
 }
 
 /*
@@ -135,10 +135,10 @@ TEST_F(lifetime, after_stop_no_counter_changes)
 	struct profil_stats s;
 
 	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
-	EXPECT_LE(self->locked + PAGE, locked_bytes());
+	EXPECT_LE(self->locked + PAGE, pinned_bytes());
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_EQ(self->locked, locked_bytes());
+	EXPECT_EQ(self->locked, pinned_bytes());
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(s.hit, page[0]);
 

@@ -297,7 +297,6 @@ TEST_F(pcs, are_refused_with_parameters_that_do_not_apply)
 	EXPECT_EQ(-EINVAL, session_start(SCOPE, 0, r, 1));	\
 } while (0)
 	TRY(flags, PROFIL_RANGE_PCS | PROFIL_RANGE_ROUND_UP);
-	TRY(flags, PROFIL_RANGE_PCS | PROFIL_RANGE_INHERIT);
 	TRY(scale, 0);
 	TRY(scale, 32768);
 	TRY(granule, 2);
@@ -326,7 +325,7 @@ TEST_F(pcs, are_refused_with_parameters_that_do_not_apply)
 	EXPECT_EQ(-EINVAL, descriptor_add(fd, PROFIL_SPACE_SELF, &good, 1));
 	close(fd);
 	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0, locked_bytes());
+	EXPECT_EQ(0, pinned_bytes());
 }
 
 TEST_HARNESS_MAIN

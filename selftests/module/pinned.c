@@ -68,7 +68,7 @@ FIXTURE_SETUP(pinned)
 	}
 	self->memfd = -1;
 	self->buffer = MAP_FAILED;
-	self->locked = locked_bytes();
+	self->locked = pinned_bytes();
 	if (variant->busy) {
 		ASSERT_EQ(0, pthread_create(&self->thread, NULL, run_loop_0, NULL));
 		self->running = true;
@@ -89,7 +89,7 @@ FIXTURE_TEARDOWN(pinned)
 {
 	stop_thread(self);
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
-	EXPECT_EQ(self->locked, locked_bytes());
+	EXPECT_EQ(self->locked, pinned_bytes());
 }
 
 static bool map_private(FIXTURE_DATA(pinned) *self)
@@ -160,7 +160,7 @@ static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *s
 	}
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_EQ(SIZE, s.locked);
-	EXPECT_EQ(self->locked + SIZE, locked_bytes());
+	EXPECT_EQ(self->locked + SIZE, pinned_bytes());
 }
 
 /*
@@ -175,7 +175,7 @@ static struct profil_stats stop(struct __test_metadata *_metadata, FIXTURE_DATA(
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(0U, s.dropped);
-	EXPECT_EQ(self->locked, locked_bytes());
+	EXPECT_EQ(self->locked, pinned_bytes());
 	return s;
 }
 
@@ -767,9 +767,9 @@ TEST_F(pinned, unmapped_pages_stay_pinned_until_the_session_is_replaced)
 	EXPECT_TRUE(tick(self));
 	ASSERT_EQ(0, munmap(self->buffer, SIZE));
 	EXPECT_EQ(-EBUSY, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	EXPECT_EQ(self->locked + SIZE, locked_bytes());
+	EXPECT_EQ(self->locked + SIZE, pinned_bytes());
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, &range, 1));
-	EXPECT_EQ(self->locked + PAGE, locked_bytes());
+	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
 	EXPECT_TRUE(tick(self));
 	s = stop(_metadata, self);
 	EXPECT_EQ(s.hit, counters_sum(fresh, 4, LOOPS));
@@ -796,7 +796,7 @@ TEST_F(pinned, unmapped_pages_of_several_sessions_stay_pinned)
 	EXPECT_TRUE(tick(self));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 2, SOME));
 	EXPECT_TRUE(descriptor_burn(fd, 2, SOME));
-	EXPECT_EQ(self->locked + SIZE + 2 * PAGE, locked_bytes());
+	EXPECT_EQ(self->locked + SIZE + 2 * PAGE, pinned_bytes());
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(0U, s.dropped);
@@ -874,7 +874,7 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 {
 	long long users = module_users();
 	struct profil_range range;
-	int session, fault, status, err;
+	int fault, status, err;
 	char was[16];
 	pid_t child;
 	u32 *huge;
@@ -895,11 +895,7 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 	}
 	close(fault);
 	range = range_of_loops(huge, 4);
-	session = descriptor_open(MODES_ALL, PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, session);
-	ASSERT_EQ(0, descriptor_attach(session, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_add(session, PROFIL_SPACE_SELF, &range, 1));
-	ASSERT_EQ(0, descriptor_enable(session));
+	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 	fault = protect_huge(huge);
 	ASSERT_LE(0, fault);
 
@@ -914,7 +910,7 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 	EXPECT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, status);
 	close(fault);
-	close(session);
+	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 	munmap(huge, HUGE_PAGE);
 	file_write(HUGETLB_POOL, was);
 	EXPECT_TRUE(await(module_users() == users));
@@ -970,7 +966,7 @@ static int end_in_child(void)
 	MUST(loop_until(0, session_stats(PROFIL_SCOPE_PROCESS, &s) || s.state != PROFIL_STATE_ON));
 	MUST(s.state == PROFIL_STATE_ENDED);
 	MUST(accounted(&s));
-	MUST(!s.hit && !s.locked && !locked_bytes());
+	MUST(!s.hit && !s.locked && !pinned_bytes());
 	return ENDED(s.end);
 }
 

@@ -28,6 +28,7 @@
 #include "loop.h"
 #include "send.h"
 #include "children.h"
+#include "held.h"
 #include "records.h"
 
 #define SELF		"/proc/self/exe"
@@ -246,7 +247,7 @@ FIXTURE_SETUP(records)
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	self->users = module_users();
-	self->locked = locked_bytes();
+	self->locked = pinned_bytes();
 	ASSERT_TRUE(module_is_built_in() || self->users > 0);
 }
 
@@ -260,7 +261,7 @@ FIXTURE_TEARDOWN(records)
 	EXPECT_TRUE(await(module_users() <= self->users)) {
 		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
 	}
-	EXPECT_TRUE(await(locked_bytes() == self->locked));
+	EXPECT_TRUE(await(pinned_bytes() == self->locked));
 }
 
 /*
@@ -675,6 +676,110 @@ TEST_F(records, name_the_right_one_of_two_files_mapped_at_the_same_address)
 	unlink(first);
 }
 
+/*
+ * The files that records keep in use
+ */
+
+/* Returns the number of lines in the fdinfo of the session that begin with @start. */
+static unsigned int fdinfo_lines(const char *start)
+{
+	char path[64], line[PATH_MAX + 64];
+	unsigned int n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return ~0U;
+	while (fgets(line, sizeof(line), f))
+		n += !strncmp(line, start, strlen(start));
+	fclose(f);
+	return n;
+}
+
+#define LISTED		"profil-file:\t"
+
+/* Leaves records of a tick in a new file, which is unmapped and deleted then. */
+static bool tick_in_new_file(const char *name)
+{
+	int code = code_file(name);
+	void *text;
+	bool came;
+
+	if (code < 0)
+		return false;
+	text = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, PAGE);
+	unlink(file);
+	close(code);
+	if (text == MAP_FAILED)
+		return false;
+	came = run_until(text, 5, 2);
+	munmap(text, PAGE);
+	return came;
+}
+
+TEST_F(records, keep_files_in_use_that_fdinfo_lists)
+{
+	char line[128];
+
+	if (preempt_rt())
+		SKIP(return, LATE);
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	/* A file has one line, even if it has several records, and its name cannot forge another. */
+	ASSERT_TRUE(tick_in_new_file("two\n" LISTED "lines"));
+	ASSERT_EQ(0, descriptor_disable(fd, NULL));
+	snprintf(line, sizeof(line),
+		 LISTED "/tmp/profil-two\\012profil-file:\tlines.%d (deleted)\n", getpid());
+	EXPECT_EQ(1U, fdinfo_lines(line));
+	EXPECT_EQ(0U, fdinfo_lines(LISTED "lines"));
+	EXPECT_EQ(0U, fdinfo_lines("profil-files:"));
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(0U, fdinfo_lines(LISTED));
+}
+
+TEST_F_TIMEOUT(records, have_at_most_64_files_in_fdinfo, 150)
+{
+	if (preempt_rt())
+		SKIP(return, LATE);
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	for (unsigned int i = 0; i < 66; i++)
+		ASSERT_TRUE(tick_in_new_file("many"));
+	ASSERT_EQ(0, descriptor_disable(fd, NULL));
+	EXPECT_EQ(64U, fdinfo_lines(LISTED));
+}
+
+static struct held held;
+
+static void *read_into_held(void *result)
+{
+	*(ssize_t *)result = read(fd, held.memory, PAGE);
+	return NULL;
+}
+
+/* A reader may wait for user space for ever. Then fdinfo does not wait for the reader. */
+TEST_F(records, are_not_listed_by_fdinfo_while_they_are_read)
+{
+	ssize_t result = 0;
+	pthread_t thread;
+
+	if (preempt_rt())
+		SKIP(return, LATE);
+	if (geteuid() || held_map(&held, HELD_FUSE, PAGE))
+		SKIP(return, "no FUSE here: needs root");
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	EXPECT_TRUE(tick_in_new_file("read"));
+	ASSERT_EQ(0, descriptor_disable(fd, NULL));
+	ASSERT_EQ(0, held_back(&held));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_into_held, &result));
+	EXPECT_TRUE(await(held_asked(&held)));
+	EXPECT_EQ(1U, fdinfo_lines("profil-files:\tbeing read\n"));
+	EXPECT_EQ(0U, fdinfo_lines(LISTED));
+	held_release(&held);
+	pthread_join(thread, NULL);
+	EXPECT_LT(0, result);
+	held_unmap(&held);
+}
+
 TEST_F(records, have_an_empty_path_for_one_longer_than_PATH_MAX)
 {
 	char top[] = "/tmp/profil-long.XXXXXX", name[NAME_MAX + 1] = "";
@@ -997,22 +1102,23 @@ TEST_F(records, are_not_dropped_if_they_are_read_in_time)
 	EXPECT_LE(200U, nr);
 }
 
-TEST_F(records, are_charged_as_locked_memory)
+TEST_F(records, are_charged_as_pinned_memory)
 {
 	u64 few, many;
 
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16);
 	ASSERT_LE(0, fd);
-	few = locked_bytes() - self->locked;
+	few = pinned_bytes() - self->locked;
 	EXPECT_LT(0U, few);
 	EXPECT_EQ(few, stats_now().locked);
 	close_session();
-	EXPECT_TRUE(await(locked_bytes() == self->locked));
+	EXPECT_TRUE(await(pinned_bytes() == self->locked));
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
 	ASSERT_LE(0, fd);
-	many = locked_bytes() - self->locked;
+	many = pinned_bytes() - self->locked;
 	EXPECT_LE(8 * ENOUGH, many);
 	EXPECT_EQ(many, stats_now().locked);
+	EXPECT_EQ(0U, mlocked_bytes());
 }
 
 static int exceed_limit(void)
@@ -1025,12 +1131,44 @@ static int exceed_limit(void)
 		return 21;
 	if (descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH) != -EPERM)
 		return 22;
-	return locked_bytes() ? 23 : 0;
+	return pinned_bytes() ? 23 : 0;
+}
+
+/* The limit of mlock() is separate: its memory leaves no less room for records. */
+static int fill_both_limits(void)
+{
+	u64 bytes = stats_now().locked;
+	struct rlimit limit = { bytes, bytes };
+	int again;
+
+	close(fd);
+	if (!geteuid() && setresuid(USER, USER, USER))
+		return 24;
+	if (setrlimit(RLIMIT_MEMLOCK, &limit))
+		return 25;
+	if (mlock(page, PAGE))
+		return 26;
+	again = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
+	if (again < 0 || pinned_bytes() != bytes || mlocked_bytes() != PAGE)
+		return 27;
+	if (descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 1) != -EPERM)
+		return 28;
+	close(again);
+	if (!await(!pinned_bytes()))
+		return 29;
+	return mlocked_bytes() == PAGE ? 0 : 30;
 }
 
 TEST_F(records, are_refused_above_RLIMIT_MEMLOCK)
 {
 	EXPECT_EQ(0, status_of(spawn(exceed_limit)));
+}
+
+TEST_F(records, have_a_limit_that_does_not_include_mlocked_memory)
+{
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, status_of(spawn(fill_both_limits)));
 }
 
 /*

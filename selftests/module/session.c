@@ -21,12 +21,12 @@ TEST_F(session, starts_disabled_without_targets_or_ranges)
 	loop_spend(0, 10, tick_ns());
 	ASSERT_EQ(0, descriptor_stats(fd, &s));
 	EXPECT_EQ(0, memcmp(&none, &s, sizeof(s)));
-	EXPECT_EQ(self->locked, locked_bytes());
+	EXPECT_EQ(self->locked, pinned_bytes());
 
 	/* This address space has no target of the session yet. */
 	EXPECT_EQ(-ESRCH, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	EXPECT_EQ(-ESRCH, descriptor_remove(fd, PROFIL_SPACE_SELF, 0, 1));
-	EXPECT_EQ(0, descriptor_remove(fd, PROFIL_SPACE_ALL, 0, 1));
+	EXPECT_EQ(-ESRCH, descriptor_remove(fd, UINT64_MAX, 0, 1));
 
 	/* It is on, but has no target. */
 	ASSERT_EQ(0, descriptor_enable(fd));
@@ -48,13 +48,13 @@ TEST_F(session, ends_when_its_descriptor_is_closed)
 {
 	u32 counted;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	EXPECT_TRUE(module_is_built_in() || module_users() > self->users);
-	EXPECT_EQ(self->locked + PAGE, locked_bytes());
+	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	EXPECT_LT(0U, page[0]);
 	close_session();
-	EXPECT_TRUE(await(locked_bytes() == self->locked));
+	EXPECT_TRUE(await(pinned_bytes() == self->locked));
 	EXPECT_TRUE(await(module_users() <= self->users));
 	counted = page[0];
 	loop_spend(0, 10, tick_ns());
@@ -66,7 +66,7 @@ TEST_F(session, continues_while_a_copy_of_its_descriptor_is_open)
 	struct profil_stats s;
 	int copy;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	copy = dup(fd);
 	ASSERT_LE(0, copy);
 	close(fd);
@@ -75,7 +75,7 @@ TEST_F(session, continues_while_a_copy_of_its_descriptor_is_open)
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_LE(10U, s.ticks);
 	EXPECT_EXACT(s, page);
-	EXPECT_EQ(self->locked + PAGE, locked_bytes());
+	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
 }
 
 static int hold(void)
@@ -89,16 +89,16 @@ TEST_F(session, continues_while_a_child_has_its_descriptor)
 	u32 counted;
 	pid_t child;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	child = spawn(hold);
 	ASSERT_TRUE(step_is(1));
 	close_session();
 	counted = page[0];
 	EXPECT_TRUE(loop_until(0, page[0] >= counted + 5));
-	EXPECT_EQ(self->locked + PAGE, locked_bytes());
+	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
 	shared->step = 2;
 	EXPECT_EQ(0, status_of(child));
-	EXPECT_TRUE(await(locked_bytes() == self->locked));
+	EXPECT_TRUE(await(pinned_bytes() == self->locked));
 	counted = page[0];
 	loop_spend(0, 10, tick_ns());
 	EXPECT_EQ(counted, page[0]);
@@ -122,7 +122,7 @@ TEST_F(session, can_be_sent_to_another_process)
 
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
 	child = spawn(receive_and_hold);
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	ASSERT_EQ(0, send_fd(ends[0], fd));
 	ASSERT_TRUE(step_is(1));
 	EXPECT_EQ((u32)PROFIL_STATE_ON, shared->stats.state);
@@ -138,7 +138,7 @@ TEST_F(session, counts_only_while_it_is_enabled)
 {
 	struct profil_stats s, then;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	EXPECT_EQ(-EBUSY, descriptor_enable(fd));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	EXPECT_EQ(-EBUSY, descriptor_enable(fd));
@@ -197,7 +197,7 @@ static void run_both_modes(void)
 {
 	loop_run(0, LOOP_BURST / 4);
 	for (unsigned int i = 0; i < 20; i++)
-		locked_bytes();
+		pinned_bytes();
 }
 
 TEST_F(session, counts_user_ticks_or_system_ticks_or_both)
@@ -324,13 +324,13 @@ TEST_F(session, continues_when_its_buffer_is_unmapped)
 
 	buffer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, buffer);
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, buffer, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, buffer));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
 	ASSERT_EQ(0, munmap(buffer, PAGE));
 	s = stats_now();
 	EXPECT_EQ((u32)PROFIL_STATE_ON, s.state);
 	EXPECT_EQ(PAGE, s.locked);
-	EXPECT_EQ(self->locked + PAGE, locked_bytes());
+	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
 	/* The session does not count in new memory at the same address. */
 	again = mmap(buffer, PAGE, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -345,7 +345,7 @@ TEST_F(session, continues_when_its_buffer_is_unmapped)
 	ASSERT_EQ(0, descriptor_snapshot(fd, 0, &all, 1, NULL));
 	EXPECT_EXACT(later, copy);
 	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX));
-	EXPECT_EQ(self->locked, locked_bytes());
+	EXPECT_EQ(self->locked, pinned_bytes());
 	ASSERT_EQ(0, descriptor_snapshot(fd, 0, &all, 1, NULL));
 	EXPECT_EQ(0U, counters_sum(copy, 4, LOOPS));
 }

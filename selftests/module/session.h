@@ -50,12 +50,15 @@ __attribute__((constructor)) static void new_program(void)
 			loop_run(7, LOOP_BURST);
 }
 
-/* A call uncharges the buffers of ranges that have ended. Returns true if no page is charged. */
+/*
+ * A call uncharges the buffers of ranges that have ended, even if the caller has no target in the
+ * session. Returns true if no page is charged.
+ */
 static inline bool returns_buffers(int fd)
 {
 	struct profil_stats s;
 
-	return !descriptor_remove(fd, PROFIL_SPACE_ALL, 0, UINT64_MAX) &&
+	return descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) == -ESRCH &&
 	       !descriptor_stats(fd, &s) && !s.locked;
 }
 
@@ -75,12 +78,11 @@ static inline struct profil_stats stats_now(void)
 }
 
 /* Enables a session of this process that counts loop i in counter i of @buffer. */
-static inline int open_session(u32 on_fork, u32 on_exec, volatile void *buffer, u32 flags)
+static inline int open_session(u32 on_fork, u32 on_exec, volatile void *buffer)
 {
 	struct profil_range range = range_of_loops(buffer, 4);
 	int err;
 
-	range.flags = flags;
 	fd = descriptor_open(MODES_ALL, on_fork, on_exec, 0);
 	if (fd < 0)
 		return fd;
@@ -109,7 +111,7 @@ FIXTURE_SETUP(session)
 		      -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	self->users = module_users();
-	self->locked = locked_bytes();
+	self->locked = pinned_bytes();
 	ASSERT_TRUE(module_is_built_in() || self->users > 0);
 }
 
@@ -125,7 +127,7 @@ FIXTURE_TEARDOWN(session)
 	EXPECT_TRUE(await(module_users() <= self->users)) {
 		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
 	}
-	EXPECT_TRUE(await(locked_bytes() == self->locked));
+	EXPECT_TRUE(await(pinned_bytes() == self->locked));
 }
 
 /*

@@ -28,7 +28,7 @@ TEST_F(session, counts_a_joined_child_in_the_creators_memory)
 	ASSERT_TRUE(step_is(1));
 	EXPECT_EQ(1U, stats_now().targets);
 	ASSERT_EQ(0, descriptor_add(fd, shared->space, &range, 1));
-	EXPECT_EQ(self->locked + PAGE, locked_bytes());
+	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
 	shared->step = 2;
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_TRUE(await(!stats_now().targets));
@@ -169,7 +169,7 @@ TEST_F(session, binds_a_range_to_one_address_space)
 	u32 counted;
 
 	/* The child has the same text at the same addresses. */
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	EXPECT_TRUE(descriptor_burn(fd, 1, 5));
 	counted = count_of(1);
 	EXPECT_EQ(0, status_of(spawn(join_and_run_all)));
@@ -194,7 +194,7 @@ static int add_and_remove(void)
 		return 11;
 	if (descriptor_add(fd, shared->space, &range, 1) != -EPERM)
 		return 12;
-	if (descriptor_remove(fd, PROFIL_SPACE_ALL, 0, UINT64_MAX) != -EPERM)
+	if (descriptor_remove(fd, shared->space, 0, UINT64_MAX) != -EPERM)
 		return 13;
 	if (descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) != -EPERM)
 		return 14;
@@ -209,7 +209,7 @@ TEST_F(session, can_be_changed_only_by_its_creator)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	EXPECT_EQ(0, status_of(spawn(add_and_remove)));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
@@ -258,7 +258,6 @@ TEST_F(session, of_another_process_is_allowed_with_a_capability)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, &space));
 	EXPECT_NE(PROFIL_SPACE_SELF, space);
-	EXPECT_NE(PROFIL_SPACE_ALL, space);
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, child, NULL));
 	ASSERT_EQ(0, descriptor_add(fd, space, &range, 1));
@@ -382,7 +381,7 @@ TEST_F(session, is_not_locked_while_a_target_waits_in_exec)
 		SKIP(return, "no file systems in user space: /dev/fuse: %s", strerror(-server));
 	ASSERT_LT(0, server);
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	execs = spawn(exec_while_reading);
 	shared->pid = execs;
 	EXPECT_TRUE(step_is(1));

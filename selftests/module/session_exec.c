@@ -174,7 +174,7 @@ TEST_F(session, continues_when_exec_fails)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	EXPECT_EQ(-1, execve("/nonexistent", new_argv, new_envp));
 	EXPECT_EQ(1U, stats_now().targets);

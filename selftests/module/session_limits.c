@@ -40,54 +40,45 @@ TEST_F(session, is_limited_in_number_for_each_thread)
 	expect_no_more(_metadata, PROFIL_SCOPE_THREAD);
 }
 
-static int inherited[64];
-static unsigned int nr_inherited;
-
-/* Attaches as many new sessions as possible; inherited ones cannot be added. */
-static void *join_new_and_inherited(void *status)
+/* Of two sessions more, none can be attached to a child that has inherited all that it may have. */
+static int joins_no_more(void)
 {
-	*(int *)status = 97;
-	for (unsigned int i = 0; i < nr_inherited; i++) {
-		int new = descriptor_open(MODES_ALL, PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
+	for (u32 scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
+		int new = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 
-		if (new < 0 || descriptor_attach(new, PROFIL_SCOPE_THREAD, 0, NULL))
-			return NULL;
+		if (new < 0)
+			return 97;
+		if (descriptor_attach(new, scope, 0, NULL) != (scope == shared->stats.scope ?
+								-EBUSY : 0))
+			return 98;
 	}
-	*(int *)status = 98;
-	for (unsigned int i = 0; i < nr_inherited; i++)
-		if (descriptor_attach(inherited[i], PROFIL_SCOPE_THREAD, 0, NULL) != -EBUSY)
-			return NULL;
-	*(int *)status = 0;
-	return NULL;
-}
-
-static int thread_joins_new_and_inherited(void)
-{
-	pthread_t thread;
-	int status = 96;
-
-	if (!pthread_create(&thread, NULL, join_new_and_inherited, &status))
-		pthread_join(thread, NULL);
-	return status;
+	return 0;
 }
 
 /* Otherwise each generation of children could have more sessions. */
-TEST_F(session, counts_toward_the_limit_when_it_is_inherited)
+static void expect_no_more_in_a_child(struct __test_metadata *_metadata, u32 scope)
 {
+	int fds[64];
 	struct profil_query q;
 	unsigned int i;
 
 	ASSERT_EQ(0, device_query(&q));
-	ASSERT_GE(ARRAY_SIZE(inherited), q.max_sessions);
-	nr_inherited = q.max_sessions;
-	for (i = 0; i < nr_inherited; i++) {
-		inherited[i] = descriptor_open(MODES_ALL, PROFIL_FORK_FRESH, PROFIL_EXEC_OFF, 0);
-		ASSERT_LE(0, inherited[i]);
-		ASSERT_EQ(0, descriptor_attach(inherited[i], PROFIL_SCOPE_THREAD, 0, NULL));
+	ASSERT_GE(ARRAY_SIZE(fds), q.max_sessions);
+	shared->stats.scope = scope;
+	for (i = 0; i < q.max_sessions; i++) {
+		fds[i] = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
+		ASSERT_LE(0, fds[i]);
+		ASSERT_EQ(0, descriptor_attach(fds[i], scope, 0, NULL));
 	}
-	EXPECT_EQ(0, status_of(spawn(thread_joins_new_and_inherited)));
-	for (i = 0; i < nr_inherited; i++)
-		close(inherited[i]);
+	EXPECT_EQ(0, status_of(spawn(joins_no_more)));
+	for (i = 0; i < q.max_sessions; i++)
+		close(fds[i]);
+}
+
+TEST_F(session, counts_toward_the_limit_when_it_is_inherited)
+{
+	expect_no_more_in_a_child(_metadata, PROFIL_SCOPE_PROCESS);
+	expect_no_more_in_a_child(_metadata, PROFIL_SCOPE_THREAD);
 }
 
 /* Adds a range far above a small RLIMIT_MEMLOCK. */
@@ -111,7 +102,7 @@ static int add_very_much(void)
 		if (session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1) != -EPERM)
 			return 98;
 	}
-	return locked_bytes() ? 99 : 0;
+	return pinned_bytes() ? 99 : 0;
 }
 
 /* The kernel allocates nothing for the 2^22 pages of the buffer: an array would take 32 MiB. */
@@ -138,13 +129,13 @@ static int exceed_limit(void)
 		return 102;
 	if (descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 2) != -EPERM)
 		return 103;
-	if (locked_bytes() || stats_now().locked)
+	if (pinned_bytes() || stats_now().locked)
 		return 104;
 	if (descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[0], 1))
 		return 105;
 	if (descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[1], 1) != -EPERM)
 		return 106;
-	if (locked_bytes() != PAGE)
+	if (pinned_bytes() != PAGE)
 		return 107;
 	return descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) == 1 ? 0 : 108;
 }

@@ -33,7 +33,7 @@ TEST_F_TIMEOUT(session, has_snapshots_that_agree_with_its_statistics, 120)
 	pthread_t threads[4];
 	unsigned int i, j;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	ASSERT_TRUE(start_threads(threads, 4));
 	for (i = 0; i < 200 || s.hit < 200; i++) {
 		memset(copy, 0xff, sizeof(copy));
@@ -74,7 +74,7 @@ TEST_F_TIMEOUT(session, loses_no_tick_in_snapshots_that_reset, 120)
 
 	/* The loops run only while both sessions are on. */
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &witness, 1));
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	ASSERT_TRUE(start_threads(threads, 4));
 	for (rounds = 0; rounds < 200 || hit < 200; rounds++) {
 		ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, copies, 3, &s));
@@ -115,7 +115,7 @@ TEST_F(session, can_be_reset_without_a_copy)
 	const struct profil_copy none = { addr(page), 0, 4 * LOOPS };
 	struct profil_stats s;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 20));
 	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &none, 1, NULL));
 	s = stats_now();
@@ -182,7 +182,7 @@ TEST_F(session, is_not_reset_if_the_copy_fails)
 	};
 	struct profil_stats s;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
 	/* Unknown counters; a destination that cannot be written. */
 	EXPECT_EQ(-EFAULT, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, bad, 2, NULL));
@@ -208,7 +208,7 @@ TEST_F(session, is_copied_and_reset_through_tagged_addresses)
 
 	if (!tags_enable())
 		SKIP(return, "no tagged addresses here");
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	ASSERT_TRUE(descriptor_burn(fd, 0, 20));
 	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, copies, 1, &s));
 	EXPECT_TRUE(accounted(&s));

@@ -38,7 +38,7 @@ TEST_F(session, of_a_process_counts_existing_and_new_threads)
 	pthread_t threads[2];
 
 	ASSERT_EQ(0, pthread_create(&threads[0], NULL, run_loop, (void *)1));
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page, 0));
+	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	ASSERT_EQ(0, pthread_create(&threads[1], NULL, run_loop, (void *)2));
 	EXPECT_TRUE(await(count_of(1) >= 5 && count_of(2) >= 5));
 	enough = true;
@@ -131,7 +131,7 @@ TEST_F(session, is_exact_beside_three_others_of_the_same_task)
 	ASSERT_EQ(0, descriptor_attach(tool, PROFIL_SCOPE_THREAD, 0, NULL));
 	ASSERT_EQ(0, descriptor_add(tool, PROFIL_SPACE_SELF, &ranges[3], 1));
 	ASSERT_EQ(0, descriptor_enable(tool));
-	EXPECT_EQ(self->locked + 4 * PAGE, locked_bytes());
+	EXPECT_EQ(self->locked + 4 * PAGE, pinned_bytes());
 
 	for (i = 0; i < LOOPS; i++)
 		EXPECT_TRUE(descriptor_burn(tool, i, 5));

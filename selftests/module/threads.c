@@ -343,7 +343,7 @@ static void run_races(struct worker *worker)
 /* On a busy host it may happen that no tick finds a session on. Then try again. */
 TEST_F(threads, that_race_to_start_and_stop_lose_no_tick)
 {
-	u64 locked = locked_bytes(), hit = 0;
+	u64 locked = pinned_bytes(), hit = 0;
 	long long users = module_users();
 	unsigned int attempts = 10;
 
@@ -360,7 +360,7 @@ TEST_F(threads, that_race_to_start_and_stop_lose_no_tick)
 		EXPECT_EQ(hit, counters_sum(page.u32, 4, ARRAY_SIZE(page.u32)));
 	} while (!hit && --attempts);
 	EXPECT_LT(0U, hit);
-	EXPECT_EQ(locked, locked_bytes());
+	EXPECT_EQ(locked, pinned_bytes());
 	EXPECT_TRUE(await(module_users() == users));
 }
 
@@ -383,7 +383,7 @@ static void run_replaces(struct worker *worker)
 TEST_F(threads, that_race_to_replace_lose_no_tick_and_count_none_twice)
 {
 	struct profil_range range = range_of_loops(page.u32, 4);
-	u64 locked = locked_bytes(), hit = 0;
+	u64 locked = pinned_bytes(), hit = 0;
 	long long users = module_users();
 
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
@@ -400,7 +400,7 @@ TEST_F(threads, that_race_to_replace_lose_no_tick_and_count_none_twice)
 	}
 	EXPECT_LT(0U, hit);
 	EXPECT_EQ(hit, counters_sum(page.u32, 4, ARRAY_SIZE(page.u32)));
-	EXPECT_EQ(locked, locked_bytes());
+	EXPECT_EQ(locked, pinned_bytes());
 	EXPECT_TRUE(await(module_users() == users));
 }
 
@@ -503,7 +503,7 @@ static void run_and_exit(struct worker *worker)
 
 TEST_F(thread, exit_ends_the_session_of_the_thread)
 {
-	u64 locked = locked_bytes();
+	u64 locked = pinned_bytes();
 	long long users = module_users();
 
 	ASSERT_TRUE(module_is_built_in() || users > 0);
@@ -513,7 +513,7 @@ TEST_F(thread, exit_ends_the_session_of_the_thread)
 		ASSERT_EQ(0, workers[0].err);
 	}
 	EXPECT_TRUE(await(module_users() == users));
-	EXPECT_TRUE(await(locked_bytes() == locked));
+	EXPECT_TRUE(await(pinned_bytes() == locked));
 	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_THREAD, NULL));
 }
 

@@ -23,7 +23,7 @@
 #include "loop.h"
 #include "madvise.h"
 
-#define SESSIONS	4U
+#define SESSIONS	3U
 #define SIZE		(16 * PAGE)		/* of each session's buffer */
 #define LAST		(SIZE / 4 - 1)		/* index of a buffer's last counter */
 #define SPACE		(2 * HUGE_PAGE)		/* size of the mapping */
@@ -44,7 +44,6 @@
 static const u32 on_fork[SESSIONS] = {
 	[1] = PROFIL_FORK_OFF,
 	[2] = PROFIL_FORK_SHARE,
-	[3] = PROFIL_FORK_FRESH,
 };
 
 FIXTURE(endure) {
@@ -154,7 +153,6 @@ static int start(FIXTURE_DATA(endure) *self, unsigned int i)
 	if (self->fds[i] < 0)
 		return self->fds[i];
 	err = descriptor_attach(self->fds[i], PROFIL_SCOPE_PROCESS, 0, NULL);
-	ranges[0].flags = PROFIL_RANGE_INHERIT;
 	return err ?: descriptor_add(self->fds[i], PROFIL_SPACE_SELF, ranges, 2) ?:
 	       descriptor_enable(self->fds[i]);
 }
@@ -166,7 +164,7 @@ FIXTURE_SETUP(endure)
 	ASSERT_LE(0, device_fd()) {
 		TH_LOG("%s must be there", PROFIL_DEVICE);
 	}
-	self->locked = locked_bytes();
+	self->locked = pinned_bytes();
 	memset(self->fds, -1, sizeof(self->fds));
 	self->space = map(variant->shared, variant->huge);
 	ASSERT_NE(MAP_FAILED, (void *)self->space);
@@ -185,7 +183,7 @@ FIXTURE_SETUP(endure)
 			TH_LOG("session %u", i);
 		}
 	}
-	ASSERT_EQ(self->locked + SESSIONS * SIZE, locked_bytes());
+	ASSERT_EQ(self->locked + SESSIONS * SIZE, pinned_bytes());
 	for (unsigned int i = 0; i < SESSIONS; i++) {
 		ASSERT_TRUE(await(hits(self, i) >= SOME)) {
 			TH_LOG("session %u", i);
@@ -200,7 +198,7 @@ FIXTURE_TEARDOWN(endure)
 	for (unsigned int i = 0; i < SESSIONS; i++)
 		if (self->fds[i] >= 0)
 			close(self->fds[i]);
-	EXPECT_TRUE(await(locked_bytes() == self->locked));
+	EXPECT_TRUE(await(pinned_bytes() == self->locked));
 }
 
 /* Checks after an event that the sessions are unchanged, and that more ticks are counted. */
@@ -220,7 +218,7 @@ static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(endure) *s
 		EXPECT_EQ(SIZE, s.locked);
 		EXPECT_TRUE(accounted(&s));
 	}
-	EXPECT_EQ(self->locked + SESSIONS * SIZE, locked_bytes());
+	EXPECT_EQ(self->locked + SESSIONS * SIZE, pinned_bytes());
 }
 
 /* Checks at the end that every hit is in the expected counter, and that all forks were followed. */

@@ -542,9 +542,9 @@ static void build_stats(struct actor *a, union arg *arg)
 static void build_open(struct actor *a, union arg *arg)
 {
 	arg->open.modes = 1 + any(a, 3);
-	arg->open.fork = any(a, 3);
+	arg->open.fork = any(a, 2);
 	arg->open.exec = any(a, 2);
-	if (arg->open.fork != PROFIL_FORK_FRESH && one_in(a, 2))
+	if (one_in(a, 2))
 		arg->open.nr_records = any(a, one_in(a, 60) ? 100000 : 300);
 	if (arg->open.nr_records && one_in(a, 2))
 		arg->open.stack_depth = one_in(a, 30) ? any_number(a) : any(a, 128);
@@ -575,7 +575,7 @@ static void build_add(struct actor *a, union arg *arg)
 
 static void build_remove(struct actor *a, union arg *arg)
 {
-	arg->remove.space = one_in(a, 4) ? PROFIL_SPACE_ALL : any_space(a);
+	arg->remove.space = any_space(a);
 	arg->remove.start = addr(loops_text) + 8 * any(a, 32);
 	arg->remove.end = arg->remove.start + 8 * any(a, 64);
 	if (one_in(a, 3)) {
@@ -1774,8 +1774,8 @@ static void end_clean(struct actor *a)
 	close_range(SESSION_FD, SESSION_FD + SESSIONS, 0);
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
 	session_stop(PROFIL_SCOPE_THREAD, NULL);
-	if (!await(watched(!locked_bytes() || shared->stop)))
-		fail("at the end %llu bytes are locked", (unsigned long long)locked_bytes());
+	if (!await(watched(!pinned_bytes() || shared->stop)))
+		fail("at the end %llu bytes are locked", (unsigned long long)pinned_bytes());
 	shared->clean++;
 }
 

@@ -65,7 +65,6 @@ FIXTURE(inject) {
 	struct profil_open open;
 	struct profil_describe described;
 	u64 tick_ns;
-	u64 space;			/* the address space of the child, if there is one */
 	pid_t child;
 };
 
@@ -80,7 +79,7 @@ static int next_descriptor(void)
 static struct usage usage(void)
 {
 	return (struct usage) {
-		.locked = locked_bytes(),
+		.locked = pinned_bytes(),
 		.users = module_users(),
 		.pins = pinned_pages(),
 		.descriptor = next_descriptor(),
@@ -297,7 +296,7 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 		if (op->before) {
 			ASSERT_EQ(0, op->before(self));
 		}
-		locked = locked_bytes();
+		locked = pinned_bytes();
 		err = call_while_failing(self, op, n, &failed);
 		if (err >= 0) {
 			ASSERT_EQ(0, op->after ? op->after(self) : 0);
@@ -311,9 +310,9 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 		ASSERT_TRUE(err == -ENOMEM || err == -EFAULT || err == op->error) {
 			TH_LOG("%u: error %d", n, err);
 		}
-		ASSERT_TRUE(await(locked_bytes() == locked)) {
+		ASSERT_TRUE(await(pinned_bytes() == locked)) {
 			TH_LOG("%u: error %d: locked %llu, was %llu", n, err,
-			       (unsigned long long)locked_bytes(), (unsigned long long)locked);
+			       (unsigned long long)pinned_bytes(), (unsigned long long)locked);
 		}
 		ASSERT_TRUE(goes_on(self->bystander));
 		/*
@@ -738,7 +737,7 @@ static int attach_thread(FIXTURE_DATA(inject) *self)
 
 static int attach_child(FIXTURE_DATA(inject) *self)
 {
-	return descriptor_attach(self->fd, PROFIL_SCOPE_PROCESS, self->child, &self->space);
+	return descriptor_attach(self->fd, PROFIL_SCOPE_PROCESS, self->child, NULL);
 }
 
 static const struct op attach = {
@@ -808,8 +807,6 @@ TEST_F(inject, add)
 	NEEDS_INJECTION();
 	set_open(self, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
 	set_ranges(self, PAGES);
-	/* Some ranges are inherited, so that there are two tables. */
-	self->ranges[0].flags = PROFIL_RANGE_INHERIT;
 	for (u32 i = 0; i < PAGES; i++)
 		self->ranges[i].buffer = addr(self->buffer) + (i & ~3UL) * PAGE + 8 * i;
 	sweep(_metadata, self, &op, each);
@@ -817,38 +814,25 @@ TEST_F(inject, add)
 	sweep(_metadata, self, &op, each);
 }
 
-/* Adds ranges of the caller's and of the child's address space. */
-static int add_to_both(FIXTURE_DATA(inject) *self)
+static int add_again(FIXTURE_DATA(inject) *self)
 {
-	int err = 0;
-
-	if (self->fd < 0) {
-		err = open_new(self) ?: attach_self(self) ?: attach_child(self) ?:
-		      descriptor_enable(self->fd) ?: fresh_buffer(self);
-	}
-	return err ?: add_ranges(self) ?:
-	       descriptor_add(self->fd, self->space, self->ranges, self->start.nr_ranges);
+	return (self->fd < 0 ? open_and_attach(self) : 0) ?: add_ranges(self);
 }
 
-/* Removes the first two ranges of each address space. */
+/* Removes all but the first two ranges. */
+static int remove_most(FIXTURE_DATA(inject) *self)
+{
+	return descriptor_remove(self->fd, PROFIL_SPACE_SELF, self->ranges[2].start, ~0ULL);
+}
+
 static int remove_rest(FIXTURE_DATA(inject) *self)
 {
-	return descriptor_remove(self->fd, PROFIL_SPACE_ALL, 0, ~0ULL) == 4 ? 0 : -EPROTO;
+	return remove_self(self) == 2 ? 0 : -EPROTO;
 }
 
-/* Returns true if no range, or all but the first two of one address space, were removed. */
-static bool removed_from_one_at_most(FIXTURE_DATA(inject) *self)
+static bool nothing_removed(FIXTURE_DATA(inject) *self)
 {
-	int all = 2 * self->start.nr_ranges;
-	int n = descriptor_remove(self->fd, PROFIL_SPACE_ALL, 0, ~0ULL);
-
-	return n == all || n == all / 2 + 2;
-}
-
-/* Children inherit one of the two ranges that remain, which needs another allocation. */
-static int remove_both(FIXTURE_DATA(inject) *self)
-{
-	return descriptor_remove(self->fd, PROFIL_SPACE_ALL, self->ranges[2].start, ~0ULL);
+	return goes_on(self->fd) && remove_self(self) == (int)self->start.nr_ranges;
 }
 
 TEST_F(inject, remove)
@@ -856,15 +840,11 @@ TEST_F(inject, remove)
 	NEEDS_INJECTION();
 	set_open(self, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
 	set_ranges(self, PAGES);
-	for (u32 i = 0; i < PAGES; i++)
-		self->ranges[i].flags = i % 2 ? 0 : PROFIL_RANGE_INHERIT;
-	self->child = sleeper();
-	ASSERT_LT(0, self->child);
 	sweep(_metadata, self, &(struct op){
-		.before = add_to_both,
-		.call = remove_both,
+		.before = add_again,
+		.call = remove_most,
 		.after = remove_rest,
-		.unchanged = removed_from_one_at_most,
+		.unchanged = nothing_removed,
 	}, each);
 }
 
@@ -1062,9 +1042,9 @@ TEST_F(inject, poll)
  */
 
 /* Kinds of sessions: the bits tell which of them a child has. */
-enum { CLASSIC, FRESH, SHARE, KINDS };
+enum { CLASSIC, SHARE, KINDS };
 
-static int kinds[KINDS] = { -1, -1, -1 };
+static int kinds[KINDS] = { -1, -1 };
 
 static u64 unfollowed(unsigned int kind)
 {
@@ -1085,10 +1065,6 @@ static int kinds_that_came(void)
 	MUST(s.state == PROFIL_STATE_ON || s.state == PROFIL_STATE_OFF);
 	if (s.state == PROFIL_STATE_ON)
 		bits |= 2 << CLASSIC;
-	err = descriptor_stats(kinds[FRESH], &s);
-	MUST(err == -ENODEV || (!err && s.state == PROFIL_STATE_ON && accounted(&s)));
-	if (!err)
-		bits |= 2 << FRESH;
 	err = descriptor_attach(kinds[SHARE], PROFIL_SCOPE_PROCESS, 0, NULL);
 	MUST(!err || err == -EBUSY);
 	if (err)
@@ -1098,26 +1074,18 @@ static int kinds_that_came(void)
 
 static int open_kinds(FIXTURE_DATA(inject) *self)
 {
-	static const u32 on_fork[] = {
-		[FRESH] = PROFIL_FORK_FRESH,
-		[SHARE] = PROFIL_FORK_SHARE,
-	};
+	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW, 0);
 
-	self->range.flags = PROFIL_RANGE_INHERIT;
-	for (unsigned int i = FRESH; i < KINDS; i++) {
-		kinds[i] = descriptor_open(MODES_ALL, on_fork[i], PROFIL_EXEC_FOLLOW, 0);
-		if (kinds[i] < 0 || descriptor_attach(kinds[i], PROFIL_SCOPE_PROCESS, 0, NULL) ||
-		    descriptor_add(kinds[i], PROFIL_SPACE_SELF, &self->range, 1) ||
-		    descriptor_enable(kinds[i]))
-			return -1;
-	}
+	kinds[SHARE] = fd;
+	if (fd < 0 || descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) ||
+	    descriptor_add(fd, PROFIL_SPACE_SELF, &self->range, 1) || descriptor_enable(fd))
+		return -1;
 	return session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1);
 }
 
 static int close_kinds(void)
 {
-	for (unsigned int i = FRESH; i < KINDS; i++)
-		close(kinds[i]);
+	close(kinds[SHARE]);
 	return session_stop(PROFIL_SCOPE_PROCESS, NULL);
 }
 
@@ -1151,7 +1119,7 @@ TEST_F(inject, fork)
 		}
 		forks += pid > 0;
 		ASSERT_FALSE(bits & 1);
-		ASSERT_TRUE(failed || bits == 14);
+		ASSERT_TRUE(failed || bits == 6);
 	}
 	TH_LOG("%u forks, %u failed; %u times a session could not follow", n - 1,
 	       n - 1 - forks, missing);

@@ -347,7 +347,6 @@ static void against_exec(struct actor *a)
 	pid_t pid;
 	int fd;
 
-	range.flags = PROFIL_RANGE_INHERIT;
 	fd = descriptor_open_as((struct profil_open){
 		.modes = MODES_ALL, .fork = PROFIL_FORK_SHARE, .exec = any(a, 2),
 		/* With records, such ticks are outside. */

@@ -240,8 +240,6 @@ static u32 some_ranges(struct actor *a, struct profil_range *ranges)
 				     1 + any(a, one_in(a, 8) ? 20000 : 600), widths[any(a, 3)]);
 		if (one_in(a, 4))
 			ranges[i].scale = 0;
-		if (one_in(a, 2))
-			ranges[i].flags |= PROFIL_RANGE_INHERIT;
 		if (one_in(a, 40))
 			ranges[i].nr_counters = 0;
 	}
@@ -350,14 +348,13 @@ static int open_session(struct actor *a, u32 i)
 	static const u32 records[] = { 0, 1, 16, MAX_RECORDS };
 	struct profil_open open = {
 		.modes = some_modes(a),
-		.fork = any(a, 3),
+		.fork = any(a, 2),
 		.exec = any(a, 2),
+		.nr_records = records[any(a, ARRAY_SIZE(records))],
 		.period = some_period(a),
 	};
 	int fd;
 
-	if (open.fork != PROFIL_FORK_FRESH)
-		open.nr_records = records[any(a, ARRAY_SIZE(records))];
 	if (open.nr_records && one_in(a, 2))
 		open.stack_depth = any(a, STACK_DEPTH + 1);
 	if (open.period && one_in(a, 2))
@@ -973,20 +970,19 @@ static void act_randomly(struct actor *a)
 static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
 /* In the child of a calm process: checks that its hits have been added to the counters. */
-static void __attribute__((noreturn)) calm_child(int fd, u32 loop)
+static void __attribute__((noreturn)) calm_child(void)
 {
 	u64 sum = counters_sum(page, 4, LOOPS);
 	struct profil_stats s;
 	int err;
 
-	loop_run(loop, 2 * LOOP_BURST);
-	err = fd < 0 ? session_stop(PROFIL_SCOPE_PROCESS, &s) : descriptor_disable(fd, &s);
+	loop_run(1, 2 * LOOP_BURST);
+	err = session_stop(PROFIL_SCOPE_PROCESS, &s);
 	if (checked_stats(err, "calm child", &s))
-		fail("calm child: %s: errno %d", fd < 0 ? "STOP" : "DISABLE", -err);
+		fail("calm child: STOP: errno %d", -err);
 	else if (sum + s.hit != counters_sum(page, 4, LOOPS))
-		fail("calm child: %s: %llu + %llu hits, counted %llu (end %u)",
-		     fd < 0 ? "classic" : "fresh", (unsigned long long)sum,
-		     (unsigned long long)s.hit,
+		fail("calm child: %llu + %llu hits, counted %llu (end %u)",
+		     (unsigned long long)sum, (unsigned long long)s.hit,
 		     (unsigned long long)counters_sum(page, 4, LOOPS), s.end);
 	_exit(0);
 }
@@ -1014,7 +1010,7 @@ static void calm_classic(struct actor *a)
 	loop_run(0, 2 * LOOP_BURST);
 	pid = fork();
 	if (!pid)
-		calm_child(-1, 1);
+		calm_child();
 	loop_run(2, 2 * LOOP_BURST);
 	calm_wait(pid);
 	if (checked_stats(session_stop(PROFIL_SCOPE_PROCESS, &s), "calm STOP", &s) ||
@@ -1035,7 +1031,6 @@ static void calm_descriptor(struct actor *a, u32 on_fork)
 
 	memset(page, 0, sizeof(page));
 	copy.to = addr(copied);
-	range.flags = PROFIL_RANGE_INHERIT;
 	fd = checked(descriptor_open(some_modes(a), on_fork, any(a, 2), 0), "OPEN");
 	if (fd < 0)
 		return;
@@ -1050,8 +1045,6 @@ static void calm_descriptor(struct actor *a, u32 on_fork)
 	}
 	loop_run(0, LOOP_BURST);
 	pid = fork();
-	if (!pid && on_fork == PROFIL_FORK_FRESH)
-		calm_child(fd, 1);
 	if (!pid) {
 		loop_run(1, 2 * LOOP_BURST);
 		_exit(0);
@@ -1089,14 +1082,14 @@ static void __attribute__((noreturn)) calm(struct actor *a)
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_MEMLOCK, &limit);
 	}
-	locked = locked_bytes();
+	locked = pinned_bytes();
 	if (locked)
 		fail("a new program has %llu bytes locked", (unsigned long long)locked);
 	calm_classic(a);
-	calm_descriptor(a, any(a, 3));
-	if (!await(!locked_bytes()))
+	calm_descriptor(a, any(a, 2));
+	if (!await(!pinned_bytes()))
 		fail("after all sessions %llu bytes are locked",
-		     (unsigned long long)locked_bytes());
+		     (unsigned long long)pinned_bytes());
 	shared->calm++;
 	_exit(0);
 }

@@ -56,7 +56,6 @@ static void session_begin(struct profile *p)
 	memset(counters, 0, sizeof(counters));
 	p->period = period ?: p->tick_ns;
 	if (p->want & WANT_CHILDREN) {
-		range.flags = PROFIL_RANGE_INHERIT;
 		without_children = session_open(modes, period, PROFIL_FORK_OFF, 0, NULL);
 		session = session_open(modes, period, PROFIL_FORK_SHARE, 0, &range);
 	} else if (p->want & WANT_RECORDS) {

@@ -195,7 +195,6 @@ enum profil_scope {
 
 /* Bits of profil_range.flags */
 #define PROFIL_RANGE_ROUND_UP	(1U << 0)	/* see struct profil_range */
-#define PROFIL_RANGE_INHERIT	(1U << 1)	/* see PROFIL_FORK_SHARE */
 #define PROFIL_RANGE_PCS	(1U << 2)	/* see PROFIL_IOC_START */
 
 /**
@@ -277,8 +276,9 @@ struct profil_range {
  * tick of the scheduler.
  *
  * Starts a session of the calling process or thread. The call pins the pages of all buffers and
- * charges them to RLIMIT_MEMLOCK; a page that several buffers share is charged once. It does
- * not clear the counters: counting adds to their values.
+ * charges them to RLIMIT_MEMLOCK as pinned memory (VmPin in /proc/PID/status). mlock() has this
+ * limit, too, but its pages (VmLck) are counted separately. A page that several buffers share is
+ * charged once. The call does not clear the counters: counting adds to their values.
  *
  * With PROFIL_START_REPLACE, the new session replaces a session that is on in this scope, in
  * one step: no tick is lost or counted twice. The statistics begin again at 0. Without this
@@ -289,16 +289,17 @@ struct profil_range {
  * this address space exits. The caller need not keep a descriptor open.
  *
  * After fork, a session of PROFIL_SCOPE_PROCESS continues in the parent, and the child has a
- * session of its own. It counts from the fork on, in the child's copy of the buffer; if the
- * buffer is shared memory, both sessions count in the same buffer. The child's statistics begin at
- * 0. The kernel pins the child's pages and charges them to the child at the child's first tick in a
- * range, or at its first PROFIL_IOC_START, _STOP, _STATS or _OPEN. Ticks before that are deferred,
- * and counted then. If the pages cannot be pinned or charged, the child's session ends, and its
- * statistics tell the reason. The session also ends if the child has no copy of the memory, as with
- * MADV_DONTFORK or MADV_WIPEONFORK; if the parent unmapped or replaced the memory before the fork;
- * if another process would have to provide a page that is not present, as with userfaultfd or FUSE;
- * and with hugetlb pages. A child that maps other memory at that address must stop the session
- * first. The child of a fork does not inherit a session of PROFIL_SCOPE_THREAD.
+ * session of its own. It counts from the fork on, in the child's copy of the buffer; if the buffer
+ * is shared memory, both sessions count in the same buffer. The child's statistics begin at 0. The
+ * kernel pins the child's pages and charges them to the child, against the child's own
+ * RLIMIT_MEMLOCK, at the child's first tick in a range, or at its first PROFIL_IOC_START, _STOP,
+ * _STATS or _OPEN. Ticks before that are deferred, and counted then. If the pages cannot be pinned
+ * or charged, the child's session ends, and its statistics tell the reason. The session also ends
+ * if the child has no copy of the memory, as with MADV_DONTFORK or MADV_WIPEONFORK; if the parent
+ * unmapped or replaced the memory before the fork; if another process would have to provide a page
+ * that is not present, as with userfaultfd or FUSE; and with hugetlb pages. A child that maps other
+ * memory at that address must stop the session first. The child of a fork does not inherit a
+ * session of PROFIL_SCOPE_THREAD.
  *
  * The session counts in the pages that it has pinned, until it ends. Changes to the process's
  * mappings have no effect on the session: after munmap(), MADV_DONTNEED, mremap() or a truncation,
@@ -507,22 +508,15 @@ struct profil_describe {
 /**
  * enum profil_fork - The effect of a fork of a target on a descriptor session
  * @PROFIL_FORK_OFF: The child is not sampled.
- * @PROFIL_FORK_SHARE: The child becomes another target of the same session. It has the ranges of
- *	its parent that have the flag PROFIL_RANGE_INHERIT. They count in the same counters, in
- *	the memory of the session's creator.
- * @PROFIL_FORK_FRESH: The child has a session of its own with all ranges of the parent. It counts
- *	in the child's copy of the buffers, as a classic session does. When the child uses its
- *	copy of the descriptor, the call applies to the child's session. In processes that have
- *	no such session, calls fail with ENODEV. Only the creator's process and its threads can
- *	be attached to such a session, and it has no records.
+ * @PROFIL_FORK_SHARE: The child becomes another target of the same session. It has all ranges of
+ *	its parent. They count in the same counters, in the memory of the session's creator.
  *
  * New threads of an attached process are always sampled. If the target is a thread, a child that
  * it forks is followed as a thread: only the first thread of the child is sampled.
  */
 enum profil_fork {
 	PROFIL_FORK_OFF = 0,
-	PROFIL_FORK_SHARE = 1,
-	PROFIL_FORK_FRESH = 2
+	PROFIL_FORK_SHARE = 1
 };
 
 /**
@@ -554,15 +548,19 @@ enum profil_exec {
  * @period: See profil_start.period. At most profil_query.max_clocked sessions with a period can
  *	sample one task; otherwise attaching fails with EBUSY.
  * @stack_depth: 0, or the maximum number of return addresses in a record, see struct profil_stack;
- *	at most profil_query.max_stack_depth. If it is not 0, @nr_records is not 0, either.
+ *	at most profil_query.max_stack_depth. If it is not 0, @nr_records is not 0, either. The
+ *	kernel reads the words of the stack where the target's frame pointer points, even if that
+ *	is device memory that the target itself maps (a PCI BAR): a tick may then read registers
+ *	of the device.
  * @__reserved: Must be 0.
  *
  * Creates a session without targets and without ranges, which is not enabled. The caller is the
  * session's creator: the buffers of all ranges are in the creator's address space. They are
- * charged to the creator's RLIMIT_MEMLOCK, and so is the memory for records. A creator that had
- * CAP_IPC_LOCK when it created the session is not limited. The session ends when the last copy of
- * its descriptor is closed. When the creator's address space is gone, the session has ended, and
- * only its statistics and records can still be read.
+ * charged to the creator's RLIMIT_MEMLOCK, and so is the memory for records; VmPin in
+ * /proc/PID/status includes both. A creator that had CAP_IPC_LOCK when it created the session is
+ * not limited. The session ends when the last copy of its descriptor is closed. When the creator's
+ * address space is gone, the session has ended, and only its statistics and records can still be
+ * read.
  *
  * The descriptor can be used with read() and poll(): see struct profil_record. exec closes it
  * (O_CLOEXEC).
@@ -597,8 +595,7 @@ struct profil_open {
  * the module was loaded with the parameter attach=user, the caller can also attach the processes of
  * its own user that PROFIL_IOC_DESCRIBE describes. The rights are checked in this call only.
  * EBUSY: the target, its process or one of its threads is attached already; or as many sessions
- * sample the target as the limits allow, see profil_query.max_sessions. EINVAL: a session with
- * PROFIL_FORK_FRESH cannot have this target.
+ * sample the target as the limits allow, see profil_query.max_sessions.
  *
  * A target is detached when it has exited and its parent has waited for it, or by an exec that the
  * session does not follow.
@@ -607,7 +604,7 @@ struct profil_open {
  * namespace. Such a session has no ranges and no other targets, and is independent of fork and
  * exec; it also samples programs that gain privilege. A process that gets a copy of its descriptor
  * can read its records without a capability. EBUSY: the session has a target already, or 4 sessions
- * sample the machine. EINVAL: @pid is not 0, or the session has PROFIL_FORK_FRESH.
+ * sample the machine. EINVAL: @pid is not 0.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -621,7 +618,6 @@ struct profil_attach {
 
 /* For profil_add.space and profil_remove.space */
 #define PROFIL_SPACE_SELF	0ULL		/* the caller's address space */
-#define PROFIL_SPACE_ALL	(~0ULL)		/* all address spaces; only for profil_remove */
 
 /**
  * struct profil_add - ioctl(PROFIL_IOC_ADD)
@@ -658,7 +654,7 @@ struct profil_add {
  * @flags: Must be 0.
  * @nr_removed: Out: the number of ranges that were removed.
  * @__reserved: Must be 0.
- * @space: The address space of the ranges to remove, PROFIL_SPACE_SELF, or PROFIL_SPACE_ALL.
+ * @space: The address space of the ranges to remove, or PROFIL_SPACE_SELF.
  * @start: The call removes the ranges that are within [@start, @end).
  * @end: See @start; must be above it.
  *
@@ -666,10 +662,9 @@ struct profil_add {
  * space (EPERM otherwise). When the call returns, no counter of a removed range changes any more,
  * and buffers that no range uses are no longer pinned or charged. (Buffers that were pinned as one
  * unit are unpinned together.) Buffers of ranges whose address space is gone are unpinned by the
- * next call that adds or removes ranges. Address spaces that inherited a range keep it, unless
- * @space is PROFIL_SPACE_ALL. ESRCH: the session has no target in @space; not with
- * PROFIL_SPACE_ALL. ENOMEM with PROFIL_SPACE_ALL: some address spaces may have lost their ranges
- * already; another call removes the rest.
+ * next call that adds or removes ranges, even if that call fails with ESRCH. Other address spaces
+ * that inherited a range keep it, and its buffer stays pinned until they, too, have lost it.
+ * ESRCH: the session has no target in @space.
  *
  * Return: 0, or an error as in the contract above.
  */
@@ -823,7 +818,9 @@ struct profil_snapshot {
  *
  * Until a record is read, or the session's descriptor is closed, the record keeps the regular file
  * that was mapped in use: its filesystem cannot be unmounted, and the memory of a deleted file (for
- * example a memfd) is not freed.
+ * example a memfd) is not freed. /proc/PID/fdinfo/FD of the descriptor lists up to 64 of these
+ * files, each in a line "profil-file:\tPATH"; or it has the line "profil-files:\tbeing read" while
+ * another read() is in progress.
  *
  * read() returns as many complete records as are available and fit in the buffer. It fails with
  * EINVAL if the first record does not fit. If there is no record, it waits for one, or fails with
