@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Races between the tick, the end of a session and exec. profil_delay.ko delays a function, so that
+ * the other side of the race always comes first. These tests fail if the kernel warns; a use of
+ * freed memory is found with --debug, by KASAN.
+ */
+#include "kselftest_harness.h"
+
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT	150
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+
+#include "kernel.h"
+#include "loop.h"
+#include "process.h"
+
+#define HITS		"/sys/module/profil_delay/parameters/hits"
+#define TAINTED		"/proc/sys/kernel/tainted"
+#define WARNED		(1 << 7 | 1 << 9)	/* the kernel has died, or has warned */
+#define PROCESS		PROFIL_SCOPE_PROCESS
+#define NAME		"delayed"		/* of a task that is delayed */
+
+static struct shared {
+	u32 page[PAGE_MAX / sizeof(u32)];
+	atomic_int step;
+} *shared;
+
+/* Loads profil_delay.ko, which is beside profil.ko: 0, or a negative errno. */
+static int delay_load(const char *params)
+{
+	char path[PATH_MAX];
+	struct utsname uts;
+	int module, err;
+
+	uname(&uts);
+	snprintf(path, sizeof(path), "/lib/modules/%s/updates/profil_delay.ko", uts.release);
+	module = open(path, O_RDONLY | O_CLOEXEC);
+	if (module < 0)
+		return -errno;
+	err = syscall(SYS_finit_module, module, params, 0) < 0 ? -errno : 0;
+	close(module);
+	return err;
+}
+
+FIXTURE(delayed) {
+	long long tainted;
+	cpu_set_t cpus;
+};
+
+FIXTURE_SETUP(delayed)
+{
+	const int zero = open("/dev/zero", O_RDWR | O_CLOEXEC);
+
+	self->tainted = file_number(TAINTED, "");
+	ASSERT_EQ(0, sched_getaffinity(0, sizeof(self->cpus), &self->cpus));
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, zero, 0);
+	close(zero);
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+}
+
+FIXTURE_TEARDOWN(delayed)
+{
+	/* A call may still be delayed. */
+	EXPECT_TRUE(await(!syscall(SYS_delete_module, "profil_delay", O_NONBLOCK) ||
+			  errno == ENOENT));
+	sched_setaffinity(0, sizeof(self->cpus), &self->cpus);
+	munmap(shared, sizeof(*shared));
+	EXPECT_EQ(self->tainted & WARNED, file_number(TAINTED, "") & WARNED);
+}
+
+#define DELAY(params) do {							\
+	int _err;								\
+										\
+	if (geteuid())								\
+		SKIP(return, "only root can load profil_delay.ko");		\
+	_err = delay_load(params);						\
+	if (_err == -ENOENT || _err == -EINVAL || _err == -EOPNOTSUPP)		\
+		SKIP(return, "profil_delay.ko does not load: %s", strerror(-_err)); \
+	ASSERT_EQ(0, _err);							\
+} while (0)
+
+static void run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	MUST(!sched_setaffinity(0, sizeof(set), &set));
+}
+
+/* The second process with the address space of the child. Its first tick in the range is delayed. */
+static int burn_in_range(void *unused)
+{
+	(void)unused;
+	prctl(PR_SET_NAME, NAME);
+	run_on(1);
+	loop_for_ever((void *)1);
+	return 0;
+}
+
+/* A child with a pending session, which ends with the exec, as the other process has a tick. */
+static int exec_during_tick(void)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	char *const argv[] = { "true", NULL }, *const envp[] = { NULL };
+	pid_t other;
+
+	run_on(0);
+	other = clone(burn_in_range, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+	MUST(other > 0);
+	shared->step = other;
+	while (file_number(HITS, "") < 1)
+		;
+	execve("/bin/true", argv, envp);
+	return 1;
+}
+
+TEST_F(delayed, tick_of_a_pending_session_may_come_during_the_exec_that_ends_it)
+{
+	struct profil_range range = range_of_loops(shared->page, 4);
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "needs two CPUs");
+	DELAY("function=profil_pending_kick ms=1000 comm=" NAME);
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
+	EXPECT_EQ(0, status_of(spawn(exec_during_tick)));
+	EXPECT_LE(1, file_number(HITS, ""));
+	kill(shared->step, SIGKILL);
+	EXPECT_EQ(0, session_stop(PROCESS, NULL));
+}
+
+static void *close_slowly(void *fd)
+{
+	prctl(PR_SET_NAME, NAME);
+	close((int)(long)fd);
+	return NULL;
+}
+
+TEST_F(delayed, session_may_be_freed_by_a_thread_while_another_closes_it)
+{
+	struct profil_range range = range_of_loops(shared->page, 4);
+	pthread_t thread;
+	long fd;
+
+	DELAY("function=profil_space_is_own ms=1000 sleep=1 comm=" NAME);
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, close_slowly, (void *)fd));
+	while (file_number(HITS, "") < 1)
+		sched_yield();
+	/* START ends the sessions of closed descriptors. */
+	EXPECT_EQ(0, session_start(PROCESS, 0, &range, 1));
+	EXPECT_EQ(0, session_stop(PROCESS, NULL));
+	EXPECT_EQ(0, pthread_join(thread, NULL));
+}
+
+/* The last reference to the space is that of a worker, which is delayed, and of its notifier. */
+static int leave_session(void)
+{
+	struct profil_range range = range_of_loops(shared->page, 4);
+
+	MUST(!session_start(PROCESS, 0, &range, 1));
+	loop_spend(1, 2, tick_ns());
+	return 0;
+}
+
+TEST_F(delayed, release_of_an_address_space_may_be_slower_than_the_worker)
+{
+	const long long users = module_users();
+
+	DELAY("function=profil_space_end_sessions ms=500 sleep=1");
+	for (unsigned int i = 0; i < 3; i++)
+		EXPECT_EQ(0, status_of(spawn(leave_session)));
+	EXPECT_TRUE(await(module_users() == users));
+	EXPECT_LE(3, file_number(HITS, ""));
+}
+
+TEST_HARNESS_MAIN
