@@ -725,7 +725,7 @@ TEST_F(records, keep_files_in_use_that_fdinfo_lists)
 	if (preempt_rt())
 		SKIP(return, LATE);
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
-	/* A file has one line, even if it has several records, and its name cannot forge another. */
+	/* A file has one line even with several records, and its name cannot forge another line. */
 	ASSERT_TRUE(tick_in_new_file("two\n" LISTED "lines"));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
 	snprintf(line, sizeof(line),
