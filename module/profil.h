@@ -114,12 +114,12 @@ enum profil_outcome {
 
 /*
  * The statistics of a session on one CPU, which updates them with interrupts off. Any CPU may clear
- * due. A tick increments exactly one element of n, so the sums over n are consistent at any time.
+ * expected_by. A tick increments exactly one element of n, so the sums over n are always consistent.
  */
 struct profil_counts {
 	u64 n[2][PROFIL_NR_OUTCOMES];	/* [1 in system mode, 0 in user mode][outcome] */
 	u64 missed;
-	unsigned long due;		/* if jiffies is above this at a tick, there was a gap */
+	unsigned long expected_by;	/* a tick after this time, in jiffies, follows a gap */
 	s64 left;			/* ns to the next sample on this CPU; only with a period */
 	u32 last_span;			/* index of the span that the last slow tick found */
 };

@@ -50,31 +50,27 @@ static __always_inline void *sample_counter(const struct profil_span *span, u64 
 }
 
 /*
- * Counts missed ticks. The session's last tick on this CPU was more than one tick ago: either
- * current did not run meanwhile, or ticks were missed. A difference of one jiffy means nothing,
- * since another CPU may advance jiffies just before or after this tick; so counts->due starts two
- * beyond the last tick. In a longer gap, the ticks since current arrived on this CPU were missed.
- * Half a tick is subtracted, since ticks often cause arrivals. If all ticks of the gap were missed,
- * due is set one lower, so that a series of short gaps does not lose one tick for each gap.
- * Return: the number of missed ticks.
+ * Counts the ticks that were missed before this one, which came after counts->expected_by: either
+ * current did not run meanwhile, or ticks were missed. Ticks of the gap are missed if they are from
+ * after the arrival of current on this CPU. Half a tick is subtracted, since ticks often cause
+ * arrivals.
+ *
+ * The next tick is expected within two jiffies, since another CPU may advance jiffies just before
+ * or after a tick. After a gap of which all ticks were missed it is one, so that a series of short
+ * gaps does not lose one tick for each gap. Return: the number of missed ticks.
  */
 static u64 tick_count_missed(struct profil_counts *counts)
 {
 	unsigned long now = jiffies;
-	u64 missed = 0;
+	u64 gap = now - counts->expected_by, missed = 0;
 #ifdef CONFIG_SCHED_INFO
 	s64 ran = cpu_clock(smp_processor_id()) - current->sched_info.last_arrival;
-	u64 gap = now - counts->due;
 
-	if (counts->due && ran > TICK_NSEC / 2)
+	if (counts->expected_by && ran > TICK_NSEC / 2)
 		missed = min_t(u64, gap, div_u64(ran - TICK_NSEC / 2, TICK_NSEC));
 	counts->missed += missed;
-	if (missed == gap) {
-		counts->due = now;
-		return missed;
-	}
 #endif
-	counts->due = now + 1;
+	counts->expected_by = now + (missed == gap ? 1 : 2);
 	return missed;
 }
 
@@ -136,9 +132,10 @@ static __always_inline bool tick_belongs_to(struct profil_session *s, struct tic
 	ctx->periods = 1;
 	counts = READ_ONCE(s->counts);
 	if (counts) {
-		if (time_after(jiffies, this_cpu_read(counts->due)))
+		if (time_after(jiffies, this_cpu_read(counts->expected_by)))
 			ctx->periods += tick_count_missed(this_cpu_ptr(counts));
-		this_cpu_inc(counts->due);
+		else
+			this_cpu_inc(counts->expected_by);
 	}
 	return true;
 }
@@ -248,7 +245,7 @@ static __always_inline bool tick_hit_span(struct profil_counts __percpu *counts,
 	if (outcome != PROFIL_HIT)
 		return false;
 	this_cpu_inc(counts->n[system][PROFIL_HIT]);
-	this_cpu_inc(counts->due);
+	this_cpu_inc(counts->expected_by);
 	return true;
 }
 
@@ -286,7 +283,7 @@ static __always_inline bool tick_is_plain(const struct profil_session *s, bool s
 		return false;
 	/* Pairs with profil_session_unpark(): an inherited session then has a table and counts. */
 	smp_acquire__after_ctrl_dep();
-	return (long)(__this_cpu_read(s->counts->due) - jiffies) >= 0;
+	return (long)(__this_cpu_read(s->counts->expected_by) - jiffies) >= 0;
 }
 
 static __always_inline const struct profil_binding *sample_binding_of(const struct profil_target *t)

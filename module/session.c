@@ -143,7 +143,7 @@ void profil_session_reset_missed(struct profil_session *s)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		WRITE_ONCE(per_cpu_ptr(s->counts, cpu)->due, 0);
+		WRITE_ONCE(per_cpu_ptr(s->counts, cpu)->expected_by, 0);
 }
 
 /*
