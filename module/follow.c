@@ -117,7 +117,7 @@ static void follow_fork(void *data, struct task_struct *parent, struct task_stru
 	if (!space)
 		goto unlock;
 	hlist_for_each_entry_rcu(b, &space->bindings, node)
-		if (!b->session->classic && READ_ONCE(b->nr_processes))
+		if (!b->session->classic && READ_ONCE(b->samples_all))
 			follow_fork_binding(b, child, false, b->foreign, same);
 	/* If the classic session ends, another one may have replaced it. */
 	do {
@@ -128,7 +128,7 @@ static void follow_fork(void *data, struct task_struct *parent, struct task_stru
 		goto unlock;
 	for (t = profil_target_first(parent); t; t = profil_target_next(t)) {
 		b = rcu_dereference(t->binding);
-		if (t->thread && b->space == space && !READ_ONCE(b->nr_processes))
+		if (t->thread && b->space == space && !READ_ONCE(b->samples_all))
 			follow_fork_binding(b, child, true, t->foreign, same);
 	}
 unlock:

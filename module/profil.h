@@ -292,8 +292,10 @@ struct profil_binding {
 	struct profil_space *space;	/* referenced */
 	struct profil_table __rcu *table;	/* the ranges; referenced */
 	struct rb_node by_id;		/* in session->bindings, by the space's id */
-	unsigned int nr_processes, nr_threads;	/* targets; the last one frees the binding */
+	bool samples_all;		/* all tasks in the space: has processes, or is retained */
+	bool retained;			/* remains when its processes leave */
 	bool foreign;			/* profil_target.foreign of its first process */
+	unsigned int nr_processes, nr_threads;	/* targets */
 	struct rcu_head rcu;
 };
 

@@ -354,11 +354,11 @@ static __always_inline struct profil_target *sample_first_own(const struct profi
 	return data_race(space->nr_threads) ? profil_target_first(task) : NULL;
 }
 
-/* Returns true if @b is a binding to @space, not to the mm before exec, for threads only. */
+/* Returns true if @b samples only threads, in @space, and not in the mm before exec. */
 static __always_inline bool sample_is_own(const struct profil_binding *b,
 					  const struct profil_space *space)
 {
-	return b->space == space && !READ_ONCE(b->nr_processes);
+	return b->space == space && !READ_ONCE(b->samples_all);
 }
 
 /*
@@ -376,7 +376,7 @@ static __always_inline void sample_all(struct profil_space *space, struct task_s
 		ctx->flags = sample_record_flags(task);
 	}
 	hlist_for_each_entry_from_rcu(b, node)
-		if (READ_ONCE(b->nr_processes))
+		if (READ_ONCE(b->samples_all))
 			tick_sample(b, ctx);
 	for (; t; t = profil_target_next(t)) {
 		b = sample_binding_of(t);
@@ -470,7 +470,7 @@ static noinline notrace void sample_user(struct profil_space *space, u64 pc)
 	struct profil_target *t;
 
 	hlist_for_each_entry_rcu_notrace(b, &space->bindings, node) {
-		if (READ_ONCE(b->nr_processes) && !sample_binding(b, pc)) {
+		if (READ_ONCE(b->samples_all) && !sample_binding(b, pc)) {
 			sample_slow(space, b, sample_first_own(space, current), pc, false);
 			return;
 		}

@@ -124,7 +124,7 @@ void profil_space_update_fast_table(struct profil_space *space)
 
 	lockdep_assert_held(&profil_index_lock);
 	hlist_for_each_entry(b, &space->bindings, node) {
-		if (b->nr_processes) {
+		if (b->samples_all) {
 			one = b;
 			n++;
 		}

@@ -173,14 +173,15 @@ static void binding_count(struct profil_binding *b, const struct profil_target *
 		b->nr_threads += by;
 		WRITE_ONCE(b->space->nr_threads, b->space->nr_threads + by);
 	} else {
-		WRITE_ONCE(b->nr_processes, b->nr_processes + by);
+		b->nr_processes += by;
+		WRITE_ONCE(b->samples_all, b->nr_processes || b->retained);
 	}
 }
 
 /*
  * Adds @t to @b. With its first process, @b enters space->bindings: in place of @old, unless @old
  * is NULL. @b remains there as long as it is linked, since a tick that is visiting @b must be able
- * to continue; ticks skip a binding without processes.
+ * to continue; ticks skip a binding that samples no processes.
  */
 static void target_enter(struct profil_target *t, struct profil_binding *b,
 			 struct profil_binding *old)
@@ -205,7 +206,7 @@ static void target_enter(struct profil_target *t, struct profil_binding *b,
 static struct profil_binding *target_leave(struct profil_target *t, struct profil_binding *b)
 {
 	binding_count(b, t, -1);
-	if (!b->nr_processes && !b->nr_threads) {
+	if (!b->samples_all && !b->nr_threads) {
 		binding_unlink(b);
 		return b;
 	}
@@ -287,15 +288,15 @@ static bool target_is_too_many(const struct profil_session *s, const struct prof
 }
 
 /*
- * Counts the address space as one more process of its classic session @s, so that the binding
- * remains when the process leaves it. Must be called after the set-up of @s.
+ * Retains the binding of the classic session @s of a process, since the session belongs to the
+ * address space: it samples all tasks there until it ends. Must be called after the set-up of @s.
  */
 void profil_binding_retain(struct profil_session *s, u64 id)
 {
 	struct profil_binding *b = binding_in(s, id);
 
 	if (b && s->classic && b->nr_processes)
-		WRITE_ONCE(b->nr_processes, b->nr_processes + 1);
+		b->retained = true;
 }
 
 /* Checks if @t, which runs in @space, can become a target of @s: see profil_target_attach(). */
