@@ -16,12 +16,22 @@
  *
  * Context: profil_defer_tick() in the tick; others under home->lock (may sleep).
  */
+#include <linux/log2.h>
 #include <linux/ratelimit.h>
 
 #include "counter.h"
 #include "profil.h"
 
-#define DEFERRED_PC	3	/* used as a width: the tick stores a pc */
+/* A deferred tick is one word, so that it is published at once. */
+union deferred_tick {
+	struct {
+		u64 present : 1;	/* the word of a tick is never 0 */
+		u64 system : 1;
+		u64 width_shift : 2;	/* log2 of the counter's width; 0: @what is a pc */
+		s64 what : 60;		/* see profil_defer_tick(); its highest bits are all equal */
+	};
+	u64 word;
+};
 
 /*
  * Leaves a tick to profil_replay(). Several CPUs may add ticks at a time; one removes them. @what:
@@ -29,9 +39,13 @@
  */
 bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool system)
 {
+	const union deferred_tick tick = { {
+		.present = 1,
+		.system = system,
+		.width_shift = width ? ilog2(width) : 0,
+		.what = what,
+	} };
 	int head = atomic_read(&s->head);
-	/* This is never 0. The shift loses nothing, as the highest bits of @what are all equal. */
-	u64 tick = what << 4 | (width ? width >> 2 : DEFERRED_PC) << 2 | system << 1 | 1;
 
 	do {
 		/* Pairs with the release in profil_replay(): the slot is free. */
@@ -40,15 +54,15 @@ bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool syste
 	} while (!atomic_try_cmpxchg(&s->head, &head, head + 1));
 
 	/* Pairs with the acquire in profil_replay(), which finds a slot complete or zero. */
-	smp_store_release(&s->deferred[(unsigned int)head % PROFIL_MAX_DEFERRED], tick);
+	smp_store_release(&s->deferred[(unsigned int)head % PROFIL_MAX_DEFERRED], tick.word);
 	return true;
 }
 
-static enum profil_outcome replay_one(struct profil_session *s, u64 tick)
+static enum profil_outcome replay_one(struct profil_session *s, union deferred_tick tick)
 {
-	bool is_pc = (tick >> 2 & 3) == DEFERRED_PC;
-	u32 width = is_pc ? s->pc_width : 2U << (tick >> 2 & 3);
-	u64 addr = (s64)tick >> 4, byte;
+	bool is_pc = !tick.width_shift;
+	u32 width = is_pc ? s->pc_width : 1U << tick.width_shift;
+	u64 addr = tick.what, byte;
 	void *counter;
 
 	if (is_pc) {
@@ -61,7 +75,7 @@ static enum profil_outcome replay_one(struct profil_session *s, u64 tick)
 		return PROFIL_DROPPED_BUFFER;
 	if (!is_pc)
 		return profil_counter_add(counter, width, PROFIL_CAS_TRIES);
-	profil_entry_write(counter, (s64)tick >> 4, width);
+	profil_entry_write(counter, tick.what, width);
 	return PROFIL_HIT;
 }
 
@@ -70,13 +84,14 @@ void profil_replay(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);
 	while (s->tail != (unsigned int)atomic_read(&s->head)) {
-		u64 *slot = &s->deferred[s->tail % PROFIL_MAX_DEFERRED], tick;
+		u64 *slot = &s->deferred[s->tail % PROFIL_MAX_DEFERRED];
+		union deferred_tick tick;
 
 		/* Pairs with the release in profil_defer_tick(). Unwritten slots are zero. */
-		while (!(tick = smp_load_acquire(slot)))
+		while (!(tick.word = smp_load_acquire(slot)))
 			cpu_relax();
 		local_irq_disable();
-		profil_tally(s, tick >> 1 & 1, replay_one(s, tick));
+		profil_tally(s, tick.system, replay_one(s, tick));
 		local_irq_enable();
 
 		*slot = 0;
