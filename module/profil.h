@@ -167,8 +167,11 @@ struct profil_table {
 /* ---- sessions ---- */
 
 /*
- * profil_session.slow: the ticks that need the slow path. It contains PROFIL_MODE_* if ticks in
- * this mode are not selected, the session is off, or has a period; this bit if all are deferred:
+ * The bits of profil_session.slow. The fast path takes a tick of the scheduler only if these are 0:
+ *
+ *	PROFIL_MODE_* of the tick	set if @modes lacks this mode, the session is off, or has
+ *					a period
+ *	BIT(PROFIL_SLOW_PARKED)		set while ticks are deferred
  */
 #define PROFIL_SLOW_PARKED	2
 

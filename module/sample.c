@@ -272,10 +272,7 @@ static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
 	return tick_hit_span(counts, span, pc - span->start, system);
 }
 
-/*
- * Returns true if a tick of the scheduler is plain: @s is on, has no period, selects this mode and
- * is not parked, and no tick before this one was missed.
- */
+/* Returns true if a tick is plain: no bit of @s->slow is set for it, and no tick was missed. */
 static __always_inline bool tick_is_plain(const struct profil_session *s, bool system)
 {
 	/* If another CPU sets a bit now, this tick may count as if it came before the change. */

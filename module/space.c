@@ -200,7 +200,10 @@ int profil_space_watch(struct profil_space *space)
 	sigprocmask(SIG_BLOCK, &blocked, &before);
 	err = space_register_notifier(space);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	/* Only with this flag, -ERESTART* restarts this call, or the call before task work. */
+	/*
+	 * sigprocmask() may have cleared this flag. Without it, the kernel does not restart a call
+	 * that returns -ERESTART*: this call, or the one that ends with the task work of setup_work().
+	 */
 	if (pending || err == -EINTR)
 		set_thread_flag(TIF_SIGPENDING);
 	return err == -EINTR && !fatal_signal_pending(current) ? -ERESTARTNOINTR : err;
