@@ -16,7 +16,6 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
-#include <linux/user_namespace.h>
 
 #include "compat.h"
 #include "profil.h"

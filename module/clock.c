@@ -19,8 +19,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/hrtimer.h>
-#include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
 #include <linux/smp.h>

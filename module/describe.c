@@ -7,7 +7,6 @@
  *
  * Context: system calls (may sleep).
  */
-#include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>

@@ -10,7 +10,6 @@
 #include <linux/binfmts.h>
 #include <linux/cred.h>
 #include <linux/sched/signal.h>
-#include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <trace/events/sched.h>
 

@@ -13,9 +13,7 @@
  * profil_pending_kick(); others: system calls and task work (may sleep).
  */
 #include <linux/capability.h>
-#include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/task_work.h>
 
 #include "compat.h"
 #include "profil.h"

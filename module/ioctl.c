@@ -8,7 +8,6 @@
  */
 #include <linux/capability.h>
 #include <linux/jiffies.h>
-#include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/uaccess.h>
 #include <linux/user_namespace.h>

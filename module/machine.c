@@ -8,7 +8,6 @@
  * Context: system calls, workers (may sleep).
  */
 #include <linux/capability.h>
-#include <linux/rculist.h>
 
 #include "profil.h"
 

@@ -11,10 +11,8 @@
 
 #include <linux/device.h>
 #include <linux/fs.h>
-#include <linux/init.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/sysfs.h>
 
 #include "profil.h"
 

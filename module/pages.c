@@ -17,8 +17,6 @@
 #include <linux/backing-dev.h>
 #include <linux/hugetlb.h>
 #include <linux/magic.h>
-#include <linux/mm.h>
-#include <linux/pagemap.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sort.h>

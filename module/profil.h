@@ -88,13 +88,9 @@ struct file;
 struct ftrace_ops;
 struct ftrace_regs;
 struct linux_binprm;
-struct mm_struct;
 struct poll_table_struct;
-struct profil_ring;
-struct profil_session;
 struct pt_regs;
 struct seq_file;
-struct task_struct;
 struct tracepoint;
 
 /* The outcomes of a tick, and PROFIL_UNSELECTED. They are the second index of profil_counts.n. */

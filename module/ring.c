@@ -22,9 +22,7 @@
 #include <linux/binfmts.h>
 #include <linux/dcache.h>
 #include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/log2.h>
-#include <linux/mm.h>
 #include <linux/pid_namespace.h>
 #include <linux/poll.h>
 #include <linux/sched/mm.h>

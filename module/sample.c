@@ -11,9 +11,6 @@
  * completes the tick. So it can leave all other ticks to the slow path, tick_sample().
  */
 #include <linux/jiffies.h>
-#include <linux/math64.h>
-#include <linux/mm.h>
-#include <linux/nospec.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/task_stack.h>
 #include <asm/irq_regs.h>

@@ -14,7 +14,6 @@
  * profil_session_put(), profil_session_first_period().
  */
 #include <linux/capability.h>
-#include <linux/mm.h>
 #include <linux/module.h>
 
 #include "profil.h"

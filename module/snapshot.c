@@ -8,7 +8,6 @@
  *
  * Context: system calls of the session's creator (may sleep).
  */
-#include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>

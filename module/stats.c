@@ -5,7 +5,6 @@
  * Context: system calls (may sleep).
  */
 #include <linux/jiffies.h>
-#include <linux/math64.h>
 
 #include "profil.h"
 

@@ -18,7 +18,6 @@
  */
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
-#include <linux/seqlock.h>
 
 #include "profil.h"
 

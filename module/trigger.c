@@ -9,7 +9,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/jiffies.h>
 #include <linux/module.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
