@@ -11,7 +11,6 @@
 #include <linux/anon_inodes.h>
 #include <linux/fs.h>
 #include <linux/module.h>
-#include <linux/poll.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -52,27 +51,12 @@ static int descriptor_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-static ssize_t descriptor_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
-{
-	return profil_ring_read(file->private_data, buf, size, !(file->f_flags & O_NONBLOCK));
-}
-
-static __poll_t descriptor_poll(struct file *file, poll_table *wait)
-{
-	return profil_ring_poll(file->private_data, file, wait);
-}
-
-static void descriptor_show_fdinfo(struct seq_file *m, struct file *file)
-{
-	profil_ring_show_files(file->private_data, m);
-}
-
 static const struct file_operations descriptor_fops = {
 	.owner = THIS_MODULE,
 	.release = descriptor_release,
-	.read = descriptor_read,
-	.poll = descriptor_poll,
-	.show_fdinfo = descriptor_show_fdinfo,
+	.read = profil_ring_read,
+	.poll = profil_ring_poll,
+	.show_fdinfo = profil_ring_show_fdinfo,
 	.unlocked_ioctl = profil_session_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,

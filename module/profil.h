@@ -508,11 +508,10 @@ unsigned long profil_ring_pages(u32 nr_records, u32 stack_depth);
 bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, u32 periods);
 bool profil_ring_record_detached(struct profil_session *s, u64 space,
 				 const struct linux_binprm *bprm);
-ssize_t profil_ring_read(struct profil_session *s, char __user *buf, size_t size, bool wait);
-__poll_t profil_ring_poll(struct profil_session *s, struct file *file,
-			  struct poll_table_struct *wait);
+ssize_t profil_ring_read(struct file *file, char __user *buf, size_t size, loff_t *pos);
+__poll_t profil_ring_poll(struct file *file, struct poll_table_struct *wait);
 void profil_ring_wake(struct profil_session *s);
-void profil_ring_show_files(struct profil_session *s, struct seq_file *m);
+void profil_ring_show_fdinfo(struct seq_file *m, struct file *file);
 
 /* stack.c: the return addresses on the user stack, for records */
 DECLARE_PER_CPU(unsigned int, profil_stack_frames);	/* frames read; the clock resets it */

@@ -454,8 +454,9 @@ static ssize_t ring_read_slots(struct profil_ring *ring, char __user *buf, size_
 }
 
 /* Implements read() of a session's descriptor: see struct profil_record. */
-ssize_t profil_ring_read(struct profil_session *s, char __user *buf, size_t size, bool wait)
+ssize_t profil_ring_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
 {
+	struct profil_session *s = file->private_data;
 	struct profil_ring *ring = s->ring;
 	ssize_t done;
 	bool over;
@@ -465,25 +466,23 @@ ssize_t profil_ring_read(struct profil_session *s, char __user *buf, size_t size
 		done = ring_read_slots(ring, buf, size);
 		if (done || over)
 			return done;
-		if (!wait)
+		if (file->f_flags & O_NONBLOCK)
 			return -EAGAIN;
 		if (wait_event_interruptible(ring->wait, !ring_is_empty(ring) || ring_has_ended(s)))
 			return -ERESTARTSYS;
 	}
 }
 
-__poll_t profil_ring_poll(struct profil_session *s, struct file *file, poll_table *wait)
+__poll_t profil_ring_poll(struct file *file, poll_table *wait)
 {
-	__poll_t events = 0;
+	struct profil_session *s = file->private_data;
 	bool over;
 
 	poll_wait(file, &s->ring->wait, wait);
 	over = ring_has_ended(s);
 	if (!ring_is_empty(s->ring))
-		events |= EPOLLIN | EPOLLRDNORM;
-	else if (over)
-		events |= EPOLLHUP;
-	return events;
+		return EPOLLIN | EPOLLRDNORM;
+	return over ? EPOLLHUP : 0;
 }
 
 /* Returns true if @path is among the @n paths in @seen. */
@@ -499,8 +498,9 @@ static bool ring_has_seen(const struct path *const *seen, unsigned int n, const 
  * Prints the paths of the first FILES_SHOWN files that unread records keep in use, so that the user
  * of a busy filesystem finds them. Does not wait for a reader, which may wait for user space.
  */
-void profil_ring_show_files(struct profil_session *s, struct seq_file *m)
+void profil_ring_show_fdinfo(struct seq_file *m, struct file *file)
 {
+	const struct profil_session *s = file->private_data;
 	const struct path *seen[FILES_SHOWN], *path;
 	struct profil_ring *ring = s->ring;
 	struct ring_slot *slot;
