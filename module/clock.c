@@ -135,27 +135,26 @@ static u64 clock_stop(struct clock *clock, struct task_struct *task)
 }
 
 /* Interrupts are off, so this is an RCU reader. From 7.2 on, the tracepoint does not lock RCU. */
-static void clock_switch(void *data, bool preempt, struct task_struct *prev,
-			 struct task_struct *next, unsigned int prev_state)
+static __always_inline void clock_change_task(struct task_struct *prev, struct task_struct *next)
 {
 	struct clock *clock = this_cpu_ptr(&clocks);
-	u64 now;
+	u64 now = clock_stop(clock, prev);
 
 	lockdep_assert_irqs_disabled();
-	now = clock_stop(clock, prev);
 	WRITE_ONCE(clock->mm, next->mm);
 	smp_mb();	/* pairs with the one in profil_clock_resync() */
 	clock_start(clock, next, now);
 }
 
+static void clock_switch(void *data, bool preempt, struct task_struct *prev,
+			 struct task_struct *next, unsigned int prev_state)
+{
+	clock_change_task(prev, next);
+}
+
 static void clock_resync_cpu(void *unused)
 {
-	struct clock *clock = this_cpu_ptr(&clocks);
-	u64 now = clock_stop(clock, current);
-
-	WRITE_ONCE(clock->mm, current->mm);
-	smp_mb();	/* as in clock_switch() */
-	clock_start(clock, current, now);
+	clock_change_task(current, current);
 }
 
 /* A change that the clocks must learn: of @session, or of its targets in @mm if that is not NULL. */
