@@ -215,6 +215,7 @@ static struct {
 	{ .name = "sched_process_free", .probe = follow_free },
 };
 
+/* Registers the probes. After an error, profil_follow_exit() must be called. */
 int profil_follow_init(void)
 {
 	struct tracepoint *tracepoint;
@@ -231,10 +232,8 @@ int profil_follow_init(void)
 		tracepoint = profil_trigger_find_tracepoint(probes[i].name);
 		if (tracepoint)
 			err = tracepoint_probe_register(tracepoint, probes[i].probe, NULL);
-		if (err) {
-			profil_follow_exit();
+		if (err)
 			return err;
-		}
 		probes[i].tracepoint = tracepoint;
 	}
 	return 0;

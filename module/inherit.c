@@ -190,7 +190,7 @@ static void setup_work(struct callback_head *work)
 		mutex_unlock(&space->setup_lock);
 	}
 	profil_space_put(space);
-	/* profil_flush() waits for tasks that are between here and the return. */
+	/* profil_shut_down() waits for tasks that are between here and the return. */
 	module_put(THIS_MODULE);
 }
 

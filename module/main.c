@@ -3,7 +3,7 @@
  * Loads and unloads the module, and registers the device.
  *
  * Open files, and sessions that are on, reference the module. So none exist when it is unloaded.
- * profil_exit() shuts each part down before the parts that it uses.
+ * profil_shut_down() shuts each part down before the parts that it uses.
  *
  * Context: module load and unload (may sleep).
  */
@@ -44,10 +44,15 @@ static struct miscdevice profil_device = {
 	.groups = profil_groups,
 };
 
-static void profil_flush(void)
+/* Undoes profil_init(), as far as it came. The device is not registered. */
+static void profil_shut_down(void)
 {
 	unsigned int i;
 
+	profil_follow_exit();
+	profil_spaces_exit();
+	profil_tick_exit();
+	profil_trigger_exit(&profil_clock);
 	/* setup_work() returns after it has dropped its module reference. Wait for that return. */
 	synchronize_rcu_tasks();
 	/*
@@ -78,37 +83,17 @@ static int __init profil_init(void)
 		return -ENOMEM;
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		profil_reserve_fill(NULL);
-	err = profil_clock_init();
+	err = profil_clock_init() ?: profil_tick_init() ?: profil_follow_init() ?:
+	      misc_register(&profil_device);
 	if (err)
-		goto exit_tick;
-	err = profil_tick_init();
-	if (err)
-		goto exit_tick;
-	err = profil_follow_init();
-	if (err)
-		goto exit_tick;
-	err = misc_register(&profil_device);
-	if (err)
-		goto exit_follow;
-	return 0;
-
-exit_follow:
-	profil_follow_exit();
-exit_tick:
-	profil_tick_exit();
-	profil_trigger_exit(&profil_clock);
-	profil_flush();
+		profil_shut_down();
 	return err;
 }
 
 static void __exit profil_exit(void)
 {
 	misc_deregister(&profil_device);
-	profil_follow_exit();
-	profil_spaces_exit();
-	profil_tick_exit();
-	profil_trigger_exit(&profil_clock);
-	profil_flush();
+	profil_shut_down();
 }
 
 module_init(profil_init);
