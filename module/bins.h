@@ -7,16 +7,12 @@
  *	counter(d) = (((d / granule) * scale / 65536) + round) / step
  *
  * where round is step - 1 with PROFIL_RANGE_ROUND_UP, and 0 otherwise. counter(d) never falls as d
- * grows, so there is one limit below which counter(d) is less than the number of counters. This
- * limit is computed when the range is set up. The tick compares d with the limit. If d is below it,
- * the tick computes, without overflow,
+ * grows, so there is one limit below which counter(d) is less than the number of counters. If d is
+ * below this limit, the tick computes, without overflow,
  *
  *	((d & mask) * scale + bias) >> shift
  *
- * where mask clears the part of d below a granule, bias is round * 65536 * granule, and the shift
- * divides by 65536 * step * granule. If the shift is smaller by log2 of the counter's width, the
- * result is in bytes, and is rounded down to the width. The proof is in
- * Documentation/design.rst.
+ * with the constants of struct profil_bins. Documentation/design.rst has the proof.
  */
 #ifndef _PROFIL_BINS_H
 #define _PROFIL_BINS_H
@@ -36,8 +32,8 @@ struct profil_bins {
 	u64 limit;		/* a pc with d below this has a counter */
 	u64 mask;		/* clears the part below a granule */
 	u64 scale;		/* as in the ABI, with 16 bits of fraction */
-	u64 bias;		/* added to the product */
-	u8 shift;
+	u64 bias;		/* round * 65536 * granule */
+	u8 shift;		/* divides by 65536 * step * granule / (bytes of a counter) */
 };
 
 /*

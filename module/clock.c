@@ -3,15 +3,12 @@
  * A timer on each CPU, for sessions with a period; and the scheduler tick of nohz_full= CPUs.
  *
  * The timer of a CPU runs while a target of such a session runs there. A probe of context switches,
- * the switch probe, starts and stops it. So the clock measures the CPU time of targets, and
- * interrupts neither idle CPUs nor other tasks. The timer fires when the first of the task's
- * sessions is due. A session stores the rest of its period for each CPU, and uses this rest when
- * another of its targets runs there. So threads that live for less than a period get their share of
- * samples.
+ * the switch probe, starts and stops it. The timer fires when the first of the task's sessions is
+ * due. A session stores the rest of its period for each CPU, and uses it when another of its targets
+ * runs there, so that short-lived threads get their share of samples.
  *
  * A nohz_full= CPU stops its tick while it runs a single task. If there are such CPUs, all sessions
- * use the probe, which keeps the tick of a CPU running while a target runs there. Targets of
- * sessions with a period need the tick, too, so that the scheduler accounts their CPU time.
+ * use the probe, which keeps the tick of a CPU running while a target runs there.
  *
  * Context: clock_fire() in a hard interrupt; clock_switch() as a probe, under the runqueue's lock;
  * profil_clock_resync_here() in the probe of exec; clock_resync_cpu(), profil_clock_random()
@@ -31,9 +28,8 @@
 #include "profil.h"
 
 /*
- * The least ns from the end of an interrupt to the next, so that the task makes progress. Reading a
- * frame of the task's stack takes less than CLOCK_FRAME_GAP ns, even if it is in no cache, so the
- * task has at least as much time as the walks take.
+ * The least ns from the end of an interrupt to the next, so that the task makes progress; and for
+ * each frame of its stack that the interrupt has read, which takes less than that.
  */
 #define CLOCK_MIN_GAP	5000
 #define CLOCK_FRAME_GAP	100
@@ -191,8 +187,7 @@ static bool clock_is_concerned(int cpu, void *data)
 
 /*
  * Applies a change of a session or its targets to the tasks that are running: advances their
- * sessions to this moment, and starts or stops the timers as the sessions now require. No target
- * that is about to run is missed:
+ * sessions, and starts or stops the timers. No target that is about to run is missed:
  *
  *	CPU A: profil_clock_resync()		CPU B: clock_switch() to a new target
  *

@@ -28,7 +28,7 @@
 #endif
 
 #ifndef PF_USER_WORKER
-/* 6.4 adds a flag for all user workers: those of io_uring, and others such as those of vhost. */
+/* 6.4 adds a flag for all user workers, such as those of io_uring and vhost. */
 #define PF_USER_WORKER 0
 #endif
 
@@ -44,9 +44,8 @@
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 /*
  * From 6.6 on, pin_user_pages*() respects FOLL_NOFAULT in hugetlb, too, and accepts pages with the
- * PROT_NONE of a NUMA hint. Before 6.6, it accepts such pages with FOLL_FORCE, which has no other
- * effect on a writable mapping. For hugetlb, get_user_pages_fast_only(), which never faults, counts
- * the pages that are present.
+ * PROT_NONE of a NUMA hint. Before 6.6, it accepts these with FOLL_FORCE, which has no other effect
+ * on a writable mapping, and get_user_pages_fast_only() counts the present pages of hugetlb.
  */
 #include <linux/hugetlb.h>
 static inline long profil_pin(struct vm_area_struct *vma, unsigned long start, unsigned long nr,
@@ -80,10 +79,7 @@ static inline long profil_pin(struct vm_area_struct *vma, unsigned long start, u
 #endif
 
 #ifndef S_ANON_INODE
-/*
- * Newer kernels have a flag for the inodes of io_uring, dma-buf and perf events. Some versions give
- * these inodes the mode of a regular file.
- */
+/* Newer kernels have a flag for anonymous inodes, as some give these the mode of a regular file. */
 #define S_ANON_INODE 0
 #endif
 
@@ -159,11 +155,10 @@ static inline bool profil_task_work_add(struct callback_head *work)
 }
 
 /*
- * Returns the distance from the instruction with which @task, which is current, entered the kernel
- * to the saved pc: in a system call, the length of the call instruction; otherwise 0, because an
- * interrupt or a fault saves the pc of the instruction itself. Before a signal handler runs, the
- * kernel sets the pc of a call that it will restart back to the call. arm64 and riscv then forget
- * the call; x86 sets ax to its number.
+ * Returns the length of the call instruction if @task, which is current, is in a system call;
+ * otherwise 0, because an interrupt or a fault saves the pc of the instruction itself. The pc of a
+ * call that will be restarted is set back to the call. arm64 and riscv then forget the call; x86
+ * sets ax to its number.
  *
  * arm64 enables interrupts before it sets syscallno, so a tick that came while they were off finds
  * no call. Then the last exception of this CPU, apart from interrupts, was a call, and the stack of
@@ -187,8 +182,7 @@ static inline unsigned int profil_syscall_length(struct task_struct *task, struc
 
 /*
  * Returns true if current, which is in the kernel, may be in execve() or execveat(), or may be dying
- * since one has failed. arm64 and riscv forget the call before that ends, but the register has its
- * number until user code changes it.
+ * since one has failed. arm64 and riscv forget the call earlier, but keep the register.
  */
 static inline bool profil_is_exec_call(struct pt_regs *regs)
 {

@@ -2,9 +2,8 @@
 /*
  * Sessions with a descriptor: closing the last copy of the descriptor ends the session.
  *
- * The home of the session is the space of its creator, which contains the buffers. Only the creator
- * can change ranges and copy counters. A process that has a copy of the descriptor can attach
- * itself, turn the session on and off, and read statistics and records.
+ * Only the creator can change ranges and copy counters. A process that has a copy of the descriptor
+ * can attach itself, turn the session on and off, and read statistics and records.
  *
  * Context: system calls (may sleep).
  */
@@ -133,10 +132,7 @@ void profil_descriptor_unlock(struct profil_session *s)
 	mutex_unlock(&s->home->lock);
 }
 
-/*
- * Does the same as descriptor_lock(), and takes @lock for reading. An exec that holds @lock may
- * wait for user space. So this never waits for @lock with home->lock held.
- */
+/* Also takes @lock for reading. Its owner may wait for user space: first wait without home->lock. */
 static struct profil_session *descriptor_lock_with(struct file *file, struct rw_semaphore *lock)
 {
 	struct profil_session *s;

@@ -13,9 +13,8 @@
 #include "profil.h"
 
 /*
- * With FTRACE_OPS_FL_PERMANENT, the sysctl kernel.ftrace_enabled cannot silently stop the ticks.
- * FTRACE_OPS_FL_RECURSION, which protects against recursion, would cost 40 instructions per tick,
- * and is not needed: the callback never calls the tick function.
+ * PERMANENT: the sysctl kernel.ftrace_enabled cannot silently stop the ticks. RECURSION would cost
+ * 40 instructions per tick, and is not needed: the callback never calls the tick function.
  */
 static struct ftrace_ops tick_ops = {
 	.func = profil_sample,
@@ -77,10 +76,7 @@ struct profil_trigger profil_tick = {
 	.remove = tick_remove,
 };
 
-/*
- * Installs the hook once, so that the module does not load where profiling would fail. At boot it
- * does not: a kernel with the driver may have no user of it, and has the device in any case.
- */
+/* Installs the hook once, so that the module does not load where profiling would fail. */
 int profil_tick_init(void)
 {
 	int err;

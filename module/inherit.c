@@ -2,12 +2,10 @@
 /*
  * The classic session of the child of a fork, until it is set up.
  *
- * The probe of fork in follow.c creates the session with these functions, as PENDING. The session
- * samples the child with the parent's table, but is parked, since it has no pages. The first tick
- * that would change a counter is deferred, and queues task work, which sets the session up when the
- * child returns to user mode. profil_space_get_own(), in ioctls of the child, sets it up, too. If
- * the child execs or exits before that, nothing is set up. The set-up gives the session a home, a
- * charge, pages and a table, and counts the deferred ticks.
+ * The session is created PENDING. It samples the child with the parent's table, but is parked, since
+ * it has no pages. The first tick that would change a counter is deferred, and queues task work,
+ * which sets the session up when the child returns to user mode; so does an ioctl of the child. The
+ * set-up gives the session a home, a charge, pages and a table, and counts the deferred ticks.
  *
  * Context: the probe of fork (atomic) for profil_session_inherit(); the tick for
  * profil_pending_kick(); others: system calls and task work (may sleep).
@@ -20,9 +18,7 @@
 
 /*
  * Creates the session of a child of fork, which does not run yet. @parent is read under RCU, and
- * may be ending. If another task changes @parent now, the child may or may not inherit the change.
- * @table: the parent's ranges in its own address space.
- *
+ * may be ending or changing. @table: the parent's ranges in its own address space.
  * Return: the session, referenced; or an error pointer for -ENOMEM, or for -ENODEV if @parent ends.
  */
 struct profil_session *profil_session_inherit(struct profil_session *parent,

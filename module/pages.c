@@ -3,12 +3,9 @@
  * Charges and pins the pages that contain the counters, and later unpins and uncharges them.
  *
  * A session counts in the same pages, pinned and charged, from the call that adds its ranges until
- * the ranges are removed or the session ends. munmap(), MADV_DONTNEED, mremap() or a truncation do
- * not affect the pages, and FOLL_LONGTERM keeps the kernel from moving, merging, swapping or
- * copying them.
- *
- * Each call that adds ranges makes histograms of the pages of their buffers. Adjacent pages go into
- * one histogram, so that no page is pinned or charged twice.
+ * the ranges are removed or the session ends, whatever becomes of the mapping. Each call that adds
+ * ranges makes histograms of the pages of their buffers. Adjacent pages go into one histogram, so
+ * that no page is pinned or charged twice.
  *
  * Context: system calls, task work of the child of a fork; workers unpin and uncharge (may sleep).
  * Pinning takes mmap_lock, whose holder may wait for user space, so no space's lock is held then.
@@ -50,9 +47,8 @@ void *profil_array_from_user(u64 address, u32 nr, size_t size)
 /* ---- charging ---- */
 
 /*
- * Charges @pages to pinned_vm of the caller's mm, within RLIMIT_MEMLOCK unless @may_exceed. @credit:
- * the number of pages that are charged now and will be uncharged soon. Return: 0, or -EPERM above
- * the limit. As for other long-term pins, locked_vm has a limit of its own.
+ * Charges @pages to the caller's mm, within RLIMIT_MEMLOCK unless @may_exceed. @credit: the number
+ * of pages that are charged now and will be uncharged soon. Return: 0, or -EPERM above the limit.
  */
 int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 {

@@ -3,11 +3,10 @@
  * Rings of records, for read() of the descriptor: one record for each tick outside all ranges, and
  * for each target that the session does not follow into a program with more rights.
  *
- * profil_ring_record() fills a slot of the ring. It looks up the mapping of the pc if trylock gets
- * mmap_lock; otherwise the slot references the mm, and read() looks the mapping up. One reader
- * at a time empties slots, under ring->lock, and writes the path of a file as the reader sees it.
- * The references of a slot are dropped when it is read, or when the ring is freed. If records have
- * stacks, there is room for one for each slot, beyond ring->copy.
+ * A tick fills a slot, and looks up the mapping of the pc if trylock gets mmap_lock; otherwise the
+ * slot references the mm, and read() looks the mapping up. One reader at a time empties slots, under
+ * ring->lock. The references of a slot are dropped when it is read, or when the ring is freed. If
+ * records have stacks, there is room for one for each slot, beyond ring->copy.
  *
  * A reader that waits is woken when a record has been added:
  *
@@ -68,10 +67,8 @@ struct profil_ring {
 };
 
 /*
- * Wakes all waiters. A user can have a million at one descriptor (poll, epoll). wake_up() would
- * wake all with the lock held and interrupts off; this function releases the lock after each
- * WAKES_AT_ONCE. The CPU time is charged to no task, so the delay of the next call grows with the
- * number of waiters.
+ * Wakes all waiters. A user can have a million at one descriptor (poll, epoll), so this releases the
+ * lock after each WAKES_AT_ONCE. The CPU time is charged to no task, so the next call is delayed.
  */
 static void ring_wake(struct work_struct *work)
 {
@@ -124,7 +121,7 @@ static size_t ring_size(u32 nr_records, u32 stack_depth)
 	       (sizeof(struct ring_slot) + ring_stack_size(stack_depth)) + COPY_SIZE;
 }
 
-/* Returns the number of pages of a ring, which are charged as locked memory. */
+/* Returns the number of pages to charge for a ring. */
 unsigned long profil_ring_pages(u32 nr_records, u32 stack_depth)
 {
 	return PFN_UP(ring_size(nr_records, stack_depth));
@@ -177,9 +174,8 @@ void profil_ring_free(struct profil_ring *ring)
 }
 
 /*
- * References @file only if it is a regular file: it never references the session's descriptor. An
- * io_uring can: if the descriptor is registered there, a record that references the io_uring would
- * make a reference cycle, which is never freed.
+ * References @file only if it is a regular file. Others can make a cycle of references: an io_uring
+ * in which the session's descriptor is registered references the session.
  */
 static void ring_look_up_file(struct ring_slot *slot, struct file *file)
 {
@@ -303,9 +299,9 @@ publish:
 }
 
 /*
- * Records that @s no longer samples current, a target in @space until now, since current executes
- * the program of @bprm. Must be called before the target is detached, so that the record comes
- * before the end of file. Return: false if there is no room.
+ * Records that @s, which sampled current in @space, does not follow it into @bprm. Must be called
+ * before the target is detached, so that the record comes before the end of file.
+ * Return: false if there is no room.
  */
 bool profil_ring_record_detached(struct profil_session *s, u64 space,
 				 const struct linux_binprm *bprm)
@@ -495,8 +491,8 @@ static bool ring_has_seen(const struct path *const *seen, unsigned int n, const 
 }
 
 /*
- * Prints the paths of the first FILES_SHOWN files that unread records keep in use, so that the user
- * of a busy filesystem finds them. Does not wait for a reader, which may wait for user space.
+ * Prints the paths of the first FILES_SHOWN files that unread records keep in use, for the user of a
+ * busy filesystem. Does not wait for a reader, which may wait for user space.
  */
 void profil_ring_show_fdinfo(struct seq_file *m, struct file *file)
 {

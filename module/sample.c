@@ -2,13 +2,13 @@
 /*
  * The hot path, which finds the counter of a tick and increments it.
  *
+ * The fast path takes ticks that are plain, see tick_is_plain(), and hit a counter. It changes
+ * nothing before it has incremented the counter, so it leaves all other ticks to the slow path,
+ * tick_sample().
+ *
  * Context: the hard interrupt of the tick or of a timer, or the scheduler's switch probe, with
  * interrupts off. Nothing here waits, allocates or faults: counters are accessed at the kernel's
  * addresses of the pinned pages. Unpublished objects stay valid for a grace period.
- *
- * There are two paths. Nearly all ticks are plain, see tick_is_plain(), and hit a counter: they
- * take the fast path. The fast path changes nothing before it has incremented the counter, which
- * completes the tick. So it can leave all other ticks to the slow path, tick_sample().
  */
 #include <linux/jiffies.h>
 #include <linux/sched/clock.h>
@@ -35,10 +35,7 @@ static const struct profil_span *sample_find_span(const struct profil_table *tab
 	return span;
 }
 
-/*
- * Returns the address of the counter of @d, which is below @limit. array_index_nospec() bounds @d
- * under speculation, too: user space chooses the pc, and all else that the index depends on.
- */
+/* Returns the address of the counter of @d < @limit, also under speculation: users choose @d. */
 static __always_inline void *sample_counter(const struct profil_span *span, u64 d, u64 limit)
 {
 	u64 byte = profil_bins_byte(&span->bins, array_index_nospec(d, limit), 1);
@@ -71,7 +68,7 @@ static u64 tick_count_missed(struct profil_counts *counts)
 	return missed;
 }
 
-/* A tick on the slow path, or an advance of the clock. All users are inlined, to use registers. */
+/* A tick on the slow path, or an advance of the clock. Its users are inline, to use registers. */
 struct tick_ctx {
 	u64 pc;
 	bool system;			/* the kernel is running for the task */
@@ -83,7 +80,7 @@ struct tick_ctx {
 	u64 left;			/* the result of profil_sample_clocked() */
 };
 
-/* Advances a session with a period by ctx->passed. Return: true if a sample is due. */
+/* Advances a session with a period. Return: true if a sample is due. */
 static __always_inline bool tick_is_due(struct profil_session *s, struct tick_ctx *ctx)
 {
 	struct profil_counts __percpu *counts = READ_ONCE(s->counts);
@@ -246,10 +243,7 @@ static __always_inline bool tick_hit_span(struct profil_counts __percpu *counts,
 	return true;
 }
 
-/*
- * Takes the fast path to a counter, if the pc is in the first span or in span counts->last_span.
- * Return: true if the counter was incremented; false if nothing has changed.
- */
+/* Takes the fast path, if there is one. Return: false if nothing has changed. */
 static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
 				     const struct profil_table *table, u64 pc, bool system)
 {
@@ -259,7 +253,7 @@ static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
 
 	if (likely(d < span->fast_limit))
 		return tick_hit_span(counts, span, d, system);
-	/* This may be an index into a previous table. */
+	/* It may be an index into a previous table. */
 	last = this_cpu_read(counts->last_span);
 	if (last >= table->nr_spans)
 		return false;
@@ -286,9 +280,8 @@ static __always_inline const struct profil_binding *sample_binding_of(const stru
 }
 
 /*
- * Counts a tick of @t in exec or exit, where @t has no pc to sample. If exec fails after the old mm
- * is gone, in_execve is not set from then on until @task is killed. But @task still has the saved
- * registers of the old program, and the sessions may have no right to read the new program.
+ * Counts a tick of @t in exec or exit, where @t has no pc to sample; also after an exec that failed
+ * when the old mm was gone, and cleared in_execve. Then the registers are those of the old program.
  */
 static __always_inline void tick_unbound(const struct profil_target *t, struct task_struct *task,
 					 struct tick_ctx *ctx)
@@ -318,16 +311,12 @@ static u64 sample_system_pc(struct task_struct *task)
 	return instruction_pointer(regs) - profil_syscall_length(task, regs);
 }
 
-/*
- * Returns the flags of a record of a tick of @task in the kernel. In exec the mm may be the new
- * program's already, but the saved registers are the old program's.
- */
+/* Returns the flags of a record of a tick of @task in the kernel. */
 static u32 sample_record_flags(const struct task_struct *task)
 {
-	/* Only @task changes these flags. The tick may have interrupted such a change. */
+	/* Only @task changes its flags and in_execve. The tick may have interrupted such a change. */
 	if (data_race(task->flags) & PF_EXITING)
 		return PROFIL_RECORD_SYSTEM | PROFIL_RECORD_EXIT;
-	/* The same is true for in_execve. */
 	return PROFIL_RECORD_SYSTEM | (data_race(!!task->in_execve) ? PROFIL_RECORD_EXEC : 0);
 }
 
@@ -356,9 +345,8 @@ static __always_inline bool sample_is_own(const struct profil_binding *b,
 }
 
 /*
- * Takes the slow path for all sessions: those of @space from binding @b on, and those of the thread
- * from target @t on. In system mode @task may be in exec, before some targets are moved to the new
- * space, or in exit, when it has no space.
+ * Takes the slow path for the sessions of @space from binding @b on, and those of the thread from
+ * target @t on. In system mode @task may be in exec, before its targets are moved, or in exit.
  */
 static __always_inline void sample_all(struct profil_space *space, struct task_struct *task,
 				       const struct profil_binding *b, struct profil_target *t,
@@ -387,9 +375,8 @@ static __always_inline void sample_all(struct profil_space *space, struct task_s
 }
 
 /*
- * Returns a number for the records of @task, which is not the id of a space. The programs that a
- * process executes one after another have different numbers. After @task was reaped, which can be
- * before its last tick, the number is 0: group_leader may be gone.
+ * Returns a number for the program of @task, which is not the id of a space. After @task was reaped,
+ * which can be before its last tick, the number is 0: group_leader may be gone.
  */
 static u64 sample_program_id(const struct task_struct *task)
 {
@@ -413,10 +400,7 @@ static void sample_machine(struct task_struct *task, struct tick_ctx *ctx)
 	if (sample_is_kernel_task(task) || (!task->mm && !(flags & PROFIL_RECORD_EXIT)))
 		return;
 	ctx->flags = ctx->system ? flags : 0;
-	/*
-	 * If exec fails after the old mm is gone, in_execve is not set from then on, but @task still
-	 * has the registers of the old program. So all of the call counts as exec.
-	 */
+	/* All of the call counts as exec, since in_execve can be clear too early: see tick_unbound(). */
 	if (flags == PROFIL_RECORD_SYSTEM && ctx->system &&
 	    profil_is_exec_call(task_pt_regs(task)))
 		ctx->flags |= PROFIL_RECORD_EXEC;
@@ -435,7 +419,7 @@ static noinline void sample_slow(struct profil_space *space, const struct profil
 	sample_all(space, current, b, t, &ctx);
 }
 
-/* Takes the fast path for space->fast_table. Return: see tick_hit(). */
+/* Takes the fast path for the only session. Return: see tick_hit(). */
 static __always_inline bool sample_one(struct profil_space *space, u64 pc, bool system)
 {
 	const struct profil_table *table = rcu_dereference_raw(space->fast_table);
@@ -454,10 +438,7 @@ static __always_inline bool sample_binding(const struct profil_binding *b, u64 p
 	       tick_hit(s->counts, rcu_dereference_raw(b->table), pc, false);
 }
 
-/*
- * Samples a tick in user mode. The only call is a tail call of the slow path, for the remaining
- * sessions, so that no registers must be saved.
- */
+/* Samples a tick in user mode. The only call is a tail call, so that no registers are saved. */
 static noinline notrace void sample_user(struct profil_space *space, u64 pc)
 {
 	const struct profil_binding *b;
@@ -494,7 +475,6 @@ static noinline notrace void sample_system(struct profil_space *space)
 		sample_slow(space, sample_first(space), profil_target_first(task), pc, true);
 }
 
-/* Samples a tick for sessions with targets. */
 static __always_inline void sample_tick(void)
 {
 	struct profil_space *space = profil_space_find(current->mm);
@@ -506,7 +486,6 @@ static __always_inline void sample_tick(void)
 		sample_user(space, instruction_pointer(regs));
 }
 
-/* Samples a tick if there are sessions of the machine. */
 static noinline notrace void sample_with_machine(void)
 {
 	struct pt_regs *regs = get_irq_regs();

@@ -4,11 +4,9 @@
  *
  * A session owns its pinned pages, their charge, and a use of its trigger while it is on. A session
  * without a file also references the module. profil_session_finish() gives these up, but the charge
- * for records stays as long as they can be read. An ended session remains, so that its statistics can be read: until the next start or stop, or as
- * long as its descriptor is open. It does not reference the module; unloading the module frees it.
- *
- * Targets are attached when the session is ready, and detached first when it ends. Then the ticks
- * in progress must end before the session gives anything up, see profil_session_quiesce().
+ * for records stays as long as they can be read. The statistics of an ended session can be read
+ * until the next start or stop, or as long as its descriptor is open. It does not reference the
+ * module; unloading the module frees it.
  *
  * Context: system calls, task work, workers (may sleep); probes (atomic): profil_session_alloc(),
  * profil_session_put(), profil_session_first_period().
@@ -147,8 +145,7 @@ void profil_session_reset_missed(struct profil_session *s)
 
 /*
  * Returns true if no tick can be in progress in @s, whose targets are detached: there was no
- * target, or only the caller could run, and it is not in a tick now. So a single-threaded program
- * that starts and stops in a loop does not wait.
+ * target, or only the caller could run, and it is not in a tick now.
  */
 bool profil_session_is_quiet(const struct profil_session *s)
 {

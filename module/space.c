@@ -2,14 +2,11 @@
 /*
  * The address spaces in which sessions sample, and the sessions of the processes there.
  *
- * The tick finds a space by the mm of current. profil_index_lock protects the lists and trees that
- * link spaces, bindings and targets. The tick reads the links under RCU.
- *
- * The buffers of a session are in the space of the process that created it: its home. They are
- * charged to the mm. When the mm is released, a worker ends the sessions of the space. A notifier
- * reports the release. It is registered before the space gets its first session, and references the
- * space until the release. So a process has the same space from its first session to its end; a
- * space without a notifier exists as long as bindings or callers reference it.
+ * profil_index_lock protects the links between spaces, bindings and targets, which the tick reads
+ * under RCU. The home of a session is the space with its buffers, whose mm they are charged to.
+ * When the mm is released, a worker ends the sessions. A notifier reports the release. It is
+ * registered before the space gets its first session, and references the space until the release.
+ * A space without a notifier exists as long as bindings or callers reference it.
  *
  * Context: system calls, task work of the child of a fork, workers (may sleep); profil_space_get(),
  * profil_space_put() and profil_space_kick(): any; profil_space_update_fast_table(): under
@@ -108,13 +105,8 @@ void profil_space_put(struct profil_space *space)
 
 /*
  * Must be called when bindings or targets in @space have changed. space->fast_table is the table of
- * the only session that samples a task in @space, if
- *
- *	- the targets of this session here are processes, and
- *	- the session owns the table: a PENDING session has its parent's, with the parent's pages.
- *
- * Otherwise fast_table is profil_empty_table, with which no tick is plain, so that the tick visits
- * space->bindings and the targets. The tick reads the state of the session in session->slow.
+ * the only session that samples a task in @space, if its targets here are processes, and the table
+ * is not that of its parent (PENDING). Otherwise it is profil_empty_table: no tick is plain.
  */
 void profil_space_update_fast_table(struct profil_space *space)
 {

@@ -5,10 +5,8 @@
  *
  * A frame is two words: the caller's frame pointer, and the address to which the function returns.
  * Both are data of the program, which may be wrong or changing. Each word is read once and without
- * faults, and each frame must be above the previous one, so the walk is bounded whatever the words
- * are. Without the lock of the mappings the module cannot tell a stack from other memory; but only
- * memory of current that user mode can read is read, and only values that are user addresses are
- * recorded.
+ * faults, and each frame must be above the previous one, so the walk is bounded. Only memory that
+ * user mode can read is read, and only values that are user addresses are recorded.
  *
  * Context: the hard interrupt of the tick or of a timer, with the page tables of current->mm, since
  * the caller excludes exec and exit.

@@ -2,10 +2,9 @@
 /*
  * Tables: the ranges of a session in a space, compiled for the tick.
  *
- * A table contains spans, one for each range, in the order of their addresses. A published table
- * never changes: adding or removing ranges makes a new table. The bindings of a parent and of the
- * children of its forks may share a table. A table references its session and the histograms of its
- * spans (their memory, not their pins), and is freed a grace period after its last user drops it.
+ * A published table never changes: adding or removing ranges makes a new table. The bindings of a
+ * parent and of the children of its forks may share one. A table references its session and its
+ * histograms (their memory, not their pins), and is freed a grace period after the last put.
  *
  * Context: system calls and task work (may sleep); profil_table_put(): any.
  */

@@ -6,11 +6,9 @@
  * targets that are threads by their task_struct. So processes that share an address space are
  * sampled as one, as with profil(2).
  *
- * A target is a process or a thread. A process is identified by its signal_struct, which lasts from
- * fork to exit through any exec. A target runs in one space at a time, and has the binding of its
- * session to that space. When the last target leaves a binding, the binding is freed. But the
- * classic session of a process belongs to the address space, not to the process: this binding
- * remains until the session ends.
+ * A process is identified by its signal_struct, which lasts from fork to exit through any exec. A
+ * target runs in one space at a time, and has the binding of its session to that space. When the
+ * last target leaves a binding, the binding is freed, unless it is retained.
  *
  * Targets and bindings are (un)linked under profil_index_lock, and freed a grace period later.
  *
@@ -99,9 +97,8 @@ static u64 target_cpu_time(const struct profil_target *t)
 	rcu_read_lock();
 	do {
 		/*
-		 * The second attempt takes the lock, since exiting threads could cause many. Probes
-		 * run when the process has no other threads, so they never take the lock, which
-		 * sleeps on PREEMPT_RT.
+		 * The second attempt takes the lock, which sleeps on PREEMPT_RT. Probes run when the
+		 * process has no other threads, so they never need it.
 		 */
 		seq = next;
 		flags = read_seqbegin_or_lock_irqsave(&signal->stats_lock, &seq);
@@ -252,9 +249,8 @@ static bool target_thread_in_session(const struct profil_session *s,
 }
 
 /*
- * Returns true if the limit of sessions for @t is reached. A tick visits all sessions, and each one
- * with a period adds interrupts. Targets in all spaces count, since exec moves them late to the new
- * space. Sessions that a target joins do not use up the slots of sessions that others attach.
+ * Returns true if the limit of sessions for @t is reached. Targets in all spaces count, since exec
+ * moves them late. Sessions that a target joins do not use up the slots of sessions of others.
  */
 static bool target_is_too_many(const struct profil_session *s, const struct profil_space *space,
 			       const struct profil_target *t)
