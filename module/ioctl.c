@@ -31,9 +31,8 @@ static int ioctl_query(struct file *file, void *data, struct profil_stats *stats
 	arg->hook = READ_ONCE(profil_tick.installed) ? PROFIL_HOOK_FTRACE : PROFIL_HOOK_NONE;
 	arg->tick_ns = TICK_NSEC;
 	arg->features = PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
-			PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
-			PROFIL_FEATURE_RECORDS | PROFIL_FEATURE_CLOCK |
-			PROFIL_FEATURE_PCS | PROFIL_FEATURE_DESCRIBE |
+			PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR | PROFIL_FEATURE_RECORDS |
+			PROFIL_FEATURE_CLOCK | PROFIL_FEATURE_PCS | PROFIL_FEATURE_DESCRIBE |
 			PROFIL_FEATURE_MACHINE | PROFIL_FEATURE_STACKS;
 	arg->widths = 2 | 4 | 8;
 	arg->max_ranges = PROFIL_MAX_RANGES;
@@ -61,22 +60,19 @@ static int ioctl_check_period(u64 period, bool jitter)
 static int ioctl_start(struct file *file, void *data, struct profil_stats *stats)
 {
 	const struct profil_start *arg = data;
-	int err;
 
 	if (arg->scope > PROFIL_SCOPE_THREAD ||
 	    arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM))
 		return -EOPNOTSUPP;
 	if (arg->nr_ranges > PROFIL_MAX_RANGES)
 		return -EINVAL;
-	err = ioctl_check_period(arg->period, arg->flags & PROFIL_START_JITTER);
-
-	return err ? err : profil_classic_start(arg);
+	return ioctl_check_period(arg->period, arg->flags & PROFIL_START_JITTER) ?:
+	       profil_classic_start(arg);
 }
 
 static int ioctl_open(struct file *file, void *data, struct profil_stats *stats)
 {
 	const struct profil_open *arg = data;
-	int err;
 
 	if (arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM) ||
 	    arg->fork > PROFIL_FORK_SHARE || arg->exec > PROFIL_EXEC_FOLLOW)
@@ -84,9 +80,8 @@ static int ioctl_open(struct file *file, void *data, struct profil_stats *stats)
 	if (!arg->modes || arg->nr_records > PROFIL_MAX_RECORDS ||
 	    arg->stack_depth > PROFIL_MAX_STACK || (arg->stack_depth && !arg->nr_records))
 		return -EINVAL;
-	err = ioctl_check_period(arg->period, arg->flags & PROFIL_OPEN_JITTER);
-
-	return err ? err : profil_descriptor_open(arg);
+	return ioctl_check_period(arg->period, arg->flags & PROFIL_OPEN_JITTER) ?:
+	       profil_descriptor_open(arg);
 }
 
 union profil_arg {
