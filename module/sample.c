@@ -274,11 +274,6 @@ static __always_inline bool tick_is_plain(const struct profil_session *s, bool s
 	return (long)(__this_cpu_read(s->counts->expected_by) - jiffies) >= 0;
 }
 
-static __always_inline const struct profil_binding *sample_binding_of(const struct profil_target *t)
-{
-	return rcu_dereference_raw(t->binding);
-}
-
 /*
  * Counts a tick of @t in exec or exit, where @t has no pc to sample; also after an exec that failed
  * when the old mm was gone, and cleared in_execve. Then the registers are those of the old program.
@@ -286,7 +281,7 @@ static __always_inline const struct profil_binding *sample_binding_of(const stru
 static __always_inline void tick_unbound(const struct profil_target *t, struct task_struct *task,
 					 struct tick_ctx *ctx)
 {
-	const struct profil_binding *b = sample_binding_of(t);
+	const struct profil_binding *b = rcu_dereference_raw(t->binding);
 	struct profil_session *s = b->session;
 
 	if (!(ctx->flags & PROFIL_RECORD_EXIT))
@@ -361,7 +356,7 @@ static __always_inline void sample_all(struct profil_space *space, struct task_s
 		if (READ_ONCE(b->samples_all))
 			tick_sample(b, ctx);
 	for (; t; t = profil_target_next(t)) {
-		b = sample_binding_of(t);
+		b = rcu_dereference_raw(t->binding);
 		if (ctx->system && b->space != space)
 			tick_unbound(t, task, ctx);
 		else if (sample_is_own(b, space))
@@ -370,7 +365,7 @@ static __always_inline void sample_all(struct profil_space *space, struct task_s
 	if (!ctx->system)
 		return;
 	for (t = profil_target_first(task->signal); t; t = profil_target_next(t))
-		if (sample_binding_of(t)->space != space)
+		if (rcu_dereference_raw(t->binding)->space != space)
 			tick_unbound(t, task, ctx);
 }
 
@@ -451,7 +446,7 @@ static noinline notrace void sample_user(struct profil_space *space, u64 pc)
 		}
 	}
 	for (t = sample_first_own(space, current); t; t = profil_target_next(t)) {
-		b = sample_binding_of(t);
+		b = rcu_dereference_raw(t->binding);
 		if (sample_is_own(b, space) && !sample_binding(b, pc)) {
 			sample_slow(space, NULL, t, pc, false);
 			return;
