@@ -117,49 +117,38 @@ put_home:
 	return ret;
 }
 
-/* ---- from a file to the session ---- */
-
-/* Locks the session of @file, which keeps it; or returns an error pointer. */
-static struct profil_session *descriptor_lock(struct file *file)
+/*
+ * Takes home->lock, and @lock for reading. An exec that holds @lock may wait for user space, so this
+ * never waits for @lock with home->lock held.
+ */
+static int descriptor_lock_with(struct profil_session *s, struct rw_semaphore *lock)
 {
-	struct profil_session *s = file->private_data;
-
-	return mutex_lock_killable(&s->home->lock) ? ERR_PTR(-EINTR) : s;
-}
-
-void profil_descriptor_unlock(struct profil_session *s)
-{
-	mutex_unlock(&s->home->lock);
-}
-
-/* Also takes @lock for reading. Its owner may wait for user space: first wait without home->lock. */
-static struct profil_session *descriptor_lock_with(struct file *file, struct rw_semaphore *lock)
-{
-	struct profil_session *s;
-
-	for (;;) {
-		s = descriptor_lock(file);
-		if (IS_ERR(s) || down_read_trylock(lock))
-			return s;
-		profil_descriptor_unlock(s);
+	while (!mutex_lock_killable(&s->home->lock)) {
+		if (down_read_trylock(lock))
+			return 0;
+		mutex_unlock(&s->home->lock);
 		if (down_read_killable(lock))
-			return ERR_PTR(-EINTR);
+			break;
 		up_read(lock);
 	}
+	return -EINTR;
 }
 
-/* Like descriptor_lock(), but -ENODEV after the session's end, and -EPERM in another process. */
+/*
+ * Locks the home of the session of @file, which keeps both. Return: the session; -ENODEV after its
+ * end; -EPERM in another process; or -EINTR if killed.
+ */
 struct profil_session *profil_descriptor_lock_own(struct file *file)
 {
-	struct profil_session *s = descriptor_lock(file);
+	struct profil_session *s = file->private_data;
 	int err;
 
-	if (IS_ERR(s))
-		return s;
+	if (mutex_lock_killable(&s->home->lock))
+		return ERR_PTR(-EINTR);
 	err = s->phase == PROFIL_ENDED ? -ENODEV : profil_space_is_own(s->home) ? 0 : -EPERM;
 	if (!err)
 		return s;
-	profil_descriptor_unlock(s);
+	mutex_unlock(&s->home->lock);
 	return ERR_PTR(err);
 }
 
@@ -207,8 +196,8 @@ int profil_descriptor_attach(struct file *file, void *data, struct profil_stats 
 {
 	struct profil_attach *arg = data;
 	bool thread = arg->scope == PROFIL_SCOPE_THREAD;
+	struct profil_session *s = file->private_data;
 	struct mm_struct *mm = NULL;
-	struct profil_session *s;
 	struct task_struct *task;
 	int err;
 
@@ -220,8 +209,7 @@ int profil_descriptor_attach(struct file *file, void *data, struct profil_stats 
 	task = profil_access_find_task(arg->pid, thread);
 	if (!task)
 		return -ESRCH;
-	s = descriptor_lock_with(file, &task->signal->exec_update_lock);
-	err = PTR_ERR_OR_ZERO(s);
+	err = descriptor_lock_with(s, &task->signal->exec_update_lock);
 	if (err)
 		goto put_task;
 	mm = profil_access_get_mm(&task, thread);
@@ -232,7 +220,7 @@ int profil_descriptor_attach(struct file *file, void *data, struct profil_stats 
 	else
 		err = descriptor_attach_task(s, arg, task, mm);
 	up_read(&task->signal->exec_update_lock);
-	profil_descriptor_unlock(s);
+	mutex_unlock(&s->home->lock);
 	if (mm)
 		mmput_async(mm);
 put_task:
@@ -292,7 +280,7 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 	home = s->home;
 	profil_replay(s);
 	profil_histograms_free_unused(s);
-	profil_descriptor_unlock(s);
+	mutex_unlock(&s->home->lock);
 
 	table = profil_table_create(s, arg->ranges, arg->nr_ranges);
 	err = PTR_ERR_OR_ZERO(table);
@@ -361,7 +349,7 @@ int profil_descriptor_remove(struct file *file, void *data, struct profil_stats 
 		err = -EINTR;
 	else
 		profil_histograms_free_unused(s);
-	profil_descriptor_unlock(s);
+	mutex_unlock(&s->home->lock);
 	return err;
 }
 
@@ -369,11 +357,11 @@ int profil_descriptor_remove(struct file *file, void *data, struct profil_stats 
 
 int profil_descriptor_enable(struct file *file, void *data, struct profil_stats *stats)
 {
-	struct profil_session *s = descriptor_lock(file);
+	struct profil_session *s = file->private_data;
 	int err;
 
-	if (IS_ERR(s))
-		return PTR_ERR(s);
+	if (mutex_lock_killable(&s->home->lock))
+		return -EINTR;
 	err = s->phase == PROFIL_ENDED ? -ENODEV : s->on ? -EBUSY :
 	      profil_trigger_get(profil_session_trigger(s));
 	if (err)
@@ -384,17 +372,17 @@ int profil_descriptor_enable(struct file *file, void *data, struct profil_stats 
 	profil_session_set_on(s, true);
 	profil_session_resync_runtime(s, NULL);
 unlock:
-	profil_descriptor_unlock(s);
+	mutex_unlock(&s->home->lock);
 	return err;
 }
 
 int profil_descriptor_disable(struct file *file, void *data, struct profil_stats *stats)
 {
-	struct profil_session *s = descriptor_lock(file);
+	struct profil_session *s = file->private_data;
 	int err;
 
-	if (IS_ERR(s))
-		return PTR_ERR(s);
+	if (mutex_lock_killable(&s->home->lock))
+		return -EINTR;
 	err = s->phase == PROFIL_ENDED ? -ENODEV : s->on ? 0 : -EINVAL;
 	if (err)
 		goto unlock;
@@ -408,23 +396,22 @@ int profil_descriptor_disable(struct file *file, void *data, struct profil_stats
 	profil_replay(s);
 	profil_stats_read(s, stats, false);
 unlock:
-	profil_descriptor_unlock(s);
+	mutex_unlock(&s->home->lock);
 	return err;
 }
 
 int profil_descriptor_stats(struct file *file, void *data, struct profil_stats *unused)
 {
+	struct profil_session *s = file->private_data;
 	struct profil_stats *arg = data;
-	struct profil_session *s;
 
 	if (arg->scope)
 		return -EINVAL;
-	s = descriptor_lock(file);
-	if (IS_ERR(s))
-		return PTR_ERR(s);
+	if (mutex_lock_killable(&s->home->lock))
+		return -EINTR;
 	*arg = (struct profil_stats) { .size = arg->size };
 	profil_replay(s);
 	profil_stats_read(s, arg, false);
-	profil_descriptor_unlock(s);
+	mutex_unlock(&s->home->lock);
 	return 0;
 }

@@ -459,7 +459,6 @@ int profil_descriptor_disable(struct file *file, void *data, struct profil_stats
 int profil_descriptor_stats(struct file *file, void *data, struct profil_stats *unused);
 int profil_descriptor_snapshot(struct file *file, void *data, struct profil_stats *stats);
 struct profil_session *profil_descriptor_lock_own(struct file *file);
-void profil_descriptor_unlock(struct profil_session *s);
 
 /* table.c: compiles ranges into the tables that the tick reads */
 extern struct profil_table profil_empty_table;

@@ -121,7 +121,7 @@ static int snapshot_take(struct snapshot *snap, struct file *file, struct profil
 	}
 	snap->s = NULL;
 	profil_session_unpark(s);
-	profil_descriptor_unlock(s);
+	mutex_unlock(&s->home->lock);
 	return err;
 }
 
