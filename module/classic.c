@@ -108,11 +108,10 @@ int profil_classic_start(const struct profil_start *arg)
 	struct profil_space *home = profil_space_get_own(true);
 	struct profil_session *s;
 	struct profil_table *table;
-	int err;
+	int err = -ENOMEM;
 
 	if (IS_ERR(home))
 		return PTR_ERR(home);
-	err = -ENOMEM;
 	s = profil_session_create(home, arg->modes, arg->period, arg->flags & PROFIL_START_JITTER);
 	if (!s)
 		goto put_home;

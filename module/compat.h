@@ -217,23 +217,19 @@ static inline unsigned int profil_stack_word(struct pt_regs *regs)
 #endif
 }
 
-/* A call stores the return address on the stack, or in the link register. */
-#if defined(CONFIG_X86_64)
-#define PROFIL_HAS_LINK_REGISTER false
-#define profil_link_register(regs) 0
-#elif defined(CONFIG_RISCV)
-#define PROFIL_HAS_LINK_REGISTER true
-#define profil_link_register(regs) ((regs)->ra)
-#else
-#define PROFIL_HAS_LINK_REGISTER true
-#define profil_link_register(regs) procedure_link_pointer(regs)
-#endif
-
-/* User addresses are below this. */
+/* User addresses are below USER_END. A call stores its return address on the stack or in lr. */
 #if defined(CONFIG_X86_64)
 #define PROFIL_USER_END TASK_SIZE_MAX
+#define PROFIL_HAS_LINK_REGISTER false
+#define profil_link_register(regs) 0
 #else
 #define PROFIL_USER_END TASK_SIZE_64
+#define PROFIL_HAS_LINK_REGISTER true
+#if defined(CONFIG_RISCV)
+#define profil_link_register(regs) ((regs)->ra)
+#else
+#define profil_link_register(regs) procedure_link_pointer(regs)
+#endif
 #endif
 
 /*

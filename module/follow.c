@@ -228,10 +228,10 @@ int profil_follow_init(void)
 	check_trace_callback_type_sched_process_free(follow_free);
 
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
-		err = -EOPNOTSUPP;
 		tracepoint = profil_trigger_find_tracepoint(probes[i].name);
-		if (tracepoint)
-			err = tracepoint_probe_register(tracepoint, probes[i].probe, NULL);
+		if (!tracepoint)
+			return -EOPNOTSUPP;
+		err = tracepoint_probe_register(tracepoint, probes[i].probe, NULL);
 		if (err)
 			return err;
 		probes[i].tracepoint = tracepoint;

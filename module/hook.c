@@ -40,8 +40,7 @@ static int tick_hook(void)
 	if (!err)
 		err = register_ftrace_function(&tick_ops);
 	if (err) {
-		pr_err_ratelimited("ftrace does not hook %s: error %d%s\n",
-				   name ?: names[0], err,
+		pr_err_ratelimited("ftrace does not hook %s: error %d%s\n", name ?: names[0], err,
 				   err == -EBUSY ? " (sysctl kernel.ftrace_enabled is 0?)" : "");
 		return -EBUSY;
 	}

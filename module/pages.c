@@ -32,9 +32,8 @@
  */
 void *profil_array_from_user(u64 address, u32 nr, size_t size)
 {
-	void *array;
+	void *array = kvmalloc_array(nr, size, GFP_KERNEL_ACCOUNT);
 
-	array = kvmalloc_array(nr, size, GFP_KERNEL_ACCOUNT);
 	if (!array)
 		return ERR_PTR(-ENOMEM);
 	if (copy_from_user(array, u64_to_user_ptr(address), nr * size)) {
@@ -191,8 +190,7 @@ static struct extent *extents_of_table(const struct profil_table *table, u32 *nr
  */
 static bool vma_is_pinnable(struct vm_area_struct *vma, bool inherited)
 {
-	if (!(vma->vm_flags & VM_WRITE) ||
-	    vma->vm_flags & (VM_IO | VM_PFNMAP | VM_SHADOW_STACK))
+	if (!(vma->vm_flags & VM_WRITE) || vma->vm_flags & (VM_IO | VM_PFNMAP | VM_SHADOW_STACK))
 		return false;
 	if (inherited && (vma->vm_flags & VM_WIPEONFORK || is_vm_hugetlb_page(vma)))
 		return false;
@@ -408,8 +406,7 @@ void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *ne
  * Unpins the histograms of @root that no tick can reach: all, or with @unused those that no table
  * uses. Uncharges their pages from @mm. Return: the number of these pages.
  */
-unsigned long profil_histograms_free(struct mm_struct *mm, struct rb_root_cached *root,
-				     bool unused)
+unsigned long profil_histograms_free(struct mm_struct *mm, struct rb_root_cached *root, bool unused)
 {
 	struct profil_histogram *h, *next;
 	unsigned long pages = 0;

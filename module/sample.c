@@ -396,8 +396,7 @@ static void sample_machine(struct task_struct *task, struct tick_ctx *ctx)
 		return;
 	ctx->flags = ctx->system ? flags : 0;
 	/* All of the call counts as exec, since in_execve can be clear too early: see tick_unbound(). */
-	if (flags == PROFIL_RECORD_SYSTEM && ctx->system &&
-	    profil_is_exec_call(task_pt_regs(task)))
+	if (flags == PROFIL_RECORD_SYSTEM && ctx->system && profil_is_exec_call(task_pt_regs(task)))
 		ctx->flags |= PROFIL_RECORD_EXEC;
 	if (ctx->flags & PROFIL_RECORD_EXEC)
 		outcome = PROFIL_DROPPED_EXEC;

@@ -73,10 +73,10 @@ s64 profil_session_first_period(const struct profil_session *s)
 
 struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_session *s)
 {
-	struct profil_counts __percpu *counts;
+	struct profil_counts __percpu *counts =
+		alloc_percpu_gfp(struct profil_counts, GFP_KERNEL_ACCOUNT);
 	int cpu;
 
-	counts = alloc_percpu_gfp(struct profil_counts, GFP_KERNEL_ACCOUNT);
 	if (counts)
 		for_each_possible_cpu(cpu)
 			per_cpu_ptr(counts, cpu)->left = profil_session_first_period(s);

@@ -64,8 +64,7 @@ static __always_inline u64 stack_address(struct stack_form form, u64 value)
  * Stores the return addresses of the frames from @frame on in *@to, up to @limit, and advances
  * *@to. @below: the frames are above this. Return: why there are no more.
  */
-static __always_inline enum profil_stack_end stack_walk(struct stack_form form,
-							unsigned long frame,
+static __always_inline enum profil_stack_end stack_walk(struct stack_form form, unsigned long frame,
 							unsigned long below, u64 **to,
 							const u64 *limit)
 {

@@ -230,8 +230,7 @@ static bool target_in_session(const struct profil_session *s, const void *key)
  * Returns true if a thread of the process @t is a target of @s. Does not take profil_index_lock, as
  * threads may be many. Under home->lock only a fork can add such a thread: the first of a process.
  */
-static bool target_thread_in_session(const struct profil_session *s,
-				     const struct profil_target *t)
+static bool target_thread_in_session(const struct profil_session *s, const struct profil_target *t)
 {
 	struct task_struct *thread;
 	bool found = false;
@@ -277,8 +276,7 @@ static bool target_is_too_many(const struct profil_session *s, const struct prof
 		}
 	}
 	return max(n, n_here) >= (t->foreign ? PROFIL_MAX_FOREIGN : PROFIL_MAX_SESSIONS) ||
-	       (s->period &&
-		max(clocked, clocked_here) >=
+	       (s->period && max(clocked, clocked_here) >=
 		(t->foreign ? PROFIL_MAX_FOREIGN_CLOCKED : PROFIL_MAX_CLOCKED));
 }
 
