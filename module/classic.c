@@ -136,7 +136,6 @@ put_home:
 	return err;
 }
 
-/* Stops the session, and fills in its final statistics. */
 int profil_classic_stop(struct file *file, void *data, struct profil_stats *stats)
 {
 	const struct profil_stop *arg = data;
@@ -166,7 +165,6 @@ int profil_classic_stop(struct file *file, void *data, struct profil_stats *stat
 	return err;
 }
 
-/* Fills in the statistics of the session, if there is one. */
 int profil_classic_stats(struct file *file, void *data, struct profil_stats *unused)
 {
 	struct profil_stats *arg = data;

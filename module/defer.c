@@ -106,8 +106,7 @@ static struct ratelimit_state park_limit =
 
 /*
  * Defers ticks until profil_session_unpark(). When this function returns, no tick changes a
- * counter. Few ticks can be deferred, so the grace period should be short; but users must not be
- * able to interrupt all CPUs as often as they like.
+ * counter. Few ticks can be deferred, so the grace period should be short.
  */
 void profil_session_park(struct profil_session *s)
 {

@@ -3,7 +3,7 @@
  * Describes the classic session of a process, with its ranges and statistics, to any process.
  *
  * A table never changes, so home->lock is held only to reference the table, and not to copy it to
- * the caller. User space copies the counters with process_vm_readv(), which calls security modules.
+ * the caller. User space copies the counters with process_vm_readv().
  *
  * Context: system calls (may sleep).
  */

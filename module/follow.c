@@ -25,7 +25,6 @@ static void follow_count_lost(struct profil_session *s)
 	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
 }
 
-/* Gives the child of a fork a classic session of its own. */
 static int follow_fork_classic(struct profil_binding *b, struct profil_target *t,
 			       struct profil_space *space)
 {

@@ -88,7 +88,6 @@ int profil_tick_init(void)
 	return err;
 }
 
-/* Removes the hook, which has no users. */
 void profil_tick_exit(void)
 {
 	profil_trigger_exit(&profil_tick);

@@ -229,9 +229,8 @@ static int histogram_fault_in(struct mm_struct *mm, unsigned long start, unsigne
 
 /*
  * Pins those pages of the caller that are present and writable. GUP must not fault here: it would
- * repeat a fault, under mmap_lock, until the page is present. That may never end, as for a
- * userfaultfd whose close waits for mmap_lock (before 6.15). Return: the number of pages; -EAGAIN
- * if the caller must fault them in; or another error.
+ * repeat a fault, under mmap_lock, perhaps for ever, as for a userfaultfd whose close waits for
+ * mmap_lock (before 6.15). Return: the number of pages; -EAGAIN to fault them in; or another error.
  */
 static long histogram_pin_present(struct mm_struct *mm, unsigned long start, unsigned long n,
 				  bool inherited, struct page **pages)
@@ -352,10 +351,9 @@ static void histogram_unpin(struct profil_histogram *h)
 }
 
 /*
- * Creates, charges and pins histograms for the ranges of @table that have none, in the tree @new.
- * @inherited: the ranges are from before a fork; @credit: see profil_charge().
- * Return: 0; -EFAULT; -ENOMEM; -EPERM above RLIMIT_MEMLOCK; or -EINTR if killed. After an error,
- * nothing is pinned or charged.
+ * Creates, charges and pins histograms for the ranges of @table that have none, in the tree @new;
+ * or none after an error. @inherited: the ranges are from before a fork; @credit: see
+ * profil_charge(). Return: 0; -EFAULT; -ENOMEM; -EPERM above RLIMIT_MEMLOCK; or -EINTR if killed.
  */
 int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table *table,
 			  bool inherited, bool may_exceed, unsigned long credit)
@@ -424,7 +422,6 @@ unsigned long profil_histograms_free(struct mm_struct *mm, struct rb_root_cached
 	return pages;
 }
 
-/* Unpins the histograms of @s that no table uses. */
 void profil_histograms_free_unused(struct profil_session *s)
 {
 	s->charged -= profil_histograms_free(s->home->mm, &s->histograms, true);

@@ -348,7 +348,6 @@ bool profil_clock_resync(const struct profil_session *s, const struct mm_struct 
 void profil_clock_resync_here(void);
 u32 profil_clock_random(void);
 
-/* Returns the trigger that makes the ticks of @s. */
 static inline struct profil_trigger *profil_session_trigger(const struct profil_session *s)
 {
 	return s->period ? &profil_clock : &profil_tick;

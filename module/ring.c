@@ -481,7 +481,6 @@ __poll_t profil_ring_poll(struct file *file, poll_table *wait)
 	return over ? EPOLLHUP : 0;
 }
 
-/* Returns true if @path is among the @n paths in @seen. */
 static bool ring_has_seen(const struct path *const *seen, unsigned int n, const struct path *path)
 {
 	while (n--)

@@ -44,13 +44,10 @@ static __always_inline void *sample_counter(const struct profil_span *span, u64 
 }
 
 /*
- * Counts the ticks that were missed before this one, which came after counts->expected_by: either
- * current did not run meanwhile, or ticks were missed. Ticks of the gap are missed if they are from
- * after the arrival of current on this CPU. Half a tick is subtracted, since ticks often cause
- * arrivals.
- *
- * The next tick is expected within two jiffies, since another CPU may advance jiffies just before
- * or after a tick. After a gap of which all ticks were missed it is one, so that a series of short
+ * Counts missed ticks, at a tick after counts->expected_by. The ticks since then were missed if
+ * current was on this CPU. Half a tick is subtracted from its time here, since ticks often cause
+ * arrivals. The next tick is expected within two jiffies, since another CPU may advance jiffies just
+ * before or after a tick. After a gap of missed ticks only, it is one, so that a series of short
  * gaps does not lose one tick for each gap. Return: the number of missed ticks.
  */
 static u64 tick_count_missed(struct profil_counts *counts)
@@ -205,7 +202,6 @@ static __always_inline void tick_count(struct profil_session *s, struct profil_s
 	profil_tally(s, ctx->system, outcome);
 }
 
-/* Takes the slow path for the session of @b. */
 static __always_inline void tick_sample(const struct profil_binding *b, struct tick_ctx *ctx)
 {
 	struct profil_session *s = b->session;
@@ -384,7 +380,6 @@ static u64 sample_program_id(const struct task_struct *task)
 	return BIT_ULL(63) | (leader->start_time + READ_ONCE(task->self_exec_id));
 }
 
-/* Takes the slow path for the sessions of the machine. */
 static void sample_machine(struct task_struct *task, struct tick_ctx *ctx)
 {
 	enum profil_outcome outcome = task->mm ? PROFIL_OUTSIDE : PROFIL_DROPPED_EXIT;

@@ -159,9 +159,8 @@ bool profil_session_is_quiet(const struct profil_session *s)
 }
 
 /*
- * Detaches all targets, so that no new tick finds @s. @s still counts the ticks in progress, since
- * a session that replaces @s does not. The caller waits for a grace period, unless the session is
- * quiet, and then calls profil_session_finish().
+ * Detaches all targets, so that no new tick finds @s. @s still counts the ticks in progress. The
+ * caller waits for a grace period, unless @s is quiet, and then calls profil_session_finish().
  */
 void profil_session_quiesce(struct profil_session *s)
 {

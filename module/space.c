@@ -227,9 +227,9 @@ bool profil_space_is_own(const struct profil_space *space)
 }
 
 /*
- * Sets up the session that the caller has inherited, and returns the caller's space, referenced. If
- * @create is true, the space is watched, so that it can get sessions. Otherwise it may be NULL. Or
- * returns an error pointer: -ENOMEM, -EINTR if killed, -ERESTARTNOINTR.
+ * Sets up the session that the caller has inherited. Return: the caller's space, referenced, and
+ * watched if @create, so that it can get sessions; NULL if there is none and @create is false; or an
+ * error pointer: -ENOMEM, -EINTR if killed, -ERESTARTNOINTR.
  */
 struct profil_space *profil_space_get_own(bool create)
 {

@@ -26,8 +26,7 @@ struct stack_form {
 
 /*
  * Reads two words at @address, after user_access_begin(). The mask stops the CPU from loading from
- * other addresses by speculation. Return: false if they are not user memory, cannot be read, or are
- * not present. Then *@first and *@second are undefined.
+ * other addresses by speculation. Return: false, and undefined words, if they cannot be read.
  */
 static __always_inline bool stack_read(struct stack_form form, unsigned long address, u64 *first,
 				       u64 *second)

@@ -8,7 +8,6 @@
 
 #include "profil.h"
 
-/* Sums up the counts of @s since its creation. */
 static void stats_sum(const struct profil_session *s, struct profil_sums *sums)
 {
 	int cpu, mode, i;

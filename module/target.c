@@ -136,7 +136,6 @@ static struct profil_binding *binding_from(const struct profil_session *s, u64 i
 	return found;
 }
 
-/* Finds the binding of @s to the space with @id, or returns NULL. */
 static struct profil_binding *binding_in(const struct profil_session *s, u64 id)
 {
 	struct profil_binding *b = binding_from(s, id);
@@ -175,9 +174,8 @@ static void binding_count(struct profil_binding *b, const struct profil_target *
 }
 
 /*
- * Adds @t to @b. With its first process, @b enters space->bindings: in place of @old, unless @old
- * is NULL. @b remains there as long as it is linked, since a tick that is visiting @b must be able
- * to continue; ticks skip a binding that samples no processes.
+ * Adds @t to @b. With its first process, @b enters space->bindings: in place of @old, unless that is
+ * NULL. There @b remains until it is unlinked, so that a tick that is visiting @b can continue.
  */
 static void target_enter(struct profil_target *t, struct profil_binding *b,
 			 struct profil_binding *old)

@@ -59,7 +59,6 @@ bool profil_trigger_tryget(struct profil_trigger *t)
 	return atomic_inc_not_zero(&t->users);
 }
 
-/* Ends a use of @t. Never waits. */
 void profil_trigger_put(struct profil_trigger *t)
 {
 	if (atomic_dec_and_test(&t->users))
