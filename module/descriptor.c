@@ -320,8 +320,7 @@ static int descriptor_remove_ranges(struct profil_session *s, u64 id, struct pro
 		err = profil_binding_set_table(s, id, remaining);
 	if (!err)
 		arg->nr_removed = table->nr_ranges - remaining->nr_ranges;
-	if (remaining)
-		profil_table_put(remaining);
+	profil_table_put(remaining);
 	profil_table_put(table);
 	return err;
 }

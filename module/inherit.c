@@ -134,8 +134,7 @@ static int pending_set_up(struct profil_session *s, struct profil_space *space)
 	profil_histograms_free(space->mm, &new, false);
 free:
 	free_percpu(counts);
-	if (table)
-		profil_table_put(table);
+	profil_table_put(table);
 	return err;
 }
 

@@ -135,10 +135,7 @@ struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth)
 	size_t size = sizeof(*ring) + ring_size(nr_records, stack_depth);
 
 	/* kvzalloc() would search for contiguous memory, and clear it without rescheduling. */
-	if (size > PAGE_SIZE)
-		ring = __vmalloc(size, RING_GFP | __GFP_ZERO);
-	else
-		ring = kzalloc(size, RING_GFP);
+	ring = size > PAGE_SIZE ? __vmalloc(size, RING_GFP | __GFP_ZERO) : kzalloc(size, RING_GFP);
 	if (!ring)
 		return NULL;
 	ring->copy = (void *)&ring->slots[nr_slots];

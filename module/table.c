@@ -56,9 +56,8 @@ static int span_set(struct profil_span *span, const struct profil_range *range,
 	bool pcs = range->flags & PROFIL_RANGE_PCS;
 	u64 bytes = 0, skipped;
 
-	if (range->flags & ~(PROFIL_RANGE_ROUND_UP | PROFIL_RANGE_PCS))
-		return -EOPNOTSUPP;
-	if (range->width != 2 && range->width != 4 && range->width != 8)
+	if (range->flags & ~(PROFIL_RANGE_ROUND_UP | PROFIL_RANGE_PCS) ||
+	    (range->width != 2 && range->width != 4 && range->width != 8))
 		return -EOPNOTSUPP;
 	if (range->__reserved || range->start >= range->end || range->offset > range->start ||
 	    !span_power_of_2(range->granule, PROFIL_MAX_GRANULE) ||
@@ -113,9 +112,10 @@ static void table_free(struct work_struct *work)
 	kvfree(table);
 }
 
+/* Drops a reference to @table, which can be NULL. */
 void profil_table_put(struct profil_table *table)
 {
-	if (table == &profil_empty_table || !refcount_dec_and_test(&table->refs))
+	if (!table || table == &profil_empty_table || !refcount_dec_and_test(&table->refs))
 		return;
 	atomic_inc(&table->session->nr_dying);
 	queue_rcu_work(profil_wq, &table->free);
@@ -181,8 +181,7 @@ struct profil_table *profil_table_create(struct profil_session *s, u64 uranges, 
 	err = err ?: table_sort(table);
 	if (!err)
 		return table;
-	if (table)
-		profil_table_put(table);
+	profil_table_put(table);
 	return ERR_PTR(err);
 }
 
