@@ -117,30 +117,20 @@ static bool binding_linked(const struct profil_binding *b)
 	return !RB_EMPTY_NODE(&b->by_id);
 }
 
-/* Finds the binding of @s to the space with the smallest id >= @id, or returns NULL. */
-static struct profil_binding *binding_from(const struct profil_session *s, u64 id)
+/* Finds the binding of @s to the space with @id, or returns NULL. */
+static struct profil_binding *binding_in(const struct profil_session *s, u64 id)
 {
 	struct rb_node *node = s->bindings.rb_node;
-	struct profil_binding *b, *found = NULL;
+	struct profil_binding *b;
 
 	lockdep_assert_held(&profil_index_lock);
 	while (node) {
 		b = rb_entry(node, struct profil_binding, by_id);
-		if (b->space->id >= id) {
-			found = b;
-			node = node->rb_left;
-		} else {
-			node = node->rb_right;
-		}
+		if (b->space->id == id)
+			return b;
+		node = id < b->space->id ? node->rb_left : node->rb_right;
 	}
-	return found;
-}
-
-static struct profil_binding *binding_in(const struct profil_session *s, u64 id)
-{
-	struct profil_binding *b = binding_from(s, id);
-
-	return b && b->space->id == id ? b : NULL;
+	return NULL;
 }
 
 static bool binding_before(struct rb_node *a, const struct rb_node *b)
@@ -412,7 +402,8 @@ void profil_target_detach_all(struct profil_session *s)
 	do {
 		raw_spin_lock_irq(&profil_index_lock);
 		t = list_first_entry_or_null(&s->targets, struct profil_target, list);
-		b = t ? target_binding(t) : binding_from(s, 0);
+		b = t ? target_binding(t) :
+		    rb_entry_safe(rb_first(&s->bindings), struct profil_binding, by_id);
 		if (t) {
 			target_unlink(t, s);
 			b = target_leave(t, b);
