@@ -152,8 +152,6 @@ struct profil_session *profil_descriptor_lock_own(struct file *file)
 	return ERR_PTR(err);
 }
 
-/* ---- targets ---- */
-
 static int descriptor_attach_task(struct profil_session *s, struct profil_attach *arg,
 				  struct task_struct *task, struct mm_struct *mm)
 {
@@ -227,8 +225,6 @@ put_task:
 	put_task_struct(task);
 	return err;
 }
-
-/* ---- ranges ---- */
 
 static u64 descriptor_space_id(u64 id)
 {
@@ -351,8 +347,6 @@ int profil_descriptor_remove(struct file *file, void *data, struct profil_stats 
 	mutex_unlock(&s->home->lock);
 	return err;
 }
-
-/* ---- on and off, statistics ---- */
 
 int profil_descriptor_enable(struct file *file, void *data, struct profil_stats *stats)
 {

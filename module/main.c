@@ -24,10 +24,7 @@ static ssize_t tick_hook_show(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(tick_hook);
 
-static struct attribute *profil_attrs[] = {
-	&dev_attr_tick_hook.attr,
-	NULL
-};
+static struct attribute *profil_attrs[] = { &dev_attr_tick_hook.attr, NULL };
 ATTRIBUTE_GROUPS(profil);
 
 static const struct file_operations profil_fops = {

@@ -25,8 +25,6 @@ DEFINE_RAW_SPINLOCK(profil_index_lock);
 struct hlist_head profil_spaces[1 << PROFIL_HASH_BITS];
 static u64 last_space_id;
 
-/* ---- creation, release ---- */
-
 static void space_free(struct work_struct *work)
 {
 	struct profil_space *space = container_of(to_rcu_work(work), struct profil_space, free);
@@ -129,8 +127,6 @@ void profil_space_update_fast_table(struct profil_space *space)
 	rcu_assign_pointer(space->fast_table, fast);
 }
 
-/* ---- the release of the mm ---- */
-
 /* Ends the reference of the notifier, a grace period later. */
 static void space_unwatch(struct profil_space *space)
 {
@@ -218,8 +214,6 @@ static void space_drop_mm(struct profil_space *space)
 	raw_spin_unlock_irq(&profil_index_lock);
 	mmdrop(mm);
 }
-
-/* ---- the sessions ---- */
 
 bool profil_space_is_own(const struct profil_space *space)
 {
