@@ -509,7 +509,7 @@ bool profil_ring_record_detached(struct profil_session *s, u64 space,
 ssize_t profil_ring_read(struct file *file, char __user *buf, size_t size, loff_t *pos);
 __poll_t profil_ring_poll(struct file *file, struct poll_table_struct *wait);
 void profil_ring_wake(struct profil_session *s);
-void profil_ring_show_fdinfo(struct seq_file *m, struct file *file);
+void profil_ring_show_files(struct seq_file *m, struct file *file);
 
 /* stack.c: the return addresses on the user stack, for records */
 DECLARE_PER_CPU(unsigned int, profil_stack_frames);	/* frames read; the clock resets it */

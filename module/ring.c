@@ -490,7 +490,7 @@ static bool ring_has_seen(const struct path *const *seen, unsigned int n, const 
  * Prints the paths of the first FILES_SHOWN files that unread records keep in use, for the user of a
  * busy filesystem. Does not wait for a reader, which may wait for user space.
  */
-void profil_ring_show_fdinfo(struct seq_file *m, struct file *file)
+void profil_ring_show_files(struct seq_file *m, struct file *file)
 {
 	const struct profil_session *s = file->private_data;
 	const struct path *seen[FILES_SHOWN], *path;
