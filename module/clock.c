@@ -4,8 +4,8 @@
  *
  * The timer of a CPU runs while a target of such a session runs there. A probe of context switches,
  * the switch probe, starts and stops it. The timer fires when the first of the task's sessions is
- * due. A session stores the rest of its period for each CPU, and uses it when another of its targets
- * runs there, so that short-lived threads get their share of samples.
+ * due. A session stores the rest of its period for each CPU, for the next of its targets there, so
+ * that short-lived threads get their share of samples.
  *
  * A nohz_full= CPU stops its tick while it runs a single task. If there are such CPUs, all sessions
  * use the probe, which keeps the tick of a CPU running while a target runs there.
@@ -153,13 +153,13 @@ static void clock_resync_cpu(void *unused)
 	clock_change_task(current, current);
 }
 
-/* A change that the clocks must learn: of @session, or of its targets in @mm if that is not NULL. */
+/* A change that the clocks must learn: of @session; or, with @mm, of its targets there. */
 struct clock_change {
 	const struct profil_session *session;
 	const struct mm_struct *mm;
 };
 
-/* Returns true if @s may have a target with @mm. Threads of other sessions count as targets, too. */
+/* Returns true if @s may have a target with @mm. Threads of other sessions count, too. */
 static bool clock_may_sample(const struct profil_session *s, const struct mm_struct *mm)
 {
 	const struct profil_space *space = profil_space_find(mm);

@@ -181,8 +181,8 @@ static inline unsigned int profil_syscall_length(struct task_struct *task, struc
 }
 
 /*
- * Returns true if current, which is in the kernel, may be in execve() or execveat(), or may be dying
- * since one has failed. arm64 and riscv forget the call earlier, but keep the register.
+ * Returns true if current, which is in the kernel, may be in execve() or execveat(), or dying after
+ * one has failed. arm64 and riscv forget the call earlier, but keep the register.
  */
 static inline bool profil_is_exec_call(struct pt_regs *regs)
 {
@@ -217,9 +217,9 @@ static inline unsigned int profil_stack_word(struct pt_regs *regs)
 #endif
 }
 
-/* User addresses are below USER_END. A call stores its return address on the stack or in lr. */
+/* A call stores the return address on the stack, or in the link register. */
 #if defined(CONFIG_X86_64)
-#define PROFIL_USER_END TASK_SIZE_MAX
+#define PROFIL_USER_END TASK_SIZE_MAX	/* user addresses are below this */
 #define PROFIL_HAS_LINK_REGISTER false
 #define profil_link_register(regs) 0
 #else

@@ -28,7 +28,7 @@ union deferred_tick {
 		u64 present : 1;	/* the word of a tick is never 0 */
 		u64 system : 1;
 		u64 width_shift : 2;	/* log2 of the counter's width; 0: @what is a pc */
-		s64 what : 60;		/* see profil_defer_tick(); its highest bits are all equal */
+		s64 what : 60;		/* of profil_defer_tick(): the highest bits are all equal */
 	};
 	u64 word;
 };

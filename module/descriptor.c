@@ -18,8 +18,8 @@
 #include "profil.h"
 
 /*
- * Ends the session, since the last copy of the descriptor is closed. The reference of the file keeps
- * the session and its home:
+ * Ends the session, since the last copy of the descriptor is closed. The file's reference keeps the
+ * session and its home:
  *
  *	CPU A: descriptor_close()		CPU B: START by another thread, or a worker
  *
@@ -118,8 +118,8 @@ put_home:
 }
 
 /*
- * Takes home->lock, and @lock for reading. An exec that holds @lock may wait for user space, so this
- * never waits for @lock with home->lock held.
+ * Takes home->lock, and @lock for reading. An exec that holds @lock may wait for user space, so
+ * this never waits for @lock with home->lock held.
  */
 static int descriptor_lock_with(struct profil_session *s, struct rw_semaphore *lock)
 {
@@ -174,7 +174,7 @@ static int descriptor_attach_task(struct profil_session *s, struct profil_attach
 	err = t ? profil_target_check(t, s, space) : -ENOMEM;
 	if (!err) {
 		if (s->on)
-			profil_session_resync_clock(s, mm);	/* so that earlier time does not count */
+			profil_session_resync_clock(s, mm);	/* earlier time does not count */
 		err = profil_target_attach(t, s, space, &profil_empty_table, NULL, NULL,
 					   GFP_KERNEL_ACCOUNT);
 	}

@@ -2,7 +2,7 @@
 /*
  * The classic session of the child of a fork, until it is set up.
  *
- * The session is created PENDING. It samples the child with the parent's table, but is parked, since
+ * The session is created PENDING. It samples the child with the parent's table, but is parked, as
  * it has no pages. The first tick that would change a counter is deferred, and queues task work,
  * which sets the session up when the child returns to user mode; so does an ioctl of the child. The
  * set-up gives the session a home, a charge, pages and a table, and counts the deferred ticks.

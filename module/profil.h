@@ -110,7 +110,7 @@ enum profil_outcome {
 
 /*
  * The statistics of a session on one CPU, which updates them with interrupts off. Any CPU may clear
- * expected_by. A tick increments exactly one element of n, so the sums over n are always consistent.
+ * expected_by. A tick increments exactly one element of n, so their sums are always consistent.
  */
 struct profil_counts {
 	u64 n[2][PROFIL_NR_OUTCOMES];	/* [1 in system mode, 0 in user mode][outcome] */

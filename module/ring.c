@@ -4,7 +4,7 @@
  * for each target that the session does not follow into a program with more rights.
  *
  * A tick fills a slot, and looks up the mapping of the pc if trylock gets mmap_lock; otherwise the
- * slot references the mm, and read() looks the mapping up. One reader at a time empties slots, under
+ * slot references the mm, and read() looks it up. One reader at a time empties slots, under
  * ring->lock. The references of a slot are dropped when it is read, or when the ring is freed. If
  * records have stacks, there is room for one for each slot, beyond ring->copy.
  *
@@ -67,8 +67,8 @@ struct profil_ring {
 };
 
 /*
- * Wakes all waiters. A user can have a million at one descriptor (poll, epoll), so this releases the
- * lock after each WAKES_AT_ONCE. The CPU time is charged to no task, so the next call is delayed.
+ * Wakes all waiters. A user can have a million at one descriptor (poll, epoll), so this unlocks
+ * after each WAKES_AT_ONCE. The CPU time is charged to no task, so the next call is delayed.
  */
 static void ring_wake(struct work_struct *work)
 {
@@ -487,8 +487,8 @@ static bool ring_has_seen(const struct path *const *seen, unsigned int n, const 
 }
 
 /*
- * Prints the paths of the first FILES_SHOWN files that unread records keep in use, for the user of a
- * busy filesystem. Does not wait for a reader, which may wait for user space.
+ * Prints the paths of the first FILES_SHOWN files that unread records keep in use, for the user of
+ * a busy filesystem. Does not wait for a reader, which may wait for user space.
  */
 void profil_ring_show_files(struct seq_file *m, struct file *file)
 {

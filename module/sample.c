@@ -46,9 +46,9 @@ static __always_inline void *sample_counter(const struct profil_span *span, u64 
 /*
  * Counts missed ticks, at a tick after counts->expected_by. The ticks since then were missed if
  * current was on this CPU. Half a tick is subtracted from its time here, since ticks often cause
- * arrivals. The next tick is expected within two jiffies, since another CPU may advance jiffies just
- * before or after a tick. After a gap of missed ticks only, it is one, so that a series of short
- * gaps does not lose one tick for each gap. Return: the number of missed ticks.
+ * arrivals. The next tick is expected within two jiffies, since another CPU may advance jiffies
+ * just before or after a tick. After a gap of missed ticks only, it is one, so that a series of
+ * short gaps does not lose one tick for each gap. Return: the number of missed ticks.
  */
 static u64 tick_count_missed(struct profil_counts *counts)
 {
@@ -272,7 +272,8 @@ static __always_inline bool tick_is_plain(const struct profil_session *s, bool s
 
 /*
  * Counts a tick of @t in exec or exit, where @t has no pc to sample; also after an exec that failed
- * when the old mm was gone, and cleared in_execve. Then the registers are those of the old program.
+ * when the old mm was gone, and cleared in_execve. Then the registers are those of the old program,
+ * and the session may have no right to read the new one.
  */
 static __always_inline void tick_unbound(const struct profil_target *t, struct task_struct *task,
 					 struct tick_ctx *ctx)
@@ -305,9 +306,10 @@ static u64 sample_system_pc(struct task_struct *task)
 /* Returns the flags of a record of a tick of @task in the kernel. */
 static u32 sample_record_flags(const struct task_struct *task)
 {
-	/* Only @task changes its flags and in_execve. The tick may have interrupted such a change. */
+	/* Only @task changes its flags. The tick may have interrupted such a change. */
 	if (data_race(task->flags) & PF_EXITING)
 		return PROFIL_RECORD_SYSTEM | PROFIL_RECORD_EXIT;
+	/* The same is true for in_execve. */
 	return PROFIL_RECORD_SYSTEM | (data_race(!!task->in_execve) ? PROFIL_RECORD_EXEC : 0);
 }
 
@@ -366,8 +368,8 @@ static __always_inline void sample_all(struct profil_space *space, struct task_s
 }
 
 /*
- * Returns a number for the program of @task, which is not the id of a space. After @task was reaped,
- * which can be before its last tick, the number is 0: group_leader may be gone.
+ * Returns a number for the program of @task, which is not the id of a space; or 0 if @task was
+ * reaped, which can be before its last tick: group_leader may be gone.
  */
 static u64 sample_program_id(const struct task_struct *task)
 {
@@ -390,7 +392,7 @@ static void sample_machine(struct task_struct *task, struct tick_ctx *ctx)
 	if (sample_is_kernel_task(task) || (!task->mm && !(flags & PROFIL_RECORD_EXIT)))
 		return;
 	ctx->flags = ctx->system ? flags : 0;
-	/* All of the call counts as exec, since in_execve can be clear too early: see tick_unbound(). */
+	/* All of the call counts as exec, as in_execve can be cleared too early: tick_unbound() */
 	if (flags == PROFIL_RECORD_SYSTEM && ctx->system && profil_is_exec_call(task_pt_regs(task)))
 		ctx->flags |= PROFIL_RECORD_EXEC;
 	if (ctx->flags & PROFIL_RECORD_EXEC)

@@ -190,7 +190,7 @@ int profil_space_watch(struct profil_space *space)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	/*
 	 * sigprocmask() may have cleared this flag. Without it, the kernel does not restart a call
-	 * that returns -ERESTART*: this call, or the one that ends with the task work of setup_work().
+	 * that returns -ERESTART*: this one, or the one that runs setup_work() before its return.
 	 */
 	if (pending || err == -EINTR)
 		set_thread_flag(TIF_SIGPENDING);
@@ -222,8 +222,8 @@ bool profil_space_is_own(const struct profil_space *space)
 
 /*
  * Sets up the session that the caller has inherited. Return: the caller's space, referenced, and
- * watched if @create, so that it can get sessions; NULL if there is none and @create is false; or an
- * error pointer: -ENOMEM, -EINTR if killed, -ERESTARTNOINTR.
+ * watched if @create, so that it can get sessions; NULL if there is none and @create is false; or
+ * an error pointer: -ENOMEM, -EINTR if killed, -ERESTARTNOINTR.
  */
 struct profil_space *profil_space_get_own(bool create)
 {

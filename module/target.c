@@ -97,8 +97,8 @@ static u64 target_cpu_time(const struct profil_target *t)
 	rcu_read_lock();
 	do {
 		/*
-		 * The second attempt takes the lock, which sleeps on PREEMPT_RT. Probes run when the
-		 * process has no other threads, so they never need it.
+		 * The second attempt takes the lock, which sleeps on PREEMPT_RT. Probes run when
+		 * the process has no other threads, so they never need it.
 		 */
 		seq = next;
 		flags = read_seqbegin_or_lock_irqsave(&signal->stats_lock, &seq);
@@ -164,8 +164,8 @@ static void binding_count(struct profil_binding *b, const struct profil_target *
 }
 
 /*
- * Adds @t to @b. With its first process, @b enters space->bindings: in place of @old, unless that is
- * NULL. There @b remains until it is unlinked, so that a tick that is visiting @b can continue.
+ * Adds @t to @b. With its first process, @b enters space->bindings: in place of @old, unless that
+ * is NULL. There @b remains until it is unlinked, so that a tick that visits @b can continue.
  */
 static void target_enter(struct profil_target *t, struct profil_binding *b,
 			 struct profil_binding *old)
