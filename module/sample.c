@@ -57,7 +57,8 @@ static u64 tick_count_missed(struct profil_counts *counts)
 #ifdef CONFIG_SCHED_INFO
 	s64 ran = cpu_clock(smp_processor_id()) - current->sched_info.last_arrival;
 
-	if (counts->expected_by && ran > TICK_NSEC / 2)
+	/* 1: this CPU counted a tick while profil_session_reset_missed() wrote 0. */
+	if (counts->expected_by > 1 && ran > TICK_NSEC / 2)
 		missed = min_t(u64, gap, div_u64(ran - TICK_NSEC / 2, TICK_NSEC));
 	counts->missed += missed;
 #endif
