@@ -11,6 +11,7 @@
 #include "commands/command.h"
 #include "output/escape.h"
 #include "output/listing.h"
+#include "output/text.h"
 #include "recording/accounting.h"
 
 struct annotate {
@@ -18,7 +19,7 @@ struct annotate {
 	struct rows_filter function;
 	struct rows rows;
 	struct listing listing;
-	struct output_options options;
+	struct text_options options;
 	bool no_pager;
 };
 
@@ -76,14 +77,14 @@ static bool print_listing(struct annotate *annotate, size_t nr)
 	FILE *out;
 	bool done;
 
-	output_get_terminal(&annotate->options);
-	out = annotate->no_pager ? stdout : output_open_pager();
-	output_heading(out, &annotate->rows, &annotate->options);
+	text_get_terminal(&annotate->options);
+	out = annotate->no_pager ? stdout : text_open_pager();
+	text_heading(out, &annotate->rows, &annotate->options);
 	if (nr > 1 && annotate->function.symbol)
 		fprintf(out, "note: %s functions match; this one has the most ticks\n",
 			number(nr).text);
-	listing_print(out, &annotate->listing, &annotate->options);
-	done = output_close_pager(out);
+	text_listing(out, &annotate->listing, &annotate->options);
+	done = text_close_pager(out);
 	if (!done)
 		warn("cannot write");
 	return done;
@@ -107,7 +108,7 @@ static int print_function(struct annotate *annotate, const struct recording *rec
 	}
 	nr = find_function(annotate);
 	if (!nr) {
-		output_warnings(stderr, recording);
+		text_warnings(stderr, recording);
 		warnx("%s: no function%s has ticks", annotate->path,
 		      annotate->function.symbol || annotate->function.dso ? " that matches" : "");
 	}

@@ -14,7 +14,8 @@
 #include "commands/command.h"
 #include "output/changes.h"
 #include "output/escape.h"
-#include "output/output.h"
+#include "output/export.h"
+#include "output/text.h"
 #include "recording/accounting.h"
 
 /* The titles of the numbers before the first key, with the widths of these columns. */
@@ -29,7 +30,7 @@ struct diff {
 	struct recording *recordings[2];
 	struct rows rows[2];
 	struct changes changes;
-	struct output_options options;
+	struct text_options options;
 	const char *symfs;
 	bool demangle;
 	bool no_pager;
@@ -100,21 +101,21 @@ static bool is_comparable(const struct diff *diff, int side)
 
 /* ---- printing ---- */
 
-static void print_numbers(FILE *out, const struct output_table *table, const struct row *row)
+static void print_numbers(FILE *out, const struct text_table *table, const struct row *row)
 {
 	const struct changes *changes = table->data;
 	const struct change *change = &changes->changes[row - changes->names];
 	const char *colour = "";
 
 	if (table->options->colour)
-		colour = change->difference > 0 ? OUTPUT_RED : OUTPUT_GREEN;
+		colour = change->difference > 0 ? TEXT_RED : TEXT_GREEN;
 	if (changes->shares)
 		fprintf(out, "%8.2f%% %8.2f%% %s%+8.2f%%%s %5.2f%%", 100 * change->value[0],
 			100 * change->value[1], colour, 100 * change->difference,
-			*colour ? OUTPUT_PLAIN : "", 100 * change->error);
+			*colour ? TEXT_PLAIN : "", 100 * change->error);
 	else
 		fprintf(out, "%9.3f %9.3f %s%+9.3f%s %6.3f", change->value[0], change->value[1],
-			colour, change->difference, *colour ? OUTPUT_PLAIN : "", change->error);
+			colour, change->difference, *colour ? TEXT_PLAIN : "", change->error);
 	if (change->chance < CHANCE_MIN)
 		fprintf(out, " <%.0e", CHANCE_MIN);
 	else
@@ -163,7 +164,7 @@ static void print_warnings(FILE *out, const struct diff *diff)
 		memory = open_memstream(&text, &size);
 		if (!memory)
 			xmalloc_failed(0);
-		output_warnings(memory, diff->recordings[i]);
+		text_warnings(memory, diff->recordings[i]);
 		if (fclose(memory))
 			xmalloc_failed(0);
 		if (*text) {
@@ -178,15 +179,15 @@ static void print_modes(FILE *out, const struct diff *diff)
 {
 	if (diff->recordings[0]->meta.modes != diff->recordings[1]->meta.modes)
 		fprintf(out, "%swarning: only one of the recordings has ticks in the kernel%s\n",
-			diff->options.colour ? OUTPUT_YELLOW : "",
-			diff->options.colour ? OUTPUT_PLAIN : "");
+			diff->options.colour ? TEXT_YELLOW : "",
+			diff->options.colour ? TEXT_PLAIN : "");
 }
 
 static void print_text(FILE *out, const struct diff *diff)
 {
 	const struct changes *changes = &diff->changes;
 	struct rows shown = diff->rows[0];
-	struct output_table table = {
+	struct text_table table = {
 		.rows = &shown,
 		.options = &diff->options,
 		.numbers = changes->shares ? TITLES_SHARE : TITLES_TIME,
@@ -199,7 +200,7 @@ static void print_text(FILE *out, const struct diff *diff)
 		fprintf(out, "%c: ", 'A' + i);
 		escape_print(out, diff->paths[i]);
 		putc('\n', out);
-		output_heading(out, &diff->rows[i], &diff->options);
+		text_heading(out, &diff->rows[i], &diff->options);
 	}
 	if (!changes->nr_significant) {
 		print_nothing(out, changes);
@@ -209,7 +210,7 @@ static void print_text(FILE *out, const struct diff *diff)
 		number(changes->nr_significant).text, number(changes->nr).text);
 	shown.rows = changes->names;
 	shown.nr = changes->nr_significant;
-	output_table(out, &table);
+	text_table(out, &table);
 }
 
 static void print_csv(FILE *out, const struct diff *diff)
@@ -224,7 +225,7 @@ static void print_csv(FILE *out, const struct diff *diff)
 			change->difference, change->error, change->chance,
 			i < changes->nr_significant);
 		for (size_t j = 0; j < diff->rows[0].nr_keys; j++)
-			output_csv_key(out, diff->rows[0].keys[j], &changes->names[i]);
+			export_csv_key(out, diff->rows[0].keys[j], &changes->names[i]);
 		putc('\n', out);
 	}
 	print_modes(stderr, diff);
@@ -244,10 +245,10 @@ static int print_diff(struct diff *diff)
 		print_csv(stdout, diff);
 		done = true;
 	} else {
-		output_get_terminal(&diff->options);
-		out = diff->no_pager ? stdout : output_open_pager();
+		text_get_terminal(&diff->options);
+		out = diff->no_pager ? stdout : text_open_pager();
 		print_text(out, diff);
-		done = output_close_pager(out);
+		done = text_close_pager(out);
 		if (!done)
 			warn("cannot write");
 	}

@@ -11,25 +11,26 @@
 
 #include "commands/input.h"
 #include "commands/outfile.h"
+#include "output/text.h"
 
-static const struct output_format *const formats[] = {
-	&output_pprof,
-	&output_callgrind,
-	&output_folded,
-	&output_speedscope,
-	&output_firefox,
-	&output_gmon,
-	&output_llvm,
-	&output_bolt,
-	&output_json,
-	&output_csv,
+static const struct export_format *const formats[] = {
+	&export_pprof,
+	&export_callgrind,
+	&export_folded,
+	&export_speedscope,
+	&export_firefox,
+	&export_gmon,
+	&export_llvm,
+	&export_bolt,
+	&export_json,
+	&export_csv,
 };
 
 #define NR_FORMATS (sizeof(formats) / sizeof(*formats))
 
 struct export {
 	struct input input;
-	const struct output_format *format;
+	const struct export_format *format;
 	struct outfile file;
 };
 
@@ -42,7 +43,7 @@ static struct command_word format_word(size_t index)
 
 static bool set_format(const struct command_setting *setting)
 {
-	const struct output_format **format = setting->member;
+	const struct export_format **format = setting->member;
 
 	for (size_t i = 0; i < NR_FORMATS; i++) {
 		if (strcmp(formats[i]->name, setting->value))
@@ -86,7 +87,7 @@ static int parse_options(int argc, char **argv, struct export *export)
 /* Gets the rows that the format needs. */
 static bool read_rows(struct export *export)
 {
-	const struct output_format *format = export->format;
+	const struct export_format *format = export->format;
 	struct rows *rows = &export->input.rows;
 
 	for (size_t i = 0; i < format->nr_keys; i++)
@@ -110,7 +111,7 @@ static int run(int argc, char **argv)
 		status = COMMAND_FAILED;
 		if (read_rows(&export) &&
 		    outfile_write(&export.file, export.format, &export.input.rows)) {
-			output_warnings(stderr, export.input.recording);
+			text_warnings(stderr, export.input.recording);
 			status = 0;
 		}
 	}

@@ -19,13 +19,13 @@
 #include <profil.h>
 
 #include "commands/command.h"
-#include "output/output.h"
+#include "output/text.h"
 #include "recording/classic.h"
 
 struct options {
 	pid_t pid;
 	bool wait;
-	struct output_options output;
+	struct text_options output;
 };
 
 /* Returns the exit status, or -1 if the command shall continue. */
@@ -45,7 +45,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 		return COMMAND_USAGE;
 	}
 	options->pid = number;
-	output_get_terminal(&options->output);
+	text_get_terminal(&options->output);
 	return -1;
 }
 
@@ -92,7 +92,7 @@ static bool report(const struct options *options, struct recording *recording, i
 	};
 
 	if (!err && rows_make(&rows, recording))
-		output_text(stdout, &rows, &options->output);
+		text_report(stdout, &rows, &options->output);
 	rows_free(&rows);
 	if (recording)
 		recording_free(recording);

@@ -65,7 +65,7 @@ static bool close_output(struct outfile *file, FILE *out, bool done)
 	return !error;
 }
 
-bool outfile_write(struct outfile *file, const struct output_format *format,
+bool outfile_write(struct outfile *file, const struct export_format *format,
 		   const struct rows *rows)
 {
 	const char *path = file->path ?: "standard output", *reason = NULL;

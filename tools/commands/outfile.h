@@ -5,7 +5,7 @@
 #ifndef PROFIL_TOOLS_OUTFILE_H
 #define PROFIL_TOOLS_OUTFILE_H
 
-#include "output/output.h"
+#include "output/export.h"
 
 /**
  * struct outfile - A file to write
@@ -26,7 +26,7 @@ void outfile_set_path(struct outfile *file, const char *path);
 bool outfile_check(const struct outfile *file, const char *input);
 
 /* Writes the rows. Returns false after an error message; then a regular file has not changed. */
-bool outfile_write(struct outfile *file, const struct output_format *format,
+bool outfile_write(struct outfile *file, const struct export_format *format,
 		   const struct rows *rows);
 
 #endif /* PROFIL_TOOLS_OUTFILE_H */

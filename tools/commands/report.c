@@ -12,16 +12,17 @@
 #include "commands/input.h"
 #include "commands/outfile.h"
 #include "output/chains.h"
+#include "output/text.h"
 
 struct report {
 	struct input input;
-	struct output_options options;
+	struct text_options options;
 	bool no_pager;
 	bool csv;
 	bool children;
 	const char *callers;
 	const char *callees;
-	const struct output_format *format;
+	const struct export_format *format;
 	struct outfile file;
 };
 
@@ -36,7 +37,7 @@ static bool set_html(const struct command_setting *setting)
 {
 	struct report *report = setting->member;
 
-	report->format = &output_html;
+	report->format = &export_html;
 	outfile_set_path(&report->file, setting->value);
 	return true;
 }
@@ -100,14 +101,14 @@ static void write_text(FILE *out, const struct report *report)
 	const struct rows *rows = &report->input.rows;
 
 	if (report->csv)
-		output_csv.write(out, rows);
+		export_csv.write(out, rows);
 	else if (report->children)
-		output_children(out, rows, &report->options);
+		text_children(out, rows, &report->options);
 	else if (report->callers || report->callees)
-		output_calls(out, rows, &report->options, report->callers ?: report->callees,
-			     report->callers);
+		text_calls(out, rows, &report->options, report->callers ?: report->callees,
+			   report->callers);
 	else
-		output_text(out, rows, &report->options);
+		text_report(out, rows, &report->options);
 }
 
 /* Returns false after an error message if there are no callers to print. */
@@ -134,12 +135,12 @@ static bool print_report(struct report *report)
 	FILE *out;
 	bool done;
 
-	output_get_terminal(&report->options);
-	out = report->no_pager || report->csv ? stdout : output_open_pager();
+	text_get_terminal(&report->options);
+	out = report->no_pager || report->csv ? stdout : text_open_pager();
 	write_text(out, report);
 	if (report->csv)
-		output_warnings(stderr, rows->recording);
-	done = output_close_pager(out);
+		text_warnings(stderr, rows->recording);
+	done = text_close_pager(out);
 	if (!done)
 		warn("cannot write");
 	return done;
@@ -160,7 +161,7 @@ static bool write_report(struct report *report)
 	if (!input_read(input) || !input_check_rows(input) ||
 	    !outfile_write(&report->file, report->format, &input->rows))
 		return false;
-	output_warnings(stderr, input->recording);
+	text_warnings(stderr, input->recording);
 	return true;
 }
 

@@ -21,8 +21,8 @@
 #include "commands/input.h"
 #include "commands/session.h"
 #include "output/escape.h"
-#include "output/output.h"
 #include "output/screen.h"
+#include "output/text.h"
 #include "output/window.h"
 #include "recording/accounting.h"
 
@@ -61,7 +61,7 @@ struct top {
 	const struct options *options;
 	struct session session;
 	struct window *window;
-	struct output_options output;
+	struct text_options output;
 	bool has_screen;
 	bool is_paused;
 	bool is_shown;			/* the current slot of the window was shown */
@@ -237,12 +237,12 @@ static void update_rows(struct top *t)
 	window_rows(t->window, &t->rows);
 }
 
-static void print_share(FILE *out, const struct output_table *table, const struct row *row)
+static void print_share(FILE *out, const struct text_table *table, const struct row *row)
 {
 	const double share = row_share(table->rows, row);
-	const char *colour = output_colour(table->options, share);
+	const char *colour = text_colour(table->options, share);
 
-	fprintf(out, "%s%7.2f%%%s %5.2f%%", colour, 100 * share, *colour ? OUTPUT_PLAIN : "",
+	fprintf(out, "%s%7.2f%%%s %5.2f%%", colour, 100 * share, *colour ? TEXT_PLAIN : "",
 		100 * row_error(table->rows, row));
 }
 
@@ -297,7 +297,7 @@ static int print_header(FILE *out, const struct top *t)
 
 static void print_table(FILE *out, struct top *t)
 {
-	struct output_table table = {
+	struct text_table table = {
 		.rows = &t->rows,
 		.options = &t->output,
 		.numbers = "   share     +-",
@@ -305,12 +305,12 @@ static void print_table(FILE *out, struct top *t)
 	};
 	size_t lines;
 
-	output_get_terminal(&t->output);
+	text_get_terminal(&t->output);
 	update_rows(t);
 	lines = print_header(out, t) + LINES_AROUND;
 	t->output.lines = t->output.height > lines ? t->output.height - lines : 1;
 	if (t->rows.nr)
-		output_table(out, &table);
+		text_table(out, &table);
 }
 
 /* Shows the table on the screen, or prints it. */

@@ -12,7 +12,7 @@
  */
 #include <inttypes.h>
 
-#include "output/output.h"
+#include "output/export.h"
 
 /* Rejects names that llvm-bolt could read as other lines; linkers do not need them. */
 static bool is_usable(const char *name)
@@ -59,7 +59,7 @@ static const char *write_bolt(FILE *out, const struct rows *rows)
 	return is_empty ? "no tick is in a function of the program in user mode" : NULL;
 }
 
-const struct output_format output_bolt = {
+const struct export_format export_bolt = {
 	.name = "bolt",
 	.about = "llvm-bolt: the program with the most ticks, or the one of --dso",
 	.number_locals = true,

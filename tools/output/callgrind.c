@@ -17,8 +17,9 @@
 
 #include "output/chains.h"
 #include "output/escape.h"
+#include "output/export.h"
 #include "output/intern.h"
-#include "output/output.h"
+#include "output/text.h"
 
 #define NO_FILE "???"
 /* When there are so many lines more, equal ones are added up. */
@@ -54,7 +55,7 @@ static const char *source_of(const struct row *row)
 static void print_heading(FILE *out, const struct rows *rows)
 {
 	const struct recording *recording = rows->recording;
-	char *warnings = output_list_warnings(recording), *rest = warnings, *line;
+	char *warnings = text_list_warnings(recording), *rest = warnings, *line;
 
 	fputs("# callgrind format\nversion: 1\ncreator: profil\n", out);
 	fprintf(out, "pid: %d\ncmd: ", recording->meta.pid);
@@ -301,7 +302,7 @@ static const char *write_callgrind(FILE *out, const struct rows *rows)
 	return NULL;
 }
 
-const struct output_format output_callgrind = {
+const struct export_format export_callgrind = {
 	.name = "callgrind",
 	.about = "callgrind_annotate, kcachegrind",
 	.keys = { ROWS_BY_DSO, ROWS_BY_SYMBOL, ROWS_BY_LINE },

@@ -15,7 +15,7 @@
 
 #include "output/chains.h"
 #include "output/names.h"
-#include "output/output.h"
+#include "output/text.h"
 
 #define obstack_chunk_alloc xmalloc
 #define obstack_chunk_free free
@@ -71,27 +71,27 @@ static struct calls *count_calls(const struct rows *rows)
 	return calls;
 }
 
-static void print_share(FILE *out, const struct output_table *table, u64 ticks)
+static void print_share(FILE *out, const struct text_table *table, u64 ticks)
 {
 	const double share = share_of(table->rows, ticks);
-	const char *colour = output_colour(table->options, share);
+	const char *colour = text_colour(table->options, share);
 
-	fprintf(out, "%s%7.2f%%%s %5.2f%%", colour, 100 * share, *colour ? OUTPUT_PLAIN : "",
+	fprintf(out, "%s%7.2f%%%s %5.2f%%", colour, 100 * share, *colour ? TEXT_PLAIN : "",
 		100 * share_error(table->rows, ticks));
 }
 
 /* In these rows, the ticks in user mode are those of the calls, and nr those of the function. */
-static void print_children(FILE *out, const struct output_table *table, const struct row *row)
+static void print_children(FILE *out, const struct text_table *table, const struct row *row)
 {
 	print_share(out, table, row->user);
 	fprintf(out, " %7.2f%%", 100 * share_of(table->rows, row->nr));
 }
 
-void output_children(FILE *out, const struct rows *rows, const struct output_options *options)
+void text_children(FILE *out, const struct rows *rows, const struct text_options *options)
 {
 	struct calls *calls = count_calls(rows);
 	struct rows inclusive = *rows;
-	struct output_table table = {
+	struct text_table table = {
 		.rows = &inclusive,
 		.options = options,
 		.numbers = TITLES_CHILDREN,
@@ -108,9 +108,9 @@ void output_children(FILE *out, const struct rows *rows, const struct output_opt
 			.user = calls[i].total,
 			.nr = calls[i].self,
 		};
-	output_heading(out, rows, options);
+	text_heading(out, rows, options);
 	if (inclusive.nr)
-		output_table(out, &table);
+		text_table(out, &table);
 	free(inclusive.rows);
 	free(calls);
 }
@@ -254,18 +254,18 @@ static void add_tree(struct tree *tree, const struct chain_function *function)
 		add_lines(tree, root, 0);
 }
 
-static void print_tree(FILE *out, const struct output_table *table, const struct row *row)
+static void print_tree(FILE *out, const struct text_table *table, const struct row *row)
 {
 	print_share(out, table, row->user);
 }
 
-void output_calls(FILE *out, const struct rows *rows, const struct output_options *options,
-		  const char *pattern, bool callers)
+void text_calls(FILE *out, const struct rows *rows, const struct text_options *options,
+		const char *pattern, bool callers)
 {
 	struct calls *calls = count_calls(rows);
 	struct tree tree = { .rows = rows, .callers = callers };
 	struct rows lines = *rows;
-	struct output_table table = {
+	struct text_table table = {
 		.rows = &lines,
 		.options = options,
 		.numbers = TITLES_TREE,
@@ -280,9 +280,9 @@ void output_calls(FILE *out, const struct rows *rows, const struct output_option
 			add_tree(&tree, calls[i].function);
 	lines.rows = tree.lines;
 	lines.nr = tree.nr;
-	output_heading(out, rows, options);
+	text_heading(out, rows, options);
 	if (lines.nr)
-		output_table(out, &table);
+		text_table(out, &table);
 	htab_delete(tree.nodes);
 	obstack_free(&tree.memory, NULL);
 	free(tree.lines);

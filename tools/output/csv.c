@@ -5,9 +5,9 @@
  */
 #include <inttypes.h>
 
-#include "output/output.h"
+#include "output/export.h"
 
-void output_csv_key(FILE *out, const struct row_key *key, const struct row *row)
+void export_csv_key(FILE *out, const struct row_key *key, const struct row *row)
 {
 	char *text = row_text(key, row);
 
@@ -33,13 +33,13 @@ static const char *write_csv(FILE *out, const struct rows *rows)
 		fprintf(out, "%.8f,%.8f,%" PRIu64 ",%" PRIu64 ",%" PRIu64, row_share(rows, row),
 			row_error(rows, row), row->nr, row->user, row->system);
 		for (size_t j = 0; j < rows->nr_keys; j++)
-			output_csv_key(out, rows->keys[j], row);
+			export_csv_key(out, rows->keys[j], row);
 		putc('\n', out);
 	}
 	return NULL;
 }
 
-const struct output_format output_csv = {
+const struct export_format export_csv = {
 	.name = "csv",
 	.about = "comma-separated values: see \"profil report --csv\"",
 	.keys = { ROWS_BY_PROCESS, ROWS_BY_THREAD, ROWS_BY_DSO, ROWS_BY_LINE, ROWS_BY_SYMBOL },

@@ -15,8 +15,8 @@
 
 #include "output/chains.h"
 #include "output/escape.h"
+#include "output/export.h"
 #include "output/intern.h"
-#include "output/output.h"
 #include "output/tree.h"
 #include "symbols/files.h"
 
@@ -371,7 +371,7 @@ static const char *write_firefox(FILE *out, const struct rows *rows)
 	return NULL;
 }
 
-const struct output_format output_firefox = {
+const struct export_format export_firefox = {
 	.name = "firefox",
 	.about = "profiler.firefox.com",
 	.keys = { ROWS_BY_THREAD, ROWS_BY_DSO, ROWS_BY_SYMBOL, ROWS_BY_LINE },

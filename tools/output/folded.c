@@ -11,7 +11,7 @@
 
 #include "output/chains.h"
 #include "output/escape.h"
-#include "output/output.h"
+#include "output/export.h"
 
 static void print_frame(FILE *out, const char *name)
 {
@@ -88,7 +88,7 @@ static const char *write_folded(FILE *out, const struct rows *rows)
 	return NULL;
 }
 
-const struct output_format output_folded = {
+const struct export_format export_folded = {
 	.name = "folded",
 	.about = "flamegraph.pl and others: process;binary;function ticks",
 	.keys = { ROWS_BY_PROCESS, ROWS_BY_DSO, ROWS_BY_SYMBOL },

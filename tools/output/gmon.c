@@ -12,7 +12,7 @@
 
 #include <libiberty/libiberty.h>
 
-#include "output/output.h"
+#include "output/export.h"
 
 #define PAGE 4096
 /* As in glibc, there is one counter for two bytes, which is gprof's unit. */
@@ -142,7 +142,7 @@ static const char *write_gmon(FILE *out, const struct rows *rows)
 	return NULL;
 }
 
-const struct output_format output_gmon = {
+const struct export_format export_gmon = {
 	.name = "gmon",
 	.about = "gprof: the program with the most ticks, or the one of --dso",
 	.is_binary = true,

@@ -10,7 +10,7 @@
 #include <libiberty/libiberty.h>
 
 #include "output/escape.h"
-#include "output/output.h"
+#include "output/text.h"
 #include "recording/accounting.h"
 
 /* A note about a binary without symbols is printed from this share on. */
@@ -44,7 +44,7 @@ static void print_lost(FILE *out, u64 part, u64 whole, u64 nr, const char *descr
 		number(whole).text, 100.0 * part / whole, description);
 }
 
-void output_warnings(FILE *out, const struct recording *recording)
+void text_warnings(FILE *out, const struct recording *recording)
 {
 	const struct format_stats *stats = &recording->account.stats;
 	u64 nr = recording->nr + recording->filtered, sampled = nr + recording->account.own;
@@ -72,14 +72,14 @@ static void join_lines(char *text)
 	*to = '\0';
 }
 
-char *output_list_warnings(const struct recording *recording)
+char *text_list_warnings(const struct recording *recording)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
 	if (out)
-		output_warnings(out, recording);
+		text_warnings(out, recording);
 	if (!out || fclose(out))
 		xmalloc_failed(0);
 	join_lines(text);
@@ -225,7 +225,7 @@ static void print_heading(FILE *out, const struct rows *rows, bool verbose)
 	print_hints(out, rows);
 }
 
-void output_heading(FILE *out, const struct rows *rows, const struct output_options *options)
+void text_heading(FILE *out, const struct rows *rows, const struct text_options *options)
 {
 	const size_t width = options->width < WIDTH_MIN ? WIDTH_MIN : options->width;
 	char *text = NULL, *end;
@@ -234,16 +234,16 @@ void output_heading(FILE *out, const struct rows *rows, const struct output_opti
 
 	if (!memory)
 		xmalloc_failed(0);
-	output_warnings(memory, rows->recording);
+	text_warnings(memory, rows->recording);
 	fflush(memory);
 	warnings = size;
 	print_heading(memory, rows, options->verbose);
 	if (fclose(memory))
 		xmalloc_failed(0);
-	fputs(options->colour ? OUTPUT_YELLOW : "", out);
+	fputs(options->colour ? TEXT_YELLOW : "", out);
 	for (char *line = text; *line; line = end + 1) {
 		if (line == text + warnings)
-			fputs(options->colour ? OUTPUT_PLAIN : "", out);
+			fputs(options->colour ? TEXT_PLAIN : "", out);
 		end = strchr(line, '\n');
 		*end = '\0';
 		if (!options->verbose && !options->full_names)
@@ -253,7 +253,7 @@ void output_heading(FILE *out, const struct rows *rows, const struct output_opti
 	free(text);
 }
 
-char *output_list_about(const struct rows *rows)
+char *text_list_about(const struct rows *rows)
 {
 	char *text = NULL;
 	size_t size;

@@ -14,8 +14,9 @@
 
 #include "output/chains.h"
 #include "output/escape.h"
+#include "output/export.h"
 #include "output/intern.h"
-#include "output/output.h"
+#include "output/text.h"
 #include "output/timeline.h"
 #include "output/tree.h"
 
@@ -69,9 +70,9 @@ static void print_lines(FILE *out, char *text)
 static void print_heading(FILE *out, const struct rows *rows)
 {
 	fputs("\"warnings\": ", out);
-	print_lines(out, output_list_warnings(rows->recording));
+	print_lines(out, text_list_warnings(rows->recording));
 	fputs(",\n\"about\": ", out);
-	print_lines(out, output_list_about(rows));
+	print_lines(out, text_list_about(rows));
 }
 
 static void print_rows(FILE *out, const struct rows *rows)
@@ -640,7 +641,7 @@ static const char *write_html(FILE *out, const struct rows *rows)
 	return NULL;
 }
 
-const struct output_format output_html = {
+const struct export_format export_html = {
 	.name = "html",
 	.about = "web browsers",
 	.lines = true,

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "output/escape.h"
-#include "output/output.h"
+#include "output/export.h"
+#include "output/text.h"
 #include "symbols/files.h"
 
 #define VERSION 1
@@ -30,7 +31,7 @@ static void print_number(FILE *out, const char *name, u64 value)
 
 static void print_warnings(FILE *out, const struct recording *recording)
 {
-	char *warnings = output_list_warnings(recording), *rest = warnings, *line;
+	char *warnings = text_list_warnings(recording), *rest = warnings, *line;
 	const char *separator = "";
 
 	fputs(", \"warnings\": [", out);
@@ -110,7 +111,7 @@ static const char *write_json(FILE *out, const struct rows *rows)
 	return NULL;
 }
 
-const struct output_format output_json = {
+const struct export_format export_json = {
 	.name = "json",
 	.about = "JSON: profil-export(1) lists its members",
 	.keys = { ROWS_BY_PROCESS, ROWS_BY_THREAD, ROWS_BY_DSO, ROWS_BY_LINE, ROWS_BY_SYMBOL },

@@ -5,7 +5,7 @@
 #ifndef PROFIL_TOOLS_LISTING_H
 #define PROFIL_TOOLS_LISTING_H
 
-#include "output/output.h"
+#include "output/rows.h"
 
 /**
  * struct listing_line - An instruction
@@ -57,8 +57,5 @@ struct listing {
 /* Reads the binary. Returns NULL, or an error message for the user. */
 const char *listing_make(struct listing *listing);
 void listing_free(struct listing *listing);
-
-/* Prints the function. Source lines are printed if their file is not newer than the binary. */
-void listing_print(FILE *out, const struct listing *listing, const struct output_options *options);
 
 #endif /* PROFIL_TOOLS_LISTING_H */

@@ -12,6 +12,7 @@
 
 #include "output/escape.h"
 #include "output/listing.h"
+#include "output/text.h"
 #include "recording/accounting.h"
 
 /* The titles of the numbers, with the widths of these columns. */
@@ -93,21 +94,21 @@ static char *read_line(struct source *source, int number)
 
 /* Prints the ticks and their share of the function; blanks if there are none. */
 static void print_ticks(FILE *out, const struct listing *listing, u64 ticks,
-			const struct output_options *options)
+			const struct text_options *options)
 {
 	const double share = listing->ticks ? (double)ticks / listing->ticks : 0;
-	const char *colour = output_colour(options, share);
+	const char *colour = text_colour(options, share);
 
 	if (ticks)
 		fprintf(out, "%9" PRIu64 " %s%7.2f%%%s  ", ticks, colour, 100 * share,
-			*colour ? OUTPUT_PLAIN : "");
+			*colour ? TEXT_PLAIN : "");
 	else
 		fprintf(out, "%*s", (int)strlen(TITLES), "");
 }
 
 /* Prints the end of a line, which @prefix begins. */
 static void print_text(FILE *out, const char *prefix, const char *text,
-		       const struct output_options *options)
+		       const struct text_options *options)
 {
 	size_t width = options->width - strlen(TITLES) - strlen(prefix);
 	char *escaped = escape_text(text);
@@ -125,7 +126,7 @@ static bool same_section(const struct listing_line *a, const struct listing_line
 }
 
 static void print_section(FILE *out, const struct listing *listing, const struct listing_line *line,
-			  struct source *source, const struct output_options *options)
+			  struct source *source, const struct text_options *options)
 {
 	const char *inlined = NULL;
 	char *title;
@@ -138,12 +139,12 @@ static void print_section(FILE *out, const struct listing *listing, const struct
 	free(title);
 	if (!open_source(source, listing, line->source))
 		fprintf(out, "%swarning: this file is newer than the binary%s\n",
-			options->colour ? OUTPUT_YELLOW : "", options->colour ? OUTPUT_PLAIN : "");
+			options->colour ? TEXT_YELLOW : "", options->colour ? TEXT_PLAIN : "");
 }
 
 /* Prints a source line, and the instructions from index @i to @end that belong to it. */
 static void print_lines(FILE *out, const struct listing *listing, size_t i, size_t end,
-			struct source *source, const struct output_options *options)
+			struct source *source, const struct text_options *options)
 {
 	const struct listing_line *lines = listing->lines;
 	char prefix[32], *text;
@@ -166,7 +167,7 @@ static void print_lines(FILE *out, const struct listing *listing, size_t i, size
 	}
 }
 
-void listing_print(FILE *out, const struct listing *listing, const struct output_options *options)
+void text_listing(FILE *out, const struct listing *listing, const struct text_options *options)
 {
 	const struct listing_line *lines = listing->lines;
 	struct source source = { .left = SOURCES_MAX };

@@ -19,8 +19,8 @@
 
 #include <libiberty/libiberty.h>
 
+#include "output/export.h"
 #include "output/intern.h"
-#include "output/output.h"
 
 #define NO_PARENT SIZE_MAX
 #define NAME_CHARACTERS \
@@ -190,7 +190,7 @@ static const char *write_llvm(FILE *out, const struct rows *rows)
 	return NULL;
 }
 
-const struct output_format output_llvm = {
+const struct export_format export_llvm = {
 	.name = "llvm",
 	.about = "clang -fprofile-sample-use: functions with debug information",
 	.lines = true,

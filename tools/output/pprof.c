@@ -14,8 +14,9 @@
 
 #include "output/chains.h"
 #include "output/escape.h"
+#include "output/export.h"
 #include "output/intern.h"
-#include "output/output.h"
+#include "output/text.h"
 #include "pprof/message.h"
 #include "symbols/files.h"
 
@@ -286,7 +287,7 @@ static void add_comment(struct profile *profile, const char *text)
 
 static void add_comments(struct profile *profile, const struct recording *recording)
 {
-	char *warnings = output_list_warnings(recording), *rest = warnings, *line;
+	char *warnings = text_list_warnings(recording), *rest = warnings, *line;
 
 	if (*recording->meta.command) {
 		const bool is_machine = recording->meta.flags & FORMAT_MACHINE;
@@ -344,7 +345,7 @@ static const char *write_pprof(FILE *out, const struct rows *rows)
 	return NULL;
 }
 
-const struct output_format output_pprof = {
+const struct export_format export_pprof = {
 	.name = "pprof",
 	.about = "go tool pprof, Grafana Pyroscope, Parca",
 	.is_binary = true,

@@ -13,8 +13,8 @@
 
 #include "output/chains.h"
 #include "output/escape.h"
+#include "output/export.h"
 #include "output/intern.h"
-#include "output/output.h"
 #include "output/tree.h"
 
 #define SCHEMA "https://www.speedscope.app/file-format-schema.json"
@@ -151,7 +151,7 @@ static const char *write_speedscope(FILE *out, const struct rows *rows)
 	return NULL;
 }
 
-const struct output_format output_speedscope = {
+const struct export_format export_speedscope = {
 	.name = "speedscope",
 	.about = "speedscope",
 	.keys = { ROWS_BY_THREAD, ROWS_BY_DSO, ROWS_BY_SYMBOL },

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "output/output.h"
+#include "output/text.h"
 
 #define WIDTH_DEFAULT 80
 #define HEIGHT_DEFAULT 24
@@ -33,7 +33,7 @@ static size_t choose_size(size_t size, const char *name, size_t fallback)
 	return size ?: fallback;
 }
 
-void output_get_terminal(struct output_options *options)
+void text_get_terminal(struct text_options *options)
 {
 	const char *terminal = getenv("TERM"), *no_colour = getenv("NO_COLOR");
 	struct winsize size = {};
@@ -48,14 +48,14 @@ void output_get_terminal(struct output_options *options)
 			  strcmp(terminal, "dumb");
 }
 
-const char *output_colour(const struct output_options *options, double share)
+const char *text_colour(const struct text_options *options, double share)
 {
 	if (!options->colour || share < SHARE_MEDIUM)
 		return "";
-	return share >= SHARE_HIGH ? OUTPUT_RED : OUTPUT_GREEN;
+	return share >= SHARE_HIGH ? TEXT_RED : TEXT_GREEN;
 }
 
-FILE *output_open_pager(void)
+FILE *text_open_pager(void)
 {
 	const char *pager = getenv("PAGER");
 	FILE *out;
@@ -75,7 +75,7 @@ FILE *output_open_pager(void)
 	return out;
 }
 
-bool output_close_pager(FILE *out)
+bool text_close_pager(FILE *out)
 {
 	bool done;
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "output/escape.h"
-#include "output/output.h"
 #include "output/names.h"
+#include "output/text.h"
 
 #define NS_PER_MS 1e6
 
@@ -47,7 +47,7 @@ static void print_classic_heading(FILE *out, const struct rows *rows)
 
 /* ---- the table ---- */
 
-static void print_cell(FILE *out, const struct output_table *table, size_t i, char *text)
+static void print_cell(FILE *out, const struct text_table *table, size_t i, char *text)
 {
 	size_t width = table->widths[i];
 	bool last = i + 1 == table->rows->nr_keys;
@@ -59,14 +59,14 @@ static void print_cell(FILE *out, const struct output_table *table, size_t i, ch
 	fprintf(out, "%*s%s%*s", GAP, "", text, last ? 0 : (int)(width - escape_width(text)), "");
 }
 
-static void print_numbers(FILE *out, const struct output_table *table, const struct row *row)
+static void print_numbers(FILE *out, const struct text_table *table, const struct row *row)
 {
 	const struct rows *rows = table->rows;
 	u64 ticks = row_ticks(row);
 	double share = row_share(rows, row);
-	const char *colour = output_colour(table->options, share);
+	const char *colour = text_colour(table->options, share);
 
-	fprintf(out, "%s%7.2f%%%s %5.2f%%", colour, 100 * share, *colour ? OUTPUT_PLAIN : "",
+	fprintf(out, "%s%7.2f%%%s %5.2f%%", colour, 100 * share, *colour ? TEXT_PLAIN : "",
 		100 * row_error(rows, row));
 	if (rows->recording->is_classic && rows->recording->meta.tick_ns)
 		fprintf(out, " %9" PRIu64 " %9.3f", ticks, seconds_of(rows, ticks));
@@ -74,7 +74,7 @@ static void print_numbers(FILE *out, const struct output_table *table, const str
 		fprintf(out, " %9" PRIu64 " %9s", ticks, "-");
 }
 
-static void print_row(FILE *out, const struct output_table *table, const struct row *row)
+static void print_row(FILE *out, const struct text_table *table, const struct row *row)
 {
 	table->print_numbers(out, table, row);
 	for (size_t i = 0; i < table->rows->nr_keys; i++) {
@@ -87,7 +87,7 @@ static void print_row(FILE *out, const struct output_table *table, const struct 
 }
 
 /* Makes each column as wide as its widest cell, and then the widest ones narrower until all fit. */
-static void choose_widths(struct output_table *table)
+static void choose_widths(struct text_table *table)
 {
 	const struct rows *rows = table->rows;
 	size_t all = strlen(table->numbers);
@@ -117,7 +117,7 @@ static void choose_widths(struct output_table *table)
 	}
 }
 
-void output_table(FILE *out, struct output_table *table)
+void text_table(FILE *out, struct text_table *table)
 {
 	const struct rows *rows = table->rows;
 	u64 lines = table->options->lines, rest = 0;
@@ -140,9 +140,9 @@ void output_table(FILE *out, struct output_table *table)
 			rows->nr - table->nr);
 }
 
-void output_text(FILE *out, const struct rows *rows, const struct output_options *options)
+void text_report(FILE *out, const struct rows *rows, const struct text_options *options)
 {
-	struct output_table table = {
+	struct text_table table = {
 		.rows = rows,
 		.options = options,
 		.numbers = rows->recording->is_classic ? TITLES TITLES_CLASSIC : TITLES,
@@ -152,9 +152,9 @@ void output_text(FILE *out, const struct rows *rows, const struct output_options
 	if (rows->recording->is_classic)
 		print_classic_heading(out, rows);
 	else
-		output_heading(out, rows, options);
+		text_heading(out, rows, options);
 	if (rows->nr)
-		output_table(out, &table);
+		text_table(out, &table);
 	/* A further report may follow, with --wait: separate them by an empty line. */
 	if (rows->nr && rows->recording->is_classic)
 		putc('\n', out);

@@ -22,6 +22,7 @@
 
 #include "commands/command.h"
 #include "output/listing.h"
+#include "output/text.h"
 #include "recording/format.h"
 #include "symbols/symbols.h"
 
@@ -474,10 +475,10 @@ static void list(struct symbols *symbols, const struct format_file *data, u64 of
 	struct rows rows = { .recording = &recording };
 	struct row row = { .sample = &sample, .name = "", .label = "" };
 	struct listing listing = { .symbols = symbols, .rows = &rows, .row = &row };
-	const struct output_options options = { .width = 80 };
+	const struct text_options options = { .width = 80 };
 
 	if (!listing_make(&listing))
-		listing_print(stdout, &listing, &options);
+		text_listing(stdout, &listing, &options);
 	listing_free(&listing);
 }
 
