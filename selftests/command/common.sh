@@ -78,7 +78,7 @@ offset() {
 # need the library
 sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
 flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tools" -I"$tmp" -I"$root/userlib" -I"$root/uapi")
-sources=("$tools"/recording/{accounting,format,recording}.c "$tools"/{output,symbols}/*.c
+sources=("$tools"/recording/{format,recording}.c "$tools"/{export,profile,symbols,text}/*.c
 	"$tools"/commands/{annotate,command,diff,export,input,outfile,report}.c
 	"$root/userlib/pprof/message.c" "$tmp/pprof.pb-c.c")
 main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")

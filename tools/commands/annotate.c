@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "commands/command.h"
-#include "output/escape.h"
-#include "output/listing.h"
-#include "output/text.h"
-#include "recording/accounting.h"
+#include "profile/escape.h"
+#include "profile/listing.h"
+#include "text/accounting.h"
+#include "text/text.h"
 
 struct annotate {
 	const char *path;

@@ -12,11 +12,11 @@
 #include <libiberty/libiberty.h>
 
 #include "commands/command.h"
-#include "output/changes.h"
-#include "output/escape.h"
-#include "output/export.h"
-#include "output/text.h"
-#include "recording/accounting.h"
+#include "export/export.h"
+#include "profile/changes.h"
+#include "profile/escape.h"
+#include "text/accounting.h"
+#include "text/text.h"
 
 /* The titles of the numbers before the first key, with the widths of these columns. */
 #define TITLES_TIME	"    A (s)     B (s)    change     +-      p"

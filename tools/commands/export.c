@@ -11,7 +11,7 @@
 
 #include "commands/input.h"
 #include "commands/outfile.h"
-#include "output/text.h"
+#include "text/text.h"
 
 static const struct export_format *const formats[] = {
 	&export_pprof,

@@ -19,8 +19,8 @@
 #include <profil.h>
 
 #include "commands/command.h"
-#include "output/text.h"
 #include "recording/classic.h"
+#include "text/text.h"
 
 struct options {
 	pid_t pid;

@@ -6,7 +6,7 @@
 #define PROFIL_TOOLS_INPUT_H
 
 #include "commands/command.h"
-#include "output/rows.h"
+#include "profile/rows.h"
 
 /**
  * struct input - The recording that a command reads

@@ -5,7 +5,7 @@
 #ifndef PROFIL_TOOLS_OUTFILE_H
 #define PROFIL_TOOLS_OUTFILE_H
 
-#include "output/export.h"
+#include "export/export.h"
 
 /**
  * struct outfile - A file to write

@@ -20,8 +20,8 @@
 #include <profil.h>
 
 #include "commands/session.h"
-#include "recording/accounting.h"
 #include "recording/datafile.h"
+#include "text/accounting.h"
 
 /* The time between two flushes. */
 #define FLUSH_NS	NS_PER_S

@@ -11,8 +11,8 @@
 
 #include "commands/input.h"
 #include "commands/outfile.h"
-#include "output/chains.h"
-#include "output/text.h"
+#include "profile/chains.h"
+#include "text/text.h"
 
 struct report {
 	struct input input;

@@ -18,7 +18,7 @@
 #include <profil.h>
 
 #include "commands/session.h"
-#include "recording/accounting.h"
+#include "text/accounting.h"
 
 #define NS_PER_MS	1000000ULL
 /* The maximum time between two reads of the records. */

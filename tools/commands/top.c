@@ -20,11 +20,11 @@
 
 #include "commands/input.h"
 #include "commands/session.h"
-#include "output/escape.h"
-#include "output/screen.h"
-#include "output/text.h"
-#include "output/window.h"
-#include "recording/accounting.h"
+#include "profile/escape.h"
+#include "profile/window.h"
+#include "text/accounting.h"
+#include "text/screen.h"
+#include "text/text.h"
 
 /* A recording with this many samples ends before the refresh, to limit its size. */
 #define SAMPLES_MAX	(1U << 16)

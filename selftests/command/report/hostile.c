@@ -21,10 +21,10 @@
 #include <zlib.h>
 
 #include "commands/command.h"
-#include "output/listing.h"
-#include "output/text.h"
+#include "profile/listing.h"
 #include "recording/format.h"
 #include "symbols/symbols.h"
+#include "text/text.h"
 
 #define HEADER_SIZE 16
 #define BLOCK_SIZE 16

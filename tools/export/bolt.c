@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A profile for llvm-bolt, which moves the code of one program or library, the one with the most
+ * ticks
+ *
+ *	no_lbr EVENT
+ *	1 FUNCTION OFFSET TICKS
+ *
+ * The first line says that the profile has no branches. For the event task-clock, llvm-bolt divides
+ * the ticks of a block by the number of its instructions. 1 stands for a symbol in the program.
+ * OFFSET is hexadecimal. The names of local symbols end with a slash and a number.
+ */
+#include <inttypes.h>
+
+#include "export/export.h"
+
+/* Rejects names that llvm-bolt could read as other lines; linkers do not need them. */
+static bool is_usable(const char *name)
+{
+	for (const char *at = name; *at; at++)
+		if (*at <= ' ' || *at > '~' || *at == '\\')
+			return false;
+	return *name && *name != '[';
+}
+
+static void print_row(FILE *out, const struct row *row, u64 ticks)
+{
+	fprintf(out, "1 %s", row->linkage);
+	if (row->local)
+		fprintf(out, "/%" PRIu64, row->local);
+	fprintf(out, " %" PRIx64 " %" PRIu64 "\n", row->sample->offset - row->start, ticks);
+}
+
+static const char *write_bolt(FILE *out, const struct rows *rows)
+{
+	const struct recording_file *file = rows_hottest_file(rows);
+	bool is_empty = true;
+
+	if (!file)
+		return "no tick is in a program";
+	if (rows->binaries[file - rows->recording->files].problem)
+		return "the program cannot be read; profil report says why";
+	for (size_t i = 0, end; i < rows->nr; i = end) {
+		const struct row *row = &rows->rows[i];
+		u64 ticks = 0;
+
+		/* A tick in the kernel is not one of the instruction that has called it. */
+		for (end = i; end < rows->nr && rows->rows[end].sample->file == row->sample->file &&
+		     rows->rows[end].sample->offset == row->sample->offset; end++)
+			ticks = ticks_add(ticks, rows->rows[end].user);
+		if (row->sample->file != file || !ticks || !row->linkage ||
+		    !is_usable(row->linkage))
+			continue;
+		if (is_empty)
+			fputs("no_lbr task-clock\n", out);
+		is_empty = false;
+		print_row(out, row, ticks);
+	}
+	return is_empty ? "no tick is in a function of the program in user mode" : NULL;
+}
+
+const struct export_format export_bolt = {
+	.name = "bolt",
+	.about = "llvm-bolt: the program with the most ticks, or the one of --dso",
+	.number_locals = true,
+	.write = write_bolt,
+};

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The formats for other programs
+ */
+#ifndef PROFIL_TOOLS_EXPORT_H
+#define PROFIL_TOOLS_EXPORT_H
+
+#include "profile/rows.h"
+
+/**
+ * struct export_format - A format for other programs
+ * @name: Its name, as the user writes it.
+ * @about: The program that reads it.
+ * @is_binary: It is not text, so a terminal cannot show it.
+ * @keys: The keys of the rows.
+ * @nr_keys: Their number; 0: there is a row for each sample.
+ * @in_order: As in struct rows.
+ * @lines: Likewise.
+ * @number_locals: Likewise.
+ * @keep_parts: Likewise. The recording has intervals of time and the CPUs of ticks then.
+ * @chains: The rows have parts and chains if the recording has stacks: see struct rows.chains.
+ * @write: Writes @rows to @out. The caller checks @out for errors, and prints the warnings. Returns
+ *	NULL, or the reason why the format cannot have these rows.
+ *
+ * Each format is in a file of its own. Names in rows are untrusted: see escape.h.
+ */
+struct export_format {
+	const char *name;
+	const char *about;
+	bool is_binary;
+	enum rows_by keys[ROWS_KEYS_MAX];
+	size_t nr_keys;
+	bool in_order;
+	bool lines;
+	bool number_locals;
+	bool keep_parts;
+	bool chains;
+	const char *(*write)(FILE *out, const struct rows *rows);
+};
+
+extern const struct export_format export_bolt;
+extern const struct export_format export_callgrind;
+extern const struct export_format export_csv;
+extern const struct export_format export_firefox;
+extern const struct export_format export_folded;
+extern const struct export_format export_gmon;
+extern const struct export_format export_html;
+extern const struct export_format export_json;
+extern const struct export_format export_llvm;
+extern const struct export_format export_pprof;
+extern const struct export_format export_speedscope;
+
+/* Writes a comma and the key of a row in quotes. */
+void export_csv_key(FILE *out, const struct row_key *key, const struct row *row);
+
+#endif /* PROFIL_TOOLS_EXPORT_H */

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* See chains.h. */
+#define _GNU_SOURCE
+#include <obstack.h>
+
+#include <libiberty/hashtab.h>
+#include <libiberty/libiberty.h>
+#include <linux/profil.h>
+
+#include "profile/chains.h"
+#include "profile/names.h"
+
+#define obstack_chunk_alloc xmalloc
+#define obstack_chunk_free free
+
+/* A place of a process, and its frames, the outermost first. */
+struct chain_place {
+	const struct recording_file *file;
+	const struct recording_thread *process;	/* NULL if all processes have the same functions */
+	u64 offset;
+	u64 bias;				/* 0 without @process */
+	u32 flags;				/* of a sample without a pc */
+	enum place_caller caller;
+	const struct chain_frame **frames;
+	size_t nr;
+};
+
+struct chain_maker {
+	struct chains chains;
+	const struct rows *rows;
+	struct obstack memory;
+	htab_t functions;
+	htab_t places;
+	const struct chain *last;		/* the last chain, and what it was made of */
+	struct row last_row;
+};
+
+static u64 mix(u64 hash, u64 value)
+{
+	return (hash ^ value) * 0x9e3779b97f4a7c15ULL;
+}
+
+static hashval_t function_hash(const void *data)
+{
+	const struct chain_function *function = data;
+
+	return mix(mix(htab_hash_string(function->name), htab_hash_string(function->binary)),
+		   function->start) >> 32;
+}
+
+static int function_equals(const void *a, const void *b)
+{
+	const struct chain_function *x = a, *y = b;
+
+	return x->start == y->start && !strcmp(x->name, y->name) && !strcmp(x->binary, y->binary);
+}
+
+static hashval_t place_hash(const void *data)
+{
+	const struct chain_place *place = data;
+
+	return mix(mix(mix((uintptr_t)place->file, (uintptr_t)place->process), place->offset),
+		   place->bias + place->flags) >> 32;
+}
+
+static int place_equals(const void *a, const void *b)
+{
+	const struct chain_place *x = a, *y = b;
+
+	return x->file == y->file && x->process == y->process && x->offset == y->offset &&
+	       x->bias == y->bias && x->flags == y->flags;
+}
+
+struct chain_maker *chains_new(const struct rows *rows)
+{
+	struct chain_maker *maker = xcalloc(1, sizeof(*maker));
+
+	maker->rows = rows;
+	obstack_init(&maker->memory);
+	maker->functions = htab_create(256, function_hash, function_equals, NULL);
+	maker->places = htab_create(256, place_hash, place_equals, NULL);
+	return maker;
+}
+
+void chains_free(struct chain_maker *maker)
+{
+	if (!maker)
+		return;
+	htab_delete(maker->functions);
+	htab_delete(maker->places);
+	obstack_free(&maker->memory, NULL);
+	free(maker->chains.functions);
+	free(maker->chains.frames);
+	free(maker);
+}
+
+const struct chains *chains_of(const struct rows *rows)
+{
+	return &rows->chain_maker->chains;
+}
+
+bool chains_match(const struct rows *rows, const char *pattern)
+{
+	const struct chains *chains = chains_of(rows);
+
+	for (size_t i = 0; i < chains->nr_functions; i++)
+		if (names_match(chains->functions[i]->name, pattern))
+			return true;
+	return false;
+}
+
+/* Returns the function that is equal to @key. */
+static const struct chain_function *get_function(struct chain_maker *maker,
+						 const struct chain_function *key)
+{
+	struct chains *chains = &maker->chains;
+	struct chain_function *function;
+	void **slot = htab_find_slot(maker->functions, key, INSERT);
+
+	if (*slot)
+		return *slot;
+	function = obstack_copy(&maker->memory, key, sizeof(*key));
+	function->index = chains->nr_functions;
+	if (!array_grow(&chains->functions, chains->nr_functions, sizeof(function)))
+		xmalloc_failed(sizeof(function));
+	chains->functions[chains->nr_functions++] = function;
+	*slot = function;
+	return function;
+}
+
+static const struct chain_frame *add_frame(struct chain_maker *maker,
+					   const struct chain_frame *data)
+{
+	struct chain_frame *frame = obstack_copy(&maker->memory, data, sizeof(*data));
+	struct chains *chains = &maker->chains;
+
+	frame->index = chains->nr_frames;
+	if (!array_grow(&chains->frames, chains->nr_frames, sizeof(frame)))
+		xmalloc_failed(sizeof(frame));
+	chains->frames[chains->nr_frames++] = frame;
+	return frame;
+}
+
+/* Adds the function at the place, and those that are inlined there. */
+static void add_frames(struct chain_maker *maker, struct chain_place *place, const struct row *row)
+{
+	struct chain_function function = {
+		.name = row->name,
+		.unnamed = row->unnamed,
+		.binary = row->binary,
+		.label = row->label,
+		.start = row->start,
+		.linkage = row->linkage,
+	};
+	struct chain_frame frame = {
+		.function = get_function(maker, &function),
+		.file = place->file,
+		.offset = place->offset,
+		.bias = row->sample->bias,
+		.address = row->address,
+		.source = row->source,
+		.line = row->line,
+	};
+
+	place->nr = row->nr_frames ?: 1;
+	place->frames = obstack_alloc(&maker->memory, place->nr * sizeof(*place->frames));
+	for (size_t i = 0; i < place->nr; i++) {
+		if (row->nr_frames) {
+			frame.source = row->frames[i].source;
+			frame.line = row->frames[i].line;
+			frame.start = row->frames[i].start;
+		}
+		if (i) {
+			frame.inlined = true;
+			function.linkage = row->frames[i].name;
+			function.unnamed = !function.linkage;
+			function.start = 0;
+			function.name = function.unnamed ? ROWS_NO_SYMBOL :
+					rows_inlined(maker->rows, function.linkage);
+			frame.function = get_function(maker, &function);
+		}
+		place->frames[i] = add_frame(maker, &frame);
+	}
+}
+
+/* Returns the place of the sample, with its frames. */
+static const struct chain_place *get_place(struct chain_maker *maker,
+					   const struct recording_sample *sample)
+{
+	const struct recording_thread *process = sample->thread ? sample->thread->process : NULL;
+	const bool shared = sample->file && !rows_problem(maker->rows, sample->file);
+	const struct chain_place key = {
+		.file = sample->file,
+		.process = shared ? NULL : process,
+		.offset = sample->offset,
+		.bias = shared ? 0 : sample->bias,
+		.flags = sample->flags & (FORMAT_SAMPLE_EXEC | FORMAT_SAMPLE_EXIT),
+	};
+	struct chain_place *place;
+	void **slot = htab_find_slot(maker->places, &key, INSERT);
+	struct row row;
+
+	if (*slot)
+		return *slot;
+	rows_find_function(maker->rows, &row, sample);
+	if (row.unnamed && !key.file && !key.flags)
+		row.name = ROWS_UNKNOWN;
+	place = obstack_copy(&maker->memory, &key, sizeof(key));
+	place->caller = row.caller;
+	add_frames(maker, place, &row);
+	*slot = place;
+	return place;
+}
+
+/* Returns the place of a call in the process of the sample. */
+static const struct chain_place *get_call(struct chain_maker *maker,
+					  const struct recording_sample *sample,
+					  const struct recording_frame *frame)
+{
+	const struct recording_sample call = {
+		.file = frame->file,
+		.thread = sample->thread,
+		.offset = frame->offset - 1,
+		.bias = frame->bias,
+	};
+
+	return get_place(maker, &call);
+}
+
+static bool is_same_frame(const struct recording_frame *a, const struct recording_frame *b)
+{
+	return a->file == b->file && a->offset == b->offset && a->bias == b->bias;
+}
+
+/*
+ * Returns the return address of the function of the sample, if the stack has it only as an
+ * innermost word; otherwise NULL.
+ */
+static const struct recording_frame *find_innermost(const struct recording_stack *stack,
+						    enum place_caller caller)
+{
+	const struct recording_frame *word = &stack->innermost[caller != PLACE_CALLER_FIRST];
+
+	if (caller != PLACE_CALLER_FIRST && caller != PLACE_CALLER_SECOND &&
+	    caller != PLACE_CALLER_GO)
+		return NULL;
+	if (!word->mapping_id)
+		return NULL;
+	/* If the frame has been made, the word is its return address. */
+	if (caller == PLACE_CALLER_GO && stack->nr && is_same_frame(word, &stack->frames[0]))
+		return NULL;
+	return word;
+}
+
+/* Adds the frames of a place before those that were added. They are in reverse order. */
+static void grow_chain(struct chain_maker *maker, const struct chain_place *place)
+{
+	for (size_t i = place->nr; i-- > 0;)
+		obstack_ptr_grow(&maker->memory, place->frames[i]);
+}
+
+static void reverse(const struct chain_frame **frames, size_t nr)
+{
+	const struct chain_frame *frame;
+
+	for (size_t i = 0; i < nr / 2; i++) {
+		frame = frames[i];
+		frames[i] = frames[nr - 1 - i];
+		frames[nr - 1 - i] = frame;
+	}
+}
+
+/* The chain of a sample, while it is made */
+struct draft {
+	const struct chain_place **places;	/* the innermost first */
+	size_t nr;
+	bool lost;
+	bool unchecked;
+};
+
+/* Returns true if the function has no frame there. */
+static bool hides_caller(enum place_caller caller)
+{
+	return caller >= PLACE_CALLER_FIRST;
+}
+
+/* Collects the places of the sample. */
+static void draft_places(struct chain_maker *maker, const struct recording_sample *sample,
+			 struct draft *draft)
+{
+	const struct recording_stack *stack = sample->stack;
+	const struct chain_place *place = get_place(maker, sample);
+	const struct recording_frame *word = stack ? find_innermost(stack, place->caller) : NULL;
+	enum place_caller caller = place->caller;
+
+	draft->places[draft->nr++] = place;
+	draft->unchecked = stack && place->file && caller == PLACE_CALLER_NO_TABLE;
+	if (word) {
+		place = get_call(maker, sample, word);
+		draft->places[draft->nr++] = place;
+		caller = place->caller;
+	}
+	/* Without a frame of its own, this function hides the caller from the frame pointers. */
+	draft->lost = hides_caller(caller) && (!word || (stack && stack->nr));
+	for (size_t i = 0; stack && i < stack->nr; i++) {
+		place = get_call(maker, sample, &stack->frames[i]);
+		draft->lost |= i + 1 < stack->nr && hides_caller(place->caller);
+		draft->places[draft->nr++] = place;
+	}
+	/*
+	 * The start code of a C library without frame pointers leaves any value in the register, so
+	 * the address above its own can be data.
+	 */
+	if (draft->nr > 2 && !draft->places[draft->nr - 1]->file &&
+	    draft->places[draft->nr - 2]->file)
+		draft->nr--;
+}
+
+const struct chain *chains_make(struct chain_maker *maker, const struct row *row)
+{
+	const struct recording_sample *sample = row->sample, *last = maker->last_row.sample;
+	const struct recording_stack *stack = sample->stack;
+	struct chain chain = { .cut = stack && stack->end == PROFIL_STACK_DEPTH };
+	struct draft draft = {};
+	struct chain *made;
+
+	/* Samples are sorted, so a sample often differs from the last one only in its time. */
+	if (last && last->file == sample->file && last->offset == sample->offset &&
+	    last->bias == sample->bias && last->stack == stack && last->flags == sample->flags &&
+	    maker->last_row.thread->process == row->thread->process)
+		return maker->last;
+	draft.places = xcalloc(stack ? stack->nr + 2 : 1, sizeof(*draft.places));
+	draft_places(maker, sample, &draft);
+	for (size_t i = 0; i < draft.nr; i++) {
+		chain.nr += draft.places[i]->nr;
+		chain.unknown |= i && !draft.places[i]->file;
+	}
+	chain.lost = draft.lost || (!stack && sample->stack_id);
+	chain.unchecked = draft.unchecked;
+	obstack_grow(&maker->memory, &chain, sizeof(chain));
+	for (size_t i = 0; i < draft.nr; i++)
+		grow_chain(maker, draft.places[i]);
+	made = obstack_finish(&maker->memory);
+	reverse(made->frames, made->nr);
+	free(draft.places);
+	maker->last = made;
+	maker->last_row = *row;
+	return made;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Call chains: the functions of a sample, from the outermost caller to the function of the pc
+ *
+ * All outputs that show callers get them from here. rows_make() makes a chain for each sample if
+ * struct rows.chains is set. Functions and frames are shared: equal ones have the same address and
+ * the same index.
+ */
+#ifndef PROFIL_TOOLS_CHAINS_H
+#define PROFIL_TOOLS_CHAINS_H
+
+#include "profile/rows.h"
+
+/**
+ * struct chain_function - A function that is in a chain
+ * @index: Its index in struct chains.
+ * @name: Its name, or a name in brackets: as in struct row. Inlined functions have other names.
+ * @unnamed: The function is not known.
+ * @binary: As in struct row.
+ * @label: Likewise.
+ * @start: Likewise.
+ * @linkage: Likewise.
+ */
+struct chain_function {
+	size_t index;
+	const char *name;
+	bool unnamed;
+	const char *binary;
+	const char *label;
+	u64 start;
+	const char *linkage;
+};
+
+/**
+ * struct chain_frame - A place in a function: the pc of a sample, or a call
+ * @index: Its index in struct chains.
+ * @function: The function.
+ * @file: The file that contains it; NULL if it is not known.
+ * @offset: Offset of the place in the file; its address if @file is NULL or FORMAT_FILE_NONE. For
+ *	a call, it is that of the last byte of the instruction.
+ * @bias: As in struct recording_sample.
+ * @address: As in struct row.
+ * @inlined: The function is inlined in that of the frame before it, which has the same place.
+ * @source: The source file, or NULL. If the next frame is inlined, that of the inlined call.
+ * @line: The line in it.
+ * @start: The line where the function is declared; 0 if it is not known.
+ */
+struct chain_frame {
+	size_t index;
+	const struct chain_function *function;
+	const struct recording_file *file;
+	u64 offset;
+	u64 bias;
+	u64 address;
+	bool inlined;
+	const char *source;
+	int line;
+	int start;
+};
+
+/**
+ * struct chain - The functions of a sample
+ * @lost: A caller between these functions is missing, or the only caller.
+ * @unchecked: The caller of the innermost function may be missing: there is no unwind table for it.
+ * @unknown: At least one frame is in a mapping that is not known.
+ * @cut: There are more frames, which the recorder has not recorded.
+ * @nr: The number of frames; not 0.
+ * @frames: The outermost one is the first. The last one is that of the pc.
+ */
+struct chain {
+	bool lost;
+	bool unchecked;
+	bool unknown;
+	bool cut;
+	size_t nr;
+	const struct chain_frame *frames[];
+};
+
+/**
+ * struct chains - All functions and frames
+ * @functions: The functions, by their indexes.
+ * @frames: The frames, by their indexes.
+ */
+struct chains {
+	const struct chain_function **functions;
+	size_t nr_functions;
+	const struct chain_frame **frames;
+	size_t nr_frames;
+};
+
+/* Returns the chains of rows that were made with struct rows.chains. */
+const struct chains *chains_of(const struct rows *rows);
+
+/* Returns true if a function matches the pattern as in names_match(). */
+bool chains_match(const struct rows *rows, const char *pattern);
+
+/* Only rows.c calls these. */
+struct chain_maker *chains_new(const struct rows *rows);
+const struct chain *chains_make(struct chain_maker *maker, const struct row *row);
+void chains_free(struct chain_maker *maker);
+
+#endif /* PROFIL_TOOLS_CHAINS_H */

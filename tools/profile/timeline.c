@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* See timeline.h. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include <libiberty/libiberty.h>
+
+#include "profile/timeline.h"
+
+/* A lane, and its parts in the array of all parts, sorted by lane. */
+struct group {
+	struct timeline_lane lane;
+	size_t first;
+	size_t nr;
+};
+
+static int compare_lanes(const void *a, const void *b, void *data)
+{
+	const struct timeline *timeline = data;
+
+	return timeline->key->compare(*(const struct row *const *)a, *(const struct row *const *)b);
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+
+	return compare_u64(y->lane.ticks, x->lane.ticks) ?: compare_u64(x->first, y->first);
+}
+
+static int compare_cells(const void *a, const void *b)
+{
+	const struct timeline_cell *x = a, *y = b;
+
+	return compare_u64(x->row, y->row) ?: compare_u64(x->lane, y->lane) ?:
+	       compare_u64(x->interval, y->interval);
+}
+
+/* Adds up cells that are equal. */
+static void merge_cells(struct timeline *timeline)
+{
+	struct timeline_cell *to = timeline->cells, *end = to + timeline->nr_cells;
+
+	if (!timeline->nr_cells)
+		return;
+	for (struct timeline_cell *from = to + 1; from < end; from++) {
+		if (compare_cells(to, from)) {
+			*++to = *from;
+			continue;
+		}
+		to->nr = ticks_add(to->nr, from->nr);
+		to->ticks = ticks_add(to->ticks, from->ticks);
+		to->squares += from->squares;
+	}
+	timeline->nr_cells = to + 1 - timeline->cells;
+}
+
+/* Sorts the parts by lane. Returns the groups, of which there are *@nr. */
+static struct group *find_groups(const struct timeline *timeline, const struct row **parts,
+				 size_t *nr)
+{
+	const struct rows *rows = timeline->rows;
+	struct group *groups = xcalloc(rows->nr_parts + 1, sizeof(*groups)), *group = NULL;
+
+	for (size_t i = 0; i < rows->nr_parts; i++)
+		parts[i] = &rows->parts[i];
+	qsort_r(parts, rows->nr_parts, sizeof(*parts), compare_lanes, (void *)timeline);
+	*nr = 0;
+	for (size_t i = 0; i < rows->nr_parts; i++) {
+		if (!group || timeline->key->compare(group->lane.row, parts[i])) {
+			group = &groups[(*nr)++];
+			group->lane.row = parts[i];
+			group->first = i;
+		}
+		group->lane.ticks = ticks_add(group->lane.ticks, row_ticks(parts[i]));
+		group->nr++;
+	}
+	return groups;
+}
+
+/* Finds the lanes, and sets the lane of each cell. */
+static void find_lanes(struct timeline *timeline)
+{
+	const struct rows *rows = timeline->rows;
+	const struct row **parts = xcalloc(rows->nr_parts + 1, sizeof(*parts));
+	struct timeline_lane *lane;
+	size_t nr;
+	struct group *groups = find_groups(timeline, parts, &nr);
+
+	qsort(groups, nr, sizeof(*groups), compare_groups);
+	timeline->nr_lanes = nr;
+	if (nr > timeline->lanes_max) {
+		timeline->nr_lanes = timeline->lanes_max + 1;
+		timeline->other_lanes = nr - timeline->lanes_max;
+	}
+	timeline->lanes = xcalloc(timeline->nr_lanes + 1, sizeof(*timeline->lanes));
+	for (size_t i = 0; i < nr; i++) {
+		const size_t index = i < timeline->lanes_max ? i : timeline->lanes_max;
+
+		lane = &timeline->lanes[index];
+		lane->row = i < timeline->lanes_max ? groups[i].lane.row : NULL;
+		lane->ticks = ticks_add(lane->ticks, groups[i].lane.ticks);
+		for (size_t j = 0; j < groups[i].nr; j++)
+			timeline->cells[parts[groups[i].first + j] - rows->parts].lane = index;
+	}
+	free(groups);
+	free(parts);
+}
+
+void timeline_make(struct timeline *timeline)
+{
+	const struct rows *rows = timeline->rows;
+
+	timeline->nr_cells = rows->nr_parts;
+	timeline->cells = xcalloc(rows->nr_parts + 1, sizeof(*timeline->cells));
+	for (size_t i = 0; i < rows->nr; i++) {
+		for (size_t j = 0; j < rows->rows[i].nr_parts; j++) {
+			const struct row *part = &rows->rows[i].parts[j];
+
+			timeline->cells[part - rows->parts] = (struct timeline_cell){
+				.row = i < timeline->rows_max ? i : timeline->rows_max,
+				.interval = part->sample->interval,
+				.nr = part->nr,
+				.ticks = row_ticks(part),
+				.squares = part->squares,
+			};
+		}
+	}
+	find_lanes(timeline);
+	qsort(timeline->cells, timeline->nr_cells, sizeof(*timeline->cells), compare_cells);
+	merge_cells(timeline);
+}
+
+void timeline_coarsen(struct timeline *timeline)
+{
+	for (size_t i = 0; i < timeline->nr_cells; i++)
+		timeline->cells[i].interval /= 2;
+	merge_cells(timeline);
+}
+
+void timeline_free(struct timeline *timeline)
+{
+	free(timeline->cells);
+	free(timeline->lanes);
+}

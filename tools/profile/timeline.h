@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The ticks of rows by time, and by thread or CPU
+ */
+#ifndef PROFIL_TOOLS_TIMELINE_H
+#define PROFIL_TOOLS_TIMELINE_H
+
+#include "profile/rows.h"
+
+/**
+ * struct timeline_lane - A thread or a CPU
+ * @row: A part of a row that belongs to it.
+ * @ticks: Its ticks, weighted by their periods.
+ */
+struct timeline_lane {
+	const struct row *row;
+	u64 ticks;
+};
+
+/**
+ * struct timeline_cell - The ticks of a row in one lane and one interval
+ * @row: The index of the row.
+ * @lane: The index of the lane.
+ * @interval: The index of the interval.
+ * @nr: The number of ticks.
+ * @ticks: The ticks, weighted by their periods.
+ * @squares: The sum of the squares of the weights.
+ */
+struct timeline_cell {
+	u32 row;
+	u32 lane;
+	u32 interval;
+	u64 nr;
+	u64 ticks;
+	double squares;
+};
+
+/**
+ * struct timeline - A timeline
+ * @rows: The rows, with parts.
+ * @key: Distinguishes the lanes.
+ * @rows_max: Rows from this index on count as one.
+ * @lanes_max: This number of lanes with the most ticks are kept; the others become one.
+ * @cells: Sorted by row, lane and interval.
+ * @lanes: Those with the most ticks first.
+ * @other_lanes: The number of lanes that became one. It is the last one, and has no @row.
+ */
+struct timeline {
+	/* Set by the caller of timeline_make(). */
+	const struct rows *rows;
+	const struct row_key *key;
+	size_t rows_max;
+	size_t lanes_max;
+
+	struct timeline_cell *cells;
+	size_t nr_cells;
+	struct timeline_lane *lanes;
+	size_t nr_lanes;
+	size_t other_lanes;
+};
+
+void timeline_make(struct timeline *timeline);
+void timeline_free(struct timeline *timeline);
+
+/* Makes the intervals twice as long. */
+void timeline_coarsen(struct timeline *timeline);
+
+#endif /* PROFIL_TOOLS_TIMELINE_H */

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The text format: a heading about the recording, and a table with a line for each row
+ *
+ * The counters of a process have another heading, and also columns for ticks and seconds.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/escape.h"
+#include "profile/names.h"
+#include "text/text.h"
+
+#define NS_PER_MS 1e6
+
+/* The titles of the numbers before the first key, with the widths of these columns. */
+#define TITLES "   share     +-"
+#define TITLES_CLASSIC "     ticks   seconds"
+#define GAP 2
+
+/* ---- the heading of the counters of a process ---- */
+
+static double seconds_of(const struct rows *rows, u64 ticks)
+{
+	return (double)ticks * rows->recording->meta.tick_ns / NS_PER_S;
+}
+
+static void print_classic_heading(FILE *out, const struct rows *rows)
+{
+	const struct recording *recording = rows->recording;
+
+	fprintf(out, "process %d: %" PRIu64 " ticks", recording->threads[0].data.pid,
+		rows->ticks);
+	if (recording->meta.tick_ns)
+		fprintf(out, " of %.6g ms, %.3f s", recording->meta.tick_ns / NS_PER_MS,
+			seconds_of(rows, rows->ticks));
+	if (recording->elsewhere)
+		fprintf(out, "; %" PRIu64 " of them for no single address",
+			recording->elsewhere);
+	putc('\n', out);
+	if (recording->nr_full)
+		fprintf(out,
+			"note: %" PRIu64 " counters are full; there may have been more ticks\n",
+			recording->nr_full);
+}
+
+/* ---- the table ---- */
+
+static void print_cell(FILE *out, const struct text_table *table, size_t i, char *text)
+{
+	size_t width = table->widths[i];
+	bool last = i + 1 == table->rows->nr_keys;
+
+	if (table->rows->keys[i] == &row_keys[ROWS_BY_SYMBOL])
+		names_fit(text, width);
+	else
+		escape_fit(text, width);
+	fprintf(out, "%*s%s%*s", GAP, "", text, last ? 0 : (int)(width - escape_width(text)), "");
+}
+
+static void print_numbers(FILE *out, const struct text_table *table, const struct row *row)
+{
+	const struct rows *rows = table->rows;
+	u64 ticks = row_ticks(row);
+	double share = row_share(rows, row);
+	const char *colour = text_colour(table->options, share);
+
+	fprintf(out, "%s%7.2f%%%s %5.2f%%", colour, 100 * share, *colour ? TEXT_PLAIN : "",
+		100 * row_error(rows, row));
+	if (rows->recording->is_classic && rows->recording->meta.tick_ns)
+		fprintf(out, " %9" PRIu64 " %9.3f", ticks, seconds_of(rows, ticks));
+	else if (rows->recording->is_classic)
+		fprintf(out, " %9" PRIu64 " %9s", ticks, "-");
+}
+
+static void print_row(FILE *out, const struct text_table *table, const struct row *row)
+{
+	table->print_numbers(out, table, row);
+	for (size_t i = 0; i < table->rows->nr_keys; i++) {
+		char *text = row_text(table->rows->keys[i], row);
+
+		print_cell(out, table, i, text);
+		free(text);
+	}
+	putc('\n', out);
+}
+
+/* Makes each column as wide as its widest cell, and then the widest ones narrower until all fit. */
+static void choose_widths(struct text_table *table)
+{
+	const struct rows *rows = table->rows;
+	size_t all = strlen(table->numbers);
+
+	for (size_t i = 0; i < rows->nr_keys; i++) {
+		size_t *width = &table->widths[i];
+
+		*width = strlen(rows->keys[i]->title);
+		for (size_t j = 0; j < table->nr; j++) {
+			char *text = row_text(rows->keys[i], &rows->rows[j]);
+			size_t used = escape_width(text);
+
+			*width = used > *width ? used : *width;
+			free(text);
+		}
+		all += GAP + *width;
+	}
+	for (; all > table->options->width && !table->options->full_names; all--) {
+		size_t widest = 0;
+
+		for (size_t i = 1; i < rows->nr_keys; i++)
+			if (table->widths[i] >= table->widths[widest])
+				widest = i;
+		if (table->widths[widest] == 1)
+			break;
+		table->widths[widest]--;
+	}
+}
+
+void text_table(FILE *out, struct text_table *table)
+{
+	const struct rows *rows = table->rows;
+	u64 lines = table->options->lines, rest = 0;
+	char title[16];
+
+	table->nr = lines && lines < rows->nr ? lines : rows->nr;
+	choose_widths(table);
+	fprintf(out, "\n%s", table->numbers);
+	for (size_t i = 0; i < rows->nr_keys; i++)
+		print_cell(out, table, i, strcpy(title, rows->keys[i]->title));
+	putc('\n', out);
+	for (size_t i = 0; i < table->nr; i++)
+		print_row(out, table, &rows->rows[i]);
+	for (size_t i = table->nr; i < rows->nr; i++)
+		rest = ticks_add(rest, row_ticks(&rows->rows[i]));
+	if (table->nr < rows->nr && table->is_inclusive)
+		fprintf(out, "%*s  in %zu more\n", 8, "", rows->nr - table->nr);
+	else if (table->nr < rows->nr)
+		fprintf(out, "%7.2f%%  in %zu more\n", 100.0 * rest / rows->ticks,
+			rows->nr - table->nr);
+}
+
+void text_report(FILE *out, const struct rows *rows, const struct text_options *options)
+{
+	struct text_table table = {
+		.rows = rows,
+		.options = options,
+		.numbers = rows->recording->is_classic ? TITLES TITLES_CLASSIC : TITLES,
+		.print_numbers = print_numbers,
+	};
+
+	if (rows->recording->is_classic)
+		print_classic_heading(out, rows);
+	else
+		text_heading(out, rows, options);
+	if (rows->nr)
+		text_table(out, &table);
+	/* A further report may follow, with --wait: separate them by an empty line. */
+	if (rows->nr && rows->recording->is_classic)
+		putc('\n', out);
+}
