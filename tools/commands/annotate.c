@@ -46,8 +46,8 @@ static size_t find_function(struct annotate *annotate)
 
 	/* The rows with the most ticks come first. */
 	for (size_t i = 0; i < rows->nr; i++)
-		if (!rows->rows[i].unnamed && row_matches(&annotate->function, &rows->rows[i]) &&
-		    !nr++)
+		if (!rows->rows[i].function.unnamed &&
+		    row_matches(&annotate->function, &rows->rows[i]) && !nr++)
 			annotate->listing.row = &rows->rows[i];
 	return nr;
 }

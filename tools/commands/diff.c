@@ -149,7 +149,7 @@ static void print_nothing(FILE *out, const struct changes *changes)
 	fputs(" instead of ", out);
 	print_value(out, changes, changes->changes[hottest].value[0]);
 	fputs(" in ", out);
-	escape_print(out, changes->names[hottest].name);
+	escape_print(out, changes->names[hottest].function.name);
 	fputs(", the hottest one, would be significant\n", out);
 }
 

@@ -121,7 +121,7 @@ static bool check_stacks(const struct report *report)
 		return true;
 	if (!rows->chains)
 		warnx("%s: there are no stacks; record with --stacks", report->input.path);
-	else if (rows->nr && pattern && !chains_match(rows, pattern))
+	else if (rows->nr && pattern && !chains_match(rows_chains(rows), pattern))
 		warnx("%s: no function matches %s", report->input.path, pattern);
 	else
 		return true;

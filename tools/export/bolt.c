@@ -25,10 +25,11 @@ static bool is_usable(const char *name)
 
 static void print_row(FILE *out, const struct row *row, u64 ticks)
 {
-	fprintf(out, "1 %s", row->linkage);
-	if (row->local)
-		fprintf(out, "/%" PRIu64, row->local);
-	fprintf(out, " %" PRIx64 " %" PRIu64 "\n", row->sample->offset - row->start, ticks);
+	fprintf(out, "1 %s", row->function.linkage);
+	if (row->place.found.local)
+		fprintf(out, "/%" PRIu64, row->place.found.local);
+	fprintf(out, " %" PRIx64 " %" PRIu64 "\n", row->sample->offset - row->function.start,
+		ticks);
 }
 
 static const char *write_bolt(FILE *out, const struct rows *rows)
@@ -38,7 +39,7 @@ static const char *write_bolt(FILE *out, const struct rows *rows)
 
 	if (!file)
 		return "no tick is in a program";
-	if (rows->binaries[file - rows->recording->files].problem)
+	if (binary_of(&rows->binaries, file)->problem)
 		return "the program cannot be read; profil report says why";
 	for (size_t i = 0, end; i < rows->nr; i = end) {
 		const struct row *row = &rows->rows[i];
@@ -48,8 +49,8 @@ static const char *write_bolt(FILE *out, const struct rows *rows)
 		for (end = i; end < rows->nr && rows->rows[end].sample->file == row->sample->file &&
 		     rows->rows[end].sample->offset == row->sample->offset; end++)
 			ticks = ticks_add(ticks, rows->rows[end].user);
-		if (row->sample->file != file || !ticks || !row->linkage ||
-		    !is_usable(row->linkage))
+		if (row->sample->file != file || !ticks || !row->function.linkage ||
+		    !is_usable(row->function.linkage))
 			continue;
 		if (is_empty)
 			fputs("no_lbr task-clock\n", out);

@@ -47,9 +47,7 @@ static void print_name(FILE *out, const char *kind, struct intern *set, const ch
 /* Returns the file of the function itself. The code of a row may be inlined from another one. */
 static const char *source_of(const struct row *row)
 {
-	const char *source = row->nr_frames ? row->frames[0].source : NULL;
-
-	return source ?: row->source ?: NO_FILE;
+	return place_outermost(&row->place).source ?: row->place.source ?: NO_FILE;
 }
 
 static void print_heading(FILE *out, const struct rows *rows)
@@ -72,8 +70,8 @@ static void print_heading(FILE *out, const struct rows *rows)
 
 /* A source line of a function with its own ticks, or the calls of a function from there */
 struct line {
-	const struct chain_function *function;
-	const struct chain_function *callee;	/* NULL: the ticks of the line itself */
+	const struct profile_function *function;
+	const struct profile_function *callee;	/* NULL: the ticks of the line itself */
 	const char *source;			/* of the line, or NULL */
 	int line;
 	u64 nr;
@@ -94,14 +92,14 @@ struct calls {
 	struct line *lines;
 	size_t nr;
 	struct intern processes;
-	struct chain_function *callers;
+	struct profile_function *callers;
 	size_t nr_functions;
 	const char **sources;
 	int *starts;
 	size_t *last;
 };
 
-static int compare_functions(const struct chain_function *a, const struct chain_function *b)
+static int compare_functions(const struct profile_function *a, const struct profile_function *b)
 {
 	return strcmp(a->binary, b->binary) ?: strcmp(a->name, b->name) ?:
 	       compare_u64(a->index, b->index);
@@ -130,22 +128,22 @@ static void learn_function(struct calls *calls, const struct chain_frame *frame)
 {
 	const size_t index = frame->function->index;
 
-	calls->sources[index] = calls->sources[index] ?: frame->source;
-	calls->starts[index] = calls->starts[index] ?: frame->start;
+	calls->sources[index] = calls->sources[index] ?: frame->code.source;
+	calls->starts[index] = calls->starts[index] ?: frame->code.start;
 }
 
 /* Returns a function that stands for the process. */
-static const struct chain_function *process_of(struct calls *calls, const struct row *part)
+static const struct profile_function *process_of(struct calls *calls, const struct row *part)
 {
 	const size_t nr = calls->processes.nr;
 	const size_t index = intern_format(&calls->processes, "[process %s]",
 					   part->thread->process->data.comm);
 
 	if (calls->processes.nr > nr)
-		calls->callers[index] = (struct chain_function){
+		calls->callers[index] = (struct profile_function){
 			.index = calls->nr_functions + index,
 			.name = calls->processes.texts[index],
-			.binary = ROWS_UNKNOWN,
+			.binary = PROFILE_UNKNOWN,
 		};
 	return &calls->callers[index];
 }
@@ -160,7 +158,7 @@ static void add_part(struct calls *calls, const struct row *part, size_t count)
 	struct line line = { .function = process_of(calls, part), .nr = part->nr };
 
 	for (size_t i = 0, end; i < chain->nr; i = end) {
-		const struct chain_function *function = chain->frames[i]->function;
+		const struct profile_function *function = chain->frames[i]->function;
 		const struct chain_frame *place;
 
 		for (end = i + 1; end < chain->nr && chain->frames[end]->inlined; end++)
@@ -172,8 +170,8 @@ static void add_part(struct calls *calls, const struct row *part, size_t count)
 		calls->last[function->index] = count;
 		add_line(calls, &line);
 		line.function = function;
-		line.source = place->source;
-		line.line = place->source ? place->line : 0;
+		line.source = place->code.source;
+		line.line = place->code.source ? place->code.line : 0;
 	}
 	line.callee = NULL;
 	line.ticks = row_ticks(part);
@@ -202,7 +200,7 @@ static void merge_lines(struct calls *calls)
 static void print_line(FILE *out, const struct calls *calls, const struct line *line,
 		       struct names *names)
 {
-	const struct chain_function *callee = line->callee;
+	const struct profile_function *callee = line->callee;
 
 	if (callee) {
 		print_name(out, "cob", &names->binaries, callee->binary);
@@ -240,7 +238,7 @@ static void print_lines(FILE *out, const struct calls *calls, struct names *name
 
 static void write_calls(FILE *out, const struct rows *rows, struct names *names)
 {
-	const size_t nr_functions = chains_of(rows)->nr_functions;
+	const size_t nr_functions = rows_chains(rows)->nr_functions;
 	/* There is also the name of a process that is not known. */
 	const size_t nr_callers = rows->recording->nr_threads + 1;
 	struct calls calls = {
@@ -278,12 +276,13 @@ static void write_rows(FILE *out, const struct rows *rows, struct names *names)
 		const char *source = source_of(row);
 
 		putc('\n', out);
-		print_name(out, "ob", &names->binaries, row->binary);
+		print_name(out, "ob", &names->binaries, row->function.binary);
 		print_name(out, "fl", &names->sources, source);
-		print_name(out, "fn", &names->functions, row->name);
-		if (row->source && strcmp(row->source, source))
-			print_name(out, "fi", &names->sources, row->source);
-		fprintf(out, "%d %" PRIu64 "\n", row->source ? row->line : 0, row_ticks(row));
+		print_name(out, "fn", &names->functions, row->function.name);
+		if (row->place.source && strcmp(row->place.source, source))
+			print_name(out, "fi", &names->sources, row->place.source);
+		fprintf(out, "%d %" PRIu64 "\n", row->place.source ? row->place.line : 0,
+			row_ticks(row));
 	}
 }
 

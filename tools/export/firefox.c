@@ -64,7 +64,7 @@ static void grow(void *table, size_t nr, size_t size)
 }
 
 static size_t add_binary(struct tables *tables, const struct recording_file *file,
-			 const struct chain_function *function)
+			 const struct profile_function *function)
 {
 	const size_t nr = tables->binary_keys.nr;
 	const size_t index = intern_format(&tables->binary_keys, "%u %s",
@@ -82,10 +82,11 @@ static size_t add_binary(struct tables *tables, const struct recording_file *fil
 
 static size_t add_function(struct tables *tables, const struct chain_frame *frame)
 {
-	const struct chain_function *function = frame->function;
+	const struct profile_function *function = frame->function;
 	const size_t binary = add_binary(tables, frame->file, function);
 	const size_t name = intern(&tables->strings, function->name);
-	const size_t source = frame->source ? intern(&tables->sources, frame->source) : NONE;
+	const char *path = frame->code.source;
+	const size_t source = path ? intern(&tables->sources, path) : NONE;
 	const size_t nr = tables->function_keys.nr;
 	const size_t index = intern_format(&tables->function_keys, "%zu %zu %zu %" PRIu64, binary,
 					   name, source, function->start);
@@ -100,7 +101,7 @@ static size_t add_function(struct tables *tables, const struct chain_frame *fram
 static size_t add_line(struct tables *tables, const struct chain_frame *frame, int depth)
 {
 	const size_t function = add_function(tables, frame);
-	const int line = frame->source ? frame->line : 0;
+	const int line = frame->code.source ? frame->code.line : 0;
 	const size_t nr = tables->line_keys.nr;
 	const size_t index = intern_format(&tables->line_keys, "%zu %d %d", function, line, depth);
 
@@ -131,23 +132,12 @@ static u32 add_chain(struct tables *tables, const struct chain *chain)
 /* Returns the stack of a row, a node of the tree. */
 static u32 add_stack(void *data, const struct row *row)
 {
-	const struct chain_function function = {
-		.name = row->name,
-		.binary = row->binary,
-		.label = row->label,
-		.start = row->start,
-	};
-	/* The innermost function may be inlined from another file: take the outermost one. */
-	const struct chain_frame frame = {
-		.function = &function,
-		.file = row->sample->file,
-		.source = row->nr_frames ? row->frames[0].source : row->source,
-		.line = row->nr_frames ? row->frames[0].line : row->line,
-	};
+	const struct chain_frame frame = row_frame(row);
 	struct tables *tables = data;
 
 	if (row->chain)
 		return add_chain(tables, row->chain);
+	/* The innermost function may be inlined from another file: this is the outermost one. */
 	return tree_child(&tables->stacks, TREE_ROOT, add_line(tables, &frame, 0));
 }
 
@@ -344,7 +334,7 @@ static const char *write_firefox(FILE *out, const struct rows *rows)
 	struct tables tables = {};
 
 	if (rows->chains)
-		tables.chain_lines = xcalloc(chains_of(rows)->nr_frames + 1, sizeof(u32));
+		tables.chain_lines = xcalloc(rows_chains(rows)->nr_frames + 1, sizeof(u32));
 	putc('{', out);
 	print_meta(out, rows->recording);
 	fputs(",\n\"threads\": [", out);

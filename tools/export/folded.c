@@ -15,7 +15,7 @@
 
 static void print_frame(FILE *out, const char *name)
 {
-	char *escaped = escape_text(*name ? name : ROWS_UNKNOWN);
+	char *escaped = escape_text(*name ? name : PROFILE_UNKNOWN);
 
 	for (const char *at = escaped; *at; at++) {
 		if (*at == ';')
@@ -80,9 +80,9 @@ static const char *write_folded(FILE *out, const struct rows *rows)
 
 		print_frame(out, row->thread->process->data.comm);
 		putc(';', out);
-		print_frame(out, row->label);
+		print_frame(out, row->function.label);
 		putc(';', out);
-		print_frame(out, row->name);
+		print_frame(out, row->function.name);
 		fprintf(out, " %" PRIu64 "\n", row_ticks(row));
 	}
 	return NULL;

@@ -114,14 +114,14 @@ static const char *write_gmon(FILE *out, const struct rows *rows)
 {
 	const u64 tick_ns = rows->recording->meta.tick_ns;
 	const struct recording_file *file = rows_hottest_file(rows);
-	const struct rows_binary *binary;
+	const struct profile_binary *binary;
 	struct histogram *histogram;
 	struct counter *counters;
 	size_t nr = 0;
 
 	if (!file)
 		return "no tick is in a program";
-	binary = &rows->binaries[file - rows->recording->files];
+	binary = binary_of(&rows->binaries, file);
 	if (binary->problem)
 		return "the program cannot be read; profil report says why";
 	counters = xcalloc(rows->nr, sizeof(*counters));
@@ -129,7 +129,7 @@ static const char *write_gmon(FILE *out, const struct rows *rows)
 		const struct row *row = &rows->rows[i];
 
 		if (row->sample->file == file)
-			counters[nr++] = (struct counter){ row->address, row_ticks(row) };
+			counters[nr++] = (struct counter){ row->place.address, row_ticks(row) };
 	}
 	qsort(counters, nr, sizeof(*counters), compare_counters);
 	histogram = xcalloc(1, sizeof(*histogram));

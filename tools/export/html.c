@@ -173,7 +173,7 @@ static int compare_places(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
-	return compare_u64(x->address, y->address);
+	return compare_u64(x->place.address, y->place.address);
 }
 
 /* Makes the rows. In their parts, the address is the index of the row. */
@@ -189,11 +189,11 @@ static void flame_rows(struct flame *flame, const struct rows *rows)
 		if (place == TREE_ROOT)
 			continue;
 		to->parts[to->nr_parts] = rows->parts[i];
-		to->parts[to->nr_parts++].address = place;
+		to->parts[to->nr_parts++].place.address = place;
 	}
 	qsort(to->parts, to->nr_parts, sizeof(*to->parts), compare_places);
 	for (size_t i = 0; i < to->nr_parts; i++) {
-		struct row *row = &to->rows[to->parts[i].address];
+		struct row *row = &to->rows[to->parts[i].place.address];
 
 		if (!row->nr_parts++)
 			row->parts = &to->parts[i];
@@ -205,7 +205,7 @@ static void flame_make(struct flame *flame, const struct rows *rows)
 	size_t nr = rows->nr;
 	struct tree_ticks *ticks;
 
-	flame->nr_functions = chains_of(rows)->nr_functions;
+	flame->nr_functions = rows_chains(rows)->nr_functions;
 	flame->inlined = rows->inlined;
 	ticks = tree_collect(rows, rows->rows, &nr, flame_add, flame);
 	flame_choose(flame, ticks, nr);
@@ -226,7 +226,7 @@ static void flame_free(struct flame *flame)
 /* Prints the nodes: for each one the index of its parent or -1, and those of its texts. */
 static void print_nodes(FILE *out, const struct flame *flame, const struct rows *rows)
 {
-	const struct chains *chains = chains_of(rows);
+	const struct chains *chains = rows_chains(rows);
 	struct intern texts = {};
 
 	fputs(",\n\"flame\": {\"nodes\": [", out);
@@ -455,8 +455,8 @@ static int compare_addresses(const void *a, const void *b)
 {
 	const struct row *x = *(const struct row *const *)a, *y = *(const struct row *const *)b;
 
-	return differ_in_file(x, y) ?: compare_u64(x->address, y->address) ?:
-	       strcmp(x->name, y->name);
+	return differ_in_file(x, y) ?: compare_u64(x->place.address, y->place.address) ?:
+	       strcmp(x->function.name, y->function.name);
 }
 
 /* Returns the name with the most ticks of @nr parts, which are sorted by address. */
@@ -466,12 +466,13 @@ static const char *hottest_name(const struct row **parts, size_t nr)
 	u64 most = 0;
 
 	for (size_t i = 0, end; i < nr; i = end) {
+		const char *name = parts[i]->function.name;
 		u64 ticks = 0;
 
-		for (end = i; end < nr && !strcmp(parts[end]->name, parts[i]->name); end++)
+		for (end = i; end < nr && !strcmp(parts[end]->function.name, name); end++)
 			ticks = ticks_add(ticks, row_ticks(parts[end]));
 		if (!hottest || ticks > most) {
-			hottest = parts[i]->name;
+			hottest = name;
 			most = ticks;
 		}
 	}
@@ -484,11 +485,11 @@ static void print_bars(FILE *out, const struct group *group, u64 start, unsigned
 {
 	fputs(", \"bars\": [", out);
 	for (size_t i = 0, end; i < group->nr; i = end) {
-		const u64 bar = (group->parts[i]->address - start) >> shift;
+		const u64 bar = (group->parts[i]->place.address - start) >> shift;
 		u64 ticks = 0;
 
 		for (end = i; end < group->nr; end++) {
-			if ((group->parts[end]->address - start) >> shift != bar)
+			if ((group->parts[end]->place.address - start) >> shift != bar)
 				break;
 			ticks = ticks_add(ticks, row_ticks(group->parts[end]));
 		}
@@ -503,8 +504,9 @@ static void print_binary(FILE *out, const struct rows *rows, const struct group 
 			 struct intern *names)
 {
 	const struct recording_file *file = group->parts[0]->sample->file;
-	const struct rows_binary *binary = &rows->binaries[file - rows->recording->files];
-	const u64 low = group->parts[0]->address, high = group->parts[group->nr - 1]->address;
+	const struct profile_binary *binary = binary_of(&rows->binaries, file);
+	const u64 low = group->parts[0]->place.address;
+	const u64 high = group->parts[group->nr - 1]->place.address;
 	unsigned int shift = 0;
 	u64 start = low;
 
@@ -551,13 +553,14 @@ static void print_binaries(FILE *out, const struct rows *rows)
 
 static bool has_line(const struct row *part)
 {
-	return part->source;
+	return part->place.source;
 }
 
 static int differ_in_line(const struct row *a, const struct row *b)
 {
-	return strcmp(a->source, b->source) ?: compare_u64(a->line, b->line) ?:
-	       strcmp(a->name, b->name);
+	return strcmp(a->place.source, b->place.source) ?:
+	       compare_u64(a->place.line, b->place.line) ?:
+	       strcmp(a->function.name, b->function.name);
 }
 
 static int compare_by_line(const void *a, const void *b)
@@ -579,9 +582,9 @@ static void print_hot_lines(FILE *out, const struct rows *rows)
 		const struct row *part = groups.groups[i].parts[0];
 
 		fprintf(out, "%s[%" PRIu64 ", ", i ? ",\n" : "\n", groups.groups[i].ticks);
-		print_name(out, part->source);
-		fprintf(out, ", %d, ", part->line);
-		print_name(out, part->name);
+		print_name(out, part->place.source);
+		fprintf(out, ", %d, ", part->place.line);
+		print_name(out, part->function.name);
 		putc(']', out);
 	}
 	fprintf(out, "], \"more_lines\": %zu",

@@ -86,13 +86,13 @@ static void print_row(FILE *out, const struct rows *rows, const struct row *row)
 	print_text(out, "process", process->data.comm);
 	fprintf(out, ", \"tid\": %d", thread->data.tid);
 	print_text(out, "thread", thread->data.comm);
-	print_text(out, "binary", row->binary);
+	print_text(out, "binary", row->function.binary);
 	print_text(out, "build_id", *id.text ? id.text : NULL);
-	print_text(out, "function", row->unnamed ? NULL : row->name);
-	print_text(out, "linkage_name", row->linkage);
-	print_text(out, "source", row->source);
-	if (row->source)
-		fprintf(out, ", \"line\": %d", row->line);
+	print_text(out, "function", row->function.unnamed ? NULL : row->function.name);
+	print_text(out, "linkage_name", row->function.linkage);
+	print_text(out, "source", row->place.source);
+	if (row->place.source)
+		fprintf(out, ", \"line\": %d", row->place.line);
 	else
 		fputs(", \"line\": null", out);
 	putc('}', out);

@@ -96,7 +96,7 @@ static unsigned int base_discriminator(unsigned int discriminator)
 static void add_row(struct profile *profile, const struct row *row)
 {
 	struct entry wanted = { .parent = NO_PARENT };
-	const struct frame *frame = row->frames, *end = frame + row->nr_frames;
+	const struct frame *frame = row->place.frames, *end = frame + row->place.nr_frames;
 	struct entry *entry;
 
 	for (; frame < end && is_usable(frame); frame++) {

@@ -115,7 +115,7 @@ static u64 function(struct profile *profile, const char *name, const char *linka
 static void set_line(struct profile *profile, const struct rows *rows,
 		     const struct chain_frame *frame, Pprof__Line *line)
 {
-	const struct chain_function *named = frame->function;
+	const struct profile_function *named = frame->function;
 	const char *name = named->name;
 	char *unnamed = NULL;
 
@@ -124,11 +124,11 @@ static void set_line(struct profile *profile, const struct rows *rows,
 		unnamed = concat(named->label, " ", name, NULL);
 	/* The name of an inlined function says so, but pprof does, too. */
 	if (!named->unnamed && frame->inlined)
-		name = rows_name(rows, named->linkage);
+		name = symbols_name(rows->binaries.symbols, named->linkage);
 	pprof__line__init(line);
-	line->function_id = function(profile, unnamed ?: name, named->linkage, frame->source,
-				     frame->start);
-	line->line = frame->line;
+	line->function_id = function(profile, unnamed ?: name, named->linkage, frame->code.source,
+				     frame->code.start);
+	line->line = frame->code.line;
 	free(unnamed);
 }
 
@@ -182,48 +182,27 @@ static size_t chain_locations(struct profile *profile, const struct rows *rows,
 	return nr;
 }
 
-/* Returns the frame of a row, and sets @function to its function. */
-static struct chain_frame row_frame(const struct row *row, struct chain_function *function)
-{
-	*function = (struct chain_function){
-		.name = row->name,
-		.unnamed = row->unnamed,
-		.binary = row->binary,
-		.label = row->label,
-		.linkage = row->linkage,
-	};
-	return (struct chain_frame){
-		.function = function,
-		.file = row->sample->file,
-		.offset = row->sample->offset,
-		.bias = row->sample->bias,
-		.source = row->nr_frames ? row->frames->source : row->source,
-		.line = row->nr_frames ? row->frames->line : row->line,
-		.start = row->nr_frames ? row->frames->start : 0,
-	};
-}
-
 /* Returns the id of the location of a row without a chain. */
 static u64 row_location(struct profile *profile, const struct rows *rows, const struct row *row)
 {
-	const size_t nr = row->nr_frames ?: 1;
-	struct chain_function *functions = xcalloc(nr, sizeof(*functions));
+	const size_t nr = row->place.nr_frames ?: 1;
+	struct profile_function *functions = xcalloc(nr, sizeof(*functions));
 	struct chain_frame *frames = xcalloc(nr, sizeof(*frames));
 	const struct chain_frame **pointers = xcalloc(nr, sizeof(*pointers));
 	u64 id;
 
 	for (size_t i = 0; i < nr; i++) {
-		frames[i] = row_frame(row, &functions[i]);
+		functions[i] = row->function;
+		frames[i] = row_frame(row);
+		frames[i].function = &functions[i];
 		pointers[i] = &frames[i];
 		if (!i)
 			continue;
-		functions[i].linkage = row->frames[i].name;
-		functions[i].unnamed = !functions[i].linkage;
-		functions[i].name = ROWS_NO_SYMBOL;
 		frames[i].inlined = true;
-		frames[i].source = row->frames[i].source;
-		frames[i].line = row->frames[i].line;
-		frames[i].start = row->frames[i].start;
+		frames[i].code = row->place.frames[i];
+		functions[i].linkage = frames[i].code.name;
+		functions[i].unnamed = !functions[i].linkage;
+		functions[i].name = PROFILE_NO_SYMBOL;
 	}
 	id = location(profile, rows, pointers, nr);
 	free(pointers);
@@ -316,8 +295,7 @@ static void fill_profile(struct profile *profile, const struct rows *rows)
 	add_comments(profile, recording);
 	/* pprof shows the name of the first mapping. */
 	for (size_t i = 0; i < rows->nr && main_file; i++) {
-		struct chain_function function;
-		const struct chain_frame frame = row_frame(&rows->rows[i], &function);
+		const struct chain_frame frame = row_frame(&rows->rows[i]);
 
 		if (frame.file == main_file)
 			mapping(profile, &frame);
@@ -331,7 +309,7 @@ static const char *write_pprof(FILE *out, const struct rows *rows)
 	struct profile profile = {};
 
 	if (rows->chains)
-		profile.ids = xcalloc(chains_of(rows)->nr_frames + 1, sizeof(*profile.ids));
+		profile.ids = xcalloc(rows_chains(rows)->nr_frames + 1, sizeof(*profile.ids));
 	message_start(&profile.message);
 	fill_profile(&profile, rows);
 	if (!message_finish(&profile.message))

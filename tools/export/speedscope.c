@@ -57,16 +57,16 @@ static u32 add_chain_frame(struct profiles *profiles, const struct chain_frame *
 	u32 *index = &profiles->chain_frames[frame->index];
 
 	if (!*index)
-		*index = 1 + add_frame(profiles, frame->function->name, frame->source,
-				       frame->start);
+		*index = 1 + add_frame(profiles, frame->function->name, frame->code.source,
+				       frame->code.start);
 	return *index - 1;
 }
 
 /* Returns the stack of a row, a node of the tree. */
 static u32 add_stack(void *data, const struct row *row)
 {
+	const struct frame *frame = row->place.nr_frames ? row->place.frames : &(struct frame){};
 	struct profiles *profiles = data;
-	const struct frame *frame = row->nr_frames ? row->frames : NULL;
 	u32 stack = TREE_ROOT;
 
 	for (size_t i = 0; row->chain && i < row->chain->nr; i++)
@@ -74,10 +74,10 @@ static u32 add_stack(void *data, const struct row *row)
 				   add_chain_frame(profiles, row->chain->frames[i]));
 	if (row->chain)
 		return stack;
-	stack = tree_child(&profiles->stacks, stack, add_frame(profiles, row->label, NULL, 0));
+	stack = tree_child(&profiles->stacks, stack,
+			   add_frame(profiles, row->function.label, NULL, 0));
 	return tree_child(&profiles->stacks, stack,
-			  add_frame(profiles, row->name, frame ? frame->source : NULL,
-				    frame ? frame->start : 0));
+			  add_frame(profiles, row->function.name, frame->source, frame->start));
 }
 
 static void print_stack(FILE *out, const struct tree *stacks, u32 stack)
@@ -129,7 +129,7 @@ static const char *write_speedscope(FILE *out, const struct rows *rows)
 	struct profiles profiles = { .rows = rows };
 
 	if (rows->chains)
-		profiles.chain_frames = xcalloc(chains_of(rows)->nr_frames + 1, sizeof(u32));
+		profiles.chain_frames = xcalloc(rows_chains(rows)->nr_frames + 1, sizeof(u32));
 	fputs("{\"$schema\": \"" SCHEMA "\", \"exporter\": \"profil\", \"name\": ", out);
 	escape_print_json(out, recording->meta.command);
 	fputs(", \"activeProfileIndex\": 0, \"profiles\": [\n", out);

@@ -27,12 +27,12 @@ struct chain_place {
 
 struct chain_maker {
 	struct chains chains;
-	const struct rows *rows;
+	const struct binaries *binaries;
 	struct obstack memory;
 	htab_t functions;
 	htab_t places;
-	const struct chain *last;		/* the last chain, and what it was made of */
-	struct row last_row;
+	const struct chain *last;		/* the last chain, and its sample */
+	const struct recording_sample *last_sample;
 };
 
 static u64 mix(u64 hash, u64 value)
@@ -42,7 +42,7 @@ static u64 mix(u64 hash, u64 value)
 
 static hashval_t function_hash(const void *data)
 {
-	const struct chain_function *function = data;
+	const struct profile_function *function = data;
 
 	return mix(mix(htab_hash_string(function->name), htab_hash_string(function->binary)),
 		   function->start) >> 32;
@@ -50,7 +50,7 @@ static hashval_t function_hash(const void *data)
 
 static int function_equals(const void *a, const void *b)
 {
-	const struct chain_function *x = a, *y = b;
+	const struct profile_function *x = a, *y = b;
 
 	return x->start == y->start && !strcmp(x->name, y->name) && !strcmp(x->binary, y->binary);
 }
@@ -71,11 +71,11 @@ static int place_equals(const void *a, const void *b)
 	       x->bias == y->bias && x->flags == y->flags;
 }
 
-struct chain_maker *chains_new(const struct rows *rows)
+struct chain_maker *chains_new(const struct binaries *binaries)
 {
 	struct chain_maker *maker = xcalloc(1, sizeof(*maker));
 
-	maker->rows = rows;
+	maker->binaries = binaries;
 	obstack_init(&maker->memory);
 	maker->functions = htab_create(256, function_hash, function_equals, NULL);
 	maker->places = htab_create(256, place_hash, place_equals, NULL);
@@ -94,15 +94,13 @@ void chains_free(struct chain_maker *maker)
 	free(maker);
 }
 
-const struct chains *chains_of(const struct rows *rows)
+const struct chains *chains_of(const struct chain_maker *maker)
 {
-	return &rows->chain_maker->chains;
+	return &maker->chains;
 }
 
-bool chains_match(const struct rows *rows, const char *pattern)
+bool chains_match(const struct chains *chains, const char *pattern)
 {
-	const struct chains *chains = chains_of(rows);
-
 	for (size_t i = 0; i < chains->nr_functions; i++)
 		if (names_match(chains->functions[i]->name, pattern))
 			return true;
@@ -110,11 +108,11 @@ bool chains_match(const struct rows *rows, const char *pattern)
 }
 
 /* Returns the function that is equal to @key. */
-static const struct chain_function *get_function(struct chain_maker *maker,
-						 const struct chain_function *key)
+static const struct profile_function *get_function(struct chain_maker *maker,
+						   const struct profile_function *key)
 {
 	struct chains *chains = &maker->chains;
-	struct chain_function *function;
+	struct profile_function *function;
 	void **slot = htab_find_slot(maker->functions, key, INSERT);
 
 	if (*slot)
@@ -141,42 +139,30 @@ static const struct chain_frame *add_frame(struct chain_maker *maker,
 	return frame;
 }
 
-/* Adds the function at the place, and those that are inlined there. */
-static void add_frames(struct chain_maker *maker, struct chain_place *place, const struct row *row)
+/* Adds the function, and those that are inlined there. @bias: that of the sample. */
+static void add_frames(struct chain_maker *maker, struct chain_place *place, u64 bias,
+		       struct profile_function function, const struct place *found)
 {
-	struct chain_function function = {
-		.name = row->name,
-		.unnamed = row->unnamed,
-		.binary = row->binary,
-		.label = row->label,
-		.start = row->start,
-		.linkage = row->linkage,
-	};
 	struct chain_frame frame = {
 		.function = get_function(maker, &function),
 		.file = place->file,
 		.offset = place->offset,
-		.bias = row->sample->bias,
-		.address = row->address,
-		.source = row->source,
-		.line = row->line,
+		.bias = bias,
+		.address = found->address,
+		.code = place_outermost(found),
 	};
 
-	place->nr = row->nr_frames ?: 1;
+	place->nr = found->nr_frames ?: 1;
 	place->frames = obstack_alloc(&maker->memory, place->nr * sizeof(*place->frames));
 	for (size_t i = 0; i < place->nr; i++) {
-		if (row->nr_frames) {
-			frame.source = row->frames[i].source;
-			frame.line = row->frames[i].line;
-			frame.start = row->frames[i].start;
-		}
 		if (i) {
 			frame.inlined = true;
-			function.linkage = row->frames[i].name;
+			frame.code = found->frames[i];
+			function.linkage = frame.code.name;
 			function.unnamed = !function.linkage;
 			function.start = 0;
-			function.name = function.unnamed ? ROWS_NO_SYMBOL :
-					rows_inlined(maker->rows, function.linkage);
+			function.name = function.unnamed ? PROFILE_NO_SYMBOL :
+					symbols_inlined(maker->binaries->symbols, function.linkage);
 			frame.function = get_function(maker, &function);
 		}
 		place->frames[i] = add_frame(maker, &frame);
@@ -188,7 +174,7 @@ static const struct chain_place *get_place(struct chain_maker *maker,
 					   const struct recording_sample *sample)
 {
 	const struct recording_thread *process = sample->thread ? sample->thread->process : NULL;
-	const bool shared = sample->file && !rows_problem(maker->rows, sample->file);
+	const bool shared = sample->file && !binary_of(maker->binaries, sample->file)->problem;
 	const struct chain_place key = {
 		.file = sample->file,
 		.process = shared ? NULL : process,
@@ -198,16 +184,17 @@ static const struct chain_place *get_place(struct chain_maker *maker,
 	};
 	struct chain_place *place;
 	void **slot = htab_find_slot(maker->places, &key, INSERT);
-	struct row row;
+	struct profile_function function;
+	struct place found;
 
 	if (*slot)
 		return *slot;
-	rows_find_function(maker->rows, &row, sample);
-	if (row.unnamed && !key.file && !key.flags)
-		row.name = ROWS_UNKNOWN;
+	binaries_find(maker->binaries, sample, false, &function, &found);
+	if (function.unnamed && !key.file && !key.flags)
+		function.name = PROFILE_UNKNOWN;
 	place = obstack_copy(&maker->memory, &key, sizeof(key));
-	place->caller = row.caller;
-	add_frames(maker, place, &row);
+	place->caller = found.caller;
+	add_frames(maker, place, sample->bias, function, &found);
 	*slot = place;
 	return place;
 }
@@ -316,9 +303,9 @@ static void draft_places(struct chain_maker *maker, const struct recording_sampl
 		draft->nr--;
 }
 
-const struct chain *chains_make(struct chain_maker *maker, const struct row *row)
+const struct chain *chains_make(struct chain_maker *maker, const struct recording_sample *sample)
 {
-	const struct recording_sample *sample = row->sample, *last = maker->last_row.sample;
+	const struct recording_sample *last = maker->last_sample;
 	const struct recording_stack *stack = sample->stack;
 	struct chain chain = { .cut = stack && stack->end == PROFIL_STACK_DEPTH };
 	struct draft draft = {};
@@ -327,7 +314,7 @@ const struct chain *chains_make(struct chain_maker *maker, const struct row *row
 	/* Samples are sorted, so a sample often differs from the last one only in its time. */
 	if (last && last->file == sample->file && last->offset == sample->offset &&
 	    last->bias == sample->bias && last->stack == stack && last->flags == sample->flags &&
-	    maker->last_row.thread->process == row->thread->process)
+	    binaries_thread(last)->process == binaries_thread(sample)->process)
 		return maker->last;
 	draft.places = xcalloc(stack ? stack->nr + 2 : 1, sizeof(*draft.places));
 	draft_places(maker, sample, &draft);
@@ -344,6 +331,6 @@ const struct chain *chains_make(struct chain_maker *maker, const struct row *row
 	reverse(made->frames, made->nr);
 	free(draft.places);
 	maker->last = made;
-	maker->last_row = *row;
+	maker->last_sample = sample;
 	return made;
 }

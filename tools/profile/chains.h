@@ -9,27 +9,7 @@
 #ifndef PROFIL_TOOLS_CHAINS_H
 #define PROFIL_TOOLS_CHAINS_H
 
-#include "profile/rows.h"
-
-/**
- * struct chain_function - A function that is in a chain
- * @index: Its index in struct chains.
- * @name: Its name, or a name in brackets: as in struct row. Inlined functions have other names.
- * @unnamed: The function is not known.
- * @binary: As in struct row.
- * @label: Likewise.
- * @start: Likewise.
- * @linkage: Likewise.
- */
-struct chain_function {
-	size_t index;
-	const char *name;
-	bool unnamed;
-	const char *binary;
-	const char *label;
-	u64 start;
-	const char *linkage;
-};
+#include "profile/binaries.h"
 
 /**
  * struct chain_frame - A place in a function: the pc of a sample, or a call
@@ -39,23 +19,19 @@ struct chain_function {
  * @offset: Offset of the place in the file; its address if @file is NULL or FORMAT_FILE_NONE. For
  *	a call, it is that of the last byte of the instruction.
  * @bias: As in struct recording_sample.
- * @address: As in struct row.
+ * @address: As in struct place.
  * @inlined: The function is inlined in that of the frame before it, which has the same place.
- * @source: The source file, or NULL. If the next frame is inlined, that of the inlined call.
- * @line: The line in it.
- * @start: The line where the function is declared; 0 if it is not known.
+ * @code: The line in the function: if the next frame is inlined, that of the inlined call.
  */
 struct chain_frame {
 	size_t index;
-	const struct chain_function *function;
+	const struct profile_function *function;
 	const struct recording_file *file;
 	u64 offset;
 	u64 bias;
 	u64 address;
 	bool inlined;
-	const char *source;
-	int line;
-	int start;
+	struct frame code;
 };
 
 /**
@@ -82,21 +58,19 @@ struct chain {
  * @frames: The frames, by their indexes.
  */
 struct chains {
-	const struct chain_function **functions;
+	const struct profile_function **functions;
 	size_t nr_functions;
 	const struct chain_frame **frames;
 	size_t nr_frames;
 };
 
-/* Returns the chains of rows that were made with struct rows.chains. */
-const struct chains *chains_of(const struct rows *rows);
-
 /* Returns true if a function matches the pattern as in names_match(). */
-bool chains_match(const struct rows *rows, const char *pattern);
+bool chains_match(const struct chains *chains, const char *pattern);
 
-/* Only rows.c calls these. */
-struct chain_maker *chains_new(const struct rows *rows);
-const struct chain *chains_make(struct chain_maker *maker, const struct row *row);
+/* Makes the chains of samples, whose functions are in @binaries until binaries_close(). */
+struct chain_maker *chains_new(const struct binaries *binaries);
+const struct chain *chains_make(struct chain_maker *maker, const struct recording_sample *sample);
+const struct chains *chains_of(const struct chain_maker *maker);
 void chains_free(struct chain_maker *maker);
 
 #endif /* PROFIL_TOOLS_CHAINS_H */

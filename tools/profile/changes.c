@@ -110,7 +110,8 @@ static int compare_names(const void *a, const void *b)
 {
 	const struct change *x = a, *y = b;
 
-	return strcmp(x->row.label, y->row.label) ?: strcmp(x->row.name, y->row.name);
+	return strcmp(x->row.function.label, y->row.function.label) ?:
+	       strcmp(x->row.function.name, y->row.function.name);
 }
 
 static int compare_chances(const void *a, const void *b)
@@ -144,8 +145,8 @@ static void add_functions(struct changes *changes, int side)
 		change->ticks[side] = row_ticks(&rows->rows[i]);
 		change->squares[side] = rows->rows[i].squares;
 		/* A program that was built anew may be in another directory. */
-		if (*change->row.label == '/' && *basename(change->row.label))
-			change->row.label = basename(change->row.label);
+		if (*change->row.function.label == '/' && *basename(change->row.function.label))
+			change->row.function.label = basename(change->row.function.label);
 	}
 }
 

@@ -14,22 +14,23 @@
 
 static int compare_symbol(const struct row *a, const struct row *b)
 {
-	return strcmp(a->name, b->name) ?: compare_u64(a->start, b->start);
+	return strcmp(a->function.name, b->function.name) ?:
+	       compare_u64(a->function.start, b->function.start);
 }
 
 static void print_symbol(FILE *out, const struct row *row)
 {
-	escape_print(out, row->name);
+	escape_print(out, row->function.name);
 }
 
 static int compare_dso(const struct row *a, const struct row *b)
 {
-	return strcmp(a->binary, b->binary);
+	return strcmp(a->function.binary, b->function.binary);
 }
 
 static void print_dso(FILE *out, const struct row *row)
 {
-	escape_print(out, row->label);
+	escape_print(out, row->function.label);
 }
 
 static void print_id(FILE *out, const struct recording_thread *thread, s32 id)
@@ -105,17 +106,18 @@ static void print_offset(FILE *out, const struct row *row)
 
 static int compare_line(const struct row *a, const struct row *b)
 {
-	return strcmp(a->source ?: "", b->source ?: "") ?: compare_u64(a->line, b->line);
+	return strcmp(a->place.source ?: "", b->place.source ?: "") ?:
+	       compare_u64(a->place.line, b->place.line);
 }
 
 static void print_line(FILE *out, const struct row *row)
 {
-	if (!row->source) {
+	if (!row->place.source) {
 		fputs("[no line]", out);
 		return;
 	}
-	escape_print(out, basename(row->source));
-	fprintf(out, ":%d", row->line);
+	escape_print(out, basename(row->place.source));
+	fprintf(out, ":%d", row->place.line);
 }
 
 static int compare_time(const struct row *a, const struct row *b)

@@ -8,37 +8,18 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "recording/recording.h"
-#include "symbols/symbols.h"
-
-/* Stands for the name of a binary, process or host that is not known. */
-#define ROWS_UNKNOWN "[unknown]"
-/* Stands for the names of all functions of a binary that are not known. */
-#define ROWS_NO_SYMBOL "[no symbol]"
+#include "profile/binaries.h"
 
 /**
  * struct row - The ticks of one or more samples
  * @sample: The first of these samples.
- * @thread: Its thread, or one with the name ROWS_UNKNOWN.
+ * @thread: Its thread, or one with the name PROFILE_UNKNOWN.
  * @nr: The number of ticks of all these samples.
  * @user: Their user ticks, each weighted by its periods.
  * @system: Their system ticks, likewise.
  * @squares: The sum of the squares of their weights.
- * @name: The name of the function, or a name in brackets.
- * @unnamed: The function is not known.
- * @binary: The path of the binary, or a name in brackets. For ticks during exec and exit, the name
- *	of the thread.
- * @label: The name of the binary in the report.
- * @source: The source file, or NULL.
- * @line: The line in it.
- * @start: Distinguishes functions of a binary that have the same name.
- * @local: As in struct function, if the function is from the binary.
- * @linkage: The name of the function for the linker; or NULL.
- * @address: The address of the first sample in the binary, as the linker has set it; or the offset
- *	of the sample if the binary could not be read.
- * @frames: The functions at this address, as in struct place. They are sorted from the outermost.
- * @nr_frames: Their number.
- * @caller: As in struct place.
+ * @function: The function.
+ * @place: The place of the first sample: its offset, if the binary could not be read.
  * @chain: The functions of the first sample, with struct rows.chains: see chains.h.
  * @parts: The rows that were added up, one for each sample, if struct rows has them.
  * @nr_parts: Their number.
@@ -50,19 +31,8 @@ struct row {
 	u64 user;
 	u64 system;
 	double squares;
-	const char *name;
-	bool unnamed;
-	const char *binary;
-	const char *label;
-	u64 start;
-	u64 local;
-	const char *source;
-	int line;
-	const char *linkage;
-	u64 address;
-	const struct frame *frames;
-	size_t nr_frames;
-	enum place_caller caller;
+	struct profile_function function;
+	struct place place;
 	const struct chain *chain;
 	const struct row *parts;
 	size_t nr_parts;
@@ -102,22 +72,6 @@ extern const struct row_key row_keys[ROWS_KEYS_MAX];
 char *row_text(const struct row_key *key, const struct row *row);
 
 /**
- * struct rows_binary - A file of the recording
- * @problem: The reason if functions could not be read; or NULL.
- * @label: The name of the file in the report.
- * @address_size: The size of its addresses in bytes, if it could be read.
- * @ticks: The ticks of its rows.
- * @unnamed: The ticks in functions whose names are not known.
- */
-struct rows_binary {
-	const char *problem;
-	const char *label;
-	size_t address_size;
-	u64 ticks;
-	u64 unnamed;
-};
-
-/**
  * struct rows_filter - The samples to use
  * @text: The options that set this filter and struct recording_filter; or NULL.
  *
@@ -148,7 +102,8 @@ bool row_matches(const struct rows_filter *filter, const struct row *row);
  * @rows: The rows, those with the most ticks first, unless @in_order.
  * @parts: If @keep_parts, the rows that were added up; those of one row follow each other.
  * @nr_parts: Their number.
- * @binaries: One for each of @recording->files.
+ * @binaries: The binaries.
+ * @chain_maker: With @chains, the maker of the chains.
  * @ticks: The ticks of all rows, weighted by their periods.
  * @nr_ticks: The number of these ticks.
  * @squares: The sum of the squares of their weights.
@@ -178,7 +133,8 @@ struct rows {
 	size_t nr;
 	struct row *parts;
 	size_t nr_parts;
-	struct rows_binary *binaries;
+	struct binaries binaries;
+	struct chain_maker *chain_maker;
 	u64 ticks;
 	u64 nr_ticks;
 	double squares;
@@ -188,13 +144,8 @@ struct rows {
 	u64 unknown;
 	u64 cut;
 
-	/* Only rows.c uses these. */
-	struct symbols *symbols;
-	struct lookup *lookups;		/* one for each of @binaries */
-	struct chain_maker *chain_maker;
-	bool by_symbol;
+	/* Only rows.c uses this. */
 	bool by_binary;
-	bool by_line;
 };
 
 /*
@@ -206,38 +157,13 @@ bool rows_make(struct rows *rows, const struct recording *recording);
 /* Adds up the rows that are equal in all keys, and sorts them. */
 void rows_merge(struct rows *rows);
 
-/**
- * struct rows_label - A binary that needs a label
- * @path: Its path.
- * @whole: Its label is @path, also for others whose path ends with the same name.
- * @label: Where to store the label.
- */
-struct rows_label {
-	const char *path;
-	bool whole;
-	const char **label;
-};
-
-/*
- * Labels each binary with the last part of its path, or with the whole path if two have this part.
- * Sorts @labels.
- */
-void rows_choose_labels(struct rows_label *labels, size_t nr);
-
 void rows_free(struct rows *rows);
 
-/* Finds the function of @sample, and sets the members of @row that only need it. For chains.c. */
-void rows_find_function(const struct rows *rows, struct row *row,
-			const struct recording_sample *sample);
+/* Returns the chains of rows that were made with @chains. */
+const struct chains *rows_chains(const struct rows *rows);
 
-/* Returns the reason why the functions of the file could not be read, or NULL. Likewise. */
-const char *rows_problem(const struct rows *rows, const struct recording_file *file);
-
-/* Returns the text to print for the mangled @name of an inlined function. */
-const char *rows_inlined(const struct rows *rows, const char *name);
-
-/* Returns the text to print for the mangled @name. */
-const char *rows_name(const struct rows *rows, const char *name);
+/* Returns the frame of a row without a chain: that of the outermost function at its place. */
+struct chain_frame row_frame(const struct row *row);
 
 /* Returns the program or library with the most ticks; NULL if there is none. */
 const struct recording_file *rows_hottest_file(const struct rows *rows);

@@ -41,8 +41,8 @@ static hashval_t entry_hash(const void *data)
 {
 	const struct row *row = data;
 
-	return htab_hash_string(row->name) * 31 + htab_hash_string(row->binary) +
-	       (row->start ^ row->thread->data.tid) * 0x9e3779b9U;
+	return htab_hash_string(row->function.name) * 31 + htab_hash_string(row->function.binary) +
+	       (row->function.start ^ row->thread->data.tid) * 0x9e3779b9U;
 }
 
 static int compare_ids(const struct format_thread *a, const struct format_thread *b)
@@ -62,17 +62,18 @@ static int entry_equals(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
-	return x->start == y->start && !compare_threads(x, y) &&
+	return x->function.start == y->function.start && !compare_threads(x, y) &&
 	       !strcmp(x->thread->data.comm, y->thread->data.comm) &&
-	       !strcmp(x->name, y->name) && !strcmp(x->binary, y->binary);
+	       !strcmp(x->function.name, y->function.name) &&
+	       !strcmp(x->function.binary, y->function.binary);
 }
 
 static void entry_free(void *data)
 {
 	struct entry *entry = data;
 
-	free((char *)entry->row.name);
-	free((char *)entry->row.binary);
+	free((char *)entry->row.function.name);
+	free((char *)entry->row.function.binary);
 	free(entry);
 }
 
@@ -81,13 +82,13 @@ static struct entry *entry_new(const struct row *row)
 	struct entry *entry = xcalloc(1, sizeof(*entry));
 
 	entry->row = (struct row) {
-		.name = xstrdup(row->name),
-		.binary = xstrdup(row->binary),
-		.start = row->start,
+		.function.name = xstrdup(row->function.name),
+		.function.binary = xstrdup(row->function.binary),
+		.function.start = row->function.start,
 		.thread = &entry->thread,
 	};
-	if (!strcmp(row->label, row->binary))
-		entry->row.label = entry->row.binary;
+	if (!strcmp(row->function.label, row->function.binary))
+		entry->row.function.label = entry->row.function.binary;
 	entry->thread.data = row->thread->data;
 	entry->last.data = row->thread->thread->data;
 	entry->process.data = row->thread->process->data;
@@ -102,7 +103,9 @@ static struct entry *entry_get(struct window *window, const struct row *row)
 		.data.comm = WINDOW_OTHER, .thread = &no_thread, .process = &no_thread,
 	};
 	static const struct row other = {
-		.name = WINDOW_OTHER, .binary = WINDOW_OTHER, .label = WINDOW_OTHER,
+		.function.name = WINDOW_OTHER,
+		.function.binary = WINDOW_OTHER,
+		.function.label = WINDOW_OTHER,
 		.thread = &no_thread,
 	};
 	const bool is_full = htab_elements(window->table) >= ENTRIES_MAX;
@@ -256,7 +259,7 @@ static void number_threads(struct rows *rows)
 void window_rows(struct window *window, struct rows *rows)
 {
 	const size_t size = htab_elements(window->table) + 1;
-	struct rows_label *labels = xcalloc(size, sizeof(*labels));
+	struct binary_label *labels = xcalloc(size, sizeof(*labels));
 	size_t nr = 0;
 
 	rows->rows = xcalloc(size, sizeof(*rows->rows));
@@ -266,14 +269,14 @@ void window_rows(struct window *window, struct rows *rows)
 	for (size_t i = 0; i < rows->nr; i++) {
 		struct row *row = &rows->rows[i];
 
-		if (strchr(row->binary, '/'))
-			labels[nr++] = (struct rows_label) {
-				.path = row->binary,
-				.whole = row->label,
-				.label = &row->label,
+		if (strchr(row->function.binary, '/'))
+			labels[nr++] = (struct binary_label) {
+				.path = row->function.binary,
+				.whole = row->function.label,
+				.label = &row->function.label,
 			};
 	}
-	rows_choose_labels(labels, nr);
+	binaries_choose_labels(labels, nr);
 	free(labels);
 	rows_merge(rows);
 }

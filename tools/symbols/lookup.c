@@ -89,6 +89,13 @@ void lookup_copy_names(struct lookup *lookup, struct obstack *names)
 	}
 }
 
+struct frame place_outermost(const struct place *place)
+{
+	if (place->nr_frames)
+		return *place->frames;
+	return (struct frame){ .source = place->source, .line = place->line };
+}
+
 const char *place_inlined(const struct place *place)
 {
 	for (size_t i = place->nr_frames; i-- > 1;)

@@ -130,6 +130,9 @@ size_t lookup_index(const struct lookup *lookup, u64 address);
 /* Returns the place @where, which must be one of the places of lookup_init(). */
 struct place *lookup_place(const struct lookup *lookup, u64 where);
 
+/* Returns the outermost function at the place; without debug information, only its line. */
+struct frame place_outermost(const struct place *place);
+
 /* Returns the innermost inlined function at the place that has a name, or NULL. */
 const char *place_inlined(const struct place *place);
 

@@ -29,7 +29,7 @@
 
 /* A function and its samples */
 struct calls {
-	const struct chain_function *function;
+	const struct profile_function *function;
 	u64 total;		/* each sample once, however often the function is in its chain */
 	u64 self;
 	size_t last;		/* the part that was counted last, plus 1 */
@@ -48,7 +48,7 @@ static int compare_calls(const void *a, const void *b)
 /* Counts the samples of all functions. Those with the most samples come first. */
 static struct calls *count_calls(const struct rows *rows)
 {
-	const struct chains *chains = chains_of(rows);
+	const struct chains *chains = rows_chains(rows);
 	struct calls *calls = xcalloc(chains->nr_functions + 1, sizeof(*calls));
 
 	for (size_t i = 0; i < chains->nr_functions; i++)
@@ -99,12 +99,11 @@ void text_children(FILE *out, const struct rows *rows, const struct text_options
 		.is_inclusive = true,
 	};
 
-	inclusive.nr = chains_of(rows)->nr_functions;
+	inclusive.nr = rows_chains(rows)->nr_functions;
 	inclusive.rows = xcalloc(inclusive.nr + 1, sizeof(*inclusive.rows));
 	for (size_t i = 0; i < inclusive.nr; i++)
 		inclusive.rows[i] = (struct row){
-			.name = calls[i].function->name,
-			.label = calls[i].function->label,
+			.function = *calls[i].function,
 			.user = calls[i].total,
 			.nr = calls[i].self,
 		};
@@ -120,7 +119,7 @@ void text_children(FILE *out, const struct rows *rows, const struct text_options
 /* A function in a tree, with the samples that have the same path from the root to it */
 struct node {
 	const struct node *parent;
-	const struct chain_function *function;
+	const struct profile_function *function;
 	u64 ticks;
 	u64 self;			/* of these, those with no further node */
 	struct node *first;		/* its children */
@@ -153,7 +152,7 @@ static int node_equals(const void *a, const void *b)
 
 /* Adds ticks to a child of @parent, which is the root if @parent is NULL. Returns the child. */
 static struct node *node_add(struct tree *tree, struct node *parent,
-			     const struct chain_function *function, u64 ticks)
+			     const struct profile_function *function, u64 ticks)
 {
 	struct node key = { .parent = parent, .function = function }, *node;
 	void **slot = htab_find_slot(tree->nodes, &key, INSERT);
@@ -173,7 +172,7 @@ static struct node *node_add(struct tree *tree, struct node *parent,
 }
 
 /* Adds a sample if @function is in its chain. */
-static void tree_add(struct tree *tree, const struct chain_function *function,
+static void tree_add(struct tree *tree, const struct profile_function *function,
 		     const struct row *part)
 {
 	const struct chain *chain = part->chain;
@@ -203,14 +202,14 @@ static int compare_nodes(const void *a, const void *b)
 /* Adds a line. @name: what is printed, after @depth steps. */
 static void add_line(struct tree *tree, const char *name, const char *label, u64 ticks, int depth)
 {
-	const struct row line = { .label = label, .user = ticks };
+	const struct row line = { .function.label = label, .user = ticks };
 
 	if (!array_grow(&tree->lines, tree->nr, sizeof(line)))
 		xmalloc_failed(sizeof(line));
 	tree->lines[tree->nr] = line;
 	obstack_printf(&tree->memory, "%*s%s", 2 * depth, "", name);
 	obstack_1grow(&tree->memory, '\0');
-	tree->lines[tree->nr++].name = obstack_finish(&tree->memory);
+	tree->lines[tree->nr++].function.name = obstack_finish(&tree->memory);
 }
 
 /* Adds the lines of the node, and then those of its children. */
@@ -242,7 +241,7 @@ static void add_lines(struct tree *tree, const struct node *node, int depth)
 }
 
 /* Adds the tree of a function. */
-static void add_tree(struct tree *tree, const struct chain_function *function)
+static void add_tree(struct tree *tree, const struct profile_function *function)
 {
 	const struct node key = { .function = function };
 	const struct node *root;
@@ -275,7 +274,7 @@ void text_calls(FILE *out, const struct rows *rows, const struct text_options *o
 
 	obstack_init(&tree.memory);
 	tree.nodes = htab_create(256, node_hash, node_equals, NULL);
-	for (size_t i = 0; i < chains_of(rows)->nr_functions; i++)
+	for (size_t i = 0; i < rows_chains(rows)->nr_functions; i++)
 		if (names_match(calls[i].function->name, pattern))
 			add_tree(&tree, calls[i].function);
 	lines.rows = tree.lines;

@@ -153,9 +153,9 @@ static void print_place_and_time(FILE *out, const struct recording *recording)
 	struct tm tm;
 
 	fputs("on ", out);
-	escape_print(out, *meta->hostname ? meta->hostname : ROWS_UNKNOWN);
+	escape_print(out, *meta->hostname ? meta->hostname : PROFILE_UNKNOWN);
 	fputs(" (Linux ", out);
-	escape_print(out, *meta->release ? meta->release : ROWS_UNKNOWN);
+	escape_print(out, *meta->release ? meta->release : PROFILE_UNKNOWN);
 	fputs(")", out);
 	if (meta->start_time && localtime_r(&seconds, &tm) &&
 	    strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm))
@@ -193,12 +193,12 @@ static void print_callers_hint(FILE *out, const struct rows *rows, u64 ticks, co
 static void print_hints(FILE *out, const struct rows *rows)
 {
 	for (size_t i = 0; i < rows->recording->nr_files; i++) {
-		const struct rows_binary *binary = &rows->binaries[i];
+		const struct profile_binary *binary = &rows->binaries.files[i];
 
 		print_hint(out, rows, binary->unnamed, binary->label, binary->problem ?:
 			   "install its -dbgsym package, or set DEBUGINFOD_URLS");
 	}
-	print_hint(out, rows, rows->unmapped, ROWS_UNKNOWN,
+	print_hint(out, rows, rows->unmapped, PROFILE_UNKNOWN,
 		   "the process was changing or copying its mappings");
 	print_callers_hint(out, rows, rows->lost, "lack a caller",
 			   "code without frame pointers: compile it with -fno-omit-frame-pointer");

@@ -175,9 +175,9 @@ void text_listing(FILE *out, const struct listing *listing, const struct text_op
 	if (listing->note)
 		fprintf(out, "note: %s\n", listing->note);
 	putc('\n', out);
-	escape_print(out, listing->row->name);
+	escape_print(out, listing->row->function.name);
 	fputs(" in ", out);
-	escape_print(out, listing->row->label);
+	escape_print(out, listing->row->function.label);
 	fprintf(out, ": %s ticks, %.2f%% +- %.2f%%\n", number(listing->ticks).text,
 		100 * row_share(listing->rows, listing->row),
 		100 * row_error(listing->rows, listing->row));

@@ -473,7 +473,7 @@ static void list(struct symbols *symbols, const struct format_file *data, u64 of
 	struct recording_sample sample = { .file = &file, .offset = offset, .user = 1, .nr = 1 };
 	struct recording recording = { .samples = &sample, .nr_samples = 1 };
 	struct rows rows = { .recording = &recording };
-	struct row row = { .sample = &sample, .name = "", .label = "" };
+	struct row row = { .sample = &sample, .function.name = "", .function.label = "" };
 	struct listing listing = { .symbols = symbols, .rows = &rows, .row = &row };
 	const struct text_options options = { .width = 80 };
 
