@@ -180,6 +180,20 @@ void binaries_find(const struct binaries *binaries, const struct recording_sampl
 
 /* ---- reading ---- */
 
+struct symbols_file binary_file(const struct recording_file *file)
+{
+	const struct format_file *data = &file->data;
+
+	return (struct symbols_file){
+		.path = data->flags & FORMAT_FILE_NONE ? NULL : data->path,
+		.ino = data->ino,
+		.size = data->size,
+		.mtime = data->mtime,
+		.build_id = data->build_id,
+		.build_id_len = data->build_id_len,
+	};
+}
+
 /* The offsets in a file at which functions are looked up */
 struct offsets {
 	u64 *values;
@@ -191,6 +205,7 @@ static void read_binary(struct binaries *binaries, const struct recording_file *
 			const struct offsets *offsets)
 {
 	struct profile_binary *binary = binary_of(binaries, file);
+	const struct symbols_file wanted = binary_file(file);
 	struct lookup *lookup = &binary->lookup;
 
 	if (binaries->recorded && file->nr_symbols) {
@@ -200,7 +215,7 @@ static void read_binary(struct binaries *binaries, const struct recording_file *
 	lookup_init(lookup, offsets->values, offsets->nr);
 	lookup->number_locals = binaries->number_locals;
 	lookup->find_callers = binaries->callers;
-	binary->problem = symbols_read(binaries->symbols, lookup, &file->data, binaries->lines);
+	binary->problem = symbols_read(binaries->symbols, lookup, &wanted, binaries->lines);
 	binary->address_size = lookup->address_size;
 	if (binary->problem && file->nr_symbols)
 		binary->problem = "only some of its functions were recorded";

@@ -97,6 +97,9 @@ static inline struct profile_binary *binary_of(const struct binaries *binaries,
 	return &binaries->files[file - binaries->recording->files];
 }
 
+/* Returns the file as it was recorded. It is valid as long as @file. */
+struct symbols_file binary_file(const struct recording_file *file);
+
 /* Returns the thread of the sample, or one with the name PROFILE_UNKNOWN. */
 const struct recording_thread *binaries_thread(const struct recording_sample *sample);
 

@@ -22,13 +22,14 @@
 static const char *find_extent(struct listing *listing)
 {
 	const struct recording_file *file = listing->row->sample->file;
+	const struct symbols_file wanted = binary_file(file);
 	u64 offset = listing->row->sample->offset;
 	struct lookup lookup;
 	const char *problem;
 	struct place place;
 
 	lookup_init(&lookup, &offset, 1);
-	problem = symbols_read(listing->symbols, &lookup, &file->data, false);
+	problem = symbols_read(listing->symbols, &lookup, &wanted, false);
 	place = *lookup.places;
 	lookup_free(&lookup);
 	if (problem)
@@ -112,6 +113,7 @@ static void add_ticks(struct listing *listing)
 
 static const char *find_sources(struct listing *listing)
 {
+	const struct symbols_file wanted = binary_file(listing->row->sample->file);
 	u64 *offsets = xcalloc(listing->nr, sizeof(*offsets));
 	struct lookup lookup;
 	const char *problem;
@@ -120,7 +122,7 @@ static const char *find_sources(struct listing *listing)
 		offsets[i] = listing->lines[i].where;
 	lookup_init(&lookup, offsets, listing->nr);
 	free(offsets);
-	problem = symbols_read(listing->symbols, &lookup, &listing->row->sample->file->data, true);
+	problem = symbols_read(listing->symbols, &lookup, &wanted, true);
 	for (size_t i = 0; i < listing->nr; i++) {
 		const struct place *place = lookup_place(&lookup, listing->lines[i].where);
 
@@ -157,6 +159,7 @@ static void sort_lines(struct listing *listing)
 
 const char *listing_make(struct listing *listing)
 {
+	const struct symbols_file wanted = binary_file(listing->row->sample->file);
 	struct symbols_code code = {};
 	const char *problem;
 
@@ -168,7 +171,7 @@ const char *listing_make(struct listing *listing)
 	code.offset = listing->start;
 	code.size = listing->size;
 	code.bytes = xmalloc(code.size);
-	problem = symbols_read_code(listing->symbols, &code, &listing->row->sample->file->data);
+	problem = symbols_read_code(listing->symbols, &code, &wanted);
 	if (!problem)
 		add_lines(listing, &code);
 	free(code.bytes);

@@ -23,6 +23,8 @@
 #include "recording/stream.h"
 #include "symbols/files.h"
 
+_Static_assert(BUILD_ID_MAX == FORMAT_BUILD_ID_MAX, "the recording has whole build-ids");
+
 /*
  * The maximum number of threads and mappings in memory. When it is exceeded, all are freed, and
  * each is written again, with another id, at its next tick.

@@ -86,7 +86,7 @@ Elf_Data *elf_section_data(Elf_Scn *scn, u64 max)
 	return data && data->d_buf && data->d_size ? data : NULL;
 }
 
-static u32 buildid_of_notes(Elf_Data *data, u8 id[FORMAT_BUILD_ID_MAX])
+static u32 buildid_of_notes(Elf_Data *data, u8 id[BUILD_ID_MAX])
 {
 	size_t at = 0, name, desc;
 	GElf_Nhdr note;
@@ -94,7 +94,7 @@ static u32 buildid_of_notes(Elf_Data *data, u8 id[FORMAT_BUILD_ID_MAX])
 	while (data && (at = gelf_getnote(data, at, &note, &name, &desc))) {
 		if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != sizeof(ELF_NOTE_GNU) ||
 		    memcmp(data->d_buf + name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) ||
-		    note.n_descsz > FORMAT_BUILD_ID_MAX)
+		    note.n_descsz > BUILD_ID_MAX)
 			continue;
 		memcpy(id, data->d_buf + desc, note.n_descsz);
 		return note.n_descsz;
@@ -106,7 +106,7 @@ static u32 buildid_of_notes(Elf_Data *data, u8 id[FORMAT_BUILD_ID_MAX])
  * The recorder calls this while the program runs: libelf reads only the headers and the notes.
  * libdwelf has such a function, too, but it reads notes of any size.
  */
-u32 buildid_of_fd(int fd, u8 id[FORMAT_BUILD_ID_MAX])
+u32 buildid_of_fd(int fd, u8 id[BUILD_ID_MAX])
 {
 	Elf_Scn *scn = NULL;
 	GElf_Phdr phdr;
@@ -114,7 +114,7 @@ u32 buildid_of_fd(int fd, u8 id[FORMAT_BUILD_ID_MAX])
 	u32 len = 0;
 	Elf *elf;
 
-	memset(id, 0, FORMAT_BUILD_ID_MAX);
+	memset(id, 0, BUILD_ID_MAX);
 	elf_version(EV_CURRENT);
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	for (int i = 0; !len && gelf_getphdr(elf, i, &phdr); i++)
@@ -136,7 +136,7 @@ u32 buildid_of_fd(int fd, u8 id[FORMAT_BUILD_ID_MAX])
 /* Takes @fd if it is a file with the build-id. */
 static bool debug_accept(struct elf_file *debug, int fd, const u8 *id, u32 len)
 {
-	u8 found[FORMAT_BUILD_ID_MAX];
+	u8 found[BUILD_ID_MAX];
 
 	if (fd < 0)
 		return false;
@@ -179,7 +179,7 @@ bool debug_file_open(struct elf_file *debug, const struct elf_file *file, int ro
 	} places[] = { { "", "/" }, { "", "/.debug/" }, { DEBUG_DIRECTORY, "/" } };
 	GElf_Word crc;
 	const char *name = dwelf_elf_gnu_debuglink(file->elf, &crc);
-	u8 id[FORMAT_BUILD_ID_MAX];
+	u8 id[BUILD_ID_MAX];
 	u32 len = buildid_of_fd(file->fd, id);
 	int dir = path && strrchr(path, '/') ? strrchr(path, '/') - path : -1;
 

@@ -12,10 +12,12 @@
 #include <libelf.h>
 #include <sys/stat.h>
 
-#include "recording/format.h"
+#include "../util.h"
 
 /* Where separate debug files are. */
 #define DEBUG_DIRECTORY	"/usr/lib/debug"
+/* Longer build-ids are not read. */
+#define BUILD_ID_MAX	32
 
 /* An open ELF file, whose contents are read when they are needed, and its state when opened. */
 struct elf_file {
@@ -49,11 +51,11 @@ bool elf_file_unchanged(const struct elf_file *file);
 void elf_file_close(struct elf_file *file);
 
 /* Reads the build-id of a file, ELF or not. Returns its length, or 0 if the file has none. */
-u32 buildid_of_fd(int fd, u8 id[FORMAT_BUILD_ID_MAX]);
+u32 buildid_of_fd(int fd, u8 id[BUILD_ID_MAX]);
 
 /* A build-id in hexadecimal digits */
 struct buildid_text {
-	char text[2 * FORMAT_BUILD_ID_MAX + 1];
+	char text[2 * BUILD_ID_MAX + 1];
 };
 
 struct buildid_text buildid_text(const u8 *id, u32 len);

@@ -139,18 +139,18 @@ const char *symbols_inlined(struct symbols *symbols, const char *name)
 
 /* ---- binaries ---- */
 
-static bool is_recorded_file(const struct elf_file *file, const struct format_file *data)
+static bool is_wanted_file(const struct elf_file *file, const struct symbols_file *wanted)
 {
 	const struct stat *st = &file->st;
-	u8 id[FORMAT_BUILD_ID_MAX];
+	u8 id[BUILD_ID_MAX];
 
-	if (data->build_id_len)
-		return buildid_of_fd(file->fd, id) == data->build_id_len &&
-		       !memcmp(id, data->build_id, data->build_id_len);
+	if (wanted->build_id_len)
+		return buildid_of_fd(file->fd, id) == wanted->build_id_len &&
+		       !memcmp(id, wanted->build_id, wanted->build_id_len);
 	/* Compare the time, because on overlayfs the inode may differ: see stream.c. */
-	if (!data->mtime)
-		return !data->ino;
-	return data->size == (u64)st->st_size && data->mtime == time_ns(st->st_mtim);
+	if (!wanted->mtime)
+		return !wanted->ino;
+	return wanted->size == (u64)st->st_size && wanted->mtime == time_ns(st->st_mtim);
 }
 
 /* The data to read from a file: functions, or code */
@@ -181,9 +181,9 @@ static const char *read_code(struct symbols_code *code, const struct elf_file *f
 	       NULL : "its code is not in the file";
 }
 
-/* Reads the file if @fd is the recorded file, and closes @fd. */
+/* Reads the file if @fd is the one that is wanted, and closes @fd. */
 static const char *read_file(struct symbols *symbols, const struct request *request,
-			     const struct format_file *data, int fd)
+			     const struct symbols_file *wanted, int fd)
 {
 	const char *problem = NOT_ELF;
 	struct elf_file file;
@@ -193,10 +193,10 @@ static const char *read_file(struct symbols *symbols, const struct request *requ
 		if (request->code)
 			problem = read_code(request->code, &file);
 		else
-			read_functions(symbols, request, &file, data->path);
+			read_functions(symbols, request, &file, wanted->path);
 	}
 	/* While the file was read, another one may have been written. */
-	if (!is_recorded_file(&file, data) || !elf_file_unchanged(&file)) {
+	if (!is_wanted_file(&file, wanted) || !elf_file_unchanged(&file)) {
 		problem = "changed since the recording";
 		if (request->lookup)
 			lookup_clear(request->lookup);
@@ -206,12 +206,12 @@ static const char *read_file(struct symbols *symbols, const struct request *requ
 }
 
 static const char *find_file(struct symbols *symbols, const struct request *request,
-			     const struct format_file *file)
+			     const struct symbols_file *file)
 {
 	const char *problem = "not found here; see --symfs";
 	int fd;
 
-	if (file->flags & FORMAT_FILE_NONE)
+	if (!file->path)
 		return "code made at run time; profil-report(1) says how it gets names";
 	fd = file_open(symbols->root, file->path, 0);
 	if (fd >= 0)
@@ -227,13 +227,13 @@ static const char *find_file(struct symbols *symbols, const struct request *requ
 }
 
 const char *symbols_read(struct symbols *symbols, struct lookup *lookup,
-			 const struct format_file *file, bool lines)
+			 const struct symbols_file *file, bool lines)
 {
 	return find_file(symbols, &(struct request){ .lookup = lookup, .lines = lines }, file);
 }
 
 const char *symbols_read_code(struct symbols *symbols, struct symbols_code *code,
-			      const struct format_file *file)
+			      const struct symbols_file *file)
 {
 	return find_file(symbols, &(struct request){ .code = code }, file);
 }

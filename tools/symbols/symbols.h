@@ -7,7 +7,6 @@
 
 #include <sys/stat.h>
 
-#include "recording/format.h"
 #include "symbols/lookup.h"
 
 /* The owner of all names, which remain valid after a binary is closed. */
@@ -30,15 +29,33 @@ const char *symbols_name(struct symbols *symbols, const char *name);
 const char *symbols_inlined(struct symbols *symbols, const char *name);
 
 /**
+ * struct symbols_file - A file that has certain contents
+ * @path: Its path; NULL if it is memory without a file.
+ * @ino: Its inode. This, the size and the time are 0 if they are not known.
+ * @size: Its size.
+ * @mtime: The time of its last change, in ns since 1970.
+ * @build_id: Its build-id.
+ * @build_id_len: The number of bytes; 0 if it is not known.
+ */
+struct symbols_file {
+	const char *path;
+	u64 ino;
+	u64 size;
+	u64 mtime;
+	const u8 *build_id;
+	u32 build_id_len;
+};
+
+/**
  * symbols_read - Find the functions at offsets in a file
  * @lookup: The offsets.
- * @file: The file as it was recorded.
+ * @file: The file.
  * @lines: Find source lines and inlined functions, too.
  *
  * Return: NULL, or an error message for the user.
  */
 const char *symbols_read(struct symbols *symbols, struct lookup *lookup,
-			 const struct format_file *file, bool lines);
+			 const struct symbols_file *file, bool lines);
 
 /**
  * struct symbols_code - Instructions of a file
@@ -56,7 +73,7 @@ struct symbols_code {
 
 /* Reads instructions. Returns the same as symbols_read(). */
 const char *symbols_read_code(struct symbols *symbols, struct symbols_code *code,
-			      const struct format_file *file);
+			      const struct symbols_file *file);
 
 /* Opens a source file. Returns NULL if it is not found, or not a regular file. */
 FILE *symbols_open_source(const struct symbols *symbols, const char *path, struct stat *st);

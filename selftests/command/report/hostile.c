@@ -505,7 +505,7 @@ static bool programs(const struct bytes *whole, u64 nr)
 			offsets[nr++] = offset;
 		lookup_init(&lookup, offsets, nr);
 		lookup.find_callers = i % 3;
-		symbols_read(symbols, &lookup, &file, i % 2);
+		symbols_read(symbols, &lookup, &(struct symbols_file){ .path = path }, i % 2);
 		for (size_t j = 0; j < nr; j++)
 			if (lookup.places[j].found.name)
 				symbols_name(symbols, lookup.places[j].found.name);
