@@ -19,7 +19,7 @@
 #include <libiberty/libiberty.h>
 #include <profil.h>
 
-#include "commands/session.h"
+#include "commands/sampling.h"
 #include "recording/datafile.h"
 #include "text/accounting.h"
 

@@ -19,7 +19,7 @@
 #include <profil.h>
 
 #include "commands/input.h"
-#include "commands/session.h"
+#include "commands/sampling.h"
 #include "profile/escape.h"
 #include "profile/window.h"
 #include "text/accounting.h"

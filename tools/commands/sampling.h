@@ -4,8 +4,8 @@
  *
  * Functions that can fail print an error message.
  */
-#ifndef PROFIL_TOOLS_SESSION_H
-#define PROFIL_TOOLS_SESSION_H
+#ifndef PROFIL_TOOLS_SAMPLING_H
+#define PROFIL_TOOLS_SAMPLING_H
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -58,6 +58,8 @@ struct session_options {
 	{ .name = "no-children", .help = "do not sample child processes",		\
 	  .set = command_set_true, .offset = offsetof(type, session.no_children) }
 
+/* ---- options.c ---- */
+
 /* For @set of these options */
 bool session_set_pids(const struct command_setting *setting);
 bool session_set_freq(const struct command_setting *setting);
@@ -109,7 +111,7 @@ struct session {
 	sigset_t arrived;
 	int fd;				/* or -1 */
 
-	/* Only session.c uses these. */
+	/* Only the files of these functions use these. */
 	struct profil_query query;
 	u64 period;			/* in ns; 0: the scheduler's tick */
 	ssize_t len;			/* of the records in the buffer */
@@ -130,6 +132,8 @@ struct session {
 	.signals = -1, .pidfd = -1, .interrupted = UINT64_MAX,				\
 }
 
+/* ---- limits.c ---- */
+
 /* Opens the session, without targets. Returns 0 or -1. */
 int session_open(struct session *s);
 
@@ -139,8 +143,13 @@ void session_close(struct session *s);
 /* Closes all of it. */
 void session_free(struct session *s);
 
-/* From then on, session_handle_signals() handles signals. Returns 0 or -1. */
-int session_take_signals(struct session *s);
+/* Returns PROFIL_MODE_* bits. */
+u32 session_modes(const struct session *s);
+
+/* Returns the period in ns. */
+u64 session_tick_ns(const struct session *s);
+
+/* ---- targets.c ---- */
 
 /*
  * Attaches the process or the machine, and starts the command. Returns 0, or the exit status of
@@ -148,11 +157,7 @@ int session_take_signals(struct session *s);
  */
 int session_start(struct session *s);
 
-/* Returns PROFIL_MODE_* bits. */
-u32 session_modes(const struct session *s);
-
-/* Returns the period in ns. */
-u64 session_tick_ns(const struct session *s);
+/* ---- reading.c ---- */
 
 /* Adds records until there are none, or until @ticks were added since the start. */
 void session_add_records(struct session *s, u64 ticks);
@@ -162,6 +167,11 @@ void session_add_records(struct session *s, u64 ticks);
  * it is the only one; at most until the time @until. With @records, also until there is a record.
  */
 void session_wait(struct session *s, u64 until, bool records);
+
+/* ---- signals.c ---- */
+
+/* From then on, session_handle_signals() handles signals. Returns 0 or -1. */
+int session_take_signals(struct session *s);
 
 /*
  * Handles all signals that have arrived. Forwards a signal to the command if another process has
@@ -180,4 +190,4 @@ void session_wait_for_command(struct session *s);
 /* Returns the exit status of profil. @failed: it has failed itself. */
 int session_status(const struct session *s, bool failed);
 
-#endif /* PROFIL_TOOLS_SESSION_H */
+#endif /* PROFIL_TOOLS_SAMPLING_H */
