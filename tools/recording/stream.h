@@ -28,7 +28,7 @@ struct stream {
 	u64 own;
 	u64 bare;
 
-	/* Only stream.c uses these. */
+	/* Only the files of the stream use these. */
 	struct format_writer *writer;
 	struct functions *functions;
 	htab_t files;

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The threads, files, mappings and stacks that a stream has written. Only the files of the stream
+ * include this.
+ */
+#ifndef PROFIL_TOOLS_ENTRIES_H
+#define PROFIL_TOOLS_ENTRIES_H
+
+#include <libiberty/hashtab.h>
+#include <libiberty/libiberty.h>
+
+#include "recording/functions.h"
+#include "recording/stream.h"
+
+#define KEY_WORDS	6
+
+/**
+ * struct entry - A thread, file or mapping that was written
+ * @key: Its type and its identity.
+ * @id: Its id; 0: it was not written yet.
+ * @comm: The name of a thread.
+ * @is_exact: For a file, the generation of its inode is known.
+ * @source: For a file or a mapping, where the functions of its samples are noted; or NULL.
+ */
+struct entry {
+	u64 key[KEY_WORDS];
+	u32 id;
+	char comm[16];
+	bool is_exact;
+	struct source *source;
+};
+
+/* Returns a table of entries, and the entry with this key, which is new if it has no id. */
+htab_t entries_new(size_t size);
+struct entry *entry_get(htab_t table, const u64 *key);
+
+/* Makes room for more threads and mappings. */
+void entries_empty(struct stream *stream);
+
+/* Return the thread, or the mapping, of the record. They write it if it is new. */
+u32 stream_thread(struct stream *stream, const struct profil_record *record);
+const struct entry *stream_mapping(struct stream *stream, const struct profil_record *record);
+
+/* Returns true if a JIT compiler may have made the code. Some map a memfd, to execute it. */
+bool record_is_generated(const struct profil_record *record);
+
+/* Returns a table of stacks. */
+htab_t stacks_new(void);
+
+/* Returns the id of the stack of the record, which is written if it is new; 0 if it has none. */
+u32 stream_stack(struct stream *stream, const struct profil_record *record);
+
+#endif /* PROFIL_TOOLS_ENTRIES_H */

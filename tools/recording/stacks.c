@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* See entries.h: stacks. */
+#include <string.h>
+
+#include "recording/entries.h"
+#include "recording/spaces.h"
+
+/* The maximum size of all stacks in memory, as ENTRIES_MAX of stream.c. */
+#define STACK_BYTES_MAX	(16U << 20)
+
+/**
+ * struct stack - A stack that was written
+ * @id: Its id.
+ * @unknown: The mapping of one of its addresses is not known.
+ * @version: The version of its space.
+ * @space: The space.
+ * @data: The stack as the module has recorded it, but the words in innermost are 0 unless they are
+ *	in a mapping of the space.
+ */
+struct stack {
+	u32 id;
+	bool unknown;
+	u64 version;
+	u64 space;
+	struct profil_stack data;
+};
+
+static size_t stack_size(const struct profil_stack *stack)
+{
+	return sizeof(*stack) + stack->nr * sizeof(*stack->addresses);
+}
+
+static hashval_t stack_hash(const void *data)
+{
+	const struct stack *stack = data;
+	const u64 *words = (const u64 *)&stack->data;
+	u64 hash = stack->space + stack->version;
+
+	for (size_t i = 0; i < stack_size(&stack->data) / sizeof(u64); i++)
+		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL;
+	return hash >> 32;
+}
+
+static int stack_equals(const void *a, const void *b)
+{
+	const struct stack *x = a, *y = b;
+
+	return x->space == y->space && x->version == y->version && x->data.nr == y->data.nr &&
+	       !memcmp(&x->data, &y->data, stack_size(&x->data));
+}
+
+htab_t stacks_new(void)
+{
+	return htab_create(16, stack_hash, stack_equals, free);
+}
+
+/* Returns the frame of a return address. @mapping: its mapping, or NULL. */
+static struct format_frame frame_of(struct stream *stream, const struct profil_record *mapping,
+				    u64 address)
+{
+	struct format_frame frame = { .offset = address };
+	struct profil_record call;
+	const struct entry *entry;
+
+	if (!mapping)
+		return frame;
+	entry = stream_mapping(stream, mapping);
+	frame.mapping = entry->id;
+	if (mapping->flags & PROFIL_RECORD_FILE)
+		frame.offset -= mapping->pc - mapping->offset;
+	functions_sample(entry->source, frame.offset - 1);
+	if (record_is_generated(mapping)) {
+		call = *mapping;
+		call.pc = address - 1;
+		functions_address(stream->functions, stream->thread, &call);
+	}
+	return frame;
+}
+
+/* Writes the stack. */
+static void stack_write(struct stream *stream, struct stack *stack, const struct space *space)
+{
+	struct format_frame frames[FORMAT_STACK_MAX];
+	struct format_stack block = {
+		.id = ++stream->last[FORMAT_STACK],
+		.end = stack->data.end,
+		.nr = stack->data.nr,
+		.frames = frames,
+	};
+
+	stack->id = block.id;
+	for (u32 i = 0; i < block.nr; i++) {
+		const u64 address = stack->data.addresses[i];
+
+		/* The address can be that of the next mapping, if the call never returns. */
+		frames[i] = frame_of(stream, space_find(space, address - 1), address);
+		stack->unknown |= !frames[i].mapping;
+	}
+	for (int i = 0; i < 2; i++) {
+		const u64 word = stack->data.innermost[i];
+
+		if (word)
+			block.innermost[i] = frame_of(stream, space_find(space, word - 1), word);
+	}
+	format_write(stream->writer, FORMAT_STACK, &block);
+}
+
+/* Returns the stack of the record as it was written; NULL if it was not. */
+static struct stack *stack_find(struct stream *stream, const struct profil_record *record,
+				const struct space *space, struct stack *key)
+{
+	const size_t path = offsetof(struct profil_record, path) + strlen(record->path) + 1;
+	const struct profil_stack *stack = (const void *)((const char *)record +
+							  (path + 7) / 8 * 8);
+
+	memcpy(&key->data, stack, stack_size(stack));
+	key->space = record->space;
+	key->version = space->version;
+	for (int i = 0; i < 2; i++)
+		if (stack->innermost[i] && !space_find(space, stack->innermost[i] - 1))
+			key->data.innermost[i] = 0;
+	return htab_find(stream->stacks, key);
+}
+
+u32 stream_stack(struct stream *stream, const struct profil_record *record)
+{
+	struct space *space = spaces_get(stream->spaces, record);
+	static union {
+		struct stack stack;
+		u64 room[sizeof(struct stack) / sizeof(u64) + FORMAT_STACK_MAX];
+	} key;
+	struct stack *stack;
+	size_t size;
+
+	if (!space)
+		return 0;
+	stack = stack_find(stream, record, space, &key.stack);
+	if (!stack || stack->unknown) {
+		/* Other mappings may be needed, also those of the innermost words. */
+		space_read(stream->spaces, space, record);
+		stack = stack_find(stream, record, space, &key.stack);
+	}
+	if (stack)
+		return stack->id;
+	if (!key.stack.data.nr && !key.stack.data.innermost[0] && !key.stack.data.innermost[1])
+		return 0;
+	if (stream->stack_bytes > STACK_BYTES_MAX) {
+		htab_empty(stream->stacks);
+		stream->stack_bytes = 0;
+	}
+	entries_empty(stream);
+	size = offsetof(struct stack, data) + stack_size(&key.stack.data);
+	stack = xmalloc(size);
+	memcpy(stack, &key, size);
+	stack->unknown = false;
+	*htab_find_slot(stream->stacks, stack, INSERT) = stack;
+	stream->stack_bytes += size;
+	stack_write(stream, stack, space);
+	return stack->id;
+}
