@@ -19,7 +19,7 @@
 #include <profil.h>
 
 #include "commands/command.h"
-#include "recording/classic.h"
+#include "recording/capture.h"
 #include "text/text.h"
 
 struct options {
@@ -119,7 +119,7 @@ static bool report_once(const struct options *options, int pidfd)
 		      errno == ENOENT ? ": the profil module must be loaded" : "");
 		return false;
 	}
-	err = classic_read(options->pid, device, false, &recording);
+	err = capture_read(options->pid, device, false, &recording);
 	close(device);
 	/* The process may have exited, and another process may have got its id. */
 	if (has_ended(pidfd))
@@ -175,7 +175,7 @@ static bool report_flush(const struct options *options, int connection)
 		file = receive_file(connection);
 	if (file < 0)
 		return true;
-	err = classic_read(options->pid, file, true, &recording);
+	err = capture_read(options->pid, file, true, &recording);
 	close(file);
 	return report(options, recording, err);
 }

@@ -7,7 +7,7 @@
 #include <libiberty/libiberty.h>
 
 #include "profile/binaries.h"
-#include "recording/classic.h"
+#include "recording/capture.h"
 
 /* The name of the binary in rows of functions that a process compiled at run time. */
 #define JIT "[jit]"
@@ -88,8 +88,8 @@ static const char *name_place(const struct recording_sample *sample)
 		return "[exec]";
 	if (sample->flags & FORMAT_SAMPLE_EXIT)
 		return "[exit]";
-	if (sample->file && !strcmp(sample->file->data.path, CLASSIC_ELSEWHERE))
-		return CLASSIC_ELSEWHERE;
+	if (sample->file && !strcmp(sample->file->data.path, CAPTURE_ELSEWHERE))
+		return CAPTURE_ELSEWHERE;
 	return PROFILE_NO_SYMBOL;
 }
 

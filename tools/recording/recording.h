@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A recording in memory: a profil.data, or the counters of a process (see classic.h)
+ * A recording in memory: a profil.data, or the counters of a process (see capture.h)
  *
  * Blocks and samples are added in any order. They refer to each other by ids, which
  * recording_finish() replaces by pointers. If there is no memory, these functions exit, as
@@ -140,7 +140,7 @@ struct recording_filter {
  * @nr_skips: Number of places where bytes were skipped.
  * @busy: A recorder was still writing the file.
  * @nr: Sum of the members nr of all samples. Sums saturate instead of wrapping around.
- * @is_classic: These are the counters of a process, not a file.
+ * @is_capture: These are the counters of a process, not a file.
  * @elsewhere: Ticks of counters that are for a whole range, not for a single address.
  * @nr_full: Counters that have reached their maximum.
  * @filter: The filter with which it was read.
@@ -170,7 +170,7 @@ struct recording {
 	u64 nr_skips;
 	bool busy;
 	u64 nr;
-	bool is_classic;
+	bool is_capture;
 	u64 elsewhere;
 	u64 nr_full;
 	struct recording_filter filter;

@@ -16,7 +16,7 @@
 
 /* The titles of the numbers before the first key, with the widths of these columns. */
 #define TITLES "   share     +-"
-#define TITLES_CLASSIC "     ticks   seconds"
+#define TITLES_CAPTURE "     ticks   seconds"
 #define GAP 2
 
 /* ---- the heading of the counters of a process ---- */
@@ -26,7 +26,7 @@ static double seconds_of(const struct rows *rows, u64 ticks)
 	return (double)ticks * rows->recording->meta.tick_ns / NS_PER_S;
 }
 
-static void print_classic_heading(FILE *out, const struct rows *rows)
+static void print_capture_heading(FILE *out, const struct rows *rows)
 {
 	const struct recording *recording = rows->recording;
 
@@ -68,9 +68,9 @@ static void print_numbers(FILE *out, const struct text_table *table, const struc
 
 	fprintf(out, "%s%7.2f%%%s %5.2f%%", colour, 100 * share, *colour ? TEXT_PLAIN : "",
 		100 * row_error(rows, row));
-	if (rows->recording->is_classic && rows->recording->meta.tick_ns)
+	if (rows->recording->is_capture && rows->recording->meta.tick_ns)
 		fprintf(out, " %9" PRIu64 " %9.3f", ticks, seconds_of(rows, ticks));
-	else if (rows->recording->is_classic)
+	else if (rows->recording->is_capture)
 		fprintf(out, " %9" PRIu64 " %9s", ticks, "-");
 }
 
@@ -145,17 +145,17 @@ void text_report(FILE *out, const struct rows *rows, const struct text_options *
 	struct text_table table = {
 		.rows = rows,
 		.options = options,
-		.numbers = rows->recording->is_classic ? TITLES TITLES_CLASSIC : TITLES,
+		.numbers = rows->recording->is_capture ? TITLES TITLES_CAPTURE : TITLES,
 		.print_numbers = print_numbers,
 	};
 
-	if (rows->recording->is_classic)
-		print_classic_heading(out, rows);
+	if (rows->recording->is_capture)
+		print_capture_heading(out, rows);
 	else
 		text_heading(out, rows, options);
 	if (rows->nr)
 		text_table(out, &table);
 	/* A further report may follow, with --wait: separate them by an empty line. */
-	if (rows->nr && rows->recording->is_classic)
+	if (rows->nr && rows->recording->is_capture)
 		putc('\n', out);
 }

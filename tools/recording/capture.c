@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See classic.h. There are two sources. For a running process, the module describes the ranges of
+ * See capture.h. There are two sources. For a running process, the module describes the ranges of
  * the session, and process_vm_readv() copies the counters. Or the process hands over a copy of
  * both: see <handover.h>. Each counter that is not 0 becomes a sample at the lowest pc that counts
  * in it.
@@ -24,7 +24,7 @@
 
 #include <libiberty/libiberty.h>
 
-#include "recording/classic.h"
+#include "recording/capture.h"
 
 /* A file with more ranges than this is rejected. */
 #define RANGES_MAX	(1ULL << 20)
@@ -201,7 +201,7 @@ static bool read_part(int fd, void *to, u64 bytes, off_t *at)
 	return true;
 }
 
-static int capture_read(int fd, struct capture *capture)
+static int capture_handed_over(int fd, struct capture *capture)
 {
 	struct handover head;
 	struct stat st;
@@ -465,7 +465,7 @@ static void add_mappings(struct builder *builder)
 	const struct format_file elsewhere = {
 		.id = ELSEWHERE_ID,
 		.flags = FORMAT_FILE_NONE,
-		.path = CLASSIC_ELSEWHERE,
+		.path = CAPTURE_ELSEWHERE,
 	};
 	char *maps = builder->capture->maps, *line;
 	size_t nr = 1;
@@ -525,7 +525,7 @@ static int make_recording(pid_t pid, const struct capture *capture, struct recor
 		return -EBADMSG;
 	builder.recording = recording_new();
 	*recording = builder.recording;
-	builder.recording->is_classic = true;
+	builder.recording->is_capture = true;
 	add_target(&builder, pid);
 	add_mappings(&builder);
 	add_samples(&builder);
@@ -534,7 +534,7 @@ static int make_recording(pid_t pid, const struct capture *capture, struct recor
 	return 0;
 }
 
-int classic_read(pid_t pid, int fd, bool handed_over, struct recording **recording)
+int capture_read(pid_t pid, int fd, bool handed_over, struct recording **recording)
 {
 	struct capture capture = {};
 	unsigned int tries = TRIES;
@@ -542,7 +542,8 @@ int classic_read(pid_t pid, int fd, bool handed_over, struct recording **recordi
 
 	do {
 		capture_free(&capture);
-		err = handed_over ? capture_read(fd, &capture) : try_capture(fd, pid, &capture);
+		err = handed_over ? capture_handed_over(fd, &capture) :
+		      try_capture(fd, pid, &capture);
 	} while (err == -EAGAIN && --tries);
 	if (!err)
 		err = make_recording(pid, &capture, recording);

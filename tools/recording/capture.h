@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Conversion of the counters of a classic session to a recording
+ * The counters of a process, as "profil gperf" captures them, as a recording
  *
- * A process starts a classic session with profil(), or with a similar historical call.
+ * The process has started a classic session with profil(), or with a similar historical call.
  */
-#ifndef PROFIL_TOOLS_CLASSIC_H
-#define PROFIL_TOOLS_CLASSIC_H
+#ifndef PROFIL_TOOLS_CAPTURE_H
+#define PROFIL_TOOLS_CAPTURE_H
 
 #include "recording/recording.h"
 
 /* Stands for the name of a file, for ticks of counters that have no single address. */
-#define CLASSIC_ELSEWHERE "[elsewhere]"
+#define CAPTURE_ELSEWHERE "[elsewhere]"
 
 /**
- * classic_read - Read the counters of a process
+ * capture_read - Read the counters of a process
  * @pid: The process.
  * @fd: /dev/profil, to copy the counters while the process runs.
  * @handed_over: @fd is a file with a copy of the counters, in the format of <handover.h>.
@@ -23,6 +23,6 @@
  * its counters cannot be read, -EINVAL or -ENODEV if it has no profile, -EPERM or -EACCES without
  * ptrace rights, -EBADMSG if the file has another format, or the profile is inconsistent.
  */
-int classic_read(pid_t pid, int fd, bool handed_over, struct recording **recording);
+int capture_read(pid_t pid, int fd, bool handed_over, struct recording **recording);
 
-#endif /* PROFIL_TOOLS_CLASSIC_H */
+#endif /* PROFIL_TOOLS_CAPTURE_H */
