@@ -4,8 +4,8 @@
 # directory of the project, and $tmp, a directory for their files, and then read this file.
 
 tools=$root/tools
-build_packages=(gcc libc6-dev binutils linux-libc-dev libdw-dev libelf-dev libiberty-dev zlib1g-dev
-	libprotobuf-c-dev protobuf-c-compiler libcapstone-dev)
+build_packages=(gcc make libc6-dev binutils linux-libc-dev libdw-dev libelf-dev libiberty-dev
+	zlib1g-dev libprotobuf-c-dev protobuf-c-compiler libcapstone-dev)
 
 number=0 failed=0
 
@@ -77,15 +77,16 @@ offset() {
 # For gcc: the options, the files and the libraries of the command, without the subcommands that
 # need the library
 sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
-flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tools" -I"$tmp" -I"$root/userlib" -I"$root/uapi")
+flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tmp/built" -I"$tmp" -I"$tools"
+	-I"$root/userlib" -I"$root/uapi")
 sources=("$tools"/recording/{format,recording}.c "$tools"/{export,profile,symbols,text}/*.c
 	"$tools"/commands/{annotate,command,diff,export,input,outfile,report}.c
 	"$root/userlib/pprof/message.c" "$tmp/pprof.pb-c.c")
 main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")
 libs=(-ldw -lelf -liberty -lz -l:libprotobuf-c.a -lm)
 
-# Builds the command and generate.c. Does not use make, because its variables O and CFLAGS would
-# also change the build of the library. selftests/coverage sets COVERAGE, the directory in which the
+# Builds the command and generate.c. Only the page is built with make, because its variables O and
+# CFLAGS would also change the build of the library. selftests/coverage sets COVERAGE, the directory in which the
 # command counts for gcov the lines that it reaches.
 build_command() {
 	cat >"$tmp/others.c" <<-'END'
@@ -94,6 +95,7 @@ build_command() {
 		const struct command command_gperf = { .name = "gperf" };
 		const struct command command_top = { .name = "top" };
 	END
+	make -s -C "$tools" O="$tmp/built" "$tmp/built/page.html" &&
 	protoc-c --proto_path="$root/userlib/pprof" --c_out="$tmp" pprof.proto &&
 	gcc -O1 "${sanitize[@]}" "${flags[@]}" ${COVERAGE:+--coverage -dumpdir "$COVERAGE/"} \
 		-o "$tmp/profil" "${main[@]}" "${sources[@]}" \

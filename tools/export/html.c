@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A page of HTML that shows the rows: page.html, with the data as JSON in it
+ * A page of HTML that shows the rows: page.html with page.css and page.js, which the Makefile puts
+ * together, and with the data as JSON
  *
  * The numbers below limit the size of the page, whatever the recording contains. Its intervals are
  * made longer until there are few enough numbers, so the ticks of each interval remain exact.
@@ -31,12 +32,12 @@
 
 #define PLACEHOLDER "@DATA@"
 
-/* The page, between two symbols */
+/* The page in the directory of the build, between two symbols */
 extern const char html_page[], html_page_end[];
 __asm__(".pushsection .rodata\n"
 	".globl html_page, html_page_end\n"
 	".hidden html_page, html_page_end\n"
-	"html_page: .incbin \"export/page.html\"\n"
+	"html_page: .incbin \"page.html\"\n"
 	"html_page_end: .byte 0\n"
 	".popsection\n");
 

@@ -68,7 +68,7 @@ html_policy() {
 		    text, = re.findall(f"<{name}>(.*?)</{name}>", page, re.S)
 		    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 		    if f"{name}-src 'sha256-{digest}'" not in policy:
-		        print(f"tools/export/page.html: {name}-src must be 'sha256-{digest}'")
+		        print(f"the policy must have {name}-src 'sha256-{digest}'")
 		if "default-src 'none'" not in policy or "unsafe" in policy:
 		    print(policy)
 	END
