@@ -13,6 +13,7 @@
 
 #include "commands/command.h"
 #include "export/export.h"
+#include "profile/buffer.h"
 #include "profile/changes.h"
 #include "profile/escape.h"
 #include "text/accounting.h"
@@ -156,17 +157,13 @@ static void print_nothing(FILE *out, const struct changes *changes)
 /* Prints the warnings of both recordings, because the CSV format has no heading. */
 static void print_warnings(FILE *out, const struct diff *diff)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *memory;
+	struct buffer buffer;
+	char *text;
 
 	for (int i = 0; i < 2; i++) {
-		memory = open_memstream(&text, &size);
-		if (!memory)
-			xmalloc_failed(0);
-		text_warnings(memory, diff->recordings[i]);
-		if (fclose(memory))
-			xmalloc_failed(0);
+		buffer_open(&buffer);
+		text_warnings(buffer.out, diff->recordings[i]);
+		text = buffer_close(&buffer);
 		if (*text) {
 			escape_print(out, diff->paths[i]);
 			fprintf(out, ":\n%s", text);

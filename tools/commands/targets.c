@@ -14,6 +14,7 @@
 #include <profil.h>
 
 #include "commands/sampling.h"
+#include "profile/buffer.h"
 
 /* The maximum size of the command in a recording. */
 #define ARGS_SIZE	(64U << 10)
@@ -123,12 +124,11 @@ static int command_start(struct session *s)
 /* Returns the command with the quotes that a shell needs. Leaves out what is too long. */
 static char *quote_command(char *const argv[])
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	struct buffer buffer;
+	FILE *out;
 
-	if (!out)
-		xmalloc_failed(ARGS_SIZE);
+	buffer_open(&buffer);
+	out = buffer.out;
 	for (; *argv && ftell(out) < ARGS_SIZE; argv++) {
 		const bool quote = !**argv || strpbrk(*argv, " \t\n'\"\\$`&|;<>()*?[]{}#~!");
 
@@ -140,8 +140,7 @@ static char *quote_command(char *const argv[])
 		fputs(quote ? "'" : "", out);
 		fputs(argv[1] ? " " : "", out);
 	}
-	fclose(out);
-	return text;
+	return buffer_close(&buffer);
 }
 
 /* ---- a running process ---- */

@@ -20,6 +20,7 @@
 
 #include "commands/input.h"
 #include "commands/sampling.h"
+#include "profile/buffer.h"
 #include "profile/escape.h"
 #include "profile/window.h"
 #include "text/accounting.h"
@@ -316,9 +317,8 @@ static void print_table(FILE *out, struct top *t)
 /* Shows the table on the screen, or prints it. */
 static void show(struct top *t)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out;
+	struct buffer buffer;
+	char *text;
 
 	if (!t->has_screen) {
 		fputs(t->nr_tables++ ? "\n" : "", stdout);
@@ -326,11 +326,9 @@ static void show(struct top *t)
 		fflush(stdout);
 		return;
 	}
-	out = open_memstream(&text, &size);
-	if (!out)
-		xmalloc_failed(0);
-	print_table(out, t);
-	fclose(out);
+	buffer_open(&buffer);
+	print_table(buffer.out, t);
+	text = buffer_close(&buffer);
 	screen_show(text);
 	free(text);
 }

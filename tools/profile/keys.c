@@ -9,6 +9,7 @@
 
 #include <libiberty/libiberty.h>
 
+#include "profile/buffer.h"
 #include "profile/escape.h"
 #include "profile/rows.h"
 
@@ -145,13 +146,9 @@ const struct row_key row_keys[ROWS_KEYS_MAX] = {
 
 char *row_text(const struct row_key *key, const struct row *row)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	struct buffer buffer;
 
-	if (out)
-		key->print(out, row);
-	if (!out || fclose(out))
-		xmalloc_failed(0);
-	return text;
+	buffer_open(&buffer);
+	key->print(buffer.out, row);
+	return buffer_close(&buffer);
 }
