@@ -53,17 +53,16 @@ static const char *source_of(const struct row *row)
 static void print_heading(FILE *out, const struct rows *rows)
 {
 	const struct recording *recording = rows->recording;
-	char *warnings = text_list_warnings(recording), *rest = warnings, *line;
+	char **warnings = text_list_warnings(recording);
 
 	fputs("# callgrind format\nversion: 1\ncreator: profil\n", out);
 	fprintf(out, "pid: %d\ncmd: ", recording->meta.pid);
 	escape_print(out, recording->meta.command);
 	putc('\n', out);
-	while ((line = strsep(&rest, "\n")))
-		if (*line)
-			fprintf(out, "desc: %s\n", line);
+	for (char **line = warnings; *line; line++)
+		fprintf(out, "desc: %s\n", *line);
 	fprintf(out, "positions: line\nevents: Ticks\nsummary: %" PRIu64 "\n", rows->ticks);
-	free(warnings);
+	freeargv(warnings);
 }
 
 /* ---- calls ---- */

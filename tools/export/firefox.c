@@ -14,8 +14,8 @@
 #include <libiberty/libiberty.h>
 
 #include "export/export.h"
+#include "export/json_writer.h"
 #include "profile/chains.h"
-#include "profile/escape.h"
 #include "profile/intern.h"
 #include "profile/tree.h"
 #include "symbols/files.h"
@@ -143,221 +143,269 @@ static u32 add_stack(void *data, const struct row *row)
 
 /* ---- JSON ---- */
 
-/* Prints the array @name of @nr values. The expression @value can use the index i. */
-#define COLUMN(out, name, nr, format, value)					\
-	do {									\
-		fputs("\"" name "\": [", out);					\
-		for (size_t i = 0; i < (nr); i++)				\
-			fprintf(out, "%s" format, i ? ", " : "", value);	\
-		fputs("], ", out);						\
+/* Writes the array @key of @nr values. The expression @value, which writes one, can use i. */
+#define COLUMN(json, key, nr, value)		\
+	do {					\
+		json_array(json, key, ' ');	\
+		for (size_t i = 0; i < (nr); i++)	\
+			value;			\
+		json_end(json);			\
 	} while (0)
 
-/* An index or a number, or null */
-struct cell {
-	char text[24];
-};
-
-static struct cell cell(size_t value, bool is_known)
+/* Writes an index or a number, or null. */
+static void write_known(struct json *json, size_t value, bool is_known)
 {
-	struct cell cell = { "null" };
-
 	if (is_known)
-		snprintf(cell.text, sizeof(cell.text), "%zu", value);
-	return cell;
+		json_number(json, NULL, value);
+	else
+		json_text(json, NULL, NULL);
 }
 
-static void print_meta(FILE *out, const struct recording *recording)
+static void write_length(struct json *json, size_t nr)
+{
+	json_number(json, "length", nr);
+}
+
+/* Members that do not depend on the recording */
+
+static const char meta_members[] =
+	"\"processType\": 0, \"stackwalk\": 0, \"debug\": false, \"symbolicated\": true,\n"
+	"\"importedFrom\": \"profil\", \"usesOnlyOneStackType\": true,\n"
+	"\"sourceCodeIsNotOnSearchfox\": true, \"markerSchema\": [], \"categories\":\n"
+	"[{\"name\": \"Other\", \"color\": \"grey\", \"subcategories\": [\"Other\"]}]";
+
+static const char thread_members[] =
+	"\"processType\": \"default\", \"processStartupTime\": 0, \"registerTime\": 0,\n"
+	"\"processShutdownTime\": null, \"unregisterTime\": null, \"pausedRanges\": []";
+
+static const char no_markers[] =
+	"{\"data\": [], \"name\": [], \"startTime\": [], \"endTime\": [],\n"
+	"\"phase\": [], \"category\": [], \"length\": 0}";
+
+static const char no_symbols[] =
+	"{\"libIndex\": [], \"address\": [],\n"
+	"\"name\": [], \"functionSize\": [], \"length\": 0}";
+
+static void write_meta(struct json *json, const struct recording *recording)
 {
 	const struct format_meta *meta = &recording->meta;
 
-	fprintf(out, "\"meta\": {\"version\": %d, \"preprocessedProfileVersion\": %d, ",
-		VERSION_GECKO, VERSION);
-	fprintf(out, "\"interval\": %.6f, \"startTime\": %.3f, ",
-		(meta->tick_ns ?: NS_PER_MS) / NS_PER_MS, meta->start_time / NS_PER_MS);
-	fputs("\"processType\": 0, \"stackwalk\": 0, \"debug\": false, \"symbolicated\": true,\n"
-	      "\"importedFrom\": \"profil\", \"usesOnlyOneStackType\": true,\n"
-	      "\"sourceCodeIsNotOnSearchfox\": true, \"markerSchema\": [], \"categories\":\n"
-	      "[{\"name\": \"Other\", \"color\": \"grey\", \"subcategories\": [\"Other\"]}],\n"
-	      "\"oscpu\": ", out);
-	escape_print_json(out, meta->release);
-	fputs(", \"product\": ", out);
-	escape_print_json(out, meta->command);
-	fputs("}", out);
+	json_object(json, "meta");
+	json_number(json, "version", VERSION_GECKO);
+	json_number(json, "preprocessedProfileVersion", VERSION);
+	json_format(json, "interval", "%.6f", (meta->tick_ns ?: NS_PER_MS) / NS_PER_MS);
+	json_format(json, "startTime", "%.3f", meta->start_time / NS_PER_MS);
+	json_format(json, NULL, "%s", meta_members);
+	json_line(json);
+	json_text(json, "oscpu", meta->release);
+	json_text(json, "product", meta->command);
+	json_end(json);
+}
+
+static void write_library(struct json *json, const char *name, const struct format_file *file)
+{
+	const struct buildid_text id = buildid_text(file->build_id, file->build_id_len);
+
+	json_object(json, NULL);
+	json_text(json, "arch", "");
+	json_text(json, "breakpadId", "");
+	json_text(json, "codeId", *id.text ? id.text : NULL);
+	json_text(json, "name", name);
+	json_text(json, "debugName", name);
+	json_text(json, "path", file->path);
+	json_text(json, "debugPath", file->path);
+	json_end(json);
 }
 
 /* The libraries are the binaries that are files. */
-static void print_libraries(FILE *out, const struct tables *tables)
+static void write_libraries(struct json *json, const struct tables *tables)
 {
-	const char *separator = "";
-
-	fputs("\"libs\": [", out);
+	json_line(json);
+	json_array(json, "libs", '\n');
 	for (size_t i = 0; i < tables->binary_keys.nr; i++) {
-		const struct recording_file *file = tables->binaries[i].file;
-		struct buildid_text id;
+		const struct binary *binary = &tables->binaries[i];
 
-		if (!file)
-			continue;
-		id = buildid_text(file->data.build_id, file->data.build_id_len);
-		fprintf(out, "%s\n{\"arch\": \"\", \"breakpadId\": \"\", \"codeId\": ", separator);
-		fprintf(out, *id.text ? "\"%s\"" : "null%s", id.text);
-		fputs(", \"name\": ", out);
-		escape_print_json(out, tables->strings.texts[tables->binaries[i].name]);
-		fputs(", \"debugName\": ", out);
-		escape_print_json(out, tables->strings.texts[tables->binaries[i].name]);
-		fputs(", \"path\": ", out);
-		escape_print_json(out, file->data.path);
-		fputs(", \"debugPath\": ", out);
-		escape_print_json(out, file->data.path);
-		putc('}', out);
-		separator = ",";
+		if (binary->file)
+			write_library(json, tables->strings.texts[binary->name],
+				      &binary->file->data);
 	}
-	putc(']', out);
+	json_end(json);
 }
 
-static void print_stacks(FILE *out, const struct tree *stacks)
+static void write_stacks(struct json *json, const struct tree *stacks)
 {
 	const struct tree_node *nodes = stacks->nodes;
 
-	fputs("\"stackTable\": {", out);
-	COLUMN(out, "frame", stacks->nr, "%" PRIu32, nodes[i].key);
-	COLUMN(out, "prefix", stacks->nr, "%s",
-	       cell(nodes[i].parent, nodes[i].parent != TREE_ROOT).text);
-	fprintf(out, "\"length\": %zu},\n", stacks->nr);
+	json_object(json, "stackTable");
+	COLUMN(json, "frame", stacks->nr, json_number(json, NULL, nodes[i].key));
+	COLUMN(json, "prefix", stacks->nr,
+	       write_known(json, nodes[i].parent, nodes[i].parent != TREE_ROOT));
+	write_length(json, stacks->nr);
+	json_end(json);
 }
 
-static void print_lines(FILE *out, const struct tables *tables)
+static void write_lines(struct json *json, const struct tables *tables)
 {
 	const struct line *lines = tables->lines;
 	const size_t nr = tables->line_keys.nr;
 
-	fputs("\"frameTable\": {", out);
-	COLUMN(out, "address", nr, "%d", -1);
-	COLUMN(out, "inlineDepth", nr, "%d", lines[i].depth);
-	COLUMN(out, "category", nr, "%d", 0);
-	COLUMN(out, "subcategory", nr, "%d", 0);
-	COLUMN(out, "func", nr, "%zu", lines[i].function);
-	COLUMN(out, "nativeSymbol", nr, "%s", "null");
-	COLUMN(out, "innerWindowID", nr, "%d", 0);
-	COLUMN(out, "line", nr, "%s", cell(lines[i].line, lines[i].line > 0).text);
-	COLUMN(out, "column", nr, "%s", "null");
-	fprintf(out, "\"length\": %zu},\n", nr);
+	json_line(json);
+	json_object(json, "frameTable");
+	COLUMN(json, "address", nr, json_format(json, NULL, "-1"));
+	COLUMN(json, "inlineDepth", nr, json_number(json, NULL, lines[i].depth));
+	COLUMN(json, "category", nr, json_number(json, NULL, 0));
+	COLUMN(json, "subcategory", nr, json_number(json, NULL, 0));
+	COLUMN(json, "func", nr, json_number(json, NULL, lines[i].function));
+	COLUMN(json, "nativeSymbol", nr, json_text(json, NULL, NULL));
+	COLUMN(json, "innerWindowID", nr, json_number(json, NULL, 0));
+	COLUMN(json, "line", nr, write_known(json, lines[i].line, lines[i].line > 0));
+	COLUMN(json, "column", nr, json_text(json, NULL, NULL));
+	write_length(json, nr);
+	json_end(json);
 }
 
-static void print_functions(FILE *out, const struct tables *tables)
+static void write_functions(struct json *json, const struct tables *tables)
 {
 	const struct func *functions = tables->functions;
 	const size_t nr = tables->function_keys.nr;
 
-	fputs("\"funcTable\": {", out);
-	COLUMN(out, "name", nr, "%zu", functions[i].name);
-	COLUMN(out, "isJS", nr, "%s", "false");
-	COLUMN(out, "relevantForJS", nr, "%s", "false");
-	COLUMN(out, "resource", nr, "%zu", functions[i].binary);
-	COLUMN(out, "source", nr, "%s",
-	       cell(functions[i].source, functions[i].source != NONE).text);
-	COLUMN(out, "lineNumber", nr, "%s", "null");
-	COLUMN(out, "columnNumber", nr, "%s", "null");
-	fprintf(out, "\"length\": %zu},\n", nr);
+	json_line(json);
+	json_object(json, "funcTable");
+	COLUMN(json, "name", nr, json_number(json, NULL, functions[i].name));
+	COLUMN(json, "isJS", nr, json_bool(json, NULL, false));
+	COLUMN(json, "relevantForJS", nr, json_bool(json, NULL, false));
+	COLUMN(json, "resource", nr, json_number(json, NULL, functions[i].binary));
+	COLUMN(json, "source", nr,
+	       write_known(json, functions[i].source, functions[i].source != NONE));
+	COLUMN(json, "lineNumber", nr, json_text(json, NULL, NULL));
+	COLUMN(json, "columnNumber", nr, json_text(json, NULL, NULL));
+	write_length(json, nr);
+	json_end(json);
 }
 
-static void print_binaries(FILE *out, const struct tables *tables)
+static void write_binaries(struct json *json, const struct tables *tables)
 {
 	const struct binary *binaries = tables->binaries;
 	const size_t nr = tables->binary_keys.nr;
 	size_t library = 0;
 
-	fputs("\"resourceTable\": {", out);
-	COLUMN(out, "lib", nr, "%s", cell(binaries[i].file ? library++ : 0, binaries[i].file).text);
-	COLUMN(out, "name", nr, "%zu", binaries[i].name);
-	COLUMN(out, "host", nr, "%s", "null");
+	json_line(json);
+	json_object(json, "resourceTable");
+	COLUMN(json, "lib", nr,
+	       write_known(json, binaries[i].file ? library++ : 0, binaries[i].file));
+	COLUMN(json, "name", nr, json_number(json, NULL, binaries[i].name));
+	COLUMN(json, "host", nr, json_text(json, NULL, NULL));
 	/* 1: a library */
-	COLUMN(out, "type", nr, "%d", binaries[i].file ? 1 : 0);
-	fprintf(out, "\"length\": %zu},\n"
-		"\"nativeSymbols\": {\"libIndex\": [], \"address\": [],\n"
-		"\"name\": [], \"functionSize\": [], \"length\": 0},\n", nr);
+	COLUMN(json, "type", nr, json_number(json, NULL, binaries[i].file ? 1 : 0));
+	write_length(json, nr);
+	json_end(json);
+	json_line(json);
+	json_format(json, "nativeSymbols", "%s", no_symbols);
 }
 
-/* Prints the tables. The names of sources become strings before these are printed. */
-static void print_tables(FILE *out, struct tables *tables)
+/* Writes the tables. The names of sources become strings before these are written. */
+static void write_tables(struct json *json, struct tables *tables)
 {
 	const size_t nr = tables->sources.nr;
 
-	fputs("\"shared\": {", out);
-	print_stacks(out, &tables->stacks);
-	print_lines(out, tables);
-	print_functions(out, tables);
-	print_binaries(out, tables);
-	fputs("\"sources\": {", out);
-	COLUMN(out, "uuid", nr, "%s", "null");
-	COLUMN(out, "filename", nr, "%zu", intern(&tables->strings, tables->sources.texts[i]));
-	fprintf(out, "\"length\": %zu},\n\"stringArray\": [", nr);
-	for (size_t i = 0; i < tables->strings.nr; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		escape_print_json(out, tables->strings.texts[i]);
-	}
-	fputs("]}", out);
+	json_line(json);
+	json_object(json, "shared");
+	write_stacks(json, &tables->stacks);
+	write_lines(json, tables);
+	write_functions(json, tables);
+	write_binaries(json, tables);
+	json_line(json);
+	json_object(json, "sources");
+	COLUMN(json, "uuid", nr, json_text(json, NULL, NULL));
+	COLUMN(json, "filename", nr,
+	       json_number(json, NULL, intern(&tables->strings, tables->sources.texts[i])));
+	write_length(json, nr);
+	json_end(json);
+	json_line(json);
+	json_array(json, "stringArray", '\n');
+	for (size_t i = 0; i < tables->strings.nr; i++)
+		json_text(json, NULL, tables->strings.texts[i]);
+	json_end(json);
+	json_end(json);
 }
 
-/* Prints the thread of the @nr rows at @rows. */
-static void print_thread(FILE *out, const struct rows *all, const struct row *rows, size_t nr,
-			 struct tables *tables)
+static void write_samples(struct json *json, const struct tree_ticks *stacks, size_t nr,
+			  double tick_ms)
+{
+	u64 before = 0;
+
+	json_object(json, "samples");
+	COLUMN(json, "stack", nr, json_number(json, NULL, stacks[i].node));
+	COLUMN(json, "weight", nr, json_number(json, NULL, stacks[i].ticks));
+	json_array(json, "time", ' ');
+	for (size_t i = 0; i < nr; i++) {
+		json_format(json, NULL, "%.6f", before * tick_ms);
+		before = ticks_add(before, stacks[i].ticks);
+	}
+	json_end(json);
+	json_text(json, "weightType", "samples");
+	write_length(json, nr);
+	json_end(json);
+}
+
+/* Writes the thread of the @nr rows at @rows. */
+static void write_thread(struct json *json, const struct rows *all, const struct row *rows,
+			 size_t nr, struct tables *tables)
 {
 	const struct recording_thread *thread = rows->thread->thread;
 	const double tick_ms = (all->recording->meta.tick_ns ?: NS_PER_MS) / NS_PER_MS;
 	struct tree_ticks *stacks = tree_collect(all, rows, &nr, add_stack, tables);
-	u64 before = 0;
 
-	fputs("{\"processType\": \"default\", \"processStartupTime\": 0, \"registerTime\": 0,\n"
-	      "\"processShutdownTime\": null, \"unregisterTime\": null, \"pausedRanges\": [],\n"
-	      "\"name\": ", out);
-	escape_print_json(out, thread->data.comm);
-	fputs(", \"processName\": ", out);
-	escape_print_json(out, thread->process->data.comm);
-	fprintf(out, ", \"isMainThread\": %s, \"pid\": \"%d\", \"tid\": %d, \"samples\": {",
-		thread->data.tid == thread->data.pid ? "true" : "false", thread->data.pid,
-		thread->data.tid);
-	COLUMN(out, "stack", nr, "%" PRIu32, stacks[i].node);
-	COLUMN(out, "weight", nr, "%" PRIu64, stacks[i].ticks);
-	fputs("\"time\": [", out);
-	for (size_t i = 0; i < nr; i++) {
-		fprintf(out, "%s%.6f", i ? ", " : "", before * tick_ms);
-		before = ticks_add(before, stacks[i].ticks);
-	}
-	fprintf(out, "], \"weightType\": \"samples\", \"length\": %zu},\n", nr);
-	fputs("\"markers\": {\"data\": [], \"name\": [], \"startTime\": [], \"endTime\": [],\n"
-	      "\"phase\": [], \"category\": [], \"length\": 0}}", out);
+	json_object(json, NULL);
+	json_format(json, NULL, "%s", thread_members);
+	json_line(json);
+	json_text(json, "name", thread->data.comm);
+	json_text(json, "processName", thread->process->data.comm);
+	json_bool(json, "isMainThread", thread->data.tid == thread->data.pid);
+	json_format(json, "pid", "\"%d\"", thread->data.pid);
+	json_format(json, "tid", "%d", thread->data.tid);
+	write_samples(json, stacks, nr, tick_ms);
+	json_line(json);
+	json_format(json, "markers", "%s", no_markers);
+	json_end(json);
 	free(stacks);
+}
+
+static void free_tables(struct tables *tables)
+{
+	intern_free(&tables->strings);
+	intern_free(&tables->sources);
+	intern_free(&tables->line_keys);
+	intern_free(&tables->function_keys);
+	intern_free(&tables->binary_keys);
+	free(tables->lines);
+	free(tables->functions);
+	free(tables->binaries);
+	tree_free(&tables->stacks);
+	free(tables->chain_lines);
 }
 
 static const char *write_firefox(FILE *out, const struct rows *rows)
 {
 	struct tables tables = {};
+	struct json json = { .out = out };
 
 	if (rows->chains)
 		tables.chain_lines = xcalloc(rows_chains(rows)->nr_frames + 1, sizeof(u32));
-	putc('{', out);
-	print_meta(out, rows->recording);
-	fputs(",\n\"threads\": [", out);
+	json_object(&json, NULL);
+	write_meta(&json, rows->recording);
+	json_line(&json);
+	json_array(&json, "threads", '\n');
 	for (size_t i = 0, nr; i < rows->nr; i += nr) {
 		nr = rows_same_thread(rows, i);
-		fputs(i ? ",\n" : "\n", out);
-		print_thread(out, rows, &rows->rows[i], nr, &tables);
+		write_thread(&json, rows, &rows->rows[i], nr, &tables);
 	}
-	fputs("],\n", out);
-	print_libraries(out, &tables);
-	fputs(",\n", out);
-	print_tables(out, &tables);
-	fputs("}\n", out);
-	intern_free(&tables.strings);
-	intern_free(&tables.sources);
-	intern_free(&tables.line_keys);
-	intern_free(&tables.function_keys);
-	intern_free(&tables.binary_keys);
-	free(tables.lines);
-	free(tables.functions);
-	free(tables.binaries);
-	tree_free(&tables.stacks);
-	free(tables.chain_lines);
+	json_end(&json);
+	write_libraries(&json, &tables);
+	write_tables(&json, &tables);
+	json_end(&json);
+	putc('\n', out);
+	free_tables(&tables);
 	return NULL;
 }
 

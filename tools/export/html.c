@@ -14,6 +14,8 @@
 #include <libiberty/libiberty.h>
 
 #include "export/export.h"
+#include "export/json_writer.h"
+#include "profile/buffer.h"
 #include "profile/chains.h"
 #include "profile/escape.h"
 #include "profile/intern.h"
@@ -41,59 +43,60 @@ __asm__(".pushsection .rodata\n"
 	"html_page_end: .byte 0\n"
 	".popsection\n");
 
-static void print_name(FILE *out, const char *name)
+static void write_name(struct json *json, const char *key, const char *name)
 {
 	char *text = escape_text(name);
 
 	escape_fit(text, NAME_MAX_COLUMNS);
-	escape_print_json(out, text);
+	json_text(json, key, text);
 	free(text);
 }
 
-/* Prints an array of the lines of @text, and frees it. */
-static void print_lines(FILE *out, char *text)
+/* Writes an array of names, each in a line. */
+static void write_names(struct json *json, const char *key, const struct intern *names)
 {
-	char *rest = text, *line;
-	const char *separator = "";
-
-	putc('[', out);
-	while ((line = strsep(&rest, "\n"))) {
-		if (!*line)
-			continue;
-		fputs(separator, out);
-		print_name(out, line);
-		separator = ", ";
-	}
-	putc(']', out);
-	free(text);
+	json_line(json);
+	json_array(json, key, '\n');
+	for (size_t i = 0; i < names->nr; i++)
+		write_name(json, NULL, names->texts[i]);
+	json_end(json);
 }
 
-static void print_heading(FILE *out, const struct rows *rows)
+/* Writes an array of the lines, and frees them. */
+static void write_lines(struct json *json, const char *key, char **lines)
 {
-	fputs("\"warnings\": ", out);
-	print_lines(out, text_list_warnings(rows->recording));
-	fputs(",\n\"about\": ", out);
-	print_lines(out, text_list_about(rows));
+	json_line(json);
+	json_array(json, key, ' ');
+	for (char **line = lines; *line; line++)
+		write_name(json, NULL, *line);
+	json_end(json);
+	freeargv(lines);
 }
 
-static void print_rows(FILE *out, const struct rows *rows)
+static void write_rows(struct json *json, const struct rows *rows)
 {
 	const size_t nr = rows->nr < ROWS_MAX ? rows->nr : ROWS_MAX;
 
-	fputs(",\n\"columns\": [", out);
+	json_line(json);
+	json_array(json, "columns", ' ');
 	for (size_t i = 0; i < rows->nr_keys; i++)
-		fprintf(out, "%s\"%s\"", i ? ", " : "", rows->keys[i]->title);
-	fprintf(out, "],\n\"more\": %zu,\n\"rows\": [", rows->nr - nr);
+		json_text(json, NULL, rows->keys[i]->title);
+	json_end(json);
+	json_line(json);
+	json_number(json, "more", rows->nr - nr);
+	json_line(json);
+	json_array(json, "rows", '\n');
 	for (size_t i = 0; i < nr; i++) {
+		json_array(json, NULL, ' ');
 		for (size_t j = 0; j < rows->nr_keys; j++) {
 			char *text = row_text(rows->keys[j], &rows->rows[i]);
 
-			fputs(j ? ", " : i ? "],\n[" : "\n[", out);
-			print_name(out, text);
+			write_name(json, NULL, text);
 			free(text);
 		}
+		json_end(json);
 	}
-	fputs(nr ? "]]" : "]", out);
+	json_end(json);
 }
 
 /* ---- the flame graph ---- */
@@ -224,100 +227,113 @@ static void flame_free(struct flame *flame)
 	free(flame->rows.parts);
 }
 
-/* Prints the nodes: for each one the index of its parent or -1, and those of its texts. */
-static void print_nodes(FILE *out, const struct flame *flame, const struct rows *rows)
+/* Writes a node: the index of its parent or -1, and those of its texts. */
+static void write_node(struct json *json, const struct flame *flame, const struct tree_node *node,
+		       const struct chains *chains, struct intern *texts)
 {
-	const struct chains *chains = rows_chains(rows);
+	const char *name, *label = "";
+
+	if (node->key < flame->nr_functions) {
+		name = chains->functions[node->key]->name;
+		label = chains->functions[node->key]->label;
+	} else {
+		name = flame->processes.texts[node->key - flame->nr_functions];
+	}
+	json_format(json, NULL, "%d",
+		    node->parent == TREE_ROOT ? -1 : (int)flame->places[node->parent]);
+	json_number(json, NULL, intern(texts, name));
+	json_number(json, NULL, intern(texts, label));
+}
+
+static void write_flame(struct json *json, const struct flame *flame, const struct rows *rows)
+{
 	struct intern texts = {};
 
-	fputs(",\n\"flame\": {\"nodes\": [", out);
-	for (size_t i = 0; i < flame->rows.nr; i++) {
-		const struct tree_node *node = &flame->tree.nodes[flame->nodes[i].index];
-		const char *name, *label = "";
-
-		if (node->key < flame->nr_functions) {
-			name = chains->functions[node->key]->name;
-			label = chains->functions[node->key]->label;
-		} else {
-			name = flame->processes.texts[node->key - flame->nr_functions];
-		}
-		fprintf(out, "%s%d,%zu,", i ? "," : "",
-			node->parent == TREE_ROOT ? -1 : (int)flame->places[node->parent],
-			intern(&texts, name));
-		fprintf(out, "%zu", intern(&texts, label));
-	}
-	fprintf(out, "], \"more\": %zu, \"texts\": [", flame->tree.nr - flame->rows.nr);
-	for (size_t i = 0; i < texts.nr; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		print_name(out, texts.texts[i]);
-	}
-	fputs("]}", out);
+	json_line(json);
+	json_object(json, "flame");
+	json_array(json, "nodes", 0);
+	for (size_t i = 0; i < flame->rows.nr; i++)
+		write_node(json, flame, &flame->tree.nodes[flame->nodes[i].index],
+			   rows_chains(rows), &texts);
+	json_end(json);
+	json_number(json, "more", flame->tree.nr - flame->rows.nr);
+	json_array(json, "texts", '\n');
+	for (size_t i = 0; i < texts.nr; i++)
+		write_name(json, NULL, texts.texts[i]);
+	json_end(json);
+	json_end(json);
 	intern_free(&texts);
 }
 
 /* ---- the timeline ---- */
 
-static void print_lanes(FILE *out, const struct timeline *timeline)
+static void write_lanes(struct json *json, const struct timeline *timeline)
 {
-	fputs(",\n\"lanes\": [", out);
+	json_line(json);
+	json_array(json, "lanes", '\n');
 	for (size_t i = 0; i < timeline->nr_lanes; i++) {
 		const struct row *row = timeline->lanes[i].row;
 		char *text = row ? row_text(timeline->key, row) :
 				   xasprintf("%lu more", (unsigned long)timeline->other_lanes);
 
-		fputs(i ? ",\n" : "\n", out);
-		print_name(out, text);
+		write_name(json, NULL, text);
 		free(text);
 	}
-	putc(']', out);
+	json_end(json);
 }
 
-/* Prints an array for each row, with five numbers for each of its cells. */
-static void print_cells(FILE *out, const struct timeline *timeline)
+/* Writes an array for each row, with five numbers for each of its cells. */
+static void write_cells(struct json *json, const struct timeline *timeline)
 {
 	const struct rows *rows = timeline->rows;
 	const size_t nr_rows = rows->nr < ROWS_MAX ? rows->nr : ROWS_MAX + 1;
 	size_t at = 0;
 
-	fputs(",\n\"cells\": [", out);
+	json_line(json);
+	json_array(json, "cells", '\n');
 	for (size_t i = 0; i < nr_rows; i++) {
-		const size_t first = at;
-
-		fputs(i ? ",\n[" : "\n[", out);
+		json_array(json, NULL, 0);
 		for (; at < timeline->nr_cells && timeline->cells[at].row == i; at++) {
 			const struct timeline_cell *cell = &timeline->cells[at];
 
-			fprintf(out, "%s%u,%u,%" PRIu64 ",%" PRIu64 ",%.0f", at > first ? "," : "",
-				cell->lane, cell->interval, cell->nr, cell->ticks, cell->squares);
+			json_number(json, NULL, cell->lane);
+			json_number(json, NULL, cell->interval);
+			json_number(json, NULL, cell->nr);
+			json_number(json, NULL, cell->ticks);
+			json_format(json, NULL, "%.0f", cell->squares);
 		}
-		putc(']', out);
+		json_end(json);
 	}
-	putc(']', out);
+	json_end(json);
 }
 
-/* Prints four numbers for each cell of the flame graph. */
-static void print_flame_cells(FILE *out, const struct timeline *timeline)
+/* Writes four numbers for each cell of the flame graph. */
+static void write_flame_cells(struct json *json, const struct timeline *timeline)
 {
-	fputs(",\n\"flame\": [", out);
+	json_line(json);
+	json_array(json, "flame", 0);
 	for (size_t i = 0; i < timeline->nr_cells; i++) {
 		const struct timeline_cell *cell = &timeline->cells[i];
 
-		fprintf(out, "%s%u,%u,%u,%" PRIu64, i ? "," : "", cell->row, cell->lane,
-			cell->interval, cell->ticks);
+		json_number(json, NULL, cell->row);
+		json_number(json, NULL, cell->lane);
+		json_number(json, NULL, cell->interval);
+		json_number(json, NULL, cell->ticks);
 	}
-	putc(']', out);
+	json_end(json);
 }
 
 /* @flame: the same timeline for the rows of the flame graph, or NULL. */
-static void print_timeline(FILE *out, const struct timeline *timeline,
+static void write_timeline(struct json *json, const struct timeline *timeline,
 			   const struct timeline *flame)
 {
-	fprintf(out, "{\"name\": \"%s\"", timeline->key->title);
-	print_lanes(out, timeline);
-	print_cells(out, timeline);
+	json_object(json, NULL);
+	json_text(json, "name", timeline->key->title);
+	write_lanes(json, timeline);
+	write_cells(json, timeline);
 	if (flame)
-		print_flame_cells(out, flame);
-	putc('}', out);
+		write_flame_cells(json, flame);
+	json_end(json);
 }
 
 /* Returns the number of intervals until the end of the recording, or of its part that was read. */
@@ -339,7 +355,7 @@ static u64 count_intervals(const struct rows *rows)
 }
 
 /* @flame: the rows of the flame graph, or NULL. */
-static void print_timelines(FILE *out, const struct rows *rows, const struct rows *flame)
+static void write_timelines(struct json *json, const struct rows *rows, const struct rows *flame)
 {
 	struct timeline timelines[] = {
 		{ .rows = rows, .key = &row_keys[ROWS_BY_THREAD], .rows_max = ROWS_MAX },
@@ -366,14 +382,18 @@ static void print_timelines(FILE *out, const struct rows *rows, const struct row
 				most = i;
 		}
 	}
-	fprintf(out, ",\n\"from\": %" PRIu64 ", \"to\": %" PRIu64 ", \"interval\": %" PRIu64
-		", \"intervals\": %" PRIu64 ",\n\"timelines\": [", rows->recording->filter.from,
-		rows->recording->filter.to, interval_ns, nr);
+	json_line(json);
+	json_number(json, "from", rows->recording->filter.from);
+	json_number(json, "to", rows->recording->filter.to);
+	json_number(json, "interval", interval_ns);
+	json_number(json, "intervals", nr);
+	json_line(json);
+	json_array(json, "timelines", 0);
 	for (size_t i = 0; i < 2; i++) {
-		fputs(i ? ",\n" : "", out);
-		print_timeline(out, &timelines[i], flame ? &timelines[i + 2] : NULL);
+		json_line(json);
+		write_timeline(json, &timelines[i], flame ? &timelines[i + 2] : NULL);
 	}
-	putc(']', out);
+	json_end(json);
 	for (size_t i = 0; i < nr_timelines; i++)
 		timeline_free(&timelines[i]);
 }
@@ -480,11 +500,11 @@ static const char *hottest_name(const struct row **parts, size_t nr)
 	return hottest;
 }
 
-/* Prints the bars: for each one its index, its ticks and the index of a name. */
-static void print_bars(FILE *out, const struct group *group, u64 start, unsigned int shift,
-		       struct intern *names)
+/* Writes the bars: for each one its index, its ticks and the index of a name. */
+static void write_bars(struct json *json, const struct group *group, u64 start,
+		       unsigned int shift, struct intern *names)
 {
-	fputs(", \"bars\": [", out);
+	json_array(json, "bars", 0);
 	for (size_t i = 0, end; i < group->nr; i = end) {
 		const u64 bar = (group->parts[i]->place.address - start) >> shift;
 		u64 ticks = 0;
@@ -494,14 +514,15 @@ static void print_bars(FILE *out, const struct group *group, u64 start, unsigned
 				break;
 			ticks = ticks_add(ticks, row_ticks(group->parts[end]));
 		}
-		fprintf(out, "%s%" PRIu64 ",%" PRIu64 ",%zu", i ? "," : "", bar, ticks,
-			intern(names, hottest_name(&group->parts[i], end - i)));
+		json_number(json, NULL, bar);
+		json_number(json, NULL, ticks);
+		json_number(json, NULL, intern(names, hottest_name(&group->parts[i], end - i)));
 	}
-	putc(']', out);
+	json_end(json);
 }
 
-/* Prints a histogram by address. Each bar is for the same number of bytes, a power of two. */
-static void print_binary(FILE *out, const struct rows *rows, const struct group *group,
+/* Writes a histogram by address. Each bar is for the same number of bytes, a power of two. */
+static void write_binary(struct json *json, const struct rows *rows, const struct group *group,
 			 struct intern *names)
 {
 	const struct recording_file *file = group->parts[0]->sample->file;
@@ -515,19 +536,18 @@ static void print_binary(FILE *out, const struct rows *rows, const struct group 
 		shift++;
 		start = low >> shift << shift;
 	}
-	fputs("{\"name\": ", out);
-	print_name(out, binary->label);
-	fputs(", \"path\": ", out);
-	print_name(out, file->data.path);
-	fprintf(out, ", \"ticks\": %" PRIu64 ", \"offsets\": %s, \"start\": \"0x%" PRIx64
-		"\", \"shift\": %u", group->ticks,
-		binary->problem && !(file->data.flags & FORMAT_FILE_NONE) ? "true" : "false",
-		start, shift);
-	print_bars(out, group, start, shift, names);
-	putc('}', out);
+	json_object(json, NULL);
+	write_name(json, "name", binary->label);
+	write_name(json, "path", file->data.path);
+	json_number(json, "ticks", group->ticks);
+	json_bool(json, "offsets", binary->problem && !(file->data.flags & FORMAT_FILE_NONE));
+	json_format(json, "start", "\"0x%" PRIx64 "\"", start);
+	json_number(json, "shift", shift);
+	write_bars(json, group, start, shift, names);
+	json_end(json);
 }
 
-static void print_binaries(FILE *out, const struct rows *rows)
+static void write_binaries(struct json *json, const struct rows *rows)
 {
 	struct groups groups = {
 		.compare = compare_addresses,
@@ -537,17 +557,12 @@ static void print_binaries(FILE *out, const struct rows *rows)
 	struct intern names = {};
 
 	make_groups(&groups, rows);
-	fputs(",\n\"binaries\": [", out);
-	for (size_t i = 0; i < groups.nr && i < BINARIES_MAX; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		print_binary(out, rows, &groups.groups[i], &names);
-	}
-	fputs("],\n\"names\": [", out);
-	for (size_t i = 0; i < names.nr; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		print_name(out, names.texts[i]);
-	}
-	putc(']', out);
+	json_line(json);
+	json_array(json, "binaries", '\n');
+	for (size_t i = 0; i < groups.nr && i < BINARIES_MAX; i++)
+		write_binary(json, rows, &groups.groups[i], &names);
+	json_end(json);
+	write_names(json, "names", &names);
 	intern_free(&names);
 	free_groups(&groups);
 }
@@ -569,7 +584,7 @@ static int compare_by_line(const void *a, const void *b)
 	return differ_in_line(*(const struct row *const *)a, *(const struct row *const *)b);
 }
 
-static void print_hot_lines(FILE *out, const struct rows *rows)
+static void write_hot_lines(struct json *json, const struct rows *rows)
 {
 	struct groups groups = {
 		.compare = compare_by_line,
@@ -578,48 +593,44 @@ static void print_hot_lines(FILE *out, const struct rows *rows)
 	};
 
 	make_groups(&groups, rows);
-	fputs(",\n\"lines\": [", out);
+	json_line(json);
+	json_array(json, "lines", '\n');
 	for (size_t i = 0; i < groups.nr && i < LINES_MAX; i++) {
 		const struct row *part = groups.groups[i].parts[0];
 
-		fprintf(out, "%s[%" PRIu64 ", ", i ? ",\n" : "\n", groups.groups[i].ticks);
-		print_name(out, part->place.source);
-		fprintf(out, ", %d, ", part->place.line);
-		print_name(out, part->function.name);
-		putc(']', out);
+		json_array(json, NULL, ' ');
+		json_number(json, NULL, groups.groups[i].ticks);
+		write_name(json, NULL, part->place.source);
+		json_format(json, NULL, "%d", part->place.line);
+		write_name(json, NULL, part->function.name);
+		json_end(json);
 	}
-	fprintf(out, "], \"more_lines\": %zu",
-		groups.nr > LINES_MAX ? groups.nr - LINES_MAX : 0);
+	json_end(json);
+	json_number(json, "more_lines", groups.nr > LINES_MAX ? groups.nr - LINES_MAX : 0);
 	free_groups(&groups);
 }
 
 /* ---- the page ---- */
 
-/* Returns all data, which the caller frees. */
-static char *make_json(const struct rows *rows)
+static void write_data(struct json *json, const struct rows *rows)
 {
 	struct flame flame = {};
-	char *json = NULL;
-	size_t size;
-	FILE *out = open_memstream(&json, &size);
 
-	if (!out)
-		xmalloc_failed(0);
-	fputs("{", out);
-	print_heading(out, rows);
-	print_rows(out, rows);
+	json_object(json, NULL);
+	write_lines(json, "warnings", text_list_warnings(rows->recording));
+	write_lines(json, "about", text_list_about(rows));
+	write_rows(json, rows);
 	if (rows->chains) {
 		flame_make(&flame, rows);
-		print_nodes(out, &flame, rows);
+		write_flame(json, &flame, rows);
 	}
-	print_timelines(out, rows, rows->chains ? &flame.rows : NULL);
+	write_timelines(json, rows, rows->chains ? &flame.rows : NULL);
 	flame_free(&flame);
-	print_binaries(out, rows);
-	print_hot_lines(out, rows);
-	fprintf(out, ",\n\"ticks\": %" PRIu64 "}", rows->ticks);
-	if (fclose(out))
-		xmalloc_failed(0);
-	return json;
+	write_binaries(json, rows);
+	write_hot_lines(json, rows);
+	json_line(json);
+	json_number(json, "ticks", rows->ticks);
+	json_end(json);
 }
 
 /*
@@ -631,17 +642,23 @@ static const char *write_html(FILE *out, const struct rows *rows)
 	const char *data = memmem(html_page, html_page_end - html_page, PLACEHOLDER,
 				  strlen(PLACEHOLDER));
 	const char *after = data + strlen(PLACEHOLDER);
-	char *json = make_json(rows);
+	struct buffer buffer;
+	struct json json = {};
+	char *text;
 
+	buffer_open(&buffer);
+	json.out = buffer.out;
+	write_data(&json, rows);
+	text = buffer_close(&buffer);
 	fwrite(html_page, 1, data - html_page, out);
-	for (const char *at = json; *at; at++) {
+	for (const char *at = text; *at; at++) {
 		if (*at == '<')
 			fputs("\\u003c", out);
 		else
 			putc(*at, out);
 	}
 	fwrite(after, 1, html_page_end - after, out);
-	free(json);
+	free(text);
 	return NULL;
 }
 

@@ -3,71 +3,47 @@
  * JSON for other programs: an object about the recording, with an array of rows. profil-export(1)
  * documents its members. Later versions only add members, unless the member "version" changes.
  */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
+#include <libiberty/libiberty.h>
 
 #include "export/export.h"
-#include "profile/escape.h"
+#include "export/json_writer.h"
 #include "symbols/files.h"
 #include "text/text.h"
 
 #define VERSION 1
 
-/* Prints a member whose value is @text, or null if @text is NULL. */
-static void print_text(FILE *out, const char *name, const char *text)
+static void write_warnings(struct json *json, const struct recording *recording)
 {
-	fprintf(out, ", \"%s\": ", name);
-	if (text)
-		escape_print_json(out, text);
-	else
-		fputs("null", out);
+	char **warnings = text_list_warnings(recording);
+
+	json_array(json, "warnings", ' ');
+	for (char **line = warnings; *line; line++)
+		json_text(json, NULL, *line);
+	json_end(json);
+	freeargv(warnings);
 }
 
-static void print_number(FILE *out, const char *name, u64 value)
-{
-	fprintf(out, ", \"%s\": %" PRIu64, name, value);
-}
-
-static void print_warnings(FILE *out, const struct recording *recording)
-{
-	char *warnings = text_list_warnings(recording), *rest = warnings, *line;
-	const char *separator = "";
-
-	fputs(", \"warnings\": [", out);
-	while ((line = strsep(&rest, "\n"))) {
-		if (!*line)
-			continue;
-		fputs(separator, out);
-		escape_print_json(out, line);
-		separator = ", ";
-	}
-	putc(']', out);
-	free(warnings);
-}
-
-static void print_recording(FILE *out, const struct rows *rows)
+static void write_recording(struct json *json, const struct rows *rows)
 {
 	const struct recording *recording = rows->recording;
 	const struct format_meta *meta = &recording->meta;
-	bool is_attached = meta->flags & FORMAT_ATTACHED;
 
-	fprintf(out, "\"version\": %d", VERSION);
-	print_text(out, "command", recording->has_meta ? meta->command : NULL);
-	print_number(out, "pid", meta->pid > 0 ? meta->pid : 0);
-	fprintf(out, ", \"attached\": %s", is_attached ? "true" : "false");
-	print_text(out, "hostname", recording->has_meta ? meta->hostname : NULL);
-	print_text(out, "kernel", recording->has_meta ? meta->release : NULL);
-	print_number(out, "start_ns", meta->start_time);
-	print_number(out, "duration_ns", recording_duration(recording));
-	print_number(out, "tick_ns", meta->tick_ns);
-	print_text(out, "filter", rows->filter.text);
-	print_number(out, "samples", rows->nr_ticks);
-	print_number(out, "ticks", rows->ticks);
-	print_warnings(out, recording);
+	json_number(json, "version", VERSION);
+	json_text(json, "command", recording->has_meta ? meta->command : NULL);
+	json_number(json, "pid", meta->pid > 0 ? meta->pid : 0);
+	json_bool(json, "attached", meta->flags & FORMAT_ATTACHED);
+	json_text(json, "hostname", recording->has_meta ? meta->hostname : NULL);
+	json_text(json, "kernel", recording->has_meta ? meta->release : NULL);
+	json_number(json, "start_ns", meta->start_time);
+	json_number(json, "duration_ns", recording_duration(recording));
+	json_number(json, "tick_ns", meta->tick_ns);
+	json_text(json, "filter", rows->filter.text);
+	json_number(json, "samples", rows->nr_ticks);
+	json_number(json, "ticks", rows->ticks);
+	write_warnings(json, recording);
 }
 
-static void print_row(FILE *out, const struct rows *rows, const struct row *row)
+static void write_row(struct json *json, const struct rows *rows, const struct row *row)
 {
 	const struct recording_thread *process = row->thread->process;
 	const struct recording_thread *thread = row->thread->thread;
@@ -76,38 +52,42 @@ static void print_row(FILE *out, const struct rows *rows, const struct row *row)
 
 	if (file)
 		id = buildid_text(file->build_id, file->build_id_len);
-	fprintf(out, "{\"ticks\": %" PRIu64, row_ticks(row));
-	print_number(out, "samples", row->nr);
-	print_number(out, "user", row->user);
-	print_number(out, "system", row->system);
-	fprintf(out, ", \"share\": %.8f, \"error\": %.8f", row_share(rows, row),
-		row_error(rows, row));
-	fprintf(out, ", \"pid\": %d", process->data.pid);
-	print_text(out, "process", process->data.comm);
-	fprintf(out, ", \"tid\": %d", thread->data.tid);
-	print_text(out, "thread", thread->data.comm);
-	print_text(out, "binary", row->function.binary);
-	print_text(out, "build_id", *id.text ? id.text : NULL);
-	print_text(out, "function", row->function.unnamed ? NULL : row->function.name);
-	print_text(out, "linkage_name", row->function.linkage);
-	print_text(out, "source", row->place.source);
+	json_object(json, NULL);
+	json_number(json, "ticks", row_ticks(row));
+	json_number(json, "samples", row->nr);
+	json_number(json, "user", row->user);
+	json_number(json, "system", row->system);
+	json_format(json, "share", "%.8f", row_share(rows, row));
+	json_format(json, "error", "%.8f", row_error(rows, row));
+	json_format(json, "pid", "%d", process->data.pid);
+	json_text(json, "process", process->data.comm);
+	json_format(json, "tid", "%d", thread->data.tid);
+	json_text(json, "thread", thread->data.comm);
+	json_text(json, "binary", row->function.binary);
+	json_text(json, "build_id", *id.text ? id.text : NULL);
+	json_text(json, "function", row->function.unnamed ? NULL : row->function.name);
+	json_text(json, "linkage_name", row->function.linkage);
+	json_text(json, "source", row->place.source);
 	if (row->place.source)
-		fprintf(out, ", \"line\": %d", row->place.line);
+		json_format(json, "line", "%d", row->place.line);
 	else
-		fputs(", \"line\": null", out);
-	putc('}', out);
+		json_text(json, "line", NULL);
+	json_end(json);
 }
 
 static const char *write_json(FILE *out, const struct rows *rows)
 {
-	putc('{', out);
-	print_recording(out, rows);
-	fputs(", \"rows\": [", out);
-	for (size_t i = 0; i < rows->nr; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		print_row(out, rows, &rows->rows[i]);
-	}
-	fputs("\n]}\n", out);
+	struct json json = { .out = out };
+
+	json_object(&json, NULL);
+	write_recording(&json, rows);
+	json_array(&json, "rows", '\n');
+	for (size_t i = 0; i < rows->nr; i++)
+		write_row(&json, rows, &rows->rows[i]);
+	putc('\n', out);
+	json_end(&json);
+	json_end(&json);
+	putc('\n', out);
 	return NULL;
 }
 

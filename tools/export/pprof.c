@@ -266,7 +266,7 @@ static void add_comment(struct profile *profile, const char *text)
 
 static void add_comments(struct profile *profile, const struct recording *recording)
 {
-	char *warnings = text_list_warnings(recording), *rest = warnings, *line;
+	char **warnings = text_list_warnings(recording);
 
 	if (*recording->meta.command) {
 		const bool is_machine = recording->meta.flags & FORMAT_MACHINE;
@@ -276,10 +276,9 @@ static void add_comments(struct profile *profile, const struct recording *record
 		add_comment(profile, command);
 		free(command);
 	}
-	while ((line = strsep(&rest, "\n")))
-		if (*line)
-			add_comment(profile, line);
-	free(warnings);
+	for (char **line = warnings; *line; line++)
+		add_comment(profile, *line);
+	freeargv(warnings);
 }
 
 static void fill_profile(struct profile *profile, const struct rows *rows)

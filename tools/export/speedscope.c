@@ -5,15 +5,15 @@
  * the view "Left Heavy" fits best.
  */
 #define _GNU_SOURCE
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <libiberty/libiberty.h>
 
 #include "export/export.h"
+#include "export/json_writer.h"
+#include "profile/buffer.h"
 #include "profile/chains.h"
-#include "profile/escape.h"
 #include "profile/intern.h"
 #include "profile/tree.h"
 
@@ -30,23 +30,23 @@ struct profiles {
 /* Returns the index of a frame. @source: the function's file, or NULL. @start: its line, or 0. */
 static size_t add_frame(struct profiles *profiles, const char *name, const char *source, int start)
 {
-	char *text = NULL;
-	size_t size, index;
-	FILE *out = open_memstream(&text, &size);
+	struct buffer buffer;
+	struct json json = {};
+	size_t index;
+	char *text;
 
-	if (!out)
-		xmalloc_failed(0);
-	fputs("{\"name\": ", out);
-	escape_print_json(out, name);
+	buffer_open(&buffer);
+	json.out = buffer.out;
+	json_object(&json, NULL);
+	json_text(&json, "name", name);
 	if (source) {
-		fputs(", \"file\": ", out);
-		escape_print_json(out, source);
+		json_text(&json, "file", source);
 	}
-	if (source && start > 0)
-		fprintf(out, ", \"line\": %d", start);
-	putc('}', out);
-	if (fclose(out))
-		xmalloc_failed(0);
+	if (source && start > 0) {
+		json_format(&json, "line", "%d", start);
+	}
+	json_end(&json);
+	text = buffer_close(&buffer);
 	index = intern(&profiles->frames, text);
 	free(text);
 	return index;
@@ -80,20 +80,19 @@ static u32 add_stack(void *data, const struct row *row)
 			  add_frame(profiles, row->function.name, frame->source, frame->start));
 }
 
-static void print_stack(FILE *out, const struct tree *stacks, u32 stack)
+static void write_stack(struct json *json, const struct tree *stacks, u32 stack)
 {
 	const struct tree_node *node = &stacks->nodes[stack];
 
 	/* A stack has at most FORMAT_STACK_MAX calls, and few functions are inlined at each. */
-	if (node->parent != TREE_ROOT) {
-		print_stack(out, stacks, node->parent);
-		fputs(", ", out);
-	}
-	fprintf(out, "%" PRIu32, node->key);
+	if (node->parent != TREE_ROOT)
+		write_stack(json, stacks, node->parent);
+	json_number(json, NULL, node->key);
 }
 
-/* Prints the profile of one thread. @rows: its @nr rows. */
-static void print_profile(FILE *out, struct profiles *profiles, const struct row *rows, size_t nr)
+/* Writes the profile of one thread. @rows: its @nr rows. */
+static void write_profile(struct json *json, struct profiles *profiles, const struct row *rows,
+			  size_t nr)
 {
 	const struct recording *recording = profiles->rows->recording;
 	const bool has_time = recording->meta.tick_ns;
@@ -101,50 +100,75 @@ static void print_profile(FILE *out, struct profiles *profiles, const struct row
 	struct tree_ticks *stacks = tree_collect(profiles->rows, rows, &nr, add_stack, profiles);
 	u64 ticks = 0;
 
-	fputs("{\"type\": \"sampled\", \"name\": ", out);
-	escape_print_json(out, name ?: recording->meta.command);
-	fprintf(out, ", \"unit\": \"%s\", \"samples\": [", has_time ? "nanoseconds" : "none");
+	json_object(json, NULL);
+	json_text(json, "type", "sampled");
+	json_text(json, "name", name ?: recording->meta.command);
+	json_text(json, "unit", has_time ? "nanoseconds" : "none");
+	json_array(json, "samples", ' ');
 	for (size_t i = 0; i < nr; i++) {
-		fputs(i ? ", [" : "[", out);
-		print_stack(out, &profiles->stacks, stacks[i].node);
-		putc(']', out);
+		json_array(json, NULL, ' ');
+		write_stack(json, &profiles->stacks, stacks[i].node);
+		json_end(json);
 	}
-	fputs("], \"weights\": [", out);
+	json_end(json);
+	json_array(json, "weights", ' ');
 	for (size_t i = 0; i < nr; i++) {
 		u64 weight = stacks[i].ticks;
 
 		ticks = ticks_add(ticks, weight);
-		fprintf(out, "%s%" PRIu64, i ? ", " : "",
-			has_time ? recording_ns(recording, weight) : weight);
+		json_number(json, NULL, has_time ? recording_ns(recording, weight) : weight);
 	}
-	fprintf(out, "], \"startValue\": 0, \"endValue\": %" PRIu64 "}",
-		has_time ? recording_ns(recording, ticks) : ticks);
+	json_end(json);
+	json_number(json, "startValue", 0);
+	json_number(json, "endValue", has_time ? recording_ns(recording, ticks) : ticks);
+	json_end(json);
 	free(stacks);
 	free(name);
 }
 
-static const char *write_speedscope(FILE *out, const struct rows *rows)
+static void write_profiles(struct json *json, struct profiles *profiles)
 {
-	const struct recording *recording = rows->recording;
-	struct profiles profiles = { .rows = rows };
+	const struct rows *rows = profiles->rows;
 
-	if (rows->chains)
-		profiles.chain_frames = xcalloc(rows_chains(rows)->nr_frames + 1, sizeof(u32));
-	fputs("{\"$schema\": \"" SCHEMA "\", \"exporter\": \"profil\", \"name\": ", out);
-	escape_print_json(out, recording->meta.command);
-	fputs(", \"activeProfileIndex\": 0, \"profiles\": [\n", out);
+	json_array(json, "profiles", '\n');
 	for (size_t i = 0, nr; i < rows->nr; i += nr) {
 		nr = rows_same_thread(rows, i);
-		fputs(i ? ",\n" : "", out);
-		print_profile(out, &profiles, &rows->rows[i], nr);
+		write_profile(json, profiles, &rows->rows[i], nr);
 	}
 	/* Speedscope does not open a file without a profile. */
 	if (!rows->nr)
-		print_profile(out, &profiles, NULL, 0);
-	fputs("\n], \"shared\": {\"frames\": [", out);
-	for (size_t i = 0; i < profiles.frames.nr; i++)
-		fprintf(out, "%s%s", i ? ",\n" : "\n", profiles.frames.texts[i]);
-	fputs("\n]}}\n", out);
+		write_profile(json, profiles, NULL, 0);
+	putc('\n', json->out);
+	json_end(json);
+}
+
+static void write_frames(struct json *json, const struct profiles *profiles)
+{
+	json_object(json, "shared");
+	json_array(json, "frames", '\n');
+	for (size_t i = 0; i < profiles->frames.nr; i++)
+		json_format(json, NULL, "%s", profiles->frames.texts[i]);
+	putc('\n', json->out);
+	json_end(json);
+	json_end(json);
+}
+
+static const char *write_speedscope(FILE *out, const struct rows *rows)
+{
+	struct profiles profiles = { .rows = rows };
+	struct json json = { .out = out };
+
+	if (rows->chains)
+		profiles.chain_frames = xcalloc(rows_chains(rows)->nr_frames + 1, sizeof(u32));
+	json_object(&json, NULL);
+	json_text(&json, "$schema", SCHEMA);
+	json_text(&json, "exporter", "profil");
+	json_text(&json, "name", rows->recording->meta.command);
+	json_number(&json, "activeProfileIndex", 0);
+	write_profiles(&json, &profiles);
+	write_frames(&json, &profiles);
+	json_end(&json);
+	putc('\n', out);
 	intern_free(&profiles.frames);
 	tree_free(&profiles.stacks);
 	free(profiles.chain_frames);

@@ -68,20 +68,6 @@ void escape_print(FILE *out, const char *text)
 	free(escaped);
 }
 
-void escape_print_json(FILE *out, const char *text)
-{
-	char *escaped = escape_text(text);
-
-	putc('"', out);
-	for (const char *at = escaped; *at; at++) {
-		if (*at == '"' || *at == '\\')
-			putc('\\', out);
-		putc(*at, out);
-	}
-	putc('"', out);
-	free(escaped);
-}
-
 size_t escape_width(const char *text)
 {
 	size_t width = 0, columns;

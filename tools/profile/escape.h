@@ -17,9 +17,6 @@ void escape_print(FILE *out, const char *text);
 /* Returns what escape_print() prints; the caller frees it. */
 char *escape_text(const char *text);
 
-/* Prints @text as a string of JSON, with quotes. Uses the same escapes, and those of JSON. */
-void escape_print_json(FILE *out, const char *text);
-
 /* Returns the number of columns of a terminal that the output of escape_print() takes. */
 size_t escape_width(const char *text);
 

@@ -9,6 +9,7 @@
 
 #include <libiberty/libiberty.h>
 
+#include "profile/buffer.h"
 #include "profile/escape.h"
 #include "text/accounting.h"
 #include "text/text.h"
@@ -72,18 +73,32 @@ static void join_lines(char *text)
 	*to = '\0';
 }
 
-char *text_list_warnings(const struct recording *recording)
+/* Returns the paragraphs of the text. */
+static char **list_paragraphs(struct buffer *buffer)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	char **list = NULL, *text = buffer_close(buffer), *rest = text, *line;
+	size_t nr = 0;
 
-	if (out)
-		text_warnings(out, recording);
-	if (!out || fclose(out))
-		xmalloc_failed(0);
 	join_lines(text);
-	return text;
+	do {
+		line = strsep(&rest, "\n");
+		if (line && !*line)
+			continue;
+		if (!array_grow(&list, nr, sizeof(*list)))
+			xmalloc_failed(sizeof(*list));
+		list[nr++] = line ? xstrdup(line) : NULL;
+	} while (line);
+	free(text);
+	return list;
+}
+
+char **text_list_warnings(const struct recording *recording)
+{
+	struct buffer buffer;
+
+	buffer_open(&buffer);
+	text_warnings(buffer.out, recording);
+	return list_paragraphs(&buffer);
 }
 
 /* ---- what was recorded ---- */
@@ -228,18 +243,16 @@ static void print_heading(FILE *out, const struct rows *rows, bool verbose)
 void text_heading(FILE *out, const struct rows *rows, const struct text_options *options)
 {
 	const size_t width = options->width < WIDTH_MIN ? WIDTH_MIN : options->width;
-	char *text = NULL, *end;
-	size_t size, warnings;
-	FILE *memory = open_memstream(&text, &size);
+	struct buffer buffer;
+	char *text, *end;
+	size_t warnings;
 
-	if (!memory)
-		xmalloc_failed(0);
-	text_warnings(memory, rows->recording);
-	fflush(memory);
-	warnings = size;
-	print_heading(memory, rows, options->verbose);
-	if (fclose(memory))
-		xmalloc_failed(0);
+	buffer_open(&buffer);
+	text_warnings(buffer.out, rows->recording);
+	fflush(buffer.out);
+	warnings = buffer.size;
+	print_heading(buffer.out, rows, options->verbose);
+	text = buffer_close(&buffer);
 	fputs(options->colour ? TEXT_YELLOW : "", out);
 	for (char *line = text; *line; line = end + 1) {
 		if (line == text + warnings)
@@ -253,16 +266,11 @@ void text_heading(FILE *out, const struct rows *rows, const struct text_options 
 	free(text);
 }
 
-char *text_list_about(const struct rows *rows)
+char **text_list_about(const struct rows *rows)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	struct buffer buffer;
 
-	if (out)
-		print_heading(out, rows, true);
-	if (!out || fclose(out))
-		xmalloc_failed(0);
-	join_lines(text);
-	return text;
+	buffer_open(&buffer);
+	print_heading(buffer.out, rows, true);
+	return list_paragraphs(&buffer);
 }

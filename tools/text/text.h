@@ -49,9 +49,12 @@ bool text_close_pager(FILE *out);
 void text_warnings(FILE *out, const struct recording *recording);
 void text_heading(FILE *out, const struct rows *rows, const struct text_options *options);
 
-/* Return the warnings, and the rest of the heading, one in each line. The caller frees them. */
-char *text_list_warnings(const struct recording *recording);
-char *text_list_about(const struct rows *rows);
+/*
+ * Return the warnings, and the rest of the heading, without newlines. NULL follows the last one.
+ * freeargv() frees them.
+ */
+char **text_list_warnings(const struct recording *recording);
+char **text_list_about(const struct rows *rows);
 
 /**
  * struct text_table - A table of rows
