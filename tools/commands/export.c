@@ -93,10 +93,7 @@ static bool read_rows(struct export *export)
 	for (size_t i = 0; i < format->nr_keys; i++)
 		rows->keys[i] = &row_keys[format->keys[i]];
 	rows->nr_keys = format->nr_keys;
-	rows->in_order = format->in_order;
-	rows->lines = format->lines;
-	rows->number_locals = format->number_locals;
-	rows->chains = format->chains;
+	rows->options = format->rows;
 	return input_read(&export->input) && input_check_rows(&export->input);
 }
 

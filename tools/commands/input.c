@@ -103,7 +103,7 @@ bool input_read(struct input *input)
 {
 	const char *error;
 
-	input->filter.keep_stacks = input->rows.chains;
+	input->filter.keep_stacks = input->rows.options.chains;
 	input->recording = recording_read(input->path, &input->filter, &error);
 	if (!input->recording) {
 		warnx("%s: %s%s", input->path, error,
@@ -111,8 +111,8 @@ bool input_read(struct input *input)
 		      "; \"profil record\" writes it" : "");
 		return false;
 	}
-	input->rows.chains &= recording_has_stacks(input->recording);
-	input->rows.keep_parts |= input->rows.chains;
+	input->rows.options.chains &= recording_has_stacks(input->recording);
+	input->rows.options.keep_parts |= input->rows.options.chains;
 	if (!rows_make(&input->rows, input->recording)) {
 		warn("%s", input->rows.symfs);
 		return false;

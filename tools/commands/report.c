@@ -92,7 +92,7 @@ static int parse_options(int argc, char **argv, struct report *report)
 		return COMMAND_USAGE;
 	if (!outfile_check(&report->file, report->input.path))
 		return COMMAND_USAGE;
-	report->input.rows.chains = has_calls(report);
+	report->input.rows.options.chains = has_calls(report);
 	return -1;
 }
 
@@ -119,7 +119,7 @@ static bool check_stacks(const struct report *report)
 
 	if (!has_calls(report))
 		return true;
-	if (!rows->chains)
+	if (!rows->options.chains)
 		warnx("%s: there are no stacks; record with --stacks", report->input.path);
 	else if (rows->nr && pattern && !chains_match(rows_chains(rows), pattern))
 		warnx("%s: no function matches %s", report->input.path, pattern);
@@ -151,11 +151,9 @@ static bool write_report(struct report *report)
 {
 	struct input *input = &report->input;
 
-	input->rows.lines = report->format->lines;
-	input->rows.keep_parts = report->format->keep_parts;
-	input->rows.chains = report->format->chains;
-	input->filter.keep_cpus |= report->format->keep_parts;
-	input->filter.keep_times = report->format->keep_parts;
+	input->rows.options = report->format->rows;
+	input->filter.keep_cpus |= input->rows.options.keep_parts;
+	input->filter.keep_times = input->rows.options.keep_parts;
 	/* The write then fails, and its error is reported. */
 	signal(SIGPIPE, SIG_IGN);
 	if (!input_read(input) || !input_check_rows(input) ||

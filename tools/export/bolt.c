@@ -63,6 +63,6 @@ static const char *write_bolt(FILE *out, const struct rows *rows)
 const struct export_format export_bolt = {
 	.name = "bolt",
 	.about = "llvm-bolt: the program with the most ticks, or the one of --dso",
-	.number_locals = true,
+	.rows.number_locals = true,
 	.write = write_bolt,
 };

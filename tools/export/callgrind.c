@@ -290,7 +290,7 @@ static const char *write_callgrind(FILE *out, const struct rows *rows)
 	struct names names = {};
 
 	print_heading(out, rows);
-	if (rows->chains)
+	if (rows->options.chains)
 		write_calls(out, rows, &names);
 	else
 		write_rows(out, rows, &names);
@@ -305,7 +305,7 @@ const struct export_format export_callgrind = {
 	.about = "callgrind_annotate, kcachegrind",
 	.keys = { ROWS_BY_DSO, ROWS_BY_SYMBOL, ROWS_BY_LINE },
 	.nr_keys = 3,
-	.in_order = true,
-	.chains = true,
+	.rows.in_order = true,
+	.rows.chains = true,
 	.write = write_callgrind,
 };

@@ -14,11 +14,8 @@
  * @is_binary: It is not text, so a terminal cannot show it.
  * @keys: The keys of the rows.
  * @nr_keys: Their number; 0: there is a row for each sample.
- * @in_order: As in struct rows.
- * @lines: Likewise.
- * @number_locals: Likewise.
- * @keep_parts: Likewise. The recording has intervals of time and the CPUs of ticks then.
- * @chains: The rows have parts and chains if the recording has stacks: see struct rows.chains.
+ * @rows: What it needs. With keep_parts, the recording has intervals of time and the CPUs of ticks.
+ *	With chains, the rows have parts and chains if the recording has stacks.
  * @write: Writes @rows to @out. The caller checks @out for errors, and prints the warnings. Returns
  *	NULL, or the reason why the format cannot have these rows.
  *
@@ -30,11 +27,7 @@ struct export_format {
 	bool is_binary;
 	enum rows_by keys[ROWS_KEYS_MAX];
 	size_t nr_keys;
-	bool in_order;
-	bool lines;
-	bool number_locals;
-	bool keep_parts;
-	bool chains;
+	struct rows_options rows;
 	const char *(*write)(FILE *out, const struct rows *rows);
 };
 

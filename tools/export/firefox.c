@@ -390,7 +390,7 @@ static const char *write_firefox(FILE *out, const struct rows *rows)
 	struct tables tables = {};
 	struct json json = { .out = out };
 
-	if (rows->chains)
+	if (rows->options.chains)
 		tables.chain_lines = xcalloc(rows_chains(rows)->nr_frames + 1, sizeof(u32));
 	json_object(&json, NULL);
 	write_meta(&json, rows->recording);
@@ -414,7 +414,7 @@ const struct export_format export_firefox = {
 	.about = "profiler.firefox.com",
 	.keys = { ROWS_BY_THREAD, ROWS_BY_DSO, ROWS_BY_SYMBOL, ROWS_BY_LINE },
 	.nr_keys = 4,
-	.in_order = true,
-	.chains = true,
+	.rows.in_order = true,
+	.rows.chains = true,
 	.write = write_firefox,
 };

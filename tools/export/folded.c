@@ -70,7 +70,7 @@ static void print_chains(FILE *out, const struct row *row)
 
 static const char *write_folded(FILE *out, const struct rows *rows)
 {
-	if (rows->chains) {
+	if (rows->options.chains) {
 		for (size_t i = 0; i < rows->nr; i++)
 			print_chains(out, &rows->rows[i]);
 		return NULL;
@@ -93,6 +93,6 @@ const struct export_format export_folded = {
 	.about = "flamegraph.pl and others: process;binary;function ticks",
 	.keys = { ROWS_BY_PROCESS, ROWS_BY_DSO, ROWS_BY_SYMBOL },
 	.nr_keys = 3,
-	.chains = true,
+	.rows.chains = true,
 	.write = write_folded,
 };

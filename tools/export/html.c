@@ -620,11 +620,11 @@ static void write_data(struct json *json, const struct rows *rows)
 	write_lines(json, "warnings", text_list_warnings(rows->recording));
 	write_lines(json, "about", text_list_about(rows));
 	write_rows(json, rows);
-	if (rows->chains) {
+	if (rows->options.chains) {
 		flame_make(&flame, rows);
 		write_flame(json, &flame, rows);
 	}
-	write_timelines(json, rows, rows->chains ? &flame.rows : NULL);
+	write_timelines(json, rows, rows->options.chains ? &flame.rows : NULL);
 	flame_free(&flame);
 	write_binaries(json, rows);
 	write_hot_lines(json, rows);
@@ -665,8 +665,8 @@ static const char *write_html(FILE *out, const struct rows *rows)
 const struct export_format export_html = {
 	.name = "html",
 	.about = "web browsers",
-	.lines = true,
-	.keep_parts = true,
-	.chains = true,
+	.rows.lines = true,
+	.rows.keep_parts = true,
+	.rows.chains = true,
 	.write = write_html,
 };

@@ -193,6 +193,6 @@ static const char *write_llvm(FILE *out, const struct rows *rows)
 const struct export_format export_llvm = {
 	.name = "llvm",
 	.about = "clang -fprofile-sample-use: functions with debug information",
-	.lines = true,
+	.rows.lines = true,
 	.write = write_llvm,
 };

@@ -307,7 +307,7 @@ static const char *write_pprof(FILE *out, const struct rows *rows)
 {
 	struct profile profile = {};
 
-	if (rows->chains)
+	if (rows->options.chains)
 		profile.ids = xcalloc(rows_chains(rows)->nr_frames + 1, sizeof(*profile.ids));
 	message_start(&profile.message);
 	fill_profile(&profile, rows);
@@ -326,7 +326,7 @@ const struct export_format export_pprof = {
 	.name = "pprof",
 	.about = "go tool pprof, Grafana Pyroscope, Parca",
 	.is_binary = true,
-	.lines = true,
-	.chains = true,
+	.rows.lines = true,
+	.rows.chains = true,
 	.write = write_pprof,
 };

@@ -158,7 +158,7 @@ static const char *write_speedscope(FILE *out, const struct rows *rows)
 	struct profiles profiles = { .rows = rows };
 	struct json json = { .out = out };
 
-	if (rows->chains)
+	if (rows->options.chains)
 		profiles.chain_frames = xcalloc(rows_chains(rows)->nr_frames + 1, sizeof(u32));
 	json_object(&json, NULL);
 	json_text(&json, "$schema", SCHEMA);
@@ -180,8 +180,8 @@ const struct export_format export_speedscope = {
 	.about = "speedscope",
 	.keys = { ROWS_BY_THREAD, ROWS_BY_DSO, ROWS_BY_SYMBOL },
 	.nr_keys = 3,
-	.in_order = true,
-	.lines = true,
-	.chains = true,
+	.rows.in_order = true,
+	.rows.lines = true,
+	.rows.chains = true,
 	.write = write_speedscope,
 };

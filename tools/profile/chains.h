@@ -3,8 +3,8 @@
  * Call chains: the functions of a sample, from the outermost caller to the function of the pc
  *
  * All outputs that show callers get them from here. rows_make() makes a chain for each sample if
- * struct rows.chains is set. Functions and frames are shared: equal ones have the same address and
- * the same index.
+ * struct rows_options.chains is set. Functions and frames are shared: equal ones have the same
+ * address and the same index.
  */
 #ifndef PROFIL_TOOLS_CHAINS_H
 #define PROFIL_TOOLS_CHAINS_H

@@ -92,7 +92,7 @@ static void add_row(struct rows *rows, const struct recording_sample *sample)
 	rows->ticks = ticks_add(rows->ticks, row_ticks(row));
 	rows->nr_ticks = ticks_add(rows->nr_ticks, row->nr);
 	rows->squares += sample->squares;
-	if (rows->chains) {
+	if (rows->options.chains) {
 		row->chain = chains_make(rows->chain_maker, sample);
 		count_chain(rows, row);
 	}
@@ -113,7 +113,7 @@ static void add_rows(struct rows *rows)
 	const struct recording *recording = rows->recording;
 
 	rows->rows = xcalloc(recording->nr_samples + 1, sizeof(*rows->rows));
-	if (rows->chains)
+	if (rows->options.chains)
 		rows->chain_maker = chains_new(&rows->binaries);
 	for (size_t i = 0; i < recording->nr_samples; i++)
 		add_row(rows, &recording->samples[i]);
@@ -123,7 +123,7 @@ static void add_rows(struct rows *rows)
 static void start_row(const struct rows *rows, struct row *to, const struct row *part)
 {
 	*to = *part;
-	to->parts = rows->keep_parts ? part : NULL;
+	to->parts = rows->options.keep_parts ? part : NULL;
 	to->nr_parts = 1;
 }
 
@@ -134,7 +134,7 @@ void rows_merge(struct rows *rows)
 	if (!rows->nr || !rows->nr_keys)
 		return;
 	qsort_r(from, rows->nr, sizeof(*from), compare_rows, rows);
-	if (rows->keep_parts) {
+	if (rows->options.keep_parts) {
 		rows->parts = from;
 		rows->nr_parts = rows->nr;
 		to = xcalloc(rows->nr, sizeof(*to));
@@ -153,7 +153,7 @@ void rows_merge(struct rows *rows)
 		to->squares += from->squares;
 	}
 	rows->nr = to + 1 - rows->rows;
-	if (!rows->in_order)
+	if (!rows->options.in_order)
 		qsort_r(rows->rows, rows->nr, sizeof(*to), compare_ticks, rows);
 }
 
@@ -171,9 +171,9 @@ bool rows_make(struct rows *rows, const struct recording *recording)
 	rows->by_binary = has_key(rows, ROWS_BY_DSO);
 	rows->binaries = (struct binaries){
 		.recording = recording,
-		.lines = rows->lines || rows->inlined || has_key(rows, ROWS_BY_LINE),
-		.number_locals = rows->number_locals,
-		.callers = rows->chains,
+		.lines = rows->options.lines || rows->inlined || has_key(rows, ROWS_BY_LINE),
+		.number_locals = rows->options.number_locals,
+		.callers = rows->options.chains,
 		.recorded = rows->recorded,
 		.by_symbol = has_key(rows, ROWS_BY_SYMBOL),
 	};

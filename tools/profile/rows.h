@@ -20,7 +20,7 @@
  * @squares: The sum of the squares of their weights.
  * @function: The function.
  * @place: The place of the first sample: its offset, if the binary could not be read.
- * @chain: The functions of the first sample, with struct rows.chains: see chains.h.
+ * @chain: The functions of the first sample, with struct rows_options.chains: see chains.h.
  * @parts: The rows that were added up, one for each sample, if struct rows has them.
  * @nr_parts: Their number.
  */
@@ -88,30 +88,42 @@ struct rows_filter {
 bool row_matches(const struct rows_filter *filter, const struct row *row);
 
 /**
- * struct rows - The rows of a recording
- * @keys: The keys by which samples are added up. Without keys there is one row for each sample.
- * @inlined: Use inlined functions instead of the functions that contain them.
+ * struct rows_options - The contents and the order of rows
  * @lines: Find source lines also if they are not a key.
  * @number_locals: Number local functions: see struct function.
  * @in_order: Sort the rows by the keys, and without keys by binary and offset.
  * @keep_parts: Keep the rows that are added up. There must be keys.
  * @chains: Make the chain of each sample. The recording must have been read with stacks.
  *	input_read() clears this if the recording was made without them; else it sets @keep_parts.
+ */
+struct rows_options {
+	bool lines;
+	bool number_locals;
+	bool in_order;
+	bool keep_parts;
+	bool chains;
+};
+
+/**
+ * struct rows - The rows of a recording
+ * @keys: The keys by which samples are added up. Without keys there is one row for each sample.
+ * @inlined: Use inlined functions instead of the functions that contain them.
+ * @options: Their contents and order.
  * @recorded: Do not read files whose functions were recorded.
  * @symfs: As for symbols_new().
- * @rows: The rows, those with the most ticks first, unless @in_order.
- * @parts: If @keep_parts, the rows that were added up; those of one row follow each other.
+ * @rows: The rows, those with the most ticks first, unless @options.in_order.
+ * @parts: If @options.keep_parts, the rows that were added up; those of one row follow each other.
  * @nr_parts: Their number.
  * @binaries: The binaries.
- * @chain_maker: With @chains, the maker of the chains.
+ * @chain_maker: With @options.chains, the maker of the chains.
  * @ticks: The ticks of all rows, weighted by their periods.
  * @nr_ticks: The number of these ticks.
  * @squares: The sum of the squares of their weights.
  * @unmapped: Those of @ticks whose mapping is not known.
- * @lost: With @chains, those whose chain lacks a caller.
- * @unchecked: With @chains, those whose chain may lack the caller of the innermost function.
- * @unknown: With @chains, those with a caller whose mapping is not known.
- * @cut: With @chains, those with more callers than the recorder records.
+ * @lost: With chains, those whose chain lacks a caller.
+ * @unchecked: With chains, those whose chain may lack the caller of the innermost function.
+ * @unknown: With chains, those with a caller whose mapping is not known.
+ * @cut: With chains, those with more callers than the recorder records.
  */
 struct rows {
 	/* Set by the caller of rows_make(). */
@@ -120,11 +132,7 @@ struct rows {
 	struct rows_filter filter;
 	bool demangle;
 	bool inlined;
-	bool lines;
-	bool number_locals;
-	bool in_order;
-	bool keep_parts;
-	bool chains;
+	struct rows_options options;
 	bool recorded;
 	const char *symfs;
 
@@ -159,7 +167,7 @@ void rows_merge(struct rows *rows);
 
 void rows_free(struct rows *rows);
 
-/* Returns the chains of rows that were made with @chains. */
+/* Returns the chains of rows that were made with @options.chains. */
 const struct chains *rows_chains(const struct rows *rows);
 
 /* Returns the frame of a row without a chain: that of the outermost function at its place. */

@@ -86,8 +86,8 @@ struct tree_ticks *tree_collect(const struct rows *rows, const struct row *first
 	size_t nr_ticks = 0;
 
 	for (size_t i = 0; i < *nr; i++) {
-		const struct row *parts = rows->chains ? first[i].parts : &first[i];
-		const size_t nr_parts = rows->chains ? first[i].nr_parts : 1;
+		const struct row *parts = rows->options.chains ? first[i].parts : &first[i];
+		const size_t nr_parts = rows->options.chains ? first[i].nr_parts : 1;
 
 		for (size_t j = 0; j < nr_parts; j++) {
 			if (!array_grow(&ticks, nr_ticks, sizeof(*ticks)))
