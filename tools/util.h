@@ -50,6 +50,16 @@ static inline FILE *proc_open(pid_t pid, const char *name)
 	return fopen(path, "re");
 }
 
+/* Returns a hash of the words, for tables of htab_create(). */
+static inline u32 hash_words(const u64 *words, size_t nr)
+{
+	u64 hash = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL;
+	return hash >> 32;
+}
+
 /*
  * Makes room for element @nr of an array. @array is the address of the pointer to the array, which
  * only this function may enlarge: it relies on a size that is a power of two. Returns false if

@@ -35,17 +35,15 @@ struct chain_maker {
 	const struct recording_sample *last_sample;
 };
 
-static u64 mix(u64 hash, u64 value)
-{
-	return (hash ^ value) * 0x9e3779b97f4a7c15ULL;
-}
-
 static hashval_t function_hash(const void *data)
 {
 	const struct profile_function *function = data;
+	const u64 words[] = {
+		htab_hash_string(function->name), htab_hash_string(function->binary),
+		function->start,
+	};
 
-	return mix(mix(htab_hash_string(function->name), htab_hash_string(function->binary)),
-		   function->start) >> 32;
+	return hash_words(words, 3);
 }
 
 static int function_equals(const void *a, const void *b)
@@ -58,9 +56,12 @@ static int function_equals(const void *a, const void *b)
 static hashval_t place_hash(const void *data)
 {
 	const struct chain_place *place = data;
+	const u64 words[] = {
+		(uintptr_t)place->file, (uintptr_t)place->process, place->offset,
+		place->bias + place->flags,
+	};
 
-	return mix(mix(mix((uintptr_t)place->file, (uintptr_t)place->process), place->offset),
-		   place->bias + place->flags) >> 32;
+	return hash_words(words, 4);
 }
 
 static int place_equals(const void *a, const void *b)

@@ -11,10 +11,10 @@
 /* Returns the slot of a node: it has the index of the node plus 1, or is 0. */
 static u32 *find_slot(const struct tree *tree, struct tree_node node)
 {
-	const u64 hash = (((u64)node.parent << 32) ^ node.key) * 0x9e3779b97f4a7c15ULL;
+	const u64 word = (u64)node.parent << 32 | node.key;
 	const size_t mask = tree->nr_slots - 1;
 
-	for (size_t i = hash >> 32 & mask;; i = (i + 1) & mask) {
+	for (size_t i = hash_words(&word, 1) & mask;; i = (i + 1) & mask) {
 		const u32 index = tree->slots[i];
 
 		if (!index || (tree->nodes[index - 1].parent == node.parent &&

@@ -40,9 +40,12 @@ struct window {
 static hashval_t entry_hash(const void *data)
 {
 	const struct row *row = data;
+	const u64 words[] = {
+		htab_hash_string(row->function.name), htab_hash_string(row->function.binary),
+		row->function.start, row->thread->data.tid,
+	};
 
-	return htab_hash_string(row->function.name) * 31 + htab_hash_string(row->function.binary) +
-	       (row->function.start ^ row->thread->data.tid) * 0x9e3779b9U;
+	return hash_words(words, 4);
 }
 
 static int compare_ids(const struct format_thread *a, const struct format_thread *b)

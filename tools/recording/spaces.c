@@ -28,7 +28,7 @@ static hashval_t space_hash(const void *data)
 {
 	const struct space *space = data;
 
-	return space->id * 0x9e3779b97f4a7c15ULL >> 32;
+	return hash_words(&space->id, 1);
 }
 
 static int space_equals(const void *a, const void *b)

@@ -33,12 +33,9 @@ static size_t stack_size(const struct profil_stack *stack)
 static hashval_t stack_hash(const void *data)
 {
 	const struct stack *stack = data;
-	const u64 *words = (const u64 *)&stack->data;
-	u64 hash = stack->space + stack->version;
 
-	for (size_t i = 0; i < stack_size(&stack->data) / sizeof(u64); i++)
-		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL;
-	return hash >> 32;
+	return hash_words((const u64 *)&stack->data, stack_size(&stack->data) / sizeof(u64)) +
+	       stack->space + stack->version;
 }
 
 static int stack_equals(const void *a, const void *b)

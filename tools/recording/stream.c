@@ -14,11 +14,8 @@
 static hashval_t entry_hash(const void *data)
 {
 	const struct entry *entry = data;
-	u64 hash = 0;
 
-	for (size_t i = 0; i < KEY_WORDS; i++)
-		hash = (hash ^ entry->key[i]) * 0x9e3779b97f4a7c15ULL;
-	return hash >> 32;
+	return hash_words(entry->key, KEY_WORDS);
 }
 
 static int entry_equals(const void *a, const void *b)

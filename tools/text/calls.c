@@ -139,8 +139,9 @@ struct tree {
 static hashval_t node_hash(const void *data)
 {
 	const struct node *node = data;
+	const u64 words[] = { (uintptr_t)node->parent, node->function->index };
 
-	return ((uintptr_t)node->parent * 31 + node->function->index) * 0x9e3779b97f4a7c15ULL >> 32;
+	return hash_words(words, 2);
 }
 
 static int node_equals(const void *a, const void *b)
