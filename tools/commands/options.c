@@ -55,8 +55,9 @@ bool session_set_tick(const struct command_setting *setting)
 	return true;
 }
 
-bool session_parse_target(const struct command *command, int argc, char **argv,
-			  struct session_options *options)
+/* Takes the command from the remaining arguments. Returns false if they are wrong. */
+static bool parse_target(const struct command *command, int argc, char **argv,
+			 struct session_options *options)
 {
 	const bool has_command = optind < argc;
 	const char *wrong = NULL;
@@ -76,4 +77,14 @@ bool session_parse_target(const struct command *command, int argc, char **argv,
 	if (has_command)
 		options->command = argv + optind;
 	return true;
+}
+
+int session_parse_options(const struct command *command, int argc, char **argv, void *parsed,
+			  struct session_options *options)
+{
+	int status = command_parse(command, argc, argv, parsed);
+
+	if (status < 0 && !parse_target(command, argc, argv, options))
+		return COMMAND_USAGE;
+	return status;
 }

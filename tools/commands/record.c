@@ -104,12 +104,11 @@ static const struct command_option record_options[] = {
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
-	int status = command_parse(&command_record, argc, argv, options);
+	int status = session_parse_options(&command_record, argc, argv, options,
+					   &options->session);
 
 	if (status >= 0)
 		return status;
-	if (!session_parse_target(&command_record, argc, argv, &options->session))
-		return COMMAND_USAGE;
 	if (options->keep && !options->rotate) {
 		warnx("--keep requires --rotate");
 		return COMMAND_USAGE;

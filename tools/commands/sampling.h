@@ -65,8 +65,11 @@ bool session_set_pids(const struct command_setting *setting);
 bool session_set_freq(const struct command_setting *setting);
 bool session_set_tick(const struct command_setting *setting);
 
-/* Takes the command from the remaining arguments. Returns false if they are wrong. */
-bool session_parse_target(const struct command *command, int argc, char **argv,
+/*
+ * Parses the options of @command into its structure @parsed, which has the member @options, and
+ * then the command to sample. Returns the exit status, or -1 if the command shall continue.
+ */
+int session_parse_options(const struct command *command, int argc, char **argv, void *parsed,
 			  struct session_options *options);
 
 /**

@@ -128,12 +128,10 @@ static void set_default_keys(struct rows *rows, bool is_machine)
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct options *chosen)
 {
-	int status = command_parse(&command_top, argc, argv, chosen);
+	int status = session_parse_options(&command_top, argc, argv, chosen, &chosen->session);
 
 	if (status >= 0)
 		return status;
-	if (!session_parse_target(&command_top, argc, argv, &chosen->session))
-		return COMMAND_USAGE;
 	if (!chosen->rows.nr_keys)
 		set_default_keys(&chosen->rows, chosen->session.all);
 	return -1;
