@@ -239,18 +239,15 @@ static void add_stubs(struct lookup *lookup, Elf *elf)
 {
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
-	size_t strings;
 	const char *name;
 
-	while (!elf_getshdrstrndx(elf, &strings) && (scn = elf_nextscn(elf, scn))) {
-		name = gelf_getshdr(scn, &shdr) ? elf_strptr(elf, strings, shdr.sh_name) : NULL;
+	while ((scn = elf_section_next(elf, scn, &shdr, &name)))
 		if (name && !strncmp(name, ".plt", 4) && shdr.sh_flags & SHF_EXECINSTR)
 			lookup_add(lookup, &(struct function){
 				.start = shdr.sh_addr,
 				.end = shdr.sh_addr + shdr.sh_size,
 				.name = "[plt]",
 			});
-	}
 }
 
 void extract_functions(struct lookup *lookup, const struct elf_file *file, int root,

@@ -75,6 +75,16 @@ void elf_file_close(struct elf_file *file)
 	*file = (struct elf_file){ .fd = -1 };
 }
 
+Elf_Scn *elf_section_next(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr, const char **name)
+{
+	size_t strings;
+
+	scn = elf_getshdrstrndx(elf, &strings) ? NULL : elf_nextscn(elf, scn);
+	if (scn)
+		*name = gelf_getshdr(scn, shdr) ? elf_strptr(elf, strings, shdr->sh_name) : NULL;
+	return scn;
+}
+
 Elf_Data *elf_section_data(Elf_Scn *scn, u64 max)
 {
 	GElf_Shdr shdr;

@@ -9,6 +9,7 @@
 #ifndef PROFIL_TOOLS_FILES_H
 #define PROFIL_TOOLS_FILES_H
 
+#include <gelf.h>
 #include <libelf.h>
 #include <sys/stat.h>
 
@@ -59,6 +60,12 @@ struct buildid_text {
 };
 
 struct buildid_text buildid_text(const u8 *id, u32 len);
+
+/*
+ * Returns the section after @scn, which is NULL at first, and its header and name; NULL after the
+ * last one. The name is NULL if it is damaged.
+ */
+Elf_Scn *elf_section_next(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr, const char **name);
 
 /* Returns the contents of a section; NULL if it is empty, damaged or larger than @max. */
 Elf_Data *elf_section_data(Elf_Scn *scn, u64 max);

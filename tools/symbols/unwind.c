@@ -157,14 +157,11 @@ static Elf_Scn *find_section(Elf *elf, const char *name)
 {
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
-	size_t strings;
 	const char *found;
 
-	while (!elf_getshdrstrndx(elf, &strings) && (scn = elf_nextscn(elf, scn))) {
-		found = gelf_getshdr(scn, &shdr) ? elf_strptr(elf, strings, shdr.sh_name) : NULL;
+	while ((scn = elf_section_next(elf, scn, &shdr, &found)))
 		if (found && !strcmp(found, name))
 			return scn;
-	}
 	return NULL;
 }
 
