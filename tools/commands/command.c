@@ -76,7 +76,7 @@ void command_print_words(struct command_word (*word)(size_t index))
 /* Makes the arguments of getopt_long(). */
 static void make_table(const struct command *command, struct option *table, char *letters)
 {
-	/* The options of the command that is the operand are its own. */
+	/* The first operand can be a command: the arguments after it are its own. */
 	if (command->operand && !strcmp(command->operand, "COMMAND"))
 		*letters++ = '+';
 	for (size_t i = 0; command->options[i].name; i++) {

@@ -15,9 +15,8 @@
 /* The maximum time between two reads of the records. */
 #define DRAIN_NS	(250 * NS_PER_MS)
 /*
- * A session has room for the records of this time: for at most RECORDS_MAX, or with -a for at most
- * RECORDS_PER_CPU of each CPU if these are more; and for fewer if RLIMIT_MEMLOCK is too low for so
- * many.
+ * A session has room for the records of this time, but for no more than RECORDS_MAX. With -a, the
+ * limit is RECORDS_PER_CPU for each CPU, if that is more. A low RLIMIT_MEMLOCK reduces the room.
  */
 #define ROOM_NS		NS_PER_S
 #define RECORDS_MIN	64

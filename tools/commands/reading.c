@@ -20,7 +20,7 @@ void session_add_records(struct session *s, u64 ticks)
 		if (!s->next && more) {
 			s->len = profil_session_read(s->fd, buffer, READ_SIZE);
 			s->next = profil_record_first(buffer, s->len);
-			/* If another record would have fitted in the buffer, there was none. */
+			/* If the buffer has room for another record, the module had none. */
 			more = s->len > (ssize_t)(READ_SIZE - RECORD_SIZE_MAX);
 		}
 		if (!s->next)

@@ -4,10 +4,9 @@
  * of a source line itself. With stacks, there are calls, with the ticks during the call as their
  * cost. The first use of a name gives it a number.
  *
- * The inclusive cost of a function is there the sum of the costs of its calls. So a sample is part
- * of the cost of the outermost call of each function, and the other calls of a recursive function
- * have no cost for it. The process calls the outermost function, so that this holds for all
- * functions.
+ * Readers take the sum of the costs of its calls as the inclusive cost of a function. So a sample
+ * is part of the cost of only the outermost call of each function. The outermost function has such
+ * a call, too: the process calls it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,7 +21,7 @@
 #include "text/text.h"
 
 #define NO_FILE "???"
-/* When there are so many lines more, equal ones are added up. */
+/* The number of lines may double, and grow by this, before equal ones are added up. */
 #define LINES_MAX 100000
 
 /* The names in the file: each kind has its own numbers. */
@@ -104,7 +103,7 @@ static int compare_functions(const struct profile_function *a, const struct prof
 	       compare_u64(a->index, b->index);
 }
 
-/* Functions can have the same place in the order only if they are the same one. */
+/* Two functions have the same place in the order only if they are the same function. */
 static int compare_lines(const void *a, const void *b)
 {
 	const struct line *x = a, *y = b;

@@ -63,7 +63,7 @@ static void write_header(FILE *out)
 	fwrite(spare.spare, 1, sizeof(spare.spare), out);
 }
 
-/* Writes what fits into 16 bits of each counter. Returns false when nothing remains. */
+/* Writes at most UINT16_MAX ticks of each counter. Returns false when none remains. */
 static bool write_part(FILE *out, struct histogram *histogram)
 {
 	struct gmon_hist_hdr header = { .dimen = "seconds", .dimen_abbrev = 's' };

@@ -29,7 +29,7 @@
 /* A file with more ranges than this is rejected. */
 #define RANGES_MAX	(1ULL << 20)
 #define BYTES_MAX	(1ULL << 30)
-/* Number of attempts to copy a profile, each of which fails if the process replaces it. */
+/* The number of attempts to copy a profile: one fails if the process replaces the profile. */
 #define TRIES		100
 
 /* The ids of the only thread, and of the "file" for counters that have no single address. */

@@ -19,7 +19,7 @@
  * @key: Its type and its identity.
  * @id: Its id; 0: it was not written yet.
  * @comm: The name of a thread.
- * @is_exact: For a file, the generation of its inode is known.
+ * @is_exact: For a file whose key ignores the generation: @id is that of a known generation.
  * @source: For a file or a mapping, where the functions of its samples are noted; or NULL.
  */
 struct entry {

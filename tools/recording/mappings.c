@@ -113,7 +113,7 @@ static const struct entry *file_of(struct stream *stream, const struct profil_re
 	const u64 key[KEY_WORDS] = {
 		FORMAT_FILE, record->ino, inode_bits(record), htab_hash_string(file.path),
 	};
-	/* Some generation of the file: that of the last record, or the one that is mapped now. */
+	/* The file with its generation ignored, for records that lack it. */
 	struct entry *any = entry_get(stream->files, any_key);
 	struct entry *entry = is_exact ? entry_get(stream->files, key) : any;
 	struct stat st;

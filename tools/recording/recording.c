@@ -14,7 +14,7 @@
 #define obstack_chunk_alloc xmalloc
 #define obstack_chunk_free free
 
-/* An array with at least this number of ticks adds up equal ones before it is enlarged. */
+/* An array of this size or more is enlarged only after its equal ticks were added up. */
 #define MERGE_MIN 65536
 
 /* The shortest interval into which time is divided */
@@ -186,8 +186,8 @@ void recording_add_sample(struct recording *recording, const struct recording_sa
 }
 
 /*
- * Returns the interval of a tick @time ns after the first one begins. Intervals are made twice as
- * long until there are few enough, because the end of the recording is not known yet.
+ * Returns the interval of a tick, @time ns after the start of the first interval. The end of the
+ * recording is not known yet: if there are too many intervals, they are made twice as long.
  */
 static u32 find_interval(struct recording *recording, u64 time)
 {

@@ -69,7 +69,7 @@ static bool is_function(Elf *elf, const GElf_Sym *sym)
 
 	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_ABS)
 		return false;
-	/* Of the symbols without a type, use only labels of code that the compiler did not make. */
+	/* An untyped symbol must label code, and is_name() rejects the compiler's labels. */
 	if (type == STT_NOTYPE)
 		return text_end(elf, sym);
 	return type == STT_FUNC || type == STT_GNU_IFUNC;

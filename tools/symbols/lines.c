@@ -92,7 +92,7 @@ static void find_functions(struct search *search, Dwarf_Die *parent, int depth)
 		search->last = dwarf_dieoffset(&die);
 		tag = dwarf_tag(&die);
 		has = dwarf_haspc(&die, search->address);
-		/* A function in another function is not inlined there. */
+		/* A function that is declared in another function is not inlined there. */
 		if (has > 0 && tag == DW_TAG_subprogram)
 			search->nr = 0;
 		if (has > 0 && search->nr < FRAMES_MAX &&

@@ -65,7 +65,7 @@ void lookup_add(struct lookup *lookup, const struct function *function)
 		if (lookup->steps >= STEPS_MAX)
 			return;
 		lookup->places[i].found = *function;
-		/* Functions that are not added any more could have replaced others. */
+		/* If not all functions are added, a place may have the wrong one. */
 		if (++lookup->steps == STEPS_MAX)
 			lookup_clear(lookup);
 	}

@@ -147,7 +147,7 @@ static bool is_wanted_file(const struct elf_file *file, const struct symbols_fil
 	if (wanted->build_id_len)
 		return buildid_of_fd(file->fd, id) == wanted->build_id_len &&
 		       !memcmp(id, wanted->build_id, wanted->build_id_len);
-	/* Compare the time, because on overlayfs the inode may differ: see stream.c. */
+	/* Compare the time, because on overlayfs the inode may differ: see mappings.c. */
 	if (!wanted->mtime)
 		return !wanted->ino;
 	return wanted->size == (u64)st->st_size && wanted->mtime == time_ns(st->st_mtim);

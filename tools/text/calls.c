@@ -121,7 +121,7 @@ struct node {
 	const struct node *parent;
 	const struct profile_function *function;
 	u64 ticks;
-	u64 self;			/* of these, those with no further node */
+	u64 self;			/* the ticks whose path ends here */
 	struct node *first;		/* its children */
 	struct node *next;		/* the next child of its parent */
 	size_t nr;			/* number of children */
@@ -200,7 +200,7 @@ static int compare_nodes(const void *a, const void *b)
 	       compare_u64(x->function->start, y->function->start);
 }
 
-/* Adds a line. @name: what is printed, after @depth steps. */
+/* Adds a line with a name, which is indented by @depth steps. */
 static void add_line(struct tree *tree, const char *name, const char *label, u64 ticks, int depth)
 {
 	const struct row line = { .function.label = label, .user = ticks };

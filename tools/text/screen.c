@@ -30,7 +30,7 @@ bool screen_is_there(void)
 	       strcmp(terminal, "dumb");
 }
 
-/* Signal handlers call this. In the background, the terminal is already another one's. */
+/* Signal handlers call this. In the background, the terminal belongs to another process. */
 void screen_close(void)
 {
 	ssize_t n;
