@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The parts of the page of profil report --html
+ *
+ * The numbers below limit the size of the page, whatever the recording contains. Its intervals are
+ * made longer until there are few enough numbers, so the ticks of each interval remain exact.
+ */
+#ifndef PROFIL_TOOLS_HTML_PARTS_H
+#define PROFIL_TOOLS_HTML_PARTS_H
+
+#include "export/json_writer.h"
+#include "profile/intern.h"
+#include "profile/rows.h"
+#include "profile/tree.h"
+
+#define ROWS_MAX 1000
+#define LANES_MAX 63
+#define CELLS_MAX 100000	/* of each timeline; more than (ROWS_MAX + 1) * (LANES_MAX + 1) */
+#define LINES_MAX 200
+#define BINARIES_MAX 50
+#define BARS_MAX 512
+#define NODES_MAX 5000
+#define NAME_MAX_COLUMNS 1000
+
+/**
+ * struct flame - The chains of all samples as a tree
+ * @tree: The keys are the indexes of functions. After these come the names of processes, which are
+ *	the parents of the outermost functions.
+ * @nodes: The nodes that are shown, those with the most ticks first. A node comes after its parent.
+ * @places: For each node of the tree, its index in @nodes, or that of the next parent there;
+ *	TREE_ROOT if there is none, because not even the process is shown.
+ * @rows: A row for each of @nodes, with the parts that end there.
+ */
+struct flame {
+	struct tree tree;
+	struct intern processes;
+	size_t nr_functions;
+	bool inlined;
+	struct flame_node *nodes;
+	u32 *places;
+	struct rows rows;
+};
+
+void flame_make(struct flame *flame, const struct rows *rows);
+void flame_free(struct flame *flame);
+
+/* Write members of the object with all data. */
+void html_write_flame(struct json *json, const struct flame *flame, const struct rows *rows);
+void html_write_binaries(struct json *json, const struct rows *rows);
+void html_write_lines(struct json *json, const struct rows *rows);
+
+/* @flame: the rows of the flame graph, or NULL. */
+void html_write_timelines(struct json *json, const struct rows *rows, const struct rows *flame);
+
+/* Writes a name, which may be long. */
+void html_write_name(struct json *json, const char *key, const char *name);
+
+/* Writes an array of names, each in a line. */
+void html_write_names(struct json *json, const char *key, const struct intern *names);
+
+#endif /* PROFIL_TOOLS_HTML_PARTS_H */
