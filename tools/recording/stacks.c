@@ -5,7 +5,7 @@
 #include "recording/entries.h"
 #include "recording/spaces.h"
 
-/* The maximum size of all stacks in memory, as ENTRIES_MAX of stream.c. */
+/* The maximum size of all stacks in memory, as ENTRIES_MAX of entries.c. */
 #define STACK_BYTES_MAX	(16U << 20)
 
 /**
