@@ -20,8 +20,8 @@ tell() {
 	{ echo "# $*" >&"$PROFIL_PROGRESS"; } 2>/dev/null || :
 }
 
-# telling WHAT LOG COMMAND...: runs COMMAND, whose output goes to LOG, and prints WHAT, and then each
-# 20 s the last line of LOG. Returns the status of COMMAND.
+# telling WHAT LOG COMMAND...: runs COMMAND, whose output goes to LOG, and prints WHAT, then each 20 s
+# the last line of LOG, and at the end the time that it took. Returns the status of COMMAND.
 telling() {
 	local what=$1 log=$2 status=0 start=$SECONDS teller errexit=$-
 	shift 2
@@ -36,6 +36,7 @@ telling() {
 	status=$?
 	kill "$teller"
 	wait "$teller" 2>/dev/null
+	tell "  ended after $((SECONDS - start)) s"
 	[[ $errexit != *e* ]] || set -e
 	return $status
 }
