@@ -89,8 +89,7 @@ static bool access_same_user(struct task_struct *task, struct mm_struct *mm)
 
 /*
  * Returns true if the caller may sample @task; or, with @describe, read the ranges and statistics
- * of its session. A module cannot call the security hooks of ptrace, so users may sample their own
- * processes only with attach=user. (process_vm_readv(), which copies the counters, calls them.)
+ * of its session. A module cannot call the security hooks of ptrace, hence the parameter attach.
  */
 bool profil_access_allowed(struct task_struct *task, struct mm_struct *mm, bool describe)
 {

@@ -54,7 +54,9 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 
 	if (on && !replace)
 		return -EBUSY;
-	err = profil_trigger_get(profil_session_trigger(s));
+	/* The session whose charge was the credit for the pins may be gone. */
+	err = profil_charge(0, on ? on->charged : 0, s->may_exceed) ?:
+	      profil_trigger_get(profil_session_trigger(s));
 	if (err)
 		return err;
 	t = profil_target_alloc(current, s->scope == PROFIL_SCOPE_THREAD, false,
@@ -99,7 +101,7 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 	err = classic_publish(s, &new, table, replace);
 	mutex_unlock(&home->lock);
 	/* The tree is empty, unless there was an error. */
-	profil_histograms_free(home->mm, &new, false);
+	profil_histograms_free(current->mm, &new, false);
 	return err;
 }
 

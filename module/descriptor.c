@@ -109,7 +109,7 @@ int profil_descriptor_open(const struct profil_open *arg)
 	goto put_home;
 
 uncharge:
-	profil_uncharge(home->mm, s->ring_pages);
+	profil_uncharge(current->mm, s->ring_pages);
 put:
 	profil_session_put(s);
 put_home:
@@ -295,7 +295,7 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 	if (!err)
 		profil_histograms_adopt(s, &new);
 	mutex_unlock(&home->lock);
-	profil_histograms_free(home->mm, &new, false);
+	profil_histograms_free(current->mm, &new, false);
 put_table:
 	profil_table_put(table);
 	return err;

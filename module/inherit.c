@@ -12,6 +12,7 @@
  */
 #include <linux/capability.h>
 #include <linux/module.h>
+#include <linux/sched/signal.h>
 
 #include "compat.h"
 #include "profil.h"
@@ -131,7 +132,7 @@ static int pending_set_up(struct profil_session *s, struct profil_space *space)
 	}
 	mutex_unlock(&space->lock);
 	err = 0;
-	profil_histograms_free(space->mm, &new, false);
+	profil_histograms_free(current->mm, &new, false);
 free:
 	free_percpu(counts);
 	profil_table_put(table);
@@ -177,13 +178,14 @@ static void setup_work(struct callback_head *work)
 	struct profil_setup *setup = container_of(work, struct profil_setup, work);
 	struct profil_space *space = setup->space;
 
-	/* From here on, ticks can queue the work again. */
-	smp_store_release(&setup->queued, false);
-	/* Skip this after exec, in exit, and if another task does it: it may wait for us. */
-	if (current->mm == space->mm && mutex_trylock(&space->setup_lock)) {
+	/* Skip this after exec, in exit, if killed, and if another task does it: it may wait for us. */
+	if (profil_space_is_own(space) && !fatal_signal_pending(current) &&
+	    mutex_trylock(&space->setup_lock)) {
 		pending_set_up_locked(space);
 		mutex_unlock(&space->setup_lock);
 	}
+	/* From here on, ticks can queue the work again: not sooner, or it could run without end. */
+	smp_store_release(&setup->queued, false);
 	profil_space_put(space);
 	/* profil_shut_down() waits for tasks that are between here and the return. */
 	module_put(THIS_MODULE);

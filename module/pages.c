@@ -56,13 +56,13 @@ int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 	s64 before = atomic64_read(pinned);
 
 	do {
-		if (pages && !may_exceed && before + pages > limit + min_t(s64, credit, before))
+		if (!may_exceed && before + pages > limit + min_t(s64, credit, before))
 			return -EPERM;
 	} while (!atomic64_try_cmpxchg(pinned, &before, before + pages));
 	return 0;
 }
 
-/* @mm: NULL if it is released. */
+/* @mm: NULL if it was dropped. */
 void profil_uncharge(struct mm_struct *mm, unsigned long pages)
 {
 	if (mm)
@@ -424,5 +424,5 @@ unsigned long profil_histograms_free(struct mm_struct *mm, struct rb_root_cached
 
 void profil_histograms_free_unused(struct profil_session *s)
 {
-	s->charged -= profil_histograms_free(s->home->mm, &s->histograms, true);
+	s->charged -= profil_histograms_free(profil_space_mm(s->home), &s->histograms, true);
 }

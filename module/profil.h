@@ -264,7 +264,7 @@ struct profil_setup {
 struct profil_space {
 	/* read by the tick */
 	struct hlist_node node;
-	struct mm_struct *mm;		/* referenced (mmgrab): the key; NULL if released */
+	struct mm_struct *mm;		/* the key; referenced (mmgrab) until it is dropped */
 	struct profil_table __rcu *fast_table;	/* see profil_space_update_fast_table() */
 	struct hlist_head bindings;	/* those that have, or had, a process as a target */
 	unsigned int nr_threads;	/* targets that are threads */
@@ -276,6 +276,7 @@ struct profil_space {
 	struct mmu_notifier notifier;	/* of the release of the mm */
 	bool watched;			/* the notifier is registered, and references the space */
 	bool released;			/* the mm is released: all sessions end */
+	bool dropped;			/* see space_drop_mm() */
 	struct delayed_work end;	/* ends sessions that must end */
 
 	struct profil_session *pending;	/* under profil_index_lock; not referenced */
@@ -390,6 +391,7 @@ int profil_target_attach(struct profil_target *t, struct profil_session *s,
 			 struct profil_session *old, struct profil_binding *parent, gfp_t gfp);
 void profil_target_move(struct profil_target *t, struct profil_binding *to);
 void profil_target_detach_all(struct profil_session *s);
+bool profil_binding_exists(const struct profil_session *s, u64 id);
 struct profil_table *profil_binding_table(struct profil_session *s, u64 id);
 int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_table *table);
 u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *task, bool restart);
@@ -552,6 +554,12 @@ static __always_inline struct profil_space *profil_space_find(const struct mm_st
 		if (space->mm == mm)
 			return space;
 	return NULL;
+}
+
+/* Returns the mm of @space; NULL if it was dropped. Called under space->lock, or with the mm. */
+static inline struct mm_struct *profil_space_mm(const struct profil_space *space)
+{
+	return READ_ONCE(space->dropped) ? NULL : space->mm;
 }
 
 /* Finds the first target with @key from @node on; or NULL. Called like profil_space_find(). */

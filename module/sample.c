@@ -44,11 +44,10 @@ static __always_inline void *sample_counter(const struct profil_span *span, u64 
 }
 
 /*
- * Counts missed ticks, at a tick after counts->expected_by. The ticks since then were missed if
- * current was on this CPU. Half a tick is subtracted from its time here, since ticks often cause
- * arrivals. The next tick is expected within two jiffies, since another CPU may advance jiffies
- * just before or after a tick. After a gap of missed ticks only, it is one, so that a series of
- * short gaps does not lose one tick for each gap. Return: the number of missed ticks.
+ * Counts the ticks since counts->expected_by as missed if current was on this CPU. Half a tick of
+ * its time here is not counted, since ticks often cause arrivals. The next tick is expected within
+ * two jiffies, since another CPU may advance jiffies just before or after a tick; within one after
+ * a gap of missed ticks only, so that short gaps do not lose one each. Return: the missed ticks.
  */
 static u64 tick_count_missed(struct profil_counts *counts)
 {
@@ -273,8 +272,7 @@ static __always_inline bool tick_is_plain(const struct profil_session *s, bool s
 
 /*
  * Counts a tick of @t in exec or exit, where @t has no pc to sample; also after an exec that failed
- * when the old mm was gone, and cleared in_execve. Then the registers are those of the old program,
- * and the session may have no right to read the new one.
+ * when the old mm was gone, and cleared in_execve: its registers are those of the old program.
  */
 static __always_inline void tick_unbound(const struct profil_target *t, struct task_struct *task,
 					 struct tick_ctx *ctx)

@@ -149,7 +149,7 @@ void profil_session_reset_missed(struct profil_session *s)
  */
 bool profil_session_is_quiet(const struct profil_session *s)
 {
-	struct mm_struct *mm = s->home->mm;
+	struct mm_struct *mm = profil_space_mm(s->home);
 	int users = mm ? atomic_read(&mm->mm_users) : 0;
 
 	if (s->classic)
@@ -183,7 +183,7 @@ void profil_session_finish(struct profil_session *s, enum profil_end end)
 	s->end = end;
 	profil_replay(s);
 	profil_session_set_phase(s, PROFIL_ENDED);
-	profil_histograms_free(s->home->mm, &s->histograms, false);
+	profil_histograms_free(profil_space_mm(s->home), &s->histograms, false);
 	s->charged = s->ring_pages;
 	if (on) {
 		/* This lets CPUs stop their tick again, see clock.c. */
@@ -208,7 +208,7 @@ void profil_session_end(struct profil_session *s, enum profil_end end)
 void profil_session_unlist(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);
-	profil_uncharge(s->home->mm, s->charged);
+	profil_uncharge(profil_space_mm(s->home), s->charged);
 	s->charged = 0;
 	list_del_init(&s->list);
 	profil_session_put(s);

@@ -16,6 +16,7 @@
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/wait_bit.h>
 
 #include "profil.h"
 
@@ -29,7 +30,7 @@ static void space_free(struct work_struct *work)
 {
 	struct profil_space *space = container_of(to_rcu_work(work), struct profil_space, free);
 
-	if (space->mm)
+	if (!space->dropped)
 		mmdrop(space->mm);
 	kfree(space);
 }
@@ -127,6 +128,8 @@ void profil_space_update_fast_table(struct profil_space *space)
 	rcu_assign_pointer(space->fast_table, fast);
 }
 
+static atomic_t nr_notifiers = ATOMIC_INIT(0);
+
 /* Ends the reference of the notifier, a grace period later. */
 static void space_unwatch(struct profil_space *space)
 {
@@ -146,6 +149,8 @@ static void space_released(struct mmu_notifier *notifier, struct mm_struct *mm)
 static void space_free_notifier(struct mmu_notifier *notifier)
 {
 	profil_space_put(container_of(notifier, struct profil_space, notifier));
+	if (atomic_dec_and_test(&nr_notifiers))
+		wake_up_var(&nr_notifiers);
 }
 
 static const struct mmu_notifier_ops space_ops = {
@@ -163,6 +168,7 @@ static int space_register_notifier(struct profil_space *space)
 		space->notifier.ops = &space_ops;
 		err = __mmu_notifier_register(&space->notifier, space->mm);
 		if (!err) {
+			atomic_inc(&nr_notifiers);
 			refcount_inc(&space->refs);
 			WRITE_ONCE(space->watched, true);
 		}
@@ -198,26 +204,24 @@ int profil_space_watch(struct profil_space *space)
 }
 
 /*
- * Drops the mm, which is released: the space may remain for long, for open descriptors. Nothing finds
- * the space by the mm any more. Another mm that gets this address does so later.
+ * Drops the mm, which is released: the space may remain, for open descriptors. A reader that is
+ * still comparing its own mm with the key has an mm that exists, so this is not the dropped one.
  */
 static void space_drop_mm(struct profil_space *space)
 {
-	struct mm_struct *mm = space->mm;
-
 	lockdep_assert_held(&space->lock);
-	if (!mm)
+	if (space->dropped)
 		return;
 	raw_spin_lock_irq(&profil_index_lock);
 	hlist_del_init_rcu(&space->node);
-	WRITE_ONCE(space->mm, NULL);
 	raw_spin_unlock_irq(&profil_index_lock);
-	mmdrop(mm);
+	WRITE_ONCE(space->dropped, true);
+	mmdrop(space->mm);
 }
 
 bool profil_space_is_own(const struct profil_space *space)
 {
-	return current->mm && current->mm == READ_ONCE(space->mm);
+	return current->mm && current->mm == profil_space_mm(space);
 }
 
 /*
@@ -356,5 +360,8 @@ void profil_spaces_exit(void)
 			profil_space_put(space);
 		}
 	}
+	/* Waits for space_released(), then for space_free_notifier(), and for its return. */
 	mmu_notifier_synchronize();
+	wait_var_event(&nr_notifiers, !atomic_read(&nr_notifiers));
+	synchronize_rcu();
 }

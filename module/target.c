@@ -347,7 +347,6 @@ static int target_link(struct profil_binding *b, struct profil_target *t,
  * Attaches @t, which runs in @space, to @s. If @s has no binding there, it gets one, with @table.
  * @old: the classic session that this one replaces without losing a tick; or NULL. @parent: the
  * binding whose ranges the new one inherits, for PROFIL_FORK_SHARE; or NULL.
- *
  * Return: 0; -ENOMEM, also if @t is NULL; -ESRCH: its task has exited; -EBUSY: @t is a target
  * already; -EUSERS: a limit is reached; -ENODEV: @parent or the session ends.
  */
@@ -415,6 +414,17 @@ void profil_target_detach_all(struct profil_session *s)
 		profil_target_free(t);
 		cond_resched();		/* there may be many targets */
 	} while (t || b);
+}
+
+bool profil_binding_exists(const struct profil_session *s, u64 id)
+{
+	unsigned long flags;
+	bool exists;
+
+	raw_spin_lock_irqsave(&profil_index_lock, flags);
+	exists = binding_in(s, id);
+	raw_spin_unlock_irqrestore(&profil_index_lock, flags);
+	return exists;
 }
 
 /*

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 
 #include "kernel.h"
@@ -93,7 +94,7 @@ static void run_on(int cpu)
 	MUST(!sched_setaffinity(0, sizeof(set), &set));
 }
 
-/* The second process with the address space of the child. Its first tick in the range is delayed. */
+/* A second process with the address space of the child. Its first tick in the range is delayed. */
 static int burn_in_range(void *unused)
 {
 	(void)unused;
@@ -178,6 +179,113 @@ TEST_F(delayed, release_of_an_address_space_may_be_slower_than_the_worker)
 		EXPECT_EQ(0, status_of(spawn(leave_session)));
 	EXPECT_TRUE(await(module_users() == users));
 	EXPECT_LE(3, file_number(HITS, ""));
+}
+
+#define LIMIT	16UL		/* pages */
+
+static char buffer[LIMIT * PAGE_MAX] PAGE_ALIGNED;
+static atomic_int replaced;
+
+static struct profil_range range_of_limit(void)
+{
+	return range_of(PAGE, PAGE + LIMIT * PAGE / 2, buffer, LIMIT * PAGE / 2, 2);
+}
+
+static void *replace_slowly(void *unused)
+{
+	const struct profil_range range = range_of_limit();
+
+	prctl(PR_SET_NAME, NAME);
+	replaced = session_start(PROCESS, PROFIL_START_REPLACE, &range, 1);
+	return unused;
+}
+
+/* While a replacement is about to pin its pages, another thread stops the old session. */
+static int use_the_room_twice(void)
+{
+	const struct rlimit limit = { LIMIT * PAGE, LIMIT * PAGE };
+	const struct profil_range range = range_of_limit();
+	pthread_t thread;
+	int fd;
+
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit) && !setresuid(1000, 1000, 1000));
+	MUST(!session_start(PROCESS, 0, &range, 1));
+	MUST(!pthread_create(&thread, NULL, replace_slowly, NULL));
+	while (file_number(HITS, "") < 1)
+		sched_yield();
+	MUST(!session_stop(PROCESS, NULL));
+	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 64);
+	MUST(fd >= 0);
+	MUST(!pthread_join(thread, NULL));
+	MUST(replaced == -EPERM);
+	MUST(pinned_bytes() <= LIMIT * PAGE);
+	return 0;
+}
+
+TEST_F(delayed, replacement_does_not_exceed_the_limit_if_its_room_is_used)
+{
+	DELAY("function=profil_histograms_pin ms=1000 sleep=1 comm=" NAME);
+	EXPECT_EQ(0, status_of(spawn(use_the_room_twice)));
+}
+
+static int leave_session_slowly(void)
+{
+	prctl(PR_SET_NAME, NAME);
+	return leave_session();
+}
+
+TEST_F(delayed, unload_waits_for_the_notifier_of_a_process_that_exits)
+{
+	const char *stays = module_stays();
+	int number = device_fd();
+
+	if (stays)
+		SKIP(return, "%s", stays);
+	DELAY("function=mmu_notifier_put ms=1500 sleep=1 comm=" NAME);
+	spawn(leave_session_slowly);
+	while (file_number(HITS, "") < 1)
+		sched_yield();
+	device_close();
+	EXPECT_TRUE(await(!module_unload()));
+	EXPECT_EQ(0, module_load(""));
+	EXPECT_TRUE(await(!device_reopen(number)));
+	while (wait(NULL) > 0)
+		;
+}
+
+#define KILLS	60
+
+static int burn_until_killed(void)
+{
+	shared->step = 1;
+	loop_for_ever((void *)1);
+	return 0;
+}
+
+/* The time from the signal to the end of ticks in the child is longer. */
+TEST_F(delayed, child_may_be_killed_while_its_session_is_set_up)
+{
+	struct profil_range range = range_of_loops(shared->page, 4);
+	struct profil_query query;
+	unsigned int seed = 1;
+	u64 until;
+	pid_t child;
+
+	DELAY("function=exit_signals ms=10 comm=" NAME);
+	ASSERT_EQ(0, device_query(&query));
+	ASSERT_EQ(0, clock_start(PROCESS, 0, query.min_period, &range, 1));
+	prctl(PR_SET_NAME, NAME);
+	for (unsigned int i = 0; i < KILLS; i++) {
+		shared->step = 0;
+		child = spawn(burn_until_killed);
+		while (!shared->step)
+			;
+		until = now_ns() + rand_r(&seed) % 2000000;
+		while (now_ns() < until)
+			;
+		ASSERT_EQ(128 + SIGKILL, killed(child));
+	}
+	EXPECT_EQ(0, session_stop(PROCESS, NULL));
 }
 
 TEST_HARNESS_MAIN
