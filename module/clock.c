@@ -159,30 +159,22 @@ struct clock_change {
 	const struct mm_struct *mm;
 };
 
-/* Returns true if @s may have a target with @mm. Threads of other sessions count, too. */
-static bool clock_may_sample(const struct profil_session *s, const struct mm_struct *mm)
-{
-	const struct profil_space *space = profil_space_find(mm);
-	const struct profil_binding *b;
-
-	if (s->machine || !space)
-		return s->machine;
-	hlist_for_each_entry_rcu_notrace(b, &space->bindings, node)
-		if (b->session == s)
-			return true;
-	return READ_ONCE(space->nr_threads);
-}
-
-/* Returns true if @cpu may run a task that the change concerns. Others are not interrupted. */
+/* Returns true if @cpu may run a task that the change concerns, or keeps its tick in vain. */
 static bool clock_is_concerned(int cpu, void *data)
 {
 	const struct clock *clock = per_cpu_ptr(&clocks, cpu);
 	const struct mm_struct *mm = READ_ONCE(clock->mm);
 	const struct clock_change *change = data;
+	const struct profil_space *space;
 
-	if (READ_ONCE(clock->ticking) || mm == CLOCK_MM_UNKNOWN)
+	if (mm == CLOCK_MM_UNKNOWN || (change->mm && mm == change->mm))
 		return true;
-	return mm && (change->mm ? mm == change->mm : clock_may_sample(change->session, mm));
+	space = mm ? profil_space_find(mm) : NULL;
+	if (READ_ONCE(clock->ticking) && !static_key_enabled(&profil_machine_sampled) &&
+	    (!space || (hlist_empty(&space->bindings) && !READ_ONCE(space->nr_threads))))
+		return true;
+	return mm && !change->mm && (change->session->machine ||
+				     (space && profil_binding_exists(change->session, space->id)));
 }
 
 /*
@@ -213,10 +205,12 @@ void profil_clock_resync_here(void)
 {
 	unsigned long flags;
 
-	if (!READ_ONCE(profil_clock.installed))
-		return;
 	local_irq_save(flags);
-	clock_resync_cpu(NULL);
+	/* If the clock is being installed now, the resync after that interrupts this CPU. */
+	this_cpu_write(clocks.mm, CLOCK_MM_UNKNOWN);
+	smp_mb();
+	if (READ_ONCE(profil_clock.installed))
+		clock_resync_cpu(NULL);
 	local_irq_restore(flags);
 }
 

@@ -682,6 +682,8 @@ static void be_on(int cpu)
 	MUST(!sched_setaffinity(0, sizeof(set), &set));
 }
 
+static u32 others_scope;	/* of the session that samples the other process */
+
 /* Samples itself, with a clock, on the second CPU. */
 static int be_sampled_on_cpu_1(void)
 {
@@ -691,7 +693,7 @@ static int be_sampled_on_cpu_1(void)
 	own = descriptor_open_as((struct profil_open){
 		.modes = MODES_ALL, .period = query.min_period,
 	});
-	MUST(own >= 0 && !descriptor_attach(own, PROCESS, 0, NULL) && !descriptor_enable(own));
+	MUST(own >= 0 && !descriptor_attach(own, others_scope, 0, NULL) && !descriptor_enable(own));
 	shared->step = 1;
 	loop_for_ever((void *)1);
 	return 0;
@@ -700,15 +702,44 @@ static int be_sampled_on_cpu_1(void)
 #define ATTEMPTS	200
 #define CALLS_OF_OTHERS	20	/* that the rest of the kernel may make */
 
-TEST_F(hostile, attaching_in_vain_interrupts_no_other_CPU)
+/* Returns the number of interrupts of the other CPU by @change, called ATTEMPTS times. */
+static long long calls_by(bool (*change)(void))
 {
-	long long before, after;
+	long long before = calls_to(1);
+
+	for (unsigned int i = 0; i < ATTEMPTS; i++)
+		if (!change())
+			return -1;
+	return calls_to(1) - before;
+}
+
+static bool attach_in_vain(void)
+{
+	return descriptor_attach(fd, PROCESS, 0, NULL) == -EBUSY;
+}
+
+static bool disable_and_enable(void)
+{
+	return !descriptor_disable(fd, NULL) && !descriptor_enable(fd);
+}
+
+static bool start_and_stop(void)
+{
+	const struct profil_range none = range_of(PAGE, 2 * PAGE, NULL, 0, 2);
+
+	return !clock_start(THREAD, 0, query.min_period, &none, 1) && !session_stop(THREAD, NULL);
+}
+
+static void expect_few_calls(struct __test_metadata *_metadata, u32 scope)
+{
+	long long calls;
 	cpu_set_t cpus;
 	pid_t other;
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2 || calls_to(1) < 0)
 		SKIP(return, "needs two CPUs, and CAL in /proc/interrupts");
 	ASSERT_EQ(0, sched_getaffinity(0, sizeof(cpus), &cpus));
+	others_scope = scope;
 	other = spawn(be_sampled_on_cpu_1);
 	ASSERT_TRUE(await(shared->step == 1));
 	be_on(0);
@@ -718,22 +749,28 @@ TEST_F(hostile, attaching_in_vain_interrupts_no_other_CPU)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, descriptor_attach(fd, PROCESS, 0, NULL));
 	ASSERT_EQ(0, descriptor_enable(fd));
-	before = calls_to(1);
-	for (unsigned int i = 0; i < ATTEMPTS; i++)
-		ASSERT_EQ(-EBUSY, descriptor_attach(fd, PROCESS, 0, NULL));
-	after = calls_to(1);
-	EXPECT_GE(CALLS_OF_OTHERS, after - before);
-	/* A change of a session does not interrupt the targets of other sessions, either. */
-	before = calls_to(1);
-	for (unsigned int i = 0; i < ATTEMPTS; i++) {
-		ASSERT_EQ(0, descriptor_disable(fd, NULL));
-		ASSERT_EQ(0, descriptor_enable(fd));
-	}
-	after = calls_to(1);
-	EXPECT_GE(CALLS_OF_OTHERS, after - before);
+	calls = calls_by(attach_in_vain);
+	EXPECT_LE(0, calls);
+	EXPECT_GE(CALLS_OF_OTHERS, calls);
+	calls = calls_by(disable_and_enable);
+	EXPECT_LE(0, calls);
+	EXPECT_GE(CALLS_OF_OTHERS, calls);
+	calls = calls_by(start_and_stop);
+	EXPECT_LE(0, calls);
+	EXPECT_GE(CALLS_OF_OTHERS, calls);
 	close(fd);
 	EXPECT_EQ(128 + SIGKILL, killed(other));
 	sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+TEST_F_TIMEOUT(hostile, changes_of_a_session_interrupt_no_CPU_of_another_process, 150)
+{
+	expect_few_calls(_metadata, PROCESS);
+}
+
+TEST_F_TIMEOUT(hostile, changes_of_a_session_interrupt_no_CPU_of_a_thread_of_another, 150)
+{
+	expect_few_calls(_metadata, THREAD);
 }
 
 #define TERABYTES	(16UL << 40)
