@@ -132,9 +132,8 @@ static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *m
 #endif
 
 /*
- * Does the same as task_work_add(current, @work, TWA_RESUME), which mainline does not export. The
- * caller is a tick of current. Only task_work_run() in exit closes the list, after it has set
- * PF_EXITING. Return: false if current exits.
+ * Does the same as task_work_add(current, @work, TWA_RESUME), which mainline does not export, in a
+ * tick. The list is closed only after PF_EXITING was set. Return: false if current exits.
  */
 static inline bool profil_task_work_add(struct callback_head *work)
 {
@@ -186,22 +185,26 @@ static inline unsigned int profil_syscall_length(struct task_struct *task, struc
  */
 static inline bool profil_is_exec_call(struct pt_regs *regs)
 {
+	/* The kernel, too, takes 32 bits of the number. */
 #if defined(CONFIG_ARM64)
+	u32 nr = regs->regs[compat_user_mode(regs) ? 7 : 8];
+
 	if (compat_user_mode(regs))
-		return regs->regs[7] == 11 || regs->regs[7] == 387;
-	return regs->regs[8] == __NR_execve || regs->regs[8] == __NR_execveat;
+		return nr == 11 || nr == 387;
 #elif defined(CONFIG_RISCV)
-	return regs->a7 == __NR_execve || regs->a7 == __NR_execveat;
+	u32 nr = regs->a7;
 #else
+	u32 nr = regs->orig_ax;
+
 	if (in_ia32_syscall())
-		return regs->orig_ax == __NR_ia32_execve || regs->orig_ax == __NR_ia32_execveat;
+		return nr == __NR_ia32_execve || nr == __NR_ia32_execveat;
 #ifdef CONFIG_X86_X32_ABI
-	if (regs->orig_ax == (__X32_SYSCALL_BIT | __NR_x32_execve) ||
-	    regs->orig_ax == (__X32_SYSCALL_BIT | __NR_x32_execveat))
-		return true;
+	if (nr & __X32_SYSCALL_BIT)
+		return nr == (__X32_SYSCALL_BIT | __NR_x32_execve) ||
+		       nr == (__X32_SYSCALL_BIT | __NR_x32_execveat);
 #endif
-	return regs->orig_ax == __NR_execve || regs->orig_ax == __NR_execveat;
 #endif
+	return nr == __NR_execve || nr == __NR_execveat;
 }
 
 /* Returns the size of a word on the user stack of @regs; 0 if its frames have no known form. */
