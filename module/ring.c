@@ -297,8 +297,7 @@ publish:
 
 /*
  * Records that @s, which sampled current in @space, does not follow it into @bprm. Must be called
- * before the target is detached, so that the record comes before the end of file.
- * Return: false if there is no room.
+ * before the target is detached, so that the end of file comes later. Return: false if no room.
  */
 bool profil_ring_record_detached(struct profil_session *s, u64 space,
 				 const struct linux_binprm *bprm)
@@ -478,38 +477,35 @@ __poll_t profil_ring_poll(struct file *file, poll_table *wait)
 	return over ? EPOLLHUP : 0;
 }
 
-static bool ring_has_seen(const struct path *const *seen, unsigned int n, const struct path *path)
-{
-	while (n--)
-		if (path_equal(seen[n], path))
-			return true;
-	return false;
-}
-
 /*
- * Prints the paths of the first FILES_SHOWN files that unread records keep in use, for the user of
- * a busy filesystem. Does not wait for a reader, which may wait for user space.
+ * Prints the paths of FILES_SHOWN files that unread records keep in use, for the user of a busy
+ * filesystem. Does not wait for a reader, which may wait for user space.
  */
 void profil_ring_show_files(struct seq_file *m, struct file *file)
 {
-	const struct profil_session *s = file->private_data;
+	struct profil_ring *ring = ((struct profil_session *)file->private_data)->ring;
 	const struct path *seen[FILES_SHOWN], *path;
-	struct profil_ring *ring = s->ring;
+	unsigned int i, j, n = 0;
 	struct ring_slot *slot;
-	unsigned int i, n = 0;
 
 	if (!mutex_trylock(&ring->lock)) {
 		seq_puts(m, "profil-files:\tbeing read\n");
 		return;
 	}
-	for (i = ring->tail; i != (unsigned int)atomic_read(&ring->head) && n < FILES_SHOWN; i++) {
+	for (i = ring->tail; i != (unsigned int)atomic_read(&ring->head); i++) {
 		slot = &ring->slots[i & ring->mask];
 		/* Pairs with the release in ring_slot_publish(): the slot is filled. */
 		if (!smp_load_acquire(&slot->record.size))
 			break;
 		path = slot->file ? file_user_path(slot->file) : NULL;
-		if (!path || ring_has_seen(seen, n, path))
+		for (j = 0; path && j < n && !path_equal(seen[j], path); j++)
+			;
+		if (!path || j < n)
 			continue;
+		if (n == FILES_SHOWN) {
+			seq_puts(m, "profil-files:\tmore\n");
+			break;
+		}
 		seen[n++] = path;
 		seq_puts(m, "profil-file:\t");
 		seq_path(m, path, "\n\\");

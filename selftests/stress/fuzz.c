@@ -393,7 +393,7 @@ static struct profil_range any_range(struct actor *a, u64 start, u64 end)
 	range.granule = 1U << any(a, 6);
 	range.step = 1U << any(a, 4);
 	range.offset = one_in(a, 4) ? start - any(a, 64) : start;
-	range.flags = any(a, 4);
+	range.flags = any(a, 2);
 	if (one_in(a, 32))
 		take_pcs(&range);
 	return range;

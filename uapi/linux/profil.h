@@ -819,8 +819,8 @@ struct profil_snapshot {
  * Until a record is read, or the session's descriptor is closed, the record keeps the regular file
  * that was mapped in use: its filesystem cannot be unmounted, and the memory of a deleted file (for
  * example a memfd) is not freed. /proc/PID/fdinfo/FD of the descriptor lists up to 64 of these
- * files, each in a line "profil-file:\tPATH"; or it has the line "profil-files:\tbeing read" while
- * another read() is in progress.
+ * files, each in a line "profil-file:\tPATH", and the line "profil-files:\tmore" if there are more;
+ * or it has the line "profil-files:\tbeing read" while another read() is in progress.
  *
  * read() returns as many complete records as are available and fit in the buffer. It fails with
  * EINVAL if the first record does not fit. If there is no record, it waits for one, or fails with
