@@ -71,10 +71,7 @@ static int __init profil_init(void)
 
 	if (err)
 		return err;
-	/*
-	 * The workers are unbound, since one may take long over a large buffer. In sysfs an
-	 * administrator can set the CPUs and the nice value of the workers.
-	 */
+	/* Unbound, as a worker may take long over a large buffer; sysfs has its CPUs and priority. */
 	profil_wq = alloc_workqueue("profil", WQ_UNBOUND | WQ_SYSFS, 0);
 	if (!profil_wq)
 		return -ENOMEM;
