@@ -18,7 +18,7 @@
 #include <linux/sched/task.h>
 
 #include "compat.h"
-#include "profil.h"
+#include "internal.h"
 
 static char *attach = "capable";
 module_param(attach, charp, 0444);

@@ -6,7 +6,7 @@
  */
 #include <linux/module.h>
 
-#include "profil.h"
+#include "internal.h"
 
 /* Finds the classic session in @scope (of a thread: the caller's), on or ended; or returns NULL. */
 struct profil_session *profil_classic_find(struct profil_space *home, u32 scope)

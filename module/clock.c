@@ -25,7 +25,7 @@
 #include <trace/events/sched.h>
 
 #include "compat.h"
-#include "profil.h"
+#include "internal.h"
 
 /*
  * The least ns from the end of an interrupt to the next, so that the task makes progress; and for

@@ -9,7 +9,7 @@
 #include <linux/atomic.h>
 #include <linux/nospec.h>
 
-#include "profil.h"
+#include "internal.h"
 
 #define PROFIL_CAS_TRIES 64	/* attempts, since others may write the same counter */
 

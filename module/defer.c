@@ -20,7 +20,7 @@
 #include <linux/ratelimit.h>
 
 #include "counter.h"
-#include "profil.h"
+#include "internal.h"
 
 /* A deferred tick is one word, so that it is published at once. */
 union deferred_tick {

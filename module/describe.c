@@ -12,7 +12,7 @@
 #include <linux/sched/task.h>
 #include <linux/uaccess.h>
 
-#include "profil.h"
+#include "internal.h"
 
 /* Returns the mm of @pid, referenced, if the caller may describe it; or an error pointer. */
 static struct mm_struct *describe_get_mm(pid_t pid)

@@ -15,7 +15,7 @@
 #include <linux/sched/task.h>
 #include <linux/wait_bit.h>
 
-#include "profil.h"
+#include "internal.h"
 
 /*
  * Ends the session, since the last copy of the descriptor is closed. The file's reference keeps the

@@ -14,7 +14,7 @@
 #include <trace/events/sched.h>
 
 #include "compat.h"
-#include "profil.h"
+#include "internal.h"
 
 static void follow_count_lost(struct profil_session *s)
 {

@@ -10,7 +10,7 @@
 #include <linux/ftrace.h>
 
 #include "compat.h"
-#include "profil.h"
+#include "internal.h"
 
 /*
  * PERMANENT: the sysctl kernel.ftrace_enabled cannot silently stop the ticks. RECURSION would cost

@@ -15,7 +15,7 @@
 #include <linux/sched/signal.h>
 
 #include "compat.h"
-#include "profil.h"
+#include "internal.h"
 
 /*
  * Creates the session of a child of fork, which does not run yet. @parent is read under RCU, and

@@ -12,7 +12,7 @@
 #include <linux/uaccess.h>
 #include <linux/user_namespace.h>
 
-#include "profil.h"
+#include "internal.h"
 
 /* Returns the shortest period that the caller may ask for. */
 static u32 ioctl_min_period(void)

@@ -9,7 +9,7 @@
  */
 #include <linux/capability.h>
 
-#include "profil.h"
+#include "internal.h"
 
 DEFINE_STATIC_KEY_FALSE(profil_machine_sampled);
 struct hlist_head profil_machine_sessions;

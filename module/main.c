@@ -14,7 +14,7 @@
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 
-#include "profil.h"
+#include "internal.h"
 
 struct workqueue_struct *profil_wq;
 

@@ -20,7 +20,7 @@
 #include <linux/userfaultfd_k.h>
 
 #include "compat.h"
-#include "profil.h"
+#include "internal.h"
 
 #define PIN_FLAGS	(FOLL_WRITE | FOLL_LONGTERM | FOLL_NOFAULT)
 #define PIN_BATCH	64UL

@@ -8,7 +8,7 @@
  */
 #include <linux/llist.h>
 
-#include "profil.h"
+#include "internal.h"
 
 /* The fork of a process with a session takes up to four blocks. */
 #define RESERVE_BLOCKS		1024

@@ -34,7 +34,7 @@
 #include <linux/vmalloc.h>
 
 #include "compat.h"
-#include "profil.h"
+#include "internal.h"
 
 #define WAKES_AT_ONCE	64	/* waiters that are woken with interrupts off */
 #define WAKES_A_JIFFY	256	/* per jiffy and ring, on average */

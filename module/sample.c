@@ -17,7 +17,7 @@
 
 #include "compat.h"
 #include "counter.h"
-#include "profil.h"
+#include "internal.h"
 
 /* Finds the last span that starts at or below @pc; if there is none, the first. */
 static const struct profil_span *sample_find_span(const struct profil_table *table, u64 pc)

@@ -14,7 +14,7 @@
 #include <linux/capability.h>
 #include <linux/module.h>
 
-#include "profil.h"
+#include "internal.h"
 
 /* Runs in a worker, after a grace period. No pointers to the session are left. */
 static void session_free(struct work_struct *work)
@@ -105,7 +105,7 @@ struct profil_session *profil_session_create(struct profil_space *home, u32 mode
 	return NULL;
 }
 
-/* Changes the phase of @s. The phases and their order are at the top of profil.h. */
+/* Changes the phase of @s. The phases and their order are at the top of internal.h. */
 void profil_session_set_phase(struct profil_session *s, enum profil_session_phase phase)
 {
 	/* Targets are attached under this lock, and only before QUIESCED. */

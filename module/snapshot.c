@@ -12,7 +12,7 @@
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
-#include "profil.h"
+#include "internal.h"
 
 #define TRIES	16	/* attempts, since memory may not stay present */
 #define MAX_ABSENT	65536	/* pages of counters that are not mapped */

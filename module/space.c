@@ -18,7 +18,7 @@
 #include <linux/sched/signal.h>
 #include <linux/wait_bit.h>
 
-#include "profil.h"
+#include "internal.h"
 
 #define SPACE_RETRY	max(HZ / 10, 1)
 

@@ -16,7 +16,7 @@
 #include <linux/uaccess.h>
 
 #include "compat.h"
-#include "profil.h"
+#include "internal.h"
 
 /* What a walk depends on. The functions are inline, so that these are constants or registers. */
 struct stack_form {

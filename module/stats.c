@@ -6,7 +6,7 @@
  */
 #include <linux/jiffies.h>
 
-#include "profil.h"
+#include "internal.h"
 
 static void stats_sum(const struct profil_session *s, struct profil_sums *sums)
 {

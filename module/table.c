@@ -15,7 +15,7 @@
 #include <linux/uaccess.h>
 #include <linux/wait_bit.h>
 
-#include "profil.h"
+#include "internal.h"
 
 /* These replace a missing session and table, so that the tick need not check for NULL. */
 static struct profil_session no_session = {

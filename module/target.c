@@ -17,7 +17,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 
-#include "profil.h"
+#include "internal.h"
 
 struct hlist_head profil_targets[1 << PROFIL_HASH_BITS];
 unsigned int profil_nr_targets;

@@ -13,7 +13,7 @@
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 
-#include "profil.h"
+#include "internal.h"
 
 static unsigned int linger_s = 300;
 module_param(linger_s, uint, 0644);

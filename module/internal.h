@@ -43,8 +43,8 @@
  * function that makes an object free for others to release, as by owner_gone, holds a reference of
  * its own before that, and until it has used the object for the last time.
  */
-#ifndef _PROFIL_H
-#define _PROFIL_H
+#ifndef _PROFIL_INTERNAL_H
+#define _PROFIL_INTERNAL_H
 
 #include <linux/hash.h>
 #include <linux/interval_tree.h>
@@ -588,4 +588,4 @@ static __always_inline struct profil_target *profil_target_next(struct profil_ta
 	return profil_target_from(rcu_dereference_raw(hlist_next_rcu(&t->node)), t->key);
 }
 
-#endif /* _PROFIL_H */
+#endif /* _PROFIL_INTERNAL_H */
