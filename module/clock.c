@@ -206,8 +206,8 @@ void profil_clock_resync_here(void)
 	unsigned long flags;
 
 	local_irq_save(flags);
-	/* If the clock is being installed now, the resync after that interrupts this CPU. */
 	this_cpu_write(clocks.mm, CLOCK_MM_UNKNOWN);
+	/* If the clock is being installed now, the resync after that interrupts this CPU. */
 	smp_mb();
 	if (READ_ONCE(profil_clock.installed))
 		clock_resync_cpu(NULL);

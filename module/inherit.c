@@ -178,7 +178,7 @@ static void setup_work(struct callback_head *work)
 	struct profil_setup *setup = container_of(work, struct profil_setup, work);
 	struct profil_space *space = setup->space;
 
-	/* Skip this after exec, in exit, if killed, and if another task does it: it may wait for us. */
+	/* Not after exec, in exit, if killed, or if another task does it, which may wait for us. */
 	if (profil_space_is_own(space) && !fatal_signal_pending(current) &&
 	    mutex_trylock(&space->setup_lock)) {
 		pending_set_up_locked(space);

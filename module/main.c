@@ -71,7 +71,7 @@ static int __init profil_init(void)
 
 	if (err)
 		return err;
-	/* Unbound, as a worker may take long over a large buffer; sysfs has its CPUs and priority. */
+	/* Unbound, as a worker may take long over a large buffer. They can be limited in sysfs. */
 	profil_wq = alloc_workqueue("profil", WQ_UNBOUND | WQ_SYSFS, 0);
 	if (!profil_wq)
 		return -ENOMEM;
