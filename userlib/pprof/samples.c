@@ -13,11 +13,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "profil.h"
 #include "samples.h"
 
 #define BUILD_ID_MAX	64
+/* Notes behind this many bytes of a segment are not read. */
+#define NOTES_MAX	4096
 #define KEY_WORDS	7
 
 enum { MAPPING, LOCATION, SAMPLE };
@@ -154,6 +158,43 @@ static void read_build_id(const char *notes, size_t size, char *text)
 	}
 }
 
+/* Returns true if the segment is a part of one that the dynamic linker has loaded from the file. */
+static bool is_loaded(const struct dl_phdr_info *object, const ElfW(Phdr) *segment)
+{
+	const ElfW(Phdr) *load;
+	uint64_t skip;
+
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		load = &object->dlpi_phdr[i];
+		skip = segment->p_vaddr - load->p_vaddr;
+		if (load->p_type == PT_LOAD && load->p_flags & PF_R && skip < load->p_filesz &&
+		    segment->p_memsz <= load->p_filesz - skip)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Reads the notes of a segment, which may be hostile. The kernel copies them: the memory may be
+ * behind the end of the file, or unmapped by now, and an access of ours would end the program.
+ */
+static void read_notes(const struct dl_phdr_info *object, const ElfW(Phdr) *segment, char *text)
+{
+	char notes[NOTES_MAX];
+	struct iovec to = { .iov_base = notes, .iov_len = sizeof(notes) };
+	struct iovec from = {
+		.iov_base = (void *)(object->dlpi_addr + segment->p_vaddr),
+		.iov_len = segment->p_memsz < NOTES_MAX ? segment->p_memsz : NOTES_MAX,
+	};
+	ssize_t size;
+
+	if (!is_loaded(object, segment))
+		return;
+	size = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+	if (size > 0)
+		read_build_id(notes, size, text);
+}
+
 static int search_object(struct dl_phdr_info *object, size_t size, void *data)
 {
 	struct object_search *search = data;
@@ -174,8 +215,7 @@ static int search_object(struct dl_phdr_info *object, size_t size, void *data)
 	for (int i = 0; i < object->dlpi_phnum; i++) {
 		header = &object->dlpi_phdr[i];
 		if (header->p_type == PT_NOTE && !*search->mapping->mapping.build_id)
-			read_build_id((const char *)(object->dlpi_addr + header->p_vaddr),
-				      header->p_memsz, search->mapping->mapping.build_id);
+			read_notes(object, header, search->mapping->mapping.build_id);
 	}
 	return 1;
 }

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The build-ids that libprofil-pprof reads in the notes of loaded libraries, which may be hostile
+ *
+ * Needs no device: this calls the library's own functions with records that it makes. Each library
+ * is a copy of stacks_plugin.so whose program headers have been changed.
+ */
+#include "kselftest_harness.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "samples.c"
+
+#define PLUGIN_MAX	(1U << 20)
+#define SYMBOL		"plugin_call"
+
+static char plugin[PLUGIN_MAX];
+static size_t plugin_size;
+
+static Elf64_Phdr *plugin_header(Elf64_Word type, unsigned int number)
+{
+	const Elf64_Ehdr *ehdr = (const void *)plugin;
+	Elf64_Phdr *headers = (void *)(plugin + ehdr->e_phoff);
+
+	for (int i = 0; i < ehdr->e_phnum; i++)
+		if (headers[i].p_type == type && !number--)
+			return &headers[i];
+	return NULL;
+}
+
+/* Loads the changed library, and writes the build-id that is found at a pc in it. */
+static bool read_plugin(char build_id[2 * BUILD_ID_MAX + 1])
+{
+	struct profil_record record = { .flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE };
+	int fd = memfd_create("plugin", MFD_CLOEXEC);
+	struct samples samples = {};
+	char path[PATH_MAX];
+	void *library, *call = NULL;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	library = write(fd, plugin, plugin_size) == (ssize_t)plugin_size ?
+		  dlopen(path, RTLD_NOW) : NULL;
+	if (library)
+		call = dlsym(library, SYMBOL);
+	if (call) {
+		record.pc = (uintptr_t)call;
+		record.start = record.pc & -4096;
+		record.end = record.start + 4096;
+		samples_add(&samples, &record);
+		strcpy(build_id, samples.first->mapping.build_id);
+		samples_free(&samples);
+	}
+	if (library)
+		dlclose(library);
+	close(fd);
+	return call;
+}
+
+FIXTURE(notes) {
+	char build_id[2 * BUILD_ID_MAX + 1];
+};
+
+FIXTURE_SETUP(notes)
+{
+	char path[PATH_MAX] = "", file[PATH_MAX + 32];
+	int fd;
+
+	ASSERT_LT(0, readlink("/proc/self/exe", path, sizeof(path) - 1));
+	snprintf(file, sizeof(file), "%s/stacks_plugin.so", dirname(path));
+	fd = open(file, O_RDONLY | O_CLOEXEC);
+	plugin_size = read(fd, plugin, sizeof(plugin));
+	close(fd);
+	ASSERT_LT(sizeof(Elf64_Ehdr), plugin_size);
+	ASSERT_NE(sizeof(plugin), plugin_size);
+}
+
+FIXTURE_TEARDOWN(notes)
+{
+}
+
+TEST_F(notes, have_the_build_id)
+{
+	ASSERT_TRUE(read_plugin(self->build_id));
+	EXPECT_NE(0, strlen(self->build_id));
+}
+
+/* Each makes all notes lead to memory that the file does not fill. */
+
+TEST_F(notes, outside_the_loaded_segments_are_not_read)
+{
+	Elf64_Phdr *note;
+
+	for (unsigned int i = 0; (note = plugin_header(PT_NOTE, i)); i++)
+		note->p_vaddr = 1ULL << 40;
+	ASSERT_TRUE(read_plugin(self->build_id));
+	EXPECT_STREQ("", self->build_id);
+}
+
+TEST_F(notes, that_leave_their_segment_are_not_read)
+{
+	Elf64_Phdr *note;
+
+	for (unsigned int i = 0; (note = plugin_header(PT_NOTE, i)); i++)
+		note->p_memsz = UINT64_MAX - note->p_vaddr;
+	ASSERT_TRUE(read_plugin(self->build_id));
+	EXPECT_STREQ("", self->build_id);
+}
+
+/* A segment that is loaded can be behind the end of the file. Then an access is a SIGBUS. */
+TEST_F(notes, behind_the_end_of_the_file_are_not_read)
+{
+	Elf64_Phdr *note = plugin_header(PT_NOTE, 0), *load = plugin_header(PT_LOAD, 0), *last;
+
+	for (unsigned int i = 1; (last = plugin_header(PT_LOAD, i)); i++)
+		load = last;
+	ASSERT_NE(NULL, note);
+	load->p_filesz += 1 << 20;
+	load->p_memsz = load->p_filesz;
+	for (unsigned int i = 0; (note = plugin_header(PT_NOTE, i)); i++) {
+		note->p_vaddr = load->p_vaddr + load->p_filesz - 4096;
+		note->p_memsz = 64;
+	}
+	ASSERT_TRUE(read_plugin(self->build_id));
+	EXPECT_STREQ("", self->build_id);
+}
+
+TEST_HARNESS_MAIN
