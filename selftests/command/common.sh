@@ -79,7 +79,7 @@ offset() {
 sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
 flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tmp/built" -I"$tmp" -I"$tools"
 	-I"$root/userlib" -I"$root/uapi")
-sources=("$tools"/recording/{format,recording}.c "$tools"/{export,profile,symbols,text}/*.c
+sources=("$tools"/recording/{format,output,recording}.c "$tools"/{export,profile,symbols,text}/*.c
 	"$tools"/commands/{annotate,command,diff,export,input,outfile,report}.c
 	"$root/userlib/pprof/message.c" "$tmp/pprof.pb-c.c")
 main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")
@@ -102,5 +102,5 @@ build_command() {
 		"${libs[@]}" &&
 	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/generate" \
 		"$root/selftests/command/report/generate.c" \
-		"$tools"/{recording/datafile,recording/format,symbols/files}.c "${libs[@]}"
+		"$tools"/{recording/{datafile,format,output},symbols/files}.c "${libs[@]}"
 }

@@ -11,6 +11,7 @@
 #include <libiberty/libiberty.h>
 
 #include "commands/outfile.h"
+#include "recording/output.h"
 
 void outfile_set_path(struct outfile *file, const char *path)
 {
@@ -30,22 +31,31 @@ bool outfile_check(const struct outfile *file, const char *input)
 
 /*
  * Opens the output. A regular file has a temporary name until it is complete, so that an error
- * leaves no incomplete profile. Returns NULL with errno set on failure.
+ * leaves no incomplete profile. Returns NULL or the error message.
  */
-static FILE *open_output(struct outfile *file)
+static const char *open_output(struct outfile *file, FILE **out)
 {
+	const char *error = NULL;
 	struct stat st;
-	int fd;
+	int fd = -1;
 
-	if (!file->path) {
+	if (file->path)
+		error = output_open(file->path, &fd, NULL);
+	else
 		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
-	} else if (!lstat(file->path, &st) && !S_ISREG(st.st_mode)) {
-		fd = open(file->path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-	} else {
+	if (error)
+		return error;
+	if (file->path && (fd < 0 || (!fstat(fd, &st) && S_ISREG(st.st_mode)))) {
+		if (fd >= 0)
+			close(fd);
 		file->temporary = xasprintf("%s.XXXXXX", file->path);
 		fd = mkostemp(file->temporary, O_CLOEXEC);
+	} else if (file->path) {
+		/* A reader may be slower than we are. */
+		fcntl(fd, F_SETFL, 0);
 	}
-	return fd < 0 ? NULL : fdopen(fd, "w");
+	*out = fd < 0 ? NULL : fdopen(fd, "w");
+	return *out ? NULL : strerror(errno);
 }
 
 /* Closes the file, and gives it its name if @done. Returns false with errno set. */
@@ -68,20 +78,21 @@ static bool close_output(struct outfile *file, FILE *out, bool done)
 bool outfile_write(struct outfile *file, const struct export_format *format,
 		   const struct rows *rows)
 {
-	const char *path = file->path ?: "standard output", *reason = NULL;
-	FILE *out = open_output(file);
-	bool done = out;
+	const char *path = file->path ?: "standard output", *reason = NULL, *error;
+	FILE *out;
 
-	if (out) {
+	error = open_output(file, &out);
+	if (!error) {
 		errno = 0;
 		reason = format->write(out, rows);
-		done = close_output(file, out, !reason);
+		if (!close_output(file, out, !reason))
+			error = strerror(errno);
 	}
-	if (!done)
-		warn("%s", path);
+	if (error)
+		warnx("%s: %s", path, error);
 	else if (reason)
 		warnx("%s", reason);
 	free(file->temporary);
 	file->temporary = NULL;
-	return done && !reason;
+	return !error && !reason;
 }

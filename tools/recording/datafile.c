@@ -13,11 +13,7 @@
 #include <libiberty/libiberty.h>
 
 #include "recording/datafile.h"
-
-/* Mode 0600, because other users must not read the command line in the file. */
-#define CREATE_MODE	0600
-/* O_NONBLOCK: a FIFO without a reader is an error, and a reader that stops cannot stop us. */
-#define OPEN_FLAGS	(O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
+#include "recording/output.h"
 
 /* Returns false if another recorder has locked the file. */
 static bool lock_file(int fd)
@@ -45,7 +41,7 @@ static const char *open_stdout(struct datafile *file)
 		return "a recording cannot be written to a terminal";
 	/* The inherited descriptor would share the flag O_NONBLOCK with other processes. */
 	if (!fstat(STDOUT_FILENO, &st) && S_ISFIFO(st.st_mode))
-		file->fd = open("/proc/self/fd/1", OPEN_FLAGS & ~O_NOFOLLOW);
+		file->fd = open("/proc/self/fd/1", OUTPUT_FLAGS & ~O_NOFOLLOW);
 	if (file->fd < 0)
 		file->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
 	return file->fd < 0 ? strerror(errno) : NULL;
@@ -55,7 +51,7 @@ static const char *open_stdout(struct datafile *file)
 static bool check_old(const struct datafile *file)
 {
 	char *old = xasprintf("%s.old", file->path);
-	int fd = open(old, OPEN_FLAGS);
+	int fd = open(old, OUTPUT_FLAGS);
 	struct stat st;
 	bool fine = fd < 0 ? errno == ENOENT :
 		    !fstat(fd, &st) && S_ISREG(st.st_mode) && lock_file(fd);
@@ -85,10 +81,6 @@ static const char *check_existing(struct datafile *file)
 		return strerror(errno);
 	if (S_ISCHR(st.st_mode))
 		return isatty(file->fd) ? "a recording cannot be written to a terminal" : NULL;
-	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
-		return "not a regular file";
-	if (st.st_uid != geteuid())
-		return "it belongs to another user; remove it, or write to another file with -o";
 	if (S_ISFIFO(st.st_mode))
 		return NULL;
 	if (!lock_file(file->fd))
@@ -101,18 +93,6 @@ static const char *check_existing(struct datafile *file)
 	return NULL;
 }
 
-static const char *open_error(void)
-{
-	switch (errno) {
-	case ELOOP:
-		return "it is a symbolic link; remove it, or write to another file with -o";
-	case ENXIO:
-		return "no process has opened this FIFO for reading";
-	default:
-		return strerror(errno);
-	}
-}
-
 const char *datafile_open(struct datafile *file, const char *path)
 {
 	const char *error;
@@ -120,15 +100,12 @@ const char *datafile_open(struct datafile *file, const char *path)
 	*file = (struct datafile){ .path = path, .fd = -1 };
 	if (!strcmp(path, "-"))
 		return open_stdout(file);
-	file->fd = open(path, OPEN_FLAGS | O_CREAT | O_EXCL, CREATE_MODE);
-	if (file->fd >= 0) {
-		file->is_new = lock_file(file->fd);
-		error = file->is_new ? NULL : "another recorder is writing to it";
-	} else if (errno == EEXIST) {
-		file->fd = open(path, OPEN_FLAGS);
-		error = file->fd < 0 ? open_error() : check_existing(file);
-	} else {
-		error = strerror(errno);
+	error = output_open(path, &file->fd, &file->is_new);
+	if (!error && !file->is_new) {
+		error = check_existing(file);
+	} else if (!error && !lock_file(file->fd)) {
+		file->is_new = false;
+		error = "another recorder is writing to it";
 	}
 	if (error)
 		datafile_abandon(file);
@@ -157,7 +134,7 @@ static const char *create_file(struct datafile *file)
 {
 	const char *error = NULL;
 
-	file->fd = open(file->path, OPEN_FLAGS | O_CREAT | O_EXCL, CREATE_MODE);
+	file->fd = open(file->path, OUTPUT_FLAGS | O_CREAT | O_EXCL, OUTPUT_MODE);
 	if (file->fd < 0)
 		error = errno == EEXIST ? "another recorder is writing to it" : strerror(errno);
 	else if (!lock_file(file->fd))

@@ -564,7 +564,12 @@ html_options() {
 		--html "$tmp/new" --comm none &&
 	refuses_html 1 "profil report: $tmp/none/new: No such file or directory" \
 		--html "$tmp/none/new" &&
-	refuses_html 1 "profil report: /dev/full: No space left on device" --html /dev/full || return
+	refuses_html 1 "profil report: /dev/full: No space left on device" --html /dev/full &&
+	mkfifo "$tmp/page.fifo" && ln -s page.target "$tmp/page.link" &&
+	refuses_html 1 "profil report: $tmp/page.fifo: no process has opened this FIFO for reading" \
+		--html "$tmp/page.fifo" &&
+	refuses_html 1 "profil report: $tmp/page.link: it is a symbolic link; remove it, or write to another file" \
+		--html "$tmp/page.link" && rm "$tmp/page.fifo" "$tmp/page.link" || return
 	# An existing file remains if there is an error, and only the user can read the new one.
 	echo old >"$tmp/page" && chmod 644 "$tmp/page" &&
 	same "profil report: $tmp/page: File too large
