@@ -65,8 +65,9 @@ static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 	struct clock *clock = container_of(timer, struct clock, timer);
 	/* Uses the time when the timer was due: reading the clock would cost 50 instructions. */
 	ktime_t due = hrtimer_get_expires(timer);
-	u64 left, gap = CLOCK_MIN_GAP;
+	u64 left, gap;
 
+	__this_cpu_write(profil_stack_frames, 0);
 	left = profil_sample_clocked(current, ktime_to_ns(due) - clock->since, get_irq_regs());
 	clock->since = ktime_to_ns(due);
 	if (left >= PROFIL_TICKS_ONLY) {
@@ -74,8 +75,7 @@ static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 	}
 	/* The next sample may be due already: this interrupt was late, or the samples took long. */
-	gap += CLOCK_FRAME_GAP * __this_cpu_read(profil_stack_frames);
-	__this_cpu_write(profil_stack_frames, 0);
+	gap = CLOCK_MIN_GAP + CLOCK_FRAME_GAP * __this_cpu_read(profil_stack_frames);
 	hrtimer_set_expires(timer, max_t(s64, due + left, ktime_get() + gap));
 	return HRTIMER_RESTART;
 }
