@@ -24,7 +24,7 @@
 #define TAINTED		"/proc/sys/kernel/tainted"
 #define WARNED		(1 << 7 | 1 << 9)	/* the kernel has died, or has warned */
 #define PROCESS		PROFIL_SCOPE_PROCESS
-#define NAME		"delayed"		/* of a task that is delayed */
+#define NAME		"slowly"		/* of a task that is delayed; not the program */
 
 static struct shared {
 	u32 page[PAGE_MAX / sizeof(u32)];
