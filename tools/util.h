@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -50,14 +51,53 @@ static inline FILE *proc_open(pid_t pid, const char *name)
 	return fopen(path, "re");
 }
 
-/* Returns a hash of the words, for tables of htab_create(). */
+/*
+ * The numbers in the hashes of this process. Without them, a program could choose names that all have
+ * one hash.
+ */
+static inline const u64 *hash_secrets(void)
+{
+	static u64 secrets[2];
+
+	if (!secrets[0] && getrandom(secrets, sizeof(secrets), 0) != sizeof(secrets))
+		secrets[0] = secrets[1] = 0x9e3779b97f4a7c15ULL;
+	secrets[0] |= 1;
+	return secrets;
+}
+
+static inline u64 hash_step(u64 hash, u64 word, u64 secret)
+{
+	const unsigned __int128 product = (unsigned __int128)(hash ^ word) * secret;
+
+	return product ^ product >> 64;
+}
+
+/* Returns a hash of the words, for tables of htab_create(). It differs in each file of the source. */
 static inline u32 hash_words(const u64 *words, size_t nr)
 {
-	u64 hash = 0;
+	const u64 *secrets = hash_secrets();
+	u64 hash = secrets[1];
 
 	for (size_t i = 0; i < nr; i++)
-		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL;
-	return hash >> 32;
+		hash = hash_step(hash, words[i], secrets[0]);
+	return hash_step(hash, secrets[1], secrets[0]);
+}
+
+/* Likewise, of a text. */
+static inline u32 hash_text(const char *text)
+{
+	const u64 *secrets = hash_secrets();
+	size_t left = strlen(text);
+	u64 hash = secrets[1] ^ left, word;
+
+	for (; left >= sizeof(word); left -= sizeof(word), text += sizeof(word)) {
+		memcpy(&word, text, sizeof(word));
+		hash = hash_step(hash, word, secrets[0]);
+	}
+	word = 0;
+	memcpy(&word, text, left);
+	hash = hash_step(hash, word, secrets[0]);
+	return hash_step(hash, secrets[1], secrets[0]);
 }
 
 /*

@@ -31,6 +31,7 @@ struct chain_maker {
 	struct obstack memory;
 	htab_t functions;
 	htab_t places;
+	htab_t made;
 	const struct chain *last;		/* the last chain, and its sample */
 	const struct recording_sample *last_sample;
 };
@@ -39,7 +40,7 @@ static hashval_t function_hash(const void *data)
 {
 	const struct profile_function *function = data;
 	const u64 words[] = {
-		htab_hash_string(function->name), htab_hash_string(function->binary),
+		hash_text(function->name), hash_text(function->binary),
 		function->start,
 	};
 
@@ -72,6 +73,27 @@ static int place_equals(const void *a, const void *b)
 	       x->bias == y->bias && x->flags == y->flags;
 }
 
+static hashval_t chain_hash(const void *data)
+{
+	const struct chain *chain = data;
+	const u64 flags[] = { chain->nr, chain->cut, chain->lost, chain->unknown, chain->unchecked };
+	const u64 words[] = {
+		hash_words(flags, sizeof(flags) / sizeof(*flags)),
+		hash_words((const u64 *)chain->frames, chain->nr),
+	};
+
+	return hash_words(words, 2);
+}
+
+static int chain_equals(const void *a, const void *b)
+{
+	const struct chain *x = a, *y = b;
+
+	return x->nr == y->nr && x->cut == y->cut && x->lost == y->lost &&
+	       x->unknown == y->unknown && x->unchecked == y->unchecked &&
+	       !memcmp(x->frames, y->frames, x->nr * sizeof(*x->frames));
+}
+
 struct chain_maker *chains_new(const struct binaries *binaries)
 {
 	struct chain_maker *maker = xcalloc(1, sizeof(*maker));
@@ -80,6 +102,7 @@ struct chain_maker *chains_new(const struct binaries *binaries)
 	obstack_init(&maker->memory);
 	maker->functions = htab_create(256, function_hash, function_equals, NULL);
 	maker->places = htab_create(256, place_hash, place_equals, NULL);
+	maker->made = htab_create(256, chain_hash, chain_equals, NULL);
 	return maker;
 }
 
@@ -89,6 +112,7 @@ void chains_free(struct chain_maker *maker)
 		return;
 	htab_delete(maker->functions);
 	htab_delete(maker->places);
+	htab_delete(maker->made);
 	obstack_free(&maker->memory, NULL);
 	free(maker->chains.functions);
 	free(maker->chains.frames);
@@ -304,6 +328,18 @@ static void draft_places(struct chain_maker *maker, const struct recording_sampl
 		draft->nr--;
 }
 
+/* Frees the chain, which was made last, if there is an equal one. Returns the one that remains. */
+static struct chain *share_chain(struct chain_maker *maker, struct chain *chain)
+{
+	void **slot = htab_find_slot(maker->made, chain, INSERT);
+
+	if (*slot)
+		obstack_free(&maker->memory, chain);
+	else
+		*slot = chain;
+	return *slot;
+}
+
 const struct chain *chains_make(struct chain_maker *maker, const struct recording_sample *sample)
 {
 	const struct recording_sample *last = maker->last_sample;
@@ -331,6 +367,7 @@ const struct chain *chains_make(struct chain_maker *maker, const struct recordin
 	made = obstack_finish(&maker->memory);
 	reverse(made->frames, made->nr);
 	free(draft.places);
+	made = share_chain(maker, made);
 	maker->last = made;
 	maker->last_sample = sample;
 	return made;

@@ -22,7 +22,7 @@ static const char *text_of(const void *entry)
 
 static hashval_t hash_entry(const void *entry)
 {
-	return htab_hash_string(text_of(entry));
+	return hash_text(text_of(entry));
 }
 
 /* The table calls this with the text that it searches. */
@@ -39,7 +39,7 @@ size_t intern(struct intern *set, const char *text)
 	if (!set->table)
 		set->table = htab_create_alloc(SIZE_INITIAL, hash_entry, is_equal, free, xcalloc,
 					       free);
-	slot = htab_find_slot_with_hash(set->table, text, htab_hash_string(text), INSERT);
+	slot = htab_find_slot_with_hash(set->table, text, hash_text(text), INSERT);
 	entry = *slot;
 	if (!entry) {
 		entry = xmalloc(sizeof(*entry) + strlen(text) + 1);

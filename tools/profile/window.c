@@ -41,7 +41,7 @@ static hashval_t entry_hash(const void *data)
 {
 	const struct row *row = data;
 	const u64 words[] = {
-		htab_hash_string(row->function.name), htab_hash_string(row->function.binary),
+		hash_text(row->function.name), hash_text(row->function.binary),
 		row->function.start, row->thread->data.tid,
 	};
 

@@ -108,10 +108,10 @@ static const struct entry *file_of(struct stream *stream, const struct profil_re
 	const bool is_exact = record->generation != SPACES_NO_GENERATION;
 	const u64 device = (u64)record->major << 32 | record->minor;
 	const u64 any_key[KEY_WORDS] = {
-		FORMAT_FILE, record->ino, 0, htab_hash_string(file.path), device, true,
+		FORMAT_FILE, record->ino, 0, hash_text(file.path), device, true,
 	};
 	const u64 key[KEY_WORDS] = {
-		FORMAT_FILE, record->ino, inode_bits(record), htab_hash_string(file.path),
+		FORMAT_FILE, record->ino, inode_bits(record), hash_text(file.path),
 	};
 	/* The file with its generation ignored, for records that lack it. */
 	struct entry *any = entry_get(stream->files, any_key);
