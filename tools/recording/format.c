@@ -294,6 +294,28 @@ static bool fill_buffer(struct format_reader *reader, size_t bytes)
 	return reader->fill >= bytes;
 }
 
+/*
+ * Skips a hole of the file, in which nothing was recorded, if the buffer has only zeros. It can be
+ * much larger than the recording.
+ */
+static void skip_hole(struct format_reader *reader)
+{
+	const size_t left = reader->fill - reader->start;
+	const u8 *at = reader->buffer + reader->start;
+	off_t now, next;
+
+	if (reader->eof || !left || *at || memcmp(at, at + 1, left - 1))
+		return;
+	now = lseek(reader->fd, 0, SEEK_CUR);
+	next = now < 0 ? -1 : lseek(reader->fd, now, SEEK_DATA);
+	if (next < 0 && now >= 0 && errno == ENXIO)
+		next = lseek(reader->fd, 0, SEEK_END);
+	/* Blocks are at multiples of 8 bytes. */
+	next = next < 0 ? now : now + (next - now) / 8 * 8;
+	if (now >= 0 && lseek(reader->fd, next, SEEK_SET) == next)
+		reader->at += next - now;
+}
+
 static void drop_bytes(struct format_reader *reader, size_t bytes)
 {
 	reader->start += bytes;
@@ -375,6 +397,8 @@ static void skip_damage(struct format_reader *reader)
 	}
 	while (bytes + sizeof(u32) <= left && !has_mark(reader, bytes))
 		bytes += 8;
+	if (bytes + sizeof(u32) > left)
+		skip_hole(reader);
 	drop_bytes(reader, bytes < left ? bytes : left);
 }
 

@@ -16,6 +16,8 @@
 /* The time between two reads for a space. It is doubled after each read that finds nothing new. */
 #define INTERVAL_MIN_NS	(NS_PER_S / 10)
 #define INTERVAL_MAX_NS	NS_PER_S
+/* It is at least so many times the time that a read takes: a process can have many mappings. */
+#define INTERVAL_PER_READ 50
 
 struct spaces {
 	htab_t table;
@@ -267,10 +269,12 @@ static bool read_maps(struct space *found, const struct space *old,
 void space_read(struct spaces *spaces, struct space *space, const struct profil_record *record)
 {
 	struct space found = {};
+	u64 start, least;
 
 	if (record->time < space->next_read || record->pid <= 0 ||
 	    !(record->flags & PROFIL_RECORD_MAPPED))
 		return;
+	start = clock_ns(CLOCK_MONOTONIC);
 	if (!read_maps(&found, space, record) || is_known(space, &found)) {
 		mappings_free(found.mappings, found.nr);
 		space->interval = 2 * space->interval < INTERVAL_MAX_NS ? 2 * space->interval :
@@ -283,5 +287,6 @@ void space_read(struct spaces *spaces, struct space *space, const struct profil_
 		space->version = ++spaces->version;
 		space->interval = INTERVAL_MIN_NS;
 	}
-	space->next_read = record->time + space->interval;
+	least = (clock_ns(CLOCK_MONOTONIC) - start) * INTERVAL_PER_READ;
+	space->next_read = record->time + (space->interval > least ? space->interval : least);
 }
