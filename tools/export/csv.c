@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The CSV format, for other programs to read. Control characters have escapes as in the text
- * format, so a field is never longer than a line.
+ * format, so a field is never longer than a line. A spreadsheet would execute a field that begins
+ * with one of =+-@, so this character has an escape, too.
  */
 #include <inttypes.h>
 
@@ -12,7 +13,9 @@ void export_csv_key(FILE *out, const struct row_key *key, const struct row *row)
 	char *text = row_text(key, row);
 
 	fputs(",\"", out);
-	for (const char *at = text; *at; at++) {
+	if (*text && strchr("=+-@", *text))
+		fprintf(out, "\\x%02x", *text);
+	for (const char *at = text + (*text && strchr("=+-@", *text)); *at; at++) {
 		if (*at == '"')
 			putc('"', out);
 		putc(*at, out);

@@ -18,8 +18,13 @@
 /* As in glibc, there is one counter for two bytes, which is gprof's unit. */
 #define BIN 2
 #define BINS (PAGE / BIN)
-/* The maximum of a counter, several days: a hostile recording could make an endless file. */
+/* The maximum of a counter, several days. */
 #define TICKS_MAX (4096ULL * UINT16_MAX)
+/*
+ * The maximum number of histograms, besides two for each page: a few samples of a hostile recording
+ * could make a file of gigabytes.
+ */
+#define PARTS_MAX 16384
 
 struct counter {
 	u64 address;
@@ -110,6 +115,28 @@ static void write_counters(FILE *out, struct histogram *histogram, const struct 
 	}
 }
 
+/* Returns true if the counters, which are sorted, need too many histograms. */
+static bool is_too_large(const struct counter *counters, size_t nr)
+{
+	u64 most = 0, ticks = 0, parts = 0, pages = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		const u64 address = counters[i].address, before = i ? counters[i - 1].address : 0;
+
+		if (!i || address / PAGE != before / PAGE) {
+			parts += most / UINT16_MAX + 1;
+			pages++;
+			most = 0;
+		}
+		if (!i || address / BIN != before / BIN)
+			ticks = 0;
+		ticks = ticks_add(ticks, counters[i].ticks);
+		if (ticks > most)
+			most = ticks < TICKS_MAX ? ticks : TICKS_MAX;
+	}
+	return parts + most / UINT16_MAX > PARTS_MAX + 2 * pages;
+}
+
 static const char *write_gmon(FILE *out, const struct rows *rows)
 {
 	const u64 tick_ns = rows->recording->meta.tick_ns;
@@ -132,6 +159,10 @@ static const char *write_gmon(FILE *out, const struct rows *rows)
 			counters[nr++] = (struct counter){ row->place.address, row_ticks(row) };
 	}
 	qsort(counters, nr, sizeof(*counters), compare_counters);
+	if (is_too_large(counters, nr)) {
+		free(counters);
+		return "there are too many ticks for the counters of gprof, which have 16 bits";
+	}
 	histogram = xcalloc(1, sizeof(*histogram));
 	histogram->rate = tick_ns ? (NS_PER_S + tick_ns / 2) / tick_ns : 0;
 	histogram->address_size = binary->address_size;
