@@ -52,15 +52,17 @@ static inline FILE *proc_open(pid_t pid, const char *name)
 }
 
 /*
- * The numbers in the hashes of this process. Without them, a program could choose names that all have
- * one hash.
+ * The numbers in the hashes of this process. Without them, a program could choose names that all
+ * have one hash.
  */
 static inline const u64 *hash_secrets(void)
 {
 	static u64 secrets[2];
 
-	if (!secrets[0] && getrandom(secrets, sizeof(secrets), 0) != sizeof(secrets))
-		secrets[0] = secrets[1] = 0x9e3779b97f4a7c15ULL;
+	if (!secrets[0] && getrandom(secrets, sizeof(secrets), 0) != sizeof(secrets)) {
+		secrets[0] = 0x9e3779b97f4a7c15ULL;
+		secrets[1] = secrets[0];
+	}
 	secrets[0] |= 1;
 	return secrets;
 }
@@ -72,7 +74,7 @@ static inline u64 hash_step(u64 hash, u64 word, u64 secret)
 	return product ^ product >> 64;
 }
 
-/* Returns a hash of the words, for tables of htab_create(). It differs in each file of the source. */
+/* Returns a hash of the words, for tables of htab_create(). Each file of the source has its own. */
 static inline u32 hash_words(const u64 *words, size_t nr)
 {
 	const u64 *secrets = hash_secrets();

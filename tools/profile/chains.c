@@ -76,7 +76,9 @@ static int place_equals(const void *a, const void *b)
 static hashval_t chain_hash(const void *data)
 {
 	const struct chain *chain = data;
-	const u64 flags[] = { chain->nr, chain->cut, chain->lost, chain->unknown, chain->unchecked };
+	const u64 flags[] = {
+		chain->nr, chain->cut, chain->lost, chain->unknown, chain->unchecked
+	};
 	const u64 words[] = {
 		hash_words(flags, sizeof(flags) / sizeof(*flags)),
 		hash_words((const u64 *)chain->frames, chain->nr),
