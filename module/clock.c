@@ -27,12 +27,8 @@
 #include "compat.h"
 #include "internal.h"
 
-/*
- * The least ns from the end of an interrupt to the next, so that the task makes progress; and for
- * each frame of its stack that the interrupt has read, which takes less than that.
- */
+/* The least ns from the end of an interrupt to the next, so that the task makes progress */
 #define CLOCK_MIN_GAP	5000
-#define CLOCK_FRAME_GAP	100
 
 unsigned int profil_min_period = 50000;
 module_param_named(min_period_ns, profil_min_period, uint, 0644);
@@ -65,9 +61,9 @@ static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 	struct clock *clock = container_of(timer, struct clock, timer);
 	/* Uses the time when the timer was due: reading the clock would cost 50 instructions. */
 	ktime_t due = hrtimer_get_expires(timer);
-	u64 left, gap;
+	u64 left;
 
-	__this_cpu_write(profil_stack_frames, 0);
+	__this_cpu_write(profil_clock_gap, CLOCK_MIN_GAP);
 	left = profil_sample_clocked(current, ktime_to_ns(due) - clock->since, get_irq_regs());
 	clock->since = ktime_to_ns(due);
 	if (left >= PROFIL_TICKS_ONLY) {
@@ -75,8 +71,8 @@ static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 	}
 	/* The next sample may be due already: this interrupt was late, or the samples took long. */
-	gap = CLOCK_MIN_GAP + CLOCK_FRAME_GAP * __this_cpu_read(profil_stack_frames);
-	hrtimer_set_expires(timer, max_t(s64, due + left, ktime_get() + gap));
+	hrtimer_set_expires(timer, max_t(s64, due + left,
+					 ktime_get() + __this_cpu_read(profil_clock_gap)));
 	return HRTIMER_RESTART;
 }
 

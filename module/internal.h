@@ -514,7 +514,7 @@ void profil_ring_wake(struct profil_session *s);
 void profil_ring_show_files(struct seq_file *m, struct file *file);
 
 /* stack.c: the return addresses on the user stack, for records */
-DECLARE_PER_CPU(unsigned int, profil_stack_frames);	/* frames read, for clock_fire() */
+DECLARE_PER_CPU(u32, profil_clock_gap);	/* ns to the next interrupt */
 void profil_stack_fill(struct profil_stack *stack, u32 depth);
 
 /* probe_memory.c: memory for probes, on PREEMPT_RT */

@@ -111,7 +111,10 @@ static __always_inline void stack_fill(struct profil_stack *stack, u32 depth, un
 	user_access_end();
 }
 
-DEFINE_PER_CPU(unsigned int, profil_stack_frames);
+/* The ns for which a clock lets a task run for each frame that was read, which takes less */
+#define STACK_FRAME_GAP	100
+
+DEFINE_PER_CPU(u32, profil_clock_gap);
 
 /* Fills in @stack, which has room for @depth addresses, with those of the interrupted user code. */
 void profil_stack_fill(struct profil_stack *stack, u32 depth)
@@ -129,5 +132,5 @@ void profil_stack_fill(struct profil_stack *stack, u32 depth)
 	else if (word == sizeof(u32))
 		stack_fill(stack, depth, (u32)frame, (u32)sp, 0, sizeof(u32));
 	pagefault_enable();
-	__this_cpu_add(profil_stack_frames, stack->nr);
+	__this_cpu_add(profil_clock_gap, stack->nr * STACK_FRAME_GAP);
 }
