@@ -71,8 +71,8 @@ static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 	}
 	/* The next sample may be due already: this interrupt was late, or the samples took long. */
-	hrtimer_set_expires(timer, max_t(s64, due + left,
-					 ktime_get() + __this_cpu_read(profil_clock_gap)));
+	due = max_t(s64, due + left, ktime_get() + __this_cpu_read(profil_clock_gap));
+	hrtimer_set_expires(timer, due);
 	return HRTIMER_RESTART;
 }
 

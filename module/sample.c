@@ -465,12 +465,6 @@ static noinline notrace void sample_system(struct profil_space *space)
 		sample_slow(space, sample_first(space), profil_target_first(task), pc, true);
 }
 
-/* Returns false if no session samples tasks in @space, which may have had sessions before. */
-static __always_inline bool sample_has_any(const struct profil_space *space)
-{
-	return data_race(space->bindings.first) || data_race(space->nr_threads);
-}
-
 static __always_inline void sample_tick(void)
 {
 	struct profil_space *space = profil_space_find(current->mm);
@@ -479,7 +473,8 @@ static __always_inline void sample_tick(void)
 	if (!user_mode(regs))
 		sample_system(space);
 	else if (space && !sample_one(space, instruction_pointer(regs), false) &&
-		 sample_has_any(space))
+		 /* It may have had sessions. A race does no harm, as in sample_first_own(). */
+		 (data_race(space->bindings.first) || data_race(space->nr_threads)))
 		sample_user(space, instruction_pointer(regs));
 }
 
