@@ -262,7 +262,7 @@ static int burn_until_killed(void)
 	return 0;
 }
 
-/* The time from the signal to the end of ticks in the child is longer. */
+/* The delay is in exit, before PF_EXITING is set: there, ticks still queue the set-up. */
 TEST_F(delayed, child_may_be_killed_while_its_session_is_set_up)
 {
 	struct profil_range range = range_of_loops(shared->page, 4);
