@@ -70,6 +70,7 @@
 #define PROFIL_MAX_RECORDS	65536U
 #define PROFIL_MAX_STACK	127U
 #define PROFIL_MAX_COPIES	65536U
+#define PROFIL_MAX_COPIED	(1ULL << 30)	/* bytes of a snapshot, under home->lock */
 /* Limits of a task's descriptor sessions, since a tick visits them all. CLOCKED: with a period. */
 #define PROFIL_MAX_SESSIONS	32U	/* sessions that the task or an ancestor of it joined */
 #define PROFIL_MAX_CLOCKED	4U

@@ -128,6 +128,7 @@ static int snapshot_take(struct snapshot *snap, struct file *file, struct profil
 static int snapshot_check_copies(const struct profil_copy *copies, u32 nr)
 {
 	const struct profil_copy *copy;
+	u64 room = PROFIL_MAX_COPIED;
 
 	for (copy = copies; copy < copies + nr; copy++) {
 		if (copy->from % 2 || copy->bytes % 2)
@@ -135,6 +136,9 @@ static int snapshot_check_copies(const struct profil_copy *copies, u32 nr)
 		if (!access_ok(u64_to_user_ptr(copy->from), copy->bytes) ||
 		    !access_ok(u64_to_user_ptr(copy->to), copy->bytes))
 			return -EFAULT;
+		if (copy->bytes > room)
+			return -EINVAL;
+		room -= copy->bytes;
 	}
 	return 0;
 }

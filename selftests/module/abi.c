@@ -1006,6 +1006,7 @@ TEST_F(failing, wrong_fields_of_SNAPSHOT_are_refused)
 		TRY_COPY(EINVAL, from, good.from + 1);
 		TRY_COPY(EINVAL, bytes, 7);
 		TRY_COPY(EINVAL, bytes, 1);
+		TRY_COPY(EINVAL, bytes, (1ULL << 30) - 6);	/* together more than 1 GiB */
 		TRY_COPY(EFAULT, from, 0);
 		TRY_COPY(EFAULT, from, addr(end));
 		TRY_COPY(EFAULT, from, addr(end) - 6);

@@ -617,15 +617,33 @@ TEST_F(hostile, snapshots_of_a_session_without_targets_interrupt_no_CPU)
 	close(fd);
 }
 
-/* Below the program there is no memory. To try each of these pages would take hours. */
-TEST_F_TIMEOUT(hostile, snapshots_of_unmapped_terabytes_fail_soon, 150)
+/* Below the program there is no memory. To try each page of terabytes would take hours. */
+TEST_F_TIMEOUT(hostile, snapshots_of_unmapped_memory_fail_soon, 150)
 {
-	const struct profil_copy copy = { .from = 16 * PAGE, .bytes = 1ULL << 46 };
+	struct profil_copy copy = { .from = 16 * PAGE, .bytes = 1ULL << 30 };
 
 	fd = open_attached(0);
 	EXPECT_EQ(-EFAULT, descriptor_snapshot(fd, 0, &copy, 1, NULL));
 	EXPECT_EQ(-EFAULT, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &copy, 1, NULL));
+	copy.bytes = 1ULL << 46;
+	EXPECT_EQ(-EINVAL, descriptor_snapshot(fd, 0, &copy, 1, NULL));
+	EXPECT_EQ(-EINVAL, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &copy, 1, NULL));
 	close(fd);
+}
+
+/* Many copies of the same page take as long as many pages. */
+TEST_F(hostile, snapshots_of_a_page_copied_for_hours_are_refused)
+{
+	struct profil_copy *copies = calloc(65536, sizeof(*copies));
+
+	ASSERT_NE(NULL, copies);
+	for (unsigned int i = 0; i < 65536; i++)
+		copies[i] = (struct profil_copy){ .from = addr(copies), .bytes = 1 << 20 };
+	fd = open_attached(0);
+	EXPECT_EQ(-EINVAL, descriptor_snapshot(fd, 0, copies, 65536, NULL));
+	EXPECT_EQ(0, descriptor_snapshot(fd, 0, copies, 1, NULL));
+	close(fd);
+	free(copies);
 }
 
 #define MOST_A_SECOND	200

@@ -730,7 +730,7 @@ struct profil_copy {
  * struct profil_snapshot - ioctl(PROFIL_IOC_SNAPSHOT)
  * @size: sizeof(struct profil_snapshot).
  * @flags: PROFIL_SNAPSHOT_* bits.
- * @nr_copies: Number of copies, at most 65,536; can be 0.
+ * @nr_copies: Number of copies, at most 65,536; can be 0. All together have at most 1 GiB.
  * @__reserved: Must be 0.
  * @copies: Address of an array of @nr_copies struct profil_copy.
  * @stats: 0, or the address of a struct profil_stats, as in struct profil_stop.
