@@ -180,11 +180,16 @@ static inline unsigned int profil_syscall_length(struct task_struct *task, struc
 }
 
 /*
- * Returns true if current, which is in the kernel, may be in execve() or execveat(), or dying after
- * one has failed. arm64 and riscv forget the call earlier, but keep the register.
+ * Returns true if current, which is in the kernel, is in execve() or execveat(), or dying after one
+ * has failed. arm64 and riscv forget the call when a signal is handled, but keep the register.
  */
 static inline bool profil_is_exec_call(struct pt_regs *regs)
 {
+#if !defined(CONFIG_X86_64)
+	if (!profil_syscall_length(current, regs) && !signal_pending(current) &&
+	    !(data_race(current->flags) & PF_SIGNALED))
+		return false;
+#endif
 	/* The kernel, too, takes 32 bits of the number. */
 #if defined(CONFIG_ARM64)
 	u32 nr = regs->regs[compat_user_mode(regs) ? 7 : 8];

@@ -302,14 +302,23 @@ static u64 sample_system_pc(struct task_struct *task)
 	return instruction_pointer(regs) - profil_syscall_length(task, regs);
 }
 
+/*
+ * Returns true if @task, which is in the kernel, is in exec, or dying after one has failed. Then it
+ * may have the new mm, but the registers of the old program, and in_execve may be clear.
+ */
+static __always_inline bool sample_is_in_exec(struct task_struct *task)
+{
+	/* Only @task changes in_execve. The tick may have interrupted such a change. */
+	return data_race(!!task->in_execve) || profil_is_exec_call(task_pt_regs(task));
+}
+
 /* Returns the flags of a record of a tick of @task in the kernel. */
-static u32 sample_record_flags(const struct task_struct *task)
+static u32 sample_record_flags(struct task_struct *task)
 {
 	/* Only @task changes its flags. The tick may have interrupted such a change. */
 	if (data_race(task->flags) & PF_EXITING)
 		return PROFIL_RECORD_SYSTEM | PROFIL_RECORD_EXIT;
-	/* The same is true for in_execve. */
-	return PROFIL_RECORD_SYSTEM | (data_race(!!task->in_execve) ? PROFIL_RECORD_EXEC : 0);
+	return PROFIL_RECORD_SYSTEM | (sample_is_in_exec(task) ? PROFIL_RECORD_EXEC : 0);
 }
 
 /* Returns the first binding in @space; or NULL if there is no binding or no space. */
@@ -391,9 +400,6 @@ static void sample_machine(struct task_struct *task, struct tick_ctx *ctx)
 	if (sample_is_kernel_task(task) || (!task->mm && !(flags & PROFIL_RECORD_EXIT)))
 		return;
 	ctx->flags = ctx->system ? flags : 0;
-	/* All of the call counts as exec, as in_execve can be cleared too early: tick_unbound() */
-	if (flags == PROFIL_RECORD_SYSTEM && ctx->system && profil_is_exec_call(task_pt_regs(task)))
-		ctx->flags |= PROFIL_RECORD_EXEC;
 	if (ctx->flags & PROFIL_RECORD_EXEC)
 		outcome = PROFIL_DROPPED_EXEC;
 	hlist_for_each_entry_rcu_notrace(s, &profil_machine_sessions, in_machine)
@@ -457,8 +463,7 @@ static noinline notrace void sample_system(struct profil_space *space)
 	if (sample_is_kernel_task(task))
 		return;
 	pc = sample_system_pc(task);
-	/* Only @task changes in_execve, as in sample_record_flags(). */
-	if (space && !data_race(!!task->in_execve) && sample_one(space, pc, true))
+	if (space && !sample_is_in_exec(task) && sample_one(space, pc, true))
 		return;
 	/* A race does no harm, as in sample_first_own(). */
 	if (space || data_race(profil_nr_targets))

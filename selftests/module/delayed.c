@@ -9,9 +9,11 @@
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	150
 
+#include <elf.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -286,6 +288,84 @@ TEST_F(delayed, child_may_be_killed_while_its_session_is_set_up)
 		ASSERT_EQ(128 + SIGKILL, killed(child));
 	}
 	EXPECT_EQ(0, session_stop(PROCESS, NULL));
+}
+
+/*
+ * Writes a program whose exec fails when the old program is gone, as its second segment lies outside
+ * of user memory.
+ */
+static int write_bad_program(const char *path)
+{
+	struct {
+		Elf64_Ehdr header;
+		Elf64_Phdr segments[2];
+	} elf = {};
+	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+	int err = read(self, &elf.header, sizeof(elf.header)) != sizeof(elf.header);
+
+	elf.header.e_type = ET_EXEC;
+	elf.header.e_phoff = offsetof(typeof(elf), segments);
+	elf.header.e_phnum = 2;
+	elf.segments[0] = (Elf64_Phdr){
+		.p_type = PT_LOAD, .p_flags = PF_R, .p_vaddr = 0x10000000,
+		.p_filesz = PAGE, .p_memsz = PAGE, .p_align = PAGE,
+	};
+	elf.segments[1] = elf.segments[0];
+	elf.segments[1].p_vaddr = 0xff00000000000000;
+	err = err || write(file, &elf, sizeof(elf)) != sizeof(elf) || ftruncate(file, PAGE);
+	close(self);
+	close(file);
+	return err;
+}
+
+static char *bad_program;
+
+static int exec_bad_program(void)
+{
+	char *const argv[] = { bad_program, NULL }, *const envp[] = { NULL };
+
+	execve(bad_program, argv, envp);
+	return 1;
+}
+
+/* The delay is before PF_EXITING is set. The registers are still those of the old program. */
+TEST_F(delayed, failed_exec_does_not_give_the_old_pc_to_a_session_of_the_new_address_space)
+{
+	char directory[] = "/tmp/profil-XXXXXX", buffer[65536];
+	unsigned int nr = 0, in_exec = 0;
+	struct profil_record *r;
+	ssize_t size, at;
+	pid_t child;
+	int fd;
+
+	DELAY("function=exit_signals ms=300 comm=" NAME);
+	ASSERT_NE(NULL, mkdtemp(directory));
+	ASSERT_LT(0, asprintf(&bad_program, "%s/%s", directory, NAME));
+	ASSERT_EQ(0, write_bad_program(bad_program));
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL, .nr_records = 1024, .stack_depth = 8 });
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_enable(fd));
+	child = spawn(exec_bad_program);
+	while (file_number(HITS, "") < 1)
+		;
+	EXPECT_EQ(0, descriptor_attach(fd, PROCESS, child, NULL));
+	EXPECT_LT(128, status_of(child));
+	while ((size = read(fd, buffer, sizeof(buffer))) > 0) {
+		for (at = 0; at < size; at += r->size, nr++) {
+			r = (void *)(buffer + at);
+			EXPECT_EQ(0U, r->pc);
+			in_exec += !!(r->flags & PROFIL_RECORD_EXEC);
+		}
+	}
+	EXPECT_EQ(0, size);
+	TH_LOG("%u records, %u in exec", nr, in_exec);
+	EXPECT_LT(0U, in_exec);
+	close(fd);
+	unlink(bad_program);
+	rmdir(directory);
+	free(bad_program);
 }
 
 TEST_HARNESS_MAIN
