@@ -97,9 +97,11 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 	if (err)
 		return err;
 	profil_table_bind(table, &new);
-	mutex_lock(&home->lock);
-	err = classic_publish(s, &new, table, replace);
-	mutex_unlock(&home->lock);
+	err = -EINTR;
+	if (!mutex_lock_killable(&home->lock)) {
+		err = classic_publish(s, &new, table, replace);
+		mutex_unlock(&home->lock);
+	}
 	/* The tree is empty, unless there was an error. */
 	profil_histograms_free(current->mm, &new, false);
 	return err;

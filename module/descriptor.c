@@ -34,8 +34,7 @@ static void descriptor_close(struct profil_session *s)
 
 	WRITE_ONCE(s->owner_gone, true);
 	/* The lock of another process's home may be held for long, so a worker takes it. */
-	if (profil_space_is_own(home)) {
-		mutex_lock(&home->lock);
+	if (profil_space_is_own(home) && !mutex_lock_killable(&home->lock)) {
 		profil_space_end_sessions(home, false);
 		mutex_unlock(&home->lock);
 	} else {
@@ -282,7 +281,9 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 	err = PTR_ERR_OR_ZERO(table);
 	if (err)
 		return err;
-	mutex_lock(&home->lock);
+	err = -EINTR;
+	if (mutex_lock_killable(&home->lock))
+		goto put_table;
 	profil_table_bind(table, &s->histograms);
 	mutex_unlock(&home->lock);
 	err = profil_histograms_pin(&new, table, false, s->may_exceed, 0);
@@ -290,11 +291,14 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 		goto put_table;
 	profil_table_bind(table, &new);
 
-	mutex_lock(&home->lock);
+	err = -EINTR;
+	if (mutex_lock_killable(&home->lock))
+		goto free_new;
 	err = s->phase == PROFIL_LIVE ? descriptor_add_ranges(s, id, table) : -ENODEV;
 	if (!err)
 		profil_histograms_adopt(s, &new);
 	mutex_unlock(&home->lock);
+free_new:
 	profil_histograms_free(current->mm, &new, false);
 put_table:
 	profil_table_put(table);

@@ -115,7 +115,10 @@ static int pending_set_up(struct profil_session *s, struct profil_space *space)
 		goto free;
 	if (!err)
 		profil_table_bind(table, &new);
-	mutex_lock(&space->lock);
+	if (mutex_lock_killable(&space->lock)) {
+		err = -EINTR;
+		goto free_new;
+	}
 	if (pending_adopt(s, space)) {
 		if (err) {
 			profil_session_end(s, err == -EPERM ? PROFIL_END_LIMIT :
@@ -132,6 +135,7 @@ static int pending_set_up(struct profil_session *s, struct profil_space *space)
 	}
 	mutex_unlock(&space->lock);
 	err = 0;
+free_new:
 	profil_histograms_free(current->mm, &new, false);
 free:
 	free_percpu(counts);

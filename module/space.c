@@ -302,11 +302,15 @@ static void space_put_work(struct profil_space *space)
 static void space_end_sessions(struct work_struct *work)
 {
 	struct profil_space *space = container_of(to_delayed_work(work), struct profil_space, end);
-	bool released;
+	bool released = READ_ONCE(space->released);
 
-	/* The lock may be held for long, and a worker that waits would delay other work. */
-	if (mutex_trylock(&space->lock)) {
-		released = READ_ONCE(space->released);
+	/*
+	 * The lock may be held for long, and a worker that waits would delay other work. After the
+	 * release it is held for a grace period at most, but again and again, if others want that.
+	 */
+	if (released)
+		mutex_lock(&space->lock);
+	if (released || mutex_trylock(&space->lock)) {
 		profil_space_end_sessions(space, released);
 		if (released)
 			space_drop_mm(space);
