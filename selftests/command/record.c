@@ -7,19 +7,10 @@
  */
 #include "kselftest_harness.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <termios.h>
-#include <time.h>
 
 #include <linux/profil.h>
 
@@ -659,8 +650,7 @@ RECORD_TEST(records_32_bit_programs)
 {
 	char path[PATH_MAX];
 
-	if (!beside(path, "record_work_32"))
-		SKIP(return, "no 32-bit program could be built here");
+	SKIP_IF(!beside(path, "record_work_32"), "no 32-bit program could be built here");
 	ASSERT_EQ(0, run(path, "burn", "700", NULL));
 	EXPECT_WHOLE();
 	EXPECT_LT(sum.user * 3 / 4, in_file("record_work_32"));
@@ -722,8 +712,7 @@ RECORD_TEST(works_with_a_small_buffer_of_records)
 {
 	struct rlimit limit = { .rlim_cur = 64 << 10, .rlim_max = 64 << 10 };
 
-	if (!geteuid())
-		SKIP(return, "root has no limit of locked memory");
+	SKIP_IF(!geteuid(), "root has no limit of locked memory");
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 	ASSERT_EQ(0, run(work, "burn", "700", NULL));
 	EXPECT_WHOLE();
@@ -760,8 +749,7 @@ RECORD_TEST(reports_the_capability_that_another_process_needs)
 {
 	char pid[16];
 
-	if (!geteuid())
-		SKIP(return, "root has it");
+	SKIP_IF(!geteuid(), "root has it");
 	snprintf(pid, sizeof(pid), "%d", getpid());
 	EXPECT_EQ(1, run("-p", pid, "--duration", "1", NULL));
 	EXPECT_TRUE(said("err", "CAP_PERFMON"));
@@ -778,8 +766,7 @@ RECORD_TEST(records_a_process_with_p)
 	pid_t child, recorder;
 	char pid[16];
 
-	if (geteuid())
-		SKIP(return, "needs CAP_PERFMON: run as root");
+	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
 	child = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
 	EXPECT_TRUE(WAIT_UNTIL(ready()));
 	snprintf(pid, sizeof(pid), "%d", child);
@@ -816,8 +803,7 @@ RECORD_TEST(records_several_processes_until_the_last_one_ends)
 	char pids[64];
 	pid_t child[2], recorder;
 
-	if (geteuid())
-		SKIP(return, "needs CAP_PERFMON: run as root");
+	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
 	for (int i = 0; i < 2; i++) {
 		unlink("out");
 		child[i] = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
@@ -847,8 +833,7 @@ RECORD_TEST(records_several_processes_until_the_last_one_ends)
 
 RECORD_TEST(says_that_a_process_has_no_program)
 {
-	if (geteuid())
-		SKIP(return, "needs CAP_PERFMON: run as root");
+	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
 	/* This is kthreadd. */
 	EXPECT_EQ(1, run("-p", "2", NULL));
 	EXPECT_TRUE(said("err", "process 2 executes no program"));
@@ -860,8 +845,7 @@ RECORD_TEST(says_that_a_process_used_no_cpu_time)
 	char pid[16], line[128];
 	pid_t child;
 
-	if (geteuid())
-		SKIP(return, "needs CAP_PERFMON: run as root");
+	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
 	child = start_argv((char *[]){ "sleep", "1000", NULL }, -1);
 	pause_ms(500);
 	snprintf(pid, sizeof(pid), "%d", child);
@@ -911,8 +895,7 @@ RECORD_TEST(records_the_whole_machine)
 	pid_t root, user, later, recorder;
 	char line[512];
 
-	if (geteuid())
-		SKIP(return, "needs CAP_PERFMON: run as root");
+	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
 	root = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
 	EXPECT_TRUE(WAIT_UNTIL(ready()));
 	user = start_as_user();
@@ -946,8 +929,7 @@ RECORD_TEST(records_the_whole_machine_while_a_command_runs)
 {
 	pid_t other;
 
-	if (geteuid())
-		SKIP(return, "needs CAP_PERFMON: run as root");
+	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
 	other = start_as_user();
 	ASSERT_LT(0, other);
 	EXPECT_EQ(7, run("-a", "-v", "--", "sh", "-c", "$0 burn 300; exit 7", work, NULL));
@@ -989,8 +971,7 @@ RECORD_TEST(reports_programs_of_the_machine_by_their_shares)
 	double first, second;
 	cpu_set_t cpus;
 
-	if (geteuid())
-		SKIP(return, "needs CAP_PERFMON: run as root");
+	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
 	CPU_ZERO(&cpus);
 	CPU_SET(sched_getcpu(), &cpus);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
@@ -1005,8 +986,7 @@ RECORD_TEST(reports_programs_of_the_machine_by_their_shares)
 
 RECORD_TEST(the_whole_machine_requires_a_capability)
 {
-	if (!geteuid())
-		SKIP(return, "root has it");
+	SKIP_IF(!geteuid(), "root has it");
 	EXPECT_EQ(1, run("-a", "--duration", "1", NULL));
 	EXPECT_TRUE(said("err", "the whole machine: permission denied: requires CAP_PERFMON"));
 	EXPECT_TRUE(said("err", "setcap"));
@@ -1176,8 +1156,7 @@ STACKS_TEST(lock_at_most_a_megabyte)
 	EXPECT_LT(0, sum.account.peak_locked);
 	EXPECT_GE(1 << 20, sum.account.peak_locked);
 	EXPECT_FALSE(said("err", "RLIMIT_MEMLOCK"));
-	if (!geteuid())
-		SKIP(return, "root has no limit of locked memory");
+	SKIP_IF(!geteuid(), "root has no limit of locked memory");
 	ASSERT_TRUE(beside(work, "stacks_work"));
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 	ASSERT_EQ(0, run("--stacks", work, "leaf", "700", NULL));
@@ -1231,8 +1210,7 @@ STACKS_TEST(of_a_running_process)
 	char pid[16], stacks_work[PATH_MAX];
 	pid_t child;
 
-	if (geteuid())
-		SKIP(return, "needs CAP_PERFMON: run as root");
+	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
 	ASSERT_TRUE(beside(stacks_work, "stacks_work"));
 	child = start_argv((char *[]){ stacks_work, "leaf", "100000", NULL }, -1);
 	snprintf(pid, sizeof(pid), "%d", child);
@@ -1322,13 +1300,11 @@ RECORD_TEST(names_programs_that_gain_privilege)
 	char line[128], script[128];
 	struct stat st;
 
-	if (!geteuid())
-		SKIP(return, "root gains no privilege");
+	SKIP_IF(!geteuid(), "root gains no privilege");
 	for (size_t i = 0; i < 3 && !program; i++)
 		if (!stat(programs[i], &st) && st.st_mode & S_ISUID)
 			program = programs[i];
-	if (!program)
-		SKIP(return, "no set-user-ID program is installed");
+	SKIP_IF(!program, "no set-user-ID program is installed");
 	snprintf(script, sizeof(script), "%s --help; %s --help; exit 0", program, program);
 	EXPECT_EQ(0, run("sh", "-c", script, NULL));
 	EXPECT_WHOLE();
@@ -1343,8 +1319,7 @@ RECORD_TEST(names_programs_that_the_user_may_not_read)
 {
 	char script[] = "cp $0 secret && chmod 111 secret && ./secret exit 0";
 
-	if (!geteuid())
-		SKIP(return, "root may read all programs");
+	SKIP_IF(!geteuid(), "root may read all programs");
 	EXPECT_EQ(0, run("sh", "-c", script, work, NULL));
 	EXPECT_WHOLE();
 	EXPECT_EQ(1, sum.detached);

@@ -7,7 +7,6 @@
 #include "kselftest_harness.h"
 
 #include <stdarg.h>
-#include <sys/stat.h>
 #include <termios.h>
 
 #include "command.h"
@@ -255,8 +254,7 @@ TOP_TEST(samples_a_process_with_p)
 	pid_t child, top;
 	char pid[16];
 
-	if (geteuid())
-		SKIP(return, "needs CAP_PERFMON: run as root");
+	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
 	child = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
 	EXPECT_TRUE(WAIT_UNTIL(ready()));
 	snprintf(pid, sizeof(pid), "%d", child);

@@ -78,9 +78,7 @@ FIXTURE(aix) {
 
 FIXTURE_SETUP(aix)
 {
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_DEVICE();
 	ASSERT_TRUE(is_off(SCOPE));
 }
 
@@ -525,7 +523,7 @@ static int turn_on_what_has_ended(void)
 
 TEST_F(aix, can_be_turned_on_after_it_ended_by_itself)
 {
-	u16 *buffer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u16 *buffer = map_private(PAGE);
 
 	ASSERT_NE(MAP_FAILED, (void *)buffer);
 	ASSERT_EQ(0, madvise(buffer, PAGE, MADV_DONTFORK));
@@ -575,8 +573,7 @@ TEST_F(aix, an_invalid_ProfBuffer_is_EFAULT)
 	profs->p_high = NULL;
 	EXPECT_NO_ERROR(SECOND(profs));
 
-	many = mmap(NULL, nr * sizeof(*many), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		    -1, 0);
+	many = map_private(nr * sizeof(*many));
 	ASSERT_NE(MAP_FAILED, (void *)many);
 	for (size_t i = 0; i < nr; i++)
 		many[i] = prof_of(i, i + 1, counters, 32, 0xffff);

@@ -42,9 +42,7 @@ FIXTURE(bsd) {
 
 FIXTURE_SETUP(bsd)
 {
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_DEVICE();
 	ASSERT_TRUE(is_off(SCOPE));
 }
 

@@ -8,14 +8,9 @@
  */
 #include "family.h"
 
-#include <limits.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
+
+#include "seccomp.h"
 
 #include <profil/glibc.h>
 #include <profil/illumos.h>
@@ -243,121 +238,49 @@ FIXTURE_VARIANT(family) {
 	int stopped_twice;	/* the errno of a stop when it is off; 0: none */
 };
 
-FIXTURE_VARIANT_ADD(family, glibc)
-{
-	.start = glibc_start,
-	.stop = glibc_stop,
-	.counter = one_each,
-	.width = 2,
-	.second = REPLACES,
-	.promises = NULL_STOPS | ANY_SIZE,
-	.bad_buffer = EFAULT,
-	.misaligned = EFAULT,
-	.no_memory = ENOMEM,
+FIXTURE_VARIANT_ADD(family, glibc) {
+	glibc_start, glibc_stop, one_each, 2, REPLACES,
+	NULL_STOPS | ANY_SIZE, EFAULT, EFAULT, ENOMEM, 0,
 };
 
-FIXTURE_VARIANT_ADD(family, sprofil)
-{
-	.start = sprofil_start,
-	.stop = sprofil_stop,
-	.counter = one_each,
-	.width = 2,
-	.second = REPLACES,
-	.promises = ANY_SIZE,
-	.bad_buffer = EFAULT,
-	.misaligned = EFAULT,
-	.no_memory = ENOMEM,
+FIXTURE_VARIANT_ADD(family, sprofil) {
+	sprofil_start, sprofil_stop, one_each, 2, REPLACES,
+	ANY_SIZE, EFAULT, EFAULT, ENOMEM, 0,
 };
 
-FIXTURE_VARIANT_ADD(family, bsd)
-{
-	.start = bsd_start,
-	.stop = bsd_stop,
-	.counter = one_each,
-	.width = 2,
-	.second = REPLACES,
-	.promises = BAD_BUFFER_STOPS | ANY_SIZE,
-	.bad_buffer = EFAULT,
-	.misaligned = EFAULT,
-	.no_memory = ENOMEM,
+FIXTURE_VARIANT_ADD(family, bsd) {
+	bsd_start, bsd_stop, one_each, 2, REPLACES,
+	BAD_BUFFER_STOPS | ANY_SIZE, EFAULT, EFAULT, ENOMEM, 0,
 };
 
-FIXTURE_VARIANT_ADD(family, osf1)
-{
-	.start = osf1_start,
-	.stop = osf1_stop,
-	.counter = one_each,
-	.width = 2,
-	.second = REPLACES,
-	.promises = BAD_BUFFER_STOPS | NO_MEMORY_STOPS | ANY_SIZE,
-	.bad_buffer = EFAULT,
-	.misaligned = EFAULT,
-	.no_memory = ENOMEM,
+FIXTURE_VARIANT_ADD(family, osf1) {
+	osf1_start, osf1_stop, one_each, 2, REPLACES,
+	BAD_BUFFER_STOPS | NO_MEMORY_STOPS | ANY_SIZE, EFAULT, EFAULT, ENOMEM, 0,
 };
 
-FIXTURE_VARIANT_ADD(family, aix)
-{
-	.start = aix_start,
-	.stop = aix_stop,
-	.counter = one_each_rounded_up,
-	.width = 2,
-	.second = IGNORED,
-	.promises = IGNORES_OTHERS | ANY_SIZE,
-	.bad_buffer = EFAULT,
-	.misaligned = EFAULT,
-	.no_memory = EFAULT,
+FIXTURE_VARIANT_ADD(family, aix) {
+	aix_start, aix_stop, one_each_rounded_up, 2, IGNORED,
+	IGNORES_OTHERS | ANY_SIZE, EFAULT, EFAULT, EFAULT, 0,
 };
 
-FIXTURE_VARIANT_ADD(family, aix_second_form)
-{
-	.start = aix_second_start,
-	.stop = aix_second_stop,
-	.counter = one_each_rounded_up,
-	.width = 2,
-	.second = IGNORED,
-	.promises = IGNORES_OTHERS | ANY_SIZE,
-	.bad_buffer = EFAULT,
-	.misaligned = EFAULT,
-	.no_memory = EFAULT,
+FIXTURE_VARIANT_ADD(family, aix_second_form) {
+	aix_second_start, aix_second_stop, one_each_rounded_up, 2, IGNORED,
+	IGNORES_OTHERS | ANY_SIZE, EFAULT, EFAULT, EFAULT, 0,
 };
 
-FIXTURE_VARIANT_ADD(family, hpux)
-{
-	.start = hpux_start,
-	.stop = hpux_stop,
-	.counter = one_each,
-	.width = 4,
-	.second = REPLACES,
-	.promises = STOP_SETS_ERRNO,
-	.bad_buffer = EFAULT,
-	.misaligned = EFAULT,
-	.no_memory = ENOMEM,
+FIXTURE_VARIANT_ADD(family, hpux) {
+	hpux_start, hpux_stop, one_each, 4, REPLACES,
+	STOP_SETS_ERRNO, EFAULT, EFAULT, ENOMEM, 0,
 };
 
-FIXTURE_VARIANT_ADD(family, illumos)
-{
-	.start = illumos_start,
-	.stop = illumos_stop,
-	.width = sizeof(uintptr_t),
-	.second = REPLACES,
-	.promises = BAD_BUFFER_STOPS | NO_MEMORY_STOPS | EXCLUDES_OTHERS,
-	.bad_buffer = EFAULT,
-	.misaligned = EFAULT,
-	.no_memory = ENOMEM,
+FIXTURE_VARIANT_ADD(family, illumos) {
+	illumos_start, illumos_stop, NULL, sizeof(uintptr_t), REPLACES,
+	BAD_BUFFER_STOPS | NO_MEMORY_STOPS | EXCLUDES_OTHERS, EFAULT, EFAULT, ENOMEM, 0,
 };
 
-FIXTURE_VARIANT_ADD(family, n64)
-{
-	.start = n64_start,
-	.stop = n64_stop,
-	.counter = one_a_word,
-	.width = 2,
-	.second = REFUSED,
-	.promises = STOP_KEEPS_SESSION,
-	.bad_buffer = EFAULT,
-	.misaligned = EINVAL,
-	.no_memory = ENOMEM,
-	.stopped_twice = EALREADY,
+FIXTURE_VARIANT_ADD(family, n64) {
+	n64_start, n64_stop, one_a_word, 2, REFUSED,
+	STOP_KEEPS_SESSION, EFAULT, EINVAL, ENOMEM, EALREADY,
 };
 
 /*
@@ -434,9 +357,7 @@ static u8 *first, *second;
 
 FIXTURE_SETUP(family)
 {
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_DEVICE();
 	ASSERT_TRUE(is_off(SCOPE));
 	/* Where mmap() chooses, a call may map memory of its own in the hole after the buffers. */
 	self->buffers = mmap(BUFFERS, 5 * PAGE, PROT_READ | PROT_WRITE,
@@ -489,8 +410,7 @@ TEST_F(family, a_pc_below_the_offset_or_far_above_it_is_not_counted)
 	};
 	size_t size;
 
-	if (!variant->counter)
-		SKIP(return, "this family counts at all addresses");
+	SKIP_IF(!variant->counter, "this family counts at all addresses");
 	size = (variant->counter(LOOPS - 3) + 1) * variant->width;
 	for (unsigned int i = 0; i < ARRAY_SIZE(offsets); i++) {
 		/* There are no addresses below 0. */
@@ -510,8 +430,7 @@ TEST_F(family, no_byte_past_the_size_is_written)
 	const size_t sizes[] = { all, last, all - 1 };
 	const unsigned int nr = variant->promises & ANY_SIZE ? 3 : 2;
 
-	if (!variant->counter)
-		SKIP(return, "the buffer of this family has no counters");
+	SKIP_IF(!variant->counter, "the buffer of this family has no counters");
 	for (unsigned int i = 0; i < nr; i++) {
 		memset(first, 0, sizes[i]);
 		memset(first + sizes[i], 0x55, PAGE - sizes[i]);
@@ -532,8 +451,7 @@ TEST_F(family, a_full_counter_stays_full)
 	struct profil_stats s;
 	u8 *at;
 
-	if (!variant->counter)
-		SKIP(return, "the buffer of this family has no counters");
+	SKIP_IF(!variant->counter, "the buffer of this family has no counters");
 	at = first + variant->counter(0) * variant->width;
 	ASSERT_EQ(0, start(variant, first));
 	memset(at, 0xff, variant->width);
@@ -978,36 +896,15 @@ static int stop_after_chroot(void)
 
 TEST_F(family, it_can_be_stopped_after_chroot)
 {
-	if (geteuid())
-		SKIP(return, "chroot() needs root");
+	SKIP_IF(geteuid(), "chroot() needs root");
 	EXPECT_EQ(0, status_in_child(stop_after_chroot));
 }
 
-/* After this call ioctl() fails with EPERM. */
-static int forbid_ioctl(void)
-{
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	const struct sock_fprog program = { .len = ARRAY_SIZE(filter), .filter = filter };
-
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ?:
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-}
-
-static int start_without_ioctl(void)
+TEST_F_CHILD(family, a_seccomp_filter_on_ioctl_is_EACCES)
 {
 	MUST(!forbid_ioctl());
 	MUST(start(family, first) == EACCES);
 	return 0;
-}
-
-TEST_F(family, a_seccomp_filter_on_ioctl_is_EACCES)
-{
-	EXPECT_EQ(0, status_in_child(start_without_ioctl));
 }
 
 TEST_F(family, signals_and_timers_are_the_programs_own)

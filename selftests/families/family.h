@@ -10,10 +10,6 @@
 
 #include "kselftest_harness.h"
 
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-
 #include "loop.h"
 #include "old.h"
 #include "process.h"

@@ -5,10 +5,6 @@
  */
 #include "kselftest_harness.h"
 
-#include <limits.h>
-#include <signal.h>
-#include <sys/time.h>
-
 #include <profil/glibc.h>
 
 #include "loop.h"
@@ -28,12 +24,6 @@
 static unsigned short *volatile null;
 
 static u16 counters[NR_COUNTERS + 1];
-
-#define EXPECT_ERROR(error, call) do {		\
-	errno = 0;				\
-	EXPECT_EQ(-1, call);			\
-	EXPECT_EQ(error, errno);		\
-} while (0)
 
 /* Returns the counter for a pc @d above the offset, in a buffer of @bufsiz bytes. */
 static unsigned int place(u64 d, unsigned int scale, size_t bufsiz)
@@ -237,10 +227,7 @@ TEST_F(profil, time_in_the_kernel_is_counted_too)
 	EXPECT_TRUE(accounted(&s));
 }
 
-TEST_F(profil, LTP_profil01_passes)
-{
-	EXPECT_EQ(0, run_beside("old-glibc-profil01", NULL));
-}
+TEST_F_CALL(profil, LTP_profil01_passes, EXPECT_EQ(0, run_beside("old-glibc-profil01", NULL)))
 
 /*
  * sprofil()
@@ -593,10 +580,7 @@ TEST_F(sprofil, an_error_changes_nothing)
 	EXPECT_LT(0U, self->first[0]);
 }
 
-TEST_F(sprofil, glibc_tst_sprofil_passes)
-{
-	EXPECT_EQ(0, run_beside("old-glibc-sprofil", NULL));
-}
+TEST_F_CALL(sprofil, glibc_tst_sprofil_passes, EXPECT_EQ(0, run_beside("old-glibc-sprofil", NULL)))
 
 TEST_F(sprofil, a_program_linked_with_libc_sprofil_works_when_preloaded)
 {

@@ -10,14 +10,10 @@
 
 #include <dirent.h>
 #include <libgen.h>
-#include <limits.h>
 #include <math.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <sys/gmon_out.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 
 #include "loop.h"
 #include "process.h"
@@ -313,20 +309,9 @@ FIXTURE_VARIANT_ADD(form, no_pie)
 	.preload = LIBRARY,
 };
 
-FIXTURE_VARIANT_ADD(form, linked)
-{
-	.program = "gmon_work_linked",
-};
-
-FIXTURE_VARIANT_ADD(form, linked_statically)
-{
-	.program = "gmon_work_static",
-};
-
-FIXTURE_VARIANT_ADD(form, linked_statically_pie)
-{
-	.program = "gmon_work_static_pie",
-};
+FIXTURE_VARIANT_ADD(form, linked) { .program = "gmon_work_linked" };
+FIXTURE_VARIANT_ADD(form, linked_statically) { .program = "gmon_work_static" };
+FIXTURE_VARIANT_ADD(form, linked_statically_pie) { .program = "gmon_work_static_pie" };
 
 FIXTURE_SETUP(form)
 {
@@ -633,8 +618,7 @@ TEST_F(gmon, without_RLIMIT_MEMLOCK_the_c_library_counts)
 
 TEST_F(gmon, without_the_device_the_c_library_counts)
 {
-	if (geteuid())
-		SKIP(return, "needs a mount namespace: run as root");
+	SKIP_IF(geteuid(), "needs a mount namespace: run as root");
 	ASSERT_EQ(0, work(PRELOADED(.task = "spend", .no_device = true)));
 	EXPECT_TRUE(complained(NOT_COUNTED "Function not implemented"));
 	EXPECT_LIBCS();

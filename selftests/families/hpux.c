@@ -4,9 +4,6 @@
  */
 #include "kselftest_harness.h"
 
-#include <limits.h>
-#include <sys/mman.h>
-
 #include <profil/hpux.h>
 
 #include "loop.h"
@@ -21,12 +18,6 @@
 /* A loop has at least SOME of FEW ticks. The others are between its bursts. */
 #define FEW		16
 #define SOME		(FEW / 4)
-
-#define EXPECT_ERROR(error, call) do {		\
-	errno = 0;				\
-	EXPECT_EQ(-1, call);			\
-	EXPECT_EQ(error, errno);		\
-} while (0)
 
 static const struct {
 	unsigned int flag;
@@ -470,9 +461,7 @@ TEST_F(hpux, regions_must_not_overlap)
 	EXPECT_ERROR(EINVAL, sprofil(profs, 2, NULL, PROF_USHORT));
 }
 
-TEST_F(hpux, a_program_of_HP_UX_works_unchanged)
-{
-	EXPECT_EQ(0, run_beside("old-hpux-sprofil", NULL));
-}
+TEST_F_CALL(hpux, a_program_of_HP_UX_works_unchanged,
+	    EXPECT_EQ(0, run_beside("old-hpux-sprofil", NULL)))
 
 TEST_HARNESS_MAIN

@@ -6,9 +6,6 @@
  */
 #include "kselftest_harness.h"
 
-#include <limits.h>
-#include <sys/mman.h>
-
 #include <profil/glibc.h>
 #include <profil/illumos.h>
 #include <profil/n64.h>
@@ -25,12 +22,6 @@ static uintptr_t samples[SAMPLES + 1];
 
 /* glibc declares the buffer nonnull, and the compiler believes it. */
 static unsigned short *volatile null;
-
-#define EXPECT_ERROR(error, call) do {		\
-	errno = 0;				\
-	EXPECT_EQ(-1, call);			\
-	EXPECT_EQ(error, errno);		\
-} while (0)
 
 /* Returns the number of samples of loop @i among the first @n. */
 static unsigned int in_loop(unsigned int i, long n)
@@ -65,8 +56,7 @@ FIXTURE_TEARDOWN(illumos)
 
 TEST_F(illumos, an_old_program_runs)
 {
-	if (sizeof(long) == 4)
-		SKIP(return, "only the native build has the program");
+	SKIP_IF(sizeof(long) == 4, "only the native build has the program");
 	EXPECT_EQ(0, run_beside("old-illumos-where", NULL));
 }
 
@@ -183,8 +173,7 @@ TEST_F(illumos, sampling_continues_across_fork)
 /* The array is locked. If it becomes read-only or unmapped, its pages are still written. */
 TEST_F(illumos, samples_are_stored_although_the_array_is_unmapped)
 {
-	uintptr_t *array = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uintptr_t *array = map_private(PAGE);
 	struct profil_stats s;
 
 	ASSERT_NE(MAP_FAILED, array);

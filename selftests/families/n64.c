@@ -5,18 +5,11 @@
  */
 #include "kselftest_harness.h"
 
-#include <limits.h>
 #include <linux/capability.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include <profil/illumos.h>
@@ -138,10 +131,7 @@ FIXTURE_TEARDOWN(n64)
 	EXPECT_EQ(0U, pinned_bytes());
 }
 
-TEST_F(n64, an_old_program_runs)
-{
-	EXPECT_EQ(0, run_beside("old-n64-game", NULL));
-}
+TEST_F_CALL(n64, an_old_program_runs, EXPECT_EQ(0, run_beside("old-n64-game", NULL)))
 
 /*
  * osProfileInit
@@ -568,7 +558,7 @@ TEST_F(n64, STOP_TIMER_the_session_is_another_familys)
 /* Without counters, no session is left that gperf could read after osProfileStop(). */
 TEST_F(n64, stop_with_an_unmapped_histogram_fails_with_EFAULT_and_stops)
 {
-	void *gone = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *gone = map_private(PAGE);
 
 	ASSERT_NE(MAP_FAILED, gone);
 	self->prof[0].histo_base = gone;
@@ -1139,11 +1129,6 @@ TEST_F(host, data_of_another_user_cannot_be_read)
 	EXPECT_EQ(0, status_in_child(child_as_another));
 }
 
-#define NEED_ROOT() do {						\
-	if (geteuid())							\
-		SKIP(return, "only root can become another user");		\
-} while (0)
-
 static int child_with_CAP_PERFMON(void)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -1168,7 +1153,7 @@ static int child_with_CAP_PERFMON(void)
 /* CAP_PERFMON allows reading only the description of the session. */
 TEST_F(host, CAP_PERFMON_is_not_enough_to_read_memory)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become another user");
 	others = self->game.pid;
 	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
 	EXPECT_EQ(0, status_in_child(child_with_CAP_PERFMON));
@@ -1200,9 +1185,8 @@ TEST_F(host, security_modules_can_forbid_gperf)
 	long long scope = file_number(PTRACE_SCOPE, "");
 	char before[32];
 
-	NEED_ROOT();
-	if (scope < 0)
-		SKIP(return, "the kernel has no Yama");
+	NEED_ROOT("to become another user");
+	SKIP_IF(scope < 0, "the kernel has no Yama");
 	snprintf(before, sizeof(before), "%lld", scope);
 	ASSERT_EQ(0, file_write(PTRACE_SCOPE, "1"));
 	yama_says = "Operation not permitted (ptrace rights are needed: see kernel.yama";

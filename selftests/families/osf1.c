@@ -38,9 +38,7 @@ FIXTURE(osf1) {
 
 FIXTURE_SETUP(osf1)
 {
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_DEVICE();
 	ASSERT_TRUE(is_off(SCOPE));
 }
 

@@ -7,6 +7,7 @@
 
 #include "device.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 /* Recorded decisions, to repeat them. */
@@ -64,6 +65,24 @@ static inline u32 number_from(const char *name, u32 otherwise)
 	const char *value = getenv(name);
 
 	return value && *value ? strtoul(value, NULL, 10) : otherwise;
+}
+
+/* Starts a thread: @run gets an actor of its own, which it frees. Returns 0 or a negative errno. */
+static inline int actor_thread(struct actor *a, void *(*run)(void *actor))
+{
+	struct actor *b = malloc(sizeof(*b));
+	pthread_t unused;
+	int err;
+
+	if (!b)
+		return -ENOMEM;
+	*b = another(a, a->depth);
+	err = pthread_create(&unused, NULL, run, b);
+	if (err)
+		free(b);
+	else
+		pthread_detach(unused);
+	return -err;
 }
 
 #endif /* _SELFTESTS_CHANCE_H */

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -44,6 +45,29 @@ static inline u64 addr(const volatile void *p)
 	return (uintptr_t)p;
 }
 
+/*
+ * ASSERT_* do not work in a child of a test. MUST() prints the condition that is not true,
+ * and exits with a status that fails the test in the parent.
+ */
+#define MUST(cond) do {									\
+	if (!(cond)) {									\
+		dprintf(STDERR_FILENO, "# %s:%d: in process %d: not so: %s (errno %d)\n",	\
+			__FILE__, __LINE__, getpid(), #cond, errno);			\
+		_exit(1);								\
+	}										\
+} while (0)
+
+/* Map @size bytes of anonymous memory: the address, or MAP_FAILED. */
+static inline void *map_private(size_t size)
+{
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static inline void *map_shared(size_t size)
+{
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
 /* Returns a descriptor of the device, which each process opens on first use. */
 static inline int device_fd(void)
 {
@@ -53,6 +77,12 @@ static inline int device_fd(void)
 		fd = open(PROFIL_DEVICE, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
+
+/* Fails a test or a fixture if there is no device. */
+#define ASSERT_DEVICE()								\
+	ASSERT_LE(0, device_fd()) {						\
+		TH_LOG("%s must be there", PROFIL_DEVICE);			\
+	}
 
 static inline int device_ioctl(unsigned int cmd, const volatile void *arg)
 {
@@ -349,6 +379,26 @@ static inline bool accounted(const struct profil_stats *s)
 	       s->dropped_overrun + s->dropped_buffer + s->dropped_contended +
 	       s->dropped_exec + s->dropped_exit + s->dropped_record == s->dropped;
 }
+
+/*
+ * For tests: the stop or disable of a session, whose statistics must add up, and the opening of one
+ * with room for @n records
+ */
+
+#define ASSERT_STOP(scope, stats) do {						\
+	ASSERT_EQ(0, session_stop(scope, stats));				\
+	EXPECT_TRUE(accounted(stats));						\
+} while (0)
+
+#define ASSERT_DISABLE(fd, stats) do {						\
+	ASSERT_EQ(0, descriptor_disable(fd, stats));				\
+	EXPECT_TRUE(accounted(stats));						\
+} while (0)
+
+#define ASSERT_OPEN(fd, n) do {							\
+	(fd) = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, n);	\
+	ASSERT_LE(0, fd);							\
+} while (0)
 
 /* Returns the number in a line of /proc/self/status, for example VmPin; in KiB if it is memory. */
 static inline u64 status_line(const char *name)

@@ -12,18 +12,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/*
- * ASSERT_* do not work in a child of a test. MUST() prints the condition that is not true,
- * and exits with a status that fails the test in the parent.
- */
-#define MUST(cond) do {									\
-	if (!(cond)) {									\
-		dprintf(STDERR_FILENO, "# %s:%d: in process %d: not so: %s (errno %d)\n",	\
-			__FILE__, __LINE__, getpid(), #cond, errno);			\
-		_exit(1);								\
-	}										\
-} while (0)
-
 static inline u32 state_of(u32 scope)
 {
 	struct profil_stats s;
@@ -57,6 +45,22 @@ static inline int killed(pid_t child)
 }
 
 /**
+ * FORK() - Run statements in a child, which then exits with status 0
+ *
+ * Return: the child's process id. If there can be no child, the caller exits.
+ */
+#define FORK(...) ({									\
+	pid_t pid_ = fork();								\
+											\
+	if (!pid_) {									\
+		__VA_ARGS__;								\
+		_exit(0);								\
+	}										\
+	MUST(pid_ > 0);									\
+	pid_;										\
+})
+
+/**
  * spawn() - Run a function in a child that does not outlive its parent
  * @child: the function; the child's exit status is its value
  *
@@ -83,6 +87,22 @@ static inline int status_in_child(int (*child)(void))
 		_exit(child());
 	return pid < 0 ? -1 : status_of(pid);
 }
+
+/* A test whose body is a function that runs in a child: it returns 0, or the step that failed. */
+#define TEST_F_CHILD(fixture_name, test_name)						\
+	static int child_of_##fixture_name##_##test_name(void);				\
+	TEST_F(fixture_name, test_name)							\
+	{										\
+		EXPECT_EQ(0, status_in_child(child_of_##fixture_name##_##test_name));	\
+	}										\
+	static int child_of_##fixture_name##_##test_name(void)
+
+/* Like FORK(), but waits for the child, and checks its status. */
+#define EXPECT_CHILD(...) do {								\
+	int status_ = status_of(FORK(__VA_ARGS__));					\
+											\
+	EXPECT_EQ(0, status_);								\
+} while (0)
 
 /* The exit status of a child whose session ended by @end. */
 #define ENDED(end)	(64 + (int)(end))

@@ -6,7 +6,6 @@
 #include "kselftest_harness.h"
 
 #include <libgen.h>
-#include <limits.h>
 
 #include "device.h"
 
@@ -90,13 +89,8 @@ FIXTURE_VARIANT(examples) {
 	bool (*found)(FILE *output);
 };
 
-FIXTURE_VARIANT_ADD(examples, profil) {
-	.command = "example-profil-1", .found = profil_found,
-};
-
-FIXTURE_VARIANT_ADD(examples, sprofil) {
-	.command = "example-sprofil-1", .found = sprofil_found,
-};
+FIXTURE_VARIANT_ADD(examples, profil) { .command = "example-profil-1", .found = profil_found };
+FIXTURE_VARIANT_ADD(examples, sprofil) { .command = "example-sprofil-1", .found = sprofil_found };
 
 FIXTURE_VARIANT_ADD(examples, pcsample) {
 	.command = "example-pcsample-1", .found = pcsample_found,

@@ -8,24 +8,10 @@
 #include "kselftest_harness.h"
 
 #include <dirent.h>
-#include <limits.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/pidfd.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/time.h>
-
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 
 #include "kernel.h"
 #include "libc_profil.h"
@@ -33,6 +19,7 @@
 #include "old.h"
 #include "process.h"
 #include "profil.h"
+#include "seccomp.h"
 
 #define SCOPE		PROFIL_SCOPE_PROCESS
 #define COUNTERS	4096
@@ -87,12 +74,6 @@ static void descriptors(char *list, size_t size)
 	if (dir)
 		closedir(dir);
 }
-
-#define EXPECT_ERROR(error, call) do {		\
-	errno = 0;				\
-	EXPECT_EQ(-1, call);			\
-	EXPECT_EQ(error, errno);		\
-} while (0)
 
 FIXTURE(library) {
 };
@@ -261,7 +242,7 @@ TEST_F(library, a_bad_buffer_is_EFAULT_and_changes_nothing)
 	unsigned int on;
 	u8 *p;
 
-	p = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = map_private(3 * PAGE);
 	ASSERT_NE(MAP_FAILED, p);
 	ASSERT_EQ(0, mprotect(p + PAGE, PAGE, PROT_READ));
 	ASSERT_EQ(0, munmap(p + 2 * PAGE, PAGE));
@@ -290,7 +271,7 @@ TEST_F(library, a_buffer_above_RLIMIT_MEMLOCK_is_ENOMEM)
 {
 	const size_t size = 64 << 10;
 	const struct rlimit limit = { size, size };
-	u8 *p = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u8 *p = map_private(2 * size);
 
 	ASSERT_NE(MAP_FAILED, p);
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
@@ -395,43 +376,34 @@ TEST_F(library, works_with_a_low_RLIMIT_NOFILE)
 	EXPECT_EQ(-1, kept_descriptor());
 }
 
-static int turn_off_without_a_free_descriptor(void)
-{
-	MUST(state() == PROFIL_STATE_ON);
-	MUST(take_all_descriptors() >= 0);
-	MUST(!profil(null, 0, 0, 0));
-	MUST(state() == PROFIL_STATE_OFF);
-	return 0;
-}
-
 TEST_F(library, child_of_a_fork_is_turned_off_without_a_free_descriptor)
 {
 	ASSERT_EQ(0, start_in_burn());
-	EXPECT_EQ(0, status_in_child(turn_off_without_a_free_descriptor));
+	EXPECT_CHILD({
+		MUST(state() == PROFIL_STATE_ON);
+		MUST(take_all_descriptors() >= 0);
+		MUST(!profil(null, 0, 0, 0));
+		MUST(state() == PROFIL_STATE_OFF);
+	});
 	EXPECT_EQ(PROFIL_STATE_ON, state());
 	ASSERT_LE(0, take_all_descriptors());
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_EQ(PROFIL_STATE_OFF, state());
 }
 
-static int turn_off_after_chroot(void)
-{
-	MUST(!start_in_burn());
-	MUST(!chroot("/proc/self/fdinfo"));	/* a root directory without /dev */
-	MUST(!chdir("/"));
-	MUST(!start_in_burn());
-	MUST(!burn_hits(1));
-	MUST(!profil(null, 0, 0, 0));
-	MUST(state() == PROFIL_STATE_OFF);
-	MUST(start_in_burn() == -1 && errno == ENOSYS);
-	return 0;
-}
-
 TEST_F(library, is_turned_off_after_chroot)
 {
-	if (geteuid())
-		SKIP(return, "chroot() needs root");
-	EXPECT_EQ(0, status_in_child(turn_off_after_chroot));
+	SKIP_IF(geteuid(), "chroot() needs root");
+	EXPECT_CHILD({
+		MUST(!start_in_burn());
+		MUST(!chroot("/proc/self/fdinfo"));	/* a root directory without /dev */
+		MUST(!chdir("/"));
+		MUST(!start_in_burn());
+		MUST(!burn_hits(1));
+		MUST(!profil(null, 0, 0, 0));
+		MUST(state() == PROFIL_STATE_OFF);
+		MUST(start_in_burn() == -1 && errno == ENOSYS);
+	});
 }
 
 /* The program may reuse the number. Then the library neither uses nor closes it. */
@@ -474,21 +446,6 @@ TEST_F(library, the_kept_descriptor_may_be_closed_and_its_number_used)
 /*
  * A seccomp filter
  */
-
-/* After this call ioctl() fails with EPERM. */
-static int forbid_ioctl(void)
-{
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	const struct sock_fprog program = { .len = ARRAY_SIZE(filter), .filter = filter };
-
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ?:
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-}
 
 #define MUST_FAIL(error, call) MUST((call) == -1 && errno == (error))
 
@@ -595,24 +552,6 @@ TEST_F(library, profil_query_kernel_returns_the_limits)
  * fork(): after it, parent and child have separate counters
  */
 
-static int child_of_profil(void)
-{
-	struct profil_stats stats = { .size = sizeof(stats) };
-	u64 before = sum();
-
-	MUST(!profil_classic_stats(&stats));
-	MUST(stats.state == PROFIL_STATE_ON);
-	MUST(stats.hit <= sum() - before);
-	MUST(!burn_hits(5));
-	MUST(!profil_classic_stats(&stats));
-	MUST(accounted(&stats));
-	MUST(stats.hit >= 5 && stats.hit <= sum() - before);
-	MUST(!profil(null, 0, 0, 0));
-	MUST(state() == PROFIL_STATE_OFF);
-	MUST(sum() - before >= stats.hit);
-	return 0;
-}
-
 TEST_F(library, child_of_a_fork_counts_in_its_own_copy)
 {
 	struct profil_stats before, after;
@@ -620,7 +559,21 @@ TEST_F(library, child_of_a_fork_counts_in_its_own_copy)
 	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, burn_hits(5));
 	ASSERT_EQ(0, session_stats(SCOPE, &before));
-	EXPECT_EQ(0, status_in_child(child_of_profil));
+	EXPECT_CHILD({
+		struct profil_stats stats = { .size = sizeof(stats) };
+		u64 before = sum();
+
+		MUST(!profil_classic_stats(&stats));
+		MUST(stats.state == PROFIL_STATE_ON);
+		MUST(stats.hit <= sum() - before);
+		MUST(!burn_hits(5));
+		MUST(!profil_classic_stats(&stats));
+		MUST(accounted(&stats));
+		MUST(stats.hit >= 5 && stats.hit <= sum() - before);
+		MUST(!profil(null, 0, 0, 0));
+		MUST(state() == PROFIL_STATE_OFF);
+		MUST(sum() - before >= stats.hit);
+	});
 	ASSERT_EQ(0, session_stats(SCOPE, &after));
 	EXPECT_EQ(PROFIL_STATE_ON, after.state);
 	/* All hits of the child were in burn(). */
@@ -631,17 +584,6 @@ TEST_F(library, child_of_a_fork_counts_in_its_own_copy)
 	EXPECT_LT(before.hit, sum());
 }
 
-static int child_over_its_limit(void)
-{
-	struct profil_stats stats = { .size = sizeof(stats) };
-
-	MUST(await(!profil_classic_stats(&stats) && stats.state == PROFIL_STATE_ENDED));
-	MUST(stats.end == PROFIL_END_LIMIT);
-	MUST(accounted(&stats));
-	MUST(!pinned_bytes());
-	return 0;
-}
-
 TEST_F(library, child_of_a_fork_with_a_low_RLIMIT_MEMLOCK_has_an_ended_session)
 {
 	const struct rlimit none = { 0, 0 };
@@ -650,7 +592,14 @@ TEST_F(library, child_of_a_fork_with_a_low_RLIMIT_MEMLOCK_has_an_ended_session)
 		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
 	ASSERT_EQ(0, start_in_burn());
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &none));
-	EXPECT_EQ(0, status_in_child(child_over_its_limit));
+	EXPECT_CHILD({
+		struct profil_stats stats = { .size = sizeof(stats) };
+
+		MUST(await(!profil_classic_stats(&stats) && stats.state == PROFIL_STATE_ENDED));
+		MUST(stats.end == PROFIL_END_LIMIT);
+		MUST(accounted(&stats));
+		MUST(!pinned_bytes());
+	});
 	EXPECT_EQ(PROFIL_STATE_ON, state());
 	EXPECT_EQ(0, burn_hits(1));
 }
@@ -1175,8 +1124,7 @@ static int attach_in_namespace(void)
 
 TEST_F(session, a_pidfd_with_proc_of_another_pid_namespace_is_ESRCH)
 {
-	if (geteuid())
-		SKIP(return, "needs a pid namespace: run as root");
+	SKIP_IF(geteuid(), "needs a pid namespace: run as root");
 	session_fd = self->fd;
 	ASSERT_EQ(0, unshare(CLONE_NEWPID));
 	EXPECT_EQ(0, status_in_child(attach_in_namespace));
@@ -1184,28 +1132,24 @@ TEST_F(session, a_pidfd_with_proc_of_another_pid_namespace_is_ESRCH)
 
 static pid_t stranger;
 
-static int attach_stranger(void)
-{
-	/* The child also changes to another user. */
-	MUST(geteuid() || !setresuid(1000, 1000, 1000));
-	errno = 0;
-	MUST(profil_session_attach(session_fd, PROFIL_SCOPE_PROCESS, stranger, NULL) == -1);
-	MUST(errno == EPERM);
-	/* A process may join the session itself. */
-	MUST(!profil_session_attach(session_fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	errno = 0;
-	MUST(profil_session_add(session_fd, PROFIL_SPACE_SELF,
-				&(struct profil_range) { .end = 1, .width = 2, .granule = 1,
-							 .step = 1 }, 1) == -1);
-	MUST(errno == EPERM);
-	return 0;
-}
-
 TEST_F(session, another_process_needs_CAP_PERFMON)
 {
 	session_fd = self->fd;
 	stranger = getpid();
-	EXPECT_EQ(0, status_in_child(attach_stranger));
+	EXPECT_CHILD({
+		/* The child also changes to another user. */
+		MUST(geteuid() || !setresuid(1000, 1000, 1000));
+		errno = 0;
+		MUST(profil_session_attach(session_fd, PROFIL_SCOPE_PROCESS, stranger, NULL) == -1);
+		MUST(errno == EPERM);
+		/* A process may join the session itself. */
+		MUST(!profil_session_attach(session_fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+		errno = 0;
+		MUST(profil_session_add(session_fd, PROFIL_SPACE_SELF,
+					&(struct profil_range) { .end = 1, .width = 2, .granule = 1,
+								 .step = 1 }, 1) == -1);
+		MUST(errno == EPERM);
+	});
 }
 
 /* Replaces the fixture's session by another one with these options. */
@@ -1221,17 +1165,6 @@ TEST_F(session, another_process_needs_CAP_PERFMON)
 	ASSERT_LE(0, self->fd);							\
 } while (0)
 
-static int run_some_hits(void)
-{
-	struct profil_stats before = stats_of(session_fd);
-	u32 own = page[5];
-
-	MUST(loop_until(5, stats_of(session_fd).hit >= before.hit + 5));
-	/* The hits are in the memory of the session's creator, not here. */
-	MUST(page[5] == own);
-	return 0;
-}
-
 TEST_F(session, PROFIL_FORK_SHARE_counts_parent_and_child_in_the_same_counters)
 {
 	struct profil_range range = range_of_all_loops();
@@ -1243,7 +1176,14 @@ TEST_F(session, PROFIL_FORK_SHARE_counts_parent_and_child_in_the_same_counters)
 	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
 	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_TRUE(run_hits(self->fd, 0, 2));
-	EXPECT_EQ(0, status_in_child(run_some_hits));
+	EXPECT_CHILD({
+		struct profil_stats before = stats_of(session_fd);
+		u32 own = page[5];
+
+		MUST(loop_until(5, stats_of(session_fd).hit >= before.hit + 5));
+		/* The hits are in the memory of the session's creator, not here. */
+		MUST(page[5] == own);
+	});
 	EXPECT_TRUE(await(stats_of(self->fd).targets == 1));
 	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
 	EXPECT_TRUE(accounted(&stats));
@@ -1471,7 +1411,7 @@ TEST(an_incomplete_or_invalid_record_ends_the_iteration)
 	u8 *p, *buf, whole[1024] __attribute__((aligned(8)));
 	struct profil_record *r;
 
-	p = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = map_private(2 * size);
 	ASSERT_NE(MAP_FAILED, p);
 	ASSERT_EQ(0, mprotect(p + size, size, PROT_NONE));
 	for (n = 0; n < ARRAY_SIZE(paths); n++) {

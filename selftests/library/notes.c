@@ -9,11 +9,8 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <fcntl.h>
 #include <libgen.h>
-#include <limits.h>
 #include <stdint.h>
-#include <sys/mman.h>
 
 #include "samples.c"
 

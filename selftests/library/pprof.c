@@ -7,13 +7,6 @@
 #include "kselftest_harness.h"
 
 #include <dirent.h>
-#include <limits.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <zlib.h>
 
@@ -529,28 +522,23 @@ TEST_F(pprof, wrong_rates_are_EINVAL)
 	profil_pprof_stop(NULL);
 }
 
-/* An ordinary user may not sample as often as root, and is bound by RLIMIT_MEMLOCK. */
-static int child_is_limited(void)
-{
-	const struct rlimit none = { 0, 0 };
-	struct profil_pprof *profile;
-
-	MUST(!setresuid(1000, 1000, 1000));
-	profile = profil_pprof_start(1000);
-	MUST(profile);
-	MUST(burn_loop(profile, 0));
-	profil_pprof_stop(profile);
-	MUST(!profil_pprof_start(50000) && errno == EPERM);
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &none));
-	MUST(!profil_pprof_start(1000) && errno == EPERM);
-	return 0;
-}
-
 TEST_F(pprof, limits_of_ordinary_users_are_EPERM)
 {
-	if (getuid())
-		SKIP(return, "needs root");
-	EXPECT_EQ(0, status_in_child(child_is_limited));
+	SKIP_IF(getuid(), "needs root");
+	/* An ordinary user may not sample as often as root, and is bound by RLIMIT_MEMLOCK. */
+	EXPECT_CHILD({
+		const struct rlimit none = { 0, 0 };
+		struct profil_pprof *profile;
+
+		MUST(!setresuid(1000, 1000, 1000));
+		profile = profil_pprof_start(1000);
+		MUST(profile);
+		MUST(burn_loop(profile, 0));
+		profil_pprof_stop(profile);
+		MUST(!profil_pprof_start(50000) && errno == EPERM);
+		MUST(!setrlimit(RLIMIT_MEMLOCK, &none));
+		MUST(!profil_pprof_start(1000) && errno == EPERM);
+	});
 }
 
 TEST_F(pprof, errors_of_the_descriptor_are_those_of_write)

@@ -10,11 +10,7 @@
 #include "kselftest_harness.h"
 
 #include <assert.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <sys/pidfd.h>
-#include <sys/time.h>
 
 #include <profil/glibc.h>
 #include <profil/bsd.h>

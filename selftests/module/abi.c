@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests the contract at the top of uapi/linux/profil.h: each errno of each ioctl, and the sizes
+ * Tests the contract of uapi/linux/profil.h and profil.4: each errno of each ioctl, and the sizes
  * and fields of the structures. A call that fails must change nothing.
  *
  * Also built as a 32-bit program (abi_32), which must see the same results.
  */
 #include "kselftest_harness.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stddef.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <time.h>
 
-#include "device.h"
+#include "ioctls.h"
 
 #define KERNEL_ADDRESS	0xffff888000001000ULL
 #define POISON		0xa5
@@ -36,19 +30,19 @@ static const struct command {
 	bool out;		/* the kernel writes results into the argument */
 	bool descriptor;
 } commands[] = {
-	{ "QUERY", PROFIL_IOC_QUERY, sizeof(struct profil_query), QUERY_LEAST, true, false },
-	{ "START", PROFIL_IOC_START, sizeof(struct profil_start), START_LEAST, false, false },
-	{ "STOP", PROFIL_IOC_STOP, sizeof(struct profil_stop), 0, false, false },
-	{ "STATS", PROFIL_IOC_STATS, sizeof(struct profil_stats), STATS_LEAST, true, false },
-	{ "OPEN", PROFIL_IOC_OPEN, sizeof(struct profil_open), OPEN_LEAST, false, false },
-	{ "DESCRIBE", PROFIL_IOC_DESCRIBE, sizeof(struct profil_describe), 0, true, false },
-	{ "STATS", PROFIL_IOC_STATS, sizeof(struct profil_stats), STATS_LEAST, true, true },
-	{ "ATTACH", PROFIL_IOC_ATTACH, sizeof(struct profil_attach), 0, true, true },
-	{ "ADD", PROFIL_IOC_ADD, sizeof(struct profil_add), 0, false, true },
-	{ "REMOVE", PROFIL_IOC_REMOVE, sizeof(struct profil_remove), 0, true, true },
-	{ "ENABLE", PROFIL_IOC_ENABLE, sizeof(struct profil_enable), 0, false, true },
-	{ "DISABLE", PROFIL_IOC_DISABLE, sizeof(struct profil_disable), 0, false, true },
-	{ "SNAPSHOT", PROFIL_IOC_SNAPSHOT, sizeof(struct profil_snapshot), 0, false, true },
+	{ IOCTL(QUERY, query), .least = QUERY_LEAST, .out = true },
+	{ IOCTL(START, start), .least = START_LEAST },
+	{ IOCTL(STOP, stop) },
+	{ IOCTL(STATS, stats), .least = STATS_LEAST, .out = true },
+	{ IOCTL(OPEN, open), .least = OPEN_LEAST },
+	{ IOCTL(DESCRIBE, describe), .out = true },
+	{ IOCTL(STATS, stats), .least = STATS_LEAST, .out = true, .descriptor = true },
+	{ IOCTL(ATTACH, attach), .out = true, .descriptor = true },
+	{ IOCTL(ADD, add), .descriptor = true },
+	{ IOCTL(REMOVE, remove), .out = true, .descriptor = true },
+	{ IOCTL(ENABLE, enable), .descriptor = true },
+	{ IOCTL(DISABLE, disable), .descriptor = true },
+	{ IOCTL(SNAPSHOT, snapshot), .descriptor = true },
 };
 
 /* Returns the command @cmd of the device or of a descriptor; NULL if there is none. */
@@ -74,30 +68,9 @@ static const struct command *command_after(const struct command *c, bool descrip
 #define for_each_command(c, descriptor)		\
 	for (c = command_after(NULL, descriptor); c; c = command_after(c, descriptor))
 
-/* The structures that have flags have them at this position. */
-union argument {
-	struct {
-		u32 size;
-		u32 flags;
-	};
-	struct profil_query query;
-	struct profil_start start;
-	struct profil_stop stop;
-	struct profil_stats stats;
-	struct profil_open open;
-	struct profil_attach attach;
-	struct profil_add add;
-	struct profil_remove remove;
-	struct profil_enable enable;
-	struct profil_disable disable;
-	struct profil_snapshot snapshot;
-	struct profil_describe describe;
-};
-
 static void *pages(u64 n)
 {
-	void *p = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		       -1, 0);
+	void *p = map_private(n * PAGE);
 
 	return p == MAP_FAILED ? NULL : p;
 }
@@ -220,8 +193,7 @@ FIXTURE_SETUP(failing)
 		scene->range.start = 0x1000;
 		scene->range.end = 0x2000;
 		range = range_burn(scene->counters, PAGE / 2, 2, 0);
-		scene->fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-		ASSERT_LE(0, scene->fd);
+		ASSERT_OPEN(scene->fd, 0);
 		ASSERT_EQ(0, descriptor_attach(scene->fd, PROFIL_SCOPE_THREAD, 0, NULL));
 		ASSERT_EQ(0, descriptor_add(scene->fd, PROFIL_SPACE_SELF, &range, 1));
 		ASSERT_EQ(0, descriptor_enable(scene->fd));
@@ -1217,8 +1189,7 @@ TEST(query_tells_CONFIG_HZ)
 
 	ASSERT_LE(0, device_fd());
 	ASSERT_EQ(0, device_query(&q));
-	if (!hz)
-		SKIP(return, "no CONFIG_HZ in /boot/config-*");
+	SKIP_IF(!hz, "no CONFIG_HZ in /boot/config-*");
 	EXPECT_EQ(hz, q.tick_hz);
 }
 
@@ -1401,8 +1372,7 @@ TEST(a_longer_structure_of_a_descriptors_command_is_accepted)
 			if (size > c->size + 9 && size % 509 && size < PAGE - 2)
 				continue;
 
-			fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-			ASSERT_LE(0, fd);
+			ASSERT_OPEN(fd, 0);
 			if (c->cmd != PROFIL_IOC_ATTACH)
 				ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
 			if (c->cmd == PROFIL_IOC_REMOVE || c->cmd == PROFIL_IOC_SNAPSHOT)
@@ -1452,8 +1422,7 @@ TEST(an_older_structure_gets_the_fields_of_its_version)
 	}
 
 	/* Statistics by STATS, and by the other calls that write them. */
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	for (size = STATS_LEAST; size < sizeof(full); size++) {
@@ -1510,8 +1479,7 @@ TEST(answers_of_a_descriptor_write_all_of_the_structure)
 	int fd;
 
 	ASSERT_NE(NULL, counters);
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	memset(attach, POISON, sizeof(attach));
 	attach[0].size = sizeof(attach[0]);
 	attach[0].flags = 0;

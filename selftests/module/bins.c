@@ -6,9 +6,7 @@
  */
 #include "kselftest_harness.h"
 
-#include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 /* The parts of the kernel's headers that module/bins.h needs */
 typedef uint8_t u8;

@@ -6,12 +6,8 @@
 
 #include <dirent.h>
 #include <linux/magic.h>
-#include <sched.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
 
 #include "kernel.h"
 #include "tags.h"
@@ -321,8 +317,7 @@ TEST_F(bad, device_memory_is_refused)
 {
 	u8 *p = map_device();
 
-	if (!p)
-		SKIP(return, "no PCI memory that can be mapped here (needs root)");
+	SKIP_IF(!p, "no PCI memory that can be mapped here (needs root)");
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
 	EXPECT_REFUSED(EFAULT, addr(p), PAGE / 8, 8);
 }
@@ -332,8 +327,7 @@ TEST_F(bad, secret_memory_is_refused)
 	int fd = syscall(SYS_memfd_secret, 0);
 	u8 *p;
 
-	if (fd < 0)
-		SKIP(return, "no memfd_secret() here: %s", strerror(errno));
+	SKIP_IF(fd < 0, "no memfd_secret() here: %s", strerror(errno));
 	ASSERT_EQ(0, ftruncate(fd, PAGE));
 	p = map(PAGE, MAP_SHARED, fd);
 	ASSERT_NE(NULL, p);
@@ -427,12 +421,10 @@ TEST_F(bad, shared_files_with_writeback_are_refused)
 	int fd = file_written_back();
 	u8 *p, *q;
 
-	if (fd < 0)
-		SKIP(return, "no file system with a disk behind it here");
+	SKIP_IF(fd < 0, "no file system with a disk behind it here");
 	ASSERT_EQ(0, ftruncate(fd, 4 * PAGE));
 	p = map(4 * PAGE, MAP_SHARED, fd);
-	if (!p)
-		SKIP(return, "a shared mapping of a file is not to be had: %s", strerror(errno));
+	SKIP_IF(!p, "a shared mapping of a file is not to be had: %s", strerror(errno));
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
 	memset(p, 0, 4 * PAGE);		/* dirty pages are refused, too */
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
@@ -559,8 +551,7 @@ TEST(a_tagged_address_is_accepted_from_a_process_that_may_pass_it)
 	ASSERT_LE(0, device_fd());
 	ASSERT_NE(NULL, p);
 	EXPECT_EQ(-EFAULT, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	if (!tags_enable())
-		SKIP(return, "no tagged addresses here");
+	SKIP_IF(!tags_enable(), "no tagged addresses here");
 	expect_counts(_metadata, TAGGED(p), PAGE / 4, 8);
 }
 
@@ -577,8 +568,7 @@ TEST(a_page_is_charged_once_for_its_addresses_with_different_tags)
 	ASSERT_NE(NULL, p);
 	ranges[1].start -= 4096;
 	ranges[1].end = ranges[0].start;
-	if (!tags_enable())
-		SKIP(return, "no tagged addresses here");
+	SKIP_IF(!tags_enable(), "no tagged addresses here");
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 2));
 	EXPECT_EQ(PAGE, pinned_bytes());
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
@@ -684,8 +674,7 @@ TEST(a_transparent_huge_page_is_accepted)
 	if (madvise(p, HUGE_PAGE, MADV_HUGEPAGE))
 		SKIP(return, "no transparent huge pages here: %s", strerror(errno));
 	memset(p, 0, HUGE_PAGE);
-	if (!is_huge(p))
-		SKIP(return, "no transparent huge page to be had");
+	SKIP_IF(!is_huge(p), "no transparent huge page to be had");
 	expect_counts(_metadata, p + PAGE + 4, 1, 4);
 	expect_counts(_metadata, p + 8 * PAGE - 2, 2, 2);
 	memset(p, 0, HUGE_PAGE);
@@ -998,8 +987,7 @@ TEST(CAP_IPC_LOCK_lifts_RLIMIT_MEMLOCK_but_pages_are_still_charged)
 
 	ASSERT_LE(0, device_fd());
 	ASSERT_NE(NULL, p);
-	if (geteuid())
-		SKIP(return, "needs CAP_IPC_LOCK: run as root");
+	SKIP_IF(geteuid(), "needs CAP_IPC_LOCK: run as root");
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 64));
 	EXPECT_EQ(64 * PAGE, pinned_bytes());

@@ -5,10 +5,7 @@
  */
 #include "kselftest_harness.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stddef.h>
-#include <sys/syscall.h>
 
 #include "loop.h"
 #include "process.h"
@@ -180,8 +177,7 @@ TEST_F(period, does_not_pass_while_the_process_sleeps)
 	ASSERT_EQ(0, session_stats(variant->scope, &before));
 	for (unsigned int i = 0; i < 30; i++)
 		nanosleep(&pause, NULL);
-	ASSERT_EQ(0, session_stop(variant->scope, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(variant->scope, &s);
 	/* The process has slept for 300 ms in all, and has used much less CPU time. */
 	EXPECT_GT(150 * MS / variant->ns + 2, sum(&s) - sum(&before));
 }
@@ -214,8 +210,7 @@ TEST_F(period, can_be_replaced_by_another)
 					 &self->range, 1));
 	}
 	EXPECT_TRUE(loop_burn(variant->scope, 0, 5));
-	ASSERT_EQ(0, session_stop(variant->scope, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(variant->scope, &s);
 	EXPECT_LT(0, counters[0]);
 }
 
@@ -326,21 +321,6 @@ static bool is_complete(struct profil_stats *s)
 	       sum(s) + s->expected / 10 + 20 >= s->expected;
 }
 
-static int burn_in_child(void)
-{
-	struct profil_stats s;
-
-	MUST(state_of(PROFIL_SCOPE_PROCESS) == PROFIL_STATE_ON);
-	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 4, 300));
-	/* If a tick was very late, the next one counts the missed ones. */
-	MUST(loop_until(4, is_complete(&s)));
-	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s));
-	MUST(accounted(&s));
-	MUST(sum(&s) <= s.expected + s.expected / 10 + 20);
-	MUST(counters[4] > 100);
-	return 0;
-}
-
 TEST_F(clock, a_child_has_its_own_clock)
 {
 	struct profil_range range = range_of_loops(counters, 4);
@@ -348,9 +328,19 @@ TEST_F(clock, a_child_has_its_own_clock)
 
 	ASSERT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, MS, &range, 1));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 1, 20));
-	EXPECT_EQ(0, status_in_child(burn_in_child));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	EXPECT_CHILD({
+		struct profil_stats s;
+
+		MUST(state_of(PROFIL_SCOPE_PROCESS) == PROFIL_STATE_ON);
+		MUST(loop_burn(PROFIL_SCOPE_PROCESS, 4, 300));
+		/* If a tick was very late, the next one counts the missed ones. */
+		MUST(loop_until(4, is_complete(&s)));
+		MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s));
+		MUST(accounted(&s));
+		MUST(sum(&s) <= s.expected + s.expected / 10 + 20);
+		MUST(counters[4] > 100);
+	});
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(0, counters[4]);
 }
 
@@ -486,8 +476,7 @@ TEST_F(clock, jitter_samples_a_program_that_avoids_the_scheduler_tick)
 		ASSERT_EQ(0, clock_start(PROFIL_SCOPE_THREAD, PROFIL_START_JITTER,
 					 self->query.tick_ns, &found, 1));
 		avoid_tick(&m, self->query.tick_ns);
-		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
-		EXPECT_TRUE(accounted(&s));
+		ASSERT_STOP(PROFIL_SCOPE_THREAD, &s);
 		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 		TH_LOG("loop 6: %llu %% of the time; of the ticks %u of %u, with jitter %u of %u",
 		       (unsigned long long)(100 * m.sixes / m.all), ticked[6],

@@ -7,9 +7,6 @@
  */
 #include "kselftest_harness.h"
 
-#include <sys/mman.h>
-#include <sys/prctl.h>
-
 #include "loop.h"
 #include "slow.h"
 
@@ -30,9 +27,7 @@ FIXTURE(count) {
 
 FIXTURE_SETUP(count)
 {
-	ASSERT_EQ(0, device_query(&self->query)) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_EQ(0, device_query(&self->query));
 }
 
 FIXTURE_TEARDOWN(count)
@@ -163,103 +158,76 @@ static void expect_places(struct __test_metadata *_metadata, const struct place 
 		expect_place(_metadata, places++);
 }
 
-TEST_F(count, a_pc_in_the_first_bin_is_counted_and_one_before_the_range_is_not)
-{
-	static const struct place places[] = {
-		{ BEFORE, OUTSIDE, 65536, 1, 1, 0 },
-		{ 0, 0, 65536, 1, 1, 0 },
-	};
+/* A test of the places that follow */
+#define TEST_PLACES(name, ...)								\
+	TEST_F(count, name)								\
+	{										\
+		static const struct place places[] = { __VA_ARGS__ };			\
+											\
+		expect_places(_metadata, places, ARRAY_SIZE(places));			\
+	}
 
-	expect_places(_metadata, places, ARRAY_SIZE(places));
-}
+TEST_PLACES(a_pc_in_the_first_bin_is_counted_and_one_before_the_range_is_not,
+	    { BEFORE, OUTSIDE, 65536, 1, 1, 0 },
+	    { 0, 0, 65536, 1, 1, 0 })
 
-TEST_F(count, a_pc_in_the_last_bin_is_counted_and_one_past_it_is_not)
-{
-	static const struct place places[] = {
-		{ NR_COUNTERS - 1, NR_COUNTERS - 1, 65536, 1, 1, 0 },
-		{ NR_COUNTERS, OUTSIDE, 65536, 1, 1, 0 },
-	};
+TEST_PLACES(a_pc_in_the_last_bin_is_counted_and_one_past_it_is_not,
+	    { NR_COUNTERS - 1, NR_COUNTERS - 1, 65536, 1, 1, 0 },
+	    { NR_COUNTERS, OUTSIDE, 65536, 1, 1, 0 })
 
-	expect_places(_metadata, places, ARRAY_SIZE(places));
-}
+TEST_PLACES(ranges_count_by_the_rule_of_glibc,
+	    { BEFORE, OUTSIDE, GLIBC(65536) },
+	    { 0, 0, GLIBC(65536) },
+	    { 1, 0, GLIBC(65536) },
+	    { 2, 1, GLIBC(65536) },
+	    { 6, 1, GLIBC(32768) },
+	    { 8, 2, GLIBC(32768) },
+	    { 2, 0, GLIBC(65535) },
+	    { 3, 0, GLIBC(65535) },
+	    { 15, 7, GLIBC(65536) },
+	    { 16, OUTSIDE, GLIBC(65536) },
+	    { 31, 7, GLIBC(32768) },
+	    { 32, OUTSIDE, GLIBC(32768) },
+	    { 4, 4, GLIBC(131072) },
+	    { 65535, 0, GLIBC(2) },
+	    { 65536, 1, GLIBC(2) })
 
-TEST_F(count, ranges_count_by_the_rule_of_glibc)
-{
-	static const struct place places[] = {
-		{ BEFORE, OUTSIDE, GLIBC(65536) },
-		{ 0, 0, GLIBC(65536) },
-		{ 1, 0, GLIBC(65536) },
-		{ 2, 1, GLIBC(65536) },
-		{ 6, 1, GLIBC(32768) },
-		{ 8, 2, GLIBC(32768) },
-		{ 2, 0, GLIBC(65535) },
-		{ 3, 0, GLIBC(65535) },
-		{ 15, 7, GLIBC(65536) },
-		{ 16, OUTSIDE, GLIBC(65536) },
-		{ 31, 7, GLIBC(32768) },
-		{ 32, OUTSIDE, GLIBC(32768) },
-		{ 4, 4, GLIBC(131072) },
-		{ 65535, 0, GLIBC(2) },
-		{ 65536, 1, GLIBC(2) },
-	};
+TEST_PLACES(ranges_count_by_the_rule_of_BSD_and_Digital_UNIX,
+	    { BEFORE, OUTSIDE, BSD(65536) },
+	    { 0, 0, BSD(65536) },
+	    { 1, 0, BSD(65536) },
+	    { 2, 1, BSD(65536) },
+	    { 6, 1, BSD(32768) },
+	    { 8, 2, BSD(32768) },
+	    { 2, 0, BSD(65535) },
+	    { 3, 1, BSD(65535) },
+	    { 15, 7, BSD(65536) },
+	    { 16, OUTSIDE, BSD(65536) },
+	    { 0, 0, BSD(1) },
+	    { 131071, 0, BSD(1) },
+	    { 131072, 1, BSD(1) })
 
-	expect_places(_metadata, places, ARRAY_SIZE(places));
-}
+TEST_PLACES(ranges_count_by_the_rule_of_AIX,
+	    { BEFORE, OUTSIDE, AIX(65535) },
+	    { 0, 0, AIX(65535) },
+	    { 2, 1, AIX(65535) },
+	    { 6, 2, AIX(32768) },
+	    { 8, 2, AIX(32768) },
+	    { 28, 7, AIX(32768) },
+	    { 30, OUTSIDE, AIX(32768) },
+	    { 0, 0, AIX(65536) },
+	    { 1, 1, AIX(65536) },
+	    { 2, 1, AIX(65536) },
+	    { 14, 7, AIX(65536) },
+	    { 15, OUTSIDE, AIX(65536) })
 
-TEST_F(count, ranges_count_by_the_rule_of_BSD_and_Digital_UNIX)
-{
-	static const struct place places[] = {
-		{ BEFORE, OUTSIDE, BSD(65536) },
-		{ 0, 0, BSD(65536) },
-		{ 1, 0, BSD(65536) },
-		{ 2, 1, BSD(65536) },
-		{ 6, 1, BSD(32768) },
-		{ 8, 2, BSD(32768) },
-		{ 2, 0, BSD(65535) },
-		{ 3, 1, BSD(65535) },
-		{ 15, 7, BSD(65536) },
-		{ 16, OUTSIDE, BSD(65536) },
-		{ 0, 0, BSD(1) },
-		{ 131071, 0, BSD(1) },
-		{ 131072, 1, BSD(1) },
-	};
-
-	expect_places(_metadata, places, ARRAY_SIZE(places));
-}
-
-TEST_F(count, ranges_count_by_the_rule_of_AIX)
-{
-	static const struct place places[] = {
-		{ BEFORE, OUTSIDE, AIX(65535) },
-		{ 0, 0, AIX(65535) },
-		{ 2, 1, AIX(65535) },
-		{ 6, 2, AIX(32768) },
-		{ 8, 2, AIX(32768) },
-		{ 28, 7, AIX(32768) },
-		{ 30, OUTSIDE, AIX(32768) },
-		{ 0, 0, AIX(65536) },
-		{ 1, 1, AIX(65536) },
-		{ 2, 1, AIX(65536) },
-		{ 14, 7, AIX(65536) },
-		{ 15, OUTSIDE, AIX(65536) },
-	};
-
-	expect_places(_metadata, places, ARRAY_SIZE(places));
-}
-
-TEST_F(count, ranges_count_by_the_rule_of_N64)
-{
-	static const struct place places[] = {
-		{ BEFORE, OUTSIDE, N64 },
-		{ 0, 0, N64 },
-		{ 3, 0, N64 },
-		{ 4, 1, N64 },
-		{ 31, 7, N64 },
-		{ 32, OUTSIDE, N64 },
-	};
-
-	expect_places(_metadata, places, ARRAY_SIZE(places));
-}
+TEST_PLACES(ranges_count_by_the_rule_of_N64,
+	    { BEFORE, OUTSIDE, N64 },
+	    { 0, 0, N64 },
+	    { 3, 0, N64 },
+	    { 4, 1, N64 },
+	    { 31, 7, N64 },
+	    { 32, OUTSIDE, N64 })
 
 TEST_F(count, granules_and_steps_up_to_the_maximum_are_counted)
 {
@@ -284,36 +252,24 @@ TEST_F(count, granules_and_steps_up_to_the_maximum_are_counted)
 	expect_places(_metadata, places, ARRAY_SIZE(places));
 }
 
-TEST_F(count, scale_0_counts_every_pc_in_counter_0)
-{
-	static const struct place places[] = {
-		{ 0, 0, 0, 1, 1, 0 },
-		{ 12345, 0, 0, 2, 1, 0 },
-		{ 12345, 0, 0, 1, 2, PROFIL_RANGE_ROUND_UP },
-		{ 1ULL << 32, 0, 0, 2, 1, 0 },
-	};
+TEST_PLACES(scale_0_counts_every_pc_in_counter_0,
+	    { 0, 0, 0, 1, 1, 0 },
+	    { 12345, 0, 0, 2, 1, 0 },
+	    { 12345, 0, 0, 1, 2, PROFIL_RANGE_ROUND_UP },
+	    { 1ULL << 32, 0, 0, 2, 1, 0 })
 
-	expect_places(_metadata, places, ARRAY_SIZE(places));
-}
-
-TEST_F(count, a_pc_far_above_the_offset_does_not_wrap_into_a_counter)
-{
-	static const struct place places[] = {
-		{ 1ULL << 20, OUTSIDE, GLIBC(65536) },
-		{ 1, OUTSIDE, 0xffffffff, 1, 1, 0 },
-		{ 1ULL << 17, OUTSIDE, GLIBC(65536) },
-		{ 1ULL << 32, OUTSIDE, GLIBC(65536) },
-		{ (1ULL << 32) + 2, OUTSIDE, BSD(65536) },
-		{ 1ULL << 33, OUTSIDE, AIX(65535) },
-		{ (1ULL << 34) + 4, OUTSIDE, N64 },
-		{ 1ULL << 32, OUTSIDE, 1, 1, 1, 0 },
-		/* d * scale is 2^64, and so the counter would be number 2^48. */
-		{ 1ULL << 46, OUTSIDE, 1U << 18, 1, 1, 0 },
-		{ 1ULL << 40, OUTSIDE, 0xffffffff, 2, 1, 0 },
-	};
-
-	expect_places(_metadata, places, ARRAY_SIZE(places));
-}
+TEST_PLACES(a_pc_far_above_the_offset_does_not_wrap_into_a_counter,
+	    { 1ULL << 20, OUTSIDE, GLIBC(65536) },
+	    { 1, OUTSIDE, 0xffffffff, 1, 1, 0 },
+	    { 1ULL << 17, OUTSIDE, GLIBC(65536) },
+	    { 1ULL << 32, OUTSIDE, GLIBC(65536) },
+	    { (1ULL << 32) + 2, OUTSIDE, BSD(65536) },
+	    { 1ULL << 33, OUTSIDE, AIX(65535) },
+	    { (1ULL << 34) + 4, OUTSIDE, N64 },
+	    { 1ULL << 32, OUTSIDE, 1, 1, 1, 0 },
+	    /* d * scale is 2^64, and so the counter would be number 2^48. */
+	    { 1ULL << 46, OUTSIDE, 1U << 18, 1, 1, 0 },
+	    { 1ULL << 40, OUTSIDE, 0xffffffff, 2, 1, 0 })
 
 /*
  * Ranges
@@ -328,9 +284,7 @@ TEST_F(count, all_hits_are_at_the_instructions_of_the_loop)
 
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 50));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(0U, s.saturated);
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_EQ(s.hit, counters_sum(&page, 2, LOOP_BLOCK));
@@ -361,8 +315,7 @@ TEST_F(count, the_tag_of_a_function_pointer_is_not_in_the_pc)
 	tagged = (void *)(addr(loops_text) | 0x5aULL << 56);
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 	EXPECT_TRUE(loop_until(1, (tagged(LOOP_BURST), page.u16[0] >= 20)));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(s.hit, counters_sum(&page, 2, LOOPS));
 }
 #endif
@@ -409,9 +362,7 @@ TEST_F(count, each_range_has_its_own_scale_granule_width_and_buffer)
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 3, 20));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 5, 20));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 6, 20));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(s.ticks, s.hit);
 	EXPECT_EQ(s.hit, narrow[2] + middle[3] + wide[1] + narrow[16] +
 			 counters_sum(others, 8, ARRAY_SIZE(others)));
@@ -441,9 +392,7 @@ TEST_F(count, ranges_may_share_a_counter)
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 2));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 1, 20));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(s.hit, page.u16[1]);
 	EXPECT_EQ(s.hit, counters_sum(&page, 2, ARRAY_SIZE(page.u16)));
 	EXPECT_LT(10U, s.hit);
@@ -463,10 +412,9 @@ static void expect_range_found(struct __test_metadata *_metadata, u32 n, u32 k)
 	u16 *buffer;
 	u32 i, j;
 
-	ranges = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ranges = map_private(size);
 	ASSERT_NE(MAP_FAILED, (void *)ranges);
-	buffer = mmap(NULL, buffer_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		      -1, 0);
+	buffer = map_private(buffer_size);
 	ASSERT_NE(MAP_FAILED, (void *)buffer);
 
 	for (i = 0; i < n; i++) {
@@ -530,8 +478,7 @@ TEST_F(count, without_ranges_all_ticks_are_outside)
 
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, FEW));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_LE((unsigned int)FEW, s.outside);
 	EXPECT_EQ(s.ticks, s.outside);
 	EXPECT_EQ(0U, s.locked);
@@ -544,8 +491,7 @@ TEST_F(count, without_counters_all_ticks_are_outside)
 
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, FEW));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_LE((unsigned int)FEW, s.outside);
 	EXPECT_EQ(s.ticks, s.outside);
 	EXPECT_EQ(0U, s.locked);
@@ -616,9 +562,7 @@ TEST_F(width, counters_saturate)
 	counter_set(self->counters, variant->width, 2, 3);
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(2U, s.hit);
 	EXPECT_EQ(s.ticks - 2 - s.outside, s.saturated);
 	EXPECT_LT(s.ticks / 4, s.saturated);
@@ -636,9 +580,7 @@ TEST_F(width, counting_adds_to_the_old_value_and_carries)
 	counter_set(self->counters, variant->width, 1, 254);
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_LT(0U, s.hit);
 	EXPECT_EQ(254 + s.hit, counter(self->counters, variant->width, 1));
 	EXPECT_EQ(0U, counter(self->counters, variant->width, 0));
@@ -661,9 +603,7 @@ TEST_F(width, counters_at_both_ends_of_a_page_are_counted)
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 1, 10));
 	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
 	EXPECT_EQ(2 * PAGE, s.locked);
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_LT(0U, counter(self->counters, variant->width, 0));
 	EXPECT_LT(0U, counter(self->counters, variant->width, 1));
 	EXPECT_EQ(s.hit, counters_sum(self->counters, variant->width, 2));
@@ -1064,9 +1004,7 @@ static void expect_charge(struct __test_metadata *_metadata, const struct charge
 
 	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
 	EXPECT_TRUE(read_burn(c, fd, buf, 40));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(0U, s.user);
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_LT(s.ticks / 4, s.hit);
@@ -1097,8 +1035,7 @@ TEST_F(system, ticks_of_a_32_bit_call_are_charged_to_the_call_itself)
 	if (!pid)
 		_exit(call.read(self->zero, self->pages, 1) != 1);
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	if (status)
-		SKIP(return, "this kernel does not take 32-bit system calls");
+	SKIP_IF(status, "this kernel does not take 32-bit system calls");
 	expect_charge(_metadata, &call, self->zero, self->pages);
 }
 #endif
@@ -1132,9 +1069,7 @@ static void expect_charge_of_short_calls(struct __test_metadata *_metadata,
 		ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
 		ASSERT_GT(cap, cpu_ns(CLOCK_THREAD_CPUTIME_ID));
 	} while (s.hit < 40);
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(s.hit, counters_sum(page.u16, 2, n));
 	EXPECT_LE(s.hit - s.hit / 8, page.u16[c->call - c->start]);
 }
@@ -1169,9 +1104,7 @@ TEST_F(system, a_call_that_ends_a_function_is_not_charged_to_the_next)
 	ranges[1].scale = 0;
 	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, ranges, 2));
 	EXPECT_TRUE(read_burn(&call, self->zero, self->pages, 40));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(s.hit, page.u16[0]);
 	EXPECT_EQ(0, page.u16[1]);
 	EXPECT_LT(s.ticks / 4, s.hit);
@@ -1250,8 +1183,7 @@ TEST_F(system, ticks_of_a_restarted_call_are_charged_to_the_call_itself)
 	pid_t parent = getpid(), child;
 	struct profil_stats s;
 
-	restarts.stacks = mmap(NULL, 3 * STACK_SIZE, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	restarts.stacks = map_private(3 * STACK_SIZE);
 	ASSERT_NE(MAP_FAILED, (void *)restarts.stacks);
 	restarts.stacks += -addr(restarts.stacks) % STACK_SIZE;
 	/* With small pages the test is weaker. */
@@ -1294,7 +1226,7 @@ TEST_F(system, ticks_of_a_fault_are_charged_to_the_faulting_instruction)
 	char *fresh;
 	u32 i;
 
-	fresh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	fresh = map_private(size);
 	ASSERT_NE(MAP_FAILED, (void *)fresh);
 	/* This fails if the kernel has no huge pages, as with PREEMPT_RT. */
 	madvise(fresh, size, MADV_NOHUGEPAGE);
@@ -1306,9 +1238,7 @@ TEST_F(system, ticks_of_a_fault_are_charged_to_the_faulting_instruction)
 		ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
 		ASSERT_GT(cap, cpu_ns(CLOCK_THREAD_CPUTIME_ID));
 	} while (s.hit < 40);
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	for (i = 0; i < n; i++) {
 		EXPECT_EQ(i == store ? s.hit : 0U, page.u16[i]) {
 			TH_LOG("%d bytes from the store", (int)(i - store));
@@ -1330,9 +1260,7 @@ TEST_F(system, a_user_tick_just_after_a_call_is_not_charged_to_the_call)
 		ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
 		ASSERT_GT(cap, cpu_ns(CLOCK_THREAD_CPUTIME_ID));
 	} while (s.hit < 40);
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(s.hit, counters_sum(&page, 2, n));
 	EXPECT_EQ(0, page.u16[call]);
 	EXPECT_LT(s.hit / 4, page.u16[call_and_loop_head - call_and_loop]);
@@ -1347,9 +1275,7 @@ TEST_F(system, only_user_ticks_are_counted_with_user_mode_alone)
 	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, &range, 1));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
 	EXPECT_TRUE(read_burn(&call, self->zero, self->pages, 20));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_LT(10U, s.user);
 	EXPECT_EQ(0U, s.system);
 	EXPECT_LT(10U, s.unselected);
@@ -1365,9 +1291,7 @@ TEST_F(system, only_system_ticks_are_counted_with_system_mode_alone)
 	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
 	EXPECT_TRUE(read_burn(&call, self->zero, self->pages, 20));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(0U, s.user);
 	EXPECT_LT(10U, s.system);
 	EXPECT_LT(10U, s.unselected);
@@ -1383,9 +1307,7 @@ TEST_F(system, user_and_system_ticks_are_counted_with_both_modes)
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
 	EXPECT_TRUE(read_burn(&call, self->zero, self->pages, 20));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_LT(10U, s.user);
 	EXPECT_LT(10U, s.system);
 	EXPECT_EQ(0U, s.unselected);

@@ -10,12 +10,7 @@
 #define TEST_TIMEOUT_DEFAULT	150
 
 #include <elf.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stddef.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 
 #include "kernel.h"
@@ -127,8 +122,7 @@ TEST_F(delayed, tick_of_a_pending_session_may_come_during_the_exec_that_ends_it)
 {
 	struct profil_range range = range_of_loops(shared->page, 4);
 
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		SKIP(return, "needs two CPUs");
+	SKIP_IF(sysconf(_SC_NPROCESSORS_ONLN) < 2, "needs two CPUs");
 	DELAY("function=profil_pending_kick ms=1000 comm=" NAME);
 	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
 	EXPECT_EQ(0, status_of(spawn(exec_during_tick)));
@@ -151,8 +145,7 @@ TEST_F(delayed, session_may_be_freed_by_a_thread_while_another_closes_it)
 	long fd;
 
 	DELAY("function=profil_space_is_own ms=1000 sleep=1 comm=" NAME);
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, close_slowly, (void *)fd));
 	while (file_number(HITS, "") < 1)
 		sched_yield();
@@ -241,8 +234,7 @@ TEST_F(delayed, unload_waits_for_the_notifier_of_a_process_that_exits)
 	const char *stays = module_stays();
 	int number = device_fd();
 
-	if (stays)
-		SKIP(return, "%s", stays);
+	SKIP_IF(stays, "%s", stays);
 	DELAY("function=mmu_notifier_put ms=1500 sleep=1 comm=" NAME);
 	spawn(leave_session_slowly);
 	while (file_number(HITS, "") < 1)

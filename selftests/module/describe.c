@@ -5,17 +5,10 @@
  */
 #include "kselftest_harness.h"
 
-#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/userfaultfd.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #include "loop.h"
@@ -116,8 +109,7 @@ FIXTURE(describe) {
 
 FIXTURE_SETUP(describe)
 {
-	self->counters = mmap(NULL, sizeof(*self->counters), PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	self->counters = map_private(sizeof(*self->counters));
 	ASSERT_NE(MAP_FAILED, self->counters);
 	ranges_of(self->ranges, self->counters);
 	ASSERT_EQ(0, pipe2(self->pipe, O_CLOEXEC));
@@ -442,14 +434,9 @@ static int describe_as_user(uid_t id, pid_t pid)
 	return -status_of(child);
 }
 
-#define NEED_ROOT() do {						\
-	if (geteuid())							\
-		SKIP(return, "only root can become others");		\
-} while (0)
-
 TEST_F(describe, is_allowed_to_the_same_user_and_root)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	CHILD({
 		MUST(!become_user(1000));
 		MUST(!prctl(PR_SET_DUMPABLE, 1));
@@ -462,7 +449,7 @@ TEST_F(describe, is_allowed_to_the_same_user_and_root)
 
 TEST_F(describe, refuses_a_process_that_is_not_dumpable)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	CHILD({
 		MUST(!become_user(1000));
 		MUST(!prctl(PR_SET_DUMPABLE, 0));
@@ -474,7 +461,7 @@ TEST_F(describe, refuses_a_process_that_is_not_dumpable)
 
 TEST_F(describe, refuses_a_process_with_another_real_effective_or_saved_id)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	for (unsigned int which = 0; which < 6; which++) {
 		CHILD({
 			uid_t ids[6];
@@ -495,7 +482,7 @@ TEST_F(describe, refuses_a_process_with_another_real_effective_or_saved_id)
 /* The process has the same ids, but more capabilities. */
 TEST_F(describe, refuses_a_process_with_more_capabilities_than_the_caller)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	CHILD({
 		struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 		struct __user_cap_data_struct data[2] = {};
@@ -529,7 +516,7 @@ TEST_F(describe, does_not_wait_for_a_START_of_the_process)
 	pthread_t thread;
 	int fd;
 
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	CHILD({
 		fd = syscall(SYS_userfaultfd, O_CLOEXEC);
 		MUST(fd >= 0);

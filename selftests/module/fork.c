@@ -9,12 +9,6 @@
 #include "kselftest_harness.h"
 
 #include <linux/userfaultfd.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/time.h>
 
 #include "kernel.h"
 #include "loop.h"
@@ -131,9 +125,7 @@ static u64 stop_hit(struct __test_metadata *_metadata)
 
 static void set_up(struct __test_metadata *_metadata)
 {
-	ASSERT_EQ(0, device_query(&query)) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_EQ(0, device_query(&query));
 	ASSERT_NE(0U, query.features & PROFIL_FEATURE_FORK);
 	buffer = map(SIZE, shared ? MAP_SHARED : MAP_PRIVATE);
 	report = map(sizeof(*report), MAP_SHARED);
@@ -203,8 +195,7 @@ TEST_F(fork, leaves_both_sessions_on_and_the_childs_statistics_start_at_0)
 	ASSERT_EQ(0, session_stats(PROCESS, &before));
 	EXPECT_EQ(before.hit, count(0));
 
-	child = fork();
-	if (!child) {
+	child = FORK({
 		MUST(pinned_bytes() == 0);
 		MUST(!session_stats(PROCESS, &s));
 		MUST(s.state == PROFIL_STATE_ON && s.end == PROFIL_END_NONE);
@@ -219,9 +210,7 @@ TEST_F(fork, leaves_both_sessions_on_and_the_childs_statistics_start_at_0)
 		MUST(session_stop(PROCESS, NULL) == -EINVAL);
 		loop_spend(1, SOME, query.tick_ns);
 		MUST(count(1) == report->stats[1].hit);
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
+	});
 	EXPECT_EQ(0, session_stats(PROCESS, &s));
 	EXPECT_LE(before.ticks, s.ticks);
 	EXPECT_EQ(0, status_of(child));
@@ -249,14 +238,11 @@ static void generation(unsigned int i, bool ticks)
 		MUST(loop_burn(PROCESS, i, SOME));
 	report->held[i] = count(i);
 	if (i + 1 < LOOPS) {
-		child = fork();
-		MUST(child >= 0);
-		if (!child) {
+		child = FORK({
 			for (unsigned int j = 0; j <= i; j++)
 				MUST(shared || count(j) == report->held[j]);
 			generation(i + 1, ticks);
-			_exit(0);
-		}
+		});
 	}
 	MUST(loop_burn(PROCESS, i, SOME));
 	MUST(pinned_bytes() == SIZE);
@@ -272,27 +258,15 @@ static void generation(unsigned int i, bool ticks)
 
 static void expect_chain(struct __test_metadata *_metadata, bool ticks)
 {
-	pid_t child;
-
-	child = fork();
-	if (!child) {
+	EXPECT_CHILD({
 		MUST(!start());
 		generation(0, ticks);
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
-	EXPECT_EQ(0, status_of(child));
+	});
 }
 
-TEST_F(fork, of_8_generations_counts_each_generation)
-{
-	expect_chain(_metadata, true);
-}
-
-TEST_F(fork, of_8_generations_without_a_tick_before_counts_each_generation)
-{
-	expect_chain(_metadata, false);
-}
+TEST_F_CALL(fork, of_8_generations_counts_each_generation, expect_chain(_metadata, true))
+TEST_F_CALL(fork, of_8_generations_without_a_tick_before_counts_each_generation,
+	    expect_chain(_metadata, false))
 
 TEST_F(fork, repeated_by_one_parent_gives_each_child_a_session)
 {
@@ -303,14 +277,11 @@ TEST_F(fork, repeated_by_one_parent_gives_each_child_a_session)
 	for (i = 1; i < LOOPS; i++) {
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
 		report->held[i] = count(0);
-		children[i] = fork();
-		if (!children[i]) {
+		children[i] = FORK({
 			MUST(shared || count(0) == report->held[i]);
 			MUST(shared || count_all() == report->held[i]);
 			child_counts(i, &report->stats[i]);
-			_exit(0);
-		}
-		ASSERT_LT(0, children[i]);
+		});
 	}
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 	for (i = 1; i < LOOPS; i++)
@@ -331,8 +302,7 @@ TEST_F(fork, loses_no_update_if_5_processes_run_the_same_loop)
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 	held = count(0);
 	for (unsigned int i = 0; i < ARRAY_SIZE(children); i++) {
-		children[i] = fork();
-		if (!children[i]) {
+		children[i] = FORK({
 			MUST(await(report->turn));
 			MUST(loop_burn(PROCESS, 0, 25));
 			MUST(!session_stop(PROCESS, &s));
@@ -341,17 +311,14 @@ TEST_F(fork, loses_no_update_if_5_processes_run_the_same_loop)
 			MUST(shared || count(0) == held + s.hit);
 			MUST(shared || count_all() == held + s.hit);
 			report->hits += s.hit;
-			_exit(0);
-		}
-		ASSERT_LT(0, children[i]);
+		});
 	}
 	report->turn = 1;
 	EXPECT_TRUE(loop_burn(PROCESS, 0, 25));
 	for (unsigned int i = 0; i < ARRAY_SIZE(children); i++)
 		EXPECT_EQ(0, status_of(children[i]));
 	EXPECT_LT(50U, report->hits);
-	ASSERT_EQ(0, session_stop(PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(s.hit + (shared ? report->hits : 0), count(0));
 	EXPECT_EQ(count(0), count_all());
 }
@@ -384,16 +351,13 @@ TEST_F(fork, copies_the_counts_of_a_parent_with_threads)
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
 		for (i = 0; i <= 3; i++)
 			before[i] = count(i);
-		child = fork();
-		if (!child) {
+		child = FORK({
 			for (i = 0; i <= 3; i++)
 				report->held[i] = count(i);
 			child_counts(4, &report->stats[4]);
 			for (i = 0; i <= 3; i++)
 				MUST(shared || count(i) == report->held[i]);
-			_exit(0);
-		}
-		ASSERT_LT(0, child);
+		});
 		for (i = 0; i <= 3; i++)
 			after[i] = count(i);
 		EXPECT_EQ(0, status_of(child));
@@ -427,17 +391,14 @@ TEST_F(fork, is_itself_counted)
 	for (unsigned int round = 0; round < 20; round++) {
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
 		before = count(0);
-		child = fork();
-		if (!child) {
+		child = FORK({
 			MUST(loop_burn(PROCESS, 1, 3));
 			MUST(!session_stop(PROCESS, &s));
 			MUST(accounted(&s));
 			MUST(s.ticks >= 3 && s.hit == s.ticks);
 			report->held[1] = count(0) - s.hit;
 			report->hits += s.hit;
-			_exit(0);
-		}
-		ASSERT_LT(0, child);
+		});
 		after = count(0);
 		EXPECT_EQ(0, status_of(child));
 		EXPECT_LE(before, report->held[1]);
@@ -446,8 +407,7 @@ TEST_F(fork, is_itself_counted)
 		}
 	}
 	EXPECT_EQ((u32)PROFIL_STATE_ON, state_of(PROCESS));
-	ASSERT_EQ(0, session_stop(PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(s.ticks, s.hit);
 	EXPECT_EQ(s.hit + (shared ? report->hits : 0), count(0));
 	EXPECT_EQ(count(0), count_all());
@@ -474,13 +434,11 @@ FIXTURE_TEARDOWN(forked)
 TEST_F(forked, child_may_stop_its_session_at_once)
 {
 	struct profil_stats s;
-	pid_t child;
 
 	ASSERT_EQ(0, start());
 	for (unsigned int i = 0; i < 50; i++) {
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 1));
-		child = fork();
-		if (!child) {
+		EXPECT_CHILD({
 			u64 held = count_all();
 
 			/* In some of the children a tick arrives before the call. */
@@ -492,10 +450,7 @@ TEST_F(forked, child_may_stop_its_session_at_once)
 			MUST(s.hit == count_all() - held);
 			MUST(pinned_bytes() == 0);
 			MUST(is_off(PROCESS));
-			_exit(0);
-		}
-		ASSERT_LT(0, child);
-		EXPECT_EQ(0, status_of(child));
+		});
 	}
 	expect_stop(_metadata, count(0));
 }
@@ -504,14 +459,12 @@ TEST_F(forked, child_may_replace_its_session_but_not_start_a_second_one)
 {
 	struct profil_stats s;
 	u64 held;
-	pid_t child;
 	char *first = buffer;
 
 	ASSERT_EQ(0, start());
 	for (unsigned int i = 0; i < 20; i++) {
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 1));
-		child = fork();
-		if (!child) {
+		EXPECT_CHILD({
 			struct profil_range range;
 
 			held = count_all();
@@ -526,10 +479,7 @@ TEST_F(forked, child_may_replace_its_session_but_not_start_a_second_one)
 			child_counts(2, &s);
 			MUST(counters_sum(first, width, SIZE / width) ==
 			     held + (i % 2 ? s.hit : counter(first + STRIDE, width, 0)));
-			_exit(0);
-		}
-		ASSERT_LT(0, child);
-		EXPECT_EQ(0, status_of(child));
+		});
 	}
 	expect_stop(_metadata, count(0));
 }
@@ -581,13 +531,10 @@ TEST_F(forked, child_is_still_counted_after_the_parent_stops)
 
 		ASSERT_EQ(0, start());
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 1));
-		child = fork();
-		if (!child) {
+		child = FORK({
 			MUST(await(report->turn > (int)i));
 			child_counts(1, &s);
-			_exit(0);
-		}
-		ASSERT_LT(0, child);
+		});
 		expect_stop(_metadata, count(0) - held);
 		report->turn++;
 		EXPECT_EQ(0, status_of(child));
@@ -603,8 +550,7 @@ TEST_F(forked, child_that_outlives_its_parent_is_still_counted)
 	char c = 1;
 
 	ASSERT_EQ(0, pipe(ends));
-	child = fork();
-	if (!child) {
+	child = FORK({
 		MUST(!start());
 		MUST(loop_burn(PROCESS, 0, SOME));
 		child = getpid();
@@ -613,9 +559,7 @@ TEST_F(forked, child_that_outlives_its_parent_is_still_counted)
 			child_counts(1, &s);
 			MUST(write(ends[1], "", 1) == 1);
 		}
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
+	});
 	close(ends[1]);
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_EQ(1, read(ends[0], &c, 1));
@@ -665,8 +609,7 @@ TEST_F(forked, child_does_not_inherit_the_session_of_the_forking_thread)
 	ASSERT_EQ(0, session_start(THREAD, 0, &range, 1));
 	ASSERT_EQ(0, start());
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
-	child = fork();
-	if (!child) {
+	child = FORK({
 		u64 held = own[0];
 
 		MUST(is_off(THREAD));
@@ -684,13 +627,10 @@ TEST_F(forked, child_does_not_inherit_the_session_of_the_forking_thread)
 		MUST(!session_stop(PROCESS, &s));
 		MUST(accounted(&s) && !s.dropped);
 		MUST(s.hit == count(1) + count(2) + count(3));
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
+	});
 	EXPECT_TRUE(loop_burn(THREAD, 0, SOME));
 	EXPECT_EQ(0, status_of(child));
-	ASSERT_EQ(0, session_stop(THREAD, &t));
-	EXPECT_TRUE(accounted(&t));
+	ASSERT_STOP(THREAD, &t);
 	EXPECT_EQ(t.hit, own[0]);
 	EXPECT_EQ(t.hit, count(0));
 	expect_stop(_metadata, count(0));
@@ -700,12 +640,10 @@ TEST_F(forked, child_has_no_session_if_only_a_thread_of_the_parent_has_one)
 {
 	struct profil_range range = range_spread(buffer, width);
 	struct profil_stats s;
-	pid_t child;
 
 	ASSERT_EQ(0, session_start(THREAD, 0, &range, 1));
 	EXPECT_TRUE(loop_burn(THREAD, 0, SOME));
-	child = fork();
-	if (!child) {
+	EXPECT_CHILD({
 		u64 held = count_all();
 
 		MUST(is_off(PROCESS) && is_off(THREAD));
@@ -713,13 +651,9 @@ TEST_F(forked, child_has_no_session_if_only_a_thread_of_the_parent_has_one)
 		MUST(is_off(PROCESS) && is_off(THREAD));
 		MUST(count_all() == held);
 		MUST(pinned_bytes() == 0);
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
-	EXPECT_EQ(0, status_of(child));
+	});
 	EXPECT_TRUE(loop_burn(THREAD, 0, SOME));
-	ASSERT_EQ(0, session_stop(THREAD, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(THREAD, &s);
 	EXPECT_EQ(s.hit, count(0));
 }
 
@@ -755,14 +689,12 @@ TEST_F(forked, child_of_a_child_whose_session_has_ended_has_no_session)
 TEST_F(forked, childs_pages_are_pinned_at_its_first_tick_in_a_range)
 {
 	struct profil_stats s;
-	pid_t child;
 	u64 until;
 
 	ASSERT_EQ(0, start());
 	for (unsigned int i = 0; i < 5; i++) {
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
-		child = fork();
-		if (!child) {
+		EXPECT_CHILD({
 			until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + 3 * query.tick_ns;
 			while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until)
 				burn();
@@ -773,10 +705,7 @@ TEST_F(forked, childs_pages_are_pinned_at_its_first_tick_in_a_range)
 			MUST(s.outside > 0);
 			MUST(s.hit > 0 && s.hit == count(1));
 			MUST(pinned_bytes() == 0);
-			_exit(0);
-		}
-		ASSERT_LT(0, child);
-		EXPECT_EQ(0, status_of(child));
+		});
 	}
 	expect_stop(_metadata, count(0));
 }
@@ -785,24 +714,18 @@ TEST_F(forked, child_counts_the_same_modes)
 {
 	struct profil_range range = range_spread(buffer, width);
 	struct profil_stats s;
-	pid_t child;
 
 	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
-	child = fork();
-	if (!child) {
+	EXPECT_CHILD({
 		MUST(loop_burn(PROCESS, 1, 2 * SOME));
 		MUST(!session_stop(PROCESS, &s));
 		MUST(accounted(&s));
 		MUST(s.unselected > 0);
 		MUST(s.user == 0);
 		MUST(count(1) <= s.hit);
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
-	EXPECT_EQ(0, status_of(child));
-	ASSERT_EQ(0, session_stop(PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	});
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_LT(0U, s.unselected);
 	EXPECT_EQ(0U, s.user);
 }
@@ -810,43 +733,32 @@ TEST_F(forked, child_counts_the_same_modes)
 TEST_F(forked, child_leaves_saturated_counters_unchanged)
 {
 	struct profil_stats s;
-	pid_t child;
 
 	memset(buffer + STRIDE, 0xff, width);
 	ASSERT_EQ(0, start());
-	child = fork();
-	if (!child) {
+	EXPECT_CHILD({
 		MUST(loop_burn(PROCESS, 1, SOME));
 		MUST(!session_stop(PROCESS, &s));
 		MUST(accounted(&s));
 		MUST(s.saturated > 0 && s.hit == 0 && s.dropped == 0);
 		MUST(count(1) == UINT32_MAX);
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
-	EXPECT_EQ(0, status_of(child));
+	});
 	expect_stop(_metadata, 0);
 }
 
 TEST_F(forked, child_of_a_session_without_counters_is_on)
 {
 	struct profil_stats s;
-	pid_t child;
 
 	ASSERT_EQ(0, session_start(PROCESS, 0, NULL, 0));
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
-	child = fork();
-	if (!child) {
+	EXPECT_CHILD({
 		MUST(loop_burn(PROCESS, 0, SOME));
 		MUST(!session_stop(PROCESS, &s));
 		MUST(accounted(&s));
 		MUST(s.ticks == s.outside && s.locked == 0);
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
-	EXPECT_EQ(0, status_of(child));
-	ASSERT_EQ(0, session_stop(PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	});
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(s.ticks, s.outside);
 }
 
@@ -877,12 +789,7 @@ static void expect_child(struct __test_metadata *_metadata, void (*child_does)(v
 
 	for (unsigned int i = 0; i < 5; i++) {
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
-		child = fork();
-		if (!child) {
-			child_does();
-			_exit(0);
-		}
-		ASSERT_LT(0, child);
+		child = FORK(child_does());
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
 		EXPECT_EQ(0, status_of(child));
 	}
@@ -955,21 +862,16 @@ TEST_F(forked, child_whose_buffer_is_wiped_on_fork_has_an_ended_session)
 TEST_F(forked, child_counts_in_shared_pages_that_it_has_not_touched)
 {
 	struct profil_stats s;
-	pid_t child;
 
 	buffer = map(SIZE, MAP_SHARED);
 	ASSERT_NE(NULL, buffer);
 	ASSERT_EQ(0, start());
-	child = fork();
-	if (!child) {
+	EXPECT_CHILD({
 		MUST(loop_until(1, pinned_bytes() == SIZE));
 		MUST(!session_stop(PROCESS, &s));
 		MUST(accounted(&s) && !s.dropped);
 		MUST(s.hit > 0 && s.hit == count(1));
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
-	EXPECT_EQ(0, status_of(child));
+	});
 	EXPECT_LT(0U, count(1));
 	expect_stop(_metadata, 0);
 }
@@ -1040,8 +942,7 @@ static void child_with_a_thread_in_a_call(void)
 
 TEST_F(forked, childs_session_is_set_up_while_a_thread_is_in_a_system_call)
 {
-	if (geteuid())
-		SKIP(return, "only root can keep the kernel waiting by userfaultfd");
+	SKIP_IF(geteuid(), "only root can keep the kernel waiting by userfaultfd");
 	ASSERT_EQ(0, start());
 	expect_child(_metadata, child_with_a_thread_in_a_call);
 }
@@ -1109,8 +1010,7 @@ static void child_that_serves_its_pages(void)
 
 TEST_F(forked, child_that_serves_its_own_page_faults_does_not_wait_for_itself)
 {
-	if (geteuid())
-		SKIP(return, "only root can keep the kernel waiting by userfaultfd");
+	SKIP_IF(geteuid(), "only root can keep the kernel waiting by userfaultfd");
 	ASSERT_EQ(0, start());
 	expect_child(_metadata, child_that_serves_its_pages);
 }
@@ -1129,19 +1029,12 @@ static void child_counts_nowhere(void)
 TEST_F(forked, child_does_not_count_in_memory_that_the_parent_mapped_after_the_start)
 {
 	struct profil_stats s;
-	pid_t child;
 
 	ASSERT_EQ(0, start());
 	ASSERT_EQ(buffer, mmap(buffer, SIZE, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0));
 	for (unsigned int i = 0; i < 5; i++) {
-		child = fork();
-		if (!child) {
-			child_counts_nowhere();
-			_exit(0);
-		}
-		ASSERT_LT(0, child);
-		EXPECT_EQ(0, status_of(child));
+		EXPECT_CHILD(child_counts_nowhere());
 	}
 	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
 	EXPECT_EQ(0U, count_all());
@@ -1251,20 +1144,16 @@ TEST_F(forked, child_is_still_counted_after_the_parent_unmaps_its_buffer)
 
 	ASSERT_EQ(0, start());
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
-	child = fork();
-	if (!child) {
+	child = FORK({
 		MUST(await(report->turn));
 		child_counts(1, &s);
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
+	});
 	ASSERT_EQ(0, munmap(buffer, SIZE));
 	report->turn = 1;
 	EXPECT_EQ(0, status_of(child));
 	ASSERT_EQ(0, session_stats(PROCESS, &before));
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
-	ASSERT_EQ(0, session_stop(PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ((u32)PROFIL_END_NONE, s.end);
 	EXPECT_LT(before.hit, s.hit);
 }
@@ -1273,20 +1162,12 @@ TEST_F(forked, child_is_still_counted_after_the_parent_unmaps_its_buffer)
 TEST_F(forked, child_of_a_parent_that_has_unmapped_its_buffer_has_an_ended_session)
 {
 	struct profil_stats s;
-	pid_t child;
 
 	ASSERT_EQ(0, start());
 	ASSERT_EQ(0, munmap(buffer, SIZE));
-	child = fork();
-	if (!child) {
-		child_without_buffer();
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
-	EXPECT_EQ(0, status_of(child));
+	EXPECT_CHILD(child_without_buffer());
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
-	ASSERT_EQ(0, session_stop(PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ((u32)PROFIL_END_NONE, s.end);
 	EXPECT_LT(0U, s.hit);
 }
@@ -1306,8 +1187,7 @@ TEST_F(forked, child_and_parent_are_still_counted_after_a_file_is_truncated)
 	ASSERT_NE(MAP_FAILED, (void *)buffer);
 	ASSERT_EQ(0, start());
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
-	child = fork();
-	if (!child) {
+	child = FORK({
 		MUST(loop_burn(PROCESS, 1, SOME));
 		MUST(!session_stats(PROCESS, &s));
 		counted = s.hit;
@@ -1319,9 +1199,7 @@ TEST_F(forked, child_and_parent_are_still_counted_after_a_file_is_truncated)
 		MUST(!session_stop(PROCESS, &s));
 		MUST(accounted(&s));
 		MUST(s.end == PROFIL_END_NONE && s.hit > counted && !s.dropped);
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
+	});
 	EXPECT_TRUE(await(report->turn));
 	ASSERT_EQ(0, session_stats(PROCESS, &s));
 	counted = s.hit;
@@ -1345,7 +1223,6 @@ TEST_F(forked, child_inherits_ranges_in_each_kind_of_memory)
 	struct profil_range ranges[LOOPS];
 	struct profil_stats s;
 	u64 held;
-	pid_t child;
 
 	ASSERT_EQ(0, ftruncate(fd, SIZE));
 	file_private = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
@@ -1371,8 +1248,7 @@ TEST_F(forked, child_inherits_ranges_in_each_kind_of_memory)
 	EXPECT_TRUE(loop_burn(PROCESS, 2, SOME));
 	EXPECT_TRUE(loop_burn(PROCESS, 4, SOME));
 	held = own[0] + file_private[2] + file_shared[4];
-	child = fork();
-	if (!child) {
+	EXPECT_CHILD({
 		for (unsigned int i = 1; i < LOOPS; i += 2)
 			MUST(loop_burn(PROCESS, i, SOME));
 		MUST(pinned_bytes() == 3 * PAGE);
@@ -1384,13 +1260,9 @@ TEST_F(forked, child_inherits_ranges_in_each_kind_of_memory)
 		MUST(own[0] + file_private[2] + file_shared[4] == held);
 		MUST(own[6] == 0);
 		report->hits = file_shared[5];
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
-	EXPECT_EQ(0, status_of(child));
+	});
 	EXPECT_TRUE(loop_burn(PROCESS, 6, SOME));
-	ASSERT_EQ(0, session_stop(PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_EQ(held, own[0] + file_private[2] + file_shared[4]);
 	EXPECT_EQ(s.hit, held + own[6]);
@@ -1415,8 +1287,7 @@ static void expect_large(struct __test_metadata *_metadata, char *large, unsigne
 	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, 2));
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 	for (unsigned int i = 0; i < 3; i++) {
-		child = fork();
-		if (!child) {
+		child = FORK({
 			MUST(loop_burn(PROCESS, 1, SOME));
 			MUST(pinned_bytes() == size);
 			MUST(!session_stop(PROCESS, &s));
@@ -1424,15 +1295,12 @@ static void expect_large(struct __test_metadata *_metadata, char *large, unsigne
 			MUST(accounted(&s) && !s.dropped);
 			MUST(s.hit > 0 && s.hit == *last);
 			MUST(counters_sum(large, 4, size / 4) == *first + s.hit);
-			_exit(0);
-		}
-		ASSERT_LT(0, child);
+		});
 		EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 		EXPECT_EQ(0, status_of(child));
 	}
 	EXPECT_EQ(0U, *last);
-	ASSERT_EQ(0, session_stop(PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(s.hit, *first);
 }
 
@@ -1522,14 +1390,12 @@ TEST_F(forked, child_needs_as_much_RLIMIT_MEMLOCK_as_its_parent)
 TEST_F(forked, childs_pages_are_charged_once)
 {
 	struct profil_stats s;
-	pid_t child;
 
 	drop_root(_metadata);
 	limit_to(_metadata, SIZE);
 	ASSERT_EQ(0, start());
 	for (unsigned int i = 0; i < 100; i++) {
-		child = fork();
-		if (!child) {
+		EXPECT_CHILD({
 			u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + query.tick_ns * (i % 10) / 5;
 
 			do
@@ -1540,10 +1406,7 @@ TEST_F(forked, childs_pages_are_charged_once)
 			MUST(s.end == PROFIL_END_NONE && !s.dropped);
 			MUST(s.hit == count(1));
 			MUST(pinned_bytes() == 0);
-			_exit(0);
-		}
-		ASSERT_LT(0, child);
-		EXPECT_EQ(0, status_of(child));
+		});
 	}
 	expect_stop(_metadata, 0);
 }
@@ -1571,8 +1434,7 @@ TEST_F(forked, child_beyond_RLIMIT_MEMLOCK_has_an_ended_session)
 
 TEST_F(forked, child_of_a_parent_that_dropped_CAP_IPC_LOCK_has_a_limit)
 {
-	if (geteuid())
-		SKIP(return, "needs CAP_IPC_LOCK: run as root");
+	SKIP_IF(geteuid(), "needs CAP_IPC_LOCK: run as root");
 	limit_to(_metadata, SIZE - 1);
 	ASSERT_EQ(0, start());
 	drop_root(_metadata);
@@ -1581,8 +1443,7 @@ TEST_F(forked, child_of_a_parent_that_dropped_CAP_IPC_LOCK_has_a_limit)
 
 TEST_F(forked, child_with_CAP_IPC_LOCK_has_no_limit)
 {
-	if (geteuid())
-		SKIP(return, "needs CAP_IPC_LOCK: run as root");
+	SKIP_IF(geteuid(), "needs CAP_IPC_LOCK: run as root");
 	ASSERT_EQ(0, start());
 	limit_to(_metadata, 0);
 	expect_child(_metadata, child_counts_1);
@@ -1607,15 +1468,12 @@ static void expect_children_gone(struct __test_metadata *_metadata, unsigned int
 	for (unsigned int i = 0; i < n; i += at_once) {
 		killed = i / at_once % 8 == 7;
 		for (unsigned int j = 0; j < at_once; j++) {
-			children[j] = fork();
-			if (!children[j]) {
+			children[j] = FORK({
 				if (i / at_once % 4 == 3)
 					loop_run(1, LOOP_BURST / 4);
 				if (killed)
 					raise(SIGKILL);
-				_exit(0);
-			}
-			ASSERT_LT(0, children[j]);
+			});
 		}
 		loop_run(0, LOOP_BURST / 8);
 		for (unsigned int j = 0; j < at_once; j++)
@@ -1650,12 +1508,7 @@ TEST_F_TIMEOUT(forked, twenty_children_are_counted_at_the_same_time, 150)
 	ASSERT_EQ(0, start());
 	for (unsigned int round = 0; round < 5; round++) {
 		for (unsigned int i = 0; i < ARRAY_SIZE(children); i++) {
-			children[i] = fork();
-			if (!children[i]) {
-				child_counts(1 + i % 7, &s);
-				_exit(0);
-			}
-			ASSERT_LT(0, children[i]);
+			children[i] = FORK(child_counts(1 + i % 7, &s));
 		}
 		for (unsigned int i = 0; i < ARRAY_SIZE(children); i++)
 			EXPECT_EQ(0, status_of(children[i]));
@@ -1673,12 +1526,7 @@ static void fork_descendants(unsigned int n)
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		children[i] = fork();
-		MUST(children[i] >= 0);
-		if (!children[i]) {
-			fork_descendants(i);
-			_exit(0);
-		}
+		children[i] = FORK(fork_descendants(i));
 	}
 	child_counts(n, &s);
 	for (i = 0; i < n; i++)
@@ -1687,16 +1535,8 @@ static void fork_descendants(unsigned int n)
 
 TEST_F_TIMEOUT(forked, five_generations_of_descendants_are_counted_at_the_same_time, 150)
 {
-	pid_t child;
-
 	ASSERT_EQ(0, start());
-	child = fork();
-	if (!child) {
-		fork_descendants(5);
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
-	EXPECT_EQ(0, status_of(child));
+	EXPECT_CHILD(fork_descendants(5));
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 	EXPECT_EQ(count(0), count_all());
 	expect_stop(_metadata, count(0));
@@ -1919,8 +1759,7 @@ TEST_F_TIMEOUT(forked, child_forked_during_a_replacement_has_either_session, 150
 		TH_LOG("%u have the old, %u the new", report->on, report->off);
 	}
 	locked -= PAGE;
-	ASSERT_EQ(0, session_stop(THREAD, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(THREAD, &s);
 	EXPECT_LT(0U, s.hit);
 	EXPECT_EQ(s.hit, own[0]);
 	EXPECT_EQ(s.hit, count_both(0));

@@ -7,9 +7,6 @@
  */
 #include "kselftest_harness.h"
 
-#include <sys/mman.h>
-#include <time.h>
-
 #include "kernel.h"
 #include "loop.h"
 
@@ -88,8 +85,7 @@ static void expect_counting(struct __test_metadata *_metadata)
 	struct profil_stats s;
 
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_LE(20U, s.ticks);
 	EXPECT_EQ(s.hit, counters_sum(page, 4, ARRAY_SIZE(page)));
 }
@@ -118,10 +114,8 @@ static bool hook_is_gone(void)
 
 TEST_F(hook, loading_the_module_tries_the_hook_and_logs_it)
 {
-	if (module_stays())
-		SKIP(return, "%s", module_stays());
-	if (!can_change())
-		SKIP(return, NEEDS);
+	SKIP_IF(module_stays(), "%s", module_stays());
+	SKIP_IF(!can_change(), NEEDS);
 	ASSERT_EQ(0, reload("linger_s=1000"));
 	EXPECT_EQ(1000, file_number(LINGER_S, ""));
 	EXPECT_TRUE(log_has(self->log, "by ftrace"));
@@ -130,8 +124,7 @@ TEST_F(hook, loading_the_module_tries_the_hook_and_logs_it)
 
 TEST_F(hook, query_and_attribute_tell_whether_the_hook_is_in_place)
 {
-	if (!can_change())
-		SKIP(return, NEEDS);
+	SKIP_IF(!can_change(), NEEDS);
 	ASSERT_EQ(0, reload("linger_s=0"));
 	for (unsigned int i = 0; i < 3; i++) {
 		ASSERT_TRUE(await(hook_is_gone()));
@@ -224,8 +217,7 @@ static int start_and_stop(u64 period)
 
 TEST_F(linger, ends_by_removing_the_hook_or_probe)
 {
-	if (!self->counts)
-		SKIP(return, "needs root, tracefs and a known function that patches text");
+	SKIP_IF(!self->counts, "needs root, tracefs and a known function that patches text");
 	for (unsigned int i = 0; i < CYCLES; i++) {
 		long long before = patches();
 
@@ -242,8 +234,7 @@ TEST_F(linger, outlasts_pauses_between_sessions_without_a_text_patch)
 	const struct timespec pause = { .tv_sec = 2, .tv_nsec = 300000000 };
 	long long before, after;
 
-	if (!self->counts)
-		SKIP(return, "needs root, tracefs and a known function that patches text");
+	SKIP_IF(!self->counts, "needs root, tracefs and a known function that patches text");
 	ASSERT_EQ(0, file_write(LINGER_S, "300"));
 	ASSERT_EQ(0, start_and_stop(variant->period));
 	before = patches();
@@ -267,8 +258,7 @@ TEST_F(linger, outlasts_pauses_between_sessions_without_a_text_patch)
 
 TEST_F(hook, ftrace_cannot_be_disabled_while_the_hook_is_in_place)
 {
-	if (!can_change())
-		SKIP(return, NEEDS);
+	SKIP_IF(!can_change(), NEEDS);
 	ASSERT_EQ(0, reload("linger_s=300"));
 	EXPECT_EQ(-EBUSY, file_write(FTRACE_ENABLED, "0"));
 	ASSERT_EQ(0, start());
@@ -282,8 +272,7 @@ TEST_F(hook, ftrace_can_be_disabled_when_the_hook_is_gone_and_then_starts_fail)
 {
 	struct profil_stats s;
 
-	if (!can_change())
-		SKIP(return, NEEDS);
+	SKIP_IF(!can_change(), NEEDS);
 	ASSERT_EQ(0, reload("linger_s=0"));
 	ASSERT_TRUE(await(hook_is_gone()));
 	ASSERT_EQ(0, file_write(FTRACE_ENABLED, "0"));
@@ -302,10 +291,8 @@ TEST_F(hook, ftrace_can_be_disabled_when_the_hook_is_gone_and_then_starts_fail)
 
 TEST_F(hook, a_module_that_cannot_hook_the_tick_does_not_load)
 {
-	if (module_stays())
-		SKIP(return, "%s", module_stays());
-	if (!can_change())
-		SKIP(return, NEEDS);
+	SKIP_IF(module_stays(), "%s", module_stays());
+	SKIP_IF(!can_change(), NEEDS);
 	ASSERT_TRUE(await(module_unload() == 0));
 	EXPECT_FALSE(tick_is_hooked());
 	ASSERT_EQ(0, file_write(FTRACE_ENABLED, "0"));

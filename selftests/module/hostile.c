@@ -14,12 +14,6 @@
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	300
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-
 #include "held.h"
 #include "kernel.h"
 #include "loop.h"
@@ -43,11 +37,8 @@ static struct profil_query query;
 
 static void prepare(struct __test_metadata *_metadata)
 {
-	ASSERT_EQ(0, device_query(&query)) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		      -1, 0);
+	ASSERT_EQ(0, device_query(&query));
+	shared = map_shared(sizeof(*shared));
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 }
 
@@ -66,11 +57,6 @@ FIXTURE_TEARDOWN(hostile)
 	munmap(shared, sizeof(*shared));
 }
 
-#define NEED_ROOT(why) do {						\
-	if (geteuid())							\
-		SKIP(return, "needs root: %s", why);			\
-} while (0)
-
 /* Becomes an ordinary user with Debian's limits. */
 static void be_user(void)
 {
@@ -87,8 +73,7 @@ static void be_user(void)
 /* Maps @pages pages. */
 static char *map_pages(size_t pages)
 {
-	char *p = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		       -1, 0);
+	char *p = map_private(pages * PAGE);
 
 	MUST(p != MAP_FAILED);
 	return p;
@@ -239,15 +224,10 @@ static void expect_paid(struct __test_metadata *_metadata, int (*work)(void))
 	expect_no_more(_metadata, workers, paid);
 }
 
-TEST_F(hostile, workers_use_less_CPU_time_than_processes_that_fork_sleeping_children)
-{
-	expect_paid(_metadata, fork_sleeping_children);
-}
-
-TEST_F(hostile, workers_use_less_CPU_time_than_processes_that_fork_running_children)
-{
-	expect_paid(_metadata, fork_running_children);
-}
+TEST_F_CALL(hostile, workers_use_less_CPU_time_than_processes_that_fork_sleeping_children,
+	    expect_paid(_metadata, fork_sleeping_children))
+TEST_F_CALL(hostile, workers_use_less_CPU_time_than_processes_that_fork_running_children,
+	    expect_paid(_metadata, fork_running_children))
 
 /*
  * Kernel memory
@@ -485,25 +465,14 @@ static void expect_slots(struct __test_metadata *_metadata, u32 scope, bool cloc
 	close_all(fds);
 }
 
-TEST_F(hostile, a_process_with_the_maximum_of_sessions_can_still_be_attached)
-{
-	expect_slots(_metadata, PROCESS, false);
-}
-
-TEST_F(hostile, a_process_with_the_maximum_of_clocks_can_still_be_attached)
-{
-	expect_slots(_metadata, PROCESS, true);
-}
-
-TEST_F(hostile, a_thread_with_the_maximum_of_sessions_can_still_be_attached)
-{
-	expect_slots(_metadata, THREAD, false);
-}
-
-TEST_F(hostile, a_thread_with_the_maximum_of_clocks_can_still_be_attached)
-{
-	expect_slots(_metadata, THREAD, true);
-}
+TEST_F_CALL(hostile, a_process_with_the_maximum_of_sessions_can_still_be_attached,
+	    expect_slots(_metadata, PROCESS, false))
+TEST_F_CALL(hostile, a_process_with_the_maximum_of_clocks_can_still_be_attached,
+	    expect_slots(_metadata, PROCESS, true))
+TEST_F_CALL(hostile, a_thread_with_the_maximum_of_sessions_can_still_be_attached,
+	    expect_slots(_metadata, THREAD, false))
+TEST_F_CALL(hostile, a_thread_with_the_maximum_of_clocks_can_still_be_attached,
+	    expect_slots(_metadata, THREAD, true))
 
 /*
  * Locked memory
@@ -608,8 +577,7 @@ TEST_F(hostile, snapshots_of_a_session_without_targets_interrupt_no_CPU)
 	long long n;
 
 	NEED_ROOT("kprobe events");
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	n = expedited_by(fd, SNAPSHOTS);
 	ASSERT_LE(0, n);
@@ -1013,8 +981,7 @@ static void expect_others_return(struct __test_metadata *_metadata, int (*call)(
 
 	NEED_ROOT("pages that the kernel waits for");
 	err = held_map(&held, kind, PAGE);
-	if (err == -ENOENT || err == -ENODEV)
-		SKIP(return, "no FUSE here");
+	SKIP_IF(err == -ENOENT || err == -ENODEV, "no FUSE here");
 	ASSERT_EQ(0, err);
 	fd = open_attached(64);
 	others_fd = open_attached(0);
@@ -1041,15 +1008,10 @@ static void expect_others_return(struct __test_metadata *_metadata, int (*call)(
 	session_stop(PROCESS, NULL);
 }
 
-TEST_F(call, waiting_for_a_userfaultfd_page_does_not_block_other_calls)
-{
-	expect_others_return(_metadata, variant->call, HELD_USERFAULT);
-}
-
-TEST_F(call, waiting_for_a_FUSE_page_does_not_block_other_calls)
-{
-	expect_others_return(_metadata, variant->call, HELD_FUSE);
-}
+TEST_F_CALL(call, waiting_for_a_userfaultfd_page_does_not_block_other_calls,
+	    expect_others_return(_metadata, variant->call, HELD_USERFAULT))
+TEST_F_CALL(call, waiting_for_a_FUSE_page_does_not_block_other_calls,
+	    expect_others_return(_metadata, variant->call, HELD_FUSE))
 
 /* In a child: the main thread waits in the call, and another thread reports that. */
 static int (*killed_call)(void);
@@ -1159,10 +1121,8 @@ static int compare_costs(void)
 	return 0;
 }
 
-TEST_F(start, takes_time_for_ranges_plus_mappings_not_for_their_product)
-{
-	EXPECT_EQ(0, status_of(spawn(compare_costs)));
-}
+TEST_F_CALL(start, takes_time_for_ranges_plus_mappings_not_for_their_product,
+	    EXPECT_EQ(0, status_of(spawn(compare_costs))))
 
 static bool start_adds;		/* use ADD to a descriptor session instead of START */
 static size_t start_mappings;
@@ -1208,19 +1168,15 @@ static void expect_killed(struct __test_metadata *_metadata, bool adds, size_t m
 	}
 }
 
-TEST_F(start, with_all_ranges_in_many_mappings_can_be_killed)
-{
-	expect_killed(_metadata, false, 2000);
-}
+TEST_F_CALL(start, with_all_ranges_in_many_mappings_can_be_killed,
+	    expect_killed(_metadata, false, 2000))
 
 TEST_F_TIMEOUT(start, above_RLIMIT_MEMLOCK_in_very_many_mappings_can_be_killed, 150)
 {
 	expect_killed(_metadata, false, 4000);
 }
 
-TEST_F(start, that_adds_ranges_in_many_mappings_can_be_killed)
-{
-	expect_killed(_metadata, true, 2000);
-}
+TEST_F_CALL(start, that_adds_ranges_in_many_mappings_can_be_killed,
+	    expect_killed(_metadata, true, 2000))
 
 TEST_HARNESS_MAIN

@@ -14,13 +14,6 @@
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	300
 
-#include <pthread.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/time.h>
-
 #include "cgroup.h"
 #include "kernel.h"
 #include "loop.h"
@@ -86,9 +79,7 @@ FIXTURE_SETUP(leak)
 {
 	struct profil_query q;
 
-	ASSERT_EQ(0, device_query(&q)) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_EQ(0, device_query(&q));
 	/* Also maps one page behind the buffer. */
 	self->buffer = mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -219,8 +210,7 @@ TEST_F(leak, starts_that_fail_leak_nothing)
 TEST_F(leak, sessions_whose_buffers_are_unmapped_leak_nothing)
 {
 	for (unsigned int i = 0; i < 100; i++) {
-		char *buffer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *buffer = map_private(PAGE);
 
 		ASSERT_NE(MAP_FAILED, (void *)buffer);
 		self->range.buffer = addr(buffer);
@@ -423,7 +413,7 @@ static int die_after_vfork_and_exec(void)
 static int die_by_the_OOM_killer(void)
 {
 	size_t size = 64UL << 20;
-	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = map_private(size);
 
 	MUST(p != MAP_FAILED);
 	be_profiled();
@@ -460,21 +450,6 @@ static int die_after_children(int (*child)(void))
 	for (unsigned int i = 0; i < 3; i++)
 		MUST(!status_in_child(child));
 	return 0;
-}
-
-static int die_after_children_without_a_tick(void)
-{
-	return die_after_children(exit_at_once);
-}
-
-static int die_after_children_with_a_tick(void)
-{
-	return die_after_children(exit_after_a_tick);
-}
-
-static int die_after_children_with_a_call(void)
-{
-	return die_after_children(exit_after_a_call);
 }
 
 /* The parent exits before the child. */
@@ -550,35 +525,10 @@ static int first_call_is_open(void)
 /* Each child inherits one session, which its first call sets up. */
 static int die_after_first_calls(int (*call)(void))
 {
+	MUST(!session_start(PROCESS, 0, &range, 1));
 	for (unsigned int i = 0; i < 10; i++)
 		MUST(!status_in_child(call));
 	return 0;
-}
-
-static int die_after_first_calls_to_the_device(int (*call)(void))
-{
-	MUST(!session_start(PROCESS, 0, &range, 1));
-	return die_after_first_calls(call);
-}
-
-static int die_after_first_calls_of_stats(void)
-{
-	return die_after_first_calls_to_the_device(first_call_is_stats);
-}
-
-static int die_after_first_calls_of_stop(void)
-{
-	return die_after_first_calls_to_the_device(first_call_is_stop);
-}
-
-static int die_after_first_calls_of_start(void)
-{
-	return die_after_first_calls_to_the_device(first_call_is_start);
-}
-
-static int die_after_first_calls_of_open(void)
-{
-	return die_after_first_calls_to_the_device(first_call_is_open);
 }
 
 static void *exit_with_a_session(void *unused)
@@ -718,6 +668,8 @@ FIXTURE(death) {
 FIXTURE_VARIANT(death) {
 	int (*live)(void);
 	int status;
+	int (*children)(int (*child)(void));	/* instead of @live, for children that run @child */
+	int (*child)(void);
 	bool needs_cgroup;
 };
 
@@ -725,6 +677,12 @@ FIXTURE_VARIANT(death) {
 	FIXTURE_VARIANT_ADD(death, name) {	\
 		.live = live_,			\
 		.status = status_,		\
+	}
+
+#define CHILDREN(name, children_, child_)	\
+	FIXTURE_VARIANT_ADD(death, name) {	\
+		.children = children_,		\
+		.child = child_,		\
 	}
 
 DEATH(by_exit, die_by_exit, 0);
@@ -736,14 +694,14 @@ DEATH(by_exec, die_by_exec, 0);
 DEATH(by_exec_of_a_thread, die_by_exec_of_a_thread, 0);
 DEATH(after_an_exec_that_is_followed, die_after_an_exec_that_is_followed, 0);
 DEATH(after_vfork_and_exec, die_after_vfork_and_exec, 0);
-DEATH(after_children_without_a_tick, die_after_children_without_a_tick, 0);
-DEATH(after_children_with_a_tick, die_after_children_with_a_tick, 0);
-DEATH(after_children_with_a_call, die_after_children_with_a_call, 0);
+CHILDREN(after_children_without_a_tick, die_after_children, exit_at_once);
+CHILDREN(after_children_with_a_tick, die_after_children, exit_after_a_tick);
+CHILDREN(after_children_with_a_call, die_after_children, exit_after_a_call);
 DEATH(before_the_child, die_before_the_child, 0);
-DEATH(after_STATS_of_children_with_signals, die_after_first_calls_of_stats, 0);
-DEATH(after_STOP_of_children_with_signals, die_after_first_calls_of_stop, 0);
-DEATH(after_START_of_children_with_signals, die_after_first_calls_of_start, 0);
-DEATH(after_OPEN_of_children_with_signals, die_after_first_calls_of_open, 0);
+CHILDREN(after_STATS_of_children_with_signals, die_after_first_calls, first_call_is_stats);
+CHILDREN(after_STOP_of_children_with_signals, die_after_first_calls, first_call_is_stop);
+CHILDREN(after_START_of_children_with_signals, die_after_first_calls, first_call_is_start);
+CHILDREN(after_OPEN_of_children_with_signals, die_after_first_calls, first_call_is_open);
 DEATH(after_threads, die_after_threads, 0);
 DEATH(with_descriptors_on_their_way, die_with_descriptors_in_messages, 0);
 DEATH(after_others_close_its_descriptors, die_after_others_close, 0);
@@ -761,12 +719,9 @@ FIXTURE_VARIANT_ADD(death, for_want_of_memory) {
 
 FIXTURE_SETUP(death)
 {
-	char *buffer = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *buffer = map_private(PAGES * PAGE);
 
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_DEVICE();
 	ASSERT_NE(MAP_FAILED, (void *)buffer);
 	range = range_of(0, ~0ULL, buffer, PAGES * PAGE / 4, 4);
 	range.scale = 0;
@@ -803,6 +758,7 @@ TEST_F(death, releases_all_resources)
 {
 	const struct usage quiet = usage();
 	const struct cache *cache;
+	pid_t child;
 
 	if (variant->needs_cgroup && access(CGROUP, F_OK))
 		SKIP(return, "no memory cgroup can be made: needs root");
@@ -814,7 +770,9 @@ TEST_F(death, releases_all_resources)
 			self->before = usage();
 			caches(&self->caches);
 		}
-		ASSERT_EQ(variant->status, status_in_child(variant->live));
+		child = FORK(_exit(variant->live ? variant->live() :
+						   variant->children(variant->child)));
+		ASSERT_EQ(variant->status, status_of(child));
 	}
 	EXPECT_TRUE(await(same(&self->before))) {
 		log_usage(_metadata, &self->before);

@@ -10,14 +10,8 @@
  */
 #include "kselftest_harness.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <spawn.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
 #include <sys/personality.h>
-#include <sys/time.h>
 
 #include "kernel.h"
 #include "loop.h"
@@ -44,27 +38,18 @@ static int check_not_sampled(void)
 	u64 before = counters_sum(page, 4, ARRAY_SIZE(page));
 	struct profil_stats s;
 
-	if (!is_off(PROFIL_SCOPE_PROCESS))
-		return 1;
-	if (!is_off(PROFIL_SCOPE_THREAD))
-		return 2;
+	MUST(is_off(PROFIL_SCOPE_PROCESS));
+	MUST(is_off(PROFIL_SCOPE_THREAD));
 	loop_spend(0, 10, tick_ns());
-	if (!is_off(PROFIL_SCOPE_PROCESS) || !is_off(PROFIL_SCOPE_THREAD))
-		return 3;
-	if (pinned_bytes())
-		return 4;
-	if (counters_sum(page, 4, ARRAY_SIZE(page)) != before)
-		return 5;
+	MUST(is_off(PROFIL_SCOPE_PROCESS) && is_off(PROFIL_SCOPE_THREAD));
+	MUST(!pinned_bytes());
+	MUST(counters_sum(page, 4, ARRAY_SIZE(page)) == before);
 
 	memset(page, 0, sizeof(page));
-	if (start(PROFIL_SCOPE_PROCESS))
-		return 6;
-	if (!loop_burn(PROFIL_SCOPE_PROCESS, 0, 5))
-		return 7;
-	if (session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s))
-		return 8;
-	if (s.hit != page[0])
-		return 9;
+	MUST(!start(PROFIL_SCOPE_PROCESS));
+	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
+	MUST(s.hit == page[0]);
 	return 0;
 }
 
@@ -78,14 +63,11 @@ static int check_new_program(void)
 	sigset_t pending;
 	int status;
 
-	if (counters_sum(page, 4, ARRAY_SIZE(page)))
-		return 20;
-	if (was && strtoull(was, NULL, 0) != addr(page))
-		return 21;
+	MUST(!counters_sum(page, 4, ARRAY_SIZE(page)));
+	MUST(!was || strtoull(was, NULL, 0) == addr(page));
 	sigpending(&pending);
 	for (int i = 1; i < NSIG; i++)
-		if (sigismember(&pending, i) == 1)
-			return 22;
+		MUST(sigismember(&pending, i) != 1);
 	status = check_not_sampled();
 	return !status && counters_sum(other, 4, ARRAY_SIZE(other)) ? 23 : status;
 }
@@ -107,9 +89,7 @@ FIXTURE(lifetime) {
 
 FIXTURE_SETUP(lifetime)
 {
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_DEVICE();
 	self->users = module_users();
 	self->locked = pinned_bytes();
 	ASSERT_TRUE(module_is_built_in() || self->users > 0);
@@ -181,8 +161,7 @@ TEST_F(lifetime, restarts_add_to_the_counters)
 			TH_LOG("statistics begin anew");
 		}
 		EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-		EXPECT_TRUE(accounted(&s));
+		ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 		hit += s.hit;
 	}
 	EXPECT_LT(5U, hit);
@@ -200,9 +179,9 @@ static int start_among_signals(void)
 	struct itimerval often = { { 0, 50 }, { 0, 50 } };
 	struct sigaction action = { .sa_handler = handle };
 
-	if (device_fd() < 0 || sigaction(SIGALRM, &action, NULL) ||
-	    setitimer(ITIMER_REAL, &often, NULL))
-		return 1;
+	MUST(device_fd() >= 0);
+	MUST(!sigaction(SIGALRM, &action, NULL));
+	MUST(!setitimer(ITIMER_REAL, &often, NULL));
 	return start(PROFIL_SCOPE_PROCESS) ? 2 : 0;
 }
 
@@ -268,9 +247,7 @@ TEST_F(lifetime, a_replacement_loses_no_tick_and_counts_none_twice)
 	EXPECT_GE(2U, s.ticks);
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &w));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_TRUE(accounted(&w));
 	EXPECT_EQ(hit + s.hit, page[0]);
 	EXPECT_LT(0U, other[0]);
@@ -329,19 +306,12 @@ TEST_F(lifetime, a_replacement_loses_no_tick_of_a_running_thread)
  * exec
  */
 
-static int exec_with_session(void)
+TEST_F_CHILD(lifetime, exec_ends_the_session_and_the_new_program_is_not_sampled)
 {
-	if (start(PROFIL_SCOPE_PROCESS) || start(PROFIL_SCOPE_THREAD))
-		return 100;
-	if (!loop_burn(PROFIL_SCOPE_PROCESS, 0, 5))
-		return 101;
+	MUST(!start(PROFIL_SCOPE_PROCESS) && !start(PROFIL_SCOPE_THREAD));
+	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
 	execve(SELF, self_argv, self_envp);
 	return 102;
-}
-
-TEST_F(lifetime, exec_ends_the_session_and_the_new_program_is_not_sampled)
-{
-	EXPECT_EQ(0, status_in_child(exec_with_session));
 }
 
 /* The session's buffers are at the addresses that the next program will use. */
@@ -351,10 +321,8 @@ static int exec_again(void)
 	char *const envp[] = { "PROFIL_NEW_PROGRAM=1", was, NULL };
 
 	snprintf(was, sizeof(was), "PROFIL_PAGE_WAS=%#llx", (unsigned long long)addr(page));
-	if (start(PROFIL_SCOPE_PROCESS) || start(PROFIL_SCOPE_THREAD))
-		return 106;
-	if (!loop_burn(PROFIL_SCOPE_PROCESS, 0, 5))
-		return 107;
+	MUST(!start(PROFIL_SCOPE_PROCESS) && !start(PROFIL_SCOPE_THREAD));
+	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
 	execve(SELF, self_argv, envp);
 	return 108;
 }
@@ -363,42 +331,31 @@ static int exec_twice(void)
 {
 	static char *const envp[] = { "PROFIL_NEW_PROGRAM=2", NULL };
 
-	if (personality(ADDR_NO_RANDOMIZE) < 0)
-		return 109;
+	MUST(personality(ADDR_NO_RANDOMIZE) >= 0);
 	execve(SELF, self_argv, envp);
 	return 110;
 }
 
-TEST_F(lifetime, exec_leaves_buffers_of_the_new_program_at_the_same_addresses_at_0)
-{
-	EXPECT_EQ(0, status_in_child(exec_twice));
-}
+TEST_F_CALL(lifetime, exec_leaves_buffers_of_the_new_program_at_the_same_addresses_at_0,
+	    EXPECT_EQ(0, status_in_child(exec_twice)))
 
 static void *exec_thread(void *unused)
 {
 	(void)unused;
-	if (start(PROFIL_SCOPE_THREAD))
-		_exit(103);
+	MUST(!start(PROFIL_SCOPE_THREAD));
 	loop_run(0, LOOP_BURST);
 	execve(SELF, self_argv, self_envp);
 	_exit(104);
 }
 
-static int exec_from_thread(void)
+TEST_F_CHILD(lifetime, exec_by_another_thread_ends_the_session)
 {
 	pthread_t thread;
 
-	if (start(PROFIL_SCOPE_PROCESS) || start(PROFIL_SCOPE_THREAD))
-		return 100;
-	if (pthread_create(&thread, NULL, exec_thread, NULL))
-		return 101;
+	MUST(!start(PROFIL_SCOPE_PROCESS) && !start(PROFIL_SCOPE_THREAD));
+	MUST(!pthread_create(&thread, NULL, exec_thread, NULL));
 	for (;;)
 		loop_run(1, LOOP_BURST);
-}
-
-TEST_F(lifetime, exec_by_another_thread_ends_the_session)
-{
-	EXPECT_EQ(0, status_in_child(exec_from_thread));
 }
 
 TEST_F(lifetime, a_failed_exec_changes_nothing)
@@ -430,8 +387,7 @@ TEST_F(lifetime, vfork_and_exec_leave_the_parents_session_on)
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 0, 10));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_LE(20U, s.ticks);
 }
 
@@ -461,8 +417,7 @@ TEST_F(lifetime, a_vfork_child_is_sampled_while_it_shares_the_address_space)
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_LT(0U, page[3]);
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(s.hit, page[0] + page[3]);
 }
 
@@ -473,16 +428,12 @@ static int share_address_space(void *unused)
 	pid_t child;
 
 	(void)unused;
-	if (!is_off(PROFIL_SCOPE_THREAD))
-		return 100;
-	if (!loop_burn(PROFIL_SCOPE_PROCESS, 3, 10))
-		return 101;
+	MUST(is_off(PROFIL_SCOPE_THREAD));
+	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 3, 10));
 	child = fork();
 	if (!child) {
-		if (!loop_burn(PROFIL_SCOPE_PROCESS, 4, 5))
-			_exit(102);
-		if (session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s))
-			_exit(103);
+		MUST(loop_burn(PROFIL_SCOPE_PROCESS, 4, 5));
+		MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
 		_exit(s.hit && s.hit == page[4] ? 0 : 104);
 	}
 	return child < 0 ? 105 : status_of(child);
@@ -515,8 +466,7 @@ TEST_F(lifetime, a_CLONE_VM_child_shares_the_session)
 	}
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(s.hit, page[0] + page[3]);
 }
 
@@ -525,14 +475,11 @@ static int stop_and_start(void *unused)
 	struct profil_stats s;
 
 	(void)unused;
-	if (session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s))
-		return 100;
-	if (s.hit != page[0])
-		return 101;
+	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
+	MUST(s.hit == page[0]);
 	/* Then it starts a session, which stays on after its exit. */
 	memset(page, 0, sizeof(page));
-	if (start(PROFIL_SCOPE_PROCESS))
-		return 102;
+	MUST(!start(PROFIL_SCOPE_PROCESS));
 	return loop_burn(PROFIL_SCOPE_PROCESS, 3, 5) ? 0 : 103;
 }
 
@@ -548,8 +495,7 @@ TEST_F(lifetime, a_CLONE_VM_child_may_stop_and_start_the_session_and_exit)
 	ASSERT_LT(0, child);
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_LT(0U, page[3]);
 	EXPECT_EQ(s.hit, page[0] + page[3]);
 }
@@ -582,8 +528,7 @@ TEST_F(lifetime, session_stays_on_in_a_CLONE_VM_child_after_its_starter_has_exit
 	ASSERT_EQ(0, pipe(ends));
 	child = fork();
 	if (!child) {
-		if (start(PROFIL_SCOPE_PROCESS) || !loop_burn(PROFIL_SCOPE_PROCESS, 0, 5))
-			_exit(100);
+		MUST(!start(PROFIL_SCOPE_PROCESS) && loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
 		starter = getpid();
 		_exit(clone(outlive_starter, stack + sizeof(stack), CLONE_VM | SIGCHLD,
 			    &ends[1]) < 0);
@@ -601,8 +546,7 @@ TEST_F(lifetime, session_stays_on_in_a_CLONE_VM_child_after_its_starter_has_exit
 
 static int exit_with_session(void)
 {
-	if (start(PROFIL_SCOPE_PROCESS) || start(PROFIL_SCOPE_THREAD))
-		return 100;
+	MUST(!start(PROFIL_SCOPE_PROCESS) && !start(PROFIL_SCOPE_THREAD));
 	return loop_burn(PROFIL_SCOPE_PROCESS, 0, 3) ? 0 : 101;
 }
 
@@ -611,8 +555,7 @@ static int exit_with_threads(void)
 	pthread_t threads[3];
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(threads); i++)
-		if (pthread_create(&threads[i], NULL, loop_for_ever, (void *)1))
-			return 102;
+		MUST(!pthread_create(&threads[i], NULL, loop_for_ever, (void *)1));
 	return exit_with_session();
 }
 
@@ -634,25 +577,12 @@ static int crash(void)
 	return status;
 }
 
-TEST_F(lifetime, exit_ends_the_session)
-{
-	EXPECT_EQ(0, status_in_child(exit_with_session));
-}
-
-TEST_F(lifetime, exit_with_other_threads_running_ends_the_session)
-{
-	EXPECT_EQ(0, status_in_child(exit_with_threads));
-}
-
-TEST_F(lifetime, SIGKILL_ends_the_session)
-{
-	EXPECT_EQ(128 + SIGKILL, status_in_child(be_killed));
-}
-
-TEST_F(lifetime, SIGSEGV_ends_the_session)
-{
-	EXPECT_EQ(128 + SIGSEGV, status_in_child(crash));
-}
+TEST_F_CALL(lifetime, exit_ends_the_session, EXPECT_EQ(0, status_in_child(exit_with_session)))
+TEST_F_CALL(lifetime, exit_with_other_threads_running_ends_the_session,
+	    EXPECT_EQ(0, status_in_child(exit_with_threads)))
+TEST_F_CALL(lifetime, SIGKILL_ends_the_session,
+	    EXPECT_EQ(128 + SIGKILL, status_in_child(be_killed)))
+TEST_F_CALL(lifetime, SIGSEGV_ends_the_session, EXPECT_EQ(128 + SIGSEGV, status_in_child(crash)))
 
 static void *outlive_leader(void *unused)
 {
@@ -660,29 +590,19 @@ static void *outlive_leader(void *unused)
 
 	(void)unused;
 	/* The first thread has exited, and gets no more ticks. */
-	if (!await(file_has("/proc/self/stat", "Z", NULL, 0)))
-		_exit(103);
-	if (!loop_burn(PROFIL_SCOPE_PROCESS, 1, 10))
-		_exit(104);
-	if (session_stop(PROFIL_SCOPE_PROCESS, &s))
-		_exit(105);
+	MUST(await(file_has("/proc/self/stat", "Z", NULL, 0)));
+	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 1, 10));
+	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s));
 	_exit(accounted(&s) && s.hit == counters_sum(page, 4, LOOPS) ? 0 : 106);
 }
 
-static int leader_exits(void)
+TEST_F_CHILD(lifetime, the_session_outlives_the_thread_that_started_it)
 {
 	pthread_t thread;
 
-	if (start(PROFIL_SCOPE_PROCESS) || start(PROFIL_SCOPE_THREAD))
-		return 100;
-	if (pthread_create(&thread, NULL, outlive_leader, NULL))
-		return 101;
+	MUST(!start(PROFIL_SCOPE_PROCESS) && !start(PROFIL_SCOPE_THREAD));
+	MUST(!pthread_create(&thread, NULL, outlive_leader, NULL));
 	pthread_exit(NULL);
-}
-
-TEST_F(lifetime, the_session_outlives_the_thread_that_started_it)
-{
-	EXPECT_EQ(0, status_in_child(leader_exits));
 }
 
 /*
@@ -708,8 +628,7 @@ static void expect_fork(struct __test_metadata *_metadata, int (*child_ends)(voi
 	}
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_LE(21U, s.ticks);
 	EXPECT_EQ(s.hit, page[0]);
@@ -722,29 +641,19 @@ static int exec_at_once(void)
 	return 110;
 }
 
-TEST_F(lifetime, exec_without_a_tick_before_ends_the_session_of_a_child)
-{
-	expect_fork(_metadata, exec_at_once, 0);
-}
+TEST_F_CALL(lifetime, exec_without_a_tick_before_ends_the_session_of_a_child,
+	    expect_fork(_metadata, exec_at_once, 0))
 
 static int exec_after_ticks(void)
 {
-	if (!is_off(PROFIL_SCOPE_THREAD))
-		return 111;
-	if (!loop_burn(PROFIL_SCOPE_PROCESS, 1, 5) || !page[1])
-		return 112;
+	MUST(is_off(PROFIL_SCOPE_THREAD));
+	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 1, 5) && page[1]);
 	return exec_at_once();
 }
 
-TEST_F(lifetime, exec_ends_the_session_of_a_child)
-{
-	expect_fork(_metadata, exec_after_ticks, 0);
-}
-
-TEST_F(lifetime, exec_by_a_child_leaves_buffers_of_the_new_program_at_0)
-{
-	expect_fork(_metadata, exec_twice, 0);
-}
+TEST_F_CALL(lifetime, exec_ends_the_session_of_a_child, expect_fork(_metadata, exec_after_ticks, 0))
+TEST_F_CALL(lifetime, exec_by_a_child_leaves_buffers_of_the_new_program_at_0,
+	    expect_fork(_metadata, exec_twice, 0))
 
 static int exec_by_vfork(void)
 {
@@ -756,32 +665,24 @@ static int exec_by_vfork(void)
 		execve(SELF, self_argv, self_envp);
 		_exit(113);
 	}
-	if (child < 0 || status_of(child))
-		return 114;
-	if (!loop_burn(PROFIL_SCOPE_PROCESS, 1, 5))
-		return 115;
-	if (session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s))
-		return 116;
+	MUST(child >= 0 && !status_of(child));
+	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 1, 5));
+	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
 	return s.hit && s.hit == page[1] ? 0 : 117;
 }
 
-TEST_F(lifetime, vfork_and_exec_by_a_child_leave_its_session_on)
-{
-	expect_fork(_metadata, exec_by_vfork, 0);
-}
+TEST_F_CALL(lifetime, vfork_and_exec_by_a_child_leave_its_session_on,
+	    expect_fork(_metadata, exec_by_vfork, 0))
 
 static int kill_itself(void)
 {
-	if (!loop_burn(PROFIL_SCOPE_PROCESS, 1, 2))
-		return 118;
+	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 1, 2));
 	kill(getpid(), SIGKILL);
 	return 119;
 }
 
-TEST_F(lifetime, SIGKILL_ends_the_session_of_a_child)
-{
-	expect_fork(_metadata, kill_itself, 128 + SIGKILL);
-}
+TEST_F_CALL(lifetime, SIGKILL_ends_the_session_of_a_child,
+	    expect_fork(_metadata, kill_itself, 128 + SIGKILL))
 
 /* The results of the children of exec_while_forking(). */
 static struct {
@@ -817,12 +718,9 @@ static int exec_while_forking(void)
 	unsigned int before = children->on;
 	pthread_t thread;
 
-	if (start(PROFIL_SCOPE_PROCESS))
-		return 100;
-	if (pthread_create(&thread, NULL, fork_for_ever, NULL))
-		return 101;
-	if (!await(children->on != before))
-		return 102;
+	MUST(!start(PROFIL_SCOPE_PROCESS));
+	MUST(!pthread_create(&thread, NULL, fork_for_ever, NULL));
+	MUST(await(children->on != before));
 	loop_run(0, 1 + rand() % LOOP_BURST);
 	return exec_at_once();
 }
@@ -832,7 +730,7 @@ TEST_F_TIMEOUT(lifetime, exec_while_a_thread_forks_ends_only_the_session_of_the_
 	int ends[2];
 	char c;
 
-	children = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	children = map_shared(PAGE);
 	ASSERT_NE(MAP_FAILED, (void *)children);
 	/* Tells when the last child has exited, even if its parent has exited before. */
 	ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
@@ -860,7 +758,7 @@ FIXTURE_SETUP(unload)
 	if (module_stays())
 		return;
 	ASSERT_TRUE(module_is_loaded());
-	self->step = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	self->step = map_shared(PAGE);
 	ASSERT_NE(MAP_FAILED, (void *)self->step);
 	ASSERT_TRUE(await(module_users() == 0));
 }
@@ -878,6 +776,18 @@ FIXTURE_TEARDOWN(unload)
 	}
 	EXPECT_TRUE(await(!access(PROFIL_DEVICE, R_OK | W_OK)));
 }
+
+/* Runs @run in a child, which exits with its value, until @cond is true. */
+#define START_CHILD(run, cond) do {					\
+	SKIP_IF(module_stays(), "%s", module_stays());			\
+	self->child = FORK(_exit(run));					\
+	ASSERT_TRUE(await(cond));					\
+} while (0)
+
+#define EXPECT_DONE() do {						\
+	EXPECT_EQ(0, status_of(self->child));				\
+	self->child = 0;						\
+} while (0)
 
 /* In the child: lets the parent continue, and runs until the parent lets it continue. */
 static void tick_until_told(atomic_int *step)
@@ -901,33 +811,22 @@ static int stop_between(atomic_int *step)
 {
 	int fd = device_fd();
 
-	if (start(PROFIL_SCOPE_PROCESS) || !loop_burn(PROFIL_SCOPE_PROCESS, 0, 3))
-		return 100;
+	MUST(!start(PROFIL_SCOPE_PROCESS) && loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
 	/* No process has the device open now, but the session is on. */
 	device_close();
 	tick_until_told(step);
-	if (device_reopen(fd) || !loop_burn(PROFIL_SCOPE_PROCESS, 0, 3))
-		return 101;
-	if (session_stop(PROFIL_SCOPE_PROCESS, NULL))
-		return 102;
+	MUST(!device_reopen(fd) && loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
+	MUST(!session_stop(PROFIL_SCOPE_PROCESS, NULL));
 	device_close();
 	tick_until_told(step);
 	/* The module has been loaded anew. */
-	if (device_reopen(fd))
-		return 103;
+	MUST(!device_reopen(fd));
 	return check_not_sampled();
 }
 
 TEST_F(unload, is_refused_while_a_session_is_on_and_succeeds_when_it_is_stopped)
 {
-	if (module_stays())
-		SKIP(return, "%s", module_stays());
-	self->child = fork();
-	if (!self->child)
-		_exit(stop_between(self->step));
-	ASSERT_LT(0, self->child);
-
-	ASSERT_TRUE(await(*self->step == 1));
+	START_CHILD(stop_between(self->step), *self->step == 1);
 	EXPECT_LT(0, module_users());
 	for (unsigned int i = 0; i < 100; i++)
 		ASSERT_EQ(-EWOULDBLOCK, module_unload());
@@ -939,8 +838,7 @@ TEST_F(unload, is_refused_while_a_session_is_on_and_succeeds_when_it_is_stopped)
 	expect_no_trace(_metadata);
 	ASSERT_EQ(0, module_load(""));
 	++*self->step;
-	EXPECT_EQ(0, status_of(self->child));
-	self->child = 0;
+	EXPECT_DONE();
 }
 
 /* The parent has stopped its session, or will do so, and has closed the device. */
@@ -948,13 +846,11 @@ static int child_without_buffer(atomic_int *step)
 {
 	int fd = device_fd();
 
-	if (state_of(PROFIL_SCOPE_PROCESS) != PROFIL_STATE_ENDED)
-		return 103;
+	MUST(state_of(PROFIL_SCOPE_PROCESS) == PROFIL_STATE_ENDED);
 	device_close();
 	tick_until_told(step);
 	/* The module has been loaded anew, without the statistics of the ended session. */
-	if (device_reopen(fd))
-		return 104;
+	MUST(!device_reopen(fd));
 	return check_not_sampled();
 }
 
@@ -964,45 +860,33 @@ static int leave_ended(atomic_int *step)
 	char *buffer;
 	pid_t child;
 
-	buffer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (buffer == MAP_FAILED || madvise(buffer, PAGE, MADV_DONTFORK))
-		return 99;
+	buffer = map_private(PAGE);
+	MUST(buffer != MAP_FAILED && !madvise(buffer, PAGE, MADV_DONTFORK));
 	range = range_of_loops(buffer, 4);
-	if (session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1) ||
-	    !loop_burn(PROFIL_SCOPE_PROCESS, 0, 3))
-		return 100;
+	MUST(!session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
 	child = fork();
 	if (!child)
 		_exit(child_without_buffer(step));
-	if (session_stop(PROFIL_SCOPE_PROCESS, NULL))
-		return 101;
+	MUST(!session_stop(PROFIL_SCOPE_PROCESS, NULL));
 	device_close();
 	return child < 0 ? 102 : status_of(child);
 }
 
 TEST_F(unload, succeeds_while_an_ended_session_has_not_been_stopped)
 {
-	if (module_stays())
-		SKIP(return, "%s", module_stays());
-	self->child = fork();
-	if (!self->child)
-		_exit(leave_ended(self->step));
-	ASSERT_LT(0, self->child);
-
-	ASSERT_TRUE(await(*self->step == 1));
+	START_CHILD(leave_ended(self->step), *self->step == 1);
 	EXPECT_TRUE(await(module_users() == 0));
 	ASSERT_EQ(0, module_unload());
 	expect_no_trace(_metadata);
 	ASSERT_EQ(0, module_load(""));
 	++*self->step;
-	EXPECT_EQ(0, status_of(self->child));
-	self->child = 0;
+	EXPECT_DONE();
 }
 
 static int tick_for_ever(atomic_int *step)
 {
-	if (exit_with_threads())
-		return 100;
+	MUST(!exit_with_threads());
 	device_close();
 	tick_until_told(step);
 	return 101;
@@ -1010,14 +894,7 @@ static int tick_for_ever(atomic_int *step)
 
 TEST_F(unload, succeeds_after_a_sampled_process_was_killed)
 {
-	if (module_stays())
-		SKIP(return, "%s", module_stays());
-	self->child = fork();
-	if (!self->child)
-		_exit(tick_for_ever(self->step));
-	ASSERT_LT(0, self->child);
-
-	ASSERT_TRUE(await(*self->step == 1));
+	START_CHILD(tick_for_ever(self->step), *self->step == 1);
 	ASSERT_EQ(-EWOULDBLOCK, module_unload());
 	ASSERT_EQ(0, kill(self->child, SIGKILL));
 	EXPECT_EQ(128 + SIGKILL, status_of(self->child));
@@ -1032,18 +909,15 @@ static int stop_before_child(atomic_int *step)
 	struct profil_stats s;
 	pid_t child;
 
-	if (start(PROFIL_SCOPE_PROCESS) || !loop_burn(PROFIL_SCOPE_PROCESS, 0, 3))
-		return 100;
+	MUST(!start(PROFIL_SCOPE_PROCESS) && loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
 	child = fork();
 	if (!child) {
-		if (!await(*step == 1) || !loop_burn(PROFIL_SCOPE_PROCESS, 1, 3))
-			_exit(101);
+		MUST(await(*step == 1) && loop_burn(PROFIL_SCOPE_PROCESS, 1, 3));
 		device_close();
 		tick_until_told(step);
 		_exit(0);
 	}
-	if (session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s))
-		return 102;
+	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
 	device_close();
 	++*step;
 	return child < 0 ? 103 : status_of(child);
@@ -1051,19 +925,11 @@ static int stop_before_child(atomic_int *step)
 
 TEST_F(unload, is_refused_while_the_child_of_a_fork_has_a_session)
 {
-	if (module_stays())
-		SKIP(return, "%s", module_stays());
-	self->child = fork();
-	if (!self->child)
-		_exit(stop_before_child(self->step));
-	ASSERT_LT(0, self->child);
-
-	ASSERT_TRUE(await(*self->step == 2));
+	START_CHILD(stop_before_child(self->step), *self->step == 2);
 	for (unsigned int i = 0; i < 100; i++)
 		ASSERT_EQ(-EWOULDBLOCK, module_unload());
 	++*self->step;
-	EXPECT_EQ(0, status_of(self->child));
-	self->child = 0;
+	EXPECT_DONE();
 	EXPECT_TRUE(await(module_unload() == 0));
 	expect_no_trace(_metadata);
 }
@@ -1082,8 +948,7 @@ static int leave_to_children(struct chain *chain)
 	pid_t parent;
 	int tries;
 
-	if (start(PROFIL_SCOPE_PROCESS) || !loop_burn(PROFIL_SCOPE_PROCESS, 0, 3))
-		return 100;
+	MUST(!start(PROFIL_SCOPE_PROCESS) && loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
 	device_close();
 	for (chain->length = 1; chain->length < CHAIN; ++chain->length) {
 		parent = getpid();
@@ -1094,8 +959,7 @@ static int leave_to_children(struct chain *chain)
 		if (chain->length % 5)
 			continue;
 		tries = chain->tries + 3;
-		if (!await(getppid() != parent) || !await(chain->tries >= tries))
-			_exit(1);
+		MUST(await(getppid() != parent) && await(chain->tries >= tries));
 	}
 	return 0;
 }
@@ -1106,14 +970,7 @@ TEST_F(unload, is_refused_while_sessions_pass_from_parent_to_child)
 	struct chain *chain = (struct chain *)self->step;
 	int err = -EWOULDBLOCK;
 
-	if (module_stays())
-		SKIP(return, "%s", module_stays());
-	self->child = fork();
-	if (!self->child)
-		_exit(leave_to_children(chain));
-	ASSERT_LT(0, self->child);
-
-	ASSERT_TRUE(await(chain->length > 0));
+	START_CHILD(leave_to_children(chain), chain->length > 0);
 	while (err == -EWOULDBLOCK && chain->length < CHAIN &&
 	       cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
 		err = module_unload();
@@ -1123,8 +980,7 @@ TEST_F(unload, is_refused_while_sessions_pass_from_parent_to_child)
 	EXPECT_EQ(CHAIN, chain->length) {
 		TH_LOG("after generation %d: %d", chain->length, err);
 	}
-	EXPECT_EQ(0, status_of(self->child));
-	self->child = 0;
+	EXPECT_DONE();
 	EXPECT_TRUE(await(kill(chain->last, 0) && errno == ESRCH));
 	EXPECT_TRUE(await(!module_is_loaded() || !module_unload()));
 	expect_no_trace(_metadata);
@@ -1139,8 +995,7 @@ static void fork_until_told(atomic_int *step)
 		child = fork();
 		if (!child)
 			_exit(0);
-		if (child < 0 || status_of(child))
-			_exit(100);
+		MUST(child >= 0 && !status_of(child));
 	}
 	_exit(0);
 }
@@ -1153,24 +1008,16 @@ TEST_F_TIMEOUT(unload, and_load_succeed_while_another_process_forks, 150)
 {
 	cpu_set_t cpus;
 
-	if (module_stays())
-		SKIP(return, "%s", module_stays());
 	CPU_ZERO(&cpus);
 	CPU_SET(sched_getcpu(), &cpus);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
-	self->child = fork();
-	if (!self->child)
-		fork_until_told(self->step);
-	ASSERT_LT(0, self->child);
-
-	ASSERT_TRUE(await(*self->step == 1));
+	START_CHILD((fork_until_told(self->step), 1), *self->step == 1);
 	for (unsigned int i = 0; i < 10; i++) {
 		EXPECT_TRUE(await(module_unload() == 0));
 		ASSERT_EQ(0, module_load(""));
 	}
 	++*self->step;
-	EXPECT_EQ(0, status_of(self->child));
-	self->child = 0;
+	EXPECT_DONE();
 }
 
 TEST_HARNESS_MAIN

@@ -14,14 +14,6 @@
 #define TEST_TIMEOUT_DEFAULT	120
 
 #include <linux/userfaultfd.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include "cgroup.h"
 #include "kernel.h"
@@ -58,9 +50,7 @@ FIXTURE(limits) {
 
 FIXTURE_SETUP(limits)
 {
-	ASSERT_EQ(0, device_query(&query)) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_EQ(0, device_query(&query));
 	ASSERT_LE(RANGES, query.max_ranges);
 	self->why_not = cgroup_make(CGROUP);
 }
@@ -180,7 +170,7 @@ static int open_one(void)
 	return descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0) < 0;
 }
 
-static int open_all(void)
+TEST_F_CHILD(limits, a_process_has_at_most_1024_sessions)
 {
 	int err;
 
@@ -195,12 +185,7 @@ static int open_all(void)
 	return status_in_child(open_one);
 }
 
-TEST_F(limits, a_process_has_at_most_1024_sessions)
-{
-	EXPECT_EQ(0, status_in_child(open_all));
-}
-
-static int lock_up_to_the_limit(void)
+TEST_F_CHILD(limits, buffers_and_records_of_a_process_share_RLIMIT_MEMLOCK)
 {
 	const struct rlimit limit = { 8 * MIB, 8 * MIB };
 	struct profil_range range;
@@ -210,7 +195,7 @@ static int lock_up_to_the_limit(void)
 
 	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
 	MUST(geteuid() || !setresuid(USER, USER, USER));
-	p = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = map_private(4 * MIB);
 	MUST(p != MAP_FAILED);
 	range = range_of(0, 4 * MIB, p, 4 * MIB / 2, 2);
 	MUST(!session_start(PROCESS, 0, &range, 1));
@@ -224,11 +209,6 @@ static int lock_up_to_the_limit(void)
 	close_sessions(n);
 	MUST(pinned_bytes() == 4 * MIB);
 	return 0;
-}
-
-TEST_F(limits, buffers_and_records_of_a_process_share_RLIMIT_MEMLOCK)
-{
-	EXPECT_EQ(0, status_in_child(lock_up_to_the_limit));
 }
 
 /*
@@ -391,8 +371,7 @@ static int charge_children(void)
 	struct profil_range *many = many_ranges(RANGES);
 	long long before, without, with, least;
 
-	children_ready = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			      -1, 0);
+	children_ready = map_shared(PAGE);
 	MUST(children_ready != MAP_FAILED);
 	many[RANGES - 1] = range_of_loops(counters, 2);
 	before = held_before();
@@ -446,7 +425,7 @@ static void *snapshot_thread(void *unused)
 static void must_charge_argument(void *(*call)(void *unused), size_t bytes)
 {
 	size_t size = (bytes + PAGE - 1) / PAGE * PAGE;
-	u8 *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u8 *p = map_private(size);
 	struct uffdio_zeropage zero = { .range = { addr(p) + size - PAGE, PAGE } };
 	struct uffd_msg msg;
 	long long before;

@@ -8,10 +8,6 @@
  */
 #include "kselftest_harness.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "kernel.h"
@@ -111,7 +107,7 @@ static int run_loops_in_threads(void)
 static int exit_slowly(void)
 {
 	const size_t size = 16 << 20;
-	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = map_private(size);
 
 	if (p == MAP_FAILED)
 		return 1;
@@ -181,11 +177,8 @@ FIXTURE_VARIANT_ADD(machine, clock) { .period = 1000000 };
 
 FIXTURE_SETUP(machine)
 {
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		      -1, 0);
+	ASSERT_DEVICE();
+	shared = map_shared(sizeof(*shared));
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	self->users = module_users();
 	self->locked = pinned_bytes();
@@ -207,17 +200,12 @@ FIXTURE_TEARDOWN(machine)
 	EXPECT_TRUE(await(pinned_bytes() == self->locked));
 }
 
-#define NEED_ROOT() do {								\
-	if (geteuid())									\
-		SKIP(return, "needs CAP_PERFMON: run as root");				\
-} while (0)
-
 TEST_F(machine, samples_processes_that_run_already_and_new_ones)
 {
 	u64 space[2] = {};
 	pid_t child[2];
 
-	NEED_ROOT();
+	NEED_ROOT("for CAP_PERFMON");
 	child[0] = spawn(run_loop_1);
 	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
 	child[1] = spawn(run_loop_1);
@@ -232,7 +220,7 @@ TEST_F(machine, distinguishes_the_programs_of_a_process)
 	unsigned int n = 0;
 	pid_t child;
 
-	NEED_ROOT();
+	NEED_ROOT("for CAP_PERFMON");
 	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
 	child = spawn(run_loop_2_then_exec);
 	EXPECT_TRUE(READ_UNTIL(ticks_of(child, 2, &before) >= 10));
@@ -257,7 +245,7 @@ TEST_F(machine, has_one_number_for_all_threads_of_a_process)
 	u64 space[2] = {};
 	pid_t child;
 
-	NEED_ROOT();
+	NEED_ROOT("for CAP_PERFMON");
 	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
 	child = spawn(run_loops_in_threads);
 	EXPECT_TRUE(READ_UNTIL(ticks_of(child, 4, &space[0]) >= 10 &&
@@ -272,7 +260,7 @@ TEST_F(machine, counts_the_same_ticks_as_another_session)
 	u64 space;
 	int other;
 
-	NEED_ROOT();
+	NEED_ROOT("for CAP_PERFMON");
 	other = descriptor_open_as((struct profil_open){
 		.modes = PROFIL_MODE_USER, .period = variant->period,
 	});
@@ -282,8 +270,7 @@ TEST_F(machine, counts_the_same_ticks_as_another_session)
 	ASSERT_EQ(0, descriptor_enable(other));
 	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
 	EXPECT_TRUE(loop_until(3, *(volatile u32 *)&page[3] >= 50));
-	ASSERT_EQ(0, descriptor_disable(other, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(other, &s);
 	EXPECT_EQ(s.hit, page[3]);
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_EQ(0, read_all());
@@ -299,7 +286,7 @@ TEST_F(machine, accounts_for_each_tick)
 	struct profil_stats s, later;
 	pid_t child;
 
-	NEED_ROOT();
+	NEED_ROOT("for CAP_PERFMON");
 	child = spawn(run_loop_1);
 	ASSERT_EQ(0, open_machine(PROFIL_MODE_USER, ENOUGH, variant->period));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 100));
@@ -325,20 +312,19 @@ TEST_F(machine, without_records_ticks_are_outside)
 {
 	struct profil_stats s;
 
-	NEED_ROOT();
+	NEED_ROOT("for CAP_PERFMON");
 	ASSERT_EQ(0, open_machine(MODES_ALL, 0, variant->period));
 	for (unsigned int i = 0; i < 8; i++)
 		ASSERT_EQ(0, status_of(spawn(exit_slowly)));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 20));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(s.ticks, s.outside + s.dropped_exec + s.dropped_exit);
 	EXPECT_LE(20U, s.outside);
 }
 
 TEST_F(machine, records_ticks_in_exit)
 {
-	NEED_ROOT();
+	NEED_ROOT("for CAP_PERFMON");
 	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
 	EXPECT_TRUE(READ_UNTIL(status_of(spawn(exit_slowly)) ||
 			       records_with(PROFIL_RECORD_EXIT) >= 5));
@@ -356,7 +342,7 @@ TEST_F(machine, can_be_attached_to_an_enabled_session)
 {
 	u64 space;
 
-	NEED_ROOT();
+	NEED_ROOT("for CAP_PERFMON");
 	fd = descriptor_open_as((struct profil_open){
 		.modes = MODES_ALL, .nr_records = ENOUGH, .period = variant->period,
 	});
@@ -372,7 +358,7 @@ TEST_F(machine, ends_with_its_creator)
 	pid_t creator;
 	char c;
 
-	NEED_ROOT();
+	NEED_ROOT("for CAP_PERFMON");
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
 	creator = fork();
 	if (!creator) {
@@ -417,7 +403,7 @@ static int use_a_copy_without_capability(void)
 
 TEST_F(machine, can_be_read_and_turned_off_by_any_process_with_a_copy_of_the_descriptor)
 {
-	NEED_ROOT();
+	NEED_ROOT("for CAP_PERFMON");
 	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
 	EXPECT_EQ(0, status_of(spawn(use_a_copy_without_capability)));
 }
@@ -429,7 +415,7 @@ TEST_F_TIMEOUT(machine, survives_processes_that_exec_and_exit, 300)
 	struct profil_stats s;
 	pid_t storm[2];
 
-	NEED_ROOT();
+	NEED_ROOT("for CAP_PERFMON");
 	for (unsigned int i = 0; i < 2; i++)
 		storm[i] = spawn(run_short_programs);
 	for (unsigned int i = 0; shared->programs < 60 || i < 20; i++) {
@@ -456,15 +442,14 @@ TEST_F(machine, is_the_only_target)
 {
 	struct profil_range range = range_of_loops(page, 4);
 
-	NEED_ROOT();
+	NEED_ROOT("for CAP_PERFMON");
 	ASSERT_EQ(0, open_machine(MODES_ALL, 0, variant->period));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, MACHINE, 0, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
 	EXPECT_EQ(-ESRCH, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	close(fd);
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, MACHINE, 0, NULL));
 }
@@ -473,9 +458,8 @@ TEST_F(machine, refuses_wrong_arguments)
 {
 	struct profil_range range = range_of_loops(page, 4);
 
-	NEED_ROOT();
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	NEED_ROOT("for CAP_PERFMON");
+	ASSERT_OPEN(fd, 0);
 	EXPECT_EQ(-EINVAL, descriptor_attach(fd, MACHINE, getpid(), NULL));
 	EXPECT_EQ(-EOPNOTSUPP, descriptor_attach(fd, MACHINE + 1, 0, NULL));
 	EXPECT_EQ(-EOPNOTSUPP, session_start(MACHINE, 0, &range, 1));
@@ -485,7 +469,7 @@ TEST_F(machine, is_sampled_by_at_most_4_sessions)
 {
 	int others[MAX_MACHINE], i;
 
-	NEED_ROOT();
+	NEED_ROOT("for CAP_PERFMON");
 	for (i = 0; i < MAX_MACHINE; i++) {
 		ASSERT_EQ(0, open_machine(MODES_ALL, 0, variant->period));
 		others[i] = fd;
@@ -534,7 +518,7 @@ static int unshare_and_record(void)
 
 TEST_F(machine, records_no_pid_that_the_creators_namespace_does_not_have)
 {
-	NEED_ROOT();
+	NEED_ROOT("for CAP_PERFMON");
 	shared->period = variant->period;
 	spawn(run_loop_1);
 	EXPECT_EQ(0, status_of(spawn(unshare_and_record)));

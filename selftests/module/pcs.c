@@ -6,9 +6,6 @@
  */
 #include "kselftest_harness.h"
 
-#include <pthread.h>
-#include <sys/mman.h>
-
 #include "loop.h"
 #include "madvise.h"
 #include "process.h"
@@ -27,8 +24,7 @@ FIXTURE(pcs) {
 FIXTURE_SETUP(pcs)
 {
 	self->size = ENTRIES * sizeof(entry);
-	self->entries = mmap(NULL, self->size, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	self->entries = map_private(self->size);
 	ASSERT_NE(MAP_FAILED, self->entries);
 }
 
@@ -85,9 +81,7 @@ TEST_F(pcs, are_written_in_the_order_of_the_ticks)
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
 	half = s.hit;
 	ASSERT_TRUE(loop_burn(SCOPE, 5, 20));
-	ASSERT_EQ(0, session_stop(SCOPE, &s));
-
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(SCOPE, &s);
 	EXPECT_EQ(s.ticks, s.hit);
 	EXPECT_TRUE(all_zero(self->entries, s.hit, ENTRIES));
 	for (u64 i = 0; i < s.hit; i++)
@@ -105,8 +99,7 @@ TEST_F(pcs, that_find_the_array_full_are_saturated)
 
 	ASSERT_EQ(0, start(self->entries, 7, 0, 0));
 	ASSERT_TRUE(loop_burn(SCOPE, 1, 20));
-	ASSERT_EQ(0, session_stop(SCOPE, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(SCOPE, &s);
 	EXPECT_EQ(7, s.hit);
 	EXPECT_EQ(s.ticks - 7, s.saturated);
 	EXPECT_TRUE(all_zero(self->entries, 7, ENTRIES));
@@ -137,8 +130,7 @@ TEST_F(pcs, outside_the_range_are_not_written)
 	ASSERT_EQ(0, session_start(SCOPE, 0, &range, 1));
 	ASSERT_TRUE(loop_burn(SCOPE, 3, 20));
 	ASSERT_TRUE(loop_burn(SCOPE, 4, 20));
-	ASSERT_EQ(0, session_stop(SCOPE, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(SCOPE, &s);
 	EXPECT_LE(10, s.hit);
 	EXPECT_LE(10, s.outside);
 	EXPECT_EQ(s.hit, count_in_loop(self->entries, ENTRIES, 4));
@@ -165,8 +157,7 @@ TEST_F(pcs, of_all_threads_are_written_to_one_array)
 		ASSERT_EQ(0, pthread_join(threads[i], &result));
 		EXPECT_EQ((void *)(i + 1), result);
 	}
-	ASSERT_EQ(0, session_stop(SCOPE, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(SCOPE, &s);
 	EXPECT_LE(ENTRIES / 2, s.hit);
 	/* No pc is lost, and no entry is left out. */
 	for (u64 i = 0; i < s.hit; i++)
@@ -186,8 +177,7 @@ TEST_F(pcs, are_written_to_the_pinned_pages_after_MADV_DONTNEED)
 	ASSERT_EQ(0, session_stats(SCOPE, &then));
 	ASSERT_EQ(0, madvise(self->entries, self->size, MADV_DONTNEED));
 	ASSERT_TRUE(loop_burn(SCOPE, 6, 20));
-	ASSERT_EQ(0, session_stop(SCOPE, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(SCOPE, &s);
 	EXPECT_EQ(s.ticks, s.hit + s.saturated);
 	EXPECT_LT(then.hit, s.hit);
 	EXPECT_TRUE(all_zero(self->entries, 0, ENTRIES));
@@ -253,7 +243,7 @@ TEST_F(pcs, of_a_child_in_a_long_call_are_written_unless_the_array_is_full)
 	pid_t child;
 	void *memory;
 
-	memory = mmap(NULL, much, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memory = map_private(much);
 	ASSERT_NE(MAP_FAILED, memory);
 	ASSERT_EQ(0, madvise(memory, much, MADV_NOHUGEPAGE));
 	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -319,8 +309,7 @@ TEST_F(pcs, are_refused_with_parameters_that_do_not_apply)
 	r[1].start = 0x10000;
 	EXPECT_EQ(-EINVAL, session_start(SCOPE, 0, r, 2));
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, SCOPE, 0, NULL));
 	EXPECT_EQ(-EINVAL, descriptor_add(fd, PROFIL_SPACE_SELF, &good, 1));
 	close(fd);

@@ -13,10 +13,6 @@
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	120
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "cgroup.h"
 #include "held.h"
 #include "kernel.h"
@@ -43,13 +39,8 @@ FIXTURE_VARIANT(pinned) {
 	bool busy;
 };
 
-FIXTURE_VARIANT_ADD(pinned, quiet) {
-	.busy = false,
-};
-
-FIXTURE_VARIANT_ADD(pinned, busy) {
-	.busy = true,
-};
+FIXTURE_VARIANT_ADD(pinned, quiet) { .busy = false };
+FIXTURE_VARIANT_ADD(pinned, busy) { .busy = true };
 
 static atomic_bool enough;
 
@@ -63,9 +54,7 @@ static void *run_loop_0(void *unused)
 
 FIXTURE_SETUP(pinned)
 {
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_DEVICE();
 	self->memfd = -1;
 	self->buffer = MAP_FAILED;
 	self->locked = pinned_bytes();
@@ -92,9 +81,9 @@ FIXTURE_TEARDOWN(pinned)
 	EXPECT_EQ(self->locked, pinned_bytes());
 }
 
-static bool map_private(FIXTURE_DATA(pinned) *self)
+static bool map_anonymous(FIXTURE_DATA(pinned) *self)
 {
-	self->buffer = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	self->buffer = map_private(SIZE);
 	return self->buffer != MAP_FAILED;
 }
 
@@ -107,6 +96,25 @@ static bool map_memfd(FIXTURE_DATA(pinned) *self)
 	self->again = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, self->memfd, 0);
 	return self->buffer != MAP_FAILED && self->again != MAP_FAILED;
 }
+
+/* Maps a buffer that begins at a huge page, with one more huge page of memory behind it. */
+static bool map_huge(FIXTURE_DATA(pinned) *self)
+{
+	char *p = map_private(3 * HUGE_PAGE);
+	u32 *huge = (u32 *)(((uintptr_t)p + HUGE_PAGE - 1) & -HUGE_PAGE);
+
+	if (p == MAP_FAILED || madvise(huge, HUGE_PAGE, MADV_HUGEPAGE))
+		return false;
+	self->buffer = memset(huge, 0, HUGE_PAGE);
+	return true;
+}
+
+#define MAP(map) do {								\
+	bool mapped_ = map(self);						\
+										\
+	SKIP_IF(!mapped_ && (map) == map_huge, "this kernel has no huge pages");	\
+	ASSERT_TRUE(mapped_);							\
+} while (0)
 
 /* Counts the user ticks of the two loops, and nothing between two runs of these. */
 static int start_at(u32 *buffer)
@@ -202,6 +210,21 @@ static void expect_same(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) 
 	EXPECT_EQ(s.hit, counters_sum(self->buffer, 4, SIZE / 4));
 }
 
+#define PAGE_EVENT(name, cond)							\
+	static bool event_##name(FIXTURE_DATA(pinned) *self)			\
+	{									\
+		(void)self;							\
+		return cond;							\
+	}
+
+/* A test that maps the buffer, and checks that the event leaves the pages. */
+#define TEST_SAME(name, map, event)						\
+	TEST_F(pinned, name)							\
+	{									\
+		MAP(map);							\
+		expect_same(_metadata, self, event);				\
+	}
+
 static bool event_fork(FIXTURE_DATA(pinned) *self)
 {
 	pid_t pid = fork();
@@ -218,74 +241,36 @@ static bool event_fork(FIXTURE_DATA(pinned) *self)
 	return pid > 0 && tick(self) && waitpid(pid, &status, 0) == pid && !status;
 }
 
-TEST_F(pinned, pages_stay_after_fork)
-{
-	ASSERT_TRUE(map_private(self));
-	expect_same(_metadata, self, event_fork);
-}
+TEST_SAME(pages_stay_after_fork, map_anonymous, event_fork)
+TEST_SAME(shared_pages_stay_after_fork, map_memfd, event_fork)
 
-TEST_F(pinned, shared_pages_stay_after_fork)
-{
-	ASSERT_TRUE(map_memfd(self));
-	expect_same(_metadata, self, event_fork);
-}
+PAGE_EVENT(free, !madvise(self->buffer, SIZE, MADV_FREE))
+TEST_SAME(pages_stay_after_MADV_FREE, map_anonymous, event_free)
 
-static bool event_free(FIXTURE_DATA(pinned) *self)
-{
-	return !madvise(self->buffer, SIZE, MADV_FREE);
-}
-
-TEST_F(pinned, pages_stay_after_MADV_FREE)
-{
-	ASSERT_TRUE(map_private(self));
-	expect_same(_metadata, self, event_free);
-}
-
-static bool event_rwx(FIXTURE_DATA(pinned) *self)
-{
-	return !mprotect(self->buffer, SIZE, PROT_READ | PROT_WRITE | PROT_EXEC) &&
-	       tick(self) && !mprotect(self->buffer, PAGE, PROT_READ | PROT_WRITE);
-}
-
-TEST_F(pinned, pages_stay_after_mprotect_to_RWX)
-{
-	ASSERT_TRUE(map_private(self));
-	expect_same(_metadata, self, event_rwx);
-}
+PAGE_EVENT(rwx,
+	   !mprotect(self->buffer, SIZE, PROT_READ | PROT_WRITE | PROT_EXEC) &&
+	   tick(self) && !mprotect(self->buffer, PAGE, PROT_READ | PROT_WRITE))
+TEST_SAME(pages_stay_after_mprotect_to_RWX, map_anonymous, event_rwx)
 
 /* The session counts while the program cannot write to the pages. */
-static bool event_protect(FIXTURE_DATA(pinned) *self)
-{
-	return !mprotect(self->buffer, SIZE, PROT_READ) && tick(self) &&
-	       !mprotect((char *)self->buffer + SIZE - PAGE, PAGE, PROT_NONE) && tick(self) &&
-	       !mprotect(self->buffer, SIZE, PROT_NONE) && tick(self) &&
-	       !mprotect(self->buffer, SIZE, PROT_READ | PROT_WRITE);
-}
-
-TEST_F(pinned, pages_stay_after_mprotect_to_read_only_and_to_none)
-{
-	ASSERT_TRUE(map_private(self));
-	expect_same(_metadata, self, event_protect);
-}
-
-TEST_F(pinned, shared_pages_stay_after_mprotect_to_read_only_and_to_none)
-{
-	ASSERT_TRUE(map_memfd(self));
-	expect_same(_metadata, self, event_protect);
-}
+PAGE_EVENT(protect,
+	   !mprotect(self->buffer, SIZE, PROT_READ) && tick(self) &&
+	   !mprotect((char *)self->buffer + SIZE - PAGE, PAGE, PROT_NONE) && tick(self) &&
+	   !mprotect(self->buffer, SIZE, PROT_NONE) && tick(self) &&
+	   !mprotect(self->buffer, SIZE, PROT_READ | PROT_WRITE))
+TEST_SAME(pages_stay_after_mprotect_to_read_only_and_to_none, map_anonymous, event_protect)
+TEST_SAME(shared_pages_stay_after_mprotect_to_read_only_and_to_none, map_memfd, event_protect)
 
 #define BIG (128UL << 20)
 
-static bool event_big_rwx(FIXTURE_DATA(pinned) *self)
-{
-	return !mprotect(self->buffer, BIG, PROT_READ | PROT_WRITE | PROT_EXEC) &&
-	       !mprotect(self->buffer, BIG, PROT_READ | PROT_WRITE);
-}
+PAGE_EVENT(big_rwx,
+	   !mprotect(self->buffer, BIG, PROT_READ | PROT_WRITE | PROT_EXEC) &&
+	   !mprotect(self->buffer, BIG, PROT_READ | PROT_WRITE))
 
 /* Each change of all these pages takes several ticks. */
 TEST_F(pinned, pages_stay_during_a_long_mprotect)
 {
-	self->buffer = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	self->buffer = map_private(BIG);
 	ASSERT_NE(MAP_FAILED, (void *)self->buffer);
 	/* This fails if the kernel has no huge pages, as with PREEMPT_RT. */
 	madvise(self->buffer, BIG, MADV_NOHUGEPAGE);
@@ -294,30 +279,15 @@ TEST_F(pinned, pages_stay_during_a_long_mprotect)
 	expect_same(_metadata, self, event_big_rwx);
 }
 
-static bool event_clear_refs(FIXTURE_DATA(pinned) *self)
-{
-	(void)self;
-	return !file_write("/proc/self/clear_refs", "4") &&
-	       !file_write("/proc/self/clear_refs", "1");
-}
+PAGE_EVENT(clear_refs,
+	   !file_write("/proc/self/clear_refs", "4") &&
+	   !file_write("/proc/self/clear_refs", "1"))
+TEST_SAME(pages_stay_after_clear_refs, map_anonymous, event_clear_refs)
 
-TEST_F(pinned, pages_stay_after_clear_refs)
-{
-	ASSERT_TRUE(map_private(self));
-	expect_same(_metadata, self, event_clear_refs);
-}
-
-static bool event_pageout(FIXTURE_DATA(pinned) *self)
-{
-	return !madvise(self->buffer, SIZE, MADV_COLD) &&
-	       !madvise(self->buffer, SIZE, MADV_PAGEOUT);
-}
-
-TEST_F(pinned, pages_stay_after_MADV_PAGEOUT)
-{
-	ASSERT_TRUE(map_private(self));
-	expect_same(_metadata, self, event_pageout);
-}
+PAGE_EVENT(pageout,
+	   !madvise(self->buffer, SIZE, MADV_COLD) &&
+	   !madvise(self->buffer, SIZE, MADV_PAGEOUT))
+TEST_SAME(pages_stay_after_MADV_PAGEOUT, map_anonymous, event_pageout)
 
 static bool event_mlock(FIXTURE_DATA(pinned) *self)
 {
@@ -326,23 +296,15 @@ static bool event_mlock(FIXTURE_DATA(pinned) *self)
 	return !munlock(self->buffer, SIZE) && locked;
 }
 
-TEST_F(pinned, pages_stay_after_mlock_and_munlock)
-{
-	ASSERT_TRUE(map_private(self));
-	expect_same(_metadata, self, event_mlock);
-}
+TEST_SAME(pages_stay_after_mlock_and_munlock, map_anonymous, event_mlock)
 
-static bool event_compact(FIXTURE_DATA(pinned) *self)
-{
-	(void)self;
-	return !file_write("/proc/sys/vm/compact_memory", "1");
-}
+PAGE_EVENT(compact, !file_write("/proc/sys/vm/compact_memory", "1"))
 
 TEST_F(pinned, pages_stay_after_compaction)
 {
 	if (access("/proc/sys/vm/compact_memory", W_OK))
 		SKIP(return, "compact_memory: needs root and COMPACTION");
-	ASSERT_TRUE(map_private(self));
+	ASSERT_TRUE(map_anonymous(self));
 	expect_same(_metadata, self, event_compact);
 }
 
@@ -362,27 +324,13 @@ TEST_F(pinned, pages_stay_after_MADV_MERGEABLE)
 {
 	char run[8], sleep[16];
 
-	if (access(KSM "run", W_OK))
-		SKIP(return, "%srun: needs root and KSM", KSM);
-	ASSERT_TRUE(map_private(self));
+	SKIP_IF(access(KSM "run", W_OK), "%srun: needs root and KSM", KSM);
+	ASSERT_TRUE(map_anonymous(self));
 	ASSERT_EQ(0, file_exchange(KSM "sleep_millisecs", "5", sleep, sizeof(sleep)));
 	ASSERT_EQ(0, file_exchange(KSM "run", "1", run, sizeof(run)));
 	expect_same(_metadata, self, event_mergeable);
 	EXPECT_EQ(0, file_write(KSM "run", run));
 	EXPECT_EQ(0, file_write(KSM "sleep_millisecs", sleep));
-}
-
-/* Maps a buffer that begins at a huge page, with one more huge page of memory behind it. */
-static u32 *map_huge(void)
-{
-	char *p = mmap(NULL, 3 * HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		       -1, 0);
-	u32 *huge = (u32 *)(((uintptr_t)p + HUGE_PAGE - 1) & -HUGE_PAGE);
-
-	if (p == MAP_FAILED || madvise(huge, HUGE_PAGE, MADV_HUGEPAGE))
-		return MAP_FAILED;
-	memset(huge, 0, HUGE_PAGE);
-	return huge;
 }
 
 static bool event_split(FIXTURE_DATA(pinned) *self)
@@ -395,13 +343,7 @@ static bool event_split(FIXTURE_DATA(pinned) *self)
 	return !munmap((char *)self->buffer + at, PAGE);
 }
 
-TEST_F(pinned, pages_stay_after_the_split_of_a_huge_page)
-{
-	self->buffer = map_huge();
-	if (self->buffer == MAP_FAILED)
-		SKIP(return, "this kernel has no huge pages");
-	expect_same(_metadata, self, event_split);
-}
+TEST_SAME(pages_stay_after_the_split_of_a_huge_page, map_huge, event_split)
 
 /*
  * Splits the huge page, then asks for a collapse with MADV_COLLAPSE, which the kernel refuses for
@@ -416,13 +358,7 @@ static bool event_collapse(FIXTURE_DATA(pinned) *self)
 	return true;
 }
 
-TEST_F(pinned, pages_stay_after_MADV_COLLAPSE)
-{
-	self->buffer = map_huge();
-	if (self->buffer == MAP_FAILED)
-		SKIP(return, "this kernel has no huge pages");
-	expect_same(_metadata, self, event_collapse);
-}
+TEST_SAME(pages_stay_after_MADV_COLLAPSE, map_huge, event_collapse)
 
 #define CGROUP		CGROUPS "/profil-pinned"
 #define RECLAIMED	(4UL << 20)
@@ -431,7 +367,7 @@ TEST_F(pinned, pages_stay_after_MADV_COLLAPSE)
 static bool event_reclaim(FIXTURE_DATA(pinned) *self)
 {
 	u64 before = status_line("VmSwap");
-	char *p = mmap(NULL, RECLAIMED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = map_private(RECLAIMED);
 	bool reclaimed;
 
 	(void)self;
@@ -451,8 +387,7 @@ static void expect_same_in_cgroup(struct __test_metadata *_metadata, FIXTURE_DAT
 {
 	const char *why_not = cgroup_make(CGROUP);
 
-	if (why_not)
-		SKIP(return, "%s", why_not);
+	SKIP_IF(why_not, "%s", why_not);
 	if (swap_start()) {
 		rmdir(CGROUP);
 		SKIP(return, "no swap area can be made");
@@ -466,7 +401,7 @@ static void expect_same_in_cgroup(struct __test_metadata *_metadata, FIXTURE_DAT
 
 TEST_F(pinned, pages_stay_when_memory_is_reclaimed)
 {
-	ASSERT_TRUE(map_private(self));
+	ASSERT_TRUE(map_anonymous(self));
 	expect_same_in_cgroup(_metadata, self);
 }
 
@@ -512,24 +447,18 @@ static void expect_new_pages_unchanged(struct __test_metadata *_metadata,
 	EXPECT_EQ(s.hit, counters_sum(self->buffer, 4, SIZE / 4));
 }
 
-static bool event_dontneed(FIXTURE_DATA(pinned) *self)
-{
-	return !madvise(self->buffer, SIZE, MADV_DONTNEED);
-}
+/* A test that maps the buffer, and checks that nothing is counted in the pages after the event. */
+#define TEST_NEW(name, map, event)						\
+	TEST_F(pinned, name)							\
+	{									\
+		MAP(map);							\
+		expect_new_pages_unchanged(_metadata, self, event);		\
+	}
 
-TEST_F(pinned, new_pages_after_MADV_DONTNEED_are_not_written_to)
-{
-	ASSERT_TRUE(map_private(self));
-	expect_new_pages_unchanged(_metadata, self, event_dontneed);
-}
+PAGE_EVENT(dontneed, !madvise(self->buffer, SIZE, MADV_DONTNEED))
+TEST_NEW(new_pages_after_MADV_DONTNEED_are_not_written_to, map_anonymous, event_dontneed)
 
-TEST_F(pinned, new_pages_after_MADV_DONTNEED_of_a_huge_page_are_not_written_to)
-{
-	self->buffer = map_huge();
-	if (self->buffer == MAP_FAILED)
-		SKIP(return, "this kernel has no huge pages");
-	expect_new_pages_unchanged(_metadata, self, event_dontneed);
-}
+TEST_NEW(new_pages_after_MADV_DONTNEED_of_a_huge_page_are_not_written_to, map_huge, event_dontneed)
 
 static bool event_dontneed_often(FIXTURE_DATA(pinned) *self)
 {
@@ -541,92 +470,40 @@ static bool event_dontneed_often(FIXTURE_DATA(pinned) *self)
 	return true;
 }
 
-TEST_F(pinned, pages_after_repeated_MADV_DONTNEED_are_not_written_to)
-{
-	ASSERT_TRUE(map_private(self));
-	expect_new_pages_unchanged(_metadata, self, event_dontneed_often);
-}
+TEST_NEW(pages_after_repeated_MADV_DONTNEED_are_not_written_to, map_anonymous, event_dontneed_often)
 
-static bool event_map_anew(FIXTURE_DATA(pinned) *self)
-{
-	return !munmap(self->buffer, SIZE) && tick(self) &&
-	       mmap(self->buffer, SIZE, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == self->buffer;
-}
+PAGE_EVENT(map_anew,
+	   !munmap(self->buffer, SIZE) && tick(self) &&
+	   mmap(self->buffer, SIZE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == self->buffer)
+TEST_NEW(memory_that_is_mapped_after_munmap_is_not_written_to, map_anonymous, event_map_anew)
+TEST_NEW(memory_that_is_mapped_after_munmap_of_shared_memory_is_not_written_to, map_memfd,
+	 event_map_anew)
 
-TEST_F(pinned, memory_that_is_mapped_after_munmap_is_not_written_to)
-{
-	ASSERT_TRUE(map_private(self));
-	expect_new_pages_unchanged(_metadata, self, event_map_anew);
-}
+PAGE_EVENT(map_over,
+	   mmap(self->buffer, SIZE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == self->buffer)
+TEST_NEW(memory_that_MAP_FIXED_maps_over_them_is_not_written_to, map_anonymous, event_map_over)
 
-TEST_F(pinned, memory_that_is_mapped_after_munmap_of_shared_memory_is_not_written_to)
-{
-	ASSERT_TRUE(map_memfd(self));
-	expect_new_pages_unchanged(_metadata, self, event_map_anew);
-}
+PAGE_EVENT(punch_hole, !fallocate(self->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, SIZE))
+TEST_NEW(new_pages_of_a_file_after_a_punched_hole_are_not_written_to, map_memfd, event_punch_hole)
 
-static bool event_map_over(FIXTURE_DATA(pinned) *self)
-{
-	return mmap(self->buffer, SIZE, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == self->buffer;
-}
+PAGE_EVENT(remove, !madvise(self->buffer, SIZE, MADV_REMOVE))
+TEST_NEW(new_pages_of_a_file_after_MADV_REMOVE_are_not_written_to, map_memfd, event_remove)
 
-TEST_F(pinned, memory_that_MAP_FIXED_maps_over_them_is_not_written_to)
-{
-	ASSERT_TRUE(map_private(self));
-	expect_new_pages_unchanged(_metadata, self, event_map_over);
-}
+PAGE_EVENT(truncate, !ftruncate(self->memfd, 0) && tick(self) && !ftruncate(self->memfd, SIZE))
+TEST_NEW(new_pages_of_a_truncated_file_are_not_written_to, map_memfd, event_truncate)
 
-static bool event_punch_hole(FIXTURE_DATA(pinned) *self)
-{
-	return !fallocate(self->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, SIZE);
-}
-
-TEST_F(pinned, new_pages_of_a_file_after_a_punched_hole_are_not_written_to)
-{
-	ASSERT_TRUE(map_memfd(self));
-	expect_new_pages_unchanged(_metadata, self, event_punch_hole);
-}
-
-static bool event_remove(FIXTURE_DATA(pinned) *self)
-{
-	return !madvise(self->buffer, SIZE, MADV_REMOVE);
-}
-
-TEST_F(pinned, new_pages_of_a_file_after_MADV_REMOVE_are_not_written_to)
-{
-	ASSERT_TRUE(map_memfd(self));
-	expect_new_pages_unchanged(_metadata, self, event_remove);
-}
-
-static bool event_truncate(FIXTURE_DATA(pinned) *self)
-{
-	return !ftruncate(self->memfd, 0) && tick(self) && !ftruncate(self->memfd, SIZE);
-}
-
-TEST_F(pinned, new_pages_of_a_truncated_file_are_not_written_to)
-{
-	ASSERT_TRUE(map_memfd(self));
-	expect_new_pages_unchanged(_metadata, self, event_truncate);
-}
-
-static bool event_move_pages_away(FIXTURE_DATA(pinned) *self)
-{
-	return mremap(self->buffer, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL) !=
-	       MAP_FAILED;
-}
-
-TEST_F(pinned, new_pages_after_mremap_with_DONTUNMAP_are_not_written_to)
-{
-	ASSERT_TRUE(map_private(self));
-	expect_new_pages_unchanged(_metadata, self, event_move_pages_away);
-}
+PAGE_EVENT(move_pages_away,
+	   mremap(self->buffer, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL) !=
+	   MAP_FAILED)
+TEST_NEW(new_pages_after_mremap_with_DONTUNMAP_are_not_written_to, map_anonymous,
+	 event_move_pages_away)
 
 /* Neither the session nor its end maps the old pages again. */
 TEST_F(pinned, pages_after_MADV_DONTNEED_are_not_mapped_again)
 {
-	ASSERT_TRUE(map_private(self));
+	ASSERT_TRUE(map_anonymous(self));
 	ASSERT_EQ(0, start(self));
 	EXPECT_TRUE(tick(self));
 	ASSERT_EQ(0, madvise(self->buffer, SIZE, MADV_DONTNEED));
@@ -643,7 +520,7 @@ TEST_F(pinned, MADV_DONTNEED_of_one_page_leaves_the_counts_of_the_others)
 	struct profil_stats s;
 	u32 of_1;
 
-	ASSERT_TRUE(map_private(self));
+	ASSERT_TRUE(map_anonymous(self));
 	ASSERT_EQ(0, start(self));
 	expect_on(_metadata, self);
 	stop_thread(self);
@@ -678,7 +555,7 @@ TEST_F(pinned, pages_that_mremap_has_moved_are_still_counted_in)
 {
 	u32 *moved;
 
-	ASSERT_TRUE(map_private(self));
+	ASSERT_TRUE(map_anonymous(self));
 	moved = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)moved);
 	ASSERT_EQ(0, start(self));
@@ -744,7 +621,7 @@ TEST_F(pinned, unmapped_pages_stay_pinned_until_stop)
 {
 	struct profil_stats s;
 
-	ASSERT_TRUE(map_private(self));
+	ASSERT_TRUE(map_anonymous(self));
 	ASSERT_EQ(0, start(self));
 	EXPECT_TRUE(tick(self));
 	ASSERT_EQ(0, munmap(self->buffer, SIZE));
@@ -762,7 +639,7 @@ TEST_F(pinned, unmapped_pages_stay_pinned_until_the_session_is_replaced)
 	struct profil_range range = range_of_loops(fresh, 4);
 	struct profil_stats s;
 
-	ASSERT_TRUE(map_private(self));
+	ASSERT_TRUE(map_anonymous(self));
 	ASSERT_EQ(0, start(self));
 	EXPECT_TRUE(tick(self));
 	ASSERT_EQ(0, munmap(self->buffer, SIZE));
@@ -781,12 +658,11 @@ TEST_F(pinned, unmapped_pages_of_several_sessions_stay_pinned)
 	struct profil_stats s;
 	int fd;
 
-	ASSERT_TRUE(map_private(self));
+	ASSERT_TRUE(map_anonymous(self));
 	range = range_of_loops(self->buffer, 4);
 	ASSERT_EQ(0, start(self));
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &range, 1));
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	ASSERT_EQ(0, descriptor_enable(fd));
@@ -797,12 +673,10 @@ TEST_F(pinned, unmapped_pages_of_several_sessions_stay_pinned)
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 2, SOME));
 	EXPECT_TRUE(descriptor_burn(fd, 2, SOME));
 	EXPECT_EQ(self->locked + SIZE + 2 * PAGE, pinned_bytes());
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(0U, s.dropped);
 	close(fd);
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_THREAD, &s);
 	EXPECT_EQ(0U, s.dropped);
 	stop(_metadata, self);
 }
@@ -817,11 +691,9 @@ static void expect_no_request(struct __test_metadata *_metadata, FIXTURE_DATA(pi
 	struct held held;
 	int err;
 
-	if (geteuid())
-		SKIP(return, "needs root");
+	SKIP_IF(geteuid(), "needs root");
 	err = held_map(&held, kind, SIZE);
-	if (err == -ENOENT || err == -ENODEV)
-		SKIP(return, "no FUSE here");
+	SKIP_IF(err == -ENOENT || err == -ENODEV, "no FUSE here");
 	ASSERT_EQ(0, err);
 	self->buffer = (u32 *)held.memory;
 	ASSERT_EQ(0, start(self));
@@ -834,15 +706,10 @@ static void expect_no_request(struct __test_metadata *_metadata, FIXTURE_DATA(pi
 	held_unmap(&held);
 }
 
-TEST_F(pinned, counting_requests_no_page_from_a_userfaultfd)
-{
-	expect_no_request(_metadata, self, HELD_USERFAULT);
-}
-
-TEST_F(pinned, counting_requests_no_page_from_a_FUSE_file_system)
-{
-	expect_no_request(_metadata, self, HELD_FUSE);
-}
+TEST_F_CALL(pinned, counting_requests_no_page_from_a_userfaultfd,
+	    expect_no_request(_metadata, self, HELD_USERFAULT))
+TEST_F_CALL(pinned, counting_requests_no_page_from_a_FUSE_file_system,
+	    expect_no_request(_metadata, self, HELD_FUSE))
 
 /* Write-protects the huge page at @buffer with a userfaultfd. Returns the userfaultfd, or -1. */
 static int protect_huge(void *buffer)
@@ -916,16 +783,11 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 	EXPECT_TRUE(await(module_users() == users));
 }
 
-static bool event_dontneed_hugetlb(FIXTURE_DATA(pinned) *self)
-{
-	return !madvise(self->buffer, HUGE_PAGE, MADV_DONTNEED);
-}
+PAGE_EVENT(dontneed_hugetlb, !madvise(self->buffer, HUGE_PAGE, MADV_DONTNEED))
 
-static bool event_map_hugetlb_anew(FIXTURE_DATA(pinned) *self)
-{
-	return mmap(self->buffer, HUGE_PAGE, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_FIXED, -1, 0) == self->buffer;
-}
+PAGE_EVENT(map_hugetlb_anew,
+	   mmap(self->buffer, HUGE_PAGE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_FIXED, -1, 0) == self->buffer)
 
 static void expect_hugetlb_unchanged(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
 				     bool (*event)(FIXTURE_DATA(pinned) *self))
@@ -944,15 +806,10 @@ static void expect_hugetlb_unchanged(struct __test_metadata *_metadata, FIXTURE_
 	file_write(HUGETLB_POOL, was);
 }
 
-TEST_F(pinned, new_huge_pages_after_MADV_DONTNEED_are_not_written_to)
-{
-	expect_hugetlb_unchanged(_metadata, self, event_dontneed_hugetlb);
-}
-
-TEST_F(pinned, huge_pages_that_are_mapped_over_them_are_not_written_to)
-{
-	expect_hugetlb_unchanged(_metadata, self, event_map_hugetlb_anew);
-}
+TEST_F_CALL(pinned, new_huge_pages_after_MADV_DONTNEED_are_not_written_to,
+	    expect_hugetlb_unchanged(_metadata, self, event_dontneed_hugetlb))
+TEST_F_CALL(pinned, huge_pages_that_are_mapped_over_them_are_not_written_to,
+	    expect_hugetlb_unchanged(_metadata, self, event_map_hugetlb_anew))
 
 /*
  * The pages of a forked child
@@ -973,7 +830,7 @@ static int end_in_child(void)
 static void expect_end_in_child(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
 				int advice)
 {
-	ASSERT_TRUE(map_private(self));
+	ASSERT_TRUE(map_anonymous(self));
 	ASSERT_EQ(0, start(self));
 	EXPECT_TRUE(tick(self));
 	ASSERT_EQ(0, madvise(self->buffer, SIZE, advice));
@@ -982,15 +839,10 @@ static void expect_end_in_child(struct __test_metadata *_metadata, FIXTURE_DATA(
 	stop(_metadata, self);
 }
 
-TEST_F(pinned, a_child_without_the_pages_has_an_ended_session)
-{
-	expect_end_in_child(_metadata, self, MADV_DONTFORK);
-}
-
-TEST_F(pinned, a_child_with_wiped_pages_has_an_ended_session)
-{
-	expect_end_in_child(_metadata, self, MADV_WIPEONFORK);
-}
+TEST_F_CALL(pinned, a_child_without_the_pages_has_an_ended_session,
+	    expect_end_in_child(_metadata, self, MADV_DONTFORK))
+TEST_F_CALL(pinned, a_child_with_wiped_pages_has_an_ended_session,
+	    expect_end_in_child(_metadata, self, MADV_WIPEONFORK))
 
 static u32 *of_child;
 
@@ -1015,7 +867,7 @@ static int unmap_in_child(void)
 
 TEST_F(pinned, pages_of_a_child_stay_pinned)
 {
-	ASSERT_TRUE(map_private(self));
+	ASSERT_TRUE(map_anonymous(self));
 	of_child = self->buffer;
 	ASSERT_EQ(0, start(self));
 	EXPECT_TRUE(tick(self));

@@ -17,16 +17,9 @@
 
 #include <elf.h>
 #include <grp.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stddef.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -355,11 +348,8 @@ FIXTURE(privilege) {
 
 FIXTURE_SETUP(privilege)
 {
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		      -1, 0);
+	ASSERT_DEVICE();
+	shared = map_shared(sizeof(*shared));
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	snprintf(program, sizeof(program), "/tmp/profil-privilege.%d", getpid());
 	self->users = module_users();
@@ -373,11 +363,6 @@ FIXTURE_TEARDOWN(privilege)
 		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
 	}
 }
-
-#define NEED_ROOT() do {						\
-	if (geteuid())							\
-		SKIP(return, "only root can become others");		\
-} while (0)
 
 /*
  * Programs with more privilege than the user that executes them: the session's creator and its
@@ -471,31 +456,27 @@ static int exec_with_more_rights(void)
 	return 0;
 }
 
-static int exec_with_the_same_rights(void)
-{
-	become_user(USER);
-	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
-	must_be_sampled(joined_and_execed());
-	return 0;
-}
-
 /* Shows that the following tests would detect a sampled program. */
 TEST_F(privilege, an_exec_without_privilege_is_followed_and_the_program_is_sampled)
 {
 	ASSERT_EQ(0, program_create(0755, false));
-	EXPECT_EQ(0, status_in_child(exec_with_the_same_rights));
+	EXPECT_CHILD({
+		become_user(USER);
+		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		must_be_sampled(joined_and_execed());
+	});
 }
 
 TEST_F(privilege, a_set_user_ID_exec_ends_sampling_before_the_first_instruction)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	ASSERT_EQ(0, program_create(04755, false));
 	EXPECT_EQ(0, status_in_child(exec_with_more_rights));
 }
 
 TEST_F(privilege, a_set_group_ID_exec_ends_sampling_before_the_first_instruction)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	ASSERT_EQ(0, program_create(02755, false));
 	EXPECT_EQ(0, status_in_child(exec_with_more_rights));
 }
@@ -504,36 +485,31 @@ TEST_F(privilege, an_exec_with_file_capabilities_ends_sampling_before_the_first_
 {
 	int err;
 
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	err = program_create(0755, true);
-	if (err == -EOPNOTSUPP)
-		SKIP(return, "/tmp cannot hold file capabilities");
+	SKIP_IF(err == -EOPNOTSUPP, "/tmp cannot hold file capabilities");
 	ASSERT_EQ(0, err);
 	EXPECT_EQ(0, status_in_child(exec_with_more_rights));
 }
 
 TEST_F(privilege, an_exec_of_an_unreadable_file_ends_sampling_before_the_first_instruction)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	ASSERT_EQ(0, program_create(0711, false));
 	EXPECT_EQ(0, status_in_child(exec_with_more_rights));
 }
 
-/* With no_new_privs, the exec of a set-user-ID program gains no privilege. */
-static int exec_without_new_rights(void)
-{
-	become_user(USER);
-	MUST(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
-	must_be_sampled(joined_and_execed());
-	return 0;
-}
-
 TEST_F(privilege, a_set_user_ID_exec_with_no_new_privs_is_followed)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	ASSERT_EQ(0, program_create(04755, false));
-	EXPECT_EQ(0, status_in_child(exec_without_new_rights));
+	/* With no_new_privs, the exec of a set-user-ID program gains no privilege. */
+	EXPECT_CHILD({
+		become_user(USER);
+		MUST(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		must_be_sampled(joined_and_execed());
+	});
 }
 
 /*
@@ -548,22 +524,18 @@ static int drop_and_exec(void)
 	return program_run();
 }
 
-static int sample_who_drops(void)
-{
-	pid_t child;
-
-	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
-	child = spawn(drop_and_exec);
-	MUST(await(program_runs(child)));
-	must_be_sampled(child);
-	return 0;
-}
-
 TEST_F(privilege, a_joined_child_that_drops_privilege_is_still_sampled)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	ASSERT_EQ(0, program_create(0755, false));
-	EXPECT_EQ(0, status_in_child(sample_who_drops));
+	EXPECT_CHILD({
+		pid_t child;
+
+		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		child = spawn(drop_and_exec);
+		MUST(await(program_runs(child)));
+		must_be_sampled(child);
+	});
 }
 
 /* By joining, the child has agreed to be sampled, but the program that it executes has not. */
@@ -576,26 +548,22 @@ static int join_and_gain(void)
 	return program_run();
 }
 
-static int sample_who_gains(void)
-{
-	pid_t child;
-
-	MUST(!setresgid(USER, USER, USER));
-	MUST(!setresuid(USER, USER, 0));
-	MUST(!prctl(PR_SET_DUMPABLE, 1));
-	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
-	child = spawn(join_and_gain);
-	MUST(!setresuid(USER, USER, USER));
-	MUST(await(program_runs(child)));
-	must_not_be_sampled(child);
-	return 0;
-}
-
 TEST_F(privilege, a_joined_child_that_gains_privilege_is_sampled_until_it_execs)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	ASSERT_EQ(0, program_create(0755, false));
-	EXPECT_EQ(0, status_in_child(sample_who_gains));
+	EXPECT_CHILD({
+		pid_t child;
+
+		MUST(!setresgid(USER, USER, USER));
+		MUST(!setresuid(USER, USER, 0));
+		MUST(!prctl(PR_SET_DUMPABLE, 1));
+		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		child = spawn(join_and_gain);
+		MUST(!setresuid(USER, USER, USER));
+		MUST(await(program_runs(child)));
+		must_not_be_sampled(child);
+	});
 }
 
 /*
@@ -652,7 +620,7 @@ static int try_as_same_user(void)
 
 TEST_F(privilege, attaching_another_users_process_is_refused)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	victim = spawn(be_profiled);
 	ASSERT_TRUE(step_is(1));
 	EXPECT_EQ(0, status_in_child(try_as_other_user));
@@ -688,41 +656,6 @@ static void set_cap(unsigned int cap)
 	data[cap / 32].effective = 1U << cap % 32;
 	data[cap / 32].permitted = 1U << cap % 32;
 	MUST(!syscall(SYS_capset, &header, data));
-}
-
-static int attach_own_process(void)
-{
-	become_user(USER);
-	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
-	MUST(!descriptor_attach(fd, PROCESS, victim, &shared->space));
-	MUST(await((records_read(note_record), stats_now().outside >= 10)));
-	MUST(last.pid == victim && stats_now().targets == 1);
-	return 0;
-}
-
-static int attach_own_thread(void)
-{
-	become_user(USER);
-	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
-	MUST(!descriptor_attach(fd, THREAD, victim, NULL));
-	MUST(await(stats_now().outside >= 5));
-	return 0;
-}
-
-/* Sessions that another process attaches have separate limits. */
-static int attach_too_many(void)
-{
-	int fds[9], err = 0;
-	unsigned int n;
-
-	become_user(USER);
-	for (n = 0; n < ARRAY_SIZE(fds) && !err; n++) {
-		fds[n] = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-		MUST(fds[n] >= 0);
-		err = descriptor_attach(fds[n], PROCESS, victim, NULL);
-	}
-	MUST(n == 9 && err == -EBUSY);
-	return 0;
 }
 
 static int be_undumpable(void)
@@ -771,14 +704,6 @@ static int be_root_with_one_capability(void)
 	return run_for_ever();
 }
 
-static int be_refused_as_root_with_one_capability(void)
-{
-	set_cap(CAP_NET_RAW);
-	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
-	must_be_refused();
-	return 0;
-}
-
 static int run_until_told_and_exec(void)
 {
 	become_user(USER);
@@ -786,26 +711,6 @@ static int run_until_told_and_exec(void)
 	while (shared->step < 2)
 		loop_run(0, LOOP_BURST);
 	return program_run();
-}
-
-/* The attached process executes a program that gains privilege. */
-static int attach_and_let_gain(void)
-{
-	struct profil_range range;
-
-	become_user(USER);
-	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
-	MUST(!descriptor_attach(fd, PROCESS, victim, &shared->space));
-	count_program(&range, &shared->counter);
-	MUST(!descriptor_add(fd, shared->space, &range, 1));
-	shared->step = 2;
-	MUST(await(program_runs(victim)));
-	MUST(await(!stats_now().targets));
-	MUST(descriptor_attach(fd, PROCESS, victim, NULL) == -EPERM);
-	MUST(spends(victim, 5));
-	records_read(note_record);
-	MUST(!of_program && !shared->counter && detached == 1);
-	return 0;
 }
 
 static int changes_user(void)
@@ -819,24 +724,6 @@ static int changes_user(void)
 		loop_run(0, LOOP_BURST);
 	MUST(!setresuid(OTHER, OTHER, OTHER));
 	return run_for_ever();
-}
-
-/* Only a caller that could become the other user itself can attach such a process. */
-static int attach_with_CAP_SETUID(void)
-{
-	u64 outside;
-
-	MUST(!prctl(PR_SET_KEEPCAPS, 1));
-	become_user(USER);
-	set_cap(CAP_SETUID);
-	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
-	MUST(!descriptor_attach(fd, PROCESS, victim, NULL));
-	shared->step = 2;
-	MUST(step_is(3));
-	outside = stats_now().outside;
-	MUST(await(stats_now().outside >= outside + 5));
-	MUST(descriptor_attach(fd, THREAD, victim, NULL) == -EPERM);
-	return 0;
 }
 
 static pid_t spawned(int (*child)(void))
@@ -861,8 +748,7 @@ FIXTURE(attach) {
 FIXTURE_SETUP(attach)
 {
 	ASSERT_LE(0, device_fd());
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		      -1, 0);
+	shared = map_shared(sizeof(*shared));
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	snprintf(program, sizeof(program), "/tmp/profil-privilege.%d", getpid());
 	if (module_stays())
@@ -884,9 +770,32 @@ TEST_F(attach, user_lets_a_user_sample_the_users_own_processes)
 {
 	NEED_RELOAD();
 	victim = spawned(be_profiled);
-	EXPECT_EQ(0, status_in_child(attach_own_process));
-	EXPECT_EQ(0, status_in_child(attach_own_thread));
-	EXPECT_EQ(0, status_in_child(attach_too_many));
+	EXPECT_CHILD({
+		become_user(USER);
+		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		MUST(!descriptor_attach(fd, PROCESS, victim, &shared->space));
+		MUST(await((records_read(note_record), stats_now().outside >= 10)));
+		MUST(last.pid == victim && stats_now().targets == 1);
+	});
+	EXPECT_CHILD({
+		become_user(USER);
+		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		MUST(!descriptor_attach(fd, THREAD, victim, NULL));
+		MUST(await(stats_now().outside >= 5));
+	});
+	/* Sessions that another process attaches have separate limits. */
+	EXPECT_CHILD({
+		int fds[9], err = 0;
+		unsigned int n;
+
+		become_user(USER);
+		for (n = 0; n < ARRAY_SIZE(fds) && !err; n++) {
+			fds[n] = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+			MUST(fds[n] >= 0);
+			err = descriptor_attach(fds[n], PROCESS, victim, NULL);
+		}
+		MUST(n == 9 && err == -EBUSY);
+	});
 	EXPECT_EQ(0, status_in_child(try_as_other_user));
 }
 
@@ -911,7 +820,11 @@ TEST_F(attach, user_does_not_let_uid_0_sample_processes_of_uid_0)
 {
 	NEED_RELOAD();
 	victim = spawned(be_root_with_one_capability);
-	EXPECT_EQ(0, status_in_child(be_refused_as_root_with_one_capability));
+	EXPECT_CHILD({
+		set_cap(CAP_NET_RAW);
+		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		must_be_refused();
+	});
 }
 
 TEST_F(attach, user_ends_with_an_exec_that_gains_privilege)
@@ -920,7 +833,23 @@ TEST_F(attach, user_ends_with_an_exec_that_gains_privilege)
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		ASSERT_EQ(0, program_create(i % 2 ? 0711 : 04755, false));
 		victim = spawned(run_until_told_and_exec);
-		EXPECT_EQ(0, status_in_child(attach_and_let_gain));
+		/* The attached process executes a program that gains privilege. */
+		EXPECT_CHILD({
+			struct profil_range range;
+
+			become_user(USER);
+			open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+			MUST(!descriptor_attach(fd, PROCESS, victim, &shared->space));
+			count_program(&range, &shared->counter);
+			MUST(!descriptor_add(fd, shared->space, &range, 1));
+			shared->step = 2;
+			MUST(await(program_runs(victim)));
+			MUST(await(!stats_now().targets));
+			MUST(descriptor_attach(fd, PROCESS, victim, NULL) == -EPERM);
+			MUST(spends(victim, 5));
+			records_read(note_record);
+			MUST(!of_program && !shared->counter && detached == 1);
+		});
 		EXPECT_EQ(128 + SIGKILL, killed(victim));
 		victim = 0;
 	}
@@ -931,7 +860,21 @@ TEST_F(attach, user_lasts_when_the_target_changes_its_user_without_exec)
 	NEED_RELOAD();
 	victim = spawned(changes_user);
 	EXPECT_EQ(0, status_in_child(be_refused_as_user));
-	EXPECT_EQ(0, status_in_child(attach_with_CAP_SETUID));
+	/* Only a caller that could become the other user itself can attach such a process. */
+	EXPECT_CHILD({
+		u64 outside;
+
+		MUST(!prctl(PR_SET_KEEPCAPS, 1));
+		become_user(USER);
+		set_cap(CAP_SETUID);
+		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		MUST(!descriptor_attach(fd, PROCESS, victim, NULL));
+		shared->step = 2;
+		MUST(step_is(3));
+		outside = stats_now().outside;
+		MUST(await(stats_now().outside >= outside + 5));
+		MUST(descriptor_attach(fd, THREAD, victim, NULL) == -EPERM);
+	});
 }
 
 TEST_F(attach, has_two_values)
@@ -998,7 +941,7 @@ static int attach_with_others(void)
 
 TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_PTRACE_is_needed_to_attach_others_and_suffices)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	victim = spawn(be_profiled);
 	ASSERT_TRUE(step_is(1));
 	EXPECT_EQ(0, status_in_child(attach_with_perfmon));
@@ -1009,7 +952,7 @@ TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_PTRACE_is_needed_to_attach_others_and_s
 
 TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_ADMIN_is_needed_to_sample_the_machine_and_suffices)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	EXPECT_EQ(0, status_in_child(attach_with_perfmon));
 	EXPECT_EQ(0, status_in_child(attach_with_admin));
 	EXPECT_EQ(0, status_in_child(attach_with_others));
@@ -1039,7 +982,7 @@ static int join_and_run(void)
 	return 0;
 }
 
-static int count_among_others(void)
+TEST_F_CHILD(privilege, no_other_processs_pc_is_counted_or_recorded)
 {
 	struct profil_range range = range_of_loops(shared->page, 8);
 	pid_t beside[3];
@@ -1066,11 +1009,6 @@ static int count_among_others(void)
 	for (i = 0; i < ARRAY_SIZE(beside); i++)
 		killed(beside[i]);
 	return 0;
-}
-
-TEST_F(privilege, no_other_processs_pc_is_counted_or_recorded)
-{
-	EXPECT_EQ(0, status_in_child(count_among_others));
 }
 
 /*
@@ -1149,33 +1087,29 @@ TEST_F(privilege, root_of_a_user_namespace_may_attach_processes_of_it_but_none_o
 	EXPECT_EQ(0, status_in_child(be_root_in_a_namespace));
 }
 
-static int want_more_in_a_namespace(void)
-{
-	const struct rlimit limit = { PAGE, PAGE };
-	struct profil_range range = range_of_loops(shared->page, 8);
-	struct profil_query outside, inside;
-
-	become_user(USER);
-	MUST(!device_query(&outside));
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
-	enter_namespaces(0);
-	MUST(!device_query(&inside));
-	MUST(inside.min_period == outside.min_period && inside.min_period > 10000);
-	MUST(clock_start(PROCESS, 0, inside.min_period - 1, NULL, 0) == -EPERM);
-	range.start = 0;
-	range.offset = 0;
-	range.nr_counters = PAGE / 8;
-	MUST(!session_start(PROCESS, 0, &range, 1));
-	range.buffer += 8;	/* extends into the next page */
-	MUST(session_start(PROCESS, PROFIL_START_REPLACE, &range, 1) == -EPERM);
-	MUST(descriptor_open(MODES_ALL, 0, 0, 64) == -EPERM);
-	return 0;
-}
-
 TEST_F(privilege, root_of_a_user_namespace_has_the_limits_of_an_ordinary_user)
 {
 	NEED_NAMESPACES();
-	EXPECT_EQ(0, status_in_child(want_more_in_a_namespace));
+	EXPECT_CHILD({
+		const struct rlimit limit = { PAGE, PAGE };
+		struct profil_range range = range_of_loops(shared->page, 8);
+		struct profil_query outside, inside;
+
+		become_user(USER);
+		MUST(!device_query(&outside));
+		MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+		enter_namespaces(0);
+		MUST(!device_query(&inside));
+		MUST(inside.min_period == outside.min_period && inside.min_period > 10000);
+		MUST(clock_start(PROCESS, 0, inside.min_period - 1, NULL, 0) == -EPERM);
+		range.start = 0;
+		range.offset = 0;
+		range.nr_counters = PAGE / 8;
+		MUST(!session_start(PROCESS, 0, &range, 1));
+		range.buffer += 8;	/* extends into the next page */
+		MUST(session_start(PROCESS, PROFIL_START_REPLACE, &range, 1) == -EPERM);
+		MUST(descriptor_open(MODES_ALL, 0, 0, 64) == -EPERM);
+	});
 }
 
 /* Returns an exit status: 0 if the only capability @cap lifts the shortest period, or else 2. */
@@ -1208,7 +1142,7 @@ static int ask_with_ptrace(void)
 
 TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_ADMIN_is_needed_for_a_shorter_period_and_suffices)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	EXPECT_EQ(0, status_in_child(ask_with_perfmon));
 	EXPECT_EQ(0, status_in_child(ask_with_admin));
 	EXPECT_EQ(2, status_in_child(ask_with_ptrace));
@@ -1223,28 +1157,16 @@ static int be_profiled_in_a_namespace(void)
 	return start_and_run();
 }
 
-static int describe_across(void)
-{
-	become_user(USER);
-	MUST(describe(victim) == -EPERM);
-	return 0;
-}
-
-static int describe_outwards(void)
-{
-	become_user(USER);
-	enter_namespaces(0);
-	MUST(describe(victim) == -EPERM);
-	return 0;
-}
-
 TEST_F(privilege, nothing_is_described_across_user_namespaces)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	NEED_NAMESPACES();
 	victim = spawn(be_profiled_in_a_namespace);
 	ASSERT_TRUE(step_is(1));
-	EXPECT_EQ(0, status_in_child(describe_across));
+	EXPECT_CHILD({
+		become_user(USER);
+		MUST(describe(victim) == -EPERM);
+	});
 	EXPECT_EQ(0, describe(victim)) {
 		TH_LOG("root could not");
 	}
@@ -1253,7 +1175,11 @@ TEST_F(privilege, nothing_is_described_across_user_namespaces)
 	shared->step = 0;
 	victim = spawn(be_profiled);
 	ASSERT_TRUE(step_is(1));
-	EXPECT_EQ(0, status_in_child(describe_outwards));
+	EXPECT_CHILD({
+		become_user(USER);
+		enter_namespaces(0);
+		MUST(describe(victim) == -EPERM);
+	});
 	killed(victim);
 }
 
@@ -1494,7 +1420,7 @@ static u64 hits(unsigned int i)
 	return counter(shared->page, 8, i);
 }
 
-static int stop_and_go(void)
+TEST_F_CHILD(privilege, a_traced_target_has_no_ticks_while_it_is_stopped)
 {
 	pid_t child = traced(PROFIL_EXEC_OFF, join_and_loop);
 	struct profil_stats before, s;
@@ -1515,39 +1441,30 @@ static int stop_and_go(void)
 	return 0;
 }
 
-TEST_F(privilege, a_traced_target_has_no_ticks_while_it_is_stopped)
-{
-	EXPECT_EQ(0, status_in_child(stop_and_go));
-}
-
-/* All pcs are in the loop, none in the tracer or in the handling of the trap. */
-static int step_by_step(void)
-{
-	pid_t child = traced(PROFIL_EXEC_OFF, join_and_loop);
-	unsigned long steps = 0;
-	int status;
-
-	while (stats_now().ticks < 10 && steps < 3000000) {
-		for (unsigned int i = 0; i < 100; i++, steps++) {
-			MUST(!ptrace(PTRACE_SINGLESTEP, child, 0, 0));
-			MUST(waitpid(child, &status, 0) == child);
-			MUST(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
-		}
-		MUST(is_at(child, loop_at(0)));
-	}
-	MUST(!descriptor_disable(fd, NULL));
-	MUST(stats_now().ticks >= 10 && stats_now().hit == stats_now().ticks);
-	MUST(hits(0) == stats_now().hit);
-	MUST(killed(child) == 128 + SIGKILL);
-	return 0;
-}
-
 TEST_F(privilege, a_single_stepped_target_is_counted_at_its_own_pc)
 {
 #ifdef __riscv
 	SKIP(return, "the kernel does not single-step on riscv");
 #endif
-	EXPECT_EQ(0, status_in_child(step_by_step));
+	/* All pcs are in the loop, none in the tracer or in the handling of the trap. */
+	EXPECT_CHILD({
+		pid_t child = traced(PROFIL_EXEC_OFF, join_and_loop);
+		unsigned long steps = 0;
+		int status;
+
+		while (stats_now().ticks < 10 && steps < 3000000) {
+			for (unsigned int i = 0; i < 100; i++, steps++) {
+				MUST(!ptrace(PTRACE_SINGLESTEP, child, 0, 0));
+				MUST(waitpid(child, &status, 0) == child);
+				MUST(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+			}
+			MUST(is_at(child, loop_at(0)));
+		}
+		MUST(!descriptor_disable(fd, NULL));
+		MUST(stats_now().ticks >= 10 && stats_now().hit == stats_now().ticks);
+		MUST(hits(0) == stats_now().hit);
+		MUST(killed(child) == 128 + SIGKILL);
+	});
 }
 
 static unsigned int in_spare;
@@ -1558,7 +1475,7 @@ static void must_be_spare(const struct profil_record *r)
 	in_spare++;
 }
 
-static int set_registers_and_text(void)
+TEST_F_CHILD(privilege, a_target_whose_pc_the_tracer_changes_is_counted_at_its_new_pc)
 {
 	pid_t child = traced(PROFIL_EXEC_OFF, join_and_loop);
 	struct user_regs_struct regs;
@@ -1593,11 +1510,6 @@ static int set_registers_and_text(void)
 	return 0;
 }
 
-TEST_F(privilege, a_target_whose_pc_the_tracer_changes_is_counted_at_its_new_pc)
-{
-	EXPECT_EQ(0, status_in_child(set_registers_and_text));
-}
-
 static int join_loop_and_exec(void)
 {
 	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
@@ -1617,24 +1529,20 @@ static void let_it_exec(pid_t pid)
 	MUST(WIFSTOPPED(status) && status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8));
 }
 
-static int exec_traced(void)
-{
-	pid_t child = traced(PROFIL_EXEC_FOLLOW, join_loop_and_exec);
-
-	let_it_exec(child);
-	/* The new program is stopped before its first instruction. */
-	records_read(note_record);
-	MUST(stats_now().targets == 1);
-	MUST(hits(0) == counters_sum(shared->page, 8, LOOPS));
-	go_on(child);
-	must_be_sampled(child);
-	return 0;
-}
-
 TEST_F(privilege, a_traced_exec_is_followed)
 {
 	ASSERT_EQ(0, program_create(0755, false));
-	EXPECT_EQ(0, status_in_child(exec_traced));
+	EXPECT_CHILD({
+		pid_t child = traced(PROFIL_EXEC_FOLLOW, join_loop_and_exec);
+
+		let_it_exec(child);
+		/* The new program is stopped before its first instruction. */
+		records_read(note_record);
+		MUST(stats_now().targets == 1);
+		MUST(hits(0) == counters_sum(shared->page, 8, LOOPS));
+		go_on(child);
+		must_be_sampled(child);
+	});
 }
 
 /* Traced by an ordinary user, the program gains no privilege; even so it is not followed. */
@@ -1653,12 +1561,12 @@ static int exec_set_user_ID_traced(void)
 
 TEST_F(privilege, a_traced_set_user_ID_exec_is_not_followed)
 {
-	NEED_ROOT();
+	NEED_ROOT("to become other users");
 	ASSERT_EQ(0, program_create(04755, false));
 	EXPECT_EQ(0, status_in_child(exec_set_user_ID_traced));
 }
 
-static int leave_and_kill(void)
+TEST_F_CHILD(privilege, a_traced_target_is_sampled_after_detach_until_it_is_killed)
 {
 	pid_t child = traced(PROFIL_EXEC_OFF, join_and_loop);
 	struct profil_stats s;
@@ -1674,11 +1582,6 @@ static int leave_and_kill(void)
 	MUST(s.hit == counters_sum(shared->page, 8, LOOPS));
 	MUST(s.ticks == s.hit + s.outside + s.dropped_exit);
 	return 0;
-}
-
-TEST_F(privilege, a_traced_target_is_sampled_after_detach_until_it_is_killed)
-{
-	EXPECT_EQ(0, status_in_child(leave_and_kill));
 }
 
 /*
@@ -1713,8 +1616,7 @@ static int do_everything(void)
 			getppid();
 			clock_gettime(CLOCK_MONOTONIC, &t);
 		}
-		p = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			 -1, 0);
+		p = map_private(64 * PAGE);
 		MUST(p != MAP_FAILED);
 		memset(p, 1, 64 * PAGE);
 		munmap(p, 64 * PAGE);
@@ -1774,61 +1676,52 @@ TEST_F(privilege, no_record_contains_a_kernel_address)
 
 #define PCS	16384U
 
-static int write_down_everything(void)
-{
-	u64 *pcs = mmap(NULL, PCS * sizeof(*pcs), PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct profil_range range = {
-		.end = UINT64_MAX,
-		.buffer = addr(pcs),
-		.nr_counters = PCS,
-		.scale = 65536,
-		.granule = 1,
-		.step = 1,
-		.width = sizeof(*pcs),
-		.flags = PROFIL_RANGE_PCS,
-	};
-	unsigned int i, n = 0;
-
-	MUST(pcs != MAP_FAILED);
-	own_range = &range;
-	MUST(killed(has_done_everything()) == 128 + SIGKILL);
-	MUST(shared->stats.system >= 20);
-	for (i = 0; i < PCS; i++) {
-		MUST(!(pcs[i] >> 56));
-		n += !!pcs[i];
-	}
-	if (n < 100)
-		dprintf(STDERR_FILENO, "# %u pcs of %llu ticks, %llu hits\n", n,
-			(unsigned long long)shared->stats.ticks,
-			(unsigned long long)shared->stats.hit);
-	MUST(n >= 100);
-	return 0;
-}
-
 TEST_F(privilege, no_pc_that_PROFIL_RANGE_PCS_stores_is_a_kernel_address)
 {
 	ASSERT_EQ(0, program_create(0755, false));
-	EXPECT_EQ(0, status_in_child(write_down_everything));
-}
+	EXPECT_CHILD({
+		u64 *pcs = map_shared(PCS * sizeof(*pcs));
+		struct profil_range range = {
+			.end = UINT64_MAX,
+			.buffer = addr(pcs),
+			.nr_counters = PCS,
+			.scale = 65536,
+			.granule = 1,
+			.step = 1,
+			.width = sizeof(*pcs),
+			.flags = PROFIL_RANGE_PCS,
+		};
+		unsigned int i, n = 0;
 
-static int count_everything(void)
-{
-	struct profil_range range = range_all(&shared->counter, 1, 8);
-
-	/* The range of all kernel addresses. */
-	range.start = 1ULL << 63;
-	range.offset = range.start;
-	own_range = &range;
-	MUST(killed(has_done_everything()) == 128 + SIGKILL);
-	MUST(shared->stats.system >= 20 && !shared->stats.hit && !shared->counter);
-	return 0;
+		MUST(pcs != MAP_FAILED);
+		own_range = &range;
+		MUST(killed(has_done_everything()) == 128 + SIGKILL);
+		MUST(shared->stats.system >= 20);
+		for (i = 0; i < PCS; i++) {
+			MUST(!(pcs[i] >> 56));
+			n += !!pcs[i];
+		}
+		if (n < 100)
+			dprintf(STDERR_FILENO, "# %u pcs of %llu ticks, %llu hits\n", n,
+				(unsigned long long)shared->stats.ticks,
+				(unsigned long long)shared->stats.hit);
+		MUST(n >= 100);
+	});
 }
 
 TEST_F(privilege, no_counter_for_kernel_addresses_is_incremented)
 {
 	ASSERT_EQ(0, program_create(0755, false));
-	EXPECT_EQ(0, status_in_child(count_everything));
+	EXPECT_CHILD({
+		struct profil_range range = range_all(&shared->counter, 1, 8);
+
+		/* The range of all kernel addresses. */
+		range.start = 1ULL << 63;
+		range.offset = range.start;
+		own_range = &range;
+		MUST(killed(has_done_everything()) == 128 + SIGKILL);
+		MUST(shared->stats.system >= 20 && !shared->stats.hit && !shared->counter);
+	});
 }
 
 #ifdef PROGRAM_MACHINE_32
@@ -1849,18 +1742,6 @@ static void must_be_of_32_bits(const struct profil_record *r)
 	MUST(!(r->flags & PROFIL_RECORD_MAPPED) || !strcmp(path_of(r), program));
 }
 
-static int sample_32_bits(void)
-{
-	pid_t child;
-
-	become_user(USER);
-	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
-	child = joined_and_execed();
-	MUST(await((records_read(must_be_of_32_bits), of_program >= 20 && of_system)));
-	MUST(killed(child) == 128 + SIGKILL);
-	return 0;
-}
-
 TEST_F(privilege, a_32_bit_task_is_sampled_at_32_bit_addresses)
 {
 	pid_t child;
@@ -1870,10 +1751,17 @@ TEST_F(privilege, a_32_bit_task_is_sampled_at_32_bit_addresses)
 	child = spawn(program_run);
 	runs = await(program_runs(child) || waitpid(child, NULL, WNOHANG) == child) &&
 	       program_runs(child);
-	if (!runs)
-		SKIP(return, "the kernel has no 32-bit tasks");
+	SKIP_IF(!runs, "the kernel has no 32-bit tasks");
 	killed(child);
-	EXPECT_EQ(0, status_in_child(sample_32_bits));
+	EXPECT_CHILD({
+		pid_t child;
+
+		become_user(USER);
+		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		child = joined_and_execed();
+		MUST(await((records_read(must_be_of_32_bits), of_program >= 20 && of_system)));
+		MUST(killed(child) == 128 + SIGKILL);
+	});
 }
 
 #endif

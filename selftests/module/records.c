@@ -9,16 +9,9 @@
 #include "kselftest_harness.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <sched.h>
 #include <setjmp.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/vfs.h>
 
@@ -136,10 +129,9 @@ static void new_program(int memory)
 /* Takes @mib MiB of memory, so that the kernel takes long to free it in exec or exit. */
 static void grow(size_t mib)
 {
-	char *p = mmap(NULL, mib << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = map_private(mib << 20);
 
-	if (p == MAP_FAILED)
-		_exit(80);
+	MUST(p != MAP_FAILED);
 	madvise(p, mib << 20, MADV_NOHUGEPAGE);
 	memset(p, 1, mib << 20);
 }
@@ -238,9 +230,7 @@ FIXTURE(records) {
 
 FIXTURE_SETUP(records)
 {
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_DEVICE();
 	memory = memfd_create("shared", MFD_CLOEXEC);
 	ASSERT_LE(0, memory);
 	ASSERT_EQ(0, ftruncate(memory, sizeof(*shared)));
@@ -262,6 +252,14 @@ FIXTURE_TEARDOWN(records)
 		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
 	}
 	EXPECT_TRUE(await(pinned_bytes() == self->locked));
+}
+
+/* Stops the session, and reads the rest of its records: one of each tick. */
+static void expect_all_read(struct __test_metadata *_metadata, struct profil_stats *s)
+{
+	ASSERT_DISABLE(fd, s);
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(s->outside, nr);
 }
 
 /*
@@ -408,9 +406,7 @@ TEST_F(records, of_ticks_of_the_scheduler_stand_for_the_missed_ticks_before)
 
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 200));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EQ(0, read_all());
-	EXPECT_EQ(s.outside, nr);
+	expect_all_read(_metadata, &s);
 	EXPECT_EQ(s.ticks, s.outside);
 	EXPECT_EQ(s.ticks + s.missed, sum_of_periods());
 	TH_LOG("%llu ticks, %llu missed", (unsigned long long)s.ticks,
@@ -485,10 +481,7 @@ TEST_F(records, have_the_id_of_their_thread)
 				count_records(addr(loops_text), 1) >= 10)));
 	enough = true;
 	pthread_join(thread, NULL);
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EQ(0, read_all());
-	EXPECT_TRUE(accounted(&s));
-	EXPECT_EQ(s.outside, nr);
+	expect_all_read(_metadata, &s);
 	for (i = 0; i < nr; i++) {
 		EXPECT_EQ(getpid(), records[i]->pid);
 		if (in_loop(records[i], addr(loops_text), 0))
@@ -588,8 +581,7 @@ TEST_F(records, name_the_file_of_a_mapping_that_was_unmapped_before_the_read)
 	void *text;
 	int code;
 
-	if (preempt_rt())
-		SKIP(return, LATE);
+	SKIP_IF(preempt_rt(), LATE);
 	code = code_file("code");
 	ASSERT_LE(0, code);
 	ASSERT_EQ(0, fstat(code, &st));
@@ -635,8 +627,7 @@ TEST_F(records, name_the_right_one_of_two_files_mapped_at_the_same_address)
 	void *text;
 	int code;
 
-	if (preempt_rt())
-		SKIP(return, LATE);
+	SKIP_IF(preempt_rt(), LATE);
 	code = code_file("first");
 	ASSERT_LE(0, code);
 	strcpy(first, file);
@@ -658,9 +649,7 @@ TEST_F(records, name_the_right_one_of_two_files_mapped_at_the_same_address)
 	ASSERT_TRUE(mapping_of(addr(text), &m[1]));
 	close(code);
 	EXPECT_TRUE(run_until(text, 5, 20));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EQ(0, read_all());
-	EXPECT_EQ(s.outside, nr);
+	expect_all_read(_metadata, &s);
 	for (i = 0; i < nr; i++) {
 		bool later = records[i]->time > changed;
 
@@ -722,8 +711,7 @@ TEST_F(records, keep_files_in_use_that_fdinfo_lists)
 {
 	char line[128];
 
-	if (preempt_rt())
-		SKIP(return, LATE);
+	SKIP_IF(preempt_rt(), LATE);
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
 	/* A file has one line even with several records, and its name cannot forge another line. */
 	ASSERT_TRUE(tick_in_new_file("two\n" LISTED "lines"));
@@ -739,8 +727,7 @@ TEST_F(records, keep_files_in_use_that_fdinfo_lists)
 
 TEST_F_TIMEOUT(records, have_at_most_64_files_in_fdinfo, 150)
 {
-	if (preempt_rt())
-		SKIP(return, LATE);
+	SKIP_IF(preempt_rt(), LATE);
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
 	for (unsigned int i = 0; i < 66; i++)
 		ASSERT_TRUE(tick_in_new_file("many"));
@@ -762,10 +749,8 @@ TEST_F(records, are_not_listed_by_fdinfo_while_they_are_read)
 	ssize_t result = 0;
 	pthread_t thread;
 
-	if (preempt_rt())
-		SKIP(return, LATE);
-	if (geteuid() || held_map(&held, HELD_FUSE, PAGE))
-		SKIP(return, "no FUSE here: needs root");
+	SKIP_IF(preempt_rt(), LATE);
+	SKIP_IF(geteuid() || held_map(&held, HELD_FUSE, PAGE), "no FUSE here: needs root");
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
 	EXPECT_TRUE(tick_in_new_file("read"));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
@@ -788,8 +773,7 @@ TEST_F(records, have_an_empty_path_for_one_longer_than_PATH_MAX)
 	void *text;
 	int code;
 
-	if (preempt_rt())
-		SKIP(return, LATE);
+	SKIP_IF(preempt_rt(), LATE);
 	memset(name, 'd', NAME_MAX);
 	code = code_file("deep");
 	ASSERT_LE(0, code);
@@ -833,7 +817,7 @@ TEST_F(records, have_no_file_for_anonymous_memory)
 	struct mapping m;
 	void *text;
 
-	text = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	text = map_private(PAGE);
 	ASSERT_NE(MAP_FAILED, text);
 	memcpy(text, loops_text, LOOPS * LOOP_SIZE);
 	ASSERT_EQ(0, mprotect(text, PAGE, PROT_READ | PROT_EXEC));
@@ -842,9 +826,7 @@ TEST_F(records, have_no_file_for_anonymous_memory)
 
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
 	EXPECT_TRUE(run_until(text, 6, 20));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EQ(0, read_all());
-	EXPECT_EQ(s.outside, nr);
+	expect_all_read(_metadata, &s);
 	for (i = 0; i < nr; i++) {
 		if (!in_loop(records[i], addr(text), 6))
 			continue;
@@ -877,11 +859,9 @@ TEST_F(records, name_the_vdso)
 			EXPECT_DESCRIBES(records[seen], &m);
 		}
 	}
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_LT(0U, nr);
-	if (!in_vdso)
-		SKIP(return, "no tick of %u found the vdso running", nr);
+	SKIP_IF(!in_vdso, "no tick of %u found the vdso running", nr);
 }
 
 static void *map_and_unmap(void *unused)
@@ -890,8 +870,7 @@ static void *map_and_unmap(void *unused)
 
 	(void)unused;
 	while (!enough) {
-		p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			 0);
+		p = map_private(2 * PAGE);
 		if (p == MAP_FAILED)
 			break;
 		*(volatile char *)p = 1;
@@ -968,9 +947,7 @@ TEST_F(records, name_a_device_without_its_path)
 
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
 	EXPECT_TRUE(run_until(text, 6, 20));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EQ(0, read_all());
-	EXPECT_EQ(s.outside, nr);
+	expect_all_read(_metadata, &s);
 	for (i = 0; i < nr; i++) {
 		if (!in_loop(records[i], addr(text), 6))
 			continue;
@@ -1018,27 +995,24 @@ static int leave_a_record_of_an_io_uring(void)
 	void *text;
 
 	left = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	if (left < 0 || descriptor_attach(left, PROFIL_SCOPE_PROCESS, 0, NULL) ||
-	    syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &left, 1))
-		return 60;
+	MUST(left >= 0);
+	MUST(!descriptor_attach(left, PROFIL_SCOPE_PROCESS, 0, NULL));
+	MUST(!syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &left, 1));
 	text = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
-	if (text == MAP_FAILED || !mapping_of(addr(text), &m))
-		return 61;
-	if (sigaction(SIGSEGV, &action, NULL) || descriptor_enable(left) ||
-	    open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH))
-		return 62;
+	MUST(text != MAP_FAILED && mapping_of(addr(text), &m));
+	MUST(!sigaction(SIGSEGV, &action, NULL));
+	MUST(!descriptor_enable(left));
+	MUST(!open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
 	while (in_ring < 5 && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
 		for (i = 0; i < 1000; i++)
 			fault_at(text);
-		if (read_all())
-			return 63;
+		MUST(!read_all());
 		for (; seen < nr; seen++) {
 			if (records[seen]->pc != addr(text) ||
 			    records[seen]->flags & PROFIL_RECORD_LATE)
 				continue;
 			in_ring++;
-			if (!has_file_name(records[seen], &m))
-				return 64;
+			MUST(has_file_name(records[seen], &m));
 		}
 	}
 	return in_ring < 5 ? 65 : 0;
@@ -1048,10 +1022,8 @@ TEST_F_TIMEOUT(records, do_not_pin_an_io_uring_that_holds_the_session, 150)
 {
 	int ring = io_uring_new();
 
-	if (preempt_rt())
-		SKIP(return, LATE);
-	if (ring < 0)
-		SKIP(return, "no io_uring: %s", strerror(errno));
+	SKIP_IF(preempt_rt(), LATE);
+	SKIP_IF(ring < 0, "no io_uring: %s", strerror(errno));
 	close(ring);
 	/* The fixture checks that the module has as many users as before. */
 	EXPECT_EQ(0, status_of(spawn(leave_a_record_of_an_io_uring)));
@@ -1068,8 +1040,7 @@ TEST_F(records, that_find_the_ring_full_are_counted_as_dropped)
 
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, 16));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 50));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_LE(50U, s.ticks);
 	EXPECT_EQ(16U, s.outside);
 	EXPECT_EQ(s.ticks, s.outside + s.dropped_record);
@@ -1106,15 +1077,13 @@ TEST_F(records, are_charged_as_pinned_memory)
 {
 	u64 few, many;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 16);
 	few = pinned_bytes() - self->locked;
 	EXPECT_LT(0U, few);
 	EXPECT_EQ(few, stats_now().locked);
 	close_session();
 	EXPECT_TRUE(await(pinned_bytes() == self->locked));
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, ENOUGH);
 	many = pinned_bytes() - self->locked;
 	EXPECT_LE(8 * ENOUGH, many);
 	EXPECT_EQ(many, stats_now().locked);
@@ -1125,12 +1094,9 @@ static int exceed_limit(void)
 {
 	struct rlimit limit = { PAGE, PAGE };
 
-	if (!geteuid() && setresuid(USER, USER, USER))
-		return 20;
-	if (setrlimit(RLIMIT_MEMLOCK, &limit))
-		return 21;
-	if (descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH) != -EPERM)
-		return 22;
+	MUST(geteuid() || !setresuid(USER, USER, USER));
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	MUST(descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH) == -EPERM);
 	return pinned_bytes() ? 23 : 0;
 }
 
@@ -1142,32 +1108,22 @@ static int fill_both_limits(void)
 	int again;
 
 	close(fd);
-	if (!geteuid() && setresuid(USER, USER, USER))
-		return 24;
-	if (setrlimit(RLIMIT_MEMLOCK, &limit))
-		return 25;
-	if (mlock(page, PAGE))
-		return 26;
+	MUST(geteuid() || !setresuid(USER, USER, USER));
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	MUST(!mlock(page, PAGE));
 	again = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	if (again < 0 || pinned_bytes() != bytes || mlocked_bytes() != PAGE)
-		return 27;
-	if (descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 1) != -EPERM)
-		return 28;
+	MUST(again >= 0 && pinned_bytes() == bytes && mlocked_bytes() == PAGE);
+	MUST(descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 1) == -EPERM);
 	close(again);
-	if (!await(!pinned_bytes()))
-		return 29;
+	MUST(await(!pinned_bytes()));
 	return mlocked_bytes() == PAGE ? 0 : 30;
 }
 
-TEST_F(records, are_refused_above_RLIMIT_MEMLOCK)
-{
-	EXPECT_EQ(0, status_of(spawn(exceed_limit)));
-}
+TEST_F_CALL(records, are_refused_above_RLIMIT_MEMLOCK, EXPECT_EQ(0, status_of(spawn(exceed_limit))))
 
 TEST_F(records, have_a_limit_that_does_not_include_mlocked_memory)
 {
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, ENOUGH);
 	EXPECT_EQ(0, status_of(spawn(fill_both_limits)));
 }
 
@@ -1330,9 +1286,7 @@ TEST_F(records, wake_a_waiting_read)
 	pthread_join(reader.thread, NULL);
 	EXPECT_LT(0, reader.result);
 	EXPECT_LE(1, take(reader.buffer, reader.result));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EQ(0, read_all());
-	EXPECT_EQ(s.outside, nr);
+	expect_all_read(_metadata, &s);
 	EXPECT_TRUE(accounted(&s));
 }
 
@@ -1385,8 +1339,7 @@ TEST_F(records, are_waited_for_until_a_signal_interrupts_the_read)
 	const struct sigaction action = { .sa_handler = no_op };
 
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 16);
 	ASSERT_TRUE(reader_waits(read_once));
 	EXPECT_TRUE(await(pthread_kill(reader.thread, SIGUSR1) || reader.state == 2));
 	pthread_join(reader.thread, NULL);
@@ -1398,8 +1351,7 @@ TEST_F(records, are_not_waited_for_with_O_NONBLOCK)
 {
 	struct profil_record r;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 16);
 	/* There are no targets yet, so this is not the end. */
 	EXPECT_EQ(0, polled(0));
 	EXPECT_EQ(0, read_all());
@@ -1471,8 +1423,7 @@ TEST_F(records, cannot_be_read_into_unmapped_memory)
 
 TEST_F(records, are_read_whole_up_to_memory_that_is_not_mapped)
 {
-	char *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			   -1, 0);
+	char *pages = map_private(2 * PAGE);
 	struct profil_stats s;
 	ssize_t n;
 
@@ -1502,8 +1453,7 @@ static int join_and_tick(void)
 {
 	u64 outside;
 
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
-		return 30;
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
 	prctl(PR_SET_NAME, "a child");
 	outside = stats_now().outside;
 	return loop_until(4, stats_now().outside >= outside + 10) ? 0 : 31;
@@ -1516,8 +1466,7 @@ TEST_F(records, end_after_the_last_target_has_been_reaped)
 	unsigned int i;
 	pid_t child;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, ENOUGH);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	child = spawn(join_and_tick);
 	ASSERT_EQ(0, waitid(P_PID, child, &info, WEXITED | WNOWAIT));
@@ -1531,8 +1480,7 @@ TEST_F(records, end_after_the_last_target_has_been_reaped)
 	EXPECT_TRUE(await(read_all() == 1));
 	EXPECT_EQ(POLLHUP, polled(0));
 	EXPECT_EQ(0, read(fd, reader.buffer, sizeof(reader.buffer)));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(0U, s.targets);
 	EXPECT_EQ(s.outside, nr);
 	EXPECT_LE(5U, count_records(addr(loops_text), 4));
@@ -1548,8 +1496,7 @@ TEST_F(records, are_all_returned_before_the_end_of_file)
 {
 	struct profil_stats s;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, ENOUGH);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	EXPECT_EQ(0, status_of(spawn(join_and_tick)));
 	EXPECT_TRUE(await(!stats_now().targets));
@@ -1569,8 +1516,7 @@ TEST_F(records, are_all_returned_before_the_end_of_file)
 
 static int join_and_wait(void)
 {
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
-		return 32;
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	shared->step = 1;
 	return step_is(2) ? 0 : 33;
 }
@@ -1580,8 +1526,7 @@ TEST_F(records, are_not_waited_for_after_the_last_target_has_exited)
 	pid_t child;
 
 	/* The child is a target, but leaves no records, because the session is disabled. */
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, ENOUGH);
 	child = spawn(join_and_wait);
 	ASSERT_TRUE(step_is(1));
 	ASSERT_TRUE(reader_waits(read_once));
@@ -1597,8 +1542,7 @@ static int ends[2];
 static int create_and_exit(void)
 {
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	if (fd < 0 || send_fd(ends[1], fd))
-		return 34;
+	MUST(fd >= 0 && !send_fd(ends[1], fd));
 	return step_is(1) ? 0 : 35;
 }
 
@@ -1659,8 +1603,7 @@ TEST_F(records, are_not_left_if_nr_records_is_0)
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, 0));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
 	EXPECT_EQ(0, polled(0) & POLLIN);
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_LE(10U, s.outside);
 	EXPECT_EQ(0U, s.dropped_record);
 }
@@ -1710,8 +1653,7 @@ TEST_F(records, describe_a_process_that_has_execed_and_exited_since)
 	struct mapping m;
 	pid_t child;
 
-	if (preempt_rt())
-		SKIP(return, LATE);
+	SKIP_IF(preempt_rt(), LATE);
 	ASSERT_EQ(0, program_create());
 	ASSERT_TRUE(mapping_of(loop_at(4), &m));
 	fd = descriptor_open(PROFIL_MODE_USER, PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, ENOUGH);
@@ -1721,8 +1663,7 @@ TEST_F(records, describe_a_process_that_has_execed_and_exited_since)
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_TRUE(await(!stats_now().targets));
 	EXPECT_EQ(1, read_all());
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(s.outside, nr);
 
 	text = shared->loop - LOOP_BLOCK - LOOP_SIZE;
@@ -1788,8 +1729,7 @@ static unsigned int count_without_pc(struct __test_metadata *_metadata, u32 flag
 
 static int join_and_exec_often(void)
 {
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
-		return 30;
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
 	exec_again(6);
 	return 40;
 }
@@ -1815,8 +1755,7 @@ TEST_F_TIMEOUT(records, are_left_by_ticks_in_exec, 150)
 	read_until_exit(_metadata, child);
 	EXPECT_TRUE(await(!stats_now().targets));
 	EXPECT_EQ(1, read_all());
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_EQ(s.ticks, s.outside);
 	EXPECT_EQ(s.outside, nr);
@@ -1832,8 +1771,7 @@ TEST_F_TIMEOUT(records, are_left_by_ticks_in_exec, 150)
 
 static int join_grow_and_exit(void)
 {
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
-		return 30;
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
 	grow(64);
 	return 0;
 }
@@ -1861,8 +1799,7 @@ TEST_F_TIMEOUT(records, are_left_by_ticks_in_exit, 150)
 		EXPECT_LE(10U, exiting);
 		first = nr;
 	}
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_EQ(s.outside, nr);
 	EXPECT_EQ(s.ticks, s.outside);
@@ -1885,8 +1822,7 @@ TEST_F_TIMEOUT(records, are_dropped_in_exec_and_exit_if_there_is_no_room, 150)
 	ASSERT_EQ(0, descriptor_enable(fd));
 	EXPECT_EQ(0, status_of(spawn(join_and_exec_often)));
 	EXPECT_TRUE(await(!stats_now().targets));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(1U, s.outside);
 	EXPECT_EQ(s.dropped, s.dropped_record);
 	EXPECT_LE(20U, s.dropped);
@@ -1908,8 +1844,7 @@ TEST_F_TIMEOUT(records, are_not_left_in_exec_and_exit_by_a_session_without_recor
 	EXPECT_EQ(0, status_of(spawn(join_grow_and_exit)));
 	EXPECT_TRUE(await(!stats_now().targets));
 	EXPECT_EQ(1, read_all());
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(0U, nr);
 	EXPECT_LE(20U, s.dropped_exec);
 	EXPECT_LE(10U, s.dropped_exit);
@@ -1957,8 +1892,7 @@ TEST_F(records, name_the_address_space_to_which_ranges_can_be_added)
 	kill(child, SIGKILL);
 	EXPECT_EQ(128 + SIGKILL, status_of(child));
 	EXPECT_TRUE(await(!stats_now().targets));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(s.hit, counters_sum(page, 4, LOOPS));
 	EXPECT_EQ(1, read_all());
 	EXPECT_EQ(s.outside, nr);
@@ -1985,10 +1919,7 @@ TEST_F(records, of_forked_children_have_the_ids_of_the_children)
 	child = spawn(tick_in_child);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
 	EXPECT_EQ(0, status_of(child));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EQ(0, read_all());
-	EXPECT_TRUE(accounted(&s));
-	EXPECT_EQ(s.outside, nr);
+	expect_all_read(_metadata, &s);
 	EXPECT_LT(0U, count_records(addr(loops_text), 5));
 	for (i = 0; i < nr; i++) {
 		if (in_loop(records[i], addr(loops_text), 5)) {
@@ -2026,8 +1957,7 @@ static int tick_and_read_some(void)
 	if (status)
 		return status;
 	taken = take(buffer, read(fd, buffer, sizeof(buffer)));
-	if (taken < 5)
-		return 70;
+	MUST(taken >= 5);
 	return times_are_between(before, now_ns()) ? 0 : 71;
 }
 
@@ -2035,11 +1965,9 @@ TEST_F(records, have_the_time_of_the_readers_time_namespace)
 {
 	u64 before = now_ns();
 
-	if (unshare(CLONE_NEWUSER | CLONE_NEWTIME))
-		SKIP(return, "no time namespace: %s", strerror(errno));
+	SKIP_IF(unshare(CLONE_NEWUSER | CLONE_NEWTIME), "no time namespace: %s", strerror(errno));
 	ASSERT_EQ(0, file_write("/proc/self/timens_offsets", "monotonic 1000000 0"));
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, ENOUGH);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	/* The child's monotonic clock is ahead of this process's clock. */
 	EXPECT_EQ(0, status_of(spawn(tick_and_read_some)));
@@ -2058,10 +1986,8 @@ TEST_F(records, have_the_ids_of_the_creators_pid_namespace)
 	unsigned int i;
 	pid_t child;
 
-	if (geteuid())
-		SKIP(return, "only root can make a pid namespace");
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	ASSERT_LE(0, fd);
+	SKIP_IF(geteuid(), "only root can make a pid namespace");
+	ASSERT_OPEN(fd, ENOUGH);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	/* The child is process 1 of the new namespace. */
 	ASSERT_EQ(0, unshare(CLONE_NEWPID));
@@ -2082,8 +2008,7 @@ TEST_F(records, have_id_0_if_the_creator_cannot_see_the_process)
 	unsigned int i;
 	pid_t child;
 
-	if (geteuid())
-		SKIP(return, "only root can make a pid namespace");
+	SKIP_IF(geteuid(), "only root can make a pid namespace");
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
 	ASSERT_EQ(0, unshare(CLONE_NEWPID));
 	child = spawn(create_and_exit);

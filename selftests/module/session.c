@@ -15,8 +15,7 @@ TEST_F(session, starts_disabled_without_targets_or_ranges)
 	struct profil_range range = range_of_loops(page, 4);
 	struct profil_stats s, none;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	none = (struct profil_stats) { .size = sizeof(none) };
 	loop_spend(0, 10, tick_ns());
 	ASSERT_EQ(0, descriptor_stats(fd, &s));
@@ -39,8 +38,7 @@ TEST_F(session, starts_disabled_without_targets_or_ranges)
 
 TEST_F(session, has_a_descriptor_that_exec_closes)
 {
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	EXPECT_EQ(FD_CLOEXEC, fcntl(fd, F_GETFD));
 }
 
@@ -176,15 +174,13 @@ TEST_F(session, counts_exactly_in_counters_of_any_width)
 	for (i = 0; i < ARRAY_SIZE(widths); i++) {
 		memset(page, 0, sizeof(page));
 		range = range_of_loops(page, widths[i]);
-		fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-		ASSERT_LE(0, fd);
+		ASSERT_OPEN(fd, 0);
 		ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 		ASSERT_EQ(0, descriptor_enable(fd));
 		for (loop = 0; loop < LOOPS; loop++)
 			EXPECT_TRUE(loop_until(loop, counter(page, widths[i], loop) >= 3));
-		ASSERT_EQ(0, descriptor_disable(fd, &s));
-		EXPECT_TRUE(accounted(&s));
+		ASSERT_DISABLE(fd, &s);
 		EXPECT_LE(3 * LOOPS, s.hit);
 		EXPECT_EQ(s.hit, counters_sum(page, widths[i], LOOPS));
 		EXPECT_EQ(s.hit, counters_sum(page, widths[i], PAGE / widths[i]));
@@ -221,8 +217,7 @@ TEST_F(session, counts_user_ticks_or_system_ticks_or_both)
 		} while ((modes == MODES_ALL ? s.user < 10 || s.system < 10 :
 			  s.ticks < 10 || s.unselected < 10) &&
 			 cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap);
-		ASSERT_EQ(0, descriptor_disable(fd, &s));
-		EXPECT_TRUE(accounted(&s));
+		ASSERT_DISABLE(fd, &s);
 		EXPECT_LE(10U, s.ticks);
 		EXPECT_EQ(s.ticks, s.hit);
 		EXPECT_EQ(s.hit, page[0]);
@@ -243,15 +238,11 @@ static int create_and_end(bool exec)
 	struct profil_range range = range_of_loops(page, 4);
 
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, 0);
-	if (fd < 0 || send_fd(ends[1], fd))
-		return 110;
-	if (!step_is(1))
-		return 111;
-	if (descriptor_add(fd, shared->space, &range, 1) || descriptor_enable(fd))
-		return 112;
+	MUST(fd >= 0 && !send_fd(ends[1], fd));
+	MUST(step_is(1));
+	MUST(!descriptor_add(fd, shared->space, &range, 1) && !descriptor_enable(fd));
 	shared->step = 2;
-	if (!step_is(3))
-		return 113;
+	MUST(step_is(3));
 	shared->page[0] = page[0];
 	if (exec)
 		execve(SELF, new_argv, new_envp);
@@ -305,15 +296,8 @@ static void outlive_creator(struct __test_metadata *_metadata, int (*creator)(vo
 	EXPECT_EQ(creator == create_and_exec ? 128 + SIGKILL : 0, status_of(child));
 }
 
-TEST_F(session, ends_when_its_creator_exits)
-{
-	outlive_creator(_metadata, create_and_exit);
-}
-
-TEST_F(session, ends_when_its_creator_execs)
-{
-	outlive_creator(_metadata, create_and_exec);
-}
+TEST_F_CALL(session, ends_when_its_creator_exits, outlive_creator(_metadata, create_and_exit))
+TEST_F_CALL(session, ends_when_its_creator_execs, outlive_creator(_metadata, create_and_exec))
 
 TEST_F(session, continues_when_its_buffer_is_unmapped)
 {
@@ -322,7 +306,7 @@ TEST_F(session, continues_when_its_buffer_is_unmapped)
 	struct profil_copy all = { 0, addr(copy), sizeof(copy) };
 	void *buffer, *again;
 
-	buffer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	buffer = map_private(PAGE);
 	ASSERT_NE(MAP_FAILED, buffer);
 	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, buffer));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));

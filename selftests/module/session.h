@@ -13,11 +13,6 @@
 
 #include "kselftest_harness.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-
 #include "kernel.h"
 #include "loop.h"
 #include "children.h"
@@ -104,11 +99,8 @@ FIXTURE(session) {
 
 FIXTURE_SETUP(session)
 {
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		      -1, 0);
+	ASSERT_DEVICE();
+	shared = map_shared(sizeof(*shared));
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	self->users = module_users();
 	self->locked = pinned_bytes();
@@ -174,13 +166,10 @@ static inline u32 count_of(unsigned int i)
 static inline int join_and_burn(void)
 {
 	shared->pid = getpid();
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
-		return 10;
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
 	shared->step = 1;
-	if (!step_is(2))
-		return 11;
-	if (!descriptor_burn(fd, 0, 10))
-		return 12;
+	MUST(step_is(2));
+	MUST(descriptor_burn(fd, 0, 10));
 	/* The counts are in the creator's memory, not in this process's. */
 	return page[0] ? 13 : 0;
 }

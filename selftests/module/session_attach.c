@@ -5,7 +5,6 @@
 #include "session.h"
 
 #include <elf.h>
-#include <sys/syscall.h>
 
 #include <linux/aio_abi.h>
 
@@ -21,8 +20,7 @@ TEST_F(session, counts_a_joined_child_in_the_creators_memory)
 	struct profil_stats s;
 	pid_t child;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	child = spawn(join_and_burn);
 	ASSERT_TRUE(step_is(1));
@@ -46,8 +44,7 @@ static int join_and_spend(void)
 {
 	u64 before;
 
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
-		return 15;
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	before = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
 	loop_spend(0, 30, tick_ns());
 	shared->cpu_ns = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - before;
@@ -59,8 +56,7 @@ TEST_F(session, expects_ticks_for_the_cpu_time_of_its_targets)
 	struct profil_stats s;
 	u64 before, attached, after, spent;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	before = children_ns();
 	EXPECT_EQ(0, status_of(spawn(join_and_spend)));
@@ -81,8 +77,7 @@ TEST_F(session, expects_ticks_for_the_cpu_time_of_its_targets)
 	EXPECT_LE((spent - attached) / tick_ns(), after - s.expected + 3);
 	spent = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
 	EXPECT_GE((spent - before) / tick_ns() + 3, after - s.expected);
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_LE(after, s.expected);
 }
 
@@ -92,13 +87,10 @@ static void *join_for_all(void *unused)
 
 	(void)unused;
 	/* The first thread has exited, but the process has not. */
-	if (!await(file_has("/proc/self/stat", "Z", NULL, 0)))
-		_exit(16);
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
-		_exit(17);
+	MUST(await(file_has("/proc/self/stat", "Z", NULL, 0)));
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
 	ticks = stats_now().ticks;
-	if (stats_now().targets != 1 || !loop_until(0, stats_now().ticks >= ticks + 10))
-		_exit(18);
+	MUST(stats_now().targets == 1 && loop_until(0, stats_now().ticks >= ticks + 10));
 	_exit(0);
 }
 
@@ -106,15 +98,13 @@ static int join_without_first_thread(void)
 {
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, join_for_all, NULL))
-		return 19;
+	MUST(!pthread_create(&thread, NULL, join_for_all, NULL));
 	pthread_exit(NULL);
 }
 
 TEST_F(session, can_be_joined_after_the_first_thread_exits)
 {
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	EXPECT_EQ(0, status_of(spawn(join_without_first_thread)));
 	EXPECT_TRUE(await(!stats_now().targets));
@@ -125,11 +115,9 @@ static void *outlive_first_thread(void *unused)
 	u64 ticks;
 
 	(void)unused;
-	if (!await(file_has("/proc/self/stat", "Z", NULL, 0)))
-		_exit(16);
+	MUST(await(file_has("/proc/self/stat", "Z", NULL, 0)));
 	ticks = stats_now().ticks;
-	if (stats_now().targets != 1 || !loop_until(0, stats_now().ticks >= ticks + 10))
-		_exit(18);
+	MUST(stats_now().targets == 1 && loop_until(0, stats_now().ticks >= ticks + 10));
 	_exit(0);
 }
 
@@ -137,17 +125,14 @@ static int join_and_end_first_thread(void)
 {
 	pthread_t thread;
 
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
-		return 17;
-	if (pthread_create(&thread, NULL, outlive_first_thread, NULL))
-		return 19;
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
+	MUST(!pthread_create(&thread, NULL, outlive_first_thread, NULL));
 	pthread_exit(NULL);
 }
 
 TEST_F(session, continues_after_the_first_thread_exits)
 {
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	EXPECT_EQ(0, status_of(spawn(join_and_end_first_thread)));
 	EXPECT_TRUE(await(!stats_now().targets));
@@ -157,8 +142,7 @@ static int join_and_run_all(void)
 {
 	u64 outside;
 
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
-		return 10;
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
 	outside = stats_now().outside;
 	return loop_until(0, stats_now().outside >= outside + 10) ? 0 : 11;
 }
@@ -188,20 +172,13 @@ static int add_and_remove(void)
 	range.start += LOOP_SIZE * LOOPS;
 	range.end += LOOP_SIZE * LOOPS;
 	range.offset = range.start;
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
-		return 10;
-	if (descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) != -EPERM)
-		return 11;
-	if (descriptor_add(fd, shared->space, &range, 1) != -EPERM)
-		return 12;
-	if (descriptor_remove(fd, shared->space, 0, UINT64_MAX) != -EPERM)
-		return 13;
-	if (descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) != -EPERM)
-		return 14;
-	if (descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, NULL, 0, NULL) != -EPERM)
-		return 15;
-	if (descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &copy, 1, NULL) != -EPERM)
-		return 16;
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
+	MUST(descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) == -EPERM);
+	MUST(descriptor_add(fd, shared->space, &range, 1) == -EPERM);
+	MUST(descriptor_remove(fd, shared->space, 0, UINT64_MAX) == -EPERM);
+	MUST(descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) == -EPERM);
+	MUST(descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, NULL, 0, NULL) == -EPERM);
+	MUST(descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &copy, 1, NULL) == -EPERM);
 	return 0;
 }
 
@@ -221,15 +198,11 @@ TEST_F(session, can_be_changed_only_by_its_creator)
 
 static int attach_as_user(void)
 {
-	if (!geteuid() && setresuid(USER, USER, USER))
-		return 20;
+	MUST(geteuid() || !setresuid(USER, USER, USER));
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	if (fd < 0)
-		return 21;
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, shared->pid, NULL) != -EPERM)
-		return 22;
-	if (descriptor_attach(fd, PROFIL_SCOPE_THREAD, shared->pid, NULL) != -EPERM)
-		return 23;
+	MUST(fd >= 0);
+	MUST(descriptor_attach(fd, PROFIL_SCOPE_PROCESS, shared->pid, NULL) == -EPERM);
+	MUST(descriptor_attach(fd, PROFIL_SCOPE_THREAD, shared->pid, NULL) == -EPERM);
 	return stats_now().targets ? 24 : 0;
 }
 
@@ -250,12 +223,10 @@ TEST_F(session, of_another_process_is_allowed_with_a_capability)
 	pid_t child;
 	u64 space;
 
-	if (geteuid())
-		SKIP(return, "only root may attach another process");
+	SKIP_IF(geteuid(), "only root may attach another process");
 	child = spawn(run_for_ever);
 	ASSERT_TRUE(step_is(1));
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, &space));
 	EXPECT_NE(PROFIL_SPACE_SELF, space);
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
@@ -333,10 +304,8 @@ static int exec_while_reading(void)
 	aio_context_t context = 0;
 
 	iocb.aio_fildes = open(fuse_path, O_RDONLY | O_DIRECT);
-	if ((int)iocb.aio_fildes < 0)
-		return 41;
-	if (syscall(SYS_io_setup, 1, &context) || syscall(SYS_io_submit, context, 1, iocbs) != 1)
-		return 42;
+	MUST((int)iocb.aio_fildes >= 0);
+	MUST(!syscall(SYS_io_setup, 1, &context) && syscall(SYS_io_submit, context, 1, iocbs) == 1);
 	execve(SELF, new_argv, new_envp);
 	return 43;
 }
@@ -373,8 +342,7 @@ TEST_F(session, is_not_locked_while_a_target_waits_in_exec)
 	char dir[] = "/tmp/profil-session.XXXXXX";
 	pid_t server, execs, attaches, asks;
 
-	if (geteuid())
-		SKIP(return, "needs root");
+	SKIP_IF(geteuid(), "needs root");
 	ASSERT_NE(NULL, mkdtemp(dir));
 	server = serve_files(dir, serve_without_reading);
 	if (server == -ENOENT || server == -ENODEV)
@@ -495,8 +463,7 @@ static int serve_slow_program(void)
 
 static int exec_slow_program(void)
 {
-	if (!step_is(0))
-		return 41;
+	MUST(step_is(0));
 	execve(fuse_path, new_argv, new_envp);
 	return 43;
 }
@@ -514,8 +481,7 @@ TEST_F(session, can_be_attached_during_exec_within_the_limit)
 	unsigned int i;
 	u64 space = 0;
 
-	if (geteuid())
-		SKIP(return, "needs root");
+	SKIP_IF(geteuid(), "needs root");
 	ASSERT_NE(NULL, mkdtemp(dir));
 	server = serve_files(dir, serve_slow_program);
 	if (server == -ENOENT || server == -ENODEV)
@@ -561,8 +527,7 @@ TEST_F(session, of_a_dead_or_unknown_process_is_refused)
 	pid_t child = spawn(exit_at_once);
 	siginfo_t info;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	/* First a zombie, then an unknown pid. */
 	ASSERT_EQ(0, waitid(P_PID, child, &info, WEXITED | WNOWAIT));
 	EXPECT_EQ(-ESRCH, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
@@ -580,8 +545,7 @@ TEST_F(session, has_each_target_only_once)
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop_1_told, NULL));
 	ASSERT_TRUE(await(thread_id));
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, gettid(), NULL));
@@ -592,15 +556,13 @@ TEST_F(session, has_each_target_only_once)
 	EXPECT_EQ(2U, stats_now().targets);
 	close_session();
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, thread_id, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	EXPECT_EQ(1U, stats_now().targets);
 	close_session();
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, getpid(), NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));

@@ -19,13 +19,10 @@ static bool is_new_program(pid_t pid)
 
 static int join_and_exec(void)
 {
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
-		return 30;
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
 	shared->step = 1;
-	if (!step_is(2))
-		return 31;
-	if (!loop_until(0, stats_now().hit >= 3))
-		return 37;
+	MUST(step_is(2));
+	MUST(loop_until(0, stats_now().hit >= 3));
 	execve(SELF, new_argv, new_envp);
 	return 32;
 }
@@ -41,15 +38,11 @@ static int join_and_exec_from_a_thread(void)
 {
 	pthread_t thread;
 
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
-		return 30;
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
 	shared->step = 1;
-	if (!step_is(2))
-		return 31;
-	if (!loop_until(0, stats_now().hit >= 3))
-		return 37;
-	if (pthread_create(&thread, NULL, exec_thread, NULL))
-		return 34;
+	MUST(step_is(2));
+	MUST(loop_until(0, stats_now().hit >= 3));
+	MUST(!pthread_create(&thread, NULL, exec_thread, NULL));
 	return run_loop((void *)1) ? 35 : 36;
 }
 
@@ -57,11 +50,9 @@ static int join_and_exec_from_a_thread(void)
 static void *join_alone_and_exec(void *unused)
 {
 	(void)unused;
-	if (descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, &shared->space))
-		_exit(38);
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, &shared->space));
 	shared->step = 1;
-	if (!step_is(2) || !loop_until(0, stats_now().hit >= 3))
-		_exit(39);
+	MUST(step_is(2) && loop_until(0, stats_now().hit >= 3));
 	execve(SELF, new_argv, new_envp);
 	_exit(33);
 }
@@ -70,8 +61,7 @@ static int exec_in_an_attached_thread(void)
 {
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, join_alone_and_exec, NULL))
-		return 34;
+	MUST(!pthread_create(&thread, NULL, join_alone_and_exec, NULL));
 	return run_loop((void *)1) ? 35 : 36;
 }
 
@@ -134,10 +124,8 @@ static void expect_not_followed(struct __test_metadata *_metadata, pid_t child)
 	EXPECT_EXACT(s, page);
 }
 
-TEST_F(session, follows_a_child_that_joins_and_then_execs)
-{
-	expect_followed(_metadata, follow(_metadata, PROFIL_EXEC_FOLLOW, join_and_exec));
-}
+TEST_F_CALL(session, follows_a_child_that_joins_and_then_execs,
+	    expect_followed(_metadata, follow(_metadata, PROFIL_EXEC_FOLLOW, join_and_exec)))
 
 TEST_F(session, follows_an_exec_by_another_thread)
 {
@@ -159,10 +147,8 @@ TEST_F(session, of_one_thread_with_EXEC_OFF_does_not_follow_its_exec)
 	EXPECT_EQ(0U, page[1]);
 }
 
-TEST_F(session, with_EXEC_OFF_does_not_follow_an_exec)
-{
-	expect_not_followed(_metadata, follow(_metadata, PROFIL_EXEC_OFF, join_and_exec));
-}
+TEST_F_CALL(session, with_EXEC_OFF_does_not_follow_an_exec,
+	    expect_not_followed(_metadata, follow(_metadata, PROFIL_EXEC_OFF, join_and_exec)))
 
 TEST_F(session, with_EXEC_OFF_does_not_follow_an_exec_by_another_thread)
 {
@@ -216,15 +202,11 @@ static int program_create(mode_t mode, bool capable)
 
 static int join_and_exec_program_as_user(void)
 {
-	if (setresgid(USER, USER, USER) || setresuid(USER, USER, USER))
-		return 40;
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
-		return 41;
+	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
 	shared->step = 1;
-	if (!step_is(2))
-		return 42;
-	if (!loop_until(0, stats_now().hit >= 3))
-		return 44;
+	MUST(step_is(2));
+	MUST(loop_until(0, stats_now().hit >= 3));
 	execve(program, new_argv, new_envp);
 	return 43;
 }
@@ -247,8 +229,7 @@ TEST_F(session, does_not_follow_into_a_program_that_gains_privilege)
 	pid_t child;
 	int err;
 
-	if (geteuid())
-		SKIP(return, "only root can make a program of another user");
+	SKIP_IF(geteuid(), "only root can make a program of another user");
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		memset(page, 0, sizeof(page));
 		shared->step = 0;
@@ -288,13 +269,10 @@ static void *read_to_the_end(void *unused)
 
 static int join_as_user_and_exec_at_once(void)
 {
-	if (setresgid(USER, USER, USER) || setresuid(USER, USER, USER))
-		return 40;
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space))
-		return 41;
+	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
 	shared->step = 1;
-	if (!step_is(2))
-		return 42;
+	MUST(step_is(2));
 	execve(program, new_argv, new_envp);
 	return 43;
 }
@@ -317,8 +295,7 @@ TEST_F(session, tells_a_waiting_reader_that_a_program_gains_privilege_and_then_e
 	const struct profil_record *r = (void *)reader.buffer;
 	pid_t child;
 
-	if (geteuid())
-		SKIP(return, "only root can make a program of another user");
+	SKIP_IF(geteuid(), "only root can make a program of another user");
 	child = leave(_metadata, PROFIL_EXEC_FOLLOW, 16);
 	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_to_the_end, NULL));
 	shared->step = 2;
@@ -342,8 +319,7 @@ TEST_F(session, counts_as_unfollowed_what_it_has_no_room_to_tell)
 {
 	pid_t child;
 
-	if (geteuid())
-		SKIP(return, "only root can make a program of another user");
+	SKIP_IF(geteuid(), "only root can make a program of another user");
 	child = leave(_metadata, PROFIL_EXEC_FOLLOW, 1);
 	/* The only record is that of another target. */
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
@@ -362,8 +338,7 @@ TEST_F(session, tells_nobody_of_an_exec_that_it_would_not_follow_anyway)
 {
 	pid_t child;
 
-	if (geteuid())
-		SKIP(return, "only root can make a program of another user");
+	SKIP_IF(geteuid(), "only root can make a program of another user");
 	child = leave(_metadata, PROFIL_EXEC_OFF, 16);
 	shared->step = 2;
 	EXPECT_TRUE(await(!stats_now().targets));
@@ -391,8 +366,7 @@ TEST_F(session, follows_a_spawned_program)
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 	EXPECT_TRUE(await(stats_now().targets == 1));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(s.hit, page[0]);
 	EXPECT_EQ(0U, s.unfollowed);
 }

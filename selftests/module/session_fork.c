@@ -9,8 +9,7 @@ static int hit_in_0(void)
 {
 	u64 hit = stats_now().hit, held = count_of(0);
 
-	if (!loop_until(0, stats_now().hit >= hit + 5))
-		return 49;
+	MUST(loop_until(0, stats_now().hit >= hit + 5));
 	return count_of(0) == held ? 0 : 50;
 }
 
@@ -18,10 +17,8 @@ static int grandchild(void)
 {
 	u64 outside = stats_now().outside;
 
-	if (!loop_until(2, stats_now().outside >= outside + 5))
-		return 51;
-	if (!loop_until(1, *(volatile u32 *)&shared->page[1] >= 5))
-		return 52;
+	MUST(loop_until(2, stats_now().outside >= outside + 5));
+	MUST(loop_until(1, *(volatile u32 *)&shared->page[1] >= 5));
 	return hit_in_0();
 }
 
@@ -33,8 +30,7 @@ static int child_and_grandchild(void)
 	status = hit_in_0();
 	if (status)
 		return status;
-	if (!loop_until(1, *(volatile u32 *)&shared->page[1] >= 2))
-		return 53;
+	MUST(loop_until(1, *(volatile u32 *)&shared->page[1] >= 2));
 	pid = spawn(grandchild);
 	shared->stats = stats_now();
 	status = status_of(pid);
@@ -72,8 +68,7 @@ TEST_F(session, shared_by_fork_counts_children_in_all_ranges_of_the_parent)
 	counted = count_of(0);
 	EXPECT_TRUE(loop_until(0, count_of(0) >= counted + 3));
 	EXPECT_EQ(2 * PAGE, stats_now().locked);
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(s.hit, page[0] + shared->page[1]);
 	EXPECT_LE(5U, s.outside);
 }
@@ -83,8 +78,7 @@ static int burn_2(void)
 {
 	u64 hit = stats_now().hit, held = count_of(2);
 
-	if (!loop_until(2, stats_now().hit >= hit + 10))
-		return 54;
+	MUST(loop_until(2, stats_now().hit >= hit + 10));
 	return count_of(2) == held ? 0 : 55;
 }
 
@@ -112,8 +106,7 @@ static int outside_after_the_add(void)
 	u64 outside;
 
 	shared->step = 1;
-	if (!step_is(2))
-		return 56;
+	MUST(step_is(2));
 	outside = stats_now().outside;
 	return loop_until(2, stats_now().outside >= outside + 10) ? 0 : 57;
 }
@@ -145,10 +138,8 @@ static int run_2_beside_1(void)
 {
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, run_loop, (void *)1))
-		return 57;
-	if (!loop_until(2, *(volatile u32 *)&shared->page[2] >= 10))
-		return 58;
+	MUST(!pthread_create(&thread, NULL, run_loop, (void *)1));
+	MUST(loop_until(2, *(volatile u32 *)&shared->page[2] >= 10));
 	return shared->page[1] ? 59 : 0;
 }
 
@@ -174,8 +165,7 @@ static int join_when_told(void *unused)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (shared->step < 1)
 		loop_run(1, LOOP_BURST);
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
-		return 70;
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	shared->step = 2;
 	while (shared->step < 3)
 		loop_run(1, LOOP_BURST);
@@ -187,8 +177,7 @@ static int is_one_target_more(void)
 {
 	struct profil_stats s = stats_now();
 
-	if (s.targets != shared->stats.targets + 1 || s.unfollowed)
-		return 71;
+	MUST(s.targets == shared->stats.targets + 1 && !s.unfollowed);
 	return hit_in_0();
 }
 
@@ -222,10 +211,8 @@ TEST_F(session, of_a_thread_and_a_process_in_one_address_space_follows_a_fork_on
 /* The child gets ticks, as the session that it starts shows. */
 static int tick_40(void)
 {
-	if (session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0))
-		return 60;
-	if (!loop_burn(PROFIL_SCOPE_PROCESS, 3, 40))
-		return 61;
+	MUST(!session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
+	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 3, 40));
 	return stats_now().targets == 1 ? 0 : 62;
 }
 

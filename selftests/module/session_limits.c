@@ -4,8 +4,6 @@
  */
 #include "session.h"
 
-#include <sys/resource.h>
-
 static void expect_no_more(struct __test_metadata *_metadata, u32 scope)
 {
 	struct profil_query q;
@@ -20,8 +18,7 @@ static void expect_no_more(struct __test_metadata *_metadata, u32 scope)
 		ASSERT_LE(0, fds[i]);
 		ASSERT_EQ(0, descriptor_attach(fds[i], scope, 0, NULL));
 	}
-	one_more = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, one_more);
+	ASSERT_OPEN(one_more, 0);
 	EXPECT_EQ(-EBUSY, descriptor_attach(one_more, scope, 0, NULL));
 	close(fds[0]);
 	EXPECT_EQ(0, descriptor_attach(one_more, scope, 0, NULL));
@@ -30,15 +27,10 @@ static void expect_no_more(struct __test_metadata *_metadata, u32 scope)
 		close(fds[i]);
 }
 
-TEST_F(session, is_limited_in_number_for_each_process)
-{
-	expect_no_more(_metadata, PROFIL_SCOPE_PROCESS);
-}
-
-TEST_F(session, is_limited_in_number_for_each_thread)
-{
-	expect_no_more(_metadata, PROFIL_SCOPE_THREAD);
-}
+TEST_F_CALL(session, is_limited_in_number_for_each_process,
+	    expect_no_more(_metadata, PROFIL_SCOPE_PROCESS))
+TEST_F_CALL(session, is_limited_in_number_for_each_thread,
+	    expect_no_more(_metadata, PROFIL_SCOPE_THREAD))
 
 /* Of two sessions more, none can be attached to a child that has inherited all that it may have. */
 static int joins_no_more(void)
@@ -46,8 +38,7 @@ static int joins_no_more(void)
 	for (u32 scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
 		int new = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 
-		if (new < 0)
-			return 97;
+		MUST(new >= 0);
 		if (descriptor_attach(new, scope, 0, NULL) != (scope == shared->stats.scope ?
 								-EBUSY : 0))
 			return 98;
@@ -89,27 +80,21 @@ static int add_very_much(void)
 	u64 size = 1ULL << 36;
 	void *buffer;
 
-	if (!geteuid() && (setresgid(1000, 1000, 1000) || setresuid(1000, 1000, 1000)))
-		return 95;
-	if (setrlimit(RLIMIT_MEMLOCK, &little))
-		return 96;
+	MUST(geteuid() || (!setresgid(1000, 1000, 1000) && !setresuid(1000, 1000, 1000)));
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &little));
 	buffer = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (buffer == MAP_FAILED)
-		return 97;
+	MUST(buffer != MAP_FAILED);
 	for (unsigned int i = 0; i < 100; i++) {
 		range = range_all(buffer, 1ULL << 31, 8);
-		if (session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1) != -EPERM)
-			return 98;
+		MUST(session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1) == -EPERM);
 	}
 	return pinned_bytes() ? 99 : 0;
 }
 
 /* The kernel allocates nothing for the 2^22 pages of the buffer: an array would take 32 MiB. */
-TEST_F(session, beyond_RLIMIT_MEMLOCK_is_refused_before_it_allocates)
-{
-	EXPECT_EQ(0, status_of(spawn(add_very_much)));
-}
+TEST_F_CALL(session, beyond_RLIMIT_MEMLOCK_is_refused_before_it_allocates,
+	    EXPECT_EQ(0, status_of(spawn(add_very_much))))
 
 static int exceed_limit(void)
 {
@@ -120,29 +105,19 @@ static int exceed_limit(void)
 	};
 	struct rlimit limit = { PAGE, PAGE };
 
-	if (!geteuid() && setresuid(USER, USER, USER))
-		return 100;
-	if (setrlimit(RLIMIT_MEMLOCK, &limit))
-		return 101;
+	MUST(geteuid() || !setresuid(USER, USER, USER));
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	if (fd < 0 || descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
-		return 102;
-	if (descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 2) != -EPERM)
-		return 103;
-	if (pinned_bytes() || stats_now().locked)
-		return 104;
-	if (descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[0], 1))
-		return 105;
-	if (descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[1], 1) != -EPERM)
-		return 106;
-	if (pinned_bytes() != PAGE)
-		return 107;
+	MUST(fd >= 0 && !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	MUST(descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 2) == -EPERM);
+	MUST(!pinned_bytes() && !(stats_now().locked));
+	MUST(!descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[0], 1));
+	MUST(descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[1], 1) == -EPERM);
+	MUST(pinned_bytes() == PAGE);
 	return descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) == 1 ? 0 : 108;
 }
 
-TEST_F(session, is_charged_to_the_creators_RLIMIT_MEMLOCK)
-{
-	EXPECT_EQ(0, status_of(spawn(exceed_limit)));
-}
+TEST_F_CALL(session, is_charged_to_the_creators_RLIMIT_MEMLOCK,
+	    EXPECT_EQ(0, status_of(spawn(exceed_limit))))
 
 TEST_HARNESS_MAIN

@@ -60,8 +60,7 @@ TEST_F(session, refuses_more_ranges_than_the_limit_in_all_calls_together)
 	ASSERT_NE(NULL, ranges);
 	for (i = 0; i <= max; i++)
 		ranges[i] = range_of(0x10000 + i * 16, 0x10010 + i * 16, NULL, 0, 4);
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, max - 1));
 	EXPECT_EQ(-EINVAL, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[max - 1], 2));
@@ -79,8 +78,7 @@ TEST_F(session, removes_only_ranges_that_lie_within_the_addresses)
 	u32 counted, witness;
 	unsigned int i;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	for (i = 0; i < LOOPS; i++) {
 		ranges[i] = range_of(base + i * LOOP_SIZE, base + (i + 1) * LOOP_SIZE,
@@ -129,8 +127,7 @@ TEST_F(session, unpins_a_page_with_its_last_range)
 	};
 	unsigned int i;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 #define EXPECT_LOCKED(bytes) do {						\
 	EXPECT_EQ(bytes, stats_now().locked);					\
@@ -169,8 +166,7 @@ TEST_F(session, unpins_adjacent_buffers_with_their_last_range)
 		range_of(0x20000, 0x20010, &pages[PAGE / sizeof(u32)], 1, 4),
 	};
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 2));
 	EXPECT_LOCKED(2 * PAGE);
@@ -187,15 +183,12 @@ static int inherit_and_lose(void)
 	u64 outside;
 	u32 now;
 
-	if (!loop_until(2, *count >= 5))
-		return 90;
+	MUST(loop_until(2, *count >= 5));
 	shared->step = 1;
-	if (!step_is(2))
-		return 91;
+	MUST(step_is(2));
 	/* It is removed from the parent, but not from this process. */
 	now = *count;
-	if (!loop_until(2, *count >= now + 5))
-		return 92;
+	MUST(loop_until(2, *count >= now + 5));
 	shared->step = 3;
 	/* Ticks here leave records. */
 	while (shared->step < 4)
@@ -203,8 +196,7 @@ static int inherit_and_lose(void)
 	/* Now it is removed here, too. */
 	now = *count;
 	outside = stats_now().outside;
-	if (!loop_until(2, stats_now().outside >= outside + 10))
-		return 94;
+	MUST(loop_until(2, stats_now().outside >= outside + 10));
 	return *count == now ? 0 : 95;
 }
 
@@ -302,8 +294,7 @@ TEST_F_TIMEOUT(session, adds_and_removes_1000_ranges_of_one_histogram_while_it_c
 	ASSERT_LE(MANY, query.max_ranges);
 	for (i = 0; i < MANY; i++)
 		ranges[i] = one_of_many(i, counters);
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, descriptor_enable(fd));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, run_all_loops, NULL));
@@ -333,8 +324,7 @@ TEST_F_TIMEOUT(session, adds_and_removes_1000_ranges_of_one_histogram_while_it_c
 	}
 	enough = true;
 	pthread_join(thread, NULL);
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_DISABLE(fd, &s);
 	for (i = 0; i < MANY; i++) {
 		sum += counters[i];
 		if (i % EVERY != EVERY - 1)
@@ -354,8 +344,7 @@ TEST_F(session, loses_no_tick_while_ranges_are_added_and_removed)
 	unsigned int i;
 
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &witness, 1));
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	ASSERT_EQ(0, descriptor_enable(fd));

@@ -143,8 +143,7 @@ static void copy_and_reset(struct __test_metadata *_metadata, bool removed)
 	struct profil_stats s;
 	pid_t child;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	child = spawn(join_and_burn);
 	ASSERT_TRUE(step_is(1));
@@ -163,15 +162,10 @@ static void copy_and_reset(struct __test_metadata *_metadata, bool removed)
 	EXPECT_EQ(0U, s.ticks);
 }
 
-TEST_F(session, can_be_copied_and_reset_after_its_ranges_are_gone)
-{
-	copy_and_reset(_metadata, false);
-}
-
-TEST_F(session, can_be_copied_and_reset_after_its_buffers_are_unpinned)
-{
-	copy_and_reset(_metadata, true);
-}
+TEST_F_CALL(session, can_be_copied_and_reset_after_its_ranges_are_gone,
+	    copy_and_reset(_metadata, false))
+TEST_F_CALL(session, can_be_copied_and_reset_after_its_buffers_are_unpinned,
+	    copy_and_reset(_metadata, true))
 
 TEST_F(session, is_not_reset_if_the_copy_fails)
 {
@@ -206,8 +200,7 @@ TEST_F(session, is_copied_and_reset_through_tagged_addresses)
 	};
 	struct profil_stats s;
 
-	if (!tags_enable())
-		SKIP(return, "no tagged addresses here");
+	SKIP_IF(!tags_enable(), "no tagged addresses here");
 	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	ASSERT_TRUE(descriptor_burn(fd, 0, 20));
 	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, copies, 1, &s));

@@ -15,8 +15,7 @@ TEST_F(session, of_one_thread_does_not_count_the_others)
 	ASSERT_TRUE(await(thread_id));
 	for (i = 0; i < 2; i++) {
 		memset(page, 0, sizeof(page));
-		fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-		ASSERT_LE(0, fd);
+		ASSERT_OPEN(fd, 0);
 		/* First this thread, as 0, then the other thread by its id. */
 		ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, i ? thread_id : 0, NULL));
 		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));

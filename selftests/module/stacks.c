@@ -10,14 +10,7 @@
 #include "kselftest_harness.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
 #include <sys/personality.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include "kernel.h"
 #include "loop.h"
@@ -75,9 +68,7 @@ FIXTURE(stacks) {
 
 FIXTURE_SETUP(stacks)
 {
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_DEVICE();
 	self->users = module_users();
 	self->locked = pinned_bytes();
 }
@@ -386,8 +377,7 @@ static __attribute__((noinline, noclone)) void read_zeros(unsigned long n)
 	result = a0;
 #endif
 	asm volatile("" : : "r"(__builtin_frame_address(0)));	/* it has a frame until here */
-	if (result != (long)n)
-		_exit(90);
+	MUST(result == (long)n);
 }
 
 TEST_F(stacks, of_a_system_call_are_those_of_its_caller)
@@ -441,8 +431,7 @@ TEST_F(stacks, of_the_vdso_lead_to_its_caller)
 	unsigned int in_vdso = 0, whole = 0, seen = 0;
 
 	vdso_clock_gettime = vdso_function();
-	if (!vdso_clock_gettime)
-		SKIP(return, "the vDSO is unknown: %s", dlerror());
+	SKIP_IF(!vdso_clock_gettime, "the vDSO is unknown: %s", dlerror());
 	ASSERT_EQ(0, open_stacks(DEPTH));
 	while (!whole && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
 		frames_call(read_clock, 10000);
@@ -459,8 +448,7 @@ TEST_F(stacks, of_the_vdso_lead_to_its_caller)
 				 stack->addresses[stack->nr - 1] == callers[0];
 		}
 	}
-	if (!whole)
-		SKIP(return, "no stack of %u in the vDSO was whole, of %u", in_vdso, nr);
+	SKIP_IF(!whole, "no stack of %u in the vDSO was whole, of %u", in_vdso, nr);
 }
 
 /*
@@ -589,8 +577,7 @@ FIXTURE(frames) {
 
 FIXTURE_SETUP(frames)
 {
-	area = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		    0);
+	area = map_private(4 * PAGE);
 	ASSERT_NE(MAP_FAILED, (void *)area);
 	madvise(area, 4 * PAGE, MADV_NOHUGEPAGE);
 	ASSERT_EQ(0, munmap(area + 2 * PAGE, PAGE));
@@ -690,8 +677,7 @@ TEST_F(frames, end_where_user_memory_ends)
 	char *page = map_last_page();
 	const uintptr_t end = (uintptr_t)page + PAGE, last = end - 2 * WORD;
 
-	if (page == MAP_FAILED)
-		SKIP(return, "no page at the end: %s", strerror(errno));
+	SKIP_IF(page == MAP_FAILED, "no page at the end: %s", strerror(errno));
 	*(struct frame *)last = (struct frame) { end - WORD, ADDRESS + 5 };
 	frames[4].next = frames_pointer(last);
 	EXPECT_END(frames, 6, PROFIL_STACK_UNREADABLE);
@@ -730,8 +716,7 @@ TEST_F(frames, end_at_a_page_that_is_swapped_out)
 {
 	char *last = area + 3 * PAGE;
 
-	if (geteuid() || swap_start())
-		SKIP(return, "no swap area can be made");
+	SKIP_IF(geteuid() || swap_start(), "no swap area can be made");
 	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
 	frames[4].next = frames_pointer((uintptr_t)last);
 	EXPECT_TRUE(await(!madvise(last, PAGE, MADV_PAGEOUT) && !pages_present(last, 1)));
@@ -748,11 +733,9 @@ static void expect_no_request(struct __test_metadata *_metadata, enum held_kind 
 	struct held held;
 	int err;
 
-	if (geteuid())
-		SKIP(return, "needs root");
+	SKIP_IF(geteuid(), "needs root");
 	err = held_map(&held, kind, PAGE);
-	if (err == -ENOENT || err == -ENODEV)
-		SKIP(return, "no FUSE here");
+	SKIP_IF(err == -ENOENT || err == -ENODEV, "no FUSE here");
 	ASSERT_EQ(0, err);
 	*(struct frame *)held.memory = (struct frame) { 0, ADDRESS };
 	first_sp = (uintptr_t)held.memory;
@@ -767,15 +750,10 @@ static void expect_no_request(struct __test_metadata *_metadata, enum held_kind 
 	held_unmap(&held);
 }
 
-TEST_F(frames, end_at_a_page_that_a_userfaultfd_provides)
-{
-	expect_no_request(_metadata, HELD_USERFAULT);
-}
-
-TEST_F(frames, end_at_a_page_that_a_FUSE_file_system_provides)
-{
-	expect_no_request(_metadata, HELD_FUSE);
-}
+TEST_F_CALL(frames, end_at_a_page_that_a_userfaultfd_provides,
+	    expect_no_request(_metadata, HELD_USERFAULT))
+TEST_F_CALL(frames, end_at_a_page_that_a_FUSE_file_system_provides,
+	    expect_no_request(_metadata, HELD_FUSE))
 
 TEST_F_TIMEOUT(frames, end_where_a_return_address_is_not_one_of_user_mode, 150)
 {
@@ -855,8 +833,7 @@ TEST_F(frames, have_addresses_without_tags_and_authentication_codes)
 	const uintptr_t bits = 0xab70000000000000;
 #endif
 
-	if (!tags_enable())
-		SKIP(return, "no tagged addresses here");
+	SKIP_IF(!tags_enable(), "no tagged addresses here");
 	first_sp |= bits;
 	EXPECT_WORDS(ADDRESS | bits, 0, ADDRESS, 0);
 	for (u32 i = 0; i < NR_FRAMES; i++) {
@@ -1018,10 +995,9 @@ TEST_F_TIMEOUT(frames, may_be_unmapped_at_any_time, 150)
 static void grow(void)
 {
 	const size_t size = 16 << 20;
-	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = map_private(size);
 
-	if (p == MAP_FAILED)
-		_exit(80);
+	MUST(p != MAP_FAILED);
 	madvise(p, size, MADV_NOHUGEPAGE);
 	memset(p, 1, size);
 }
@@ -1052,8 +1028,7 @@ __attribute__((constructor)) static void be_new_program(void)
 
 static int join_and_exec(void)
 {
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
-		return 30;
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	exec_again(5);
 	return 40;
 }
@@ -1121,10 +1096,8 @@ static int fail_to_exec(void)
 		env[2 * i] = "secret";
 		env[2 * i + 1] = "";
 	}
-	if (!sampled_by_machine && descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
-		return 30;
-	if (personality(ADDR_NO_RANDOMIZE) < 0 || setrlimit(RLIMIT_AS, &limit))
-		return 31;
+	MUST(sampled_by_machine || !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	MUST(personality(ADDR_NO_RANDOMIZE) >= 0 && !setrlimit(RLIMIT_AS, &limit));
 	asm volatile("	mov %%rsp, %%r12\n"
 		     "	mov %%rbp, %%r13\n"
 		     "	mov %[sp], %%rsp\n"
@@ -1192,8 +1165,7 @@ TEST_F_TIMEOUT(stacks, of_a_task_whose_exec_fails_have_nothing_of_the_new_progra
 /* In a session of the machine, no record of a task whose exec has failed has a pc. */
 TEST_F_TIMEOUT(stacks, of_the_machine_have_nothing_of_a_program_whose_exec_fails, 150)
 {
-	if (geteuid())
-		SKIP(return, "only root can sample the machine");
+	SKIP_IF(geteuid(), "only root can sample the machine");
 	sampled_by_machine = true;
 	ASSERT_EQ(0, sample_failures());
 	for (unsigned int i = 0; i < FAILURES; i++) {
@@ -1248,19 +1220,13 @@ static int exceed_limit(void)
 	const rlim_t without = locked_by(0);
 	struct rlimit limit = { without, without };
 
-	if (!geteuid() && setresuid(USER, USER, USER))
-		return 20;
-	if (setrlimit(RLIMIT_MEMLOCK, &limit))
-		return 21;
-	if (locked_by(0) != (long long)without)
-		return 22;
+	MUST(geteuid() || !setresuid(USER, USER, USER));
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	MUST(locked_by(0) == (long long)without);
 	return locked_by(32) == -EPERM && !pinned_bytes() ? 0 : 23;
 }
 
-TEST_F(stacks, are_refused_above_RLIMIT_MEMLOCK)
-{
-	EXPECT_EQ(0, status_of(spawn(exceed_limit)));
-}
+TEST_F_CALL(stacks, are_refused_above_RLIMIT_MEMLOCK, EXPECT_EQ(0, status_of(spawn(exceed_limit))))
 
 TEST_F_TIMEOUT(stacks, are_read_with_their_records_or_not_at_all, 150)
 {

@@ -8,10 +8,6 @@
  */
 #include "kselftest_harness.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-
 #include "kernel.h"
 #include "loop.h"
 
@@ -89,19 +85,12 @@ FIXTURE_VARIANT(threads) {
 	unsigned int n;
 };
 
-FIXTURE_VARIANT_ADD(threads, two) {
-	.n = 2,
-};
-
-FIXTURE_VARIANT_ADD(threads, eight) {
-	.n = 8,
-};
+FIXTURE_VARIANT_ADD(threads, two) { .n = 2 };
+FIXTURE_VARIANT_ADD(threads, eight) { .n = 8 };
 
 FIXTURE_SETUP(threads)
 {
-	ASSERT_EQ(0, device_query(&query)) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_EQ(0, device_query(&query));
 }
 
 FIXTURE_TEARDOWN(threads)
@@ -233,9 +222,7 @@ TEST_F(threads, are_each_sampled_in_proportion_to_their_CPU_time)
 		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 		ASSERT_TRUE(workers_start(variant->n, run_25_ticks));
 		workers_join(variant->n);
-		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-		EXPECT_TRUE(accounted(&s));
+		ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 		EXPECT_EQ(s.hit, counters_sum(page.u32, 4, LOOPS));
 		EXPECT_EQ(s.hit, counters_sum(page.u32, 4, ARRAY_SIZE(page.u32)));
 		for (unsigned int i = 0; i < variant->n; i++) {
@@ -273,8 +260,7 @@ TEST_F(threads, with_their_own_sessions_are_counted_by_these_and_by_the_process)
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 	ASSERT_TRUE(workers_start(variant->n, run_own_session));
 	workers_join(variant->n);
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 
 	for (unsigned int i = 0; i < variant->n; i++) {
 		const struct worker *w = &workers[i];
@@ -413,9 +399,7 @@ FIXTURE(thread) {
 
 FIXTURE_SETUP(thread)
 {
-	ASSERT_EQ(0, device_query(&query)) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_EQ(0, device_query(&query));
 }
 
 FIXTURE_TEARDOWN(thread)
@@ -563,8 +547,7 @@ TEST_F(thread, does_not_have_the_session_of_an_exited_thread_with_its_id)
 		reused += workers[0].value == id;
 	}
 	EXPECT_LE(10U, reused);
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	EXPECT_TRUE(accounted(&s));
+	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 }
 
 TEST_HARNESS_MAIN

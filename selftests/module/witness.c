@@ -11,10 +11,6 @@
  */
 #include "kselftest_harness.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
@@ -94,9 +90,7 @@ FIXTURE(witness) {
 
 FIXTURE_SETUP(witness)
 {
-	ASSERT_EQ(0, device_query(&query)) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_EQ(0, device_query(&query));
 	if (!can_witness())
 		return;
 	witness_remove();
@@ -104,8 +98,7 @@ FIXTURE_SETUP(witness)
 	ASSERT_EQ(0, file_write(PROBE_DIR(EVENT) "trigger", HIST)) {
 		witness_remove();
 	}
-	report = mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		      -1, 0);
+	report = map_shared(sizeof(*report));
 	ASSERT_NE(MAP_FAILED, (void *)report);
 }
 
@@ -305,8 +298,7 @@ static void expect_agreement(struct __test_metadata *_metadata, FIXTURE_DATA(wit
 {
 	unsigned int i;
 
-	if (!can_witness())
-		SKIP(return, "%s/kprobe_events: needs root, tracefs and KPROBE_EVENTS", TRACEFS);
+	SKIP_IF(!can_witness(), "%s/kprobe_events: needs root, tracefs and KPROBE_EVENTS", TRACEFS);
 	for (i = 0; i < ATTEMPTS && !attempt(_metadata, self); i++)
 		;
 	EXPECT_GT(ATTEMPTS, i);
@@ -354,9 +346,7 @@ FIXTURE(expected) {
 
 FIXTURE_SETUP(expected)
 {
-	ASSERT_EQ(0, device_query(&query)) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_EQ(0, device_query(&query));
 }
 
 FIXTURE_TEARDOWN(expected)
@@ -432,15 +422,10 @@ static void expect_as_expected(struct __test_metadata *_metadata, u32 scope, uns
 	EXPECT_GT(ATTEMPTS, i);
 }
 
-TEST_F(expected, ticks_of_a_thread_agree_with_CPU_time_and_sampled_ticks)
-{
-	expect_as_expected(_metadata, PROFIL_SCOPE_THREAD, 0);
-}
-
-TEST_F(expected, ticks_of_a_process_agree_with_CPU_time_and_sampled_ticks)
-{
-	expect_as_expected(_metadata, PROFIL_SCOPE_PROCESS, 0);
-}
+TEST_F_CALL(expected, ticks_of_a_thread_agree_with_CPU_time_and_sampled_ticks,
+	    expect_as_expected(_metadata, PROFIL_SCOPE_THREAD, 0))
+TEST_F_CALL(expected, ticks_of_a_process_agree_with_CPU_time_and_sampled_ticks,
+	    expect_as_expected(_metadata, PROFIL_SCOPE_PROCESS, 0))
 
 TEST_F(expected, ticks_include_those_of_exited_threads)
 {

@@ -13,11 +13,6 @@
 #include "kselftest_harness.h"
 
 #include <linux/mempolicy.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include "kernel.h"
 #include "loop.h"
@@ -58,17 +53,9 @@ FIXTURE_VARIANT(endure) {
 	bool shared, huge;
 };
 
-FIXTURE_VARIANT_ADD(endure, private) {
-	.shared = false,
-};
-
-FIXTURE_VARIANT_ADD(endure, shared) {
-	.shared = true,
-};
-
-FIXTURE_VARIANT_ADD(endure, huge) {
-	.huge = true,
-};
+FIXTURE_VARIANT_ADD(endure, private) { .shared = false };
+FIXTURE_VARIANT_ADD(endure, shared) { .shared = true };
+FIXTURE_VARIANT_ADD(endure, huge) { .huge = true };
 
 static atomic_bool enough;
 static char *touched;	/* memory that the threads also read */
@@ -161,9 +148,7 @@ FIXTURE_SETUP(endure)
 {
 	cpu_set_t set;
 
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_DEVICE();
 	self->locked = pinned_bytes();
 	memset(self->fds, -1, sizeof(self->fds));
 	self->space = map(variant->shared, variant->huge);
@@ -314,8 +299,7 @@ TEST_F(endure, KSM_ends_no_session)
 	char run[16], sleep[16], pages[16];
 	long long scans, sharing;
 
-	if (access(KSM_DIR "run", W_OK))
-		SKIP(return, "%srun: needs root and KSM", KSM_DIR);
+	SKIP_IF(access(KSM_DIR "run", W_OK), "%srun: needs root and KSM", KSM_DIR);
 	ASSERT_NE(MAP_FAILED, (void *)equal);
 	sharing = file_number(KSM_DIR "pages_sharing", "");
 	EXPECT_EQ(0, file_exchange(KSM_DIR "sleep_millisecs", "1", sleep, sizeof(sleep)));
@@ -466,8 +450,7 @@ TEST_F(endure, a_move_to_another_node_fails_and_ends_no_session)
 	unsigned int moved = 0, i;
 
 	ASSERT_GE(64U, nr);
-	if (one_node())
-		SKIP(return, "this machine has one NUMA node");
+	SKIP_IF(one_node(), "this machine has one NUMA node");
 	ASSERT_TRUE(move_pages_to(self->space, nr, -1, before));
 	for (i = 0; i < 8; i++) {
 		int node = i % 2;
@@ -501,8 +484,7 @@ TEST_F(endure, NUMA_balancing_ends_no_session)
 	long long faults;
 	char old[16];
 
-	if (one_node())
-		SKIP(return, "this machine has one NUMA node");
+	SKIP_IF(one_node(), "this machine has one NUMA node");
 	if (file_number(control, "") != 1 && access(control, W_OK))
 		SKIP(return, "kernel.numa_balancing is not 1, and only root can set it");
 	file_line(control, old, sizeof(old));

@@ -30,21 +30,13 @@
 #include <linux/memfd.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 
 #include "failures.h"
 #include "frames.h"
 #include "fuse.h"
+#include "ioctls.h"
 #include "kcov.h"
 #include "kernel.h"
 #include "loop.h"
@@ -305,23 +297,6 @@ static void mutate(struct actor *a, void *bytes, u32 n)
  * Arguments
  */
 
-union arg {
-	u32 size;
-	u64 longs[16];
-	struct profil_query query;
-	struct profil_start start;
-	struct profil_stop stop;
-	struct profil_stats stats;
-	struct profil_open open;
-	struct profil_attach attach;
-	struct profil_add add;
-	struct profil_remove remove;
-	struct profil_enable enable;
-	struct profil_disable disable;
-	struct profil_snapshot snapshot;
-	struct profil_describe describe;
-};
-
 /* Puts @n elements of @size bytes into memory, mostly at the end of an area. */
 static u64 array(struct actor *a, const void *elements, u32 n, u32 size)
 {
@@ -510,14 +485,14 @@ struct call {
 	u32 cmd;
 	bool session;		/* on the descriptor of a session */
 	int fd;
-	union arg arg;
+	union argument arg;
 	u32 filled;		/* bytes of @arg that are copied to @place */
 	char *place;		/* the argument that the kernel gets */
 	bool exact;		/* only the kernel changes @place, between poison */
 	bool stats;		/* the statistics are in area(STATS) */
 };
 
-static void build_start(struct actor *a, union arg *arg)
+static void build_start(struct actor *a, union argument *arg)
 {
 	arg->start.scope = any(a, 2);
 	arg->start.flags = any(a, 2);
@@ -528,18 +503,18 @@ static void build_start(struct actor *a, union arg *arg)
 		arg->start.flags |= any(a, 2) ? PROFIL_START_JITTER : 0;
 }
 
-static void build_stop(struct actor *a, union arg *arg)
+static void build_stop(struct actor *a, union argument *arg)
 {
 	arg->stop.scope = any(a, 2);
 	arg->stop.stats = any_stats(a);
 }
 
-static void build_stats(struct actor *a, union arg *arg)
+static void build_stats(struct actor *a, union argument *arg)
 {
 	arg->stats.scope = any(a, 2);
 }
 
-static void build_open(struct actor *a, union arg *arg)
+static void build_open(struct actor *a, union argument *arg)
 {
 	arg->open.modes = 1 + any(a, 3);
 	arg->open.fork = any(a, 2);
@@ -553,7 +528,7 @@ static void build_open(struct actor *a, union arg *arg)
 		arg->open.flags = any(a, 2) ? PROFIL_OPEN_JITTER : 0;
 }
 
-static void build_describe(struct actor *a, union arg *arg)
+static void build_describe(struct actor *a, union argument *arg)
 {
 	arg->describe.pid = any_pid(a);
 	arg->describe.nr_ranges = one_in(a, 8) ? any_number(a) : any(a, RANGES);
@@ -561,19 +536,19 @@ static void build_describe(struct actor *a, union arg *arg)
 	arg->describe.stats = any_stats(a);
 }
 
-static void build_attach(struct actor *a, union arg *arg)
+static void build_attach(struct actor *a, union argument *arg)
 {
 	arg->attach.scope = one_in(a, 16) ? PROFIL_SCOPE_MACHINE : any(a, 2);
 	arg->attach.pid = any_pid(a);
 }
 
-static void build_add(struct actor *a, union arg *arg)
+static void build_add(struct actor *a, union argument *arg)
 {
 	arg->add.nr_ranges = any_ranges(a, &arg->add.ranges);
 	arg->add.space = any_space(a);
 }
 
-static void build_remove(struct actor *a, union arg *arg)
+static void build_remove(struct actor *a, union argument *arg)
 {
 	arg->remove.space = any_space(a);
 	arg->remove.start = addr(loops_text) + 8 * any(a, 32);
@@ -584,12 +559,12 @@ static void build_remove(struct actor *a, union arg *arg)
 	}
 }
 
-static void build_disable(struct actor *a, union arg *arg)
+static void build_disable(struct actor *a, union argument *arg)
 {
 	arg->disable.stats = any_stats(a);
 }
 
-static void build_snapshot(struct actor *a, union arg *arg)
+static void build_snapshot(struct actor *a, union argument *arg)
 {
 	struct profil_copy copies[16];
 	u32 n = any(a, one_in(a, 8) ? ARRAY_SIZE(copies) + 1 : 3);
@@ -621,106 +596,82 @@ static const struct command {
 	u32 cmd;
 	bool session;		/* on the descriptor of a session */
 	bool result;		/* the kernel writes the argument back */
-	u32 known;		/* size of the argument */
-	void (*build)(struct actor *a, union arg *arg);		/* or NULL */
+	u32 size;		/* size of the argument */
+	void (*build)(struct actor *a, union argument *arg);		/* or NULL */
 	void (*done)(struct actor *a, const struct call *call, int result);	/* or NULL */
 	u32 out;		/* bit i: the argument's i-th u64 is an address for output */
 	int errors[6];		/* in addition to those of all commands */
 } commands[] = {
 	{
 		.weight = 3,
-		.name = "QUERY",
-		.cmd = PROFIL_IOC_QUERY,
+		IOCTL(QUERY, query),
 		.result = true,
-		.known = sizeof(struct profil_query),
 	}, {
 		.weight = 12,
-		.name = "START",
-		.cmd = PROFIL_IOC_START,
-		.known = sizeof(struct profil_start),
+		IOCTL(START, start),
 		.build = build_start,
 		.errors = { ENOMEM, EPERM, EBUSY },
 	}, {
 		.weight = 8,
-		.name = "STOP",
-		.cmd = PROFIL_IOC_STOP,
-		.known = sizeof(struct profil_stop),
+		IOCTL(STOP, stop),
 		.build = build_stop,
 		.out = OUT_OF(profil_stop, stats),
 	}, {
 		.weight = 12,
-		.name = "STATS",
-		.cmd = PROFIL_IOC_STATS,
+		IOCTL(STATS, stats),
 		.result = true,
-		.known = sizeof(struct profil_stats),
 		.build = build_stats,
 		.done = done_stats,
 	}, {
 		.weight = 4,
-		.name = "OPEN",
-		.cmd = PROFIL_IOC_OPEN,
-		.known = sizeof(struct profil_open),
+		IOCTL(OPEN, open),
 		.build = build_open,
 		.done = done_open,
 		.errors = { ENOMEM, EPERM, EMFILE, ENFILE },
 	}, {
 		.weight = 8,
-		.name = "DESCRIBE",
-		.cmd = PROFIL_IOC_DESCRIBE,
+		IOCTL(DESCRIBE, describe),
 		.result = true,
-		.known = sizeof(struct profil_describe),
 		.build = build_describe,
 		.out = OUT_OF(profil_describe, ranges) | OUT_OF(profil_describe, stats),
 		.errors = { ENOMEM, EPERM, ESRCH, ENODEV },
 	}, {
 		.weight = 10,
-		.name = "ATTACH",
-		.cmd = PROFIL_IOC_ATTACH,
+		IOCTL(ATTACH, attach),
 		.session = true,
 		.result = true,
-		.known = sizeof(struct profil_attach),
 		.build = build_attach,
 		.done = done_attach,
 		.errors = { ENOMEM, EPERM, EBUSY, ESRCH, ENODEV },
 	}, {
 		.weight = 14,
-		.name = "ADD",
-		.cmd = PROFIL_IOC_ADD,
+		IOCTL(ADD, add),
 		.session = true,
-		.known = sizeof(struct profil_add),
 		.build = build_add,
 		.errors = { ENOMEM, EPERM, ESRCH, ENODEV },
 	}, {
 		.weight = 8,
-		.name = "REMOVE",
-		.cmd = PROFIL_IOC_REMOVE,
+		IOCTL(REMOVE, remove),
 		.session = true,
 		.result = true,
-		.known = sizeof(struct profil_remove),
 		.build = build_remove,
 		.errors = { ENOMEM, EPERM, ESRCH, ENODEV },
 	}, {
 		.weight = 10,
-		.name = "ENABLE",
-		.cmd = PROFIL_IOC_ENABLE,
+		IOCTL(ENABLE, enable),
 		.session = true,
-		.known = sizeof(struct profil_enable),
 		.errors = { ENOMEM, EBUSY, ENODEV },
 	}, {
 		.weight = 8,
-		.name = "DISABLE",
-		.cmd = PROFIL_IOC_DISABLE,
+		IOCTL(DISABLE, disable),
 		.session = true,
-		.known = sizeof(struct profil_disable),
 		.build = build_disable,
 		.out = OUT_OF(profil_disable, stats),
 		.errors = { ENODEV },
 	}, {
 		.weight = 10,
-		.name = "SNAPSHOT",
-		.cmd = PROFIL_IOC_SNAPSHOT,
+		IOCTL(SNAPSHOT, snapshot),
 		.session = true,
-		.known = sizeof(struct profil_snapshot),
 		.build = build_snapshot,
 		.out = OUT_OF(profil_snapshot, stats),
 		.errors = { ENOMEM, EPERM, ENODEV },
@@ -730,7 +681,7 @@ static const struct command {
 		.cmd = PROFIL_IOC_STATS,
 		.session = true,
 		.result = true,
-		.known = sizeof(struct profil_stats),
+		.size = sizeof(struct profil_stats),
 		.errors = { ENODEV },
 	},
 };
@@ -853,13 +804,13 @@ static void leave_alone(struct actor *a, struct call *call)
 
 static void change_size(struct actor *a, struct call *call)
 {
-	call->arg.size = any_size(a, call->command->known);
+	call->arg.size = any_size(a, call->command->size);
 }
 
 static void change_words(struct actor *a, struct call *call)
 {
 	for (u32 n = 1 + any(a, 2); n; n--)
-		mutate(a, &call->arg, call->command->known);
+		mutate(a, &call->arg, call->command->size);
 }
 
 static void make_nonsense(struct actor *a, struct call *call)
@@ -867,7 +818,7 @@ static void make_nonsense(struct actor *a, struct call *call)
 	for (u32 i = 0; i < ARRAY_SIZE(call->arg.longs); i++)
 		call->arg.longs[i] = one_in(a, 2) ? 0 : any_u64(a);
 	if (one_in(a, 2))
-		call->arg.size = call->command->known;
+		call->arg.size = call->command->size;
 }
 
 static const struct {
@@ -931,11 +882,11 @@ static struct call any_call(struct actor *a)
 
 	if (command->build)
 		command->build(a, &call.arg);
-	call.arg.size = command->known;
+	call.arg.size = command->size;
 	changes[change].change(a, &call);
 	make_harmless(a, &call);
 	change_command(a, &call);
-	call.filled = call.command->known;
+	call.filled = call.command->size;
 	if (call.filled > sizeof(call.arg))
 		call.filled = sizeof(call.arg);
 	return call;
@@ -1092,7 +1043,7 @@ static void done_stats(struct actor *a, const struct call *call, int result)
 static void check_argument(const struct call *call, int err)
 {
 	const struct command *c = call->command;
-	u32 written = call->arg.size < c->known ? call->arg.size : c->known;
+	u32 written = call->arg.size < c->size ? call->arg.size : c->size;
 
 	check_around(c->name, before, call->place - 64, 64, err || !c->result ? 0 : written,
 		     room_of(call) + 128);
@@ -1435,30 +1386,13 @@ static void *thread(void *actor)
 	return NULL;
 }
 
-static int start_thread(struct actor *a, void *(*run)(void *actor))
-{
-	struct actor *b = malloc(sizeof(*b));
-	pthread_t unused;
-	int err;
-
-	if (!b)
-		return -ENOMEM;
-	*b = another(a, a->depth);
-	err = pthread_create(&unused, NULL, run, b);
-	if (err)
-		free(b);
-	else
-		pthread_detach(unused);
-	return -err;
-}
-
 static int act_thread(struct actor *a)
 {
 	if (status_line("Threads") > 6)
 		return -EAGAIN;
 	if (one_in(a, 4) && raced == (u32 *)area(RACED))
-		return start_thread(a, race);
-	return start_thread(a, thread);
+		return actor_thread(a, race);
+	return actor_thread(a, thread);
 }
 
 /* Call it in the first thread of a process, and again after exec. Returns 0 or a negative errno. */
@@ -1793,7 +1727,7 @@ static void __attribute__((noreturn)) live(struct actor *a)
 	for (unsigned int i = 0; i < SLOTS; i++)
 		act_map(a);
 	if (!one_in(a, 8))
-		start_thread(a, give_pages);
+		actor_thread(a, give_pages);
 	for (u32 n = 1 + any(a, 4); n && cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < until; n--)
 		act(a, 100);
 	switch (any(a, 6)) {
@@ -1915,9 +1849,7 @@ FIXTURE_SETUP(fuzz)
 {
 	int fd = memfd_create("fuzz", 0), err;
 
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_DEVICE();
 	ASSERT_EQ(0, ftruncate(fd, sizeof(*shared)));
 	ASSERT_EQ(SHARED_FD, dup2(fd, SHARED_FD));
 	close(fd);

@@ -11,11 +11,6 @@
 #include "kselftest_harness.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 
 #include "kernel.h"
@@ -152,9 +147,7 @@ FIXTURE_SETUP(inject)
 {
 	struct profil_query q;
 
-	ASSERT_EQ(0, device_query(&q)) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_EQ(0, device_query(&q));
 	self->tick_ns = q.tick_ns;
 	self->nth = -1;
 	self->fd = -1;
@@ -162,8 +155,7 @@ FIXTURE_SETUP(inject)
 	if (access(FAIL_NTH, W_OK) || access(DEBUGFS "failslab", R_OK))
 		SKIP(return, "needs root, and a kernel with FAULT_INJECTION and FAILSLAB");
 	ASSERT_EQ(0, set_up());
-	self->buffer = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	self->buffer = map_private(PAGES * PAGE);
 	ASSERT_NE(MAP_FAILED, (void *)self->buffer);
 	self->counters = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -1333,8 +1325,7 @@ static void sweep_setup(struct __test_metadata *_metadata, FIXTURE_DATA(inject) 
 {
 	unsigned int times[STATUSES] = {};
 
-	setup->progress = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-			       0);
+	setup->progress = map_shared(PAGE);
 	ASSERT_NE(MAP_FAILED, (void *)setup->progress);
 	count_loops_only(self);
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1));

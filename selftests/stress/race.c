@@ -14,13 +14,6 @@
 #include "kselftest_harness.h"
 
 #include <linux/perf_event.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "chance.h"
 #include "failures.h"
@@ -290,7 +283,7 @@ static void against_exit(struct actor *a)
 	u64 sum;
 
 	if (!left)
-		left = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		left = map_shared(PAGE);
 	if (left == MAP_FAILED)
 		return fail("mmap: errno %d", errno);
 	memset(left, 0, PAGE);
@@ -574,8 +567,7 @@ FIXTURE_SETUP(race)
 	}
 	/* The device must be closed, so that a test can unload the module. */
 	device_close();
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		      -1, 0);
+	shared = map_shared(sizeof(*shared));
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	self->seconds = number_from("PROFIL_RACE_SECONDS", 2);
 	seed = number_from("PROFIL_RACE_SEED", now_ns() / 1000);
@@ -593,41 +585,22 @@ FIXTURE_TEARDOWN(race)
 	}
 }
 
-TEST_F_TIMEOUT(race, tick_against_stop, 3600)
-{
-	run_race(_metadata, self, against_stop, NULL,
-		 "sessions that were stopped while another thread was sampled");
-}
+/* A race of ticks with what the workers do */
+#define TEST_AGAINST(name, worker, events)				\
+	TEST_F_TIMEOUT(race, name, 3600)				\
+	{								\
+		run_race(_metadata, self, worker, NULL, events);	\
+	}
 
-TEST_F_TIMEOUT(race, tick_against_exit, 3600)
-{
-	run_race(_metadata, self, against_exit, NULL,
-		 "processes that ended while they were sampled");
-}
-
-TEST_F_TIMEOUT(race, tick_against_exec, 3600)
-{
-	run_race(_metadata, self, against_exec, NULL,
-		 "ticks in the middle of an exec");
-}
-
-TEST_F_TIMEOUT(race, tick_against_munmap, 3600)
-{
-	run_race(_metadata, self, against_munmap, NULL,
-		 "sessions that counted when their buffer was gone");
-}
-
-TEST_F_TIMEOUT(race, tick_against_mremap, 3600)
-{
-	run_race(_metadata, self, against_mremap, NULL,
-		 "sessions that counted when their buffer was gone");
-}
-
-TEST_F_TIMEOUT(race, tick_against_fork, 3600)
-{
-	run_race(_metadata, self, against_fork, NULL,
-		 "children that were sampled");
-}
+TEST_AGAINST(tick_against_stop, against_stop,
+	     "sessions that were stopped while another thread was sampled")
+TEST_AGAINST(tick_against_exit, against_exit, "processes that ended while they were sampled")
+TEST_AGAINST(tick_against_exec, against_exec, "ticks in the middle of an exec")
+TEST_AGAINST(tick_against_munmap, against_munmap,
+	     "sessions that counted when their buffer was gone")
+TEST_AGAINST(tick_against_mremap, against_mremap,
+	     "sessions that counted when their buffer was gone")
+TEST_AGAINST(tick_against_fork, against_fork, "children that were sampled")
 
 /*
  * Races with changes of something that the tick depends on
@@ -646,12 +619,10 @@ static int hotplug(struct actor *a, u32 turn)
 
 TEST_F_TIMEOUT(race, a_CPU_goes_offline_and_online, 3600)
 {
-	if (geteuid())
-		SKIP(return, "only root can take a CPU offline");
+	SKIP_IF(geteuid(), "only root can take a CPU offline");
 	snprintf(last_cpu, sizeof(last_cpu), "/sys/devices/system/cpu/cpu%ld/online",
 		 sysconf(_SC_NPROCESSORS_CONF) - 1);
-	if (access(last_cpu, W_OK))
-		SKIP(return, "no %s: one CPU, or none that can go offline", last_cpu);
+	SKIP_IF(access(last_cpu, W_OK), "no %s: one CPU, or none that can go offline", last_cpu);
 	run_race(_metadata, self, count, hotplug, "the CPU went offline");
 	EXPECT_EQ(0, file_write(last_cpu, "1"));
 	EXPECT_EQ(1, file_number(last_cpu, ""));
@@ -682,8 +653,7 @@ static int unload(struct actor *a, u32 turn)
 
 TEST_F_TIMEOUT(race, the_module_is_unloaded_and_loaded, 3600)
 {
-	if (module_stays())
-		SKIP(return, "%s", module_stays());
+	SKIP_IF(module_stays(), "%s", module_stays());
 	run_race(_metadata, self, count, unload, "the module was unloaded and loaded");
 	if (!module_is_loaded()) {
 		ASSERT_EQ(0, module_load(""));
@@ -728,8 +698,7 @@ TEST_F_TIMEOUT(race, ftrace_is_disabled_and_enabled, 3600)
 {
 	char linger[32];
 
-	if (geteuid() || access(FTRACE_ENABLED, W_OK))
-		SKIP(return, "needs root and " FTRACE_ENABLED);
+	SKIP_IF(geteuid() || access(FTRACE_ENABLED, W_OK), "needs root and " FTRACE_ENABLED);
 	/* The hook is installed and removed with each session. */
 	ASSERT_EQ(0, file_exchange(LINGER_S, "0", linger, sizeof(linger)));
 	run_race(_metadata, self, count, enable_ftrace, "writes that the hook forbids");
@@ -791,8 +760,7 @@ static int perf_events(struct actor *a, u32 turn)
 
 TEST_F_TIMEOUT(race, perf_events_are_opened_and_closed, 3600)
 {
-	if (geteuid())
-		SKIP(return, "needs root, for perf events of others");
+	SKIP_IF(geteuid(), "needs root, for perf events of others");
 	run_race(_metadata, self, count, perf_events, "took samples");
 }
 
@@ -837,8 +805,7 @@ static int perf_record(struct actor *a, u32 turn)
 
 TEST_F_TIMEOUT(race, perf_record_samples_the_workers, 3600)
 {
-	if (geteuid() || !there_is("perf"))
-		SKIP(return, "needs root and the program perf");
+	SKIP_IF(geteuid() || !there_is("perf"), "needs root and the program perf");
 	run_race(_metadata, self, count, perf_record, "recorded samples");
 }
 
@@ -857,8 +824,7 @@ static int bpftrace(struct actor *a, u32 turn)
 
 TEST_F_TIMEOUT(race, bpftrace_is_attached, 3600)
 {
-	if (geteuid() || !there_is("bpftrace"))
-		SKIP(return, "needs root and the program bpftrace");
+	SKIP_IF(geteuid() || !there_is("bpftrace"), "needs root and the program bpftrace");
 	snprintf(script, sizeof(script), "bpftrace -e '%s kprobe:%s { @t = count(); } %s' 2>&1",
 		 "profile:hz:499 { @[tid] = count(); }", tick_function(),
 		 "interval:ms:700 { exit(); } END { clear(@); }");

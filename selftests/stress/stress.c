@@ -23,18 +23,8 @@
 #include <grp.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
-#include <sys/time.h>
-#include <sys/wait.h>
 
 #include "failures.h"
 #include "kernel.h"
@@ -649,27 +639,9 @@ static void *thread(void *actor)
 	return NULL;
 }
 
-/* Starts a thread. @run frees its argument. */
-static int start_thread(struct actor *a, void *(*run)(void *actor))
-{
-	struct actor *b = crowded() ? NULL : malloc(sizeof(*b));
-	pthread_t unused;
-	int err;
-
-	if (!b)
-		return -EAGAIN;
-	*b = another(a, a->depth);
-	err = pthread_create(&unused, NULL, run, b);
-	if (err)
-		free(b);
-	else
-		pthread_detach(unused);
-	return -err;
-}
-
 static int act_thread(struct actor *a)
 {
-	return start_thread(a, thread);
+	return crowded() ? -EAGAIN : actor_thread(a, thread);
 }
 
 /* Executes this program again, which then does @what. */
@@ -779,7 +751,7 @@ static void *clone_thread(void *actor)
 	char *stack;
 	pid_t pid;
 
-	stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack = map_private(size);
 	if (stack != MAP_FAILED) {
 		pid = clone(vm_child, stack + size, flags[any(a, ARRAY_SIZE(flags))] | SIGCHLD, a);
 		if (pid > 0) {
@@ -794,7 +766,7 @@ static void *clone_thread(void *actor)
 
 static int act_clone(struct actor *a)
 {
-	return start_thread(a, clone_thread);
+	return crowded() ? -EAGAIN : actor_thread(a, clone_thread);
 }
 
 /* Forks a child that waits in read() until the data ends or SIGALRM kills it. */
@@ -1297,9 +1269,7 @@ FIXTURE_SETUP(stress)
 	int fd = memfd_create("stress", 0);
 	struct sysinfo info;
 
-	ASSERT_LE(0, device_fd()) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
+	ASSERT_DEVICE();
 	ASSERT_EQ(0, ftruncate(fd, sizeof(*shared)));
 	ASSERT_EQ(SHARED_FD, dup2(fd, SHARED_FD));
 	close(fd);
