@@ -1547,8 +1547,8 @@ TEST_F_TIMEOUT(forked, five_generations_of_descendants_are_counted_at_the_same_t
  * other loop 1, for at most two ticks in each round. The children run loop 2.
  */
 
-#define ROUNDS		200U
-#define ROUNDS_MAX	(5 * ROUNDS)
+#define ROUNDS		80U
+#define ROUNDS_MAX	1000U
 
 static pthread_barrier_t barrier;
 static void (*race_child)(void);

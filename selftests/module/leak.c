@@ -412,7 +412,7 @@ static int die_after_vfork_and_exec(void)
 /* Writes more memory than the cgroup allows. */
 static int die_by_the_OOM_killer(void)
 {
-	size_t size = 64UL << 20;
+	size_t size = 16UL << 20;
 	char *p = map_private(size);
 
 	MUST(p != MAP_FAILED);
@@ -526,7 +526,7 @@ static int first_call_is_open(void)
 static int die_after_first_calls(int (*call)(void))
 {
 	MUST(!session_start(PROCESS, 0, &range, 1));
-	for (unsigned int i = 0; i < 10; i++)
+	for (unsigned int i = 0; i < 3; i++)
 		MUST(!status_in_child(call));
 	return 0;
 }
@@ -726,7 +726,7 @@ FIXTURE_SETUP(death)
 	range = range_of(0, ~0ULL, buffer, PAGES * PAGE / 4, 4);
 	range.scale = 0;
 	if (variant->needs_cgroup && !cgroup_make(CGROUP)) {
-		ASSERT_EQ(0, file_write(CGROUP "/memory.max", "16777216"));
+		ASSERT_EQ(0, file_write(CGROUP "/memory.max", "4194304"));
 	}
 }
 

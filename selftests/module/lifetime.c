@@ -1012,7 +1012,7 @@ TEST_F_TIMEOUT(unload, and_load_succeed_while_another_process_forks, 150)
 	CPU_SET(sched_getcpu(), &cpus);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
 	START_CHILD((fork_until_told(self->step), 1), *self->step == 1);
-	for (unsigned int i = 0; i < 10; i++) {
+	for (unsigned int i = 0; i < 5; i++) {
 		EXPECT_TRUE(await(module_unload() == 0));
 		ASSERT_EQ(0, module_load(""));
 	}

@@ -35,7 +35,7 @@ TEST_F_TIMEOUT(session, has_snapshots_that_agree_with_its_statistics, 120)
 
 	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	ASSERT_TRUE(start_threads(threads, 4));
-	for (i = 0; i < 200 || s.hit < 200; i++) {
+	for (i = 0; i < 60 || s.hit < 200; i++) {
 		memset(copy, 0xff, sizeof(copy));
 		ASSERT_EQ(0, descriptor_snapshot(fd, 0, copies, 3, &s));
 		ASSERT_EQ((u32)PROFIL_STATE_ON, s.state);
@@ -76,7 +76,7 @@ TEST_F_TIMEOUT(session, loses_no_tick_in_snapshots_that_reset, 120)
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &witness, 1));
 	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
 	ASSERT_TRUE(start_threads(threads, 4));
-	for (rounds = 0; rounds < 200 || hit < 200; rounds++) {
+	for (rounds = 0; rounds < 60 || hit < 200; rounds++) {
 		ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, copies, 3, &s));
 		ASSERT_TRUE(accounted(&s));
 		ASSERT_EQ(s.hit, counters_sum(copy, 4, LOOPS));
