@@ -1950,7 +1950,7 @@ static bool times_are_between(u64 first, u64 last)
 /* Reads some of its own records, and leaves the others to the parent. */
 static int tick_and_read_some(void)
 {
-	static u64 buffer[1280 / 8];
+	static u64 buffer[1024 / 8];
 	u64 before = now_ns();
 	int status = join_and_tick(), taken;
 
