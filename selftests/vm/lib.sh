@@ -11,6 +11,8 @@
 
 # shellcheck source-path=SCRIPTDIR
 . "$here/../progress.sh"
+# shellcheck source-path=SCRIPTDIR
+. "$here/../proc.sh"
 
 export LC_ALL=C
 umask 022
@@ -19,16 +21,6 @@ cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/profil
 die() {
 	echo "vm/run: $*" >&2
 	exit 125
-}
-
-# with_proc SCRIPT [ARG...]: if there is no /proc, as in a bare chroot, starts the script again with
-# one.
-with_proc() {
-	[[ ! -e /proc/self ]] || return 0
-	"$here/../need" mount || die "cannot mount /proc"
-	# shellcheck disable=SC2016 # for that shell
-	exec unshare --mount --propagation unchanged \
-		sh -c 'mount -t proc proc /proc && exec "$@"' sh "$@"
 }
 
 # Removes files and directories, but refuses if something is mounted below them.
