@@ -19,15 +19,9 @@
  *               they attach targets to the session, and can add and remove ranges while the
  *               session counts.
  *
- * Any number of sessions can sample the same task at the same time. Each session has its own
- * counters and statistics. Each tick in a mode that the session selects has exactly one outcome:
- *
- *   hit         a counter went up by one
- *   outside     the pc is in no range, or the range has no counter for the pc
- *   saturated   the counter was already at its maximum, and stays there
- *   dropped     the tick could not be counted; the statistics name the reason
- *
- * hit + outside + saturated + dropped = ticks holds at any time.
+ * Each tick in a mode that the session selects is a hit, or it is outside, saturated or dropped:
+ * see struct profil_stats. profil(4) describes what the calls do, and their errors; here are the
+ * structures and constants.
  *
  * The contract of every ioctl
  * ---------------------------
@@ -39,40 +33,7 @@
  * layout is the same for 32-bit and 64-bit callers: pointers and addresses are
  * __aligned_u64.
  *
- * A call that fails changes nothing: a session that was on stays on. The exceptions are
- * described at PROFIL_IOC_REMOVE, PROFIL_IOC_SNAPSHOT and EFAULT.
- *
- *   ENOTTY      The command is not known.
- *   E2BIG       There are nonzero bytes after the part of the structure that this kernel
- *               knows, or size is above the page size.
- *   EOPNOTSUPP  A flag is not known, or the value of a known field is not known.
- *   EINVAL      The kernel knows all flags and values, but the request is wrong: size is
- *               below the smallest size that was ever valid, a reserved field is not zero,
- *               values contradict each other, a buffer is misaligned, or there is no session
- *               to stop.
- *   EFAULT      The argument, or memory that it points to, cannot be read or written; or a
- *               buffer is not mapped, is not writable, or is memory that must not be pinned
- *               (device memory, shared mappings of files with writeback). If another thread
- *               unmaps the memory for a result after the call has begun, the rest of the call
- *               may have taken effect.
- *   ENOMEM      The kernel does not have enough memory.
- *   EPERM       A limit or a permission forbids it: RLIMIT_MEMLOCK is too low for the
- *               buffers, the period is shorter than the caller is allowed to use, or the
- *               caller is not allowed to sample that target, to describe that session, or to
- *               change this session.
- *   EBUSY       The requested state is already in effect (a session is on, a target is
- *               attached); or a limit is reached (profil_query.max_sessions for a target);
- *               or the scheduler tick cannot be hooked at this time (the sysctl
- *               kernel.ftrace_enabled is 0).
- *   ESRCH       There is no such process, thread or address space.
- *   ENODEV      The session has ended by itself; see struct profil_stats.
- *   EMFILE, ENFILE
- *               PROFIL_IOC_OPEN: no descriptor is free, or the process has reached the limit
- *               of 1024 sessions of both kinds.
- *   EINTR       The caller was killed during the call, so that no program sees this error.
- *
- * open() of the device fails with EACCES if the caller has no permission. With the default
- * mode of the device, any user can profile their own processes.
+ * A call that fails returns -1 and sets errno. It changes nothing, except where profil(4) says so.
  */
 #ifndef _UAPI_LINUX_PROFIL_H
 #define _UAPI_LINUX_PROFIL_H
@@ -148,10 +109,10 @@ enum profil_hook {
  *	counted separately.
  * @max_stack_depth: Out: maximum of profil_open.stack_depth; 0 without PROFIL_FEATURE_STACKS.
  *
- * Reports the features and limits of this kernel, so that a program need not guess them from a
- * version. Anyone who can open the device can make this call. It has no side effects.
+ * Reports the features and limits of this kernel. Anyone who can open the device can make this
+ * call.
  *
- * Return: 0, or an error as in the contract above.
+ * Return: 0, or -1 with an error of profil(4).
  */
 struct profil_query {
 	__u32 size;
@@ -229,9 +190,6 @@ enum profil_scope {
  *	BSD, Digital UNIX     1       2
  *	AIX                   1       2   ROUND_UP
  *	N64                   4       1   (scale 65536)
- *
- * Ranges in one address space must not overlap in [start, end). They can be in any order.
- * Their buffers can share pages, and can overlap.
  */
 struct profil_range {
 	__aligned_u64 start;
@@ -265,60 +223,18 @@ struct profil_range {
  * @ranges: Address of an array of @nr_ranges struct profil_range.
  * @period: 0: the session counts the ticks of the scheduler. Otherwise the nanoseconds of CPU
  *	time from one tick of the session to the next, from profil_query.min_period to
- *	profil_query.max_period. A period below min_period fails with EPERM; one below 10,000 or
- *	above max_period fails with EINVAL. With PROFIL_START_JITTER each period has a random
- *	length from half to one and a half times @period, so that a program cannot stay in step
- *	with the ticks.
+ *	profil_query.max_period.
  *
- * A session with a period has a clock of its own. The clock runs on a CPU while a target of
- * the session runs there, and continues from one target to the next: threads that live
- * shorter than a period get their share of the ticks. Everything else is the same as with the
- * tick of the scheduler.
- *
- * Starts a session of the calling process or thread. The call pins the pages of all buffers and
- * charges them to RLIMIT_MEMLOCK as pinned memory (VmPin in /proc/PID/status). mlock() has this
- * limit, too, but its pages (VmLck) are counted separately. A page that several buffers share is
- * charged once. The call does not clear the counters: counting adds to their values.
- *
- * With PROFIL_START_REPLACE, the new session replaces a session that is on in this scope, in
- * one step: no tick is lost or counted twice. The statistics begin again at 0. Without this
- * flag, the call fails with EBUSY if a session is on.
- *
- * The session ends with PROFIL_IOC_STOP, with exec, or when the thread has exited (the first
- * thread of a process: when the process has); with PROFIL_SCOPE_PROCESS, when the last task with
- * this address space exits. The caller need not keep a descriptor open.
- *
- * After fork, a session of PROFIL_SCOPE_PROCESS continues in the parent, and the child has a
- * session of its own. It counts from the fork on, in the child's copy of the buffer; if the buffer
- * is shared memory, both sessions count in the same buffer. The child's statistics begin at 0. The
- * kernel pins the child's pages and charges them to the child, against the child's own
- * RLIMIT_MEMLOCK, at the child's first tick in a range, or at its first PROFIL_IOC_START, _STOP,
- * _STATS or _OPEN. Ticks before that are deferred, and counted then. If the pages cannot be pinned
- * or charged, the child's session ends, and its statistics tell the reason. The session also ends
- * if the child has no copy of the memory, as with MADV_DONTFORK or MADV_WIPEONFORK; if the parent
- * unmapped or replaced the memory before the fork; if another process would have to provide a page
- * that is not present, as with userfaultfd or FUSE; and with hugetlb pages. A child that maps other
- * memory at that address must stop the session first. The child of a fork does not inherit a
- * session of PROFIL_SCOPE_THREAD.
- *
- * The session counts in the pages that it has pinned, until it ends. Changes to the process's
- * mappings have no effect on the session: after munmap(), MADV_DONTNEED, mremap() or a truncation,
- * ticks are hits as before, in pages that the process may no longer see. The session never writes
- * to memory that is mapped later at the same address.
- *
- * A tick that interrupts the kernel (in a system call or a fault) counts at the user
- * instruction that entered the kernel: for a system call, the instruction of the call. In exec,
- * there may be neither the old program nor the new one: see profil_stats.dropped_exec.
+ * Starts a session of the calling process or thread, as profil(4) describes: how buffers are pinned
+ * and charged, the end of the session, forks, and changes of mappings.
  *
  * If a range has the flag PROFIL_RANGE_PCS, it must be the only range of the session. Such a
  * session does not count. In the order of the ticks, it writes each pc that is in the range to
  * the next free entry of the buffer, which has @nr_counters entries. @width is 8, or 4 if @end
  * is at most 4 GiB; @scale is 65536, @granule and @step are 1, and no other flag is set. A tick
- * whose pc is written is a hit; when all entries are used, ticks are saturated. The child of
- * a fork continues in its copy of the buffer, after the entries that were used in the parent
- * when the kernel created the child's session.
+ * whose pc is written is a hit; when all entries are used, ticks are saturated.
  *
- * Return: 0, or an error as in the contract above.
+ * Return: 0, or -1 with an error of profil(4).
  */
 struct profil_start {
 	__u32 size;
@@ -407,10 +323,9 @@ enum profil_end {
  *	ticks.
  * @targets: Out: number of processes and threads that are attached now. The machine counts as one.
  *
- * hit + outside + saturated + dropped = ticks = user + system holds in every result. If there
- * is no session, the call succeeds: @state is PROFIL_STATE_OFF and the other outputs are 0.
+ * hit + outside + saturated + dropped = ticks = user + system holds in every result.
  *
- * Return: 0, or an error as in the contract above.
+ * Return: 0, or -1 with an error of profil(4).
  */
 struct profil_stats {
 	__u32 size;
@@ -449,11 +364,9 @@ struct profil_stats {
  * @stats: 0, or the address of a struct profil_stats that gets the final statistics. In that
  *	structure the caller sets @size, and sets @flags and @__reserved to 0.
  *
- * Ends the session, or discards the statistics of one that has ended by itself. When the call
- * returns, no counter changes any more, nothing is pinned or charged, and the statistics are
- * final. EINVAL: there is no session.
+ * Ends the session, or discards the statistics of one that has ended by itself.
  *
- * Return: 0, or an error as in the contract above.
+ * Return: 0, or -1 with an error of profil(4).
  */
 struct profil_stop {
 	__u32 size;
@@ -479,20 +392,9 @@ struct profil_stop {
  *	in the parent before the child's session began; otherwise 0. The statistics of the
  *	child's session do not include these entries.
  *
- * Describes the classic session of a process (PROFIL_SCOPE_PROCESS). The process may be stopped.
- * The counters are in the memory of the process, at @buffer of each range; process_vm_readv()
- * copies them, if the caller is allowed to read that memory. Counters that are read after the
- * statistics include all hits of the statistics, and possibly later ones. The call also describes
- * the session of a new child of a fork, whose deferred ticks are not counted yet.
+ * Describes the classic session of a process (PROFIL_SCOPE_PROCESS).
  *
- * A caller can describe its own process. It can describe another process of the same user if the
- * caller's filesystem uid and gid are equal to the real, effective and saved ids of the process,
- * both are in the same user namespace, the process has no capability that the caller lacks, and the
- * process is dumpable (PR_SET_DUMPABLE). A caller with CAP_PERFMON or CAP_SYS_PTRACE over the
- * address space of a process can describe that process. EPERM: none of these is true. EINVAL: the
- * process has no session. ENODEV: its session has ended by itself.
- *
- * Return: 0, or an error as in the contract above.
+ * Return: 0, or -1 with an error of profil(4).
  */
 struct profil_describe {
 	__u32 size;
@@ -508,11 +410,7 @@ struct profil_describe {
 /**
  * enum profil_fork - The effect of a fork of a target on a descriptor session
  * @PROFIL_FORK_OFF: The child is not sampled.
- * @PROFIL_FORK_SHARE: The child becomes another target of the same session. It has all ranges of
- *	its parent. They count in the same counters, in the memory of the session's creator.
- *
- * New threads of an attached process are always sampled. If the target is a thread, a child that
- * it forks is followed as a thread: only the first thread of the child is sampled.
+ * @PROFIL_FORK_SHARE: The child becomes another target of the same session.
  */
 enum profil_fork {
 	PROFIL_FORK_OFF = 0,
@@ -522,11 +420,7 @@ enum profil_fork {
 /**
  * enum profil_exec - The effect of an exec of a target on a descriptor session
  * @PROFIL_EXEC_OFF: The target is detached.
- * @PROFIL_EXEC_FOLLOW: The target stays attached. It has no ranges in its new address space until
- *	some are added there. A session never follows an exec that gains privilege (set-user-ID,
- *	set-group-ID, file capabilities, a program that the caller cannot read), or after which
- *	the real and the effective ids differ. The target is then detached before the first
- *	instruction of the new program.
+ * @PROFIL_EXEC_FOLLOW: The target stays attached, unless the exec gains privilege.
  */
 enum profil_exec {
 	PROFIL_EXEC_OFF = 0,
@@ -548,24 +442,13 @@ enum profil_exec {
  * @period: See profil_start.period. At most profil_query.max_clocked sessions with a period can
  *	sample one task; otherwise attaching fails with EBUSY.
  * @stack_depth: 0, or the maximum number of return addresses in a record, see struct profil_stack;
- *	at most profil_query.max_stack_depth. If it is not 0, @nr_records is not 0, either. The
- *	kernel reads the words of the stack where the target's frame pointer points, even if that
- *	is device memory that the target itself maps (a PCI BAR): a tick may then read registers
- *	of the device.
+ *	at most profil_query.max_stack_depth. If it is not 0, @nr_records is not 0, either.
  * @__reserved: Must be 0.
  *
  * Creates a session without targets and without ranges, which is not enabled. The caller is the
- * session's creator: the buffers of all ranges are in the creator's address space. They are
- * charged to the creator's RLIMIT_MEMLOCK, and so is the memory for records; VmPin in
- * /proc/PID/status includes both. A creator that had CAP_IPC_LOCK when it created the session is
- * not limited. The session ends when the last copy of its descriptor is closed. When the creator's
- * address space is gone, the session has ended, and only its statistics and records can still be
- * read.
+ * session's creator: the buffers of all ranges are in the creator's address space.
  *
- * The descriptor can be used with read() and poll(): see struct profil_record. exec closes it
- * (O_CLOEXEC).
- *
- * Return: the descriptor, or -1 and an error as in the contract above.
+ * Return: the descriptor, or -1 with an error of profil(4).
  */
 struct profil_open {
 	__u32 size;
@@ -589,24 +472,9 @@ struct profil_open {
  * @space: Out: the id of the target's address space, for PROFIL_IOC_ADD and PROFIL_IOC_REMOVE; 0
  *	for the machine.
  *
- * Attaches a target to the session. A process that has a copy of the descriptor can attach itself
- * and its own threads: usually the child of a fork does so before it calls exec. To attach another
- * process or its threads, the caller needs CAP_PERFMON or CAP_SYS_PTRACE over its address space. If
- * the module was loaded with the parameter attach=user, the caller can also attach the processes of
- * its own user that PROFIL_IOC_DESCRIBE describes. The rights are checked in this call only.
- * EBUSY: the target, its process or one of its threads is attached already; or as many sessions
- * sample the target as the limits allow, see profil_query.max_sessions.
+ * Attaches a target to the session. profil(4) has the rights that the caller needs.
  *
- * A target is detached when it has exited and its parent has waited for it, or by an exec that the
- * session does not follow.
- *
- * To attach the machine, the caller needs CAP_PERFMON or CAP_SYS_ADMIN in the initial user
- * namespace. Such a session has no ranges and no other targets, and is independent of fork and
- * exec; it also samples programs that gain privilege. A process that gets a copy of its descriptor
- * can read its records without a capability. EBUSY: the session has a target already, or 4 sessions
- * sample the machine. EINVAL: @pid is not 0.
- *
- * Return: 0, or an error as in the contract above.
+ * Return: 0, or -1 with an error of profil(4).
  */
 struct profil_attach {
 	__u32 size;
@@ -629,15 +497,9 @@ struct profil_attach {
  *	or PROFIL_SPACE_SELF. An id is never used again for another address space.
  * @ranges: Address of an array of @nr_ranges struct profil_range.
  *
- * Adds ranges to a session. The session can be enabled or not; no tick is lost. The caller must run
- * in the creator's address space (EPERM otherwise), which contains the buffers. The call pins and
- * charges them like PROFIL_IOC_START. Adjacent buffers of one call are pinned as one unit. If a
- * unit of the session contains a buffer already, that buffer is not pinned or charged again. The
- * call adds all ranges or none. EINVAL: the ranges overlap each other or ranges of the session, or
- * the total is above profil_query.max_ranges. ESRCH: the session has no target in @space, or no
- * longer has one.
+ * Adds all of the ranges, or none, to a session, which can be enabled or not.
  *
- * Return: 0, or an error as in the contract above.
+ * Return: 0, or -1 with an error of profil(4).
  */
 struct profil_add {
 	__u32 size;
@@ -658,15 +520,9 @@ struct profil_add {
  * @start: The call removes the ranges that are within [@start, @end).
  * @end: See @start; must be above it.
  *
- * Removes ranges from a session, which continues. The caller must run in the creator's address
- * space (EPERM otherwise). When the call returns, no counter of a removed range changes any more,
- * and buffers that no range uses are no longer pinned or charged. (Buffers that were pinned as one
- * unit are unpinned together.) Buffers of ranges whose address space is gone are unpinned by the
- * next call that adds or removes ranges, even if that call fails with ESRCH. Other address spaces
- * that inherited a range keep it, and its buffer stays pinned until they, too, have lost it.
- * ESRCH: the session has no target in @space.
+ * Removes ranges from a session, which continues.
  *
- * Return: 0, or an error as in the contract above.
+ * Return: 0, or -1 with an error of profil(4).
  */
 struct profil_remove {
 	__u32 size;
@@ -683,9 +539,9 @@ struct profil_remove {
  * @size: sizeof(struct profil_enable).
  * @flags: Must be 0.
  *
- * Starts counting. EBUSY: the session is enabled already.
+ * Starts counting.
  *
- * Return: 0, or an error as in the contract above.
+ * Return: 0, or -1 with an error of profil(4).
  */
 struct profil_enable {
 	__u32 size;
@@ -698,11 +554,9 @@ struct profil_enable {
  * @flags: Must be 0.
  * @stats: Address of a struct profil_stats, as in struct profil_stop; or 0.
  *
- * Stops counting. When the call returns, no counter changes any more, and the statistics cover all
- * time in which the session was enabled, since their last reset. The session keeps its targets, its
- * ranges and its pinned buffers. EINVAL: the session is not enabled.
+ * Stops counting. The session keeps its targets, its ranges and its pinned buffers.
  *
- * Return: 0, or an error as in the contract above.
+ * Return: 0, or -1 with an error of profil(4).
  */
 struct profil_disable {
 	__u32 size;
@@ -735,19 +589,10 @@ struct profil_copy {
  * @copies: Address of an array of @nr_copies struct profil_copy.
  * @stats: 0, or the address of a struct profil_stats, as in struct profil_stop.
  *
- * Copies counters and statistics as they are at one moment: each tick is in both of them or in
- * neither. If the copies include all counters, these were 0 at the beginning, and nothing else
- * writes to them, then the sum of the copies is @stats->hit. Ticks that come during the call are
- * deferred, and counted afterwards. If too many come, they are dropped, and the next statistics
- * report them as dropped_overrun.
+ * Copies counters and statistics as they are at one moment. With PROFIL_SNAPSHOT_RESET, it also
+ * sets the counters in the copies and all statistics to 0, at the same moment.
  *
- * With PROFIL_SNAPSHOT_RESET, the call also sets the counters in the copies and all statistics
- * to 0, at the same moment. The caller must run in the creator's address space (EPERM otherwise).
- * EFAULT: @from cannot be read (or cannot be set to 0), or @to cannot be written, or more than
- * 65,536 pages with counters are not mapped while others must be faulted in; then nothing was
- * set to 0, but some copies may have been made. EINVAL: a copy is not aligned to 2 bytes.
- *
- * Return: 0, or an error as in the contract above.
+ * Return: 0, or -1 with an error of profil(4).
  */
 struct profil_snapshot {
 	__u32 size;
@@ -798,36 +643,13 @@ struct profil_snapshot {
  *	or empty, as for a path longer than PATH_MAX. It is NUL-terminated and can be longer than 8
  *	bytes: @size includes it.
  *
- * A session with records makes one for each tick that is *outside*. The record describes the
- * mapping of the pc at the time of the tick, even if the process has called exec or has exited
- * before the record is read. If the mapping was being changed at the time of the tick, read() looks
- * it up later (PROFIL_RECORD_LATE), or it stays unknown (PROFIL_RECORD_MAPPED is not set).
+ * A session with records makes one for each tick that is outside. profil(4) describes read() and
+ * poll(), the ticks in exec and exit, and the files that unread records keep in use.
  *
- * A tick in the kernel during exec makes a record with PROFIL_RECORD_EXEC and without a pc, because
- * neither the old program nor the new one may be there. A tick in exit makes one with
- * PROFIL_RECORD_EXIT, unless its pc is in a range. In a session with records, no tick is
- * dropped_exec or dropped_exit. The record of the last tick of an exiting thread may come after
- * read() has returned 0.
- *
- * A record with PROFIL_RECORD_DETACHED is not a tick, and not part of the statistics: the process
- * @pid, whose execs the session follows, was detached because it executed a program that gains
- * privilege, see PROFIL_EXEC_FOLLOW. @tid and @comm are those of the new program. @ino to @minor
- * and @path describe its file, or that of its interpreter, as they do for a mapping. @space is that
- * of the old program; @pc and @periods are 0. read() returns the record before the end. If there is
- * no room for it, the exec is counted as unfollowed.
- *
- * Until a record is read, or the session's descriptor is closed, the record keeps the regular file
- * that was mapped in use: its filesystem cannot be unmounted, and the memory of a deleted file (for
- * example a memfd) is not freed. /proc/PID/fdinfo/FD of the descriptor lists up to 64 of these
- * files, each in a line "profil-file:\tPATH", and the line "profil-files:\tmore" if there are more;
- * or it has the line "profil-files:\tbeing read" while another read() is in progress.
- *
- * read() returns as many complete records as are available and fit in the buffer. It fails with
- * EINVAL if the first record does not fit. If there is no record, it waits for one, or fails with
- * EAGAIN if O_NONBLOCK is set. It returns 0 if there is no record and no further record can come:
- * all targets are detached (and there was at least one), or the session has ended. poll() returns
- * POLLIN if there are records, and POLLHUP if read() would return 0. A program can wait in this way
- * for the end of a session without records, too.
+ * A record with PROFIL_RECORD_DETACHED is not a tick: the process @pid, whose execs the session
+ * follows, was detached because it executed a program that gains privilege. @tid and @comm are
+ * those of the new program. @ino to @minor and @path describe its file, or that of its interpreter,
+ * as they do for a mapping. @space is that of the old program; @pc and @periods are 0.
  */
 struct profil_record {
 	__u32 size;
@@ -884,20 +706,7 @@ enum profil_stack_end {
  * Each tick of a session with a profil_open.stack_depth leaves a record with PROFIL_RECORD_STACK. A
  * stack follows the NUL of its path, aligned to 8 bytes, and ends where the record ends.
  *
- * The kernel follows the frame pointer of the user code: that of the interrupted code, or in system
- * mode that of the code that entered the kernel. It reads two words there, or on riscv64 below it:
- * the frame pointer of the caller and the return address. So the stack is only as good as the code:
- * code that is compiled without frame pointers uses this register for other data, and then the
- * addresses may be wrong. In the first instructions of a function and in the last ones, and in
- * functions without a frame, the innermost frame is that of the caller, and the return address into
- * the caller is missing. It may be in @innermost: on x86, these are the two words at the stack
- * pointer, the lower one first; on arm64 and riscv64, the link register and 0. Only the unwind
- * tables of the program tell whether one of them is a return address. Both are 0 with
- * PROFIL_STACK_NO_REGISTERS and PROFIL_STACK_UNSUPPORTED, and on x86 if the words cannot be read or
- * are not present. A word that is not a user address is 0.
- *
- * Each of these values is a user address that was in the memory or in the registers of the task. On
- * arm64, it has no pointer authentication code and no tag; on riscv64, no tag.
+ * The kernel follows the frame pointer of the user code, as profil(4) describes.
  */
 __extension__	/* C90 and C++ have no arrays without a size */
 struct profil_stack {
