@@ -283,8 +283,8 @@ TEST_F(delayed, child_may_be_killed_while_its_session_is_set_up)
 }
 
 /*
- * Writes a program whose exec fails when the old program is gone, as its second segment lies outside
- * of user memory.
+ * Writes a program whose exec fails when the old program is gone, as its second segment lies
+ * outside of user memory.
  */
 static int write_bad_program(const char *path)
 {
@@ -299,7 +299,7 @@ static int write_bad_program(const char *path)
 	elf.header.e_type = ET_EXEC;
 	elf.header.e_phoff = offsetof(typeof(elf), segments);
 	elf.header.e_phnum = 2;
-	elf.segments[0] = (Elf64_Phdr){
+	elf.segments[0] = (Elf64_Phdr) {
 		.p_type = PT_LOAD, .p_flags = PF_R, .p_vaddr = 0x10000000,
 		.p_filesz = PAGE, .p_memsz = PAGE, .p_align = PAGE,
 	};
