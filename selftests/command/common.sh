@@ -5,7 +5,7 @@
 
 tools=$root/tools
 build_packages=(gcc make libc6-dev binutils linux-libc-dev libdw-dev libelf-dev libiberty-dev
-	zlib1g-dev libprotobuf-c-dev protobuf-c-compiler libcapstone-dev)
+	zlib1g-dev libprotobuf-c-dev protobuf-c-compiler libcapstone-dev libseccomp-dev)
 
 number=0 failed=0
 
@@ -83,7 +83,7 @@ sources=("$tools"/recording/{format,output,recording}.c "$tools"/{export,profile
 	"$tools"/commands/{annotate,command,diff,export,input,outfile,report}.c
 	"$root/userlib/pprof/message.c" "$tmp/pprof.pb-c.c")
 main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")
-libs=(-ldw -lelf -liberty -lz -l:libprotobuf-c.a -lm)
+libs=(-ldw -lelf -liberty -lz -lseccomp -l:libprotobuf-c.a -lm)
 
 # Builds the command and generate.c. Only the page is built with make, because its variables O and
 # CFLAGS would also change the build of the library. selftests/coverage sets COVERAGE, the directory in which the
@@ -103,4 +103,24 @@ build_command() {
 	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/generate" \
 		"$root/selftests/command/report/generate.c" \
 		"$tools"/{recording/{datafile,format,output},symbols/files}.c "${libs[@]}"
+}
+
+# our_reports: prints reports of sanitizers in $tmp/asan.* about the command, in which the first
+# function that is not of the sanitizer is in its source. Others are about a library.
+our_reports() {
+	local file frame
+
+	for file in "$tmp"/asan.*; do
+		[ -e "$file" ] || continue
+		frame=$(grep "^ *#[0-9]* " "$file" | grep -v -m 1 -e libsanitizer -e libasan)
+		if [[ $frame = *" $root/"* ]] || grep -q "^$root/.*runtime error" "$file"; then
+			cat "$file"
+		fi
+	done
+}
+
+# build_fuzzer NAME: builds selftests/command/report/NAME.c with the files of the command.
+build_fuzzer() {
+	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/$1" "$root/selftests/command/report/$1.c" \
+		"${sources[@]}" "${libs[@]}"
 }

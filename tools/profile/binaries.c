@@ -216,6 +216,7 @@ static void read_binary(struct binaries *binaries, const struct recording_file *
 	lookup->number_locals = binaries->number_locals;
 	lookup->find_callers = binaries->callers;
 	binary->problem = symbols_read(binaries->symbols, lookup, &wanted, binaries->lines);
+	binary->only_names = binary->problem ? NULL : lookup->only_names;
 	binary->address_size = lookup->address_size;
 	if (binary->problem && file->nr_symbols)
 		binary->problem = "only some of its functions were recorded";
@@ -262,6 +263,33 @@ static void read_binaries(struct binaries *binaries)
 	free(all);
 }
 
+static void add_recorded(const char ***names, size_t *nr, const struct format_symbol *symbols,
+			 size_t nr_symbols)
+{
+	for (size_t i = 0; i < nr_symbols; i++) {
+		if (!array_grow(names, *nr, sizeof(**names)))
+			xmalloc_failed(sizeof(**names));
+		(*names)[(*nr)++] = symbols[i].name;
+	}
+}
+
+/* Demangles the names in the recording, all at once. */
+static void demangle_recorded(const struct binaries *binaries)
+{
+	const struct recording *recording = binaries->recording;
+	const char **names = NULL;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < recording->nr_files; i++)
+		add_recorded(&names, &nr, recording->files[i].symbols,
+			     recording->files[i].nr_symbols);
+	for (size_t i = 0; i < recording->nr_threads; i++)
+		add_recorded(&names, &nr, recording->threads[i].symbols,
+			     recording->threads[i].nr_symbols);
+	symbols_demangle(binaries->symbols, names, nr);
+	free(names);
+}
+
 bool binaries_open(struct binaries *binaries, bool demangle, const char *symfs)
 {
 	const struct recording *recording = binaries->recording;
@@ -272,6 +300,7 @@ bool binaries_open(struct binaries *binaries, bool demangle, const char *symfs)
 	binaries->files = xcalloc(recording->nr_files + 1, sizeof(*binaries->files));
 	label_files(binaries);
 	read_binaries(binaries);
+	demangle_recorded(binaries);
 	return true;
 }
 

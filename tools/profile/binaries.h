@@ -40,6 +40,7 @@ struct profile_function {
 /**
  * struct profile_binary - A file of the recording
  * @problem: The reason if functions could not be read; or NULL.
+ * @only_names: The reason if only names could be read; or NULL.
  * @label: The name of the file in the report.
  * @address_size: The size of its addresses in bytes, if it could be read.
  * @lookup: The places in it, until binaries_close().
@@ -48,6 +49,7 @@ struct profile_function {
  */
 struct profile_binary {
 	const char *problem;
+	const char *only_names;
 	const char *label;
 	size_t address_size;
 	struct lookup lookup;

@@ -10,11 +10,8 @@
 #include <libiberty/libiberty.h>
 
 #include "recording/functions.h"
-#include "symbols/extract.h"
+#include "symbols/binary.h"
 #include "symbols/jit.h"
-
-#define obstack_chunk_alloc xmalloc
-#define obstack_chunk_free free
 
 /* The maximum number of open files, and the maximum number of processes. */
 #define SOURCES_MAX	64
@@ -23,6 +20,8 @@
 #define RECENT		64U
 /* The files of JIT compilers are not read further than to this size, all processes together. */
 #define JIT_BYTES_MAX	(1LL << 30)
+/* The names that are written for a file or a process. A function can have a long one. */
+#define NAMES_BYTES_MAX	(16U << 20)
 
 /* A file, or a process with a JIT compiler. */
 struct source {
@@ -144,8 +143,9 @@ static void write_functions(const struct source *source, const struct lookup *lo
 {
 	struct format_symbol symbol = { .file = source->file };
 	const struct function *last = NULL;
+	size_t bytes = 0;
 
-	for (size_t i = 0; i < lookup->nr; i++) {
+	for (size_t i = 0; i < lookup->nr && bytes < NAMES_BYTES_MAX; i++) {
 		const u64 where = lookup->places[i].where;
 		const struct function *function = &lookup->places[i].found;
 		const bool is_new = !last || function->start != last->start ||
@@ -159,23 +159,24 @@ static void write_functions(const struct source *source, const struct lookup *lo
 			symbol.start = source->jit ? where : function->start;
 		symbol.end = source->jit ? where + 1 : function->end;
 		symbol.name = function->name ?: "";
+		bytes += is_new ? strlen(symbol.name) : 0;
 		last = function;
 	}
 	if (last)
 		format_write(writer, FORMAT_SYMBOL, &symbol);
 }
 
-static void read_file(struct source *source, struct lookup *lookup, struct obstack *names)
+/* A file that cannot be read has no names. */
+static void read_file(struct source *source, struct binary *binary)
 {
-	struct elf_file file;
+	struct lookup *lookup = binary->lookup;
+	struct stat st;
 
-	if (elf_file_open(&file, source->fd)) {
-		extract_functions(lookup, &file, -1, NULL, names);
-		file.st = source->st;
-		if (!elf_file_unchanged(&file))
-			lookup_clear(lookup);
-	}
-	elf_file_close(&file);
+	binary_read(binary);
+	if (fstat(source->fd, &st) || st.st_size != source->st.st_size ||
+	    time_ns(st.st_mtim) != time_ns(source->st.st_mtim))
+		lookup_clear(lookup);
+	close(source->fd);
 	source->fd = -1;
 }
 
@@ -186,20 +187,19 @@ int functions_write(struct functions *functions, struct format_writer *writer)
 
 	for (size_t i = 0; i < functions->nr; i++) {
 		struct source *source = &functions->sources[i];
-		struct obstack memory;
 		struct lookup lookup;
+		struct binary binary = { .lookup = &lookup, .fd = source->fd, .root = -1 };
 
 		if (!source->nr)
 			continue;
 		lookup_init(&lookup, source->places, source->nr);
-		obstack_init(&memory);
 		if (source->jit)
-			ignored += jit_read(source->jit, &lookup, &memory, &jit_bytes);
+			ignored += jit_read(source->jit, &lookup, &jit_bytes);
 		else
-			read_file(source, &lookup, &memory);
+			read_file(source, &binary);
 		write_functions(source, &lookup, writer);
 		lookup_free(&lookup);
-		obstack_free(&memory, NULL);
+		binary_free(&binary);
 	}
 	return ignored;
 }

@@ -8,6 +8,7 @@
 
 #include <libiberty/libiberty.h>
 
+#include "symbols/confined.h"
 #include "symbols/disassemble.h"
 
 #define TEXT_OF(macro)	TEXT(macro)
@@ -29,56 +30,110 @@ static const struct machine {
 #endif
 };
 
-/**
- * struct disassembler - A disassembler
- * @code: The @size bytes that remain.
- * @address: The address of the first one.
- * @machine: That of the code.
- */
-struct disassembler {
-	void *library;
+/* ---- in the confined process ---- */
+
+/* The library, and the state of the work */
+struct engine {
+	const struct machine *machine;
+	const struct symbols_code *code;
+	u64 address;
 	csh handle;
 	cs_insn *insn;
-	const u8 *code;
-	size_t size;
-	u64 address;
-	const struct machine *machine;
-	struct instruction instruction;
-
 	typeof(cs_disasm_iter) *next;
-	typeof(cs_free) *free;
-	typeof(cs_close) *close;
 };
 
-static bool open_library(struct disassembler *disassembler)
+/* An instruction in the answer, after which the text follows */
+struct answer_instruction {
+	u32 size;
+	u32 length;
+};
+
+/* Loads the library, before the process is confined. */
+static void load_library(const struct confined *confined)
 {
-	const struct machine *machine = disassembler->machine;
+	struct engine *engine = confined->data;
+	void *library = dlopen(LIBRARY, RTLD_NOW);
 	typeof(cs_open) *open;
 	typeof(cs_option) *option;
 	typeof(cs_malloc) *allocate;
 
-	disassembler->library = dlopen(LIBRARY, RTLD_NOW);
-	if (!disassembler->library)
-		return false;
-	open = dlsym(disassembler->library, "cs_open");
-	option = dlsym(disassembler->library, "cs_option");
-	allocate = dlsym(disassembler->library, "cs_malloc");
-	disassembler->next = dlsym(disassembler->library, "cs_disasm_iter");
-	disassembler->free = dlsym(disassembler->library, "cs_free");
-	disassembler->close = dlsym(disassembler->library, "cs_close");
-	if (!open || !option || !allocate || !disassembler->next || !disassembler->free ||
-	    !disassembler->close ||
-	    open(machine->arch, machine->mode, &disassembler->handle) != CS_ERR_OK)
-		return false;
-	if (machine->arch == CS_ARCH_X86)
-		option(disassembler->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
-	disassembler->insn = allocate(disassembler->handle);
-	return disassembler->insn;
+	if (!library)
+		return;
+	open = dlsym(library, "cs_open");
+	option = dlsym(library, "cs_option");
+	allocate = dlsym(library, "cs_malloc");
+	engine->next = dlsym(library, "cs_disasm_iter");
+	if (!open || !option || !allocate || !engine->next ||
+	    open(engine->machine->arch, engine->machine->mode, &engine->handle) != CS_ERR_OK)
+		return;
+	if (engine->machine->arch == CS_ARCH_X86)
+		option(engine->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
+	engine->insn = allocate(engine->handle);
 }
+
+static void write_instruction(const struct confined *confined, size_t size, const char *text)
+{
+	const struct answer_instruction instruction = { .size = size, .length = strlen(text) };
+
+	confined_write(confined, &instruction, sizeof(instruction));
+	confined_write(confined, text, instruction.length);
+}
+
+/* Writes nothing if there is no library. */
+static void work_disassemble(const struct confined *confined)
+{
+	const struct engine *engine = confined->data;
+	const u8 *code = engine->code->bytes;
+	size_t size = engine->code->size, left;
+	u64 address = engine->address;
+	char text[INSTRUCTION_TEXT];
+
+	while (engine->insn && size) {
+		left = size;
+		if (engine->next(engine->handle, &code, &left, &address, engine->insn)) {
+			snprintf(text, sizeof(text), *engine->insn->op_str ? "%-7s %s" : "%s",
+				 engine->insn->mnemonic, engine->insn->op_str);
+			write_instruction(confined, size - left, text);
+			size = left;
+			continue;
+		}
+		/* It is not an instruction: continue after it. */
+		left = size < engine->machine->step ? size : engine->machine->step;
+		write_instruction(confined, left, "(bad)");
+		code += left;
+		size -= left;
+		address += left;
+	}
+}
+
+/* ---- in the parent ---- */
+
+/**
+ * struct disassembler - A disassembler
+ * @answer: That of the confined process.
+ * @size: The number of bytes of it.
+ * @at: The place of the next instruction in it.
+ * @address: The address of the next instruction.
+ * @left: The bytes of code that remain.
+ */
+struct disassembler {
+	u8 *answer;
+	size_t size;
+	size_t at;
+	u64 address;
+	size_t left;
+	struct instruction instruction;
+};
 
 struct disassembler *disassembler_new(const struct symbols_code *code, u64 address,
 				      const char **reason)
 {
+	struct engine engine = { .code = code, .address = address };
+	struct confined confined = {
+		.prepare = load_library, .work = work_disassemble, .data = &engine, .fd = -1,
+		.subject = "its instructions",
+		.bytes = code->size * (sizeof(struct answer_instruction) + INSTRUCTION_TEXT),
+	};
 	struct disassembler *disassembler;
 	size_t i = 0;
 
@@ -88,52 +143,50 @@ struct disassembler *disassembler_new(const struct symbols_code *code, u64 addre
 		*reason = "the instructions of this machine are not known";
 		return NULL;
 	}
+	engine.machine = &machines[i];
+	if (!confined_run(&confined)) {
+		*reason = "the instructions cannot be read";
+		return NULL;
+	}
+	if (!confined.size && code->size) {
+		*reason = "to see the instructions, install libcapstone" TEXT_OF(CS_API_MAJOR);
+		free(confined.answer);
+		return NULL;
+	}
 	disassembler = xcalloc(1, sizeof(*disassembler));
-	disassembler->code = code->bytes;
-	disassembler->size = code->size;
+	disassembler->answer = confined.answer;
+	disassembler->size = confined.size;
 	disassembler->address = address;
-	disassembler->machine = &machines[i];
-	if (open_library(disassembler))
-		return disassembler;
-	*reason = "to see the instructions, install libcapstone" TEXT_OF(CS_API_MAJOR);
-	disassembler_free(disassembler);
-	return NULL;
+	disassembler->left = code->size;
+	return disassembler;
 }
 
 void disassembler_free(struct disassembler *disassembler)
 {
-	if (!disassembler)
-		return;
-	if (disassembler->insn)
-		disassembler->free(disassembler->insn, 1);
-	if (disassembler->handle)
-		disassembler->close(&disassembler->handle);
-	if (disassembler->library)
-		dlclose(disassembler->library);
+	if (disassembler)
+		free(disassembler->answer);
 	free(disassembler);
 }
 
 const struct instruction *disassemble(struct disassembler *disassembler)
 {
 	struct instruction *instruction = &disassembler->instruction;
-	const cs_insn *insn = disassembler->insn;
-	size_t size = disassembler->size;
+	const size_t left = disassembler->size - disassembler->at;
+	struct answer_instruction next;
 
-	if (!size)
+	if (left < sizeof(next))
+		return NULL;
+	memcpy(&next, disassembler->answer + disassembler->at, sizeof(next));
+	if (next.length > left - sizeof(next) || next.length >= sizeof(instruction->text) ||
+	    !next.size || next.size > disassembler->left)
 		return NULL;
 	instruction->address = disassembler->address;
-	if (disassembler->next(disassembler->handle, &disassembler->code, &disassembler->size,
-			       &disassembler->address, disassembler->insn)) {
-		instruction->size = size - disassembler->size;
-		snprintf(instruction->text, sizeof(instruction->text), *insn->op_str ? "%-7s %s" :
-			 "%s", insn->mnemonic, insn->op_str);
-		return instruction;
-	}
-	/* It is not an instruction: continue after it. */
-	instruction->size = size < disassembler->machine->step ? size : disassembler->machine->step;
-	disassembler->code += instruction->size;
-	disassembler->size -= instruction->size;
-	disassembler->address += instruction->size;
-	strcpy(instruction->text, "(bad)");
+	instruction->size = next.size;
+	memcpy(instruction->text, disassembler->answer + disassembler->at + sizeof(next),
+	       next.length);
+	instruction->text[next.length] = '\0';
+	disassembler->at += sizeof(next) + next.length;
+	disassembler->address += next.size;
+	disassembler->left -= next.size;
 	return instruction;
 }

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * See extract.h. The files may be hostile: libelf checks the data that it reads.
- */
+/* See extract.h. */
 #include <gelf.h>
 
 #include <libiberty/libiberty.h>
 
 #include "symbols/extract.h"
-
-/* Larger tables are not read. */
-#define TABLE_MAX	(1ULL << 30)
-/* Local functions with longer names are not numbered. */
-#define LOCAL_NAME_MAX	8192
 
 /**
  * struct candidate - A function that may contain a place
@@ -154,23 +147,20 @@ static size_t name_index(struct candidate **locals, size_t nr, const char *name)
 }
 
 /* Counts the local symbol @name at @address for the functions of this name that are behind it. */
-static void count_local(struct lookup *lookup, struct candidate **locals, size_t nr,
-			const char *name, u64 address)
+static void count_local(struct candidate **locals, size_t nr, const char *name, u64 address)
 {
-	lookup->steps += strlen(name);
 	for (size_t i = name_index(locals, nr, name); i < nr; i++) {
 		struct function *function = &locals[i]->function;
 
-		if (strcmp(function->name, name) || lookup->steps >= STEPS_MAX)
+		if (strcmp(function->name, name))
 			break;
-		lookup->steps += strlen(name);
 		function->local += address < function->start;
 	}
 }
 
 /* Data and labels count, too, as in BOLT. @strings: the section that contains the names */
-static void number_locals(struct lookup *lookup, const struct candidates *candidates, Elf *elf,
-			  Elf_Data *data, size_t strings)
+static void number_locals(const struct candidates *candidates, Elf *elf, Elf_Data *data,
+			  size_t strings)
 {
 	struct candidate **locals = xcalloc(candidates->nr + 1, sizeof(*locals));
 	const char *name;
@@ -180,23 +170,20 @@ static void number_locals(struct lookup *lookup, const struct candidates *candid
 	for (size_t i = 0; i < candidates->nr; i++) {
 		struct candidate *candidate = &candidates->candidates[i];
 
-		if (candidate->function.local &&
-		    strnlen(candidate->function.name, LOCAL_NAME_MAX) < LOCAL_NAME_MAX)
+		if (candidate->function.local)
 			locals[nr++] = candidate;
 	}
 	qsort(locals, nr, sizeof(*locals), compare_names);
-	for (int i = 0; nr && gelf_getsym(data, i, &sym) && lookup->steps < STEPS_MAX; i++) {
+	for (int i = 0; nr && gelf_getsym(data, i, &sym); i++) {
 		const int type = GELF_ST_TYPE(sym.st_info);
 
 		if (GELF_ST_BIND(sym.st_info) != STB_LOCAL || sym.st_shndx == SHN_UNDEF ||
 		    sym.st_shndx == SHN_ABS || type == STT_FILE || type == STT_SECTION)
 			continue;
 		name = elf_strptr(elf, strings, sym.st_name);
-		if (name && strnlen(name, LOCAL_NAME_MAX) < LOCAL_NAME_MAX)
-			count_local(lookup, locals, nr, name, sym.st_value);
+		if (name)
+			count_local(locals, nr, name, sym.st_value);
 	}
-	if (lookup->steps >= STEPS_MAX)
-		lookup_clear(lookup);
 	free(locals);
 }
 
@@ -212,8 +199,8 @@ static bool read_table(struct lookup *lookup, Elf *elf, GElf_Word type)
 	while ((scn = elf_nextscn(elf, scn)))
 		if (gelf_getshdr(scn, &shdr) && shdr.sh_type == type)
 			break;
-	data = elf_section_data(scn, TABLE_MAX);
-	if (!data || !elf_section_data(elf_getscn(elf, shdr.sh_link), TABLE_MAX))
+	data = elf_section_data(scn);
+	if (!data || !elf_section_data(elf_getscn(elf, shdr.sh_link)))
 		return false;
 	/* In .dynsym, the next function may be missing, so a size is needed. */
 	for (int i = 0; gelf_getsym(data, i, &sym); i++)
@@ -227,7 +214,7 @@ static bool read_table(struct lookup *lookup, Elf *elf, GElf_Word type)
 		    is_name(&sym, elf_strptr(elf, shdr.sh_link, sym.st_name)))
 			end_candidate(&candidates, sym.st_value);
 	if (lookup->number_locals)
-		number_locals(lookup, &candidates, elf, data, shdr.sh_link);
+		number_locals(&candidates, elf, data, shdr.sh_link);
 	for (size_t i = 0; i < candidates.nr; i++)
 		lookup_add(lookup, &candidates.candidates[i].function);
 	free(candidates.candidates);
@@ -250,8 +237,8 @@ static void add_stubs(struct lookup *lookup, Elf *elf)
 			});
 }
 
-void extract_functions(struct lookup *lookup, const struct elf_file *file, int root,
-		       const char *path, struct obstack *names)
+void extract_functions(struct lookup *lookup, const struct elf_file *file,
+		       const struct confined *confined)
 {
 	struct elf_file debug = { .fd = -1 };
 
@@ -259,14 +246,12 @@ void extract_functions(struct lookup *lookup, const struct elf_file *file, int r
 		lookup->places[i].address = address_of(file->elf, lookup->places[i].where);
 	add_stubs(lookup, file->elf);
 	if (!read_table(lookup, file->elf, SHT_SYMTAB) &&
-	    (!debug_file_open(&debug, file, root, path) ||
+	    (!debug_file_open(&debug, file, confined) ||
 	     !read_table(lookup, debug.elf, SHT_SYMTAB)))
 		read_table(lookup, file->elf, SHT_DYNSYM);
-	lookup_copy_names(lookup, names);
 	/* The debug file may have been written to while it was read. */
 	if (debug.elf && !elf_file_unchanged(&debug))
 		lookup_clear(lookup);
-	elf_file_close(&debug);
 	for (size_t i = 0; i < lookup->nr; i++) {
 		struct place *place = &lookup->places[i];
 

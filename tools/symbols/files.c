@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * See files.h. elfutils can find debug files, too, but it opens and maps every file that a binary
- * names.
- */
+/* See files.h. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -12,13 +10,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <elfutils/libdwelf.h>
-#include <gelf.h>
 #include <libiberty/libiberty.h>
 
 #include "symbols/files.h"
 
-#define NOTES_MAX	(1U << 20)
+/* The headers and the bytes of notes that are read to find a build-id. */
+#define HEADERS_MAX	1024
+#define NOTES_MAX	(64U << 10)
+#define NOTES_ALL_MAX	(1U << 20)
 
 static int path_open(int root, const char *path, int flags)
 {
@@ -47,122 +46,166 @@ int file_open(int root, const char *path, int flags)
 	return fd;
 }
 
-bool elf_file_open(struct elf_file *file, int fd)
-{
-	GElf_Ehdr ehdr;
+/* ---- build-ids ---- */
 
-	*file = (struct elf_file){ .fd = fd };
-	if (fstat(fd, &file->st))
+/* What of an ELF header is needed, for files of 32 and 64 bits */
+struct headers {
+	bool is_64;
+	int machine;
+	u64 segments, sections;		/* offsets */
+	u32 nr_segments, nr_sections;
+};
+
+static bool read_all(int fd, void *to, size_t size, u64 offset)
+{
+	return offset <= INT64_MAX && pread(fd, to, size, offset) == (ssize_t)size;
+}
+
+static bool read_headers(int fd, struct headers *headers)
+{
+	union {
+		u8 ident[EI_NIDENT];
+		Elf32_Ehdr narrow;
+		Elf64_Ehdr wide;
+	} file = {};
+
+	if (!read_all(fd, &file.narrow, sizeof(file.narrow), 0) ||
+	    memcmp(file.ident, ELFMAG, SELFMAG) || file.ident[EI_DATA] != ELFDATA2LSB ||
+	    file.ident[EI_VERSION] != EV_CURRENT)
 		return false;
-	elf_version(EV_CURRENT);
-	file->elf = elf_begin(fd, ELF_C_READ, NULL);
-	return gelf_getehdr(file->elf, &ehdr) && ehdr.e_ident[EI_DATA] == ELFDATA2LSB;
+	*headers = (struct headers){ .machine = file.narrow.e_machine };
+#define TAKE(from) do { \
+	headers->segments = (from).e_phoff; \
+	headers->sections = (from).e_shoff; \
+	headers->nr_segments = (from).e_phnum; \
+	headers->nr_sections = (from).e_shnum; \
+} while (0)
+	if (file.ident[EI_CLASS] == ELFCLASS32) {
+		TAKE(file.narrow);
+		return true;
+	}
+	if (file.ident[EI_CLASS] != ELFCLASS64 || !read_all(fd, &file.wide, sizeof(file.wide), 0))
+		return false;
+	TAKE(file.wide);
+#undef TAKE
+	headers->is_64 = true;
+	return true;
 }
 
-bool elf_file_unchanged(const struct elf_file *file)
+bool elf_machine(int fd, int *machine)
 {
-	struct stat st;
+	struct headers headers;
 
-	return !fstat(file->fd, &st) && st.st_size == file->st.st_size &&
-	       time_ns(st.st_mtim) == time_ns(file->st.st_mtim);
+	if (!read_headers(fd, &headers))
+		return false;
+	*machine = headers.machine;
+	return true;
 }
 
-void elf_file_close(struct elf_file *file)
+/* Some notes of a file */
+struct notes {
+	u64 offset;
+	u64 size;
+	u64 align;
+};
+
+/* Returns the notes of segment @i, if it has notes. */
+static bool segment_notes(int fd, const struct headers *headers, u32 i, struct notes *notes)
 {
-	elf_end(file->elf);
-	if (file->fd >= 0)
-		close(file->fd);
-	*file = (struct elf_file){ .fd = -1 };
+	Elf32_Phdr narrow;
+	Elf64_Phdr wide;
+
+	if (headers->is_64) {
+		if (!read_all(fd, &wide, sizeof(wide), headers->segments + i * sizeof(wide)))
+			return false;
+		*notes = (struct notes){ wide.p_offset, wide.p_filesz, wide.p_align };
+		return wide.p_type == PT_NOTE;
+	}
+	if (!read_all(fd, &narrow, sizeof(narrow), headers->segments + i * sizeof(narrow)))
+		return false;
+	*notes = (struct notes){ narrow.p_offset, narrow.p_filesz, narrow.p_align };
+	return narrow.p_type == PT_NOTE;
 }
 
-Elf_Scn *elf_section_next(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr, const char **name)
+/* Likewise, of a section. */
+static bool section_notes(int fd, const struct headers *headers, u32 i, struct notes *notes)
 {
-	size_t strings;
+	Elf32_Shdr narrow;
+	Elf64_Shdr wide;
 
-	scn = elf_getshdrstrndx(elf, &strings) ? NULL : elf_nextscn(elf, scn);
-	if (scn)
-		*name = gelf_getshdr(scn, shdr) ? elf_strptr(elf, strings, shdr->sh_name) : NULL;
-	return scn;
+	if (headers->is_64) {
+		if (!read_all(fd, &wide, sizeof(wide), headers->sections + i * sizeof(wide)))
+			return false;
+		*notes = (struct notes){ wide.sh_offset, wide.sh_size, wide.sh_addralign };
+		return wide.sh_type == SHT_NOTE;
+	}
+	if (!read_all(fd, &narrow, sizeof(narrow), headers->sections + i * sizeof(narrow)))
+		return false;
+	*notes = (struct notes){ narrow.sh_offset, narrow.sh_size, narrow.sh_addralign };
+	return narrow.sh_type == SHT_NOTE;
 }
 
-Elf_Data *elf_section_data(Elf_Scn *scn, u64 max)
+static u32 find_buildid(const u8 *notes, size_t size, size_t align, u8 id[BUILD_ID_MAX])
 {
-	GElf_Shdr shdr;
-	Elf_Data *data;
+	const size_t mask = align == 8 ? 7 : 3;
+	Elf64_Nhdr note;
+	u64 desc, next;
 
-	if (!scn || !gelf_getshdr(scn, &shdr) || shdr.sh_size > max)
-		return NULL;
-	data = elf_getdata(scn, NULL);
-	return data && data->d_buf && data->d_size ? data : NULL;
-}
-
-static u32 buildid_of_notes(Elf_Data *data, u8 id[BUILD_ID_MAX])
-{
-	size_t at = 0, name, desc;
-	GElf_Nhdr note;
-
-	while (data && (at = gelf_getnote(data, at, &note, &name, &desc))) {
-		if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != sizeof(ELF_NOTE_GNU) ||
-		    memcmp(data->d_buf + name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) ||
-		    note.n_descsz > BUILD_ID_MAX)
-			continue;
-		memcpy(id, data->d_buf + desc, note.n_descsz);
-		return note.n_descsz;
+	for (; size >= sizeof(note); notes += next, size -= next) {
+		memcpy(&note, notes, sizeof(note));
+		desc = (sizeof(note) + note.n_namesz + mask) & ~mask;
+		next = (desc + note.n_descsz + mask) & ~mask;
+		if (desc + note.n_descsz > size)
+			return 0;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(ELF_NOTE_GNU) &&
+		    !memcmp(notes + sizeof(note), ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) &&
+		    note.n_descsz && note.n_descsz <= BUILD_ID_MAX) {
+			memcpy(id, notes + desc, note.n_descsz);
+			return note.n_descsz;
+		}
+		if (next > size)
+			return 0;
 	}
 	return 0;
 }
 
-/*
- * The recorder calls this while the program runs: libelf reads only the headers and the notes.
- * libdwelf has such a function, too, but it reads notes of any size.
- */
-u32 buildid_of_fd(int fd, u8 id[BUILD_ID_MAX])
+static u32 read_buildid(int fd, const struct notes *notes, size_t *left, u8 id[BUILD_ID_MAX])
 {
-	Elf_Scn *scn = NULL;
-	GElf_Phdr phdr;
-	GElf_Shdr shdr;
+	size_t size = notes->size < NOTES_MAX ? notes->size : NOTES_MAX;
+	ssize_t n = 0;
 	u32 len = 0;
-	Elf *elf;
+	u8 *data;
 
-	memset(id, 0, BUILD_ID_MAX);
-	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ, NULL);
-	for (int i = 0; !len && gelf_getphdr(elf, i, &phdr); i++)
-		if (phdr.p_type == PT_NOTE && phdr.p_filesz <= NOTES_MAX)
-			len = buildid_of_notes(elf_getdata_rawchunk(elf, phdr.p_offset,
-								    phdr.p_filesz,
-								    phdr.p_align == 8 ?
-								    ELF_T_NHDR8 : ELF_T_NHDR), id);
-	/* The program headers of a debug file may lead to something else. */
-	while (!len && (scn = elf_nextscn(elf, scn)))
-		if (gelf_getshdr(scn, &shdr) && shdr.sh_type == SHT_NOTE)
-			len = buildid_of_notes(elf_section_data(scn, NOTES_MAX), id);
-	elf_end(elf);
+	if (size > *left)
+		return 0;
+	*left -= size;
+	data = xmalloc(size + 1);
+	if (notes->offset <= INT64_MAX)
+		n = pread(fd, data, size, notes->offset);
+	if (n > 0)
+		len = find_buildid(data, n, notes->align, id);
+	free(data);
 	return len;
 }
 
-/* ---- debug files ---- */
-
-/* Takes @fd if it is a file with the build-id. */
-static bool debug_accept(struct elf_file *debug, int fd, const u8 *id, u32 len)
+u32 buildid_of_fd(int fd, u8 id[BUILD_ID_MAX])
 {
-	u8 found[BUILD_ID_MAX];
+	size_t left = NOTES_ALL_MAX;
+	struct headers headers;
+	struct notes notes;
+	u32 len = 0;
 
-	if (fd < 0)
-		return false;
-	if (elf_file_open(debug, fd) && buildid_of_fd(fd, found) == len &&
-	    !memcmp(found, id, len))
-		return true;
-	elf_file_close(debug);
-	return false;
-}
-
-bool debug_file_try(struct elf_file *debug, int root, char *path, const u8 *id, u32 len)
-{
-	bool found = debug_accept(debug, file_open(root, path, 0), id, len);
-
-	free(path);
-	return found;
+	memset(id, 0, BUILD_ID_MAX);
+	if (!read_headers(fd, &headers))
+		return 0;
+	for (u32 i = 0; !len && i < headers.nr_segments && i < HEADERS_MAX; i++)
+		if (segment_notes(fd, &headers, i, &notes))
+			len = read_buildid(fd, &notes, &left, id);
+	/* The program headers of a debug file may lead to something else. */
+	for (u32 i = 0; !len && i < headers.nr_sections && i < HEADERS_MAX; i++)
+		if (section_notes(fd, &headers, i, &notes))
+			len = read_buildid(fd, &notes, &left, id);
+	return len;
 }
 
 struct buildid_text buildid_text(const u8 *id, u32 len)
@@ -174,36 +217,75 @@ struct buildid_text buildid_text(const u8 *id, u32 len)
 	return hex;
 }
 
-static char *id_path(const u8 *id, u32 len)
-{
-	const struct buildid_text hex = buildid_text(id, len);
+/* ---- debug files ---- */
 
-	return xasprintf(DEBUG_DIRECTORY "/.build-id/%.2s/%s.debug", hex.text, hex.text + 2);
+static int open_by_id(int root, const struct file_request *request)
+{
+	const struct buildid_text hex = buildid_text(request->id, request->len);
+	char path[sizeof(DEBUG_DIRECTORY) + sizeof(hex) + 32];
+
+	snprintf(path, sizeof(path), DEBUG_DIRECTORY "/.build-id/%.2s/%s.debug", hex.text,
+		 hex.text + 2);
+	return file_open(root, path, 0);
 }
 
-bool debug_file_open(struct elf_file *debug, const struct elf_file *file, int root,
-		     const char *path)
+static int open_by_link(int root, const char *path, const struct file_request *request)
 {
 	static const struct {
 		const char *before, *after;	/* the directory of the file */
-	} places[] = { { "", "/" }, { "", "/.debug/" }, { DEBUG_DIRECTORY, "/" } };
-	GElf_Word crc;
-	const char *name = dwelf_elf_gnu_debuglink(file->elf, &crc);
-	u8 id[BUILD_ID_MAX];
-	u32 len = buildid_of_fd(file->fd, id);
-	int dir = path && strrchr(path, '/') ? strrchr(path, '/') - path : -1;
+	} places[FILE_LINK_PLACES] = { { "", "/" }, { "", "/.debug/" }, { DEBUG_DIRECTORY, "/" } };
+	const char *slash = path ? strrchr(path, '/') : NULL, *name = request->name;
+	char *link;
+	int fd;
 
-	*debug = (struct elf_file){ .fd = -1 };
-	if (len < 2)
-		return false;
-	if (debug_file_try(debug, root, id_path(id, len), id, len))
-		return true;
 	/* A name is enough in a link. With a directory it could lead to any file. */
-	for (int i = 0; i < 3 && name && *name && !strchr(name, '/') && dir >= 0; i++)
-		if (debug_file_try(debug, root, xasprintf("%s%.*s%s%s", places[i].before, dir, path,
-							  places[i].after, name), id, len))
-			return true;
-	return path && debug_accept(debug, download_open("debuginfo", id, len), id, len);
+	if (!slash || !*name || strchr(name, '/') || request->place >= FILE_LINK_PLACES)
+		return -1;
+	link = xasprintf("%s%.*s%s%s", places[request->place].before, (int)(slash - path), path,
+			 places[request->place].after, name);
+	fd = file_open(root, link, 0);
+	free(link);
+	return fd;
+}
+
+static int open_common(int root, const char *name)
+{
+	char path[sizeof(DEBUG_DIRECTORY) + sizeof(((struct file_request *)0)->name)];
+
+	if (strncmp(name, FILE_COMMON_DIRECTORY, strlen(FILE_COMMON_DIRECTORY)) ||
+	    strstr(name, ".."))
+		return -1;
+	snprintf(path, sizeof(path), DEBUG_DIRECTORY "%s", name);
+	return file_open(root, path, 0);
+}
+
+int file_request_open(int root, const char *path, const struct file_request *request)
+{
+	u8 id[BUILD_ID_MAX];
+	int fd = -1;
+
+	if (request->len < 2 || request->len > BUILD_ID_MAX ||
+	    !memchr(request->name, 0, sizeof(request->name)))
+		return -1;
+	switch (request->kind) {
+	case FILE_BY_ID:
+		fd = open_by_id(root, request);
+		break;
+	case FILE_BY_LINK:
+		fd = open_by_link(root, path, request);
+		break;
+	case FILE_DOWNLOAD:
+		fd = path ? download_open("debuginfo", request->id, request->len) : -1;
+		break;
+	case FILE_COMMON:
+		fd = open_common(root, request->name);
+		break;
+	}
+	if (fd < 0 || (buildid_of_fd(fd, id) == request->len &&
+		       !memcmp(id, request->id, request->len)))
+		return fd;
+	close(fd);
+	return -1;
 }
 
 int download_open(const char *kind, const u8 *id, u32 len)

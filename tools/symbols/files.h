@@ -9,8 +9,6 @@
 #ifndef PROFIL_TOOLS_FILES_H
 #define PROFIL_TOOLS_FILES_H
 
-#include <gelf.h>
-#include <libelf.h>
 #include <sys/stat.h>
 
 #include "../util.h"
@@ -19,13 +17,6 @@
 #define DEBUG_DIRECTORY	"/usr/lib/debug"
 /* Longer build-ids are not read. */
 #define BUILD_ID_MAX	32
-
-/* An open ELF file, whose contents are read when they are needed, and its state when opened. */
-struct elf_file {
-	int fd;
-	Elf *elf;
-	struct stat st;
-};
 
 /**
  * file_open - Open a regular file for reading
@@ -38,20 +29,16 @@ struct elf_file {
  */
 int file_open(int root, const char *path, int flags);
 
-/**
- * elf_file_open - Read an ELF program or library
- * @file: Out: the file, which the caller closes, even if this fails.
- * @fd: Its descriptor, which belongs to @file from then on.
- *
- * Return: false if this is not a file in little-endian ELF.
+/*
+ * Returns true if this is an ELF program or library of a little-endian machine, and its machine, an
+ * EM_* constant. Reads only the first bytes.
  */
-bool elf_file_open(struct elf_file *file, int fd);
+bool elf_machine(int fd, int *machine);
 
-/* Returns true if nobody has written to the file since it was opened. */
-bool elf_file_unchanged(const struct elf_file *file);
-void elf_file_close(struct elf_file *file);
-
-/* Reads the build-id of a file, ELF or not. Returns its length, or 0 if the file has none. */
+/*
+ * Reads the build-id of a file, ELF or not. Returns its length, or 0 if the file has none. This
+ * reads only a bounded part of the file, so it needs no confined process.
+ */
 u32 buildid_of_fd(int fd, u8 id[BUILD_ID_MAX]);
 
 /* A build-id in hexadecimal digits */
@@ -61,30 +48,6 @@ struct buildid_text {
 
 struct buildid_text buildid_text(const u8 *id, u32 len);
 
-/*
- * Returns the section after @scn, which is NULL at first, and its header and name; NULL after the
- * last one. The name is NULL if it is damaged.
- */
-Elf_Scn *elf_section_next(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr, const char **name);
-
-/* Returns the contents of a section; NULL if it is empty, damaged or larger than @max. */
-Elf_Data *elf_section_data(Elf_Scn *scn, u64 max);
-
-/**
- * debug_file_open - Find the separate debug file of a program or library
- * @debug: Out: the debug file, which has the same build-id.
- * @file: The program or library.
- * @root: As for file_open().
- * @path: The path of @file; NULL: search by build-id only, and on this machine only.
- *
- * Return: false if there is none.
- */
-bool debug_file_open(struct elf_file *debug, const struct elf_file *file, int root,
-		     const char *path);
-
-/* Opens @path, which is allocated and then freed, if it has the build-id @id of @len bytes. */
-bool debug_file_try(struct elf_file *debug, int root, char *path, const u8 *id, u32 len);
-
 /**
  * download_open - Get a file from the servers in the environment variable DEBUGINFOD_URLS
  * @kind: "executable" or "debuginfo".
@@ -93,5 +56,28 @@ bool debug_file_try(struct elf_file *debug, int root, char *path, const u8 *id, 
  * Return: its descriptor; -1 if there is none, no server, or no libdebuginfod.
  */
 int download_open(const char *kind, const u8 *id, u32 len);
+
+/**
+ * struct file_request - A file that a confined process asks for, which belongs to another one
+ * @kind: Its debug file by build-id; by its link, in one of FILE_LINK_PLACES places; from a server;
+ *	or the common parts of debug files.
+ * @place: The place.
+ * @id: The build-id of the file, of @len bytes.
+ * @name: The name in the link. That of common parts begins with FILE_COMMON_DIRECTORY.
+ */
+struct file_request {
+	enum { FILE_BY_ID, FILE_BY_LINK, FILE_DOWNLOAD, FILE_COMMON } kind;
+	u32 place;
+	u32 len;
+	u8 id[BUILD_ID_MAX];
+	char name[256];
+};
+
+#define FILE_LINK_PLACES	3
+/* dwz moves the common parts of several debug files to a file in this directory. */
+#define FILE_COMMON_DIRECTORY	"/.dwz/"
+
+/* Opens the file. @root and @path: as in struct confined. Returns its descriptor or -1. */
+int file_request_open(int root, const char *path, const struct file_request *request);
 
 #endif /* PROFIL_TOOLS_FILES_H */

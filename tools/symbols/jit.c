@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * See jit.h. The files belong to the user of the process, root or the effective user, and are not
- * older than the process: another process may have had the same id.
+ * older than the process: another process may have had the same id. A confined process parses them.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 #include <libiberty/libiberty.h>
 
-#include "symbols/files.h"
+#include "symbols/binary.h"
 #include "symbols/jit.h"
 
 /* A larger file is not read. */
@@ -44,6 +44,7 @@ struct dump_load {
  * @directory: Its /tmp.
  * @name: The name of the map in @directory.
  * @dump: Its jit-PID.dump, or -1.
+ * @read: The two files when they were read, which own the names.
  * @owner: Its user.
  * @since: Its start, in ns since 1970.
  */
@@ -51,6 +52,7 @@ struct jit {
 	int directory;
 	char name[32];
 	int dump;
+	struct binary read[2];
 	uid_t owner;
 	u64 since;
 };
@@ -121,7 +123,7 @@ static int open_dump(pid_t pid, int root)
 
 struct jit *jit_open(pid_t pid)
 {
-	struct jit jit;
+	struct jit jit = {};
 	char path[64];
 	int root;
 
@@ -145,6 +147,8 @@ void jit_close(struct jit *jit)
 		close(jit->directory);
 	if (jit->dump >= 0)
 		close(jit->dump);
+	binary_free(&jit->read[0]);
+	binary_free(&jit->read[1]);
 	free(jit);
 }
 
@@ -217,13 +221,10 @@ static void parse_dump(struct lookup *lookup, char *text, size_t size)
 }
 
 /* Returns 1 if the file is too large. Subtracts its size from @left. */
-static int read_file(const struct jit *jit, int fd, struct lookup *lookup, struct obstack *names,
-		     off_t *left, void (*parse)(struct lookup *lookup, char *text, size_t size))
+static int read_file(const struct jit *jit, struct binary *binary, off_t *left)
 {
+	const int fd = binary->fd;
 	struct stat st;
-	size_t done = 0;
-	ssize_t n = 1;
-	char *text;
 
 	if (fd < 0 || fstat(fd, &st) ||
 	    (st.st_uid && st.st_uid != jit->owner && st.st_uid != geteuid()) ||
@@ -232,25 +233,19 @@ static int read_file(const struct jit *jit, int fd, struct lookup *lookup, struc
 	if (st.st_size > BYTES_MAX || st.st_size > *left)
 		return 1;
 	*left -= st.st_size;
-	/* The file may be growing. */
-	text = xmalloc(st.st_size + 1);
-	while (n > 0 && done < (size_t)st.st_size) {
-		n = pread(fd, text + done, st.st_size - done, done);
-		done += n > 0 ? n : 0;
-	}
-	text[done] = '\0';
-	parse(lookup, text, done);
-	lookup_copy_names(lookup, names);
-	free(text);
+	binary->text_size = st.st_size;
+	binary_read(binary);
 	return 0;
 }
 
-int jit_read(const struct jit *jit, struct lookup *lookup, struct obstack *names, off_t *left)
+int jit_read(struct jit *jit, struct lookup *lookup, off_t *left)
 {
 	int map = jit->directory < 0 ? -1 : file_open(jit->directory, jit->name, O_NOFOLLOW);
-	int ignored = read_file(jit, map, lookup, names, left, parse_map) +
-		      read_file(jit, jit->dump, lookup, names, left, parse_dump);
+	int ignored;
 
+	jit->read[0] = (struct binary){ .lookup = lookup, .fd = map, .parse = parse_map };
+	jit->read[1] = (struct binary){ .lookup = lookup, .fd = jit->dump, .parse = parse_dump };
+	ignored = read_file(jit, &jit->read[0], left) + read_file(jit, &jit->read[1], left);
 	if (map >= 0)
 		close(map);
 	return ignored;

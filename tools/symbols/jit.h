@@ -18,14 +18,13 @@ struct jit *jit_open(pid_t pid);
 
 /**
  * jit_read - Find the functions at addresses
- * @jit: The process, which may have ended.
+ * @jit: The process, which may have ended. It owns the names of the functions. Is read once.
  * @lookup: The addresses.
- * @names: The memory for the names of the functions.
  * @left: The bytes that may still be read, of all processes. This subtracts those of the files.
  *
  * Return: the number of files that were not read because they are too large.
  */
-int jit_read(const struct jit *jit, struct lookup *lookup, struct obstack *names, off_t *left);
+int jit_read(struct jit *jit, struct lookup *lookup, off_t *left);
 void jit_close(struct jit *jit);
 
 #endif /* PROFIL_TOOLS_JIT_H */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * See extract.h. This does not use libdwfl, which maps files, and opens every file that a binary
- * names. The debug information may be hostile: this file bounds its size, the depth of recursion
- * and the work.
+ * names. This file bounds the depth of recursion.
  */
 #define _GNU_SOURCE
 #include <dwarf.h>
@@ -13,43 +12,55 @@
 
 #include "symbols/extract.h"
 
-#define obstack_chunk_alloc xmalloc
-#define obstack_chunk_free free
-
-/* A larger file is not read: libdw reads all of its debug information. */
-#define BYTES_MAX	(4LL << 30)
 #define DEPTH_MAX	64
-#define FRAMES_MAX	64
 /* Only LLVM writes this attribute of inlined calls. */
 #define AT_DISCRIMINATOR 0x2136
-/* dwz moves the common parts of several debug files to a file in this directory. */
-#define COMMON_DIRECTORY "/.dwz/"
 
+/* Returns true if no string continues behind its section: libdw does not check that. */
+static bool strings_end(Elf *elf)
+{
+	Elf_Scn *scn = NULL;
+	const char *name;
+	GElf_Shdr shdr;
+	Elf_Data *data;
+
+	while ((scn = elf_section_next(elf, scn, &shdr, &name))) {
+		if (!name || (strcmp(name, ".debug_str") && strcmp(name, ".debug_line_str")))
+			continue;
+		data = elf_section_data(scn);
+		if (data && ((const char *)data->d_buf)[data->d_size - 1])
+			return false;
+	}
+	return true;
+}
+
+/* This decompresses the sections. */
 static Dwarf *open_dwarf(const struct elf_file *file)
 {
-	return file->st.st_size > BYTES_MAX ? NULL :
-	       dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+	Dwarf *dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+
+	return dwarf && strings_end(file->elf) ? dwarf : NULL;
 }
 
 /*
  * Opens the file that the debug file refers to, because libdw would open any. Returns false if
  * there should be one that cannot be found.
  */
-static bool open_common(Dwarf *dwarf, struct elf_file *file, Dwarf **common, int root)
+static bool open_common(Dwarf *dwarf, struct elf_file *file, const struct confined *confined)
 {
+	Dwarf *common;
 	const void *id;
 	const char *name;
 	ssize_t len = dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id);
 
 	if (!len)
 		return true;
-	name = len > 0 ? strstr(name, COMMON_DIRECTORY) : NULL;
-	if (!name || strstr(name, "..") ||
-	    !debug_file_try(file, root, xasprintf(DEBUG_DIRECTORY "%s", name), id, len))
+	name = len > 0 ? strstr(name, FILE_COMMON_DIRECTORY) : NULL;
+	if (!name || !debug_common_open(file, name, id, len, confined))
 		return false;
-	*common = open_dwarf(file);
-	dwarf_setalt(dwarf, *common);
-	return *common;
+	common = open_dwarf(file);
+	dwarf_setalt(dwarf, common);
+	return common;
 }
 
 /* Returns the name for the linker, which has the namespace and parameters; or the plain name. */
@@ -69,47 +80,93 @@ static bool is_container(int tag)
 	       tag == DW_TAG_structure_type;
 }
 
-/* The state of the search for the functions at an address */
-struct search {
-	u64 address;
-	u64 *steps;		/* the work for this file */
-	Dwarf_Off last;		/* the last entry; later ones must be after it */
-	/* The functions at the address, the outermost first. Before a search, the last result. */
-	Dwarf_Die found[FRAMES_MAX];
-	size_t nr;
+/**
+ * struct scope - A function or block that contains places
+ * @die: Its entry.
+ * @outer: The scope in which it is; NULL for a function that is not inlined.
+ * @is_function: It is a function, which may be inlined.
+ */
+struct scope {
+	Dwarf_Die die;
+	const struct scope *outer;
+	bool is_function;
 };
 
-static void find_functions(struct search *search, Dwarf_Die *parent, int depth)
+/**
+ * struct search - The search for the scopes of the places in a unit
+ * @lookup: The places.
+ * @scopes: The innermost scope of each place, as far as it is known.
+ * @last: The last entry. Later ones must be after it: damaged entries can have loops.
+ */
+struct search {
+	const struct lookup *lookup;
+	const struct scope **scopes;
+	Dwarf_Off last;
+};
+
+/* The places with these indices, from @low to the one before @high */
+struct places {
+	size_t low;
+	size_t high;
+};
+
+static struct places places_between(const struct lookup *lookup, u64 start, u64 end)
 {
+	return (struct places){ lookup_index(lookup, start), lookup_index(lookup, end) };
+}
+
+/*
+ * Makes the entry the innermost scope of the places in it that are in @outer, but in no other entry
+ * there. Returns the first and the last of them, and others in between.
+ */
+static struct places enter(struct search *search, Dwarf_Die *die, const struct scope *outer)
+{
+	struct places found = { SIZE_MAX, 0 }, range;
+	const int tag = dwarf_tag(die);
+	struct scope *scope = NULL;
+	Dwarf_Addr base, start, end;
+
+	for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &start, &end)) > 0;) {
+		range = places_between(search->lookup, start, end);
+		for (size_t i = range.low; i < range.high; i++) {
+			if (search->scopes[i] != outer)
+				continue;
+			if (!scope) {
+				scope = xmalloc(sizeof(*scope));
+				*scope = (struct scope){
+					.die = *die,
+					.outer = tag == DW_TAG_subprogram ? NULL : outer,
+					.is_function = tag == DW_TAG_subprogram ||
+						       tag == DW_TAG_inlined_subroutine,
+				};
+			}
+			search->scopes[i] = scope;
+			found.low = found.low < i ? found.low : i;
+			found.high = found.high > i + 1 ? found.high : i + 1;
+		}
+	}
+	return found;
+}
+
+/* Enters all scopes below @parent, for all places at once: a unit can have very many of both. */
+static void find_scopes(struct search *search, Dwarf_Die *parent, const struct scope *outer,
+			int depth)
+{
+	struct places found;
 	Dwarf_Die die;
-	int tag, has;
 
 	if (depth > DEPTH_MAX || dwarf_child(parent, &die))
 		return;
 	do {
-		if (dwarf_dieoffset(&die) <= search->last || ++*search->steps > STEPS_MAX)
+		if (dwarf_dieoffset(&die) <= search->last)
 			return;
 		search->last = dwarf_dieoffset(&die);
-		tag = dwarf_tag(&die);
-		has = dwarf_haspc(&die, search->address);
-		/* A function that is declared in another function is not inlined there. */
-		if (has > 0 && tag == DW_TAG_subprogram)
-			search->nr = 0;
-		if (has > 0 && search->nr < FRAMES_MAX &&
-		    (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine))
-			search->found[search->nr++] = die;
-		if (has > 0 || is_container(tag))
-			find_functions(search, &die, depth + 1);
-	} while (has <= 0 && !dwarf_siblingof(&die, &die));
-}
-
-/* Copies a string. Its length is work, too: all places may have the same long name. */
-static const char *copy_text(const char *text, u64 *steps, struct obstack *names)
-{
-	size_t length = text ? strlen(text) : 0;
-
-	*steps += length;
-	return text && *steps <= STEPS_MAX ? obstack_copy0(names, text, length) : NULL;
+		found = enter(search, &die, outer);
+		if (found.low < found.high)
+			find_scopes(search, &die, search->scopes[found.low], depth + 1);
+		else if (is_container(dwarf_tag(&die)))
+			find_scopes(search, &die, outer, depth + 1);
+	} while (!dwarf_siblingof(&die, &die));
 }
 
 static u64 number_of(Dwarf_Die *die, unsigned int name)
@@ -122,8 +179,7 @@ static u64 number_of(Dwarf_Die *die, unsigned int name)
 }
 
 /* Sets the place of the call of the inlined function @callee. */
-static void read_call(struct frame *frame, Dwarf_Die *unit, Dwarf_Die *callee, u64 *steps,
-		      struct obstack *names)
+static void read_call(struct frame *frame, Dwarf_Die *unit, Dwarf_Die *callee)
 {
 	Dwarf_Files *files;
 	size_t nr;
@@ -131,76 +187,87 @@ static void read_call(struct frame *frame, Dwarf_Die *unit, Dwarf_Die *callee, u
 	frame->line = number_of(callee, DW_AT_call_line);
 	frame->discriminator = number_of(callee, AT_DISCRIMINATOR);
 	if (!dwarf_getsrcfiles(unit, &files, &nr))
-		frame->source = copy_text(dwarf_filesrc(files, number_of(callee, DW_AT_call_file),
-							NULL, NULL), steps, names);
+		frame->source = dwarf_filesrc(files, number_of(callee, DW_AT_call_file), NULL,
+					      NULL);
 }
 
-/* Finds the functions at the address. It is often in the same function as the last address. */
-static void find_functions_at(struct search *search, Dwarf_Die *unit, u64 address)
+/* Sets the frames. The depth bounds their number. */
+static void read_frames(struct place *place, Dwarf_Die *unit, const struct scope *innermost,
+			Dwarf_Line *line)
 {
-	Dwarf_Die function = search->found[0];
-	const bool same = search->nr && dwarf_tag(&function) == DW_TAG_subprogram &&
-			  dwarf_haspc(&function, address) > 0;
+	struct scope const *functions[DEPTH_MAX + 1];
+	struct frame *frames;
+	size_t nr = 0;
 
-	search->address = address;
-	search->nr = same;
-	search->last = same ? dwarf_dieoffset(&function) : 0;
-	find_functions(search, same ? &function : unit, 0);
+	for (const struct scope *scope = innermost; scope; scope = scope->outer)
+		if (scope->is_function)
+			functions[nr++] = scope;
+	if (!nr)
+		return;
+	frames = xcalloc(nr, sizeof(*frames));
+	for (size_t i = 0; i < nr; i++) {
+		Dwarf_Die die = functions[nr - 1 - i]->die, callee;
+
+		frames[i].name = die_name(&die);
+		dwarf_decl_line(&die, &frames[i].start);
+		if (i + 1 == nr)
+			break;
+		callee = functions[nr - 2 - i]->die;
+		read_call(&frames[i], unit, &callee);
+	}
+	frames[nr - 1].source = place->source;
+	frames[nr - 1].line = place->line;
+	if (line)
+		dwarf_linediscriminator(line, &frames[nr - 1].discriminator);
+	place->frames = frames;
+	place->nr_frames = nr;
 }
 
-static void read_place(struct place *place, Dwarf_Die *unit, struct search *search,
-		       struct obstack *names)
+static void read_place(struct place *place, Dwarf_Die *unit, const struct scope *innermost)
 {
 	Dwarf_Line *line = dwarf_getsrc_die(unit, place->address);
 	const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
-	struct frame *frames;
 
-	find_functions_at(search, unit, place->address);
 	if (file && !dwarf_lineno(line, &place->line))
-		place->source = obstack_copy0(names, file, strlen(file));
-	if (!search->nr)
-		return;
-	frames = obstack_alloc(names, search->nr * sizeof(*frames));
-	for (size_t i = 0; i < search->nr; i++) {
-		frames[i] = (struct frame){
-			.name = copy_text(die_name(&search->found[i]), search->steps, names),
-		};
-		dwarf_decl_line(&search->found[i], &frames[i].start);
-		if (i + 1 < search->nr)
-			read_call(&frames[i], unit, &search->found[i + 1], search->steps, names);
-	}
-	frames[search->nr - 1].source = place->source;
-	frames[search->nr - 1].line = place->line;
-	if (line)
-		dwarf_linediscriminator(line, &frames[search->nr - 1].discriminator);
-	place->frames = frames;
-	place->nr_frames = search->nr;
+		place->source = file;
+	read_frames(place, unit, innermost, line);
 }
 
-/* Reads the places from address @start up to @end, which are in the unit. */
-static void read_range(struct lookup *lookup, Dwarf_Die *unit, u64 start, u64 end,
-		       struct obstack *names)
+/* Reads the places in the ranges of addresses of the unit. */
+static void read_unit(struct search *search, Dwarf_Die *unit)
 {
-	struct search search = { .steps = &lookup->steps };
-
-	for (size_t i = lookup_index(lookup, start);
-	     i < lookup->nr && lookup->places[i].address < end && ++lookup->steps < STEPS_MAX; i++)
-		if (!lookup->places[i].source)
-			read_place(&lookup->places[i], unit, &search, names);
-}
-
-/* Reads the places in the ranges of addresses of each unit. */
-static void read_units(struct lookup *lookup, Dwarf *dwarf, struct obstack *names)
-{
+	const struct lookup *lookup = search->lookup;
 	Dwarf_Addr base, start, end;
+	struct places places;
+	bool is_searched = false;
+
+	for (ptrdiff_t at = 0; (at = dwarf_ranges(unit, at, &base, &start, &end)) > 0;) {
+		places = places_between(lookup, start, end);
+		if (places.low >= places.high)
+			continue;
+		if (!is_searched) {
+			memset(search->scopes, 0, lookup->nr * sizeof(*search->scopes));
+			search->last = 0;
+			find_scopes(search, unit, NULL, 0);
+			is_searched = true;
+		}
+		for (size_t i = places.low; i < places.high; i++)
+			if (!lookup->places[i].source)
+				read_place(&lookup->places[i], unit, search->scopes[i]);
+	}
+}
+
+static void read_units(struct lookup *lookup, Dwarf *dwarf)
+{
+	struct search search = {
+		.lookup = lookup,
+		.scopes = xcalloc(lookup->nr + 1, sizeof(*search.scopes)),
+	};
 	Dwarf_CU *unit = NULL;
-	ptrdiff_t at;
 	Dwarf_Die die;
 
 	while (!dwarf_get_units(dwarf, unit, &unit, NULL, NULL, &die, NULL))
-		for (at = 0; (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0 &&
-		     ++lookup->steps < STEPS_MAX;)
-			read_range(lookup, &die, start, end, names);
+		read_unit(&search, &die);
 }
 
 static bool has_units(Dwarf *dwarf)
@@ -210,21 +277,15 @@ static bool has_units(Dwarf *dwarf)
 	return !dwarf_get_units(dwarf, NULL, &unit, NULL, NULL, NULL, NULL);
 }
 
-void lines_read(struct lookup *lookup, const struct elf_file *file, int root, const char *path,
-		struct obstack *names)
+void lines_read(struct lookup *lookup, const struct elf_file *file,
+		const struct confined *confined)
 {
 	struct elf_file debug = { .fd = -1 }, common_file = { .fd = -1 };
-	Dwarf *dwarf = open_dwarf(file), *common = NULL;
+	Dwarf *dwarf = open_dwarf(file);
 
 	/* A program without debug information may have unwind tables, which are in DWARF, too. */
-	if (!has_units(dwarf) && debug_file_open(&debug, file, root, path)) {
-		dwarf_end(dwarf);
+	if (!has_units(dwarf) && debug_file_open(&debug, file, confined))
 		dwarf = open_dwarf(&debug);
-	}
-	if (has_units(dwarf) && open_common(dwarf, &common_file, &common, root))
-		read_units(lookup, dwarf, names);
-	dwarf_end(dwarf);
-	dwarf_end(common);
-	elf_file_close(&common_file);
-	elf_file_close(&debug);
+	if (has_units(dwarf) && open_common(dwarf, &common_file, confined))
+		read_units(lookup, dwarf);
 }

@@ -4,9 +4,6 @@
 
 #include "symbols/lookup.h"
 
-#define obstack_chunk_alloc xmalloc
-#define obstack_chunk_free free
-
 static int compare_values(const void *a, const void *b)
 {
 	return compare_u64(*(const u64 *)a, *(const u64 *)b);
@@ -61,32 +58,8 @@ struct place *lookup_place(const struct lookup *lookup, u64 where)
 void lookup_add(struct lookup *lookup, const struct function *function)
 {
 	for (size_t i = lookup_index(lookup, function->start);
-	     i < lookup->nr && lookup->places[i].address < function->end; i++) {
-		if (lookup->steps >= STEPS_MAX)
-			return;
+	     i < lookup->nr && lookup->places[i].address < function->end; i++)
 		lookup->places[i].found = *function;
-		/* If not all functions are added, a place may have the wrong one. */
-		if (++lookup->steps == STEPS_MAX)
-			lookup_clear(lookup);
-	}
-}
-
-/* A place often has the same name as the previous one. */
-void lookup_copy_names(struct lookup *lookup, struct obstack *names)
-{
-	const char *previous = NULL, *copy = NULL;
-
-	for (size_t i = 0; i < lookup->nr; i++) {
-		struct function *found = &lookup->places[i].found;
-
-		if (!found->name)
-			continue;
-		if (found->name != previous) {
-			previous = found->name;
-			copy = obstack_copy0(names, previous, strlen(previous));
-		}
-		found->name = copy;
-	}
 }
 
 struct frame place_outermost(const struct place *place)

@@ -8,12 +8,7 @@
 #ifndef PROFIL_TOOLS_LOOKUP_H
 #define PROFIL_TOOLS_LOOKUP_H
 
-#include <obstack.h>
-
 #include "../util.h"
-
-/* The maximum work for a file, which then gets no names: a hostile file may need a lot. */
-#define STEPS_MAX	(1ULL << 28)
 
 /**
  * struct function - A function
@@ -93,16 +88,16 @@ struct place {
  * @places: The places, sorted.
  * @number_locals: Number the local functions.
  * @find_callers: Find out where the return addresses are.
- * @steps: The work that was done.
- * @address_size: The size of an address in bytes. Only symbols_read() sets it.
+ * @address_size: The size of an address in bytes. Only binary_read() sets it.
+ * @only_names: Why there are only names; or NULL. Only symbols_read() sets it.
  */
 struct lookup {
 	struct place *places;
 	size_t nr;
 	bool number_locals;
 	bool find_callers;
-	u64 steps;
 	size_t address_size;
+	const char *only_names;
 };
 
 /* Sorts @values, and removes values that are equal. Returns the number of values that remain. */
@@ -117,12 +112,9 @@ void lookup_clear(struct lookup *lookup);
 
 /*
  * Adds a function, which replaces others where they overlap: an inner function is added after the
- * outer one. The name must be valid until lookup_copy_names().
+ * outer one. The name is not copied.
  */
 void lookup_add(struct lookup *lookup, const struct function *function);
-
-/* Replaces the names in the results by copies in @names. */
-void lookup_copy_names(struct lookup *lookup, struct obstack *names);
 
 /* Returns the index of the first place whose address is @address or more. */
 size_t lookup_index(const struct lookup *lookup, u64 address);

@@ -1,48 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * See symbols.h. extract.c reads the functions of binaries.
- */
+/* See symbols.h. Confined processes read the binaries: see binary.h. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <unistd.h>
 
-#include <gelf.h>
-#include <libiberty/demangle.h>
+#include <libiberty/hashtab.h>
 #include <libiberty/libiberty.h>
 
-#include "symbols/extract.h"
+#include "symbols/binary.h"
+#include "symbols/demangle.h"
 #include "symbols/symbols.h"
 
 #define obstack_chunk_alloc xmalloc
 #define obstack_chunk_free free
 
-/*
- * The demangled name can be exponentially longer than the mangled one, which may be hostile. So
- * these limit both lengths, and for D the number of references to earlier parts.
- */
-#define MANGLED_MAX	8192
-#define DEMANGLED_MAX	(64U << 10)
-#define REFERENCES_MAX	24
-
 #define NOT_ELF	"not a program"
+#define CHANGED	"changed since the recording"
 
 /**
  * struct symbols - The owner of names
  * @root: As for file_open().
- * @memory: The names.
- * @mangled: The last name that was demangled; @demangled is the result.
- * @too_long: Where demangling continues if the result would be too long.
+ * @memory: Names and messages.
+ * @binaries: The answers of confined processes, which have further names.
+ * @names: The demangled form of each mangled name that is known.
+ * @last: The last name that was asked for.
  */
 struct symbols {
 	bool demangle;
 	int root;
 	struct obstack memory;
-	const char *mangled;
-	const char *demangled;
-	jmp_buf too_long;
+	struct binary *binaries;
+	size_t nr_binaries;
+	htab_t names;
+	struct binary_name last;
 };
+
+static hashval_t name_hash(const void *data)
+{
+	return hash_text(((const struct binary_name *)data)->mangled);
+}
+
+static int name_equals(const void *a, const void *b)
+{
+	return !strcmp(((const struct binary_name *)a)->mangled,
+		       ((const struct binary_name *)b)->mangled);
+}
 
 struct symbols *symbols_new(bool demangle, const char *symfs)
 {
@@ -54,6 +57,7 @@ struct symbols *symbols_new(bool demangle, const char *symfs)
 		return NULL;
 	}
 	symbols->demangle = demangle;
+	symbols->names = htab_create(256, name_hash, name_equals, NULL);
 	obstack_init(&symbols->memory);
 	return symbols;
 }
@@ -64,70 +68,62 @@ void symbols_free(struct symbols *symbols)
 		return;
 	if (symbols->root >= 0)
 		close(symbols->root);
+	for (size_t i = 0; i < symbols->nr_binaries; i++)
+		binary_free(&symbols->binaries[i]);
+	free(symbols->binaries);
+	htab_delete(symbols->names);
 	obstack_free(&symbols->memory, NULL);
 	free(symbols);
 }
 
-/* Appends a part of a demangled name to the result. */
-static void add_part(const char *part, size_t length, void *data)
-{
-	struct symbols *symbols = data;
+/* ---- names ---- */
 
-	obstack_grow(&symbols->memory, part, length);
-	if (obstack_object_size(&symbols->memory) > DEMANGLED_MAX)
-		longjmp(symbols->too_long, 1);
+/* Keeps the memory of the names in @binary, and the demangled ones. */
+static void keep_names(struct symbols *symbols, const struct binary *binary)
+{
+	void **slot;
+
+	if (!array_grow(&symbols->binaries, symbols->nr_binaries, sizeof(*binary)))
+		xmalloc_failed(sizeof(*binary));
+	symbols->binaries[symbols->nr_binaries++] = *binary;
+	for (size_t i = 0; i < binary->nr_names; i++) {
+		slot = htab_find_slot(symbols->names, &binary->names[i], INSERT);
+		if (!*slot)
+			*slot = &binary->names[i];
+	}
 }
 
-static bool demangle_cxx_or_rust(struct symbols *symbols, const char *name)
+void symbols_demangle(struct symbols *symbols, const char *const *names, size_t nr)
 {
-	return !setjmp(symbols->too_long) &&
-	       (rust_demangle_callback(name, DMGL_PARAMS, add_part, symbols) ||
-		cplus_demangle_v3_callback(name, DMGL_PARAMS | DMGL_ANSI, add_part, symbols));
-}
+	const char **mangled = xcalloc(nr + 1, sizeof(*mangled));
+	struct binary binary = {};
+	size_t nr_mangled = 0;
 
-/*
- * Appends the demangled name. Returns false if the result is too long, or @name is not mangled, as
- * in C and Go. Ada mangles other names than _ada_*, too, but they could be names of C.
- */
-static bool demangle(struct symbols *symbols, const char *name)
-{
-	size_t references = 0;
-	char *demangled = NULL;
+	for (size_t i = 0; symbols->demangle && i < nr; i++) {
+		const struct binary_name key = { .mangled = names[i] };
 
-	if (strlen(name) > MANGLED_MAX)
-		return false;
-	if (!strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2) || !strncmp(name, "__Z", 3))
-		return demangle_cxx_or_rust(symbols, name);
-	for (const char *at = name; (at = strchr(at, 'Q')); at++)
-		references++;
-	if (!strncmp(name, "_D", 2) && references <= REFERENCES_MAX)
-		demangled = dlang_demangle(name, 0);
-	else if (!strncmp(name, "_ada_", 5))
-		demangled = ada_demangle(name, 0);
-	if (demangled)
-		obstack_grow(&symbols->memory, demangled, strlen(demangled));
-	free(demangled);
-	return demangled;
+		if (demangle_is_mangled(names[i]) && !htab_find(symbols->names, &key))
+			mangled[nr_mangled++] = names[i];
+	}
+	if (nr_mangled) {
+		binary_demangle(&binary, mangled, nr_mangled);
+		keep_names(symbols, &binary);
+	}
+	free(mangled);
 }
 
 const char *symbols_name(struct symbols *symbols, const char *name)
 {
-	bool is_mangled;
-	char *text;
+	const struct binary_name key = { .mangled = name }, *found;
 
-	if (!symbols->demangle)
+	if (!symbols->demangle || !demangle_is_mangled(name))
 		return name;
 	/* Samples are sorted, so a sample often has the same name as the previous one. */
-	if (name != symbols->mangled) {
-		is_mangled = demangle(symbols, name);
-		obstack_1grow(&symbols->memory, '\0');
-		text = obstack_finish(&symbols->memory);
-		if (!is_mangled)
-			obstack_free(&symbols->memory, text);
-		symbols->mangled = name;
-		symbols->demangled = is_mangled ? text : name;
+	if (name != symbols->last.mangled) {
+		found = htab_find(symbols->names, &key);
+		symbols->last = (struct binary_name){ name, found ? found->demangled : name };
 	}
-	return symbols->demangled;
+	return symbols->last.demangled;
 }
 
 const char *symbols_inlined(struct symbols *symbols, const char *name)
@@ -139,13 +135,12 @@ const char *symbols_inlined(struct symbols *symbols, const char *name)
 
 /* ---- binaries ---- */
 
-static bool is_wanted_file(const struct elf_file *file, const struct symbols_file *wanted)
+static bool is_wanted_file(int fd, const struct stat *st, const struct symbols_file *wanted)
 {
-	const struct stat *st = &file->st;
 	u8 id[BUILD_ID_MAX];
 
 	if (wanted->build_id_len)
-		return buildid_of_fd(file->fd, id) == wanted->build_id_len &&
+		return buildid_of_fd(fd, id) == wanted->build_id_len &&
 		       !memcmp(id, wanted->build_id, wanted->build_id_len);
 	/* Compare the time, because on overlayfs the inode may differ: see mappings.c. */
 	if (!wanted->mtime)
@@ -160,48 +155,80 @@ struct request {
 	struct symbols_code *code;
 };
 
-static void read_functions(struct symbols *symbols, const struct request *request,
-			   const struct elf_file *file, const char *path)
+/* Returns NULL, or the problem. */
+static const char *read_once(struct symbols *symbols, struct binary *binary)
 {
-	request->lookup->address_size = gelf_getclass(file->elf) == ELFCLASS32 ? 4 : 8;
-	extract_functions(request->lookup, file, symbols->root, path, &symbols->memory);
-	if (request->lookup->find_callers)
-		unwind_read(request->lookup, file);
-	if (request->lines)
-		lines_read(request->lookup, file, symbols->root, path, &symbols->memory);
+	bool done = binary_read(binary);
+
+	keep_names(symbols, binary);
+	if (done)
+		return binary->is_elf ? NULL : NOT_ELF;
+	return obstack_copy0(&symbols->memory, binary->problem, strlen(binary->problem));
 }
 
-static const char *read_code(struct symbols_code *code, const struct elf_file *file)
+/* If the debug information or the unwind table cost too much, there are only names. */
+static const char *read_functions(struct symbols *symbols, const struct request *request, int fd,
+				  const char *path)
 {
-	GElf_Ehdr ehdr;
+	struct lookup *lookup = request->lookup;
+	struct binary binary = {
+		.lookup = lookup,
+		.fd = fd,
+		.root = symbols->root,
+		.path = path,
+		.lines = request->lines,
+		.demangle = symbols->demangle,
+		.by_size = true,
+	}, names = binary;
+	const char *problem = read_once(symbols, &binary);
+	const bool find_callers = lookup->find_callers;
 
-	gelf_getehdr(file->elf, &ehdr);
-	code->machine = ehdr.e_machine;
-	return pread(file->fd, code->bytes, code->size, code->offset) == (ssize_t)code->size ?
+	if (!problem || (!request->lines && !find_callers))
+		return problem;
+	lookup->only_names = problem;
+	lookup->find_callers = false;
+	names.lines = false;
+	problem = read_once(symbols, &names);
+	lookup->find_callers = find_callers;
+	return problem;
+}
+
+static const char *read_code(struct symbols_code *code, int fd)
+{
+	return pread(fd, code->bytes, code->size, code->offset) == (ssize_t)code->size ?
 	       NULL : "its code is not in the file";
+}
+
+static const char *read_contents(struct symbols *symbols, const struct request *request, int fd,
+				 const char *path)
+{
+	int machine;
+
+	if (!elf_machine(fd, &machine))
+		return NOT_ELF;
+	if (!request->code)
+		return read_functions(symbols, request, fd, path);
+	request->code->machine = machine;
+	return read_code(request->code, fd);
 }
 
 /* Reads the file if @fd is the one that is wanted, and closes @fd. */
 static const char *read_file(struct symbols *symbols, const struct request *request,
 			     const struct symbols_file *wanted, int fd)
 {
-	const char *problem = NOT_ELF;
-	struct elf_file file;
+	const char *problem = CHANGED;
+	struct stat st, now;
 
-	if (elf_file_open(&file, fd)) {
-		problem = NULL;
-		if (request->code)
-			problem = read_code(request->code, &file);
-		else
-			read_functions(symbols, request, &file, wanted->path);
+	if (!fstat(fd, &st) && is_wanted_file(fd, &st, wanted)) {
+		problem = read_contents(symbols, request, fd, wanted->path);
+		/* While the file was read, another one may have been written. */
+		if (fstat(fd, &now) || now.st_size != st.st_size ||
+		    time_ns(now.st_mtim) != time_ns(st.st_mtim))
+			problem = CHANGED;
 	}
-	/* While the file was read, another one may have been written. */
-	if (!is_wanted_file(&file, wanted) || !elf_file_unchanged(&file)) {
-		problem = "changed since the recording";
-		if (request->lookup)
-			lookup_clear(request->lookup);
-	}
-	elf_file_close(&file);
+	if (problem && request->lookup)
+		lookup_clear(request->lookup);
+	close(fd);
 	return problem;
 }
 

@@ -22,7 +22,16 @@ struct symbols;
 struct symbols *symbols_new(bool demangle, const char *symfs);
 void symbols_free(struct symbols *symbols);
 
-/* Returns @name as it is printed. @name must be valid as long as @symbols. */
+/*
+ * Demangles names that are not those of symbols_read(), all at once. They must be valid as long as
+ * @symbols.
+ */
+void symbols_demangle(struct symbols *symbols, const char *const *names, size_t nr);
+
+/*
+ * Returns @name as it is printed. It is one of the names of symbols_read() or symbols_demangle(),
+ * and must be valid as long as @symbols.
+ */
 const char *symbols_name(struct symbols *symbols, const char *name);
 
 /* Returns @name as it is printed for an inlined function. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * See extract.h. Unwind tables tell for each instruction how the address of the caller's frame (the
- * CFA) is computed, and where the return address is. The tables may be hostile: this bounds the
- * work. Only the tables in the binary itself are read, never those in a debug file.
+ * CFA) is computed, and where the return address is. Only the tables in the
+ * binary itself are read, never those in a debug file.
  */
 #include <dwarf.h>
 #include <gelf.h>
@@ -11,9 +11,6 @@
 
 #include "symbols/extract.h"
 
-/* Tables that are larger, or that have a larger entry, are not used. */
-#define TABLE_MAX	(256U << 20)
-#define ENTRY_MAX	(64U << 10)
 /* The maximum number of bytes from where the frame pointer is saved to where it is set. */
 #define PROLOGUE_MAX	16
 
@@ -165,50 +162,33 @@ static Elf_Scn *find_section(Elf *elf, const char *name)
 	return NULL;
 }
 
-/* Decompresses the section. Returns false if it is too large. */
+/* Decompresses the section. */
 static bool decompress(Elf_Scn *scn)
 {
 	GElf_Shdr shdr;
-	GElf_Chdr chdr;
 
-	if (!gelf_getshdr(scn, &shdr) || !(shdr.sh_flags & SHF_COMPRESSED))
-		return true;
-	return gelf_getchdr(scn, &chdr) && chdr.ch_size <= TABLE_MAX && elf_compress(scn, 0, 0) > 0;
+	return !gelf_getshdr(scn, &shdr) || !(shdr.sh_flags & SHF_COMPRESSED) ||
+	       elf_compress(scn, 0, 0) > 0;
 }
 
-/* Returns the size of the largest entry of the table; 0 if it cannot be used. */
-static size_t largest_entry(Elf *elf, const char *section)
+/* Returns true if the file has the table, with at least one entry. */
+static bool has_table(Elf *elf, const char *section)
 {
 	const bool is_eh = !strcmp(section, ".eh_frame");
 	Elf_Scn *scn = find_section(elf, section);
-	Elf_Data *data = scn && decompress(scn) ? elf_section_data(scn, TABLE_MAX) : NULL;
+	Elf_Data *data = scn && decompress(scn) ? elf_section_data(scn) : NULL;
 	const u8 *ident = (const u8 *)elf_getident(elf, NULL);
-	Dwarf_Off at = 0, next;
 	Dwarf_CFI_Entry entry;
-	size_t largest = 0;
+	Dwarf_Off next;
 
-	while (data && !dwarf_next_cfi(ident, data, is_eh, at, &next, &entry) && next > at) {
-		if (next - at > ENTRY_MAX)
-			return 0;
-		if (next - at > largest)
-			largest = next - at;
-		at = next;
-	}
-	return largest;
+	return data && !dwarf_next_cfi(ident, data, is_eh, 0, &next, &entry) && next;
 }
 
-static void read_places(struct lookup *lookup, const struct unwind *unwind, size_t largest)
+static void read_places(struct lookup *lookup, const struct unwind *unwind)
 {
-	u64 steps = 0;
-
-	for (size_t i = 0; i < lookup->nr && steps < STEPS_MAX; i++) {
-		struct place *place = &lookup->places[i];
-
-		if (place->address == UINT64_MAX)
-			continue;
-		place->caller = caller_at(unwind, place->address);
-		steps += largest * (place->caller == PLACE_CALLER_LOST ? 1 + PROLOGUE_MAX : 1);
-	}
+	for (size_t i = 0; i < lookup->nr; i++)
+		if (lookup->places[i].address != UINT64_MAX)
+			lookup->places[i].caller = caller_at(unwind, lookup->places[i].address);
 }
 
 void unwind_read(struct lookup *lookup, const struct elf_file *file)
@@ -217,24 +197,17 @@ void unwind_read(struct lookup *lookup, const struct elf_file *file)
 		.registers = registers_of(file->elf),
 	};
 	Dwarf *dwarf = NULL;
-	size_t largest;
 
 	if (!unwind.registers)
 		return;
 	unwind.is_go = unwind.registers->machine != EM_RISCV &&
 		       find_section(file->elf, ".gopclntab");
-	largest = unwind.is_go ? 0 : largest_entry(file->elf, ".eh_frame");
-	if (largest) {
+	if (!unwind.is_go && has_table(file->elf, ".eh_frame")) {
 		unwind.cfi = dwarf_getcfi_elf(file->elf);
-	} else {
-		largest = largest_entry(file->elf, ".debug_frame");
-		dwarf = largest ? dwarf_begin_elf(file->elf, DWARF_C_READ, NULL) : NULL;
+	} else if (has_table(file->elf, ".debug_frame")) {
+		dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
 		unwind.cfi = dwarf ? dwarf_getcfi(dwarf) : NULL;
 	}
 	if (unwind.cfi)
-		read_places(lookup, &unwind, largest);
-	if (dwarf)
-		dwarf_end(dwarf);
-	else
-		dwarf_cfi_end(unwind.cfi);
+		read_places(lookup, &unwind);
 }

@@ -186,12 +186,14 @@ static void print_place_and_time(FILE *out, const struct recording *recording)
 	putc('\n', out);
 }
 
-static void print_hint(FILE *out, const struct rows *rows, u64 unnamed, const char *label,
-		       const char *reason)
+static const char no_debug_file[] = "install its -dbgsym package, or set DEBUGINFOD_URLS";
+
+static void print_hint(FILE *out, const struct rows *rows, u64 ticks, const char *what,
+		       const char *label, const char *reason)
 {
-	if (!unnamed || unnamed < NOTE_SHARE * rows->ticks)
+	if (!ticks || ticks < NOTE_SHARE * rows->ticks)
 		return;
-	fprintf(out, "note: %.2f%% have no symbol: ", 100.0 * unnamed / rows->ticks);
+	fprintf(out, "note: %.2f%% have %s: ", 100.0 * ticks / rows->ticks, what);
 	escape_print(out, label);
 	fprintf(out, "\n  (%s)\n", reason);
 }
@@ -210,10 +212,13 @@ static void print_hints(FILE *out, const struct rows *rows)
 	for (size_t i = 0; i < rows->recording->nr_files; i++) {
 		const struct profile_binary *binary = &rows->binaries.files[i];
 
-		print_hint(out, rows, binary->unnamed, binary->label, binary->problem ?:
-			   "install its -dbgsym package, or set DEBUGINFOD_URLS");
+		print_hint(out, rows, binary->unnamed, "no symbol", binary->label,
+			   binary->problem ?: no_debug_file);
+		if (binary->only_names)
+			print_hint(out, rows, binary->ticks, "only symbols", binary->label,
+				   binary->only_names);
 	}
-	print_hint(out, rows, rows->unmapped, PROFILE_UNKNOWN,
+	print_hint(out, rows, rows->unmapped, "no symbol", PROFILE_UNKNOWN,
 		   "the process was changing or copying its mappings");
 	print_callers_hint(out, rows, rows->lost, "lack a caller",
 			   "code without frame pointers: compile it with -fno-omit-frame-pointer");

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # binaries.py KIND NUMBER...: writes a small ELF file that costs much to read, to standard output
-# binaries.py run COMMAND...: runs a command. Fails if it takes more than 5 s of CPU time or 400 MB.
+# binaries.py run COMMAND...: runs a command. Ends with status 99 if it takes more than 5 s of CPU time
+# or 400 MB.
 #
 # All files have their code at offset and address 0x1000, except for those of the kind "sections".
 #
 #	sections N	a file without code that claims N section headers, in a hole at its end
 #	notes N		N program headers that describe the same megabyte of notes
-#	headers N	N program headers, all before the one of the code
+#	headers N	N program headers, all before the one of the code; N may be more than 65,535
+#	ranges N M	a unit and M functions in it, whose ranges are the same N
 #	names N SIZE	N functions, whose names are suffixes of one string of SIZE characters
 #	equal N SIZE	N functions at one address, with the same name of SIZE characters
 #	endless N	N functions whose names have no end
@@ -23,6 +25,8 @@ import sys
 import zlib
 
 TEXT = 0x1000
+# The exit status of "run"
+TOO_MUCH = 99
 
 
 def uleb(value):
@@ -53,7 +57,8 @@ def program(sections, text_size=0x1000, segments=b"", loads=1):
     names = b"\0.text\0.shstrtab\0"
     code = TEXT + len(segments) // 0x1000 * 0x1000 if segments else TEXT
     body = b"\x90" * text_size
-    headers = section(0, 0, 0, 0, 0) + section(1, 1, 6, code, text_size)
+    count = len(segments) // 56 + loads
+    headers = section(0, 0, 0, 0, 0, info=count) + section(1, 1, 6, code, text_size)
     for name, kind, flags, link, entry, data in sections:
         at = code + len(body)
         headers += section(len(names), kind, flags, at, len(data), link, 1, entry)
@@ -63,8 +68,7 @@ def program(sections, text_size=0x1000, segments=b"", loads=1):
     headers += section(7, 3, 0, at, len(names))
     body += names + b"\0" * (-len(names) % 8)
     segments += segment(1, 0, at) * loads
-    count = len(segments) // 56
-    header = file_header(64, count, code + len(body), len(headers) // 64, len(headers) // 64 - 1)
+    header = file_header(64, min(count, 0xffff), code + len(body), len(headers) // 64, len(headers) // 64 - 1)
     return (header + segments).ljust(code, b"\0") + body + headers
 
 
@@ -117,6 +121,17 @@ def lines(table):
                     (b".debug_line", 1, 0x800, 0, 0, packed)])
 
 
+def ranges(number, functions):
+    abbreviations = bytes([1, 0x11, 1, 0x11, 1, 0x55, 0x17, 0, 0, 2, 0x2e, 0, 0x55, 0x17, 0, 0, 0])
+    unit = struct.pack("<HIBBQI", 4, 0, 8, 1, 0, 0) + b"\2\0\0\0\0" * functions + b"\0"
+    # The last range has the code.
+    table = struct.pack("<QQ", 1 << 40, 1 << 41) * number
+    table += struct.pack("<QQQQ", TEXT, TEXT + 0x1000, 0, 0)
+    return program([(b".debug_info", 1, 0, 0, 0, struct.pack("<I", len(unit)) + unit),
+                    (b".debug_abbrev", 1, 0, 0, 0, abbreviations),
+                    (b".debug_ranges", 1, 0, 0, 0, table)])
+
+
 def zeros(size):
     return lines(lambda: (bytes(1 << 20) for _ in range(size >> 20)))
 
@@ -148,7 +163,7 @@ def write(kind, numbers):
         out.write(program([], 1 << 20, segment(1, 1 << 40, 1) * numbers[0]))
     else:
         out.write({"names": names, "equal": equal, "endless": endless, "registers": registers,
-                   "zeros": zeros, "file": file}[kind](*numbers))
+                   "ranges": ranges, "zeros": zeros, "file": file}[kind](*numbers))
 
 
 def run(command):
@@ -156,7 +171,8 @@ def run(command):
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = used.ru_utime + used.ru_stime
     if seconds > 5 or used.ru_maxrss > 400 << 10:
-        sys.exit(f"{' '.join(command)}: {seconds} s, {used.ru_maxrss >> 10} MB")
+        print(f"{' '.join(command)}: {seconds} s, {used.ru_maxrss >> 10} MB", file=sys.stderr)
+        return TOO_MUCH
     return status
 
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests of binaries that cost much to read. Each command ends within 5 s of CPU time and 400 MB, and
+# says why there are no names.
+
+# bounded COMMAND...: runs profil, without sanitizers, with these limits.
+bounded() {
+	python3 "$here/binaries.py" run "$tmp/plain" "$@"
+}
+
+# costly NAME SAMPLES KIND NUMBER...: makes a binary, and recordings of it with stacks.
+costly() {
+	local name=$1 samples=$2
+	shift 2
+	python3 "$here/binaries.py" "$@" >"$tmp/$name.bin" || return
+	{
+		echo "meta 18 3 host 6.1 $name"
+		echo "thread 1 7 100 0 a"
+		echo "file 1 @@/$name.bin"
+		echo "stack 1 0 0:0 0:0 1:0x1021"
+		for ((i = 0; i < samples; i++)); do
+			echo "sample 1 1 $((0x1000 + 16 * i)) 0x10000000 1 0 1"
+		done
+		echo "end 0 1"
+	} | make_data "$name"
+}
+
+# reason NAME PATTERN [OPTION...]: checks what report says, and that all other commands end, too.
+reason() {
+	local name=$1 pattern=$2
+	shift 2
+	[ $# -gt 0 ] || set -- --children
+	bounded report -i "$tmp/$name.data" "$@" >"$tmp/got" || return
+	grep -q "$pattern" "$tmp/got" || { head "$tmp/got"; return 1; }
+	bounded export -i "$tmp/$name.data" --format pprof >/dev/null &&
+	bounded diff "$tmp/$name.data" "$tmp/$name.data" >/dev/null &&
+	bounded report -i "$tmp/$name.data" --html "$tmp/page" >/dev/null || return
+	bounded annotate -i "$tmp/$name.data" >/dev/null 2>"$tmp/got"
+	[ $? -ne 99 ] || { cat "$tmp/got"; return 1; }
+}
+
+memory="its [a-z ]* could not be read with [0-9]* MB of memory"
+seconds="its [a-z ]* could not be read within [0-9]* s"
+
+costly_sections() {
+	costly sections 2 sections 10000000 && reason sections "$memory"
+}
+
+costly_headers() {
+	costly notes 4 notes 60000 && reason notes "install its -dbgsym" &&
+	costly headers 3000 headers 1000000 && reason headers "$seconds\|$memory"
+}
+
+costly_names() {
+	costly suffixes 4000 names 4000 1000000 && reason suffixes "$memory" &&
+	costly equal 1 equal 300000 1000000 && reason equal "$seconds" &&
+	costly endless 100 endless 4000 && reason endless "100.00%"
+}
+
+costly_unwinding() {
+	costly states 4 registers 1000000 300 && reason states "$memory"
+}
+
+costly_lines() {
+	costly zeros 4 zeros $((1 << 31)) && reason zeros "$memory" -s srcline &&
+	costly file 4 file 100000000 && reason file "$memory\|100.00%" -s srcline &&
+	costly ranges 200 ranges 1000000 1000 && reason ranges "$seconds" -s srcline
+}
+
+# The other binary has its names.
+costly_and_others() {
+	make_data costly_pair <<-END
+		meta 2 3 host 6.1 a
+		thread 1 7 100 0 a
+		file 1 @@/equal.bin
+		file 2 @@/fixed
+		sample 1 1 0x1000 0x10000000 1 0
+		sample 1 2 @fixed:alpha+4 0x10000000 1 0
+	END
+	same "  50.00% 35.36%  equal.bin  [no symbol]
+  50.00% 35.36%  fixed      alpha" eval "table costly_pair | tail -n 2"
+}
+
+# The recorder reads ten of them, and writes the names of the others.
+costly_in_recorder() {
+	local i
+
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		{ cat "$tmp/equal.bin" && echo "$i"; } >"$tmp/equal$i.bin" &&
+			echo "file $$ $tmp/equal$i.bin 0x1000 100"
+	done >"$tmp/ticks" &&
+	echo "file $$ $tmp/fixed $(offset "$tmp/fixed" alpha 4)" >>"$tmp/ticks" &&
+	"$tmp/replay.plain" "$tmp/ten.data" <"$tmp/ticks" &&
+	rm -f "$tmp"/equal?*.bin && mv "$tmp/fixed" "$tmp/fixed.kept" || return
+	same "   0.10%  0.10%  fixed        alpha" eval "table ten | tail -n 1"
+	i=$?
+	mv "$tmp/fixed.kept" "$tmp/fixed"
+	return $i
+}
+
+test_binaries() {
+	check "a binary with many sections" costly_sections
+	check "binaries with many program headers" costly_headers
+	check "binaries with long names" costly_names
+	check "a binary with a large unwind table" costly_unwinding
+	check "binaries with large line tables" costly_lines
+	check "binaries beside one that costs much" costly_and_others
+	check "a recording with ten binaries that cost much" costly_in_recorder
+}
