@@ -9,6 +9,7 @@
 #include <profil.h>
 
 #include "commands/sampling.h"
+#include "symbols/confined.h"
 #include "text/accounting.h"
 
 #define NS_PER_MS	1000000ULL
@@ -170,11 +171,14 @@ int session_open(struct session *s)
 	/* Read the records twice in the time in which all CPUs together can fill the buffer. */
 	fill_ns = session_tick_ns(s) * open.nr_records / sysconf(_SC_NPROCESSORS_ONLN);
 	s->drain_ns = fill_ns / 2 < DRAIN_NS ? fill_ns / 2 : DRAIN_NS;
+	s->last_collected = &s->collected;
+	confined_set_idle(session_collect, s, s->drain_ns);
 	return 0;
 }
 
 void session_close(struct session *s)
 {
+	confined_set_idle(NULL, NULL, 0);
 	if (s->fd >= 0)
 		close(s->fd);
 	s->fd = -1;

@@ -117,8 +117,9 @@ struct session {
 	/* Only the files of these functions use these. */
 	struct profil_query query;
 	u64 period;			/* in ns; 0: the scheduler's tick */
-	ssize_t len;			/* of the records in the buffer */
 	const struct profil_record *next;	/* in the buffer, not added yet; or NULL */
+	struct batch *collected, **last_collected;
+	size_t nr_collected;
 	sigset_t old_mask;
 	void (*old_sigchld)(int signal);
 	void (*old_sigpipe)(int signal);
@@ -164,6 +165,9 @@ int session_start(struct session *s);
 
 /* Adds records until there are none, or until @ticks were added since the start. */
 void session_add_records(struct session *s, u64 ticks);
+
+/* Reads the records of the session @data into memory: session_add_records() adds them later. */
+void session_collect(void *data);
 
 /*
  * Waits until a signal arrives, the session has no targets any more, or the process of -p ends, if
