@@ -154,6 +154,29 @@ static inline bool profil_task_work_add(struct callback_head *work)
 }
 
 /*
+ * Does the same as task_work_cancel(@task, @work) of 6.11. Return: false if @task has begun to run
+ * its works, or has run them.
+ */
+static inline bool profil_task_work_cancel(struct task_struct *task, struct callback_head *work)
+{
+	struct callback_head **from = &task->task_works, *at;
+	unsigned long flags;
+
+	/* task_work_run() takes this lock after it has emptied the list, so others stay valid. */
+	raw_spin_lock_irqsave(&task->pi_lock, flags);
+	for (at = READ_ONCE(*from); at;) {
+		if (at != work) {
+			from = &at->next;
+			at = READ_ONCE(*from);
+		} else if (try_cmpxchg(from, &at, work->next)) {
+			break;
+		}
+	}
+	raw_spin_unlock_irqrestore(&task->pi_lock, flags);
+	return at;
+}
+
+/*
  * Returns the length of the call instruction if @task, which is current, is in a system call;
  * otherwise 0, because an interrupt or a fault saves the pc of the instruction itself. The pc of a
  * call that will be restarted is set back to the call. arm64 and riscv then forget the call; x86
@@ -186,6 +209,7 @@ static inline unsigned int profil_syscall_length(struct task_struct *task, struc
 static inline bool profil_is_exec_call(struct pt_regs *regs)
 {
 #if !defined(CONFIG_X86_64)
+	/* Only current changes its flags. The tick may have interrupted such a change. */
 	if (!profil_syscall_length(current, regs) && !signal_pending(current) &&
 	    !(data_race(current->flags) & PF_SIGNALED))
 		return false;

@@ -32,6 +32,7 @@ static void descriptor_close(struct profil_session *s)
 {
 	struct profil_space *home = s->home;
 
+	profil_ring_close(s->ring);
 	WRITE_ONCE(s->owner_gone, true);
 	/* The lock of another process's home may be held for long, so a worker takes it. */
 	if (profil_space_is_own(home) && !mutex_lock_killable(&home->lock)) {
@@ -392,6 +393,7 @@ int profil_descriptor_disable(struct file *file, void *data, struct profil_stats
 	profil_trigger_put(profil_session_trigger(s));
 	profil_replay(s);
 	profil_stats_read(s, stats, false);
+	profil_ring_wake(s);		/* records that wait for their tasks can be claimed now */
 unlock:
 	mutex_unlock(&s->home->lock);
 	return err;

@@ -29,8 +29,9 @@
  * sessions; and so does the session's descriptor. A PENDING session is referenced by its binding.
  *
  * Lock order: profil_space.setup_lock, profil_space.lock, profil_trigger.lock, profil_index_lock.
- * Inside profil_ring.lock, only profil_index_lock is taken. While a space's lock is held, nothing
- * waits for user space, or for mmap_lock, whose holder may wait for user space.
+ * Inside profil_ring.lock, only profil_index_lock and profil_ring.slots_lock are taken. While a
+ * space's lock is held, nothing waits for user space, or for mmap_lock, whose holder may wait for
+ * user space.
  *
  * A pointer that was found under RCU or a raw spinlock is valid until that ends. Whoever needs the
  * object longer takes a reference:
@@ -70,7 +71,7 @@
 #define PROFIL_MAX_RECORDS	65536U
 #define PROFIL_MAX_STACK	127U
 #define PROFIL_MAX_COPIES	65536U
-#define PROFIL_MAX_COPIED	(1ULL << 30)	/* bytes of a snapshot, under home->lock */
+#define PROFIL_MAX_COPIED	BIT_ULL(30)	/* bytes of a snapshot, under home->lock */
 /* Limits of a task's descriptor sessions, since a tick visits them all. CLOCKED: with a period. */
 #define PROFIL_MAX_SESSIONS	32U	/* sessions that the task or an ancestor of it joined */
 #define PROFIL_MAX_CLOCKED	4U
@@ -502,8 +503,9 @@ unsigned long profil_histograms_free(struct mm_struct *mm, struct rb_root_cached
 				     bool unused);
 void profil_histograms_free_unused(struct profil_session *s);
 
-/* ring.c: records of ticks that were outside, for read() */
+/* ring.c, record.c: records of ticks that were outside, for read() */
 struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth);
+void profil_ring_close(struct profil_ring *ring);
 void profil_ring_free(struct profil_ring *ring);
 unsigned long profil_ring_pages(u32 nr_records, u32 stack_depth);
 bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, u32 periods);
@@ -515,8 +517,13 @@ void profil_ring_wake(struct profil_session *s);
 void profil_ring_show_files(struct seq_file *m, struct file *file);
 
 /* stack.c: the return addresses on the user stack, for records */
-DECLARE_PER_CPU(u32, profil_clock_gap);	/* ns to the next interrupt */
-void profil_stack_fill(struct profil_stack *stack, u32 depth);
+struct profil_registers {
+	unsigned long frame, sp, link;	/* the frame pointer, stack pointer and link register */
+};
+
+void profil_stack_registers(struct profil_registers *registers);
+void profil_stack_fill(struct profil_stack *stack, u32 depth,
+		       const struct profil_registers *registers);
 
 /* probe_memory.c: memory for probes, on PREEMPT_RT */
 #define PROFIL_RESERVE_SIZE	sizeof(struct profil_session)	/* a probe's largest object */

@@ -219,7 +219,7 @@ static void print_hints(FILE *out, const struct rows *rows)
 				   binary->only_names);
 	}
 	print_hint(out, rows, rows->unmapped, "no symbol", PROFILE_UNKNOWN,
-		   "the process was changing or copying its mappings");
+		   "the memory was unmapped, or the task did not return to user mode");
 	print_callers_hint(out, rows, rows->lost, "lack a caller",
 			   "code without frame pointers: compile it with -fno-omit-frame-pointer");
 	print_callers_hint(out, rows, rows->unchecked, "may lack the innermost caller",

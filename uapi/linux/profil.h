@@ -606,13 +606,13 @@ struct profil_snapshot {
 /* Bits of profil_record.flags */
 #define PROFIL_RECORD_SYSTEM	(1U << 0)	/* the tick interrupted the kernel */
 #define PROFIL_RECORD_MAPPED	(1U << 1)	/* start to minor, and path, are valid */
-#define PROFIL_RECORD_LATE	(1U << 2)	/* read() looked up the mapping, after the tick */
 #define PROFIL_RECORD_FILE	(1U << 3)	/* the mapping or program is a file */
 #define PROFIL_RECORD_EXEC	(1U << 4)	/* the task was in exec: pc is 0 */
 #define PROFIL_RECORD_EXIT	(1U << 5)	/* the task was exiting: pc is 0 */
 #define PROFIL_RECORD_DETACHED	(1U << 6)	/* not a tick: a privileged exec, see below */
 #define PROFIL_RECORD_UNREADABLE (1U << 7)	/* with DETACHED: the user may not read it */
 #define PROFIL_RECORD_STACK	(1U << 8)	/* a struct profil_stack follows the path */
+#define PROFIL_RECORD_PENDING	(1U << 9)	/* the mapping and the stack were not looked up */
 
 /**
  * struct profil_record - A record, which read() of a session's descriptor returns
@@ -682,7 +682,7 @@ struct profil_record {
  * @PROFIL_STACK_UNREADABLE: The frame is not in user memory, cannot be read, or is not present: no
  *	page is faulted in.
  * @PROFIL_STACK_ADDRESS: The return address of the frame is 0, or is not a user address.
- * @PROFIL_STACK_NO_REGISTERS: The task was in exec or exiting.
+ * @PROFIL_STACK_NO_REGISTERS: The task was in exec or exiting, or PROFIL_RECORD_PENDING is set.
  * @PROFIL_STACK_UNSUPPORTED: The task was running 32-bit code of arm.
  */
 enum profil_stack_end {

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Records: what the tick leaves in the slots of a ring, and what the task adds when it returns to
+ * user mode. The life of a slot is at the top of ring.h.
+ *
+ * Context: profil_ring_record() in the tick; profil_ring_record_detached() in the probe of exec
+ * (atomic); record_complete_visit() in task work (may sleep); others: system calls and workers.
+ */
+#include <linux/binfmts.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/pid_namespace.h>
+#include <linux/string.h>
+#include <linux/timekeeping.h>
+
+#include "compat.h"
+#include "ring.h"
+
+#define CLAIM_AFTER_NS	(100 * NSEC_PER_MSEC)
+#define SLOTS_AT_ONCE	32		/* are changed with interrupts off */
+
+/*
+ * References @file only if it is a regular file. Others can make a cycle of references: an io_uring
+ * in which the session's descriptor is registered references the session.
+ */
+static void record_look_up_file(struct ring_slot *slot, struct file *file)
+{
+	const struct inode *inode = file_user_inode(file);
+	struct profil_record *r = &slot->record;
+
+	r->flags |= PROFIL_RECORD_FILE;
+	r->major = MAJOR(inode->i_sb->s_dev);
+	r->minor = MINOR(inode->i_sb->s_dev);
+	r->ino = inode->i_ino;
+	r->generation = inode->i_generation;
+	if (S_ISREG(inode->i_mode) && !(inode->i_flags & S_ANON_INODE))
+		slot->file = get_file(file);
+	else
+		snprintf(slot->name, sizeof(slot->name), "%pD", file);
+}
+
+/* Fills in the mapping in @mm that contains the pc. Called under mmap_lock. */
+static void record_look_up(struct ring_slot *slot, struct mm_struct *mm)
+{
+	struct profil_record *r = &slot->record;
+	struct vm_area_struct *vma;
+	const char *name = NULL;
+
+	if (r->pc != (unsigned long)r->pc)
+		return;
+	vma = vma_lookup(mm, r->pc);
+	if (!vma)
+		return;
+	r->flags |= PROFIL_RECORD_MAPPED;
+	r->start = vma->vm_start;
+	r->end = vma->vm_end;
+	if (vma->vm_file) {
+		r->offset = ((u64)vma->vm_pgoff << PAGE_SHIFT) + (r->pc - vma->vm_start);
+		record_look_up_file(slot, vma->vm_file);
+	} else if (vma->vm_ops && vma->vm_ops->name) {
+		name = vma->vm_ops->name(vma);
+	}
+	if (name)
+		strscpy(slot->name, name, sizeof(slot->name));
+}
+
+/* Returns the id of current in ring->ns. @pid may be gone, but not @nr, the id in init_pid_ns. */
+static pid_t record_pid_nr(const struct profil_ring *ring, struct pid *pid, pid_t nr)
+{
+	return ring->ns == &init_pid_ns ? nr : pid_nr_ns(pid, ring->ns);
+}
+
+/* Returns true if no slot is free, and the oldest of the records that wait has waited for long. */
+static bool record_is_stuck(struct profil_ring *ring)
+{
+	struct ring_visit *oldest = list_first_entry_or_null(&ring->waiting, struct ring_visit,
+							     waiting);
+
+	return oldest && ring_queue_is_empty(&ring->free) &&
+	       ktime_get_mono_fast_ns() - oldest->records.first->record.time > CLAIM_AFTER_NS;
+}
+
+/* Takes a free slot, and fills in current and the time. Return: NULL if no slot is free. */
+static struct ring_slot *record_take_slot(struct profil_ring *ring)
+{
+	struct ring_slot *slot = ring_queue_take(&ring->free);
+
+	if (unlikely(!slot)) {
+		if (record_is_stuck(ring))
+			ring_wake_readers(ring);
+		return NULL;
+	}
+	slot->unread = true;
+	slot->record.time = ktime_get_mono_fast_ns();
+	slot->record.pid = record_pid_nr(ring, task_tgid(current), current->tgid);
+	slot->record.tid = record_pid_nr(ring, task_pid(current), current->pid);
+	slot->record.cpu = smp_processor_id();
+	memcpy(slot->record.comm, current->comm, sizeof(slot->record.comm));
+	return slot;
+}
+
+/* Adds @slot, which is in no list, to the records that can be read. */
+static void record_done(struct profil_ring *ring, struct ring_slot *slot)
+{
+	/* If there are others, a reader is awake, or is being woken. */
+	if (ring_queue_is_empty(&ring->done))
+		ring_wake_readers(ring);
+	ring_queue_add(&ring->done, slot);
+}
+
+/* As record_done(), for a record that is not completed. @reason: flags of the record. */
+static void record_done_without(struct profil_ring *ring, struct ring_slot *slot, u32 reason)
+{
+	slot->record.flags |= reason;
+	if (slot->record.flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT))
+		slot->record.pc = 0;
+	if (ring->stack_depth) {
+		slot->record.flags |= PROFIL_RECORD_STACK;
+		*ring_stack(ring, slot) =
+			(struct profil_stack) { .end = PROFIL_STACK_NO_REGISTERS };
+	}
+	record_done(ring, slot);
+}
+
+/* ---- the completion ---- */
+
+/*
+ * Looks up the mapping and the stack for @found->origin. They are not those of the tick if current
+ * has called exec since or is exiting; and unknown if it is killed while it waits.
+ */
+static void record_look_up_origin(struct ring_slot *found, struct profil_stack *stack,
+				  u32 stack_depth)
+{
+	const struct ring_origin *origin = &found->origin;
+	struct mm_struct *mm = current->mm;
+
+	found->record = (struct profil_record) { .pc = origin->pc };
+	found->name[0] = '\0';
+	*stack = (struct profil_stack) { .end = PROFIL_STACK_NO_REGISTERS };
+	/* An exec that failed may have changed the mm, but not exec_id. */
+	if (!mm || mm != origin->mm || origin->exec_id != READ_ONCE(current->self_exec_id)) {
+		found->record.flags = mm ? PROFIL_RECORD_EXEC : PROFIL_RECORD_EXIT;
+		return;
+	}
+	if (mmap_read_lock_killable(mm)) {
+		found->record.flags = PROFIL_RECORD_PENDING;
+		return;
+	}
+	record_look_up(found, mm);
+	mmap_read_unlock(mm);
+	if (stack_depth)
+		profil_stack_fill(stack, stack_depth, &origin->registers);
+}
+
+/* Completes @slot with what record_look_up_origin() has found. */
+static void record_complete(struct profil_ring *ring, struct ring_slot *slot,
+			    const struct ring_slot *found, const struct profil_stack *stack)
+{
+	const struct profil_record *from = &found->record;
+	struct profil_record *to = &slot->record;
+
+	to->flags |= from->flags;
+	if (from->flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT))
+		to->pc = 0;
+	to->start = from->start;
+	to->end = from->end;
+	to->offset = from->offset;
+	to->ino = from->ino;
+	to->generation = from->generation;
+	to->major = from->major;
+	to->minor = from->minor;
+	memcpy(slot->name, found->name, sizeof(slot->name));
+	if (found->file)
+		slot->file = get_file(found->file);
+	if (ring->stack_depth) {
+		to->flags |= PROFIL_RECORD_STACK;
+		memcpy(ring_stack(ring, slot), stack, ring_stack_size(stack->nr) ?: sizeof(*stack));
+	}
+	record_done(ring, slot);
+}
+
+static bool record_origins_are_equal(const struct ring_origin *a, const struct ring_origin *b)
+{
+	return a->pc == b->pc && a->mm == b->mm && a->exec_id == b->exec_id &&
+	       a->registers.frame == b->registers.frame && a->registers.sp == b->registers.sp &&
+	       a->registers.link == b->registers.link;
+}
+
+static void record_end_visit(struct profil_ring *ring, struct ring_visit *visit)
+{
+	struct ring_slot *slot = container_of(visit, struct ring_slot, visit);
+
+	hlist_del(&visit->node);
+	list_del(&visit->waiting);
+	visit->queued = false;
+	if (!slot->unread && !ring->closed)
+		ring_queue_add(&ring->free, slot);
+}
+
+enum visit_state { VISIT_SAME, VISIT_OTHER, VISIT_ENDED, VISIT_ORPHANED };
+
+/*
+ * Completes some records of @visit with @found, if their origin is that of @found. Return: whether
+ * the next record has the same origin or another one, which @found then has; or there is none, and
+ * @visit has ended. It may be freed then, unless it is orphaned.
+ */
+static enum visit_state record_complete_some(struct ring_visit *visit, struct ring_slot *found,
+					     const struct profil_stack *stack)
+{
+	struct profil_ring *ring = visit->ring;
+	enum visit_state state = VISIT_SAME;
+	struct ring_slot *slot;
+
+	raw_spin_lock_irq(&ring->slots_lock);
+	for (int n = 0; n < SLOTS_AT_ONCE && state == VISIT_SAME; n++) {
+		slot = visit->records.first;
+		if (visit->orphaned) {
+			state = VISIT_ORPHANED;
+		} else if (!slot) {
+			state = VISIT_ENDED;
+		} else if (record_origins_are_equal(&slot->origin, &found->origin)) {
+			ring_queue_take(&visit->records);
+			record_complete(ring, slot, found, stack);
+		} else {
+			found->origin = slot->origin;
+			state = VISIT_OTHER;
+		}
+	}
+	if (ring_queue_is_empty(&visit->records))
+		list_del_init(&visit->waiting);
+	if (state == VISIT_ENDED || state == VISIT_ORPHANED)
+		record_end_visit(ring, visit);
+	raw_spin_unlock_irq(&ring->slots_lock);
+	return state;
+}
+
+/*
+ * Task work of current, which returns to user mode or exits. Ticks that come meanwhile join the
+ * visit. They mostly have the same origin, so this ends.
+ */
+static void record_complete_visit(struct callback_head *work)
+{
+	struct ring_visit *visit = container_of(work, struct ring_visit, work);
+	struct profil_ring *ring = visit->ring;
+	const u32 stack_depth = ring->stack_depth;
+	u64 buffer[sizeof(struct profil_stack) / sizeof(u64) + PROFIL_MAX_STACK];
+	struct profil_stack *stack = (void *)buffer;
+	struct ring_slot found = {};		/* the origin of no record */
+	enum visit_state state;
+
+	while ((state = record_complete_some(visit, &found, stack)) < VISIT_ENDED) {
+		if (state == VISIT_OTHER) {
+			if (found.file)
+				fput(found.file);
+			found.file = NULL;
+			record_look_up_origin(&found, stack, stack_depth);
+		}
+		cond_resched();
+	}
+	if (found.file)
+		fput(found.file);
+	if (state == VISIT_ORPHANED) {
+		ring_put(ring);
+		/* profil_shut_down() waits for tasks that are between here and the return. */
+		module_put(THIS_MODULE);
+	}
+}
+
+/* Adds @slot to the visit of current, or begins one. Return: false if current exits. */
+static bool record_join_visit(struct profil_ring *ring, struct ring_slot *slot)
+{
+	struct hlist_head *visits = &ring->visits[hash_ptr(current, ring->visits_bits)];
+	struct ring_visit *visit;
+
+	hlist_for_each_entry(visit, visits, node)
+		if (visit->task == current)
+			goto join;
+	visit = &slot->visit;
+	init_task_work(&visit->work, record_complete_visit);
+	if (!profil_task_work_add(&visit->work))
+		return false;
+	visit->ring = ring;
+	visit->task = current;
+	visit->queued = true;
+	ring_queue_init(&visit->records);
+	INIT_LIST_HEAD(&visit->waiting);
+	hlist_add_head(&visit->node, visits);
+join:
+	if (ring_queue_is_empty(&visit->records))
+		list_add_tail(&visit->waiting, &ring->waiting);
+	ring_queue_add(&visit->records, slot);
+	return true;
+}
+
+/*
+ * Looks up the mapping now, if @slot needs nothing else, and mmap_lock is free: to make the task
+ * run a work costs 950 instructions. up_read() may wake tasks that wait for mmap_lock. That is safe
+ * in the timer interrupt, where no scheduler lock is held, but on PREEMPT_RT it may sleep.
+ */
+static bool record_look_up_now(struct profil_ring *ring, struct ring_slot *slot)
+{
+	struct mm_struct *mm = current->mm;
+
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) || ring->stack_depth ||
+	    !down_read_trylock(&mm->mmap_lock))
+		return false;
+	record_look_up(slot, mm);
+	up_read(&mm->mmap_lock);
+	return true;
+}
+
+/* Records a tick of current without a counter. Return: false if there is no room. */
+bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, u32 periods)
+{
+	const bool no_pc = flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT);
+	struct profil_ring *ring = s->ring;
+	struct ring_slot *slot;
+
+	raw_spin_lock(&ring->slots_lock);
+	slot = record_take_slot(ring);
+	if (!slot)
+		goto unlock;
+	slot->record.flags = flags;
+	slot->record.pc = no_pc ? 0 : pc;
+	slot->record.space = space;
+	slot->record.periods = periods;
+	if (no_pc) {
+		record_done_without(ring, slot, 0);
+	} else if (record_look_up_now(ring, slot)) {
+		record_done(ring, slot);
+	} else {
+		slot->origin.pc = pc;
+		slot->origin.mm = current->mm;
+		slot->origin.exec_id = READ_ONCE(current->self_exec_id);
+		if (ring->stack_depth)
+			profil_stack_registers(&slot->origin.registers);
+		if (!record_join_visit(ring, slot))
+			record_done_without(ring, slot, PROFIL_RECORD_EXIT);
+	}
+unlock:
+	raw_spin_unlock(&ring->slots_lock);
+	return slot;
+}
+
+/*
+ * Records that @s, which sampled current in @space, does not follow it into @bprm. Must be called
+ * before the target is detached, so that the end of file comes later. Return: false if no room.
+ */
+bool profil_ring_record_detached(struct profil_session *s, u64 space,
+				 const struct linux_binprm *bprm)
+{
+	struct profil_ring *ring = s->ring;
+	struct ring_slot *slot;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&ring->slots_lock, flags);
+	slot = record_take_slot(ring);
+	if (slot) {
+		slot->record.flags = PROFIL_RECORD_DETACHED;
+		if (bprm->interp_flags & BINPRM_FLAGS_ENFORCE_NONDUMP)
+			slot->record.flags |= PROFIL_RECORD_UNREADABLE;
+		slot->record.space = space;
+		record_look_up_file(slot, bprm->file);
+		record_done(ring, slot);
+	}
+	raw_spin_unlock_irqrestore(&ring->slots_lock, flags);
+	return slot;
+}
+
+/* ---- for the reader ---- */
+
+/*
+ * Lets records be read that their tasks have not completed: all, or, if no slot is free, those that
+ * have waited for CLAIM_AFTER_NS.
+ */
+void ring_claim(struct profil_ring *ring, bool all)
+{
+	struct ring_visit *visit;
+	struct ring_slot *slot;
+
+	do {
+		raw_spin_lock_irq(&ring->slots_lock);
+		visit = NULL;
+		if (all || record_is_stuck(ring))
+			visit = list_first_entry_or_null(&ring->waiting, struct ring_visit,
+							 waiting);
+		for (int n = 0; visit && n < SLOTS_AT_ONCE; n++) {
+			slot = ring_queue_take(&visit->records);
+			if (!slot)
+				break;
+			record_done_without(ring, slot, PROFIL_RECORD_PENDING);
+		}
+		if (visit && ring_queue_is_empty(&visit->records))
+			list_del_init(&visit->waiting);
+		raw_spin_unlock_irq(&ring->slots_lock);
+	} while (visit);
+}
+
+/*
+ * Ends the recording: ticks that come later leave no records, and no task work is left, apart from
+ * orphans. The caller holds a reference to the module.
+ */
+void profil_ring_close(struct profil_ring *ring)
+{
+	struct ring_visit *visit;
+
+	raw_spin_lock_irq(&ring->slots_lock);
+	ring_queue_init(&ring->free);
+	ring->closed = true;
+	raw_spin_unlock_irq(&ring->slots_lock);
+	for (u32 i = 0; i < ring->nr_records; i++) {
+		visit = &ring->slots[i].visit;
+		if (!READ_ONCE(visit->queued))
+			continue;
+		raw_spin_lock_irq(&ring->slots_lock);
+		if (visit->queued && profil_task_work_cancel(visit->task, &visit->work)) {
+			record_end_visit(ring, visit);
+		} else if (visit->queued) {
+			visit->orphaned = true;
+			refcount_inc(&ring->refs);
+			__module_get(THIS_MODULE);
+		}
+		raw_spin_unlock_irq(&ring->slots_lock);
+	}
+}

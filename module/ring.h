@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A ring: the records of a session, from the tick to the reader.
+ *
+ *	free --tick--> visit->records --completion or claim--> done --reader--> unread --> free
+ *	     --tick, if it is complete-----------------------> done
+ *
+ * The tick fills in what only the tick knows; also the mapping of the pc, if that is all that is
+ * missing and mmap_lock is free. Otherwise the task itself looks up the mapping and the stack, in
+ * task work, when it returns to user mode: there it can wait for mmap_lock. A visit is the time from
+ * the first such tick of a task to the task work, which completes all records of the visit. Other
+ * records (also those of a task in exec or in exit) are done at once.
+ *
+ * A reader does not wait for a task that stays in the kernel. It claims records, which makes them
+ * done without a mapping, with PROFIL_RECORD_PENDING: all of them if the session is off or over,
+ * and those that have waited for CLAIM_AFTER_NS if no slot is free, so that such tasks cannot use
+ * up the ring. The visit lasts on, and may get further records.
+ *
+ * The task work is embedded in the slot of the first record, which is not free before the work has
+ * run, or was cancelled by profil_ring_close(). Task work that has begun cannot be cancelled. It
+ * may wait for mmap_lock, or another work of the task for user space. So profil_ring_close() does
+ * not wait for it, but leaves it a reference to the ring and one to the module: it is orphaned.
+ */
+#ifndef _PROFIL_RING_H
+#define _PROFIL_RING_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/task_work.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "internal.h"
+
+/* A queue of slots. The kernel's lists would cost the tick 60 instructions more. */
+struct ring_queue {
+	struct ring_slot *first, **end;
+};
+
+struct ring_visit {
+	struct callback_head work;
+	struct profil_ring *ring;
+	struct task_struct *task;	/* valid while queued: the work runs before the exit ends */
+	bool queued;
+	bool orphaned;			/* references the ring and the module */
+	struct hlist_node node;		/* in ring->visits */
+	struct ring_queue records;	/* slots to complete */
+	struct list_head waiting;	/* in ring->waiting, if there are any */
+};
+
+/* What the completion of a record depends on. It is mostly the same for all of a visit. */
+struct ring_origin {
+	u64 pc;
+	const struct mm_struct *mm;	/* only compared, not referenced */
+	u64 exec_id;			/* task_struct.self_exec_id */
+	struct profil_registers registers;	/* 0 if records have no stacks */
+};
+
+struct ring_slot {
+	struct ring_slot *next;		/* in a queue of the ring or of a visit */
+	bool unread;			/* not free, apart from @visit */
+	struct ring_visit visit;	/* whose first record this was */
+	struct profil_record record;	/* without path; this and all below is 0 in a free slot */
+	char name[16];			/* used instead of a path if file is NULL */
+	struct file *file;		/* referenced, or NULL */
+	struct ring_origin origin;
+};
+
+struct profil_ring {
+	u32 nr_records;
+	u32 stack_depth;		/* of each slot; 0: records have no stack */
+	refcount_t refs;
+
+	/* for the tick, with interrupts off */
+	raw_spinlock_t slots_lock;
+	bool closed;			/* no slot is free, so ticks leave no records */
+	struct ring_queue free, done;
+	struct list_head waiting;	/* visits whose records wait, by the time of the first */
+	struct hlist_head *visits;	/* by task; 1 << visits_bits lists */
+	u32 visits_bits;
+
+	/* for the reader */
+	struct mutex lock;
+	struct ring_queue unread;	/* done records, in the order of done */
+	struct profil_record *copy;	/* COPY_SIZE bytes, beyond the slots */
+	wait_queue_head_t wait;
+	struct delayed_work wake;
+	unsigned long wake_delay;	/* in jiffies */
+	struct pid_namespace *ns;	/* of the process ids in records; referenced */
+	struct ring_slot slots[];
+};
+
+static inline void ring_queue_init(struct ring_queue *queue)
+{
+	queue->first = NULL;
+	queue->end = &queue->first;
+}
+
+static inline bool ring_queue_is_empty(const struct ring_queue *queue)
+{
+	return !READ_ONCE(queue->first);
+}
+
+static inline void ring_queue_add(struct ring_queue *queue, struct ring_slot *slot)
+{
+	slot->next = NULL;
+	WRITE_ONCE(*queue->end, slot);
+	queue->end = &slot->next;
+}
+
+/* Removes the first slot of @queue. Return: NULL if there is none. */
+static inline struct ring_slot *ring_queue_take(struct ring_queue *queue)
+{
+	struct ring_slot *slot = queue->first;
+
+	if (!slot)
+		return NULL;
+	WRITE_ONCE(queue->first, slot->next);
+	if (!slot->next)
+		queue->end = &queue->first;
+	return slot;
+}
+
+/* Moves all slots of @from to the end of @queue. */
+static inline void ring_queue_move(struct ring_queue *queue, struct ring_queue *from)
+{
+	if (!from->first)
+		return;
+	WRITE_ONCE(*queue->end, from->first);
+	queue->end = from->end;
+	ring_queue_init(from);
+}
+
+/* Returns the size of the stack of a record with @depth addresses. */
+static inline size_t ring_stack_size(u32 depth)
+{
+	return depth ? sizeof(struct profil_stack) + depth * sizeof(u64) : 0;
+}
+
+struct profil_stack *ring_stack(struct profil_ring *ring, const struct ring_slot *slot);
+void ring_wake_readers(struct profil_ring *ring);
+void ring_put(struct profil_ring *ring);
+
+/* record.c */
+void ring_claim(struct profil_ring *ring, bool all);
+
+#endif /* _PROFIL_RING_H */

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The completion of records: a record that waits for its task is completed when the task returns to
+ * user mode, and keeps nobody waiting.
+ */
+#include "kselftest_harness.h"
+
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT	150
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "kernel.h"
+#include "loop.h"
+#include "process.h"
+#include "records.h"
+
+#define ENOUGH		16384		/* records: more than any test has ticks */
+#define FEW		32
+#define DEPTH		8
+#define MUCH		(64UL << 20)	/* bytes: a write of these takes many ticks */
+#define PERIOD		200000		/* ns */
+
+static const u32 without_pc = PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT;
+
+static struct shared {
+	atomic_int step;
+} *shared;
+
+static char *much;
+static int ends[2];		/* of a pipe */
+
+FIXTURE(complete) {
+	long long users;
+};
+
+FIXTURE_SETUP(complete)
+{
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	much = mmap(NULL, MUCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	ASSERT_NE(MAP_FAILED, (void *)much);
+	ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
+	ASSERT_EQ(0, fcntl(ends[0], F_SETFL, O_NONBLOCK));
+	ASSERT_LE(0, device_fd());
+	self->users = module_users();
+	nr = 0;
+}
+
+FIXTURE_TEARDOWN(complete)
+{
+	close(fd);
+	close(ends[0]);
+	close(ends[1]);
+	munmap(much, MUCH);
+	munmap(shared, sizeof(*shared));
+	EXPECT_TRUE(await(module_users() == self->users));
+}
+
+/* Opens a session with stacks, so that each record waits for its task. */
+static int open_for(pid_t pid, u32 nr_records)
+{
+	int err;
+
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL, .period = PERIOD, .nr_records = nr_records,
+		.stack_depth = DEPTH,
+	});
+	if (fd < 0)
+		return fd;
+	err = descriptor_attach(fd, PROFIL_SCOPE_PROCESS, pid, NULL);
+	return err ?: descriptor_enable(fd);
+}
+
+static struct profil_stats stats_now(void)
+{
+	struct profil_stats s;
+
+	if (descriptor_stats(fd, &s))
+		s.state = ~0U;
+	return s;
+}
+
+/* Makes one call, which is busy while the parent empties the pipe, and then waits. */
+static int write_much(void)
+{
+	ssize_t n;
+
+	/* The test of the unload needs a child that does not use the module. */
+	device_close();
+	/* So that there is no tick in a fault before. */
+	memset(much, 1, MUCH);
+	shared->step = 1;
+	n = write(ends[1], much, MUCH);
+	shared->step = 2;
+	loop_for_ever((void *)1);
+	return n != MUCH;
+}
+
+/* Empties the pipe once. Returns the number of bytes. */
+static size_t drain(void)
+{
+	static char buffer[65536];
+	ssize_t n = read(ends[0], buffer, sizeof(buffer));
+
+	if (n < 0)
+		sched_yield();
+	return n < 0 ? 0 : n;
+}
+
+/* Empties the pipe until the call has had @ticks, and leaves the child waiting in the call. */
+static bool drain_until(u64 ticks)
+{
+	u64 before = stats_now().system;
+	size_t size = 0;
+
+	while (stats_now().system < before + ticks && size < MUCH / 2)
+		size += drain();
+	return size < MUCH / 2;
+}
+
+static bool drain_all(void)
+{
+	return await((drain(), shared->step >= 2));
+}
+
+static pid_t spawn_writer(void)
+{
+	pid_t child = spawn(write_much);
+
+	while (shared->step < 1)
+		sched_yield();
+	return child;
+}
+
+static unsigned int nr_with(u32 flag)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < nr; i++)
+		n += !!(records[i]->flags & flag);
+	return n;
+}
+
+TEST_F(complete, records_of_a_call_are_completed_when_it_returns)
+{
+	const struct profil_record *first = NULL, *r;
+	struct profil_stats s;
+	unsigned int same = 0;
+	pid_t child = spawn_writer();
+
+	ASSERT_EQ(0, open_for(child, ENOUGH));
+	EXPECT_TRUE(drain_until(20));
+	/* The child is in the call, and has no other records. */
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(0U, nr);
+	EXPECT_TRUE(drain_all());
+	EXPECT_TRUE(await(!read_all() && nr >= 20));
+	EXPECT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+	EXPECT_LE(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_TRUE(accounted(&s));
+	for (unsigned int i = 0; i < nr; i++) {
+		r = records[i];
+		if (!(r->flags & PROFIL_RECORD_SYSTEM) || !(r->flags & PROFIL_RECORD_MAPPED))
+			continue;
+		if (!first)
+			first = r;
+		if (r->pc != first->pc)
+			continue;
+		same++;
+		EXPECT_EQ(first->start, r->start);
+		EXPECT_EQ(0, strcmp(path_of(first), path_of(r)));
+		EXPECT_EQ(stack_of(first)->nr, stack_of(r)->nr);
+		EXPECT_EQ(0, memcmp(stack_of(first)->addresses, stack_of(r)->addresses,
+				    8 * stack_of(r)->nr));
+	}
+	EXPECT_LE(20U, same);
+}
+
+TEST_F(complete, records_of_a_call_can_be_read_when_the_session_is_off)
+{
+	struct profil_stats s;
+	pid_t child = spawn_writer();
+
+	ASSERT_EQ(0, open_for(child, ENOUGH));
+	EXPECT_TRUE(drain_until(20));
+	EXPECT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_LE(20U, s.outside);
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_LE(20U, nr_with(PROFIL_RECORD_PENDING));
+	for (unsigned int i = 0; i < nr; i++) {
+		if (!(records[i]->flags & PROFIL_RECORD_PENDING))
+			continue;
+		EXPECT_NE(0U, records[i]->pc);
+		EXPECT_EQ(0U, records[i]->flags & PROFIL_RECORD_MAPPED);
+		EXPECT_EQ((u32)PROFIL_STACK_NO_REGISTERS, stack_of(records[i])->end);
+	}
+	/* The call returns after that, and the slots are free again. */
+	nr = 0;
+	EXPECT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(drain_all());
+	EXPECT_TRUE(await(!read_all() && nr >= 20));
+	EXPECT_EQ(0U, nr_with(PROFIL_RECORD_PENDING));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+}
+
+static int loop_in_child(void)
+{
+	loop_for_ever((void *)2);
+	return 0;
+}
+
+/* The call of the first child uses up all slots. The second child still leaves complete records. */
+TEST_F(complete, call_does_not_use_up_the_ring)
+{
+	struct pollfd polled;
+	pid_t child = spawn_writer(), other;
+	unsigned int done = 0, i, seen = 0;
+
+	ASSERT_EQ(0, open_for(child, FEW));
+	EXPECT_TRUE(drain_until(2 * FEW));
+	EXPECT_LT(0U, stats_now().dropped_record);
+	other = spawn(loop_in_child);
+	EXPECT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, other, NULL));
+	polled = (struct pollfd){ .fd = fd, .events = POLLIN };
+	while (done < 4 * FEW && poll(&polled, 1, 60000) > 0 && !read_all()) {
+		for (i = seen; i < nr; i++)
+			done += records[i]->pid == other &&
+				records[i]->flags & PROFIL_RECORD_MAPPED;
+		seen = nr;
+	}
+	EXPECT_LE(4U * FEW, done);
+	EXPECT_EQ((unsigned int)FEW, nr_with(PROFIL_RECORD_PENDING));
+	EXPECT_EQ(128 + SIGKILL, killed(other));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+}
+
+TEST_F(complete, records_of_a_call_are_completed_if_the_task_is_killed)
+{
+	struct profil_stats s;
+	pid_t child = spawn_writer();
+
+	ASSERT_EQ(0, open_for(child, ENOUGH));
+	EXPECT_TRUE(drain_until(20));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+	EXPECT_TRUE(await(read_all() == 1));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_LE(20U, nr_with(PROFIL_RECORD_MAPPED));
+	for (unsigned int i = 0; i < nr; i++)
+		EXPECT_TRUE(records[i]->flags & (PROFIL_RECORD_MAPPED | without_pc |
+						 PROFIL_RECORD_PENDING));
+}
+
+/* The fixture checks the references to the module, while the child is still in the call. */
+TEST_F(complete, descriptor_can_be_closed_during_a_call)
+{
+	pid_t child = spawn_writer();
+
+	ASSERT_EQ(0, open_for(child, ENOUGH));
+	EXPECT_TRUE(drain_until(20));
+	close(fd);
+	fd = -1;
+	EXPECT_TRUE(await(module_users() == self->users));
+	EXPECT_TRUE(drain_all());
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+}
+
+TEST_F(complete, module_can_be_unloaded_during_a_call)
+{
+	const char *stays = module_stays();
+	int number = device_fd();
+	pid_t child;
+
+	SKIP_IF(stays, "%s", stays);
+	child = spawn_writer();
+	ASSERT_EQ(0, open_for(child, ENOUGH));
+	EXPECT_TRUE(drain_until(20));
+	close(fd);
+	fd = -1;
+	device_close();
+	EXPECT_TRUE(await(!module_unload()));
+	EXPECT_TRUE(drain_all());
+	EXPECT_EQ(0, module_load(""));
+	EXPECT_TRUE(await(!device_reopen(number)));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+	self->users = module_users();
+}
+
+/* ---- mappings that change ---- */
+
+static atomic_bool enough;
+
+static void *map_and_unmap(void *unused)
+{
+	(void)unused;
+	while (!enough) {
+		char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
+
+		if (p == MAP_FAILED)
+			break;
+		for (unsigned int i = 0; i < 1 << 20; i += PAGE)
+			p[i] = 1;
+		munmap(p, 1 << 20);
+	}
+	return NULL;
+}
+
+static void *compute(void *i)
+{
+	while (!enough)
+		loop_run((unsigned long)i, LOOP_BURST);
+	return NULL;
+}
+
+FIXTURE(changing) {
+};
+
+FIXTURE_SETUP(changing)
+{
+	enough = false;
+	nr = 0;
+}
+
+FIXTURE_TEARDOWN(changing)
+{
+	close(fd);
+}
+
+FIXTURE_VARIANT(changing) {
+	u32 period, stack_depth;
+};
+
+FIXTURE_VARIANT_ADD(changing, at_the_tick) { 0, 0 };
+FIXTURE_VARIANT_ADD(changing, with_a_clock) { PERIOD, 0 };
+FIXTURE_VARIANT_ADD(changing, with_stacks) { PERIOD, DEPTH };
+
+/* Most of the time, mmap_lock is taken, and ticks cannot look up mappings. */
+TEST_F(changing, mappings_are_known_in_all_threads)
+{
+	unsigned int i, unknown = 0;
+	pthread_t threads[6];
+	struct profil_stats s;
+	int err;
+
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL, .period = variant->period, .nr_records = ENOUGH,
+		.stack_depth = variant->stack_depth,
+	});
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	for (unsigned long j = 0; j < ARRAY_SIZE(threads); j++)
+		ASSERT_EQ(0, pthread_create(&threads[j], NULL, j % 2 ? compute : map_and_unmap,
+					    (void *)(j % 4)));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	do {
+		err = read_all();
+	} while (!err && nr < 500);
+	enough = true;
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(0, read_all());
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.outside, nr);
+	for (i = 0; i < nr; i++)
+		unknown += !(records[i]->flags & (PROFIL_RECORD_MAPPED | without_pc));
+	TH_LOG("%u records, %u without mapping", nr, unknown);
+	EXPECT_GE(nr / 100, unknown);
+}
+
+TEST_HARNESS_MAIN
