@@ -153,27 +153,32 @@ static inline bool profil_task_work_add(struct callback_head *work)
 #endif
 }
 
+#define PROFIL_MAX_WORKS	4096	/* works of a task that are searched with interrupts off */
+
 /*
  * Does the same as task_work_cancel(@task, @work) of 6.11. Return: false if @task has begun to run
- * its works, or has run them.
+ * its works, or has run them, or has too many.
  */
 static inline bool profil_task_work_cancel(struct task_struct *task, struct callback_head *work)
 {
 	struct callback_head **from = &task->task_works, *at;
+	unsigned int left = PROFIL_MAX_WORKS;
+	bool cancelled = false;
 	unsigned long flags;
 
 	/* task_work_run() takes this lock after it has emptied the list, so others stay valid. */
 	raw_spin_lock_irqsave(&task->pi_lock, flags);
-	for (at = READ_ONCE(*from); at;) {
+	at = READ_ONCE(*from);
+	while (at && left-- && !cancelled) {
 		if (at != work) {
 			from = &at->next;
 			at = READ_ONCE(*from);
-		} else if (try_cmpxchg(from, &at, work->next)) {
-			break;
+		} else {
+			cancelled = try_cmpxchg(from, &at, work->next);
 		}
 	}
 	raw_spin_unlock_irqrestore(&task->pi_lock, flags);
-	return at;
+	return cancelled;
 }
 
 /*

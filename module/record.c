@@ -392,8 +392,12 @@ void ring_claim(struct profil_ring *ring, bool all)
 				break;
 			record_done_without(ring, slot, PROFIL_RECORD_PENDING);
 		}
-		if (visit && ring_queue_is_empty(&visit->records))
+		if (visit && ring_queue_is_empty(&visit->records)) {
 			list_del_init(&visit->waiting);
+			/* Otherwise sleeping tasks would keep one slot each. */
+			if (profil_task_work_cancel(visit->task, &visit->work))
+				record_end_visit(ring, visit);
+		}
 		raw_spin_unlock_irq(&ring->slots_lock);
 	} while (visit);
 }

@@ -14,12 +14,12 @@
  * A reader does not wait for a task that stays in the kernel. It claims records, which makes them
  * done without a mapping, with PROFIL_RECORD_PENDING: all of them if the session is off or over,
  * and those that have waited for CLAIM_AFTER_NS if no slot is free, so that such tasks cannot use
- * up the ring. The visit lasts on, and may get further records.
+ * up the ring. With its last record, the visit ends, and its work is cancelled.
  *
  * The task work is embedded in the slot of the first record, which is not free before the work has
- * run, or was cancelled by profil_ring_close(). Task work that has begun cannot be cancelled. It
- * may wait for mmap_lock, or another work of the task for user space. So profil_ring_close() does
- * not wait for it, but leaves it a reference to the ring and one to the module: it is orphaned.
+ * run, or was cancelled. Task work that has begun cannot be cancelled. It may wait for mmap_lock, or
+ * another work of the task for user space. So profil_ring_close() does not wait for it, but leaves
+ * it a reference to the ring and one to the module: it is orphaned.
  */
 #ifndef _PROFIL_RING_H
 #define _PROFIL_RING_H

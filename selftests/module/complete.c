@@ -34,6 +34,7 @@ static struct shared {
 } *shared;
 
 static char *much;
+static size_t amount = MUCH;	/* bytes that a child writes */
 static int ends[2];		/* of a pipe */
 
 FIXTURE(complete) {
@@ -96,12 +97,12 @@ static int write_much(void)
 	/* The test of the unload needs a child that does not use the module. */
 	device_close();
 	/* So that there is no tick in a fault before. */
-	memset(much, 1, MUCH);
+	memset(much, 1, amount);
 	shared->step = 1;
-	n = write(ends[1], much, MUCH);
+	n = write(ends[1], much, amount);
 	shared->step = 2;
 	loop_for_ever((void *)1);
-	return n != MUCH;
+	return n < 0;
 }
 
 /* Empties the pipe once. Returns the number of bytes. */
@@ -121,9 +122,9 @@ static bool drain_until(u64 ticks)
 	u64 before = stats_now().system;
 	size_t size = 0;
 
-	while (stats_now().system < before + ticks && size < MUCH / 2)
+	while (stats_now().system < before + ticks && size < amount / 2)
 		size += drain();
-	return size < MUCH / 2;
+	return size < amount / 2;
 }
 
 static bool drain_all(void)
@@ -220,29 +221,63 @@ static int loop_in_child(void)
 	return 0;
 }
 
+/* Reads until another child has left @n complete records. */
+static bool another_leaves_complete_records(unsigned int n)
+{
+	struct pollfd polled = { .fd = fd, .events = POLLIN };
+	pid_t other = spawn(loop_in_child);
+	unsigned int done = 0, i = nr;
+
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, other, NULL))
+		return false;
+	while (done < n && poll(&polled, 1, 60000) > 0 && !read_all())
+		for (; i < nr; i++)
+			done += records[i]->pid == other &&
+				records[i]->flags & PROFIL_RECORD_MAPPED;
+	killed(other);
+	return done >= n;
+}
+
 /* The call of the first child uses up all slots. The second child still leaves complete records. */
 TEST_F(complete, call_does_not_use_up_the_ring)
 {
-	struct pollfd polled;
-	pid_t child = spawn_writer(), other;
-	unsigned int done = 0, i, seen = 0;
+	pid_t child = spawn_writer();
 
 	ASSERT_EQ(0, open_for(child, FEW));
 	EXPECT_TRUE(drain_until(2 * FEW));
 	EXPECT_LT(0U, stats_now().dropped_record);
-	other = spawn(loop_in_child);
-	EXPECT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, other, NULL));
-	polled = (struct pollfd){ .fd = fd, .events = POLLIN };
-	while (done < 4 * FEW && poll(&polled, 1, 60000) > 0 && !read_all()) {
-		for (i = seen; i < nr; i++)
-			done += records[i]->pid == other &&
-				records[i]->flags & PROFIL_RECORD_MAPPED;
-		seen = nr;
-	}
-	EXPECT_LE(4U * FEW, done);
+	EXPECT_TRUE(another_leaves_complete_records(4 * FEW));
 	EXPECT_EQ((unsigned int)FEW, nr_with(PROFIL_RECORD_PENDING));
-	EXPECT_EQ(128 + SIGKILL, killed(other));
 	EXPECT_EQ(128 + SIGKILL, killed(child));
+}
+
+#define SLEEPERS	8
+
+/* There are as many slots as tasks that have had ticks in a call, and sleep in it. */
+TEST_F(complete, sleeping_tasks_do_not_use_up_the_ring)
+{
+	int pipes[SLEEPERS][2];
+	pid_t children[SLEEPERS];
+
+	amount = 16 << 20;
+	for (unsigned int i = 0; i < SLEEPERS; i++) {
+		memcpy(pipes[i], ends, sizeof(ends));
+		ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
+		ASSERT_EQ(0, fcntl(ends[0], F_SETFL, O_NONBLOCK));
+		shared->step = 0;
+		children[i] = spawn_writer();
+		ASSERT_EQ(0, !i ? open_for(children[i], SLEEPERS) :
+			     descriptor_attach(fd, PROFIL_SCOPE_PROCESS, children[i], NULL));
+		EXPECT_TRUE(drain_until(4));
+		EXPECT_EQ(0, read_all());
+	}
+	amount = MUCH;
+	EXPECT_TRUE(another_leaves_complete_records(4 * SLEEPERS));
+	for (unsigned int i = 0; i < SLEEPERS; i++) {
+		EXPECT_EQ(128 + SIGKILL, killed(children[i]));
+		close(pipes[i][0]);
+		close(pipes[i][1]);
+	}
 }
 
 TEST_F(complete, records_of_a_call_are_completed_if_the_task_is_killed)
