@@ -517,13 +517,8 @@ void profil_ring_wake(struct profil_session *s);
 void profil_ring_show_files(struct seq_file *m, struct file *file);
 
 /* stack.c: the return addresses on the user stack, for records */
-struct profil_registers {
-	unsigned long frame, sp, link;	/* the frame pointer, stack pointer and link register */
-};
-
-void profil_stack_registers(struct profil_registers *registers);
-void profil_stack_fill(struct profil_stack *stack, u32 depth,
-		       const struct profil_registers *registers);
+DECLARE_PER_CPU(u32, profil_clock_gap);	/* ns to the next interrupt */
+void profil_stack_fill(struct profil_stack *stack, u32 depth);
 
 /* probe_memory.c: memory for probes, on PREEMPT_RT */
 #define PROFIL_RESERVE_SIZE	sizeof(struct profil_session)	/* a probe's largest object */

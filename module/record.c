@@ -110,16 +110,15 @@ static void record_done(struct profil_ring *ring, struct ring_slot *slot)
 	ring_queue_add(&ring->done, slot);
 }
 
-/* As record_done(), for a record that is not completed. @reason: flags of the record. */
-static void record_done_without(struct profil_ring *ring, struct ring_slot *slot, u32 reason)
+/* As record_done(), with more flags. With EXEC or EXIT, the record loses its pc and its stack. */
+static void record_done_as(struct profil_ring *ring, struct ring_slot *slot, u32 flags)
 {
-	slot->record.flags |= reason;
-	if (slot->record.flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT))
+	slot->record.flags |= flags;
+	if (flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT)) {
 		slot->record.pc = 0;
-	if (ring->stack_depth) {
-		slot->record.flags |= PROFIL_RECORD_STACK;
-		*ring_stack(ring, slot) =
-			(struct profil_stack) { .end = PROFIL_STACK_NO_REGISTERS };
+		if (ring->stack_depth)
+			*ring_stack(ring, slot) =
+				(struct profil_stack) { .end = PROFIL_STACK_NO_REGISTERS };
 	}
 	record_done(ring, slot);
 }
@@ -127,18 +126,16 @@ static void record_done_without(struct profil_ring *ring, struct ring_slot *slot
 /* ---- the completion ---- */
 
 /*
- * Looks up the mapping and the stack for @found->origin. They are not those of the tick if current
- * has called exec since or is exiting; and unknown if it is killed while it waits.
+ * Looks up the mapping for @found->origin. It is not that of the tick if current has called exec
+ * since or is exiting; and unknown if it is killed while it waits.
  */
-static void record_look_up_origin(struct ring_slot *found, struct profil_stack *stack,
-				  u32 stack_depth)
+static void record_look_up_origin(struct ring_slot *found)
 {
 	const struct ring_origin *origin = &found->origin;
 	struct mm_struct *mm = current->mm;
 
 	found->record = (struct profil_record) { .pc = origin->pc };
 	found->name[0] = '\0';
-	*stack = (struct profil_stack) { .end = PROFIL_STACK_NO_REGISTERS };
 	/* An exec that failed may have changed the mm, but not exec_id. */
 	if (!mm || mm != origin->mm || origin->exec_id != READ_ONCE(current->self_exec_id)) {
 		found->record.flags = mm ? PROFIL_RECORD_EXEC : PROFIL_RECORD_EXIT;
@@ -150,20 +147,15 @@ static void record_look_up_origin(struct ring_slot *found, struct profil_stack *
 	}
 	record_look_up(found, mm);
 	mmap_read_unlock(mm);
-	if (stack_depth)
-		profil_stack_fill(stack, stack_depth, &origin->registers);
 }
 
 /* Completes @slot with what record_look_up_origin() has found. */
 static void record_complete(struct profil_ring *ring, struct ring_slot *slot,
-			    const struct ring_slot *found, const struct profil_stack *stack)
+			    const struct ring_slot *found)
 {
 	const struct profil_record *from = &found->record;
 	struct profil_record *to = &slot->record;
 
-	to->flags |= from->flags;
-	if (from->flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT))
-		to->pc = 0;
 	to->start = from->start;
 	to->end = from->end;
 	to->offset = from->offset;
@@ -174,18 +166,12 @@ static void record_complete(struct profil_ring *ring, struct ring_slot *slot,
 	memcpy(slot->name, found->name, sizeof(slot->name));
 	if (found->file)
 		slot->file = get_file(found->file);
-	if (ring->stack_depth) {
-		to->flags |= PROFIL_RECORD_STACK;
-		memcpy(ring_stack(ring, slot), stack, ring_stack_size(stack->nr) ?: sizeof(*stack));
-	}
-	record_done(ring, slot);
+	record_done_as(ring, slot, from->flags);
 }
 
 static bool record_origins_are_equal(const struct ring_origin *a, const struct ring_origin *b)
 {
-	return a->pc == b->pc && a->mm == b->mm && a->exec_id == b->exec_id &&
-	       a->registers.frame == b->registers.frame && a->registers.sp == b->registers.sp &&
-	       a->registers.link == b->registers.link;
+	return a->pc == b->pc && a->mm == b->mm && a->exec_id == b->exec_id;
 }
 
 static void record_end_visit(struct profil_ring *ring, struct ring_visit *visit)
@@ -206,8 +192,7 @@ enum visit_state { VISIT_SAME, VISIT_OTHER, VISIT_ENDED, VISIT_ORPHANED };
  * the next record has the same origin or another one, which @found then has; or there is none, and
  * @visit has ended. It may be freed then, unless it is orphaned.
  */
-static enum visit_state record_complete_some(struct ring_visit *visit, struct ring_slot *found,
-					     const struct profil_stack *stack)
+static enum visit_state record_complete_some(struct ring_visit *visit, struct ring_slot *found)
 {
 	struct profil_ring *ring = visit->ring;
 	enum visit_state state = VISIT_SAME;
@@ -222,7 +207,7 @@ static enum visit_state record_complete_some(struct ring_visit *visit, struct ri
 			state = VISIT_ENDED;
 		} else if (record_origins_are_equal(&slot->origin, &found->origin)) {
 			ring_queue_take(&visit->records);
-			record_complete(ring, slot, found, stack);
+			record_complete(ring, slot, found);
 		} else {
 			found->origin = slot->origin;
 			state = VISIT_OTHER;
@@ -244,18 +229,15 @@ static void record_complete_visit(struct callback_head *work)
 {
 	struct ring_visit *visit = container_of(work, struct ring_visit, work);
 	struct profil_ring *ring = visit->ring;
-	const u32 stack_depth = ring->stack_depth;
-	u64 buffer[sizeof(struct profil_stack) / sizeof(u64) + PROFIL_MAX_STACK];
-	struct profil_stack *stack = (void *)buffer;
 	struct ring_slot found = {};		/* the origin of no record */
 	enum visit_state state;
 
-	while ((state = record_complete_some(visit, &found, stack)) < VISIT_ENDED) {
+	while ((state = record_complete_some(visit, &found)) < VISIT_ENDED) {
 		if (state == VISIT_OTHER) {
 			if (found.file)
 				fput(found.file);
 			found.file = NULL;
-			record_look_up_origin(&found, stack, stack_depth);
+			record_look_up_origin(&found);
 		}
 		cond_resched();
 	}
@@ -295,20 +277,30 @@ join:
 }
 
 /*
- * Looks up the mapping now, if @slot needs nothing else, and mmap_lock is free: to make the task
- * run a work costs 950 instructions. up_read() may wake tasks that wait for mmap_lock. That is safe
+ * Looks up the mapping now if mmap_lock is free: to make the task run a work costs 950
+ * instructions. up_read() may wake tasks that wait for mmap_lock. That is safe
  * in the timer interrupt, where no scheduler lock is held, but on PREEMPT_RT it may sleep.
  */
-static bool record_look_up_now(struct profil_ring *ring, struct ring_slot *slot)
+static bool record_look_up_now(struct ring_slot *slot)
 {
 	struct mm_struct *mm = current->mm;
 
-	if (IS_ENABLED(CONFIG_PREEMPT_RT) || ring->stack_depth ||
-	    !down_read_trylock(&mm->mmap_lock))
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) || !down_read_trylock(&mm->mmap_lock))
 		return false;
 	record_look_up(slot, mm);
 	up_read(&mm->mmap_lock);
 	return true;
+}
+
+static void record_stack(struct profil_ring *ring, struct ring_slot *slot)
+{
+	struct profil_stack *stack = ring_stack(ring, slot);
+
+	slot->record.flags |= PROFIL_RECORD_STACK;
+	if (slot->record.flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT))
+		*stack = (struct profil_stack) { .end = PROFIL_STACK_NO_REGISTERS };
+	else
+		profil_stack_fill(stack, ring->stack_depth);
 }
 
 /* Records a tick of current without a counter. Return: false if there is no room. */
@@ -326,18 +318,16 @@ bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, 
 	slot->record.pc = no_pc ? 0 : pc;
 	slot->record.space = space;
 	slot->record.periods = periods;
-	if (no_pc) {
-		record_done_without(ring, slot, 0);
-	} else if (record_look_up_now(ring, slot)) {
+	if (ring->stack_depth)
+		record_stack(ring, slot);
+	if (no_pc || record_look_up_now(slot)) {
 		record_done(ring, slot);
 	} else {
 		slot->origin.pc = pc;
 		slot->origin.mm = current->mm;
 		slot->origin.exec_id = READ_ONCE(current->self_exec_id);
-		if (ring->stack_depth)
-			profil_stack_registers(&slot->origin.registers);
 		if (!record_join_visit(ring, slot))
-			record_done_without(ring, slot, PROFIL_RECORD_EXIT);
+			record_done_as(ring, slot, PROFIL_RECORD_EXIT);
 	}
 unlock:
 	raw_spin_unlock(&ring->slots_lock);
@@ -390,7 +380,7 @@ void ring_claim(struct profil_ring *ring, bool all)
 			slot = ring_queue_take(&visit->records);
 			if (!slot)
 				break;
-			record_done_without(ring, slot, PROFIL_RECORD_PENDING);
+			record_done_as(ring, slot, PROFIL_RECORD_PENDING);
 		}
 		if (visit && ring_queue_is_empty(&visit->records)) {
 			list_del_init(&visit->waiting);

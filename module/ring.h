@@ -5,11 +5,10 @@
  *	free --tick--> visit->records --completion or claim--> done --reader--> unread --> free
  *	     --tick, if it is complete-----------------------> done
  *
- * The tick fills in what only the tick knows; also the mapping of the pc, if that is all that is
- * missing and mmap_lock is free. Otherwise the task itself looks up the mapping and the stack, in
- * task work, when it returns to user mode: there it can wait for mmap_lock. A visit is the time from
- * the first such tick of a task to the task work, which completes all records of the visit. Other
- * records (also those of a task in exec or in exit) are done at once.
+ * The tick fills in a record; also the mapping of the pc, if mmap_lock is free. Otherwise the task
+ * itself looks up the mapping, in task work, when it returns to user mode: there it can wait for
+ * mmap_lock. A visit is the time from the first such tick of a task to the task work, which
+ * completes all records of the visit. Other records are done at once.
  *
  * A reader does not wait for a task that stays in the kernel. It claims records, which makes them
  * done without a mapping, with PROFIL_RECORD_PENDING: all of them if the session is off or over,
@@ -55,7 +54,6 @@ struct ring_origin {
 	u64 pc;
 	const struct mm_struct *mm;	/* only compared, not referenced */
 	u64 exec_id;			/* task_struct.self_exec_id */
-	struct profil_registers registers;	/* 0 if records have no stacks */
 };
 
 struct ring_slot {

@@ -8,8 +8,8 @@
  * faults, and each frame must be above the previous one, so the walk is bounded. Only memory that
  * user mode can read is read, and only values that are user addresses are recorded.
  *
- * Context: profil_stack_registers() in the tick; profil_stack_fill() in task work of the same task,
- * with the same mm.
+ * Context: the hard interrupt of the tick or of a timer, with the page tables of current->mm, since
+ * the caller excludes exec and exit.
  */
 #include <linux/nospec.h>
 #include <linux/sched/task_stack.h>
@@ -111,33 +111,26 @@ static __always_inline void stack_fill(struct profil_stack *stack, u32 depth, un
 	user_access_end();
 }
 
-/* Saves the registers of current's user code that the walk begins with, as they are now. */
-void profil_stack_registers(struct profil_registers *registers)
+/* The ns for which a clock lets a task run for each frame that was read, which takes less */
+#define STACK_FRAME_GAP	100
+
+DEFINE_PER_CPU(u32, profil_clock_gap);
+
+/* Fills in @stack, which has room for @depth addresses, with those of the interrupted user code. */
+void profil_stack_fill(struct profil_stack *stack, u32 depth)
 {
 	/* In user mode, these are the registers that the interrupt has saved. */
 	struct pt_regs *regs = task_pt_regs(current);
-
-	registers->frame = frame_pointer(regs);
-	registers->sp = user_stack_pointer(regs);
-	registers->link = profil_link_register(regs);
-}
-
-/*
- * Fills in @stack, which has room for @depth addresses. Pages that are not present are not read: to
- * provide them could be the task of current itself, as with userfaultfd.
- */
-void profil_stack_fill(struct profil_stack *stack, u32 depth,
-		       const struct profil_registers *registers)
-{
-	unsigned long frame = profil_frame_of(registers->frame);
-	unsigned long sp = profil_strip_address(registers->sp);
-	unsigned int word = profil_stack_word(task_pt_regs(current));
+	unsigned long frame = profil_frame_of(frame_pointer(regs));
+	unsigned long sp = profil_strip_address(user_stack_pointer(regs));
+	unsigned int word = profil_stack_word(regs);
 
 	*stack = (struct profil_stack) { .end = PROFIL_STACK_UNSUPPORTED };
 	pagefault_disable();
 	if (word == sizeof(u64))
-		stack_fill(stack, depth, frame, sp, registers->link, sizeof(u64));
+		stack_fill(stack, depth, frame, sp, profil_link_register(regs), sizeof(u64));
 	else if (word == sizeof(u32))
 		stack_fill(stack, depth, (u32)frame, (u32)sp, 0, sizeof(u32));
 	pagefault_enable();
+	__this_cpu_add(profil_clock_gap, stack->nr * STACK_FRAME_GAP);
 }

@@ -612,7 +612,7 @@ struct profil_snapshot {
 #define PROFIL_RECORD_DETACHED	(1U << 6)	/* not a tick: a privileged exec, see below */
 #define PROFIL_RECORD_UNREADABLE (1U << 7)	/* with DETACHED: the user may not read it */
 #define PROFIL_RECORD_STACK	(1U << 8)	/* a struct profil_stack follows the path */
-#define PROFIL_RECORD_PENDING	(1U << 9)	/* the mapping and the stack were not looked up */
+#define PROFIL_RECORD_PENDING	(1U << 9)	/* the mapping was not looked up */
 
 /**
  * struct profil_record - A record, which read() of a session's descriptor returns
@@ -682,7 +682,7 @@ struct profil_record {
  * @PROFIL_STACK_UNREADABLE: The frame is not in user memory, cannot be read, or is not present: no
  *	page is faulted in.
  * @PROFIL_STACK_ADDRESS: The return address of the frame is 0, or is not a user address.
- * @PROFIL_STACK_NO_REGISTERS: The task was in exec or exiting, or PROFIL_RECORD_PENDING is set.
+ * @PROFIL_STACK_NO_REGISTERS: The task was in exec or exiting.
  * @PROFIL_STACK_UNSUPPORTED: The task was running 32-bit code of arm.
  */
 enum profil_stack_end {
