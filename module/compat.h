@@ -207,18 +207,9 @@ static inline unsigned int profil_syscall_length(struct task_struct *task, struc
 #endif
 }
 
-/*
- * Returns true if current, which is in the kernel, is in execve() or execveat(), or dying after one
- * has failed. arm64 and riscv forget the call when a signal is handled, but keep the register.
- */
-static inline bool profil_is_exec_call(struct pt_regs *regs)
+/* Returns true if the register for the number of a call has that of execve() or execveat(). */
+static inline bool profil_has_exec_number(struct pt_regs *regs)
 {
-#if !defined(CONFIG_X86_64)
-	/* Only current changes its flags. The tick may have interrupted such a change. */
-	if (!profil_syscall_length(current, regs) && !signal_pending(current) &&
-	    !(data_race(current->flags) & PF_SIGNALED))
-		return false;
-#endif
 	/* The kernel, too, takes 32 bits of the number. */
 #if defined(CONFIG_ARM64)
 	u32 nr = regs->regs[compat_user_mode(regs) ? 7 : 8];
@@ -239,6 +230,20 @@ static inline bool profil_is_exec_call(struct pt_regs *regs)
 #endif
 #endif
 	return nr == __NR_execve || nr == __NR_execveat;
+}
+
+/*
+ * Returns true if current, which is in the kernel, is in execve() or execveat(), or dying after one
+ * has failed. arm64 and riscv forget the call when a signal is handled, but keep the register.
+ */
+static inline bool profil_is_exec_call(struct pt_regs *regs)
+{
+	/* Only current changes its flags. The tick may have interrupted such a change. */
+	bool dies = data_race(current->flags) & PF_SIGNALED;
+
+	return profil_has_exec_number(regs) &&
+	       (IS_ENABLED(CONFIG_X86_64) || dies || signal_pending(current) ||
+		profil_syscall_length(current, regs));
 }
 
 /* Returns the size of a word on the user stack of @regs; 0 if its frames have no known form. */

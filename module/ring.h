@@ -16,9 +16,9 @@
  * up the ring. With its last record, the visit ends, and its work is cancelled.
  *
  * The task work is embedded in the slot of the first record, which is not free before the work has
- * run, or was cancelled. Task work that has begun cannot be cancelled. It may wait for mmap_lock, or
- * another work of the task for user space. So profil_ring_close() does not wait for it, but leaves
- * it a reference to the ring and one to the module: it is orphaned.
+ * run, or was cancelled. Task work that has begun cannot be cancelled. It may wait for mmap_lock,
+ * or another work of the task for user space. So profil_ring_close() does not wait for it, but
+ * leaves it a reference to the ring and one to the module: it is orphaned.
  */
 #ifndef _PROFIL_RING_H
 #define _PROFIL_RING_H
