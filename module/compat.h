@@ -12,6 +12,8 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task_stack.h>
 #include <linux/task_work.h>
 #include <linux/user_namespace.h>
 #include <linux/version.h>
@@ -232,18 +234,32 @@ static inline bool profil_has_exec_number(struct pt_regs *regs)
 	return nr == __NR_execve || nr == __NR_execveat;
 }
 
-/*
- * Returns true if current, which is in the kernel, is in execve() or execveat(), or dying after one
- * has failed. arm64 and riscv forget the call when a signal is handled, but keep the register.
- */
-static inline bool profil_is_exec_call(struct pt_regs *regs)
+/* Returns true if @regs are those of a call, whose number is in a register. */
+static inline bool profil_is_call(struct pt_regs *regs)
 {
-	/* Only current changes its flags. The tick may have interrupted such a change. */
-	bool dies = data_race(current->flags) & PF_SIGNALED;
+#if defined(CONFIG_ARM64)
+	return in_syscall(regs);
+#elif defined(CONFIG_RISCV)
+	return regs->cause == EXC_SYSCALL;
+#else
+	return true;		/* otherwise the number is -1 */
+#endif
+}
 
-	return profil_has_exec_number(regs) &&
-	       (IS_ENABLED(CONFIG_X86_64) || dies || signal_pending(current) ||
-		profil_syscall_length(current, regs));
+/*
+ * Returns true if @task, which is in the kernel, is in execve() or execveat(), or dying after one
+ * has failed. arm64 and riscv forget the call when a signal is handled, but keep the register. This
+ * may be no interrupt, but a switch of tasks.
+ */
+static inline bool profil_is_exec_call(struct task_struct *task)
+{
+	struct pt_regs *regs = task_pt_regs(task);
+
+	if (!profil_has_exec_number(regs))
+		return false;
+	/* Only @task changes its flags. The tick may have interrupted such a change. */
+	return profil_is_call(regs) || signal_pending(task) ||
+	       (data_race(task->flags) & PF_SIGNALED);
 }
 
 /* Returns the size of a word on the user stack of @regs; 0 if its frames have no known form. */

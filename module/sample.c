@@ -309,7 +309,7 @@ static u64 sample_system_pc(struct task_struct *task)
 static __always_inline bool sample_is_in_exec(struct task_struct *task)
 {
 	/* Only @task changes in_execve. The tick may have interrupted such a change. */
-	return data_race(!!task->in_execve) || profil_is_exec_call(task_pt_regs(task));
+	return data_race(!!task->in_execve) || profil_is_exec_call(task);
 }
 
 /* Returns the flags of a record of a tick of @task in the kernel. */
