@@ -101,7 +101,7 @@ static struct ring_slot *record_take_slot(struct profil_ring *ring)
 	return slot;
 }
 
-/* Adds @slot, which is in no list, to the records that can be read. */
+/* Adds @slot, which is in no queue, to the records that can be read. */
 static void record_done(struct profil_ring *ring, struct ring_slot *slot)
 {
 	/* If there are others, a reader is awake, or is being woken. */
@@ -250,12 +250,18 @@ static void record_complete_visit(struct callback_head *work)
 	}
 }
 
-/* Adds @slot to the visit of current, or begins one. Return: false if current exits. */
+/*
+ * Adds @slot to the visit of current, or begins one. Return: false if current exits, or @ring was
+ * closed, so that nobody reads the record.
+ */
 static bool record_join_visit(struct profil_ring *ring, struct ring_slot *slot)
 {
 	struct hlist_head *visits = &ring->visits[hash_ptr(current, ring->visits_bits)];
 	struct ring_visit *visit;
 
+	/* Nobody would cancel the work. */
+	if (ring->closed)
+		return false;
 	hlist_for_each_entry(visit, visits, node)
 		if (visit->task == current)
 			goto join;
@@ -277,9 +283,9 @@ join:
 }
 
 /*
- * Looks up the mapping now if mmap_lock is free: to make the task run a work costs 950
- * instructions. up_read() may wake tasks that wait for mmap_lock. That is safe
- * in the timer interrupt, where no scheduler lock is held, but on PREEMPT_RT it may sleep.
+ * Looks up the mapping now if mmap_lock is free: task work costs 950 instructions more. up_read()
+ * may wake tasks that wait for mmap_lock. That is safe in the timer interrupt, where no scheduler
+ * lock is held, but on PREEMPT_RT it may sleep.
  */
 static bool record_look_up_now(struct ring_slot *slot)
 {
@@ -318,8 +324,12 @@ bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, 
 	slot->record.pc = no_pc ? 0 : pc;
 	slot->record.space = space;
 	slot->record.periods = periods;
-	if (ring->stack_depth)
+	if (ring->stack_depth) {
+		/* The walk may take long. Other CPUs need the lock for their ticks. */
+		raw_spin_unlock(&ring->slots_lock);
 		record_stack(ring, slot);
+		raw_spin_lock(&ring->slots_lock);
+	}
 	if (no_pc || record_look_up_now(slot)) {
 		record_done(ring, slot);
 	} else {
