@@ -22,6 +22,7 @@
 
 #include "commands/command.h"
 #include "profile/listing.h"
+#include "random.h"
 #include "recording/format.h"
 #include "symbols/symbols.h"
 #include "text/text.h"
@@ -42,17 +43,6 @@ struct bytes {
 static FILE *tap;
 static int nr_tests;
 static bool failed;
-static u64 state;
-
-/* xorshift64* */
-static u64 any(u64 below)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return below ? (state * 0x2545f4914f6cdd1dULL >> 16) % below : 0;
-}
-
 static void result(bool fine, const char *name)
 {
 	fprintf(tap, "%sok %d %s\n", fine ? "" : "not ", ++nr_tests, name);

@@ -21,6 +21,7 @@
 
 #include <zlib.h>
 
+#include "random.h"
 #include "symbols/symbols.h"
 
 #define BYTES_MAX	(1U << 20)
@@ -50,17 +51,6 @@ static const u64 odd_numbers[] = {
 	0xfffff, 0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff, 0x100000000, 0x7fffffffffffffff,
 	0x8000000000000000, 0xfffffffffffffff8, 0xffffffffffffffff,
 };
-
-static u64 state;
-
-/* xorshift64* */
-static u64 any(u64 below)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return below ? (state * 0x2545f4914f6cdd1dULL >> 16) % below : 0;
-}
 
 /* An odd number, or one that is close to @right */
 static u64 odd_number(u64 right)
