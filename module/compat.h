@@ -257,9 +257,10 @@ static inline bool profil_is_exec_call(struct task_struct *task)
 
 	if (!profil_has_exec_number(regs))
 		return false;
+	if (profil_is_call(regs) || signal_pending(task))
+		return true;
 	/* Only @task changes its flags. The tick may have interrupted such a change. */
-	return profil_is_call(regs) || signal_pending(task) ||
-	       (data_race(task->flags) & PF_SIGNALED);
+	return data_race(task->flags) & PF_SIGNALED;
 }
 
 /* Returns the size of a word on the user stack of @regs; 0 if its frames have no known form. */
