@@ -324,6 +324,15 @@ const struct profil_record *profil_record_next(const void *buf, ssize_t len,
 					       const struct profil_record *record) __PROFIL_NOTHROW;
 
 /**
+ * profil_record_stack - Get the stack of a record
+ * @record: A record from profil_record_first() or profil_record_next().
+ *
+ * Return: the stack, which is completely within the record; or NULL if the record has none.
+ */
+const struct profil_stack *
+profil_record_stack(const struct profil_record *record) __PROFIL_NOTHROW;
+
+/**
  * profil_range_counters - Get the number of counters that a range needs
  * @start: First address of the text.
  * @end: First address after the text; above @start.

@@ -32,3 +32,16 @@ PROFIL_EXPORT const struct profil_record *profil_record_next(const void *buf, ss
 
 	return profil_record_first(next, (const char *)buf + len - next);
 }
+
+PROFIL_EXPORT const struct profil_stack *profil_record_stack(const struct profil_record *record)
+{
+	const char *path = (const char *)record + HEAD;
+	size_t at = (HEAD + strlen(path) + 1 + 7) / 8 * 8;
+	const struct profil_stack *stack = (const void *)((const char *)record + at);
+
+	if (!(record->flags & PROFIL_RECORD_STACK) || record->size < at + sizeof(*stack))
+		return NULL;
+	if ((record->size - at - sizeof(*stack)) / sizeof(*stack->addresses) < stack->nr)
+		return NULL;
+	return stack;
+}

@@ -1462,6 +1462,37 @@ TEST(an_incomplete_or_invalid_record_ends_the_iteration)
 	EXPECT_EQ(0, munmap(p, 2 * size));
 }
 
+TEST(the_stack_of_a_record_is_found_if_it_is_within_the_record)
+{
+	const unsigned int paths[] = { 0, 7, 8, 100 };
+	u8 buf[1024] __attribute__((aligned(8)));
+	struct profil_record *r = (void *)buf;
+	struct profil_stack *stack;
+	size_t i;
+	u32 at;
+
+	for (i = 0; i < ARRAY_SIZE(paths); i++) {
+		at = put_record(buf, paths[i]);
+		stack = (void *)(buf + at);
+		memset(stack, 0, sizeof(*stack));
+		EXPECT_EQ(NULL, profil_record_stack(r));
+		r->flags = PROFIL_RECORD_STACK;
+		EXPECT_EQ(NULL, profil_record_stack(r));
+		r->size = at + sizeof(*stack) - 8;
+		EXPECT_EQ(NULL, profil_record_stack(r));
+		r->size = at + sizeof(*stack);
+		EXPECT_EQ(stack, profil_record_stack(r));
+		stack->nr = 3;
+		EXPECT_EQ(NULL, profil_record_stack(r));
+		r->size += 2 * sizeof(u64);
+		EXPECT_EQ(NULL, profil_record_stack(r));
+		r->size += sizeof(u64);
+		EXPECT_EQ(stack, profil_record_stack(r));
+		stack->nr = UINT32_MAX;
+		EXPECT_EQ(NULL, profil_record_stack(r));
+	}
+}
+
 /* The formula of the ABI, with numbers that do not overflow. */
 static u64 counter_of(const struct profil_range *r, u64 pc)
 {

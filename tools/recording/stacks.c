@@ -2,6 +2,8 @@
 /* See entries.h: stacks. */
 #include <string.h>
 
+#include <profil.h>
+
 #include "recording/entries.h"
 #include "recording/spaces.h"
 
@@ -106,9 +108,7 @@ static void stack_write(struct stream *stream, struct stack *stack, const struct
 static struct stack *stack_find(struct stream *stream, const struct profil_record *record,
 				const struct space *space, struct stack *key)
 {
-	const size_t path = offsetof(struct profil_record, path) + strlen(record->path) + 1;
-	const struct profil_stack *stack = (const void *)((const char *)record +
-							  (path + 7) / 8 * 8);
+	const struct profil_stack *stack = profil_record_stack(record);
 
 	memcpy(&key->data, stack, stack_size(stack));
 	key->space = record->space;

@@ -27,7 +27,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <linux/profil.h>
+#include <profil.h>
 
 #include "recording/stream.h"
 
@@ -41,6 +41,14 @@ union record_room {
 };
 
 static u64 start;
+
+/* Adds a stack to a record that has its path. */
+static struct profil_stack *add_stack(union record_room *room)
+{
+	room->record.size = sizeof(*room);
+	room->record.flags |= PROFIL_RECORD_STACK;
+	return (struct profil_stack *)profil_record_stack(&room->record);
+}
 
 static void replay(struct stream *stream, struct profil_record *record)
 {
@@ -93,7 +101,6 @@ static void replay_stacks(struct stream *stream, const char *line)
 	unsigned int nr, depth;
 	long long offset;
 	char path[200];
-	size_t at;
 	struct stat st;
 
 	if (sscanf(line, "%*s %d %199s %lli %u %u", &record->pid, path, &offset, &nr, &depth) < 5 ||
@@ -102,9 +109,7 @@ static void replay_stacks(struct stream *stream, const char *line)
 	if (stat(path, &st))
 		err(1, "%s", path);
 	strcpy(room.bytes + offsetof(struct profil_record, path), path);
-	at = offsetof(struct profil_record, path) + strlen(path) + 1;
-	stack = (void *)(room.bytes + (at + 7) / 8 * 8);
-	record->flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE | PROFIL_RECORD_STACK;
+	record->flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE;
 	record->start = BIAS;
 	record->end = 2 * BIAS;
 	record->offset = offset;
@@ -112,6 +117,7 @@ static void replay_stacks(struct stream *stream, const char *line)
 	record->ino = st.st_ino;
 	record->major = major(st.st_dev);
 	record->minor = minor(st.st_dev);
+	stack = add_stack(&room);
 	stack->nr = depth;
 	for (unsigned int i = 0; i <= nr; i++) {
 		for (unsigned int j = 0; j < depth; j++)
@@ -129,9 +135,9 @@ static void replay_mappings(struct stream *stream, const char *line)
 
 	if (sscanf(line, "%*s %d %u", &record->pid, &nr) != 2)
 		errx(1, "wrong: %s", line);
-	stack = (void *)(room.bytes + (offsetof(struct profil_record, path) + 1 + 7) / 8 * 8);
+	record->flags = PROFIL_RECORD_MAPPED;
+	stack = add_stack(&room);
 	stack->nr = 1;
-	record->flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_STACK;
 	for (unsigned int i = 0; i < nr; i++) {
 		record->start = BIAS + i * 8192ULL;
 		record->end = record->start + 4096;
