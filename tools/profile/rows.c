@@ -97,8 +97,12 @@ static void add_row(struct rows *rows, const struct recording_sample *sample)
 		count_chain(rows, row);
 	}
 	/* In a damaged file, the mapping may have been lost. */
-	if (!sample->mapping_id && row->function.binary == binaries_unknown)
-		rows->unmapped = ticks_add(rows->unmapped, row_ticks(row));
+	if (!sample->mapping_id && row->function.binary == binaries_unknown) {
+		u64 *unknown = sample->flags & FORMAT_SAMPLE_PENDING ? &rows->pending :
+								       &rows->unmapped;
+
+		*unknown = ticks_add(*unknown, row_ticks(row));
+	}
 	if (!sample->file)
 		return;
 	binary = binary_of(&rows->binaries, sample->file);

@@ -119,7 +119,8 @@ struct rows_options {
  * @ticks: The ticks of all rows, weighted by their periods.
  * @nr_ticks: The number of these ticks.
  * @squares: The sum of the squares of their weights.
- * @unmapped: Those of @ticks whose mapping is not known.
+ * @unmapped: Those of @ticks whose memory was no longer mapped.
+ * @pending: Those of @ticks whose mapping nobody has looked up: see FORMAT_SAMPLE_PENDING.
  * @lost: With chains, those whose chain lacks a caller.
  * @unchecked: With chains, those whose chain may lack the caller of the innermost function.
  * @unknown: With chains, those with a caller whose mapping is not known.
@@ -147,6 +148,7 @@ struct rows {
 	u64 nr_ticks;
 	double squares;
 	u64 unmapped;
+	u64 pending;
 	u64 lost;
 	u64 unchecked;
 	u64 unknown;

@@ -93,6 +93,7 @@ struct format_mapping {
 #define FORMAT_SAMPLE_SYSTEM	(1U << 0)	/* the tick interrupted the kernel */
 #define FORMAT_SAMPLE_EXEC	(1U << 1)	/* the thread was in exec: there is no pc */
 #define FORMAT_SAMPLE_EXIT	(1U << 2)	/* the thread was exiting: there is no pc */
+#define FORMAT_SAMPLE_PENDING	(1U << 3)	/* the thread stayed in the kernel: no mapping */
 
 /* An address in a stack, which an instruction of the mapping precedes. */
 struct format_frame {

@@ -60,7 +60,8 @@ static u32 sample_flags(const struct profil_record *record)
 {
 	return (record->flags & PROFIL_RECORD_SYSTEM ? FORMAT_SAMPLE_SYSTEM : 0) |
 	       (record->flags & PROFIL_RECORD_EXEC ? FORMAT_SAMPLE_EXEC : 0) |
-	       (record->flags & PROFIL_RECORD_EXIT ? FORMAT_SAMPLE_EXIT : 0);
+	       (record->flags & PROFIL_RECORD_EXIT ? FORMAT_SAMPLE_EXIT : 0) |
+	       (record->flags & PROFIL_RECORD_PENDING ? FORMAT_SAMPLE_PENDING : 0);
 }
 
 void stream_record(struct stream *stream, const struct profil_record *record)

@@ -219,7 +219,9 @@ static void print_hints(FILE *out, const struct rows *rows)
 				   binary->only_names);
 	}
 	print_hint(out, rows, rows->unmapped, "no symbol", PROFILE_UNKNOWN,
-		   "the memory was unmapped, or the task did not return to user mode");
+		   "unmapped before the interrupted thread returned to user mode");
+	print_hint(out, rows, rows->pending, "no symbol", PROFILE_UNKNOWN,
+		   "the thread stayed in the kernel, so its memory was not looked up");
 	print_callers_hint(out, rows, rows->lost, "lack a caller",
 			   "code without frame pointers: compile it with -fno-omit-frame-pointer");
 	print_callers_hint(out, rows, rows->unchecked, "may lack the innermost caller",

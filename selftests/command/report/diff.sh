@@ -202,7 +202,7 @@ warning: not followed: /usr/bin/sudo gains privilege (1 exec)
 command: \\x1b[2J
 1,000 samples at 250 Hz
 note: 100.00% have no symbol: [unknown]
-  (the memory was unmapped, or the task did not return to user mode)" eval "'$tmp/profil' diff '$tmp/base.data' '$tmp/damage.data' | sed '/^$/,\$d'" &&
+  (unmapped before the interrupted thread returned to user mode)" eval "'$tmp/profil' diff '$tmp/base.data' '$tmp/damage.data' | sed '/^$/,\$d'" &&
 	same "warning: only one of the recordings has ticks in the kernel
 $tmp/damage.data:
 warning: the recording was cut off; its last second may be missing

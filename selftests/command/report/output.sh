@@ -150,7 +150,7 @@ warning: 60 of 10,120 ticks (0.59%) were missed;
 command: a
 10,000 samples at 250 Hz: 40.48 s of CPU time
 note: 100.00% have no symbol: [unknown]
-  (the memory was unmapped, or the task did not return to user mode)" head_of lost
+  (unmapped before the interrupted thread returned to user mode)" head_of lost
 }
 
 attached() {

@@ -9,7 +9,8 @@
  *	stacks PID PATH OFFSET N DEPTH	N ticks in a file, with different stacks; the first again
  *	mappings PID N			ticks in N mappings without a file, each with a stack
  *	memory PID ADDRESS		a tick in memory that is not a file
- *	unmapped PID ADDRESS		a tick whose mapping is not known
+ *	unmapped PID ADDRESS		a tick in memory that was not mapped any more
+ *	pending PID ADDRESS		a tick of a thread that has stayed in the kernel
  *	exec PID COMM			a tick in exec, by a thread with this name
  *	reaped PID TID COMM		a tick in exit, of a thread that was reaped before
  *	run COMMAND
@@ -155,7 +156,8 @@ static void replay_memory(struct stream *stream, const char *line)
 
 	if (sscanf(line, "%*s %d %lli", &record->pid, &pc) != 2)
 		errx(1, "wrong: %s", line);
-	record->flags = *line == 'm' ? PROFIL_RECORD_MAPPED : 0;
+	record->flags = *line == 'm' ? PROFIL_RECORD_MAPPED :
+			*line == 'p' ? PROFIL_RECORD_SYSTEM | PROFIL_RECORD_PENDING : 0;
 	record->pc = pc;
 	record->start = pc & ~0xfffULL;
 	record->end = record->start + 4096;
@@ -212,7 +214,8 @@ int main(int argc, char **argv)
 			replay_stacks(&stream, line);
 		else if (!strncmp(line, "mappings ", 9))
 			replay_mappings(&stream, line);
-		else if (!strncmp(line, "memory ", 7) || !strncmp(line, "unmapped ", 9))
+		else if (!strncmp(line, "memory ", 7) || !strncmp(line, "unmapped ", 9) ||
+			 !strncmp(line, "pending ", 8))
 			replay_memory(&stream, line);
 		else if (!strncmp(line, "exec ", 5))
 			replay_exec(&stream, line);

@@ -191,6 +191,24 @@ next 101" rows exec -s process && same "replayed  [exec]
 next  [exec]" eval "rows exec | grep exec | LC_ALL=C sort -r"
 }
 
+# The notes tell memory that was unmapped from memory that nobody has looked up.
+unknown_memory() {
+	replay unknown <<-'END' || return
+		unmapped 100 0x1000
+		pending 100 0x2000
+		memory 100 0x3000
+		pending 100 0x4000
+	END
+	same "note: 25.00% have no symbol: [anon]
+  (code made at run time; profil-report(1) says how it gets names)
+note: 25.00% have no symbol: [unknown]
+  (unmapped before the interrupted thread returned to user mode)
+note: 50.00% have no symbol: [unknown]
+  (the thread stayed in the kernel, so its memory was not looked up)" eval \
+		"head_of unknown | sed '1,/samples/d'" && same "replayed  [unknown]
+replayed  [anon]" rows unknown -s comm,dso
+}
+
 # With -a, a task that was reaped before its last tick belongs to the last program of its process.
 reaped_before_last_tick() {
 	replay reaped <<-'END' || return
@@ -609,6 +627,7 @@ test_symbols() {
 	check "many processes with generated code" many_processes
 	check "names of processes in exec" names_in_exec
 	check "a task that was reaped before its last tick" reaped_before_last_tick
+	check "reasons for unknown memory" unknown_memory
 	check "many samples" many_samples
 	check "a large note in a sparse file" large_note
 	check "demangled names of D and Ada, and long ones" mangled_names
