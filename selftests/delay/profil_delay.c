@@ -5,6 +5,7 @@
  * function. The function has at most six arguments, and is called with interrupts on if sleep=1.
  *
  *	finit_module(..., "function=profil_pending_kick ms=500 comm=victim")
+ *	finit_module(..., "function=mmap_region sleep=1 hold=1 comm=victim")
  *
  * Context: delayed() in that of the function.
  */
@@ -33,6 +34,10 @@ static bool sleep;
 module_param(sleep, bool, 0444);
 MODULE_PARM_DESC(sleep, "sleep, instead of a loop");
 
+static bool hold;
+module_param(hold, bool, 0644);
+MODULE_PARM_DESC(hold, "with sleep=1: sleep until this is set to 0");
+
 static atomic_t hits = ATOMIC_INIT(0);
 module_param_named(hits, hits.counter, int, 0444);
 MODULE_PARM_DESC(hits, "out: the number of delays that have begun");
@@ -52,6 +57,8 @@ static unsigned long delayed(unsigned long a, unsigned long b, unsigned long c, 
 		msleep(ms);
 	else
 		mdelay(ms);
+	while (sleep && READ_ONCE(hold))
+		usleep_range(1000, 2000);
 	ret = original(a, b, c, d, e, f);
 	module_put(THIS_MODULE);
 	return ret;

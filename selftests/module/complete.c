@@ -1,25 +1,445 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The completion of records: if a tick cannot look up the mapping, as mmap_lock is taken, the task
- * does it when it returns to user mode.
+ * does it when it returns to user mode. The record keeps nobody waiting. profil_delay.ko keeps
+ * mmap_lock taken, in mmap() of another thread.
  */
 #include "kselftest_harness.h"
 
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	150
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
+#include "delay.h"
 #include "loop.h"
+#include "process.h"
 #include "records.h"
 
 #define ENOUGH		16384		/* records: more than any test has ticks */
+#define FEW		32
 #define DEPTH		8
+#define MUCH		(64UL << 20)	/* bytes: a write of these takes many ticks */
+#define HOLDER		"holder"	/* the name of the threads that keep mmap_lock */
 #define PERIOD		200000		/* ns */
 
 static const u32 without_pc = PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT;
+
+static struct shared {
+	atomic_int step;
+	atomic_int in_user;		/* the child does not call write() */
+	atomic_int faulted;
+} *shared;
+
+static char *much;
+static size_t amount;			/* bytes that a child writes */
+static int ends[2];			/* of a pipe */
+static unsigned int nr_held;
+
+FIXTURE(complete) {
+	long long users;
+};
+
+FIXTURE_SETUP(complete)
+{
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	much = mmap(NULL, MUCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	ASSERT_NE(MAP_FAILED, (void *)much);
+	ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
+	ASSERT_EQ(0, fcntl(ends[0], F_SETFL, O_NONBLOCK));
+	ASSERT_LE(0, device_fd());
+	self->users = module_users();
+	nr = 0;
+	nr_held = 0;
+	amount = MUCH;
+}
+
+FIXTURE_TEARDOWN(complete)
+{
+	close(fd);
+	close(ends[0]);
+	close(ends[1]);
+	munmap(much, MUCH);
+	munmap(shared, sizeof(*shared));
+	delay_release();
+	EXPECT_TRUE(await(!delay_unload()));
+	EXPECT_TRUE(await(module_users() == self->users));
+}
+
+static struct profil_stats stats_now(void)
+{
+	struct profil_stats s;
+
+	if (descriptor_stats(fd, &s))
+		s.state = ~0U;
+	return s;
+}
+
+static atomic_bool ready;
+
+static void *hold_lock(void *unused)
+{
+	prctl(PR_SET_NAME, HOLDER);
+	while (!ready)
+		sched_yield();
+	mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return unused;
+}
+
+/* While its other thread holds mmap_lock, the child runs a loop, or is busy in one long call. */
+static int be_busy(void)
+{
+	pthread_t thread;
+
+	/* The test of the unload needs a child that does not use the module. */
+	device_close();
+	MUST(!pthread_create(&thread, NULL, hold_lock, NULL));
+	/* Has all faults now, since they would wait for mmap_lock. */
+	memset(much, 1, amount);
+	shared->faulted = 1;
+	loop_run(1, 1);
+	MUST(!write(ends[1], much, 0));
+	ready = true;
+	while (shared->step < 1)
+		sched_yield();
+	if (shared->in_user) {
+		shared->step = 2;
+		loop_for_ever((void *)1);
+	}
+	MUST(write(ends[1], much, amount) >= 0);
+	shared->step = 2;
+	loop_for_ever((void *)2);
+	return 0;
+}
+
+/* Makes a child that is busy, and whose mmap_lock is taken. */
+static pid_t spawn_busy(bool in_user)
+{
+	struct pollfd polled = { .fd = ends[0], .events = POLLIN };
+	pid_t child;
+
+	shared->step = 0;
+	shared->in_user = in_user;
+	child = spawn(be_busy);
+	nr_held++;
+	MUST(await(delay_hits() == nr_held));
+	shared->step = 1;
+	MUST(in_user ? await(shared->step == 2) : poll(&polled, 1, 60000) > 0);
+	return child;
+}
+
+/* Opens a session of the child, and turns it on. */
+static int open_for(pid_t child, u32 nr_records)
+{
+	int err;
+
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL, .period = PERIOD, .nr_records = nr_records,
+	});
+	if (fd < 0)
+		return fd;
+	err = descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL);
+	return err ?: descriptor_enable(fd);
+}
+
+/* Empties the pipe once. Returns the number of bytes. */
+static size_t drain(void)
+{
+	static char buffer[65536];
+	ssize_t n = read(ends[0], buffer, sizeof(buffer));
+
+	if (n < 0)
+		sched_yield();
+	return n < 0 ? 0 : n;
+}
+
+/*
+ * Empties the pipe until the call has had some @ticks, and leaves the child waiting in the call. A
+ * few of the ticks are in the other thread, which sleeps and wakes.
+ */
+static bool drain_until(u64 ticks)
+{
+	u64 before = stats_now().system;
+	size_t size = 0;
+
+	while (stats_now().system < before + 2 * ticks && size < amount / 2)
+		size += drain();
+	return size < amount / 2;
+}
+
+static bool waits_for_lock(pid_t child)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", child);
+	return file_has(path, "State:\tD", NULL, 0);
+}
+
+/* Empties the pipe until the call is over, and the child waits for mmap_lock. */
+static bool drain_all(pid_t child)
+{
+	return await((drain(), waits_for_lock(child)));
+}
+
+static unsigned int nr_with(u32 flag)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < nr; i++)
+		n += !!(records[i]->flags & flag);
+	return n;
+}
+
+#define HOLD_LOCK() DELAY("function=mmap_region ms=0 sleep=1 hold=1 comm=" HOLDER)
+
+TEST_F(complete, records_of_a_call_are_completed_when_it_returns)
+{
+	const struct profil_record *first = NULL, *r;
+	unsigned int same = 0;
+	struct profil_stats s;
+	pid_t child;
+
+	HOLD_LOCK();
+	child = spawn_busy(false);
+	ASSERT_EQ(0, open_for(child, ENOUGH));
+	EXPECT_TRUE(drain_until(20));
+	/* The child is in the call, and has no other records. */
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(0U, nr);
+	EXPECT_TRUE(drain_all(child));
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(0U, nr);
+	delay_release();
+	EXPECT_TRUE(await(shared->step == 2 && !read_all() && nr >= 20));
+	EXPECT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+	EXPECT_LE(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_TRUE(accounted(&s));
+	for (unsigned int i = 0; i < nr; i++) {
+		r = records[i];
+		if (!(r->flags & PROFIL_RECORD_SYSTEM) || !(r->flags & PROFIL_RECORD_MAPPED))
+			continue;
+		if (!first)
+			first = r;
+		if (r->pc != first->pc)
+			continue;
+		same++;
+		EXPECT_EQ(first->start, r->start);
+		EXPECT_EQ(0, strcmp(path_of(first), path_of(r)));
+	}
+	EXPECT_LE(20U, same);
+}
+
+TEST_F(complete, record_of_a_loop_waits_for_the_lock)
+{
+	struct profil_stats s;
+	unsigned int n = 0;
+	pid_t child;
+
+	HOLD_LOCK();
+	child = spawn_busy(true);
+	ASSERT_EQ(0, open_for(child, ENOUGH));
+	EXPECT_TRUE(await(waits_for_lock(child)));
+	EXPECT_LE(1U, stats_now().outside);
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(0U, nr);
+	delay_release();
+	EXPECT_TRUE(await(!read_all() && nr));
+	EXPECT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+	EXPECT_LE(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+	for (unsigned int i = 0; i < nr; i++)
+		n += in_loop(records[i], addr(loops_text), 1) &&
+		     records[i]->flags & PROFIL_RECORD_MAPPED;
+	EXPECT_LE(1U, n);
+}
+
+TEST_F(complete, records_of_a_call_can_be_read_when_the_session_is_off)
+{
+	struct profil_stats s;
+	pid_t child;
+
+	HOLD_LOCK();
+	child = spawn_busy(false);
+	ASSERT_EQ(0, open_for(child, ENOUGH));
+	EXPECT_TRUE(drain_until(20));
+	EXPECT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_LE(20U, s.outside);
+	EXPECT_EQ(0, read_all());
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_LE(20U, nr_with(PROFIL_RECORD_PENDING));
+	for (unsigned int i = 0; i < nr; i++) {
+		EXPECT_NE(0U, records[i]->pc);
+		EXPECT_EQ(0U, records[i]->flags & PROFIL_RECORD_MAPPED);
+	}
+	/* The call returns after that, and the slots are free again. */
+	nr = 0;
+	EXPECT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(drain_until(20));
+	EXPECT_TRUE(drain_all(child));
+	delay_release();
+	EXPECT_TRUE(await(!read_all() && nr >= 20));
+	EXPECT_EQ(0U, nr_with(PROFIL_RECORD_PENDING));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+}
+
+static int loop_in_child(void)
+{
+	loop_for_ever((void *)2);
+	return 0;
+}
+
+/* Reads until another child has left @n complete records. */
+static bool another_leaves_complete_records(unsigned int n)
+{
+	struct pollfd polled = { .fd = fd, .events = POLLIN };
+	pid_t other = spawn(loop_in_child);
+	unsigned int done = 0, i = nr;
+
+	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, other, NULL))
+		return false;
+	while (done < n && poll(&polled, 1, 60000) > 0 && !read_all())
+		for (; i < nr; i++)
+			done += records[i]->pid == other &&
+				records[i]->flags & PROFIL_RECORD_MAPPED;
+	killed(other);
+	return done >= n;
+}
+
+/* The call of the first child uses up all slots. The second child still leaves complete records. */
+TEST_F(complete, call_does_not_use_up_the_ring)
+{
+	pid_t child;
+
+	HOLD_LOCK();
+	child = spawn_busy(false);
+	ASSERT_EQ(0, open_for(child, FEW));
+	EXPECT_TRUE(drain_until(2 * FEW));
+	EXPECT_LT(0U, stats_now().dropped_record);
+	EXPECT_TRUE(another_leaves_complete_records(4 * FEW));
+	EXPECT_LE(FEW / 2U, nr_with(PROFIL_RECORD_PENDING));
+	delay_release();
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+}
+
+#define SLEEPERS	8
+
+/* There are as many slots as tasks that have had ticks in a call, and sleep in it. */
+TEST_F(complete, sleeping_tasks_do_not_use_up_the_ring)
+{
+	int pipes[SLEEPERS][2];
+	pid_t children[SLEEPERS];
+
+	HOLD_LOCK();
+	amount = MUCH / 4;
+	for (unsigned int i = 0; i < SLEEPERS; i++) {
+		memcpy(pipes[i], ends, sizeof(ends));
+		ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
+		ASSERT_EQ(0, fcntl(ends[0], F_SETFL, O_NONBLOCK));
+		children[i] = spawn_busy(false);
+		ASSERT_EQ(0, !i ? open_for(children[i], SLEEPERS) :
+			     descriptor_attach(fd, PROFIL_SCOPE_PROCESS, children[i], NULL));
+		EXPECT_TRUE(drain_until(4));
+		EXPECT_EQ(0, read_all());
+	}
+	EXPECT_TRUE(another_leaves_complete_records(4 * SLEEPERS));
+	delay_release();
+	for (unsigned int i = 0; i < SLEEPERS; i++) {
+		EXPECT_EQ(128 + SIGKILL, killed(children[i]));
+		close(pipes[i][0]);
+		close(pipes[i][1]);
+	}
+}
+
+/* The child cannot exit without mmap_lock, but it does not wait for its records. */
+TEST_F(complete, records_of_a_killed_task_do_not_wait_for_the_lock)
+{
+	struct profil_stats s;
+	pid_t child;
+
+	HOLD_LOCK();
+	child = spawn_busy(false);
+	ASSERT_EQ(0, open_for(child, ENOUGH));
+	EXPECT_TRUE(drain_until(20));
+	kill(child, SIGKILL);
+	EXPECT_TRUE(await(!read_all() && nr >= 20));
+	EXPECT_LE(20U, nr_with(PROFIL_RECORD_PENDING | without_pc));
+	delay_release();
+	EXPECT_EQ(128 + SIGKILL, status_of(child));
+	EXPECT_TRUE(await(read_all() == 1));
+	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EQ(s.outside, nr);
+	EXPECT_TRUE(accounted(&s));
+}
+
+/* The fixture checks the references to the module, while the child is still in the call. */
+TEST_F(complete, descriptor_can_be_closed_during_a_call)
+{
+	pid_t child;
+
+	HOLD_LOCK();
+	child = spawn_busy(false);
+	ASSERT_EQ(0, open_for(child, ENOUGH));
+	EXPECT_TRUE(drain_until(20));
+	close(fd);
+	fd = -1;
+	EXPECT_TRUE(await(module_users() == self->users));
+	EXPECT_TRUE(await((drain(), shared->step == 2)));
+	delay_release();
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+}
+
+/* Until the child has mmap_lock, it is in a function of the module, which cannot be unloaded. */
+TEST_F(complete, descriptor_can_be_closed_while_a_task_completes_its_records)
+{
+	pid_t child;
+
+	HOLD_LOCK();
+	child = spawn_busy(false);
+	ASSERT_EQ(0, open_for(child, ENOUGH));
+	EXPECT_TRUE(drain_until(20));
+	EXPECT_TRUE(drain_all(child));
+	close(fd);
+	fd = -1;
+	EXPECT_TRUE(await(module_users() == self->users + 1));
+	EXPECT_EQ(1, shared->step);
+	delay_release();
+	EXPECT_TRUE(await(shared->step == 2 && module_users() == self->users));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+}
+
+TEST_F(complete, module_can_be_unloaded_during_a_call)
+{
+	const char *stays = module_stays();
+	int number = device_fd();
+	pid_t child;
+
+	SKIP_IF(stays, "%s", stays);
+	HOLD_LOCK();
+	child = spawn_busy(false);
+	ASSERT_EQ(0, open_for(child, ENOUGH));
+	EXPECT_TRUE(drain_until(20));
+	close(fd);
+	fd = -1;
+	device_close();
+	EXPECT_TRUE(await(!module_unload()));
+	EXPECT_TRUE(await((drain(), shared->step == 2)));
+	delay_release();
+	EXPECT_EQ(0, module_load(""));
+	EXPECT_TRUE(await(!device_reopen(number)));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+	self->users = module_users();
+}
+
+/* ---- mappings that change ---- */
 
 static atomic_bool enough;
 

@@ -11,13 +11,11 @@
 
 #include <elf.h>
 #include <stddef.h>
-#include <sys/utsname.h>
 
-#include "kernel.h"
+#include "delay.h"
 #include "loop.h"
 #include "process.h"
 
-#define HITS		"/sys/module/profil_delay/parameters/hits"
 #define TAINTED		"/proc/sys/kernel/tainted"
 #define WARNED		(1 << 7 | 1 << 9)	/* the kernel has died, or has warned */
 #define PROCESS		PROFIL_SCOPE_PROCESS
@@ -27,23 +25,6 @@ static struct shared {
 	u32 page[PAGE_MAX / sizeof(u32)];
 	atomic_int step;
 } *shared;
-
-/* Loads profil_delay.ko, which is beside profil.ko: 0, or a negative errno. */
-static int delay_load(const char *params)
-{
-	char path[PATH_MAX];
-	struct utsname uts;
-	int module, err;
-
-	uname(&uts);
-	snprintf(path, sizeof(path), "/lib/modules/%s/updates/profil_delay.ko", uts.release);
-	module = open(path, O_RDONLY | O_CLOEXEC);
-	if (module < 0)
-		return -errno;
-	err = syscall(SYS_finit_module, module, params, 0) < 0 ? -errno : 0;
-	close(module);
-	return err;
-}
 
 FIXTURE(delayed) {
 	long long tainted;
@@ -64,23 +45,11 @@ FIXTURE_SETUP(delayed)
 FIXTURE_TEARDOWN(delayed)
 {
 	/* A call may still be delayed. */
-	EXPECT_TRUE(await(!syscall(SYS_delete_module, "profil_delay", O_NONBLOCK) ||
-			  errno == ENOENT));
+	EXPECT_TRUE(await(!delay_unload()));
 	sched_setaffinity(0, sizeof(self->cpus), &self->cpus);
 	munmap(shared, sizeof(*shared));
 	EXPECT_EQ(self->tainted & WARNED, file_number(TAINTED, "") & WARNED);
 }
-
-#define DELAY(params) do {							\
-	int _err;								\
-										\
-	if (geteuid())								\
-		SKIP(return, "only root can load profil_delay.ko");		\
-	_err = delay_load(params);						\
-	if (_err == -ENOENT || _err == -EINVAL || _err == -EOPNOTSUPP)		\
-		SKIP(return, "profil_delay.ko does not load: %s", strerror(-_err)); \
-	ASSERT_EQ(0, _err);							\
-} while (0)
 
 static void run_on(int cpu)
 {
@@ -112,7 +81,7 @@ static int exec_during_tick(void)
 	other = clone(burn_in_range, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
 	MUST(other > 0);
 	shared->step = other;
-	while (file_number(HITS, "") < 1)
+	while (delay_hits() < 1)
 		;
 	execve("/bin/true", argv, envp);
 	return 1;
@@ -126,7 +95,7 @@ TEST_F(delayed, tick_of_a_pending_session_may_come_during_the_exec_that_ends_it)
 	DELAY("function=profil_pending_kick ms=1000 comm=" NAME);
 	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
 	EXPECT_EQ(0, status_of(spawn(exec_during_tick)));
-	EXPECT_LE(1, file_number(HITS, ""));
+	EXPECT_LE(1, delay_hits());
 	kill(shared->step, SIGKILL);
 	EXPECT_EQ(0, session_stop(PROCESS, NULL));
 }
@@ -147,7 +116,7 @@ TEST_F(delayed, session_may_be_freed_by_a_thread_while_another_closes_it)
 	DELAY("function=profil_space_is_own ms=1000 sleep=1 comm=" NAME);
 	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, close_slowly, (void *)fd));
-	while (file_number(HITS, "") < 1)
+	while (delay_hits() < 1)
 		sched_yield();
 	/* START ends the sessions of closed descriptors. */
 	EXPECT_EQ(0, session_start(PROCESS, 0, &range, 1));
@@ -173,7 +142,7 @@ TEST_F(delayed, release_of_an_address_space_may_be_slower_than_the_worker)
 	for (unsigned int i = 0; i < 3; i++)
 		EXPECT_EQ(0, status_of(spawn(leave_session)));
 	EXPECT_TRUE(await(module_users() == users));
-	EXPECT_LE(3, file_number(HITS, ""));
+	EXPECT_LE(3, delay_hits());
 }
 
 #define LIMIT	16UL		/* pages */
@@ -206,7 +175,7 @@ static int use_the_room_twice(void)
 	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit) && !setresuid(1000, 1000, 1000));
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	MUST(!pthread_create(&thread, NULL, replace_slowly, NULL));
-	while (file_number(HITS, "") < 1)
+	while (delay_hits() < 1)
 		sched_yield();
 	MUST(!session_stop(PROCESS, NULL));
 	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 64);
@@ -237,7 +206,7 @@ TEST_F(delayed, unload_waits_for_the_notifier_of_a_process_that_exits)
 	SKIP_IF(stays, "%s", stays);
 	DELAY("function=mmu_notifier_put ms=1500 sleep=1 comm=" NAME);
 	spawn(leave_session_slowly);
-	while (file_number(HITS, "") < 1)
+	while (delay_hits() < 1)
 		sched_yield();
 	device_close();
 	EXPECT_TRUE(await(!module_unload()));
@@ -340,7 +309,7 @@ TEST_F(delayed, failed_exec_does_not_give_the_old_pc_to_a_session_of_the_new_add
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	child = spawn(exec_bad_program);
-	while (file_number(HITS, "") < 1)
+	while (delay_hits() < 1)
 		;
 	EXPECT_EQ(0, descriptor_attach(fd, PROCESS, child, NULL));
 	EXPECT_LT(128, status_of(child));

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * profil_delay.ko, which delays the calls of a function: see selftests/delay
+ */
+#ifndef _SELFTESTS_DELAY_H
+#define _SELFTESTS_DELAY_H
+
+#include "kernel.h"
+
+#include <sys/utsname.h>
+
+#define DELAY_PARAMETERS "/sys/module/profil_delay/parameters/"
+
+/* Loads profil_delay.ko, which is beside profil.ko: 0, or a negative errno. */
+static inline int delay_load(const char *params)
+{
+	char path[PATH_MAX];
+	struct utsname uts;
+	int module, err;
+
+	uname(&uts);
+	snprintf(path, sizeof(path), "/lib/modules/%s/updates/profil_delay.ko", uts.release);
+	module = open(path, O_RDONLY | O_CLOEXEC);
+	if (module < 0)
+		return -errno;
+	err = syscall(SYS_finit_module, module, params, 0) < 0 ? -errno : 0;
+	close(module);
+	return err;
+}
+
+/* Returns 0, or a negative errno: -EWOULDBLOCK while a call is delayed. */
+static inline int delay_unload(void)
+{
+	if (!syscall(SYS_delete_module, "profil_delay", O_NONBLOCK) || errno == ENOENT)
+		return 0;
+	return -errno;
+}
+
+/* Returns the number of delays that have begun. */
+static inline long long delay_hits(void)
+{
+	return file_number(DELAY_PARAMETERS "hits", "");
+}
+
+/* Lets the calls continue that were delayed with hold=1, and delays no others. */
+static inline void delay_release(void)
+{
+	int hold = open(DELAY_PARAMETERS "hold", O_WRONLY | O_CLOEXEC);
+
+	if (hold >= 0 && write(hold, "0", 1) != 1)
+		perror("hold");
+	close(hold);
+}
+
+/* Loads profil_delay.ko; if that is not possible, skips the test. */
+#define DELAY(params) do {							\
+	int _err;								\
+										\
+	if (geteuid())								\
+		SKIP(return, "only root can load profil_delay.ko");		\
+	_err = delay_load(params);						\
+	if (_err == -ENOENT || _err == -EINVAL || _err == -EOPNOTSUPP)		\
+		SKIP(return, "profil_delay.ko does not load: %s", strerror(-_err)); \
+	ASSERT_EQ(0, _err);							\
+} while (0)
+
+#endif
