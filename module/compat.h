@@ -209,20 +209,27 @@ static inline unsigned int profil_syscall_length(struct task_struct *task, struc
 #endif
 }
 
+/* Returns the register for the number of a call, of which the kernel takes 32 bits. */
+static inline u32 profil_syscall_register(struct pt_regs *regs)
+{
+#if defined(CONFIG_ARM64)
+	return regs->regs[compat_user_mode(regs) ? 7 : 8];
+#elif defined(CONFIG_RISCV)
+	return regs->a7;
+#else
+	return regs->orig_ax;
+#endif
+}
+
 /* Returns true if the register for the number of a call has that of execve() or execveat(). */
 static inline bool profil_has_exec_number(struct pt_regs *regs)
 {
-	/* The kernel, too, takes 32 bits of the number. */
-#if defined(CONFIG_ARM64)
-	u32 nr = regs->regs[compat_user_mode(regs) ? 7 : 8];
+	u32 nr = profil_syscall_register(regs);
 
+#if defined(CONFIG_ARM64)
 	if (compat_user_mode(regs))
 		return nr == 11 || nr == 387;
-#elif defined(CONFIG_RISCV)
-	u32 nr = regs->a7;
-#else
-	u32 nr = regs->orig_ax;
-
+#elif defined(CONFIG_X86_64)
 	if (in_ia32_syscall())
 		return nr == __NR_ia32_execve || nr == __NR_ia32_execveat;
 #ifdef CONFIG_X86_X32_ABI
@@ -244,6 +251,18 @@ static inline bool profil_is_call(struct pt_regs *regs)
 #else
 	return true;		/* otherwise the number is -1 */
 #endif
+}
+
+/*
+ * Returns the number of the call that @task, which is current, is in; -1 if it is in none. x86
+ * keeps the number of a call that will be restarted.
+ */
+static inline int profil_syscall_nr(struct task_struct *task, struct pt_regs *regs)
+{
+	if (profil_is_call(regs))
+		return syscall_get_nr(task, regs);
+	/* arm64 may not have set syscallno yet. */
+	return profil_syscall_length(task, regs) ? profil_syscall_register(regs) : -1;
 }
 
 /*

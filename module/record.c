@@ -97,6 +97,7 @@ static struct ring_slot *record_take_slot(struct profil_ring *ring)
 	slot->record.pid = record_pid_nr(ring, task_tgid(current), current->tgid);
 	slot->record.tid = record_pid_nr(ring, task_pid(current), current->pid);
 	slot->record.cpu = smp_processor_id();
+	slot->record.syscall = -1;
 	memcpy(slot->record.comm, current->comm, sizeof(slot->record.comm));
 	return slot;
 }
@@ -110,12 +111,15 @@ static void record_done(struct profil_ring *ring, struct ring_slot *slot)
 	ring_queue_add(&ring->done, slot);
 }
 
-/* As record_done(), with more flags. With EXEC or EXIT, the record loses its pc and its stack. */
+/* As record_done(), with more flags. With EXEC or EXIT, the record loses its pc, call and stack. */
 static void record_done_as(struct profil_ring *ring, struct ring_slot *slot, u32 flags)
 {
 	slot->record.flags |= flags;
 	if (flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT)) {
 		slot->record.pc = 0;
+		slot->record.syscall = -1;
+		slot->record.arch = 0;
+		slot->record.flags &= ~PROFIL_RECORD_SOFTIRQ;
 		if (ring->stack_depth)
 			*ring_stack(ring, slot) =
 				(struct profil_stack) { .end = PROFIL_STACK_NO_REGISTERS };
@@ -298,6 +302,16 @@ static bool record_look_up_now(struct ring_slot *slot)
 	return true;
 }
 
+/* Notes the system call of a tick in the kernel. A softirq in a call may do work for it. */
+static void record_call(struct profil_record *r)
+{
+	r->syscall = profil_syscall_nr(current, task_pt_regs(current));
+	if (r->syscall != -1)
+		r->arch = syscall_get_arch(current);
+	else if (in_serving_softirq())
+		r->flags |= PROFIL_RECORD_SOFTIRQ;
+}
+
 static void record_stack(struct profil_ring *ring, struct ring_slot *slot)
 {
 	struct profil_stack *stack = ring_stack(ring, slot);
@@ -324,6 +338,8 @@ bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, 
 	slot->record.pc = no_pc ? 0 : pc;
 	slot->record.space = space;
 	slot->record.periods = periods;
+	if (flags & PROFIL_RECORD_SYSTEM && !no_pc)
+		record_call(&slot->record);
 	if (ring->stack_depth) {
 		/* The walk may take long. Other CPUs need the lock for their ticks. */
 		raw_spin_unlock(&ring->slots_lock);

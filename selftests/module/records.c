@@ -1701,6 +1701,8 @@ static unsigned int count_without_pc(struct __test_metadata *_metadata, u32 flag
 		EXPECT_EQ(0, strcmp("", path_of(r)));
 		EXPECT_NE(0U, r->space);
 		EXPECT_LE(1U, r->periods);
+		EXPECT_EQ(-1, r->syscall);
+		EXPECT_EQ(0U, r->arch);
 	}
 	/* While a task changes its own mappings, they cannot be looked up at the tick. */
 	TH_LOG("%u records, %u with the flag, %u without mapping", nr, n, unmapped);

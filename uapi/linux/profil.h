@@ -77,12 +77,12 @@ enum profil_hook {
 #define PROFIL_FEATURE_SYSTEM		(1ULL << 2)	/* PROFIL_MODE_SYSTEM */
 #define PROFIL_FEATURE_FORK		(1ULL << 4)	/* the child of a fork has a session */
 #define PROFIL_FEATURE_DESCRIPTOR	(1ULL << 5)	/* PROFIL_IOC_OPEN, _ATTACH ... */
-#define PROFIL_FEATURE_RECORDS		(1ULL << 6)	/* struct profil_record */
 #define PROFIL_FEATURE_CLOCK		(1ULL << 7)	/* profil_start.period */
 #define PROFIL_FEATURE_PCS		(1ULL << 8)	/* PROFIL_RANGE_PCS; START with modes 0 */
 #define PROFIL_FEATURE_DESCRIBE		(1ULL << 9)	/* PROFIL_IOC_DESCRIBE */
 #define PROFIL_FEATURE_MACHINE		(1ULL << 10)	/* PROFIL_SCOPE_MACHINE */
 #define PROFIL_FEATURE_STACKS		(1ULL << 11)	/* profil_open.stack_depth */
+#define PROFIL_FEATURE_RECORDS		(1ULL << 12)	/* struct profil_record */
 
 /**
  * struct profil_query - ioctl(PROFIL_IOC_QUERY)
@@ -613,6 +613,7 @@ struct profil_snapshot {
 #define PROFIL_RECORD_UNREADABLE (1U << 7)	/* with DETACHED: the user may not read it */
 #define PROFIL_RECORD_STACK	(1U << 8)	/* a struct profil_stack follows the path */
 #define PROFIL_RECORD_PENDING	(1U << 9)	/* the mapping was not looked up */
+#define PROFIL_RECORD_SOFTIRQ	(1U << 10)	/* the tick interrupted a softirq, and no call */
 
 /**
  * struct profil_record - A record, which read() of a session's descriptor returns
@@ -638,6 +639,10 @@ struct profil_snapshot {
  * @cpu: The CPU on which the tick came.
  * @periods: The number of periods that the tick stands for: 1, plus the ticks that the statistics
  *	count as missed just before it.
+ * @syscall: The number of the system call that the tick interrupted, as in struct seccomp_data; -1
+ *	if there was none.
+ * @arch: The ABI of the call, as in struct seccomp_data: AUDIT_ARCH_* of <linux/audit.h>; 0 if
+ *	there was none.
  * @path: The path of a regular file, as seen by the reader; for another file, at most 15 bytes of
  *	its name, without the path ("zero" for /dev/zero, "[io_uring]"); a name such as "[vdso]";
  *	or empty, as for a path longer than PATH_MAX. It is NUL-terminated and can be longer than 8
@@ -669,6 +674,8 @@ struct profil_record {
 	__u32 minor;
 	__u32 cpu;
 	__u32 periods;
+	__s32 syscall;
+	__u32 arch;
 	char path[8];
 };
 
