@@ -46,7 +46,10 @@ static struct sum {
 	u64 with_stack;			/* samples */
 	u64 nr_frames;			/* of all stacks */
 	u64 unknown_frames;
-	u64 unknown;			/* samples with an unknown thread, mapping or stack */
+	char calls[MOST][32];		/* their names */
+	u64 of_call[MOST];		/* samples */
+	u64 nr_calls;
+	u64 unknown;			/* samples with an unknown thread, mapping, stack or call */
 	u64 unmapped;			/* samples without a mapping */
 	u64 wrong;			/* samples whose other members are wrong */
 	u64 detached;
@@ -71,14 +74,16 @@ static void read_samples(const struct format_block *b)
 		sum.periods += s->periods;
 		sum.with_stack += s->stack != 0;
 		if (!s->thread || s->thread > sum.nr_threads || s->mapping > sum.nr_mappings ||
-		    s->stack > sum.nr_stacks) {
+		    s->stack > sum.nr_stacks || s->call > sum.nr_calls) {
 			sum.unknown++;
 			continue;
 		}
 		if (!s->periods || s->time < sum.meta.start_monotonic ||
 		    s->cpu >= nr_cpus ||
-		    (is_bare && (s->offset || s->mapping)))
+		    (is_bare && (s->offset || s->mapping)) || !s->call != (is_user || is_bare))
 			sum.wrong++;
+		if (s->call)
+			sum.of_call[s->call - 1]++;
 		sum.of_thread[s->thread - 1] += is_user;
 		if (s->mapping)
 			sum.of_file[sum.mapped_file[s->mapping - 1] - 1] += is_user;
@@ -140,6 +145,11 @@ static bool read_block(const struct format_block *b)
 		break;
 	case FORMAT_STACK:
 		return read_stack(&b->stack);
+	case FORMAT_CALL:
+		if (!is_next(b->call.id, sum.nr_calls))
+			return false;
+		snprintf(sum.calls[sum.nr_calls++], sizeof(sum.calls[0]), "%s", b->call.name);
+		break;
 	case FORMAT_DETACHED:
 		sum.detached++;
 		snprintf(sum.detached_path, sizeof(sum.detached_path), "%s", b->detached.path);
@@ -219,6 +229,17 @@ static u64 in_file(const char *name)
 	for (u64 i = 0; i < sum.nr_files; i++)
 		if (!strcmp(base(sum.paths[i]), name))
 			ticks += sum.of_file[i];
+	return ticks;
+}
+
+/* Ticks in the system call with this name. */
+static u64 in_call(const char *name)
+{
+	u64 ticks = 0;
+
+	for (u64 i = 0; i < sum.nr_calls; i++)
+		if (!strcmp(sum.calls[i], name))
+			ticks += sum.of_call[i];
 	return ticks;
 }
 
@@ -634,6 +655,14 @@ RECORD_TEST(leaves_out_system_ticks_with_user_only)
 	EXPECT_LT(50, sum.user);
 	EXPECT_EQ(0, run("--user-only", "-v", work, "burn", "100", NULL));
 	EXPECT_TRUE(said("err", "unselected "));
+}
+
+RECORD_TEST(names_system_calls)
+{
+	ASSERT_EQ(0, run("dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=1000", NULL));
+	EXPECT_WHOLE();
+	EXPECT_LT(20, sum.system);
+	EXPECT_LT(sum.system / 2, in_call("read"));
 }
 
 RECORD_TEST(records_static_programs)

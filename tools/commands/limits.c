@@ -145,8 +145,8 @@ int session_open(struct session *s)
 	}
 	if (choose_period(s))
 		return -1;
-	if (s->options->stacks && !(s->query.features & PROFIL_FEATURE_STACKS)) {
-		warnx("the profil module is too old for --stacks: load the module of this version");
+	if (!(s->query.features & PROFIL_FEATURE_RECORDS)) {
+		warnx("the profil module has another version: load the module of this version");
 		return -1;
 	}
 	if (s->options->stacks)

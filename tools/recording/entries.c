@@ -5,8 +5,8 @@
 #include "recording/entries.h"
 
 /*
- * The maximum number of threads and mappings in memory. When it is exceeded, all are freed, and
- * each is written again, with another id, at its next tick.
+ * The maximum number of threads, mappings and calls in memory. When it is exceeded, all are freed,
+ * and each is written again, with another id, at its next tick.
  */
 #define ENTRIES_MAX	(1U << 16)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The threads, files, mappings and stacks that a stream has written. Only the files of the stream
- * include this.
+ * The threads, files, mappings, stacks and calls that a stream has written. Only the files of the
+ * stream include this.
  */
 #ifndef PROFIL_TOOLS_ENTRIES_H
 #define PROFIL_TOOLS_ENTRIES_H
@@ -15,7 +15,7 @@
 #define KEY_WORDS	6
 
 /**
- * struct entry - A thread, file or mapping that was written
+ * struct entry - A thread, file, mapping or call that was written
  * @key: Its type and its identity.
  * @id: Its id; 0: it was not written yet.
  * @comm: The name of a thread.
@@ -34,12 +34,15 @@ struct entry {
 htab_t entries_new(size_t size);
 struct entry *entry_get(htab_t table, const u64 *key);
 
-/* Makes room for more threads and mappings. */
+/* Makes room for more threads, mappings and calls. */
 void entries_empty(struct stream *stream);
 
 /* Return the thread, or the mapping, of the record. They write it if it is new. */
 u32 stream_thread(struct stream *stream, const struct profil_record *record);
 const struct entry *stream_mapping(struct stream *stream, const struct profil_record *record);
+
+/* Returns the id of the call of the record, which is written if it is new; 0 in user mode. */
+u32 stream_call(struct stream *stream, const struct profil_record *record);
 
 /* Returns true if a JIT compiler may have made the code. Some map a memfd, to execute it. */
 bool record_is_generated(const struct profil_record *record);

@@ -73,6 +73,7 @@ static const struct layout {
 	[FORMAT_STATS] = { sizeof(struct format_account), 0 },
 	[FORMAT_END] = { sizeof(struct format_end), 0 },
 	[FORMAT_STACK] = { offsetof(struct format_stack, frames), 0 },
+	[FORMAT_CALL] = { offsetof(struct format_call, name), 1 },
 };
 
 _Static_assert(sizeof(struct file_header) == 16, "layout");
@@ -87,6 +88,7 @@ _Static_assert(sizeof(struct format_sample) == 40, "layout");
 _Static_assert(SAMPLE_SIZE_V2 == 32, "layout");
 _Static_assert(sizeof(struct format_frame) == 16, "layout");
 _Static_assert(offsetof(struct format_stack, frames) == 48, "layout");
+_Static_assert(offsetof(struct format_call, name) == 16, "layout");
 _Static_assert(sizeof(struct format_account) == 22 * 8, "layout");
 _Static_assert(sizeof(struct format_end) == 16, "layout");
 
@@ -472,7 +474,7 @@ bool format_next(struct format_reader *reader, struct format_block *block)
 		drop_bytes(reader, reader->block);
 		reader->block = read_block(reader, &header);
 		is_known = reader->block && header.type >= FORMAT_META &&
-			   header.type <= FORMAT_STACK;
+			   header.type <= FORMAT_CALL;
 		*block = (struct format_block){ .type = is_known ? header.type : 0 };
 		if (!reader->block || (is_known && !parse_block(reader, reader->buffer +
 								reader->start + sizeof(header),

@@ -30,6 +30,7 @@ enum format_type {
 	FORMAT_STATS = 8,
 	FORMAT_END = 9,
 	FORMAT_STACK = 10,
+	FORMAT_CALL = 11,
 };
 
 /* Bits of format_meta.flags */
@@ -116,6 +117,15 @@ struct format_stack {
 	const struct format_frame *frames;	/* return addresses, the innermost first */
 };
 
+/* What the kernel did in one or more samples. */
+struct format_call {
+	u32 id;				/* not 0 */
+	s32 nr;				/* of the system call, in its ABI; -1: it was no call */
+	u32 arch;			/* AUDIT_ARCH_* of <linux/audit.h>; 0: it was no call */
+	u32 reserved;
+	const char *name;
+};
+
 /* A tick. */
 struct format_sample {
 	u64 time;
@@ -126,7 +136,7 @@ struct format_sample {
 	u32 periods : 24;		/* 1 + the missed ticks just before this one */
 	u32 flags : 8;
 	u32 stack;			/* 0 if it has none. Version 2 ends before this. */
-	u32 reserved;
+	u32 call;			/* 0 in user mode, or if it is not known */
 };
 
 #define FORMAT_PERIODS_MAX	((1U << 24) - 1)
@@ -221,6 +231,7 @@ struct format_block {
 		struct format_thread thread;
 		struct format_mapping mapping;
 		struct format_stack stack;
+		struct format_call call;
 		const struct format_sample *samples;
 		struct format_symbol symbol;
 		struct format_detached detached;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See recording.h. Ticks of a thread with the same pc are added up while the file is read, so the
- * memory use depends on the number of different pcs, not on the duration of the recording.
+ * See recording.h. Ticks of a thread with the same pc and call are added up while the file is read,
+ * so the memory use depends on the number of different pcs, not on the duration of the recording.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -36,6 +36,7 @@ void recording_free(struct recording *recording)
 	free(recording->threads);
 	free(recording->mappings);
 	free(recording->stacks);
+	free(recording->calls);
 	free(recording->samples);
 	free(recording->symbols);
 	free(recording->detached);
@@ -87,6 +88,7 @@ void recording_add(struct recording *recording, const struct format_block *block
 	struct recording_file *file;
 	struct format_detached *detached;
 	struct format_symbol *symbol;
+	struct format_call *call;
 
 	switch (block->type) {
 	case FORMAT_META:
@@ -110,6 +112,11 @@ void recording_add(struct recording *recording, const struct format_block *block
 		break;
 	case FORMAT_STACK:
 		add_stack(recording, &block->stack);
+		break;
+	case FORMAT_CALL:
+		call = add_entry(&recording->calls, &recording->nr_calls, &block->call,
+				 sizeof(*call));
+		copy_string(recording, &call->name);
 		break;
 	case FORMAT_SYMBOL:
 		symbol = add_entry(&recording->symbols, &recording->nr_symbols, &block->symbol,
@@ -143,7 +150,8 @@ static int compare_raw(const void *a, const void *b)
 	return compare_u64(x->mapping_id, y->mapping_id) ?: compare_u64(x->offset, y->offset) ?:
 	       compare_u64(x->thread_id, y->thread_id) ?: compare_u64(x->flags, y->flags) ?:
 	       compare_u64(x->cpu, y->cpu) ?: compare_u64(x->second, y->second) ?:
-	       compare_u64(x->interval, y->interval) ?: compare_u64(x->stack_id, y->stack_id);
+	       compare_u64(x->interval, y->interval) ?: compare_u64(x->stack_id, y->stack_id) ?:
+	       compare_u64(x->call_id, y->call_id);
 }
 
 static void merge_samples(struct recording *recording)
@@ -219,6 +227,7 @@ static void add_tick(struct recording *recording, const struct format_sample *ti
 		.thread_id = tick->thread,
 		.mapping_id = tick->mapping,
 		.stack_id = filter->keep_stacks ? tick->stack : 0,
+		.call_id = tick->call,
 	};
 
 	recording->periods = ticks_add(recording->periods, tick->periods);
@@ -355,6 +364,7 @@ static int compare_samples(const void *a, const void *b)
 
 	return compare_u64((uintptr_t)x->file, (uintptr_t)y->file) ?:
 	       compare_u64(x->offset, y->offset) ?: compare_u64(x->stack_id, y->stack_id) ?:
+	       compare_u64(x->call_id, y->call_id) ?:
 	       compare_u64((uintptr_t)x->thread, (uintptr_t)y->thread);
 }
 
@@ -407,6 +417,8 @@ static void match_sample(struct recording *recording, struct recording_sample *s
 	sample->thread = find_thread(recording, sample->thread_id);
 	sample->file = match_mapping(recording, sample->mapping_id, &sample->bias);
 	sample->stack = find_stack(recording, sample->stack_id);
+	sample->call = find_id(recording->calls, recording->nr_calls, sizeof(*sample->call),
+			       sample->call_id);
 	recording->nr = ticks_add(recording->nr, sample->nr);
 }
 
@@ -416,6 +428,7 @@ void recording_finish(struct recording *recording)
 	sort(recording->threads, recording->nr_threads, sizeof(*recording->threads), compare_ids);
 	sort(recording->mappings, recording->nr_mappings, sizeof(*recording->mappings),
 	     compare_ids);
+	sort(recording->calls, recording->nr_calls, sizeof(*recording->calls), compare_ids);
 	match_threads(recording);
 	match_symbols(recording);
 	sort(recording->stacks, recording->nr_stacks, sizeof(*recording->stacks), compare_stacks);

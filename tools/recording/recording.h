@@ -87,11 +87,14 @@ struct recording_stack {
  * @mapping_id: format_mapping.id, likewise.
  * @stack_id: format_stack.id, likewise; 0 if the stack is not kept.
  * @stack: The callers; NULL if there are none, they are not known, or they are not kept.
+ * @call_id: format_call.id, for recording_finish().
+ * @call: What the kernel did; NULL in user mode, or if it is not known.
  */
 struct recording_sample {
 	struct recording_file *file;
 	struct recording_thread *thread;
 	const struct recording_stack *stack;
+	const struct format_call *call;
 	u64 offset;
 	u64 bias;
 	u64 user;
@@ -105,6 +108,7 @@ struct recording_sample {
 	u32 thread_id;
 	u32 mapping_id;
 	u32 stack_id;
+	u32 call_id;
 };
 
 /*
@@ -184,6 +188,8 @@ struct recording {
 	size_t nr_mappings;
 	struct recording_stack **stacks;
 	size_t nr_stacks;
+	struct format_call *calls;
+	size_t nr_calls;
 	size_t size_samples;
 };
 

@@ -84,6 +84,9 @@ void stream_record(struct stream *stream, const struct profil_record *record)
 		return;
 	}
 	stream->bare += is_bare;
+	/* This may empty the entries, of which one is the mapping. */
+	if (!is_bare)
+		sample.call = stream_call(stream, record);
 	if (!is_same_place(&stream->place, record))
 		update_place(stream, record);
 	sample.thread = stream->thread;

@@ -2,7 +2,7 @@
 /*
  * Conversion of records of the module to blocks of a file
  *
- * Each tick becomes a sample. A thread, file, mapping or stack is written at its first tick.
+ * Each tick becomes a sample. A thread, file, mapping, stack or call is written at its first tick.
  */
 #ifndef PROFIL_TOOLS_STREAM_H
 #define PROFIL_TOOLS_STREAM_H
@@ -32,11 +32,11 @@ struct stream {
 	struct format_writer *writer;
 	struct functions *functions;
 	htab_t files;
-	htab_t entries;			/* threads and mappings */
+	htab_t entries;			/* threads, mappings and calls */
 	htab_t stacks;
 	size_t stack_bytes;		/* the size of all of these */
 	struct spaces *spaces;
-	u32 last[FORMAT_STACK + 1];	/* for each type, the id that was given last */
+	u32 last[FORMAT_CALL + 1];	/* for each type, the id that was given last */
 	struct profil_record place;	/* the previous record, without its path */
 	u32 thread;			/* its thread */
 	const struct entry *mapping;	/* its mapping, or NULL */

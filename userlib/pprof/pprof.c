@@ -199,6 +199,10 @@ static int session_open(struct profil_pprof *profile, unsigned int hz)
 	}
 	if (profil_query_kernel(&query))
 		return -1;
+	if (!(query.features & PROFIL_FEATURE_RECORDS)) {
+		errno = ENOSYS;
+		return -1;
+	}
 	profile->period = options.period ?: query.tick_ns;
 	room = ROOM_NS / profile->period * cpus;
 	options.nr_records = room < RECORDS_MIN ? RECORDS_MIN :

@@ -12,8 +12,11 @@
  *	name ID NAME			a name without a file
  *	thread ID SPACE PID TID COMM	TID 0: the main thread
  *	stack ID END WORD WORD FRAME...	each is FILE:OFFSET; 0:0 is no word, 0:OFFSET an address
- *	sample THREAD FILE OFFSET BIAS USER SYSTEM [STACK]	this number of ticks
- *	tick THREAD FILE OFFSET BIAS MS CPU PERIODS FLAGS [STACK]	a tick MS ms after the start
+ *	call ID NR ARCH NAME
+ *	sample THREAD FILE OFFSET BIAS USER SYSTEM [STACK [CALL]]
+ *					this number of ticks, of which those in SYSTEM have the CALL
+ *	tick THREAD FILE OFFSET BIAS MS CPU PERIODS FLAGS [STACK [CALL]]
+ *					a tick MS ms after the start
  *	symbol FILE START END [NAME]
  *	detached PID PATH [FLAGS]
  *	account TICKS HIT OUTSIDE DROPPED USER SYSTEM MISSED EXPECTED [OWN]
@@ -203,13 +206,26 @@ static void write_stack(struct format_writer *writer)
 	format_write(writer, FORMAT_STACK, &stack);
 }
 
+static void write_call(struct format_writer *writer)
+{
+	const struct format_call call = {
+		.id = number(1),
+		.nr = number(2),
+		.arch = number(3),
+		.name = word(4),
+	};
+
+	format_write(writer, FORMAT_CALL, &call);
+}
+
 static void write_ticks(struct format_writer *writer, struct format_sample sample, u64 user,
-			u64 system)
+			u64 system, u32 call)
 {
 	sample.time = START_MONOTONIC;
 	sample.periods = 1;
 	for (u64 i = 0; i < user + system; i++) {
 		sample.flags = i < user ? 0 : FORMAT_SAMPLE_SYSTEM;
+		sample.call = i < user ? 0 : call;
 		format_write_sample(writer, &sample);
 	}
 }
@@ -223,7 +239,7 @@ static void write_sample(struct format_writer *writer)
 	};
 
 	sample.mapping = map(writer, number(2), number(4));
-	write_ticks(writer, sample, number(5), number(6));
+	write_ticks(writer, sample, number(5), number(6), nr_words > 8 ? number(8) : 0);
 }
 
 static void write_tick(struct format_writer *writer)
@@ -236,6 +252,7 @@ static void write_tick(struct format_writer *writer)
 		.periods = number(7),
 		.flags = number(8),
 		.stack = nr_words > 9 ? number(9) : 0,
+		.call = nr_words > 10 ? number(10) : 0,
 	};
 
 	sample.mapping = map(writer, number(2), number(4));
@@ -339,6 +356,8 @@ static void interpret(struct format_writer *writer, char *line)
 		write_thread(writer);
 	else if (!strcmp(words[0], "stack"))
 		write_stack(writer);
+	else if (!strcmp(words[0], "call"))
+		write_call(writer);
 	else if (!strcmp(words[0], "sample"))
 		write_sample(writer);
 	else if (!strcmp(words[0], "tick"))

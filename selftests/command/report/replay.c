@@ -11,6 +11,7 @@
  *	memory PID ADDRESS		a tick in memory that is not a file
  *	unmapped PID ADDRESS		a tick in memory that was not mapped any more
  *	pending PID ADDRESS		a tick of a thread that has stayed in the kernel
+ *	call PID NR ARCH FLAGS		a tick in a system call, with these flags, too
  *	exec PID COMM			a tick in exec, by a thread with this name
  *	reaped PID TID COMM		a tick in exit, of a thread that was reaped before
  *	run COMMAND
@@ -164,6 +165,17 @@ static void replay_memory(struct stream *stream, const char *line)
 	replay(stream, record);
 }
 
+static void replay_call(struct stream *stream, const char *line)
+{
+	struct profil_record record = { .pc = BIAS };
+
+	if (sscanf(line, "%*s %d %i %i %i", &record.pid, &record.syscall, (int *)&record.arch,
+		   (int *)&record.flags) != 4)
+		errx(1, "wrong: %s", line);
+	record.flags |= PROFIL_RECORD_SYSTEM;
+	replay(stream, &record);
+}
+
 static void replay_exec(struct stream *stream, const char *line)
 {
 	struct profil_record record = { .flags = PROFIL_RECORD_SYSTEM | PROFIL_RECORD_EXEC };
@@ -217,6 +229,8 @@ int main(int argc, char **argv)
 		else if (!strncmp(line, "memory ", 7) || !strncmp(line, "unmapped ", 9) ||
 			 !strncmp(line, "pending ", 8))
 			replay_memory(&stream, line);
+		else if (!strncmp(line, "call ", 5))
+			replay_call(&stream, line);
 		else if (!strncmp(line, "exec ", 5))
 			replay_exec(&stream, line);
 		else if (!strncmp(line, "reaped ", 7))
