@@ -224,6 +224,10 @@ TOP_TEST(sorts_by_the_keys)
 	ASSERT_EQ(0, run("-b", "-s", "comm,symbol", work, "burn", "1000"));
 	EXPECT_TRUE(begins_with(text_of("out"), "command", "record_work", HOT));
 	EXPECT_FALSE(said("out", "binary"));
+	ASSERT_EQ(0, run("-b", "-s", "syscall", "dd", "if=/dev/zero", "of=/dev/null", "bs=1M",
+			 "count=1000"));
+	EXPECT_TRUE(said("out", "system call\n"));
+	EXPECT_TRUE(said("out", "%  read\n"));
 	EXPECT_EQ(2, run("-s", "cpu", "true"));
 	EXPECT_TRUE(said("err", "cannot sort by \"cpu\""));
 }

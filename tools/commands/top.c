@@ -90,7 +90,7 @@ struct top {
 /* The keys that do not depend on a single sample are the first ones. */
 static struct command_word key_word(size_t index)
 {
-	const char *name = index <= ROWS_BY_COMM ? row_keys[index].name : NULL;
+	const char *name = index <= ROWS_BY_SYSCALL ? row_keys[index].name : NULL;
 
 	return (struct command_word) { .name = name };
 }
@@ -219,6 +219,7 @@ static const struct view {
 	{ { ROWS_BY_COMM }, 1 },
 	{ { ROWS_BY_PROCESS }, 1 },
 	{ { ROWS_BY_THREAD }, 1 },
+	{ { ROWS_BY_SYSCALL }, 1 },
 	{ { ROWS_BY_COMM, ROWS_BY_DSO, ROWS_BY_SYMBOL }, 3 },
 };
 

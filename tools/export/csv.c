@@ -45,7 +45,8 @@ static const char *write_csv(FILE *out, const struct rows *rows)
 const struct export_format export_csv = {
 	.name = "csv",
 	.about = "comma-separated values: see \"profil report --csv\"",
-	.keys = { ROWS_BY_PROCESS, ROWS_BY_THREAD, ROWS_BY_DSO, ROWS_BY_LINE, ROWS_BY_SYMBOL },
-	.nr_keys = 5,
+	.keys = { ROWS_BY_PROCESS, ROWS_BY_THREAD, ROWS_BY_DSO, ROWS_BY_LINE, ROWS_BY_SYSCALL,
+		  ROWS_BY_SYMBOL },
+	.nr_keys = 6,
 	.write = write_csv,
 };

@@ -67,6 +67,7 @@ static void write_row(struct json *json, const struct rows *rows, const struct r
 	json_text(json, "build_id", *id.text ? id.text : NULL);
 	json_text(json, "function", row->function.unnamed ? NULL : row->function.name);
 	json_text(json, "linkage_name", row->function.linkage);
+	json_text(json, "syscall", row->sample->call ? row->call : NULL);
 	json_text(json, "source", row->place.source);
 	if (row->place.source)
 		json_format(json, "line", "%d", row->place.line);
@@ -94,7 +95,8 @@ static const char *write_json(FILE *out, const struct rows *rows)
 const struct export_format export_json = {
 	.name = "json",
 	.about = "JSON: profil-export(1) lists its members",
-	.keys = { ROWS_BY_PROCESS, ROWS_BY_THREAD, ROWS_BY_DSO, ROWS_BY_LINE, ROWS_BY_SYMBOL },
-	.nr_keys = 5,
+	.keys = { ROWS_BY_PROCESS, ROWS_BY_THREAD, ROWS_BY_DSO, ROWS_BY_LINE, ROWS_BY_SYSCALL,
+		  ROWS_BY_SYMBOL },
+	.nr_keys = 6,
 	.write = write_json,
 };

@@ -236,9 +236,10 @@ static void add_sample(struct profile *profile, const struct rows *rows, const s
 		text_label(profile, "thread", thread->data.comm),
 		message_label(&profile->message, "tid", NULL, thread->data.tid),
 		message_label(&profile->message, "mode", is_system ? "system" : "user", 0),
+		text_label(profile, "syscall", row->call),
 	};
 	Pprof__Label *label_pointers[] = {
-		&labels[0], &labels[1], &labels[2], &labels[3], &labels[4],
+		&labels[0], &labels[1], &labels[2], &labels[3], &labels[4], &labels[5],
 	};
 	Pprof__Sample part = PPROF__SAMPLE__INIT;
 
@@ -250,7 +251,8 @@ static void add_sample(struct profile *profile, const struct rows *rows, const s
 	part.location_id = ids;
 	part.n_value = rows->recording->meta.tick_ns ? 2 : 1;
 	part.value = values;
-	part.n_label = sizeof(labels) / sizeof(*labels);
+	/* Without a call, there is no label for it. */
+	part.n_label = sizeof(labels) / sizeof(*labels) - !row->sample->call;
 	part.label = label_pointers;
 	message_add_sample(&profile->message, &part);
 	free(ids);

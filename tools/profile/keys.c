@@ -70,6 +70,16 @@ static void print_comm(FILE *out, const struct row *row)
 	escape_print(out, row->thread->data.comm);
 }
 
+static int compare_syscall(const struct row *a, const struct row *b)
+{
+	return strcmp(a->call, b->call);
+}
+
+static void print_syscall(FILE *out, const struct row *row)
+{
+	escape_print(out, row->call);
+}
+
 static int compare_cpu(const struct row *a, const struct row *b)
 {
 	return compare_u64(a->sample->cpu, b->sample->cpu);
@@ -137,6 +147,7 @@ const struct row_key row_keys[ROWS_KEYS_MAX] = {
 	[ROWS_BY_PROCESS] = { "process", "process", compare_process, print_process },
 	[ROWS_BY_THREAD] = { "thread", "thread", compare_thread, print_thread },
 	[ROWS_BY_COMM] = { "comm", "command", compare_comm, print_comm },
+	[ROWS_BY_SYSCALL] = { "syscall", "system call", compare_syscall, print_syscall },
 	[ROWS_BY_CPU] = { "cpu", "CPU", compare_cpu, print_cpu },
 	[ROWS_BY_MODE] = { "mode", "mode", compare_mode, print_mode },
 	[ROWS_BY_OFFSET] = { "offset", "offset", compare_offset, print_offset },

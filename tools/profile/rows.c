@@ -48,6 +48,16 @@ bool row_matches(const struct rows_filter *filter, const struct row *row)
 	return is_in;
 }
 
+/* Returns struct row.call of a sample whose function has this name. */
+static const char *name_call(const struct recording_sample *sample, const char *function)
+{
+	if (sample->call)
+		return sample->call->name;
+	if (sample->flags & (FORMAT_SAMPLE_EXEC | FORMAT_SAMPLE_EXIT))
+		return function;
+	return sample->flags & FORMAT_SAMPLE_SYSTEM ? PROFILE_UNKNOWN : "[user mode]";
+}
+
 /* Makes a row for the sample, with its function. */
 static struct row make_row(const struct rows *rows, const struct recording_sample *sample)
 {
@@ -61,6 +71,7 @@ static struct row make_row(const struct rows *rows, const struct recording_sampl
 	};
 
 	binaries_find(&rows->binaries, sample, rows->inlined, &row.function, &row.place);
+	row.call = name_call(sample, row.function.name);
 	return row;
 }
 

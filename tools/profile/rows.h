@@ -19,6 +19,7 @@
  * @system: Their system ticks, likewise.
  * @squares: The sum of the squares of their weights.
  * @function: The function.
+ * @call: The name of what the kernel did; "[user mode]"; or another name in brackets.
  * @place: The place of the first sample: its offset, if the binary could not be read.
  * @chain: The functions of the first sample, with struct rows_options.chains: see chains.h.
  * @parts: The rows that were added up, one for each sample, if struct rows has them.
@@ -32,6 +33,7 @@ struct row {
 	u64 system;
 	double squares;
 	struct profile_function function;
+	const char *call;
 	struct place place;
 	const struct chain *chain;
 	const struct row *parts;
@@ -58,6 +60,7 @@ enum rows_by {
 	ROWS_BY_PROCESS,
 	ROWS_BY_THREAD,
 	ROWS_BY_COMM,
+	ROWS_BY_SYSCALL,
 	ROWS_BY_CPU,
 	ROWS_BY_MODE,
 	ROWS_BY_OFFSET,

@@ -42,10 +42,10 @@ static hashval_t entry_hash(const void *data)
 	const struct row *row = data;
 	const u64 words[] = {
 		hash_text(row->function.name), hash_text(row->function.binary),
-		row->function.start, row->thread->data.tid,
+		row->function.start, row->thread->data.tid, hash_text(row->call),
 	};
 
-	return hash_words(words, 4);
+	return hash_words(words, 5);
 }
 
 static int compare_ids(const struct format_thread *a, const struct format_thread *b)
@@ -68,7 +68,7 @@ static int entry_equals(const void *a, const void *b)
 	return x->function.start == y->function.start && !compare_threads(x, y) &&
 	       !strcmp(x->thread->data.comm, y->thread->data.comm) &&
 	       !strcmp(x->function.name, y->function.name) &&
-	       !strcmp(x->function.binary, y->function.binary);
+	       !strcmp(x->function.binary, y->function.binary) && !strcmp(x->call, y->call);
 }
 
 static void entry_free(void *data)
@@ -77,6 +77,7 @@ static void entry_free(void *data)
 
 	free((char *)entry->row.function.name);
 	free((char *)entry->row.function.binary);
+	free((char *)entry->row.call);
 	free(entry);
 }
 
@@ -88,6 +89,7 @@ static struct entry *entry_new(const struct row *row)
 		.function.name = xstrdup(row->function.name),
 		.function.binary = xstrdup(row->function.binary),
 		.function.start = row->function.start,
+		.call = xstrdup(row->call),
 		.thread = &entry->thread,
 	};
 	if (!strcmp(row->function.label, row->function.binary))
@@ -109,6 +111,7 @@ static struct entry *entry_get(struct window *window, const struct row *row)
 		.function.name = WINDOW_OTHER,
 		.function.binary = WINDOW_OTHER,
 		.function.label = WINDOW_OTHER,
+		.call = WINDOW_OTHER,
 		.thread = &no_thread,
 	};
 	const bool is_full = htab_elements(window->table) >= ENTRIES_MAX;
@@ -143,7 +146,7 @@ void window_free(struct window *window)
 void window_keys(struct rows *rows)
 {
 	static const enum rows_by keys[] = {
-		ROWS_BY_THREAD, ROWS_BY_COMM, ROWS_BY_DSO, ROWS_BY_SYMBOL,
+		ROWS_BY_THREAD, ROWS_BY_COMM, ROWS_BY_DSO, ROWS_BY_SYSCALL, ROWS_BY_SYMBOL,
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)

@@ -419,6 +419,7 @@ static bool rounds(const struct bytes *corpus, int nr_corpus, u64 nr)
 	static const char *const sorts[] = {
 		"symbol,dso", "symbol", "dso", "process,symbol", "comm,dso", "thread",
 		"process,thread,comm,dso,symbol", "cpu,mode,offset,symbol",
+		"syscall", "mode,syscall,symbol",
 	};
 	struct bytes bytes = { .data = malloc(BYTES_MAX) };
 

@@ -209,6 +209,33 @@ note: 50.00% have no symbol: [unknown]
 replayed  [anon]" rows unknown -s comm,dso
 }
 
+# The recorder names calls by their number and their ABI.
+system_call_names() {
+	replay calls_made <<-'END' || return
+		call 100 0 0xc000003e 0
+		call 100 9999 0xc000003e 0
+		call 100 0x40000001 0xc000003e 0
+		call 100 3 0xc000003e 0
+		call 100 3 0x40000003 0
+		call 100 9999 0x40000003 0
+		call 100 3 0x40000028 0
+		call 100 0 0xc000003e 0
+		call 100 -1 0 0
+		call 100 -1 0 1024
+		unmapped 100 0x1000
+	END
+	same "[user mode]
+arm:read
+close
+i386:read
+i386:syscall 9999
+interrupt
+page fault
+read
+syscall 9999
+x32:write" eval "rows calls_made -s syscall | LC_ALL=C sort"
+}
+
 # With -a, a task that was reaped before its last tick belongs to the last program of its process.
 reaped_before_last_tick() {
 	replay reaped <<-'END' || return
@@ -628,6 +655,7 @@ test_symbols() {
 	check "names of processes in exec" names_in_exec
 	check "a task that was reaped before its last tick" reaped_before_last_tick
 	check "reasons for unknown memory" unknown_memory
+	check "names of system calls" system_call_names
 	check "many samples" many_samples
 	check "a large note in a sparse file" large_note
 	check "demangled names of D and Ada, and long ones" mangled_names
