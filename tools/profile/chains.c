@@ -13,13 +13,16 @@
 #define obstack_chunk_alloc xmalloc
 #define obstack_chunk_free free
 
+/* The binary of what the kernel did */
+#define KERNEL "[kernel]"
+
 /* A place of a process, and its frames, the outermost first. */
 struct chain_place {
 	const struct recording_file *file;
 	const struct recording_thread *process;	/* NULL if all processes have the same functions */
 	u64 offset;
 	u64 bias;				/* 0 without @process */
-	u32 flags;				/* of a sample without a pc */
+	u32 flags;				/* of a sample without a pc; or see get_kernel() */
 	enum place_caller caller;
 	const struct chain_frame **frames;
 	size_t nr;
@@ -241,6 +244,26 @@ static const struct chain_place *get_call(struct chain_maker *maker,
 	return get_place(maker, &call);
 }
 
+/* Returns a place for what the kernel did. */
+static const struct chain_place *get_kernel(struct chain_maker *maker,
+					    const struct format_call *call)
+{
+	const struct chain_place key = { .offset = call->id, .flags = FORMAT_SAMPLE_SYSTEM };
+	struct profile_function function = { .binary = KERNEL, .label = KERNEL };
+	void **slot = htab_find_slot(maker->places, &key, INSERT);
+	struct chain_place *place;
+
+	if (*slot)
+		return *slot;
+	obstack_printf(&maker->memory, "[%s]", call->name);
+	obstack_1grow(&maker->memory, '\0');
+	function.name = obstack_finish(&maker->memory);
+	place = obstack_copy(&maker->memory, &key, sizeof(key));
+	add_frames(maker, place, 0, function, &(struct place){});
+	*slot = place;
+	return place;
+}
+
 static bool is_same_frame(const struct recording_frame *a, const struct recording_frame *b)
 {
 	return a->file == b->file && a->offset == b->offset && a->bias == b->bias;
@@ -346,6 +369,7 @@ const struct chain *chains_make(struct chain_maker *maker, const struct recordin
 {
 	const struct recording_sample *last = maker->last_sample;
 	const struct recording_stack *stack = sample->stack;
+	const struct chain_place *kernel = sample->call ? get_kernel(maker, sample->call) : NULL;
 	struct chain chain = { .cut = stack && stack->end == PROFIL_STACK_DEPTH };
 	struct draft draft = {};
 	struct chain *made;
@@ -353,6 +377,7 @@ const struct chain *chains_make(struct chain_maker *maker, const struct recordin
 	/* Samples are sorted, so a sample often differs from the last one only in its time. */
 	if (last && last->file == sample->file && last->offset == sample->offset &&
 	    last->bias == sample->bias && last->stack == stack && last->flags == sample->flags &&
+	    last->call == sample->call &&
 	    binaries_thread(last)->process == binaries_thread(sample)->process)
 		return maker->last;
 	draft.places = xcalloc(stack ? stack->nr + 2 : 1, sizeof(*draft.places));
@@ -361,9 +386,13 @@ const struct chain *chains_make(struct chain_maker *maker, const struct recordin
 		chain.nr += draft.places[i]->nr;
 		chain.unknown |= i && !draft.places[i]->file;
 	}
+	if (kernel)
+		chain.nr += kernel->nr;
 	chain.lost = draft.lost || (!stack && sample->stack_id);
 	chain.unchecked = draft.unchecked;
 	obstack_grow(&maker->memory, &chain, sizeof(chain));
+	if (kernel)
+		grow_chain(maker, kernel);
 	for (size_t i = 0; i < draft.nr; i++)
 		grow_chain(maker, draft.places[i]);
 	made = obstack_finish(&maker->memory);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Call chains: the functions of a sample, from the outermost caller to the function of the pc
+ * Call chains: the functions of a sample, from the outermost caller to the function of the pc, and
+ * what the kernel did for it
  *
  * All outputs that show callers get them from here. rows_make() makes a chain for each sample if
  * struct rows_options.chains is set. Functions and frames are shared: equal ones have the same
@@ -41,7 +42,8 @@ struct chain_frame {
  * @unknown: At least one frame is in a mapping that is not known.
  * @cut: There are more frames, which the recorder has not recorded.
  * @nr: The number of frames; not 0.
- * @frames: The outermost one is the first. The last one is that of the pc.
+ * @frames: The outermost one is the first. The last one is that of the pc; or if it is known what
+ *	the kernel did, a frame for this, such as "[read]", after that of the pc.
  */
 struct chain {
 	bool lost;

@@ -332,6 +332,67 @@ stacks_options() {
 		"$tmp/profil" report -s dso --callees f && wrong --callers && wrong --callees
 }
 
+# What the kernel did is a row of its own key, and is called by the function of the pc.
+stacks_kernel() {
+	make_data kernel <<-'END' || return
+		meta 18 3 host 6.1 a
+		thread 1 7 100 0 a
+		file 1 @@/calls
+		stack 1 0 0:0 0:0 1:@calls:middle+9 1:@calls:main+9
+		call 1 0 0xc000003e read
+		call 2 -1 0 page\x20fault
+		call 3 0 0xc000003e read
+		call 4 1 0xc000003e \x1b[2J;
+		sample 1 1 @calls:other+4 0 55 20 1 1
+		sample 1 1 @calls:other+4 0 0 10 1 2
+		sample 1 1 @calls:other+4 0 0 5 1 3
+		sample 1 1 @calls:main+4 0 0 5 0 4
+		sample 1 1 @calls:main+4 0 0 4 0 99
+		tick 1 0 0 0 0 0 1 3
+		account 100 0 100 0 55 45 0 100
+		end 0 1
+	END
+	same "   share     +-  system call
+  55.00%  4.97%  [user mode]
+  25.00%  4.33%  read
+  10.00%  3.00%  page fault
+   5.00%  2.18%  \x1b[2J;
+   4.00%  1.96%  [unknown]
+   1.00%  0.99%  [exec]" table kernel -s syscall &&
+	same "read  other
+page fault  other" eval "rows kernel -s syscall,symbol --symbol other | grep -v user" &&
+	same "   share     +-  binary  symbol
+  90.00%  3.00%  calls   other
+   9.00%  2.86%  calls   main
+   1.00%  0.99%  a       [exec]" table kernel &&
+	same "a;[exec] 1
+a;main 4
+a;main;[\x1b[2J\x3b] 5
+a;main;middle;other 55
+a;main;middle;other;[page fault] 10
+a;main;middle;other;[read] 25" eval \
+		"'$tmp/profil' export --format folded -i '$tmp/kernel.data' | LC_ALL=C sort" &&
+	same "children     +-     self  binary    symbol
+  99.00%  0.99%    4.00%  calls     main
+  90.00%  3.00%   55.00%  calls     other
+  90.00%  3.00%    0.00%  calls     middle
+  25.00%  4.33%   25.00%  [kernel]  [read]
+  10.00%  3.00%   10.00%  [kernel]  [page fault]
+   5.00%  2.18%    5.00%  [kernel]  [\x1b[2J;]
+   1.00%  0.99%    1.00%  a         [exec]" table kernel --children &&
+	same "   share     +-  binary    symbol
+  25.00%  4.33%  [kernel]  [read]
+  25.00%  4.33%  calls       other
+  25.00%  4.33%  calls         middle
+  25.00%  4.33%  calls           main" table kernel --callers '[read]' &&
+	same "   share     +-  binary    symbol
+  90.00%  3.00%  calls     other
+  25.00%  4.33%  [kernel]    [read]
+  10.00%  3.00%  [kernel]    [page fault]
+  55.00%  4.97%              [self]" table kernel --callees other &&
+	same "" eval "head_of kernel --children | grep ^note:"
+}
+
 # A lost block of a stack loses only its callers.
 stacks_damaged() {
 	local at
@@ -440,6 +501,7 @@ test_stacks() {
 	check "stacks: the caller of a function is lost" stacks_lost
 	check "stacks: functions of Go" stacks_go
 	check "stacks: inlined callers" stacks_inlined
+	check "stacks: what the kernel did" stacks_kernel
 	check "stacks: options that exclude each other" stacks_options
 	check "stacks: a damaged stack" stacks_damaged
 	check "stacks: a file of version 2" stacks_older_version
