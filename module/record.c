@@ -92,7 +92,6 @@ static struct ring_slot *record_take_slot(struct profil_ring *ring)
 			ring_wake_readers(ring);
 		return NULL;
 	}
-	slot->unread = true;
 	slot->record.time = ktime_get_mono_fast_ns();
 	slot->record.pid = record_pid_nr(ring, task_tgid(current), current->tgid);
 	slot->record.tid = record_pid_nr(ring, task_pid(current), current->pid);
@@ -180,13 +179,10 @@ static bool record_origins_are_equal(const struct ring_origin *a, const struct r
 
 static void record_end_visit(struct profil_ring *ring, struct ring_visit *visit)
 {
-	struct ring_slot *slot = container_of(visit, struct ring_slot, visit);
-
 	hlist_del(&visit->node);
+	hlist_add_head(&visit->node, &ring->idle);
 	list_del(&visit->waiting);
 	visit->queued = false;
-	if (!slot->unread && !ring->closed)
-		ring_queue_add(&ring->free, slot);
 }
 
 enum visit_state { VISIT_SAME, VISIT_OTHER, VISIT_ENDED, VISIT_ORPHANED };
@@ -254,10 +250,7 @@ static void record_complete_visit(struct callback_head *work)
 	}
 }
 
-/*
- * Adds @slot to the visit of current, or begins one. Return: false if current exits, or @ring was
- * closed, so that nobody reads the record.
- */
+/* Adds @slot to the visit of current, or begins one. Return: false if there can be none. */
 static bool record_join_visit(struct profil_ring *ring, struct ring_slot *slot)
 {
 	struct hlist_head *visits = &ring->visits[hash_ptr(current, ring->visits_bits)];
@@ -269,10 +262,13 @@ static bool record_join_visit(struct profil_ring *ring, struct ring_slot *slot)
 	hlist_for_each_entry(visit, visits, node)
 		if (visit->task == current)
 			goto join;
-	visit = &slot->visit;
+	visit = hlist_entry_safe(ring->idle.first, struct ring_visit, node);
+	if (!visit)
+		return false;
 	init_task_work(&visit->work, record_complete_visit);
 	if (!profil_task_work_add(&visit->work))
 		return false;
+	hlist_del(&visit->node);
 	visit->ring = ring;
 	visit->task = current;
 	visit->queued = true;
@@ -353,7 +349,7 @@ bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, 
 		slot->origin.mm = current->mm;
 		slot->origin.exec_id = READ_ONCE(current->self_exec_id);
 		if (!record_join_visit(ring, slot))
-			record_done_as(ring, slot, PROFIL_RECORD_EXIT);
+			record_done_as(ring, slot, PROFIL_RECORD_PENDING);
 	}
 unlock:
 	raw_spin_unlock(&ring->slots_lock);
@@ -410,7 +406,7 @@ void ring_claim(struct profil_ring *ring, bool all)
 		}
 		if (visit && ring_queue_is_empty(&visit->records)) {
 			list_del_init(&visit->waiting);
-			/* Otherwise sleeping tasks would keep one slot each. */
+			/* Otherwise sleeping tasks would keep one visit each. */
 			if (profil_task_work_cancel(visit->task, &visit->work))
 				record_end_visit(ring, visit);
 		}
@@ -431,7 +427,7 @@ void profil_ring_close(struct profil_ring *ring)
 	ring->closed = true;
 	raw_spin_unlock_irq(&ring->slots_lock);
 	for (u32 i = 0; i < ring->nr_records; i++) {
-		visit = &ring->slots[i].visit;
+		visit = &ring->all_visits[i];
 		if (!READ_ONCE(visit->queued))
 			continue;
 		raw_spin_lock_irq(&ring->slots_lock);

@@ -94,8 +94,9 @@ static size_t ring_size(u32 nr_records, u32 stack_depth)
 {
 	if (!nr_records)
 		return 0;
-	return nr_records * (sizeof(struct ring_slot) + ring_stack_size(stack_depth)) + COPY_SIZE +
-	       (sizeof(struct hlist_head) << ring_visits_bits(nr_records));
+	return nr_records * (sizeof(struct ring_slot) + ring_stack_size(stack_depth) +
+			     sizeof(struct ring_visit)) +
+	       COPY_SIZE + (sizeof(struct hlist_head) << ring_visits_bits(nr_records));
 }
 
 /* Returns the number of pages to charge for a ring. */
@@ -120,13 +121,16 @@ struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth)
 	ring->nr_records = nr_records;
 	ring->visits_bits = ring_visits_bits(nr_records);
 	ring->visits = (void *)ring + size - (sizeof(*ring->visits) << ring->visits_bits);
+	ring->all_visits = (void *)ring->visits - nr_records * sizeof(*ring->all_visits);
 	raw_spin_lock_init(&ring->slots_lock);
 	ring_queue_init(&ring->free);
 	ring_queue_init(&ring->done);
 	ring_queue_init(&ring->unread);
 	INIT_LIST_HEAD(&ring->waiting);
-	for (u32 i = 0; i < nr_records; i++)
+	for (u32 i = 0; i < nr_records; i++) {
 		ring_queue_add(&ring->free, &ring->slots[i]);
+		hlist_add_head(&ring->all_visits[i].node, &ring->idle);
+	}
 	mutex_init(&ring->lock);
 	init_waitqueue_head(&ring->wait);
 	INIT_DELAYED_WORK(&ring->wake, ring_wake);
@@ -197,12 +201,7 @@ static void ring_free_slots(struct profil_ring *ring, unsigned int nr)
 		ring_queue_add(&read, slot);
 	}
 	raw_spin_lock_irq(&ring->slots_lock);
-	while ((slot = ring_queue_take(&read))) {
-		slot->unread = false;
-		/* record_end_visit() frees the others. */
-		if (!slot->visit.queued)
-			ring_queue_add(&ring->free, slot);
-	}
+	ring_queue_move(&ring->free, &read);
 	raw_spin_unlock_irq(&ring->slots_lock);
 }
 

@@ -15,10 +15,12 @@
  * and those that have waited for CLAIM_AFTER_NS if no slot is free, so that such tasks cannot use
  * up the ring. With its last record, the visit ends, and its work is cancelled.
  *
- * The task work is embedded in the slot of the first record, which is not free before the work has
- * run, or was cancelled. Task work that has begun cannot be cancelled. It may wait for mmap_lock,
- * or another work of the task for user space. So profil_ring_close() does not wait for it, but
- * leaves it a reference to the ring and one to the module: it is orphaned.
+ * Task work that has begun cannot be cancelled. It may wait for mmap_lock, or another work of the
+ * task for user space. So it is not in a slot: tasks that wait for ever would use up the slots.
+ * They can use up the visits; then records that need one are done at once, with
+ * PROFIL_RECORD_PENDING.
+ * profil_ring_close() does not wait for such work, but leaves it a reference to the ring and one to
+ * the module: it is orphaned.
  */
 #ifndef _PROFIL_RING_H
 #define _PROFIL_RING_H
@@ -44,7 +46,7 @@ struct ring_visit {
 	struct task_struct *task;	/* valid while queued: the work runs before the exit ends */
 	bool queued;
 	bool orphaned;			/* references the ring and the module */
-	struct hlist_node node;		/* in ring->visits */
+	struct hlist_node node;		/* in ring->visits if queued, else in ring->idle */
 	struct ring_queue records;	/* slots to complete */
 	struct list_head waiting;	/* in ring->waiting, if there are any */
 };
@@ -58,8 +60,6 @@ struct ring_origin {
 
 struct ring_slot {
 	struct ring_slot *next;		/* in a queue of the ring or of a visit */
-	bool unread;			/* not free, apart from @visit */
-	struct ring_visit visit;	/* whose first record this was */
 	struct profil_record record;	/* without path; this and all below is 0 in a free slot */
 	char name[16];			/* used instead of a path if file is NULL */
 	struct file *file;		/* referenced, or NULL */
@@ -67,7 +67,7 @@ struct ring_slot {
 };
 
 struct profil_ring {
-	u32 nr_records;
+	u32 nr_records;			/* and visits */
 	u32 stack_depth;		/* of each slot; 0: records have no stack */
 	refcount_t refs;
 
@@ -78,6 +78,8 @@ struct profil_ring {
 	struct list_head waiting;	/* visits whose records wait, by the time of the first */
 	struct hlist_head *visits;	/* by task; 1 << visits_bits lists */
 	u32 visits_bits;
+	struct ring_visit *all_visits;
+	struct hlist_head idle;		/* visits */
 
 	/* for the reader */
 	struct mutex lock;
