@@ -385,12 +385,13 @@ bool profil_ring_record_detached(struct profil_session *s, u64 space,
 
 /*
  * Lets records be read that their tasks have not completed: all, or, if no slot is free, those that
- * have waited for CLAIM_AFTER_NS.
+ * have waited for CLAIM_AFTER_NS. Return: whether there are records to read.
  */
-void ring_claim(struct profil_ring *ring, bool all)
+bool ring_claim(struct profil_ring *ring, bool all)
 {
 	struct ring_visit *visit;
 	struct ring_slot *slot;
+	bool found;
 
 	do {
 		raw_spin_lock_irq(&ring->slots_lock);
@@ -410,8 +411,11 @@ void ring_claim(struct profil_ring *ring, bool all)
 			if (profil_task_work_cancel(visit->task, &visit->work))
 				record_end_visit(ring, visit);
 		}
+		/* Under the lock: ring_fetch() moves records from one queue to the other. */
+		found = !ring_queue_is_empty(&ring->done) || !ring_queue_is_empty(&ring->unread);
 		raw_spin_unlock_irq(&ring->slots_lock);
 	} while (visit);
+	return found;
 }
 
 /*

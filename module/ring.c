@@ -157,11 +157,6 @@ void profil_ring_free(struct profil_ring *ring)
 	ring_put(ring);
 }
 
-static bool ring_is_empty(const struct profil_ring *ring)
-{
-	return ring_queue_is_empty(&ring->done) && ring_queue_is_empty(&ring->unread);
-}
-
 /* Returns true if no more records will be added. The caller checks for records after this. */
 static bool ring_has_ended(const struct profil_session *s)
 {
@@ -174,8 +169,7 @@ static bool ring_has_ended(const struct profil_session *s)
 /* Returns true if there are records to read. @over: the result of ring_has_ended(). */
 static bool ring_has_records(const struct profil_session *s, bool over)
 {
-	ring_claim(s->ring, over || !READ_ONCE(s->on));
-	return !ring_is_empty(s->ring);
+	return ring_claim(s->ring, over || !READ_ONCE(s->on));
 }
 
 /* Moves records from done to unread. Called under ring->lock. */

@@ -144,6 +144,6 @@ void ring_wake_readers(struct profil_ring *ring);
 void ring_put(struct profil_ring *ring);
 
 /* record.c */
-void ring_claim(struct profil_ring *ring, bool all);
+bool ring_claim(struct profil_ring *ring, bool all);
 
 #endif /* _PROFIL_RING_H */
