@@ -203,7 +203,7 @@ static enum visit_state record_complete_some(struct ring_visit *visit, struct ri
 		slot = visit->records.first;
 		if (visit->orphaned) {
 			state = VISIT_ORPHANED;
-		} else if (!slot) {
+		} else if (!slot || ring->closed) {
 			state = VISIT_ENDED;
 		} else if (record_origins_are_equal(&slot->origin, &found->origin)) {
 			ring_queue_take(&visit->records);
@@ -256,9 +256,6 @@ static bool record_join_visit(struct profil_ring *ring, struct ring_slot *slot)
 	struct hlist_head *visits = &ring->visits[hash_ptr(current, ring->visits_bits)];
 	struct ring_visit *visit;
 
-	/* Nobody would cancel the work. */
-	if (ring->closed)
-		return false;
 	hlist_for_each_entry(visit, visits, node)
 		if (visit->task == current)
 			goto join;
@@ -341,6 +338,9 @@ bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, 
 		raw_spin_unlock(&ring->slots_lock);
 		record_stack(ring, slot);
 		raw_spin_lock(&ring->slots_lock);
+		/* Nobody would cancel task work, or drop a file. */
+		if (ring->closed)
+			goto unlock;
 	}
 	if (no_pc || record_look_up_now(slot)) {
 		record_done(ring, slot);
@@ -420,7 +420,8 @@ bool ring_claim(struct profil_ring *ring, bool all)
 
 /*
  * Ends the recording: ticks that come later leave no records, and no task work is left, apart from
- * orphans. The caller holds a reference to the module.
+ * orphans. Drops the files: in a worker, fput() would leave them to the worker of all such files,
+ * which waits for each file system. The caller holds a reference to the module.
  */
 void profil_ring_close(struct profil_ring *ring)
 {
@@ -431,6 +432,9 @@ void profil_ring_close(struct profil_ring *ring)
 	ring->closed = true;
 	raw_spin_unlock_irq(&ring->slots_lock);
 	for (u32 i = 0; i < ring->nr_records; i++) {
+		if (ring->slots[i].file)
+			fput(ring->slots[i].file);
+		cond_resched();
 		visit = &ring->all_visits[i];
 		if (!READ_ONCE(visit->queued))
 			continue;

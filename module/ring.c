@@ -2,7 +2,7 @@
 /*
  * Rings of records, for read() of the descriptor. How records come into a ring is at the top of
  * ring.h. One reader at a time empties a ring, under ring->lock. Records reference files until they
- * are read, or the ring is freed. If records have stacks, there is room for one for each slot,
+ * are read, or the ring is closed. If records have stacks, there is room for one for each slot,
  * beyond ring->copy.
  *
  * A reader that waits is woken when the first record is done:
@@ -150,9 +150,6 @@ void profil_ring_free(struct profil_ring *ring)
 	if (!ring)
 		return;
 	cancel_delayed_work_sync(&ring->wake);
-	for (u32 i = 0; i < ring->nr_records; i++)
-		if (ring->slots[i].file)
-			fput(ring->slots[i].file);
 	put_pid_ns(ring->ns);
 	ring_put(ring);
 }
