@@ -110,7 +110,10 @@ static void record_done(struct profil_ring *ring, struct ring_slot *slot)
 	ring_queue_add(&ring->done, slot);
 }
 
-/* As record_done(), with more flags. With EXEC or EXIT, the record loses its pc, call and stack. */
+/*
+ * As record_done(), with more flags. With EXEC or EXIT, the record has no pc and no call, and an
+ * empty stack.
+ */
 static void record_done_as(struct profil_ring *ring, struct ring_slot *slot, u32 flags)
 {
 	slot->record.flags |= flags;
@@ -119,9 +122,11 @@ static void record_done_as(struct profil_ring *ring, struct ring_slot *slot, u32
 		slot->record.syscall = -1;
 		slot->record.arch = 0;
 		slot->record.flags &= ~PROFIL_RECORD_SOFTIRQ;
-		if (ring->stack_depth)
+		if (ring->stack_depth) {
+			slot->record.flags |= PROFIL_RECORD_STACK;
 			*ring_stack(ring, slot) =
 				(struct profil_stack) { .end = PROFIL_STACK_NO_REGISTERS };
+		}
 	}
 	record_done(ring, slot);
 }
@@ -305,17 +310,6 @@ static void record_call(struct profil_record *r)
 		r->flags |= PROFIL_RECORD_SOFTIRQ;
 }
 
-static void record_stack(struct profil_ring *ring, struct ring_slot *slot)
-{
-	struct profil_stack *stack = ring_stack(ring, slot);
-
-	slot->record.flags |= PROFIL_RECORD_STACK;
-	if (slot->record.flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT))
-		*stack = (struct profil_stack) { .end = PROFIL_STACK_NO_REGISTERS };
-	else
-		profil_stack_fill(stack, ring->stack_depth);
-}
-
 /* Records a tick of current without a counter. Return: false if there is no room. */
 bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, u32 periods)
 {
@@ -328,22 +322,23 @@ bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, 
 	if (!slot)
 		goto unlock;
 	slot->record.flags = flags;
-	slot->record.pc = no_pc ? 0 : pc;
+	slot->record.pc = pc;
 	slot->record.space = space;
 	slot->record.periods = periods;
 	if (flags & PROFIL_RECORD_SYSTEM && !no_pc)
 		record_call(&slot->record);
-	if (ring->stack_depth) {
+	if (ring->stack_depth && !no_pc) {
+		slot->record.flags |= PROFIL_RECORD_STACK;
 		/* The walk may take long. Other CPUs need the lock for their ticks. */
 		raw_spin_unlock(&ring->slots_lock);
-		record_stack(ring, slot);
+		profil_stack_fill(ring_stack(ring, slot), ring->stack_depth);
 		raw_spin_lock(&ring->slots_lock);
 		/* Nobody would cancel task work, or drop a file. */
 		if (ring->closed)
 			goto unlock;
 	}
 	if (no_pc || record_look_up_now(slot)) {
-		record_done(ring, slot);
+		record_done_as(ring, slot, flags);
 	} else {
 		slot->origin.pc = pc;
 		slot->origin.mm = current->mm;
