@@ -359,6 +359,26 @@ TEST_F(complete, sleeping_tasks_do_not_use_up_the_ring)
 	}
 }
 
+/* As many tasks as there are slots have left user mode, and wait for mmap_lock in task work. */
+TEST_F(complete, tasks_that_wait_for_the_lock_do_not_use_up_the_ring)
+{
+	pid_t children[SLEEPERS];
+
+	HOLD_LOCK();
+	amount = PAGE;
+	for (unsigned int i = 0; i < SLEEPERS; i++) {
+		children[i] = spawn_busy(true);
+		ASSERT_EQ(0, !i ? open_for(children[i], SLEEPERS) :
+			     descriptor_attach(fd, PROFIL_SCOPE_PROCESS, children[i], NULL));
+		EXPECT_TRUE(await((read_all(), waits_for_lock(children[i]))));
+	}
+	EXPECT_TRUE(another_leaves_complete_records(4 * SLEEPERS));
+	EXPECT_LE(1U, nr_with(PROFIL_RECORD_PENDING));
+	delay_release();
+	for (unsigned int i = 0; i < SLEEPERS; i++)
+		EXPECT_EQ(128 + SIGKILL, killed(children[i]));
+}
+
 /* The child cannot exit without mmap_lock, but it does not wait for its records. */
 TEST_F(complete, records_of_a_killed_task_do_not_wait_for_the_lock)
 {
