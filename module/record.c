@@ -7,8 +7,10 @@
  * (atomic); record_complete_visit() in task work (may sleep); others: system calls and workers.
  */
 #include <linux/binfmts.h>
+#include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/pid_namespace.h>
@@ -22,10 +24,23 @@
 #define SLOTS_AT_ONCE	32		/* are changed with interrupts off */
 
 /*
+ * The last fput() of a file of FUSE may wait for its server. If that is of another user, the reader
+ * must not wait. In mounts of other user namespaces, the request of the reader fails at once.
+ */
+static bool record_may_wait(const struct profil_ring *ring, struct file *file)
+{
+	const struct super_block *sb = file_inode(file)->i_sb;
+
+	return !uid_eq(current_uid(), ring->uid) && sb->s_magic == FUSE_SUPER_MAGIC &&
+	       sb->s_user_ns == &init_user_ns && !strcmp(sb->s_type->name, "fuse");
+}
+
+/*
  * References @file only if it is a regular file. Others can make a cycle of references: an io_uring
  * in which the session's descriptor is registered references the session.
  */
-static void record_look_up_file(struct ring_slot *slot, struct file *file)
+static void record_look_up_file(const struct profil_ring *ring, struct ring_slot *slot,
+				struct file *file)
 {
 	const struct inode *inode = file_user_inode(file);
 	struct profil_record *r = &slot->record;
@@ -35,14 +50,16 @@ static void record_look_up_file(struct ring_slot *slot, struct file *file)
 	r->minor = MINOR(inode->i_sb->s_dev);
 	r->ino = inode->i_ino;
 	r->generation = inode->i_generation;
-	if (S_ISREG(inode->i_mode) && !(inode->i_flags & S_ANON_INODE))
+	if (S_ISREG(inode->i_mode) && !(inode->i_flags & S_ANON_INODE) &&
+	    !record_may_wait(ring, file))
 		slot->file = get_file(file);
 	else
 		snprintf(slot->name, sizeof(slot->name), "%pD", file);
 }
 
 /* Fills in the mapping in @mm that contains the pc. Called under mmap_lock. */
-static void record_look_up(struct ring_slot *slot, struct mm_struct *mm)
+static void record_look_up(const struct profil_ring *ring, struct ring_slot *slot,
+			   struct mm_struct *mm)
 {
 	struct profil_record *r = &slot->record;
 	struct vm_area_struct *vma;
@@ -58,7 +75,7 @@ static void record_look_up(struct ring_slot *slot, struct mm_struct *mm)
 	r->end = vma->vm_end;
 	if (vma->vm_file) {
 		r->offset = ((u64)vma->vm_pgoff << PAGE_SHIFT) + (r->pc - vma->vm_start);
-		record_look_up_file(slot, vma->vm_file);
+		record_look_up_file(ring, slot, vma->vm_file);
 	} else if (vma->vm_ops && vma->vm_ops->name) {
 		name = vma->vm_ops->name(vma);
 	}
@@ -137,7 +154,7 @@ static void record_done_as(struct profil_ring *ring, struct ring_slot *slot, u32
  * Looks up the mapping for @found->origin. It is not that of the tick if current has called exec
  * since or is exiting; and unknown if it is killed while it waits.
  */
-static void record_look_up_origin(struct ring_slot *found)
+static void record_look_up_origin(const struct profil_ring *ring, struct ring_slot *found)
 {
 	const struct ring_origin *origin = &found->origin;
 	struct mm_struct *mm = current->mm;
@@ -153,7 +170,7 @@ static void record_look_up_origin(struct ring_slot *found)
 		found->record.flags = PROFIL_RECORD_PENDING;
 		return;
 	}
-	record_look_up(found, mm);
+	record_look_up(ring, found, mm);
 	mmap_read_unlock(mm);
 }
 
@@ -242,7 +259,7 @@ static void record_complete_visit(struct callback_head *work)
 			if (found.file)
 				fput(found.file);
 			found.file = NULL;
-			record_look_up_origin(&found);
+			record_look_up_origin(ring, &found);
 		}
 		cond_resched();
 	}
@@ -289,13 +306,13 @@ join:
  * may wake tasks that wait for mmap_lock. That is safe in the timer interrupt, where no scheduler
  * lock is held, but on PREEMPT_RT it may sleep.
  */
-static bool record_look_up_now(struct ring_slot *slot)
+static bool record_look_up_now(const struct profil_ring *ring, struct ring_slot *slot)
 {
 	struct mm_struct *mm = current->mm;
 
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) || !down_read_trylock(&mm->mmap_lock))
 		return false;
-	record_look_up(slot, mm);
+	record_look_up(ring, slot, mm);
 	up_read(&mm->mmap_lock);
 	return true;
 }
@@ -337,7 +354,7 @@ bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, 
 		if (ring->closed)
 			goto unlock;
 	}
-	if (no_pc || record_look_up_now(slot)) {
+	if (no_pc || record_look_up_now(ring, slot)) {
 		record_done_as(ring, slot, flags);
 	} else {
 		slot->origin.pc = pc;
@@ -369,7 +386,7 @@ bool profil_ring_record_detached(struct profil_session *s, u64 space,
 		if (bprm->interp_flags & BINPRM_FLAGS_ENFORCE_NONDUMP)
 			slot->record.flags |= PROFIL_RECORD_UNREADABLE;
 		slot->record.space = space;
-		record_look_up_file(slot, bprm->file);
+		record_look_up_file(ring, slot, bprm->file);
 		record_done(ring, slot);
 	}
 	raw_spin_unlock_irqrestore(&ring->slots_lock, flags);

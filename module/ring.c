@@ -15,6 +15,7 @@
  *
  * Context: ring_wake_readers() in any; others: system calls and workers (may sleep).
  */
+#include <linux/cred.h>
 #include <linux/dcache.h>
 #include <linux/file.h>
 #include <linux/log2.h>
@@ -134,6 +135,7 @@ struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth)
 	mutex_init(&ring->lock);
 	init_waitqueue_head(&ring->wait);
 	INIT_DELAYED_WORK(&ring->wake, ring_wake);
+	ring->uid = current_uid();
 	ring->ns = get_pid_ns(task_active_pid_ns(current));
 	return ring;
 }

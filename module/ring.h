@@ -68,6 +68,7 @@ struct ring_slot {
 
 struct profil_ring {
 	u32 nr_records;			/* and visits */
+	kuid_t uid;			/* of the creator */
 	u32 stack_depth;		/* of each slot; 0: records have no stack */
 	refcount_t refs;
 

@@ -643,9 +643,10 @@ struct profil_snapshot {
  *	if there was none.
  * @arch: The ABI of the call, as in struct seccomp_data: AUDIT_ARCH_* of <linux/audit.h>; 0 if
  *	there was none.
- * @path: The path of a regular file, as seen by the reader; for another file, at most 15 bytes of
- *	its name, without the path ("zero" for /dev/zero, "[io_uring]"); a name such as "[vdso]";
- *	or empty, as for a path longer than PATH_MAX. It is NUL-terminated and can be longer than 8
+ * @path: The path of a regular file, as seen by the reader; for another file, and for one that
+ *	another user than the creator has mapped from FUSE, at most 15 bytes of its name, without
+ *	the path ("zero" for /dev/zero, "[io_uring]"); a name such as "[vdso]"; or empty, as for a
+ *	path longer than PATH_MAX. It is NUL-terminated and can be longer than 8
  *	bytes: @size includes it.
  *
  * A session with records makes one for each tick that is outside. profil(4) describes read() and
