@@ -45,11 +45,7 @@ static inline long long delay_hits(void)
 /* Lets the calls continue that were delayed with hold=1, and delays no others. */
 static inline void delay_release(void)
 {
-	int hold = open(DELAY_PARAMETERS "hold", O_WRONLY | O_CLOEXEC);
-
-	if (hold >= 0 && write(hold, "0", 1) != 1)
-		perror("hold");
-	close(hold);
+	file_write(DELAY_PARAMETERS "hold", "0");
 }
 
 /* Loads profil_delay.ko; if that is not possible, skips the test. */

@@ -175,10 +175,7 @@ static bool drain_until(u64 ticks)
 
 static bool waits_for_lock(pid_t child)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/status", child);
-	return file_has(path, "State:\tD", NULL, 0);
+	return task_state(child) == 'D';
 }
 
 /* Empties the pipe until the call is over, and the child waits for mmap_lock. */
