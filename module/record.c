@@ -354,8 +354,10 @@ bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, 
 		if (ring->closed)
 			goto unlock;
 	}
-	if (no_pc || record_look_up_now(ring, slot)) {
+	if (no_pc) {
 		record_done_as(ring, slot, flags);
+	} else if (record_look_up_now(ring, slot)) {
+		record_done(ring, slot);
 	} else {
 		slot->origin.pc = pc;
 		slot->origin.mm = current->mm;
