@@ -294,7 +294,10 @@ static int loop_in_child(void)
 	return 0;
 }
 
-/* Reads until another child has left @n complete records. */
+/*
+ * Reads until another child has left @n complete records. With PREEMPT_RT, these need task work,
+ * for which there may be no room: then they are pending.
+ */
 static bool another_leaves_complete_records(unsigned int n)
 {
 	struct pollfd polled = { .fd = fd, .events = POLLIN };
@@ -306,7 +309,7 @@ static bool another_leaves_complete_records(unsigned int n)
 	while (done < n && poll(&polled, 1, 60000) > 0 && !read_all())
 		for (; i < nr; i++)
 			done += records[i]->pid == other &&
-				records[i]->flags & PROFIL_RECORD_MAPPED;
+				(records[i]->flags & PROFIL_RECORD_MAPPED || preempt_rt());
 	killed(other);
 	return done >= n;
 }
