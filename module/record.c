@@ -39,8 +39,8 @@ static bool record_may_wait(const struct profil_ring *ring, struct file *file)
  * References @file only if it is a regular file. Others can make a cycle of references: an io_uring
  * in which the session's descriptor is registered references the session.
  */
-static void record_look_up_file(const struct profil_ring *ring, struct ring_slot *slot,
-				struct file *file)
+static __always_inline void record_look_up_file(const struct profil_ring *ring,
+						struct ring_slot *slot, struct file *file)
 {
 	const struct inode *inode = file_user_inode(file);
 	struct profil_record *r = &slot->record;
@@ -58,8 +58,8 @@ static void record_look_up_file(const struct profil_ring *ring, struct ring_slot
 }
 
 /* Fills in the mapping in @mm that contains the pc. Called under mmap_lock. */
-static void record_look_up(const struct profil_ring *ring, struct ring_slot *slot,
-			   struct mm_struct *mm)
+static __always_inline void record_look_up(const struct profil_ring *ring, struct ring_slot *slot,
+					   struct mm_struct *mm)
 {
 	struct profil_record *r = &slot->record;
 	struct vm_area_struct *vma;
