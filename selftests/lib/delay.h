@@ -28,10 +28,14 @@ static inline int delay_load(const char *params)
 	return err;
 }
 
-/* Returns 0, or a negative errno: -EWOULDBLOCK while a call is delayed. */
+/*
+ * Returns 0, also if the module is not loaded, as for an ordinary user; or a negative errno:
+ * -EWOULDBLOCK while a call is delayed.
+ */
 static inline int delay_unload(void)
 {
-	if (!syscall(SYS_delete_module, "profil_delay", O_NONBLOCK) || errno == ENOENT)
+	if (geteuid() || !syscall(SYS_delete_module, "profil_delay", O_NONBLOCK) ||
+	    errno == ENOENT)
 		return 0;
 	return -errno;
 }

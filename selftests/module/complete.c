@@ -195,6 +195,16 @@ static unsigned int nr_with(u32 flag)
 
 #define HOLD_LOCK() DELAY("function=mmap_region ms=0 sleep=1 hold=1 comm=" HOLDER)
 
+/* Makes a child in a call that has had some @ticks, whose records wait for mmap_lock. */
+static pid_t spawn_in_call(u32 nr_records, u64 ticks)
+{
+	pid_t child = spawn_busy(false);
+
+	MUST(!open_for(child, nr_records));
+	MUST(drain_until(ticks));
+	return child;
+}
+
 TEST_F(complete, records_of_a_call_are_completed_when_it_returns)
 {
 	const struct profil_record *first = NULL, *r;
@@ -203,9 +213,7 @@ TEST_F(complete, records_of_a_call_are_completed_when_it_returns)
 	pid_t child;
 
 	HOLD_LOCK();
-	child = spawn_busy(false);
-	ASSERT_EQ(0, open_for(child, ENOUGH));
-	EXPECT_TRUE(drain_until(20));
+	child = spawn_in_call(ENOUGH, 20);
 	/* The child is in the call, and has no other records. */
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(0U, nr);
@@ -265,9 +273,7 @@ TEST_F(complete, records_of_a_call_can_be_read_when_the_session_is_off)
 	pid_t child;
 
 	HOLD_LOCK();
-	child = spawn_busy(false);
-	ASSERT_EQ(0, open_for(child, ENOUGH));
-	EXPECT_TRUE(drain_until(20));
+	child = spawn_in_call(ENOUGH, 20);
 	EXPECT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_LE(20U, s.outside);
 	EXPECT_EQ(0, read_all());
@@ -320,9 +326,7 @@ TEST_F(complete, call_does_not_use_up_the_ring)
 	pid_t child;
 
 	HOLD_LOCK();
-	child = spawn_busy(false);
-	ASSERT_EQ(0, open_for(child, FEW));
-	EXPECT_TRUE(drain_until(2 * FEW));
+	child = spawn_in_call(FEW, 2 * FEW);
 	EXPECT_LT(0U, stats_now().dropped_record);
 	EXPECT_TRUE(another_leaves_complete_records(4 * FEW));
 	EXPECT_LE(FEW / 2U, nr_with(PROFIL_RECORD_PENDING));
@@ -386,9 +390,7 @@ TEST_F(complete, records_of_a_killed_task_do_not_wait_for_the_lock)
 	pid_t child;
 
 	HOLD_LOCK();
-	child = spawn_busy(false);
-	ASSERT_EQ(0, open_for(child, ENOUGH));
-	EXPECT_TRUE(drain_until(20));
+	child = spawn_in_call(ENOUGH, 20);
 	kill(child, SIGKILL);
 	EXPECT_TRUE(await(!read_all() && nr >= 20));
 	EXPECT_LE(20U, nr_with(PROFIL_RECORD_PENDING | without_pc));
@@ -406,9 +408,7 @@ TEST_F(complete, descriptor_can_be_closed_during_a_call)
 	pid_t child;
 
 	HOLD_LOCK();
-	child = spawn_busy(false);
-	ASSERT_EQ(0, open_for(child, ENOUGH));
-	EXPECT_TRUE(drain_until(20));
+	child = spawn_in_call(ENOUGH, 20);
 	close(fd);
 	fd = -1;
 	EXPECT_TRUE(await(module_users() == self->users));
@@ -423,9 +423,7 @@ TEST_F(complete, descriptor_can_be_closed_while_a_task_completes_its_records)
 	pid_t child;
 
 	HOLD_LOCK();
-	child = spawn_busy(false);
-	ASSERT_EQ(0, open_for(child, ENOUGH));
-	EXPECT_TRUE(drain_until(20));
+	child = spawn_in_call(ENOUGH, 20);
 	EXPECT_TRUE(drain_all(child));
 	close(fd);
 	fd = -1;
@@ -444,9 +442,7 @@ TEST_F(complete, module_can_be_unloaded_during_a_call)
 
 	SKIP_IF(stays, "%s", stays);
 	HOLD_LOCK();
-	child = spawn_busy(false);
-	ASSERT_EQ(0, open_for(child, ENOUGH));
-	EXPECT_TRUE(drain_until(20));
+	child = spawn_in_call(ENOUGH, 20);
 	close(fd);
 	fd = -1;
 	device_close();
