@@ -18,9 +18,8 @@
  * Task work that has begun cannot be cancelled. It may wait for mmap_lock, or another work of the
  * task for user space. So it is not in a slot: tasks that wait for ever would use up the slots.
  * They can use up the visits; then records that need one are done at once, with
- * PROFIL_RECORD_PENDING.
- * profil_ring_close() does not wait for such work, but leaves it a reference to the ring and one to
- * the module: it is orphaned.
+ * PROFIL_RECORD_PENDING. profil_ring_close() does not wait for such work, but leaves it a reference
+ * to the ring and one to the module: it is orphaned.
  */
 #ifndef _PROFIL_RING_H
 #define _PROFIL_RING_H
