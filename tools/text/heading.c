@@ -221,7 +221,7 @@ static void print_hints(FILE *out, const struct rows *rows)
 	print_hint(out, rows, rows->unmapped, "no symbol", PROFILE_UNKNOWN,
 		   "unmapped before the interrupted thread returned to user mode");
 	print_hint(out, rows, rows->pending, "no symbol", PROFILE_UNKNOWN,
-		   "the thread stayed in the kernel, so its memory was not looked up");
+		   "the thread stayed in the kernel, or too many threads waited there");
 	print_callers_hint(out, rows, rows->lost, "lack a caller",
 			   "code without frame pointers: compile it with -fno-omit-frame-pointer");
 	print_callers_hint(out, rows, rows->unchecked, "may lack the innermost caller",

@@ -204,7 +204,7 @@ unknown_memory() {
 note: 25.00% have no symbol: [unknown]
   (unmapped before the interrupted thread returned to user mode)
 note: 50.00% have no symbol: [unknown]
-  (the thread stayed in the kernel, so its memory was not looked up)" eval \
+  (the thread stayed in the kernel, or too many threads waited there)" eval \
 		"head_of unknown | sed '1,/samples/d'" && same "replayed  [unknown]
 replayed  [anon]" rows unknown -s comm,dso
 }
