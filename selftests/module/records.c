@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <stddef.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/vfs.h>
 
@@ -21,6 +22,7 @@
 #include "loop.h"
 #include "send.h"
 #include "children.h"
+#include "fuse.h"
 #include "held.h"
 #include "records.h"
 
@@ -724,6 +726,95 @@ TEST_F_TIMEOUT(records, have_at_most_64_files_in_fdinfo, 150)
 		ASSERT_TRUE(tick_in_new_file("many"));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
 	EXPECT_EQ(64U, fdinfo_lines(LISTED));
+}
+
+TEST_F(records, keep_the_lock_of_a_file_until_the_close)
+{
+	int code = code_file("locked"), again;
+	void *text;
+
+	ASSERT_LE(0, code);
+	again = open(file, O_RDONLY | O_CLOEXEC);
+	unlink(file);
+	ASSERT_LE(0, again);
+	ASSERT_EQ(0, flock(code, LOCK_EX));
+	text = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, PAGE);
+	SKIP_IF(text == MAP_FAILED, "no code can be mapped from /tmp: %s", strerror(errno));
+	close(code);
+	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	EXPECT_TRUE(run_until(text, 5, 2));
+	munmap(text, PAGE);
+	EXPECT_EQ(-1, flock(again, LOCK_EX | LOCK_NB));
+	close_session();
+	EXPECT_EQ(0, flock(again, LOCK_EX | LOCK_NB));
+	close(again);
+}
+
+static char fuse_path[64];
+static uid_t fuse_user;
+
+static int run_in_fuse(void)
+{
+	int code;
+	void *text;
+
+	MUST(!setresuid(fuse_user, fuse_user, fuse_user));
+	code = open(fuse_path, O_RDONLY | O_CLOEXEC);
+	MUST(code >= 0);
+	text = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE, code, 0);
+	MUST(text != MAP_FAILED);
+	close(code);
+	memcpy(text, loops_text, LOOPS * LOOP_SIZE);
+	__builtin___clear_cache(text, (char *)text + PAGE);
+	for (;;)
+		run_at(text, 5);
+	return 0;
+}
+
+static unsigned int nr_with_path(const char *path)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < nr; i++)
+		n += !strcmp(path_of(records[i]), path);
+	return n;
+}
+
+/* Whoever closes such a file last may wait for the server. The creator of the session is root. */
+TEST_F(records, name_a_file_of_FUSE_and_keep_it_if_the_user_is_the_same)
+{
+	static const uid_t users[] = { 0, 1000 };
+	char dir[] = "/tmp/profil-XXXXXX", line[128];
+	pid_t server, child;
+
+	SKIP_IF(geteuid(), "only root can mount FUSE");
+	ASSERT_NE(NULL, mkdtemp(dir));
+	chmod(dir, 0755);
+	server = fuse_start(dir, 1);
+	if (server < 0)
+		rmdir(dir);
+	SKIP_IF(server < 0, "no FUSE here: %s", strerror(-server));
+	snprintf(fuse_path, sizeof(fuse_path), "%s/" FUSE_FILE, dir);
+	snprintf(line, sizeof(line), LISTED "%s\n", fuse_path);
+	for (unsigned int i = 0; i < ARRAY_SIZE(users); i++) {
+		fuse_user = users[i];
+		child = spawn(run_in_fuse);
+		fd = descriptor_open(PROFIL_MODE_USER, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
+		EXPECT_LE(0, fd);
+		EXPECT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
+		EXPECT_EQ(0, descriptor_enable(fd));
+		EXPECT_TRUE(await(stats_now().outside >= 20));
+		EXPECT_EQ(0, descriptor_disable(fd, NULL));
+		EXPECT_EQ(users[i] ? 0U : 1U, fdinfo_lines(line));
+		nr = 0;
+		EXPECT_EQ(0, read_all());
+		EXPECT_LE(5U, nr_with_path(users[i] ? FUSE_FILE : fuse_path));
+		EXPECT_EQ(0U, nr_with_path(users[i] ? fuse_path : FUSE_FILE));
+		close_session();
+		EXPECT_EQ(128 + SIGKILL, killed(child));
+	}
+	fuse_stop(dir, server);
+	rmdir(dir);
 }
 
 static struct held held;
