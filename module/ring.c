@@ -41,7 +41,8 @@
 
 /*
  * Wakes all waiters. A user can have a million at one descriptor (poll, epoll), so this unlocks
- * after each WAKES_AT_ONCE. The CPU time is charged to no task, so the next call is delayed.
+ * after each WAKES_AT_ONCE. The CPU time is charged to no task, so the next call is delayed; not for
+ * one waiter, since a reader must have read the records between two calls.
  */
 static void ring_wake(struct work_struct *work)
 {
@@ -63,7 +64,7 @@ static void ring_wake(struct work_struct *work)
 		}
 	}
 	spin_unlock_irq(&ring->wait.lock);
-	WRITE_ONCE(ring->wake_delay, woken / WAKES_A_JIFFY);
+	WRITE_ONCE(ring->wake_delay, woken > 1 ? DIV_ROUND_UP(woken, WAKES_A_JIFFY) : 0);
 }
 
 /* Makes a worker wake all waiters. May be called under a raw spinlock. */
