@@ -27,7 +27,7 @@
  * The last fput() of a file of FUSE may wait for its server. If that is of another user, the reader
  * must not wait. In mounts of other user namespaces, the request of the reader fails at once.
  */
-static bool record_may_wait(const struct profil_ring *ring, struct file *file)
+static __always_inline bool record_may_wait(const struct profil_ring *ring, struct file *file)
 {
 	const struct super_block *sb = file_inode(file)->i_sb;
 
@@ -100,7 +100,7 @@ static bool record_is_stuck(struct profil_ring *ring)
 }
 
 /* Takes a free slot, and fills in current and the time. Return: NULL if no slot is free. */
-static struct ring_slot *record_take_slot(struct profil_ring *ring)
+static __always_inline struct ring_slot *record_take_slot(struct profil_ring *ring)
 {
 	struct ring_slot *slot = ring_queue_take(&ring->free);
 
