@@ -21,24 +21,18 @@ struct profil_session *profil_classic_find(struct profil_space *home, u32 scope)
 	return NULL;
 }
 
-/* Finds the session that is on in the scope of @s, or returns NULL. Called under home->lock. */
-static struct profil_session *classic_on(const struct profil_session *s)
-{
-	struct profil_session *on = profil_classic_find(s->home, s->scope);
-
-	return on && on->phase == PROFIL_LIVE ? on : NULL;
-}
-
 /* Checks if @s may start. @credit: set to the charge of the session that @s would replace. */
 static int classic_check(const struct profil_session *s, bool replace, unsigned long *credit)
 {
-	struct profil_session *on;
+	struct profil_session *old;
+	bool on;
 
 	if (mutex_lock_killable(&s->home->lock))
 		return -EINTR;
 	profil_space_end_sessions(s->home, false);
-	on = classic_on(s);
-	*credit = on ? on->charged : 0;
+	old = profil_classic_find(s->home, s->scope);
+	on = old && old->phase == PROFIL_LIVE;
+	*credit = on ? old->charged : 0;
 	mutex_unlock(&s->home->lock);
 	return on && !replace ? -EBUSY : 0;
 }
@@ -48,7 +42,7 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 			   struct profil_table *table, bool replace)
 {
 	struct profil_session *old = profil_classic_find(s->home, s->scope);
-	struct profil_session *on = classic_on(s);
+	struct profil_session *on = old && old->phase == PROFIL_LIVE ? old : NULL;
 	struct profil_target *t;
 	int err;
 
@@ -90,10 +84,8 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 	unsigned long credit;
 	int err;
 
-	err = classic_check(s, replace, &credit);
-	if (err)
-		return err;
-	err = profil_histograms_pin(&new, table, false, s->may_exceed, credit);
+	err = classic_check(s, replace, &credit) ?:
+	      profil_histograms_pin(&new, table, false, s->may_exceed, credit);
 	if (err)
 		return err;
 	profil_table_bind(table, &new);
@@ -140,52 +132,55 @@ put_home:
 	return err;
 }
 
-int profil_classic_stop(struct file *file, void *data, struct profil_stats *stats)
+/*
+ * Reads the statistics of the session in @scope; with @stop, ends and removes it. Without a session,
+ * @stats are zero, and @stop is an error.
+ */
+static int classic_read(u32 scope, bool stop, struct profil_stats *stats)
 {
-	const struct profil_stop *arg = data;
 	struct profil_space *home;
 	struct profil_session *s;
-	int err = -EINVAL;
+	int err = 0;
 
-	if (arg->scope > PROFIL_SCOPE_THREAD)
+	if (scope > PROFIL_SCOPE_THREAD)
 		return -EOPNOTSUPP;
-	home = profil_space_lock_own();
-	if (IS_ERR_OR_NULL(home))
-		return home ? PTR_ERR(home) : err;
-	stats->scope = arg->scope;
-	s = profil_classic_find(home, arg->scope);
-	if (s) {
-		bool on = s->phase == PROFIL_LIVE;
-
-		if (on)
-			profil_session_end(s, PROFIL_END_NONE);
-		profil_stats_read(s, stats, false);
-		if (on)
-			stats->state = PROFIL_STATE_OFF;
-		profil_session_unlist(s);
-		err = 0;
+	*stats = (struct profil_stats) { .size = stats->size, .scope = scope };
+	home = profil_space_get_own(false);
+	if (IS_ERR(home))
+		return PTR_ERR(home);
+	if (!home)
+		return stop ? -EINVAL : 0;
+	if (mutex_lock_killable(&home->lock)) {
+		err = -EINTR;
+		goto put_home;
 	}
-	profil_space_unlock_own(home);
+	s = profil_classic_find(home, scope);
+	if (s) {
+		bool ends = stop && s->phase == PROFIL_LIVE;
+
+		if (ends)
+			profil_session_end(s, PROFIL_END_NONE);
+		profil_replay(s);
+		profil_stats_read(s, stats, false);
+		if (ends)
+			stats->state = PROFIL_STATE_OFF;
+		if (stop)
+			profil_session_unlist(s);
+	} else if (stop) {
+		err = -EINVAL;
+	}
+	mutex_unlock(&home->lock);
+put_home:
+	profil_space_put(home);
 	return err;
+}
+
+int profil_classic_stop(struct file *file, void *data, struct profil_stats *stats)
+{
+	return classic_read(((const struct profil_stop *)data)->scope, true, stats);
 }
 
 int profil_classic_stats(struct file *file, void *data, struct profil_stats *unused)
 {
-	struct profil_stats *arg = data;
-	struct profil_space *home;
-	struct profil_session *s;
-
-	if (arg->scope > PROFIL_SCOPE_THREAD)
-		return -EOPNOTSUPP;
-	*arg = (struct profil_stats) { .size = arg->size, .scope = arg->scope };
-	home = profil_space_lock_own();
-	if (IS_ERR_OR_NULL(home))
-		return PTR_ERR_OR_ZERO(home);
-	s = profil_classic_find(home, arg->scope);
-	if (s) {
-		profil_replay(s);
-		profil_stats_read(s, arg, false);
-	}
-	profil_space_unlock_own(home);
-	return 0;
+	return classic_read(((struct profil_stats *)data)->scope, false, data);
 }

@@ -279,9 +279,8 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 	mutex_unlock(&s->home->lock);
 
 	table = profil_table_create(s, arg->ranges, arg->nr_ranges);
-	err = PTR_ERR_OR_ZERO(table);
-	if (err)
-		return err;
+	if (IS_ERR(table))
+		return PTR_ERR(table);
 	err = -EINTR;
 	if (mutex_lock_killable(&home->lock))
 		goto put_table;

@@ -370,8 +370,6 @@ void profil_space_update_fast_table(struct profil_space *space);
 int profil_space_watch(struct profil_space *space);
 bool profil_space_is_own(const struct profil_space *space);
 struct profil_space *profil_space_get_own(bool create);
-struct profil_space *profil_space_lock_own(void);
-void profil_space_unlock_own(struct profil_space *space);
 void profil_space_end_sessions(struct profil_space *space, bool all);
 void profil_space_kick(struct profil_space *space);
 void profil_spaces_exit(void);

@@ -245,26 +245,6 @@ struct profil_space *profil_space_get_own(bool create)
 	return ERR_PTR(err);
 }
 
-/* Returns the caller's space, locked and referenced; or NULL, or an error pointer. */
-struct profil_space *profil_space_lock_own(void)
-{
-	struct profil_space *space = profil_space_get_own(false);
-
-	if (IS_ERR_OR_NULL(space))
-		return space;
-	if (mutex_lock_killable(&space->lock)) {
-		profil_space_put(space);
-		return ERR_PTR(-EINTR);
-	}
-	return space;
-}
-
-void profil_space_unlock_own(struct profil_space *space)
-{
-	mutex_unlock(&space->lock);
-	profil_space_put(space);
-}
-
 /* Ends the sessions of @space whose owner is gone; @all: all sessions. Needs one grace period. */
 void profil_space_end_sessions(struct profil_space *space, bool all)
 {
