@@ -116,6 +116,7 @@ demo:
 real:
 	selftests/real/run
 	selftests/real/run --suite trixie python3_perf python3_stacks
+	selftests/real/run --rt mappings mappings_modes
 
 check:
 	selftests/check
