@@ -15,6 +15,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task_stack.h>
 #include <linux/task_work.h>
+#include <linux/uaccess.h>
 #include <linux/user_namespace.h>
 #include <linux/version.h>
 #include <asm/ptrace.h>
@@ -183,6 +184,22 @@ static inline bool profil_task_work_cancel(struct task_struct *task, struct call
 	return cancelled;
 }
 
+#if defined(CONFIG_ARM64)
+/* Returns true if the instruction of @length bytes before the pc of @regs is SVC, and is readable. */
+static inline bool profil_follows_svc(struct pt_regs *regs, unsigned int length)
+{
+	__le32 code = 0;
+
+	if (copy_from_user_nofault(&code, (void __user *)(regs->pc - length), length))
+		return false;
+	if (length == 2)
+		return (le32_to_cpu(code) & 0xff00) == 0xdf00;
+	if (compat_user_mode(regs))
+		return (le32_to_cpu(code) & 0x0f000000) == 0x0f000000;
+	return (le32_to_cpu(code) & 0xffe0001f) == 0xd4000001;
+}
+#endif
+
 /*
  * Returns the length of the call instruction if @task, which is current, is in a system call;
  * otherwise 0, because an interrupt or a fault saves the pc of the instruction itself. The pc of a
@@ -190,17 +207,19 @@ static inline bool profil_task_work_cancel(struct task_struct *task, struct call
  * sets ax to its number.
  *
  * arm64 enables interrupts before it sets syscallno, so a tick that came while they were off finds
- * no call. Then the last exception of this CPU, apart from interrupts, was a call, and the stack of
- * @task is almost empty. Later in the kernel, the last exception may be a call of another task.
+ * no call. Then the last exception of this CPU, apart from interrupts, was a call, the stack of @task
+ * is almost empty, and the pc follows a call instruction. Later in the kernel, the last exception may
+ * be a call of another task. An interrupt of user mode does not change the last exception.
  */
 static inline unsigned int profil_syscall_length(struct task_struct *task, struct pt_regs *regs)
 {
 #if defined(CONFIG_ARM64)
+	const unsigned int length = compat_thumb_mode(regs) ? 2 : 4;
 	unsigned long class = ESR_ELx_EC(read_sysreg(esr_el1));
 	bool enters = (class == ESR_ELx_EC_SVC64 || class == ESR_ELx_EC_SVC32) &&
 		      (unsigned long)regs - get_irq_regs()->sp <= 128;
 
-	return in_syscall(regs) || enters ? (compat_thumb_mode(regs) ? 2 : 4) : 0;
+	return in_syscall(regs) || (enters && profil_follows_svc(regs, length)) ? length : 0;
 #elif defined(CONFIG_RISCV)
 	return regs->cause == EXC_SYSCALL ? 4 : 0;
 #else

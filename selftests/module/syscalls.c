@@ -125,12 +125,7 @@ static void expect_only(struct __test_metadata *_metadata, const int *calls, siz
 		others++;
 		TH_LOG("call %d at %llx", r->syscall, (unsigned long long)r->pc);
 	}
-#if defined(__aarch64__) || defined(__arm__)
-	/* On the way back from an interrupt, a tick can look like one at the entry of a call. */
-	EXPECT_GE(nr / 16, others);
-#else
 	EXPECT_EQ(0U, others);
-#endif
 }
 
 #define EXPECT_ONLY(...) do {							\
