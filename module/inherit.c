@@ -41,7 +41,8 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 	s->may_exceed = parent->may_exceed && ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
 	/* The table of a @parent that is PENDING belongs to the grandparent, and is not checked. */
 	s->buffers_lost = parent->buffers_lost ||
-		  (table->session == parent && !profil_histograms_are_mapped(table));
+		  (table->session == parent &&
+		   !profil_histograms_are_mapped(table, &s->other_page));
 	s->scope = parent->scope;
 	s->modes = parent->modes;
 	s->period = parent->period;

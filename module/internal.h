@@ -90,6 +90,7 @@ struct file;
 struct ftrace_ops;
 struct ftrace_regs;
 struct linux_binprm;
+struct page;
 struct poll_table_struct;
 struct pt_regs;
 struct seq_file;
@@ -195,6 +196,7 @@ struct profil_session {
 	bool classic;			/* has no descriptor */
 	bool may_exceed;		/* the charge may exceed RLIMIT_MEMLOCK (CAP_IPC_LOCK) */
 	bool buffers_lost;		/* inherited, but the child has no copy of the buffers */
+	struct page *other_page;	/* referenced: instead of a buffer's, at the fork; or NULL */
 	u32 scope;			/* of a classic session */
 	u32 fork;			/* enum profil_fork; unused if classic */
 	u32 exec;			/* enum profil_exec */
@@ -495,7 +497,7 @@ void *profil_histogram_counter(struct profil_session *s, unsigned long addr, uns
 void profil_histogram_put(struct profil_histogram *h);
 int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table *table,
 			  bool inherited, bool may_exceed, unsigned long credit);
-bool profil_histograms_are_mapped(const struct profil_table *table);
+bool profil_histograms_are_mapped(const struct profil_table *table, struct page **other);
 void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *new);
 unsigned long profil_histograms_free(struct mm_struct *mm, struct rb_root_cached *root,
 				     bool unused);

@@ -293,32 +293,33 @@ static int histogram_pin(struct profil_histogram *h, bool inherited)
 	return 0;
 }
 
-/* Returns true if the pinned pages are still mapped at their addresses. Does not sleep. */
-static bool histogram_is_mapped(const struct profil_histogram *h)
+/*
+ * Returns true if the pinned pages are still mapped at their addresses. Does not sleep: another page
+ * is left to the caller in *@other, as put_page() of the last reference may sleep on PREEMPT_RT.
+ */
+static bool histogram_is_mapped(const struct profil_histogram *h, struct page **other)
 {
-	struct page *pages[16];
-	unsigned long done = 0;
-	bool same = true;
-	long n, i;
+	struct page *page;
+	unsigned long i;
 
-	while (done < h->nr_pages && same) {
-		n = get_user_pages_fast_only(h->node.start + (done << PAGE_SHIFT),
-					     min(h->nr_pages - done, ARRAY_SIZE(pages)), 0, pages);
-		if (n <= 0)
+	for (i = 0; i < h->nr_pages; i++) {
+		if (get_user_pages_fast_only(h->node.start + (i << PAGE_SHIFT), 1, 0, &page) != 1)
 			return false;
-		for (i = 0; i < n; i++) {
-			same &= page_address(pages[i]) == h->pages[done++];
-			put_page(pages[i]);
+		if (page_address(page) != h->pages[i]) {
+			*other = page;
+			return false;
 		}
+		put_page(page);
 	}
-	return same;
+	return true;
 }
 
 /*
  * Returns true if the child of the fork in progress gets copies of the pages that are pinned for
  * the parent's @table. Otherwise the child has other memory there, or none, and must not count.
+ * @other: set to a page, referenced, if there is another one.
  */
-bool profil_histograms_are_mapped(const struct profil_table *table)
+bool profil_histograms_are_mapped(const struct profil_table *table, struct page **other)
 {
 	static atomic64_t forks = ATOMIC64_INIT(0);
 	u64 fork = atomic64_inc_return(&forks);
@@ -331,7 +332,7 @@ bool profil_histograms_are_mapped(const struct profil_table *table)
 		if (!h || data_race(h->checked_by_fork) == fork)
 			continue;
 		WRITE_ONCE(h->checked_by_fork, fork);
-		if (!histogram_is_mapped(h))
+		if (!histogram_is_mapped(h, other))
 			return false;
 	}
 	return true;

@@ -12,6 +12,7 @@
  * profil_session_put(), profil_session_first_period().
  */
 #include <linux/capability.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 
 #include "internal.h"
@@ -29,6 +30,8 @@ static void session_free(struct work_struct *work)
 			profil_trigger_put(profil_session_trigger(s));
 		module_put(THIS_MODULE);
 	}
+	if (s->other_page)
+		put_page(s->other_page);
 	profil_ring_free(s->ring);
 	free_percpu(s->counts);
 	kvfree(s);
