@@ -11,6 +11,7 @@
  * profil_pending_kick(); others: system calls and task work (may sleep).
  */
 #include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/module.h>
 #include <linux/sched/signal.h>
 
@@ -38,7 +39,9 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 	}
 	s->slow |= BIT(PROFIL_SLOW_PARKED);
 	s->classic = true;
-	s->may_exceed = parent->may_exceed && ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
+	/* Security modules were asked for @parent. On PREEMPT_RT they may sleep. */
+	s->may_exceed = parent->may_exceed && current_user_ns() == &init_user_ns &&
+			cap_raised(current_cap(), CAP_IPC_LOCK);
 	/* The table of a @parent that is PENDING belongs to the grandparent, and is not checked. */
 	s->buffers_lost = parent->buffers_lost ||
 		  (table->session == parent &&
