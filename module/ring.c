@@ -162,8 +162,12 @@ static bool ring_has_ended(const struct profil_session *s)
 {
 	if (READ_ONCE(s->phase) == PROFIL_ENDED)
 		return true;
-	/* The acquire orders this before the caller's check. */
-	return READ_ONCE(s->nr_detached) && !smp_load_acquire(&s->nr_targets);
+	/*
+	 * The acquire orders this before the caller's check. While the session is QUIESCED, ticks
+	 * of former targets may be in progress.
+	 */
+	return READ_ONCE(s->nr_detached) && !smp_load_acquire(&s->nr_targets) &&
+	       READ_ONCE(s->phase) != PROFIL_QUIESCED;
 }
 
 /* Returns true if there are records to read. @over: the result of ring_has_ended(). */
