@@ -285,7 +285,8 @@ static int target_check(const struct profil_target *t, const struct profil_sessi
 			const struct profil_space *space)
 {
 	lockdep_assert_held(&profil_index_lock);
-	if (!pid_alive(t->task))
+	/* An exec by another thread may have replaced the leader of the process. */
+	if (!(t->thread ? pid_alive(t->task) : !!pid_task(task_tgid(t->task), PIDTYPE_TGID)))
 		return -ESRCH;
 	/* Another call may have attached the child of a fork before the probe. */
 	if (target_in_session(s, t->task->signal) || target_in_session(s, t->task))
@@ -303,9 +304,11 @@ int profil_target_check(const struct profil_target *t, struct profil_session *s,
 
 	if (!t->thread && target_thread_in_session(s, t))
 		return -EBUSY;
+	rcu_read_lock();
 	raw_spin_lock_irq(&profil_index_lock);
 	err = target_check(t, s, space);
 	raw_spin_unlock_irq(&profil_index_lock);
+	rcu_read_unlock();
 	return err;
 }
 
