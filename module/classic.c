@@ -133,8 +133,8 @@ put_home:
 }
 
 /*
- * Reads the statistics of the session in @scope; with @stop, ends and removes it. Without a session,
- * @stats are zero, and @stop is an error.
+ * Reads the statistics of the session in @scope; with @stop, ends and removes it. Without a
+ * session, @stats are zero, and @stop is an error.
  */
 static int classic_read(u32 scope, bool stop, struct profil_stats *stats)
 {

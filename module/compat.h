@@ -185,7 +185,7 @@ static inline bool profil_task_work_cancel(struct task_struct *task, struct call
 }
 
 #if defined(CONFIG_ARM64)
-/* Returns true if the instruction of @length bytes before the pc of @regs is SVC, and is readable. */
+/* Returns true if the @length bytes before the pc of @regs are readable, and are the call, SVC. */
 static inline bool profil_follows_svc(struct pt_regs *regs, unsigned int length)
 {
 	__le32 code = 0;
@@ -207,9 +207,9 @@ static inline bool profil_follows_svc(struct pt_regs *regs, unsigned int length)
  * sets ax to its number.
  *
  * arm64 enables interrupts before it sets syscallno, so a tick that came while they were off finds
- * no call. Then the last exception of this CPU, apart from interrupts, was a call, the stack of @task
- * is almost empty, and the pc follows a call instruction. Later in the kernel, the last exception may
- * be a call of another task. An interrupt of user mode does not change the last exception.
+ * no call. Then the last exception of this CPU, apart from interrupts, was a call, the stack of
+ * @task is almost empty, and the pc follows a call instruction. Later in the kernel, the last
+ * exception may be a call of another task. An interrupt does not change the last exception.
  */
 static inline unsigned int profil_syscall_length(struct task_struct *task, struct pt_regs *regs)
 {

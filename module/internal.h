@@ -196,7 +196,7 @@ struct profil_session {
 	bool classic;			/* has no descriptor */
 	bool may_exceed;		/* the charge may exceed RLIMIT_MEMLOCK (CAP_IPC_LOCK) */
 	bool buffers_lost;		/* inherited, but the child has no copy of the buffers */
-	struct page *other_page;	/* referenced: instead of a buffer's, at the fork; or NULL */
+	struct page *other_page;	/* found instead of a buffer's; referenced, or NULL */
 	u32 scope;			/* of a classic session */
 	u32 fork;			/* enum profil_fork; unused if classic */
 	u32 exec;			/* enum profil_exec */

@@ -294,8 +294,8 @@ static int histogram_pin(struct profil_histogram *h, bool inherited)
 }
 
 /*
- * Returns true if the pinned pages are still mapped at their addresses. Does not sleep: another page
- * is left to the caller in *@other, as put_page() of the last reference may sleep on PREEMPT_RT.
+ * Returns true if the pinned pages are still mapped at their addresses. Does not sleep: leaves
+ * another page to the caller in *@other, as the last put_page() may sleep on PREEMPT_RT.
  */
 static bool histogram_is_mapped(const struct profil_histogram *h, struct page **other)
 {

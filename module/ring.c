@@ -41,8 +41,8 @@
 
 /*
  * Wakes all waiters. A user can have a million at one descriptor (poll, epoll), so this unlocks
- * after each WAKES_AT_ONCE. The CPU time is charged to no task, so the next call is delayed; not for
- * one waiter, since a reader must have read the records between two calls.
+ * after each WAKES_AT_ONCE. The CPU time is charged to no task, so the next call is delayed; not
+ * for one waiter, since a reader must have read the records between two calls.
  */
 static void ring_wake(struct work_struct *work)
 {
