@@ -97,8 +97,8 @@ int main(int argc, char **argv)
 		mallopt(M_MMAP_THRESHOLD, 65536);
 	} else if (!strcmp(argv[1], "mixed")) {
 		threads = 4;
-		jobs[0].work = jobs[1].work = use_mapping;
-		jobs[2].work = jobs[3].work = compute;
+		for (int i = 0; i < threads; i++)
+			jobs[i].work = i % 2 ? compute : use_mapping;
 	} else if (!strcmp(argv[1], "short")) {
 		for (int i = 0; i < THREADS; i++)
 			jobs[i] = (struct job){ .work = compute, .rounds = 1 };
