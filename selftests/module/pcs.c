@@ -238,7 +238,7 @@ TEST_F(pcs, of_a_child_that_inherits_a_full_array_are_saturated)
 TEST_F(pcs, of_a_child_in_a_long_call_are_written_unless_the_array_is_full)
 {
 	static const u64 sizes[] = { 7, ENTRIES };
-	const size_t much = 16UL << 20;
+	const size_t much = 4UL << 20;
 	struct profil_stats s;
 	pid_t child;
 	void *memory;
