@@ -209,7 +209,8 @@ static inline bool profil_follows_svc(struct pt_regs *regs, unsigned int length)
  * arm64 enables interrupts before it sets syscallno, so a tick that came while they were off finds
  * no call. Then the last exception of this CPU, apart from interrupts, was a call, the stack of
  * @task is almost empty, and the pc follows a call instruction. Later in the kernel, the last
- * exception may be a call of another task. An interrupt does not change the last exception.
+ * exception may be a call of another task. An interrupt of user mode leaves the last exception as
+ * it was, often a call, so the instruction is checked, too.
  */
 static inline unsigned int profil_syscall_length(struct task_struct *task, struct pt_regs *regs)
 {
