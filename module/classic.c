@@ -140,16 +140,14 @@ static int classic_read(u32 scope, bool stop, struct profil_stats *stats)
 {
 	struct profil_space *home;
 	struct profil_session *s;
-	int err = 0;
+	int err = stop ? -EINVAL : 0;
 
 	if (scope > PROFIL_SCOPE_THREAD)
 		return -EOPNOTSUPP;
 	*stats = (struct profil_stats) { .size = stats->size, .scope = scope };
 	home = profil_space_get_own(false);
-	if (IS_ERR(home))
-		return PTR_ERR(home);
-	if (!home)
-		return stop ? -EINVAL : 0;
+	if (IS_ERR_OR_NULL(home))
+		return home ? PTR_ERR(home) : err;
 	if (mutex_lock_killable(&home->lock)) {
 		err = -EINTR;
 		goto put_home;
@@ -158,6 +156,7 @@ static int classic_read(u32 scope, bool stop, struct profil_stats *stats)
 	if (s) {
 		bool ends = stop && s->phase == PROFIL_LIVE;
 
+		err = 0;
 		if (ends)
 			profil_session_end(s, PROFIL_END_NONE);
 		profil_replay(s);
@@ -166,8 +165,6 @@ static int classic_read(u32 scope, bool stop, struct profil_stats *stats)
 			stats->state = PROFIL_STATE_OFF;
 		if (stop)
 			profil_session_unlist(s);
-	} else if (stop) {
-		err = -EINVAL;
 	}
 	mutex_unlock(&home->lock);
 put_home:

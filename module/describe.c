@@ -62,11 +62,9 @@ static struct profil_table *describe_home(struct profil_space *home, struct prof
 	if (mutex_lock_killable(&home->lock))
 		return ERR_PTR(-EINTR);
 	s = profil_classic_find(home, PROFIL_SCOPE_PROCESS);
-	if (s && s->phase == PROFIL_LIVE) {
+	if (s) {
 		profil_replay(s);
 		table = describe_session(s, home, arg, stats);
-	} else if (s) {
-		table = ERR_PTR(-ENODEV);
 	}
 	mutex_unlock(&home->lock);
 	return table;
