@@ -35,11 +35,6 @@ static int span_cmp(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static bool span_power_of_2(u32 n, u32 max)
-{
-	return is_power_of_2(n) && n <= max;
-}
-
 /* Returns true if @range is valid for PROFIL_RANGE_PCS. */
 static bool span_takes_pcs(const struct profil_range *range, const struct profil_table *table)
 {
@@ -60,8 +55,8 @@ static int span_set(struct profil_span *span, const struct profil_range *range,
 	    (range->width != 2 && range->width != 4 && range->width != 8))
 		return -EOPNOTSUPP;
 	if (range->__reserved || range->start >= range->end || range->offset > range->start ||
-	    !span_power_of_2(range->granule, PROFIL_MAX_GRANULE) ||
-	    !span_power_of_2(range->step, PROFIL_MAX_STEP) ||
+	    !is_power_of_2(range->granule) || range->granule > PROFIL_MAX_GRANULE ||
+	    !is_power_of_2(range->step) || range->step > PROFIL_MAX_STEP ||
 	    range->nr_counters > PROFIL_MAX_COUNTERS || (pcs && !span_takes_pcs(range, table)))
 		return -EINVAL;
 
@@ -146,15 +141,19 @@ static void table_copy_spans(struct profil_span *to, const struct profil_span *f
 	}
 }
 
-static int table_sort(struct profil_table *table)
+/* Returns @table, sorted; or if ranges overlap, drops it and returns an error pointer. */
+static struct profil_table *table_sort(struct profil_table *table)
 {
 	u32 i;
 
 	sort(table->spans, table->nr_ranges, sizeof(*table->spans), span_cmp, NULL);
-	for (i = 1; i < table->nr_ranges; i++)
-		if (table->spans[i - 1].range.end > table->spans[i].start)
-			return -EINVAL;
-	return 0;
+	for (i = 1; i < table->nr_ranges; i++) {
+		if (table->spans[i - 1].range.end > table->spans[i].start) {
+			profil_table_put(table);
+			return ERR_PTR(-EINVAL);
+		}
+	}
+	return table;
 }
 
 /*
@@ -178,9 +177,8 @@ struct profil_table *profil_table_create(struct profil_session *s, u64 uranges, 
 	for (i = 0; i < nr && !err; i++)
 		err = span_set(&table->spans[i], &ranges[i], table);
 	kvfree(ranges);
-	err = err ?: table_sort(table);
 	if (!err)
-		return table;
+		return table_sort(table);
 	profil_table_put(table);
 	return ERR_PTR(err);
 }
@@ -190,7 +188,6 @@ struct profil_table *profil_table_merge(const struct profil_table *base,
 					const struct profil_table *added)
 {
 	struct profil_table *table;
-	int err;
 
 	if (added->nr_ranges > PROFIL_MAX_RANGES - base->nr_ranges)
 		return ERR_PTR(-EINVAL);
@@ -199,11 +196,7 @@ struct profil_table *profil_table_merge(const struct profil_table *base,
 		return ERR_PTR(-ENOMEM);
 	table_copy_spans(table->spans, base->spans, base->nr_ranges);
 	table_copy_spans(table->spans + base->nr_ranges, added->spans, added->nr_ranges);
-	err = table_sort(table);
-	if (!err)
-		return table;
-	profil_table_put(table);
-	return ERR_PTR(err);
+	return table_sort(table);
 }
 
 static bool span_is_within(const struct profil_span *span, const struct profil_remove *arg)
