@@ -90,7 +90,6 @@ struct file;
 struct ftrace_ops;
 struct ftrace_regs;
 struct linux_binprm;
-struct page;
 struct poll_table_struct;
 struct pt_regs;
 struct seq_file;

@@ -324,10 +324,8 @@ static u32 sample_record_flags(struct task_struct *task)
 /* Returns the first binding in @space; or NULL if there is no binding or no space. */
 static const struct profil_binding *sample_first(const struct profil_space *space)
 {
-	if (!space)
-		return NULL;
-	return hlist_entry_safe(rcu_dereference_raw(hlist_first_rcu(&space->bindings)),
-				struct profil_binding, node);
+	return space ? hlist_entry_safe(rcu_dereference_raw(hlist_first_rcu(&space->bindings)),
+					struct profil_binding, node) : NULL;
 }
 
 /* Finds the first target that is the thread @task; or NULL if @space has no thread targets. */
