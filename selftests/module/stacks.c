@@ -1049,9 +1049,9 @@ TEST_F_TIMEOUT(stacks, of_a_task_in_exec_or_exit_are_empty, 150)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	child = spawn(join_and_exec);
+	/* There are more ticks than the ring can hold if the kernel is slow. */
+	EXPECT_TRUE(await(read_all() == 1));
 	EXPECT_EQ(0, status_of(child));
-	EXPECT_TRUE(await(!stats_now().targets));
-	EXPECT_EQ(1, read_all());
 	for (i = 0; i < nr; i++) {
 		ASSERT_TRUE(records[i]->flags & PROFIL_RECORD_STACK);
 		in_exec += !!(records[i]->flags & PROFIL_RECORD_EXEC);

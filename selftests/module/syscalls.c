@@ -318,7 +318,8 @@ TEST_F(filtered, calls_have_their_number)
 	ASSERT_EQ(0, sigaction(SIGSYS, &action, NULL));
 	ASSERT_EQ(0, filter_getppid(variant->action, FILTER_LENGTH));
 	ASSERT_TRUE(sample(get_parent));
-	EXPECT_LE(TICKS / 4U, count_calls(SYS_getppid));
+	/* On a debug kernel, most of the time is the signal's, or the interrupts'. */
+	EXPECT_LE(TICKS / 10U, count_calls(SYS_getppid));
 	EXPECT_ONLY(SYS_getppid, SYS_rt_sigreturn);
 }
 
