@@ -60,6 +60,7 @@
 #define PROFIL_IOC_ENABLE	_IO(PROFIL_IOC_MAGIC, 0x08)
 #define PROFIL_IOC_DISABLE	_IO(PROFIL_IOC_MAGIC, 0x09)
 #define PROFIL_IOC_SNAPSHOT	_IO(PROFIL_IOC_MAGIC, 0x0A)
+#define PROFIL_IOC_UNWIND	_IO(PROFIL_IOC_MAGIC, 0x0C)
 
 /**
  * enum profil_hook - The hook of the module on the scheduler tick
@@ -83,6 +84,7 @@ enum profil_hook {
 #define PROFIL_FEATURE_MACHINE		(1ULL << 10)	/* PROFIL_SCOPE_MACHINE */
 #define PROFIL_FEATURE_STACKS		(1ULL << 11)	/* profil_open.stack_depth */
 #define PROFIL_FEATURE_RECORDS		(1ULL << 12)	/* struct profil_record */
+#define PROFIL_FEATURE_UNWIND		(1ULL << 13)	/* PROFIL_IOC_UNWIND */
 
 /**
  * struct profil_query - ioctl(PROFIL_IOC_QUERY)
@@ -108,6 +110,8 @@ enum profil_hook {
  *	the separate 8, it is 2. The sessions of a process and those of each of its threads are
  *	counted separately.
  * @max_stack_depth: Out: maximum of profil_open.stack_depth; 0 without PROFIL_FEATURE_STACKS.
+ * @max_unwind_rows: Out: maximum of profil_unwind.nr_rows; 0 without PROFIL_FEATURE_UNWIND.
+ * @max_unwind_tables: Out: maximum number of unwind tables of a session.
  *
  * Reports the features and limits of this kernel. Anyone who can open the device can make this
  * call.
@@ -132,6 +136,8 @@ struct profil_query {
 	__aligned_u64 max_period;
 	__u32 max_clocked;
 	__u32 max_stack_depth;
+	__u32 max_unwind_rows;
+	__u32 max_unwind_tables;
 };
 
 /**
@@ -680,18 +686,101 @@ struct profil_record {
 	char path[8];
 };
 
+/* Bits of profil_unwind.flags */
+#define PROFIL_UNWIND_VDSO	(1U << 0)	/* the table is for the vDSO: fd is -1 */
+
+/* For profil_unwind: the bytes of text in a block, and the maximum numbers */
+#define PROFIL_UNWIND_BLOCK	1024U
+#define PROFIL_UNWIND_BLOCKS	4194304U
+#define PROFIL_UNWIND_RULES	65536U
+
+/**
+ * enum profil_unwind_kind - How a rule finds the caller of a function
+ * @PROFIL_UNWIND_NONE: The table does not tell. The kernel follows the frame pointer.
+ * @PROFIL_UNWIND_OUTERMOST: There is no caller.
+ * @PROFIL_UNWIND_END: There is a caller, but no rule of another kind can describe it.
+ * @PROFIL_UNWIND_SP: The canonical frame address (CFA) is the stack pointer + @cfa.
+ * @PROFIL_UNWIND_FP: The CFA is the frame pointer + @cfa.
+ * @PROFIL_UNWIND_SP_INDIRECT: The CFA is 8 + the word at the address stack pointer + @cfa.
+ * @PROFIL_UNWIND_FP_INDIRECT: The CFA is the word at the address frame pointer + @cfa, and the
+ *	caller's frame pointer is the word at the frame pointer. @fp must be 0.
+ * @PROFIL_UNWIND_SIGNAL: The code after the return of a signal handler: the stack pointer is the
+ *	address of a struct ucontext with the registers of the interrupted code.
+ *
+ * With a CFA, the return address is the word below it, and the caller's stack pointer is the CFA.
+ */
+enum profil_unwind_kind {
+	PROFIL_UNWIND_NONE = 0,
+	PROFIL_UNWIND_OUTERMOST = 1,
+	PROFIL_UNWIND_END = 2,
+	PROFIL_UNWIND_SP = 3,
+	PROFIL_UNWIND_FP = 4,
+	PROFIL_UNWIND_SP_INDIRECT = 5,
+	PROFIL_UNWIND_FP_INDIRECT = 6,
+	PROFIL_UNWIND_SIGNAL = 7
+};
+
+/**
+ * struct profil_unwind_rule - A rule that rows of a table share
+ * @cfa: The distance of the CFA, or of the word with it, in bytes.
+ * @fp: The caller's frame pointer is saved at the CFA + @fp; 0: it is still in the register.
+ * @kind: enum profil_unwind_kind. Without a CFA, @cfa and @fp must be 0.
+ */
+struct profil_unwind_rule {
+	__s32 cfa;
+	__s16 fp;
+	__u16 kind;
+};
+
+/**
+ * struct profil_unwind - ioctl(PROFIL_IOC_UNWIND)
+ * @size: sizeof(struct profil_unwind).
+ * @flags: PROFIL_UNWIND_* bits.
+ * @fd: A descriptor of the file, open for reading.
+ * @nr_blocks: The number of blocks of PROFIL_UNWIND_BLOCK bytes, from the beginning of the file to
+ *	the end of its text: from 1 to PROFIL_UNWIND_BLOCKS.
+ * @nr_rows: The number of rows, from 1 to profil_query.max_unwind_rows.
+ * @nr_rules: The number of rules, from 1 to PROFIL_UNWIND_RULES.
+ * @blocks: Address of an array of @nr_blocks __u32: for each block, the number of rows of all
+ *	blocks before it.
+ * @rows: Address of an array of @nr_rows __u32. The upper 16 bits are the offset in the block of
+ *	the first byte of text to which the rule applies; they ascend in each block. The lower 16
+ *	bits are the index of the rule. A row applies up to the next row, also in later blocks.
+ * @rules: Address of an array of @nr_rules struct profil_unwind_rule.
+ *
+ * Gives the session, which has a profil_open.stack_depth, the unwind table of a file. It is used in
+ * each process that has mapped the file, until the session ends, and cannot be changed. profil(4)
+ * describes how stacks are found with tables.
+ *
+ * Return: 0, or -1 with an error of profil(4).
+ */
+struct profil_unwind {
+	__u32 size;
+	__u32 flags;
+	__s32 fd;
+	__u32 nr_blocks;
+	__u32 nr_rows;
+	__u32 nr_rules;
+	__aligned_u64 blocks;
+	__aligned_u64 rows;
+	__aligned_u64 rules;
+};
+
 /**
  * enum profil_stack_end - The reason why a stack has no further return address
- * @PROFIL_STACK_OUTERMOST: The frame pointer is 0: programs begin with it, and so do threads.
+ * @PROFIL_STACK_OUTERMOST: The stack is complete: the unwind table says that the function has no
+ *	caller; or, without a table, the frame pointer is 0, as when a program or a thread begins.
  * @PROFIL_STACK_DEPTH: There are profil_open.stack_depth addresses, and there is a further frame.
  * @PROFIL_STACK_MISALIGNED: The frame pointer is not aligned to a word.
  * @PROFIL_STACK_ORDER: The frame is not above the previous one, or the first frame is below the
  *	stack pointer.
- * @PROFIL_STACK_UNREADABLE: The frame is not in user memory, cannot be read, or is not present: no
- *	page is faulted in.
- * @PROFIL_STACK_ADDRESS: The return address of the frame is 0, or is not a user address.
- * @PROFIL_STACK_NO_REGISTERS: The task was in exec or exiting.
+ * @PROFIL_STACK_UNREADABLE: The frame is not in user memory, cannot be read, is in memory of a
+ *	device, or is not present: no page is faulted in.
+ * @PROFIL_STACK_ADDRESS: The return address of the frame is not in an executable mapping.
+ * @PROFIL_STACK_NO_REGISTERS: The task was in exec or exiting; or it stayed in the kernel, and the
+ *	record was read before; or a signal handler had returned.
  * @PROFIL_STACK_UNSUPPORTED: The task was running 32-bit code of arm.
+ * @PROFIL_STACK_NO_RULE: The unwind table has no rule for the caller (PROFIL_UNWIND_END).
  */
 enum profil_stack_end {
 	PROFIL_STACK_OUTERMOST = 0,
@@ -701,20 +790,27 @@ enum profil_stack_end {
 	PROFIL_STACK_UNREADABLE = 4,
 	PROFIL_STACK_ADDRESS = 5,
 	PROFIL_STACK_NO_REGISTERS = 6,
-	PROFIL_STACK_UNSUPPORTED = 7
+	PROFIL_STACK_UNSUPPORTED = 7,
+	PROFIL_STACK_NO_RULE = 8
 };
+
+/* A bit of an address in a stack: it was found by an unwind table, not by the frame pointer. */
+#define PROFIL_STACK_BY_TABLE	(1ULL << 63)
 
 /**
  * struct profil_stack - The callers of the pc of a record, at the end of the record
  * @nr: Number of @addresses.
  * @end: enum profil_stack_end.
- * @innermost: Words that may be the return address of the innermost function, see below.
- * @addresses: Return addresses, from that of the innermost frame on.
+ * @innermost: Words that may be the return address of the innermost function, see below; 0 if the
+ *	first address was found by an unwind table.
+ * @addresses: Return addresses, from that of the innermost frame on, with PROFIL_STACK_BY_TABLE.
  *
  * Each tick of a session with a profil_open.stack_depth leaves a record with PROFIL_RECORD_STACK. A
  * stack follows the NUL of its path, aligned to 8 bytes, and ends where the record ends.
  *
- * The kernel follows the frame pointer of the user code, as profil(4) describes.
+ * The kernel uses the unwind tables of PROFIL_IOC_UNWIND, or follows the frame pointer of the user
+ * code, as profil(4) describes. Of a function that a signal has interrupted, the address is that of
+ * the byte after the first one of the interrupted instruction.
  */
 __extension__	/* C90 and C++ have no arrays without a size */
 struct profil_stack {
