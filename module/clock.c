@@ -63,7 +63,6 @@ static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 	ktime_t due = hrtimer_get_expires(timer);
 	u64 left;
 
-	__this_cpu_write(profil_clock_gap, CLOCK_MIN_GAP);
 	left = profil_sample_clocked(current, ktime_to_ns(due) - clock->since, get_irq_regs());
 	clock->since = ktime_to_ns(due);
 	if (left >= PROFIL_TICKS_ONLY) {
@@ -71,7 +70,7 @@ static enum hrtimer_restart clock_fire(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 	}
 	/* The next sample may be due already: this interrupt was late, or the samples took long. */
-	due = max_t(s64, due + left, ktime_get() + __this_cpu_read(profil_clock_gap));
+	due = max_t(s64, due + left, ktime_get() + CLOCK_MIN_GAP);
 	hrtimer_set_expires(timer, due);
 	return HRTIMER_RESTART;
 }

@@ -28,6 +28,8 @@
 #elif defined(CONFIG_RISCV)
 #include <linux/compat.h>
 #include <asm/csr.h>
+#else
+#include <asm/sigframe.h>
 #endif
 
 #ifndef PF_USER_WORKER
@@ -315,12 +317,22 @@ static inline unsigned int profil_stack_word(struct pt_regs *regs)
 #endif
 }
 
-/* A call stores the return address on the stack, or in the link register. */
+/*
+ * Only x86-64 has unwind tables: elsewhere, compilers keep the frame pointer. A call stores the
+ * return address on the stack, or in the link register.
+ */
 #if defined(CONFIG_X86_64)
+#define PROFIL_HAS_UNWIND true
+/* where a signal handler returns to, the stack pointer is the address of this structure */
+#define PROFIL_SIGNAL_FP offsetof(struct ucontext, uc_mcontext.bp)
+#define PROFIL_SIGNAL_SP offsetof(struct ucontext, uc_mcontext.sp)	/* and then the pc */
 #define PROFIL_USER_END TASK_SIZE_MAX	/* user addresses are below this */
 #define PROFIL_HAS_LINK_REGISTER false
 #define profil_link_register(regs) 0
 #else
+#define PROFIL_HAS_UNWIND false
+#define PROFIL_SIGNAL_FP 0
+#define PROFIL_SIGNAL_SP 0
 #define PROFIL_USER_END TASK_SIZE_64
 #define PROFIL_HAS_LINK_REGISTER true
 #if defined(CONFIG_RISCV)

@@ -70,6 +70,8 @@
 #define PROFIL_MAX_RANGES	1024U
 #define PROFIL_MAX_RECORDS	65536U
 #define PROFIL_MAX_STACK	127U
+#define PROFIL_MAX_UNWIND_ROWS	BIT(24)
+#define PROFIL_MAX_UNWIND_TABLES 1024U
 #define PROFIL_MAX_COPIES	65536U
 #define PROFIL_MAX_COPIED	BIT_ULL(30)	/* bytes of a snapshot, under home->lock */
 /* Limits of a task's descriptor sessions, since a tick visits them all. CLOCKED: with a period. */
@@ -451,7 +453,7 @@ int profil_classic_start(const struct profil_start *arg);
 int profil_classic_stop(struct file *file, void *data, struct profil_stats *stats);
 int profil_classic_stats(struct file *file, void *data, struct profil_stats *unused);
 
-/* descriptor.c, snapshot.c: descriptor sessions */
+/* descriptor.c, snapshot.c, unwind.c: descriptor sessions */
 int profil_descriptor_open(const struct profil_open *arg);
 int profil_descriptor_attach(struct file *file, void *data, struct profil_stats *stats);
 int profil_descriptor_add(struct file *file, void *data, struct profil_stats *stats);
@@ -460,6 +462,7 @@ int profil_descriptor_enable(struct file *file, void *data, struct profil_stats 
 int profil_descriptor_disable(struct file *file, void *data, struct profil_stats *stats);
 int profil_descriptor_stats(struct file *file, void *data, struct profil_stats *unused);
 int profil_descriptor_snapshot(struct file *file, void *data, struct profil_stats *stats);
+int profil_descriptor_unwind(struct file *file, void *data, struct profil_stats *stats);
 struct profil_session *profil_descriptor_lock_own(struct file *file);
 
 /* table.c: compiles ranges into the tables that the tick reads */
@@ -514,10 +517,6 @@ ssize_t profil_ring_read(struct file *file, char __user *buf, size_t size, loff_
 __poll_t profil_ring_poll(struct file *file, struct poll_table_struct *wait);
 void profil_ring_wake(struct profil_session *s);
 void profil_ring_show_files(struct seq_file *m, struct file *file);
-
-/* stack.c: the return addresses on the user stack, for records */
-DECLARE_PER_CPU(u32, profil_clock_gap);	/* ns to the next interrupt */
-void profil_stack_fill(struct profil_stack *stack, u32 depth);
 
 /* probe_memory.c: memory for probes, on PREEMPT_RT */
 #define PROFIL_RESERVE_SIZE	sizeof(struct profil_session)	/* a probe's largest object */

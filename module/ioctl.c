@@ -12,6 +12,7 @@
 #include <linux/uaccess.h>
 #include <linux/user_namespace.h>
 
+#include "compat.h"
 #include "internal.h"
 
 /* Returns the shortest period that the caller may ask for. */
@@ -33,7 +34,8 @@ static int ioctl_query(struct file *file, void *data, struct profil_stats *stats
 	arg->features = PROFIL_FEATURE_PROCESS | PROFIL_FEATURE_THREAD | PROFIL_FEATURE_SYSTEM |
 			PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR | PROFIL_FEATURE_RECORDS |
 			PROFIL_FEATURE_CLOCK | PROFIL_FEATURE_PCS | PROFIL_FEATURE_DESCRIBE |
-			PROFIL_FEATURE_MACHINE | PROFIL_FEATURE_STACKS;
+			PROFIL_FEATURE_MACHINE | PROFIL_FEATURE_STACKS |
+			(PROFIL_HAS_UNWIND ? PROFIL_FEATURE_UNWIND : 0);
 	arg->widths = 2 | 4 | 8;
 	arg->max_ranges = PROFIL_MAX_RANGES;
 	arg->max_granule = PROFIL_MAX_GRANULE;
@@ -45,6 +47,8 @@ static int ioctl_query(struct file *file, void *data, struct profil_stats *stats
 	arg->max_period = PROFIL_MAX_PERIOD;
 	arg->max_clocked = PROFIL_MAX_CLOCKED;
 	arg->max_stack_depth = PROFIL_MAX_STACK;
+	arg->max_unwind_rows = PROFIL_HAS_UNWIND ? PROFIL_MAX_UNWIND_ROWS : 0;
+	arg->max_unwind_tables = PROFIL_HAS_UNWIND ? PROFIL_MAX_UNWIND_TABLES : 0;
 	return 0;
 }
 
@@ -97,6 +101,7 @@ union profil_arg {
 	struct profil_disable disable;
 	struct profil_snapshot snapshot;
 	struct profil_describe describe;
+	struct profil_unwind unwind;
 };
 
 struct ioctl_command {
@@ -147,6 +152,8 @@ static const struct ioctl_command ioctl_commands[] = {
 		STATS(profil_disable)),
 	COMMAND(PROFIL_IOC_SNAPSHOT, NULL, profil_descriptor_snapshot, profil_snapshot, stats,
 		RESERVED(profil_snapshot), STATS(profil_snapshot), FLAGS(PROFIL_SNAPSHOT_RESET)),
+	COMMAND(PROFIL_IOC_UNWIND, NULL, profil_descriptor_unwind, profil_unwind, rules,
+		FLAGS(PROFIL_UNWIND_VDSO)),
 };
 
 static int ioctl_write_result(const struct ioctl_command *c, const void *arg, void __user *uarg)

@@ -118,6 +118,8 @@ static __always_inline struct ring_slot *record_take_slot(struct profil_ring *ri
 	return slot;
 }
 
+static const struct profil_stack no_stack = { .end = PROFIL_STACK_NO_REGISTERS };
+
 /* Adds @slot, which is in no queue, to the records that can be read. */
 static void record_done(struct profil_ring *ring, struct ring_slot *slot)
 {
@@ -128,8 +130,8 @@ static void record_done(struct profil_ring *ring, struct ring_slot *slot)
 }
 
 /*
- * As record_done(), with more flags. With EXEC or EXIT, the record has no pc and no call, and an
- * empty stack.
+ * As record_done(), with more flags. With EXEC or EXIT, the record has no pc and no call. With
+ * these or PENDING, its stack is empty.
  */
 static void record_done_as(struct profil_ring *ring, struct ring_slot *slot, u32 flags)
 {
@@ -139,26 +141,27 @@ static void record_done_as(struct profil_ring *ring, struct ring_slot *slot, u32
 		slot->record.syscall = -1;
 		slot->record.arch = 0;
 		slot->record.flags &= ~PROFIL_RECORD_SOFTIRQ;
-		if (ring->stack_depth) {
-			slot->record.flags |= PROFIL_RECORD_STACK;
-			*ring_stack(ring, slot) =
-				(struct profil_stack) { .end = PROFIL_STACK_NO_REGISTERS };
-		}
 	}
+	if (ring->stack_depth && flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT |
+					  PROFIL_RECORD_PENDING))
+		*ring_stack(ring, slot) = no_stack;
 	record_done(ring, slot);
 }
 
 /* ---- the completion ---- */
 
 /*
- * Looks up the mapping for @found->origin. It is not that of the tick if current has called exec
- * since or is exiting; and unknown if it is killed while it waits.
+ * Looks up the mapping for @found->origin, and the callers for @stack if records have stacks. It is
+ * not that of the tick if current has called exec since or is exiting; and unknown if it is killed
+ * while it waits.
  */
-static void record_look_up_origin(const struct profil_ring *ring, struct ring_slot *found)
+static void record_look_up_origin(struct profil_ring *ring, struct ring_slot *found,
+				  struct profil_stack *stack)
 {
 	const struct ring_origin *origin = &found->origin;
 	struct mm_struct *mm = current->mm;
 
+	*stack = no_stack;
 	found->record = (struct profil_record) { .pc = origin->pc };
 	found->name[0] = '\0';
 	/* An exec that failed may have changed the mm, but not exec_id. */
@@ -166,17 +169,21 @@ static void record_look_up_origin(const struct profil_ring *ring, struct ring_sl
 		found->record.flags = mm ? PROFIL_RECORD_EXEC : PROFIL_RECORD_EXIT;
 		return;
 	}
-	if (mmap_read_lock_killable(mm)) {
+	/* If ticks come faster than walks end, only this lets the task be killed. */
+	if (fatal_signal_pending(current) || mmap_read_lock_killable(mm)) {
 		found->record.flags = PROFIL_RECORD_PENDING;
 		return;
 	}
 	record_look_up(ring, found, mm);
+	/* The return of a signal handler has other registers. */
+	if (ring->stack_depth && origin->sp == user_stack_pointer(task_pt_regs(current)))
+		ring_fill_stack(ring, stack, origin->pc);
 	mmap_read_unlock(mm);
 }
 
 /* Completes @slot with what record_look_up_origin() has found. */
 static void record_complete(struct profil_ring *ring, struct ring_slot *slot,
-			    const struct ring_slot *found)
+			    const struct ring_slot *found, const struct profil_stack *stack)
 {
 	const struct profil_record *from = &found->record;
 	struct profil_record *to = &slot->record;
@@ -191,12 +198,14 @@ static void record_complete(struct profil_ring *ring, struct ring_slot *slot,
 	memcpy(slot->name, found->name, sizeof(slot->name));
 	if (found->file)
 		slot->file = get_file(found->file);
+	if (ring->stack_depth)
+		memcpy(ring_stack(ring, slot), stack, struct_size(stack, addresses, stack->nr));
 	record_done_as(ring, slot, from->flags);
 }
 
 static bool record_origins_are_equal(const struct ring_origin *a, const struct ring_origin *b)
 {
-	return a->pc == b->pc && a->mm == b->mm && a->exec_id == b->exec_id;
+	return a->pc == b->pc && a->sp == b->sp && a->mm == b->mm && a->exec_id == b->exec_id;
 }
 
 static void record_end_visit(struct profil_ring *ring, struct ring_visit *visit)
@@ -210,11 +219,12 @@ static void record_end_visit(struct profil_ring *ring, struct ring_visit *visit)
 enum visit_state { VISIT_SAME, VISIT_OTHER, VISIT_ENDED, VISIT_ORPHANED };
 
 /*
- * Completes some records of @visit with @found, if their origin is that of @found. Return: whether
+ * Completes some records of @visit with @found and @stack, if their origin is that. Return: whether
  * the next record has the same origin or another one, which @found then has; or there is none, and
  * @visit has ended. It may be freed then, unless it is orphaned.
  */
-static enum visit_state record_complete_some(struct ring_visit *visit, struct ring_slot *found)
+static enum visit_state record_complete_some(struct ring_visit *visit, struct ring_slot *found,
+					     const struct profil_stack *stack)
 {
 	struct profil_ring *ring = visit->ring;
 	enum visit_state state = VISIT_SAME;
@@ -229,7 +239,7 @@ static enum visit_state record_complete_some(struct ring_visit *visit, struct ri
 			state = VISIT_ENDED;
 		} else if (record_origins_are_equal(&slot->origin, &found->origin)) {
 			ring_queue_take(&visit->records);
-			record_complete(ring, slot, found);
+			record_complete(ring, slot, found, stack);
 		} else {
 			found->origin = slot->origin;
 			state = VISIT_OTHER;
@@ -252,14 +262,16 @@ static void record_complete_visit(struct callback_head *work)
 	struct ring_visit *visit = container_of(work, struct ring_visit, work);
 	struct profil_ring *ring = visit->ring;
 	struct ring_slot found = {};		/* the origin of no record */
+	u64 words[sizeof(struct profil_stack) / sizeof(u64) + PROFIL_MAX_STACK];
+	struct profil_stack *stack = (struct profil_stack *)words;
 	enum visit_state state;
 
-	while ((state = record_complete_some(visit, &found)) < VISIT_ENDED) {
+	while ((state = record_complete_some(visit, &found, stack)) < VISIT_ENDED) {
 		if (state == VISIT_OTHER) {
 			if (found.file)
 				fput(found.file);
 			found.file = NULL;
-			record_look_up_origin(ring, &found);
+			record_look_up_origin(ring, &found, stack);
 		}
 		cond_resched();
 	}
@@ -344,22 +356,16 @@ bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, 
 	slot->record.periods = periods;
 	if (flags & PROFIL_RECORD_SYSTEM && !no_pc)
 		record_call(&slot->record);
-	if (ring->stack_depth && !no_pc) {
+	if (ring->stack_depth)
 		slot->record.flags |= PROFIL_RECORD_STACK;
-		/* The walk may take long. Other CPUs need the lock for their ticks. */
-		raw_spin_unlock(&ring->slots_lock);
-		profil_stack_fill(ring_stack(ring, slot), ring->stack_depth);
-		raw_spin_lock(&ring->slots_lock);
-		/* Nobody would cancel task work, or drop a file. */
-		if (ring->closed)
-			goto unlock;
-	}
 	if (no_pc) {
 		record_done_as(ring, slot, flags);
-	} else if (record_look_up_now(ring, slot)) {
+	} else if (!ring->stack_depth && record_look_up_now(ring, slot)) {
 		record_done(ring, slot);
 	} else {
 		slot->origin.pc = pc;
+		if (ring->stack_depth)
+			slot->origin.sp = user_stack_pointer(task_pt_regs(current));
 		slot->origin.mm = current->mm;
 		slot->origin.exec_id = READ_ONCE(current->self_exec_id);
 		if (!record_join_visit(ring, slot))
@@ -443,7 +449,7 @@ void profil_ring_close(struct profil_ring *ring)
 
 	raw_spin_lock_irq(&ring->slots_lock);
 	ring_queue_init(&ring->free);
-	ring->closed = true;
+	WRITE_ONCE(ring->closed, true);
 	raw_spin_unlock_irq(&ring->slots_lock);
 	for (u32 i = 0; i < ring->nr_records; i++) {
 		if (ring->slots[i].file)

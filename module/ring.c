@@ -21,6 +21,7 @@
 #include <linux/log2.h>
 #include <linux/pid_namespace.h>
 #include <linux/poll.h>
+#include <linux/random.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
@@ -137,6 +138,7 @@ struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth)
 	init_waitqueue_head(&ring->wait);
 	INIT_DELAYED_WORK(&ring->wake, ring_wake);
 	ring->uid = current_uid();
+	ring->table_seed = get_random_u64();
 	ring->ns = get_pid_ns(task_active_pid_ns(current));
 	return ring;
 }
@@ -153,6 +155,7 @@ void profil_ring_free(struct profil_ring *ring)
 	if (!ring)
 		return;
 	cancel_delayed_work_sync(&ring->wake);
+	profil_unwind_free(ring);
 	put_pid_ns(ring->ns);
 	ring_put(ring);
 }

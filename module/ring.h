@@ -53,6 +53,7 @@ struct ring_visit {
 /* What the completion of a record depends on. It is mostly the same for all of a visit. */
 struct ring_origin {
 	u64 pc;
+	unsigned long sp;		/* of the user code, if records have stacks */
 	const struct mm_struct *mm;	/* only compared, not referenced */
 	u64 exec_id;			/* task_struct.self_exec_id */
 };
@@ -65,10 +66,36 @@ struct ring_slot {
 	struct ring_origin origin;
 };
 
+/* What identifies a file, without a reference. For the vDSO, only ino is not 0. */
+struct unwind_key {
+	u64 ino;
+	dev_t dev;
+	u32 generation;
+};
+
+/* The unwind table of a file. It is constant once it is in the ring. */
+struct unwind_table {
+	struct hlist_node node;		/* in ring->tables */
+	struct unwind_key key;
+	u32 nr_blocks;
+	u32 nr_rules;
+	struct profil_unwind_rule *rules;
+	u32 *blocks;			/* one more than nr_blocks: the number of rows */
+	u32 *rows;
+	size_t bytes;
+};
+
+#define PROFIL_UNWIND_BITS	6
+
 struct profil_ring {
 	u32 nr_records;			/* and visits */
 	kuid_t uid;			/* of the creator */
 	u32 stack_depth;		/* of each slot; 0: records have no stack */
+	u32 nr_tables;			/* this, and additions to tables: under home->lock */
+	u64 table_seed;
+	struct hlist_head tables[1 << PROFIL_UNWIND_BITS];	/* by key; read under RCU */
+	struct list_head with_tables;	/* this and table_bytes: see unwind.c */
+	size_t table_bytes;
 	refcount_t refs;
 
 	/* for the tick, with interrupts off */
@@ -145,5 +172,12 @@ void ring_put(struct profil_ring *ring);
 
 /* record.c */
 bool ring_claim(struct profil_ring *ring, bool all);
+
+/* stack.c: the return addresses on the user stack */
+void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 pc);
+
+/* unwind.c: the unwind tables of the session */
+const struct unwind_table *profil_unwind_find(struct profil_ring *ring, struct vm_area_struct *vma);
+void profil_unwind_free(struct profil_ring *ring);
 
 #endif /* _PROFIL_RING_H */

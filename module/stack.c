@@ -1,136 +1,305 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads the return addresses on the user stack of current, for the record of a tick: those of the
- * frames, and the words in which the innermost function has its own if it has no frame.
+ * Walks the user stack of current, for the stack of a record: finds the return addresses of the
+ * functions that were active at the tick.
  *
- * A frame is two words: the caller's frame pointer, and the address to which the function returns.
- * Both are data of the program, which may be wrong or changing. Each word is read once and without
- * faults, and each frame must be above the previous one, so the walk is bounded. Only memory that
- * user mode can read is read, and only values that are user addresses are recorded.
+ * Where an unwind table tells how a function's caller is found, the walk does that. Otherwise it
+ * follows the frame pointer: a frame is two words, the caller's frame pointer and the return
+ * address. The table, the registers and the stack are data of users, which may be wrong or be
+ * changing. So the walk reads each word once, without faults, and only memory that user mode can
+ * read, but no memory of a device. It records only addresses that are in executable mappings. Each
+ * frame must be above the previous one, except at a signal, and a stack has a maximum number of
+ * addresses.
  *
- * Context: the hard interrupt of the tick or of a timer, with the page tables of current->mm, since
- * the caller excludes exec and exit.
+ * Context: task work of current, under mmap_lock, which is held for reading, and under RCU.
  */
+#include <linux/bitops.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/sched/task_stack.h>
 #include <linux/uaccess.h>
 
 #include "compat.h"
-#include "internal.h"
+#include "ring.h"
 
-/* What a walk depends on. The functions are inline, so that these are constants or registers. */
-struct stack_form {
-	unsigned int word;	/* size of a word */
-	unsigned long end;	/* user addresses are below this */
+struct stack_walk {
+	struct profil_ring *ring;
+	unsigned int word;		/* size of a word on the stack */
+	unsigned long sp, fp;		/* registers of the function whose caller is searched */
+
+	/* the mapping of the last address of text */
+	unsigned long text, text_size;
+	u64 text_offset;		/* in the file */
+	const struct unwind_table *table;	/* or NULL */
+
+	/* the mapping of the last word; data_last: the offset of its last two words */
+	unsigned long data, data_last;
 };
 
-/*
- * Reads two words at @address, after user_access_begin(). The mask stops the CPU from loading from
- * other addresses by speculation. Return: false, and undefined words, if they cannot be read.
- */
-static __always_inline bool stack_read(struct stack_form form, unsigned long address, u64 *first,
+/* Finds the mapping of @address. Return: false if it is not executable. */
+static noinline bool stack_enter_text(struct stack_walk *w, unsigned long address)
+{
+	struct vm_area_struct *vma = vma_lookup(current->mm, address);
+
+	if (!vma || !(vma->vm_flags & VM_EXEC))
+		return false;
+	w->text = vma->vm_start;
+	w->text_size = vma->vm_end - vma->vm_start;
+	w->text_offset = vma->vm_file ? (u64)vma->vm_pgoff << PAGE_SHIFT : 0;
+	w->table = w->word == sizeof(u64) ? profil_unwind_find(w->ring, vma) : NULL;
+	return true;
+}
+
+/* Finds the mapping of two words at @address. Return: false if they may not be read. */
+static noinline bool stack_enter_data(struct stack_walk *w, unsigned long address)
+{
+	const struct vm_area_struct *vma = vma_lookup(current->mm, address);
+
+	if (!vma || vma->vm_flags & (VM_IO | VM_PFNMAP))
+		return false;
+	w->data = vma->vm_start;
+	w->data_last = vma->vm_end - vma->vm_start - 2 * w->word;
+	return address - w->data <= w->data_last;
+}
+
+/* Reads two words. Return: false, and undefined words, if they cannot be read. */
+static __always_inline bool stack_read(struct stack_walk *w, unsigned long address, u64 *first,
 				       u64 *second)
 {
-	const unsigned long limit = form.end - 2 * form.word + 1;
-	const u64 __user *wide;
-	const u32 __user *narrow;
+	const u64 __user *wide = (const u64 __user *)address;
+	const u32 __user *narrow = (const u32 __user *)address;
 
-	if (address >= limit)
+	if (address - w->data > w->data_last && !stack_enter_data(w, address))
 		return false;
-	address = array_index_nospec(address, limit);
-	wide = (const u64 __user *)address;
-	narrow = (const u32 __user *)address;
-	if (form.word == sizeof(*wide)) {
+	/* This also stops the CPU from loading from other addresses by speculation. */
+	if (!user_access_begin(wide, 2 * sizeof(*wide)))
+		return false;
+	if (w->word == sizeof(*wide)) {
 		unsafe_get_user(*first, wide, fault);
 		unsafe_get_user(*second, wide + 1, fault);
 	} else {
 		unsafe_get_user(*first, narrow, fault);
 		unsafe_get_user(*second, narrow + 1, fault);
 	}
+	user_access_end();
 	return true;
 fault:
+	user_access_end();
 	return false;
 }
 
-/* Returns the user address in @value, or 0 if there is none. */
-static __always_inline u64 stack_address(struct stack_form form, u64 value)
+/* Returns the rule for the byte at @at: the last one from there on back; or NULL if none is. */
+static __always_inline const struct profil_unwind_rule *stack_rule(const struct stack_walk *w,
+								   unsigned long at)
 {
-	value = profil_strip_address(value);
-	return value < form.end ? value : 0;
+	const struct unwind_table *table = w->table;
+	u64 offset = at - w->text + w->text_offset, block = offset / PROFIL_UNWIND_BLOCK;
+	const struct profil_unwind_rule *rule;
+	const u32 *row;
+	u32 key, n;
+
+	if (!table || block >= table->nr_blocks)
+		return NULL;
+	/* User space chooses the offset. */
+	block = array_index_nospec(block, table->nr_blocks);
+	key = (offset % PROFIL_UNWIND_BLOCK) << 16 | 0xffff;
+	row = table->rows + table->blocks[block];
+	for (n = table->blocks[block + 1] - table->blocks[block]; n; n /= 2) {
+		const u32 *middle = row + n / 2;
+
+		if (*middle <= key) {
+			row = middle + 1;
+			n--;
+		}
+	}
+	if (row == table->rows)
+		return NULL;
+	rule = &table->rules[row[-1] & 0xffff];
+	return rule->kind != PROFIL_UNWIND_NONE ? rule : NULL;
 }
 
-/*
- * Stores the return addresses of the frames from @frame on in *@to, up to @limit, and advances
- * *@to. @below: the frames are above this. Return: why there are no more.
- */
-static __always_inline enum profil_stack_end stack_walk(struct stack_form form, unsigned long frame,
-							unsigned long below, u64 **to,
-							const u64 *limit)
+/* The result of a step, which has found the caller. Others are the reason why it has not. */
+#define STACK_CALLER	((enum profil_stack_end)-1)
+
+/* Goes to the caller through the frame pointer. @at: Out: the last byte of the call. */
+static __always_inline enum profil_stack_end stack_step_frame(struct stack_walk *w,
+							      unsigned long *at)
 {
 	u64 next, address;
 
-	for (;; (*to)++) {
-		if (frame <= below)
-			return frame ? PROFIL_STACK_ORDER : PROFIL_STACK_OUTERMOST;
-		if (frame & (form.word - 1))
-			return PROFIL_STACK_MISALIGNED;
-		if (*to == limit)
-			return PROFIL_STACK_DEPTH;
-		if (!stack_read(form, frame, &next, &address))
-			return PROFIL_STACK_UNREADABLE;
-		address = stack_address(form, address);
-		if (!address)
-			return PROFIL_STACK_ADDRESS;
-		**to = address;
-		below = frame;
-		frame = profil_frame_of(next);
-	}
+	if (!w->fp)
+		return PROFIL_STACK_OUTERMOST;
+	if (w->fp < w->sp)
+		return PROFIL_STACK_ORDER;
+	if (w->fp & (w->word - 1))
+		return PROFIL_STACK_MISALIGNED;
+	if (!stack_read(w, w->fp, &next, &address))
+		return PROFIL_STACK_UNREADABLE;
+	w->sp = w->fp + 2 * w->word;
+	w->fp = profil_frame_of(next);
+	*at = profil_strip_address(address) - 1;
+	return STACK_CALLER;
 }
 
-/* Fills in @stack, which is zeroed, from the values of the registers. */
-static __always_inline void stack_fill(struct profil_stack *stack, u32 depth, unsigned long frame,
-				       unsigned long sp, unsigned long lr, unsigned int word)
+/*
+ * Stores the addresses of frames in @stack as long as these are in the mapping that was read last,
+ * and the addresses in the same text. This only takes fewer instructions than stack_step_frame().
+ */
+static void stack_follow(struct stack_walk *w, struct profil_stack *stack)
 {
-	struct stack_form form = { word, PROFIL_USER_END };
-	u64 *to = stack->addresses;
-	u64 first, second;
+	u64 *to = &stack->addresses[stack->nr], *limit = &stack->addresses[w->ring->stack_depth];
+	const u64 __user *data = (const u64 __user *)w->data;
+	const unsigned long end = w->data_last / sizeof(u64) + 1, text = w->text + 1;
+	unsigned long fp = w->fp, sp = w->sp, i, next, address;
 
-	/* On x86, a constant of 64 bits cannot be an operand of array_index_nospec(). */
-	OPTIMIZER_HIDE_VAR(form.end);
-	/* This is true for any user memory. stack_read() checks the addresses. */
-	if (!user_access_begin((const void __user *)0, word))
+	if (!user_access_begin(data, (end + 1) * sizeof(u64)))
 		return;
-	if (PROFIL_HAS_LINK_REGISTER) {
-		stack->innermost[0] = stack_address(form, lr);
-	} else if (stack_read(form, sp, &first, &second)) {
-		stack->innermost[0] = stack_address(form, first);
-		stack->innermost[1] = stack_address(form, second);
+	while (fp >= sp && to < limit) {
+		/* The index of the frame is too large if the frame is not aligned. */
+		i = ror64(fp - w->data, ilog2(sizeof(u64)));
+		if (i >= end)
+			break;
+		i = array_index_nospec(i, end);
+		unsafe_get_user(next, data + i, out);
+		unsafe_get_user(address, data + i + 1, out);
+		address = profil_strip_address(address);
+		if (address - text >= w->text_size)
+			break;
+		*to++ = address;
+		sp = fp + 2 * sizeof(u64);
+		fp = profil_frame_of(next);
 	}
-	stack->end = stack_walk(form, frame, sp - 1, &to, to + depth);
-	stack->nr = to - stack->addresses;
+out:
 	user_access_end();
+	w->fp = fp;
+	w->sp = sp;
+	stack->nr = to - stack->addresses;
 }
 
-/* The ns for which a clock lets a task run for each frame that was read, which takes less */
-#define STACK_FRAME_GAP	100
-
-DEFINE_PER_CPU(u32, profil_clock_gap);
-
-/* Fills in @stack, which has room for @depth addresses, with those of the interrupted user code. */
-void profil_stack_fill(struct profil_stack *stack, u32 depth)
+/* Goes to the code that a signal has interrupted. @at: Out: its next instruction. */
+static enum profil_stack_end stack_step_signal(struct stack_walk *w, unsigned long *at)
 {
-	/* In user mode, these are the registers that the interrupt has saved. */
+	u64 fp, sp, pc, unused;
+
+	if (!stack_read(w, w->sp + PROFIL_SIGNAL_FP, &fp, &unused) ||
+	    !stack_read(w, w->sp + PROFIL_SIGNAL_SP, &sp, &pc))
+		return PROFIL_STACK_UNREADABLE;
+	w->sp = sp;
+	w->fp = fp;
+	*at = pc;
+	return STACK_CALLER;
+}
+
+/* Goes to the caller by @rule. @at: Out: the last byte of the call. */
+static enum profil_stack_end stack_step_rule(struct stack_walk *w,
+					     const struct profil_unwind_rule *rule,
+					     unsigned long *at)
+{
+	const bool by_sp = rule->kind == PROFIL_UNWIND_SP ||
+			   rule->kind == PROFIL_UNWIND_SP_INDIRECT;
+	unsigned long cfa = by_sp ? w->sp : w->fp, saved;
+	u64 fp, address, unused;
+
+	if (rule->kind == PROFIL_UNWIND_SIGNAL)
+		return stack_step_signal(w, at);
+	if (rule->kind < PROFIL_UNWIND_SP)
+		return rule->kind == PROFIL_UNWIND_END ? PROFIL_STACK_NO_RULE :
+							 PROFIL_STACK_OUTERMOST;
+	cfa += rule->cfa;
+	if (rule->kind > PROFIL_UNWIND_FP) {
+		if (!stack_read(w, cfa, &address, &unused))
+			return PROFIL_STACK_UNREADABLE;
+		cfa = address + (by_sp ? 8 : 0);
+	}
+	if (cfa <= w->sp)
+		return PROFIL_STACK_ORDER;
+	/* In most functions, the frame pointer is saved just below the return address. */
+	if (!stack_read(w, cfa - 16, &fp, &address))
+		return PROFIL_STACK_UNREADABLE;
+	if (rule->fp != -16) {
+		saved = rule->kind == PROFIL_UNWIND_FP_INDIRECT ? w->fp : cfa + rule->fp;
+		if (saved == cfa)
+			fp = w->fp;
+		else if (!stack_read(w, saved, &fp, &unused))
+			return PROFIL_STACK_UNREADABLE;
+	}
+	w->fp = fp;
+	w->sp = cfa;
+	*at = address - 1;
+	return STACK_CALLER;
+}
+
+/* Keeps the words in which the innermost function has its return address if it has no frame. */
+static void stack_keep_innermost(struct stack_walk *w, struct profil_stack *stack,
+				 struct pt_regs *regs)
+{
+	u64 words[2] = {};
+
+	if (PROFIL_HAS_LINK_REGISTER)
+		words[0] = profil_link_register(regs);
+	else if (!stack_read(w, w->sp, &words[0], &words[1]))
+		return;
+	for (int i = 0; i < 2; i++) {
+		words[i] = profil_strip_address(words[i]);
+		if (words[i] < PROFIL_USER_END)
+			stack->innermost[i] = words[i];
+	}
+}
+
+/* Stores the return addresses in @stack. @at: the pc. Return: why there are no more. */
+static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stack *stack,
+					unsigned long at, struct pt_regs *regs)
+{
+	const struct profil_unwind_rule *rule = NULL;
+	const u32 depth = w->ring->stack_depth;
+	enum profil_stack_end end;
+
+	if (stack_enter_text(w, at))
+		rule = stack_rule(w, at);
+	if (!rule)
+		stack_keep_innermost(w, stack, regs);
+	for (;; rule = stack_rule(w, at)) {
+		end = rule ? stack_step_rule(w, rule, &at) : stack_step_frame(w, &at);
+		if (end != STACK_CALLER)
+			return end;
+		if (at - w->text >= w->text_size && !stack_enter_text(w, at))
+			return PROFIL_STACK_ADDRESS;
+		if (stack->nr == depth)
+			return PROFIL_STACK_DEPTH;
+		stack->addresses[stack->nr++] = (at + 1) | (rule ? PROFIL_STACK_BY_TABLE : 0);
+		if (!w->table && w->word == sizeof(u64))
+			stack_follow(w, stack);
+	}
+}
+
+/*
+ * Fills in @stack, which has room for the depth of @ring, with the callers of @pc, where user mode
+ * was when it entered the kernel.
+ */
+void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 pc)
+{
 	struct pt_regs *regs = task_pt_regs(current);
-	unsigned long frame = profil_frame_of(frame_pointer(regs));
-	unsigned long sp = profil_strip_address(user_stack_pointer(regs));
-	unsigned int word = profil_stack_word(regs);
+	struct stack_walk w = {
+		.ring = ring,
+		.word = profil_stack_word(regs),
+		.sp = profil_strip_address(user_stack_pointer(regs)),
+		.fp = profil_frame_of(frame_pointer(regs)),
+		.data = ULONG_MAX,
+	};
 
 	*stack = (struct profil_stack) { .end = PROFIL_STACK_UNSUPPORTED };
+	if (!w.word)
+		return;
+	if (w.word == sizeof(u32)) {
+		w.sp = (u32)w.sp;
+		w.fp = (u32)w.fp;
+	}
 	pagefault_disable();
-	if (word == sizeof(u64))
-		stack_fill(stack, depth, frame, sp, profil_link_register(regs), sizeof(u64));
-	else if (word == sizeof(u32))
-		stack_fill(stack, depth, (u32)frame, (u32)sp, 0, sizeof(u32));
+	rcu_read_lock();
+	/* A grace period after the ring is closed, there are no tables. */
+	if (!READ_ONCE(ring->closed))
+		stack->end = stack_walk(&w, stack, pc, regs);
+	rcu_read_unlock();
 	pagefault_enable();
-	__this_cpu_add(profil_clock_gap, stack->nr * STACK_FRAME_GAP);
 }

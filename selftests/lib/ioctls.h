@@ -28,6 +28,7 @@ union argument {
 	struct profil_disable disable;
 	struct profil_snapshot snapshot;
 	struct profil_describe describe;
+	struct profil_unwind unwind;
 };
 
 #endif /* _SELFTESTS_IOCTLS_H */

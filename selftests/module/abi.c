@@ -43,6 +43,7 @@ static const struct command {
 	{ IOCTL(ENABLE, enable), .descriptor = true },
 	{ IOCTL(DISABLE, disable), .descriptor = true },
 	{ IOCTL(SNAPSHOT, snapshot), .descriptor = true },
+	{ IOCTL(UNWIND, unwind), .descriptor = true },
 };
 
 /* Returns the command @cmd of the device or of a descriptor; NULL if there is none. */
@@ -283,6 +284,10 @@ static int take_ranges(const struct scene *scene, const struct profil_range *ran
 	EXPECT_UNCHANGED();					\
 } while (0)
 
+/* The smallest unwind table: one block, with one row, which has rule 0. */
+static const u32 unwind_block, unwind_row;
+static const struct profil_unwind_rule unwind_rule;
+
 /* Returns valid arguments, in which the test then changes a field. */
 static union argument argument(const struct command *c, const struct scene *scene)
 {
@@ -322,6 +327,16 @@ static union argument argument(const struct command *c, const struct scene *scen
 		a.snapshot.flags = PROFIL_SNAPSHOT_RESET;
 		a.snapshot.nr_copies = 1;
 		a.snapshot.copies = addr(&scene->copy);
+		break;
+	case PROFIL_IOC_UNWIND:
+		a.unwind.flags = PROFIL_UNWIND_VDSO;
+		a.unwind.fd = -1;
+		a.unwind.nr_blocks = 1;
+		a.unwind.nr_rows = 1;
+		a.unwind.nr_rules = 1;
+		a.unwind.blocks = addr(&unwind_block);
+		a.unwind.rows = addr(&unwind_row);
+		a.unwind.rules = addr(&unwind_rule);
 		break;
 	}
 	return a;
@@ -1164,12 +1179,21 @@ TEST(query_tells_the_limits_and_the_tick)
 		  PROFIL_FEATURE_FORK | PROFIL_FEATURE_DESCRIPTOR |
 		  PROFIL_FEATURE_RECORDS | PROFIL_FEATURE_CLOCK | PROFIL_FEATURE_PCS |
 		  PROFIL_FEATURE_DESCRIBE | PROFIL_FEATURE_MACHINE | PROFIL_FEATURE_STACKS,
-		  q.features);
+		  q.features & ~PROFIL_FEATURE_UNWIND);
 	EXPECT_EQ(2 | 4 | 8, q.widths);
 	EXPECT_LE(1000U, q.max_ranges);
 	EXPECT_LE(1000U, q.max_records);
 	EXPECT_LE(1U, q.max_sessions);
 	EXPECT_EQ(127U, q.max_stack_depth);
+#if defined(__x86_64__) || defined(__i386__)
+	EXPECT_TRUE(q.features & PROFIL_FEATURE_UNWIND);
+	EXPECT_EQ(1U << 24, q.max_unwind_rows);
+	EXPECT_EQ(1024U, q.max_unwind_tables);
+#else
+	EXPECT_FALSE(q.features & PROFIL_FEATURE_UNWIND);
+	EXPECT_EQ(0U, q.max_unwind_rows);
+	EXPECT_EQ(0U, q.max_unwind_tables);
+#endif
 	EXPECT_LE(4, q.max_granule);		/* the historical families need this */
 	EXPECT_EQ(0, q.max_granule & (q.max_granule - 1));
 	EXPECT_LE(2, q.max_step);
@@ -1354,25 +1378,32 @@ TEST(a_longer_structure_of_a_descriptors_command_is_accepted)
 	struct profil_range range = range_all(counters, 4, 8);
 	struct profil_copy copy = { addr(counters), addr(&counters[64]), 32 };
 	u8 *p = pages_guarded(1), *zeros = pages(1);
+	const struct profil_open open = { .modes = MODES_ALL, .nr_records = 1, .stack_depth = 1 };
 	struct scene scene = { .range = range, .copy = copy };
+	struct profil_query limits;
 	const struct command *c;
 	u32 size;
+	u64 ring;
 	int fd;
 
-	ASSERT_LE(0, device_fd());
+	ASSERT_EQ(0, device_query(&limits));
 	ASSERT_NE(NULL, counters);
 	ASSERT_NE(NULL, p);
 	ASSERT_NE(NULL, zeros);
 	for_each_command(c, true) {
 		union argument good = argument(c, &scene);
 
+		if (c->cmd == PROFIL_IOC_UNWIND && !(limits.features & PROFIL_FEATURE_UNWIND))
+			continue;
 		for (size = c->size; size <= PAGE; size++) {
 			u8 *arg = p + PAGE - size;
 
 			if (size > c->size + 9 && size % 509 && size < PAGE - 2)
 				continue;
 
-			ASSERT_OPEN(fd, 0);
+			fd = descriptor_open_as(open);
+			ASSERT_LE(0, fd);
+			ring = pinned_bytes();
 			if (c->cmd != PROFIL_IOC_ATTACH)
 				ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
 			if (c->cmd == PROFIL_IOC_REMOVE || c->cmd == PROFIL_IOC_SNAPSHOT)
@@ -1389,7 +1420,7 @@ TEST(a_longer_structure_of_a_descriptors_command_is_accepted)
 			EXPECT_EQ(0, memcmp(arg, &size, sizeof(size)));
 			EXPECT_EQ(0, memcmp(arg + c->size, zeros, size - c->size));
 			EXPECT_EQ(c->cmd == PROFIL_IOC_ADD || c->cmd == PROFIL_IOC_SNAPSHOT ?
-				  PAGE : 0, pinned_bytes());
+				  ring + PAGE : ring, pinned_bytes());
 			EXPECT_EQ(0, close(fd));
 		}
 	}

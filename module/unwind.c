@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The unwind tables that user space gives to a session, one for each file. The walk of a stack
+ * (stack.c) finds there how a function's caller is found.
+ *
+ * A table is checked once, and never changes. It belongs to the ring of its session, and is freed
+ * with the ring. The tables of a user, in all sessions, are limited: not by RLIMIT_MEMLOCK, which
+ * is mostly too low for the tables of one large program, and which each of the user's processes has
+ * for itself. Their memory is also charged to the control group.
+ *
+ * A table is found by the identity of the file's inode, and does not keep the file in use. If the
+ * inode gets other contents, stacks may be wrong, but not unsafe: stack.c checks all that it finds.
+ *
+ * Context: profil_unwind_find(): task work, under mmap_lock; others: system calls, task work and
+ * workers (may sleep).
+ */
+#include <linux/dcache.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/overflow.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include "compat.h"
+#include "ring.h"
+
+/* If memory is short, the call fails, and the kernel does not kill processes to get it. */
+#define UNWIND_GFP	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
+static unsigned int unwind_mib = 64;
+module_param(unwind_mib, uint, 0644);
+MODULE_PARM_DESC(unwind_mib, "MiB of unwind tables of a user without CAP_IPC_LOCK");
+
+/* ---- the limit of a user ---- */
+
+static LIST_HEAD(unwind_rings);		/* that have tables */
+static DEFINE_MUTEX(unwind_lock);	/* innermost */
+
+/* The memory of a table; also that which the kernel needs to map it. */
+static size_t unwind_charged(const struct unwind_table *table)
+{
+	return PAGE_ALIGN(table->bytes) + PAGE_SIZE;
+}
+
+/* Charges @bytes to the user of @ring. Return: 0, or -EPERM above the limit. */
+static int unwind_charge(struct profil_ring *ring, size_t bytes, bool may_exceed)
+{
+	const struct profil_ring *other;
+	u64 sum = bytes;
+	int err;
+
+	mutex_lock(&unwind_lock);
+	list_for_each_entry(other, &unwind_rings, with_tables)
+		if (uid_eq(other->uid, ring->uid))
+			sum += other->table_bytes;
+	err = may_exceed || sum <= (u64)READ_ONCE(unwind_mib) << 20 ? 0 : -EPERM;
+	if (!err && !ring->table_bytes)
+		list_add(&ring->with_tables, &unwind_rings);
+	ring->table_bytes += err ? 0 : bytes;
+	mutex_unlock(&unwind_lock);
+	return err;
+}
+
+static void unwind_uncharge(struct profil_ring *ring, size_t bytes)
+{
+	mutex_lock(&unwind_lock);
+	ring->table_bytes -= bytes;
+	if (!ring->table_bytes)
+		list_del(&ring->with_tables);
+	mutex_unlock(&unwind_lock);
+}
+
+/* ---- the files ---- */
+
+static struct unwind_key unwind_key_of_inode(const struct inode *inode)
+{
+	return (struct unwind_key) {
+		.ino = inode->i_ino,
+		.dev = inode->i_sb->s_dev,
+		.generation = inode->i_generation,
+	};
+}
+
+/* No file has the device 0. */
+static const struct unwind_key vdso_key = { .ino = 1 };
+
+/* Returns the identity of a mapping's text; zeros if no table can describe it. */
+static struct unwind_key unwind_key_of(struct vm_area_struct *vma)
+{
+	const char *name = NULL;
+
+	if (vma->vm_file)
+		return unwind_key_of_inode(file_inode(vma->vm_file));
+	if (vma->vm_ops && vma->vm_ops->name)
+		name = vma->vm_ops->name(vma);
+	return name && !strcmp(name, "[vdso]") ? vdso_key : (struct unwind_key) {};
+}
+
+/* Sets @key for the file of @arg. On overlayfs, the file that is mapped is the real one. */
+static int unwind_key_set(struct unwind_key *key, const struct profil_unwind *arg)
+{
+	const struct inode *inode;
+	struct file *file;
+	int err = -EBADF;
+
+	*key = vdso_key;
+	if (arg->flags & PROFIL_UNWIND_VDSO)
+		return arg->fd == -1 ? 0 : -EINVAL;
+	file = fget(arg->fd);
+	if (!file)
+		return -EBADF;
+	inode = d_real_inode(file->f_path.dentry);
+	if (file->f_mode & FMODE_READ)
+		err = S_ISREG(inode->i_mode) ? 0 : -EINVAL;
+	*key = unwind_key_of_inode(inode);
+	fput(file);
+	return err;
+}
+
+/* The hash is random, so that a user cannot put many tables into one bucket. */
+static struct hlist_head *unwind_bucket(struct profil_ring *ring, const struct unwind_key *key)
+{
+	return &ring->tables[hash_64(key->ino ^ ring->table_seed, PROFIL_UNWIND_BITS)];
+}
+
+static const struct unwind_table *unwind_find(struct profil_ring *ring,
+					      const struct unwind_key *key)
+{
+	const struct unwind_table *table;
+
+	hlist_for_each_entry_rcu(table, unwind_bucket(ring, key), node, true)
+		if (table->key.ino == key->ino && table->key.dev == key->dev &&
+		    table->key.generation == key->generation)
+			return table;
+	return NULL;
+}
+
+/* Finds the table for the text in @vma, under mmap_lock and RCU; or returns NULL. */
+const struct unwind_table *profil_unwind_find(struct profil_ring *ring, struct vm_area_struct *vma)
+{
+	const struct unwind_key key = unwind_key_of(vma);
+
+	return unwind_find(ring, &key);
+}
+
+/* ---- the tables ---- */
+
+static void unwind_free(struct profil_ring *ring, struct unwind_table *table)
+{
+	unwind_uncharge(ring, unwind_charged(table));
+	vfree(table);
+}
+
+/* Frees all tables of @ring, which was closed a grace period ago. */
+void profil_unwind_free(struct profil_ring *ring)
+{
+	struct unwind_table *table;
+	struct hlist_node *next;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(ring->tables); i++)
+		hlist_for_each_entry_safe(table, next, &ring->tables[i], node)
+			unwind_free(ring, table);
+}
+
+static bool unwind_rule_is_valid(const struct profil_unwind_rule *rule)
+{
+	if (rule->kind >= PROFIL_UNWIND_SP && rule->kind <= PROFIL_UNWIND_SP_INDIRECT)
+		return true;
+	return rule->kind <= PROFIL_UNWIND_SIGNAL && !rule->fp &&
+	       (!rule->cfa || rule->kind == PROFIL_UNWIND_FP_INDIRECT);
+}
+
+/* Checks all that stack_rule() relies on. */
+static bool unwind_is_valid(const struct unwind_table *table)
+{
+	u32 nr_rows = table->blocks[table->nr_blocks];
+
+	for (u32 i = 0; i < table->nr_rules; i++)
+		if (!unwind_rule_is_valid(&table->rules[i]))
+			return false;
+	if (table->blocks[0])
+		return false;
+	for (u32 b = 0; b < table->nr_blocks; b++) {
+		u32 first = table->blocks[b], end = table->blocks[b + 1];
+
+		if (end < first || end > nr_rows)
+			return false;
+		for (u32 i = first; i < end; i++)
+			if ((table->rows[i] & 0xffff) >= table->nr_rules ||
+			    table->rows[i] >> 16 >= PROFIL_UNWIND_BLOCK ||
+			    (i > first && table->rows[i] >> 16 <= table->rows[i - 1] >> 16))
+				return false;
+		cond_resched();
+	}
+	return true;
+}
+
+static int unwind_copy_array(void *to, u64 from, size_t bytes)
+{
+	size_t done, n;
+
+	for (done = 0; done < bytes; done += n) {
+		n = min_t(size_t, bytes - done, SZ_1M);
+		if (copy_from_user(to + done, u64_to_user_ptr(from + done), n))
+			return -EFAULT;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+	return 0;
+}
+
+static int unwind_copy(struct unwind_table *table, const struct profil_unwind *arg)
+{
+	int err;
+
+	table->blocks[table->nr_blocks] = arg->nr_rows;
+	err = unwind_copy_array(table->rules, arg->rules, arg->nr_rules * sizeof(*table->rules)) ?:
+	      unwind_copy_array(table->blocks, arg->blocks,
+				arg->nr_blocks * sizeof(*table->blocks)) ?:
+	      unwind_copy_array(table->rows, arg->rows, arg->nr_rows * sizeof(*table->rows));
+	if (err)
+		return err;
+	return unwind_is_valid(table) ? 0 : -EINVAL;
+}
+
+/* Makes the table of @arg, charged; or returns an error pointer. May wait for user space. */
+static struct unwind_table *unwind_create(struct profil_ring *ring, const struct profil_unwind *arg,
+					  bool may_exceed)
+{
+	struct unwind_table head = {
+		.nr_blocks = arg->nr_blocks,
+		.nr_rules = arg->nr_rules,
+		.bytes = sizeof(head) + arg->nr_rules * sizeof(*head.rules) +
+			 (arg->nr_blocks + 1) * sizeof(*head.blocks) +
+			 arg->nr_rows * sizeof(*head.rows),
+	};
+	struct unwind_table *table;
+	int err = unwind_key_set(&head.key, arg) ?:
+		  unwind_charge(ring, unwind_charged(&head), may_exceed);
+
+	if (err)
+		return ERR_PTR(err);
+	table = __vmalloc(head.bytes, UNWIND_GFP);
+	if (!table) {
+		unwind_uncharge(ring, unwind_charged(&head));
+		return ERR_PTR(-ENOMEM);
+	}
+	*table = head;
+	table->rules = (void *)(table + 1);
+	table->blocks = (void *)(table->rules + arg->nr_rules);
+	table->rows = table->blocks + arg->nr_blocks + 1;
+	err = unwind_copy(table, arg);
+	if (!err)
+		return table;
+	unwind_free(ring, table);
+	return ERR_PTR(err);
+}
+
+int profil_descriptor_unwind(struct file *file, void *data, struct profil_stats *stats)
+{
+	struct profil_session *s = file->private_data;
+	const struct profil_unwind *arg = data;
+	struct profil_ring *ring = s->ring;
+	struct unwind_table *table;
+	int err;
+
+	if (!PROFIL_HAS_UNWIND)
+		return -EOPNOTSUPP;
+	if (!ring->stack_depth || !arg->nr_blocks || arg->nr_blocks > PROFIL_UNWIND_BLOCKS ||
+	    !arg->nr_rules || arg->nr_rules > PROFIL_UNWIND_RULES || !arg->nr_rows ||
+	    arg->nr_rows > PROFIL_MAX_UNWIND_ROWS)
+		return -EINVAL;
+	/* It belongs to the creator. Others may have no right to its memory. */
+	s = profil_descriptor_lock_own(file);
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	mutex_unlock(&s->home->lock);
+	table = unwind_create(ring, arg, s->may_exceed);
+	if (IS_ERR(table))
+		return PTR_ERR(table);
+	s = profil_descriptor_lock_own(file);
+	err = PTR_ERR_OR_ZERO(s);
+	if (err)
+		goto free;
+	err = unwind_find(ring, &table->key) ? -EEXIST :
+	      ring->nr_tables >= PROFIL_MAX_UNWIND_TABLES ? -ENOSPC : 0;
+	if (!err) {
+		ring->nr_tables++;
+		hlist_add_head_rcu(&table->node, unwind_bucket(ring, &table->key));
+	}
+	mutex_unlock(&s->home->lock);
+	if (!err)
+		return 0;
+free:
+	unwind_free(ring, table);
+	return err;
+}

@@ -1,0 +1,701 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Unwind tables: the stacks of functions without frame pointers, by tables that this program makes
+ * by hand for functions that it has in assembly; and tables that are refused.
+ */
+#include "kselftest_harness.h"
+
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "device.h"
+
+#ifdef __x86_64__
+
+#include "children.h"
+#include "kernel.h"
+#include "loop.h"
+#include "records.h"
+#include "unwind.h"
+
+#define RECORDS		1024U
+#define DEPTH		127U
+#define TICKS		20U	/* that a test waits for */
+#define BURST		0x80000UL	/* iterations of a loop */
+#define USER		1000	/* an ordinary user, for root */
+#define BIG_FRAME	30000	/* bytes */
+
+/*
+ * unwind_outer, with @n and @fp, calls unwind_middle with the frame pointer @fp; that calls
+ * unwind_framed, and that unwind_leaf, which has a loop of @n iterations at each distance from its
+ * frame.
+ */
+extern void unwind_outer(unsigned long n, uintptr_t fp);
+extern const char unwind_outer_return[], unwind_middle_return[], unwind_framed_return[];
+extern const char unwind_middle[], unwind_middle_1[], unwind_framed[], unwind_framed_1[];
+extern const char unwind_framed_2[], unwind_leaf[], unwind_leaf_1[], unwind_leaf_2[];
+extern const char unwind_leaf_3[], unwind_leaf_4[], unwind_restorer[], unwind_handler[];
+extern const char unwind_handler_loop[], unwind_end[];
+extern const char unwind_step_0[], unwind_step_1[], unwind_step_2[], unwind_step_3[];
+
+asm(".pushsection .text\n"
+	"unwind_outer:\n"
+	"	push %rbp\n"
+	"	mov %rsi, %rbp\n"
+	"	call unwind_middle\n"
+	"unwind_outer_return:\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	"unwind_middle:\n"
+	"	sub $30000, %rsp\n"
+	"	lea 30000(%rsp), %rax\n"
+	"	mov %rax, 8(%rsp)\n"		/* the CFA - 8, at the stack pointer + 8 */
+	"unwind_middle_1:\n"
+	"	call unwind_framed\n"
+	"unwind_middle_return:\n"
+	"	add $30000, %rsp\n"
+	"	ret\n"
+	"unwind_framed:\n"
+	"	push %rbp\n"
+	"unwind_framed_1:\n"
+	"	mov %rsp, %rbp\n"
+	"	lea 16(%rbp), %rax\n"
+	"	push %rax\n"			/* the CFA, at the frame pointer - 8 */
+	"	and $-64, %rsp\n"
+	"unwind_framed_2:\n"
+	"	call unwind_leaf\n"
+	"unwind_framed_return:\n"
+	"	leave\n"
+	"	ret\n"
+	"unwind_leaf:\n"
+	"	mov %rdi, %rcx\n"
+	"unwind_step_0:\n"
+	"	loop unwind_step_0\n"
+	"	push %rbx\n"
+	"unwind_leaf_1:\n"
+	"	mov %rdi, %rcx\n"
+	"unwind_step_1:\n"
+	"	loop unwind_step_1\n"
+	"	push %rbp\n"
+	"unwind_leaf_2:\n"
+	"	mov $0x7654321, %ebp\n"
+	"	mov %rdi, %rcx\n"
+	"unwind_step_2:\n"
+	"	loop unwind_step_2\n"
+	"	pop %rbp\n"
+	"unwind_leaf_3:\n"
+	"	pop %rbx\n"
+	"unwind_leaf_4:\n"
+	"	mov %rdi, %rcx\n"
+	"unwind_step_3:\n"
+	"	loop unwind_step_3\n"
+	"	ret\n"
+	"	nop\n"
+	"unwind_restorer:\n"
+	"	mov $15, %eax\n"		/* rt_sigreturn() */
+	"	syscall\n"
+	"unwind_handler:\n"
+	"	mov $0x80000, %ecx\n"
+	"unwind_handler_loop:\n"
+	"	loop unwind_handler_loop\n"
+	"	ret\n"
+	"unwind_end:\n"
+	"	nop\n"
+	".popsection\n");
+
+#define RULE_SP(cfa_, fp_)	{ .kind = PROFIL_UNWIND_SP, .cfa = cfa_, .fp = fp_ }
+#define RULE_FP(cfa_, fp_)	{ .kind = PROFIL_UNWIND_FP, .cfa = cfa_, .fp = fp_ }
+
+enum { MIDDLE = 2, FRAMED = 5, LEAF = 6, END = 13 };
+
+/* The rows: from where a rule applies. */
+static struct row {
+	const char *from;
+	struct profil_unwind_rule rule;
+} rows[] = {
+	{ (const char *)unwind_outer, { .kind = PROFIL_UNWIND_OUTERMOST } },
+	{ unwind_middle, RULE_SP(8, 0) },
+	[MIDDLE] = { unwind_middle_1, RULE_SP(BIG_FRAME + 8, 0) },
+	{ unwind_framed, RULE_SP(8, 0) },
+	{ unwind_framed_1, RULE_SP(16, -16) },
+	[FRAMED] = { unwind_framed_2, RULE_FP(16, -16) },
+	[LEAF] = { unwind_leaf, RULE_SP(8, 0) },
+	{ unwind_leaf_1, RULE_SP(16, 0) },
+	{ unwind_leaf_2, RULE_SP(24, -24) },
+	{ unwind_leaf_3, RULE_SP(16, 0) },
+	{ unwind_leaf_4, RULE_SP(8, 0) },
+	{ unwind_restorer - 1, { .kind = PROFIL_UNWIND_SIGNAL } },
+	{ unwind_handler, RULE_SP(8, 0) },
+	[END] = { unwind_end, { .kind = PROFIL_UNWIND_NONE } },
+};
+
+#define NR_ROWS	ARRAY_SIZE(rows)
+
+/* The table of this program */
+static struct table {
+	u32 blocks[16384];
+	u32 rows[NR_ROWS];
+	struct profil_unwind_rule rules[NR_ROWS];
+	struct profil_unwind arg;
+} table;
+
+static void make_table(int file)
+{
+	const u64 bias = text_offset(rows[0].from) - addr(rows[0].from);
+
+	table.arg = (struct profil_unwind) {
+		.size = sizeof(table.arg),
+		.fd = file,
+		.nr_blocks = (addr(unwind_end) + bias) / PROFIL_UNWIND_BLOCK + 1,
+		.nr_rows = NR_ROWS,
+		.nr_rules = NR_ROWS,
+		.blocks = addr(table.blocks),
+		.rows = addr(table.rows),
+		.rules = addr(table.rules),
+	};
+	MUST(table.arg.nr_blocks <= ARRAY_SIZE(table.blocks));
+	memset(table.blocks, 0, sizeof(table.blocks));
+	for (u32 i = 0; i < NR_ROWS; i++) {
+		const u64 offset = addr(rows[i].from) + bias;
+
+		table.rows[i] = (offset % PROFIL_UNWIND_BLOCK) << 16 | i;
+		table.rules[i] = rows[i].rule;
+		for (u32 b = offset / PROFIL_UNWIND_BLOCK + 1; b < table.arg.nr_blocks; b++)
+			table.blocks[b] = i + 1;
+	}
+}
+
+static int give(const struct profil_unwind *arg)
+{
+	return descriptor_ioctl(fd, PROFIL_IOC_UNWIND, (void *)arg);
+}
+
+static int open_stacks(void)
+{
+	return descriptor_open_as((struct profil_open) {
+		.modes = MODES_ALL,
+		.nr_records = RECORDS,
+		.period = 200000,
+		.stack_depth = DEPTH,
+	});
+}
+
+FIXTURE(unwind) {
+	long long users;
+	u64 locked;
+	int file;
+};
+
+FIXTURE_SETUP(unwind)
+{
+	ASSERT_DEVICE();
+	self->users = module_users();
+	self->locked = pinned_bytes();
+	self->file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, self->file);
+	make_table(self->file);
+	fd = open_stacks();
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
+	ASSERT_EQ(0, descriptor_enable(fd));
+}
+
+FIXTURE_TEARDOWN(unwind)
+{
+	kill_children();
+	close(fd);
+	close(self->file);
+	EXPECT_TRUE(await(module_users() <= self->users));
+	EXPECT_TRUE(await(pinned_bytes() == self->locked));
+}
+
+static bool is_at(const struct profil_record *r, const char *text)
+{
+	return r->pc - addr(text) < 2;
+}
+
+/* Calls unwind_outer until @ticks more records are in the loop at @text. */
+static bool run(uintptr_t fp, const char *text, unsigned int ticks)
+{
+	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	unsigned int found = 0, seen = nr;
+
+	while (found < ticks && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
+		unwind_outer(BURST, fp);
+		if (read_all())
+			return false;
+		for (; seen < nr; seen++)
+			found += is_at(records[seen], text);
+	}
+	return found >= ticks;
+}
+
+/* Returns true if an address is @address, and was found by a table. */
+static bool is_by_table(u64 found, const char *address)
+{
+	return found == (addr(address) | PROFIL_STACK_BY_TABLE);
+}
+
+/* Checks that each tick in the loop at @text has the stack, which was found by tables. */
+static void expect_stack(struct __test_metadata *_metadata, const char *text,
+			 const char *const *addresses, u32 n, u32 end)
+{
+	for (unsigned int i = 0; i < nr; i++) {
+		const struct profil_stack *stack = stack_of(records[i]);
+		bool same = stack->nr == n && stack->end == end;
+
+		if (!is_at(records[i], text))
+			continue;
+		for (u32 j = 0; j < n && same; j++)
+			same = is_by_table(stack->addresses[j], addresses[j]);
+		EXPECT_TRUE(same) {
+			TH_LOG("%u addresses, end %u, not %u addresses, end %u; the first: %#llx",
+			       stack->nr, stack->end, n, end,
+			       (unsigned long long)(stack->nr ? stack->addresses[0] : 0));
+			return;
+		}
+	}
+}
+
+#define EXPECT_STACK(text, addresses, n, end) expect_stack(_metadata, text, addresses, n, end)
+
+static const char *const callers[] = {
+	unwind_framed_return, unwind_middle_return, unwind_outer_return,
+};
+
+static const char *const steps[] = { unwind_step_0, unwind_step_1, unwind_step_2, unwind_step_3 };
+
+TEST_F(unwind, finds_the_callers_at_each_instruction)
+{
+	ASSERT_EQ(0, give(&table.arg));
+	for (unsigned int i = 0; i < ARRAY_SIZE(steps); i++) {
+		EXPECT_TRUE(run(0x1234567, steps[i], TICKS));
+		EXPECT_STACK(steps[i], callers, 3, PROFIL_STACK_OUTERMOST);
+	}
+	for (unsigned int i = 0; i < nr; i++)
+		if (is_at(records[i], unwind_step_0))
+			EXPECT_EQ(0U, stack_of(records[i])->innermost[0]);
+}
+
+TEST_F(unwind, without_a_table_follows_the_frame_pointer)
+{
+	/* unwind_framed has a frame, but unwind_middle and unwind_outer have none. */
+	EXPECT_TRUE(run(0, unwind_step_0, TICKS));
+	for (unsigned int i = 0; i < nr; i++) {
+		const struct profil_stack *stack = stack_of(records[i]);
+
+		if (!is_at(records[i], unwind_step_0))
+			continue;
+		EXPECT_EQ(1U, stack->nr);
+		EXPECT_EQ(addr(unwind_middle_return), stack->addresses[0]);
+		EXPECT_EQ(addr(unwind_framed_return), stack->innermost[0]);
+	}
+	/* The table is used from when it is there. */
+	ASSERT_EQ(0, read_all());
+	ASSERT_EQ(0, give(&table.arg));
+	nr = 0;
+	EXPECT_TRUE(run(0, unwind_step_0, TICKS));
+	EXPECT_STACK(unwind_step_0, callers, 3, PROFIL_STACK_OUTERMOST);
+}
+
+/* Gives the table with another @rule for row @i, and expects @n callers. */
+static void expect_with(struct __test_metadata *_metadata, u32 i, struct profil_unwind_rule rule,
+			u32 n, u32 end)
+{
+	table.rules[i] = rule;
+	ASSERT_EQ(0, give(&table.arg));
+	EXPECT_TRUE(run(0x1234567, unwind_step_0, TICKS));
+	EXPECT_STACK(unwind_step_0, callers, n, end);
+}
+
+#define TEST_WITH(name, i, rule_, n, end) \
+TEST_F(unwind, name) \
+{ \
+	expect_with(_metadata, i, (struct profil_unwind_rule)rule_, n, end); \
+}
+
+#define BRACES(...) { __VA_ARGS__ }
+
+TEST_WITH(reads_the_CFA_from_the_stack, FRAMED,
+	  BRACES(.kind = PROFIL_UNWIND_FP_INDIRECT, .cfa = -8), 3, PROFIL_STACK_OUTERMOST)
+TEST_WITH(reads_the_CFA_from_above_the_stack_pointer, MIDDLE,
+	  BRACES(.kind = PROFIL_UNWIND_SP_INDIRECT, .cfa = 8), 3, PROFIL_STACK_OUTERMOST)
+TEST_WITH(ends_where_the_table_says_so, MIDDLE, BRACES(.kind = PROFIL_UNWIND_END), 2,
+	  PROFIL_STACK_NO_RULE)
+TEST_WITH(ends_at_the_outermost_function, LEAF, BRACES(.kind = PROFIL_UNWIND_OUTERMOST), 0,
+	  PROFIL_STACK_OUTERMOST)
+TEST_WITH(follows_the_frame_pointer_without_a_rule, MIDDLE, BRACES(.kind = PROFIL_UNWIND_NONE), 2,
+	  PROFIL_STACK_ORDER)
+TEST_WITH(ends_where_a_frame_is_not_above_the_previous_one, MIDDLE, RULE_SP(0, 0), 2,
+	  PROFIL_STACK_ORDER)
+TEST_WITH(ends_where_a_frame_is_below_the_previous_one, MIDDLE, RULE_SP(-64, 0), 2,
+	  PROFIL_STACK_ORDER)
+TEST_WITH(ends_where_a_frame_is_not_in_user_memory, MIDDLE, RULE_SP(INT32_MAX, 0), 2,
+	  PROFIL_STACK_UNREADABLE)
+TEST_WITH(ends_where_a_frame_is_nowhere, MIDDLE, RULE_FP(0x50000000, 0), 2, PROFIL_STACK_ORDER)
+TEST_WITH(ends_where_the_address_is_not_in_text, LEAF, RULE_SP(24, 0), 0, PROFIL_STACK_ADDRESS)
+
+/* ---- memory of devices ---- */
+
+/* Returns the address of the mapping [vvar], in which the kernel maps pages that are not memory. */
+static uintptr_t device_memory(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long start = 0;
+	char line[4096];
+
+	MUST(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (strstr(line, "[vvar]"))
+			start = strtoul(line, NULL, 16);
+	fclose(maps);
+	return start;
+}
+
+TEST_F(unwind, reads_no_memory_of_a_device)
+{
+	const uintptr_t page = device_memory();
+
+	SKIP_IF(!page, "no mapping is named [vvar]");
+	/* unwind_middle has it as its frame pointer. If it were read, there would be no frame. */
+	table.rules[MIDDLE] = (struct profil_unwind_rule) { .kind = PROFIL_UNWIND_FP_INDIRECT };
+	ASSERT_EQ(0, give(&table.arg));
+	EXPECT_TRUE(run(page, unwind_step_0, TICKS));
+	EXPECT_STACK(unwind_step_0, callers, 2, PROFIL_STACK_UNREADABLE);
+}
+
+/* ---- signals ---- */
+
+struct kernel_sigaction {
+	const void *handler;
+	unsigned long flags;
+	const void *restorer;
+	u64 mask;
+};
+
+#define SA_RESTORER_	0x04000000
+
+static void expect_signal(struct __test_metadata *_metadata, unsigned long flags)
+{
+	const struct kernel_sigaction action = {
+		unwind_handler, flags | SA_RESTORER_, unwind_restorer, 0,
+	};
+	const struct itimerspec every = { { 0, 50000000 }, { 0, 50000000 } };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
+	unsigned int found = 0;
+	timer_t timer;
+
+	ASSERT_EQ(0, give(&table.arg));
+	ASSERT_EQ(0, syscall(SYS_rt_sigaction, SIGUSR1, &action, NULL, sizeof(action.mask)));
+	ASSERT_EQ(0, timer_create(CLOCK_MONOTONIC, &event, &timer));
+	ASSERT_EQ(0, timer_settime(timer, 0, &every, NULL));
+	EXPECT_TRUE(run(0x1234567, unwind_handler_loop, 200));
+	timer_delete(timer);
+	for (unsigned int i = 0; i < nr; i++) {
+		const struct profil_stack *stack = stack_of(records[i]);
+		const u64 address = stack->nr > 1 ? stack->addresses[1] : 0;
+		const u64 pc = (address & ~PROFIL_STACK_BY_TABLE) - 1;
+
+		/* The signal has interrupted a loop in unwind_leaf. */
+		if (!is_at(records[i], unwind_handler_loop) ||
+		    pc - addr(unwind_leaf) >= (u64)(unwind_leaf_4 - unwind_leaf))
+			continue;
+		found++;
+		EXPECT_TRUE(is_by_table(stack->addresses[0], unwind_restorer));
+		EXPECT_EQ(5U, stack->nr);
+		EXPECT_EQ((u32)PROFIL_STACK_OUTERMOST, stack->end);
+		for (u32 j = 2; j < stack->nr && j < 5; j++)
+			EXPECT_TRUE(is_by_table(stack->addresses[j], callers[j - 2]));
+	}
+	EXPECT_LE(TICKS, found);
+}
+
+TEST_F(unwind, finds_the_callers_of_code_that_a_signal_has_interrupted)
+{
+	expect_signal(_metadata, 0);
+}
+
+TEST_F(unwind, finds_them_from_another_stack_too)
+{
+	const size_t size = 1 << 16;
+	const stack_t other = { .ss_sp = map_private(size), .ss_size = size };
+
+	ASSERT_EQ(0, sigaltstack(&other, NULL));
+	expect_signal(_metadata, SA_ONSTACK);
+}
+
+/* ---- the vDSO ---- */
+
+TEST_F(unwind, takes_one_table_for_the_vDSO)
+{
+	struct profil_unwind arg = table.arg;
+
+	arg.flags = PROFIL_UNWIND_VDSO;
+	EXPECT_EQ(-EINVAL, give(&arg));		/* it has a descriptor, too */
+	arg.fd = -1;
+	EXPECT_EQ(0, give(&arg));
+	EXPECT_EQ(-EEXIST, give(&arg));
+	EXPECT_EQ(0, give(&table.arg));
+}
+
+/* ---- other processes ---- */
+
+TEST_F(unwind, is_used_in_each_process)
+{
+	unsigned int found = 0;
+	pid_t child;
+
+	ASSERT_EQ(0, give(&table.arg));
+	child = fork();
+	if (!child) {
+		for (;;)
+			unwind_outer(BURST, 0x1234567);
+	}
+	ASSERT_LT(0, child);
+	close(fd);
+	fd = open_stacks();
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, give(&table.arg));
+	EXPECT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
+	EXPECT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(await(!read_all() && nr > 10 * TICKS));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	for (unsigned int i = 0; i < nr; i++)
+		found += is_at(records[i], unwind_step_1);
+	EXPECT_LT(0U, found);
+	EXPECT_STACK(unwind_step_1, callers, 3, PROFIL_STACK_OUTERMOST);
+}
+
+/* ---- tables that are refused ---- */
+
+#define EXPECT_REFUSED(error, change) do {		\
+	struct table good = table;			\
+	change;						\
+	EXPECT_EQ(-(error), give(&table.arg));		\
+	table = good;					\
+} while (0)
+
+TEST_F(unwind, refuses_tables_that_are_not_valid)
+{
+	EXPECT_REFUSED(EINVAL, table.arg.nr_blocks = 0);
+	EXPECT_REFUSED(EINVAL, table.arg.nr_blocks = PROFIL_UNWIND_BLOCKS + 1);
+	EXPECT_REFUSED(EINVAL, table.arg.nr_rows = 0);
+	EXPECT_REFUSED(EINVAL, table.arg.nr_rows = (1U << 24) + 1);
+	EXPECT_REFUSED(EINVAL, table.arg.nr_rules = 0);
+	EXPECT_REFUSED(EINVAL, table.arg.nr_rules = PROFIL_UNWIND_RULES + 1);
+	EXPECT_REFUSED(EINVAL, table.arg.nr_rules--);	/* the last row has the last rule */
+	EXPECT_REFUSED(EINVAL, table.rows[1] = table.rows[0]);
+	EXPECT_REFUSED(EINVAL, table.rows[NR_ROWS - 1] = 0);
+	EXPECT_REFUSED(EINVAL, table.rows[0] |= 0xffff);
+	EXPECT_REFUSED(EINVAL, table.rows[NR_ROWS - 1] |= PROFIL_UNWIND_BLOCK << 16);
+	EXPECT_REFUSED(EINVAL, table.blocks[0] = 1);
+	EXPECT_REFUSED(EINVAL, (table.arg.nr_blocks += 2,
+				table.blocks[table.arg.nr_blocks - 1] = NR_ROWS + 1));
+	EXPECT_REFUSED(EINVAL, (table.arg.nr_blocks += 2,
+				table.blocks[table.arg.nr_blocks - 2] = NR_ROWS,
+				table.blocks[table.arg.nr_blocks - 1] = NR_ROWS - 1));
+	EXPECT_REFUSED(EINVAL, table.rules[0].kind = PROFIL_UNWIND_SIGNAL + 1);
+	EXPECT_REFUSED(EINVAL, table.rules[0].kind = 0xffff);
+	EXPECT_REFUSED(EINVAL, table.rules[0].cfa = 8);
+	EXPECT_REFUSED(EINVAL, table.rules[0].kind = PROFIL_UNWIND_FP_INDIRECT;
+		       table.rules[0].fp = 8);
+	EXPECT_REFUSED(EINVAL, table.rules[END].fp = 8);
+	EXPECT_REFUSED(EFAULT, table.arg.blocks = 8);
+	EXPECT_REFUSED(EFAULT, table.arg.rows = 8);
+	EXPECT_REFUSED(EFAULT, table.arg.rules = 8);
+	EXPECT_REFUSED(EFAULT, table.arg.rows = 0xffff888000001000);
+	EXPECT_EQ(0, give(&table.arg));
+	EXPECT_REFUSED(EEXIST, table.rules[0].kind = PROFIL_UNWIND_END);
+}
+
+TEST_F(unwind, refuses_descriptors_that_are_not_of_readable_files)
+{
+	int path = open("/proc/self/exe", O_PATH | O_CLOEXEC), directory = open("/", O_RDONLY);
+	int memory = memfd_create("unwind", MFD_CLOEXEC), writer;
+	char name[64];
+
+	EXPECT_REFUSED(EBADF, table.arg.fd = -1);
+	EXPECT_REFUSED(EBADF, table.arg.fd = 12345);
+	EXPECT_REFUSED(EBADF, table.arg.fd = path);
+	EXPECT_REFUSED(EINVAL, table.arg.fd = directory);
+	EXPECT_REFUSED(EINVAL, table.arg.fd = fd);
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", memory);
+	writer = open(name, O_WRONLY | O_CLOEXEC);
+	ASSERT_LE(0, writer);
+	EXPECT_REFUSED(EBADF, table.arg.fd = writer);
+	close(writer);
+	close(path);
+	close(directory);
+	close(memory);
+}
+
+TEST_F(unwind, needs_a_session_with_stacks)
+{
+	close(fd);
+	fd = descriptor_open(MODES_ALL, 0, 0, 10);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EINVAL, give(&table.arg));
+}
+
+TEST_F(unwind, can_only_be_given_by_the_creator)
+{
+	pid_t child = fork();
+
+	if (!child)
+		_exit(give(&table.arg) == -EPERM ? 0 : 1);
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_EQ(0, give(&table.arg));
+}
+
+TEST_F(unwind, has_a_limit_for_the_number_of_tables)
+{
+	int files[1024 + 1], n, err = 0;
+	struct rlimit limit = { 4096, 4096 };
+
+	setrlimit(RLIMIT_NOFILE, &limit);
+	for (n = 0; n < (int)ARRAY_SIZE(files) && !err; n++) {
+		files[n] = memfd_create("unwind", MFD_CLOEXEC);
+		SKIP_IF(files[n] < 0, "no %d files can be opened", n);
+		table.arg.fd = files[n];
+		err = give(&table.arg);
+	}
+	EXPECT_EQ(-ENOSPC, err);
+	EXPECT_EQ(1024 + 1, n);
+	while (n--)
+		close(files[n]);
+}
+
+#define LIMIT	"/sys/module/profil/parameters/unwind_mib"
+
+/* As an ordinary user: two sessions cannot both have a table of more than half the limit. */
+static int give_two_tables(void)
+{
+	static u32 many[200000];
+	const int first = open_stacks();
+
+	for (u32 i = 0; i < ARRAY_SIZE(many); i++)
+		many[i] = i % PROFIL_UNWIND_BLOCK << 16;
+	table.arg.nr_blocks = ARRAY_SIZE(many) / PROFIL_UNWIND_BLOCK + 1;
+	for (u32 b = 0; b < table.arg.nr_blocks; b++)
+		table.blocks[b] = b * PROFIL_UNWIND_BLOCK;
+	table.arg.nr_rows = ARRAY_SIZE(many);
+	table.arg.rows = addr(many);
+	fd = first;
+	MUST(fd >= 0 && !give(&table.arg));
+	fd = open_stacks();
+	MUST(fd >= 0 && give(&table.arg) == -EPERM);
+	/* The table of a session that has ended does not count. */
+	close(first);
+	return !await(!give(&table.arg));
+}
+
+TEST_F(unwind, has_a_limit_of_memory_for_a_user)
+{
+	pid_t child;
+
+	SKIP_IF(geteuid(), "only root can set the limit");
+	ASSERT_EQ(0, file_write(LIMIT, "1"));
+	child = fork();
+	if (!child) {
+		MUST(!setgid(USER) && !setuid(USER));
+		_exit(give_two_tables());
+	}
+	EXPECT_EQ(0, status_of(child));
+	/* The limit is not for root. */
+	EXPECT_EQ(0, give(&table.arg));
+	ASSERT_EQ(0, file_write(LIMIT, "64"));
+}
+
+/* ---- hostile tables ---- */
+
+/* Returns true if @address is in an executable mapping of this process. */
+static bool is_text(u64 address)
+{
+	static u64 starts[256], ends[256];
+	static unsigned int n;
+	unsigned int i;
+
+	if (!n) {
+		FILE *maps = fopen("/proc/self/maps", "re");
+		char line[4096], access[8];
+		unsigned long start, end;
+
+		MUST(maps);
+		while (fgets(line, sizeof(line), maps) && n < ARRAY_SIZE(starts)) {
+			if (sscanf(line, "%lx-%lx %7s", &start, &end, access) != 3 ||
+			    access[2] != 'x')
+				continue;
+			starts[n] = start;
+			ends[n++] = end;
+		}
+		fclose(maps);
+	}
+	for (i = 0; i < n && address - starts[i] >= ends[i] - starts[i]; i++)
+		;
+	return i < n;
+}
+
+TEST_F_TIMEOUT(unwind, has_only_addresses_of_text_with_any_table, 150)
+{
+	unsigned int ends[PROFIL_STACK_NO_RULE + 1] = {}, random = 1, seen = 0;
+
+	for (int i = 0; i < 300; i++) {
+		make_table(self->file);
+		for (u32 r = 0; r < NR_ROWS; r++) {
+			struct profil_unwind_rule *rule = &table.rules[r];
+
+			rule->kind = rand_r(&random) % (PROFIL_UNWIND_SIGNAL + 1);
+			rule->cfa = 0;
+			rule->fp = 0;
+			if (rule->kind < PROFIL_UNWIND_SP || rule->kind == PROFIL_UNWIND_SIGNAL)
+				continue;
+			rule->cfa = rand_r(&random) >> (rand_r(&random) % 31);
+			if (rule->kind != PROFIL_UNWIND_FP_INDIRECT)
+				rule->fp = rand_r(&random) >> (rand_r(&random) % 31);
+			if (rand_r(&random) % 4 == 0)
+				rule->cfa = -rule->cfa;
+		}
+		close(fd);
+		fd = open_stacks();
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, give(&table.arg));
+		ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
+		ASSERT_EQ(0, descriptor_enable(fd));
+		unwind_outer(BURST, (uintptr_t)&ends + rand_r(&random) % 4096 * 8);
+		ASSERT_EQ(0, read_all());
+		for (; seen < nr; seen++) {
+			const struct profil_stack *stack = stack_of(records[seen]);
+
+			ASSERT_GE((u32)PROFIL_STACK_NO_RULE, stack->end);
+			ends[stack->end]++;
+			for (u32 j = 0; j < stack->nr; j++)
+				EXPECT_TRUE(is_text((stack->addresses[j] &
+						     ~PROFIL_STACK_BY_TABLE) - 1));
+		}
+	}
+	TH_LOG("outermost %u, order %u, unreadable %u, address %u, no rule %u",
+	       ends[PROFIL_STACK_OUTERMOST], ends[PROFIL_STACK_ORDER],
+	       ends[PROFIL_STACK_UNREADABLE], ends[PROFIL_STACK_ADDRESS],
+	       ends[PROFIL_STACK_NO_RULE]);
+	EXPECT_LT(0U, ends[PROFIL_STACK_OUTERMOST]);
+	EXPECT_LT(0U, ends[PROFIL_STACK_UNREADABLE]);
+	EXPECT_LT(0U, ends[PROFIL_STACK_ADDRESS]);
+}
+
+#else
+
+TEST(tables_are_only_for_x86_64)
+{
+	struct profil_unwind arg = { .size = sizeof(arg) };
+	int fd;
+
+	ASSERT_LE(0, device_fd());
+	ASSERT_OPEN(fd, 0);
+	EXPECT_EQ(-EOPNOTSUPP, descriptor_ioctl(fd, PROFIL_IOC_UNWIND, &arg));
+	close(fd);
+}
+
+#endif
+
+TEST_HARNESS_MAIN
