@@ -42,6 +42,7 @@
 #include "loop.h"
 #include "slots.h"
 #include "swap_area.h"
+#include "unwind.h"
 #include "usage.h"
 
 #ifndef SYS_memfd_secret
@@ -584,6 +585,50 @@ static void build_snapshot(struct actor *a, union argument *arg)
 	arg->snapshot.stats = any_stats(a);
 }
 
+static void build_unwind(struct actor *a, union argument *arg)
+{
+	struct {
+		struct profil_unwind_rule rules[8];
+		u32 rows[16];
+		u32 blocks[512];
+	} table = {};
+	static int file = -1;
+	static u64 offset;
+	u64 start;
+
+	if (file < 0) {
+		file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+		offset = text_offset(loops_text);
+	}
+	for (u32 i = 0; i < ARRAY_SIZE(table.rules); i++) {
+		struct profil_unwind_rule *rule = &table.rules[i];
+
+		rule->kind = any(a, PROFIL_UNWIND_SIGNAL + 1);
+		if (rule->kind < PROFIL_UNWIND_SP || rule->kind == PROFIL_UNWIND_SIGNAL)
+			continue;
+		rule->cfa = one_in(a, 4) ? any_number(a) : 8 * any(a, 8);
+		if (rule->kind != PROFIL_UNWIND_FP_INDIRECT)
+			rule->fp = one_in(a, 4) ? any_number(a) : -8 * any(a, 4);
+	}
+	for (u32 i = 0; i < ARRAY_SIZE(table.rows); i++)
+		table.rows[i] = (i * 60 + any(a, 50)) << 16 | any(a, ARRAY_SIZE(table.rules));
+	/* All rows are in the last block, that of the loops. */
+	arg->unwind.nr_blocks = offset / PROFIL_UNWIND_BLOCK + 1;
+	arg->unwind.nr_rows = ARRAY_SIZE(table.rows);
+	arg->unwind.nr_rules = ARRAY_SIZE(table.rules);
+	if (one_in(a, 8))
+		mutate(a, &table, sizeof(table));
+	start = array(a, &table, 1, sizeof(table));
+	arg->unwind.rules = start;
+	arg->unwind.rows = start + ((char *)table.rows - (char *)&table);
+	arg->unwind.blocks = start + ((char *)table.blocks - (char *)&table);
+	arg->unwind.fd = one_in(a, 20) ? (int)any_number(a) : file;
+	if (one_in(a, 8)) {
+		arg->unwind.flags = PROFIL_UNWIND_VDSO;
+		arg->unwind.fd = -1;
+	}
+}
+
 static void done_open(struct actor *a, const struct call *call, int result);
 static void done_attach(struct actor *a, const struct call *call, int result);
 static void done_stats(struct actor *a, const struct call *call, int result);
@@ -675,6 +720,12 @@ static const struct command {
 		.build = build_snapshot,
 		.out = OUT_OF(profil_snapshot, stats),
 		.errors = { ENOMEM, EPERM, ENODEV },
+	}, {
+		.weight = 10,
+		IOCTL(UNWIND, unwind),
+		.session = true,
+		.build = build_unwind,
+		.errors = { ENOMEM, EPERM, EBADF, EEXIST, ENOSPC, ENODEV },
 	}, {
 		.weight = 10,
 		.name = "STATS of a descriptor",

@@ -19,6 +19,7 @@
 #include "failures.h"
 #include "kernel.h"
 #include "loop.h"
+#include "unwind.h"
 #include "usage.h"
 
 #define FTRACE_ENABLED	"/proc/sys/kernel/ftrace_enabled"
@@ -177,6 +178,13 @@ static void count_classic(struct actor *a)
 	shared->rounds++;
 }
 
+static struct profil_unwind_rule any_rule(struct actor *a)
+{
+	return (struct profil_unwind_rule){
+		.kind = PROFIL_UNWIND_SP + any(a, 3), .cfa = 8 * any(a, 8), .fp = -8 * any(a, 4),
+	};
+}
+
 static void count_descriptor(struct actor *a)
 {
 	struct profil_range range = range_of_loops(counters, 4);
@@ -193,6 +201,9 @@ static void count_descriptor(struct actor *a)
 	}
 	err = descriptor_attach(fd, any(a, 2), 0, NULL) ?:
 	      descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) ?: descriptor_enable(fd);
+	/* The table comes while ticks use stacks. It is refused if the session has none. */
+	if (one_in(a, 2))
+		unwind_give(fd, loops_text, any_rule(a));
 	if (started(err, "a descriptor")) {
 		burn_some(a);
 		err = descriptor_disable(fd, &s);
