@@ -102,7 +102,7 @@ double median_of(double *values, unsigned int nr)
  */
 double shift_of(const struct gaps *with, const struct gaps *without)
 {
-	static unsigned int pairs[8000];
+	static unsigned int pairs[40000];
 	const int middle = ARRAY_SIZE(pairs) / 2;
 	int best = middle;
 
@@ -356,6 +356,9 @@ static struct row rows[] = {
 	  .scope = PROFIL_SCOPE_MACHINE },
 	{ .name = "frames-10", .run = run_record, .records = 4096, .frames = 10 },
 	{ .name = "frames-110", .run = run_record, .records = 4096, .frames = 110 },
+	{ .name = "tables-10", .run = run_record, .records = 4096, .frames = 10, .by_table = true },
+	{ .name = "tables-110", .run = run_record, .records = 4096, .frames = 110,
+	  .by_table = true },
 	WHOLE("profil"),
 	THREADS("asleep-4", 4),
 	THREADS("asleep-16", 16),

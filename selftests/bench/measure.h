@@ -37,6 +37,7 @@ struct row {
 	size_t histogram;	/* bytes */
 	u32 records;		/* capacity of each session */
 	u32 frames;		/* on the stack; 0: stacks are not recorded */
+	bool by_table;		/* they are found with an unwind table */
 
 	bool chosen;
 	bool failed;

@@ -5,6 +5,8 @@
  */
 #include "measure.h"
 
+#include "../lib/unwind.h"
+
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -393,6 +395,9 @@ bool run_record(const struct row *row)
 		.nr_records = row->records,
 		.stack_depth = row->frames ? MAX_FRAMES : 0,
 	});
+	const struct profil_unwind_rule rule = {
+		.kind = PROFIL_UNWIND_FP, .cfa = 16, .fp = -16,
+	};
 	struct profil_stats stats;
 	struct gaps gaps;
 	bool ok;
@@ -402,6 +407,8 @@ bool run_record(const struct row *row)
 	ok = (!descriptor_attach(fd, row->scope, 0, NULL) && !descriptor_enable(fd)) ||
 	     fail("no descriptor session");
 	ok = ok && hook_is(PROFIL_HOOK_FTRACE);
+	ok = ok && (!row->by_table || !unwind_give(fd, bench_loop, rule) ||
+		    fail("PROFIL_IOC_UNWIND"));
 	pause_ms(100);
 	ok = ok && measure_frames(row->frames, &gaps);
 	ok = ok && (!descriptor_disable(fd, &stats) || fail("PROFIL_IOC_DISABLE"));
