@@ -217,6 +217,11 @@ PROFIL_EXPORT int profil_session_snapshot(int fd, unsigned int flags,
 	return ioctl(fd, PROFIL_IOC_SNAPSHOT, &arg);
 }
 
+PROFIL_EXPORT int profil_session_unwind(int fd, const struct profil_unwind *table)
+{
+	return ioctl(fd, PROFIL_IOC_UNWIND, table);
+}
+
 PROFIL_EXPORT ssize_t profil_session_read(int fd, void *buf, size_t size)
 {
 	ssize_t len;

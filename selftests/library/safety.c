@@ -295,6 +295,14 @@ static int call_profil_session_snapshot(void)
 	return can_fail(profil_session_snapshot(session_fd, 0, NULL, 0, &stats), 0, 0);
 }
 
+/* The session has no stacks. */
+static int call_profil_session_unwind(void)
+{
+	struct profil_unwind table = { .size = sizeof(table), .fd = -1 };
+
+	return can_fail(profil_session_unwind(session_fd, &table), EINVAL, EOPNOTSUPP);
+}
+
 /* Reads records if there are any; EAGAIN if not. */
 static int call_profil_session_read(void)
 {
@@ -328,8 +336,8 @@ static const struct {
 	CALL(profil_session_open), CALL(profil_session_attach),
 	CALL(profil_session_attach_pidfd), CALL(profil_session_add),
 	CALL(profil_session_remove), CALL(profil_session_enable), CALL(profil_session_disable),
-	CALL(profil_session_stats), CALL(profil_session_snapshot), CALL(profil_session_read),
-	CALL(profil_range_counters),
+	CALL(profil_session_stats), CALL(profil_session_snapshot), CALL(profil_session_unwind),
+	CALL(profil_session_read), CALL(profil_range_counters),
 };
 
 FIXTURE(safety) {
@@ -447,16 +455,18 @@ TEST_F_TIMEOUT(safety, each_call_can_be_made_by_a_handler_that_interrupts_each_c
 static atomic_uint made;
 
 /* The steps of the threads must have no common factor with the number of calls. */
-static_assert(THREADS == 4 && ARRAY_SIZE(calls) % 3 != 0 && ARRAY_SIZE(calls) % 5 != 0 &&
-	      ARRAY_SIZE(calls) % 7 != 0, "make_calls() leaves out calls");
+static const unsigned int steps[THREADS] = { 1, 11, 13, 17 };
 
-/* Makes all calls, again and again. Thread n begins with a different call, in steps of 2n + 1. */
+static_assert(ARRAY_SIZE(calls) % 11 != 0 && ARRAY_SIZE(calls) % 13 != 0 &&
+	      ARRAY_SIZE(calls) % 17 != 0, "make_calls() leaves out calls");
+
+/* Makes all calls, again and again. Each thread begins with a different call, in other steps. */
 static void *make_calls(void *arg)
 {
 	const unsigned int n = (uintptr_t)arg, nr = ARRAY_SIZE(calls);
 
 	for (unsigned int i = 0; i < ROUNDS * nr; i++) {
-		unsigned int call = (n * nr / THREADS + (uint64_t)i * (2 * n + 1)) % nr;
+		unsigned int call = (n * nr / THREADS + (uint64_t)i * steps[n]) % nr;
 		int err = calls[call].call();
 
 		if (err) {
