@@ -268,7 +268,8 @@ static void child_allow(const struct confined *confined, struct child *child, in
 		child->size = FILE_MAX;
 	if (child->size > BYTES_FREE)
 		more = child->size - BYTES_FREE;
-	child->seconds = (was_too_long ? SECONDS_LATER : SECONDS) + more / BYTES_PER_SECOND;
+	child->seconds = (was_too_long ? SECONDS_LATER : SECONDS) + more / BYTES_PER_SECOND +
+			 confined->seconds;
 	child->bytes = MEMORY + more * MEMORY_PER_BYTE + 2 * confined->bytes;
 	child->answer_max = ANSWER_MAX + confined->bytes;
 }

@@ -33,6 +33,7 @@
  * @by_size: Large files get more time and memory.
  * @subject: What the process reads, for messages.
  * @bytes: Further memory for the process and its answer.
+ * @seconds: Further time of a CPU.
  * @answer: Out: what it has written; the caller frees it.
  * @size: Out: the number of bytes.
  * @problem: Out: why there is no answer.
@@ -49,6 +50,7 @@ struct confined {
 	bool by_size;
 	const char *subject;
 	u64 bytes;
+	u64 seconds;
 	u8 *answer;
 	size_t size;
 	char problem[CONFINED_PROBLEM];

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * See extract.h. Unwind tables tell for each instruction how the address of the caller's frame (the
- * CFA) is computed, and where the return address is. Only the tables in the
- * binary itself are read, never those in a debug file.
- */
+/* See extract.h. */
 #include <dwarf.h>
-#include <gelf.h>
 
-#include <elfutils/libdw.h>
-
+#include "symbols/cfi.h"
 #include "symbols/extract.h"
 
 /* The maximum number of bytes from where the frame pointer is saved to where it is set. */
@@ -150,40 +144,6 @@ static enum place_caller caller_at(const struct unwind *unwind, u64 address)
 
 /* ---- tables ---- */
 
-static Elf_Scn *find_section(Elf *elf, const char *name)
-{
-	Elf_Scn *scn = NULL;
-	GElf_Shdr shdr;
-	const char *found;
-
-	while ((scn = elf_section_next(elf, scn, &shdr, &found)))
-		if (found && !strcmp(found, name))
-			return scn;
-	return NULL;
-}
-
-/* Decompresses the section. */
-static bool decompress(Elf_Scn *scn)
-{
-	GElf_Shdr shdr;
-
-	return !gelf_getshdr(scn, &shdr) || !(shdr.sh_flags & SHF_COMPRESSED) ||
-	       elf_compress(scn, 0, 0) > 0;
-}
-
-/* Returns true if the file has the table, with at least one entry. */
-static bool has_table(Elf *elf, const char *section)
-{
-	const bool is_eh = !strcmp(section, ".eh_frame");
-	Elf_Scn *scn = find_section(elf, section);
-	Elf_Data *data = scn && decompress(scn) ? elf_section_data(scn) : NULL;
-	const u8 *ident = (const u8 *)elf_getident(elf, NULL);
-	Dwarf_CFI_Entry entry;
-	Dwarf_Off next;
-
-	return data && !dwarf_next_cfi(ident, data, is_eh, 0, &next, &entry) && next;
-}
-
 static void read_places(struct lookup *lookup, const struct unwind *unwind)
 {
 	for (size_t i = 0; i < lookup->nr; i++)
@@ -196,18 +156,11 @@ void unwind_read(struct lookup *lookup, const struct elf_file *file)
 	struct unwind unwind = {
 		.registers = registers_of(file->elf),
 	};
-	Dwarf *dwarf = NULL;
 
 	if (!unwind.registers)
 		return;
-	unwind.is_go = unwind.registers->machine != EM_RISCV &&
-		       find_section(file->elf, ".gopclntab");
-	if (!unwind.is_go && has_table(file->elf, ".eh_frame")) {
-		unwind.cfi = dwarf_getcfi_elf(file->elf);
-	} else if (has_table(file->elf, ".debug_frame")) {
-		dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
-		unwind.cfi = dwarf ? dwarf_getcfi(dwarf) : NULL;
-	}
+	unwind.is_go = unwind.registers->machine != EM_RISCV && elf_is_go(file->elf);
+	unwind.cfi = cfi_open(file->elf, unwind.is_go).cfi;
 	if (unwind.cfi)
 		read_places(lookup, &unwind);
 }
