@@ -9,6 +9,7 @@
 #include <profil.h>
 
 #include "commands/sampling.h"
+#include "recording/tables.h"
 #include "symbols/confined.h"
 #include "text/accounting.h"
 
@@ -120,6 +121,26 @@ static int open_reduced(struct profil_open *open)
 	return fd;
 }
 
+static int give_table(void *data, const struct profil_unwind *table)
+{
+	const struct session *s = data;
+
+	return profil_session_unwind(s->fd, table);
+}
+
+/* If the kernel takes unwind tables, the session will have them. */
+static void use_tables(struct session *s)
+{
+	const struct tables_use use = {
+		.give = give_table,
+		.data = s,
+		.max_rows = s->query.max_unwind_rows,
+	};
+
+	if (s->options->stacks && s->query.features & PROFIL_FEATURE_UNWIND)
+		s->stream.tables = tables_new(&use);
+}
+
 /* Opens a session with room for records_wanted(), or for as many as RLIMIT_MEMLOCK allows. */
 int session_open(struct session *s)
 {
@@ -172,6 +193,7 @@ int session_open(struct session *s)
 	fill_ns = session_tick_ns(s) * open.nr_records / sysconf(_SC_NPROCESSORS_ONLN);
 	s->drain_ns = fill_ns / 2 < DRAIN_NS ? fill_ns / 2 : DRAIN_NS;
 	s->last_collected = &s->collected;
+	use_tables(s);
 	confined_set_idle(session_collect, s, s->drain_ns);
 	return 0;
 }
@@ -187,6 +209,7 @@ void session_close(struct session *s)
 void session_free(struct session *s)
 {
 	session_close(s);
+	tables_free(s->stream.tables);
 	if (s->signals >= 0)
 		close(s->signals);
 	if (s->pidfd >= 0)

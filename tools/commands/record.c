@@ -21,10 +21,13 @@
 
 #include "commands/sampling.h"
 #include "recording/datafile.h"
+#include "recording/tables.h"
 #include "text/accounting.h"
 
 /* The time between two flushes. */
 #define FLUSH_NS	NS_PER_S
+/* With stacks, the records are first read after this time, and then less and less often. */
+#define FIRST_DRAIN_NS	(NS_PER_S / 250)
 /* With --rotate, this many complete files are kept if --keep is not used. */
 #define KEEP		10
 
@@ -167,6 +170,24 @@ static void update_account(struct recorder *r)
 		account->peak_locked = r->stats.locked;
 }
 
+/*
+ * Leaves the ticks out of the statistics whose records have not come yet: a record comes when its
+ * task returns to user mode. A session of the recorder counts no hits, so each tick that was not
+ * dropped leaves a record.
+ */
+static void leave_out_pending(struct profil_stats *stats, const struct stream *stream)
+{
+	const u64 ticks = stream->ticks + stats->dropped, system = stream->ticks - stream->user;
+
+	stats->outside = stream->ticks;
+	stats->ticks = ticks;
+	if (stats->user < stream->user)
+		stats->user = stream->user;
+	if (stats->user > ticks - system)
+		stats->user = ticks - system;
+	stats->system = ticks - stats->user;
+}
+
 /* Writes the statistics of this moment, after the samples of all ticks that are in them. */
 static int flush_recording(struct recorder *r)
 {
@@ -177,6 +198,9 @@ static int flush_recording(struct recorder *r)
 	if (profil_session_stats(r->session.fd, &r->stats))
 		return fail_recording(r, "cannot read the statistics");
 	session_add_records(&r->session, r->stats.outside);
+	/* In a session that is off, all records have come. */
+	if (r->stats.state == PROFIL_STATE_ON)
+		leave_out_pending(&r->stats, &r->session.stream);
 	update_account(r);
 	/* Without new ticks the statistics need not be written. */
 	if (r->stats.ticks != ticks)
@@ -299,6 +323,7 @@ static void print_summary(struct recorder *r)
 	r->summary.machine = r->session.machine;
 	r->summary.tick_ns = session_tick_ns(&r->session);
 	r->summary.bare = r->session.stream.bare;
+	r->summary.tables_refused = tables_stats(r->session.stream.tables).refused;
 	summary_print(&r->summary);
 	if (!r->options->verbose)
 		return;
@@ -343,6 +368,19 @@ static void update_progress(struct recorder *r, bool show)
 /* ---- the recording, until it ends ---- */
 
 /*
+ * Returns the time from @now to the next reading of the records. The first records tell which files
+ * need unwind tables.
+ */
+static u64 drain_interval(const struct recorder *r, u64 now)
+{
+	const u64 elapsed = now - r->start;
+
+	if (!r->session.stream.tables || elapsed >= r->session.drain_ns)
+		return r->session.drain_ns;
+	return elapsed > FIRST_DRAIN_NS ? elapsed : FIRST_DRAIN_NS;
+}
+
+/*
  * Records until an event ends the recording. Returns the reason, an enum format_reason. While the
  * targets are idle, the recorder sleeps.
  */
@@ -351,7 +389,7 @@ static u32 record(struct recorder *r)
 	const u64 duration = r->options->duration;
 	const u64 end = duration ? r->start + duration : UINT64_MAX;
 	const u64 rotate_ns = r->options->rotate ?: UINT64_MAX - r->start;
-	u64 drain = r->start + r->session.drain_ns, progress = UINT64_MAX, next, now, ticks;
+	u64 drain = r->start + drain_interval(r, r->start), progress = UINT64_MAX, next, now, ticks;
 	u64 next_file = r->start + rotate_ns;
 	bool idle = false;
 
@@ -382,14 +420,14 @@ static u32 record(struct recorder *r)
 			next_file = now + rotate_ns;
 		}
 		if (idle)
-			drain = now + r->session.drain_ns;
+			drain = now + drain_interval(r, now);
 		idle = false;
 		if (now < drain)
 			continue;
 		ticks = r->session.stream.ticks;
 		session_add_records(&r->session, UINT64_MAX);
 		idle = r->session.stream.ticks == ticks;
-		drain = now + r->session.drain_ns;
+		drain = now + drain_interval(r, now);
 		if ((idle || now - r->last_flush >= FLUSH_NS) && flush_recording(r))
 			return FORMAT_END_SIGNAL;
 	}

@@ -15,6 +15,7 @@
 
 #include "commands/sampling.h"
 #include "profile/buffer.h"
+#include "recording/tables.h"
 
 /* The maximum size of the command in a recording. */
 #define ARGS_SIZE	(64U << 10)
@@ -54,28 +55,11 @@ static void child_run(const struct session *s, struct start *start)
 	_exit(COMMAND_NOT_FOUND);
 }
 
-/* Returns true if the command exists: if exec fails with ENOENT, its interpreter does not. */
-static bool command_exists(const char *name)
-{
-	const char *path = getenv("PATH") ?: "/bin:/usr/bin", *end;
-	bool found = false;
-	char *file;
-
-	if (strchr(name, '/'))
-		return !access(name, F_OK);
-	for (; *path && !found; path = *end ? end + 1 : end) {
-		end = strchrnul(path, ':');
-		file = xasprintf("%.*s/%s", (int)(end - path), path, name);
-		found = !access(file, F_OK);
-		free(file);
-	}
-	return found;
-}
-
 /* Prints why the command does not run. Returns the exit status of profil. */
 static int command_failed(const struct session *s, const struct start *start)
 {
 	const char *name = s->options->command[0];
+	char *path;
 
 	if (start->attach_error) {
 		if (start->attach_error == EBUSY)
@@ -84,12 +68,25 @@ static int command_failed(const struct session *s, const struct start *start)
 			warnx("cannot sample the command: %s", strerror(start->attach_error));
 		return COMMAND_FAILED;
 	}
-	if (start->exec_error != ENOENT || !command_exists(name)) {
+	path = program_find(name);
+	free(path);
+	/* If exec fails with ENOENT, but the command exists, its interpreter does not. */
+	if (start->exec_error != ENOENT || !path) {
 		warnx("%s: %s", name, strerror(start->exec_error));
 		return start->exec_error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_RUN;
 	}
 	warnx("%s: it exists, but the interpreter that it requires does not", name);
 	return COMMAND_NOT_RUN;
+}
+
+/* Gives the tables before the command is started, so that its first stacks are complete. */
+static void give_tables(struct session *s)
+{
+	char *path = program_find(s->options->command[0]);
+
+	if (path)
+		tables_add_program(s->stream.tables, path);
+	free(path);
 }
 
 /* Returns 0, or the exit status of profil. */
@@ -268,6 +265,7 @@ int session_start(struct session *s)
 	char *quoted;
 	int status;
 
+	tables_add_vdso(s->stream.tables);
 	if (s->options->pids)
 		return targets_attach(s);
 	if (s->options->all) {
@@ -279,6 +277,7 @@ int session_start(struct session *s)
 		s->command = xstrdup(s->machine);
 		return 0;
 	}
+	give_tables(s);
 	status = command_start(s);
 	if (status)
 		return status;

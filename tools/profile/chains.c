@@ -80,7 +80,8 @@ static hashval_t chain_hash(const void *data)
 {
 	const struct chain *chain = data;
 	const u64 flags[] = {
-		chain->nr, chain->cut, chain->lost, chain->unknown, chain->unchecked
+		chain->nr, chain->end, chain->complete, chain->lost, chain->unknown,
+		chain->unchecked
 	};
 	const u64 words[] = {
 		hash_words(flags, sizeof(flags) / sizeof(*flags)),
@@ -94,7 +95,8 @@ static int chain_equals(const void *a, const void *b)
 {
 	const struct chain *x = a, *y = b;
 
-	return x->nr == y->nr && x->cut == y->cut && x->lost == y->lost &&
+	return x->nr == y->nr && x->end == y->end && x->complete == y->complete &&
+	       x->lost == y->lost &&
 	       x->unknown == y->unknown && x->unchecked == y->unchecked &&
 	       !memcmp(x->frames, y->frames, x->nr * sizeof(*x->frames));
 }
@@ -321,6 +323,12 @@ static bool hides_caller(enum place_caller caller)
 	return caller >= PLACE_CALLER_FIRST;
 }
 
+/* Returns true if the unwind table of its callee has led to frame @i. */
+static bool has_caller_by_table(const struct recording_stack *stack, size_t i)
+{
+	return stack && i < stack->nr && stack->frames[i].flags & FORMAT_FRAME_BY_TABLE;
+}
+
 /* Collects the places of the sample. */
 static void draft_places(struct chain_maker *maker, const struct recording_sample *sample,
 			 struct draft *draft)
@@ -329,19 +337,21 @@ static void draft_places(struct chain_maker *maker, const struct recording_sampl
 	const struct chain_place *place = get_place(maker, sample);
 	const struct recording_frame *word = stack ? find_innermost(stack, place->caller) : NULL;
 	enum place_caller caller = place->caller;
+	bool by_table = has_caller_by_table(stack, 0);
 
 	draft->places[draft->nr++] = place;
-	draft->unchecked = stack && place->file && caller == PLACE_CALLER_NO_TABLE;
+	draft->unchecked = stack && place->file && caller == PLACE_CALLER_NO_TABLE && !by_table;
 	if (word) {
 		place = get_call(maker, sample, word);
 		draft->places[draft->nr++] = place;
 		caller = place->caller;
 	}
 	/* Without a frame of its own, this function hides the caller from the frame pointers. */
-	draft->lost = hides_caller(caller) && (!word || (stack && stack->nr));
+	draft->lost = hides_caller(caller) && !by_table && (!word || (stack && stack->nr));
 	for (size_t i = 0; stack && i < stack->nr; i++) {
 		place = get_call(maker, sample, &stack->frames[i]);
-		draft->lost |= i + 1 < stack->nr && hides_caller(place->caller);
+		draft->lost |= i + 1 < stack->nr && hides_caller(place->caller) &&
+			       !has_caller_by_table(stack, i + 1);
 		draft->places[draft->nr++] = place;
 	}
 	/*
@@ -370,7 +380,7 @@ const struct chain *chains_make(struct chain_maker *maker, const struct recordin
 	const struct recording_sample *last = maker->last_sample;
 	const struct recording_stack *stack = sample->stack;
 	const struct chain_place *kernel = sample->call ? get_kernel(maker, sample->call) : NULL;
-	struct chain chain = { .cut = stack && stack->end == PROFIL_STACK_DEPTH };
+	struct chain chain = { .end = stack ? stack->end : PROFIL_STACK_NO_REGISTERS };
 	struct draft draft = {};
 	struct chain *made;
 
@@ -390,6 +400,8 @@ const struct chain *chains_make(struct chain_maker *maker, const struct recordin
 		chain.nr += kernel->nr;
 	chain.lost = draft.lost || (!stack && sample->stack_id);
 	chain.unchecked = draft.unchecked;
+	chain.complete = chain.end == PROFIL_STACK_OUTERMOST && !chain.lost && !chain.unknown &&
+			 !chain.unchecked;
 	obstack_grow(&maker->memory, &chain, sizeof(chain));
 	if (kernel)
 		grow_chain(maker, kernel);

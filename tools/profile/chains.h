@@ -40,7 +40,9 @@ struct chain_frame {
  * @lost: A caller between these functions is missing, or the only caller.
  * @unchecked: The caller of the innermost function may be missing: there is no unwind table for it.
  * @unknown: At least one frame is in a mapping that is not known.
- * @cut: There are more frames, which the recorder has not recorded.
+ * @complete: The chain begins with the outermost function, and lacks none.
+ * @end: Otherwise, if none of the above is true, why there are no more frames: enum
+ *	profil_stack_end.
  * @nr: The number of frames; not 0.
  * @frames: The outermost one is the first. The last one is that of the pc; or if it is known what
  *	the kernel did, a frame for this, such as "[read]", after that of the pc.
@@ -49,7 +51,8 @@ struct chain {
 	bool lost;
 	bool unchecked;
 	bool unknown;
-	bool cut;
+	bool complete;
+	u32 end;
 	size_t nr;
 	const struct chain_frame *frames[];
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <libiberty/libiberty.h>
+#include <linux/profil.h>
 
 #include "profile/chains.h"
 #include "profile/names.h"
@@ -79,14 +80,16 @@ static void count_chain(struct rows *rows, const struct row *row)
 {
 	const u64 ticks = row_ticks(row);
 
-	if (row->chain->lost)
-		rows->lost = ticks_add(rows->lost, ticks);
-	if (row->chain->unchecked)
-		rows->unchecked = ticks_add(rows->unchecked, ticks);
-	if (row->chain->unknown)
-		rows->unknown = ticks_add(rows->unknown, ticks);
-	if (row->chain->cut)
-		rows->cut = ticks_add(rows->cut, ticks);
+	u64 *count = row->chain->complete ? &rows->complete :
+		     row->chain->lost ? &rows->lost :
+		     row->chain->unknown ? &rows->unknown :
+		     row->chain->end != PROFIL_STACK_OUTERMOST ?
+		     &rows->ends[row->chain->end % ROWS_ENDS_MAX] : &rows->unchecked;
+
+	if (row->sample->flags & (FORMAT_SAMPLE_EXEC | FORMAT_SAMPLE_EXIT))
+		return;
+	rows->stacks = ticks_add(rows->stacks, ticks);
+	*count = ticks_add(*count, ticks);
 }
 
 static void add_row(struct rows *rows, const struct recording_sample *sample)

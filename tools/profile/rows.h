@@ -107,6 +107,9 @@ struct rows_options {
 	bool chains;
 };
 
+/* The number of reasons in enum profil_stack_end, and of further ones in a damaged file */
+#define ROWS_ENDS_MAX	16
+
 /**
  * struct rows - The rows of a recording
  * @keys: The keys by which samples are added up. Without keys there is one row for each sample.
@@ -127,7 +130,9 @@ struct rows_options {
  * @lost: With chains, those whose chain lacks a caller.
  * @unchecked: With chains, those whose chain may lack the caller of the innermost function.
  * @unknown: With chains, those with a caller whose mapping is not known.
- * @cut: With chains, those with more callers than the recorder records.
+ * @stacks: With chains, those in which a stack can have been recorded: not in exec or exit.
+ * @complete: With chains, those whose chain is complete.
+ * @ends: With chains, those whose chain is not complete for this reason alone.
  */
 struct rows {
 	/* Set by the caller of rows_make(). */
@@ -155,7 +160,9 @@ struct rows {
 	u64 lost;
 	u64 unchecked;
 	u64 unknown;
-	u64 cut;
+	u64 stacks;
+	u64 complete;
+	u64 ends[ROWS_ENDS_MAX];
 
 	/* Only rows.c uses this. */
 	bool by_binary;

@@ -6,6 +6,8 @@
 #ifndef PROFIL_TOOLS_ENTRIES_H
 #define PROFIL_TOOLS_ENTRIES_H
 
+#include <sys/stat.h>
+
 #include <libiberty/hashtab.h>
 #include <libiberty/libiberty.h>
 
@@ -40,6 +42,12 @@ void entries_empty(struct stream *stream);
 /* Return the thread, or the mapping, of the record. They write it if it is new. */
 u32 stream_thread(struct stream *stream, const struct profil_record *record);
 const struct entry *stream_mapping(struct stream *stream, const struct profil_record *record);
+
+/*
+ * Opens the mapped file of the record, if nobody has changed it since. Returns its descriptor and
+ * its state, or -1.
+ */
+int mapping_open(const struct profil_record *record, struct stat *st);
 
 /* Returns the id of the call of the record, which is written if it is new; 0 in user mode. */
 u32 stream_call(struct stream *stream, const struct profil_record *record);

@@ -96,11 +96,14 @@ struct format_mapping {
 #define FORMAT_SAMPLE_EXIT	(1U << 2)	/* the thread was exiting: there is no pc */
 #define FORMAT_SAMPLE_PENDING	(1U << 3)	/* the thread stayed in the kernel: no mapping */
 
+/* Bits of format_frame.flags */
+#define FORMAT_FRAME_BY_TABLE	(1U << 0)	/* found by an unwind table */
+
 /* An address in a stack, which an instruction of the mapping precedes. */
 struct format_frame {
 	u64 offset;			/* of the address; itself if it is not in a file */
 	u32 mapping;			/* 0 if it is not known */
-	u32 reserved;
+	u32 flags;			/* FORMAT_FRAME_* bits */
 };
 
 /* The callers of one or more samples. */

@@ -18,6 +18,7 @@
 
 #include "recording/entries.h"
 #include "recording/spaces.h"
+#include "recording/tables.h"
 #include "symbols/files.h"
 
 _Static_assert(BUILD_ID_MAX == FORMAT_BUILD_ID_MAX, "the recording has whole build-ids");
@@ -69,12 +70,12 @@ static int open_same(const char *path, const struct profil_record *record, struc
 }
 
 /*
- * Opens the mapped file of the record. The process may have another mount namespace, in which the
+ * The process may have another mount namespace, in which the
  * path leads to another file. So if the path leads to another file here, this tries the path below
  * the root directory of the process. A file that was removed has no path: the links in /proc lead
  * to it. Those of map_files need a capability.
  */
-static int open_mapped(const struct profil_record *record, struct stat *st)
+int mapping_open(const struct profil_record *record, struct stat *st)
 {
 	char *path;
 	int fd = -1;
@@ -129,12 +130,14 @@ static const struct entry *file_of(struct stream *stream, const struct profil_re
 	}
 	file.id = ++stream->last[FORMAT_FILE];
 	entry->id = file.id;
-	fd = is_file ? open_mapped(record, &st) : -1;
+	fd = is_file ? mapping_open(record, &st) : -1;
 	if (fd >= 0) {
 		file.size = st.st_size;
 		file.mtime = time_ns(st.st_mtim);
 		file.build_id_len = buildid_of_fd(fd, file.build_id);
 	}
+	if (is_file)
+		tables_add_mapped(stream->tables, record, fd);
 	entry->source = functions_file(stream->functions, file.id, fd);
 	any->id = entry->id;
 	any->source = entry->source;

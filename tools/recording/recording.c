@@ -62,7 +62,9 @@ static void *add_entry(void *array, size_t *nr, const void *data, size_t size)
 
 static void copy_frame(struct recording_frame *to, const struct format_frame *frame)
 {
-	*to = (struct recording_frame){ .offset = frame->offset, .mapping_id = frame->mapping };
+	*to = (struct recording_frame){
+		.offset = frame->offset, .mapping_id = frame->mapping, .flags = frame->flags,
+	};
 }
 
 static void add_stack(struct recording *recording, const struct format_stack *data)

@@ -42,6 +42,7 @@ struct recording_thread {
  * @offset: Offset of the address in the file; the address if @file is NULL or FORMAT_FILE_NONE.
  * @bias: As in struct recording_sample.
  * @mapping_id: format_mapping.id; 0 if the mapping was not known.
+ * @flags: FORMAT_FRAME_* bits.
  *
  * A return address is behind the call: the offset of the call is in the bytes before it.
  */
@@ -50,6 +51,7 @@ struct recording_frame {
 	u64 offset;
 	u64 bias;
 	u32 mapping_id;
+	u32 flags;
 };
 
 /**

@@ -19,14 +19,16 @@
 /**
  * struct space - An address space
  * @version: Another number after each change of the mappings, also if the space was freed between.
+ * @mappings: The mappings, sorted by start. They do not overlap.
+ * @nr: Their number.
  */
 struct space {
 	u64 version;
+	struct profil_record **mappings;
+	size_t nr;
 
 	/* Only spaces.c uses these. */
 	u64 id;
-	struct profil_record **mappings;	/* sorted by start; they do not overlap */
-	size_t nr;
 	u64 next_read;			/* at a record of this time or later */
 	u64 interval;			/* between two reads */
 };

@@ -6,6 +6,7 @@
 
 #include "recording/entries.h"
 #include "recording/spaces.h"
+#include "recording/tables.h"
 
 /* The maximum size of all stacks in memory, as ENTRIES_MAX of entries.c. */
 #define STACK_BYTES_MAX	(16U << 20)
@@ -89,10 +90,12 @@ static void stack_write(struct stream *stream, struct stack *stack, const struct
 
 	stack->id = block.id;
 	for (u32 i = 0; i < block.nr; i++) {
-		const u64 address = stack->data.addresses[i];
+		const u64 word = stack->data.addresses[i], address = word & ~PROFIL_STACK_BY_TABLE;
 
 		/* The address can be that of the next mapping, if the call never returns. */
 		frames[i] = frame_of(stream, space_find(space, address - 1), address);
+		if (word & PROFIL_STACK_BY_TABLE)
+			frames[i].flags |= FORMAT_FRAME_BY_TABLE;
 		stack->unknown |= !frames[i].mapping;
 	}
 	for (int i = 0; i < 2; i++) {
@@ -119,6 +122,17 @@ static struct stack *stack_find(struct stream *stream, const struct profil_recor
 	return htab_find(stream->stacks, key);
 }
 
+/* Reads the mappings, and gives the session the tables of those that are new. */
+static void read_space(struct stream *stream, struct space *space,
+		       const struct profil_record *record)
+{
+	const u64 version = space->version;
+
+	space_read(stream->spaces, space, record);
+	if (space->version != version)
+		tables_add_space(stream->tables, space);
+}
+
 u32 stream_stack(struct stream *stream, const struct profil_record *record)
 {
 	struct space *space = spaces_get(stream->spaces, record);
@@ -134,12 +148,12 @@ u32 stream_stack(struct stream *stream, const struct profil_record *record)
 	stack = stack_find(stream, record, space, &key.stack);
 	if (!stack || stack->unknown) {
 		/* Other mappings may be needed, also those of the innermost words. */
-		space_read(stream->spaces, space, record);
+		read_space(stream, space, record);
 		stack = stack_find(stream, record, space, &key.stack);
 	}
 	if (stack)
 		return stack->id;
-	if (!key.stack.data.nr && !key.stack.data.innermost[0] && !key.stack.data.innermost[1])
+	if (key.stack.data.end == PROFIL_STACK_NO_REGISTERS)
 		return 0;
 	if (stream->stack_bytes > STACK_BYTES_MAX) {
 		htab_empty(stream->stacks);

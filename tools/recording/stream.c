@@ -77,6 +77,7 @@ void stream_record(struct stream *stream, const struct profil_record *record)
 	};
 
 	stream->ticks++;
+	stream->user += !(record->flags & PROFIL_RECORD_SYSTEM);
 	/* In the exec of the command, the space is still the old one. */
 	if ((stream->own_space && record->space == stream->own_space) ||
 	    (stream->own_pid && record->pid == stream->own_pid)) {

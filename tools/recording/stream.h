@@ -17,14 +17,18 @@
  * @own_space: The address space of the recorder's child until it has executed the command; or 0.
  *	The caller sets it. Ticks in it are not samples.
  * @own_pid: With -a, the recorder, whose ticks are not samples; or 0. The caller sets it.
+ * @tables: The unwind tables of the session; or NULL. The caller sets it.
  * @ticks: Ticks, including @own.
+ * @user: Those of @ticks in user mode.
  * @own: Ticks in @own_space or of @own_pid.
  * @bare: Ticks during exec or exit, which have no pc.
  */
 struct stream {
 	u64 own_space;
 	pid_t own_pid;
+	struct tables *tables;
 	u64 ticks;
+	u64 user;
 	u64 own;
 	u64 bare;
 

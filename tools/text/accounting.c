@@ -169,6 +169,9 @@ void summary_print(const struct summary *summary)
 	print_missed(stats);
 	detached_print(stderr, "profil record: ", summary->detached,
 		       summary->nr_detached);
+	if (summary->tables_refused)
+		warnx("warning: the module has refused unwind tables: this user has too many, or\n"
+		      "there is too little memory. Some stacks are incomplete.");
 	if (stats->unfollowed)
 		warnx("warning: %s forks or execs were not followed: too little memory, or too\n"
 		      "many sessions that sample the process", number(stats->unfollowed).text);

@@ -30,6 +30,7 @@ struct summary {
 	u64 bare;				/* ticks during exec or exit */
 	struct format_detached *detached;	/* execs that were not followed */
 	size_t nr_detached;
+	bool tables_refused;			/* the module has not taken all */
 };
 
 /*
