@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For calls.c: functions that call no others, and so have no frame with -momit-leaf-frame-pointer.
- * They save different numbers of registers, so their return address is at different distances from
- * the stack pointer. The distance is known up to one register; beyond, the caller is lost.
+ * For calls.c: functions that call no others. They save different numbers of registers, so their
+ * return address is at different distances from the stack pointer.
  */
 #include "calls.h"
 

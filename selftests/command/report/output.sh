@@ -197,8 +197,8 @@ end 0 3" | make_data idle &&
 0 samples at 250 Hz" "$tmp/profil" report -i "$tmp/idle.data"
 }
 
-# summary WANT TICKS OWN EXPECTED MISSED UNSELECTED DETACHED FLAGS SAMPLES [MACHINE]: checks the
-# summary of profil record.
+# summary WANT TICKS OWN EXPECTED MISSED UNSELECTED DETACHED FLAGS SAMPLES [MACHINE [refused]]:
+# checks the summary of profil record.
 summary() {
 	local want=$1
 	shift
@@ -220,7 +220,11 @@ profil record: not followed: ./secret gains privilege (1 exec)" 3 3 3 0 0 1 0 &&
 profil record: not followed: ./secret is not readable (1 exec)" 100 0 101 1 0 1 1 100 &&
 	summary "profil record: 98 samples at 1,000 Hz, 0.1 s of CPU time; 1 more not written.
 profil record: warning: 2 of 101 ticks (2%) were missed: the timer came late.
-Each one is counted with the next sample, which can be in other code." 99 0 101 2 0 0 0 98
+Each one is counted with the next sample, which can be in other code." 99 0 101 2 0 0 0 98 &&
+	summary "profil record: 98 samples at 1,000 Hz of the whole machine (2 CPUs).
+profil record: warning: the module has refused unwind tables: this user has too many, or
+there is too little memory. Some stacks are incomplete." \
+		100 2 100 0 0 0 0 98 "the whole machine (2 CPUs)" refused
 }
 
 # only DATA WANT FILTER...: checks the heading and the rows that the filter leaves.

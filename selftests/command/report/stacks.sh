@@ -209,7 +209,10 @@ stacks_heading() {
 	same "note: 5.00% have a caller in unknown memory
   (code without frame pointers, or the process ended too early)
 note: 25.00% have more callers than were recorded
-  (the outermost ones are missing)" eval "head_of calls --children | grep -A 10 ^note:" &&
+  (the outermost ones are missing)
+note: 10.00% have no callers
+  (the thread stayed in the kernel, or was ending)" \
+		eval "head_of calls --children | grep -A 10 ^note:" &&
 	same "" eval "head_of calls | grep ^note:"
 }
 
@@ -390,7 +393,7 @@ a;main;middle;other;[read] 25" eval \
   25.00%  4.33%  [kernel]    [read]
   10.00%  3.00%  [kernel]    [page fault]
   55.00%  4.97%              [self]" table kernel --callees other &&
-	same "" eval "head_of kernel --children | grep ^note:"
+	same "note: 9.09% have no callers" eval "head_of kernel --children | grep ^note:"
 }
 
 # A lost block of a stack loses only its callers.
