@@ -137,7 +137,8 @@ static void use_tables(struct session *s)
 		.max_rows = s->query.max_unwind_rows,
 	};
 
-	if (s->options->stacks && s->query.features & PROFIL_FEATURE_UNWIND)
+	if (s->options->stacks && !s->options->frame_pointers &&
+	    s->query.features & PROFIL_FEATURE_UNWIND)
 		s->stream.tables = tables_new(&use);
 }
 

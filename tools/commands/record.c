@@ -74,9 +74,10 @@ static struct command_word stacks_word(size_t index)
 
 static bool set_stacks(const struct command_setting *setting)
 {
-	bool *stacks = setting->member;
+	struct session_options *options = setting->member;
 
-	*stacks = true;
+	options->stacks = true;
+	options->frame_pointers = setting->value;
 	if (!setting->value || !strcmp(setting->value, "fp"))
 		return true;
 	warnx("--stacks: there is no method \"%s\"; the only one is fp, through frame pointers",
@@ -96,8 +97,8 @@ static const struct command_option record_options[] = {
 	  .set = set_keep, .offset = offsetof(struct options, keep) },
 	SESSION_OPTIONS(struct options),
 	{ .name = "stacks", .value = "fp", .is_optional = true,
-	  .help = "record the callers, too, found through frame pointers",
-	  .set = set_stacks, .offset = offsetof(struct options, session.stacks),
+	  .help = "record the callers, too (fp: through frame pointers only)",
+	  .set = set_stacks, .offset = offsetof(struct options, session),
 	  .word = stacks_word },
 	{ .name = "verbose", .letter = 'v', .help = "print how all ticks were counted",
 	  .set = command_set_true, .offset = offsetof(struct options, verbose) },

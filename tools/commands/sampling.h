@@ -22,6 +22,7 @@
  * @user_only: Sample user mode only.
  * @no_children: Do not sample child processes.
  * @stacks: Record stacks.
+ * @frame_pointers: Do so without unwind tables.
  * @all: Sample the machine: every process.
  * @pids: The processes to sample, and 0; or NULL.
  * @command: The command and its arguments; or NULL. It is sampled unless @all or @pids is set.
@@ -32,6 +33,7 @@ struct session_options {
 	bool user_only;
 	bool no_children;
 	bool stacks;
+	bool frame_pointers;
 	bool all;
 	pid_t *pids;
 	char **command;
