@@ -224,7 +224,8 @@ static void print_stacks(FILE *out, const struct rows *rows)
 	print_callers_hint(out, rows, rows->unknown, "have a caller in unknown memory",
 			   "code without frame pointers, or the process ended too early");
 	print_callers_hint(out, rows, ends[PROFIL_STACK_DEPTH],
-			   "have more callers than were recorded", "the outermost ones are missing");
+			   "have more callers than were recorded",
+			   "the outermost ones are missing");
 	print_callers_hint(out, rows, ends[PROFIL_STACK_NO_RULE], "end in special code",
 			   "its unwind table cannot describe the caller");
 	print_callers_hint(out, rows, ends[PROFIL_STACK_NO_REGISTERS], "have no callers",
