@@ -5,6 +5,7 @@
  */
 #include "kselftest_harness.h"
 
+#include <poll.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -445,25 +446,32 @@ TEST_F(unwind, is_used_in_each_process)
 	unsigned int found = 0;
 	pid_t child;
 
+	close(fd);
+	fd = descriptor_open_as((struct profil_open) {
+		.modes = MODES_ALL,
+		.fork = PROFIL_FORK_SHARE,
+		.nr_records = RECORDS,
+		.stack_depth = DEPTH,
+	});
+	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, give(&table.arg));
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_enable(fd));
 	child = fork();
 	if (!child) {
 		for (;;)
 			unwind_outer(BURST, 0x1234567);
 	}
 	ASSERT_LT(0, child);
-	close(fd);
-	fd = open_stacks();
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, give(&table.arg));
-	EXPECT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
-	EXPECT_EQ(0, descriptor_enable(fd));
-	EXPECT_TRUE(await(!read_all() && nr > 10 * TICKS));
+	while (found < TICKS && !read_all()) {
+		found = 0;
+		for (unsigned int i = 0; i < nr; i++)
+			found += records[i]->pid == child && is_at(records[i], unwind_step_1);
+		poll(NULL, 0, 5);
+	}
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	for (unsigned int i = 0; i < nr; i++)
-		found += is_at(records[i], unwind_step_1);
-	EXPECT_LT(0U, found);
+	EXPECT_LE(TICKS, found);
 	EXPECT_STACK(unwind_step_1, callers, 3, PROFIL_STACK_OUTERMOST);
 }
 
