@@ -241,6 +241,7 @@ static int begin_file(struct recorder *r)
 	uname(&uts);
 	r->writer = format_create(r->file.fd);
 	stream_init(&r->session.stream, r->writer);
+	r->session.stream.start = r->file_start;
 	format_write(r->writer, FORMAT_META, &meta);
 	return format_flush(r->writer) ? fail_recording(r, r->options->path) : 0;
 }

@@ -68,7 +68,7 @@ void stream_record(struct stream *stream, const struct profil_record *record)
 {
 	const bool is_bare = record->flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT);
 	struct format_sample sample = {
-		.time = record->time,
+		.time = record->time > stream->start ? record->time : stream->start,
 		.offset = record->flags & PROFIL_RECORD_FILE ? record->offset : record->pc,
 		.cpu = record->cpu,
 		.periods = record->periods < FORMAT_PERIODS_MAX ? record->periods :

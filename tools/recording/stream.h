@@ -18,6 +18,8 @@
  *	The caller sets it. Ticks in it are not samples.
  * @own_pid: With -a, the recorder, whose ticks are not samples; or 0. The caller sets it.
  * @tables: The unwind tables of the session; or NULL. The caller sets it.
+ * @start: The start of the file. A record of an earlier tick, which came late, gets this time. The
+ *	caller sets it.
  * @ticks: Ticks, including @own.
  * @user: Those of @ticks in user mode.
  * @own: Ticks in @own_space or of @own_pid.
@@ -27,6 +29,7 @@ struct stream {
 	u64 own_space;
 	pid_t own_pid;
 	struct tables *tables;
+	u64 start;
 	u64 ticks;
 	u64 user;
 	u64 own;
