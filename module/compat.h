@@ -323,7 +323,7 @@ static inline unsigned int profil_stack_word(struct pt_regs *regs)
  */
 #if defined(CONFIG_X86_64)
 #define PROFIL_HAS_UNWIND true
-/* where a signal handler returns to, the stack pointer is the address of this structure */
+/* When a signal handler has returned, the stack pointer is the address of a struct ucontext. */
 #define PROFIL_SIGNAL_FP offsetof(struct ucontext, uc_mcontext.bp)
 #define PROFIL_SIGNAL_SP offsetof(struct ucontext, uc_mcontext.sp)	/* and then the pc */
 #define PROFIL_USER_END TASK_SIZE_MAX	/* user addresses are below this */

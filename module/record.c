@@ -151,9 +151,9 @@ static void record_done_as(struct profil_ring *ring, struct ring_slot *slot, u32
 /* ---- the completion ---- */
 
 /*
- * Looks up the mapping for @found->origin, and the callers for @stack if records have stacks. It is
- * not that of the tick if current has called exec since or is exiting; and unknown if it is killed
- * while it waits.
+ * Looks up the mapping for @found->origin; and if records have stacks, the callers, for @stack.
+ * They are not those of the tick if current has called exec since or is exiting, and unknown if
+ * current is killed.
  */
 static void record_look_up_origin(struct profil_ring *ring, struct ring_slot *found,
 				  struct profil_stack *stack)

@@ -5,10 +5,11 @@
  *	free --tick--> visit->records --completion or claim--> done --reader--> unread --> free
  *	     --tick, if it is complete-----------------------> done
  *
- * The tick fills in a record; also the mapping of the pc, if mmap_lock is free. Otherwise the task
- * itself looks up the mapping, in task work, when it returns to user mode: there it can wait for
- * mmap_lock. A visit is the time from the first such tick of a task to the task work, which
- * completes all records of the visit. Other records are done at once.
+ * The tick fills in a record; also the mapping of the pc, if mmap_lock is free and records have
+ * no stacks. Otherwise the task itself looks up the mapping, and walks its stack, in task work,
+ * when it returns to user mode: there it can wait for mmap_lock. A visit is the time from the first
+ * such tick of a task to the task work, which completes all records of the visit. Other records are
+ * done at once.
  *
  * A reader does not wait for a task that stays in the kernel. It claims records, which makes them
  * done without a mapping, with PROFIL_RECORD_PENDING: all of them if the session is off or over,

@@ -214,10 +214,13 @@ static enum profil_stack_end stack_step_rule(struct stack_walk *w,
 	}
 	if (cfa <= w->sp)
 		return PROFIL_STACK_ORDER;
-	/* In most functions, the frame pointer is saved just below the return address. */
-	if (!stack_read(w, cfa - 16, &fp, &address))
-		return PROFIL_STACK_UNREADABLE;
-	if (rule->fp != -16) {
+	if (rule->fp == -16) {
+		if (!stack_read(w, cfa - 16, &fp, &address))
+			return PROFIL_STACK_UNREADABLE;
+	} else {
+		/* The word above the CFA is present, but the one below the stack need not be. */
+		if (!stack_read(w, cfa - 8, &address, &unused))
+			return PROFIL_STACK_UNREADABLE;
 		saved = rule->kind == PROFIL_UNWIND_FP_INDIRECT ? w->fp : cfa + rule->fp;
 		if (saved == cfa)
 			fp = w->fp;

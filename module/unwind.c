@@ -3,15 +3,16 @@
  * The unwind tables that user space gives to a session, one for each file. The walk of a stack
  * (stack.c) finds there how a function's caller is found.
  *
- * A table is checked once, and never changes. It belongs to the ring of its session, and is freed
- * with the ring. The tables of a user, in all sessions, are limited: not by RLIMIT_MEMLOCK, which
- * is mostly too low for the tables of one large program, and which each of the user's processes has
- * for itself. Their memory is also charged to the control group.
+ * A table is checked once, and never changes. It is in the ring of its session, and is freed with
+ * the session: not later, when a task that waits for mmap_lock drops the ring. The tables of a
+ * user, in all sessions, are limited: not by RLIMIT_MEMLOCK, which is mostly too low for the tables
+ * of one large program, and which each of the user's processes has for itself. Their memory is also
+ * charged to the control group.
  *
  * A table is found by the identity of the file's inode, and does not keep the file in use. If the
  * inode gets other contents, stacks may be wrong, but not unsafe: stack.c checks all that it finds.
  *
- * Context: profil_unwind_find(): task work, under mmap_lock; others: system calls, task work and
+ * Context: profil_unwind_find(): task work, under mmap_lock and RCU; others: system calls and
  * workers (may sleep).
  */
 #include <linux/dcache.h>
@@ -119,7 +120,7 @@ static int unwind_key_set(struct unwind_key *key, const struct profil_unwind *ar
 	return err;
 }
 
-/* The hash is random, so that a user cannot put many tables into one bucket. */
+/* The hash is random, so that a user cannot choose many files for one bucket. */
 static struct hlist_head *unwind_bucket(struct profil_ring *ring, const struct unwind_key *key)
 {
 	return &ring->tables[hash_64(key->ino ^ ring->table_seed, PROFIL_UNWIND_BITS)];
