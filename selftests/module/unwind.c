@@ -358,6 +358,7 @@ TEST_F(unwind, reads_no_memory_of_a_device)
 	const uintptr_t page = device_memory();
 
 	SKIP_IF(!page, "no mapping is named [vvar]");
+	(void)*(volatile u64 *)page;	/* makes it present */
 	/* unwind_middle has it as its frame pointer. If it were read, there would be no frame. */
 	table.rules[MIDDLE] = (struct profil_unwind_rule) { .kind = PROFIL_UNWIND_FP_INDIRECT };
 	ASSERT_EQ(0, give(&table.arg));
