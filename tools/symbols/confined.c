@@ -268,8 +268,8 @@ static void child_allow(const struct confined *confined, struct child *child, in
 		child->size = FILE_MAX;
 	if (child->size > BYTES_FREE)
 		more = child->size - BYTES_FREE;
-	child->seconds = (was_too_long ? SECONDS_LATER : SECONDS) + more / BYTES_PER_SECOND +
-			 confined->seconds;
+	child->seconds = was_too_long && !confined->has_budget ? SECONDS_LATER : SECONDS;
+	child->seconds += more / BYTES_PER_SECOND + confined->seconds;
 	child->bytes = MEMORY + more * MEMORY_PER_BYTE + 2 * confined->bytes;
 	child->answer_max = ANSWER_MAX + confined->bytes;
 }
@@ -398,7 +398,7 @@ static bool wait_for_input(struct pollfd files[2], u64 end)
 
 static void set_too_long(struct confined *confined, u64 seconds)
 {
-	was_too_long = true;
+	was_too_long |= !confined->has_budget;
 	snprintf(confined->problem, sizeof(confined->problem),
 		 "%s could not be read within %llu s", confined->subject,
 		 (unsigned long long)seconds);

@@ -31,6 +31,8 @@
  * @path: The path of the file, if files may be found by its link to a debug file; or NULL.
  * @may_ask: It may ask for files.
  * @by_size: Large files get more time and memory.
+ * @has_budget: The caller limits the time of all such work. So no time is taken from the next one
+ *	after one that needed too much.
  * @subject: What the process reads, for messages.
  * @bytes: Further memory for the process and its answer.
  * @seconds: Further time of a CPU.
@@ -48,6 +50,7 @@ struct confined {
 	const char *path;
 	bool may_ask;
 	bool by_size;
+	bool has_budget;
 	const char *subject;
 	u64 bytes;
 	u64 seconds;

@@ -217,6 +217,7 @@ bool unwind_table_make(struct unwind_table *table, int fd)
 		.fd = fd,
 		.root = -1,
 		.by_size = true,
+		.has_budget = true,
 		.subject = "its unwind tables",
 		.bytes = TABLE_BYTES,
 	};
