@@ -1095,6 +1095,39 @@ STACKS_TEST(of_functions_without_a_frame)
 	EXPECT_TRUE(reports("--callers leaf", "   leaf_caller"));
 }
 
+/* Returns the percentage of complete stacks that the output of @line says, or -1. */
+static double complete_stacks(const char *line)
+{
+	FILE *f = popen(line, "r");
+	char text[1024], *at;
+	double share = -1;
+
+	while (f && fgets(text, sizeof(text), f)) {
+		at = strstr(text, "call stacks: ");
+		if (at)
+			share = strtod(at + strlen("call stacks: "), NULL);
+	}
+	return f && !pclose(f) ? share : -1;
+}
+
+STACKS_TEST(are_as_complete_in_the_summary_as_in_the_report)
+{
+	char report[PATH_MAX + 64];
+	double share, in_summary;
+
+	RECORD_STACKS("leaf", "1500");
+	snprintf(report, sizeof(report), "'%s' report --children 2>/dev/null", command);
+	share = complete_stacks(report);
+	EXPECT_LE(90, share);
+	in_summary = complete_stacks("cat err");
+	EXPECT_LT(share - 1, in_summary);
+	EXPECT_GT(share + 1, in_summary);
+	/* Through frame pointers only, the recorder does not know it. */
+	ASSERT_TRUE(beside(report, "stacks_work"));
+	ASSERT_EQ(0, run("--stacks=fp", report, "leaf", "300", NULL));
+	EXPECT_EQ(-1, complete_stacks("cat err"));
+}
+
 STACKS_TEST(in_the_first_and_last_instructions)
 {
 	RECORD_STACKS("tiny", "1500");

@@ -26,8 +26,12 @@
 
 /* The time between two flushes. */
 #define FLUSH_NS	NS_PER_S
-/* With stacks, the records are first read after this time, and then less and less often. */
+/*
+ * With unwind tables, the records are first read after this time, and then less and less often, up
+ * to the second time: a record tells that a file needs its table.
+ */
 #define FIRST_DRAIN_NS	(NS_PER_S / 250)
+#define TABLES_DRAIN_NS	(NS_PER_S / 20)
 /* With --rotate, this many complete files are kept if --keep is not used. */
 #define KEEP		10
 
@@ -325,6 +329,7 @@ static void print_summary(struct recorder *r)
 	r->summary.machine = r->session.machine;
 	r->summary.tick_ns = session_tick_ns(&r->session);
 	r->summary.bare = r->session.stream.bare;
+	r->summary.completeness = r->session.stream.completeness;
 	r->summary.tables_refused = tables_stats(r->session.stream.tables).refused;
 	summary_print(&r->summary);
 	if (!r->options->verbose)
@@ -369,17 +374,18 @@ static void update_progress(struct recorder *r, bool show)
 
 /* ---- the recording, until it ends ---- */
 
-/*
- * Returns the time from @now to the next reading of the records. The first records tell which files
- * need unwind tables.
- */
+/* Returns the time from @now to the next reading of the records. */
 static u64 drain_interval(const struct recorder *r, u64 now)
 {
-	const u64 elapsed = now - r->start;
+	u64 interval = now - r->start;
 
-	if (!r->session.stream.tables || elapsed >= r->session.drain_ns)
-		return r->session.drain_ns;
-	return elapsed > FIRST_DRAIN_NS ? elapsed : FIRST_DRAIN_NS;
+	if (interval < FIRST_DRAIN_NS)
+		interval = FIRST_DRAIN_NS;
+	if (interval > TABLES_DRAIN_NS)
+		interval = TABLES_DRAIN_NS;
+	if (!r->session.stream.tables || interval > r->session.drain_ns)
+		interval = r->session.drain_ns;
+	return interval;
 }
 
 /*

@@ -78,17 +78,19 @@ static struct row make_row(const struct rows *rows, const struct recording_sampl
 
 static void count_chain(struct rows *rows, const struct row *row)
 {
+	const struct chain *chain = row->chain;
+	struct completeness *sum = &rows->completeness;
 	const u64 ticks = row_ticks(row);
 
-	u64 *count = row->chain->complete ? &rows->complete :
-		     row->chain->lost ? &rows->lost :
-		     row->chain->unknown ? &rows->unknown :
-		     row->chain->end != PROFIL_STACK_OUTERMOST ?
-		     &rows->ends[row->chain->end % ROWS_ENDS_MAX] : &rows->unchecked;
+	u64 *count = chain->complete ? &sum->complete :
+		     chain->lost ? &sum->lost :
+		     chain->unknown ? &sum->unknown :
+		     chain->end != PROFIL_STACK_OUTERMOST ?
+		     &sum->ends[chain->end % COMPLETENESS_ENDS] : &sum->unchecked;
 
 	if (row->sample->flags & (FORMAT_SAMPLE_EXEC | FORMAT_SAMPLE_EXIT))
 		return;
-	rows->stacks = ticks_add(rows->stacks, ticks);
+	sum->stacks = ticks_add(sum->stacks, ticks);
 	*count = ticks_add(*count, ticks);
 }
 

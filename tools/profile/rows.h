@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "profile/binaries.h"
+#include "recording/completeness.h"
 
 /**
  * struct row - The ticks of one or more samples
@@ -107,9 +108,6 @@ struct rows_options {
 	bool chains;
 };
 
-/* The number of reasons in enum profil_stack_end, and of further ones in a damaged file */
-#define ROWS_ENDS_MAX	16
-
 /**
  * struct rows - The rows of a recording
  * @keys: The keys by which samples are added up. Without keys there is one row for each sample.
@@ -127,12 +125,7 @@ struct rows_options {
  * @squares: The sum of the squares of their weights.
  * @unmapped: Those of @ticks whose memory was no longer mapped.
  * @pending: Those of @ticks whose mapping nobody has looked up: see FORMAT_SAMPLE_PENDING.
- * @lost: With chains, those whose chain lacks a caller.
- * @unchecked: With chains, those whose chain may lack the caller of the innermost function.
- * @unknown: With chains, those with a caller whose mapping is not known.
- * @stacks: With chains, those in which a stack can have been recorded: not in exec or exit.
- * @complete: With chains, those whose chain is complete.
- * @ends: With chains, those whose chain is not complete for this reason alone.
+ * @completeness: With chains, how many of @ticks have a complete one.
  */
 struct rows {
 	/* Set by the caller of rows_make(). */
@@ -157,12 +150,7 @@ struct rows {
 	double squares;
 	u64 unmapped;
 	u64 pending;
-	u64 lost;
-	u64 unchecked;
-	u64 unknown;
-	u64 stacks;
-	u64 complete;
-	u64 ends[ROWS_ENDS_MAX];
+	struct completeness completeness;
 
 	/* Only rows.c uses this. */
 	bool by_binary;

@@ -15,6 +15,8 @@
  * struct stack - A stack that was written
  * @id: Its id.
  * @unknown: The mapping of one of its addresses is not known.
+ * @lost_until: Ticks before this time lack a caller: the frame pointer was followed in code whose
+ *	table came then. Later ones have followed it where the table has no rule.
  * @version: The version of its space.
  * @space: The space.
  * @data: The stack as the module has recorded it, but the words in innermost are 0 unless they are
@@ -23,6 +25,7 @@
 struct stack {
 	u32 id;
 	bool unknown;
+	u64 lost_until;
 	u64 version;
 	u64 space;
 	struct profil_stack data;
@@ -81,6 +84,7 @@ static struct format_frame frame_of(struct stream *stream, const struct profil_r
 static void stack_write(struct stream *stream, struct stack *stack, const struct space *space)
 {
 	struct format_frame frames[FORMAT_STACK_MAX];
+	const struct profil_record *mapping = NULL;
 	struct format_stack block = {
 		.id = ++stream->last[FORMAT_STACK],
 		.end = stack->data.end,
@@ -92,11 +96,18 @@ static void stack_write(struct stream *stream, struct stack *stack, const struct
 	for (u32 i = 0; i < block.nr; i++) {
 		const u64 word = stack->data.addresses[i], address = word & ~PROFIL_STACK_BY_TABLE;
 
+		if (mapping && !(word & PROFIL_STACK_BY_TABLE)) {
+			const u64 time = tables_time(stream->tables, mapping);
+
+			if (time > stack->lost_until)
+				stack->lost_until = time;
+		}
 		/* The address can be that of the next mapping, if the call never returns. */
-		frames[i] = frame_of(stream, space_find(space, address - 1), address);
+		mapping = space_find(space, address - 1);
+		frames[i] = frame_of(stream, mapping, address);
 		if (word & PROFIL_STACK_BY_TABLE)
 			frames[i].flags |= FORMAT_FRAME_BY_TABLE;
-		stack->unknown |= !frames[i].mapping;
+		stack->unknown |= !mapping;
 	}
 	for (int i = 0; i < 2; i++) {
 		const u64 word = stack->data.innermost[i];
@@ -133,7 +144,33 @@ static void read_space(struct stream *stream, struct space *space,
 		tables_add_space(stream->tables, space);
 }
 
-u32 stream_stack(struct stream *stream, const struct profil_record *record)
+/* Counts the tick. @stack: as stream_record() has written it, or NULL. */
+static void count(struct stream *stream, const struct profil_record *record,
+		  const struct stack *stack)
+{
+	const u64 ticks = record->periods < FORMAT_PERIODS_MAX ? record->periods :
+								 FORMAT_PERIODS_MAX;
+	struct completeness *sum = &stream->completeness;
+	const struct profil_stack *data = profil_record_stack(record);
+	const bool by_table = data->nr && data->addresses[0] & PROFIL_STACK_BY_TABLE;
+	const u64 time = by_table ? 0 : tables_time(stream->tables, record);
+
+	if (!stream->tables)
+		return;
+	sum->stacks += ticks;
+	if (stack && (record->time < stack->lost_until || record->time < time))
+		sum->lost += ticks;
+	else if (stack && stack->unknown)
+		sum->unknown += ticks;
+	else if (data->end != PROFIL_STACK_OUTERMOST)
+		sum->ends[data->end % COMPLETENESS_ENDS] += ticks;
+	else if (stream->mapping && !by_table && (data->nr || !time))
+		sum->unchecked += ticks;
+	else
+		sum->complete += ticks;
+}
+
+static struct stack *get_stack(struct stream *stream, const struct profil_record *record)
 {
 	struct space *space = spaces_get(stream->spaces, record);
 	static union {
@@ -144,17 +181,15 @@ u32 stream_stack(struct stream *stream, const struct profil_record *record)
 	size_t size;
 
 	if (!space)
-		return 0;
+		return NULL;
 	stack = stack_find(stream, record, space, &key.stack);
 	if (!stack || stack->unknown) {
 		/* Other mappings may be needed, also those of the innermost words. */
 		read_space(stream, space, record);
 		stack = stack_find(stream, record, space, &key.stack);
 	}
-	if (stack)
-		return stack->id;
-	if (key.stack.data.end == PROFIL_STACK_NO_REGISTERS)
-		return 0;
+	if (stack || key.stack.data.end == PROFIL_STACK_NO_REGISTERS)
+		return stack;
 	if (stream->stack_bytes > STACK_BYTES_MAX) {
 		htab_empty(stream->stacks);
 		stream->stack_bytes = 0;
@@ -164,8 +199,17 @@ u32 stream_stack(struct stream *stream, const struct profil_record *record)
 	stack = xmalloc(size);
 	memcpy(stack, &key, size);
 	stack->unknown = false;
+	stack->lost_until = 0;
 	*htab_find_slot(stream->stacks, stack, INSERT) = stack;
 	stream->stack_bytes += size;
 	stack_write(stream, stack, space);
-	return stack->id;
+	return stack;
+}
+
+u32 stream_stack(struct stream *stream, const struct profil_record *record)
+{
+	const struct stack *stack = get_stack(stream, record);
+
+	count(stream, record, stack);
+	return stack ? stack->id : 0;
 }

@@ -10,7 +10,7 @@
 #include <libiberty/hashtab.h>
 #include <linux/profil.h>
 
-#include "recording/format.h"
+#include "recording/completeness.h"
 
 /**
  * struct stream - The state of the conversion
@@ -24,6 +24,8 @@
  * @user: Those of @ticks in user mode.
  * @own: Ticks in @own_space or of @own_pid.
  * @bare: Ticks during exec or exit, which have no pc.
+ * @completeness: With @tables, how many of the samples have a complete call stack. profil report,
+ *	which knows the functions, can find more callers that are lost.
  */
 struct stream {
 	u64 own_space;
@@ -34,6 +36,7 @@ struct stream {
 	u64 user;
 	u64 own;
 	u64 bare;
+	struct completeness completeness;
 
 	/* Only the files of the stream use these. */
 	struct format_writer *writer;

@@ -29,11 +29,13 @@
  * @device: As in /proc/PID/maps, major << 32 | minor.
  * @ino: The inode number.
  * @generation: That of the inode, or SPACES_NO_GENERATION.
+ * @given: The time at which the session got its table; or 0.
  */
 struct known {
 	u64 device;
 	u64 ino;
 	u64 generation;
+	u64 given;
 };
 
 struct tables {
@@ -86,12 +88,12 @@ struct tables_stats tables_stats(const struct tables *tables)
 }
 
 /*
- * Returns true if the file was not handled, and remembers that it is. After its removal, its inode
- * number can be that of another file, with another generation.
+ * Returns the file if it was not handled, and remembers that it is; else NULL. After its removal,
+ * its inode number can be that of another file, with another generation.
  */
-static bool is_new(struct tables *tables, u64 device, u64 ino, u64 generation)
+static struct known *add_known(struct tables *tables, u64 device, u64 ino, u64 generation)
 {
-	const struct known key = { device, ino, generation };
+	const struct known key = { .device = device, .ino = ino, .generation = generation };
 	struct known *known;
 	void **slot;
 
@@ -103,20 +105,20 @@ static bool is_new(struct tables *tables, u64 device, u64 ino, u64 generation)
 		known = xmalloc(sizeof(*known));
 		*known = key;
 		*slot = known;
-		return true;
+		return known;
 	}
 	if (generation == SPACES_NO_GENERATION || generation == known->generation)
-		return false;
+		return NULL;
 	if (known->generation == SPACES_NO_GENERATION) {
 		known->generation = generation;
-		return false;
+		return NULL;
 	}
-	known->generation = generation;
-	return true;
+	*known = key;
+	return known;
 }
 
-/* Gives a table. Notes if the session takes no more. */
-static void give(struct tables *tables, const struct unwind_table *table, int fd)
+/* Gives a table. Returns the time; 0 if the session does not take it. Notes if it takes no more. */
+static u64 give(struct tables *tables, const struct unwind_table *table, int fd)
 {
 	const struct profil_unwind arg = {
 		.size = sizeof(arg),
@@ -131,12 +133,14 @@ static void give(struct tables *tables, const struct unwind_table *table, int fd
 	};
 
 	if (table->nr_rows > tables->use.max_rows)
-		return;
+		return 0;
 	if (!tables->use.give(tables->use.data, &arg)) {
 		tables->stats.given++;
-		return;
+		return clock_ns(CLOCK_MONOTONIC);
 	}
 	switch (errno) {
+	case EEXIST:	/* An overlay shows one file as two. */
+		return tables->start;
 	case ENOTTY:
 	case EOPNOTSUPP:	/* The module is older. */
 		tables->is_off = true;
@@ -148,6 +152,7 @@ static void give(struct tables *tables, const struct unwind_table *table, int fd
 		tables->stats.refused++;
 		break;
 	}
+	return 0;
 }
 
 /*
@@ -183,23 +188,39 @@ static bool make(struct tables *tables, int fd, struct unwind_table *table)
 void tables_add_mapped(struct tables *tables, const struct profil_record *record, int fd)
 {
 	struct unwind_table table;
+	struct known *known;
 	int own = -1;
 	struct stat st;
 
-	if (!tables || tables->is_off || !(record->flags & PROFIL_RECORD_FILE) ||
-	    !is_new(tables, (u64)record->major << 32 | record->minor, record->ino,
-		    record->generation))
+	if (!tables || tables->is_off || !(record->flags & PROFIL_RECORD_FILE))
+		return;
+	known = add_known(tables, (u64)record->major << 32 | record->minor, record->ino,
+			  record->generation);
+	if (!known)
 		return;
 	if (fd < 0) {
 		own = mapping_open(record, &st);
 		fd = own;
 	}
 	if (fd >= 0 && make(tables, fd, &table)) {
-		give(tables, &table, fd);
+		known->given = give(tables, &table, fd);
 		unwind_table_free(&table);
 	}
 	if (own >= 0)
 		close(own);
+}
+
+u64 tables_time(const struct tables *tables, const struct profil_record *record)
+{
+	const struct known key = {
+		.device = (u64)record->major << 32 | record->minor,
+		.ino = record->ino,
+	};
+	const struct known *known = NULL;
+
+	if (tables && record->flags & PROFIL_RECORD_FILE)
+		known = htab_find(tables->files, &key);
+	return known ? known->given : 0;
 }
 
 void tables_add_space(struct tables *tables, const struct space *space)
@@ -210,13 +231,16 @@ void tables_add_space(struct tables *tables, const struct space *space)
 
 bool tables_add_file(struct tables *tables, int fd, struct unwind_table *table)
 {
+	struct known *known;
 	struct stat st;
 
-	if (tables->is_off || fstat(fd, &st) ||
-	    !is_new(tables, (u64)major(st.st_dev) << 32 | minor(st.st_dev), st.st_ino,
-		    SPACES_NO_GENERATION) || !make(tables, fd, table))
+	if (tables->is_off || fstat(fd, &st))
 		return false;
-	give(tables, table, fd);
+	known = add_known(tables, (u64)major(st.st_dev) << 32 | minor(st.st_dev), st.st_ino,
+			  SPACES_NO_GENERATION);
+	if (!known || !make(tables, fd, table))
+		return false;
+	known->given = give(tables, table, fd);
 	return true;
 }
 

@@ -43,6 +43,12 @@ struct tables_stats tables_stats(const struct tables *tables);
 /* Gives the table of the mapped file of @record, which @fd is; -1: it is not open. */
 void tables_add_mapped(struct tables *tables, const struct profil_record *record, int fd);
 
+/*
+ * Returns the time at which the session got the table of the mapped file of @record; 0 if it has
+ * none. Ticks before that have followed the frame pointer there.
+ */
+u64 tables_time(const struct tables *tables, const struct profil_record *record);
+
 /* Gives the tables of the files that a process has mapped. */
 void tables_add_space(struct tables *tables, const struct space *space);
 

@@ -55,6 +55,45 @@ void accounting_print(FILE *out, const struct format_account *account, u32 modes
 	fputc('\n', out);
 }
 
+void completeness_print(FILE *out, const char *prefix, const struct completeness *completeness)
+{
+	const u64 *ends = completeness->ends, stacks = completeness->stacks;
+	const struct {
+		u64 ticks;
+		const char *problem;
+		const char *reason;
+	} notes[] = {
+		{ completeness->lost, "lack a caller",
+		  "code without frame pointers, or before its unwind table was there" },
+		{ completeness->unchecked, "may lack the innermost caller",
+		  "code without unwind tables and frame pointers" },
+		{ completeness->unknown, "have a caller in unknown memory",
+		  "code without frame pointers, or the process ended too early" },
+		{ ends[PROFIL_STACK_DEPTH], "have more callers than were recorded",
+		  "the outermost ones are missing" },
+		{ ends[PROFIL_STACK_NO_RULE], "end in special code",
+		  "its unwind table cannot describe the caller" },
+		{ ends[PROFIL_STACK_NO_REGISTERS], "have no callers",
+		  "the thread stayed in the kernel, or was ending" },
+		{ ends[PROFIL_STACK_UNREADABLE], "end at unreadable memory",
+		  "code without frame pointers, or a stack that is not present" },
+		{ ends[PROFIL_STACK_UNSUPPORTED], "have no callers", "32-bit code of arm" },
+		{ ends[PROFIL_STACK_MISALIGNED] + ends[PROFIL_STACK_ORDER] +
+		  ends[PROFIL_STACK_ADDRESS], "end where there is no frame",
+		  "code without frame pointers, or that switches stacks" },
+	};
+
+	if (!stacks)
+		return;
+	fprintf(out, "%scall stacks: %.2f%% are complete\n", prefix,
+		100.0 * completeness->complete / stacks);
+	for (size_t i = 0; i < sizeof(notes) / sizeof(*notes); i++)
+		if (notes[i].ticks && notes[i].ticks >= NOTE_SHARE * stacks)
+			fprintf(out, "%snote: %.2f%% %s\n  (%s)\n", prefix,
+				100.0 * notes[i].ticks / stacks, notes[i].problem,
+				notes[i].reason);
+}
+
 struct number number(u64 value)
 {
 	struct number number = {};
@@ -166,6 +205,7 @@ void summary_print(const struct summary *summary)
 		print_samples(summary);
 	else
 		print_nothing(summary);
+	completeness_print(stderr, "profil record: ", &summary->completeness);
 	print_missed(stats);
 	detached_print(stderr, "profil record: ", summary->detached,
 		       summary->nr_detached);

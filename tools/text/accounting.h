@@ -11,13 +11,22 @@
 
 #include <stdio.h>
 
-#include "recording/format.h"
+#include "recording/completeness.h"
 
 /*
  * Prints the accounting line, with its newline. @modes: PROFIL_MODE_* bits. @is_machine: The
  * recording is one of the machine.
  */
 void accounting_print(FILE *out, const struct format_account *account, u32 modes, bool is_machine);
+
+/* A note is printed if it is about this share of the ticks, or more. */
+#define NOTE_SHARE	0.01
+
+/*
+ * Prints the share of the complete call stacks, and notes on why the others end. Each of these
+ * begins with @prefix. Prints nothing if there are no stacks.
+ */
+void completeness_print(FILE *out, const char *prefix, const struct completeness *completeness);
 
 /* The contents of the summary of profil record. */
 struct summary {
@@ -31,6 +40,7 @@ struct summary {
 	struct format_detached *detached;	/* execs that were not followed */
 	size_t nr_detached;
 	bool tables_refused;			/* the module has not taken all */
+	struct completeness completeness;	/* of the call stacks */
 };
 
 /*

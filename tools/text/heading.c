@@ -15,9 +15,6 @@
 #include "text/accounting.h"
 #include "text/text.h"
 
-/* A note about a binary without symbols is printed from this share on. */
-#define NOTE_SHARE 0.01
-
 #define WARNING "warning: "
 /* Longer lines lose their middle, unless the terminal is wider. */
 #define WIDTH_MIN 80
@@ -199,46 +196,6 @@ static void print_hint(FILE *out, const struct rows *rows, u64 ticks, const char
 	fprintf(out, "\n  (%s)\n", reason);
 }
 
-/* Prints a note if the callers of this part of the ticks are not all known. */
-static void print_callers_hint(FILE *out, const struct rows *rows, u64 ticks, const char *problem,
-			       const char *reason)
-{
-	if (ticks && ticks >= NOTE_SHARE * rows->stacks)
-		fprintf(out, "note: %.2f%% %s\n  (%s)\n", 100.0 * ticks / rows->stacks, problem,
-			reason);
-}
-
-/* Prints the share of the complete call stacks, and why the others end. */
-static void print_stacks(FILE *out, const struct rows *rows)
-{
-	const u64 *ends = rows->ends;
-
-	if (!rows->stacks || !(rows->recording->meta.flags & FORMAT_STACKS))
-		return;
-	fprintf(out, "call stacks: %.2f%% are complete\n",
-		100.0 * rows->complete / rows->stacks);
-	print_callers_hint(out, rows, rows->lost, "lack a caller",
-			   "code without frame pointers, or before its unwind table was there");
-	print_callers_hint(out, rows, rows->unchecked, "may lack the innermost caller",
-			   "code without unwind tables and frame pointers");
-	print_callers_hint(out, rows, rows->unknown, "have a caller in unknown memory",
-			   "code without frame pointers, or the process ended too early");
-	print_callers_hint(out, rows, ends[PROFIL_STACK_DEPTH],
-			   "have more callers than were recorded",
-			   "the outermost ones are missing");
-	print_callers_hint(out, rows, ends[PROFIL_STACK_NO_RULE], "end in special code",
-			   "its unwind table cannot describe the caller");
-	print_callers_hint(out, rows, ends[PROFIL_STACK_NO_REGISTERS], "have no callers",
-			   "the thread stayed in the kernel, or was ending");
-	print_callers_hint(out, rows, ends[PROFIL_STACK_UNREADABLE], "end at unreadable memory",
-			   "code without frame pointers, or a stack that is not present");
-	print_callers_hint(out, rows, ends[PROFIL_STACK_UNSUPPORTED], "have no callers",
-			   "32-bit code of arm");
-	print_callers_hint(out, rows, ends[PROFIL_STACK_MISALIGNED] + ends[PROFIL_STACK_ORDER] +
-			   ends[PROFIL_STACK_ADDRESS], "end where there is no frame",
-			   "code without frame pointers, or that switches stacks");
-}
-
 static void print_hints(FILE *out, const struct rows *rows)
 {
 	for (size_t i = 0; i < rows->recording->nr_files; i++) {
@@ -254,7 +211,8 @@ static void print_hints(FILE *out, const struct rows *rows)
 		   "unmapped before the interrupted thread returned to user mode");
 	print_hint(out, rows, rows->pending, "no symbol", PROFILE_UNKNOWN,
 		   "the thread stayed in the kernel, or too many threads waited there");
-	print_stacks(out, rows);
+	if (rows->recording->meta.flags & FORMAT_STACKS)
+		completeness_print(out, "", &rows->completeness);
 }
 
 static void print_heading(FILE *out, const struct rows *rows, bool verbose)
