@@ -19,6 +19,8 @@
 #include "loop.h"
 #include "process.h"
 #include "records.h"
+#include "unwind.h"
+#include "usage.h"
 
 #define ENOUGH		16384		/* records: more than any test has ticks */
 #define FEW		32
@@ -431,6 +433,39 @@ TEST_F(complete, descriptor_can_be_closed_while_a_task_completes_its_records)
 	EXPECT_EQ(1, shared->step);
 	delay_release();
 	EXPECT_TRUE(await(shared->step == 2 && module_users() == self->users));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+}
+
+/* The child keeps the ring of the session in use, but not its unwind tables. */
+TEST_F(complete, tables_are_freed_while_a_task_completes_its_records)
+{
+	const struct profil_unwind_rule rule = { .kind = PROFIL_UNWIND_OUTERMOST };
+	long long before;
+	pid_t child;
+	int err;
+
+	HOLD_LOCK();
+	child = spawn_busy(true);
+	before = usage().areas;
+	fd = descriptor_open_as((struct profil_open){
+		.modes = MODES_ALL, .period = PERIOD, .nr_records = FEW, .stack_depth = DEPTH,
+	});
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(before + 1, usage().areas);
+	err = unwind_give(fd, loops_text, rule);
+	SKIP_IF(err == -EOPNOTSUPP, "there are no unwind tables here");
+	ASSERT_EQ(0, err);
+	EXPECT_EQ(before + 2, usage().areas);
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	EXPECT_TRUE(await(waits_for_lock(child)));
+	close(fd);
+	fd = -1;
+	EXPECT_TRUE(await(module_users() == self->users + 1));
+	EXPECT_TRUE(await(usage().areas == before + 1));
+	EXPECT_TRUE(waits_for_lock(child));
+	delay_release();
+	EXPECT_TRUE(await(usage().areas == before));
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 }
 

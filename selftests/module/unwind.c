@@ -25,6 +25,7 @@
 #define BURST		0x80000UL	/* iterations of a loop */
 #define USER		1000	/* an ordinary user, for root */
 #define BIG_FRAME	30000	/* bytes */
+#define MUCH		(1UL << 20)	/* bytes: a write of these takes many ticks */
 
 /*
  * unwind_outer, with @n and @fp, calls unwind_middle with the frame pointer @fp; that calls
@@ -476,6 +477,64 @@ TEST_F(unwind, is_used_in_each_process)
 	EXPECT_STACK(unwind_step_1, callers, 3, PROFIL_STACK_OUTERMOST);
 }
 
+/* ---- tasks that are killed ---- */
+
+static char much[2 * MUCH];
+
+/* A child fills the pipe, and waits in the same call, until it is killed: its work is left. */
+static void kill_in_call(struct __test_metadata *_metadata)
+{
+	pid_t child;
+	int ends[2];
+
+	ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
+	ASSERT_LE((int)MUCH, fcntl(ends[1], F_SETPIPE_SZ, MUCH));
+	child = fork();
+	if (!child)
+		_exit(write(ends[1], much, sizeof(much)) < 0);
+	ASSERT_LT(0, child);
+	EXPECT_TRUE(await(task_state(child) == 'S'));
+	kill(child, SIGKILL);
+	EXPECT_EQ(child, waitpid(child, NULL, 0));
+	close(ends[0]);
+	close(ends[1]);
+	ASSERT_EQ(0, read_all());
+}
+
+/* If walks take longer than the time between two ticks, only this lets a task be killed. */
+TEST_F(unwind, is_not_used_for_a_task_that_is_killed)
+{
+	unsigned int found = 0, walked = 0, seen = 0;
+
+	/* The child has all its pages, and the call is not interrupted. */
+	memset(much, 1, sizeof(much));
+	close(fd);
+	fd = descriptor_open_as((struct profil_open) {
+		.modes = MODES_ALL,
+		.fork = PROFIL_FORK_SHARE,
+		.nr_records = RECORDS,
+		.period = 200000,
+		.stack_depth = DEPTH,
+	});
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, give(&table.arg));
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	for (unsigned int tries = 0; found < TICKS && tries < 1000; tries++) {
+		kill_in_call(_metadata);
+		for (; seen < nr; seen++) {
+			if (records[seen]->pid == getpid() || records[seen]->syscall != SYS_write)
+				continue;
+			found++;
+			walked += !(records[seen]->flags & PROFIL_RECORD_PENDING) ||
+				  stack_of(records[seen])->nr ||
+				  stack_of(records[seen])->end != PROFIL_STACK_NO_REGISTERS;
+		}
+	}
+	EXPECT_EQ(0U, walked);
+	EXPECT_LE(TICKS, found);
+}
+
 /* ---- tables that are refused ---- */
 
 #define EXPECT_REFUSED(error, change) do {		\
@@ -613,6 +672,44 @@ TEST_F(unwind, has_a_limit_of_memory_for_a_user)
 	EXPECT_EQ(0, status_of(child));
 	/* The limit is not for root. */
 	EXPECT_EQ(0, give(&table.arg));
+	ASSERT_EQ(0, file_write(LIMIT, "64"));
+}
+
+/* As an ordinary user: each table takes a page or more, so that the limit is for fewer than that. */
+static int give_small_tables(void)
+{
+	const u32 most = (1U << 20) / PAGE;
+	u32 n = 0;
+	int err;
+
+	fd = open_stacks();
+	MUST(fd >= 0);
+	table.arg.nr_blocks = 1;
+	table.arg.nr_rows = 1;
+	table.arg.nr_rules = 1;
+	table.rows[0] = 0;
+	do {
+		table.arg.fd = memfd_create("unwind", MFD_CLOEXEC);
+		MUST(table.arg.fd >= 0);
+		err = give(&table.arg);
+		close(table.arg.fd);
+	} while (!err && ++n <= most);
+	dprintf(STDERR_FILENO, "# %u tables, error %d\n", n, -err);
+	return err != -EPERM || !n || n > most;
+}
+
+TEST_F(unwind, has_a_limit_of_pages_for_small_tables)
+{
+	pid_t child;
+
+	SKIP_IF(geteuid(), "only root can set the limit");
+	ASSERT_EQ(0, file_write(LIMIT, "1"));
+	child = fork();
+	if (!child) {
+		MUST(!setgid(USER) && !setuid(USER));
+		_exit(give_small_tables());
+	}
+	EXPECT_EQ(0, status_of(child));
 	ASSERT_EQ(0, file_write(LIMIT, "64"));
 }
 
