@@ -124,3 +124,9 @@ build_fuzzer() {
 	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/$1" "$root/selftests/command/report/$1.c" \
 		"${sources[@]}" "${libs[@]}"
 }
+
+# build_frames NAME: builds selftests/command/tables/frames.c as $tmp/NAME.
+build_frames() {
+	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/$1" "$root/selftests/command/tables/frames.c" \
+		"$tools"/symbols/{cfi,confined,elf_file,files,reduce}.c "${libs[@]}"
+}
