@@ -675,7 +675,7 @@ TEST_F(unwind, has_a_limit_of_memory_for_a_user)
 	ASSERT_EQ(0, file_write(LIMIT, "64"));
 }
 
-/* As an ordinary user: each table takes a page or more, so that the limit is for fewer than that. */
+/* As an ordinary user: each table takes a page or more. */
 static int give_small_tables(void)
 {
 	const u32 most = (1U << 20) / PAGE;
