@@ -82,23 +82,6 @@ static int extent_cmp(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Sorts @n extents, and merges overlapping or adjacent ones. Return: the number that remains. */
-static u32 extent_merge(struct extent *extents, u32 n)
-{
-	u32 i, nr = 0;
-
-	if (!n)
-		return 0;
-	sort(extents, n, sizeof(*extents), extent_cmp, NULL);
-	for (i = 1; i < n; i++) {
-		if (extents[i].start > extents[nr].end)
-			extents[++nr] = extents[i];
-		else
-			extents[nr].end = max(extents[nr].end, extents[i].end);
-	}
-	return nr + 1;
-}
-
 static struct profil_histogram *histogram_first(struct rb_root_cached *root)
 {
 	struct interval_tree_node *node = interval_tree_iter_first(root, 0, ULONG_MAX);
@@ -157,7 +140,10 @@ static struct profil_histogram *histogram_create(const struct extent *extent)
 	return h;
 }
 
-/* Returns the extents of the buffers in @table that have no histogram, for kvfree(); or NULL. */
+/*
+ * Returns the extents of the buffers in @table that have no histogram, for kvfree(); or NULL. They
+ * are sorted, and those that overlap or are adjacent are merged.
+ */
 static struct extent *extents_of_table(const struct profil_table *table, u32 *nr,
 				       unsigned long *pages)
 {
@@ -167,7 +153,7 @@ static struct extent *extents_of_table(const struct profil_table *table, u32 *nr
 	extents = kvmalloc_array(table->nr_spans, sizeof(*extents), GFP_KERNEL_ACCOUNT);
 	if (!extents)
 		return NULL;
-	for (i = 0; i < table->nr_spans; i++) {
+	for (i = 0; i < table->nr_ranges; i++) {
 		const struct profil_span *span = &table->spans[i];
 
 		if (!span->bytes || span->histogram)
@@ -175,7 +161,13 @@ static struct extent *extents_of_table(const struct profil_table *table, u32 *nr
 		extents[n].start = span->range.buffer & PAGE_MASK;
 		extents[n++].end = PAGE_ALIGN(span->range.buffer + span->bytes);
 	}
-	*nr = extent_merge(extents, n);
+	sort(extents, n, sizeof(*extents), extent_cmp, NULL);
+	for (i = 0, *nr = 0; i < n; i++) {
+		if (*nr && extents[i].start <= extents[*nr - 1].end)
+			extents[*nr - 1].end = max(extents[*nr - 1].end, extents[i].end);
+		else
+			extents[(*nr)++] = extents[i];
+	}
 	for (i = 0, *pages = 0; i < *nr; i++)
 		*pages += (extents[i].end - extents[i].start) >> PAGE_SHIFT;
 	return extents;
