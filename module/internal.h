@@ -490,7 +490,6 @@ static inline struct profil_table *profil_table_get(struct profil_table *table)
 }
 
 /* pages.c: charges and pins user pages */
-void *profil_array_from_user(u64 address, u32 nr, size_t size);
 int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed);
 void profil_uncharge(struct mm_struct *mm, unsigned long pages);
 struct profil_histogram *profil_histogram_find(struct rb_root_cached *root, unsigned long start,

@@ -26,23 +26,6 @@
 #define PIN_BATCH	64UL
 #define PIN_TRIES	1000	/* attempts, since threads may keep changing the mapping */
 
-/*
- * Copies an array from user space. Return: the copy, for kvfree(); or an error pointer. The memory
- * is charged, unlike that of vmemdup_user(), since user space can delay the copy for ever.
- */
-void *profil_array_from_user(u64 address, u32 nr, size_t size)
-{
-	void *array = kvmalloc_array(nr, size, GFP_KERNEL_ACCOUNT);
-
-	if (!array)
-		return ERR_PTR(-ENOMEM);
-	if (copy_from_user(array, u64_to_user_ptr(address), nr * size)) {
-		kvfree(array);
-		return ERR_PTR(-EFAULT);
-	}
-	return array;
-}
-
 /* ---- charging ---- */
 
 /*

@@ -125,11 +125,13 @@ static int snapshot_take(struct snapshot *snap, struct file *file, struct profil
 	return err;
 }
 
-static int snapshot_check_copies(const struct profil_copy *copies, u32 nr)
+static int snapshot_read_copies(struct profil_copy *copies, u64 from, u32 nr)
 {
 	const struct profil_copy *copy;
 	u64 room = PROFIL_MAX_COPIED;
 
+	if (copy_from_user(copies, u64_to_user_ptr(from), nr * sizeof(*copies)))
+		return -EFAULT;
 	for (copy = copies; copy < copies + nr; copy++) {
 		if (copy->from % 2 || copy->bytes % 2)
 			return -EINVAL;
@@ -150,31 +152,22 @@ int profil_descriptor_snapshot(struct file *file, void *data, struct profil_stat
 		.nr = arg->nr_copies,
 		.reset = arg->flags & PROFIL_SNAPSHOT_RESET,
 	};
-	struct profil_copy *copies = NULL;
+	struct profil_copy *copies;
 	unsigned int tries = TRIES;
-	int err;
+	int err = -ENOMEM;
 
 	if (arg->nr_copies > PROFIL_MAX_COPIES)
 		return -EINVAL;
-	if (arg->nr_copies)
-		copies = profil_array_from_user(arg->copies, arg->nr_copies, sizeof(*copies));
-	if (IS_ERR(copies))
-		return PTR_ERR(copies);
+	/* Charged, unlike the memory of vmemdup_user(): user space can delay the copy for ever. */
+	copies = kvmalloc_array(arg->nr_copies, sizeof(*copies), GFP_KERNEL_ACCOUNT);
 	snap.copies = copies;
-	err = snapshot_check_copies(copies, arg->nr_copies);
-	if (err)
-		goto free;
-	err = -ENOMEM;
 	snap.bounce = (void *)__get_free_page(GFP_KERNEL_ACCOUNT);
-	if (!snap.bounce)
-		goto free;
-	err = snapshot_take(&snap, file, stats);
+	if (copies && snap.bounce)
+		err = snapshot_read_copies(copies, arg->copies, arg->nr_copies) ?:
+		      snapshot_take(&snap, file, stats);
 	while (err == -EAGAIN && tries--)
 		err = snapshot_walk(&snap, segment_fault_in) ?: snapshot_take(&snap, file, stats);
-	if (err == -EAGAIN)
-		err = -EFAULT;
 	free_page((unsigned long)snap.bounce);
-free:
 	kvfree(copies);
-	return err;
+	return err == -EAGAIN ? -EFAULT : err;
 }

@@ -44,13 +44,17 @@ static bool span_takes_pcs(const struct profil_range *range, const struct profil
 	       (range->width == 8 || (range->width == 4 && range->end <= 1ULL << 32));
 }
 
-/* Checks @range, and compiles it into @span of @table. */
-static int span_set(struct profil_span *span, const struct profil_range *range,
+/* Copies the range at @urange, checks it, and compiles it into @span of @table. */
+static int span_set(struct profil_span *span, const struct profil_range __user *urange,
 		    const struct profil_table *table)
 {
-	bool pcs = range->flags & PROFIL_RANGE_PCS;
+	struct profil_range *range = &span->range;
 	u64 bytes = 0, skipped;
+	bool pcs;
 
+	if (copy_from_user(range, urange, sizeof(*range)))
+		return -EFAULT;
+	pcs = range->flags & PROFIL_RANGE_PCS;
 	if (range->flags & ~(PROFIL_RANGE_ROUND_UP | PROFIL_RANGE_PCS) ||
 	    (range->width != 2 && range->width != 4 && range->width != 8))
 		return -EOPNOTSUPP;
@@ -71,8 +75,7 @@ static int span_set(struct profil_span *span, const struct profil_range *range,
 	profil_bins_set(&span->bins, ilog2(range->granule), ilog2(range->step), ilog2(range->width),
 			range->flags & PROFIL_RANGE_ROUND_UP, pcs ? 0 : range->scale,
 			range->nr_counters);
-	span->range = *range;
-	span->range.buffer = untagged_addr(range->buffer);
+	range->buffer = untagged_addr(range->buffer);
 	span->start = range->start;
 	span->width = range->width;
 	span->page_mask = PAGE_SIZE - range->width;
@@ -157,26 +160,23 @@ static struct profil_table *table_sort(struct profil_table *table)
 }
 
 /*
- * Makes a table of the @nr ranges at @uranges; or returns an error pointer. May wait for user
- * space. The ranges have no histograms until profil_table_bind().
+ * Makes a table of the @nr ranges at @ranges; or returns an error pointer. May wait for user space.
+ * The ranges have no histograms until profil_table_bind().
  */
-struct profil_table *profil_table_create(struct profil_session *s, u64 uranges, u32 nr)
+struct profil_table *profil_table_create(struct profil_session *s, u64 ranges, u32 nr)
 {
-	struct profil_range *ranges;
+	const struct profil_range __user *uranges = u64_to_user_ptr(ranges);
 	struct profil_table *table;
+	int err = 0;
 	u32 i;
-	int err;
 
 	if (!nr)
-		return &profil_empty_table;
-	ranges = profil_array_from_user(uranges, nr, sizeof(*ranges));
-	if (IS_ERR(ranges))
-		return ERR_CAST(ranges);
+		return profil_table_get(&profil_empty_table);
 	table = table_alloc(s, nr);
-	err = table ? 0 : -ENOMEM;
+	if (!table)
+		return ERR_PTR(-ENOMEM);
 	for (i = 0; i < nr && !err; i++)
-		err = span_set(&table->spans[i], &ranges[i], table);
-	kvfree(ranges);
+		err = span_set(&table->spans[i], &uranges[i], table);
 	if (!err)
 		return table_sort(table);
 	profil_table_put(table);
