@@ -33,7 +33,7 @@ static int follow_fork_classic(struct profil_binding *b, struct profil_target *t
 	struct profil_session *s;
 	int err;
 
-	if (!profil_table_tryget(table))
+	if (!refcount_inc_not_zero(&table->refs))
 		return -ENODEV;
 	s = profil_session_inherit(b->session, table);
 	err = PTR_ERR_OR_ZERO(s);
@@ -75,8 +75,7 @@ static int follow_fork_binding(struct profil_binding *b, struct task_struct *chi
 	t = profil_target_alloc(child, thread, foreign, PROFIL_GFP_PROBE);
 	if (space && t)
 		err = s->classic ? follow_fork_classic(b, t, space) :
-		      profil_target_attach(t, s, space, &profil_empty_table, NULL, b,
-					   PROFIL_GFP_PROBE);
+		      profil_target_attach(t, s, space, NULL, NULL, b, PROFIL_GFP_PROBE);
 	if (err)
 		profil_target_free(t);
 	if (err == -ENOMEM || err == -EUSERS)

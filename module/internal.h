@@ -159,8 +159,7 @@ struct profil_table {
 	struct profil_session *session;	/* owner of the histograms; referenced */
 	refcount_t refs;
 	struct rcu_work free;
-	u32 nr_ranges;
-	u32 nr_spans;			/* at least 1: an empty table has a span without pcs */
+	u32 nr_ranges;			/* 0: the empty table, which has one span, without pcs */
 	struct profil_span spans[];	/* sorted by start */
 };
 
@@ -466,7 +465,7 @@ int profil_descriptor_unwind(struct file *file, void *data, struct profil_stats 
 struct profil_session *profil_descriptor_lock_own(struct file *file);
 
 /* table.c: compiles ranges into the tables that the tick reads */
-extern struct profil_table profil_empty_table;
+extern struct profil_table profil_empty_table;	/* of which one reference is never dropped */
 struct profil_table *profil_table_create(struct profil_session *s, u64 ranges, u32 nr);
 struct profil_table *profil_table_merge(const struct profil_table *base,
 					const struct profil_table *added);
@@ -477,15 +476,9 @@ struct profil_table *profil_table_inherit(struct profil_session *s,
 void profil_table_bind(struct profil_table *table, struct rb_root_cached *root);
 void profil_table_put(struct profil_table *table);
 
-static inline bool profil_table_tryget(struct profil_table *table)
-{
-	return table == &profil_empty_table || refcount_inc_not_zero(&table->refs);
-}
-
 static inline struct profil_table *profil_table_get(struct profil_table *table)
 {
-	if (table != &profil_empty_table)
-		refcount_inc(&table->refs);
+	refcount_inc(&table->refs);
 	return table;
 }
 

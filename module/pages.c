@@ -133,7 +133,7 @@ static struct extent *extents_of_table(const struct profil_table *table, u32 *nr
 	struct extent *extents;
 	u32 i, n = 0;
 
-	extents = kvmalloc_array(table->nr_spans, sizeof(*extents), GFP_KERNEL_ACCOUNT);
+	extents = kvmalloc_array(table->nr_ranges, sizeof(*extents), GFP_KERNEL_ACCOUNT);
 	if (!extents)
 		return NULL;
 	for (i = 0; i < table->nr_ranges; i++) {

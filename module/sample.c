@@ -23,7 +23,7 @@
 static const struct profil_span *sample_find_span(const struct profil_table *table, u64 pc)
 {
 	const struct profil_span *span = table->spans;
-	u32 n = table->nr_spans;
+	u32 n = table->nr_ranges;
 
 	while (n > 1) {
 		u32 half = n / 2;
@@ -251,11 +251,11 @@ static __always_inline bool tick_hit(struct profil_counts __percpu *counts,
 		return tick_hit_span(counts, span, d, system);
 	/* It may be an index into a previous table. */
 	last = this_cpu_read(counts->last_span);
-	if (last >= table->nr_spans)
+	if (last >= table->nr_ranges)
 		return false;
 	/* Computes the pc again, so that no register holds it until here. */
 	pc = d + READ_ONCE(span->start);
-	span += array_index_nospec(last, table->nr_spans);
+	span += array_index_nospec(last, table->nr_ranges);
 	return tick_hit_span(counts, span, pc - span->start, system);
 }
 

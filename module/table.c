@@ -24,7 +24,7 @@ static struct profil_session no_session = {
 
 struct profil_table profil_empty_table = {
 	.session = &no_session,
-	.nr_spans = 1,
+	.refs = REFCOUNT_INIT(1),
 	.spans = { { .width = 2 } },
 };
 
@@ -113,7 +113,7 @@ static void table_free(struct work_struct *work)
 /* Drops a reference to @table, which can be NULL. */
 void profil_table_put(struct profil_table *table)
 {
-	if (!table || table == &profil_empty_table || !refcount_dec_and_test(&table->refs))
+	if (!table || !refcount_dec_and_test(&table->refs))
 		return;
 	atomic_inc(&table->session->nr_dying);
 	queue_rcu_work(profil_wq, &table->free);
@@ -123,13 +123,12 @@ static struct profil_table *table_alloc(struct profil_session *s, u32 nr)
 {
 	struct profil_table *table;
 
-	table = kvzalloc(struct_size(table, spans, max(nr, 1U)), GFP_KERNEL_ACCOUNT);
+	table = kvzalloc(struct_size(table, spans, nr), GFP_KERNEL_ACCOUNT);
 	if (!table)
 		return NULL;
 	refcount_inc(&s->refs);
 	table->session = s;
 	table->nr_ranges = nr;
-	table->nr_spans = max(nr, 1U);
 	refcount_set(&table->refs, 1);
 	INIT_RCU_WORK(&table->free, table_free);
 	return table;
@@ -216,7 +215,7 @@ struct profil_table *profil_table_remove(struct profil_table *table,
 	if (n == table->nr_ranges)
 		return profil_table_get(table);
 	if (!n)
-		return &profil_empty_table;
+		return profil_table_get(&profil_empty_table);
 
 	remaining = table_alloc(table->session, n);
 	if (!remaining)
@@ -235,7 +234,7 @@ struct profil_table *profil_table_inherit(struct profil_session *s,
 	u32 i;
 
 	if (!table->nr_ranges)
-		return &profil_empty_table;
+		return profil_table_get(&profil_empty_table);
 	copy = table_alloc(s, table->nr_ranges);
 	if (!copy)
 		return NULL;

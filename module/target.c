@@ -38,7 +38,7 @@ struct profil_binding *profil_binding_alloc(struct profil_session *s, struct pro
 	refcount_inc(&space->refs);
 	b->session = s;
 	b->space = space;
-	RCU_INIT_POINTER(b->table, profil_table_get(table));
+	RCU_INIT_POINTER(b->table, table ? profil_table_get(table) : NULL);
 	RB_CLEAR_NODE(&b->by_id);
 	return b;
 }
@@ -349,7 +349,7 @@ static int target_link(struct profil_binding *b, struct profil_target *t,
 /*
  * Attaches @t, which runs in @space, to @s. If @s has no binding there, it gets one, with @table.
  * @old: the classic session that this one replaces without losing a tick; or NULL. @parent: the
- * binding whose ranges the new one inherits, for PROFIL_FORK_SHARE; or NULL.
+ * binding whose table the new one inherits instead, for PROFIL_FORK_SHARE; or NULL.
  * Return: 0; -ENOMEM, also if @t is NULL; -ESRCH: its task has exited; -EBUSY: @t is a target
  * already; -EUSERS: a limit is reached; -ENODEV: @parent or the session ends.
  */
