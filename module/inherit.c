@@ -92,7 +92,6 @@ static bool pending_adopt(struct profil_session *s, struct profil_space *space)
 		list_add(&s->list, &space->sessions);
 		refcount_inc(&space->refs);
 		WRITE_ONCE(s->home, space);
-		profil_binding_retain(s, space->id);
 	}
 	raw_spin_unlock_irq(&profil_index_lock);
 	if (pending)

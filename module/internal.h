@@ -296,8 +296,7 @@ struct profil_binding {
 	struct profil_space *space;	/* referenced */
 	struct profil_table __rcu *table;	/* the ranges; referenced */
 	struct rb_node by_id;		/* in session->bindings, by the space's id */
-	bool samples_all;		/* all tasks in the space: has processes, or is retained */
-	bool retained;			/* remains when its processes leave */
+	bool samples_all;		/* all tasks in the space; see binding_count() */
 	bool foreign;			/* profil_target.foreign of its first process */
 	unsigned int nr_processes, nr_threads;	/* targets */
 	struct rcu_head rcu;
@@ -382,7 +381,6 @@ extern unsigned int profil_nr_targets;
 struct profil_binding *profil_binding_alloc(struct profil_session *s, struct profil_space *space,
 					    struct profil_table *table, gfp_t gfp);
 void profil_binding_free(struct profil_binding *b);
-void profil_binding_retain(struct profil_session *s, u64 id);
 struct profil_target *profil_target_alloc(struct task_struct *task, bool thread, bool foreign,
 					  gfp_t gfp);
 void profil_target_free(struct profil_target *t);

@@ -152,14 +152,21 @@ static void binding_unlink(struct profil_binding *b)
 	profil_space_update_fast_table(b->space);
 }
 
+/*
+ * The binding of the classic session of a process is retained, from the set-up of the session on,
+ * since the session belongs to the address space: it samples all tasks there until it ends.
+ */
 static void binding_count(struct profil_binding *b, const struct profil_target *t, int by)
 {
+	const struct profil_session *s = b->session;
+	bool retained = s->classic && s->scope == PROFIL_SCOPE_PROCESS && s->home;
+
 	if (t->thread) {
 		b->nr_threads += by;
 		WRITE_ONCE(b->space->nr_threads, b->space->nr_threads + by);
 	} else {
 		b->nr_processes += by;
-		WRITE_ONCE(b->samples_all, b->nr_processes || b->retained);
+		WRITE_ONCE(b->samples_all, b->nr_processes || retained);
 	}
 }
 
@@ -268,18 +275,6 @@ static bool target_is_too_many(const struct profil_session *s, const struct prof
 		(t->foreign ? PROFIL_MAX_FOREIGN_CLOCKED : PROFIL_MAX_CLOCKED));
 }
 
-/*
- * Retains the binding of the classic session @s of a process, since the session belongs to the
- * address space: it samples all tasks there until it ends. Must be called after the set-up of @s.
- */
-void profil_binding_retain(struct profil_session *s, u64 id)
-{
-	struct profil_binding *b = binding_in(s, id);
-
-	if (b && s->classic && b->nr_processes)
-		b->retained = true;
-}
-
 /* Checks if @t, which runs in @space, can become a target of @s: see profil_target_attach(). */
 static int target_check(const struct profil_target *t, const struct profil_session *s,
 			const struct profil_space *space)
@@ -326,9 +321,7 @@ static int target_link(struct profil_binding *b, struct profil_target *t,
 		rcu_assign_pointer(b->table, profil_table_get(binding_table(parent)));
 	target_enter(t, b, old ? binding_in(old, b->space->id) : NULL);
 	/* A PENDING session has only this target. */
-	if (s->home)
-		profil_binding_retain(s, b->space->id);
-	else
+	if (!s->home)
 		WRITE_ONCE(b->space->pending, s);
 	list_add_tail_rcu(&t->list, &s->targets);
 	s->nr_targets++;
