@@ -55,7 +55,7 @@ static int classic_publish(struct profil_session *s, struct rb_root_cached *new,
 		return err;
 	t = profil_target_alloc(current, s->scope == PROFIL_SCOPE_THREAD, false,
 				GFP_KERNEL_ACCOUNT);
-	profil_session_resync_clock(s, current->mm);	/* so that earlier time does not count */
+	profil_clock_resync(s, current->mm);	/* so that earlier time does not count */
 	profil_session_set_on(s, true);
 	err = profil_target_attach(t, s, s->home, table, on, NULL, GFP_KERNEL_ACCOUNT);
 	if (err) {

@@ -174,7 +174,9 @@ static bool clock_is_concerned(int cpu, void *data)
 
 /*
  * Applies a change of a session or its targets to the tasks that are running: advances their
- * sessions, and starts or stops the timers. No target that is about to run is missed:
+ * sessions, and starts or stops the timers. Callers do this before @s gets a target in @mm or is
+ * turned on, so that earlier time does not count, and after it, for all targets (@mm is NULL). No
+ * target that is about to run is missed:
  *
  *	CPU A: profil_clock_resync()		CPU B: clock_switch() to a new target
  *
@@ -190,6 +192,8 @@ bool profil_clock_resync(const struct profil_session *s, const struct mm_struct 
 	struct clock_change change = { s, mm };
 	int before = atomic_read(&clock_ticks_kept);
 
+	if (!s->period && !profil_nohz_full)
+		return false;
 	smp_mb();	/* pairs with the one in clock_switch() */
 	on_each_cpu_cond_mask(clock_is_concerned, clock_resync_cpu, &change, true, cpu_online_mask);
 	return atomic_read(&clock_ticks_kept) != before;

@@ -174,7 +174,7 @@ static int descriptor_attach_task(struct profil_session *s, struct profil_attach
 	err = t ? profil_target_check(t, s, space) : -ENOMEM;
 	if (!err) {
 		if (s->on)
-			profil_session_resync_clock(s, mm);	/* earlier time does not count */
+			profil_clock_resync(s, mm);	/* earlier time does not count */
 		err = profil_target_attach(t, s, space, &profil_empty_table, NULL, NULL,
 					   GFP_KERNEL_ACCOUNT);
 	}
@@ -365,7 +365,7 @@ int profil_descriptor_enable(struct file *file, void *data, struct profil_stats 
 		goto unlock;
 	profil_session_reset_missed(s);
 	profil_targets_runtime(s, NULL, true);
-	profil_session_resync_clock(s, NULL);	/* so that earlier time does not count */
+	profil_clock_resync(s, NULL);	/* so that earlier time does not count */
 	profil_session_set_on(s, true);
 	profil_session_resync_runtime(s, NULL);
 unlock:

@@ -426,7 +426,6 @@ struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_s
 s64 profil_session_first_period(const struct profil_session *s);
 void profil_session_put(struct profil_session *s);
 void profil_session_set_phase(struct profil_session *s, enum profil_session_phase phase);
-void profil_session_resync_clock(struct profil_session *s, const struct mm_struct *mm);
 void profil_session_resync_runtime(struct profil_session *s, const struct task_struct *task);
 void profil_session_reset_missed(struct profil_session *s);
 bool profil_session_is_quiet(const struct profil_session *s);

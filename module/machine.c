@@ -33,14 +33,14 @@ int profil_machine_attach(struct profil_session *s)
 	if (err)
 		return err;
 	if (s->on)
-		profil_session_resync_clock(s, NULL);	/* so that earlier time does not count */
+		profil_clock_resync(s, NULL);	/* so that earlier time does not count */
 	raw_spin_lock_irq(&profil_index_lock);
 	hlist_add_head_rcu(&s->in_machine, &profil_machine_sessions);
 	raw_spin_unlock_irq(&profil_index_lock);
 	static_branch_inc(&profil_machine_sampled);
 	profil_session_reset_missed(s);
 	if (s->on)
-		profil_session_resync_clock(s, NULL);
+		profil_clock_resync(s, NULL);
 	return 0;
 }
 

@@ -118,20 +118,13 @@ void profil_session_set_phase(struct profil_session *s, enum profil_session_phas
 	raw_spin_unlock_irq(&profil_index_lock);
 }
 
-/* Calls profil_clock_resync() if @s needs it, before @s gets a target in @mm or is turned on. */
-void profil_session_resync_clock(struct profil_session *s, const struct mm_struct *mm)
-{
-	if (s->period || profil_nohz_full)
-		profil_clock_resync(s, mm);
-}
-
 /*
  * Resyncs the clock after @s got the target @task (NULL: any) or was turned on. If a CPU had
  * stopped its tick, waits for a tick there: the tick accounts the CPU time of the running task.
  */
 void profil_session_resync_runtime(struct profil_session *s, const struct task_struct *task)
 {
-	if ((s->period || profil_nohz_full) && profil_clock_resync(s, NULL)) {
+	if (profil_clock_resync(s, NULL)) {
 		schedule_timeout_uninterruptible(2);
 		profil_targets_runtime(s, task, true);
 	}
