@@ -53,34 +53,26 @@ static struct profil_table *describe_session(struct profil_session *s, struct pr
 	return table;
 }
 
-static struct profil_table *describe_home(struct profil_space *home, struct profil_describe *arg,
-					  struct profil_stats *stats)
-{
-	struct profil_table *table = ERR_PTR(-EINVAL);
-	struct profil_session *s;
-
-	if (mutex_lock_killable(&home->lock))
-		return ERR_PTR(-EINTR);
-	s = profil_classic_find(home, PROFIL_SCOPE_PROCESS);
-	if (s) {
-		profil_replay(s);
-		table = describe_session(s, home, arg, stats);
-	}
-	mutex_unlock(&home->lock);
-	return table;
-}
-
 /* Describes a session of @space. A PENDING session has the ranges of its parent, and no home. */
 static struct profil_table *describe_space(struct profil_space *space, struct profil_describe *arg,
 					   struct profil_stats *stats)
 {
-	struct profil_session *pending = profil_pending_get(space);
-	struct profil_table *table;
+	struct profil_session *s = profil_pending_get(space);
+	struct profil_table *table = ERR_PTR(-EINVAL);
 
-	if (!pending)
-		return describe_home(space, arg, stats);
-	table = describe_session(pending, space, arg, stats);
-	profil_session_put(pending);
+	if (s) {
+		table = describe_session(s, space, arg, stats);
+		profil_session_put(s);
+		return table;
+	}
+	if (mutex_lock_killable(&space->lock))
+		return ERR_PTR(-EINTR);
+	s = profil_classic_find(space, PROFIL_SCOPE_PROCESS);
+	if (s) {
+		profil_replay(s);
+		table = describe_session(s, space, arg, stats);
+	}
+	mutex_unlock(&space->lock);
 	return table;
 }
 
@@ -89,10 +81,10 @@ int profil_classic_describe(struct file *file, void *data, struct profil_stats *
 {
 	struct profil_describe *arg = data;
 	struct mm_struct *mm = describe_get_mm(arg->pid);
-	struct profil_range *ranges = NULL;
+	struct profil_range __user *ranges = u64_to_user_ptr(arg->ranges);
 	struct profil_space *space;
 	struct profil_table *table;
-	u32 room = arg->nr_ranges, i;
+	u32 room = arg->nr_ranges;
 	int err = 0;
 
 	if (IS_ERR(mm))
@@ -106,18 +98,9 @@ int profil_classic_describe(struct file *file, void *data, struct profil_stats *
 	if (IS_ERR(table))
 		return PTR_ERR(table);
 
-	if (arg->ranges && arg->nr_ranges <= room) {
-		ranges = kvcalloc(arg->nr_ranges, sizeof(*ranges), GFP_KERNEL_ACCOUNT);
-		if (!ranges)
-			err = -ENOMEM;
-		for (i = 0; ranges && i < arg->nr_ranges; i++)
-			ranges[i] = table->spans[i].range;
-	}
-	/* Drops the table before copy_to_user(), which may wait for user space. */
+	for (u32 i = 0; ranges && i < arg->nr_ranges && arg->nr_ranges <= room && !err; i++)
+		if (copy_to_user(&ranges[i], &table->spans[i].range, sizeof(*ranges)))
+			err = -EFAULT;
 	profil_table_put(table);
-	if (ranges && copy_to_user(u64_to_user_ptr(arg->ranges), ranges,
-				   arg->nr_ranges * sizeof(*ranges)))
-		err = -EFAULT;
-	kvfree(ranges);
 	return err;
 }
