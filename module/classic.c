@@ -99,15 +99,26 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 	return err;
 }
 
-int profil_classic_start(const struct profil_start *arg)
+int profil_classic_start(struct file *file, void *data, struct profil_stats *unused)
 {
-	struct profil_space *home = profil_space_get_own(true);
+	const struct profil_start *arg = data;
+	struct profil_space *home;
 	struct profil_session *s;
 	struct profil_table *table;
-	int err = -ENOMEM;
+	int err;
 
+	if (arg->scope > PROFIL_SCOPE_THREAD ||
+	    arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM))
+		return -EOPNOTSUPP;
+	if (arg->nr_ranges > PROFIL_MAX_RANGES)
+		return -EINVAL;
+	err = profil_clock_check_period(arg->period, arg->flags & PROFIL_START_JITTER);
+	if (err)
+		return err;
+	home = profil_space_get_own(true);
 	if (IS_ERR(home))
 		return PTR_ERR(home);
+	err = -ENOMEM;
 	s = profil_session_create(home, arg->modes, arg->period, arg->flags & PROFIL_START_JITTER);
 	if (!s)
 		goto put_home;

@@ -16,6 +16,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/capability.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
 #include <linux/smp.h>
@@ -30,8 +31,8 @@
 /* The least ns from the end of an interrupt to the next, so that the task makes progress */
 #define CLOCK_MIN_GAP	5000
 
-unsigned int profil_min_period = 50000;
-module_param_named(min_period_ns, profil_min_period, uint, 0644);
+static unsigned int min_period_ns = 50000;
+module_param(min_period_ns, uint, 0644);
 MODULE_PARM_DESC(min_period_ns, "shortest period of sessions of users without CAP_PERFMON, in ns");
 
 /* True if there are nohz_full= CPUs, which stop their tick; constant after boot. */
@@ -211,6 +212,25 @@ void profil_clock_resync_here(void)
 	if (READ_ONCE(profil_clock.installed))
 		clock_resync_cpu(NULL);
 	local_irq_restore(flags);
+}
+
+/* Returns the shortest period that the caller may ask for. */
+u32 profil_clock_min_period(void)
+{
+	if (ns_capable_noaudit(&init_user_ns, CAP_PERFMON) ||
+	    ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN))
+		return PROFIL_MIN_PERIOD;
+	return max(READ_ONCE(min_period_ns), PROFIL_MIN_PERIOD);
+}
+
+/* Checks the period of a new session. Return: 0; -EINVAL; -EPERM if the caller may not use it. */
+int profil_clock_check_period(u64 period, bool jitter)
+{
+	if (!period)
+		return jitter ? -EINVAL : 0;
+	if (period < PROFIL_MIN_PERIOD || period > PROFIL_MAX_PERIOD)
+		return -EINVAL;
+	return period < profil_clock_min_period() ? -EPERM : 0;
 }
 
 /* Returns a pseudo-random number, from a random seed. Interrupts must be off. */

@@ -80,14 +80,26 @@ static int descriptor_publish(struct profil_session *s)
 	return n < PROFIL_MAX_OPEN ? 0 : -EMFILE;
 }
 
-int profil_descriptor_open(const struct profil_open *arg)
+int profil_descriptor_open(struct file *file, void *data, struct profil_stats *unused)
 {
-	struct profil_space *home = profil_space_get_own(true);
+	const struct profil_open *arg = data;
+	struct profil_space *home;
 	struct profil_session *s;
-	int ret = -ENOMEM;
+	int ret;
 
+	if (arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM) ||
+	    arg->fork > PROFIL_FORK_SHARE || arg->exec > PROFIL_EXEC_FOLLOW)
+		return -EOPNOTSUPP;
+	if (!arg->modes || arg->nr_records > PROFIL_MAX_RECORDS ||
+	    arg->stack_depth > PROFIL_MAX_STACK || (arg->stack_depth && !arg->nr_records))
+		return -EINVAL;
+	ret = profil_clock_check_period(arg->period, arg->flags & PROFIL_OPEN_JITTER);
+	if (ret)
+		return ret;
+	home = profil_space_get_own(true);
 	if (IS_ERR(home))
 		return PTR_ERR(home);
+	ret = -ENOMEM;
 	s = profil_session_create(home, arg->modes, arg->period, arg->flags & PROFIL_OPEN_JITTER);
 	if (!s)
 		goto put_home;

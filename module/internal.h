@@ -345,9 +345,10 @@ void profil_tick_exit(void);
 
 /* clock.c: a timer on each CPU for sessions with a period, and the tick of nohz_full= CPUs */
 extern struct profil_trigger profil_clock;
-extern unsigned int profil_min_period;
 extern bool profil_nohz_full;
 int profil_clock_init(void);
+u32 profil_clock_min_period(void);
+int profil_clock_check_period(u64 period, bool jitter);
 bool profil_clock_resync(const struct profil_session *s, const struct mm_struct *mm);
 void profil_clock_resync_here(void);
 u32 profil_clock_random(void);
@@ -445,12 +446,12 @@ void profil_session_unpark(struct profil_session *s);
 
 /* classic.c: sessions without a descriptor. ioctl.c calls all functions with @data, also below. */
 struct profil_session *profil_classic_find(struct profil_space *home, u32 scope);
-int profil_classic_start(const struct profil_start *arg);
+int profil_classic_start(struct file *file, void *data, struct profil_stats *unused);
 int profil_classic_stop(struct file *file, void *data, struct profil_stats *stats);
 int profil_classic_stats(struct file *file, void *data, struct profil_stats *unused);
 
 /* descriptor.c, snapshot.c, unwind.c: descriptor sessions */
-int profil_descriptor_open(const struct profil_open *arg);
+int profil_descriptor_open(struct file *file, void *data, struct profil_stats *unused);
 int profil_descriptor_attach(struct file *file, void *data, struct profil_stats *stats);
 int profil_descriptor_add(struct file *file, void *data, struct profil_stats *stats);
 int profil_descriptor_remove(struct file *file, void *data, struct profil_stats *stats);

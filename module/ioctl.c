@@ -6,23 +6,12 @@
  *
  * Context: system calls (may sleep).
  */
-#include <linux/capability.h>
 #include <linux/jiffies.h>
 #include <linux/nospec.h>
 #include <linux/uaccess.h>
-#include <linux/user_namespace.h>
 
 #include "compat.h"
 #include "internal.h"
-
-/* Returns the shortest period that the caller may ask for. */
-static u32 ioctl_min_period(void)
-{
-	if (ns_capable_noaudit(&init_user_ns, CAP_PERFMON) ||
-	    ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN))
-		return PROFIL_MIN_PERIOD;
-	return max(READ_ONCE(profil_min_period), PROFIL_MIN_PERIOD);
-}
 
 static int ioctl_query(struct file *file, void *data, struct profil_stats *stats)
 {
@@ -43,7 +32,7 @@ static int ioctl_query(struct file *file, void *data, struct profil_stats *stats
 	arg->max_counters = PROFIL_MAX_COUNTERS;
 	arg->max_records = PROFIL_MAX_RECORDS;
 	arg->max_sessions = PROFIL_MAX_SESSIONS;
-	arg->min_period = ioctl_min_period();
+	arg->min_period = profil_clock_min_period();
 	arg->max_period = PROFIL_MAX_PERIOD;
 	arg->max_clocked = PROFIL_MAX_CLOCKED;
 	arg->max_stack_depth = PROFIL_MAX_STACK;
@@ -52,57 +41,8 @@ static int ioctl_query(struct file *file, void *data, struct profil_stats *stats
 	return 0;
 }
 
-static int ioctl_check_period(u64 period, bool jitter)
-{
-	if (!period)
-		return jitter ? -EINVAL : 0;
-	if (period < PROFIL_MIN_PERIOD || period > PROFIL_MAX_PERIOD)
-		return -EINVAL;
-	return period < ioctl_min_period() ? -EPERM : 0;
-}
-
-static int ioctl_start(struct file *file, void *data, struct profil_stats *stats)
-{
-	const struct profil_start *arg = data;
-
-	if (arg->scope > PROFIL_SCOPE_THREAD ||
-	    arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM))
-		return -EOPNOTSUPP;
-	if (arg->nr_ranges > PROFIL_MAX_RANGES)
-		return -EINVAL;
-	return ioctl_check_period(arg->period, arg->flags & PROFIL_START_JITTER) ?:
-	       profil_classic_start(arg);
-}
-
-static int ioctl_open(struct file *file, void *data, struct profil_stats *stats)
-{
-	const struct profil_open *arg = data;
-
-	if (arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM) ||
-	    arg->fork > PROFIL_FORK_SHARE || arg->exec > PROFIL_EXEC_FOLLOW)
-		return -EOPNOTSUPP;
-	if (!arg->modes || arg->nr_records > PROFIL_MAX_RECORDS ||
-	    arg->stack_depth > PROFIL_MAX_STACK || (arg->stack_depth && !arg->nr_records))
-		return -EINVAL;
-	return ioctl_check_period(arg->period, arg->flags & PROFIL_OPEN_JITTER) ?:
-	       profil_descriptor_open(arg);
-}
-
-union profil_arg {
-	struct profil_query query;
-	struct profil_start start;
-	struct profil_stop stop;
-	struct profil_stats stats;
-	struct profil_open open;
-	struct profil_attach attach;
-	struct profil_add add;
-	struct profil_remove remove;
-	struct profil_enable enable;
-	struct profil_disable disable;
-	struct profil_snapshot snapshot;
-	struct profil_describe describe;
-	struct profil_unwind unwind;
-};
+/* Room for the largest structure of a command */
+#define ARG_SIZE	sizeof(struct profil_stats)
 
 struct ioctl_command {
 	/* handlers for the device and for a session's descriptor; NULL: unknown command */
@@ -120,7 +60,7 @@ struct ioctl_command {
 	[_IOC_NR(cmd)] = {					\
 		.device = device_,				\
 		.session = session_,				\
-		.size = sizeof(struct type),			\
+		.size = sizeof(struct type) + BUILD_BUG_ON_ZERO(sizeof(struct type) > ARG_SIZE), \
 		.least = offsetofend(struct type, last),	\
 		__VA_ARGS__					\
 	}
@@ -132,13 +72,13 @@ struct ioctl_command {
 
 static const struct ioctl_command ioctl_commands[] = {
 	COMMAND(PROFIL_IOC_QUERY, ioctl_query, NULL, profil_query, max_counters, RESULT),
-	COMMAND(PROFIL_IOC_START, ioctl_start, NULL, profil_start, ranges, RESERVED(profil_start),
-		FLAGS(PROFIL_START_REPLACE | PROFIL_START_JITTER)),
+	COMMAND(PROFIL_IOC_START, profil_classic_start, NULL, profil_start, ranges,
+		RESERVED(profil_start), FLAGS(PROFIL_START_REPLACE | PROFIL_START_JITTER)),
 	COMMAND(PROFIL_IOC_STOP, profil_classic_stop, NULL, profil_stop, stats,
 		RESERVED(profil_stop), STATS(profil_stop)),
 	COMMAND(PROFIL_IOC_STATS, profil_classic_stats, profil_descriptor_stats, profil_stats,
 		locked, RESERVED(profil_stats), RESULT),
-	COMMAND(PROFIL_IOC_OPEN, ioctl_open, NULL, profil_open, nr_records,
+	COMMAND(PROFIL_IOC_OPEN, profil_descriptor_open, NULL, profil_open, nr_records,
 		RESERVED(profil_open), FLAGS(PROFIL_OPEN_JITTER)),
 	COMMAND(PROFIL_IOC_DESCRIBE, profil_classic_describe, NULL, profil_describe, taken,
 		STATS(profil_describe), RESULT),
@@ -190,7 +130,7 @@ static long ioctl_dispatch(struct file *file, unsigned int cmd, void __user *uar
 	const struct ioctl_command *c, *c_stats = &ioctl_commands[_IOC_NR(PROFIL_IOC_STATS)];
 	struct profil_stats stats = {};
 	void __user *ustats = NULL;
-	union profil_arg arg;
+	u64 arg[ARG_SIZE / sizeof(u64)];
 	int (*handler)(struct file *file, void *arg, struct profil_stats *stats);
 	int err, ret;
 
@@ -202,20 +142,20 @@ static long ioctl_dispatch(struct file *file, unsigned int cmd, void __user *uar
 	if (!handler)
 		return -ENOTTY;
 
-	err = ioctl_read_arg(c, &arg, uarg);
+	err = ioctl_read_arg(c, arg, uarg);
 	if (!err && c->stats) {
-		ustats = u64_to_user_ptr(*(u64 *)((void *)&arg + c->stats));
+		ustats = u64_to_user_ptr(arg[c->stats / sizeof(u64)]);
 		if (ustats)
 			err = ioctl_read_arg(c_stats, &stats, ustats);
 		stats = (struct profil_stats) { .size = stats.size };
 	}
 	if (err)
 		return err;
-	ret = handler(file, &arg, &stats);
+	ret = handler(file, arg, &stats);
 	if (ret < 0)
 		return ret;
 	if (c->result)
-		err = ioctl_write_result(c, &arg, uarg);
+		err = ioctl_write_result(c, arg, uarg);
 	if (ustats && !err)
 		err = ioctl_write_result(c_stats, &stats, ustats);
 	return err ? err : ret;
