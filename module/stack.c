@@ -26,6 +26,7 @@
 struct stack_walk {
 	struct profil_ring *ring;
 	unsigned int word;		/* size of a word on the stack */
+	struct profil_unwind_rule frame;	/* for frames, where no table has a rule */
 	unsigned long sp, fp;		/* registers of the function whose caller is searched */
 
 	/* the mapping of the last address of text */
@@ -89,7 +90,7 @@ fault:
 	return false;
 }
 
-/* Returns the rule for the byte at @at: the last one from there on back; or NULL if none is. */
+/* Returns the rule for the byte at @at: the last one from there on back; or else w->frame. */
 static __always_inline const struct profil_unwind_rule *stack_rule(const struct stack_walk *w,
 								   unsigned long at)
 {
@@ -100,7 +101,7 @@ static __always_inline const struct profil_unwind_rule *stack_rule(const struct 
 	u32 key, n;
 
 	if (!table || block >= table->nr_blocks)
-		return NULL;
+		return &w->frame;
 	/* User space chooses the offset. */
 	block = array_index_nospec(block, table->nr_blocks);
 	key = (offset % PROFIL_UNWIND_BLOCK) << 16 | 0xffff;
@@ -114,37 +115,17 @@ static __always_inline const struct profil_unwind_rule *stack_rule(const struct 
 		}
 	}
 	if (row == table->rows)
-		return NULL;
+		return &w->frame;
 	rule = &table->rules[row[-1] & 0xffff];
-	return rule->kind != PROFIL_UNWIND_NONE ? rule : NULL;
+	return rule->kind != PROFIL_UNWIND_NONE ? rule : &w->frame;
 }
 
 /* The result of a step, which has found the caller. Others are the reason why it has not. */
 #define STACK_CALLER	((enum profil_stack_end)-1)
 
-/* Goes to the caller through the frame pointer. @at: Out: the last byte of the call. */
-static __always_inline enum profil_stack_end stack_step_frame(struct stack_walk *w,
-							      unsigned long *at)
-{
-	u64 next, address;
-
-	if (!w->fp)
-		return PROFIL_STACK_OUTERMOST;
-	if (w->fp < w->sp)
-		return PROFIL_STACK_ORDER;
-	if (w->fp & (w->word - 1))
-		return PROFIL_STACK_MISALIGNED;
-	if (!stack_read(w, w->fp, &next, &address))
-		return PROFIL_STACK_UNREADABLE;
-	w->sp = w->fp + 2 * w->word;
-	w->fp = profil_frame_of(next);
-	*at = profil_strip_address(address) - 1;
-	return STACK_CALLER;
-}
-
 /*
  * Stores the addresses of frames in @stack as long as these are in the mapping that was read last,
- * and the addresses in the same text. This only takes fewer instructions than stack_step_frame().
+ * and the addresses in the same text. This only takes fewer instructions than stack_step().
  */
 static void stack_follow(struct stack_walk *w, struct profil_stack *stack)
 {
@@ -192,12 +173,12 @@ static enum profil_stack_end stack_step_signal(struct stack_walk *w, unsigned lo
 }
 
 /* Goes to the caller by @rule. @at: Out: the last byte of the call. */
-static enum profil_stack_end stack_step_rule(struct stack_walk *w,
-					     const struct profil_unwind_rule *rule,
-					     unsigned long *at)
+static enum profil_stack_end stack_step(struct stack_walk *w,
+					const struct profil_unwind_rule *rule, unsigned long *at)
 {
 	const bool by_sp = rule->kind == PROFIL_UNWIND_SP ||
 			   rule->kind == PROFIL_UNWIND_SP_INDIRECT;
+	const bool is_frame = rule == &w->frame;
 	unsigned long cfa = by_sp ? w->sp : w->fp, saved;
 	u64 fp, address, unused;
 
@@ -206,16 +187,20 @@ static enum profil_stack_end stack_step_rule(struct stack_walk *w,
 	if (rule->kind < PROFIL_UNWIND_SP)
 		return rule->kind == PROFIL_UNWIND_END ? PROFIL_STACK_NO_RULE :
 							 PROFIL_STACK_OUTERMOST;
+	if (is_frame && !w->fp)
+		return PROFIL_STACK_OUTERMOST;
 	cfa += rule->cfa;
 	if (rule->kind > PROFIL_UNWIND_FP) {
 		if (!stack_read(w, cfa, &address, &unused))
 			return PROFIL_STACK_UNREADABLE;
 		cfa = address + (by_sp ? 8 : 0);
 	}
-	if (cfa <= w->sp)
+	if (is_frame ? w->fp < w->sp : cfa <= w->sp)
 		return PROFIL_STACK_ORDER;
-	if (rule->fp == -16) {
-		if (!stack_read(w, cfa - 16, &fp, &address))
+	if (is_frame && w->fp & (w->word - 1))
+		return PROFIL_STACK_MISALIGNED;
+	if (rule->fp == w->frame.fp) {
+		if (!stack_read(w, cfa + rule->fp, &fp, &address))
 			return PROFIL_STACK_UNREADABLE;
 	} else {
 		/* The word above the CFA is present, but the one below the stack need not be. */
@@ -227,9 +212,9 @@ static enum profil_stack_end stack_step_rule(struct stack_walk *w,
 		else if (!stack_read(w, saved, &fp, &unused))
 			return PROFIL_STACK_UNREADABLE;
 	}
-	w->fp = fp;
+	w->fp = profil_frame_of(fp);
 	w->sp = cfa;
-	*at = address - 1;
+	*at = profil_strip_address(address) - 1;
 	return STACK_CALLER;
 }
 
@@ -254,23 +239,24 @@ static void stack_keep_innermost(struct stack_walk *w, struct profil_stack *stac
 static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stack *stack,
 					unsigned long at, struct pt_regs *regs)
 {
-	const struct profil_unwind_rule *rule = NULL;
+	const struct profil_unwind_rule *rule = &w->frame;
 	const u32 depth = w->ring->stack_depth;
 	enum profil_stack_end end;
 
 	if (stack_enter_text(w, at))
 		rule = stack_rule(w, at);
-	if (!rule)
+	if (rule == &w->frame)
 		stack_keep_innermost(w, stack, regs);
 	for (;; rule = stack_rule(w, at)) {
-		end = rule ? stack_step_rule(w, rule, &at) : stack_step_frame(w, &at);
+		end = stack_step(w, rule, &at);
 		if (end != STACK_CALLER)
 			return end;
 		if (at - w->text >= w->text_size && !stack_enter_text(w, at))
 			return PROFIL_STACK_ADDRESS;
 		if (stack->nr == depth)
 			return PROFIL_STACK_DEPTH;
-		stack->addresses[stack->nr++] = (at + 1) | (rule ? PROFIL_STACK_BY_TABLE : 0);
+		stack->addresses[stack->nr++] = (at + 1) |
+			(rule != &w->frame ? PROFIL_STACK_BY_TABLE : 0);
 		if (!w->table && w->word == sizeof(u64))
 			stack_follow(w, stack);
 	}
@@ -294,6 +280,11 @@ void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 p
 	*stack = (struct profil_stack) { .end = PROFIL_STACK_UNSUPPORTED };
 	if (!w.word)
 		return;
+	w.frame = (struct profil_unwind_rule) {
+		.kind = PROFIL_UNWIND_FP,
+		.cfa = 2 * w.word,
+		.fp = -2 * (int)w.word,
+	};
 	if (w.word == sizeof(u32)) {
 		w.sp = (u32)w.sp;
 		w.fp = (u32)w.fp;
