@@ -35,8 +35,6 @@
 #define WAKES_AT_ONCE	64	/* waiters that are woken with interrupts off */
 #define WAKES_A_JIFFY	256	/* per jiffy and ring, on average */
 #define COPY_SIZE	8192	/* bytes that are copied to the reader at once */
-/* If memory is short, the call fails, and the kernel does not kill processes to get it. */
-#define RING_GFP	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 #define FILES_SHOWN	64	/* in fdinfo */
 #define RECORD_SIZE_MAX	(offsetof(struct profil_record, path) + PATH_MAX + sizeof(u64))
 
@@ -115,7 +113,8 @@ struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth)
 	size_t size = sizeof(*ring) + ring_size(nr_records, stack_depth);
 
 	/* kvzalloc() would search for contiguous memory, and clear it without rescheduling. */
-	ring = size > PAGE_SIZE ? __vmalloc(size, RING_GFP | __GFP_ZERO) : kzalloc(size, RING_GFP);
+	ring = size > PAGE_SIZE ? __vmalloc(size, PROFIL_RING_GFP | __GFP_ZERO) :
+				  kzalloc(size, PROFIL_RING_GFP);
 	if (!ring)
 		return NULL;
 	refcount_set(&ring->refs, 1);

@@ -35,6 +35,9 @@
 
 #include "internal.h"
 
+/* If memory is short, the call fails, and the kernel does not kill processes to get it. */
+#define PROFIL_RING_GFP	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
 /* A queue of slots. The kernel's lists would cost the tick 60 instructions more. */
 struct ring_queue {
 	struct ring_slot *first, **end;

@@ -27,9 +27,6 @@
 #include "compat.h"
 #include "ring.h"
 
-/* If memory is short, the call fails, and the kernel does not kill processes to get it. */
-#define UNWIND_GFP	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
-
 static unsigned int unwind_mib = 64;
 module_param(unwind_mib, uint, 0644);
 MODULE_PARM_DESC(unwind_mib, "MiB of unwind tables of a user without CAP_IPC_LOCK");
@@ -198,32 +195,16 @@ static bool unwind_is_valid(const struct unwind_table *table)
 	return true;
 }
 
-static int unwind_copy_array(void *to, u64 from, size_t bytes)
-{
-	size_t done, n;
-
-	for (done = 0; done < bytes; done += n) {
-		n = min_t(size_t, bytes - done, SZ_1M);
-		if (copy_from_user(to + done, u64_to_user_ptr(from + done), n))
-			return -EFAULT;
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		cond_resched();
-	}
-	return 0;
-}
-
 static int unwind_copy(struct unwind_table *table, const struct profil_unwind *arg)
 {
-	int err;
-
 	table->blocks[table->nr_blocks] = arg->nr_rows;
-	err = unwind_copy_array(table->rules, arg->rules, arg->nr_rules * sizeof(*table->rules)) ?:
-	      unwind_copy_array(table->blocks, arg->blocks,
-				arg->nr_blocks * sizeof(*table->blocks)) ?:
-	      unwind_copy_array(table->rows, arg->rows, arg->nr_rows * sizeof(*table->rows));
-	if (err)
-		return err;
+	if (copy_from_user(table->rules, u64_to_user_ptr(arg->rules),
+			   arg->nr_rules * sizeof(*table->rules)) ||
+	    copy_from_user(table->blocks, u64_to_user_ptr(arg->blocks),
+			   arg->nr_blocks * sizeof(*table->blocks)) ||
+	    copy_from_user(table->rows, u64_to_user_ptr(arg->rows),
+			   arg->nr_rows * sizeof(*table->rows)))
+		return -EFAULT;
 	return unwind_is_valid(table) ? 0 : -EINVAL;
 }
 
@@ -244,7 +225,7 @@ static struct unwind_table *unwind_create(struct profil_ring *ring, const struct
 
 	if (err)
 		return ERR_PTR(err);
-	table = __vmalloc(head.bytes, UNWIND_GFP);
+	table = __vmalloc(head.bytes, PROFIL_RING_GFP);
 	if (!table) {
 		unwind_uncharge(ring, unwind_charged(&head));
 		return ERR_PTR(-ENOMEM);
@@ -275,10 +256,8 @@ int profil_descriptor_unwind(struct file *file, void *data, struct profil_stats 
 	    arg->nr_rows > PROFIL_MAX_UNWIND_ROWS)
 		return -EINVAL;
 	/* It belongs to the creator. Others may have no right to its memory. */
-	s = profil_descriptor_lock_own(file);
-	if (IS_ERR(s))
-		return PTR_ERR(s);
-	mutex_unlock(&s->home->lock);
+	if (!profil_space_is_own(s->home))
+		return -EPERM;
 	table = unwind_create(ring, arg, s->may_exceed);
 	if (IS_ERR(table))
 		return PTR_ERR(table);
