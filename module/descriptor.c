@@ -274,28 +274,25 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 {
 	const struct profil_add *arg = data;
 	u64 id = descriptor_space_id(arg->space);
-	struct profil_session *s;
-	struct profil_space *home;
+	struct profil_session *s = file->private_data;
+	struct profil_space *home = s->home;
 	struct profil_table *table;
 	struct rb_root_cached new;
 	int err;
 
 	if (!arg->nr_ranges || arg->nr_ranges > PROFIL_MAX_RANGES)
 		return -EINVAL;
-	s = profil_descriptor_lock_own(file);
-	if (IS_ERR(s))
-		return PTR_ERR(s);
-	home = s->home;
-	profil_replay(s);
-	profil_histograms_free_unused(s);
-	mutex_unlock(&s->home->lock);
-
+	/* Others may not even make tables, for which REMOVE would wait. */
+	if (!profil_space_is_own(home))
+		return -EPERM;
 	table = profil_table_create(s, arg->ranges, arg->nr_ranges);
 	if (IS_ERR(table))
 		return PTR_ERR(table);
 	err = -EINTR;
 	if (mutex_lock_killable(&home->lock))
 		goto put_table;
+	profil_replay(s);
+	profil_histograms_free_unused(s);
 	profil_table_bind(table, &s->histograms);
 	mutex_unlock(&home->lock);
 	err = profil_histograms_pin(&new, table, false, s->may_exceed, 0);
