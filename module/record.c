@@ -120,32 +120,27 @@ static __always_inline struct ring_slot *record_take_slot(struct profil_ring *ri
 
 static const struct profil_stack no_stack = { .end = PROFIL_STACK_NO_REGISTERS };
 
-/* Adds @slot, which is in no queue, to the records that can be read. */
-static void record_done(struct profil_ring *ring, struct ring_slot *slot)
-{
-	/* If there are others, a reader is awake, or is being woken. */
-	if (ring_queue_is_empty(&ring->done))
-		ring_wake_readers(ring);
-	ring_queue_add(&ring->done, slot);
-}
+#define NO_PC	(PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT)	/* flags of a record without pc */
 
 /*
- * As record_done(), with more flags. With EXEC or EXIT, the record has no pc and no call. With
- * these or PENDING, its stack is empty.
+ * Adds @slot, which is in no queue, to the records that can be read, with more @flags. With NO_PC,
+ * the record has no pc and no call. With NO_PC or PENDING, its stack is empty.
  */
-static void record_done_as(struct profil_ring *ring, struct ring_slot *slot, u32 flags)
+static __always_inline void record_done(struct profil_ring *ring, struct ring_slot *slot, u32 flags)
 {
 	slot->record.flags |= flags;
-	if (flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT)) {
+	if (flags & NO_PC) {
 		slot->record.pc = 0;
 		slot->record.syscall = -1;
 		slot->record.arch = 0;
 		slot->record.flags &= ~PROFIL_RECORD_SOFTIRQ;
 	}
-	if (ring->stack_depth && flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT |
-					  PROFIL_RECORD_PENDING))
+	if (flags & (NO_PC | PROFIL_RECORD_PENDING) && ring->stack_depth)
 		*ring_stack(ring, slot) = no_stack;
-	record_done(ring, slot);
+	/* If there are others, a reader is awake, or is being woken. */
+	if (ring_queue_is_empty(&ring->done))
+		ring_wake_readers(ring);
+	ring_queue_add(&ring->done, slot);
 }
 
 /* ---- the completion ---- */
@@ -200,7 +195,7 @@ static void record_complete(struct profil_ring *ring, struct ring_slot *slot,
 		slot->file = get_file(found->file);
 	if (ring->stack_depth)
 		memcpy(ring_stack(ring, slot), stack, struct_size(stack, addresses, stack->nr));
-	record_done_as(ring, slot, from->flags);
+	record_done(ring, slot, from->flags);
 }
 
 static bool record_origins_are_equal(const struct ring_origin *a, const struct ring_origin *b)
@@ -213,7 +208,7 @@ static void record_end_visit(struct profil_ring *ring, struct ring_visit *visit)
 	hlist_del(&visit->node);
 	hlist_add_head(&visit->node, &ring->idle);
 	list_del(&visit->waiting);
-	visit->queued = false;
+	WRITE_ONCE(visit->task, NULL);
 }
 
 enum visit_state { VISIT_SAME, VISIT_OTHER, VISIT_ENDED, VISIT_ORPHANED };
@@ -301,8 +296,7 @@ static bool record_join_visit(struct profil_ring *ring, struct ring_slot *slot)
 		return false;
 	hlist_del(&visit->node);
 	visit->ring = ring;
-	visit->task = current;
-	visit->queued = true;
+	WRITE_ONCE(visit->task, current);
 	ring_queue_init(&visit->records);
 	INIT_LIST_HEAD(&visit->waiting);
 	hlist_add_head(&visit->node, visits);
@@ -342,7 +336,6 @@ static void record_call(struct profil_record *r)
 /* Records a tick of current without a counter. Return: false if there is no room. */
 bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, u32 periods)
 {
-	const bool no_pc = flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT);
 	struct profil_ring *ring = s->ring;
 	struct ring_slot *slot;
 
@@ -354,14 +347,14 @@ bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, 
 	slot->record.pc = pc;
 	slot->record.space = space;
 	slot->record.periods = periods;
-	if (flags & PROFIL_RECORD_SYSTEM && !no_pc)
+	if (flags & PROFIL_RECORD_SYSTEM && !(flags & NO_PC))
 		record_call(&slot->record);
 	if (ring->stack_depth)
 		slot->record.flags |= PROFIL_RECORD_STACK;
-	if (no_pc) {
-		record_done_as(ring, slot, flags);
+	if (flags & NO_PC) {
+		record_done(ring, slot, flags);
 	} else if (!ring->stack_depth && record_look_up_now(ring, slot)) {
-		record_done(ring, slot);
+		record_done(ring, slot, 0);
 	} else {
 		slot->origin.pc = pc;
 		if (ring->stack_depth)
@@ -369,7 +362,7 @@ bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, 
 		slot->origin.mm = current->mm;
 		slot->origin.exec_id = READ_ONCE(current->self_exec_id);
 		if (!record_join_visit(ring, slot))
-			record_done_as(ring, slot, PROFIL_RECORD_PENDING);
+			record_done(ring, slot, PROFIL_RECORD_PENDING);
 	}
 unlock:
 	raw_spin_unlock(&ring->slots_lock);
@@ -395,7 +388,7 @@ bool profil_ring_record_detached(struct profil_session *s, u64 space,
 			slot->record.flags |= PROFIL_RECORD_UNREADABLE;
 		slot->record.space = space;
 		record_look_up_file(ring, slot, bprm->file);
-		record_done(ring, slot);
+		record_done(ring, slot, 0);
 	}
 	raw_spin_unlock_irqrestore(&ring->slots_lock, flags);
 	return slot;
@@ -423,7 +416,7 @@ bool ring_claim(struct profil_ring *ring, bool all)
 			slot = ring_queue_take(&visit->records);
 			if (!slot)
 				break;
-			record_done_as(ring, slot, PROFIL_RECORD_PENDING);
+			record_done(ring, slot, PROFIL_RECORD_PENDING);
 		}
 		if (visit && ring_queue_is_empty(&visit->records)) {
 			list_del_init(&visit->waiting);
@@ -456,12 +449,12 @@ void profil_ring_close(struct profil_ring *ring)
 			fput(ring->slots[i].file);
 		cond_resched();
 		visit = &ring->all_visits[i];
-		if (!READ_ONCE(visit->queued))
+		if (!READ_ONCE(visit->task))
 			continue;
 		raw_spin_lock_irq(&ring->slots_lock);
-		if (visit->queued && profil_task_work_cancel(visit->task, &visit->work)) {
+		if (visit->task && profil_task_work_cancel(visit->task, &visit->work)) {
 			record_end_visit(ring, visit);
-		} else if (visit->queued) {
+		} else if (visit->task) {
 			visit->orphaned = true;
 			refcount_inc(&ring->refs);
 			__module_get(THIS_MODULE);

@@ -46,10 +46,10 @@ struct ring_queue {
 struct ring_visit {
 	struct callback_head work;
 	struct profil_ring *ring;
-	struct task_struct *task;	/* valid while queued: the work runs before the exit ends */
-	bool queued;
+	/* It has queued the work, which runs before the exit ends; or NULL. */
+	struct task_struct *task;
 	bool orphaned;			/* references the ring and the module */
-	struct hlist_node node;		/* in ring->visits if queued, else in ring->idle */
+	struct hlist_node node;		/* in ring->visits; in ring->idle without task */
 	struct ring_queue records;	/* slots to complete */
 	struct list_head waiting;	/* in ring->waiting, if there are any */
 };
