@@ -106,11 +106,10 @@ int profil_descriptor_open(struct file *file, void *data, struct profil_stats *u
 	s->fork = arg->fork;
 	s->exec = arg->exec;
 	s->records = arg->nr_records;
-	s->ring_pages = profil_ring_pages(arg->nr_records, arg->stack_depth);
-	ret = profil_charge(s->ring_pages, 0, s->may_exceed);
+	s->charged = profil_ring_pages(arg->nr_records, arg->stack_depth);
+	ret = profil_charge(s->charged, 0, s->may_exceed);
 	if (ret)
 		goto put;
-	s->charged = s->ring_pages;
 	s->ring = profil_ring_create(arg->nr_records, arg->stack_depth);
 	ret = s->ring ? descriptor_publish(s) : -ENOMEM;
 	if (ret)
@@ -121,7 +120,7 @@ int profil_descriptor_open(struct file *file, void *data, struct profil_stats *u
 	goto put_home;
 
 uncharge:
-	profil_uncharge(current->mm, s->ring_pages);
+	profil_uncharge(current->mm, s->charged);
 put:
 	profil_session_put(s);
 put_home:
@@ -292,7 +291,7 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 	if (mutex_lock_killable(&home->lock))
 		goto put_table;
 	profil_replay(s);
-	profil_histograms_free_unused(s);
+	profil_session_unpin(s, true);
 	profil_table_bind(table, &s->histograms);
 	mutex_unlock(&home->lock);
 	err = profil_histograms_pin(&new, table, false, s->may_exceed, 0);
@@ -356,7 +355,7 @@ int profil_descriptor_remove(struct file *file, void *data, struct profil_stats 
 	if (wait_var_event_killable(&s->nr_dying, !atomic_read(&s->nr_dying)))
 		err = -EINTR;
 	else
-		profil_histograms_free_unused(s);
+		profil_session_unpin(s, true);
 	mutex_unlock(&s->home->lock);
 	return err;
 }

@@ -207,7 +207,6 @@ struct profil_session {
 	struct list_head list;		/* in home->sessions */
 	u32 end;			/* enum profil_end */
 	unsigned long charged;		/* pages that are charged to pinned_vm of the home's mm */
-	unsigned long ring_pages;	/* the part of charged that is for records */
 	struct profil_sums stats_base;	/* sums at the last reset of the statistics */
 	struct rb_root_cached histograms;	/* by user address */
 	atomic64_t runtime;		/* CPU time in ns, of former targets and before DISABLE */
@@ -431,6 +430,7 @@ void profil_session_resync_runtime(struct profil_session *s, const struct task_s
 void profil_session_reset_missed(struct profil_session *s);
 bool profil_session_is_quiet(const struct profil_session *s);
 void profil_session_quiesce(struct profil_session *s);
+void profil_session_unpin(struct profil_session *s, bool unused);
 void profil_session_finish(struct profil_session *s, enum profil_end end);
 void profil_session_end(struct profil_session *s, enum profil_end end);
 void profil_session_unlist(struct profil_session *s);
@@ -493,7 +493,6 @@ bool profil_histograms_are_mapped(const struct profil_table *table, struct page 
 void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *new);
 unsigned long profil_histograms_free(struct mm_struct *mm, struct rb_root_cached *root,
 				     bool unused);
-void profil_histograms_free_unused(struct profil_session *s);
 
 /* ring.c, record.c: records of ticks that were outside, for read() */
 struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth);

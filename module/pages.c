@@ -65,20 +65,6 @@ static int extent_cmp(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static struct profil_histogram *histogram_first(struct rb_root_cached *root)
-{
-	struct interval_tree_node *node = interval_tree_iter_first(root, 0, ULONG_MAX);
-
-	return node ? container_of(node, struct profil_histogram, node) : NULL;
-}
-
-static struct profil_histogram *histogram_next(struct profil_histogram *h)
-{
-	struct interval_tree_node *node = interval_tree_iter_next(&h->node, 0, ULONG_MAX);
-
-	return node ? container_of(node, struct profil_histogram, node) : NULL;
-}
-
 /* Finds the histogram in @root that contains [@start, @start + @bytes), or returns NULL. */
 struct profil_histogram *profil_histogram_find(struct rb_root_cached *root, unsigned long start,
 					       unsigned long bytes)
@@ -367,13 +353,13 @@ free_extents:
 /* Moves all histograms of @new, and their charge, to @s. Called under home->lock. */
 void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *new)
 {
-	struct profil_histogram *h;
+	struct profil_histogram *h, *next;
 
-	while ((h = histogram_first(new))) {
-		interval_tree_remove(&h->node, new);
+	rbtree_postorder_for_each_entry_safe(h, next, &new->rb_root, node.rb) {
 		interval_tree_insert(&h->node, &s->histograms);
 		s->charged += h->nr_pages;
 	}
+	*new = RB_ROOT_CACHED;
 }
 
 /*
@@ -382,11 +368,13 @@ void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *ne
  */
 unsigned long profil_histograms_free(struct mm_struct *mm, struct rb_root_cached *root, bool unused)
 {
-	struct profil_histogram *h, *next;
+	struct rb_node *node = rb_first_cached(root);
+	struct profil_histogram *h;
 	unsigned long pages = 0;
 
-	for (h = histogram_first(root); h; h = next) {
-		next = histogram_next(h);
+	while (node) {
+		h = rb_entry(node, struct profil_histogram, node.rb);
+		node = rb_next(node);
 		if (unused && refcount_read(&h->refs) > 1)
 			continue;
 		pages += h->nr_pages;
@@ -396,9 +384,4 @@ unsigned long profil_histograms_free(struct mm_struct *mm, struct rb_root_cached
 	}
 	profil_uncharge(mm, pages);
 	return pages;
-}
-
-void profil_histograms_free_unused(struct profil_session *s)
-{
-	s->charged -= profil_histograms_free(profil_space_mm(s->home), &s->histograms, true);
 }

@@ -169,6 +169,12 @@ void profil_session_quiesce(struct profil_session *s)
 	profil_machine_detach(s);
 }
 
+/* Unpins and uncharges all pages, or with @unused those that no table uses. */
+void profil_session_unpin(struct profil_session *s, bool unused)
+{
+	s->charged -= profil_histograms_free(profil_space_mm(s->home), &s->histograms, unused);
+}
+
 /* Ends @s: from here on no tick is counted, no page is pinned, the statistics are final. */
 void profil_session_finish(struct profil_session *s, enum profil_end end)
 {
@@ -179,8 +185,7 @@ void profil_session_finish(struct profil_session *s, enum profil_end end)
 	s->end = end;
 	profil_replay(s);
 	profil_session_set_phase(s, PROFIL_ENDED);
-	profil_histograms_free(profil_space_mm(s->home), &s->histograms, false);
-	s->charged = s->ring_pages;
+	profil_session_unpin(s, false);
 	if (on) {
 		/* This lets CPUs stop their tick again, see clock.c. */
 		if (profil_nohz_full)
