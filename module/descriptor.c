@@ -237,23 +237,11 @@ put_task:
 	return err;
 }
 
-static u64 descriptor_space_id(u64 id)
+/* Adds the ranges of @added to those of @s in @space, see struct profil_add. Under home->lock. */
+static int descriptor_add_ranges(struct profil_session *s, u64 space,
+				 const struct profil_table *added)
 {
-	struct profil_space *space;
-
-	if (id != PROFIL_SPACE_SELF)
-		return id;
-	space = profil_space_get(current->mm, 0);
-	if (space) {
-		id = space->id;
-		profil_space_put(space);
-	}
-	return id;
-}
-
-/* Adds the ranges of @added to those of @s in the space with @id. Called under home->lock. */
-static int descriptor_add_ranges(struct profil_session *s, u64 id, const struct profil_table *added)
-{
+	u64 id = space ?: s->home->id;		/* PROFIL_SPACE_SELF is 0 */
 	struct profil_table *base = profil_binding_table(s, id), *table;
 	int err;
 
@@ -272,7 +260,6 @@ static int descriptor_add_ranges(struct profil_session *s, u64 id, const struct 
 int profil_descriptor_add(struct file *file, void *data, struct profil_stats *stats)
 {
 	const struct profil_add *arg = data;
-	u64 id = descriptor_space_id(arg->space);
 	struct profil_session *s = file->private_data;
 	struct profil_space *home = s->home;
 	struct profil_table *table;
@@ -302,7 +289,7 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 	err = -EINTR;
 	if (mutex_lock_killable(&home->lock))
 		goto free_new;
-	err = s->phase == PROFIL_LIVE ? descriptor_add_ranges(s, id, table) : -ENODEV;
+	err = s->phase == PROFIL_LIVE ? descriptor_add_ranges(s, arg->space, table) : -ENODEV;
 	if (!err)
 		profil_histograms_adopt(s, &new);
 	mutex_unlock(&home->lock);
@@ -313,9 +300,10 @@ put_table:
 	return err;
 }
 
-/* Removes the ranges of @arg from the space with @id. Called under home->lock. */
-static int descriptor_remove_ranges(struct profil_session *s, u64 id, struct profil_remove *arg)
+/* Called under home->lock, in the creator's address space. */
+static int descriptor_remove_ranges(struct profil_session *s, struct profil_remove *arg)
 {
+	u64 id = arg->space ?: s->home->id;		/* PROFIL_SPACE_SELF is 0 */
 	struct profil_table *table = profil_binding_table(s, id), *remaining;
 	int err = 0;
 
@@ -345,7 +333,7 @@ int profil_descriptor_remove(struct file *file, void *data, struct profil_stats 
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	arg->nr_removed = 0;
-	err = descriptor_remove_ranges(s, descriptor_space_id(arg->space), arg);
+	err = descriptor_remove_ranges(s, arg);
 	if (arg->nr_removed) {
 		synchronize_rcu();
 		/* Counts the ticks that were deferred for these ranges. */
