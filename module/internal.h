@@ -15,16 +15,6 @@
  *	span		one compiled range
  *	histogram	pinned user pages that contain the counters of ranges
  *
- * A session begins as LIVE; only the session that a child of fork gets begins as PENDING. From then
- * on, only profil_session_set_phase() changes the phase:
- *
- *	PENDING --set-up--> LIVE --unpublish--> QUIESCED --grace period, unpin--> ENDED
- *
- *	PENDING		has no home, pages or charge yet, see inherit.c
- *	LIVE		is in its home's list, pinned and charged; is on or off
- *	QUIESCED	new ticks do not find it; ticks in progress end within a grace period
- *	ENDED		nothing is pinned and the statistics are final
- *
  * The home's list references a session until profil_session_unlist(), which only takes ENDED
  * sessions; and so does the session's descriptor. A PENDING session is referenced by its binding.
  *
@@ -174,11 +164,15 @@ struct profil_table {
  */
 #define PROFIL_SLOW_PARKED	2
 
+/*
+ * A session begins as LIVE; only the session that a child of fork gets begins as PENDING. From then
+ * on, only profil_session_set_phase() changes the phase.
+ */
 enum profil_session_phase {
-	PROFIL_PENDING,
-	PROFIL_LIVE,
-	PROFIL_QUIESCED,
-	PROFIL_ENDED,
+	PROFIL_PENDING,		/* has no home, pages or charge yet, see inherit.c */
+	PROFIL_LIVE,		/* is in its home's list, pinned and charged; is on or off */
+	PROFIL_QUIESCED,	/* new ticks do not find it; others end within a grace period */
+	PROFIL_ENDED,		/* nothing is pinned and the statistics are final */
 };
 
 struct profil_session {

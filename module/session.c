@@ -108,7 +108,7 @@ struct profil_session *profil_session_create(struct profil_space *home, u32 mode
 	return NULL;
 }
 
-/* Changes the phase of @s. The phases and their order are at the top of internal.h. */
+/* Changes the phase of @s. See enum profil_session_phase. */
 void profil_session_set_phase(struct profil_session *s, enum profil_session_phase phase)
 {
 	/* Targets are attached under this lock, and only before QUIESCED. */
