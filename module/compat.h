@@ -8,7 +8,6 @@
 
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
-#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched.h>

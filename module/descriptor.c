@@ -10,9 +10,7 @@
 #include <linux/anon_inodes.h>
 #include <linux/fs.h>
 #include <linux/module.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
-#include <linux/sched/task.h>
 #include <linux/wait_bit.h>
 
 #include "internal.h"

@@ -198,11 +198,6 @@ static void record_complete(struct profil_ring *ring, struct ring_slot *slot,
 	record_done(ring, slot, from->flags);
 }
 
-static bool record_origins_are_equal(const struct ring_origin *a, const struct ring_origin *b)
-{
-	return a->pc == b->pc && a->sp == b->sp && a->mm == b->mm && a->exec_id == b->exec_id;
-}
-
 static void record_end_visit(struct profil_ring *ring, struct ring_visit *visit)
 {
 	hlist_del(&visit->node);
@@ -232,7 +227,7 @@ static enum visit_state record_complete_some(struct ring_visit *visit, struct ri
 			state = VISIT_ORPHANED;
 		} else if (!slot || ring->closed) {
 			state = VISIT_ENDED;
-		} else if (record_origins_are_equal(&slot->origin, &found->origin)) {
+		} else if (!memcmp(&slot->origin, &found->origin, sizeof(found->origin))) {
 			ring_queue_take(&visit->records);
 			record_complete(ring, slot, found, stack);
 		} else {
