@@ -73,8 +73,8 @@ struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread)
 	return mm;
 }
 
-/* Returns true if @task has the caller's user and at most its rights, and allows core dumps. */
-static bool access_same_user(struct task_struct *task, struct mm_struct *mm)
+/* Returns true if @task has the caller's user and at most its rights. */
+static bool access_same_user(struct task_struct *task)
 {
 	const struct cred *caller = current_cred(), *cred = get_task_cred(task);
 	bool same = uid_eq(cred->uid, caller->fsuid) && uid_eq(cred->euid, caller->fsuid) &&
@@ -84,7 +84,7 @@ static bool access_same_user(struct task_struct *task, struct mm_struct *mm)
 		    cap_issubset(cred->cap_permitted, caller->cap_permitted);
 
 	put_cred(cred);
-	return same && profil_dumpable(task, mm);
+	return same;
 }
 
 /*
@@ -96,13 +96,12 @@ bool profil_access_allowed(struct task_struct *task, struct mm_struct *mm, bool 
 	/* A process of uid 0 can gain capabilities by any exec. */
 	bool user = describe || (!strcmp(attach, "user") &&
 				 !uid_eq(current_uid(), make_kuid(current_user_ns(), 0)));
-	struct user_namespace *ns;
-	bool allowed;
+	bool same = user && access_same_user(task), dumpable, allowed;
+	/* This is after the look at the ids: a change of these makes a task undumpable first. */
+	struct user_namespace *ns = profil_exec_ns(task, mm, &dumpable);
 
-	if (same_thread_group(task, current) || (user && access_same_user(task, mm)))
-		return true;
-	ns = profil_user_ns(task, mm);
-	allowed = ns_capable(ns, CAP_PERFMON) || ns_capable(ns, CAP_SYS_PTRACE);
+	allowed = same_thread_group(task, current) || (same && dumpable) ||
+		  ns_capable(ns, CAP_PERFMON) || ns_capable(ns, CAP_SYS_PTRACE);
 	put_user_ns(ns);
 	return allowed;
 }

@@ -100,38 +100,30 @@ static inline void profil_hrtimer_setup(struct hrtimer *timer,
 #define hrtimer_setup profil_hrtimer_setup
 #endif
 
+/*
+ * Returns the user namespace of the exec of @task, referenced, and in *@dumpable whether the
+ * program allows core dumps. The caller holds exec_update_lock of @task, which has @mm.
+ */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
-/* Between 6.12 and 7.2, the user namespace and dumpability move from the mm to the task. */
-static inline struct user_namespace *profil_user_ns(struct task_struct *task, struct mm_struct *mm)
+/* Between 6.12 and 7.2, both move from the mm to the task. */
+static inline struct user_namespace *profil_exec_ns(struct task_struct *task, struct mm_struct *mm,
+						    bool *dumpable)
 {
+	*dumpable = get_dumpable(mm) == SUID_DUMP_USER;
 	return get_user_ns(mm->user_ns);
-}
-
-static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *mm)
-{
-	return get_dumpable(mm) == SUID_DUMP_USER;
 }
 #else
 #include <linux/sched/exec_state.h>
-/* The caller holds exec_update_lock of @task, which has an mm. */
-static inline struct user_namespace *profil_user_ns(struct task_struct *task, struct mm_struct *mm)
+static inline struct user_namespace *profil_exec_ns(struct task_struct *task, struct mm_struct *mm,
+						    bool *dumpable)
 {
 	struct user_namespace *ns;
 
 	rcu_read_lock();
+	*dumpable = rcu_dereference(task->exec_state)->dumpable == TASK_DUMPABLE_OWNER;
 	ns = get_user_ns(rcu_dereference(task->exec_state)->user_ns);
 	rcu_read_unlock();
 	return ns;
-}
-
-static inline bool profil_dumpable(struct task_struct *task, struct mm_struct *mm)
-{
-	bool dumpable;
-
-	rcu_read_lock();
-	dumpable = rcu_dereference(task->exec_state)->dumpable == TASK_DUMPABLE_OWNER;
-	rcu_read_unlock();
-	return dumpable;
 }
 #endif
 
