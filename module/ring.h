@@ -86,7 +86,7 @@ struct unwind_table {
 	struct profil_unwind_rule *rules;
 	u32 *blocks;			/* one more than nr_blocks: the number of rows */
 	u32 *rows;
-	size_t bytes;
+	size_t charged;
 };
 
 #define PROFIL_UNWIND_BITS	6

@@ -36,12 +36,6 @@ MODULE_PARM_DESC(unwind_mib, "MiB of unwind tables of a user without CAP_IPC_LOC
 static LIST_HEAD(unwind_rings);		/* that have tables */
 static DEFINE_MUTEX(unwind_lock);	/* innermost */
 
-/* The memory of a table; also that which the kernel needs to map it. */
-static size_t unwind_charged(const struct unwind_table *table)
-{
-	return PAGE_ALIGN(table->bytes) + PAGE_SIZE;
-}
-
 /* Charges @bytes to the user of @ring. Return: 0, or -EPERM above the limit. */
 static int unwind_charge(struct profil_ring *ring, size_t bytes, bool may_exceed)
 {
@@ -147,7 +141,7 @@ const struct unwind_table *profil_unwind_find(struct profil_ring *ring, struct v
 
 static void unwind_free(struct profil_ring *ring, struct unwind_table *table)
 {
-	unwind_uncharge(ring, unwind_charged(table));
+	unwind_uncharge(ring, table->charged);
 	vfree(table);
 }
 
@@ -195,46 +189,38 @@ static bool unwind_is_valid(const struct unwind_table *table)
 	return true;
 }
 
-static int unwind_copy(struct unwind_table *table, const struct profil_unwind *arg)
-{
-	table->blocks[table->nr_blocks] = arg->nr_rows;
-	if (copy_from_user(table->rules, u64_to_user_ptr(arg->rules),
-			   arg->nr_rules * sizeof(*table->rules)) ||
-	    copy_from_user(table->blocks, u64_to_user_ptr(arg->blocks),
-			   arg->nr_blocks * sizeof(*table->blocks)) ||
-	    copy_from_user(table->rows, u64_to_user_ptr(arg->rows),
-			   arg->nr_rows * sizeof(*table->rows)))
-		return -EFAULT;
-	return unwind_is_valid(table) ? 0 : -EINVAL;
-}
-
 /* Makes the table of @arg, charged; or returns an error pointer. May wait for user space. */
 static struct unwind_table *unwind_create(struct profil_ring *ring, const struct profil_unwind *arg,
 					  bool may_exceed)
 {
-	struct unwind_table head = {
+	const size_t rules = arg->nr_rules * sizeof(struct profil_unwind_rule);
+	const size_t blocks = arg->nr_blocks * sizeof(u32), rows = arg->nr_rows * sizeof(u32);
+	const size_t bytes = sizeof(struct unwind_table) + rules + blocks + sizeof(u32) + rows;
+	struct unwind_table *table, head = {
 		.nr_blocks = arg->nr_blocks,
 		.nr_rules = arg->nr_rules,
-		.bytes = sizeof(head) + arg->nr_rules * sizeof(*head.rules) +
-			 (arg->nr_blocks + 1) * sizeof(*head.blocks) +
-			 arg->nr_rows * sizeof(*head.rows),
+		.charged = PAGE_ALIGN(bytes) + PAGE_SIZE,	/* also for the kernel's mapping */
 	};
-	struct unwind_table *table;
-	int err = unwind_key_set(&head.key, arg) ?:
-		  unwind_charge(ring, unwind_charged(&head), may_exceed);
+	int err = unwind_key_set(&head.key, arg) ?: unwind_charge(ring, head.charged, may_exceed);
 
 	if (err)
 		return ERR_PTR(err);
-	table = __vmalloc(head.bytes, PROFIL_RING_GFP);
+	table = __vmalloc(bytes, PROFIL_RING_GFP);
 	if (!table) {
-		unwind_uncharge(ring, unwind_charged(&head));
+		unwind_uncharge(ring, head.charged);
 		return ERR_PTR(-ENOMEM);
 	}
 	*table = head;
 	table->rules = (void *)(table + 1);
 	table->blocks = (void *)(table->rules + arg->nr_rules);
+	table->blocks[arg->nr_blocks] = arg->nr_rows;
 	table->rows = table->blocks + arg->nr_blocks + 1;
-	err = unwind_copy(table, arg);
+	if (copy_from_user(table->rules, u64_to_user_ptr(arg->rules), rules) ||
+	    copy_from_user(table->blocks, u64_to_user_ptr(arg->blocks), blocks) ||
+	    copy_from_user(table->rows, u64_to_user_ptr(arg->rows), rows))
+		err = -EFAULT;
+	else if (!unwind_is_valid(table))
+		err = -EINVAL;
 	if (!err)
 		return table;
 	unwind_free(ring, table);
