@@ -261,7 +261,7 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 	struct profil_session *s = file->private_data;
 	struct profil_space *home = s->home;
 	struct profil_table *table;
-	struct rb_root_cached new;
+	struct rb_root_cached new = RB_ROOT_CACHED;
 	int err;
 
 	if (!arg->nr_ranges || arg->nr_ranges > PROFIL_MAX_RANGES)
@@ -274,26 +274,26 @@ int profil_descriptor_add(struct file *file, void *data, struct profil_stats *st
 		return PTR_ERR(table);
 	err = -EINTR;
 	if (mutex_lock_killable(&home->lock))
-		goto put_table;
+		goto free;
 	profil_replay(s);
 	profil_session_unpin(s, true);
 	profil_table_bind(table, &s->histograms);
 	mutex_unlock(&home->lock);
 	err = profil_histograms_pin(&new, table, false, s->may_exceed, 0);
 	if (err)
-		goto put_table;
+		goto free;
 	profil_table_bind(table, &new);
 
 	err = -EINTR;
 	if (mutex_lock_killable(&home->lock))
-		goto free_new;
-	err = s->phase == PROFIL_LIVE ? descriptor_add_ranges(s, arg->space, table) : -ENODEV;
+		goto free;
+	err = descriptor_add_ranges(s, arg->space, table);
 	if (!err)
 		profil_histograms_adopt(s, &new);
 	mutex_unlock(&home->lock);
-free_new:
+free:
+	/* The tree is empty, unless the last step has failed. */
 	profil_histograms_free(current->mm, &new, false);
-put_table:
 	profil_table_put(table);
 	return err;
 }

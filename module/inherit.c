@@ -120,7 +120,7 @@ static int pending_set_up(struct profil_session *s, struct profil_space *space)
 		profil_table_bind(table, &new);
 	if (mutex_lock_killable(&space->lock)) {
 		err = -EINTR;
-		goto free_new;
+		goto free;
 	}
 	if (pending_adopt(s, space)) {
 		if (err) {
@@ -138,9 +138,8 @@ static int pending_set_up(struct profil_session *s, struct profil_space *space)
 	}
 	mutex_unlock(&space->lock);
 	err = 0;
-free_new:
-	profil_histograms_free(current->mm, &new, false);
 free:
+	profil_histograms_free(current->mm, &new, false);
 	free_percpu(counts);
 	profil_table_put(table);
 	return err;
