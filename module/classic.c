@@ -102,26 +102,17 @@ static int classic_start(struct profil_session *s, struct profil_table *table, b
 int profil_classic_start(struct file *file, void *data, struct profil_stats *unused)
 {
 	const struct profil_start *arg = data;
-	struct profil_space *home;
 	struct profil_session *s;
 	struct profil_table *table;
 	int err;
 
-	if (arg->scope > PROFIL_SCOPE_THREAD ||
-	    arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM))
+	if (arg->scope > PROFIL_SCOPE_THREAD)
 		return -EOPNOTSUPP;
 	if (arg->nr_ranges > PROFIL_MAX_RANGES)
 		return -EINVAL;
-	err = profil_clock_check_period(arg->period, arg->flags & PROFIL_START_JITTER);
-	if (err)
-		return err;
-	home = profil_space_get_own(true);
-	if (IS_ERR(home))
-		return PTR_ERR(home);
-	err = -ENOMEM;
-	s = profil_session_create(home, arg->modes, arg->period, arg->flags & PROFIL_START_JITTER);
-	if (!s)
-		goto put_home;
+	s = profil_session_create(arg->modes, arg->period, arg->flags & PROFIL_START_JITTER);
+	if (IS_ERR(s))
+		return PTR_ERR(s);
 	s->classic = true;
 	s->scope = arg->scope;
 	s->task = current;
@@ -138,8 +129,6 @@ int profil_classic_start(struct file *file, void *data, struct profil_stats *unu
 	profil_table_put(table);
 put:
 	profil_session_put(s);
-put_home:
-	profil_space_put(home);
 	return err;
 }
 

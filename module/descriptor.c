@@ -81,26 +81,17 @@ static int descriptor_publish(struct profil_session *s)
 int profil_descriptor_open(struct file *file, void *data, struct profil_stats *unused)
 {
 	const struct profil_open *arg = data;
-	struct profil_space *home;
 	struct profil_session *s;
 	int ret;
 
-	if (arg->modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM) ||
-	    arg->fork > PROFIL_FORK_SHARE || arg->exec > PROFIL_EXEC_FOLLOW)
+	if (arg->fork > PROFIL_FORK_SHARE || arg->exec > PROFIL_EXEC_FOLLOW)
 		return -EOPNOTSUPP;
 	if (!arg->modes || arg->nr_records > PROFIL_MAX_RECORDS ||
 	    arg->stack_depth > PROFIL_MAX_STACK || (arg->stack_depth && !arg->nr_records))
 		return -EINVAL;
-	ret = profil_clock_check_period(arg->period, arg->flags & PROFIL_OPEN_JITTER);
-	if (ret)
-		return ret;
-	home = profil_space_get_own(true);
-	if (IS_ERR(home))
-		return PTR_ERR(home);
-	ret = -ENOMEM;
-	s = profil_session_create(home, arg->modes, arg->period, arg->flags & PROFIL_OPEN_JITTER);
-	if (!s)
-		goto put_home;
+	s = profil_session_create(arg->modes, arg->period, arg->flags & PROFIL_OPEN_JITTER);
+	if (IS_ERR(s))
+		return PTR_ERR(s);
 	s->fork = arg->fork;
 	s->exec = arg->exec;
 	s->records = arg->nr_records;
@@ -115,14 +106,12 @@ int profil_descriptor_open(struct file *file, void *data, struct profil_stats *u
 	ret = anon_inode_getfd("[profil]", &descriptor_fops, s, O_RDONLY | O_CLOEXEC);
 	if (ret < 0)
 		descriptor_close(s);
-	goto put_home;
+	return ret;
 
 uncharge:
 	profil_uncharge(current->mm, s->charged);
 put:
 	profil_session_put(s);
-put_home:
-	profil_space_put(home);
 	return ret;
 }
 

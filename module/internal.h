@@ -414,8 +414,7 @@ void profil_pending_kick(struct profil_space *space, bool system);
 
 /* session.c: the creation, the end and the release of sessions */
 struct profil_session *profil_session_alloc(gfp_t gfp);
-struct profil_session *profil_session_create(struct profil_space *home, u32 modes, u32 period,
-					     bool jitter);
+struct profil_session *profil_session_create(u32 modes, u64 period, bool jitter);
 struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_session *s);
 s64 profil_session_first_period(const struct profil_session *s);
 void profil_session_put(struct profil_session *s);

@@ -86,15 +86,27 @@ struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_s
 	return counts;
 }
 
-/* Creates a LIVE session, not in its home's list yet. Returns NULL if out of memory. */
-struct profil_session *profil_session_create(struct profil_space *home, u32 modes, u32 period,
-					     bool jitter)
+/*
+ * Checks the arguments, and creates a LIVE session. Its home is the caller's space, but it is not
+ * in the list there yet. Return: the session; or an error pointer.
+ */
+struct profil_session *profil_session_create(u32 modes, u64 period, bool jitter)
 {
-	struct profil_session *s = profil_session_alloc(GFP_KERNEL_ACCOUNT);
+	int err = modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM) ? -EOPNOTSUPP :
+		  profil_clock_check_period(period, jitter);
+	struct profil_space *home;
+	struct profil_session *s;
 
-	if (!s)
-		return NULL;
-	refcount_inc(&home->refs);
+	if (err)
+		return ERR_PTR(err);
+	home = profil_space_get_own(true);
+	if (IS_ERR(home))
+		return ERR_CAST(home);
+	s = profil_session_alloc(GFP_KERNEL_ACCOUNT);
+	if (!s) {
+		profil_space_put(home);
+		return ERR_PTR(-ENOMEM);
+	}
 	s->home = home;
 	s->phase = PROFIL_LIVE;
 	s->may_exceed = ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
@@ -105,7 +117,7 @@ struct profil_session *profil_session_create(struct profil_space *home, u32 mode
 	if (s->counts)
 		return s;
 	profil_session_put(s);
-	return NULL;
+	return ERR_PTR(-ENOMEM);
 }
 
 /* Changes the phase of @s. See enum profil_session_phase. */
