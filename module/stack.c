@@ -207,7 +207,7 @@ static enum profil_stack_end stack_step(struct stack_walk *w,
 		if (!stack_read(w, cfa - 8, &address, &unused))
 			return PROFIL_STACK_UNREADABLE;
 		saved = rule->kind == PROFIL_UNWIND_FP_INDIRECT ? w->fp : cfa + rule->fp;
-		if (saved == cfa)
+		if (!rule->fp && rule->kind != PROFIL_UNWIND_FP_INDIRECT)
 			fp = w->fp;
 		else if (!stack_read(w, saved, &fp, &unused))
 			return PROFIL_STACK_UNREADABLE;
