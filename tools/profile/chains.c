@@ -346,8 +346,12 @@ static void draft_places(struct chain_maker *maker, const struct recording_sampl
 		draft->places[draft->nr++] = place;
 		caller = place->caller;
 	}
-	/* Without a frame of its own, this function hides the caller from the frame pointers. */
-	draft->lost = hides_caller(caller) && !by_table && (!word || (stack && stack->nr));
+	/*
+	 * Without a frame of its own, this function hides the caller from the frame pointers. If
+	 * nothing was found, the end of the stack says why.
+	 */
+	draft->lost = hides_caller(caller) && !by_table && stack &&
+		      (stack->nr || (!word && stack->end == PROFIL_STACK_OUTERMOST));
 	for (size_t i = 0; stack && i < stack->nr; i++) {
 		place = get_call(maker, sample, &stack->frames[i]);
 		draft->lost |= i + 1 < stack->nr && hides_caller(place->caller) &&

@@ -158,7 +158,8 @@ static void count(struct stream *stream, const struct profil_record *record,
 	if (!stream->tables)
 		return;
 	sum->stacks += ticks;
-	if (stack && (record->time < stack->lost_until || record->time < time))
+	if (stack && (record->time < stack->lost_until || record->time < time) &&
+	    (data->nr || data->end == PROFIL_STACK_OUTERMOST))
 		sum->lost += ticks;
 	else if (stack && stack->unknown)
 		sum->unknown += ticks;
