@@ -649,8 +649,6 @@ static u32 model_step(struct model *m, const struct profil_unwind_rule *rule, u6
 		if (!model_read(m, m->fp + rule->cfa))
 			return PROFIL_STACK_UNREADABLE;
 		cfa = m->words[0];
-		/* No function has its frame pointer saved at the CFA. */
-		m->unknown |= cfa == m->fp;
 		break;
 	}
 	if (cfa <= m->sp)
