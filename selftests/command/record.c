@@ -1284,6 +1284,24 @@ STACKS_TEST(of_a_running_process)
 	EXPECT_EQ(1000 + SIGKILL, end_of(child));
 }
 
+/* Another machine can have written a file, with a clock that is ahead of this one. */
+RECORD_TEST(identifies_a_file_from_the_future)
+{
+	char line[PATH_MAX + 128];
+	u64 i;
+
+	SKIP_IF(geteuid(), "only root can set the clock");
+	snprintf(line, sizeof(line),
+		 "(date -s '+1 hour' && cp '%s' future && date -s '-1 hour') >/dev/null", work);
+	ASSERT_EQ(0, system(line));
+	ASSERT_EQ(0, run("./future", "burn", "500", NULL));
+	EXPECT_WHOLE();
+	for (i = 0; i < sum.nr_files && strcmp(base(sum.paths[i]), "future"); i++)
+		;
+	ASSERT_GT(sum.nr_files, i);
+	EXPECT_LT(0, sum.files[i].build_id_len);
+}
+
 /* A non-interactive shell lets commands in the background ignore SIGINT. */
 RECORD_TEST(ends_at_SIGINT_although_the_command_ignores_it)
 {

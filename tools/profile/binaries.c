@@ -180,13 +180,27 @@ void binaries_find(const struct binaries *binaries, const struct recording_sampl
 
 /* ---- reading ---- */
 
+/* Returns the reason why the recorder has not identified the file; NULL if it has. */
+static const char *why_unknown(const struct format_file *file)
+{
+	if (file->build_id_len || file->mtime || !file->ino)
+		return NULL;
+	if (file->flags & FORMAT_FILE_DENIED)
+		return "the recorder was not permitted to read it";
+	if (file->flags & FORMAT_FILE_GONE)
+		return "gone when it was recorded";
+	if (file->flags & FORMAT_FILE_OTHER)
+		return "when it was recorded, it had changed, or another file was there";
+	return "not identified when it was recorded";
+}
+
 struct symbols_file binary_file(const struct recording_file *file)
 {
 	const struct format_file *data = &file->data;
 
 	return (struct symbols_file){
 		.path = data->flags & FORMAT_FILE_NONE ? NULL : data->path,
-		.ino = data->ino,
+		.unknown = why_unknown(data),
 		.size = data->size,
 		.mtime = data->mtime,
 		.build_id = data->build_id,

@@ -45,9 +45,9 @@ const struct entry *stream_mapping(struct stream *stream, const struct profil_re
 
 /*
  * Opens the mapped file of the record, if nobody has changed it since. Returns its descriptor and
- * its state, or -1.
+ * its state; or -1 and in *@reason why it is not known, FORMAT_FILE_DENIED or another flag.
  */
-int mapping_open(const struct profil_record *record, struct stat *st);
+int mapping_open(const struct profil_record *record, struct stat *st, u32 *reason);
 
 /* Returns the id of the call of the record, which is written if it is new; 0 in user mode. */
 u32 stream_call(struct stream *stream, const struct profil_record *record);

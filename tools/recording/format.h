@@ -55,6 +55,10 @@ struct format_meta {
 
 /* Bits of format_file.flags */
 #define FORMAT_FILE_NONE	(1U << 0)	/* not a file: a name such as "[vdso]" */
+/* Why the recorder could not identify it */
+#define FORMAT_FILE_DENIED	(1U << 1)	/* it may not read the file */
+#define FORMAT_FILE_GONE	(1U << 2)	/* there was no file at the path */
+#define FORMAT_FILE_OTHER	(1U << 3)	/* there was another one, or it had changed */
 
 /*
  * A mapped file, or memory that is not a file. Size, mtime and build-id are 0 if the recorder could

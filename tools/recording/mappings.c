@@ -4,9 +4,10 @@
  *
  * A record has the identity of the file that was mapped at the tick. The recorder opens each file
  * once, at its first record, to read its build-id. If the file has been deleted or replaced by
- * then, the build-id stays unknown.
+ * then, or may not be read, the build-id stays unknown, and the recording says why.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,42 +52,60 @@ static bool is_mapped_as(int fd, const struct profil_record *record)
 }
 
 /*
- * Opens @path if it is the file of the record, and nobody has changed it since: a new file may have
- * the inode number of one that was removed. Otherwise returns -1.
+ * Returns true if nobody has changed the file since the tick: a new file may have the inode number
+ * of one that was removed. The time of a file that another machine has written, or of one from
+ * before the clock was set back, can be in the future. It tells nothing.
  */
-static int open_same(const char *path, const struct profil_record *record, struct stat *st)
+static bool is_unchanged(const struct stat *st, const struct profil_record *record)
 {
-	const u64 age = clock_ns(CLOCK_MONOTONIC) - record->time;
+	const u64 age = clock_ns(CLOCK_MONOTONIC) - record->time, now = clock_ns(CLOCK_REALTIME);
+	const u64 changed = time_ns(st->st_ctim);
+
+	return changed <= now - age || changed > now;
+}
+
+/*
+ * Opens @path if it is the file of the record. @is_mapping: @path leads to what is mapped now,
+ * which has no other identity. Otherwise returns -1, and in *@reason one of FORMAT_FILE_*.
+ */
+static int open_same(const char *path, const struct profil_record *record, bool is_mapping,
+		     struct stat *st, u32 *reason)
+{
 	int fd = file_open(-1, path, 0);
 
-	if (fd < 0)
+	if (fd < 0) {
+		*reason = errno == EACCES || errno == EPERM ? FORMAT_FILE_DENIED : FORMAT_FILE_GONE;
 		return -1;
-	if (!fstat(fd, st) && time_ns(st->st_ctim) <= clock_ns(CLOCK_REALTIME) - age &&
+	}
+	if (!fstat(fd, st) && (is_mapping || is_unchanged(st, record)) &&
 	    ((st->st_ino == record->ino &&
 	      st->st_dev == makedev(record->major, record->minor)) || is_mapped_as(fd, record)))
 		return fd;
+	*reason = FORMAT_FILE_OTHER;
 	close(fd);
 	return -1;
 }
 
 /*
- * The process may have another mount namespace, in which the
- * path leads to another file. So if the path leads to another file here, this tries the path below
- * the root directory of the process. A file that was removed has no path: the links in /proc lead
- * to it. Those of map_files need a capability.
+ * The process may have another mount namespace, in which the path leads to another file. So if the
+ * path leads to another file here, this tries the path below the root directory of the process. A
+ * file that was removed has no path: the links in /proc lead to it. Those of map_files need a
+ * capability.
  */
-int mapping_open(const struct profil_record *record, struct stat *st)
+int mapping_open(const struct profil_record *record, struct stat *st, u32 *reason)
 {
+	u32 others;
 	char *path;
 	int fd = -1;
 
+	*reason = FORMAT_FILE_GONE;
 	for (int i = 0; fd < 0 && i < 4 && record->path[0] == '/'; i++) {
 		path = i == 0 ? xstrdup(record->path) :
 		       i == 1 ? xasprintf("/proc/%d/root%s", record->pid, record->path) :
 		       i == 2 ? xasprintf("/proc/%d/exe", record->pid) :
 				xasprintf("/proc/%d/map_files/%llx-%llx", record->pid,
 					  record->start, record->end);
-		fd = open_same(path, record, st);
+		fd = open_same(path, record, i >= 2, st, i == 0 ? reason : &others);
 		free(path);
 	}
 	return fd;
@@ -118,6 +137,7 @@ static const struct entry *file_of(struct stream *stream, const struct profil_re
 	struct entry *any = entry_get(stream->files, any_key);
 	struct entry *entry = is_exact ? entry_get(stream->files, key) : any;
 	struct stat st;
+	u32 reason;
 	int fd;
 
 	if (entry->id)
@@ -130,7 +150,9 @@ static const struct entry *file_of(struct stream *stream, const struct profil_re
 	}
 	file.id = ++stream->last[FORMAT_FILE];
 	entry->id = file.id;
-	fd = is_file ? mapping_open(record, &st) : -1;
+	fd = is_file ? mapping_open(record, &st, &reason) : -1;
+	if (is_file && fd < 0)
+		file.flags |= reason;
 	if (fd >= 0) {
 		file.size = st.st_size;
 		file.mtime = time_ns(st.st_mtim);

@@ -191,6 +191,7 @@ void tables_add_mapped(struct tables *tables, const struct profil_record *record
 	struct known *known;
 	int own = -1;
 	struct stat st;
+	u32 reason;
 
 	if (!tables || tables->is_off || !(record->flags & PROFIL_RECORD_FILE))
 		return;
@@ -199,7 +200,7 @@ void tables_add_mapped(struct tables *tables, const struct profil_record *record
 	if (!known)
 		return;
 	if (fd < 0) {
-		own = mapping_open(record, &st);
+		own = mapping_open(record, &st, &reason);
 		fd = own;
 	}
 	if (fd >= 0 && make(tables, fd, &table)) {

@@ -143,9 +143,8 @@ static bool is_wanted_file(int fd, const struct stat *st, const struct symbols_f
 		return buildid_of_fd(fd, id) == wanted->build_id_len &&
 		       !memcmp(id, wanted->build_id, wanted->build_id_len);
 	/* Compare the time, because on overlayfs the inode may differ: see mappings.c. */
-	if (!wanted->mtime)
-		return !wanted->ino;
-	return wanted->size == (u64)st->st_size && wanted->mtime == time_ns(st->st_mtim);
+	return !wanted->mtime ||
+	       (wanted->size == (u64)st->st_size && wanted->mtime == time_ns(st->st_mtim));
 }
 
 /* The data to read from a file: functions, or code */
@@ -240,6 +239,8 @@ static const char *find_file(struct symbols *symbols, const struct request *requ
 
 	if (!file->path)
 		return "code made at run time; profil-report(1) says how it gets names";
+	if (file->unknown)
+		return file->unknown;
 	fd = file_open(symbols->root, file->path, 0);
 	if (fd >= 0)
 		problem = read_file(symbols, request, file, fd);

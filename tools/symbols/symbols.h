@@ -40,15 +40,15 @@ const char *symbols_inlined(struct symbols *symbols, const char *name);
 /**
  * struct symbols_file - A file that has certain contents
  * @path: Its path; NULL if it is memory without a file.
- * @ino: Its inode. This, the size and the time are 0 if they are not known.
+ * @unknown: Why the contents are not known; or NULL.
  * @size: Its size.
- * @mtime: The time of its last change, in ns since 1970.
+ * @mtime: The time of its last change, in ns since 1970; 0: any contents are right.
  * @build_id: Its build-id.
  * @build_id_len: The number of bytes; 0 if it is not known.
  */
 struct symbols_file {
 	const char *path;
-	u64 ino;
+	const char *unknown;
 	u64 size;
 	u64 mtime;
 	const u8 *build_id;

@@ -154,7 +154,8 @@ other_files() {
 		other 100 @@/elsewhere @fixed:hidden+3
 	END
 	same "elsewhere  [no symbol]
-later  [no symbol]" eval "rows others | LC_ALL=C sort"
+later  [no symbol]" eval "rows others | LC_ALL=C sort" &&
+	same 2 eval "head_of others | grep -c 'when it was recorded, it had changed, or another file'"
 }
 
 # Processes with generated code do not count towards the limit of files, and ticks without a mapping
