@@ -658,18 +658,23 @@ static int give_two_tables(void)
 	return !await(!give(&table.arg));
 }
 
-TEST_F(unwind, has_a_limit_of_memory_for_a_user)
+/* Runs @work in a child, as an ordinary user. Returns the child, for status_of(). */
+static pid_t run_as_user(int (*work)(void))
 {
-	pid_t child;
+	const pid_t child = fork();
 
-	SKIP_IF(geteuid(), "only root can set the limit");
-	ASSERT_EQ(0, file_write(LIMIT, "1"));
-	child = fork();
 	if (!child) {
 		MUST(!setgid(USER) && !setuid(USER));
-		_exit(give_two_tables());
+		_exit(work());
 	}
-	EXPECT_EQ(0, status_of(child));
+	return child;
+}
+
+TEST_F(unwind, has_a_limit_of_memory_for_a_user)
+{
+	SKIP_IF(geteuid(), "only root can set the limit");
+	ASSERT_EQ(0, file_write(LIMIT, "1"));
+	EXPECT_EQ(0, status_of(run_as_user(give_two_tables)));
 	/* The limit is not for root. */
 	EXPECT_EQ(0, give(&table.arg));
 	ASSERT_EQ(0, file_write(LIMIT, "64"));
@@ -700,16 +705,9 @@ static int give_small_tables(void)
 
 TEST_F(unwind, has_a_limit_of_pages_for_small_tables)
 {
-	pid_t child;
-
 	SKIP_IF(geteuid(), "only root can set the limit");
 	ASSERT_EQ(0, file_write(LIMIT, "1"));
-	child = fork();
-	if (!child) {
-		MUST(!setgid(USER) && !setuid(USER));
-		_exit(give_small_tables());
-	}
-	EXPECT_EQ(0, status_of(child));
+	EXPECT_EQ(0, status_of(run_as_user(give_small_tables)));
 	ASSERT_EQ(0, file_write(LIMIT, "64"));
 }
 
