@@ -1294,7 +1294,8 @@ RECORD_TEST(identifies_a_file_from_the_future)
 	snprintf(line, sizeof(line),
 		 "(date -s '+1 hour' && cp '%s' future && date -s '-1 hour') >/dev/null", work);
 	ASSERT_EQ(0, system(line));
-	ASSERT_EQ(0, run("./future", "burn", "500", NULL));
+	/* It has ended when the records are read, so /proc has no link to it. */
+	ASSERT_EQ(0, run("./future", "burn", "50", NULL));
 	EXPECT_WHOLE();
 	for (i = 0; i < sum.nr_files && strcmp(base(sum.paths[i]), "future"); i++)
 		;
