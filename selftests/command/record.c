@@ -404,10 +404,13 @@ RECORD_TEST(quotes_the_command_as_for_a_shell)
 RECORD_TEST(wrong_arguments_are_errors)
 {
 	EXPECT_EQ(2, run(NULL));
+	EXPECT_TRUE(said("err", "See \"profil record --help\"."));
 	EXPECT_EQ(2, run("--nonsense", "true", NULL));
 	EXPECT_EQ(2, run("-p", "0", NULL));
 	EXPECT_EQ(2, run("-p", "1x", NULL));
-	EXPECT_EQ(2, run("-p", "1", "true", NULL));
+	EXPECT_EQ(2, run("-p", "no such process", NULL));
+	EXPECT_TRUE(said("err", "-p: \"no\" is neither a process id nor the name of a process"));
+	EXPECT_EQ(2, run("-p", "", "true", NULL));
 	EXPECT_EQ(2, run("--duration", "-1", "true", NULL));
 	EXPECT_EQ(2, run("--duration", "nan", "true", NULL));
 	EXPECT_EQ(2, run("--duration", "", "true", NULL));
@@ -825,6 +828,79 @@ RECORD_TEST(records_a_process_with_p)
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_TARGETS, sum.end.reason);
 	EXPECT_EQ(1000 + SIGKILL, end_of(child));
+}
+
+/* The command of -p is not recorded. It ends the recording. */
+RECORD_TEST(records_a_process_by_name_until_the_command_ends)
+{
+	pid_t child, recorder;
+
+	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
+	child = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
+	EXPECT_TRUE(WAIT_UNTIL(ready()));
+	EXPECT_EQ(3, run("-F", "max", "-p", "record_work", "--", "sh", "-c",
+			 "i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done; sleep 1; exit 3", NULL));
+	EXPECT_WHOLE();
+	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
+	EXPECT_TRUE(sum.meta.flags & FORMAT_ATTACHED);
+	EXPECT_GT(1000000, sum.meta.tick_ns);
+	EXPECT_EQ(child, sum.meta.pid);
+	EXPECT_LT(20, in_process(child));
+	EXPECT_EQ(sum.user, in_process(child));
+	EXPECT_EQ(0, strncmp(sum.command, work, strlen(work)));
+	EXPECT_EQ(0, strncmp(sum.command + strlen(work), ", during: sh -c ", 16));
+	EXPECT_FALSE(said("err", "still run"));
+
+	/* The process ends first; the command still sets the duration. */
+	unlink("profil.data");
+	recorder = start(-1, "-p", "record_work", "sleep", "2", NULL);
+	EXPECT_TRUE(WAIT_UNTIL(load() && sum.nr_accounts >= 1));
+	kill(child, SIGKILL);
+	EXPECT_EQ(1000 + SIGKILL, end_of(child));
+	EXPECT_EQ(0, end_of(recorder));
+	EXPECT_WHOLE();
+	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
+}
+
+RECORD_TEST(tells_how_many_processes_outlive_the_command)
+{
+	char script[] = "sleep 100 >sleeps 2>&1 & echo $! >one; sleep 100 >sleeps 2>&1 & echo $! >two";
+	int one = 0, two = 0;
+	FILE *f;
+
+	ASSERT_EQ(0, run("sh", "-c", script, NULL));
+	EXPECT_WHOLE();
+	f = fopen("one", "re");
+	EXPECT_TRUE(f && fscanf(f, "%d", &one) == 1 && !fclose(f) && one > 1);
+	f = fopen("two", "re");
+	EXPECT_TRUE(f && fscanf(f, "%d", &two) == 1 && !fclose(f) && two > 1);
+	EXPECT_EQ(2, sum.account.stats.targets);
+	EXPECT_TRUE(said("err", "2 processes of the command still run, but are no longer recorded"));
+	if (one > 1)
+		kill(one, SIGKILL);
+	if (two > 1)
+		kill(two, SIGKILL);
+	ASSERT_EQ(0, run("sh", "-c", "sleep 0.1 & wait", NULL));
+	EXPECT_WHOLE();
+	EXPECT_EQ(0, sum.account.stats.targets);
+	EXPECT_FALSE(said("err", "still run"));
+}
+
+/* A container can lack the device, or have no access to it. */
+RECORD_TEST(tells_why_there_is_no_device)
+{
+	char script[] = "mount -t tmpfs -o nodev none /dev && exec \"$0\" record true";
+	char nodev[] = "cp -a /dev/profil here.dev && mount --bind -o nodev . . && "
+		       "mount -o remount,bind,nodev . && mount --bind here.dev /dev/profil && "
+		       "exec \"$0\" record true";
+
+	SKIP_IF(geteuid(), "only root can mount");
+	EXPECT_EQ(1, end_of(start_argv((char *[]){ "unshare", "-m", "sh", "-c", script, command,
+						   NULL }, -1)));
+	EXPECT_TRUE(said("err", "the profil module is loaded, but there is no /dev/profil here"));
+	EXPECT_EQ(1, end_of(start_argv((char *[]){ "unshare", "-m", "sh", "-c", nodev, command,
+						   NULL }, -1)));
+	EXPECT_TRUE(said("err", "mounted without devices (nodev)"));
 }
 
 RECORD_TEST(records_several_processes_until_the_last_one_ends)
@@ -1249,6 +1325,13 @@ STACKS_TEST(with_other_options)
 			 "700", NULL));
 	EXPECT_WHOLE();
 	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
+	/* As in perf */
+	ASSERT_EQ(0, run("-g", "-e", "cpu-clock", work, "leaf", "300", NULL));
+	EXPECT_WHOLE();
+	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
+	ASSERT_EQ(0, run("--call-graph", "dwarf,16384", work, "leaf", "300", NULL));
+	EXPECT_WHOLE();
+	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
 	if (!geteuid()) {
 		ASSERT_EQ(0, run("-a", "--stacks", work, "leaf", "700", NULL));
 		EXPECT_TRUE(load());
@@ -1264,6 +1347,9 @@ STACKS_TEST(with_other_options)
 	EXPECT_EQ(2, run("--stacks=dwarf", "true", NULL));
 	EXPECT_TRUE(said("err", "there is no method \"dwarf\""));
 	EXPECT_EQ(2, run("--stacks=", "true", NULL));
+	EXPECT_EQ(2, run("--call-graph", "lbr", "true", NULL));
+	EXPECT_EQ(2, run("-e", "cycles", "true", NULL));
+	EXPECT_TRUE(said("err", "there is one event: CPU time"));
 	EXPECT_NE(0, access("profil.data", F_OK));
 }
 

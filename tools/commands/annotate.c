@@ -158,6 +158,7 @@ static const struct command_option options[] = {
 	  .set = command_set_text, .offset = offsetof(struct annotate, rows.symfs) },
 	{ .name = "no-pager", .help = "do not use a pager",
 	  .set = command_set_true, .offset = offsetof(struct annotate, no_pager) },
+	{ .name = "stdio", .set = command_set_nothing },
 	COMMAND_HELP
 };
 

@@ -61,7 +61,14 @@ void command_print_help(FILE *out, const struct command *command)
 {
 	fprintf(out, "usage: profil %s %s\n\n%s\n\n", command->name, command->usage, command->help);
 	for (const struct command_option *option = command->options; option->name; option++)
-		print_option(out, option);
+		if (option->help)
+			print_option(out, option);
+}
+
+int command_name_help(const struct command *command)
+{
+	fprintf(stderr, "See \"profil %s --help\".\n", command->name);
+	return COMMAND_USAGE;
 }
 
 void command_print_words(struct command_word (*word)(size_t index))
@@ -90,7 +97,7 @@ static void make_table(const struct command *command, struct option *table, char
 		};
 		if (option->letter)
 			*letters++ = option->letter;
-		if (option->letter && option->value)
+		if (option->letter && option->value && !option->is_optional)
 			*letters++ = ':';
 	}
 	*table = (struct option) { };
@@ -112,10 +119,8 @@ int command_parse(const struct command *command, int argc, char **argv, void *da
 	optind = 0;
 	make_table(command, table, letters);
 	while ((choice = getopt_long(argc, argv, letters, table, NULL)) >= 0) {
-		if (choice == '?') {
-			command_print_help(stderr, command);
-			return COMMAND_USAGE;
-		}
+		if (choice == '?')
+			return command_name_help(command);
 		setting.option = &command->options[choice - LONG_OPTION];
 		if (choice < LONG_OPTION)
 			setting.option = command_find_option(command, &(char) { choice }, 1);
@@ -140,6 +145,12 @@ bool command_set_true(const struct command_setting *setting)
 bool command_set_false(const struct command_setting *setting)
 {
 	*(bool *)setting->member = false;
+	return true;
+}
+
+bool command_set_nothing(const struct command_setting *setting)
+{
+	(void)setting;
 	return true;
 }
 

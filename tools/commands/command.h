@@ -43,7 +43,7 @@ struct command_setting {
  * @name: Its long name.
  * @letter: Its short name, or 0.
  * @value: The name of its value in the help, or NULL. Shells complete a FILE, a DIR and a PID.
- * @help: A line of the help.
+ * @help: A line of the help; NULL for an option that only users of perf know.
  * @set: Sets it. Returns false after an error message. NULL: this is --help.
  * @offset: The offset for @set in the structure of the subcommand.
  * @word: Returns the word at an index that the value can be. After the last one, its name is NULL.
@@ -112,15 +112,22 @@ int command_parse(const struct command *command, int argc, char **argv, void *da
 
 void command_print_help(FILE *out, const struct command *command);
 
+/* Says how to print the help, on standard error. Returns COMMAND_USAGE. */
+int command_name_help(const struct command *command);
+
 /* Prints the words in a line of standard error. */
 void command_print_words(struct command_word (*word)(size_t index));
 
-/* For @set: a bool, a string, a u64 that is a number of lines, and one that is a time in ns */
+/*
+ * For @set: a bool, a string, a u64 that is a number of lines, and one that is a time in ns; and for
+ * an option that changes nothing
+ */
 bool command_set_true(const struct command_setting *setting);
 bool command_set_false(const struct command_setting *setting);
 bool command_set_text(const struct command_setting *setting);
 bool command_set_lines(const struct command_setting *setting);
 bool command_set_time(const struct command_setting *setting);
+bool command_set_nothing(const struct command_setting *setting);
 
 /* Prints that the value is not what was @expected unless it is @valid. Returns @valid. */
 bool command_check_value(const struct command_setting *setting, bool valid, const char *expected);

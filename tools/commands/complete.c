@@ -22,6 +22,8 @@ static void print_options(const struct command_option *option)
 {
 	puts("WORD");
 	for (; option->name; option++) {
+		if (!option->help)
+			continue;
 		printf("--%s\t%s\n", option->name, option->help);
 		if (option->letter)
 			printf("-%c\t%s\n", option->letter, option->help);
@@ -52,7 +54,7 @@ static const struct command_option *find_unfinished(const struct command *comman
 	}
 	while (*++text) {
 		option = command_find_option(command, text, 1);
-		if (option && option->value)
+		if (option && option->value && !option->is_optional)
 			return text[1] ? NULL : option;
 	}
 	return NULL;

@@ -64,6 +64,19 @@ static bool add_key(struct rows *rows, const struct row_key *key)
 	return true;
 }
 
+/* Returns the name of a key, which can be one that perf uses. */
+static const char *key_name(const char *name)
+{
+	static const struct { const char *perf, *name; } names[] = {
+		{ "sym", "symbol" }, { "pid", "process" }, { "tid", "thread" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i].perf))
+			return names[i].name;
+	return name;
+}
+
 bool input_set_keys(const struct command_setting *setting)
 {
 	const struct command_option *option = setting->option;
@@ -73,7 +86,8 @@ bool input_set_keys(const struct command_setting *setting)
 
 	rows->nr_keys = 0;
 	while ((name = strsep(&names, ","))) {
-		for (i = 0; option->word(i).name && strcmp(name, option->word(i).name); i++)
+		for (i = 0; option->word(i).name && strcmp(key_name(name), option->word(i).name);
+		     i++)
 			;
 		if (!option->word(i).name) {
 			warnx("cannot sort by \"%s\"; the keys are:", name);

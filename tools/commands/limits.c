@@ -34,15 +34,45 @@
 /* If RLIMIT_MEMLOCK is too low for RECORDS_MIN, stacks have fewer callers, at least this many. */
 #define STACK_DEPTH_MIN	15
 
+/* Containers can lack a device that the machine has. */
+static void print_no_device(void)
+{
+	if (access(PROFIL_DEVICE, F_OK) && !access("/sys/module/profil", F_OK))
+		warnx("the profil module is loaded, but there is no " PROFIL_DEVICE " here.\n"
+		      "If this is a container, give it the device (--device " PROFIL_DEVICE ")");
+	else
+		warnx(PROFIL_DEVICE " does not exist, or is too old for this command.\n"
+		      "Load the profil module (as root: \"modprobe profil\")");
+}
+
+/* The file's mode is only one of the reasons. */
+static void print_denied(void)
+{
+	const int fd = open(PROFIL_DEVICE, O_RDONLY | O_CLOEXEC);
+	const int error = errno;
+
+	if (fd >= 0)
+		warnx(PROFIL_DEVICE ": a seccomp filter forbids its ioctls");
+	else if (error == EPERM)
+		warnx(PROFIL_DEVICE ": the cgroup of this container or service has no access.\n"
+		      "Start the container with --device " PROFIL_DEVICE
+		      ", the service with DeviceAllow=" PROFIL_DEVICE);
+	else if (!access(PROFIL_DEVICE, R_OK))
+		warnx(PROFIL_DEVICE " is on a filesystem that is mounted without devices (nodev)");
+	else
+		warnx(PROFIL_DEVICE ": permission denied; ask root to chmod " PROFIL_DEVICE);
+	if (fd >= 0)
+		close(fd);
+}
+
 static void print_session_error(const char *action, const struct rlimit *limit)
 {
 	switch (errno) {
 	case ENOSYS:
-		warnx(PROFIL_DEVICE " does not exist, or is too old for this command.\n"
-		      "Load the profil module (as root: \"modprobe profil\")");
+		print_no_device();
 		break;
 	case EACCES:
-		warnx(PROFIL_DEVICE ": permission denied; ask root to chmod " PROFIL_DEVICE);
+		print_denied();
 		break;
 	case EPERM:
 		warnx("%s: RLIMIT_MEMLOCK (%llu KiB) is too small for %u records",
@@ -71,7 +101,7 @@ static int choose_period(struct session *s)
 {
 	const struct profil_query *query = &s->query;
 
-	s->period = s->options->period;
+	s->period = s->options->freq_max ? query->min_period : s->options->period;
 	if (!s->period || (s->period >= query->min_period && s->period <= query->max_period))
 		return 0;
 	if (!s->options->freq_chosen) {
@@ -216,6 +246,7 @@ void session_free(struct session *s)
 	if (s->pidfd >= 0)
 		close(s->pidfd);
 	free(s->command);
+	free(s->child_name);
 	free(s->target);
 	free(s->machine);
 }

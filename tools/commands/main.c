@@ -20,9 +20,9 @@ static const struct command_option no_options[] = { COMMAND_HELP };
 /* main() runs these two. */
 static const struct command command_help = {
 	.name = "help",
-	.about = "list the commands",
-	.usage = "[OPTION...]",
-	.help = "Lists the commands.",
+	.about = "list the commands, or print the help of one",
+	.usage = "[OPTION...] [COMMAND]",
+	.help = "Lists the commands, or prints the help of COMMAND.",
 	.options = no_options,
 };
 
@@ -61,7 +61,34 @@ static void print_commands(FILE *out)
 	fprintf(out, "usage: profil COMMAND [ARG...]\n\n");
 	for (size_t i = 0; commands[i]; i++)
 		fprintf(out, "  %-10s%s\n", commands[i]->name, commands[i]->about);
-	fprintf(out, "\nSee \"profil COMMAND --help\", and profil(1).\n");
+	fprintf(out, "\nFor example, with the callers of each function:\n\n"
+		     "    profil record -g ./program ARG...\n"
+		     "    profil report --children\n"
+		     "    profil annotate\n\n"
+		     "See \"profil help COMMAND\", and profil(1).\n");
+}
+
+/* Returns the exit status. */
+static int unknown_command(const char *name)
+{
+	fprintf(stderr, "profil: there is no command \"%s\"; %s\n", name,
+		!strcmp(name, "script") ? "\"profil export\" writes the samples for other programs" :
+		"\"profil help\" lists them");
+	return COMMAND_USAGE;
+}
+
+/* Prints the help of @name, or the list of commands if it is NULL. Returns the exit status. */
+static int help(const char *name)
+{
+	const struct command *command = name ? command_find(name) : NULL;
+
+	if (name && !command)
+		return unknown_command(name);
+	if (command)
+		command_print_help(stdout, command);
+	else
+		print_commands(stdout);
+	return 0;
 }
 
 /* Flushes standard output, and reports an error, for example if the disk is full. */
@@ -106,19 +133,15 @@ int main(int argc, char **argv)
 	else if (!strcmp(name, "-V") || !strcmp(name, "--version"))
 		name = "version";
 	command = command_find(name);
-	if (!command) {
-		fprintf(stderr, "profil: there is no command \"%s\"; \"profil help\" lists them\n",
-			name);
-		return COMMAND_USAGE;
-	}
+	if (!command)
+		return unknown_command(name);
 	if (command->run)
 		return flush_output(command->run(argc - 1, argv + 1));
 	status = command_parse(command, argc - 1, argv + 1, NULL);
 	if (status >= 0)
 		return flush_output(status);
 	if (command == &command_help)
-		print_commands(stdout);
-	else
-		printf("profil %s\n", PROFIL_VERSION);
+		return flush_output(help(argv[1 + optind]));
+	printf("profil %s\n", PROFIL_VERSION);
 	return flush_output(0);
 }

@@ -90,7 +90,7 @@ void session_wait(struct session *s, u64 until, bool records)
 {
 	struct pollfd fds[] = {
 		{ .fd = s->signals, .events = POLLIN },
-		{ .fd = s->pidfd, .events = POLLIN },
+		{ .fd = s->targets_gone ? -1 : s->pidfd, .events = POLLIN },
 		/* Without POLLIN, only the end of all targets ends the wait. */
 		{ .fd = s->targets_gone ? -1 : s->fd, .events = records ? POLLIN : 0 },
 		{ .fd = s->input, .events = POLLIN },

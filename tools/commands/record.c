@@ -79,13 +79,26 @@ static struct command_word stacks_word(size_t index)
 static bool set_stacks(const struct command_setting *setting)
 {
 	struct session_options *options = setting->member;
+	const char *method = setting->value;
 
 	options->stacks = true;
-	options->frame_pointers = setting->value;
-	if (!setting->value || !strcmp(setting->value, "fp"))
+	options->frame_pointers = method && !strcmp(method, "fp");
+	if (!method || options->frame_pointers)
 		return true;
-	warnx("--stacks: there is no method \"%s\"; the only one is fp, through frame pointers",
-	      setting->value);
+	/* What perf does with debug information, unwind tables do here. Its size has no meaning. */
+	if (!strcmp(setting->option->name, "call-graph") &&
+	    !strncmp(method, "dwarf", strlen("dwarf")))
+		return true;
+	warnx("--%s: there is no method \"%s\"; leave it out, or use fp, frame pointers only",
+	      setting->option->name, method);
+	return false;
+}
+
+static bool set_event(const struct command_setting *setting)
+{
+	if (!strcmp(setting->value, "cpu-clock") || !strcmp(setting->value, "task-clock"))
+		return true;
+	warnx("-e %s: there is one event: CPU time (cpu-clock); leave -e out", setting->value);
 	return false;
 }
 
@@ -100,10 +113,13 @@ static const struct command_option record_options[] = {
 	{ .name = "keep", .value = "N", .help = "keep N complete files: FILE.1 is the newest (10)",
 	  .set = set_keep, .offset = offsetof(struct options, keep) },
 	SESSION_OPTIONS(struct options),
-	{ .name = "stacks", .value = "fp", .is_optional = true,
+	{ .name = "stacks", .letter = 'g', .value = "fp", .is_optional = true,
 	  .help = "record the callers, too (fp: through frame pointers only)",
 	  .set = set_stacks, .offset = offsetof(struct options, session),
 	  .word = stacks_word },
+	{ .name = "call-graph", .value = "METHOD",
+	  .set = set_stacks, .offset = offsetof(struct options, session) },
+	{ .name = "event", .letter = 'e', .value = "EVENT", .set = set_event },
 	{ .name = "verbose", .letter = 'v', .help = "print how all ticks were counted",
 	  .set = command_set_true, .offset = offsetof(struct options, verbose) },
 	COMMAND_HELP
@@ -339,6 +355,14 @@ static void print_summary(struct recorder *r)
 			 r->options->session.all);
 }
 
+/* Returns the number of processes of the command that still run after its end. */
+static u64 count_left(const struct recorder *r, u32 reason)
+{
+	const struct session_options *options = &r->options->session;
+
+	return reason != FORMAT_END_COMMAND || options->all || options->pids ? 0 : r->stats.targets;
+}
+
 /* Ends the session, and writes the new samples and the end. */
 static void finish_recording(struct recorder *r, u32 reason)
 {
@@ -351,6 +375,7 @@ static void finish_recording(struct recorder *r, u32 reason)
 	session_close(&r->session);
 	if (close_file(r) && !r->failed)
 		fail_recording(r, r->options->path);
+	r->summary.left = count_left(r, reason);
 	print_summary(r);
 }
 
@@ -480,11 +505,11 @@ static int record_target(struct recorder *r)
 	update_progress(r, false);
 	finish_recording(r, reason);
 	if (r->session.child && reason == FORMAT_END_DURATION)
-		warnx("waiting for %s to end", r->session.target);
+		warnx("waiting for %s to end", r->session.child_name);
 	if (reason != FORMAT_END_SIGNAL || r->failed)
 		session_wait_for_command(&r->session);
 	if (r->session.child)
-		warnx("%s continues, but is no longer recorded", r->session.target);
+		warnx("%s continues, but is no longer recorded", r->session.child_name);
 	return exit_status(r);
 }
 
@@ -533,10 +558,10 @@ const struct command command_record = {
 	.name = "record",
 	.about = "record where a command, a process or the machine spends its time",
 	.usage = "[OPTION...] [--] COMMAND [ARG...]\n"
-		 "       profil record [OPTION...] -p PID\n"
+		 "       profil record [OPTION...] -p PID [[--] COMMAND [ARG...]]\n"
 		 "       profil record [OPTION...] -a [[--] COMMAND [ARG...]]",
 	.help = "Records where a command, a running process, or with -a every process spends its\n"
-		"time; \"profil report\" prints it. With -a, COMMAND sets the duration.",
+		"time; \"profil report\" prints it. With -p and -a, COMMAND sets the duration.",
 	.operand = "COMMAND",
 	.options = record_options,
 	.run = run,

@@ -191,7 +191,7 @@ static const struct command_option options[] = {
 	  .word = key_word, .is_list = true },
 	{ .name = "inline", .help = "print lines for inlined functions",
 	  .set = command_set_true, .offset = offsetof(struct report, input.rows.inlined) },
-	{ .name = "children", .help = "print the share of each function with its callees",
+	{ .name = "children", .letter = 'g', .help = "print the share of each function with its callees",
 	  .set = command_set_true, .offset = offsetof(struct report, children) },
 	{ .name = "callers", .value = "NAME", .help = "print the callers of a function as a tree",
 	  .set = command_set_text, .offset = offsetof(struct report, callers) },
@@ -211,6 +211,9 @@ static const struct command_option options[] = {
 	  .set = set_html },
 	{ .name = "verbose", .letter = 'v', .help = "print how all ticks were counted",
 	  .set = command_set_true, .offset = offsetof(struct report, options.verbose) },
+	{ .name = "stdio", .set = command_set_nothing },
+	{ .name = "no-children", .set = command_set_false,
+	  .offset = offsetof(struct report, children) },
 	COMMAND_HELP
 };
 

@@ -19,17 +19,20 @@
  * struct session_options - Options from the user
  * @period: In ns; 0: the scheduler's tick.
  * @freq_chosen: The user has chosen @period.
+ * @freq_max: It is the shortest one that the kernel allows.
  * @user_only: Sample user mode only.
  * @no_children: Do not sample child processes.
  * @stacks: Record stacks.
  * @frame_pointers: Do so without unwind tables.
  * @all: Sample the machine: every process.
  * @pids: The processes to sample, and 0; or NULL.
- * @command: The command and its arguments; or NULL. It is sampled unless @all or @pids is set.
+ * @command: The command and its arguments; or NULL. With @all or @pids, it is not sampled for
+ *	itself, but ends the session when it ends.
  */
 struct session_options {
 	u64 period;
 	bool freq_chosen;
+	bool freq_max;
 	bool user_only;
 	bool no_children;
 	bool stacks;
@@ -48,10 +51,10 @@ struct session_options {
 	  .help = "sample every process (requires a capability)",			\
 	  .set = command_set_true, .offset = offsetof(type, session.all) },		\
 	{ .name = "pid", .letter = 'p', .value = "PID",					\
-	  .help = "sample this process (or PID,PID; may require a capability)",	\
+	  .help = "sample processes: PID or NAME (may require a capability)",		\
 	  .set = session_set_pids, .offset = offsetof(type, session.pids) },		\
 	{ .name = "freq", .letter = 'F', .value = "HZ",					\
-	  .help = "ticks per second of CPU time (1000)",				\
+	  .help = "ticks per second of CPU time (1000); max is the most",		\
 	  .set = session_set_freq, .offset = offsetof(type, session) },			\
 	{ .name = "tick", .help = "use the ticks of the kernel's scheduler",		\
 	  .set = session_set_tick, .offset = offsetof(type, session.period) },		\
@@ -87,6 +90,7 @@ int session_parse_options(const struct command *command, int argc, char **argv, 
  * @child: The command; 0 if there is none, or it has ended.
  * @status: Its status, as from wait().
  * @command: The command as in a shell; the program of -p; with -a, a description.
+ * @child_name: The command, in messages; or NULL.
  * @target: The process, in messages; or NULL.
  * @machine: The machine, in messages; NULL without -a.
  * @drain_ns: The records should be read this often.
@@ -108,6 +112,7 @@ struct session {
 	pid_t child;
 	int status;
 	char *command;
+	char *child_name;
 	char *target;
 	char *machine;
 	u64 drain_ns;

@@ -45,7 +45,7 @@ static void child_run(const struct session *s, struct start *start)
 		if (s->streams[i] != i)
 			dup2(s->streams[i], i);
 	sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
-	if (!s->options->all &&
+	if (!s->options->all && !s->options->pids &&
 	    profil_session_attach(s->fd, PROFIL_SCOPE_PROCESS, 0, &start->space)) {
 		start->attach_error = errno;
 	} else {
@@ -256,6 +256,7 @@ static int machine_attach(struct session *s)
 		return COMMAND_FAILED;
 	}
 	s->machine = xasprintf("the whole machine (%ld CPU%s)", cpus, cpus == 1 ? "" : "s");
+	s->command = xstrdup(s->machine);
 	return 0;
 }
 
@@ -263,28 +264,28 @@ int session_start(struct session *s)
 {
 	char *const *command = s->options->command;
 	char *quoted;
-	int status;
+	int status = 0;
 
 	tables_add_vdso(s->stream.tables);
 	if (s->options->pids)
-		return targets_attach(s);
-	if (s->options->all) {
+		status = targets_attach(s);
+	else if (s->options->all)
 		status = machine_attach(s);
-		if (status)
-			return status;
-	}
-	if (!command) {
-		s->command = xstrdup(s->machine);
-		return 0;
-	}
-	give_tables(s);
+	if (status || !command)
+		return status;
+	if (!s->options->pids)
+		give_tables(s);
 	status = command_start(s);
 	if (status)
 		return status;
-	s->pid = s->child;
-	s->target = xasprintf("process %d (%s)", s->pid, basename(command[0]));
+	s->child_name = xasprintf("process %d (%s)", s->child, basename(command[0]));
 	quoted = quote_command(command);
-	s->command = s->machine ? xasprintf("%s, during: %s", s->machine, quoted) : xstrdup(quoted);
+	s->command = s->command ? reconcat(s->command, s->command, ", during: ", quoted, NULL) :
+		     xstrdup(quoted);
 	free(quoted);
+	if (!s->options->pids) {
+		s->pid = s->child;
+		s->target = xstrdup(s->child_name);
+	}
 	return 0;
 }

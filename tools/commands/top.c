@@ -552,11 +552,11 @@ static int run_session(struct top *t)
 	session_close(s);
 	screen_close();
 	if (s->child && reason == BY_COUNT)
-		warnx("waiting for %s to end", s->target);
+		warnx("waiting for %s to end", s->child_name);
 	if (reason == BY_COUNT || reason == BY_ERROR)
 		session_wait_for_command(s);
 	if (s->child)
-		warnx("%s continues", s->target);
+		warnx("%s continues", s->child_name);
 	return reason == BY_KEY ? 0 : session_status(s, reason == BY_ERROR);
 }
 
@@ -601,10 +601,10 @@ const struct command command_top = {
 	.name = "top",
 	.about = "show the hottest functions of a command, a process or the machine",
 	.usage = "[OPTION...] [--] COMMAND [ARG...]\n"
-		 "       profil top [OPTION...] -p PID\n"
+		 "       profil top [OPTION...] -p PID [[--] COMMAND [ARG...]]\n"
 		 "       profil top [OPTION...] -a [[--] COMMAND [ARG...]]",
 	.help = "Shows in which functions a command, a running process, or with -a every process\n"
-		"spends its time now. With -a, COMMAND sets the duration.\n"
+		"spends its time now. With -p and -a, COMMAND sets the duration.\n"
 		"Keys: q quit, p pause, r reset, s or arrows other columns.",
 	.operand = "COMMAND",
 	.options = options,

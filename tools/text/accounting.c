@@ -212,6 +212,10 @@ void summary_print(const struct summary *summary)
 	if (summary->tables_refused)
 		warnx("warning: the module has refused unwind tables: this user has too many, or\n"
 		      "there is too little memory. Some stacks are incomplete.");
+	if (summary->left)
+		warnx("note: %s process%s of the command still run%s, but %s no longer recorded",
+		      number(summary->left).text, summary->left == 1 ? "" : "es",
+		      summary->left == 1 ? "s" : "", summary->left == 1 ? "is" : "are");
 	if (stats->unfollowed)
 		warnx("warning: %s forks or execs were not followed: too little memory, or too\n"
 		      "many sessions that sample the process", number(stats->unfollowed).text);

@@ -145,6 +145,18 @@ static void print_samples(FILE *out, const struct rows *rows)
 	putc('\n', out);
 }
 
+/* Says that the recording is not all of the command: daemons, for example, go on. */
+static void print_left(FILE *out, const struct recording *recording)
+{
+	const u64 left = recording->account.stats.targets;
+
+	if (!recording->ended || recording->end.reason != FORMAT_END_COMMAND || !left ||
+	    recording->meta.flags & (FORMAT_ATTACHED | FORMAT_MACHINE))
+		return;
+	fprintf(out, "note: %s process%s of the command still ran when the recording ended\n",
+		number(left).text, left == 1 ? "" : "es");
+}
+
 static void print_filter(FILE *out, const struct rows *rows)
 {
 	if (!rows->filter.text)
@@ -221,6 +233,7 @@ static void print_heading(FILE *out, const struct rows *rows, bool verbose)
 
 	print_command(out, recording);
 	print_samples(out, rows);
+	print_left(out, recording);
 	if (verbose) {
 		print_place_and_time(out, recording);
 		accounting_print(out, &recording->account, recording->meta.modes,

@@ -296,6 +296,7 @@ static void write_account(struct format_writer *writer)
 			.system = number(6),
 			.missed = number(7),
 			.expected = number(8),
+			.targets = nr_words > 10 ? number(10) : 0,
 		},
 		.own = nr_words > 9 ? number(9) : 0,
 		.time = START_MONOTONIC + 2500000000ULL,

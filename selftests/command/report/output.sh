@@ -173,6 +173,24 @@ command: sudo make
 0 samples at 250 Hz: 0.00 s of CPU time" "$tmp/profil" report -i "$tmp/detached.data"
 }
 
+# The processes that outlive the command are in no recording of the machine or of -p.
+left() {
+	local flags
+	for flags in 2 6 8; do
+		make_data left$flags <<-END
+			meta $flags 3 host 6.1 a
+			account 0 0 0 0 0 0 0 0 0 2
+			end 0 1
+		END
+	done
+	same "command: a
+no samples: it used no CPU time
+note: 2 processes of the command still ran when the recording ended" \
+		"$tmp/profil" report -i "$tmp/left2.data" &&
+	same "" eval "'$tmp/profil' report -i '$tmp/left6.data' | grep still" &&
+	same "" eval "'$tmp/profil' report -i '$tmp/left8.data' | grep still"
+}
+
 # The CPU time of the machine is not measured, so the heading and the accounting line have none.
 machine() {
 	make_data machine <<-'END'
@@ -342,6 +360,7 @@ test_output() {
 	check "warnings of lost and missed ticks" losses
 	check "a process that used no CPU time" attached
 	check "a recording of the machine" machine
+	check "processes that outlive the command" left
 	check "the summary of profil record" summaries
 	check "filters" filters
 	check "comma-separated values" csv
