@@ -94,6 +94,11 @@ static size_t prefix_length(const char *text, size_t width)
 	return length;
 }
 
+void escape_cut(char *text, size_t width)
+{
+	text[prefix_length(text, width)] = '\0';
+}
+
 void escape_fit(char *text, size_t width)
 {
 	static const char dots[] = "...";
@@ -104,7 +109,7 @@ void escape_fit(char *text, size_t width)
 	if (whole <= width)
 		return;
 	if (width < 2 * strlen(dots)) {
-		text[prefix_length(text, width)] = '\0';
+		escape_cut(text, width);
 		return;
 	}
 	rest = text + prefix_length(text, whole - (width - head));

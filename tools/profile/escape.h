@@ -20,6 +20,9 @@ char *escape_text(const char *text);
 /* Returns the number of columns of a terminal that the output of escape_print() takes. */
 size_t escape_width(const char *text);
 
+/* Removes the end of @text, which is escaped, if it is wider than @width. */
+void escape_cut(char *text, size_t width);
+
 /* Replaces the middle of @text, which is escaped, by dots if @text is wider than @width. */
 void escape_fit(char *text, size_t width);
 

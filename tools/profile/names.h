@@ -9,14 +9,19 @@
 #include <stddef.h>
 
 /*
- * Shortens the name of a function to @width columns: replaces its parameters by (...), then its
- * template arguments by <...>, and then its middle by dots.
+ * Shortens the names of functions that are wider than @width columns: first the return type of a
+ * template, then parameters, and then template arguments become dots, except where names would look
+ * the same: there they keep the words that differ. Then namespaces and classes become dots, from
+ * the first one on, and then the middle. Blanks before a name are kept.
  */
-void names_fit(char *name, size_t width);
+void names_fit(char **names, size_t nr, size_t width);
+
+/* Returns the number of columns in which no name needs to lose more than its groups in brackets. */
+size_t names_width(char **names, size_t nr);
 
 /*
  * Returns true if @name, with or without its parameters and the mark of an inlined function, is
- * @pattern or matches it as in fnmatch().
+ * @pattern or matches it as in fnmatch(); or if @pattern can be what names_fit() made of it.
  */
 bool names_match(const char *name, const char *pattern);
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <libiberty/libiberty.h>
+
 #include "profile/escape.h"
 #include "profile/names.h"
 #include "text/text.h"
@@ -52,10 +54,7 @@ static void print_cell(FILE *out, const struct text_table *table, size_t i, char
 	size_t width = table->widths[i];
 	bool last = i + 1 == table->rows->nr_keys;
 
-	if (table->rows->keys[i] == &row_keys[ROWS_BY_SYMBOL])
-		names_fit(text, width);
-	else
-		escape_fit(text, width);
+	escape_fit(text, width);
 	fprintf(out, "%*s%s%*s", GAP, "", text, last ? 0 : (int)(width - escape_width(text)), "");
 }
 
@@ -74,11 +73,15 @@ static void print_numbers(FILE *out, const struct text_table *table, const struc
 		fprintf(out, " %9" PRIu64 " %9s", ticks, "-");
 }
 
-static void print_row(FILE *out, const struct text_table *table, const struct row *row)
+static void print_row(FILE *out, const struct text_table *table, size_t row)
 {
-	table->print_numbers(out, table, row);
-	for (size_t i = 0; i < table->rows->nr_keys; i++) {
-		char *text = row_text(table->rows->keys[i], row);
+	const struct rows *rows = table->rows;
+
+	table->print_numbers(out, table, &rows->rows[row]);
+	for (size_t i = 0; i < rows->nr_keys; i++) {
+		const bool is_symbol = rows->keys[i] == &row_keys[ROWS_BY_SYMBOL];
+		char *text = is_symbol ? table->symbols[row] :
+			     row_text(rows->keys[i], &rows->rows[row]);
 
 		print_cell(out, table, i, text);
 		free(text);
@@ -86,35 +89,81 @@ static void print_row(FILE *out, const struct text_table *table, const struct ro
 	putc('\n', out);
 }
 
-/* Makes each column as wide as its widest cell, and then the widest ones narrower until all fit. */
-static void choose_widths(struct text_table *table)
+/* Returns the functions of the rows that are printed; NULL if there is no such column. */
+static char **list_symbols(const struct text_table *table)
 {
 	const struct rows *rows = table->rows;
-	size_t all = strlen(table->numbers);
+	char **symbols = NULL;
 
-	for (size_t i = 0; i < rows->nr_keys; i++) {
-		size_t *width = &table->widths[i];
+	for (size_t i = 0; i < rows->nr_keys; i++)
+		if (rows->keys[i] == &row_keys[ROWS_BY_SYMBOL])
+			symbols = xcalloc(table->nr + 1, sizeof(*symbols));
+	for (size_t i = 0; i < table->nr && symbols; i++)
+		symbols[i] = row_text(&row_keys[ROWS_BY_SYMBOL], &rows->rows[i]);
+	return symbols;
+}
 
-		*width = strlen(rows->keys[i]->title);
-		for (size_t j = 0; j < table->nr; j++) {
-			char *text = row_text(rows->keys[i], &rows->rows[j]);
-			size_t used = escape_width(text);
+/* Returns the width that the column needs. */
+static size_t natural_width(const struct text_table *table, size_t i)
+{
+	const struct row_key *key = table->rows->keys[i];
+	size_t width = strlen(key->title);
 
-			*width = used > *width ? used : *width;
-			free(text);
-		}
-		all += GAP + *width;
+	for (size_t j = 0; j < table->nr; j++) {
+		char *text = row_text(key, &table->rows->rows[j]);
+		size_t used = escape_width(text);
+
+		width = used > width ? used : width;
+		free(text);
 	}
-	for (; all > table->options->width && !table->options->full_names; all--) {
+	return width;
+}
+
+/* Makes the widest columns narrower until all fit. Returns the width of the line. */
+static size_t reduce_widths(struct text_table *table, size_t all)
+{
+	for (; all > table->options->width; all--) {
 		size_t widest = 0;
 
-		for (size_t i = 1; i < rows->nr_keys; i++)
+		for (size_t i = 1; i < table->rows->nr_keys; i++)
 			if (table->widths[i] >= table->widths[widest])
 				widest = i;
 		if (table->widths[widest] == 1)
 			break;
 		table->widths[widest]--;
 	}
+	return all;
+}
+
+/*
+ * Makes each column as wide as its widest cell. If this is too wide for the line, functions get
+ * the room that their short names need, or if the other columns leave more, all of that.
+ */
+static void choose_widths(struct text_table *table)
+{
+	const struct rows *rows = table->rows;
+	size_t all = strlen(table->numbers), symbol = rows->nr_keys, needed;
+
+	for (size_t i = 0; i < rows->nr_keys; i++) {
+		table->widths[i] = natural_width(table, i);
+		all += GAP + table->widths[i];
+		if (rows->keys[i] == &row_keys[ROWS_BY_SYMBOL])
+			symbol = i;
+	}
+	if (all <= table->options->width || table->options->full_names)
+		return;
+	if (symbol < rows->nr_keys) {
+		needed = names_width(table->symbols, table->nr);
+		if (needed < strlen(rows->keys[symbol]->title))
+			needed = strlen(rows->keys[symbol]->title);
+		all -= table->widths[symbol] - needed;
+		table->widths[symbol] = needed;
+	}
+	all = reduce_widths(table, all);
+	if (symbol < rows->nr_keys && all < table->options->width)
+		table->widths[symbol] += table->options->width - all;
+	if (symbol < rows->nr_keys)
+		names_fit(table->symbols, table->nr, table->widths[symbol]);
 }
 
 void text_table(FILE *out, struct text_table *table)
@@ -124,13 +173,15 @@ void text_table(FILE *out, struct text_table *table)
 	char title[16];
 
 	table->nr = lines && lines < rows->nr ? lines : rows->nr;
+	table->symbols = list_symbols(table);
 	choose_widths(table);
 	fprintf(out, "\n%s", table->numbers);
 	for (size_t i = 0; i < rows->nr_keys; i++)
 		print_cell(out, table, i, strcpy(title, rows->keys[i]->title));
 	putc('\n', out);
 	for (size_t i = 0; i < table->nr; i++)
-		print_row(out, table, &rows->rows[i]);
+		print_row(out, table, i);
+	free(table->symbols);
 	for (size_t i = table->nr; i < rows->nr; i++)
 		rest = ticks_add(rest, row_ticks(&rows->rows[i]));
 	if (table->nr < rows->nr && table->is_inclusive)

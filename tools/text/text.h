@@ -73,6 +73,7 @@ struct text_table {
 	/* Only text.c uses these. */
 	size_t nr;			/* rows that are printed */
 	size_t widths[ROWS_KEYS_MAX];	/* of the columns of the keys */
+	char **symbols;			/* of these rows, as they are printed; or NULL */
 };
 
 /* Prints the table, with the titles of its columns. */
@@ -90,7 +91,10 @@ void text_children(FILE *out, const struct rows *rows, const struct text_options
 void text_calls(FILE *out, const struct rows *rows, const struct text_options *options,
 		const char *pattern, bool callers);
 
-/* Prints the function. Source lines are printed if their file is not newer than the binary. */
+/*
+ * Prints the function: its hottest lines and instructions, and then all. Source lines are printed if
+ * their file is not newer than the binary.
+ */
 void text_listing(FILE *out, const struct listing *listing, const struct text_options *options);
 
 #endif /* PROFIL_TOOLS_TEXT_H */

@@ -38,15 +38,15 @@ widths() {
 	same "$(cat "$tmp/long")" eval "rows widths --full-names -s symbol" &&
 	COLUMNS=62 same "app::compute(int, char const*)
 std::vector<...>::push_back(...)
-std::ostream& std::operator<< <...>(...)
-bool operator< <int>(...)
-void run<&A::operator>, (2)>(1)>(...)
+std::operator<< <std::char_traits<...> >(...)
+operator< <int>(...)
+run<&A::operator>, (2)>(1)>(...)
 auto f(int)::{lambd.....) const [clone .cold]
 decltype (...) pass<int, 3>(...)
 (anonymous namespace)::worker(...)
 main.(*Type[go.shap...).Work.func1.deferwrap2
-<fn(u8) -> u32 as c...FnOnce<...>>::call_once
-core::ops::<impl co...n::Option<A>>::call_mut
+<fn(u8) -> u32 as core::ops::fu...::call_once
+core::ops::<impl core::ops::FnMu...::call_mut
 mycrate::run::<...>::{closure#0}::{closure#1}
 LazyCompile:*comput...long/path/app.js:123:45
 日本語の関数の名前...くしなければならない。
@@ -56,6 +56,42 @@ unbalanced<(int, in...s long enough to be cut" rows widths -s symbol || return
 		COLUMNS=$width table widths -s process,thread,cpu,symbol,dso | wc -L
 	done >"$tmp/got"
 	same "$(printf '%s\n' {40..120})" cat "$tmp/got"
+}
+
+# Names that would look the same keep the words that differ.
+twins() {
+	local string='std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >'
+	local sort='void std::sort<It<@*, std::vector<@, std::allocator<@> > >, Less>(It<@*>, It<@*>)'
+	local tree='std::_Rb_tree<@, std::pair<@ const, int>, std::less<@> >::find(@ const&)' name number=0
+	printf '%s\n' "${sort//@/double}" "${sort//@/int}" "${sort//@/$string}" "${tree//@/A}" \
+		"${tree//@/B}" "compute(unsigned int, a_type_with_a_long_name const&)" \
+		"compute(unsigned long, a_type_with_a_long_name const&)" \
+		"a::namespace_with_a_long_name::and_another_one::Class::function(A const&)" \
+		"$string::_M_mutate(unsigned long, unsigned long, char const*)" >"$tmp/long"
+	{
+		echo "meta 2 3 host 6.1 a"
+		echo "thread 1 7 100 0 a"
+		echo "file 1 @@/a_library_with_a_long_name.so"
+		while IFS= read -r name; do
+			number=$((number + 16))
+			echo "symbol 1 $number $((number + 1)) ${name// /\\x20}"
+			echo "sample 1 1 $number 0 $((300 - number)) 0"
+		done <"$tmp/long"
+	} >"$tmp/twins"
+	: >"$tmp/a_library_with_a_long_name.so"
+	make_data twins <"$tmp/twins" || return
+	COLUMNS=60 same "std::sort<It<double*...>, Less>(...)
+std::sort<It<int*...>, Less>(...)
+std::sort<It<std::string*...>, Less>(...)
+std::_Rb_tree<A...>::find(...)
+std::_Rb_tree<B...>::find(...)
+compute(...int...)
+compute(...long...)
+...::and_another_one::Class::function(...)
+std::string::_M_mutate(...)" rows twins -s symbol || return
+	# A name that can be short leaves room for the other columns.
+	COLUMNS=67 same "a_library_with_a_long_name.so std::sort<...>(...)" \
+		eval "rows twins --symbol '*sort*double*' | xargs"
 }
 
 # The lines before the table lose their middle, too, unless all of it is wanted.
@@ -355,6 +391,7 @@ end" on_terminal 80 "export TERM=dumb PAGER='sleep 1; tail -n 1 | sed s/^/paged:
 
 test_output() {
 	check "long names and narrow terminals" widths
+	check "long names that look the same" twins
 	check "long lines before the table" long_lines
 	check "weighted ticks, exec, exit and programs that were not followed" weights
 	check "warnings of lost and missed ticks" losses
