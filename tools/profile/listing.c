@@ -184,6 +184,28 @@ const char *listing_make(struct listing *listing)
 	return NULL;
 }
 
+void listing_keep(struct listing *listing, const char *name)
+{
+	const struct listing_line *line, *end = listing->lines + listing->nr;
+	const char *inlined = NULL;
+	bool is_kept = false;
+
+	listing->inlined = name;
+	listing->nr = 0;
+	listing->ticks = 0;
+	for (line = listing->lines; line < end; line++) {
+		if (line->inlined != inlined) {
+			inlined = line->inlined;
+			is_kept = inlined &&
+				  !strcmp(symbols_inlined(listing->symbols, inlined), name);
+		}
+		if (!is_kept)
+			continue;
+		listing->ticks = ticks_add(listing->ticks, line->ticks);
+		listing->lines[listing->nr++] = *line;
+	}
+}
+
 void listing_free(struct listing *listing)
 {
 	if (listing->is_made)

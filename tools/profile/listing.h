@@ -35,6 +35,7 @@ struct listing_line {
  * @lines: The instructions, by source file, inlined function and line.
  * @ticks: Their ticks.
  * @note: Why the text of the instructions is not known; or NULL.
+ * @inlined: After listing_keep(), the inlined function.
  */
 struct listing {
 	struct symbols *symbols;
@@ -45,6 +46,7 @@ struct listing {
 	size_t nr;
 	u64 ticks;
 	const char *note;
+	const char *inlined;
 
 	/* Only listing.c uses these. */
 	u64 start;			/* of the function, an offset in the file */
@@ -56,6 +58,10 @@ struct listing {
 
 /* Reads the binary. Returns NULL, or an error message for the user. */
 const char *listing_make(struct listing *listing);
+
+/* Removes all but the instructions of an inlined function. @name: as it is printed. */
+void listing_keep(struct listing *listing, const char *name);
+
 void listing_free(struct listing *listing);
 
 #endif /* PROFIL_TOOLS_LISTING_H */

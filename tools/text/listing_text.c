@@ -23,6 +23,9 @@
 #define SOURCE_MAX	(16LL << 20)
 #define SOURCES_MAX	(256LL << 20)
 
+/* This many of the hottest lines and instructions come first. */
+#define HOT_MAX		10
+
 /**
  * struct source - A source file, which is read up to the line that is printed
  * @file: The file; NULL if it is not read.
@@ -45,27 +48,29 @@ static void close_source(struct source *source)
 	source->file = NULL;
 }
 
-/* Opens the source file. Returns false if it is newer than the binary. */
-static bool open_source(struct source *source, const struct listing *listing, const char *path)
+/* Opens the source file. Returns NULL, or what is wrong with it. */
+static const char *open_source(struct source *source, const struct listing *listing,
+			       const char *path)
 {
 	const u64 mtime = listing->row->sample->file->data.mtime;
+	const char *problem = NULL;
 	struct stat st;
 
 	close_source(source);
 	source->number = 0;
 	source->file = path ? symbols_open_source(listing->symbols, path, &st) : NULL;
 	if (!source->file)
-		return true;
-	if (mtime && time_ns(st.st_mtim) > mtime) {
-		close_source(source);
-		return false;
-	}
+		return path ? "is not here; see --symfs" : NULL;
 	/* Files in /proc have no size. */
-	if (!st.st_size || st.st_size > SOURCE_MAX || st.st_size > source->left)
+	if (mtime && time_ns(st.st_mtim) > mtime)
+		problem = "is newer than the binary";
+	else if (!st.st_size || st.st_size > SOURCE_MAX || st.st_size > source->left)
+		problem = "is empty or too large";
+	if (problem)
 		close_source(source);
 	else
 		source->left -= st.st_size;
-	return true;
+	return problem;
 }
 
 /* Returns line @number with blanks instead of tabs, which the caller frees; NULL if it has none. */
@@ -128,7 +133,7 @@ static bool same_section(const struct listing_line *a, const struct listing_line
 static void print_section(FILE *out, const struct listing *listing, const struct listing_line *line,
 			  struct source *source, const struct text_options *options)
 {
-	const char *inlined = NULL;
+	const char *inlined = NULL, *problem;
 	char *title;
 
 	if (line->inlined)
@@ -137,9 +142,21 @@ static void print_section(FILE *out, const struct listing *listing, const struct
 	fputs("\n" TITLES, out);
 	print_text(out, "", title, options);
 	free(title);
-	if (!open_source(source, listing, line->source))
-		fprintf(out, "%swarning: this file is newer than the binary%s\n",
-			options->colour ? TEXT_YELLOW : "", options->colour ? TEXT_PLAIN : "");
+	problem = open_source(source, listing, line->source);
+	if (problem)
+		fprintf(out, "%swarning: this file %s%s\n", options->colour ? TEXT_YELLOW : "",
+			problem, options->colour ? TEXT_PLAIN : "");
+}
+
+static void print_instruction(FILE *out, const struct listing *listing,
+			      const struct listing_line *line, const struct text_options *options)
+{
+	char prefix[32];
+
+	print_ticks(out, listing, line->ticks, options);
+	snprintf(prefix, sizeof(prefix), line->text ? "%10" PRIx64 "  " : "%10" PRIx64,
+		 line->address);
+	print_text(out, prefix, line->text ?: "", options);
 }
 
 /* Prints a source line, and the instructions from index @i to @end that belong to it. */
@@ -159,12 +176,126 @@ static void print_lines(FILE *out, const struct listing *listing, size_t i, size
 		print_text(out, prefix, text ?: "", options);
 		free(text);
 	}
-	for (size_t j = i; j < end; j++) {
-		print_ticks(out, listing, lines[j].ticks, options);
-		snprintf(prefix, sizeof(prefix), lines[j].text ? "%10" PRIx64 "  " : "%10" PRIx64,
-			 lines[j].address);
-		print_text(out, prefix, lines[j].text ?: "", options);
+	for (size_t j = i; j < end; j++)
+		print_instruction(out, listing, &lines[j], options);
+}
+
+/* ---- the hottest lines and instructions ---- */
+
+/* A source line, of which @line is the first instruction; or an instruction */
+struct hot {
+	const struct listing_line *line;
+	u64 ticks;
+};
+
+static int compare_hot(const void *a, const void *b)
+{
+	const struct hot *x = a, *y = b;
+
+	return compare_u64(y->ticks, x->ticks) ?: compare_u64(x->line->where, y->line->where);
+}
+
+static void print_hot_title(FILE *out, const char *title)
+{
+	fprintf(out, "\n" TITLES "%s\n", title);
+}
+
+static void print_hot_lines(FILE *out, const struct listing *listing, const struct hot *hot,
+			    size_t nr, const struct text_options *options)
+{
+	struct source source = { .left = SOURCES_MAX };
+
+	print_hot_title(out, "the hottest lines");
+	for (size_t i = 0; i < nr; i++) {
+		const struct listing_line *line = hot[i].line;
+		char *text, *place;
+
+		open_source(&source, listing, line->source);
+		text = read_line(&source, line->number);
+		place = xasprintf("%s:%d  %s", basename(line->source), line->number,
+				  text ? text + strspn(text, " ") : "");
+		print_ticks(out, listing, hot[i].ticks, options);
+		print_text(out, "", place, options);
+		free(place);
+		free(text);
 	}
+	close_source(&source);
+	free(source.line);
+}
+
+static void print_hot_instructions(FILE *out, const struct listing *listing, const struct hot *hot,
+				   size_t nr, const struct text_options *options)
+{
+	print_hot_title(out, "the hottest instructions");
+	for (size_t i = 0; i < nr; i++)
+		print_instruction(out, listing, hot[i].line, options);
+}
+
+/* Adds up the lines with the same source line. Returns those with the most ticks. */
+static size_t find_hot_lines(const struct listing *listing, struct hot *hot)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < listing->nr; i++) {
+		const struct listing_line *line = &listing->lines[i];
+		const struct listing_line *last = nr ? hot[nr - 1].line : NULL;
+
+		if (!line->source)
+			continue;
+		if (!last || last->number != line->number || !same_section(last, line))
+			hot[nr++] = (struct hot) { .line = line };
+		hot[nr - 1].ticks = ticks_add(hot[nr - 1].ticks, line->ticks);
+	}
+	return nr;
+}
+
+static size_t find_hot_instructions(const struct listing *listing, struct hot *hot)
+{
+	for (size_t i = 0; i < listing->nr; i++)
+		hot[i] = (struct hot) { &listing->lines[i], listing->lines[i].ticks };
+	return listing->nr;
+}
+
+/* Returns the number of those that are printed. */
+static size_t sort_hot(struct hot *hot, size_t nr)
+{
+	qsort(hot, nr, sizeof(*hot), compare_hot);
+	while (nr > 0 && (nr > HOT_MAX || !hot[nr - 1].ticks))
+		nr--;
+	return nr;
+}
+
+static void print_hottest(FILE *out, const struct listing *listing,
+			  const struct text_options *options)
+{
+	struct hot *hot = xcalloc(listing->nr + 1, sizeof(*hot));
+	size_t nr = sort_hot(hot, find_hot_lines(listing, hot));
+
+	if (nr)
+		print_hot_lines(out, listing, hot, nr, options);
+	nr = sort_hot(hot, find_hot_instructions(listing, hot));
+	if (nr)
+		print_hot_instructions(out, listing, hot, nr, options);
+	free(hot);
+}
+
+/* ---- the listing ---- */
+
+static void print_title(FILE *out, const struct listing *listing)
+{
+	const struct row *row = listing->row;
+
+	putc('\n', out);
+	if (listing->inlined) {
+		escape_print(out, listing->inlined);
+		fputs(" in ", out);
+	}
+	escape_print(out, row->function.name);
+	fputs(" in ", out);
+	escape_print(out, row->function.label);
+	fprintf(out, ": %s ticks, %.2f%% +- %.2f%%\n", number(listing->ticks).text,
+		100 * share_of(listing->rows, listing->ticks),
+		100 * share_error(listing->rows, listing->ticks));
 }
 
 void text_listing(FILE *out, const struct listing *listing, const struct text_options *options)
@@ -174,13 +305,8 @@ void text_listing(FILE *out, const struct listing *listing, const struct text_op
 
 	if (listing->note)
 		fprintf(out, "note: %s\n", listing->note);
-	putc('\n', out);
-	escape_print(out, listing->row->function.name);
-	fputs(" in ", out);
-	escape_print(out, listing->row->function.label);
-	fprintf(out, ": %s ticks, %.2f%% +- %.2f%%\n", number(listing->ticks).text,
-		100 * row_share(listing->rows, listing->row),
-		100 * row_error(listing->rows, listing->row));
+	print_title(out, listing);
+	print_hottest(out, listing, options);
 	for (size_t i = 0, end; i < listing->nr; i = end) {
 		const bool is_new = !i || !same_section(&lines[i - 1], &lines[i]);
 

@@ -10,6 +10,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <libiberty/libiberty.h>
+
 #include "text/text.h"
 
 #define WIDTH_DEFAULT 80
@@ -55,6 +57,16 @@ const char *text_colour(const struct text_options *options, double share)
 	return share >= SHARE_HIGH ? TEXT_RED : TEXT_GREEN;
 }
 
+/* The options that the user has set come last, so that they count. */
+static void set_less_options(void)
+{
+	const char *chosen = getenv("LESS");
+	char *options = chosen ? concat("-R ", chosen, NULL) : xstrdup(LESS_OPTIONS);
+
+	setenv("LESS", options, 1);
+	free(options);
+}
+
 FILE *text_open_pager(void)
 {
 	const char *pager = getenv("PAGER");
@@ -64,7 +76,7 @@ FILE *text_open_pager(void)
 		return stdout;
 	if (!pager)
 		pager = "if command -v less >/dev/null; then exec less; else exec cat; fi";
-	setenv("LESS", LESS_OPTIONS, 0);
+	set_less_options();
 	out = popen(pager, "we");
 	if (!out)
 		return stdout;

@@ -386,7 +386,10 @@ end" on_terminal 80 "export TERM=dumb PAGER='sleep 1; tail -n 1 | sed s/^/paged:
 		$command --comm sh --no-pager | cat | tail -n 1" &&
 	same "$table" on_terminal 80 "export TERM=dumb PAGER=false
 		$command --comm sh --no-pager >$tmp/out; tail -n 1 $tmp/out" &&
-	same "0" on_terminal 80 "PAGER=true $command; echo \$?"
+	same "0" on_terminal 80 "PAGER=true $command; echo \$?" || return
+	# Options of less that the user has set do not prevent colours.
+	same "$colour" eval "on_terminal 80 'TERM=xterm PAGER=less LESS=-iFX $command' |
+		grep alpha | sed 's/\^\[m\$//'"
 }
 
 test_output() {
