@@ -65,6 +65,7 @@ static void write_rows(struct json *json, const struct rows *rows)
 static void write_data(struct json *json, const struct rows *rows)
 {
 	struct flame flame = {};
+	struct hot_lines lines = {};
 
 	json_object(json, NULL);
 	write_lines(json, "warnings", text_list_warnings(rows->recording));
@@ -74,10 +75,12 @@ static void write_data(struct json *json, const struct rows *rows)
 		flame_make(&flame, rows);
 		html_write_flame(json, &flame, rows);
 	}
-	html_write_timelines(json, rows, rows->options.chains ? &flame.rows : NULL);
+	hot_lines_make(&lines, rows);
+	html_write_timelines(json, rows, &lines, rows->options.chains ? &flame : NULL);
 	flame_free(&flame);
 	html_write_binaries(json, rows);
-	html_write_lines(json, rows);
+	html_write_lines(json, &lines);
+	hot_lines_free(&lines);
 	json_line(json);
 	json_number(json, "ticks", rows->ticks);
 	json_end(json);

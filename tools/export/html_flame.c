@@ -52,43 +52,24 @@ static void flame_choose(struct flame *flame, const struct tree_ticks *ticks, si
 					  flame->nodes[i].ticks);
 	}
 	qsort(flame->nodes, nr, sizeof(*flame->nodes), compare_nodes);
-	flame->rows.nr = nr < NODES_MAX ? nr : NODES_MAX;
+	flame->nr = nr < NODES_MAX ? nr : NODES_MAX;
 	for (size_t i = 0; i < nr; i++) {
 		const u32 index = flame->nodes[i].index, parent = nodes[index].parent;
 
-		flame->places[index] = i < flame->rows.nr ? i :
+		flame->places[index] = i < flame->nr ? i :
 				       parent == TREE_ROOT ? TREE_ROOT : flame->places[parent];
 	}
 }
 
-static int compare_places(const void *a, const void *b)
+/* Finds the node of each part. */
+static void flame_place(struct flame *flame, const struct rows *rows)
 {
-	const struct row *x = a, *y = b;
+	u32 place;
 
-	return compare_u64(x->place.address, y->place.address);
-}
-
-/* Makes the rows. In their parts, the address is the index of the row. */
-static void flame_rows(struct flame *flame, const struct rows *rows)
-{
-	struct rows *to = &flame->rows;
-
-	to->parts = xcalloc(rows->nr_parts + 1, sizeof(*to->parts));
-	to->rows = xcalloc(to->nr + 1, sizeof(*to->rows));
+	flame->node_of = xcalloc(rows->nr_parts + 1, sizeof(*flame->node_of));
 	for (size_t i = 0; i < rows->nr_parts; i++) {
-		const u32 place = flame->places[flame_add(flame, &rows->parts[i])];
-
-		if (place == TREE_ROOT)
-			continue;
-		to->parts[to->nr_parts] = rows->parts[i];
-		to->parts[to->nr_parts++].place.address = place;
-	}
-	qsort(to->parts, to->nr_parts, sizeof(*to->parts), compare_places);
-	for (size_t i = 0; i < to->nr_parts; i++) {
-		struct row *row = &to->rows[to->parts[i].place.address];
-
-		if (!row->nr_parts++)
-			row->parts = &to->parts[i];
+		place = flame->places[flame_add(flame, &rows->parts[i])];
+		flame->node_of[i] = place == TREE_ROOT ? NODES_MAX : place;
 	}
 }
 
@@ -101,7 +82,7 @@ void flame_make(struct flame *flame, const struct rows *rows)
 	flame->inlined = rows->inlined;
 	ticks = tree_collect(rows, rows->rows, &nr, flame_add, flame);
 	flame_choose(flame, ticks, nr);
-	flame_rows(flame, rows);
+	flame_place(flame, rows);
 	free(ticks);
 }
 
@@ -111,8 +92,7 @@ void flame_free(struct flame *flame)
 	intern_free(&flame->processes);
 	free(flame->nodes);
 	free(flame->places);
-	free(flame->rows.rows);
-	free(flame->rows.parts);
+	free(flame->node_of);
 }
 
 /* Writes a node: the index of its parent or -1, and those of its texts. */
@@ -140,11 +120,11 @@ void html_write_flame(struct json *json, const struct flame *flame, const struct
 	json_line(json);
 	json_object(json, "flame");
 	json_array(json, "nodes", 0);
-	for (size_t i = 0; i < flame->rows.nr; i++)
+	for (size_t i = 0; i < flame->nr; i++)
 		write_node(json, flame, &flame->tree.nodes[flame->nodes[i].index],
 			   rows_chains(rows), &texts);
 	json_end(json);
-	json_number(json, "more", flame->tree.nr - flame->rows.nr);
+	json_number(json, "more", flame->tree.nr - flame->nr);
 	json_array(json, "texts", '\n');
 	for (size_t i = 0; i < texts.nr; i++)
 		html_write_name(json, NULL, texts.texts[i]);

@@ -16,7 +16,7 @@
 #define ROWS_MAX 1000
 #define LANES_MAX 63
 #define CELLS_MAX 100000	/* of each timeline; more than (ROWS_MAX + 1) * (LANES_MAX + 1) */
-#define LINES_MAX 200
+#define LINES_MAX 1000
 #define BINARIES_MAX 50
 #define BARS_MAX 512
 #define NODES_MAX 5000
@@ -29,7 +29,8 @@
  * @nodes: The nodes that are shown, those with the most ticks first. A node comes after its parent.
  * @places: For each node of the tree, its index in @nodes, or that of the next parent there;
  *	TREE_ROOT if there is none, because not even the process is shown.
- * @rows: A row for each of @nodes, with the parts that end there.
+ * @nr: The number of @nodes that are shown.
+ * @node_of: For each part of the rows, the index of the node where it ends; or NODES_MAX.
  */
 struct flame {
 	struct tree tree;
@@ -38,19 +39,38 @@ struct flame {
 	bool inlined;
 	struct flame_node *nodes;
 	u32 *places;
-	struct rows rows;
+	size_t nr;
+	u32 *node_of;
 };
 
 void flame_make(struct flame *flame, const struct rows *rows);
 void flame_free(struct flame *flame);
 
+/**
+ * struct hot_lines - Source lines of functions
+ * @parts: For each line, a part that is there; the lines with the most ticks come first.
+ * @nr: The number of lines that are shown.
+ * @more: The number of all others.
+ * @line_of: For each part of the rows, the index of its line; or LINES_MAX.
+ */
+struct hot_lines {
+	const struct row **parts;
+	size_t nr;
+	size_t more;
+	u32 *line_of;
+};
+
+void hot_lines_make(struct hot_lines *lines, const struct rows *rows);
+void hot_lines_free(struct hot_lines *lines);
+
 /* Write members of the object with all data. */
 void html_write_flame(struct json *json, const struct flame *flame, const struct rows *rows);
 void html_write_binaries(struct json *json, const struct rows *rows);
-void html_write_lines(struct json *json, const struct rows *rows);
+void html_write_lines(struct json *json, const struct hot_lines *lines);
 
-/* @flame: the rows of the flame graph, or NULL. */
-void html_write_timelines(struct json *json, const struct rows *rows, const struct rows *flame);
+/* @flame: NULL if there is none. */
+void html_write_timelines(struct json *json, const struct rows *rows, const struct hot_lines *lines,
+			  const struct flame *flame);
 
 /* Writes a name, which may be long. */
 void html_write_name(struct json *json, const char *key, const char *name);

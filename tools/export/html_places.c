@@ -193,7 +193,7 @@ static int compare_by_line(const void *a, const void *b)
 	return differ_in_line(*(const struct row *const *)a, *(const struct row *const *)b);
 }
 
-void html_write_lines(struct json *json, const struct rows *rows)
+void hot_lines_make(struct hot_lines *lines, const struct rows *rows)
 {
 	struct groups groups = {
 		.compare = compare_by_line,
@@ -202,19 +202,42 @@ void html_write_lines(struct json *json, const struct rows *rows)
 	};
 
 	make_groups(&groups, rows);
+	lines->nr = groups.nr < LINES_MAX ? groups.nr : LINES_MAX;
+	lines->more = groups.nr - lines->nr;
+	lines->parts = xcalloc(lines->nr + 1, sizeof(*lines->parts));
+	lines->line_of = xcalloc(rows->nr_parts + 1, sizeof(*lines->line_of));
+	for (size_t i = 0; i < rows->nr_parts; i++)
+		lines->line_of[i] = LINES_MAX;
+	for (size_t i = 0; i < lines->nr; i++) {
+		const struct group *group = &groups.groups[i];
+
+		lines->parts[i] = group->parts[0];
+		for (size_t j = 0; j < group->nr; j++)
+			lines->line_of[group->parts[j] - rows->parts] = i;
+	}
+	free_groups(&groups);
+}
+
+void hot_lines_free(struct hot_lines *lines)
+{
+	free(lines->parts);
+	free(lines->line_of);
+}
+
+/* Writes an array for each line: its source file, its number and its function. */
+void html_write_lines(struct json *json, const struct hot_lines *lines)
+{
 	json_line(json);
 	json_array(json, "lines", '\n');
-	for (size_t i = 0; i < groups.nr && i < LINES_MAX; i++) {
-		const struct row *part = groups.groups[i].parts[0];
+	for (size_t i = 0; i < lines->nr; i++) {
+		const struct row *part = lines->parts[i];
 
 		json_array(json, NULL, ' ');
-		json_number(json, NULL, groups.groups[i].ticks);
 		html_write_name(json, NULL, part->place.source);
 		json_format(json, NULL, "%d", part->place.line);
 		html_write_name(json, NULL, part->function.name);
 		json_end(json);
 	}
 	json_end(json);
-	json_number(json, "more_lines", groups.nr > LINES_MAX ? groups.nr - LINES_MAX : 0);
-	free_groups(&groups);
+	json_number(json, "more_lines", lines->more);
 }

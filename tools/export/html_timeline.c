@@ -48,14 +48,16 @@ static void write_cells(struct json *json, const struct timeline *timeline)
 	json_end(json);
 }
 
-/* Writes four numbers for each cell of the flame graph. */
-static void write_flame_cells(struct json *json, const struct timeline *timeline)
+/* Writes four numbers for each cell of the lines, or of the flame graph. */
+static void write_parts(struct json *json, const char *name, const struct timeline *timeline)
 {
 	json_line(json);
-	json_array(json, "flame", 0);
+	json_array(json, name, 0);
 	for (size_t i = 0; i < timeline->nr_cells; i++) {
 		const struct timeline_cell *cell = &timeline->cells[i];
 
+		if (cell->row == timeline->rows_max)
+			continue;
 		json_number(json, NULL, cell->row);
 		json_number(json, NULL, cell->lane);
 		json_number(json, NULL, cell->interval);
@@ -64,16 +66,17 @@ static void write_flame_cells(struct json *json, const struct timeline *timeline
 	json_end(json);
 }
 
-/* @flame: the same timeline for the rows of the flame graph, or NULL. */
+/* @lines, @flame: the same timeline for these. @flame can be NULL. */
 static void write_timeline(struct json *json, const struct timeline *timeline,
-			   const struct timeline *flame)
+			   const struct timeline *lines, const struct timeline *flame)
 {
 	json_object(json, NULL);
 	json_text(json, "name", timeline->key->title);
 	write_lanes(json, timeline);
 	write_cells(json, timeline);
+	write_parts(json, "lines", lines);
 	if (flame)
-		write_flame_cells(json, flame);
+		write_parts(json, "flame", flame);
 	json_end(json);
 }
 
@@ -95,15 +98,20 @@ static u64 count_intervals(const struct rows *rows)
 	return nr;
 }
 
-void html_write_timelines(struct json *json, const struct rows *rows, const struct rows *flame)
+void html_write_timelines(struct json *json, const struct rows *rows, const struct hot_lines *lines,
+			  const struct flame *flame)
 {
+	const struct row_key *thread = &row_keys[ROWS_BY_THREAD], *cpu = &row_keys[ROWS_BY_CPU];
+	const u32 *node_of = flame ? flame->node_of : NULL;
 	struct timeline timelines[] = {
-		{ .rows = rows, .key = &row_keys[ROWS_BY_THREAD], .rows_max = ROWS_MAX },
-		{ .rows = rows, .key = &row_keys[ROWS_BY_CPU], .rows_max = ROWS_MAX },
-		{ .rows = flame, .key = &row_keys[ROWS_BY_THREAD], .rows_max = NODES_MAX },
-		{ .rows = flame, .key = &row_keys[ROWS_BY_CPU], .rows_max = NODES_MAX },
+		{ .rows = rows, .key = thread, .rows_max = ROWS_MAX },
+		{ .rows = rows, .key = cpu, .rows_max = ROWS_MAX },
+		{ .rows = rows, .key = thread, .row_of = lines->line_of, .rows_max = LINES_MAX },
+		{ .rows = rows, .key = cpu, .row_of = lines->line_of, .rows_max = LINES_MAX },
+		{ .rows = rows, .key = thread, .row_of = node_of, .rows_max = NODES_MAX },
+		{ .rows = rows, .key = cpu, .row_of = node_of, .rows_max = NODES_MAX },
 	};
-	const size_t nr_timelines = flame ? 4 : 2;
+	const size_t nr_timelines = flame ? 6 : 4;
 	u64 interval_ns = rows->recording->interval_ns, nr = count_intervals(rows);
 	size_t most = 0;
 
@@ -131,7 +139,8 @@ void html_write_timelines(struct json *json, const struct rows *rows, const stru
 	json_array(json, "timelines", 0);
 	for (size_t i = 0; i < 2; i++) {
 		json_line(json);
-		write_timeline(json, &timelines[i], flame ? &timelines[i + 2] : NULL);
+		write_timeline(json, &timelines[i], &timelines[i + 2],
+			       flame ? &timelines[i + 4] : NULL);
 	}
 	json_end(json);
 	for (size_t i = 0; i < nr_timelines; i++)

@@ -20,6 +20,7 @@ const state = {
 	bar: null,		/* of the histogram */
 	node: -1,		/* of the flame graph: the one with the whole width; -1: the root */
 	focus: -1,		/* its node for the keyboard */
+	ticks: 0,		/* in the selected interval and lane */
 };
 
 function find(id)
@@ -175,6 +176,17 @@ function cellsOf(sum, total)
 	return numbers.map((column) => element('td', column.text(sum, total), 'number'));
 }
 
+/* The last column is as wide as the others leave. */
+function textCell(text, column)
+{
+	const isShort = column < data.columns.length - 1;
+	const cell = element('td', text, isShort ? 'short' : '');
+
+	if (isShort)
+		cell.title = text;
+	return cell;
+}
+
 function showRows()
 {
 	const counts = countRows();
@@ -198,7 +210,7 @@ function showRows()
 
 		ticks += counts.rows[i].ticks;
 		line.append(...cellsOf(counts.rows[i], counts.total));
-		line.append(...data.rows[i].map((text) => element('td', text)));
+		line.append(...data.rows[i].map((text, column) => textCell(text, column)));
 		line.dataset.row = i;
 		line.tabIndex = place ? -1 : 0;
 		if (i === state.row)
@@ -218,9 +230,11 @@ function showRows()
 	find('shown').textContent = counted(shown.length, 'row') + ' of ' + number(all.length) +
 		', ' + percent(ticks, counts.total.ticks) + ' of the ticks in the selection';
 	showSelection(counts.total);
+	state.ticks = counts.total.ticks;
+	showLines(state.ticks);
 }
 
-/* Marks a row, whose ticks get another colour in the timeline. */
+/* Marks a row: its ticks get another colour in the timeline, and its source lines are shown. */
 function markRow(line)
 {
 	const row = Number(line.dataset.row);
@@ -229,6 +243,7 @@ function markRow(line)
 	for (const other of find('body').children)
 		other.ariaCurrent = Number(other.dataset.row) === state.row ? 'true' : 'false';
 	drawChart();
+	showLines(state.ticks);
 }
 
 function moveRow(event)
@@ -692,6 +707,7 @@ function zoom(node)
 	state.node = state.focus = node;
 	drawGraph();
 	focusNode(node, move);
+	showLines(state.ticks);
 }
 
 function nodeOf(event)
@@ -740,8 +756,10 @@ function setView()
 {
 	find('flame').hidden = !find('view-flame').checked;
 	find('main').hidden = find('view-flame').checked;
+	find(find('view-flame').checked ? 'flame' : 'main').append(find('hot'));
 	draw();
 	drawGraph();
+	showLines(state.ticks);
 }
 
 function showGraph()
@@ -888,22 +906,65 @@ function showBinaries()
 
 /* ---- source lines ---- */
 
-function showLines()
-{
-	for (const [ticks, source, line, name] of data.lines) {
-		const row = element('tr');
-		const place = element('td', source.replace(/.*\//, '') + ':' + line);
+/* The numbers of a cell: line, lane, interval, ticks */
+const LINE_CELL = 4;
+const LINES_SHOWN = 100;
 
-		place.title = source + ':' + line;
-		row.append(element('td', percent(ticks, data.ticks), 'number'), place,
-			   element('td', name));
-		find('lines').append(row);
+/* Returns the function whose lines are shown, or null for all. */
+function selectedFunction()
+{
+	const column = data.columns.indexOf('symbol');
+
+	if (!find('flame').hidden)
+		return state.node < 0 || parentOf(state.node) < 0 ? null : nameOf(state.node);
+	return state.row === null || column < 0 ? null : data.rows[state.row][column];
+}
+
+/* Returns the ticks of each line in the selected interval and lane. */
+function countLines()
+{
+	const cells = state.timeline.lines, ticks = new Float64Array(data.lines.length);
+
+	for (let i = 0; i < cells.length; i += LINE_CELL) {
+		if (cells[i + 2] < state.from || cells[i + 2] >= state.to)
+			continue;
+		if (state.lane !== null && cells[i + 1] !== state.lane)
+			continue;
+		ticks[cells[i]] += cells[i + 3];
 	}
+	return ticks;
+}
+
+function showLine(index, share)
+{
+	const [source, line, name] = data.lines[index], row = element('tr');
+	const place = element('td', source.replace(/.*\//, '') + ':' + line, 'short');
+
+	place.title = source + ':' + line;
+	row.append(element('td', share, 'number'), place, element('td', name));
+	return row;
+}
+
+/* @all: the ticks of the selection */
+function showLines(all)
+{
+	const ticks = countLines(), wanted = selectedFunction();
+	const found = [...ticks.keys()].filter((i) => ticks[i] &&
+		(wanted === null || data.lines[i][2] === wanted));
+
+	found.sort((a, b) => ticks[b] - ticks[a] || a - b);
+	find('lines').replaceChildren(...found.slice(0, LINES_SHOWN).map((i) =>
+		showLine(i, percent(ticks[i], all))));
+	find('hot-function').textContent = wanted === null ? '' : 'of ' + wanted;
 	if (!data.lines.length)
 		find('hot-text').textContent = 'There is no line information for these ticks.';
-	else if (data.more_lines)
-		find('hot-text').textContent = 'the first ' + data.lines.length + ' of ' +
-			number(data.lines.length + data.more_lines);
+	else if (!found.length)
+		find('hot-text').textContent = 'No tick of the selection has a line there.';
+	else if (found.length > LINES_SHOWN || (data.more_lines && wanted === null))
+		find('hot-text').textContent = 'the first ' + Math.min(found.length, LINES_SHOWN) +
+			' of ' + number(found.length + data.more_lines);
+	else
+		find('hot-text').textContent = '';
 }
 
 /* ---- the page ---- */
@@ -918,7 +979,6 @@ function draw()
 showHeading();
 showTitles();
 showBinaries();
-showLines();
 setTimeline(0);
 draw();
 showGraph();

@@ -108,25 +108,28 @@ static void find_lanes(struct timeline *timeline)
 	free(parts);
 }
 
+static void make_cell(struct timeline *timeline, const struct row *part, size_t row)
+{
+	timeline->cells[part - timeline->rows->parts] = (struct timeline_cell){
+		.row = row < timeline->rows_max ? row : timeline->rows_max,
+		.interval = part->sample->interval,
+		.nr = part->nr,
+		.ticks = row_ticks(part),
+		.squares = part->squares,
+	};
+}
+
 void timeline_make(struct timeline *timeline)
 {
 	const struct rows *rows = timeline->rows;
 
 	timeline->nr_cells = rows->nr_parts;
 	timeline->cells = xcalloc(rows->nr_parts + 1, sizeof(*timeline->cells));
-	for (size_t i = 0; i < rows->nr; i++) {
-		for (size_t j = 0; j < rows->rows[i].nr_parts; j++) {
-			const struct row *part = &rows->rows[i].parts[j];
-
-			timeline->cells[part - rows->parts] = (struct timeline_cell){
-				.row = i < timeline->rows_max ? i : timeline->rows_max,
-				.interval = part->sample->interval,
-				.nr = part->nr,
-				.ticks = row_ticks(part),
-				.squares = part->squares,
-			};
-		}
-	}
+	for (size_t i = 0; i < rows->nr_parts && timeline->row_of; i++)
+		make_cell(timeline, &rows->parts[i], timeline->row_of[i]);
+	for (size_t i = 0; i < rows->nr && !timeline->row_of; i++)
+		for (size_t j = 0; j < rows->rows[i].nr_parts; j++)
+			make_cell(timeline, &rows->rows[i].parts[j], i);
 	find_lanes(timeline);
 	qsort(timeline->cells, timeline->nr_cells, sizeof(*timeline->cells), compare_cells);
 	merge_cells(timeline);

@@ -39,6 +39,7 @@ struct timeline_cell {
  * struct timeline - A timeline
  * @rows: The rows, with parts.
  * @key: Distinguishes the lanes.
+ * @row_of: For each part, an index that takes the place of its row; NULL: the index of its row.
  * @rows_max: Rows from this index on count as one.
  * @lanes_max: This number of lanes with the most ticks are kept; the others become one.
  * @cells: Sorted by row, lane and interval.
@@ -49,6 +50,7 @@ struct timeline {
 	/* Set by the caller of timeline_make(). */
 	const struct rows *rows;
 	const struct row_key *key;
+	const u32 *row_of;
 	size_t rows_max;
 	size_t lanes_max;
 

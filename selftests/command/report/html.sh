@@ -252,6 +252,30 @@ html_code() {
 		assert want
 		title = js("document.querySelector('#lines td:nth-child(2)').title")
 		assert title[0] == "/" and title.endswith("/" + lines[0][1]), title
+		# The lines are those of the selected interval, lane and function.
+		def hot_lines():
+		    return sorted(js("[...document.querySelectorAll('#lines tr')].map((row) => "
+		                     "[...row.cells].map((cell) => cell.textContent))"))
+		def expected(*options):
+		    return sorted([row[0]] + row[3:] for row in report("-s", "srcline,symbol", *options)
+		                  if row[3] != "[no line]")
+		drag("#chart", 0.045, 0.075)
+		part = "--from", value("#from"), "--to", value("#to")
+		assert float(value("#from")) > 0.4 and float(value("#to")) < 1.1, part
+		same(hot_lines(), expected(*part))
+		assert "gamma_" in str(hot_lines()) and "alpha" not in str(hot_lines()), hot_lines()
+		click("#whole")
+		click("#by-cpu")
+		click("#names button")
+		cpu = texts("#names button")[0].split()[1][0]
+		same(hot_lines(), expected("--cpu", cpu))
+		click("#names button")
+		write("#filter", "")
+		click("#body tr")
+		name = table()[0][4]
+		same([text("#hot-function"), {line[2] for line in hot_lines()}], ["of " + name, {name}])
+		click("#body tr")
+		same([text("#hot-function"), hot_lines()], ["", expected()])
 	END
 	# One bar for several bytes: the ranges of addresses follow each other, and all ticks are there.
 	make_data wide <<-'END' || return
@@ -400,6 +424,15 @@ html_flame() {
 		same(frames(), zoomed)
 		key("Escape")
 		same([frames(), js(focus)], [whole, "all: 100.00%, 240 ticks"])
+		# A click on a frame shows the source lines of its function.
+		names = "#flame #lines td:nth-child(3)"
+		assert {"alpha", "gamma_"} <= set(texts(names)), texts(names)
+		click(frame("alpha", 5))
+		same([text("#hot-function"), set(texts(names))], ["of alpha", {"alpha"}])
+		click("#reset")
+		click(frame("sum", 4))
+		same([text("#hot-text"), texts(names)], ["No tick of the selection has a line there.", []])
+		click("#reset")
 		# The table is as without stacks, and a small window is no problem.
 		assert js("document.querySelector('#main').hidden")
 		click("#view-table")
