@@ -886,6 +886,39 @@ RECORD_TEST(tells_how_many_processes_outlive_the_command)
 	EXPECT_FALSE(said("err", "still run"));
 }
 
+RECORD_TEST(asks_runtimes_for_names_only_with_the_option)
+{
+	char script[] = "env >env; echo 1 1 f >/tmp/perf-$$.map; echo $$ >pid; i=0; "
+			"while [ $i -lt 20000 ]; do i=$((i+1)); done";
+	char path[64];
+	FILE *f;
+	int pid;
+
+	ASSERT_EQ(0, setenv("NODE_OPTIONS", "--max-old-space-size=64", 1));
+	ASSERT_EQ(0, setenv("PYTHONPERFSUPPORT", "0", 1));
+	ASSERT_EQ(0, unsetenv("JAVA_TOOL_OPTIONS"));
+	for (int i = 0; i < 2; i++) {
+		ASSERT_EQ(0, i ? run("--runtimes", "sh", "-c", script, NULL) :
+			  run("sh", "-c", script, NULL));
+		EXPECT_WHOLE();
+		EXPECT_TRUE(said("env", "NODE_OPTIONS=--max-old-space-size=64"));
+		EXPECT_EQ(i, said("env", "=64 --perf-basic-prof --interpreted-frames-native-stack\n"));
+		EXPECT_EQ(i, said("env", "-XX:+DumpPerfMapAtExit"));
+		EXPECT_EQ(i, said("env", "DOTNET_PerfMapEnabled=1"));
+		EXPECT_TRUE(said("env", "PYTHONPERFSUPPORT=0"));
+		EXPECT_EQ(i * FORMAT_RUNTIMES, sum.meta.flags & FORMAT_RUNTIMES);
+		/* The map that the option may have caused is removed. */
+		f = fopen("pid", "re");
+		ASSERT_TRUE(f && fscanf(f, "%d", &pid) == 1 && !fclose(f));
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+		EXPECT_EQ(i ? -1 : 0, access(path, F_OK));
+		unlink(path);
+	}
+	EXPECT_EQ(2, run("--runtimes", "-a", NULL));
+	EXPECT_EQ(2, run("--runtimes", "-p", "1", "true", NULL));
+	EXPECT_TRUE(said("err", "--runtimes requires a command that is sampled"));
+}
+
 /* A container can lack the device, or have no access to it. */
 RECORD_TEST(tells_why_there_is_no_device)
 {

@@ -48,8 +48,9 @@ struct recorder {
 	const struct options *options;
 	struct session session;
 	u64 start;			/* CLOCK_MONOTONIC, in ns */
+	u64 start_time;			/* CLOCK_REALTIME of the same moment */
 	u64 file_start;			/* the same for the file */
-	u64 file_start_time;		/* CLOCK_REALTIME of the same moment */
+	u64 file_start_time;
 	u64 last_flush;
 	struct datafile file;
 	struct format_writer *writer;
@@ -117,6 +118,9 @@ static const struct command_option record_options[] = {
 	  .help = "record the callers, too (fp: through frame pointers only)",
 	  .set = set_stacks, .offset = offsetof(struct options, session),
 	  .word = stacks_word },
+	{ .name = "runtimes",
+	  .help = "let node, python, java and .NET name their code",
+	  .set = command_set_true, .offset = offsetof(struct options, session.runtimes) },
 	{ .name = "call-graph", .value = "METHOD",
 	  .set = set_stacks, .offset = offsetof(struct options, session) },
 	{ .name = "event", .letter = 'e', .value = "EVENT", .set = set_event },
@@ -234,12 +238,13 @@ static int flush_recording(struct recorder *r)
 /* Returns bits of format_meta.flags. */
 static u32 target_flags(const struct session_options *options)
 {
-	const u32 stacks = options->stacks ? FORMAT_STACKS : 0;
+	const u32 flags = (options->stacks ? FORMAT_STACKS : 0) |
+			  (options->runtimes ? FORMAT_RUNTIMES : 0);
 
 	if (options->all)
-		return FORMAT_MACHINE | stacks;
+		return FORMAT_MACHINE | flags;
 	return (options->no_children ? 0 : FORMAT_CHILDREN) |
-	       (options->pids ? FORMAT_ATTACHED : 0) | stacks;
+	       (options->pids ? FORMAT_ATTACHED : 0) | flags;
 }
 
 /* Begins to write to the open file. */
@@ -300,6 +305,8 @@ static int close_file(struct recorder *r)
 	u64 samples;
 	int err = format_close(r->writer, &samples);
 
+	if (r->options->session.runtimes)
+		runtimes_clean(&r->session, r->start_time);
 	r->samples_before += samples;
 	stream_free(&r->session.stream);
 	return err;
@@ -488,7 +495,8 @@ static int record_target(struct recorder *r)
 
 	r->start = clock_ns(CLOCK_MONOTONIC);
 	r->file_start = r->start;
-	r->file_start_time = clock_ns(CLOCK_REALTIME);
+	r->start_time = clock_ns(CLOCK_REALTIME);
+	r->file_start_time = r->start_time;
 	status = session_start(&r->session);
 	if (status)
 		return status;

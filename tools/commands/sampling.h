@@ -24,6 +24,7 @@
  * @no_children: Do not sample child processes.
  * @stacks: Record stacks.
  * @frame_pointers: Do so without unwind tables.
+ * @runtimes: Make the runtimes of the command write the names of the code that they generate.
  * @all: Sample the machine: every process.
  * @pids: The processes to sample, and 0; or NULL.
  * @command: The command and its arguments; or NULL. With @all or @pids, it is not sampled for
@@ -37,6 +38,7 @@ struct session_options {
 	bool no_children;
 	bool stacks;
 	bool frame_pointers;
+	bool runtimes;
 	bool all;
 	pid_t *pids;
 	char **command;
@@ -167,6 +169,17 @@ u64 session_tick_ns(const struct session *s);
  * profil.
  */
 int session_start(struct session *s);
+
+/* ---- runtimes.c ---- */
+
+/* Sets the environment variables with which runtimes write maps of their code. */
+void runtimes_ask(void);
+
+/*
+ * Removes the maps of recorded processes that have ended, if they were created since @since, which
+ * is a time of CLOCK_REALTIME in ns.
+ */
+void runtimes_clean(struct session *s, u64 since);
 
 /* ---- reading.c ---- */
 

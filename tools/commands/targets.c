@@ -45,6 +45,8 @@ static void child_run(const struct session *s, struct start *start)
 		if (s->streams[i] != i)
 			dup2(s->streams[i], i);
 	sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
+	if (s->options->runtimes)
+		runtimes_ask();
 	if (!s->options->all && !s->options->pids &&
 	    profil_session_attach(s->fd, PROFIL_SCOPE_PROCESS, 0, &start->space)) {
 		start->attach_error = errno;

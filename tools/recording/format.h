@@ -38,6 +38,7 @@ enum format_type {
 #define FORMAT_ATTACHED		(1U << 2)	/* recorded with --pid */
 #define FORMAT_MACHINE		(1U << 3)	/* every process, with --all */
 #define FORMAT_STACKS		(1U << 4)	/* with --stacks: samples can have stacks */
+#define FORMAT_RUNTIMES		(1U << 5)	/* with --runtimes: it set their variables */
 
 /* The command, the machine and the clock. */
 struct format_meta {

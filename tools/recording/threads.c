@@ -17,6 +17,28 @@ bool stream_read_comm(pid_t pid, char comm[16])
 	return len > 1;
 }
 
+struct visitor {
+	void (*visit)(void *data, pid_t pid);
+	void *data;
+};
+
+static int visit_entry(void **slot, void *data)
+{
+	const struct entry *entry = *slot;
+	const struct visitor *visitor = data;
+
+	if (entry->key[0] == FORMAT_THREAD)
+		visitor->visit(visitor->data, entry->key[2]);
+	return 1;
+}
+
+void stream_visit_processes(struct stream *stream, void (*visit)(void *data, pid_t pid), void *data)
+{
+	struct visitor visitor = { visit, data };
+
+	htab_traverse_noresize(stream->entries, visit_entry, &visitor);
+}
+
 static struct entry *thread_get(struct stream *stream, const struct profil_record *record, s32 tid)
 {
 	const u64 key[KEY_WORDS] = { FORMAT_THREAD, record->space, record->pid, tid };

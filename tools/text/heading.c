@@ -145,6 +145,13 @@ static void print_samples(FILE *out, const struct rows *rows)
 	putc('\n', out);
 }
 
+/* Says that the recorder has changed what the command does. */
+static void print_runtimes(FILE *out, const struct recording *recording)
+{
+	if (recording->meta.flags & FORMAT_RUNTIMES)
+		fputs("note: --runtimes made runtimes write the names of generated code\n", out);
+}
+
 /* Says that the recording is not all of the command: daemons, for example, go on. */
 static void print_left(FILE *out, const struct recording *recording)
 {
@@ -234,6 +241,7 @@ static void print_heading(FILE *out, const struct rows *rows, bool verbose)
 	print_command(out, recording);
 	print_samples(out, rows);
 	print_left(out, recording);
+	print_runtimes(out, recording);
 	if (verbose) {
 		print_place_and_time(out, recording);
 		accounting_print(out, &recording->account, recording->meta.modes,
