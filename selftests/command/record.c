@@ -142,6 +142,7 @@ static bool read_block(const struct format_block *b)
 		read_samples(b);
 		break;
 	case FORMAT_SYMBOL:
+	case FORMAT_NAMELESS:
 		break;
 	case FORMAT_STACK:
 		return read_stack(&b->stack);

@@ -178,20 +178,88 @@ void binaries_find(const struct binaries *binaries, const struct recording_sampl
 	}
 }
 
+/* ---- functions without names ---- */
+
+/* Returns true if functions there have been made at run time. */
+static bool is_generated(const struct format_file *file)
+{
+	return file->flags & (FORMAT_FILE_NONE | FORMAT_FILE_GENERATED);
+}
+
+void binaries_add_unnamed(const struct binaries *binaries, const struct recording_sample *sample,
+			  u64 ticks)
+{
+	const struct format_nameless *why = binaries_thread(sample)->process->nameless;
+	struct profile_binary *binary = binary_of(binaries, sample->file);
+	struct nameless *nameless = binary->nameless;
+
+	if (!is_generated(&sample->file->data)) {
+		binary->unnamed = ticks_add(binary->unnamed, ticks);
+		return;
+	}
+	/* A later version may have further reasons. */
+	if (why && why->reason >= NAMELESS_REASONS)
+		why = NULL;
+	nameless += why ? why->reason : 0;
+	nameless->ticks = ticks_add(nameless->ticks, ticks);
+	nameless->is_many |= nameless->why && nameless->why != why;
+	nameless->why = why;
+}
+
+char *nameless_text(const struct nameless *nameless)
+{
+	/* %s is the name of a file. */
+	static const char *const texts[NAMELESS_REASONS] = {
+		[FORMAT_NAMELESS_ENDED] = "its process ended before a map could be found",
+		[FORMAT_NAMELESS_HIDDEN] = "the recorder may not look into its process",
+		[FORMAT_NAMELESS_OLD] = "%s is dated before its process",
+		[FORMAT_NAMELESS_OWNER] = "%s belongs to another user",
+		[FORMAT_NAMELESS_DENIED] = "the recorder may not read %s",
+		[FORMAT_NAMELESS_IRREGULAR] = "%s is not a regular file",
+		[FORMAT_NAMELESS_LARGE] = "%s is too large",
+		[FORMAT_NAMELESS_COSTLY] = "reading %s takes too much time or memory",
+		[FORMAT_NAMELESS_OTHER] = "%s has no function there",
+		[FORMAT_NAMELESS_MANY] = "only 64 processes with such code get names",
+	};
+	const struct format_nameless *why = nameless->why;
+	const char *text = why ? texts[why->reason] : NULL;
+	char name[32], id[16] = "PID", *reason, *all;
+
+	if (!text)
+		return xstrdup("code made at run time; profil-report(1) says how it gets names");
+	if (!nameless->is_many)
+		snprintf(id, sizeof(id), "%d", why->pid);
+	snprintf(name, sizeof(name), why->is_dump ? "jit-%s.dump" : "perf-%s.map", id);
+	reason = xasprintf(text, name);
+	all = xasprintf("code made at run time; %s", reason);
+	free(reason);
+	return all;
+}
+
 /* ---- reading ---- */
 
 /* Returns the reason why the recorder has not identified the file; NULL if it has. */
 static const char *why_unknown(const struct format_file *file)
 {
+	const bool ended = file->flags & FORMAT_FILE_ENDED;
+
 	if (file->build_id_len || file->mtime || !file->ino)
 		return NULL;
 	if (file->flags & FORMAT_FILE_DENIED)
 		return "the recorder was not permitted to read it";
+	if (file->flags & FORMAT_FILE_FUSE)
+		return "another user serves it with FUSE, so the recorder did not read it";
+	if (file->flags & FORMAT_FILE_IRREGULAR)
+		return "not a regular file";
+	if (file->flags & FORMAT_FILE_CHANGED)
+		return "changed before the recorder could read it";
 	if (file->flags & FORMAT_FILE_GONE)
-		return "gone when it was recorded";
+		return ended ? "gone when the recorder looked for it; its process had ended" :
+			       "gone when the recorder looked for it";
 	if (file->flags & FORMAT_FILE_OTHER)
-		return "when it was recorded, it had changed, or another file was there";
-	return "not identified when it was recorded";
+		return ended ? "its process had ended, and another file is at its path here" :
+			       "another file was at its path when the recorder looked for it";
+	return "the recorder could not open it";
 }
 
 struct symbols_file binary_file(const struct recording_file *file)
@@ -199,7 +267,7 @@ struct symbols_file binary_file(const struct recording_file *file)
 	const struct format_file *data = &file->data;
 
 	return (struct symbols_file){
-		.path = data->flags & FORMAT_FILE_NONE ? NULL : data->path,
+		.path = is_generated(data) ? NULL : data->path,
 		.unknown = why_unknown(data),
 		.size = data->size,
 		.mtime = data->mtime,

@@ -38,6 +38,20 @@ struct profile_function {
 };
 
 /**
+ * struct nameless - Ticks in functions that processes have made at run time, without names
+ * @why: The reason of the first process; or NULL.
+ * @ticks: Their number, weighted by their periods.
+ * @is_many: Several processes have this reason.
+ */
+struct nameless {
+	const struct format_nameless *why;
+	u64 ticks;
+	bool is_many;
+};
+
+#define NAMELESS_REASONS	(FORMAT_NAMELESS_MANY + 1)
+
+/**
  * struct profile_binary - A file of the recording
  * @problem: The reason if functions could not be read; or NULL.
  * @only_names: The reason if only names could be read; or NULL.
@@ -46,6 +60,7 @@ struct profile_function {
  * @lookup: The places in it, until binaries_close().
  * @ticks: The ticks in it, which rows.c counts.
  * @unnamed: The ticks in functions whose names are not known, likewise.
+ * @nameless: Those that processes have made at run time instead, by enum format_nameless_reason.
  */
 struct profile_binary {
 	const char *problem;
@@ -55,6 +70,7 @@ struct profile_binary {
 	struct lookup lookup;
 	u64 ticks;
 	u64 unnamed;
+	struct nameless nameless[NAMELESS_REASONS];
 };
 
 /**
@@ -101,6 +117,13 @@ static inline struct profile_binary *binary_of(const struct binaries *binaries,
 
 /* Returns the file as it was recorded. It is valid as long as @file. */
 struct symbols_file binary_file(const struct recording_file *file);
+
+/* Adds ticks of @sample, which has a file, to those in functions without names. */
+void binaries_add_unnamed(const struct binaries *binaries, const struct recording_sample *sample,
+			  u64 ticks);
+
+/* Returns the reason, which the caller frees. */
+char *nameless_text(const struct nameless *nameless);
 
 /* Returns the thread of the sample, or one with the name PROFILE_UNKNOWN. */
 const struct recording_thread *binaries_thread(const struct recording_sample *sample);

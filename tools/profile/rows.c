@@ -124,7 +124,7 @@ static void add_row(struct rows *rows, const struct recording_sample *sample)
 	binary = binary_of(&rows->binaries, sample->file);
 	binary->ticks = ticks_add(binary->ticks, row_ticks(row));
 	if (row->function.unnamed)
-		binary->unnamed = ticks_add(binary->unnamed, row_ticks(row));
+		binaries_add_unnamed(&rows->binaries, sample, row_ticks(row));
 }
 
 /* Adds a row for each sample. */

@@ -21,6 +21,7 @@
  * @key: Its type and its identity.
  * @id: Its id; 0: it was not written yet.
  * @comm: The name of a thread.
+ * @is_generated: For a file or a mapping, a JIT compiler may have made the code.
  * @is_exact: For a file whose key ignores the generation: @id is that of a known generation.
  * @source: For a file or a mapping, where the functions of its samples are noted; or NULL.
  */
@@ -28,6 +29,7 @@ struct entry {
 	u64 key[KEY_WORDS];
 	u32 id;
 	char comm[16];
+	bool is_generated;
 	bool is_exact;
 	struct source *source;
 };
@@ -45,15 +47,12 @@ const struct entry *stream_mapping(struct stream *stream, const struct profil_re
 
 /*
  * Opens the mapped file of the record, if nobody has changed it since. Returns its descriptor and
- * its state; or -1 and in *@reason why it is not known, FORMAT_FILE_DENIED or another flag.
+ * its state; or -1 and in *@reason why it is not known: FORMAT_FILE_* flags.
  */
 int mapping_open(const struct profil_record *record, struct stat *st, u32 *reason);
 
 /* Returns the id of the call of the record, which is written if it is new; 0 in user mode. */
 u32 stream_call(struct stream *stream, const struct profil_record *record);
-
-/* Returns true if a JIT compiler may have made the code. Some map a memfd, to execute it. */
-bool record_is_generated(const struct profil_record *record);
 
 /* Returns a table of stacks. */
 htab_t stacks_new(void);

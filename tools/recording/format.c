@@ -74,6 +74,7 @@ static const struct layout {
 	[FORMAT_END] = { sizeof(struct format_end), 0 },
 	[FORMAT_STACK] = { offsetof(struct format_stack, frames), 0 },
 	[FORMAT_CALL] = { offsetof(struct format_call, name), 1 },
+	[FORMAT_NAMELESS] = { sizeof(struct format_nameless), 0 },
 };
 
 _Static_assert(sizeof(struct file_header) == 16, "layout");
@@ -89,6 +90,7 @@ _Static_assert(SAMPLE_SIZE_V2 == 32, "layout");
 _Static_assert(sizeof(struct format_frame) == 16, "layout");
 _Static_assert(offsetof(struct format_stack, frames) == 48, "layout");
 _Static_assert(offsetof(struct format_call, name) == 16, "layout");
+_Static_assert(sizeof(struct format_nameless) == 16, "layout");
 _Static_assert(sizeof(struct format_account) == 22 * 8, "layout");
 _Static_assert(sizeof(struct format_end) == 16, "layout");
 
@@ -474,7 +476,7 @@ bool format_next(struct format_reader *reader, struct format_block *block)
 		drop_bytes(reader, reader->block);
 		reader->block = read_block(reader, &header);
 		is_known = reader->block && header.type >= FORMAT_META &&
-			   header.type <= FORMAT_CALL;
+			   header.type <= FORMAT_NAMELESS;
 		*block = (struct format_block){ .type = is_known ? header.type : 0 };
 		if (!reader->block || (is_known && !parse_block(reader, reader->buffer +
 								reader->start + sizeof(header),

@@ -31,6 +31,7 @@ enum format_type {
 	FORMAT_END = 9,
 	FORMAT_STACK = 10,
 	FORMAT_CALL = 11,
+	FORMAT_NAMELESS = 12,
 };
 
 /* Bits of format_meta.flags */
@@ -59,7 +60,12 @@ struct format_meta {
 /* Why the recorder could not identify it */
 #define FORMAT_FILE_DENIED	(1U << 1)	/* it may not read the file */
 #define FORMAT_FILE_GONE	(1U << 2)	/* there was no file at the path */
-#define FORMAT_FILE_OTHER	(1U << 3)	/* there was another one, or it had changed */
+#define FORMAT_FILE_OTHER	(1U << 3)	/* there was another one */
+#define FORMAT_FILE_CHANGED	(1U << 4)	/* it had changed since the tick */
+#define FORMAT_FILE_ENDED	(1U << 5)	/* with another one of these: so had the process */
+#define FORMAT_FILE_FUSE	(1U << 6)	/* another user serves it */
+#define FORMAT_FILE_IRREGULAR	(1U << 7)	/* it is not a regular file, but a device, say */
+#define FORMAT_FILE_GENERATED	(1U << 8)	/* a program has written code there */
 
 /*
  * A mapped file, or memory that is not a file. Size, mtime and build-id are 0 if the recorder could
@@ -167,6 +173,29 @@ struct format_symbol {
 /* Bits of format_detached.flags */
 #define FORMAT_DETACHED_UNREADABLE (1U << 0)	/* the user may not read the program */
 
+/* Why functions that a process has made at run time have no names */
+enum format_nameless_reason {
+	FORMAT_NAMELESS_NONE = 1,	/* there was no file with names */
+	FORMAT_NAMELESS_ENDED = 2,	/* the process had ended before one was looked for */
+	FORMAT_NAMELESS_HIDDEN = 3,	/* the recorder may not look into the process */
+	FORMAT_NAMELESS_OLD = 4,	/* its time is before the start of the process */
+	FORMAT_NAMELESS_OWNER = 5,	/* it belongs to another user */
+	FORMAT_NAMELESS_DENIED = 6,	/* the recorder may not read it */
+	FORMAT_NAMELESS_IRREGULAR = 7,	/* it is not a regular file */
+	FORMAT_NAMELESS_LARGE = 8,	/* it is too large */
+	FORMAT_NAMELESS_COSTLY = 9,	/* reading it took too much time or memory */
+	FORMAT_NAMELESS_OTHER = 10,	/* it has no function there */
+	FORMAT_NAMELESS_MANY = 11,	/* files of so many processes are not read */
+};
+
+/* A process that has samples in functions that it has made at run time, without a name. */
+struct format_nameless {
+	u32 thread;			/* one of its threads */
+	u32 reason;			/* enum format_nameless_reason */
+	s32 pid;			/* in the name of the file that was not used */
+	u32 is_dump;			/* 1: that is a jit-PID.dump; 0: a perf-PID.map */
+};
+
 /* An exec that the recording did not follow. Without flags, the program gains privilege. */
 struct format_detached {
 	u64 time;
@@ -242,6 +271,7 @@ struct format_block {
 		struct format_call call;
 		const struct format_sample *samples;
 		struct format_symbol symbol;
+		struct format_nameless nameless;
 		struct format_detached detached;
 		struct format_account account;
 		struct format_end end;

@@ -22,6 +22,8 @@
 #define JIT_BYTES_MAX	(1LL << 30)
 /* The names that are written for a file or a process. A function can have a long one. */
 #define NAMES_BYTES_MAX	(16U << 20)
+/* The processes of which is remembered that their functions are not noted. */
+#define IGNORED_MAX	1024
 
 /* A file, or a process with a JIT compiler. */
 struct source {
@@ -41,6 +43,10 @@ struct functions {
 	struct source sources[2 * SOURCES_MAX];
 	size_t nr;
 	size_t nr_processes;	/* of these */
+	u64 start;		/* CLOCK_BOOTTIME in ns */
+	u64 ignored[IGNORED_MAX];	/* the spaces of processes for which there was no room */
+	u32 ignored_threads[IGNORED_MAX];
+	size_t nr_ignored;
 };
 
 struct functions *functions_new(void)
@@ -50,6 +56,8 @@ struct functions *functions_new(void)
 	/* The sources are large, so each one is cleared at its first use. */
 	functions->nr = 0;
 	functions->nr_processes = 0;
+	functions->nr_ignored = 0;
+	functions->start = clock_ns(CLOCK_BOOTTIME);
 	return functions;
 }
 
@@ -108,6 +116,19 @@ void functions_sample(struct source *source, u64 offset)
 		source_add(source, offset);
 }
 
+/* Remembers a process for which there is no room. */
+static void ignore(struct functions *functions, u32 thread, u64 space)
+{
+	size_t i = functions->nr_ignored;
+
+	while (i > 0 && functions->ignored[i - 1] != space)
+		i--;
+	if (i || functions->nr_ignored == IGNORED_MAX)
+		return;
+	functions->ignored[functions->nr_ignored] = space;
+	functions->ignored_threads[functions->nr_ignored++] = thread;
+}
+
 void functions_address(struct functions *functions, u32 thread, const struct profil_record *record)
 {
 	struct source *source = functions->sources;
@@ -117,19 +138,22 @@ void functions_address(struct functions *functions, u32 thread, const struct pro
 	while (source < functions->sources + functions->nr && source->space != record->space)
 		source++;
 	if (source == functions->sources + functions->nr) {
-		if (functions->nr_processes == SOURCES_MAX)
+		if (functions->nr_processes == SOURCES_MAX) {
+			ignore(functions, thread, record->space);
 			return;
+		}
 		functions->nr_processes++;
 		functions->nr++;
 		*source = (struct source){
 			.file = thread | FORMAT_SYMBOL_JIT,
 			.space = record->space,
 			.fd = -1,
-			.jit = jit_open(record->pid),
+			.jit = jit_open(record->pid, functions->start),
 		};
 	}
-	if (source->jit)
-		source_add(source, record->pc);
+	if (record->flags & PROFIL_RECORD_FILE)
+		jit_add_shared(source->jit, record->start, record->end);
+	source_add(source, record->pc);
 }
 
 /* ---- the end of the recording ---- */
@@ -180,8 +204,25 @@ static void read_file(struct source *source, struct binary *binary)
 	source->fd = -1;
 }
 
+/* Reads the files of the process. Writes why functions have no names. Returns as jit_read(). */
+static int read_process(struct source *source, struct lookup *lookup, off_t *left,
+			struct format_writer *writer)
+{
+	struct format_nameless why;
+	const int ignored = jit_read(source->jit, lookup, left, &why);
+	bool is_whole = true;
+
+	for (size_t i = 0; i < lookup->nr; i++)
+		is_whole &= !!lookup->places[i].found.name;
+	why.thread = source->file & ~FORMAT_SYMBOL_JIT;
+	if (!is_whole)
+		format_write(writer, FORMAT_NAMELESS, &why);
+	return ignored;
+}
+
 int functions_write(struct functions *functions, struct format_writer *writer)
 {
+	struct format_nameless why = { .reason = FORMAT_NAMELESS_MANY, .pid = SOURCES_MAX };
 	off_t jit_bytes = JIT_BYTES_MAX;
 	int ignored = 0;
 
@@ -194,12 +235,16 @@ int functions_write(struct functions *functions, struct format_writer *writer)
 			continue;
 		lookup_init(&lookup, source->places, source->nr);
 		if (source->jit)
-			ignored += jit_read(source->jit, &lookup, &jit_bytes);
+			ignored += read_process(source, &lookup, &jit_bytes, writer);
 		else
 			read_file(source, &binary);
 		write_functions(source, &lookup, writer);
 		lookup_free(&lookup);
 		binary_free(&binary);
+	}
+	for (size_t i = 0; i < functions->nr_ignored; i++) {
+		why.thread = functions->ignored_threads[i];
+		format_write(writer, FORMAT_NAMELESS, &why);
 	}
 	return ignored;
 }

@@ -39,6 +39,7 @@ void recording_free(struct recording *recording)
 	free(recording->calls);
 	free(recording->samples);
 	free(recording->symbols);
+	free(recording->nameless);
 	free(recording->detached);
 	free(recording);
 }
@@ -124,6 +125,10 @@ void recording_add(struct recording *recording, const struct format_block *block
 		symbol = add_entry(&recording->symbols, &recording->nr_symbols, &block->symbol,
 				   sizeof(*symbol));
 		copy_string(recording, &symbol->name);
+		break;
+	case FORMAT_NAMELESS:
+		add_entry(&recording->nameless, &recording->nr_nameless, &block->nameless,
+			  sizeof(block->nameless));
 		break;
 	case FORMAT_DETACHED:
 		detached = add_entry(&recording->detached, &recording->nr_detached,
@@ -360,6 +365,17 @@ static void match_symbols(struct recording *recording)
 	}
 }
 
+static void match_nameless(struct recording *recording)
+{
+	struct recording_thread *thread;
+
+	for (size_t i = 0; i < recording->nr_nameless; i++) {
+		thread = find_thread(recording, recording->nameless[i].thread);
+		if (thread)
+			thread->process->nameless = &recording->nameless[i];
+	}
+}
+
 static int compare_samples(const void *a, const void *b)
 {
 	const struct recording_sample *x = a, *y = b;
@@ -433,6 +449,7 @@ void recording_finish(struct recording *recording)
 	sort(recording->calls, recording->nr_calls, sizeof(*recording->calls), compare_ids);
 	match_threads(recording);
 	match_symbols(recording);
+	match_nameless(recording);
 	sort(recording->stacks, recording->nr_stacks, sizeof(*recording->stacks), compare_stacks);
 	for (size_t i = 0; i < recording->nr_stacks; i++)
 		match_stack(recording, recording->stacks[i]);

@@ -27,6 +27,7 @@ struct recording_file {
  * @process: The entry that stands for the process: that of its main thread, if it was recorded.
  * @symbols: Functions that the process has made at run time, if this is @process.
  * @nr_symbols: Their number. They do not overlap.
+ * @nameless: Why others have no names; NULL if it is not known, or if there are no others.
  */
 struct recording_thread {
 	struct format_thread data;
@@ -34,6 +35,7 @@ struct recording_thread {
 	struct recording_thread *process;
 	const struct format_symbol *symbols;
 	size_t nr_symbols;
+	const struct format_nameless *nameless;
 };
 
 /**
@@ -186,6 +188,8 @@ struct recording {
 	struct obstack strings;
 	struct format_symbol *symbols;		/* of all files */
 	size_t nr_symbols;
+	struct format_nameless *nameless;
+	size_t nr_nameless;
 	struct format_mapping *mappings;
 	size_t nr_mappings;
 	struct recording_stack **stacks;

@@ -6,6 +6,7 @@
 #include <libiberty/hashtab.h>
 #include <libiberty/libiberty.h>
 
+#include "recording/maps.h"
 #include "recording/spaces.h"
 
 /* The maximum number of mappings and of spaces. When it is exceeded, all are freed. */
@@ -160,58 +161,6 @@ struct space *spaces_get(struct spaces *spaces, const struct profil_record *reco
 
 /* ---- /proc/PID/maps ---- */
 
-/* A newline is the only byte of a path that has an escape there. */
-static void unescape_newlines(char *path)
-{
-	char *to = path;
-
-	for (; *path; path++) {
-		*to = *path;
-		if (!strncmp(path, "\\012", 4)) {
-			*to = '\n';
-			path += 3;
-		}
-		to++;
-	}
-	*to = '\0';
-}
-
-/*
- * Parses a line. Returns an executable mapping as a record of the module describes it, which the
- * caller frees; or NULL.
- */
-static struct profil_record *parse_line(char *line)
-{
-	struct profil_record found = { .flags = PROFIL_RECORD_MAPPED }, *mapping;
-	unsigned long long start, end, offset, ino;
-	char permissions[5];
-	int path = 0;
-
-	line[strcspn(line, "\n")] = '\0';
-	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, permissions, &offset,
-		   &found.major, &found.minor, &ino, &path) < 7 ||
-	    !path || permissions[2] != 'x' || start >= end)
-		return NULL;
-	found.pc = start;
-	found.start = start;
-	found.end = end;
-	line += path;
-	if (ino) {
-		found.flags |= PROFIL_RECORD_FILE;
-		found.offset = offset;
-		found.ino = ino;
-		found.generation = SPACES_NO_GENERATION;
-		unescape_newlines(line);
-	} else if (!strcmp(line, "[heap]") || !strncmp(line, "[stack", 6) ||
-		   !strncmp(line, "[anon", 5)) {
-		*line = '\0';
-	}
-	mapping = xcalloc(1, sizeof(*mapping) + strlen(line));
-	memcpy(mapping, &found, offsetof(struct profil_record, path));
-	strcpy((char *)mapping + offsetof(struct profil_record, path), line);
-	return mapping;
-}
-
 /* Takes the identity that the module has given for this mapping. */
 static void take_generation(struct profil_record *mapping, const struct space *space)
 {
@@ -243,14 +192,17 @@ static bool read_maps(struct space *found, const struct space *old,
 	const struct profil_record *own;
 	struct profil_record *mapping;
 	size_t size = 0, bytes = 0;
+	bool is_executable;
 	char *line = NULL;
 	ssize_t len;
 
 	while (maps && bytes < MAPS_BYTES_MAX && (len = getline(&line, &size, maps)) > 0) {
 		bytes += len;
-		mapping = parse_line(line);
-		if (!mapping)
+		mapping = maps_parse(line, &is_executable);
+		if (!mapping || !is_executable) {
+			free(mapping);
 			continue;
+		}
 		mapping->space = record->space;
 		mapping->pid = record->pid;
 		mapping->time = record->time;

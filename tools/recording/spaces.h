@@ -13,9 +13,6 @@
 
 #include "util.h"
 
-/* The generation of the file in a mapping that was read from /proc. */
-#define SPACES_NO_GENERATION	UINT64_MAX
-
 /**
  * struct space - An address space
  * @version: Another number after each change of the mappings, also if the space was freed between.

@@ -72,7 +72,7 @@ static struct format_frame frame_of(struct stream *stream, const struct profil_r
 	if (mapping->flags & PROFIL_RECORD_FILE)
 		frame.offset -= mapping->pc - mapping->offset;
 	functions_sample(entry->source, frame.offset - 1);
-	if (record_is_generated(mapping)) {
+	if (entry->is_generated) {
 		call = *mapping;
 		call.pc = address - 1;
 		functions_address(stream->functions, stream->thread, &call);

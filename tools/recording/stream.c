@@ -69,7 +69,6 @@ void stream_record(struct stream *stream, const struct profil_record *record)
 	const bool is_bare = record->flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT);
 	struct format_sample sample = {
 		.time = record->time > stream->start ? record->time : stream->start,
-		.offset = record->flags & PROFIL_RECORD_FILE ? record->offset : record->pc,
 		.cpu = record->cpu,
 		.periods = record->periods < FORMAT_PERIODS_MAX ? record->periods :
 								  FORMAT_PERIODS_MAX,
@@ -88,16 +87,17 @@ void stream_record(struct stream *stream, const struct profil_record *record)
 	/* This may empty the entries, of which one is the mapping. */
 	if (!is_bare)
 		sample.call = stream_call(stream, record);
+	sample.offset = record->flags & PROFIL_RECORD_FILE ? record->offset : record->pc;
 	if (!is_same_place(&stream->place, record))
 		update_place(stream, record);
 	sample.thread = stream->thread;
 	if (stream->mapping) {
 		sample.mapping = stream->mapping->id;
 		functions_sample(stream->mapping->source, sample.offset);
+		if (stream->mapping->is_generated && !(record->flags & PROFIL_RECORD_SYSTEM))
+			functions_address(stream->functions, sample.thread, record);
 	}
 	if (record->flags & PROFIL_RECORD_STACK && !is_bare)
 		sample.stack = stream_stack(stream, record);
-	if (!(record->flags & PROFIL_RECORD_SYSTEM) && record_is_generated(record))
-		functions_address(stream->functions, sample.thread, record);
 	format_write_sample(stream->writer, &sample);
 }

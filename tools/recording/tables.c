@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "recording/entries.h"
+#include "recording/maps.h"
 #include "recording/spaces.h"
 #include "recording/table_cache.h"
 #include "recording/tables.h"
@@ -28,7 +29,7 @@
  * struct known - A file that was handled
  * @device: As in /proc/PID/maps, major << 32 | minor.
  * @ino: The inode number.
- * @generation: That of the inode, or SPACES_NO_GENERATION.
+ * @generation: That of the inode, or MAPS_NO_GENERATION.
  * @given: The time at which the session got its table; or 0.
  */
 struct known {
@@ -107,9 +108,9 @@ static struct known *add_known(struct tables *tables, u64 device, u64 ino, u64 g
 		*slot = known;
 		return known;
 	}
-	if (generation == SPACES_NO_GENERATION || generation == known->generation)
+	if (generation == MAPS_NO_GENERATION || generation == known->generation)
 		return NULL;
-	if (known->generation == SPACES_NO_GENERATION) {
+	if (known->generation == MAPS_NO_GENERATION) {
 		known->generation = generation;
 		return NULL;
 	}
@@ -238,7 +239,7 @@ bool tables_add_file(struct tables *tables, int fd, struct unwind_table *table)
 	if (tables->is_off || fstat(fd, &st))
 		return false;
 	known = add_known(tables, (u64)major(st.st_dev) << 32 | minor(st.st_dev), st.st_ino,
-			  SPACES_NO_GENERATION);
+			  MAPS_NO_GENERATION);
 	if (!known || !make(tables, fd, table))
 		return false;
 	known->given = give(tables, table, fd);

@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See jit.h. The files belong to the user of the process, root or the effective user, and are not
- * older than the process: another process may have had the same id. A confined process parses them.
+ * See jit.h. A file that another user could have written is not used: it must belong to the user of
+ * the process, to root or to the effective user. Nor is one of an earlier process with the same id:
+ * it must not be older than the process, or else describe the memory of the process, since the
+ * clock can have been set meanwhile. A confined process parses the files.
+ *
+ * The directory is /tmp below the root directory of the process. If the file is not there, or the
+ * recorder may not look there, this tries the /tmp of the recorder, where the id belongs to this
+ * process only if both are in the same PID namespace. If the process has ended, this takes only a
+ * file of root or of the effective user that was written during the recording.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,9 +26,18 @@
 
 /* A larger file is not read. */
 #define BYTES_MAX	(256LL << 20)
-/* Only this many bytes of a name, and of /proc/PID/status, are used. */
+/* Only this many bytes of a name, and of a file in /proc/PID, are used. */
 #define NAME_BYTES	1024
 #define PROC_BYTES	8192
+/* The maximum number of ancestors, of processes whose files are read, and of ranges of memory. */
+#define ANCESTORS_MAX	4
+#define PROCESSES_MAX	32
+#define RANGES_MAX	512
+/* Of /proc/PID/stat behind the name: the parent, the flags and the start, fields 4, 9 and 22 */
+#define STAT_FORMAT \
+	") %*c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64
+/* A flag there: the process has not called exec since its fork. */
+#define FORKED_NO_EXEC	0x40
 
 /* The format of a jit-PID.dump, which Linux defines in tools/perf/.../jitdump-specification.txt */
 #define DUMP_MAGIC	0x4a695444
@@ -40,24 +59,68 @@ struct dump_load {
 #define DUMP_RECORD_SIZE offsetof(struct dump_load, pid)
 
 /**
- * struct jit - A process
- * @directory: Its /tmp.
- * @name: The name of the map in @directory.
- * @dump: Its jit-PID.dump, or -1.
- * @read: The two files when they were read, which own the names.
+ * struct process - A process whose files can have names
+ * @pid: Its id.
+ * @id: Its id in the innermost PID namespace.
+ * @is_inner: That is not the PID namespace of /proc.
  * @owner: Its user.
- * @since: Its start, in ns since 1970.
+ * @start: Its start, in ns of CLOCK_BOOTTIME.
+ * @directory: Its /tmp; or -1. Several processes can have one descriptor.
+ * @dump: Its jit-PID.dump, which it has mapped; or -1.
+ * @parent: The id of its parent.
+ * @is_forked: It has not called exec since its fork.
  */
-struct jit {
-	int directory;
-	char name[32];
-	int dump;
-	struct binary read[2];
+struct process {
+	pid_t pid;
+	pid_t id;
+	bool is_inner;
 	uid_t owner;
-	u64 since;
+	u64 start;
+	int directory;
+	int dump;
+	pid_t parent;
+	bool is_forked;
 };
 
-/* ---- finding the files ---- */
+struct range {
+	u64 start;
+	u64 end;
+};
+
+struct ranges {
+	size_t nr;
+	struct range all[RANGES_MAX];
+};
+
+/**
+ * struct jit - A process, its ancestors and its relatives
+ * @processes: The process, then the ancestors from which it was forked, then the others.
+ * @nr_processes: Their number.
+ * @nr_ancestors: The number of ancestors.
+ * @plain: In jit_read(), the /tmp of the recorder; or -1.
+ * @has_ended: There was no such process.
+ * @is_hidden: The recorder may not look into the process.
+ * @clock: The time in ns since 1970 at which CLOCK_BOOTTIME was 0, by the clock at jit_open().
+ * @code: The memory in which the process has code that is not a program's.
+ * @shared: The memory that it shares with others.
+ * @read: The files that were read, which own the names.
+ * @nr_read: Their number.
+ */
+struct jit {
+	struct process processes[PROCESSES_MAX];
+	size_t nr_processes;
+	size_t nr_ancestors;
+	int plain;
+	bool has_ended;
+	bool is_hidden;
+	u64 clock;
+	struct ranges code;
+	struct ranges shared;
+	struct binary *read;
+	size_t nr_read;
+};
+
+/* ---- the process ---- */
 
 static bool read_proc(pid_t pid, const char *name, char text[PROC_BYTES])
 {
@@ -70,89 +133,250 @@ static bool read_proc(pid_t pid, const char *name, char text[PROC_BYTES])
 	return n;
 }
 
-/* Reads the user, the id in the innermost PID namespace, and the start. */
-static bool read_process(struct jit *jit, pid_t pid)
+/* Reads what everyone may know about the process. Returns false if it does not exist. */
+static bool read_process(struct process *process, pid_t pid)
 {
 	char text[PROC_BYTES], *uid, *ids, *at;
+	unsigned int flags;
 	u64 ticks;
 
-	if (!read_proc(pid, "status", text))
+	*process = (struct process){ .pid = pid, .directory = -1, .dump = -1 };
+	if (pid <= 0 || !read_proc(pid, "status", text))
 		return false;
 	uid = strstr(text, "\nUid:");
 	ids = strstr(text, "\nNSpid:");
-	if (!uid || sscanf(uid, " Uid: %u", &jit->owner) != 1 || !ids)
+	if (!uid || sscanf(uid, " Uid: %u", &process->owner) != 1 || !ids)
 		return false;
 	*strchrnul(ids + 1, '\n') = '\0';
-	snprintf(jit->name, sizeof(jit->name), "perf-%d.map", atoi(strrchr(ids, '\t')));
+	process->id = atoi(strrchr(ids, '\t'));
+	process->is_inner = strchr(ids, '\t') != strrchr(ids, '\t');
 
-	/* The name of the process, in parentheses, may contain blanks. The start is field 22. */
+	/* The name of the process, in parentheses, may contain blanks. */
 	at = read_proc(pid, "stat", text) ? strrchr(text, ')') : NULL;
-	for (int i = 2; at && i < 22; i++)
-		at = strchr(at + 1, ' ');
-	ticks = at ? strtoull(at, NULL, 10) : 0;
-	if (!ticks)
+	if (!at || sscanf(at, STAT_FORMAT, &process->parent, &flags, &ticks) != 3 || !ticks)
 		return false;
-	/* The time of the last write of a file can be up to a tick too early. */
-	jit->since = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) +
-		     (ticks - 1) * (NS_PER_S / sysconf(_SC_CLK_TCK));
+	process->is_forked = flags & FORKED_NO_EXEC;
+	process->start = ticks * (NS_PER_S / sysconf(_SC_CLK_TCK));
 	return true;
 }
 
-/* Finds the dump, which the process has mapped for this purpose. */
-static int open_dump(pid_t pid, int root)
+static void add_range(struct ranges *ranges, u64 start, u64 end)
 {
-	FILE *file = proc_open(pid, "maps");
-	char *line = NULL, *path, *name;
-	size_t size = 0, len;
-	int fd = -1;
+	if (ranges->nr && ranges->all[ranges->nr - 1].end == start)
+		ranges->all[ranges->nr - 1].end = end;
+	else if (ranges->nr < RANGES_MAX)
+		ranges->all[ranges->nr++] = (struct range){ start, end };
+}
 
-	while (fd < 0 && file && getline(&line, &size, file) > 0) {
+static bool has_address(const struct ranges *ranges, u64 address)
+{
+	for (size_t i = 0; i < ranges->nr; i++)
+		if (address >= ranges->all[i].start && address < ranges->all[i].end)
+			return true;
+	return false;
+}
+
+/* Opens the dump, which the process has mapped for this purpose. Changes the path. */
+static int open_dump(char *path, int root)
+{
+	char *name = strrchr(path, '/') + 1;
+	const size_t len = strlen(name);
+
+	if (strncmp(name, "jit-", 4) || len < 5 || strcmp(name + len - 5, ".dump"))
+		return -1;
+	return file_open(root, path, O_NOFOLLOW);
+}
+
+/* Finds the dump, and with @code the memory that has code but no program. */
+static void read_maps(struct process *process, int root, struct ranges *code)
+{
+	static const char deleted[] = " (deleted)";
+	FILE *file = proc_open(process->pid, "maps");
+	char *line = NULL, *path, *end, permissions[5];
+	u64 first, last;
+	size_t size = 0;
+
+	while (file && getline(&line, &size, file) > 0) {
+		line[strcspn(line, "\n")] = '\0';
 		path = strchr(line, '/');
-		name = path ? strrchr(path, '/') + 1 : "";
-		len = strlen(name);
-		if (strncmp(name, "jit-", 4) || len < 6 || strcmp(name + len - 6, ".dump\n"))
-			continue;
-		name[len - 1] = '\0';
-		fd = file_open(root, path, O_NOFOLLOW);
+		if (path && process->dump < 0)
+			process->dump = open_dump(path, root);
+		end = line + strlen(line) - strlen(deleted);
+		if (code && (!path || !strncmp(path, "/memfd:", 7) ||
+			     !strncmp(path, "/dev/zero", 9) || !strcmp(end, deleted)) &&
+		    sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &first, &last, permissions) == 3 &&
+		    permissions[2] == 'x')
+			add_range(code, first, last);
 	}
 	free(line);
 	if (file)
 		fclose(file);
-	return fd;
 }
 
-struct jit *jit_open(pid_t pid)
+/* Opens the /tmp and the dump of the process. Returns false if the recorder may not look there. */
+static bool open_files(struct process *process, struct ranges *code)
 {
-	struct jit jit = {};
 	char path[64];
 	int root;
 
-	snprintf(path, sizeof(path), "/proc/%d/root", pid);
-	if (!read_process(&jit, pid))
-		return NULL;
+	snprintf(path, sizeof(path), "/proc/%d/root", process->pid);
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
-		return NULL;
-	jit.directory = openat(root, "tmp", O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	jit.dump = open_dump(pid, root);
+		return false;
+	process->directory = openat(root, "tmp", O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	read_maps(process, root, code);
 	close(root);
-	return xmemdup(&jit, sizeof(jit), sizeof(jit));
+	return true;
+}
+
+static void close_if_open(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* ---- its ancestors and relatives ---- */
+
+/* Returns false if the processes execute different programs. */
+static bool may_be_same_program(const struct process *a, const struct process *b)
+{
+	char path[32];
+	struct stat x, y;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", a->pid);
+	if (stat(path, &x))
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/exe", b->pid);
+	return stat(path, &y) || (x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
+/* Adds a process that has the program of @of by fork. Returns NULL if it does not. */
+static struct process *add_process(struct jit *jit, pid_t pid, const struct process *of)
+{
+	struct process *process = &jit->processes[jit->nr_processes];
+
+	if (jit->nr_processes == PROCESSES_MAX || !read_process(process, pid) ||
+	    !may_be_same_program(process, of))
+		return NULL;
+	process->directory = jit->processes->directory;
+	jit->nr_processes++;
+	return process;
+}
+
+/* In general, ancestors have the same /tmp, and then one descriptor is enough. */
+static void open_files_of_ancestor(const struct jit *jit, struct process *process)
+{
+	struct stat own, its;
+
+	open_files(process, NULL);
+	if (process->directory < 0 || jit->processes->directory < 0 ||
+	    fstat(process->directory, &its) || fstat(jit->processes->directory, &own) ||
+	    own.st_dev != its.st_dev || own.st_ino != its.st_ino)
+		return;
+	close(process->directory);
+	process->directory = jit->processes->directory;
+}
+
+/* After the end of a parent, a process has another one, with another program in general. */
+static void add_ancestors(struct jit *jit)
+{
+	struct process *process = jit->processes;
+
+	while (process && process->is_forked && jit->nr_ancestors < ANCESTORS_MAX) {
+		process = add_process(jit, process->parent, process);
+		if (!process)
+			return;
+		process->directory = -1;
+		open_files_of_ancestor(jit, process);
+		jit->nr_ancestors++;
+	}
+}
+
+static bool is_known(const struct jit *jit, pid_t pid)
+{
+	for (size_t i = 0; i < jit->nr_processes; i++)
+		if (jit->processes[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* Adds the children of @pid that have the program of the process by fork. */
+static void add_children(struct jit *jit, pid_t pid)
+{
+	char name[64], text[PROC_BYTES], *at = text, *end;
+	const struct process *process;
+	pid_t child;
+
+	snprintf(name, sizeof(name), "task/%d/children", pid);
+	read_proc(pid, name, text);
+	for (; (child = strtol(at, &end, 10)) > 0; at = end) {
+		process = is_known(jit, child) ? NULL : add_process(jit, child, jit->processes);
+		if (process && !process->is_forked)
+			jit->nr_processes--;
+	}
+}
+
+/* After the end of a process, its id may be that of another one, and its user is not known. */
+static void use_own_directory(struct jit *jit, pid_t pid, u64 recording_start)
+{
+	jit->processes[0] = (struct process){
+		.pid = pid, .id = pid, .owner = geteuid(), .start = recording_start,
+		.directory = -1, .dump = -1,
+	};
+	jit->nr_processes = pid > 0;
+}
+
+struct jit *jit_open(pid_t pid, u64 recording_start)
+{
+	struct jit *jit = xcalloc(1, sizeof(*jit));
+	struct process *process = jit->processes;
+
+	jit->clock = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+	if (!read_process(process, pid)) {
+		jit->has_ended = pid <= 0 || (kill(pid, 0) && errno == ESRCH);
+		jit->is_hidden = !jit->has_ended;
+		if (jit->has_ended)
+			use_own_directory(jit, pid, recording_start);
+		return jit;
+	}
+	jit->nr_processes = 1;
+	jit->is_hidden = !open_files(process, &jit->code);
+	add_ancestors(jit);
+	return jit;
+}
+
+void jit_add_shared(struct jit *jit, u64 start, u64 end)
+{
+	if (jit->has_ended || !jit->nr_processes || has_address(&jit->shared, start))
+		return;
+	/* The others are found while all exist. */
+	if (!jit->shared.nr) {
+		add_children(jit, jit->processes->pid);
+		for (size_t i = 0; i < jit->nr_ancestors; i++)
+			add_children(jit, jit->processes[1 + i].pid);
+	}
+	add_range(&jit->shared, start, end);
 }
 
 void jit_close(struct jit *jit)
 {
 	if (!jit)
 		return;
-	if (jit->directory >= 0)
-		close(jit->directory);
-	if (jit->dump >= 0)
-		close(jit->dump);
-	binary_free(&jit->read[0]);
-	binary_free(&jit->read[1]);
+	for (size_t i = 0; i <= jit->nr_ancestors; i++) {
+		if (!i || jit->processes[i].directory != jit->processes->directory)
+			close_if_open(jit->processes[i].directory);
+		close_if_open(jit->processes[i].dump);
+	}
+	for (size_t i = 0; i < jit->nr_read; i++)
+		binary_free(&jit->read[i]);
+	free(jit->read);
 	free(jit);
 }
 
-/* ---- reading the files ---- */
+/* ---- parsing the files ---- */
+
+/* In the confined process: the memory that most functions of a map must be in; or NULL. */
+static const struct ranges *expected;
 
 /* Adds code. Older functions whose start it overwrites do not exist any more. */
 static void add_code(struct lookup *lookup, u64 start, u64 size, char *name)
@@ -183,11 +407,26 @@ static void parse_line(struct lookup *lookup, char *line)
 		add_code(lookup, start, size, line + strspn(line, " "));
 }
 
+/* Returns true if most functions are in the memory that is expected. */
+static bool is_of_process(const char *text)
+{
+	size_t nr = 0, nr_inside = 0;
+
+	for (const char *line = text; *line; line += *line == '\n') {
+		nr_inside += has_address(expected, strtoull(line, NULL, 16));
+		nr++;
+		line = strchrnul(line, '\n');
+	}
+	return nr_inside > nr / 2;
+}
+
 static void parse_map(struct lookup *lookup, char *text, size_t size)
 {
 	char *next;
 
 	(void)size;
+	if (expected && !is_of_process(text))
+		return;
 	for (char *line = text; *line; line = next) {
 		next = strchrnul(line, '\n');
 		if (*next)
@@ -220,33 +459,169 @@ static void parse_dump(struct lookup *lookup, char *text, size_t size)
 	}
 }
 
-/* Returns 1 if the file is too large. Subtracts its size from @left. */
-static int read_file(const struct jit *jit, struct binary *binary, off_t *left)
-{
-	const int fd = binary->fd;
-	struct stat st;
+/* ---- reading the files ---- */
 
-	if (fd < 0 || fstat(fd, &st) ||
-	    (st.st_uid && st.st_uid != jit->owner && st.st_uid != geteuid()) ||
-	    time_ns(st.st_mtim) < jit->since)
+/**
+ * struct names_file - A file with names
+ * @fd: The file; or -1.
+ * @error: Why it is not open: an errno.
+ * @parse: As in struct binary.
+ * @is_mapped: The process has mapped it.
+ */
+struct names_file {
+	int fd;
+	int error;
+	void (*parse)(struct lookup *lookup, char *text, size_t size);
+	bool is_mapped;
+};
+
+/**
+ * struct reading - What jit_read() does
+ * @lookup: The addresses.
+ * @left: As in jit_read().
+ * @nr_large: The number of files that are too large.
+ * @why: As in jit_read().
+ */
+struct reading {
+	struct lookup *lookup;
+	off_t *left;
+	int nr_large;
+	struct format_nameless *why;
+};
+
+/* Returns a reason not to read the file; or 0. */
+static u32 check_file(const struct jit *jit, const struct process *process,
+		      const struct names_file *file, const struct stat *st, off_t left)
+{
+	const uid_t owner = jit->processes->owner;
+	const u64 clock = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+	const u64 tick = NS_PER_S / sysconf(_SC_CLK_TCK);
+	const u64 start = process->start + (clock < jit->clock ? clock : jit->clock);
+
+	if (st->st_uid && st->st_uid != owner && st->st_uid != geteuid())
+		return FORMAT_NAMELESS_OWNER;
+	if (st->st_size > BYTES_MAX || st->st_size > left)
+		return FORMAT_NAMELESS_LARGE;
+	/* The time of the last write of a file can be up to a tick too early. */
+	if (file->is_mapped || time_ns(st->st_mtim) >= start - tick)
 		return 0;
-	if (st.st_size > BYTES_MAX || st.st_size > *left)
-		return 1;
-	*left -= st.st_size;
-	binary->text_size = st.st_size;
-	binary_read(binary);
-	return 0;
+	return FORMAT_NAMELESS_OLD;
 }
 
-int jit_read(struct jit *jit, struct lookup *lookup, off_t *left)
+/* Reads an open file. Returns the reason why functions that were not found have no names. */
+static u32 read_open(struct jit *jit, const struct process *process, const struct names_file *file,
+		     struct reading *reading)
 {
-	int map = jit->directory < 0 ? -1 : file_open(jit->directory, jit->name, O_NOFOLLOW);
-	int ignored;
+	struct binary binary = {
+		.lookup = reading->lookup, .fd = file->fd, .parse = file->parse,
+	};
+	struct stat st;
+	u32 reason;
+	bool done;
 
-	jit->read[0] = (struct binary){ .lookup = lookup, .fd = map, .parse = parse_map };
-	jit->read[1] = (struct binary){ .lookup = lookup, .fd = jit->dump, .parse = parse_dump };
-	ignored = read_file(jit, &jit->read[0], left) + read_file(jit, &jit->read[1], left);
-	if (map >= 0)
-		close(map);
-	return ignored;
+	if (fstat(file->fd, &st))
+		return FORMAT_NAMELESS_DENIED;
+	reason = check_file(jit, process, file, &st, *reading->left);
+	reading->nr_large += reason == FORMAT_NAMELESS_LARGE;
+	if (reason && (reason != FORMAT_NAMELESS_OLD || !jit->code.nr || file->parse != parse_map))
+		return reason;
+	*reading->left -= st.st_size;
+	binary.text_size = st.st_size;
+	expected = reason ? &jit->code : NULL;
+	done = binary_read(&binary);
+	if (!array_grow(&jit->read, jit->nr_read, sizeof(binary)))
+		xmalloc_failed(sizeof(binary));
+	jit->read[jit->nr_read++] = binary;
+	return reason ?: done ? FORMAT_NAMELESS_OTHER : FORMAT_NAMELESS_COSTLY;
+}
+
+/* Opens the map or the dump of the process. */
+static struct names_file open_names(const struct jit *jit, const struct process *process,
+				    bool is_dump)
+{
+	struct names_file file = {
+		.fd = -1,
+		.error = ENOENT,
+		.parse = is_dump ? parse_dump : parse_map,
+		.is_mapped = is_dump && process->dump >= 0,
+	};
+	const int directories[] = { process->directory, process->is_inner ? -1 : jit->plain };
+	char name[32];
+
+	if (file.is_mapped) {
+		file.fd = fcntl(process->dump, F_DUPFD_CLOEXEC, 0);
+		return file;
+	}
+	snprintf(name, sizeof(name), is_dump ? "jit-%d.dump" : "perf-%d.map", process->id);
+	for (int i = 0; i < 2 && file.fd < 0 && file.error == ENOENT; i++) {
+		/* Without its mapping, the dump may be only in the /tmp that can be seen. */
+		if (directories[i] < 0 || (is_dump && process->directory >= 0))
+			continue;
+		file.fd = file_open(directories[i], name, O_NOFOLLOW);
+		file.error = errno;
+	}
+	return file;
+}
+
+/* Reads the files of a process. */
+static void read_files(struct jit *jit, const struct process *process, struct reading *reading)
+{
+	for (int is_dump = 0; is_dump <= 1; is_dump++) {
+		const struct names_file file = open_names(jit, process, is_dump);
+		u32 reason = file.error == ENOENT ? 0 :
+			     file.error == ENOEXEC || file.error == ELOOP ?
+			     FORMAT_NAMELESS_IRREGULAR : FORMAT_NAMELESS_DENIED;
+
+		if (file.fd >= 0) {
+			reason = read_open(jit, process, &file, reading);
+			close(file.fd);
+		}
+		/* The last reason is that of the process itself. */
+		if (reason)
+			*reading->why = (struct format_nameless){
+				.reason = reason, .pid = process->id, .is_dump = is_dump,
+			};
+	}
+}
+
+/* Reads the files of relatives, for the functions in shared memory that have no names yet. */
+static void read_shared(struct jit *jit, struct reading *reading)
+{
+	struct lookup *lookup = reading->lookup, shared;
+	u64 *places = xcalloc(lookup->nr + 1, sizeof(*places));
+	struct format_nameless ignored;
+	struct reading other = { &shared, reading->left, 0, &ignored };
+	size_t nr = 0;
+
+	for (size_t i = 0; i < lookup->nr; i++)
+		if (!lookup->places[i].found.name &&
+		    has_address(&jit->shared, lookup->places[i].where))
+			places[nr++] = lookup->places[i].where;
+	lookup_init(&shared, places, nr);
+	for (size_t i = 1 + jit->nr_ancestors; nr && i < jit->nr_processes; i++)
+		read_files(jit, &jit->processes[i], &other);
+	for (size_t i = 0; i < shared.nr; i++)
+		if (shared.places[i].found.name)
+			*lookup_place(lookup, shared.places[i].where) = shared.places[i];
+	reading->nr_large += other.nr_large;
+	lookup_free(&shared);
+	free(places);
+}
+
+int jit_read(struct jit *jit, struct lookup *lookup, off_t *left, struct format_nameless *why)
+{
+	struct reading reading = { lookup, left, 0, why };
+
+	*why = (struct format_nameless){
+		.reason = jit->has_ended ? FORMAT_NAMELESS_ENDED :
+			  jit->is_hidden ? FORMAT_NAMELESS_HIDDEN : FORMAT_NAMELESS_NONE,
+		.pid = jit->processes->id,
+	};
+	/* The code of a process is newer than that which it has from its ancestors. */
+	jit->plain = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	for (size_t i = jit->nr_processes ? jit->nr_ancestors + 1 : 0; i-- > 0;)
+		read_files(jit, &jit->processes[i], &reading);
+	read_shared(jit, &reading);
+	close_if_open(jit->plain);
+	return reading.nr_large;
 }

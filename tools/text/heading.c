@@ -215,6 +215,18 @@ static void print_hint(FILE *out, const struct rows *rows, u64 ticks, const char
 	fprintf(out, "\n  (%s)\n", reason);
 }
 
+/* Prints why functions that were made at run time have no names. */
+static void print_nameless(FILE *out, const struct rows *rows, const struct profile_binary *binary)
+{
+	for (size_t i = 0; i < NAMELESS_REASONS; i++) {
+		char *reason = nameless_text(&binary->nameless[i]);
+
+		print_hint(out, rows, binary->nameless[i].ticks, "no symbol", binary->label,
+			   reason);
+		free(reason);
+	}
+}
+
 static void print_hints(FILE *out, const struct rows *rows)
 {
 	for (size_t i = 0; i < rows->recording->nr_files; i++) {
@@ -222,6 +234,7 @@ static void print_hints(FILE *out, const struct rows *rows)
 
 		print_hint(out, rows, binary->unnamed, "no symbol", binary->label,
 			   binary->problem ?: no_debug_file);
+		print_nameless(out, rows, binary);
 		if (binary->only_names)
 			print_hint(out, rows, binary->ticks, "only symbols", binary->label,
 				   binary->only_names);

@@ -146,16 +146,24 @@ stripped_later() {
 hidden" eval "rows later -s symbol | LC_ALL=C sort"
 }
 
-# A file is not the file of the record if it has changed since, or is on another device.
+# A file is not the file of the record if it has changed since, or is on another device. The report
+# says so, and if the process had ended.
 other_files() {
 	cp "$tmp/fixed" "$tmp/later" && cp "$tmp/fixed" "$tmp/elsewhere" && replay others <<-END || return
 		run sleep 0.1 && touch @@/later
 		file 100 @@/later @fixed:hidden+3
-		other 100 @@/elsewhere @fixed:hidden+3
+		other $$ @@/elsewhere @fixed:hidden+3
 	END
-	same "elsewhere  [no symbol]
-later  [no symbol]" eval "rows others | LC_ALL=C sort" &&
-	same 2 eval "head_of others | grep -c 'when it was recorded, it had changed, or another file'"
+	same "note: 50.00% have no symbol: later
+  (changed before the recorder could read it)
+note: 50.00% have no symbol: elsewhere
+  (another file was at its path when the recorder looked for it)" eval \
+		"head_of others | sed '1,/samples/d'" && replay others <<-'END' || return
+		other 5000000 @@/elsewhere @fixed:hidden+3
+	END
+	same "note: 100.00% have no symbol: elsewhere
+  (its process had ended, and another file is at its path here)" eval \
+		"head_of others | sed '1,/sample/d'"
 }
 
 # Processes with generated code do not count towards the limit of files, and ticks without a mapping
@@ -195,13 +203,13 @@ next  [exec]" eval "rows exec | grep exec | LC_ALL=C sort -r"
 # The notes tell memory that was unmapped from memory that nobody has looked up.
 unknown_memory() {
 	replay unknown <<-'END' || return
-		unmapped 100 0x1000
-		pending 100 0x2000
-		memory 100 0x3000
-		pending 100 0x4000
+		unmapped 5000000 0x1000
+		pending 5000000 0x2000
+		memory 5000000 0x3000
+		pending 5000000 0x4000
 	END
 	same "note: 25.00% have no symbol: [anon]
-  (code made at run time; profil-report(1) says how it gets names)
+  (code made at run time; its process ended before a map could be found)
 note: 25.00% have no symbol: [unknown]
   (unmapped before the interrupted thread returned to user mode)
 note: 50.00% have no symbol: [unknown]
@@ -495,23 +503,107 @@ newest
 around it" jit_names map
 }
 
-# The map of an older process with the same id, or of another user, is not used.
+# why_nameless PID: prints why code of the process has no name.
+why_nameless() {
+	replay map <<-END || return
+		memory $1 0x7f0000001001
+	END
+	same "[no symbol]" jit_names map || return
+	head_of map | sed -n "s/$1/PID/; s/^  (code made at run time; \(.*\))/\1/p"
+}
+
+# The map of an older process with the same id, or of another user, is not used, nor another file.
+# The report says why.
 maps_of_others() {
-	local pid
+	local pid fine=false
 	sleep 1000 >&- 2>&- & pid=$!
+	same "profil-report(1) says how it gets names" why_nameless $pid &&
+	write_map $pid && touch -d 2025-01-01 "/tmp/perf-$pid.map" &&
+	same "perf-PID.map is dated before its process" why_nameless $pid &&
+	touch "/tmp/perf-$pid.map" && chown 12345 "/tmp/perf-$pid.map" &&
+	same "perf-PID.map belongs to another user" why_nameless $pid &&
+	echo "7f0000002000 100 elsewhere" >"/tmp/perf-$pid.map" && chown 0 "/tmp/perf-$pid.map" &&
+	same "perf-PID.map has no function there" why_nameless $pid &&
+	truncate -s 300M "/tmp/perf-$pid.map" && same "replay: files that are too large: 1
+perf-PID.map is too large" why_nameless $pid &&
+	write_map $pid && mv "/tmp/perf-$pid.map" "$tmp/a.map" &&
+	ln -s "$tmp/a.map" "/tmp/perf-$pid.map" &&
+	same "perf-PID.map is not a regular file" why_nameless $pid && fine=true
+	rm -f "/tmp/perf-$pid.map"
+	kill $pid
+	$fine
+}
+
+# holder [a [b [c]]]: makes memory for code at the address of write_map, and waits. With b, so does
+# its child; with c, as another program.
+build_holder() {
+	cat >"$tmp/holder.c" <<-'END'
+		#include <sys/mman.h>
+		#include <unistd.h>
+		int main(int argc, char **argv)
+		{
+			void *at = (void *)0x7f0000000000;
+			int prot = PROT_READ | PROT_EXEC, shared = argc > 1 ? MAP_SHARED : MAP_PRIVATE;
+
+			if (mmap(at, 0x10000, prot, shared | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
+				return 1;
+			if (argc > 2 && !fork() && argc > 3)
+				execl(argv[0], argv[0], argv[1], (char *)0);
+			pause();
+		}
+	END
+	gcc -O1 -o "$tmp/holder" "$tmp/holder.c"
+}
+
+# The clock was set after the process had written the map: most functions are in its memory.
+maps_before_clock() {
+	local pid
+	build_holder || return
+	"$tmp/holder" >&- 2>&- & pid=$!
+	while ! grep -q '^7f0000000000' /proc/$pid/maps; do
+		sleep 0.1
+	done
 	write_map $pid
 	touch -d 2025-01-01 "/tmp/perf-$pid.map"
 	replay map <<-END || return
 		memory $pid 0x7f0000001001
-	END
-	same "[no symbol]" jit_names map || return
-	touch "/tmp/perf-$pid.map"
-	chown 12345 "/tmp/perf-$pid.map"
-	replay map <<-END || return
-		memory $pid 0x7f0000001001
 		run kill $pid
 	END
-	same "[no symbol]" jit_names map
+	same "LazyCompile:*loop /x y.js:3" jit_names map
+}
+
+# A process has the map of the one from which it was forked, unless it has called exec since.
+maps_of_ancestors() {
+	local pid child words want
+	build_holder || return
+	for words in "a b" "a b c"; do
+		"$tmp/holder" $words >&- 2>&- & pid=$!
+		while ! child=$(pgrep -P $pid) || ! grep -q '^7f0000000000' /proc/$child/maps; do
+			sleep 0.1
+		done
+		[ "$words" = "a b" ] && want="LazyCompile:*loop /x y.js:3" || want="[no symbol]"
+		# exec may be going on.
+		sleep 0.5
+		write_map $pid
+		replay map <<-END || return
+			memory $child 0x7f0000001001
+			run kill $child $pid
+		END
+		same "$want" jit_names map || return
+	done
+}
+
+# The map of a process that has ended is used if it was written during the recording.
+maps_of_the_ended() {
+	echo "/tmp/perf-5000000.map" >>"$tmp/leftovers"
+	write_map 5000000
+	touch -d 2025-01-01 /tmp/perf-5000000.map
+	same "perf-PID.map is dated before its process" why_nameless 5000000 || return
+	replay map <<-END || return
+		memory 5000000 0x7f0000001001
+		run touch /tmp/perf-5000000.map
+	END
+	same "LazyCompile:*loop /x y.js:3" jit_names map
 }
 
 # In a container, the process has another id, and another /tmp.
@@ -672,6 +764,9 @@ test_symbols() {
 	fi
 	check "functions in perf-PID.map" maps_of_processes
 	check "files that are not of the process" maps_of_others
+	check "functions in perf-PID.map from before the clock was set" maps_before_clock
+	check "functions in perf-PID.map of ancestors" maps_of_ancestors
+	check "functions in perf-PID.map of processes that have ended" maps_of_the_ended
 	check "functions in perf-PID.map of a container" maps_in_namespaces
 	check "functions in jit-PID.dump" dumps
 	check "large files of JIT compilers" large_maps
