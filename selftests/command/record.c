@@ -1423,6 +1423,257 @@ RECORD_TEST(identifies_a_file_from_the_future)
 	EXPECT_LT(0, sum.files[i].build_id_len);
 }
 
+/* Returns the share of the ticks in % in functions with this name, as profil report prints it. */
+static double share_of(const char *function)
+{
+	char line[PATH_MAX + 256], *name;
+	double share = 0;
+	FILE *f;
+
+	snprintf(line, sizeof(line), "'%s' report -s symbol 2>&1", command);
+	f = popen(line, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		name = strrchr(line, ' ');
+		if (name && !strcmp(name + 1, function))
+			share += strtod(line, NULL);
+	}
+	return f && !pclose(f) ? share : -1;
+}
+
+/* Two functions have most ticks; the first one has 70% of them, or fewer on a machine with load. */
+#define EXPECT_SHARES(alpha, beta) do {							\
+	const double first = share_of(alpha), second = share_of(beta);			\
+											\
+	EXPECT_LT(50, first + second);							\
+	EXPECT_LT(35, 100 * first / (first + second));					\
+	EXPECT_GT(95, 100 * first / (first + second));					\
+} while (0)
+
+FIXTURE(code) {
+	char work[PATH_MAX];
+	char work_no_pie[PATH_MAX];
+	char plugin[PATH_MAX];
+};
+
+FIXTURE_SETUP(code)
+{
+	ASSERT_TRUE(command_setup());
+	ASSERT_TRUE(beside(self->work, "code_work"));
+	ASSERT_TRUE(beside(self->work_no_pie, "code_work_no_pie"));
+	ASSERT_TRUE(beside(self->plugin, "code_plugin.so"));
+}
+
+FIXTURE_TEARDOWN(code)
+{
+	command_teardown();
+}
+
+#define CODE_TEST(name) TEST_F_TIMEOUT(code, name, 120)
+
+/* Records functions that are made at run time. */
+#define RECORD_MADE(memory, how) do {							\
+	ASSERT_EQ(0, run(self->work, "make", memory, how, "800", NULL));		\
+	EXPECT_WHOLE();									\
+	EXPECT_SHARES("made_alpha", "made_beta");					\
+} while (0)
+
+/* A row for each kind of memory. */
+#define MADE_TEST(memory)								\
+	CODE_TEST(made_in_##memory##_memory_has_names)					\
+	{										\
+		RECORD_MADE(#memory, "plain");						\
+		RECORD_MADE(#memory, "fork");						\
+	}
+
+#define MADE_IN_HUGE_TEST(memory)							\
+	CODE_TEST(made_in_##memory##_memory_has_names)					\
+	{										\
+		SKIP_IF(geteuid(), "only root can reserve huge pages");			\
+		SKIP_IF(system("sysctl -q vm.nr_hugepages=8 &&"				\
+			       " grep -q 'HugePages_Total: *[1-9]' /proc/meminfo"),	\
+			"there are no huge pages");					\
+		RECORD_MADE(#memory, "plain");						\
+		RECORD_MADE(#memory, "fork");						\
+	}
+
+MADE_TEST(anon)
+MADE_TEST(shared)
+MADE_TEST(sysv)
+MADE_TEST(memfd)
+MADE_TEST(posix)
+MADE_TEST(unlinked)
+MADE_TEST(zero)
+MADE_IN_HUGE_TEST(huge)
+MADE_IN_HUGE_TEST(hugememfd)
+
+CODE_TEST(made_by_a_sibling_has_names)
+{
+	RECORD_MADE("shared", "sibling");
+}
+
+/* The recorder may not look into such a process, but it has the same /tmp. */
+CODE_TEST(made_by_a_process_that_is_not_dumpable_has_names)
+{
+	RECORD_MADE("anon", "hide");
+	RECORD_MADE("shared", "hide");
+}
+
+/* Starts the program, and returns its id when it is ready. */
+static pid_t start_ready(char *const argv[])
+{
+	const pid_t child = start_argv(argv, -1);
+
+	return WAIT_UNTIL(ready()) ? child : -1;
+}
+
+CODE_TEST(made_before_the_clock_was_set_has_names)
+{
+	char *argv[8] = { self->work, "make", "anon", "early", "-100000" }, pid[16];
+	pid_t child;
+
+	SKIP_IF(geteuid(), "only root can set the clock");
+	child = start_ready(argv);
+	ASSERT_LT(0, child);
+	snprintf(pid, sizeof(pid), "%d", child);
+	EXPECT_EQ(0, run("-p", pid, "--duration", "1", NULL));
+	EXPECT_EQ(0, system("date -s '-1 hour' >/dev/null"));
+	EXPECT_WHOLE();
+	EXPECT_SHARES("made_alpha", "made_beta");
+}
+
+/* Recorders with only CAP_PERFMON may sample processes of others, but not look into them. */
+CODE_TEST(made_by_another_user_has_names)
+{
+	static const char as_other[] = "setpriv --reuid=1235 --clear-groups";
+	static const char capability[] = "--inh-caps=+perfmon --ambient-caps=+perfmon";
+	char *argv[16] = { "setpriv", "--reuid=1234", "--clear-groups", "--", self->work, "make",
+			   "shared", "plain", "-100000" };
+	char line[2 * PATH_MAX];
+	pid_t child;
+
+	SKIP_IF(geteuid(), "only root can become other users");
+	SKIP_IF(system("setpriv --dump >/dev/null 2>&1"), "there is no setpriv");
+	child = start_ready(argv);
+	ASSERT_LT(0, child);
+	snprintf(line, sizeof(line), "%s %s -- '%s' record -o - --duration 1 -p %d >profil.data",
+		 as_other, capability, command, child);
+	EXPECT_EQ(0, system(line));
+	EXPECT_WHOLE();
+	EXPECT_SHARES("made_alpha", "made_beta");
+}
+
+/* Records code that was moved. */
+#define RECORD_MOVED(program, what, how) do {						\
+	ASSERT_EQ(0, run(program, "move", what, how, "600", NULL));			\
+	EXPECT_WHOLE();									\
+	EXPECT_SHARES("hot_alpha", "hot_beta");						\
+} while (0)
+
+#define MOVED_TEST(how, method)								\
+	CODE_TEST(how##_has_the_names_of_its_file)					\
+	{										\
+		RECORD_MOVED(self->work, "program", method);				\
+		RECORD_MOVED(self->work_no_pie, "program", method);			\
+		RECORD_MOVED(self->work, self->plugin, method);				\
+	}
+
+MOVED_TEST(moved_to_other_memory, "moved")
+MOVED_TEST(copied_to_new_memory, "new")
+MOVED_TEST(copied_to_a_memfd, "memfd")
+MOVED_TEST(moved_as_a_whole, "all")
+
+CODE_TEST(moved_before_the_recording_has_the_names_of_its_file)
+{
+	char *argv[8] = { self->work, "move", "program", "moved", "-100000" }, pid[16];
+	pid_t child;
+
+	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
+	for (int library = 0; library <= 1; library++) {
+		argv[2] = library ? self->plugin : "program";
+		child = start_ready(argv);
+		ASSERT_LT(0, child);
+		snprintf(pid, sizeof(pid), "%d", child);
+		EXPECT_EQ(0, run("-p", pid, "--stacks", "--duration", "1", NULL));
+		EXPECT_WHOLE();
+		EXPECT_SHARES("hot_alpha", "hot_beta");
+		kill(child, SIGKILL);
+		EXPECT_EQ(1000 + SIGKILL, end_of(child));
+	}
+}
+
+/* Code that is made where the code of a file was is not that of the file. */
+CODE_TEST(made_in_the_place_of_other_code_has_no_names_of_it)
+{
+	ASSERT_EQ(0, run(self->work, "move", "program", "other", "400", NULL));
+	EXPECT_WHOLE();
+	EXPECT_EQ(0, share_of("hot_alpha"));
+	EXPECT_TRUE(reports("", "code made at run time"));
+}
+
+/* Returns the flags of the file with this name. */
+static u32 flags_of(const char *name)
+{
+	for (u64 i = 0; i < sum.nr_files; i++)
+		if (!strncmp(base(sum.paths[i]), name, strlen(name)))
+			return sum.files[i].flags;
+	return 0;
+}
+
+CODE_TEST(of_a_removed_file_is_gone_after_its_process)
+{
+	char line[PATH_MAX + 16];
+
+	snprintf(line, sizeof(line), "cp '%s' removed", self->work);
+	ASSERT_EQ(0, system(line));
+	/* It has ended when the records are read. */
+	ASSERT_EQ(0, run("./removed", "gone", "remove", "50", NULL));
+	EXPECT_WHOLE();
+	EXPECT_EQ(FORMAT_FILE_GONE | FORMAT_FILE_ENDED, flags_of("removed"));
+	EXPECT_TRUE(reports("", "gone when the recorder looked for it; its process had ended"));
+	/* While it runs, /proc has a link to it. */
+	ASSERT_EQ(0, system(line));
+	ASSERT_EQ(0, run("./removed", "gone", "remove", "500", NULL));
+	EXPECT_WHOLE();
+	EXPECT_EQ(0, flags_of("removed"));
+	EXPECT_SHARES("hot_alpha", "hot_beta");
+}
+
+CODE_TEST(of_a_file_that_the_user_may_not_read_is_denied)
+{
+	char line[PATH_MAX + 16];
+
+	SKIP_IF(!geteuid(), "root may read all files");
+	snprintf(line, sizeof(line), "cp '%s' denied", self->work);
+	ASSERT_EQ(0, system(line));
+	ASSERT_EQ(0, run("./denied", "gone", "deny", "500", NULL));
+	EXPECT_WHOLE();
+	EXPECT_EQ(FORMAT_FILE_DENIED, flags_of("denied"));
+	EXPECT_TRUE(reports("", "the recorder was not permitted to read it"));
+}
+
+/* With the namespace, the file of the process is gone. Another one has its path. */
+CODE_TEST(of_a_namespace_that_is_gone_is_unknown)
+{
+	static const char mount[] = "mount -t tmpfs inside over";
+	char line[2 * PATH_MAX];
+
+	SKIP_IF(geteuid(), "only root can make a mount namespace");
+	ASSERT_EQ(0, system("mkdir over && cp /bin/true over/inside"));
+	/* The namespace exists while the records are read, but the process does not. */
+	snprintf(line, sizeof(line),
+		 "%s && cp '%s' over/inside && over/inside gone stay 50; sleep 2", mount,
+		 self->work);
+	ASSERT_EQ(0, run("unshare", "--mount", "--propagation", "private", "sh", "-c", line,
+			 NULL));
+	EXPECT_WHOLE();
+	EXPECT_EQ(FORMAT_FILE_OTHER | FORMAT_FILE_ENDED, flags_of("inside"));
+	EXPECT_TRUE(reports("-n 100 --dso inside",
+			    "its process had ended, and another file is at its path here"));
+	unlink("over/inside");
+	rmdir("over");
+}
+
 /* A non-interactive shell lets commands in the background ignore SIGINT. */
 RECORD_TEST(ends_at_SIGINT_although_the_command_ignores_it)
 {

@@ -5,6 +5,7 @@
 #include <profil.h>
 
 #include "recording/entries.h"
+#include "recording/segments.h"
 #include "recording/spaces.h"
 #include "recording/tables.h"
 
@@ -62,21 +63,19 @@ static struct format_frame frame_of(struct stream *stream, const struct profil_r
 				    u64 address)
 {
 	struct format_frame frame = { .offset = address };
-	struct profil_record call;
+	const struct profil_record *call;
 	const struct entry *entry;
 
 	if (!mapping)
 		return frame;
-	entry = stream_mapping(stream, mapping);
+	call = segments_find(stream->segments, mapping, address - 1);
+	entry = stream_mapping(stream, call);
 	frame.mapping = entry->id;
-	if (mapping->flags & PROFIL_RECORD_FILE)
-		frame.offset -= mapping->pc - mapping->offset;
+	if (call->flags & PROFIL_RECORD_FILE)
+		frame.offset -= call->pc - call->offset;
 	functions_sample(entry->source, frame.offset - 1);
-	if (entry->is_generated) {
-		call = *mapping;
-		call.pc = address - 1;
-		functions_address(stream->functions, stream->thread, &call);
-	}
+	if (entry->is_generated)
+		functions_address(stream->functions, stream->thread, call);
 	return frame;
 }
 

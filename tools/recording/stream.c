@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "recording/entries.h"
+#include "recording/segments.h"
 #include "recording/spaces.h"
 
 void stream_init(struct stream *stream, struct format_writer *writer)
@@ -14,6 +15,7 @@ void stream_init(struct stream *stream, struct format_writer *writer)
 	stream->stacks = stacks_new();
 	stream->stack_bytes = 0;
 	stream->spaces = spaces_new();
+	stream->segments = segments_new();
 	memset(stream->last, 0, sizeof(stream->last));
 	stream->place = (struct profil_record){};
 }
@@ -30,6 +32,7 @@ void stream_free(struct stream *stream)
 	htab_delete(stream->entries);
 	htab_delete(stream->stacks);
 	spaces_free(stream->spaces);
+	segments_free(stream->segments);
 }
 
 /*
@@ -74,6 +77,7 @@ void stream_record(struct stream *stream, const struct profil_record *record)
 								  FORMAT_PERIODS_MAX,
 		.flags = sample_flags(record),
 	};
+	const struct profil_record *place;
 
 	stream->ticks++;
 	stream->user += !(record->flags & PROFIL_RECORD_SYSTEM);
@@ -87,9 +91,10 @@ void stream_record(struct stream *stream, const struct profil_record *record)
 	/* This may empty the entries, of which one is the mapping. */
 	if (!is_bare)
 		sample.call = stream_call(stream, record);
-	sample.offset = record->flags & PROFIL_RECORD_FILE ? record->offset : record->pc;
-	if (!is_same_place(&stream->place, record))
-		update_place(stream, record);
+	place = segments_find(stream->segments, record, record->pc);
+	sample.offset = place->flags & PROFIL_RECORD_FILE ? place->offset : place->pc;
+	if (!is_same_place(&stream->place, place))
+		update_place(stream, place);
 	sample.thread = stream->thread;
 	if (stream->mapping) {
 		sample.mapping = stream->mapping->id;

@@ -46,6 +46,7 @@ struct stream {
 	htab_t stacks;
 	size_t stack_bytes;		/* the size of all of these */
 	struct spaces *spaces;
+	struct segments *segments;
 	u32 last[FORMAT_CALL + 1];	/* for each type, the id that was given last */
 	struct profil_record place;	/* the previous record, without its path */
 	u32 thread;			/* its thread */

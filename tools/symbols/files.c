@@ -53,6 +53,7 @@ struct headers {
 	bool is_64;
 	int machine;
 	u64 segments, sections;		/* offsets */
+	u64 entry;			/* the address of the first instruction */
 	u32 nr_segments, nr_sections;
 };
 
@@ -77,6 +78,7 @@ static bool read_headers(int fd, struct headers *headers)
 #define TAKE(from) do { \
 	headers->segments = (from).e_phoff; \
 	headers->sections = (from).e_shoff; \
+	headers->entry = (from).e_entry; \
 	headers->nr_segments = (from).e_phnum; \
 	headers->nr_sections = (from).e_shnum; \
 } while (0)
@@ -102,6 +104,52 @@ bool elf_machine(int fd, int *machine)
 	return true;
 }
 
+/* Reads program header @i as that of a file of 64 bits. */
+static bool read_segment(int fd, const struct headers *headers, u32 i, Elf64_Phdr *segment)
+{
+	Elf32_Phdr narrow;
+
+	if (headers->is_64)
+		return read_all(fd, segment, sizeof(*segment),
+				headers->segments + i * sizeof(*segment));
+	if (!read_all(fd, &narrow, sizeof(narrow), headers->segments + i * sizeof(narrow)))
+		return false;
+	*segment = (Elf64_Phdr){
+		.p_type = narrow.p_type,
+		.p_flags = narrow.p_flags,
+		.p_offset = narrow.p_offset,
+		.p_vaddr = narrow.p_vaddr,
+		.p_filesz = narrow.p_filesz,
+		.p_align = narrow.p_align,
+	};
+	return true;
+}
+
+size_t elf_segments(int fd, struct elf_segment *segments, size_t nr_max, u64 *entry)
+{
+	struct headers headers;
+	Elf64_Phdr header;
+	size_t nr = 0;
+
+	if (!read_headers(fd, &headers))
+		return 0;
+	*entry = headers.entry;
+	for (u32 i = 0; i < headers.nr_segments && i < HEADERS_MAX && nr < nr_max; i++) {
+		if (!read_segment(fd, &headers, i, &header))
+			return 0;
+		if (header.p_type != PT_LOAD || header.p_filesz > INT64_MAX ||
+		    header.p_offset > INT64_MAX)
+			continue;
+		segments[nr++] = (struct elf_segment){
+			.offset = header.p_offset,
+			.address = header.p_vaddr,
+			.size = header.p_filesz,
+			.is_executable = header.p_flags & PF_X,
+		};
+	}
+	return nr;
+}
+
 /* Some notes of a file */
 struct notes {
 	u64 offset;
@@ -112,19 +160,12 @@ struct notes {
 /* Returns the notes of segment @i, if it has notes. */
 static bool segment_notes(int fd, const struct headers *headers, u32 i, struct notes *notes)
 {
-	Elf32_Phdr narrow;
-	Elf64_Phdr wide;
+	Elf64_Phdr segment;
 
-	if (headers->is_64) {
-		if (!read_all(fd, &wide, sizeof(wide), headers->segments + i * sizeof(wide)))
-			return false;
-		*notes = (struct notes){ wide.p_offset, wide.p_filesz, wide.p_align };
-		return wide.p_type == PT_NOTE;
-	}
-	if (!read_all(fd, &narrow, sizeof(narrow), headers->segments + i * sizeof(narrow)))
+	if (!read_segment(fd, headers, i, &segment))
 		return false;
-	*notes = (struct notes){ narrow.p_offset, narrow.p_filesz, narrow.p_align };
-	return narrow.p_type == PT_NOTE;
+	*notes = (struct notes){ segment.p_offset, segment.p_filesz, segment.p_align };
+	return segment.p_type == PT_NOTE;
 }
 
 /* Likewise, of a section. */

@@ -35,6 +35,20 @@ int file_open(int root, const char *path, int flags);
  */
 bool elf_machine(int fd, int *machine);
 
+/* A part of a file that is loaded, and the address that the linker has given it */
+struct elf_segment {
+	u64 offset;
+	u64 address;
+	u64 size;		/* in the file */
+	bool is_executable;
+};
+
+/*
+ * Reads the parts of an ELF file that are loaded, at most @nr_max, and the address of the first
+ * instruction. Returns their number; 0 if it is not such a file. Reads only the headers.
+ */
+size_t elf_segments(int fd, struct elf_segment *segments, size_t nr_max, u64 *entry);
+
 /*
  * Reads the build-id of a file, ELF or not. Returns its length, or 0 if the file has none. This
  * reads only a bounded part of the file, so it needs no confined process.
