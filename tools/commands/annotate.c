@@ -176,7 +176,7 @@ static bool make_listing(const struct annotate *annotate, struct listing *listin
 	const char *problem = "its code is not in a file";
 	char *name, *binary;
 
-	if (file && !(file->data.flags & FORMAT_FILE_NONE))
+	if (file && !(file->data.flags & (FORMAT_FILE_NONE | FORMAT_FILE_GENERATED)))
 		problem = listing_make(listing);
 	if (!problem && annotate->name)
 		listing_keep(listing, annotate->name);

@@ -231,7 +231,8 @@ const struct recording_file *rows_hottest_file(const struct rows *rows)
 	for (size_t i = 0; i < recording->nr_files; i++) {
 		const struct recording_file *file = &recording->files[i];
 
-		if (rows->binaries.files[i].ticks <= ticks || file->data.flags & FORMAT_FILE_NONE)
+		if (rows->binaries.files[i].ticks <= ticks ||
+		    file->data.flags & (FORMAT_FILE_NONE | FORMAT_FILE_GENERATED))
 			continue;
 		ticks = rows->binaries.files[i].ticks;
 		hottest = file;
