@@ -18,6 +18,7 @@
  *	tick THREAD FILE OFFSET BIAS MS CPU PERIODS FLAGS [STACK [CALL]]
  *					a tick MS ms after the start
  *	symbol FILE START END [NAME]
+ *	nameless THREAD REASON PID IS_DUMP
  *	detached PID PATH [FLAGS]
  *	account TICKS HIT OUTSIDE DROPPED USER SYSTEM MISSED EXPECTED [OWN]
  *	end STATUS REASON
@@ -271,6 +272,18 @@ static void write_symbol(struct format_writer *writer)
 	format_write(writer, FORMAT_SYMBOL, &symbol);
 }
 
+static void write_nameless(struct format_writer *writer)
+{
+	const struct format_nameless nameless = {
+		.thread = number(1),
+		.reason = number(2),
+		.pid = number(3),
+		.is_dump = number(4),
+	};
+
+	format_write(writer, FORMAT_NAMELESS, &nameless);
+}
+
 static void write_detached(struct format_writer *writer)
 {
 	struct format_detached detached = {
@@ -365,6 +378,8 @@ static void interpret(struct format_writer *writer, char *line)
 		write_tick(writer);
 	else if (!strcmp(words[0], "symbol"))
 		write_symbol(writer);
+	else if (!strcmp(words[0], "nameless"))
+		write_nameless(writer);
 	else if (!strcmp(words[0], "detached"))
 		write_detached(writer);
 	else if (!strcmp(words[0], "account"))
