@@ -33,6 +33,10 @@ struct cfi {
  */
 struct cfi cfi_open(Elf *elf, bool ignore_eh);
 
+/* Calls @add for each entry, with the addresses of the code that it describes. */
+void cfi_read_entries(const struct cfi *cfi, Elf *elf,
+		      void (*add)(void *data, u64 start, u64 end), void *data);
+
 /* Returns true if Go compiled the file. */
 bool elf_is_go(Elf *elf);
 

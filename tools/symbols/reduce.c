@@ -475,82 +475,6 @@ static void add_segments(struct reducer *r, Elf *elf)
 
 /* ---- entries ---- */
 
-/* Reads a number in one of the formats that linkers use. Returns its size; 0 if it is another. */
-static size_t read_pointer(const u8 *from, const u8 *limit, u8 encoding, u64 *value)
-{
-	static const u8 sizes[16] = {
-		[DW_EH_PE_absptr] = 8, [DW_EH_PE_udata2] = 2, [DW_EH_PE_udata4] = 4,
-		[DW_EH_PE_udata8] = 8, [DW_EH_PE_sdata2] = 2, [DW_EH_PE_sdata4] = 4,
-		[DW_EH_PE_sdata8] = 8,
-	};
-	const size_t size = sizes[encoding & 0xf];
-	const bool is_signed = encoding & DW_EH_PE_signed;
-
-	*value = 0;
-	if (!size || (size_t)(limit - from) < size)
-		return 0;
-	memcpy(value, from, size);
-	if (is_signed && size < 8 && *value >> (8 * size - 1))
-		*value |= ~0ULL << 8 * size;
-	return size;
-}
-
-/* Returns the encoding of the addresses of a CIE's entries; DW_EH_PE_omit if it is not known. */
-static u8 encoding_of(const Dwarf_CIE *cie)
-{
-	const u8 *data = cie->augmentation_data, *limit = data + cie->augmentation_data_size;
-	u64 unused;
-	size_t size;
-
-	for (const char *letter = cie->augmentation; *letter; letter++) {
-		switch (*letter) {
-		case 'z':	/* There are data, for the letters that need them. */
-		case 'S':
-		case 'B':
-			break;
-		case 'R':
-			return data < limit ? *data : DW_EH_PE_omit;
-		case 'L':
-			data++;
-			break;
-		case 'P':
-			size = data < limit ? read_pointer(data + 1, limit, *data, &unused) : 0;
-			if (!size)
-				return DW_EH_PE_omit;
-			data += 1 + size;
-			break;
-		default:
-			return DW_EH_PE_omit;
-		}
-	}
-	return DW_EH_PE_absptr;
-}
-
-/* Returns the code of an entry, which is empty if it is not known. */
-static struct range range_of(const struct cfi *cfi, const Dwarf_FDE *fde, u8 encoding)
-{
-	struct range range = {};
-	u64 size;
-	size_t n;
-
-	if (encoding == DW_EH_PE_omit)
-		return range;
-	n = read_pointer(fde->start, fde->end, encoding, &range.start);
-	if (!n || !read_pointer(fde->start + n, fde->end, encoding & 7, &size))
-		return (struct range){};
-	switch (encoding & 0xf0) {
-	case DW_EH_PE_absptr:
-		break;
-	case DW_EH_PE_pcrel:
-		range.start += cfi->address + (fde->start - (const u8 *)cfi->data->d_buf);
-		break;
-	default:
-		return (struct range){};
-	}
-	range.end = range.start + size < range.start ? UINT64_MAX : range.start + size;
-	return range;
-}
-
 static int compare_ranges(const void *a, const void *b)
 {
 	const struct range *x = a, *y = b;
@@ -558,36 +482,22 @@ static int compare_ranges(const void *a, const void *b)
 	return compare_u64(x->start, y->start) ?: compare_u64(x->end, y->end);
 }
 
+static void entry_add(void *data, u64 start, u64 end)
+{
+	const struct range range = { start, end };
+	struct reducer *r = data;
+
+	if (!array_grow(&r->entries, r->nr_entries, sizeof(range)))
+		xmalloc_failed(sizeof(range));
+	r->entries[r->nr_entries++] = range;
+}
+
 /* Finds the code that has call frame information. */
 static void read_entries(struct reducer *r, Elf *elf)
 {
-	const u8 *ident = (const u8 *)elf_getident(elf, NULL);
-	Dwarf_Off offset = 0, next, unused, cie = -1;
-	u8 encoding = DW_EH_PE_omit;
-	Dwarf_CFI_Entry entry, parent;
-	struct range range;
-
-	for (; !dwarf_next_cfi(ident, r->cfi.data, r->cfi.is_eh, offset, &next, &entry);
-	     offset = next) {
-		if (dwarf_cfi_cie_p(&entry))
-			continue;
-		if (entry.fde.CIE_pointer != cie) {
-			cie = entry.fde.CIE_pointer;
-			encoding = DW_EH_PE_omit;
-			if (!dwarf_next_cfi(ident, r->cfi.data, r->cfi.is_eh, cie, &unused,
-					    &parent) && dwarf_cfi_cie_p(&parent))
-				encoding = encoding_of(&parent.cie);
-		}
-		range = range_of(&r->cfi, &entry.fde, encoding);
-		/* The linker leaves entries of functions that it has removed, at 0. */
-		if (!range.start || range.start >= range.end)
-			continue;
-		if (!array_grow(&r->entries, r->nr_entries, sizeof(range)))
-			xmalloc_failed(sizeof(range));
-		r->entries[r->nr_entries++] = range;
-	}
+	cfi_read_entries(&r->cfi, elf, entry_add, r);
 	if (r->nr_entries)
-		qsort(r->entries, r->nr_entries, sizeof(range), compare_ranges);
+		qsort(r->entries, r->nr_entries, sizeof(struct range), compare_ranges);
 }
 
 bool reduce_file(struct reduced *reduced, const struct elf_file *file)
