@@ -14,9 +14,16 @@
 
 #include "export/export.h"
 
-/* Rejects names that llvm-bolt could read as other lines; linkers do not need them. */
+/*
+ * Rejects names that llvm-bolt could read as other lines, which linkers do not need, and those of
+ * stubs, which are not symbols.
+ */
 static bool is_usable(const char *name)
 {
+	const size_t len = strlen(name), suffix = sizeof(FUNCTION_STUB) - 1;
+
+	if (len > suffix && !strcmp(name + len - suffix, FUNCTION_STUB))
+		return false;
 	for (const char *at = name; *at; at++)
 		if (*at <= ' ' || *at > '~' || *at == '\\')
 			return false;

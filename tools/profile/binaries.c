@@ -113,7 +113,6 @@ static const char *find_in_recording(const struct recording_sample *sample, bool
 	const u64 address = sample_address(sample);
 	const char *name = NULL;
 
-	/* The file may have been stripped since the recording. */
 	if (file)
 		name = find_recorded(file->symbols, file->nr_symbols, sample->offset,
 				     &function->start);
@@ -134,15 +133,21 @@ static void find_name(const struct binaries *binaries, const struct recording_sa
 		      bool is_readable, struct profile_function *function)
 {
 	const struct recording_file *file = sample->file;
-	const char *name = function->linkage;
+	const char *name = function->linkage, *recorded;
 
 	if (!name && file && !is_readable && !strcmp(file->data.path, VDSO))
 		name = VDSO;
-	if (!name)
-		name = find_in_recording(sample, is_readable, function);
-	function->linkage = name;
+	/* The file may have been stripped since the recording. */
+	if (!name || function_is_by_address(name)) {
+		recorded = find_in_recording(sample, is_readable, function);
+		name = recorded ?: name;
+	}
 	function->unnamed = !name;
-	function->name = name ? symbols_name(binaries->symbols, name) : name_place(sample);
+	function->by_address = name && file && function_is_by_address(name);
+	function->linkage = function->by_address ? NULL : name;
+	function->name = function->by_address ?
+			 symbols_by_address(binaries->symbols, file->data.path, name) :
+			 name ? symbols_name(binaries->symbols, name) : name_place(sample);
 }
 
 void binaries_find(const struct binaries *binaries, const struct recording_sample *sample,

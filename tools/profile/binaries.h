@@ -21,6 +21,7 @@ extern const char binaries_unknown[];
  * @index: Its index in struct chains, if it is in a chain.
  * @name: The name of the function, or a name in brackets.
  * @unnamed: The function is not known.
+ * @by_address: It has no symbol, and its name is the address of its first byte in the binary.
  * @binary: The path of the binary, or a name in brackets. For ticks during exec and exit, the name
  *	of the thread.
  * @label: The name of the binary in the report.
@@ -31,6 +32,7 @@ struct profile_function {
 	size_t index;
 	const char *name;
 	bool unnamed;
+	bool by_address;
 	const char *binary;
 	const char *label;
 	u64 start;
@@ -59,7 +61,7 @@ struct nameless {
  * @address_size: The size of its addresses in bytes, if it could be read.
  * @lookup: The places in it, until binaries_close().
  * @ticks: The ticks in it, which rows.c counts.
- * @unnamed: The ticks in functions whose names are not known, likewise.
+ * @unnamed: The ticks in code without a symbol, likewise.
  * @nameless: Those that processes have made at run time instead, by enum format_nameless_reason.
  */
 struct profile_binary {

@@ -123,7 +123,7 @@ static void add_row(struct rows *rows, const struct recording_sample *sample)
 		return;
 	binary = binary_of(&rows->binaries, sample->file);
 	binary->ticks = ticks_add(binary->ticks, row_ticks(row));
-	if (row->function.unnamed)
+	if (row->function.unnamed || row->function.by_address)
 		binaries_add_unnamed(&rows->binaries, sample, row_ticks(row));
 }
 

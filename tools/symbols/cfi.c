@@ -31,17 +31,25 @@ static bool find_entries(struct cfi *cfi, Elf *elf)
 	return cfi->data && !dwarf_next_cfi(ident, cfi->data, cfi->is_eh, 0, &next, &entry) && next;
 }
 
+bool cfi_find(struct cfi *cfi, Elf *elf, bool ignore_eh)
+{
+	*cfi = (struct cfi){ .is_eh = !ignore_eh };
+	if (cfi->is_eh && find_entries(cfi, elf))
+		return true;
+	cfi->is_eh = false;
+	return find_entries(cfi, elf);
+}
+
 struct cfi cfi_open(Elf *elf, bool ignore_eh)
 {
-	struct cfi cfi = { .is_eh = !ignore_eh };
+	struct cfi cfi;
 	Dwarf *dwarf;
 
-	if (cfi.is_eh && find_entries(&cfi, elf)) {
-		cfi.cfi = dwarf_getcfi_elf(elf);
+	if (!cfi_find(&cfi, elf, ignore_eh))
 		return cfi;
-	}
-	cfi.is_eh = false;
-	if (find_entries(&cfi, elf)) {
+	if (cfi.is_eh) {
+		cfi.cfi = dwarf_getcfi_elf(elf);
+	} else {
 		dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
 		cfi.cfi = dwarf ? dwarf_getcfi(dwarf) : NULL;
 	}

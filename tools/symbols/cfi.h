@@ -28,6 +28,13 @@ struct cfi {
 };
 
 /*
+ * Finds the section .eh_frame, or else .debug_frame. @ignore_eh: only the latter. This does not set
+ * @cfi->cfi, for which libdw reads all sections with debug information. Returns false if there is
+ * none.
+ */
+bool cfi_find(struct cfi *cfi, Elf *elf, bool ignore_eh);
+
+/*
  * Opens the section .eh_frame, or else .debug_frame. @ignore_eh: only the latter. The result is
  * valid until the process ends.
  */

@@ -6,6 +6,7 @@
 #include <libiberty/libiberty.h>
 
 #include "symbols/demangle.h"
+#include "symbols/lookup.h"
 
 #define obstack_chunk_alloc xmalloc
 #define obstack_chunk_free free
@@ -81,9 +82,14 @@ static bool append(struct obstack *memory, const char *name)
 
 const char *demangle_name(struct obstack *memory, const char *name)
 {
-	bool is_mangled = append(memory, name);
-	char *text;
+	const size_t len = strlen(name), suffix = sizeof(FUNCTION_STUB) - 1;
+	const bool is_stub = len > suffix && !strcmp(name + len - suffix, FUNCTION_STUB);
+	char *function = is_stub ? xstrndup(name, len - suffix) : NULL, *text;
+	const bool is_mangled = append(memory, function ?: name);
 
+	free(function);
+	if (is_stub)
+		obstack_grow(memory, FUNCTION_STUB, suffix);
 	obstack_1grow(memory, '\0');
 	text = obstack_finish(memory);
 	if (is_mangled)

@@ -4,7 +4,9 @@
 
 #include <libiberty/libiberty.h>
 
+#include "symbols/cfi.h"
 #include "symbols/extract.h"
+#include "symbols/stubs.h"
 
 /**
  * struct candidate - A function that may contain a place
@@ -187,68 +189,111 @@ static void number_locals(const struct candidates *candidates, Elf *elf, Elf_Dat
 	free(locals);
 }
 
-/* Reads the section of type @type. Returns false if the file has none. */
-static bool read_table(struct lookup *lookup, Elf *elf, GElf_Word type)
+/* A symbol table, and the section that has its names */
+struct table {
+	Elf *elf;
+	GElf_Word type;
+	Elf_Data *data;
+	size_t strings;
+};
+
+/* Finds the section of type @type. Returns false if the file has none. */
+static bool find_table(struct table *table, Elf *elf, GElf_Word type)
 {
-	struct candidates candidates = {};
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
-	Elf_Data *data;
-	GElf_Sym sym;
 
 	while ((scn = elf_nextscn(elf, scn)))
 		if (gelf_getshdr(scn, &shdr) && shdr.sh_type == type)
 			break;
-	data = elf_section_data(scn);
-	if (!data || !elf_section_data(elf_getscn(elf, shdr.sh_link)))
+	*table = (struct table){ .elf = elf, .type = type, .data = elf_section_data(scn) };
+	if (!table->data || !elf_section_data(elf_getscn(elf, shdr.sh_link)))
 		return false;
+	table->strings = shdr.sh_link;
+	return true;
+}
+
+static void read_table(struct lookup *lookup, const struct table *table)
+{
+	struct candidates candidates = {};
+	Elf_Data *data = table->data;
+	Elf *elf = table->elf;
+	GElf_Sym sym;
+
 	/* In .dynsym, the next function may be missing, so a size is needed. */
 	for (int i = 0; gelf_getsym(data, i, &sym); i++)
-		if (is_function(elf, &sym) && (sym.st_size || type == SHT_SYMTAB))
-			add_candidate(lookup, &candidates, elf, &sym, shdr.sh_link);
+		if (is_function(elf, &sym) && (sym.st_size || table->type == SHT_SYMTAB))
+			add_candidate(lookup, &candidates, elf, &sym, table->strings);
 	if (candidates.nr)
 		qsort(candidates.candidates, candidates.nr, sizeof(*candidates.candidates),
 		      compare_candidates);
 	for (int i = 0; candidates.unsized && gelf_getsym(data, i, &sym); i++)
 		if (is_function(elf, &sym) &&
-		    is_name(&sym, elf_strptr(elf, shdr.sh_link, sym.st_name)))
+		    is_name(&sym, elf_strptr(elf, table->strings, sym.st_name)))
 			end_candidate(&candidates, sym.st_value);
 	if (lookup->number_locals)
-		number_locals(&candidates, elf, data, shdr.sh_link);
+		number_locals(&candidates, elf, data, table->strings);
 	for (size_t i = 0; i < candidates.nr; i++)
 		lookup_add(lookup, &candidates.candidates[i].function);
 	free(candidates.candidates);
-	return true;
 }
 
-/* Gives one name to the stubs by which a binary calls others: they are not in the symbol table. */
-static void add_stubs(struct lookup *lookup, Elf *elf)
-{
-	Elf_Scn *scn = NULL;
-	GElf_Shdr shdr;
-	const char *name;
+/* ---- functions without symbols ---- */
 
-	while ((scn = elf_section_next(elf, scn, &shdr, &name)))
-		if (name && !strncmp(name, ".plt", 4) && shdr.sh_flags & SHF_EXECINSTR)
-			lookup_add(lookup, &(struct function){
-				.start = shdr.sh_addr,
-				.end = shdr.sh_addr + shdr.sh_size,
-				.name = "[plt]",
-			});
+static void add_unnamed(void *data, u64 start, u64 end)
+{
+	struct function function = { .start = start, .end = end };
+	const struct lookup *lookup = data;
+
+	for (size_t i = lookup_index(lookup, start);
+	     i < lookup->nr && lookup->places[i].address < end; i++) {
+		if (lookup->places[i].found.name)
+			continue;
+		if (!function.name)
+			function.name = xasprintf(FUNCTION_BY_ADDRESS, (unsigned long long)start);
+		lookup->places[i].found = function;
+	}
+}
+
+static bool has_unnamed(const struct lookup *lookup)
+{
+	for (size_t i = 0; i < lookup->nr; i++)
+		if (!lookup->places[i].found.name && lookup->places[i].address != UINT64_MAX)
+			return true;
+	return false;
+}
+
+/* Names the functions that have only call frame information by their addresses. */
+static void add_by_address(struct lookup *lookup, Elf *elf)
+{
+	struct cfi cfi;
+
+	if (has_unnamed(lookup) && cfi_find(&cfi, elf, false))
+		cfi_read_entries(&cfi, elf, add_unnamed, lookup);
 }
 
 void extract_functions(struct lookup *lookup, const struct elf_file *file,
 		       const struct confined *confined)
 {
 	struct elf_file debug = { .fd = -1 };
+	struct table table;
+	struct stubs stubs;
 
 	for (size_t i = 0; i < lookup->nr; i++)
 		lookup->places[i].address = address_of(file->elf, lookup->places[i].where);
-	add_stubs(lookup, file->elf);
-	if (!read_table(lookup, file->elf, SHT_SYMTAB) &&
-	    (!debug_file_open(&debug, file, confined) ||
-	     !read_table(lookup, debug.elf, SHT_SYMTAB)))
-		read_table(lookup, file->elf, SHT_DYNSYM);
+	stubs_find(&stubs, lookup, file->elf);
+	if (find_table(&table, file->elf, SHT_SYMTAB) ||
+	    (debug_file_open(&debug, file, confined) &&
+	     find_table(&table, debug.elf, SHT_SYMTAB)) ||
+	    find_table(&table, file->elf, SHT_DYNSYM)) {
+		if (stubs.targets.nr)
+			read_table(&stubs.targets, &table);
+		stubs_add(&stubs, lookup);
+		read_table(lookup, &table);
+	} else {
+		stubs_add(&stubs, lookup);
+	}
+	add_by_address(lookup, file->elf);
 	/* The debug file may have been written to while it was read. */
 	if (debug.elf && !elf_file_unchanged(&debug))
 		lookup_clear(lookup);

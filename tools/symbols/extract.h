@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads the functions of an ELF file from its symbol table, lines from its debug information, and
- * its unwind tables, in a confined process
+ * Reads the functions of an ELF file from its symbol table, its linkage tables and its unwind
+ * tables, and lines from its debug information, in a confined process
  */
 #ifndef PROFIL_TOOLS_EXTRACT_H
 #define PROFIL_TOOLS_EXTRACT_H

@@ -10,11 +10,16 @@
 
 #include "../util.h"
 
+/* The name of a function without a symbol: its address, which follows the name of the file. */
+#define FUNCTION_BY_ADDRESS	"+0x%llx"
+/* Follows the name of the function that a stub of a linkage table calls. */
+#define FUNCTION_STUB		"@plt"
+
 /**
  * struct function - A function
  * @start: Its first byte.
  * @end: The byte after it.
- * @name: Its name, mangled; NULL if there is no function.
+ * @name: Its name, mangled, or FUNCTION_BY_ADDRESS; NULL if there is no function.
  * @local: Its number among the local symbols of this name, sorted by address, from 1 on; 0 if it is
  *	not local, or for lack of @number_locals.
  */
@@ -99,6 +104,12 @@ struct lookup {
 	size_t address_size;
 	const char *only_names;
 };
+
+/* Returns true if @name is FUNCTION_BY_ADDRESS. */
+static inline bool function_is_by_address(const char *name)
+{
+	return !strncmp(name, FUNCTION_BY_ADDRESS, 3);
+}
 
 /* Sorts @values, and removes values that are equal. Returns the number of values that remain. */
 size_t lookup_sort(u64 *values, size_t nr);

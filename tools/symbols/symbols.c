@@ -25,6 +25,7 @@
  * @binaries: The answers of confined processes, which have further names.
  * @names: The demangled form of each mangled name that is known.
  * @last: The last name that was asked for.
+ * @last_path: The last arguments and the last result of symbols_by_address().
  */
 struct symbols {
 	bool demangle;
@@ -34,6 +35,9 @@ struct symbols {
 	size_t nr_binaries;
 	htab_t names;
 	struct binary_name last;
+	const char *last_path;
+	const char *last_address;
+	const char *last_printed;
 };
 
 static hashval_t name_hash(const void *data)
@@ -124,6 +128,19 @@ const char *symbols_name(struct symbols *symbols, const char *name)
 		symbols->last = (struct binary_name){ name, found ? found->demangled : name };
 	}
 	return symbols->last.demangled;
+}
+
+const char *symbols_by_address(struct symbols *symbols, const char *path, const char *name)
+{
+	/* Samples are sorted here, too. */
+	if (path != symbols->last_path || name != symbols->last_address) {
+		obstack_printf(&symbols->memory, "%s%s", basename(path), name);
+		obstack_1grow(&symbols->memory, '\0');
+		symbols->last_path = path;
+		symbols->last_address = name;
+		symbols->last_printed = obstack_finish(&symbols->memory);
+	}
+	return symbols->last_printed;
 }
 
 const char *symbols_inlined(struct symbols *symbols, const char *name)

@@ -34,6 +34,12 @@ void symbols_demangle(struct symbols *symbols, const char *const *names, size_t 
  */
 const char *symbols_name(struct symbols *symbols, const char *name);
 
+/*
+ * Returns the name of a function of the file @path whose @name is FUNCTION_BY_ADDRESS, as it is
+ * printed. Both must be valid as long as @symbols.
+ */
+const char *symbols_by_address(struct symbols *symbols, const char *path, const char *name);
+
 /* Returns @name as it is printed for an inlined function. */
 const char *symbols_inlined(struct symbols *symbols, const char *name);
 

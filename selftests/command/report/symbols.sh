@@ -27,19 +27,22 @@ link_names() {
 
 # A link is followed only if it has no directory, and if the debug file has the build-id.
 debug_links() {
+	local none
+	none=prog+$(address "$tmp/fixed" hidden)
 	mkdir -p "$tmp/links/.debug" "$tmp/aside"
 	objcopy --only-keep-debug "$tmp/fixed" "$tmp/links/.debug/prog.debug" &&
 	cp "$tmp/links/.debug/prog.debug" "$tmp/aside/" || return
 	link_to prog.debug && same hidden link_names || return
-	link_to ../aside/prog.debug && same "[no symbol]" link_names || return
-	link_to "$tmp/aside/prog.debug" && same "[no symbol]" link_names || return
+	link_to ../aside/prog.debug && same "$none" link_names || return
+	link_to "$tmp/aside/prog.debug" && same "$none" link_names || return
 	objcopy --only-keep-debug "$tmp/sub/fixed" "$tmp/links/.debug/prog.debug" &&
-	link_to prog.debug && same "[no symbol]" link_names
+	link_to prog.debug && same "$none" link_names
 }
 
 # A FIFO is not opened: that would wake its writer. A device is not opened, either.
 special_files() {
-	local writer target
+	local writer target none
+	none=prog+$(address "$tmp/fixed" hidden)
 	mkdir -p "$tmp/links" && mkfifo "$tmp/links/pipe" || return
 	(exec 9>"$tmp/links/pipe") >&- 2>&- & writer=$!
 	link_to pipe && link_names >/dev/null || return
@@ -47,7 +50,7 @@ special_files() {
 	kill $writer
 	for target in /dev/zero "$tmp"; do
 		ln -sfn "$target" "$tmp/links/other"
-		link_to other && same "[no symbol]" link_names && continue
+		link_to other && same "$none" link_names && continue
 		echo "$target: the report failed"
 		return 1
 	done
@@ -111,6 +114,7 @@ kept_names() {
 	same "[no symbol]
 alpha
 app::compute(int, char const*)
+bare+$(address "$tmp/fixed" beta)
 hidden" eval "rows kept -s symbol | LC_ALL=C sort"
 }
 
