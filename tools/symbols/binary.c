@@ -27,6 +27,7 @@ struct answer_header {
 	u64 nr_names;
 	u64 text_bytes;
 	u64 address_size;	/* 0 if the file is not a program */
+	u64 has_symtab;
 };
 
 struct answer_place {
@@ -132,6 +133,7 @@ static void write_results(const struct confined *confined, const struct binary *
 	const struct lookup *lookup = binary->lookup;
 	struct answer_header header = {
 		.nr_places = lookup->nr, .address_size = is_elf ? lookup->address_size : 0,
+		.has_symtab = lookup->has_symtab,
 	};
 	struct answer_place *places = xcalloc(lookup->nr + 1, sizeof(*places));
 	struct answer_frame *frames;
@@ -331,6 +333,7 @@ static bool take_answer(struct binary *binary, size_t size)
 		return false;
 	binary->is_elf = answer.header.address_size;
 	lookup->address_size = answer.header.address_size == 4 ? 4 : 8;
+	lookup->has_symtab = answer.header.has_symtab;
 	binary->frames = xcalloc(answer.header.nr_frames + 1, sizeof(*binary->frames));
 	take_frames(&answer, binary->frames);
 	take_places(&answer, lookup, binary->frames);

@@ -290,6 +290,7 @@ void extract_functions(struct lookup *lookup, const struct elf_file *file,
 			read_table(&stubs.targets, &table);
 		stubs_add(&stubs, lookup);
 		read_table(lookup, &table);
+		lookup->has_symtab = table.type == SHT_SYMTAB;
 	} else {
 		stubs_add(&stubs, lookup);
 	}

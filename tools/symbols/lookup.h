@@ -94,6 +94,7 @@ struct place {
  * @number_locals: Number the local functions.
  * @find_callers: Find out where the return addresses are.
  * @address_size: The size of an address in bytes. Only binary_read() sets it.
+ * @has_symtab: There is a .symtab, so a debug file has no further names. Likewise.
  * @only_names: Why there are only names; or NULL. Only symbols_read() sets it.
  */
 struct lookup {
@@ -102,6 +103,7 @@ struct lookup {
 	bool number_locals;
 	bool find_callers;
 	size_t address_size;
+	bool has_symtab;
 	const char *only_names;
 };
 

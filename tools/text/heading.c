@@ -13,6 +13,7 @@
 #include "profile/buffer.h"
 #include "profile/escape.h"
 #include "text/accounting.h"
+#include "text/advice.h"
 #include "text/text.h"
 
 #define WARNING "warning: "
@@ -203,8 +204,6 @@ static void print_place_and_time(FILE *out, const struct recording *recording)
 	putc('\n', out);
 }
 
-static const char no_debug_file[] = "install its -dbgsym package, or set DEBUGINFOD_URLS";
-
 static void print_hint(FILE *out, const struct rows *rows, u64 ticks, const char *what,
 		       const char *label, const char *reason)
 {
@@ -227,18 +226,20 @@ static void print_nameless(FILE *out, const struct rows *rows, const struct prof
 	}
 }
 
-static void print_hints(FILE *out, const struct rows *rows)
+static void print_hints(FILE *out, const struct rows *rows, bool ask)
 {
 	for (size_t i = 0; i < rows->recording->nr_files; i++) {
 		const struct profile_binary *binary = &rows->binaries.files[i];
 
-		print_hint(out, rows, binary->unnamed, "no symbol", binary->label,
-			   binary->problem ?: no_debug_file);
+		if (binary->problem)
+			print_hint(out, rows, binary->unnamed, "no symbol", binary->label,
+				   binary->problem);
 		print_nameless(out, rows, binary);
 		if (binary->only_names)
 			print_hint(out, rows, binary->ticks, "only symbols", binary->label,
 				   binary->only_names);
 	}
+	advice_print(out, rows, ask);
 	print_hint(out, rows, rows->unmapped, "no symbol", PROFILE_UNKNOWN,
 		   "unmapped before the interrupted thread returned to user mode");
 	print_hint(out, rows, rows->pending, "no symbol", PROFILE_UNKNOWN,
@@ -247,7 +248,8 @@ static void print_hints(FILE *out, const struct rows *rows)
 		completeness_print(out, "", &rows->completeness);
 }
 
-static void print_heading(FILE *out, const struct rows *rows, bool verbose)
+/* @ask: Ask which packages have debug files. */
+static void print_heading(FILE *out, const struct rows *rows, bool verbose, bool ask)
 {
 	const struct recording *recording = rows->recording;
 
@@ -261,7 +263,7 @@ static void print_heading(FILE *out, const struct rows *rows, bool verbose)
 				 is_of_machine(recording));
 	}
 	print_filter(out, rows);
-	print_hints(out, rows);
+	print_hints(out, rows, ask);
 }
 
 void text_heading(FILE *out, const struct rows *rows, const struct text_options *options)
@@ -275,7 +277,7 @@ void text_heading(FILE *out, const struct rows *rows, const struct text_options 
 	text_warnings(buffer.out, rows->recording);
 	fflush(buffer.out);
 	warnings = buffer.size;
-	print_heading(buffer.out, rows, options->verbose);
+	print_heading(buffer.out, rows, options->verbose, true);
 	text = buffer_close(&buffer);
 	fputs(options->colour ? TEXT_YELLOW : "", out);
 	for (char *line = text; *line; line = end + 1) {
@@ -295,6 +297,6 @@ char **text_list_about(const struct rows *rows)
 	struct buffer buffer;
 
 	buffer_open(&buffer);
-	print_heading(buffer.out, rows, true);
+	print_heading(buffer.out, rows, true, false);
 	return list_paragraphs(&buffer);
 }

@@ -47,7 +47,7 @@ costly_sections() {
 }
 
 costly_headers() {
-	costly notes 4 notes 60000 && reason notes "install its -dbgsym" &&
+	costly notes 4 notes 60000 && reason notes "compile with -g" &&
 	costly headers 3000 headers 1000000 && reason headers "$seconds\|$memory"
 }
 
