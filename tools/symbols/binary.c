@@ -36,6 +36,7 @@ struct answer_place {
 	u64 source;
 	s32 line;
 	u32 caller;
+	u64 lack;
 	u64 nr_frames;
 };
 
@@ -156,6 +157,7 @@ static void write_results(const struct confined *confined, const struct binary *
 			.source = text_add(&texts, place->source, false),
 			.line = place->line,
 			.caller = place->caller,
+			.lack = place->lack,
 			.nr_frames = place->nr_frames,
 		};
 		for (size_t j = 0; j < place->nr_frames; j++)
@@ -288,7 +290,8 @@ static void take_places(struct answer *answer, struct lookup *lookup, const stru
 		const struct answer_place *from = &answer->places[i];
 		struct place *place = &lookup->places[i];
 
-		answer->is_wrong |= from->caller > PLACE_CALLER_LOST || from->nr_frames > left;
+		answer->is_wrong |= from->caller > PLACE_CALLER_LOST ||
+				    from->lack >= PLACE_LACKS || from->nr_frames > left;
 		if (answer->is_wrong)
 			return;
 		*place = (struct place){
@@ -305,6 +308,7 @@ static void take_places(struct answer *answer, struct lookup *lookup, const stru
 			.frames = from->nr_frames ? frames : NULL,
 			.nr_frames = from->nr_frames,
 			.caller = from->caller,
+			.lack = from->lack,
 		};
 		frames += from->nr_frames;
 		left -= from->nr_frames;

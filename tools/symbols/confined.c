@@ -41,12 +41,15 @@
 /* With sanitizers, all takes so many times longer. */
 #define SANITIZED	4
 #define FILES_MAX	16
+/* The maximum number of files of split debug information: there is one for each object. */
+#define SPLIT_MAX	4096
 #define EXIT_MEMORY	77
 #define DESCRIPTORS	16
 
 /* ---- in the confined process ---- */
 
 static bool is_confined;
+static const struct confined *current;	/* the work of this process */
 
 #ifndef __SANITIZE_ADDRESS__
 /*
@@ -117,6 +120,23 @@ int confined_ask(const struct confined *confined, const struct file_request *req
 	if (header && header->cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(header), sizeof(fd));
 	return fd;
+}
+
+bool confined_is_here(void)
+{
+	return is_confined;
+}
+
+int confined_open(const char *path)
+{
+	struct file_request request = { .kind = FILE_SPLIT };
+
+	if (!current->may_ask || strlen(path) >= sizeof(request.name)) {
+		errno = EPERM;
+		return -1;
+	}
+	strcpy(request.name, path);
+	return confined_ask(current, &request);
 }
 
 #ifndef __SANITIZE_ADDRESS__
@@ -203,6 +223,7 @@ static void confine(const struct confined *confined)
 	sigset_t signals;
 
 	close_others(confined);
+	current = confined;
 	is_confined = true;
 	set_limit(RLIMIT_CORE, 0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -230,6 +251,7 @@ static bool was_too_long;
  * @size: The bytes of its files on the disk.
  * @memory: Of this process, which the child has, too.
  * @nr_files: Number of files that it has asked for.
+ * @nr_split: Number of files of split debug information.
  * @seconds: The CPU time that it may have.
  * @bytes: The memory that it may have in addition to @memory.
  * @answer_max: The maximum size of its answer.
@@ -239,6 +261,7 @@ struct child {
 	u64 size;
 	u64 memory;
 	unsigned int nr_files;
+	unsigned int nr_split;
 	u64 seconds;
 	u64 bytes;
 	u64 answer_max;
@@ -326,13 +349,17 @@ static bool reply(int requests, int fd)
 static bool handle_request(struct confined *confined, struct child *child)
 {
 	struct file_request request;
-	bool sent;
-	int fd;
+	bool sent, is_split;
+	int fd = -1;
 
 	if (recv(confined->requests, &request, sizeof(request), MSG_DONTWAIT) !=
-	    sizeof(request) || !confined->may_ask || ++child->nr_files > FILES_MAX)
+	    sizeof(request) || !confined->may_ask)
 		return false;
-	fd = file_request_open(confined->root, confined->path, &request);
+	is_split = request.kind == FILE_SPLIT;
+	if (!is_split && ++child->nr_files > FILES_MAX)
+		return false;
+	if (!is_split || child->nr_split++ < SPLIT_MAX)
+		fd = file_request_open(confined->root, confined->path, &request);
 	child_allow(confined, child, fd);
 	child_limit(child);
 	sent = reply(confined->requests, fd);

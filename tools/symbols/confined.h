@@ -6,7 +6,8 @@
  * gigabytes or hours, or write out of bounds. So only such a process calls them. It is forked for
  * one file, with the memory of this process, which it cannot change. It has one open file, limits
  * of time and memory, and hardly any system calls. It writes an answer to a pipe, and this process
- * checks the answer. It asks for further files, and cannot choose their paths: see files.h.
+ * checks the answer. It asks for further files, and cannot choose their paths, but for .dwo files:
+ * see files.h.
  */
 #ifndef PROFIL_TOOLS_CONFINED_H
 #define PROFIL_TOOLS_CONFINED_H
@@ -76,5 +77,11 @@ void confined_set_idle(void (*call)(void *data), void *data, u64 interval_ns);
 /* In the process: adds to the answer, or asks for a file. Returns its descriptor or -1. */
 void confined_write(const struct confined *confined, const void *data, size_t size);
 int confined_ask(const struct confined *confined, const struct file_request *request);
+
+/* Returns true in such a process. */
+bool confined_is_here(void);
+
+/* In the process: asks for the file of split debug information @path, which libdw wants to open. */
+int confined_open(const char *path);
 
 #endif /* PROFIL_TOOLS_CONFINED_H */

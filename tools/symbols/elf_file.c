@@ -68,17 +68,40 @@ static bool debug_ask(struct elf_file *debug, const struct file_request *request
 	return false;
 }
 
+/* Asks for the debug file with this name, in the places where links lead. */
+static bool debug_ask_link(struct elf_file *debug, struct file_request *request, const char *name,
+			   const struct confined *confined)
+{
+	if (!name || !*name || strlen(name) >= sizeof(request->name))
+		return false;
+	request->kind = FILE_BY_LINK;
+	strcpy(request->name, name);
+	for (; request->place < FILE_LINK_PLACES; request->place++)
+		if (debug_ask(debug, request, confined))
+			return true;
+	return false;
+}
+
 bool debug_common_open(struct elf_file *debug, const char *name, const u8 *id, u32 len,
 		       const struct confined *confined)
 {
-	struct file_request request = { .kind = FILE_COMMON, .len = len };
+	struct file_request request = { .kind = FILE_BY_ID, .len = len };
+	const char *common = strstr(name, FILE_COMMON_DIRECTORY), *slash = strrchr(name, '/');
 
-	if (len > BUILD_ID_MAX || strlen(name) >= sizeof(request.name))
+	if (len < 2 || len > BUILD_ID_MAX || strlen(name) >= sizeof(request.name))
 		return false;
 	memcpy(request.id, id, len);
-	strcpy(request.name, name);
-	return debug_ask(debug, &request, confined);
+	if (debug_ask(debug, &request, confined))
+		return true;
+	if (common) {
+		request.kind = FILE_COMMON;
+		strcpy(request.name, common);
+		if (debug_ask(debug, &request, confined))
+			return true;
+	}
+	return debug_ask_link(debug, &request, slash ? slash + 1 : name, confined);
 }
+
 
 bool debug_file_open(struct elf_file *debug, const struct elf_file *file,
 		     const struct confined *confined)
@@ -93,13 +116,8 @@ bool debug_file_open(struct elf_file *debug, const struct elf_file *file,
 		return false;
 	if (debug_ask(debug, &request, confined))
 		return true;
-	if (name && *name && strlen(name) < sizeof(request.name)) {
-		request.kind = FILE_BY_LINK;
-		strcpy(request.name, name);
-		for (; request.place < FILE_LINK_PLACES; request.place++)
-			if (debug_ask(debug, &request, confined))
-				return true;
-	}
+	if (debug_ask_link(debug, &request, name, confined))
+		return true;
 	request.kind = FILE_DOWNLOAD;
 	return debug_ask(debug, &request, confined);
 }

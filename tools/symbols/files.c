@@ -300,13 +300,57 @@ static int open_common(int root, const char *name)
 	return file_open(root, path, 0);
 }
 
+/*
+ * Opens a file of split debug information, at its path or in the directory of the program. The path
+ * is from the program, so the file must be what it claims to be, as far as this process can see.
+ */
+static int open_split(int root, const char *path, const char *name)
+{
+	static const char end[] = ".dwo";
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	const size_t len = strlen(name);
+	int fd = -1, machine;
+	char *near;
+
+	if (len < sizeof(end) || strcmp(name + len - strlen(end), end))
+		return -1;
+	if (*name == '/')
+		fd = file_open(root, name, 0);
+	if (fd < 0 && slash) {
+		near = xasprintf("%.*s/%s", (int)(slash - path), path, basename(name));
+		fd = file_open(root, near, 0);
+		free(near);
+	}
+	if (fd < 0 || elf_machine(fd, &machine))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int open_package(int root, const char *path)
+{
+	char *package = path ? xasprintf("%s.dwp", path) : NULL;
+	int fd = package ? file_open(root, package, 0) : -1, machine;
+
+	free(package);
+	if (fd < 0 || elf_machine(fd, &machine))
+		return fd;
+	close(fd);
+	return -1;
+}
+
 int file_request_open(int root, const char *path, const struct file_request *request)
 {
 	u8 id[BUILD_ID_MAX];
 	int fd = -1;
 
-	if (request->len < 2 || request->len > BUILD_ID_MAX ||
-	    !memchr(request->name, 0, sizeof(request->name)))
+	if (!memchr(request->name, 0, sizeof(request->name)))
+		return -1;
+	if (request->kind == FILE_SPLIT)
+		return open_split(root, path, request->name);
+	if (request->kind == FILE_PACKAGE)
+		return open_package(root, path);
+	if (request->len < 2 || request->len > BUILD_ID_MAX)
 		return -1;
 	switch (request->kind) {
 	case FILE_BY_ID:
@@ -321,6 +365,8 @@ int file_request_open(int root, const char *path, const struct file_request *req
 	case FILE_COMMON:
 		fd = open_common(root, request->name);
 		break;
+	default:
+		return -1;
 	}
 	if (fd < 0 || (buildid_of_fd(fd, id) == request->len &&
 		       !memcmp(id, request->id, request->len)))

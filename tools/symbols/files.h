@@ -74,17 +74,21 @@ int download_open(const char *kind, const u8 *id, u32 len);
 /**
  * struct file_request - A file that a confined process asks for, which belongs to another one
  * @kind: Its debug file by build-id; by its link, in one of FILE_LINK_PLACES places; from a server;
- *	or the common parts of debug files.
+ *	the common parts of debug files; a file of split debug information (.dwo); or a package of
+ *	these (.dwp). The last two have no build-id.
  * @place: The place.
  * @id: The build-id of the file, of @len bytes.
- * @name: The name in the link. That of common parts begins with FILE_COMMON_DIRECTORY.
+ * @name: The name in the link. That of common parts begins with FILE_COMMON_DIRECTORY. That of a
+ *	.dwo is a path.
  */
 struct file_request {
-	enum { FILE_BY_ID, FILE_BY_LINK, FILE_DOWNLOAD, FILE_COMMON } kind;
+	enum {
+		FILE_BY_ID, FILE_BY_LINK, FILE_DOWNLOAD, FILE_COMMON, FILE_SPLIT, FILE_PACKAGE,
+	} kind;
 	u32 place;
 	u32 len;
 	u8 id[BUILD_ID_MAX];
-	char name[256];
+	char name[1024];
 };
 
 #define FILE_LINK_PLACES	3

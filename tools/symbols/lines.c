@@ -9,6 +9,7 @@
 #include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
 #include <libiberty/libiberty.h>
+#include <unistd.h>
 
 #include "symbols/extract.h"
 
@@ -25,7 +26,8 @@ static bool strings_end(Elf *elf)
 	Elf_Data *data;
 
 	while ((scn = elf_section_next(elf, scn, &shdr, &name))) {
-		if (!name || (strcmp(name, ".debug_str") && strcmp(name, ".debug_line_str")))
+		if (!name || (strcmp(name, ".debug_str") && strcmp(name, ".debug_line_str") &&
+			      strcmp(name, ".debug_str.dwo")))
 			continue;
 		data = elf_section_data(scn);
 		if (data && ((const char *)data->d_buf)[data->d_size - 1])
@@ -55,8 +57,7 @@ static bool open_common(Dwarf *dwarf, struct elf_file *file, const struct confin
 
 	if (!len)
 		return true;
-	name = len > 0 ? strstr(name, FILE_COMMON_DIRECTORY) : NULL;
-	if (!name || !debug_common_open(file, name, id, len, confined))
+	if (len < 0 || !debug_common_open(file, name, id, len, confined))
 		return false;
 	common = open_dwarf(file);
 	dwarf_setalt(dwarf, common);
@@ -223,23 +224,47 @@ static void read_frames(struct place *place, Dwarf_Die *unit, const struct scope
 	place->nr_frames = nr;
 }
 
-static void read_place(struct place *place, Dwarf_Die *unit, const struct scope *innermost)
+/* @unit: the unit of the lines. @entries: that of the functions, which may be in another file. */
+static void read_place(struct place *place, Dwarf_Die *unit, Dwarf_Die *entries,
+		       const struct scope *innermost)
 {
 	Dwarf_Line *line = dwarf_getsrc_die(unit, place->address);
 	const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
 
 	if (file && !dwarf_lineno(line, &place->line))
 		place->source = file;
-	read_frames(place, unit, innermost, line);
+	read_frames(place, entries, innermost, line);
+}
+
+/*
+ * Sets @entries to the unit with the entries of @unit, which -gsplit-dwarf moves to another file.
+ * libdw opens it: see confined_open().
+ */
+static enum place_lack find_entries(Dwarf_Die *unit, Dwarf_Die *entries)
+{
+	Dwarf *dwarf;
+	uint8_t type;
+
+	*entries = *unit;
+	if (dwarf_cu_info(unit->cu, NULL, &type, NULL, entries, NULL, NULL, NULL) ||
+	    type != DW_UT_skeleton) {
+		*entries = *unit;
+		return PLACE_LACKS_NOTHING;
+	}
+	dwarf = entries->cu ? dwarf_cu_getdwarf(entries->cu) : NULL;
+	return dwarf && strings_end(dwarf_getelf(dwarf)) ? PLACE_LACKS_NOTHING :
+							   PLACE_LACKS_SPLIT;
 }
 
 /* Reads the places in the ranges of addresses of the unit. */
 static void read_unit(struct search *search, Dwarf_Die *unit)
 {
 	const struct lookup *lookup = search->lookup;
+	enum place_lack lack = PLACE_LACKS_NOTHING;
 	Dwarf_Addr base, start, end;
-	struct places places;
 	bool is_searched = false;
+	struct places places;
+	Dwarf_Die entries;
 
 	for (ptrdiff_t at = 0; (at = dwarf_ranges(unit, at, &base, &start, &end)) > 0;) {
 		places = places_between(lookup, start, end);
@@ -248,12 +273,17 @@ static void read_unit(struct search *search, Dwarf_Die *unit)
 		if (!is_searched) {
 			memset(search->scopes, 0, lookup->nr * sizeof(*search->scopes));
 			search->last = 0;
-			find_scopes(search, unit, NULL, 0);
+			lack = find_entries(unit, &entries);
+			if (lack == PLACE_LACKS_NOTHING)
+				find_scopes(search, &entries, NULL, 0);
 			is_searched = true;
 		}
-		for (size_t i = places.low; i < places.high; i++)
-			if (!lookup->places[i].source)
-				read_place(&lookup->places[i], unit, search->scopes[i]);
+		for (size_t i = places.low; i < places.high; i++) {
+			if (lookup->places[i].source)
+				continue;
+			lookup->places[i].lack = lack;
+			read_place(&lookup->places[i], unit, &entries, search->scopes[i]);
+		}
 	}
 }
 
@@ -277,6 +307,30 @@ static bool has_units(Dwarf *dwarf)
 	return !dwarf_get_units(dwarf, NULL, &unit, NULL, NULL, NULL, NULL);
 }
 
+static void set_lack(struct lookup *lookup, enum place_lack lack)
+{
+	for (size_t i = 0; i < lookup->nr; i++)
+		lookup->places[i].lack = lack;
+}
+
+/* If there is a .dwp, it has the files that are missing. */
+static void find_package(struct lookup *lookup, const struct confined *confined)
+{
+	const struct file_request request = { .kind = FILE_PACKAGE };
+	bool is_split = false;
+	int fd;
+
+	for (size_t i = 0; i < lookup->nr; i++)
+		is_split |= lookup->places[i].lack == PLACE_LACKS_SPLIT;
+	fd = is_split ? confined_ask(confined, &request) : -1;
+	if (fd < 0)
+		return;
+	close(fd);
+	for (size_t i = 0; i < lookup->nr; i++)
+		if (lookup->places[i].lack == PLACE_LACKS_SPLIT)
+			lookup->places[i].lack = PLACE_LACKS_PACKAGE;
+}
+
 void lines_read(struct lookup *lookup, const struct elf_file *file,
 		const struct confined *confined)
 {
@@ -286,6 +340,13 @@ void lines_read(struct lookup *lookup, const struct elf_file *file,
 	/* A program without debug information may have unwind tables, which are in DWARF, too. */
 	if (!has_units(dwarf) && debug_file_open(&debug, file, confined))
 		dwarf = open_dwarf(&debug);
-	if (has_units(dwarf) && open_common(dwarf, &common_file, confined))
+	if (!has_units(dwarf)) {
+		set_lack(lookup, PLACE_LACKS_ALL);
+	} else if (!open_common(dwarf, &common_file, confined)) {
+		set_lack(lookup, PLACE_LACKS_COMMON);
+	} else {
+		set_lack(lookup, PLACE_LACKS_UNIT);
 		read_units(lookup, dwarf);
+		find_package(lookup, confined);
+	}
 }

@@ -67,6 +67,25 @@ enum place_caller {
 };
 
 /**
+ * enum place_lack - Why there is no debug information for a place
+ * @PLACE_LACKS_NOTHING: There is some, or it was not read.
+ * @PLACE_LACKS_ALL: The file has none, and no debug file was found.
+ * @PLACE_LACKS_UNIT: There is none for this code.
+ * @PLACE_LACKS_SPLIT: It is in another file (.dwo), which was not found.
+ * @PLACE_LACKS_PACKAGE: It is in a file with those of many objects (.dwp).
+ * @PLACE_LACKS_COMMON: Parts of it are in a file made by dwz, which was not found.
+ */
+enum place_lack {
+	PLACE_LACKS_NOTHING,
+	PLACE_LACKS_ALL,
+	PLACE_LACKS_UNIT,
+	PLACE_LACKS_SPLIT,
+	PLACE_LACKS_PACKAGE,
+	PLACE_LACKS_COMMON,
+	PLACE_LACKS,
+};
+
+/**
  * struct place - An offset in a file, or an address
  * @where: The offset or address.
  * @address: The address to which the function is compared. In files, the linker has set it.
@@ -75,6 +94,7 @@ enum place_caller {
  * @line: The line in it.
  * @frames: The functions at the place according to the debug information, the outermost first.
  * @nr_frames: Their number; 0 if there is no debug information.
+ * @lack: Why there is no debug information.
  * @caller: Where the return address is. Only unwind_read() sets it.
  */
 struct place {
@@ -85,6 +105,7 @@ struct place {
 	int line;
 	const struct frame *frames;
 	size_t nr_frames;
+	enum place_lack lack;
 	enum place_caller caller;
 };
 
