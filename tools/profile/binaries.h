@@ -64,6 +64,9 @@ struct nameless {
  * @ticks: The ticks in it, which rows.c counts.
  * @unnamed: The ticks in code without a symbol, likewise.
  * @nameless: Those that processes have made at run time instead, by enum format_nameless_reason.
+ * @lacking: If lines or inlined functions are wanted, the ticks that lack debug information, or
+ *	whose callers in this file do, by reason, likewise.
+ * @last: The last row that was counted in @lacking.
  */
 struct profile_binary {
 	const char *problem;
@@ -75,6 +78,8 @@ struct profile_binary {
 	u64 ticks;
 	u64 unnamed;
 	struct nameless nameless[NAMELESS_REASONS];
+	u64 lacking[PLACE_LACKS];
+	size_t last;
 };
 
 /**

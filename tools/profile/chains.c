@@ -184,6 +184,8 @@ static void add_frames(struct chain_maker *maker, struct chain_place *place, u64
 		.code = place_outermost(found),
 	};
 
+	if (!found->nr_frames)
+		frame.lack = found->lack;
 	place->nr = found->nr_frames ?: 1;
 	place->frames = obstack_alloc(&maker->memory, place->nr * sizeof(*place->frames));
 	for (size_t i = 0; i < place->nr; i++) {

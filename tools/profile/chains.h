@@ -22,6 +22,7 @@
  * @bias: As in struct recording_sample.
  * @address: As in struct place.
  * @inlined: The function is inlined in that of the frame before it, which has the same place.
+ * @lack: As in struct place, for the outermost function of a place.
  * @code: The line in the function: if the next frame is inlined, that of the inlined call.
  */
 struct chain_frame {
@@ -32,6 +33,7 @@ struct chain_frame {
 	u64 bias;
 	u64 address;
 	bool inlined;
+	enum place_lack lack;
 	struct frame code;
 };
 

@@ -94,6 +94,43 @@ static void count_chain(struct rows *rows, const struct row *row)
 	*count = ticks_add(*count, ticks);
 }
 
+static bool has_key(const struct rows *rows, enum rows_by key)
+{
+	for (size_t i = 0; i < rows->nr_keys; i++)
+		if (rows->keys[i] == &row_keys[key])
+			return true;
+	return false;
+}
+
+/* Counts the row once for each binary that lacks debug information. */
+static void count_lack(struct rows *rows, const struct row *row, const struct recording_file *file,
+		       enum place_lack lack, const char *source)
+{
+	struct profile_binary *binary = file ? binary_of(&rows->binaries, file) : NULL;
+
+	if (binary && binary->problem && !(file->data.flags & FORMAT_FILE_NONE))
+		lack = PLACE_LACKS_ALL;
+	/* Lines can be there without what is inlined. */
+	if (!binary || !lack || binary->last == rows->nr || (source && !rows->inlined))
+		return;
+	binary->last = rows->nr;
+	binary->lacking[lack] = ticks_add(binary->lacking[lack], row_ticks(row));
+}
+
+static void count_lacks(struct rows *rows, const struct row *row)
+{
+	const struct chain_frame *frame;
+
+	if (!rows->inlined && !has_key(rows, ROWS_BY_LINE))
+		return;
+	if (!row->place.nr_frames)
+		count_lack(rows, row, row->sample->file, row->place.lack, row->place.source);
+	for (size_t i = 0; row->chain && i < row->chain->nr; i++) {
+		frame = row->chain->frames[i];
+		count_lack(rows, row, frame->file, frame->lack, frame->code.source);
+	}
+}
+
 static void add_row(struct rows *rows, const struct recording_sample *sample)
 {
 	struct row *row = &rows->rows[rows->nr];
@@ -112,6 +149,7 @@ static void add_row(struct rows *rows, const struct recording_sample *sample)
 		row->chain = chains_make(rows->chain_maker, sample);
 		count_chain(rows, row);
 	}
+	count_lacks(rows, row);
 	/* In a damaged file, the mapping may have been lost. */
 	if (!sample->mapping_id && row->function.binary == binaries_unknown) {
 		u64 *unknown = sample->flags & FORMAT_SAMPLE_PENDING ? &rows->pending :
@@ -175,14 +213,6 @@ void rows_merge(struct rows *rows)
 	rows->nr = to + 1 - rows->rows;
 	if (!rows->options.in_order)
 		qsort_r(rows->rows, rows->nr, sizeof(*to), compare_ticks, rows);
-}
-
-static bool has_key(const struct rows *rows, enum rows_by key)
-{
-	for (size_t i = 0; i < rows->nr_keys; i++)
-		if (rows->keys[i] == &row_keys[key])
-			return true;
-	return false;
 }
 
 bool rows_make(struct rows *rows, const struct recording *recording)

@@ -19,7 +19,7 @@ enum need {
 	NEED_ARCHIVE,		/* a package that apt does not have */
 	NEED_COMPILER,		/* symbols */
 	NEED_SERVER,		/* a package, but nobody can be asked */
-	NEED_NOTHING,		/* there are all symbols */
+	NEED_NOTHING,		/* nothing that can be installed */
 	NEEDS,
 };
 
@@ -32,78 +32,108 @@ static const enum need needs[] = {
 	[PACKAGES_FOUND] = NEED_PACKAGE,
 };
 
+/* Why debug information is missing although a package or a compiler would not help. */
+static const char *const lacks[PLACE_LACKS] = {
+	[PLACE_LACKS_UNIT] = "there is none for this code; compile it with -g",
+	[PLACE_LACKS_SPLIT] = "it is in .dwo files, which are not where the compiler wrote them",
+	[PLACE_LACKS_PACKAGE] = "it is in a .dwp file, which cannot be read; keep the .dwo files",
+	[PLACE_LACKS_COMMON] = "parts of it are in a file made by dwz, which is not found",
+};
+
 /**
- * struct binaries_needing - The binaries in which code has no symbol
+ * struct subject - What code does not have
+ * @name: Its name in the notes.
+ * @lack: The reason why it is missing, or PLACE_LACKS_NOTHING for symbols.
+ */
+struct subject {
+	const char *name;
+	enum place_lack lack;
+};
+
+static const struct subject symbols = { "no symbol", PLACE_LACKS_NOTHING };
+static const struct subject debug_information = { "no debug information", PLACE_LACKS_ALL };
+
+/**
+ * struct binaries_needing - The binaries about which there are notes
  * @files: What packages.c knows about them.
  * @nr: Their number.
  * @asked: It was asked.
  */
 struct binaries_needing {
+	const struct rows *rows;
 	const struct profile_binary **binaries;
 	struct packages_file *files;
 	size_t nr;
 	bool asked;
 };
 
-static enum need need_of(const struct binaries_needing *all, size_t i)
+/* Returns the ticks in the binary that do not have @subject; 0 if they are too few for a note. */
+static u64 ticks_of(const struct rows *rows, const struct profile_binary *binary,
+		    const struct subject *subject)
 {
-	return all->binaries[i]->has_symtab ? NEED_NOTHING : needs[all->files[i].answer];
+	const u64 ticks = subject->lack ? binary->lacking[subject->lack] : binary->unnamed;
+
+	return ticks >= NOTE_SHARE * rows->ticks ? ticks : 0;
 }
 
-static void list_binaries(struct binaries_needing *all, const struct rows *rows)
+static enum need need_of(const struct binaries_needing *all, size_t i,
+			 const struct subject *subject)
 {
-	const struct recording *recording = rows->recording;
+	if (!ticks_of(all->rows, all->binaries[i], subject))
+		return NEEDS;
+	if (lacks[subject->lack])
+		return NEED_NOTHING;
+	if (!subject->lack && all->binaries[i]->has_symtab)
+		return NEED_NOTHING;
+	return needs[all->files[i].answer];
+}
+
+/* Returns true if a debug file helps. */
+static bool needs_file(const struct rows *rows, const struct profile_binary *binary)
+{
+	return (ticks_of(rows, binary, &symbols) && !binary->has_symtab) ||
+	       ticks_of(rows, binary, &debug_information);
+}
+
+/* Lists the binaries that need a debug file first. Returns their number. */
+static size_t list_binaries(struct binaries_needing *all)
+{
+	const struct recording *recording = all->rows->recording;
+	size_t nr = 0;
 
 	all->binaries = xcalloc(recording->nr_files + 1, sizeof(*all->binaries));
 	all->files = xcalloc(recording->nr_files + 1, sizeof(*all->files));
-	for (size_t i = 0; i < recording->nr_files; i++) {
-		const struct profile_binary *binary = &rows->binaries.files[i];
-		const struct format_file *file = &recording->files[i].data;
+	for (int is_rest = 0; is_rest <= 1; is_rest++) {
+		for (size_t i = 0; i < recording->nr_files; i++) {
+			const struct profile_binary *binary = &all->rows->binaries.files[i];
+			const struct format_file *file = &recording->files[i].data;
 
-		if (binary->problem || !binary->unnamed ||
-		    binary->unnamed < NOTE_SHARE * rows->ticks)
-			continue;
-		all->binaries[all->nr] = binary;
-		all->files[all->nr++] = (struct packages_file){
-			.path = file->path,
-			.build_id = buildid_text(file->build_id, file->build_id_len),
-		};
+			if (binary->problem || needs_file(all->rows, binary) == is_rest)
+				continue;
+			all->binaries[all->nr] = binary;
+			all->files[all->nr++] = (struct packages_file){
+				.path = file->path,
+				.build_id = buildid_text(file->build_id, file->build_id_len),
+			};
+		}
+		nr = is_rest ? nr : all->nr;
 	}
-}
-
-/* Asks about those that need a debug file. They come first then. */
-static void ask_packages(struct binaries_needing *all)
-{
-	size_t nr = 0;
-
-	for (size_t i = 0; i < all->nr; i++) {
-		const struct profile_binary *binary = all->binaries[i];
-		const struct packages_file file = all->files[i];
-
-		if (binary->has_symtab)
-			continue;
-		all->binaries[i] = all->binaries[nr];
-		all->files[i] = all->files[nr];
-		all->binaries[nr] = binary;
-		all->files[nr++] = file;
-	}
-	packages_find(all->files, nr);
-	all->asked = true;
+	return nr;
 }
 
 /* Prints each name once: the packages, or those of the binaries with @suffix. */
-static void print_names(FILE *out, const struct binaries_needing *all, enum need need,
-			const char *suffix)
+static void print_names(FILE *out, const struct binaries_needing *all,
+			const struct subject *subject, enum need need, const char *suffix)
 {
 	for (size_t i = 0; i < all->nr; i++) {
 		const struct packages_file *file = &all->files[i];
 		const char *name = suffix ? file->owner : file->package;
-		bool is_new = need_of(all, i) == need;
+		bool is_new = need_of(all, i, subject) == need;
 
 		for (size_t j = 0; j < i && is_new; j++) {
 			const struct packages_file *other = &all->files[j];
 
-			is_new = need_of(all, j) != need ||
+			is_new = need_of(all, j, subject) != need ||
 				 strcmp(suffix ? other->owner : other->package, name);
 		}
 		if (is_new && suffix)
@@ -116,7 +146,8 @@ static void print_names(FILE *out, const struct binaries_needing *all, enum need
 static const char anybody[] =
 	"install its debug package; compile programs of your own with -g, and do not strip them";
 
-static void print_advice(FILE *out, const struct binaries_needing *all, enum need need)
+static void print_advice(FILE *out, const struct binaries_needing *all,
+			 const struct subject *subject, enum need need)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
 	const bool has_urls = urls && *urls;
@@ -124,12 +155,12 @@ static void print_advice(FILE *out, const struct binaries_needing *all, enum nee
 	switch (need) {
 	case NEED_PACKAGE:
 		fputs("apt install", out);
-		print_names(out, all, need, NULL);
+		print_names(out, all, subject, need, NULL);
 		break;
 	case NEED_UPGRADE:
 		fputs("apt has another version: apt install", out);
-		print_names(out, all, need, "");
-		print_names(out, all, need, NULL);
+		print_names(out, all, subject, need, "");
+		print_names(out, all, subject, need, NULL);
 		fputs(", and record again", out);
 		break;
 	case NEED_LISTS:
@@ -137,7 +168,7 @@ static void print_advice(FILE *out, const struct binaries_needing *all, enum nee
 		break;
 	case NEED_ARCHIVE:
 		fputs("add the archive of debug packages to apt's sources, and apt install", out);
-		print_names(out, all, need, "-dbgsym");
+		print_names(out, all, subject, need, "-dbgsym");
 		break;
 	case NEED_COMPILER:
 		fputs("compile with -g, and do not strip", out);
@@ -152,7 +183,7 @@ static void print_advice(FILE *out, const struct binaries_needing *all, enum nee
 			      out);
 		return;
 	default:
-		fputs("this code is not in the symbol table", out);
+		fputs(lacks[subject->lack] ?: "this code is not in the symbol table", out);
 		return;
 	}
 	if (!has_urls)
@@ -180,35 +211,42 @@ static void print_words(FILE *out, char *text)
 	}
 }
 
-/* Prints the note about all binaries with the need. */
-static void print_note(FILE *out, const struct rows *rows, const struct binaries_needing *all,
-		       enum need need)
+/* Prints the note about all binaries with the need, or about all that have the subject's lack. */
+static void print_note(FILE *out, const struct binaries_needing *all,
+		       const struct subject *subject, enum need need)
 {
+	const char *separator = "";
 	struct buffer buffer;
 	u64 ticks = 0;
 	size_t nr = 0;
 	char *text;
 
 	for (size_t i = 0; i < all->nr; i++) {
-		if (need_of(all, i) != need)
+		if (need_of(all, i, subject) != need)
 			continue;
-		ticks = ticks_add(ticks, all->binaries[i]->unnamed);
+		ticks = ticks_add(ticks, ticks_of(all->rows, all->binaries[i], subject));
 		nr++;
 	}
 	if (!nr)
 		return;
-	fprintf(out, "note: %.2f%% have no symbol: ", 100 * share_of(rows, ticks));
-	for (size_t i = 0, printed = 0; i < all->nr; i++) {
-		if (need_of(all, i) != need)
+	if (ticks > all->rows->ticks)
+		ticks = all->rows->ticks;
+	fprintf(out, "note: %.2f%% have %s: ", 100 * share_of(all->rows, ticks), subject->name);
+	for (size_t i = 0; i < all->nr; i++) {
+		const struct profile_binary *binary = all->binaries[i];
+
+		if (need_of(all, i, subject) != need)
 			continue;
-		fputs(printed++ ? ", " : "", out);
-		escape_print(out, all->binaries[i]->label);
+		fputs(separator, out);
+		separator = ", ";
+		escape_print(out, binary->label);
 		if (nr > 1)
-			fprintf(out, " %.2f%%", 100 * share_of(rows, all->binaries[i]->unnamed));
+			fprintf(out, " %.2f%%",
+				100 * share_of(all->rows, ticks_of(all->rows, binary, subject)));
 	}
 	buffer_open(&buffer);
 	putc('(', buffer.out);
-	print_advice(buffer.out, all, need);
+	print_advice(buffer.out, all, subject, need);
 	putc(')', buffer.out);
 	text = buffer_close(&buffer);
 	print_words(out, text);
@@ -218,13 +256,20 @@ static void print_note(FILE *out, const struct rows *rows, const struct binaries
 
 void advice_print(FILE *out, const struct rows *rows, bool ask)
 {
-	struct binaries_needing all = {};
+	struct binaries_needing all = { .rows = rows };
+	const size_t nr = list_binaries(&all);
 
-	list_binaries(&all, rows);
-	if (ask && !rows->symfs)
-		ask_packages(&all);
+	if (ask && !rows->symfs) {
+		packages_find(all.files, nr);
+		all.asked = true;
+	}
 	for (enum need need = 0; need < NEEDS; need++)
-		print_note(out, rows, &all, need);
+		print_note(out, &all, &symbols, need);
+	for (enum need need = 0; need < NEEDS; need++)
+		print_note(out, &all, &debug_information, need);
+	for (enum place_lack lack = PLACE_LACKS_UNIT; lack < PLACE_LACKS; lack++)
+		print_note(out, &all, &(struct subject){ debug_information.name, lack },
+			   NEED_NOTHING);
 	for (size_t i = 0; i < all.nr; i++) {
 		free(all.files[i].owner);
 		free(all.files[i].package);

@@ -235,6 +235,9 @@ static void print_hints(FILE *out, const struct rows *rows, bool ask)
 			print_hint(out, rows, binary->unnamed, "no symbol", binary->label,
 				   binary->problem);
 		print_nameless(out, rows, binary);
+		if (binary->problem && binary->lacking[PLACE_LACKS_ALL] > binary->unnamed)
+			print_hint(out, rows, binary->lacking[PLACE_LACKS_ALL],
+				   "no debug information", binary->label, binary->problem);
 		if (binary->only_names)
 			print_hint(out, rows, binary->ticks, "only symbols", binary->label,
 				   binary->only_names);
