@@ -304,7 +304,7 @@ static void read_binary(struct binaries *binaries, const struct recording_file *
 	lookup->find_callers = binaries->callers;
 	binary->problem = symbols_read(binaries->symbols, lookup, &wanted, binaries->lines);
 	binary->only_names = binary->problem ? NULL : lookup->only_names;
-	binary->has_symtab = lookup->has_symtab;
+	binary->symtab = lookup->symtab;
 	binary->address_size = lookup->address_size;
 	if (binary->problem && file->nr_symbols)
 		binary->problem = "only some of its functions were recorded";

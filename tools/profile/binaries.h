@@ -58,7 +58,7 @@ struct nameless {
  * @problem: The reason if functions could not be read; or NULL.
  * @only_names: The reason if only names could be read; or NULL.
  * @label: The name of the file in the report.
- * @has_symtab: It has a .symtab, or a debug file with one.
+ * @symtab: What symbol table it has.
  * @address_size: The size of its addresses in bytes, if it could be read.
  * @lookup: The places in it, until binaries_close().
  * @ticks: The ticks in it, which rows.c counts.
@@ -72,7 +72,7 @@ struct profile_binary {
 	const char *problem;
 	const char *only_names;
 	const char *label;
-	bool has_symtab;
+	enum lookup_symtab symtab;
 	size_t address_size;
 	struct lookup lookup;
 	u64 ticks;

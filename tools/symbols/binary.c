@@ -10,6 +10,7 @@
 #include <libiberty/libiberty.h>
 
 #include "symbols/binary.h"
+#include "symbols/debugdata.h"
 #include "symbols/demangle.h"
 #include "symbols/extract.h"
 
@@ -27,7 +28,7 @@ struct answer_header {
 	u64 nr_names;
 	u64 text_bytes;
 	u64 address_size;	/* 0 if the file is not a program */
-	u64 has_symtab;
+	u64 symtab;
 };
 
 struct answer_place {
@@ -134,7 +135,7 @@ static void write_results(const struct confined *confined, const struct binary *
 	const struct lookup *lookup = binary->lookup;
 	struct answer_header header = {
 		.nr_places = lookup->nr, .address_size = is_elf ? lookup->address_size : 0,
-		.has_symtab = lookup->has_symtab,
+		.symtab = lookup->symtab,
 	};
 	struct answer_place *places = xcalloc(lookup->nr + 1, sizeof(*places));
 	struct answer_frame *frames;
@@ -337,7 +338,8 @@ static bool take_answer(struct binary *binary, size_t size)
 		return false;
 	binary->is_elf = answer.header.address_size;
 	lookup->address_size = answer.header.address_size == 4 ? 4 : 8;
-	lookup->has_symtab = answer.header.has_symtab;
+	lookup->symtab = answer.header.symtab <= SYMTAB_COMPRESSED ? answer.header.symtab :
+								     SYMTAB_NONE;
 	binary->frames = xcalloc(answer.header.nr_frames + 1, sizeof(*binary->frames));
 	take_frames(&answer, binary->frames);
 	take_places(&answer, lookup, binary->frames);
@@ -429,8 +431,10 @@ bool binary_read(struct binary *binary)
 		.bytes = binary->lookup->nr * (binary->lines ? LINES_BYTES : PLACE_BYTES) +
 			 binary->text_size,
 	};
-	bool done = run(binary, &confined);
+	bool done;
 
+	debugdata_load();
+	done = run(binary, &confined);
 	if (done && !take_answer(binary, confined.size)) {
 		strcpy(binary->problem, "its symbol tables are damaged");
 		lookup_clear(binary->lookup);

@@ -5,6 +5,7 @@
 #include <libiberty/libiberty.h>
 
 #include "symbols/cfi.h"
+#include "symbols/debugdata.h"
 #include "symbols/extract.h"
 #include "symbols/stubs.h"
 
@@ -272,28 +273,47 @@ static void add_by_address(struct lookup *lookup, Elf *elf)
 		cfi_read_entries(&cfi, elf, add_unnamed, lookup);
 }
 
+/*
+ * Finds the symbol tables of a file, the outer functions first. Returns their number. @debug: its
+ * debug file, which is opened if it is needed.
+ */
+static size_t find_tables(struct table tables[2], struct lookup *lookup,
+			  const struct elf_file *file, struct elf_file *debug,
+			  const struct confined *confined)
+{
+	bool is_lost = false;
+	size_t nr = 0;
+	Elf *data;
+
+	lookup->symtab = SYMTAB_READ;
+	if (find_table(tables, file->elf, SHT_SYMTAB) ||
+	    (debug_file_open(debug, file, confined) && find_table(tables, debug->elf, SHT_SYMTAB)))
+		return 1;
+	data = debugdata_open(file->elf, &is_lost);
+	nr += find_table(&tables[nr], file->elf, SHT_DYNSYM);
+	if (data && find_table(&tables[nr], data, SHT_SYMTAB))
+		return nr + 1;
+	lookup->symtab = data || is_lost ? SYMTAB_COMPRESSED : SYMTAB_NONE;
+	return nr;
+}
+
 void extract_functions(struct lookup *lookup, const struct elf_file *file,
 		       const struct confined *confined)
 {
 	struct elf_file debug = { .fd = -1 };
-	struct table table;
+	struct table tables[2];
 	struct stubs stubs;
+	size_t nr;
 
 	for (size_t i = 0; i < lookup->nr; i++)
 		lookup->places[i].address = address_of(file->elf, lookup->places[i].where);
+	nr = find_tables(tables, lookup, file, &debug, confined);
 	stubs_find(&stubs, lookup, file->elf);
-	if (find_table(&table, file->elf, SHT_SYMTAB) ||
-	    (debug_file_open(&debug, file, confined) &&
-	     find_table(&table, debug.elf, SHT_SYMTAB)) ||
-	    find_table(&table, file->elf, SHT_DYNSYM)) {
-		if (stubs.targets.nr)
-			read_table(&stubs.targets, &table);
-		stubs_add(&stubs, lookup);
-		read_table(lookup, &table);
-		lookup->has_symtab = table.type == SHT_SYMTAB;
-	} else {
-		stubs_add(&stubs, lookup);
-	}
+	for (size_t i = 0; i < nr && stubs.targets.nr; i++)
+		read_table(&stubs.targets, &tables[i]);
+	stubs_add(&stubs, lookup);
+	for (size_t i = 0; i < nr; i++)
+		read_table(lookup, &tables[i]);
 	add_by_address(lookup, file->elf);
 	/* The debug file may have been written to while it was read. */
 	if (debug.elf && !elf_file_unchanged(&debug))

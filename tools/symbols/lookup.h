@@ -110,12 +110,20 @@ struct place {
 };
 
 /**
+ * enum lookup_symtab - The symbol table of a file
+ * @SYMTAB_NONE: It has only .dynsym, or none, and no debug file was found.
+ * @SYMTAB_READ: It has a .symtab, so a debug file has no further names.
+ * @SYMTAB_COMPRESSED: It has a .gnu_debugdata, which could not be read.
+ */
+enum lookup_symtab { SYMTAB_NONE, SYMTAB_READ, SYMTAB_COMPRESSED };
+
+/**
  * struct lookup - A set of places
  * @places: The places, sorted.
  * @number_locals: Number the local functions.
  * @find_callers: Find out where the return addresses are.
  * @address_size: The size of an address in bytes. Only binary_read() sets it.
- * @has_symtab: There is a .symtab, so a debug file has no further names. Likewise.
+ * @symtab: What symbol table there is. Likewise.
  * @only_names: Why there are only names; or NULL. Only symbols_read() sets it.
  */
 struct lookup {
@@ -124,7 +132,7 @@ struct lookup {
 	bool number_locals;
 	bool find_callers;
 	size_t address_size;
-	bool has_symtab;
+	enum lookup_symtab symtab;
 	const char *only_names;
 };
 

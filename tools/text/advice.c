@@ -19,6 +19,7 @@ enum need {
 	NEED_ARCHIVE,		/* a package that apt does not have */
 	NEED_COMPILER,		/* symbols */
 	NEED_SERVER,		/* a package, but nobody can be asked */
+	NEED_LIBRARY,		/* a library of this program */
 	NEED_NOTHING,		/* nothing that can be installed */
 	NEEDS,
 };
@@ -83,15 +84,17 @@ static enum need need_of(const struct binaries_needing *all, size_t i,
 		return NEEDS;
 	if (lacks[subject->lack])
 		return NEED_NOTHING;
-	if (!subject->lack && all->binaries[i]->has_symtab)
+	if (!subject->lack && all->binaries[i]->symtab == SYMTAB_READ)
 		return NEED_NOTHING;
+	if (!subject->lack && all->binaries[i]->symtab == SYMTAB_COMPRESSED)
+		return NEED_LIBRARY;
 	return needs[all->files[i].answer];
 }
 
 /* Returns true if a debug file helps. */
 static bool needs_file(const struct rows *rows, const struct profile_binary *binary)
 {
-	return (ticks_of(rows, binary, &symbols) && !binary->has_symtab) ||
+	return (ticks_of(rows, binary, &symbols) && binary->symtab == SYMTAB_NONE) ||
 	       ticks_of(rows, binary, &debug_information);
 }
 
@@ -181,6 +184,9 @@ static void print_advice(FILE *out, const struct binaries_needing *all,
 		else
 			fputs("set DEBUGINFOD_URLS to the debuginfod server of the distribution",
 			      out);
+		return;
+	case NEED_LIBRARY:
+		fputs("they are in .gnu_debugdata, which cannot be read; that needs liblzma", out);
 		return;
 	default:
 		fputs(lacks[subject->lack] ?: "this code is not in the symbol table", out);

@@ -1,7 +1,51 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Tests of debug information that is not in one file: split DWARF, files made by dwz; and of the notes
-# that say why there is none. "run" reads this file, and has the functions that it uses.
+# Tests of debug information that is not in one file: .gnu_debugdata, split DWARF, files made by dwz;
+# and of the notes that say why there is none. "run" reads this file, and has the functions that it
+# uses.
+
+# keep_debugdata FILE OUT: strips FILE as Fedora does. The symbols of functions that are not in .dynsym
+# remain in a compressed section.
+keep_debugdata() {
+	nm -D --defined-only --format=posix "$1" | cut -d ' ' -f 1 | sort >"$2.dynamic" &&
+	nm --defined-only --format=posix "$1" | awk '$2 ~ /[Tt]/ { print $1 }' | sort |
+		comm -13 "$2.dynamic" - >"$2.keep" &&
+	objcopy --only-keep-debug "$1" "$2.debug" &&
+	objcopy -S --keep-symbols="$2.keep" "$2.debug" "$2.mini" &&
+	xz -f "$2.mini" && strip -o "$2" "$1" &&
+	objcopy --add-section .gnu_debugdata="$2.mini.xz" "$2"
+}
+
+debugdata() {
+	keep_debugdata "$tmp/whole64.so" "$tmp/mini.so" && make_data mini <<-'END' || return
+		meta 2 3 host 6.1 a
+		thread 1 7 100 0 a
+		file 1 @@/mini.so
+		sample 1 1 @whole64.so:inner+3 0 40 0
+		sample 1 1 @whole64.so:middle+1 0 30 0
+		sample 1 1 @whole64.so:outer+1 0 20 0
+		sample 1 1 @whole64.so:bare+1 0 10 0
+		end 0 1
+	END
+	same "inner
+middle
+outer
+bare" rows mini -s symbol && same "" eval "head_of mini | grep note"
+}
+
+# The section is damaged, or too large.
+debugdata_lost() {
+	local inner note
+	inner=mini.so+$(address "$tmp/whole64.so" inner)
+	note="note: 80.00% have no symbol: mini.so
+  (they are in .gnu_debugdata, which cannot be read; that needs liblzma)"
+	printf 'damaged' >"$tmp/data" &&
+	objcopy --update-section .gnu_debugdata="$tmp/data" "$tmp/mini.so" &&
+	same "$note" eval "head_of mini | grep -A 1 note" && same "$inner" eval "rows mini -s symbol | head -n 1" &&
+	head -c 600M /dev/zero | xz -0 >"$tmp/data" &&
+	objcopy --update-section .gnu_debugdata="$tmp/data" "$tmp/mini.so" || return
+	"$tmp/plain" report -i "$tmp/mini.data" >"$tmp/got" && grep -q "could not be read\|cannot be read" "$tmp/got"
+}
 
 # A program whose function work() is inlined in outer()
 inlined_source() {
@@ -191,6 +235,8 @@ note: 30.00% have no debug information: mixed
 }
 
 test_debuginfo() {
+	check "symbols in .gnu_debugdata" debugdata
+	check "symbols in .gnu_debugdata that cannot be read" debugdata_lost
 	check "split debug information" split_debug
 	check "split debug information of other programs" split_of_others
 	check "packages of split debug information" split_packages
