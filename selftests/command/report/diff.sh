@@ -278,7 +278,7 @@ diff_names() {
 		end 0 1
 	END
 	same "" eval "{ diff_of none names; diff_of hostile hostile; } | LC_ALL=C tr -d '\n -~\342\202\254'" &&
-	same "fixed                app::compute(...)" eval "COLUMNS=84 diff_of none names | grep -o 'fixed.*'" &&
+	same "fixed                 app::compute(...)" eval "COLUMNS=84 diff_of none names | grep -o 'fixed.*'" &&
 	same "fixed                 _ZN3app7computeEiPKc" eval \
 		"diff_of none names --no-demangle --full-names | grep -o 'fixed.*'" &&
 	same "{'a': '0', 'b': '0.1', 'change': '0.1', 'error': '0.01', 'p': '7.89e-30', 'changed': '1', \
