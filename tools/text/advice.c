@@ -196,16 +196,19 @@ static void print_advice(FILE *out, const struct binaries_needing *all,
 		fputs("; or set DEBUGINFOD_URLS", out);
 }
 
-/* Prints the words, and continues in an indented line where they do not fit. */
-static void print_words(FILE *out, char *text)
+/*
+ * Prints the words, which @separator is between, after those that end at @column, or in a new line
+ * if it is 0, and continues in an indented line where they do not fit.
+ */
+static void print_words(FILE *out, char *text, const char *separator, size_t column)
 {
-	size_t column = 0;
+	bool may_break = !column;
 	char *word;
 
-	while ((word = strsep(&text, " "))) {
+	while ((word = strsep(&text, separator))) {
 		const size_t width = escape_width(word);
 
-		if (!column || column + 1 + width > WIDTH) {
+		if (!column || (may_break && column + 1 + width > WIDTH)) {
 			fputs("\n  ", out);
 			column = 2;
 		} else {
@@ -214,6 +217,7 @@ static void print_words(FILE *out, char *text)
 		}
 		fputs(word, out);
 		column += width;
+		may_break = true;
 	}
 }
 
@@ -225,6 +229,7 @@ static void print_note(FILE *out, const struct binaries_needing *all,
 	struct buffer buffer;
 	u64 ticks = 0;
 	size_t nr = 0;
+	int column;
 	char *text;
 
 	for (size_t i = 0; i < all->nr; i++) {
@@ -237,25 +242,30 @@ static void print_note(FILE *out, const struct binaries_needing *all,
 		return;
 	if (ticks > all->rows->ticks)
 		ticks = all->rows->ticks;
-	fprintf(out, "note: %.2f%% have %s: ", 100 * share_of(all->rows, ticks), subject->name);
+	column = fprintf(out, "note: %.2f%% have %s:", 100 * share_of(all->rows, ticks),
+			 subject->name);
+	buffer_open(&buffer);
 	for (size_t i = 0; i < all->nr; i++) {
 		const struct profile_binary *binary = all->binaries[i];
 
 		if (need_of(all, i, subject) != need)
 			continue;
-		fputs(separator, out);
-		separator = ", ";
-		escape_print(out, binary->label);
+		fputs(separator, buffer.out);
+		separator = ",\n";
+		escape_print(buffer.out, binary->label);
 		if (nr > 1)
-			fprintf(out, " %.2f%%",
+			fprintf(buffer.out, " %.2f%%",
 				100 * share_of(all->rows, ticks_of(all->rows, binary, subject)));
 	}
+	text = buffer_close(&buffer);
+	print_words(out, text, "\n", column);
+	free(text);
 	buffer_open(&buffer);
 	putc('(', buffer.out);
 	print_advice(buffer.out, all, subject, need);
 	putc(')', buffer.out);
 	text = buffer_close(&buffer);
-	print_words(out, text);
+	print_words(out, text, " ", 0);
 	putc('\n', out);
 	free(text);
 }

@@ -116,7 +116,7 @@ long_lines() {
 		return 1
 	done
 	grep '^warning: not followed: /tmp/.*[.][.][.].*/sudo gains privilege (1 exec)$' "$tmp/got" &&
-	head_of lines --full-names | grep "^note: 100.00% have no symbol: .*$long/program 50.00%" &&
+	head_of lines --full-names | grep "^  $long/program 50.00%$" &&
 	head_of lines -v | grep "^command: $long/x/program --option$"
 }
 
