@@ -119,8 +119,8 @@ int command_name_help(const struct command *command);
 void command_print_words(struct command_word (*word)(size_t index));
 
 /*
- * For @set: a bool, a string, a u64 that is a number of lines, and one that is a time in ns; and for
- * an option that changes nothing
+ * For @set: a bool, a string, a u64 that is a number of lines, and one that is a time in ns; and
+ * for an option that changes nothing
  */
 bool command_set_true(const struct command_setting *setting);
 bool command_set_false(const struct command_setting *setting);

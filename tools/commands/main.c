@@ -71,9 +71,11 @@ static void print_commands(FILE *out)
 /* Returns the exit status. */
 static int unknown_command(const char *name)
 {
-	fprintf(stderr, "profil: there is no command \"%s\"; %s\n", name,
-		!strcmp(name, "script") ? "\"profil export\" writes the samples for other programs" :
-		"\"profil help\" lists them");
+	const char *hint = "\"profil help\" lists them";
+
+	if (!strcmp(name, "script"))
+		hint = "\"profil export\" writes the samples for other programs";
+	fprintf(stderr, "profil: there is no command \"%s\"; %s\n", name, hint);
 	return COMMAND_USAGE;
 }
 

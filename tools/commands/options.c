@@ -105,11 +105,12 @@ static bool parse_freq(const char *text, u64 *period)
 bool session_set_freq(const struct command_setting *setting)
 {
 	struct session_options *options = setting->member;
+	bool valid;
 
 	options->freq_chosen = true;
 	options->freq_max = !strcmp(setting->value, "max");
-	return options->freq_max || command_check_value(setting, parse_freq(setting->value, &options->period),
-				   "a number of ticks per second");
+	valid = options->freq_max || parse_freq(setting->value, &options->period);
+	return command_check_value(setting, valid, "a number of ticks per second");
 }
 
 bool session_set_tick(const struct command_setting *setting)
@@ -124,7 +125,7 @@ bool session_set_tick(const struct command_setting *setting)
 
 /* Takes the command from the remaining arguments. Returns the exit status, or -1 to continue. */
 static int parse_target(const struct command *command, int argc, char **argv,
-			 struct session_options *options)
+			struct session_options *options)
 {
 	const bool has_command = optind < argc;
 	const char *wrong = NULL;

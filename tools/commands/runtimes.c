@@ -21,8 +21,9 @@ static const struct {
 	{ "PYTHONPERFSUPPORT", "1", false },
 	{ "NODE_OPTIONS", "--perf-basic-prof --interpreted-frames-native-stack", true },
 	/* A JVM that does not have an option would not start. */
-	{ "JAVA_TOOL_OPTIONS", "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions "
-	  "-XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer", true },
+	{ "JAVA_TOOL_OPTIONS", "-XX:+IgnoreUnrecognizedVMOptions", true },
+	{ "JAVA_TOOL_OPTIONS", "-XX:+UnlockDiagnosticVMOptions", true },
+	{ "JAVA_TOOL_OPTIONS", "-XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer", true },
 	{ "DOTNET_PerfMapEnabled", "1", false },
 };
 

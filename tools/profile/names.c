@@ -124,9 +124,9 @@ static char *plain_form(const char *name)
 {
 	char *plain = xstrdup(skip_return_type(name));
 
-	replace(plain, "std::__cxx11::basic_string<char, std::char_traits<char>, "
-		"std::allocator<char> >", "std::string");
 	replace(plain, "std::__cxx11::", "std::");
+	replace(plain, "std::basic_string<char, std::char_traits<char>, std::allocator<char> >",
+		"std::string");
 	return plain;
 }
 

@@ -70,6 +70,7 @@ void stream_free(struct stream *stream);
 bool stream_read_comm(pid_t pid, char comm[16]);
 
 /* Calls @visit for the process of each thread that was recorded, some of them several times. */
-void stream_visit_processes(struct stream *stream, void (*visit)(void *data, pid_t pid), void *data);
+void stream_visit_processes(struct stream *stream, void (*visit)(void *data, pid_t pid),
+			    void *data);
 
 #endif /* PROFIL_TOOLS_STREAM_H */

@@ -32,7 +32,8 @@ static int visit_entry(void **slot, void *data)
 	return 1;
 }
 
-void stream_visit_processes(struct stream *stream, void (*visit)(void *data, pid_t pid), void *data)
+void stream_visit_processes(struct stream *stream, void (*visit)(void *data, pid_t pid),
+			    void *data)
 {
 	struct visitor visitor = { visit, data };
 

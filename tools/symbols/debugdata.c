@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* See debugdata.h. Few files have this section, so liblzma is loaded like other optional libraries. */
+/* See debugdata.h. Few files have this section, so liblzma is only loaded for them. */
 #include <dlfcn.h>
 
 #include <libiberty/libiberty.h>

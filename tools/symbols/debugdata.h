@@ -12,8 +12,8 @@
 void debugdata_load(void);
 
 /*
- * Returns the file in the section; NULL if there is none. Sets @is_lost if it cannot be read. In the
- * confined process.
+ * Returns the file in the section; NULL if there is none. Sets @is_lost if it cannot be read. This
+ * is for the confined process.
  */
 Elf *debugdata_open(Elf *elf, bool *is_lost);
 

@@ -102,7 +102,6 @@ bool debug_common_open(struct elf_file *debug, const char *name, const u8 *id, u
 	return debug_ask_link(debug, &request, slash ? slash + 1 : name, confined);
 }
 
-
 bool debug_file_open(struct elf_file *debug, const struct elf_file *file,
 		     const struct confined *confined)
 {

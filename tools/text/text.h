@@ -92,8 +92,8 @@ void text_calls(FILE *out, const struct rows *rows, const struct text_options *o
 		const char *pattern, bool callers);
 
 /*
- * Prints the function: its hottest lines and instructions, and then all. Source lines are printed if
- * their file is not newer than the binary.
+ * Prints the function: its hottest lines and instructions, and then all. Source lines are printed
+ * if their file is not newer than the binary.
  */
 void text_listing(FILE *out, const struct listing *listing, const struct text_options *options);
 
