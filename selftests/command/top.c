@@ -233,7 +233,7 @@ TOP_TEST(passes_on_the_exit_status)
 	EXPECT_TRUE(said("err", "./nothing"));
 	EXPECT_EQ(2, run("-d", "0", "true"));
 	EXPECT_EQ(2, run("-n", "0", "true"));
-	EXPECT_EQ(2, run("-p", "1", "true"));
+	EXPECT_EQ(2, run("-p", "no such process", "true"));
 }
 
 TOP_TEST(waits_for_the_command_after_the_last_table)
