@@ -881,15 +881,18 @@ RECORD_TEST(tells_how_many_processes_outlive_the_command)
 		kill(one, SIGKILL);
 	if (two > 1)
 		kill(two, SIGKILL);
-	ASSERT_EQ(0, run("sh", "-c", "sleep 0.1 & wait", NULL));
-	EXPECT_WHOLE();
-	EXPECT_EQ(0, sum.account.stats.targets);
-	EXPECT_FALSE(said("err", "still run"));
+	/* The kernel frees processes later than they end. */
+	for (int i = 0; i < 5; i++) {
+		ASSERT_EQ(0, run("sh", "-c", "true | true | true | true | true | true", NULL));
+		EXPECT_WHOLE();
+		EXPECT_EQ(0, sum.account.stats.targets);
+		EXPECT_FALSE(said("err", "still run"));
+	}
 }
 
 RECORD_TEST(asks_runtimes_for_names_only_with_the_option)
 {
-	char script[] = "env >env; echo 1 1 f >/tmp/perf-$$.map; echo $$ >pid; exec \"$0\" burn 200";
+	char script[] = "env >env; echo $$ >pid; echo 1 1 f >/tmp/perf-$$.map; exec $0 burn 200";
 	char path[64];
 	FILE *f;
 	int pid;

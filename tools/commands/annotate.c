@@ -26,6 +26,7 @@
  * @inlined: The same with inlined functions instead of those that contain them, if it was made.
  * @name: The inlined function; or NULL.
  * @nr_matching: The number of functions that match.
+ * @nr_skipped: The number of rows with more ticks that are no functions.
  * @nr_callers: The number of functions that contain the inlined one.
  */
 struct annotate {
@@ -35,6 +36,7 @@ struct annotate {
 	struct rows inlined;
 	const char *name;
 	size_t nr_matching;
+	size_t nr_skipped;
 	size_t nr_callers;
 	struct listing listings[CALLERS_MAX];
 	size_t nr;
@@ -81,11 +83,15 @@ static const struct row *find_row(struct annotate *annotate, const struct rows *
 	const struct row *found = NULL;
 
 	annotate->nr_matching = 0;
+	annotate->nr_skipped = 0;
 	/* The rows with the most ticks come first. */
 	for (size_t i = 0; i < rows->nr; i++) {
-		if (rows->rows[i].function.unnamed ||
-		    !row_matches(&annotate->function, &rows->rows[i]))
+		if (!row_matches(&annotate->function, &rows->rows[i]))
 			continue;
+		if (rows->rows[i].function.unnamed) {
+			annotate->nr_skipped += !found;
+			continue;
+		}
 		if (!found)
 			found = &rows->rows[i];
 		annotate->nr_matching++;
@@ -195,6 +201,11 @@ static void print_notes(FILE *out, const struct annotate *annotate)
 	if (annotate->nr_matching > 1 && annotate->function.symbol)
 		fprintf(out, "note: %s functions match; this one has the most ticks\n",
 			number(annotate->nr_matching).text);
+	if (annotate->nr_skipped)
+		fprintf(out, "note: %s %s of the report with more ticks %s no function\n",
+			number(annotate->nr_skipped).text,
+			annotate->nr_skipped == 1 ? "row" : "rows",
+			annotate->nr_skipped == 1 ? "is" : "are");
 	if (annotate->nr_callers > CALLERS_MAX)
 		fprintf(out, "note: it is inlined into %s functions; these have the most ticks\n",
 			number(annotate->nr_callers).text);

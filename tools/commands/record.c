@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include <err.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,8 @@
  */
 #define FIRST_DRAIN_NS	(NS_PER_S / 250)
 #define TABLES_DRAIN_NS	(NS_PER_S / 20)
+/* The time that the kernel has to free the processes that have ended, before they are counted. */
+#define TARGETS_FREE_MS	500
 /* With --rotate, this many complete files are kept if --keep is not used. */
 #define KEEP		10
 
@@ -362,18 +365,28 @@ static void print_summary(struct recorder *r)
 			 r->options->session.all);
 }
 
-/* Returns the number of processes of the command that still run after its end. */
-static u64 count_left(const struct recorder *r, u32 reason)
+/* Returns true if processes that still run after this end belong to the command. */
+static bool is_end_of_target(const struct recorder *r, u32 reason)
 {
 	const struct session_options *options = &r->options->session;
 
-	return reason != FORMAT_END_COMMAND || options->all || options->pids ? 0 : r->stats.targets;
+	return reason == FORMAT_END_COMMAND && !options->all && !options->pids;
+}
+
+/* The kernel frees a process, and so a target, some time after its end. */
+static void wait_for_targets(const struct recorder *r)
+{
+	struct pollfd gone = { .fd = r->session.fd };
+
+	poll(&gone, 1, TARGETS_FREE_MS);
 }
 
 /* Ends the session, and writes the new samples and the end. */
 static void finish_recording(struct recorder *r, u32 reason)
 {
 	profil_session_disable(r->session.fd, NULL);
+	if (is_end_of_target(r, reason))
+		wait_for_targets(r);
 	if (!r->failed && !flush_recording(r)) {
 		/* There may be records that are not ticks. */
 		session_add_records(&r->session, UINT64_MAX);
@@ -382,7 +395,8 @@ static void finish_recording(struct recorder *r, u32 reason)
 	session_close(&r->session);
 	if (close_file(r) && !r->failed)
 		fail_recording(r, r->options->path);
-	r->summary.left = count_left(r, reason);
+	if (is_end_of_target(r, reason))
+		r->summary.left = r->stats.targets;
 	print_summary(r);
 }
 

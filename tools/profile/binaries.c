@@ -231,7 +231,7 @@ char *nameless_text(const struct nameless *nameless)
 	char name[32], id[16] = "PID", *reason, *all;
 
 	if (!text)
-		return xstrdup("code made at run time; profil-report(1) says how it gets names");
+		return xstrdup("code made at run time; see --runtimes in profil-record(1)");
 	if (!nameless->is_many)
 		snprintf(id, sizeof(id), "%d", why->pid);
 	snprintf(name, sizeof(name), why->is_dump ? "jit-%s.dump" : "perf-%s.map", id);

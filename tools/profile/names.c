@@ -323,6 +323,10 @@ static char *choose_form(const struct shortened *name, const struct kept *kept, 
 		free(form);
 		form = shortened_form(name->plain, i, kept);
 	}
+	/* The compiler made a copy of the function; that says less than the name. */
+	end = strstr(form, " [clone ");
+	if (end && escape_width(form) > width)
+		*end = '\0';
 	drop_components(form, width);
 	end = strstr(form, "(...)");
 	if (escape_width(form) > width && end && !end[strlen("(...)")])

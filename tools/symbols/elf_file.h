@@ -49,8 +49,8 @@ bool debug_file_open(struct elf_file *debug, const struct elf_file *file,
 		     const struct confined *confined);
 
 /*
- * Asks for the common parts of debug files, to which @name leads. They have the build-id @id of @len
- * bytes.
+ * Asks for the common parts of debug files, to which @name leads. They have the build-id @id of
+ * @len bytes.
  */
 bool debug_common_open(struct elf_file *debug, const char *name, const u8 *id, u32 len,
 		       const struct confined *confined);

@@ -255,7 +255,7 @@ static const char *find_file(struct symbols *symbols, const struct request *requ
 	int fd;
 
 	if (!file->path)
-		return "code made at run time; profil-report(1) says how it gets names";
+		return "code made at run time; see --runtimes in profil-record(1)";
 	if (file->unknown)
 		return file->unknown;
 	fd = file_open(symbols->root, file->path, 0);

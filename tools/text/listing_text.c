@@ -188,6 +188,15 @@ struct hot {
 	u64 ticks;
 };
 
+static int compare_places(const void *a, const void *b)
+{
+	const struct hot *x = a, *y = b;
+
+	return strcmp(x->line->source, y->line->source) ?:
+	       compare_u64(x->line->number, y->line->number) ?:
+	       compare_u64(x->line->where, y->line->where);
+}
+
 static int compare_hot(const void *a, const void *b)
 {
 	const struct hot *x = a, *y = b;
@@ -231,22 +240,23 @@ static void print_hot_instructions(FILE *out, const struct listing *listing, con
 		print_instruction(out, listing, hot[i].line, options);
 }
 
-/* Adds up the lines with the same source line. Returns those with the most ticks. */
+/* Adds up the instructions of each source line, also if they are in several inlined functions. */
 static size_t find_hot_lines(const struct listing *listing, struct hot *hot)
 {
-	size_t nr = 0;
+	size_t nr = 0, to = 0;
 
-	for (size_t i = 0; i < listing->nr; i++) {
-		const struct listing_line *line = &listing->lines[i];
-		const struct listing_line *last = nr ? hot[nr - 1].line : NULL;
-
-		if (!line->source)
-			continue;
-		if (!last || last->number != line->number || !same_section(last, line))
-			hot[nr++] = (struct hot) { .line = line };
-		hot[nr - 1].ticks = ticks_add(hot[nr - 1].ticks, line->ticks);
+	for (size_t i = 0; i < listing->nr; i++)
+		if (listing->lines[i].source)
+			hot[nr++] = (struct hot) { &listing->lines[i], listing->lines[i].ticks };
+	qsort(hot, nr, sizeof(*hot), compare_places);
+	for (size_t i = 0; i < nr; i++) {
+		if (to && hot[to - 1].line->number == hot[i].line->number &&
+		    !strcmp(hot[to - 1].line->source, hot[i].line->source))
+			hot[to - 1].ticks = ticks_add(hot[to - 1].ticks, hot[i].ticks);
+		else
+			hot[to++] = hot[i];
 	}
-	return nr;
+	return to;
 }
 
 static size_t find_hot_instructions(const struct listing *listing, struct hot *hot)

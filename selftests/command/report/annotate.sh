@@ -131,15 +131,19 @@ inlined_function() {
 		sample 1 1 @source/inlined:first+$first 0 20 0
 		sample 1 1 @source/inlined:second+$second 0 70 0
 		sample 1 1 @source/inlined:second+0 0 10 0
-		account 100 0 100 0 100 0 0 100
+		name 2 [anon]
+		sample 1 2 0x10 0 100 0
+		account 200 0 200 0 200 0 0 200
 		end 0 1
 	END
-	same "inner (inlined) in second in inlined: 70 ticks, 70.00% +- 4.58%
-inner (inlined) in first in inlined: 20 ticks, 20.00% +- 4.00%" \
+	same "inner (inlined) in second in inlined: 70 ticks, 35.00% +- 3.37%
+inner (inlined) in first in inlined: 20 ticks, 10.00% +- 2.12%" \
 		eval "annotated inlined inner | grep ' in inlined: '" &&
 	same "$tmp/source/inner.h, inner (inlined)" \
 		eval "annotated inlined inner | sed -n 's/^    ticks    share  //p' | sort -u" &&
 	same "$(annotated inlined inner)" annotated inlined 'inner (inlined)' &&
+	same "note: 1 row of the report with more ticks is no function" \
+		eval "'$tmp/profil' annotate -i '$tmp/inlined.data' | grep '^note.*row'" &&
 	same "70 100.00%
 20 100.00%" eval "annotated inlined inner | awk '/imull/ {print \$1, \$2}'"
 }

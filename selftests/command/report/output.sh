@@ -41,7 +41,7 @@ std::vector<...>::push_back(...)
 std::operator<< <std::char_traits<...> >(...)
 operator< <int>(...)
 run<&A::operator>, (2)>(1)>(...)
-auto f(int)::{lambd.....) const [clone .cold]
+auto f(int)::{...::operator()<...>(...) const
 decltype (...) pass<int, 3>(...)
 (anonymous namespace)::worker(...)
 main.(*Type[go.shap...).Work.func1.deferwrap2
@@ -63,7 +63,8 @@ twins() {
 	local string='std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >'
 	local sort='void std::sort<It<@*, std::vector<@, std::allocator<@> > >, Less>(It<@*>, It<@*>)'
 	local tree='std::_Rb_tree<@, std::pair<@ const, int>, std::less<@> >::find(@ const&)' name number=0
-	printf '%s\n' "${sort//@/double}" "${sort//@/int}" "${sort//@/$string}" "${tree//@/A}" \
+	local loop='void std::__introsort_loop<It<@*, std::vector<@> >, long>(It<@*>, It<@*>) [clone .isra.0]'
+	printf '%s\n' "${loop//@/char}" "${loop//@/short}" "${sort//@/double}" "${sort//@/int}" "${sort//@/$string}" "${tree//@/A}" \
 		"${tree//@/B}" "compute(unsigned int, a_type_with_a_long_name const&)" \
 		"compute(unsigned long, a_type_with_a_long_name const&)" \
 		"a::namespace_with_a_long_name::and_another_one::Class::function(A const&)" \
@@ -80,7 +81,9 @@ twins() {
 	} >"$tmp/twins"
 	: >"$tmp/a_library_with_a_long_name.so"
 	make_data twins <"$tmp/twins" || return
-	COLUMNS=60 same "std::sort<It<double*...>, Less>(...)
+	COLUMNS=60 same "std::__introsort_loop<...char*...>(...)
+std::__introsort_loop<...short*...>(...)
+std::sort<It<double*...>, Less>(...)
 std::sort<It<int*...>, Less>(...)
 std::sort<It<std::string*...>, Less>(...)
 std::_Rb_tree<A...>::find(...)

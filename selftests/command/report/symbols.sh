@@ -521,7 +521,7 @@ why_nameless() {
 maps_of_others() {
 	local pid fine=false
 	sleep 1000 >&- 2>&- & pid=$!
-	same "profil-report(1) says how it gets names" why_nameless $pid &&
+	same "see --runtimes in profil-record(1)" why_nameless $pid &&
 	write_map $pid && touch -d 2025-01-01 "/tmp/perf-$pid.map" &&
 	same "perf-PID.map is dated before its process" why_nameless $pid &&
 	touch "/tmp/perf-$pid.map" && chown 12345 "/tmp/perf-$pid.map" &&
