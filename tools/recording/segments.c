@@ -379,9 +379,23 @@ static const struct part *part_of(struct segments *segments, const struct profil
 	return part;
 }
 
+/*
+ * Returns true if the file has a usual path: neither that of memory, /memfd: or /dev/zero, nor one
+ * that ends with (deleted). This is for each sample.
+ */
+static bool has_usual_path(const struct profil_record *record)
+{
+	const char *path = record->path;
+
+	return record->flags & PROFIL_RECORD_FILE && path[0] == '/' && path[1] &&
+	       path[2] != 'e' && path[strlen(path) - 1] != ')';
+}
+
 /* Returns true if the mapping can be a copy. */
 static bool may_be_copy(const struct profil_record *record)
 {
+	if (has_usual_path(record))
+		return false;
 	if (!(record->flags & PROFIL_RECORD_MAPPED) || !record->space || record->pid <= 0)
 		return false;
 	if (record->flags & PROFIL_RECORD_FILE)
