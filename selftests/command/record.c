@@ -917,9 +917,9 @@ RECORD_TEST(asks_runtimes_for_names_only_with_the_option)
 		EXPECT_EQ(i ? -1 : 0, access(path, F_OK));
 		unlink(path);
 	}
-	EXPECT_EQ(2, run("--runtimes", "-a", NULL));
+	EXPECT_EQ(2, run("--runtimes", "-a", "true", NULL));
 	EXPECT_EQ(2, run("--runtimes", "-p", "1", "true", NULL));
-	EXPECT_TRUE(said("err", "--runtimes requires a command that is sampled"));
+	EXPECT_TRUE(said("err", "--runtimes requires a command, whose environment it sets"));
 }
 
 /* Runs profil record after commands that mount something. */

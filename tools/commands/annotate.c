@@ -26,7 +26,7 @@
  * @inlined: The same with inlined functions instead of those that contain them, if it was made.
  * @name: The inlined function; or NULL.
  * @nr_matching: The number of functions that match.
- * @nr_skipped: The number of rows with more ticks that are no functions.
+ * @nr_skipped: The number of rows with more ticks that are not functions.
  * @nr_callers: The number of functions that contain the inlined one.
  */
 struct annotate {
@@ -202,10 +202,9 @@ static void print_notes(FILE *out, const struct annotate *annotate)
 		fprintf(out, "note: %s functions match; this one has the most ticks\n",
 			number(annotate->nr_matching).text);
 	if (annotate->nr_skipped)
-		fprintf(out, "note: %s %s of the report with more ticks %s no function\n",
-			number(annotate->nr_skipped).text,
-			annotate->nr_skipped == 1 ? "row" : "rows",
-			annotate->nr_skipped == 1 ? "is" : "are");
+		fprintf(out, "note: %s of the report %s more ticks, but no code to show\n",
+			annotate->nr_skipped == 1 ? "one row" : "several rows",
+			annotate->nr_skipped == 1 ? "has" : "have");
 	if (annotate->nr_callers > CALLERS_MAX)
 		fprintf(out, "note: it is inlined into %s functions; these have the most ticks\n",
 			number(annotate->nr_callers).text);

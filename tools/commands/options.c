@@ -134,10 +134,10 @@ static int parse_target(const struct command *command, int argc, char **argv,
 		wrong = "either -a or -p, not both";
 	else if (options->all && options->no_children)
 		wrong = "either -a or --no-children, not both";
-	else if (options->runtimes && (!has_command || options->pids))
-		wrong = "--runtimes requires a command that is sampled: it sets its environment";
+	else if (options->runtimes && (!has_command || options->pids || options->all))
+		wrong = "--runtimes requires a command, whose environment it sets, without -a and -p";
 	else if (!has_command && !options->pids && !options->all)
-		wrong = "what shall be sampled? A command, -p or -a";
+		wrong = "nothing to sample: give a command, -p or -a";
 	if (wrong) {
 		warnx("%s", wrong);
 		return command_name_help(command);

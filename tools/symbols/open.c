@@ -11,38 +11,23 @@
 
 #include "symbols/confined.h"
 
-int openat(int directory, const char *path, int flags, ...);
 int openat64(int directory, const char *path, int flags, ...);
 int open(const char *path, int flags, ...);
-int open64(const char *path, int flags, ...);
-
-static unsigned int mode_of(int flags, va_list arguments)
-{
-	return flags & (O_CREAT | __O_TMPFILE) ? va_arg(arguments, unsigned int) : 0;
-}
 
 int open(const char *path, int flags, ...)
 {
-	unsigned int mode;
+	unsigned int mode = 0;
 	va_list arguments;
 
 	if (confined_is_here())
 		return confined_open(path);
-	va_start(arguments, flags);
-	mode = mode_of(flags, arguments);
-	va_end(arguments);
-	return openat(AT_FDCWD, path, flags, mode);
-}
-
-int open64(const char *path, int flags, ...)
-{
-	unsigned int mode;
-	va_list arguments;
-
-	if (confined_is_here())
-		return confined_open(path);
-	va_start(arguments, flags);
-	mode = mode_of(flags, arguments);
-	va_end(arguments);
+	if (flags & (O_CREAT | __O_TMPFILE)) {
+		va_start(arguments, flags);
+		mode = va_arg(arguments, unsigned int);
+		va_end(arguments);
+	}
+	/* All of this program can use large files. */
 	return openat64(AT_FDCWD, path, flags, mode);
 }
+
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));

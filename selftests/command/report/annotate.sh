@@ -142,7 +142,7 @@ inner (inlined) in first in inlined: 20 ticks, 10.00% +- 2.12%" \
 	same "$tmp/source/inner.h, inner (inlined)" \
 		eval "annotated inlined inner | sed -n 's/^    ticks    share  //p' | sort -u" &&
 	same "$(annotated inlined inner)" annotated inlined 'inner (inlined)' &&
-	same "note: 1 row of the report with more ticks is no function" \
+	same "note: one row of the report has more ticks, but no code to show" \
 		eval "'$tmp/profil' annotate -i '$tmp/inlined.data' | grep '^note.*row'" &&
 	same "70 100.00%
 20 100.00%" eval "annotated inlined inner | awk '/imull/ {print \$1, \$2}'"

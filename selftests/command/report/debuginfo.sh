@@ -47,22 +47,8 @@ debugdata_lost() {
 	"$tmp/plain" report -i "$tmp/mini.data" >"$tmp/got" && grep -q "could not be read\|cannot be read" "$tmp/got"
 }
 
-# A program whose function work() is inlined in outer()
-inlined_source() {
-	mkdir -p "$tmp/parts" && cat >"$tmp/parts/split.c" <<-'END'
-		int sink;
-		static inline __attribute__((always_inline)) void work(int n)
-		{
-			for (int i = 0; i < n; i++)
-				sink += i * n;
-		}
-		void outer(int n)
-		{
-			work(n);
-			sink++;
-		}
-		void _start(void) { for (;;) outer(sink); }
-	END
+split_source() {
+	mkdir -p "$tmp/parts" && inlined_source "$tmp/parts/split.c"
 }
 
 # inlined_data NAME [LINE]: makes a recording with a tick in line 5, which is in work(), of $tmp/parts/NAME.
@@ -107,7 +93,7 @@ inlined_rows() {
 # The parts are where the compiler wrote them, or beside the program.
 split_debug() {
 	local version compiler compilers=(gcc)
-	inlined_source && "$root/selftests/need" clang >/dev/null 2>&1 && compilers+=(clang)
+	split_source && "$root/selftests/need" clang >/dev/null 2>&1 && compilers+=(clang)
 	for compiler in "${compilers[@]}"; do
 		for version in 4 5; do
 			split_program $compiler$version $compiler -gdwarf-$version &&
@@ -159,7 +145,7 @@ split_packages() {
 # program or in that for such files, or by its build-id. It must have the build-id.
 common_parts() {
 	local name root=$tmp/root_of_parts id lost
-	inlined_source && cd "$tmp/parts" || return
+	split_source && cd "$tmp/parts" || return
 	for name in {1..50}; do
 		echo "struct large$name { int first$name, second$name; struct large$name *next$name;"
 		echo "long numbers$name[$name]; char text$name[8][$name]; } *variable$name;"
@@ -212,7 +198,7 @@ no_debug_information() {
 
 # A part of a program was compiled without -g, and a program is gone, of which only names remain.
 some_debug_information() {
-	inlined_source && cd "$tmp/parts" && sed 's/outer/other/; /_start/d' split.c >rest.c &&
+	split_source && cd "$tmp/parts" && sed 's/outer/other/; /_start/d' split.c >rest.c &&
 	gcc -g -O1 -c split.c && gcc -O1 -c rest.c &&
 	gcc -nostdlib -static -no-pie -Wl,--build-id,-z,muldefs -o mixed split.o rest.o &&
 	cp "$tmp/fixed" "$tmp/vanished" && make_data mixed <<-'END' || return

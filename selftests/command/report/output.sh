@@ -3,9 +3,20 @@
 # Tests of the contents and the layout of reports: widths, weights, warnings, filters, CSV, the
 # terminal. "run" reads this file, and has the functions that it uses.
 
+# named_samples FILE <NAMES: prints a function of the file and samples for each name. Each function
+# has fewer samples than the one before it.
+named_samples() {
+	local name number=0
+	while IFS= read -r name; do
+		number=$((number + 16))
+		echo "symbol $1 $number $((number + 1)) ${name// /\\x20}"
+		echo "sample 1 1 $number 0 $((300 - number)) 0"
+	done
+}
+
 # The names are those of a JIT compiler, because these can be any text.
 widths() {
-	local name number=0 width
+	local width
 	cat >"$tmp/long" <<-'END'
 		app::compute(int, char const*)
 		std::vector<int, std::allocator<int> >::push_back(int const&)
@@ -28,11 +39,7 @@ widths() {
 		echo "meta 2 3 host 6.1 a"
 		echo "thread 1 7 100 0 a"
 		echo "name 1 [anon]"
-		while IFS= read -r name; do
-			number=$((number + 16))
-			echo "symbol 0x80000001 $number $((number + 1)) ${name// /\\x20}"
-			echo "sample 1 1 $number 0 $((300 - number)) 0"
-		done <"$tmp/long"
+		named_samples 0x80000001 <"$tmp/long"
 	} >"$tmp/widths"
 	make_data widths <"$tmp/widths" || return
 	same "$(cat "$tmp/long")" eval "rows widths --full-names -s symbol" &&
@@ -62,10 +69,11 @@ unbalanced<(int, in...s long enough to be cut" rows widths -s symbol || return
 twins() {
 	local string='std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >'
 	local sort='void std::sort<It<@*, std::vector<@, std::allocator<@> > >, Less>(It<@*>, It<@*>)'
-	local tree='std::_Rb_tree<@, std::pair<@ const, int>, std::less<@> >::find(@ const&)' name number=0
+	local tree='std::_Rb_tree<@, std::pair<@ const, int>, std::less<@> >::find(@ const&)'
 	local loop='void std::__introsort_loop<It<@*, std::vector<@> >, long>(It<@*>, It<@*>) [clone .isra.0]'
-	printf '%s\n' "${loop//@/char}" "${loop//@/short}" "${sort//@/double}" "${sort//@/int}" "${sort//@/$string}" "${tree//@/A}" \
-		"${tree//@/B}" "compute(unsigned int, a_type_with_a_long_name const&)" \
+	printf '%s\n' "${loop//@/char}" "${loop//@/short}" "${sort//@/double}" \
+		"${sort//@/int}" "${sort//@/$string}" "${tree//@/A}" "${tree//@/B}" \
+		"compute(unsigned int, a_type_with_a_long_name const&)" \
 		"compute(unsigned long, a_type_with_a_long_name const&)" \
 		"a::namespace_with_a_long_name::and_another_one::Class::function(A const&)" \
 		"$string::_M_mutate(unsigned long, unsigned long, char const*)" >"$tmp/long"
@@ -73,11 +81,7 @@ twins() {
 		echo "meta 2 3 host 6.1 a"
 		echo "thread 1 7 100 0 a"
 		echo "file 1 @@/a_library_with_a_long_name.so"
-		while IFS= read -r name; do
-			number=$((number + 16))
-			echo "symbol 1 $number $((number + 1)) ${name// /\\x20}"
-			echo "sample 1 1 $number 0 $((300 - number)) 0"
-		done <"$tmp/long"
+		named_samples 1 <"$tmp/long"
 	} >"$tmp/twins"
 	: >"$tmp/a_library_with_a_long_name.so"
 	make_data twins <"$tmp/twins" || return

@@ -698,11 +698,9 @@ slow_maps() {
 	$fine
 }
 
-# Source lines and inlined functions, with the debug information in the program or in a separate
-# file.
-source_lines() {
-	local flags=(-O1 -g -nostdlib -static-libgcc -no-pie) where separate
-	cat >"$tmp/lines.c" <<-'END'
+# inlined_source FILE: writes a program whose function work() is inlined in outer().
+inlined_source() {
+	cat >"$1" <<-'END'
 		int sink;
 		static inline __attribute__((always_inline)) void work(int n)
 		{
@@ -716,6 +714,13 @@ source_lines() {
 		}
 		void _start(void) { for (;;) outer(sink); }
 	END
+}
+
+# Source lines and inlined functions, with the debug information in the program or in a separate
+# file.
+source_lines() {
+	local flags=(-O1 -g -nostdlib -static-libgcc -no-pie) where separate
+	inlined_source "$tmp/lines.c" &&
 	gcc "${flags[@]}" -o "$tmp/lines" "$tmp/lines.c" -Wl,--build-id &&
 	cp "$tmp/lines" "$tmp/lines.unstripped" &&
 	where=$(objdump -dl "$tmp/lines" | sed -n '/lines.c:5/{n;s/^ *\([0-9a-f]*\):.*/\1/p;q}') &&
