@@ -117,7 +117,8 @@ inlined_function() {
 	cd "$tmp/source" && cat >inlined.c <<-'END' && touch -d '1 minute ago' inlined.c &&
 		#include "inner.h"
 		volatile int sink;
-		__attribute__((noinline)) void first(void) { sink = inner(sink); }
+		static inline __attribute__((always_inline)) int other(int n) { return n ^ (n >> 5); }
+		__attribute__((noinline)) void first(void) { sink = inner(sink); sink = other(sink); }
 		__attribute__((noinline)) void second(void) { sink += 1; sink = inner(sink); }
 		void _start(void) { first(); second(); }
 	END
