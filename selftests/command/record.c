@@ -919,7 +919,7 @@ RECORD_TEST(asks_runtimes_for_names_only_with_the_option)
 	}
 	EXPECT_EQ(2, run("--runtimes", "-a", "true", NULL));
 	EXPECT_EQ(2, run("--runtimes", "-p", "1", "true", NULL));
-	EXPECT_TRUE(said("err", "--runtimes requires a command, whose environment it sets"));
+	EXPECT_TRUE(said("err", "--runtimes sets the environment of a command"));
 }
 
 /* Runs profil record after commands that mount something. */

@@ -135,7 +135,7 @@ static int parse_target(const struct command *command, int argc, char **argv,
 	else if (options->all && options->no_children)
 		wrong = "either -a or --no-children, not both";
 	else if (options->runtimes && (!has_command || options->pids || options->all))
-		wrong = "--runtimes requires a command, whose environment it sets, without -a and -p";
+		wrong = "--runtimes sets the environment of a command, and takes no -a or -p";
 	else if (!has_command && !options->pids && !options->all)
 		wrong = "nothing to sample: give a command, -p or -a";
 	if (wrong) {

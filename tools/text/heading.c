@@ -150,7 +150,7 @@ static void print_samples(FILE *out, const struct rows *rows)
 static void print_runtimes(FILE *out, const struct recording *recording)
 {
 	if (recording->meta.flags & FORMAT_RUNTIMES)
-		fputs("note: recorded with --runtimes, which has changed what the command did\n", out);
+		fputs("note: recorded with --runtimes, which changes the command\n", out);
 }
 
 /* Says that the recording is not all of the command: daemons, for example, go on. */
