@@ -156,9 +156,11 @@ FIXTURE_TEARDOWN(syscalls)
 static char bytes[1 << 18];
 static int zero;
 
+/* The calls of sample() take longer than one read on a debug kernel, and would have all ticks. */
 static void read_zeros(void)
 {
-	MUST(read(zero, bytes, sizeof(bytes)) == sizeof(bytes));
+	for (unsigned int i = 0; i < 64; i++)
+		MUST(read(zero, bytes, sizeof(bytes)) == sizeof(bytes));
 }
 
 TEST_F(syscalls, of_ticks_in_a_read_are_read)
@@ -566,9 +568,27 @@ static void loop(void)
 	loop_run(0, LOOP_BURST);
 }
 
-TEST_F(syscalls, are_none_for_ticks_in_a_softirq_and_have_a_flag)
+/* The sender has its turn rarely on a slow machine: there are rounds without a packet. */
+#define SOFTIRQ_ROUNDS	20
+
+static unsigned int count_in_softirq(struct __test_metadata *_metadata)
 {
 	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < nr; i++) {
+		if (!(records[i]->flags & PROFIL_RECORD_SOFTIRQ))
+			continue;
+		n++;
+		EXPECT_TRUE(in_kernel(records[i]));
+		EXPECT_EQ(NO_CALL, records[i]->syscall);
+		EXPECT_EQ(0U, records[i]->arch);
+	}
+	return n;
+}
+
+TEST_F(syscalls, are_none_for_ticks_in_a_softirq_and_have_a_flag)
+{
+	unsigned int n = 0, rounds = 0;
 	char before[64], optmem[64];
 	cpu_set_t one;
 	bool sampled;
@@ -583,18 +603,15 @@ TEST_F(syscalls, are_none_for_ticks_in_a_softirq_and_have_a_flag)
 	CPU_SET(0, &one);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
 	spawn(send_packets);
-	sampled = sample(loop);
+	do {
+		if (rounds)
+			close(fd);
+		sampled = sample(loop);
+		n = sampled ? count_in_softirq(_metadata) : 0;
+	} while (sampled && n < TICKS / 20 && ++rounds < SOFTIRQ_ROUNDS);
 	file_write(RPS_CPUS, before);
 	file_write(OPTMEM_MAX, optmem);
 	ASSERT_TRUE(sampled);
-	for (unsigned int i = 0; i < nr; i++) {
-		if (!(records[i]->flags & PROFIL_RECORD_SOFTIRQ))
-			continue;
-		n++;
-		EXPECT_TRUE(in_kernel(records[i]));
-		EXPECT_EQ(NO_CALL, records[i]->syscall);
-		EXPECT_EQ(0U, records[i]->arch);
-	}
 	TH_LOG("%u of %u ticks in a softirq", n, nr);
 	EXPECT_LE(TICKS / 20U, n);
 	EXPECT_ONLY(SYS_ioctl);
