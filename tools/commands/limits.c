@@ -240,6 +240,7 @@ void session_close(struct session *s)
 void session_free(struct session *s)
 {
 	session_close(s);
+	stream_close(&s->stream);
 	tables_free(s->stream.tables);
 	if (s->signals >= 0)
 		close(s->signals);

@@ -14,8 +14,10 @@ void stream_init(struct stream *stream, struct format_writer *writer)
 	stream->entries = entries_new(256);
 	stream->stacks = stacks_new();
 	stream->stack_bytes = 0;
-	stream->spaces = spaces_new();
-	stream->segments = segments_new();
+	if (!stream->spaces) {
+		stream->spaces = spaces_new();
+		stream->segments = segments_new();
+	}
 	memset(stream->last, 0, sizeof(stream->last));
 	stream->place = (struct profil_record){};
 }
@@ -31,8 +33,16 @@ void stream_free(struct stream *stream)
 	htab_delete(stream->files);
 	htab_delete(stream->entries);
 	htab_delete(stream->stacks);
+}
+
+void stream_close(struct stream *stream)
+{
+	if (!stream->spaces)
+		return;
 	spaces_free(stream->spaces);
 	segments_free(stream->segments);
+	stream->spaces = NULL;
+	stream->segments = NULL;
 }
 
 /*

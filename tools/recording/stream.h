@@ -64,7 +64,12 @@ void stream_record(struct stream *stream, const struct profil_record *record);
  * functions_write().
  */
 int stream_finish(struct stream *stream);
+
+/* Ends the file. What is known of address spaces is kept for the next one: they may be gone. */
 void stream_free(struct stream *stream);
+
+/* Frees that, too, after the last file. */
+void stream_close(struct stream *stream);
 
 /* Reads the name of a process. Returns false if it does not exist. */
 bool stream_read_comm(pid_t pid, char comm[16]);

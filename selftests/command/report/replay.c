@@ -248,5 +248,6 @@ int main(int argc, char **argv)
 	if (format_close(writer, NULL))
 		err(1, "%s", argv[1]);
 	stream_free(&stream);
+	stream_close(&stream);
 	return 0;
 }
