@@ -225,6 +225,49 @@ TOP_TEST(sorts_by_the_keys)
 	EXPECT_TRUE(said("err", "cannot sort by \"cpu\""));
 }
 
+TOP_TEST(shows_the_hottest_calls)
+{
+	char stacks_work[PATH_MAX];
+	const char *text;
+	pid_t top;
+
+	ASSERT_TRUE(beside(stacks_work, "stacks_work"));
+	ASSERT_EQ(0, run("-b", "-g", "-d", "0.5", stacks_work, "leaf", "3000"));
+	text = text_of("out");
+	EXPECT_LT(2, count(text, "  calls\n 100.00%")) TH_LOG("%s", text);
+	/* A caller has the line of its callee if nearly all ticks are there. */
+	EXPECT_LT(2, count(text, "leaf_caller > leaf\n"));
+	EXPECT_EQ(count(text, "profil top: "), count(text, "% of the call stacks are complete\n"));
+	/* The last table is made after the end of the process. */
+	EXPECT_EQ(0, count(text, "[unknown]"));
+	ASSERT_EQ(0, run("-b", "-d", "0.5", stacks_work, "leaf", "1000"));
+	EXPECT_FALSE(said("out", "calls"));
+
+	/* It is the first one of the views. */
+	top = start_on_terminal(0, "-g", stacks_work, "leaf", "60000", NULL);
+	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("leaf_caller > leaf")));
+	forget();
+	EXPECT_TRUE(type("s"));
+	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("  binary       symbol")));
+	EXPECT_FALSE(shown("  calls"));
+	EXPECT_TRUE(type("\033[D"));
+	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("  calls")));
+	forget();
+	EXPECT_TRUE(type("\033[D"));
+	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("  command ")));
+	EXPECT_TRUE(type("\003"));
+	EXPECT_EQ(128 + SIGINT, end_of(top));
+
+	/* Without --stacks, it is left out. */
+	top = start_on_terminal(0, stacks_work, "leaf", "60000", NULL);
+	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("  binary       symbol")));
+	EXPECT_TRUE(type("\033[D"));
+	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("  command ")));
+	EXPECT_FALSE(shown("  calls"));
+	EXPECT_TRUE(type("\003"));
+	EXPECT_EQ(128 + SIGINT, end_of(top));
+}
+
 TOP_TEST(passes_on_the_exit_status)
 {
 	EXPECT_EQ(7, run(work, "exit", "7"));

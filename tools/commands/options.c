@@ -121,6 +121,29 @@ bool session_set_tick(const struct command_setting *setting)
 	return true;
 }
 
+struct command_word session_stacks_word(size_t index)
+{
+	return (struct command_word) { .name = index ? NULL : "fp" };
+}
+
+bool session_set_stacks(const struct command_setting *setting)
+{
+	struct session_options *options = setting->member;
+	const char *method = setting->value;
+
+	options->stacks = true;
+	options->frame_pointers = method && !strcmp(method, "fp");
+	if (!method || options->frame_pointers)
+		return true;
+	/* What perf does with debug information, unwind tables do here. Its size has no meaning. */
+	if (!strcmp(setting->option->name, "call-graph") &&
+	    !strncmp(method, "dwarf", strlen("dwarf")))
+		return true;
+	warnx("--%s: there is no method \"%s\"; leave it out, or use fp, frame pointers only",
+	      setting->option->name, method);
+	return false;
+}
+
 /* ---- all options ---- */
 
 /* Takes the command from the remaining arguments. Returns the exit status, or -1 to continue. */

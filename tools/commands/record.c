@@ -75,29 +75,6 @@ static bool set_keep(const struct command_setting *setting)
 	return command_check_value(setting, valid, "a number of files from 1 to 100000");
 }
 
-static struct command_word stacks_word(size_t index)
-{
-	return (struct command_word) { .name = index ? NULL : "fp" };
-}
-
-static bool set_stacks(const struct command_setting *setting)
-{
-	struct session_options *options = setting->member;
-	const char *method = setting->value;
-
-	options->stacks = true;
-	options->frame_pointers = method && !strcmp(method, "fp");
-	if (!method || options->frame_pointers)
-		return true;
-	/* What perf does with debug information, unwind tables do here. Its size has no meaning. */
-	if (!strcmp(setting->option->name, "call-graph") &&
-	    !strncmp(method, "dwarf", strlen("dwarf")))
-		return true;
-	warnx("--%s: there is no method \"%s\"; leave it out, or use fp, frame pointers only",
-	      setting->option->name, method);
-	return false;
-}
-
 static bool set_event(const struct command_setting *setting)
 {
 	if (!strcmp(setting->value, "cpu-clock") || !strcmp(setting->value, "task-clock"))
@@ -117,15 +94,13 @@ static const struct command_option record_options[] = {
 	{ .name = "keep", .value = "N", .help = "keep N complete files: FILE.1 is the newest (10)",
 	  .set = set_keep, .offset = offsetof(struct options, keep) },
 	SESSION_OPTIONS(struct options),
-	{ .name = "stacks", .letter = 'g', .value = "fp", .is_optional = true,
-	  .help = "record the callers, too (fp: through frame pointers only)",
-	  .set = set_stacks, .offset = offsetof(struct options, session),
-	  .word = stacks_word },
+	SESSION_STACKS_OPTION(struct options,
+			      "record the callers, too (fp: through frame pointers only)"),
 	{ .name = "runtimes",
 	  .help = "let node, python, java and .NET name their code",
 	  .set = command_set_true, .offset = offsetof(struct options, session.runtimes) },
 	{ .name = "call-graph", .value = "METHOD",
-	  .set = set_stacks, .offset = offsetof(struct options, session) },
+	  .set = session_set_stacks, .offset = offsetof(struct options, session) },
 	{ .name = "event", .letter = 'e', .value = "EVENT", .set = set_event },
 	{ .name = "verbose", .letter = 'v', .help = "print how all ticks were counted",
 	  .set = command_set_true, .offset = offsetof(struct options, verbose) },

@@ -65,12 +65,21 @@ struct session_options {
 	{ .name = "no-children", .help = "do not sample child processes",		\
 	  .set = command_set_true, .offset = offsetof(type, session.no_children) }
 
+/* Likewise, the option for stacks, with the text for --help */
+#define SESSION_STACKS_OPTION(type, help_)						\
+	{ .name = "stacks", .letter = 'g', .value = "fp", .is_optional = true,		\
+	  .help = help_,								\
+	  .set = session_set_stacks, .offset = offsetof(type, session),			\
+	  .word = session_stacks_word }
+
 /* ---- options.c ---- */
 
-/* For @set of these options */
+/* For @set and @word of these options */
 bool session_set_pids(const struct command_setting *setting);
 bool session_set_freq(const struct command_setting *setting);
 bool session_set_tick(const struct command_setting *setting);
+bool session_set_stacks(const struct command_setting *setting);
+struct command_word session_stacks_word(size_t index);
 
 /*
  * Parses the options of @command into its structure @parsed, which has the member @options, and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * profil top: samples a command, a process or the machine, and shows the hottest functions
+ * profil top: samples a command, a process or the machine, and shows the hottest functions or calls
  *
  * This records into memory. At each refresh the recording ends, as at each --rotate of profil
  * record; its rows are added to the window, and the next one begins. So names are found by the same
@@ -22,6 +22,7 @@
 #include "commands/sampling.h"
 #include "profile/buffer.h"
 #include "profile/escape.h"
+#include "profile/recent_calls.h"
 #include "profile/window.h"
 #include "text/accounting.h"
 #include "text/screen.h"
@@ -62,6 +63,7 @@ struct top {
 	const struct options *options;
 	struct session session;
 	struct window *window;
+	struct recent_calls *calls;	/* with --stacks; or NULL */
 	struct text_options output;
 	bool has_screen;
 	bool is_paused;
@@ -113,6 +115,7 @@ static const struct command_option options[] = {
 	  .set = command_set_true, .offset = offsetof(struct options, batch) },
 	{ .name = "count", .letter = 'n', .value = "N", .help = "end after N tables",
 	  .set = set_count, .offset = offsetof(struct options, count) },
+	SESSION_STACKS_OPTION(struct options, "show the hottest calls as a tree"),
 	SESSION_OPTIONS(struct options),
 	COMMAND_HELP
 };
@@ -161,10 +164,17 @@ static bool segment_begin(struct top *t)
 	return true;
 }
 
+static void advance(struct top *t)
+{
+	window_advance(t->window);
+	if (t->calls)
+		recent_calls_advance(t->calls);
+}
+
 /* Adds the rows of the recording to the window. */
 static bool segment_add(struct top *t)
 {
-	static const struct recording_filter filter = { .cpu = -1 };
+	const struct recording_filter filter = { .cpu = -1, .keep_stacks = t->calls };
 	struct rows rows = { .demangle = true, .recorded = true };
 	struct format_reader *reader;
 	struct recording *recording;
@@ -177,11 +187,15 @@ static bool segment_add(struct top *t)
 		return fail("memory for samples");
 	recording = recording_load(reader, &filter);
 	window_keys(&rows);
+	rows.options.keep_parts = t->calls;
+	rows.options.chains = t->calls;
 	rows_make(&rows, recording);
 	if (t->is_shown)
-		window_advance(t->window);
+		advance(t);
 	t->is_shown = false;
 	window_add(t->window, &rows);
+	if (t->calls)
+		recent_calls_add(t->calls, &rows);
 	rows_free(&rows);
 	recording_free(recording);
 	return true;
@@ -209,11 +223,15 @@ static void add_detached(void *data, const struct profil_record *record)
 
 /* ---- the table ---- */
 
-/* The keys of the first view are those of the options. */
+/*
+ * The keys of the second view are those of the options. The first view, the calls, is there with
+ * --stacks only.
+ */
 static const struct view {
 	enum rows_by keys[3];
 	size_t nr_keys;
 } views[] = {
+	{ .nr_keys = 0 },
 	{ .nr_keys = 0 },
 	{ { ROWS_BY_DSO }, 1 },
 	{ { ROWS_BY_COMM }, 1 },
@@ -224,6 +242,16 @@ static const struct view {
 };
 
 #define NR_VIEWS (sizeof(views) / sizeof(*views))
+#define VIEW_CALLS 0
+#define VIEW_FIRST 1
+
+/* Shows the view that is @step views after the current one. */
+static void change_view(struct top *t, size_t step)
+{
+	t->view = (t->view + step) % NR_VIEWS;
+	if (t->view == VIEW_CALLS && !t->calls)
+		t->view = (t->view + step) % NR_VIEWS;
+}
 
 static void update_rows(struct top *t)
 {
@@ -278,6 +306,11 @@ static int print_header(FILE *out, const struct top *t)
 				     "lost %s, missed %s", number(n->hz + 0.5).text, cpu,
 				     window < 10 ? 1 : 0, window, number(t->rows.nr_ticks).text,
 				     number(n->lost).text, number(n->missed).text));
+	if (t->calls) {
+		print_line(out, t, xasprintf("%.0f%% of the call stacks are complete",
+					     floor(100 * recent_calls_complete(t->calls))));
+		lines++;
+	}
 	if (t->nr_detached) {
 		print_line(out, t, xasprintf("not followed: %s (%s execs in all)", t->detached,
 					     number(t->nr_detached).text));
@@ -303,14 +336,19 @@ static void print_table(FILE *out, struct top *t)
 		.numbers = "   share     +-",
 		.print_numbers = print_share,
 	};
-	size_t lines;
+	const struct call_node *nodes;
+	size_t lines, nr;
 
 	text_get_terminal(&t->output);
 	update_rows(t);
 	lines = print_header(out, t) + LINES_AROUND;
 	t->output.lines = t->output.height > lines ? t->output.height - lines : 1;
-	if (t->rows.nr)
+	if (t->rows.nr && t->view == VIEW_CALLS) {
+		nodes = recent_calls_nodes(t->calls, &nr);
+		text_call_tree(out, &t->rows, nodes, nr, &t->output);
+	} else if (t->rows.nr) {
 		text_table(out, &table);
+	}
 }
 
 /* Shows the table on the screen, or prints it. */
@@ -377,6 +415,8 @@ static bool reset(struct top *t)
 	if (!refresh(t))
 		return false;
 	window_clear(t->window);
+	if (t->calls)
+		recent_calls_clear(t->calls);
 	t->base = t->stats;
 	t->start = t->last;
 	t->numbers = (struct numbers) { };
@@ -399,10 +439,10 @@ static bool handle_key(struct top *t, int key)
 		return reset(t);
 	case 's':
 	case SCREEN_RIGHT:
-		t->view = (t->view + 1) % NR_VIEWS;
+		change_view(t, 1);
 		break;
 	case SCREEN_LEFT:
-		t->view = (t->view + NR_VIEWS - 1) % NR_VIEWS;
+		change_view(t, NR_VIEWS - 1);
 		break;
 	}
 	return true;
@@ -581,6 +621,11 @@ static int run(int argc, char **argv)
 	t.session.data = &t;
 	t.session.add_detached = add_detached;
 	t.window = window_new();
+	t.view = VIEW_FIRST;
+	if (chosen.session.stacks) {
+		t.calls = recent_calls_new();
+		t.view = VIEW_CALLS;
+	}
 	t.file = memfd_create("profil top", MFD_CLOEXEC);
 	status = COMMAND_FAILED;
 	if (t.file < 0)
@@ -591,6 +636,7 @@ static int run(int argc, char **argv)
 	session_free(&t.session);
 	rows_free(&t.rows);
 	window_free(t.window);
+	recent_calls_free(t.calls);
 	free(t.detached);
 	if (t.file >= 0)
 		close(t.file);

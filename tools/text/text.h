@@ -7,6 +7,7 @@
 
 #include "profile/rows.h"
 
+struct call_node;
 struct listing;
 
 /* Colours of a terminal */
@@ -90,6 +91,13 @@ void text_report(FILE *out, const struct rows *rows, const struct text_options *
 void text_children(FILE *out, const struct rows *rows, const struct text_options *options);
 void text_calls(FILE *out, const struct rows *rows, const struct text_options *options,
 		const char *pattern, bool callers);
+
+/*
+ * Prints @nr nodes of recent_calls_nodes() as a tree of the hottest calls, in at most
+ * @options->lines lines. @rows: has the sums of their ticks.
+ */
+void text_call_tree(FILE *out, const struct rows *rows, const struct call_node *nodes, size_t nr,
+		    const struct text_options *options);
 
 /*
  * Prints the function: its hottest lines and instructions, and then all. Source lines are printed
