@@ -94,6 +94,7 @@ build_command() {
 		const struct command command_record = { .name = "record" };
 		const struct command command_gperf = { .name = "gperf" };
 		const struct command command_top = { .name = "top" };
+		const struct command command_unwind_tables = { .name = "unwind-tables" };
 	END
 	make -s -C "$tools" O="$tmp/built" "$tmp/built/page.html" &&
 	protoc-c --proto_path="$root/userlib/pprof" --c_out="$tmp" pprof.proto &&

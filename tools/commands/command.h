@@ -67,7 +67,7 @@ struct command_option {
 
 /**
  * struct command - A subcommand
- * @about: What it does, in the list of subcommands.
+ * @about: What it does, in the list of subcommands. NULL: other programs run it, and the list ends.
  * @usage: Its arguments.
  * @help: The text between the usage and the options.
  * @operand: The name of its operands for shells, as in @value above, or NULL. COMMAND stands for a
@@ -92,6 +92,7 @@ extern const struct command command_gperf;
 extern const struct command command_record;
 extern const struct command command_report;
 extern const struct command command_top;
+extern const struct command command_unwind_tables;
 
 /* All of them, and NULL. */
 extern const struct command *const commands[];

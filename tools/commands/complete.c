@@ -14,7 +14,7 @@
 static void print_commands(void)
 {
 	puts("WORD");
-	for (size_t i = 0; commands[i]; i++)
+	for (size_t i = 0; commands[i] && commands[i]->about; i++)
 		printf("%s\t%s\n", commands[i]->name, commands[i]->about);
 }
 

@@ -45,6 +45,7 @@ const struct command *const commands[] = {
 	&command_complete,
 	&command_help,
 	&command_version,
+	&command_unwind_tables,
 	NULL
 };
 
@@ -59,7 +60,7 @@ const struct command *command_find(const char *name)
 static void print_commands(FILE *out)
 {
 	fprintf(out, "usage: profil COMMAND [ARG...]\n\n");
-	for (size_t i = 0; commands[i]; i++)
+	for (size_t i = 0; commands[i] && commands[i]->about; i++)
 		fprintf(out, "  %-10s%s\n", commands[i]->name, commands[i]->about);
 	fprintf(out, "\nFor example, with the callers of each function:\n\n"
 		     "    profil record -g ./program ARG...\n"
