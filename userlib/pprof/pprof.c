@@ -27,16 +27,18 @@
 #include "profil.h"
 #include "profil/pprof.h"
 #include "samples.h"
+#include "tables.h"
 
 #define NS_PER_S	1000000000ULL
 
 /*
- * A session has room for the records of this time on all CPUs, but for no more than RECORDS_MAX;
- * and for fewer, if RLIMIT_MEMLOCK does not allow so many.
+ * A session has room for the records of this time on all CPUs, but for no more than RECORDS_MAX,
+ * which are about 1 MiB; and for fewer, or without call stacks, if RLIMIT_MEMLOCK does not allow
+ * so many.
  */
 #define ROOM_NS		NS_PER_S
 #define RECORDS_MIN	64
-#define RECORDS_MAX	4096
+#define RECORDS_MAX	512
 #define READ_MAX_NS	(NS_PER_S / 10)	/* longest time from one read to the next */
 
 #define BUFFER_SIZE	(1 << 16)
@@ -48,11 +50,13 @@
  * @session: The descriptor of the session; -1 in the child of a fork.
  * @period: Nanoseconds from one tick to the next.
  * @read_ns: Time from one read to the next.
+ * @has_stacks: Records have call stacks.
  * @start: The time of the start, of CLOCK_MONOTONIC.
  * @start_time: Likewise, of CLOCK_REALTIME.
  * @thread: Reads the records, until @stopping.
  * @stop: Is signalled when @stopping becomes true.
  * @samples: The samples of all records that were read.
+ * @tables: The unwind tables. After the start, only @thread uses them.
  * @buffer: For records.
  */
 struct profil_pprof {
@@ -60,12 +64,14 @@ struct profil_pprof {
 	int session;
 	uint64_t period;
 	uint64_t read_ns;
+	bool has_stacks;
 	uint64_t start;
 	uint64_t start_time;
 	pthread_t thread;
 	bool stopping;
 	pthread_cond_t stop;
 	struct samples samples;
+	struct tables tables;
 	uint64_t buffer[BUFFER_SIZE / sizeof(uint64_t)];
 };
 
@@ -154,6 +160,44 @@ static int collect(struct profil_pprof *profile, struct profil_stats *stats)
 	return 0;
 }
 
+/* For tables_give(): reads the records meanwhile. Holds the lock except while it waits. */
+static bool read_meanwhile(void *data, int fd)
+{
+	struct profil_pprof *profile = data;
+	struct pollfd input = { .fd = fd, .events = POLLIN };
+	struct profil_stats stats;
+
+	pthread_mutex_unlock(&lock);
+	poll(&input, 1, profile->read_ns / 1000000);
+	pthread_mutex_lock(&lock);
+	if (!profile->stopping)
+		collect(profile, &stats);
+	return !profile->stopping;
+}
+
+/* For tables_give(), before the start */
+static bool wait_for_tables(void *unused, int fd)
+{
+	struct pollfd input = { .fd = fd, .events = POLLIN };
+
+	(void)unused;
+	poll(&input, 1, -1);
+	return true;
+}
+
+/* Gives the session the tables of the files that are new in the mappings. */
+static void give_tables(struct profil_pprof *profile, bool (*wait)(void *data, int fd))
+{
+	struct maps maps = {};
+
+	profile->samples.maps_changed = false;
+	if (!profile->has_stacks || profile->tables.is_off)
+		return;
+	maps_read(&maps);
+	tables_give(&profile->tables, profile->session, &maps, wait, profile);
+	maps_free(&maps);
+}
+
 static void *read_records(void *data)
 {
 	struct profil_pprof *profile = data;
@@ -164,6 +208,8 @@ static void *read_records(void *data)
 
 	pthread_mutex_lock(&lock);
 	while (!profile->stopping) {
+		if (profile->samples.maps_changed)
+			give_tables(profile, read_meanwhile);
 		next = clock_ns(CLOCK_MONOTONIC) + profile->read_ns;
 		until = (struct timespec){ next / NS_PER_S, next % NS_PER_S };
 		pthread_cond_timedwait(&profile->stop, &lock, &until);
@@ -204,25 +250,30 @@ static int session_open(struct profil_pprof *profile, unsigned int hz)
 		return -1;
 	}
 	profile->period = options.period ?: query.tick_ns;
+	profile->tables.is_off = !(query.features & PROFIL_FEATURE_UNWIND);
 	room = ROOM_NS / profile->period * cpus;
-	options.nr_records = room < RECORDS_MIN ? RECORDS_MIN :
-			     room > RECORDS_MAX ? RECORDS_MAX : room;
+	room = room < RECORDS_MIN ? RECORDS_MIN : room > RECORDS_MAX ? RECORDS_MAX : room;
+	options.nr_records = room;
+	options.stack_depth = query.max_stack_depth < SAMPLES_DEPTH_MAX ? query.max_stack_depth :
+									 SAMPLES_DEPTH_MAX;
 	while ((profile->session = profil_session_open(&options)) < 0) {
-		if (errno != EPERM || options.nr_records <= RECORDS_MIN)
+		if (errno != EPERM || (options.nr_records <= RECORDS_MIN && !options.stack_depth))
 			return -1;
-		options.nr_records /= 2;
+		if (options.nr_records > RECORDS_MIN) {
+			options.nr_records /= 2;
+		} else {
+			options.nr_records = room;
+			options.stack_depth = 0;
+		}
 	}
+	profile->has_stacks = options.stack_depth;
 	/* Read the records twice in the time in which all CPUs together can fill the room. */
 	profile->read_ns = profile->period * options.nr_records / cpus / 2;
 	if (profile->read_ns > READ_MAX_NS)
 		profile->read_ns = READ_MAX_NS;
-	if (fcntl(profile->session, F_SETFL, O_NONBLOCK) ||
-	    profil_session_attach(profile->session, PROFIL_SCOPE_PROCESS, 0, NULL) ||
-	    profil_session_enable(profile->session))
+	if (fcntl(profile->session, F_SETFL, O_NONBLOCK))
 		return -1;
-	profile->start = clock_ns(CLOCK_MONOTONIC);
-	profile->start_time = clock_ns(CLOCK_REALTIME);
-	return 0;
+	return profil_session_attach(profile->session, PROFIL_SCOPE_PROCESS, 0, NULL);
 }
 
 static int thread_create(struct profil_pprof *profile)
@@ -248,11 +299,33 @@ static int thread_create(struct profil_pprof *profile)
 	return 0;
 }
 
+/* Enables the session, and starts the thread that reads its records. */
+static int session_enable(struct profil_pprof *profile)
+{
+	if (profil_session_enable(profile->session))
+		return -1;
+	profile->start = clock_ns(CLOCK_MONOTONIC);
+	profile->start_time = clock_ns(CLOCK_REALTIME);
+	return thread_create(profile);
+}
+
+/* Closes the session, which has no thread. */
+static void profile_remove(struct profil_pprof *profile)
+{
+	struct profil_pprof **link = &profiles;
+
+	while (*link && *link != profile)
+		link = &(*link)->next;
+	if (*link)
+		*link = profile->next;
+	session_close(profile);
+}
+
 PROFIL_EXPORT struct profil_pprof *profil_pprof_start(unsigned int hz)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct profil_pprof *profile;
-	int err;
+	int failed, err, cancel;
 
 	pthread_once(&once, fork_register);
 	if (fork_error) {
@@ -262,33 +335,30 @@ PROFIL_EXPORT struct profil_pprof *profil_pprof_start(unsigned int hz)
 	profile = calloc(1, sizeof(*profile));
 	if (!profile)
 		return NULL;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&lock);
-	if (session_open(profile, hz) || thread_create(profile)) {
-		err = errno;
-		session_close(profile);
-		pthread_mutex_unlock(&lock);
-		free(profile);
-		errno = err;
-		return NULL;
-	}
+	failed = session_open(profile, hz);
+	err = errno;
 	profile->next = profiles;
 	profiles = profile;
 	pthread_mutex_unlock(&lock);
+	if (!failed)
+		give_tables(profile, wait_for_tables);
+	pthread_mutex_lock(&lock);
+	if (!failed) {
+		failed = session_enable(profile);
+		err = errno;
+	}
+	if (failed)
+		profile_remove(profile);
+	pthread_mutex_unlock(&lock);
+	if (failed) {
+		free(profile);
+		profile = NULL;
+		errno = err;
+	}
+	pthread_setcancelstate(cancel, NULL);
 	return profile;
-}
-
-/* Ends the session and its thread. Copies of the descriptor may exist, after a fork or clone(). */
-static void end(struct profil_pprof *profile)
-{
-	struct profil_pprof **link = &profiles;
-
-	while (*link != profile)
-		link = &(*link)->next;
-	*link = profile->next;
-	profil_session_disable(profile->session, NULL);
-	session_close(profile);
-	profile->stopping = true;
-	pthread_cond_signal(&profile->stop);
 }
 
 PROFIL_EXPORT void profil_pprof_stop(struct profil_pprof *profile)
@@ -301,12 +371,19 @@ PROFIL_EXPORT void profil_pprof_stop(struct profil_pprof *profile)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&lock);
 	is_mine = profile->session >= 0;
-	if (is_mine)
-		end(profile);
+	if (is_mine) {
+		/* Copies of the descriptor may exist, after a fork or clone(). */
+		profil_session_disable(profile->session, NULL);
+		profile->stopping = true;
+		pthread_cond_signal(&profile->stop);
+	}
 	pthread_mutex_unlock(&lock);
 	if (is_mine) {
 		pthread_join(profile->thread, NULL);
 		pthread_cond_destroy(&profile->stop);
+		pthread_mutex_lock(&lock);
+		profile_remove(profile);
+		pthread_mutex_unlock(&lock);
 	}
 	samples_free(&profile->samples);
 	free(profile);
@@ -315,6 +392,12 @@ PROFIL_EXPORT void profil_pprof_stop(struct profil_pprof *profile)
 }
 
 /* ---- output ---- */
+
+/* Rounds down: 100.00 means all. */
+static double floor_percent(uint64_t part, uint64_t all)
+{
+	return part * 10000 / all / 100.0;
+}
 
 static void add_comments(const struct profil_pprof *profile, const struct profil_stats *stats,
 			 struct message *message)
@@ -327,6 +410,11 @@ static void add_comments(const struct profil_pprof *profile, const struct profil
 		 PRIu64 " expected", ticks, lost, (uint64_t)stats->missed,
 		 (uint64_t)stats->expected);
 	message_add_comment(message, text);
+	if (profile->has_stacks && profile->tables.nr_given && profile->samples.stacks) {
+		snprintf(text, sizeof(text), "%.2f%% of the call stacks are complete",
+			 floor_percent(profile->samples.complete, profile->samples.stacks));
+		message_add_comment(message, text);
+	}
 	if (!lost)
 		return;
 	snprintf(text, sizeof(text), "warning: %" PRIu64 " of %" PRIu64 " ticks (%.2f%%) were lost",

@@ -2,8 +2,9 @@
 /*
  * See samples.h.
  *
- * Samples refer to locations, and locations to mappings. They are items of one tree. Each is made
- * after the item that it refers to, so that they are written in the order in which they were made.
+ * Samples refer to stacks, stacks to locations and the stack of the caller, and locations to
+ * mappings. They are items of one tree. Each is made after the items that it refers to, so that
+ * they are written in the order in which they were made.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "profil.h"
@@ -22,9 +24,13 @@
 #define BUILD_ID_MAX	64
 /* Notes behind this many bytes of a segment are not read. */
 #define NOTES_MAX	4096
-#define KEY_WORDS	7
+#define KEY_WORDS	6
+/* The pc, and the return addresses that a session can have */
+#define DEPTH_MAX	(1 + SAMPLES_DEPTH_MAX)
+/* The mappings are not read again before this time has passed. */
+#define MAPS_INTERVAL_NS 100000000
 
-enum { MAPPING, LOCATION, SAMPLE };
+enum { MAPPING, LOCATION, STACK, SAMPLE };
 
 /* The place of a location that has no mapping */
 enum { MAPPED, UNKNOWN, EXIT, EXEC };
@@ -32,21 +38,26 @@ enum { MAPPED, UNKNOWN, EXIT, EXEC };
 static const char *const place_names[] = { NULL, "[unknown]", "[exit]", "[exec]" };
 
 struct mapping_key {
-	uint64_t type, start, end, file_offset, inode, device, generation;
+	uint64_t type, start, end, file_offset, inode, device;
 };
 
+/* @pc: of a call, the last byte of the instruction. */
 struct location_key {
-	uint64_t type, mapping, pc, place, unused[3];
+	uint64_t type, mapping, pc, place, unused[2];
+};
+
+/* A function and its callers. @caller: their stack, or 0. */
+struct stack_key {
+	uint64_t type, caller, location, unused[3];
 };
 
 struct sample_key {
-	uint64_t type, location, tid, is_system;
+	uint64_t type, stack, tid, is_system;
 	char comm[16];
-	uint64_t unused;
 };
 
 /**
- * struct item - A mapping, location or sample
+ * struct item - A mapping, location, stack or sample
  * @next: The item that was made after it.
  * @key: Its type, and what distinguishes it from others of this type.
  * @id: Its number among these, from 1 on.
@@ -57,6 +68,7 @@ struct item {
 		uint64_t words[KEY_WORDS];
 		struct mapping_key mapping;
 		struct location_key location;
+		struct stack_key stack;
 		struct sample_key sample;
 	} key;
 	uint64_t id;
@@ -70,6 +82,10 @@ struct item {
 			char *name;	/* "" if there is none; NULL if it was not looked up */
 		} location;
 		struct {
+			const struct item *caller;
+		} stack;
+		struct {
+			const struct item *stack;
 			uint64_t ticks;
 			uint64_t periods;
 		} sample;
@@ -78,6 +94,7 @@ struct item {
 
 _Static_assert(sizeof(struct mapping_key) == KEY_WORDS * sizeof(uint64_t) &&
 	       sizeof(struct location_key) == KEY_WORDS * sizeof(uint64_t) &&
+	       sizeof(struct stack_key) == KEY_WORDS * sizeof(uint64_t) &&
 	       sizeof(struct sample_key) == KEY_WORDS * sizeof(uint64_t), "keys have one size");
 
 static int item_compare(const void *a, const void *b)
@@ -222,29 +239,42 @@ static int search_object(struct dl_phdr_info *object, size_t size, void *data)
 
 /* ---- records ---- */
 
-/* Returns the mapping of the record. Its build-id is read while the object is still loaded. */
-static struct item *mapping_of(struct samples *samples, const struct profil_record *record)
+/* Returns a mapping. Its build-id is read while the object is still loaded. @pc: an address in it. */
+static struct item *mapping_get(struct samples *samples, const struct map *map, uint64_t pc)
 {
-	const bool is_file = record->flags & PROFIL_RECORD_FILE;
 	struct item like = { .key.mapping = {
 		.type = MAPPING,
-		.start = record->start,
-		.end = record->end,
-		.file_offset = is_file ? record->offset - (record->pc - record->start) : 0,
-		.inode = record->ino,
-		.device = (uint64_t)record->major << 32 | record->minor,
-		.generation = record->generation,
+		.start = map->start,
+		.end = map->end,
+		.file_offset = map->offset,
+		.inode = map->inode,
+		.device = map->device,
 	} }, *mapping;
-	struct object_search search = { .pc = record->pc };
+	struct object_search search = { .pc = pc };
 	bool is_new;
 
 	mapping = item_get(samples, &like, &is_new);
 	if (mapping && is_new) {
-		mapping->mapping.path = strdup(*record->path ? record->path : "[anon]");
+		mapping->mapping.path = strdup(*map->path ? map->path : "[anon]");
 		search.mapping = mapping;
 		dl_iterate_phdr(search_object, &search);
 	}
 	return mapping;
+}
+
+static struct item *mapping_of(struct samples *samples, const struct profil_record *record)
+{
+	const bool is_file = record->flags & PROFIL_RECORD_FILE;
+	const struct map map = {
+		.start = record->start,
+		.end = record->end,
+		.offset = is_file ? record->offset - (record->pc - record->start) : 0,
+		.inode = record->ino,
+		.device = (uint64_t)record->major << 32 | record->minor,
+		.path = (char *)record->path,
+	};
+
+	return mapping_get(samples, &map, record->pc);
 }
 
 static struct item *location_of(struct samples *samples, const struct profil_record *record)
@@ -265,18 +295,105 @@ static struct item *location_of(struct samples *samples, const struct profil_rec
 	return item_get(samples, &like, &is_new);
 }
 
+/* Returns the mapping that contains the address. Reads the mappings again if it may be a new one. */
+static const struct map *find_map(struct samples *samples, uint64_t address)
+{
+	const struct map *map = maps_find(&samples->maps, address);
+	struct timespec time;
+	uint64_t now;
+
+	if (map)
+		return map;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	now = time.tv_sec * 1000000000ULL + time.tv_nsec;
+	if (now < samples->next_read)
+		return NULL;
+	samples->next_read = now + MAPS_INTERVAL_NS;
+	samples->maps_changed = true;
+	maps_read(&samples->maps);
+	return maps_find(&samples->maps, address);
+}
+
+/* Returns the location of a call that returns to the address. */
+static struct item *location_of_call(struct samples *samples, uint64_t address)
+{
+	const struct map *map = find_map(samples, address - 1);
+	struct item like = { .key.location = {
+		.type = LOCATION,
+		.pc = address - 1,
+		.place = map ? MAPPED : UNKNOWN,
+	} }, *mapping;
+	bool is_new;
+
+	if (map) {
+		mapping = mapping_get(samples, map, address - 1);
+		if (!mapping)
+			return NULL;
+		like.key.location.mapping = mapping->id;
+	}
+	return item_get(samples, &like, &is_new);
+}
+
+/* Returns the stack of a location and its callers; NULL if there is not enough memory. */
+static struct item *stack_get(struct samples *samples, const struct item *location,
+			      const struct item *caller)
+{
+	struct item like = {
+		.key.stack = {
+			.type = STACK,
+			.caller = caller ? caller->id : 0,
+			.location = location ? location->id : 0,
+		},
+		.stack.caller = caller,
+	};
+	bool is_new;
+
+	return location ? item_get(samples, &like, &is_new) : NULL;
+}
+
+static struct item *stack_of(struct samples *samples, const struct profil_record *record)
+{
+	const struct profil_stack *stack = profil_record_stack(record);
+	const struct item *caller = NULL, *location;
+
+	for (size_t i = stack && stack->nr <= SAMPLES_DEPTH_MAX ? stack->nr : 0; i--; ) {
+		location = location_of_call(samples, stack->addresses[i] & ~PROFIL_STACK_BY_TABLE);
+		caller = stack_get(samples, location, caller);
+		if (!caller)
+			return NULL;
+	}
+	/* A new library, perhaps without a caller that is there. */
+	if (record->flags & PROFIL_RECORD_MAPPED)
+		find_map(samples, record->pc);
+	return stack_get(samples, location_of(samples, record), caller);
+}
+
+static void count_stack(struct samples *samples, const struct profil_record *record)
+{
+	const struct profil_stack *stack = profil_record_stack(record);
+
+	if (!stack || record->flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT))
+		return;
+	samples->stacks++;
+	/* Without a table, callers may be missing between these. */
+	if (stack->end == PROFIL_STACK_OUTERMOST &&
+	    (!stack->nr || stack->addresses[0] & PROFIL_STACK_BY_TABLE))
+		samples->complete++;
+}
+
 void samples_add(struct samples *samples, const struct profil_record *record)
 {
-	struct item *location = location_of(samples, record), *sample = NULL;
+	const struct item *stack = stack_of(samples, record);
 	struct item like = { .key.sample = {
 		.type = SAMPLE,
 		.tid = record->tid,
 		.is_system = !!(record->flags & PROFIL_RECORD_SYSTEM),
-	} };
+	} }, *sample = NULL;
 	bool is_new;
 
-	if (location) {
-		like.key.sample.location = location->id;
+	if (stack) {
+		like.key.sample.stack = stack->id;
+		like.sample.stack = stack;
 		memcpy(like.key.sample.comm, record->comm, strlen(record->comm));
 		sample = item_get(samples, &like, &is_new);
 	}
@@ -287,6 +404,7 @@ void samples_add(struct samples *samples, const struct profil_record *record)
 	sample->sample.ticks++;
 	sample->sample.periods += record->periods;
 	samples->ticks++;
+	count_stack(samples, record);
 }
 
 /* ---- names ---- */
@@ -403,15 +521,16 @@ static void write_sample(const struct item *item, uint64_t period, struct messag
 	const struct sample_key *key = &item->key.sample;
 	int64_t values[] = { item->sample.ticks, item->sample.periods * period };
 	Pprof__Sample part = PPROF__SAMPLE__INIT;
-	uint64_t location = key->location;
+	uint64_t locations[DEPTH_MAX];
 	Pprof__Label labels[3], *pointers[] = { &labels[0], &labels[1], &labels[2] };
 
 	labels[0] = message_label(message, "thread", "", 0);
 	labels[0].str = write_name(message, key->comm);
 	labels[1] = message_label(message, "tid", NULL, key->tid);
 	labels[2] = message_label(message, "mode", key->is_system ? "system" : "user", 0);
-	part.n_location_id = 1;
-	part.location_id = &location;
+	for (const struct item *stack = item->sample.stack; stack; stack = stack->stack.caller)
+		locations[part.n_location_id++] = stack->key.stack.location;
+	part.location_id = locations;
 	part.n_value = 2;
 	part.value = values;
 	part.n_label = 3;
@@ -439,4 +558,5 @@ void samples_write(const struct samples *samples, uint64_t period, struct messag
 void samples_free(struct samples *samples)
 {
 	tdestroy(samples->items, item_free);
+	maps_free(&samples->maps);
 }
