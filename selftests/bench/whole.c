@@ -22,9 +22,12 @@ static const struct whole {
 	{ "whole-profil", "profil record --tick -o /tmp/whole -- \"$@\"" },
 	{ "whole-profil-1000hz", "profil record -F 1000 -o /tmp/whole -- \"$@\"" },
 	{ "whole-profil-all", "profil record -a -F 1000 -o /tmp/whole -- \"$@\"" },
+	{ "whole-profil-stacks", "profil record -g -F 1000 -o /tmp/whole -- \"$@\"" },
 	{ "whole-perf", "perf record -e cpu-clock -F 250 -o /tmp/whole -- \"$@\"" },
 	{ "whole-perf-1000hz", "perf record -e cpu-clock -F 1000 -o /tmp/whole -- \"$@\"" },
 	{ "whole-perf-all", "perf record -a -e cpu-clock -F 1000 -o /tmp/whole -- \"$@\"" },
+	{ "whole-perf-dwarf",
+	  "perf record -e cpu-clock -F 1000 --call-graph dwarf,16384 -o /tmp/whole -- \"$@\"" },
 	{ "whole-gperftools",
 	  "CPUPROFILE=/tmp/whole CPUPROFILE_FREQUENCY=250 LD_PRELOAD=libprofiler.so.0 \"$@\"" },
 };

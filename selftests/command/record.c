@@ -1275,6 +1275,19 @@ STACKS_TEST(of_recursive_functions)
 	EXPECT_TRUE(reports("--children", "have more callers than were recorded"));
 }
 
+/* perf copies 64 KiB of a stack at most. */
+STACKS_TEST(with_frames_of_more_than_a_megabyte)
+{
+	char frames[40 * sizeof("wide;") + 64] = ";main;recurse_for;";
+
+	for (int i = 0; i < 40; i++)
+		strcat(frames, "wide;");
+	strcat(frames, "leaf_caller;leaf;");
+	RECORD_STACKS("wide", "40", "1000");
+	EXPECT_LT(100, in_chains(";leaf;"));
+	EXPECT_EQ(in_chains(";leaf;"), in_chains(frames));
+}
+
 STACKS_TEST(of_libraries_that_are_loaded_later)
 {
 	char library[PATH_MAX];

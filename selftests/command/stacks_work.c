@@ -5,6 +5,7 @@
  *	stacks_work leaf MS		ticks in a function without a frame
  *	stacks_work tiny MS		ticks in the first and last instructions of functions
  *	stacks_work recurse DEPTH MS	a function that calls itself
+ *	stacks_work wide DEPTH MS	the same, with 30 KB in each frame
  *	stacks_work plugin LIBRARY MS	a library that is loaded when ticks have come already
  *	stacks_work fork MS		a child
  *	stacks_work threads N MS
@@ -75,12 +76,24 @@ static NOINLINE void burn(void (*function)(void), int ms)
 		function();
 }
 
-static NOINLINE void recurse_for(int depth, int ms)
+NOINLINE void wide(int depth)
+{
+	volatile char frame[30000];
+
+	frame[0] = 1;
+	if (depth > 1)
+		wide(depth - 1);
+	else
+		leaf_caller();
+	sink += frame[0];
+}
+
+static NOINLINE void recurse_for(void (*function)(int depth), int depth, int ms)
 {
 	const long end = cpu_ms() + ms;
 
 	while (cpu_ms() < end)
-		recurse(depth);
+		function(depth);
 }
 
 static NOINLINE int plugin(const char *path, int ms)
@@ -185,7 +198,9 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "tiny"))
 		burn(tiny_caller, a);
 	else if (!strcmp(what, "recurse"))
-		recurse_for(a, b);
+		recurse_for(recurse, a, b);
+	else if (!strcmp(what, "wide"))
+		recurse_for(wide, a, b);
 	else if (!strcmp(what, "plugin"))
 		return plugin(argv[2], b);
 	else if (!strcmp(what, "fork"))
