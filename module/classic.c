@@ -4,8 +4,6 @@
  *
  * Context: system calls of the process (may sleep).
  */
-#include <linux/module.h>
-
 #include "internal.h"
 
 /* Finds the classic session in @scope (of a thread: the caller's), on or ended; or returns NULL. */

@@ -16,8 +16,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/capability.h>
-#include <linux/module.h>
 #include <linux/prandom.h>
 #include <linux/smp.h>
 #include <linux/tick.h>

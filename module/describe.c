@@ -7,11 +7,6 @@
  *
  * Context: system calls (may sleep).
  */
-#include <linux/sched/mm.h>
-#include <linux/sched/signal.h>
-#include <linux/sched/task.h>
-#include <linux/uaccess.h>
-
 #include "internal.h"
 
 /* Returns the mm of @pid, referenced, if the caller may describe it; or an error pointer. */

@@ -8,10 +8,6 @@
  * Context: system calls (may sleep).
  */
 #include <linux/anon_inodes.h>
-#include <linux/fs.h>
-#include <linux/module.h>
-#include <linux/sched/signal.h>
-#include <linux/wait_bit.h>
 
 #include "internal.h"
 

@@ -10,10 +10,6 @@
  * Context: the probe of fork (atomic) for profil_session_inherit(); the tick for
  * profil_pending_kick(); others: system calls and task work (may sleep).
  */
-#include <linux/capability.h>
-#include <linux/cred.h>
-#include <linux/module.h>
-#include <linux/sched/signal.h>
 
 #include "compat.h"
 #include "internal.h"

@@ -37,21 +37,32 @@
 #ifndef _PROFIL_INTERNAL_H
 #define _PROFIL_INTERNAL_H
 
+/* These are for all files, which include only others. */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/fs.h>
 #include <linux/hash.h>
 #include <linux/interval_tree.h>
+#include <linux/jiffies.h>
 #include <linux/jump_label.h>
 #include <linux/list.h>
+#include <linux/mm.h>
 #include <linux/mmu_notifier.h>
+#include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/rculist.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
-#include <linux/sched.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
 #include <linux/types.h>
-#include <linux/wait.h>
+#include <linux/uaccess.h>
+#include <linux/wait_bit.h>
 #include <linux/workqueue.h>
 #include <linux/profil.h>
 

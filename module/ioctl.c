@@ -6,9 +6,7 @@
  *
  * Context: system calls (may sleep).
  */
-#include <linux/jiffies.h>
 #include <linux/nospec.h>
-#include <linux/uaccess.h>
 
 #include "compat.h"
 #include "internal.h"

@@ -7,8 +7,6 @@
  *
  * Context: system calls, workers (may sleep).
  */
-#include <linux/capability.h>
-
 #include "internal.h"
 
 DEFINE_STATIC_KEY_FALSE(profil_machine_sampled);

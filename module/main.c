@@ -10,9 +10,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/device.h>
-#include <linux/fs.h>
 #include <linux/miscdevice.h>
-#include <linux/module.h>
 
 #include "internal.h"
 

@@ -14,8 +14,6 @@
 #include <linux/backing-dev.h>
 #include <linux/hugetlb.h>
 #include <linux/magic.h>
-#include <linux/sched/mm.h>
-#include <linux/sched/signal.h>
 #include <linux/sort.h>
 #include <linux/userfaultfd_k.h>
 

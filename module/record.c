@@ -7,14 +7,9 @@
  * (atomic); record_complete_visit() in task work (may sleep); others: system calls and workers.
  */
 #include <linux/binfmts.h>
-#include <linux/cred.h>
 #include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/magic.h>
-#include <linux/mm.h>
-#include <linux/module.h>
 #include <linux/pid_namespace.h>
-#include <linux/string.h>
 #include <linux/timekeeping.h>
 
 #include "compat.h"

@@ -15,18 +15,14 @@
  *
  * Context: ring_wake_readers() in any; others: system calls and workers (may sleep).
  */
-#include <linux/cred.h>
 #include <linux/dcache.h>
 #include <linux/file.h>
 #include <linux/log2.h>
 #include <linux/pid_namespace.h>
 #include <linux/poll.h>
 #include <linux/random.h>
-#include <linux/sched/signal.h>
 #include <linux/seq_file.h>
-#include <linux/string.h>
 #include <linux/time_namespace.h>
-#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
 #include "compat.h"

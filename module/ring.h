@@ -25,13 +25,7 @@
 #ifndef _PROFIL_RING_H
 #define _PROFIL_RING_H
 
-#include <linux/list.h>
-#include <linux/mutex.h>
-#include <linux/refcount.h>
-#include <linux/spinlock.h>
 #include <linux/task_work.h>
-#include <linux/wait.h>
-#include <linux/workqueue.h>
 
 #include "internal.h"
 

@@ -10,9 +10,7 @@
  * interrupts off. Nothing here waits, allocates or faults: counters are accessed at the kernel's
  * addresses of the pinned pages. Unpublished objects stay valid for a grace period.
  */
-#include <linux/jiffies.h>
 #include <linux/sched/clock.h>
-#include <linux/sched/task_stack.h>
 #include <asm/irq_regs.h>
 
 #include "compat.h"

@@ -11,10 +11,6 @@
  * Context: system calls, task work, workers (may sleep); probes (atomic): profil_session_alloc(),
  * profil_session_put(), profil_session_first_period().
  */
-#include <linux/capability.h>
-#include <linux/mm.h>
-#include <linux/module.h>
-
 #include "internal.h"
 
 /* Runs in a worker, after a grace period. No pointers to the session are left. */

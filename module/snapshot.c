@@ -9,8 +9,6 @@
  * Context: system calls of the session's creator (may sleep).
  */
 #include <linux/pagemap.h>
-#include <linux/sched/signal.h>
-#include <linux/uaccess.h>
 
 #include "internal.h"
 

@@ -12,12 +12,6 @@
  * profil_space_put() and profil_space_kick(): any; profil_space_update_fast_table(): under
  * profil_index_lock.
  */
-#include <linux/mm.h>
-#include <linux/module.h>
-#include <linux/sched/mm.h>
-#include <linux/sched/signal.h>
-#include <linux/wait_bit.h>
-
 #include "internal.h"
 
 #define SPACE_RETRY	max(HZ / 10, 1)

@@ -15,10 +15,7 @@
  */
 #include <linux/bitops.h>
 #include <linux/log2.h>
-#include <linux/mm.h>
 #include <linux/nospec.h>
-#include <linux/sched/task_stack.h>
-#include <linux/uaccess.h>
 
 #include "compat.h"
 #include "ring.h"

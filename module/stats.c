@@ -4,8 +4,6 @@
  *
  * Context: system calls (may sleep).
  */
-#include <linux/jiffies.h>
-
 #include "internal.h"
 
 static void stats_sum(const struct profil_session *s, struct profil_sums *sums)

@@ -9,11 +9,8 @@
  * Context: system calls and task work (may sleep); profil_table_put(): any.
  */
 #include <linux/log2.h>
-#include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/sort.h>
-#include <linux/uaccess.h>
-#include <linux/wait_bit.h>
 
 #include "internal.h"
 

@@ -14,9 +14,6 @@
  *
  * Context: system calls, task work, workers, and the probes of follow.c (atomic).
  */
-#include <linux/sched/signal.h>
-#include <linux/sched/task.h>
-
 #include "internal.h"
 
 struct hlist_head profil_targets[1 << PROFIL_HASH_BITS];

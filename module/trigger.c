@@ -9,8 +9,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/module.h>
-#include <linux/string.h>
 #include <linux/tracepoint.h>
 
 #include "internal.h"

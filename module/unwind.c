@@ -17,11 +17,6 @@
  */
 #include <linux/dcache.h>
 #include <linux/file.h>
-#include <linux/fs.h>
-#include <linux/mm.h>
-#include <linux/module.h>
-#include <linux/overflow.h>
-#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
 #include "compat.h"
