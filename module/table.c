@@ -116,10 +116,13 @@ void profil_table_put(struct profil_table *table)
 	queue_rcu_work(profil_wq, &table->free);
 }
 
+/* Allocates a table for @nr ranges; if that is 0, returns the empty table. */
 static struct profil_table *table_alloc(struct profil_session *s, u32 nr)
 {
 	struct profil_table *table;
 
+	if (!nr)
+		return profil_table_get(&profil_empty_table);
 	table = kvzalloc(struct_size(table, spans, nr), GFP_KERNEL_ACCOUNT);
 	if (!table)
 		return NULL;
@@ -166,8 +169,6 @@ struct profil_table *profil_table_create(struct profil_session *s, u64 ranges, u
 	int err = 0;
 	u32 i;
 
-	if (!nr)
-		return profil_table_get(&profil_empty_table);
 	table = table_alloc(s, nr);
 	if (!table)
 		return ERR_PTR(-ENOMEM);
@@ -211,8 +212,6 @@ struct profil_table *profil_table_remove(struct profil_table *table,
 		n += !span_is_within(&table->spans[i], arg);
 	if (n == table->nr_ranges)
 		return profil_table_get(table);
-	if (!n)
-		return profil_table_get(&profil_empty_table);
 
 	remaining = table_alloc(table->session, n);
 	if (!remaining)
@@ -230,8 +229,6 @@ struct profil_table *profil_table_inherit(struct profil_session *s,
 	struct profil_table *copy;
 	u32 i;
 
-	if (!table->nr_ranges)
-		return profil_table_get(&profil_empty_table);
 	copy = table_alloc(s, table->nr_ranges);
 	if (!copy)
 		return NULL;
