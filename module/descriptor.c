@@ -371,7 +371,7 @@ int profil_descriptor_disable(struct file *file, void *data, struct profil_stats
 	profil_trigger_put(profil_session_trigger(s));
 	profil_replay(s);
 	profil_stats_read(s, stats, false);
-	profil_ring_wake(s);		/* records that wait for their tasks can be claimed now */
+	profil_ring_wake(s->ring);	/* records that wait for their tasks can be claimed now */
 unlock:
 	mutex_unlock(&s->home->lock);
 	return err;

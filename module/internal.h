@@ -508,7 +508,7 @@ bool profil_ring_record_detached(struct profil_session *s, u64 space,
 				 const struct linux_binprm *bprm);
 ssize_t profil_ring_read(struct file *file, char __user *buf, size_t size, loff_t *pos);
 __poll_t profil_ring_poll(struct file *file, struct poll_table_struct *wait);
-void profil_ring_wake(struct profil_session *s);
+void profil_ring_wake(struct profil_ring *ring);
 void profil_ring_show_files(struct seq_file *m, struct file *file);
 
 /* probe_memory.c: memory for probes, on PREEMPT_RT */

@@ -101,7 +101,7 @@ static __always_inline struct ring_slot *record_take_slot(struct profil_ring *ri
 
 	if (unlikely(!slot)) {
 		if (record_is_stuck(ring))
-			ring_wake_readers(ring);
+			profil_ring_wake(ring);
 		return NULL;
 	}
 	slot->record.time = ktime_get_mono_fast_ns();
@@ -134,7 +134,7 @@ static __always_inline void record_done(struct profil_ring *ring, struct ring_sl
 		*ring_stack(ring, slot) = no_stack;
 	/* If there are others, a reader is awake, or is being woken. */
 	if (ring_queue_is_empty(&ring->done))
-		ring_wake_readers(ring);
+		profil_ring_wake(ring);
 	ring_queue_add(&ring->done, slot);
 }
 

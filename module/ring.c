@@ -13,7 +13,7 @@
  *	if done is empty, wake B		a barrier in wait_event
  *	add the record to done			if done is not empty, do not wait
  *
- * Context: ring_wake_readers() in any; others: system calls and workers (may sleep).
+ * Context: profil_ring_wake() in any; others: system calls and workers (may sleep).
  */
 #include <linux/dcache.h>
 #include <linux/file.h>
@@ -62,16 +62,11 @@ static void ring_wake(struct work_struct *work)
 	WRITE_ONCE(ring->wake_delay, woken > 1 ? DIV_ROUND_UP(woken, WAKES_A_JIFFY) : 0);
 }
 
-/* Makes a worker wake all waiters. May be called under a raw spinlock. */
-void ring_wake_readers(struct profil_ring *ring)
+/* Makes a worker wake all waiters. May be called under a raw spinlock. @ring can be NULL. */
+void profil_ring_wake(struct profil_ring *ring)
 {
-	queue_delayed_work(profil_wq, &ring->wake, READ_ONCE(ring->wake_delay));
-}
-
-void profil_ring_wake(struct profil_session *s)
-{
-	if (s->ring)
-		ring_wake_readers(s->ring);
+	if (ring)
+		queue_delayed_work(profil_wq, &ring->wake, READ_ONCE(ring->wake_delay));
 }
 
 struct profil_stack *ring_stack(struct profil_ring *ring, const struct ring_slot *slot)

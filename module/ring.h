@@ -165,7 +165,6 @@ static inline size_t ring_stack_size(u32 depth)
 }
 
 struct profil_stack *ring_stack(struct profil_ring *ring, const struct ring_slot *slot);
-void ring_wake_readers(struct profil_ring *ring);
 void ring_put(struct profil_ring *ring);
 
 /* record.c */

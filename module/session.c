@@ -200,7 +200,7 @@ void profil_session_finish(struct profil_session *s, enum profil_end end)
 			profil_clock_resync(s, NULL);
 		profil_trigger_put(profil_session_trigger(s));
 	}
-	profil_ring_wake(s);
+	profil_ring_wake(s->ring);
 	if (s->classic)
 		module_put(THIS_MODULE);
 }

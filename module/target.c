@@ -503,7 +503,7 @@ void profil_target_move(struct profil_target *t, struct profil_binding *to)
 			WRITE_ONCE(s->owner_gone, true);
 			profil_space_kick(s->home);
 		}
-		profil_ring_wake(s);
+		profil_ring_wake(s->ring);
 	} else {
 		target_enter(t, to, NULL);
 		to = NULL;
