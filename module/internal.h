@@ -89,13 +89,9 @@
 #define PROFIL_HASH_BITS	13
 #define PROFIL_MAX_DEFERRED	256U	/* ticks of a parked session */
 
-struct file;
 struct ftrace_ops;
 struct ftrace_regs;
 struct linux_binprm;
-struct poll_table_struct;
-struct pt_regs;
-struct seq_file;
 struct tracepoint;
 
 /* The outcomes of a tick, and PROFIL_UNSELECTED. They are the second index of profil_counts.n. */
