@@ -121,12 +121,6 @@ struct profil_counts {
 	u32 last_span;			/* index of the span that the last slow tick found */
 };
 
-/* The sums of struct profil_counts over all CPUs */
-struct profil_sums {
-	u64 n[2][PROFIL_NR_OUTCOMES];
-	u64 missed;
-};
-
 /* ---- where ticks are counted ---- */
 
 struct profil_histogram {
@@ -208,7 +202,7 @@ struct profil_session {
 	struct list_head list;		/* in home->sessions */
 	u32 end;			/* enum profil_end */
 	unsigned long charged;		/* pages that are charged to pinned_vm of the home's mm */
-	struct profil_sums stats_base;	/* sums at the last reset of the statistics */
+	struct profil_counts stats_base;	/* sums at the last reset of the statistics */
 	struct rb_root_cached histograms;	/* by user address */
 	atomic64_t runtime;		/* CPU time in ns, of former targets and before DISABLE */
 	atomic_t nr_dying;		/* unused tables that await their grace period */

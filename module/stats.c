@@ -6,7 +6,8 @@
  */
 #include "internal.h"
 
-static void stats_sum(const struct profil_session *s, struct profil_sums *sums)
+/* Adds up the ticks, and those missed, of all CPUs. */
+static void stats_sum(const struct profil_session *s, struct profil_counts *sums)
 {
 	int cpu, mode, i;
 
@@ -31,7 +32,7 @@ void profil_stats_read(struct profil_session *s, struct profil_stats *stats, boo
 {
 	u32 period = s->period ? s->period : TICK_NSEC;
 	u64 n[PROFIL_NR_OUTCOMES], runtime = 0;
-	struct profil_sums sums;
+	struct profil_counts sums;
 	int i;
 
 	lockdep_assert(!restart || lockdep_is_held(&s->home->lock));
