@@ -11,8 +11,8 @@
  * use the probe, which keeps the tick of a CPU running while a target runs there.
  *
  * Context: clock_fire() in a hard interrupt; clock_switch() as a probe, under the runqueue's lock;
- * profil_clock_resync_here() in the probe of exec; clock_resync_cpu(), profil_clock_random()
- * with interrupts off; others: module load, system calls and workers (may sleep).
+ * clock_resync_cpu() with interrupts off; profil_clock_resync_here() in the probe of exec;
+ * profil_clock_random(): any; others: module load, system calls and workers (may sleep).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -231,10 +231,16 @@ int profil_clock_check_period(u64 period, bool jitter)
 	return period < profil_clock_min_period() ? -EPERM : 0;
 }
 
-/* Returns a pseudo-random number, from a random seed. Interrupts must be off. */
-u32 profil_clock_random(void)
+/* Returns a pseudo-random number below @period, from a random seed. */
+u32 profil_clock_random(u32 period)
 {
-	return prandom_u32_state(this_cpu_ptr(&random_states));
+	unsigned long flags;
+	u32 random;
+
+	local_irq_save(flags);
+	random = prandom_u32_state(this_cpu_ptr(&random_states));
+	local_irq_restore(flags);
+	return mul_u32_u32(period, random) >> 32;
 }
 
 static int clock_install(void)

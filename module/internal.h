@@ -345,7 +345,7 @@ u32 profil_clock_min_period(void);
 int profil_clock_check_period(u64 period, bool jitter);
 bool profil_clock_resync(const struct profil_session *s, const struct mm_struct *mm);
 void profil_clock_resync_here(void);
-u32 profil_clock_random(void);
+u32 profil_clock_random(u32 period);
 
 static inline struct profil_trigger *profil_session_trigger(const struct profil_session *s)
 {

@@ -88,8 +88,7 @@ static __always_inline bool tick_is_due(struct profil_session *s, struct tick_ct
 	if (due) {
 		left += s->period;
 		if (s->jitter)
-			left += (mul_u32_u32(s->period, profil_clock_random()) >> 32) -
-				s->period / 2;
+			left += (s64)profil_clock_random(s->period) - s->period / 2;
 	}
 	if (due && left <= 0) {
 		lapsed = div_u64(-left, s->period) + 1;

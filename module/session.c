@@ -59,15 +59,7 @@ struct profil_session *profil_session_alloc(gfp_t gfp)
 /* Returns a random time to the first sample in ns, to sample short-lived targets, too. */
 s64 profil_session_first_period(const struct profil_session *s)
 {
-	unsigned long flags;
-	u32 random;
-
-	if (!s->period)
-		return 0;
-	local_irq_save(flags);
-	random = profil_clock_random();
-	local_irq_restore(flags);
-	return (mul_u32_u32(s->period, random) >> 32) + 1;
+	return s->period ? profil_clock_random(s->period) + 1 : 0;
 }
 
 struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_session *s)
