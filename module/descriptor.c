@@ -91,7 +91,7 @@ int profil_descriptor_open(struct file *file, void *data, struct profil_stats *u
 	s->fork = arg->fork;
 	s->exec = arg->exec;
 	s->records = arg->nr_records;
-	s->charged = profil_ring_pages(arg->nr_records, arg->stack_depth);
+	s->charged = PFN_UP(profil_ring_size(arg->nr_records, arg->stack_depth));
 	ret = profil_charge(s->charged, 0, s->may_exceed);
 	if (ret)
 		goto put;

@@ -492,7 +492,7 @@ unsigned long profil_histograms_free(struct mm_struct *mm, struct rb_root_cached
 struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth);
 void profil_ring_close(struct profil_ring *ring);
 void profil_ring_free(struct profil_ring *ring);
-unsigned long profil_ring_pages(u32 nr_records, u32 stack_depth);
+size_t profil_ring_size(u32 nr_records, u32 stack_depth);
 bool profil_ring_record(struct profil_session *s, u64 space, u64 pc, u32 flags, u32 periods);
 bool profil_ring_record_detached(struct profil_session *s, u64 space,
 				 const struct linux_binprm *bprm);

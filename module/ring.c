@@ -82,7 +82,7 @@ static unsigned int ring_visits_bits(u32 nr_records)
 }
 
 /* Returns the size of a ring without its header. */
-static size_t ring_size(u32 nr_records, u32 stack_depth)
+size_t profil_ring_size(u32 nr_records, u32 stack_depth)
 {
 	if (!nr_records)
 		return 0;
@@ -91,17 +91,11 @@ static size_t ring_size(u32 nr_records, u32 stack_depth)
 	       COPY_SIZE + (sizeof(struct hlist_head) << ring_visits_bits(nr_records));
 }
 
-/* Returns the number of pages to charge for a ring. */
-unsigned long profil_ring_pages(u32 nr_records, u32 stack_depth)
-{
-	return PFN_UP(ring_size(nr_records, stack_depth));
-}
-
 /* Creates a ring, which poll() needs even without records. Returns NULL if out of memory. */
 struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth)
 {
 	struct profil_ring *ring;
-	size_t size = sizeof(*ring) + ring_size(nr_records, stack_depth);
+	size_t size = sizeof(*ring) + profil_ring_size(nr_records, stack_depth);
 
 	/* kvzalloc() would search for contiguous memory, and clear it without rescheduling. */
 	ring = size > PAGE_SIZE ? __vmalloc(size, PROFIL_RING_GFP | __GFP_ZERO) :
