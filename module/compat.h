@@ -47,9 +47,9 @@
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 /*
- * From 6.6 on, pin_user_pages*() respects FOLL_NOFAULT in hugetlb, too, and accepts pages with the
- * PROT_NONE of a NUMA hint. Before 6.6, it accepts these with FOLL_FORCE, which has no other effect
- * on a writable mapping, and get_user_pages_fast_only() counts the present pages of hugetlb.
+ * 6.6 lets pin_user_pages*() respect FOLL_NOFAULT in hugetlb, and accept the PROT_NONE of a NUMA
+ * hint. Instead, get_user_pages_fast_only() counts the present pages of hugetlb, and FOLL_FORCE,
+ * which has no other effect on a writable mapping, accepts NUMA hints.
  */
 #include <linux/hugetlb.h>
 static inline long profil_pin(struct vm_area_struct *vma, unsigned long start, unsigned long nr,
@@ -151,10 +151,7 @@ static inline bool profil_task_work_add(struct callback_head *work)
 
 #define PROFIL_MAX_WORKS	4096	/* works of a task that are searched with interrupts off */
 
-/*
- * Does the same as task_work_cancel(@task, @work) of 6.11. Return: false if @task has begun to run
- * its works, or has run them, or has too many.
- */
+/* Like task_work_cancel() of 6.11. Return: false if @task began to run works, or has too many. */
 static inline bool profil_task_work_cancel(struct task_struct *task, struct callback_head *work)
 {
 	struct callback_head **from = &task->task_works, *at;
@@ -200,10 +197,9 @@ static inline bool profil_follows_svc(struct pt_regs *regs, unsigned int length)
  * sets ax to its number.
  *
  * arm64 enables interrupts before it sets syscallno, so a tick that came while they were off finds
- * no call. Then the last exception of this CPU, apart from interrupts, was a call, the stack of
- * @task is almost empty, and the pc follows a call instruction. Later in the kernel, the last
- * exception may be a call of another task. An interrupt of user mode leaves the last exception as
- * it was, often a call, so the instruction is checked, too.
+ * no call. Then the last exception of this CPU except interrupts was a call; the stack of
+ * @task is almost empty, or it may be a call of another task; and the pc follows a call, or it may
+ * be an earlier call, as an interrupt of user mode does not change the last exception.
  */
 static inline unsigned int profil_syscall_length(struct task_struct *task, struct pt_regs *regs)
 {
@@ -266,10 +262,7 @@ static inline bool profil_is_call(struct pt_regs *regs)
 #endif
 }
 
-/*
- * Returns the number of the call that @task, which is current, is in; -1 if it is in none. x86
- * keeps the number of a call that will be restarted.
- */
+/* Returns the number of the call of @task, which is current; or -1. x86 keeps it for a restart. */
 static inline int profil_syscall_nr(struct task_struct *task, struct pt_regs *regs)
 {
 	if (profil_is_call(regs))
@@ -279,9 +272,9 @@ static inline int profil_syscall_nr(struct task_struct *task, struct pt_regs *re
 }
 
 /*
- * Returns true if @task, which is in the kernel, is in execve() or execveat(), or dying after one
- * has failed. arm64 and riscv forget the call when a signal is handled, but keep the register. This
- * may be no interrupt, but a switch of tasks.
+ * Returns true if @task, which is in the kernel, perhaps at a switch of tasks, is in execve() or
+ * execveat(), or dying after one has failed. arm64 and riscv forget the call when a signal is
+ * handled, but keep the register.
  */
 static inline bool profil_is_exec_call(struct task_struct *task)
 {
@@ -308,24 +301,22 @@ static inline unsigned int profil_stack_word(struct pt_regs *regs)
 #endif
 }
 
-/*
- * Only x86-64 has unwind tables: elsewhere, compilers keep the frame pointer. A call stores the
- * return address on the stack, or in the link register.
- */
+/* Only x86-64 has unwind tables: elsewhere, compilers keep the frame pointer. */
+#define PROFIL_HAS_UNWIND IS_ENABLED(CONFIG_X86_64)
+
+/* A call stores the return address on the stack, or in the link register. */
+#define PROFIL_HAS_LINK_REGISTER (!IS_ENABLED(CONFIG_X86_64))
+
 #if defined(CONFIG_X86_64)
-#define PROFIL_HAS_UNWIND true
 /* When a signal handler has returned, the stack pointer is the address of a struct ucontext. */
 #define PROFIL_SIGNAL_FP offsetof(struct ucontext, uc_mcontext.bp)
 #define PROFIL_SIGNAL_SP offsetof(struct ucontext, uc_mcontext.sp)	/* and then the pc */
 #define PROFIL_USER_END TASK_SIZE_MAX	/* user addresses are below this */
-#define PROFIL_HAS_LINK_REGISTER false
 #define profil_link_register(regs) 0
 #else
-#define PROFIL_HAS_UNWIND false
 #define PROFIL_SIGNAL_FP 0
 #define PROFIL_SIGNAL_SP 0
 #define PROFIL_USER_END TASK_SIZE_64
-#define PROFIL_HAS_LINK_REGISTER true
 #if defined(CONFIG_RISCV)
 #define profil_link_register(regs) ((regs)->ra)
 #else
@@ -333,10 +324,7 @@ static inline unsigned int profil_stack_word(struct pt_regs *regs)
 #endif
 #endif
 
-/*
- * Removes the tag and the authentication code of a user address. On arm64, bit 55 of it is 0. On
- * riscv, a process can choose to have tags.
- */
+/* Removes the tag and the authentication code of a user address, whose bit 55 is 0 on arm64. */
 static inline unsigned long profil_strip_address(unsigned long address)
 {
 #if defined(CONFIG_RISCV)
