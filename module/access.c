@@ -14,6 +14,7 @@
 #include "compat.h"
 #include "internal.h"
 
+/* A module cannot call the security hooks of ptrace, so the administrator decides. */
 static char *attach = "capable";
 module_param(attach, charp, 0444);
 MODULE_PARM_DESC(attach, "who may sample a process: capable, or also its own user: user");
@@ -81,10 +82,7 @@ static bool access_same_user(struct task_struct *task)
 	return same;
 }
 
-/*
- * Returns true if the caller may sample @task; or, with @describe, read the ranges and statistics
- * of its session. A module cannot call the security hooks of ptrace, hence the parameter attach.
- */
+/* Returns true if the caller may sample @task; or, with @describe, describe its session. */
 bool profil_access_allowed(struct task_struct *task, struct mm_struct *mm, bool describe)
 {
 	/* A process of uid 0 can gain capabilities by any exec. */

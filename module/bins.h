@@ -6,9 +6,8 @@
  *
  *	counter(d) = (((d / granule) * scale / 65536) + round) / step
  *
- * where round is step - 1 with PROFIL_RANGE_ROUND_UP, and 0 otherwise. counter(d) never falls as d
- * grows, so there is one limit below which counter(d) is less than the number of counters. If d is
- * below this limit, the tick computes, without overflow,
+ * where round is step - 1 with PROFIL_RANGE_ROUND_UP, and 0 otherwise. It never falls as d grows,
+ * so d has a counter if it is below one limit. Then the tick computes, without overflow,
  *
  *	((d & mask) * scale + bias) >> shift
  *
@@ -36,10 +35,7 @@ struct profil_bins {
 	u8 shift;		/* divides by 65536 * step * granule / (bytes of a counter) */
 };
 
-/*
- * Sets up @b. The shifts are log2 of the granule, of the step, and of the bytes of a counter; the
- * other parameters are those of the ABI.
- */
+/* The shifts are log2 of the granule, of the step, and of the bytes of a counter. */
 static inline void profil_bins_set(struct profil_bins *b, u8 granule_shift, u8 step_shift,
 				   u8 width_shift, bool round_up, u32 scale, u64 nr_counters)
 {

@@ -130,10 +130,7 @@ put:
 	return err;
 }
 
-/*
- * Reads the statistics of the session in @scope; with @stop, ends and removes it. Without a
- * session, @stats are zero, and @stop is an error.
- */
+/* Reads the statistics in @scope: zeros without a session. @stop: ends it, or is an error. */
 static int classic_read(u32 scope, bool stop, struct profil_stats *stats)
 {
 	struct profil_space *home;

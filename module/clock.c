@@ -2,10 +2,9 @@
 /*
  * A timer on each CPU, for sessions with a period; and the scheduler tick of nohz_full= CPUs.
  *
- * The timer of a CPU runs while a target of such a session runs there. A probe of context switches,
- * the switch probe, starts and stops it. The timer fires when the first of the task's sessions is
- * due. A session stores the rest of its period for each CPU, for the next of its targets there, so
- * that short-lived threads get their share of samples.
+ * The timer of a CPU runs while a target of such a session runs there: a probe of context switches,
+ * the switch probe, starts and stops it. It fires when the first of the task's sessions is due. The
+ * rest of a period is left to the next target on the CPU, so that short-lived threads get samples.
  *
  * A nohz_full= CPU stops its tick while it runs a single task. If there are such CPUs, all sessions
  * use the probe, which keeps the tick of a CPU running while a target runs there.

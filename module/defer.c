@@ -33,10 +33,7 @@ union deferred_tick {
 	u64 word;
 };
 
-/*
- * Leaves a tick to profil_replay(). Several CPUs may add ticks at a time; one removes them. @what:
- * the user address of the counter; or, if @width is 0, the pc to store. Return: false if full.
- */
+/* Defers a tick. @what: a counter's user address, or if @width is 0 a pc. Return: false if full. */
 bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool system)
 {
 	const union deferred_tick tick = { {
@@ -104,16 +101,14 @@ void profil_replay(struct profil_session *s)
 static struct ratelimit_state park_limit =
 	RATELIMIT_STATE_INIT_FLAGS(park_limit, HZ, 100, RATELIMIT_MSG_ON_RELEASE);
 
-/*
- * Defers ticks until profil_session_unpark(). When this function returns, no tick changes a
- * counter. Few ticks can be deferred, so the grace period should be short.
- */
+/* Defers ticks until profil_session_unpark(). On return, no tick changes a counter. */
 void profil_session_park(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);
 	set_bit(PROFIL_SLOW_PARKED, &s->slow);
 	if (!s->on || (!s->nr_targets && !s->nr_detached))
 		return;
+	/* Few ticks can be deferred, so the grace period should be short. */
 	if (__ratelimit(&park_limit))
 		synchronize_rcu_expedited();
 	else

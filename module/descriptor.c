@@ -111,15 +111,13 @@ put:
 	return ret;
 }
 
-/*
- * Takes home->lock, and @lock for reading. An exec that holds @lock may wait for user space, so
- * this never waits for @lock with home->lock held.
- */
+/* Takes home->lock, and @lock for reading. */
 static int descriptor_lock_with(struct profil_session *s, struct rw_semaphore *lock)
 {
 	while (!mutex_lock_killable(&s->home->lock)) {
 		if (down_read_trylock(lock))
 			return 0;
+		/* An exec that holds @lock may wait for user space, so wait without home->lock. */
 		mutex_unlock(&s->home->lock);
 		if (down_read_killable(lock))
 			break;
@@ -128,10 +126,7 @@ static int descriptor_lock_with(struct profil_session *s, struct rw_semaphore *l
 	return -EINTR;
 }
 
-/*
- * Locks the home of the session of @file, which keeps both. Return: the session; -ENODEV after its
- * end; -EPERM in another process; or -EINTR if killed.
- */
+/* Locks the caller's session @file. Return: it; -ENODEV after its end; -EPERM; -EINTR if killed. */
 struct profil_session *profil_descriptor_lock_own(struct file *file)
 {
 	struct profil_session *s = file->private_data;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The hook is an ftrace callback on the tick function. While the hook is not installed, the module
- * costs nothing per tick.
+ * The hook: an ftrace callback on the tick function. While it is not installed, ticks cost nothing.
  *
  * Context: system calls and workers (may sleep). The hook, profil_sample(), runs in the tick.
  */

@@ -6,33 +6,31 @@
  *	                              | table -> spans[] -> histogram{pages[]} <- session.histograms
  *	task ---> target -------------^   (one for each process or thread)
  *
- *	space		an address space (mm), which the tick finds by the mm of current; also the
- *			sessions whose buffers are there, whose home it is, and their lock
+ *	space		an address space (mm), which the tick finds by the mm of current; the home
+ *			of the sessions whose buffers are there, with their lock
  *	binding		a session bound to a space, with its ranges there
  *	target		a process or thread that a session samples; it runs in one space at a time
  *	session		the rules for sampling (clock, modes, fork, exec), and the statistics
- *	table		the ranges of a session in a space, compiled for the tick
- *	span		one compiled range
+ *	table, span	the ranges of a session in a space, compiled for the tick; one of them
  *	histogram	pinned user pages that contain the counters of ranges
  *
- * The home's list references a session until profil_session_unlist(), which only takes ENDED
- * sessions; and so does the session's descriptor. A PENDING session is referenced by its binding.
+ * A session is referenced by its descriptor, and by its home's list until profil_session_unlist(),
+ * which only takes ENDED sessions; while it is PENDING, by its binding.
  *
  * Lock order: profil_space.setup_lock, profil_space.lock, profil_trigger.lock, profil_index_lock.
- * Inside profil_ring.lock, only profil_index_lock and profil_ring.slots_lock are taken. While a
- * space's lock is held, nothing waits for user space, or for mmap_lock, whose holder may wait for
- * user space.
+ * Inside profil_ring.lock, only profil_index_lock and profil_ring.slots_lock are taken. Under a
+ * space's lock, nothing waits for user space, or for mmap_lock, whose holder may wait for it.
  *
- * A pointer that was found under RCU or a raw spinlock is valid until that ends. Whoever needs the
- * object longer takes a reference:
+ * A pointer that was found under RCU or a raw spinlock is valid until that ends. To use the object
+ * longer, take a reference:
  *
  *	- under RCU only with refcount_inc_not_zero(): the last reference may be gone;
- *	- under profil_index_lock with refcount_inc(), if the object cannot be found there after the
- *	  last reference is gone, because a reference is dropped only after the unlinking.
+ *	- under profil_index_lock with refcount_inc(), if the object is unlinked there before the
+ *	  last reference is dropped.
  *
  * Work that is embedded in an object references it from the queueing to the end of the work. A
- * function that makes an object free for others to release, as by owner_gone, holds a reference of
- * its own before that, and until it has used the object for the last time.
+ * function that lets others release an object, as by owner_gone, holds a reference of its own from
+ * before that until it has used the object for the last time.
  */
 #ifndef _PROFIL_INTERNAL_H
 #define _PROFIL_INTERNAL_H
@@ -157,18 +155,13 @@ struct profil_table {
 /* ---- sessions ---- */
 
 /*
- * The bits of profil_session.slow. The fast path takes a tick of the scheduler only if these are 0:
- *
- *	PROFIL_MODE_* of the tick	set if @modes lacks this mode, the session is off, or has
- *					a period
- *	BIT(PROFIL_SLOW_PARKED)		set while ticks are deferred
+ * The number of a bit of profil_session.slow that is set while ticks are deferred. Other bits are
+ * PROFIL_MODE_*: set if @modes lacks the mode, or the session is off or has a period. The fast path
+ * takes a tick of the scheduler only if both this bit and the one of its mode are 0.
  */
 #define PROFIL_SLOW_PARKED	2
 
-/*
- * A session begins as LIVE; only the session that a child of fork gets begins as PENDING. From then
- * on, only profil_session_set_phase() changes the phase.
- */
+/* Only profil_session_set_phase() changes it. A session begins as LIVE; a child's, as PENDING. */
 enum profil_session_phase {
 	PROFIL_PENDING,		/* has no home, pages or charge yet, see inherit.c */
 	PROFIL_LIVE,		/* is in its home's list, pinned and charged; is on or off */

@@ -50,10 +50,7 @@ static void profil_shut_down(void)
 	profil_trigger_exit(&profil_clock);
 	/* setup_work() returns after it has dropped its module reference. Wait for that return. */
 	synchronize_rcu_tasks();
-	/*
-	 * Freeing an object frees others, each after a grace period or in a worker: a binding frees
-	 * its table, the table its session, the session its space.
-	 */
+	/* After a grace period, each frees the next: a binding, its table, session and space. */
 	for (i = 0; i < 4; i++) {
 		flush_workqueue(profil_wq);
 		rcu_barrier();

@@ -3,9 +3,8 @@
  * Charges and pins the pages that contain the counters, and later unpins and uncharges them.
  *
  * A session counts in the same pages, pinned and charged, from the call that adds its ranges until
- * the ranges are removed or the session ends, whatever becomes of the mapping. Each call that adds
- * ranges makes histograms of the pages of their buffers. Adjacent pages go into one histogram, so
- * that no page is pinned or charged twice.
+ * the ranges are removed or the session ends, whatever becomes of the mapping. A call that adds
+ * ranges makes one histogram of adjacent pages, so that no page is pinned or charged twice.
  *
  * Context: system calls, task work of the child of a fork; workers unpin and uncharge (may sleep).
  * Pinning takes mmap_lock, whose holder may wait for user space, so no space's lock is held then.
@@ -107,10 +106,7 @@ static struct profil_histogram *histogram_create(const struct extent *extent)
 	return h;
 }
 
-/*
- * Returns the extents of the buffers in @table that have no histogram, for kvfree(); or NULL. They
- * are sorted, and those that overlap or are adjacent are merged.
- */
+/* Returns the extents, sorted and merged, of buffers without a histogram, for kvfree(); or NULL. */
 static struct extent *extents_of_table(const struct profil_table *table, u32 *nr,
 				       unsigned long *pages)
 {
@@ -360,10 +356,7 @@ void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *ne
 	*new = RB_ROOT_CACHED;
 }
 
-/*
- * Unpins the histograms of @root that no tick can reach: all, or with @unused those that no table
- * uses. Uncharges their pages from @mm. Return: the number of these pages.
- */
+/* Unpins and uncharges @root, or its @unused histograms, which no tick can reach. Return: pages. */
 unsigned long profil_histograms_free(struct mm_struct *mm, struct rb_root_cached *root, bool unused)
 {
 	struct rb_node *node = rb_first_cached(root);

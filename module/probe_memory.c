@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Memory for the probes of fork and exec on PREEMPT_RT. There an allocation may sleep, but a probe
- * must not, so probes take blocks from a reserve that a worker fills. The blocks are not charged,
- * since the worker does not know the process.
+ * must not, so probes take blocks from a reserve that a worker fills, charged to nobody.
  *
  * Context: profil_reserve_take() in probes (atomic); others: load, unload and workers (may sleep).
  */

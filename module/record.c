@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Records: what the tick leaves in the slots of a ring, and what the task adds when it returns to
- * user mode. The life of a slot is at the top of ring.h.
+ * Records: what ticks leave in a ring, and what tasks add. The life of a slot is in ring.h.
  *
  * Context: profil_ring_record() in the tick; profil_ring_record_detached() in the probe of exec
  * (atomic); record_complete_visit() in task work (may sleep); others: system calls and workers.
@@ -117,10 +116,7 @@ static const struct profil_stack no_stack = { .end = PROFIL_STACK_NO_REGISTERS }
 
 #define NO_PC	(PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT)	/* flags of a record without pc */
 
-/*
- * Adds @slot, which is in no queue, to the records that can be read, with more @flags. With NO_PC,
- * the record has no pc and no call. With NO_PC or PENDING, its stack is empty.
- */
+/* Adds @slot, which is in no queue, to the records that can be read, with more @flags. */
 static __always_inline void record_done(struct profil_ring *ring, struct ring_slot *slot, u32 flags)
 {
 	slot->record.flags |= flags;
@@ -142,8 +138,7 @@ static __always_inline void record_done(struct profil_ring *ring, struct ring_sl
 
 /*
  * Looks up the mapping for @found->origin; and if records have stacks, the callers, for @stack.
- * They are not those of the tick if current has called exec since or is exiting, and unknown if
- * current is killed.
+ * They are not known if current has called exec since the tick, is exiting, or is killed.
  */
 static void record_look_up_origin(struct profil_ring *ring, struct ring_slot *found,
 				  struct profil_stack *stack)
@@ -238,10 +233,7 @@ static enum visit_state record_complete_some(struct ring_visit *visit, struct ri
 	return state;
 }
 
-/*
- * Task work of current, which returns to user mode or exits. Ticks that come meanwhile join the
- * visit. They mostly have the same origin, so this ends.
- */
+/* Task work of current. Ticks join the visit meanwhile, mostly with the same origin: this ends. */
 static void record_complete_visit(struct callback_head *work)
 {
 	struct ring_visit *visit = container_of(work, struct ring_visit, work);
@@ -299,8 +291,7 @@ join:
 
 /*
  * Looks up the mapping now if mmap_lock is free: task work costs 950 instructions more. up_read()
- * may wake tasks that wait for mmap_lock. That is safe in the timer interrupt, where no scheduler
- * lock is held, but on PREEMPT_RT it may sleep.
+ * may wake tasks. That is safe here, as no scheduler lock is held, but on PREEMPT_RT it may sleep.
  */
 static bool record_look_up_now(const struct profil_ring *ring, struct ring_slot *slot)
 {
@@ -386,10 +377,7 @@ bool profil_ring_record_detached(struct profil_session *s, u64 space,
 
 /* ---- for the reader ---- */
 
-/*
- * Lets records be read that their tasks have not completed: all, or, if no slot is free, those that
- * have waited for CLAIM_AFTER_NS. Return: whether there are records to read.
- */
+/* Claims records that wait for their tasks, see ring.h. Returns true if there are any to read. */
 bool ring_claim(struct profil_ring *ring, bool all)
 {
 	struct ring_visit *visit;

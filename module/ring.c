@@ -149,10 +149,7 @@ static bool ring_has_ended(const struct profil_session *s)
 {
 	if (READ_ONCE(s->phase) == PROFIL_ENDED)
 		return true;
-	/*
-	 * The acquire orders this before the caller's check. While the session is QUIESCED, ticks
-	 * of former targets may be in progress.
-	 */
+	/* Acquires: the caller's check comes later. While QUIESCED, ticks may be in progress. */
 	return READ_ONCE(s->nr_detached) && !smp_load_acquire(&s->nr_targets) &&
 	       READ_ONCE(s->phase) != PROFIL_QUIESCED;
 }
@@ -319,10 +316,7 @@ __poll_t profil_ring_poll(struct file *file, poll_table *wait)
 	return over ? EPOLLHUP : 0;
 }
 
-/*
- * Prints the paths of FILES_SHOWN files that unread records keep in use, for the user of a busy
- * filesystem. Does not wait for a reader, which may wait for user space.
- */
+/* Prints the files that unread records keep in use. Does not wait for a reader, which may block. */
 void profil_ring_show_files(struct seq_file *m, struct file *file)
 {
 	struct profil_ring *ring = ((struct profil_session *)file->private_data)->ring;

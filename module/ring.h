@@ -5,22 +5,20 @@
  *	free --tick--> visit->records --completion or claim--> done --reader--> unread --> free
  *	     --tick, if it is complete-----------------------> done
  *
- * The tick fills in a record; also the mapping of the pc, if mmap_lock is free and records have
- * no stacks. Otherwise the task itself looks up the mapping, and walks its stack, in task work,
- * when it returns to user mode: there it can wait for mmap_lock. A visit is the time from the first
- * such tick of a task to the task work, which completes all records of the visit. Other records are
- * done at once.
+ * The tick fills in a record. If mmap_lock is free and records have no stacks, it also looks up the
+ * mapping of the pc, and the record is done. Otherwise the task itself does that, and walks its
+ * stack, in task work when it returns to user mode: there it can wait for mmap_lock. A visit is the
+ * time from the first such tick of a task to the task work, which completes its records.
  *
  * A reader does not wait for a task that stays in the kernel. It claims records, which makes them
  * done without a mapping, with PROFIL_RECORD_PENDING: all of them if the session is off or over,
  * and those that have waited for CLAIM_AFTER_NS if no slot is free, so that such tasks cannot use
  * up the ring. With its last record, the visit ends, and its work is cancelled.
  *
- * Task work that has begun cannot be cancelled. It may wait for mmap_lock, or another work of the
- * task for user space. So it is not in a slot: tasks that wait for ever would use up the slots.
- * They can use up the visits; then records that need one are done at once, with
- * PROFIL_RECORD_PENDING. profil_ring_close() does not wait for such work, but leaves it a reference
- * to the ring and one to the module: it is orphaned.
+ * Task work that has begun, and may wait for mmap_lock or user space for ever, cannot be cancelled.
+ * So it is not in a slot, and can use up the visits only; records that need one are then done at
+ * once, with PROFIL_RECORD_PENDING. profil_ring_close() does not wait for such work, but leaves it
+ * orphaned, with a reference to the ring and one to the module.
  */
 #ifndef _PROFIL_RING_H
 #define _PROFIL_RING_H
@@ -40,8 +38,7 @@ struct ring_queue {
 struct ring_visit {
 	struct callback_head work;
 	struct profil_ring *ring;
-	/* It has queued the work, which runs before the exit ends; or NULL. */
-	struct task_struct *task;
+	struct task_struct *task;	/* has queued the work, which runs before its exit ends */
 	bool orphaned;			/* references the ring and the module */
 	struct hlist_node node;		/* in ring->visits; in ring->idle without task */
 	struct ring_queue records;	/* slots to complete */

@@ -3,8 +3,7 @@
  * The hot path, which finds the counter of a tick and increments it.
  *
  * The fast path takes ticks that are plain, see tick_is_plain(), and hit a counter. It changes
- * nothing before it has incremented the counter, so it leaves all other ticks to the slow path,
- * tick_sample().
+ * nothing before that, so it leaves all other ticks to the slow path, tick_sample().
  *
  * Context: the hard interrupt of the tick or of a timer, or the scheduler's switch probe, with
  * interrupts off. Nothing here waits, allocates or faults: counters are accessed at the kernel's
@@ -370,14 +369,12 @@ static __always_inline void sample_all(struct profil_space *space, struct task_s
 			tick_unbound(t, task, ctx);
 }
 
-/*
- * Returns a number for the program of @task, which is not the id of a space; or 0 if @task was
- * reaped, which can be before its last tick: group_leader may be gone.
- */
+/* Returns a number for the program of @task, which is not the id of a space; or 0. */
 static u64 sample_program_id(const struct task_struct *task)
 {
 	const struct task_struct *leader;
 
+	/* If @task was reaped, which can be before its last tick, group_leader may be gone. */
 	if (!pid_alive(task))
 		return 0;
 	/* Another thread may be replacing the leader by exec. RCU keeps both. */
@@ -501,8 +498,7 @@ void notrace profil_sample(unsigned long ip, unsigned long parent_ip, struct ftr
 /*
  * Advances all sessions with a period that sample @task by @passed ns. @task was running, or is
  * about to run. @regs: if not NULL, sessions that are due count a sample of the interrupted code.
- * Return: ns until the next sample is due; PROFIL_TICKS_ONLY if no session that samples @task has a
- * period; PROFIL_NEVER if no session samples @task.
+ * Return: ns until the next sample; PROFIL_TICKS_ONLY: no session has a period; PROFIL_NEVER: none.
  */
 u64 notrace profil_sample_clocked(struct task_struct *task, u64 passed, struct pt_regs *regs)
 {

@@ -2,14 +2,13 @@
 /*
  * The creation, the end and the release of sessions.
  *
- * A session owns its pinned pages, their charge, and a use of its trigger while it is on. A session
- * without a file also references the module. profil_session_finish() gives these up, but the charge
- * for records stays as long as they can be read. The statistics of an ended session can be read
- * until the next start or stop, or as long as its descriptor is open. It does not reference the
- * module; unloading the module frees it.
+ * A session owns its pinned pages, their charge, and a use of its trigger while it is on; without a
+ * file, also a reference to the module. profil_session_finish() gives these up, except the charge
+ * for records. After that the statistics and records can be read, until the next start or stop, or
+ * as long as the descriptor is open. Unloading the module frees sessions that have ended.
  *
- * Context: system calls, task work, workers (may sleep); probes (atomic): profil_session_alloc(),
- * profil_session_put(), profil_session_first_period().
+ * Context: system calls, task work, workers (may sleep); profil_session_alloc() and
+ * profil_session_put() also in probes (atomic).
  */
 #include "internal.h"
 
@@ -74,10 +73,7 @@ struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_s
 	return counts;
 }
 
-/*
- * Checks the arguments, and creates a LIVE session. Its home is the caller's space, but it is not
- * in the list there yet. Return: the session; or an error pointer.
- */
+/* Creates a LIVE session in the caller's space, not in the list there yet; or an error pointer. */
 struct profil_session *profil_session_create(u32 modes, u64 period, bool jitter)
 {
 	int err = modes & ~(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM) ? -EOPNOTSUPP :
@@ -139,10 +135,7 @@ void profil_session_reset_missed(struct profil_session *s)
 		WRITE_ONCE(per_cpu_ptr(s->counts, cpu)->expected_by, 0);
 }
 
-/*
- * Returns true if no tick can be in progress in @s, whose targets are detached: there was no
- * target, or only the caller could run, and it is not in a tick now.
- */
+/* Returns true if no tick of @s, now detached, can be in progress: only the caller could run. */
 bool profil_session_is_quiet(const struct profil_session *s)
 {
 	struct mm_struct *mm = profil_space_mm(s->home);

@@ -2,9 +2,8 @@
 /*
  * Snapshots: the counters and statistics of a descriptor session, as they are at one moment.
  *
- * The session is parked while the pinned pages are copied, under home->lock, with page faults
- * disabled. If memory of the caller is not present, the lock is released, the rest of the memory is
- * faulted in, and the snapshot starts again.
+ * The session is parked while the pinned pages are copied, under home->lock, without page faults.
+ * If memory is not present, it is faulted in without the lock, and the snapshot starts again.
  *
  * Context: system calls of the session's creator (may sleep).
  */

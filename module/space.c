@@ -8,9 +8,8 @@
  * registered before the space gets its first session, and references the space until the release.
  * A space without a notifier exists as long as bindings or callers reference it.
  *
- * Context: system calls, task work of the child of a fork, workers (may sleep); profil_space_get(),
- * profil_space_put() and profil_space_kick(): any; profil_space_update_fast_table(): under
- * profil_index_lock.
+ * Context: system calls, task work, workers (may sleep); profil_space_get(), profil_space_put(),
+ * profil_space_kick(): any; profil_space_update_fast_table(): under profil_index_lock.
  */
 #include "internal.h"
 
@@ -320,10 +319,7 @@ static struct profil_space *space_in_bucket(unsigned int bucket)
 	return space;
 }
 
-/*
- * Frees the ended sessions of all processes, and the notifiers. No session is on, no file is open,
- * and no probe runs. The caller flushes the work that is queued on profil_wq.
- */
+/* Frees all ended sessions, and the notifiers. The caller then flushes profil_wq. No probe runs. */
 void profil_spaces_exit(void)
 {
 	struct profil_space *space;

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Walks the user stack of current, for the stack of a record: finds the return addresses of the
- * functions that were active at the tick.
+ * Walks the user stack of current, for the stack of a record: the return addresses at the tick.
  *
  * Where an unwind table tells how a function's caller is found, the walk does that. Otherwise it
  * follows the frame pointer: a frame is two words, the caller's frame pointer and the return
  * address. The table, the registers and the stack are data of users, which may be wrong or be
- * changing. So the walk reads each word once, without faults, and only memory that user mode can
- * read, but no memory of a device. It records only addresses that are in executable mappings. Each
- * frame must be above the previous one, except at a signal, and a stack has a maximum number of
- * addresses.
+ * changing. So the walk reads each word once, without faults, only memory that user mode can read,
+ * and none of a device; records only addresses in executable mappings; and requires that each frame
+ * is above the previous one, except at a signal.
  *
  * Context: task work of current, under mmap_lock, which is held for reading, and under RCU.
  */
@@ -259,10 +257,7 @@ static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stac
 	}
 }
 
-/*
- * Fills in @stack, which has room for the depth of @ring, with the callers of @pc, where user mode
- * was when it entered the kernel.
- */
+/* Fills in @stack, which has room for the depth of @ring, with the callers of user code at @pc. */
 void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 pc)
 {
 	struct pt_regs *regs = task_pt_regs(current);

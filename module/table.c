@@ -158,10 +158,7 @@ static struct profil_table *table_sort(struct profil_table *table)
 	return table;
 }
 
-/*
- * Makes a table of the @nr ranges at @ranges; or returns an error pointer. May wait for user space.
- * The ranges have no histograms until profil_table_bind().
- */
+/* Makes a table of @ranges in user space, without histograms yet; or returns an error pointer. */
 struct profil_table *profil_table_create(struct profil_session *s, u64 ranges, u32 nr)
 {
 	const struct profil_range __user *uranges = u64_to_user_ptr(ranges);
@@ -240,10 +237,7 @@ struct profil_table *profil_table_inherit(struct profil_session *s,
 	return copy;
 }
 
-/*
- * Lets the spans count in the histograms of @root that contain their buffers. The histograms are
- * new and private; or those of a session, under home->lock.
- */
+/* Gives spans the histograms of @root, which is private, or a session's under home->lock. */
 void profil_table_bind(struct profil_table *table, struct rb_root_cached *root)
 {
 	struct profil_histogram *h;

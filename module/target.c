@@ -2,9 +2,8 @@
 /*
  * The targets of sessions, and the bindings of sessions to the spaces where the targets run.
  *
- * The tick finds a space by the mm of current, and there the bindings that have processes. It finds
- * targets that are threads by their task_struct. So processes that share an address space are
- * sampled as one, as with profil(2).
+ * The tick finds a space by the mm of current, and there the bindings that have processes, so those
+ * that share an address space are sampled as one. It finds threads by their task_struct.
  *
  * A process is identified by its signal_struct, which lasts from fork to exit through any exec. A
  * target runs in one space at a time, and has the binding of its session to that space. When the
@@ -420,10 +419,7 @@ bool profil_binding_exists(const struct profil_session *s, u64 id)
 	return exists;
 }
 
-/*
- * Returns the table of @s in the space with @id, referenced; or NULL if @s has no binding there.
- * While home->lock is held, no other table replaces it.
- */
+/* Returns the table of @s in the space with @id, referenced; or NULL. home->lock keeps it there. */
 struct profil_table *profil_binding_table(struct profil_session *s, u64 id)
 {
 	struct profil_table *table = NULL;
@@ -457,10 +453,7 @@ int profil_binding_set_table(struct profil_session *s, u64 id, struct profil_tab
 	return 0;
 }
 
-/*
- * Returns the CPU time in ns of the target @task, or of all targets if @task is NULL, since the
- * attachment, or since the last call with @restart. @restart needs home->lock.
- */
+/* Returns the CPU time in ns of target @task (NULL: all) since its attachment or last @restart. */
 u64 profil_targets_runtime(struct profil_session *s, const struct task_struct *task, bool restart)
 {
 	struct profil_target *t;

@@ -4,16 +4,14 @@
  * (stack.c) finds there how a function's caller is found.
  *
  * A table is checked once, and never changes. It is in the ring of its session, and is freed with
- * the session: not later, when a task that waits for mmap_lock drops the ring. The tables of a
- * user, in all sessions, are limited: not by RLIMIT_MEMLOCK, which is mostly too low for the tables
- * of one large program, and which each of the user's processes has for itself. Their memory is also
- * charged to the control group.
+ * the session: not later, when a task that waits for mmap_lock drops the ring. The tables of a user
+ * have a limit of their own: RLIMIT_MEMLOCK is too low for those of one large program, and is for
+ * each process. They are also charged to the control group.
  *
  * A table is found by the identity of the file's inode, and does not keep the file in use. If the
  * inode gets other contents, stacks may be wrong, but not unsafe: stack.c checks all that it finds.
  *
- * Context: profil_unwind_find(): task work, under mmap_lock and RCU; others: system calls and
- * workers (may sleep).
+ * Context: system calls, workers (may sleep); task work, under mmap_lock: profil_unwind_find().
  */
 #include <linux/dcache.h>
 #include <linux/file.h>
