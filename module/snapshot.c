@@ -16,7 +16,7 @@
 
 struct snapshot {
 	struct profil_session *s;	/* locked; NULL while memory is faulted in */
-	const struct profil_copy *copies;
+	struct profil_copy *copies;
 	u32 nr;
 	bool reset;
 	void *bounce;			/* a page */
@@ -149,22 +149,20 @@ int profil_descriptor_snapshot(struct file *file, void *data, struct profil_stat
 		.nr = arg->nr_copies,
 		.reset = arg->flags & PROFIL_SNAPSHOT_RESET,
 	};
-	struct profil_copy *copies;
 	unsigned int tries = TRIES;
 	int err = -ENOMEM;
 
 	if (arg->nr_copies > PROFIL_MAX_COPIES)
 		return -EINVAL;
 	/* Charged, unlike the memory of vmemdup_user(): user space can delay the copy for ever. */
-	copies = kvmalloc_array(arg->nr_copies, sizeof(*copies), GFP_KERNEL_ACCOUNT);
-	snap.copies = copies;
+	snap.copies = kvmalloc_array(snap.nr, sizeof(*snap.copies), GFP_KERNEL_ACCOUNT);
 	snap.bounce = (void *)__get_free_page(GFP_KERNEL_ACCOUNT);
-	if (copies && snap.bounce)
-		err = snapshot_read_copies(copies, arg->copies, arg->nr_copies) ?:
+	if (snap.copies && snap.bounce)
+		err = snapshot_read_copies(snap.copies, arg->copies, snap.nr) ?:
 		      snapshot_take(&snap, file, stats);
 	while (err == -EAGAIN && tries--)
 		err = snapshot_walk(&snap, segment_fault_in) ?: snapshot_take(&snap, file, stats);
 	free_page((unsigned long)snap.bounce);
-	kvfree(copies);
+	kvfree(snap.copies);
 	return err == -EAGAIN ? -EFAULT : err;
 }
