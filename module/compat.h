@@ -6,6 +6,7 @@
 #ifndef _PROFIL_COMPAT_H
 #define _PROFIL_COMPAT_H
 
+#include <linux/compat.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
@@ -25,7 +26,6 @@
 #include <asm/irq_regs.h>
 #include <asm/sysreg.h>
 #elif defined(CONFIG_RISCV)
-#include <linux/compat.h>
 #include <asm/csr.h>
 #else
 #include <asm/sigframe.h>
@@ -293,11 +293,9 @@ static inline unsigned int profil_stack_word(struct pt_regs *regs)
 {
 #if defined(CONFIG_X86_64)
 	return user_64bit_mode(regs) ? sizeof(u64) : sizeof(u32);
-#elif defined(CONFIG_RISCV)
-	return is_compat_task() ? 0 : sizeof(u64);
 #else
 	/* In 32-bit code, compilers differ in the register and in the form of a frame. */
-	return compat_user_mode(regs) ? 0 : sizeof(u64);
+	return is_compat_task() ? 0 : sizeof(u64);
 #endif
 }
 
