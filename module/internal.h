@@ -396,9 +396,6 @@ struct task_struct *profil_access_find_task(pid_t nr, bool thread);
 struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread);
 bool profil_access_allowed(struct task_struct *task, struct mm_struct *mm, bool describe);
 
-/* describe.c: describes the classic session of a process to another process */
-int profil_classic_describe(struct file *file, void *data, struct profil_stats *stats);
-
 /* inherit.c: the session of a child of fork, until it is set up */
 struct profil_session *profil_session_inherit(struct profil_session *parent,
 					      const struct profil_table *table);
@@ -406,7 +403,7 @@ struct profil_session *profil_pending_get(struct profil_space *space);
 int profil_pending_set_up(struct profil_space *space);
 void profil_pending_kick(struct profil_space *space, bool system);
 
-/* session.c: the creation, the end and the release of sessions */
+/* session.c, stats.c: the creation, the end and the release of sessions, and their statistics */
 struct profil_session *profil_session_alloc(gfp_t gfp);
 struct profil_session *profil_session_create(u32 modes, u64 period, bool jitter);
 struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_session *s);
@@ -421,14 +418,13 @@ void profil_session_unpin(struct profil_session *s, bool unused);
 void profil_session_finish(struct profil_session *s, enum profil_end end);
 void profil_session_end(struct profil_session *s, enum profil_end end);
 void profil_session_unlist(struct profil_session *s);
-
-/* stats.c: the statistics of a session */
 void profil_stats_read(struct profil_session *s, struct profil_stats *stats, bool restart);
 
 /* defer.c: ticks that are counted later; park and unpark */
 bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool system);
 void profil_replay(struct profil_session *s);
 void profil_session_park(struct profil_session *s);
+int profil_classic_describe(struct file *file, void *data, struct profil_stats *stats);
 void profil_session_unpark(struct profil_session *s);
 
 /* classic.c: sessions without a descriptor. ioctl.c calls all functions with @data, also below. */

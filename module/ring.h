@@ -164,7 +164,7 @@ static inline size_t ring_stack_size(u32 depth)
 struct profil_stack *ring_stack(struct profil_ring *ring, const struct ring_slot *slot);
 void ring_put(struct profil_ring *ring);
 
-/* record.c */
+/* record.c, stack.c and unwind.c */
 bool ring_claim(struct profil_ring *ring, bool all);
 
 /* stack.c: the return addresses on the user stack */
