@@ -41,10 +41,7 @@ struct task_struct *profil_access_find_task(pid_t nr, bool thread)
 	return task;
 }
 
-/*
- * Returns the mm of *@task, referenced; or NULL. If exec by another thread has replaced the leader
- * *@task, sets *@task to the new leader: the old one has the rights of the old program.
- */
+/* Returns the mm of *@task, referenced; or NULL. Sets *@task to the new leader after an exec. */
 struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread)
 {
 	struct mm_struct *mm = NULL;
@@ -55,6 +52,7 @@ struct mm_struct *profil_access_get_mm(struct task_struct **task, bool thread)
 	rcu_read_lock();
 	t = pid_alive(*task) ? NULL : pid_task(task_tgid(*task), PIDTYPE_TGID);
 	if (t) {
+		/* Exec by another thread. The old leader has the rights of the old program. */
 		put_task_struct(*task);
 		*task = get_task_struct(t);
 	}

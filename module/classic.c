@@ -130,7 +130,7 @@ put:
 	return err;
 }
 
-/* Reads the statistics in @scope: zeros without a session. @stop: ends it, or is an error. */
+/* Reads the statistics in @scope: zeros without a session. @stop: also ends it, or fails. */
 static int classic_read(u32 scope, bool stop, struct profil_stats *stats)
 {
 	struct profil_space *home;

@@ -100,10 +100,7 @@ static inline void profil_hrtimer_setup(struct hrtimer *timer,
 #define hrtimer_setup profil_hrtimer_setup
 #endif
 
-/*
- * Returns the user namespace of the exec of @task, referenced, and in *@dumpable whether the
- * program allows core dumps. The caller holds exec_update_lock of @task, which has @mm.
- */
+/* Returns the user namespace of @task's program, and if it is @dumpable. Under exec_update_lock. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
 /* Between 6.12 and 7.2, both move from the mm to the task. */
 static inline struct user_namespace *profil_exec_ns(struct task_struct *task, struct mm_struct *mm,
@@ -197,9 +194,9 @@ static inline bool profil_follows_svc(struct pt_regs *regs, unsigned int length)
  * sets ax to its number.
  *
  * arm64 enables interrupts before it sets syscallno, so a tick that came while they were off finds
- * no call. Then the last exception of this CPU except interrupts was a call; the stack of
- * @task is almost empty, or it may be a call of another task; and the pc follows a call, or it may
- * be an earlier call, as an interrupt of user mode does not change the last exception.
+ * no call. Then the last exception of this CPU, apart from interrupts, was a call; the stack of
+ * @task is almost empty (later, that may be the call of another task); and the pc follows a call
+ * instruction (an interrupt of user mode leaves the last exception as it was, often a call).
  */
 static inline unsigned int profil_syscall_length(struct task_struct *task, struct pt_regs *regs)
 {
@@ -272,9 +269,8 @@ static inline int profil_syscall_nr(struct task_struct *task, struct pt_regs *re
 }
 
 /*
- * Returns true if @task, which is in the kernel, perhaps at a switch of tasks, is in execve() or
- * execveat(), or dying after one has failed. arm64 and riscv forget the call when a signal is
- * handled, but keep the register.
+ * Returns true if @task, in the kernel or at a switch of tasks, is in execve() or execveat(), or
+ * dying after one. When a signal is handled, arm64 and riscv forget the call, but not the register.
  */
 static inline bool profil_is_exec_call(struct task_struct *task)
 {

@@ -71,7 +71,6 @@ static struct profil_table *describe_space(struct profil_space *space, struct pr
 	return table;
 }
 
-/* Fills in @stats and @arg, and copies the ranges if there is room for them. */
 int profil_classic_describe(struct file *file, void *data, struct profil_stats *stats)
 {
 	struct profil_describe *arg = data;

@@ -84,7 +84,6 @@ static int follow_fork_binding(struct profil_binding *b, struct task_struct *chi
 	return err;
 }
 
-/* Finds the binding of the process's classic session, or returns NULL. */
 static struct profil_binding *follow_find_classic(const struct profil_space *space)
 {
 	struct profil_binding *b;

@@ -27,10 +27,7 @@ static int tick_hook(void)
 	unsigned int i;
 	int err = 0;
 
-	/*
-	 * Without a filter, ftrace would hook all functions of the kernel. The filter stays when
-	 * the hook is removed, since finding the function by name takes 89 million instructions.
-	 */
+	/* Without a filter, ftrace hooks all functions. It is kept, as finding a name is slow. */
 	for (i = 0; !name && i < ARRAY_SIZE(names); i++) {
 		err = ftrace_set_filter(&tick_ops, names[i], strlen(names[i]), 1);
 		if (!err)

@@ -15,9 +15,8 @@
 #include "internal.h"
 
 /*
- * Creates the session of a child of fork, which does not run yet. @parent is read under RCU, and
- * may be ending or changing. @table: the parent's ranges in its own address space.
- * Return: the session, referenced; or an error pointer for -ENOMEM, or for -ENODEV if @parent ends.
+ * Creates the session of a child of fork, referenced; or an error pointer: -ENOMEM, or -ENODEV if
+ * @parent ends, which is read under RCU. @table: the parent's ranges in its own address space.
  */
 struct profil_session *profil_session_inherit(struct profil_session *parent,
 					      const struct profil_table *table)
@@ -156,10 +155,7 @@ static int pending_set_up_locked(struct profil_space *space)
 	return err;
 }
 
-/*
- * Sets up the pending session of the caller's space. If the set-up fails, the session ends, and its
- * statistics tell why. After -EINTR or an error of profil_space_watch(), it is still pending.
- */
+/* Sets up the pending session, which ends if that fails; after an error here, it is pending. */
 int profil_pending_set_up(struct profil_space *space)
 {
 	int err;

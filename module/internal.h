@@ -11,7 +11,7 @@
  *	binding		a session bound to a space, with its ranges there
  *	target		a process or thread that a session samples; it runs in one space at a time
  *	session		the rules for sampling (clock, modes, fork, exec), and the statistics
- *	table, span	the ranges of a session in a space, compiled for the tick; one of them
+ *	table, spans	the ranges of a session in a space, compiled for the tick
  *	histogram	pinned user pages that contain the counters of ranges
  *
  * A session is referenced by its descriptor, and by its home's list until profil_session_unlist(),
@@ -19,7 +19,7 @@
  *
  * Lock order: profil_space.setup_lock, profil_space.lock, profil_trigger.lock, profil_index_lock.
  * Inside profil_ring.lock, only profil_index_lock and profil_ring.slots_lock are taken. Under a
- * space's lock, nothing waits for user space, or for mmap_lock, whose holder may wait for it.
+ * space's lock, nothing waits for user space, nor for mmap_lock, whose holder may do that.
  *
  * A pointer that was found under RCU or a raw spinlock is valid until that ends. To use the object
  * longer, take a reference:
@@ -35,7 +35,7 @@
 #ifndef _PROFIL_INTERNAL_H
 #define _PROFIL_INTERNAL_H
 
-/* These are for all files, which include only others. */
+/* Most files need these, and include only others. */
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/fs.h>
@@ -119,8 +119,6 @@ struct profil_counts {
 	u32 last_span;			/* index of the span that the last slow tick found */
 };
 
-/* ---- where ticks are counted ---- */
-
 struct profil_histogram {
 	struct interval_tree_node node;	/* user addresses: first, last */
 	refcount_t refs;		/* one for its session, one for each span */
@@ -152,12 +150,9 @@ struct profil_table {
 	struct profil_span spans[];	/* sorted by start */
 };
 
-/* ---- sessions ---- */
-
 /*
- * The number of a bit of profil_session.slow that is set while ticks are deferred. Other bits are
- * PROFIL_MODE_*: set if @modes lacks the mode, or the session is off or has a period. The fast path
- * takes a tick of the scheduler only if both this bit and the one of its mode are 0.
+ * The bit of profil_session.slow for deferred ticks. Others, PROFIL_MODE_*, are set if the session
+ * lacks the mode, is off or has a period. The fast path needs 0 in this bit and that of its mode.
  */
 #define PROFIL_SLOW_PARKED	2
 
@@ -242,8 +237,6 @@ static inline void profil_session_set_on(struct profil_session *s, bool on)
 	/* Pairs with the acquire in tick_is_plain(): a tick that sees 0 sees the whole set-up. */
 	smp_store_release(&s->slow, slow | (s->slow & BIT(PROFIL_SLOW_PARKED)));
 }
-
-/* ---- spaces, bindings, targets ---- */
 
 /* Task work that sets up the pending session of a space. */
 struct profil_setup {
@@ -424,14 +417,14 @@ void profil_stats_read(struct profil_session *s, struct profil_stats *stats, boo
 bool profil_defer_tick(struct profil_session *s, u64 what, u32 width, bool system);
 void profil_replay(struct profil_session *s);
 void profil_session_park(struct profil_session *s);
-int profil_classic_describe(struct file *file, void *data, struct profil_stats *stats);
 void profil_session_unpark(struct profil_session *s);
 
-/* classic.c: sessions without a descriptor. ioctl.c calls all functions with @data, also below. */
+/* classic.c, describe.c: sessions without a descriptor. ioctl.c calls all functions with @data. */
 struct profil_session *profil_classic_find(struct profil_space *home, u32 scope);
 int profil_classic_start(struct file *file, void *data, struct profil_stats *unused);
 int profil_classic_stop(struct file *file, void *data, struct profil_stats *stats);
 int profil_classic_stats(struct file *file, void *data, struct profil_stats *unused);
+int profil_classic_describe(struct file *file, void *data, struct profil_stats *stats);
 
 /* descriptor.c, snapshot.c, unwind.c: descriptor sessions */
 int profil_descriptor_open(struct file *file, void *data, struct profil_stats *unused);

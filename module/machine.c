@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Sessions that sample the machine: every process, now and later. Such a session has no target and
- * no binding, so fork, exec and exit do not concern it. While there are such sessions, the static
- * key profil_machine_sampled is on, and each tick visits them, except in tasks of the kernel. It
- * changes only for callers with CAP_PERFMON, since each change patches the kernel's text.
+ * no binding. While one exists, the static key profil_machine_sampled is on: each tick visits it,
+ * except in tasks of the kernel. Changing the key patches text, and so needs CAP_PERFMON.
  *
  * Context: system calls, workers (may sleep).
  */

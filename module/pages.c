@@ -23,12 +23,7 @@
 #define PIN_BATCH	64UL
 #define PIN_TRIES	1000	/* attempts, since threads may keep changing the mapping */
 
-/* ---- charging ---- */
-
-/*
- * Charges @pages to the caller's mm, within RLIMIT_MEMLOCK unless @may_exceed. @credit: the number
- * of pages that are charged now and will be uncharged soon. Return: 0, or -EPERM above the limit.
- */
+/* Charges @pages within RLIMIT_MEMLOCK, or -EPERM. @credit: pages that will be uncharged soon. */
 int profil_charge(unsigned long pages, unsigned long credit, bool may_exceed)
 {
 	s64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
@@ -48,8 +43,6 @@ void profil_uncharge(struct mm_struct *mm, unsigned long pages)
 	if (mm)
 		atomic64_sub(pages, &mm->pinned_vm);
 }
-
-/* ---- from ranges to histograms ---- */
 
 struct extent {
 	unsigned long start, end;
@@ -136,8 +129,6 @@ static struct extent *extents_of_table(const struct profil_table *table, u32 *nr
 	return extents;
 }
 
-/* ---- pinning ---- */
-
 /*
  * Returns true if @vma is writable and may be pinned. These may not: shared mappings with
  * writeback, since the file system cannot see the writes of the tick; inherited memory that fork
@@ -206,10 +197,7 @@ static long histogram_pin_present(struct mm_struct *mm, unsigned long start, uns
 	return pinned;
 }
 
-/*
- * Pins pages of the caller, and faults them in if need be. Inherited pages are usually present,
- * since fork copies pinned pages. A missing one is an error if its fault may wait for user space.
- */
+/* Pins pages, and faults them in if need be: if @inherited, rarely, as fork copies pinned pages. */
 static long histogram_pin_pages(unsigned long start, unsigned long n, bool inherited,
 				struct page **pages)
 {
@@ -248,10 +236,7 @@ static int histogram_pin(struct profil_histogram *h, bool inherited)
 	return 0;
 }
 
-/*
- * Returns true if the pinned pages are still mapped at their addresses. Does not sleep: leaves
- * another page to the caller in *@other, as the last put_page() may sleep on PREEMPT_RT.
- */
+/* Returns true if the pinned pages are still mapped at their addresses. Does not sleep. */
 static bool histogram_is_mapped(const struct profil_histogram *h, struct page **other)
 {
 	struct page *page;
@@ -261,7 +246,7 @@ static bool histogram_is_mapped(const struct profil_histogram *h, struct page **
 		if (get_user_pages_fast_only(h->node.start + (i << PAGE_SHIFT), 1, 0, &page) != 1)
 			return false;
 		if (page_address(page) != h->pages[i]) {
-			*other = page;
+			*other = page;	/* on PREEMPT_RT, the last put_page() may sleep */
 			return false;
 		}
 		put_page(page);
@@ -271,8 +256,7 @@ static bool histogram_is_mapped(const struct profil_histogram *h, struct page **
 
 /*
  * Returns true if the child of the fork in progress gets copies of the pages that are pinned for
- * the parent's @table. Otherwise the child has other memory there, or none, and must not count.
- * @other: set to a page, referenced, if there is another one.
+ * the parent's @table. Otherwise it must not count. @other: the page there instead, referenced.
  */
 bool profil_histograms_are_mapped(const struct profil_table *table, struct page **other)
 {
@@ -307,9 +291,8 @@ static void histogram_unpin(struct profil_histogram *h)
 }
 
 /*
- * Creates, charges and pins histograms for the ranges of @table that have none, in the tree @new;
- * or none after an error. @inherited: the ranges are from before a fork; @credit: see
- * profil_charge(). Return: 0; -EFAULT; -ENOMEM; -EPERM above RLIMIT_MEMLOCK; or -EINTR if killed.
+ * Charges and pins histograms for the ranges of @table that have none, in the tree @new; or none
+ * after an error. @inherited: from before a fork. Return: 0; -EFAULT; -ENOMEM; -EPERM; or -EINTR.
  */
 int profil_histograms_pin(struct rb_root_cached *new, const struct profil_table *table,
 			  bool inherited, bool may_exceed, unsigned long credit)

@@ -29,10 +29,7 @@ static __always_inline bool record_may_wait(const struct profil_ring *ring, stru
 	       sb->s_user_ns == &init_user_ns && !strcmp(sb->s_type->name, "fuse");
 }
 
-/*
- * References @file only if it is a regular file. Others can make a cycle of references: an io_uring
- * in which the session's descriptor is registered references the session.
- */
+/* References only regular files. An io_uring, for example, may reference the session in turn. */
 static __always_inline void record_look_up_file(const struct profil_ring *ring,
 						struct ring_slot *slot, struct file *file)
 {
@@ -134,8 +131,6 @@ static __always_inline void record_done(struct profil_ring *ring, struct ring_sl
 	ring_queue_add(&ring->done, slot);
 }
 
-/* ---- the completion ---- */
-
 /*
  * Looks up the mapping for @found->origin; and if records have stacks, the callers, for @stack.
  * They are not known if current has called exec since the tick, is exiting, or is killed.
@@ -233,7 +228,7 @@ static enum visit_state record_complete_some(struct ring_visit *visit, struct ri
 	return state;
 }
 
-/* Task work of current. Ticks join the visit meanwhile, mostly with the same origin: this ends. */
+/* Task work of current. Ticks join the visit meanwhile, mostly with the same origin, so it ends. */
 static void record_complete_visit(struct callback_head *work)
 {
 	struct ring_visit *visit = container_of(work, struct ring_visit, work);
@@ -374,8 +369,6 @@ bool profil_ring_record_detached(struct profil_session *s, u64 space,
 	raw_spin_unlock_irqrestore(&ring->slots_lock, flags);
 	return slot;
 }
-
-/* ---- for the reader ---- */
 
 /* Claims records that wait for their tasks, see ring.h. Returns true if there are any to read. */
 bool ring_claim(struct profil_ring *ring, bool all)

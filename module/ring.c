@@ -168,7 +168,6 @@ static void ring_fetch(struct profil_ring *ring)
 	raw_spin_unlock_irq(&ring->slots_lock);
 }
 
-/* Frees the first @nr slots of ring->unread. */
 static void ring_free_slots(struct profil_ring *ring, unsigned int nr)
 {
 	struct ring_queue read;
@@ -282,7 +281,6 @@ static ssize_t ring_read_slots(struct profil_ring *ring, char __user *buf, size_
 	return done ?: err;
 }
 
-/* Implements read() of a session's descriptor: see struct profil_record. */
 ssize_t profil_ring_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
 {
 	struct profil_session *s = file->private_data;

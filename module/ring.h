@@ -132,7 +132,6 @@ static inline void ring_queue_add(struct ring_queue *queue, struct ring_slot *sl
 	queue->end = &slot->next;
 }
 
-/* Removes the first slot of @queue. Return: NULL if there is none. */
 static inline struct ring_slot *ring_queue_take(struct ring_queue *queue)
 {
 	struct ring_slot *slot = queue->first;
@@ -145,7 +144,6 @@ static inline struct ring_slot *ring_queue_take(struct ring_queue *queue)
 	return slot;
 }
 
-/* Moves all slots of @from to the end of @queue. */
 static inline void ring_queue_move(struct ring_queue *queue, struct ring_queue *from)
 {
 	if (!from->first)
@@ -155,7 +153,6 @@ static inline void ring_queue_move(struct ring_queue *queue, struct ring_queue *
 	ring_queue_init(from);
 }
 
-/* Returns the size of the stack of a record with @depth addresses. */
 static inline size_t ring_stack_size(u32 depth)
 {
 	return depth ? sizeof(struct profil_stack) + depth * sizeof(u64) : 0;
@@ -166,11 +163,7 @@ void ring_put(struct profil_ring *ring);
 
 /* record.c, stack.c and unwind.c */
 bool ring_claim(struct profil_ring *ring, bool all);
-
-/* stack.c: the return addresses on the user stack */
 void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 pc);
-
-/* unwind.c: the unwind tables of the session */
 const struct unwind_table *profil_unwind_find(struct profil_ring *ring, struct vm_area_struct *vma);
 void profil_unwind_free(struct profil_ring *ring);
 

@@ -266,10 +266,7 @@ static __always_inline bool tick_is_plain(const struct profil_session *s, bool s
 	return (long)(__this_cpu_read(s->counts->expected_by) - jiffies) >= 0;
 }
 
-/*
- * Counts a tick of @t in exec or exit, where @t has no pc to sample; also after an exec that failed
- * when the old mm was gone, and cleared in_execve: its registers are those of the old program.
- */
+/* Counts a tick of @t without a valid pc: in exit, in exec, or after an exec that failed late. */
 static __always_inline void tick_unbound(const struct profil_target *t, struct task_struct *task,
 					 struct tick_ctx *ctx)
 {

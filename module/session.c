@@ -104,7 +104,6 @@ struct profil_session *profil_session_create(u32 modes, u64 period, bool jitter)
 	return ERR_PTR(-ENOMEM);
 }
 
-/* Changes the phase of @s. See enum profil_session_phase. */
 void profil_session_set_phase(struct profil_session *s, enum profil_session_phase phase)
 {
 	/* Targets are attached under this lock, and only before QUIESCED. */
@@ -147,10 +146,7 @@ bool profil_session_is_quiet(const struct profil_session *s)
 	return !s->nr_detached;
 }
 
-/*
- * Detaches all targets, so that no new tick finds @s. @s still counts the ticks in progress. The
- * caller waits for a grace period, unless @s is quiet, and then calls profil_session_finish().
- */
+/* Detaches all targets. After a grace period, unless @s is quiet, call profil_session_finish(). */
 void profil_session_quiesce(struct profil_session *s)
 {
 	lockdep_assert_held(&s->home->lock);

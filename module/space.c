@@ -218,9 +218,8 @@ bool profil_space_is_own(const struct profil_space *space)
 }
 
 /*
- * Sets up the session that the caller has inherited. Return: the caller's space, referenced, and
- * watched if @create, so that it can get sessions; NULL if there is none and @create is false; or
- * an error pointer: -ENOMEM, -EINTR if killed, -ERESTARTNOINTR.
+ * Sets up the session that the caller has inherited. Return: its space, referenced, and watched if
+ * @create, to get sessions; NULL if it has none; or an error pointer: see profil_space_watch().
  */
 struct profil_space *profil_space_get_own(bool create)
 {
@@ -277,10 +276,7 @@ static void space_end_sessions(struct work_struct *work)
 	struct profil_space *space = container_of(to_delayed_work(work), struct profil_space, end);
 	bool released = READ_ONCE(space->released);
 
-	/*
-	 * The lock may be held for long, and a worker that waits would delay other work. After the
-	 * release it is held for a grace period at most, but again and again, if others want that.
-	 */
+	/* Waiting would delay other work; but after the release, a trylock could fail for ever. */
 	if (released)
 		mutex_lock(&space->lock);
 	if (released || mutex_trylock(&space->lock)) {

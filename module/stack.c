@@ -118,10 +118,7 @@ static __always_inline const struct profil_unwind_rule *stack_rule(const struct 
 /* The result of a step, which has found the caller. Others are the reason why it has not. */
 #define STACK_CALLER	((enum profil_stack_end)-1)
 
-/*
- * Stores the addresses of frames in @stack as long as these are in the mapping that was read last,
- * and the addresses in the same text. This only takes fewer instructions than stack_step().
- */
+/* Does many steps by frame pointer, in one mapping and one text, with fewer instructions. */
 static void stack_follow(struct stack_walk *w, struct profil_stack *stack)
 {
 	u64 *to = &stack->addresses[stack->nr], *limit = &stack->addresses[w->ring->stack_depth];

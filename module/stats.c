@@ -6,7 +6,6 @@
  */
 #include "internal.h"
 
-/* Adds up the ticks, and those missed, of all CPUs. */
 static void stats_sum(const struct profil_session *s, struct profil_counts *sums)
 {
 	int cpu, mode, i;

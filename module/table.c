@@ -32,7 +32,6 @@ static int span_cmp(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Returns true if @range is valid for PROFIL_RANGE_PCS. */
 static bool span_takes_pcs(const struct profil_range *range, const struct profil_table *table)
 {
 	return table->session->classic && table->nr_ranges == 1 &&

@@ -113,7 +113,6 @@ static bool binding_linked(const struct profil_binding *b)
 	return !RB_EMPTY_NODE(&b->by_id);
 }
 
-/* Finds the binding of @s to the space with @id, or returns NULL. */
 static struct profil_binding *binding_in(const struct profil_session *s, u64 id)
 {
 	struct rb_node *node = s->bindings.rb_node;
@@ -148,10 +147,7 @@ static void binding_unlink(struct profil_binding *b)
 	profil_space_update_fast_table(b->space);
 }
 
-/*
- * The binding of the classic session of a process is retained, from the set-up of the session on,
- * since the session belongs to the address space: it samples all tasks there until it ends.
- */
+/* A process's classic session samples the space until it ends, so its binding is retained. */
 static void binding_count(struct profil_binding *b, const struct profil_target *t, int by)
 {
 	const struct profil_session *s = b->session;
@@ -238,10 +234,7 @@ static bool target_thread_in_session(const struct profil_session *s, const struc
 	return found;
 }
 
-/*
- * Returns true if the limit of sessions for @t is reached. Targets in all spaces count, since exec
- * moves them late. Sessions that a target joins do not use up the slots of sessions of others.
- */
+/* Returns true if @t has too many sessions, in all spaces, since exec moves targets late. */
 static bool target_is_too_many(const struct profil_session *s, const struct profil_space *space,
 			       const struct profil_target *t)
 {
@@ -303,7 +296,6 @@ int profil_target_check(const struct profil_target *t, struct profil_session *s,
 	return err;
 }
 
-/* Links @t, see profil_target_attach(). */
 static int target_link(struct profil_binding *b, struct profil_target *t,
 		       struct profil_session *old, struct profil_binding *parent)
 {

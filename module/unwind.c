@@ -24,8 +24,6 @@ static unsigned int unwind_mib = 64;
 module_param(unwind_mib, uint, 0644);
 MODULE_PARM_DESC(unwind_mib, "MiB of unwind tables of a user without CAP_IPC_LOCK");
 
-/* ---- the limit of a user ---- */
-
 static LIST_HEAD(unwind_rings);		/* that have tables */
 static DEFINE_MUTEX(unwind_lock);	/* innermost */
 
@@ -56,8 +54,6 @@ static void unwind_uncharge(struct profil_ring *ring, size_t bytes)
 		list_del(&ring->with_tables);
 	mutex_unlock(&unwind_lock);
 }
-
-/* ---- the files ---- */
 
 static struct unwind_key unwind_key_of_inode(const struct inode *inode)
 {
@@ -129,8 +125,6 @@ const struct unwind_table *profil_unwind_find(struct profil_ring *ring, struct v
 
 	return unwind_find(ring, &key);
 }
-
-/* ---- the tables ---- */
 
 static void unwind_free(struct profil_ring *ring, struct unwind_table *table)
 {
