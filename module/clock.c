@@ -230,7 +230,7 @@ int profil_clock_check_period(u64 period, bool jitter)
 	return period < profil_clock_min_period() ? -EPERM : 0;
 }
 
-/* Returns a pseudo-random number below @period, from a random seed. */
+/* Returns a pseudo-random number below @period, from a random seed; 0 for 0. */
 u32 profil_clock_random(u32 period)
 {
 	unsigned long flags;

@@ -45,7 +45,7 @@ struct profil_session *profil_session_inherit(struct profil_session *parent,
 	s->modes = parent->modes;
 	s->period = parent->period;
 	s->jitter = parent->jitter;
-	s->left = profil_session_first_period(s);
+	s->left = profil_clock_random(s->period) + 1;
 	s->pcs = parent->pcs;
 	s->pc_width = parent->pc_width;
 	s->max_pcs = parent->max_pcs;

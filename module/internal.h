@@ -400,7 +400,6 @@ void profil_pending_kick(struct profil_space *space, bool system);
 struct profil_session *profil_session_alloc(gfp_t gfp);
 struct profil_session *profil_session_create(u32 modes, u64 period, bool jitter);
 struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_session *s);
-s64 profil_session_first_period(const struct profil_session *s);
 void profil_session_put(struct profil_session *s);
 void profil_session_set_phase(struct profil_session *s, enum profil_session_phase phase);
 void profil_session_resync_runtime(struct profil_session *s, const struct task_struct *task);

@@ -55,21 +55,16 @@ struct profil_session *profil_session_alloc(gfp_t gfp)
 	return s;
 }
 
-/* Returns a random time to the first sample in ns, to sample short-lived targets, too. */
-s64 profil_session_first_period(const struct profil_session *s)
-{
-	return s->period ? profil_clock_random(s->period) + 1 : 0;
-}
-
 struct profil_counts __percpu *profil_session_alloc_counts(const struct profil_session *s)
 {
 	struct profil_counts __percpu *counts =
 		alloc_percpu_gfp(struct profil_counts, GFP_KERNEL_ACCOUNT);
 	int cpu;
 
+	/* The first sample comes at a random time, to sample short-lived targets, too. */
 	if (counts)
 		for_each_possible_cpu(cpu)
-			per_cpu_ptr(counts, cpu)->left = profil_session_first_period(s);
+			per_cpu_ptr(counts, cpu)->left = profil_clock_random(s->period) + 1;
 	return counts;
 }
 
