@@ -85,7 +85,7 @@ sources=("$tools"/recording/{format,output,recording}.c "$tools"/{export,profile
 main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")
 libs=(-ldw -lelf -liberty -lz -lseccomp -l:libprotobuf-c.a -lm)
 
-# Builds the command and generate.c. Only the page is built with make, because its variables O and
+# Builds the command and generate.c. Only the pages are built with make, because its variables O and
 # CFLAGS would also change the build of the library. selftests/coverage sets COVERAGE, the directory in which the
 # command counts for gcov the lines that it reaches.
 build_command() {
@@ -96,7 +96,7 @@ build_command() {
 		const struct command command_top = { .name = "top" };
 		const struct command command_unwind_tables = { .name = "unwind-tables" };
 	END
-	make -s -C "$tools" O="$tmp/built" "$tmp/built/page.html" &&
+	make -s -C "$tools" O="$tmp/built" pages &&
 	protoc-c --proto_path="$root/userlib/pprof" --c_out="$tmp" pprof.proto &&
 	gcc -O1 "${sanitize[@]}" "${flags[@]}" ${COVERAGE:+--coverage -dumpdir "$COVERAGE/"} \
 		-o "$tmp/profil" "${main[@]}" "${sources[@]}" \

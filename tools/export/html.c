@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A page of HTML that shows the rows: page.html with page.css and page.js, which the Makefile puts
- * together, and with the data as JSON
+ * A page of HTML that shows the rows: page/report.html with its style and script, which the
+ * Makefile puts together, and with the data as JSON
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -21,7 +21,7 @@ extern const char html_page[], html_page_end[];
 __asm__(".pushsection .rodata\n"
 	".globl html_page, html_page_end\n"
 	".hidden html_page, html_page_end\n"
-	"html_page: .incbin \"page.html\"\n"
+	"html_page: .incbin \"report.html\"\n"
 	"html_page_end: .byte 0\n"
 	".popsection\n");
 

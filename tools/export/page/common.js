@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+'use strict';
+
+/* What all parts of the pages use. Names in the data are untrusted: they are only text. */
+
+const data = JSON.parse(document.getElementById('data').textContent);
+const collator = new Intl.Collator('en', { numeric: true });
+
+function find(id)
+{
+	return document.getElementById(id);
+}
+
+function element(name, text, style)
+{
+	const node = document.createElement(name);
+
+	if (text !== undefined)
+		node.textContent = text;
+	if (style)
+		node.className = style;
+	return node;
+}
+
+function percent(part, whole)
+{
+	return (whole ? 100 * part / whole : 0).toFixed(2) + '%';
+}
+
+function number(value)
+{
+	return value.toLocaleString('en-US');
+}
+
+function counted(value, noun)
+{
+	return number(value) + ' ' + noun + (value === 1 ? '' : 's');
+}
+
+function colour(name)
+{
+	return getComputedStyle(document.documentElement).getPropertyValue('--' + name);
+}
