@@ -408,6 +408,74 @@ void names_fit(char **names, size_t nr, size_t width)
 	free_forms(all, nr);
 }
 
+/* ---- labels ---- */
+
+/* Removes "std::", and the inner namespace of libc++. */
+static void drop_std(char *text)
+{
+	static const char *const words[] = { "std::__1::", "std::" };
+	size_t length;
+
+	for (char *at = text; *at; at++) {
+		for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+			length = strlen(words[i]);
+			if (!strncmp(at, words[i], length) && (at == text || !is_word(at[-1])))
+				memmove(at, at + length, strlen(at + length) + 1);
+		}
+	}
+}
+
+/* Returns the parameters of the function, and what follows them; or the end of the name. */
+static char *find_parameters(char *name)
+{
+	char *at, *end;
+
+	for (at = name; *at; at = end) {
+		end = at + operator_length(at);
+		if (!strncmp(at, "operator()", strlen("operator()")))
+			end = at + strlen("operator()");
+		if (end > at + 1 || !strchr("(<[{", *at))
+			continue;
+		end = (char *)group_end(at) ?: end;
+		if (at > name && is_list(name, at, false) && (!*end || *end == ' '))
+			break;
+	}
+	return at;
+}
+
+/* Returns the part of the name that remains without namespaces, classes and the path of a package. */
+static const char *last_component(char *name)
+{
+	char *last = name, *slash;
+
+	for (char *at = name; (at = next_component(at));)
+		last = at += 2;
+	slash = strrchr(last, '/');
+	return slash && slash < last + strcspn(last, " :,(<[{") ? slash + 1 : last;
+}
+
+void names_label(struct names_label *label, const char *name)
+{
+	static const struct kept nothing[1];
+	char *form = plain_form(name), *mark = strstr(form, " (inlined)");
+
+	if (mark)
+		*mark = '\0';
+	drop_std(form);
+	label->full = xstrdup(form);
+	*find_parameters(form) = '\0';
+	label->brief = shortened_form(form, FORM_ALL, nothing);
+	label->last = xstrdup(last_component(label->brief));
+	free(form);
+}
+
+void names_label_free(struct names_label *label)
+{
+	free(label->full);
+	free(label->brief);
+	free(label->last);
+}
+
 /* ---- patterns ---- */
 
 /* Returns true if nothing but parameters or the mark of an inlined function follows the name. */
