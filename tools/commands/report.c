@@ -38,6 +38,7 @@ static bool set_html(const struct command_setting *setting)
 	struct report *report = setting->member;
 
 	report->format = &export_html;
+	report->input.rows.inlined = true;
 	outfile_set_path(&report->file, setting->value);
 	return true;
 }
@@ -56,8 +57,7 @@ static bool check_calls(const struct report *report)
 		other = "--csv";
 	else if (report->format)
 		other = "--html";
-	else if (rows->nr_keys != 2 || rows->keys[0] != &row_keys[ROWS_BY_DSO] ||
-		 rows->keys[1] != &row_keys[ROWS_BY_SYMBOL])
+	else if (!rows_by_function(rows))
 		other = "--sort";
 	if (other)
 		warnx("%s and %s exclude each other",

@@ -2,11 +2,13 @@
 /* See html_parts.h: the flame graph. */
 #define _GNU_SOURCE
 #include <stdlib.h>
+#include <string.h>
 
 #include <libiberty/libiberty.h>
 
 #include "export/html_parts.h"
 #include "profile/chains.h"
+#include "profile/names.h"
 
 /* A node of the graph, while the nodes with the most ticks are chosen */
 struct flame_node {
@@ -14,16 +16,28 @@ struct flame_node {
 	u64 ticks;		/* of the node and those above it */
 };
 
+/* Returns the index of the function of the pc. A frame for what the kernel did can follow it. */
+static u32 pc_function(const struct row *part)
+{
+	const struct chain *chain = part->chain;
+
+	return chain->frames[chain->nr - 1 - !!part->sample->call]->function->index;
+}
+
 static u32 flame_add(void *data, const struct row *part)
 {
 	struct flame *flame = data;
 	const size_t process = intern(&flame->processes, part->thread->process->data.comm);
 	u32 node = tree_child(&flame->tree, TREE_ROOT, flame->nr_functions + process);
 
-	for (size_t i = 0; i < part->chain->nr; i++)
-		if (flame->inlined || !part->chain->frames[i]->inlined)
-			node = tree_child(&flame->tree, node,
-					  part->chain->frames[i]->function->index);
+	for (size_t i = 0; i < part->chain->nr; i++) {
+		const struct chain_frame *frame = part->chain->frames[i];
+
+		node = tree_child(&flame->tree, node, frame->function->index);
+		if (frame->inlined)
+			flame->flags[frame->function->index] |= FLAME_INLINED;
+	}
+	flame->flags[pc_function(part)] |= FLAME_HAS_TICKS;
 	return node;
 }
 
@@ -57,20 +71,82 @@ static void flame_choose(struct flame *flame, const struct tree_ticks *ticks, si
 		const u32 index = flame->nodes[i].index, parent = nodes[index].parent;
 
 		flame->places[index] = i < flame->nr ? i :
-				       parent == TREE_ROOT ? TREE_ROOT : flame->places[parent];
+				       parent == TREE_ROOT ? flame->nr : flame->places[parent];
 	}
 }
 
-/* Finds the node of each part. */
-static void flame_place(struct flame *flame, const struct rows *rows)
+const u32 *flame_place(void *data, u32 node, size_t *nr)
 {
-	u32 place;
+	const struct flame *flame = data;
 
-	flame->node_of = xcalloc(rows->nr_parts + 1, sizeof(*flame->node_of));
-	for (size_t i = 0; i < rows->nr_parts; i++) {
-		place = flame->places[flame_add(flame, &rows->parts[i])];
-		flame->node_of[i] = place == TREE_ROOT ? NODES_MAX : place;
+	*nr = 1;
+	return &flame->places[node];
+}
+
+/* Sets the path to the functions from a node to the root, each once. Returns their number. */
+static size_t find_path(struct flame *flame, u32 node)
+{
+	size_t nr = 0;
+
+	flame->nr_paths++;
+	for (; node != TREE_ROOT; node = flame->tree.nodes[node].parent) {
+		const u32 key = flame->tree.nodes[node].key;
+
+		if (key < flame->nr_functions && flame->last[key] != flame->nr_paths)
+			flame->path[nr++] = key;
+		if (key < flame->nr_functions)
+			flame->last[key] = flame->nr_paths;
 	}
+	return nr;
+}
+
+const u32 *flame_functions(void *data, u32 node, size_t *nr)
+{
+	struct flame *flame = data;
+	const size_t all = find_path(flame, node);
+
+	*nr = 0;
+	for (size_t i = 0; i < all; i++)
+		if (flame->numbers[flame->path[i]] != FLAME_NONE)
+			flame->path[(*nr)++] = flame->numbers[flame->path[i]];
+	return flame->path;
+}
+
+static void flame_number(struct flame *flame, u32 key)
+{
+	if (flame->numbers[key] != FLAME_NONE)
+		return;
+	flame->numbers[key] = flame->nr_keys;
+	flame->keys[flame->nr_keys++] = key;
+}
+
+/* Numbers the functions of the nodes and rows that are shown, and those with the most ticks. */
+static void flame_number_all(struct flame *flame, const struct rows *rows,
+			     const struct tree_ticks *ticks, size_t nr_ticks)
+{
+	const size_t nr = flame->nr_functions, nr_keys = nr + flame->processes.nr;
+	struct flame_node *totals = xcalloc(nr + 1, sizeof(*totals));
+
+	flame->keys = xcalloc(nr_keys + 1, sizeof(*flame->keys));
+	flame->numbers = xcalloc(nr_keys + 1, sizeof(*flame->numbers));
+	memset(flame->numbers, 0xff, nr_keys * sizeof(*flame->numbers));
+	for (size_t i = 0; i < flame->nr; i++)
+		flame_number(flame, flame->tree.nodes[flame->nodes[i].index].key);
+	for (size_t i = 0; i < rows->nr && i < ROWS_MAX; i++)
+		flame_number(flame, pc_function(rows->rows[i].parts));
+	for (size_t i = 0; i < nr; i++)
+		totals[i].index = i;
+	for (size_t i = 0; i < nr_ticks; i++) {
+		const size_t nr_path = find_path(flame, ticks[i].node);
+
+		for (size_t j = 0; j < nr_path; j++)
+			totals[flame->path[j]].ticks =
+				ticks_add(totals[flame->path[j]].ticks, ticks[i].ticks);
+	}
+	qsort(totals, nr, sizeof(*totals), compare_nodes);
+	for (size_t i = 0; i < nr && i < ROWS_MAX; i++)
+		flame_number(flame, totals[i].index);
+	free(totals);
 }
 
 void flame_make(struct flame *flame, const struct rows *rows)
@@ -79,10 +155,15 @@ void flame_make(struct flame *flame, const struct rows *rows)
 	struct tree_ticks *ticks;
 
 	flame->nr_functions = rows_chains(rows)->nr_functions;
-	flame->inlined = rows->inlined;
+	flame->flags = xcalloc(flame->nr_functions + 1, sizeof(*flame->flags));
+	flame->last = xcalloc(flame->nr_functions + 1, sizeof(*flame->last));
+	flame->path = xcalloc(flame->nr_functions + 1, sizeof(*flame->path));
+	flame->node_of = xcalloc(rows->nr_parts + 1, sizeof(*flame->node_of));
 	ticks = tree_collect(rows, rows->rows, &nr, flame_add, flame);
+	for (size_t i = 0; i < rows->nr_parts; i++)
+		flame->node_of[i] = flame_add(flame, &rows->parts[i]);
 	flame_choose(flame, ticks, nr);
-	flame_place(flame, rows);
+	flame_number_all(flame, rows, ticks, nr);
 	free(ticks);
 }
 
@@ -90,45 +171,75 @@ void flame_free(struct flame *flame)
 {
 	tree_free(&flame->tree);
 	intern_free(&flame->processes);
+	free(flame->flags);
 	free(flame->nodes);
 	free(flame->places);
 	free(flame->node_of);
+	free(flame->keys);
+	free(flame->numbers);
+	free(flame->path);
+	free(flame->last);
 }
 
-/* Writes a node: the index of its parent or -1, and those of its texts. */
-static void write_node(struct json *json, const struct flame *flame, const struct tree_node *node,
-		       const struct chains *chains, struct intern *texts)
+/* Writes a function: the indexes of its texts, and the FLAME_ flags. */
+static void write_function(struct json *json, const struct flame *flame, u32 key,
+			   const struct chains *chains, struct intern *texts)
 {
-	const char *name, *label = "";
+	const bool is_process = key >= flame->nr_functions;
+	const char *name = is_process ? flame->processes.texts[key - flame->nr_functions] :
+					chains->functions[key]->name;
+	struct names_label label = {};
 
-	if (node->key < flame->nr_functions) {
-		name = chains->functions[node->key]->name;
-		label = chains->functions[node->key]->label;
-	} else {
-		name = flame->processes.texts[node->key - flame->nr_functions];
-	}
-	json_format(json, NULL, "%d",
-		    node->parent == TREE_ROOT ? -1 : (int)flame->places[node->parent]);
+	if (!is_process)
+		names_label(&label, name);
 	json_number(json, NULL, intern(texts, name));
-	json_number(json, NULL, intern(texts, label));
+	json_number(json, NULL, intern(texts, is_process ? "" : chains->functions[key]->label));
+	json_number(json, NULL, intern(texts, label.full ?: name));
+	json_number(json, NULL, intern(texts, label.brief ?: name));
+	json_number(json, NULL, intern(texts, label.last ?: name));
+	json_number(json, NULL, is_process ? 0 : flame->flags[key]);
+	names_label_free(&label);
+}
+
+static void write_functions(struct json *json, const struct flame *flame, const struct rows *rows)
+{
+	struct intern texts = {};
+
+	json_array(json, "functions", 0);
+	for (size_t i = 0; i < flame->nr_keys; i++)
+		write_function(json, flame, flame->keys[i], rows_chains(rows), &texts);
+	json_end(json);
+	html_write_names(json, "texts", &texts);
+	intern_free(&texts);
+}
+
+static void write_row_functions(struct json *json, const struct flame *flame,
+				const struct rows *rows)
+{
+	json_array(json, "row_functions", 0);
+	for (size_t i = 0; i < rows->nr && i < ROWS_MAX; i++)
+		json_number(json, NULL, flame->numbers[pc_function(rows->rows[i].parts)]);
+	json_end(json);
 }
 
 void html_write_flame(struct json *json, const struct flame *flame, const struct rows *rows)
 {
-	struct intern texts = {};
-
 	json_line(json);
 	json_object(json, "flame");
 	json_array(json, "nodes", 0);
-	for (size_t i = 0; i < flame->nr; i++)
-		write_node(json, flame, &flame->tree.nodes[flame->nodes[i].index],
-			   rows_chains(rows), &texts);
+	for (size_t i = 0; i < flame->nr; i++) {
+		const struct tree_node *node = &flame->tree.nodes[flame->nodes[i].index];
+
+		json_format(json, NULL, "%d", node->parent == TREE_ROOT ? -1 :
+			    (int)flame->places[node->parent]);
+		json_number(json, NULL, flame->numbers[node->key]);
+	}
 	json_end(json);
 	json_number(json, "more", flame->tree.nr - flame->nr);
-	json_array(json, "texts", '\n');
-	for (size_t i = 0; i < texts.nr; i++)
-		html_write_name(json, NULL, texts.texts[i]);
+	json_number(json, "stacks", rows->completeness.stacks);
+	json_number(json, "complete", rows->completeness.complete);
+	if (rows_by_function(rows))
+		write_row_functions(json, flame, rows);
+	write_functions(json, flame, rows);
 	json_end(json);
-	json_end(json);
-	intern_free(&texts);
 }

@@ -15,7 +15,7 @@
 
 #define ROWS_MAX 1000
 #define LANES_MAX 63
-#define CELLS_MAX 100000	/* of each timeline; more than (ROWS_MAX + 1) * (LANES_MAX + 1) */
+#define CELLS_MAX 600000	/* of all timelines */
 #define LINES_MAX 1000
 #define BINARIES_MAX 50
 #define BARS_MAX 512
@@ -26,25 +26,45 @@
  * struct flame - The chains of all samples as a tree
  * @tree: The keys are the indexes of functions. After these come the names of processes, which are
  *	the parents of the outermost functions.
+ * @flags: For each function, FLAME_ flags.
  * @nodes: The nodes that are shown, those with the most ticks first. A node comes after its parent.
- * @places: For each node of the tree, its index in @nodes, or that of the next parent there;
- *	TREE_ROOT if there is none, because not even the process is shown.
+ * @places: For each node of the tree, its index in @nodes, or that of the next parent there; @nr if
+ *	there is none, because not even the process is shown.
  * @nr: The number of @nodes that are shown.
- * @node_of: For each part of the rows, the index of the node where it ends; or NODES_MAX.
+ * @node_of: For each part of the rows, the node of the tree where it ends.
+ * @keys: The keys of the functions that are written: those of @nodes, and those with the most ticks.
+ * @nr_keys: Their number.
+ * @numbers: For each key, its index in @keys; or FLAME_NONE.
  */
 struct flame {
 	struct tree tree;
 	struct intern processes;
 	size_t nr_functions;
-	bool inlined;
+	u8 *flags;
 	struct flame_node *nodes;
 	u32 *places;
 	size_t nr;
 	u32 *node_of;
+	u32 *keys;
+	size_t nr_keys;
+	u32 *numbers;
+
+	/* Only html_flame.c uses these. */
+	u32 *path;		/* the functions of the last node */
+	u64 *last;		/* for each function, the last path that it is in */
+	u64 nr_paths;
 };
+
+#define FLAME_NONE		UINT32_MAX
+#define FLAME_INLINED		1	/* it is inlined in its caller */
+#define FLAME_HAS_TICKS		2	/* it is the function of a pc */
 
 void flame_make(struct flame *flame, const struct rows *rows);
 void flame_free(struct flame *flame);
+
+/* For timeline_spread(): the place of a node of the tree, and the functions from there to the root */
+const u32 *flame_place(void *flame, u32 node, size_t *nr);
+const u32 *flame_functions(void *flame, u32 node, size_t *nr);
 
 /**
  * struct hot_lines - Source lines of functions
@@ -70,7 +90,7 @@ void html_write_lines(struct json *json, const struct hot_lines *lines);
 
 /* @flame: NULL if there is none. */
 void html_write_timelines(struct json *json, const struct rows *rows, const struct hot_lines *lines,
-			  const struct flame *flame);
+			  struct flame *flame);
 
 /* Writes a name, which may be long. */
 void html_write_name(struct json *json, const char *key, const char *name);

@@ -185,7 +185,8 @@ static int differ_in_line(const struct row *a, const struct row *b)
 {
 	return strcmp(a->place.source, b->place.source) ?:
 	       compare_u64(a->place.line, b->place.line) ?:
-	       strcmp(a->function.name, b->function.name);
+	       strcmp(a->function.name, b->function.name) ?:
+	       strcmp(a->function.label, b->function.label);
 }
 
 static int compare_by_line(const void *a, const void *b)
@@ -224,7 +225,7 @@ void hot_lines_free(struct hot_lines *lines)
 	free(lines->line_of);
 }
 
-/* Writes an array for each line: its source file, its number and its function. */
+/* Writes an array for each line: its source file, its number, its function and its binary. */
 void html_write_lines(struct json *json, const struct hot_lines *lines)
 {
 	json_line(json);
@@ -236,6 +237,7 @@ void html_write_lines(struct json *json, const struct hot_lines *lines)
 		html_write_name(json, NULL, part->place.source);
 		json_format(json, NULL, "%d", part->place.line);
 		html_write_name(json, NULL, part->function.name);
+		html_write_name(json, NULL, part->function.label);
 		json_end(json);
 	}
 	json_end(json);

@@ -23,60 +23,132 @@ static void write_lanes(struct json *json, const struct timeline *timeline)
 	json_end(json);
 }
 
-/* Writes an array for each row, with five numbers for each of its cells. */
-static void write_cells(struct json *json, const struct timeline *timeline)
+/* Writes a cell: how much higher its row is than the last one, and its ticks. */
+static void write_cell(struct json *json, const struct timeline_cell *cell, u32 step, bool weighted)
 {
-	const struct rows *rows = timeline->rows;
-	const size_t nr_rows = rows->nr < ROWS_MAX ? rows->nr : ROWS_MAX + 1;
-	size_t at = 0;
+	json_number(json, NULL, step);
+	if (weighted) {
+		/* Most ticks stand for one period, and these differences are then 0. */
+		json_number(json, NULL, cell->nr);
+		json_number(json, NULL, cell->ticks - cell->nr);
+		json_format(json, NULL, "%.0f", cell->squares - cell->nr);
+	} else {
+		json_number(json, NULL, cell->ticks);
+	}
+}
 
+/*
+ * Writes an array for each lane and interval: their indexes, and the cells. @weighted: also the
+ * numbers of ticks and the squares. @rest: also the cells of rows that are not shown.
+ */
+static void write_cells(struct json *json, const char *name, struct timeline *timeline,
+			bool weighted, bool rest)
+{
+	const struct timeline_cell *cell = timeline->cells, *end = cell + timeline->nr_cells, *first;
+
+	timeline_sort_by_time(timeline);
 	json_line(json);
-	json_array(json, "cells", '\n');
-	for (size_t i = 0; i < nr_rows; i++) {
-		json_array(json, NULL, 0);
-		for (; at < timeline->nr_cells && timeline->cells[at].row == i; at++) {
-			const struct timeline_cell *cell = &timeline->cells[at];
+	json_array(json, name, '\n');
+	while (cell < end) {
+		u32 row = 0;
 
-			json_number(json, NULL, cell->lane);
-			json_number(json, NULL, cell->interval);
-			json_number(json, NULL, cell->nr);
-			json_number(json, NULL, cell->ticks);
-			json_format(json, NULL, "%.0f", cell->squares);
+		first = cell;
+		json_array(json, NULL, 0);
+		json_number(json, NULL, first->lane);
+		json_number(json, NULL, first->interval);
+		for (; cell < end && cell->lane == first->lane &&
+		       cell->interval == first->interval; cell++) {
+			if (!rest && cell->row == timeline->rows_max)
+				continue;
+			write_cell(json, cell, cell->row - row, weighted);
+			row = cell->row;
 		}
 		json_end(json);
 	}
 	json_end(json);
 }
 
-/* Writes four numbers for each cell of the lines, or of the flame graph. */
-static void write_parts(struct json *json, const char *name, const struct timeline *timeline)
-{
-	json_line(json);
-	json_array(json, name, 0);
-	for (size_t i = 0; i < timeline->nr_cells; i++) {
-		const struct timeline_cell *cell = &timeline->cells[i];
+/**
+ * struct view - The timelines by thread, or by CPU
+ * @rows: Those of the table; it has the lanes.
+ * @lines: Those of the source lines.
+ * @stacks: Those of all nodes of the tree of stacks. It is not written.
+ * @flame: Those of the nodes that are shown.
+ * @functions: Those of functions with their callees.
+ */
+struct view {
+	struct timeline rows;
+	struct timeline lines;
+	struct timeline stacks;
+	struct timeline flame;
+	struct timeline functions;
+};
 
-		if (cell->row == timeline->rows_max)
-			continue;
-		json_number(json, NULL, cell->row);
-		json_number(json, NULL, cell->lane);
-		json_number(json, NULL, cell->interval);
-		json_number(json, NULL, cell->ticks);
-	}
-	json_end(json);
+static void view_make(struct view *view, const struct rows *rows, enum rows_by key,
+		      const struct hot_lines *lines, const struct flame *flame)
+{
+	const struct timeline timeline = {
+		.rows = rows, .key = &row_keys[key], .lanes_max = LANES_MAX,
+	};
+
+	view->rows = view->lines = view->stacks = timeline;
+	view->rows.rows_max = ROWS_MAX;
+	view->lines.rows_max = LINES_MAX;
+	view->lines.row_of = lines->line_of;
+	timeline_make(&view->rows);
+	timeline_make(&view->lines);
+	if (!flame)
+		return;
+	view->stacks.rows_max = flame->tree.nr;
+	view->stacks.row_of = flame->node_of;
+	timeline_make(&view->stacks);
 }
 
-/* @lines, @flame: the same timeline for these. @flame can be NULL. */
-static void write_timeline(struct json *json, const struct timeline *timeline,
-			   const struct timeline *lines, const struct timeline *flame)
+static void view_spread(struct view *view, struct flame *flame)
 {
+	view->flame.rows_max = flame->nr;
+	view->functions.rows_max = flame->nr_keys;
+	timeline_spread(&view->flame, &view->stacks, flame_place, flame);
+	timeline_spread(&view->functions, &view->stacks, flame_functions, flame);
+}
+
+static void view_coarsen(struct view *view)
+{
+	timeline_coarsen(&view->rows);
+	timeline_coarsen(&view->lines);
+	timeline_coarsen(&view->stacks);
+	timeline_coarsen(&view->flame);
+	timeline_coarsen(&view->functions);
+}
+
+/* Returns the number of cells that are written. */
+static size_t view_cells(const struct view *view)
+{
+	return view->rows.nr_cells + view->lines.nr_cells + view->flame.nr_cells +
+	       view->functions.nr_cells;
+}
+
+static void view_free(struct view *view)
+{
+	timeline_free(&view->rows);
+	timeline_free(&view->lines);
+	timeline_free(&view->stacks);
+	timeline_free(&view->flame);
+	timeline_free(&view->functions);
+}
+
+static void view_write(struct json *json, struct view *view, bool has_flame)
+{
+	json_line(json);
 	json_object(json, NULL);
-	json_text(json, "name", timeline->key->title);
-	write_lanes(json, timeline);
-	write_cells(json, timeline);
-	write_parts(json, "lines", lines);
-	if (flame)
-		write_parts(json, "flame", flame);
+	json_text(json, "name", view->rows.key->title);
+	write_lanes(json, &view->rows);
+	write_cells(json, "rows", &view->rows, true, true);
+	write_cells(json, "lines", &view->lines, false, false);
+	if (has_flame) {
+		write_cells(json, "flame", &view->flame, false, false);
+		write_cells(json, "functions", &view->functions, false, false);
+	}
 	json_end(json);
 }
 
@@ -98,38 +170,30 @@ static u64 count_intervals(const struct rows *rows)
 	return nr;
 }
 
-void html_write_timelines(struct json *json, const struct rows *rows, const struct hot_lines *lines,
-			  const struct flame *flame)
+/* Makes the intervals longer, until there are few enough of them and of their cells. */
+static void coarsen(struct view *views, u64 *nr, u64 *interval_ns)
 {
-	const struct row_key *thread = &row_keys[ROWS_BY_THREAD], *cpu = &row_keys[ROWS_BY_CPU];
-	const u32 *node_of = flame ? flame->node_of : NULL;
-	struct timeline timelines[] = {
-		{ .rows = rows, .key = thread, .rows_max = ROWS_MAX },
-		{ .rows = rows, .key = cpu, .rows_max = ROWS_MAX },
-		{ .rows = rows, .key = thread, .row_of = lines->line_of, .rows_max = LINES_MAX },
-		{ .rows = rows, .key = cpu, .row_of = lines->line_of, .rows_max = LINES_MAX },
-		{ .rows = rows, .key = thread, .row_of = node_of, .rows_max = NODES_MAX },
-		{ .rows = rows, .key = cpu, .row_of = node_of, .rows_max = NODES_MAX },
-	};
-	const size_t nr_timelines = flame ? 6 : 4;
-	u64 interval_ns = rows->recording->interval_ns, nr = count_intervals(rows);
-	size_t most = 0;
+	while (*nr > RECORDING_INTERVALS_MAX ||
+	       (*nr > 1 && view_cells(&views[0]) + view_cells(&views[1]) > CELLS_MAX)) {
+		*interval_ns *= 2;
+		*nr = *nr / 2 + *nr % 2;
+		view_coarsen(&views[0]);
+		view_coarsen(&views[1]);
+	}
+}
 
-	for (size_t i = 0; i < nr_timelines; i++) {
-		timelines[i].lanes_max = LANES_MAX;
-		timeline_make(&timelines[i]);
-		if (timelines[i].nr_cells > timelines[most].nr_cells)
-			most = i;
-	}
-	while (nr > RECORDING_INTERVALS_MAX || (nr > 1 && timelines[most].nr_cells > CELLS_MAX)) {
-		interval_ns *= 2;
-		nr = nr / 2 + nr % 2;
-		for (size_t i = 0; i < nr_timelines; i++) {
-			timeline_coarsen(&timelines[i]);
-			if (timelines[i].nr_cells > timelines[most].nr_cells)
-				most = i;
-		}
-	}
+void html_write_timelines(struct json *json, const struct rows *rows, const struct hot_lines *lines,
+			  struct flame *flame)
+{
+	struct view views[2] = {};
+	u64 interval_ns = rows->recording->interval_ns, nr = count_intervals(rows);
+
+	view_make(&views[0], rows, ROWS_BY_THREAD, lines, flame);
+	view_make(&views[1], rows, ROWS_BY_CPU, lines, flame);
+	coarsen(views, &nr, &interval_ns);
+	for (int i = 0; i < 2 && flame; i++)
+		view_spread(&views[i], flame);
+	coarsen(views, &nr, &interval_ns);
 	json_line(json);
 	json_number(json, "from", rows->recording->filter.from);
 	json_number(json, "to", rows->recording->filter.to);
@@ -137,12 +201,9 @@ void html_write_timelines(struct json *json, const struct rows *rows, const stru
 	json_number(json, "intervals", nr);
 	json_line(json);
 	json_array(json, "timelines", 0);
-	for (size_t i = 0; i < 2; i++) {
-		json_line(json);
-		write_timeline(json, &timelines[i], &timelines[i + 2],
-			       flame ? &timelines[i + 4] : NULL);
-	}
+	for (int i = 0; i < 2; i++)
+		view_write(json, &views[i], flame);
 	json_end(json);
-	for (size_t i = 0; i < nr_timelines; i++)
-		timeline_free(&timelines[i]);
+	for (int i = 0; i < 2; i++)
+		view_free(&views[i]);
 }

@@ -179,6 +179,13 @@ const struct recording_file *rows_hottest_file(const struct rows *rows);
 /* Returns the number of rows from @first on that are of the same thread. */
 size_t rows_same_thread(const struct rows *rows, size_t first);
 
+/* Returns true if each row is a function of a binary. */
+static inline bool rows_by_function(const struct rows *rows)
+{
+	return rows->nr_keys == 2 && rows->keys[0] == &row_keys[ROWS_BY_DSO] &&
+	       rows->keys[1] == &row_keys[ROWS_BY_SYMBOL];
+}
+
 static inline u64 row_ticks(const struct row *row)
 {
 	return ticks_add(row->user, row->system);

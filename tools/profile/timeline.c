@@ -37,6 +37,13 @@ static int compare_cells(const void *a, const void *b)
 	       compare_u64(x->interval, y->interval);
 }
 
+static void add_cell(struct timeline_cell *to, const struct timeline_cell *from)
+{
+	to->nr = ticks_add(to->nr, from->nr);
+	to->ticks = ticks_add(to->ticks, from->ticks);
+	to->squares += from->squares;
+}
+
 /* Adds up cells that are equal. */
 static void merge_cells(struct timeline *timeline)
 {
@@ -49,9 +56,7 @@ static void merge_cells(struct timeline *timeline)
 			*++to = *from;
 			continue;
 		}
-		to->nr = ticks_add(to->nr, from->nr);
-		to->ticks = ticks_add(to->ticks, from->ticks);
-		to->squares += from->squares;
+		add_cell(to, from);
 	}
 	timeline->nr_cells = to + 1 - timeline->cells;
 }
@@ -135,11 +140,68 @@ void timeline_make(struct timeline *timeline)
 	merge_cells(timeline);
 }
 
+static int compare_times(const void *a, const void *b)
+{
+	const struct timeline_cell *x = a, *y = b;
+
+	return compare_u64(x->lane, y->lane) ?: compare_u64(x->interval, y->interval) ?:
+	       compare_u64(x->row, y->row);
+}
+
+/* Appends the sums that are not 0, and clears them. */
+static void take_sums(struct timeline *timeline, struct timeline_cell *sums)
+{
+	for (size_t i = 0; i <= timeline->rows_max; i++) {
+		if (!sums[i].nr)
+			continue;
+		if (!array_grow(&timeline->cells, timeline->nr_cells, sizeof(*sums)))
+			xmalloc_failed(sizeof(*sums));
+		timeline->cells[timeline->nr_cells++] = sums[i];
+		sums[i] = (struct timeline_cell){};
+	}
+}
+
+void timeline_spread(struct timeline *to, const struct timeline *from,
+		     const u32 *(*rows_of)(void *data, u32 row, size_t *nr), void *data)
+{
+	const size_t nr = from->nr_cells;
+	struct timeline_cell *cells = xcalloc(nr + 1, sizeof(*cells));
+	struct timeline_cell *sums = xcalloc(to->rows_max + 1, sizeof(*sums));
+	const u32 *rows;
+	size_t nr_rows;
+
+	if (nr)
+		memcpy(cells, from->cells, nr * sizeof(*cells));
+	qsort(cells, nr, sizeof(*cells), compare_times);
+	for (size_t i = 0; i < nr; i++) {
+		rows = rows_of(data, cells[i].row, &nr_rows);
+		for (size_t j = 0; j < nr_rows; j++) {
+			struct timeline_cell *sum = &sums[rows[j]];
+
+			sum->row = rows[j];
+			sum->lane = cells[i].lane;
+			sum->interval = cells[i].interval;
+			add_cell(sum, &cells[i]);
+		}
+		if (i + 1 == nr || cells[i + 1].lane != cells[i].lane ||
+		    cells[i + 1].interval != cells[i].interval)
+			take_sums(to, sums);
+	}
+	qsort(to->cells, to->nr_cells, sizeof(*to->cells), compare_cells);
+	free(cells);
+	free(sums);
+}
+
 void timeline_coarsen(struct timeline *timeline)
 {
 	for (size_t i = 0; i < timeline->nr_cells; i++)
 		timeline->cells[i].interval /= 2;
 	merge_cells(timeline);
+}
+
+void timeline_sort_by_time(struct timeline *timeline)
+{
+	qsort(timeline->cells, timeline->nr_cells, sizeof(*timeline->cells), compare_times);
 }
 
 void timeline_free(struct timeline *timeline)

@@ -62,9 +62,21 @@ struct timeline {
 };
 
 void timeline_make(struct timeline *timeline);
+
+/*
+ * Makes the timeline @to of the cells of @from, which has the lanes. Only rows_max is set in it.
+ * @rows_of: returns the @nr rows in which the ticks of a row count, or the number rows_max for the
+ * other rows. A row must not be there twice.
+ */
+void timeline_spread(struct timeline *to, const struct timeline *from,
+		     const u32 *(*rows_of)(void *data, u32 row, size_t *nr), void *data);
+
 void timeline_free(struct timeline *timeline);
 
 /* Makes the intervals twice as long. */
 void timeline_coarsen(struct timeline *timeline);
+
+/* Sorts the cells by lane, interval and row. This is the last change of the timeline. */
+void timeline_sort_by_time(struct timeline *timeline);
 
 #endif /* PROFIL_TOOLS_TIMELINE_H */

@@ -167,6 +167,12 @@ def size(width, height):
                  deviceScaleFactor=1, mobile=False)
 
 
+def drawn():
+    """Waits until the page has been drawn, for example after a change of the size."""
+    browser.call("Runtime.evaluate", awaitPromise=True, expression="new Promise((done) => "
+                 "requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def scheme(name):
     browser.call("Emulation.setEmulatedMedia",
                  features=[{"name": "prefers-color-scheme", "value": name}])

@@ -1,276 +1,600 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The flame graph */
+/*
+ * The flame graph
+ *
+ * The data has the nodes of one tree, in which callers come before their callees. Each order of the
+ * graph is a tree of its own, which is made of the paths from the root to these nodes.
+ *
+ * A page defines these functions:
+ *	ownTicks()		the ticks of each node without its callees, in the selection
+ *	wholeTicks()		the same in the whole recording
+ *	select(index)		a function has been selected; -1: none
+ *	note(index)		what else there is to say about a function
+ *	styleOf(index)		the class for its colour
+ */
 
-/* In the array of nodes: index of the parent, or -1; indexes of the texts of its name and binary */
-const NODE = 3;
-/* The numbers of a cell: node, lane, interval, ticks */
-const FLAME_CELL = 4;
-const FRAME = 18;		/* pixels */
+/* In the array of nodes: index of the parent, or -1; index of the function */
+const NODE = 2;
+/* In the array of functions: indexes of its name, its binary, and three forms of a label; flags */
+const FUNCTION = 6, NAME = 0, BINARY = 1, LABEL = 2, LABELS = 3, FLAGS = 5;
+const INLINED = 1;
+const FRAME = 18, NARROW = 20, HIDDEN = 1;		/* pixels */
 
-const flame = {
-	levels: [],		/* for each node, the number of its callers, with the root */
-	children: new Map(),	/* for each node that has some: its children, by name */
-	ticks: [],		/* for each node, its ticks in the selection, with its callees */
-	own: [],		/* and without them */
-	total: 0,
-	frames: new Map(),	/* for each node that is shown: its element */
+const graph = {
+	ranks: [],		/* of the functions, by name */
+	trees: [],		/* that are shown; the second one has the callers of one function */
+	frames: new Map(),	/* by key: the frames that are shown, see addFrame() */
+	own: [],		/* ticks of the nodes in the selection */
+	total: 0,		/* their sum */
+	zoom: 0,		/* the node of the first tree that has the whole width */
+	focus: '0:0',		/* the key of the frame for the keyboard */
+	selected: -1,		/* function */
+	matches: null,		/* for each function: the search has found it; null: no search */
 };
+
+const context = document.createElement('canvas').getContext('2d');
+const widths = new Map();
 
 function parentOf(node)
 {
 	return data.flame.nodes[node * NODE];
 }
 
-function nameOf(node)
+function functionOf(node)
 {
-	return node < 0 ? 'all' : data.flame.texts[data.flame.nodes[node * NODE + 1]];
+	return data.flame.nodes[node * NODE + 1];
 }
 
-function levelOf(node)
+function nrNodes()
 {
-	return node < 0 ? 0 : flame.levels[node];
+	return data.flame.nodes.length / NODE;
 }
 
-/* A node comes after its parent. */
-function readGraph()
+function nrFunctions()
 {
-	const nr = data.flame.nodes.length / NODE;
+	return data.flame.functions.length / FUNCTION;
+}
 
-	for (let i = 0; i < nr; i++) {
-		const parent = parentOf(i), children = flame.children.get(parent) || [];
+/* Returns one of the texts of a function. */
+function textOf(index, which)
+{
+	return index < 0 ? 'all' : data.flame.texts[data.flame.functions[index * FUNCTION + which]];
+}
 
-		flame.levels[i] = levelOf(parent) + 1;
-		children.push(i);
-		flame.children.set(parent, children);
+function flagsOf(index)
+{
+	return data.flame.functions[index * FUNCTION + FLAGS];
+}
+
+/* Functions have a binary, and processes have none. */
+function isFunction(index)
+{
+	return index >= 0 && textOf(index, BINARY) !== '';
+}
+
+function isShown(node)
+{
+	return find('inlined').checked || !(flagsOf(functionOf(node)) & INLINED);
+}
+
+/* ---- trees ---- */
+
+/* A tree with a root. @up: children are above their parents. */
+function newTree(root, up)
+{
+	return { up, functions: [root], parents: [-1], levels: [0], children: [[]], index: new Map(),
+		 ends: new Int32Array(nrNodes()).fill(-1), ticks: [], own: [] };
+}
+
+/* Returns the child of a node with this function. A new node has the highest index. */
+function childOf(tree, parent, index)
+{
+	const key = parent * nrFunctions() + index;
+	let node = tree.index.get(key);
+
+	if (node === undefined) {
+		node = tree.functions.length;
+		tree.index.set(key, node);
+		tree.functions.push(index);
+		tree.parents.push(parent);
+		tree.levels.push(tree.levels[parent] + 1);
+		tree.children.push([]);
+		tree.children[parent].push(node);
 	}
-	for (const children of flame.children.values())
-		children.sort((a, b) => collator.compare(nameOf(a), nameOf(b)) || a - b);
+	return node;
 }
 
-function countGraph()
+function callersFirst()
 {
-	const cells = state.timeline.flame, nr = flame.levels.length;
+	const tree = newTree(-1, true);
 
-	flame.own = new Float64Array(nr);
-	flame.total = 0;
-	for (let i = 0; i < cells.length; i += FLAME_CELL) {
-		if (cells[i + 2] < state.from || cells[i + 2] >= state.to)
-			continue;
-		if (state.lane !== null && cells[i + 1] !== state.lane)
-			continue;
-		flame.own[cells[i]] += cells[i + 3];
-		flame.total += cells[i + 3];
+	for (let i = 0; i < nrNodes(); i++) {
+		const parent = parentOf(i) < 0 ? 0 : tree.ends[parentOf(i)];
+
+		tree.ends[i] = isShown(i) ? childOf(tree, parent, functionOf(i)) : parent;
 	}
-	flame.ticks = flame.own.slice();
-	for (let i = nr - 1; i >= 0; i--)
-		if (parentOf(i) >= 0)
-			flame.ticks[parentOf(i)] += flame.ticks[i];
+	return tree;
 }
 
-function ticksOf(node)
+/* Adds the path from a node to the root of the data. Returns its end in the tree. */
+function addCallers(tree, node)
 {
-	return node < 0 ? flame.total : flame.ticks[node];
+	let end = 0;
+
+	for (; node >= 0; node = parentOf(node))
+		if (isShown(node))
+			end = childOf(tree, end, functionOf(node));
+	return end;
 }
 
-function describe(node)
+function calleesFirst()
 {
-	const binary = node < 0 ? '' : data.flame.texts[data.flame.nodes[node * NODE + 2]];
-	let text = nameOf(node) + (binary ? ' (' + binary + ')' : '') + ': ' +
-		percent(ticksOf(node), flame.total) + ', ' + counted(ticksOf(node), 'tick');
+	const tree = newTree(-1, true), whole = wholeTicks();
 
-	if (node >= 0 && flame.own[node] && flame.own[node] !== flame.ticks[node])
-		text += ', ' + percent(flame.own[node], flame.total) + ' without its callees';
-	return text;
+	for (let i = 0; i < nrNodes(); i++)
+		if (whole[i])
+			tree.ends[i] = addCallers(tree, i);
+	return tree;
 }
 
-function isMatch(node, wanted)
+/*
+ * The callees and the callers of a function. If it called itself, these are the callees of the
+ * innermost call, and the callers of the outermost one.
+ */
+function aroundFunction(index)
 {
-	return node >= 0 && wanted !== '' && nameOf(node).toLowerCase().includes(wanted);
+	const below = newTree(index, false), above = newTree(index, true);
+
+	for (let i = 0; i < nrNodes(); i++) {
+		const parent = parentOf(i), isInside = parent >= 0 && below.ends[parent] >= 0;
+
+		if (functionOf(i) === index)
+			below.ends[i] = 0;
+		else if (isInside)
+			below.ends[i] = isShown(i) ?
+				childOf(below, below.ends[parent], functionOf(i)) :
+				below.ends[parent];
+		if (isInside)
+			above.ends[i] = above.ends[parent];
+		else if (functionOf(i) === index)
+			above.ends[i] = addCallers(above, parent);
+	}
+	return [below, above];
 }
 
-/* Returns the ticks with a frame that matches. Each tick counts once. */
-function countMatches(wanted)
+function makeTrees()
 {
-	const open = [-1];
+	const one = find('one-function').checked;
+
+	if (one)
+		graph.trees = graph.selected < 0 ? [] : aroundFunction(graph.selected);
+	else
+		graph.trees = [find('callees-first').checked ? calleesFirst() : callersFirst()];
+	graph.zoom = 0;
+	graph.focus = '0:0';
+}
+
+/* Counts the ticks of the selection in a tree. */
+function countTree(tree)
+{
+	const nr = tree.functions.length;
+
+	tree.own = new Float64Array(nr);
+	graph.own.forEach((ticks, node) => {
+		if (ticks && tree.ends[node] >= 0)
+			tree.own[tree.ends[node]] += ticks;
+	});
+	tree.ticks = tree.own.slice();
+	for (let i = nr - 1; i > 0; i--)
+		tree.ticks[tree.parents[i]] += tree.ticks[i];
+}
+
+/* ---- frames ---- */
+
+function describe(tree, node)
+{
+	const index = tree.functions[node], ticks = tree.ticks[node], own = tree.own[node];
+	let text = textOf(index, NAME);
+
+	if (isFunction(index))
+		text += ' (' + textOf(index, BINARY) + ')';
+	text += ': ' + percent(ticks, graph.total) + ', ' + counted(ticks, 'tick');
+	if (tree === graph.trees[0] && !find('callees-first').checked && index >= 0 && own &&
+	    own !== ticks)
+		text += ', ' + percent(own, graph.total) + ' without its callees';
+	return text + note(index);
+}
+
+function widthOf(text)
+{
+	let width = widths.get(text);
+
+	if (width === undefined) {
+		width = context.measureText(text).width;
+		widths.set(text, width);
+	}
+	return width;
+}
+
+/* Returns the longest form of the label that fits, or the last component of the name. */
+function labelFor(index, width)
+{
+	const last = textOf(index, LABEL + LABELS - 1);
+
+	if (index < 0 || width < NARROW)
+		return index < 0 ? 'all' : '';
+	for (let i = 0; i < LABELS - 1; i++)
+		if (widthOf(textOf(index, LABEL + i)) <= width - 7)
+			return textOf(index, LABEL + i);
+	return widthOf('…' + last) <= width - 7 && last !== textOf(index, LABEL) ? '…' + last : last;
+}
+
+function sortedChildren(tree, node)
+{
+	return tree.children[node].sort((a, b) => graph.ranks[tree.functions[a]] -
+						  graph.ranks[tree.functions[b]]);
+}
+
+/* Returns the frames to show: tree and node, place and size. */
+function layOut(width)
+{
+	const places = [];
+
+	graph.trees.forEach((tree, nr) => {
+		const zoom = nr ? 0 : graph.zoom, open = [[zoom, 0]];
+
+		for (let node = tree.parents[zoom]; node >= 0; node = tree.parents[node])
+			places.push({ nr, tree, node, left: 0, size: width });
+		while (open.length && tree.ticks[zoom]) {
+			const [node, left] = open.pop();
+			const size = tree.ticks[node] / tree.ticks[zoom] * width;
+			let next = left;
+
+			if (size < HIDDEN)
+				continue;
+			if (!nr || node)
+				places.push({ nr, tree, node, left, size });
+			for (const child of sortedChildren(tree, node)) {
+				open.push([child, next]);
+				next += tree.ticks[child] / tree.ticks[zoom] * width;
+			}
+		}
+	});
+	return places;
+}
+
+/* Describes a frame to people who point to it, or cannot see it. */
+function describeFrame({ tree, node, element: frame })
+{
+	const index = tree.functions[node];
+
+	frame.title = describe(tree, node);
+	frame.ariaLabel = frame.title;
+	frame.role = 'treeitem';
+	frame.ariaLevel = tree.levels[node] + 1;
+	frame.ariaSelected = index >= 0 && index === graph.selected ? 'true' : 'false';
+}
+
+/* Makes the element of a place. Narrow ones are many. @lowest: the level at the bottom */
+function addFrame(place, lowest)
+{
+	const { nr, tree, node, left, size } = place, index = tree.functions[node];
+	const frame = element('div', labelFor(index, size)), key = nr + ':' + node;
+
+	place.row = tree.up ? tree.levels[node] : -tree.levels[node];
+	place.element = frame;
+	place.style = 'frame ' + styleOf(index) + (size < NARROW ? ' narrow' : '');
+	if (!nr && tree.levels[node] < tree.levels[graph.zoom])
+		place.style += ' outer';
+	if (index >= 0 && flagsOf(index) & INLINED)
+		place.style += ' inlined';
+	frame.dataset.key = key;
+	frame.tabIndex = -1;
+	frame.style.cssText = 'left:' + left + 'px;width:' + Math.max(size, 1) + 'px;bottom:' +
+		(place.row - lowest) * FRAME + 'px';
+	if (size >= NARROW)
+		describeFrame(place);
+	graph.frames.set(key, place);
+}
+
+/* Marks the frames of the selected function, and those that the search has found. */
+function markFrames()
+{
+	for (const place of graph.frames.values()) {
+		const index = place.tree.functions[place.node];
+		let style = place.style;
+
+		if (index >= 0 && index === graph.selected)
+			style += ' selected';
+		if (graph.matches)
+			style += index >= 0 && graph.matches[index] ? ' match' : ' other';
+		if (place.element.className !== style) {
+			place.element.className = style;
+			if (place.element.title)
+				describeFrame(place);
+		}
+	}
+	find('reset').disabled = !graph.zoom && graph.selected < 0;
+}
+
+/* Shows the graph of the selection. */
+function drawGraph()
+{
+	const area = find('graph'), width = area.clientWidth;
+	let places, lowest = 0, highest = 0;
+
+	if (find('flame').hidden)
+		return;
+	graph.own = ownTicks();
+	graph.total = graph.own.reduce((a, b) => a + b, 0);
+	graph.trees.forEach(countTree);
+	if (graph.trees.length && !graph.trees[0].ticks[graph.zoom])
+		graph.zoom = 0;
+	places = layOut(width);
+	for (const { tree, node } of places) {
+		lowest = Math.min(lowest, tree.up ? 0 : -tree.levels[node]);
+		highest = Math.max(highest, tree.up ? tree.levels[node] : 0);
+	}
+	graph.frames.clear();
+	for (const place of places)
+		addFrame(place, lowest);
+	area.replaceChildren(...places.map((place) => place.element));
+	area.style.height = (highest - lowest + 1) * FRAME + 'px';
+	find('no-function').hidden = graph.trees.length > 0;
+	markFrames();
+	showMatches();
+	focusFrame(graph.frames.has(graph.focus) ? graph.focus : '0:' + graph.zoom, false);
+}
+
+/* Scrolls to the root, or to the function between its callers and its callees. */
+function scrollToRoot()
+{
+	const root = graph.frames.get('0:0'), box = find('flame-scroll');
+
+	if (root)
+		box.scrollTop = root.element.offsetTop - (graph.trees.length > 1 ?
+			box.clientHeight / 2 : box.clientHeight - FRAME);
+}
+
+/* ---- search ---- */
+
+/* Returns the ticks with a function that was found. Each tick counts once. */
+function countMatches()
+{
+	const found = new Uint8Array(nrNodes());
 	let ticks = 0;
 
-	while (open.length) {
-		const node = open.pop();
-
-		if (isMatch(node, wanted))
-			ticks += ticksOf(node);
-		else
-			open.push(...flame.children.get(node) || []);
+	for (let i = 0; i < nrNodes(); i++) {
+		found[i] = (parentOf(i) >= 0 && found[parentOf(i)]) ||
+			   (isShown(i) && graph.matches[functionOf(i)]);
+		if (found[i])
+			ticks += graph.own[i];
 	}
 	return ticks;
 }
 
-/* Functions with the same name have the same colour. */
-function hue(name)
+function showMatches()
 {
-	let hash = 0;
-
-	for (let i = 0; i < name.length; i++)
-		hash = (hash * 31 + name.charCodeAt(i)) % 997;
-	return 12 + hash % 44;
+	if (graph.matches)
+		find('matched').textContent = percent(countMatches(), graph.total) +
+			' of the ticks in the selection match';
 }
 
-function addFrame(node, left, width, wanted)
+/* Finds the functions whose name, or label, the regular expression matches. */
+function search()
 {
-	const narrow = width < 20, frame = element('div', narrow ? '' : nameOf(node), 'frame');
+	const input = find('search');
+	let pattern = null, problem = '';
 
-	frame.dataset.node = node;
-	frame.title = describe(node);
-	frame.tabIndex = -1;
-	frame.role = 'treeitem';
-	frame.ariaLabel = frame.title;
-	frame.ariaLevel = levelOf(node) + 1;
-	frame.style.left = left + 'px';
-	frame.style.width = Math.max(width, 1) + 'px';
-	frame.style.bottom = levelOf(node) * FRAME + 'px';
-	frame.style.setProperty('--hue', hue(nameOf(node)));
-	frame.classList.toggle('narrow', narrow);
-	frame.classList.toggle('outer', levelOf(node) < levelOf(state.node));
-	frame.classList.toggle('match', isMatch(node, wanted));
-	flame.frames.set(node, frame);
-}
-
-/* Shows the node of the state with the whole width, its callers below it, and its callees. */
-function drawGraph()
-{
-	const graph = find('graph'), wanted = find('search').value.toLowerCase();
-	const width = graph.clientWidth, open = [];
-	let top = 0;
-
-	if (find('flame').hidden)
-		return;
-	countGraph();
-	flame.frames.clear();
-	if (!ticksOf(state.node))
-		state.node = -1;
-	for (let node = state.node; node >= 0; node = parentOf(node))
-		open.unshift([parentOf(node), 0]);
-	for (const [node] of open)
-		addFrame(node, 0, width, wanted);
-	open.splice(0, open.length, [state.node, 0]);
-	while (open.length && flame.total) {
-		const [node, left] = open.pop(), size = ticksOf(node) / ticksOf(state.node) * width;
-		let next = left;
-
-		if (size < 0.4)
-			continue;
-		addFrame(node, left, size, wanted);
-		top = Math.max(top, levelOf(node));
-		for (const child of flame.children.get(node) || []) {
-			open.push([child, next]);
-			next += ticksOf(child) / ticksOf(state.node) * width;
-		}
+	try {
+		pattern = input.value === '' ? null : new RegExp(input.value, 'i');
+	} catch (error) {
+		problem = 'This is no regular expression: ' + error.message.replace(/^.*: /, '');
 	}
-	graph.replaceChildren(...flame.frames.values());
-	graph.style.height = (top + 1) * FRAME + 'px';
-	find('flame-scroll').scrollTop = graph.clientHeight;
-	find('reset').disabled = state.node < 0;
-	find('matched').textContent = wanted === '' ? '' :
-		percent(countMatches(wanted), flame.total) + ' of the ticks in the selection match';
-	focusNode(flame.frames.has(state.focus) ? state.focus : state.node, false);
+	graph.matches = pattern && [...Array(nrFunctions()).keys()].map((index) =>
+		pattern.test(textOf(index, NAME)) || pattern.test(textOf(index, LABEL)));
+	input.ariaInvalid = problem ? 'true' : 'false';
+	find('matched').classList.toggle('note', problem !== '');
+	find('matched').textContent = problem;
+	showMatches();
+	markFrames();
 }
+
+/* ---- the mouse and the keyboard ---- */
 
 /* Sets the frame that the keyboard uses. @move: move the focus there, too. */
-function focusNode(node, move)
+function focusFrame(key, move)
 {
-	const before = flame.frames.get(state.focus), frame = flame.frames.get(node);
+	const before = graph.frames.get(graph.focus), place = graph.frames.get(key);
 
-	state.focus = node;
 	if (before)
-		before.tabIndex = -1;
-	if (!frame)
+		before.element.tabIndex = -1;
+	if (!place)
 		return;
-	frame.tabIndex = 0;
+	graph.focus = key;
+	place.element.tabIndex = 0;
 	if (move)
-		frame.focus();
+		place.element.focus();
 }
 
-function zoom(node)
+function hasFocus()
 {
-	const move = find('graph').contains(document.activeElement);
-
-	state.node = state.focus = node;
-	drawGraph();
-	focusNode(node, move);
-	showLines(state.ticks);
+	return find('graph').contains(document.activeElement);
 }
 
-function nodeOf(event)
+/* Selects the function of a frame, and gives it the whole width. */
+function chooseFrame({ tree, node })
+{
+	const index = tree.functions[node], move = hasFocus();
+
+	if (find('one-function').checked) {
+		if (isFunction(index))
+			select(index);
+	} else {
+		graph.zoom = node;
+		drawGraph();
+		graph.focus = '0:' + node;
+		select(isFunction(index) ? index : -1);
+	}
+	focusFrame(graph.focus, move);
+}
+
+function showAll()
+{
+	const move = hasFocus();
+
+	graph.zoom = 0;
+	graph.focus = '0:0';
+	select(-1);
+	drawGraph();
+	scrollToRoot();
+	focusFrame('0:0', move);
+}
+
+/* Shows that another function is selected. */
+function showSelected(index)
+{
+	graph.selected = index;
+	if (find('one-function').checked)
+		setOrder();
+	else
+		markFrames();
+}
+
+function setOrder()
+{
+	makeTrees();
+	drawGraph();
+	scrollToRoot();
+}
+
+function placeOf(event)
 {
 	const frame = event.target.closest('.frame');
 
-	return frame ? Number(frame.dataset.node) : null;
+	return frame && graph.frames.get(frame.dataset.key);
 }
 
 function showFrame(event)
 {
-	const node = nodeOf(event);
+	const place = placeOf(event);
 
-	find('frame-text').textContent = node === null ? '' : describe(node);
+	if (!place)
+		return;
+	describeFrame(place);
+	find('frame-text').textContent = place.element.title;
 }
 
-/* Returns the shown child with the most ticks; undefined if there is none. */
-function largestChild(node)
+/* Returns the key of the frame above or below one, or undefined. */
+function nextLevel({ nr, tree, node }, up)
 {
-	const children = (flame.children.get(node) || []).filter((i) => flame.frames.has(i));
+	const at = node ? nr : graph.trees.findIndex((other) => other.up === up), from = graph.trees[at];
 
-	return children.sort((a, b) => ticksOf(b) - ticksOf(a))[0];
+	if (!from)
+		return undefined;
+	if (from.up !== up)
+		return node ? (from.parents[node] ? at : 0) + ':' + from.parents[node] : undefined;
+	return from.children[node].map((child) => at + ':' + child)
+		.filter((key) => graph.frames.has(key))
+		.sort((a, b) => graph.frames.get(b).size - graph.frames.get(a).size)[0];
+}
+
+/* Returns the key of the frame beside one in its row, or undefined. */
+function nextInRow(place, step)
+{
+	const row = [...graph.frames.values()].filter((other) => other.row === place.row)
+		.sort((a, b) => a.left - b.left);
+	const next = row[row.indexOf(place) + step];
+
+	return next && next.element.dataset.key;
 }
 
 function moveFrame(event)
 {
-	const node = nodeOf(event);
-	const level = [...flame.frames.keys()].filter((i) => levelOf(i) === levelOf(node))
-		.sort((a, b) => flame.frames.get(a).offsetLeft - flame.frames.get(b).offsetLeft);
-	const to = { ArrowUp: largestChild(node), ArrowDown: node < 0 ? undefined : parentOf(node),
-		     ArrowLeft: level[level.indexOf(node) - 1],
-		     ArrowRight: level[level.indexOf(node) + 1] };
+	const place = placeOf(event);
+	let to;
 
+	if (!place)
+		return;
+	if (event.key === 'ArrowUp' || event.key === 'ArrowDown')
+		to = nextLevel(place, event.key === 'ArrowUp');
+	else if (event.key === 'ArrowLeft' || event.key === 'ArrowRight')
+		to = nextInRow(place, event.key === 'ArrowLeft' ? -1 : 1);
 	if (event.key === 'Enter' || event.key === ' ')
-		zoom(node);
+		chooseFrame(place);
 	else if (event.key === 'Escape')
-		zoom(-1);
-	else if (to[event.key] !== undefined)
-		focusNode(to[event.key], true);
+		showAll();
+	else if (to !== undefined)
+		focusFrame(to, true);
 	else
 		return;
 	event.preventDefault();
 }
 
-function setView()
+/* The key / moves to the search, except from where text is written. */
+function goToSearch(event)
 {
-	find('flame').hidden = !find('view-flame').checked;
-	find('main').hidden = find('view-flame').checked;
-	find(find('view-flame').checked ? 'flame' : 'main').append(find('hot'));
-	draw();
-	drawGraph();
-	showLines(state.ticks);
+	if (event.key !== '/' || find('flame').hidden || event.ctrlKey || event.altKey ||
+	    event.metaKey || (event.target.tagName === 'INPUT' && event.target.type === 'text'))
+		return;
+	find('search').focus();
+	event.preventDefault();
 }
 
-function showGraph()
-{
-	const graph = find('graph');
+/* ---- the start ---- */
 
-	if (!data.flame)
-		return;
-	readGraph();
+/* @items: for each colour, the class of its frames and what they are. */
+function showLegend(items)
+{
+	const nodes = items.map(([style, text]) => {
+		const item = element('li', text), swatch = element('span', undefined, 'swatch ' + style);
+
+		item.prepend(swatch);
+		return item;
+	});
+
+	find('legend').replaceChildren(...nodes);
+}
+
+/* If many stacks lack callers, the graph looks as if their functions had no caller. */
+function showCompleteness()
+{
+	const { complete, stacks } = data.flame, note = find('incomplete');
+
+	note.hidden = !(complete < 0.8 * stacks);
+	note.textContent = 'Only ' + percent(complete, stacks) + ' of the call stacks are complete. ' +
+		'The others lack callers, so their frames are too low, and those of the callers ' +
+		'are too narrow.';
+}
+
+function startGraph()
+{
+	const area = find('graph'), order = [...Array(nrFunctions()).keys()];
+
+	context.font = '12px ' + getComputedStyle(document.body).fontFamily;
+	order.sort((a, b) => collator.compare(textOf(a, NAME), textOf(b, NAME)) || a - b);
+	order.forEach((index, rank) => {
+		graph.ranks[index] = rank;
+	});
 	if (data.flame.more)
-		find('flame-more').textContent = number(data.flame.more) +
-			' frames are too small to be in this page';
-	find('views').hidden = false;
-	graph.addEventListener('click', (event) => nodeOf(event) !== null && zoom(nodeOf(event)));
-	graph.addEventListener('keydown', moveFrame);
-	graph.addEventListener('pointerover', showFrame);
-	graph.addEventListener('focusin', showFrame);
-	find('search').addEventListener('input', drawGraph);
-	find('reset').addEventListener('click', () => zoom(-1));
-	find('view-flame').addEventListener('change', setView);
-	find('view-table').addEventListener('change', setView);
+		find('flame-more').textContent = counted(data.flame.more, 'frame') + ' with few ticks ' +
+			(data.flame.more === 1 ? 'is' : 'are') + ' not in this page';
+	showCompleteness();
+	makeTrees();
+	area.addEventListener('click', (event) => placeOf(event) && chooseFrame(placeOf(event)));
+	area.addEventListener('keydown', moveFrame);
+	area.addEventListener('pointerover', showFrame);
+	area.addEventListener('focusin', showFrame);
+	for (const id of ['callers-first', 'callees-first', 'one-function', 'inlined'])
+		find(id).addEventListener('change', setOrder);
+	find('search').addEventListener('input', search);
+	find('search').addEventListener('keydown', (event) => {
+		if (event.key === 'Escape') {
+			find('search').value = '';
+			search();
+		}
+	});
+	find('reset').addEventListener('click', showAll);
+	document.addEventListener('keydown', goToSearch);
 	window.addEventListener('resize', drawGraph);
-	setView();
 }

@@ -11,6 +11,83 @@ function showHeading()
 	document.title = 'profil report: ' + data.about[0];
 }
 
+/* ---- the flame graph ---- */
+
+/* This many binaries have a colour of their own, see page.css. */
+const COLOURS = 6;
+const KERNEL = '[kernel]';
+
+const styles = new Map();	/* by binary: the class of its frames */
+
+/* Returns the ticks of each binary, and the binaries in the order of these, without the kernel. */
+function countBinaries()
+{
+	const ticks = new Map();
+
+	wholeTicks().forEach((own, node) => {
+		const binary = textOf(functionOf(node), BINARY);
+
+		if (own)
+			ticks.set(binary, (ticks.get(binary) || 0) + own);
+	});
+	return { ticks, order: [...ticks.keys()].filter((binary) => binary !== '' && binary !== KERNEL)
+		.sort((a, b) => ticks.get(b) - ticks.get(a)) };
+}
+
+function setColours()
+{
+	const { ticks, order } = countBinaries(), items = [];
+	const add = (style, binary) => items.push([style, binary + ' ' +
+		percent(ticks.get(binary), data.ticks)]);
+
+	order.slice(0, COLOURS).forEach((binary, i) => {
+		styles.set(binary, 'binary' + i);
+		add('binary' + i, binary);
+	});
+	if (ticks.has(KERNEL))
+		add('kernel', KERNEL);
+	styles.set(KERNEL, 'kernel');
+	items.push(['rest', (order.length > COLOURS ? 'other binaries, ' : '') + 'processes']);
+	if (data.flame.functions.some((value, i) => i % FUNCTION === FLAGS && value & INLINED))
+		items.push(['inlined', 'italic: inlined']);
+	showLegend(items);
+}
+
+function styleOf(index)
+{
+	return (index >= 0 && styles.get(textOf(index, BINARY))) || 'rest';
+}
+
+function note()
+{
+	return '';
+}
+
+/* Shows the flame graph, or the table. The source lines are below both. */
+function setView()
+{
+	find('flame').hidden = !find('view-flame').checked;
+	find('main').hidden = find('view-flame').checked;
+	find(find('view-flame').checked ? 'flame' : 'main').append(find('hot'));
+	draw();
+	showRows();
+	scrollToRoot();
+	if (state.row !== null)
+		find('body').querySelector('[aria-current=true]')?.scrollIntoView({ block: 'nearest' });
+}
+
+function startViews()
+{
+	setColours();
+	startGraph();
+	find('views').hidden = false;
+	find('view-flame').addEventListener('change', setView);
+	find('view-table').addEventListener('change', setView);
+	setView();
+}
+
+/* ---- the page ---- */
+
 function draw()
 {
 	drawAxis();
@@ -19,11 +96,13 @@ function draw()
 }
 
 showHeading();
+readTable();
 showTitles();
 showBinaries();
 setTimeline(0);
 draw();
-showGraph();
+if (data.flame)
+	startViews();
 dragTimeline();
 find('by-thread').addEventListener('change', () => setTimeline(0));
 find('by-cpu').addEventListener('change', () => setTimeline(1));
@@ -31,7 +110,8 @@ find('from').addEventListener('change', readTimes);
 find('to').addEventListener('change', readTimes);
 find('whole').addEventListener('click', selectWhole);
 find('filter').addEventListener('input', showRows);
-find('body').addEventListener('click', (event) => markRow(event.target.closest('tr')));
+find('all-rows').addEventListener('click', showAllRows);
+find('body').addEventListener('click', (event) => toggleRow(event.target.closest('tr')));
 find('body').addEventListener('keydown', moveRow);
 find('chart').addEventListener('keydown', moveCursor);
 find('chart').addEventListener('focus', drawChart);

@@ -1,29 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The table */
 
-/* Adds up the cells of each row in the selected interval and lane. */
+/* A function with ticks of its own has a row, unless there are too many. */
+const HAS_TICKS = 2;
+/* A browser takes too long for more rows, unless somebody wants to see them. */
+const ROWS_SHOWN = 250;
+
+const table = {
+	rows: data.rows.slice(),	/* then functions that have only called others */
+	functions: [],			/* for each row: the index of its function, or -1 */
+	isByFunction: false,
+};
+
+function readTable()
+{
+	table.functions = data.rows.map(() => -1);
+	table.isByFunction = !!data.flame && !!data.flame.row_functions;
+	if (!table.isByFunction)
+		return;
+	table.functions = data.flame.row_functions.slice();
+	for (let i = 0; i < nrFunctions(); i++) {
+		if (!isFunction(i) || flagsOf(i) & HAS_TICKS)
+			continue;
+		table.rows.push([textOf(i, BINARY), textOf(i, NAME)]);
+		table.functions.push(i);
+	}
+	numbers.push({ title: 'with callees', value: (sum) => sum.all,
+		       text: (sum, total) => percent(sum.all, total.ticks) });
+}
+
+function newSum()
+{
+	return { nr: 0, ticks: 0, squares: 0, all: 0 };
+}
+
+/* Adds up the cells of each row in the selection. The rows that the page does not have are one. */
 function countRows()
 {
-	const total = { nr: 0, ticks: 0, squares: 0 };
-	const rows = state.timeline.cells.map((cells) => {
-		const sum = { nr: 0, ticks: 0, squares: 0 };
+	const total = newSum(), rest = newSum(), rows = table.rows.map(newSum);
 
-		for (let i = 0; i < cells.length; i += CELL) {
-			if (cells[i + 1] < state.from || cells[i + 1] >= state.to)
-				continue;
-			if (state.lane !== null && cells[i] !== state.lane)
-				continue;
-			sum.nr += cells[i + 2];
-			sum.ticks += cells[i + 3];
-			sum.squares += cells[i + 4];
+	forCells(selectedGroups(state.timeline.rows), ROW_CELL, (index, group, at) => {
+		for (const sum of [total, index < data.rows.length ? rows[index] : rest]) {
+			sum.nr += group[at];
+			sum.ticks += group[at] + group[at + 1];
+			sum.squares += group[at] + group[at + 2];
 		}
-		total.nr += sum.nr;
-		total.ticks += sum.ticks;
-		total.squares += sum.squares;
-		return sum;
 	});
+	if (table.isByFunction) {
+		const ticks = sumTicks(selectedGroups(state.timeline.functions), nrFunctions());
 
-	return { rows, total };
+		table.functions.forEach((index, row) => {
+			rows[row].all = ticks[index];
+		});
+	}
+	return { rows, rest, total };
 }
 
 /* The standard error of the share: see profil-report(1). */
@@ -49,7 +79,7 @@ function compareRows(a, b, counts)
 	let order;
 
 	if (column >= 0) {
-		order = collator.compare(data.rows[a][column], data.rows[b][column]);
+		order = collator.compare(table.rows[a][column], table.rows[b][column]);
 	} else {
 		const value = numbers[state.column].value;
 
@@ -65,7 +95,8 @@ function showTitles()
 	const titles = numbers.map((column) => column.title).concat(data.columns);
 
 	titles.forEach((title, i) => {
-		const cell = element('th', undefined, i < numbers.length ? 'number' : '');
+		const cell = element('th', undefined, i < numbers.length ? 'number' :
+					      i < titles.length - 1 ? 'short' : '');
 		const button = element('button', title);
 
 		button.type = 'button';
@@ -97,16 +128,16 @@ function textCell(text, column)
 	return cell;
 }
 
-function showRows()
+/* Shows the rows of the selection, if the table can be seen. */
+function showTable(counts)
 {
-	const counts = countRows();
 	const wanted = find('filter').value.toLowerCase();
-	const body = find('body'), foot = find('foot');
-	const all = [...data.rows.keys()].filter((i) => counts.rows[i].nr);
+	const body = find('body'), foot = find('foot'), { rest } = counts;
+	const all = [...table.rows.keys()].filter((i) => counts.rows[i].nr || counts.rows[i].all);
 	const shown = all.filter((i) =>
-		data.rows[i].some((text) => text.toLowerCase().includes(wanted)));
-	const rest = counts.rows[data.rows.length];
-	let ticks = 0;
+		table.rows[i].some((text) => text.toLowerCase().includes(wanted)));
+	const ticks = shown.reduce((sum, i) => sum + counts.rows[i].ticks, 0);
+	let last = shown.length;
 
 	[...find('titles').children].forEach((cell, i) => {
 		if (i === state.column)
@@ -115,20 +146,20 @@ function showRows()
 			cell.ariaSort = 'none';
 	});
 	shown.sort((a, b) => compareRows(a, b, counts));
-	body.replaceChildren(...shown.map((i, place) => {
+	if (!state.allRows)
+		last = Math.max(ROWS_SHOWN, shown.indexOf(state.row) + 1);
+	find('all-rows').hidden = shown.length <= last;
+	body.replaceChildren(...shown.slice(0, last).map((i, place) => {
 		const line = element('tr');
 
-		ticks += counts.rows[i].ticks;
 		line.append(...cellsOf(counts.rows[i], counts.total));
-		line.append(...data.rows[i].map((text, column) => textCell(text, column)));
+		line.append(...table.rows[i].map((text, column) => textCell(text, column)));
 		line.dataset.row = i;
 		line.tabIndex = place ? -1 : 0;
-		if (i === state.row)
-			line.ariaCurrent = 'true';
 		return line;
 	}));
 	foot.replaceChildren();
-	if (rest && rest.nr) {
+	if (rest.nr) {
 		const line = element('tr'), cell = element('td', 'in ' + number(data.more) +
 							   ' more rows of the recording');
 
@@ -136,24 +167,44 @@ function showRows()
 		line.append(...cellsOf(rest, counts.total), cell);
 		foot.append(line);
 	}
-	drawGraph();
+	showSelectedRow();
 	find('shown').textContent = counted(shown.length, 'row') + ' of ' + number(all.length) +
 		', ' + percent(ticks, counts.total.ticks) + ' of the ticks in the selection';
-	showSelection(counts.total);
+}
+
+function showAllRows()
+{
+	state.allRows = true;
+	showTable(countRows());
+}
+
+/* Shows the numbers of the selection. */
+function showRows()
+{
+	const counts = countRows();
+
 	state.ticks = counts.total.ticks;
+	if (!find('main').hidden)
+		showTable(counts);
+	if (data.flame)
+		drawGraph();
+	showSelection(counts.total);
 	showLines(state.ticks);
 }
 
-/* Marks a row: its ticks get another colour in the timeline, and its source lines are shown. */
-function markRow(line)
+/* Marks the selected row. */
+function showSelectedRow()
+{
+	for (const line of find('body').children)
+		line.ariaCurrent = Number(line.dataset.row) === state.row ? 'true' : 'false';
+}
+
+/* Selects a row, or none if it is selected: its ticks get another colour in the timeline. */
+function toggleRow(line)
 {
 	const row = Number(line.dataset.row);
 
-	state.row = state.row === row ? null : row;
-	for (const other of find('body').children)
-		other.ariaCurrent = Number(other.dataset.row) === state.row ? 'true' : 'false';
-	drawChart();
-	showLines(state.ticks);
+	selectRow(state.row === row ? null : row);
 }
 
 function moveRow(event)
@@ -162,7 +213,9 @@ function moveRow(event)
 	const next = { ArrowDown: line.nextElementSibling, ArrowUp: line.previousElementSibling };
 
 	if (event.key === 'Enter' || event.key === ' ') {
-		markRow(line);
+		toggleRow(line);
+	} else if (event.key === 'Escape') {
+		selectRow(null);
 	} else if (next[event.key]) {
 		line.tabIndex = -1;
 		next[event.key].tabIndex = 0;

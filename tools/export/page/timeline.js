@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The timeline */
 
-/* The numbers of a cell: lane, interval, number of ticks, weighted ticks, squares of the weights */
-const CELL = 5;
 const LANE_MIN = 18, LANE_MAX = 44, CHART = 88;
 
-/* Returns an array for each lane, with the ticks of each interval. @only: the cells of these rows. */
-function ticksByTime(only)
+/* Returns an array for each lane, with a number for each interval. */
+function newLanes()
 {
-	const lanes = state.timeline.lanes.map(() => new Float64Array(data.intervals));
+	return state.timeline.lanes.map(() => new Float64Array(data.intervals));
+}
 
-	for (const cells of only)
-		for (let i = 0; i < cells.length; i += CELL)
-			lanes[cells[i]][cells[i + 1]] += cells[i + 3];
+/* Returns the ticks by lane and interval of an index, or of all (null), in these groups. */
+function ticksByTime(groups, size, wanted)
+{
+	const lanes = newLanes();
+
+	forCells(groups, size, (index, group, at) => {
+		if (wanted === null || index === wanted)
+			lanes[group[0]][group[1]] += group[at] + (size === ROW_CELL && group[at + 1]);
+	});
 	return lanes;
+}
+
+/* Returns the ticks of what is selected, with callees if they are known. */
+function selectedByTime()
+{
+	if (data.flame && graph.selected >= 0)
+		return ticksByTime(state.timeline.functions, CELL, graph.selected);
+	return state.row === null ? newLanes() :
+				    ticksByTime(state.timeline.rows, ROW_CELL, state.row);
 }
 
 function laneHeight()
@@ -78,7 +92,7 @@ function drawChart()
 {
 	const canvas = find('chart'), height = laneHeight(), nr = state.timeline.lanes.length;
 	const context = prepare(canvas, nr * height), width = canvas.clientWidth;
-	const lanes = ticksByTime(state.timeline.cells);
+	const lanes = ticksByTime(state.timeline.rows, ROW_CELL, null);
 	const most = lanes.reduce((all, lane) => lane.reduce((a, b) => Math.max(a, b), all), 0);
 	const x = (index) => index / data.intervals * width;
 
@@ -87,10 +101,8 @@ function drawChart()
 		context.fillRect(0, i * height, width, 1);
 	context.fillStyle = colour('bar');
 	drawBars(context, lanes, most, width);
-	if (state.row !== null) {
-		context.fillStyle = colour('mark');
-		drawBars(context, ticksByTime([state.timeline.cells[state.row]]), most, width);
-	}
+	context.fillStyle = colour('mark');
+	drawBars(context, selectedByTime(), most, width);
 	context.fillStyle = colour('select');
 	if (!isWhole()) {
 		context.globalAlpha = 0.25;
@@ -109,11 +121,9 @@ function drawChart()
 function showLanes()
 {
 	const names = find('names');
-	const sums = state.timeline.lanes.map(() => 0);
+	const sums = ticksByTime(state.timeline.rows, ROW_CELL, null)
+		.map((ticks) => ticks.reduce((a, b) => a + b, 0));
 
-	for (const cells of state.timeline.cells)
-		for (let i = 0; i < cells.length; i += CELL)
-			sums[cells[i]] += cells[i + 3];
 	names.style.setProperty('--lane', laneHeight() + 'px');
 	names.replaceChildren(...state.timeline.lanes.map((name, i) => {
 		const button = element('button');

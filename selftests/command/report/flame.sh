@@ -1,0 +1,449 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests of the flame graph of profil report --html. "run" reads this file, and has the functions that
+# it uses; html.sh has those that open a page.
+
+# Python code for the tests: functions that read the graph
+flame_functions='
+def frames():
+    """Returns the frames that are shown: name, row from the bottom, and share of the width."""
+    return js("""(() => { const w = document.querySelector("#graph").clientWidth;
+        const bottom = document.querySelector("#graph").getBoundingClientRect().bottom;
+        return [...document.querySelectorAll(".frame")].map((e) => { const b =
+        e.getBoundingClientRect(); return [e.title.replace(/( [(][^()]*[)])?: [0-9.]*%.*/, ""),
+        Math.round((bottom - b.bottom) / 18) + 1, Math.round(b.width / w * 1000)]; })
+        .sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : a[0] > b[0]) || a[2] - b[2]); })()""")
+def frame(name, row):
+    """Returns a selector."""
+    return ".frame:nth-child(%d)" % (1 + js("""(() => {
+        const bottom = document.querySelector("#graph").getBoundingClientRect().bottom;
+        return [...document.querySelectorAll(".frame")].findIndex((e) => e.title.startsWith(%s) &&
+        Math.round((bottom - e.getBoundingClientRect().bottom) / 18) + 1 == %d); })()"""
+        % (json.dumps(name), row)))
+def lines():
+    return js("[...document.querySelectorAll(\"#lines tr\")].map((row) => "
+              "[...row.cells].map((cell) => cell.textContent))")
+def current():
+    """Returns what is selected: by the table, and by the graph."""
+    return [texts("#body tr[aria-current=true] td:last-child"),
+            sorted(set(js("[...document.querySelectorAll(\".frame.selected\")].map((e) => "
+                          "e.title.split(\" \")[0])")))]
+def children(*options):
+    """Returns the rows of profil report --children: self, with callees, binary, symbol."""
+    text = subprocess.run([os.environ["PROFIL"], "report", "--children", "--inline",
+                           "--full-names", "-i", os.environ["DATA"], *options], check=True,
+                          capture_output=True, text=True).stdout
+    rows = [line.split(None, 4) for line in text.split("symbol\n")[1].splitlines()]
+    return sorted([row[2], row[0], row[3], row[4]] for row in rows)
+'
+
+# flame DATA [OPTION...] <CODE: as browse, with these functions
+flame() {
+	{ printf '%s\n' "$flame_functions"; cat; } >"$tmp/code" && browse "$@" <"$tmp/code"
+}
+
+# A program with frame pointers, so its stacks are complete, and with an inlined function
+flame_program() {
+	cat >"$tmp/framed.c" <<-'END'
+		volatile int sink;
+		static inline __attribute__((always_inline)) void inner(int n)
+		{
+			for (int i = 0; i < n; i++)
+				sink += i * n;
+		}
+		__attribute__((noinline)) void outer(int n)
+		{
+			inner(n);
+			sink--;
+		}
+		__attribute__((noinline)) void twin(int n)
+		{
+			outer(n);
+			sink++;
+		}
+		__attribute__((noinline)) void middle(int n)
+		{
+			twin(n);
+			outer(n + 1);
+			sink++;
+		}
+		void _start(void)
+		{
+			for (;;)
+				middle(sink);
+		}
+	END
+	sed '/^void _start/,$d' "$tmp/framed.c" >"$tmp/library.c" &&
+	set -- -O1 -g -fcf-protection=none -fno-omit-frame-pointer -nostdlib -static-libgcc &&
+	gcc "$@" -no-pie -o "$tmp/framed" "$tmp/framed.c" &&
+	gcc "$@" -fPIC -shared -o "$tmp/library.so" "$tmp/library.c"
+}
+
+# Ticks of two functions with the same name, in the program and in a library, one in each second. In
+# the program it calls itself. @1: the number of ticks with an incomplete stack, of 100
+flame_graph_data() {
+	{
+		cat <<-END
+			meta 18 3 host 6.1 ./framed
+			thread 1 7 100 0 framed
+			thread 2 7 100 101 worker
+			file 1 @@/framed
+			file 2 @@/library.so
+			call 1 0 3221225534 read
+			stack 1 0 1:@framed:twin+9 0:0 1:@framed:middle+9 1:@framed:_start+9
+			stack 2 0 1:@framed:middle+9 0:0 1:@framed:_start+9
+			stack 3 0 2:@library.so:middle+9 0:0 1:@framed:_start+9
+			stack 4 0 0:0 0:0 1:@framed:middle+9 1:@framed:_start+9
+			stack 6 0 0:0 0:0 1:@framed:_start+9
+			stack 5 3 0:0 0:0
+			tick 1 1 @framed:outer+20 0 0 0 10 0 1
+			tick 1 1 @framed:outer+44 0 100 0 10 0 2
+			tick 2 1 @framed:twin+9 0 200 1 $((30 - $1)) 0 4
+			tick 2 2 @library.so:outer+24 0 1000 1 40 0 3
+			tick 1 1 @framed:middle+9 0 2000 0 10 1 6 1
+		END
+		[ "$1" = 0 ] || echo "tick 2 1 @framed:twin+9 0 300 1 $1 0 5"
+		echo "account 5 0 5 0 4 1 0 5"
+		echo "end 0 1"
+	} >"$tmp/ticks"
+	make_data graph <"$tmp/ticks"
+}
+
+# The orders of the graph, and with it the inlined functions
+flame_orders() {
+	flame_program && flame_graph_data 0 && flame graph <<-'END'
+		kernel, inner = "[read]", "inner (inlined)"
+		stacks = [["all", 1, 1000], ["framed", 2, 1000], ["_start", 3, 1000]]
+		inlined = stacks + [["middle", 4, 400], ["middle", 4, 600], ["[read]", 5, 100],
+		    ["outer", 5, 100], ["outer", 5, 400], ["twin", 5, 400], [inner, 6, 400],
+		    ["outer", 6, 100], [inner, 7, 100]]
+		same(frames(), inlined)
+		same(texts(".frame.inlined"), ["inner", "inner"])
+		click("#inlined")
+		without = [frame for frame in inlined if frame[0] != inner]
+		same(frames(), without)
+		same(texts(".frame.inlined"), [])
+		point(frame("outer (library.so)", 5), 0.5)
+		same(text("#frame-text"), "outer (library.so): 40.00%, 40 ticks")
+		click("#inlined")
+		point(frame("outer (library.so)", 5), 0.5)
+		same(text("#frame-text"), "outer (library.so): 40.00%, 40 ticks")
+		# Callees first: the function of the pc is at the bottom, and its callers are above it.
+		click("#callees-first")
+		pcs = [["all", 1, 1000], ["[read]", 2, 100], [inner, 2, 100], [inner, 2, 400],
+		       ["outer", 2, 100], ["twin", 2, 300]]
+		same(frames()[:6], pcs)
+		same([name for name, row, width in frames() if width == 300],
+		     ["twin", "middle", "_start", "framed"])
+		same([name for name, row, width in frames() if width == 400],
+		     [inner, "outer", "middle", "_start", "framed"])
+		click(frame("twin (framed)", 2))
+		same(frames(), [["all", 1, 1000], ["twin", 2, 1000], ["middle", 3, 1000],
+		                ["_start", 4, 1000], ["framed", 5, 1000]])
+		click("#reset")
+		# One function: all its callers are above it, and all its callees below it.
+		click("#one-function")
+		same(frames(), [])
+		assert text("#no-function").startswith("Select a function"), text("#no-function")
+		click("#callers-first")
+		assert js("document.querySelector('#no-function').hidden")
+		click(frame("twin (framed)", 5))
+		click("#one-function")
+		same(frames(), [[inner, 1, 250], ["outer", 2, 250], ["twin", 3, 1000],
+		                ["middle", 4, 1000], ["_start", 5, 1000], ["framed", 6, 1000]])
+		click(frame("outer (framed)", 2))
+		same([frame[:2] for frame in frames() if frame[1] <= 3],
+		     [[inner, 1], ["outer", 2], ["middle", 3], ["twin", 3]])
+		same(sum(frame[2] for frame in frames() if frame[0] == "framed"), 1000)
+		tree = [line.split()[-1] for line in subprocess.run(
+		    [os.environ["PROFIL"], "report", "-i", os.environ["DATA"], "--callers", "outer",
+		     "--dso", "framed"], check=True, capture_output=True, text=True)
+		    .stdout.split("symbol\n")[1].splitlines()]
+		same(sorted(name for name, row, width in frames() if row >= 2 and name != "framed"),
+		     sorted(tree))
+		# The selection of the timeline
+		drag("#chart", 0.0, 0.02)
+		assert "without" not in str(js("document.querySelector('%s').title" % frame("middle", 3)))
+		click("#whole")
+	END
+}
+
+# If a function calls itself, its outermost call has the callers, and its innermost one the callees.
+flame_recursion() {
+	make_data again <<-'END' && flame again <<-'END'
+		meta 18 3 host 6.1 a
+		thread 1 7 100 0 a
+		name 1 [anon]
+		symbol 0x80000001 0x1000 0x1010 main
+		symbol 0x80000001 0x1010 0x1020 f
+		symbol 0x80000001 0x1020 0x1030 g
+		stack 1 0 0:0 0:0 1:0x1015 1:0x1025 1:0x1015 1:0x1005
+		sample 1 1 0x1020 0 3 0 1
+		account 3 0 3 0 3 0 0 3
+		end 0 1
+	END
+		same([name for name, row, width in frames()], ["all", "a", "main", "f", "g", "f", "g"])
+		click(frame("f", 4))
+		click("#one-function")
+		same(frames(), [["g", 1, 1000], ["f", 2, 1000], ["main", 3, 1000], ["a", 4, 1000]])
+	END
+}
+
+flame_search() {
+	flame_program && flame_graph_data 0 && flame graph <<-'END'
+		def found(text_, share):
+		    write("#search", text_)
+		    same([text("#matched"), js("document.querySelector('#search').ariaInvalid")],
+		         [share + "% of the ticks in the selection match", "false"])
+		    return sorted(texts(".frame.match"))
+		same(found("^(twin|inner)", "80.00"), ["inner", "inner", "twin"])
+		same(len(texts(".frame.other")), len(frames()) - 3)
+		same(found("^INNER", "50.00"), ["inner", "inner"])
+		same(found("read\\]$", "10.00"), ["[read]"])
+		same(found("nothing", "0.00"), [])
+		# Each tick counts once, in each order.
+		for order in "#callees-first", "#callers-first":
+		    click(order)
+		    same(set(found("middle|outer", "100.00")), {"middle", "outer"})
+		click("#inlined")
+		same(found("inner", "0.00"), [])
+		click("#inlined")
+		same(found("inner", "50.00"), ["inner", "inner"])
+		drag("#chart", 0.0, 0.03)
+		same(text("#matched"), "20.00% of the ticks in the selection match")
+		click("#whole")
+		# A part of an expression is not valid; the message disappears with its reason.
+		for wrong in "(", "[a", "*":
+		    write("#search", wrong)
+		    same([text("#matched")[:32], texts(".frame.match"), texts(".frame.other"),
+		          js("document.querySelector('#search').ariaInvalid"),
+		          js("document.querySelector('#matched').classList.contains('note')")],
+		         ["This is no regular expression: " + text("#matched")[31], [], [], "true", True])
+		    assert box("#matched")[2] > 100 and box("#matched")[3] > 10
+		same(found("twin", "40.00"), ["twin"])
+		# Escape clears the search, and the character / goes there.
+		key("Escape")
+		same([value("#search"), text("#matched"), texts(".frame.match"), texts(".frame.other")],
+		     ["", "", [], []])
+		js("document.querySelector('.frame[tabindex=\"0\"]').focus()")
+		key("/")
+		same(js("document.activeElement.id"), "search")
+	END
+}
+
+# What is selected in the graph is selected in the table, and the other way round.
+flame_selection() {
+	flame_program && flame_graph_data 0 && flame graph <<-'END'
+		def view(name):
+		    click("#view-" + name)
+		def rows():
+		    return sorted([row[0], row[3], row[4], row[5]] for row in table())
+		view("table")
+		same(texts("#titles button"), ["share", "+-", "samples", "with callees", "binary", "symbol"])
+		# The row of a tick in the kernel is that of the function of the pc.
+		want = children()
+		for row in want:
+		    if row[3] in ("[read]", "middle") and row[2] in ("framed", "[kernel]"):
+		        row[0] = {"[read]": "0.00%", "middle": "10.00%"}[row[3]]
+		same(rows(), sorted(want))
+		same([[row[0], row[1], row[2]] + row[4:] for row in table() if row[2] != "0"],
+		     report("--inline"))
+		click("#titles th:nth-child(4) button")
+		same([row[5] for row in table()][:2], ["_start", "middle"])
+		# From the table to the graph
+		twin = 1 + [row[5] for row in table()].index("twin")
+		click("#body tr:nth-child(%d)" % twin)
+		view("flame")
+		same(current(), [["twin"], ["twin"]])
+		same([text("#hot-function"), {row[2] for row in lines()}], ["of twin", {"twin"}])
+		# From the graph to the table: the function of the library has the same name and lines.
+		click(frame("inner (inlined) (library.so)", 6))
+		same([text("#hot-function"), [row[0] for row in lines()]],
+		     ["of inner (inlined)", ["40.00%"]])
+		view("table")
+		same(texts("#body tr[aria-current=true] td:nth-child(5)"), ["library.so"])
+		same([row[0] for row in lines()], ["40.00%"])
+		view("flame")
+		click("#reset")
+		same([current(), text("#hot-function")], [[[], []], ""])
+		click(frame("inner (inlined) (framed)", 7))
+		same([row[0] for row in lines()], ["10.00%"])
+		same(current(), [["inner (inlined)"], ["inner"]])
+		# A function without ticks of its own has a row, and a place in the timeline.
+		def pixels():
+		    return js("document.querySelector('#chart').toDataURL()")
+		click("#reset")
+		before = pixels()
+		click(frame("_start", 3))
+		same([current(), pixels() != before], [[["_start"], ["_start"]], True])
+		# All follow the timeline.
+		click("#reset")
+		drag("#chart", 0.0, 0.03)
+		part = "--from", value("#from"), "--to", value("#to")
+		view("table")
+		want = children(*part)
+		same(rows(), want)
+		view("flame")
+		same([width for name, row, width in frames() if name == "twin"],
+		     [round(10 * float(row[1][:-1])) for row in want if row[3] == "twin"])
+		same(text("#names button span"), "worker 101")
+		click("#names button")
+		view("table")
+		same(rows(), children(*part, "--thread", "101"))
+	END
+}
+
+# The label of a frame becomes shorter with it, but always has the last component of the name.
+flame_labels() {
+	{
+		cat <<-'END'
+			meta 18 3 host 6.1 a
+			thread 1 7 100 0 a
+			stack 1 0 0:0 0:0
+			name 1 [anon]
+			symbol 0x80000001 0x1000 0x1010 void\x20std::very_long_namespace::Container<int,\x20std::allocator<int>\x20>::insert_all<long>(std::map<int,\x20int>\x20const&)
+			symbol 0x80000001 0x1010 0x1020 std::sort(int*,\x20int*)
+			symbol 0x80000001 0x1020 0x1030 company.example/a_long_path/of_packages/store.(*Table).Find
+			sample 1 1 0x1000 0 60 0 1
+			sample 1 1 0x1010 0 20 0 1
+			sample 1 1 0x1020 0 20 0 1
+			account 3 0 3 0 3 0 0 3
+			end 0 1
+		END
+	} | make_data labels &&
+	flame labels <<-'END'
+		def labels(width):
+		    size(width, 700)
+		    drawn()
+		    return js("[...document.querySelectorAll('.frame')].map((e) => e.textContent)")[2:]
+		full = "very_long_namespace::Container<int, allocator<int> >::insert_all<long>(map<int, int> const&)"
+		same(sorted(labels(2600)), sorted([full, "sort(int*, int*)",
+		     "company.example/a_long_path/of_packages/store.(*Table).Find"]))
+		same(sorted(labels(900)), sorted(["very_long_namespace::Container<...>::insert_all<...>",
+		     "sort(int*, int*)", "…store.(*Table).Find"]))
+		same(sorted(labels(420)), sorted(["…insert_all<...>", "sort", "store.(*Table).Find"]))
+		title = js("document.querySelector('%s').title" % frame("void std::very_long", 3))
+		assert title.startswith("void std::very_long_namespace::Container<int, std::allocator<int> >"
+		                        "::insert_all<long>(std::map<int, int> const&) ([jit]): 60.00%"), title
+		# The search finds the names, and what is shown of them.
+		for wanted in "^void std", "^very_long":
+		    write("#search", wanted)
+		    same(text("#matched"), "60.00% of the ticks in the selection match")
+	END
+}
+
+# The page says so if less than 80% of the stacks are complete.
+flame_completeness() {
+	local part
+	flame_program || return
+	for part in 20 21; do
+		flame_graph_data "$part" && { echo "part = $part"; cat <<-'END'; } | flame graph || return
+			note = "Only 79.00% of the call stacks are complete."
+			if part == 20:
+			    assert js("document.querySelector('#incomplete').hidden")
+			else:
+			    assert text("#incomplete").startswith(note), text("#incomplete")
+			    assert box("#incomplete")[3] > 10
+			    # Other parts of the recording change nothing.
+			    click("#names button")
+			    assert text("#incomplete").startswith(note)
+		END
+	done
+}
+
+# Each colour is explained, and text on it can be read.
+flame_colours() {
+	flame_program && flame_graph_data 0 && flame graph <<-'END'
+		legend = ["framed 50.00%", "library.so 40.00%", "[kernel] 10.00%", "processes",
+		          "italic: inlined"]
+		same(texts("#legend li"), legend)
+		def style(selector, name):
+		    return js("getComputedStyle(document.querySelector('%s')).%s" % (selector, name))
+		def brightness(colour):
+		    parts = [int(part) / 255 for part in colour.strip("rgb()").split(",")]
+		    parts = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+		    return sum(p * weight for p, weight in zip(parts, [0.2126, 0.7152, 0.0722])) + 0.05
+		def contrast(a, b):
+		    return max(brightness(a) / brightness(b), brightness(b) / brightness(a))
+		names = ["--binary%d" % i for i in range(6)] + ["--kernel", "--rest"]
+		for name in "light", "dark":
+		    scheme(name)
+		    colours = [style("#legend li:nth-child(%d) .swatch" % i, "backgroundColor")
+		               for i in range(1, 5)]
+		    same(len(set(colours)), 4)
+		    for title, row, nr in (["twin", 5, 0], ["outer (library", 5, 1], ["[read]", 5, 2],
+		                           ["framed", 2, 3]):
+		        same(style(frame(title, row), "backgroundColor"), colours[nr])
+		        assert contrast(colours[nr], style(frame(title, row), "color")) > 4.5, title
+		    for colour in names:
+		        js("document.querySelector('#legend .swatch').style.background = 'var(%s)'" % colour)
+		        assert contrast(style("#legend .swatch", "backgroundColor"),
+		                        style(".frame", "color")) > 4.5, colour
+		    js("document.querySelector('#legend .swatch').style.background = ''")
+		    write("#search", "twin")
+		    assert contrast(style(".frame.other", "backgroundColor"),
+		                    style(".frame.other", "color")) > 4.5
+		    key("Escape")
+		same(style(".frame.inlined", "fontStyle"), "italic")
+	END
+}
+
+flame_keyboard() {
+	flame_program && flame_graph_data 0 && flame graph <<-'END'
+		assert "Escape" in text("#keys") and box("#keys")[3] > 10
+		focus = "document.activeElement.title.split(' ')[0].replace(':', '')"
+		def press(*names):
+		    for name in names:
+		        key(name)
+		    return js(focus)
+		def start():
+		    js("document.querySelector('.frame[tabindex=\"0\"]').focus()")
+		start()
+		same(press("ArrowUp", "ArrowUp", "ArrowUp", "ArrowUp"), "twin")
+		same(press("ArrowLeft"), "outer")
+		same(press("ArrowRight", "ArrowRight"), "outer")
+		same(press("ArrowUp"), "inner")
+		same([press("Enter"), current()], ["inner", [["inner (inlined)"], ["inner"]]])
+		same([press("Escape"), current()], ["all", [[], []]])
+		same(press("ArrowUp", "ArrowUp", " "), "_start")
+		same(current(), [["_start"], ["_start"]])
+		press("Escape")
+		# Callees first
+		js("document.querySelector('#callers-first').focus()")
+		key("ArrowRight")
+		assert js("document.querySelector('#callees-first').checked")
+		start()
+		same(press("ArrowUp", "ArrowRight", "ArrowRight"), "outer")
+		same(press("ArrowDown", "ArrowUp"), "inner")
+		same([press("ArrowUp"), press("Enter")], ["outer", "outer"])
+		# One function: the callers are above it, and the callees below it.
+		js("document.querySelector('#callees-first').focus()")
+		key("ArrowRight")
+		start()
+		same(js(focus), "outer")
+		same(press("ArrowUp", "ArrowUp"), "_start")
+		same(press("ArrowDown", "ArrowDown", "ArrowDown"), "inner")
+		same([press("ArrowUp"), press("ArrowDown", "Enter")], ["outer", "inner"])
+		same(current(), [["inner (inlined)"], ["inner"]])
+		press("Escape")
+		same([current(), frames()], [[[], []], []])
+		# The rows of the table
+		click("#view-table")
+		js("document.querySelector('#body tr').focus()")
+		key("Enter")
+		same(len(current()[0]), 1)
+		key("Escape")
+		same(current()[0], [])
+	END
+}
+
+test_flame() {
+	check "flame graph: callers first, callees first, one function, inlined functions" flame_orders
+	check "flame graph: a function that calls itself" flame_recursion
+	check "flame graph: search" flame_search
+	check "flame graph: the graph, the table and the timeline have the same selection" flame_selection
+	check "flame graph: labels" flame_labels
+	check "flame graph: incomplete stacks" flame_completeness
+	check "flame graph: colours" flame_colours
+	check "flame graph: the keyboard" flame_keyboard
+}
