@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * profil diff: prints the changes between two recordings
+ * profil diff: prints the changes between two recordings, or writes a page that shows them
  */
 #define _GNU_SOURCE
 #include <err.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include <libiberty/libiberty.h>
 
 #include "commands/command.h"
-#include "export/export.h"
+#include "commands/outfile.h"
 #include "profile/buffer.h"
 #include "profile/changes.h"
 #include "profile/escape.h"
@@ -36,7 +37,18 @@ struct diff {
 	bool demangle;
 	bool no_pager;
 	bool csv;
+	bool html;
+	struct outfile file;
 };
+
+static bool set_html(const struct command_setting *setting)
+{
+	struct diff *diff = setting->member;
+
+	diff->html = true;
+	outfile_set_path(&diff->file, setting->value);
+	return true;
+}
 
 /* Returns the exit status, or -1 if the command shall continue. */
 static int parse_options(int argc, char **argv, struct diff *diff)
@@ -55,6 +67,13 @@ static int parse_options(int argc, char **argv, struct diff *diff)
 	}
 	diff->paths[0] = argv[optind];
 	diff->paths[1] = argv[optind + 1];
+	if (diff->html && diff->csv) {
+		warnx("--html and --csv exclude each other");
+		return COMMAND_USAGE;
+	}
+	if (!outfile_check(&diff->file, diff->paths[0]) ||
+	    !outfile_check(&diff->file, diff->paths[1]))
+		return COMMAND_USAGE;
 	return -1;
 }
 
@@ -62,7 +81,9 @@ static int parse_options(int argc, char **argv, struct diff *diff)
 
 static bool read_recording(struct diff *diff, int side)
 {
-	const struct recording_filter all = { .cpu = -1 };
+	/* The page shows the stacks of B. */
+	const bool has_graph = diff->html && side;
+	const struct recording_filter all = { .cpu = -1, .keep_stacks = has_graph };
 	struct rows *rows = &diff->rows[side];
 	const char *error, *path = diff->paths[side];
 
@@ -73,6 +94,9 @@ static bool read_recording(struct diff *diff, int side)
 	}
 	rows->demangle = diff->demangle;
 	rows->symfs = diff->symfs;
+	rows->inlined = diff->html;
+	rows->options.chains = has_graph && recording_has_stacks(diff->recordings[side]);
+	rows->options.keep_parts = rows->options.chains;
 	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_DSO];
 	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_SYMBOL];
 	if (!rows_make(rows, diff->recordings[side])) {
@@ -229,6 +253,31 @@ static void print_csv(FILE *out, const struct diff *diff)
 	print_warnings(stderr, diff);
 }
 
+/* Writes the page. Returns false after an error message. */
+static bool write_html(struct diff *diff)
+{
+	struct export_diff data = { .changes = &diff->changes, .paths = diff->paths };
+	struct buffer buffer;
+	char *notes;
+	bool done;
+
+	/* The write then fails, and its error is reported. */
+	signal(SIGPIPE, SIG_IGN);
+	buffer_open(&buffer);
+	print_modes(buffer.out, diff);
+	if (!diff->changes.nr_significant)
+		print_nothing(buffer.out, &diff->changes);
+	notes = buffer_close(&buffer);
+	data.notes = notes;
+	done = outfile_write(&diff->file, export_diff_html, &data);
+	if (done) {
+		print_modes(stderr, diff);
+		print_warnings(stderr, diff);
+	}
+	free(notes);
+	return done;
+}
+
 /* Prints the changes. Returns the exit status. */
 static int print_diff(struct diff *diff)
 {
@@ -238,7 +287,9 @@ static int print_diff(struct diff *diff)
 	if (!is_comparable(diff, 0) || !is_comparable(diff, 1))
 		return COMMAND_FAILED;
 	changes_make(&diff->changes);
-	if (diff->csv) {
+	if (diff->html) {
+		done = write_html(diff);
+	} else if (diff->csv) {
 		print_csv(stdout, diff);
 		done = true;
 	} else {
@@ -285,6 +336,9 @@ static const struct command_option options[] = {
 	  .set = command_set_true, .offset = offsetof(struct diff, no_pager) },
 	{ .name = "csv", .help = "print all functions as comma-separated values",
 	  .set = command_set_true, .offset = offsetof(struct diff, csv) },
+	{ .name = "html", .value = "FILE",
+	  .help = "write a page for a browser, with a flame graph of B",
+	  .set = set_html },
 	COMMAND_HELP
 };
 

@@ -107,7 +107,7 @@ static int run(int argc, char **argv)
 		signal(SIGPIPE, SIG_IGN);
 		status = COMMAND_FAILED;
 		if (read_rows(&export) &&
-		    outfile_write(&export.file, export.format, &export.input.rows)) {
+		    outfile_write_rows(&export.file, export.format, &export.input.rows)) {
 			text_warnings(stderr, export.input.recording);
 			status = 0;
 		}

@@ -75,8 +75,8 @@ static bool close_output(struct outfile *file, FILE *out, bool done)
 	return !error;
 }
 
-bool outfile_write(struct outfile *file, const struct export_format *format,
-		   const struct rows *rows)
+bool outfile_write(struct outfile *file, const char *(*write)(FILE *out, const void *data),
+		   const void *data)
 {
 	const char *path = file->path ?: "standard output", *reason = NULL, *error;
 	FILE *out;
@@ -84,7 +84,7 @@ bool outfile_write(struct outfile *file, const struct export_format *format,
 	error = open_output(file, &out);
 	if (!error) {
 		errno = 0;
-		reason = format->write(out, rows);
+		reason = write(out, data);
 		if (!close_output(file, out, !reason))
 			error = strerror(errno);
 	}
@@ -95,4 +95,25 @@ bool outfile_write(struct outfile *file, const struct export_format *format,
 	free(file->temporary);
 	file->temporary = NULL;
 	return !error && !reason;
+}
+
+/* The data of outfile_write_rows() */
+struct formatted {
+	const struct export_format *format;
+	const struct rows *rows;
+};
+
+static const char *write_rows(FILE *out, const void *data)
+{
+	const struct formatted *formatted = data;
+
+	return formatted->format->write(out, formatted->rows);
+}
+
+bool outfile_write_rows(struct outfile *file, const struct export_format *format,
+			const struct rows *rows)
+{
+	const struct formatted formatted = { .format = format, .rows = rows };
+
+	return outfile_write(file, write_rows, &formatted);
 }

@@ -25,8 +25,15 @@ void outfile_set_path(struct outfile *file, const char *path);
 /* Prints an error message and returns false if this is the file @input, which would be lost. */
 bool outfile_check(const struct outfile *file, const char *input);
 
-/* Writes the rows. Returns false after an error message; then a regular file has not changed. */
-bool outfile_write(struct outfile *file, const struct export_format *format,
-		   const struct rows *rows);
+/*
+ * Writes the file with @write, which returns NULL or the reason why it cannot write @data. Returns
+ * false after an error message; then a regular file has not changed.
+ */
+bool outfile_write(struct outfile *file, const char *(*write)(FILE *out, const void *data),
+		   const void *data);
+
+/* Writes the rows in this way. */
+bool outfile_write_rows(struct outfile *file, const struct export_format *format,
+			const struct rows *rows);
 
 #endif /* PROFIL_TOOLS_OUTFILE_H */

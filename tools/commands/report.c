@@ -157,7 +157,7 @@ static bool write_report(struct report *report)
 	/* The write then fails, and its error is reported. */
 	signal(SIGPIPE, SIG_IGN);
 	if (!input_read(input) || !input_check_rows(input) ||
-	    !outfile_write(&report->file, report->format, &input->rows))
+	    !outfile_write_rows(&report->file, report->format, &input->rows))
 		return false;
 	text_warnings(stderr, input->recording);
 	return true;

@@ -5,6 +5,7 @@
 #ifndef PROFIL_TOOLS_EXPORT_H
 #define PROFIL_TOOLS_EXPORT_H
 
+#include "profile/changes.h"
 #include "profile/rows.h"
 
 /**
@@ -45,5 +46,20 @@ extern const struct export_format export_speedscope;
 
 /* Writes a comma and the key of a row in quotes. */
 void export_csv_key(FILE *out, const struct row_key *key, const struct row *row);
+
+/**
+ * struct export_diff - The comparison of two recordings
+ * @changes: The changes. The rows of the second recording can have chains.
+ * @paths: The files.
+ * @notes: What else to say, for example that there is no significant change; or an empty text.
+ */
+struct export_diff {
+	const struct changes *changes;
+	const char *const *paths;
+	const char *notes;
+};
+
+/* Writes a page that shows a struct export_diff, for outfile_write(). */
+const char *export_diff_html(FILE *out, const void *diff);
 
 #endif /* PROFIL_TOOLS_EXPORT_H */

@@ -1,40 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A page of HTML that shows the rows: page/report.html with its style and script, which the
- * Makefile puts together, and with the data as JSON
+ * The page of profil report --html: page/report.html with its style and script, which the Makefile
+ * puts together, and with the rows as JSON
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
-#include <string.h>
 
 #include <libiberty/libiberty.h>
 
 #include "export/export.h"
 #include "export/html_parts.h"
-#include "profile/buffer.h"
 #include "text/text.h"
 
-#define PLACEHOLDER "@DATA@"
-
 /* The page in the directory of the build, between two symbols */
-extern const char html_page[], html_page_end[];
+extern const char report_page[], report_page_end[];
 __asm__(".pushsection .rodata\n"
-	".globl html_page, html_page_end\n"
-	".hidden html_page, html_page_end\n"
-	"html_page: .incbin \"report.html\"\n"
-	"html_page_end: .byte 0\n"
+	".globl report_page, report_page_end\n"
+	".hidden report_page, report_page_end\n"
+	"report_page: .incbin \"report.html\"\n"
+	"report_page_end: .byte 0\n"
 	".popsection\n");
-
-/* Writes an array of the lines, and frees them. */
-static void write_lines(struct json *json, const char *key, char **lines)
-{
-	json_line(json);
-	json_array(json, key, ' ');
-	for (char **line = lines; *line; line++)
-		html_write_name(json, NULL, *line);
-	json_end(json);
-	freeargv(lines);
-}
 
 static void write_rows(struct json *json, const struct rows *rows)
 {
@@ -62,14 +47,15 @@ static void write_rows(struct json *json, const struct rows *rows)
 	json_end(json);
 }
 
-static void write_data(struct json *json, const struct rows *rows)
+static void write_data(struct json *json, const void *data)
 {
+	const struct rows *rows = data;
 	struct flame flame = {};
 	struct hot_lines lines = {};
 
 	json_object(json, NULL);
-	write_lines(json, "warnings", text_list_warnings(rows->recording));
-	write_lines(json, "about", text_list_about(rows));
+	html_write_list(json, "warnings", text_list_warnings(rows->recording));
+	html_write_list(json, "about", text_list_about(rows));
 	write_rows(json, rows);
 	if (rows->options.chains) {
 		flame_make(&flame, rows);
@@ -86,32 +72,9 @@ static void write_data(struct json *json, const struct rows *rows)
 	json_end(json);
 }
 
-/*
- * A name could contain the end of the script element in which the data is. The character < is only
- * in strings, so an escape of JSON can stand for it.
- */
 static const char *write_html(FILE *out, const struct rows *rows)
 {
-	const char *data = memmem(html_page, html_page_end - html_page, PLACEHOLDER,
-				  strlen(PLACEHOLDER));
-	const char *after = data + strlen(PLACEHOLDER);
-	struct buffer buffer;
-	struct json json = {};
-	char *text;
-
-	buffer_open(&buffer);
-	json.out = buffer.out;
-	write_data(&json, rows);
-	text = buffer_close(&buffer);
-	fwrite(html_page, 1, data - html_page, out);
-	for (const char *at = text; *at; at++) {
-		if (*at == '<')
-			fputs("\\u003c", out);
-		else
-			putc(*at, out);
-	}
-	fwrite(after, 1, html_page_end - after, out);
-	free(text);
+	html_write_page(out, report_page, report_page_end, write_data, rows);
 	return NULL;
 }
 

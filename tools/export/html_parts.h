@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The parts of the page of profil report --html
+ * The parts of the pages of profil report --html and profil diff --html
  *
  * The numbers below limit the size of the page, whatever the recording contains. Its intervals are
  * made longer until there are few enough numbers, so the ticks of each interval remain exact.
@@ -15,7 +15,7 @@
 
 #define ROWS_MAX 1000
 #define LANES_MAX 63
-#define CELLS_MAX 600000	/* of all timelines */
+#define CELLS_MAX 800000	/* of all timelines */
 #define LINES_MAX 1000
 #define BINARIES_MAX 50
 #define BARS_MAX 512
@@ -94,6 +94,13 @@ void html_write_timelines(struct json *json, const struct rows *rows, const stru
 
 /* Writes a name, which may be long. */
 void html_write_name(struct json *json, const char *key, const char *name);
+
+/* Writes an array of the lines, and frees them. */
+void html_write_list(struct json *json, const char *key, char **lines);
+
+/* Writes a page from @page to @end, in which @write puts @data. */
+void html_write_page(FILE *out, const char *page, const char *end,
+		     void (*write)(struct json *json, const void *data), const void *data);
 
 /* Writes an array of names, each in a line. */
 void html_write_names(struct json *json, const char *key, const struct intern *names);

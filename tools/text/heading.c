@@ -73,9 +73,9 @@ static void join_lines(char *text)
 }
 
 /* Returns the paragraphs of the text. */
-static char **list_paragraphs(struct buffer *buffer)
+char **text_paragraphs(char *text)
 {
-	char **list = NULL, *text = buffer_close(buffer), *rest = text, *line;
+	char **list = NULL, *rest = text, *line;
 	size_t nr = 0;
 
 	join_lines(text);
@@ -97,7 +97,7 @@ char **text_list_warnings(const struct recording *recording)
 
 	buffer_open(&buffer);
 	text_warnings(buffer.out, recording);
-	return list_paragraphs(&buffer);
+	return text_paragraphs(buffer_close(&buffer));
 }
 
 /* ---- what was recorded ---- */
@@ -301,5 +301,5 @@ char **text_list_about(const struct rows *rows)
 
 	buffer_open(&buffer);
 	print_heading(buffer.out, rows, true, false);
-	return list_paragraphs(&buffer);
+	return text_paragraphs(buffer_close(&buffer));
 }

@@ -57,6 +57,9 @@ void text_heading(FILE *out, const struct rows *rows, const struct text_options 
 char **text_list_warnings(const struct recording *recording);
 char **text_list_about(const struct rows *rows);
 
+/* Does the same with @text, which it frees. An indented line belongs to the one before it. */
+char **text_paragraphs(char *text);
+
 /**
  * struct text_table - A table of rows
  * @numbers: The titles of the numbers before the keys, with the widths of these columns.

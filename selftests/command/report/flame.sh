@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Tests of the flame graph of profil report --html. "run" reads this file, and has the functions that
-# it uses; html.sh has those that open a page.
+# Tests of the flame graphs of profil report --html and profil diff --html. "run" reads this file, and
+# has the functions that it uses; html.sh has those that open a page.
 
 # Python code for the tests: functions that read the graph
 flame_functions='
@@ -437,6 +437,148 @@ flame_keyboard() {
 	END
 }
 
+# ---- profil diff --html ----
+
+# diff_data NAME MS...: writes a recording in which these functions took these times. The first one
+# calls the others.
+diff_data() {
+	local name=$1 address=0x1000 function
+	shift
+	{
+		cat <<-'END'
+			clock 1000000
+			meta 18 3 host 6.1 ./prog
+			thread 1 7 100 0 prog
+			name 1 [anon]
+			stack 1 0 0:0 0:0
+			stack 2 0 0:0 0:0 1:0x1005
+		END
+		for function in main 'std::hot(int)' cold same gone new \
+				'<img\x20src=x\x20onerror=window.hacked=1>'; do
+			printf 'symbol 0x80000001 %d %d %s\n' $((address)) $((address + 16)) "$function"
+			[ "$1" = 0 ] || printf 'sample 1 1 %d 0 %d 0 %d\n' $((address)) "$1" \
+				$((address == 0x1000 ? 1 : 2))
+			address=$((address + 16))
+			shift
+		done
+		echo "end 0 1"
+	} | make_data "$name"
+}
+
+# diff_page A B [OPTION...] <CODE: as flame, with the page of the comparison. In the code, changes()
+# returns its rows as the page has them, those with more time in B first.
+diff_page() {
+	local a=$1 b=$2
+	shift 2
+	"$tmp/profil" diff --html "$tmp/diff.html" "$@" "$tmp/$a.data" "$tmp/$b.data" &&
+	{
+		cat <<-'CODE'
+			import csv, os, subprocess
+			def same(got, want):
+			    assert got == want, "\n%s\nis not\n%s" % (got, want)
+			def changes(*options):
+			    text = subprocess.run([os.environ["PROFIL"], "diff", "--csv", os.environ["A"],
+			                           os.environ["B"], *options], check=True,
+			                          capture_output=True, text=True).stdout
+			    rows = [row for row in csv.DictReader(text.splitlines()) if row["changed"] == "1"]
+			    return sorted(rows, key=lambda row: float(row["change"]) < 0)
+		CODE
+		printf '%s\n' "$flame_functions"
+		cat
+	} | PROFIL=$tmp/profil A=$tmp/$a.data B=$tmp/$b.data python3 "$here/browser.py" "$tmp/diff.html"
+}
+
+flame_diff() {
+	diff_data before 100 1000 1000 1000 500 0 200 &&
+	diff_data after 105 1400 200 1010 0 300 800 && diff_page before after <<-'END' || return
+		image = "<img src=x onerror=window.hacked=1>"
+		same(text("h1"), "profil diff: changes from A to B")
+		same([texts("#about-%s li" % side)[0].split("/")[-1] for side in "ab"],
+		     ["before.data", "after.data"])
+		assert "3,800 samples" in text("#about-a") and "3,815 samples" in text("#about-b")
+		same(text("#counts"), "3 functions became slower, and 2 faster, of 7")
+		want = changes()
+		same([[row[0], row[1], row[2], row[5]] for row in table()],
+		     [["%+.3f s" % float(row["change"]), "%.3f s" % float(row["a"]), "%.3f s" % float(row["b"]),
+		       "%s (%s)" % (row["symbol"], row["dso"])] for row in want])
+		same([row["symbol"] for row in want],
+		     [image, "std::hot(int)", "new", "cold", "gone"])
+		# Widths are those of B, and only significant changes have a colour.
+		total = 105 + 1400 + 200 + 1010 + 300 + 800
+		width = lambda ms: round(1000 * ms / total)
+		got = {name: size for name, row, size in frames()}
+		for name, ms in (("all", total), ("main", total), ("std::hot(int)", 1400), ("cold", 200),
+		                 ("same", 1010), ("new", 300), (image, 800)):
+		    assert abs(got[name] - width(ms)) <= 1, name
+		assert "gone" not in got
+		styles = dict(js("[...document.querySelectorAll('.frame')].map((e) => "
+		                 "[e.title.replace(/ \\(.*/, ''), e.className.split(' ')[1]])"))
+		same({name: styles[name] for name in styles if name not in ("all: 100.00%, 3,815 ticks",
+		      "prog: 100.00%, 3,815 ticks")},
+		     {"main": "rest", "std::hot(int)": "slower1", "cold": "faster2", "same": "rest",
+		      "new": "slower2", image: "slower2"})
+		same(texts("#legend li")[-1], "no significant change")
+		same(len(texts("#legend li")), 7)
+		point(frame("cold", 4), 0.5)
+		same(text("#frame-text"), "cold ([jit]): 5.24%, 200 ticks; without its callees 1.000 s in A, "
+		     "0.200 s in B")
+		# The list and the graph have the same selection.
+		click("#body tr:nth-child(2)")
+		same(current(), [["std::hot(int) ([jit])"], ["std::hot(int)"]])
+		click(frame("cold", 4))
+		same(current(), [["cold ([jit])"], ["cold"]])
+		same([name for name, row, size in frames() if size == 1000], ["all", "prog", "main", "cold"])
+		click(frame("main", 3))
+		same(current(), [[], ["main"]])
+		click("#reset")
+		js("document.querySelector('#body tr').focus()")
+		key("ArrowDown")
+		key("Enter")
+		same(current(), [["std::hot(int) ([jit])"], ["std::hot(int)"]])
+		click("#one-function")
+		same([name for name, row, size in frames()], ["std::hot(int)", "main", "prog"])
+		js("document.querySelector('#body tr').focus()")
+		key("Escape")
+		same([current(), frames()], [[[], []], []])
+		click("#body tr:last-child")
+		same([current(), frames()], [[["gone ([jit])"], []], []])
+		click("#callees-first")
+		write("#search", "^hot")
+		same(text("#matched"), "36.70% of the ticks in the selection match")
+		same(js("[window.hacked, document.images.length]"), [None, 0])
+	END
+	diff_page before after --share <<-'END' || return
+		same([[row[0], row[5]] for row in table()],
+		     [["%+.2f%%" % (100 * float(row["change"])), "%s (%s)" % (row["symbol"], row["dso"])]
+		      for row in changes("--share")])
+		assert "have a larger share" in text("#counts") and len(table()) > 2, text("#counts")
+	END
+	# There need not be a change, or stacks.
+	diff_page before before <<-'END' || return
+		same([table(), text("#counts")], [[], "0 functions became slower, and 0 faster, of 6"])
+		assert text("#notes").startswith("no function changed significantly;"), text("#notes")
+		same(set(js("[...document.querySelectorAll('.frame')].map((e) => e.className)")),
+		     {"frame rest"})
+	END
+	few flat 1000000 main 100 && diff_page before flat <<-'END'
+		assert js("document.querySelector('#flame').hidden")
+		same(text("#notes"), "There is no flame graph, because B has no stacks.")
+		click("#body tr")
+		same(len(texts("#body tr[aria-current=true]")), 1)
+	END
+}
+
+flame_diff_options() {
+	diff_refused 2 "--html and --csv exclude each other" --html "$tmp/new" --csv a b &&
+	diff_refused 2 "$tmp/after.data: the output is the recording" --html "$tmp/after.data" \
+		"$tmp/before.data" "$tmp/after.data" &&
+	diff_refused 1 "$tmp/none/new: No such file or directory" --html "$tmp/none/new" \
+		"$tmp/before.data" "$tmp/after.data" &&
+	same "" eval "'$tmp/profil' diff --html - '$tmp/before.data' '$tmp/after.data' |
+		grep -c '</html>' | grep -v 1" &&
+	same 600 stat -c %a "$tmp/diff.html"
+}
+
 test_flame() {
 	check "flame graph: callers first, callees first, one function, inlined functions" flame_orders
 	check "flame graph: a function that calls itself" flame_recursion
@@ -446,4 +588,6 @@ test_flame() {
 	check "flame graph: incomplete stacks" flame_completeness
 	check "flame graph: colours" flame_colours
 	check "flame graph: the keyboard" flame_keyboard
+	check "flame graph: of a comparison" flame_diff
+	check "flame graph: options of a comparison, and how the file is written" flame_diff_options
 }

@@ -60,7 +60,12 @@ html_data() {
 # A wrong hash would be a page that shows nothing.
 html_policy() {
 	"$tmp/profil" report -i "$tmp/html.data" --html "$tmp/html.html" &&
-	same "" python3 - "$tmp/html.html" <<-'END'
+	"$tmp/profil" diff --html "$tmp/diff.html" "$tmp/html.data" "$tmp/html.data" 2>"$tmp/err" &&
+	policy_of "$tmp/html.html" && policy_of "$tmp/diff.html"
+}
+
+policy_of() {
+	same "" python3 - "$1" <<-'END'
 		import base64, hashlib, re, sys
 		page = open(sys.argv[1], encoding="utf-8").read()
 		policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]

@@ -41,3 +41,29 @@ function colour(name)
 {
 	return getComputedStyle(document.documentElement).getPropertyValue('--' + name);
 }
+
+/* Adds an item for each text to a list. */
+function fillList(list, texts)
+{
+	list.append(...texts.map((text) => element('li', text)));
+}
+
+/* Moves the focus to another row of a table. @choose and @leave: for Enter and Escape */
+function moveRow(event, choose, leave)
+{
+	const line = event.target.closest('tr');
+	const next = { ArrowDown: line.nextElementSibling, ArrowUp: line.previousElementSibling };
+
+	if (event.key === 'Enter' || event.key === ' ') {
+		choose(line);
+	} else if (event.key === 'Escape') {
+		leave();
+	} else if (next[event.key]) {
+		line.tabIndex = -1;
+		next[event.key].tabIndex = 0;
+		next[event.key].focus();
+	} else {
+		return;
+	}
+	event.preventDefault();
+}

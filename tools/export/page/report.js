@@ -3,10 +3,8 @@
 
 function showHeading()
 {
-	for (const line of data.warnings)
-		find('warnings').append(element('li', line));
-	for (const line of data.about.slice(1))
-		find('about').append(element('li', line));
+	fillList(find('warnings'), data.warnings);
+	fillList(find('about'), data.about.slice(1));
 	find('title').textContent = data.about[0];
 	document.title = 'profil report: ' + data.about[0];
 }
@@ -112,7 +110,8 @@ find('whole').addEventListener('click', selectWhole);
 find('filter').addEventListener('input', showRows);
 find('all-rows').addEventListener('click', showAllRows);
 find('body').addEventListener('click', (event) => toggleRow(event.target.closest('tr')));
-find('body').addEventListener('keydown', moveRow);
+find('body').addEventListener('keydown', (event) =>
+	moveRow(event, toggleRow, () => selectRow(null)));
 find('chart').addEventListener('keydown', moveCursor);
 find('chart').addEventListener('focus', drawChart);
 find('chart').addEventListener('blur', drawChart);

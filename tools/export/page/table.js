@@ -206,22 +206,3 @@ function toggleRow(line)
 
 	selectRow(state.row === row ? null : row);
 }
-
-function moveRow(event)
-{
-	const line = event.target.closest('tr');
-	const next = { ArrowDown: line.nextElementSibling, ArrowUp: line.previousElementSibling };
-
-	if (event.key === 'Enter' || event.key === ' ') {
-		toggleRow(line);
-	} else if (event.key === 'Escape') {
-		selectRow(null);
-	} else if (next[event.key]) {
-		line.tabIndex = -1;
-		next[event.key].tabIndex = 0;
-		next[event.key].focus();
-	} else {
-		return;
-	}
-	event.preventDefault();
-}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The page of profil diff --html: the graph of the second recording, and the functions whose change
+ * is significant
+ */
+
+/* In a change: its binary, its function, the values, their difference and its error, and p */
+const OF_BINARY = 0, OF_FUNCTION = 1, BEFORE = 2, AFTER = 3, CHANGE = 4, ERROR = 5, CHANCE = 6;
+/* A change by less than these factors has a colour of its own. */
+const FACTORS = [1.25, 2];
+
+/* For each function of the graph, the index of its change, or -1 */
+const changeOf = [];
+
+const state = {
+	row: null,		/* the selected change */
+};
+
+function ownTicks()
+{
+	return data.own;
+}
+
+function wholeTicks()
+{
+	return data.own;
+}
+
+function amount(value, sign)
+{
+	const text = data.shares ? (100 * value).toFixed(2) + '%' : value.toFixed(3) + ' s';
+
+	return (sign && value > 0 ? '+' : '') + text;
+}
+
+function chance(value)
+{
+	return value ? value.toExponential(0) : '0';
+}
+
+/* Returns the class of a change: its direction, and its size. */
+function styleOfChange(change)
+{
+	const low = Math.min(change[BEFORE], change[AFTER]);
+	const high = Math.max(change[BEFORE], change[AFTER]);
+	const size = FACTORS.findIndex((factor) => high < factor * low);
+
+	return (change[CHANGE] > 0 ? 'slower' : 'faster') + (size < 0 ? FACTORS.length : size);
+}
+
+function styleOf(index)
+{
+	const change = index < 0 ? -1 : changeOf[index];
+
+	return change < 0 ? 'rest' : styleOfChange(data.changes[change]);
+}
+
+function note(index)
+{
+	const change = data.changes[index < 0 ? -1 : changeOf[index]];
+
+	return change ? '; without its callees ' + amount(change[BEFORE], false) + ' in A, ' +
+			amount(change[AFTER], false) + ' in B' : '';
+}
+
+/* As in profil diff, a function is the same if its binary has the same name in any directory. */
+function findChanges()
+{
+	const places = new Map(data.changes.map((change, i) =>
+		[change[OF_BINARY] + '\n' + change[OF_FUNCTION], i]));
+
+	for (let i = 0; i < nrFunctions(); i++) {
+		const key = textOf(i, BINARY).replace(/^\/.*\/(?=.)/, '') + '\n' + textOf(i, NAME);
+
+		changeOf[i] = isFunction(i) && places.has(key) ? places.get(key) : -1;
+	}
+}
+
+function showSelectedRow()
+{
+	for (const line of find('body').children)
+		line.ariaCurrent = Number(line.dataset.row) === state.row ? 'true' : 'false';
+}
+
+/* Selects a function in the graph, or none (-1), and its change. */
+function select(index)
+{
+	state.row = index < 0 || changeOf[index] < 0 ? null : changeOf[index];
+	showSelected(index);
+	showSelectedRow();
+}
+
+/* Selects a change, or none (null), and its function. */
+function selectRow(row)
+{
+	state.row = row;
+	showSelectedRow();
+	if (!data.flame)
+		return;
+	showSelected(row === null ? -1 : changeOf.indexOf(row));
+	find('graph').querySelector('.selected')?.scrollIntoView({ block: 'nearest' });
+}
+
+function toggleRow(line)
+{
+	const row = Number(line.dataset.row);
+
+	selectRow(state.row === row ? null : row);
+}
+
+function showChanges()
+{
+	const order = [...data.changes.keys()], slower = data.changes.filter((change) =>
+		change[CHANGE] > 0).length;
+	const words = data.shares ? ['has a larger share', 'have a larger share', 'a smaller one'] :
+				    ['became slower', 'became slower', 'faster'];
+
+	/* The slower ones come first. */
+	order.sort((a, b) => (data.changes[b][CHANGE] > 0) - (data.changes[a][CHANGE] > 0) || a - b);
+	find('body').append(...order.map((row, place) => {
+		const change = data.changes[row], line = element('tr');
+		const first = element('td', amount(change[CHANGE], true), 'number');
+
+		first.prepend(element('span', undefined, 'swatch ' + styleOfChange(change)));
+		line.append(first, ...[BEFORE, AFTER, ERROR].map((i) =>
+			element('td', amount(change[i], false), 'number')),
+			    element('td', chance(change[CHANCE]), 'number'),
+			    element('td', change[OF_FUNCTION] + ' (' + change[OF_BINARY] + ')'));
+		line.dataset.row = row;
+		line.tabIndex = place ? -1 : 0;
+		return line;
+	}));
+	find('counts').textContent = counted(slower, 'function') + ' ' + words[Number(slower !== 1)] +
+		', and ' + number(data.changes.length - slower) + ' ' + words[2] + ', of ' +
+		number(data.functions);
+	if (data.significant > data.changes.length)
+		find('counts').textContent += '; ' + number(data.significant - data.changes.length) +
+			' more changes are significant';
+	showSelectedRow();
+}
+
+function showHeading()
+{
+	data.recordings.forEach(({ path, warnings, about }, i) => {
+		const side = 'AB'[i];
+
+		fillList(find('warnings'), warnings.map((text) => side + ': ' + text));
+		fillList(find('about-' + side.toLowerCase()), [side + ': ' + path].concat(about));
+	});
+	document.title = 'profil diff: ' + data.recordings.map(({ path }) => path).join(', ');
+	find('title').textContent = 'profil diff: changes from A to B';
+	fillList(find('notes'), data.notes);
+	if (!data.flame)
+		fillList(find('notes'), ['There is no flame graph, because B has no stacks.']);
+}
+
+/* The changes that a colour stands for */
+function legendOf(direction, word)
+{
+	return [[direction + '0', word + ': by less than 25%'], [direction + '1', 'less than twice'],
+		[direction + '2', 'twice or more']];
+}
+
+showHeading();
+showChanges();
+if (data.flame) {
+	findChanges();
+	find('flame').hidden = false;
+	find('flame-title').textContent = 'Flame graph of B';
+	showLegend([...legendOf('slower', 'slower'), ...legendOf('faster', 'faster'),
+		    ['rest', 'no significant change']]);
+	startGraph();
+	drawGraph();
+	scrollToRoot();
+}
+find('body').addEventListener('click', (event) => toggleRow(event.target.closest('tr')));
+find('body').addEventListener('keydown', (event) =>
+	moveRow(event, toggleRow, () => selectRow(null)));
