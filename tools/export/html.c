@@ -61,7 +61,7 @@ static void write_data(struct json *json, const void *data)
 		flame_make(&flame, rows);
 		html_write_flame(json, &flame, rows);
 	}
-	hot_lines_make(&lines, rows);
+	hot_lines_make(&lines, rows, rows->options.chains ? &flame : NULL);
 	html_write_timelines(json, rows, &lines, rows->options.chains ? &flame : NULL);
 	flame_free(&flame);
 	html_write_binaries(json, rows);

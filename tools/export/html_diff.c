@@ -68,10 +68,10 @@ static void write_flame(struct json *json, const struct rows *rows)
 
 	flame_make(&flame, rows);
 	ticks = xcalloc(flame.nr + 1, sizeof(*ticks));
-	for (size_t i = 0; i < rows->nr_parts; i++) {
-		u64 *place = &ticks[flame.places[flame.node_of[i]]];
+	for (size_t i = 0; i < flame.nr_stacks; i++) {
+		u64 *place = &ticks[flame.places[flame.stacks[i].node]];
 
-		*place = ticks_add(*place, row_ticks(&rows->parts[i]));
+		*place = ticks_add(*place, flame.stacks[i].ticks);
 	}
 	html_write_flame(json, &flame, rows);
 	json_line(json);

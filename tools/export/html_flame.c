@@ -16,18 +16,22 @@ struct flame_node {
 	u64 ticks;		/* of the node and those above it */
 };
 
-/* Returns the index of the function of the pc. A frame for what the kernel did can follow it. */
-static u32 pc_function(const struct row *part)
+/* A frame for what the kernel did can follow that of the pc. */
+const struct chain_frame *flame_pc_frame(const struct row *part)
 {
 	const struct chain *chain = part->chain;
 
-	return chain->frames[chain->nr - 1 - !!part->sample->call]->function->index;
+	return chain->frames[chain->nr - 1 - !!part->sample->call];
 }
 
-static u32 flame_add(void *data, const struct row *part)
+static u32 pc_function(const struct row *part)
 {
-	struct flame *flame = data;
-	const size_t process = intern(&flame->processes, part->thread->process->data.comm);
+	return flame_pc_frame(part)->function->index;
+}
+
+/* Returns the node of the tree at which the part ends. */
+static u32 flame_add(struct flame *flame, const struct row *part, size_t process)
+{
 	u32 node = tree_child(&flame->tree, TREE_ROOT, flame->nr_functions + process);
 
 	for (size_t i = 0; i < part->chain->nr; i++) {
@@ -41,6 +45,28 @@ static u32 flame_add(void *data, const struct row *part)
 	return node;
 }
 
+/* Adds the ticks of a part to its stack. Returns the number of the stack. */
+static u32 flame_count(struct flame *flame, const struct row *part)
+{
+	const size_t process = intern(&flame->processes, part->thread->process->data.comm);
+	const u32 parent = tree_child(&flame->numbering, TREE_ROOT, process);
+	const u32 number = tree_child(&flame->numbering, parent, part->chain->index);
+	struct flame_stack *stack;
+
+	for (; flame->nr_stacks < flame->numbering.nr; flame->nr_stacks++) {
+		if (!array_grow(&flame->stacks, flame->nr_stacks, sizeof(*stack)))
+			xmalloc_failed(sizeof(*stack));
+		flame->stacks[flame->nr_stacks] = (struct flame_stack){};
+	}
+	stack = &flame->stacks[number];
+	if (!stack->chain) {
+		stack->chain = part->chain;
+		stack->node = flame_add(flame, part, process);
+	}
+	stack->ticks = ticks_add(stack->ticks, row_ticks(part));
+	return number;
+}
+
 static int compare_nodes(const void *a, const void *b)
 {
 	const struct flame_node *x = a, *y = b;
@@ -49,15 +75,18 @@ static int compare_nodes(const void *a, const void *b)
 }
 
 /* Chooses the nodes. None has more ticks than its parent, and its index in the tree is higher. */
-static void flame_choose(struct flame *flame, const struct tree_ticks *ticks, size_t nr_ticks)
+static void flame_choose(struct flame *flame)
 {
 	const struct tree_node *nodes = flame->tree.nodes;
 	const size_t nr = flame->tree.nr;
 
 	flame->nodes = xcalloc(nr + 1, sizeof(*flame->nodes));
 	flame->places = xcalloc(nr + 1, sizeof(*flame->places));
-	for (size_t i = 0; i < nr_ticks; i++)
-		flame->nodes[ticks[i].node].ticks = ticks[i].ticks;
+	for (size_t i = 0; i < flame->nr_stacks; i++) {
+		u64 *ticks = &flame->nodes[flame->stacks[i].node].ticks;
+
+		*ticks = ticks_add(*ticks, flame->stacks[i].ticks);
+	}
 	for (size_t i = nr; i-- > 0;) {
 		flame->nodes[i].index = i;
 		if (nodes[i].parent != TREE_ROOT)
@@ -75,35 +104,34 @@ static void flame_choose(struct flame *flame, const struct tree_ticks *ticks, si
 	}
 }
 
-const u32 *flame_place(void *data, u32 node, size_t *nr)
+const u32 *flame_place(void *data, u32 stack, size_t *nr)
 {
 	const struct flame *flame = data;
 
 	*nr = 1;
-	return &flame->places[node];
+	return &flame->places[flame->stacks[stack].node];
 }
 
-/* Sets the path to the functions from a node to the root, each once. Returns their number. */
-static size_t find_path(struct flame *flame, u32 node)
+/* Sets the path to the functions of a stack, each once. Returns their number. */
+static size_t find_path(struct flame *flame, const struct flame_stack *stack)
 {
 	size_t nr = 0;
 
 	flame->nr_paths++;
-	for (; node != TREE_ROOT; node = flame->tree.nodes[node].parent) {
-		const u32 key = flame->tree.nodes[node].key;
+	for (size_t i = 0; stack->chain && i < stack->chain->nr; i++) {
+		const u32 key = stack->chain->frames[i]->function->index;
 
-		if (key < flame->nr_functions && flame->last[key] != flame->nr_paths)
+		if (flame->last[key] != flame->nr_paths)
 			flame->path[nr++] = key;
-		if (key < flame->nr_functions)
-			flame->last[key] = flame->nr_paths;
+		flame->last[key] = flame->nr_paths;
 	}
 	return nr;
 }
 
-const u32 *flame_functions(void *data, u32 node, size_t *nr)
+const u32 *flame_functions(void *data, u32 stack, size_t *nr)
 {
 	struct flame *flame = data;
-	const size_t all = find_path(flame, node);
+	const size_t all = find_path(flame, &flame->stacks[stack]);
 
 	*nr = 0;
 	for (size_t i = 0; i < all; i++)
@@ -121,8 +149,7 @@ static void flame_number(struct flame *flame, u32 key)
 }
 
 /* Numbers the functions of the nodes and rows that are shown, and those with the most ticks. */
-static void flame_number_all(struct flame *flame, const struct rows *rows,
-			     const struct tree_ticks *ticks, size_t nr_ticks)
+static void flame_number_all(struct flame *flame, const struct rows *rows)
 {
 	const size_t nr = flame->nr_functions, nr_keys = nr + flame->processes.nr;
 	struct flame_node *totals = xcalloc(nr + 1, sizeof(*totals));
@@ -136,12 +163,13 @@ static void flame_number_all(struct flame *flame, const struct rows *rows,
 		flame_number(flame, pc_function(rows->rows[i].parts));
 	for (size_t i = 0; i < nr; i++)
 		totals[i].index = i;
-	for (size_t i = 0; i < nr_ticks; i++) {
-		const size_t nr_path = find_path(flame, ticks[i].node);
+	for (size_t i = 0; i < flame->nr_stacks; i++) {
+		const struct flame_stack *stack = &flame->stacks[i];
+		const size_t nr_path = find_path(flame, stack);
 
 		for (size_t j = 0; j < nr_path; j++)
 			totals[flame->path[j]].ticks =
-				ticks_add(totals[flame->path[j]].ticks, ticks[i].ticks);
+				ticks_add(totals[flame->path[j]].ticks, stack->ticks);
 	}
 	qsort(totals, nr, sizeof(*totals), compare_nodes);
 	for (size_t i = 0; i < nr && i < ROWS_MAX; i++)
@@ -151,30 +179,27 @@ static void flame_number_all(struct flame *flame, const struct rows *rows,
 
 void flame_make(struct flame *flame, const struct rows *rows)
 {
-	size_t nr = rows->nr;
-	struct tree_ticks *ticks;
-
 	flame->nr_functions = rows_chains(rows)->nr_functions;
 	flame->flags = xcalloc(flame->nr_functions + 1, sizeof(*flame->flags));
 	flame->last = xcalloc(flame->nr_functions + 1, sizeof(*flame->last));
 	flame->path = xcalloc(flame->nr_functions + 1, sizeof(*flame->path));
-	flame->node_of = xcalloc(rows->nr_parts + 1, sizeof(*flame->node_of));
-	ticks = tree_collect(rows, rows->rows, &nr, flame_add, flame);
+	flame->stack_of = xcalloc(rows->nr_parts + 1, sizeof(*flame->stack_of));
 	for (size_t i = 0; i < rows->nr_parts; i++)
-		flame->node_of[i] = flame_add(flame, &rows->parts[i]);
-	flame_choose(flame, ticks, nr);
-	flame_number_all(flame, rows, ticks, nr);
-	free(ticks);
+		flame->stack_of[i] = flame_count(flame, &rows->parts[i]);
+	flame_choose(flame);
+	flame_number_all(flame, rows);
 }
 
 void flame_free(struct flame *flame)
 {
 	tree_free(&flame->tree);
+	tree_free(&flame->numbering);
 	intern_free(&flame->processes);
 	free(flame->flags);
 	free(flame->nodes);
 	free(flame->places);
-	free(flame->node_of);
+	free(flame->stacks);
+	free(flame->stack_of);
 	free(flame->keys);
 	free(flame->numbers);
 	free(flame->path);

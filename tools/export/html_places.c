@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* See html_parts.h: the ticks by address, and by source line. */
+/* See html_parts.h: the ticks by address. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdlib.h>
@@ -174,72 +174,4 @@ void html_write_binaries(struct json *json, const struct rows *rows)
 	html_write_names(json, "names", &names);
 	intern_free(&names);
 	free_groups(&groups);
-}
-
-static bool has_line(const struct row *part)
-{
-	return part->place.source;
-}
-
-static int differ_in_line(const struct row *a, const struct row *b)
-{
-	return strcmp(a->place.source, b->place.source) ?:
-	       compare_u64(a->place.line, b->place.line) ?:
-	       strcmp(a->function.name, b->function.name) ?:
-	       strcmp(a->function.label, b->function.label);
-}
-
-static int compare_by_line(const void *a, const void *b)
-{
-	return differ_in_line(*(const struct row *const *)a, *(const struct row *const *)b);
-}
-
-void hot_lines_make(struct hot_lines *lines, const struct rows *rows)
-{
-	struct groups groups = {
-		.compare = compare_by_line,
-		.differ = differ_in_line,
-		.has = has_line,
-	};
-
-	make_groups(&groups, rows);
-	lines->nr = groups.nr < LINES_MAX ? groups.nr : LINES_MAX;
-	lines->more = groups.nr - lines->nr;
-	lines->parts = xcalloc(lines->nr + 1, sizeof(*lines->parts));
-	lines->line_of = xcalloc(rows->nr_parts + 1, sizeof(*lines->line_of));
-	for (size_t i = 0; i < rows->nr_parts; i++)
-		lines->line_of[i] = LINES_MAX;
-	for (size_t i = 0; i < lines->nr; i++) {
-		const struct group *group = &groups.groups[i];
-
-		lines->parts[i] = group->parts[0];
-		for (size_t j = 0; j < group->nr; j++)
-			lines->line_of[group->parts[j] - rows->parts] = i;
-	}
-	free_groups(&groups);
-}
-
-void hot_lines_free(struct hot_lines *lines)
-{
-	free(lines->parts);
-	free(lines->line_of);
-}
-
-/* Writes an array for each line: its source file, its number, its function and its binary. */
-void html_write_lines(struct json *json, const struct hot_lines *lines)
-{
-	json_line(json);
-	json_array(json, "lines", '\n');
-	for (size_t i = 0; i < lines->nr; i++) {
-		const struct row *part = lines->parts[i];
-
-		json_array(json, NULL, ' ');
-		html_write_name(json, NULL, part->place.source);
-		json_format(json, NULL, "%d", part->place.line);
-		html_write_name(json, NULL, part->function.name);
-		html_write_name(json, NULL, part->function.label);
-		json_end(json);
-	}
-	json_end(json);
-	json_number(json, "more_lines", lines->more);
 }

@@ -72,9 +72,10 @@ static void write_cells(struct json *json, const char *name, struct timeline *ti
  * struct view - The timelines by thread, or by CPU
  * @rows: Those of the table; it has the lanes.
  * @lines: Those of the source lines.
- * @stacks: Those of all nodes of the tree of stacks. It is not written.
+ * @stacks: Those of stacks. It is not written, but the next ones are made of it.
  * @flame: Those of the nodes that are shown.
  * @functions: Those of functions with their callees.
+ * @calls: Those of the source lines with their callees.
  */
 struct view {
 	struct timeline rows;
@@ -82,6 +83,7 @@ struct view {
 	struct timeline stacks;
 	struct timeline flame;
 	struct timeline functions;
+	struct timeline calls;
 };
 
 static void view_make(struct view *view, const struct rows *rows, enum rows_by key,
@@ -99,17 +101,19 @@ static void view_make(struct view *view, const struct rows *rows, enum rows_by k
 	timeline_make(&view->lines);
 	if (!flame)
 		return;
-	view->stacks.rows_max = flame->tree.nr;
-	view->stacks.row_of = flame->node_of;
+	view->stacks.rows_max = flame->nr_stacks;
+	view->stacks.row_of = flame->stack_of;
 	timeline_make(&view->stacks);
 }
 
-static void view_spread(struct view *view, struct flame *flame)
+static void view_spread(struct view *view, struct hot_lines *lines, struct flame *flame)
 {
 	view->flame.rows_max = flame->nr;
 	view->functions.rows_max = flame->nr_keys;
+	view->calls.rows_max = LINES_MAX;
 	timeline_spread(&view->flame, &view->stacks, flame_place, flame);
 	timeline_spread(&view->functions, &view->stacks, flame_functions, flame);
+	timeline_spread(&view->calls, &view->stacks, hot_lines_of, lines);
 }
 
 static void view_coarsen(struct view *view)
@@ -119,13 +123,14 @@ static void view_coarsen(struct view *view)
 	timeline_coarsen(&view->stacks);
 	timeline_coarsen(&view->flame);
 	timeline_coarsen(&view->functions);
+	timeline_coarsen(&view->calls);
 }
 
 /* Returns the number of cells that are written. */
 static size_t view_cells(const struct view *view)
 {
 	return view->rows.nr_cells + view->lines.nr_cells + view->flame.nr_cells +
-	       view->functions.nr_cells;
+	       view->functions.nr_cells + view->calls.nr_cells;
 }
 
 static void view_free(struct view *view)
@@ -135,6 +140,7 @@ static void view_free(struct view *view)
 	timeline_free(&view->stacks);
 	timeline_free(&view->flame);
 	timeline_free(&view->functions);
+	timeline_free(&view->calls);
 }
 
 static void view_write(struct json *json, struct view *view, bool has_flame)
@@ -148,6 +154,7 @@ static void view_write(struct json *json, struct view *view, bool has_flame)
 	if (has_flame) {
 		write_cells(json, "flame", &view->flame, false, false);
 		write_cells(json, "functions", &view->functions, false, false);
+		write_cells(json, "calls", &view->calls, false, false);
 	}
 	json_end(json);
 }
@@ -182,7 +189,7 @@ static void coarsen(struct view *views, u64 *nr, u64 *interval_ns)
 	}
 }
 
-void html_write_timelines(struct json *json, const struct rows *rows, const struct hot_lines *lines,
+void html_write_timelines(struct json *json, const struct rows *rows, struct hot_lines *lines,
 			  struct flame *flame)
 {
 	struct view views[2] = {};
@@ -192,7 +199,7 @@ void html_write_timelines(struct json *json, const struct rows *rows, const stru
 	view_make(&views[1], rows, ROWS_BY_CPU, lines, flame);
 	coarsen(views, &nr, &interval_ns);
 	for (int i = 0; i < 2 && flame; i++)
-		view_spread(&views[i], flame);
+		view_spread(&views[i], lines, flame);
 	coarsen(views, &nr, &interval_ns);
 	json_line(json);
 	json_number(json, "from", rows->recording->filter.from);

@@ -35,6 +35,7 @@ struct chain_maker {
 	htab_t functions;
 	htab_t places;
 	htab_t made;
+	size_t nr_made;
 	const struct chain *last;		/* the last chain, and its sample */
 	const struct recording_sample *last_sample;
 };
@@ -374,10 +375,12 @@ static struct chain *share_chain(struct chain_maker *maker, struct chain *chain)
 {
 	void **slot = htab_find_slot(maker->made, chain, INSERT);
 
-	if (*slot)
+	if (*slot) {
 		obstack_free(&maker->memory, chain);
-	else
+	} else {
+		chain->index = maker->nr_made++;
 		*slot = chain;
+	}
 	return *slot;
 }
 

@@ -39,6 +39,7 @@ struct chain_frame {
 
 /**
  * struct chain - The functions of a sample
+ * @index: Its number, from 0 on.
  * @lost: A caller between these functions is missing, or the only caller.
  * @unchecked: The caller of the innermost function may be missing: there is no unwind table for it.
  * @unknown: At least one frame is in a mapping that is not known.
@@ -50,6 +51,7 @@ struct chain_frame {
  *	the kernel did, a frame for this, such as "[read]", after that of the pc.
  */
 struct chain {
+	size_t index;
 	bool lost;
 	bool unchecked;
 	bool unknown;

@@ -430,12 +430,17 @@ html_flame() {
 		key("Escape")
 		same([frames(), js(focus)], [whole, "all: 100.00%, 240 ticks"])
 		# A click on a frame shows the source lines of its function.
-		names = "#flame #lines td:nth-child(3)"
+		names = "#flame #lines td:nth-child(4)"
 		assert {"alpha", "gamma_"} <= set(texts(names)), texts(names)
 		click(frame("alpha", 5))
 		same([text("#hot-function"), set(texts(names))], ["of alpha", {"alpha"}])
 		click("#reset")
+		# A function that has only called others has the lines of its calls.
 		click(frame("sum", 4))
+		same([texts("#lines td:nth-child(1)"), texts("#lines td:nth-child(2)"), texts(names)],
+		     [["0.00%"], ["41.67%"], ["sum"]])
+		click("#reset")
+		click(frame(image, 4))
 		same([text("#hot-text"), texts(names)], ["No tick of the selection has a line there.", []])
 		click("#reset")
 		# The table is as without stacks, and a small window is no problem.
@@ -559,7 +564,7 @@ html_limits() {
 		print("account 200000 0 200000 0 200000 0 0 200000\nend 0 1")
 	END
 	make_data limits <"$tmp/ticks" && browse limits -s symbol <<-'END' || return
-		same(len(table()), 250)
+		same(len(table()), 100)
 		click("#all-rows")
 		same(len(table()), 1000)
 		rows = report("-s", "symbol")

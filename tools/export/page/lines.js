@@ -14,31 +14,39 @@ function selectedFunction()
 	return { name: cell('symbol'), binary: cell('binary') };
 }
 
-function showLine(index, share)
+function showLine(index, shares)
 {
 	const [source, line, name] = data.lines[index], row = element('tr');
 	const place = element('td', source.replace(/.*\//, '') + ':' + line, 'short');
 
 	place.title = source + ':' + line;
-	row.append(element('td', share, 'number'), place, element('td', name));
+	row.append(...shares.map((share) => element('td', share, 'number')), place,
+		   element('td', name));
 	return row;
 }
 
-/* @all: the ticks of the selection */
+/*
+ * Shows the hottest lines. Those of a function include its calls, and come in the order of the ticks
+ * with callees. @all: the ticks of the selection
+ */
 function showLines(all)
 {
-	const ticks = sumTicks(selectedGroups(state.timeline.lines), data.lines.length);
-	const { name, binary } = selectedFunction();
-	const found = [...ticks.keys()].filter((i) => ticks[i] &&
+	const { timeline } = state, nr = data.lines.length;
+	const own = sumTicks(selectedGroups(timeline.lines), nr);
+	const total = data.flame ? sumTicks(selectedGroups(timeline.calls), nr) : own;
+	const { name, binary } = selectedFunction(), order = name === null ? own : total;
+	const found = [...order.keys()].filter((i) => order[i] &&
 		(name === null || data.lines[i][2] === name) &&
 		(binary === null || data.lines[i][3] === binary));
 
-	found.sort((a, b) => ticks[b] - ticks[a] || a - b);
+	found.sort((a, b) => order[b] - order[a] || own[b] - own[a] || a - b);
+	find('calls-title').hidden = !data.flame;
 	find('lines').replaceChildren(...found.slice(0, LINES_SHOWN).map((i) =>
-		showLine(i, percent(ticks[i], all))));
+		showLine(i, (data.flame ? [own[i], total[i]] : [own[i]])
+			.map((ticks) => percent(ticks, all)))));
 	find('hot-function').textContent = name === null ? '' : 'of ' + name;
 	find('lines').closest('.scroll').hidden = !found.length;
-	if (!data.lines.length)
+	if (!nr)
 		find('hot-text').textContent = 'There is no line information for these ticks.';
 	else if (!found.length)
 		find('hot-text').textContent = 'No tick of the selection has a line there.';

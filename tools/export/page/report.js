@@ -67,8 +67,8 @@ function setView()
 	find('flame').hidden = !find('view-flame').checked;
 	find('main').hidden = find('view-flame').checked;
 	find(find('view-flame').checked ? 'flame' : 'main').append(find('hot'));
-	draw();
 	showRows();
+	draw();
 	scrollToRoot();
 	if (state.row !== null)
 		find('body').querySelector('[aria-current=true]')?.scrollIntoView({ block: 'nearest' });

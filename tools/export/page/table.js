@@ -4,7 +4,7 @@
 /* A function with ticks of its own has a row, unless there are too many. */
 const HAS_TICKS = 2;
 /* A browser takes too long for more rows, unless somebody wants to see them. */
-const ROWS_SHOWN = 250;
+const ROWS_SHOWN = 100;
 
 const table = {
 	rows: data.rows.slice(),	/* then functions that have only called others */
@@ -137,7 +137,6 @@ function showTable(counts)
 	const shown = all.filter((i) =>
 		table.rows[i].some((text) => text.toLowerCase().includes(wanted)));
 	const ticks = shown.reduce((sum, i) => sum + counts.rows[i].ticks, 0);
-	let last = shown.length;
 
 	[...find('titles').children].forEach((cell, i) => {
 		if (i === state.column)
@@ -146,10 +145,11 @@ function showTable(counts)
 			cell.ariaSort = 'none';
 	});
 	shown.sort((a, b) => compareRows(a, b, counts));
-	if (!state.allRows)
-		last = Math.max(ROWS_SHOWN, shown.indexOf(state.row) + 1);
-	find('all-rows').hidden = shown.length <= last;
-	body.replaceChildren(...shown.slice(0, last).map((i, place) => {
+	const lines = shown.filter((i, place) =>
+		place < ROWS_SHOWN || state.allRows || i === state.row);
+
+	find('all-rows').hidden = lines.length === shown.length;
+	body.replaceChildren(...lines.map((i, place) => {
 		const line = element('tr');
 
 		line.append(...cellsOf(counts.rows[i], counts.total));
