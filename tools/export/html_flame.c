@@ -135,7 +135,7 @@ const u32 *flame_functions(void *data, u32 stack, size_t *nr)
 
 	*nr = 0;
 	for (size_t i = 0; i < all; i++)
-		if (flame->numbers[flame->path[i]] != FLAME_NONE)
+		if (flame->numbers[flame->path[i]] < flame->nr_counted)
 			flame->path[(*nr)++] = flame->numbers[flame->path[i]];
 	return flame->path;
 }
@@ -148,7 +148,7 @@ static void flame_number(struct flame *flame, u32 key)
 	flame->keys[flame->nr_keys++] = key;
 }
 
-/* Numbers the functions of the nodes and rows that are shown, and those with the most ticks. */
+/* Numbers the functions of the rows, those with the most ticks, and those of the nodes. */
 static void flame_number_all(struct flame *flame, const struct rows *rows)
 {
 	const size_t nr = flame->nr_functions, nr_keys = nr + flame->processes.nr;
@@ -157,8 +157,6 @@ static void flame_number_all(struct flame *flame, const struct rows *rows)
 	flame->keys = xcalloc(nr_keys + 1, sizeof(*flame->keys));
 	flame->numbers = xcalloc(nr_keys + 1, sizeof(*flame->numbers));
 	memset(flame->numbers, 0xff, nr_keys * sizeof(*flame->numbers));
-	for (size_t i = 0; i < flame->nr; i++)
-		flame_number(flame, flame->tree.nodes[flame->nodes[i].index].key);
 	for (size_t i = 0; i < rows->nr && i < ROWS_MAX; i++)
 		flame_number(flame, pc_function(rows->rows[i].parts));
 	for (size_t i = 0; i < nr; i++)
@@ -174,6 +172,9 @@ static void flame_number_all(struct flame *flame, const struct rows *rows)
 	qsort(totals, nr, sizeof(*totals), compare_nodes);
 	for (size_t i = 0; i < nr && i < ROWS_MAX; i++)
 		flame_number(flame, totals[i].index);
+	flame->nr_counted = flame->nr_keys;
+	for (size_t i = 0; i < flame->nr; i++)
+		flame_number(flame, flame->tree.nodes[flame->nodes[i].index].key);
 	free(totals);
 }
 
@@ -261,6 +262,7 @@ void html_write_flame(struct json *json, const struct flame *flame, const struct
 	}
 	json_end(json);
 	json_number(json, "more", flame->tree.nr - flame->nr);
+	json_number(json, "counted", flame->nr_counted);
 	json_number(json, "stacks", rows->completeness.stacks);
 	json_number(json, "complete", rows->completeness.complete);
 	if (rows_by_function(rows))

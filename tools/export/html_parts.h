@@ -15,7 +15,7 @@
 
 #define ROWS_MAX 1000
 #define LANES_MAX 63
-#define CELLS_MAX 700000	/* of all timelines */
+#define CELLS_MAX 700000	/* of all timelines; more than LANES_MAX + 1 times the others */
 #define LINES_MAX 2000
 #define BINARIES_MAX 50
 #define BARS_MAX 512
@@ -33,9 +33,10 @@
  * @places: For each node of the tree, its index in @nodes, or that of the next parent there; @nr if
  *	there is none, because not even the process is shown.
  * @nr: The number of @nodes that are shown.
- * @keys: The keys of the functions that are written: those of @nodes and of the rows, and those with
- *	the most ticks.
+ * @keys: The keys of the functions that are written: those of the rows, those with the most ticks,
+ *	and those of @nodes.
  * @nr_keys: Their number.
+ * @nr_counted: The number of the first ones, for which flame_functions() is.
  * @numbers: For each key, its index in @keys; or FLAME_NONE.
  */
 struct flame {
@@ -55,6 +56,7 @@ struct flame {
 	size_t nr;
 	u32 *keys;
 	size_t nr_keys;
+	size_t nr_counted;
 	u32 *numbers;
 
 	/* Only html_flame.c uses these. */

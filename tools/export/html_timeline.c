@@ -30,7 +30,7 @@ static void write_cell(struct json *json, const struct timeline_cell *cell, u32 
 	if (weighted) {
 		/* Most ticks stand for one period, and these differences are then 0. */
 		json_number(json, NULL, cell->nr);
-		json_number(json, NULL, cell->ticks - cell->nr);
+		json_format(json, NULL, "%.0f", (double)cell->ticks - cell->nr);
 		json_format(json, NULL, "%.0f", cell->squares - cell->nr);
 	} else {
 		json_number(json, NULL, cell->ticks);
@@ -106,14 +106,28 @@ static void view_make(struct view *view, const struct rows *rows, enum rows_by k
 	timeline_make(&view->stacks);
 }
 
-static void view_spread(struct view *view, struct hot_lines *lines, struct flame *flame)
+static void view_drop(struct view *view)
 {
+	timeline_free(&view->flame);
+	timeline_free(&view->functions);
+	timeline_free(&view->calls);
+	view->flame = view->functions = view->calls = (struct timeline){};
+}
+
+/* Makes the timelines of parts of the stacks. Returns false if the intervals are too short for them. */
+static bool view_spread(struct view *view, struct hot_lines *lines, struct flame *flame)
+{
+	const struct timeline *from = &view->stacks;
+
 	view->flame.rows_max = flame->nr;
-	view->functions.rows_max = flame->nr_keys;
+	view->functions.rows_max = flame->nr_counted;
 	view->calls.rows_max = LINES_MAX;
-	timeline_spread(&view->flame, &view->stacks, flame_place, flame);
-	timeline_spread(&view->functions, &view->stacks, flame_functions, flame);
-	timeline_spread(&view->calls, &view->stacks, hot_lines_of, lines);
+	if (timeline_spread(&view->flame, from, CELLS_MAX, flame_place, flame) &&
+	    timeline_spread(&view->functions, from, CELLS_MAX, flame_functions, flame) &&
+	    timeline_spread(&view->calls, from, CELLS_MAX, hot_lines_of, lines))
+		return true;
+	view_drop(view);
+	return false;
 }
 
 static void view_coarsen(struct view *view)
@@ -138,9 +152,7 @@ static void view_free(struct view *view)
 	timeline_free(&view->rows);
 	timeline_free(&view->lines);
 	timeline_free(&view->stacks);
-	timeline_free(&view->flame);
-	timeline_free(&view->functions);
-	timeline_free(&view->calls);
+	view_drop(view);
 }
 
 static void view_write(struct json *json, struct view *view, bool has_flame)
@@ -177,40 +189,56 @@ static u64 count_intervals(const struct rows *rows)
 	return nr;
 }
 
-/* Makes the intervals longer, until there are few enough of them and of their cells. */
-static void coarsen(struct view *views, u64 *nr, u64 *interval_ns)
+/* The timelines by thread and by CPU, which have the same intervals */
+struct views {
+	struct view views[2];
+	u64 nr;
+	u64 interval_ns;
+};
+
+/* Makes the intervals twice as long. */
+static void coarsen(struct views *views)
 {
-	while (*nr > RECORDING_INTERVALS_MAX ||
-	       (*nr > 1 && view_cells(&views[0]) + view_cells(&views[1]) > CELLS_MAX)) {
-		*interval_ns *= 2;
-		*nr = *nr / 2 + *nr % 2;
-		view_coarsen(&views[0]);
-		view_coarsen(&views[1]);
-	}
+	views->interval_ns *= 2;
+	views->nr = views->nr / 2 + views->nr % 2;
+	view_coarsen(&views->views[0]);
+	view_coarsen(&views->views[1]);
+}
+
+/* Makes the intervals longer, until there are few enough of them and of their cells. */
+static void limit(struct views *views)
+{
+	while (views->nr > RECORDING_INTERVALS_MAX ||
+	       (views->nr > 1 && view_cells(&views->views[0]) + view_cells(&views->views[1]) >
+				 CELLS_MAX))
+		coarsen(views);
 }
 
 void html_write_timelines(struct json *json, const struct rows *rows, struct hot_lines *lines,
 			  struct flame *flame)
 {
-	struct view views[2] = {};
-	u64 interval_ns = rows->recording->interval_ns, nr = count_intervals(rows);
+	struct views views = {
+		.nr = count_intervals(rows),
+		.interval_ns = rows->recording->interval_ns,
+	};
 
-	view_make(&views[0], rows, ROWS_BY_THREAD, lines, flame);
-	view_make(&views[1], rows, ROWS_BY_CPU, lines, flame);
-	coarsen(views, &nr, &interval_ns);
+	view_make(&views.views[0], rows, ROWS_BY_THREAD, lines, flame);
+	view_make(&views.views[1], rows, ROWS_BY_CPU, lines, flame);
+	limit(&views);
 	for (int i = 0; i < 2 && flame; i++)
-		view_spread(&views[i], lines, flame);
-	coarsen(views, &nr, &interval_ns);
+		while (!view_spread(&views.views[i], lines, flame))
+			coarsen(&views);
+	limit(&views);
 	json_line(json);
 	json_number(json, "from", rows->recording->filter.from);
 	json_number(json, "to", rows->recording->filter.to);
-	json_number(json, "interval", interval_ns);
-	json_number(json, "intervals", nr);
+	json_number(json, "interval", views.interval_ns);
+	json_number(json, "intervals", views.nr);
 	json_line(json);
 	json_array(json, "timelines", 0);
 	for (int i = 0; i < 2; i++)
-		view_write(json, &views[i], flame);
+		view_write(json, &views.views[i], flame);
 	json_end(json);
 	for (int i = 0; i < 2; i++)
-		view_free(&views[i]);
+		view_free(&views.views[i]);
 }

@@ -161,7 +161,7 @@ static void take_sums(struct timeline *timeline, struct timeline_cell *sums)
 	}
 }
 
-void timeline_spread(struct timeline *to, const struct timeline *from,
+bool timeline_spread(struct timeline *to, const struct timeline *from, size_t cells_max,
 		     const u32 *(*rows_of)(void *data, u32 row, size_t *nr), void *data)
 {
 	const size_t nr = from->nr_cells;
@@ -173,7 +173,7 @@ void timeline_spread(struct timeline *to, const struct timeline *from,
 	if (nr)
 		memcpy(cells, from->cells, nr * sizeof(*cells));
 	qsort(cells, nr, sizeof(*cells), compare_times);
-	for (size_t i = 0; i < nr; i++) {
+	for (size_t i = 0; i < nr && to->nr_cells <= cells_max; i++) {
 		rows = rows_of(data, cells[i].row, &nr_rows);
 		for (size_t j = 0; j < nr_rows; j++) {
 			struct timeline_cell *sum = &sums[rows[j]];
@@ -187,9 +187,16 @@ void timeline_spread(struct timeline *to, const struct timeline *from,
 		    cells[i + 1].interval != cells[i].interval)
 			take_sums(to, sums);
 	}
-	qsort(to->cells, to->nr_cells, sizeof(*to->cells), compare_cells);
 	free(cells);
 	free(sums);
+	if (to->nr_cells > cells_max) {
+		free(to->cells);
+		to->cells = NULL;
+		to->nr_cells = 0;
+		return false;
+	}
+	qsort(to->cells, to->nr_cells, sizeof(*to->cells), compare_cells);
+	return true;
 }
 
 void timeline_coarsen(struct timeline *timeline)

@@ -183,6 +183,10 @@ flame_recursion() {
 		end 0 1
 	END
 		same([name for name, row, width in frames()], ["all", "a", "main", "f", "g", "f", "g"])
+		click("#view-table")
+		same(sorted([row[3], row[5]] for row in table()),
+		     [["100.00%", "f"], ["100.00%", "g"], ["100.00%", "main"]])
+		click("#view-flame")
 		click(frame("f", 4))
 		click("#one-function")
 		same(frames(), [["g", 1, 1000], ["f", 2, 1000], ["main", 3, 1000], ["a", 4, 1000]])

@@ -19,7 +19,7 @@ function readTable()
 	if (!table.isByFunction)
 		return;
 	table.functions = data.flame.row_functions.slice();
-	for (let i = 0; i < nrFunctions(); i++) {
+	for (let i = 0; i < data.flame.counted; i++) {
 		if (!isFunction(i) || flagsOf(i) & HAS_TICKS)
 			continue;
 		table.rows.push([textOf(i, BINARY), textOf(i, NAME)]);
@@ -47,7 +47,7 @@ function countRows()
 		}
 	});
 	if (table.isByFunction) {
-		const ticks = sumTicks(selectedGroups(state.timeline.functions), nrFunctions());
+		const ticks = sumTicks(selectedGroups(state.timeline.functions), data.flame.counted);
 
 		table.functions.forEach((index, row) => {
 			rows[row].all = ticks[index];
