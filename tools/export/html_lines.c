@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See html_parts.h: the ticks by source line. Without chains, a part of the rows is at one line. With
- * chains, all of its frames are.
+ * See html_parts.h: the ticks by source line. Without chains, a part of the rows is at one line.
+ * With chains, all of its frames are.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct hot_line {
 	const char *name;
 	const char *binary;
 	u64 ticks;
-	u32 index;		/* of the part or frame that it was made of, until they are merged */
+	u32 index;		/* of the part or frame that it was made of */
 };
 
 static int compare_places(const void *a, const void *b)

@@ -44,20 +44,19 @@ static void write_cell(struct json *json, const struct timeline_cell *cell, u32 
 static void write_cells(struct json *json, const char *name, struct timeline *timeline,
 			bool weighted, bool rest)
 {
-	const struct timeline_cell *cell = timeline->cells, *end = cell + timeline->nr_cells, *first;
+	const struct timeline_cell *cell = timeline->cells, *end = cell + timeline->nr_cells;
 
 	timeline_sort_by_time(timeline);
 	json_line(json);
 	json_array(json, name, '\n');
 	while (cell < end) {
+		const u32 lane = cell->lane, interval = cell->interval;
 		u32 row = 0;
 
-		first = cell;
 		json_array(json, NULL, 0);
-		json_number(json, NULL, first->lane);
-		json_number(json, NULL, first->interval);
-		for (; cell < end && cell->lane == first->lane &&
-		       cell->interval == first->interval; cell++) {
+		json_number(json, NULL, lane);
+		json_number(json, NULL, interval);
+		for (; cell < end && cell->lane == lane && cell->interval == interval; cell++) {
 			if (!rest && cell->row == timeline->rows_max)
 				continue;
 			write_cell(json, cell, cell->row - row, weighted);
@@ -93,7 +92,9 @@ static void view_make(struct view *view, const struct rows *rows, enum rows_by k
 		.rows = rows, .key = &row_keys[key], .lanes_max = LANES_MAX,
 	};
 
-	view->rows = view->lines = view->stacks = timeline;
+	view->rows = timeline;
+	view->lines = timeline;
+	view->stacks = timeline;
 	view->rows.rows_max = ROWS_MAX;
 	view->lines.rows_max = LINES_MAX;
 	view->lines.row_of = lines->line_of;
@@ -111,10 +112,12 @@ static void view_drop(struct view *view)
 	timeline_free(&view->flame);
 	timeline_free(&view->functions);
 	timeline_free(&view->calls);
-	view->flame = view->functions = view->calls = (struct timeline){};
+	view->flame = (struct timeline){};
+	view->functions = (struct timeline){};
+	view->calls = (struct timeline){};
 }
 
-/* Makes the timelines of parts of the stacks. Returns false if the intervals are too short for them. */
+/* Makes the timelines of parts of the stacks. Returns false if there would be too many cells. */
 static bool view_spread(struct view *view, struct hot_lines *lines, struct flame *flame)
 {
 	const struct timeline *from = &view->stacks;

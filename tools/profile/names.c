@@ -443,7 +443,7 @@ static char *find_parameters(char *name)
 	return at;
 }
 
-/* Returns the part of the name that remains without namespaces, classes and the path of a package. */
+/* Returns what remains of the name without namespaces, classes and the path of a package. */
 static const char *last_component(char *name)
 {
 	char *last = name, *slash;

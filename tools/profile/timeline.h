@@ -66,8 +66,8 @@ void timeline_make(struct timeline *timeline);
 /*
  * Makes the timeline @to of the cells of @from, which has the lanes. Only rows_max is set in it.
  * @rows_of: returns the @nr rows in which the ticks of a row count, or the number rows_max for the
- * other rows. A row must not be there twice. Returns false, and makes nothing, if there would be more
- * than @cells_max cells.
+ * other rows. A row must not be there twice. Returns false, and makes nothing, if there would be
+ * more than @cells_max cells.
  */
 bool timeline_spread(struct timeline *to, const struct timeline *from, size_t cells_max,
 		     const u32 *(*rows_of)(void *data, u32 row, size_t *nr), void *data);

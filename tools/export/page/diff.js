@@ -116,7 +116,8 @@ function showChanges()
 				    ['became slower', 'became slower', 'faster'];
 
 	/* The slower ones come first. */
-	order.sort((a, b) => (data.changes[b][CHANGE] > 0) - (data.changes[a][CHANGE] > 0) || a - b);
+	order.sort((a, b) =>
+		(data.changes[b][CHANGE] > 0) - (data.changes[a][CHANGE] > 0) || a - b);
 	find('body').append(...order.map((row, place) => {
 		const change = data.changes[row], line = element('tr');
 		const first = element('td', amount(change[CHANGE], true), 'number');
@@ -130,11 +131,12 @@ function showChanges()
 		line.tabIndex = place ? -1 : 0;
 		return line;
 	}));
-	find('counts').textContent = counted(slower, 'function') + ' ' + words[Number(slower !== 1)] +
-		', and ' + number(data.changes.length - slower) + ' ' + words[2] + ', of ' +
-		number(data.functions);
+	find('counts').textContent = counted(slower, 'function') + ' ' +
+		words[Number(slower !== 1)] + ', and ' + number(data.changes.length - slower) +
+		' ' + words[2] + ', of ' + number(data.functions);
 	if (data.significant > data.changes.length)
-		find('counts').textContent += '; ' + number(data.significant - data.changes.length) +
+		find('counts').textContent += '; ' +
+			number(data.significant - data.changes.length) +
 			' more changes are significant';
 	showSelectedRow();
 }
@@ -157,8 +159,8 @@ function showHeading()
 /* The changes that a colour stands for */
 function legendOf(direction, word)
 {
-	return [[direction + '0', word + ': by less than 25%'], [direction + '1', 'less than twice'],
-		[direction + '2', 'twice or more']];
+	return [[direction + '0', word + ': by less than 25%'],
+		[direction + '1', 'less than twice'], [direction + '2', 'twice or more']];
 }
 
 showHeading();

@@ -18,7 +18,7 @@ const NODE = 2;
 /* In the array of functions: indexes of its name, its binary, and three forms of a label; flags */
 const FUNCTION = 6, NAME = 0, BINARY = 1, LABEL = 2, LABELS = 3, FLAGS = 5;
 const INLINED = 1;
-const FRAME = 18, NARROW = 20, HIDDEN = 1;		/* pixels */
+const FRAME = 18, PADDING = 7, NARROW = 20, HIDDEN = 1;		/* pixels */
 
 const graph = {
 	ranks: [],		/* of the functions, by name */
@@ -82,8 +82,8 @@ function isShown(node)
 /* A tree with a root. @up: children are above their parents. */
 function newTree(root, up)
 {
-	return { up, functions: [root], parents: [-1], levels: [0], children: [[]], index: new Map(),
-		 ends: new Int32Array(nrNodes()).fill(-1), ticks: [], own: [] };
+	return { up, functions: [root], parents: [-1], levels: [0], children: [[]],
+		 index: new Map(), ends: new Int32Array(nrNodes()).fill(-1), ticks: [], own: [] };
 }
 
 /* Returns the child of a node with this function. A new node has the highest index. */
@@ -219,14 +219,14 @@ function widthOf(text)
 /* Returns the longest form of the label that fits, or the last component of the name. */
 function labelFor(index, width)
 {
-	const last = textOf(index, LABEL + LABELS - 1);
+	const last = textOf(index, LABEL + LABELS - 1), room = width - PADDING;
 
 	if (index < 0 || width < NARROW)
 		return index < 0 ? 'all' : '';
 	for (let i = 0; i < LABELS - 1; i++)
-		if (widthOf(textOf(index, LABEL + i)) <= width - 7)
+		if (widthOf(textOf(index, LABEL + i)) <= room)
 			return textOf(index, LABEL + i);
-	return widthOf('…' + last) <= width - 7 && last !== textOf(index, LABEL) ? '…' + last : last;
+	return last !== textOf(index, LABEL) && widthOf('…' + last) <= room ? '…' + last : last;
 }
 
 function sortedChildren(tree, node)
@@ -488,7 +488,8 @@ function showFrame(event)
 /* Returns the key of the frame above or below one, or undefined. */
 function nextLevel({ nr, tree, node }, up)
 {
-	const at = node ? nr : graph.trees.findIndex((other) => other.up === up), from = graph.trees[at];
+	const at = node ? nr : graph.trees.findIndex((other) => other.up === up);
+	const from = graph.trees[at];
 
 	if (!from)
 		return undefined;
@@ -547,9 +548,9 @@ function goToSearch(event)
 function showLegend(items)
 {
 	const nodes = items.map(([style, text]) => {
-		const item = element('li', text), swatch = element('span', undefined, 'swatch ' + style);
+		const item = element('li', text);
 
-		item.prepend(swatch);
+		item.prepend(element('span', undefined, 'swatch ' + style));
 		return item;
 	});
 
@@ -562,9 +563,9 @@ function showCompleteness()
 	const { complete, stacks } = data.flame, note = find('incomplete');
 
 	note.hidden = !(complete < 0.8 * stacks);
-	note.textContent = 'Only ' + percent(complete, stacks) + ' of the call stacks are complete. ' +
-		'The others lack callers, so their frames are too low, and those of the callers ' +
-		'are too narrow.';
+	note.textContent = 'Only ' + percent(complete, stacks) +
+		' of the call stacks are complete. The others lack callers, so their frames are ' +
+		'too low, and those of the callers are too narrow.';
 }
 
 function startGraph()
@@ -577,8 +578,9 @@ function startGraph()
 		graph.ranks[index] = rank;
 	});
 	if (data.flame.more)
-		find('flame-more').textContent = counted(data.flame.more, 'frame') + ' with few ticks ' +
-			(data.flame.more === 1 ? 'is' : 'are') + ' not in this page';
+		find('flame-more').textContent = counted(data.flame.more, 'frame') +
+			' with few ticks ' + (data.flame.more === 1 ? 'is' : 'are') +
+			' not in this page';
 	showCompleteness();
 	makeTrees();
 	area.addEventListener('click', (event) => placeOf(event) && chooseFrame(placeOf(event)));

@@ -10,7 +10,8 @@ function selectedFunction()
 				table.rows[state.row][data.columns.indexOf(title)];
 
 	if (data.flame && graph.selected >= 0)
-		return { name: textOf(graph.selected, NAME), binary: textOf(graph.selected, BINARY) };
+		return { name: textOf(graph.selected, NAME),
+			 binary: textOf(graph.selected, BINARY) };
 	return { name: cell('symbol'), binary: cell('binary') };
 }
 
@@ -26,8 +27,8 @@ function showLine(index, shares)
 }
 
 /*
- * Shows the hottest lines. Those of a function include its calls, and come in the order of the ticks
- * with callees. @all: the ticks of the selection
+ * Shows the hottest lines. Those of a function include its calls, and come in the order of the
+ * ticks with callees. @all: the ticks of the selection
  */
 function showLines(all)
 {
@@ -50,7 +51,8 @@ function showLines(all)
 		find('hot-text').textContent = 'There is no line information for these ticks.';
 	else if (!found.length)
 		find('hot-text').textContent = 'No tick of the selection has a line there.';
-	else if (found.length > LINES_SHOWN || (data.more_lines && name === null && binary === null))
+	else if (found.length > LINES_SHOWN ||
+		 (data.more_lines && name === null && binary === null))
 		find('hot-text').textContent = 'the first ' + Math.min(found.length, LINES_SHOWN) +
 			' of ' + number(found.length + data.more_lines);
 	else

@@ -28,7 +28,8 @@ function countBinaries()
 		if (own)
 			ticks.set(binary, (ticks.get(binary) || 0) + own);
 	});
-	return { ticks, order: [...ticks.keys()].filter((binary) => binary !== '' && binary !== KERNEL)
+	return { ticks, order: [...ticks.keys()]
+		.filter((binary) => binary !== '' && binary !== KERNEL)
 		.sort((a, b) => ticks.get(b) - ticks.get(a)) };
 }
 
@@ -71,7 +72,8 @@ function setView()
 	draw();
 	scrollToRoot();
 	if (state.row !== null)
-		find('body').querySelector('[aria-current=true]')?.scrollIntoView({ block: 'nearest' });
+		find('body').querySelector('[aria-current=true]')
+			?.scrollIntoView({ block: 'nearest' });
 }
 
 function startViews()

@@ -40,8 +40,9 @@ function isWhole()
 
 /*
  * The cells of a timeline are in groups. A group begins with its lane and its interval. A cell has
- * the difference of its index from the one before it, and its ticks. Cells of rows have their number,
- * and how much their weighted sum, and the sum of the squares of the weights, is larger than that.
+ * the difference of its index from the one before it, and its ticks. A cell of a row has the number
+ * of its ticks, and by how much their weighted sum and the sum of the squares of their weights are
+ * larger.
  */
 const CELL = 2, ROW_CELL = 4;
 

@@ -47,7 +47,8 @@ function countRows()
 		}
 	});
 	if (table.isByFunction) {
-		const ticks = sumTicks(selectedGroups(state.timeline.functions), data.flame.counted);
+		const ticks = sumTicks(selectedGroups(state.timeline.functions),
+				       data.flame.counted);
 
 		table.functions.forEach((index, row) => {
 			rows[row].all = ticks[index];

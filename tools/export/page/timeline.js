@@ -16,7 +16,8 @@ function ticksByTime(groups, size, wanted)
 
 	forCells(groups, size, (index, group, at) => {
 		if (wanted === null || index === wanted)
-			lanes[group[0]][group[1]] += group[at] + (size === ROW_CELL && group[at + 1]);
+			lanes[group[0]][group[1]] += group[at] +
+				(size === ROW_CELL ? group[at + 1] : 0);
 	});
 	return lanes;
 }
