@@ -140,6 +140,13 @@ void timeline_make(struct timeline *timeline)
 	merge_cells(timeline);
 }
 
+/* Sorts the cells, if there are any. */
+static void sort_cells(struct timeline *timeline, int (*compare)(const void *a, const void *b))
+{
+	if (timeline->nr_cells)
+		qsort(timeline->cells, timeline->nr_cells, sizeof(*timeline->cells), compare);
+}
+
 static int compare_times(const void *a, const void *b)
 {
 	const struct timeline_cell *x = a, *y = b;
@@ -195,7 +202,7 @@ bool timeline_spread(struct timeline *to, const struct timeline *from, size_t ce
 		to->nr_cells = 0;
 		return false;
 	}
-	qsort(to->cells, to->nr_cells, sizeof(*to->cells), compare_cells);
+	sort_cells(to, compare_cells);
 	return true;
 }
 
@@ -208,7 +215,7 @@ void timeline_coarsen(struct timeline *timeline)
 
 void timeline_sort_by_time(struct timeline *timeline)
 {
-	qsort(timeline->cells, timeline->nr_cells, sizeof(*timeline->cells), compare_times);
+	sort_cells(timeline, compare_times);
 }
 
 void timeline_free(struct timeline *timeline)
