@@ -239,7 +239,7 @@ static int search_object(struct dl_phdr_info *object, size_t size, void *data)
 
 /* ---- records ---- */
 
-/* Returns a mapping. Its build-id is read while the object is still loaded. @pc: an address in it. */
+/* Returns a mapping. Its build-id is read while the object is loaded. @pc: an address in it. */
 static struct item *mapping_get(struct samples *samples, const struct map *map, uint64_t pc)
 {
 	struct item like = { .key.mapping = {
@@ -295,7 +295,7 @@ static struct item *location_of(struct samples *samples, const struct profil_rec
 	return item_get(samples, &like, &is_new);
 }
 
-/* Returns the mapping that contains the address. Reads the mappings again if it may be a new one. */
+/* Returns the mapping that contains the address. If it may be new, reads all of them again. */
 static const struct map *find_map(struct samples *samples, uint64_t address)
 {
 	const struct map *map = maps_find(&samples->maps, address);
