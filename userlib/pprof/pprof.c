@@ -168,7 +168,7 @@ static bool read_meanwhile(void *data, int fd)
 	struct profil_stats stats;
 
 	pthread_mutex_unlock(&lock);
-	poll(&input, 1, profile->read_ns / 1000000);
+	poll(&input, 1, profile->read_ns / 1000000 + 1);
 	pthread_mutex_lock(&lock);
 	if (!profile->stopping)
 		collect(profile, &stats);

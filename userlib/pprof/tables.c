@@ -64,10 +64,8 @@ static int command_run(void *data)
 	close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
 	for (size_t i = 0; i < request->nr; i++)
 		fcntl(request->files[i], F_SETFD, 0);
-	/* This does nothing if the program has closed its own, and the pipe got the number. */
-	fcntl(request->output[1], F_SETFD, 0);
-	if (dup2(request->output[1], STDOUT_FILENO) >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
-	    dup2(null, STDERR_FILENO) >= 0)
+	if (dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0 &&
+	    dup2(request->output[1], STDOUT_FILENO) >= 0)
 		execve(PROFIL_COMMAND, request->arguments, request->environment);
 	_exit(127);
 }
@@ -199,19 +197,27 @@ static bool is_new(struct tables *tables, const struct map *map)
 	return true;
 }
 
+/*
+ * Returns a descriptor that is not one of the standard streams, which the program may have closed:
+ * those of the process are others. Closes @fd if it is one.
+ */
+static int fd_above_streams(int fd)
+{
+	int above;
+
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(fd);
+	return above;
+}
+
 /* Another file at the path is harmless: the table is for the file with which the kernel gets it. */
 static int file_open(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	const int fd = fd_above_streams(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 	struct stat st;
 
-	/* The standard streams of the process are others. */
-	if (fd >= 0 && fd <= STDERR_FILENO) {
-		const int low = fd;
-
-		fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-		close(low);
-	}
 	if (fd < 0 || (!fstat(fd, &st) && S_ISREG(st.st_mode)))
 		return fd;
 	close(fd);
@@ -230,6 +236,19 @@ static size_t open_files(struct request *request, struct tables *tables, const s
 			request->files[request->nr++] = fd;
 	}
 	return next;
+}
+
+static bool pipe_open(int fds[2])
+{
+	if (pipe2(fds, O_CLOEXEC))
+		return false;
+	for (int i = 0; i < 2; i++)
+		fds[i] = fd_above_streams(fds[i]);
+	if (fds[0] >= 0 && fds[1] >= 0)
+		return true;
+	close(fds[0]);
+	close(fds[1]);
+	return false;
 }
 
 /* Makes the tables of the files of @request. */
@@ -268,7 +287,7 @@ void tables_give(struct tables *tables, int session, const struct maps *maps,
 		if (!request)
 			return;
 		next = open_files(request, tables, maps, next);
-		if (request->nr && !pipe2(request->output, O_CLOEXEC)) {
+		if (request->nr && pipe_open(request->output)) {
 			waiter.fd = request->output[0];
 			fcntl(waiter.fd, F_SETFL, O_NONBLOCK);
 			make_tables(tables, session, request, &waiter);
