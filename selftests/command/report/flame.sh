@@ -593,6 +593,8 @@ flame_diff() {
 		       "%s (%s)" % (row["symbol"], row["dso"])] for row in want])
 		same([row["symbol"] for row in want],
 		     [image, "std::hot(int)", "new", "cold", "gone"])
+		same([row[4] == "<1e-99" for row in table()],
+		     [float(row["p"]) < 1e-99 for row in want])
 		# Widths are those of B, and only significant changes have a colour.
 		total = 105 + 1400 + 200 + 1010 + 300 + 800
 		width = lambda ms: round(1000 * ms / total)

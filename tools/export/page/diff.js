@@ -33,9 +33,10 @@ function amount(value, sign)
 	return (sign && value > 0 ? '+' : '') + text;
 }
 
+/* As in the text of profil diff */
 function chance(value)
 {
-	return value ? value.toExponential(0) : '0';
+	return value < 1e-99 ? '<1e-99' : value.toExponential(0);
 }
 
 /* Returns the class of a change: its direction, and its size. */
