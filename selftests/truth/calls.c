@@ -13,6 +13,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,6 +156,46 @@ static void threads(unsigned long rounds)
 		pthread_join(ids[i], NULL);
 }
 
+/* A signal handler, which a trap in the middle of a function calls; also on a stack of its own */
+static FUNCTION void handled(void)
+{
+	work(4);
+}
+
+static FUNCTION void handler(int signal)
+{
+	handled();
+	work(3);
+	(void)signal;
+}
+
+static FUNCTION void interrupted(void)
+{
+	work(1);
+	asm volatile("int3" : : : "memory");
+}
+
+static FUNCTION void root_signal(unsigned long rounds)
+{
+	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_ONSTACK };
+
+	sigaction(SIGTRAP, &action, NULL);
+	while (rounds--) {
+		interrupted();
+		work(2);
+	}
+}
+
+static void alternate(unsigned long rounds)
+{
+	static char memory[1 << 16];
+	const stack_t stack = { .ss_sp = memory, .ss_size = sizeof(memory) };
+
+	if (sigaltstack(&stack, NULL))
+		exit(1);
+	root_signal(rounds);
+}
+
 /* Functions with different frames: see leaf.c */
 static FUNCTION void root_leaf(unsigned long rounds)
 {
@@ -244,6 +285,13 @@ static void expect_threads(void)
 	puts("1 thread_one;shared\n2 thread_two;shared\n2 thread_three;shared\n1 thread_three");
 }
 
+static void expect_signal(void)
+{
+	puts("2 root_signal\n1 root_signal;interrupted\n"
+	     "3 root_signal;interrupted;__restore_rt;handler\n"
+	     "4 root_signal;interrupted;__restore_rt;handler;handled");
+}
+
 static void expect_leaf(void)
 {
 	puts("1 root_leaf;calls_leaf\n3 root_leaf;calls_leaf;leaf\n"
@@ -275,6 +323,12 @@ static void expect_cxx(void)
 	     "5 root_cxx;shapes::Square::draw(int);shapes::Shape::draw(int)");
 }
 
+static void expect_throw(void)
+{
+	puts("4 root_throw\n2 root_throw;catcher\n1 root_throw;catcher;passer\n"
+	     "3 root_throw;catcher;passer;thrower");
+}
+
 /* @units is the work of a round. */
 static const struct tree {
 	const char *name;
@@ -291,6 +345,9 @@ static const struct tree {
 	{ "deep", root_deep, expect_deep, 100 },
 	{ "deeper", root_deeper, expect_deeper, 500 },
 	{ "cxx", root_cxx, expect_cxx, 15 },
+	{ "signal", root_signal, expect_signal, 10 },
+	{ "alternate", alternate, expect_signal, 10 },
+	{ "throw", root_throw, expect_throw, 10 },
 };
 
 int main(int argc, char **argv)

@@ -21,6 +21,7 @@ static inline __attribute__((always_inline)) void work(unsigned long units)
 }
 
 void root_cxx(unsigned long rounds);
+void root_throw(unsigned long rounds);
 void calls_leaf(void);
 void calls_leaf_with_register(void);
 void calls_leaf_with_registers(void);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-// For calls.c: virtual functions, of which one calls that of its base class, and templates.
+// For calls.c: virtual functions, of which one calls that of its base class, and templates; and
+// exceptions.
 #include "calls.h"
 
 namespace shapes {
@@ -52,3 +53,37 @@ FUNCTION void root_cxx(unsigned long rounds)
 		shape->draw(4);
 	}
 }
+
+extern "C" {
+
+FUNCTION void thrower(void)
+{
+	work(3);
+	throw 1;
+}
+
+FUNCTION void passer(void)
+{
+	work(1);
+	thrower();
+	asm volatile("");
+}
+
+FUNCTION void catcher(void)
+{
+	try {
+		passer();
+	} catch (int) {
+		work(2);
+	}
+}
+
+FUNCTION void root_throw(unsigned long rounds)
+{
+	while (rounds--) {
+		catcher();
+		work(4);
+	}
+}
+
+} // extern "C"
