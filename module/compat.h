@@ -100,7 +100,7 @@ static inline void profil_hrtimer_setup(struct hrtimer *timer,
 #define hrtimer_setup profil_hrtimer_setup
 #endif
 
-/* Returns the user namespace of @task's program, and if it is @dumpable. Under exec_update_lock. */
+/* Under exec_update_lock. Returns the program's user namespace, referenced, and *@dumpable. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
 /* Between 6.12 and 7.2, both move from the mm to the task. */
 static inline struct user_namespace *profil_exec_ns(struct task_struct *task, struct mm_struct *mm,

@@ -126,7 +126,10 @@ static int descriptor_lock_with(struct profil_session *s, struct rw_semaphore *l
 	return -EINTR;
 }
 
-/* Locks the caller's session @file. Return: it; -ENODEV after its end; -EPERM; -EINTR if killed. */
+/*
+ * Locks the home of the session of @file, which keeps both. Return: the session; -ENODEV after its
+ * end; -EPERM in another process; or -EINTR if killed.
+ */
 struct profil_session *profil_descriptor_lock_own(struct file *file)
 {
 	struct profil_session *s = file->private_data;

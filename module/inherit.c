@@ -155,7 +155,10 @@ static int pending_set_up_locked(struct profil_space *space)
 	return err;
 }
 
-/* Sets up the pending session, which ends if that fails; after an error here, it is pending. */
+/*
+ * Sets up the pending session of the caller's space. If the set-up fails, the session ends, and its
+ * statistics tell why. After -EINTR or an error of profil_space_watch(), it is still pending.
+ */
 int profil_pending_set_up(struct profil_space *space)
 {
 	int err;

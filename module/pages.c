@@ -197,7 +197,10 @@ static long histogram_pin_present(struct mm_struct *mm, unsigned long start, uns
 	return pinned;
 }
 
-/* Pins pages, and faults them in if need be: if @inherited, rarely, as fork copies pinned pages. */
+/*
+ * Pins pages of the caller, and faults them in if need be. Inherited pages are usually present,
+ * since fork copies pinned pages. A missing one is an error if its fault may wait for user space.
+ */
 static long histogram_pin_pages(unsigned long start, unsigned long n, bool inherited,
 				struct page **pages)
 {
@@ -339,7 +342,10 @@ void profil_histograms_adopt(struct profil_session *s, struct rb_root_cached *ne
 	*new = RB_ROOT_CACHED;
 }
 
-/* Unpins and uncharges @root, or its @unused histograms, which no tick can reach. Return: pages. */
+/*
+ * Unpins the histograms of @root that no tick can reach: all, or with @unused those that no table
+ * uses. Uncharges their pages from @mm. Return: the number of these pages.
+ */
 unsigned long profil_histograms_free(struct mm_struct *mm, struct rb_root_cached *root, bool unused)
 {
 	struct rb_node *node = rb_first_cached(root);

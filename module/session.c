@@ -129,7 +129,7 @@ void profil_session_reset_missed(struct profil_session *s)
 		WRITE_ONCE(per_cpu_ptr(s->counts, cpu)->expected_by, 0);
 }
 
-/* Returns true if no tick of @s, now detached, can be in progress: only the caller could run. */
+/* Returns true if no tick of @s can be in progress: no target but the caller could run. */
 bool profil_session_is_quiet(const struct profil_session *s)
 {
 	struct mm_struct *mm = profil_space_mm(s->home);

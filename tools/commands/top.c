@@ -243,7 +243,7 @@ static const struct view {
 
 #define NR_VIEWS (sizeof(views) / sizeof(*views))
 #define VIEW_CALLS 0
-#define VIEW_FIRST 1
+#define VIEW_CHOSEN 1
 
 /* Shows the view that is @step views after the current one. */
 static void change_view(struct top *t, size_t step)
@@ -621,7 +621,7 @@ static int run(int argc, char **argv)
 	t.session.data = &t;
 	t.session.add_detached = add_detached;
 	t.window = window_new();
-	t.view = VIEW_FIRST;
+	t.view = VIEW_CHOSEN;
 	if (chosen.session.stacks) {
 		t.calls = recent_calls_new();
 		t.view = VIEW_CALLS;
