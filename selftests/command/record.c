@@ -1344,7 +1344,7 @@ STACKS_TEST(are_in_each_file)
 		snprintf(line, sizeof(line), "profil.data.%d", ++nr);
 	}
 	EXPECT_LT(3, nr);
-	/* The process has ended: the mappings were read for another file. */
+	/* The last file lacks no caller, either. */
 	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;burn;leaf_caller;leaf;"));
 	ASSERT_EQ(0, rename("profil.data.2", "profil.data"));
 	EXPECT_LT(0, in_chains(";leaf;"));
