@@ -427,7 +427,7 @@ TEST_F(pprof, samples_in_a_new_library_have_their_callers)
 
 	SKIP_WITHOUT_TABLES(self->query);
 	ASSERT_LT(0, readlink("/proc/self/exe", path, sizeof(path) - 32));
-	strcpy(strrchr(path, '/'), "/stacks_plugin.so");
+	strcpy(strrchr(path, '/'), "/bare_plugin.so");
 	plugin = dlopen(path, RTLD_NOW);
 	ASSERT_NE(NULL, plugin) TH_LOG("%s", dlerror());
 	call = (void (*)(void (*)(void)))dlsym(plugin, "plugin_call");
