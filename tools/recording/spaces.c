@@ -14,10 +14,14 @@
 #define SPACES_MAX	(1U << 12)
 /* A longer /proc/PID/maps is not read to its end. */
 #define MAPS_BYTES_MAX	(1U << 20)
-/* The time between two reads for a space. It is doubled after each read that finds nothing new. */
-#define INTERVAL_MIN_NS	(NS_PER_S / 10)
+/*
+ * The time between two reads for a space. Each read doubles it, up to one of these limits: a program
+ * maps most of its files when it starts.
+ */
+#define INTERVAL_MIN_NS	(NS_PER_S / 1000)
+#define INTERVAL_NEW_NS	(NS_PER_S / 10)		/* after a read that has found new mappings */
 #define INTERVAL_MAX_NS	NS_PER_S
-/* It is at least so many times the time that a read takes: a process can have many mappings. */
+/* It is at least so many times the CPU time of a read: a process can have many mappings. */
 #define INTERVAL_PER_READ 50
 
 struct spaces {
@@ -104,6 +108,12 @@ static bool is_same_mapping(const struct profil_record *a, const struct profil_r
 				      a->pc - a->offset == b->pc - b->offset);
 }
 
+static void limit_interval(struct space *space, u64 limit)
+{
+	if (space->interval > limit)
+		space->interval = limit;
+}
+
 /* Adds the mapping of a record, instead of those that it overlaps. */
 static void space_add(struct spaces *spaces, struct space *space,
 		      const struct profil_record *record)
@@ -124,7 +134,7 @@ static void space_add(struct spaces *spaces, struct space *space,
 	spaces->nr_mappings += 1 - (end - first);
 	space->nr += 1 - (end - first);
 	space->version = ++spaces->version;
-	space->interval = INTERVAL_MIN_NS;
+	limit_interval(space, INTERVAL_NEW_NS);
 }
 
 struct space *spaces_get(struct spaces *spaces, const struct profil_record *record)
@@ -221,24 +231,25 @@ static bool read_maps(struct space *found, const struct space *old,
 void space_read(struct spaces *spaces, struct space *space, const struct profil_record *record)
 {
 	struct space found = {};
-	u64 start, least;
+	u64 cpu, least;
 
 	if (record->time < space->next_read || record->pid <= 0 ||
 	    !(record->flags & PROFIL_RECORD_MAPPED))
 		return;
-	start = clock_ns(CLOCK_MONOTONIC);
+	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	space->interval *= 2;
 	if (!read_maps(&found, space, record) || is_known(space, &found)) {
 		mappings_free(found.mappings, found.nr);
-		space->interval = 2 * space->interval < INTERVAL_MAX_NS ? 2 * space->interval :
-				  INTERVAL_MAX_NS;
+		limit_interval(space, INTERVAL_MAX_NS);
 	} else {
 		mappings_free(space->mappings, space->nr);
 		spaces->nr_mappings += found.nr - space->nr;
 		space->mappings = found.mappings;
 		space->nr = found.nr;
 		space->version = ++spaces->version;
-		space->interval = INTERVAL_MIN_NS;
+		limit_interval(space, INTERVAL_NEW_NS);
 	}
-	least = (clock_ns(CLOCK_MONOTONIC) - start) * INTERVAL_PER_READ;
-	space->next_read = record->time + (space->interval > least ? space->interval : least);
+	least = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu) * INTERVAL_PER_READ;
+	space->next_read = clock_ns(CLOCK_MONOTONIC) +
+			   (space->interval > least ? space->interval : least);
 }

@@ -26,7 +26,7 @@ struct space {
 
 	/* Only spaces.c uses these. */
 	u64 id;
-	u64 next_read;			/* at a record of this time or later */
+	u64 next_read;			/* for a tick at this time or later */
 	u64 interval;			/* between two reads */
 };
 

@@ -599,13 +599,13 @@ maps_of_ancestors() {
 
 # The map of a process that has ended is used if it was written during the recording.
 maps_of_the_ended() {
-	echo "/tmp/perf-5000000.map" >>"$tmp/leftovers"
-	write_map 5000000
-	touch -d 2025-01-01 /tmp/perf-5000000.map
-	same "perf-PID.map is dated before its process" why_nameless 5000000 || return
+	echo "/tmp/perf-5000001.map" >>"$tmp/leftovers"
+	write_map 5000001
+	touch -d 2025-01-01 /tmp/perf-5000001.map
+	same "perf-PID.map is dated before its process" why_nameless 5000001 || return
 	replay map <<-END || return
-		memory 5000000 0x7f0000001001
-		run touch /tmp/perf-5000000.map
+		memory 5000001 0x7f0000001001
+		run touch /tmp/perf-5000001.map
 	END
 	same "LazyCompile:*loop /x y.js:3" jit_names map
 }
