@@ -12,15 +12,8 @@
 #include "internal.h"
 
 /*
- * Ends the session, since the last copy of the descriptor is closed. The file's reference keeps the
- * session and its home:
- *
- *	CPU A: descriptor_close()		CPU B: START by another thread, or a worker
- *
- *	owner_gone = true
- *						end the session, drop the reference of the list
- *	use the home
- *	drop the last reference
+ * Ends the session, since the last copy of the descriptor is closed. START or a worker can end it
+ * and drop the list's reference once owner_gone is set. The file's one keeps it and its home.
  */
 static void descriptor_close(struct profil_session *s)
 {

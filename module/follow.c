@@ -45,16 +45,9 @@ static int follow_fork_classic(struct profil_binding *b, struct profil_target *t
 }
 
 /*
- * Applies a fork to one binding of the parent. Meanwhile another CPU may be ending the session:
- *
- *	CPU A: follow_fork_binding()		CPU B: profil_session_quiesce()
- *
- *	find @b under RCU
- *						phase = QUIESCED; detach all targets
- *	attach the child: -ENODEV
- *
- * If A comes first, B detaches the child, too, unless the child has a session of its own. Return:
- * 0; -ENODEV if the session ends; or another error.
+ * Applies a fork to one binding of the parent. If another CPU ends the session meanwhile, it also
+ * detaches the child, unless it has quiesced the session before the child is attached: -ENODEV.
+ * Return: 0; -ENODEV if the session ends; or another error.
  */
 static int follow_fork_binding(struct profil_binding *b, struct task_struct *child,
 			       bool thread, bool foreign, bool same)

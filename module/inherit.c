@@ -194,16 +194,8 @@ static void setup_work(struct callback_head *work)
 
 /*
  * Queues task work that sets up the pending session of @space, which the tick of current has found.
- * In @system mode current may be in a long call, so a tick in user mode has its own work. The work
- * references @space, whose last binding another task may be removing:
- *
- *	CPU A: tick				CPU B: exec of another process with this mm
- *
- *	find the binding under RCU
- *						unlink and free the binding
- *						drop the last reference to @space
- *	profil_pending_kick(): no reference,
- *	so no work
+ * In @system mode current may be in a long call, so a tick in user mode has its own work. It
+ * references @space, unless another task with this mm has removed the last binding and reference.
  */
 void profil_pending_kick(struct profil_space *space, bool system)
 {

@@ -22,12 +22,14 @@ struct stack_walk {
 	struct profil_ring *ring;
 	unsigned int word;		/* size of a word on the stack */
 	struct profil_unwind_rule frame;	/* for frames, where no table has a rule */
+	struct profil_unwind_rule epilogue;	/* set by stack_epilogue() */
 	unsigned long sp, fp;		/* registers of the function whose caller is searched */
 
 	/* the mapping of the last address of text */
 	unsigned long text, text_size;
 	u64 text_offset;		/* in the file */
 	const struct unwind_table *table;	/* or NULL */
+	bool is_made;			/* at run time: of no file */
 
 	/* the mapping of the last word; data_last: the offset of its last two words */
 	unsigned long data, data_last;
@@ -43,6 +45,7 @@ static noinline bool stack_enter_text(struct stack_walk *w, unsigned long addres
 	w->text = vma->vm_start;
 	w->text_size = vma->vm_end - vma->vm_start;
 	w->text_offset = vma->vm_file ? (u64)vma->vm_pgoff << PAGE_SHIFT : 0;
+	w->is_made = PROFIL_HAS_UNWIND && w->word == sizeof(u64) && !vma->vm_file;
 	w->table = w->word == sizeof(u64) ? profil_unwind_find(w->ring, vma) : NULL;
 	return true;
 }
@@ -210,6 +213,21 @@ static enum profil_stack_end stack_step(struct stack_walk *w,
 	return STACK_CALLER;
 }
 
+/*
+ * Code that was made at run time has no table, and perhaps no frame, as the stubs of python -X perf.
+ * But if "add $n,%rsp; ret" follows a call, this runs next, and so tells where the caller is.
+ */
+static bool stack_epilogue(struct stack_walk *w, unsigned long next)
+{
+	u8 code[5];
+
+	if (!w->is_made || copy_from_user_nofault(code, (void __user *)next, sizeof(code)) ||
+	    memcmp(code, "\x48\x83\xc4", 3) || code[3] > S8_MAX || code[4] != 0xc3)
+		return false;
+	w->epilogue.cfa = code[3] + 8;
+	return true;
+}
+
 /* Keeps the words in which the innermost function has its return address if it has no frame. */
 static void stack_keep_innermost(struct stack_walk *w, struct profil_stack *stack,
 				 struct pt_regs *regs)
@@ -239,7 +257,7 @@ static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stac
 		rule = stack_rule(w, at);
 	if (rule == &w->frame)
 		stack_keep_innermost(w, stack, regs);
-	for (;; rule = stack_rule(w, at)) {
+	for (;;) {
 		end = stack_step(w, rule, &at);
 		if (end != STACK_CALLER)
 			return end;
@@ -249,8 +267,13 @@ static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stac
 			return PROFIL_STACK_DEPTH;
 		stack->addresses[stack->nr++] = (at + 1) |
 			(rule != &w->frame ? PROFIL_STACK_BY_TABLE : 0);
+		if (stack_epilogue(w, at + 1)) {
+			rule = &w->epilogue;
+			continue;
+		}
 		if (!w->table && w->word == sizeof(u64))
 			stack_follow(w, stack);
+		rule = stack_rule(w, at);
 	}
 }
 
@@ -258,23 +281,21 @@ static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stac
 void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 pc)
 {
 	struct pt_regs *regs = task_pt_regs(current);
+	const unsigned int word = profil_stack_word(regs);
 	struct stack_walk w = {
 		.ring = ring,
-		.word = profil_stack_word(regs),
+		.word = word,
+		.frame = { .kind = PROFIL_UNWIND_FP, .cfa = 2 * word, .fp = -2 * (int)word },
+		.epilogue = { .kind = PROFIL_UNWIND_SP },
 		.sp = profil_strip_address(user_stack_pointer(regs)),
 		.fp = profil_frame_of(frame_pointer(regs)),
 		.data = ULONG_MAX,
 	};
 
 	*stack = (struct profil_stack) { .end = PROFIL_STACK_UNSUPPORTED };
-	if (!w.word)
+	if (!word)
 		return;
-	w.frame = (struct profil_unwind_rule) {
-		.kind = PROFIL_UNWIND_FP,
-		.cfa = 2 * w.word,
-		.fp = -2 * (int)w.word,
-	};
-	if (w.word == sizeof(u32)) {
+	if (word == sizeof(u32)) {
 		w.sp = (u32)w.sp;
 		w.fp = (u32)w.fp;
 	}

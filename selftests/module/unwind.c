@@ -28,11 +28,11 @@
 #define MUCH		(1UL << 20)	/* bytes: a write of these takes many ticks */
 
 /*
- * unwind_outer, with @n and @fp, calls unwind_middle with the frame pointer @fp; that calls
- * unwind_framed, and that unwind_leaf, which has a loop of @n iterations at each distance from its
- * frame.
+ * unwind_outer calls @callee, which is unwind_middle or calls it by @next, with the frame pointer
+ * @fp; that calls unwind_framed, and that unwind_leaf, which has a loop of @n iterations at each
+ * distance from its frame.
  */
-extern void unwind_outer(unsigned long n, uintptr_t fp);
+extern void unwind_outer(unsigned long n, uintptr_t fp, const void *callee, const void *next);
 extern const char unwind_outer_return[], unwind_middle_return[], unwind_framed_return[];
 extern const char unwind_middle[], unwind_middle_1[], unwind_framed[], unwind_framed_1[];
 extern const char unwind_framed_2[], unwind_leaf[], unwind_leaf_1[], unwind_leaf_2[];
@@ -44,7 +44,7 @@ asm(".pushsection .text\n"
 	"unwind_outer:\n"
 	"	push %rbp\n"
 	"	mov %rsi, %rbp\n"
-	"	call unwind_middle\n"
+	"	call *%rdx\n"
 	"unwind_outer_return:\n"
 	"	pop %rbp\n"
 	"	ret\n"
@@ -216,20 +216,25 @@ static bool is_at(const struct profil_record *r, const char *text)
 	return r->pc - addr(text) < 2;
 }
 
-/* Calls unwind_outer until @ticks more records are in the loop at @text. */
-static bool run(uintptr_t fp, const char *text, unsigned int ticks)
+/* Calls @callee until @ticks more records are in the loop at @text. */
+static bool run_by(const void *callee, uintptr_t fp, const char *text, unsigned int ticks)
 {
 	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
 	unsigned int found = 0, seen = nr;
 
 	while (found < ticks && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
-		unwind_outer(BURST, fp);
+		unwind_outer(BURST, fp, callee, unwind_middle);
 		if (read_all())
 			return false;
 		for (; seen < nr; seen++)
 			found += is_at(records[seen], text);
 	}
 	return found >= ticks;
+}
+
+static bool run(uintptr_t fp, const char *text, unsigned int ticks)
+{
+	return run_by(unwind_middle, fp, text, ticks);
 }
 
 /* Returns true if an address is @address, and was found by a table. */
@@ -336,6 +341,70 @@ TEST_WITH(ends_where_a_frame_is_not_in_user_memory, MIDDLE, RULE_SP(INT32_MAX, 0
 	  PROFIL_STACK_UNREADABLE)
 TEST_WITH(ends_where_a_frame_is_nowhere, MIDDLE, RULE_FP(0x50000000, 0), 2, PROFIL_STACK_ORDER)
 TEST_WITH(ends_where_the_address_is_not_in_text, LEAF, RULE_SP(24, 0), 0, PROFIL_STACK_ADDRESS)
+
+/* ---- code that was made at run time ---- */
+
+#define STUB	"\x48\x83\xec\x08\xff\xd1"		/* sub $8,%rsp; call *%rcx */
+#define STUB_RETURN	6
+#define STUB_END	"\x48\x83\xc4\x08\xc3"	/* add $8,%rsp; ret */
+
+/* Maps @code at the end of a page, before one that cannot be read. @file: of the mapping, or -1 */
+static const char *map_code(const char *code, size_t size, int file)
+{
+	const size_t page = PAGE;
+	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | (file < 0 ? MAP_ANONYMOUS : 0), file, 0);
+
+	MUST(pages != MAP_FAILED);
+	memcpy(pages + page - size, code, size);
+	MUST(!mprotect(pages, page, PROT_READ | PROT_EXEC));
+	MUST(!mprotect(pages + page, page, PROT_NONE));
+	return pages + page - size;
+}
+
+/* Expects that the stack of a call through the stub has @n addresses. */
+static void expect_by_stub(struct __test_metadata *_metadata, const char *stub, u32 n, u32 end)
+{
+	const char *const addresses[] = {
+		unwind_framed_return, unwind_middle_return, stub + STUB_RETURN, unwind_outer_return,
+	};
+
+	ASSERT_EQ(0, give(&table.arg));
+	EXPECT_TRUE(run_by(stub, 0x1234567, unwind_step_0, TICKS));
+	EXPECT_STACK(unwind_step_0, addresses, n, end);
+}
+
+TEST_F(unwind, finds_the_caller_of_made_code_by_the_instructions_after_a_call)
+{
+	const char code[] = STUB STUB_END;
+
+	expect_by_stub(_metadata, map_code(code, sizeof(code) - 1, -1), 4, PROFIL_STACK_OUTERMOST);
+}
+
+TEST_F(unwind, follows_the_frame_pointer_in_made_code_with_other_instructions)
+{
+	const char code[] = STUB "\x48\x83\xc4\x08\x90\xc3";	/* with a nop */
+
+	expect_by_stub(_metadata, map_code(code, sizeof(code) - 1, -1), 3, PROFIL_STACK_ORDER);
+}
+
+TEST_F(unwind, follows_the_frame_pointer_in_made_code_at_the_end_of_a_mapping)
+{
+	const char code[] = STUB "\x5a\xc3";		/* pop %rdx; ret */
+
+	expect_by_stub(_metadata, map_code(code, sizeof(code) - 1, -1), 3, PROFIL_STACK_ORDER);
+}
+
+TEST_F(unwind, follows_the_frame_pointer_in_a_file_without_a_table)
+{
+	const char code[] = STUB STUB_END;
+	int file = memfd_create("code", MFD_CLOEXEC);
+
+	ASSERT_LE(0, file);
+	ASSERT_EQ(0, ftruncate(file, 2 * PAGE));
+	expect_by_stub(_metadata, map_code(code, sizeof(code) - 1, file), 3, PROFIL_STACK_ORDER);
+	close(file);
+}
 
 /* ---- memory of devices ---- */
 
@@ -462,7 +531,7 @@ TEST_F(unwind, is_used_in_each_process)
 	child = fork();
 	if (!child) {
 		for (;;)
-			unwind_outer(BURST, 0x1234567);
+			unwind_outer(BURST, 0x1234567, unwind_middle, NULL);
 	}
 	ASSERT_LT(0, child);
 	while (found < TICKS && !read_all()) {
@@ -766,7 +835,8 @@ TEST_F_TIMEOUT(unwind, has_only_addresses_of_text_with_any_table, 150)
 		ASSERT_EQ(0, give(&table.arg));
 		ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
 		ASSERT_EQ(0, descriptor_enable(fd));
-		unwind_outer(BURST, (uintptr_t)&ends + rand_r(&random) % 4096 * 8);
+		unwind_outer(BURST, (uintptr_t)&ends + rand_r(&random) % 4096 * 8, unwind_middle,
+			     NULL);
 		ASSERT_EQ(0, read_all());
 		for (; seen < nr; seen++) {
 			const struct profil_stack *stack = stack_of(records[seen]);

@@ -108,7 +108,7 @@ struct format_mapping {
 #define FORMAT_SAMPLE_PENDING	(1U << 3)	/* the thread stayed in the kernel: no mapping */
 
 /* Bits of format_frame.flags */
-#define FORMAT_FRAME_BY_TABLE	(1U << 0)	/* found by an unwind table */
+#define FORMAT_FRAME_BY_TABLE	(1U << 0)	/* found without the frame pointer */
 
 /* An address in a stack, which an instruction of the mapping precedes. */
 struct format_frame {

@@ -794,7 +794,10 @@ enum profil_stack_end {
 	PROFIL_STACK_NO_RULE = 8
 };
 
-/* A bit of an address in a stack: it was found by an unwind table, not by the frame pointer. */
+/*
+ * A bit of an address in a stack: it was found by an unwind table, or by the instructions after a
+ * call in code that was made at run time (profil(4)), and not by the frame pointer.
+ */
 #define PROFIL_STACK_BY_TABLE	(1ULL << 63)
 
 /**
