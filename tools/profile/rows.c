@@ -117,18 +117,34 @@ static void count_lack(struct rows *rows, const struct row *row, const struct re
 	binary->lacking[lack] = ticks_add(binary->lacking[lack], row_ticks(row));
 }
 
+/* Returns true if the function calls another by the linkage table, which has no source. */
+static bool is_linkage(const struct profile_function *function)
+{
+	const size_t length = strlen(function->name), suffix = strlen(FUNCTION_STUB);
+
+	return length > suffix && !strcmp(function->name + length - suffix, FUNCTION_STUB);
+}
+
+/*
+ * Counts the binaries in which lines or inlined functions are missing: that of the pc, and those of
+ * callers; but not of the outermost ones, whose code starts the program or thread.
+ */
 static void count_lacks(struct rows *rows, const struct row *row)
 {
-	const struct chain_frame *frame;
+	const size_t nr = row->chain ? row->chain->nr : 0;
+	const struct chain_frame *const *frames = nr ? row->chain->frames : NULL;
+	size_t i = 0;
 
 	if (!rows->inlined && !has_key(rows, ROWS_BY_LINE))
 		return;
-	if (!row->place.nr_frames)
+	if (!row->place.nr_frames && !is_linkage(&row->function))
 		count_lack(rows, row, row->sample->file, row->place.lack, row->place.source);
-	for (size_t i = 0; row->chain && i < row->chain->nr; i++) {
-		frame = row->chain->frames[i];
-		count_lack(rows, row, frame->file, frame->lack, frame->code.source);
-	}
+	while (i < nr && frames[i]->lack)
+		i++;
+	for (; i < nr; i++)
+		if (!is_linkage(frames[i]->function))
+			count_lack(rows, row, frames[i]->file, frames[i]->lack,
+				   frames[i]->code.source);
 }
 
 static void add_row(struct rows *rows, const struct recording_sample *sample)

@@ -180,10 +180,12 @@ no_debug_information() {
 		thread 1 7 100 0 a
 		file 1 @@/fixed
 		file 2 @@/lines.unstripped
-		stack 1 0 0:0 0:0 1:@fixed:sum+3
+		stack 1 0 0:0 0:0 1:@fixed:sum+3 2:@lines.unstripped:outer+3
 		stack 2 0 0:0 0:0
+		stack 3 0 0:0 0:0 1:@fixed:sum+3
 		sample 1 1 @fixed:alpha+4 0 20 0 2
-		sample 1 2 @lines.unstripped:outer+1 0 60 0 2
+		sample 1 2 @lines.unstripped:outer+1 0 30 0 2
+		sample 1 2 @lines.unstripped:outer+2 0 30 0 3
 		sample 1 2 @lines.unstripped:outer+1 0 20 0 1
 		end 0 1
 	END
