@@ -38,6 +38,7 @@ struct diff {
 	bool no_pager;
 	bool csv;
 	bool html;
+	char *uneven;		/* a binary because of which no inlined functions are compared */
 	struct outfile file;
 };
 
@@ -79,22 +80,18 @@ static int parse_options(int argc, char **argv, struct diff *diff)
 
 /* ---- reading ---- */
 
-static bool read_recording(struct diff *diff, int side)
+static bool make_rows(struct diff *diff, int side, bool inlined)
 {
 	/* The page shows the stacks of B. */
 	const bool has_graph = diff->html && side;
-	const struct recording_filter all = { .cpu = -1, .keep_stacks = has_graph };
 	struct rows *rows = &diff->rows[side];
-	const char *error, *path = diff->paths[side];
 
-	diff->recordings[side] = recording_read(path, &all, &error);
-	if (!diff->recordings[side]) {
-		warnx("%s: %s", path, error);
-		return false;
-	}
-	rows->demangle = diff->demangle;
-	rows->symfs = diff->symfs;
-	rows->inlined = diff->html;
+	rows_free(rows);
+	*rows = (struct rows){
+		.demangle = diff->demangle,
+		.symfs = diff->symfs,
+		.inlined = inlined,
+	};
 	rows->options.chains = has_graph && recording_has_stacks(diff->recordings[side]);
 	rows->options.keep_parts = rows->options.chains;
 	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_DSO];
@@ -105,6 +102,54 @@ static bool read_recording(struct diff *diff, int side)
 	}
 	diff->changes.rows[side] = rows;
 	return true;
+}
+
+static bool read_recording(struct diff *diff, int side)
+{
+	const struct recording_filter all = { .cpu = -1, .keep_stacks = diff->html && side };
+	const char *error, *path = diff->paths[side];
+
+	diff->recordings[side] = recording_read(path, &all, &error);
+	if (!diff->recordings[side]) {
+		warnx("%s: %s", path, error);
+		return false;
+	}
+	return make_rows(diff, side, diff->html);
+}
+
+/* Returns a binary whose debug information was found for one recording only; or NULL. */
+static const struct profile_binary *find_uneven(const struct diff *diff)
+{
+	const struct rows *rows = diff->rows;
+	const struct profile_binary *a, *b;
+	u64 lacking[2];
+
+	for (size_t i = 0; i < rows[0].recording->nr_files; i++)
+		for (size_t j = 0; j < rows[1].recording->nr_files; j++) {
+			a = &rows[0].binaries.files[i];
+			b = &rows[1].binaries.files[j];
+			lacking[0] = a->lacking[PLACE_LACKS_ALL];
+			lacking[1] = b->lacking[PLACE_LACKS_ALL];
+			if (a->ticks && b->ticks && !strcmp(a->label, b->label) &&
+			    ((!lacking[0] && lacking[1] >= NOTE_SHARE * rows[1].ticks) ||
+			     (!lacking[1] && lacking[0] >= NOTE_SHARE * rows[0].ticks)))
+				return a;
+		}
+	return NULL;
+}
+
+/*
+ * An older version of a program is most often gone, and its inlined functions with it. Then these
+ * would seem to be new, so the functions that contain them are compared.
+ */
+static bool leave_out_inlined(struct diff *diff)
+{
+	const struct profile_binary *uneven = diff->html ? find_uneven(diff) : NULL;
+
+	if (!uneven)
+		return true;
+	diff->uneven = xstrdup(uneven->label);
+	return make_rows(diff, 0, false) && make_rows(diff, 1, false);
 }
 
 /* Returns true if the recording can be compared: not if damage has left no sample in it. */
@@ -265,6 +310,12 @@ static bool write_html(struct diff *diff)
 	signal(SIGPIPE, SIG_IGN);
 	buffer_open(&buffer);
 	print_modes(buffer.out, diff);
+	if (diff->uneven) {
+		fputs("note: inlined functions are not shown, since only one recording has debug\n"
+		      "  information of ", buffer.out);
+		escape_print(buffer.out, diff->uneven);
+		fputs(": they would seem to be new\n", buffer.out);
+	}
 	if (!diff->changes.nr_significant)
 		print_nothing(buffer.out, &diff->changes);
 	notes = buffer_close(&buffer);
@@ -313,13 +364,14 @@ static int run(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	status = COMMAND_FAILED;
-	if (read_recording(&diff, 0) && read_recording(&diff, 1))
+	if (read_recording(&diff, 0) && read_recording(&diff, 1) && leave_out_inlined(&diff))
 		status = print_diff(&diff);
 	for (int i = 0; i < 2; i++) {
 		rows_free(&diff.rows[i]);
 		if (diff.recordings[i])
 			recording_free(diff.recordings[i]);
 	}
+	free(diff.uneven);
 	return status;
 }
 

@@ -222,6 +222,40 @@ note: 30.00% have no debug information: mixed
 		eval "head_of mixed --inline | sed -n '/^note/,\$p'"
 }
 
+# changes A B: prints the functions and values of the page of changes, and the note on inlined ones.
+changes() {
+	"$tmp/profil" diff --html "$tmp/$1-$2.html" "$tmp/$1.data" "$tmp/$2.data" &&
+		sed -n 's/^\["[^"]*", \("[^"]*", [0-9.]*, [0-9.]*\),.*/\1/p' "$tmp/$1-$2.html" &&
+		sed -n 's/.*\(inlined functions are not shown[^\":]*\).*/\1/p' "$tmp/$1-$2.html"
+}
+
+# The older version of a program is gone, so only its functions are known.
+uneven_debug_information() {
+	local at name path ticks
+	at=$(objdump -dl "$tmp/lines.unstripped" | sed -n '/lines.c:5/{n;s/^ *\([0-9a-f]*\):.*/\1/p;q}')
+	at=$((0x$at - $(address "$tmp/lines.unstripped" outer)))
+	mkdir -p "$tmp/old" && cp "$tmp/lines.unstripped" "$tmp/old"
+	while read -r name path ticks; do
+		make_data "$name" <<-END || return
+			meta 2 3 host 6.1 a
+			thread 1 7 100 0 a
+			file 1 @@/$path
+			sample 1 1 @lines.unstripped:outer+$at 0 $ticks 0
+			symbol 1 @lines.unstripped:outer+0 @lines.unstripped:outer+40 outer
+			end 0 1
+		END
+	done <<-END
+		here lines.unstripped 1000
+		gone old/lines.unstripped 1000
+		new lines.unstripped 3000
+	END
+	rm -r "$tmp/old"
+	same '"work (inlined)", 4, 12' changes here new &&
+	same '"outer", 4, 12
+inlined functions are not shown, since only one recording has debug information of lines.unstripped' \
+		changes gone new
+}
+
 test_debuginfo() {
 	check "symbols in .gnu_debugdata" debugdata
 	check "symbols in .gnu_debugdata that cannot be read" debugdata_lost
@@ -231,4 +265,5 @@ test_debuginfo() {
 	check "debug information in a file made by dwz" common_parts
 	check "no debug information" no_debug_information
 	check "debug information for a part of the code" some_debug_information
+	check "debug information for one of two recordings" uneven_debug_information
 }
