@@ -21,14 +21,18 @@ __asm__(".pushsection .rodata\n"
 	"report_page_end: .byte 0\n"
 	".popsection\n");
 
+/* Writes the keys of each row, and the label if there are symbols. */
 static void write_rows(struct json *json, const struct rows *rows)
 {
 	const size_t nr = rows->nr < ROWS_MAX ? rows->nr : ROWS_MAX;
+	bool has_symbols = false;
 
 	json_line(json);
 	json_array(json, "columns", ' ');
 	for (size_t i = 0; i < rows->nr_keys; i++)
 		json_text(json, NULL, rows->keys[i]->title);
+	for (size_t i = 0; i < rows->nr_keys; i++)
+		has_symbols |= rows->keys[i] == &row_keys[ROWS_BY_SYMBOL];
 	json_end(json);
 	json_line(json);
 	json_number(json, "more", rows->nr - nr);
@@ -42,6 +46,8 @@ static void write_rows(struct json *json, const struct rows *rows)
 			html_write_name(json, NULL, text);
 			free(text);
 		}
+		if (has_symbols)
+			html_write_label(json, rows->rows[i].function.name);
 		json_end(json);
 	}
 	json_end(json);

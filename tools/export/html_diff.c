@@ -31,7 +31,10 @@ static void write_recording(struct json *json, const char *path, const struct ro
 	json_end(json);
 }
 
-/* Writes a change: its names, the values, their difference with its error, and the probability. */
+/*
+ * Writes a change: its names, the values, their difference with its error, and the probability and
+ * the label.
+ */
 static void write_change(struct json *json, const struct change *change, const struct row *names)
 {
 	json_array(json, NULL, ' ');
@@ -42,6 +45,7 @@ static void write_change(struct json *json, const struct change *change, const s
 	json_format(json, NULL, "%.9g", change->difference);
 	json_format(json, NULL, "%.9g", change->error);
 	json_format(json, NULL, "%.3g", change->chance);
+	html_write_label(json, names->function.name);
 	json_end(json);
 }
 

@@ -173,7 +173,7 @@ void hot_lines_free(struct hot_lines *lines)
 	free(lines->last);
 }
 
-/* Writes an array for each line: its source file, its number, its function and its binary. */
+/* Writes an array for each line: its source file, its number, its function, its binary, and the label. */
 void html_write_lines(struct json *json, const struct hot_lines *lines)
 {
 	json_line(json);
@@ -184,6 +184,7 @@ void html_write_lines(struct json *json, const struct hot_lines *lines)
 		json_format(json, NULL, "%d", lines->lines[i].line);
 		html_write_name(json, NULL, lines->lines[i].name);
 		html_write_name(json, NULL, lines->lines[i].binary);
+		html_write_label(json, lines->lines[i].name);
 		json_end(json);
 	}
 	json_end(json);

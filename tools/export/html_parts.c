@@ -9,6 +9,7 @@
 #include "export/html_parts.h"
 #include "profile/buffer.h"
 #include "profile/escape.h"
+#include "profile/names.h"
 
 #define PLACEHOLDER "@DATA@"
 
@@ -19,6 +20,16 @@ void html_write_name(struct json *json, const char *key, const char *name)
 	escape_fit(text, NAME_MAX_COLUMNS);
 	json_text(json, key, text);
 	free(text);
+}
+
+void html_write_label(struct json *json, const char *name)
+{
+	struct names_label label = {};
+
+	names_label(&label, name);
+	html_write_name(json, NULL,
+			strlen(label.full) > LABEL_MAX_COLUMNS ? label.brief : label.full);
+	names_label_free(&label);
 }
 
 void html_write_names(struct json *json, const char *key, const struct intern *names)

@@ -349,6 +349,59 @@ flame_labels() {
 	END
 }
 
+# A long name of a function takes one line of a table, which shows a short one.
+flame_names() {
+	local name=_ZNSt6vectorISt4pairIiiESaIS1_EE17_M_realloc_insertIJS1_EEEvN9__gnu_cxx17__normal_iteratorIPS1_S3_EEDpOT_
+	{
+		echo "volatile int sink;"
+		echo "int insert(int n) __asm__(\"$name\");"
+		echo "int insert(int n) { for (int i = 0; i < n; i++) sink += i * n; return sink; }"
+	} >"$tmp/named.c" &&
+	gcc -O1 -g -fcf-protection=none -fPIC -shared -nostdlib -o "$tmp/named.so" "$tmp/named.c" &&
+	for ms in 100 1000; do
+		make_data "named$ms" <<-END || return
+			clock 1000000
+			meta 18 3 host 6.1 a
+			thread 1 7 100 0 a
+			file 1 @@/named.so
+			stack 1 0 0:0 0:0
+			sample 1 1 @named.so:$name+1 0 $ms 0 1
+			account $ms 0 $ms 0 $ms 0 0 $ms
+			end 0 1
+		END
+	done
+	{
+		printf '%s\n' 'name = "vector<...>::_M_realloc_insert<...>"' 'def check(selector):' \
+			'    cells = js("""[...document.querySelectorAll("%s .name")].map((e) => {' \
+			'        const b = e.getBoundingClientRect();' \
+			'        const s = e.closest(".scroll").getBoundingClientRect();' \
+			'        return [e.textContent.startsWith(%s), e.title.startsWith("void std::vector<"),' \
+			'        b.height < 22, Math.min(b.right, s.right) - b.left > 140]; })"""' \
+			'        % (selector, json.dumps(name)))' \
+			'    assert cells, selector' \
+			'    same(cells, [4 * [True]] * len(cells))'
+		cat <<-'END'
+			for width in 1000, 1200, 1400, 1800:
+			    size(width, 800)
+			    drawn()
+			    check("#lines")
+			    if texts("#titles"):
+			        click("#view-table")
+			        check("#lines")
+			    check("#body")
+			    if texts("#titles"):
+			        click("#view-flame")
+			if texts("#titles"):
+			    click("#view-table")
+			    for text_, nr in (name, 1), ("void std::VECTOR<std::pair", 1), ("other", 0):
+			        write("#filter", text_)
+			        same(len(table()), nr)
+		END
+	} >"$tmp/names.py" &&
+	flame named1000 <"$tmp/names.py" &&
+	sed '/check("#lines")/d' "$tmp/names.py" | diff_page named100 named1000
+}
+
 # The page says so if less than 80% of the stacks are complete.
 flame_completeness() {
 	local part
@@ -590,7 +643,7 @@ flame_diff() {
 		want = changes()
 		same([[row[0], row[1], row[2], row[5]] for row in table()],
 		     [["%+.3f s" % float(row["change"]), "%.3f s" % float(row["a"]), "%.3f s" % float(row["b"]),
-		       "%s (%s)" % (row["symbol"], row["dso"])] for row in want])
+		       "%s (%s)" % (row["symbol"].replace("std::", ""), row["dso"])] for row in want])
 		same([row["symbol"] for row in want],
 		     [image, "std::hot(int)", "new", "cold", "gone"])
 		same([row[4] == "<1e-99" for row in table()],
@@ -616,7 +669,7 @@ flame_diff() {
 		     "0.200 s in B")
 		# The list and the graph have the same selection.
 		click("#body tr:nth-child(2)")
-		same(current(), [["std::hot(int) ([jit])"], ["std::hot(int)"]])
+		same(current(), [["hot(int) ([jit])"], ["std::hot(int)"]])
 		click(frame("cold", 4))
 		same(current(), [["cold ([jit])"], ["cold"]])
 		same([name for name, row, size in frames() if size == 1000], ["all", "prog", "main", "cold"])
@@ -626,7 +679,7 @@ flame_diff() {
 		js("document.querySelector('#body tr').focus()")
 		key("ArrowDown")
 		key("Enter")
-		same(current(), [["std::hot(int) ([jit])"], ["std::hot(int)"]])
+		same(current(), [["hot(int) ([jit])"], ["std::hot(int)"]])
 		click("#one-function")
 		same([name for name, row, size in frames()], ["std::hot(int)", "main", "prog"])
 		js("document.querySelector('#body tr').focus()")
@@ -641,7 +694,8 @@ flame_diff() {
 	END
 	diff_page before after --share <<-'END' || return
 		same([[row[0], row[5]] for row in table()],
-		     [["%+.2f%%" % (100 * float(row["change"])), "%s (%s)" % (row["symbol"], row["dso"])]
+		     [["%+.2f%%" % (100 * float(row["change"])), "%s (%s)" % (row["symbol"].replace("std::", ""),
+		                                                              row["dso"])]
 		      for row in changes("--share")])
 		assert "have a larger share" in text("#counts") and len(table()) > 2, text("#counts")
 	END
@@ -677,6 +731,7 @@ test_flame() {
 	check "flame graph: search" flame_search
 	check "flame graph: the graph, the table and the timeline have the same selection" flame_selection
 	check "flame graph: labels" flame_labels
+	check "flame graph: long names in the tables" flame_names
 	check "flame graph: incomplete stacks" flame_completeness
 	check "flame graph: colours" flame_colours
 	check "flame graph: the keyboard" flame_keyboard

@@ -22,6 +22,16 @@ function element(name, text, style)
 	return node;
 }
 
+/* A function in a table: its short name, in one line. */
+function nameCell(name, label, after = '')
+{
+	const mark = ' (inlined)';
+	const cell = element('td', label + (name.endsWith(mark) ? mark : '') + after, 'name');
+
+	cell.title = name + after;
+	return cell;
+}
+
 function percent(part, whole)
 {
 	return (whole ? 100 * part / whole : 0).toFixed(2) + '%';

@@ -4,8 +4,9 @@
  * is significant
  */
 
-/* In a change: its binary, its function, the values, their difference and its error, and p */
-const OF_BINARY = 0, OF_FUNCTION = 1, BEFORE = 2, AFTER = 3, CHANGE = 4, ERROR = 5, CHANCE = 6;
+/* In a change: its binary, its function, the values, their difference its error, p, and the label */
+const OF_BINARY = 0, OF_FUNCTION = 1, BEFORE = 2, AFTER = 3, CHANGE = 4, ERROR = 5, CHANCE = 6,
+      LABEL_OF = 7;
 /* A change by less than these factors has a colour of its own. */
 const FACTORS = [1.25, 2];
 
@@ -127,7 +128,7 @@ function showChanges()
 		line.append(first, ...[BEFORE, AFTER, ERROR].map((i) =>
 			element('td', amount(change[i], false), 'number')),
 			    element('td', chance(change[CHANCE]), 'number'),
-			    element('td', change[OF_FUNCTION] + ' (' + change[OF_BINARY] + ')'));
+			    nameCell(change[OF_FUNCTION], change[LABEL_OF], ' (' + change[OF_BINARY] + ')'));
 		line.dataset.row = row;
 		line.tabIndex = place ? -1 : 0;
 		return line;

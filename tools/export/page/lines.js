@@ -17,12 +17,12 @@ function selectedFunction()
 
 function showLine(index, shares)
 {
-	const [source, line, name] = data.lines[index], row = element('tr');
+	const [source, line, name, , label] = data.lines[index], row = element('tr');
 	const place = element('td', source.replace(/.*\//, '') + ':' + line, 'short');
 
 	place.title = source + ':' + line;
 	row.append(...shares.map((share) => element('td', share, 'number')), place,
-		   element('td', name));
+		   nameCell(name, label));
 	return row;
 }
 

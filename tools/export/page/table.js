@@ -5,6 +5,7 @@
 const HAS_TICKS = 2;
 /* A browser takes too long for more rows, unless somebody wants to see them. */
 const ROWS_SHOWN = 100;
+const LABEL_MAX = 60;		/* LABEL_MAX_COLUMNS */
 
 const table = {
 	rows: data.rows.slice(),	/* then functions that have only called others */
@@ -22,11 +23,33 @@ function readTable()
 	for (let i = 0; i < data.flame.counted; i++) {
 		if (!isFunction(i) || flagsOf(i) & HAS_TICKS)
 			continue;
-		table.rows.push([textOf(i, BINARY), textOf(i, NAME)]);
+		table.rows.push([textOf(i, BINARY), textOf(i, NAME), shortName(i)]);
 		table.functions.push(i);
 	}
 	numbers.push({ title: 'with callees', value: (sum) => sum.all,
 		       text: (sum, total) => percent(sum.all, total.ticks) });
+}
+
+/* As html_write_label() */
+function shortName(index)
+{
+	const label = textOf(index, LABEL);
+
+	return label.length > LABEL_MAX ? textOf(index, LABEL + 1) : label;
+}
+
+/* Returns the index of the column that has the width that the others leave. */
+function wideColumn()
+{
+	const symbol = data.columns.indexOf('symbol');
+
+	return symbol < 0 ? data.columns.length - 1 : symbol;
+}
+
+/* Returns a text of a row as the table shows it. */
+function shownText(row, column)
+{
+	return table.rows[row][data.columns[column] === 'symbol' ? data.columns.length : column];
 }
 
 function newSum()
@@ -80,7 +103,7 @@ function compareRows(a, b, counts)
 	let order;
 
 	if (column >= 0) {
-		order = collator.compare(table.rows[a][column], table.rows[b][column]);
+		order = collator.compare(shownText(a, column), shownText(b, column));
 	} else {
 		const value = numbers[state.column].value;
 
@@ -97,7 +120,7 @@ function showTitles()
 
 	titles.forEach((title, i) => {
 		const cell = element('th', undefined, i < numbers.length ? 'number' :
-					      i < titles.length - 1 ? 'short' : '');
+					      i !== numbers.length + wideColumn() ? 'short' : '');
 		const button = element('button', title);
 
 		button.type = 'button';
@@ -118,15 +141,17 @@ function cellsOf(sum, total)
 	return numbers.map((column) => element('td', column.text(sum, total), 'number'));
 }
 
-/* The last column is as wide as the others leave. */
-function textCell(text, column)
+function textCell(row, column)
 {
-	const isShort = column < data.columns.length - 1;
-	const cell = element('td', text, isShort ? 'short' : '');
+	const text = table.rows[row][column];
 
-	if (isShort)
+	if (column !== wideColumn()) {
+		const cell = element('td', text, 'short');
+
 		cell.title = text;
-	return cell;
+		return cell;
+	}
+	return nameCell(text, shownText(row, column));
 }
 
 /* Shows the rows of the selection, if the table can be seen. */
@@ -154,7 +179,7 @@ function showTable(counts)
 		const line = element('tr');
 
 		line.append(...cellsOf(counts.rows[i], counts.total));
-		line.append(...table.rows[i].map((text, column) => textCell(text, column)));
+		line.append(...data.columns.map((title, column) => textCell(i, column)));
 		line.dataset.row = i;
 		line.tabIndex = place ? -1 : 0;
 		return line;
