@@ -142,9 +142,15 @@ flame_orders() {
 		                ["_start", 4, 1000], ["framed", 5, 1000]])
 		click("#reset")
 		# One function: all its callers are above it, and all its callees below it.
+		js("document.querySelector('#flame-scroll').style.cssText = 'flex: none; height: 60px'")
+		js("document.querySelector('#flame-scroll').scrollTop = 1000")
 		click("#one-function")
 		same(frames(), [])
 		assert text("#no-function").startswith("Select a function"), text("#no-function")
+		same(js("""(() => { const a = document.querySelector("#no-function").getBoundingClientRect();
+		    const b = document.querySelector("#flame-scroll").getBoundingClientRect();
+		    return a.height > 10 && a.top >= b.top && a.bottom <= b.bottom; })()"""), True)
+		js("document.querySelector('#flame-scroll').style.cssText = ''")
 		click("#callers-first")
 		assert js("document.querySelector('#no-function').hidden")
 		click(frame("twin (framed)", 5))

@@ -320,17 +320,19 @@ function markFrames()
 /* Shows the graph of the selection. */
 function drawGraph()
 {
-	const area = find('graph'), width = area.clientWidth;
+	const area = find('graph');
 	let places, lowest = 0, highest = 0;
 
 	if (find('flame').hidden)
 		return;
+	find('no-function').hidden = graph.trees.length > 0;
+	area.hidden = !graph.trees.length;
 	graph.own = ownTicks();
 	graph.total = graph.own.reduce((a, b) => a + b, 0);
 	graph.trees.forEach(countTree);
 	if (graph.trees.length && !graph.trees[0].ticks[graph.zoom])
 		graph.zoom = 0;
-	places = layOut(width);
+	places = layOut(area.clientWidth);
 	for (const { tree, node } of places) {
 		lowest = Math.min(lowest, tree.up ? 0 : -tree.levels[node]);
 		highest = Math.max(highest, tree.up ? tree.levels[node] : 0);
@@ -340,7 +342,6 @@ function drawGraph()
 		addFrame(place, lowest);
 	area.replaceChildren(...places.map((place) => place.element));
 	area.style.height = (highest - lowest + 1) * FRAME + 'px';
-	find('no-function').hidden = graph.trees.length > 0;
 	markFrames();
 	showMatches();
 	focusFrame(graph.frames.has(graph.focus) ? graph.focus : '0:' + graph.zoom, false);
