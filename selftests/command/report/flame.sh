@@ -316,6 +316,37 @@ flame_selection() {
 	END
 }
 
+# A graph that is higher than its place: functions that call each other, with names of 300 letters.
+flame_high_data() {
+	local nr=40
+	{
+		echo "clock 1000000"
+		echo "meta 18 3 host 6.1 a"
+		echo "thread 1 7 100 0 a"
+		echo "name 1 [anon]"
+		for ((i = 0; i < nr; i++)); do
+			echo "symbol 0x80000001 $((i * 16)) $((i * 16 + 16)) f$i$(printf '%0300d' 0)"
+			echo "stack $((i + 1)) 0 0:0 0:0$(for ((j = i; j--;)); do printf ' 1:%d' $((j * 16 + 5)); done)"
+			echo "sample 1 1 $((i * 16 + 1)) 0 $((1 + 100 * (i == 20))) 0 $((i + 1))"
+		done
+		echo "account $((nr + 100)) 0 $((nr + 100)) 0 $((nr + 100)) 0 0 $((nr + 100))"
+		echo "end 0 1"
+	} | make_data "${1:-high}"
+}
+
+flame_place() {
+	flame_high_data && flame high <<-'END'
+		def right():
+		    return js("""Math.max(...[...document.querySelectorAll(".frame")].map((e) =>
+		        e.getBoundingClientRect().right)) -
+		        document.querySelector("#flame-scroll").getBoundingClientRect().left -
+		        document.querySelector("#flame-scroll").clientLeft -
+		        document.querySelector("#flame-scroll").clientWidth""")
+		assert box("#graph")[3] > js("document.querySelector('#flame-scroll').clientHeight")
+		same(right(), 0)
+	END
+}
+
 # The label of a frame becomes shorter with it, but always has the last component of the name.
 flame_labels() {
 	{
@@ -736,6 +767,7 @@ test_flame() {
 	check "flame graph: a function that calls itself" flame_recursion
 	check "flame graph: search" flame_search
 	check "flame graph: the graph, the table and the timeline have the same selection" flame_selection
+	check "flame graph: it fits, and stays where it is" flame_place
 	check "flame graph: labels" flame_labels
 	check "flame graph: long names in the tables" flame_names
 	check "flame graph: incomplete stacks" flame_completeness
