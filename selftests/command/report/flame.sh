@@ -347,6 +347,32 @@ flame_place() {
 	END
 }
 
+# The boxes of the heading are as high as their text, or as some whole lines of it.
+flame_heading() {
+	cat >"$tmp/heading.py" <<-'END'
+		def check(selector):
+		    return js("""(() => { const e = document.querySelector(%s), range = new Range();
+		        range.selectNodeContents(e);
+		        const bottom = e.getBoundingClientRect().bottom, lines = [...range.getClientRects()];
+		        return [e.scrollHeight - e.clientHeight,
+		        lines.filter((l) => l.height < 30 && l.top < bottom - 3 && l.bottom > bottom + 1).length]; })()"""
+		        % json.dumps(selector))
+		boxes = [box for box in ("#about", "#about-a", "#about-b") if texts(box)]
+		for selector in ["h1"] + boxes:
+		    same(check(selector), [0, 0])
+		for selector in boxes:
+		    js("document.querySelector('%s').append(...Array.from({length: 30}, (x, i) => "
+		       "element('li', 'note ' + i)))" % selector)
+		js("document.querySelector('h1').textContent += ' word'.repeat(500)")
+		for height in range(600, 1000, 45):
+		    size(1000, height)
+		    for selector in ["h1"] + boxes:
+		        over, cut = check(selector)
+		        assert over > 15 and not cut, (selector, height, over, cut)
+	END
+	flame_high_data && flame high <"$tmp/heading.py" && diff_page high high <"$tmp/heading.py"
+}
+
 # The label of a frame becomes shorter with it, but always has the last component of the name.
 flame_labels() {
 	{
@@ -768,6 +794,7 @@ test_flame() {
 	check "flame graph: search" flame_search
 	check "flame graph: the graph, the table and the timeline have the same selection" flame_selection
 	check "flame graph: it fits, and stays where it is" flame_place
+	check "flame graph: the heading has whole lines" flame_heading
 	check "flame graph: labels" flame_labels
 	check "flame graph: long names in the tables" flame_names
 	check "flame graph: incomplete stacks" flame_completeness
