@@ -327,24 +327,43 @@ flame_high_data() {
 		for ((i = 0; i < nr; i++)); do
 			echo "symbol 0x80000001 $((i * 16)) $((i * 16 + 16)) f$i$(printf '%0300d' 0)"
 			echo "stack $((i + 1)) 0 0:0 0:0$(for ((j = i; j--;)); do printf ' 1:%d' $((j * 16 + 5)); done)"
-			echo "sample 1 1 $((i * 16 + 1)) 0 $((1 + 100 * (i == 20))) 0 $((i + 1))"
+			echo "sample 1 1 $((i * 16 + 1)) 0 $((1 + 10000 * (i == 0))) 0 $((i + 1))"
 		done
-		echo "account $((nr + 100)) 0 $((nr + 100)) 0 $((nr + 100)) 0 0 $((nr + 100))"
+		echo "account 10040 0 10040 0 10040 0 0 10040"
 		echo "end 0 1"
-	} | make_data "${1:-high}"
+	} | make_data high
 }
 
 flame_place() {
-	flame_high_data && flame high <<-'END'
-		def right():
-		    return js("""Math.max(...[...document.querySelectorAll(".frame")].map((e) =>
-		        e.getBoundingClientRect().right)) -
-		        document.querySelector("#flame-scroll").getBoundingClientRect().left -
-		        document.querySelector("#flame-scroll").clientLeft -
-		        document.querySelector("#flame-scroll").clientWidth""")
+	cat >"$tmp/place.py" <<-'END'
+		def rectangle(selector):
+		    return js("(() => { const b = document.querySelector('%s').getBoundingClientRect();"
+		              "return [b.top, b.height, b.right]; })()" % selector)
+		def places():
+		    return [rectangle("#flame-scroll"), rectangle(".frame[data-key=\"0:0\"]"),
+		            rectangle(".frame[data-key=\"0:11\"]")[0]]
+		def inside():
+		    return js("(() => { const e = document.querySelector('#flame-scroll');"
+		              "return e.getBoundingClientRect().left + e.clientLeft + e.clientWidth; })()")
 		assert box("#graph")[3] > js("document.querySelector('#flame-scroll').clientHeight")
-		same(right(), 0)
+		same(rectangle(".frame[data-key=\"0:0\"]")[2], inside())
+		size(1000, 900)
+		drawn()
+		box(".frame[data-key=\"0:0\"]")
+		before, height = places(), box("#graph")[3]
+		# Neither long names nor the lines of a function move the graph.
+		for i in range(4):
+		    point(".frame[data-key=\"0:%d\"]" % i, 0.5)
+		    same(places(), before)
+		assert rectangle("#frame-text")[1] < 25 and len(text("#frame-text")) > 300
+		same(js("document.querySelector('#frame-text').title"), text("#frame-text"))
+		click(".frame[data-key=\"0:11\"]")
+		same(places(), before)
+		assert box("#graph")[3] > height + 50
+		js("document.querySelector('#frame-text').focus()")
+		assert rectangle("#frame-text")[1] > 25
 	END
+	flame_high_data && flame high <"$tmp/place.py" && diff_page high high <"$tmp/place.py"
 }
 
 # The boxes of the heading are as high as their text, or as some whole lines of it.

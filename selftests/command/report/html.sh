@@ -431,8 +431,10 @@ html_flame() {
 		same([frames(), js(focus)], [whole, "all: 100.00%, 240 ticks"])
 		# A click on a frame shows the source lines of its function.
 		names = "#flame #lines td:nth-child(4)"
+		place = box("#flame-scroll")
 		assert {"alpha", "gamma_"} <= set(texts(names)), texts(names)
 		click(frame("alpha", 5))
+		same(box("#flame-scroll"), place)
 		same([text("#hot-function"), set(texts(names))], ["of alpha", {"alpha"}])
 		click("#reset")
 		# A function that has only called others has the lines of its calls.
@@ -442,6 +444,7 @@ html_flame() {
 		click("#reset")
 		click(frame(image, 4))
 		same([text("#hot-text"), texts(names)], ["No tick of the selection has a line there.", []])
+		same(box("#flame-scroll"), place)
 		click("#reset")
 		# The table is as without stacks, and a small window is no problem.
 		assert js("document.querySelector('#main').hidden")

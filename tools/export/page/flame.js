@@ -317,10 +317,11 @@ function markFrames()
 	find('reset').disabled = !graph.zoom && graph.selected < 0;
 }
 
-/* Shows the graph of the selection. */
+/* Shows the graph of the selection. The root remains at its place. */
 function drawGraph()
 {
-	const area = find('graph');
+	const area = find('graph'), box = find('flame-scroll');
+	const below = box.scrollHeight - box.scrollTop;
 	let places, lowest = 0, highest = 0;
 
 	if (find('flame').hidden)
@@ -345,6 +346,7 @@ function drawGraph()
 	markFrames();
 	showMatches();
 	focusFrame(graph.frames.has(graph.focus) ? graph.focus : '0:' + graph.zoom, false);
+	box.scrollTop = box.scrollHeight - below;
 }
 
 /* Scrolls to the root, or to the function between its callers and its callees. */
@@ -476,6 +478,13 @@ function placeOf(event)
 	return frame && graph.frames.get(frame.dataset.key);
 }
 
+/* Shows a text below the graph. Its height is fixed, so that no frame moves away from the mouse. */
+function showText(text)
+{
+	find('frame-text').textContent = text;
+	find('frame-text').title = text;
+}
+
 function showFrame(event)
 {
 	const place = placeOf(event);
@@ -483,7 +492,7 @@ function showFrame(event)
 	if (!place)
 		return;
 	describeFrame(place);
-	find('frame-text').textContent = place.element.title;
+	showText(place.element.title);
 }
 
 /* Returns the key of the frame above or below one, or undefined. */

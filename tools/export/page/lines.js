@@ -41,11 +41,12 @@ function showLines(all)
 		(binary === null || data.lines[i][3] === binary));
 
 	found.sort((a, b) => order[b] - order[a] || own[b] - own[a] || a - b);
+	find('hot').classList.toggle('empty', !nr);
 	find('calls-title').hidden = !data.flame;
 	find('lines').replaceChildren(...found.slice(0, LINES_SHOWN).map((i) =>
 		showLine(i, (data.flame ? [own[i], total[i]] : [own[i]])
 			.map((ticks) => percent(ticks, all)))));
-	find('hot-function').textContent = name === null ? '' : 'of ' + name;
+	find('hot-function').textContent = name === null || !nr ? '' : 'of ' + name;
 	find('lines').closest('.scroll').hidden = !found.length;
 	if (!nr)
 		find('hot-text').textContent = 'There is no line information for these ticks.';
