@@ -238,6 +238,10 @@ flame_search() {
 		js("document.querySelector('.frame[tabindex=\"0\"]').focus()")
 		key("/")
 		same(js("document.activeElement.id"), "search")
+		click("#view-table")
+		js("document.querySelector('#body tr').focus()")
+		key("/")
+		same([js("document.activeElement.id"), value("#filter")], ["filter", ""])
 	END
 }
 
@@ -260,6 +264,8 @@ flame_selection() {
 		     report("--inline"))
 		click("#titles th:nth-child(4) button")
 		same([row[5] for row in table()][:2], ["_start", "middle"])
+		same(js("(() => { const b = document.querySelector('#titles th:nth-child(4) button');"
+		        "return b.scrollWidth <= b.clientWidth; })()"), True)
 		# From the table to the graph
 		twin = 1 + [row[5] for row in table()].index("twin")
 		click("#body tr:nth-child(%d)" % twin)

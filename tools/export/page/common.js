@@ -58,6 +58,20 @@ function fillList(list, texts)
 	list.append(...texts.map((text) => element('li', text)));
 }
 
+/* The key / moves to the search, or to the filter, except from where text is written. */
+function goToSearch(event)
+{
+	const input = find('flame').hidden ? find('filter') : find('search');
+
+	if (event.key !== '/' || !input || event.ctrlKey || event.altKey || event.metaKey ||
+	    (event.target.tagName === 'INPUT' && event.target.type === 'text'))
+		return;
+	input.focus();
+	event.preventDefault();
+}
+
+document.addEventListener('keydown', goToSearch);
+
 /* Moves the focus to another row of a table. @choose and @leave: for Enter and Escape */
 function moveRow(event, choose, leave)
 {

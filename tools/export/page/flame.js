@@ -542,16 +542,6 @@ function moveFrame(event)
 	event.preventDefault();
 }
 
-/* The key / moves to the search, except from where text is written. */
-function goToSearch(event)
-{
-	if (event.key !== '/' || find('flame').hidden || event.ctrlKey || event.altKey ||
-	    event.metaKey || (event.target.tagName === 'INPUT' && event.target.type === 'text'))
-		return;
-	find('search').focus();
-	event.preventDefault();
-}
-
 /* ---- the start ---- */
 
 /* @items: for each colour, the class of its frames and what they are. */
@@ -607,6 +597,5 @@ function startGraph()
 		}
 	});
 	find('reset').addEventListener('click', showAll);
-	document.addEventListener('keydown', goToSearch);
 	window.addEventListener('resize', drawGraph);
 }
