@@ -108,6 +108,15 @@ html_table() {
 		write("#filter", "SHARED")
 		same(table(), report("-s", "dso,symbol")[-2:-1])
 		assert text("#shown").startswith("1 row of 5, " + table()[0][0])
+		click("#no-filter")
+		same([len(table()), value("#filter"), js("document.querySelector('#no-filter').hidden"),
+		      js("document.activeElement.id")], [5, "", True, "filter"])
+		write("#filter", "SHARED")
+		key("Escape")
+		same([len(table()), value("#filter")], [5, ""])
+		js("document.activeElement.blur()")
+		key("/")
+		same(js("document.activeElement.id"), "filter")
 		write("#filter", "a")
 		same(sorted(column(4)), ["[no symbol]", "alpha", "beta", "delta", "gamma_"])
 		write("#filter", "none")
@@ -245,6 +254,7 @@ html_code() {
 		same(text("#bar-text").split(" ")[0], "%#x" % (start + 3))
 		key("Enter")
 		same([value("#filter"), [row[4] for row in table()]], ["delta", ["delta"]])
+		assert box("#no-filter")[2] > 50
 		choose("[anon]")
 		assert text("#binary-text").startswith("1 tick "), text("#binary-text")
 		same(texts("#binary-text"), ["1 tick (0.10%) at 0x7f0000000010 to 0x7f0000000011, "
@@ -567,9 +577,20 @@ html_limits() {
 		print("account 200000 0 200000 0 200000 0 0 200000\nend 0 1")
 	END
 	make_data limits <"$tmp/ticks" && browse limits -s symbol <<-'END' || return
+		same([len(table()), text("#all-rows")], [100, "Show all 1,000 rows"])
+		assert text("#shown").startswith("1,000 rows of 1,000, ") and \
+		    text("#shown").endswith("; 100 are shown"), text("#shown")
+		write("#filter", "function10")
+		same(len(table()), int(text("#shown").split(" ")[0]))
+		assert js("document.querySelector('#all-rows').hidden")
+		assert text("#shown").endswith("in the selection"), text("#shown")
+		write("#filter", "function1")
+		same(text("#all-rows"), "Show all %s rows" % text("#shown").split(" ")[0])
+		click("#no-filter")
 		same(len(table()), 100)
 		click("#all-rows")
 		same(len(table()), 1000)
+		assert text("#shown").endswith("in the selection"), text("#shown")
 		rows = report("-s", "symbol")
 		assert len(rows) > 1000
 		same([row[1:3] for row in table()], [row[1:3] for row in rows[:1000]])

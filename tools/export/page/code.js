@@ -96,8 +96,7 @@ function filterByBar()
 {
 	if (state.bar === null || !data.columns.includes('symbol'))
 		return;
-	find('filter').value = data.names[binary().bars[state.bar + 2]];
-	showRows();
+	setFilter(data.names[binary().bars[state.bar + 2]]);
 }
 
 function showBinaries()

@@ -110,6 +110,11 @@ find('from').addEventListener('change', readTimes);
 find('to').addEventListener('change', readTimes);
 find('whole').addEventListener('click', selectWhole);
 find('filter').addEventListener('input', showRows);
+find('filter').addEventListener('keydown', (event) => event.key === 'Escape' && setFilter(''));
+find('no-filter').addEventListener('click', () => {
+	setFilter('');
+	find('filter').focus();
+});
 find('all-rows').addEventListener('click', showAllRows);
 find('body').addEventListener('click', (event) => toggleRow(event.target.closest('tr')));
 find('body').addEventListener('keydown', (event) =>

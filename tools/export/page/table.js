@@ -175,6 +175,8 @@ function showTable(counts)
 		place < ROWS_SHOWN || state.allRows || i === state.row);
 
 	find('all-rows').hidden = lines.length === shown.length;
+	find('all-rows').textContent = 'Show all ' + counted(shown.length, 'row');
+	find('no-filter').hidden = !wanted;
 	body.replaceChildren(...lines.map((i, place) => {
 		const line = element('tr');
 
@@ -195,7 +197,15 @@ function showTable(counts)
 	}
 	showSelectedRow();
 	find('shown').textContent = counted(shown.length, 'row') + ' of ' + number(all.length) +
-		', ' + percent(ticks, counts.total.ticks) + ' of the ticks in the selection';
+		', ' + percent(ticks, counts.total.ticks) + ' of the ticks in the selection' +
+		(lines.length < shown.length ? '; ' + lines.length + ' are shown' : '');
+}
+
+/* Filters the rows by a text, or shows those of all texts. */
+function setFilter(text)
+{
+	find('filter').value = text;
+	showRows();
 }
 
 function showAllRows()
