@@ -211,6 +211,20 @@ flame_search() {
 		same(found("^INNER", "50.00"), ["inner", "inner"])
 		same(found("read\\]$", "10.00"), ["[read]"])
 		same(found("nothing", "0.00"), [])
+		key("Enter")
+		same([current(), text("#frame-text")], [[[], []], ""])
+		# Enter goes from match to match, from the widest frame on.
+		found("middle|outer|read|framed", "100.00")
+		for wanted in ("framed", "middle (framed)", "middle (library.so)", "outer (library.so)",
+		               "outer (framed)", "[read] ([kernel])", "framed"):
+		    key("Enter")
+		    same(text("#frame-text").split(":")[0], wanted)
+		    same([current()[1], js("document.activeElement.id")],
+		         [[wanted.split(" ")[0]] if " " in wanted else [], "search"])
+		write("#search", "middle|twin")
+		key("Enter")
+		same([current(), text("#frame-text").split(":")[0]], [[["middle"], ["middle"]], "middle (framed)"])
+		click("#reset")
 		# Each tick counts once, in each order.
 		for order in "#callees-first", "#callers-first":
 		    click(order)

@@ -30,6 +30,7 @@ const graph = {
 	focus: '0:0',		/* the key of the frame for the keyboard */
 	selected: -1,		/* function */
 	matches: null,		/* for each function: the search has found it; null: no search */
+	match: -1,		/* the place of the last one that was chosen */
 };
 
 const context = document.createElement('canvas').getContext('2d');
@@ -383,6 +384,30 @@ function showMatches()
 			' of the ticks in the selection match';
 }
 
+/* Selects the match with the widest frame, and then the next one. */
+function chooseMatch()
+{
+	const places = new Map();
+
+	for (const place of [...graph.frames.values()].sort((a, b) => b.size - a.size)) {
+		const index = place.tree.functions[place.node];
+
+		if (graph.matches && graph.matches[index] && !places.has(index))
+			places.set(index, place);
+	}
+	if (!places.size)
+		return;
+	graph.match = (graph.match + 1) % places.size;
+	const [index, place] = [...places][graph.match];
+
+	if (!find('one-function').checked)
+		select(isFunction(index) ? index : -1);
+	focusFrame(place.element.dataset.key, false);
+	describeFrame(place);
+	showText(place.element.title);
+	place.element.scrollIntoView({ block: 'nearest' });
+}
+
 /* Finds the functions whose name, or label, the regular expression matches. */
 function search()
 {
@@ -394,6 +419,7 @@ function search()
 	} catch (error) {
 		problem = 'This is no regular expression: ' + error.message.replace(/^.*: /, '');
 	}
+	graph.match = -1;
 	graph.matches = pattern && [...Array(nrFunctions()).keys()].map((index) =>
 		pattern.test(textOf(index, NAME)) || pattern.test(textOf(index, LABEL)));
 	input.ariaInvalid = problem ? 'true' : 'false';
@@ -594,6 +620,8 @@ function startGraph()
 		if (event.key === 'Escape') {
 			find('search').value = '';
 			search();
+		} else if (event.key === 'Enter') {
+			chooseMatch();
 		}
 	});
 	find('reset').addEventListener('click', showAll);
