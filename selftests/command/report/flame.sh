@@ -128,6 +128,17 @@ flame_orders() {
 		click("#inlined")
 		point(frame("outer (library.so)", 5), 0.5)
 		same(text("#frame-text"), "outer (library.so): 40.00%, 40 ticks")
+		# The share without callees is that of the table.
+		def own(name, row):
+		    point(frame(name, row), 0.5)
+		    return text("#frame-text").split("ticks")[1]
+		share = {(row[4], row[5]): row[0] for row in table()}
+		same(share["framed", "middle"], "10.00%")
+		same([own("middle (framed)", 4), own("middle (library.so)", 4)],
+		     [", 10.00% without its callees (10.00% in the kernel)", ""])
+		same([own("twin (framed)", 5), own("[read]", 5), share["framed", "twin"]],
+		     [", 30.00% without its callees", "", "30.00%"])
+		same([own("_start", 3), own("framed", 2)], ["", ""])
 		# Callees first: the function of the pc is at the bottom, and its callers are above it.
 		click("#callees-first")
 		pcs = [["all", 1, 1000], ["[read]", 2, 100], [inner, 2, 100], [inner, 2, 400],

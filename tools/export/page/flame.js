@@ -18,6 +18,7 @@ const NODE = 2;
 /* In the array of functions: indexes of its name, its binary, and three forms of a label; flags */
 const FUNCTION = 6, NAME = 0, BINARY = 1, LABEL = 2, LABELS = 3, FLAGS = 5;
 const INLINED = 1;
+const KERNEL = '[kernel]';	/* the binary of what the kernel did for a function */
 const FRAME = 18, PADDING = 7, NARROW = 20, HIDDEN = 1;		/* pixels */
 
 const graph = {
@@ -194,15 +195,22 @@ function countTree(tree)
 
 function describe(tree, node)
 {
-	const index = tree.functions[node], ticks = tree.ticks[node], own = tree.own[node];
+	const index = tree.functions[node], ticks = tree.ticks[node];
+	const inKernel = tree.children[node].reduce((sum, child) =>
+		sum + (textOf(tree.functions[child], BINARY) === KERNEL ? tree.ticks[child] : 0), 0);
+	const own = tree.own[node] + inKernel;
 	let text = textOf(index, NAME);
 
 	if (isFunction(index))
 		text += ' (' + textOf(index, BINARY) + ')';
 	text += ': ' + percent(ticks, graph.total) + ', ' + counted(ticks, 'tick');
-	if (tree === graph.trees[0] && !find('callees-first').checked && index >= 0 && own &&
-	    own !== ticks)
+	/* As in the table, this includes the kernel's work for the function. */
+	if (tree === graph.trees[0] && !find('callees-first').checked && isFunction(index) && own &&
+	    (own !== ticks || inKernel)) {
 		text += ', ' + percent(own, graph.total) + ' without its callees';
+		if (inKernel)
+			text += ' (' + percent(inKernel, graph.total) + ' in the kernel)';
+	}
 	return text + note(index);
 }
 

@@ -13,7 +13,6 @@ function showHeading()
 
 /* This many binaries have a colour of their own, see page.css. */
 const COLOURS = 6;
-const KERNEL = '[kernel]';
 
 const styles = new Map();	/* by binary: the class of its frames */
 
