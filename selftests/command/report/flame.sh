@@ -387,6 +387,8 @@ flame_place() {
 		    point(".frame[data-key=\"0:%d\"]" % i, 0.5)
 		    same(places(), before)
 		assert rectangle("#frame-text")[1] < 25 and len(text("#frame-text")) > 300
+		assert js("(() => { const [a, b] = document.querySelectorAll('#frame-text span'); return "
+		          "b.getBoundingClientRect().right < 990 && a.scrollWidth > a.clientWidth; })()")
 		same(js("document.querySelector('#frame-text').title"), text("#frame-text"))
 		click(".frame[data-key=\"0:11\"]")
 		same(places(), before)
@@ -782,7 +784,8 @@ flame_diff() {
 		     "0.200 s in B")
 		# The list and the graph have the same selection.
 		click("#body tr:nth-child(2)")
-		same(current(), [["hot(int) ([jit])"], ["std::hot(int)"]])
+		same([current(), text("#frame-text")], [[["hot(int) ([jit])"], ["std::hot(int)"]],
+		     "std::hot(int) ([jit]): without its callees 1.000 s in A, 1.400 s in B"])
 		click(frame("cold", 4))
 		same(current(), [["cold ([jit])"], ["cold"]])
 		same([name for name, row, size in frames() if size == 1000], ["all", "prog", "main", "cold"])
@@ -797,9 +800,10 @@ flame_diff() {
 		same([name for name, row, size in frames()], ["std::hot(int)", "main", "prog"])
 		js("document.querySelector('#body tr').focus()")
 		key("Escape")
-		same([current(), frames()], [[[], []], []])
+		same([current(), frames(), text("#frame-text")], [[[], []], [], ""])
 		click("#body tr:last-child")
-		same([current(), frames()], [[["gone ([jit])"], []], []])
+		same([current(), frames(), text("#frame-text")], [[["gone ([jit])"], []], [],
+		     "gone ([jit]): without its callees 0.500 s in A, 0.000 s in B"])
 		click("#callees-first")
 		write("#search", "^hot")
 		same(text("#matched"), "36.70% of the ticks in the selection match")
@@ -824,6 +828,7 @@ flame_diff() {
 		same(text("#notes"), "There is no flame graph, because B has no stacks.")
 		click("#body tr")
 		same(len(texts("#body tr[aria-current=true]")), 1)
+		assert " in B" in text("#frame-text") and box("#frame-text")[3] > 10
 	END
 }
 

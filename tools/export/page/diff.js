@@ -57,12 +57,17 @@ function styleOf(index)
 	return change < 0 ? 'rest' : styleOfChange(data.changes[change]);
 }
 
+function describeChange(change)
+{
+	return 'without its callees ' + amount(change[BEFORE], false) + ' in A, ' +
+		amount(change[AFTER], false) + ' in B';
+}
+
 function note(index)
 {
 	const change = data.changes[index < 0 ? -1 : changeOf[index]];
 
-	return change ? '; without its callees ' + amount(change[BEFORE], false) + ' in A, ' +
-			amount(change[AFTER], false) + ' in B' : '';
+	return change ? '; ' + describeChange(change) : '';
 }
 
 /* As in profil diff, a function is the same if its binary has the same name in any directory. */
@@ -95,8 +100,14 @@ function select(index)
 /* Selects a change, or none (null), and its function. */
 function selectRow(row)
 {
+	const change = data.changes[row];
+
 	state.row = row;
 	showSelectedRow();
+	if (change)
+		showText(change[OF_FUNCTION] + ' (' + change[OF_BINARY] + ')', ': ' + describeChange(change));
+	else
+		showText('', '');
 	if (!data.flame)
 		return;
 	showSelected(row === null ? -1 : changeOf.indexOf(row));
@@ -154,8 +165,10 @@ function showHeading()
 	document.title = 'profil diff: ' + data.recordings.map(({ path }) => path).join(', ');
 	find('title').textContent = 'profil diff: changes from A to B';
 	fillList(find('notes'), data.notes);
-	if (!data.flame)
+	if (!data.flame) {
 		fillList(find('notes'), ['There is no flame graph, because B has no stacks.']);
+		find('changes').append(find('frame-text'));
+	}
 }
 
 /* The changes that a colour stands for */

@@ -193,17 +193,15 @@ function countTree(tree)
 
 /* ---- frames ---- */
 
+/* Returns the name of a frame, and its numbers. */
 function describe(tree, node)
 {
 	const index = tree.functions[node], ticks = tree.ticks[node];
 	const inKernel = tree.children[node].reduce((sum, child) =>
 		sum + (textOf(tree.functions[child], BINARY) === KERNEL ? tree.ticks[child] : 0), 0);
 	const own = tree.own[node] + inKernel;
-	let text = textOf(index, NAME);
+	let text = ': ' + percent(ticks, graph.total) + ', ' + counted(ticks, 'tick');
 
-	if (isFunction(index))
-		text += ' (' + textOf(index, BINARY) + ')';
-	text += ': ' + percent(ticks, graph.total) + ', ' + counted(ticks, 'tick');
 	/* As in the table, this includes the kernel's work for the function. */
 	if (tree === graph.trees[0] && !find('callees-first').checked && isFunction(index) && own &&
 	    (own !== ticks || inKernel)) {
@@ -211,7 +209,8 @@ function describe(tree, node)
 		if (inKernel)
 			text += ' (' + percent(inKernel, graph.total) + ' in the kernel)';
 	}
-	return text + note(index);
+	return [textOf(index, NAME) + (isFunction(index) ? ' (' + textOf(index, BINARY) + ')' : ''),
+		text + note(index)];
 }
 
 function widthOf(text)
@@ -277,7 +276,7 @@ function describeFrame({ tree, node, element: frame })
 {
 	const index = tree.functions[node];
 
-	frame.title = describe(tree, node);
+	frame.title = describe(tree, node).join('');
 	frame.ariaLabel = frame.title;
 	frame.role = 'treeitem';
 	frame.ariaLevel = tree.levels[node] + 1;
@@ -412,7 +411,7 @@ function chooseMatch()
 		select(isFunction(index) ? index : -1);
 	focusFrame(place.element.dataset.key, false);
 	describeFrame(place);
-	showText(place.element.title);
+	showText(...describe(place.tree, place.node));
 	place.element.scrollIntoView({ block: 'nearest' });
 }
 
@@ -512,11 +511,14 @@ function placeOf(event)
 	return frame && graph.frames.get(frame.dataset.key);
 }
 
-/* Shows a text below the graph. Its height is fixed, so that no frame moves away from the mouse. */
-function showText(text)
+/*
+ * Shows a name and numbers below the graph. The height of the line is fixed, so that no frame moves
+ * away from the mouse.
+ */
+function showText(name, numbers)
 {
-	find('frame-text').textContent = text;
-	find('frame-text').title = text;
+	find('frame-text').replaceChildren(element('span', name), element('span', numbers));
+	find('frame-text').title = name + numbers;
 }
 
 function showFrame(event)
@@ -526,7 +528,7 @@ function showFrame(event)
 	if (!place)
 		return;
 	describeFrame(place);
-	showText(place.element.title);
+	showText(...describe(place.tree, place.node));
 }
 
 /* Returns the key of the frame above or below one, or undefined. */
