@@ -55,6 +55,11 @@ static void write_changes(struct json *json, const struct changes *changes)
 
 	json_line(json);
 	json_bool(json, "shares", changes->shares);
+	json_array(json, "totals", ' ');
+	for (int i = 0; i < 2; i++)
+		json_format(json, NULL, "%.9g", (double)changes->rows[i]->ticks *
+			    changes->rows[i]->recording->meta.tick_ns / NS_PER_S);
+	json_end(json);
 	json_number(json, "functions", changes->nr);
 	json_number(json, "significant", changes->nr_significant);
 	json_line(json);

@@ -756,12 +756,12 @@ flame_diff() {
 		assert "3,800 samples" in text("#about-a") and "3,815 samples" in text("#about-b")
 		same(text("#counts"), "3 functions became slower, and 2 faster, of 7")
 		want = changes()
-		same([[row[0], row[1], row[2], row[5]] for row in table()],
+		same([[row[0], row[1], row[2], row[6]] for row in table()],
 		     [["%+.3f s" % float(row["change"]), "%.3f s" % float(row["a"]), "%.3f s" % float(row["b"]),
 		       "%s (%s)" % (row["symbol"].replace("std::", ""), row["dso"])] for row in want])
 		same([row["symbol"] for row in want],
 		     [image, "std::hot(int)", "new", "cold", "gone"])
-		same([row[4] == "<1e-99" for row in table()],
+		same([row[5] == "<1e-99" for row in table()],
 		     [float(row["p"]) < 1e-99 for row in want])
 		# Widths are those of B, and only significant changes have a colour.
 		total = 105 + 1400 + 200 + 1010 + 300 + 800
@@ -778,7 +778,10 @@ flame_diff() {
 		     {"main": "rest", "std::hot(int)": "slower1", "cold": "faster2", "same": "rest",
 		      "new": "slower2", image: "slower2"})
 		same(texts("#legend li")[-1], "no significant change")
-		same(len(texts("#legend li")), 7)
+		same([len(texts("#legend li")), texts("#legend li")[0]], [8, "Colour: change without callees"])
+		same(texts("#total td"), ["+0.015 s", "3.800 s", "3.815 s", "x 1.00", "", "", "all functions"])
+		same([row[3] for row in table()], ["x %.2f" % (float(row["b"]) / float(row["a"]))
+		                                   if float(row["a"]) else "" for row in want])
 		point(frame("cold", 4), 0.5)
 		same(text("#frame-text"), "cold ([jit]): 5.24%, 200 ticks; without its callees 1.000 s in A, "
 		     "0.200 s in B")
@@ -810,10 +813,11 @@ flame_diff() {
 		same(js("[window.hacked, document.images.length]"), [None, 0])
 	END
 	diff_page before after --share <<-'END' || return
-		same([[row[0], row[5]] for row in table()],
+		same([[row[0], row[6]] for row in table()],
 		     [["%+.2f%%" % (100 * float(row["change"])), "%s (%s)" % (row["symbol"].replace("std::", ""),
 		                                                              row["dso"])]
 		      for row in changes("--share")])
+		same(texts("#total td"), [])
 		assert "have a larger share" in text("#counts") and len(table()) > 2, text("#counts")
 	END
 	# There need not be a change, or stacks.

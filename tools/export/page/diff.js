@@ -121,6 +121,24 @@ function toggleRow(line)
 	selectRow(state.row === row ? null : row);
 }
 
+/* Returns the cells of the change, the values and the factor. */
+function cellsOf(before, after)
+{
+	return [amount(after - before, true), amount(before, false), amount(after, false),
+		before > 0 ? 'x ' + (after / before).toFixed(2) : '']
+		.map((text) => element('td', text, 'number'));
+}
+
+/* All CPU time is the first row. All shares are 100%. */
+function showTotal()
+{
+	const line = element('tr');
+
+	line.append(...cellsOf(...data.totals), element('td'), element('td'),
+		    element('td', 'all functions', 'name'));
+	find('total').append(line);
+}
+
 function showChanges()
 {
 	const order = [...data.changes.keys()], slower = data.changes.filter((change) =>
@@ -133,13 +151,13 @@ function showChanges()
 		(data.changes[b][CHANGE] > 0) - (data.changes[a][CHANGE] > 0) || a - b);
 	find('body').append(...order.map((row, place) => {
 		const change = data.changes[row], line = element('tr');
-		const first = element('td', amount(change[CHANGE], true), 'number');
 
-		first.prepend(element('span', undefined, 'swatch ' + styleOfChange(change)));
-		line.append(first, ...[BEFORE, AFTER, ERROR].map((i) =>
-			element('td', amount(change[i], false), 'number')),
+		line.append(...cellsOf(change[BEFORE], change[AFTER]),
+			    element('td', amount(change[ERROR], false), 'number'),
 			    element('td', chance(change[CHANCE]), 'number'),
 			    nameCell(change[OF_FUNCTION], change[LABEL_OF], ' (' + change[OF_BINARY] + ')'));
+		line.firstChild.prepend(element('span', undefined,
+						'swatch ' + styleOfChange(change)));
 		line.dataset.row = row;
 		line.tabIndex = place ? -1 : 0;
 		return line;
@@ -179,12 +197,14 @@ function legendOf(direction, word)
 }
 
 showHeading();
+if (!data.shares)
+	showTotal();
 showChanges();
 if (data.flame) {
 	findChanges();
 	find('flame').hidden = false;
 	find('flame-title').textContent = 'Flame graph of B';
-	showLegend([...legendOf('slower', 'slower'), ...legendOf('faster', 'faster'),
+	showLegend([['', 'Colour: change without callees'], ...legendOf('slower', 'slower'), ...legendOf('faster', 'faster'),
 		    ['rest', 'no significant change']]);
 	startGraph();
 	drawGraph();

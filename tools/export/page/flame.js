@@ -580,13 +580,14 @@ function moveFrame(event)
 
 /* ---- the start ---- */
 
-/* @items: for each colour, the class of its frames and what they are. */
+/* @items: for each colour, the class of its frames, or none, and what they are. */
 function showLegend(items)
 {
 	const nodes = items.map(([style, text]) => {
 		const item = element('li', text);
 
-		item.prepend(element('span', undefined, 'swatch ' + style));
+		if (style)
+			item.prepend(element('span', undefined, 'swatch ' + style));
 		return item;
 	});
 
