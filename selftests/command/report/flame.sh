@@ -133,6 +133,8 @@ flame_orders() {
 		    point(frame(name, row), 0.5)
 		    return text("#frame-text").split("ticks")[1]
 		share = {(row[4], row[5]): row[0] for row in table()}
+		same(texts("#flame fieldset label"), [" callers first (top down)", " callees first (bottom up)",
+		                                      " one function"])
 		same(share["framed", "middle"], "10.00%")
 		same([own("middle (framed)", 4), own("middle (library.so)", 4)],
 		     [", 10.00% without its callees (10.00% in the kernel)", ""])
@@ -215,7 +217,7 @@ flame_search() {
 		def found(text_, share):
 		    write("#search", text_)
 		    same([text("#matched"), js("document.querySelector('#search').ariaInvalid")],
-		         [share + "% of the ticks in the selection match", "false"])
+		         [share + "% of the ticks in the selection match, with callees", "false"])
 		    return sorted(texts(".frame.match"))
 		same(found("^(twin|inner)", "80.00"), ["inner", "inner", "twin"])
 		same(len(texts(".frame.other")), len(frames()) - 3)
@@ -245,7 +247,7 @@ flame_search() {
 		click("#inlined")
 		same(found("inner", "50.00"), ["inner", "inner"])
 		drag("#chart", 0.0, 0.03)
-		same(text("#matched"), "20.00% of the ticks in the selection match")
+		same(text("#matched"), "20.00% of the ticks in the selection match, with callees")
 		click("#whole")
 		# A part of an expression is not valid; the message disappears with its reason.
 		for wrong in "(", "[a", "*":
@@ -285,6 +287,9 @@ flame_selection() {
 		    if row[3] in ("[read]", "middle") and row[2] in ("framed", "[kernel]"):
 		        row[0] = {"[read]": "0.00%", "middle": "10.00%"}[row[3]]
 		same(rows(), sorted(want))
+		write("#filter", "outer")
+		same(text("#shown"), "2 rows of %d, 10.00%% of the ticks in the selection, without callees" % len(want))
+		click("#no-filter")
 		same([[row[0], row[1], row[2]] + row[4:] for row in table() if row[2] != "0"],
 		     report("--inline"))
 		click("#titles th:nth-child(4) button")
@@ -460,7 +465,7 @@ flame_labels() {
 		# The search finds the names, and what is shown of them.
 		for wanted in "^void std", "^very_long":
 		    write("#search", wanted)
-		    same(text("#matched"), "60.00% of the ticks in the selection match")
+		    same(text("#matched"), "60.00% of the ticks in the selection match, with callees")
 	END
 }
 
@@ -809,7 +814,7 @@ flame_diff() {
 		     "gone ([jit]): without its callees 0.500 s in A, 0.000 s in B"])
 		click("#callees-first")
 		write("#search", "^hot")
-		same(text("#matched"), "36.70% of the ticks in the selection match")
+		same(text("#matched"), "36.70% of the ticks in the selection match, with callees")
 		same(js("[window.hacked, document.images.length]"), [None, 0])
 	END
 	diff_page before after --share <<-'END' || return

@@ -390,15 +390,15 @@ html_flame() {
 		    return sorted(texts(".frame.match"))
 		write("#search", "ALPHA")
 		same([text("#matched"), matches()],
-		     ["83.33% of the ticks in the selection match", 4 * ["alpha"]])
+		     ["83.33% of the ticks in the selection match, with callees", 4 * ["alpha"]])
 		write("#search", "beta")
 		same([text("#matched"), matches()],
-		     ["41.67% of the ticks in the selection match", ["beta"]])
+		     ["41.67% of the ticks in the selection match, with callees", ["beta"]])
 		write("#search", "<")
 		same([text("#matched"), matches()],
-		     ["16.67% of the ticks in the selection match", ["<b>", image]])
+		     ["16.67% of the ticks in the selection match, with callees", ["<b>", image]])
 		write("#search", "nothing")
-		same([text("#matched"), matches()], ["0.00% of the ticks in the selection match", []])
+		same([text("#matched"), matches()], ["0.00% of the ticks in the selection match, with callees", []])
 		js("document.querySelector('#search').value = ''")
 		write("#search", "")
 		# The selection in the timeline

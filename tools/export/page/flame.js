@@ -388,7 +388,7 @@ function showMatches()
 {
 	if (graph.matches)
 		find('matched').textContent = percent(countMatches(), graph.total) +
-			' of the ticks in the selection match';
+			' of the ticks in the selection match, with callees';
 }
 
 /* Selects the match with the widest frame, and then the next one. */

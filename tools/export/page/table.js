@@ -198,6 +198,7 @@ function showTable(counts)
 	showSelectedRow();
 	find('shown').textContent = counted(shown.length, 'row') + ' of ' + number(all.length) +
 		', ' + percent(ticks, counts.total.ticks) + ' of the ticks in the selection' +
+		(table.isByFunction ? ', without callees' : '') +
 		(lines.length < shown.length ? '; ' + lines.length + ' are shown' : '');
 }
 
