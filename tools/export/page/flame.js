@@ -636,5 +636,8 @@ function startGraph()
 		}
 	});
 	find('reset').addEventListener('click', showAll);
-	window.addEventListener('resize', drawGraph);
+	window.addEventListener('resize', () => {
+		drawGraph();
+		scrollToRoot();
+	});
 }
