@@ -31,10 +31,7 @@ static void write_recording(struct json *json, const char *path, const struct ro
 	json_end(json);
 }
 
-/*
- * Writes a change: its names, the values, their difference with its error, and the probability and
- * the label.
- */
+/* Writes a change: its names, the values, their difference with its error, the chance, a label. */
 static void write_change(struct json *json, const struct change *change, const struct row *names)
 {
 	json_array(json, NULL, ' ');

@@ -173,7 +173,7 @@ void hot_lines_free(struct hot_lines *lines)
 	free(lines->last);
 }
 
-/* Writes an array for each line: its source file, its number, its function, its binary, and the label. */
+/* Writes an array for each line: source file, number, function, binary, label of the function. */
 void html_write_lines(struct json *json, const struct hot_lines *lines)
 {
 	json_line(json);

@@ -21,7 +21,7 @@
 #define BARS_MAX 512
 #define NODES_MAX 5000
 #define NAME_MAX_COLUMNS 1000
-#define LABEL_MAX_COLUMNS 60	/* of a name with parameters in a table; as LABEL_MAX */
+#define LABEL_MAX_COLUMNS 60	/* with parameters, in a table; as LABEL_MAX in table.js */
 
 /**
  * struct flame - The chains of all samples as a tree
@@ -122,7 +122,7 @@ void html_write_timelines(struct json *json, const struct rows *rows, struct hot
 /* Writes a name, which may be long. */
 void html_write_name(struct json *json, const char *key, const char *name);
 
-/* Writes the short name of a function, for a table. The name of the frames is as short. */
+/* Writes the label of a function for a table, without parameters if it would be long. */
 void html_write_label(struct json *json, const char *name);
 
 /* Writes an array of the lines, and frees them. */

@@ -4,9 +4,9 @@
  * is significant
  */
 
-/* In a change: its binary, its function, the values, their difference its error, p, and the label */
+/* In a change: its binary, its function, the values, their difference, its error, p, the label */
 const OF_BINARY = 0, OF_FUNCTION = 1, BEFORE = 2, AFTER = 3, CHANGE = 4, ERROR = 5, CHANCE = 6,
-      LABEL_OF = 7;
+      OF_LABEL = 7;
 /* A change by less than these factors has a colour of its own. */
 const FACTORS = [1.25, 2];
 
@@ -105,7 +105,8 @@ function selectRow(row)
 	state.row = row;
 	showSelectedRow();
 	if (change)
-		showText(change[OF_FUNCTION] + ' (' + change[OF_BINARY] + ')', ': ' + describeChange(change));
+		showText(change[OF_FUNCTION] + ' (' + change[OF_BINARY] + ')',
+			 ': ' + describeChange(change));
 	else
 		showText('', '');
 	if (!data.flame)
@@ -155,7 +156,8 @@ function showChanges()
 		line.append(...cellsOf(change[BEFORE], change[AFTER]),
 			    element('td', amount(change[ERROR], false), 'number'),
 			    element('td', chance(change[CHANCE]), 'number'),
-			    nameCell(change[OF_FUNCTION], change[LABEL_OF], ' (' + change[OF_BINARY] + ')'));
+			    nameCell(change[OF_FUNCTION], change[OF_LABEL],
+				     ' (' + change[OF_BINARY] + ')'));
 		line.firstChild.prepend(element('span', undefined,
 						'swatch ' + styleOfChange(change)));
 		line.dataset.row = row;
@@ -204,8 +206,8 @@ if (data.flame) {
 	findChanges();
 	find('flame').hidden = false;
 	find('flame-title').textContent = 'Flame graph of B';
-	showLegend([['', 'Colour: change without callees'], ...legendOf('slower', 'slower'), ...legendOf('faster', 'faster'),
-		    ['rest', 'no significant change']]);
+	showLegend([['', 'Colour: change without callees'], ...legendOf('slower', 'slower'),
+		    ...legendOf('faster', 'faster'), ['rest', 'no significant change']]);
 	startGraph();
 	drawGraph();
 	scrollToRoot();

@@ -410,8 +410,7 @@ function chooseMatch()
 	if (!find('one-function').checked)
 		select(isFunction(index) ? index : -1);
 	focusFrame(place.element.dataset.key, false);
-	describeFrame(place);
-	showText(...describe(place.tree, place.node));
+	showFrame(place);
 	place.element.scrollIntoView({ block: 'nearest' });
 }
 
@@ -521,12 +520,8 @@ function showText(name, numbers)
 	find('frame-text').title = name + numbers;
 }
 
-function showFrame(event)
+function showFrame(place)
 {
-	const place = placeOf(event);
-
-	if (!place)
-		return;
 	describeFrame(place);
 	showText(...describe(place.tree, place.node));
 }
@@ -622,8 +617,8 @@ function startGraph()
 	makeTrees();
 	area.addEventListener('click', (event) => placeOf(event) && chooseFrame(placeOf(event)));
 	area.addEventListener('keydown', moveFrame);
-	area.addEventListener('pointerover', showFrame);
-	area.addEventListener('focusin', showFrame);
+	for (const name of ['pointerover', 'focusin'])
+		area.addEventListener(name, (event) => placeOf(event) && showFrame(placeOf(event)));
 	for (const id of ['callers-first', 'callees-first', 'one-function', 'inlined'])
 		find(id).addEventListener('change', setOrder);
 	find('search').addEventListener('input', search);
