@@ -698,7 +698,8 @@ flame_large() {
 		        ms = measure(target)
 		        best[name] = min(best.get(name, ms), ms)
 		print(", ".join("%s %.0f ms" % item for item in best.items()))
-		slow = {name: ms for name, ms in best.items() if ms > (2000 if name == "open" else 100)}
+		# On an idle machine, a click takes at most 100 ms; on a busy one, caches are cold.
+		slow = {name: ms for name, ms in best.items() if ms > (2000 if name == "open" else 200)}
 		assert not slow, slow
 	END
 }
