@@ -214,8 +214,8 @@ static enum profil_stack_end stack_step(struct stack_walk *w,
 }
 
 /*
- * Code that was made at run time has no table, and perhaps no frame, as the stubs of python -X perf.
- * But if "add $n,%rsp; ret" follows a call, this runs next, and so tells where the caller is.
+ * Code that was made at run time has no table, and the stubs of python -X perf have no frame. If
+ * "add $n,%rsp; ret" follows a call, this runs next, and so tells where the caller is.
  */
 static bool stack_epilogue(struct stack_walk *w, unsigned long next)
 {

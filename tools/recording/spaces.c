@@ -15,8 +15,8 @@
 /* A longer /proc/PID/maps is not read to its end. */
 #define MAPS_BYTES_MAX	(1U << 20)
 /*
- * The time between two reads for a space. Each read doubles it, up to one of these limits: a program
- * maps most of its files when it starts.
+ * The time between two reads for a space. Each read doubles it, up to one of these limits, since a
+ * program maps most of its files when it starts.
  */
 #define INTERVAL_MIN_NS	(NS_PER_S / 1000)
 #define INTERVAL_NEW_NS	(NS_PER_S / 10)		/* after a read that has found new mappings */
