@@ -93,7 +93,9 @@ static void copy_memory(pid_t pid, u64 address, size_t size, int fd)
 	const struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = size };
 	const ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
 
-	_exit(n == (ssize_t)size && write(fd, bytes, size) == n ? 0 : 1);
+	if (n < 0)
+		_exit(errno);
+	_exit(n == (ssize_t)size && write(fd, bytes, size) == n ? 0 : EFAULT);
 }
 
 bool maps_read_memory(pid_t pid, u64 address, void *to, size_t size)
@@ -101,7 +103,7 @@ bool maps_read_memory(pid_t pid, u64 address, void *to, size_t size)
 	struct pollfd answer = { .events = POLLIN };
 	ssize_t n = -1;
 	pid_t child;
-	int fds[2];
+	int fds[2], status = 0;
 
 	if (size > MEMORY_MAX || pipe2(fds, O_CLOEXEC))
 		return false;
@@ -116,7 +118,8 @@ bool maps_read_memory(pid_t pid, u64 address, void *to, size_t size)
 	if (child < 0)
 		return false;
 	kill(child, SIGKILL);
-	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
+	errno = WIFEXITED(status) ? WEXITSTATUS(status) : ETIMEDOUT;
 	return n == (ssize_t)size;
 }

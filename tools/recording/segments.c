@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <elf.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -122,11 +123,13 @@ void segments_free(struct segments *segments)
  * @record: The record of the mapping that is there now.
  * @address: The address.
  * @part: The part of this mapping; its file is NULL until it is found.
+ * @unread: The memory could not be read in time, or the process has ended.
  */
 struct search {
 	const struct profil_record *record;
 	u64 address;
 	struct part part;
+	bool unread;
 };
 
 /* Returns a copy of @record with another path, which the caller frees. */
@@ -140,14 +143,16 @@ static struct profil_record *copy_record(const struct profil_record *record, con
 }
 
 /* Returns false if the memory at the address is not that of the file. @at: its offset there. */
-static bool has_contents(const struct search *search, int fd, u64 at, u64 size)
+static bool has_contents(struct search *search, int fd, u64 at, u64 size)
 {
 	u8 memory[COMPARED], file[COMPARED];
 	u64 different = 0;
 
-	/* The process may have ended, or its memory may not be read. */
-	if (!maps_read_memory(search->record->pid, search->address, memory, size))
-		return true;
+	/* Security modules can allow to read where the mappings are, but not what is in them. */
+	if (!maps_read_memory(search->record->pid, search->address, memory, size)) {
+		search->unread = errno != EPERM;
+		return !search->unread;
+	}
 	if (pread(fd, file, size, at) != (ssize_t)size)
 		return false;
 	for (u64 i = 0; i < size; i++)
@@ -342,6 +347,8 @@ static struct part *examine(const struct profil_record *record, u64 address)
 		return NULL;
 	if (!search.part.file)
 		examine_program(&search);
+	if (!search.part.file && search.unread)
+		return NULL;
 	return xmemdup(&search.part, sizeof(search.part), sizeof(search.part));
 }
 
