@@ -25,8 +25,8 @@ struct profil_record *maps_parse(char *line, bool *is_executable);
 bool maps_is_memory(const char *path);
 
 /*
- * Reads memory of a process. Returns false, and sets errno, if it may not be read (EPERM), or if that
- * takes long (ETIMEDOUT): its pages can come from a server that does not answer.
+ * Reads memory of a process. Returns false, and sets errno, if it may not be read (EPERM), or if
+ * that takes long (ETIMEDOUT): its pages can come from a server that does not answer.
  */
 bool maps_read_memory(pid_t pid, u64 address, void *to, size_t size);
 

@@ -245,15 +245,15 @@ uneven_debug_information() {
 			end 0 1
 		END
 	done <<-END
-		here lines.unstripped 1000
-		gone old/lines.unstripped 1000
-		new lines.unstripped 3000
+		before lines.unstripped 1000
+		vanished old/lines.unstripped 1000
+		after lines.unstripped 3000
 	END
 	rm -r "$tmp/old"
-	same '"work (inlined)", 4, 12' changes here new &&
+	same '"work (inlined)", 4, 12' changes before after &&
 	same '"outer", 4, 12
 inlined functions are not shown, since only one recording has debug information of lines.unstripped' \
-		changes gone new
+		changes vanished after
 }
 
 test_debuginfo() {
