@@ -1652,14 +1652,16 @@ static u32 flags_of(const char *name)
 	return 0;
 }
 
+/* A command for a shell: it has ended when the recorder, the shell's parent, reads its records. */
+#define UNREAD(command) "{ kill -STOP $PPID; " command "; kill -CONT $PPID; }"
+
 CODE_TEST(of_a_removed_file_is_gone_after_its_process)
 {
 	char line[PATH_MAX + 16];
 
 	snprintf(line, sizeof(line), "cp '%s' removed", self->work);
 	ASSERT_EQ(0, system(line));
-	/* It has ended when the records are read. */
-	ASSERT_EQ(0, run("./removed", "gone", "remove", "50", NULL));
+	ASSERT_EQ(0, run("sh", "-c", UNREAD("./removed gone remove 50"), NULL));
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_FILE_GONE | FORMAT_FILE_ENDED, flags_of("removed"));
 	EXPECT_TRUE(reports("", "gone when the recorder looked for it; its process had ended"));
@@ -1693,9 +1695,8 @@ CODE_TEST(of_a_namespace_that_is_gone_is_unknown)
 	SKIP_IF(geteuid(), "only root can make a mount namespace");
 	ASSERT_EQ(0, system("mkdir over && cp /bin/true over/inside"));
 	/* The namespace exists while the records are read, but the process does not. */
-	snprintf(line, sizeof(line),
-		 "%s && cp '%s' over/inside && over/inside gone stay 50; sleep 2", mount,
-		 self->work);
+	snprintf(line, sizeof(line), "%s && cp '%s' over/inside && "
+		 UNREAD("over/inside gone stay 50") "; sleep 2", mount, self->work);
 	ASSERT_EQ(0, run("unshare", "--mount", "--propagation", "private", "sh", "-c", line,
 			 NULL));
 	EXPECT_WHOLE();
