@@ -66,26 +66,36 @@ static void write_changes(struct json *json, const struct changes *changes)
 	json_end(json);
 }
 
-/* Writes the graph, and the ticks of each of its nodes without the nodes above it. */
-static void write_flame(struct json *json, const struct rows *rows)
+/* Writes, for each of @nr indexes, the ticks of the stacks for which @indexes_of returns it. */
+static void write_sums(struct json *json, const char *name, struct flame *flame, size_t nr,
+		       const u32 *(*indexes_of)(void *flame, u32 stack, size_t *nr))
 {
-	struct flame flame = {};
-	u64 *ticks;
+	u64 *ticks = xcalloc(nr + 1, sizeof(*ticks));
+	const u32 *indexes;
+	size_t nr_indexes;
 
-	flame_make(&flame, rows);
-	ticks = xcalloc(flame.nr + 1, sizeof(*ticks));
-	for (size_t i = 0; i < flame.nr_stacks; i++) {
-		u64 *place = &ticks[flame.places[flame.stacks[i].node]];
-
-		*place = ticks_add(*place, flame.stacks[i].ticks);
+	for (size_t i = 0; i < flame->nr_stacks; i++) {
+		indexes = indexes_of(flame, i, &nr_indexes);
+		for (size_t j = 0; j < nr_indexes; j++)
+			ticks[indexes[j]] = ticks_add(ticks[indexes[j]], flame->stacks[i].ticks);
 	}
-	html_write_flame(json, &flame, rows);
 	json_line(json);
-	json_array(json, "own", 0);
-	for (size_t i = 0; i < flame.nr; i++)
+	json_array(json, name, 0);
+	for (size_t i = 0; i < nr; i++)
 		json_number(json, NULL, ticks[i]);
 	json_end(json);
 	free(ticks);
+}
+
+/* Writes the graph, the ticks of each node without the nodes above it, and those of functions. */
+static void write_flame(struct json *json, const struct rows *rows)
+{
+	struct flame flame = {};
+
+	flame_make(&flame, rows);
+	html_write_flame(json, &flame, rows);
+	write_sums(json, "own", &flame, flame.nr, flame_place);
+	write_sums(json, "all", &flame, flame.nr_counted, flame_functions);
 	flame_free(&flame);
 }
 

@@ -665,6 +665,7 @@ flame_large() {
 	flame_large_data && "$tmp/plain" report -i "$tmp/large.data" --html "$tmp/large.html" &&
 	[ "$(stat -c %s "$tmp/large.html")" -le 5000000 ] || { ls -l "$tmp"/large.*; return 1; }
 	python3 "$here/browser.py" "$tmp/large.html" <<-'END'
+		import re
 		browser.call("Performance.enable", timeDomain="threadTicks")
 		def cpu_ms():
 		    drawn()
@@ -701,6 +702,25 @@ flame_large() {
 		# On an idle machine, a click takes at most 100 ms; on a busy one, caches are cold.
 		slow = {name: ms for name, ms in best.items() if ms > (2000 if name == "open" else 200)}
 		assert not slow, slow
+		# Frames that are not in the page have ticks of the function, which are in the table.
+		def shares(row):
+		    click("#view-table")
+		    js("document.querySelector('#body tr:nth-child(%d)').click()" % row)
+		    in_table = texts("#body tr:nth-child(%d) td" % row)[3]
+		    click("#view-flame")
+		    point(".frame[data-key='0:0']", 0.5)
+		    in_graph = re.search(": ([0-9.]+%),", text("#frame-text")).group(1)
+		    lacking = re.search(" not in this page, with ([0-9.]+%) of the ticks of this function$",
+		                        text("#flame-more"))
+		    return [float(part.rstrip("%")) for part in
+		            (in_table, in_graph, lacking.group(1) if lacking else "0%")]
+		click("#one-function")
+		seen = [shares(row) for row in range(1, 8)]
+		assert any(lacking > 1 for _, _, lacking in seen), seen
+		assert all(abs(table * (1 - lacking / 100) - graph) < 0.03
+		           for table, graph, lacking in seen), seen
+		click("#callers-first")
+		assert text("#flame-more").endswith(" not in this page"), text("#flame-more")
 	END
 }
 

@@ -27,6 +27,11 @@ function wholeTicks()
 	return data.own;
 }
 
+function allTicks(index)
+{
+	return data.all[index];
+}
+
 function amount(value, sign)
 {
 	const text = data.shares ? (100 * value).toFixed(2) + '%' : value.toFixed(3) + ' s';

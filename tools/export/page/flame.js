@@ -8,6 +8,7 @@
  * A page defines these functions:
  *	ownTicks()		the ticks of each node without its callees, in the selection
  *	wholeTicks()		the same in the whole recording
+ *	allTicks(index)		ticks of a function with its callees, in the selection; or undefined
  *	select(index)		a function has been selected; -1: none
  *	note(index)		what else there is to say about a function
  *	styleOf(index)		the class for its colour
@@ -325,6 +326,24 @@ function markFrames()
 	find('reset').disabled = !graph.zoom && graph.selected < 0;
 }
 
+/* Says how many frames the graph lacks, and how many ticks a view of one function lacks thereby. */
+function showMore()
+{
+	const { more } = data.flame, [tree, callers] = graph.trees;
+	let text = '';
+
+	if (more)
+		text = counted(more, 'frame') + ' with few ticks ' + (more === 1 ? 'is' : 'are') +
+			' not in this page';
+	if (more && callers) {
+		const all = allTicks(graph.selected), lacking = all - tree.ticks[0];
+
+		if (lacking > 0)
+			text += ', with ' + percent(lacking, all) + ' of the ticks of this function';
+	}
+	find('flame-more').textContent = text;
+}
+
 /* Shows the graph of the selection. The root remains at its place. */
 function drawGraph()
 {
@@ -353,6 +372,7 @@ function drawGraph()
 	area.style.height = (highest - lowest + 1) * FRAME + 'px';
 	markFrames();
 	showMatches();
+	showMore();
 	focusFrame(graph.frames.has(graph.focus) ? graph.focus : '0:' + graph.zoom, false);
 	box.scrollTop = box.scrollHeight - below;
 }
@@ -609,10 +629,6 @@ function startGraph()
 	order.forEach((index, rank) => {
 		graph.ranks[index] = rank;
 	});
-	if (data.flame.more)
-		find('flame-more').textContent = counted(data.flame.more, 'frame') +
-			' with few ticks ' + (data.flame.more === 1 ? 'is' : 'are') +
-			' not in this page';
 	showCompleteness();
 	makeTrees();
 	area.addEventListener('click', (event) => placeOf(event) && chooseFrame(placeOf(event)));

@@ -88,6 +88,14 @@ function wholeTicks()
 	return sumTicks(state.timeline.flame, nrNodes());
 }
 
+/* If there are too many functions, the page has the numbers of the first ones only. */
+function allTicks(index)
+{
+	const { counted: nr } = data.flame;
+
+	return index < nr ? sumTicks(selectedGroups(state.timeline.functions), nr)[index] : undefined;
+}
+
 /* Selects a row of the table, or none (null), and its function, if it has one. */
 function selectRow(row)
 {
