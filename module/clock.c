@@ -269,12 +269,7 @@ static void clock_remove(void)
 	}
 }
 
-struct profil_trigger profil_clock = {
-	.lock = __MUTEX_INITIALIZER(profil_clock.lock),
-	.linger = __DELAYED_WORK_INITIALIZER(profil_clock.linger, profil_trigger_linger_over, 0),
-	.install = clock_install,
-	.remove = clock_remove,
-};
+PROFIL_TRIGGER(profil_clock, clock_install, clock_remove);
 
 int profil_clock_init(void)
 {

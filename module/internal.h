@@ -43,14 +43,12 @@
 #include <linux/interval_tree.h>
 #include <linux/jiffies.h>
 #include <linux/jump_label.h>
-#include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/rculist.h>
-#include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -58,7 +56,6 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
-#include <linux/types.h>
 #include <linux/uaccess.h>
 #include <linux/wait_bit.h>
 #include <linux/workqueue.h>
@@ -310,6 +307,14 @@ struct profil_trigger {
 	int (*install)(void);		/* 0, -EBUSY or -EINTR */
 	void (*remove)(void);
 };
+
+#define PROFIL_TRIGGER(name, install_, remove_)							\
+	struct profil_trigger name = {								\
+		.lock = __MUTEX_INITIALIZER(name.lock),						\
+		.linger = __DELAYED_WORK_INITIALIZER(name.linger, profil_trigger_linger_over, 0), \
+		.install = install_,								\
+		.remove = remove_,								\
+	}
 
 int profil_trigger_get(struct profil_trigger *t);
 bool profil_trigger_tryget(struct profil_trigger *t);

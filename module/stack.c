@@ -7,7 +7,7 @@
  * address. The table, the registers and the stack are data of users, which may be wrong or be
  * changing. So the walk reads each word once, without faults, only memory that user mode can read,
  * and none of a device; records only addresses in executable mappings; and requires that each frame
- * is above the previous one, except at a signal.
+ * is above the previous one, except at a signal and where a table leads to another stack.
  *
  * Context: task work of current, under mmap_lock, which is held for reading, and under RCU.
  */
@@ -24,6 +24,7 @@ struct stack_walk {
 	struct profil_unwind_rule frame;	/* for frames, where no table has a rule */
 	struct profil_unwind_rule epilogue;	/* set by stack_epilogue() */
 	unsigned long sp, fp;		/* registers of the function whose caller is searched */
+	struct pt_regs *regs;		/* at the tick; NULL after a signal frame */
 
 	/* the mapping of the last address of text */
 	unsigned long text, text_size;
@@ -163,6 +164,7 @@ static enum profil_stack_end stack_step_signal(struct stack_walk *w, unsigned lo
 		return PROFIL_STACK_UNREADABLE;
 	w->sp = sp;
 	w->fp = fp;
+	w->regs = NULL;
 	*at = pc;
 	return STACK_CALLER;
 }
@@ -171,10 +173,9 @@ static enum profil_stack_end stack_step_signal(struct stack_walk *w, unsigned lo
 static enum profil_stack_end stack_step(struct stack_walk *w,
 					const struct profil_unwind_rule *rule, unsigned long *at)
 {
-	const bool by_sp = rule->kind == PROFIL_UNWIND_SP ||
-			   rule->kind == PROFIL_UNWIND_SP_INDIRECT;
+	const bool sp_indirect = rule->kind == PROFIL_UNWIND_SP_INDIRECT;
 	const bool is_frame = rule == &w->frame;
-	unsigned long cfa = by_sp ? w->sp : w->fp, saved;
+	unsigned long cfa = rule->kind == PROFIL_UNWIND_SP || sp_indirect ? w->sp : w->fp, saved;
 	u64 fp, address, unused;
 
 	if (rule->kind == PROFIL_UNWIND_SIGNAL)
@@ -184,13 +185,18 @@ static enum profil_stack_end stack_step(struct stack_walk *w,
 							 PROFIL_STACK_OUTERMOST;
 	if (is_frame && !w->fp)
 		return PROFIL_STACK_OUTERMOST;
+	if (rule->kind == PROFIL_UNWIND_REGISTER) {
+		if (!w->regs)
+			return PROFIL_STACK_NO_RULE;
+		cfa = profil_register(w->regs, rule->number);
+	}
 	cfa += rule->cfa;
-	if (rule->kind > PROFIL_UNWIND_FP) {
+	if (sp_indirect || rule->kind == PROFIL_UNWIND_FP_INDIRECT) {
 		if (!stack_read(w, cfa, &address, &unused))
 			return PROFIL_STACK_UNREADABLE;
-		cfa = address + (by_sp ? 8 : 0);
+		cfa = address + (sp_indirect ? 8 * (1 + rule->number) : 0);
 	}
-	if (is_frame ? w->fp < w->sp : cfa <= w->sp)
+	if (is_frame ? w->fp < w->sp : cfa <= w->sp && !sp_indirect)
 		return PROFIL_STACK_ORDER;
 	if (is_frame && w->fp & (w->word - 1))
 		return PROFIL_STACK_MISALIGNED;
@@ -213,10 +219,7 @@ static enum profil_stack_end stack_step(struct stack_walk *w,
 	return STACK_CALLER;
 }
 
-/*
- * Code that was made at run time has no table, and the stubs of python -X perf have no frame. If
- * "add $n,%rsp; ret" follows a call, this runs next, and so tells where the caller is.
- */
+/* In code made at run time, "add $n,%rsp; ret" after a call runs next, and so tells the caller. */
 static bool stack_epilogue(struct stack_walk *w, unsigned long next)
 {
 	u8 code[5];
@@ -229,13 +232,12 @@ static bool stack_epilogue(struct stack_walk *w, unsigned long next)
 }
 
 /* Keeps the words in which the innermost function has its return address if it has no frame. */
-static void stack_keep_innermost(struct stack_walk *w, struct profil_stack *stack,
-				 struct pt_regs *regs)
+static void stack_keep_innermost(struct stack_walk *w, struct profil_stack *stack)
 {
 	u64 words[2] = {};
 
 	if (PROFIL_HAS_LINK_REGISTER)
-		words[0] = profil_link_register(regs);
+		words[0] = profil_link_register(w->regs);
 	else if (!stack_read(w, w->sp, &words[0], &words[1]))
 		return;
 	for (int i = 0; i < 2; i++) {
@@ -247,7 +249,7 @@ static void stack_keep_innermost(struct stack_walk *w, struct profil_stack *stac
 
 /* Stores the return addresses in @stack. @at: the pc. Return: why there are no more. */
 static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stack *stack,
-					unsigned long at, struct pt_regs *regs)
+					unsigned long at)
 {
 	const struct profil_unwind_rule *rule = &w->frame;
 	const u32 depth = w->ring->stack_depth;
@@ -256,7 +258,7 @@ static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stac
 	if (stack_enter_text(w, at))
 		rule = stack_rule(w, at);
 	if (rule == &w->frame)
-		stack_keep_innermost(w, stack, regs);
+		stack_keep_innermost(w, stack);
 	for (;;) {
 		end = stack_step(w, rule, &at);
 		if (end != STACK_CALLER)
@@ -289,6 +291,7 @@ void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 p
 		.epilogue = { .kind = PROFIL_UNWIND_SP },
 		.sp = profil_strip_address(user_stack_pointer(regs)),
 		.fp = profil_frame_of(frame_pointer(regs)),
+		.regs = regs,
 		.data = ULONG_MAX,
 	};
 
@@ -303,7 +306,7 @@ void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 p
 	rcu_read_lock();
 	/* A grace period after the ring is closed, there are no tables. */
 	if (!READ_ONCE(ring->closed))
-		stack->end = stack_walk(&w, stack, pc, regs);
+		stack->end = stack_walk(&w, stack, pc);
 	rcu_read_unlock();
 	pagefault_enable();
 }

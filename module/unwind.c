@@ -3,10 +3,9 @@
  * The unwind tables that user space gives to a session, one for each file. The walk of a stack
  * (stack.c) finds there how a function's caller is found.
  *
- * A table is checked once, and never changes. It is in the ring of its session, and is freed with
- * the session: not later, when a task that waits for mmap_lock drops the ring. The tables of a user
- * have a limit of their own: RLIMIT_MEMLOCK is too low for those of one large program, and is for
- * each process. They are also charged to the control group.
+ * A table is checked once, and never changes. It is freed with its session: not later, when a task
+ * that waits for mmap_lock drops the ring. The tables of a user have a limit of their own, since
+ * RLIMIT_MEMLOCK is too low for those of one large program. The control group is charged, too.
  *
  * A table is found by the identity of the file's inode, and does not keep the file in use. If the
  * inode gets other contents, stacks may be wrong, but not unsafe: stack.c checks all that it finds.
@@ -145,10 +144,14 @@ void profil_unwind_free(struct profil_ring *ring)
 
 static bool unwind_rule_is_valid(const struct profil_unwind_rule *rule)
 {
-	if (rule->kind >= PROFIL_UNWIND_SP && rule->kind <= PROFIL_UNWIND_SP_INDIRECT)
+	if (rule->kind == PROFIL_UNWIND_REGISTER)
+		return rule->number >= 6 && rule->number <= 14;
+	if (rule->kind == PROFIL_UNWIND_SP_INDIRECT)
 		return true;
-	return rule->kind <= PROFIL_UNWIND_SIGNAL && !rule->fp &&
-	       (!rule->cfa || rule->kind == PROFIL_UNWIND_FP_INDIRECT);
+	if (rule->kind > PROFIL_UNWIND_SIGNAL || rule->number)
+		return false;
+	return rule->kind == PROFIL_UNWIND_SP || rule->kind == PROFIL_UNWIND_FP ||
+	       (!rule->fp && (!rule->cfa || rule->kind == PROFIL_UNWIND_FP_INDIRECT));
 }
 
 /* Checks all that stack_rule() relies on. */

@@ -26,6 +26,9 @@
 #define USER		1000	/* an ordinary user, for root */
 #define BIG_FRAME	30000	/* bytes */
 #define MUCH		(1UL << 20)	/* bytes: a write of these takes many ticks */
+#define REGISTER_MIN	6		/* r11, in struct pt_regs */
+#define NR_REGISTERS	9
+#define RAX		10
 
 /*
  * unwind_outer calls @callee, which is unwind_middle or calls it by @next, with the frame pointer
@@ -52,6 +55,10 @@ asm(".pushsection .text\n"
 	"	sub $30000, %rsp\n"
 	"	lea 30000(%rsp), %rax\n"
 	"	mov %rax, 8(%rsp)\n"		/* the CFA - 8, at the stack pointer + 8 */
+	"	lea 29928(%rsp), %rax\n"
+	"	mov %rax, 16(%rsp)\n"		/* the CFA - 80 */
+	"	lea unwind_other(%rip), %rax\n"
+	"	mov %rax, 24(%rsp)\n"		/* that of another stack - 8 */
 	"unwind_middle_1:\n"
 	"	call unwind_framed\n"
 	"unwind_middle_return:\n"
@@ -103,6 +110,11 @@ asm(".pushsection .text\n"
 	"	ret\n"
 	"unwind_end:\n"
 	"	nop\n"
+	".popsection\n"
+	".pushsection .data\n"
+	".balign 8\n"
+	"unwind_other:\n"
+	"	.quad unwind_outer_return\n"
 	".popsection\n");
 
 #define RULE_SP(cfa_, fp_)	{ .kind = PROFIL_UNWIND_SP, .cfa = cfa_, .fp = fp_ }
@@ -327,6 +339,14 @@ TEST_WITH(reads_the_CFA_from_the_stack, FRAMED,
 	  BRACES(.kind = PROFIL_UNWIND_FP_INDIRECT, .cfa = -8), 3, PROFIL_STACK_OUTERMOST)
 TEST_WITH(reads_the_CFA_from_above_the_stack_pointer, MIDDLE,
 	  BRACES(.kind = PROFIL_UNWIND_SP_INDIRECT, .cfa = 8), 3, PROFIL_STACK_OUTERMOST)
+TEST_WITH(adds_to_the_word_on_the_stack, MIDDLE,
+	  BRACES(.kind = PROFIL_UNWIND_SP_INDIRECT, .cfa = 16, .number = 9), 3,
+	  PROFIL_STACK_OUTERMOST)
+TEST_WITH(goes_to_another_stack, MIDDLE,
+	  BRACES(.kind = PROFIL_UNWIND_SP_INDIRECT, .cfa = 24), 3, PROFIL_STACK_OUTERMOST)
+TEST_WITH(takes_the_CFA_from_a_register, FRAMED,
+	  BRACES(.kind = PROFIL_UNWIND_REGISTER, .number = RAX, .fp = -16), 3,
+	  PROFIL_STACK_OUTERMOST)
 TEST_WITH(ends_where_the_table_says_so, MIDDLE, BRACES(.kind = PROFIL_UNWIND_END), 2,
 	  PROFIL_STACK_NO_RULE)
 TEST_WITH(ends_at_the_outermost_function, LEAF, BRACES(.kind = PROFIL_UNWIND_OUTERMOST), 0,
@@ -632,8 +652,13 @@ TEST_F(unwind, refuses_tables_that_are_not_valid)
 	EXPECT_REFUSED(EINVAL, (table.arg.nr_blocks += 2,
 				table.blocks[table.arg.nr_blocks - 2] = NR_ROWS,
 				table.blocks[table.arg.nr_blocks - 1] = NR_ROWS - 1));
-	EXPECT_REFUSED(EINVAL, table.rules[0].kind = PROFIL_UNWIND_SIGNAL + 1);
-	EXPECT_REFUSED(EINVAL, table.rules[0].kind = 0xffff);
+	EXPECT_REFUSED(EINVAL, table.rules[0].kind = PROFIL_UNWIND_REGISTER + 1);
+	EXPECT_REFUSED(EINVAL, table.rules[1].number = 1);
+	table.rules[1].kind = PROFIL_UNWIND_REGISTER;
+	EXPECT_REFUSED(EINVAL, table.rules[1].number = REGISTER_MIN - 1);
+	EXPECT_REFUSED(EINVAL, table.rules[1].number = REGISTER_MIN + NR_REGISTERS);
+	table.rules[1].kind = PROFIL_UNWIND_SP;
+	EXPECT_REFUSED(EINVAL, table.rules[0].kind = 0xff);
 	EXPECT_REFUSED(EINVAL, table.rules[0].cfa = 8);
 	EXPECT_REFUSED(EINVAL, table.rules[0].kind = PROFIL_UNWIND_FP_INDIRECT;
 		       table.rules[0].fp = 8);
@@ -818,7 +843,8 @@ TEST_F_TIMEOUT(unwind, has_only_addresses_of_text_with_any_table, 150)
 		for (u32 r = 0; r < NR_ROWS; r++) {
 			struct profil_unwind_rule *rule = &table.rules[r];
 
-			rule->kind = rand_r(&random) % (PROFIL_UNWIND_SIGNAL + 1);
+			rule->kind = rand_r(&random) % (PROFIL_UNWIND_REGISTER + 1);
+			rule->number = 0;
 			rule->cfa = 0;
 			rule->fp = 0;
 			if (rule->kind < PROFIL_UNWIND_SP || rule->kind == PROFIL_UNWIND_SIGNAL)
@@ -826,6 +852,8 @@ TEST_F_TIMEOUT(unwind, has_only_addresses_of_text_with_any_table, 150)
 			rule->cfa = rand_r(&random) >> (rand_r(&random) % 31);
 			if (rule->kind != PROFIL_UNWIND_FP_INDIRECT)
 				rule->fp = rand_r(&random) >> (rand_r(&random) % 31);
+			if (rule->kind == PROFIL_UNWIND_REGISTER)
+				rule->number = REGISTER_MIN + rand_r(&random) % NR_REGISTERS;
 			if (rand_r(&random) % 4 == 0)
 				rule->cfa = -rule->cfa;
 		}

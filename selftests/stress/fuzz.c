@@ -603,7 +603,9 @@ static void build_unwind(struct actor *a, union argument *arg)
 	for (u32 i = 0; i < ARRAY_SIZE(table.rules); i++) {
 		struct profil_unwind_rule *rule = &table.rules[i];
 
-		rule->kind = any(a, PROFIL_UNWIND_SIGNAL + 1);
+		rule->kind = any(a, PROFIL_UNWIND_REGISTER + 1);
+		rule->number = rule->kind == PROFIL_UNWIND_REGISTER ? 6 + any(a, 9) :
+			       rule->kind == PROFIL_UNWIND_SP_INDIRECT ? any(a, 256) : 0;
 		if (rule->kind < PROFIL_UNWIND_SP || rule->kind == PROFIL_UNWIND_SIGNAL)
 			continue;
 		rule->cfa = one_in(a, 4) ? any_number(a) : 8 * any(a, 8);

@@ -38,6 +38,10 @@
 #define LARGE		100000U	/* rows or blocks */
 #define FLAG		PROFIL_STACK_BY_TABLE
 
+/* The registers that the model knows, as in struct pt_regs: see run_loop() */
+#define REGISTER_MIN	12U
+#define REGISTER_MAX	14U
+
 struct small_table {
 	bool given;
 	u32 nr_blocks, nr_rows, nr_rules;
@@ -286,10 +290,14 @@ static struct profil_unwind_rule any_rule(struct actor *a)
 {
 	struct profil_unwind_rule rule = { .kind = PROFIL_UNWIND_SP, .cfa = any_distance(a) };
 
-	if (one_in(a, 24))
-		rule.kind = any(a, PROFIL_UNWIND_SIGNAL + 1);
+	if (one_in(a, 16))
+		rule.kind = any(a, PROFIL_UNWIND_REGISTER + 1);
 	if (rule.kind == PROFIL_UNWIND_FP_INDIRECT)
 		return rule;
+	if (rule.kind == PROFIL_UNWIND_REGISTER)
+		rule.number = REGISTER_MIN + any(a, REGISTER_MAX - REGISTER_MIN + 1);
+	else if (rule.kind == PROFIL_UNWIND_SP_INDIRECT && one_in(a, 2))
+		rule.number = any(a, 256);
 	if (rule.kind < PROFIL_UNWIND_SP || rule.kind == PROFIL_UNWIND_SIGNAL)
 		rule.cfa = 0;
 	else if (one_in(a, 5))
@@ -366,17 +374,20 @@ static void mutate_table(struct actor *a, struct small_table *t)
 static bool rule_is_valid(const struct profil_unwind_rule *rule)
 {
 	switch (rule->kind) {
-	case PROFIL_UNWIND_SP:
-	case PROFIL_UNWIND_FP:
 	case PROFIL_UNWIND_SP_INDIRECT:
 		return true;
+	case PROFIL_UNWIND_REGISTER:
+		return rule->number >= 6 && rule->number <= 14;
+	case PROFIL_UNWIND_SP:
+	case PROFIL_UNWIND_FP:
+		return !rule->number;
 	case PROFIL_UNWIND_FP_INDIRECT:
-		return !rule->fp;
+		return !rule->number && !rule->fp;
 	case PROFIL_UNWIND_NONE:
 	case PROFIL_UNWIND_OUTERMOST:
 	case PROFIL_UNWIND_END:
 	case PROFIL_UNWIND_SIGNAL:
-		return !rule->fp && !rule->cfa;
+		return !rule->number && !rule->fp && !rule->cfa;
 	default:
 		return false;
 	}
@@ -507,7 +518,8 @@ enum access { READABLE, UNREADABLE, UNKNOWN };
 struct model {
 	u64 sp, fp;
 	u64 words[2];		/* that were read last */
-	bool unknown;		/* a part of the memory that has been read is not known */
+	bool unknown;		/* a part of what has been read is not known */
+	const struct run *run;	/* whose registers are those of the tick; NULL after a signal */
 	u32 nr, end;
 	u64 innermost[2];	/* words of any kind */
 	u64 addresses[128];
@@ -595,6 +607,11 @@ static const struct profil_unwind_rule *model_rule(u64 at)
 
 #define CALLER ((u32)-1)
 
+static u64 entry_of(const struct run *run)
+{
+	return addr(text) + run->page * PAGE + run->slot * SLOT;
+}
+
 static u32 model_frame(struct model *m, u64 *at)
 {
 	if (!m->fp)
@@ -620,10 +637,22 @@ static u32 model_signal(struct model *m, u64 *at)
 	fp = m->words[0];
 	if (!model_read(m, m->sp + 160))
 		return PROFIL_STACK_UNREADABLE;
+	m->run = NULL;
 	m->sp = m->words[0];
 	m->fp = fp;
 	*at = m->words[1];
 	return CALLER;
+}
+
+static u64 model_register(struct model *m, unsigned int number)
+{
+	const u64 registers[] = { m->run->fp, m->run->sp, entry_of(m->run) };
+
+	if (number < REGISTER_MIN) {
+		m->unknown = true;
+		return 0;
+	}
+	return registers[number - REGISTER_MIN];
 }
 
 static u32 model_step(struct model *m, const struct profil_unwind_rule *rule, u64 *at)
@@ -643,15 +672,20 @@ static u32 model_step(struct model *m, const struct profil_unwind_rule *rule, u6
 	case PROFIL_UNWIND_SP_INDIRECT:
 		if (!model_read(m, cfa))
 			return PROFIL_STACK_UNREADABLE;
-		cfa = m->words[0] + 8;
+		cfa = m->words[0] + 8 * (1 + rule->number);
 		break;
 	case PROFIL_UNWIND_FP_INDIRECT:
 		if (!model_read(m, m->fp + rule->cfa))
 			return PROFIL_STACK_UNREADABLE;
 		cfa = m->words[0];
 		break;
+	case PROFIL_UNWIND_REGISTER:
+		if (!m->run)
+			return PROFIL_STACK_NO_RULE;
+		cfa = model_register(m, rule->number) + rule->cfa;
+		break;
 	}
-	if (cfa <= m->sp)
+	if (cfa <= m->sp && rule->kind != PROFIL_UNWIND_SP_INDIRECT)
 		return PROFIL_STACK_ORDER;
 	/* Words next to each other are read at once. */
 	if (rule->fp == -16) {
@@ -680,7 +714,7 @@ static void model_walk(struct model *m, u64 pc, const struct run *run, u32 depth
 	const struct profil_unwind_rule *rule = model_rule(pc);
 	u64 at = pc;
 
-	*m = (struct model){ .sp = run->sp, .fp = run->fp };
+	*m = (struct model){ .sp = run->sp, .fp = run->fp, .run = run };
 	if (!rule && model_read(m, m->sp))
 		memcpy(m->innermost, m->words, sizeof(m->innermost));
 	for (;; rule = model_rule(at)) {
@@ -702,7 +736,7 @@ static void model_walk(struct model *m, u64 pc, const struct run *run, u32 depth
 /* Runs a loop with these registers. No signal may come meanwhile. */
 static __attribute__((noinline)) void run_loop(const struct run *run)
 {
-	u64 entry = addr(text) + run->page * PAGE + run->slot * SLOT, n = burst;
+	u64 n = burst;
 
 	asm volatile("lea -128(%%rsp), %%rsp\n"
 		     "	push %%rbp\n"
@@ -715,7 +749,7 @@ static __attribute__((noinline)) void run_loop(const struct run *run)
 		     "	pop %%rbp\n"
 		     "	lea 128(%%rsp), %%rsp\n"
 		     : "+c"(n)
-		     : "S"(run->sp), "d"(run->fp), "D"(entry)
+		     : "S"(run->sp), "d"(run->fp), "D"(entry_of(run))
 		     : "r12", "r13", "memory", "cc");
 }
 

@@ -701,11 +701,14 @@ struct profil_record {
  * @PROFIL_UNWIND_END: There is a caller, but no rule of another kind can describe it.
  * @PROFIL_UNWIND_SP: The canonical frame address (CFA) is the stack pointer + @cfa.
  * @PROFIL_UNWIND_FP: The CFA is the frame pointer + @cfa.
- * @PROFIL_UNWIND_SP_INDIRECT: The CFA is 8 + the word at the address stack pointer + @cfa.
+ * @PROFIL_UNWIND_SP_INDIRECT: The CFA is the word at the address stack pointer + @cfa, plus
+ *	8 * (1 + @number). It can be on another stack.
  * @PROFIL_UNWIND_FP_INDIRECT: The CFA is the word at the address frame pointer + @cfa, and the
  *	caller's frame pointer is the word at the frame pointer. @fp must be 0.
  * @PROFIL_UNWIND_SIGNAL: The code after the return of a signal handler: the stack pointer is the
  *	address of a struct ucontext with the registers of the interrupted code.
+ * @PROFIL_UNWIND_REGISTER: The CFA is the register @number + @cfa. The register must still have its
+ *	value: no callee may have changed it. Where a signal has saved it, the rule finds no caller.
  *
  * With a CFA, the return address is the word below it, and the caller's stack pointer is the CFA.
  */
@@ -717,7 +720,8 @@ enum profil_unwind_kind {
 	PROFIL_UNWIND_FP = 4,
 	PROFIL_UNWIND_SP_INDIRECT = 5,
 	PROFIL_UNWIND_FP_INDIRECT = 6,
-	PROFIL_UNWIND_SIGNAL = 7
+	PROFIL_UNWIND_SIGNAL = 7,
+	PROFIL_UNWIND_REGISTER = 8
 };
 
 /**
@@ -725,11 +729,14 @@ enum profil_unwind_kind {
  * @cfa: The distance of the CFA, or of the word with it, in bytes.
  * @fp: The caller's frame pointer is saved at the CFA + @fp; 0: it is still in the register.
  * @kind: enum profil_unwind_kind. Without a CFA, @cfa and @fp must be 0.
+ * @number: For PROFIL_UNWIND_SP_INDIRECT, see there. For PROFIL_UNWIND_REGISTER, the index of the
+ *	register in struct pt_regs of <asm/ptrace.h>: 6 (r11) to 14 (rdi). Otherwise 0.
  */
 struct profil_unwind_rule {
 	__s32 cfa;
 	__s16 fp;
-	__u16 kind;
+	__u8 kind;
+	__u8 number;
 };
 
 /**
@@ -780,7 +787,8 @@ struct profil_unwind {
  * @PROFIL_STACK_NO_REGISTERS: The task was in exec or exiting; or it stayed in the kernel, and the
  *	record was read before; or a signal handler had returned.
  * @PROFIL_STACK_UNSUPPORTED: The task was running 32-bit code of arm.
- * @PROFIL_STACK_NO_RULE: The unwind table has no rule for the caller (PROFIL_UNWIND_END).
+ * @PROFIL_STACK_NO_RULE: The unwind table has no rule for the caller (PROFIL_UNWIND_END); or one by
+ *	a register that a signal has saved.
  */
 enum profil_stack_end {
 	PROFIL_STACK_OUTERMOST = 0,
