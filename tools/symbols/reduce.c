@@ -149,8 +149,22 @@ static struct profil_unwind_rule complete(Dwarf_Frame *frame, struct profil_unwi
 	}
 }
 
-/* Returns the kind of the rule whose CFA is the value of @ops, and its distance. */
-static enum profil_unwind_kind kind_of(const Dwarf_Op *ops, size_t nr, s64 *distance)
+/*
+ * Returns the index in struct pt_regs of the register that DWARF calls @number; 0 if calls preserve
+ * it: then the function can have a callee that has saved it and changed it.
+ */
+static u8 register_index(u32 number)
+{
+	static const u8 indexes[] = {
+		[0] = 10, [1] = 12, [2] = 11, [4] = 13, [5] = 14,
+		[8] = 9, [9] = 8, [10] = 7, [11] = 6,
+	};
+
+	return number < sizeof(indexes) ? indexes[number] : 0;
+}
+
+/* Returns the rule whose CFA is the value of @ops, without its distance. */
+static struct profil_unwind_rule kind_of(const Dwarf_Op *ops, size_t nr, s64 *distance)
 {
 	u32 number = ops->atom - DW_OP_breg0;
 
@@ -160,23 +174,31 @@ static enum profil_unwind_kind kind_of(const Dwarf_Op *ops, size_t nr, s64 *dist
 		*distance = ops->number2;
 	}
 	if (nr == 1 && number == STACK)
-		return PROFIL_UNWIND_SP;
+		return (struct profil_unwind_rule){ .kind = PROFIL_UNWIND_SP };
 	if (nr == 1 && number == FRAME)
-		return PROFIL_UNWIND_FP;
+		return (struct profil_unwind_rule){ .kind = PROFIL_UNWIND_FP };
+	if (nr == 1 && register_index(number))
+		return (struct profil_unwind_rule){
+			.kind = PROFIL_UNWIND_REGISTER,
+			.number = register_index(number),
+		};
 	if (nr == 2 && number == FRAME && ops[1].atom == DW_OP_deref)
-		return PROFIL_UNWIND_FP_INDIRECT;
+		return (struct profil_unwind_rule){ .kind = PROFIL_UNWIND_FP_INDIRECT };
 	if (nr == 3 && number == STACK && ops[1].atom == DW_OP_deref &&
-	    ops[2].atom == DW_OP_plus_uconst && ops[2].number == 8)
-		return PROFIL_UNWIND_SP_INDIRECT;
-	return PROFIL_UNWIND_END;
+	    ops[2].atom == DW_OP_plus_uconst && ops[2].number % 8 == 0 &&
+	    ops[2].number / 8 - 1 <= UINT8_MAX)
+		return (struct profil_unwind_rule){
+			.kind = PROFIL_UNWIND_SP_INDIRECT,
+			.number = ops[2].number / 8 - 1,
+		};
+	return end;
 }
 
 static struct profil_unwind_rule rule_of(Dwarf_Frame *frame, const Dwarf_Op *ops, size_t nr)
 {
-	struct profil_unwind_rule rule;
 	s64 distance;
+	struct profil_unwind_rule rule = kind_of(ops, nr, &distance);
 
-	rule = (struct profil_unwind_rule){ .kind = kind_of(ops, nr, &distance) };
 	rule.cfa = distance;
 	if (rule.kind == PROFIL_UNWIND_END || rule.cfa != distance)
 		return end;
@@ -188,7 +210,8 @@ static struct profil_unwind_rule rule_of(Dwarf_Frame *frame, const Dwarf_Op *ops
 /* Returns the index of a rule. When there are too many, the others become the rule end. */
 static u32 rule_index(struct reduced *reduced, struct profil_unwind_rule rule)
 {
-	const u64 word = (u64)rule.cfa << 32 | (u64)(uint16_t)rule.fp << 16 | rule.kind;
+	const u64 word = (u64)rule.cfa << 32 | (u64)(uint16_t)rule.fp << 16 | rule.number << 8 |
+			 rule.kind;
 	struct profil_unwind_rule *known;
 	u32 slot = hash_words(&word, 1);
 
@@ -198,7 +221,8 @@ static u32 rule_index(struct reduced *reduced, struct profil_unwind_rule rule)
 		if (!index)
 			break;
 		known = &reduced->rules[index - 1];
-		if (known->cfa == rule.cfa && known->fp == rule.fp && known->kind == rule.kind)
+		if (known->cfa == rule.cfa && known->fp == rule.fp && known->kind == rule.kind &&
+		    known->number == rule.number)
 			return index - 1;
 	}
 	if (reduced->nr_rules == PROFIL_UNWIND_RULES)
@@ -380,11 +404,12 @@ static void add_code(struct reducer *r, const struct range *code, Dwarf_Frame *f
 	if (place_of(frame, RETURN, &unused) == LOST) {
 		rule.kind = PROFIL_UNWIND_OUTERMOST;
 	} else if (!dwarf_frame_cfa(frame, &ops, &nr) && nr) {
+		/* The runtime of OCaml marks code that switches stacks as that of a signal, too. */
 		if (is_signal && is_signal_frame(frame, ops, nr))
 			rule.kind = PROFIL_UNWIND_SIGNAL;
-		else if (!is_signal && nr > 2 && add_stubs(r, code, frame, ops, nr))
+		else if (nr > 2 && add_stubs(r, code, frame, ops, nr))
 			return;
-		else if (!is_signal)
+		else
 			rule = rule_of(frame, ops, nr);
 	}
 	row_add(r, code->start, r->is_go ? go_rule(r, code->start, rule) : rule);

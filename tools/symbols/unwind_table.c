@@ -133,10 +133,14 @@ static void work_make(const struct confined *confined)
 
 static bool rule_is_valid(const struct profil_unwind_rule *rule)
 {
-	if (rule->kind >= PROFIL_UNWIND_SP && rule->kind <= PROFIL_UNWIND_SP_INDIRECT)
+	if (rule->kind == PROFIL_UNWIND_REGISTER)
+		return rule->number >= 6 && rule->number <= 14;
+	if (rule->kind == PROFIL_UNWIND_SP_INDIRECT)
 		return true;
-	return rule->kind <= PROFIL_UNWIND_SIGNAL && !rule->fp &&
-	       (!rule->cfa || rule->kind == PROFIL_UNWIND_FP_INDIRECT);
+	if (rule->kind > PROFIL_UNWIND_SIGNAL || rule->number)
+		return false;
+	return rule->kind == PROFIL_UNWIND_SP || rule->kind == PROFIL_UNWIND_FP ||
+	       (!rule->fp && (!rule->cfa || rule->kind == PROFIL_UNWIND_FP_INDIRECT));
 }
 
 static bool rows_are_valid(const struct unwind_table *table, u32 first, u32 end)

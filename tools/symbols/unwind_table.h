@@ -14,7 +14,7 @@
 #include "../util.h"
 
 /* Other versions of these functions make other tables of the same file. */
-#define UNWIND_TABLE_VERSION	1
+#define UNWIND_TABLE_VERSION	2
 
 /* A table has at most this many rows. The module may allow fewer. */
 #define UNWIND_ROWS_MAX		(1U << 23)

@@ -97,6 +97,21 @@ _start:
 	.cfi_offset %rip, -16
 	done
 /* elsewhere: end 0 0 */
+	/* Calls preserve rbx: a callee can have changed it. */
+	function at_register
+	.cfi_def_cfa %r9, 16
+	.cfi_offset %rbp, -24
+	nop
+	.cfi_def_cfa %rax, 8
+	nop
+	.cfi_def_cfa %rdi, -8
+	nop
+	.cfi_def_cfa %rbx, 8
+	done
+/* at_register: register8 16 -24 */
+/* at_register+1: register10 8 -24 */
+/* at_register+2: register14 -8 -24 */
+/* at_register+3: end 0 0 */
 	function in_register
 	.cfi_register %rip, %rcx
 	done
@@ -123,6 +138,15 @@ _start:
 	.cfi_offset %rbp, -16
 	done
 /* above_stack: indirect_sp 8 -16 */
+	/* rsp+8, deref, +80; and +12, which is no word */
+	function far_above_stack
+	.cfi_escape 0x0f, 6, 0x77, 8, 0x06, 0x23, 0xd0, 0
+	done
+/* far_above_stack: indirect_sp9 8 0 */
+	function between_words
+	.cfi_escape 0x0f, 5, 0x77, 8, 0x06, 0x23, 12
+	done
+/* between_words: end 0 0 */
 	function other_expression
 	.cfi_escape 0x0f, 4, 0x77, 8, 0x06, 0x06
 	done
@@ -169,7 +193,7 @@ _start:
 	function signal_without_registers
 	.cfi_signal_frame
 	done
-/* signal_without_registers: end 0 0 */
+/* signal_without_registers: sp 8 0 */
 
 	/* A function in several blocks, code without a function, and a row in a later block */
 	function long

@@ -67,6 +67,12 @@ def read_stubs():
     return [(int(match[1], 16), int(match[1], 16) + int(match[2], 16)) for match in found if match]
 
 
+# The kinds of rules with a CFA in a register. Those that calls preserve have none.
+KINDS = {"rsp": "sp", "rbp": "fp", "r11": "register6", "r10": "register7", "r9": "register8",
+         "r8": "register9", "rax": "register10", "rcx": "register11", "rdx": "register12",
+         "rsi": "register13", "rdi": "register14"}
+
+
 def expected(rule, signal, place, stubs):
     """Returns the rule of the table for a row of readelf, as (kind, cfa, fp)."""
     cfa, address, frame = rule["CFA"], rule.get("ra", "c-8"), rule.get("rbp", "u")
@@ -76,11 +82,12 @@ def expected(rule, signal, place, stubs):
         return "signal", 0, 0
     if cfa == "exp" and any(start <= place < end for start, end in stubs):
         return "sp", 16 if place % 16 >= 11 else 8, 0
-    match = re.match(r"(rsp|rbp)([+-]\d+)$", cfa)
+    match = re.match(r"(r\w+)([+-]\d+)$", cfa)
     saved = re.match(r"c([+-]\d+)$", frame)
-    if not match or address != "c-8" or not (saved or frame in ("u", "s")) or signal:
+    if (not match or match[1] not in KINDS or address != "c-8" or
+            not (saved or frame in ("u", "s"))):
         return "end", 0, 0
-    return "sp" if match[1] == "rsp" else "fp", int(match[2]), int(saved[1]) if saved else 0
+    return KINDS[match[1]], int(match[2]), int(saved[1]) if saved else 0
 
 
 def main():

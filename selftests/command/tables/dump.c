@@ -20,12 +20,15 @@
 #include "recording/tables.h"
 
 static const char *const kinds[] = { "none", "outermost", "end", "sp", "fp", "indirect_sp",
-	"indirect", "signal"
+	"indirect", "signal", "register"
 };
 
 static void print_rule(const struct profil_unwind_rule *rule)
 {
-	printf("%s %d %d\n", kinds[rule->kind], rule->cfa, rule->fp);
+	fputs(kinds[rule->kind], stdout);
+	if (rule->number)
+		printf("%u", rule->number);
+	printf(" %d %d\n", rule->cfa, rule->fp);
 }
 
 /* Prints the path of the file, instead of giving its table to a session. */

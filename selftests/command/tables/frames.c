@@ -57,7 +57,7 @@ struct bytes {
 static struct shared {
 	u64 next;		/* number of the program */
 	u64 tables, none, rows, rows_max, rules_max, slowest_ns, slowest;
-	u64 kinds[PROFIL_UNWIND_SIGNAL + 1];
+	u64 kinds[PROFIL_UNWIND_REGISTER + 1];
 	char complaint[200];
 } *shared;
 
@@ -785,6 +785,24 @@ static void complain(const char *what)
 	_exit(STATUS_INVALID);
 }
 
+static bool module_takes(const struct profil_unwind_rule *rule)
+{
+	switch (rule->kind) {
+	case PROFIL_UNWIND_SP_INDIRECT:
+		return true;
+	case PROFIL_UNWIND_REGISTER:
+		return rule->number >= 6 && rule->number <= 14;
+	case PROFIL_UNWIND_SP:
+	case PROFIL_UNWIND_FP:
+		return !rule->number;
+	case PROFIL_UNWIND_FP_INDIRECT:
+		return !rule->number && !rule->fp;
+	default:
+		return rule->kind <= PROFIL_UNWIND_SIGNAL && !rule->number && !rule->fp &&
+		       !rule->cfa;
+	}
+}
+
 /* Checks what the module checks, and that no row is superfluous. */
 static void check_table(const struct unwind_table *t)
 {
@@ -796,9 +814,7 @@ static void check_table(const struct unwind_table *t)
 	for (u32 i = 0; i < t->nr_rules; i++) {
 		const struct profil_unwind_rule *rule = &t->rules[i];
 
-		if (rule->kind > PROFIL_UNWIND_SIGNAL ||
-		    ((rule->kind < PROFIL_UNWIND_SP || rule->kind > PROFIL_UNWIND_SP_INDIRECT) &&
-		     (rule->fp || (rule->cfa && rule->kind != PROFIL_UNWIND_FP_INDIRECT))))
+		if (!module_takes(rule))
 			complain("a rule");
 		shared->kinds[rule->kind]++;
 	}
