@@ -332,6 +332,19 @@ static bool has_caller_by_table(const struct recording_stack *stack, size_t i)
 	return stack && i < stack->nr && stack->frames[i].flags & FORMAT_FRAME_BY_TABLE;
 }
 
+/*
+ * Returns true if the outermost function that was found has a caller. The frame pointer was 0, but
+ * the function does not keep it, and its table was not there yet; or it was made at run time.
+ */
+static bool is_cut_off(const struct chain_place *place, const struct recording_stack *stack)
+{
+	const u32 made = FORMAT_FILE_NONE | FORMAT_FILE_GENERATED;
+
+	return stack->end == PROFIL_STACK_OUTERMOST &&
+	       (place->caller > PLACE_CALLER_FIRST ||
+		(place->file && place->file->data.flags & made));
+}
+
 /* Collects the places of the sample. */
 static void draft_places(struct chain_maker *maker, const struct recording_sample *sample,
 			 struct draft *draft)
@@ -341,6 +354,7 @@ static void draft_places(struct chain_maker *maker, const struct recording_sampl
 	const struct recording_frame *word = stack ? find_innermost(stack, place->caller) : NULL;
 	enum place_caller caller = place->caller;
 	bool by_table = has_caller_by_table(stack, 0);
+	bool is_hidden;
 
 	draft->places[draft->nr++] = place;
 	draft->unchecked = stack && place->file && caller == PLACE_CALLER_NO_TABLE && !by_table;
@@ -353,12 +367,19 @@ static void draft_places(struct chain_maker *maker, const struct recording_sampl
 	 * Without a frame of its own, this function hides the caller from the frame pointers. If
 	 * nothing was found, the end of the stack says why.
 	 */
-	draft->lost = hides_caller(caller) && !by_table && stack &&
-		      (stack->nr || (!word && stack->end == PROFIL_STACK_OUTERMOST));
+	is_hidden = hides_caller(caller) && !by_table;
+	if (stack && stack->nr)
+		draft->lost = is_hidden;
+	else if (stack)
+		draft->lost = is_cut_off(place, stack) ||
+			      (is_hidden && !word && stack->end == PROFIL_STACK_OUTERMOST);
 	for (size_t i = 0; stack && i < stack->nr; i++) {
 		place = get_call(maker, sample, &stack->frames[i]);
-		draft->lost |= i + 1 < stack->nr && hides_caller(place->caller) &&
-			       !has_caller_by_table(stack, i + 1);
+		if (i + 1 == stack->nr)
+			draft->lost |= is_cut_off(place, stack);
+		else
+			draft->lost |= hides_caller(place->caller) &&
+				       !has_caller_by_table(stack, i + 1);
 		draft->places[draft->nr++] = place;
 	}
 	/*

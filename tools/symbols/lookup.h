@@ -49,7 +49,8 @@ struct frame {
 /**
  * enum place_caller - Where the return address is when the instruction at a place is executed
  * @PLACE_CALLER_NO_TABLE: It is not known.
- * @PLACE_CALLER_FRAME: In the frame of the function, to which the frame pointer points.
+ * @PLACE_CALLER_FRAME: In the frame of the function, to which the frame pointer points; or the
+ *	function has no caller.
  * @PLACE_CALLER_GO: There, or in the second word: the tables of Go do not tell whether the frame
  *	has been made. At a call it has.
  * @PLACE_CALLER_FIRST: In the first word of profil_stack.innermost. The frame pointer is that of

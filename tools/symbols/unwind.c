@@ -62,6 +62,17 @@ static bool is_callers(Dwarf_Frame *frame, int number)
 	return !dwarf_frame_register(frame, number, memory, &ops, &nr) && !nr && !ops;
 }
 
+/* Returns true if the table says that the function has no caller. */
+static bool is_outermost(Dwarf_Frame *frame)
+{
+	const int number = dwarf_frame_info(frame, NULL, NULL, NULL);
+	Dwarf_Op memory[3], *ops;
+	size_t nr;
+
+	/* A return address that is lost, as in is_callers() */
+	return number >= 0 && !dwarf_frame_register(frame, number, memory, &ops, &nr) && !nr && ops;
+}
+
 /*
  * Finds the register on which the CFA at @address is based, and its distance. Returns -1 if there
  * is no table for it, or if the CFA is something else.
@@ -131,6 +142,8 @@ static enum place_caller caller_at(const struct unwind *unwind, u64 address)
 	if (!frame)
 		return caller;
 	caller = PLACE_CALLER_FRAME;
+	if (is_outermost(frame))
+		goto out;
 	if (registers->link < 0 && base == registers->stack)
 		caller = caller_on_stack(unwind, address, distance / registers->word, frame);
 	else if (registers->link >= 0 && is_callers(frame, registers->frame))
@@ -138,6 +151,7 @@ static enum place_caller caller_at(const struct unwind *unwind, u64 address)
 			 unwind->is_go ? PLACE_CALLER_FRAME : PLACE_CALLER_LOST;
 	else if (registers->frame_is_base && base != registers->frame)
 		caller = PLACE_CALLER_LOST;
+out:
 	free(frame);
 	return caller;
 }

@@ -68,6 +68,12 @@ stacks_program() {
 			.fill 32, 1, 0x90
 			ret
 		end other_data
+		# no caller: at 0, 5
+		function start
+			.cfi_undefined 16
+			call main
+			call leaf
+		end start
 	END
 	# As Go compiles it: the table does not have the frame pointer.
 	cat >"$tmp/go.s" <<-'END'
@@ -92,6 +98,15 @@ stacks_program() {
 		.endm
 		framed main.outer main.inner
 		framed main.inner main.outer
+		.globl runtime.goexit
+		.type runtime.goexit, @function
+		runtime.goexit:
+			.cfi_startproc
+			nop
+			call main.outer
+			nop
+			.cfi_endproc
+			.size runtime.goexit, . - runtime.goexit
 		.globl main.leaf
 		.type main.leaf, @function
 		main.leaf:
@@ -106,15 +121,15 @@ stacks_program() {
 	ld -m elf_x86_64 --build-id -e main -o calls calls.o && cp calls calls.gone
 }
 
-# chain STACK FUNCTION+N [PROGRAM]: prints the functions of a sample at this place, with a stack
-# that is written as for generate.c.
+# chain STACK FUNCTION+N [PROGRAM [END]]: prints the functions of a sample at this place, with a
+# stack that is written as for generate.c.
 chain() {
 	make_data chain <<-END && "$tmp/profil" export --format folded -i "$tmp/chain.data"
 		meta 18 3 host 6.1 a
 		thread 1 7 100 0 a
 		file 1 @@/${3:-calls}
 		name 2 [anon]
-		stack 1 0 $1
+		stack 1 ${4:-0} $1
 		sample 1 1 @${3:-calls}:$2 0 1 0 1
 		end 0 1
 	END
@@ -241,12 +256,17 @@ lacks() {
 	chain "$@" >/dev/null && head_of chain --children | grep -q "^note: 100.00% lack a caller"
 }
 
+# is_complete STACK FUNCTION+N: succeeds if the heading says that it lacks none.
+is_complete() {
+	chain "$@" >/dev/null && head_of chain --children | grep -q "^call stacks: 100.00%"
+}
+
 stacks_lost() {
 	local main=1:@calls:main+9 other=1:@calls:other+9 large=1:@calls:large+10
 	lacks "0:0 $other $main" leaf+0 && lacks "0:0 0:0" leaf+0 &&
 	lacks "$other $other $main" large+4 && lacks "$other $other $main" other_data+1 &&
 	lacks "$large 0:0 $main" leaf+0 && lacks "0:0 0:0 $large $main" middle+4 &&
-	! lacks "0:0 0:0 $large" middle+4 && ! lacks "$other $main $main" leaf+0 &&
+	! lacks "$other $main $main" leaf+0 &&
 	! lacks "$main $other $main" middle+1 && ! lacks "0:0 0:0 $main" middle+4 &&
 	! lacks "0:0 0:0" middle+4 || return
 	# If the binary has changed, there is no table.
@@ -254,6 +274,25 @@ stacks_lost() {
 	same "note: 100.00% may lack the innermost caller" \
 		eval "head_of chain --children | grep lack" || return
 	mv "$tmp/calls.kept" "$tmp/calls"
+}
+
+# A stack that ended with the frame pointer 0 is complete only if its outermost function can be one.
+stacks_cut_off() {
+	local main=1:@calls:main+9 large=1:@calls:large+10 start=1:@calls:start+5
+	local outer=1:@go:main.outer+9 goexit=1:@go:runtime.goexit+6
+	lacks "0:0 0:0 $large" middle+4 && lacks "0:0 0:0 $main $large" middle+4 &&
+	lacks "0:0 0:0 $main 1:@calls:spilled+5" middle+4 &&
+	lacks "0:0 0:0 $main 2:0x5010" middle+4 && is_complete "0:0 0:0 2:0x5010 $main" middle+4 &&
+	is_complete "0:0 0:0 $main $start" middle+4 && is_complete "0:0 0:0" start+0 &&
+	is_complete "$start $main" start+0 && is_complete "0:0 0:0 $outer $goexit" main.inner+4 go &&
+	is_complete "0:0 0:0 $main" middle+4 || return
+	# The innermost word gave the only caller.
+	lacks "$large 0:0" leaf+0 && lacks "2:0x5010 0:0" leaf+0 && is_complete "$main 0:0" leaf+0 &&
+	is_complete "1:@calls:start+10 0:0" leaf+0 && is_complete "$goexit 0:0" main.leaf+0 go || return
+	# Another end has another reason.
+	! lacks "0:0 0:0 $large" middle+4 calls 5 && same "note: 100.00% end where there is no frame
+  (no frame pointers, or before the unwind table was there, or another stack)" \
+		eval "head_of chain --children | grep -A 1 ^note:"
 }
 
 # In a function of Go, only a return address that is also in the frame tells that there is a frame.
@@ -502,6 +541,7 @@ test_stacks() {
 	check "stacks: the heading says which callers are missing" stacks_heading
 	check "stacks: the caller of a function without a frame" stacks_repair
 	check "stacks: the caller of a function is lost" stacks_lost
+	check "stacks: the outermost function that was found has a caller" stacks_cut_off
 	check "stacks: functions of Go" stacks_go
 	check "stacks: inlined callers" stacks_inlined
 	check "stacks: what the kernel did" stacks_kernel
