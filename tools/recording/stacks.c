@@ -79,6 +79,31 @@ static struct format_frame frame_of(struct stream *stream, const struct profil_r
 	return frame;
 }
 
+/* Returns true if the walk could end in this way because it followed a frame pointer. */
+static bool ends_at_frame(u32 end)
+{
+	switch (end) {
+	case PROFIL_STACK_OUTERMOST:
+	case PROFIL_STACK_MISALIGNED:
+	case PROFIL_STACK_ORDER:
+	case PROFIL_STACK_UNREADABLE:
+	case PROFIL_STACK_ADDRESS:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Notes that the stack followed the frame pointer in @mapping if its table came later. */
+static void stack_lose(struct stream *stream, struct stack *stack,
+		       const struct profil_record *mapping)
+{
+	const u64 time = tables_time(stream->tables, mapping);
+
+	if (time > stack->lost_until)
+		stack->lost_until = time;
+}
+
 /* Writes the stack. */
 static void stack_write(struct stream *stream, struct stack *stack, const struct space *space)
 {
@@ -95,12 +120,8 @@ static void stack_write(struct stream *stream, struct stack *stack, const struct
 	for (u32 i = 0; i < block.nr; i++) {
 		const u64 word = stack->data.addresses[i], address = word & ~PROFIL_STACK_BY_TABLE;
 
-		if (mapping && !(word & PROFIL_STACK_BY_TABLE)) {
-			const u64 time = tables_time(stream->tables, mapping);
-
-			if (time > stack->lost_until)
-				stack->lost_until = time;
-		}
+		if (mapping && !(word & PROFIL_STACK_BY_TABLE))
+			stack_lose(stream, stack, mapping);
 		/* The address can be that of the next mapping, if the call never returns. */
 		mapping = space_find(space, address - 1);
 		frames[i] = frame_of(stream, mapping, address);
@@ -108,6 +129,8 @@ static void stack_write(struct stream *stream, struct stack *stack, const struct
 			frames[i].flags |= FORMAT_FRAME_BY_TABLE;
 		stack->unknown |= !mapping;
 	}
+	if (mapping && ends_at_frame(block.end))
+		stack_lose(stream, stack, mapping);
 	for (int i = 0; i < 2; i++) {
 		const u64 word = stack->data.innermost[i];
 
@@ -158,7 +181,7 @@ static void count(struct stream *stream, const struct profil_record *record,
 		return;
 	sum->stacks += ticks;
 	if (stack && (record->time < stack->lost_until || record->time < time) &&
-	    (data->nr || data->end == PROFIL_STACK_OUTERMOST))
+	    (data->nr || ends_at_frame(data->end)))
 		sum->lost += ticks;
 	else if (stack && stack->unknown)
 		sum->unknown += ticks;

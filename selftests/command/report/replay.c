@@ -7,6 +7,12 @@
  *	other PID PATH OFFSET		a tick in a file with this inode number on another device
  *	gone PID PATH OFFSET		a tick in the program of the process, with this path
  *	stacks PID PATH OFFSET N DEPTH	N ticks in a file, with different stacks; the first again
+ *	walk PID PATH OFFSET TIME END [ADDRESS...]
+ *					a tick in a file, TIME s after the others, whose
+ *					walk ended with END at the last ADDRESS, an
+ *					offset; with a t, a table has led there. Prints
+ *					as what the recorder counts it. From the first
+ *					one on, the session gets tables.
  *	mappings PID N			ticks in N mappings without a file, each with a stack
  *	memory PID ADDRESS		a tick in memory that is not a file
  *	unmapped PID ADDRESS		a tick in memory that was not mapped any more
@@ -16,7 +22,7 @@
  *	reaped PID TID COMM		a tick in exit, of a thread that was reaped before
  *	run COMMAND
  *
- * The time of all ticks is that of the start.
+ * The time of all other ticks is that of the start.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -32,6 +38,7 @@
 #include <profil.h>
 
 #include "recording/stream.h"
+#include "recording/tables.h"
 
 #define BIAS 0x10000000
 
@@ -54,7 +61,7 @@ static struct profil_stack *add_stack(union record_room *room)
 
 static void replay(struct stream *stream, struct profil_record *record)
 {
-	record->time = start;
+	record->time += start;
 	record->periods = 1;
 	if (!record->tid) {
 		record->tid = record->pid;
@@ -126,6 +133,72 @@ static void replay_stacks(struct stream *stream, const char *line)
 			stack->addresses[j] = BIAS + offset + (i % nr >> j % 16 & 1) + 1;
 		replay(stream, record);
 	}
+}
+
+static int take_table(void *data, const struct profil_unwind *table)
+{
+	(void)data;
+	(void)table;
+	return 0;
+}
+
+static void print_change(const struct completeness *old, const struct completeness *new)
+{
+	if (new->complete != old->complete)
+		puts("complete");
+	if (new->lost != old->lost)
+		puts("lost");
+	if (new->unchecked != old->unchecked)
+		puts("unchecked");
+	if (new->unknown != old->unknown)
+		puts("unknown");
+	for (int i = 0; i < COMPLETENESS_ENDS; i++)
+		if (new->ends[i] != old->ends[i])
+			printf("end %d\n", i);
+}
+
+static void replay_walk(struct stream *stream, const char *line)
+{
+	static const struct tables_use use = { .give = take_table, .max_rows = UNWIND_ROWS_MAX };
+	union record_room room = {};
+	struct profil_record *record = &room.record;
+	struct completeness old;
+	struct profil_stack *stack;
+	unsigned int time, end;
+	long long offset;
+	char path[200], *next;
+	struct stat st;
+	int len;
+
+	if (sscanf(line, "%*s %d %199s %lli %u %u%n", &record->pid, path, &offset, &time, &end,
+		   &len) < 5)
+		errx(1, "wrong: %s", line);
+	if (stat(path, &st))
+		err(1, "%s", path);
+	strcpy(room.bytes + offsetof(struct profil_record, path), path);
+	record->flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE;
+	record->time = time * NS_PER_S;
+	record->start = BIAS;
+	record->end = 2 * BIAS;
+	record->offset = offset;
+	record->pc = BIAS + offset;
+	record->ino = st.st_ino;
+	record->major = major(st.st_dev);
+	record->minor = minor(st.st_dev);
+	stack = add_stack(&room);
+	stack->end = end;
+	for (line += len; offset = strtoll(line, &next, 0), next != line; line = next) {
+		const bool by_table = *next == 't';
+
+		stack->addresses[stack->nr++] = (BIAS + offset) |
+						(by_table ? PROFIL_STACK_BY_TABLE : 0);
+		next += by_table;
+	}
+	if (!stream->tables)
+		stream->tables = tables_new(&use);
+	old = stream->completeness;
+	replay(stream, record);
+	print_change(&old, &stream->completeness);
 }
 
 static void replay_mappings(struct stream *stream, const char *line)
@@ -224,6 +297,8 @@ int main(int argc, char **argv)
 			replay_file(&stream, line);
 		else if (!strncmp(line, "stacks ", 7))
 			replay_stacks(&stream, line);
+		else if (!strncmp(line, "walk ", 5))
+			replay_walk(&stream, line);
 		else if (!strncmp(line, "mappings ", 9))
 			replay_mappings(&stream, line);
 		else if (!strncmp(line, "memory ", 7) || !strncmp(line, "unmapped ", 9) ||
@@ -249,5 +324,6 @@ int main(int argc, char **argv)
 		err(1, "%s", argv[1]);
 	stream_free(&stream);
 	stream_close(&stream);
+	tables_free(stream.tables);
 	return 0;
 }

@@ -502,6 +502,27 @@ stacks_older_version() {
 		"$tmp/profil" report -i "$tmp/version2.data" -v
 }
 
+# walks TIME END [ADDRESS...]...: prints as what the recorder counts ticks, each with these words.
+walks() {
+	printf "walk $$ $tmp/calls 0x1000 %s\n" "$@" >"$tmp/description" &&
+	XDG_CACHE_HOME=/proc/none "$tmp/replay" "$tmp/walks.data" <"$tmp/description" | xargs
+}
+
+# The table comes after the ticks with the time 0.
+stacks_early() {
+	# No address was found.
+	same "lost lost lost lost lost" walks "0 0" "0 2" "0 3" "0 4" "0 5" &&
+	same "end 1 end 6 end 7 end 8" walks "0 1" "0 6" "0 7" "0 8" &&
+	same "complete end 2 end 3 end 4 end 5 end 8" walks "9 0" "9 2" "9 3" "9 4" "9 5" "9 8" || return
+	# The frame pointer was followed from the pc, from a caller, and from the last one.
+	same "lost lost lost" walks "0 0 0x1009" "0 0 0x1009t 0x1010" "0 0 0x1009t 0x1010t" &&
+	same "lost lost lost lost" walks "0 2 0x1009t" "0 3 0x1009t" "0 4 0x1009t" "0 5 0x1009t" &&
+	same "end 1 end 8" walks "0 1 0x1009t" "0 8 0x1009t" &&
+	same "complete end 2 end 5 end 8" walks "9 0 0x1009t" "9 2 0x1009t" "9 5 0x1009t" "9 8 0x1009t" &&
+	# A tick that comes later has the same stack.
+	same "lost complete lost" walks "0 0 0x1009t" "9 0 0x1009t" "0 0 0x1009t"
+}
+
 # The recorder keeps a bounded number of stacks. One that it has forgotten is written again.
 stacks_forgotten() {
 	local used
@@ -548,6 +569,7 @@ test_stacks() {
 	check "stacks: options that exclude each other" stacks_options
 	check "stacks: a damaged stack" stacks_damaged
 	check "stacks: a file of version 2" stacks_older_version
+	check "stacks: ticks before the table, as the recorder counts them" stacks_early
 	check "stacks: more than the recorder keeps" stacks_forgotten
 	check "stacks: more mappings than the recorder keeps" stacks_mappings
 }
