@@ -5,6 +5,7 @@
  * The entries of the section say which code has call frame information. libdw interprets it, row by
  * row. A row that no rule can describe becomes PROFIL_UNWIND_END.
  */
+#define _GNU_SOURCE
 #include <dwarf.h>
 #include <unistd.h>
 
@@ -30,6 +31,16 @@
 #define SIGNAL_FRAME	120
 #define SIGNAL_STACK	160
 #define SIGNAL_PC	168
+
+/* The bytes of the instruction syscall, and the one behind it: in the call, the pc is there. */
+#define PAST_SYSTEM_CALL 3
+
+/* What is read of the code of a child: it may align the stack before the call. */
+#define CHILD_CODE	11
+
+static const u8 system_call[] = { 0x0f, 0x05 };
+/* mov %r8, %rdi; call *%rdx */
+static const u8 child_call[] = { 0x4c, 0x89, 0xc7, 0xff, 0xd2 };
 
 /* Addresses, or offsets in the file */
 struct range {
@@ -66,6 +77,7 @@ struct go_function {
  * @is_go: Go compiled the file: see go_rule().
  * @go: The functions of Go with other rules, if there is one.
  * @bias: The offset of an address is the address plus this.
+ * @fd: The file.
  */
 struct reducer {
 	struct reduced *reduced;
@@ -75,6 +87,7 @@ struct reducer {
 	bool is_go;
 	struct go_function go[GO_FUNCTIONS];
 	u64 bias;
+	int fd;
 };
 
 static const struct profil_unwind_rule none = { .kind = PROFIL_UNWIND_NONE };
@@ -405,12 +418,11 @@ static void add_code(struct reducer *r, const struct range *code, Dwarf_Frame *f
 		rule.kind = PROFIL_UNWIND_OUTERMOST;
 	} else if (!dwarf_frame_cfa(frame, &ops, &nr) && nr) {
 		/* The runtime of OCaml marks code that switches stacks as that of a signal, too. */
+		rule = rule_of(frame, ops, nr);
 		if (is_signal && is_signal_frame(frame, ops, nr))
 			rule.kind = PROFIL_UNWIND_SIGNAL;
 		else if (nr > 2 && add_stubs(r, code, frame, ops, nr))
 			return;
-		else
-			rule = rule_of(frame, ops, nr);
 	}
 	row_add(r, code->start, r->is_go ? go_rule(r, code->start, rule) : rule);
 }
@@ -440,10 +452,37 @@ static void add_entry(struct reducer *r, struct range code)
 	}
 }
 
+/* Returns true if the code in this range is the end of the parent in glibc's clone3(). */
+static bool is_clone3(const struct reducer *r, const struct range *code)
+{
+	u8 call[sizeof(system_call)], child[CHILD_CODE];
+
+	return pread(r->fd, call, sizeof(call), code->start + r->bias) == sizeof(call) &&
+	       !memcmp(call, system_call, sizeof(call)) &&
+	       pread(r->fd, child, sizeof(child), code->end + r->bias) == sizeof(child) &&
+	       memmem(child, sizeof(child), child_call, sizeof(child_call));
+}
+
+/*
+ * Adds the rows for code before an entry. @is_first: there is no entry before it.
+ *
+ * The entry of glibc's clone3() ends at the system call, for the child continues there on a stack
+ * of its own. The caller of the parent is found as before. In the child this finds no code, in the
+ * word above its stack. But for clone() this word is a function, which would be a false caller.
+ */
+static void add_gap(struct reducer *r, struct range code, bool is_first)
+{
+	if (!is_first && is_clone3(r, &code))
+		code.start += PAST_SYSTEM_CALL;
+	if (code.start < code.end)
+		row_add(r, code.start, none);
+}
+
 /* Adds the rows for the text of a segment. Those of the segments before it have been added. */
 static void add_segment(struct reducer *r, const GElf_Phdr *segment)
 {
 	struct range text = { .start = segment->p_offset };
+	u64 first;
 
 	text.end = segment->p_filesz < TEXT_MAX ? segment->p_filesz : TEXT_MAX;
 	text.end = text.start < TEXT_MAX - text.end ? text.start + text.end : TEXT_MAX;
@@ -455,13 +494,14 @@ static void add_segment(struct reducer *r, const GElf_Phdr *segment)
 	r->bias = segment->p_offset - segment->p_vaddr;
 	text.start -= r->bias;
 	text.end -= r->bias;
+	first = text.start;
 	for (size_t i = 0; i < r->nr_entries && text.start < text.end; i++) {
 		struct range code = r->entries[i];
 
 		if (code.end <= text.start || code.start >= text.end)
 			continue;
 		if (code.start > text.start)
-			row_add(r, text.start, none);
+			add_gap(r, (struct range){ text.start, code.start }, text.start == first);
 		else
 			code.start = text.start;
 		if (code.end > text.end)
@@ -527,7 +567,11 @@ static void read_entries(struct reducer *r, Elf *elf)
 
 bool reduce_file(struct reduced *reduced, const struct elf_file *file)
 {
-	struct reducer r = { .reduced = reduced, .is_go = elf_is_go(file->elf) };
+	struct reducer r = {
+		.reduced = reduced,
+		.is_go = elf_is_go(file->elf),
+		.fd = file->fd,
+	};
 	GElf_Ehdr ehdr;
 
 	*reduced = (struct reduced){};

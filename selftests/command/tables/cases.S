@@ -195,6 +195,57 @@ _start:
 	done
 /* signal_without_registers: sp 8 0 */
 
+	/* A system call behind an entry, and the child as in clone3(), of which there are two forms */
+	.macro child align=
+	.cfi_startproc
+	.cfi_undefined %rip
+	xor %ebp, %ebp
+	\align
+	mov %r8, %rdi
+	call *%rdx
+	done
+	.endm
+	function clones
+	.cfi_def_cfa_offset 24
+	done
+	syscall
+	ret
+	ret
+	child
+/* clones+1: sp 24 0 */
+/* clones+3: sp 24 0 */
+/* clones+4: none 0 0 */
+/* clones+5: outermost 0 0 */
+	function clones_at_end
+	.cfi_def_cfa_offset 32
+	done
+	syscall
+	child "and $-16, %rsp"
+/* clones_at_end+2: sp 32 0 */
+/* clones_at_end+3: outermost 0 0 */
+	function clones_later
+	done
+	nop
+	syscall
+	child
+/* clones_later+1: none 0 0 */
+/* clones_later+2: none 0 0 */
+	/* The child of clone() finds its function on the stack. */
+	function clones_with_stack
+	done
+	syscall
+	ret
+	.cfi_startproc
+	.cfi_undefined %rip
+	xor %ebp, %ebp
+	pop %rax
+	pop %rdi
+	call *%rax
+	done
+/* clones_with_stack+1: none 0 0 */
+/* clones_with_stack+3: none 0 0 */
+/* clones_with_stack+4: outermost 0 0 */
+
 	/* A function in several blocks, code without a function, and a row in a later block */
 	function long
 	.cfi_def_cfa_offset 24
