@@ -223,8 +223,10 @@ static enum profil_stack_end stack_step(struct stack_walk *w,
 static bool stack_epilogue(struct stack_walk *w, unsigned long next)
 {
 	u8 code[5];
+	unsigned long i = next - w->text, end = w->text_size - sizeof(code) + 1;
+	const void __user *from = (void __user *)(w->text + array_index_nospec(i, end));
 
-	if (!w->is_made || copy_from_user_nofault(code, (void __user *)next, sizeof(code)) ||
+	if (!w->is_made || i >= end || copy_from_user_nofault(code, from, sizeof(code)) ||
 	    memcmp(code, "\x48\x83\xc4", 3) || code[3] > S8_MAX || code[4] != 0xc3)
 		return false;
 	w->epilogue.cfa = code[3] + 8;
