@@ -19,15 +19,14 @@
 
 /*
  * The last fput() of a file of FUSE may wait for its server. If that is of another user, the reader
- * must not wait. In mounts of other user namespaces, the request of the reader fails at once. The
- * credentials of the call can be those of the mount, in overlayfs.
+ * must not wait. In a call to overlayfs, the credentials are those of the mount.
  */
 static __always_inline bool record_may_wait(const struct profil_ring *ring, struct file *file)
 {
 	const struct super_block *sb = file_inode(file)->i_sb;
 
 	return !uid_eq(task_uid(current), ring->uid) && sb->s_magic == FUSE_SUPER_MAGIC &&
-	       sb->s_user_ns == &init_user_ns && !strcmp(sb->s_type->name, "fuse");
+	       !strcmp(sb->s_type->name, "fuse");
 }
 
 /* References only regular files. An io_uring, for example, may reference the session in turn. */

@@ -16,7 +16,6 @@
 #define TEST_TIMEOUT_DEFAULT	120
 
 #include <elf.h>
-#include <grp.h>
 #include <stddef.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
@@ -34,6 +33,7 @@
 #include "loop.h"
 #include "process.h"
 #include "send.h"
+#include "users.h"
 
 #define PROCESS		PROFIL_SCOPE_PROCESS
 #define THREAD		PROFIL_SCOPE_THREAD
@@ -234,17 +234,6 @@ static bool spends(pid_t pid, u64 ticks)
 	u64 until = cpu_ticks(pid) + ticks;
 
 	return await(cpu_ticks(pid) >= until);
-}
-
-static void become_user(uid_t id)
-{
-	if (geteuid())
-		return;		/* this is an ordinary user already */
-	MUST(!setgroups(0, NULL));
-	MUST(!setresgid(id, id, id));
-	MUST(!setresuid(id, id, id));
-	/* A process has this after a login. */
-	MUST(!prctl(PR_SET_DUMPABLE, 1));
 }
 
 /*
@@ -1014,38 +1003,6 @@ TEST_F_CHILD(privilege, no_other_processs_pc_is_counted_or_recorded)
 /*
  * User namespaces
  */
-
-static void write_map(const char *file, unsigned int inside, unsigned int outside)
-{
-	char text[64];
-
-	snprintf(text, sizeof(text), "%u %u 1", inside, outside);
-	MUST(!file_write(file, text));
-}
-
-/* The process becomes root in the new user namespace, and stays an ordinary user outside. */
-static void enter_namespaces(int more)
-{
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
-
-	MUST(!unshare(CLONE_NEWUSER | more));
-	MUST(!file_write("/proc/self/setgroups", "deny"));
-	write_map("/proc/self/uid_map", 0, uid);
-	write_map("/proc/self/gid_map", 0, gid);
-	MUST(!geteuid());
-}
-
-static bool namespaces_allowed(void)
-{
-	return file_number("/proc/sys/kernel/unprivileged_userns_clone", "") != 0 &&
-	       file_number("/proc/sys/user/max_user_namespaces", "") != 0;
-}
-
-#define NEED_NAMESPACES() do {						\
-	if (!namespaces_allowed())					\
-		SKIP(return, "users may not make user namespaces");	\
-} while (0)
 
 static int be_root_in_a_namespace(void)
 {

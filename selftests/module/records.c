@@ -25,6 +25,7 @@
 #include "fuse.h"
 #include "held.h"
 #include "records.h"
+#include "users.h"
 
 #define SELF		"/proc/self/exe"
 #define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
@@ -771,6 +772,17 @@ static int run_in_fuse(void)
 	return 0;
 }
 
+static const char *fuse_dir;
+
+/* The file system is one that an ordinary user has mounted in a user namespace. */
+static int run_in_own_fuse(void)
+{
+	become_user(USER);
+	enter_namespaces(CLONE_NEWNS);
+	MUST(fuse_start(fuse_dir, 1) > 0);
+	return run_in_fuse();
+}
+
 static unsigned int nr_with_path(const char *path)
 {
 	unsigned int n = 0;
@@ -778,6 +790,16 @@ static unsigned int nr_with_path(const char *path)
 	for (unsigned int i = 0; i < nr; i++)
 		n += !strcmp(path_of(records[i]), path);
 	return n;
+}
+
+/* A session samples the process until it has some records. */
+static bool samples(pid_t pid)
+{
+	nr = 0;
+	fd = descriptor_open(PROFIL_MODE_USER, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
+	return fd >= 0 && !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, pid, NULL) &&
+	       !descriptor_enable(fd) && await(stats_now().outside >= 50) &&
+	       !descriptor_disable(fd, NULL);
 }
 
 /* Whoever closes such a file last may wait for the server. The creator of the session is root. */
@@ -799,14 +821,8 @@ TEST_F(records, name_a_file_of_FUSE_and_keep_it_if_the_user_is_the_same)
 	for (unsigned int i = 0; i < ARRAY_SIZE(users); i++) {
 		fuse_user = users[i];
 		child = spawn(run_in_fuse);
-		fd = descriptor_open(PROFIL_MODE_USER, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-		EXPECT_LE(0, fd);
-		EXPECT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
-		EXPECT_EQ(0, descriptor_enable(fd));
-		EXPECT_TRUE(await(stats_now().outside >= 20));
-		EXPECT_EQ(0, descriptor_disable(fd, NULL));
+		EXPECT_TRUE(samples(child));
 		EXPECT_EQ(users[i] ? 0U : 1U, fdinfo_lines(line));
-		nr = 0;
 		EXPECT_EQ(0, read_all());
 		EXPECT_LE(5U, nr_with_path(users[i] ? FUSE_FILE : fuse_path));
 		EXPECT_EQ(0U, nr_with_path(users[i] ? fuse_path : FUSE_FILE));
@@ -814,6 +830,29 @@ TEST_F(records, name_a_file_of_FUSE_and_keep_it_if_the_user_is_the_same)
 		EXPECT_EQ(128 + SIGKILL, killed(child));
 	}
 	fuse_stop(dir, server);
+	rmdir(dir);
+}
+
+/* It can have data to write, for which the last close of the file waits. */
+TEST_F(records, name_a_file_of_FUSE_in_a_user_namespace)
+{
+	char dir[] = "/tmp/profil-XXXXXX";
+	pid_t child;
+
+	SKIP_IF(geteuid(), "only root is another user");
+	NEED_NAMESPACES();
+	SKIP_IF(chmod("/dev/fuse", 0666), "no FUSE here: %s", strerror(errno));
+	ASSERT_NE(NULL, mkdtemp(dir));
+	ASSERT_EQ(0, chown(dir, USER, USER));
+	snprintf(fuse_path, sizeof(fuse_path), "%s/" FUSE_FILE, dir);
+	fuse_user = 0;
+	fuse_dir = dir;
+	child = spawn(run_in_own_fuse);
+	EXPECT_TRUE(samples(child));
+	EXPECT_EQ(0, read_all());
+	EXPECT_LE(5U, nr_with_path(FUSE_FILE));
+	close_session();
+	EXPECT_EQ(128 + SIGKILL, killed(child));
 	rmdir(dir);
 }
 
