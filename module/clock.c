@@ -269,7 +269,12 @@ static void clock_remove(void)
 	}
 }
 
-PROFIL_TRIGGER(profil_clock, clock_install, clock_remove);
+struct profil_trigger profil_clock = {
+	.lock = __MUTEX_INITIALIZER(profil_clock.lock),
+	.linger = __DELAYED_WORK_INITIALIZER(profil_clock.linger, profil_trigger_linger_over, 0),
+	.install = clock_install,
+	.remove = clock_remove,
+};
 
 int profil_clock_init(void)
 {

@@ -64,7 +64,12 @@ static void tick_remove(void)
 		profil_trigger_put(&profil_clock);
 }
 
-PROFIL_TRIGGER(profil_tick, tick_install, tick_remove);
+struct profil_trigger profil_tick = {
+	.lock = __MUTEX_INITIALIZER(profil_tick.lock),
+	.linger = __DELAYED_WORK_INITIALIZER(profil_tick.linger, profil_trigger_linger_over, 0),
+	.install = tick_install,
+	.remove = tick_remove,
+};
 
 /* Installs the hook once, so that the module does not load where profiling would fail. */
 int profil_tick_init(void)

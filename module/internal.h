@@ -36,7 +36,6 @@
 #define _PROFIL_INTERNAL_H
 
 /* Most files need these, and include only others. */
-#include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/hash.h>
@@ -47,7 +46,6 @@
 #include <linux/mmu_notifier.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/percpu.h>
 #include <linux/rculist.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -304,14 +302,6 @@ struct profil_trigger {
 	int (*install)(void);		/* 0, -EBUSY or -EINTR */
 	void (*remove)(void);
 };
-
-#define PROFIL_TRIGGER(name, install_, remove_)							\
-	struct profil_trigger name = {								\
-		.lock = __MUTEX_INITIALIZER(name.lock),						\
-		.linger = __DELAYED_WORK_INITIALIZER(name.linger, profil_trigger_linger_over, 0), \
-		.install = install_,								\
-		.remove = remove_,								\
-	}
 
 int profil_trigger_get(struct profil_trigger *t);
 bool profil_trigger_tryget(struct profil_trigger *t);

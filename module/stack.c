@@ -185,18 +185,19 @@ static enum profil_stack_end stack_step(struct stack_walk *w,
 							 PROFIL_STACK_OUTERMOST;
 	if (is_frame && !w->fp)
 		return PROFIL_STACK_OUTERMOST;
-	if (rule->kind == PROFIL_UNWIND_REGISTER) {
-		if (!w->regs)
-			return PROFIL_STACK_NO_RULE;
-		cfa = profil_register(w->regs, rule->number);
-	}
 	cfa += rule->cfa;
-	if (sp_indirect || rule->kind == PROFIL_UNWIND_FP_INDIRECT) {
-		if (!stack_read(w, cfa, &address, &unused))
-			return PROFIL_STACK_UNREADABLE;
-		cfa = address + (sp_indirect ? 8 * (1 + rule->number) : 0);
+	if (unlikely(rule->kind > PROFIL_UNWIND_FP)) {
+		if (rule->kind != PROFIL_UNWIND_REGISTER) {
+			if (!stack_read(w, cfa, &address, &unused))
+				return PROFIL_STACK_UNREADABLE;
+			cfa = address + (sp_indirect ? 8 * (1 + rule->number) : 0);
+		} else if (w->regs) {
+			cfa = profil_register(w->regs, rule->number) + rule->cfa;
+		} else {
+			return PROFIL_STACK_NO_RULE;
+		}
 	}
-	if (is_frame ? w->fp < w->sp : cfa <= w->sp && !sp_indirect)
+	if (is_frame ? w->fp < w->sp : unlikely(cfa <= w->sp) && !sp_indirect)
 		return PROFIL_STACK_ORDER;
 	if (is_frame && w->fp & (w->word - 1))
 		return PROFIL_STACK_MISALIGNED;
@@ -226,7 +227,7 @@ static bool stack_epilogue(struct stack_walk *w, unsigned long next)
 	unsigned long i = next - w->text, end = w->text_size - sizeof(code) + 1;
 	const void __user *from = (void __user *)(w->text + array_index_nospec(i, end));
 
-	if (!w->is_made || i >= end || copy_from_user_nofault(code, from, sizeof(code)) ||
+	if (i >= end || copy_from_user_nofault(code, from, sizeof(code)) ||
 	    memcmp(code, "\x48\x83\xc4", 3) || code[3] > S8_MAX || code[4] != 0xc3)
 		return false;
 	w->epilogue.cfa = code[3] + 8;
@@ -271,7 +272,7 @@ static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stac
 			return PROFIL_STACK_DEPTH;
 		stack->addresses[stack->nr++] = (at + 1) |
 			(rule != &w->frame ? PROFIL_STACK_BY_TABLE : 0);
-		if (stack_epilogue(w, at + 1)) {
+		if (w->is_made && stack_epilogue(w, at + 1)) {
 			rule = &w->epilogue;
 			continue;
 		}
