@@ -307,6 +307,7 @@ static inline unsigned int profil_stack_word(struct pt_regs *regs)
 #define PROFIL_SIGNAL_SP offsetof(struct ucontext, uc_mcontext.sp)	/* and then the pc */
 #define PROFIL_USER_END TASK_SIZE_MAX	/* user addresses are below this */
 #define profil_link_register(regs) 0
+/* @number: the index in struct pt_regs */
 #define profil_register(regs, number) (((const unsigned long *)(regs))[number])
 #else
 #define profil_register(regs, number) 0

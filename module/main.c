@@ -42,8 +42,6 @@ static struct miscdevice profil_device = {
 /* Undoes profil_init(), as far as it came. The device is not registered. */
 static void profil_shut_down(void)
 {
-	unsigned int i;
-
 	profil_follow_exit();
 	profil_spaces_exit();
 	profil_tick_exit();
@@ -51,7 +49,7 @@ static void profil_shut_down(void)
 	/* setup_work() returns after it has dropped its module reference. Wait for that return. */
 	synchronize_rcu_tasks();
 	/* After a grace period, each frees the next: a binding, its table, session and space. */
-	for (i = 0; i < 4; i++) {
+	for (unsigned int i = 0; i < 4; i++) {
 		flush_workqueue(profil_wq);
 		rcu_barrier();
 	}

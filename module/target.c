@@ -92,10 +92,7 @@ static u64 target_cpu_time(const struct profil_target *t)
 
 	rcu_read_lock();
 	do {
-		/*
-		 * The second attempt takes the lock, which sleeps on PREEMPT_RT. Probes run when
-		 * the process has no other threads, so they never need it.
-		 */
+		/* A retry may sleep on PREEMPT_RT. Probes see one thread, so they never retry. */
 		seq = next;
 		flags = read_seqbegin_or_lock_irqsave(&signal->stats_lock, &seq);
 		ns = signal->sum_sched_runtime;
