@@ -415,6 +415,18 @@ TEST_F(unwind, follows_the_frame_pointer_in_made_code_at_the_end_of_a_mapping)
 	expect_by_stub(_metadata, map_code(code, sizeof(code) - 1, -1), 3, PROFIL_STACK_ORDER);
 }
 
+/* The last instruction is in another mapping, in which the code also runs. */
+TEST_F(unwind, reads_no_instructions_of_the_next_mapping)
+{
+	const char code[] = STUB "\x48\x83\xc4\x08";
+	const char *stub = map_code(code, sizeof(code) - 1, -1);
+	char *next = (char *)stub + sizeof(code) - 1;
+
+	ASSERT_EQ(0, mprotect(next, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC));
+	*next = '\xc3';
+	expect_by_stub(_metadata, stub, 3, PROFIL_STACK_ORDER);
+}
+
 TEST_F(unwind, follows_the_frame_pointer_in_a_file_without_a_table)
 {
 	const char code[] = STUB STUB_END;
