@@ -101,6 +101,25 @@ static void replay_file(struct stream *stream, const char *line)
 	}
 }
 
+/* Sets the mapping of a record, and its pc, which is at @offset in the file. */
+static void map_file(union record_room *room, const char *path, long long offset)
+{
+	struct profil_record *record = &room->record;
+	struct stat st;
+
+	if (stat(path, &st))
+		err(1, "%s", path);
+	strcpy(room->bytes + offsetof(struct profil_record, path), path);
+	record->flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE;
+	record->start = BIAS;
+	record->end = 2 * BIAS;
+	record->offset = offset;
+	record->pc = BIAS + offset;
+	record->ino = st.st_ino;
+	record->major = major(st.st_dev);
+	record->minor = minor(st.st_dev);
+}
+
 /* Each stack has one address more from those at which another one begins. */
 static void replay_stacks(struct stream *stream, const char *line)
 {
@@ -110,22 +129,11 @@ static void replay_stacks(struct stream *stream, const char *line)
 	unsigned int nr, depth;
 	long long offset;
 	char path[200];
-	struct stat st;
 
 	if (sscanf(line, "%*s %d %199s %lli %u %u", &record->pid, path, &offset, &nr, &depth) < 5 ||
 	    depth > FORMAT_STACK_MAX)
 		errx(1, "wrong: %s", line);
-	if (stat(path, &st))
-		err(1, "%s", path);
-	strcpy(room.bytes + offsetof(struct profil_record, path), path);
-	record->flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE;
-	record->start = BIAS;
-	record->end = 2 * BIAS;
-	record->offset = offset;
-	record->pc = BIAS + offset;
-	record->ino = st.st_ino;
-	record->major = major(st.st_dev);
-	record->minor = minor(st.st_dev);
+	map_file(&room, path, offset);
 	stack = add_stack(&room);
 	stack->nr = depth;
 	for (unsigned int i = 0; i <= nr; i++) {
@@ -167,24 +175,13 @@ static void replay_walk(struct stream *stream, const char *line)
 	unsigned int time, end;
 	long long offset;
 	char path[200], *next;
-	struct stat st;
 	int len;
 
 	if (sscanf(line, "%*s %d %199s %lli %u %u%n", &record->pid, path, &offset, &time, &end,
 		   &len) < 5)
 		errx(1, "wrong: %s", line);
-	if (stat(path, &st))
-		err(1, "%s", path);
-	strcpy(room.bytes + offsetof(struct profil_record, path), path);
-	record->flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE;
+	map_file(&room, path, offset);
 	record->time = time * NS_PER_S;
-	record->start = BIAS;
-	record->end = 2 * BIAS;
-	record->offset = offset;
-	record->pc = BIAS + offset;
-	record->ino = st.st_ino;
-	record->major = major(st.st_dev);
-	record->minor = minor(st.st_dev);
 	stack = add_stack(&room);
 	stack->end = end;
 	for (line += len; offset = strtoll(line, &next, 0), next != line; line = next) {

@@ -785,24 +785,6 @@ static void complain(const char *what)
 	_exit(STATUS_INVALID);
 }
 
-static bool module_takes(const struct profil_unwind_rule *rule)
-{
-	switch (rule->kind) {
-	case PROFIL_UNWIND_SP_INDIRECT:
-		return true;
-	case PROFIL_UNWIND_REGISTER:
-		return rule->number >= 6 && rule->number <= 14;
-	case PROFIL_UNWIND_SP:
-	case PROFIL_UNWIND_FP:
-		return !rule->number;
-	case PROFIL_UNWIND_FP_INDIRECT:
-		return !rule->number && !rule->fp;
-	default:
-		return rule->kind <= PROFIL_UNWIND_SIGNAL && !rule->number && !rule->fp &&
-		       !rule->cfa;
-	}
-}
-
 /* Checks what the module checks, and that no row is superfluous. */
 static void check_table(const struct unwind_table *t)
 {
@@ -814,7 +796,7 @@ static void check_table(const struct unwind_table *t)
 	for (u32 i = 0; i < t->nr_rules; i++) {
 		const struct profil_unwind_rule *rule = &t->rules[i];
 
-		if (!module_takes(rule))
+		if (!rule_is_valid(rule))
 			complain("a rule");
 		shared->kinds[rule->kind]++;
 	}
