@@ -95,7 +95,7 @@ static bool ends_at_frame(u32 end)
 }
 
 /* Notes that the stack followed the frame pointer in @mapping if its table came later. */
-static void stack_lose(struct stream *stream, struct stack *stack,
+static void note_late_table(struct stream *stream, struct stack *stack,
 		       const struct profil_record *mapping)
 {
 	const u64 time = tables_time(stream->tables, mapping);
@@ -121,7 +121,7 @@ static void stack_write(struct stream *stream, struct stack *stack, const struct
 		const u64 word = stack->data.addresses[i], address = word & ~PROFIL_STACK_BY_TABLE;
 
 		if (mapping && !(word & PROFIL_STACK_BY_TABLE))
-			stack_lose(stream, stack, mapping);
+			note_late_table(stream, stack, mapping);
 		/* The address can be that of the next mapping, if the call never returns. */
 		mapping = space_find(space, address - 1);
 		frames[i] = frame_of(stream, mapping, address);
@@ -130,7 +130,7 @@ static void stack_write(struct stream *stream, struct stack *stack, const struct
 		stack->unknown |= !mapping;
 	}
 	if (mapping && ends_at_frame(block.end))
-		stack_lose(stream, stack, mapping);
+		note_late_table(stream, stack, mapping);
 	for (int i = 0; i < 2; i++) {
 		const u64 word = stack->data.innermost[i];
 

@@ -80,7 +80,7 @@ void completeness_print(FILE *out, const char *prefix, const struct completeness
 		{ ends[PROFIL_STACK_UNSUPPORTED], "have no callers", "32-bit code of arm" },
 		{ ends[PROFIL_STACK_MISALIGNED] + ends[PROFIL_STACK_ORDER] +
 		  ends[PROFIL_STACK_ADDRESS], "end where there is no frame",
-		  "no frame pointers, or before the unwind table was there, or another stack" },
+		  "code without frame pointers, before its table was there, or on another stack" },
 	};
 
 	if (!stacks)

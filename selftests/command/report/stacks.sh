@@ -291,7 +291,7 @@ stacks_cut_off() {
 	is_complete "1:@calls:start+10 0:0" leaf+0 && is_complete "$goexit 0:0" main.leaf+0 go || return
 	# Another end has another reason.
 	! lacks "0:0 0:0 $large" middle+4 calls 5 && same "note: 100.00% end where there is no frame
-  (no frame pointers, or before the unwind table was there, or another stack)" \
+  (code without frame pointers, before its table was there, or on another stack)" \
 		eval "head_of chain --children | grep -A 1 ^note:"
 }
 
