@@ -96,7 +96,7 @@ static bool ends_at_frame(u32 end)
 
 /* Notes that the stack followed the frame pointer in @mapping if its table came later. */
 static void note_late_table(struct stream *stream, struct stack *stack,
-		       const struct profil_record *mapping)
+			    const struct profil_record *mapping)
 {
 	const u64 time = tables_time(stream->tables, mapping);
 
