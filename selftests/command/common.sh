@@ -60,7 +60,7 @@ make_description() {
 # offset FILE FUNCTION N: prints the offset in FILE of the Nth byte of FUNCTION.
 offset() {
 	local address load
-	address=$(nm "$1" | sed -n "s/^\([0-9a-f]*\) [Tt] $2\$/\1/p")
+	address=$(nm "$1" | sed -n "s/^\([0-9a-f]*\) [TtW] $2\$/\1/p")
 	[ -n "$address" ] || { echo "$1 has no $2" >&2; return 1; }
 	address=$((0x$address))
 	while read -r _ load_offset load_address _ size _; do
