@@ -1436,6 +1436,25 @@ STACKS_TEST(of_a_running_process)
 	EXPECT_EQ(1000 + SIGKILL, end_of(child));
 }
 
+/* dash has no frame pointers, and here no unwind table in the cache. */
+STACKS_TEST(have_tables_before_a_running_process_is_sampled)
+{
+	char pid[16];
+	pid_t child;
+
+	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
+	child = start_argv((char *[]){ "sh", "-c", "while :; do :; done", NULL }, -1);
+	snprintf(pid, sizeof(pid), "%d", child);
+	setenv("XDG_CACHE_HOME", dir, 1);
+	EXPECT_EQ(0, run("-p", pid, "--stacks", "--duration", "1", NULL));
+	unsetenv("XDG_CACHE_HOME");
+	EXPECT_WHOLE();
+	EXPECT_LE(99, complete_stacks("cat err"));
+	EXPECT_FALSE(said("err", "before its unwind table was there"));
+	kill(child, SIGKILL);
+	EXPECT_EQ(1000 + SIGKILL, end_of(child));
+}
+
 /* Another machine can have written a file, with a clock that is ahead of this one. */
 RECORD_TEST(identifies_a_file_from_the_future)
 {

@@ -482,6 +482,7 @@ static int record_target(struct recorder *r)
 	int status;
 	u32 reason;
 
+	session_give_tables(&r->session);
 	r->start = clock_ns(CLOCK_MONOTONIC);
 	r->file_start = r->start;
 	r->start_time = clock_ns(CLOCK_REALTIME);

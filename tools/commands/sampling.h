@@ -173,6 +173,9 @@ u64 session_tick_ns(const struct session *s);
 
 /* ---- targets.c ---- */
 
+/* Gives the unwind tables that will be needed, so that the first stacks are complete. */
+void session_give_tables(struct session *s);
+
 /*
  * Attaches the process or the machine, and starts the command. Returns 0, or the exit status of
  * profil.

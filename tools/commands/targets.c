@@ -81,16 +81,6 @@ static int command_failed(const struct session *s, const struct start *start)
 	return COMMAND_NOT_RUN;
 }
 
-/* Gives the tables before the command is started, so that its first stacks are complete. */
-static void give_tables(struct session *s)
-{
-	char *path = program_find(s->options->command[0]);
-
-	if (path)
-		tables_add_program(s->stream.tables, path);
-	free(path);
-}
-
 /* Returns 0, or the exit status of profil. */
 static int command_start(struct session *s)
 {
@@ -262,21 +252,35 @@ static int machine_attach(struct session *s)
 	return 0;
 }
 
+void session_give_tables(struct session *s)
+{
+	struct tables *tables = s->stream.tables;
+	char *path;
+
+	tables_add_vdso(tables);
+	if (s->options->pids) {
+		for (const pid_t *pid = s->options->pids; *pid; pid++)
+			tables_add_process(tables, *pid);
+	} else if (s->options->command) {
+		path = program_find(s->options->command[0]);
+		if (path)
+			tables_add_program(tables, path);
+		free(path);
+	}
+}
+
 int session_start(struct session *s)
 {
 	char *const *command = s->options->command;
 	char *quoted;
 	int status = 0;
 
-	tables_add_vdso(s->stream.tables);
 	if (s->options->pids)
 		status = targets_attach(s);
 	else if (s->options->all)
 		status = machine_attach(s);
 	if (status || !command)
 		return status;
-	if (!s->options->pids)
-		give_tables(s);
 	status = command_start(s);
 	if (status)
 		return status;

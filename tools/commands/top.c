@@ -572,8 +572,10 @@ static int run_session(struct top *t)
 {
 	struct session *s = &t->session;
 	enum reason reason;
-	int status = session_start(s);
+	int status;
 
+	session_give_tables(s);
+	status = session_start(s);
 	if (status)
 		return status;
 	/* A download would take longer than there is room for records. The command has its copy. */

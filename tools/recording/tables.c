@@ -225,6 +225,27 @@ u64 tables_time(const struct tables *tables, const struct profil_record *record)
 	return known ? known->given : 0;
 }
 
+void tables_add_process(struct tables *tables, pid_t pid)
+{
+	FILE *maps = tables ? proc_open(pid, "maps") : NULL;
+	struct profil_record *mapping;
+	bool is_executable;
+	char *line = NULL;
+	size_t size = 0;
+
+	while (maps && getline(&line, &size, maps) > 0) {
+		mapping = maps_parse(line, &is_executable);
+		if (mapping && is_executable) {
+			mapping->pid = pid;
+			tables_add_mapped(tables, mapping, -1);
+		}
+		free(mapping);
+	}
+	free(line);
+	if (maps)
+		fclose(maps);
+}
+
 void tables_add_space(struct tables *tables, const struct space *space)
 {
 	for (size_t i = 0; tables && i < space->nr; i++)

@@ -2,9 +2,9 @@
 /*
  * Gives a session the unwind tables of the files that its targets execute
  *
- * Each file is handled once: before its program is executed, if that is the command, or when the
- * first record names it or a process that has mapped it. Until then, stacks that lead through it
- * end there, or follow frame pointers.
+ * Each file is handled once: before the recording, if the command needs it or a process of -p has
+ * mapped it, or when the first record names it or a process that has mapped it. Until then, stacks
+ * that lead through it end there, or follow frame pointers.
  */
 #ifndef PROFIL_TOOLS_TABLES_H
 #define PROFIL_TOOLS_TABLES_H
@@ -49,7 +49,10 @@ void tables_add_mapped(struct tables *tables, const struct profil_record *record
  */
 u64 tables_time(const struct tables *tables, const struct profil_record *record);
 
-/* Gives the tables of the files that a process has mapped. */
+/* Gives the tables of the files that the process has mapped. */
+void tables_add_process(struct tables *tables, pid_t pid);
+
+/* The same for a process whose mappings were read. */
 void tables_add_space(struct tables *tables, const struct space *space);
 
 /* Gives the table of the vDSO. */
