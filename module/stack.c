@@ -254,24 +254,24 @@ static void stack_keep_innermost(struct stack_walk *w, struct profil_stack *stac
 static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stack *stack,
 					unsigned long at)
 {
-	const struct profil_unwind_rule *rule = &w->frame;
+	const struct profil_unwind_rule *frame = &w->frame, *rule = frame;
 	const u32 depth = w->ring->stack_depth;
 	enum profil_stack_end end;
 
 	if (stack_enter_text(w, at))
 		rule = stack_rule(w, at);
-	if (rule == &w->frame)
+	if (rule == frame)
 		stack_keep_innermost(w, stack);
 	for (;;) {
 		end = stack_step(w, rule, &at);
 		if (end != STACK_CALLER)
 			return end;
 		if (at - w->text >= w->text_size && !stack_enter_text(w, at))
-			return PROFIL_STACK_ADDRESS;
+			return at + 1 || rule == frame ? PROFIL_STACK_ADDRESS : PROFIL_STACK_NULL;
 		if (stack->nr == depth)
 			return PROFIL_STACK_DEPTH;
 		stack->addresses[stack->nr++] = (at + 1) |
-			(rule != &w->frame ? PROFIL_STACK_BY_TABLE : 0);
+			(rule != frame ? PROFIL_STACK_BY_TABLE : 0);
 		if (w->is_made && stack_epilogue(w, at + 1)) {
 			rule = &w->epilogue;
 			continue;

@@ -905,7 +905,7 @@ static int open_clocked_stacks(void)
 
 TEST_F_TIMEOUT(frames, of_a_changing_stack_have_only_addresses_of_text, 150)
 {
-	unsigned int ends[PROFIL_STACK_NO_RULE + 1] = {}, i, j;
+	unsigned int ends[PROFIL_STACK_NULL + 1] = {}, i, j;
 	pthread_t thread;
 
 	ASSERT_EQ(0, open_clocked_stacks());

@@ -362,6 +362,23 @@ TEST_WITH(ends_where_a_frame_is_not_in_user_memory, MIDDLE, RULE_SP(INT32_MAX, 0
 TEST_WITH(ends_where_a_frame_is_nowhere, MIDDLE, RULE_FP(0x50000000, 0), 2, PROFIL_STACK_ORDER)
 TEST_WITH(ends_where_the_address_is_not_in_text, LEAF, RULE_SP(24, 0), 0, PROFIL_STACK_ADDRESS)
 
+/* The rule takes the frame pointer that unwind_framed has saved for the return address. */
+TEST_F(unwind, ends_at_the_return_address_0)
+{
+	table.rules[FRAMED] = (struct profil_unwind_rule)RULE_FP(8, 0);
+	ASSERT_EQ(0, give(&table.arg));
+	EXPECT_TRUE(run(0, unwind_step_0, TICKS));
+	EXPECT_STACK(unwind_step_0, callers, 1, PROFIL_STACK_NULL);
+}
+
+TEST_F(unwind, does_not_end_at_the_return_address_1)
+{
+	table.rules[FRAMED] = (struct profil_unwind_rule)RULE_FP(8, 0);
+	ASSERT_EQ(0, give(&table.arg));
+	EXPECT_TRUE(run(1, unwind_step_0, TICKS));
+	EXPECT_STACK(unwind_step_0, callers, 1, PROFIL_STACK_ADDRESS);
+}
+
 /* ---- code that was made at run time ---- */
 
 #define STUB	"\x48\x83\xec\x08\xff\xd1"		/* sub $8,%rsp; call *%rcx */
@@ -848,7 +865,7 @@ static bool is_text(u64 address)
 
 TEST_F_TIMEOUT(unwind, has_only_addresses_of_text_with_any_table, 150)
 {
-	unsigned int ends[PROFIL_STACK_NO_RULE + 1] = {}, random = 1, seen = 0;
+	unsigned int ends[PROFIL_STACK_NULL + 1] = {}, random = 1, seen = 0;
 
 	for (int i = 0; i < 300; i++) {
 		make_table(self->file);
@@ -881,7 +898,7 @@ TEST_F_TIMEOUT(unwind, has_only_addresses_of_text_with_any_table, 150)
 		for (; seen < nr; seen++) {
 			const struct profil_stack *stack = stack_of(records[seen]);
 
-			ASSERT_GE((u32)PROFIL_STACK_NO_RULE, stack->end);
+			ASSERT_GE((u32)PROFIL_STACK_NULL, stack->end);
 			ends[stack->end]++;
 			for (u32 j = 0; j < stack->nr; j++)
 				EXPECT_TRUE(is_text((stack->addresses[j] &

@@ -67,7 +67,7 @@ struct shared {
 	struct failures failures;
 	atomic_ullong tables, taken, refused[136], walked, sessions;
 	atomic_ullong records, in_loops, same, unknown, frames, by_table;
-	atomic_ullong ends[PROFIL_STACK_NO_RULE + 1];
+	atomic_ullong ends[PROFIL_STACK_NULL + 1];
 	u64 most, end;
 };
 
@@ -721,7 +721,7 @@ static void model_walk(struct model *m, u64 pc, const struct run *run, u32 depth
 		m->end = rule ? model_step(m, rule, &at) : model_frame(m, &at);
 		if (m->end != CALLER)
 			return;
-		m->end = PROFIL_STACK_ADDRESS;
+		m->end = rule && at + 1 == 0 ? PROFIL_STACK_NULL : PROFIL_STACK_ADDRESS;
 		if (!is_text(at))
 			return;
 		m->end = PROFIL_STACK_DEPTH;
@@ -831,7 +831,7 @@ static void check_record(const struct profil_record *r, u32 depth)
 	struct model m;
 
 	shared->records++;
-	if (!(r->flags & PROFIL_RECORD_STACK) || s->nr > depth || s->end > PROFIL_STACK_NO_RULE) {
+	if (!(r->flags & PROFIL_RECORD_STACK) || s->nr > depth || s->end > PROFIL_STACK_NULL) {
 		fail("record: flags %#x, %u addresses, end %u", r->flags, s->nr, s->end);
 		return;
 	}
@@ -955,13 +955,10 @@ static void show(struct __test_metadata *_metadata, u64 ns)
 	TH_LOG("%llu records, %llu in loops, %llu as in the model, %llu not known",
 	       (unsigned long long)shared->records, (unsigned long long)shared->in_loops,
 	       (unsigned long long)shared->same, (unsigned long long)shared->unknown);
-	TH_LOG("%llu addresses, %llu by tables; ends: %llu %llu %llu %llu %llu %llu %llu %llu %llu",
-	       (unsigned long long)shared->frames, (unsigned long long)shared->by_table,
-	       (unsigned long long)shared->ends[0], (unsigned long long)shared->ends[1],
-	       (unsigned long long)shared->ends[2], (unsigned long long)shared->ends[3],
-	       (unsigned long long)shared->ends[4], (unsigned long long)shared->ends[5],
-	       (unsigned long long)shared->ends[6], (unsigned long long)shared->ends[7],
-	       (unsigned long long)shared->ends[8]);
+	TH_LOG("%llu addresses, %llu by tables", (unsigned long long)shared->frames,
+	       (unsigned long long)shared->by_table);
+	for (unsigned int i = 0; i < ARRAY_SIZE(shared->ends); i++)
+		TH_LOG("end %u: %llu", i, (unsigned long long)shared->ends[i]);
 }
 
 FIXTURE(walks) {

@@ -9,6 +9,7 @@
 
 #include "profile/chains.h"
 #include "profile/names.h"
+#include "recording/completeness.h"
 
 #define obstack_chunk_alloc xmalloc
 #define obstack_chunk_free free
@@ -430,7 +431,7 @@ const struct chain *chains_make(struct chain_maker *maker, const struct recordin
 		chain.nr += kernel->nr;
 	chain.lost = draft.lost || (!stack && sample->stack_id);
 	chain.unchecked = draft.unchecked;
-	chain.complete = chain.end == PROFIL_STACK_OUTERMOST && !chain.lost && !chain.unknown &&
+	chain.complete = completeness_is_whole(chain.end) && !chain.lost && !chain.unknown &&
 			 !chain.unchecked;
 	obstack_grow(&maker->memory, &chain, sizeof(chain));
 	if (kernel)

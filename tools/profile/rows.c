@@ -85,7 +85,7 @@ static void count_chain(struct rows *rows, const struct row *row)
 	u64 *count = chain->complete ? &sum->complete :
 		     chain->lost ? &sum->lost :
 		     chain->unknown ? &sum->unknown :
-		     chain->end != PROFIL_STACK_OUTERMOST ?
+		     !completeness_is_whole(chain->end) ?
 		     &sum->ends[chain->end % COMPLETENESS_ENDS] : &sum->unchecked;
 
 	if (row->sample->flags & (FORMAT_SAMPLE_EXEC | FORMAT_SAMPLE_EXIT))

@@ -5,6 +5,8 @@
 #ifndef PROFIL_TOOLS_COMPLETENESS_H
 #define PROFIL_TOOLS_COMPLETENESS_H
 
+#include <linux/profil.h>
+
 #include "recording/format.h"
 
 /* The number of reasons in enum profil_stack_end, and of further ones in a damaged file */
@@ -27,5 +29,11 @@ struct completeness {
 	u64 unchecked;
 	u64 ends[COMPLETENESS_ENDS];
 };
+
+/* Returns true if a stack with this end begins with the outermost function. */
+static inline bool completeness_is_whole(u32 end)
+{
+	return end == PROFIL_STACK_OUTERMOST || end == PROFIL_STACK_NULL;
+}
 
 #endif /* PROFIL_TOOLS_COMPLETENESS_H */

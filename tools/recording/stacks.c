@@ -185,7 +185,7 @@ static void count(struct stream *stream, const struct profil_record *record,
 		sum->lost += ticks;
 	else if (stack && stack->unknown)
 		sum->unknown += ticks;
-	else if (data->end != PROFIL_STACK_OUTERMOST)
+	else if (!completeness_is_whole(data->end))
 		sum->ends[data->end % COMPLETENESS_ENDS] += ticks;
 	else if (stream->mapping && !by_table && (data->nr || !time))
 		sum->unchecked += ticks;

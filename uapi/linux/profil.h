@@ -789,6 +789,8 @@ struct profil_unwind {
  * @PROFIL_STACK_UNSUPPORTED: The task was running 32-bit code of arm.
  * @PROFIL_STACK_NO_RULE: The unwind table has no rule for the caller (PROFIL_UNWIND_END); or one by
  *	a register that a signal has saved.
+ * @PROFIL_STACK_NULL: The stack is complete: the unwind table has led to the return address 0, with
+ *	which runtimes and debuggers mark the end of a stack.
  */
 enum profil_stack_end {
 	PROFIL_STACK_OUTERMOST = 0,
@@ -799,7 +801,8 @@ enum profil_stack_end {
 	PROFIL_STACK_ADDRESS = 5,
 	PROFIL_STACK_NO_REGISTERS = 6,
 	PROFIL_STACK_UNSUPPORTED = 7,
-	PROFIL_STACK_NO_RULE = 8
+	PROFIL_STACK_NO_RULE = 8,
+	PROFIL_STACK_NULL = 9
 };
 
 /*

@@ -289,6 +289,8 @@ stacks_cut_off() {
 	# The innermost word gave the only caller.
 	lacks "$large 0:0" leaf+0 && lacks "2:0x5010 0:0" leaf+0 && is_complete "$main 0:0" leaf+0 &&
 	is_complete "1:@calls:start+10 0:0" leaf+0 && is_complete "$goexit 0:0" main.leaf+0 go || return
+	# The table of the outermost function has led to the return address 0.
+	is_complete "0:0 0:0 $large" middle+4 calls 9 || return
 	# Another end has another reason.
 	! lacks "0:0 0:0 $large" middle+4 calls 5 && same "note: 100.00% end where there is no frame
   (code without frame pointers, before its table was there, or on another stack)" \
@@ -518,6 +520,7 @@ stacks_early() {
 	same "lost lost lost" walks "0 0 0x1009" "0 0 0x1009t 0x1010" "0 0 0x1009t 0x1010t" &&
 	same "lost lost lost lost" walks "0 2 0x1009t" "0 3 0x1009t" "0 4 0x1009t" "0 5 0x1009t" &&
 	same "end 1 end 8" walks "0 1 0x1009t" "0 8 0x1009t" &&
+	same "complete complete" walks "0 9 0x1009t" "9 9" &&
 	same "complete end 2 end 5 end 8" walks "9 0 0x1009t" "9 2 0x1009t" "9 5 0x1009t" "9 8 0x1009t" &&
 	# A tick that comes later has the same stack.
 	same "lost complete lost" walks "0 0 0x1009t" "9 0 0x1009t" "0 0 0x1009t"
