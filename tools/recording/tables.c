@@ -22,6 +22,8 @@
  */
 #define TIME_FREE_NS	(20 * NS_PER_S)
 #define TIME_PART	4
+/* A recording of processes that have mapped many files begins after this time. */
+#define PROCESSES_NS	(5 * NS_PER_S)
 /* A vDSO is smaller. */
 #define VDSO_MAX	(1UL << 20)
 
@@ -228,12 +230,13 @@ u64 tables_time(const struct tables *tables, const struct profil_record *record)
 void tables_add_process(struct tables *tables, pid_t pid)
 {
 	FILE *maps = tables ? proc_open(pid, "maps") : NULL;
+	const u64 end = tables ? tables->start + PROCESSES_NS : 0;
 	struct profil_record *mapping;
 	bool is_executable;
 	char *line = NULL;
 	size_t size = 0;
 
-	while (maps && getline(&line, &size, maps) > 0) {
+	while (maps && clock_ns(CLOCK_MONOTONIC) < end && getline(&line, &size, maps) > 0) {
 		mapping = maps_parse(line, &is_executable);
 		if (mapping && is_executable) {
 			mapping->pid = pid;
