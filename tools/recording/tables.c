@@ -240,6 +240,8 @@ void tables_add_process(struct tables *tables, pid_t pid)
 		mapping = maps_parse(line, &is_executable);
 		if (mapping && is_executable) {
 			mapping->pid = pid;
+			/* From now on, the file may not have changed. */
+			mapping->time = clock_ns(CLOCK_MONOTONIC);
 			tables_add_mapped(tables, mapping, -1);
 		}
 		free(mapping);
