@@ -442,8 +442,9 @@ static void add_entry(struct reducer *r, struct range code)
 			return;
 		}
 		row = code;
-		if (dwarf_frame_info(frame, NULL, &row.end, &is_signal) >= 0 &&
-		    (row.end <= code.start || row.end > code.end))
+		/* The result, the register of the return address, can be any number. */
+		dwarf_frame_info(frame, NULL, &row.end, &is_signal);
+		if (row.end <= code.start || row.end > code.end)
 			row.end = code.end;
 		add_code(r, &row, frame, is_signal);
 		free(frame);

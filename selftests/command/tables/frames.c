@@ -502,7 +502,7 @@ static void put_parent(struct section *s)
 	if (version == 1)
 		put(to, one_in(20) ? number(40) : 16, 1);
 	else
-		put_leb(to, one_in(20) ? number(40) : 16);
+		put_leb(to, one_in(20) ? number(40) ^ -one_in(2) : 16);
 	if (p->has_data)
 		put_block(to, data.data, one_in(60) ? any(256) : data.len);
 	/* rsp + 8, with the return address below */
