@@ -11,6 +11,7 @@
 
 #include "recording/functions.h"
 #include "symbols/binary.h"
+#include "symbols/files.h"
 #include "symbols/jit.h"
 
 /* The maximum number of open files, and the maximum number of processes. */
@@ -29,7 +30,7 @@
 struct source {
 	u32 file;		/* as in struct format_symbol */
 	u64 space;		/* the address space of the process; 0 for a file */
-	int fd;
+	int handle;		/* of the file: see file_handle() */
 	struct stat st;		/* of the file when it was opened */
 	struct jit *jit;
 	u64 *places;		/* offsets in the file, or addresses, of samples */
@@ -66,8 +67,8 @@ void functions_free(struct functions *functions)
 	for (size_t i = 0; i < functions->nr; i++) {
 		struct source *source = &functions->sources[i];
 
-		if (source->fd >= 0)
-			close(source->fd);
+		if (source->handle >= 0)
+			close(source->handle);
 		jit_close(source->jit);
 		free(source->places);
 	}
@@ -86,7 +87,7 @@ struct source *functions_file(struct functions *functions, u32 file, int fd)
 		return NULL;
 	}
 	functions->nr++;
-	*source = (struct source){ .file = file, .fd = fd, .st = st };
+	*source = (struct source){ .file = file, .handle = file_handle(fd), .st = st };
 	return source;
 }
 
@@ -147,7 +148,7 @@ void functions_address(struct functions *functions, u32 thread, const struct pro
 		*source = (struct source){
 			.file = thread | FORMAT_SYMBOL_JIT,
 			.space = record->space,
-			.fd = -1,
+			.handle = -1,
 			.jit = jit_open(record->pid, functions->start),
 		};
 	}
@@ -191,17 +192,19 @@ static void write_functions(const struct source *source, const struct lookup *lo
 }
 
 /* A file that cannot be read has no names. */
-static void read_file(struct source *source, struct binary *binary)
+static void read_file(const struct source *source, struct binary *binary)
 {
 	struct lookup *lookup = binary->lookup;
 	struct stat st;
 
+	binary->fd = file_of_handle(source->handle);
+	if (binary->fd < 0)
+		return;
 	binary_read(binary);
-	if (fstat(source->fd, &st) || st.st_size != source->st.st_size ||
+	if (fstat(binary->fd, &st) || st.st_size != source->st.st_size ||
 	    time_ns(st.st_mtim) != time_ns(source->st.st_mtim))
 		lookup_clear(lookup);
-	close(source->fd);
-	source->fd = -1;
+	close(binary->fd);
 }
 
 /* Reads the files of the process. Writes why functions have no names. Returns as jit_read(). */
@@ -229,7 +232,7 @@ int functions_write(struct functions *functions, struct format_writer *writer)
 	for (size_t i = 0; i < functions->nr; i++) {
 		struct source *source = &functions->sources[i];
 		struct lookup lookup;
-		struct binary binary = { .lookup = &lookup, .fd = source->fd, .root = -1 };
+		struct binary binary = { .lookup = &lookup, .root = -1 };
 
 		if (!source->nr)
 			continue;

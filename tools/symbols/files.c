@@ -28,22 +28,40 @@ static int path_open(int root, const char *path, int flags)
 	return syscall(SYS_openat2, root, path, &how, sizeof(how));
 }
 
+static int open_again(int fd, int flags)
+{
+	char self[32];
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return open(self, flags | O_CLOEXEC);
+}
+
 int file_open(int root, const char *path, int flags)
 {
 	/* O_PATH has no effect on a device, and does not wait for the writer of a FIFO. */
 	int handle = path_open(root, path, flags), fd = -1;
-	char self[32];
 	struct stat st;
 
 	if (handle < 0)
 		return -1;
 	errno = ENOEXEC;
-	if (!fstat(handle, &st) && S_ISREG(st.st_mode)) {
-		snprintf(self, sizeof(self), "/proc/self/fd/%d", handle);
-		fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	}
+	if (!fstat(handle, &st) && S_ISREG(st.st_mode))
+		fd = open_again(handle, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	close(handle);
 	return fd;
+}
+
+int file_handle(int fd)
+{
+	const int handle = open_again(fd, O_PATH);
+
+	close(fd);
+	return handle;
+}
+
+int file_of_handle(int handle)
+{
+	return open_again(handle, O_RDONLY | O_NONBLOCK);
 }
 
 /* ---- build-ids ---- */

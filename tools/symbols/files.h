@@ -30,6 +30,15 @@
 int file_open(int root, const char *path, int flags);
 
 /*
+ * Closes the file. Returns a descriptor that only stands for it, or -1. To close this one asks no
+ * file system, which can take long; and each confined process closes all descriptors.
+ */
+int file_handle(int fd);
+
+/* Opens the file again for reading. Returns the descriptor, or -1. */
+int file_of_handle(int handle);
+
+/*
  * Returns true if this is an ELF program or library of a little-endian machine, and its machine, an
  * EM_* constant. Reads only the first bytes.
  */
