@@ -332,6 +332,7 @@ static void print_summary(struct recorder *r)
 	r->summary.bare = r->session.stream.bare;
 	r->summary.completeness = r->session.stream.completeness;
 	r->summary.tables_refused = tables_stats(r->session.stream.tables).refused;
+	r->summary.tables_late = tables_stats(r->session.stream.tables).late;
 	summary_print(&r->summary);
 	if (!r->options->verbose)
 		return;

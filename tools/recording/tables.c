@@ -170,8 +170,10 @@ static bool make_keyed(struct tables *tables, const struct table_key *key, int f
 
 	if (key && table_cache_get(tables->cache, key, table))
 		return true;
-	if (tables->spent > TIME_FREE_NS + (start - tables->start) / TIME_PART)
+	if (tables->spent > TIME_FREE_NS + (start - tables->start) / TIME_PART) {
+		tables->stats.late++;
 		return false;
+	}
 	done = unwind_table_make(table, fd);
 	if (done && key)
 		table_cache_put(tables->cache, key, table);

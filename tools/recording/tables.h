@@ -31,6 +31,7 @@ struct tables_use {
 struct tables_stats {
 	u64 given;
 	u64 refused;		/* for lack of memory, or since the user's limit is reached */
+	u64 late;		/* not made, for all together took too long */
 };
 
 /* If there is no memory, these functions exit, as xcalloc() does. */

@@ -212,6 +212,11 @@ void summary_print(const struct summary *summary)
 	if (summary->tables_refused)
 		warnx("warning: the module has refused unwind tables: this user has too many, or\n"
 		      "there is too little memory. Some stacks are incomplete.");
+	if (summary->tables_late)
+		warnx("warning: %s file%s no unwind table: the others took too long to make. Some\n"
+		      "stacks are incomplete. Later recordings find the others in the cache.",
+		      number(summary->tables_late).text,
+		      summary->tables_late == 1 ? " has" : "s have");
 	if (summary->left)
 		warnx("note: %s process%s of the command still run%s, but %s no longer recorded",
 		      number(summary->left).text, summary->left == 1 ? "" : "es",

@@ -40,6 +40,7 @@ struct summary {
 	struct format_detached *detached;	/* execs that were not followed */
 	size_t nr_detached;
 	bool tables_refused;			/* the module has not taken all */
+	u64 tables_late;			/* were not made: there was no time */
 	u64 left;				/* processes of the command that still run */
 	struct completeness completeness;	/* of the call stacks */
 };

@@ -114,8 +114,8 @@ static void print_program(const char *program)
 	/* All files are known now. */
 	tables_add_program(tables, program);
 	stats = tables_stats(tables);
-	printf("given %llu, refused %llu\n", (unsigned long long)stats.given,
-	       (unsigned long long)stats.refused);
+	printf("given %llu, refused %llu, late %llu\n", (unsigned long long)stats.given,
+	       (unsigned long long)stats.refused, (unsigned long long)stats.late);
 	tables_free(tables);
 }
 
