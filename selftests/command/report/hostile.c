@@ -10,6 +10,7 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sanitizer/common_interface_defs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,12 @@ struct bytes {
 
 static FILE *tap;
 static int nr_tests;
+static u64 this_round;		/* of a test with random numbers */
+static pid_t self;		/* not of a confined process */
 static bool failed;
+
+#define NR_TESTS 7
+
 static void result(bool fine, const char *name)
 {
 	fprintf(tap, "%sok %d %s\n", fine ? "" : "not ", ++nr_tests, name);
@@ -317,6 +323,13 @@ static bool many_marks(const struct bytes *whole)
 	return !nr && error && !nr_skips;
 }
 
+static void begin_round(u64 i)
+{
+	this_round = i;
+	if (ftruncate(STDERR_FILENO, 0) || lseek(STDERR_FILENO, 0, SEEK_SET))
+		err(1, "messages");
+}
+
 static const u64 odd_numbers[] = {
 	0, 1, 2, 7, 8, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
 	0x100000000, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffff00,
@@ -426,6 +439,7 @@ static bool rounds(const struct bytes *corpus, int nr_corpus, u64 nr)
 	for (u64 i = 0; i < nr; i++) {
 		const struct bytes *from = &corpus[any(nr_corpus)];
 
+		begin_round(i);
 		memcpy(bytes.data, from->data, from->len);
 		bytes.len = from->len;
 		for (u64 j = 1 + any(8); j; j--)
@@ -487,6 +501,7 @@ static bool programs(const struct bytes *whole, u64 nr)
 		size_t nr = 0;
 		int fd;
 
+		begin_round(i);
 		memcpy(bytes.data, whole->data, whole->len);
 		bytes.len = any(10) ? whole->len : any(whole->len + 1);
 		damage(&bytes);
@@ -518,14 +533,35 @@ static u64 from_environment(const char *name, u64 otherwise)
 	return text && *text ? strtoull(text, NULL, 0) : otherwise;
 }
 
-/* Discards the output and messages of the reports, of which there are very many. */
+/* The command, or a sanitizer, must not end this process. Prints where it does so. */
+static void end_early(void)
+{
+	char text[400] = "", *line = text, *next;
+	off_t from = lseek(STDERR_FILENO, 0, SEEK_END) - (off_t)sizeof(text) + 1;
+
+	if (nr_tests == NR_TESTS || getpid() != self)
+		return;
+	if (pread(STDERR_FILENO, text, sizeof(text) - 1, from < 0 ? 0 : from) < 0)
+		text[0] = '\0';
+	while ((next = strchr(line, '\n')) && next[1])
+		line = next + 1;
+	fprintf(tap, "# ended in test %d, round %llu: %s%s", nr_tests + 1,
+		(unsigned long long)this_round, line, next ? "" : "\n");
+	fflush(tap);
+}
+
+/* Discards the output of the reports, and keeps their messages until the next round. */
 static void keep_quiet(void)
 {
-	int null = open("/dev/null", O_WRONLY);
+	int null = open("/dev/null", O_WRONLY), messages = memfd_create("messages", MFD_CLOEXEC);
 
 	tap = fdopen(dup(STDOUT_FILENO), "w");
-	if (!tap || null < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
+	if (!tap || null < 0 || messages < 0 || dup2(null, STDOUT_FILENO) < 0 ||
+	    dup2(messages, STDERR_FILENO) < 0)
 		err(1, "/dev/null");
+	self = getpid();
+	atexit(end_early);
+	__sanitizer_set_death_callback(end_early);
 }
 
 int main(int argc, char **argv)
@@ -542,8 +578,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < nr_corpus; i++)
 		corpus[i] = load(argv[i + 3]);
 	keep_quiet();
-	fprintf(tap, "TAP version 13\n1..7\n# PROFIL_FUZZ_SEED=%llu PROFIL_FUZZ_ROUNDS=%llu\n",
-		(unsigned long long)seed, (unsigned long long)nr);
+	fprintf(tap, "TAP version 13\n1..%d\n# PROFIL_FUZZ_SEED=%llu PROFIL_FUZZ_ROUNDS=%llu\n",
+		NR_TESTS, (unsigned long long)seed, (unsigned long long)nr);
 	fflush(tap);
 	state = seed * 2 + 1;
 	result(every_length(&corpus[0]), "cut off at every length");
