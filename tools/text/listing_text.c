@@ -84,7 +84,7 @@ static char *read_line(struct source *source, int number)
 			close_source(source);
 		source->number++;
 	}
-	if (!source->file || source->number != number)
+	if (!source->file || !number || source->number != number)
 		return NULL;
 	source->line[strcspn(source->line, "\r\n")] = '\0';
 	text = xmalloc(TAB * strlen(source->line) + 1);

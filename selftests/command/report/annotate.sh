@@ -332,11 +332,36 @@ annotate_terminal() {
 	same "$(printf '%s\n' 40 41 50)" cat "$tmp/got"
 }
 
+# Compilers use line 0 for code of no line.
+line_zero() {
+	cd "$tmp/source" && {
+		yes '' | head -n 99
+		echo 'volatile int sink; void _start(void) { for (;;) sink++; }'
+	} >zero.c && touch -d '1 minute ago' zero.c &&
+	gcc -O1 -g -fcf-protection=none -nostdlib -static-libgcc -no-pie -Wl,--build-id \
+		-o zero zero.c && python3 - <<-'END' || return
+		data = open("zero", "rb").read()
+		advance = b"\x03\xe3\x00"	# by 99 lines
+		assert data.count(advance) == 1
+		open("zero", "wb").write(data.replace(advance, b"\x03\xff\x7f"))
+	END
+	make_data zero <<-END || return
+		meta 2 3 host 6.1 a
+		thread 1 7 100 0 a
+		file 1 @@/source/zero
+		sample 1 1 @source/zero:_start+0 0 9 0
+		account 9 0 9 0 9 0 0 9
+		end 0 1
+	END
+	same "        9  100.00%     0" eval "annotated zero | grep -m 1 '     0\$'"
+}
+
 test_annotate() {
 	check "annotate: source lines and instructions" listing
 	check "annotate: an inlined function" inlined_function
 	check "annotate: source files that are not read" sources
 	check "annotate: hostile names of source files" hostile_sources
+	check "annotate: code of line 0" line_zero
 	check "annotate: other machines, and without a disassembler" machine_code
 	check "annotate: a binary that has lost its names" lost_names
 	check "annotate: colours, the pager and the width of a terminal" annotate_terminal
