@@ -533,7 +533,10 @@ static u64 from_environment(const char *name, u64 otherwise)
 	return text && *text ? strtoull(text, NULL, 0) : otherwise;
 }
 
-/* The command, or a sanitizer, must not end this process. Prints where it does so. */
+/*
+ * The command, or a sanitizer, must not end this process. Prints where it does so, if it can: the
+ * sanitizer of undefined behaviour has its own library, and only prints a message.
+ */
 static void end_early(void)
 {
 	char text[400] = "", *line = text, *next;
@@ -550,14 +553,19 @@ static void end_early(void)
 	fflush(tap);
 }
 
-/* Discards the output of the reports, and keeps their messages until the next round. */
+/*
+ * Discards the output of the reports, and keeps their messages until the next round: in the file that
+ * is standard error, if it is one.
+ */
 static void keep_quiet(void)
 {
 	int null = open("/dev/null", O_WRONLY), messages = memfd_create("messages", MFD_CLOEXEC);
+	struct stat st;
 
 	tap = fdopen(dup(STDOUT_FILENO), "w");
 	if (!tap || null < 0 || messages < 0 || dup2(null, STDOUT_FILENO) < 0 ||
-	    dup2(messages, STDERR_FILENO) < 0)
+	    fstat(STDERR_FILENO, &st) ||
+	    (!S_ISREG(st.st_mode) && dup2(messages, STDERR_FILENO) < 0))
 		err(1, "/dev/null");
 	self = getpid();
 	atexit(end_early);
