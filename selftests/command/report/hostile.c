@@ -554,8 +554,8 @@ static void end_early(void)
 }
 
 /*
- * Discards the output of the reports, and keeps their messages until the next round: in the file that
- * is standard error, if it is one.
+ * Discards the output of the reports, and keeps their messages until the next round: in the file
+ * that is standard error, if it is one.
  */
 static void keep_quiet(void)
 {
