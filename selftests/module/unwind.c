@@ -360,7 +360,7 @@ TEST_WITH(ends_where_a_frame_is_below_the_previous_one, MIDDLE, RULE_SP(-64, 0),
 TEST_WITH(ends_where_a_frame_is_not_in_user_memory, MIDDLE, RULE_SP(INT32_MAX, 0), 2,
 	  PROFIL_STACK_UNREADABLE)
 TEST_WITH(ends_where_a_frame_is_nowhere, MIDDLE, RULE_FP(0x50000000, 0), 2, PROFIL_STACK_ORDER)
-/* That word is an address of the stack. */
+/* The word at the stack pointer + 8 is an address of the stack: see unwind_middle. */
 TEST_WITH(ends_where_the_address_is_not_in_text, MIDDLE, RULE_SP(16, 0), 2, PROFIL_STACK_ADDRESS)
 
 /* The rule takes the frame pointer that unwind_framed has saved for the return address. */

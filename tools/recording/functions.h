@@ -3,7 +3,8 @@
  * The functions that contain samples. They are written to the recording, so that it can be read
  * after a program was deleted or rebuilt, and on another machine.
  *
- * Programs are kept open from their first sample to the end of the recording.
+ * A descriptor stands for each program from its first sample to the end of the recording, when the
+ * program is opened and read.
  */
 #ifndef PROFIL_TOOLS_FUNCTIONS_H
 #define PROFIL_TOOLS_FUNCTIONS_H

@@ -22,7 +22,10 @@
  */
 #define TIME_FREE_NS	(20 * NS_PER_S)
 #define TIME_PART	4
-/* A recording of processes that have mapped many files begins after this time. */
+/*
+ * After this time, no further table is made before the recording of processes begins: they can have
+ * mapped thousands of files.
+ */
 #define PROCESSES_NS	(5 * NS_PER_S)
 /* A vDSO is smaller. */
 #define VDSO_MAX	(1UL << 20)

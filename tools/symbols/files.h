@@ -30,8 +30,9 @@
 int file_open(int root, const char *path, int flags);
 
 /*
- * Closes the file. Returns a descriptor that only stands for it, or -1. To close this one asks no
- * file system, which can take long; and each confined process closes all descriptors.
+ * Closes the file. Returns a descriptor with O_PATH that stands for it, or -1. Each confined
+ * process closes all descriptors, and on virtiofs, FUSE and NFS, only those with O_PATH need no
+ * request.
  */
 int file_handle(int fd);
 

@@ -442,7 +442,7 @@ static void add_entry(struct reducer *r, struct range code)
 			return;
 		}
 		row = code;
-		/* The result, the register of the return address, can be any number. */
+		/* The result is the register of the return address. A file can make it negative. */
 		dwarf_frame_info(frame, NULL, &row.end, &is_signal);
 		if (row.end <= code.start || row.end > code.end)
 			row.end = code.end;
