@@ -21,14 +21,37 @@
 
 static const char dots[] = "...";
 
-/* Returns the length of an operator with brackets, such as "operator<<", at @at; otherwise 1. */
+static const char operator_word[] = "operator";
+
+/*
+ * Returns the length of an operator with brackets, such as "operator<<", at @at; otherwise 1. The
+ * arguments of a template can follow it: "operator>><char>".
+ */
 static size_t operator_length(const char *at)
 {
-	static const char word[] = "operator";
+	static const char *const signs[] = {
+		"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "--", "-=", "*=", "==",
+		"<", ">", "-", "*", "=",
+	};
+	const size_t word = strlen(operator_word);
 
-	if (strncmp(at, word, strlen(word)))
+	if (strncmp(at, operator_word, word))
 		return 1;
-	return strlen(word) + strspn(at + strlen(word), "<>=-*");
+	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++)
+		if (!strncmp(at + word, signs[i], strlen(signs[i])))
+			return word + strlen(signs[i]);
+	return word;
+}
+
+/* Returns true if an operator with brackets ends at @at. */
+static bool is_after_operator(const char *name, const char *at)
+{
+	const size_t word = strlen(operator_word);
+
+	for (size_t sign = 1; sign <= 3 && word + sign <= (size_t)(at - name); sign++)
+		if (operator_length(at - word - sign) == word + sign)
+			return true;
+	return false;
 }
 
 /* Returns the end of the group whose first bracket is at @at; NULL if it has no end. */
@@ -78,7 +101,7 @@ static bool is_list(const char *name, const char *at, bool templates)
 	/* In "operator< <int>", the blank belongs to the operator. */
 	if (at[-1] == ' ' && at - name > 1 && strchr("<>=", at[-2]))
 		return true;
-	return !strchr(" (&*,<", at[-1]);
+	return !strchr(" (&*,<", at[-1]) || is_after_operator(name, at);
 }
 
 /* ---- forms of a name ---- */

@@ -34,6 +34,7 @@ widths() {
 		日本語の関数の名前はとても長いので、この報告では短くしなければならない。
 		std::map<int, std::vector<int> >::find(int const&) const (inlined)
 		unbalanced<(int, int, int>::operator<<<, and now it is long enough to be cut
+		std::istream& std::operator>><char, std::allocator<char> >(std::istream&, char&)
 	END
 	{
 		echo "meta 2 3 host 6.1 a"
@@ -58,7 +59,8 @@ mycrate::run::<...>::{closure#0}::{closure#1}
 LazyCompile:*comput...long/path/app.js:123:45
 日本語の関数の名前...くしなければならない。
 std::map<...>::find(...) const (inlined)
-unbalanced<(int, in...s long enough to be cut" rows widths -s symbol || return
+unbalanced<(int, in...s long enough to be cut
+std::operator>><...>(...)" rows widths -s symbol || return
 	for width in {40..120}; do
 		COLUMNS=$width table widths -s process,thread,cpu,symbol,dso | wc -L
 	done >"$tmp/got"
