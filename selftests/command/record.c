@@ -1344,7 +1344,7 @@ STACKS_TEST(are_in_each_file)
 		EXPECT_LE(sum.with_stack > 0, sum.nr_stacks > 0);
 		snprintf(line, sizeof(line), "profil.data.%d", ++nr);
 	}
-	EXPECT_LT(3, nr);
+	EXPECT_LE(3, nr);
 	/* The last file lacks no caller, either. */
 	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;burn;leaf_caller;leaf;"));
 	ASSERT_EQ(0, rename("profil.data.2", "profil.data"));
@@ -1998,7 +1998,7 @@ RECORD_TEST(continues_in_new_files)
 		samples += sum.user + sum.system;
 		snprintf(line, sizeof(line), "profil.data.%d", ++nr);
 	}
-	EXPECT_LT(3, nr);
+	EXPECT_LE(3, nr);
 	snprintf(line, sizeof(line), "profil record: %llu samples", samples);
 	EXPECT_TRUE(said("err", line)) TH_LOG("%s, in %d files", line, nr);
 
