@@ -229,6 +229,7 @@ static void print_note(FILE *out, const struct binaries_needing *all,
 	struct buffer buffer;
 	u64 ticks = 0;
 	size_t nr = 0;
+	bool is_sum;
 	int column;
 	char *text;
 
@@ -240,10 +241,13 @@ static void print_note(FILE *out, const struct binaries_needing *all,
 	}
 	if (!nr)
 		return;
-	if (ticks > all->rows->ticks)
-		ticks = all->rows->ticks;
-	column = fprintf(out, "note: %.2f%% have %s:", 100 * share_of(all->rows, ticks),
-			 subject->name);
+	/* Callers can lack it, too, so that a sample can be counted for several binaries. */
+	is_sum = !subject->lack || !all->rows->options.chains;
+	if (is_sum)
+		column = fprintf(out, "note: %.2f%% have %s:", 100 * share_of(all->rows, ticks),
+				 subject->name);
+	else
+		column = fprintf(out, "note: call stacks have code with %s:", subject->name);
 	buffer_open(&buffer);
 	for (size_t i = 0; i < all->nr; i++) {
 		const struct profile_binary *binary = all->binaries[i];
@@ -253,7 +257,7 @@ static void print_note(FILE *out, const struct binaries_needing *all,
 		fputs(separator, buffer.out);
 		separator = ",\n";
 		escape_print(buffer.out, binary->label);
-		if (nr > 1)
+		if (nr > 1 || !is_sum)
 			fprintf(buffer.out, " %.2f%%",
 				100 * share_of(all->rows, ticks_of(all->rows, binary, subject)));
 	}

@@ -55,7 +55,8 @@ void text_warnings(FILE *out, const struct recording *recording)
 	if (stats->ticks > sampled && !recording->skipped_bytes && !recording->error)
 		print_lost(out, stats->ticks - sampled, stats->ticks, nr, "left no sample");
 	print_lost(out, stats->missed, stats->ticks + stats->unselected + stats->missed, nr,
-		   "were missed;\n  shares can be wrong by more than the +- column says");
+		   "were missed;\n"
+		   "  each counts with the next sample: shares can be wrong by more than +- says");
 }
 
 /* Joins the lines of a paragraph: all but the first one are indented. */

@@ -83,7 +83,7 @@ html_table() {
 	browse html <<-'END' || return
 		same(text("h1"), "command: ./prog it's")
 		same(texts("#warnings li"), ["warning: 20 of 921 ticks (2.17%) were missed; "
-		     "shares can be wrong by more than the +- column says"])
+		     "each counts with the next sample: shares can be wrong by more than +- says"])
 		assert "901 samples at 250 Hz: 3.88 s of CPU time" in texts("#about li")
 		assert texts("#about li")[1].startswith("on host (Linux 6.1), 2026-01-02 03:04:05")
 		same(texts("#titles button"), ["share", "+-", "samples", "binary", "symbol"])
@@ -648,7 +648,7 @@ html_options() {
 	same old cat "$tmp/page" && same "" eval "ls '$tmp' | grep 'page\.'" || return
 	warning=$("$tmp/profil" report -i "$tmp/html.data" --html "$tmp/page" 2>&1 >"$tmp/got") &&
 	same "warning: 20 of 921 ticks (2.17%) were missed;
-  shares can be wrong by more than the +- column says" printf '%s\n' "$warning" &&
+  each counts with the next sample: shares can be wrong by more than +- says" printf '%s\n' "$warning" &&
 	[ ! -s "$tmp/got" ] && same 600 stat -c %a "$tmp/page" &&
 	same "" eval "'$tmp/profil' report -i '$tmp/html.data' --html - 2>/dev/null |
 		cmp - '$tmp/page'"

@@ -177,7 +177,7 @@ weights() {
 warning: not followed: /usr/bin/su gains privilege (1 exec)
 warning: not followed: /usr/bin/sudo gains privilege (2 execs)
 warning: 4 of 12 ticks (33.33%) were missed;
-  shares can be wrong by more than the +- column says
+  each counts with the next sample: shares can be wrong by more than +- says
 command: ./sort text
 6 samples at 250 Hz: 0.01 s of CPU time" head_of weights
 }
@@ -191,7 +191,7 @@ losses() {
 	same "" eval "head_of few_lost | grep warning" &&
 	same "warning: 60 of 10,060 ticks (0.60%) left no sample
 warning: 60 of 10,120 ticks (0.59%) were missed;
-  shares can be wrong by more than the +- column says
+  each counts with the next sample: shares can be wrong by more than +- says
 command: a
 10,000 samples at 250 Hz: 40.48 s of CPU time
 note: 100.00% have no symbol: [unknown]
@@ -339,7 +339,7 @@ csv() {
 	END
 	"$tmp/profil" report -i "$tmp/csv.data" --csv -s symbol,comm >"$tmp/csv" 2>"$tmp/err" &&
 	same "warning: 2 of 6 ticks (33.33%) were missed;
-  shares can be wrong by more than the +- column says" \
+  each counts with the next sample: shares can be wrong by more than +- says" \
 		cat "$tmp/err" &&
 	same "{'share': '0.62500000', 'error': '0.32021721', 'samples': '1', 'user': '0', \
 'system': '5', 'comm': 'a\"b,\\\\x0a c', 'symbol': 'beta'}
