@@ -24,6 +24,9 @@
 #define TITLES_TIME	"    A (s)     B (s)    change     +-      p"
 #define TITLES_SHARE	"        A         B    change     +-      p"
 
+/* Totals are the same if the smaller one is at least this part of the other one. */
+#define SAME_TIME	0.99
+
 /* A smaller probability is printed as "<" and this one. */
 #define CHANCE_MIN	(1 / 1e99)
 
@@ -82,8 +85,6 @@ static int parse_options(int argc, char **argv, struct diff *diff)
 
 static bool make_rows(struct diff *diff, int side, bool inlined)
 {
-	/* The page shows the stacks of B. */
-	const bool has_graph = diff->html && side;
 	struct rows *rows = &diff->rows[side];
 
 	rows_free(rows);
@@ -92,7 +93,8 @@ static bool make_rows(struct diff *diff, int side, bool inlined)
 		.symfs = diff->symfs,
 		.inlined = inlined,
 	};
-	rows->options.chains = has_graph && recording_has_stacks(diff->recordings[side]);
+	/* The page shows stacks. */
+	rows->options.chains = diff->html && recording_has_stacks(diff->recordings[side]);
 	rows->options.keep_parts = rows->options.chains;
 	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_DSO];
 	rows->keys[rows->nr_keys++] = &row_keys[ROWS_BY_SYMBOL];
@@ -106,7 +108,7 @@ static bool make_rows(struct diff *diff, int side, bool inlined)
 
 static bool read_recording(struct diff *diff, int side)
 {
-	const struct recording_filter all = { .cpu = -1, .keep_stacks = diff->html && side };
+	const struct recording_filter all = { .cpu = -1, .keep_stacks = diff->html };
 	const char *error, *path = diff->paths[side];
 
 	diff->recordings[side] = recording_read(path, &all, &error);
@@ -249,6 +251,22 @@ static void print_modes(FILE *out, const struct diff *diff)
 			diff->options.colour ? TEXT_PLAIN : "");
 }
 
+/* Says why functions can seem to be faster although nobody has changed them. */
+static void print_same_time(FILE *out, const struct changes *changes)
+{
+	double seconds[2], more = 0, less = 0;
+
+	for (int i = 0; i < 2; i++)
+		seconds[i] = (double)changes->rows[i]->ticks *
+			     changes->rows[i]->recording->meta.tick_ns;
+	for (size_t i = 0; i < changes->nr_significant; i++)
+		*(changes->changes[i].difference > 0 ? &more : &less) += 1;
+	if (!changes->shares && more && less && seconds[1] > SAME_TIME * seconds[0] &&
+	    seconds[0] > SAME_TIME * seconds[1])
+		fputs("note: A and B have the same CPU time in total; if the program runs for a\n"
+		      "  fixed time, a function that does less work seems to be faster\n", out);
+}
+
 static void print_text(FILE *out, const struct diff *diff)
 {
 	const struct changes *changes = &diff->changes;
@@ -274,6 +292,7 @@ static void print_text(FILE *out, const struct diff *diff)
 	}
 	fprintf(out, "\n%s of %s functions changed significantly\n",
 		number(changes->nr_significant).text, number(changes->nr).text);
+	print_same_time(out, changes);
 	shown.rows = changes->names;
 	shown.nr = changes->nr_significant;
 	text_table(out, &table);
@@ -302,6 +321,11 @@ static void print_csv(FILE *out, const struct diff *diff)
 static bool write_html(struct diff *diff)
 {
 	struct export_diff data = { .changes = &diff->changes, .paths = diff->paths };
+	struct changes with_callees = {
+		.rows = { &diff->rows[0], &diff->rows[1] },
+		.shares = diff->changes.shares,
+		.with_callees = true,
+	};
 	struct buffer buffer;
 	char *notes;
 	bool done;
@@ -318,13 +342,20 @@ static bool write_html(struct diff *diff)
 	}
 	if (!diff->changes.nr_significant)
 		print_nothing(buffer.out, &diff->changes);
+	print_same_time(buffer.out, &diff->changes);
 	notes = buffer_close(&buffer);
 	data.notes = notes;
+	if (diff->rows[0].options.chains && diff->rows[1].options.chains) {
+		changes_make(&with_callees);
+		data.with_callees = &with_callees;
+	}
 	done = outfile_write(&diff->file, export_diff_html, &data);
 	if (done) {
 		print_modes(stderr, diff);
 		print_warnings(stderr, diff);
 	}
+	if (data.with_callees)
+		changes_free(&with_callees);
 	free(notes);
 	return done;
 }

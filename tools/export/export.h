@@ -49,12 +49,14 @@ void export_csv_key(FILE *out, const struct row_key *key, const struct row *row)
 
 /**
  * struct export_diff - The comparison of two recordings
- * @changes: The changes. The rows of the second recording can have chains.
+ * @changes: The changes. The rows of the recordings can have chains.
+ * @with_callees: The changes of functions with their callees; NULL if a recording has no chains.
  * @paths: The files.
  * @notes: What else to say, for example that there is no significant change; or an empty text.
  */
 struct export_diff {
 	const struct changes *changes;
+	const struct changes *with_callees;
 	const char *const *paths;
 	const char *notes;
 };

@@ -46,23 +46,38 @@ static void write_change(struct json *json, const struct change *change, const s
 	json_end(json);
 }
 
-static void write_changes(struct json *json, const struct changes *changes)
+/* Writes the significant changes. */
+static void write_list(struct json *json, const struct changes *changes)
 {
 	const size_t nr = changes->nr_significant < ROWS_MAX ? changes->nr_significant : ROWS_MAX;
 
 	json_line(json);
+	json_object(json, NULL);
+	json_number(json, "functions", changes->nr);
+	json_number(json, "significant", changes->nr_significant);
+	json_array(json, "changes", '\n');
+	for (size_t i = 0; i < nr; i++)
+		write_change(json, &changes->changes[i], &changes->names[i]);
+	json_end(json);
+	json_end(json);
+}
+
+static void write_changes(struct json *json, const struct export_diff *diff)
+{
+	const struct changes *changes = diff->changes;
+
+	json_line(json);
 	json_bool(json, "shares", changes->shares);
+	json_format(json, "chance", "%g", CHANGES_CHANCE);
 	json_array(json, "totals", ' ');
 	for (int i = 0; i < 2; i++)
 		json_format(json, NULL, "%.9g", (double)changes->rows[i]->ticks *
 			    changes->rows[i]->recording->meta.tick_ns / NS_PER_S);
 	json_end(json);
-	json_number(json, "functions", changes->nr);
-	json_number(json, "significant", changes->nr_significant);
-	json_line(json);
-	json_array(json, "changes", '\n');
-	for (size_t i = 0; i < nr; i++)
-		write_change(json, &changes->changes[i], &changes->names[i]);
+	json_array(json, "lists", ' ');
+	write_list(json, changes);
+	if (diff->with_callees)
+		write_list(json, diff->with_callees);
 	json_end(json);
 }
 
@@ -110,7 +125,7 @@ static void write_data(struct json *json, const void *data)
 		write_recording(json, diff->paths[i], changes->rows[i]);
 	json_end(json);
 	html_write_list(json, "notes", text_paragraphs(xstrdup(diff->notes)));
-	write_changes(json, changes);
+	write_changes(json, diff);
 	if (changes->rows[1]->options.chains)
 		write_flame(json, changes->rows[1]);
 	json_end(json);

@@ -12,7 +12,9 @@
 
 #include <libiberty/libiberty.h>
 
+#include "profile/chains.h"
 #include "profile/changes.h"
+#include "profile/intern.h"
 
 /* Terms that are smaller than their sum multiplied by this are left out. */
 #define PRECISION (1 / 1e17)
@@ -134,20 +136,89 @@ static int compare_sizes(const void *a, const void *b)
 	       (size_of(x) < size_of(y)) - (size_of(x) > size_of(y)) ?: compare_names(a, b);
 }
 
+/* Adds a function without ticks. */
+static struct change *add_function(struct changes *changes, const struct row *row)
+{
+	struct change *change = &changes->changes[changes->nr++];
+
+	*change = (struct change){ .row = *row };
+	/* A program that was built anew may be in another directory. */
+	if (*change->row.function.label == '/' && *basename(change->row.function.label))
+		change->row.function.label = basename(change->row.function.label);
+	return change;
+}
+
+static void count_row(struct change *change, int side, const struct row *row)
+{
+	change->ticks[side] = ticks_add(change->ticks[side], row_ticks(row));
+	change->squares[side] += row->squares;
+}
+
+/*
+ * Sets, for each function of the chains, the index of the first one with the same names. @first: the
+ * change of function 0
+ */
+static void find_same(size_t *same, const struct change *first, size_t nr)
+{
+	struct intern names = {};
+	size_t *first_of = xcalloc(nr + 1, sizeof(*first_of)), name;
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct profile_function *function = &first[i].row.function;
+
+		name = intern_format(&names, "%s\n%s", function->label, function->name);
+		if (!first_of[name])
+			first_of[name] = i + 1;
+		same[i] = first_of[name] - 1;
+	}
+	free(first_of);
+	intern_free(&names);
+}
+
+/* Adds the functions of all chains. A chain can contain a function more than once. */
+static void add_chains(struct changes *changes, int side)
+{
+	const struct rows *rows = changes->rows[side];
+	const struct chains *chains = rows_chains(rows);
+	struct change *first = &changes->changes[changes->nr];
+	size_t *same = xcalloc(chains->nr_functions + 1, sizeof(*same));
+	size_t *last = xcalloc(chains->nr_functions + 1, sizeof(*last));
+
+	for (size_t i = 0; i < chains->nr_functions; i++)
+		add_function(changes, &(struct row){ .function = *chains->functions[i] });
+	find_same(same, first, chains->nr_functions);
+	for (size_t i = 0; i < rows->nr_parts; i++) {
+		const struct chain *chain = rows->parts[i].chain;
+
+		for (size_t j = 0; j < chain->nr; j++) {
+			const size_t function = same[chain->frames[j]->function->index];
+
+			if (last[function] != i + 1)
+				count_row(&first[function], side, &rows->parts[i]);
+			last[function] = i + 1;
+		}
+	}
+	free(same);
+	free(last);
+}
+
 static void add_functions(struct changes *changes, int side)
 {
 	const struct rows *rows = changes->rows[side];
 
-	for (size_t i = 0; i < rows->nr; i++) {
-		struct change *change = &changes->changes[changes->nr++];
-
-		*change = (struct change){ .row = rows->rows[i] };
-		change->ticks[side] = row_ticks(&rows->rows[i]);
-		change->squares[side] = rows->rows[i].squares;
-		/* A program that was built anew may be in another directory. */
-		if (*change->row.function.label == '/' && *basename(change->row.function.label))
-			change->row.function.label = basename(change->row.function.label);
+	if (changes->with_callees) {
+		add_chains(changes, side);
+		return;
 	}
+	for (size_t i = 0; i < rows->nr; i++)
+		count_row(add_function(changes, &rows->rows[i]), side, &rows->rows[i]);
+}
+
+static size_t nr_functions(const struct changes *changes, int side)
+{
+	const struct rows *rows = changes->rows[side];
+
+	return changes->with_callees ? rows_chains(rows)->nr_functions : rows->nr;
 }
 
 /* Adds up the functions with the same names. */
@@ -213,7 +284,7 @@ static void correct(struct changes *changes)
 
 void changes_make(struct changes *changes)
 {
-	size_t nr = changes->rows[0]->nr + changes->rows[1]->nr;
+	const size_t nr = nr_functions(changes, 0) + nr_functions(changes, 1);
 
 	changes->changes = xcalloc(nr + 1, sizeof(*changes->changes));
 	changes->names = xcalloc(nr + 1, sizeof(*changes->names));

@@ -37,6 +37,8 @@ struct change {
  * struct changes - The functions of two recordings
  * @rows: The rows of the recordings, by binary and symbol. Set by the caller of changes_make().
  * @shares: Compare shares instead of CPU times. Set by the caller, too.
+ * @with_callees: Count a function in each sample whose chain contains it. The rows must have been
+ *	made with chains. Set by the caller, too.
  * @changes: The significant ones first, then those with the largest difference.
  * @names: For each change, a row with the names only: binaries have no directory.
  * @nr_significant: The number of significant changes.
@@ -44,6 +46,7 @@ struct change {
 struct changes {
 	const struct rows *rows[2];
 	bool shares;
+	bool with_callees;
 
 	struct change *changes;
 	struct row *names;

@@ -178,6 +178,8 @@ rebuilt_program() {
 		END
 	done
 	same "2 of 5 functions changed significantly
+note: A and B have the same CPU time in total; if the program runs for a
+  fixed time, a function that does less work seems to be faster
 
     A (s)     B (s)    change     +-      p  binary  symbol
     0.800     0.000    -0.800  0.057  6e-60  fixed   alpha

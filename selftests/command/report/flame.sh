@@ -252,10 +252,10 @@ flame_search() {
 		# A part of an expression is not valid; the message disappears with its reason.
 		for wrong in "(", "[a", "*":
 		    write("#search", wrong)
-		    same([text("#matched")[:32], texts(".frame.match"), texts(".frame.other"),
+		    same([text("#matched")[:41], texts(".frame.match"), texts(".frame.other"),
 		          js("document.querySelector('#search').ariaInvalid"),
 		          js("document.querySelector('#matched').classList.contains('note')")],
-		         ["This is no regular expression: " + text("#matched")[31], [], [], "true", True])
+		         ["This is not a valid regular expression: " + text("#matched")[40], [], [], "true", True])
 		    assert box("#matched")[2] > 100 and box("#matched")[3] > 10
 		same(found("twin", "40.00"), ["twin"])
 		# Escape clears the search, and the character / goes there.
@@ -397,6 +397,26 @@ flame_place() {
 		assert js("(() => { const [a, b] = document.querySelectorAll('#frame-text span'); return "
 		          "b.getBoundingClientRect().right < 990 && a.scrollWidth > a.clientWidth; })()")
 		same(js("document.querySelector('#frame-text').title"), text("#frame-text"))
+		# The result of a search can need a line of its own. What is at the bottom remains there.
+		def bottom():
+		    return js("(() => { const e = document.querySelector('#flame-scroll');"
+		              "return e.scrollHeight - e.clientHeight - e.scrollTop; })()")
+		width = 1000
+		write("#search", "no such function")
+		while rectangle("#flame-scroll")[1] >= before[0][1] and width < 1600:
+		    write("#search", "")
+		    width += 20
+		    size(width, 900)
+		    drawn()
+		    before = places()
+		    write("#search", "no such function")
+		    drawn()
+		assert width < 1600 and rectangle("#flame-scroll")[1] < before[0][1]
+		same(bottom(), 0)
+		write("#search", "")
+		size(1000, 900)
+		drawn()
+		before = places()
 		click(".frame[data-key=\"0:11\"]")
 		same(places(), before)
 		assert box("#graph")[3] > height + 50
@@ -618,8 +638,16 @@ flame_keyboard() {
 		same(press("ArrowDown", "ArrowDown", "ArrowDown"), "inner")
 		same([press("ArrowUp"), press("ArrowDown", "Enter")], ["outer", "inner"])
 		same(current(), [["inner (inlined)"], ["inner"]])
+		# Escape shows the whole graph again, also from outside of it.
 		press("Escape")
-		same([current(), frames()], [[[], []], []])
+		same([current(), js("document.querySelector('#callers-first').checked")], [[[], []], True])
+		same(frames()[0], ["all", 1, 1000])
+		start()
+		press("ArrowUp", "ArrowUp", "Enter")
+		same(current()[1], ["_start"])
+		js("document.querySelector('#inlined').focus()")
+		key("Escape")
+		same([current()[1], frames()[0]], [[], ["all", 1, 1000]])
 		# The rows of the table
 		click("#view-table")
 		js("document.querySelector('#body tr').focus()")
@@ -783,7 +811,8 @@ flame_diff() {
 		same([texts("#about-%s li" % side)[0].split("/")[-1] for side in "ab"],
 		     ["before.data", "after.data"])
 		assert "3,800 samples" in text("#about-a") and "3,815 samples" in text("#about-b")
-		same(text("#counts"), "3 functions became slower, and 2 faster, of 7")
+		same(text("#counts"), "3 functions became slower, and 2 faster, of 7 (p is at most 0.01)")
+		assert text("#notes").startswith("note: A and B have the same CPU time in total; if"), text("#notes")
 		want = changes()
 		same([[row[0], row[1], row[2], row[6]] for row in table()],
 		     [["%+.3f s" % float(row["change"]), "%.3f s" % float(row["a"]), "%.3f s" % float(row["b"]),
@@ -810,10 +839,10 @@ flame_diff() {
 		same([len(texts("#legend li")), texts("#legend li")[0]], [8, "Colour: change without callees"])
 		same(texts("#total td"), ["+0.015 s", "3.800 s", "3.815 s", "x 1.00", "", "", "all functions"])
 		same([row[3] for row in table()], ["x %.2f" % (float(row["b"]) / float(row["a"]))
-		                                   if float(row["a"]) else "" for row in want])
+		                                   if float(row["a"]) else "new" for row in want])
 		point(frame("cold", 4), 0.5)
 		same(text("#frame-text"), "cold ([jit]): 5.24%, 200 ticks; without its callees 1.000 s in A, "
-		     "0.200 s in B")
+		     "0.200 s in B; with its callees 1.000 s in A, 0.200 s in B")
 		# The list and the graph have the same selection.
 		click("#body tr:nth-child(2)")
 		same([current(), text("#frame-text")], [[["hot(int) ([jit])"], ["std::hot(int)"]],
@@ -849,9 +878,35 @@ flame_diff() {
 		same(texts("#total td"), [])
 		assert "have a larger share" in text("#counts") and len(table()) > 2, text("#counts")
 	END
+	# A function can be slower because of those that it calls.
+	diff_data grown 100 3000 1000 1000 500 0 200 && diff_page before grown <<-'END' || return
+		def styles():
+		    return dict(js("[...document.querySelectorAll('.frame')].map((e) => "
+		                   "[e.title.replace(/ \\(.*/, ''), e.className.split(' ')[1]])"))
+		same([styles()["main"], styles()["std::hot(int)"], len(table())], ["rest", "slower2", 1])
+		point(frame("main", 3), 0.5)
+		same(text("#frame-text"), "main ([jit]): 100.00%, 5,800 ticks, 1.72% without its callees; "
+		     "with its callees 3.800 s in A, 5.800 s in B")
+		click("#with-callees")
+		same([styles()["main"], styles()["std::hot(int)"], styles()["same"]],
+		     ["slower1", "slower2", "rest"])
+		same(text("#counts"), "2 functions became slower, and 0 faster, of 6 (p is at most 0.01)")
+		same([[row[0], row[3], row[6]] for row in table()],
+		     [["+2.000 s", "x 3.00", "hot(int) ([jit])"], ["+2.000 s", "x 1.53", "main ([jit])"]])
+		same(texts("#legend li")[0], "Colour: change with callees")
+		click("#body tr:last-child")
+		same([current(), text("#frame-text")],
+		     [[["main ([jit])"], ["main"]], "main ([jit]): with its callees 3.800 s in A, 5.800 s in B"])
+		# The selection remains if the function is in the other list, too.
+		click("#without-callees")
+		same([current(), texts("#legend li")[0]], [[[], ["main"]], "Colour: change without callees"])
+		click("#body tr")
+		click("#with-callees")
+		same(current(), [["hot(int) ([jit])"], ["std::hot(int)"]])
+	END
 	# There need not be a change, or stacks.
 	diff_page before before <<-'END' || return
-		same([table(), text("#counts")], [[], "0 functions became slower, and 0 faster, of 6"])
+		same([table(), text("#counts")], [[], "0 functions became slower, and 0 faster, of 6 (p is at most 0.01)"])
 		assert text("#notes").startswith("no function changed significantly;"), text("#notes")
 		same(set(js("[...document.querySelectorAll('.frame')].map((e) => e.className)")),
 		     {"frame rest"})
@@ -859,6 +914,7 @@ flame_diff() {
 	few flat 1000000 main 100 && diff_page before flat <<-'END'
 		assert js("document.querySelector('#flame').hidden")
 		same(text("#notes"), "There is no flame graph, because B has no stacks.")
+		assert js("document.querySelector('#lists').hidden")
 		click("#body tr")
 		same(len(texts("#body tr[aria-current=true]")), 1)
 		assert " in B" in text("#frame-text") and box("#frame-text")[3] > 10

@@ -257,8 +257,8 @@ html_code() {
 		assert box("#no-filter")[2] > 50
 		choose("[anon]")
 		assert text("#binary-text").startswith("1 tick "), text("#binary-text")
-		same(texts("#binary-text"), ["1 tick (0.10%) at 0x7f0000000010 to 0x7f0000000011, "
-		                             "1 byte in a bar"])
+		same(texts("#binary-text"), ["1 tick (0.10% of the whole recording) at 0x7f0000000010 to "
+		                             "0x7f0000000011, 1 byte in a bar"])
 		lines = js("[...document.querySelectorAll('#lines tr')].map((row) => "
 		           "[...row.cells].map((cell) => cell.textContent))")
 		want = [[row[0]] + row[3:] for row in report("-s", "srcline,symbol")
@@ -303,8 +303,8 @@ html_code() {
 		end 0 1
 	END
 	browse wide <<-'END'
-		same(text("#binary-text"), "3 ticks (100.00%) at 0xfffffffffffe0000 to "
-		     "0x10000000000000000, 256 bytes in a bar")
+		same(text("#binary-text"), "3 ticks (100.00% of the whole recording) at "
+		     "0xfffffffffffe0000 to 0x10000000000000000, 256 bytes in a bar")
 		point("#histogram", 0.01)
 		same(text("#bar-text"), "0xfffffffffffe0000 to 0xfffffffffffe0100: 2 ticks (66.67%), "
 		     "most in [no symbol]")

@@ -56,7 +56,7 @@ function showBinary()
 
 	find('binary').title = code.path;
 	find('binary-text').textContent = counted(code.ticks, 'tick') + ' (' +
-		percent(code.ticks, data.ticks) + ') at ' + (code.offsets ? 'offsets ' : '') +
+		percent(code.ticks, data.ticks) + ' of the whole recording) at ' + (code.offsets ? 'offsets ' : '') +
 		address(code, 0) + ' to ' + address(code, code.bars[code.bars.length - 3] + 1) +
 		', ' + counted(2 ** code.shift, 'byte') + ' in a bar';
 	showBar(null);

@@ -58,19 +58,27 @@ function fillList(list, texts)
 	list.append(...texts.map((text) => element('li', text)));
 }
 
-/* The key / moves to the search, or to the filter, except from where text is written. */
-function goToSearch(event)
+/*
+ * The key / moves to the search, or to the filter, and Escape shows the whole graph; except from
+ * where text is written, and where the key has another meaning.
+ */
+function useKey(event)
 {
-	const input = find('flame').hidden ? find('filter') : find('search');
+	const isGraph = !find('flame').hidden, input = find(isGraph ? 'search' : 'filter');
 
-	if (event.key !== '/' || !input || event.ctrlKey || event.altKey || event.metaKey ||
+	if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey ||
 	    (event.target.tagName === 'INPUT' && event.target.type === 'text'))
 		return;
-	input.focus();
+	if (event.key === '/' && input)
+		input.focus();
+	else if (event.key === 'Escape' && isGraph)
+		showAll();
+	else
+		return;
 	event.preventDefault();
 }
 
-document.addEventListener('keydown', goToSearch);
+document.addEventListener('keydown', useKey);
 
 /* Moves the focus to another row of a table. @choose and @leave: for Enter and Escape */
 function moveRow(event, choose, leave)

@@ -10,12 +10,21 @@ const OF_BINARY = 0, OF_FUNCTION = 1, BEFORE = 2, AFTER = 3, CHANGE = 4, ERROR =
 /* A change by less than these factors has a colour of its own. */
 const FACTORS = [1.25, 2];
 
-/* For each function of the graph, the index of its change, or -1 */
-const changeOf = [];
+/* The lists of changes: without callees, and with them, which needs stacks in both recordings */
+const OWN = 0, ALL = 1;
+
+/* For each list and each function of the graph, the index of its change, or -1 */
+const changeOf = data.lists.map(() => []);
 
 const state = {
-	row: null,		/* the selected change */
+	list: OWN,		/* that is shown */
+	row: null,		/* the selected change in this list */
 };
+
+function changes()
+{
+	return data.lists[state.list].changes;
+}
 
 function ownTicks()
 {
@@ -57,35 +66,41 @@ function styleOfChange(change)
 
 function styleOf(index)
 {
-	const change = index < 0 ? -1 : changeOf[index];
+	const change = index < 0 ? -1 : changeOf[state.list][index];
 
-	return change < 0 ? 'rest' : styleOfChange(data.changes[change]);
+	return change < 0 ? 'rest' : styleOfChange(changes()[change]);
 }
 
-function describeChange(change)
+function describeChange(change, list)
 {
-	return 'without its callees ' + amount(change[BEFORE], false) + ' in A, ' +
-		amount(change[AFTER], false) + ' in B';
+	return (list === OWN ? 'without its callees ' : 'with its callees ') +
+		amount(change[BEFORE], false) + ' in A, ' + amount(change[AFTER], false) + ' in B';
 }
 
+/* Both changes are said, whichever the colours show. */
 function note(index)
 {
-	const change = data.changes[index < 0 ? -1 : changeOf[index]];
+	return data.lists.map(({ changes: all }, list) => {
+		const change = all[index < 0 ? -1 : changeOf[list][index]];
 
-	return change ? '; ' + describeChange(change) : '';
+		return change ? '; ' + describeChange(change, list) : '';
+	}).join('');
 }
 
 /* As in profil diff, a function is the same if its binary has the same name in any directory. */
 function findChanges()
 {
-	const places = new Map(data.changes.map((change, i) =>
-		[change[OF_BINARY] + '\n' + change[OF_FUNCTION], i]));
+	data.lists.forEach(({ changes: all }, list) => {
+		const places = new Map(all.map((change, i) =>
+			[change[OF_BINARY] + '\n' + change[OF_FUNCTION], i]));
 
-	for (let i = 0; i < nrFunctions(); i++) {
-		const key = textOf(i, BINARY).replace(/^\/.*\/(?=.)/, '') + '\n' + textOf(i, NAME);
+		for (let i = 0; i < nrFunctions(); i++) {
+			const key = textOf(i, BINARY).replace(/^\/.*\/(?=.)/, '') + '\n' +
+				textOf(i, NAME);
 
-		changeOf[i] = isFunction(i) && places.has(key) ? places.get(key) : -1;
-	}
+			changeOf[list][i] = isFunction(i) && places.has(key) ? places.get(key) : -1;
+		}
+	});
 }
 
 function showSelectedRow()
@@ -97,7 +112,9 @@ function showSelectedRow()
 /* Selects a function in the graph, or none (-1), and its change. */
 function select(index)
 {
-	state.row = index < 0 || changeOf[index] < 0 ? null : changeOf[index];
+	const row = index < 0 ? -1 : changeOf[state.list][index];
+
+	state.row = row < 0 ? null : row;
 	showSelected(index);
 	showSelectedRow();
 }
@@ -105,19 +122,19 @@ function select(index)
 /* Selects a change, or none (null), and its function. */
 function selectRow(row)
 {
-	const change = data.changes[row];
+	const change = changes()[row];
 
 	state.row = row;
 	showSelectedRow();
+	if (data.flame) {
+		showSelected(row === null ? -1 : changeOf[state.list].indexOf(row));
+		find('graph').querySelector('.selected')?.scrollIntoView({ block: 'nearest' });
+	}
 	if (change)
 		showText(change[OF_FUNCTION] + ' (' + change[OF_BINARY] + ')',
-			 ': ' + describeChange(change));
+			 ': ' + describeChange(change, state.list));
 	else
 		showText('', '');
-	if (!data.flame)
-		return;
-	showSelected(row === null ? -1 : changeOf.indexOf(row));
-	find('graph').querySelector('.selected')?.scrollIntoView({ block: 'nearest' });
 }
 
 function toggleRow(line)
@@ -131,7 +148,7 @@ function toggleRow(line)
 function cellsOf(before, after)
 {
 	return [amount(after - before, true), amount(before, false), amount(after, false),
-		before > 0 ? 'x ' + (after / before).toFixed(2) : '']
+		before > 0 ? 'x ' + (after / before).toFixed(2) : 'new']
 		.map((text) => element('td', text, 'number'));
 }
 
@@ -145,18 +162,30 @@ function showTotal()
 	find('total').append(line);
 }
 
-function showChanges()
+/* Says how many changes are in the list, and how small p is. */
+function showCounts()
 {
-	const order = [...data.changes.keys()], slower = data.changes.filter((change) =>
-		change[CHANGE] > 0).length;
+	const { functions, significant } = data.lists[state.list], nr = changes().length;
+	const slower = changes().filter((change) => change[CHANGE] > 0).length;
 	const words = data.shares ? ['has a larger share', 'have a larger share', 'a smaller one'] :
 				    ['became slower', 'became slower', 'faster'];
+	let text = counted(slower, 'function') + ' ' + words[Number(slower !== 1)] + ', and ' +
+		number(nr - slower) + ' ' + words[2] + ', of ' + number(functions) +
+		' (p is at most ' + data.chance + ')';
+
+	if (significant > nr)
+		text += '; ' + number(significant - nr) + ' more changes are significant';
+	find('counts').textContent = text;
+}
+
+function showChanges()
+{
+	const all = changes(), order = [...all.keys()];
 
 	/* The slower ones come first. */
-	order.sort((a, b) =>
-		(data.changes[b][CHANGE] > 0) - (data.changes[a][CHANGE] > 0) || a - b);
-	find('body').append(...order.map((row, place) => {
-		const change = data.changes[row], line = element('tr');
+	order.sort((a, b) => (all[b][CHANGE] > 0) - (all[a][CHANGE] > 0) || a - b);
+	find('body').replaceChildren(...order.map((row, place) => {
+		const change = all[row], line = element('tr');
 
 		line.append(...cellsOf(change[BEFORE], change[AFTER]),
 			    element('td', amount(change[ERROR], false), 'number'),
@@ -169,14 +198,21 @@ function showChanges()
 		line.tabIndex = place ? -1 : 0;
 		return line;
 	}));
-	find('counts').textContent = counted(slower, 'function') + ' ' +
-		words[Number(slower !== 1)] + ', and ' + number(data.changes.length - slower) +
-		' ' + words[2] + ', of ' + number(data.functions);
-	if (data.significant > data.changes.length)
-		find('counts').textContent += '; ' +
-			number(data.significant - data.changes.length) +
-			' more changes are significant';
+	showCounts();
 	showSelectedRow();
+}
+
+/* Shows the other list, in which the selected function can have a change, too. */
+function setList()
+{
+	state.list = find('with-callees').checked ? ALL : OWN;
+
+	const row = graph.selected < 0 ? -1 : changeOf[state.list][graph.selected];
+
+	state.row = row < 0 ? null : row;
+	showColours();
+	showChanges();
+	drawGraph();
 }
 
 function showHeading()
@@ -203,6 +239,14 @@ function legendOf(direction, word)
 		[direction + '1', 'less than twice'], [direction + '2', 'twice or more']];
 }
 
+function showColours()
+{
+	const which = state.list === OWN ? 'without' : 'with';
+
+	showLegend([['', 'Colour: change ' + which + ' callees'], ...legendOf('slower', 'slower'),
+		    ...legendOf('faster', 'faster'), ['rest', 'no significant change']]);
+}
+
 showHeading();
 if (!data.shares)
 	showTotal();
@@ -211,12 +255,14 @@ if (data.flame) {
 	findChanges();
 	find('flame').hidden = false;
 	find('flame-title').textContent = 'Flame graph of B';
-	showLegend([['', 'Colour: change without callees'], ...legendOf('slower', 'slower'),
-		    ...legendOf('faster', 'faster'), ['rest', 'no significant change']]);
+	showColours();
 	startGraph();
 	drawGraph();
 	scrollToRoot();
 }
+find('lists').hidden = data.lists.length === 1;
+for (const id of ['without-callees', 'with-callees'])
+	find(id).addEventListener('change', setList);
 find('body').addEventListener('click', (event) => toggleRow(event.target.closest('tr')));
 find('body').addEventListener('keydown', (event) =>
 	moveRow(event, toggleRow, () => selectRow(null)));

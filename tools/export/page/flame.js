@@ -20,7 +20,7 @@ const NODE = 2;
 const FUNCTION = 6, NAME = 0, BINARY = 1, LABEL = 2, LABELS = 3, FLAGS = 5;
 const INLINED = 1;
 const KERNEL = '[kernel]';	/* the binary of what the kernel did for a function */
-const FRAME = 18, PADDING = 7, NARROW = 20, HIDDEN = 1;		/* pixels */
+const FRAME = 18, PADDING = 7, NARROW = 20, TINY = 4, HIDDEN = 1;		/* pixels */
 
 const graph = {
 	ranks: [],		/* of the functions, by name */
@@ -292,7 +292,7 @@ function addFrame(place, lowest)
 
 	place.row = tree.up ? tree.levels[node] : -tree.levels[node];
 	place.element = frame;
-	place.style = 'frame ' + styleOf(index) + (size < NARROW ? ' narrow' : '');
+	place.style = 'frame ' + styleOf(index) + (size < TINY ? ' tiny' : size < NARROW ? ' narrow' : '');
 	if (!nr && tree.levels[node] < tree.levels[graph.zoom])
 		place.style += ' outer';
 	if (index >= 0 && flagsOf(index) & INLINED)
@@ -373,6 +373,7 @@ function drawGraph()
 	markFrames();
 	showMatches();
 	showMore();
+	showText('', '');
 	focusFrame(graph.frames.has(graph.focus) ? graph.focus : '0:' + graph.zoom, false);
 	box.scrollTop = box.scrollHeight - below;
 }
@@ -385,6 +386,20 @@ function scrollToRoot()
 	if (root)
 		box.scrollTop = root.element.offsetTop - (graph.trees.length > 1 ?
 			box.clientHeight / 2 : box.clientHeight - FRAME);
+}
+
+/* Keeps what is at the bottom of the graph there when the height of its box changes. */
+function keepBottom()
+{
+	const box = find('flame-scroll');
+	let below = 0;
+
+	box.addEventListener('scroll', () => {
+		below = box.scrollHeight - box.clientHeight - box.scrollTop;
+	});
+	new ResizeObserver(() => {
+		box.scrollTop = box.scrollHeight - box.clientHeight - below;
+	}).observe(box);
 }
 
 /* ---- search ---- */
@@ -443,7 +458,7 @@ function search()
 	try {
 		pattern = input.value === '' ? null : new RegExp(input.value, 'i');
 	} catch (error) {
-		problem = 'This is no regular expression: ' + error.message.replace(/^.*: /, '');
+		problem = 'This is not a valid regular expression: ' + error.message.replace(/^.*: /, '');
 	}
 	graph.match = -1;
 	graph.matches = pattern && [...Array(nrFunctions()).keys()].map((index) =>
@@ -498,9 +513,10 @@ function showAll()
 {
 	const move = hasFocus();
 
-	graph.zoom = 0;
-	graph.focus = '0:0';
+	if (find('one-function').checked)
+		find('callers-first').checked = true;
 	select(-1);
+	makeTrees();
 	drawGraph();
 	scrollToRoot();
 	focusFrame('0:0', move);
@@ -631,6 +647,7 @@ function startGraph()
 	});
 	showCompleteness();
 	makeTrees();
+	keepBottom();
 	area.addEventListener('click', (event) => placeOf(event) && chooseFrame(placeOf(event)));
 	area.addEventListener('keydown', moveFrame);
 	for (const name of ['pointerover', 'focusin'])

@@ -16,36 +16,42 @@ const COLOURS = 6;
 
 const styles = new Map();	/* by binary: the class of its frames */
 
-/* Returns the ticks of each binary, and the binaries in the order of these, without the kernel. */
-function countBinaries()
+/* Returns the ticks of each binary. @own: the ticks of each node */
+function countBinaries(own)
 {
 	const ticks = new Map();
 
-	wholeTicks().forEach((own, node) => {
+	own.forEach((count, node) => {
 		const binary = textOf(functionOf(node), BINARY);
 
-		if (own)
-			ticks.set(binary, (ticks.get(binary) || 0) + own);
+		if (count)
+			ticks.set(binary, (ticks.get(binary) || 0) + count);
 	});
-	return { ticks, order: [...ticks.keys()]
-		.filter((binary) => binary !== '' && binary !== KERNEL)
-		.sort((a, b) => ticks.get(b) - ticks.get(a)) };
+	return ticks;
 }
 
+/* The colours are those of the binaries with the most ticks in the whole recording. */
 function setColours()
 {
-	const { ticks, order } = countBinaries(), items = [];
-	const add = (style, binary) => items.push([style, binary + ' ' +
-		percent(ticks.get(binary), data.ticks)]);
+	const ticks = countBinaries(wholeTicks());
 
-	order.slice(0, COLOURS).forEach((binary, i) => {
-		styles.set(binary, 'binary' + i);
-		add('binary' + i, binary);
-	});
+	[...ticks.keys()].filter((binary) => binary !== '' && binary !== KERNEL)
+		.sort((a, b) => ticks.get(b) - ticks.get(a))
+		.forEach((binary, i) => styles.set(binary, i < COLOURS ? 'binary' + i : 'rest'));
 	if (ticks.has(KERNEL))
-		add('kernel', KERNEL);
-	styles.set(KERNEL, 'kernel');
-	items.push(['rest', (order.length > COLOURS ? 'other binaries, ' : '') + 'processes']);
+		styles.set(KERNEL, 'kernel');
+}
+
+/* The legend has the shares of the selection. */
+function showBinaryShares()
+{
+	const ticks = countBinaries(ownTicks()), items = [];
+
+	for (const [binary, style] of styles)
+		if (style !== 'rest')
+			items.push([style, binary + ' ' +
+				    percent(ticks.get(binary) || 0, state.ticks)]);
+	items.push(['rest', (styles.size > items.length ? 'other binaries, ' : '') + 'processes']);
 	if (data.flame.functions.some((value, i) => i % FUNCTION === FLAGS && value & INLINED))
 		items.push(['inlined', 'italic: inlined']);
 	showLegend(items);

@@ -223,8 +223,10 @@ function showRows()
 	state.ticks = counts.total.ticks;
 	if (!find('main').hidden)
 		showTable(counts);
-	if (data.flame)
+	if (data.flame) {
 		drawGraph();
+		showBinaryShares();
+	}
 	showSelection(counts.total);
 	showLines(state.ticks);
 }
