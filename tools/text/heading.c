@@ -215,6 +215,23 @@ static void print_hint(FILE *out, const struct rows *rows, u64 ticks, const char
 	fprintf(out, "\n  (%s)\n", reason);
 }
 
+/* Callers can lack it, too: see advice.c. */
+static void print_lacking(FILE *out, const struct rows *rows, const struct profile_binary *binary)
+{
+	const u64 ticks = binary->lacking[PLACE_LACKS_ALL];
+
+	if (ticks <= binary->unnamed || ticks < NOTE_SHARE * rows->ticks)
+		return;
+	if (!rows->options.chains) {
+		print_hint(out, rows, ticks, "no debug information", binary->label,
+			   binary->problem);
+		return;
+	}
+	fputs("note: call stacks have code with no debug information: ", out);
+	escape_print(out, binary->label);
+	fprintf(out, " %.2f%%\n  (%s)\n", 100.0 * ticks / rows->ticks, binary->problem);
+}
+
 /* Prints why functions that were made at run time have no names. */
 static void print_nameless(FILE *out, const struct rows *rows, const struct profile_binary *binary)
 {
@@ -236,9 +253,8 @@ static void print_hints(FILE *out, const struct rows *rows, bool ask)
 			print_hint(out, rows, binary->unnamed, "no symbol", binary->label,
 				   binary->problem);
 		print_nameless(out, rows, binary);
-		if (binary->problem && binary->lacking[PLACE_LACKS_ALL] > binary->unnamed)
-			print_hint(out, rows, binary->lacking[PLACE_LACKS_ALL],
-				   "no debug information", binary->label, binary->problem);
+		if (binary->problem)
+			print_lacking(out, rows, binary);
 		if (binary->only_names)
 			print_hint(out, rows, binary->ticks, "only symbols", binary->label,
 				   binary->only_names);

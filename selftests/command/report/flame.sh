@@ -653,8 +653,15 @@ flame_keyboard() {
 		js("document.querySelector('#body tr').focus()")
 		key("Enter")
 		same(len(current()[0]), 1)
+		# A button leads from there to the callers and callees.
+		name = js("document.querySelector('#body tr .name').title")
+		js("document.querySelector('#around').focus()")
+		key("Enter")
+		same([js("document.querySelector('#one-function').checked"), frames()[0][0]], [True, name])
+		click("#view-table")
+		js("document.querySelector('#body tr').focus()")
 		key("Escape")
-		same(current()[0], [])
+		same([current()[0], js("document.querySelector('#around').hidden")], [[], True])
 	END
 }
 

@@ -22,11 +22,18 @@ function element(name, text, style)
 	return node;
 }
 
+/* Adds to the label of a function what labels lack. */
+function markedLabel(name, label)
+{
+	const mark = ' (inlined)';
+
+	return label + (name.endsWith(mark) ? mark : '');
+}
+
 /* A function in a table: its short name, in one line. */
 function nameCell(name, label, after = '')
 {
-	const mark = ' (inlined)';
-	const cell = element('td', label + (name.endsWith(mark) ? mark : '') + after, 'name');
+	const cell = element('td', markedLabel(name, label) + after, 'name');
 
 	cell.title = name + after;
 	return cell;

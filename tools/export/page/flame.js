@@ -30,6 +30,7 @@ const graph = {
 	total: 0,		/* their sum */
 	zoom: 0,		/* the node of the first tree that has the whole width */
 	focus: '0:0',		/* the key of the frame for the keyboard */
+	shown: null,		/* the key of the frame whose text is shown */
 	selected: -1,		/* function */
 	matches: null,		/* for each function: the search has found it; null: no search */
 	match: -1,		/* the place of the last one that was chosen */
@@ -175,6 +176,8 @@ function makeTrees()
 		graph.trees = [find('callees-first').checked ? calleesFirst() : callersFirst()];
 	graph.zoom = 0;
 	graph.focus = '0:0';
+	if (graph.shown !== null)
+		showText('', '');
 }
 
 /* Counts the ticks of the selection in a tree. */
@@ -373,7 +376,8 @@ function drawGraph()
 	markFrames();
 	showMatches();
 	showMore();
-	showText('', '');
+	if (graph.shown !== null)
+		showFrame(graph.frames.get(graph.shown));
 	focusFrame(graph.frames.has(graph.focus) ? graph.focus : '0:' + graph.zoom, false);
 	box.scrollTop = box.scrollHeight - below;
 }
@@ -554,12 +558,19 @@ function showText(name, numbers)
 {
 	find('frame-text').replaceChildren(element('span', name), element('span', numbers));
 	find('frame-text').title = name + numbers;
+	graph.shown = null;
 }
 
+/* Shows the text of a frame, or none if the graph no longer has the frame. */
 function showFrame(place)
 {
+	if (!place) {
+		showText('', '');
+		return;
+	}
 	describeFrame(place);
 	showText(...describe(place.tree, place.node));
+	graph.shown = place.element.dataset.key;
 }
 
 /* Returns the key of the frame above or below one, or undefined. */

@@ -3,16 +3,18 @@
 
 const LINES_SHOWN = 100;
 
-/* Returns the name and the binary of the function whose lines are shown; null: any. */
+/* Returns the names and the binary of the function whose lines are shown; null: any. */
 function selectedFunction()
 {
 	const cell = (title) => state.row === null || !data.columns.includes(title) ? null :
 				table.rows[state.row][data.columns.indexOf(title)];
+	const name = cell('symbol');
 
 	if (data.flame && graph.selected >= 0)
-		return { name: textOf(graph.selected, NAME),
+		return { name: textOf(graph.selected, NAME), label: shortName(graph.selected),
 			 binary: textOf(graph.selected, BINARY) };
-	return { name: cell('symbol'), binary: cell('binary') };
+	return { name, binary: cell('binary'),
+		 label: name && shownText(state.row, data.columns.indexOf('symbol')) };
 }
 
 function showLine(index, shares)
@@ -35,7 +37,7 @@ function showLines(all)
 	const { timeline } = state, nr = data.lines.length;
 	const own = sumTicks(selectedGroups(timeline.lines), nr);
 	const total = data.flame ? sumTicks(selectedGroups(timeline.calls), nr) : own;
-	const { name, binary } = selectedFunction(), order = name === null ? own : total;
+	const { name, label, binary } = selectedFunction(), order = name === null ? own : total;
 	const found = [...order.keys()].filter((i) => order[i] &&
 		(name === null || data.lines[i][2] === name) &&
 		(binary === null || data.lines[i][3] === binary));
@@ -46,7 +48,9 @@ function showLines(all)
 	find('lines').replaceChildren(...found.slice(0, LINES_SHOWN).map((i) =>
 		showLine(i, (data.flame ? [own[i], total[i]] : [own[i]])
 			.map((ticks) => percent(ticks, all)))));
-	find('hot-function').textContent = name === null || !nr ? '' : 'of ' + name;
+	find('hot-function').textContent = name === null || !nr ? '' :
+					     'of ' + markedLabel(name, label);
+	find('hot-function').title = name === null ? '' : name;
 	find('lines').closest('.scroll').hidden = !found.length;
 	if (!nr)
 		find('hot-text').textContent = 'There is no line information for these ticks.';

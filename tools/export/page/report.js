@@ -81,6 +81,15 @@ function setView()
 			?.scrollIntoView({ block: 'nearest' });
 }
 
+/* Shows the callers and callees of the row that is selected in the table. */
+function showAround()
+{
+	find('view-flame').checked = true;
+	find('one-function').checked = true;
+	setView();
+	setOrder();
+}
+
 function startViews()
 {
 	setColours();
@@ -88,6 +97,7 @@ function startViews()
 	find('views').hidden = false;
 	find('view-flame').addEventListener('change', setView);
 	find('view-table').addEventListener('change', setView);
+	find('around').addEventListener('click', showAround);
 	setView();
 }
 

@@ -236,6 +236,7 @@ function showSelectedRow()
 {
 	for (const line of find('body').children)
 		line.ariaCurrent = Number(line.dataset.row) === state.row ? 'true' : 'false';
+	find('around').hidden = !data.flame || graph.selected < 0;
 }
 
 /* Selects a row, or none if it is selected: its ticks get another colour in the timeline. */
