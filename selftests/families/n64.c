@@ -162,7 +162,7 @@ TEST_F(n64, all_members_of_the_array_are_segments)
 	osProfileInit(prof, LOOPS);
 	osProfileStart(PERIOD);
 	for (i = 0; i < LOOPS; i++)
-		EXPECT_TRUE(loop_burn(SCOPE, i, 4));
+		EXPECT_TRUE(loop_burn(SCOPE, i, 2 * FEW));
 	osProfileStop();
 	for (i = 0; i < LOOPS; i++)
 		EXPECT_LT(0, HISTO(0)[WORD_OF(i)]);

@@ -184,14 +184,17 @@ static inline bool loop_burn(u32 scope, unsigned int i, u64 ticks)
 	if (session_stats(scope, &s))
 		return false;
 	until = s.ticks + s.unselected + ticks;
-	while (s.state == PROFIL_STATE_ON && s.ticks + s.unselected < until) {
-		if (cpu_ns(CLOCK_THREAD_CPUTIME_ID) > cap)
-			return false;
+	while (s.state == PROFIL_STATE_ON && s.ticks + s.unselected < until &&
+	       cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
 		loop_run(i, LOOP_BURST);
 		if (session_stats(scope, &s))
 			return false;
 	}
-	return s.state == PROFIL_STATE_ON;
+	if (s.state == PROFIL_STATE_ON && s.ticks + s.unselected >= until)
+		return true;
+	fprintf(stderr, "# loop %u: state %u, end %u, %llu of %llu ticks\n", i, s.state, s.end,
+		s.ticks + s.unselected, (unsigned long long)until);
+	return false;
 }
 
 /* Runs loop @i for the CPU time of @ticks ticks, with or without a session. */
