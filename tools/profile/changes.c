@@ -155,8 +155,8 @@ static void count_row(struct change *change, int side, const struct row *row)
 }
 
 /*
- * Sets, for each of @nr functions, the index of the first one with the same names. @first: the change
- * of function 0
+ * Sets, for each of @nr functions, the index of the first one with the same names. @first: the
+ * change of function 0
  */
 static void find_same(size_t *same, const struct change *first, size_t nr)
 {
