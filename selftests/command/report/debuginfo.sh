@@ -191,7 +191,7 @@ no_debug_information() {
 	END
 	same "note: 20.00% have no debug information: fixed
   (compile with -g, and do not strip)" eval "head_of no_debug --inline | sed -n '/^note.*no debug/,/^ /p'" &&
-	same "note: 40.00% have no debug information: fixed" \
+	same "note: call stacks have code with no debug information: fixed 40.00%" \
 		eval "head_of no_debug --inline --children | grep 'no debug'" &&
 	same "note: 20.00% have no debug information: fixed" \
 		eval "head_of no_debug -s srcline | grep 'no debug'" &&
