@@ -2012,7 +2012,9 @@ RECORD_TEST(continues_in_new_files)
 	EXPECT_NE(0, access("new.3", F_OK));
 	EXPECT_TRUE(load_from("new.2"));
 	EXPECT_LOADED_WHOLE();
-	EXPECT_LE(sum.user * 3 / 4, in_file("record_work"));
+	/* On a slow machine, all may be of the start of the program. */
+	if (sum.user > 20)
+		EXPECT_LT(sum.user / 2, in_file("record_work"));
 
 	EXPECT_EQ(2, run("--keep", "3", "true", NULL));
 	EXPECT_TRUE(said("err", "--keep requires --rotate"));
