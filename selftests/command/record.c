@@ -1350,8 +1350,8 @@ STACKS_TEST(are_in_each_file)
 	EXPECT_LE(3, nr);
 	/* The last file lacks no caller, either. */
 	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;burn;leaf_caller;leaf;"));
+	/* On a slow machine, all of a file may be of the start of the program. */
 	ASSERT_EQ(0, rename("profil.data.2", "profil.data"));
-	EXPECT_LT(0, in_chains(";leaf;"));
 	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;burn;leaf_caller;leaf;"));
 }
 
