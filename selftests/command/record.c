@@ -328,7 +328,7 @@ RECORD_TEST(counts_each_tick_once)
 	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
 	EXPECT_EQ(0, sum.end.status);
 	EXPECT_LT(100, sum.user);
-	EXPECT_LE(sum.user * 3 / 4, in_file("record_work"));
+	EXPECT_LT(sum.user * 3 / 4, in_file("record_work"));
 	EXPECT_LT(sum.user * 3 / 4, in_comm("record_work"));
 	EXPECT_LT(1, sum.nr_accounts);
 	EXPECT_EQ(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM, sum.meta.modes);
@@ -597,7 +597,7 @@ RECORD_TEST(follows_forks)
 		burners += sum.of_thread[i] * 20 > sum.user;
 	/* The ticks of each child are in a thread of its own. */
 	EXPECT_EQ(5, burners);
-	EXPECT_LE(sum.user * 3 / 4, in_file("record_work"));
+	EXPECT_LT(sum.user * 3 / 4, in_file("record_work"));
 }
 
 RECORD_TEST(does_not_follow_forks_with_no_children)
@@ -616,7 +616,7 @@ RECORD_TEST(follows_execs)
 	EXPECT_WHOLE();
 	EXPECT_LT(sum.user / 5, in_comm("record_work"));
 	EXPECT_LT(sum.user / 5, in_comm("exe"));
-	EXPECT_LE(sum.user * 3 / 4, in_file("record_work"));
+	EXPECT_LT(sum.user * 3 / 4, in_file("record_work"));
 }
 
 RECORD_TEST(ends_when_the_command_ends)
@@ -680,7 +680,7 @@ RECORD_TEST(records_static_programs)
 	ASSERT_TRUE(beside(path, "record_work_static"));
 	ASSERT_EQ(0, run(path, "burn", "700", NULL));
 	EXPECT_WHOLE();
-	EXPECT_LE(sum.user * 3 / 4, in_file("record_work_static"));
+	EXPECT_LT(sum.user * 3 / 4, in_file("record_work_static"));
 }
 
 RECORD_TEST(records_32_bit_programs)
@@ -690,7 +690,7 @@ RECORD_TEST(records_32_bit_programs)
 	SKIP_IF(!beside(path, "record_work_32"), "no 32-bit program could be built here");
 	ASSERT_EQ(0, run(path, "burn", "700", NULL));
 	EXPECT_WHOLE();
-	EXPECT_LE(sum.user * 3 / 4, in_file("record_work_32"));
+	EXPECT_LT(sum.user * 3 / 4, in_file("record_work_32"));
 }
 
 RECORD_TEST(records_scripts)
@@ -753,7 +753,7 @@ RECORD_TEST(works_with_a_small_buffer_of_records)
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 	ASSERT_EQ(0, run(work, "burn", "700", NULL));
 	EXPECT_WHOLE();
-	EXPECT_LE(sum.user * 3 / 4, in_file("record_work"));
+	EXPECT_LT(sum.user * 3 / 4, in_file("record_work"));
 	EXPECT_GE(64 << 10, sum.account.peak_locked);
 	EXPECT_TRUE(said("err", "RLIMIT_MEMLOCK (64 KiB) allows room for only "));
 
@@ -1335,7 +1335,7 @@ STACKS_TEST(of_processes_that_have_ended)
 STACKS_TEST(are_in_each_file)
 {
 	char work[PATH_MAX], line[64] = "profil.data";
-	int nr = 0;
+	int nr = 0, in_older = 0;
 
 	ASSERT_TRUE(beside(work, "stacks_work"));
 	ASSERT_EQ(0, run("--stacks=fp", "--rotate", "0.4", "--keep", "100", work, "leaf", "2500",
@@ -1350,9 +1350,14 @@ STACKS_TEST(are_in_each_file)
 	EXPECT_LE(3, nr);
 	/* The last file lacks no caller, either. */
 	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;burn;leaf_caller;leaf;"));
-	/* On a slow machine, all of a file may be of the start of the program. */
-	ASSERT_EQ(0, rename("profil.data.2", "profil.data"));
-	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;burn;leaf_caller;leaf;"));
+	/* Nor does one before it. On a slow machine, some have only the start of the program. */
+	for (int i = 2; i < nr && !in_older; i++) {
+		snprintf(line, sizeof(line), "profil.data.%d", i);
+		ASSERT_EQ(0, rename(line, "profil.data"));
+		in_older = in_chains(";leaf;");
+		EXPECT_EQ(in_older, in_chains(";main;burn;leaf_caller;leaf;"));
+	}
+	EXPECT_LT(0, in_older);
 }
 
 STACKS_TEST(lock_at_most_a_megabyte)
@@ -1505,13 +1510,15 @@ static double share_of(const char *function)
 }
 
 /*
- * Two functions have most ticks; the first one has 70% of them, or fewer on a machine with load. On
- * a debug kernel, the start of a program can take longer than both.
+ * Two functions have the ticks in moved or made code; the first one has 70% of them, or fewer on a
+ * machine with load. On a debug kernel, the start of a program can take longer than both. The last
+ * word of "[no symbol]" is the name of code without one.
  */
 #define EXPECT_SHARES(alpha, beta) do {							\
 	const double first = share_of(alpha), second = share_of(beta);			\
 											\
 	EXPECT_LT(20, first + second);							\
+	EXPECT_LE(share_of("symbol]"), (first + second) / 10);				\
 	EXPECT_LT(35, 100 * first / (first + second));					\
 	EXPECT_GT(95, 100 * first / (first + second));					\
 } while (0)
@@ -1883,7 +1890,7 @@ RECORD_TEST(counts_missed_ticks_in_the_next_sample)
 	EXPECT_WHOLE();
 	samples = sum.user + sum.system;
 	missed = sum.account.stats.missed;
-	EXPECT_LT(samples / 10, missed);
+	EXPECT_LT(samples / 4, missed);
 	EXPECT_EQ(0, sum.account.stats.dropped);
 	EXPECT_LE(sum.periods, samples + missed);
 	/* Some ticks were missed before ticks of the recorder's child, which are not samples. */
@@ -2012,9 +2019,9 @@ RECORD_TEST(continues_in_new_files)
 	EXPECT_NE(0, access("new.3", F_OK));
 	EXPECT_TRUE(load_from("new.2"));
 	EXPECT_LOADED_WHOLE();
-	/* On a slow machine, all may be of the start of the program. */
+	/* On a slow machine, a file can have only the start of the program. */
 	if (sum.user > 20)
-		EXPECT_LT(sum.user / 2, in_file("record_work"));
+		EXPECT_LT(sum.user * 3 / 4, in_file("record_work"));
 
 	EXPECT_EQ(2, run("--keep", "3", "true", NULL));
 	EXPECT_TRUE(said("err", "--keep requires --rotate"));

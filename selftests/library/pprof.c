@@ -399,8 +399,11 @@ static double complete_stacks(const Pprof__Profile *message)
 	SKIP_IF(access("/usr/bin/profil", X_OK), "there is no /usr/bin/profil");	\
 } while (0)
 
-/* Runs functions, and counts all samples in the innermost one, and those with all callers. */
-static u64 sample_chains(struct profil_pprof *profile, u64 *whole)
+/*
+ * Runs functions, and counts all samples in the innermost one, and those with all callers. Sets
+ * @share to the percentage of complete stacks of all samples.
+ */
+static u64 sample_chains(struct profil_pprof *profile, u64 *whole, double *share)
 {
 	Pprof__Profile *message;
 	u64 all;
@@ -411,8 +414,7 @@ static u64 sample_chains(struct profil_pprof *profile, u64 *whole)
 	if (!message)
 		return 0;
 	all = count_chains(message, 0, whole);
-	if (complete_stacks(message) < 0)
-		all = 0;
+	*share = complete_stacks(message);
 	free_profile(message);
 	return all;
 }
@@ -421,18 +423,20 @@ static u64 sample_chains(struct profil_pprof *profile, u64 *whole)
 TEST_F(pprof, samples_have_their_callers)
 {
 	u64 all, whole = 0, early;
+	double share;
 
 	SKIP_WITHOUT_TABLES(self->query);
 	do {
-		all = sample_chains(self->profile, &whole);
+		all = sample_chains(self->profile, &whole, &share);
 		ASSERT_LT(0, all);
 	} while (!whole);
 	early = all - whole;
 	do {
-		all = sample_chains(self->profile, &whole);
+		all = sample_chains(self->profile, &whole, &share);
 		ASSERT_LT(0, all);
 	} while (all < early + 5 * SAMPLES);
 	EXPECT_EQ(all - early, whole);
+	EXPECT_LE(early ? 0 : 97, share);
 }
 
 /* Its first samples, before it has a table, may lack callers. */

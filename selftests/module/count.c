@@ -1071,7 +1071,7 @@ static void expect_charge_of_short_calls(struct __test_metadata *_metadata,
 	} while (s.hit < 40);
 	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
 	EXPECT_EQ(s.hit, counters_sum(page.u16, 2, n));
-	EXPECT_LE(s.hit - s.hit / 4, page.u16[c->call - c->start]);
+	EXPECT_LE(s.hit - s.hit / 8, page.u16[c->call - c->start]);
 }
 
 TEST_F(system, ticks_of_short_calls_are_charged_to_the_call_itself)

@@ -762,7 +762,7 @@ flame_large() {
 # ---- profil diff --html ----
 
 # diff_data NAME MS...: writes a recording in which these functions took these times. The first one
-# calls the others.
+# calls the others, and the last one also calls itself.
 diff_data() {
 	local name=$1 address=0x1000 function
 	shift
@@ -774,12 +774,13 @@ diff_data() {
 			name 1 [anon]
 			stack 1 0 0:0 0:0
 			stack 2 0 0:0 0:0 1:0x1005
+			stack 3 0 0:0 0:0 1:0x1065 1:0x1005
 		END
 		for function in main 'std::hot(int)' cold same gone new \
 				'<img\x20src=x\x20onerror=window.hacked=1>'; do
 			printf 'symbol 0x80000001 %d %d %s\n' $((address)) $((address + 16)) "$function"
 			[ "$1" = 0 ] || printf 'sample 1 1 %d 0 %d 0 %d\n' $((address)) "$1" \
-				$((address == 0x1000 ? 1 : 2))
+				$((address == 0x1000 ? 1 : address == 0x1060 ? 3 : 2))
 			address=$((address + 16))
 			shift
 		done
@@ -850,6 +851,10 @@ flame_diff() {
 		point(frame("cold", 4), 0.5)
 		same(text("#frame-text"), "cold ([jit]): 5.24%, 200 ticks; without its callees 1.000 s in A, "
 		     "0.200 s in B; with its callees 1.000 s in A, 0.200 s in B")
+		# With callees, a function that calls itself counts once.
+		click("#with-callees")
+		same({row[6]: row[1:3] for row in table()}[image + " ([jit])"], ["0.200 s", "0.800 s"])
+		click("#without-callees")
 		# The list and the graph have the same selection.
 		click("#body tr:nth-child(2)")
 		same([current(), text("#frame-text")], [[["hot(int) ([jit])"], ["std::hot(int)"]],
