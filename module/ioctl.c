@@ -91,7 +91,7 @@ static const struct ioctl_command ioctl_commands[] = {
 	COMMAND(PROFIL_IOC_SNAPSHOT, NULL, profil_descriptor_snapshot, profil_snapshot, stats,
 		RESERVED(profil_snapshot), STATS(profil_snapshot), FLAGS(PROFIL_SNAPSHOT_RESET)),
 	COMMAND(PROFIL_IOC_UNWIND, NULL, profil_descriptor_unwind, profil_unwind, rules,
-		FLAGS(PROFIL_UNWIND_VDSO)),
+		FLAGS(PROFIL_UNWIND_VDSO | PROFIL_UNWIND_CODE)),
 };
 
 static int ioctl_write_result(const struct ioctl_command *c, const void *arg, void __user *uarg)

@@ -142,7 +142,7 @@ static void record_look_up_origin(struct profil_ring *ring, struct ring_slot *fo
 	struct mm_struct *mm = current->mm;
 
 	*stack = no_stack;
-	found->record = (struct profil_record) { .pc = origin->pc };
+	found->record = (struct profil_record) { .pc = origin->pc, .space = found->record.space };
 	found->name[0] = '\0';
 	/* An exec that failed may have changed the mm, but not exec_id. */
 	if (!mm || mm != origin->mm || origin->exec_id != READ_ONCE(current->self_exec_id)) {
@@ -157,7 +157,7 @@ static void record_look_up_origin(struct profil_ring *ring, struct ring_slot *fo
 	record_look_up(ring, found, mm);
 	/* The return of a signal handler has other registers. */
 	if (ring->stack_depth && origin->sp == user_stack_pointer(task_pt_regs(current)))
-		ring_fill_stack(ring, stack, origin->pc);
+		ring_fill_stack(ring, stack, found->record.space, origin->pc);
 	mmap_read_unlock(mm);
 }
 
@@ -217,6 +217,7 @@ static enum visit_state record_complete_some(struct ring_visit *visit, struct ri
 			record_complete(ring, slot, found, stack);
 		} else {
 			found->origin = slot->origin;
+			found->record.space = slot->record.space;
 			state = VISIT_OTHER;
 		}
 	}

@@ -122,7 +122,7 @@ struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth)
 	init_waitqueue_head(&ring->wait);
 	INIT_DELAYED_WORK(&ring->wake, ring_wake);
 	ring->uid = current_uid();
-	ring->table_seed = get_random_u64();
+	ring->table_seed = get_random_u32();
 	ring->ns = get_pid_ns(task_active_pid_ns(current));
 	return ring;
 }

@@ -61,14 +61,17 @@ struct ring_slot {
 	struct ring_origin origin;
 };
 
-/* What identifies a file, without a reference. For the vDSO, only ino is not 0. */
+/*
+ * What identifies a file, without a reference. Without a file, dev is 0: then, for code made at run
+ * time, ino is the id of the address space, and generation the number of its part there.
+ */
 struct unwind_key {
 	u64 ino;
 	dev_t dev;
 	u32 generation;
 };
 
-/* The unwind table of a file. It is constant once it is in the ring. */
+/* An unwind table. It is constant once it is in the ring. */
 struct unwind_table {
 	struct hlist_node node;		/* in ring->tables */
 	struct unwind_key key;
@@ -87,7 +90,7 @@ struct profil_ring {
 	kuid_t uid;			/* of the creator */
 	u32 stack_depth;		/* of each slot; 0: records have no stack */
 	u32 nr_tables;			/* this, and additions to tables: under home->lock */
-	u64 table_seed;
+	u32 table_seed;
 	struct hlist_head tables[1 << PROFIL_UNWIND_BITS];	/* by key; read under RCU */
 	struct list_head with_tables;	/* this and table_bytes: see unwind.c */
 	size_t table_bytes;
@@ -163,8 +166,9 @@ void ring_put(struct profil_ring *ring);
 
 /* record.c, stack.c and unwind.c */
 bool ring_claim(struct profil_ring *ring, bool all);
-void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 pc);
-const struct unwind_table *profil_unwind_find(struct profil_ring *ring, struct vm_area_struct *vma);
+void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 space, u64 pc);
+const struct unwind_table *profil_unwind_find(struct profil_ring *ring, struct vm_area_struct *vma,
+					      u64 space, unsigned long address);
 void profil_unwind_free(struct profil_ring *ring);
 
 #endif /* _PROFIL_RING_H */

@@ -20,15 +20,16 @@
 
 struct stack_walk {
 	struct profil_ring *ring;
+	u64 space;			/* the id of the address space */
 	unsigned int word;		/* size of a word on the stack */
 	struct profil_unwind_rule frame;	/* for frames, where no table has a rule */
 	struct profil_unwind_rule epilogue;	/* set by stack_epilogue() */
 	unsigned long sp, fp;		/* registers of the function whose caller is searched */
 	struct pt_regs *regs;		/* at the tick; NULL after a signal frame */
 
-	/* the mapping of the last address of text */
+	/* the mapping of the last address of text, or the part of it that a table can describe */
 	unsigned long text, text_size;
-	u64 text_offset;		/* in the file */
+	u64 text_offset;		/* in the file, or in the memory of the table */
 	const struct unwind_table *table;	/* or NULL */
 	bool is_made;			/* at run time: of no file */
 
@@ -40,14 +41,25 @@ struct stack_walk {
 static noinline bool stack_enter_text(struct stack_walk *w, unsigned long address)
 {
 	struct vm_area_struct *vma = vma_lookup(current->mm, address);
+	const unsigned long part = round_down(address, PROFIL_UNWIND_CODE_SIZE);
+	unsigned long end;
 
 	if (!vma || !(vma->vm_flags & VM_EXEC))
 		return false;
 	w->text = vma->vm_start;
-	w->text_size = vma->vm_end - vma->vm_start;
+	end = vma->vm_end;
 	w->text_offset = vma->vm_file ? (u64)vma->vm_pgoff << PAGE_SHIFT : 0;
-	w->is_made = PROFIL_HAS_UNWIND && w->word == sizeof(u64) && !vma->vm_file;
-	w->table = w->word == sizeof(u64) ? profil_unwind_find(w->ring, vma) : NULL;
+	/* A private mapping of /dev/zero is anonymous, but of a file. */
+	w->is_made = PROFIL_HAS_UNWIND && w->word == sizeof(u64) && !vma->vm_file &&
+		     vma_is_anonymous(vma);
+	if (w->is_made) {
+		w->text = max(w->text, part);
+		end = min(end, part + PROFIL_UNWIND_CODE_SIZE);
+		w->text_offset = w->text - part;
+	}
+	w->text_size = end - w->text;
+	w->table = w->word == sizeof(u64) ? profil_unwind_find(w->ring, vma, w->space, address) :
+					    NULL;
 	return true;
 }
 
@@ -272,23 +284,25 @@ static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stac
 			return PROFIL_STACK_DEPTH;
 		stack->addresses[stack->nr++] = (at + 1) |
 			(rule != frame ? PROFIL_STACK_BY_TABLE : 0);
-		if (w->is_made && stack_epilogue(w, at + 1)) {
-			rule = &w->epilogue;
-			continue;
-		}
-		if (!w->table && w->word == sizeof(u64))
-			stack_follow(w, stack);
 		rule = stack_rule(w, at);
+		if (rule == frame && w->is_made && stack_epilogue(w, at + 1))
+			rule = &w->epilogue;
+		else if (!w->table && w->word == sizeof(u64))
+			stack_follow(w, stack);
 	}
 }
 
-/* Fills in @stack, which has room for the depth of @ring, with the callers of user code at @pc. */
-void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 pc)
+/*
+ * Fills in @stack, which has room for the depth of @ring, with the callers of user code at @pc.
+ * @space: The id of current's address space.
+ */
+void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 space, u64 pc)
 {
 	struct pt_regs *regs = task_pt_regs(current);
 	const unsigned int word = profil_stack_word(regs);
 	struct stack_walk w = {
 		.ring = ring,
+		.space = space,
 		.word = word,
 		.frame = { .kind = PROFIL_UNWIND_FP, .cfa = 2 * word, .fp = -2 * (int)word },
 		.epilogue = { .kind = PROFIL_UNWIND_SP },

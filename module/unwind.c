@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The unwind tables that user space gives to a session, one for each file. The walk of a stack
- * (stack.c) finds there how a function's caller is found.
+ * The unwind tables that user space gives to a session: one for each file, and one for each part of
+ * an address space with code made at run time. The walk of a stack (stack.c) finds there how a
+ * function's caller is found.
  *
  * A table is checked once, and never changes. It is freed with its session: not later, when a task
- * that waits for mmap_lock drops the ring. The tables of a user have a limit of their own, since
- * RLIMIT_MEMLOCK is too low for those of one large program. The control group is charged, too.
+ * that waits for mmap_lock drops the ring; or a grace period after another one has replaced it. The
+ * tables of a user have a limit of their own, since RLIMIT_MEMLOCK is too low for those of one
+ * large program. The control group is charged, too.
  *
  * A table is found by the identity of the file's inode, and does not keep the file in use. If the
  * inode gets other contents, stacks may be wrong, but not unsafe: stack.c checks all that it finds.
+ * So user space may also say for any address space what code is there.
  *
  * Context: system calls, workers (may sleep); task work, under mmap_lock: profil_unwind_find().
  */
 #include <linux/dcache.h>
 #include <linux/file.h>
+#include <linux/jhash.h>
 #include <linux/vmalloc.h>
 
 #include "compat.h"
@@ -63,31 +67,55 @@ static struct unwind_key unwind_key_of_inode(const struct inode *inode)
 	};
 }
 
-/* No file has the device 0. */
-static const struct unwind_key vdso_key = { .ino = 1 };
+/* No address space has this id. */
+static const struct unwind_key vdso_key = { .ino = U64_MAX };
 
-/* Returns the identity of a mapping's text; zeros if no table can describe it. */
-static struct unwind_key unwind_key_of(struct vm_area_struct *vma)
+static struct unwind_key unwind_key_of_code(u64 space, u64 address)
+{
+	return (struct unwind_key) {
+		.ino = space,
+		.generation = address / PROFIL_UNWIND_CODE_SIZE,
+	};
+}
+
+static bool unwind_is_of_code(const struct unwind_key *key)
+{
+	return !key->dev && key->ino != vdso_key.ino;
+}
+
+/* Returns the identity of the text at @address in @vma; zeros if no table can describe it. */
+static struct unwind_key unwind_key_of(struct vm_area_struct *vma, u64 space, u64 address)
 {
 	const char *name = NULL;
 
 	if (vma->vm_file)
 		return unwind_key_of_inode(file_inode(vma->vm_file));
-	if (vma->vm_ops && vma->vm_ops->name)
+	if (vma_is_anonymous(vma))
+		return unwind_key_of_code(space, address);
+	if (vma->vm_ops->name)
 		name = vma->vm_ops->name(vma);
 	return name && !strcmp(name, "[vdso]") ? vdso_key : (struct unwind_key) {};
 }
 
-/* Sets @key for the file of @arg. On overlayfs, the file that is mapped is the real one. */
+/* Sets @key for the text of @arg. On overlayfs, the file that is mapped is the real one. */
 static int unwind_key_set(struct unwind_key *key, const struct profil_unwind *arg)
 {
 	const struct inode *inode;
 	struct file *file;
 	int err = -EBADF;
 
+	*key = unwind_key_of_code(arg->space, arg->start);
+	if (arg->flags == PROFIL_UNWIND_CODE)
+		return arg->fd == -1 && arg->space && arg->space != vdso_key.ino &&
+		       IS_ALIGNED(arg->start, PROFIL_UNWIND_CODE_SIZE) &&
+		       arg->start < PROFIL_USER_END &&
+		       arg->nr_blocks <= PROFIL_UNWIND_CODE_SIZE / PROFIL_UNWIND_BLOCK ?
+		       0 : -EINVAL;
+	if (arg->space || arg->start)
+		return -EINVAL;
 	*key = vdso_key;
-	if (arg->flags & PROFIL_UNWIND_VDSO)
-		return arg->fd == -1 ? 0 : -EINVAL;
+	if (arg->flags)
+		return arg->flags == PROFIL_UNWIND_VDSO && arg->fd == -1 ? 0 : -EINVAL;
 	file = fget(arg->fd);
 	if (!file)
 		return -EBADF;
@@ -102,13 +130,15 @@ static int unwind_key_set(struct unwind_key *key, const struct profil_unwind *ar
 /* The hash is random, so that a user cannot choose many files for one bucket. */
 static struct hlist_head *unwind_bucket(struct profil_ring *ring, const struct unwind_key *key)
 {
-	return &ring->tables[hash_64(key->ino ^ ring->table_seed, PROFIL_UNWIND_BITS)];
+	const u32 hash = jhash_3words(lower_32_bits(key->ino), upper_32_bits(key->ino),
+				      key->generation, ring->table_seed);
+
+	return &ring->tables[hash % ARRAY_SIZE(ring->tables)];
 }
 
-static const struct unwind_table *unwind_find(struct profil_ring *ring,
-					      const struct unwind_key *key)
+static struct unwind_table *unwind_find(struct profil_ring *ring, const struct unwind_key *key)
 {
-	const struct unwind_table *table;
+	struct unwind_table *table;
 
 	hlist_for_each_entry_rcu(table, unwind_bucket(ring, key), node, true)
 		if (table->key.ino == key->ino && table->key.dev == key->dev &&
@@ -117,10 +147,14 @@ static const struct unwind_table *unwind_find(struct profil_ring *ring,
 	return NULL;
 }
 
-/* Finds the table for the text in @vma, under mmap_lock and RCU; or returns NULL. */
-const struct unwind_table *profil_unwind_find(struct profil_ring *ring, struct vm_area_struct *vma)
+/*
+ * Finds the table for the text at @address in @vma, which is in the address space with the id
+ * @space, under mmap_lock and RCU; or returns NULL.
+ */
+const struct unwind_table *profil_unwind_find(struct profil_ring *ring, struct vm_area_struct *vma,
+					      u64 space, unsigned long address)
 {
-	const struct unwind_key key = unwind_key_of(vma);
+	const struct unwind_key key = unwind_key_of(vma, space, address);
 
 	return unwind_find(ring, &key);
 }
@@ -181,17 +215,18 @@ static bool unwind_is_valid(const struct unwind_table *table)
 
 /* Makes the table of @arg, charged; or returns an error pointer. May wait for user space. */
 static struct unwind_table *unwind_create(struct profil_ring *ring, const struct profil_unwind *arg,
-					  bool may_exceed)
+					  const struct unwind_key *key, bool may_exceed)
 {
 	const size_t rules = arg->nr_rules * sizeof(struct profil_unwind_rule);
 	const size_t blocks = arg->nr_blocks * sizeof(u32), rows = arg->nr_rows * sizeof(u32);
 	const size_t bytes = sizeof(struct unwind_table) + rules + blocks + sizeof(u32) + rows;
 	struct unwind_table *table, head = {
+		.key = *key,
 		.nr_blocks = arg->nr_blocks,
 		.nr_rules = arg->nr_rules,
 		.charged = PAGE_ALIGN(bytes) + PAGE_SIZE,	/* also for the kernel's mapping */
 	};
-	int err = unwind_key_set(&head.key, arg) ?: unwind_charge(ring, head.charged, may_exceed);
+	int err = unwind_charge(ring, head.charged, may_exceed);
 
 	if (err)
 		return ERR_PTR(err);
@@ -217,40 +252,74 @@ static struct unwind_table *unwind_create(struct profil_ring *ring, const struct
 	return ERR_PTR(err);
 }
 
+/* Returns true if @arg has no table, but removes one. */
+static bool unwind_is_removal(const struct profil_unwind *arg)
+{
+	return arg->flags == PROFIL_UNWIND_CODE && !arg->nr_blocks && !arg->nr_rows &&
+	       !arg->nr_rules;
+}
+
+/* Puts @table, which may be NULL, in the place of @old, which may be NULL, too. */
+static int unwind_replace(struct profil_ring *ring, struct unwind_table *old,
+			  struct unwind_table *table)
+{
+	if (old && table && !unwind_is_of_code(&table->key))
+		return -EEXIST;
+	if (!old && !table)
+		return -ENOENT;
+	if (!old && ring->nr_tables >= PROFIL_MAX_UNWIND_TABLES)
+		return -ENOSPC;
+	if (old && table) {
+		hlist_replace_rcu(&old->node, &table->node);	/* walks always find one of them */
+	} else if (table) {
+		hlist_add_head_rcu(&table->node, unwind_bucket(ring, &table->key));
+		ring->nr_tables++;
+	} else {
+		hlist_del_rcu(&old->node);
+		ring->nr_tables--;
+	}
+	return 0;
+}
+
 int profil_descriptor_unwind(struct file *file, void *data, struct profil_stats *stats)
 {
 	struct profil_session *s = file->private_data;
+	struct unwind_table *table = NULL, *old;
 	const struct profil_unwind *arg = data;
 	struct profil_ring *ring = s->ring;
-	struct unwind_table *table;
+	struct unwind_key key;
 	int err;
 
 	if (!PROFIL_HAS_UNWIND)
 		return -EOPNOTSUPP;
-	if (!ring->stack_depth || !arg->nr_blocks || arg->nr_blocks > PROFIL_UNWIND_BLOCKS ||
-	    !arg->nr_rules || arg->nr_rules > PROFIL_UNWIND_RULES || !arg->nr_rows ||
-	    arg->nr_rows > PROFIL_MAX_UNWIND_ROWS)
+	if (!ring->stack_depth || arg->nr_blocks > PROFIL_UNWIND_BLOCKS ||
+	    arg->nr_rules > PROFIL_UNWIND_RULES || arg->nr_rows > PROFIL_MAX_UNWIND_ROWS)
+		return -EINVAL;
+	if (!unwind_is_removal(arg) && (!arg->nr_blocks || !arg->nr_rules || !arg->nr_rows))
 		return -EINVAL;
 	/* It belongs to the creator. Others may have no right to its memory. */
 	if (!profil_space_is_own(s->home))
 		return -EPERM;
-	table = unwind_create(ring, arg, s->may_exceed);
-	if (IS_ERR(table))
-		return PTR_ERR(table);
+	err = unwind_key_set(&key, arg);
+	if (err)
+		return err;
+	if (arg->nr_blocks) {
+		table = unwind_create(ring, arg, &key, s->may_exceed);
+		if (IS_ERR(table))
+			return PTR_ERR(table);
+	}
 	s = profil_descriptor_lock_own(file);
 	err = PTR_ERR_OR_ZERO(s);
-	if (err)
-		goto free;
-	err = unwind_find(ring, &table->key) ? -EEXIST :
-	      ring->nr_tables >= PROFIL_MAX_UNWIND_TABLES ? -ENOSPC : 0;
 	if (!err) {
-		ring->nr_tables++;
-		hlist_add_head_rcu(&table->node, unwind_bucket(ring, &table->key));
+		old = unwind_find(ring, &key);
+		err = unwind_replace(ring, old, table);
+		mutex_unlock(&s->home->lock);
 	}
-	mutex_unlock(&s->home->lock);
-	if (!err)
-		return 0;
-free:
-	unwind_free(ring, table);
+	if (err)
+		old = table;
+	else if (old)
+		synchronize_rcu();
+	if (old)
+		unwind_free(ring, old);
 	return err;
 }

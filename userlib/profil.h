@@ -281,17 +281,18 @@ int profil_session_snapshot(int fd, unsigned int flags, const struct profil_copy
 			    unsigned int nr_copies, struct profil_stats *stats) __PROFIL_NOTHROW;
 
 /**
- * profil_session_unwind - Give a session the unwind table of a file
+ * profil_session_unwind - Give a session an unwind table, or remove one
  * @fd: The session, which has a profil_open.stack_depth.
  * @table: See PROFIL_IOC_UNWIND; @size must be set.
  *
- * The session can be enabled or disabled. It uses the table in each process that has mapped the
- * file.
+ * The session can be enabled or disabled. It uses the table of a file in each process that has
+ * mapped the file, and that of code made at run time in one address space. Only the latter can be
+ * replaced and removed.
  *
  * Return: 0, or -1 with errno set: EEXIST if the session has a table of the file; EPERM if the
  * tables of the user would need more memory than the administrator allows, or if the caller is not
  * the session's creator; ENOSPC if the session has as many tables as the kernel allows; EBADF if
- * the file is not open for reading.
+ * the file is not open for reading; ENOENT if there is no table to remove.
  */
 int profil_session_unwind(int fd, const struct profil_unwind *table) __PROFIL_NOTHROW;
 

@@ -20,6 +20,7 @@
 #define STATS_LEAST	END_OF(profil_stats, locked)
 #define START_LEAST	END_OF(profil_start, ranges)
 #define OPEN_LEAST	END_OF(profil_open, nr_records)
+#define UNWIND_LEAST	END_OF(profil_unwind, rules)
 
 /* All ioctls of the device and of a session's descriptor, with the sizes of their structures. */
 static const struct command {
@@ -43,7 +44,7 @@ static const struct command {
 	{ IOCTL(ENABLE, enable), .descriptor = true },
 	{ IOCTL(DISABLE, disable), .descriptor = true },
 	{ IOCTL(SNAPSHOT, snapshot), .descriptor = true },
-	{ IOCTL(UNWIND, unwind), .descriptor = true },
+	{ IOCTL(UNWIND, unwind), .least = UNWIND_LEAST, .descriptor = true },
 };
 
 /* Returns the command @cmd of the device or of a descriptor; NULL if there is none. */
@@ -508,6 +509,8 @@ static u32 other_flags(const struct command *c)
 		return PROFIL_START_JITTER;
 	case PROFIL_IOC_OPEN:
 		return PROFIL_OPEN_JITTER;
+	case PROFIL_IOC_UNWIND:
+		return PROFIL_UNWIND_CODE;
 	default:
 		return 0;
 	}

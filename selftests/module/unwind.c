@@ -6,6 +6,8 @@
 #include "kselftest_harness.h"
 
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -384,7 +386,8 @@ TEST_F(unwind, does_not_end_at_the_return_address_1)
 
 #define STUB	"\x48\x83\xec\x08\xff\xd1"		/* sub $8,%rsp; call *%rcx */
 #define STUB_RETURN	6
-#define STUB_END	"\x48\x83\xc4\x08\xc3"	/* add $8,%rsp; ret */
+#define STUB_END	"\x48\x83\xc4\x08\xc3"		/* add $8,%rsp; ret */
+#define OTHER_END	"\x48\x83\xc4\x08\x90\xc3"	/* with a nop */
 
 /* Maps @code at the end of a page, before one that cannot be read. @file: of the mapping, or -1 */
 static const char *map_code(const char *code, size_t size, int file)
@@ -400,16 +403,30 @@ static const char *map_code(const char *code, size_t size, int file)
 	return pages + page - size;
 }
 
-/* Expects that the stack of a call through the stub has @n addresses. */
-static void expect_by_stub(struct __test_metadata *_metadata, const char *stub, u32 n, u32 end)
+/* Expects that the stack of a call through @code has the first @n addresses. */
+static void expect_path(struct __test_metadata *_metadata, const char *code,
+			const char *const *addresses, u32 n, u32 end)
+{
+	nr = 0;
+	EXPECT_TRUE(run_by(code, 0x1234567, unwind_step_0, TICKS));
+	EXPECT_STACK(unwind_step_0, addresses, n, end);
+}
+
+static void expect_call(struct __test_metadata *_metadata, const char *stub, u32 n, u32 end)
 {
 	const char *const addresses[] = {
 		unwind_framed_return, unwind_middle_return, stub + STUB_RETURN, unwind_outer_return,
 	};
 
+	expect_path(_metadata, stub, addresses, n, end);
+}
+
+#define EXPECT_CALL(stub, n, end) expect_call(_metadata, stub, n, end)
+
+static void expect_by_stub(struct __test_metadata *_metadata, const char *stub, u32 n, u32 end)
+{
 	ASSERT_EQ(0, give(&table.arg));
-	EXPECT_TRUE(run_by(stub, 0x1234567, unwind_step_0, TICKS));
-	EXPECT_STACK(unwind_step_0, addresses, n, end);
+	EXPECT_CALL(stub, n, end);
 }
 
 TEST_F(unwind, finds_the_caller_of_made_code_by_the_instructions_after_a_call)
@@ -421,7 +438,7 @@ TEST_F(unwind, finds_the_caller_of_made_code_by_the_instructions_after_a_call)
 
 TEST_F(unwind, follows_the_frame_pointer_in_made_code_with_other_instructions)
 {
-	const char code[] = STUB "\x48\x83\xc4\x08\x90\xc3";	/* with a nop */
+	const char code[] = STUB OTHER_END;
 
 	expect_by_stub(_metadata, map_code(code, sizeof(code) - 1, -1), 3, PROFIL_STACK_ORDER);
 }
@@ -454,6 +471,217 @@ TEST_F(unwind, follows_the_frame_pointer_in_a_file_without_a_table)
 	ASSERT_EQ(0, ftruncate(file, 2 * PAGE));
 	expect_by_stub(_metadata, map_code(code, sizeof(code) - 1, file), 3, PROFIL_STACK_ORDER);
 	close(file);
+}
+
+/* ---- tables of such code ---- */
+
+static const struct profil_unwind_rule rule_stub = RULE_SP(16, 0);	/* after the call */
+static const struct profil_unwind_rule rule_none = { .kind = PROFIL_UNWIND_NONE };
+static const struct profil_unwind_rule rule_end = { .kind = PROFIL_UNWIND_END };
+
+/* Returns the id of this address space, which a record has. */
+static u64 own_space(void)
+{
+	MUST(run(0, unwind_step_0, 1));
+	while (records[nr - 1]->pid != getpid())
+		nr--;
+	return records[nr - 1]->space;
+}
+
+/* Returns the table that has @rule for the block of 1 KiB with @code. */
+static struct profil_unwind code_table(u64 space, const char *code,
+				       const struct profil_unwind_rule *rule)
+{
+	static const u32 blocks[PROFIL_UNWIND_CODE_SIZE / PROFIL_UNWIND_BLOCK], row;
+	const u64 offset = addr(code) % PROFIL_UNWIND_CODE_SIZE;
+
+	return (struct profil_unwind) {
+		.size = sizeof(struct profil_unwind),
+		.flags = PROFIL_UNWIND_CODE,
+		.fd = -1,
+		.nr_blocks = offset / PROFIL_UNWIND_BLOCK + 1,
+		.nr_rows = 1,
+		.nr_rules = 1,
+		.blocks = addr(blocks),
+		.rows = addr(&row),
+		.rules = addr(rule),
+		.space = space,
+		.start = addr(code) - offset,
+	};
+}
+
+static int give_code(u64 space, const char *code, const struct profil_unwind_rule *rule)
+{
+	const struct profil_unwind arg = code_table(space, code, rule);
+
+	return give(&arg);
+}
+
+static int remove_code(u64 space, const char *code)
+{
+	struct profil_unwind arg = code_table(space, code, NULL);
+
+	arg.nr_blocks = 0;
+	arg.nr_rows = 0;
+	arg.nr_rules = 0;
+	return give(&arg);
+}
+
+/* Expects that the stack of a call through @code, with @rule in its table, has @n addresses. */
+#define TEST_CODE(name, code_, rule, n, end) \
+TEST_F(unwind, name) \
+{ \
+	const char code[] = code_, *stub = map_code(code, sizeof(code) - 1, -1); \
+\
+	ASSERT_EQ(0, give_code(own_space(), stub, rule)); \
+	expect_by_stub(_metadata, stub, n, end); \
+}
+
+TEST_CODE(finds_the_caller_of_made_code_by_its_table, STUB OTHER_END, &rule_stub, 4,
+	  PROFIL_STACK_OUTERMOST)
+TEST_CODE(ends_where_the_table_of_made_code_says_so, STUB STUB_END, &rule_end, 3,
+	  PROFIL_STACK_NO_RULE)
+TEST_CODE(finds_the_caller_of_made_code_without_a_rule_by_the_instructions, STUB STUB_END,
+	  &rule_none, 4, PROFIL_STACK_OUTERMOST)
+TEST_CODE(follows_the_frame_pointer_in_made_code_without_a_rule, STUB OTHER_END, &rule_none, 3,
+	  PROFIL_STACK_ORDER)
+
+TEST_F(unwind, uses_no_table_of_other_made_code)
+{
+	const char code[] = STUB OTHER_END, *stub = map_code(code, sizeof(code) - 1, -1);
+	const u64 space = own_space();
+
+	ASSERT_EQ(0, give_code(space + 1, stub, &rule_stub));
+	ASSERT_EQ(0, give_code(space, stub + PROFIL_UNWIND_CODE_SIZE, &rule_stub));
+	ASSERT_EQ(0, give_code(space, stub - PROFIL_UNWIND_CODE_SIZE, &rule_stub));
+	expect_by_stub(_metadata, stub, 3, PROFIL_STACK_ORDER);
+}
+
+/* @file: of the code */
+static void expect_no_table(struct __test_metadata *_metadata, int file)
+{
+	const char code[] = STUB STUB_END, *stub;
+
+	ASSERT_LE(0, file);
+	stub = map_code(code, sizeof(code) - 1, file);
+	ASSERT_EQ(0, give_code(own_space(), stub, &rule_stub));
+	expect_by_stub(_metadata, stub, 3, PROFIL_STACK_ORDER);
+	close(file);
+}
+
+TEST_F(unwind, uses_no_table_of_made_code_in_a_mapping_of_a_file)
+{
+	int file = memfd_create("code", MFD_CLOEXEC);
+
+	ASSERT_EQ(0, ftruncate(file, 2 * PAGE));
+	expect_no_table(_metadata, file);
+}
+
+/* The memory is anonymous. */
+TEST_F(unwind, uses_no_table_of_made_code_in_a_mapping_of_the_zero_device)
+{
+	expect_no_table(_metadata, open("/dev/zero", O_RDWR | O_CLOEXEC));
+}
+
+TEST_F(unwind, replaces_and_removes_the_table_of_made_code)
+{
+	const char code[] = STUB OTHER_END, *stub = map_code(code, sizeof(code) - 1, -1);
+	const u64 space = own_space();
+
+	ASSERT_EQ(0, give(&table.arg));
+	EXPECT_EQ(-ENOENT, remove_code(space, stub));
+	EXPECT_CALL(stub, 3, PROFIL_STACK_ORDER);
+	EXPECT_EQ(0, give_code(space, stub, &rule_end));
+	EXPECT_CALL(stub, 3, PROFIL_STACK_NO_RULE);
+	EXPECT_EQ(0, give_code(space, stub, &rule_stub));
+	EXPECT_CALL(stub, 4, PROFIL_STACK_OUTERMOST);
+	EXPECT_EQ(0, remove_code(space, stub));
+	EXPECT_CALL(stub, 3, PROFIL_STACK_ORDER);
+	EXPECT_EQ(-ENOENT, remove_code(space, stub));
+	EXPECT_EQ(0, give_code(space, stub, &rule_stub));
+	EXPECT_CALL(stub, 4, PROFIL_STACK_OUTERMOST);
+}
+
+/* The first function is at the end of a part, and calls one in the next part of the mapping. */
+TEST_F(unwind, finds_callers_in_made_code_by_the_tables_of_two_parts)
+{
+	/* sub $8,%rsp; call */
+	static const char first[] = "\x48\x83\xec\x08\xe8\x06\x00\x00\x00" OTHER_END;
+	static const char second[] = STUB OTHER_END;
+	const u64 space = own_space(), size = PROFIL_UNWIND_CODE_SIZE;
+	char *parts = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *end = parts + size - addr(parts) % size, *from = end - (sizeof(first) - 1);
+	const char *const addresses[] = {
+		unwind_framed_return, unwind_middle_return, end + STUB_RETURN, from + 9,
+		unwind_outer_return,
+	};
+
+	ASSERT_NE(MAP_FAILED, (void *)parts);
+	ASSERT_EQ(0, mprotect(end - PAGE, 2 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC));
+	memcpy(from, first, sizeof(first) - 1);
+	memcpy(end, second, sizeof(second) - 1);
+	ASSERT_EQ(0, give(&table.arg));
+	ASSERT_EQ(0, give_code(space, from, &rule_stub));
+	expect_path(_metadata, from, addresses, 3, PROFIL_STACK_ORDER);
+	ASSERT_EQ(0, give_code(space, end, &rule_stub));
+	expect_path(_metadata, from, addresses, 5, PROFIL_STACK_OUTERMOST);
+}
+
+static const char *made;
+static u64 made_space;
+static atomic_bool replaced;
+
+static void *replace_often(void *errors)
+{
+	for (int i = 0; i < 25; i++) {
+		*(int *)errors |= give_code(made_space, made, &rule_stub);
+		*(int *)errors |= give_code(made_space, made, &rule_end);
+		*(int *)errors |= give_code(made_space, made, &rule_stub);
+		*(int *)errors |= remove_code(made_space, made);
+	}
+	replaced = true;
+	return NULL;
+}
+
+TEST_F_TIMEOUT(unwind, uses_a_table_of_made_code_or_none_while_these_change, 150)
+{
+	const char code[] = STUB OTHER_END;
+	unsigned int by_table = 0, by_end = 0, by_frame = 0, other = 0;
+	pthread_t thread;
+	int errors = 0;
+
+	made_space = own_space();
+	made = map_code(code, sizeof(code) - 1, -1);
+	ASSERT_EQ(0, give(&table.arg));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, replace_often, &errors));
+	while (!replaced) {
+		for (nr = 0; nr < TICKS;) {
+			unwind_outer(BURST, 0x1234567, made, unwind_middle);
+			ASSERT_EQ(0, read_all());
+		}
+		for (; nr; free(records[--nr])) {
+			const struct profil_stack *stack = stack_of(records[nr - 1]);
+
+			if (!is_at(records[nr - 1], unwind_step_0))
+				continue;
+			if (stack->nr == 4 && stack->end == PROFIL_STACK_OUTERMOST)
+				by_table++;
+			else if (stack->nr == 3 && stack->end == PROFIL_STACK_NO_RULE)
+				by_end++;
+			else if (stack->nr == 3 && stack->end == PROFIL_STACK_ORDER)
+				by_frame++;
+			else
+				other++;
+		}
+	}
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, errors);
+	TH_LOG("%u by the table, %u to its end, %u by the frame pointer", by_table, by_end,
+	       by_frame);
+	EXPECT_LT(0U, by_table);
+	EXPECT_LT(0U, by_end);
+	EXPECT_LT(0U, by_frame);
+	EXPECT_EQ(0U, other);
 }
 
 /* ---- memory of devices ---- */
@@ -562,38 +790,93 @@ TEST_F(unwind, takes_one_table_for_the_vDSO)
 
 /* ---- other processes ---- */
 
-TEST_F(unwind, is_used_in_each_process)
+/* Opens a session with the table, which children share. */
+static void open_shared(struct __test_metadata *_metadata, u64 period)
 {
-	unsigned int found = 0;
-	pid_t child;
-
 	close(fd);
 	fd = descriptor_open_as((struct profil_open) {
 		.modes = MODES_ALL,
 		.fork = PROFIL_FORK_SHARE,
 		.nr_records = RECORDS,
+		.period = period,
 		.stack_depth = DEPTH,
 	});
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, give(&table.arg));
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, descriptor_enable(fd));
-	child = fork();
-	if (!child) {
-		for (;;)
-			unwind_outer(BURST, 0x1234567, unwind_middle, NULL);
-	}
-	ASSERT_LT(0, child);
-	while (found < TICKS && !read_all()) {
-		found = 0;
-		for (unsigned int i = 0; i < nr; i++)
-			found += records[i]->pid == child && is_at(records[i], unwind_step_1);
-		poll(NULL, 0, 5);
-	}
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
-	EXPECT_LE(TICKS, found);
+}
+
+static const void *callee;	/* of the child */
+
+static int call_for_ever(void)
+{
+	for (;;)
+		unwind_outer(BURST, 0x1234567, callee, unwind_middle);
+	return 0;
+}
+
+/* Reads until there are ticks of @child in the loop at unwind_step_1. */
+static bool read_child(pid_t child)
+{
+	unsigned int found = 0, seen = 0;
+
+	for (nr = 0; found < TICKS && !read_all(); poll(NULL, 0, 5))
+		for (; seen < nr; seen++)
+			found += records[seen]->pid == child &&
+				 is_at(records[seen], unwind_step_1);
+	return found >= TICKS;
+}
+
+TEST_F(unwind, is_used_in_each_process)
+{
+	open_shared(_metadata, 0);
+	callee = unwind_middle;
+	EXPECT_TRUE(read_child(spawn(call_for_ever)));
 	EXPECT_STACK(unwind_step_1, callers, 3, PROFIL_STACK_OUTERMOST);
+}
+
+TEST_F(unwind, uses_a_table_of_made_code_in_one_process)
+{
+	const char code[] = STUB OTHER_END, *stub = map_code(code, sizeof(code) - 1, -1);
+	const char *const addresses[] = {
+		unwind_framed_return, unwind_middle_return, stub + STUB_RETURN, unwind_outer_return,
+	};
+	pid_t child;
+
+	open_shared(_metadata, 0);
+	ASSERT_EQ(0, give_code(own_space(), stub, &rule_stub));
+	EXPECT_CALL(stub, 4, PROFIL_STACK_OUTERMOST);
+	callee = stub;
+	child = spawn(call_for_ever);
+	ASSERT_TRUE(read_child(child));
+	EXPECT_STACK(unwind_step_1, addresses, 3, PROFIL_STACK_ORDER);
+
+	/* While the child is stopped, it walks no stack. */
+	ASSERT_EQ(0, kill(child, SIGSTOP));
+	ASSERT_TRUE(await(task_state(child) == 'T'));
+	while (records[nr - 1]->pid != child)
+		nr--;
+	ASSERT_EQ(0, give_code(records[nr - 1]->space, stub, &rule_stub));
+	ASSERT_EQ(0, read_all());
+	ASSERT_EQ(0, kill(child, SIGCONT));
+	EXPECT_TRUE(read_child(child));
+	EXPECT_STACK(unwind_step_1, addresses, 4, PROFIL_STACK_OUTERMOST);
+}
+
+TEST_F(unwind, uses_a_table_of_made_code_in_a_session_of_the_machine)
+{
+	const char code[] = STUB OTHER_END, *stub = map_code(code, sizeof(code) - 1, -1);
+
+	SKIP_IF(geteuid(), "only root can sample the machine");
+	close(fd);
+	fd = open_stacks();
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, give(&table.arg));
+	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_MACHINE, 0, NULL));
+	ASSERT_EQ(0, descriptor_enable(fd));
+	ASSERT_EQ(0, give_code(own_space(), stub, &rule_stub));
+	EXPECT_CALL(stub, 4, PROFIL_STACK_OUTERMOST);
 }
 
 /* ---- tasks that are killed ---- */
@@ -627,18 +910,7 @@ TEST_F(unwind, is_not_used_for_a_task_that_is_killed)
 
 	/* The child has all its pages, and the call is not interrupted. */
 	memset(much, 1, sizeof(much));
-	close(fd);
-	fd = descriptor_open_as((struct profil_open) {
-		.modes = MODES_ALL,
-		.fork = PROFIL_FORK_SHARE,
-		.nr_records = RECORDS,
-		.period = 200000,
-		.stack_depth = DEPTH,
-	});
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, give(&table.arg));
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	open_shared(_metadata, 200000);
 	for (unsigned int tries = 0; found < TICKS && tries < 1000; tries++) {
 		kill_in_call(_metadata);
 		for (; seen < nr; seen++) {
@@ -701,6 +973,60 @@ TEST_F(unwind, refuses_tables_that_are_not_valid)
 	EXPECT_REFUSED(EEXIST, table.rules[0].kind = PROFIL_UNWIND_END);
 }
 
+/* A table that is refused says that the stack ends, and does not replace the one that is there. */
+TEST_F(unwind, refuses_tables_of_made_code_that_are_not_valid)
+{
+	const char code[] = STUB OTHER_END, *stub = map_code(code, sizeof(code) - 1, -1);
+	const u64 space = own_space();
+
+	table.arg.size = offsetof(struct profil_unwind, space);	/* the first version */
+	EXPECT_REFUSED(EINVAL, (table.arg.flags = PROFIL_UNWIND_CODE, table.arg.fd = -1));
+	ASSERT_EQ(0, give(&table.arg));
+	ASSERT_EQ(0, give_code(space, stub, &rule_stub));
+
+	table.arg.size = sizeof(table.arg);
+	EXPECT_REFUSED(EINVAL, table.arg.space = space);
+	EXPECT_REFUSED(EINVAL, table.arg.start = PROFIL_UNWIND_CODE_SIZE);
+
+	table.arg = code_table(space, stub, &rule_end);
+	EXPECT_REFUSED(EINVAL, table.arg.fd = self->file);
+	EXPECT_REFUSED(EINVAL, table.arg.fd = -2);
+	EXPECT_REFUSED(EINVAL, table.arg.space = 0);
+	EXPECT_REFUSED(EINVAL, table.arg.space = UINT64_MAX);
+	EXPECT_REFUSED(EINVAL, table.arg.start += PAGE);
+	EXPECT_REFUSED(EINVAL, table.arg.start |= 1ULL << 63);
+	EXPECT_REFUSED(EINVAL, table.arg.start = 1ULL << 56);
+	EXPECT_REFUSED(EINVAL, table.arg.start = -(u64)PROFIL_UNWIND_CODE_SIZE);
+	EXPECT_REFUSED(EINVAL, table.arg.nr_blocks =
+			       PROFIL_UNWIND_CODE_SIZE / PROFIL_UNWIND_BLOCK + 1);
+	EXPECT_REFUSED(EINVAL, table.arg.flags |= PROFIL_UNWIND_VDSO);
+	EXPECT_REFUSED(EOPNOTSUPP, table.arg.flags |= 1U << 2);
+	EXPECT_REFUSED(EINVAL, table.arg.nr_blocks = 0);
+	EXPECT_REFUSED(EINVAL, table.arg.nr_rows = 0);
+	EXPECT_REFUSED(EINVAL, table.arg.nr_rules = 0);
+	EXPECT_REFUSED(EINVAL, (table.arg.nr_blocks = 0, table.arg.nr_rows = 0));
+	EXPECT_REFUSED(EINVAL, (table.arg.nr_blocks = 0, table.arg.nr_rules = 0));
+	EXPECT_REFUSED(EINVAL, (table.arg.nr_rows = 0, table.arg.nr_rules = 0));
+	EXPECT_REFUSED(EFAULT, table.arg.rows = 8);
+	EXPECT_REFUSED(EINVAL, table.arg.rows = addr(&rule_stub));	/* a row of rule 16 */
+	EXPECT_CALL(stub, 4, PROFIL_STACK_OUTERMOST);
+
+	/* Removals */
+	table.arg.nr_blocks = 0;
+	table.arg.nr_rows = 0;
+	table.arg.nr_rules = 0;
+	EXPECT_REFUSED(EINVAL, (table.arg.flags = 0, table.arg.fd = self->file));
+	EXPECT_REFUSED(EINVAL, table.arg.flags = PROFIL_UNWIND_VDSO);
+	EXPECT_REFUSED(EINVAL, table.arg.flags |= PROFIL_UNWIND_VDSO);
+	EXPECT_REFUSED(EINVAL, table.arg.fd = 0);
+	EXPECT_REFUSED(EINVAL, table.arg.space = 0);
+	EXPECT_REFUSED(EINVAL, table.arg.start++);
+	EXPECT_REFUSED(ENOENT, table.arg.space++);
+	EXPECT_REFUSED(ENOENT, table.arg.start += PROFIL_UNWIND_CODE_SIZE);
+	EXPECT_CALL(stub, 4, PROFIL_STACK_OUTERMOST);
+	EXPECT_EQ(0, give(&table.arg));
+}
+
 TEST_F(unwind, refuses_descriptors_that_are_not_of_readable_files)
 {
 	int path = open("/proc/self/exe", O_PATH | O_CLOEXEC), directory = open("/", O_RDONLY);
@@ -735,44 +1061,56 @@ TEST_F(unwind, can_only_be_given_by_the_creator)
 	pid_t child = fork();
 
 	if (!child)
-		_exit(give(&table.arg) == -EPERM ? 0 : 1);
+		_exit(give(&table.arg) == -EPERM && give_code(1, NULL, &rule_end) == -EPERM &&
+		      remove_code(1, NULL) == -EPERM ? 0 : 1);
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_EQ(0, give(&table.arg));
 }
 
 TEST_F(unwind, has_a_limit_for_the_number_of_tables)
 {
-	int files[1024 + 1], n, err = 0;
-	struct rlimit limit = { 4096, 4096 };
+	u64 space;
 
-	setrlimit(RLIMIT_NOFILE, &limit);
-	for (n = 0; n < (int)ARRAY_SIZE(files) && !err; n++) {
-		files[n] = memfd_create("unwind", MFD_CLOEXEC);
-		SKIP_IF(files[n] < 0, "no %d files can be opened", n);
-		table.arg.fd = files[n];
-		err = give(&table.arg);
-	}
-	EXPECT_EQ(-ENOSPC, err);
-	EXPECT_EQ(1024 + 1, n);
-	while (n--)
-		close(files[n]);
+	/* Tables of files and of made code count together. */
+	for (space = 1; space < 1024; space++)
+		ASSERT_EQ(0, give_code(space, NULL, &rule_end));
+	EXPECT_EQ(0, give(&table.arg));
+	EXPECT_EQ(-ENOSPC, give_code(space, NULL, &rule_end));
+	/* A table that replaces another one needs no room. */
+	EXPECT_EQ(0, give_code(1, NULL, &rule_stub));
+	EXPECT_EQ(-ENOENT, remove_code(space, NULL));
+	EXPECT_EQ(-ENOSPC, give_code(space, NULL, &rule_end));
+	EXPECT_EQ(0, remove_code(1, NULL));
+	table.arg = code_table(0, NULL, &rule_end);
+	table.arg.flags = PROFIL_UNWIND_VDSO;
+	EXPECT_EQ(0, give(&table.arg));
+	table.arg = code_table(space, NULL, &rule_end);
+	EXPECT_EQ(-ENOSPC, give(&table.arg));
 }
 
 #define LIMIT	"/sys/module/profil/parameters/unwind_mib"
 
+/* Makes the table have @n rows. */
+static void make_large(u32 n)
+{
+	static u32 many[200000];
+
+	MUST(n <= ARRAY_SIZE(many));
+	for (u32 i = 0; i < n; i++)
+		many[i] = i % PROFIL_UNWIND_BLOCK << 16;
+	table.arg.nr_blocks = n / PROFIL_UNWIND_BLOCK + 1;
+	for (u32 b = 0; b < table.arg.nr_blocks; b++)
+		table.blocks[b] = b * PROFIL_UNWIND_BLOCK;
+	table.arg.nr_rows = n;
+	table.arg.rows = addr(many);
+}
+
 /* As an ordinary user: two sessions cannot both have a table of more than half the limit. */
 static int give_two_tables(void)
 {
-	static u32 many[200000];
 	const int first = open_stacks();
 
-	for (u32 i = 0; i < ARRAY_SIZE(many); i++)
-		many[i] = i % PROFIL_UNWIND_BLOCK << 16;
-	table.arg.nr_blocks = ARRAY_SIZE(many) / PROFIL_UNWIND_BLOCK + 1;
-	for (u32 b = 0; b < table.arg.nr_blocks; b++)
-		table.blocks[b] = b * PROFIL_UNWIND_BLOCK;
-	table.arg.nr_rows = ARRAY_SIZE(many);
-	table.arg.rows = addr(many);
+	make_large(200000);
 	fd = first;
 	MUST(fd >= 0 && !give(&table.arg));
 	fd = open_stacks();
@@ -780,6 +1118,27 @@ static int give_two_tables(void)
 	/* The table of a session that has ended does not count. */
 	close(first);
 	return !await(!give(&table.arg));
+}
+
+/* As an ordinary user: while one table replaces another one, there is memory for both. */
+static int replace_tables(void)
+{
+	fd = open_stacks();
+	MUST(fd >= 0);
+	table.arg.flags = PROFIL_UNWIND_CODE;
+	table.arg.fd = -1;
+	table.arg.space = 1;
+	make_large(200000);
+	MUST(await(!give(&table.arg)));	/* when those of other tests are freed */
+	MUST(give(&table.arg) == -EPERM);
+	MUST(!remove_code(1, NULL));
+	MUST(!give(&table.arg));
+	MUST(!remove_code(1, NULL));
+	/* Tables that were replaced do not count. */
+	make_large(100000);
+	for (int i = 0; i < 5; i++)
+		MUST(!give(&table.arg));
+	return 0;
 }
 
 /* Runs @work in a child, as an ordinary user. Returns the child, for status_of(). */
@@ -799,6 +1158,7 @@ TEST_F(unwind, has_a_limit_of_memory_for_a_user)
 	SKIP_IF(geteuid(), "only root can set the limit");
 	ASSERT_EQ(0, file_write(LIMIT, "1"));
 	EXPECT_EQ(0, status_of(run_as_user(give_two_tables)));
+	EXPECT_EQ(0, status_of(run_as_user(replace_tables)));
 	/* The limit is not for root. */
 	EXPECT_EQ(0, give(&table.arg));
 	ASSERT_EQ(0, file_write(LIMIT, "64"));

@@ -585,6 +585,21 @@ static void build_snapshot(struct actor *a, union argument *arg)
 	arg->snapshot.stats = any_stats(a);
 }
 
+/* Makes the table that of code made at run time, or removes that. */
+static void set_code(struct actor *a, struct profil_unwind *unwind)
+{
+	unwind->flags = PROFIL_UNWIND_CODE;
+	unwind->fd = -1;
+	unwind->space = one_in(a, 2) ? shared->spaces[any(a, PIDS)] : any(a, 8);
+	unwind->start = one_in(a, 8) ? any_u64(a) : any_buffer(a);
+	unwind->start -= one_in(a, 40) ? 0 : unwind->start % PROFIL_UNWIND_CODE_SIZE;
+	if (one_in(a, 3)) {
+		unwind->nr_blocks = 0;
+		unwind->nr_rows = 0;
+		unwind->nr_rules = 0;
+	}
+}
+
 static void build_unwind(struct actor *a, union argument *arg)
 {
 	struct {
@@ -628,6 +643,8 @@ static void build_unwind(struct actor *a, union argument *arg)
 	if (one_in(a, 8)) {
 		arg->unwind.flags = PROFIL_UNWIND_VDSO;
 		arg->unwind.fd = -1;
+	} else if (one_in(a, 3)) {
+		set_code(a, &arg->unwind);
 	}
 }
 
@@ -647,7 +664,7 @@ static const struct command {
 	void (*build)(struct actor *a, union argument *arg);		/* or NULL */
 	void (*done)(struct actor *a, const struct call *call, int result);	/* or NULL */
 	u32 out;		/* bit i: the argument's i-th u64 is an address for output */
-	int errors[6];		/* in addition to those of all commands */
+	int errors[7];		/* in addition to those of all commands */
 } commands[] = {
 	{
 		.weight = 3,
@@ -727,7 +744,7 @@ static const struct command {
 		IOCTL(UNWIND, unwind),
 		.session = true,
 		.build = build_unwind,
-		.errors = { ENOMEM, EPERM, EBADF, EEXIST, ENOSPC, ENODEV },
+		.errors = { ENOMEM, EPERM, EBADF, EEXIST, ENOSPC, ENODEV, ENOENT },
 	}, {
 		.weight = 10,
 		.name = "STATS of a descriptor",

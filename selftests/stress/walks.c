@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Random unwind tables: sessions get hundreds of small ones, valid and not, and a walk of a stack
- * uses many of them. A model of the module says whether a table is taken, and which stack a walk
- * finds; both must be the same.
+ * uses many of them. A model of the module says whether a table is taken or removed, and which
+ * stack a walk finds; both must be the same.
  *
  * PROFIL_FUZZ_TABLES (1000000) is the number of tables of all processes together,
  * PROFIL_FUZZ_SECONDS (60) the time limit, and PROFIL_FUZZ_SEED the seed. There is a process for
@@ -32,11 +32,15 @@
 #define RUNS		96U	/* loops of a session */
 #define RECORDS		512U
 #define BLOCKS		(FILE_PAGES * 4)
+#define CODE_PAGES	2U	/* of no file, at the beginning of the text */
 #define ROWS		24U
 #define RULES		8U
 #define WORKERS		16U
 #define LARGE		100000U	/* rows or blocks */
 #define FLAG		PROFIL_STACK_BY_TABLE
+
+/* The tables: of each file, of the vDSO, and of made code: that of the text, and others */
+enum { VDSO = FILES, CODE, OTHER_SPACE, OTHER_START, OTHER_BOTH, TABLES };
 
 /* The registers that the model knows, as in struct pt_regs: see run_loop() */
 #define REGISTER_MIN	12U
@@ -65,7 +69,7 @@ struct run {
 /* Shared by all processes */
 struct shared {
 	struct failures failures;
-	atomic_ullong tables, taken, refused[136], walked, sessions;
+	atomic_ullong tables, taken, refused[136], walked, code_walked, sessions;
 	atomic_ullong records, in_loops, same, unknown, frames, by_table;
 	atomic_ullong ends[PROFIL_STACK_NULL + 1];
 	u64 most, end;
@@ -80,8 +84,9 @@ static u32 worker, seed;
 
 static u32 session;			/* number */
 static int files[FILES];
-static struct small_table tables[FILES + 1];	/* the last one: of the vDSO */
-static bool used[FILES + 1];
+static struct small_table tables[TABLES];
+static bool used[TABLES];
+static u64 space;			/* the id of this address space */
 static struct page pages[2 * FILES];
 static u32 nr_pages;
 static char *text, *stack;
@@ -114,15 +119,23 @@ static void write_text(char *page)
 
 static bool map_files(struct actor *a)
 {
-	char *page = map_private(PAGE);
+	const size_t size = ARRAY_SIZE(pages) * PAGE, part = PROFIL_UNWIND_CODE_SIZE;
+	char *page = map_private(PAGE), *area;
 	struct page *p = pages;
 	char *at;
 
-	text = mmap(NULL, ARRAY_SIZE(pages) * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (text == MAP_FAILED || page == MAP_FAILED)
+	/* The text is at the beginning of a part, so that small tables describe code there. */
+	area = mmap(NULL, size + part, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (area == MAP_FAILED || page == MAP_FAILED)
+		return false;
+	text = area + (-addr(area) & (part - 1));
+	if ((text != area && munmap(area, text - area)) ||
+	    (text != area + part && munmap(text + size, area + part - text)))
 		return false;
 	write_text(page);
 	for (u32 i = 0; i < FILES; i++) {
+		const bool code = i < CODE_PAGES;	/* text of no file follows */
+
 		p->is_text = true;
 		p->file = i;
 		p->offset = any(a, FILE_PAGES) * PAGE;
@@ -135,10 +148,10 @@ static bool map_files(struct actor *a)
 			return false;
 		(void)*(volatile char *)at;
 		p++;
-		if (!one_in(a, 8))
+		if (!code && !one_in(a, 8))
 			continue;
 		/* Text of no file, or no text */
-		*p = (struct page){ .is_text = one_in(a, 2), .file = -1 };
+		*p = (struct page){ .is_text = code || one_in(a, 2), .file = -1 };
 		at += PAGE;
 		if (p->is_text) {
 			if (mprotect(at, PAGE, PROT_READ | PROT_WRITE))
@@ -151,7 +164,7 @@ static bool map_files(struct actor *a)
 	}
 	nr_pages = p - pages;
 	munmap(page, PAGE);
-	return !munmap(text + nr_pages * PAGE, (ARRAY_SIZE(pages) - nr_pages) * PAGE);
+	return !munmap(text + nr_pages * PAGE, size - nr_pages * PAGE);
 }
 
 static bool map_stack(void)
@@ -422,62 +435,128 @@ static u64 put(unsigned int i, const void *array, size_t size)
 	return addr(memcpy(desk[i] - size, array, size));
 }
 
+static bool is_removal(const struct profil_unwind *arg)
+{
+	return arg->flags == PROFIL_UNWIND_CODE && !arg->nr_blocks && !arg->nr_rows &&
+	       !arg->nr_rules;
+}
+
+/* Sets the members that tell what table @i describes. */
+static void set_key(struct profil_unwind *arg, u32 i)
+{
+	arg->flags = i < VDSO ? 0 : i == VDSO ? PROFIL_UNWIND_VDSO : PROFIL_UNWIND_CODE;
+	arg->fd = i < VDSO ? files[i] : -1;
+	arg->space = i < CODE ? 0 : space;
+	arg->start = i < CODE ? 0 : addr(text);
+	if (i == OTHER_SPACE || i == OTHER_BOTH)
+		arg->space++;
+	if (i == OTHER_START || i == OTHER_BOTH)
+		arg->start += PROFIL_UNWIND_CODE_SIZE;
+}
+
+/* Returns the table that @arg describes; TABLES if there is none. */
+static u32 table_of(const struct profil_unwind *arg)
+{
+	struct profil_unwind other;
+
+	for (u32 i = 0; i < TABLES; i++) {
+		set_key(&other, i);
+		if (arg->flags == other.flags && arg->fd == other.fd &&
+		    arg->space == other.space && arg->start == other.start)
+			return i;
+	}
+	return TABLES;
+}
+
+static bool key_is_valid(const struct profil_unwind *arg)
+{
+	if (arg->flags == PROFIL_UNWIND_CODE)
+		return arg->fd == -1 && arg->space && arg->space != UINT64_MAX &&
+		       arg->start < 0x7ffffffff000 &&
+		       arg->start % PROFIL_UNWIND_CODE_SIZE == 0 &&
+		       arg->nr_blocks <= PROFIL_UNWIND_CODE_SIZE / PROFIL_UNWIND_BLOCK;
+	return !arg->space && !arg->start &&
+	       (!arg->flags || (arg->flags == PROFIL_UNWIND_VDSO && arg->fd == -1));
+}
+
+/* @i: the table that @arg describes */
 static int expected_error(const struct small_table *t, const struct profil_unwind *arg, u32 i)
 {
-	if (arg->flags > PROFIL_UNWIND_VDSO)
+	if (arg->flags > (PROFIL_UNWIND_VDSO | PROFIL_UNWIND_CODE))
 		return EOPNOTSUPP;
-	if (!arg->nr_blocks || !arg->nr_rows || !arg->nr_rules ||
+	if (((!arg->nr_blocks || !arg->nr_rows || !arg->nr_rules) && !is_removal(arg)) ||
 	    arg->nr_blocks > PROFIL_UNWIND_BLOCKS || arg->nr_rules > PROFIL_UNWIND_RULES ||
 	    arg->nr_rows > 1U << 24)
 		return EINVAL;
-	if ((arg->flags & PROFIL_UNWIND_VDSO) && arg->fd != -1)
+	if (!key_is_valid(arg))
 		return EINVAL;
-	if (!(arg->flags & PROFIL_UNWIND_VDSO) && arg->fd == -1)
+	if (!arg->flags && arg->fd == -1)
 		return EBADF;
+	if (is_removal(arg))
+		return tables[i].given ? 0 : ENOENT;
 	/* More elements than there are follow the end of a page. */
 	if (arg->nr_blocks > t->nr_blocks || arg->nr_rows > t->nr_rows ||
 	    arg->nr_rules > t->nr_rules)
 		return EFAULT;
 	if (!table_is_valid(t))
 		return EINVAL;
-	return tables[i].given ? EEXIST : 0;
+	return i < CODE && tables[i].given ? EEXIST : 0;
 }
 
 /* Changes one of the numbers. Few are so large that the kernel needs time for the memory. */
 static void mutate_argument(struct actor *a, struct profil_unwind *arg)
 {
-	u32 *const numbers[] = {
-		&arg->nr_blocks, &arg->nr_rows, &arg->nr_rules, (u32 *)&arg->fd, &arg->flags,
+	u32 *const numbers[] = { &arg->nr_blocks, &arg->nr_rows, &arg->nr_rules };
+	const u64 spaces[] = { 0, UINT64_MAX, space, space + 1 };
+	const u64 starts[] = {
+		1, PAGE, 1ULL << 56, 1ULL << 63, -(u64)PROFIL_UNWIND_CODE_SIZE, UINT64_MAX,
+		addr(text), addr(text) + PAGE, addr(text) + PROFIL_UNWIND_CODE_SIZE,
 	};
-	const u32 i = any(a, ARRAY_SIZE(numbers)), was = *numbers[i];
+	const u32 i = any(a, 8), was = i < 3 ? *numbers[i] : 0;
 
-	if (i == 3)
+	switch (i) {
+	case 3:
 		arg->fd = -1;
-	else if (i == 4)
-		arg->flags = one_in(a, 2) ? PROFIL_UNWIND_VDSO : any_number(a, 0);
-	else
+		break;
+	case 4:
+		arg->flags = one_in(a, 2) ? any(a, 4) : any_number(a, 0);
+		break;
+	case 5:
+		arg->space = spaces[any(a, ARRAY_SIZE(spaces))];
+		break;
+	case 6:
+		arg->start = starts[any(a, ARRAY_SIZE(starts))];
+		break;
+	case 7:
+		set_key(arg, any(a, TABLES));
+		break;
+	default:
 		*numbers[i] = any_number(a, was);
-	if (i < 3 && *numbers[i] > LARGE && *numbers[i] <= 1U << 24 && !one_in(a, 100))
-		*numbers[i] = was + 1;
+		if (*numbers[i] > LARGE && *numbers[i] <= 1U << 24 && !one_in(a, 100))
+			*numbers[i] = was + 1;
+		break;
+	}
 }
 
-/* Gives a random table of file @i; FILES: of the vDSO. */
+/* Gives a random table @i, or removes that of made code. */
 static void give_table(struct actor *a, int fd, u32 i)
 {
 	struct small_table made;
-	struct profil_unwind arg = {
-		.size = sizeof(arg),
-		.fd = i < FILES ? files[i] : -1,
-		.flags = i < FILES ? 0 : PROFIL_UNWIND_VDSO,
-	};
+	struct profil_unwind arg = { .size = sizeof(arg) };
 	int err, expected;
 
+	set_key(&arg, i);
 	make_table(a, &made);
 	if (one_in(a, 6))
 		mutate_table(a, &made);
 	arg.nr_blocks = made.nr_blocks;
 	arg.nr_rows = made.nr_rows;
 	arg.nr_rules = made.nr_rules;
+	if (i >= CODE && one_in(a, 4)) {
+		arg.nr_blocks = 0;
+		arg.nr_rows = 0;
+		arg.nr_rules = 0;
+	}
 	if (one_in(a, 20))
 		mutate_argument(a, &arg);
 	arg.rules = put(0, made.rules, made.nr_rules * sizeof(*made.rules));
@@ -490,9 +569,7 @@ static void give_table(struct actor *a, int fd, u32 i)
 		made.nr_rows = arg.nr_rows;
 	if (arg.nr_rules && arg.nr_rules < made.nr_rules)
 		made.nr_rules = arg.nr_rules;
-	/* Another flag makes this a table of the vDSO, or of no file. */
-	if (arg.flags == PROFIL_UNWIND_VDSO && arg.fd == -1)
-		i = FILES;
+	i = table_of(&arg);
 	expected = expected_error(&made, &arg, i);
 	err = -descriptor_ioctl(fd, PROFIL_IOC_UNWIND, &arg);
 	shared->tables++;
@@ -503,11 +580,12 @@ static void give_table(struct actor *a, int fd, u32 i)
 	/* A large number needs more memory than there is, or than a user may have. */
 	if (err != expected && ((arg.nr_rows < LARGE && arg.nr_blocks < LARGE) ||
 				(err != EPERM && err != ENOMEM)))
-		fail("table %u: error %d, not %d (%u blocks, %u rows, %u rules, flags %#x, fd %d)",
-		     i, err, expected, arg.nr_blocks, arg.nr_rows, arg.nr_rules, arg.flags, arg.fd);
-	if (!err) {
+		fail("table %u: error %d, not %d (%u, %u, %u, flags %#x, fd %d, code %#llx, %#llx)",
+		     i, err, expected, arg.nr_blocks, arg.nr_rows, arg.nr_rules, arg.flags, arg.fd,
+		     (unsigned long long)arg.space, (unsigned long long)arg.start);
+	if (!err && i < TABLES) {
 		tables[i] = made;
-		tables[i].given = true;
+		tables[i].given = !is_removal(&arg);
 	}
 }
 
@@ -587,11 +665,11 @@ static const struct profil_unwind_rule *model_rule(u64 at)
 	if (at - addr(text) < nr_pages * PAGE) {
 		const struct page *p = &pages[(at - addr(text)) / PAGE];
 
-		offset = p->offset + at % PAGE;
-		t = p->file < 0 ? NULL : &tables[p->file];
+		offset = p->file < 0 ? at - addr(text) : p->offset + at % PAGE;
+		t = &tables[p->file < 0 ? CODE : p->file];
 	} else if (at - vdso < vdso_end - vdso) {
 		offset = at - vdso;
-		t = &tables[FILES];
+		t = &tables[VDSO];
 	}
 	if (!t || !t->given || offset / PROFIL_UNWIND_BLOCK >= t->nr_blocks)
 		return NULL;
@@ -899,16 +977,21 @@ static void one_session(struct actor *a, u64 period)
 		fail("open: error %d", -fd);
 		return;
 	}
-	for (u32 i = 0; i <= FILES; i++)
+	if (descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, &space)) {
+		fail("attach: errno %d", errno);
+		return;
+	}
+	for (u32 i = 0; i < TABLES; i++)
 		tables[i].given = false;
-	/* Few files have no table. */
-	for (u32 i = 0; i <= FILES; i++)
-		for (int tries = 1 + any(a, 8); tries && !tables[i].given; tries--)
+	/* Few files have no table. A table that replaces another one takes long. */
+	for (u32 i = 0; i < TABLES; i++)
+		for (int tries = 1 + any(a, i < CODE ? 8 : 3);
+		     tries && (i >= CODE || !tables[i].given); tries--)
 			give_table(a, fd, i);
 	fill_stack(a);
 	make_runs(a);
-	if (descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL) || descriptor_enable(fd)) {
-		fail("attach: errno %d", errno);
+	if (descriptor_enable(fd)) {
+		fail("enable: errno %d", errno);
 		return;
 	}
 	for (u32 i = 0; i < RUNS; i++)
@@ -917,8 +1000,9 @@ static void one_session(struct actor *a, u64 period)
 		fail("disable: errno %d", errno);
 	memset(used, 0, sizeof(used));
 	check_records(fd, depth);
-	for (u32 i = 0; i <= FILES; i++)
+	for (u32 i = 0; i < TABLES; i++)
 		shared->walked += used[i];
+	shared->code_walked += used[CODE];
 	close(fd);
 	shared->sessions++;
 }
@@ -944,10 +1028,11 @@ static void work(void)
 
 static void show(struct __test_metadata *_metadata, u64 ns)
 {
-	TH_LOG("%llu tables in %.1f s: %.0f per second; %llu taken, %llu walked; %llu sessions",
+	TH_LOG("%llu tables in %.1f s: %.0f per second; %llu taken; %llu sessions",
 	       (unsigned long long)shared->tables, ns / 1e9, shared->tables / (ns / 1e9),
-	       (unsigned long long)shared->taken, (unsigned long long)shared->walked,
-	       (unsigned long long)shared->sessions);
+	       (unsigned long long)shared->taken, (unsigned long long)shared->sessions);
+	TH_LOG("%llu tables walked, %llu of made code", (unsigned long long)shared->walked,
+	       (unsigned long long)shared->code_walked);
 	for (unsigned int i = 0; i < ARRAY_SIZE(shared->refused); i++)
 		if (shared->refused[i])
 			TH_LOG("refused with %s: %llu", strerrorname_np(i),
@@ -1009,6 +1094,7 @@ TEST_F_TIMEOUT(walks, use_random_tables_as_in_the_model, 14400)
 	show(_metadata, now_ns() - begin);
 	EXPECT_NO_FAILURES(&shared->failures);
 	EXPECT_LT(0U, shared->same);
+	EXPECT_TRUE(shared->code_walked || shared->sessions < 20);
 	for (unsigned int i = 0; i < ARRAY_SIZE(shared->ends) && shared->same > 20000; i++)
 		if (i != PROFIL_STACK_UNSUPPORTED && i != PROFIL_STACK_NO_REGISTERS)
 			EXPECT_LT(0U, shared->ends[i]);

@@ -688,15 +688,19 @@ struct profil_record {
 
 /* Bits of profil_unwind.flags */
 #define PROFIL_UNWIND_VDSO	(1U << 0)	/* the table is for the vDSO: fd is -1 */
+#define PROFIL_UNWIND_CODE	(1U << 1)	/* it is for code made at run time: fd is -1 */
 
 /* For profil_unwind: the bytes of text in a block, and the maximum numbers */
 #define PROFIL_UNWIND_BLOCK	1024U
 #define PROFIL_UNWIND_BLOCKS	4194304U
 #define PROFIL_UNWIND_RULES	65536U
 
+/* The bytes of memory that a table with PROFIL_UNWIND_CODE can describe */
+#define PROFIL_UNWIND_CODE_SIZE	(1U << 24)
+
 /**
  * enum profil_unwind_kind - How a rule finds the caller of a function
- * @PROFIL_UNWIND_NONE: The table does not tell. The kernel follows the frame pointer.
+ * @PROFIL_UNWIND_NONE: The table does not tell. The caller is found as without a table.
  * @PROFIL_UNWIND_OUTERMOST: There is no caller.
  * @PROFIL_UNWIND_END: There is a caller, but no rule of another kind can describe it.
  * @PROFIL_UNWIND_SP: The canonical frame address (CFA) is the stack pointer + @cfa.
@@ -754,10 +758,18 @@ struct profil_unwind_rule {
  *	the first byte of text to which the rule applies; they ascend in each block. The lower 16
  *	bits are the index of the rule. A row applies up to the next row, also in later blocks.
  * @rules: Address of an array of @nr_rules struct profil_unwind_rule.
+ * @space: With PROFIL_UNWIND_CODE, the address space, a profil_record.space; otherwise 0.
+ * @start: With PROFIL_UNWIND_CODE, an address in it, a multiple of PROFIL_UNWIND_CODE_SIZE. Offsets
+ *	in the table begin there, and there are at most PROFIL_UNWIND_CODE_SIZE /
+ *	PROFIL_UNWIND_BLOCK blocks. Otherwise 0.
  *
  * Gives the session, which has a profil_open.stack_depth, the unwind table of a file. It is used in
  * each process that has mapped the file, until the session ends, and cannot be changed. profil(4)
  * describes how stacks are found with tables.
+ *
+ * With PROFIL_UNWIND_CODE, the table is that of private anonymous memory in one address space. It
+ * replaces the table for the same @space and @start; without blocks, rows and rules, it only
+ * removes that table.
  *
  * Return: 0, or -1 with an error of profil(4).
  */
@@ -771,6 +783,8 @@ struct profil_unwind {
 	__aligned_u64 blocks;
 	__aligned_u64 rows;
 	__aligned_u64 rules;
+	__aligned_u64 space;
+	__aligned_u64 start;
 };
 
 /**
