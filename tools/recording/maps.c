@@ -14,8 +14,12 @@
 
 #include "recording/maps.h"
 
-/* Memory that is not read in this time is not read. */
+/*
+ * Memory that is not read in this time is not read. A child that has a CPU, or waits for one, waits
+ * for no page: the machine is slow, and the child gets this time again, at most so many times.
+ */
 #define MEMORY_MS	100
+#define MEMORY_TIMES	20
 #define MEMORY_MAX	4096
 
 /* A newline is the only byte of a path that has an escape there. */
@@ -98,9 +102,34 @@ static void copy_memory(pid_t pid, u64 address, size_t size, int fd)
 	_exit(n == (ssize_t)size && write(fd, bytes, size) == n ? 0 : EFAULT);
 }
 
+/* Returns true if the child has a CPU, or waits for one. */
+static bool is_runnable(pid_t child)
+{
+	FILE *file = proc_open(child, "stat");
+	char state = 0;
+	const bool is_read = file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1;
+
+	if (file)
+		fclose(file);
+	return is_read && state == 'R';
+}
+
+/* Waits for the answer of the child. Returns false if there is none. */
+static bool await_answer(int fd, pid_t child)
+{
+	struct pollfd answer = { .fd = fd, .events = POLLIN };
+
+	for (int i = 0; i < MEMORY_TIMES; i++) {
+		if (poll(&answer, 1, MEMORY_MS) > 0)
+			return true;
+		if (!is_runnable(child))
+			return false;
+	}
+	return false;
+}
+
 bool maps_read_memory(pid_t pid, u64 address, void *to, size_t size)
 {
-	struct pollfd answer = { .events = POLLIN };
 	ssize_t n = -1;
 	pid_t child;
 	int fds[2], status = 0;
@@ -111,8 +140,7 @@ bool maps_read_memory(pid_t pid, u64 address, void *to, size_t size)
 	if (!child)
 		copy_memory(pid, address, size, fds[1]);
 	close(fds[1]);
-	answer.fd = fds[0];
-	if (child > 0 && poll(&answer, 1, MEMORY_MS) > 0)
+	if (child > 0 && await_answer(fds[0], child))
 		n = read(fds[0], to, size);
 	close(fds[0]);
 	if (child < 0)
