@@ -1636,6 +1636,55 @@ CODE_TEST(made_by_another_user_has_names)
 	EXPECT_SHARES("made_alpha", "made_beta");
 }
 
+/* ---- code that a dump describes ---- */
+
+#ifdef __x86_64__
+#define HAS_TABLES	true
+#else
+#define HAS_TABLES	false
+#endif
+
+#define MADE_CHAIN ";run;made_outer;made_middle;made_leaf;"
+
+/* Records functions without frame pointers, made at run time, which a jit-PID.dump describes. */
+#define RECORD_JIT(how, ms) do {							\
+	char jit_work[PATH_MAX];							\
+											\
+	SKIP_IF(!HAS_TABLES, "only x86-64 has unwind tables");				\
+	ASSERT_TRUE(beside(jit_work, "jit_work"));					\
+	ASSERT_EQ(0, run("--stacks", jit_work, how, ms, NULL));				\
+	EXPECT_WHOLE();									\
+	EXPECT_LT(100, in_chains(";made_leaf;"));					\
+} while (0)
+
+/*
+ * The recorder needs some time to read the dump; on a kernel with KASAN, seconds. Before, stacks
+ * have no callers.
+ */
+#define JIT_TEST(name, how)								\
+	CODE_TEST(described_##name##_has_callers)					\
+	{										\
+		RECORD_JIT(how, "1500");						\
+		if (in_chains(";made_leaf;") / 3 >= in_chains(MADE_CHAIN))		\
+			RECORD_JIT(how, "12000");					\
+		EXPECT_LT(in_chains(";made_leaf;") / 3, in_chains(MADE_CHAIN));		\
+	}
+
+JIT_TEST(by_a_dump, "once")
+JIT_TEST(again_and_again, "grow")
+JIT_TEST(far_away, "far")
+JIT_TEST(by_the_parent, "fork")
+JIT_TEST(by_a_torn_dump, "torn")
+
+CODE_TEST(described_without_call_frame_information_has_no_callers)
+{
+	RECORD_JIT("plain", "800");
+	EXPECT_EQ(0, in_chains(MADE_CHAIN));
+	EXPECT_TRUE(said("err", "end where there is no frame"));
+}
+
+/* ---- code that was moved ---- */
+
 /* Records code that was moved. */
 #define RECORD_MOVED(program, what, how) do {						\
 	ASSERT_EQ(0, run(program, "move", what, how, "600", NULL));			\

@@ -7,6 +7,7 @@
 #include <profil.h>
 
 #include "commands/sampling.h"
+#include "recording/tables.h"
 
 #define READ_SIZE	(64U << 10)
 /* The maximum size of a record, with its path. */
@@ -77,13 +78,14 @@ void session_add_records(struct session *s, u64 ticks)
 			s->next = profil_record_first(current.records, current.len);
 		}
 		if (!s->next)
-			return;
+			break;
 		if (!(s->next->flags & PROFIL_RECORD_DETACHED))
 			stream_record(&s->stream, s->next);
 		else if (s->add_detached)
 			s->add_detached(s->data, s->next);
 		s->next = profil_record_next(current.records, current.len, s->next);
 	}
+	tables_poll(s->stream.tables);
 }
 
 void session_wait(struct session *s, u64 until, bool records)

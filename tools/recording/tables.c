@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "recording/dumps.h"
 #include "recording/entries.h"
 #include "recording/maps.h"
 #include "recording/spaces.h"
@@ -47,6 +48,7 @@ struct known {
 struct tables {
 	struct tables_use use;
 	struct table_cache *cache;	/* or NULL */
+	struct dumps *dumps;
 	htab_t files;
 	struct tables_stats stats;
 	bool is_off;		/* the session takes no more */
@@ -75,6 +77,7 @@ struct tables *tables_new(const struct tables_use *use)
 	tables->use = *use;
 	tables->files = htab_create(64, known_hash, known_equals, free);
 	tables->cache = table_cache_open(TABLE_CACHE_BYTES);
+	tables->dumps = dumps_new(use);
 	tables->start = clock_ns(CLOCK_MONOTONIC);
 	return tables;
 }
@@ -85,6 +88,7 @@ void tables_free(struct tables *tables)
 		return;
 	htab_delete(tables->files);
 	table_cache_close(tables->cache);
+	dumps_free(tables->dumps);
 	free(tables);
 }
 
@@ -126,18 +130,10 @@ static struct known *add_known(struct tables *tables, u64 device, u64 ino, u64 g
 /* Gives a table. Returns the time; 0 if the session does not take it. Notes if it takes no more. */
 static u64 give(struct tables *tables, const struct unwind_table *table, int fd)
 {
-	const struct profil_unwind arg = {
-		.size = sizeof(arg),
-		.flags = fd < 0 ? PROFIL_UNWIND_VDSO : 0,
-		.fd = fd,
-		.nr_blocks = table->nr_blocks,
-		.nr_rows = table->nr_rows,
-		.nr_rules = table->nr_rules,
-		.blocks = (uintptr_t)table->blocks,
-		.rows = (uintptr_t)table->rows,
-		.rules = (uintptr_t)table->rules,
-	};
+	struct profil_unwind arg = unwind_table_argument(table);
 
+	arg.flags = fd < 0 ? PROFIL_UNWIND_VDSO : 0;
+	arg.fd = fd;
 	if (table->nr_rows > tables->use.max_rows)
 		return 0;
 	if (!tables->use.give(tables->use.data, &arg)) {
@@ -258,8 +254,16 @@ void tables_add_process(struct tables *tables, pid_t pid)
 
 void tables_add_space(struct tables *tables, const struct space *space)
 {
-	for (size_t i = 0; tables && i < space->nr; i++)
+	for (size_t i = 0; tables && i < space->nr; i++) {
 		tables_add_mapped(tables, space->mappings[i], -1);
+		dumps_add(tables->dumps, space->mappings[i]);
+	}
+}
+
+void tables_poll(struct tables *tables)
+{
+	if (tables)
+		dumps_poll(tables->dumps);
 }
 
 bool tables_add_file(struct tables *tables, int fd, struct unwind_table *table)

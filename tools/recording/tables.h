@@ -53,8 +53,14 @@ u64 tables_time(const struct tables *tables, const struct profil_record *record)
 /* Gives the tables of the files that the process has mapped. */
 void tables_add_process(struct tables *tables, pid_t pid);
 
-/* The same for a process whose mappings were read. */
+/*
+ * The same for a process whose mappings were read. If it makes code at run time, tables_poll()
+ * gives the tables of this code.
+ */
 void tables_add_space(struct tables *tables, const struct space *space);
+
+/* Gives new tables of code that processes have made. The caller calls this again and again. */
+void tables_poll(struct tables *tables);
 
 /* Gives the table of the vDSO. */
 void tables_add_vdso(struct tables *tables);

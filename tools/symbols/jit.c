@@ -23,6 +23,7 @@
 
 #include "symbols/binary.h"
 #include "symbols/jit.h"
+#include "symbols/jitdump.h"
 
 /* A larger file is not read. */
 #define BYTES_MAX	(256LL << 20)
@@ -38,25 +39,6 @@
 	") %*c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64
 /* A flag there: the process has not called exec since its fork. */
 #define FORKED_NO_EXEC	0x40
-
-/* The format of a jit-PID.dump, which Linux defines in tools/perf/.../jitdump-specification.txt */
-#define DUMP_MAGIC	0x4a695444
-#define DUMP_LOAD	0
-
-/* The name follows, and then the code. Records of another type have @id, @size and @time, too. */
-struct dump_load {
-	u32 id;
-	u32 size;
-	u64 time;
-	u32 pid;
-	u32 tid;
-	u64 vma;
-	u64 address;
-	u64 code_size;
-	u64 index;
-};
-
-#define DUMP_RECORD_SIZE offsetof(struct dump_load, pid)
 
 /**
  * struct process - A process whose files can have names
@@ -438,23 +420,23 @@ static void parse_map(struct lookup *lookup, char *text, size_t size)
 /* Compilers that move code do not write this format, so code stays where it was loaded. */
 static void parse_dump(struct lookup *lookup, char *text, size_t size)
 {
-	struct { u32 magic, version, size; } header;
-	struct dump_load load;
+	struct jitdump_header header;
+	struct jitdump_load load;
 
 	if (size < sizeof(header))
 		return;
 	memcpy(&header, text, sizeof(header));
-	if (header.magic != DUMP_MAGIC)
+	if (header.magic != JITDUMP_MAGIC)
 		return;
 	for (size_t at = header.size; at < size && size - at > sizeof(load);
-	     at += load.size) {
+	     at += load.record.size) {
 		char *name = text + at + sizeof(load);
 
 		memcpy(&load, text + at, sizeof(load));
-		if (load.size < DUMP_RECORD_SIZE || load.size > size - at)
+		if (load.record.size < sizeof(load.record) || load.record.size > size - at)
 			break;
-		if (load.id == DUMP_LOAD && load.size > sizeof(load) &&
-		    memchr(name, 0, load.size - sizeof(load)))
+		if (load.record.id == JITDUMP_LOAD && load.record.size > sizeof(load) &&
+		    memchr(name, 0, load.record.size - sizeof(load)))
 			add_code(lookup, load.address, load.code_size, name);
 	}
 }

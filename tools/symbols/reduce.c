@@ -479,23 +479,11 @@ static void add_gap(struct reducer *r, struct range code, bool is_first)
 		row_add(r, code.start, none);
 }
 
-/* Adds the rows for the text of a segment. Those of the segments before it have been added. */
-static void add_segment(struct reducer *r, const GElf_Phdr *segment)
+/* Adds the rows for the text at these addresses. */
+static void add_text(struct reducer *r, struct range text)
 {
-	struct range text = { .start = segment->p_offset };
-	u64 first;
+	const u64 first = text.start;
 
-	text.end = segment->p_filesz < TEXT_MAX ? segment->p_filesz : TEXT_MAX;
-	text.end = text.start < TEXT_MAX - text.end ? text.start + text.end : TEXT_MAX;
-	if (text.start < r->reduced->end)
-		text.start = r->reduced->end;
-	if (text.start >= text.end)
-		return;
-	r->reduced->end = text.end;
-	r->bias = segment->p_offset - segment->p_vaddr;
-	text.start -= r->bias;
-	text.end -= r->bias;
-	first = text.start;
 	for (size_t i = 0; i < r->nr_entries && text.start < text.end; i++) {
 		struct range code = r->entries[i];
 
@@ -513,6 +501,24 @@ static void add_segment(struct reducer *r, const GElf_Phdr *segment)
 	if (text.start < text.end)
 		row_add(r, text.start, none);
 	row_add(r, text.end, none);
+}
+
+/* Adds the rows for the text of a segment. Those of the segments before it have been added. */
+static void add_segment(struct reducer *r, const GElf_Phdr *segment)
+{
+	struct range text = { .start = segment->p_offset };
+
+	text.end = segment->p_filesz < TEXT_MAX ? segment->p_filesz : TEXT_MAX;
+	text.end = text.start < TEXT_MAX - text.end ? text.start + text.end : TEXT_MAX;
+	if (text.start < r->reduced->end)
+		text.start = r->reduced->end;
+	if (text.start >= text.end)
+		return;
+	r->reduced->end = text.end;
+	r->bias = segment->p_offset - segment->p_vaddr;
+	text.start -= r->bias;
+	text.end -= r->bias;
+	add_text(r, text);
 }
 
 static int compare_segments(const void *a, const void *b)
@@ -566,6 +572,39 @@ static void read_entries(struct reducer *r, Elf *elf)
 		qsort(r->entries, r->nr_entries, sizeof(struct range), compare_ranges);
 }
 
+/* ---- tables ---- */
+
+void reduce_begin(struct reduced *reduced)
+{
+	free(reduced->rows);
+	free(reduced->rules);
+	free(reduced->slots);
+	*reduced = (struct reduced){ .slots = xcalloc(SLOTS, sizeof(*reduced->slots)) };
+	rule_index(reduced, end);
+}
+
+bool reduce_end(struct reduced *reduced)
+{
+	/* If the text ends with a block, the row of its end would be in a further one. */
+	if (reduced->nr_rows && reduced->end % PROFIL_UNWIND_BLOCK == 0 &&
+	    reduced->rows[reduced->nr_rows - 1].offset == reduced->end)
+		reduced->nr_rows--;
+	return reduced->nr_rows > 1;
+}
+
+void reduce_code(struct reduced *reduced, Elf *elf, u64 start, u64 end, u64 base)
+{
+	struct reducer r = { .reduced = reduced, .bias = -base, .fd = -1 };
+
+	r.cfi = cfi_open(elf, false);
+	if (r.cfi.cfi)
+		read_entries(&r, elf);
+	add_text(&r, (struct range){ start, end });
+	reduced->end = end - base;
+	free(r.entries);
+	dwarf_cfi_end(r.cfi.cfi);
+}
+
 bool reduce_file(struct reduced *reduced, const struct elf_file *file)
 {
 	struct reducer r = {
@@ -575,7 +614,6 @@ bool reduce_file(struct reduced *reduced, const struct elf_file *file)
 	};
 	GElf_Ehdr ehdr;
 
-	*reduced = (struct reduced){};
 	if (!gelf_getehdr(file->elf, &ehdr) || ehdr.e_machine != EM_X86_64 ||
 	    ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
 	    (ehdr.e_type != ET_EXEC && ehdr.e_type != ET_DYN))
@@ -583,16 +621,11 @@ bool reduce_file(struct reduced *reduced, const struct elf_file *file)
 	r.cfi = cfi_open(file->elf, r.is_go);
 	if (!r.cfi.cfi)
 		return false;
-	reduced->slots = xcalloc(SLOTS, sizeof(*reduced->slots));
-	rule_index(reduced, end);
+	reduce_begin(reduced);
 	if (r.is_go)
 		read_go_functions(&r, file->elf);
 	read_entries(&r, file->elf);
 	add_segments(&r, file->elf);
 	free(r.entries);
-	/* If the text ends with a block, the row of its end would be in a further one. */
-	if (reduced->nr_rows && reduced->end % PROFIL_UNWIND_BLOCK == 0 &&
-	    reduced->rows[reduced->nr_rows - 1].offset == reduced->end)
-		reduced->nr_rows--;
-	return reduced->nr_rows > 1;
+	return reduce_end(reduced);
 }

@@ -23,7 +23,25 @@ struct reduced_row {
 	u32 rule;
 };
 
-/* Makes the table. Returns false if there is none. */
+/* Makes the table of a file. @reduced: 0 at first. Returns false if there is none. */
 bool reduce_file(struct reduced *reduced, const struct elf_file *file);
+
+/* Begins the table of code without a file. @reduced: the table before, or 0. */
+void reduce_begin(struct reduced *reduced);
+
+/*
+ * Adds the code from @start to @end, which is behind all that was added. Its call frame information
+ * is in @elf. @base: the address whose offset in the table is 0.
+ */
+void reduce_code(struct reduced *reduced, Elf *elf, u64 start, u64 end, u64 base);
+
+/* Ends the table. Returns false if it has no rule. */
+bool reduce_end(struct reduced *reduced);
+
+/* Writes the table, without names, to the answer. */
+void reduced_write(const struct reduced *reduced, const struct confined *confined);
+
+/* Returns the number of bytes that this writes. */
+size_t reduced_size(const struct reduced *reduced);
 
 #endif /* PROFIL_TOOLS_REDUCE_H */

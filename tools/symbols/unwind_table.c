@@ -84,6 +84,29 @@ static void read_names(struct names *names, const struct elf_file *file)
 	}
 }
 
+static struct table_header header_of(const struct reduced *reduced, size_t names_size)
+{
+	return (struct table_header){
+		.nr_rules = reduced->nr_rules,
+		.nr_blocks = (reduced->end + PROFIL_UNWIND_BLOCK - 1) / PROFIL_UNWIND_BLOCK,
+		.nr_rows = reduced->nr_rows,
+		.names_size = names_size,
+	};
+}
+
+static u64 size_of(const struct table_header *header)
+{
+	return sizeof(*header) + (u64)header->nr_rules * sizeof(struct profil_unwind_rule) +
+	       ((u64)header->nr_blocks + header->nr_rows) * sizeof(u32) + header->names_size;
+}
+
+size_t reduced_size(const struct reduced *reduced)
+{
+	const struct table_header header = header_of(reduced, 0);
+
+	return size_of(&header);
+}
+
 /* Writes the numbers of rows before the blocks, and the rows. */
 static void write_rows(const struct confined *confined, const struct reduced *reduced,
 		       u32 nr_blocks)
@@ -103,30 +126,37 @@ static void write_rows(const struct confined *confined, const struct reduced *re
 		blocks[block] = reduced->nr_rows;
 	confined_write(confined, blocks, nr_blocks * sizeof(*blocks));
 	confined_write(confined, rows, reduced->nr_rows * sizeof(*rows));
+	free(blocks);
+	free(rows);
+}
+
+static void write_table(const struct reduced *reduced, const struct names *names,
+			const struct confined *confined)
+{
+	const struct table_header header = header_of(reduced, names->size);
+
+	confined_write(confined, &header, sizeof(header));
+	confined_write(confined, reduced->rules, reduced->nr_rules * sizeof(*reduced->rules));
+	write_rows(confined, reduced, header.nr_blocks);
+	confined_write(confined, names->text, names->size);
+}
+
+void reduced_write(const struct reduced *reduced, const struct confined *confined)
+{
+	write_table(reduced, &(struct names){}, confined);
 }
 
 static void work_make(const struct confined *confined)
 {
-	struct table_header header;
+	struct reduced reduced = {};
 	struct names names = {};
-	struct reduced reduced;
 	struct elf_file file;
 
 	if (!elf_file_open(&file, confined->fd) || !reduce_file(&reduced, &file))
 		return;
 	read_names(&names, &file);
-	if (!elf_file_unchanged(&file))
-		return;
-	header = (struct table_header){
-		.nr_rules = reduced.nr_rules,
-		.nr_blocks = (reduced.end + PROFIL_UNWIND_BLOCK - 1) / PROFIL_UNWIND_BLOCK,
-		.nr_rows = reduced.nr_rows,
-		.names_size = names.size,
-	};
-	confined_write(confined, &header, sizeof(header));
-	confined_write(confined, reduced.rules, reduced.nr_rules * sizeof(*reduced.rules));
-	write_rows(confined, &reduced, header.nr_blocks);
-	confined_write(confined, names.text, names.size);
+	if (elf_file_unchanged(&file))
+		write_table(&reduced, &names, confined);
 }
 
 /* ---- in the parent ---- */
@@ -186,12 +216,9 @@ static bool table_is_valid(const struct unwind_table *table)
 bool unwind_table_take(struct unwind_table *table, u8 *data, size_t size)
 {
 	struct table_header header = {};
-	u64 expected = sizeof(header);
 
 	if (size >= sizeof(header))
 		memcpy(&header, data, sizeof(header));
-	expected += header.nr_rules * sizeof(*table->rules) + header.names_size +
-		    ((u64)header.nr_blocks + header.nr_rows) * sizeof(u32);
 	*table = (struct unwind_table){
 		.nr_blocks = header.nr_blocks,
 		.nr_rows = header.nr_rows,
@@ -202,7 +229,8 @@ bool unwind_table_take(struct unwind_table *table, u8 *data, size_t size)
 	};
 	if (header.nr_rules && header.nr_rules <= PROFIL_UNWIND_RULES &&
 	    header.nr_blocks && header.nr_blocks <= PROFIL_UNWIND_BLOCKS &&
-	    header.nr_rows && header.nr_rows <= UNWIND_ROWS_MAX && size == expected) {
+	    header.nr_rows && header.nr_rows <= UNWIND_ROWS_MAX &&
+	    size == size_of(&header)) {
 		table->rules = (const void *)(data + sizeof(header));
 		table->blocks = (const void *)(table->rules + header.nr_rules);
 		table->rows = table->blocks + header.nr_blocks;
@@ -242,6 +270,19 @@ void unwind_table_free(struct unwind_table *table)
 {
 	free(table->data);
 	*table = (struct unwind_table){};
+}
+
+struct profil_unwind unwind_table_argument(const struct unwind_table *table)
+{
+	return (struct profil_unwind){
+		.size = sizeof(struct profil_unwind),
+		.nr_blocks = table->nr_blocks,
+		.nr_rows = table->nr_rows,
+		.nr_rules = table->nr_rules,
+		.blocks = (uintptr_t)table->blocks,
+		.rows = (uintptr_t)table->rows,
+		.rules = (uintptr_t)table->rules,
+	};
 }
 
 struct profil_unwind_rule unwind_table_rule(const struct unwind_table *table, u64 offset)

@@ -58,6 +58,19 @@ struct unwind_table {
  */
 bool unwind_table_make(struct unwind_table *table, int fd);
 
+/**
+ * code_tables_make - Make the tables of the code that a jit-PID.dump describes
+ * @fd: The file, of any kind.
+ * @give: Is called for each table. @start: as in struct profil_unwind. The starts ascend.
+ * @data: For @give.
+ *
+ * Functions without call frame information are in no table.
+ *
+ * Return: false if the file could not be read within the limits of a confined process.
+ */
+bool code_tables_make(int fd, void (*give)(void *data, u64 start, const struct unwind_table *table),
+		      void *data);
+
 /*
  * Takes a table from its bytes, which belong to it from then on. Checks all that struct
  * profil_unwind requires. Returns false, and frees the bytes, if there is something wrong.
@@ -65,6 +78,9 @@ bool unwind_table_make(struct unwind_table *table, int fd);
 bool unwind_table_take(struct unwind_table *table, u8 *data, size_t size);
 
 void unwind_table_free(struct unwind_table *table);
+
+/* Returns the argument of the ioctl, without the text that the table describes. */
+struct profil_unwind unwind_table_argument(const struct unwind_table *table);
 
 /* Returns the rule for the byte at @offset of the file. */
 struct profil_unwind_rule unwind_table_rule(const struct unwind_table *table, u64 offset);

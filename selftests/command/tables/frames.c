@@ -3,10 +3,11 @@
  * frames PROGRAM...: makes the unwind tables of programs with random call frame information, as the
  * confined process of profil record does. Most of it is generated: entries, encodings, instructions
  * and expressions, of which few are wrong; the rest is that of a PROGRAM (of 64 bits), in which
- * some bytes are changed. It should be built with -fsanitize=address,undefined. Prints TAP.
- * PROFIL_FUZZ_ROUNDS (20000) is the number of tables, and PROFIL_FUZZ_SEED (default: the time) the
- * seed, which is printed. With PROFIL_FUZZ_ONLY, a number, it writes that program to the file
- * frames.input, and makes only its table.
+ * some bytes are changed. A part of the programs is code that a jit-PID.dump describes. It should
+ * be built with -fsanitize=address,undefined. Prints TAP. PROFIL_FUZZ_ROUNDS (20000) is the number
+ * of tables, and PROFIL_FUZZ_SEED (default: the time) the seed, which is printed. With
+ * PROFIL_FUZZ_ONLY, a number, it writes that program to the file frames.input, and makes only its
+ * table.
  *
  * The module would take each table, and rows next to each other have other rules. The process that
  * makes tables may crash in a library, and it ends at the limits of a table and of its time; then
@@ -29,6 +30,7 @@
 /* The answer of the confined process stays in this one. */
 #define confined_write frames_write
 #include "symbols/unwind_table.c"
+#include "symbols/code_tables.c"
 #undef confined_write
 
 #include "../report/random.h"
@@ -56,7 +58,7 @@ struct bytes {
 /* Shared with the process */
 static struct shared {
 	u64 next;		/* number of the program */
-	u64 tables, none, rows, rows_max, rules_max, slowest_ns, slowest;
+	u64 tables, parts, none, rows, rows_max, rules_max, slowest_ns, slowest;
 	u64 kinds[PROFIL_UNWIND_REGISTER + 1];
 	char complaint[200];
 } *shared;
@@ -752,13 +754,72 @@ static void copy_changed(struct bytes *bytes, const struct bytes *program)
 	}
 }
 
+/* Puts a record of a dump, whose contents are in @body. */
+static void put_record(struct bytes *to, enum jitdump_id id, const struct bytes *body)
+{
+	put(to, one_in(60) ? odd_number() : id, 4);
+	put(to, sizeof(struct jitdump_record) + (one_in(100) ? odd_number() : body->len), 4);
+	put(to, 0, 8);
+	for (size_t i = 0; i < body->len; i++)
+		put(to, body->data[i], 1);
+}
+
+/* Code in one or two parts of memory that tables describe, at times over other code */
+static void generate_dump(struct bytes *bytes)
+{
+	static u8 frames[SECTION_MAX], body[SECTION_MAX];
+	const u64 first = one_in(20) ? odd_number() : 4 * PROFIL_UNWIND_CODE_SIZE - any(0x2000);
+	u64 n = 1 + any(10);
+
+	bytes->len = 0;
+	put(bytes, one_in(100) ? any(256) : JITDUMP_MAGIC, 4);
+	put(bytes, 1, 4);
+	put(bytes, one_in(100) ? odd_number() : 40, 4);
+	put(bytes, one_in(100) ? odd_number() : EM_X86_64, 4);
+	put(bytes, 0, 8);
+	put(bytes, 0, 8);
+	put(bytes, 0, 8);
+	while (n--) {
+		const u64 size = number(one_in(20) ? 1 << 25 : 0x800);
+		const u64 code = first + number(0x4000);
+		struct section s = {
+			.bytes = { .data = frames },
+			.is_eh = true,
+			.code = code,
+			.address = code + (size + 7) / 8 * 8,
+		};
+		struct bytes record = { .data = body };
+
+		put_entries(&s);
+		put(&record, s.bytes.len + number(40), 8);
+		put(&record, number(40), 8);
+		put(&record, 0, 8);
+		for (size_t i = 0; i < s.bytes.len; i++)
+			put(&record, frames[i], 1);
+		if (!one_in(10))
+			put_record(bytes, JITDUMP_UNWINDING, &record);
+		record.len = 0;
+		put(&record, 0, 8);
+		put(&record, code, 8);
+		put(&record, code, 8);
+		put(&record, size, 8);
+		put(&record, 0, 8);
+		put(&record, 'a', 2);
+		put_record(bytes, JITDUMP_LOAD, &record);
+	}
+	if (one_in(4))
+		change(bytes->data, bytes->len);
+}
+
 /* Makes program @i, which depends on the seed. */
 static void make_program(struct bytes *bytes, u64 seed, u64 i)
 {
 	state = (seed * 0x9e3779b97f4a7c15ULL ^ i * 0xd1342543de82ef95ULL) | 1;
 	for (int j = 0; j < 4; j++)
 		any(1);
-	if (nr_programs && one_in(4))
+	if (one_in(5))
+		generate_dump(bytes);
+	else if (nr_programs && one_in(4))
 		copy_changed(bytes, &programs[any(nr_programs)]);
 	else
 		generate(bytes);
@@ -824,8 +885,35 @@ static void check_table(const struct unwind_table *t)
 		shared->rules_max = t->nr_rules;
 }
 
+/* Takes the tables of a dump. */
+static void check_parts(void)
+{
+	const struct confined confined = { .answer = answer.data, .size = answer.len };
+	struct unwind_table table;
+	u64 nr = 0, last = 0;
+	struct part part;
+	size_t at = 0;
+
+	for (; at < answer.len; last = part.start) {
+		at = take_part(&confined, at, &part, &table);
+		if (!at)
+			complain("a table is refused");
+		if (nr++ && part.start <= last)
+			complain("the order of the tables");
+		if (table.nr_blocks > PROFIL_UNWIND_CODE_SIZE / PROFIL_UNWIND_BLOCK)
+			complain("a table is too large");
+		check_table(&table);
+		unwind_table_free(&table);
+	}
+	if (nr > PARTS_MAX)
+		complain("the number of tables");
+	shared->parts += nr;
+	free(answer.data);
+}
+
 static void make_table(const struct bytes *bytes, int fd)
 {
+	const bool is_dump = bytes->len < TEXT && *(u32 *)bytes->data == JITDUMP_MAGIC;
 	const struct confined confined = { .fd = fd };
 	const u64 start = clock_ns(CLOCK_MONOTONIC);
 	struct unwind_table table;
@@ -836,7 +924,7 @@ static void make_table(const struct bytes *bytes, int fd)
 		err(99, "memfd");
 	answer = (struct bytes){};
 	alarm(SECONDS_EACH);
-	work_make(&confined);
+	(is_dump ? work_make_codes : work_make)(&confined);
 	alarm(0);
 	ns = clock_ns(CLOCK_MONOTONIC) - start;
 	if (ns > shared->slowest_ns) {
@@ -845,6 +933,10 @@ static void make_table(const struct bytes *bytes, int fd)
 	}
 	if (!answer.len) {
 		shared->none++;
+		return;
+	}
+	if (is_dump) {
+		check_parts();
 		return;
 	}
 	if (!unwind_table_take(&table, answer.data, answer.len))
@@ -952,7 +1044,8 @@ int main(int argc, char **argv)
 		}
 		fflush(stdout);
 	}
-	printf("# %llu tables, %llu without, %llu invalid\n", (unsigned long long)shared->tables,
+	printf("# %llu tables, %llu of dumps, %llu without, %llu invalid\n",
+	       (unsigned long long)shared->tables, (unsigned long long)shared->parts,
 	       (unsigned long long)shared->none, (unsigned long long)invalid);
 	printf("# %llu over a limit, %llu slow, %llu crashed\n", (unsigned long long)limited,
 	       (unsigned long long)slow, (unsigned long long)crashed);
@@ -961,7 +1054,7 @@ int main(int argc, char **argv)
 	       (unsigned long long)shared->rules_max);
 	printf("# the slowest, program %llu: %.1f ms\n", (unsigned long long)shared->slowest,
 	       shared->slowest_ns / 1e6);
-	fine = !invalid;
+	fine = !invalid && (shared->parts || nr < 10000);
 	printf("# rules by kind:");
 	for (size_t i = 0; i < sizeof(shared->kinds) / sizeof(*shared->kinds); i++) {
 		printf(" %llu", (unsigned long long)shared->kinds[i]);
