@@ -602,29 +602,34 @@ TEST_F(unwind, replaces_and_removes_the_table_of_made_code)
 	EXPECT_CALL(stub, 4, PROFIL_STACK_OUTERMOST);
 }
 
-/* The first function is at the end of a part, and calls one in the next part of the mapping. */
+/* sub $8,%rsp; call; the end */
+#define CALL(distance)	"\x48\x83\xec\x08\xe8" distance OTHER_END
+
+/* Two parts of a mapping have a function each that calls one in the other part. */
 TEST_F(unwind, finds_callers_in_made_code_by_the_tables_of_two_parts)
 {
-	/* sub $8,%rsp; call */
-	static const char first[] = "\x48\x83\xec\x08\xe8\x06\x00\x00\x00" OTHER_END;
-	static const char second[] = STUB OTHER_END;
-	const u64 space = own_space(), size = PROFIL_UNWIND_CODE_SIZE;
+	static const char code[] = CALL("\x12\x00\x00\x00") STUB OTHER_END
+				   STUB OTHER_END CALL("\xdf\xff\xff\xff");
+	const u64 space = own_space(), size = PROFIL_UNWIND_CODE_SIZE, half = sizeof(code) / 2;
 	char *parts = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *end = parts + size - addr(parts) % size, *from = end - (sizeof(first) - 1);
-	const char *const addresses[] = {
-		unwind_framed_return, unwind_middle_return, end + STUB_RETURN, from + 9,
+	char *middle = parts + size - addr(parts) % size;
+	const char *const up[] = {
+		unwind_framed_return, unwind_middle_return, middle + STUB_RETURN, middle - 18,
+		unwind_outer_return,
+	}, *const down[] = {
+		unwind_framed_return, unwind_middle_return, middle - 12 + STUB_RETURN, middle + 21,
 		unwind_outer_return,
 	};
 
 	ASSERT_NE(MAP_FAILED, (void *)parts);
-	ASSERT_EQ(0, mprotect(end - PAGE, 2 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC));
-	memcpy(from, first, sizeof(first) - 1);
-	memcpy(end, second, sizeof(second) - 1);
+	ASSERT_EQ(0, mprotect(middle - PAGE, 2 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC));
+	memcpy(middle - half, code, sizeof(code));
 	ASSERT_EQ(0, give(&table.arg));
-	ASSERT_EQ(0, give_code(space, from, &rule_stub));
-	expect_path(_metadata, from, addresses, 3, PROFIL_STACK_ORDER);
-	ASSERT_EQ(0, give_code(space, end, &rule_stub));
-	expect_path(_metadata, from, addresses, 5, PROFIL_STACK_OUTERMOST);
+	ASSERT_EQ(0, give_code(space, middle - 1, &rule_stub));
+	expect_path(_metadata, middle - half, up, 3, PROFIL_STACK_ORDER);
+	ASSERT_EQ(0, give_code(space, middle, &rule_stub));
+	expect_path(_metadata, middle - half, up, 5, PROFIL_STACK_OUTERMOST);
+	expect_path(_metadata, middle + 12, down, 5, PROFIL_STACK_OUTERMOST);
 }
 
 static const char *made;
