@@ -1020,8 +1020,10 @@ TEST_F(unwind, refuses_tables_of_made_code_that_are_not_valid)
 	table.arg.nr_blocks = 0;
 	table.arg.nr_rows = 0;
 	table.arg.nr_rules = 0;
-	EXPECT_REFUSED(EINVAL, (table.arg.flags = 0, table.arg.fd = self->file));
-	EXPECT_REFUSED(EINVAL, table.arg.flags = PROFIL_UNWIND_VDSO);
+	EXPECT_REFUSED(EINVAL, (table.arg.flags = 0, table.arg.fd = self->file,
+				table.arg.space = 0, table.arg.start = 0));
+	EXPECT_REFUSED(EINVAL, (table.arg.flags = PROFIL_UNWIND_VDSO, table.arg.space = 0,
+				table.arg.start = 0));
 	EXPECT_REFUSED(EINVAL, table.arg.flags |= PROFIL_UNWIND_VDSO);
 	EXPECT_REFUSED(EINVAL, table.arg.fd = 0);
 	EXPECT_REFUSED(EINVAL, table.arg.space = 0);
