@@ -317,7 +317,11 @@ static inline unsigned int profil_stack_word(struct pt_regs *regs)
 #if defined(CONFIG_RISCV)
 #define profil_link_register(regs) ((regs)->ra)
 #else
-#define profil_link_register(regs) procedure_link_pointer(regs)
+/* A function: the macro has a member with the name of its argument. */
+static inline unsigned long profil_link_register(const struct pt_regs *regs)
+{
+	return procedure_link_pointer(regs);
+}
 #endif
 #endif
 
