@@ -17,6 +17,8 @@
 /* The maximum numbers of dumps, and of tables of one: a session has room for 1024 tables. */
 #define DUMPS_MAX	16
 #define PARTS_MAX	32
+/* A dump that could not be read so often is not read again. */
+#define FAILED_MAX	3
 /* The least time between two reads, and how many times that of the last one it is. */
 #define INTERVAL_NS	(NS_PER_S / 50)
 #define INTERVAL_PER_READ 4
@@ -27,6 +29,7 @@
  * @pid: The process.
  * @is_own: The name has the id of the process: no parent has made the dump.
  * @is_over: The session takes no more tables of it, or it could not be read.
+ * @nr_failed: How often it could not be read: the machine can be slow.
  * @fd: The file.
  * @size: The size up to which it was read.
  * @parts: The starts of the tables that the session has.
@@ -37,6 +40,7 @@ struct dump {
 	pid_t pid;
 	bool is_own;
 	bool is_over;
+	u32 nr_failed;
 	int fd;
 	off_t size;
 	u64 parts[PARTS_MAX];
@@ -127,6 +131,7 @@ void dumps_add(struct dumps *dumps, const struct profil_record *mapping)
 	dump->pid = mapping->pid;
 	dump->is_own = is_own;
 	dump->is_over = false;
+	dump->nr_failed = 0;
 	dump->fd = fd;
 	dump->size = 0;
 }
@@ -174,8 +179,11 @@ static void read_dump(struct dumps *dumps, struct dump *dump)
 	struct reading reading = { .dumps = dumps, .dump = dump };
 	size_t at = 0;
 
-	if (!code_tables_make(dump->fd, take_table, &reading))
-		dump->is_over = true;
+	if (!code_tables_make(dump->fd, take_table, &reading)) {
+		dump->is_over = ++dump->nr_failed == FAILED_MAX;
+		dump->size = -1;
+		return;
+	}
 	/* Both ascend. If the session takes no more, it keeps the old tables. */
 	for (size_t i = 0; i < dump->nr_parts && !dump->is_over; i++) {
 		while (at < reading.nr_parts && reading.parts[at] < dump->parts[i])
