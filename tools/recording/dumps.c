@@ -97,13 +97,27 @@ static long number_of(const char *path)
 	return number;
 }
 
+/* Opens the dump, which the process goes on to write: so it may have changed since the mapping. */
+static int open_dump(const struct profil_record *mapping)
+{
+	const size_t size = offsetof(struct profil_record, path) + strlen(mapping->path) + 1;
+	const size_t room = size < sizeof(*mapping) ? sizeof(*mapping) : size;
+	struct profil_record *copy = xmemdup(mapping, size, room);
+	struct stat st;
+	u32 reason;
+	int fd;
+
+	copy->time = clock_ns(CLOCK_MONOTONIC) + NS_PER_S;
+	fd = mapping_open(copy, &st, &reason);
+	free(copy);
+	return fd;
+}
+
 void dumps_add(struct dumps *dumps, const struct profil_record *mapping)
 {
 	const long number = number_of(mapping->path);
 	const bool is_own = number == mapping->pid;
 	struct dump *dump = NULL;
-	struct stat st;
-	u32 reason;
 	int fd;
 
 	if (number < 0 || dumps->is_off || !mapping->space)
@@ -120,7 +134,7 @@ void dumps_add(struct dumps *dumps, const struct profil_record *mapping)
 		if (!other->space)
 			dump = other;
 	}
-	fd = dump ? mapping_open(mapping, &st, &reason) : -1;
+	fd = dump ? open_dump(mapping) : -1;
 	if (fd < 0)
 		return;
 	if (dump->space)
