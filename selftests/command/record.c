@@ -1686,8 +1686,8 @@ CODE_TEST(described_without_call_frame_information_has_no_callers)
 /* ---- code that was moved ---- */
 
 /*
- * Records code that was moved. On a slow kernel, the process can have ended before the recorder looks
- * into its memory.
+ * Records code that was moved. On a slow kernel, the process can have ended before the recorder
+ * looks into its memory.
  */
 #define RECORD_MOVED(program, what, how) do {						\
 	ASSERT_EQ(0, run(program, "move", what, how, "600", NULL));			\

@@ -16,6 +16,7 @@
  * struct stack - A stack that was written
  * @id: Its id.
  * @unknown: The mapping of one of its addresses is not known.
+ * @is_made: One of its addresses is in code made at run time, and it is not complete.
  * @lost_until: Ticks before this time lack a caller: the frame pointer was followed in code whose
  *	table came then. Later ones have followed it where the table has no rule.
  * @version: The version of its space.
@@ -26,6 +27,7 @@
 struct stack {
 	u32 id;
 	bool unknown;
+	bool is_made;
 	u64 lost_until;
 	u64 version;
 	u64 space;
@@ -104,6 +106,12 @@ static void note_late_table(struct stream *stream, struct stack *stack,
 		stack->lost_until = time;
 }
 
+/* Returns true if the mapping is of no file, so that tables_poll() may find tables for it. */
+static bool is_made(const struct profil_record *mapping)
+{
+	return mapping && !(mapping->flags & PROFIL_RECORD_FILE) && !*mapping->path;
+}
+
 /* Writes the stack. */
 static void stack_write(struct stream *stream, struct stack *stack, const struct space *space)
 {
@@ -128,6 +136,7 @@ static void stack_write(struct stream *stream, struct stack *stack, const struct
 		if (word & PROFIL_STACK_BY_TABLE)
 			frames[i].flags |= FORMAT_FRAME_BY_TABLE;
 		stack->unknown |= !mapping;
+		stack->is_made |= is_made(mapping);
 	}
 	if (mapping && ends_at_frame(block.end))
 		note_late_table(stream, stack, mapping);
@@ -206,8 +215,8 @@ static struct stack *get_stack(struct stream *stream, const struct profil_record
 	if (!space)
 		return NULL;
 	stack = stack_find(stream, record, space, &key.stack);
-	if (!stack || stack->unknown) {
-		/* Other mappings may be needed, also those of the innermost words. */
+	if (!stack || stack->unknown || stack->is_made) {
+		/* Other mappings may be needed: of the innermost words, or of a dump. */
 		read_space(stream, space, record);
 		stack = stack_find(stream, record, space, &key.stack);
 	}
@@ -222,10 +231,12 @@ static struct stack *get_stack(struct stream *stream, const struct profil_record
 	stack = xmalloc(size);
 	memcpy(stack, &key, size);
 	stack->unknown = false;
+	stack->is_made = is_made(record);
 	stack->lost_until = 0;
 	*htab_find_slot(stream->stacks, stack, INSERT) = stack;
 	stream->stack_bytes += size;
 	stack_write(stream, stack, space);
+	stack->is_made &= !completeness_is_whole(stack->data.end);
 	return stack;
 }
 
