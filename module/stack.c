@@ -285,7 +285,9 @@ static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stac
 		stack->addresses[stack->nr++] = (at + 1) |
 			(rule != frame ? PROFIL_STACK_BY_TABLE : 0);
 		rule = stack_rule(w, at);
-		if (rule == frame && w->is_made && stack_epilogue(w, at + 1))
+		if (rule != frame)
+			continue;
+		if (w->is_made && stack_epilogue(w, at + 1))
 			rule = &w->epilogue;
 		else if (!w->table && w->word == sizeof(u64))
 			stack_follow(w, stack);
