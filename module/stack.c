@@ -101,36 +101,6 @@ fault:
 	return false;
 }
 
-/* Returns the rule for the byte at @at: the last one from there on back; or else w->frame. */
-static __always_inline const struct profil_unwind_rule *stack_rule(const struct stack_walk *w,
-								   unsigned long at)
-{
-	const struct unwind_table *table = w->table;
-	u64 offset = at - w->text + w->text_offset, block = offset / PROFIL_UNWIND_BLOCK;
-	const struct profil_unwind_rule *rule;
-	const u32 *row;
-	u32 key, n;
-
-	if (!table || block >= table->nr_blocks)
-		return &w->frame;
-	/* User space chooses the offset. */
-	block = array_index_nospec(block, table->nr_blocks);
-	key = (offset % PROFIL_UNWIND_BLOCK) << 16 | 0xffff;
-	row = table->rows + table->blocks[block];
-	for (n = table->blocks[block + 1] - table->blocks[block]; n; n /= 2) {
-		const u32 *middle = row + n / 2;
-
-		if (*middle <= key) {
-			row = middle + 1;
-			n--;
-		}
-	}
-	if (row == table->rows)
-		return &w->frame;
-	rule = &table->rules[row[-1] & 0xffff];
-	return rule->kind != PROFIL_UNWIND_NONE ? rule : &w->frame;
-}
-
 /* The result of a step, which has found the caller. Others are the reason why it has not. */
 #define STACK_CALLER	((enum profil_stack_end)-1)
 
@@ -164,6 +134,72 @@ out:
 	w->fp = fp;
 	w->sp = sp;
 	stack->nr = to - stack->addresses;
+}
+
+/* In code made at run time, "add $n,%rsp; ret" after a call runs next, and so tells the caller. */
+static bool stack_epilogue(struct stack_walk *w, unsigned long next)
+{
+	u8 code[5];
+	unsigned long i = next - w->text, end = w->text_size - sizeof(code) + 1;
+	const void __user *from = (void __user *)(w->text + array_index_nospec(i, end));
+
+	if (i >= end || copy_from_user_nofault(code, from, sizeof(code)) ||
+	    memcmp(code, "\x48\x83\xc4", 3) || code[3] > S8_MAX || code[4] != 0xc3)
+		return false;
+	w->epilogue.cfa = code[3] + 8;
+	return true;
+}
+
+/*
+ * Tells how to find the caller of a function without a rule in a table, and may do many steps by
+ * frame pointer before. @next: the next instruction.
+ */
+static const struct profil_unwind_rule *stack_without_rule(struct stack_walk *w,
+							   struct profil_stack *stack,
+							   unsigned long next)
+{
+	if (w->is_made && stack_epilogue(w, next))
+		return &w->epilogue;
+	if (!w->table && w->word == sizeof(u64))
+		stack_follow(w, stack);
+	return &w->frame;
+}
+
+/*
+ * Returns the rule for the byte at @at: the last one from there on back; or else the one of
+ * stack_without_rule(). @stack: NULL for the innermost function: then w->frame.
+ */
+static __always_inline const struct profil_unwind_rule *stack_rule(struct stack_walk *w,
+								   struct profil_stack *stack,
+								   unsigned long at)
+{
+	const struct unwind_table *table = w->table;
+	u64 offset = at - w->text + w->text_offset, block = offset / PROFIL_UNWIND_BLOCK;
+	const struct profil_unwind_rule *rule;
+	const u32 *row;
+	u32 key, n;
+
+	if (!table || block >= table->nr_blocks)
+		goto none;
+	/* User space chooses the offset. */
+	block = array_index_nospec(block, table->nr_blocks);
+	key = (offset % PROFIL_UNWIND_BLOCK) << 16 | 0xffff;
+	row = table->rows + table->blocks[block];
+	for (n = table->blocks[block + 1] - table->blocks[block]; n; n /= 2) {
+		const u32 *middle = row + n / 2;
+
+		if (*middle <= key) {
+			row = middle + 1;
+			n--;
+		}
+	}
+	if (row == table->rows)
+		goto none;
+	rule = &table->rules[row[-1] & 0xffff];
+	if (rule->kind != PROFIL_UNWIND_NONE)
+		return rule;
+none:
+	return stack ? stack_without_rule(w, stack, at + 1) : &w->frame;
 }
 
 /* Goes to the code that a signal has interrupted. @at: Out: its next instruction. */
@@ -232,20 +268,6 @@ static enum profil_stack_end stack_step(struct stack_walk *w,
 	return STACK_CALLER;
 }
 
-/* In code made at run time, "add $n,%rsp; ret" after a call runs next, and so tells the caller. */
-static bool stack_epilogue(struct stack_walk *w, unsigned long next)
-{
-	u8 code[5];
-	unsigned long i = next - w->text, end = w->text_size - sizeof(code) + 1;
-	const void __user *from = (void __user *)(w->text + array_index_nospec(i, end));
-
-	if (i >= end || copy_from_user_nofault(code, from, sizeof(code)) ||
-	    memcmp(code, "\x48\x83\xc4", 3) || code[3] > S8_MAX || code[4] != 0xc3)
-		return false;
-	w->epilogue.cfa = code[3] + 8;
-	return true;
-}
-
 /* Keeps the words in which the innermost function has its return address if it has no frame. */
 static void stack_keep_innermost(struct stack_walk *w, struct profil_stack *stack)
 {
@@ -271,7 +293,7 @@ static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stac
 	enum profil_stack_end end;
 
 	if (stack_enter_text(w, at))
-		rule = stack_rule(w, at);
+		rule = stack_rule(w, NULL, at);
 	if (rule == frame)
 		stack_keep_innermost(w, stack);
 	for (;;) {
@@ -284,13 +306,7 @@ static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stac
 			return PROFIL_STACK_DEPTH;
 		stack->addresses[stack->nr++] = (at + 1) |
 			(rule != frame ? PROFIL_STACK_BY_TABLE : 0);
-		rule = stack_rule(w, at);
-		if (rule != frame)
-			continue;
-		if (w->is_made && stack_epilogue(w, at + 1))
-			rule = &w->epilogue;
-		else if (!w->table && w->word == sizeof(u64))
-			stack_follow(w, stack);
+		rule = stack_rule(w, stack, at);
 	}
 }
 
