@@ -97,6 +97,14 @@ static struct unwind_key unwind_key_of(struct vm_area_struct *vma, u64 space, u6
 	return name && !strcmp(name, "[vdso]") ? vdso_key : (struct unwind_key) {};
 }
 
+/* Returns true if @arg, with PROFIL_UNWIND_CODE, describes a part of an address space. */
+static bool unwind_code_is_valid(const struct profil_unwind *arg)
+{
+	return arg->fd == -1 && arg->space && arg->space != vdso_key.ino &&
+	       IS_ALIGNED(arg->start, PROFIL_UNWIND_CODE_SIZE) && arg->start < PROFIL_USER_END &&
+	       arg->nr_blocks <= PROFIL_UNWIND_CODE_SIZE / PROFIL_UNWIND_BLOCK;
+}
+
 /* Sets @key for the text of @arg. On overlayfs, the file that is mapped is the real one. */
 static int unwind_key_set(struct unwind_key *key, const struct profil_unwind *arg)
 {
@@ -106,11 +114,7 @@ static int unwind_key_set(struct unwind_key *key, const struct profil_unwind *ar
 
 	*key = unwind_key_of_code(arg->space, arg->start);
 	if (arg->flags == PROFIL_UNWIND_CODE)
-		return arg->fd == -1 && arg->space && arg->space != vdso_key.ino &&
-		       IS_ALIGNED(arg->start, PROFIL_UNWIND_CODE_SIZE) &&
-		       arg->start < PROFIL_USER_END &&
-		       arg->nr_blocks <= PROFIL_UNWIND_CODE_SIZE / PROFIL_UNWIND_BLOCK ?
-		       0 : -EINVAL;
+		return unwind_code_is_valid(arg) ? 0 : -EINVAL;
 	if (arg->space || arg->start)
 		return -EINVAL;
 	*key = vdso_key;
@@ -127,7 +131,7 @@ static int unwind_key_set(struct unwind_key *key, const struct profil_unwind *ar
 	return err;
 }
 
-/* The hash is random, so that a user cannot choose many files for one bucket. */
+/* The hash is random, so that a user cannot choose many keys for one bucket. */
 static struct hlist_head *unwind_bucket(struct profil_ring *ring, const struct unwind_key *key)
 {
 	const u32 hash = jhash_3words(lower_32_bits(key->ino), upper_32_bits(key->ino),
