@@ -164,15 +164,20 @@ static struct stack *stack_find(struct stream *stream, const struct profil_recor
 	return htab_find(stream->stacks, key);
 }
 
-/* Reads the mappings, and gives the session the tables of those that are new. */
-static void read_space(struct stream *stream, struct space *space,
+/*
+ * Reads the mappings, and gives the session the tables of those that are new. Returns false if none
+ * are.
+ */
+static bool read_space(struct stream *stream, struct space *space,
 		       const struct profil_record *record)
 {
 	const u64 version = space->version;
 
 	space_read(stream->spaces, space, record);
-	if (space->version != version)
-		tables_add_space(stream->tables, space);
+	if (space->version == version)
+		return false;
+	tables_add_space(stream->tables, space);
+	return true;
 }
 
 /* Counts the tick. @stack: as stream_record() has written it, or NULL. */
@@ -215,11 +220,9 @@ static struct stack *get_stack(struct stream *stream, const struct profil_record
 	if (!space)
 		return NULL;
 	stack = stack_find(stream, record, space, &key.stack);
-	if (!stack || stack->unknown || stack->is_made) {
-		/* Other mappings may be needed: of the innermost words, or of a dump. */
-		read_space(stream, space, record);
+	/* Other mappings may be needed, also those of the innermost words, or of a dump. */
+	if ((!stack || stack->unknown || stack->is_made) && read_space(stream, space, record))
 		stack = stack_find(stream, record, space, &key.stack);
-	}
 	if (stack || key.stack.data.end == PROFIL_STACK_NO_REGISTERS)
 		return stack;
 	if (stream->stack_bytes > STACK_BYTES_MAX) {
