@@ -225,6 +225,17 @@ FIXTURE_TEARDOWN(unwind)
 	EXPECT_TRUE(await(pinned_bytes() == self->locked));
 }
 
+/* Replaces the session by one with the table. */
+static void open_again(struct __test_metadata *_metadata, u32 scope)
+{
+	close(fd);
+	fd = open_stacks();
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, give(&table.arg));
+	ASSERT_EQ(0, descriptor_attach(fd, scope, 0, NULL));
+	ASSERT_EQ(0, descriptor_enable(fd));
+}
+
 static bool is_at(const struct profil_record *r, const char *text)
 {
 	return r->pc - addr(text) < 2;
@@ -874,12 +885,7 @@ TEST_F(unwind, uses_a_table_of_made_code_in_a_session_of_the_machine)
 	const char code[] = STUB OTHER_END, *stub = map_code(code, sizeof(code) - 1, -1);
 
 	SKIP_IF(geteuid(), "only root can sample the machine");
-	close(fd);
-	fd = open_stacks();
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, give(&table.arg));
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_MACHINE, 0, NULL));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	open_again(_metadata, PROFIL_SCOPE_MACHINE);
 	ASSERT_EQ(0, give_code(own_space(), stub, &rule_stub));
 	EXPECT_CALL(stub, 4, PROFIL_STACK_OUTERMOST);
 }
@@ -1254,12 +1260,7 @@ TEST_F_TIMEOUT(unwind, has_only_addresses_of_text_with_any_table, 150)
 			if (rand_r(&random) % 4 == 0)
 				rule->cfa = -rule->cfa;
 		}
-		close(fd);
-		fd = open_stacks();
-		ASSERT_LE(0, fd);
-		ASSERT_EQ(0, give(&table.arg));
-		ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
-		ASSERT_EQ(0, descriptor_enable(fd));
+		open_again(_metadata, PROFIL_SCOPE_THREAD);
 		unwind_outer(BURST, (uintptr_t)&ends + rand_r(&random) % 4096 * 8, unwind_middle,
 			     NULL);
 		ASSERT_EQ(0, read_all());
