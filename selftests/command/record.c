@@ -1664,9 +1664,7 @@ CODE_TEST(made_by_another_user_has_names)
 #define JIT_TEST(name, how)								\
 	CODE_TEST(described_##name##_has_callers)					\
 	{										\
-		RECORD_JIT(how, "1500");						\
-		if (in_chains(";made_leaf;") / 3 >= in_chains(MADE_CHAIN))		\
-			RECORD_JIT(how, "12000");					\
+		RECORD_JIT(how, machine_is_slow() ? "12000" : "1500");			\
 		EXPECT_LT(in_chains(";made_leaf;") / 3, in_chains(MADE_CHAIN));		\
 	}
 
@@ -1686,13 +1684,12 @@ CODE_TEST(described_without_call_frame_information_has_no_callers)
 /* ---- code that was moved ---- */
 
 /*
- * Records code that was moved. On a slow kernel, the process can have ended before the recorder
- * looks into its memory.
+ * Records code that was moved. On a slow machine, the process could end before the recorder looks
+ * into its memory.
  */
 #define RECORD_MOVED(program, what, how) do {						\
-	ASSERT_EQ(0, run(program, "move", what, how, "600", NULL));			\
-	if (!share_of("hot_alpha"))							\
-		ASSERT_EQ(0, run(program, "move", what, how, "6000", NULL));		\
+	ASSERT_EQ(0, run(program, "move", what, how,					\
+			 machine_is_slow() ? "6000" : "600", NULL));			\
 	EXPECT_WHOLE();									\
 	EXPECT_SHARES("hot_alpha", "hot_beta");						\
 } while (0)
