@@ -75,13 +75,14 @@ offset() {
 }
 
 # For gcc: the options, the files and the libraries of the command, without the subcommands that
-# need the library
+# need the library, and the files that read what runs and what a recording needs of it
 sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
 flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tmp/built" -I"$tmp" -I"$tools"
 	-I"$root/userlib" -I"$root/uapi")
 sources=("$tools"/recording/{format,output,recording}.c "$tools"/{export,profile,symbols,text}/*.c
 	"$tools"/commands/{annotate,command,diff,export,input,outfile,report}.c
 	"$root/userlib/pprof/message.c" "$tmp/pprof.pb-c.c")
+recorder=("$tools"/{recording,symbols}/*.c "$root"/userlib/*.c)
 main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")
 libs=(-ldw -lelf -liberty -lz -lseccomp -l:libprotobuf-c.a -lm)
 
