@@ -73,16 +73,19 @@ static void *exec_in_thread(void *what)
 /* Creates processes that end in different ways, until the parent has seen enough. */
 static int run_short_programs(void)
 {
+	unsigned int kind;
 	pthread_t thread;
 	pid_t child;
 
 	while (!shared->step) {
-		child = shared->programs % 4 ? fork() : vfork();
-		if (!child && shared->programs % 4 == 1) {
+		/* Both processes count. A child of vfork() must not take another way than its parent. */
+		kind = shared->programs % 4;
+		child = kind ? fork() : vfork();
+		if (!child && kind == 1) {
 			pthread_create(&thread, NULL, exec_in_thread, NEW_PROGRAM "=exit");
 			pthread_exit(NULL);
 		}
-		if (!child && shared->programs % 4 == 2)
+		if (!child && kind == 2)
 			_exit((loop_run(3, LOOP_BURST), 0));
 		if (!child)
 			_exit(run_new_program(NEW_PROGRAM "=exit"));
