@@ -43,14 +43,26 @@ static inline pid_t start_child(void)
 	return child;
 }
 
-/* Starts @argv with its output in files; if @terminal >= 0, in a new session of that terminal. */
+/*
+ * Starts @argv with its output in files; if @terminal >= 0, in a new session of that terminal.
+ * Returns when the child has called exec.
+ */
 static inline pid_t start_argv(char *const argv[], int terminal)
 {
-	pid_t child = start_child();
-	int fd;
+	int fd, exec_pipe[2];
+	pid_t child;
+	char byte;
 
-	if (child)
+	if (pipe2(exec_pipe, O_CLOEXEC))
+		return -1;
+	child = start_child();
+	if (child) {
+		close(exec_pipe[1]);
+		while (read(exec_pipe[0], &byte, 1) < 0 && errno == EINTR)
+			;
+		close(exec_pipe[0]);
 		return child;
+	}
 	if (terminal >= 0) {
 		setsid();
 		if (ioctl(terminal, TIOCSCTTY, 0))
