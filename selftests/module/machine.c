@@ -78,7 +78,7 @@ static int run_short_programs(void)
 	pid_t child;
 
 	while (!shared->step) {
-		/* Both processes count. A child of vfork() must not take another way than its parent. */
+		/* The other process counts, too: a child of vfork() must not look again. */
 		kind = shared->programs % 4;
 		child = kind ? fork() : vfork();
 		if (!child && kind == 1) {
