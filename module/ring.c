@@ -20,7 +20,6 @@
 #include <linux/log2.h>
 #include <linux/pid_namespace.h>
 #include <linux/poll.h>
-#include <linux/random.h>
 #include <linux/seq_file.h>
 #include <linux/time_namespace.h>
 #include <linux/vmalloc.h>
@@ -122,7 +121,10 @@ struct profil_ring *profil_ring_create(u32 nr_records, u32 stack_depth)
 	init_waitqueue_head(&ring->wait);
 	INIT_DELAYED_WORK(&ring->wake, ring_wake);
 	ring->uid = current_uid();
-	ring->table_seed = get_random_u32();
+	if (stack_depth && profil_unwind_init(ring)) {
+		kvfree(ring);
+		return NULL;
+	}
 	ring->ns = get_pid_ns(task_active_pid_ns(current));
 	return ring;
 }

@@ -92,8 +92,7 @@ struct profil_ring {
 	u32 nr_tables;			/* this, and additions to tables: under home->lock */
 	u32 table_seed;
 	struct hlist_head tables[1 << PROFIL_UNWIND_BITS];	/* by key; read under RCU */
-	struct list_head with_tables;	/* this and table_bytes: see unwind.c */
-	size_t table_bytes;
+	struct unwind_user *user;	/* of the creator; NULL without stacks */
 	refcount_t refs;
 
 	/* for the tick, with interrupts off */
@@ -169,6 +168,7 @@ bool ring_claim(struct profil_ring *ring, bool all);
 void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 space, u64 pc);
 const struct unwind_table *profil_unwind_find(struct profil_ring *ring, struct vm_area_struct *vma,
 					      u64 space, unsigned long address);
+int profil_unwind_init(struct profil_ring *ring);
 void profil_unwind_free(struct profil_ring *ring);
 
 #endif /* _PROFIL_RING_H */

@@ -17,7 +17,9 @@
  */
 #include <linux/dcache.h>
 #include <linux/file.h>
+#include <linux/hashtable.h>
 #include <linux/jhash.h>
+#include <linux/random.h>
 #include <linux/vmalloc.h>
 
 #include "compat.h"
@@ -27,35 +29,69 @@ static unsigned int unwind_mib = 64;
 module_param(unwind_mib, uint, 0644);
 MODULE_PARM_DESC(unwind_mib, "MiB of unwind tables of a user without CAP_IPC_LOCK");
 
-static LIST_HEAD(unwind_rings);		/* that have tables */
-static DEFINE_MUTEX(unwind_lock);	/* innermost */
+/* All tables of a user. Each ring with stacks references the object of its creator. */
+struct unwind_user {
+	struct hlist_node node;		/* in unwind_users */
+	kuid_t uid;
+	unsigned int nr_rings;
+	atomic64_t bytes;
+};
+
+static DEFINE_HASHTABLE(unwind_users, 10);
+static DEFINE_MUTEX(unwind_users_lock);	/* innermost, for unwind_users and nr_rings */
+
+static struct unwind_user *unwind_user_find(kuid_t uid)
+{
+	struct unwind_user *user;
+
+	hash_for_each_possible(unwind_users, user, node, __kuid_val(uid))
+		if (uid_eq(user->uid, uid))
+			return user;
+	return NULL;
+}
+
+/* Prepares @ring, which is new and has stacks, for tables. Return: 0, or -ENOMEM. */
+int profil_unwind_init(struct profil_ring *ring)
+{
+	struct unwind_user *new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+
+	if (!new)
+		return -ENOMEM;
+	ring->table_seed = get_random_u32();
+	mutex_lock(&unwind_users_lock);
+	ring->user = unwind_user_find(ring->uid);
+	if (!ring->user) {
+		ring->user = new;
+		new->uid = ring->uid;
+		hash_add(unwind_users, &new->node, __kuid_val(new->uid));
+		new = NULL;
+	}
+	ring->user->nr_rings++;
+	mutex_unlock(&unwind_users_lock);
+	kfree(new);
+	return 0;
+}
+
+static void unwind_user_put(struct unwind_user *user)
+{
+	mutex_lock(&unwind_users_lock);
+	if (--user->nr_rings)
+		user = NULL;
+	else
+		hash_del(&user->node);
+	mutex_unlock(&unwind_users_lock);
+	kfree(user);
+}
 
 /* Charges @bytes to the user of @ring. Return: 0, or -EPERM above the limit. */
 static int unwind_charge(struct profil_ring *ring, size_t bytes, bool may_exceed)
 {
-	const struct profil_ring *other;
-	u64 sum = bytes;
-	int err;
+	const u64 sum = atomic64_add_return(bytes, &ring->user->bytes);
 
-	mutex_lock(&unwind_lock);
-	list_for_each_entry(other, &unwind_rings, with_tables)
-		if (uid_eq(other->uid, ring->uid))
-			sum += other->table_bytes;
-	err = may_exceed || sum <= (u64)READ_ONCE(unwind_mib) << 20 ? 0 : -EPERM;
-	if (!err && !ring->table_bytes)
-		list_add(&ring->with_tables, &unwind_rings);
-	ring->table_bytes += err ? 0 : bytes;
-	mutex_unlock(&unwind_lock);
-	return err;
-}
-
-static void unwind_uncharge(struct profil_ring *ring, size_t bytes)
-{
-	mutex_lock(&unwind_lock);
-	ring->table_bytes -= bytes;
-	if (!ring->table_bytes)
-		list_del(&ring->with_tables);
-	mutex_unlock(&unwind_lock);
+	if (may_exceed || sum <= (u64)READ_ONCE(unwind_mib) << 20)
+		return 0;
+	atomic64_sub(bytes, &ring->user->bytes);
+	return -EPERM;
 }
 
 static struct unwind_key unwind_key_of_inode(const struct inode *inode)
@@ -134,8 +170,7 @@ static int unwind_key_set(struct unwind_key *key, const struct profil_unwind *ar
 /* The hash is random, so that a user cannot choose many keys for one bucket. */
 static struct hlist_head *unwind_bucket(struct profil_ring *ring, const struct unwind_key *key)
 {
-	const u32 hash = jhash_3words(lower_32_bits(key->ino), upper_32_bits(key->ino),
-				      key->generation, ring->table_seed);
+	const u32 hash = jhash(key, sizeof(*key), ring->table_seed);
 
 	return &ring->tables[hash % ARRAY_SIZE(ring->tables)];
 }
@@ -165,7 +200,7 @@ const struct unwind_table *profil_unwind_find(struct profil_ring *ring, struct v
 
 static void unwind_free(struct profil_ring *ring, struct unwind_table *table)
 {
-	unwind_uncharge(ring, table->charged);
+	atomic64_sub(table->charged, &ring->user->bytes);
 	vfree(table);
 }
 
@@ -175,9 +210,12 @@ void profil_unwind_free(struct profil_ring *ring)
 	struct unwind_table *table;
 	struct hlist_node *next;
 
+	if (!ring->user)
+		return;
 	for (unsigned int i = 0; i < ARRAY_SIZE(ring->tables); i++)
 		hlist_for_each_entry_safe(table, next, &ring->tables[i], node)
 			unwind_free(ring, table);
+	unwind_user_put(ring->user);
 }
 
 static bool unwind_rule_is_valid(const struct profil_unwind_rule *rule)
@@ -236,7 +274,7 @@ static struct unwind_table *unwind_create(struct profil_ring *ring, const struct
 		return ERR_PTR(err);
 	table = __vmalloc(bytes, PROFIL_RING_GFP);
 	if (!table) {
-		unwind_uncharge(ring, head.charged);
+		atomic64_sub(head.charged, &ring->user->bytes);
 		return ERR_PTR(-ENOMEM);
 	}
 	*table = head;
