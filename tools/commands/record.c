@@ -61,6 +61,7 @@ struct recorder {
 	struct profil_stats stats;	/* since the start */
 	struct format_account before;	/* the part of the complete files */
 	u64 samples_before;		/* in these */
+	u64 dropped_user;		/* the dropped ticks in user mode that these count */
 	bool failed;			/* an error has been printed */
 	bool shows_progress;		/* on the terminal */
 };
@@ -174,21 +175,27 @@ static void update_account(struct recorder *r)
 }
 
 /*
- * Leaves the ticks out of the statistics whose records have not come yet: a record comes when its
- * task returns to user mode. A session of the recorder counts no hits, so each tick that was not
- * dropped leaves a record.
+ * While the session is on, leaves the ticks out of the statistics whose records have not come yet: a
+ * record comes when its task returns to user mode. A session of the recorder counts no hits, so each
+ * tick that was not dropped leaves a record. Nobody knows the modes of dropped ticks before all
+ * records have come. A complete file cannot change, so what it says of them stays.
  */
-static void leave_out_pending(struct profil_stats *stats, const struct stream *stream)
+static void leave_out_pending(struct recorder *r)
 {
-	const u64 ticks = stream->ticks + stats->dropped, system = stream->ticks - stream->user;
+	const struct stream *stream = &r->session.stream;
+	const u64 least = stream->user + r->dropped_user;
+	struct profil_stats *stats = &r->stats;
+	const u64 most = least + stats->dropped - r->before.stats.dropped;
 
-	stats->outside = stream->ticks;
-	stats->ticks = ticks;
-	if (stats->user < stream->user)
-		stats->user = stream->user;
-	if (stats->user > ticks - system)
-		stats->user = ticks - system;
-	stats->system = ticks - stats->user;
+	if (stats->state == PROFIL_STATE_ON) {
+		stats->outside = stream->ticks;
+		stats->ticks = stream->ticks + stats->dropped;
+	}
+	if (stats->user < least)
+		stats->user = least;
+	if (stats->user > most)
+		stats->user = most;
+	stats->system = stats->ticks - stats->user;
 }
 
 /* Writes the statistics of this moment, after the samples of all ticks that are in them. */
@@ -201,9 +208,7 @@ static int flush_recording(struct recorder *r)
 	if (profil_session_stats(r->session.fd, &r->stats))
 		return fail_recording(r, "cannot read the statistics");
 	session_add_records(&r->session, r->stats.outside);
-	/* In a session that is off, all records have come. */
-	if (r->stats.state == PROFIL_STATE_ON)
-		leave_out_pending(&r->stats, &r->session.stream);
+	leave_out_pending(r);
 	update_account(r);
 	/* Without new ticks the statistics need not be written. */
 	if (r->stats.ticks != ticks)
@@ -311,6 +316,7 @@ static int rotate(struct recorder *r)
 		fail_recording(r, r->options->path);
 	memcpy(&r->before.stats, &r->stats.ticks, sizeof(r->before.stats));
 	r->before.own = r->session.stream.own;
+	r->dropped_user = r->stats.user - r->session.stream.user;
 	/* The memory does not grow with the number of files. */
 	while (summary->nr_detached > 0)
 		free((char *)summary->detached[--summary->nr_detached].path);
