@@ -173,12 +173,11 @@ static int orphan(u64 ms)
  */
 static int late(u64 ms)
 {
-	const u64 end = cpu_ms(CLOCK_PROCESS_CPUTIME_ID) + ms;
 	struct epoll_event event = { .events = EPOLLOUT };
 	int fd = eventfd(1 << 30, EFD_SEMAPHORE | EFD_CLOEXEC);
 	int waiters = epoll_create1(EPOLL_CLOEXEC);
 	struct rlimit files;
-	u64 before, value;
+	u64 before, end, value;
 
 	if (getrlimit(RLIMIT_NOFILE, &files))
 		return 1;
@@ -192,6 +191,7 @@ static int late(u64 ms)
 		if (read(fd, &value, sizeof(value)) != sizeof(value))
 			return 1;
 	} while (cpu_ms(CLOCK_PROCESS_CPUTIME_ID) < before + 2);
+	end = cpu_ms(CLOCK_PROCESS_CPUTIME_ID) + ms;
 	while (cpu_ms(CLOCK_PROCESS_CPUTIME_ID) < end)
 		if (read(fd, &value, sizeof(value)) != sizeof(value))
 			return 1;
