@@ -74,21 +74,41 @@ offset() {
 	return 1
 }
 
-# For gcc: the options, the files and the libraries of the command, without the subcommands that
-# need the library, and the files that read what runs and what a recording needs of it
+# For gcc: the options, the files of the command that reports, those that record, and the libraries.
+# Each file is compiled once with the sanitizers, into checked.a, and once without, into plain.a.
 sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
-flags=(-std=gnu11 -g -Wall -Wextra -Werror -I"$tmp/built" -I"$tmp" -I"$tools"
+flags=(-O1 -std=gnu11 -g -Wall -Wextra -Werror -I"$tmp/built" -I"$tmp" -I"$tools"
 	-I"$root/userlib" -I"$root/uapi")
-sources=("$tools"/recording/{format,output,recording}.c "$tools"/{export,profile,symbols,text}/*.c
+reporter=("$tools"/{export,profile,text}/*.c
 	"$tools"/commands/{annotate,command,diff,export,input,outfile,report}.c
 	"$root/userlib/pprof/message.c" "$tmp/pprof.pb-c.c")
 recorder=("$tools"/{recording,symbols}/*.c "$root"/userlib/*.c)
 main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")
 libs=(-ldw -lelf -liberty -lz -lseccomp -l:libprotobuf-c.a -lm)
 
+# archive NAME [OPTION...] FILE...: compiles the files into $tmp/NAME.a.
+archive() {
+	local name=$1 options=() objects=$tmp/$1.objects file
+	shift
+	while [[ $1 = -* ]]; do
+		options+=("$1")
+		shift
+	done
+	mkdir "$objects" && for file; do
+		printf '%s\0' "$objects/${file//\//_}.o" "$file"
+	done | xargs -0 -n 2 -P "$(nproc)" gcc -c "${options[@]}" "${flags[@]}" -o &&
+	ar rcs "$tmp/$name.a" "$objects"/*.o
+}
+
+# checked NAME FILE...: builds $tmp/NAME, with the sanitizers, of the files and checked.a.
+checked() {
+	gcc "${sanitize[@]}" "${flags[@]}" ${COVERAGE:+-lgcov} -o "$tmp/$1" "${@:2}" \
+		"$tmp/checked.a" "${libs[@]}"
+}
+
 # Builds the command and generate.c. Only the pages are built with make, because its variables O and
-# CFLAGS would also change the build of the library. selftests/coverage sets COVERAGE, the directory in which the
-# command counts for gcov the lines that it reaches.
+# CFLAGS would also change the build of the library. selftests/coverage sets COVERAGE, the prefix of
+# the files in which gcov counts the lines that the files in checked.a reach.
 build_command() {
 	cat >"$tmp/others.c" <<-'END'
 		#include "commands/command.h"
@@ -99,12 +119,10 @@ build_command() {
 	END
 	make -s -C "$tools" O="$tmp/built" pages &&
 	protoc-c --proto_path="$root/userlib/pprof" --c_out="$tmp" pprof.proto &&
-	gcc -O1 "${sanitize[@]}" "${flags[@]}" ${COVERAGE:+--coverage -dumpdir "$COVERAGE/"} \
-		-o "$tmp/profil" "${main[@]}" "${sources[@]}" \
-		"${libs[@]}" &&
-	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/generate" \
-		"$root/selftests/command/report/generate.c" \
-		"$tools"/{recording/{datafile,format,output},symbols/files}.c "${libs[@]}"
+	archive checked "${sanitize[@]}" ${COVERAGE:+--coverage "-dumpdir=$COVERAGE/"} \
+		"${reporter[@]}" "${recorder[@]}" &&
+	checked profil "${main[@]}" &&
+	checked generate "$root/selftests/command/report/generate.c"
 }
 
 # our_reports: prints reports of sanitizers in $tmp/asan.* about the command, in which the first
@@ -121,14 +139,8 @@ our_reports() {
 	done
 }
 
-# build_fuzzer NAME: builds selftests/command/report/NAME.c with the files of the command.
-build_fuzzer() {
-	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/$1" "$root/selftests/command/report/$1.c" \
-		"${sources[@]}" "${libs[@]}"
-}
-
 # build_frames NAME: builds selftests/command/tables/frames.c as $tmp/NAME.
 build_frames() {
-	gcc -O1 "${sanitize[@]}" "${flags[@]}" -o "$tmp/$1" "$root/selftests/command/tables/frames.c" \
+	gcc "${sanitize[@]}" "${flags[@]}" -o "$tmp/$1" "$root/selftests/command/tables/frames.c" \
 		"$tools"/symbols/{cfi,confined,elf_file,files,reduce}.c "${libs[@]}"
 }
