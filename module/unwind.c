@@ -38,7 +38,7 @@ struct unwind_user {
 };
 
 static DEFINE_HASHTABLE(unwind_users, 10);
-static DEFINE_MUTEX(unwind_users_lock);	/* innermost, for unwind_users and nr_rings */
+static DEFINE_SPINLOCK(unwind_users_lock);	/* innermost, for unwind_users and nr_rings */
 
 static struct unwind_user *unwind_user_find(kuid_t uid)
 {
@@ -58,7 +58,7 @@ int profil_unwind_init(struct profil_ring *ring)
 	if (!new)
 		return -ENOMEM;
 	ring->table_seed = get_random_u32();
-	mutex_lock(&unwind_users_lock);
+	spin_lock(&unwind_users_lock);
 	ring->user = unwind_user_find(ring->uid);
 	if (!ring->user) {
 		ring->user = new;
@@ -67,31 +67,34 @@ int profil_unwind_init(struct profil_ring *ring)
 		new = NULL;
 	}
 	ring->user->nr_rings++;
-	mutex_unlock(&unwind_users_lock);
+	spin_unlock(&unwind_users_lock);
 	kfree(new);
 	return 0;
 }
 
 static void unwind_user_put(struct unwind_user *user)
 {
-	mutex_lock(&unwind_users_lock);
+	spin_lock(&unwind_users_lock);
 	if (--user->nr_rings)
 		user = NULL;
 	else
 		hash_del(&user->node);
-	mutex_unlock(&unwind_users_lock);
+	spin_unlock(&unwind_users_lock);
+	WARN_ON_ONCE(user && atomic64_read(&user->bytes));
 	kfree(user);
 }
 
 /* Charges @bytes to the user of @ring. Return: 0, or -EPERM above the limit. */
 static int unwind_charge(struct profil_ring *ring, size_t bytes, bool may_exceed)
 {
-	const u64 sum = atomic64_add_return(bytes, &ring->user->bytes);
+	atomic64_t *all = &ring->user->bytes;
+	s64 before = atomic64_read(all);
 
-	if (may_exceed || sum <= (u64)READ_ONCE(unwind_mib) << 20)
-		return 0;
-	atomic64_sub(bytes, &ring->user->bytes);
-	return -EPERM;
+	do {
+		if (!may_exceed && before + bytes > (u64)READ_ONCE(unwind_mib) << 20)
+			return -EPERM;
+	} while (!atomic64_try_cmpxchg(all, &before, before + bytes));
+	return 0;
 }
 
 static struct unwind_key unwind_key_of_inode(const struct inode *inode)

@@ -1154,6 +1154,41 @@ static int replace_tables(void)
 	return 0;
 }
 
+/* Gives tables that are refused, as a process that others often preempt. */
+static pid_t start_refused(void)
+{
+	const struct sched_param param = {};
+	const pid_t child = fork();
+
+	if (child)
+		return child;
+	MUST(!prctl(PR_SET_PDEATHSIG, SIGKILL) && !sched_setscheduler(0, SCHED_IDLE, &param));
+	fd = open_stacks();
+	MUST(fd >= 0);
+	while (give(&table.arg) == -EPERM)
+		;
+	_exit(1);
+}
+
+/* As an ordinary user: a table that fits is not refused while others that do not fit are. */
+static int give_beside_refused_tables(void)
+{
+	static const struct profil_unwind_rule invalid = { .kind = 255 };
+	pid_t children[3];
+
+	fd = open_stacks();
+	make_large(200000);
+	MUST(fd >= 0 && await(!give(&table.arg)));	/* when those of other tests are freed */
+	for (int i = 0; i < 3; i++)
+		children[i] = start_refused();
+	/* A table is charged before its rules are checked. */
+	for (int i = 0; i < 10000; i++)
+		MUST(give_code(1, NULL, &invalid) == -EINVAL);
+	for (int i = 0; i < 3; i++)
+		MUST(killed(children[i]) == 128 + SIGKILL);
+	return 0;
+}
+
 /* Runs @work in a child, as an ordinary user. Returns the child, for status_of(). */
 static pid_t run_as_user(int (*work)(void))
 {
@@ -1172,6 +1207,7 @@ TEST_F(unwind, has_a_limit_of_memory_for_a_user)
 	ASSERT_EQ(0, file_write(LIMIT, "1"));
 	EXPECT_EQ(0, status_of(run_as_user(give_two_tables)));
 	EXPECT_EQ(0, status_of(run_as_user(replace_tables)));
+	EXPECT_EQ(0, status_of(run_as_user(give_beside_refused_tables)));
 	/* The limit is not for root. */
 	EXPECT_EQ(0, give(&table.arg));
 	ASSERT_EQ(0, file_write(LIMIT, "64"));
