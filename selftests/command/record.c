@@ -777,7 +777,8 @@ RECORD_TEST(ends_after_the_duration)
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_DURATION, sum.end.reason);
 	EXPECT_LE(1500000000ULL, sum.end.time - sum.meta.start_monotonic);
-	EXPECT_LT(0, sum.user);
+	/* On a slow machine, this can be only the start of the program. */
+	EXPECT_LT(0, sum.user + sum.system);
 	/* The recorder waits until the command ends. */
 	EXPECT_EQ(5, run("--duration", "0.1", "sh", "-c", "sleep 1; exit 5", NULL));
 	EXPECT_WHOLE();
