@@ -88,15 +88,15 @@ libs=(-ldw -lelf -liberty -lz -lseccomp -l:libprotobuf-c.a -lm)
 
 # archive NAME [OPTION...] FILE...: compiles the files into $tmp/NAME.a.
 archive() {
-	local name=$1 options=() objects=$tmp/$1.objects file
+	local name=$1 extra=() objects=$tmp/$1.objects file
 	shift
 	while [[ $1 = -* ]]; do
-		options+=("$1")
+		extra+=("$1")
 		shift
 	done
 	mkdir "$objects" && for file; do
 		printf '%s\0' "$objects/${file//\//_}.o" "$file"
-	done | xargs -0 -n 2 -P "$(nproc)" gcc -c "${options[@]}" "${flags[@]}" -o &&
+	done | xargs -0 -n 2 -P "$(nproc)" gcc -c "${extra[@]}" "${flags[@]}" -o &&
 	ar rcs "$tmp/$name.a" "$objects"/*.o
 }
 

@@ -175,10 +175,10 @@ static void update_account(struct recorder *r)
 }
 
 /*
- * While the session is on, leaves the ticks out of the statistics whose records have not come yet: a
- * record comes when its task returns to user mode. A session of the recorder counts no hits, so each
- * tick that was not dropped leaves a record. Nobody knows the modes of dropped ticks before all
- * records have come. A complete file cannot change, so what it says of them stays.
+ * While the session is on, leaves the ticks out of the statistics whose records have not come yet:
+ * a record comes when its task returns to user mode. A session of the recorder counts no hits, so
+ * each tick that was not dropped leaves a record. Nobody knows the modes of dropped ticks before
+ * all records have come. A complete file cannot change, so what it says of them stays.
  */
 static void leave_out_pending(struct recorder *r)
 {

@@ -287,8 +287,9 @@ static bool has_word(const char *text, const char *word)
 /* Returns the name of the package for apt. */
 static char *stanza_name(const struct stanza *stanza)
 {
-	const bool is_foreign = stanza->architecture && strcmp(stanza->architecture, "all") &&
-				strcmp(stanza->architecture, ARCHITECTURE) && ARCHITECTURE[0] != '\0';
+	const bool is_foreign = ARCHITECTURE[0] != '\0' && stanza->architecture &&
+				strcmp(stanza->architecture, "all") &&
+				strcmp(stanza->architecture, ARCHITECTURE);
 	const bool is_old = strcmp(stanza->first_version, stanza->version);
 
 	return xasprintf("%s%s%s%s%s", stanza->name, is_foreign ? ":" : "",
