@@ -2047,8 +2047,8 @@ RECORD_TEST(continues_in_new_files)
 	int nr = 0;
 
 	/*
-	 * All ticks are in the files. profil.data.1 precedes profil.data, and so on. There are fewer
-	 * than a thousand samples, so that their number has no comma.
+	 * All ticks are in the files. profil.data.1 precedes profil.data, and so on. There are
+	 * fewer than a thousand samples, so that their number has no comma.
 	 */
 	ASSERT_EQ(0, run("-F", "20", "--rotate", "0.3", "--keep", "100", work, "burn",
 			 MS("2500"), NULL));
