@@ -76,6 +76,8 @@ offset() {
 
 # For gcc: the options, the files of the command that reports, those that record, and the libraries.
 # Each file is compiled once with the sanitizers, into checked.a, and once without, into plain.a.
+# selftests/coverage sets COVERAGE, the directory in which what is built with the sanitizers counts
+# for gcov the lines that it reaches.
 sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
 flags=(-O1 -std=gnu11 -g -Wall -Wextra -Werror -I"$tmp/built" -I"$tmp" -I"$tools"
 	-I"$root/userlib" -I"$root/uapi")
@@ -83,17 +85,19 @@ reporter=("$tools"/{export,profile,text}/*.c
 	"$tools"/commands/{annotate,command,diff,export,input,outfile,report}.c
 	"$root/userlib/pprof/message.c" "$tmp/pprof.pb-c.c")
 recorder=("$tools"/{recording,symbols}/*.c "$root"/userlib/*.c)
+coverage=(${COVERAGE:+--coverage} ${COVERAGE:+-dumpdir "$COVERAGE/"})
 main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")
 libs=(-ldw -lelf -liberty -lz -lseccomp -l:libprotobuf-c.a -lm)
 
-# archive NAME [OPTION...] FILE...: compiles the files into $tmp/NAME.a.
+# archive NAME OPTION... -- FILE...: compiles the files into $tmp/NAME.a.
 archive() {
 	local name=$1 extra=() objects=$tmp/$1.objects file
 	shift
-	while [[ $1 = -* ]]; do
+	while [ "$1" != -- ]; do
 		extra+=("$1")
 		shift
 	done
+	shift
 	mkdir "$objects" && for file; do
 		printf '%s\0' "$objects/${file//\//_}.o" "$file"
 	done | xargs -0 -n 2 -P "$(nproc)" gcc -c "${extra[@]}" "${flags[@]}" -o &&
@@ -102,13 +106,12 @@ archive() {
 
 # checked NAME FILE...: builds $tmp/NAME, with the sanitizers, of the files and checked.a.
 checked() {
-	gcc "${sanitize[@]}" "${flags[@]}" ${COVERAGE:+-lgcov} -o "$tmp/$1" "${@:2}" \
+	gcc "${sanitize[@]}" "${flags[@]}" "${coverage[@]}" -o "$tmp/$1" "${@:2}" \
 		"$tmp/checked.a" "${libs[@]}"
 }
 
 # Builds the command and generate.c. Only the pages are built with make, because its variables O and
-# CFLAGS would also change the build of the library. selftests/coverage sets COVERAGE, the prefix of
-# the files in which gcov counts the lines that the files in checked.a reach.
+# CFLAGS would also change the build of the library.
 build_command() {
 	cat >"$tmp/others.c" <<-'END'
 		#include "commands/command.h"
@@ -119,8 +122,8 @@ build_command() {
 	END
 	make -s -C "$tools" O="$tmp/built" pages &&
 	protoc-c --proto_path="$root/userlib/pprof" --c_out="$tmp" pprof.proto &&
-	archive checked "${sanitize[@]}" ${COVERAGE:+--coverage "-dumpdir=$COVERAGE/"} \
-		"${reporter[@]}" "${recorder[@]}" &&
+	archive checked "${sanitize[@]}" "${coverage[@]}" -- "${reporter[@]}" \
+		"${recorder[@]}" &&
 	checked profil "${main[@]}" &&
 	checked generate "$root/selftests/command/report/generate.c"
 }

@@ -526,8 +526,8 @@ stacks_early() {
 	same "lost complete lost" walks "0 0 0x1009t" "9 0 0x1009t" "0 0 0x1009t"
 }
 
-# The recorder keeps a bounded number of stacks. One that it has forgotten is written again. No
-# process has this id, so the recorder does not spend its time with looking into one.
+# The recorder keeps a bounded number of stacks. One that it has forgotten is written again. The id
+# is larger than that of any process, so the recorder spends no time in /proc.
 stacks_forgotten() {
 	local used
 	replay forgotten <<-END || return
