@@ -40,7 +40,8 @@
 #define PROFIL_TICK_FUNCTIONS "sched_tick", "scheduler_tick"
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
-/* 6.5 removes the parameter vmas of pin_user_pages*(). */
+/* 6.5 removes the parameter vmas of get_user_pages() and pin_user_pages*(). */
+#define get_user_pages(start, nr, flags, pages) get_user_pages(start, nr, flags, pages, NULL)
 #define pin_user_pages_remote(mm, start, nr, flags, pages, locked) \
 	pin_user_pages_remote(mm, start, nr, flags, pages, NULL, locked)
 #endif

@@ -9,7 +9,10 @@
  * and none of a device; records only addresses in executable mappings; and requires that each frame
  * is above the previous one, except at a signal and where a table leads to another stack.
  *
- * Context: task work of current, under mmap_lock, which is held for reading, and under RCU.
+ * NUMA balancing makes present pages unreadable, to see who uses them, and so does the aging of
+ * pages on some arm64. After a fault for such a page, the walk is done again.
+ *
+ * Context: task work of current, under mmap_lock, which is held for reading. A walk is under RCU.
  */
 #include <linux/bitops.h>
 #include <linux/log2.h>
@@ -17,6 +20,9 @@
 
 #include "compat.h"
 #include "ring.h"
+
+/* The largest number of faults for a record. The next records can have more of them. */
+#define STACK_FAULTS	16
 
 struct stack_walk {
 	struct profil_ring *ring;
@@ -35,6 +41,8 @@ struct stack_walk {
 
 	/* the mapping of the last word; data_last: the offset of its last two words */
 	unsigned long data, data_last;
+
+	unsigned long unread;		/* the first address whose word could not be read, or 0 */
 };
 
 /* Finds the mapping of @address. Return: false if it is not executable. */
@@ -75,6 +83,12 @@ static noinline bool stack_enter_data(struct stack_walk *w, unsigned long addres
 	return address - w->data <= w->data_last;
 }
 
+static void stack_set_unread(struct stack_walk *w, unsigned long address)
+{
+	if (!w->unread)
+		w->unread = address;
+}
+
 /* Reads two words. Return: false, and undefined words, if they cannot be read. */
 static __always_inline bool stack_read(struct stack_walk *w, unsigned long address, u64 *first,
 				       u64 *second)
@@ -98,6 +112,7 @@ static __always_inline bool stack_read(struct stack_walk *w, unsigned long addre
 	return true;
 fault:
 	user_access_end();
+	stack_set_unread(w, address);
 	return false;
 }
 
@@ -143,8 +158,13 @@ static bool stack_epilogue(struct stack_walk *w, unsigned long next)
 	unsigned long i = next - w->text, end = w->text_size - sizeof(code) + 1;
 	const void __user *from = (void __user *)(w->text + array_index_nospec(i, end));
 
-	if (i >= end || copy_from_user_nofault(code, from, sizeof(code)) ||
-	    memcmp(code, "\x48\x83\xc4", 3) || code[3] > S8_MAX || code[4] != 0xc3)
+	if (i >= end)
+		return false;
+	if (copy_from_user_nofault(code, from, sizeof(code))) {
+		stack_set_unread(w, next);
+		return false;
+	}
+	if (memcmp(code, "\x48\x83\xc4", 3) || code[3] > S8_MAX || code[4] != 0xc3)
 		return false;
 	w->epilogue.cfa = code[3] + 8;
 	return true;
@@ -310,6 +330,16 @@ static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stac
 	}
 }
 
+/* Makes a page readable if it is present. The fault does not wait for user space or a disk. */
+static bool stack_fault(unsigned long address)
+{
+	const struct vm_area_struct *vma = vma_lookup(current->mm, address);
+
+	return vma && vma->vm_flags & VM_READ &&
+	       get_user_pages(address & PAGE_MASK, 1, FOLL_FORCE | FOLL_NOFAULT, NULL) == 1 &&
+	       !fixup_user_fault(current->mm, address, 0, NULL);
+}
+
 /*
  * Fills in @stack, which has room for the depth of @ring, with the callers of user code at @pc.
  * @space: The id of current's address space.
@@ -318,7 +348,7 @@ void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 s
 {
 	struct pt_regs *regs = task_pt_regs(current);
 	const unsigned int word = profil_stack_word(regs);
-	struct stack_walk w = {
+	struct stack_walk w, start = {
 		.ring = ring,
 		.space = space,
 		.word = word,
@@ -329,19 +359,24 @@ void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 s
 		.regs = regs,
 		.data = ULONG_MAX,
 	};
+	int faults = 0;
 
-	*stack = (struct profil_stack) { .end = PROFIL_STACK_UNSUPPORTED };
-	if (!word)
-		return;
 	if (word == sizeof(u32)) {
-		w.sp = (u32)w.sp;
-		w.fp = (u32)w.fp;
+		start.sp = (u32)start.sp;
+		start.fp = (u32)start.fp;
 	}
-	pagefault_disable();
-	rcu_read_lock();
-	/* A grace period after the ring is closed, there are no tables. */
-	if (!READ_ONCE(ring->closed))
-		stack->end = stack_walk(&w, stack, pc);
-	rcu_read_unlock();
-	pagefault_enable();
+	do {
+		w = start;
+		*stack = (struct profil_stack) { .end = PROFIL_STACK_UNSUPPORTED };
+		if (!word)
+			return;
+		pagefault_disable();
+		rcu_read_lock();
+		/* A grace period after the ring is closed, there are no tables. */
+		if (!READ_ONCE(ring->closed))
+			stack->end = stack_walk(&w, stack, pc);
+		rcu_read_unlock();
+		pagefault_enable();
+	} while (unlikely(w.unread) && faults++ < STACK_FAULTS &&
+		 stack_fault(w.unread) && stack_fault(w.unread + word));
 }

@@ -1319,6 +1319,24 @@ STACKS_TEST(of_children_and_threads)
 	EXPECT_EQ(in_chains(";leaf;"), in_chains(";thread;burn;leaf_caller;leaf;"));
 }
 
+/* To see who uses a page, NUMA balancing takes the access to it away until somebody touches it. */
+STACKS_TEST(in_pages_that_NUMA_balancing_watches)
+{
+	char frames[20 * sizeof("below;") + 64] = ";deep_thread;";
+	u64 all;
+
+	if (access("/sys/devices/system/node/node1", F_OK))
+		SKIP(return, "the machine has one NUMA node");
+	for (int i = 0; i < 20; i++)
+		strcat(frames, "below;");
+	strcat(frames, "burn;leaf_caller;leaf;");
+	/* It begins after a second of CPU time. */
+	RECORD_STACKS("deep", "3", "4000");
+	all = in_chains(";leaf;");
+	EXPECT_LT(1000, all);
+	EXPECT_LT(all * 9 / 10, in_chains(frames));
+}
+
 /* above_data() returns to above(), and the frame of above() has an address of data. */
 STACKS_TEST(end_before_an_outermost_address_of_data)
 {

@@ -9,6 +9,7 @@
  *	stacks_work plugin LIBRARY MS	a library that is loaded when ticks have come already
  *	stacks_work fork MS		a child
  *	stacks_work threads N MS
+ *	stacks_work deep N MS		threads with 20 frames of 10 KB, which nobody touches
  *	stacks_work brief N		N children that end soon
  *	stacks_work data MS		a frame pointer to data, as in code without frame pointers
  */
@@ -115,6 +116,19 @@ static NOINLINE int plugin(const char *path, int ms)
 	return 0;
 }
 
+/* Meanwhile, nobody touches the frames, each of which has pages of its own. */
+NOINLINE void below(int depth, int ms)
+{
+	volatile char frame[10000];
+
+	frame[0] = 1;
+	if (depth > 1)
+		below(depth - 1, ms);
+	else
+		burn(leaf_caller, ms);
+	sink += frame[0];
+}
+
 NOINLINE void forked(int ms)
 {
 	burn(leaf_caller, ms);
@@ -140,12 +154,19 @@ void *thread(void *arg)
 	return NULL;
 }
 
-static int threads(int n, int ms)
+void *deep_thread(void *arg)
+{
+	below(20, *(int *)arg);
+	sink++;
+	return NULL;
+}
+
+static int threads(void *(*function)(void *arg), int n, int ms)
 {
 	pthread_t all[16];
 
 	for (int i = 0; i < n; i++)
-		if (pthread_create(&all[i], NULL, thread, &ms))
+		if (pthread_create(&all[i], NULL, function, &ms))
 			return 1;
 	for (int i = 0; i < n; i++)
 		pthread_join(all[i], NULL);
@@ -206,7 +227,9 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "fork"))
 		return fork_one(a);
 	else if (!strcmp(what, "threads") && a <= 16)
-		return threads(a, b);
+		return threads(thread, a, b);
+	else if (!strcmp(what, "deep") && a <= 16)
+		return threads(deep_thread, a, b);
 	else if (!strcmp(what, "brief"))
 		return brief(a);
 	else if (!strcmp(what, "data"))
