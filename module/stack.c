@@ -15,6 +15,7 @@
  * Context: task work of current, under mmap_lock, which is held for reading. A walk is under RCU.
  */
 #include <linux/bitops.h>
+#include <linux/hugetlb.h>
 #include <linux/log2.h>
 #include <linux/nospec.h>
 
@@ -330,12 +331,15 @@ static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stac
 	}
 }
 
-/* Makes a page readable if it is present. The fault does not wait for user space or a disk. */
+/*
+ * Makes a page readable if it is present. The fault does not wait for user space or a disk. NUMA
+ * balancing leaves out huge pages of hugetlb, and before 6.6, these ignore FOLL_NOFAULT.
+ */
 static bool stack_fault(unsigned long address)
 {
 	const struct vm_area_struct *vma = vma_lookup(current->mm, address);
 
-	return vma && vma->vm_flags & VM_READ &&
+	return vma && vma->vm_flags & VM_READ && !is_vm_hugetlb_page(vma) &&
 	       get_user_pages(address & PAGE_MASK, 1, FOLL_FORCE | FOLL_NOFAULT, NULL) == 1 &&
 	       !fixup_user_fault(current->mm, address, 0, NULL);
 }

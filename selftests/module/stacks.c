@@ -729,6 +729,27 @@ TEST_F(frames, end_at_a_page_that_is_swapped_out)
 	swap_stop();
 }
 
+TEST_F(frames, end_at_a_huge_page_that_is_not_present)
+{
+	char was[16], *huge;
+
+	SKIP_IF(geteuid(), "needs root");
+	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
+	huge = mmap(NULL, HUGE_PAGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	if (huge == MAP_FAILED) {
+		file_write(HUGETLB_POOL, was);
+		SKIP(return, "no huge pages here: %s", strerror(errno));
+	}
+	first_sp = (uintptr_t)huge;
+	EXPECT_END(huge, 0, PROFIL_STACK_UNREADABLE);
+	EXPECT_FALSE(pages_present(huge, 1));
+	*(struct frame *)huge = (struct frame) { 0, ADDRESS };
+	EXPECT_END(0, 0, PROFIL_STACK_OUTERMOST);
+	munmap(huge, HUGE_PAGE);
+	file_write(HUGETLB_POOL, was);
+}
+
 /* A page that a process provides is not requested: the tick would wait for the process. */
 static void expect_no_request(struct __test_metadata *_metadata, enum held_kind kind)
 {
