@@ -140,6 +140,7 @@ static void record_look_up_origin(struct profil_ring *ring, struct ring_slot *fo
 {
 	const struct ring_origin *origin = &found->origin;
 	struct mm_struct *mm = current->mm;
+	struct stack_unread unread = {};
 
 	*stack = no_stack;
 	found->record = (struct profil_record) { .pc = origin->pc, .space = found->record.space };
@@ -157,8 +158,10 @@ static void record_look_up_origin(struct profil_ring *ring, struct ring_slot *fo
 	record_look_up(ring, found, mm);
 	/* The return of a signal handler has other registers. */
 	if (ring->stack_depth && origin->sp == user_stack_pointer(task_pt_regs(current)))
-		ring_fill_stack(ring, stack, found->record.space, origin->pc);
+		ring_fill_stack(ring, stack, found->record.space, origin->pc, &unread);
 	mmap_read_unlock(mm);
+	if (unlikely(unread.size))
+		ring_refill_stack(ring, stack, found->record.space, origin->pc, &unread);
 }
 
 /* Completes @slot with what record_look_up_origin() has found. */

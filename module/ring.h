@@ -163,9 +163,18 @@ static inline size_t ring_stack_size(u32 depth)
 struct profil_stack *ring_stack(struct profil_ring *ring, const struct ring_slot *slot);
 void ring_put(struct profil_ring *ring);
 
+/* User memory that could not be read, of a stack or its code */
+struct stack_unread {
+	unsigned long address;
+	unsigned int size;
+};
+
 /* record.c, stack.c and unwind.c */
 bool ring_claim(struct profil_ring *ring, bool all);
-void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 space, u64 pc);
+void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 space, u64 pc,
+		     struct stack_unread *unread);
+void ring_refill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 space, u64 pc,
+		       struct stack_unread *unread);
 const struct unwind_table *profil_unwind_find(struct profil_ring *ring, struct vm_area_struct *vma,
 					      u64 space, unsigned long address);
 int profil_unwind_init(struct profil_ring *ring);

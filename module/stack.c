@@ -10,7 +10,8 @@
  * is above the previous one, except at a signal and where a table leads to another stack.
  *
  * NUMA balancing makes present pages unreadable, to see who uses them, and so does the aging of
- * pages on some arm64. After a fault for such a page, the walk is done again.
+ * pages on some arm64. Then the task reads such a page as the program would, without any lock, and
+ * the walk is done again.
  *
  * Context: task work of current, under mmap_lock, which is held for reading. A walk is under RCU.
  */
@@ -18,6 +19,7 @@
 #include <linux/hugetlb.h>
 #include <linux/log2.h>
 #include <linux/nospec.h>
+#include <linux/pagemap.h>
 
 #include "compat.h"
 #include "ring.h"
@@ -43,7 +45,7 @@ struct stack_walk {
 	/* the mapping of the last word; data_last: the offset of its last two words */
 	unsigned long data, data_last;
 
-	unsigned long unread;		/* the first address whose word could not be read, or 0 */
+	struct stack_unread unread;
 };
 
 /* Finds the mapping of @address. Return: false if it is not executable. */
@@ -84,12 +86,6 @@ static noinline bool stack_enter_data(struct stack_walk *w, unsigned long addres
 	return address - w->data <= w->data_last;
 }
 
-static void stack_set_unread(struct stack_walk *w, unsigned long address)
-{
-	if (!w->unread)
-		w->unread = address;
-}
-
 /* Reads two words. Return: false, and undefined words, if they cannot be read. */
 static __always_inline bool stack_read(struct stack_walk *w, unsigned long address, u64 *first,
 				       u64 *second)
@@ -113,7 +109,7 @@ static __always_inline bool stack_read(struct stack_walk *w, unsigned long addre
 	return true;
 fault:
 	user_access_end();
-	stack_set_unread(w, address);
+	w->unread = (struct stack_unread) { address, 2 * w->word };
 	return false;
 }
 
@@ -162,7 +158,7 @@ static bool stack_epilogue(struct stack_walk *w, unsigned long next)
 	if (i >= end)
 		return false;
 	if (copy_from_user_nofault(code, from, sizeof(code))) {
-		stack_set_unread(w, next);
+		w->unread = (struct stack_unread) { next, sizeof(code) };
 		return false;
 	}
 	if (memcmp(code, "\x48\x83\xc4", 3) || code[3] > S8_MAX || code[4] != 0xc3)
@@ -332,27 +328,28 @@ static enum profil_stack_end stack_walk(struct stack_walk *w, struct profil_stac
 }
 
 /*
- * Makes a page readable if it is present. The fault does not wait for user space or a disk. NUMA
- * balancing leaves out huge pages of hugetlb, and before 6.6, these ignore FOLL_NOFAULT.
+ * Returns true if there is a page, so that a fault only has to make it readable. NUMA balancing
+ * leaves out huge pages of hugetlb, and before 6.6, these ignore FOLL_NOFAULT.
  */
-static bool stack_fault(unsigned long address)
+static bool stack_is_present(unsigned long address)
 {
-	const struct vm_area_struct *vma = vma_lookup(current->mm, address);
+	struct vm_area_struct *vma = vma_lookup(current->mm, address);
 
-	return vma && vma->vm_flags & VM_READ && !is_vm_hugetlb_page(vma) &&
-	       get_user_pages(address & PAGE_MASK, 1, FOLL_FORCE | FOLL_NOFAULT, NULL) == 1 &&
-	       !fixup_user_fault(current->mm, address, 0, NULL);
+	return vma && vma_is_accessible(vma) && !is_vm_hugetlb_page(vma) &&
+	       get_user_pages(address & PAGE_MASK, 1, FOLL_FORCE | FOLL_NOFAULT, NULL) == 1;
 }
 
 /*
  * Fills in @stack, which has room for the depth of @ring, with the callers of user code at @pc.
- * @space: The id of current's address space.
+ * @space: The id of current's address space. @unread: Out: the last memory that could not be read,
+ * if it is present; otherwise its size is 0.
  */
-void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 space, u64 pc)
+void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 space, u64 pc,
+		     struct stack_unread *unread)
 {
 	struct pt_regs *regs = task_pt_regs(current);
 	const unsigned int word = profil_stack_word(regs);
-	struct stack_walk w, start = {
+	struct stack_walk w = {
 		.ring = ring,
 		.space = space,
 		.word = word,
@@ -363,24 +360,46 @@ void ring_fill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 s
 		.regs = regs,
 		.data = ULONG_MAX,
 	};
-	int faults = 0;
 
+	*unread = (struct stack_unread) {};
+	*stack = (struct profil_stack) { .end = PROFIL_STACK_UNSUPPORTED };
+	if (!word)
+		return;
 	if (word == sizeof(u32)) {
-		start.sp = (u32)start.sp;
-		start.fp = (u32)start.fp;
+		w.sp = (u32)w.sp;
+		w.fp = (u32)w.fp;
 	}
-	do {
-		w = start;
-		*stack = (struct profil_stack) { .end = PROFIL_STACK_UNSUPPORTED };
-		if (!word)
+	pagefault_disable();
+	rcu_read_lock();
+	/* A grace period after the ring is closed, there are no tables. */
+	if (!READ_ONCE(ring->closed))
+		stack->end = stack_walk(&w, stack, pc);
+	rcu_read_unlock();
+	pagefault_enable();
+	if (unlikely(w.unread.size) && stack_is_present(w.unread.address) &&
+	    stack_is_present(w.unread.address + w.unread.size - 1))
+		*unread = w.unread;
+}
+
+/*
+ * Fills in @stack again, after ring_fill_stack(), when @unread is readable. Not under mmap_lock:
+ * if another thread removes the page now, the fault waits for a disk or for user space. The walks
+ * end if the same page cannot be read twice: on x86, memory that has lost its contents is present
+ * until this task work ends, and the kernel panics if a task reads it more than ten times.
+ */
+void ring_refill_stack(struct profil_ring *ring, struct profil_stack *stack, u64 space, u64 pc,
+		       struct stack_unread *unread)
+{
+	unsigned long page;
+
+	for (int i = 0; i < STACK_FAULTS && unread->size; i++) {
+		if (fault_in_readable((char __user *)unread->address, unread->size) ||
+		    fatal_signal_pending(current) || mmap_read_lock_killable(current->mm))
 			return;
-		pagefault_disable();
-		rcu_read_lock();
-		/* A grace period after the ring is closed, there are no tables. */
-		if (!READ_ONCE(ring->closed))
-			stack->end = stack_walk(&w, stack, pc);
-		rcu_read_unlock();
-		pagefault_enable();
-	} while (unlikely(w.unread) && faults++ < STACK_FAULTS &&
-		 stack_fault(w.unread) && stack_fault(w.unread + word));
+		page = unread->address >> PAGE_SHIFT;
+		ring_fill_stack(ring, stack, space, pc, unread);
+		mmap_read_unlock(current->mm);
+		if (unread->address >> PAGE_SHIFT == page)
+			return;
+	}
 }
