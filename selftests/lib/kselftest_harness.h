@@ -8,38 +8,13 @@
  * A program's arguments select the tests to run. They are patterns as in glob(7) for TEST,
  * FIXTURE.TEST or FIXTURE.VARIANT.TEST. With --list, the program prints the names of its tests.
  * (Linux 6.12's harness has -t.)
- *
- * It includes the headers of libc that most tests use.
  */
 #ifndef _SELFTESTS_KSELFTEST_HARNESS_H
 #define _SELFTESTS_KSELFTEST_HARNESS_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-#include <errno.h>
-#include <fcntl.h>
-#include <fnmatch.h>
-#include <limits.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#include "test.h"
 
-#include "slow.h"
+#include <fnmatch.h>
 
 static inline unsigned int patient_alarm(unsigned int seconds)
 {
@@ -55,28 +30,6 @@ static inline unsigned int patient_alarm(unsigned int seconds)
 #undef is_signed_type
 #define is_signed_type(v) ((__typeof__((void)0, (v)))(-1) < (__typeof__((void)0, (v)))1)
 #endif
-
-/* Skips the test if @cond is true, for the reason that follows: a format and its arguments. */
-#define SKIP_IF(cond, ...) do {						\
-	if (cond)							\
-		SKIP(return, __VA_ARGS__);				\
-} while (0)
-
-#define NEED_ROOT(why)	SKIP_IF(geteuid(), "needs root: %s", why)
-
-/* A test that is one statement */
-#define TEST_F_CALL(fixture_name, test_name, ...)			\
-	TEST_F(fixture_name, test_name)					\
-	{								\
-		__VA_ARGS__;						\
-	}
-
-/* Checks that the call returns -1, and that it sets errno. */
-#define EXPECT_ERROR(error, call) do {					\
-	errno = 0;							\
-	EXPECT_EQ(-1, call);						\
-	EXPECT_EQ(error, errno);					\
-} while (0)
 
 #define TEST_NAME_SIZE 512
 
