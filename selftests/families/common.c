@@ -546,7 +546,7 @@ TEST_F(family, a_second_start_replaces_the_first_or_has_no_effect)
 static void *start_and_stop(void *arg)
 {
 	(void)arg;
-	for (unsigned int i = 0; i < 100; i++) {
+	for (unsigned int i = 0; i < 25; i++) {
 		int error = start(family, first);
 
 		/* Another thread may have been first. */
