@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What most tests use beside the kernel's harness: headers of libc, and macros. Our harness includes
- * it. In a kernel's tree (make series), the tests include it after the kernel's harness.
+ * What most tests use beside the kernel's harness: headers of libc, and macros. Our harness
+ * includes it. In a kernel's tree (make series), the tests include it after the kernel's harness.
  */
 #ifndef _SELFTESTS_TEST_H
 #define _SELFTESTS_TEST_H
