@@ -75,29 +75,40 @@ static void *map(unsigned long size, int flags)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* Stops the session of a child, which must be on. Nothing of it may remain. */
+static struct profil_stats child_stops(void)
+{
+	struct profil_stats s;
+
+	MUST(!session_stop(PROCESS, &s));
+	MUST(s.end == PROFIL_END_NONE);
+	MUST(accounted(&s));
+	MUST(pinned_bytes() == 0);
+	MUST(is_off(PROCESS));
+	return s;
+}
+
 /*
  * The usual work of a child: runs loop @i, and stops its session. The hits of the session must be
  * exactly the counts that were added, and no tick may be dropped.
  */
-static void child_counts(unsigned int i, struct profil_stats *s)
+static struct profil_stats child_counts(unsigned int i)
 {
 	u64 held = count(i), held_all = count_all();
+	struct profil_stats s;
 
 	MUST(loop_burn(PROCESS, i, SOME));
 	MUST(pinned_bytes() == SIZE);
-	MUST(!session_stats(PROCESS, s));
-	MUST(s->state == PROFIL_STATE_ON);
-	MUST(s->locked == SIZE);
-	MUST(!session_stop(PROCESS, s));
-	MUST(s->end == PROFIL_END_NONE);
-	MUST(accounted(s));
-	MUST(s->ticks >= SOME);
-	MUST(s->hit > 0);
-	MUST(!s->dropped);
-	MUST(count(i) == held + s->hit);
-	MUST(shared || count_all() == held_all + s->hit);
-	MUST(pinned_bytes() == 0);
-	MUST(is_off(PROCESS));
+	MUST(!session_stats(PROCESS, &s));
+	MUST(s.state == PROFIL_STATE_ON);
+	MUST(s.locked == SIZE);
+	s = child_stops();
+	MUST(s.ticks >= SOME);
+	MUST(s.hit > 0);
+	MUST(!s.dropped);
+	MUST(count(i) == held + s.hit);
+	MUST(shared || count_all() == held_all + s.hit);
+	return s;
 }
 
 /* Checks the same in the parent: stops its session, and returns the hits. */
@@ -205,7 +216,7 @@ TEST_F(fork, leaves_both_sessions_on_and_the_childs_statistics_start_at_0)
 		MUST(s.locked == SIZE && pinned_bytes() == SIZE);
 		MUST(is_off(THREAD));
 		MUST(count(0) == before.hit);
-		child_counts(1, &report->stats[1]);
+		report->stats[1] = child_counts(1);
 		MUST(count(0) == before.hit);
 		MUST(session_stop(PROCESS, NULL) == -EINVAL);
 		loop_spend(1, SOME, query.tick_ns);
@@ -246,11 +257,8 @@ static void generation(unsigned int i, bool ticks)
 	}
 	MUST(loop_burn(PROCESS, i, SOME));
 	MUST(pinned_bytes() == SIZE);
-	MUST(!session_stop(PROCESS, &s));
-	MUST(pinned_bytes() == 0);
-	MUST(accounted(&s));
-	MUST(s.end == PROFIL_END_NONE && !s.dropped);
-	MUST(s.hit > 0 && s.hit == count(i));
+	s = child_stops();
+	MUST(s.hit > 0 && s.hit == count(i) && !s.dropped);
 	MUST(shared || count_all() == inherited + s.hit);
 	if (child)
 		MUST(status_of(child) == 0);
@@ -280,7 +288,7 @@ TEST_F(fork, repeated_by_one_parent_gives_each_child_a_session)
 		children[i] = FORK({
 			MUST(shared || count(0) == report->held[i]);
 			MUST(shared || count_all() == report->held[i]);
-			child_counts(i, &report->stats[i]);
+			report->stats[i] = child_counts(i);
 		});
 	}
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
@@ -305,8 +313,7 @@ TEST_F(fork, loses_no_update_if_5_processes_run_the_same_loop)
 		children[i] = FORK({
 			MUST(await(report->turn));
 			MUST(loop_burn(PROCESS, 0, 25));
-			MUST(!session_stop(PROCESS, &s));
-			MUST(accounted(&s));
+			s = child_stops();
 			MUST(s.hit + s.dropped_contended + s.outside == s.ticks);
 			MUST(shared || count(0) == held + s.hit);
 			MUST(shared || count_all() == held + s.hit);
@@ -354,7 +361,7 @@ TEST_F(fork, copies_the_counts_of_a_parent_with_threads)
 		child = FORK({
 			for (i = 0; i <= 3; i++)
 				report->held[i] = count(i);
-			child_counts(4, &report->stats[4]);
+			child_counts(4);
 			for (i = 0; i <= 3; i++)
 				MUST(shared || count(i) == report->held[i]);
 		});
@@ -393,8 +400,7 @@ TEST_F(fork, is_itself_counted)
 		before = count(0);
 		child = FORK({
 			MUST(loop_burn(PROCESS, 1, 3));
-			MUST(!session_stop(PROCESS, &s));
-			MUST(accounted(&s));
+			s = child_stops();
 			MUST(s.ticks >= 3 && s.hit == s.ticks);
 			report->held[1] = count(0) - s.hit;
 			report->hits += s.hit;
@@ -443,13 +449,9 @@ TEST_F(forked, child_may_stop_its_session_at_once)
 
 			/* In some of the children a tick arrives before the call. */
 			loop_run(1, 1 + i % 5 * LOOP_BURST / 2);
-			MUST(!session_stop(PROCESS, &s));
-			MUST(accounted(&s));
-			MUST(s.end == PROFIL_END_NONE);
+			s = child_stops();
 			MUST(s.hit == count(1));
 			MUST(s.hit == count_all() - held);
-			MUST(pinned_bytes() == 0);
-			MUST(is_off(PROCESS));
 		});
 	}
 	expect_stop(_metadata, count(0));
@@ -476,7 +478,7 @@ TEST_F(forked, child_may_replace_its_session_but_not_start_a_second_one)
 			MUST(!session_start(PROCESS, PROFIL_START_REPLACE, &range, 1));
 			held = i % 2 ? count_all() : held;
 			MUST(pinned_bytes() == SIZE);
-			child_counts(2, &s);
+			s = child_counts(2);
 			MUST(counters_sum(first, width, SIZE / width) ==
 			     held + (i % 2 ? s.hit : counter(first + STRIDE, width, 0)));
 		});
@@ -486,44 +488,33 @@ TEST_F(forked, child_may_replace_its_session_but_not_start_a_second_one)
 
 TEST_F(forked, child_may_stop_start_a_session_and_fork_again)
 {
-	struct profil_stats s;
-	pid_t child;
-	int status;
-
 	ASSERT_EQ(0, start());
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
-	child = fork();
-	if (!child) {
-		child_counts(1, &s);
+	EXPECT_CHILD({
+		pid_t child;
+
+		child_counts(1);
 		MUST(!start());
-		child = fork();
-		if (!child) {
-			child_counts(2, &s);
+		child = FORK({
+			pid_t grandchild;
+
+			child_counts(2);
 			/* There is no session to inherit now. */
-			child = fork();
-			if (!child) {
+			grandchild = FORK({
 				MUST(is_off(PROCESS));
 				loop_spend(3, SOME, query.tick_ns);
 				MUST(count(3) == 0);
-				_exit(0);
-			}
-			status = status_of(child);
-			MUST(status == 0);
-			_exit(0);
-		}
-		child_counts(4, &s);
-		status = status_of(child);
-		MUST(status == 0);
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
-	EXPECT_EQ(0, status_of(child));
+			});
+			MUST(status_of(grandchild) == 0);
+		});
+		child_counts(4);
+		MUST(status_of(child) == 0);
+	});
 	expect_stop(_metadata, count(0));
 }
 
 TEST_F(forked, child_is_still_counted_after_the_parent_stops)
 {
-	struct profil_stats s;
 	pid_t child;
 
 	for (unsigned int i = 0; i < 20; i++) {
@@ -533,7 +524,7 @@ TEST_F(forked, child_is_still_counted_after_the_parent_stops)
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 1));
 		child = FORK({
 			MUST(await(report->turn > (int)i));
-			child_counts(1, &s);
+			child_counts(1);
 		});
 		expect_stop(_metadata, count(0) - held);
 		report->turn++;
@@ -544,7 +535,6 @@ TEST_F(forked, child_is_still_counted_after_the_parent_stops)
 
 TEST_F(forked, child_that_outlives_its_parent_is_still_counted)
 {
-	struct profil_stats s;
 	pid_t child;
 	int ends[2];
 	char c = 1;
@@ -556,7 +546,7 @@ TEST_F(forked, child_that_outlives_its_parent_is_still_counted)
 		child = getpid();
 		if (!fork()) {
 			MUST(await(getppid() != child));
-			child_counts(1, &s);
+			child_counts(1);
 			MUST(write(ends[1], "", 1) == 1);
 		}
 	});
@@ -568,19 +558,16 @@ TEST_F(forked, child_that_outlives_its_parent_is_still_counted)
 
 static void *fork_here(void *unused)
 {
-	struct profil_stats s;
 	pid_t child;
 
 	(void)unused;
 	MUST(!session_start(THREAD, 0, NULL, 0));
-	child = fork();
-	if (!child) {
+	child = FORK({
 		MUST(is_off(THREAD));
-		child_counts(1, &s);
-		_exit(0);
-	}
+		child_counts(1);
+	});
 	MUST(!session_stop(THREAD, NULL));
-	return (void *)(uintptr_t)(child < 0 ? -1 : status_of(child));
+	return (void *)(uintptr_t)status_of(child);
 }
 
 TEST_F(forked, child_of_any_thread_inherits_the_session)
@@ -624,9 +611,8 @@ TEST_F(forked, child_does_not_inherit_the_session_of_the_forking_thread)
 		MUST(accounted(&t) && t.hit > 0 && t.hit == own[1] && t.hit == count(1));
 		MUST(loop_burn(PROCESS, 3, SOME));
 		MUST(own[3] == 0);
-		MUST(!session_stop(PROCESS, &s));
-		MUST(accounted(&s) && !s.dropped);
-		MUST(s.hit == count(1) + count(2) + count(3));
+		s = child_stops();
+		MUST(s.hit == count(1) + count(2) + count(3) && !s.dropped);
 	});
 	EXPECT_TRUE(loop_burn(THREAD, 0, SOME));
 	EXPECT_EQ(0, status_of(child));
@@ -660,25 +646,18 @@ TEST_F(forked, child_has_no_session_if_only_a_thread_of_the_parent_has_one)
 TEST_F(forked, child_of_a_child_whose_session_has_ended_has_no_session)
 {
 	struct profil_stats s;
-	pid_t child;
-	int status;
 
 	ASSERT_EQ(0, madvise(buffer, SIZE, MADV_DONTFORK));
 	ASSERT_EQ(0, start());
-	child = fork();
-	if (!child) {
+	EXPECT_CHILD({
+		pid_t child;
+
 		MUST(state_of(PROCESS) == PROFIL_STATE_ENDED);
-		child = fork();
-		if (!child)
-			_exit(!is_off(PROCESS));
-		status = status_of(child);
-		MUST(status == 0);
+		child = FORK(MUST(is_off(PROCESS)));
+		MUST(status_of(child) == 0);
 		MUST(!session_stop(PROCESS, &s));
 		MUST(s.end == PROFIL_END_BUFFER);
-		_exit(0);
-	}
-	ASSERT_LT(0, child);
-	EXPECT_EQ(0, status_of(child));
+	});
 	expect_stop(_metadata, 0);
 }
 
@@ -700,11 +679,9 @@ TEST_F(forked, childs_pages_are_pinned_at_its_first_tick_in_a_range)
 				burn();
 			MUST(pinned_bytes() == 0);
 			MUST(loop_until(1, pinned_bytes() == SIZE));
-			MUST(!session_stop(PROCESS, &s));
-			MUST(accounted(&s) && !s.dropped);
-			MUST(s.outside > 0);
+			s = child_stops();
+			MUST(s.outside > 0 && !s.dropped);
 			MUST(s.hit > 0 && s.hit == count(1));
-			MUST(pinned_bytes() == 0);
 		});
 	}
 	expect_stop(_metadata, count(0));
@@ -719,10 +696,8 @@ TEST_F(forked, child_counts_the_same_modes)
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 	EXPECT_CHILD({
 		MUST(loop_burn(PROCESS, 1, 2 * SOME));
-		MUST(!session_stop(PROCESS, &s));
-		MUST(accounted(&s));
-		MUST(s.unselected > 0);
-		MUST(s.user == 0);
+		s = child_stops();
+		MUST(s.unselected > 0 && s.user == 0);
 		MUST(count(1) <= s.hit);
 	});
 	ASSERT_STOP(PROCESS, &s);
@@ -738,8 +713,7 @@ TEST_F(forked, child_leaves_saturated_counters_unchanged)
 	ASSERT_EQ(0, start());
 	EXPECT_CHILD({
 		MUST(loop_burn(PROCESS, 1, SOME));
-		MUST(!session_stop(PROCESS, &s));
-		MUST(accounted(&s));
+		s = child_stops();
 		MUST(s.saturated > 0 && s.hit == 0 && s.dropped == 0);
 		MUST(count(1) == UINT32_MAX);
 	});
@@ -754,8 +728,7 @@ TEST_F(forked, child_of_a_session_without_counters_is_on)
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 	EXPECT_CHILD({
 		MUST(loop_burn(PROCESS, 0, SOME));
-		MUST(!session_stop(PROCESS, &s));
-		MUST(accounted(&s));
+		s = child_stops();
 		MUST(s.ticks == s.outside && s.locked == 0);
 	});
 	ASSERT_STOP(PROCESS, &s);
@@ -766,93 +739,90 @@ TEST_F(forked, child_of_a_session_without_counters_is_on)
  * Buffers that the child does not have, changes or unmaps
  */
 
-/* Waits until the child's session has ended for the reason @end. No page may be charged then. */
-static void child_must_end(u32 end, struct profil_stats *s)
+/*
+ * Runs loop @i, and waits until the child's session has ended for the reason @end. No page may be
+ * charged then. Returns the final statistics.
+ */
+static struct profil_stats child_ends(unsigned int i, u32 end)
 {
+	struct profil_stats s;
+
+	loop_run(i, LOOP_BURST);
 	MUST(await(state_of(PROCESS) == PROFIL_STATE_ENDED));
 	MUST(pinned_bytes() == 0);
-	MUST(!session_stats(PROCESS, s));
-	MUST(s->end == end);
-	MUST(s->locked == 0);
-	MUST(accounted(s));
+	MUST(!session_stats(PROCESS, &s));
+	MUST(s.end == end);
+	MUST(s.locked == 0);
+	MUST(accounted(&s));
 	loop_spend(1, 2, query.tick_ns);
-	MUST(!session_stop(PROCESS, s));
-	MUST(s->end == end);
-	MUST(accounted(s));
+	MUST(!session_stop(PROCESS, &s));
+	MUST(s.end == end);
+	MUST(accounted(&s));
 	MUST(is_off(PROCESS));
+	return s;
 }
 
-/* Runs loop 0, forks a child that calls @child_does(), and continues. */
-static void expect_child(struct __test_metadata *_metadata, void (*child_does)(void))
+/* Runs loop 0 beside @child, and after it. */
+static void expect_end_of(struct __test_metadata *_metadata, pid_t child)
 {
-	pid_t child;
-
-	for (unsigned int i = 0; i < 5; i++) {
-		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
-		child = FORK(child_does());
-		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
-		EXPECT_EQ(0, status_of(child));
-	}
 	EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
-	EXPECT_EQ(count(0), count_all());
-	expect_stop(_metadata, count(0));
+	EXPECT_EQ(0, status_of(child));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
 }
+
+/* Runs loop 0, forks children that run the statements, and stops the session. */
+#define EXPECT_CHILDREN(...) do {					\
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 2));				\
+	for (unsigned int i_ = 0; i_ < 5; i_++)				\
+		expect_end_of(_metadata, FORK(__VA_ARGS__));		\
+	EXPECT_EQ(count(0), count_all());				\
+	expect_stop(_metadata, count(0));				\
+} while (0)
 
 static void child_without_buffer(void)
 {
 	struct profil_stats s;
 
 	MUST(msync(buffer, PAGE, MS_ASYNC) && errno == ENOMEM);
-	loop_run(1, LOOP_BURST);
-	child_must_end(PROFIL_END_BUFFER, &s);
+	s = child_ends(1, PROFIL_END_BUFFER);
 	MUST(s.hit == 0);
 	/* The child can start a new session. */
 	buffer = map(SIZE, MAP_PRIVATE);
 	MUST(!start());
-	child_counts(1, &s);
+	child_counts(1);
 }
 
 TEST_F(forked, child_without_the_buffer_has_an_ended_session)
 {
 	ASSERT_EQ(0, madvise(buffer, SIZE, MADV_DONTFORK));
 	ASSERT_EQ(0, start());
-	expect_child(_metadata, child_without_buffer);
-}
-
-static void child_without_one_page(void)
-{
-	struct profil_stats s;
-
-	/* The counters of loops 2 and 3 are in the missing page. */
-	loop_run(1, LOOP_BURST);
-	child_must_end(PROFIL_END_BUFFER, &s);
-	MUST(s.hit == count(1));
+	EXPECT_CHILDREN(child_without_buffer());
 }
 
 TEST_F(forked, child_without_a_page_of_the_buffer_has_an_ended_session)
 {
 	ASSERT_EQ(0, start());
 	ASSERT_EQ(0, madvise(buffer + PAGE, PAGE, MADV_DONTFORK));
-	expect_child(_metadata, child_without_one_page);
-}
+	/* The counters of loops 2 and 3 are in the missing page. */
+	EXPECT_CHILDREN({
+		struct profil_stats s = child_ends(1, PROFIL_END_BUFFER);
 
-static void child_with_wiped_buffer(void)
-{
-	struct profil_stats s;
-
-	loop_run(1, LOOP_BURST);
-	child_must_end(PROFIL_END_BUFFER, &s);
-	MUST(s.hit == 0);
-	MUST(count_all() == 0);
-	MUST(!start());
-	child_counts(1, &s);
+		MUST(s.hit == count(1));
+	});
 }
 
 TEST_F(forked, child_whose_buffer_is_wiped_on_fork_has_an_ended_session)
 {
 	ASSERT_EQ(0, madvise(buffer, SIZE, MADV_WIPEONFORK));
 	ASSERT_EQ(0, start());
-	expect_child(_metadata, child_with_wiped_buffer);
+	EXPECT_CHILDREN({
+		struct profil_stats s = child_ends(1, PROFIL_END_BUFFER);
+
+		MUST(s.hit == 0);
+		MUST(count_all() == 0);
+		MUST(!start());
+		child_counts(1);
+	});
 }
 
 /*
@@ -868,9 +838,8 @@ TEST_F(forked, child_counts_in_shared_pages_that_it_has_not_touched)
 	ASSERT_EQ(0, start());
 	EXPECT_CHILD({
 		MUST(loop_until(1, pinned_bytes() == SIZE));
-		MUST(!session_stop(PROCESS, &s));
-		MUST(accounted(&s) && !s.dropped);
-		MUST(s.hit > 0 && s.hit == count(1));
+		s = child_stops();
+		MUST(s.hit > 0 && s.hit == count(1) && !s.dropped);
 	});
 	EXPECT_LT(0U, count(1));
 	expect_stop(_metadata, 0);
@@ -895,16 +864,15 @@ static void child_with_signals(void)
 	MUST(!setitimer(ITIMER_PROF, &often, NULL));
 	MUST(loop_until(1, pinned_bytes() == SIZE && nr_signals && count_all() > inherited));
 	MUST(!setitimer(ITIMER_PROF, &never, NULL));
-	MUST(!session_stop(PROCESS, &s));
-	MUST(accounted(&s) && !s.dropped);
+	s = child_stops();
 	/* A tick during the setup of a signal frame may be charged a few bytes beside the loop. */
-	MUST(s.hit > 0 && s.hit == count_all() - inherited);
+	MUST(s.hit > 0 && s.hit == count_all() - inherited && !s.dropped);
 }
 
 TEST_F(forked, childs_session_is_set_up_with_a_signal_at_each_tick)
 {
 	ASSERT_EQ(0, start());
-	expect_child(_metadata, child_with_signals);
+	EXPECT_CHILDREN(child_with_signals());
 }
 
 #define MUCH	(128UL << 20)
@@ -935,16 +903,15 @@ static void child_with_a_thread_in_a_call(void)
 	MUST(!pthread_create(&thread, NULL, populate, memory));
 	MUST(read(fd, &missing, sizeof(missing)) == sizeof(missing));
 	MUST(loop_until(1, pinned_bytes() == SIZE));
-	MUST(!session_stop(PROCESS, &s));
-	MUST(accounted(&s) && !s.dropped);
-	MUST(s.system > 0 && s.hit > 0);
+	s = child_stops();
+	MUST(s.system > 0 && s.hit > 0 && !s.dropped);
 }
 
 TEST_F(forked, childs_session_is_set_up_while_a_thread_is_in_a_system_call)
 {
 	SKIP_IF(geteuid(), "only root can keep the kernel waiting by userfaultfd");
 	ASSERT_EQ(0, start());
-	expect_child(_metadata, child_with_a_thread_in_a_call);
+	EXPECT_CHILDREN(child_with_a_thread_in_a_call());
 }
 
 #define SET_UP_EARLY	2	/* an exit status */
@@ -968,18 +935,15 @@ TEST_F(forked, childs_ticks_in_a_long_call_are_deferred_until_256_are)
 	ASSERT_EQ(0, madvise(memory, MUCH, MADV_NOHUGEPAGE));
 	ASSERT_EQ(0, clock_start(PROCESS, 0, 50000, &range, 1));
 	do {
-		child = fork();
-		if (!child) {
+		child = FORK({
 			/* A page fault at the first instruction would be such a tick. */
 			(void)*(volatile const char *)addr(syscall);
 			MUST(!syscall(SYS_madvise, memory, MUCH, MADV_POPULATE_WRITE));
-			MUST(!session_stop(PROCESS, &s));
-			MUST(accounted(&s) && s.end == PROFIL_END_NONE);
+			s = child_stops();
 			MUST(s.hit >= 256 && s.hit == count(0));
 			MUST(s.dropped == s.dropped_overrun);
 			_exit(s.dropped ? 0 : SET_UP_EARLY);
-		}
-		ASSERT_LT(0, child);
+		});
 		status = status_of(child);
 	} while (status == SET_UP_EARLY && ++tries < 10);
 	EXPECT_EQ(0, status);
@@ -1000,8 +964,7 @@ static void child_that_serves_its_pages(void)
 	MUST(fd >= 0 && !ioctl(fd, UFFDIO_API, &api));
 	MUST(!madvise(buffer, SIZE, MADV_DONTNEED));
 	MUST(!ioctl(fd, UFFDIO_REGISTER, &all));
-	loop_run(1, LOOP_BURST);
-	child_must_end(PROFIL_END_BUFFER, &s);
+	s = child_ends(1, PROFIL_END_BUFFER);
 	MUST(s.hit == 0);
 	MUST(read(fd, &missing, sizeof(missing)) < 0 && errno == EAGAIN);
 	close(fd);
@@ -1012,20 +975,10 @@ TEST_F(forked, child_that_serves_its_own_page_faults_does_not_wait_for_itself)
 {
 	SKIP_IF(geteuid(), "only root can keep the kernel waiting by userfaultfd");
 	ASSERT_EQ(0, start());
-	expect_child(_metadata, child_that_serves_its_pages);
+	EXPECT_CHILDREN(child_that_serves_its_pages());
 }
 
-/* The parent has mapped other memory at the address, and the child has a copy of it. */
-static void child_counts_nowhere(void)
-{
-	struct profil_stats s;
-
-	loop_run(1, LOOP_BURST);
-	child_must_end(PROFIL_END_BUFFER, &s);
-	MUST(s.hit == 0);
-	MUST(count_all() == 0);
-}
-
+/* The child has a copy of the other memory. */
 TEST_F(forked, child_does_not_count_in_memory_that_the_parent_mapped_after_the_start)
 {
 	struct profil_stats s;
@@ -1034,7 +987,11 @@ TEST_F(forked, child_does_not_count_in_memory_that_the_parent_mapped_after_the_s
 	ASSERT_EQ(buffer, mmap(buffer, SIZE, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0));
 	for (unsigned int i = 0; i < 5; i++) {
-		EXPECT_CHILD(child_counts_nowhere());
+		EXPECT_CHILD({
+			s = child_ends(1, PROFIL_END_BUFFER);
+			MUST(s.hit == 0);
+			MUST(count_all() == 0);
+		});
 	}
 	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
 	EXPECT_EQ(0U, count_all());
@@ -1042,99 +999,70 @@ TEST_F(forked, child_does_not_count_in_memory_that_the_parent_mapped_after_the_s
 	EXPECT_LT(0U, s.hit);
 }
 
-static void child_unmaps(void)
-{
-	struct profil_stats s;
-
-	MUST(!munmap(buffer, SIZE));
-	loop_run(1, LOOP_BURST);
-	child_must_end(PROFIL_END_BUFFER, &s);
-}
-
 TEST_F(forked, child_may_unmap_its_copy_at_once)
 {
 	ASSERT_EQ(0, start());
-	expect_child(_metadata, child_unmaps);
-}
-
-static void child_write_protects(void)
-{
-	struct profil_stats s;
-
-	MUST(!mprotect(buffer, SIZE, PROT_READ));
-	loop_run(1, LOOP_BURST);
-	child_must_end(PROFIL_END_BUFFER, &s);
-	MUST(s.hit == count(1));
+	EXPECT_CHILDREN({
+		MUST(!munmap(buffer, SIZE));
+		child_ends(1, PROFIL_END_BUFFER);
+	});
 }
 
 TEST_F(forked, child_may_make_its_copy_read_only)
 {
 	ASSERT_EQ(0, start());
-	expect_child(_metadata, child_write_protects);
-}
+	EXPECT_CHILDREN({
+		struct profil_stats s;
 
-static void child_maps_another(void)
-{
-	struct profil_stats s;
-
-	MUST(mmap(buffer, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-		  -1, 0) == buffer);
-	child_counts(1, &s);
-	MUST(count_all() == s.hit);
+		MUST(!mprotect(buffer, SIZE, PROT_READ));
+		s = child_ends(1, PROFIL_END_BUFFER);
+		MUST(s.hit == count(1));
+	});
 }
 
 TEST_F(forked, child_may_map_other_memory_in_place_of_its_copy)
 {
 	ASSERT_EQ(0, start());
-	expect_child(_metadata, child_maps_another);
+	EXPECT_CHILDREN({
+		struct profil_stats s;
+
+		MUST(mmap(buffer, SIZE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == buffer);
+		s = child_counts(1);
+		MUST(count_all() == s.hit);
+	});
 }
 
 /* After the pages are pinned, changes to the mapping do not affect the session. */
-static void child_changes_mapping(int (*lose)(void))
+static void child_counts_without_mapping(void)
 {
 	struct profil_stats s;
 
-	MUST(state_of(PROCESS) == PROFIL_STATE_ON);
-	MUST(!lose());
 	MUST(loop_burn(PROCESS, 1, SOME));
 	MUST(pinned_bytes() == SIZE);
-	MUST(!session_stop(PROCESS, &s));
-	MUST(accounted(&s));
-	MUST(s.end == PROFIL_END_NONE && s.hit > 0 && !s.dropped);
-	MUST(pinned_bytes() == 0);
-}
-
-static int give_up_pages(void)
-{
-	return madvise(buffer, SIZE, MADV_DONTNEED);
-}
-
-static void child_gives_up_pages(void)
-{
-	child_changes_mapping(give_up_pages);
-	MUST(count_all() == 0);
+	s = child_stops();
+	MUST(s.hit > 0 && !s.dropped);
 }
 
 TEST_F(forked, child_is_still_counted_after_MADV_DONTNEED_of_its_copy)
 {
 	ASSERT_EQ(0, start());
-	expect_child(_metadata, child_gives_up_pages);
-}
-
-static int unmap(void)
-{
-	return munmap(buffer, SIZE);
-}
-
-static void child_unmaps_later(void)
-{
-	child_changes_mapping(unmap);
+	EXPECT_CHILDREN({
+		MUST(state_of(PROCESS) == PROFIL_STATE_ON);
+		MUST(!madvise(buffer, SIZE, MADV_DONTNEED));
+		child_counts_without_mapping();
+		MUST(count_all() == 0);
+	});
 }
 
 TEST_F(forked, child_is_still_counted_after_it_unmaps_its_copy)
 {
 	ASSERT_EQ(0, start());
-	expect_child(_metadata, child_unmaps_later);
+	EXPECT_CHILDREN({
+		MUST(state_of(PROCESS) == PROFIL_STATE_ON);
+		MUST(!munmap(buffer, SIZE));
+		child_counts_without_mapping();
+	});
 }
 
 TEST_F(forked, child_is_still_counted_after_the_parent_unmaps_its_buffer)
@@ -1146,7 +1074,7 @@ TEST_F(forked, child_is_still_counted_after_the_parent_unmaps_its_buffer)
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 	child = FORK({
 		MUST(await(report->turn));
-		child_counts(1, &s);
+		child_counts(1);
 	});
 	ASSERT_EQ(0, munmap(buffer, SIZE));
 	report->turn = 1;
@@ -1196,9 +1124,8 @@ TEST_F(forked, child_and_parent_are_still_counted_after_a_file_is_truncated)
 		MUST(await(report->turn == 2));
 		MUST(loop_burn(PROCESS, 1, SOME));
 		MUST(pinned_bytes() == SIZE);
-		MUST(!session_stop(PROCESS, &s));
-		MUST(accounted(&s));
-		MUST(s.end == PROFIL_END_NONE && s.hit > counted && !s.dropped);
+		s = child_stops();
+		MUST(s.hit > counted && !s.dropped);
 	});
 	EXPECT_TRUE(await(report->turn));
 	ASSERT_EQ(0, session_stats(PROCESS, &s));
@@ -1252,9 +1179,8 @@ TEST_F(forked, child_inherits_ranges_in_each_kind_of_memory)
 		for (unsigned int i = 1; i < LOOPS; i += 2)
 			MUST(loop_burn(PROCESS, i, SOME));
 		MUST(pinned_bytes() == 3 * PAGE);
-		MUST(!session_stop(PROCESS, &s));
-		MUST(pinned_bytes() == 0);
-		MUST(accounted(&s) && !s.dropped);
+		s = child_stops();
+		MUST(!s.dropped);
 		MUST(own[1] && file_private[3] && file_shared[5] && own[7]);
 		MUST(s.hit == own[1] + file_private[3] + file_shared[5] + own[7]);
 		MUST(own[0] + file_private[2] + file_shared[4] == held);
@@ -1290,10 +1216,8 @@ static void expect_large(struct __test_metadata *_metadata, char *large, unsigne
 		child = FORK({
 			MUST(loop_burn(PROCESS, 1, SOME));
 			MUST(pinned_bytes() == size);
-			MUST(!session_stop(PROCESS, &s));
-			MUST(pinned_bytes() == 0);
-			MUST(accounted(&s) && !s.dropped);
-			MUST(s.hit > 0 && s.hit == *last);
+			s = child_stops();
+			MUST(s.hit > 0 && s.hit == *last && !s.dropped);
 			MUST(counters_sum(large, 4, size / 4) == *first + s.hit);
 		});
 		EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
@@ -1325,15 +1249,6 @@ TEST_F(forked, child_counts_in_its_copy_of_a_huge_page)
 	expect_large(_metadata, large, huge);
 }
 
-static void child_with_huge_pages(void)
-{
-	struct profil_stats s;
-
-	loop_run(1, LOOP_BURST);
-	child_must_end(PROFIL_END_BUFFER, &s);
-	MUST(s.hit == 0 && count(1) == 0);
-}
-
 TEST_F(forked, child_with_hugetlb_pages_has_an_ended_session)
 {
 	char was[16];
@@ -1345,7 +1260,11 @@ TEST_F(forked, child_with_hugetlb_pages_has_an_ended_session)
 		SKIP(return, "no huge pages here: %s", strerror(errno));
 	}
 	EXPECT_EQ(0, start());
-	expect_child(_metadata, child_with_huge_pages);
+	EXPECT_CHILDREN({
+		struct profil_stats s = child_ends(1, PROFIL_END_BUFFER);
+
+		MUST(s.hit == 0 && count(1) == 0);
+	});
 	EXPECT_EQ(0, munmap(buffer, HUGE_PAGE));
 	file_write(HUGETLB_POOL, was);
 }
@@ -1371,19 +1290,12 @@ static void drop_root(struct __test_metadata *_metadata)
 	pins = 0;
 }
 
-static void child_counts_1(void)
-{
-	struct profil_stats s;
-
-	child_counts(1, &s);
-}
-
 TEST_F(forked, child_needs_as_much_RLIMIT_MEMLOCK_as_its_parent)
 {
 	drop_root(_metadata);
 	limit_to(_metadata, SIZE);
 	ASSERT_EQ(0, start());
-	expect_child(_metadata, child_counts_1);
+	EXPECT_CHILDREN(child_counts(1));
 }
 
 /* The session is set up by a tick, by a call of the child, or by both. */
@@ -1401,11 +1313,8 @@ TEST_F(forked, childs_pages_are_charged_once)
 			do
 				loop_run(1, LOOP_BURST / 64);
 			while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until);
-			MUST(!session_stop(PROCESS, &s));
-			MUST(accounted(&s));
-			MUST(s.end == PROFIL_END_NONE && !s.dropped);
-			MUST(s.hit == count(1));
-			MUST(pinned_bytes() == 0);
+			s = child_stops();
+			MUST(s.hit == count(1) && !s.dropped);
 		});
 	}
 	expect_stop(_metadata, 0);
@@ -1416,8 +1325,7 @@ static void child_beyond_limit(void)
 	struct profil_stats s;
 	u64 held = count_all();
 
-	loop_run(1, LOOP_BURST);
-	child_must_end(PROFIL_END_LIMIT, &s);
+	s = child_ends(1, PROFIL_END_LIMIT);
 	MUST(s.hit == 0 && count_all() == held);
 	MUST(s.dropped == s.dropped_buffer + s.dropped_overrun);
 	MUST(start() == -EPERM);
@@ -1429,7 +1337,7 @@ TEST_F(forked, child_beyond_RLIMIT_MEMLOCK_has_an_ended_session)
 	drop_root(_metadata);
 	ASSERT_EQ(0, start());
 	limit_to(_metadata, SIZE - 1);
-	expect_child(_metadata, child_beyond_limit);
+	EXPECT_CHILDREN(child_beyond_limit());
 }
 
 TEST_F(forked, child_of_a_parent_that_dropped_CAP_IPC_LOCK_has_a_limit)
@@ -1438,7 +1346,7 @@ TEST_F(forked, child_of_a_parent_that_dropped_CAP_IPC_LOCK_has_a_limit)
 	limit_to(_metadata, SIZE - 1);
 	ASSERT_EQ(0, start());
 	drop_root(_metadata);
-	expect_child(_metadata, child_beyond_limit);
+	EXPECT_CHILDREN(child_beyond_limit());
 }
 
 TEST_F(forked, child_with_CAP_IPC_LOCK_has_no_limit)
@@ -1446,7 +1354,7 @@ TEST_F(forked, child_with_CAP_IPC_LOCK_has_no_limit)
 	SKIP_IF(geteuid(), "needs CAP_IPC_LOCK: run as root");
 	ASSERT_EQ(0, start());
 	limit_to(_metadata, 0);
-	expect_child(_metadata, child_counts_1);
+	EXPECT_CHILDREN(child_counts(1));
 }
 
 /*
@@ -1503,12 +1411,11 @@ TEST_F_TIMEOUT(forked, groups_of_16_children_that_exit_at_once_leak_nothing, 150
 TEST_F_TIMEOUT(forked, twenty_children_are_counted_at_the_same_time, 150)
 {
 	pid_t children[20];
-	struct profil_stats s;
 
 	ASSERT_EQ(0, start());
 	for (unsigned int round = 0; round < 5; round++) {
 		for (unsigned int i = 0; i < ARRAY_SIZE(children); i++) {
-			children[i] = FORK(child_counts(1 + i % 7, &s));
+			children[i] = FORK(child_counts(1 + i % 7));
 		}
 		for (unsigned int i = 0; i < ARRAY_SIZE(children); i++)
 			EXPECT_EQ(0, status_of(children[i]));
@@ -1521,14 +1428,13 @@ TEST_F_TIMEOUT(forked, twenty_children_are_counted_at_the_same_time, 150)
 /* Forks 2^@n - 1 processes, all of which run at the same time. */
 static void fork_descendants(unsigned int n)
 {
-	struct profil_stats s;
 	pid_t children[LOOPS];
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
 		children[i] = FORK(fork_descendants(i));
 	}
-	child_counts(n, &s);
+	child_counts(n);
 	for (i = 0; i < n; i++)
 		MUST(status_of(children[i]) == 0);
 }
@@ -1571,7 +1477,6 @@ static void run_a_while(unsigned int i, u64 least, unsigned int *seed)
 static void *fork_in_rounds(void *unused)
 {
 	unsigned int seed = 1;
-	pid_t child;
 
 	(void)unused;
 	for (;;) {
@@ -1579,12 +1484,7 @@ static void *fork_in_rounds(void *unused)
 		if (enough)
 			return NULL;
 		run_a_while(1, 0, &seed);
-		child = fork();
-		if (!child) {
-			race_child();
-			_exit(0);
-		}
-		race_status |= child < 0 ? -1 : status_of(child);
+		race_status |= status_of(FORK(race_child()));
 		pthread_barrier_wait(&barrier);
 	}
 }
@@ -1640,13 +1540,12 @@ static void child_of_race(void)
 	MUST(!session_stats(PROCESS, &s));
 	if (s.state == PROFIL_STATE_ON && mapped) {
 		MUST(loop_burn(PROCESS, 2, 1));
-		MUST(!session_stop(PROCESS, &s));
-		MUST(s.end == PROFIL_END_NONE && !s.dropped);
+		s = child_stops();
+		MUST(!s.dropped);
 		report->on++;
 	} else if (s.state != PROFIL_STATE_OFF) {
 		/* The session can be on if the parent unmapped the buffer just after the fork. */
-		loop_run(2, LOOP_BURST);
-		child_must_end(PROFIL_END_BUFFER, &s);
+		s = child_ends(2, PROFIL_END_BUFFER);
 		report->ended++;
 	} else {
 		loop_spend(2, 1, query.tick_ns);
@@ -1728,8 +1627,8 @@ static void child_of_replace(void)
 		others[i] = counters_sum(buffers[i], width, SIZE / width);
 	MUST(state_of(PROCESS) == PROFIL_STATE_ON);
 	MUST(loop_burn(PROCESS, 2, 2));
-	MUST(!session_stop(PROCESS, &s));
-	MUST(accounted(&s) && !s.dropped && s.end == PROFIL_END_NONE);
+	s = child_stops();
+	MUST(!s.dropped);
 	for (unsigned int i = 0; i < 2; i++) {
 		more[i] = counter(buffers[i] + 2 * STRIDE, width, 0);
 		MUST(counters_sum(buffers[i], width, SIZE / width) == others[i] + more[i]);
@@ -1738,7 +1637,6 @@ static void child_of_replace(void)
 	MUST(!more[0] || !more[1]);
 	report->on += !!more[0];
 	report->off += !!more[1];
-	MUST(pinned_bytes() == 0);
 }
 
 TEST_F_TIMEOUT(forked, child_forked_during_a_replacement_has_either_session, 150)
@@ -1826,17 +1724,9 @@ TEST_F_TIMEOUT(forked, child_forked_during_munmap_of_shared_memory_has_it_on_or_
 
 static void *fork_often(void *i)
 {
-	struct profil_stats s;
-	pid_t child;
-
 	for (unsigned int round = 0; round < 25; round++) {
 		loop_run((uintptr_t)i, LOOP_BURST / 4);
-		child = fork();
-		if (!child) {
-			child_counts(FORKERS + 1, &s);
-			_exit(0);
-		}
-		if (child < 0 || status_of(child))
+		if (status_of(FORK(child_counts(FORKERS + 1))))
 			return "failed";
 	}
 	return NULL;
