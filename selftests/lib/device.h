@@ -57,15 +57,38 @@ static inline u64 addr(const volatile void *p)
 	}										\
 } while (0)
 
-/* Map @size bytes of anonymous memory: the address, or MAP_FAILED. */
+/* Maps @size bytes of anonymous memory. A process for which there is none exits. */
+static inline void *map_new(size_t size, int flags)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | flags, -1, 0);
+
+	MUST(p != MAP_FAILED);
+	return p;
+}
+
 static inline void *map_private(size_t size)
 {
-	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return map_new(size, MAP_PRIVATE);
 }
 
 static inline void *map_shared(size_t size)
 {
-	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return map_new(size, MAP_SHARED);
+}
+
+static inline void *map_pages(size_t n)
+{
+	return map_private(n * PAGE);
+}
+
+/* Like map_private(), but this memory never has huge pages. */
+static inline void *map_small(size_t size)
+{
+	void *p = map_private(size);
+
+	/* This fails if the kernel has no huge pages, as with PREEMPT_RT. */
+	madvise(p, size, MADV_NOHUGEPAGE);
+	return p;
 }
 
 /* Returns a descriptor of the device, which each process opens on first use. */

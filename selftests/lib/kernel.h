@@ -140,6 +140,33 @@ static inline int file_append(const char *path, const char *text)
 	return file_write_as(path, O_APPEND, text);
 }
 
+static char hugetlb_pool[16];	/* the number of huge pages in the pool, to restore */
+
+/* Maps @size bytes of huge pages, for which the pool grows. Returns NULL if there are none. */
+static inline void *hugetlb_map(size_t size, int flags)
+{
+	void *p;
+	int err;
+
+	file_exchange(HUGETLB_POOL, "8", hugetlb_pool, sizeof(hugetlb_pool));
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_HUGETLB | flags, -1, 0);
+	if (p != MAP_FAILED)
+		return p;
+	err = errno;
+	file_write(HUGETLB_POOL, hugetlb_pool);
+	errno = err;
+	return NULL;
+}
+
+static inline void hugetlb_unmap(void *p, size_t size)
+{
+	munmap(p, size);
+	file_write(HUGETLB_POOL, hugetlb_pool);
+}
+
+/* Skips the test if hugetlb_map() has returned NULL. */
+#define NEED_HUGETLB(p)	SKIP_IF(!(p), "no huge pages here: %s", strerror(errno))
+
 /* Returns true on PREEMPT_RT, where interrupts are threads, and spinlocks are mutexes. */
 static inline bool preempt_rt(void)
 {

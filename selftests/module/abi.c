@@ -70,20 +70,12 @@ static const struct command *command_after(const struct command *c, bool descrip
 #define for_each_command(c, descriptor)		\
 	for (c = command_after(NULL, descriptor); c; c = command_after(c, descriptor))
 
-static void *pages(u64 n)
-{
-	void *p = map_private(n * PAGE);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
 /* Maps @n pages, and an inaccessible page after them. */
 static u8 *pages_guarded(u64 n)
 {
-	u8 *p = pages(n + 1);
+	u8 *p = map_pages(n + 1);
 
-	if (p && mprotect(p + n * PAGE, PAGE, PROT_NONE))
-		return NULL;
+	MUST(!mprotect(p + n * PAGE, PAGE, PROT_NONE));
 	return p;
 }
 
@@ -175,10 +167,8 @@ FIXTURE_SETUP(failing)
 
 	ASSERT_LE(0, device_fd());
 	ASSERT_EQ(0, device_query(&scene->limits));
-	scene->counters = pages(1);
-	scene->other = pages(1);
-	ASSERT_NE(NULL, scene->counters);
-	ASSERT_NE(NULL, scene->other);
+	scene->counters = map_pages(1);
+	scene->other = map_pages(1);
 	scene->range = range_all(scene->other, PAGE / 2, 2);
 	scene->on = variant->on;
 	scene->scope = variant->scope;
@@ -392,7 +382,6 @@ TEST_F(failing, an_argument_that_is_not_readable_fails_with_EFAULT)
 	u8 *end = p + PAGE;
 	const struct command *c;
 
-	ASSERT_NE(NULL, p);
 	for_each_command(c, variant->descriptor) {
 		union argument a = argument(c, &self->scene);
 
@@ -417,10 +406,9 @@ TEST_F(failing, an_argument_that_is_not_readable_fails_with_EFAULT)
 
 TEST_F(failing, a_read_only_argument_for_results_fails_with_EFAULT)
 {
-	u8 *p = pages(1);
+	u8 *p = map_pages(1);
 	const struct command *c;
 
-	ASSERT_NE(NULL, p);
 	for_each_command(c, variant->descriptor) {
 		union argument a = argument(c, &self->scene);
 
@@ -459,7 +447,6 @@ TEST_F(failing, a_nonzero_unknown_tail_fails_with_E2BIG)
 	const struct command *c;
 	u32 size;
 
-	ASSERT_NE(NULL, p);
 	for_each_command(c, variant->descriptor) {
 		union argument a = argument(c, &self->scene);
 
@@ -482,11 +469,10 @@ TEST_F(failing, a_nonzero_unknown_tail_fails_with_E2BIG)
 
 TEST_F(failing, a_size_above_a_page_fails_with_E2BIG)
 {
-	u8 *p = pages(17);
+	u8 *p = map_pages(17);
 	const struct command *c;
 	unsigned int j;
 
-	ASSERT_NE(NULL, p);
 	for_each_command(c, variant->descriptor) {
 		union argument a = argument(c, &self->scene);
 		const u32 sizes[] = { PAGE + 1, PAGE + 8, 2 * PAGE, 16 * PAGE,
@@ -670,7 +656,6 @@ TEST_F(failing, a_bad_pointer_to_ranges_is_refused)
 {
 	struct profil_range *end = (void *)pages_guarded(1);
 
-	ASSERT_NE(NULL, end);
 	end += PAGE / sizeof(*end);
 	end[-1] = self->scene.range;
 
@@ -860,7 +845,6 @@ static void expect_bad_stats(struct __test_metadata *_metadata, FIXTURE_DATA(fai
 	memcpy((u8 *)&a + at, &(u64) { where }, sizeof(u64));	\
 	EXPECT_FAILS(error, cmd, &a);				\
 } while (0)
-	ASSERT_NE(NULL, p);
 	TRY_STATS(EFAULT, 1);
 	TRY_STATS(EFAULT, addr(end));
 	TRY_STATS(EFAULT, KERNEL_ADDRESS);
@@ -1172,7 +1156,6 @@ TEST(query_tells_the_limits_and_the_tick)
 	struct profil_query q;
 	struct timespec tick;
 
-	ASSERT_LE(0, device_fd());
 	ASSERT_EQ(0, device_query(&q));
 	EXPECT_EQ(sizeof(q), q.size);
 	EXPECT_EQ(0, q.flags);
@@ -1214,7 +1197,6 @@ TEST(query_tells_CONFIG_HZ)
 	struct profil_query q;
 	u32 hz = config_hz();
 
-	ASSERT_LE(0, device_fd());
 	ASSERT_EQ(0, device_query(&q));
 	SKIP_IF(!hz, "no CONFIG_HZ in /boot/config-*");
 	EXPECT_EQ(hz, q.tick_hz);
@@ -1235,7 +1217,6 @@ TEST(query_writes_all_of_the_structure_and_nothing_behind_it)
 {
 	struct profil_query q[3];
 
-	ASSERT_LE(0, device_fd());
 	memset(q, 0, sizeof(q));
 	q[0].size = sizeof(q[0]);
 	ASSERT_EQ(0, device_ioctl(PROFIL_IOC_QUERY, &q[0]));
@@ -1277,7 +1258,6 @@ TEST(stats_write_all_of_the_structure_and_nothing_behind_it)
 	struct profil_range range = range_all(counters, 8, 2);
 	u32 scope;
 
-	ASSERT_LE(0, device_fd());
 	for (scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
 		/* Without a session all fields are 0. */
 		off = (struct profil_stats) { .size = sizeof(off), .scope = scope };
@@ -1326,14 +1306,11 @@ TEST(a_longer_structure_whose_tail_is_0_is_accepted)
 {
 	struct profil_stats stats;
 	u8 *p = pages_guarded(1);
-	u8 *zeros = pages(1);
+	u8 *zeros = map_pages(1);
 	const struct command *c;
 	int result;
 	u32 size;
 
-	ASSERT_LE(0, device_fd());
-	ASSERT_NE(NULL, p);
-	ASSERT_NE(NULL, zeros);
 	for_each_command(c, false) {
 		for (size = c->size; size <= PAGE; size++) {
 			union argument *a = (void *)(p + PAGE - size);
@@ -1377,10 +1354,10 @@ TEST(a_longer_structure_whose_tail_is_0_is_accepted)
 /* Repeats this test for each command of a descriptor, each time with a new session. */
 TEST(a_longer_structure_of_a_descriptors_command_is_accepted)
 {
-	u64 *counters = pages(1);
+	u64 *counters = map_pages(1);
 	struct profil_range range = range_all(counters, 4, 8);
 	struct profil_copy copy = { addr(counters), addr(&counters[64]), 32 };
-	u8 *p = pages_guarded(1), *zeros = pages(1);
+	u8 *p = pages_guarded(1), *zeros = map_pages(1);
 	const struct profil_open open = { .modes = MODES_ALL, .nr_records = 1, .stack_depth = 1 };
 	struct scene scene = { .range = range, .copy = copy };
 	struct profil_query limits;
@@ -1390,9 +1367,6 @@ TEST(a_longer_structure_of_a_descriptors_command_is_accepted)
 	int fd;
 
 	ASSERT_EQ(0, device_query(&limits));
-	ASSERT_NE(NULL, counters);
-	ASSERT_NE(NULL, p);
-	ASSERT_NE(NULL, zeros);
 	for_each_command(c, true) {
 		union argument good = argument(c, &scene);
 
@@ -1432,7 +1406,7 @@ TEST(a_longer_structure_of_a_descriptors_command_is_accepted)
 /* A program with an older version of a structure gets the fields of that version. */
 TEST(an_older_structure_gets_the_fields_of_its_version)
 {
-	u64 *counters = pages(1);
+	u64 *counters = map_pages(1);
 	struct profil_range range = range_burn(counters, 4, 8, 0);
 	struct profil_stats full, stats[2];
 	struct profil_query query[2], q;
@@ -1440,8 +1414,6 @@ TEST(an_older_structure_gets_the_fields_of_its_version)
 	int fd, way;
 	u32 size;
 
-	ASSERT_LE(0, device_fd());
-	ASSERT_NE(NULL, counters);
 	ASSERT_EQ(0, device_query(&q));
 	for (size = QUERY_LEAST; size < sizeof(q); size++) {
 		memset(query, POISON, sizeof(query));
@@ -1502,7 +1474,7 @@ TEST(an_older_structure_gets_the_fields_of_its_version)
 
 TEST(answers_of_a_descriptor_write_all_of_the_structure)
 {
-	u64 *counters = pages(1);
+	u64 *counters = map_pages(1);
 	struct profil_range range = range_burn(counters, 4, 8, 0);
 	struct profil_attach attach[2];
 	struct profil_remove remove[2];
@@ -1512,7 +1484,6 @@ TEST(answers_of_a_descriptor_write_all_of_the_structure)
 	u64 left = 64 * 1024;
 	int fd;
 
-	ASSERT_NE(NULL, counters);
 	ASSERT_OPEN(fd, 0);
 	memset(attach, POISON, sizeof(attach));
 	attach[0].size = sizeof(attach[0]);
@@ -1605,9 +1576,8 @@ FIXTURE(valid) {
 
 FIXTURE_SETUP(valid)
 {
-	ASSERT_LE(0, device_fd());
-	self->counters = pages(1);
-	ASSERT_NE(NULL, self->counters);
+	ASSERT_DEVICE();
+	self->counters = map_pages(1);
 	self->range = range_all(self->counters, 4, 2);
 }
 

@@ -32,11 +32,6 @@ static u8 *map(u64 size, int flags, int fd)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static u8 *pages(u64 n)
-{
-	return map(n * PAGE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-}
-
 static u64 bytes_spanned(const void *buffer, u64 bytes)
 {
 	u64 first = addr(buffer) / PAGE, last = (addr(buffer) + bytes - 1) / PAGE;
@@ -99,11 +94,9 @@ FIXTURE_SETUP(bad)
 	struct scene *scene = &self->scene;
 	struct profil_range range;
 
-	ASSERT_LE(0, device_fd());
-	scene->counters = (u16 *)pages(1);
-	scene->good = (u16 *)pages(1);
-	ASSERT_NE(NULL, scene->counters);
-	ASSERT_NE(NULL, scene->good);
+	ASSERT_DEVICE();
+	scene->counters = (u16 *)map_pages(1);
+	scene->good = (u16 *)map_pages(1);
 	scene->on = variant->on;
 	if (scene->on) {
 		range = range_all(scene->counters, 4, 2);
@@ -187,10 +180,9 @@ static u64 most_counters(void)
 TEST_F(bad, addresses_that_are_not_user_memory_are_refused_with_EFAULT)
 {
 	const u64 max_counters = most_counters();
-	u8 *p = pages(1);
+	u8 *p = map_pages(1);
 
 	ASSERT_LT(0, max_counters);
-	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, munmap(p, PAGE));
 	EXPECT_REFUSED(EFAULT, 0, 4, 2);
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
@@ -207,9 +199,8 @@ static const u64 constant[512];
 
 TEST_F(bad, read_only_pages_are_refused_with_EFAULT)
 {
-	u8 *p = pages(1);
+	u8 *p = map_pages(1);
 
-	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, mprotect(p, PAGE, PROT_READ));
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
 	EXPECT_EQ(0, *(volatile u8 *)p);
@@ -230,8 +221,7 @@ TEST_F(bad, a_large_buffer_with_one_bad_page_is_refused)
 	u8 *p, *q;
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		p = pages(n);
-		ASSERT_NE(NULL, p);
+		p = map_pages(n);
 		q = p + bad[i] * PAGE;
 		ASSERT_EQ(0, mprotect(q, PAGE, PROT_READ));
 		EXPECT_REFUSED(EFAULT, addr(p), n * PAGE / 8, 8);
@@ -248,9 +238,8 @@ TEST_F(bad, a_buffer_whose_last_counter_is_not_mapped_is_refused)
 {
 	const u32 widths[] = { 2, 4, 8 };
 	unsigned int i;
-	u8 *p = pages(2);
+	u8 *p = map_pages(2);
 
-	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, munmap(p + PAGE, PAGE));
 	for (i = 0; i < ARRAY_SIZE(widths); i++) {
 		EXPECT_REFUSED(EFAULT, addr(p), PAGE / widths[i] + 1, widths[i]);
@@ -260,7 +249,7 @@ TEST_F(bad, a_buffer_whose_last_counter_is_not_mapped_is_refused)
 
 TEST_F(bad, misaligned_buffers_are_refused)
 {
-	u64 p = addr(pages(2)), by;
+	u64 p = addr(map_pages(2)), by;
 	const u32 widths[] = { 2, 4, 8 };
 	unsigned int i;
 
@@ -431,8 +420,7 @@ TEST_F(bad, shared_files_with_writeback_are_refused)
 	EXPECT_REFUSED(EFAULT, addr(p), 4 * PAGE / 8, 8);
 
 	/* The file is mapped between pages of anonymous memory. */
-	q = pages(4);
-	ASSERT_NE(NULL, q);
+	q = map_pages(4);
 	ASSERT_EQ(q + PAGE, mmap(q + PAGE, PAGE, PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_FIXED, fd, 0));
 	EXPECT_REFUSED(EFAULT, addr(q), 4 * PAGE / 8, 8);
@@ -456,7 +444,6 @@ TEST(data_bss_stack_and_heap_are_accepted)
 	u64 on_stack[1000] = {};
 	u16 *heap = calloc(3001, 2);
 
-	ASSERT_LE(0, device_fd());
 	ASSERT_NE(NULL, heap);
 	in_data[0] = 0;
 	expect_counts(_metadata, in_data, ARRAY_SIZE(in_data), 2);
@@ -469,26 +456,21 @@ TEST(anonymous_memory_is_accepted)
 {
 	u8 *p;
 
-	ASSERT_LE(0, device_fd());
 	/*
 	 * The pages have never been touched, only been read (the zero page is mapped), or been
 	 * written.
 	 */
-	p = pages(300);
-	ASSERT_NE(NULL, p);
+	p = map_pages(300);
 	expect_counts(_metadata, p, 300 * PAGE / 2, 2);
-	p = pages(4);
-	ASSERT_NE(NULL, p);
+	p = map_pages(4);
 	EXPECT_EQ(0, *(volatile u8 *)p);
 	EXPECT_EQ(0, *(volatile u8 *)(p + 3 * PAGE));
 	expect_counts(_metadata, p, 4 * PAGE / 4, 4);
-	p = pages(4);
-	ASSERT_NE(NULL, p);
+	p = map_pages(4);
 	memset(p, 1, 4 * PAGE);
 	memset(p, 0, 4 * PAGE);
 	expect_counts(_metadata, p, 4 * PAGE / 8, 8);
-	p = map(4 * PAGE, MAP_SHARED | MAP_ANONYMOUS, -1);
-	ASSERT_NE(NULL, p);
+	p = map_shared(4 * PAGE);
 	expect_counts(_metadata, p, 4 * PAGE / 2, 2);
 }
 
@@ -497,7 +479,6 @@ TEST(shared_memory_is_accepted)
 	int fd = syscall(SYS_memfd_create, "profil", 0);
 	u8 *p, *q;
 
-	ASSERT_LE(0, device_fd());
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, ftruncate(fd, 4 * PAGE));
 	p = map(4 * PAGE, MAP_SHARED, fd);
@@ -529,7 +510,6 @@ TEST(a_private_mapping_of_a_file_is_accepted)
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	u8 *p;
 
-	ASSERT_LE(0, device_fd());
 	ASSERT_LE(0, fd);
 	p = map(2 * PAGE, MAP_PRIVATE, fd);
 	ASSERT_NE(NULL, p);
@@ -545,11 +525,9 @@ TEST(a_private_mapping_of_a_file_is_accepted)
 /* By the kernel's ABI, the tag is an error unless the process has asked for tagged addresses. */
 TEST(a_tagged_address_is_accepted_from_a_process_that_may_pass_it)
 {
-	u8 *p = pages(2);
+	u8 *p = map_pages(2);
 	struct profil_range range = range_burn(TAGGED(p), 4, 2, 3);
 
-	ASSERT_LE(0, device_fd());
-	ASSERT_NE(NULL, p);
 	EXPECT_EQ(-EFAULT, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 	SKIP_IF(!tags_enable(), "no tagged addresses here");
 	expect_counts(_metadata, TAGGED(p), PAGE / 4, 8);
@@ -558,14 +536,12 @@ TEST(a_tagged_address_is_accepted_from_a_process_that_may_pass_it)
 /* The two ranges are in the same page. */
 TEST(a_page_is_charged_once_for_its_addresses_with_different_tags)
 {
-	u8 *p = pages(1);
+	u8 *p = map_pages(1);
 	struct profil_range ranges[] = {
 		range_burn(p, 4, 2, 3),
 		range_burn(TAGGED(p), 4, 2, 3),
 	};
 
-	ASSERT_LE(0, device_fd());
-	ASSERT_NE(NULL, p);
 	ranges[1].start -= 4096;
 	ranges[1].end = ranges[0].start;
 	SKIP_IF(!tags_enable(), "no tagged addresses here");
@@ -577,10 +553,8 @@ TEST(a_page_is_charged_once_for_its_addresses_with_different_tags)
 
 TEST(mlocked_memory_is_accepted_and_charged_separately)
 {
-	u8 *p = pages(4);
+	u8 *p = map_pages(4);
 
-	ASSERT_LE(0, device_fd());
-	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, mlock(p, 4 * PAGE));
 	EXPECT_EQ(4 * PAGE, mlocked_bytes());
 	EXPECT_EQ(0, pinned_bytes());
@@ -593,12 +567,10 @@ TEST(mlocked_memory_is_accepted_and_charged_separately)
 TEST(pages_shared_by_copy_on_write_are_copied_for_the_parent)
 {
 	int to_child[2], status;
-	u8 *p = pages(2);
+	u8 *p = map_pages(2);
 	pid_t child;
 	u64 i;
 
-	ASSERT_LE(0, device_fd());
-	ASSERT_NE(NULL, p);
 	memset(p, 1, 2 * PAGE);
 	memset(p, 0, 2 * PAGE);
 	ASSERT_EQ(0, pipe(to_child));
@@ -623,23 +595,16 @@ TEST(hugetlb_memory_is_accepted)
 {
 	const int kinds[] = { MAP_PRIVATE, MAP_SHARED };
 	unsigned int i;
-	char was[16];
 	u8 *p;
 
-	EXPECT_LE(0, device_fd());
-	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
-		p = map(2 * HUGE_PAGE, kinds[i] | MAP_ANONYMOUS | MAP_HUGETLB, -1);
-		if (!p) {
-			file_write(HUGETLB_POOL, was);
-			SKIP(return, "no huge pages here: %s", strerror(errno));
-		}
+		p = hugetlb_map(2 * HUGE_PAGE, kinds[i]);
+		NEED_HUGETLB(p);
 		expect_counts(_metadata, p + HUGE_PAGE - PAGE, PAGE, 2);
 		memset(p, 0, 2 * HUGE_PAGE);
 		expect_counts(_metadata, p + 8, 2 * HUGE_PAGE / 8 - 1, 8);
-		EXPECT_EQ(0, munmap(p, 2 * HUGE_PAGE));
+		hugetlb_unmap(p, 2 * HUGE_PAGE);
 	}
-	file_write(HUGETLB_POOL, was);
 }
 
 /* Returns true if the mapping that starts at @p consists of huge pages. */
@@ -665,10 +630,8 @@ static bool is_huge(const u8 *p)
 
 TEST(a_transparent_huge_page_is_accepted)
 {
-	u8 *p = map(3 * HUGE_PAGE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	u8 *p = map_private(3 * HUGE_PAGE);
 
-	ASSERT_LE(0, device_fd());
-	ASSERT_NE(NULL, p);
 	p += -addr(p) % HUGE_PAGE;
 	ASSERT_EQ(0, mprotect(p + HUGE_PAGE, PAGE, PROT_NONE));	/* ends the mapping there */
 	if (madvise(p, HUGE_PAGE, MADV_HUGEPAGE))
@@ -690,11 +653,9 @@ TEST(one_counter_at_either_end_of_a_page_is_counted)
 	unsigned int i;
 	u8 *p;
 
-	ASSERT_LE(0, device_fd());
 	for (i = 0; i < ARRAY_SIZE(widths); i++) {
 		/* The first and the last counter of a page, with no other ones. */
-		p = pages(3);
-		ASSERT_NE(NULL, p);
+		p = map_pages(3);
 		ASSERT_EQ(0, mprotect(p, PAGE, PROT_NONE));
 		ASSERT_EQ(0, mprotect(p + 2 * PAGE, PAGE, PROT_NONE));
 		expect_counts(_metadata, p + PAGE, 1, widths[i]);
@@ -708,10 +669,8 @@ TEST(buffers_across_page_boundaries_are_counted)
 	unsigned int i;
 	u8 *p;
 
-	ASSERT_LE(0, device_fd());
 	for (i = 0; i < ARRAY_SIZE(widths); i++) {
-		p = pages(4);
-		ASSERT_NE(NULL, p);
+		p = map_pages(4);
 		ASSERT_EQ(0, mprotect(p + 3 * PAGE, PAGE, PROT_NONE));
 		expect_counts(_metadata, p + PAGE - widths[i], 2, widths[i]);
 		p[PAGE] = 0;
@@ -755,14 +714,12 @@ static void expect_charge(struct __test_metadata *_metadata, u8 *p, const struct
 
 TEST(each_page_of_a_session_is_charged_once)
 {
-	u8 *p = pages(8);
+	u8 *p = map_pages(8);
 #define CHARGES(expected, ...) do {						\
 	const struct place places[] = { __VA_ARGS__ };				\
 	expect_charge(_metadata, p, places, ARRAY_SIZE(places), expected);		\
 } while (0)
 
-	ASSERT_LE(0, device_fd());
-	ASSERT_NE(NULL, p);
 	CHARGES(0, { 0, 0 });
 	CHARGES(1, { 0, 1 });
 	CHARGES(1, { 63, 64 });
@@ -782,12 +739,10 @@ TEST(each_page_of_a_session_is_charged_once)
 /* If two ranges use the same counter, it counts the ticks of both. */
 TEST(ranges_with_a_common_counter_count_into_it_together)
 {
-	u64 *p = (u64 *)pages(1);
+	u64 *p = (u64 *)map_pages(1);
 	struct profil_range ranges[3];
 	struct profil_stats stats;
 
-	ASSERT_LE(0, device_fd());
-	ASSERT_NE(NULL, p);
 	ranges[0] = range_all(p + 1, 1, 8);
 	ranges[0].end = addr(__start_profil_burn);
 	ranges[1] = range_burn(p, 3, 8, 1);
@@ -805,12 +760,10 @@ TEST(ranges_with_a_common_counter_count_into_it_together)
 /* A start does not clear the counters. */
 TEST(counting_adds_to_the_old_values)
 {
-	u16 *p = (u16 *)pages(1);
+	u16 *p = (u16 *)map_pages(1);
 	struct profil_range range;
 	struct profil_stats stats;
 
-	ASSERT_LE(0, device_fd());
-	ASSERT_NE(NULL, p);
 	p[3] = 1000;
 	p[4] = 7;
 	range = range_burn(p, PAGE / 2, 2, 3);
@@ -841,11 +794,9 @@ FIXTURE_SETUP(limit)
 		ASSERT_EQ(0, setresgid(1000, 1000, 1000));
 		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
 	}
-	ASSERT_LE(0, device_fd());
-	self->p = pages(64);
-	self->q = pages(64);
-	ASSERT_NE(NULL, self->p);
-	ASSERT_NE(NULL, self->q);
+	ASSERT_DEVICE();
+	self->p = map_pages(64);
+	self->q = map_pages(64);
 	ASSERT_EQ(0, pinned_bytes());
 }
 
@@ -983,10 +934,8 @@ TEST_F(limit, a_limit_of_0_allows_only_sessions_without_counters)
 TEST(CAP_IPC_LOCK_lifts_RLIMIT_MEMLOCK_but_pages_are_still_charged)
 {
 	const struct rlimit limit = { PAGE, PAGE };
-	u8 *p = pages(64);
+	u8 *p = map_pages(64);
 
-	ASSERT_LE(0, device_fd());
-	ASSERT_NE(NULL, p);
 	SKIP_IF(geteuid(), "needs CAP_IPC_LOCK: run as root");
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 64));

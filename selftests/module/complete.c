@@ -48,11 +48,8 @@ FIXTURE(complete) {
 
 FIXTURE_SETUP(complete)
 {
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		      0);
-	much = mmap(NULL, MUCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, (void *)shared);
-	ASSERT_NE(MAP_FAILED, (void *)much);
+	shared = map_shared(sizeof(*shared));
+	much = map_private(MUCH);
 	ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
 	ASSERT_EQ(0, fcntl(ends[0], F_SETFL, O_NONBLOCK));
 	ASSERT_LE(0, device_fd());
@@ -498,11 +495,8 @@ static void *map_and_unmap(void *unused)
 {
 	(void)unused;
 	while (!enough) {
-		char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			       -1, 0);
+		char *p = map_private(1 << 20);
 
-		if (p == MAP_FAILED)
-			break;
 		for (unsigned int i = 0; i < 1 << 20; i += PAGE)
 			p[i] = 1;
 		munmap(p, 1 << 20);

@@ -413,9 +413,7 @@ static void expect_range_found(struct __test_metadata *_metadata, u32 n, u32 k)
 	u32 i, j;
 
 	ranges = map_private(size);
-	ASSERT_NE(MAP_FAILED, (void *)ranges);
 	buffer = map_private(buffer_size);
-	ASSERT_NE(MAP_FAILED, (void *)buffer);
 
 	for (i = 0; i < n; i++) {
 		u64 start = i < k ? i * 16ULL : (1ULL << 63) + i * 16ULL;
@@ -945,15 +943,14 @@ FIXTURE(system) {
 
 FIXTURE_SETUP(system)
 {
-	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
+	int flags = MAP_PRIVATE | MAP_POPULATE;
 
 #ifdef __x86_64__
 	flags |= MAP_32BIT;
 #endif
 	self->zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	ASSERT_LE(0, self->zero);
-	self->pages = mmap(NULL, READ_SIZE, PROT_READ | PROT_WRITE, flags, -1, 0);
-	ASSERT_NE(MAP_FAILED, (void *)self->pages);
+	self->pages = map_new(READ_SIZE, flags);
 }
 
 FIXTURE_TEARDOWN(system)
@@ -1184,7 +1181,6 @@ TEST_F(system, ticks_of_a_restarted_call_are_charged_to_the_call_itself)
 	struct profil_stats s;
 
 	restarts.stacks = map_private(3 * STACK_SIZE);
-	ASSERT_NE(MAP_FAILED, (void *)restarts.stacks);
 	restarts.stacks += -addr(restarts.stacks) % STACK_SIZE;
 	/* With small pages the test is weaker. */
 	madvise(restarts.stacks, 2 * STACK_SIZE, MADV_HUGEPAGE);
@@ -1226,10 +1222,7 @@ TEST_F(system, ticks_of_a_fault_are_charged_to_the_faulting_instruction)
 	char *fresh;
 	u32 i;
 
-	fresh = map_private(size);
-	ASSERT_NE(MAP_FAILED, (void *)fresh);
-	/* This fails if the kernel has no huge pages, as with PREEMPT_RT. */
-	madvise(fresh, size, MADV_NOHUGEPAGE);
+	fresh = map_small(size);
 
 	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
 	do {

@@ -33,13 +33,9 @@ FIXTURE(delayed) {
 
 FIXTURE_SETUP(delayed)
 {
-	const int zero = open("/dev/zero", O_RDWR | O_CLOEXEC);
-
 	self->tainted = file_number(TAINTED, "");
 	ASSERT_EQ(0, sched_getaffinity(0, sizeof(self->cpus), &self->cpus));
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, zero, 0);
-	close(zero);
-	ASSERT_NE(MAP_FAILED, (void *)shared);
+	shared = map_shared(sizeof(*shared));
 }
 
 FIXTURE_TEARDOWN(delayed)

@@ -68,13 +68,6 @@ static u64 count_all(void)
 	return counters_sum(buffer, width, SIZE / width);
 }
 
-static void *map(unsigned long size, int flags)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | flags, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
 /* Stops the session of a child, which must be on. Nothing of it may remain. */
 static struct profil_stats child_stops(void)
 {
@@ -138,10 +131,8 @@ static void set_up(struct __test_metadata *_metadata)
 {
 	ASSERT_EQ(0, device_query(&query));
 	ASSERT_NE(0U, query.features & PROFIL_FEATURE_FORK);
-	buffer = map(SIZE, shared ? MAP_SHARED : MAP_PRIVATE);
-	report = map(sizeof(*report), MAP_SHARED);
-	ASSERT_NE(NULL, buffer);
-	ASSERT_NE(NULL, report);
+	buffer = map_new(SIZE, shared ? MAP_SHARED : MAP_PRIVATE);
+	report = map_shared(sizeof(*report));
 	locked = pinned_bytes();
 	users = module_users();
 	pins = pinned_pages();
@@ -473,7 +464,7 @@ TEST_F(forked, child_may_replace_its_session_but_not_start_a_second_one)
 			MUST(start() == -EBUSY);
 			loop_run(1, 1 + i % 5 * LOOP_BURST / 2);
 			/* The new buffer is at the same address, or at another one. */
-			buffer = i % 2 ? first : map(SIZE, MAP_PRIVATE);
+			buffer = i % 2 ? first : map_private(SIZE);
 			range = range_spread(buffer, width);
 			MUST(!session_start(PROCESS, PROFIL_START_REPLACE, &range, 1));
 			held = i % 2 ? count_all() : held;
@@ -787,7 +778,7 @@ static void child_without_buffer(void)
 	s = child_ends(1, PROFIL_END_BUFFER);
 	MUST(s.hit == 0);
 	/* The child can start a new session. */
-	buffer = map(SIZE, MAP_PRIVATE);
+	buffer = map_private(SIZE);
 	MUST(!start());
 	child_counts(1);
 }
@@ -833,8 +824,7 @@ TEST_F(forked, child_counts_in_shared_pages_that_it_has_not_touched)
 {
 	struct profil_stats s;
 
-	buffer = map(SIZE, MAP_SHARED);
-	ASSERT_NE(NULL, buffer);
+	buffer = map_shared(SIZE);
 	ASSERT_EQ(0, start());
 	EXPECT_CHILD({
 		MUST(loop_until(1, pinned_bytes() == SIZE));
@@ -887,7 +877,7 @@ static void *populate(void *memory)
 /* The first tick interrupts a thread that will not return to user mode. */
 static void child_with_a_thread_in_a_call(void)
 {
-	char *memory = map(MUCH, MAP_PRIVATE);
+	char *memory = map_private(MUCH);
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register last = {
 		.range = { (u64)memory + MUCH - PAGE, PAGE },
@@ -898,7 +888,7 @@ static void child_with_a_thread_in_a_call(void)
 	struct profil_stats s;
 	pthread_t thread;
 
-	MUST(memory && fd >= 0 && !ioctl(fd, UFFDIO_API, &api));
+	MUST(fd >= 0 && !ioctl(fd, UFFDIO_API, &api));
 	MUST(!ioctl(fd, UFFDIO_REGISTER, &last));
 	MUST(!pthread_create(&thread, NULL, populate, memory));
 	MUST(read(fd, &missing, sizeof(missing)) == sizeof(missing));
@@ -925,14 +915,12 @@ TEST_F(forked, childs_ticks_in_a_long_call_are_deferred_until_256_are)
 {
 	struct profil_range range = range_of(addr(syscall), addr(syscall) + 64, buffer,
 					     SIZE / width, width);
-	void *memory = map(MUCH, MAP_PRIVATE);
+	void *memory = map_small(MUCH);
 	struct profil_stats s;
 	int status, tries = 0;
 	pid_t child;
 
 	range.scale = 0;
-	ASSERT_NE(NULL, memory);
-	ASSERT_EQ(0, madvise(memory, MUCH, MADV_NOHUGEPAGE));
 	ASSERT_EQ(0, clock_start(PROCESS, 0, 50000, &range, 1));
 	do {
 		child = FORK({
@@ -1230,18 +1218,14 @@ static void expect_large(struct __test_metadata *_metadata, char *large, unsigne
 
 TEST_F(forked, child_counts_in_a_buffer_of_1000_pages)
 {
-	char *large = map(1000 * PAGE, MAP_PRIVATE);
-
-	ASSERT_NE(NULL, large);
-	expect_large(_metadata, large, 1000 * PAGE);
+	expect_large(_metadata, map_private(1000 * PAGE), 1000 * PAGE);
 }
 
 TEST_F(forked, child_counts_in_its_copy_of_a_huge_page)
 {
 	const unsigned long huge = HUGE_PAGE;
-	char *large = map(2 * huge, MAP_PRIVATE);
+	char *large = map_private(2 * huge);
 
-	ASSERT_NE(NULL, large);
 	large = (char *)(((uintptr_t)large + huge - 1) & ~(huge - 1));
 	if (madvise(large, huge, MADV_HUGEPAGE))
 		TH_LOG("there are no huge pages: errno %d", errno);
@@ -1251,22 +1235,15 @@ TEST_F(forked, child_counts_in_its_copy_of_a_huge_page)
 
 TEST_F(forked, child_with_hugetlb_pages_has_an_ended_session)
 {
-	char was[16];
-
-	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
-	buffer = map(HUGE_PAGE, MAP_PRIVATE | MAP_HUGETLB);
-	if (!buffer) {
-		file_write(HUGETLB_POOL, was);
-		SKIP(return, "no huge pages here: %s", strerror(errno));
-	}
+	buffer = hugetlb_map(HUGE_PAGE, MAP_PRIVATE);
+	NEED_HUGETLB(buffer);
 	EXPECT_EQ(0, start());
 	EXPECT_CHILDREN({
 		struct profil_stats s = child_ends(1, PROFIL_END_BUFFER);
 
 		MUST(s.hit == 0 && count(1) == 0);
 	});
-	EXPECT_EQ(0, munmap(buffer, HUGE_PAGE));
-	file_write(HUGETLB_POOL, was);
+	hugetlb_unmap(buffer, HUGE_PAGE);
 }
 
 /*
@@ -1650,8 +1627,7 @@ TEST_F_TIMEOUT(forked, child_forked_during_a_replacement_has_either_session, 150
 	locked = pinned_bytes();
 
 	buffers[0] = buffer;
-	buffers[1] = map(SIZE, MAP_PRIVATE);
-	ASSERT_NE(NULL, buffers[1]);
+	buffers[1] = map_private(SIZE);
 	EXPECT_TRUE(race(race_start_first, race_replace, race_stop, child_of_replace,
 			 seen_on_and_off)) {
 		TH_LOG("%u have the old, %u the new", report->on, report->off);
@@ -1669,8 +1645,8 @@ static int memfd;
 static bool race_start_mapped(void)
 {
 	buffer = shared ? mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0) :
-			  map(SIZE, MAP_PRIVATE);
-	return buffer && buffer != MAP_FAILED && !start();
+			  map_private(SIZE);
+	return buffer != MAP_FAILED && !start();
 }
 
 static bool race_unmap(void)

@@ -39,7 +39,6 @@ static void prepare(struct __test_metadata *_metadata)
 {
 	ASSERT_EQ(0, device_query(&query));
 	shared = map_shared(sizeof(*shared));
-	ASSERT_NE(MAP_FAILED, (void *)shared);
 }
 
 FIXTURE(hostile) {
@@ -68,15 +67,6 @@ static void be_user(void)
 		return;
 	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
 	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* setresuid() has cleared it */
-}
-
-/* Maps @pages pages. */
-static char *map_pages(size_t pages)
-{
-	char *p = map_private(pages * PAGE);
-
-	MUST(p != MAP_FAILED);
-	return p;
 }
 
 /*

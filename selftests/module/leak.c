@@ -81,9 +81,7 @@ FIXTURE_SETUP(leak)
 
 	ASSERT_EQ(0, device_query(&q));
 	/* Also maps one page behind the buffer. */
-	self->buffer = mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	ASSERT_NE(MAP_FAILED, (void *)self->buffer);
+	self->buffer = map_new((PAGES + 1) * PAGE, MAP_PRIVATE | MAP_POPULATE);
 	self->range = range_of(0, ~0ULL, self->buffer, PAGES * PAGE / 4, 4);
 	self->range.scale = 0;
 
@@ -212,7 +210,6 @@ TEST_F(leak, sessions_whose_buffers_are_unmapped_leak_nothing)
 	for (unsigned int i = 0; i < 100; i++) {
 		char *buffer = map_private(PAGE);
 
-		ASSERT_NE(MAP_FAILED, (void *)buffer);
 		self->range.buffer = addr(buffer);
 		self->range.nr_counters = 1;
 		ASSERT_EQ(0, session_start(PROCESS, PROFIL_START_REPLACE, &self->range, 1));
@@ -415,7 +412,6 @@ static int die_by_the_OOM_killer(void)
 	size_t size = 16UL << 20;
 	char *p = map_private(size);
 
-	MUST(p != MAP_FAILED);
 	be_profiled();
 	run_thread();
 	MUST(!file_write(CGROUP "/cgroup.procs", "0"));
@@ -722,7 +718,6 @@ FIXTURE_SETUP(death)
 	char *buffer = map_private(PAGES * PAGE);
 
 	ASSERT_DEVICE();
-	ASSERT_NE(MAP_FAILED, (void *)buffer);
 	range = range_of(0, ~0ULL, buffer, PAGES * PAGE / 4, 4);
 	range.scale = 0;
 	if (variant->needs_cgroup && !cgroup_make(CGROUP)) {

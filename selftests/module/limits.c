@@ -116,11 +116,9 @@ static void must_return_to(long long before)
 /* Returns @n ranges without counters, so that no memory is locked for them. */
 static struct profil_range *many_ranges(unsigned int n)
 {
-	struct profil_range *ranges = mmap(NULL, n * sizeof(*ranges), PROT_READ | PROT_WRITE,
-					   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	struct profil_range *ranges = map_new(n * sizeof(*ranges), MAP_PRIVATE | MAP_POPULATE);
 	unsigned int i;
 
-	MUST(ranges != MAP_FAILED);
 	for (i = 0; i < n; i++)
 		ranges[i] = range_of(i + 1, i + 2, NULL, 0, 2);
 	return ranges;
@@ -196,7 +194,6 @@ TEST_F_CHILD(limits, buffers_and_records_of_a_process_share_RLIMIT_MEMLOCK)
 	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
 	MUST(geteuid() || !setresuid(USER, USER, USER));
 	p = map_private(4 * MIB);
-	MUST(p != MAP_FAILED);
 	range = range_of(0, 4 * MIB, p, 4 * MIB / 2, 2);
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	MUST(!session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
@@ -372,7 +369,6 @@ static int charge_children(void)
 	long long before, without, with, least;
 
 	children_ready = map_shared(PAGE);
-	MUST(children_ready != MAP_FAILED);
 	many[RANGES - 1] = range_of_loops(counters, 2);
 	before = held_before();
 	without = held_for_children(false);
@@ -425,7 +421,7 @@ static void *snapshot_thread(void *unused)
 static void must_charge_argument(void *(*call)(void *unused), size_t bytes)
 {
 	size_t size = (bytes + PAGE - 1) / PAGE * PAGE;
-	u8 *p = map_private(size);
+	u8 *p = map_small(size);	/* with a huge page, the last page would be present, too */
 	struct uffdio_zeropage zero = { .range = { addr(p) + size - PAGE, PAGE } };
 	struct uffd_msg msg;
 	long long before;
@@ -433,9 +429,6 @@ static void must_charge_argument(void *(*call)(void *unused), size_t bytes)
 	void *result;
 	int uffd;
 
-	MUST(p != MAP_FAILED);
-	/* With a huge page, the last page would be present, too. PREEMPT_RT has no huge pages. */
-	madvise(p, size, MADV_NOHUGEPAGE);
 	memset(p, 0, size - PAGE);
 	uffd = missing_pages(p + size - PAGE, PAGE);
 	MUST(uffd >= 0);

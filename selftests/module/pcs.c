@@ -25,7 +25,6 @@ FIXTURE_SETUP(pcs)
 {
 	self->size = ENTRIES * sizeof(entry);
 	self->entries = map_private(self->size);
-	ASSERT_NE(MAP_FAILED, self->entries);
 }
 
 FIXTURE_TEARDOWN(pcs)
@@ -243,9 +242,7 @@ TEST_F(pcs, of_a_child_in_a_long_call_are_written_unless_the_array_is_full)
 	pid_t child;
 	void *memory;
 
-	memory = map_private(much);
-	ASSERT_NE(MAP_FAILED, memory);
-	ASSERT_EQ(0, madvise(memory, much, MADV_NOHUGEPAGE));
+	memory = map_small(much);
 	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
 		ASSERT_EQ(0, start(self->entries, sizes[i], 0, FAST));
 		ASSERT_TRUE(loop_burn(SCOPE, 2, 20));

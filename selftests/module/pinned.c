@@ -103,7 +103,7 @@ static bool map_huge(FIXTURE_DATA(pinned) *self)
 	char *p = map_private(3 * HUGE_PAGE);
 	u32 *huge = (u32 *)(((uintptr_t)p + HUGE_PAGE - 1) & -HUGE_PAGE);
 
-	if (p == MAP_FAILED || madvise(huge, HUGE_PAGE, MADV_HUGEPAGE))
+	if (madvise(huge, HUGE_PAGE, MADV_HUGEPAGE))
 		return false;
 	self->buffer = memset(huge, 0, HUGE_PAGE);
 	return true;
@@ -270,10 +270,7 @@ PAGE_EVENT(big_rwx,
 /* Each change of all these pages takes several ticks. */
 TEST_F(pinned, pages_stay_during_a_long_mprotect)
 {
-	self->buffer = map_private(BIG);
-	ASSERT_NE(MAP_FAILED, (void *)self->buffer);
-	/* This fails if the kernel has no huge pages, as with PREEMPT_RT. */
-	madvise(self->buffer, BIG, MADV_NOHUGEPAGE);
+	self->buffer = map_small(BIG);
 	for (unsigned long i = 0; i < BIG; i += PAGE)
 		((volatile char *)self->buffer)[i] = 0;
 	expect_same(_metadata, self, event_big_rwx);
@@ -367,14 +364,10 @@ TEST_SAME(pages_stay_after_MADV_COLLAPSE, map_huge, event_collapse)
 static bool event_reclaim(FIXTURE_DATA(pinned) *self)
 {
 	u64 before = status_line("VmSwap");
-	char *p = map_private(RECLAIMED);
+	char *p = map_small(RECLAIMED);
 	bool reclaimed;
 
 	(void)self;
-	if (p == MAP_FAILED)
-		return false;
-	/* This fails if the kernel has no huge pages, as with PREEMPT_RT. */
-	madvise(p, RECLAIMED, MADV_NOHUGEPAGE);
 	memset(p, 1, RECLAIMED);
 	/* The write fails with EAGAIN if less than that could be reclaimed. */
 	reclaimed = await(!file_write(CGROUP "/memory.reclaim", "1048576") ||
@@ -742,22 +735,15 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 	long long users = module_users();
 	struct profil_range range;
 	int fault, status, err;
-	char was[16];
 	pid_t child;
 	u32 *huge;
 
-	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
-	huge = mmap(NULL, HUGE_PAGE, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
-	if (huge == MAP_FAILED) {
-		file_write(HUGETLB_POOL, was);
-		SKIP(return, "no huge pages here: %s", strerror(errno));
-	}
+	huge = hugetlb_map(HUGE_PAGE, MAP_PRIVATE);
+	NEED_HUGETLB(huge);
 	stop_thread(self);
 	fault = protect_huge(huge);
 	if (fault < 0) {
-		munmap(huge, HUGE_PAGE);
-		file_write(HUGETLB_POOL, was);
+		hugetlb_unmap(huge, HUGE_PAGE);
 		SKIP(return, "no userfaultfd for huge pages: %s", strerror(errno));
 	}
 	close(fault);
@@ -778,8 +764,7 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 	EXPECT_EQ(0, status);
 	close(fault);
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
-	munmap(huge, HUGE_PAGE);
-	file_write(HUGETLB_POOL, was);
+	hugetlb_unmap(huge, HUGE_PAGE);
 	EXPECT_TRUE(await(module_users() == users));
 }
 
@@ -792,18 +777,10 @@ PAGE_EVENT(map_hugetlb_anew,
 static void expect_hugetlb_unchanged(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
 				     bool (*event)(FIXTURE_DATA(pinned) *self))
 {
-	char was[16];
-
-	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
-	self->buffer = mmap(NULL, HUGE_PAGE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
-	if (self->buffer == MAP_FAILED) {
-		file_write(HUGETLB_POOL, was);
-		SKIP(return, "no huge pages here: %s", strerror(errno));
-	}
+	self->buffer = hugetlb_map(HUGE_PAGE, MAP_PRIVATE);
+	NEED_HUGETLB(self->buffer);
 	expect_new_pages_unchanged(_metadata, self, event);
-	munmap(self->buffer, HUGE_PAGE);
-	file_write(HUGETLB_POOL, was);
+	hugetlb_unmap(self->buffer, HUGE_PAGE);
 }
 
 TEST_F_CALL(pinned, new_huge_pages_after_MADV_DONTNEED_are_not_written_to,

@@ -130,11 +130,7 @@ static void new_program(int memory)
 /* Takes @mib MiB of memory, so that the kernel takes long to free it in exec or exit. */
 static void grow(size_t mib)
 {
-	char *p = map_private(mib << 20);
-
-	MUST(p != MAP_FAILED);
-	madvise(p, mib << 20, MADV_NOHUGEPAGE);
-	memset(p, 1, mib << 20);
+	memset(map_small(mib << 20), 1, mib << 20);
 }
 
 static void exec_again(unsigned int times)
@@ -937,7 +933,6 @@ TEST_F(records, have_no_file_for_anonymous_memory)
 	void *text;
 
 	text = map_private(PAGE);
-	ASSERT_NE(MAP_FAILED, text);
 	memcpy(text, loops_text, LOOPS * LOOP_SIZE);
 	ASSERT_EQ(0, mprotect(text, PAGE, PROT_READ | PROT_EXEC));
 	ASSERT_TRUE(mapping_of(addr(text), &m));
@@ -990,8 +985,6 @@ static void *map_and_unmap(void *unused)
 	(void)unused;
 	while (!enough) {
 		p = map_private(2 * PAGE);
-		if (p == MAP_FAILED)
-			break;
 		*(volatile char *)p = 1;
 		mprotect(p, PAGE, PROT_READ);
 		munmap(p, 2 * PAGE);
@@ -1540,7 +1533,6 @@ TEST_F(records, are_read_whole_up_to_memory_that_is_not_mapped)
 	struct profil_stats s;
 	ssize_t n;
 
-	ASSERT_NE(MAP_FAILED, (void *)pages);
 	ASSERT_EQ(0, munmap(pages + PAGE, PAGE));
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 50));

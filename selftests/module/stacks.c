@@ -578,9 +578,7 @@ FIXTURE(frames) {
 
 FIXTURE_SETUP(frames)
 {
-	area = map_private(4 * PAGE);
-	ASSERT_NE(MAP_FAILED, (void *)area);
-	madvise(area, 4 * PAGE, MADV_NOHUGEPAGE);
+	area = map_small(4 * PAGE);
 	ASSERT_EQ(0, munmap(area + 2 * PAGE, PAGE));
 	memset(area, 0, 2 * PAGE);
 	frames = (struct frame *)(area + PAGE);
@@ -731,23 +729,17 @@ TEST_F(frames, end_at_a_page_that_is_swapped_out)
 
 TEST_F(frames, end_at_a_huge_page_that_is_not_present)
 {
-	char was[16], *huge;
+	char *huge;
 
 	SKIP_IF(geteuid(), "needs root");
-	file_exchange(HUGETLB_POOL, "8", was, sizeof(was));
-	huge = mmap(NULL, HUGE_PAGE, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
-	if (huge == MAP_FAILED) {
-		file_write(HUGETLB_POOL, was);
-		SKIP(return, "no huge pages here: %s", strerror(errno));
-	}
+	huge = hugetlb_map(HUGE_PAGE, MAP_PRIVATE);
+	NEED_HUGETLB(huge);
 	first_sp = (uintptr_t)huge;
 	EXPECT_END(huge, 0, PROFIL_STACK_UNREADABLE);
 	EXPECT_FALSE(pages_present(huge, 1));
 	*(struct frame *)huge = (struct frame) { 0, ADDRESS };
 	EXPECT_END(0, 0, PROFIL_STACK_OUTERMOST);
-	munmap(huge, HUGE_PAGE);
-	file_write(HUGETLB_POOL, was);
+	hugetlb_unmap(huge, HUGE_PAGE);
 }
 
 /* A page that a process provides is not requested: the tick would wait for the process. */
@@ -1021,12 +1013,7 @@ TEST_F_TIMEOUT(frames, may_be_unmapped_at_any_time, 150)
 /* Takes memory, so that the kernel takes long to free it in exec or exit. */
 static void grow(void)
 {
-	const size_t size = 16 << 20;
-	char *p = map_private(size);
-
-	MUST(p != MAP_FAILED);
-	madvise(p, size, MADV_NOHUGEPAGE);
-	memset(p, 1, size);
+	memset(map_small(16 << 20), 1, 16 << 20);
 }
 
 static void exec_again(int times)

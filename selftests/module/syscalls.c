@@ -347,7 +347,6 @@ TEST_F(syscalls, that_look_like_restarted_ones_keep_their_number_on_x86)
 	stack_t alternative = { .ss_size = STACK_SIZE };
 
 	stack = map_private(2 * STACK_SIZE);
-	ASSERT_NE(MAP_FAILED, (void *)stack);
 	stack += -addr(stack) % STACK_SIZE;
 	/* With small pages the test is weaker. */
 	madvise(stack, STACK_SIZE, MADV_HUGEPAGE);
@@ -471,10 +470,8 @@ static bool is_touching(const struct profil_record *r)
 static void map_and_touch(void)
 {
 	const size_t size = 4 << 20;
-	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	char *p = map_new(size, MAP_PRIVATE | MAP_POPULATE);
 
-	MUST(p != MAP_FAILED);
 	/* This fails if the kernel has no huge pages. */
 	madvise(p, size, MADV_NOHUGEPAGE);
 	MUST(!madvise(p, size, MADV_DONTNEED));

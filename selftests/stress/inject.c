@@ -156,10 +156,7 @@ FIXTURE_SETUP(inject)
 		SKIP(return, "needs root, and a kernel with FAULT_INJECTION and FAILSLAB");
 	ASSERT_EQ(0, set_up());
 	self->buffer = map_private(PAGES * PAGE);
-	ASSERT_NE(MAP_FAILED, (void *)self->buffer);
-	self->counters = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	ASSERT_NE(MAP_FAILED, (void *)self->counters);
+	self->counters = map_new(2 * PAGE, MAP_PRIVATE | MAP_POPULATE);
 	self->ranges = calloc(RANGES, sizeof(*self->ranges));
 	ASSERT_NE(NULL, self->ranges);
 	/* Workers may still free resources that earlier tests left when they exited. */
@@ -1326,7 +1323,6 @@ static void sweep_setup(struct __test_metadata *_metadata, FIXTURE_DATA(inject) 
 	unsigned int times[STATUSES] = {};
 
 	setup->progress = map_shared(PAGE);
-	ASSERT_NE(MAP_FAILED, (void *)setup->progress);
 	count_loops_only(self);
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1));
 	for (setup->n = 1; !times[NO_FAILURE];) {

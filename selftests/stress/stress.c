@@ -751,7 +751,7 @@ static void *clone_thread(void *actor)
 	char *stack;
 	pid_t pid;
 
-	stack = map_private(size);
+	stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (stack != MAP_FAILED) {
 		pid = clone(vm_child, stack + size, flags[any(a, ARRAY_SIZE(flags))] | SIGCHLD, a);
 		if (pid > 0) {
