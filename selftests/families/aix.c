@@ -410,7 +410,7 @@ static int turn_off_in_the_child(void)
 TEST_F(aix, the_child_knows_which_form_turned_it_on)
 {
 	ASSERT_EQ(0, on_loops());
-	EXPECT_EQ(0, status_in_child(turn_off_in_the_child));
+	EXPECT_EQ(0, status_in_child(turn_off_in_the_child()));
 	EXPECT_TRUE(still_on());
 	off();
 	EXPECT_TRUE(is_off(SCOPE));
@@ -528,7 +528,7 @@ TEST_F(aix, can_be_turned_on_after_it_ended_by_itself)
 	ASSERT_NE(MAP_FAILED, (void *)buffer);
 	ASSERT_EQ(0, madvise(buffer, PAGE, MADV_DONTFORK));
 	ASSERT_EQ(0, on(buffer, PAGE, OFFSET, LOOPS_SCALE));
-	EXPECT_EQ(0, status_in_child(turn_on_what_has_ended));
+	EXPECT_EQ(0, status_in_child(turn_on_what_has_ended()));
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 }
 

@@ -321,7 +321,7 @@ TEST_F(bsd, parent_and_child_add_areas_separately)
 {
 	ASSERT_EQ(0, on_loop(0));
 	ASSERT_EQ(0, add_loop(added[0], 4, 3));
-	EXPECT_EQ(0, status_in_child(add_in_the_child));
+	EXPECT_EQ(0, status_in_child(add_in_the_child()));
 	EXPECT_TRUE(loop_burn(SCOPE, 6, FEW));
 	EXPECT_EQ(0, added[1][0]);
 	EXPECT_TRUE(loop_hits_at(3, &added[0][0]));

@@ -790,11 +790,11 @@ TEST_F(family, after_fork_parent_and_child_count_separately)
 
 	ASSERT_EQ(0, start(variant, first));
 	EXPECT_TRUE(counts(variant, first, 0, 2));
-	EXPECT_EQ(0, status_in_child(count_and_stop));
+	EXPECT_EQ(0, status_in_child(count_and_stop()));
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 	/* The child's loop is not counted here; some ticks of fork and wait may be. */
 	before = in_loop(variant, first, 0);
-	EXPECT_EQ(0, status_in_child(count_and_stop));
+	EXPECT_EQ(0, status_in_child(count_and_stop()));
 	EXPECT_EQ(before, in_loop(variant, first, 0));
 	EXPECT_TRUE(counts(variant, first, 0, 2));
 }
@@ -802,7 +802,7 @@ TEST_F(family, after_fork_parent_and_child_count_separately)
 TEST_F(family, exec_turns_it_off)
 {
 	ASSERT_EQ(0, start(variant, first));
-	EXPECT_EQ(0, status_in_child(exec_self));
+	EXPECT_EQ(0, status_in_child(exec_self()));
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
 }
 
@@ -897,7 +897,7 @@ static int stop_after_chroot(void)
 TEST_F(family, it_can_be_stopped_after_chroot)
 {
 	SKIP_IF(geteuid(), "chroot() needs root");
-	EXPECT_EQ(0, status_in_child(stop_after_chroot));
+	EXPECT_EQ(0, status_in_child(stop_after_chroot()));
 }
 
 TEST_F_CHILD(family, a_seccomp_filter_on_ioctl_is_EACCES)

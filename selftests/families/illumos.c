@@ -163,7 +163,7 @@ TEST_F(illumos, sampling_continues_across_fork)
 
 	ASSERT_EQ(0, pcsample(samples, SAMPLES));
 	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
-	EXPECT_EQ(0, status_in_child(child_that_goes_on));
+	EXPECT_EQ(0, status_in_child(child_that_goes_on()));
 	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
 	n = pcsample(NULL, 0);
 	EXPECT_LE(2 * FEW, n);

@@ -721,7 +721,7 @@ TEST_F(n64, threads_and_forks_may_call_it)
 	for (i = 0; i < ARRAY_SIZE(threads); i++)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, start_and_stop, self->prof));
 	for (i = 0; i < 20; i++)
-		EXPECT_EQ(0, status_in_child(child_of_threads));
+		EXPECT_EQ(0, status_in_child(child_of_threads()));
 	for (i = 0; i < ARRAY_SIZE(threads); i++)
 		ASSERT_EQ(0, pthread_join(threads[i], NULL));
 	osSetErrorHandler(on_error);
@@ -1126,7 +1126,7 @@ TEST_F(host, data_of_another_user_cannot_be_read)
 	}
 	others = self->game.pid;
 	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
-	EXPECT_EQ(0, status_in_child(child_as_another));
+	EXPECT_EQ(0, status_in_child(child_as_another()));
 }
 
 static int child_with_CAP_PERFMON(void)
@@ -1156,7 +1156,7 @@ TEST_F(host, CAP_PERFMON_is_not_enough_to_read_memory)
 	NEED_ROOT("to become another user");
 	others = self->game.pid;
 	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
-	EXPECT_EQ(0, status_in_child(child_with_CAP_PERFMON));
+	EXPECT_EQ(0, status_in_child(child_with_CAP_PERFMON()));
 }
 
 #define PTRACE_SCOPE	"/proc/sys/kernel/yama/ptrace_scope"
@@ -1190,10 +1190,10 @@ TEST_F(host, security_modules_can_forbid_gperf)
 	snprintf(before, sizeof(before), "%lld", scope);
 	ASSERT_EQ(0, file_write(PTRACE_SCOPE, "1"));
 	yama_says = "Operation not permitted (ptrace rights are needed: see kernel.yama";
-	EXPECT_EQ(0, status_in_child(child_under_yama));
+	EXPECT_EQ(0, status_in_child(child_under_yama()));
 	EXPECT_EQ(0, file_write(PTRACE_SCOPE, "0"));
 	yama_says = NULL;
-	EXPECT_EQ(0, status_in_child(child_under_yama));
+	EXPECT_EQ(0, status_in_child(child_under_yama()));
 	EXPECT_EQ(0, file_write(PTRACE_SCOPE, before));
 }
 

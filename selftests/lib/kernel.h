@@ -334,6 +334,18 @@ static inline long long module_users(void)
 	return module_is_built_in() ? 0 : file_number("/sys/module/profil/refcnt", "");
 }
 
+/*
+ * Checks in the teardown of a fixture that no session of the test remains. @users and @locked:
+ * module_users() and pinned_bytes() of the setup.
+ */
+#define EXPECT_NO_SESSIONS(users, locked) do {						\
+	/* Sessions of the previous test may have ended after the setup. */		\
+	EXPECT_TRUE(await(module_users() <= (users))) {					\
+		TH_LOG("the module has %lld users, not %lld", module_users(), users);	\
+	}										\
+	EXPECT_TRUE(await(pinned_bytes() == (locked)));					\
+} while (0)
+
 /* Returns the reason why a test cannot unload the module; NULL if it can. */
 static inline const char *module_stays(void)
 {

@@ -78,22 +78,15 @@ static inline pid_t spawn(int (*child)(void))
 	return pid;
 }
 
-/* Runs @child() in a child. Returns its value, which is the exit status. */
-static inline int status_in_child(int (*child)(void))
-{
-	pid_t pid = fork();
-
-	if (!pid)
-		_exit(child());
-	return pid < 0 ? -1 : status_of(pid);
-}
+/* Evaluates @status in a child. Returns the exit status: @status, or 128 + a signal. */
+#define status_in_child(status)	status_of(FORK(_exit(status)))
 
 /* A test whose body is a function that runs in a child: it returns 0, or the step that failed. */
 #define TEST_F_CHILD(fixture_name, test_name)						\
 	static int child_of_##fixture_name##_##test_name(void);				\
 	TEST_F(fixture_name, test_name)							\
 	{										\
-		EXPECT_EQ(0, status_in_child(child_of_##fixture_name##_##test_name));	\
+		EXPECT_EQ(0, status_in_child(child_of_##fixture_name##_##test_name()));	\
 	}										\
 	static int child_of_##fixture_name##_##test_name(void)
 

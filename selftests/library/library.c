@@ -463,9 +463,9 @@ static int calls_are_EACCES(void)
 
 TEST_F(library, a_seccomp_filter_on_ioctl_is_EACCES)
 {
-	EXPECT_EQ(0, status_in_child(calls_are_EACCES));
+	EXPECT_EQ(0, status_in_child(calls_are_EACCES()));
 	ASSERT_EQ(0, start_in_burn());
-	EXPECT_EQ(0, status_in_child(calls_are_EACCES));
+	EXPECT_EQ(0, status_in_child(calls_are_EACCES()));
 }
 
 /* The library does not use SIGPROF and ITIMER_PROF: the program can. */
@@ -1125,7 +1125,7 @@ TEST_F(session, a_pidfd_with_proc_of_another_pid_namespace_is_ESRCH)
 	SKIP_IF(geteuid(), "needs a pid namespace: run as root");
 	session_fd = self->fd;
 	ASSERT_EQ(0, unshare(CLONE_NEWPID));
-	EXPECT_EQ(0, status_in_child(attach_in_namespace));
+	EXPECT_EQ(0, status_in_child(attach_in_namespace()));
 }
 
 static pid_t stranger;

@@ -139,18 +139,12 @@ static void set_up(struct __test_metadata *_metadata)
 	ASSERT_TRUE(module_is_built_in() || users > 0);
 }
 
-/*
- * Checks that nothing remains of the sessions of a test and its children. Sessions of an earlier
- * program may have ended meanwhile, so the figures may be lower than before.
- */
+/* Checks that nothing remains of the sessions of a test and its children. */
 static void tear_down(struct __test_metadata *_metadata)
 {
 	session_stop(PROCESS, NULL);
 	session_stop(THREAD, NULL);
-	EXPECT_EQ(locked, pinned_bytes());
-	EXPECT_TRUE(await(module_users() <= users)) {
-		TH_LOG("the module has %lld users, not %lld", module_users(), users);
-	}
+	EXPECT_NO_SESSIONS(users, locked);
 	EXPECT_TRUE(await(pinned_pages() <= pins)) {
 		TH_LOG("%lld pages are pinned, not %lld", pinned_pages(), pins);
 	}

@@ -490,7 +490,7 @@ static int drop_the_right(void)
 	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
-	MUST(status_in_child(end_in_child) == ENDED(PROFIL_END_LIMIT));
+	MUST(status_in_child(end_in_child()) == ENDED(PROFIL_END_LIMIT));
 	/* The parent's own session stays on. */
 	MUST(!session_stop(PROCESS, &s));
 	MUST(s.locked == BEYOND * PAGE || !s.locked);

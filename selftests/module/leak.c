@@ -388,7 +388,7 @@ static int join_and_exec(void)
 static int die_after_an_exec_that_is_followed(void)
 {
 	be_profiled();
-	MUST(!status_in_child(join_and_exec));
+	MUST(!status_in_child(join_and_exec()));
 	return 0;
 }
 
@@ -444,7 +444,7 @@ static int die_after_children(int (*child)(void))
 {
 	be_profiled();
 	for (unsigned int i = 0; i < 3; i++)
-		MUST(!status_in_child(child));
+		MUST(!status_in_child(child()));
 	return 0;
 }
 
@@ -523,7 +523,7 @@ static int die_after_first_calls(int (*call)(void))
 {
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	for (unsigned int i = 0; i < 3; i++)
-		MUST(!status_in_child(call));
+		MUST(!status_in_child(call()));
 	return 0;
 }
 
@@ -605,7 +605,7 @@ static int be_profiled_and_send(void)
 static int die_after_the_creator(void)
 {
 	MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
-	MUST(!status_in_child(be_profiled_and_send));
+	MUST(!status_in_child(be_profiled_and_send()));
 	return receive_and_close();
 }
 
@@ -626,27 +626,17 @@ static int die_after_children_beyond_the_limit(void)
 	be_profiled();
 	MUST(!setrlimit(RLIMIT_MEMLOCK, &none));
 	for (unsigned int i = 0; i < 3; i++)
-		MUST(status_in_child(end_of_the_child) == ENDED(PROFIL_END_LIMIT));
+		MUST(status_in_child(end_of_the_child()) == ENDED(PROFIL_END_LIMIT));
 	return 0;
 }
 
-static int die_after_children_without_the_buffer(int advice)
+static int die_after_advice(int advice)
 {
 	be_profiled();
 	MUST(!madvise((void *)(uintptr_t)range.buffer, PAGES * PAGE, advice));
 	for (unsigned int i = 0; i < 3; i++)
-		MUST(status_in_child(end_of_the_child) == ENDED(PROFIL_END_BUFFER));
+		MUST(status_in_child(end_of_the_child()) == ENDED(PROFIL_END_BUFFER));
 	return 0;
-}
-
-static int die_after_DONTFORK(void)
-{
-	return die_after_children_without_the_buffer(MADV_DONTFORK);
-}
-
-static int die_after_WIPEONFORK(void)
-{
-	return die_after_children_without_the_buffer(MADV_WIPEONFORK);
 }
 
 static int die_without_the_buffer(void)
@@ -666,6 +656,7 @@ FIXTURE_VARIANT(death) {
 	int status;
 	int (*children)(int (*child)(void));	/* instead of @live, for children that run @child */
 	int (*child)(void);
+	int advice;		/* instead of @live, for children that have no buffer */
 	bool needs_cgroup;
 };
 
@@ -703,8 +694,8 @@ DEATH(with_descriptors_on_their_way, die_with_descriptors_in_messages, 0);
 DEATH(after_others_close_its_descriptors, die_after_others_close, 0);
 DEATH(after_the_creator_of_its_descriptors, die_after_the_creator, 0);
 DEATH(after_children_beyond_the_limit, die_after_children_beyond_the_limit, 0);
-DEATH(after_DONTFORK, die_after_DONTFORK, 0);
-DEATH(after_WIPEONFORK, die_after_WIPEONFORK, 0);
+FIXTURE_VARIANT_ADD(death, after_DONTFORK) { .advice = MADV_DONTFORK };
+FIXTURE_VARIANT_ADD(death, after_WIPEONFORK) { .advice = MADV_WIPEONFORK };
 DEATH(without_the_buffer, die_without_the_buffer, 0);
 
 FIXTURE_VARIANT_ADD(death, for_want_of_memory) {
@@ -753,7 +744,6 @@ TEST_F(death, releases_all_resources)
 {
 	const struct usage quiet = usage();
 	const struct cache *cache;
-	pid_t child;
 
 	if (variant->needs_cgroup && access(CGROUP, F_OK))
 		SKIP(return, "no memory cgroup can be made: needs root");
@@ -765,9 +755,10 @@ TEST_F(death, releases_all_resources)
 			self->before = usage();
 			caches(&self->caches);
 		}
-		child = FORK(_exit(variant->live ? variant->live() :
-						   variant->children(variant->child)));
-		ASSERT_EQ(variant->status, status_of(child));
+		ASSERT_EQ(variant->status,
+			  status_in_child(variant->live ? variant->live() :
+					  variant->advice ? die_after_advice(variant->advice) :
+					  variant->children(variant->child)));
 	}
 	EXPECT_TRUE(await(same(&self->before))) {
 		log_usage(_metadata, &self->before);

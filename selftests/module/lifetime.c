@@ -100,10 +100,7 @@ FIXTURE_TEARDOWN(lifetime)
 {
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
 	session_stop(PROFIL_SCOPE_THREAD, NULL);
-	EXPECT_TRUE(await(module_users() <= self->users)) {
-		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
-	}
-	EXPECT_TRUE(await(pinned_bytes() == self->locked));
+	EXPECT_NO_SESSIONS(self->users, self->locked);
 }
 
 /*
@@ -188,7 +185,7 @@ static int start_among_signals(void)
 TEST_F(lifetime, a_start_is_not_interrupted_by_signals)
 {
 	for (unsigned int i = 0; i < 100; i++)
-		ASSERT_EQ(0, status_in_child(start_among_signals));
+		ASSERT_EQ(0, status_in_child(start_among_signals()));
 }
 
 TEST_F(lifetime, a_second_start_is_refused_and_changes_nothing)
@@ -337,7 +334,7 @@ static int exec_twice(void)
 }
 
 TEST_F_CALL(lifetime, exec_leaves_buffers_of_the_new_program_at_the_same_addresses_at_0,
-	    EXPECT_EQ(0, status_in_child(exec_twice)))
+	    EXPECT_EQ(0, status_in_child(exec_twice())))
 
 static void *exec_thread(void *unused)
 {
@@ -370,20 +367,25 @@ TEST_F(lifetime, a_failed_exec_changes_nothing)
 	EXPECT_EQ(s.hit, page[0]);
 }
 
-TEST_F(lifetime, vfork_and_exec_leave_the_parents_session_on)
+/* Returns the exit status of the new program. */
+static int vfork_and_exec(void)
 {
-	struct profil_stats s;
-	pid_t child;
+	pid_t child = vfork();
 
-	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
-	ASSERT_EQ(0, start(PROFIL_SCOPE_THREAD));
-	child = vfork();
 	if (!child) {
 		execve(SELF, self_argv, self_envp);
 		_exit(105);
 	}
-	ASSERT_LT(0, child);
-	EXPECT_EQ(0, status_of(child));
+	return status_of(child);
+}
+
+TEST_F(lifetime, vfork_and_exec_leave_the_parents_session_on)
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	ASSERT_EQ(0, start(PROFIL_SCOPE_THREAD));
+	EXPECT_EQ(0, vfork_and_exec());
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 0, 10));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
@@ -421,34 +423,32 @@ TEST_F(lifetime, a_vfork_child_is_sampled_while_it_shares_the_address_space)
 	EXPECT_EQ(s.hit, page[0] + page[3]);
 }
 
-/* Runs in a process that shares the address space. It then forks a child, which does not. */
+/* Then forks a child, which does not share the address space. */
 static int share_address_space(void *unused)
 {
 	struct profil_stats s;
-	pid_t child;
 
 	(void)unused;
 	MUST(is_off(PROFIL_SCOPE_THREAD));
 	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 3, 10));
-	child = fork();
-	if (!child) {
+	return status_of(FORK({
 		MUST(loop_burn(PROFIL_SCOPE_PROCESS, 4, 5));
 		MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
-		_exit(s.hit && s.hit == page[4] ? 0 : 104);
-	}
-	return child < 0 ? 105 : status_of(child);
+		MUST(s.hit && s.hit == page[4]);
+	}));
 }
 
-static pid_t clone_share(int flags)
+/* Runs @child in a process that shares the address space. */
+static pid_t clone_vm(int (*child)(void *arg), int flags, void *arg)
 {
 	static char stack[65536] __attribute__((aligned(16)));
 
-	return clone(share_address_space, stack + sizeof(stack), flags | SIGCHLD, NULL);
+	return clone(child, stack + sizeof(stack), CLONE_VM | flags | SIGCHLD, arg);
 }
 
 TEST_F(lifetime, a_CLONE_VM_child_shares_the_session)
 {
-	static const int flags[] = { CLONE_VM, CLONE_VM | CLONE_FILES, CLONE_VM | CLONE_VFORK };
+	static const int flags[] = { 0, CLONE_FILES, CLONE_VFORK };
 	struct profil_stats s;
 	pid_t child;
 
@@ -457,7 +457,7 @@ TEST_F(lifetime, a_CLONE_VM_child_shares_the_session)
 	for (unsigned int i = 0; i < ARRAY_SIZE(flags); i++) {
 		u32 before = page[3];
 
-		child = clone_share(flags[i]);
+		child = clone_vm(share_address_space, flags[i], NULL);
 		ASSERT_LT(0, child);
 		loop_run(0, LOOP_BURST);
 		EXPECT_EQ(0, status_of(child));
@@ -485,13 +485,12 @@ static int stop_and_start(void *unused)
 
 TEST_F(lifetime, a_CLONE_VM_child_may_stop_and_start_the_session_and_exit)
 {
-	static char stack[65536] __attribute__((aligned(16)));
 	struct profil_stats s;
 	pid_t child;
 
 	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-	child = clone(stop_and_start, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+	child = clone_vm(stop_and_start, 0, NULL);
 	ASSERT_LT(0, child);
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
@@ -520,22 +519,16 @@ static int outlive_starter(void *end)
 
 TEST_F(lifetime, session_stays_on_in_a_CLONE_VM_child_after_its_starter_has_exited)
 {
-	static char stack[65536] __attribute__((aligned(16)));
-	pid_t child;
 	int ends[2];
 	char c = 100;
 
 	ASSERT_EQ(0, pipe(ends));
-	child = fork();
-	if (!child) {
+	EXPECT_CHILD({
 		MUST(!start(PROFIL_SCOPE_PROCESS) && loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
 		starter = getpid();
-		_exit(clone(outlive_starter, stack + sizeof(stack), CLONE_VM | SIGCHLD,
-			    &ends[1]) < 0);
-	}
-	ASSERT_LT(0, child);
+		MUST(clone_vm(outlive_starter, 0, &ends[1]) > 0);
+	});
 	close(ends[1]);
-	EXPECT_EQ(0, status_of(child));
 	EXPECT_EQ(1, read(ends[0], &c, 1));
 	EXPECT_EQ(0, c);
 }
@@ -577,12 +570,12 @@ static int crash(void)
 	return status;
 }
 
-TEST_F_CALL(lifetime, exit_ends_the_session, EXPECT_EQ(0, status_in_child(exit_with_session)))
+TEST_F_CALL(lifetime, exit_ends_the_session, EXPECT_EQ(0, status_in_child(exit_with_session())))
 TEST_F_CALL(lifetime, exit_with_other_threads_running_ends_the_session,
-	    EXPECT_EQ(0, status_in_child(exit_with_threads)))
+	    EXPECT_EQ(0, status_in_child(exit_with_threads())))
 TEST_F_CALL(lifetime, SIGKILL_ends_the_session,
-	    EXPECT_EQ(128 + SIGKILL, status_in_child(be_killed)))
-TEST_F_CALL(lifetime, SIGSEGV_ends_the_session, EXPECT_EQ(128 + SIGSEGV, status_in_child(crash)))
+	    EXPECT_EQ(128 + SIGKILL, status_in_child(be_killed())))
+TEST_F_CALL(lifetime, SIGSEGV_ends_the_session, EXPECT_EQ(128 + SIGSEGV, status_in_child(crash())))
 
 static void *outlive_leader(void *unused)
 {
@@ -619,10 +612,7 @@ static void expect_fork(struct __test_metadata *_metadata, int (*child_ends)(voi
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
 	for (unsigned int i = 0; i < 3; i++) {
 		EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
-		child = fork();
-		if (!child)
-			_exit(child_ends());
-		ASSERT_LT(0, child);
+		child = FORK(_exit(child_ends()));
 		EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
 		EXPECT_EQ(status, status_of(child));
 	}
@@ -658,14 +648,8 @@ TEST_F_CALL(lifetime, exec_by_a_child_leaves_buffers_of_the_new_program_at_0,
 static int exec_by_vfork(void)
 {
 	struct profil_stats s;
-	pid_t child;
 
-	child = vfork();
-	if (!child) {
-		execve(SELF, self_argv, self_envp);
-		_exit(113);
-	}
-	MUST(child >= 0 && !status_of(child));
+	MUST(!vfork_and_exec());
 	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 1, 5));
 	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
 	return s.hit && s.hit == page[1] ? 0 : 117;
@@ -693,22 +677,17 @@ static struct {
 static void *fork_for_ever(void *unused)
 {
 	struct profil_stats s;
-	pid_t child;
 
 	(void)unused;
 	for (;;) {
-		child = fork();
-		if (!child) {
+		status_of(FORK({
 			/* A child cannot use the harness, and its parent may not wait for it. */
 			if (!loop_burn(PROFIL_SCOPE_PROCESS, 1, 1) ||
 			    session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s) ||
 			    s.end || s.hit != page[1])
 				children->failed++;
 			children->on++;
-			_exit(0);
-		}
-		if (child > 0)
-			waitpid(child, NULL, 0);
+		}));
 	}
 	return NULL;
 }
@@ -735,7 +714,7 @@ TEST_F_TIMEOUT(lifetime, exec_while_a_thread_forks_ends_only_the_session_of_the_
 	ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
 	for (unsigned int i = 0; i < 40; i++) {
 		srand(i);
-		EXPECT_EQ(0, status_in_child(exec_while_forking));
+		EXPECT_EQ(0, status_in_child(exec_while_forking()));
 	}
 	close(ends[1]);
 	EXPECT_EQ(0, read(ends[0], &c, 1));
@@ -854,21 +833,17 @@ static int child_without_buffer(atomic_int *step)
 
 static int leave_ended(atomic_int *step)
 {
-	struct profil_range range;
-	char *buffer;
+	char *buffer = map_private(PAGE);
+	struct profil_range range = range_of_loops(buffer, 4);
 	pid_t child;
 
-	buffer = map_private(PAGE);
 	MUST(!madvise(buffer, PAGE, MADV_DONTFORK));
-	range = range_of_loops(buffer, 4);
 	MUST(!session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
-	child = fork();
-	if (!child)
-		_exit(child_without_buffer(step));
+	child = FORK(_exit(child_without_buffer(step)));
 	MUST(!session_stop(PROFIL_SCOPE_PROCESS, NULL));
 	device_close();
-	return child < 0 ? 102 : status_of(child);
+	return status_of(child);
 }
 
 TEST_F(unload, succeeds_while_an_ended_session_has_not_been_stopped)
@@ -908,17 +883,15 @@ static int stop_before_child(atomic_int *step)
 	pid_t child;
 
 	MUST(!start(PROFIL_SCOPE_PROCESS) && loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
-	child = fork();
-	if (!child) {
+	child = FORK({
 		MUST(await(*step == 1) && loop_burn(PROFIL_SCOPE_PROCESS, 1, 3));
 		device_close();
 		tick_until_told(step);
-		_exit(0);
-	}
+	});
 	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
 	device_close();
 	++*step;
-	return child < 0 ? 103 : status_of(child);
+	return status_of(child);
 }
 
 TEST_F(unload, is_refused_while_the_child_of_a_fork_has_a_session)
@@ -987,14 +960,9 @@ TEST_F(unload, is_refused_while_sessions_pass_from_parent_to_child)
 static void fork_until_told(atomic_int *step)
 {
 	int now = ++*step;
-	pid_t child;
 
-	while (*step == now) {
-		child = fork();
-		if (!child)
-			_exit(0);
-		MUST(child >= 0 && !status_of(child));
-	}
+	while (*step == now)
+		MUST(!status_in_child(0));
 	_exit(0);
 }
 

@@ -180,7 +180,7 @@ TEST_F_CHILD(limits, a_process_has_at_most_1024_sessions)
 	MUST(fds[0] >= 0);
 	MUST(descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0) == -EMFILE);
 	/* The limit is per process. */
-	return status_in_child(open_one);
+	return status_in_child(open_one());
 }
 
 TEST_F_CHILD(limits, buffers_and_records_of_a_process_share_RLIMIT_MEMLOCK)

@@ -192,8 +192,7 @@ FIXTURE_TEARDOWN(machine)
 		EXPECT_TRUE(is_user_address(records[i]->start));
 		EXPECT_TRUE(is_user_address(records[i]->end - 1) || !records[i]->end);
 	}
-	EXPECT_TRUE(await(module_users() <= self->users));
-	EXPECT_TRUE(await(pinned_bytes() == self->locked));
+	EXPECT_NO_SESSIONS(self->users, self->locked);
 }
 
 TEST_F(machine, samples_processes_that_run_already_and_new_ones)

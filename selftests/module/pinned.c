@@ -811,7 +811,7 @@ static void expect_end_in_child(struct __test_metadata *_metadata, FIXTURE_DATA(
 	ASSERT_EQ(0, start(self));
 	EXPECT_TRUE(tick(self));
 	ASSERT_EQ(0, madvise(self->buffer, SIZE, advice));
-	EXPECT_EQ(ENDED(PROFIL_END_BUFFER), status_in_child(end_in_child));
+	EXPECT_EQ(ENDED(PROFIL_END_BUFFER), status_in_child(end_in_child()));
 	expect_on(_metadata, self);
 	stop(_metadata, self);
 }
@@ -848,7 +848,7 @@ TEST_F(pinned, pages_of_a_child_stay_pinned)
 	of_child = self->buffer;
 	ASSERT_EQ(0, start(self));
 	EXPECT_TRUE(tick(self));
-	EXPECT_EQ(0, status_in_child(unmap_in_child));
+	EXPECT_EQ(0, status_in_child(unmap_in_child()));
 	expect_on(_metadata, self);
 	stop(_metadata, self);
 }

@@ -244,11 +244,7 @@ FIXTURE_TEARDOWN(records)
 	kill_children();
 	if (fd >= 0)
 		close_session();
-	/* Sessions of the previous test may have ended after the setup. */
-	EXPECT_TRUE(await(module_users() <= self->users)) {
-		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
-	}
-	EXPECT_TRUE(await(pinned_bytes() == self->locked));
+	EXPECT_NO_SESSIONS(self->users, self->locked);
 }
 
 /* Stops the session, and reads the rest of its records: one of each tick. */

@@ -101,7 +101,6 @@ FIXTURE_SETUP(session)
 {
 	ASSERT_DEVICE();
 	shared = map_shared(sizeof(*shared));
-	ASSERT_NE(MAP_FAILED, (void *)shared);
 	self->users = module_users();
 	self->locked = pinned_bytes();
 	ASSERT_TRUE(module_is_built_in() || self->users > 0);
@@ -115,11 +114,7 @@ FIXTURE_TEARDOWN(session)
 	session_stop(PROFIL_SCOPE_THREAD, NULL);
 	if (fd >= 0)
 		close_session();
-	/* Sessions of the previous test may have ended after the setup. */
-	EXPECT_TRUE(await(module_users() <= self->users)) {
-		TH_LOG("the module has %lld users, not %lld", module_users(), self->users);
-	}
-	EXPECT_TRUE(await(pinned_bytes() == self->locked));
+	EXPECT_NO_SESSIONS(self->users, self->locked);
 }
 
 /*

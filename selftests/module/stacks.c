@@ -79,8 +79,7 @@ FIXTURE_TEARDOWN(stacks)
 	kill_children();
 	if (fd >= 0)
 		close_session();
-	EXPECT_TRUE(await(module_users() <= self->users));
-	EXPECT_TRUE(await(pinned_bytes() == self->locked));
+	EXPECT_NO_SESSIONS(self->users, self->locked);
 }
 
 #ifdef __arm__

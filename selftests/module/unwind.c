@@ -221,8 +221,7 @@ FIXTURE_TEARDOWN(unwind)
 	kill_children();
 	close(fd);
 	close(self->file);
-	EXPECT_TRUE(await(module_users() <= self->users));
-	EXPECT_TRUE(await(pinned_bytes() == self->locked));
+	EXPECT_NO_SESSIONS(self->users, self->locked);
 }
 
 /* Replaces the session by one with the table. */
