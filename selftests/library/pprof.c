@@ -563,7 +563,7 @@ TEST_F(pprof, the_thread_of_the_library_blocks_all_signals)
 	EXPECT_EQ(1, nr);
 }
 
-#define USES	20U
+#define USES	8U
 
 struct use {
 	int fd;

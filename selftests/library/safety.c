@@ -31,7 +31,7 @@ long sysconf_hpux(int name);
 #define SCOPE		PROFIL_SCOPE_PROCESS
 #define INTERRUPTS	1U	/* number of times that each call interrupts each other call */
 #define THREADS		4U
-#define ROUNDS		30U	/* number of times that each thread makes all calls */
+#define ROUNDS		12U	/* number of times that each thread makes all calls */
 #define ARMED_CAP	2000U
 
 static u32 counters[1024] __attribute__((aligned(4096)));

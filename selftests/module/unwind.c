@@ -1276,7 +1276,7 @@ TEST_F_TIMEOUT(unwind, has_only_addresses_of_text_with_any_table, 150)
 {
 	unsigned int ends[PROFIL_STACK_NULL + 1] = {}, random = 1, seen = 0;
 
-	for (int i = 0; i < 300; i++) {
+	for (int i = 0; i < 100; i++) {
 		make_table(self->file);
 		for (u32 r = 0; r < NR_ROWS; r++) {
 			struct profil_unwind_rule *rule = &table.rules[r];
