@@ -194,30 +194,20 @@ static int fork_many(bool tick)
 	return 0;
 }
 
-static int fork_sleeping_children(void)
-{
-	return fork_many(false);
-}
-
-static int fork_running_children(void)
-{
-	return fork_many(true);
-}
-
-static void expect_paid(struct __test_metadata *_metadata, int (*work)(void))
+static void expect_paid(struct __test_metadata *_metadata, bool tick)
 {
 	long long workers = kworkers_ns(), paid = children_ns();
 
-	EXPECT_EQ(0, status_of(spawn(work)));
+	EXPECT_EQ(0, status_in_child(fork_many(tick)));
 	workers = kworkers_ns() - workers;
 	paid = children_ns() - paid;
 	expect_no_more(_metadata, workers, paid);
 }
 
 TEST_F_CALL(hostile, workers_use_less_CPU_time_than_processes_that_fork_sleeping_children,
-	    expect_paid(_metadata, fork_sleeping_children))
+	    expect_paid(_metadata, false))
 TEST_F_CALL(hostile, workers_use_less_CPU_time_than_processes_that_fork_running_children,
-	    expect_paid(_metadata, fork_running_children))
+	    expect_paid(_metadata, true))
 
 /*
  * Kernel memory
@@ -1105,14 +1095,15 @@ static int compare_costs(void)
 	u64 many, one, small;
 
 	be_user();
+	/* The product would be 256 times as much as for one range. */
 	many = cost_of_start(in_parts, COST_RANGES);
 	one = cost_of_start(in_parts, 1);
 	small = cost_of_start(in_page, COST_RANGES);
-	if (many > 3 * (one + small))
+	if (many > 16 * (one + small))
 		dprintf(STDERR_FILENO, "# %llu us, but one range %llu us, one page %llu us\n",
 			(unsigned long long)many / 1000, (unsigned long long)one / 1000,
 			(unsigned long long)small / 1000);
-	MUST(many <= 3 * (one + small));
+	MUST(many <= 16 * (one + small));
 	return 0;
 }
 

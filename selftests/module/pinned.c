@@ -155,6 +155,13 @@ static bool tick(FIXTURE_DATA(pinned) *self)
 	return hits() >= until;
 }
 
+/* Maps the buffer, starts the session, and waits for hits. */
+#define START_IN(map) do {							\
+	MAP(map);								\
+	ASSERT_EQ(0, start(self));						\
+	EXPECT_TRUE(tick(self));						\
+} while (0)
+
 /* Checks that the session is on, and that both loops get more hits. */
 static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self)
 {
@@ -496,9 +503,7 @@ TEST_NEW(new_pages_after_mremap_with_DONTUNMAP_are_not_written_to, map_anonymous
 /* Neither the session nor its end maps the old pages again. */
 TEST_F(pinned, pages_after_MADV_DONTNEED_are_not_mapped_again)
 {
-	ASSERT_TRUE(map_anonymous(self));
-	ASSERT_EQ(0, start(self));
-	EXPECT_TRUE(tick(self));
+	START_IN(map_anonymous);
 	ASSERT_EQ(0, madvise(self->buffer, SIZE, MADV_DONTNEED));
 	expect_on(_metadata, self);
 	for (unsigned long i = 0; i < SIZE; i += PAGE)
@@ -546,13 +551,9 @@ static void expect_counted_at(struct __test_metadata *_metadata, FIXTURE_DATA(pi
 
 TEST_F(pinned, pages_that_mremap_has_moved_are_still_counted_in)
 {
-	u32 *moved;
+	u32 *moved = map_private(SIZE);
 
-	ASSERT_TRUE(map_anonymous(self));
-	moved = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, (void *)moved);
-	ASSERT_EQ(0, start(self));
-	EXPECT_TRUE(tick(self));
+	START_IN(map_anonymous);
 	ASSERT_EQ((void *)moved, mremap(self->buffer, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED,
 					moved));
 	ASSERT_TRUE(event_map_over(self));
@@ -563,18 +564,14 @@ TEST_F(pinned, pages_that_mremap_has_moved_are_still_counted_in)
 
 TEST_F(pinned, shared_pages_are_still_counted_in_after_munmap)
 {
-	ASSERT_TRUE(map_memfd(self));
-	ASSERT_EQ(0, start(self));
-	EXPECT_TRUE(tick(self));
+	START_IN(map_memfd);
 	ASSERT_EQ(0, munmap(self->buffer, SIZE));
 	expect_counted_at(_metadata, self, self->again);
 }
 
 TEST_F(pinned, shared_pages_are_still_counted_in_after_munmap_of_the_last_one)
 {
-	ASSERT_TRUE(map_memfd(self));
-	ASSERT_EQ(0, start(self));
-	EXPECT_TRUE(tick(self));
+	START_IN(map_memfd);
 	ASSERT_EQ(0, munmap((char *)self->buffer + SIZE - PAGE, PAGE));
 	expect_counted_at(_metadata, self, self->again);
 }
@@ -583,9 +580,7 @@ TEST_F(pinned, shared_pages_are_still_counted_in_after_mremap)
 {
 	u32 *moved;
 
-	ASSERT_TRUE(map_memfd(self));
-	ASSERT_EQ(0, start(self));
-	EXPECT_TRUE(tick(self));
+	START_IN(map_memfd);
 	moved = mremap(self->buffer, SIZE, 2 * SIZE, MREMAP_MAYMOVE);
 	ASSERT_NE(MAP_FAILED, (void *)moved);
 	expect_counted_at(_metadata, self, moved);
@@ -614,9 +609,7 @@ TEST_F(pinned, unmapped_pages_stay_pinned_until_stop)
 {
 	struct profil_stats s;
 
-	ASSERT_TRUE(map_anonymous(self));
-	ASSERT_EQ(0, start(self));
-	EXPECT_TRUE(tick(self));
+	START_IN(map_anonymous);
 	ASSERT_EQ(0, munmap(self->buffer, SIZE));
 	expect_on(_metadata, self);
 	s = stop(_metadata, self);
@@ -632,9 +625,7 @@ TEST_F(pinned, unmapped_pages_stay_pinned_until_the_session_is_replaced)
 	struct profil_range range = range_of_loops(fresh, 4);
 	struct profil_stats s;
 
-	ASSERT_TRUE(map_anonymous(self));
-	ASSERT_EQ(0, start(self));
-	EXPECT_TRUE(tick(self));
+	START_IN(map_anonymous);
 	ASSERT_EQ(0, munmap(self->buffer, SIZE));
 	EXPECT_EQ(-EBUSY, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 	EXPECT_EQ(self->locked + SIZE, pinned_bytes());
@@ -651,9 +642,8 @@ TEST_F(pinned, unmapped_pages_of_several_sessions_stay_pinned)
 	struct profil_stats s;
 	int fd;
 
-	ASSERT_TRUE(map_anonymous(self));
+	START_IN(map_anonymous);
 	range = range_of_loops(self->buffer, 4);
-	ASSERT_EQ(0, start(self));
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &range, 1));
 	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
@@ -734,8 +724,7 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 {
 	long long users = module_users();
 	struct profil_range range;
-	int fault, status, err;
-	pid_t child;
+	int fault, err;
 	u32 *huge;
 
 	huge = hugetlb_map(HUGE_PAGE, MAP_PRIVATE);
@@ -752,16 +741,12 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 	fault = protect_huge(huge);
 	ASSERT_LE(0, fault);
 
-	child = fork();
-	ASSERT_LE(0, child);
-	if (!child) {
+	EXPECT_CHILD({
 		while (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < 100000000)
 			loop_run(0, LOOP_BURST);
 		err = session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1);
-		_exit(err && err != -EFAULT);
-	}
-	EXPECT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_EQ(0, status);
+		MUST(!err || err == -EFAULT);
+	});
 	close(fault);
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 	hugetlb_unmap(huge, HUGE_PAGE);
@@ -807,9 +792,7 @@ static int end_in_child(void)
 static void expect_end_in_child(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
 				int advice)
 {
-	ASSERT_TRUE(map_anonymous(self));
-	ASSERT_EQ(0, start(self));
-	EXPECT_TRUE(tick(self));
+	START_IN(map_anonymous);
 	ASSERT_EQ(0, madvise(self->buffer, SIZE, advice));
 	EXPECT_EQ(ENDED(PROFIL_END_BUFFER), status_in_child(end_in_child()));
 	expect_on(_metadata, self);
@@ -844,10 +827,8 @@ static int unmap_in_child(void)
 
 TEST_F(pinned, pages_of_a_child_stay_pinned)
 {
-	ASSERT_TRUE(map_anonymous(self));
+	START_IN(map_anonymous);
 	of_child = self->buffer;
-	ASSERT_EQ(0, start(self));
-	EXPECT_TRUE(tick(self));
 	EXPECT_EQ(0, status_in_child(unmap_in_child()));
 	expect_on(_metadata, self);
 	stop(_metadata, self);
