@@ -6,9 +6,9 @@
 #ifndef _SELFTESTS_HELD_H
 #define _SELFTESTS_HELD_H
 
+#include "faults.h"
 #include "fuse.h"
 
-#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -112,20 +112,13 @@ static inline int held_map(struct held *h, enum held_kind kind, size_t size)
 /* Drops all pages, and holds them back from now on. Returns 0, or a negative errno. */
 static inline int held_back(struct held *h)
 {
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register all = {
-		.range = { .start = addr(h->memory), .len = h->size },
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-
 	if (h->kind == HELD_FUSE) {
 		h->control->asked = false;
 		h->control->back = true;
 	} else {
-		h->fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-		if (h->fd < 0 || ioctl(h->fd, UFFDIO_API, &api) ||
-		    ioctl(h->fd, UFFDIO_REGISTER, &all))
-			return -errno;
+		h->fd = missing_pages(h->memory, h->size, O_NONBLOCK);
+		if (h->fd < 0)
+			return h->fd;
 	}
 	if (madvise(h->memory, h->size, MADV_DONTNEED))
 		return -errno;

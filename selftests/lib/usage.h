@@ -5,7 +5,10 @@
 #ifndef _SELFTESTS_USAGE_H
 #define _SELFTESTS_USAGE_H
 
+#include "kselftest_harness.h"
+
 #include "kernel.h"
+#include "loop.h"
 
 struct usage {
 	long long users;	/* references to the module */
@@ -58,6 +61,26 @@ static inline bool same(const struct usage *before)
 	       now.area_bytes == before->area_bytes &&
 	       now.percpu <= before->percpu + PERCPU_SLACK;
 }
+
+static inline void log_usage(struct __test_metadata *_metadata, const struct usage *before)
+{
+	struct usage now = usage();
+
+	TH_LOG("locked %llu, was %llu", (unsigned long long)now.locked,
+	       (unsigned long long)before->locked);
+	TH_LOG("module's users %lld, were %lld", now.users, before->users);
+	TH_LOG("pinned pages %lld, were %lld", now.pins, before->pins);
+	TH_LOG("vmalloc areas %lld of %lld bytes, were %lld of %lld", now.areas, now.area_bytes,
+	       before->areas, before->area_bytes);
+	TH_LOG("memory for CPUs %lld, was %lld", now.percpu, before->percpu);
+}
+
+/* Waits until as much is used as @before, and fails if it is more in the end. */
+#define EXPECT_SAME_USAGE(before) do {						\
+	EXPECT_TRUE(await(same(before))) {					\
+		log_usage(_metadata, before);					\
+	}									\
+} while (0)
 
 /*
  * Slab objects of the caches that the module allocates from, or whose objects it could hold

@@ -4,12 +4,12 @@
  */
 #include "kselftest_harness.h"
 
-#include <dirent.h>
 #include <linux/magic.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
 
 #include "kernel.h"
+#include "pci.h"
 #include "tags.h"
 
 #define KERNEL_ADDRESS	0xffff888000001000ULL
@@ -275,38 +275,14 @@ TEST_F(bad, buffers_far_above_all_memory_are_refused)
 	EXPECT_REFUSED(error, addr(self->scene.good), max_counters - 1, 4);
 }
 
-/* Maps device memory: the first PCI region that can be mapped. */
-static u8 *map_device(void)
-{
-	char path[PATH_MAX];
-	struct dirent *entry;
-	u8 *p = NULL;
-	DIR *dir;
-	int fd, i;
-
-	dir = opendir("/sys/bus/pci/devices");
-	if (!dir)
-		return NULL;
-	while (!p && (entry = readdir(dir))) {
-		for (i = 0; !p && i < 6; i++) {
-			snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource%d",
-				 entry->d_name, i);
-			fd = open(path, O_RDWR | O_CLOEXEC);
-			if (fd < 0)
-				continue;
-			p = map(PAGE, MAP_SHARED, fd);
-			close(fd);
-		}
-	}
-	closedir(dir);
-	return p;
-}
-
 TEST_F(bad, device_memory_is_refused)
 {
-	u8 *p = map_device();
+	int fd = pci_memory_open();
+	u8 *p;
 
-	SKIP_IF(!p, "no PCI memory that can be mapped here (needs root)");
+	SKIP_IF(fd < 0, "no PCI memory that can be mapped here (needs root)");
+	p = map(PAGE, MAP_SHARED, fd);
+	ASSERT_NE(NULL, p);
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
 	EXPECT_REFUSED(EFAULT, addr(p), PAGE / 8, 8);
 }

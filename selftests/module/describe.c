@@ -7,10 +7,10 @@
 
 #include <grp.h>
 #include <linux/capability.h>
-#include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
 
+#include "faults.h"
 #include "loop.h"
 #include "process.h"
 
@@ -506,20 +506,14 @@ static void *start_that_waits(void *ranges)
 /* A thread's START waits for a page of its buffer that never arrives. */
 TEST_F(describe, does_not_wait_for_a_START_of_the_process)
 {
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register all = {
-		.range = { .start = addr(self->counters), .len = PAGE },
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
 	struct uffd_msg asked;
 	pthread_t thread;
 	int fd;
 
 	NEED_ROOT("to become other users");
 	CHILD({
-		fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+		fd = missing_pages(self->counters, PAGE, 0);
 		MUST(fd >= 0);
-		MUST(!ioctl(fd, UFFDIO_API, &api) && !ioctl(fd, UFFDIO_REGISTER, &all));
 		MUST(!pthread_create(&thread, NULL, start_that_waits, self->ranges));
 		MUST(read(fd, &asked, sizeof(asked)) == sizeof(asked));
 	});

@@ -8,8 +8,7 @@
  */
 #include "kselftest_harness.h"
 
-#include <linux/userfaultfd.h>
-
+#include "faults.h"
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
@@ -872,18 +871,12 @@ static void *populate(void *memory)
 static void child_with_a_thread_in_a_call(void)
 {
 	char *memory = map_private(MUCH);
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register last = {
-		.range = { (u64)memory + MUCH - PAGE, PAGE },
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	int fd = missing_pages(memory + MUCH - PAGE, PAGE, 0);
 	struct uffd_msg missing;
 	struct profil_stats s;
 	pthread_t thread;
 
-	MUST(fd >= 0 && !ioctl(fd, UFFDIO_API, &api));
-	MUST(!ioctl(fd, UFFDIO_REGISTER, &last));
+	MUST(fd >= 0);
 	MUST(!pthread_create(&thread, NULL, populate, memory));
 	MUST(read(fd, &missing, sizeof(missing)) == sizeof(missing));
 	MUST(loop_until(1, pinned_bytes() == SIZE));
@@ -935,17 +928,13 @@ TEST_F(forked, childs_ticks_in_a_long_call_are_deferred_until_256_are)
 /* The tick interrupts the very thread that would have to provide the missing page. */
 static void child_that_serves_its_pages(void)
 {
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register all = {
-		.range = { (u64)buffer, SIZE }, .mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	struct uffd_msg missing;
 	struct profil_stats s;
+	int fd;
 
-	MUST(fd >= 0 && !ioctl(fd, UFFDIO_API, &api));
 	MUST(!madvise(buffer, SIZE, MADV_DONTNEED));
-	MUST(!ioctl(fd, UFFDIO_REGISTER, &all));
+	fd = missing_pages(buffer, SIZE, O_NONBLOCK);
+	MUST(fd >= 0);
 	s = child_ends(1, PROFIL_END_BUFFER);
 	MUST(s.hit == 0);
 	MUST(read(fd, &missing, sizeof(missing)) < 0 && errno == EAGAIN);

@@ -55,19 +55,6 @@ static long long pins_acquired(void)
 	return pins_known() ? file_number("/proc/vmstat", "nr_foll_pin_acquired") : 0;
 }
 
-static void log_usage(struct __test_metadata *_metadata, const struct usage *before)
-{
-	struct usage now = usage();
-
-	TH_LOG("locked %llu, was %llu", (unsigned long long)now.locked,
-	       (unsigned long long)before->locked);
-	TH_LOG("module's users %lld, were %lld", now.users, before->users);
-	TH_LOG("pinned pages %lld, were %lld", now.pins, before->pins);
-	TH_LOG("vmalloc areas %lld of %lld bytes, were %lld of %lld", now.areas, now.area_bytes,
-	       before->areas, before->area_bytes);
-	TH_LOG("memory for CPUs %lld, was %lld", now.percpu, before->percpu);
-}
-
 FIXTURE(leak) {
 	struct usage before;
 	long long acquired;
@@ -94,9 +81,7 @@ FIXTURE_SETUP(leak)
 
 FIXTURE_TEARDOWN(leak)
 {
-	EXPECT_TRUE(await(same(&self->before))) {
-		log_usage(_metadata, &self->before);
-	}
+	EXPECT_SAME_USAGE(&self->before);
 }
 
 /* Checks that the sessions did pin pages, so that a leak would be noticed. */
@@ -760,9 +745,7 @@ TEST_F(death, releases_all_resources)
 					  variant->advice ? die_after_advice(variant->advice) :
 					  variant->children(variant->child)));
 	}
-	EXPECT_TRUE(await(same(&self->before))) {
-		log_usage(_metadata, &self->before);
-	}
+	EXPECT_SAME_USAGE(&self->before);
 	cache = grown_for_long(&self->caches);
 	for (unsigned int i = 0; cache && i < self->caches.n; i++) {
 		EXPECT_STRNE(cache->name, self->caches.cache[i].name) {

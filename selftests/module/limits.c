@@ -13,9 +13,8 @@
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	120
 
-#include <linux/userfaultfd.h>
-
 #include "cgroup.h"
+#include "faults.h"
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
@@ -393,20 +392,6 @@ TEST_F(limits, sessions_that_children_inherit_are_charged_to_the_cgroup)
  * Arguments: the caller can make the kernel wait for a page of an argument
  */
 
-static int missing_pages(void *p, size_t size)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register reg = {
-		.range = { addr(p), size },
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	return ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &reg) ? -errno : fd;
-}
-
 static int charged_fd;
 static u32 charged_nr;
 static void *charged_arg;
@@ -430,7 +415,7 @@ static void must_charge_argument(void *(*call)(void *unused), size_t bytes)
 	int uffd;
 
 	memset(p, 0, size - PAGE);
-	uffd = missing_pages(p + size - PAGE, PAGE);
+	uffd = missing_pages(p + size - PAGE, PAGE, 0);
 	MUST(uffd >= 0);
 	charged_arg = p;
 	before = held_before();

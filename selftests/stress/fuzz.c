@@ -40,6 +40,7 @@
 #include "kcov.h"
 #include "kernel.h"
 #include "loop.h"
+#include "pci.h"
 #include "slots.h"
 #include "swap_area.h"
 #include "unwind.h"
@@ -1856,42 +1857,12 @@ FIXTURE(fuzz) {
 #define KSM		"/sys/kernel/mm/ksm/run"
 #define EXPEDITED	"/sys/kernel/rcu_expedited"
 
-/* Opens the first region of a PCI device that can be mapped. Returns -1 if there is none. */
-static int device_memory(void)
-{
-	DIR *dir = opendir("/sys/bus/pci/devices");
-	struct dirent *entry;
-	int found = -1, fd;
-	char path[PATH_MAX];
-	void *p;
-
-	while (found < 0 && dir && (entry = readdir(dir))) {
-		for (unsigned int i = 0; found < 0 && i < 6; i++) {
-			snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource%u",
-				 entry->d_name, i);
-			fd = open(path, O_RDWR | O_CLOEXEC);
-			if (fd < 0)
-				continue;
-			p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-			if (p == MAP_FAILED) {
-				close(fd);
-				continue;
-			}
-			munmap(p, PAGE);
-			found = fd;
-		}
-	}
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
 static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz) *self)
 {
 	char path[64];
 	int err;
 
-	move_fd(device_memory(), DEVICE_FD);
+	move_fd(pci_memory_open(), DEVICE_FD);
 	file_exchange(KSM, "1", self->ksm, sizeof(self->ksm));
 	file_exchange(HUGETLB_POOL, "8", self->pages, sizeof(self->pages));
 	/* Without this setting the processes mostly wait for grace periods. */
@@ -2157,16 +2128,7 @@ TEST_F_TIMEOUT(fuzz, random_calls_break_no_invariant, 14400)
 	show_outcomes(_metadata);
 	EXPECT_NO_FAILURES(&shared->failures);
 
-	EXPECT_TRUE(await(same(&self->before))) {
-		struct usage now = usage();
-
-		TH_LOG("the module's users %lld, were %lld", now.users, self->before.users);
-		TH_LOG("locked %llu, was %llu", (unsigned long long)now.locked,
-		       (unsigned long long)self->before.locked);
-		TH_LOG("pinned pages %lld, were %lld", now.pins, self->before.pins);
-		TH_LOG("vmalloc areas %lld of %lld bytes, were %lld of %lld", now.areas,
-		       now.area_bytes, self->before.areas, self->before.area_bytes);
-	}
+	EXPECT_SAME_USAGE(&self->before);
 
 	/* The calls had an effect if each command succeeded at least once. */
 	for (i = 0; i < UNKNOWN && shared->calls > 20000; i++) {

@@ -588,9 +588,7 @@ FIXTURE_SETUP(race)
 
 FIXTURE_TEARDOWN(race)
 {
-	EXPECT_TRUE(await(same(&self->before))) {
-		TH_LOG("users %lld; pins or vmalloc areas have changed", module_users());
-	}
+	EXPECT_SAME_USAGE(&self->before);
 }
 
 /* A race of ticks with what the workers do */

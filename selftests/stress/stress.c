@@ -21,12 +21,12 @@
 
 #include <dirent.h>
 #include <grp.h>
-#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
 
 #include "failures.h"
+#include "faults.h"
 #include "kernel.h"
 #include "loop.h"
 #include "record.h"
@@ -194,21 +194,13 @@ static int act_map(struct actor *a)
  */
 static int act_userfault(struct actor *a)
 {
-	struct uffdio_api api = { .api = UFFD_API };
 	unsigned int i = any(a, SLOTS);
-	struct uffdio_register slot = {
-		.range = { .start = addr(SLOT(i)), .len = SLOT_SIZE },
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	int err, fd;
+	int fd;
 
 	if (one_in(a, 2))
 		return close(FAULT_FD + i) ? -errno : 0;
-	fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	err = ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &slot) ? -errno : 0;
-	return move_fd(a, fd, FAULT_FD + i) ?: err;
+	fd = missing_pages(SLOT(i), SLOT_SIZE, O_NONBLOCK);
+	return fd < 0 ? fd : move_fd(a, fd, FAULT_FD + i);
 }
 
 /*
@@ -1299,7 +1291,7 @@ FIXTURE_SETUP(stress)
 	/* This fills the kernel's own caches before memory use is compared. */
 	ASSERT_TRUE(stress_for(&self->actor, 1000000000ULL * (1 + seconds_of_run / 4), true));
 	self->before.percpu = LLONG_MAX / 2;
-	EXPECT_TRUE(await(same(&self->before)));
+	EXPECT_SAME_USAGE(&self->before);
 	self->before.percpu = usage().percpu;
 	caches(&self->caches);
 }
@@ -1345,17 +1337,7 @@ TEST_F_TIMEOUT(stress, leaves_nothing_behind, 1200)
 	show_what_was_done(_metadata);
 	EXPECT_NO_FAILURES(&shared->failures);
 
-	EXPECT_TRUE(await(same(&self->before))) {
-		struct usage now = usage();
-
-		TH_LOG("the module's users %lld, were %lld", now.users, self->before.users);
-		TH_LOG("locked %llu, was %llu", (unsigned long long)now.locked,
-		       (unsigned long long)self->before.locked);
-		TH_LOG("pinned pages %lld, were %lld", now.pins, self->before.pins);
-		TH_LOG("vmalloc areas %lld of %lld bytes, were %lld of %lld", now.areas,
-		       now.area_bytes, self->before.areas, self->before.area_bytes);
-		TH_LOG("memory for CPUs %lld, was %lld", now.percpu, self->before.percpu);
-	}
+	EXPECT_SAME_USAGE(&self->before);
 	EXPECT_TRUE(await(!grown(&self->caches))) {
 		more = grown(&self->caches);
 		for (unsigned int i = 0; more && i < self->caches.n; i++)

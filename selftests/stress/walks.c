@@ -1063,7 +1063,7 @@ FIXTURE_SETUP(walks)
 
 FIXTURE_TEARDOWN(walks)
 {
-	EXPECT_TRUE(await(same(&self->before)));
+	EXPECT_SAME_USAGE(&self->before);
 	munmap(shared, sizeof(*shared));
 }
 
