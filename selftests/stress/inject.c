@@ -634,11 +634,6 @@ static int call_describe(FIXTURE_DATA(inject) *self)
 	return device_ioctl(PROFIL_IOC_DESCRIBE, &self->described);
 }
 
-static bool described_is_on(FIXTURE_DATA(inject) *self)
-{
-	return is_on_still(self);
-}
-
 TEST_F(inject, describe)
 {
 	NEEDS_INJECTION();
@@ -647,7 +642,7 @@ TEST_F(inject, describe)
 	sweep(_metadata, self, &(struct op){
 		.before = fresh_buffer,
 		.call = call_describe,
-		.unchanged = described_is_on,
+		.unchanged = is_on_still,
 	}, each);
 	EXPECT_EQ(1U, self->described.nr_ranges);
 }
