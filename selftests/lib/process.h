@@ -27,13 +27,22 @@ static inline bool is_off(u32 scope)
 	return !session_stats(scope, &s) && !memcmp(&s, &off, sizeof(s));
 }
 
+#define SPAWNED 4U
+
+/* Children for kill_children() */
+static pid_t spawned_pids[SPAWNED];
+
 /* Waits for @child. Returns its exit status, or 128 + the signal that killed it. */
 static inline int status_of(pid_t child)
 {
+	unsigned int i;
 	int status;
 
 	if (waitpid(child, &status, 0) != child)
 		return -1;
+	for (i = 0; i < SPAWNED; i++)
+		if (spawned_pids[i] == child)
+			spawned_pids[i] = 0;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -42,6 +51,25 @@ static inline int killed(pid_t child)
 {
 	kill(child, SIGKILL);
 	return status_of(child);
+}
+
+/* Remembers @child for kill_children(), if not too many run already. */
+static inline void child_note(pid_t child)
+{
+	unsigned int i = 0;
+
+	while (i < SPAWNED && spawned_pids[i])
+		i++;
+	if (i < SPAWNED)
+		spawned_pids[i] = child;
+}
+
+/* For a teardown: kills the children of spawn() that still run. */
+static inline void kill_children(void)
+{
+	for (unsigned int i = 0; i < SPAWNED; i++)
+		if (spawned_pids[i] > 0)
+			killed(spawned_pids[i]);
 }
 
 /**
@@ -75,6 +103,7 @@ static inline pid_t spawn(int (*child)(void))
 		_exit(child());
 	}
 	MUST(pid > 0);
+	child_note(pid);
 	return pid;
 }
 

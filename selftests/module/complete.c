@@ -71,15 +71,6 @@ FIXTURE_TEARDOWN(complete)
 	EXPECT_TRUE(await(module_users() == self->users));
 }
 
-static struct profil_stats stats_now(void)
-{
-	struct profil_stats s;
-
-	if (descriptor_stats(fd, &s))
-		s.state = ~0U;
-	return s;
-}
-
 static atomic_bool ready;
 
 static void *hold_lock(void *unused)

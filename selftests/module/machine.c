@@ -12,9 +12,9 @@
 
 #include "kernel.h"
 #include "loop.h"
-#include "send.h"
-#include "children.h"
+#include "process.h"
 #include "records.h"
+#include "send.h"
 
 #define SELF		"/proc/self/exe"
 #define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"

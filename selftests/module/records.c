@@ -18,18 +18,18 @@
 
 #include <linux/io_uring.h>
 
-#include "kernel.h"
-#include "loop.h"
-#include "send.h"
-#include "children.h"
+#include "execs.h"
 #include "fuse.h"
 #include "held.h"
+#include "kernel.h"
+#include "loop.h"
+#include "process.h"
 #include "records.h"
+#include "send.h"
 #include "users.h"
 
 #define SELF		"/proc/self/exe"
 #define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
-#define EXECS		"PROFIL_EXECS"	/* how many times a program executes itself */
 #define OVERLAY_MAGIC	0x794c7630
 #define USER		1000	/* an ordinary user, for root */
 #define ENOUGH		10000	/* records: more than any test has ticks */
@@ -53,7 +53,7 @@ static struct shared {
 } *shared;
 
 /*
- * Mappings and statistics according to the kernel
+ * Mappings according to the kernel
  */
 
 /* Looks up the mapping of @pc in /proc/self/maps. Returns false if there is none. */
@@ -84,16 +84,6 @@ static bool mapping_of(u64 pc, struct mapping *m)
 	}
 	fclose(f);
 	return found;
-}
-
-/* The state is ~0 on an error. */
-static struct profil_stats stats_now(void)
-{
-	struct profil_stats s;
-
-	if (descriptor_stats(fd, &s))
-		s.state = ~0U;
-	return s;
 }
 
 /*
@@ -127,33 +117,11 @@ static void new_program(int memory)
 	_exit(loop_until(1, stats_now().outside >= outside + 10) ? 0 : 3);
 }
 
-/* Takes @mib MiB of memory, so that the kernel takes long to free it in exec or exit. */
-static void grow(size_t mib)
-{
-	memset(map_small(mib << 20), 1, mib << 20);
-}
-
-static void exec_again(unsigned int times)
-{
-	char *const argv[] = { "again", NULL };
-	char env[64];
-	char *const envp[] = { env, NULL };
-
-	grow(8);
-	snprintf(env, sizeof(env), EXECS "=%u", times);
-	execve(SELF, argv, envp);
-	_exit(81);
-}
-
 __attribute__((constructor)) static void be_new_program(void)
 {
-	const char *numbers = getenv(NEW_PROGRAM), *execs = getenv(EXECS);
+	const char *numbers = getenv(NEW_PROGRAM);
 	int memory;
 
-	if (execs && atoi(execs))
-		exec_again(atoi(execs) - 1);
-	if (execs)
-		_exit(0);
 	if (numbers && sscanf(numbers, "%d %d", &fd, &memory) == 2)
 		new_program(memory);
 }
@@ -212,12 +180,6 @@ static int open_disabled(u32 scope, u32 modes, u32 n)
 static int open_session(u32 scope, u32 modes, u32 n)
 {
 	return open_disabled(scope, modes, n) ?: descriptor_enable(fd);
-}
-
-static void close_session(void)
-{
-	close(fd);
-	fd = -1;
 }
 
 FIXTURE(records) {

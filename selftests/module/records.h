@@ -11,8 +11,7 @@
 
 #include "loop.h"
 #include "record.h"
-
-static int fd = -1;		/* of the session under test */
+#include "tested.h"
 
 static struct profil_record *records[1 << 18];
 static unsigned int nr;		/* the number of records */

@@ -15,7 +15,8 @@
 
 #include "kernel.h"
 #include "loop.h"
-#include "children.h"
+#include "process.h"
+#include "tested.h"
 
 #define SELF		"/proc/self/exe"
 #define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
@@ -32,8 +33,6 @@ static struct shared {
 	struct profil_stats stats;
 	u64 cpu_ns;
 } *shared;
-
-static int fd = -1;		/* of the session under test */
 
 static char *const new_argv[] = { "a new program", NULL };
 static char *const new_envp[] = { NEW_PROGRAM "=burn", NULL };
@@ -62,16 +61,6 @@ static inline bool step_is(int step)
 	return await(shared->step >= step);
 }
 
-/* Returns the statistics. Their state is ~0 on an error. */
-static inline struct profil_stats stats_now(void)
-{
-	struct profil_stats s;
-
-	if (descriptor_stats(fd, &s))
-		s.state = ~0U;
-	return s;
-}
-
 /* Enables a session of this process that counts loop i in counter i of @buffer. */
 static inline int open_session(u32 on_fork, u32 on_exec, volatile void *buffer)
 {
@@ -84,12 +73,6 @@ static inline int open_session(u32 on_fork, u32 on_exec, volatile void *buffer)
 	err = descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL);
 	err = err ?: descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1);
 	return err ?: descriptor_enable(fd);
-}
-
-static inline void close_session(void)
-{
-	close(fd);
-	fd = -1;
 }
 
 FIXTURE(session) {

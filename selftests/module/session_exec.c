@@ -360,7 +360,7 @@ TEST_F(session, follows_a_spawned_program)
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	ASSERT_EQ(0, descriptor_enable(fd));
 	ASSERT_EQ(0, posix_spawn(&child, SELF, NULL, NULL, new_argv, new_envp));
-	children[0] = child;
+	child_note(child);
 	EXPECT_TRUE(await(stats_now().outside >= 10));
 	EXPECT_EQ(2U, stats_now().targets);
 	EXPECT_EQ(128 + SIGKILL, killed(child));

@@ -13,26 +13,16 @@
 #include <poll.h>
 #include <sys/personality.h>
 
+#include "execs.h"
 #include "kernel.h"
 #include "loop.h"
-#include "children.h"
+#include "process.h"
 #include "records.h"
 
-#define SELF		"/proc/self/exe"
-#define EXECS		"PROFIL_STACKS_EXECS"	/* how many times a program executes itself */
 #define RECORDS		1024U
 #define USER		1000	/* an ordinary user, for root */
 #define DEPTH		127U	/* the maximum */
 #define TICKS		20U	/* that a test waits for */
-
-static struct profil_stats stats_now(void)
-{
-	struct profil_stats s;
-
-	if (descriptor_stats(fd, &s))
-		s.state = ~0U;
-	return s;
-}
 
 static int open_session(const struct profil_open *open, u32 scope)
 {
@@ -55,10 +45,10 @@ static int open_stacks(u32 depth)
 	return open_session(&open, PROFIL_SCOPE_PROCESS);
 }
 
-static void close_session(void)
+/* Closes the session, and forgets its records. */
+static void drop_session(void)
 {
-	close(fd);
-	fd = -1;
+	close_session();
 	nr = 0;
 }
 
@@ -78,7 +68,7 @@ FIXTURE_TEARDOWN(stacks)
 {
 	kill_children();
 	if (fd >= 0)
-		close_session();
+		drop_session();
 	EXPECT_NO_SESSIONS(self->users, self->locked);
 }
 
@@ -227,7 +217,7 @@ TEST_F_TIMEOUT(stacks, have_no_more_addresses_than_the_session_asks_for, 150)
 		else
 			EXPECT_STACK(frames_loop_text, callers, levels + 1,
 				     PROFIL_STACK_OUTERMOST);
-		close_session();
+		drop_session();
 	}
 	/* As deep as possible. */
 	ASSERT_EQ(0, open_stacks(DEPTH));
@@ -246,7 +236,7 @@ TEST_F(stacks, of_sessions_of_one_task_have_their_own_depths)
 		sessions[i] = fd;
 	}
 	EXPECT_TRUE(run(recurse, 5, frames_loop_text, TICKS));
-	close_session();
+	drop_session();
 	for (i = 0; i < ARRAY_SIZE(depths) - 1; i++) {
 		fd = sessions[i];
 		EXPECT_EQ(0, read_all());
@@ -255,7 +245,7 @@ TEST_F(stacks, of_sessions_of_one_task_have_their_own_depths)
 			EXPECT_STACK(frames_loop_text, callers, depths[i], PROFIL_STACK_DEPTH);
 		for (unsigned int j = 0; j < nr; j++)
 			EXPECT_EQ(!depths[i], !(records[j]->flags & PROFIL_RECORD_STACK));
-		close_session();
+		drop_session();
 	}
 }
 
@@ -477,7 +467,7 @@ FIXTURE_SETUP(kinds)
 FIXTURE_TEARDOWN(kinds)
 {
 	if (fd >= 0)
-		close_session();
+		drop_session();
 }
 
 TEST_F(kinds, of_sessions_have_the_same_stacks)
@@ -593,7 +583,7 @@ FIXTURE_SETUP(frames)
 
 FIXTURE_TEARDOWN(frames)
 {
-	close_session();
+	drop_session();
 }
 
 TEST_F(frames, end_with_a_frame_pointer_of_0)
@@ -911,7 +901,7 @@ static int open_clocked_stacks(void)
 		.stack_depth = DEPTH,
 	};
 
-	close_session();
+	drop_session();
 	return open_session(&open, PROFIL_SCOPE_THREAD);
 }
 
@@ -1008,36 +998,6 @@ TEST_F_TIMEOUT(frames, may_be_unmapped_at_any_time, 150)
 /*
  * Exec and exit
  */
-
-/* Takes memory, so that the kernel takes long to free it in exec or exit. */
-static void grow(void)
-{
-	memset(map_small(16 << 20), 1, 16 << 20);
-}
-
-static void exec_again(int times)
-{
-	char *const argv[] = { "again", NULL };
-	char env[64];
-	char *const envp[] = { env, NULL };
-
-	grow();
-	snprintf(env, sizeof(env), EXECS "=%d", times);
-	execve(SELF, argv, envp);
-	_exit(81);
-}
-
-__attribute__((constructor)) static void be_new_program(void)
-{
-	const char *execs = getenv(EXECS);
-
-	if (execs && atoi(execs))
-		exec_again(atoi(execs) - 1);
-	if (execs) {
-		grow();
-		_exit(0);
-	}
-}
 
 static int join_and_exec(void)
 {

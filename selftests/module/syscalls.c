@@ -16,9 +16,9 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-#include "children.h"
 #include "kernel.h"
 #include "loop.h"
+#include "process.h"
 #include "records.h"
 
 #if defined(__x86_64__)
@@ -37,15 +37,6 @@
 #define RECORDS		16384
 #define TICKS		100	/* in the kernel */
 #define NO_CALL		-1
-
-static struct profil_stats stats_now(void)
-{
-	struct profil_stats s;
-
-	if (descriptor_stats(fd, &s))
-		s.state = ~0U;
-	return s;
-}
 
 /* Opens a session that samples the calling thread. */
 static int open_session(void)

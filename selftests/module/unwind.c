@@ -15,9 +15,9 @@
 
 #ifdef __x86_64__
 
-#include "children.h"
 #include "kernel.h"
 #include "loop.h"
+#include "process.h"
 #include "records.h"
 #include "unwind.h"
 
