@@ -10,6 +10,7 @@
 
 #include "kernel.h"
 #include "pci.h"
+#include "process.h"
 #include "tags.h"
 
 #define KERNEL_ADDRESS	0xffff888000001000ULL
@@ -542,29 +543,24 @@ TEST(mlocked_memory_is_accepted_and_charged_separately)
 /* The pages are shared with a child by copy-on-write; the session pins the parent's own copies. */
 TEST(pages_shared_by_copy_on_write_are_copied_for_the_parent)
 {
-	int to_child[2], status;
 	u8 *p = map_pages(2);
+	int to_child[2];
 	pid_t child;
-	u64 i;
 
 	memset(p, 1, 2 * PAGE);
 	memset(p, 0, 2 * PAGE);
 	ASSERT_EQ(0, pipe(to_child));
-	child = fork();
-	ASSERT_LE(0, child);
-	if (!child) {
+	child = FORK({
 		char byte;
 
 		close(to_child[1]);
-		status = read(to_child[0], &byte, 1) != 1;
-		for (i = 0; i < 2 * PAGE; i++)
-			status |= p[i] != 0;
-		_exit(status);
-	}
+		MUST(read(to_child[0], &byte, 1) == 1);
+		for (u64 i = 0; i < 2 * PAGE; i++)
+			MUST(p[i] == 0);
+	});
 	expect_counts(_metadata, p, 2 * PAGE / 2, 2);
 	EXPECT_EQ(1, write(to_child[1], "", 1));
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, status_of(child));
 }
 
 TEST(hugetlb_memory_is_accepted)

@@ -424,13 +424,10 @@ static int become_user(uid_t id)
 /* Returns the result of DESCRIBE of @pid, called by a process of user @id. */
 static int describe_as_user(uid_t id, pid_t pid)
 {
-	pid_t child = fork();
-
-	if (!child) {
+	return -status_of(FORK({
 		MUST(!become_user(id));
 		_exit(-describe_nothing(pid));
-	}
-	return -status_of(child);
+	}));
 }
 
 TEST_F(describe, is_allowed_to_the_same_user_and_root)

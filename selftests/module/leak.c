@@ -566,9 +566,7 @@ static int die_after_others_close(void)
 	pid_t other;
 
 	MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
-	other = fork();
-	if (!other)
-		_exit(receive_and_close());
+	other = FORK(_exit(receive_and_close()));
 	be_profiled();
 	for (unsigned int i = 0; i < ARRAY_SIZE(fds); i++) {
 		MUST(!send_fd(ends[0], fds[i]));

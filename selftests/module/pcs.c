@@ -187,15 +187,13 @@ TEST_F(pcs, of_a_child_are_written_behind_those_that_it_inherited)
 {
 	struct profil_describe session = { .size = sizeof(session) };
 	struct profil_stats s;
-	pid_t child;
 	u64 before;
 
 	ASSERT_EQ(0, start(self->entries, ENTRIES, 0, 0));
 	ASSERT_TRUE(loop_burn(SCOPE, 2, 20));
 	ASSERT_EQ(0, device_ioctl(PROFIL_IOC_DESCRIBE, &session));
 	EXPECT_EQ(0, session.taken);
-	child = fork();
-	if (!child) {
+	EXPECT_CHILD({
 		MUST(loop_burn(SCOPE, 7, 20));
 		MUST(!device_ioctl(PROFIL_IOC_DESCRIBE, &session));
 		MUST(!session_stop(SCOPE, &s));
@@ -208,9 +206,7 @@ TEST_F(pcs, of_a_child_are_written_behind_those_that_it_inherited)
 		MUST(count_in_loop(self->entries, s.hit + before, 7) <= s.hit);
 		MUST(count_in_loop(self->entries, ENTRIES, 7) >= 5);
 		MUST(!count_in_loop(self->entries, before, 7));
-		_exit(0);
-	}
-	EXPECT_EQ(0, status_of(child));
+	});
 	ASSERT_EQ(0, session_stop(SCOPE, &s));
 	EXPECT_EQ(0, count_in_loop(self->entries, ENTRIES, 7));
 }
@@ -218,19 +214,15 @@ TEST_F(pcs, of_a_child_are_written_behind_those_that_it_inherited)
 TEST_F(pcs, of_a_child_that_inherits_a_full_array_are_saturated)
 {
 	struct profil_stats s;
-	pid_t child;
 
 	ASSERT_EQ(0, start(self->entries, 7, 0, 0));
 	ASSERT_TRUE(loop_burn(SCOPE, 2, 20));
-	child = fork();
-	if (!child) {
+	EXPECT_CHILD({
 		MUST(loop_burn(SCOPE, 7, 20));
 		MUST(!session_stop(SCOPE, &s));
 		MUST(accounted(&s) && s.saturated == s.ticks);
 		MUST(!count_in_loop(self->entries, ENTRIES, 7));
-		_exit(0);
-	}
-	EXPECT_EQ(0, status_of(child));
+	});
 }
 
 /* The ticks of the call are deferred until it returns, and then the child's session is set up. */
@@ -239,22 +231,18 @@ TEST_F(pcs, of_a_child_in_a_long_call_are_written_unless_the_array_is_full)
 	static const u64 sizes[] = { 7, ENTRIES };
 	const size_t much = 4UL << 20;
 	struct profil_stats s;
-	pid_t child;
 	void *memory;
 
 	memory = map_small(much);
 	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
 		ASSERT_EQ(0, start(self->entries, sizes[i], 0, FAST));
 		ASSERT_TRUE(loop_burn(SCOPE, 2, 20));
-		child = fork();
-		if (!child) {
+		EXPECT_CHILD({
 			MUST(!madvise(memory, much, MADV_POPULATE_WRITE));
 			MUST(!session_stop(SCOPE, &s));
 			MUST(accounted(&s) && (i ? s.hit : s.saturated));
 			MUST((i ? s.hit : s.saturated) + s.dropped == s.ticks);
-			_exit(0);
-		}
-		EXPECT_EQ(0, status_of(child));
+		});
 		ASSERT_EQ(0, session_stop(SCOPE, &s));
 	}
 	munmap(memory, much);

@@ -1500,7 +1500,6 @@ static int do_everything(void)
 	char buffer[4096];
 	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	struct timespec t;
-	pid_t child;
 	char *p;
 
 	if (own_range)
@@ -1516,10 +1515,7 @@ static int do_everything(void)
 		p = map_private(64 * PAGE);
 		memset(p, 1, 64 * PAGE);
 		munmap(p, 64 * PAGE);
-		child = fork();
-		if (!child)
-			_exit(0);
-		MUST(!status_of(child));
+		MUST(!status_in_child(0));
 	}
 	MUST(!session_stats(PROCESS, &shared->stats));
 	shared->step = 1;

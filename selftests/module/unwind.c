@@ -901,10 +901,7 @@ static void kill_in_call(struct __test_metadata *_metadata)
 
 	ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
 	ASSERT_LE((int)MUCH, fcntl(ends[1], F_SETPIPE_SZ, MUCH));
-	child = fork();
-	if (!child)
-		_exit(write(ends[1], much, sizeof(much)) < 0);
-	ASSERT_LT(0, child);
+	child = FORK(_exit(write(ends[1], much, sizeof(much)) < 0));
 	EXPECT_TRUE(await(task_state(child) == 'S'));
 	kill(child, SIGKILL);
 	EXPECT_EQ(child, waitpid(child, NULL, 0));
@@ -1070,12 +1067,11 @@ TEST_F(unwind, needs_a_session_with_stacks)
 
 TEST_F(unwind, can_only_be_given_by_the_creator)
 {
-	pid_t child = fork();
-
-	if (!child)
-		_exit(give(&table.arg) == -EPERM && give_code(1, NULL, &rule_end) == -EPERM &&
-		      remove_code(1, NULL) == -EPERM ? 0 : 1);
-	EXPECT_EQ(0, status_of(child));
+	EXPECT_CHILD({
+		MUST(give(&table.arg) == -EPERM);
+		MUST(give_code(1, NULL, &rule_end) == -EPERM);
+		MUST(remove_code(1, NULL) == -EPERM);
+	});
 	EXPECT_EQ(0, give(&table.arg));
 }
 
