@@ -560,7 +560,6 @@ TEST_F(n64, stop_with_an_unmapped_histogram_fails_with_EFAULT_and_stops)
 {
 	void *gone = map_private(PAGE);
 
-	ASSERT_NE(MAP_FAILED, gone);
 	self->prof[0].histo_base = gone;
 	EXPECT_FINE(osProfileInit(self->prof, 1));
 	EXPECT_FINE(osProfileStart(PERIOD));
