@@ -80,8 +80,8 @@ static u8 *pages_guarded(u64 n)
 }
 
 /*
- * Returns true if tests try a structure of @size bytes, of which the kernel knows @known. It compares
- * the rest word by word, so these sizes are enough; all sizes up to a page take long.
+ * Returns true if tests try a structure of @size bytes, of which the kernel knows @known. It
+ * compares the rest word by word, so these sizes are enough; all sizes up to a page take long.
  */
 static bool is_tried(u32 size, u32 known)
 {

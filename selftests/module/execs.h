@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A program that executes itself some times, and then exits. Before each exec and before the exit it
- * takes memory, so that the kernel takes long to free it.
+ * A program that executes itself some times, and then exits. Before each exec and before the exit
+ * it takes memory, so that the kernel takes long to free it.
  */
 #ifndef _SELFTESTS_EXECS_H
 #define _SELFTESTS_EXECS_H
