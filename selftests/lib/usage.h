@@ -75,12 +75,13 @@ static inline void log_usage(struct __test_metadata *_metadata, const struct usa
 	TH_LOG("memory for CPUs %lld, was %lld", now.percpu, before->percpu);
 }
 
-/* Waits until as much is used as @before, and fails if it is more in the end. */
-#define EXPECT_SAME_USAGE(before) do {						\
-	EXPECT_TRUE(await(same(before))) {					\
-		log_usage(_metadata, before);					\
-	}									\
-} while (0)
+/* Waits until no more is used than @before, and fails if that does not come true. */
+static inline void expect_same_usage(struct __test_metadata *_metadata, const struct usage *before)
+{
+	EXPECT_TRUE(await(same(before))) {
+		log_usage(_metadata, before);
+	}
+}
 
 /*
  * Slab objects of the caches that the module allocates from, or whose objects it could hold

@@ -81,7 +81,7 @@ FIXTURE_SETUP(leak)
 
 FIXTURE_TEARDOWN(leak)
 {
-	EXPECT_SAME_USAGE(&self->before);
+	expect_same_usage(_metadata, &self->before);
 }
 
 /* Checks that the sessions did pin pages, so that a leak would be noticed. */
@@ -743,7 +743,7 @@ TEST_F(death, releases_all_resources)
 					  variant->advice ? die_after_advice(variant->advice) :
 					  variant->children(variant->child)));
 	}
-	EXPECT_SAME_USAGE(&self->before);
+	expect_same_usage(_metadata, &self->before);
 	cache = grown_for_long(&self->caches);
 	for (unsigned int i = 0; cache && i < self->caches.n; i++) {
 		EXPECT_STRNE(cache->name, self->caches.cache[i].name) {

@@ -588,7 +588,7 @@ FIXTURE_SETUP(race)
 
 FIXTURE_TEARDOWN(race)
 {
-	EXPECT_SAME_USAGE(&self->before);
+	expect_same_usage(_metadata, &self->before);
 }
 
 /* A race of ticks with what the workers do */

@@ -1291,7 +1291,7 @@ FIXTURE_SETUP(stress)
 	/* This fills the kernel's own caches before memory use is compared. */
 	ASSERT_TRUE(stress_for(&self->actor, 1000000000ULL * (1 + seconds_of_run / 4), true));
 	self->before.percpu = LLONG_MAX / 2;
-	EXPECT_SAME_USAGE(&self->before);
+	expect_same_usage(_metadata, &self->before);
 	self->before.percpu = usage().percpu;
 	caches(&self->caches);
 }
@@ -1337,7 +1337,7 @@ TEST_F_TIMEOUT(stress, leaves_nothing_behind, 1200)
 	show_what_was_done(_metadata);
 	EXPECT_NO_FAILURES(&shared->failures);
 
-	EXPECT_SAME_USAGE(&self->before);
+	expect_same_usage(_metadata, &self->before);
 	EXPECT_TRUE(await(!grown(&self->caches))) {
 		more = grown(&self->caches);
 		for (unsigned int i = 0; more && i < self->caches.n; i++)

@@ -1063,7 +1063,7 @@ FIXTURE_SETUP(walks)
 
 FIXTURE_TEARDOWN(walks)
 {
-	EXPECT_SAME_USAGE(&self->before);
+	expect_same_usage(_metadata, &self->before);
 	munmap(shared, sizeof(*shared));
 }
 
