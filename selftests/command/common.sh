@@ -8,6 +8,8 @@ build_packages=(gcc make libc6-dev binutils linux-libc-dev libdw-dev libelf-dev 
 	zlib1g-dev libprotobuf-c-dev protobuf-c-compiler libcapstone-dev libseccomp-dev)
 
 number=0 failed=0
+# The command. A test of its limits can set another one.
+profil=$tmp/profil
 
 # check NAME COMMAND...: runs one test. If it fails, the command prints the reason.
 check() {
@@ -42,72 +44,105 @@ make_data() {
 
 # make_description <DESCRIPTION: replaces the places in the description.
 make_description() {
-	local line before word
+	local line before file name nr after start word
+	local -A starts=()
 	while IFS= read -r line; do
 		while [[ $line = *@@* ]]; do
 			line=${line%%@@*}$tmp${line#*@@}
 		done
 		while [[ $line =~ ^(.*)@([^:]+):([^+]+)\+([0-9]+)(.*)$ ]]; do
-			before=${BASH_REMATCH[1]}
-			word=$(offset "$tmp/${BASH_REMATCH[2]}" "${BASH_REMATCH[3]}" \
-				"${BASH_REMATCH[4]}") || return
-			line=$before$word${BASH_REMATCH[5]}
+			before=${BASH_REMATCH[1]} file=$tmp/${BASH_REMATCH[2]}
+			name=${BASH_REMATCH[3]} nr=${BASH_REMATCH[4]} after=${BASH_REMATCH[5]}
+			find_start "$file" "$name" || return
+			printf -v word '%#x' $((start + nr))
+			line=$before$word$after
 		done
 		printf '%s\n' "$line"
 	done >"$tmp/description"
 }
 
+# find_start FILE FUNCTION: sets start to the offset of the function. starts, an array of the caller,
+# keeps those of the files that were read.
+find_start() {
+	[ -n "${starts[$1]:-}" ] || read_starts "$1"
+	start=${starts[$1:$2]:-}
+	[ -n "$start" ] || { echo "$1 has no $2" >&2; return 1; }
+}
+
+# read_starts FILE: sets starts[FILE:FUNCTION] to the offset of each function, and starts[FILE].
+read_starts() {
+	local address name load loads from offset to
+	mapfile -t loads < <(readelf -lW "$1" | awk '$1 == "LOAD" { print $3, $2, $5 }')
+	while read -r address _ name; do
+		address=$((0x$address))
+		for load in "${loads[@]}"; do
+			read -r from offset to <<<"$load"
+			to=$((from + to))
+			[ $address -lt $((from)) ] || [ $address -ge $to ] ||
+				starts[$1:$name]=$((address - from + offset))
+		done
+	done < <(nm "$1" | grep ' [TtW] ')
+	starts[$1]=1
+}
+
 # offset FILE FUNCTION N: prints the offset in FILE of the Nth byte of FUNCTION.
 offset() {
-	local address load
-	address=$(nm "$1" | sed -n "s/^\([0-9a-f]*\) [TtW] $2\$/\1/p")
-	[ -n "$address" ] || { echo "$1 has no $2" >&2; return 1; }
-	address=$((0x$address))
-	while read -r _ load_offset load_address _ size _; do
-		load=$((load_address))
-		if [ $address -ge $load ] && [ $address -lt $((load + size)) ]; then
-			printf '%#x\n' $((address - load + load_offset + $3))
-			return
-		fi
-	done < <(readelf -lW "$1" | grep '^ *LOAD')
-	echo "$1: $2 is not loaded" >&2
-	return 1
+	local start
+	local -A starts=()
+	find_start "$1" "$2" && printf '%#x\n' $((start + $3))
 }
+
+# The directory in which the command is compiled: of the tests that run, or of a caller that runs
+# several of them, so that each file is compiled once for all.
+built=${PROFIL_BUILT:-$tmp/built}
 
 # For gcc: the options, the files of the command that reports, those that record, and the libraries.
 # Each file is compiled once with the sanitizers, into checked.a, and once without, into plain.a.
 # selftests/coverage sets COVERAGE, the directory in which what is built with the sanitizers counts
 # for gcov the lines that it reaches.
 sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
-flags=(-O1 -std=gnu11 -g -Wall -Wextra -Werror -I"$tmp/built" -I"$tmp" -I"$tools"
+flags=(-O1 -std=gnu11 -g -Wall -Wextra -Werror -I"$built" -I"$tmp" -I"$tools"
 	-I"$root/userlib" -I"$root/uapi")
 reporter=("$tools"/{export,profile,text}/*.c
 	"$tools"/commands/{annotate,command,diff,export,input,outfile,report}.c
-	"$root/userlib/pprof/message.c" "$tmp/pprof.pb-c.c")
+	"$root/userlib/pprof/message.c" "$built/pprof.pb-c.c")
 recorder=("$tools"/{recording,symbols}/*.c "$root"/userlib/*.c)
 coverage=(${COVERAGE:+--coverage} ${COVERAGE:+-dumpdir "$COVERAGE/"})
 main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")
 libs=(-ldw -lelf -liberty -lz -lseccomp -l:libprotobuf-c.a -lm)
 
-# archive NAME OPTION... -- FILE...: compiles the files into $tmp/NAME.a.
+# archive NAME OPTION... -- FILE...: compiles the files that are not yet in $built/NAME.a into it.
 archive() {
-	local name=$1 extra=() objects=$tmp/$1.objects file
+	local name=$1 extra=() objects=$built/$1.objects object file
 	shift
 	while [ "$1" != -- ]; do
 		extra+=("$1")
 		shift
 	done
 	shift
-	mkdir "$objects" && for file; do
-		printf '%s\0' "$objects/${file//\//_}.o" "$file"
-	done | xargs -0 -n 2 -P "$(nproc)" gcc -c "${extra[@]}" "${flags[@]}" -o &&
-	ar rcs "$tmp/$name.a" "$objects"/*.o
+	mkdir -p "$objects" && for file; do
+		object=$objects/${file//\//_}.o
+		[ -e "$object" ] || printf '%s\0' "$object" "$file"
+	done | xargs -0 -r -n 2 -P "$(nproc)" gcc -c "${extra[@]}" "${flags[@]}" -o &&
+	ar rcs "$built/$name.a" "$objects"/*.o
 }
 
-# checked NAME FILE...: builds $tmp/NAME, with the sanitizers, of the files and checked.a.
+# unchecked NAME FILE...: builds $tmp/NAME of the files and plain.a, without the sanitizers.
+unchecked() {
+	gcc "${flags[@]}" -o "$tmp/$1" "${@:2}" "$built/plain.a" "${libs[@]}"
+}
+
+# checked NAME FILE...: builds $tmp/NAME of the files and checked.a, with the sanitizers.
 checked() {
 	gcc "${sanitize[@]}" "${flags[@]}" "${coverage[@]}" -o "$tmp/$1" "${@:2}" \
-		"$tmp/checked.a" "${libs[@]}"
+		"$built/checked.a" "${libs[@]}"
+}
+
+# constant FILE NAME VALUE: writes a copy of this source of the command to $tmp, in which NAME has
+# this value, so that a test need not wait for a limit of the command.
+constant() {
+	sed "s/^\(#define $2\)\>.*/\1 $3/" "$tools/$1" >"$tmp/${1##*/}" &&
+	! cmp -s "$tools/$1" "$tmp/${1##*/}"
 }
 
 # Builds the command and generate.c. Only the pages are built with make, because its variables O and
@@ -120,8 +155,7 @@ build_command() {
 		const struct command command_top = { .name = "top" };
 		const struct command command_unwind_tables = { .name = "unwind-tables" };
 	END
-	make -s -C "$tools" O="$tmp/built" pages &&
-	protoc-c --proto_path="$root/userlib/pprof" --c_out="$tmp" pprof.proto &&
+	make -s -C "$tools" O="$built" pages "$built/pprof.pb-c.c" &&
 	archive checked "${sanitize[@]}" "${coverage[@]}" -- "${reporter[@]}" \
 		"${recorder[@]}" &&
 	checked profil "${main[@]}" &&
@@ -144,6 +178,6 @@ our_reports() {
 
 # build_frames NAME: builds selftests/command/tables/frames.c as $tmp/NAME.
 build_frames() {
-	gcc "${sanitize[@]}" "${flags[@]}" -o "$tmp/$1" "$root/selftests/command/tables/frames.c" \
-		"$tools"/symbols/{cfi,confined,elf_file,files,reduce}.c "${libs[@]}"
+	archive checked "${sanitize[@]}" -- "${recorder[@]}" &&
+	checked "$1" "$root/selftests/command/tables/frames.c"
 }
