@@ -1,49 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# browser.py PAGE.html <CODE
+# browser.py DIR PAGE.html <CODE
 #
 # Opens a page in chromium, without a window, and runs Python code that uses it as a person would:
 # with the mouse and the keyboard. The functions below are for CODE. Fails if the page requests
 # anything, reports an error, or tries what its policy forbids.
+#
+# chromium already runs, with --remote-debugging-pipe, and shows several pages, one after the other.
+# It reads from the FIFO DIR/to and writes to DIR/from.
 
-import fcntl
 import json
 import os
 import pathlib
-import subprocess
 import sys
-import tempfile
+import time
 
 KEYS = {"Enter": "\r", " ": " "}
 
 
 class Browser:
-    """chromium, and messages of its DevTools protocol through two pipes"""
+    """chromium, and messages of its DevTools protocol through the two FIFOs"""
 
-    def __init__(self, home):
-        options = ["--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + home,
-                   "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                   "--disable-background-networking", "--lang=en-US"]
-        if os.getuid() == 0:
-            options.append("--no-sandbox")
-        to_read, self.output = os.pipe()
-        self.input, to_write = os.pipe()
-        # chromium reads from 3 and writes to 4. These numbers may be in use here.
-        to_read, to_write = (fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (to_read, to_write))
-
-        def set_descriptors():
-            os.dup2(to_read, 3)
-            os.dup2(to_write, 4)
-
-        self.process = subprocess.Popen(["chromium"] + options + ["about:blank"], pass_fds=(3, 4),
-                                        preexec_fn=set_descriptors, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        os.close(to_read)
-        os.close(to_write)
+    def __init__(self, directory):
+        self.output = self.open(directory + "/to")
+        self.input = os.open(directory + "/from", os.O_RDONLY)
         self.number = 0
         self.session = None
         self.rest = b""
         self.events = []
+        self.target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=self.target,
+                                 flatten=True)["sessionId"]
+
+    @staticmethod
+    def open(fifo):
+        """Opens it for writing, when chromium has started."""
+        end = time.monotonic() + 60
+        while True:
+            try:
+                return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as error:
+                if time.monotonic() > end:
+                    sys.exit("chromium does not run: %s" % error)
+            time.sleep(0.1)
 
     def receive(self):
         while b"\0" not in self.rest:
@@ -54,32 +53,34 @@ class Browser:
         text, self.rest = self.rest.split(b"\0", 1)
         return json.loads(text)
 
+    def receive_event(self):
+        message = self.receive()
+        if "method" in message and message.get("sessionId") == self.session:
+            self.events.append(message)
+        return message
+
     def call(self, method, **params):
         self.number += 1
         message = {"id": self.number, "method": method, "params": params}
         if self.session:
             message["sessionId"] = self.session
         os.write(self.output, json.dumps(message).encode() + b"\0")
-        while True:
-            reply = self.receive()
-            if reply.get("id") == self.number:
-                break
-            self.events.append(reply)
+        reply = {}
+        while reply.get("id") != self.number:
+            reply = self.receive_event()
         if "error" in reply:
             sys.exit("%s: %s" % (method, reply["error"]))
         return reply["result"]
 
     def wait(self, method):
         while not any(event.get("method") == method for event in self.events):
-            self.events.append(self.receive())
+            self.receive_event()
 
     def end(self):
-        os.close(self.output)
-        os.close(self.input)
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+        """Closes the page, and reads the last message about it, so that the next page gets none."""
+        self.session = None
+        self.call("Target.closeTarget", targetId=self.target)
+        self.wait("Target.detachedFromTarget")
 
 
 def js(expression):
@@ -194,28 +195,23 @@ def problems(url):
 
 def main():
     global browser
-    url = pathlib.Path(sys.argv[1]).resolve().as_uri()
+    url = pathlib.Path(sys.argv[2]).resolve().as_uri()
     code = compile(sys.stdin.read(), "CODE", "exec")
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
-        browser = Browser(home)
-        try:
-            targets = browser.call("Target.getTargets")["targetInfos"]
-            page = next(target for target in targets if target["type"] == "page")
-            browser.session = browser.call("Target.attachToTarget", targetId=page["targetId"],
-                                           flatten=True)["sessionId"]
-            for domain in ("Page", "Runtime", "Network", "Log"):
-                browser.call(domain + ".enable")
-            size(1200, 760)
-            browser.events = []
-            browser.call("Page.navigate", url=url)
-            browser.wait("Page.loadEventFired")
-            exec(code, globals())
-            js("0")
-            found = problems(url)
-            if found:
-                sys.exit("\n".join(found))
-        finally:
-            browser.end()
+    browser = Browser(sys.argv[1])
+    try:
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            browser.call(domain + ".enable")
+        size(1200, 760)
+        browser.events = []
+        browser.call("Page.navigate", url=url)
+        browser.wait("Page.loadEventFired")
+        exec(code, globals())
+        js("0")
+        found = problems(url)
+        if found:
+            sys.exit("\n".join(found))
+    finally:
+        browser.end()
 
 
 main()

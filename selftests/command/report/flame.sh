@@ -79,8 +79,9 @@ flame_program() {
 	gcc "$@" -fPIC -shared -o "$tmp/library.so" "$tmp/library.c"
 }
 
-# Ticks of two functions with the same name, in the program and in a library, one in each second. In
-# the program it calls itself. @1: the number of ticks with an incomplete stack, of 100
+# flame_graph_data N: writes the recording graphN. It has ticks of two functions with the same name, in
+# the program and in a library, one in each second. In the program it calls itself. N of its 100 ticks
+# have an incomplete stack.
 flame_graph_data() {
 	{
 		cat <<-END
@@ -105,13 +106,17 @@ flame_graph_data() {
 		[ "$1" = 0 ] || echo "tick 2 1 @framed:twin+9 0 300 1 $1 0 5"
 		echo "account 5 0 5 0 4 1 0 5"
 		echo "end 0 1"
-	} >"$tmp/ticks"
-	make_data graph <"$tmp/ticks"
+	} | make_data "graph$1"
+}
+
+flame_data() {
+	flame_program && flame_graph_data 0 && flame_graph_data 20 && flame_graph_data 21 &&
+		flame_high_data
 }
 
 # The orders of the graph, and with it the inlined functions
 flame_orders() {
-	flame_program && flame_graph_data 0 && flame graph <<-'END'
+	flame graph0 <<-'END'
 		kernel, inner = "[read]", "inner (inlined)"
 		stacks = [["all", 1, 1000], ["framed", 2, 1000], ["_start", 3, 1000]]
 		inlined = stacks + [["middle", 4, 400], ["middle", 4, 600], ["[read]", 5, 100],
@@ -213,7 +218,7 @@ flame_recursion() {
 }
 
 flame_search() {
-	flame_program && flame_graph_data 0 && flame graph <<-'END'
+	flame graph0 <<-'END'
 		def found(text_, share):
 		    write("#search", text_)
 		    same([text("#matched"), js("document.querySelector('#search').ariaInvalid")],
@@ -274,7 +279,7 @@ flame_search() {
 
 # What is selected in the graph is selected in the table, and the other way round.
 flame_selection() {
-	flame_program && flame_graph_data 0 && flame graph <<-'END'
+	flame graph0 <<-'END'
 		def view(name):
 		    click("#view-" + name)
 		def rows():
@@ -423,7 +428,7 @@ flame_place() {
 		js("document.querySelector('#frame-text').focus()")
 		assert rectangle("#frame-text")[1] > 25
 	END
-	flame_high_data && flame high <"$tmp/place.py" && diff_page high high <"$tmp/place.py"
+	flame high <"$tmp/place.py" && diff_page high high <"$tmp/place.py"
 }
 
 # The boxes of the heading are as high as their text, or as some whole lines of it.
@@ -450,7 +455,7 @@ flame_heading() {
 		        over, cut = check(selector)
 		        assert over > 15 and not cut, (selector, height, over, cut)
 	END
-	flame_high_data && flame high <"$tmp/heading.py" && diff_page high high <"$tmp/heading.py"
+	flame high <"$tmp/heading.py" && diff_page high high <"$tmp/heading.py"
 }
 
 # The label of a frame becomes shorter with it, but always has the last component of the name.
@@ -548,9 +553,8 @@ flame_names() {
 # The page says so if less than 80% of the stacks are complete.
 flame_completeness() {
 	local part
-	flame_program || return
 	for part in 20 21; do
-		flame_graph_data "$part" && { echo "part = $part"; cat <<-'END'; } | flame graph || return
+		{ echo "part = $part"; cat <<-'END'; } | flame graph$part || return
 			note = "Only 79.00% of the call stacks are complete."
 			if part == 20:
 			    assert js("document.querySelector('#incomplete').hidden")
@@ -566,7 +570,7 @@ flame_completeness() {
 
 # Each colour is explained, and text on it can be read.
 flame_colours() {
-	flame_program && flame_graph_data 0 && flame graph <<-'END'
+	flame graph0 <<-'END'
 		legend = ["framed 50.00%", "library.so 40.00%", "[kernel] 10.00%", "processes",
 		          "italic: inlined"]
 		same(texts("#legend li"), legend)
@@ -602,7 +606,7 @@ flame_colours() {
 }
 
 flame_keyboard() {
-	flame_program && flame_graph_data 0 && flame graph <<-'END'
+	flame graph0 <<-'END'
 		assert "Escape" in text("#keys") and box("#keys")[3] > 10
 		focus = "document.activeElement.title.split(' ')[0].replace(':', '')"
 		def press(*names):
@@ -666,10 +670,11 @@ flame_keyboard() {
 }
 
 # Two million samples of 16 threads, whose stacks share their beginnings. A few have most of the ticks.
+# Each sample is there eight times, since this program would take most of the time.
 flame_large_data() {
-	python3 - <<-'END' | "$tmp/generate" "$tmp/large.data"
+	python3 - <<-'END' | "$tmp/generate.hurried" "$tmp/large.data"
 		import random
-		samples, functions, stacks, threads = 2000000, 3000, 20000, 16
+		samples, functions, stacks, threads = 250000, 3000, 20000, 16
 		random.seed(1)
 		chance = random.random
 		print("clock 1000000\nmeta 18 3 host 6.1 ./server\nname 1 [anon]")
@@ -685,12 +690,14 @@ flame_large_data() {
 		        path.append("1:%d" % (0x10000 + at * 16 + 5))
 		        at = (at * 7 + 1 + int(4 * chance() ** 2)) % functions
 		    print("stack %d 0 0:0 0:0 %s" % (i + 1, " ".join(reversed(path))))
+		ticks = []
 		for i in range(samples):
 		    stack = int(stacks * chance() ** 6)
 		    leaf = (stack * 13 + int(4 * chance() ** 2)) % functions
-		    print("tick %d 1 %d 0 %d %d 1 0 %d" % (1 + int(threads * chance()),
-		          0x10000 + leaf * 16 + 3, i * 600000 // samples, i % 8, 1 + stack))
-		print("account %d 0 %d 0 %d 0 0 %d\nend 0 1" % (4 * (samples,)))
+		    ticks.append("tick %d 1 %d 0 %d %d 1 0 %d" % (1 + int(threads * chance()),
+		                 0x10000 + leaf * 16 + 3, i * 600000 // samples, i % 8, 1 + stack))
+		print("\n".join(8 * ticks))
+		print("account %d 0 %d 0 %d 0 0 %d\nend 0 1" % (4 * (8 * samples,)))
 	END
 }
 
@@ -699,7 +706,7 @@ flame_large_data() {
 flame_large() {
 	flame_large_data && "$tmp/plain" report -i "$tmp/large.data" --html "$tmp/large.html" &&
 	[ "$(stat -c %s "$tmp/large.html")" -le 5000000 ] || { ls -l "$tmp"/large.*; return 1; }
-	python3 "$here/browser.py" "$tmp/large.html" <<-'END'
+	in_browser "$tmp/large.html" <<-'END'
 		import re
 		browser.call("Performance.enable", timeDomain="threadTicks")
 		def cpu_ms():
@@ -808,7 +815,7 @@ diff_page() {
 		CODE
 		printf '%s\n' "$flame_functions"
 		cat
-	} | PROFIL=$tmp/profil A=$tmp/$a.data B=$tmp/$b.data python3 "$here/browser.py" "$tmp/diff.html"
+	} | PROFIL=$tmp/profil A=$tmp/$a.data B=$tmp/$b.data in_browser "$tmp/diff.html"
 }
 
 flame_diff() {
@@ -945,6 +952,7 @@ flame_diff_options() {
 }
 
 test_flame() {
+	check "flame graph: recordings are written" flame_data
 	check "flame graph: callers first, callees first, one function, inlined functions" flame_orders
 	check "flame graph: a function that calls itself" flame_recursion
 	check "flame graph: search" flame_search

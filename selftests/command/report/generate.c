@@ -165,18 +165,25 @@ static void write_thread(struct format_writer *writer)
 	format_write(writer, FORMAT_THREAD, &thread);
 }
 
-/* Writes a mapping. @bias: in a file, its bias; in other memory, its start. Returns its id. */
+/*
+ * Writes a mapping, unless it is the last one of its file. @bias: in a file, its bias; in other memory,
+ * its start. Returns its id.
+ */
 static u32 map(struct format_writer *writer, u32 file, u64 bias)
 {
+	static struct format_mapping mappings[FILES_MAX];
 	static u32 last;
-	struct format_mapping mapping = { .id = ++last, .file = file, .start = bias };
+	struct format_mapping *mapping = &mappings[file % FILES_MAX];
 
 	if (!file)
 		return 0;
+	if (mapping->file == file && mapping->start == bias)
+		return mapping->id;
+	*mapping = (struct format_mapping){ .id = ++last, .file = file, .start = bias };
 	if (!(file_flags[file % FILES_MAX] & FORMAT_FILE_NONE))
-		mapping.bias = bias;
-	format_write(writer, FORMAT_MAPPING, &mapping);
-	return mapping.id;
+		mapping->bias = bias;
+	format_write(writer, FORMAT_MAPPING, mapping);
+	return mapping->id;
 }
 
 static struct format_frame read_frame(struct format_writer *writer, int i)

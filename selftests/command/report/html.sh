@@ -8,7 +8,7 @@
 browse() {
 	local data=$1
 	shift
-	"$tmp/profil" report -i "$tmp/$data.data" --html "$tmp/$data.html" "$@" &&
+	"$profil" report -i "$tmp/$data.data" --html "$tmp/$data.html" "$@" &&
 	{
 		cat <<-'CODE'
 			import csv, os, subprocess
@@ -23,7 +23,29 @@ browse() {
 			    assert got == want, "\n%s\nis not\n%s" % (got, want)
 		CODE
 		cat
-	} | PROFIL=$tmp/profil DATA=$tmp/$data.data python3 "$here/browser.py" "$tmp/$data.html"
+	} | PROFIL=$profil DATA=$tmp/$data.data in_browser "$tmp/$data.html"
+}
+
+# start_browser: starts chromium, for all pages.
+start_browser() {
+	local options=(--headless=new --remote-debugging-pipe --user-data-dir="$tmp/browser/home"
+		--disable-gpu --disable-dev-shm-usage --no-first-run
+		--disable-background-networking --lang=en-US)
+	[ "$(id -u)" -ne 0 ] || options+=(--no-sandbox)
+	mkdir "$tmp/browser" && mkfifo "$tmp/browser/to" "$tmp/browser/from" || return
+	chromium "${options[@]}" about:blank 3<>"$tmp/browser/to" 4<>"$tmp/browser/from" \
+		</dev/null >/dev/null 2>&1 &
+	browser=$!
+}
+
+stop_browser() {
+	[ -z "$browser" ] || { kill "$browser"; wait "$browser"; } 2>/dev/null
+	browser=
+}
+
+# in_browser PAGE <CODE: runs Python code in a page, as browser.py says.
+in_browser() {
+	python3 "$here/browser.py" "$tmp/browser" "$1"
 }
 
 # Three threads on two CPUs, for 3 s. Each time has its functions, so a wrong interval is noticed.
@@ -561,7 +583,8 @@ html_empty() {
 
 # The page has a limit, and what is over it is added up.
 html_limits() {
-	python3 - >"$tmp/ticks" <<-'END'
+	local profil=$tmp/plain
+	python3 - <<-'END' | "$tmp/generate.hurried" "$tmp/limits.data" || return
 		import random
 		random.seed(1)
 		print("clock 1000000\nmeta 2 3 host 6.1 a\nname 1 [anon]")
@@ -576,7 +599,7 @@ html_limits() {
 		    print("tick %d 1 %d 0 %d %d 1 0" % (thread + 1, name * 16 + ms % 16, ms, thread % 70))
 		print("account 200000 0 200000 0 200000 0 0 200000\nend 0 1")
 	END
-	make_data limits <"$tmp/ticks" && browse limits -s symbol <<-'END' || return
+	browse limits -s symbol <<-'END' || return
 		same([len(table()), text("#all-rows")], [100, "Show all 1,000 rows"])
 		assert text("#shown").startswith("1,000 rows of 1,000, ") and \
 		    text("#shown").endswith("; 100 are shown"), text("#shown")
@@ -663,6 +686,7 @@ test_html() {
 		echo "ok $number html: a browser # SKIP chromium cannot be installed"
 		return
 	fi
+	start_browser
 	check "html: the summary and the table, its order and filter" html_table
 	check "html: the timeline, and intervals with the numbers of --from and --to" html_timeline
 	check "html: addresses and lines" html_code
