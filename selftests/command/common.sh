@@ -61,8 +61,8 @@ make_description() {
 	done >"$tmp/description"
 }
 
-# find_start FILE FUNCTION: sets start to the offset of the function. starts, an array of the caller,
-# keeps those of the files that were read.
+# find_start FILE FUNCTION: sets start to the offset of the function. starts, an array of the
+# caller, keeps those of the files that were read.
 find_start() {
 	[ -n "${starts[$1]:-}" ] || read_starts "$1"
 	start=${starts[$1:$2]:-}

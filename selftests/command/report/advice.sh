@@ -17,7 +17,7 @@ advice() {
 	local data=$1
 	shift
 	: >"$tmp/asked"
-	PATH=$tmp/bin:$PATH "$tmp/profil" report -i "$tmp/$data.data" "$@" |
+	PATH=$tmp/bin:$PATH "$profil" report -i "$tmp/$data.data" "$@" |
 		sed -n '/^$/q; /have no symbol/,${/^note.*stacks\|^call/!p}'
 }
 
@@ -104,9 +104,9 @@ packages_not_asked() {
 		eval "advice packaged | sed -n 2p" && ! grep one "$tmp/asked"
 }
 
-# Programs that hang, print without end, or are missing
+# Programs that hang, print without end, or are missing. The command waits for 1 s instead of 10 s.
 packages_unknown() {
-	local start=$SECONDS program
+	local start=$SECONDS program profil=$tmp/hurried
 	packaged_programs || return
 	for program in 'sleep 1000' 'yes "Package: one-debug"'; do
 		stand_in apt-cache <<<"$program"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # binaries.py KIND NUMBER...: writes a small ELF file that costs much to read, to standard output
-# binaries.py run COMMAND...: runs a command. Ends with status 99 if it takes more than 5 s of CPU time
-# or 400 MB.
+# binaries.py run SECONDS COMMAND...: runs a command. Ends with status 99 if it takes more
+# than SECONDS of CPU time or 400 MB.
 #
 # All files have their code at offset and address 0x1000, except for those of the kind "sections".
 #
@@ -113,7 +113,7 @@ def lines(table):
     abbreviations = bytes([1, 0x11, 0, 0x11, 1, 0x12, 7, 0x10, 0x17, 0, 0, 0])
     unit = struct.pack("<HIBBQQI", 4, 0, 8, 1, TEXT, 0x1000, 0)
     size = sum(len(part) for part in table())
-    pack = zlib.compressobj(9)
+    pack = zlib.compressobj(1)
     packed = struct.pack("<IIQQ", 1, 0, size, 1)
     packed += b"".join(pack.compress(part) for part in table()) + pack.flush()
     return program([(b".debug_info", 1, 0, 0, 0, struct.pack("<I", len(unit)) + unit),
@@ -166,16 +166,16 @@ def write(kind, numbers):
                    "ranges": ranges, "zeros": zeros, "file": file}[kind](*numbers))
 
 
-def run(command):
+def run(limit, command):
     status = subprocess.call(command)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = used.ru_utime + used.ru_stime
-    if seconds > 5 or used.ru_maxrss > 400 << 10:
+    if seconds > limit or used.ru_maxrss > 400 << 10:
         print(f"{' '.join(command)}: {seconds} s, {used.ru_maxrss >> 10} MB", file=sys.stderr)
         return TOO_MUCH
     return status
 
 
 if sys.argv[1] == "run":
-    sys.exit(run(sys.argv[2:]))
+    sys.exit(run(int(sys.argv[2]), sys.argv[3:]))
 write(sys.argv[1], [int(number) for number in sys.argv[2:]])

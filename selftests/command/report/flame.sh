@@ -79,9 +79,9 @@ flame_program() {
 	gcc "$@" -fPIC -shared -o "$tmp/library.so" "$tmp/library.c"
 }
 
-# flame_graph_data N: writes the recording graphN. It has ticks of two functions with the same name, in
-# the program and in a library, one in each second. In the program it calls itself. N of its 100 ticks
-# have an incomplete stack.
+# flame_graph_data N: writes the recording graphN. It has ticks of two functions with the same name,
+# in the program and in a library, one in each second. In the program it calls itself. N of its 100
+# ticks have an incomplete stack.
 flame_graph_data() {
 	{
 		cat <<-END

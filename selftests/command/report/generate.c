@@ -166,8 +166,8 @@ static void write_thread(struct format_writer *writer)
 }
 
 /*
- * Writes a mapping, unless it is the last one of its file. @bias: in a file, its bias; in other memory,
- * its start. Returns its id.
+ * Writes a mapping, unless it is the last one of its file. @bias: in a file, its bias; in other
+ * memory, its start. Returns its id.
  */
 static u32 map(struct format_writer *writer, u32 file, u64 bias)
 {

@@ -3,7 +3,7 @@
  * hostile PROGRAM PROGRAM FILE...: runs profil report, export and diff, in this process, on
  * recordings that are truncated, damaged or malicious, and looks up symbols and lists functions in
  * damaged programs. It should be built with -fsanitize=address,undefined. Prints TAP.
- * PROFIL_FUZZ_ROUNDS (500) is the number of random changes, and PROFIL_FUZZ_SEED (default: the
+ * PROFIL_FUZZ_ROUNDS (200) is the number of random changes, and PROFIL_FUZZ_SEED (default: the
  * time) their seed, which is printed.
  */
 #define _GNU_SOURCE
@@ -575,7 +575,7 @@ static void keep_quiet(void)
 int main(int argc, char **argv)
 {
 	u64 seed = from_environment("PROFIL_FUZZ_SEED", time(NULL));
-	u64 nr = from_environment("PROFIL_FUZZ_ROUNDS", 500);
+	u64 nr = from_environment("PROFIL_FUZZ_ROUNDS", 200);
 	int nr_corpus = argc - 3;
 	struct bytes corpus[16], stripped, debug;
 

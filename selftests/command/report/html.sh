@@ -45,6 +45,7 @@ stop_browser() {
 
 # in_browser PAGE <CODE: runs Python code in a page, as browser.py says.
 in_browser() {
+	kill -0 "$browser" || return
 	python3 "$here/browser.py" "$tmp/browser" "$1"
 }
 

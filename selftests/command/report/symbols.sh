@@ -415,7 +415,7 @@ many_ranges() {
 			echo "sample 1 1 $((0x1000 + number)) 0 1 0"
 		done
 	} | make_data ranges &&
-	same "[no line]    _start" eval "timeout 100 '$tmp/plain' report -i '$tmp/ranges.data' \
+	same "[no line]    _start" eval "timeout 100 '$tmp/hurried' report -i '$tmp/ranges.data' \
 		-s srcline,symbol | sed '1,/share/d; s/^[^%]*%[^%]*%  //'"
 }
 
@@ -661,10 +661,10 @@ large_maps() {
 		printf '%s\n' "memory $pid 0x7f0000001000" "memory $pid 0x7f0000002001"
 	done >"$tmp/large"
 	for i in 0 1 2; do
-		{ yes '7f0000001000 1 f' | head -c 100M; echo; echo "7f0000002000 10 last$i"; } \
+		{ yes '7f0000001000 1 f' | head -c 40M; echo; echo "7f0000002000 10 last$i"; } \
 			>"/tmp/perf-${pids[i]}.map"
 	done
-	(ulimit -v 250000 && "$tmp/replay.plain" "$tmp/large.data" <"$tmp/large")
+	(ulimit -v 100000 && "$tmp/replay.plain" "$tmp/large.data" <"$tmp/large")
 	same "f
 last0
 last1
