@@ -308,6 +308,32 @@ static int run(const char *first, ...)
 	return end_of(start_argv(argv, -1));
 }
 
+/*
+ * Opens what the command prints with these arguments, or returns NULL if it fails. An emulated CPU
+ * needs long for that, and tests look for several texts in the same output: so the command runs
+ * once for each recording.
+ */
+static FILE *output_of(const char *arguments)
+{
+	static char printed_with[256];
+	static struct stat printed_of;
+	char line[PATH_MAX + 256];
+	struct stat st;
+
+	if (stat("profil.data", &st))
+		return NULL;
+	if (strcmp(arguments, printed_with) || st.st_ino != printed_of.st_ino ||
+	    memcmp(&st.st_mtim, &printed_of.st_mtim, sizeof(st.st_mtim))) {
+		printed_with[0] = '\0';
+		snprintf(line, sizeof(line), "'%s' >printed %s", command, arguments);
+		if (system(line))
+			return NULL;
+		snprintf(printed_with, sizeof(printed_with), "%s", arguments);
+		printed_of = st;
+	}
+	return fopen("printed", "re");
+}
+
 FIXTURE(record) {
 };
 
@@ -327,7 +353,7 @@ RECORD_TEST(counts_each_tick_once)
 {
 	char *line;
 
-	ASSERT_EQ(0, run(work, "burn", "3000", NULL));
+	ASSERT_EQ(0, run(work, "burn", "1500", NULL));
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
 	EXPECT_EQ(0, sum.end.status);
@@ -337,7 +363,7 @@ RECORD_TEST(counts_each_tick_once)
 	EXPECT_LT(1, sum.nr_accounts);
 	EXPECT_EQ(PROFIL_MODE_USER | PROFIL_MODE_SYSTEM, sum.meta.modes);
 	EXPECT_EQ(sum.threads[0].pid, sum.meta.pid);
-	ASSERT_LT(0, asprintf(&line, "%s burn 3000", work));
+	ASSERT_LT(0, asprintf(&line, "%s burn 1500", work));
 	EXPECT_STREQ(line, sum.command);
 	free(line);
 	/* No sample has the name of the recorder, whose child became the command by exec. */
@@ -346,7 +372,7 @@ RECORD_TEST(counts_each_tick_once)
 			      sum.account.stats.expected / 1000.0));
 	EXPECT_TRUE(said("err", line)) TH_LOG("not said: %s", line);
 	free(line);
-	EXPECT_LE(2900, sum.account.stats.expected);
+	EXPECT_LE(1400, sum.account.stats.expected);
 	EXPECT_TRUE(said("err", "See: profil report\n"));
 	EXPECT_FALSE(said("err", "expected"));
 	EXPECT_FALSE(said("err", "samples, "));	/* the progress */
@@ -500,14 +526,14 @@ RECORD_TEST(leaves_a_readable_file_if_it_is_killed)
 	EXPECT_TRUE(WAIT_UNTIL(ready()));
 	child = child_of(recorder);
 	ASSERT_LT(0, child);
-	EXPECT_TRUE(WAIT_UNTIL(load() && sum.nr_accounts >= 3));
+	EXPECT_TRUE(WAIT_UNTIL(load() && sum.nr_accounts >= 2));
 	kill(recorder, SIGKILL);
 	EXPECT_EQ(1000 + SIGKILL, end_of(recorder));
 	EXPECT_EQ(0, kill(child, SIGKILL));
 
 	EXPECT_TRUE(load()) TH_LOG("%s", sum.error);
 	EXPECT_FALSE(sum.ended);
-	EXPECT_LE(3, sum.nr_accounts);
+	EXPECT_LE(2, sum.nr_accounts);
 	EXPECT_LT(50, sum.user);
 	EXPECT_EQ(0, sum.unknown);
 	/* The statistics agree with the samples before them. */
@@ -517,7 +543,7 @@ RECORD_TEST(leaves_a_readable_file_if_it_is_killed)
 
 RECORD_TEST(the_file_can_be_read_during_the_recording)
 {
-	pid_t recorder = start(-1, work, "burn", "4000", NULL);
+	pid_t recorder = start(-1, work, "burn", "3000", NULL);
 	unsigned int seen = 0;
 	u64 last = 0;
 
@@ -547,7 +573,7 @@ RECORD_TEST(samples_with_the_requested_period)
 		{ "--freq", "500", 2000000 },
 		{ "-F", "8128", 123031 },
 		{ "-F", "10000", 100000 },
-		{ "-F", "12.5", 80000000 },
+		{ "-F", "62.5", 16000000 },
 	};
 	static const struct { const char *option, *value, *more; } bad[] = {
 		{ "--freq", "0", NULL }, { "--freq", "x", NULL }, { "--freq", "-1", NULL },
@@ -557,15 +583,15 @@ RECORD_TEST(samples_with_the_requested_period)
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		int status = good[i].value ?
-			     run(good[i].option, good[i].value, work, "burn", "300", NULL) :
-			     run(good[i].option, work, "burn", "300", NULL);
+			     run(good[i].option, good[i].value, work, "burn", "150", NULL) :
+			     run(good[i].option, work, "burn", "150", NULL);
 
 		EXPECT_EQ(0, status);
 		EXPECT_WHOLE();
 		EXPECT_EQ(good[i].ns, sum.meta.tick_ns);
 		EXPECT_LT(0, sum.user);
 	}
-	ASSERT_EQ(0, run("--tick", work, "burn", "300", NULL));
+	ASSERT_EQ(0, run("--tick", work, "burn", "150", NULL));
 	EXPECT_WHOLE();
 	EXPECT_LT(900000, sum.meta.tick_ns);
 	EXPECT_LT(0, sum.user);
@@ -594,7 +620,7 @@ RECORD_TEST(follows_forks)
 {
 	u64 burners = 0;
 
-	ASSERT_EQ(0, run(work, "fork", "5", "700", NULL));
+	ASSERT_EQ(0, run(work, "fork", "5", "300", NULL));
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_CHILDREN, sum.meta.flags);
 	for (u64 i = 0; i < sum.nr_threads; i++)
@@ -616,7 +642,7 @@ RECORD_TEST(does_not_follow_forks_with_no_children)
 
 RECORD_TEST(follows_execs)
 {
-	ASSERT_EQ(0, run(work, "exec", "1000", NULL));
+	ASSERT_EQ(0, run(work, "exec", "700", NULL));
 	EXPECT_WHOLE();
 	EXPECT_LT(sum.user / 5, in_comm("record_work"));
 	EXPECT_LT(sum.user / 5, in_comm("exe"));
@@ -643,7 +669,7 @@ RECORD_TEST(distinguishes_threads)
 {
 	u64 burners = 0, mains = 0;
 
-	ASSERT_EQ(0, run(work, "threads", "4", "1000", NULL));
+	ASSERT_EQ(0, run(work, "threads", "4", "400", NULL));
 	EXPECT_WHOLE();
 	for (u64 i = 0; i < sum.nr_threads; i++) {
 		EXPECT_NE(0, sum.threads[i].tid);
@@ -702,10 +728,10 @@ RECORD_TEST(records_scripts)
 	FILE *f = fopen("script", "w");
 
 	ASSERT_NE(NULL, f);
-	fprintf(f, "#!/bin/sh\ni=0\nwhile [ $i -lt 300000 ]; do i=$((i + 1)); done\n");
+	fprintf(f, "#!/bin/sh\nulimit -S -t 1\nwhile :; do :; done\n");
 	fclose(f);
 	ASSERT_EQ(0, chmod("script", 0700));
-	ASSERT_EQ(0, run("./script", NULL));
+	ASSERT_EQ(128 + SIGXCPU, run("./script", NULL));
 	EXPECT_WHOLE();
 	EXPECT_LT(10, sum.user);
 	EXPECT_LT(sum.user / 2, in_comm("script"));
@@ -731,7 +757,7 @@ RECORD_TEST(notices_that_another_file_is_mapped)
 
 	ASSERT_EQ(0, end_of(start_argv((char *[]){ work, "make", "first", NULL }, -1)));
 	ASSERT_EQ(0, end_of(start_argv((char *[]){ work, "make", "second", NULL }, -1)));
-	ASSERT_EQ(0, run(work, "swap", "first", "second", "2", "4000", NULL));
+	ASSERT_EQ(0, run(work, "swap", "first", "second", "2", "3000", NULL));
 	EXPECT_WHOLE();
 	a = in_file("first");
 	b = in_file("second");
@@ -774,10 +800,10 @@ RECORD_TEST(ends_after_the_duration)
 {
 	char line[64];
 
-	ASSERT_EQ(0, run("--duration", "1.5", work, "burn", "4000", NULL));
+	ASSERT_EQ(0, run("--duration", "1", work, "burn", "2000", NULL));
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_DURATION, sum.end.reason);
-	EXPECT_LE(1500000000ULL, sum.end.time - sum.meta.start_monotonic);
+	EXPECT_LE(1000000000ULL, sum.end.time - sum.meta.start_monotonic);
 	/* On a slow machine, there can be only ticks of the start of the program. */
 	EXPECT_LT(0, sum.user + sum.system);
 	if (!machine_is_slow())
@@ -814,7 +840,7 @@ RECORD_TEST(records_a_process_with_p)
 	child = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
 	EXPECT_TRUE(WAIT_UNTIL(ready()));
 	snprintf(pid, sizeof(pid), "%d", child);
-	EXPECT_EQ(0, run("-p", pid, "--duration", "2", NULL));
+	EXPECT_EQ(0, run("-p", pid, "--duration", "1", NULL));
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_DURATION, sum.end.reason);
 	EXPECT_TRUE(sum.meta.flags & FORMAT_ATTACHED);
@@ -1118,23 +1144,21 @@ RECORD_TEST(records_the_whole_machine_while_a_command_runs)
 /* The share of a program's loop in the report, or 0. */
 static double share_in_report(const char *program)
 {
-	char line[PATH_MAX + 64], row[256];
+	FILE *f = output_of("report --csv -s comm,dso,symbol");
+	char line[PATH_MAX], row[256];
 	double share = 0;
-	FILE *f;
 
 	snprintf(row, sizeof(row), ",\"%s\",\"%s\",\"loops_text\"", program, program);
-	snprintf(line, sizeof(line), "'%s' report --csv -s comm,dso,symbol", command);
-	f = popen(line, "r");
 	while (f && fgets(line, sizeof(line), f))
 		if (strstr(line, row))
 			share = strtod(line, NULL);
-	return f && !pclose(f) ? share : 0;
+	return f && !fclose(f) ? share : 0;
 }
 
 RECORD_TEST(reports_programs_of_the_machine_by_their_shares)
 {
 	const char *script = "cp $0 first; cp $0 second; "
-			     "./first burn 3000 & ./second burn 3000; wait";
+			     "./first burn 1500 & ./second burn 1500; wait";
 	double first, second;
 	cpu_set_t cpus;
 
@@ -1179,12 +1203,10 @@ RECORD_TEST(the_whole_machine_has_no_other_target)
  */
 static u64 in_chains(const char *text)
 {
+	FILE *f = output_of("export --format folded 2>/dev/null");
 	char line[16384], *end;
 	u64 ticks = 0;
-	FILE *f;
 
-	snprintf(line, sizeof(line), "'%s' export --format folded 2>/dev/null", command);
-	f = popen(line, "r");
 	while (f && fgets(line, sizeof(line), f)) {
 		end = strrchr(line, ' ');
 		if (!end)
@@ -1193,21 +1215,21 @@ static u64 in_chains(const char *text)
 		if (strstr(line, text))
 			ticks += strtoull(end + 1, NULL, 10);
 	}
-	return f && !pclose(f) ? ticks : UINT64_MAX;
+	return f && !fclose(f) ? ticks : UINT64_MAX;
 }
 
 /* Returns true if profil report, with these options, prints the text. */
 static bool reports(const char *options, const char *text)
 {
-	char line[PATH_MAX + 256];
+	char line[1024];
 	bool found = false;
 	FILE *f;
 
-	snprintf(line, sizeof(line), "'%s' report %s 2>&1", command, options);
-	f = popen(line, "r");
+	snprintf(line, sizeof(line), "report %s 2>&1", options);
+	f = output_of(line);
 	while (f && fgets(line, sizeof(line), f))
 		found |= !!strstr(line, text);
-	return f && !pclose(f) && found;
+	return f && !fclose(f) && found;
 }
 
 #define STACKS_TEST(name) TEST_F_TIMEOUT(record, stacks_##name, 120)
@@ -1224,7 +1246,7 @@ static bool reports(const char *options, const char *text)
 
 STACKS_TEST(of_functions_without_a_frame)
 {
-	RECORD_STACKS("leaf", "1500");
+	RECORD_STACKS("leaf", "1000");
 	EXPECT_LT(100, in_chains(";leaf;"));
 	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;burn;leaf_caller;leaf;"));
 	/* Each stack is written once. */
@@ -1233,19 +1255,18 @@ STACKS_TEST(of_functions_without_a_frame)
 	EXPECT_TRUE(reports("--callers leaf", "   leaf_caller"));
 }
 
-/* Returns the percentage of complete stacks that the output of @line says, or -1. */
-static double complete_stacks(const char *line)
+/* Returns the percentage of complete stacks that a report or summary says, or -1. Closes @f. */
+static double complete_stacks(FILE *f)
 {
-	FILE *f = popen(line, "r");
-	char text[1024], *at;
+	char line[1024], *at;
 	double share = -1;
 
-	while (f && fgets(text, sizeof(text), f)) {
-		at = strstr(text, "call stacks: ");
+	while (f && fgets(line, sizeof(line), f)) {
+		at = strstr(line, "call stacks: ");
 		if (at)
 			share = strtod(at + strlen("call stacks: "), NULL);
 	}
-	return f && !pclose(f) ? share : -1;
+	return f && !fclose(f) ? share : -1;
 }
 
 STACKS_TEST(are_as_complete_in_the_summary_as_in_the_report)
@@ -1254,21 +1275,20 @@ STACKS_TEST(are_as_complete_in_the_summary_as_in_the_report)
 	double share, in_summary;
 
 	RECORD_STACKS("leaf", "1500");
-	snprintf(report, sizeof(report), "'%s' report --children 2>/dev/null", command);
-	share = complete_stacks(report);
+	share = complete_stacks(output_of("report --children 2>/dev/null"));
 	EXPECT_LE(90, share);
-	in_summary = complete_stacks("cat err");
+	in_summary = complete_stacks(fopen("err", "re"));
 	EXPECT_LT(share - 1, in_summary);
 	EXPECT_GT(share + 1, in_summary);
 	/* Through frame pointers only, the recorder does not know it. */
 	ASSERT_TRUE(beside(report, "stacks_work"));
 	ASSERT_EQ(0, run("--stacks=fp", report, "leaf", "300", NULL));
-	EXPECT_EQ(-1, complete_stacks("cat err"));
+	EXPECT_EQ(-1, complete_stacks(fopen("err", "re")));
 }
 
 STACKS_TEST(in_the_first_and_last_instructions)
 {
-	RECORD_STACKS("tiny", "1500");
+	RECORD_STACKS("tiny", "1000");
 	/* QEMU takes most of these interrupts where the function has returned. */
 	EXPECT_LT(0, in_chains(";tiny;"));
 	EXPECT_EQ(in_chains(";tiny;"), in_chains(";main;burn;tiny_caller;tiny;"));
@@ -1276,11 +1296,11 @@ STACKS_TEST(in_the_first_and_last_instructions)
 
 STACKS_TEST(of_recursive_functions)
 {
-	RECORD_STACKS("recurse", "3", "1500");
+	RECORD_STACKS("recurse", "3", "700");
 	EXPECT_LT(100, in_chains(";recurse;"));
 	EXPECT_EQ(in_chains(";leaf_caller;"), in_chains(";recurse;recurse;recurse;leaf_caller;"));
 	EXPECT_EQ(0, in_chains(";recurse;recurse;recurse;recurse;"));
-	RECORD_STACKS("recurse", "200", "1000");
+	RECORD_STACKS("recurse", "200", "700");
 	EXPECT_LT(100, in_chains(";leaf_caller;leaf;"));
 	EXPECT_EQ(0, in_chains(";main;recurse_for;recurse;recurse;recurse;leaf_caller;"));
 	EXPECT_TRUE(reports("--children", "have more callers than were recorded"));
@@ -1294,7 +1314,7 @@ STACKS_TEST(with_frames_of_more_than_a_megabyte)
 	for (int i = 0; i < 40; i++)
 		strcat(frames, "wide;");
 	strcat(frames, "leaf_caller;leaf;");
-	RECORD_STACKS("wide", "40", "1000");
+	RECORD_STACKS("wide", "40", "700");
 	EXPECT_LT(100, in_chains(";leaf;"));
 	EXPECT_EQ(in_chains(";leaf;"), in_chains(frames));
 }
@@ -1312,10 +1332,10 @@ STACKS_TEST(of_libraries_that_are_loaded_later)
 
 STACKS_TEST(of_children_and_threads)
 {
-	RECORD_STACKS("fork", "1000");
+	RECORD_STACKS("fork", "500");
 	EXPECT_LT(100, in_chains(";leaf;"));
 	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;fork_one;forked;burn;leaf_caller;leaf;"));
-	RECORD_STACKS("threads", "3", "700");
+	RECORD_STACKS("threads", "3", "300");
 	EXPECT_LT(100, in_chains(";leaf;"));
 	EXPECT_EQ(in_chains(";leaf;"), in_chains(";thread;burn;leaf_caller;leaf;"));
 }
@@ -1345,7 +1365,7 @@ STACKS_TEST(in_pages_that_NUMA_balancing_watches)
 /* above_data() returns to above(), and the frame of above() has an address of data. */
 STACKS_TEST(end_before_an_outermost_address_of_data)
 {
-	RECORD_STACKS("data", "1500");
+	RECORD_STACKS("data", "700");
 	EXPECT_LT(100, in_chains(";leaf;"));
 	EXPECT_EQ(in_chains(";leaf;"),
 		  in_chains("stacks_work;above;above_data;burn;leaf_caller;leaf;"));
@@ -1355,7 +1375,7 @@ STACKS_TEST(end_before_an_outermost_address_of_data)
 /* The mappings of a process that has ended are not known. No other ones are taken for them. */
 STACKS_TEST(of_processes_that_have_ended)
 {
-	RECORD_STACKS("brief", "200");
+	RECORD_STACKS("brief", "100");
 	EXPECT_LT(0, in_chains(";leaf_caller;leaf;") + in_chains(";[unknown];leaf;"));
 	EXPECT_EQ(in_chains(";leaf;"),
 		  in_chains(";leaf_caller;leaf;") + in_chains(";[unknown];leaf;"));
@@ -1368,7 +1388,7 @@ STACKS_TEST(are_in_each_file)
 
 	ASSERT_TRUE(beside(work, "stacks_work"));
 	ASSERT_EQ(0, run("--stacks=fp", "--rotate", "0.4", "--keep", "100", work, "leaf",
-			 MS("2500"), NULL));
+			 MS("1600"), NULL));
 	while (!access(line, F_OK)) {
 		EXPECT_TRUE(load_from(line)) TH_LOG("%s: %s", line, sum.error);
 		EXPECT_LOADED_WHOLE();
@@ -1401,7 +1421,7 @@ STACKS_TEST(lock_at_most_a_megabyte)
 	SKIP_IF(!geteuid(), "root has no limit of locked memory");
 	ASSERT_TRUE(beside(work, "stacks_work"));
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
-	ASSERT_EQ(0, run("--stacks", work, "leaf", "700", NULL));
+	ASSERT_EQ(0, run("--stacks", work, "leaf", "400", NULL));
 	EXPECT_WHOLE();
 	EXPECT_GE(128 << 10, sum.account.peak_locked);
 	EXPECT_TRUE(said("err", "RLIMIT_MEMLOCK (128 KiB) allows room for only "));
@@ -1410,7 +1430,7 @@ STACKS_TEST(lock_at_most_a_megabyte)
 	limit.rlim_cur = 64 << 10;
 	limit.rlim_max = 64 << 10;
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
-	ASSERT_EQ(0, run("--stacks", work, "recurse", "100", "700", NULL));
+	ASSERT_EQ(0, run("--stacks", work, "recurse", "100", "400", NULL));
 	EXPECT_WHOLE();
 	EXPECT_GE(64 << 10, sum.account.peak_locked);
 	EXPECT_TRUE(said("err", "RLIMIT_MEMLOCK (64 KiB) allows only "));
@@ -1433,11 +1453,11 @@ STACKS_TEST(with_other_options)
 	char work[PATH_MAX];
 
 	ASSERT_TRUE(beside(work, "stacks_work"));
-	ASSERT_EQ(0, run("--stacks", "--tick", work, "leaf", "700", NULL));
+	ASSERT_EQ(0, run("--stacks", "--tick", work, "leaf", "300", NULL));
 	EXPECT_WHOLE();
 	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
 	ASSERT_EQ(0, run("--stacks", "-F", "100", "--user-only", "--no-children", work, "leaf",
-			 "700", NULL));
+			 "400", NULL));
 	EXPECT_WHOLE();
 	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
 	/* As in perf */
@@ -1472,7 +1492,7 @@ STACKS_TEST(of_a_running_process)
 	ASSERT_TRUE(beside(stacks_work, "stacks_work"));
 	child = start_argv((char *[]){ stacks_work, "leaf", "100000", NULL }, -1);
 	snprintf(pid, sizeof(pid), "%d", child);
-	EXPECT_EQ(0, run("-p", pid, "--stacks", "--duration", "2", NULL));
+	EXPECT_EQ(0, run("-p", pid, "--stacks", "--duration", "1", NULL));
 	EXPECT_WHOLE();
 	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;burn;leaf_caller;leaf;"));
 	EXPECT_LT(0, in_chains(";leaf;"));
@@ -1501,7 +1521,7 @@ STACKS_TEST(have_tables_before_a_running_process_is_sampled)
 	setenv("XDG_CACHE_HOME", "/proc/none", 1);
 	EXPECT_EQ(0, run("-p", pid, "--stacks", "--duration", "1", NULL));
 	EXPECT_WHOLE();
-	EXPECT_LE(99, complete_stacks("cat err"));
+	EXPECT_LE(99, complete_stacks(fopen("err", "re")));
 	EXPECT_FALSE(said("err", "before its unwind table was there"));
 	kill(child, SIGKILL);
 	EXPECT_EQ(1000 + SIGKILL, end_of(child));
@@ -1529,19 +1549,17 @@ RECORD_TEST(identifies_a_file_from_the_future)
 /* Returns the share of the ticks in % in functions with this name, as profil report prints it. */
 static double share_of(const char *function)
 {
-	char line[PATH_MAX + 256], *name;
+	FILE *f = output_of("report -s symbol 2>&1");
+	char line[PATH_MAX], *name;
 	double share = 0;
-	FILE *f;
 
-	snprintf(line, sizeof(line), "'%s' report -s symbol 2>&1", command);
-	f = popen(line, "r");
 	while (f && fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "\n")] = '\0';
 		name = strrchr(line, ' ');
 		if (name && !strcmp(name + 1, function))
 			share += strtod(line, NULL);
 	}
-	return f && !pclose(f) ? share : -1;
+	return f && !fclose(f) ? share : -1;
 }
 
 /*
@@ -1871,7 +1889,7 @@ RECORD_TEST(shows_progress_on_a_terminal)
 	ssize_t len;
 
 	ASSERT_LE(0, master);
-	ASSERT_LT(0, asprintf(&argv[2], "exec %s record %s burn 2500 2>/dev/tty", command, work));
+	ASSERT_LT(0, asprintf(&argv[2], "exec %s record %s burn 1500 2>/dev/tty", command, work));
 	EXPECT_EQ(0, end_of(start_argv(argv, slave)));
 	len = read(master, text, sizeof(text) - 1);
 	ASSERT_LT(0, len);
@@ -1936,7 +1954,7 @@ RECORD_TEST(names_programs_that_the_user_may_not_read)
 RECORD_TEST(records_ticks_during_exec_and_exit)
 {
 	ASSERT_EQ(0, run("-F", "4000", "sh", "-c",
-			 "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i + 1)); done", NULL));
+			 "i=0; while [ $i -lt 50 ]; do /bin/true; i=$((i + 1)); done", NULL));
 	EXPECT_WHOLE();
 	EXPECT_LT(0, sum.bare);
 	EXPECT_TRUE(said("err", " during exec or exit"));
@@ -1947,19 +1965,17 @@ RECORD_TEST(records_ticks_during_exec_and_exit)
 /* The sum of the columns "user" and "system" of the report; 0 if it fails. */
 static u64 reported(void)
 {
-	char line[PATH_MAX + 64];
+	FILE *f = output_of("report --csv -s mode");
+	char line[1024];
 	u64 sum = 0;
-	FILE *f;
 
-	snprintf(line, sizeof(line), "'%s' report --csv -s mode", command);
-	f = popen(line, "r");
 	while (f && fgets(line, sizeof(line), f)) {
 		unsigned long long user, system;
 
 		if (sscanf(line, "%*f,%*f,%*u,%llu,%llu", &user, &system) == 2)
 			sum += user + system;
 	}
-	return f && !pclose(f) ? sum : 0;
+	return f && !fclose(f) ? sum : 0;
 }
 
 RECORD_TEST(counts_missed_ticks_in_the_next_sample)
@@ -2082,7 +2098,7 @@ RECORD_TEST(continues_in_new_files)
 	 * fewer than a thousand samples, so that their number has no comma.
 	 */
 	ASSERT_EQ(0, run("-F", machine_is_slow() ? "20" : "100", "--rotate", "0.3",
-			 "--keep", "100", work, "burn", MS("2500"), NULL));
+			 "--keep", "100", work, "burn", MS("1500"), NULL));
 	while (!access(line, F_OK)) {
 		EXPECT_TRUE(load_from(line)) TH_LOG("%s: %s", line, sum.error);
 		EXPECT_LOADED_WHOLE();
@@ -2098,7 +2114,7 @@ RECORD_TEST(continues_in_new_files)
 
 	/* Only as many as wanted remain. Each can be reported. */
 	ASSERT_EQ(0, run("-o", "new", "--rotate", "0.2", "--keep", "2", work, "burn",
-			 MS("2000"), NULL));
+			 MS("1200"), NULL));
 	EXPECT_EQ(0, access("new.1", F_OK));
 	EXPECT_NE(0, access("new.3", F_OK));
 	EXPECT_TRUE(load_from("new.2"));

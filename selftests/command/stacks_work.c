@@ -6,7 +6,7 @@
  *	stacks_work tiny MS		ticks in the first and last instructions of functions
  *	stacks_work recurse DEPTH MS	a function that calls itself
  *	stacks_work wide DEPTH MS	the same, with 30 KB in each frame
- *	stacks_work plugin LIBRARY MS	a library that is loaded when ticks have come already
+ *	stacks_work plugin LIBRARY MS	a library that is loaded after a quarter of MS
  *	stacks_work fork MS		a child
  *	stacks_work threads N MS
  *	stacks_work deep N MS		threads with 20 frames of 10 KB, which nobody touches
@@ -103,7 +103,7 @@ static NOINLINE int plugin(const char *path, int ms)
 	long end;
 	void *library;
 
-	burn(leaf_caller, ms);
+	burn(leaf_caller, ms / 4);
 	library = dlopen(path, RTLD_NOW);
 	if (!library)
 		return 1;
