@@ -9,12 +9,12 @@
 
 #include <grp.h>
 #include <linux/capability.h>
-#include <stdarg.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 
 #include <linux/profil.h>
 
+#define SUBCOMMAND "record"
 #include "command.h"
 #include "kernel.h"
 #include "recording/format.h"
@@ -23,6 +23,8 @@
 
 /* A time in ms, a literal; ten times as long where the recorder needs seconds to start */
 #define MS(ms)	(machine_is_slow() ? ms "0" : ms)
+
+static char stacks_work[PATH_MAX];
 
 /* The contents of the recording. */
 static struct sum {
@@ -227,6 +229,15 @@ static const char *base(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* Returns the file whose name begins with @name, or NULL. */
+static const struct format_file *file_named(const char *name)
+{
+	for (u64 i = 0; i < sum.nr_files; i++)
+		if (!strncmp(base(sum.paths[i]), name, strlen(name)))
+			return &sum.files[i];
+	return NULL;
+}
+
 /* User ticks in the files with the name @name. */
 static u64 in_file(const char *name)
 {
@@ -271,41 +282,26 @@ static u64 in_process(pid_t pid)
 	return ticks;
 }
 
-static char **arguments(va_list args)
+/* Returns the number at the start of a file that a command has written, or 0. */
+static int number_in(const char *path)
 {
-	static char *argv[64];
-	int n = 2;
+	FILE *f = fopen(path, "re");
+	int number = 0;
 
-	argv[0] = command;
-	argv[1] = "record";
-	while ((argv[n] = va_arg(args, char *)))
-		n++;
-	return argv;
+	if (f && fscanf(f, "%d", &number) != 1)
+		number = 0;
+	if (f)
+		fclose(f);
+	return number;
 }
 
-/* Starts profil record with these arguments, which end with NULL. */
-static pid_t start(int terminal, ...)
+/* Returns the number as text, until the next call. */
+static const char *decimal(int number)
 {
-	va_list args;
-	pid_t child;
+	static char text[16];
 
-	va_start(args, terminal);
-	child = start_argv(arguments(args), terminal);
-	va_end(args);
-	return child;
-}
-
-static int run(const char *first, ...)
-{
-	char *argv[64] = { command, "record", (char *)first };
-	va_list args;
-	int n = 3;
-
-	va_start(args, first);
-	while ((argv[n] = va_arg(args, char *)))
-		n++;
-	va_end(args);
-	return end_of(start_argv(argv, -1));
+	snprintf(text, sizeof(text), "%d", number);
+	return text;
 }
 
 /*
@@ -334,12 +330,25 @@ static FILE *output_of(const char *arguments)
 	return fopen("printed", "re");
 }
 
+/* Records with these arguments. */
+#define RECORD(...) do {								\
+	ASSERT_EQ(0, run(__VA_ARGS__));							\
+	EXPECT_WHOLE();									\
+} while (0)
+
+/* With these arguments, the command exits with @status, and prints the message. */
+#define EXPECT_REFUSED(status, message, ...) do {					\
+	EXPECT_EQ(status, run(__VA_ARGS__));						\
+	EXPECT_TRUE(said("err", message));						\
+} while (0)
+
 FIXTURE(record) {
 };
 
 FIXTURE_SETUP(record)
 {
 	ASSERT_TRUE(command_setup());
+	ASSERT_TRUE(beside(stacks_work, "stacks_work"));
 }
 
 FIXTURE_TEARDOWN(record)
@@ -353,8 +362,7 @@ RECORD_TEST(counts_each_tick_once)
 {
 	char *line;
 
-	ASSERT_EQ(0, run(work, "burn", "1500", NULL));
-	EXPECT_WHOLE();
+	RECORD(work, "burn", "1500");
 	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
 	EXPECT_EQ(0, sum.end.status);
 	EXPECT_LT(100, sum.user);
@@ -380,50 +388,47 @@ RECORD_TEST(counts_each_tick_once)
 
 RECORD_TEST(identifies_the_file_by_inode_size_time_and_build_id)
 {
+	const struct format_file *file;
 	struct stat st;
-	u64 i;
 
-	ASSERT_EQ(0, run(work, "burn", "500", NULL));
-	EXPECT_WHOLE();
-	for (i = 0; i < sum.nr_files && strcmp(base(sum.paths[i]), "record_work"); i++)
-		;
-	ASSERT_LT(i, sum.nr_files);
+	RECORD(work, "burn", "300");
+	file = file_named("record_work");
+	ASSERT_NE(NULL, file);
 	ASSERT_EQ(0, stat(work, &st));
-	EXPECT_EQ(st.st_ino, sum.files[i].ino);
-	EXPECT_EQ(st.st_size, sum.files[i].size);
-	EXPECT_EQ(st.st_mtim.tv_sec, sum.files[i].mtime / 1000000000);
-	EXPECT_EQ(20, sum.files[i].build_id_len);
-	EXPECT_EQ(0, sum.files[i].flags);
+	EXPECT_EQ(st.st_ino, file->ino);
+	EXPECT_EQ(st.st_size, file->size);
+	EXPECT_EQ(st.st_mtim.tv_sec, file->mtime / 1000000000);
+	EXPECT_EQ(20, file->build_id_len);
+	EXPECT_EQ(0, file->flags);
 }
 
 RECORD_TEST(passes_on_the_exit_status)
 {
-	EXPECT_EQ(0, run(work, "exit", "0", NULL));
-	EXPECT_EQ(7, run(work, "exit", "7", NULL));
+	EXPECT_EQ(0, run(work, "exit", "0"));
+	EXPECT_EQ(7, run(work, "exit", "7"));
 	EXPECT_WHOLE();
 	EXPECT_EQ(7, WEXITSTATUS(sum.end.status));
-	EXPECT_EQ(128 + SIGKILL, run(work, "kill", "9", NULL));
+	EXPECT_EQ(128 + SIGKILL, run(work, "kill", "9"));
 	EXPECT_WHOLE();
 	EXPECT_EQ(SIGKILL, WTERMSIG(sum.end.status));
-	EXPECT_EQ(128 + SIGTERM, run(work, "kill", "15", NULL));
+	EXPECT_EQ(128 + SIGTERM, run(work, "kill", "15"));
 }
 
 RECORD_TEST(a_command_that_cannot_run_leaves_no_file)
 {
 	struct stat st;
 
-	EXPECT_EQ(127, run("./nothing", NULL));
-	EXPECT_TRUE(said("err", "./nothing"));
+	EXPECT_REFUSED(127, "./nothing", "./nothing");
 	EXPECT_NE(0, access("profil.data", F_OK));
-	EXPECT_EQ(126, run("/", NULL));
+	EXPECT_EQ(126, run("/"));
 	EXPECT_NE(0, access("profil.data", F_OK));
-	EXPECT_EQ(126, run("/dev/null", NULL));
+	EXPECT_EQ(126, run("/dev/null"));
 	EXPECT_NE(0, access("profil.data", F_OK));
 
 	/* An existing file stays unchanged. */
-	ASSERT_EQ(0, run(work, "burn", "300", NULL));
+	ASSERT_EQ(0, run(work, "burn", "300"));
 	ASSERT_EQ(0, stat("profil.data", &st));
-	EXPECT_EQ(127, run("./nothing", NULL));
+	EXPECT_EQ(127, run("./nothing"));
 	EXPECT_NE(0, access("profil.data.old", F_OK));
 	EXPECT_WHOLE();
 	EXPECT_LT(0, sum.user);
@@ -431,30 +436,27 @@ RECORD_TEST(a_command_that_cannot_run_leaves_no_file)
 
 RECORD_TEST(quotes_the_command_as_for_a_shell)
 {
-	EXPECT_EQ(0, run("sh", "-c", ": a", "it's", "", "plain", NULL));
-	EXPECT_WHOLE();
+	RECORD("sh", "-c", ": a", "it's", "", "plain");
 	EXPECT_STREQ("sh -c ': a' 'it'\\''s' '' plain", sum.command);
 }
 
 RECORD_TEST(wrong_arguments_are_errors)
 {
-	EXPECT_EQ(2, run(NULL));
-	EXPECT_TRUE(said("err", "See \"profil record --help\"."));
-	EXPECT_EQ(2, run("--nonsense", "true", NULL));
-	EXPECT_EQ(2, run("-p", "0", NULL));
-	EXPECT_EQ(2, run("-p", "1x", NULL));
-	EXPECT_EQ(2, run("-p", "no such process", NULL));
-	EXPECT_TRUE(said("err", "-p: \"no\" is neither a process id nor the name of a process"));
-	EXPECT_EQ(2, run("-p", "", "true", NULL));
-	EXPECT_EQ(2, run("--duration", "-1", "true", NULL));
-	EXPECT_EQ(2, run("--duration", "nan", "true", NULL));
-	EXPECT_EQ(2, run("--duration", "", "true", NULL));
+	EXPECT_REFUSED(2, "See \"profil record --help\".", NULL);
+	EXPECT_EQ(2, run("--nonsense", "true"));
+	EXPECT_EQ(2, run("-p", "0"));
+	EXPECT_EQ(2, run("-p", "1x"));
+	EXPECT_REFUSED(2, "-p: \"no\" is neither a process id nor the name of a process",
+		       "-p", "no such process");
+	EXPECT_EQ(2, run("-p", "", "true"));
+	EXPECT_EQ(2, run("--duration", "-1", "true"));
+	EXPECT_EQ(2, run("--duration", "nan", "true"));
+	EXPECT_EQ(2, run("--duration", "", "true"));
 	EXPECT_NE(0, access("profil.data", F_OK));
-	EXPECT_EQ(1, run("-o", "no/such/file", "true", NULL));
-	EXPECT_TRUE(said("err", "no/such/file"));
-	EXPECT_EQ(0, run("--help", NULL));
+	EXPECT_REFUSED(1, "no/such/file", "-o", "no/such/file", "true");
+	EXPECT_EQ(0, run("--help"));
 	EXPECT_TRUE(said("out", "--no-children"));
-	EXPECT_EQ(0, run("-o", "other", "--", work, "exit", "0", NULL));
+	EXPECT_EQ(0, run("-o", "other", "--", work, "exit", "0"));
 	EXPECT_EQ(0, access("other", F_OK));
 }
 
@@ -463,12 +465,10 @@ RECORD_TEST(passes_on_signals)
 	const int signals[] = { SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2 };
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
-		char number[16];
 		pid_t recorder;
 
 		unlink("out");
-		snprintf(number, sizeof(number), "%d", signals[i]);
-		recorder = start(-1, work, "trap", number, "5", NULL);
+		recorder = start(-1, work, "trap", decimal(signals[i]), "5");
 		EXPECT_TRUE(WAIT_UNTIL(ready()));
 		kill(recorder, signals[i]);
 		EXPECT_EQ(5, end_of(recorder)) TH_LOG("signal %d", signals[i]);
@@ -483,7 +483,7 @@ RECORD_TEST(ends_with_the_command_on_ctrl_c)
 	pid_t recorder;
 
 	ASSERT_LE(0, master);
-	recorder = start(slave, work, "trap", "10", "0", NULL);
+	recorder = start(slave, work, "trap", "10", "0");
 	EXPECT_TRUE(WAIT_UNTIL(ready()));
 	EXPECT_EQ(1, write(master, "\003", 1));
 	EXPECT_EQ(128 + SIGINT, end_of(recorder));
@@ -500,7 +500,7 @@ RECORD_TEST(ends_without_the_command_on_the_second_ctrl_c)
 	pid_t recorder, child;
 
 	ASSERT_LE(0, master);
-	recorder = start(slave, work, "deaf", "0", NULL);
+	recorder = start(slave, work, "deaf", "0");
 	EXPECT_TRUE(WAIT_UNTIL(ready()));
 	child = child_of(recorder);
 	ASSERT_LT(0, child);
@@ -522,7 +522,7 @@ RECORD_TEST(leaves_a_readable_file_if_it_is_killed)
 {
 	pid_t recorder, child;
 
-	recorder = start(-1, work, "trap", "10", "0", NULL);
+	recorder = start(-1, work, "trap", "10", "0");
 	EXPECT_TRUE(WAIT_UNTIL(ready()));
 	child = child_of(recorder);
 	ASSERT_LT(0, child);
@@ -543,7 +543,7 @@ RECORD_TEST(leaves_a_readable_file_if_it_is_killed)
 
 RECORD_TEST(the_file_can_be_read_during_the_recording)
 {
-	pid_t recorder = start(-1, work, "burn", "3000", NULL);
+	pid_t recorder = start(-1, work, "burn", "3000");
 	unsigned int seen = 0;
 	u64 last = 0;
 
@@ -583,35 +583,32 @@ RECORD_TEST(samples_with_the_requested_period)
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		int status = good[i].value ?
-			     run(good[i].option, good[i].value, work, "burn", "150", NULL) :
-			     run(good[i].option, work, "burn", "150", NULL);
+			     run(good[i].option, good[i].value, work, "burn", "150") :
+			     run(good[i].option, work, "burn", "150");
 
 		EXPECT_EQ(0, status);
 		EXPECT_WHOLE();
 		EXPECT_EQ(good[i].ns, sum.meta.tick_ns);
 		EXPECT_LT(0, sum.user);
 	}
-	ASSERT_EQ(0, run("--tick", work, "burn", "150", NULL));
-	EXPECT_WHOLE();
+	RECORD("--tick", work, "burn", "150");
 	EXPECT_LT(900000, sum.meta.tick_ns);
 	EXPECT_LT(0, sum.user);
 
 	unlink("profil.data");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		int status = bad[i].more ?
-			     run(bad[i].option, bad[i].value, bad[i].more, "true", NULL) :
-			     run(bad[i].option, bad[i].value, "true", NULL);
+			     run(bad[i].option, bad[i].value, bad[i].more, "true") :
+			     run(bad[i].option, bad[i].value, "true");
 
 		EXPECT_EQ(2, status) TH_LOG("%s %s", bad[i].option, bad[i].value);
 	}
 	for (size_t i = 0; i < sizeof(not_allowed) / sizeof(*not_allowed); i++) {
-		EXPECT_EQ(1, run("-F", not_allowed[i], "true", NULL));
-		EXPECT_TRUE(said("err", "at most "));
+		EXPECT_REFUSED(1, "at most ", "-F", not_allowed[i], "true");
 	}
 	/* The limit of an ordinary user is 50 us. Others have no test. */
 	if (geteuid()) {
-		EXPECT_EQ(1, run("-F", "100000", "true", NULL));
-		EXPECT_TRUE(said("err", "at most 20,000 Hz"));
+		EXPECT_REFUSED(1, "at most 20,000 Hz", "-F", "100000", "true");
 	}
 	EXPECT_NE(0, access("profil.data", F_OK));
 }
@@ -620,8 +617,7 @@ RECORD_TEST(follows_forks)
 {
 	u64 burners = 0;
 
-	ASSERT_EQ(0, run(work, "fork", "5", "300", NULL));
-	EXPECT_WHOLE();
+	RECORD(work, "fork", "5", "300");
 	EXPECT_EQ(FORMAT_CHILDREN, sum.meta.flags);
 	for (u64 i = 0; i < sum.nr_threads; i++)
 		burners += sum.of_thread[i] * 20 > sum.user;
@@ -632,8 +628,7 @@ RECORD_TEST(follows_forks)
 
 RECORD_TEST(does_not_follow_forks_with_no_children)
 {
-	ASSERT_EQ(0, run("--no-children", work, "fork", "2", "700", NULL));
-	EXPECT_WHOLE();
+	RECORD("--no-children", work, "fork", "2", "700");
 	EXPECT_EQ(0, sum.meta.flags);
 	EXPECT_GT(400, sum.user);		/* of 1400, which all processes have together */
 	for (u64 i = 1; i < sum.nr_threads; i++)
@@ -642,8 +637,7 @@ RECORD_TEST(does_not_follow_forks_with_no_children)
 
 RECORD_TEST(follows_execs)
 {
-	ASSERT_EQ(0, run(work, "exec", "700", NULL));
-	EXPECT_WHOLE();
+	RECORD(work, "exec", "700");
 	EXPECT_LT(sum.user / 5, in_comm("record_work"));
 	EXPECT_LT(sum.user / 5, in_comm("exe"));
 	EXPECT_LT(sum.user * 3 / 4, in_file("record_work"));
@@ -651,16 +645,11 @@ RECORD_TEST(follows_execs)
 
 RECORD_TEST(ends_when_the_command_ends)
 {
-	int orphan = 0;
-	FILE *out;
+	int orphan;
 
-	ASSERT_EQ(0, run(work, "orphan", "100000", NULL));
-	EXPECT_WHOLE();
+	RECORD(work, "orphan", "100000");
 	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
-	out = fopen("out", "r");
-	ASSERT_NE(NULL, out);
-	EXPECT_EQ(1, fscanf(out, "%d", &orphan));
-	fclose(out);
+	orphan = number_in("out");
 	ASSERT_LT(1, orphan);
 	EXPECT_EQ(0, kill(orphan, SIGKILL));
 }
@@ -669,8 +658,7 @@ RECORD_TEST(distinguishes_threads)
 {
 	u64 burners = 0, mains = 0;
 
-	ASSERT_EQ(0, run(work, "threads", "4", "400", NULL));
-	EXPECT_WHOLE();
+	RECORD(work, "threads", "4", "400");
 	for (u64 i = 0; i < sum.nr_threads; i++) {
 		EXPECT_NE(0, sum.threads[i].tid);
 		burners += !strncmp(sum.threads[i].comm, "burner-", 7) &&
@@ -685,20 +673,18 @@ RECORD_TEST(distinguishes_threads)
 
 RECORD_TEST(leaves_out_system_ticks_with_user_only)
 {
-	ASSERT_EQ(0, run("--user-only", work, "burn", "700", NULL));
-	EXPECT_WHOLE();
+	RECORD("--user-only", work, "burn", "700");
 	EXPECT_EQ(PROFIL_MODE_USER, sum.meta.modes);
 	EXPECT_EQ(0, sum.system);
 	EXPECT_EQ(0, sum.account.stats.system);
 	EXPECT_LT(50, sum.user);
-	EXPECT_EQ(0, run("--user-only", "-v", work, "burn", "100", NULL));
+	EXPECT_EQ(0, run("--user-only", "-v", work, "burn", "100"));
 	EXPECT_TRUE(said("err", "unselected "));
 }
 
 RECORD_TEST(names_system_calls)
 {
-	ASSERT_EQ(0, run("dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=1000", NULL));
-	EXPECT_WHOLE();
+	RECORD("dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=1000");
 	EXPECT_LT(20, sum.system);
 	EXPECT_LT(sum.system / 2, in_call("read"));
 }
@@ -708,8 +694,7 @@ RECORD_TEST(records_static_programs)
 	char path[PATH_MAX];
 
 	ASSERT_TRUE(beside(path, "record_work_static"));
-	ASSERT_EQ(0, run(path, "burn", "700", NULL));
-	EXPECT_WHOLE();
+	RECORD(path, "burn", "700");
 	EXPECT_LT(sum.user * 3 / 4, in_file("record_work_static"));
 }
 
@@ -718,8 +703,7 @@ RECORD_TEST(records_32_bit_programs)
 	char path[PATH_MAX];
 
 	SKIP_IF(!beside(path, "record_work_32"), "no 32-bit program could be built here");
-	ASSERT_EQ(0, run(path, "burn", MS("700"), NULL));
-	EXPECT_WHOLE();
+	RECORD(path, "burn", MS("700"));
 	EXPECT_LT(sum.user * 3 / 4, in_file("record_work_32"));
 }
 
@@ -731,7 +715,7 @@ RECORD_TEST(records_scripts)
 	fprintf(f, "#!/bin/sh\nulimit -S -t 1\nwhile :; do :; done\n");
 	fclose(f);
 	ASSERT_EQ(0, chmod("script", 0700));
-	ASSERT_EQ(128 + SIGXCPU, run("./script", NULL));
+	ASSERT_EQ(128 + SIGXCPU, run("./script"));
 	EXPECT_WHOLE();
 	EXPECT_LT(10, sum.user);
 	EXPECT_LT(sum.user / 2, in_comm("script"));
@@ -741,8 +725,7 @@ RECORD_TEST(records_text_without_a_file)
 {
 	u64 i, most = 0;
 
-	ASSERT_EQ(0, run(work, "wide", "1", "700", NULL));
-	EXPECT_WHOLE();
+	RECORD(work, "wide", "1", "700");
 	for (i = 0; i < sum.nr_files; i++)
 		if (sum.of_file[i] > sum.of_file[most])
 			most = i;
@@ -757,8 +740,7 @@ RECORD_TEST(notices_that_another_file_is_mapped)
 
 	ASSERT_EQ(0, end_of(start_argv((char *[]){ work, "make", "first", NULL }, -1)));
 	ASSERT_EQ(0, end_of(start_argv((char *[]){ work, "make", "second", NULL }, -1)));
-	ASSERT_EQ(0, run(work, "swap", "first", "second", "2", "3000", NULL));
-	EXPECT_WHOLE();
+	RECORD(work, "swap", "first", "second", "2", "3000");
 	a = in_file("first");
 	b = in_file("second");
 	EXPECT_LT(sum.user * 3 / 4, a + b);
@@ -768,8 +750,7 @@ RECORD_TEST(notices_that_another_file_is_mapped)
 
 RECORD_TEST(locks_at_most_a_megabyte)
 {
-	ASSERT_EQ(0, run(work, "burn", "300", NULL));
-	EXPECT_WHOLE();
+	RECORD(work, "burn", "300");
 	EXPECT_LT(0, sum.account.peak_locked);
 	EXPECT_GE(1 << 20, sum.account.peak_locked);
 	EXPECT_FALSE(said("err", "RLIMIT_MEMLOCK"));
@@ -781,8 +762,7 @@ RECORD_TEST(works_with_a_small_buffer_of_records)
 
 	SKIP_IF(!geteuid(), "root has no limit of locked memory");
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
-	ASSERT_EQ(0, run(work, "burn", "700", NULL));
-	EXPECT_WHOLE();
+	RECORD(work, "burn", "700");
 	EXPECT_LT(sum.user * 3 / 4, in_file("record_work"));
 	EXPECT_GE(64 << 10, sum.account.peak_locked);
 	EXPECT_TRUE(said("err", "RLIMIT_MEMLOCK (64 KiB) allows room for only "));
@@ -791,8 +771,7 @@ RECORD_TEST(works_with_a_small_buffer_of_records)
 	limit.rlim_max = 0;
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 	unlink("profil.data");
-	EXPECT_EQ(1, run(work, "burn", "700", NULL));
-	EXPECT_TRUE(said("err", "RLIMIT_MEMLOCK"));
+	EXPECT_REFUSED(1, "RLIMIT_MEMLOCK", work, "burn", "700");
 	EXPECT_NE(0, access("profil.data", F_OK));
 }
 
@@ -800,8 +779,7 @@ RECORD_TEST(ends_after_the_duration)
 {
 	char line[64];
 
-	ASSERT_EQ(0, run("--duration", "1", work, "burn", "2000", NULL));
-	EXPECT_WHOLE();
+	RECORD("--duration", "1", work, "burn", "2000");
 	EXPECT_EQ(FORMAT_END_DURATION, sum.end.reason);
 	EXPECT_LE(1000000000ULL, sum.end.time - sum.meta.start_monotonic);
 	/* On a slow machine, there can be only ticks of the start of the program. */
@@ -809,7 +787,7 @@ RECORD_TEST(ends_after_the_duration)
 	if (!machine_is_slow())
 		EXPECT_LT(20, sum.user);
 	/* The recorder waits until the command ends. */
-	EXPECT_EQ(5, run("--duration", "0.1", "sh", "-c", "sleep 1; exit 5", NULL));
+	EXPECT_EQ(5, run("--duration", "0.1", "sh", "-c", "sleep 1; exit 5"));
 	EXPECT_WHOLE();
 	snprintf(line, sizeof(line), "waiting for process %d (sh) to end\n", sum.meta.pid);
 	EXPECT_TRUE(said("err", line));
@@ -817,31 +795,23 @@ RECORD_TEST(ends_after_the_duration)
 
 RECORD_TEST(reports_the_capability_that_another_process_needs)
 {
-	char pid[16];
-
 	SKIP_IF(!geteuid(), "root has it");
-	snprintf(pid, sizeof(pid), "%d", getpid());
-	EXPECT_EQ(1, run("-p", pid, "--duration", "1", NULL));
-	EXPECT_TRUE(said("err", "CAP_PERFMON"));
+	EXPECT_REFUSED(1, "CAP_PERFMON", "-p", decimal(getpid()), "--duration", "1");
 	EXPECT_TRUE(said("err", "setcap"));
 	EXPECT_TRUE(said("err", "modprobe profil attach=user"));
 	EXPECT_NE(0, access("profil.data", F_OK));
 	/* There is no process with this id. */
-	EXPECT_EQ(1, run("-p", "2147483647", NULL));
-	EXPECT_TRUE(said("err", "no process"));
+	EXPECT_REFUSED(1, "no process", "-p", "2147483647");
 }
 
 RECORD_TEST(records_a_process_with_p)
 {
 	pid_t child, recorder;
-	char pid[16];
 
 	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
 	child = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
 	EXPECT_TRUE(WAIT_UNTIL(ready()));
-	snprintf(pid, sizeof(pid), "%d", child);
-	EXPECT_EQ(0, run("-p", pid, "--duration", "1", NULL));
-	EXPECT_WHOLE();
+	RECORD("-p", decimal(child), "--duration", "1");
 	EXPECT_EQ(FORMAT_END_DURATION, sum.end.reason);
 	EXPECT_TRUE(sum.meta.flags & FORMAT_ATTACHED);
 	EXPECT_LT(20, sum.user);
@@ -850,7 +820,7 @@ RECORD_TEST(records_a_process_with_p)
 	EXPECT_STREQ(work, sum.command);
 
 	/* The recording lasts until the recorder gets a signal. */
-	recorder = start(-1, "-p", pid, NULL);
+	recorder = start(-1, "-p", decimal(child));
 	EXPECT_TRUE(WAIT_UNTIL(load() && !sum.ended && sum.nr_accounts >= 2));
 	kill(recorder, SIGINT);
 	EXPECT_EQ(0, end_of(recorder));
@@ -859,7 +829,7 @@ RECORD_TEST(records_a_process_with_p)
 
 	/* The recording lasts until the process ends, before its parent has waited for it. */
 	unlink("profil.data");
-	recorder = start(-1, "-p", pid, NULL);
+	recorder = start(-1, "-p", decimal(child));
 	EXPECT_TRUE(WAIT_UNTIL(load() && sum.nr_accounts >= 1));
 	kill(child, SIGKILL);
 	EXPECT_EQ(0, end_of(recorder));
@@ -877,7 +847,7 @@ RECORD_TEST(records_a_process_by_name_until_the_command_ends)
 	child = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
 	EXPECT_TRUE(WAIT_UNTIL(ready()));
 	EXPECT_EQ(3, run("-F", "max", "-p", "record_work", "--", "sh", "-c",
-			 "i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done; sleep 1; exit 3", NULL));
+			 "i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done; sleep 1; exit 3"));
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
 	EXPECT_TRUE(sum.meta.flags & FORMAT_ATTACHED);
@@ -891,7 +861,7 @@ RECORD_TEST(records_a_process_by_name_until_the_command_ends)
 
 	/* The process ends first; the command still sets the duration. */
 	unlink("profil.data");
-	recorder = start(-1, "-p", "record_work", "sleep", "2", NULL);
+	recorder = start(-1, "-p", "record_work", "sleep", "2");
 	EXPECT_TRUE(WAIT_UNTIL(load() && sum.nr_accounts >= 1));
 	kill(child, SIGKILL);
 	EXPECT_EQ(1000 + SIGKILL, end_of(child));
@@ -903,24 +873,20 @@ RECORD_TEST(records_a_process_by_name_until_the_command_ends)
 RECORD_TEST(tells_how_many_processes_outlive_the_command)
 {
 	char script[] = "for i in one two; do sleep 100 >sleeps 2>&1 & echo $! >$i; done";
-	int one = 0, two = 0;
-	FILE *f;
+	int one, two;
 
-	ASSERT_EQ(0, run("sh", "-c", script, NULL));
-	EXPECT_WHOLE();
-	f = fopen("one", "re");
-	EXPECT_TRUE(f && fscanf(f, "%d", &one) == 1 && !fclose(f) && one > 1);
-	f = fopen("two", "re");
-	EXPECT_TRUE(f && fscanf(f, "%d", &two) == 1 && !fclose(f) && two > 1);
+	RECORD("sh", "-c", script);
 	EXPECT_EQ(2, sum.account.stats.targets);
 	EXPECT_TRUE(said("err", "2 processes of the command still run, but are no longer "));
-	if (one > 1)
-		kill(one, SIGKILL);
-	if (two > 1)
-		kill(two, SIGKILL);
+	one = number_in("one");
+	ASSERT_LT(1, one);
+	kill(one, SIGKILL);
+	two = number_in("two");
+	ASSERT_LT(1, two);
+	kill(two, SIGKILL);
 	/* The kernel frees processes later than they end. */
 	for (int i = 0; i < 5; i++) {
-		ASSERT_EQ(0, run("sh", "-c", "true | true | true | true | true | true", NULL));
+		ASSERT_EQ(0, run("sh", "-c", "true | true | true | true | true | true"));
 		EXPECT_WHOLE();
 		EXPECT_EQ(0, sum.account.stats.targets);
 		EXPECT_FALSE(said("err", "still run"));
@@ -931,15 +897,13 @@ RECORD_TEST(asks_runtimes_for_names_only_with_the_option)
 {
 	char script[] = "env >env; echo $$ >pid; echo 1 1 f >/tmp/perf-$$.map; exec $0 burn 200";
 	char path[64];
-	FILE *f;
-	int pid;
 
 	ASSERT_EQ(0, setenv("NODE_OPTIONS", "--max-old-space-size=64", 1));
 	ASSERT_EQ(0, setenv("PYTHONPERFSUPPORT", "0", 1));
 	ASSERT_EQ(0, unsetenv("JAVA_TOOL_OPTIONS"));
 	for (int i = 0; i < 2; i++) {
-		ASSERT_EQ(0, i ? run("--runtimes", "sh", "-c", script, work, NULL) :
-			  run("sh", "-c", script, work, NULL));
+		ASSERT_EQ(0, i ? run("--runtimes", "sh", "-c", script, work) :
+			  run("sh", "-c", script, work));
 		EXPECT_WHOLE();
 		EXPECT_TRUE(said("env", "NODE_OPTIONS=--max-old-space-size=64"));
 		EXPECT_EQ(i, said("env", "=64 --perf-basic-prof --interpreted-frames-"));
@@ -948,15 +912,13 @@ RECORD_TEST(asks_runtimes_for_names_only_with_the_option)
 		EXPECT_TRUE(said("env", "PYTHONPERFSUPPORT=0"));
 		EXPECT_EQ(i * FORMAT_RUNTIMES, sum.meta.flags & FORMAT_RUNTIMES);
 		/* The map that the option may have caused is removed. */
-		f = fopen("pid", "re");
-		ASSERT_TRUE(f && fscanf(f, "%d", &pid) == 1 && !fclose(f));
-		snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map", number_in("pid"));
 		EXPECT_EQ(i ? -1 : 0, access(path, F_OK));
 		unlink(path);
 	}
-	EXPECT_EQ(2, run("--runtimes", "-a", "true", NULL));
-	EXPECT_EQ(2, run("--runtimes", "-p", "1", "true", NULL));
-	EXPECT_TRUE(said("err", "--runtimes sets the environment of a command"));
+	EXPECT_EQ(2, run("--runtimes", "-a", "true"));
+	EXPECT_REFUSED(2, "--runtimes sets the environment of a command",
+		       "--runtimes", "-p", "1", "true");
 }
 
 /* Runs profil record after commands that mount something. */
@@ -1004,7 +966,7 @@ RECORD_TEST(records_several_processes_until_the_last_one_ends)
 	}
 	/* The process that does not exist is reported, and the others are recorded. */
 	snprintf(pids, sizeof(pids), "%d,2147483647,%d", child[0], child[1]);
-	recorder = start(-1, "-p", pids, NULL);
+	recorder = start(-1, "-p", pids);
 	EXPECT_TRUE(WAIT_UNTIL(load() && in_process(child[0]) > 20 && in_process(child[1]) > 20));
 	kill(child[0], SIGKILL);
 	EXPECT_EQ(1000 + SIGKILL, end_of(child[0]));
@@ -1020,34 +982,32 @@ RECORD_TEST(records_several_processes_until_the_last_one_ends)
 	EXPECT_EQ(0, strncmp(sum.command, work, strlen(work)));
 	EXPECT_STREQ(", and 1 more process", sum.command + strlen(work));
 	EXPECT_TRUE(said("err", "there is no process 2147483647"));
-	EXPECT_EQ(2, run("-p", "1,", NULL));
-	EXPECT_EQ(2, run("-p", "1,x", NULL));
+	EXPECT_EQ(2, run("-p", "1,"));
+	EXPECT_EQ(2, run("-p", "1,x"));
 }
 
 RECORD_TEST(says_that_a_process_has_no_program)
 {
 	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
 	/* This is kthreadd. */
-	EXPECT_EQ(1, run("-p", "2", NULL));
-	EXPECT_TRUE(said("err", "process 2 executes no program"));
+	EXPECT_REFUSED(1, "process 2 executes no program", "-p", "2");
 	EXPECT_NE(0, access("profil.data", F_OK));
 }
 
 RECORD_TEST(says_that_a_process_used_no_cpu_time)
 {
-	char pid[16], line[128];
+	char line[128];
 	pid_t child;
 
 	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
 	child = start_argv((char *[]){ "sleep", "1000", NULL }, -1);
 	pause_ms(500);
-	snprintf(pid, sizeof(pid), "%d", child);
-	EXPECT_EQ(1, run("-p", pid, "--duration", "0.5", NULL));
+	EXPECT_EQ(1, run("-p", decimal(child), "--duration", "0.5"));
 	EXPECT_WHOLE();
 	EXPECT_EQ(0, sum.user + sum.system);
 	snprintf(line, sizeof(line), "no samples: process %d (sleep) used no CPU time", child);
 	EXPECT_TRUE(said("err", line));
-	EXPECT_EQ(0, run("-p", pid, "--duration", "0.5", "--rotate", "60", NULL));
+	EXPECT_EQ(0, run("-p", decimal(child), "--duration", "0.5", "--rotate", "60"));
 	EXPECT_TRUE(said("err", line));
 	kill(child, SIGKILL);
 	end_of(child);
@@ -1094,7 +1054,7 @@ RECORD_TEST(records_the_whole_machine)
 	user = start_as_user();
 	ASSERT_LT(0, user);
 	unlink("out");
-	recorder = start(-1, "-a", NULL);
+	recorder = start(-1, "-a");
 	EXPECT_TRUE(WAIT_UNTIL(load() && in_process(root) > 20 && in_process(user) > 20));
 	later = start_as_user();
 	ASSERT_LT(0, later);
@@ -1113,7 +1073,7 @@ RECORD_TEST(records_the_whole_machine)
 	for (u64 i = 0; i < sum.nr_threads; i++)
 		EXPECT_NE(2, sum.threads[i].pid);
 
-	ASSERT_EQ(0, run("-a", "--duration", "0.5", NULL));
+	ASSERT_EQ(0, run("-a", "--duration", "0.5"));
 	EXPECT_WHOLE_MACHINE();
 	EXPECT_EQ(FORMAT_END_DURATION, sum.end.reason);
 }
@@ -1125,7 +1085,7 @@ RECORD_TEST(records_the_whole_machine_while_a_command_runs)
 	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
 	other = start_as_user();
 	ASSERT_LT(0, other);
-	EXPECT_EQ(7, run("-a", "-v", "--", "sh", "-c", "$0 burn 300; exit 7", work, NULL));
+	EXPECT_EQ(7, run("-a", "-v", "--", "sh", "-c", "$0 burn 300; exit 7", work));
 	EXPECT_WHOLE_MACHINE();
 	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
 	EXPECT_EQ(7, WEXITSTATUS(sum.end.status));
@@ -1137,7 +1097,7 @@ RECORD_TEST(records_the_whole_machine_while_a_command_runs)
 	EXPECT_FALSE(said("err", "expected"));
 
 	unlink("profil.data");
-	EXPECT_EQ(127, run("-a", "./nothing", NULL));
+	EXPECT_EQ(127, run("-a", "./nothing"));
 	EXPECT_NE(0, access("profil.data", F_OK));
 }
 
@@ -1166,7 +1126,7 @@ RECORD_TEST(reports_programs_of_the_machine_by_their_shares)
 	CPU_ZERO(&cpus);
 	CPU_SET(sched_getcpu(), &cpus);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
-	ASSERT_EQ(0, run("-a", "sh", "-c", script, work, NULL));
+	ASSERT_EQ(0, run("-a", "sh", "-c", script, work));
 	EXPECT_WHOLE_MACHINE();
 	first = share_in_report("first");
 	second = share_in_report("second");
@@ -1178,22 +1138,19 @@ RECORD_TEST(reports_programs_of_the_machine_by_their_shares)
 RECORD_TEST(the_whole_machine_requires_a_capability)
 {
 	SKIP_IF(!geteuid(), "root has it");
-	EXPECT_EQ(1, run("-a", "--duration", "1", NULL));
-	EXPECT_TRUE(said("err", "the whole machine: permission denied: requires CAP_PERFMON"));
+	EXPECT_REFUSED(1, "the whole machine: permission denied: requires CAP_PERFMON",
+		       "-a", "--duration", "1");
 	EXPECT_TRUE(said("err", "setcap"));
-	EXPECT_EQ(1, run("-a", "sh", "-c", "echo started", NULL));
-	EXPECT_TRUE(said("err", "CAP_PERFMON"));
+	EXPECT_REFUSED(1, "CAP_PERFMON", "-a", "sh", "-c", "echo started");
 	EXPECT_FALSE(said("out", "started"));
 	EXPECT_NE(0, access("profil.data", F_OK));
 }
 
 RECORD_TEST(the_whole_machine_has_no_other_target)
 {
-	EXPECT_EQ(2, run("-a", "-p", "1", NULL));
-	EXPECT_TRUE(said("err", "either -a or -p"));
-	EXPECT_EQ(2, run("-p", "1", "--all", "true", NULL));
-	EXPECT_EQ(2, run("-a", "--no-children", "true", NULL));
-	EXPECT_TRUE(said("err", "either -a or --no-children"));
+	EXPECT_REFUSED(2, "either -a or -p", "-a", "-p", "1");
+	EXPECT_EQ(2, run("-p", "1", "--all", "true"));
+	EXPECT_REFUSED(2, "either -a or --no-children", "-a", "--no-children", "true");
 	EXPECT_NE(0, access("profil.data", F_OK));
 }
 
@@ -1236,11 +1193,7 @@ static bool reports(const char *options, const char *text)
 
 /* Records a program of stacks_work. */
 #define RECORD_STACKS(...) do {								\
-	char stacks_work[PATH_MAX];							\
-											\
-	ASSERT_TRUE(beside(stacks_work, "stacks_work"));				\
-	ASSERT_EQ(0, run("--stacks", stacks_work, __VA_ARGS__, NULL));			\
-	EXPECT_WHOLE();									\
+	RECORD("--stacks", stacks_work, __VA_ARGS__);					\
 	EXPECT_TRUE(sum.meta.flags & FORMAT_STACKS);					\
 } while (0)
 
@@ -1271,7 +1224,6 @@ static double complete_stacks(FILE *f)
 
 STACKS_TEST(are_as_complete_in_the_summary_as_in_the_report)
 {
-	char report[PATH_MAX + 64];
 	double share, in_summary;
 
 	RECORD_STACKS("leaf", "1500");
@@ -1281,8 +1233,7 @@ STACKS_TEST(are_as_complete_in_the_summary_as_in_the_report)
 	EXPECT_LT(share - 1, in_summary);
 	EXPECT_GT(share + 1, in_summary);
 	/* Through frame pointers only, the recorder does not know it. */
-	ASSERT_TRUE(beside(report, "stacks_work"));
-	ASSERT_EQ(0, run("--stacks=fp", report, "leaf", "300", NULL));
+	ASSERT_EQ(0, run("--stacks=fp", stacks_work, "leaf", "300"));
 	EXPECT_EQ(-1, complete_stacks(fopen("err", "re")));
 }
 
@@ -1383,12 +1334,11 @@ STACKS_TEST(of_processes_that_have_ended)
 
 STACKS_TEST(are_in_each_file)
 {
-	char work[PATH_MAX], line[64] = "profil.data";
+	char line[64] = "profil.data";
 	int nr = 0, in_older = 0;
 
-	ASSERT_TRUE(beside(work, "stacks_work"));
-	ASSERT_EQ(0, run("--stacks=fp", "--rotate", "0.4", "--keep", "100", work, "leaf",
-			 MS("1600"), NULL));
+	ASSERT_EQ(0, run("--stacks=fp", "--rotate", "0.4", "--keep", "100", stacks_work, "leaf",
+			 MS("1600")));
 	while (!access(line, F_OK)) {
 		EXPECT_TRUE(load_from(line)) TH_LOG("%s: %s", line, sum.error);
 		EXPECT_LOADED_WHOLE();
@@ -1412,17 +1362,14 @@ STACKS_TEST(are_in_each_file)
 STACKS_TEST(lock_at_most_a_megabyte)
 {
 	struct rlimit limit = { .rlim_cur = 128 << 10, .rlim_max = 128 << 10 };
-	char work[PATH_MAX];
 
 	RECORD_STACKS("leaf", "300");
 	EXPECT_LT(0, sum.account.peak_locked);
 	EXPECT_GE(1 << 20, sum.account.peak_locked);
 	EXPECT_FALSE(said("err", "RLIMIT_MEMLOCK"));
 	SKIP_IF(!geteuid(), "root has no limit of locked memory");
-	ASSERT_TRUE(beside(work, "stacks_work"));
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
-	ASSERT_EQ(0, run("--stacks", work, "leaf", "400", NULL));
-	EXPECT_WHOLE();
+	RECORD("--stacks", stacks_work, "leaf", "400");
 	EXPECT_GE(128 << 10, sum.account.peak_locked);
 	EXPECT_TRUE(said("err", "RLIMIT_MEMLOCK (128 KiB) allows room for only "));
 	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
@@ -1430,8 +1377,7 @@ STACKS_TEST(lock_at_most_a_megabyte)
 	limit.rlim_cur = 64 << 10;
 	limit.rlim_max = 64 << 10;
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
-	ASSERT_EQ(0, run("--stacks", work, "recurse", "100", "400", NULL));
-	EXPECT_WHOLE();
+	RECORD("--stacks", stacks_work, "recurse", "100", "400");
 	EXPECT_GE(64 << 10, sum.account.peak_locked);
 	EXPECT_TRUE(said("err", "RLIMIT_MEMLOCK (64 KiB) allows only "));
 	EXPECT_LT(0, in_chains(";recurse;recurse;recurse;recurse;recurse;leaf_caller;leaf;"));
@@ -1439,61 +1385,43 @@ STACKS_TEST(lock_at_most_a_megabyte)
 
 STACKS_TEST(of_the_whole_machine)
 {
-	char work[PATH_MAX];
-
 	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
-	ASSERT_TRUE(beside(work, "stacks_work"));
-	ASSERT_EQ(0, run("-a", "--stacks", work, "leaf", "700", NULL));
+	ASSERT_EQ(0, run("-a", "--stacks", stacks_work, "leaf", "700"));
 	EXPECT_TRUE(load());
 	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
 }
 
 STACKS_TEST(with_other_options)
 {
-	char work[PATH_MAX];
-
-	ASSERT_TRUE(beside(work, "stacks_work"));
-	ASSERT_EQ(0, run("--stacks", "--tick", work, "leaf", "300", NULL));
-	EXPECT_WHOLE();
+	RECORD("--stacks", "--tick", stacks_work, "leaf", "300");
 	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
-	ASSERT_EQ(0, run("--stacks", "-F", "100", "--user-only", "--no-children", work, "leaf",
-			 "400", NULL));
-	EXPECT_WHOLE();
+	RECORD("--stacks", "-F", "100", "--user-only", "--no-children", stacks_work, "leaf", "400");
 	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
 	/* As in perf */
-	ASSERT_EQ(0, run("-g", "-e", "cpu-clock", work, "leaf", "300", NULL));
-	EXPECT_WHOLE();
+	RECORD("-g", "-e", "cpu-clock", stacks_work, "leaf", "300");
 	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
-	ASSERT_EQ(0, run("--call-graph", "dwarf,16384", work, "leaf", "300", NULL));
-	EXPECT_WHOLE();
+	RECORD("--call-graph", "dwarf,16384", stacks_work, "leaf", "300");
 	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
 	/* Without the option there are none. */
-	ASSERT_EQ(0, run(work, "leaf", "300", NULL));
-	EXPECT_WHOLE();
+	RECORD(stacks_work, "leaf", "300");
 	EXPECT_EQ(0, sum.nr_stacks + sum.with_stack);
 	EXPECT_EQ(FORMAT_CHILDREN, sum.meta.flags);
 	EXPECT_FALSE(reports("--children", "leaf"));
 	unlink("profil.data");
-	EXPECT_EQ(2, run("--stacks=dwarf", "true", NULL));
-	EXPECT_TRUE(said("err", "there is no method \"dwarf\""));
-	EXPECT_EQ(2, run("--stacks=", "true", NULL));
-	EXPECT_EQ(2, run("--call-graph", "lbr", "true", NULL));
-	EXPECT_EQ(2, run("-e", "cycles", "true", NULL));
-	EXPECT_TRUE(said("err", "there is one event: CPU time"));
+	EXPECT_REFUSED(2, "there is no method \"dwarf\"", "--stacks=dwarf", "true");
+	EXPECT_EQ(2, run("--stacks=", "true"));
+	EXPECT_EQ(2, run("--call-graph", "lbr", "true"));
+	EXPECT_REFUSED(2, "there is one event: CPU time", "-e", "cycles", "true");
 	EXPECT_NE(0, access("profil.data", F_OK));
 }
 
 STACKS_TEST(of_a_running_process)
 {
-	char pid[16], stacks_work[PATH_MAX];
 	pid_t child;
 
 	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
-	ASSERT_TRUE(beside(stacks_work, "stacks_work"));
 	child = start_argv((char *[]){ stacks_work, "leaf", "100000", NULL }, -1);
-	snprintf(pid, sizeof(pid), "%d", child);
-	EXPECT_EQ(0, run("-p", pid, "--stacks", "--duration", "1", NULL));
-	EXPECT_WHOLE();
+	RECORD("-p", decimal(child), "--stacks", "--duration", "1");
 	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;burn;leaf_caller;leaf;"));
 	EXPECT_LT(0, in_chains(";leaf;"));
 	kill(child, SIGKILL);
@@ -1506,7 +1434,6 @@ STACKS_TEST(of_a_running_process)
  */
 STACKS_TEST(have_tables_before_a_running_process_is_sampled)
 {
-	char pid[16];
 	pid_t child;
 
 	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
@@ -1517,10 +1444,8 @@ STACKS_TEST(have_tables_before_a_running_process_is_sampled)
 	child = start_argv((char *[]){ "./dash", "-c", "echo; while :; do :; done", NULL }, -1);
 	unsetenv("LD_LIBRARY_PATH");
 	ASSERT_TRUE(WAIT_UNTIL(ready()));
-	snprintf(pid, sizeof(pid), "%d", child);
 	setenv("XDG_CACHE_HOME", "/proc/none", 1);
-	EXPECT_EQ(0, run("-p", pid, "--stacks", "--duration", "1", NULL));
-	EXPECT_WHOLE();
+	RECORD("-p", decimal(child), "--stacks", "--duration", "1");
 	EXPECT_LE(99, complete_stacks(fopen("err", "re")));
 	EXPECT_FALSE(said("err", "before its unwind table was there"));
 	kill(child, SIGKILL);
@@ -1530,20 +1455,18 @@ STACKS_TEST(have_tables_before_a_running_process_is_sampled)
 /* Another machine can have written a file, with a clock that is ahead of this one. */
 RECORD_TEST(identifies_a_file_from_the_future)
 {
+	const struct format_file *file;
 	char line[PATH_MAX + 128];
-	u64 i;
 
 	SKIP_IF(geteuid(), "only root can set the clock");
 	snprintf(line, sizeof(line),
 		 "(date -s '+1 hour' && cp '%s' future && date -s '-1 hour') >/dev/null", work);
 	ASSERT_EQ(0, system(line));
 	/* It has ended when the records are read, so /proc has no link to it. */
-	ASSERT_EQ(0, run("./future", "burn", "50", NULL));
-	EXPECT_WHOLE();
-	for (i = 0; i < sum.nr_files && strcmp(base(sum.paths[i]), "future"); i++)
-		;
-	ASSERT_GT(sum.nr_files, i);
-	EXPECT_LT(0, sum.files[i].build_id_len);
+	RECORD("./future", "burn", "50");
+	file = file_named("future");
+	ASSERT_NE(NULL, file);
+	EXPECT_LT(0, file->build_id_len);
 }
 
 /* Returns the share of the ticks in % in functions with this name, as profil report prints it. */
@@ -1599,8 +1522,7 @@ FIXTURE_TEARDOWN(code)
 
 /* Records functions that are made at run time. */
 #define RECORD_MADE(memory, how) do {							\
-	ASSERT_EQ(0, run(self->work, "make", memory, how, MS("800"), NULL));		\
-	EXPECT_WHOLE();									\
+	RECORD(self->work, "make", memory, how, MS("800"));				\
 	EXPECT_SHARES("made_alpha", "made_beta");					\
 } while (0)
 
@@ -1655,14 +1577,13 @@ static pid_t start_ready(char *const argv[])
 
 CODE_TEST(made_before_the_clock_was_set_has_names)
 {
-	char *argv[8] = { self->work, "make", "anon", "early", "-100000" }, pid[16];
+	char *argv[8] = { self->work, "make", "anon", "early", "-100000" };
 	pid_t child;
 
 	SKIP_IF(geteuid(), "only root can set the clock");
 	child = start_ready(argv);
 	ASSERT_LT(0, child);
-	snprintf(pid, sizeof(pid), "%d", child);
-	EXPECT_EQ(0, run("-p", pid, "--duration", "1", NULL));
+	EXPECT_EQ(0, run("-p", decimal(child), "--duration", "1"));
 	EXPECT_EQ(0, system("date -s '-1 hour' >/dev/null"));
 	EXPECT_WHOLE();
 	EXPECT_SHARES("made_alpha", "made_beta");
@@ -1705,8 +1626,7 @@ CODE_TEST(made_by_another_user_has_names)
 											\
 	SKIP_IF(!HAS_TABLES, "only x86-64 has unwind tables");				\
 	ASSERT_TRUE(beside(jit_work, "jit_work"));					\
-	ASSERT_EQ(0, run("--stacks", jit_work, how, ms, NULL));				\
-	EXPECT_WHOLE();									\
+	RECORD("--stacks", jit_work, how, ms);						\
 	EXPECT_LT(100, in_chains(";made_leaf;"));					\
 } while (0)
 
@@ -1737,8 +1657,7 @@ CODE_TEST(described_without_call_frame_information_has_no_callers)
 /* ---- code that was moved ---- */
 
 #define RECORD_MOVED(program, what, how) do {						\
-	ASSERT_EQ(0, run(program, "move", what, how, MS("600"), NULL));			\
-	EXPECT_WHOLE();									\
+	RECORD(program, "move", what, how, MS("600"));					\
 	EXPECT_SHARES("hot_alpha", "hot_beta");						\
 } while (0)
 
@@ -1757,7 +1676,7 @@ MOVED_TEST(moved_as_a_whole, "all")
 
 CODE_TEST(moved_before_the_recording_has_the_names_of_its_file)
 {
-	char *argv[8] = { self->work, "move", "program", "moved", "-100000" }, pid[16];
+	char *argv[8] = { self->work, "move", "program", "moved", "-100000" };
 	pid_t child;
 
 	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
@@ -1765,8 +1684,7 @@ CODE_TEST(moved_before_the_recording_has_the_names_of_its_file)
 		argv[2] = library ? self->plugin : "program";
 		child = start_ready(argv);
 		ASSERT_LT(0, child);
-		snprintf(pid, sizeof(pid), "%d", child);
-		EXPECT_EQ(0, run("-p", pid, "--stacks", "--duration", "1", NULL));
+		EXPECT_EQ(0, run("-p", decimal(child), "--stacks", "--duration", "1"));
 		EXPECT_WHOLE();
 		EXPECT_SHARES("hot_alpha", "hot_beta");
 		kill(child, SIGKILL);
@@ -1777,8 +1695,7 @@ CODE_TEST(moved_before_the_recording_has_the_names_of_its_file)
 /* Code that is made where the code of a file was is not that of the file. */
 CODE_TEST(made_in_the_place_of_other_code_has_no_names_of_it)
 {
-	ASSERT_EQ(0, run(self->work, "move", "program", "other", MS("400"), NULL));
-	EXPECT_WHOLE();
+	RECORD(self->work, "move", "program", "other", MS("400"));
 	EXPECT_EQ(0, share_of("hot_alpha"));
 	EXPECT_TRUE(reports("", "code made at run time"));
 }
@@ -1786,10 +1703,9 @@ CODE_TEST(made_in_the_place_of_other_code_has_no_names_of_it)
 /* Returns the flags of the file with this name. */
 static u32 flags_of(const char *name)
 {
-	for (u64 i = 0; i < sum.nr_files; i++)
-		if (!strncmp(base(sum.paths[i]), name, strlen(name)))
-			return sum.files[i].flags;
-	return 0;
+	const struct format_file *file = file_named(name);
+
+	return file ? file->flags : 0;
 }
 
 /* A command for a shell: it has ended when the recorder, the shell's parent, reads its records. */
@@ -1801,14 +1717,12 @@ CODE_TEST(of_a_removed_file_is_gone_after_its_process)
 
 	snprintf(line, sizeof(line), "cp '%s' removed", self->work);
 	ASSERT_EQ(0, system(line));
-	ASSERT_EQ(0, run("sh", "-c", UNREAD("./removed gone remove 200"), NULL));
-	EXPECT_WHOLE();
+	RECORD("sh", "-c", UNREAD("./removed gone remove 200"));
 	EXPECT_EQ(FORMAT_FILE_GONE | FORMAT_FILE_ENDED, flags_of("removed"));
 	EXPECT_TRUE(reports("", "gone when the recorder looked for it; its process had ended"));
 	/* While it runs, /proc has a link to it. */
 	ASSERT_EQ(0, system(line));
-	ASSERT_EQ(0, run("./removed", "gone", "remove", "500", NULL));
-	EXPECT_WHOLE();
+	RECORD("./removed", "gone", "remove", "500");
 	EXPECT_EQ(0, flags_of("removed"));
 	EXPECT_SHARES("hot_alpha", "hot_beta");
 }
@@ -1820,8 +1734,7 @@ CODE_TEST(of_a_file_that_the_user_may_not_read_is_denied)
 	SKIP_IF(!geteuid(), "root may read all files");
 	snprintf(line, sizeof(line), "cp '%s' denied", self->work);
 	ASSERT_EQ(0, system(line));
-	ASSERT_EQ(0, run("./denied", "gone", "deny", "500", NULL));
-	EXPECT_WHOLE();
+	RECORD("./denied", "gone", "deny", "500");
 	EXPECT_EQ(FORMAT_FILE_DENIED, flags_of("denied"));
 	EXPECT_TRUE(reports("", "the recorder was not permitted to read it"));
 }
@@ -1837,9 +1750,7 @@ CODE_TEST(of_a_namespace_that_is_gone_is_unknown)
 	/* The namespace exists while the records are read, but the process does not. */
 	snprintf(line, sizeof(line), "%s && cp '%s' over/inside && "
 		 UNREAD("over/inside gone stay 200") "; sleep 2", mount, self->work);
-	ASSERT_EQ(0, run("unshare", "--mount", "--propagation", "private", "sh", "-c", line,
-			 NULL));
-	EXPECT_WHOLE();
+	RECORD("unshare", "--mount", "--propagation", "private", "sh", "-c", line);
 	EXPECT_EQ(FORMAT_FILE_OTHER | FORMAT_FILE_ENDED, flags_of("inside"));
 	EXPECT_TRUE(reports("-n 100 --dso inside",
 			    "its process had ended, and another file is at its path here"));
@@ -1850,7 +1761,7 @@ CODE_TEST(of_a_namespace_that_is_gone_is_unknown)
 /* A non-interactive shell lets commands in the background ignore SIGINT. */
 RECORD_TEST(ends_at_SIGINT_although_the_command_ignores_it)
 {
-	pid_t recorder = start(-1, work, "deaf", "0", NULL), child;
+	pid_t recorder = start(-1, work, "deaf", "0"), child;
 	char line[64];
 
 	EXPECT_TRUE(WAIT_UNTIL(ready() && load()));
@@ -1909,12 +1820,11 @@ RECORD_TEST(a_script_without_its_interpreter_cannot_run)
 	fprintf(f, "#!/no/such/interpreter\n");
 	fclose(f);
 	ASSERT_EQ(0, chmod("orphan", 0700));
-	EXPECT_EQ(126, run("./orphan", NULL));
-	EXPECT_TRUE(said("err", "./orphan: it exists, but the interpreter"));
+	EXPECT_REFUSED(126, "./orphan: it exists, but the interpreter", "./orphan");
 	snprintf(path, sizeof(path), "%s:%s", dir, getenv("PATH"));
 	ASSERT_EQ(0, setenv("PATH", path, true));
-	EXPECT_EQ(126, run("orphan", NULL));
-	EXPECT_EQ(127, run("orphans", NULL));
+	EXPECT_EQ(126, run("orphan"));
+	EXPECT_EQ(127, run("orphans"));
 	EXPECT_NE(0, access("profil.data", F_OK));
 }
 
@@ -1931,8 +1841,7 @@ RECORD_TEST(names_programs_that_gain_privilege)
 			program = programs[i];
 	SKIP_IF(!program, "no set-user-ID program is installed");
 	snprintf(script, sizeof(script), "%s --help; %s --help; exit 0", program, program);
-	EXPECT_EQ(0, run("sh", "-c", script, NULL));
-	EXPECT_WHOLE();
+	RECORD("sh", "-c", script);
 	EXPECT_EQ(2, sum.detached);
 	EXPECT_STREQ(base(program), base(sum.detached_path));
 	snprintf(line, sizeof(line), "/%s gains privilege (2 execs)", base(program));
@@ -1945,8 +1854,7 @@ RECORD_TEST(names_programs_that_the_user_may_not_read)
 	char script[] = "cp $0 secret && chmod 111 secret && ./secret exit 0";
 
 	SKIP_IF(!geteuid(), "root may read all programs");
-	EXPECT_EQ(0, run("sh", "-c", script, work, NULL));
-	EXPECT_WHOLE();
+	RECORD("sh", "-c", script, work);
 	EXPECT_EQ(1, sum.detached);
 	EXPECT_TRUE(said("err", "/secret is not readable (1 exec)"));
 }
@@ -1954,7 +1862,7 @@ RECORD_TEST(names_programs_that_the_user_may_not_read)
 RECORD_TEST(records_ticks_during_exec_and_exit)
 {
 	ASSERT_EQ(0, run("-F", "4000", "sh", "-c",
-			 "i=0; while [ $i -lt 50 ]; do /bin/true; i=$((i + 1)); done", NULL));
+			 "i=0; while [ $i -lt 50 ]; do /bin/true; i=$((i + 1)); done"));
 	EXPECT_WHOLE();
 	EXPECT_LT(0, sum.bare);
 	EXPECT_TRUE(said("err", " during exec or exit"));
@@ -1983,8 +1891,7 @@ RECORD_TEST(counts_missed_ticks_in_the_next_sample)
 	u64 samples, missed;
 
 	/* Interrupts are off for five periods and more at a time. */
-	ASSERT_EQ(0, run("-F", "5000", work, "late", MS("1000"), NULL));
-	EXPECT_WHOLE();
+	RECORD("-F", "5000", work, "late", MS("1000"));
 	samples = sum.user + sum.system;
 	missed = sum.account.stats.missed;
 	EXPECT_LT(samples / 4, missed);
@@ -1997,14 +1904,13 @@ RECORD_TEST(counts_missed_ticks_in_the_next_sample)
 
 RECORD_TEST(reports_a_full_disk)
 {
-	EXPECT_EQ(1, run("-o", "/dev/full", work, "burn", "300", NULL));
-	EXPECT_TRUE(said("err", "/dev/full"));
+	EXPECT_REFUSED(1, "/dev/full", "-o", "/dev/full", work, "burn", "300");
 	/* Only a file can be reported. */
-	EXPECT_EQ(0, run("-o", "/dev/null", work, "burn", "300", NULL));
+	EXPECT_EQ(0, run("-o", "/dev/null", work, "burn", "300"));
 	EXPECT_TRUE(said("err", " samples at"));
 	EXPECT_FALSE(said("err", "See: "));
 	/* The command runs nevertheless, and its exit status is returned. */
-	EXPECT_EQ(9, run("-o", "/dev/full", work, "exit", "9", NULL));
+	EXPECT_EQ(9, run("-o", "/dev/full", work, "exit", "9"));
 }
 
 RECORD_TEST(counts_the_samples_in_the_file_if_the_disk_is_full)
@@ -2015,8 +1921,7 @@ RECORD_TEST(counts_the_samples_in_the_file_if_the_disk_is_full)
 
 	signal(SIGXFSZ, SIG_IGN);
 	ASSERT_EQ(0, setrlimit(RLIMIT_FSIZE, &limit));
-	EXPECT_EQ(1, run("-F", "100", work, "burn", "4000", NULL));
-	EXPECT_TRUE(said("err", "File too large"));
+	EXPECT_REFUSED(1, "File too large", "-F", "100", work, "burn", "4000");
 	EXPECT_TRUE(said("err", "more not written"));
 	EXPECT_TRUE(load()) TH_LOG("%s", sum.error);
 	EXPECT_FALSE(sum.ended);
@@ -2030,12 +1935,11 @@ RECORD_TEST(counts_the_samples_in_the_file_if_the_disk_is_full)
 
 RECORD_TEST(refuses_to_write_to_the_file_of_another_recording)
 {
-	pid_t recorder = start(-1, work, "trap", "10", "0", NULL);
+	pid_t recorder = start(-1, work, "trap", "10", "0");
 
 	EXPECT_TRUE(WAIT_UNTIL(ready() && load()));
-	EXPECT_EQ(1, run(work, "exit", "0", NULL));
-	EXPECT_TRUE(said("err", "another recorder"));
-	EXPECT_EQ(1, run("./nothing", NULL));
+	EXPECT_REFUSED(1, "another recorder", work, "exit", "0");
+	EXPECT_EQ(1, run("./nothing"));
 	EXPECT_NE(0, access("profil.data.old", F_OK));
 	kill(recorder, SIGUSR1);
 	EXPECT_EQ(0, end_of(recorder));
@@ -2046,8 +1950,8 @@ RECORD_TEST(refuses_to_write_to_the_file_of_another_recording)
 RECORD_TEST(recorders_that_start_together_keep_their_files)
 {
 	for (int i = 0; i < 10; i++) {
-		pid_t a = start(-1, work, "exit", "0", NULL);
-		pid_t b = start(-1, i % 2 ? work : "./nothing", "exit", "0", NULL);
+		pid_t a = start(-1, work, "exit", "0");
+		pid_t b = start(-1, i % 2 ? work : "./nothing", "exit", "0");
 		int good = !end_of(a);
 		int files = 0;
 
@@ -2070,11 +1974,11 @@ RECORD_TEST(keeps_an_existing_file)
 {
 	struct stat first, kept, second;
 
-	ASSERT_EQ(3, run(work, "exit", "3", NULL));
+	ASSERT_EQ(3, run(work, "exit", "3"));
 	ASSERT_EQ(0, stat("profil.data", &first));
 	EXPECT_EQ(0600, first.st_mode & 07777);
 	ASSERT_EQ(0, chmod("profil.data", 0644));
-	ASSERT_EQ(4, run(work, "exit", "4", NULL));
+	ASSERT_EQ(4, run(work, "exit", "4"));
 	ASSERT_EQ(0, stat("profil.data.old", &kept));
 	ASSERT_EQ(0, stat("profil.data", &second));
 	EXPECT_EQ(first.st_ino, kept.st_ino);
@@ -2098,7 +2002,7 @@ RECORD_TEST(continues_in_new_files)
 	 * fewer than a thousand samples, so that their number has no comma.
 	 */
 	ASSERT_EQ(0, run("-F", machine_is_slow() ? "20" : "100", "--rotate", "0.3",
-			 "--keep", "100", work, "burn", MS("1500"), NULL));
+			 "--keep", "100", work, "burn", MS("1500")));
 	while (!access(line, F_OK)) {
 		EXPECT_TRUE(load_from(line)) TH_LOG("%s: %s", line, sum.error);
 		EXPECT_LOADED_WHOLE();
@@ -2113,8 +2017,7 @@ RECORD_TEST(continues_in_new_files)
 	EXPECT_TRUE(said("err", line)) TH_LOG("%s, in %d files", line, nr);
 
 	/* Only as many as wanted remain. Each can be reported. */
-	ASSERT_EQ(0, run("-o", "new", "--rotate", "0.2", "--keep", "2", work, "burn",
-			 MS("1200"), NULL));
+	ASSERT_EQ(0, run("-o", "new", "--rotate", "0.2", "--keep", "2", work, "burn", MS("1200")));
 	EXPECT_EQ(0, access("new.1", F_OK));
 	EXPECT_NE(0, access("new.3", F_OK));
 	EXPECT_TRUE(load_from("new.2"));
@@ -2123,20 +2026,17 @@ RECORD_TEST(continues_in_new_files)
 	if (sum.user > 20)
 		EXPECT_LT(sum.user * 3 / 4, in_file("record_work"));
 
-	EXPECT_EQ(2, run("--keep", "3", "true", NULL));
-	EXPECT_TRUE(said("err", "--keep requires --rotate"));
-	EXPECT_EQ(2, run("--rotate", "0", "true", NULL));
-	EXPECT_EQ(2, run("--rotate", "1", "--keep", "0", "true", NULL));
-	EXPECT_EQ(1, run("--rotate", "1", "-o", "-", "true", NULL));
-	EXPECT_TRUE(said("err", "--rotate requires a regular file"));
+	EXPECT_REFUSED(2, "--keep requires --rotate", "--keep", "3", "true");
+	EXPECT_EQ(2, run("--rotate", "0", "true"));
+	EXPECT_EQ(2, run("--rotate", "1", "--keep", "0", "true"));
+	EXPECT_REFUSED(1, "--rotate requires a regular file", "--rotate", "1", "-o", "-", "true");
 }
 
 RECORD_TEST(does_not_start_if_an_existing_file_cannot_be_kept)
 {
-	ASSERT_EQ(3, run(work, "exit", "3", NULL));
+	ASSERT_EQ(3, run(work, "exit", "3"));
 	ASSERT_EQ(0, symlink("profil.data", "profil.data.old"));
-	EXPECT_EQ(1, run("sh", "-c", "echo started", NULL));
-	EXPECT_TRUE(said("err", "the file with .old at the end"));
+	EXPECT_REFUSED(1, "the file with .old at the end", "sh", "-c", "echo started");
 	EXPECT_FALSE(said("out", "started"));
 	EXPECT_WHOLE();
 	EXPECT_EQ(3, WEXITSTATUS(sum.end.status));
@@ -2149,7 +2049,7 @@ RECORD_TEST(does_not_start_if_an_existing_file_cannot_be_kept)
 	close(open("out", O_WRONLY | O_CREAT, 0600));
 	close(open("err", O_WRONLY | O_CREAT, 0600));
 	ASSERT_EQ(0, chmod(".", 0500));
-	EXPECT_EQ(1, run("sh", "-c", "echo started", NULL));
+	EXPECT_EQ(1, run("sh", "-c", "echo started"));
 	ASSERT_EQ(0, chmod(".", 0700));
 	EXPECT_TRUE(said("err", "nothing can be renamed"));
 	EXPECT_FALSE(said("out", "started"));
@@ -2158,13 +2058,11 @@ RECORD_TEST(does_not_start_if_an_existing_file_cannot_be_kept)
 RECORD_TEST(refuses_links_and_directories)
 {
 	ASSERT_EQ(0, symlink("elsewhere", "profil.data"));
-	EXPECT_EQ(1, run(work, "exit", "0", NULL));
-	EXPECT_TRUE(said("err", "symbolic link"));
+	EXPECT_REFUSED(1, "symbolic link", work, "exit", "0");
 	EXPECT_NE(0, access("elsewhere", F_OK));
 	ASSERT_EQ(0, unlink("profil.data"));
 
-	EXPECT_EQ(1, run("-o", "/", work, "exit", "0", NULL));
-	EXPECT_TRUE(said("err", "record: /: "));
+	EXPECT_REFUSED(1, "record: /: ", "-o", "/", work, "exit", "0");
 }
 
 RECORD_TEST(refuses_files_of_other_users)
@@ -2174,8 +2072,7 @@ RECORD_TEST(refuses_files_of_other_users)
 	SKIP_IF(geteuid(), "only root can make files of other users");
 	close(open("profil.data", O_WRONLY | O_CREAT, 0666));
 	ASSERT_EQ(0, chown("profil.data", 1, 1));
-	EXPECT_EQ(1, run(work, "exit", "0", NULL));
-	EXPECT_TRUE(said("err", "belongs to another user"));
+	EXPECT_REFUSED(1, "belongs to another user", work, "exit", "0");
 	ASSERT_EQ(0, stat("profil.data", &st));
 	EXPECT_EQ(0, st.st_size);
 	EXPECT_NE(0, access("profil.data.old", F_OK));
@@ -2186,10 +2083,9 @@ RECORD_TEST(writes_to_a_fifo)
 	pid_t reader;
 
 	ASSERT_EQ(0, mkfifo("fifo", 0600));
-	EXPECT_EQ(1, run("-o", "fifo", work, "exit", "0", NULL));
-	EXPECT_TRUE(said("err", "no process has opened this FIFO"));
+	EXPECT_REFUSED(1, "no process has opened this FIFO", "-o", "fifo", work, "exit", "0");
 	reader = start_argv((char *[]){ "sh", "-c", "cat <fifo >profil.data", NULL }, -1);
-	EXPECT_TRUE(WAIT_UNTIL(run("-o", "fifo", work, "burn", "300", NULL) == 0));
+	EXPECT_TRUE(WAIT_UNTIL(run("-o", "fifo", work, "burn", "300") == 0));
 	EXPECT_EQ(0, end_of(reader));
 	EXPECT_WHOLE();
 	EXPECT_LT(0, sum.user);

@@ -6,9 +6,9 @@
  */
 #include "kselftest_harness.h"
 
-#include <stdarg.h>
 #include <termios.h>
 
+#define SUBCOMMAND "top"
 #include "command.h"
 
 #define HOT		"loops_text"	/* the function in which record_work burns */
@@ -22,42 +22,13 @@ static struct termios settings;		/* at the start */
 static char screen[1 << 20];		/* the output to it, since forget() */
 static size_t screen_len;
 
-static char **arguments(va_list args)
-{
-	static char *argv[64];
-	int n = 2;
-
-	argv[0] = command;
-	argv[1] = "top";
-	while ((argv[n] = va_arg(args, char *)))
-		n++;
-	return argv;
-}
-
-/* Starts profil top with these arguments, which end with NULL, and its output in files. */
-static pid_t start_batch(int none, ...)
-{
-	va_list args;
-	pid_t child;
-
-	(void)none;
-	va_start(args, none);
-	child = start_argv(arguments(args), -1);
-	va_end(args);
-	return child;
-}
-
-#define run(...) end_of(start_batch(0, __VA_ARGS__, NULL))
-
 /* Starts it in a terminal of its own. Messages go to the file err. */
-static pid_t start_on_terminal(int none, ...)
+static pid_t start_screen(char **arguments)
 {
 	struct winsize size = { .ws_row = 24, .ws_col = 80 };
-	va_list args;
 	pid_t child;
 	int fd;
 
-	(void)none;
 	master = terminal_open(&slave);
 	ioctl(master, TIOCSWINSZ, &size);
 	fcntl(master, F_SETFL, O_NONBLOCK);
@@ -73,10 +44,12 @@ static pid_t start_on_terminal(int none, ...)
 	fd = open("err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	dup2(fd, STDERR_FILENO);
 	setenv("TERM", "xterm", 1);
-	va_start(args, none);
-	execvp(command, arguments(args));
+	execvp(command, arguments);
 	_exit(98);
 }
+
+/* To save time, it refreshes the screen more often than by default. */
+#define start_on_terminal(...) start_screen(ARGUMENTS("-d", "0.3", __VA_ARGS__))
 
 /* Returns true if this was written to the terminal. */
 static bool shown(const char *text)
@@ -257,7 +230,7 @@ TOP_TEST(shows_the_hottest_calls)
 	EXPECT_FALSE(said("out", "calls"));
 
 	/* It is the first one of the views. */
-	top = start_on_terminal(0, "-g", "-d", "0.3", stacks_work, "leaf", "60000", NULL);
+	top = start_on_terminal("-g", stacks_work, "leaf", "60000");
 	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("leaf_caller > leaf")));
 	EXPECT_TRUE(type("s"));
 	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("  binary       symbol")));
@@ -270,7 +243,7 @@ TOP_TEST(shows_the_hottest_calls)
 	EXPECT_EQ(128 + SIGINT, end_of(top));
 
 	/* Without --stacks, it is left out. */
-	top = start_on_terminal(0, "-d", "0.3", stacks_work, "leaf", "60000", NULL);
+	top = start_on_terminal(stacks_work, "leaf", "60000");
 	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("  binary       symbol")));
 	EXPECT_TRUE(type("\033[D"));
 	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("  command ")));
@@ -318,7 +291,7 @@ TOP_TEST(samples_a_process_with_p)
 	EXPECT_TRUE(begins_with(text_of("out"), "symbol", "record_work", HOT));
 	/* It ends with the process. The file has the tables of the first one. */
 	unlink("out");
-	top = start_batch(0, "-b", "-d", "0.3", "-p", pid, NULL);
+	top = start(-1, "-b", "-d", "0.3", "-p", pid);
 	EXPECT_TRUE(WAIT_UNTIL(said("out", HOT)));
 	kill(child, SIGKILL);
 	EXPECT_EQ(0, end_of(top));
@@ -374,8 +347,8 @@ TOP_TEST(uses_no_more_memory_and_descriptors_with_time)
 {
 	char path[64], line[256];
 	long kib[2] = {}, fds[2] = {};
-	pid_t top = start_batch(0, "-b", "-d", "0.1", "-s", "thread,symbol", "sh", "-c",
-				"while :; do $0 exit 0; done", work, NULL);
+	pid_t top = start(-1, "-b", "-d", "0.1", "-s", "thread,symbol", "sh", "-c",
+			  "while :; do $0 exit 0; done", work);
 
 	for (int i = 0; i < 2; i++) {
 		const int tables = count(text_of("out"), "profil top: ");
@@ -411,7 +384,7 @@ TOP_TEST(uses_no_more_memory_and_descriptors_with_time)
 TOP_TEST(q_quits_and_restores_the_terminal)
 {
 	/* profil is the leader of the terminal's session, so SIGHUP follows its end. */
-	pid_t top = start_on_terminal(0, work, "deaf", "0", NULL), child;
+	pid_t top = start_on_terminal(work, "deaf", "0"), child;
 
 	EXPECT_TRUE(WAIT_UNTIL(shown(HOT)));
 	EXPECT_TRUE(shown(ENTER));
@@ -432,7 +405,7 @@ TOP_TEST(q_quits_and_restores_the_terminal)
 TOP_TEST(restores_the_terminal_after_the_end_of_the_command)
 {
 	const char *script = "$0 burn 700; echo $((6 * 7000)); read line; exit 3";
-	pid_t top = start_on_terminal(0, "-d", "0.3", "sh", "-c", script, work, NULL);
+	pid_t top = start_on_terminal("sh", "-c", script, work);
 
 	/* The command has no input, and its output is not on the screen. */
 	EXPECT_EQ(3, end_of(top));
@@ -448,7 +421,7 @@ TOP_TEST(restores_the_terminal_after_signals)
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
 		const bool is_fatal = signals[i] == SIGSEGV || signals[i] == SIGABRT;
-		pid_t top = start_on_terminal(0, work, "trap", "10", "0", NULL), child;
+		pid_t top = start_on_terminal(work, "trap", "10", "0"), child;
 
 		EXPECT_TRUE(WAIT_UNTIL(shown(FRAME)));
 		EXPECT_FALSE(has_old_settings());
@@ -462,7 +435,7 @@ TOP_TEST(restores_the_terminal_after_signals)
 		close(slave);
 	}
 	/* The terminal sends this to the command, too. */
-	pid_t top = start_on_terminal(0, work, "trap", "10", "0", NULL);
+	pid_t top = start_on_terminal(work, "trap", "10", "0");
 
 	EXPECT_TRUE(WAIT_UNTIL(shown(HOT)));
 	EXPECT_TRUE(type("\003"));
@@ -473,7 +446,7 @@ TOP_TEST(restores_the_terminal_after_signals)
 
 TOP_TEST(restores_the_terminal_while_it_is_stopped)
 {
-	pid_t top = start_on_terminal(0, work, "trap", "10", "0", NULL);
+	pid_t top = start_on_terminal(work, "trap", "10", "0");
 	int status;
 
 	EXPECT_TRUE(WAIT_UNTIL(shown(HOT)));
@@ -494,7 +467,7 @@ TOP_TEST(restores_the_terminal_while_it_is_stopped)
 TOP_TEST(fits_the_screen_when_its_size_changes)
 {
 	struct winsize size = { .ws_row = 9, .ws_col = 60 };
-	pid_t top = start_on_terminal(0, "-s", "thread", work, "threads", "12", "60000", NULL);
+	pid_t top = start_on_terminal("-s", "thread", work, "threads", "12", "60000");
 
 	EXPECT_TRUE(WAIT_UNTIL(shown(FRAME) && lines_of_frame() >= 16));
 	ASSERT_EQ(0, ioctl(master, TIOCSWINSZ, &size));
@@ -509,7 +482,7 @@ TOP_TEST(fits_the_screen_when_its_size_changes)
 
 TOP_TEST(obeys_its_keys)
 {
-	pid_t top = start_on_terminal(0, "-d", "0.3", work, "trap", "10", "0", NULL);
+	pid_t top = start_on_terminal(work, "trap", "10", "0");
 
 	EXPECT_TRUE(WAIT_UNTIL(shown(HOT) && shown(", 1 s")));
 	EXPECT_TRUE(type("p"));
@@ -552,7 +525,7 @@ TOP_TEST(escapes_names)
 	pid_t top;
 
 	ASSERT_EQ(0, end_of(start_argv((char *[]){ "cp", work, (char *)name, NULL }, -1)));
-	top = start_on_terminal(0, "-s", "comm,dso", name, "burn", "700", NULL);
+	top = start_on_terminal("-s", "comm,dso", name, "burn", "700");
 	EXPECT_EQ(0, end_of(top));
 	EXPECT_TRUE(shown("a\\x1b[99mb\\x07  "));
 	EXPECT_TRUE(shown("profil top: './a\\x1b[99mb\\x07' burn 700"));

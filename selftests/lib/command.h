@@ -3,7 +3,8 @@
  * Runs the command profil in a directory of its own, and kills what still runs at the end of a test
  *
  * This is the command of the tree; or the command in the environment variable PROFIL; or the
- * installed command. It samples record_work, which is beside the program of the test.
+ * installed command. It samples record_work, which is beside the program of the test. SUBCOMMAND is
+ * the one under test.
  */
 #ifndef _SELFTESTS_COMMAND_H
 #define _SELFTESTS_COMMAND_H
@@ -90,6 +91,14 @@ static inline int end_of(pid_t child)
 			running[i] = 0;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
+
+#define ARGUMENTS(...)	((char **)(const char *[]){ command, SUBCOMMAND, __VA_ARGS__, NULL })
+
+/* Starts the subcommand with these arguments: see start_argv(). */
+#define start(terminal, ...)	start_argv(ARGUMENTS(__VA_ARGS__), terminal)
+
+/* Runs it with these arguments, and returns its exit status: see end_of(). */
+#define run(...)		end_of(start(-1, __VA_ARGS__))
 
 static inline bool said(const char *file, const char *what)
 {
