@@ -8,7 +8,6 @@
 #include "kselftest_harness.h"
 
 #include "loop.h"
-#include "slow.h"
 
 #define NR_COUNTERS	8
 #define OUTSIDE		UINT64_MAX

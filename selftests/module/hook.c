@@ -140,7 +140,7 @@ TEST_F(hook, query_and_attribute_tell_whether_the_hook_is_in_place)
  */
 
 #define PATCHED		"profil_patched"
-#define CYCLES		2U
+#define CYCLES		3U
 
 FIXTURE(linger) {
 	char seconds[32];	/* as it was before the test */
@@ -248,11 +248,8 @@ TEST_F(linger, outlasts_pauses_between_sessions_without_a_text_patch)
 	after = patches();
 	ASSERT_LE(0, before);
 	ASSERT_LE(0, after);
-	/*
-	 * A pause that is not outlasted has a patch when the hook goes and one when it returns. The
-	 * kernel sometimes patches its text for other reasons.
-	 */
-	EXPECT_GT(before + 2 * CYCLES, after);
+	/* The kernel sometimes patches its text for other reasons. */
+	EXPECT_GT(before + CYCLES, after);
 }
 
 /*

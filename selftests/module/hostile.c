@@ -1095,15 +1095,14 @@ static int compare_costs(void)
 	u64 many, one, small;
 
 	be_user();
-	/* The product would be 256 times as much as for one range. */
 	many = cost_of_start(in_parts, COST_RANGES);
 	one = cost_of_start(in_parts, 1);
 	small = cost_of_start(in_page, COST_RANGES);
-	if (many > 16 * (one + small))
+	if (many > 3 * (one + small))
 		dprintf(STDERR_FILENO, "# %llu us, but one range %llu us, one page %llu us\n",
 			(unsigned long long)many / 1000, (unsigned long long)one / 1000,
 			(unsigned long long)small / 1000);
-	MUST(many <= 16 * (one + small));
+	MUST(many <= 3 * (one + small));
 	return 0;
 }
 

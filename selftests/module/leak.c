@@ -706,7 +706,7 @@ FIXTURE_TEARDOWN(death)
 }
 
 #define ROUNDS_BEFORE	3	/* so that objects that exist only once have been allocated */
-#define ROUNDS		18	/* more than the slack for other users of the caches, see usage.h */
+#define ROUNDS		24	/* more than the slack for other users of the caches, see usage.h */
 #define TRIES		100
 
 static const struct cache *grown_for_long(const struct caches *before)
