@@ -180,8 +180,9 @@ static inline bool command_setup(void)
 	else if (!beside(command, "../../tools/profil"))
 		snprintf(command, sizeof(command), "profil");
 	/*
-	 * A report asks dpkg and apt for the packages with the names that it lacks, for ten seconds
-	 * at most. On an emulated CPU, apt needs that long. So dpkg shall know no file.
+	 * A report asks dpkg for the packages of files without names, and then asks apt about
+	 * these for ten seconds at most. On an emulated CPU, apt needs that long. Here dpkg has no
+	 * database, so it knows no package, and apt is not asked.
 	 */
 	if (setenv("DPKG_ADMINDIR", "/none", true))
 		return false;

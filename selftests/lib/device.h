@@ -57,7 +57,7 @@ static inline u64 addr(const volatile void *p)
 	}										\
 } while (0)
 
-/* Maps @size bytes of anonymous memory. A process for which there is none exits. */
+/* Maps @size bytes of anonymous memory. If that fails, the process exits. */
 static inline void *map_new(size_t size, int flags)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | flags, -1, 0);

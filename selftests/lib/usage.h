@@ -75,7 +75,7 @@ static inline void log_usage(struct __test_metadata *_metadata, const struct usa
 	TH_LOG("memory for CPUs %lld, was %lld", now.percpu, before->percpu);
 }
 
-/* Waits until no more is used than @before, and fails if that does not come true. */
+/* Waits until no more is used than in @before. If that does not happen, the test fails. */
 static inline void expect_same_usage(struct __test_metadata *_metadata, const struct usage *before)
 {
 	EXPECT_TRUE(await(same(before))) {
