@@ -703,7 +703,7 @@ RECORD_TEST(records_32_bit_programs)
 	char path[PATH_MAX];
 
 	SKIP_IF(!beside(path, "record_work_32"), "no 32-bit program could be built here");
-	RECORD(path, "burn", MS("700"));
+	RECORD(path, "burn", MS("1500"));
 	EXPECT_LT(sum.user * 3 / 4, in_file("record_work_32"));
 }
 
@@ -1637,7 +1637,7 @@ CODE_TEST(made_by_another_user_has_names)
 #define JIT_TEST(name, how)								\
 	CODE_TEST(described_##name##_has_callers)					\
 	{										\
-		RECORD_JIT(how, MS("1500"));						\
+		RECORD_JIT(how, MS("3000"));						\
 		EXPECT_LT(in_chains(";made_leaf;") / 3, in_chains(MADE_CHAIN));		\
 	}
 

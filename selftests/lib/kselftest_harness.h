@@ -2,8 +2,9 @@
 /*
  * The kernel's harness, with these differences.
  *
- * Its time limits end a test that hangs. They are longer on debug kernels (vm/debug-kernel) and on
- * ARM, which QEMU emulates (vm/run --arch): everything takes longer there.
+ * Its time limits end a test that hangs. They are longer, because time can pass faster in a VM
+ * (vm/run --clock), and more so on debug kernels (vm/debug-kernel) and on ARM, which QEMU emulates
+ * (vm/run --arch).
  *
  * A program's arguments select the tests to run. They are patterns as in glob(7) for TEST,
  * FIXTURE.TEST or FIXTURE.VARIANT.TEST. With --list, the program prints the names of its tests.
@@ -18,7 +19,7 @@
 
 static inline unsigned int patient_alarm(unsigned int seconds)
 {
-	return alarm(machine_is_slow() ? 10 * seconds : seconds);
+	return alarm((machine_is_slow() ? 10 : 4) * seconds);
 }
 
 #define alarm patient_alarm

@@ -25,8 +25,8 @@
 #define LOOP_SIZE	32U
 #define LOOP_BLOCK	16U
 
-/* Iterations that take little longer than a tick, and much longer than a system call. */
-#define LOOP_BURST	(1UL << 21)
+/* Iterations that take about a tick where its time is short, and longer than a system call. */
+#define LOOP_BURST	(1UL << 19)
 
 extern const char loops_text[] __attribute__((visibility("hidden")));
 
@@ -169,7 +169,7 @@ static inline u64 cpu_ticks(pid_t pid)
 	return clock_getcpuclockid(pid, &clock) ? 0 : cpu_ns(clock) / tick_ns();
 }
 
-#define BURN_CAP_NS	8000000000ULL
+#define BURN_CAP_NS	32000000000ULL
 
 /*
  * Runs loop @i until the session of @scope has seen @ticks more, including those of
@@ -283,11 +283,11 @@ static inline unsigned int loop_place(u32 scope, unsigned int i, const volatile 
 
 /*
  * Waits for an event in a worker or another process: evaluates @cond until it is true,
- * for at most some 20 s. The value is the last value of @cond.
+ * for at most some 80 s. The value is the last value of @cond.
  */
 #define await(cond) ({									\
 	const struct timespec __pause = { .tv_nsec = 5000000 };				\
-	unsigned int __polls = 4000;							\
+	unsigned int __polls = 16000;							\
 	bool __true;									\
 											\
 	while (!(__true = (cond)) && --__polls)						\

@@ -362,7 +362,7 @@ static void end_read(int number, siginfo_t *info, void *context)
 	(void)info;
 	(void)context;
 	if (fd >= 0 && ++signals % 10 == 0 &&
-	    (stats_now().system >= TICKS || signals > 100000))
+	    (stats_now().system >= 2 * TICKS || signals > 100000))
 		MUST(write(ends[1], "", 1) == 1);
 }
 
@@ -370,7 +370,7 @@ static int interrupt_parent(void)
 {
 	/* Without a pause, the parent might not get to the call. */
 	while (!kill(getppid(), SIGUSR1))
-		usleep(100);
+		usleep(500);
 	return 1;
 }
 

@@ -644,17 +644,16 @@ TEST_F(unwind, finds_callers_in_made_code_by_the_tables_of_two_parts)
 
 static const char *made;
 static u64 made_space;
-static atomic_bool replaced;
+static atomic_bool enough;
 
 static void *replace_often(void *errors)
 {
-	for (int i = 0; i < 25; i++) {
+	while (!enough) {
 		*(int *)errors |= give_code(made_space, made, &rule_stub);
 		*(int *)errors |= give_code(made_space, made, &rule_end);
 		*(int *)errors |= give_code(made_space, made, &rule_stub);
 		*(int *)errors |= remove_code(made_space, made);
 	}
-	replaced = true;
 	return NULL;
 }
 
@@ -669,11 +668,8 @@ TEST_F_TIMEOUT(unwind, uses_a_table_of_made_code_or_none_while_these_change, 150
 	made = map_code(code, sizeof(code) - 1, -1);
 	ASSERT_EQ(0, give(&table.arg));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, replace_often, &errors));
-	while (!replaced) {
-		for (nr = 0; nr < TICKS;) {
-			unwind_outer(BURST, 0x1234567, made, unwind_middle);
-			ASSERT_EQ(0, read_all());
-		}
+	for (nr = 0; !enough;) {
+		ASSERT_TRUE(run_by(made, 0x1234567, unwind_step_0, TICKS));
 		for (; nr; free(records[--nr])) {
 			const struct profil_stack *stack = stack_of(records[nr - 1]);
 
@@ -688,14 +684,12 @@ TEST_F_TIMEOUT(unwind, uses_a_table_of_made_code_or_none_while_these_change, 150
 			else
 				other++;
 		}
+		enough = other || (by_table && by_end && by_frame);
 	}
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(0, errors);
 	TH_LOG("%u by the table, %u to its end, %u by the frame pointer", by_table, by_end,
 	       by_frame);
-	EXPECT_LT(0U, by_table);
-	EXPECT_LT(0U, by_end);
-	EXPECT_LT(0U, by_frame);
 	EXPECT_EQ(0U, other);
 }
 
@@ -740,38 +734,48 @@ struct kernel_sigaction {
 
 #define SA_RESTORER_	0x04000000
 
+/* Was the tick in the handler of a signal that has interrupted a loop in unwind_leaf? */
+static bool handler_interrupts_leaf(const struct profil_record *r)
+{
+	const struct profil_stack *stack = stack_of(r);
+	const u64 address = stack->nr > 1 ? stack->addresses[1] : 0;
+	const u64 pc = (address & ~PROFIL_STACK_BY_TABLE) - 1;
+
+	return is_at(r, unwind_handler_loop) &&
+	       pc - addr(unwind_leaf) < (u64)(unwind_leaf_4 - unwind_leaf);
+}
+
 static void expect_signal(struct __test_metadata *_metadata, unsigned long flags)
 {
 	const struct kernel_sigaction action = {
-		unwind_handler, flags | SA_RESTORER_, unwind_restorer, 0,
+		unwind_handler, flags | SA_RESTART | SA_RESTORER_, unwind_restorer, 0,
 	};
-	const struct itimerspec every = { { 0, 50000000 }, { 0, 50000000 } };
+	const struct itimerspec every = { { 0, 100000000 }, { 0, 100000000 } };
 	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
-	unsigned int found = 0;
+	unsigned int found = 0, seen = 0;
 	timer_t timer;
 
 	ASSERT_EQ(0, give(&table.arg));
 	ASSERT_EQ(0, syscall(SYS_rt_sigaction, SIGUSR1, &action, NULL, sizeof(action.mask)));
-	ASSERT_EQ(0, timer_create(CLOCK_MONOTONIC, &event, &timer));
+	ASSERT_EQ(0, timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer));
 	ASSERT_EQ(0, timer_settime(timer, 0, &every, NULL));
-	EXPECT_TRUE(run(0x1234567, unwind_handler_loop, 200));
-	timer_delete(timer);
-	for (unsigned int i = 0; i < nr; i++) {
-		const struct profil_stack *stack = stack_of(records[i]);
-		const u64 address = stack->nr > 1 ? stack->addresses[1] : 0;
-		const u64 pc = (address & ~PROFIL_STACK_BY_TABLE) - 1;
+	/* On a busy host, many of the signals come in system calls. */
+	for (unsigned int tries = 0; found < TICKS && tries < 100; tries++) {
+		ASSERT_TRUE(run(0x1234567, unwind_handler_loop, TICKS));
+		for (; seen < nr; seen++) {
+			const struct profil_stack *stack = stack_of(records[seen]);
 
-		/* The signal has interrupted a loop in unwind_leaf. */
-		if (!is_at(records[i], unwind_handler_loop) ||
-		    pc - addr(unwind_leaf) >= (u64)(unwind_leaf_4 - unwind_leaf))
-			continue;
-		found++;
-		EXPECT_TRUE(is_by_table(stack->addresses[0], unwind_restorer));
-		EXPECT_EQ(5U, stack->nr);
-		EXPECT_EQ((u32)PROFIL_STACK_OUTERMOST, stack->end);
-		for (u32 j = 2; j < stack->nr && j < 5; j++)
-			EXPECT_TRUE(is_by_table(stack->addresses[j], callers[j - 2]));
+			if (!handler_interrupts_leaf(records[seen]))
+				continue;
+			found++;
+			EXPECT_TRUE(is_by_table(stack->addresses[0], unwind_restorer));
+			EXPECT_EQ(5U, stack->nr);
+			EXPECT_EQ((u32)PROFIL_STACK_OUTERMOST, stack->end);
+			for (u32 j = 2; j < stack->nr && j < 5; j++)
+				EXPECT_TRUE(is_by_table(stack->addresses[j], callers[j - 2]));
+		}
 	}
+	timer_delete(timer);
 	EXPECT_LE(TICKS, found);
 }
 
