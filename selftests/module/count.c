@@ -8,7 +8,9 @@
 #include "kselftest_harness.h"
 
 #include "loop.h"
+#include "process.h"
 
+#define PROCESS		PROFIL_SCOPE_PROCESS
 #define NR_COUNTERS	8
 #define OUTSIDE		UINT64_MAX
 
@@ -54,33 +56,40 @@ struct place {
 #define AIX(scale)	scale, 1, 2, PROFIL_RANGE_ROUND_UP
 #define N64		65536, 4, 1, 0
 
-static void expect_counter(struct __test_metadata *_metadata, const struct place *p)
+/* Returns the number of ticks where they are expected. */
+static u64 expected_ticks(const struct place *p, const struct profil_stats *s)
 {
-	bool in_place = true;
-	u64 i;
-
-	for (i = 0; i < ARRAY_SIZE(page.u16); i++)
-		if (i != p->counter && page.u16[i])
-			in_place = false;
-	EXPECT_TRUE(in_place) {
-		TH_LOG("d %#llx, scale %u, granule %u, step %u, flags %u: expected in %lld",
-		       (unsigned long long)p->d, p->scale, p->granule, p->step, p->flags,
-		       (long long)p->counter);
-		for (i = 0; i < NR_COUNTERS; i++)
-			TH_LOG("counter %u: %u", (unsigned int)i, page.u16[i]);
-	}
+	return p->counter == OUTSIDE ? s->outside : page.u16[p->counter];
 }
 
-/* Returns true if the expected counter has a few ticks, and a large part of all ticks. */
+/* Returns true if a few ticks came where they are expected, and these are a large part of all. */
 static bool expected_ticks_came(const struct place *p)
 {
 	struct profil_stats s;
-	u64 n;
 
-	if (session_stats(PROFIL_SCOPE_PROCESS, &s))
-		return false;
-	n = p->counter == OUTSIDE ? s.outside : page.u16[p->counter];
-	return n >= FEW && n > s.ticks / 3;
+	return !session_stats(PROCESS, &s) && expected_ticks(p, &s) >= FEW &&
+	       expected_ticks(p, &s) > s.ticks / 3;
+}
+
+/* Runs loop 0 with these ranges, until its ticks are where they are expected. */
+static struct profil_stats count_in(struct __test_metadata *_metadata, const struct place *p,
+				    u32 modes, const struct profil_range *ranges, u32 nr)
+{
+	struct profil_stats s = { 0 };
+
+	memset(&page, 0, sizeof(page));
+	EXPECT_EQ(0, session_start_modes(PROCESS, modes, ranges, nr));
+	EXPECT_TRUE(loop_until(0, expected_ticks_came(p)));
+	EXPECT_EQ(0, session_stop(PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_LT(s.ticks / 4, expected_ticks(p, &s)) {
+		TH_LOG("d %#llx, scale %u, granule %u, step %u, flags %u: expected in %lld",
+		       (unsigned long long)p->d, p->scale, p->granule, p->step, p->flags,
+		       (long long)p->counter);
+		for (unsigned int i = 0; i < NR_COUNTERS; i++)
+			TH_LOG("counter %u: %u", i, page.u16[i]);
+	}
+	return s;
 }
 
 static void expect_place(struct __test_metadata *_metadata, const struct place *p)
@@ -93,8 +102,6 @@ static void expect_place(struct __test_metadata *_metadata, const struct place *
 		range_all(&others[1], 1, 8),
 	};
 	struct profil_stats s;
-	bool done;
-	u64 sum;
 
 	if (p->d != BEFORE && p->d > at) {
 		TH_LOG("no address is %#llx above another here", (unsigned long long)p->d);
@@ -109,45 +116,25 @@ static void expect_place(struct __test_metadata *_metadata, const struct place *
 	ranges[1].end = at;
 	ranges[2].start = end;
 
-	memset(&page, 0, sizeof(page));
-	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ranges, 3));
-	done = loop_until(0, expected_ticks_came(p));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	ASSERT_TRUE(done);
-
-	ASSERT_TRUE(accounted(&s));
-	sum = counters_sum(&page, 2, NR_COUNTERS);
-	EXPECT_EQ(s.hit, sum + others[0] + others[1]);
+	s = count_in(_metadata, p, PROFIL_MODE_USER, ranges, 3);
+	EXPECT_EQ(s.hit, counters_sum(&page, 2, NR_COUNTERS) + others[0] + others[1]);
 	EXPECT_EQ(0U, s.saturated);
 	EXPECT_EQ(0U, s.dropped);
-	if (p->counter == OUTSIDE) {
-		EXPECT_EQ(0U, sum);
-		EXPECT_LT(s.ticks / 4, s.outside);
-	} else {
+	/* No other counter has a tick. */
+	if (p->counter != OUTSIDE) {
 		EXPECT_EQ(0U, s.outside);
-		EXPECT_LT(s.ticks / 4, counter(&page, 2, p->counter));
+		page.u16[p->counter] = 0;
 	}
-	expect_counter(_metadata, p);
+	EXPECT_EQ(0U, counters_sum(&page, 2, ARRAY_SIZE(page.u16)));
 
 	/*
 	 * Now there is only the range, and it starts at its offset: the kernel has a fast path for
 	 * narrow counters of a single range. Code below the loop may be counted, too.
 	 */
 	ranges[0].start = ranges[0].offset;
-	memset(&page, 0, sizeof(page));
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 1));
-	done = loop_until(0, expected_ticks_came(p));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	ASSERT_TRUE(accounted(&s));
+	s = count_in(_metadata, p, MODES_ALL, ranges, 1);
 	EXPECT_EQ(s.hit, counters_sum(&page, 2, NR_COUNTERS));
 	EXPECT_EQ(s.ticks, s.hit + s.outside);
-	EXPECT_TRUE(done);
-	EXPECT_LT(s.ticks / 4, p->counter == OUTSIDE ? s.outside : page.u16[p->counter]) {
-		TH_LOG("d %#llx, scale %u, granule %u, step %u, flags %u: expected in %lld",
-		       (unsigned long long)p->d, p->scale, p->granule, p->step, p->flags,
-		       (long long)p->counter);
-	}
 }
 
 static void expect_places(struct __test_metadata *_metadata, const struct place *places,
@@ -274,16 +261,26 @@ TEST_PLACES(a_pc_far_above_the_offset_does_not_wrap_into_a_counter,
  * Ranges
  */
 
+/* Returns a range of @nr counters, in which loop @i is in counter @at. */
+static struct profil_range range_of_loop(unsigned int i, void *counters, u64 nr, u32 width, u64 at)
+{
+	struct profil_range range = range_of(loop_at(i), loop_at(i) + LOOP_BLOCK, counters, nr,
+					     width);
+
+	range.offset -= at * LOOP_BLOCK;
+	range.granule = LOOP_BLOCK;
+	return range;
+}
+
 TEST_F(count, all_hits_are_at_the_instructions_of_the_loop)
 {
 	struct profil_range range = range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, page.u16,
 					     LOOP_BLOCK, 2);
 	struct profil_stats s;
-	unsigned int i;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 50));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 50));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(0U, s.saturated);
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_EQ(s.hit, counters_sum(&page, 2, LOOP_BLOCK));
@@ -291,13 +288,10 @@ TEST_F(count, all_hits_are_at_the_instructions_of_the_loop)
 	EXPECT_LT(s.ticks / 4, s.hit);
 #if defined(__x86_64__) || defined(__i386__)
 	/* Instructions start at two bytes of the loop and at the return only. */
-	for (i = 0; i < LOOP_BLOCK; i++)
-		if (i != 0 && i != 2) {
-			EXPECT_EQ(0, page.u16[i]);
-		}
+	EXPECT_EQ(s.hit, 0U + page.u16[0] + page.u16[2]);
 	EXPECT_LT(s.ticks / 4, page.u16[0]);
 #else
-	for (i = 0; i < LOOP_BLOCK; i++)
+	for (unsigned int i = 0; i < LOOP_BLOCK; i++)
 		if (i % 4) {
 			EXPECT_EQ(0, page.u16[i]);
 		}
@@ -312,9 +306,9 @@ TEST_F(count, the_tag_of_a_function_pointer_is_not_in_the_pc)
 	struct profil_stats s;
 
 	tagged = (void *)(addr(loops_text) | 0x5aULL << 56);
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
 	EXPECT_TRUE(loop_until(1, (tagged(LOOP_BURST), page.u16[0] >= 20)));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(s.hit, counters_sum(&page, 2, LOOPS));
 }
 #endif
@@ -355,13 +349,13 @@ TEST_F(count, each_range_has_its_own_scale_granule_width_and_buffer)
 	ranges[7].end = loop_at(6);
 	ranges[8].start = loop_at(6) + 1;
 
-	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ranges,
+	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_USER, ranges,
 					 ARRAY_SIZE(ranges)));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 3, 20));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 5, 20));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 6, 20));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 20));
+	EXPECT_TRUE(loop_burn(PROCESS, 3, 20));
+	EXPECT_TRUE(loop_burn(PROCESS, 5, 20));
+	EXPECT_TRUE(loop_burn(PROCESS, 6, 20));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(s.ticks, s.hit);
 	EXPECT_EQ(s.hit, narrow[2] + middle[3] + wide[1] + narrow[16] +
 			 counters_sum(others, 8, ARRAY_SIZE(others)));
@@ -381,17 +375,15 @@ TEST_F(count, each_range_has_its_own_scale_granule_width_and_buffer)
 TEST_F(count, ranges_may_share_a_counter)
 {
 	struct profil_range ranges[] = {
-		range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, page.u16 + 1, 1, 2),
-		range_of(loop_at(1), loop_at(1) + LOOP_BLOCK, page.u16 + 1, 1, 2),
+		range_of_loop(0, page.u16 + 1, 1, 2, 0),
+		range_of_loop(1, page.u16 + 1, 1, 2, 0),
 	};
 	struct profil_stats s;
 
-	ranges[0].granule = LOOP_BLOCK;
-	ranges[1].granule = LOOP_BLOCK;
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 2));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 1, 20));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, 2));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 20));
+	EXPECT_TRUE(loop_burn(PROCESS, 1, 20));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(s.hit, page.u16[1]);
 	EXPECT_EQ(s.hit, counters_sum(&page, 2, ARRAY_SIZE(page.u16)));
 	EXPECT_LT(10U, s.hit);
@@ -429,10 +421,10 @@ static void expect_range_found(struct __test_metadata *_metadata, u32 n, u32 k)
 		ranges[j] = swap;
 	}
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, n));
-	done = loop_burn(PROFIL_SCOPE_PROCESS, 0, FEW) &&
-	       (k == n || loop_until(0, session_stats(PROFIL_SCOPE_PROCESS, &s) || s.hit > 1));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, n));
+	done = loop_burn(PROCESS, 0, FEW) &&
+	       (k == n || loop_until(0, session_stats(PROCESS, &s) || s.hit > 1));
+	ASSERT_EQ(0, session_stop(PROCESS, &s));
 	ASSERT_TRUE(done);
 
 	EXPECT_TRUE(accounted(&s));
@@ -469,29 +461,26 @@ TEST_F(count, a_tick_finds_its_range_among_many)
 	}
 }
 
-TEST_F(count, without_ranges_all_ticks_are_outside)
+static void expect_outside(struct __test_metadata *_metadata, const struct profil_range *ranges,
+			   u32 nr)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, FEW));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, nr));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, FEW));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_LE((unsigned int)FEW, s.outside);
 	EXPECT_EQ(s.ticks, s.outside);
 	EXPECT_EQ(0U, s.locked);
 }
 
+TEST_F_CALL(count, without_ranges_all_ticks_are_outside, expect_outside(_metadata, NULL, 0))
+
 TEST_F(count, without_counters_all_ticks_are_outside)
 {
 	struct profil_range range = range_all(NULL, 0, 2);
-	struct profil_stats s;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, FEW));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
-	EXPECT_LE((unsigned int)FEW, s.outside);
-	EXPECT_EQ(s.ticks, s.outside);
-	EXPECT_EQ(0U, s.locked);
+	expect_outside(_metadata, &range, 1);
 }
 
 /*
@@ -507,20 +496,9 @@ FIXTURE_VARIANT(width) {
 	u64 max;
 };
 
-FIXTURE_VARIANT_ADD(width, of_16_bits) {
-	.width = 2,
-	.max = UINT16_MAX,
-};
-
-FIXTURE_VARIANT_ADD(width, of_32_bits) {
-	.width = 4,
-	.max = UINT32_MAX,
-};
-
-FIXTURE_VARIANT_ADD(width, of_64_bits) {
-	.width = 8,
-	.max = UINT64_MAX,
-};
+FIXTURE_VARIANT_ADD(width, of_16_bits) { 2, UINT16_MAX };
+FIXTURE_VARIANT_ADD(width, of_32_bits) { 4, UINT32_MAX };
+FIXTURE_VARIANT_ADD(width, of_64_bits) { 8, UINT64_MAX };
 
 FIXTURE_SETUP(width)
 {
@@ -538,28 +516,17 @@ static void counter_set(void *buffer, u32 width, unsigned int i, u64 value)
 	memcpy((u8 *)buffer + i * width, &value, width);
 }
 
-/* Returns a range with three counters, in which loop 0 is in counter 1. */
-static struct profil_range range_in_1(void *counters, u32 width)
-{
-	struct profil_range range = range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, counters, 3,
-					     width);
-
-	range.offset -= LOOP_BLOCK;
-	range.granule = LOOP_BLOCK;
-	return range;
-}
-
 TEST_F(width, counters_saturate)
 {
-	struct profil_range range = range_in_1(self->counters, variant->width);
+	struct profil_range range = range_of_loop(0, self->counters, 3, variant->width, 1);
 	struct profil_stats s;
 
 	counter_set(self->counters, variant->width, 0, 1);
 	counter_set(self->counters, variant->width, 1, variant->max - 2);
 	counter_set(self->counters, variant->width, 2, 3);
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 20));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(2U, s.hit);
 	EXPECT_EQ(s.ticks - 2 - s.outside, s.saturated);
 	EXPECT_LT(s.ticks / 4, s.saturated);
@@ -570,14 +537,14 @@ TEST_F(width, counters_saturate)
 
 TEST_F(width, counting_adds_to_the_old_value_and_carries)
 {
-	struct profil_range range = range_in_1(self->counters, variant->width);
+	struct profil_range range = range_of_loop(0, self->counters, 3, variant->width, 1);
 	struct profil_stats s;
 
 	/* 255 carries into the next byte. */
 	counter_set(self->counters, variant->width, 1, 254);
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_LT(0U, s.hit);
 	EXPECT_EQ(254 + s.hit, counter(self->counters, variant->width, 1));
 	EXPECT_EQ(0U, counter(self->counters, variant->width, 0));
@@ -587,20 +554,17 @@ TEST_F(width, counting_adds_to_the_old_value_and_carries)
 TEST_F(width, counters_at_both_ends_of_a_page_are_counted)
 {
 	struct profil_range ranges[] = {
-		range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, self->counters, 2, variant->width),
-		range_of(loop_at(1), loop_at(1) + LOOP_BLOCK, self->counters, 2, variant->width),
+		range_of_loop(0, self->counters, 2, variant->width, 0),
+		range_of_loop(1, self->counters, 2, variant->width, 1),
 	};
 	struct profil_stats s;
 
-	ranges[0].granule = LOOP_BLOCK;
-	ranges[1].granule = LOOP_BLOCK;
-	ranges[1].offset -= LOOP_BLOCK;
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 2));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 1, 10));
-	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
+	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, 2));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
+	EXPECT_TRUE(loop_burn(PROCESS, 1, 10));
+	EXPECT_EQ(0, session_stats(PROCESS, &s));
 	EXPECT_EQ(2 * PAGE, s.locked);
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_LT(0U, counter(self->counters, variant->width, 0));
 	EXPECT_LT(0U, counter(self->counters, variant->width, 1));
 	EXPECT_EQ(s.hit, counters_sum(self->counters, variant->width, 2));
@@ -620,316 +584,161 @@ struct charged {
 	const char *end;
 };
 
-#define CHARGED(name) {									\
-	.read = (long (*)(int, void *, size_t))name,					\
+#define TEXT extern __attribute__((visibility("hidden"))) const char
+
+TEXT charged_read[], charged_read_call[], charged_read_end[];
+TEXT tail_read[], tail_read_call[], tail_read_neighbour[], tail_read_end[];
+TEXT touch[], touch_store[], touch_end[];
+TEXT call_and_loop[], call_and_loop_call[], call_and_loop_head[], call_and_loop_end[];
+
+/* The instructions of the functions below. TOUCH_BEGIN ends with the bytes of a system call. */
+#if defined(__x86_64__)
+#define CALL		"	syscall\n"
+#define RETURN		"	ret\n"
+#define READ_BEGIN	"	xor %eax, %eax\n"
+#define READ_END	""
+#define TOUCH_BEGIN	"	test $0x050f0000, %eax\n"
+#define TOUCH_STORE	"	movb $1, (%rdi)\n"
+#define TOUCH_NEXT	"	add $4096, %rdi\n	cmp %rsi, %rdi\n	jb touch_store\n"
+#define GETPID_BEGIN	"	mov $39, %eax\n"
+#define GETPID_END	""
+#define LOOP_TURN	"	dec %rdi\n	jnz call_and_loop_head\n"
+#elif defined(__i386__)
+#define CALL		"	int $0x80\n"
+#define RETURN		"	ret\n"
+#define READ_BEGIN	"	push %ebx\n	mov 8(%esp), %ebx\n	mov 12(%esp), %ecx\n" \
+			"	mov 16(%esp), %edx\n	mov $3, %eax\n"
+#define READ_END	"	pop %ebx\n"
+#define TOUCH_BEGIN	"	mov 4(%esp), %ecx\n	mov 8(%esp), %edx\n" \
+			"	test $0x80cd0000, %eax\n"
+#define TOUCH_STORE	"	movb $1, (%ecx)\n"
+#define TOUCH_NEXT	"	add $4096, %ecx\n	cmp %edx, %ecx\n	jb touch_store\n"
+#define GETPID_BEGIN	"	mov $20, %eax\n	mov 4(%esp), %edx\n"
+#define GETPID_END	""
+#define LOOP_TURN	"	dec %edx\n	jnz call_and_loop_head\n"
+#elif defined(__aarch64__)
+#define CALL		"	svc #0\n"
+#define RETURN		"	ret\n"
+#define READ_BEGIN	"	mov x8, #63\n"
+#define READ_END	""
+#define TOUCH_BEGIN	"	mov w2, #1\n	b touch_store\n	svc #0\n"
+#define TOUCH_STORE	"	strb w2, [x0]\n"
+#define TOUCH_NEXT	"	add x0, x0, #4096\n	cmp x0, x1\n	b.lo touch_store\n"
+#define GETPID_BEGIN	"	mov x1, x0\n	mov x8, #172\n"
+#define GETPID_END	""
+#define LOOP_TURN	"	subs x1, x1, #1\n	b.ne call_and_loop_head\n"
+#elif defined(__riscv)
+#define CALL		"	ecall\n"
+#define RETURN		"	ret\n"
+#define READ_BEGIN	"	li a7, 63\n"
+#define READ_END	""
+#define TOUCH_BEGIN	"	li a2, 1\n	li a3, 4096\n	j touch_store\n	ecall\n"
+#define TOUCH_STORE	"	sb a2, 0(a0)\n"
+#define TOUCH_NEXT	"	add a0, a0, a3\n	bltu a0, a1, touch_store\n"
+#define GETPID_BEGIN	"	mv a1, a0\n	li a7, 172\n"
+#define GETPID_END	""
+#define LOOP_TURN	"	addi a1, a1, -1\n	bnez a1, call_and_loop_head\n"
+#elif defined(__arm__)
+#define FUNCTION(name)	".arm\n.balign 64\n.type " #name ", %function\n" #name ":\n"
+#define CALL		"	svc #0\n"
+#define RETURN		"	bx lr\n"
+#define READ_BEGIN	"	push {r7}\n	mov r7, #3\n"
+#define READ_END	"	pop {r7}\n"
+#define TOUCH_BEGIN	"	mov r2, #1\n	b touch_store\n	svc #0\n"
+#define TOUCH_STORE	"	strb r2, [r0]\n"
+#define TOUCH_NEXT	"	add r0, r0, #4096\n	cmp r0, r1\n	blo touch_store\n"
+#define GETPID_BEGIN	"	push {r7}\n	mov r1, r0\n	mov r7, #20\n"
+#define GETPID_END	"	pop {r7}\n"
+#define LOOP_TURN	"	subs r1, r1, #1\n	bne call_and_loop_head\n"
+#endif
+
+#ifndef FUNCTION
+#define FUNCTION(name)	".balign 64\n" #name ":\n"
+#endif
+#define LABEL(name)	#name ":\n"
+
+asm(".pushsection .text\n"
+	FUNCTION(charged_read)
+	READ_BEGIN
+	LABEL(charged_read_call)
+	CALL
+	READ_END RETURN
+	LABEL(charged_read_end)
+
+	FUNCTION(tail_read)
+	READ_BEGIN
+	LABEL(tail_read_call)
+	CALL
+	LABEL(tail_read_neighbour)
+	READ_END RETURN
+	LABEL(tail_read_end)
+
+    /* void touch(char *pages, char *end): the bytes before the store are those of a call */
+	FUNCTION(touch)
+	TOUCH_BEGIN
+	LABEL(touch_store)
+	TOUCH_STORE TOUCH_NEXT RETURN
+	LABEL(touch_end)
+
+    /* void call_and_loop(unsigned long n): the loop begins after a system call */
+	FUNCTION(call_and_loop)
+	GETPID_BEGIN
+	LABEL(call_and_loop_call)
+	CALL
+	LABEL(call_and_loop_head)
+	LOOP_TURN GETPID_END RETURN
+	LABEL(call_and_loop_end)
+	".popsection\n");
+
+#ifdef __x86_64__
+/* long compat_read(int fd, void *buf, size_t len), as 32-bit programs call it */
+TEXT compat_read[], compat_read_call[], compat_read_end[];
+asm(".pushsection .text\n"
+	FUNCTION(compat_read)
+	"	push %rbx\n	mov %edi, %ebx\n	mov %esi, %ecx\n	mov $3, %eax\n"
+	LABEL(compat_read_call)
+	"	int $0x80\n"
+	"	pop %rbx\n	movslq %eax, %rax\n	ret\n"
+	LABEL(compat_read_end)
+	".popsection\n");
+#endif
+
+#ifdef __arm__
+/* long thumb_read(int fd, void *buf, size_t len): a system call takes two bytes */
+TEXT thumb_read[], thumb_read_call[], thumb_read_end[];
+asm(".pushsection .text\n"
+	".thumb\n"
+	".balign 64\n"
+	LABEL(thumb_read)
+	"	push {r7}\n	movs r7, #3\n"
+	LABEL(thumb_read_call)
+	CALL
+	READ_END RETURN
+	LABEL(thumb_read_end)
+	".popsection\n");
+#endif
+
+#define CHARGED(name, function) {							\
+	.read = (long (*)(int, void *, size_t))(function),				\
 	.start = name,									\
 	.call = name##_call,								\
 	.end = name##_end,								\
 }
 
-#define TEXT(name) extern const char name[] __attribute__((visibility("hidden")))
-
-TEXT(charged_read);
-TEXT(charged_read_call);
-TEXT(charged_read_end);
-TEXT(tail_read);
-TEXT(tail_read_call);
-TEXT(tail_read_neighbour);
-TEXT(tail_read_end);
-TEXT(touch);
-TEXT(touch_store);
-TEXT(touch_end);
-
-#if defined(__x86_64__)
-
-asm(".pushsection .text\n"
-	".balign 64\n"
-	"charged_read:\n"
-	"	xor %eax, %eax\n"		/* read */
-	"charged_read_call:\n"
-	"	syscall\n"
-	"	ret\n"
-	"charged_read_end:\n"
-
-	".balign 64\n"
-	"tail_read:\n"
-	"	xor %eax, %eax\n"
-	"tail_read_call:\n"
-	"	syscall\n"
-	"tail_read_neighbour:\n"
-	"	ret\n"
-	"tail_read_end:\n"
-
-    /* void touch(char *pages, char *end): the bytes before the store are a syscall instruction */
-	".balign 64\n"
-	"touch:\n"
-	"	test $0x050f0000, %eax\n"
-	"touch_store:\n"
-	"	movb $1, (%rdi)\n"
-	"	add $4096, %rdi\n"
-	"	cmp %rsi, %rdi\n"
-	"	jb touch_store\n"
-	"	ret\n"
-	"touch_end:\n"
-
-    /* long compat_read(int fd, void *buf, size_t len), as 32-bit programs call it */
-	".balign 64\n"
-	"compat_read:\n"
-	"	push %rbx\n"
-	"	mov %edi, %ebx\n"
-	"	mov %esi, %ecx\n"
-	"	mov $3, %eax\n"
-	"compat_read_call:\n"
-	"	int $0x80\n"
-	"	pop %rbx\n"
-	"	movslq %eax, %rax\n"
-	"	ret\n"
-	"compat_read_end:\n"
-
-    /* void call_and_loop(unsigned long n): the loop begins after a system call */
-	".balign 64\n"
-	"call_and_loop:\n"
-	"	mov $39, %eax\n"		/* getpid */
-	"call_and_loop_call:\n"
-	"	syscall\n"
-	"call_and_loop_head:\n"
-	"	dec %rdi\n"
-	"	jnz call_and_loop_head\n"
-	"	ret\n"
-	"call_and_loop_end:\n"
-	".popsection\n");
-
-TEXT(compat_read);
-TEXT(compat_read_call);
-TEXT(compat_read_end);
-
-#elif defined(__i386__)
-
-asm(".pushsection .text\n"
-	".balign 64\n"
-	"charged_read:\n"
-	"	push %ebx\n"
-	"	mov 8(%esp), %ebx\n"
-	"	mov 12(%esp), %ecx\n"
-	"	mov 16(%esp), %edx\n"
-	"	mov $3, %eax\n"
-	"charged_read_call:\n"
-	"	int $0x80\n"
-	"	pop %ebx\n"
-	"	ret\n"
-	"charged_read_end:\n"
-
-	".balign 64\n"
-	"tail_read:\n"
-	"	push %ebx\n"
-	"	mov 8(%esp), %ebx\n"
-	"	mov 12(%esp), %ecx\n"
-	"	mov 16(%esp), %edx\n"
-	"	mov $3, %eax\n"
-	"tail_read_call:\n"
-	"	int $0x80\n"
-	"tail_read_neighbour:\n"
-	"	pop %ebx\n"
-	"	ret\n"
-	"tail_read_end:\n"
-
-	".balign 64\n"
-	"touch:\n"
-	"	mov 4(%esp), %ecx\n"
-	"	mov 8(%esp), %edx\n"
-	"	test $0x80cd0000, %eax\n"
-	"touch_store:\n"
-	"	movb $1, (%ecx)\n"
-	"	add $4096, %ecx\n"
-	"	cmp %edx, %ecx\n"
-	"	jb touch_store\n"
-	"	ret\n"
-	"touch_end:\n"
-
-	".balign 64\n"
-	"call_and_loop:\n"
-	"	mov $20, %eax\n"
-	"	mov 4(%esp), %edx\n"
-	"call_and_loop_call:\n"
-	"	int $0x80\n"
-	"call_and_loop_head:\n"
-	"	dec %edx\n"
-	"	jnz call_and_loop_head\n"
-	"	ret\n"
-	"call_and_loop_end:\n"
-	".popsection\n");
-
-#elif defined(__aarch64__)
-
-asm(".pushsection .text\n"
-	".balign 64\n"
-	"charged_read:\n"
-	"	mov x8, #63\n"
-	"charged_read_call:\n"
-	"	svc #0\n"
-	"	ret\n"
-	"charged_read_end:\n"
-
-	".balign 64\n"
-	"tail_read:\n"
-	"	mov x8, #63\n"
-	"tail_read_call:\n"
-	"	svc #0\n"
-	"tail_read_neighbour:\n"
-	"	ret\n"
-	"tail_read_end:\n"
-
-	".balign 64\n"
-	"touch:\n"
-	"	mov w2, #1\n"
-	"	b touch_store\n"
-	"	svc #0\n"
-	"touch_store:\n"
-	"	strb w2, [x0]\n"
-	"	add x0, x0, #4096\n"
-	"	cmp x0, x1\n"
-	"	b.lo touch_store\n"
-	"	ret\n"
-	"touch_end:\n"
-
-	".balign 64\n"
-	"call_and_loop:\n"
-	"	mov x1, x0\n"
-	"	mov x8, #172\n"
-	"call_and_loop_call:\n"
-	"	svc #0\n"
-	"call_and_loop_head:\n"
-	"	subs x1, x1, #1\n"
-	"	b.ne call_and_loop_head\n"
-	"	ret\n"
-	"call_and_loop_end:\n"
-	".popsection\n");
-
-#elif defined(__riscv)
-
-asm(".pushsection .text\n"
-	".balign 64\n"
-	"charged_read:\n"
-	"	li a7, 63\n"
-	"charged_read_call:\n"
-	"	ecall\n"
-	"	ret\n"
-	"charged_read_end:\n"
-
-	".balign 64\n"
-	"tail_read:\n"
-	"	li a7, 63\n"
-	"tail_read_call:\n"
-	"	ecall\n"
-	"tail_read_neighbour:\n"
-	"	ret\n"
-	"tail_read_end:\n"
-
-	".balign 64\n"
-	"touch:\n"
-	"	li a2, 1\n"
-	"	li a3, 4096\n"
-	"	j touch_store\n"
-	"	ecall\n"
-	"touch_store:\n"
-	"	sb a2, 0(a0)\n"
-	"	add a0, a0, a3\n"
-	"	bltu a0, a1, touch_store\n"
-	"	ret\n"
-	"touch_end:\n"
-
-	".balign 64\n"
-	"call_and_loop:\n"
-	"	mv a1, a0\n"
-	"	li a7, 172\n"
-	"call_and_loop_call:\n"
-	"	ecall\n"
-	"call_and_loop_head:\n"
-	"	addi a1, a1, -1\n"
-	"	bnez a1, call_and_loop_head\n"
-	"	ret\n"
-	"call_and_loop_end:\n"
-	".popsection\n");
-
-#elif defined(__arm__)
-
-asm(".pushsection .text\n"
-	".arm\n"
-	".balign 64\n"
-	".type charged_read, %function\n"
-	"charged_read:\n"
-	"	push {r7}\n"
-	"	mov r7, #3\n"
-	"charged_read_call:\n"
-	"	svc #0\n"
-	"	pop {r7}\n"
-	"	bx lr\n"
-	"charged_read_end:\n"
-
-	".balign 64\n"
-	".type tail_read, %function\n"
-	"tail_read:\n"
-	"	push {r7}\n"
-	"	mov r7, #3\n"
-	"tail_read_call:\n"
-	"	svc #0\n"
-	"tail_read_neighbour:\n"
-	"	pop {r7}\n"
-	"	bx lr\n"
-	"tail_read_end:\n"
-
-	".balign 64\n"
-	".type touch, %function\n"
-	"touch:\n"
-	"	mov r2, #1\n"
-	"	b touch_store\n"
-	"	svc #0\n"
-	"touch_store:\n"
-	"	strb r2, [r0]\n"
-	"	add r0, r0, #4096\n"
-	"	cmp r0, r1\n"
-	"	blo touch_store\n"
-	"	bx lr\n"
-	"touch_end:\n"
-
-	".balign 64\n"
-	".type call_and_loop, %function\n"
-	"call_and_loop:\n"
-	"	push {r7}\n"
-	"	mov r1, r0\n"
-	"	mov r7, #20\n"
-	"call_and_loop_call:\n"
-	"	svc #0\n"
-	"call_and_loop_head:\n"
-	"	subs r1, r1, #1\n"
-	"	bne call_and_loop_head\n"
-	"	pop {r7}\n"
-	"	bx lr\n"
-	"call_and_loop_end:\n"
-
-    /* long thumb_read(int fd, void *buf, size_t len): a system call takes two bytes */
-	".thumb\n"
-	".balign 64\n"
-	"thumb_read:\n"
-	"	push {r7}\n"
-	"	movs r7, #3\n"
-	"thumb_read_call:\n"
-	"	svc #0\n"
-	"	pop {r7}\n"
-	"	bx lr\n"
-	"thumb_read_end:\n"
-	".popsection\n");
-
-TEXT(thumb_read);
-TEXT(thumb_read_call);
-TEXT(thumb_read_end);
-
+static const struct charged call = CHARGED(charged_read, charged_read);
+static const struct charged tail_call = CHARGED(tail_read, tail_read);
+#ifdef __x86_64__
+static const struct charged compat_call = CHARGED(compat_read, compat_read);
+#endif
+#ifdef __arm__
+static const struct charged thumb_call = CHARGED(thumb_read, thumb_read + 1);
 #endif
 
-TEXT(call_and_loop);
-TEXT(call_and_loop_call);
-TEXT(call_and_loop_head);
-TEXT(call_and_loop_end);
+/* Returns a range with a counter for each byte of the function. */
+static struct profil_range range_of_call(const struct charged *c)
+{
+	return range_of(addr(c->start), addr(c->end), page.u16, c->end - c->start, 2);
+}
 
 #define TEXT_SIZE(name) ((unsigned int)(name##_end - (name)))
 
@@ -956,24 +765,33 @@ FIXTURE_TEARDOWN(system)
 {
 }
 
-/* Reads zeros until the session has @ticks more ticks in system mode. */
-static bool read_burn(const struct charged *c, int fd, void *buf, u64 ticks)
-{
-	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
-	struct profil_stats s;
-	u64 until, seen;
+/*
+ * Runs the statement until @cond is true of the statistics @s, or for far more CPU time than that
+ * should take. The value is the last value of @cond.
+ */
+#define UNTIL(s, cond, ...) ({								\
+	u64 cap_ = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;			\
+											\
+	do {										\
+		__VA_ARGS__;								\
+	} while (!session_stats(PROCESS, &(s)) && !(cond) &&				\
+		 cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap_);				\
+	cond;										\
+})
 
-	if (session_stats(PROFIL_SCOPE_PROCESS, &s) || s.state != PROFIL_STATE_ON)
+/* Reads zeros until the session has @ticks more ticks in system mode. */
+static bool read_burn(const struct charged *c, FIXTURE_DATA(system) *self, u64 ticks)
+{
+	struct profil_stats s;
+	bool whole = true;
+	u64 until;
+
+	if (session_stats(PROCESS, &s) || s.state != PROFIL_STATE_ON)
 		return false;
 	until = s.system + s.unselected + ticks;
-	do {
-		if (cpu_ns(CLOCK_THREAD_CPUTIME_ID) > cap ||
-		    c->read(fd, buf, READ_SIZE) != (long)READ_SIZE ||
-		    session_stats(PROFIL_SCOPE_PROCESS, &s))
-			return false;
-		seen = s.system + s.unselected;
-	} while (seen < until);
-	return true;
+	return UNTIL(s, !whole || s.system + s.unselected >= until,
+		     whole = c->read(self->zero, self->pages, READ_SIZE) == (long)READ_SIZE) &&
+	       whole;
 }
 
 /* Checks that at least @least of @hit ticks are at the call, and tells where the others are. */
@@ -991,16 +809,15 @@ static void expect_at_call(struct __test_metadata *_metadata, const struct charg
 			       (unsigned long long)hit, (int)(c->start + i - c->call));
 }
 
-static void expect_charge(struct __test_metadata *_metadata, const struct charged *c, int fd,
-			  void *buf)
+static void expect_charge(struct __test_metadata *_metadata, const struct charged *c,
+			  FIXTURE_DATA(system) *self)
 {
-	const u32 n = c->end - c->start;
-	struct profil_range range = range_of(addr(c->start), addr(c->end), page.u16, n, 2);
+	struct profil_range range = range_of_call(c);
 	struct profil_stats s;
 
-	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
-	EXPECT_TRUE(read_burn(c, fd, buf, 40));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
+	EXPECT_TRUE(read_burn(c, self, 40));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(0U, s.user);
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_LT(s.ticks / 4, s.hit);
@@ -1011,39 +828,21 @@ static void expect_charge(struct __test_metadata *_metadata, const struct charge
 	expect_at_call(_metadata, c, s.hit, machine_is_slow() ? s.hit - s.hit / 8 : s.hit);
 }
 
-TEST_F(system, ticks_are_charged_to_the_call_itself)
-{
-	static const struct charged call = CHARGED(charged_read);
-
-	expect_charge(_metadata, &call, self->zero, self->pages);
-}
+TEST_F_CALL(system, ticks_are_charged_to_the_call_itself, expect_charge(_metadata, &call, self))
 
 #ifdef __x86_64__
 TEST_F(system, ticks_of_a_32_bit_call_are_charged_to_the_call_itself)
 {
-	static const struct charged call = CHARGED(compat_read);
-
 	/* Without IA32 emulation the call raises SIGSEGV, so try it in a child. */
-	pid_t pid = fork();
-	int status;
-
-	ASSERT_LE(0, pid);
-	if (!pid)
-		_exit(call.read(self->zero, self->pages, 1) != 1);
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	SKIP_IF(status, "this kernel does not take 32-bit system calls");
-	expect_charge(_metadata, &call, self->zero, self->pages);
+	SKIP_IF(status_in_child(compat_call.read(self->zero, self->pages, 1) != 1),
+		"this kernel does not take 32-bit system calls");
+	expect_charge(_metadata, &compat_call, self);
 }
 #endif
 
 #ifdef __arm__
-TEST_F(system, ticks_of_a_thumb_call_are_charged_to_the_call_itself)
-{
-	struct charged call = CHARGED(thumb_read);
-
-	call.read = (long (*)(int, void *, size_t))(thumb_read + 1);
-	expect_charge(_metadata, &call, self->zero, self->pages);
-}
+TEST_F_CALL(system, ticks_of_a_thumb_call_are_charged_to_the_call_itself,
+	    expect_charge(_metadata, &thumb_call, self))
 #endif
 
 /*
@@ -1053,43 +852,30 @@ TEST_F(system, ticks_of_a_thumb_call_are_charged_to_the_call_itself)
 static void expect_charge_of_short_calls(struct __test_metadata *_metadata,
 					 const struct charged *c, int fd)
 {
-	const u32 n = c->end - c->start;
-	struct profil_range range = range_of(addr(c->start), addr(c->end), page.u16, n, 2);
-	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	struct profil_range range = range_of_call(c);
 	struct profil_stats s;
+	bool done;
 
-	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
-	do {
+	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
+	done = UNTIL(s, s.hit >= 40, {
 		for (unsigned int i = 0; i < 1024; i++)
 			ASSERT_EQ(0, c->read(fd, NULL, 0));
-		ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
-		ASSERT_GT(cap, cpu_ns(CLOCK_THREAD_CPUTIME_ID));
-	} while (s.hit < 40);
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
-	EXPECT_EQ(s.hit, counters_sum(page.u16, 2, n));
+	});
+	EXPECT_TRUE(done);
+	ASSERT_STOP(PROCESS, &s);
+	EXPECT_EQ(s.hit, counters_sum(page.u16, 2, c->end - c->start));
 	EXPECT_LE(s.hit - s.hit / 8, page.u16[c->call - c->start]);
 }
 
-TEST_F(system, ticks_of_short_calls_are_charged_to_the_call_itself)
-{
-	static const struct charged call = CHARGED(charged_read);
-
-	expect_charge_of_short_calls(_metadata, &call, self->zero);
-}
-
+TEST_F_CALL(system, ticks_of_short_calls_are_charged_to_the_call_itself,
+	    expect_charge_of_short_calls(_metadata, &call, self->zero))
 #ifdef __arm__
-TEST_F(system, ticks_of_short_thumb_calls_are_charged_to_the_call_itself)
-{
-	struct charged call = CHARGED(thumb_read);
-
-	call.read = (long (*)(int, void *, size_t))(thumb_read + 1);
-	expect_charge_of_short_calls(_metadata, &call, self->zero);
-}
+TEST_F_CALL(system, ticks_of_short_thumb_calls_are_charged_to_the_call_itself,
+	    expect_charge_of_short_calls(_metadata, &thumb_call, self->zero))
 #endif
 
 TEST_F(system, a_call_that_ends_a_function_is_not_charged_to_the_next)
 {
-	static const struct charged call = CHARGED(tail_read);
 	struct profil_range ranges[] = {
 		range_of(addr(tail_read), addr(tail_read_neighbour), &page.u16[0], 1, 2),
 		range_of(addr(tail_read_neighbour), addr(tail_read_end), &page.u16[1], 1, 2),
@@ -1098,9 +884,9 @@ TEST_F(system, a_call_that_ends_a_function_is_not_charged_to_the_next)
 
 	ranges[0].scale = 0;
 	ranges[1].scale = 0;
-	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, ranges, 2));
-	EXPECT_TRUE(read_burn(&call, self->zero, self->pages, 40));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_SYSTEM, ranges, 2));
+	EXPECT_TRUE(read_burn(&tail_call, self, 40));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(s.hit, page.u16[0]);
 	EXPECT_EQ(0, page.u16[1]);
 	EXPECT_LT(s.ticks / 4, s.hit);
@@ -1152,7 +938,7 @@ static void restart(int signal, siginfo_t *info, void *context)
 		return;
 	if (!restarts.signals++)
 		restarts.sp = SAVED_SP(c);
-	if (session_stats(PROFIL_SCOPE_PROCESS, &s) || s.hit >= 40 ||
+	if (session_stats(PROCESS, &s) || s.hit >= 40 ||
 	    cpu_ns(CLOCK_THREAD_CPUTIME_ID) > restarts.cap) {
 		restarts.done = true;
 		sigaddset(&c->uc_sigmask, SIGUSR1);
@@ -1169,13 +955,11 @@ static void restart(int signal, siginfo_t *info, void *context)
 /* A child interrupts a read of an empty pipe again and again. Each time, the read is restarted. */
 TEST_F(system, ticks_of_a_restarted_call_are_charged_to_the_call_itself)
 {
-	static const struct charged call = CHARGED(charged_read);
 	const struct sigaction action = {
 		.sa_sigaction = restart,
 		.sa_flags = SA_RESTART | SA_SIGINFO,
 	};
-	const u32 n = call.end - call.start;
-	struct profil_range range = range_of(addr(call.start), addr(call.end), page.u16, n, 2);
+	struct profil_range range = range_of_call(&call);
 	pid_t parent = getpid(), child;
 	struct profil_stats s;
 
@@ -1187,21 +971,15 @@ TEST_F(system, ticks_of_a_restarted_call_are_charged_to_the_call_itself)
 	restarts.cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
 	ASSERT_EQ(0, pipe(restarts.pipe));
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
-	child = fork();
-	ASSERT_LE(0, child);
-	if (!child) {
+	child = FORK({
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		while (!kill(parent, SIGUSR1))
 			;
-		_exit(0);
-	}
-	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
+	});
+	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
 	EXPECT_EQ(1, call.read(restarts.pipe[0], self->pages, 1));
-	ASSERT_EQ(0, kill(child, SIGKILL));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-	ASSERT_EQ(child, waitpid(child, NULL, 0));
-
-	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_LE(40U, s.hit);
 #ifdef __riscv
 	/* 1 of 40 ticks was elsewhere. */
@@ -1216,22 +994,18 @@ TEST_F(system, ticks_of_a_fault_are_charged_to_the_faulting_instruction)
 	const size_t size = 8 << 20;
 	const u32 n = TEXT_SIZE(touch), store = touch_store - touch;
 	struct profil_range range = range_of(addr(touch), addr(touch_end), page.u16, n, 2);
-	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	char *fresh = map_small(size);
 	struct profil_stats s;
-	char *fresh;
-	u32 i;
+	bool done;
 
-	fresh = map_small(size);
-
-	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
-	do {
+	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
+	done = UNTIL(s, s.hit >= 40, {
 		((void (*)(char *, char *))touch)(fresh, fresh + size);
 		ASSERT_EQ(0, madvise(fresh, size, MADV_DONTNEED));
-		ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
-		ASSERT_GT(cap, cpu_ns(CLOCK_THREAD_CPUTIME_ID));
-	} while (s.hit < 40);
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
-	for (i = 0; i < n; i++) {
+	});
+	EXPECT_TRUE(done);
+	ASSERT_STOP(PROCESS, &s);
+	for (u32 i = 0; i < n; i++) {
 		EXPECT_EQ(i == store ? s.hit : 0U, page.u16[i]) {
 			TH_LOG("%d bytes from the store", (int)(i - store));
 		}
@@ -1243,68 +1017,46 @@ TEST_F(system, a_user_tick_just_after_a_call_is_not_charged_to_the_call)
 	const u32 n = TEXT_SIZE(call_and_loop), call = call_and_loop_call - call_and_loop;
 	struct profil_range range = range_of(addr(call_and_loop), addr(call_and_loop_end),
 					     page.u16, n, 2);
-	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
 	struct profil_stats s;
 
-	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, &range, 1));
-	do {
-		((void (*)(unsigned long))call_and_loop)(LOOP_BURST);
-		ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
-		ASSERT_GT(cap, cpu_ns(CLOCK_THREAD_CPUTIME_ID));
-	} while (s.hit < 40);
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_USER, &range, 1));
+	EXPECT_TRUE(UNTIL(s, s.hit >= 40, ((void (*)(unsigned long))call_and_loop)(LOOP_BURST)));
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(s.hit, counters_sum(&page, 2, n));
 	EXPECT_EQ(0, page.u16[call]);
 	EXPECT_LT(s.hit / 4, page.u16[call_and_loop_head - call_and_loop]);
 }
 
-TEST_F(system, only_user_ticks_are_counted_with_user_mode_alone)
+static void expect_some(struct __test_metadata *_metadata, u64 ticks, bool some)
 {
-	static const struct charged call = CHARGED(charged_read);
-	struct profil_range range = range_all(page.u16, 1, 2);
-	struct profil_stats s;
-
-	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, &range, 1));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
-	EXPECT_TRUE(read_burn(&call, self->zero, self->pages, 20));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
-	EXPECT_LT(10U, s.user);
-	EXPECT_EQ(0U, s.system);
-	EXPECT_LT(10U, s.unselected);
-	EXPECT_EQ(s.user, page.u16[0]);
+	if (some) {
+		EXPECT_LT(10U, ticks);
+	} else {
+		EXPECT_EQ(0U, ticks);
+	}
 }
 
-TEST_F(system, only_system_ticks_are_counted_with_system_mode_alone)
+static void expect_modes(struct __test_metadata *_metadata, FIXTURE_DATA(system) *self, u32 modes)
 {
-	static const struct charged call = CHARGED(charged_read);
 	struct profil_range range = range_all(page.u16, 1, 2);
 	struct profil_stats s;
 
-	ASSERT_EQ(0, session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
-	EXPECT_TRUE(read_burn(&call, self->zero, self->pages, 20));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
-	EXPECT_EQ(0U, s.user);
-	EXPECT_LT(10U, s.system);
-	EXPECT_LT(10U, s.unselected);
-	EXPECT_EQ(s.system, page.u16[0]);
-}
-
-TEST_F(system, user_and_system_ticks_are_counted_with_both_modes)
-{
-	static const struct charged call = CHARGED(charged_read);
-	struct profil_range range = range_all(page.u16, 1, 2);
-	struct profil_stats s;
-
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 20));
-	EXPECT_TRUE(read_burn(&call, self->zero, self->pages, 20));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
-	EXPECT_LT(10U, s.user);
-	EXPECT_LT(10U, s.system);
-	EXPECT_EQ(0U, s.unselected);
+	ASSERT_EQ(0, session_start_modes(PROCESS, modes, &range, 1));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 20));
+	EXPECT_TRUE(read_burn(&call, self, 20));
+	ASSERT_STOP(PROCESS, &s);
+	expect_some(_metadata, s.user, modes & PROFIL_MODE_USER);
+	expect_some(_metadata, s.system, modes & PROFIL_MODE_SYSTEM);
+	expect_some(_metadata, s.unselected, modes != MODES_ALL);
 	EXPECT_EQ(s.ticks, s.hit);
 	EXPECT_EQ(s.ticks, page.u16[0]);
 }
+
+TEST_F_CALL(system, only_user_ticks_are_counted_with_user_mode_alone,
+	    expect_modes(_metadata, self, PROFIL_MODE_USER))
+TEST_F_CALL(system, only_system_ticks_are_counted_with_system_mode_alone,
+	    expect_modes(_metadata, self, PROFIL_MODE_SYSTEM))
+TEST_F_CALL(system, user_and_system_ticks_are_counted_with_both_modes,
+	    expect_modes(_metadata, self, MODES_ALL))
 
 TEST_HARNESS_MAIN
