@@ -12,6 +12,7 @@
 #include "pci.h"
 #include "process.h"
 #include "tags.h"
+#include "users.h"
 
 #define KERNEL_ADDRESS	0xffff888000001000ULL
 #define NO_ADDRESS	0x0000900000000000ULL	/* not canonical, neither user nor kernel */
@@ -26,11 +27,22 @@
 #define SYS_memfd_secret 447
 #endif
 
+/* Maps a file. If that fails, the process exits. */
 static u8 *map(u64 size, int flags, int fd)
 {
 	u8 *p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
 
-	return p == MAP_FAILED ? NULL : p;
+	MUST(p != MAP_FAILED);
+	return p;
+}
+
+/* Returns a file of @pages pages in memory. */
+static int memory_file(u64 pages)
+{
+	int fd = memfd_create("profil", MFD_CLOEXEC);
+
+	MUST(fd >= 0 && !ftruncate(fd, pages * PAGE));
+	return fd;
 }
 
 static u64 bytes_spanned(const void *buffer, u64 bytes)
@@ -49,7 +61,7 @@ static void expect_counts(struct __test_metadata *_metadata, void *buffer, u64 n
 {
 	struct profil_range range = range_burn(buffer, nr_counters, width, nr_counters - 1);
 	u64 locked = bytes_spanned(buffer, nr_counters * width);
-	u64 before = pinned_bytes(), wrong = 0, i;
+	u64 before = pinned_bytes(), wrong = 0;
 	struct profil_stats stats;
 
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
@@ -65,22 +77,21 @@ static void expect_counts(struct __test_metadata *_metadata, void *buffer, u64 n
 	EXPECT_TRUE(accounted(&stats));
 	EXPECT_EQ(0, stats.dropped);
 	EXPECT_EQ(stats.hit, counter(buffer, width, nr_counters - 1));
-	for (i = 0; i < nr_counters - 1; i++)
+	for (u64 i = 0; i < nr_counters - 1; i++)
 		wrong += counter(buffer, width, i) != 0;
 	EXPECT_EQ(0, wrong);
 }
 
 /* The state in which buffers must be refused: no session, or one that is on and must not change. */
-struct scene {
+static struct {
 	bool on;
 	u64 ticks;
 	u64 locked;	/* bytes that the session has charged */
 	u16 *counters;	/* of the session that is on */
 	u16 *good;	/* a page of a valid buffer */
-};
+} scene;
 
 FIXTURE(bad) {
-	struct scene scene;
 };
 
 FIXTURE_VARIANT(bad) {
@@ -92,48 +103,43 @@ FIXTURE_VARIANT_ADD(bad, on) { true };
 
 FIXTURE_SETUP(bad)
 {
-	struct scene *scene = &self->scene;
 	struct profil_range range;
 
 	ASSERT_DEVICE();
-	scene->counters = (u16 *)map_pages(1);
-	scene->good = (u16 *)map_pages(1);
-	scene->on = variant->on;
-	if (scene->on) {
-		range = range_all(scene->counters, 4, 2);
+	scene.counters = map_pages(1);
+	scene.good = map_pages(1);
+	scene.on = variant->on;
+	if (scene.on) {
+		range = range_all(scene.counters, 4, 2);
 		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
 		ASSERT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 4));
-		scene->ticks = 4;
-		scene->locked = PAGE;
+		scene.ticks = 4;
+		scene.locked = PAGE;
 	}
 }
 
 FIXTURE_TEARDOWN(bad)
 {
-	struct scene *scene = &self->scene;
 	struct profil_stats stats;
 
-	if (scene->on) {
+	if (scene.on) {
 		EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 2));
 		EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
-		EXPECT_LE(scene->ticks + 2, stats.ticks);
+		EXPECT_LE(scene.ticks + 2, stats.ticks);
 		/* A child of system() shares the address space until its exec. */
 		EXPECT_EQ(stats.ticks, stats.hit + stats.dropped_exec);
-		EXPECT_EQ(stats.hit, scene->counters[0]);
+		EXPECT_EQ(stats.hit, scene.counters[0]);
 	}
-	EXPECT_EQ(0, scene->good[0]);
+	EXPECT_EQ(0, scene.good[0]);
 	EXPECT_EQ(0, pinned_bytes());
 }
 
 /* Passes the bad buffer in a single range, in the second of two ranges, and in the first of two. */
-static void expect_refused(struct __test_metadata *_metadata, struct scene *scene, int error,
-			   u64 buffer, u64 nr, u32 width, int line)
+static void expect_refused(struct __test_metadata *_metadata, int error, u64 buffer, u64 nr,
+			   u32 width, int line)
 {
-	struct profil_range good = range_all(scene->good, 4, 2);
-	struct profil_range bad = good;
-	struct profil_range pairs[2][2];
+	struct profil_range good = range_all(scene.good, 4, 2), bad = good;
 	struct profil_stats stats;
-	int i, seen[3];
 	bool same;
 
 	good.end = 0x1000;
@@ -141,35 +147,30 @@ static void expect_refused(struct __test_metadata *_metadata, struct scene *scen
 	bad.buffer = buffer;
 	bad.nr_counters = nr;
 	bad.width = width;
-	pairs[0][0] = good;
-	pairs[0][1] = bad;
-	pairs[1][0] = bad;
-	pairs[1][1] = good;
+	for (int i = 0; i < 3; i++) {
+		const struct profil_range ranges[] = { i == 1 ? good : bad, i == 1 ? bad : good };
 
-	seen[0] = session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, &bad, 1);
-	seen[1] = session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, pairs[0], 2);
-	seen[2] = session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, pairs[1], 2);
-	for (i = 0; i < 3; i++) {
-		EXPECT_EQ(-error, seen[i]) {
+		EXPECT_EQ(-error, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, ranges,
+						i ? 2 : 1)) {
 			TH_LOG("line %d, case %d", line, i);
 		}
 	}
 
 	ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &stats));
-	same = stats.state == (scene->on ? PROFIL_STATE_ON : PROFIL_STATE_OFF) &&
-	       stats.ticks >= scene->ticks && stats.locked == scene->locked &&
-	       pinned_bytes() == scene->locked && accounted(&stats);
+	same = stats.state == (scene.on ? PROFIL_STATE_ON : PROFIL_STATE_OFF) &&
+	       stats.ticks >= scene.ticks && stats.locked == scene.locked &&
+	       pinned_bytes() == scene.locked && accounted(&stats);
 	EXPECT_TRUE(same) {
 		TH_LOG("line %d: state %u, %llu ticks (had %llu), %llu locked (VmPin %llu)",
 		       line, stats.state, (unsigned long long)stats.ticks,
-		       (unsigned long long)scene->ticks, (unsigned long long)stats.locked,
+		       (unsigned long long)scene.ticks, (unsigned long long)stats.locked,
 		       (unsigned long long)pinned_bytes());
 	}
-	scene->ticks = stats.ticks;
+	scene.ticks = stats.ticks;
 }
 
 #define EXPECT_REFUSED(error, buffer, nr, width) \
-	expect_refused(_metadata, &self->scene, error, buffer, nr, width, __LINE__)
+	expect_refused(_metadata, error, buffer, nr, width, __LINE__)
 
 static u64 most_counters(void)
 {
@@ -218,10 +219,9 @@ TEST_F(bad, read_only_pages_are_refused_with_EFAULT)
 TEST_F(bad, a_large_buffer_with_one_bad_page_is_refused)
 {
 	const u64 n = 600, bad[] = { 0, 1, n / 2, n - 2, n - 1 };
-	unsigned int i;
 	u8 *p, *q;
 
-	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(bad); i++) {
 		p = map_pages(n);
 		q = p + bad[i] * PAGE;
 		ASSERT_EQ(0, mprotect(q, PAGE, PROT_READ));
@@ -237,28 +237,23 @@ TEST_F(bad, a_large_buffer_with_one_bad_page_is_refused)
 /* Only the last counter is on a page that is not mapped. */
 TEST_F(bad, a_buffer_whose_last_counter_is_not_mapped_is_refused)
 {
-	const u32 widths[] = { 2, 4, 8 };
-	unsigned int i;
 	u8 *p = map_pages(2);
 
 	ASSERT_EQ(0, munmap(p + PAGE, PAGE));
-	for (i = 0; i < ARRAY_SIZE(widths); i++) {
-		EXPECT_REFUSED(EFAULT, addr(p), PAGE / widths[i] + 1, widths[i]);
-		EXPECT_REFUSED(EFAULT, addr(p) + PAGE - widths[i], 2, widths[i]);
+	for (u32 width = 2; width <= 8; width *= 2) {
+		EXPECT_REFUSED(EFAULT, addr(p), PAGE / width + 1, width);
+		EXPECT_REFUSED(EFAULT, addr(p) + PAGE - width, 2, width);
 	}
 }
 
 TEST_F(bad, misaligned_buffers_are_refused)
 {
-	u64 p = addr(map_pages(2)), by;
-	const u32 widths[] = { 2, 4, 8 };
-	unsigned int i;
+	u64 p = addr(map_pages(2));
 
-	ASSERT_NE(0, p);
-	for (i = 0; i < ARRAY_SIZE(widths); i++) {
-		for (by = 1; by < widths[i]; by++) {
-			EXPECT_REFUSED(EINVAL, p + by, 1, widths[i]);
-			EXPECT_REFUSED(EINVAL, p + PAGE - by, 1, widths[i]);
+	for (u32 width = 2; width <= 8; width *= 2) {
+		for (u64 by = 1; by < width; by++) {
+			EXPECT_REFUSED(EINVAL, p + by, 1, width);
+			EXPECT_REFUSED(EINVAL, p + PAGE - by, 1, width);
 		}
 	}
 }
@@ -271,9 +266,9 @@ TEST_F(bad, buffers_far_above_all_memory_are_refused)
 	const int error = geteuid() ? EPERM : EFAULT;
 
 	ASSERT_LT(0, max_counters);
-	EXPECT_REFUSED(error, addr(self->scene.good), max_counters, 2);
-	EXPECT_REFUSED(error, addr(self->scene.good), max_counters, 8);
-	EXPECT_REFUSED(error, addr(self->scene.good), max_counters - 1, 4);
+	EXPECT_REFUSED(error, addr(scene.good), max_counters, 2);
+	EXPECT_REFUSED(error, addr(scene.good), max_counters, 8);
+	EXPECT_REFUSED(error, addr(scene.good), max_counters - 1, 4);
 }
 
 TEST_F(bad, device_memory_is_refused)
@@ -283,7 +278,6 @@ TEST_F(bad, device_memory_is_refused)
 
 	SKIP_IF(fd < 0, "no PCI memory that can be mapped here (needs root)");
 	p = map(PAGE, MAP_SHARED, fd);
-	ASSERT_NE(NULL, p);
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
 	EXPECT_REFUSED(EFAULT, addr(p), PAGE / 8, 8);
 }
@@ -296,7 +290,6 @@ TEST_F(bad, secret_memory_is_refused)
 	SKIP_IF(fd < 0, "no memfd_secret() here: %s", strerror(errno));
 	ASSERT_EQ(0, ftruncate(fd, PAGE));
 	p = map(PAGE, MAP_SHARED, fd);
-	ASSERT_NE(NULL, p);
 	p[0] = 0;
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
 	ASSERT_EQ(0, munmap(p, PAGE));
@@ -366,13 +359,12 @@ static bool make_fat(const char *path)
 static int file_written_back(void)
 {
 	const char *const dirs[] = { "/mnt", ".", "/var/tmp", "/tmp", "/root" };
-	unsigned int i;
 	int fd;
 
 	if (!unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
 	    !mount("none", "/tmp", "tmpfs", 0, NULL) && make_fat("/tmp/fat"))
 		system("modprobe -aq loop msdos; mount -t msdos -o loop /tmp/fat /mnt");
-	for (i = 0; i < ARRAY_SIZE(dirs); i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(dirs); i++) {
 		fd = temporary(dirs[i]);
 		if (fd >= 0 && is_written_back(fd))
 			return fd;
@@ -389,8 +381,8 @@ TEST_F(bad, shared_files_with_writeback_are_refused)
 
 	SKIP_IF(fd < 0, "no file system with a disk behind it here");
 	ASSERT_EQ(0, ftruncate(fd, 4 * PAGE));
-	p = map(4 * PAGE, MAP_SHARED, fd);
-	SKIP_IF(!p, "a shared mapping of a file is not to be had: %s", strerror(errno));
+	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	SKIP_IF(p == MAP_FAILED, "no shared mapping of a file: %s", strerror(errno));
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
 	memset(p, 0, 4 * PAGE);		/* dirty pages are refused, too */
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
@@ -405,7 +397,6 @@ TEST_F(bad, shared_files_with_writeback_are_refused)
 		expect_counts(_metadata, q, 4, 8);
 		/* A private mapping of the file is accepted. */
 		p = map(4 * PAGE, MAP_PRIVATE, fd);
-		ASSERT_NE(NULL, p);
 		expect_counts(_metadata, p, 4 * PAGE / 2, 2);
 	}
 }
@@ -453,15 +444,9 @@ TEST(anonymous_memory_is_accepted)
 
 TEST(shared_memory_is_accepted)
 {
-	int fd = syscall(SYS_memfd_create, "profil", 0);
-	u8 *p, *q;
+	int fd = memory_file(4);
+	u8 *p = map(4 * PAGE, MAP_SHARED, fd), *q = map(4 * PAGE, MAP_SHARED, fd);
 
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, ftruncate(fd, 4 * PAGE));
-	p = map(4 * PAGE, MAP_SHARED, fd);
-	q = map(4 * PAGE, MAP_SHARED, fd);
-	ASSERT_NE(NULL, p);
-	ASSERT_NE(NULL, q);
 	expect_counts(_metadata, p, 4 * PAGE / 2, 2);
 	EXPECT_LE(3, counter(q, 2, 4 * PAGE / 2 - 1));	/* both map the same memory */
 	EXPECT_EQ(0, memcmp(p, q, 4 * PAGE));
@@ -470,13 +455,8 @@ TEST(shared_memory_is_accepted)
 /* A mapping has no pages past the end of its file. */
 TEST_F(bad, shared_memory_past_the_end_of_its_file_is_refused)
 {
-	int fd = syscall(SYS_memfd_create, "profil", 0);
-	u8 *p;
+	u8 *p = map(4 * PAGE, MAP_SHARED, memory_file(3));
 
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, ftruncate(fd, 3 * PAGE));
-	p = map(4 * PAGE, MAP_SHARED, fd);
-	ASSERT_NE(NULL, p);
 	EXPECT_REFUSED(EFAULT, addr(p), 4 * PAGE / 2, 2);
 	EXPECT_REFUSED(EFAULT, addr(p + 3 * PAGE), 1, 2);
 }
@@ -489,7 +469,6 @@ TEST(a_private_mapping_of_a_file_is_accepted)
 
 	ASSERT_LE(0, fd);
 	p = map(2 * PAGE, MAP_PRIVATE, fd);
-	ASSERT_NE(NULL, p);
 	memset(p, 0, PAGE);
 	memset(p + PAGE, 0, PAGE);
 	expect_counts(_metadata, p, 2 * PAGE / 2, 2);
@@ -566,11 +545,10 @@ TEST(pages_shared_by_copy_on_write_are_copied_for_the_parent)
 TEST(hugetlb_memory_is_accepted)
 {
 	const int kinds[] = { MAP_PRIVATE, MAP_SHARED };
-	unsigned int i;
-	u8 *p;
 
-	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
-		p = hugetlb_map(2 * HUGE_PAGE, kinds[i]);
+	for (unsigned int i = 0; i < ARRAY_SIZE(kinds); i++) {
+		u8 *p = hugetlb_map(2 * HUGE_PAGE, kinds[i]);
+
 		NEED_HUGETLB(p);
 		expect_counts(_metadata, p + HUGE_PAGE - PAGE, PAGE, 2);
 		memset(p, 0, 2 * HUGE_PAGE);
@@ -621,36 +599,32 @@ TEST(a_transparent_huge_page_is_accepted)
  */
 TEST(one_counter_at_either_end_of_a_page_is_counted)
 {
-	const u32 widths[] = { 2, 4, 8 };
-	unsigned int i;
 	u8 *p;
 
-	for (i = 0; i < ARRAY_SIZE(widths); i++) {
+	for (u32 width = 2; width <= 8; width *= 2) {
 		/* The first and the last counter of a page, with no other ones. */
 		p = map_pages(3);
 		ASSERT_EQ(0, mprotect(p, PAGE, PROT_NONE));
 		ASSERT_EQ(0, mprotect(p + 2 * PAGE, PAGE, PROT_NONE));
-		expect_counts(_metadata, p + PAGE, 1, widths[i]);
-		expect_counts(_metadata, p + 2 * PAGE - widths[i], 1, widths[i]);
+		expect_counts(_metadata, p + PAGE, 1, width);
+		expect_counts(_metadata, p + 2 * PAGE - width, 1, width);
 	}
 }
 
 TEST(buffers_across_page_boundaries_are_counted)
 {
-	const u32 widths[] = { 2, 4, 8 };
-	unsigned int i;
 	u8 *p;
 
-	for (i = 0; i < ARRAY_SIZE(widths); i++) {
+	for (u32 width = 2; width <= 8; width *= 2) {
 		p = map_pages(4);
 		ASSERT_EQ(0, mprotect(p + 3 * PAGE, PAGE, PROT_NONE));
-		expect_counts(_metadata, p + PAGE - widths[i], 2, widths[i]);
+		expect_counts(_metadata, p + PAGE - width, 2, width);
 		p[PAGE] = 0;
 		memset(p, 0, 3 * PAGE);
-		expect_counts(_metadata, p + widths[i], PAGE / widths[i], widths[i]);
+		expect_counts(_metadata, p + width, PAGE / width, width);
 		memset(p, 0, 3 * PAGE);
-		expect_counts(_metadata, p + PAGE - widths[i], 2 * PAGE / widths[i] + 1,
-			      widths[i]);
+		expect_counts(_metadata, p + PAGE - width, 2 * PAGE / width + 1,
+			      width);
 	}
 }
 
@@ -666,15 +640,14 @@ static void expect_charge(struct __test_metadata *_metadata, u8 *p, const struct
 {
 	struct profil_range ranges[8];
 	struct profil_stats stats;
-	u32 i, scope;
 
-	for (i = 0; i < nr; i++) {
+	for (u32 i = 0; i < nr; i++) {
 		ranges[i] = range_all(p + places[i].from * PAGE / 64,
 				      (places[i].to - places[i].from) * PAGE / 64 / 8, 8);
 		ranges[i].start = i;
 		ranges[i].end = i + 1;
 	}
-	for (scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
+	for (u32 scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
 		ASSERT_EQ(0, session_start(scope, 0, ranges, nr));
 		ASSERT_EQ(0, session_stats(scope, &stats));
 		EXPECT_EQ(expected * PAGE, stats.locked);
@@ -711,7 +684,7 @@ TEST(each_page_of_a_session_is_charged_once)
 /* If two ranges use the same counter, it counts the ticks of both. */
 TEST(ranges_with_a_common_counter_count_into_it_together)
 {
-	u64 *p = (u64 *)map_pages(1);
+	u64 *p = map_pages(1);
 	struct profil_range ranges[3];
 	struct profil_stats stats;
 
@@ -732,7 +705,7 @@ TEST(ranges_with_a_common_counter_count_into_it_together)
 /* A start does not clear the counters. */
 TEST(counting_adds_to_the_old_values)
 {
-	u16 *p = (u16 *)map_pages(1);
+	u16 *p = map_pages(1);
 	struct profil_range range;
 	struct profil_stats stats;
 
@@ -762,10 +735,7 @@ FIXTURE_SETUP(limit)
 	const struct rlimit limit = { LIMIT * PAGE, LIMIT * PAGE };
 
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
-	if (geteuid() == 0) {
-		ASSERT_EQ(0, setresgid(1000, 1000, 1000));
-		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
-	}
+	become_user(1000);
 	ASSERT_DEVICE();
 	self->p = map_pages(64);
 	self->q = map_pages(64);
@@ -788,9 +758,8 @@ static int start_pages(u32 scope, u32 flags, u8 *p, u64 n)
 TEST_F(limit, a_session_can_lock_exactly_RLIMIT_MEMLOCK)
 {
 	struct profil_stats stats;
-	u32 scope;
 
-	for (scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
+	for (u32 scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
 		EXPECT_EQ(-EPERM, start_pages(scope, 0, self->p, LIMIT + 1));
 		EXPECT_EQ(0, pinned_bytes());
 		EXPECT_EQ(-EPERM, start_pages(scope, 0, self->p, 64));
@@ -819,9 +788,8 @@ TEST_F(limit, a_buffer_that_touches_one_more_page_is_charged_for_it)
 TEST_F(limit, a_page_of_many_ranges_is_charged_once)
 {
 	struct profil_range ranges[LIMIT + 1];
-	unsigned int i;
 
-	for (i = 0; i < LIMIT + 1; i++) {
+	for (unsigned int i = 0; i < LIMIT + 1; i++) {
 		ranges[i] = range_all(self->p, LIMIT * PAGE / 2, 2);
 		ranges[i].start = i;
 		ranges[i].end = i + 1;
@@ -860,21 +828,21 @@ TEST_F(limit, mlocked_memory_of_the_process_does_not_count_against_the_limit)
 
 TEST_F(limit, a_replacement_is_not_charged_twice)
 {
+	/* The same pages, other pages, fewer, and the first again */
+	const struct {
+		u8 *p;
+		u64 n;
+	} replacements[] = {
+		{ self->p, LIMIT }, { self->q, LIMIT }, { self->q, 3 }, { self->p, LIMIT },
+	};
 	struct profil_stats stats;
 
 	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, LIMIT));
-	/*
-	 * Replaces it with a session of the same pages, of other pages, of fewer, and of the first
-	 * again.
-	 */
-	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->p, LIMIT));
-	EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
-	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q, LIMIT));
-	EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
-	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q, 3));
-	EXPECT_EQ(3 * PAGE, pinned_bytes());
-	EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->p, LIMIT));
-	EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
+	for (unsigned int i = 0; i < ARRAY_SIZE(replacements); i++) {
+		EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE,
+					 replacements[i].p, replacements[i].n));
+		EXPECT_EQ(replacements[i].n * PAGE, pinned_bytes());
+	}
 	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 3));
 	/* One page more exceeds the limit; the session that is on continues. */
 	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q,
