@@ -12,6 +12,7 @@
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
+#include "users.h"
 
 #define PROCESS	PROFIL_SCOPE_PROCESS
 #define THREAD	PROFIL_SCOPE_THREAD
@@ -49,11 +50,27 @@ static struct profil_range range_spread(volatile void *mem, u32 width)
 	return range;
 }
 
-static int start(void)
+/* Returns a range that counts loop @i in counter 0. */
+static struct profil_range range_in_loop(unsigned int i, volatile void *mem, u64 nr, u32 width)
+{
+	struct profil_range range = range_of(loop_at(i), loop_at(i) + LOOP_BLOCK, mem, nr, width);
+
+	range.granule = LOOP_BLOCK;
+	return range;
+}
+
+static int try_start(void)
 {
 	struct profil_range range = range_spread(buffer, width);
 
 	return session_start(PROCESS, 0, &range, 1);
+}
+
+/* Starts the session, and runs loop 0 for @ticks. If that is not possible, the process exits. */
+static void start(u64 ticks)
+{
+	MUST(!try_start());
+	MUST(!ticks || loop_burn(PROCESS, 0, ticks));
 }
 
 /* Returns the counter of loop @i. */
@@ -184,9 +201,8 @@ TEST_F(fork, leaves_both_sessions_on_and_the_childs_statistics_start_at_0)
 	struct profil_stats before, s;
 	pid_t child;
 
-	ASSERT_EQ(0, start());
 	/* More ticks than a child needs to set up its session, even with a debug kernel. */
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 100));
+	start(100);
 	ASSERT_EQ(0, session_stats(PROCESS, &before));
 	EXPECT_EQ(before.hit, count(0));
 
@@ -248,24 +264,17 @@ static void generation(unsigned int i, bool ticks)
 		MUST(status_of(child) == 0);
 }
 
-static void expect_chain(struct __test_metadata *_metadata, bool ticks)
-{
-	EXPECT_CHILD({
-		MUST(!start());
-		generation(0, ticks);
-	});
-}
-
-TEST_F_CALL(fork, of_8_generations_counts_each_generation, expect_chain(_metadata, true))
+TEST_F_CALL(fork, of_8_generations_counts_each_generation,
+	    EXPECT_CHILD(start(0); generation(0, true)))
 TEST_F_CALL(fork, of_8_generations_without_a_tick_before_counts_each_generation,
-	    expect_chain(_metadata, false))
+	    EXPECT_CHILD(start(0); generation(0, false)))
 
 TEST_F(fork, repeated_by_one_parent_gives_each_child_a_session)
 {
 	pid_t children[LOOPS];
 	unsigned int i;
 
-	ASSERT_EQ(0, start());
+	start(0);
 	for (i = 1; i < LOOPS; i++) {
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
 		report->held[i] = count(0);
@@ -290,8 +299,7 @@ TEST_F(fork, loses_no_update_if_5_processes_run_the_same_loop)
 	pid_t children[4];
 	u64 held;
 
-	ASSERT_EQ(0, start());
-	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
+	start(SOME);
 	held = count(0);
 	for (unsigned int i = 0; i < ARRAY_SIZE(children); i++) {
 		children[i] = FORK({
@@ -314,15 +322,6 @@ TEST_F(fork, loses_no_update_if_5_processes_run_the_same_loop)
 	EXPECT_EQ(count(0), count_all());
 }
 
-static atomic_bool enough;
-
-static void *run_loop(void *i)
-{
-	while (!enough)
-		loop_run((uintptr_t)i, LOOP_BURST);
-	return NULL;
-}
-
 /*
  * Threads run loops 1 to 3 all the time. The copy must hold every tick that was counted before the
  * fork began, and none that was counted after it was complete.
@@ -330,14 +329,13 @@ static void *run_loop(void *i)
 TEST_F(fork, copies_the_counts_of_a_parent_with_threads)
 {
 	u64 before[4], after[4];
-	pthread_t threads[4];
+	pthread_t thread;
 	unsigned int i;
 	pid_t child;
 
-	ASSERT_EQ(0, start());
-	for (i = 1; i <= 3; i++) {
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, run_loop, (void *)(uintptr_t)i));
-	}
+	start(0);
+	for (i = 1; i <= 3; i++)
+		MUST(!pthread_create(&thread, NULL, loop_for_ever, (void *)(uintptr_t)i));
 	for (unsigned int round = 0; round < 10; round++) {
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
 		for (i = 0; i <= 3; i++)
@@ -359,11 +357,8 @@ TEST_F(fork, copies_the_counts_of_a_parent_with_threads)
 			}
 		}
 	}
-	enough = true;
-	for (i = 1; i <= 3; i++) {
-		pthread_join(threads[i], NULL);
+	for (i = 1; i <= 3; i++)
 		EXPECT_LT(0U, count(i));
-	}
 	expect_stop(_metadata, count(0) + count(1) + count(2) + count(3));
 }
 
@@ -425,7 +420,7 @@ TEST_F(forked, child_may_stop_its_session_at_once)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, start());
+	start(0);
 	for (unsigned int i = 0; i < 50; i++) {
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 1));
 		EXPECT_CHILD({
@@ -447,14 +442,14 @@ TEST_F(forked, child_may_replace_its_session_but_not_start_a_second_one)
 	u64 held;
 	char *first = buffer;
 
-	ASSERT_EQ(0, start());
+	start(0);
 	for (unsigned int i = 0; i < 20; i++) {
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 1));
 		EXPECT_CHILD({
 			struct profil_range range;
 
 			held = count_all();
-			MUST(start() == -EBUSY);
+			MUST(try_start() == -EBUSY);
 			loop_run(1, 1 + i % 5 * LOOP_BURST / 2);
 			/* The new buffer is at the same address, or at another one. */
 			buffer = i % 2 ? first : map_private(SIZE);
@@ -472,13 +467,12 @@ TEST_F(forked, child_may_replace_its_session_but_not_start_a_second_one)
 
 TEST_F(forked, child_may_stop_start_a_session_and_fork_again)
 {
-	ASSERT_EQ(0, start());
-	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
+	start(SOME);
 	EXPECT_CHILD({
 		pid_t child;
 
 		child_counts(1);
-		MUST(!start());
+		start(0);
 		child = FORK({
 			pid_t grandchild;
 
@@ -504,8 +498,7 @@ TEST_F(forked, child_is_still_counted_after_the_parent_stops)
 	for (unsigned int i = 0; i < 20; i++) {
 		u64 held = count(0);
 
-		ASSERT_EQ(0, start());
-		EXPECT_TRUE(loop_burn(PROCESS, 0, 1));
+		start(1);
 		child = FORK({
 			MUST(await(report->turn > (int)i));
 			child_counts(1);
@@ -525,8 +518,7 @@ TEST_F(forked, child_that_outlives_its_parent_is_still_counted)
 
 	ASSERT_EQ(0, pipe(ends));
 	child = FORK({
-		MUST(!start());
-		MUST(loop_burn(PROCESS, 0, SOME));
+		start(SOME);
 		child = getpid();
 		if (!fork()) {
 			MUST(await(getppid() != child));
@@ -559,7 +551,7 @@ TEST_F(forked, child_of_any_thread_inherits_the_session)
 	pthread_t thread;
 	void *status;
 
-	ASSERT_EQ(0, start());
+	start(0);
 	for (unsigned int i = 0; i < 20; i++) {
 		ASSERT_EQ(0, pthread_create(&thread, NULL, fork_here, NULL));
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 3));
@@ -578,8 +570,7 @@ TEST_F(forked, child_does_not_inherit_the_session_of_the_forking_thread)
 	pid_t child;
 
 	ASSERT_EQ(0, session_start(THREAD, 0, &range, 1));
-	ASSERT_EQ(0, start());
-	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
+	start(SOME);
 	child = FORK({
 		u64 held = own[0];
 
@@ -632,7 +623,7 @@ TEST_F(forked, child_of_a_child_whose_session_has_ended_has_no_session)
 	struct profil_stats s;
 
 	ASSERT_EQ(0, madvise(buffer, SIZE, MADV_DONTFORK));
-	ASSERT_EQ(0, start());
+	start(0);
 	EXPECT_CHILD({
 		pid_t child;
 
@@ -654,7 +645,7 @@ TEST_F(forked, childs_pages_are_pinned_at_its_first_tick_in_a_range)
 	struct profil_stats s;
 	u64 until;
 
-	ASSERT_EQ(0, start());
+	start(0);
 	for (unsigned int i = 0; i < 5; i++) {
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
 		EXPECT_CHILD({
@@ -694,7 +685,7 @@ TEST_F(forked, child_leaves_saturated_counters_unchanged)
 	struct profil_stats s;
 
 	memset(buffer + STRIDE, 0xff, width);
-	ASSERT_EQ(0, start());
+	start(0);
 	EXPECT_CHILD({
 		MUST(loop_burn(PROCESS, 1, SOME));
 		s = child_stops();
@@ -746,22 +737,31 @@ static struct profil_stats child_ends(unsigned int i, u32 end)
 	return s;
 }
 
-/* Runs loop 0 beside @child, and after it. */
-static void expect_end_of(struct __test_metadata *_metadata, pid_t child)
+/* Runs loop 0, forks children that run @run, and stops the session. */
+static void expect_children(struct __test_metadata *_metadata, void (*run)(void))
 {
 	EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
-	EXPECT_EQ(0, status_of(child));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
+	for (unsigned int i = 0; i < 5; i++) {
+		pid_t child = FORK(run());
+
+		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
+		EXPECT_EQ(0, status_of(child));
+		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
+	}
+	EXPECT_EQ(count(0), count_all());
+	expect_stop(_metadata, count(0));
 }
 
-/* Runs loop 0, forks children that run the statements, and stops the session. */
-#define EXPECT_CHILDREN(...) do {					\
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 2));				\
-	for (unsigned int i_ = 0; i_ < 5; i_++)				\
-		expect_end_of(_metadata, FORK(__VA_ARGS__));		\
-	EXPECT_EQ(count(0), count_all());				\
-	expect_stop(_metadata, count(0));				\
-} while (0)
+/* A test whose body runs in children. Before the start, the parent runs the statements. */
+#define TEST_CHILDREN(name, ...)						\
+	static void run_##name(void);						\
+	TEST_F(forked, name)							\
+	{									\
+		__VA_ARGS__;							\
+		start(0);							\
+		expect_children(_metadata, run_##name);				\
+	}									\
+	static void run_##name(void)
 
 static void child_without_buffer(void)
 {
@@ -772,41 +772,34 @@ static void child_without_buffer(void)
 	MUST(s.hit == 0);
 	/* The child can start a new session. */
 	buffer = map_private(SIZE);
-	MUST(!start());
+	start(0);
 	child_counts(1);
 }
 
-TEST_F(forked, child_without_the_buffer_has_an_ended_session)
+TEST_CHILDREN(child_without_the_buffer_has_an_ended_session,
+	      ASSERT_EQ(0, madvise(buffer, SIZE, MADV_DONTFORK)))
 {
-	ASSERT_EQ(0, madvise(buffer, SIZE, MADV_DONTFORK));
-	ASSERT_EQ(0, start());
-	EXPECT_CHILDREN(child_without_buffer());
+	child_without_buffer();
 }
 
-TEST_F(forked, child_without_a_page_of_the_buffer_has_an_ended_session)
+/* The counters of loops 2 and 3 are in the missing page. */
+TEST_CHILDREN(child_without_a_page_of_the_buffer_has_an_ended_session,
+	      ASSERT_EQ(0, madvise(buffer + PAGE, PAGE, MADV_DONTFORK)))
 {
-	ASSERT_EQ(0, start());
-	ASSERT_EQ(0, madvise(buffer + PAGE, PAGE, MADV_DONTFORK));
-	/* The counters of loops 2 and 3 are in the missing page. */
-	EXPECT_CHILDREN({
-		struct profil_stats s = child_ends(1, PROFIL_END_BUFFER);
+	struct profil_stats s = child_ends(1, PROFIL_END_BUFFER);
 
-		MUST(s.hit == count(1));
-	});
+	MUST(s.hit == count(1));
 }
 
-TEST_F(forked, child_whose_buffer_is_wiped_on_fork_has_an_ended_session)
+TEST_CHILDREN(child_whose_buffer_is_wiped_on_fork_has_an_ended_session,
+	      ASSERT_EQ(0, madvise(buffer, SIZE, MADV_WIPEONFORK)))
 {
-	ASSERT_EQ(0, madvise(buffer, SIZE, MADV_WIPEONFORK));
-	ASSERT_EQ(0, start());
-	EXPECT_CHILDREN({
-		struct profil_stats s = child_ends(1, PROFIL_END_BUFFER);
+	struct profil_stats s = child_ends(1, PROFIL_END_BUFFER);
 
-		MUST(s.hit == 0);
-		MUST(count_all() == 0);
-		MUST(!start());
-		child_counts(1);
-	});
+	MUST(s.hit == 0);
+	MUST(count_all() == 0);
+	start(0);
+	child_counts(1);
 }
 
 /*
@@ -818,7 +811,7 @@ TEST_F(forked, child_counts_in_shared_pages_that_it_has_not_touched)
 	struct profil_stats s;
 
 	buffer = map_shared(SIZE);
-	ASSERT_EQ(0, start());
+	start(0);
 	EXPECT_CHILD({
 		MUST(loop_until(1, pinned_bytes() == SIZE));
 		s = child_stops();
@@ -837,7 +830,7 @@ static void count_signal(int number)
 }
 
 /* The timer expires at the scheduler tick, so a signal is pending at each tick. */
-static void child_with_signals(void)
+TEST_CHILDREN(childs_session_is_set_up_with_a_signal_at_each_tick)
 {
 	const struct itimerval often = { { 0, 1 }, { 0, 1 } }, never = {};
 	u64 inherited = count_all();
@@ -852,12 +845,6 @@ static void child_with_signals(void)
 	MUST(s.hit > 0 && s.hit == count_all() - inherited && !s.dropped);
 }
 
-TEST_F(forked, childs_session_is_set_up_with_a_signal_at_each_tick)
-{
-	ASSERT_EQ(0, start());
-	EXPECT_CHILDREN(child_with_signals());
-}
-
 #define MUCH	(128UL << 20)
 
 /* Makes a call that takes several ticks, and then waits for a page that never arrives. */
@@ -868,7 +855,8 @@ static void *populate(void *memory)
 }
 
 /* The first tick interrupts a thread that will not return to user mode. */
-static void child_with_a_thread_in_a_call(void)
+TEST_CHILDREN(childs_session_is_set_up_while_a_thread_is_in_a_system_call,
+	      NEED_ROOT("to keep the kernel waiting by userfaultfd"))
 {
 	char *memory = map_private(MUCH);
 	int fd = missing_pages(memory + MUCH - PAGE, PAGE, 0);
@@ -882,13 +870,6 @@ static void child_with_a_thread_in_a_call(void)
 	MUST(loop_until(1, pinned_bytes() == SIZE));
 	s = child_stops();
 	MUST(s.system > 0 && s.hit > 0 && !s.dropped);
-}
-
-TEST_F(forked, childs_session_is_set_up_while_a_thread_is_in_a_system_call)
-{
-	SKIP_IF(geteuid(), "only root can keep the kernel waiting by userfaultfd");
-	ASSERT_EQ(0, start());
-	EXPECT_CHILDREN(child_with_a_thread_in_a_call());
 }
 
 #define SET_UP_EARLY	2	/* an exit status */
@@ -926,7 +907,8 @@ TEST_F(forked, childs_ticks_in_a_long_call_are_deferred_until_256_are)
 }
 
 /* The tick interrupts the very thread that would have to provide the missing page. */
-static void child_that_serves_its_pages(void)
+TEST_CHILDREN(child_that_serves_its_own_page_faults_does_not_wait_for_itself,
+	      NEED_ROOT("to keep the kernel waiting by userfaultfd"))
 {
 	struct uffd_msg missing;
 	struct profil_stats s;
@@ -942,19 +924,12 @@ static void child_that_serves_its_pages(void)
 	MUST(count_all() == 0);
 }
 
-TEST_F(forked, child_that_serves_its_own_page_faults_does_not_wait_for_itself)
-{
-	SKIP_IF(geteuid(), "only root can keep the kernel waiting by userfaultfd");
-	ASSERT_EQ(0, start());
-	EXPECT_CHILDREN(child_that_serves_its_pages());
-}
-
 /* The child has a copy of the other memory. */
 TEST_F(forked, child_does_not_count_in_memory_that_the_parent_mapped_after_the_start)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, start());
+	start(0);
 	ASSERT_EQ(buffer, mmap(buffer, SIZE, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0));
 	for (unsigned int i = 0; i < 5; i++) {
@@ -970,38 +945,29 @@ TEST_F(forked, child_does_not_count_in_memory_that_the_parent_mapped_after_the_s
 	EXPECT_LT(0U, s.hit);
 }
 
-TEST_F(forked, child_may_unmap_its_copy_at_once)
+TEST_CHILDREN(child_may_unmap_its_copy_at_once)
 {
-	ASSERT_EQ(0, start());
-	EXPECT_CHILDREN({
-		MUST(!munmap(buffer, SIZE));
-		child_ends(1, PROFIL_END_BUFFER);
-	});
+	MUST(!munmap(buffer, SIZE));
+	child_ends(1, PROFIL_END_BUFFER);
 }
 
-TEST_F(forked, child_may_make_its_copy_read_only)
+TEST_CHILDREN(child_may_make_its_copy_read_only)
 {
-	ASSERT_EQ(0, start());
-	EXPECT_CHILDREN({
-		struct profil_stats s;
+	struct profil_stats s;
 
-		MUST(!mprotect(buffer, SIZE, PROT_READ));
-		s = child_ends(1, PROFIL_END_BUFFER);
-		MUST(s.hit == count(1));
-	});
+	MUST(!mprotect(buffer, SIZE, PROT_READ));
+	s = child_ends(1, PROFIL_END_BUFFER);
+	MUST(s.hit == count(1));
 }
 
-TEST_F(forked, child_may_map_other_memory_in_place_of_its_copy)
+TEST_CHILDREN(child_may_map_other_memory_in_place_of_its_copy)
 {
-	ASSERT_EQ(0, start());
-	EXPECT_CHILDREN({
-		struct profil_stats s;
+	struct profil_stats s;
 
-		MUST(mmap(buffer, SIZE, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == buffer);
-		s = child_counts(1);
-		MUST(count_all() == s.hit);
-	});
+	MUST(mmap(buffer, SIZE, PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == buffer);
+	s = child_counts(1);
+	MUST(count_all() == s.hit);
 }
 
 /* After the pages are pinned, changes to the mapping do not affect the session. */
@@ -1015,25 +981,19 @@ static void child_counts_without_mapping(void)
 	MUST(s.hit > 0 && !s.dropped);
 }
 
-TEST_F(forked, child_is_still_counted_after_MADV_DONTNEED_of_its_copy)
+TEST_CHILDREN(child_is_still_counted_after_MADV_DONTNEED_of_its_copy)
 {
-	ASSERT_EQ(0, start());
-	EXPECT_CHILDREN({
-		MUST(state_of(PROCESS) == PROFIL_STATE_ON);
-		MUST(!madvise(buffer, SIZE, MADV_DONTNEED));
-		child_counts_without_mapping();
-		MUST(count_all() == 0);
-	});
+	MUST(state_of(PROCESS) == PROFIL_STATE_ON);
+	MUST(!madvise(buffer, SIZE, MADV_DONTNEED));
+	child_counts_without_mapping();
+	MUST(count_all() == 0);
 }
 
-TEST_F(forked, child_is_still_counted_after_it_unmaps_its_copy)
+TEST_CHILDREN(child_is_still_counted_after_it_unmaps_its_copy)
 {
-	ASSERT_EQ(0, start());
-	EXPECT_CHILDREN({
-		MUST(state_of(PROCESS) == PROFIL_STATE_ON);
-		MUST(!munmap(buffer, SIZE));
-		child_counts_without_mapping();
-	});
+	MUST(state_of(PROCESS) == PROFIL_STATE_ON);
+	MUST(!munmap(buffer, SIZE));
+	child_counts_without_mapping();
 }
 
 TEST_F(forked, child_is_still_counted_after_the_parent_unmaps_its_buffer)
@@ -1041,8 +1001,7 @@ TEST_F(forked, child_is_still_counted_after_the_parent_unmaps_its_buffer)
 	struct profil_stats s, before;
 	pid_t child;
 
-	ASSERT_EQ(0, start());
-	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
+	start(SOME);
 	child = FORK({
 		MUST(await(report->turn));
 		child_counts(1);
@@ -1062,7 +1021,7 @@ TEST_F(forked, child_of_a_parent_that_has_unmapped_its_buffer_has_an_ended_sessi
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, start());
+	start(0);
 	ASSERT_EQ(0, munmap(buffer, SIZE));
 	EXPECT_CHILD(child_without_buffer());
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
@@ -1084,8 +1043,7 @@ TEST_F(forked, child_and_parent_are_still_counted_after_a_file_is_truncated)
 	shared = true;
 	buffer = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	ASSERT_NE(MAP_FAILED, (void *)buffer);
-	ASSERT_EQ(0, start());
-	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
+	start(SOME);
 	child = FORK({
 		MUST(loop_burn(PROCESS, 1, SOME));
 		MUST(!session_stats(PROCESS, &s));
@@ -1127,18 +1085,14 @@ TEST_F(forked, child_inherits_ranges_in_each_kind_of_memory)
 	file_shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, PAGE);
 	ASSERT_NE(MAP_FAILED, (void *)file_private);
 	ASSERT_NE(MAP_FAILED, (void *)file_shared);
-	for (unsigned int i = 0; i < LOOPS; i++)
-		ranges[i] = range_of(loop_at(i), loop_at(i) + LOOP_BLOCK, &own[i], 1, 4);
-	for (unsigned int i = 0; i < LOOPS; i++)
-		ranges[i].granule = LOOP_BLOCK;
-	ranges[2].buffer = addr(&file_private[2]);
-	ranges[2].width = 2;
-	ranges[3].buffer = addr(&file_private[3]);
-	ranges[3].width = 2;
-	ranges[4].buffer = addr(&file_shared[4]);
-	ranges[4].width = 8;
-	ranges[5].buffer = addr(&file_shared[5]);
-	ranges[5].width = 8;
+	for (unsigned int i = 0; i < LOOPS; i++) {
+		if (i == 2 || i == 3)
+			ranges[i] = range_in_loop(i, &file_private[i], 1, 2);
+		else if (i == 4 || i == 5)
+			ranges[i] = range_in_loop(i, &file_shared[i], 1, 8);
+		else
+			ranges[i] = range_in_loop(i, &own[i], 1, 4);
+	}
 
 	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, LOOPS));
 	EXPECT_EQ(locked + 3 * PAGE, pinned_bytes());
@@ -1172,14 +1126,12 @@ static void expect_large(struct __test_metadata *_metadata, char *large, unsigne
 {
 	volatile u32 *first = (void *)large, *last = (void *)(large + size - 4);
 	struct profil_range ranges[] = {
-		range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, large, size / 4, 4),
-		range_of(loop_at(1), loop_at(1) + LOOP_BLOCK, large, size / 4, 4),
+		range_in_loop(0, large, size / 4, 4),
+		range_in_loop(1, large, size / 4, 4),
 	};
 	struct profil_stats s;
 	pid_t child;
 
-	ranges[0].granule = LOOP_BLOCK;
-	ranges[1].granule = LOOP_BLOCK;
 	ranges[1].offset -= (size / 4 - 1) * LOOP_BLOCK;
 	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, 2));
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
@@ -1199,10 +1151,8 @@ static void expect_large(struct __test_metadata *_metadata, char *large, unsigne
 	EXPECT_EQ(s.hit, *first);
 }
 
-TEST_F(forked, child_counts_in_a_buffer_of_1000_pages)
-{
-	expect_large(_metadata, map_private(1000 * PAGE), 1000 * PAGE);
-}
+TEST_F_CALL(forked, child_counts_in_a_buffer_of_1000_pages,
+	    expect_large(_metadata, map_private(1000 * PAGE), 1000 * PAGE))
 
 TEST_F(forked, child_counts_in_its_copy_of_a_huge_page)
 {
@@ -1216,16 +1166,19 @@ TEST_F(forked, child_counts_in_its_copy_of_a_huge_page)
 	expect_large(_metadata, large, huge);
 }
 
+static void child_without_hits(void)
+{
+	struct profil_stats s = child_ends(1, PROFIL_END_BUFFER);
+
+	MUST(s.hit == 0 && count(1) == 0);
+}
+
 TEST_F(forked, child_with_hugetlb_pages_has_an_ended_session)
 {
 	buffer = hugetlb_map(HUGE_PAGE, MAP_PRIVATE);
 	NEED_HUGETLB(buffer);
-	EXPECT_EQ(0, start());
-	EXPECT_CHILDREN({
-		struct profil_stats s = child_ends(1, PROFIL_END_BUFFER);
-
-		MUST(s.hit == 0 && count(1) == 0);
-	});
+	start(0);
+	expect_children(_metadata, child_without_hits);
 	hugetlb_unmap(buffer, HUGE_PAGE);
 }
 
@@ -1233,29 +1186,23 @@ TEST_F(forked, child_with_hugetlb_pages_has_an_ended_session)
  * RLIMIT_MEMLOCK and CAP_IPC_LOCK
  */
 
-static void limit_to(struct __test_metadata *_metadata, unsigned long bytes)
+static void limit_to(unsigned long bytes)
 {
 	const struct rlimit limit = { bytes, bytes };
 
-	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
 }
 
-static void drop_root(struct __test_metadata *_metadata)
+static void drop_root(void)
 {
-	if (geteuid())
-		return;
-	ASSERT_EQ(0, setresgid(1000, 1000, 1000));
-	ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	become_user(1000);
 	/* Only root can read how many pages are pinned. */
 	pins = 0;
 }
 
-TEST_F(forked, child_needs_as_much_RLIMIT_MEMLOCK_as_its_parent)
+TEST_CHILDREN(child_needs_as_much_RLIMIT_MEMLOCK_as_its_parent, drop_root(); limit_to(SIZE))
 {
-	drop_root(_metadata);
-	limit_to(_metadata, SIZE);
-	ASSERT_EQ(0, start());
-	EXPECT_CHILDREN(child_counts(1));
+	child_counts(1);
 }
 
 /* The session is set up by a tick, by a call of the child, or by both. */
@@ -1263,9 +1210,9 @@ TEST_F(forked, childs_pages_are_charged_once)
 {
 	struct profil_stats s;
 
-	drop_root(_metadata);
-	limit_to(_metadata, SIZE);
-	ASSERT_EQ(0, start());
+	drop_root();
+	limit_to(SIZE);
+	start(0);
 	for (unsigned int i = 0; i < 100; i++) {
 		EXPECT_CHILD({
 			u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + query.tick_ns * (i % 10) / 5;
@@ -1288,33 +1235,30 @@ static void child_beyond_limit(void)
 	s = child_ends(1, PROFIL_END_LIMIT);
 	MUST(s.hit == 0 && count_all() == held);
 	MUST(s.dropped == s.dropped_buffer + s.dropped_overrun);
-	MUST(start() == -EPERM);
+	MUST(try_start() == -EPERM);
 	MUST(is_off(PROCESS));
 }
 
 TEST_F(forked, child_beyond_RLIMIT_MEMLOCK_has_an_ended_session)
 {
-	drop_root(_metadata);
-	ASSERT_EQ(0, start());
-	limit_to(_metadata, SIZE - 1);
-	EXPECT_CHILDREN(child_beyond_limit());
+	drop_root();
+	start(0);
+	limit_to(SIZE - 1);
+	expect_children(_metadata, child_beyond_limit);
 }
 
 TEST_F(forked, child_of_a_parent_that_dropped_CAP_IPC_LOCK_has_a_limit)
 {
-	SKIP_IF(geteuid(), "needs CAP_IPC_LOCK: run as root");
-	limit_to(_metadata, SIZE - 1);
-	ASSERT_EQ(0, start());
-	drop_root(_metadata);
-	EXPECT_CHILDREN(child_beyond_limit());
+	NEED_ROOT("CAP_IPC_LOCK");
+	limit_to(SIZE - 1);
+	start(0);
+	drop_root();
+	expect_children(_metadata, child_beyond_limit);
 }
 
-TEST_F(forked, child_with_CAP_IPC_LOCK_has_no_limit)
+TEST_CHILDREN(child_with_CAP_IPC_LOCK_has_no_limit, NEED_ROOT("CAP_IPC_LOCK"); limit_to(0))
 {
-	SKIP_IF(geteuid(), "needs CAP_IPC_LOCK: run as root");
-	ASSERT_EQ(0, start());
-	limit_to(_metadata, 0);
-	EXPECT_CHILDREN(child_counts(1));
+	child_counts(1);
 }
 
 /*
@@ -1329,7 +1273,7 @@ static void expect_children_gone(struct __test_metadata *_metadata, unsigned int
 	pid_t children[16];
 	bool killed;
 
-	ASSERT_EQ(0, start());
+	start(0);
 	users_on = module_users();
 	pins_on = pinned_pages();
 	EXPECT_TRUE(module_is_built_in() || users_on > users);
@@ -1372,11 +1316,10 @@ TEST_F_TIMEOUT(forked, twenty_children_are_counted_at_the_same_time, 150)
 {
 	pid_t children[20];
 
-	ASSERT_EQ(0, start());
+	start(0);
 	for (unsigned int round = 0; round < 5; round++) {
-		for (unsigned int i = 0; i < ARRAY_SIZE(children); i++) {
+		for (unsigned int i = 0; i < ARRAY_SIZE(children); i++)
 			children[i] = FORK(child_counts(1 + i % 7));
-		}
 		for (unsigned int i = 0; i < ARRAY_SIZE(children); i++)
 			EXPECT_EQ(0, status_of(children[i]));
 	}
@@ -1391,9 +1334,8 @@ static void fork_descendants(unsigned int n)
 	pid_t children[LOOPS];
 	unsigned int i;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n; i++)
 		children[i] = FORK(fork_descendants(i));
-	}
 	child_counts(n);
 	for (i = 0; i < n; i++)
 		MUST(status_of(children[i]) == 0);
@@ -1401,7 +1343,7 @@ static void fork_descendants(unsigned int n)
 
 TEST_F_TIMEOUT(forked, five_generations_of_descendants_are_counted_at_the_same_time, 150)
 {
-	ASSERT_EQ(0, start());
+	start(0);
 	EXPECT_CHILD(fork_descendants(5));
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 	EXPECT_EQ(count(0), count_all());
@@ -1417,6 +1359,7 @@ TEST_F_TIMEOUT(forked, five_generations_of_descendants_are_counted_at_the_same_t
 #define ROUNDS_MAX	1000U
 
 static pthread_barrier_t barrier;
+static atomic_bool enough;
 static void (*race_child)(void);
 static int race_status;
 
@@ -1449,25 +1392,43 @@ static void *fork_in_rounds(void *unused)
 	}
 }
 
-/*
- * In each round calls @round_begins(), and then @race_with() while the other thread forks.
- * Continues until @all_seen(), but for ROUNDS rounds at least and ROUNDS_MAX at most. Returns
- * false on an error, or if not everything was seen.
- */
-static bool race(bool (*round_begins)(void), bool (*race_with)(void), bool (*round_ends)(void),
-		 void (*child)(void), bool (*all_seen)(void))
+/* Checks that the session is still on, and stops it. */
+static bool race_stop(void)
 {
-	unsigned int seed = 2, on, i;
+	struct profil_stats s;
+
+	if (state_of(PROCESS) != PROFIL_STATE_ON || pinned_bytes() != locked + SIZE)
+		return false;
+	if (session_stop(PROCESS, &s) || !accounted(&s) || s.end || pinned_bytes() != locked)
+		return false;
+	report->hits += s.hit;
+	return true;
+}
+
+/* Some children had the first result, and others had another one. */
+static bool all_seen(void)
+{
+	return report->on && (report->off || report->ended);
+}
+
+/*
+ * In each round calls @begin(), and then @race_with() while the other thread forks. If @race_with()
+ * does not stop the session, the round does. Continues until all results were seen, but for ROUNDS
+ * rounds at least and ROUNDS_MAX at most.
+ */
+static void expect_race(struct __test_metadata *_metadata, bool (*begin)(void),
+			bool (*race_with)(void), void (*child)(void))
+{
+	unsigned int seed = 2, on;
 	u64 delay = 0;
 	pthread_t thread;
 	bool good = true;
 
 	race_child = child;
 	pthread_barrier_init(&barrier, NULL, 2);
-	if (pthread_create(&thread, NULL, fork_in_rounds, NULL))
-		return false;
-	for (i = 0; good && i < ROUNDS_MAX && (i < ROUNDS || !all_seen()); i++) {
-		good = round_begins();
+	ASSERT_EQ(0, pthread_create(&thread, NULL, fork_in_rounds, NULL));
+	for (unsigned int i = 0; good && i < ROUNDS_MAX && (i < ROUNDS || !all_seen()); i++) {
+		good = begin();
 		on = report->on;
 		pthread_barrier_wait(&barrier);
 		run_a_while(0, delay, &seed);
@@ -1478,12 +1439,14 @@ static bool race(bool (*round_begins)(void), bool (*race_with)(void), bool (*rou
 			delay -= delay / 4;
 		else
 			delay += query.tick_ns / 16;
-		good &= round_ends() && !race_status;
+		good &= (race_with == race_stop || race_stop()) && !race_status;
 	}
 	enough = true;
 	pthread_barrier_wait(&barrier);
 	pthread_join(thread, NULL);
-	return good && all_seen();
+	EXPECT_TRUE(good && all_seen()) {
+		TH_LOG("%u on, %u off, %u ended", report->on, report->off, report->ended);
+	}
 }
 
 static char *view;		/* a second mapping of a shared buffer */
@@ -1522,34 +1485,12 @@ static void child_of_race(void)
 
 static bool race_start(void)
 {
-	return !start();
-}
-
-static bool race_stop(void)
-{
-	struct profil_stats s;
-
-	if (session_stop(PROCESS, &s) || !accounted(&s) || pinned_bytes() != locked)
-		return false;
-	report->hits += s.hit;
-	return true;
-}
-
-static bool nothing_more(void)
-{
-	return true;
-}
-
-static bool seen_on_and_off(void)
-{
-	return report->on && report->off;
+	return !try_start();
 }
 
 TEST_F_TIMEOUT(forked, child_forked_during_a_stop_has_the_session_on_or_off, 150)
 {
-	EXPECT_TRUE(race(race_start, race_stop, nothing_more, child_of_race, seen_on_and_off)) {
-		TH_LOG("%u on, %u off", report->on, report->off);
-	}
+	expect_race(_metadata, race_start, race_stop, child_of_race);
 	EXPECT_EQ(0U, report->ended);
 	EXPECT_LT(0U, report->hits);
 	EXPECT_EQ(report->hits, count(0) + count(1));
@@ -1564,12 +1505,6 @@ static u64 count_both(unsigned int i)
 	       counter(buffers[1] + i * STRIDE, width, 0);
 }
 
-static bool race_start_first(void)
-{
-	buffer = buffers[0];
-	return !start();
-}
-
 static bool race_replace(void)
 {
 	struct profil_range range = range_spread(buffers[1], width);
@@ -1577,7 +1512,7 @@ static bool race_replace(void)
 	return !session_start(PROCESS, PROFIL_START_REPLACE, &range, 1);
 }
 
-/* The child counts in exactly one of the two buffers. */
+/* The child counts in exactly one buffer: in the first (on) or in the second (off). */
 static void child_of_replace(void)
 {
 	u64 more[2], others[2];
@@ -1611,10 +1546,7 @@ TEST_F_TIMEOUT(forked, child_forked_during_a_replacement_has_either_session, 150
 
 	buffers[0] = buffer;
 	buffers[1] = map_private(SIZE);
-	EXPECT_TRUE(race(race_start_first, race_replace, race_stop, child_of_replace,
-			 seen_on_and_off)) {
-		TH_LOG("%u have the old, %u the new", report->on, report->off);
-	}
+	expect_race(_metadata, race_start, race_replace, child_of_replace);
 	locked -= PAGE;
 	ASSERT_STOP(THREAD, &s);
 	EXPECT_LT(0U, s.hit);
@@ -1629,7 +1561,7 @@ static bool race_start_mapped(void)
 {
 	buffer = shared ? mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0) :
 			  map_private(SIZE);
-	return buffer != MAP_FAILED && !start();
+	return buffer != MAP_FAILED && !try_start();
 }
 
 static bool race_unmap(void)
@@ -1637,29 +1569,9 @@ static bool race_unmap(void)
 	return !munmap(buffer, SIZE);
 }
 
-static bool race_unmapped(void)
-{
-	struct profil_stats s;
-
-	if (state_of(PROCESS) != PROFIL_STATE_ON || pinned_bytes() != locked + SIZE)
-		return false;
-	if (session_stop(PROCESS, &s) || !accounted(&s) || s.end || pinned_bytes() != locked)
-		return false;
-	report->hits += s.hit;
-	return true;
-}
-
-static bool seen_on_and_ended(void)
-{
-	return report->on && report->ended;
-}
-
 TEST_F_TIMEOUT(forked, child_forked_during_munmap_has_the_session_on_or_ended, 150)
 {
-	EXPECT_TRUE(race(race_start_mapped, race_unmap, race_unmapped, child_of_race,
-			 seen_on_and_ended)) {
-		TH_LOG("%u on, %u ended", report->on, report->ended);
-	}
+	expect_race(_metadata, race_start_mapped, race_unmap, child_of_race);
 	EXPECT_EQ(0U, report->off);
 }
 
@@ -1670,10 +1582,7 @@ TEST_F_TIMEOUT(forked, child_forked_during_munmap_of_shared_memory_has_it_on_or_
 	ASSERT_EQ(0, ftruncate(memfd, SIZE));
 	view = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, memfd, 0);
 	ASSERT_NE(MAP_FAILED, (void *)view);
-	EXPECT_TRUE(race(race_start_mapped, race_unmap, race_unmapped, child_of_race,
-			 seen_on_and_ended)) {
-		TH_LOG("%u on, %u ended", report->on, report->ended);
-	}
+	expect_race(_metadata, race_start_mapped, race_unmap, child_of_race);
 	EXPECT_EQ(0U, report->off);
 	EXPECT_LT(0U, report->hits);
 	EXPECT_EQ(report->hits, counter(view, width, 0) + counter(view + STRIDE, width, 0));
@@ -1696,11 +1605,9 @@ TEST_F_TIMEOUT(forked, children_of_4_threads_that_fork_all_the_time_are_counted,
 	pthread_t threads[FORKERS];
 	void *failure;
 
-	ASSERT_EQ(0, start());
-	for (unsigned int i = 0; i < FORKERS; i++) {
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, fork_often,
-					    (void *)(uintptr_t)(i + 1)));
-	}
+	start(0);
+	for (uintptr_t i = 0; i < FORKERS; i++)
+		MUST(!pthread_create(&threads[i], NULL, fork_often, (void *)(i + 1)));
 	for (unsigned int i = 0; i < FORKERS; i++) {
 		ASSERT_EQ(0, pthread_join(threads[i], &failure));
 		EXPECT_NULL(failure);
