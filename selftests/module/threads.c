@@ -10,6 +10,10 @@
 
 #include "kernel.h"
 #include "loop.h"
+#include "process.h"
+
+#define PROCESS	PROFIL_SCOPE_PROCESS
+#define THREAD	PROFIL_SCOPE_THREAD
 
 #define MAX_THREADS	8
 
@@ -29,7 +33,6 @@ struct worker {
 	struct profil_stats stats;
 	u64 value;
 	u32 counters[LOOPS];
-	int err;
 };
 
 static struct worker workers[MAX_THREADS];
@@ -41,17 +44,15 @@ static void *work(void *worker)
 	return NULL;
 }
 
-static bool workers_start(unsigned int n, void (*work_of_each)(struct worker *))
+static void workers_start(unsigned int n, void (*work_of_each)(struct worker *))
 {
 	enough = false;
 	memset(workers, 0, sizeof(workers));
 	for (unsigned int i = 0; i < n; i++) {
 		workers[i].number = i;
 		workers[i].work = work_of_each;
-		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
-			return false;
+		MUST(!pthread_create(&workers[i].thread, NULL, work, &workers[i]));
 	}
-	return true;
 }
 
 static void workers_join(unsigned int n)
@@ -60,18 +61,10 @@ static void workers_join(unsigned int n)
 		pthread_join(workers[i].thread, NULL);
 }
 
-static u64 ticks_so_far(u32 scope)
+static void workers_run(unsigned int n, void (*work_of_each)(struct worker *))
 {
-	struct profil_stats s;
-
-	return session_stats(scope, &s) ? 0 : s.ticks;
-}
-
-static u32 state_of(u32 scope)
-{
-	struct profil_stats s;
-
-	return session_stats(scope, &s) ? ~0U : s.state;
+	workers_start(n, work_of_each);
+	workers_join(n);
 }
 
 /*
@@ -79,6 +72,8 @@ static u32 state_of(u32 scope)
  */
 
 FIXTURE(threads) {
+	long long users;
+	u64 locked;
 };
 
 FIXTURE_VARIANT(threads) {
@@ -91,10 +86,38 @@ FIXTURE_VARIANT_ADD(threads, eight) { .n = 8 };
 FIXTURE_SETUP(threads)
 {
 	ASSERT_EQ(0, device_query(&query));
+	self->users = module_users();
+	self->locked = pinned_bytes();
 }
 
 FIXTURE_TEARDOWN(threads)
 {
+	EXPECT_NO_SESSIONS(self->users, self->locked);
+}
+
+/* Starts a session and @n threads, and waits until it has 500 ticks. */
+static void start_and_wait(struct __test_metadata *_metadata, struct profil_range range,
+			   unsigned int n, void (*work_of_each)(struct worker *))
+{
+	struct profil_stats s;
+
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
+	workers_start(n, work_of_each);
+	EXPECT_TRUE(await(!session_stats(PROCESS, &s) && s.ticks >= 500));
+}
+
+/* Stops the threads, and then the session, whose counter they have also written to. */
+static struct profil_stats stop_both(struct __test_metadata *_metadata, unsigned int n)
+{
+	struct profil_stats s = { 0 };
+
+	enough = true;
+	workers_join(n);
+	EXPECT_EQ(0, session_stop(PROCESS, &s));
+	EXPECT_TRUE(accounted(&s));
+	EXPECT_EQ(s.ticks, s.hit + s.dropped_contended + s.dropped_exit);
+	EXPECT_LT(s.ticks / 4, s.hit);
+	return s;
 }
 
 static void run_loop(struct worker *worker)
@@ -105,21 +128,14 @@ static void run_loop(struct worker *worker)
 
 TEST_F(threads, that_share_a_counter_lose_no_tick)
 {
-	struct profil_range range = range_all(page.u32, 1, 4);
 	struct profil_stats s;
-	bool came;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	ASSERT_TRUE(workers_start(variant->n, run_loop));
-	came = await(ticks_so_far(PROFIL_SCOPE_PROCESS) >= 500);
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	start_and_wait(_metadata, range_all(page.u32, 1, 4), variant->n, run_loop);
+	ASSERT_STOP(PROCESS, &s);
+	EXPECT_EQ(s.ticks, s.hit);
 	EXPECT_EQ(s.hit, page.u32[0]);
 	enough = true;
 	workers_join(variant->n);
-
-	EXPECT_TRUE(came);
-	EXPECT_TRUE(accounted(&s));
-	EXPECT_EQ(s.ticks, s.hit);
 	EXPECT_EQ(s.hit, page.u32[0]) {
 		TH_LOG("it still counted after the stop");
 	}
@@ -136,26 +152,15 @@ static void run_increment(struct worker *worker)
 
 TEST_F(threads, that_increment_the_counter_themselves_lose_no_tick)
 {
-	struct profil_range range = range_all(page.u64, 1, 8);
 	struct profil_stats s;
 	u64 own = 0;
-	bool came;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	ASSERT_TRUE(workers_start(variant->n, run_increment));
-	came = await(ticks_so_far(PROFIL_SCOPE_PROCESS) >= 500);
-	enough = true;
-	workers_join(variant->n);
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(came);
-	EXPECT_TRUE(accounted(&s));
+	start_and_wait(_metadata, range_all(page.u64, 1, 8), variant->n, run_increment);
+	s = stop_both(_metadata, variant->n);
 	for (unsigned int i = 0; i < variant->n; i++)
 		own += workers[i].value;
 	EXPECT_LT(0U, own);
 	EXPECT_EQ(own + s.hit, page.u64[0]);
-	EXPECT_EQ(s.ticks, s.hit + s.dropped_contended + s.dropped_exit);
-	EXPECT_LT(s.ticks / 4, s.hit);
 }
 
 /* Takes each increment back, because a narrow counter would soon be full. */
@@ -170,22 +175,12 @@ static void run_increment_and_decrement(struct worker *worker)
 
 TEST_F(threads, that_write_to_a_narrow_counter_themselves_lose_no_tick)
 {
-	struct profil_range range = range_all(page.u16, 1, 2);
 	struct profil_stats s;
-	bool came;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	ASSERT_TRUE(workers_start(variant->n, run_increment_and_decrement));
-	came = await(ticks_so_far(PROFIL_SCOPE_PROCESS) >= 500);
-	enough = true;
-	workers_join(variant->n);
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
-
-	EXPECT_TRUE(came);
-	EXPECT_TRUE(accounted(&s));
+	start_and_wait(_metadata, range_all(page.u16, 1, 2), variant->n,
+		       run_increment_and_decrement);
+	s = stop_both(_metadata, variant->n);
 	EXPECT_EQ(s.hit, page.u16[0]);
-	EXPECT_EQ(s.ticks, s.hit + s.dropped_contended + s.dropped_exit);
-	EXPECT_LT(s.ticks / 4, s.hit);
 }
 
 /* Each thread runs its own loop for the CPU time of 25 ticks. */
@@ -219,10 +214,9 @@ TEST_F(threads, are_each_sampled_in_proportion_to_their_CPU_time)
 
 	do {
 		memset(&page, 0, sizeof(page));
-		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-		ASSERT_TRUE(workers_start(variant->n, run_25_ticks));
-		workers_join(variant->n);
-		ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+		ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
+		workers_run(variant->n, run_25_ticks);
+		ASSERT_STOP(PROCESS, &s);
 		EXPECT_EQ(s.hit, counters_sum(page.u32, 4, LOOPS));
 		EXPECT_EQ(s.hit, counters_sum(page.u32, 4, ARRAY_SIZE(page.u32)));
 		for (unsigned int i = 0; i < variant->n; i++) {
@@ -240,15 +234,10 @@ TEST_F(threads, are_each_sampled_in_proportion_to_their_CPU_time)
 static void run_own_session(struct worker *worker)
 {
 	struct profil_range range = range_of_loops(worker->counters, 4);
-	bool came;
 
-	worker->err = session_start(PROFIL_SCOPE_THREAD, 0, &range, 1);
-	if (worker->err)
-		return;
-	came = loop_burn(PROFIL_SCOPE_THREAD, worker->number, 30);
-	worker->err = session_stop(PROFIL_SCOPE_THREAD, &worker->stats);
-	if (!came)
-		worker->err = -ETIME;
+	MUST(!session_start(THREAD, 0, &range, 1));
+	MUST(loop_burn(THREAD, worker->number, 30));
+	MUST(!session_stop(THREAD, &worker->stats));
 }
 
 TEST_F(threads, with_their_own_sessions_are_counted_by_these_and_by_the_process)
@@ -257,15 +246,13 @@ TEST_F(threads, with_their_own_sessions_are_counted_by_these_and_by_the_process)
 	u64 ticks = 0, hit = 0;
 	struct profil_stats s;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	ASSERT_TRUE(workers_start(variant->n, run_own_session));
-	workers_join(variant->n);
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
+	workers_run(variant->n, run_own_session);
+	ASSERT_STOP(PROCESS, &s);
 
 	for (unsigned int i = 0; i < variant->n; i++) {
 		const struct worker *w = &workers[i];
 
-		ASSERT_EQ(0, w->err);
 		EXPECT_TRUE(accounted(&w->stats));
 		EXPECT_LE(30U, w->stats.ticks);
 		EXPECT_LT(w->stats.ticks / 4, w->stats.hit);
@@ -310,44 +297,33 @@ static void run_races(struct worker *worker)
 	unsigned int seed = worker->number;
 	int err;
 
-	for (unsigned int i = 0; i < nr_races && !worker->err; i++) {
-		err = session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1);
-		if (err && err != -EBUSY)
-			worker->err = err;
+	for (unsigned int i = 0; i < nr_races; i++) {
+		err = session_start(PROCESS, 0, &range, 1);
+		MUST(!err || err == -EBUSY);
 		run_a_while(worker->number, &seed);
-		err = session_stop(PROFIL_SCOPE_PROCESS, &worker->stats);
-		if (err && err != -EINVAL)
-			worker->err = err;
-		if (!err) {
+		err = session_stop(PROCESS, &worker->stats);
+		MUST(err ? err == -EINVAL : accounted(&worker->stats));
+		if (!err)
 			worker->value += worker->stats.hit;
-			if (!accounted(&worker->stats))
-				worker->err = -ERANGE;
-		}
 	}
 }
 
 /* On a busy host it may happen that no tick finds a session on. Then try again. */
 TEST_F(threads, that_race_to_start_and_stop_lose_no_tick)
 {
-	u64 locked = pinned_bytes(), hit = 0;
-	long long users = module_users();
 	unsigned int attempts = 10;
+	u64 hit = 0;
 
 	nr_races = 160 / variant->n;
 	do {
-		ASSERT_TRUE(workers_start(variant->n, run_races));
-		workers_join(variant->n);
-		EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+		workers_run(variant->n, run_races);
+		EXPECT_EQ(-EINVAL, session_stop(PROCESS, NULL));
 
-		for (unsigned int i = 0; i < variant->n; i++) {
-			ASSERT_EQ(0, workers[i].err);
+		for (unsigned int i = 0; i < variant->n; i++)
 			hit += workers[i].value;
-		}
 		EXPECT_EQ(hit, counters_sum(page.u32, 4, ARRAY_SIZE(page.u32)));
 	} while (!hit && --attempts);
 	EXPECT_LT(0U, hit);
-	EXPECT_EQ(locked, pinned_bytes());
-	EXPECT_TRUE(await(module_users() == users));
 }
 
 /* Each thread replaces the process's session, while the thread's own session is the witness. */
@@ -357,37 +333,31 @@ static void run_replaces(struct worker *worker)
 	struct profil_range range = range_of_loops(page.u32, 4);
 	unsigned int seed = worker->number;
 
-	worker->err = session_start(PROFIL_SCOPE_THREAD, 0, &own, 1);
-	for (unsigned int i = 0; i < nr_races && !worker->err; i++) {
+	MUST(!session_start(THREAD, 0, &own, 1));
+	for (unsigned int i = 0; i < nr_races; i++) {
 		run_a_while(worker->number, &seed);
-		worker->err = session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, &range, 1);
+		MUST(!session_start(PROCESS, PROFIL_START_REPLACE, &range, 1));
 	}
-	if (!worker->err)
-		worker->err = session_stop(PROFIL_SCOPE_THREAD, &worker->stats);
+	MUST(!session_stop(THREAD, &worker->stats));
 }
 
 TEST_F(threads, that_race_to_replace_lose_no_tick_and_count_none_twice)
 {
 	struct profil_range range = range_of_loops(page.u32, 4);
-	u64 locked = pinned_bytes(), hit = 0;
-	long long users = module_users();
+	u64 hit = 0;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
 	nr_races = 160 / variant->n;
-	ASSERT_TRUE(workers_start(variant->n, run_replaces));
-	workers_join(variant->n);
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	workers_run(variant->n, run_replaces);
+	ASSERT_EQ(0, session_stop(PROCESS, NULL));
 
 	for (unsigned int i = 0; i < variant->n; i++) {
-		EXPECT_EQ(0, workers[i].err);
 		EXPECT_TRUE(accounted(&workers[i].stats));
 		EXPECT_EQ(workers[i].counters[i], page.u32[i]);
 		hit += workers[i].stats.hit;
 	}
 	EXPECT_LT(0U, hit);
 	EXPECT_EQ(hit, counters_sum(page.u32, 4, ARRAY_SIZE(page.u32)));
-	EXPECT_EQ(locked, pinned_bytes());
-	EXPECT_TRUE(await(module_users() == users));
 }
 
 /*
@@ -412,37 +382,32 @@ static void run_until_barrier(struct worker *worker)
 {
 	struct profil_range range = range_of_loops(worker->counters, 4);
 
-	worker->err = session_start(PROFIL_SCOPE_THREAD, 0, &range, 1);
+	MUST(!session_start(THREAD, 0, &range, 1));
 	pthread_barrier_wait(&barrier);
 	pthread_barrier_wait(&barrier);
-	if (!loop_burn(PROFIL_SCOPE_THREAD, worker->number, 10))
-		worker->err = -ETIME;
-	if (session_stop(PROFIL_SCOPE_THREAD, &worker->stats))
-		worker->err = -EINVAL;
+	MUST(loop_burn(THREAD, worker->number, 10));
+	MUST(!session_stop(THREAD, &worker->stats));
 }
 
 TEST_F(thread, session_is_not_visible_to_other_threads)
 {
 	struct profil_range range = range_of_loops(page.u32, 4);
-	struct profil_stats s, zero = { .size = sizeof(zero), .scope = PROFIL_SCOPE_THREAD };
+	struct profil_stats s;
 
 	pthread_barrier_init(&barrier, NULL, 2);
-	ASSERT_TRUE(workers_start(1, run_until_barrier));
+	workers_start(1, run_until_barrier);
 	pthread_barrier_wait(&barrier);
-	EXPECT_EQ(0, workers[0].err);
 
-	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_THREAD, &s));
-	EXPECT_EQ(0, memcmp(&s, &zero, sizeof(s)));
-	EXPECT_EQ((u32)PROFIL_STATE_OFF, state_of(PROFIL_SCOPE_PROCESS));
-	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_THREAD, NULL));
-	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_PROCESS, NULL));
-	EXPECT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &range, 1));
+	EXPECT_TRUE(is_off(THREAD));
+	EXPECT_TRUE(is_off(PROCESS));
+	EXPECT_EQ(-EINVAL, session_stop(THREAD, NULL));
+	EXPECT_EQ(-EINVAL, session_stop(PROCESS, NULL));
+	EXPECT_EQ(0, session_start(THREAD, 0, &range, 1));
 
 	pthread_barrier_wait(&barrier);
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 1, 10));
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
+	EXPECT_TRUE(loop_burn(THREAD, 1, 10));
+	EXPECT_EQ(0, session_stop(THREAD, &s));
 	workers_join(1);
-	EXPECT_EQ(0, workers[0].err);
 	EXPECT_EQ(s.hit, page.u32[1]);
 	EXPECT_EQ(s.hit, counters_sum(page.u32, 4, LOOPS));
 	EXPECT_EQ(workers[0].stats.hit, workers[0].counters[0]);
@@ -456,14 +421,14 @@ TEST_F(thread, may_have_its_own_session_in_addition_to_the_process)
 	struct profil_range range_own = range_of_loops(own, 4);
 	struct profil_stats thread, process;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &range_own, 1));
-	EXPECT_EQ(-EBUSY, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	EXPECT_EQ(-EBUSY, session_start(PROFIL_SCOPE_THREAD, 0, &range_own, 1));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 2, 30));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &thread));
-	EXPECT_EQ((u32)PROFIL_STATE_ON, state_of(PROFIL_SCOPE_PROCESS));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &process));
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
+	ASSERT_EQ(0, session_start(THREAD, 0, &range_own, 1));
+	EXPECT_EQ(-EBUSY, session_start(PROCESS, 0, &range, 1));
+	EXPECT_EQ(-EBUSY, session_start(THREAD, 0, &range_own, 1));
+	EXPECT_TRUE(loop_burn(THREAD, 2, 30));
+	ASSERT_EQ(0, session_stop(THREAD, &thread));
+	EXPECT_EQ((u32)PROFIL_STATE_ON, state_of(PROCESS));
+	ASSERT_EQ(0, session_stop(PROCESS, &process));
 
 	EXPECT_TRUE(accounted(&thread));
 	EXPECT_TRUE(accounted(&process));
@@ -479,9 +444,8 @@ static void run_and_exit(struct worker *worker)
 {
 	struct profil_range range = range_of_loops(page.u32, 4);
 
-	worker->err = session_start(PROFIL_SCOPE_THREAD, 0, &range, 1);
-	if (!worker->err && !loop_burn(PROFIL_SCOPE_THREAD, 0, 2))
-		worker->err = -ETIME;
+	MUST(!session_start(THREAD, 0, &range, 1));
+	MUST(loop_burn(THREAD, 0, 2));
 	worker->value = gettid();
 }
 
@@ -491,14 +455,11 @@ TEST_F(thread, exit_ends_the_session_of_the_thread)
 	long long users = module_users();
 
 	ASSERT_TRUE(module_is_built_in() || users > 0);
-	for (unsigned int i = 0; i < 20; i++) {
-		ASSERT_TRUE(workers_start(1, run_and_exit));
-		workers_join(1);
-		ASSERT_EQ(0, workers[0].err);
-	}
+	for (unsigned int i = 0; i < 20; i++)
+		workers_run(1, run_and_exit);
 	EXPECT_TRUE(await(module_users() == users));
 	EXPECT_TRUE(await(pinned_bytes() == locked));
-	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_THREAD, NULL));
+	EXPECT_EQ(-EINVAL, session_stop(THREAD, NULL));
 }
 
 /* Runs in a new thread, which may have the id of the exited thread. */
@@ -507,11 +468,9 @@ static void run_new(struct worker *worker)
 	struct profil_range range = range_of_loops(page.u32, 4);
 
 	worker->value = gettid();
-	worker->err = session_stats(PROFIL_SCOPE_THREAD, &worker->stats);
-	if (!worker->err)
-		worker->err = session_start(PROFIL_SCOPE_THREAD, 0, &range, 1);
-	if (!worker->err)
-		worker->err = session_stop(PROFIL_SCOPE_THREAD, NULL);
+	MUST(is_off(THREAD));
+	MUST(!session_start(THREAD, 0, &range, 1));
+	MUST(!session_stop(THREAD, NULL));
 }
 
 TEST_F(thread, does_not_have_the_session_of_an_exited_thread_with_its_id)
@@ -527,11 +486,9 @@ TEST_F(thread, does_not_have_the_session_of_an_exited_thread_with_its_id)
 	if (geteuid() || access(last_pid, W_OK))
 		SKIP(return, "%s: needs root and CHECKPOINT_RESTORE", last_pid);
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
 	for (tries = 0; tries < 100 && reused < 10; tries++) {
-		ASSERT_TRUE(workers_start(1, run_and_exit));
-		workers_join(1);
-		ASSERT_EQ(0, workers[0].err);
+		workers_run(1, run_and_exit);
 		id = workers[0].value;
 
 		/* pthread_join() may return before the thread has exited in the kernel. */
@@ -539,15 +496,11 @@ TEST_F(thread, does_not_have_the_session_of_an_exited_thread_with_its_id)
 		ASSERT_TRUE(await(access(text, F_OK)));
 		snprintf(text, sizeof(text), "%u", (u32)id - 1);
 		ASSERT_EQ(0, file_write(last_pid, text));
-		ASSERT_TRUE(workers_start(1, run_new));
-		workers_join(1);
-		ASSERT_EQ(0, workers[0].err);
-		EXPECT_EQ((u32)PROFIL_STATE_OFF, workers[0].stats.state);
-		EXPECT_EQ(0U, workers[0].stats.ticks);
+		workers_run(1, run_new);
 		reused += workers[0].value == id;
 	}
 	EXPECT_LE(10U, reused);
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	ASSERT_STOP(PROCESS, &s);
 }
 
 TEST_HARNESS_MAIN

@@ -28,7 +28,6 @@ struct report {
 	atomic_int ready;	/* threads that wait for the end */
 	pid_t tids[1 + MAX_THREADS];	/* the child and its threads; or the chain of forks */
 	struct profil_stats stats[1 + MAX_THREADS];
-	bool failed;
 };
 
 static struct report *report;
@@ -124,57 +123,44 @@ FIXTURE_TEARDOWN(witness)
 		report->step = STEP_END - 1;
 		next_step();
 	}
-	if (self->child > 0) {
-		kill(self->child, SIGKILL);
-		waitpid(self->child, NULL, 0);
-	}
+	if (self->child > 0)
+		killed(self->child);
 	if (can_witness())
 		witness_remove();
 }
 
-static void *thread(void *arg)
+static void *run_thread(void *number)
 {
-	unsigned int i = (uintptr_t)arg;
-	bool ok = true;
+	const uintptr_t i = (uintptr_t)number;
 
 	report->tids[i] = gettid();
-	if (scope == PROFIL_SCOPE_THREAD)
-		ok = !session_start(scope, 0, NULL, 0) && loop_burn(scope, i, 50) &&
-		     !session_stop(scope, &report->stats[i]);
-	else
+	if (scope == PROFIL_SCOPE_THREAD) {
+		MUST(!session_start(scope, 0, NULL, 0));
+		MUST(loop_burn(scope, i, 50));
+		MUST(!session_stop(scope, &report->stats[i]));
+	} else {
 		loop_spend(i, 50, query.tick_ns);
-	if (!ok)
-		report->failed = true;
+	}
 	report->ready++;
 	wait_for_step(STEP_END);
 	return NULL;
 }
 
+/* The session is on before the first thread starts, and until the last one is done. */
 static void be_witnessed(void)
 {
-	pthread_t threads[1 + MAX_THREADS];
-	unsigned int i;
+	pthread_t thread;
 
 	report->tids[0] = gettid();
 	wait_for_step(STEP_GO);
-	/*
-	 * The process's session is on before the first thread starts, and until the last one is
-	 * done.
-	 */
-	if (session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0))
-		report->failed = true;
-	for (i = 1; i <= nr_threads; i++)
-		if (pthread_create(&threads[i], NULL, thread, (void *)(uintptr_t)i))
-			_exit(1);
-	if (!loop_burn(PROFIL_SCOPE_PROCESS, 0, 100))
-		report->failed = true;
-	if (!await(report->ready == (int)nr_threads))
-		report->failed = true;
-	if (session_stop(PROFIL_SCOPE_PROCESS, &report->stats[0]))
-		report->failed = true;
+	MUST(!session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
+	for (uintptr_t i = 1; i <= nr_threads; i++)
+		MUST(!pthread_create(&thread, NULL, run_thread, (void *)i));
+	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 0, 100));
+	MUST(await(report->ready == (int)nr_threads));
+	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &report->stats[0]));
 	next_step();
 	wait_for_step(STEP_END);
-	_exit(0);
 }
 
 /*
@@ -188,27 +174,18 @@ static void be_witnessed_forking(unsigned int i)
 	report->tids[i] = gettid();
 	if (i == 0) {
 		wait_for_step(STEP_GO);
-		if (session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0))
-			report->failed = true;
+		MUST(!session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
 	}
 	/* Only some of them have ticks before they fork. */
-	if (i % 2 == 0 && !loop_burn(PROFIL_SCOPE_PROCESS, i, 20))
-		report->failed = true;
-	if (i < nr_threads) {
-		child = fork();
-		if (!child) {
-			be_witnessed_forking(i + 1);
-			_exit(0);
-		}
-	}
-	if (child < 0 || !loop_burn(PROFIL_SCOPE_PROCESS, i, 100))
-		report->failed = true;
-	if (session_stop(PROFIL_SCOPE_PROCESS, &report->stats[i]))
-		report->failed = true;
+	MUST(i % 2 || loop_burn(PROFIL_SCOPE_PROCESS, i, 20));
+	if (i < nr_threads)
+		child = FORK(be_witnessed_forking(i + 1));
+	MUST(loop_burn(PROFIL_SCOPE_PROCESS, i, 100));
+	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &report->stats[i]));
 	if (++report->ready == (int)nr_threads + 1)
 		next_step();
 	wait_for_step(STEP_END);
-	if (child > 0)
+	if (child)
 		status_of(child);
 }
 
@@ -226,25 +203,22 @@ static bool witness(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *se
 	/* This session keeps the hook installed. */
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
 
-	self->child = fork();
-	if (!self->child && forks) {
-		be_witnessed_forking(0);
-		_exit(0);
-	}
-	if (!self->child)
-		be_witnessed();
-	ASSERT_LT(0, self->child);
+	self->child = FORK({
+		if (forks)
+			be_witnessed_forking(0);
+		else
+			be_witnessed();
+	});
 	/* The child sleeps now, or nearly so. */
 	ASSERT_TRUE(await(report->tids[0]));
 	self->before[0] = witnessed(self->child);
 	next_step();
 	ASSERT_TRUE(await(report->step == STEP_DONE));
-	ASSERT_FALSE(report->failed);
 	for (i = 0; i <= nr_threads; i++)
 		seen[i] = witnessed(report->tids[i]) - self->before[i];
 	whole = witness_lost() == lost;
 	next_step();
-	EXPECT_EQ(self->child, waitpid(self->child, NULL, 0));
+	EXPECT_EQ(0, status_of(self->child));
 	self->child = 0;
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
 	return whole;
@@ -293,43 +267,30 @@ static bool attempt(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *se
 	return yes;
 }
 
-static void expect_agreement(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *self)
+static void expect_agreement(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *self,
+			     u32 of, unsigned int threads)
 {
 	unsigned int i;
 
 	SKIP_IF(!can_witness(), "%s/kprobe_events: needs root, tracefs and KPROBE_EVENTS", TRACEFS);
+	scope = of;
+	nr_threads = threads;
 	for (i = 0; i < ATTEMPTS && !attempt(_metadata, self); i++)
 		;
 	EXPECT_GT(ATTEMPTS, i);
 }
 
-TEST_F(witness, agrees_with_a_process)
-{
-	scope = PROFIL_SCOPE_PROCESS;
-	nr_threads = 0;
-	expect_agreement(_metadata, self);
-}
-
-TEST_F(witness, agrees_with_a_process_of_5_threads)
-{
-	scope = PROFIL_SCOPE_PROCESS;
-	nr_threads = MAX_THREADS;
-	expect_agreement(_metadata, self);
-}
-
-TEST_F(witness, agrees_with_each_of_4_threads)
-{
-	scope = PROFIL_SCOPE_THREAD;
-	nr_threads = MAX_THREADS;
-	expect_agreement(_metadata, self);
-}
+TEST_F_CALL(witness, agrees_with_a_process,
+	    expect_agreement(_metadata, self, PROFIL_SCOPE_PROCESS, 0))
+TEST_F_CALL(witness, agrees_with_a_process_of_5_threads,
+	    expect_agreement(_metadata, self, PROFIL_SCOPE_PROCESS, MAX_THREADS))
+TEST_F_CALL(witness, agrees_with_each_of_4_threads,
+	    expect_agreement(_metadata, self, PROFIL_SCOPE_THREAD, MAX_THREADS))
 
 TEST_F(witness, agrees_with_each_of_a_chain_of_forks)
 {
-	scope = PROFIL_SCOPE_PROCESS;
-	nr_threads = MAX_THREADS;
 	forks = true;
-	expect_agreement(_metadata, self);
+	expect_agreement(_metadata, self, PROFIL_SCOPE_PROCESS, MAX_THREADS);
 }
 
 /*
@@ -369,18 +330,14 @@ static void profile(struct __test_metadata *_metadata, u32 scope, unsigned int n
 							 CLOCK_PROCESS_CPUTIME_ID;
 	pthread_t threads[MAX_THREADS];
 	u64 inner, outer, min, max;
-	unsigned int i;
 
 	outer = cpu_ns(clock);
 	ASSERT_EQ(0, session_start(scope, 0, NULL, 0));
 	inner = cpu_ns(clock);
-	for (i = 0; i < n; i++) {
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, spend_30_ticks,
-					    (void *)(uintptr_t)i));
-	}
-	for (i = 0; i < n; i++) {
-		ASSERT_EQ(0, pthread_join(threads[i], NULL));
-	}
+	for (uintptr_t i = 0; i < n; i++)
+		MUST(!pthread_create(&threads[i], NULL, spend_30_ticks, (void *)i));
+	for (unsigned int i = 0; i < n; i++)
+		MUST(!pthread_join(threads[i], NULL));
 	if (!n)
 		spend_30_ticks(NULL);
 	inner = cpu_ns(clock) - inner;
