@@ -7,9 +7,11 @@
 
 #include "device.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 static inline u32 state_of(u32 scope)
@@ -25,6 +27,23 @@ static inline bool is_off(u32 scope)
 	struct profil_stats s, off = { .size = sizeof(off), .scope = scope };
 
 	return !session_stats(scope, &s) && !memcmp(&s, &off, sizeof(s));
+}
+
+/* From now on, the caller runs only on @cpu. */
+static inline void run_on_cpu(unsigned int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	MUST(!sched_setaffinity(0, sizeof(set), &set));
+}
+
+static inline void limit_memlock(u64 bytes)
+{
+	const struct rlimit limit = { bytes, bytes };
+
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
 }
 
 #define SPAWNED 4U

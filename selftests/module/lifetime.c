@@ -17,39 +17,62 @@
 #include "loop.h"
 #include "process.h"
 
-#define SELF "/proc/self/exe"
+#define PROCESS	PROFIL_SCOPE_PROCESS
+#define THREAD	PROFIL_SCOPE_THREAD
+#define SELF	"/proc/self/exe"
 
 static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 static u32 other[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
+static u32 witness[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
 static char *const self_argv[] = { "lifetime", NULL };
 static char *const self_envp[] = { "PROFIL_NEW_PROGRAM=1", NULL };
 
-static int start(u32 scope)
+static int try_start(u32 scope)
 {
 	struct profil_range range = range_of_loops(page, 4);
 
 	return session_start(scope, 0, &range, 1);
 }
 
+/* Starts the session of the process, and runs loop 0 for @ticks of it. */
+static void start(u64 ticks)
+{
+	MUST(!try_start(PROCESS));
+	MUST(!ticks || loop_burn(PROCESS, 0, ticks));
+}
+
+/* Starts a session of the thread, too. */
+static void start_both(u64 ticks)
+{
+	MUST(!try_start(THREAD));
+	start(ticks);
+}
+
+/* Stops the session of the process. Its statistics must add up. */
+static struct profil_stats stop(void)
+{
+	struct profil_stats s;
+
+	MUST(!session_stop(PROCESS, &s));
+	MUST(accounted(&s));
+	return s;
+}
+
 /* Checks that this process is not sampled, and can start a session. */
 static int check_not_sampled(void)
 {
 	u64 before = counters_sum(page, 4, ARRAY_SIZE(page));
-	struct profil_stats s;
 
-	MUST(is_off(PROFIL_SCOPE_PROCESS));
-	MUST(is_off(PROFIL_SCOPE_THREAD));
+	MUST(is_off(PROCESS) && is_off(THREAD));
 	loop_spend(0, 10, tick_ns());
-	MUST(is_off(PROFIL_SCOPE_PROCESS) && is_off(PROFIL_SCOPE_THREAD));
+	MUST(is_off(PROCESS) && is_off(THREAD));
 	MUST(!pinned_bytes());
 	MUST(counters_sum(page, 4, ARRAY_SIZE(page)) == before);
 
 	memset(page, 0, sizeof(page));
-	MUST(!start(PROFIL_SCOPE_PROCESS));
-	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
-	MUST(s.hit == page[0]);
+	start(5);
+	MUST(stop().hit == page[0]);
 	return 0;
 }
 
@@ -98,8 +121,8 @@ FIXTURE_SETUP(lifetime)
 /* Nothing of the sessions of a test may remain. */
 FIXTURE_TEARDOWN(lifetime)
 {
-	session_stop(PROFIL_SCOPE_PROCESS, NULL);
-	session_stop(PROFIL_SCOPE_THREAD, NULL);
+	session_stop(PROCESS, NULL);
+	session_stop(THREAD, NULL);
 	EXPECT_NO_SESSIONS(self->users, self->locked);
 }
 
@@ -111,34 +134,32 @@ TEST_F(lifetime, after_stop_no_counter_changes)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	start(0);
 	EXPECT_LE(self->locked + PAGE, pinned_bytes());
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
+	s = stop();
 	EXPECT_EQ(self->locked, pinned_bytes());
-	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(s.hit, page[0]);
 
 	loop_spend(0, 10, tick_ns());
 	EXPECT_EQ(s.hit, page[0]);
-	EXPECT_TRUE(is_off(PROFIL_SCOPE_PROCESS));
-	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_TRUE(is_off(PROCESS));
+	EXPECT_EQ(-EINVAL, session_stop(PROCESS, NULL));
 }
 
 TEST_F(lifetime, statistics_of_stop_continue_those_before)
 {
 	struct profil_stats before, s;
 
-	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
-	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &before));
+	start(10);
+	EXPECT_EQ(0, session_stats(PROCESS, &before));
 	EXPECT_EQ(before.hit, page[0]);
 	EXPECT_EQ((u32)PROFIL_STATE_ON, before.state);
 	EXPECT_EQ((u32)PROFIL_END_NONE, before.end);
 	EXPECT_EQ(PAGE, before.locked);
 	EXPECT_TRUE(accounted(&before));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
+	s = stop();
 	EXPECT_LE(before.ticks + 10, s.ticks);
 	EXPECT_LE(before.expected, s.expected);
 	EXPECT_LE(before.missed, s.missed);
@@ -152,13 +173,13 @@ TEST_F(lifetime, restarts_add_to_the_counters)
 	u64 hit = 0;
 
 	for (unsigned int i = 0; i < 5; i++) {
-		ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
-		EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
+		start(0);
+		EXPECT_EQ(0, session_stats(PROCESS, &s));
 		EXPECT_GE(2U, s.ticks) {
 			TH_LOG("statistics begin anew");
 		}
-		EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-		ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+		EXPECT_TRUE(loop_burn(PROCESS, 0, 5));
+		s = stop();
 		hit += s.hit;
 	}
 	EXPECT_LT(5U, hit);
@@ -179,7 +200,7 @@ static int start_among_signals(void)
 	MUST(device_fd() >= 0);
 	MUST(!sigaction(SIGALRM, &action, NULL));
 	MUST(!setitimer(ITIMER_REAL, &often, NULL));
-	return start(PROFIL_SCOPE_PROCESS) ? 2 : 0;
+	return try_start(PROCESS) ? 2 : 0;
 }
 
 TEST_F(lifetime, a_start_is_not_interrupted_by_signals)
@@ -193,11 +214,10 @@ TEST_F(lifetime, a_second_start_is_refused_and_changes_nothing)
 	struct profil_range range = range_of_loops(other, 4);
 	struct profil_stats s;
 
-	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-	EXPECT_EQ(-EBUSY, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	start(5);
+	EXPECT_EQ(-EBUSY, session_start(PROCESS, 0, &range, 1));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 5));
+	s = stop();
 	EXPECT_LE(10U, s.ticks);
 	EXPECT_EQ(s.hit, page[0]);
 	EXPECT_EQ(0U, other[0]);
@@ -209,18 +229,16 @@ TEST_F(lifetime, a_replacement_that_fails_changes_nothing)
 	struct profil_stats s;
 
 	ASSERT_EQ(0, mprotect(other, sizeof(other), PROT_READ));
-	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-	EXPECT_EQ(-EFAULT, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, &range, 1));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	start(5);
+	EXPECT_EQ(-EFAULT, session_start(PROCESS, PROFIL_START_REPLACE, &range, 1));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 5));
+	s = stop();
 	EXPECT_LE(10U, s.ticks);
 	EXPECT_EQ(s.hit, page[0]);
 }
 
 TEST_F(lifetime, a_replacement_loses_no_tick_and_counts_none_twice)
 {
-	static u32 witness[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 	struct profil_range ranges[] = {
 		range_of_loops(page, 4),
 		range_of_loops(other, 4),
@@ -229,22 +247,22 @@ TEST_F(lifetime, a_replacement_loses_no_tick_and_counts_none_twice)
 	struct profil_stats s, w;
 	u64 hit;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, &ranges[0], 1)) {
+	ASSERT_EQ(0, session_start(PROCESS, PROFIL_START_REPLACE, &ranges[0], 1)) {
 		TH_LOG("there need not be one to replace");
 	}
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &ranges[2], 1));
+	ASSERT_EQ(0, session_start(THREAD, 0, &ranges[2], 1));
 	for (unsigned int i = 0; i < 100; i++) {
 		loop_run(0, LOOP_BURST);
-		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE,
+		ASSERT_EQ(0, session_start(PROCESS, PROFIL_START_REPLACE,
 					   &ranges[~i & 1], 1));
 	}
 	/* The last session counts in the buffer of the first one. */
 	hit = page[0];
-	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_EQ(0, session_stats(PROCESS, &s));
 	EXPECT_GE(2U, s.ticks);
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &w));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 5));
+	ASSERT_EQ(0, session_stop(THREAD, &w));
+	s = stop();
 	EXPECT_TRUE(accounted(&w));
 	EXPECT_EQ(hit + s.hit, page[0]);
 	EXPECT_LT(0U, other[0]);
@@ -254,36 +272,34 @@ TEST_F(lifetime, a_replacement_loses_no_tick_and_counts_none_twice)
 
 static atomic_bool enough;
 
-/* The thread's own session, which counts in @counters, counts the same ticks of loop 1. */
-static void *witness_loop_1(void *counters)
+/* The thread's own session counts the same ticks of loop 1. */
+static void *witness_loop_1(void *unused)
 {
-	struct profil_range range = range_of_loops(counters, 4);
+	struct profil_range range = range_of_loops(witness, 4);
 	struct profil_stats s;
 
-	if (session_start(PROFIL_SCOPE_THREAD, 0, &range, 1))
-		return "start";
+	(void)unused;
+	MUST(!session_start(THREAD, 0, &range, 1));
 	while (!enough)
 		loop_run(1, LOOP_BURST);
-	if (session_stop(PROFIL_SCOPE_THREAD, &s))
-		return "stop";
-	return accounted(&s) && s.hit == ((u32 *)counters)[1] ? NULL : "count";
+	MUST(!session_stop(THREAD, &s));
+	MUST(accounted(&s) && s.hit == witness[1]);
+	return NULL;
 }
 
 TEST_F(lifetime, a_replacement_loses_no_tick_of_a_running_thread)
 {
-	static u32 witness[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 	struct profil_range ranges[] = {
 		range_of_loops(page, 4),
 		range_of_loops(other, 4),
 	};
 	pthread_t thread;
-	void *failure;
 	u32 first;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &ranges[0], 1));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, witness_loop_1, witness));
+	ASSERT_EQ(0, session_start(PROCESS, 0, &ranges[0], 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, witness_loop_1, NULL));
 	for (unsigned int i = 0; i < 200; i++) {
-		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE,
+		ASSERT_EQ(0, session_start(PROCESS, PROFIL_START_REPLACE,
 					   &ranges[~i & 1], 1));
 		/* The thread needs time to run, even if there is only one CPU. */
 		if (i % 10 == 0) {
@@ -292,9 +308,8 @@ TEST_F(lifetime, a_replacement_loses_no_tick_of_a_running_thread)
 		}
 	}
 	enough = true;
-	ASSERT_EQ(0, pthread_join(thread, &failure));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
-	EXPECT_NULL(failure);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_EQ(0, session_stop(PROCESS, NULL));
 	EXPECT_LT(10U, witness[1]);
 	EXPECT_EQ(witness[1], page[1] + other[1]);
 }
@@ -305,8 +320,7 @@ TEST_F(lifetime, a_replacement_loses_no_tick_of_a_running_thread)
 
 TEST_F_CHILD(lifetime, exec_ends_the_session_and_the_new_program_is_not_sampled)
 {
-	MUST(!start(PROFIL_SCOPE_PROCESS) && !start(PROFIL_SCOPE_THREAD));
-	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	start_both(5);
 	execve(SELF, self_argv, self_envp);
 	return 102;
 }
@@ -318,8 +332,7 @@ static int exec_again(void)
 	char *const envp[] = { "PROFIL_NEW_PROGRAM=1", was, NULL };
 
 	snprintf(was, sizeof(was), "PROFIL_PAGE_WAS=%#llx", (unsigned long long)addr(page));
-	MUST(!start(PROFIL_SCOPE_PROCESS) && !start(PROFIL_SCOPE_THREAD));
-	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	start_both(5);
 	execve(SELF, self_argv, envp);
 	return 108;
 }
@@ -339,7 +352,7 @@ TEST_F_CALL(lifetime, exec_leaves_buffers_of_the_new_program_at_the_same_address
 static void *exec_thread(void *unused)
 {
 	(void)unused;
-	MUST(!start(PROFIL_SCOPE_THREAD));
+	MUST(!try_start(THREAD));
 	loop_run(0, LOOP_BURST);
 	execve(SELF, self_argv, self_envp);
 	_exit(104);
@@ -349,7 +362,7 @@ TEST_F_CHILD(lifetime, exec_by_another_thread_ends_the_session)
 {
 	pthread_t thread;
 
-	MUST(!start(PROFIL_SCOPE_PROCESS) && !start(PROFIL_SCOPE_THREAD));
+	start_both(0);
 	MUST(!pthread_create(&thread, NULL, exec_thread, NULL));
 	for (;;)
 		loop_run(1, LOOP_BURST);
@@ -359,11 +372,10 @@ TEST_F(lifetime, a_failed_exec_changes_nothing)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	start(5);
 	EXPECT_EQ(-1, execve("/nonexistent", self_argv, self_envp));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 5));
+	s = stop();
 	EXPECT_EQ(s.hit, page[0]);
 }
 
@@ -383,13 +395,12 @@ TEST_F(lifetime, vfork_and_exec_leave_the_parents_session_on)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
-	ASSERT_EQ(0, start(PROFIL_SCOPE_THREAD));
+	start_both(0);
 	EXPECT_EQ(0, vfork_and_exec());
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 0, 10));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
+	EXPECT_TRUE(loop_burn(THREAD, 0, 10));
+	ASSERT_EQ(0, session_stop(THREAD, NULL));
+	s = stop();
 	EXPECT_LE(20U, s.ticks);
 }
 
@@ -398,11 +409,11 @@ TEST_F(lifetime, posix_spawn_leaves_the_parents_session_on)
 	struct profil_stats s;
 	pid_t child;
 
-	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	start(0);
 	ASSERT_EQ(0, posix_spawn(&child, SELF, NULL, NULL, self_argv, self_envp));
 	EXPECT_EQ(0, status_of(child));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
+	s = stop();
 	EXPECT_EQ(s.hit, page[0]);
 }
 
@@ -411,15 +422,15 @@ TEST_F(lifetime, a_vfork_child_is_sampled_while_it_shares_the_address_space)
 	struct profil_stats s;
 	pid_t child;
 
-	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
+	start(0);
 	child = vfork();
 	if (!child)
-		_exit(loop_burn(PROFIL_SCOPE_PROCESS, 3, 10) ? 0 : 1);
+		_exit(loop_burn(PROCESS, 3, 10) ? 0 : 1);
 	ASSERT_LT(0, child);
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_LT(0U, page[3]);
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
+	s = stop();
 	EXPECT_EQ(s.hit, page[0] + page[3]);
 }
 
@@ -429,11 +440,11 @@ static int share_address_space(void *unused)
 	struct profil_stats s;
 
 	(void)unused;
-	MUST(is_off(PROFIL_SCOPE_THREAD));
-	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 3, 10));
+	MUST(is_off(THREAD));
+	MUST(loop_burn(PROCESS, 3, 10));
 	return status_of(FORK({
-		MUST(loop_burn(PROFIL_SCOPE_PROCESS, 4, 5));
-		MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
+		MUST(loop_burn(PROCESS, 4, 5));
+		s = stop();
 		MUST(s.hit && s.hit == page[4]);
 	}));
 }
@@ -452,8 +463,8 @@ TEST_F(lifetime, a_CLONE_VM_child_shares_the_session)
 	struct profil_stats s;
 	pid_t child;
 
-	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
+	start(0);
+	ASSERT_EQ(0, session_start(THREAD, 0, NULL, 0));
 	for (unsigned int i = 0; i < ARRAY_SIZE(flags); i++) {
 		u32 before = page[3];
 
@@ -464,23 +475,20 @@ TEST_F(lifetime, a_CLONE_VM_child_shares_the_session)
 		EXPECT_LT(before, page[3]);
 		EXPECT_EQ(0U, page[4]);
 	}
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
+	ASSERT_EQ(0, session_stop(THREAD, NULL));
+	s = stop();
 	EXPECT_EQ(s.hit, page[0] + page[3]);
 }
 
 static int stop_and_start(void *unused)
 {
-	struct profil_stats s;
-
 	(void)unused;
-	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
-	MUST(s.hit == page[0]);
+	MUST(stop().hit == page[0]);
 	/* Then it starts a session, which stays on after its exit. */
 	memset(page, 0, sizeof(page));
-	MUST(!start(PROFIL_SCOPE_PROCESS));
-	return loop_burn(PROFIL_SCOPE_PROCESS, 3, 5) ? 0 : 103;
+	start(0);
+	return loop_burn(PROCESS, 3, 5) ? 0 : 103;
 }
 
 TEST_F(lifetime, a_CLONE_VM_child_may_stop_and_start_the_session_and_exit)
@@ -488,13 +496,12 @@ TEST_F(lifetime, a_CLONE_VM_child_may_stop_and_start_the_session_and_exit)
 	struct profil_stats s;
 	pid_t child;
 
-	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+	start(5);
 	child = clone_vm(stop_and_start, 0, NULL);
 	ASSERT_LT(0, child);
 	EXPECT_EQ(0, status_of(child));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 5));
+	s = stop();
 	EXPECT_LT(0U, page[3]);
 	EXPECT_EQ(s.hit, page[0] + page[3]);
 }
@@ -503,18 +510,10 @@ static pid_t starter;
 
 static int outlive_starter(void *end)
 {
-	struct profil_stats s;
-	char c = 0;
-
-	if (!await(getppid() != starter))
-		c = 1;
-	if (!loop_burn(PROFIL_SCOPE_PROCESS, 3, 10))
-		c = 2;
-	if (session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s))
-		c = 3;
-	if (s.hit != counters_sum(page, 4, LOOPS))
-		c = 4;
-	return write(*(int *)end, &c, 1) != 1;
+	MUST(await(getppid() != starter));
+	MUST(loop_burn(PROCESS, 3, 10));
+	MUST(stop().hit == counters_sum(page, 4, LOOPS));
+	return write(*(int *)end, "", 1) != 1;
 }
 
 TEST_F(lifetime, session_stays_on_in_a_CLONE_VM_child_after_its_starter_has_exited)
@@ -524,7 +523,7 @@ TEST_F(lifetime, session_stays_on_in_a_CLONE_VM_child_after_its_starter_has_exit
 
 	ASSERT_EQ(0, pipe(ends));
 	EXPECT_CHILD({
-		MUST(!start(PROFIL_SCOPE_PROCESS) && loop_burn(PROFIL_SCOPE_PROCESS, 0, 5));
+		start(5);
 		starter = getpid();
 		MUST(clone_vm(outlive_starter, 0, &ends[1]) > 0);
 	});
@@ -539,35 +538,31 @@ TEST_F(lifetime, session_stays_on_in_a_CLONE_VM_child_after_its_starter_has_exit
 
 static int exit_with_session(void)
 {
-	MUST(!start(PROFIL_SCOPE_PROCESS) && !start(PROFIL_SCOPE_THREAD));
-	return loop_burn(PROFIL_SCOPE_PROCESS, 0, 3) ? 0 : 101;
+	start_both(3);
+	return 0;
 }
 
 static int exit_with_threads(void)
 {
-	pthread_t threads[3];
+	pthread_t thread;
 
-	for (unsigned int i = 0; i < ARRAY_SIZE(threads); i++)
-		MUST(!pthread_create(&threads[i], NULL, loop_for_ever, (void *)1));
+	for (unsigned int i = 0; i < 3; i++)
+		MUST(!pthread_create(&thread, NULL, loop_for_ever, (void *)1));
 	return exit_with_session();
 }
 
 static int be_killed(void)
 {
-	int status = exit_with_threads();
-
-	if (!status)
-		kill(getpid(), SIGKILL);
-	return status;
+	exit_with_threads();
+	kill(getpid(), SIGKILL);
+	return 1;
 }
 
 static int crash(void)
 {
-	int status = exit_with_threads();
-
-	if (!status)
-		*(volatile char *)NULL = 0;
-	return status;
+	exit_with_threads();
+	*(volatile char *)NULL = 0;
+	return 1;
 }
 
 TEST_F_CALL(lifetime, exit_ends_the_session, EXPECT_EQ(0, status_in_child(exit_with_session())))
@@ -579,21 +574,19 @@ TEST_F_CALL(lifetime, SIGSEGV_ends_the_session, EXPECT_EQ(128 + SIGSEGV, status_
 
 static void *outlive_leader(void *unused)
 {
-	struct profil_stats s;
-
 	(void)unused;
 	/* The first thread has exited, and gets no more ticks. */
 	MUST(await(file_has("/proc/self/stat", "Z", NULL, 0)));
-	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 1, 10));
-	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s));
-	_exit(accounted(&s) && s.hit == counters_sum(page, 4, LOOPS) ? 0 : 106);
+	MUST(loop_burn(PROCESS, 1, 10));
+	MUST(stop().hit == counters_sum(page, 4, LOOPS));
+	_exit(0);
 }
 
 TEST_F_CHILD(lifetime, the_session_outlives_the_thread_that_started_it)
 {
 	pthread_t thread;
 
-	MUST(!start(PROFIL_SCOPE_PROCESS) && !start(PROFIL_SCOPE_THREAD));
+	start_both(0);
 	MUST(!pthread_create(&thread, NULL, outlive_leader, NULL));
 	pthread_exit(NULL);
 }
@@ -608,17 +601,17 @@ static void expect_fork(struct __test_metadata *_metadata, int (*child_ends)(voi
 	struct profil_stats s;
 	pid_t child;
 
-	ASSERT_EQ(0, start(PROFIL_SCOPE_PROCESS));
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
+	start(0);
+	ASSERT_EQ(0, session_start(THREAD, 0, NULL, 0));
 	for (unsigned int i = 0; i < 3; i++) {
-		EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
+		EXPECT_TRUE(loop_burn(PROCESS, 0, 3));
 		child = FORK(_exit(child_ends()));
-		EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
+		EXPECT_TRUE(loop_burn(PROCESS, 0, 3));
 		EXPECT_EQ(status, status_of(child));
 	}
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 3));
+	ASSERT_EQ(0, session_stop(THREAD, NULL));
+	s = stop();
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_LE(21U, s.ticks);
 	EXPECT_EQ(s.hit, page[0]);
@@ -636,8 +629,8 @@ TEST_F_CALL(lifetime, exec_without_a_tick_before_ends_the_session_of_a_child,
 
 static int exec_after_ticks(void)
 {
-	MUST(is_off(PROFIL_SCOPE_THREAD));
-	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 1, 5) && page[1]);
+	MUST(is_off(THREAD));
+	MUST(loop_burn(PROCESS, 1, 5) && page[1]);
 	return exec_at_once();
 }
 
@@ -650,9 +643,10 @@ static int exec_by_vfork(void)
 	struct profil_stats s;
 
 	MUST(!vfork_and_exec());
-	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 1, 5));
-	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
-	return s.hit && s.hit == page[1] ? 0 : 117;
+	MUST(loop_burn(PROCESS, 1, 5));
+	s = stop();
+	MUST(s.hit && s.hit == page[1]);
+	return 0;
 }
 
 TEST_F_CALL(lifetime, vfork_and_exec_by_a_child_leave_its_session_on,
@@ -660,7 +654,7 @@ TEST_F_CALL(lifetime, vfork_and_exec_by_a_child_leave_its_session_on,
 
 static int kill_itself(void)
 {
-	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 1, 2));
+	MUST(loop_burn(PROCESS, 1, 2));
 	kill(getpid(), SIGKILL);
 	return 119;
 }
@@ -682,8 +676,8 @@ static void *fork_for_ever(void *unused)
 	for (;;) {
 		status_of(FORK({
 			/* A child cannot use the harness, and its parent may not wait for it. */
-			if (!loop_burn(PROFIL_SCOPE_PROCESS, 1, 1) ||
-			    session_stop(PROFIL_SCOPE_PROCESS, &s) || !accounted(&s) ||
+			if (!loop_burn(PROCESS, 1, 1) ||
+			    session_stop(PROCESS, &s) || !accounted(&s) ||
 			    s.end || s.hit != page[1])
 				children->failed++;
 			children->on++;
@@ -697,7 +691,7 @@ static int exec_while_forking(void)
 	unsigned int before = children->on;
 	pthread_t thread;
 
-	MUST(!start(PROFIL_SCOPE_PROCESS));
+	start(0);
 	MUST(!pthread_create(&thread, NULL, fork_for_ever, NULL));
 	MUST(await(children->on != before));
 	loop_run(0, 1 + rand() % LOOP_BURST);
@@ -744,13 +738,10 @@ FIXTURE_TEARDOWN(unload)
 {
 	if (module_stays())
 		return;
-	if (self->child > 0) {
-		kill(self->child, SIGKILL);
-		waitpid(self->child, NULL, 0);
-	}
-	if (!module_is_loaded()) {
+	if (self->child > 0)
+		killed(self->child);
+	if (!module_is_loaded())
 		EXPECT_EQ(0, module_load(""));
-	}
 	EXPECT_TRUE(await(!access(PROFIL_DEVICE, R_OK | W_OK)));
 }
 
@@ -788,12 +779,12 @@ static int stop_between(atomic_int *step)
 {
 	int fd = device_fd();
 
-	MUST(!start(PROFIL_SCOPE_PROCESS) && loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
+	start(3);
 	/* No process has the device open now, but the session is on. */
 	device_close();
 	tick_until_told(step);
-	MUST(!device_reopen(fd) && loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
-	MUST(!session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	MUST(!device_reopen(fd) && loop_burn(PROCESS, 0, 3));
+	stop();
 	device_close();
 	tick_until_told(step);
 	/* The module has been loaded anew. */
@@ -823,7 +814,7 @@ static int child_without_buffer(atomic_int *step)
 {
 	int fd = device_fd();
 
-	MUST(state_of(PROFIL_SCOPE_PROCESS) == PROFIL_STATE_ENDED);
+	MUST(state_of(PROCESS) == PROFIL_STATE_ENDED);
 	device_close();
 	tick_until_told(step);
 	/* The module has been loaded anew, without the statistics of the ended session. */
@@ -838,10 +829,10 @@ static int leave_ended(atomic_int *step)
 	pid_t child;
 
 	MUST(!madvise(buffer, PAGE, MADV_DONTFORK));
-	MUST(!session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
+	MUST(!session_start(PROCESS, 0, &range, 1));
+	MUST(loop_burn(PROCESS, 0, 3));
 	child = FORK(_exit(child_without_buffer(step)));
-	MUST(!session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	MUST(!session_stop(PROCESS, NULL));
 	device_close();
 	return status_of(child);
 }
@@ -859,7 +850,7 @@ TEST_F(unload, succeeds_while_an_ended_session_has_not_been_stopped)
 
 static int tick_for_ever(atomic_int *step)
 {
-	MUST(!exit_with_threads());
+	exit_with_threads();
 	device_close();
 	tick_until_told(step);
 	return 101;
@@ -879,16 +870,15 @@ TEST_F(unload, succeeds_after_a_sampled_process_was_killed)
 /* The parent's session is stopped, and neither process has the device open. */
 static int stop_before_child(atomic_int *step)
 {
-	struct profil_stats s;
 	pid_t child;
 
-	MUST(!start(PROFIL_SCOPE_PROCESS) && loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
+	start(3);
 	child = FORK({
-		MUST(await(*step == 1) && loop_burn(PROFIL_SCOPE_PROCESS, 1, 3));
+		MUST(await(*step == 1) && loop_burn(PROCESS, 1, 3));
 		device_close();
 		tick_until_told(step);
 	});
-	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
+	stop();
 	device_close();
 	++*step;
 	return status_of(child);
@@ -919,7 +909,7 @@ static int leave_to_children(struct chain *chain)
 	pid_t parent;
 	int tries;
 
-	MUST(!start(PROFIL_SCOPE_PROCESS) && loop_burn(PROFIL_SCOPE_PROCESS, 0, 3));
+	start(3);
 	device_close();
 	for (chain->length = 1; chain->length < CHAIN; ++chain->length) {
 		parent = getpid();
@@ -972,11 +962,7 @@ static void fork_until_told(atomic_int *step)
  */
 TEST_F_TIMEOUT(unload, and_load_succeed_while_another_process_forks, 150)
 {
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(sched_getcpu(), &cpus);
-	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
+	run_on_cpu(sched_getcpu());
 	START_CHILD((fork_until_told(self->step), 1), *self->step == 1);
 	for (unsigned int i = 0; i < 5; i++) {
 		EXPECT_TRUE(await(module_unload() == 0));

@@ -32,6 +32,7 @@
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
+#include "record.h"
 #include "send.h"
 #include "users.h"
 
@@ -229,6 +230,17 @@ static int run_for_ever(void)
 	return 1;
 }
 
+/* Starts a child, and waits until it has set the step. */
+static pid_t spawned(int (*child)(void))
+{
+	pid_t pid;
+
+	shared->step = 0;
+	pid = spawn(child);
+	MUST(step_is(1));
+	return pid;
+}
+
 static bool spends(pid_t pid, u64 ticks)
 {
 	u64 until = cpu_ticks(pid) + ticks;
@@ -255,6 +267,13 @@ static void open_session(u32 on_fork, u32 on_exec)
 	fd = descriptor_open(MODES_ALL, on_fork, on_exec, RECORDS);
 	MUST(fd >= 0);
 	MUST(!descriptor_enable(fd));
+}
+
+/* Opens a session that follows forks and execs, as @user. */
+static void open_as(uid_t user)
+{
+	become_user(user);
+	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 }
 
 /* With five levels of page tables, as the emulated CPU has, kernel addresses begin here. */
@@ -301,11 +320,6 @@ static unsigned int records_read(void (*look)(const struct profil_record *r))
 static unsigned int of_program, of_system, detached;
 static struct profil_record last;
 
-static const char *path_of(const struct profil_record *r)
-{
-	return (const char *)r + offsetof(struct profil_record, path);
-}
-
 /* Checks that the record contains only facts that the user who executed the program knows. */
 static void must_tell_of_program(const struct profil_record *r)
 {
@@ -345,6 +359,7 @@ FIXTURE_SETUP(privilege)
 
 FIXTURE_TEARDOWN(privilege)
 {
+	kill_children();
 	unlink(program);
 	EXPECT_NO_SESSIONS(self->users, 0);
 }
@@ -382,9 +397,7 @@ static pid_t joined_and_execed(void)
 	pid_t child;
 
 	count_program(&range, &shared->counter);
-	shared->step = 0;
-	child = spawn(join_and_exec);
-	MUST(step_is(1));
+	child = spawned(join_and_exec);
 	MUST(!descriptor_add(fd, shared->space, &range, 1));
 	shared->step = 2;
 	MUST(await(program_runs(child)));
@@ -432,9 +445,8 @@ static void must_be_sampled(pid_t child)
 
 static int exec_with_more_rights(void)
 {
-	become_user(USER);
 	for (int i = 0; i < ROUNDS; i++) {
-		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		open_as(USER);
 		must_not_be_sampled(joined_and_execed());
 		close(fd);
 	}
@@ -446,43 +458,30 @@ TEST_F(privilege, an_exec_without_privilege_is_followed_and_the_program_is_sampl
 {
 	ASSERT_EQ(0, program_create(0755, false));
 	EXPECT_CHILD({
-		become_user(USER);
-		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		open_as(USER);
 		must_be_sampled(joined_and_execed());
 	});
 }
 
-TEST_F(privilege, a_set_user_ID_exec_ends_sampling_before_the_first_instruction)
-{
-	NEED_ROOT("to become other users");
-	ASSERT_EQ(0, program_create(04755, false));
-	EXPECT_EQ(0, status_in_child(exec_with_more_rights()));
-}
-
-TEST_F(privilege, a_set_group_ID_exec_ends_sampling_before_the_first_instruction)
-{
-	NEED_ROOT("to become other users");
-	ASSERT_EQ(0, program_create(02755, false));
-	EXPECT_EQ(0, status_in_child(exec_with_more_rights()));
-}
-
-TEST_F(privilege, an_exec_with_file_capabilities_ends_sampling_before_the_first_instruction)
+static void expect_not_sampled(struct __test_metadata *_metadata, mode_t mode, bool capable)
 {
 	int err;
 
 	NEED_ROOT("to become other users");
-	err = program_create(0755, true);
-	SKIP_IF(err == -EOPNOTSUPP, "/tmp cannot hold file capabilities");
+	err = program_create(mode, capable);
+	SKIP_IF(capable && err == -EOPNOTSUPP, "/tmp cannot hold file capabilities");
 	ASSERT_EQ(0, err);
 	EXPECT_EQ(0, status_in_child(exec_with_more_rights()));
 }
 
-TEST_F(privilege, an_exec_of_an_unreadable_file_ends_sampling_before_the_first_instruction)
-{
-	NEED_ROOT("to become other users");
-	ASSERT_EQ(0, program_create(0711, false));
-	EXPECT_EQ(0, status_in_child(exec_with_more_rights()));
-}
+TEST_F_CALL(privilege, a_set_user_ID_exec_ends_sampling_before_the_first_instruction,
+	    expect_not_sampled(_metadata, 04755, false))
+TEST_F_CALL(privilege, a_set_group_ID_exec_ends_sampling_before_the_first_instruction,
+	    expect_not_sampled(_metadata, 02755, false))
+TEST_F_CALL(privilege, an_exec_with_file_capabilities_ends_sampling_before_the_first_instruction,
+	    expect_not_sampled(_metadata, 0755, true))
+TEST_F_CALL(privilege, an_exec_of_an_unreadable_file_ends_sampling_before_the_first_instruction,
+	    expect_not_sampled(_metadata, 0711, false))
 
 TEST_F(privilege, a_set_user_ID_exec_with_no_new_privs_is_followed)
 {
@@ -586,8 +585,7 @@ static void must_be_refused(void)
 
 static int be_refused_as(uid_t user)
 {
-	become_user(user);
-	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	open_as(user);
 	must_be_refused();
 	return 0;
 }
@@ -603,11 +601,9 @@ static int try_as(uid_t user)
 TEST_F(privilege, attaching_another_users_process_is_refused)
 {
 	NEED_ROOT("to become other users");
-	victim = spawn(be_profiled);
-	ASSERT_TRUE(step_is(1));
+	victim = spawned(be_profiled);
 	EXPECT_EQ(0, status_in_child(try_as(OTHER)));
 	EXPECT_EQ(0, status_in_child(try_as(USER)));
-	EXPECT_EQ(128 + SIGKILL, killed(victim));
 }
 
 /*
@@ -700,20 +696,7 @@ static int changes_user(void)
 	return run_for_ever();
 }
 
-static pid_t spawned(int (*child)(void))
-{
-	pid_t pid;
-
-	shared->step = 0;
-	pid = spawn(child);
-	MUST(step_is(1));
-	return pid;
-}
-
-#define NEED_RELOAD() do {						\
-	if (module_stays())						\
-		SKIP(return, "%s", module_stays());			\
-} while (0)
+#define NEED_RELOAD()	SKIP_IF(module_stays(), "%s", module_stays())
 
 FIXTURE(attach) {
 	bool reloaded;
@@ -732,9 +715,8 @@ FIXTURE_SETUP(attach)
 
 FIXTURE_TEARDOWN(attach)
 {
+	kill_children();
 	unlink(program);
-	if (victim > 0)
-		killed(victim);
 	if (self->reloaded)
 		EXPECT_EQ(0, module_reload(""));
 }
@@ -744,15 +726,13 @@ TEST_F(attach, user_lets_a_user_sample_the_users_own_processes)
 	NEED_RELOAD();
 	victim = spawned(be_profiled);
 	EXPECT_CHILD({
-		become_user(USER);
-		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		open_as(USER);
 		MUST(!descriptor_attach(fd, PROCESS, victim, &shared->space));
 		MUST(await((records_read(note_record), stats_now().outside >= 10)));
 		MUST(last.pid == victim && stats_now().targets == 1);
 	});
 	EXPECT_CHILD({
-		become_user(USER);
-		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		open_as(USER);
 		MUST(!descriptor_attach(fd, THREAD, victim, NULL));
 		MUST(await(stats_now().outside >= 5));
 	});
@@ -784,7 +764,6 @@ TEST_F(attach, user_does_not_let_a_user_sample_a_process_with_more_rights)
 		victim = spawned(children[i]);
 		EXPECT_EQ(0, status_in_child(be_refused_as(USER)));
 		EXPECT_EQ(128 + SIGKILL, killed(victim));
-		victim = 0;
 	}
 }
 
@@ -810,8 +789,7 @@ TEST_F(attach, user_ends_with_an_exec_that_gains_privilege)
 		EXPECT_CHILD({
 			struct profil_range range;
 
-			become_user(USER);
-			open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+			open_as(USER);
 			MUST(!descriptor_attach(fd, PROCESS, victim, &shared->space));
 			count_program(&range, &shared->counter);
 			MUST(!descriptor_add(fd, shared->space, &range, 1));
@@ -824,7 +802,6 @@ TEST_F(attach, user_ends_with_an_exec_that_gains_privilege)
 			MUST(!of_program && !shared->counter && detached == 1);
 		});
 		EXPECT_EQ(128 + SIGKILL, killed(victim));
-		victim = 0;
 	}
 }
 
@@ -890,10 +867,8 @@ static void expect_only(struct __test_metadata *_metadata, unsigned int good)
 TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_PTRACE_is_needed_to_attach_others_and_suffices)
 {
 	NEED_ROOT("to become other users");
-	victim = spawn(be_profiled);
-	ASSERT_TRUE(step_is(1));
+	victim = spawned(be_profiled);
 	expect_only(_metadata, CAP_SYS_PTRACE);
-	EXPECT_EQ(128 + SIGKILL, killed(victim));
 }
 
 TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_ADMIN_is_needed_to_sample_the_machine_and_suffices)
@@ -929,14 +904,12 @@ static int join_and_run(void)
 TEST_F_CHILD(privilege, no_other_processs_pc_is_counted_or_recorded)
 {
 	struct profil_range range = range_of_loops(shared->page, 8);
-	pid_t beside[3];
-	unsigned int i, n;
 
 	prctl(PR_SET_NAME, "beside");
-	for (i = 0; i < ARRAY_SIZE(beside); i++)
-		beside[i] = spawn(run_beside);
+	for (unsigned int i = 0; i < 3; i++)
+		spawn(run_beside);
 	prctl(PR_SET_NAME, "target");
-	MUST(step_is(ARRAY_SIZE(beside)));
+	MUST(step_is(3));
 	open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
 	targets[0] = getpid();
 	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
@@ -946,12 +919,9 @@ TEST_F_CHILD(privilege, no_other_processs_pc_is_counted_or_recorded)
 	MUST(!status_of(targets[1]));
 	MUST(descriptor_burn(fd, 0, 30));
 	MUST(!descriptor_disable(fd, NULL));
-	n = records_read(must_be_targets);
-	MUST(n >= 20);
+	MUST(records_read(must_be_targets) >= 20);
 	MUST(counter(shared->page, 8, 0) >= 10);
 	MUST(!counter(shared->page, 8, 5));
-	for (i = 0; i < ARRAY_SIZE(beside); i++)
-		killed(beside[i]);
 	return 0;
 }
 
@@ -964,8 +934,7 @@ static int be_root_in_a_namespace(void)
 	pid_t outer, child, forked;
 
 	become_user(USER);
-	outer = spawn(be_profiled);
-	MUST(step_is(1));
+	outer = spawned(be_profiled);
 	enter_namespaces(0);
 	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 
@@ -988,7 +957,6 @@ static int be_root_in_a_namespace(void)
 	MUST(await(program_runs(child)));
 	MUST(!descriptor_attach(fd, PROCESS, child, NULL));
 	must_be_sampled(child);
-	killed(outer);
 	return 0;
 }
 
@@ -1003,13 +971,12 @@ TEST_F(privilege, root_of_a_user_namespace_has_the_limits_of_an_ordinary_user)
 {
 	NEED_NAMESPACES();
 	EXPECT_CHILD({
-		const struct rlimit limit = { PAGE, PAGE };
 		struct profil_range range = range_of_loops(shared->page, 8);
 		struct profil_query outside, inside;
 
 		become_user(USER);
 		MUST(!device_query(&outside));
-		MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+		limit_memlock(PAGE);
 		enter_namespaces(0);
 		MUST(!device_query(&inside));
 		MUST(inside.min_period == outside.min_period && inside.min_period > 10000);
@@ -1058,8 +1025,7 @@ TEST_F(privilege, nothing_is_described_across_user_namespaces)
 {
 	NEED_ROOT("to become other users");
 	NEED_NAMESPACES();
-	victim = spawn(be_profiled_in_a_namespace);
-	ASSERT_TRUE(step_is(1));
+	victim = spawned(be_profiled_in_a_namespace);
 	EXPECT_CHILD({
 		become_user(USER);
 		MUST(describe(victim) == -EPERM);
@@ -1069,15 +1035,12 @@ TEST_F(privilege, nothing_is_described_across_user_namespaces)
 	}
 	killed(victim);
 
-	shared->step = 0;
-	victim = spawn(be_profiled);
-	ASSERT_TRUE(step_is(1));
+	victim = spawned(be_profiled);
 	EXPECT_CHILD({
 		become_user(USER);
 		enter_namespaces(0);
 		MUST(describe(victim) == -EPERM);
 	});
-	killed(victim);
 }
 
 /*
@@ -1131,6 +1094,13 @@ static int join_with_a_thread(void)
 static pid_t seen_pid, seen_tids[2];
 static unsigned int by_thread[2];
 
+static void expect_ids(pid_t pid, pid_t first_thread, pid_t second_thread)
+{
+	seen_pid = pid;
+	seen_tids[0] = first_thread;
+	seen_tids[1] = second_thread;
+}
+
 static bool in_loop(const struct profil_record *r, unsigned int i)
 {
 	return r->pc - addr(loops_text) - LOOP_SIZE * i < LOOP_SIZE;
@@ -1161,10 +1131,8 @@ static int be_the_container(void)
 	open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
 	child = spawn(join_with_a_thread);
 	MUST(step_is(1));
-	seen_pid = child;
-	seen_tids[0] = child;
-	seen_tids[1] = shared->tid;
-	MUST(seen_tids[1] == child + 1);
+	expect_ids(child, child, child + 1);
+	MUST(shared->tid == child + 1);
 	MUST(await((records_read(must_have_ids), by_thread[0] >= 5 && by_thread[1] >= 5)));
 	shared->step = 2;
 	MUST(!status_of(child));
@@ -1187,8 +1155,7 @@ static int run_container(void)
 	int theirs;
 
 	become_user(USER);
-	victim = spawn(be_profiled);
-	MUST(step_is(1));
+	victim = spawned(be_profiled);
 	shared->step = 0;
 	MUST(!socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends));
 	open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
@@ -1201,22 +1168,17 @@ static int run_container(void)
 	 * Process 1 of the container has joined the session outside, where it has the pid that
 	 * fork() returned.
 	 */
-	seen_pid = child;
-	seen_tids[0] = child;
-	seen_tids[1] = child;
+	expect_ids(child, child, child);
 	MUST(records_read(must_have_ids) >= 5);
 
 	/* This process joins the session of the container, where it has no pid. */
 	fd = theirs;
-	seen_pid = 0;
-	seen_tids[0] = 0;
-	seen_tids[1] = 0;
+	expect_ids(0, 0, 0);
 	MUST(!descriptor_attach(fd, PROCESS, 0, NULL));
 	MUST(descriptor_burn(fd, 0, 10));
 	MUST(records_read(must_have_ids) >= 5);
 	shared->step = 3;
 	MUST(!status_of(child));
-	killed(victim);
 	return 0;
 }
 
@@ -1239,18 +1201,12 @@ TEST_F(privilege, in_a_container_ids_are_those_of_its_namespace_and_0_for_others
 #define PC_OF(regs)	((regs).pc)
 #endif
 
-static void regs_get(pid_t pid, struct user_regs_struct *regs)
+/* @request: PTRACE_GETREGSET or PTRACE_SETREGSET */
+static void regs_access(int request, pid_t pid, struct user_regs_struct *regs)
 {
 	struct iovec iov = { regs, sizeof(*regs) };
 
-	MUST(!ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &iov));
-}
-
-static void regs_set(pid_t pid, struct user_regs_struct *regs)
-{
-	struct iovec iov = { regs, sizeof(*regs) };
-
-	MUST(!ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &iov));
+	MUST(!ptrace(request, pid, NT_PRSTATUS, &iov));
 }
 
 /* Memory that a tracer can write with ptrace(2), although the target cannot. */
@@ -1273,7 +1229,7 @@ static void stop_it(pid_t pid)
 	MUST(waitpid(pid, &status, 0) == pid);
 	MUST(WIFSTOPPED(status));
 	/* Waits until the task sleeps; before that, it can still get a tick. */
-	regs_get(pid, &regs);
+	regs_access(PTRACE_GETREGSET, pid, &regs);
 }
 
 static void go_on(pid_t pid)
@@ -1285,7 +1241,7 @@ static bool is_at(pid_t pid, u64 pc)
 {
 	struct user_regs_struct regs;
 
-	regs_get(pid, &regs);
+	regs_access(PTRACE_GETREGSET, pid, &regs);
 	return PC_OF(regs) - pc < LOOP_BLOCK;
 }
 
@@ -1380,11 +1336,11 @@ TEST_F_CHILD(privilege, a_target_whose_pc_the_tracer_changes_is_counted_at_its_n
 	u64 before;
 	long word;
 
-	regs_get(child, &regs);
+	regs_access(PTRACE_GETREGSET, child, &regs);
 	for (i = 1; i < LOOPS; i++) {
 		PC_OF(regs) = loop_at(i);
 		before = hits(i - 1);
-		regs_set(child, &regs);
+		regs_access(PTRACE_SETREGSET, child, &regs);
 		go_on(child);
 		MUST(await(hits(i) >= 3));
 		stop_it(child);
@@ -1398,7 +1354,7 @@ TEST_F_CHILD(privilege, a_target_whose_pc_the_tracer_changes_is_counted_at_its_n
 		MUST(!ptrace(PTRACE_POKETEXT, child, (char *)spare + i, word));
 	}
 	PC_OF(regs) = addr(spare) + LOOP_BLOCK;
-	regs_set(child, &regs);
+	regs_access(PTRACE_SETREGSET, child, &regs);
 	before = counters_sum(shared->page, 8, LOOPS);
 	go_on(child);
 	MUST(await((records_read(must_be_spare), in_spare >= 5)));
@@ -1443,24 +1399,20 @@ TEST_F(privilege, a_traced_exec_is_followed)
 }
 
 /* Traced by an ordinary user, the program gains no privilege; even so it is not followed. */
-static int exec_set_user_ID_traced(void)
-{
-	pid_t child;
-
-	become_user(USER);
-	child = traced(PROFIL_EXEC_FOLLOW, join_loop_and_exec);
-	let_it_exec(child);
-	MUST(!stats_now().targets);
-	go_on(child);
-	must_not_be_sampled(child);
-	return 0;
-}
-
 TEST_F(privilege, a_traced_set_user_ID_exec_is_not_followed)
 {
 	NEED_ROOT("to become other users");
 	ASSERT_EQ(0, program_create(04755, false));
-	EXPECT_EQ(0, status_in_child(exec_set_user_ID_traced()));
+	EXPECT_CHILD({
+		pid_t child;
+
+		become_user(USER);
+		child = traced(PROFIL_EXEC_FOLLOW, join_loop_and_exec);
+		let_it_exec(child);
+		MUST(!stats_now().targets);
+		go_on(child);
+		must_not_be_sampled(child);
+	});
 }
 
 TEST_F_CHILD(privilege, a_traced_target_is_sampled_after_detach_until_it_is_killed)
@@ -1537,33 +1489,30 @@ static void note_system(const struct profil_record *r)
 	read_in_kernel += !!(r->flags & PROFIL_RECORD_SYSTEM);
 }
 
-static int record_everything(void)
-{
-	unsigned int n = 0;
-	pid_t child;
-
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL,
-		.fork = PROFIL_FORK_SHARE,
-		.exec = PROFIL_EXEC_FOLLOW,
-		.nr_records = RECORDS,
-		.period = CLOCK_NS,
-	});
-	MUST(fd >= 0);
-	MUST(!descriptor_enable(fd));
-	child = spawn(do_everything);
-	MUST(await((n += records_read(note_system), shared->step == 1 && program_runs(child))));
-	MUST(spends(child, 5));
-	n += records_read(note_system);
-	MUST(killed(child) == 128 + SIGKILL);
-	MUST(n >= 200 && read_in_kernel >= 20);
-	return 0;
-}
-
 TEST_F(privilege, no_record_contains_a_kernel_address)
 {
 	ASSERT_EQ(0, program_create(0755, false));
-	EXPECT_EQ(0, status_in_child(record_everything()));
+	EXPECT_CHILD({
+		unsigned int n = 0;
+		pid_t child;
+
+		fd = descriptor_open_as((struct profil_open){
+			.modes = MODES_ALL,
+			.fork = PROFIL_FORK_SHARE,
+			.exec = PROFIL_EXEC_FOLLOW,
+			.nr_records = RECORDS,
+			.period = CLOCK_NS,
+		});
+		MUST(fd >= 0);
+		MUST(!descriptor_enable(fd));
+		child = spawn(do_everything);
+		MUST(await((n += records_read(note_system),
+			    shared->step == 1 && program_runs(child))));
+		MUST(spends(child, 5));
+		n += records_read(note_system);
+		MUST(killed(child) == 128 + SIGKILL);
+		MUST(n >= 200 && read_in_kernel >= 20);
+	});
 }
 
 #define PCS	16384U
@@ -1647,8 +1596,7 @@ TEST_F(privilege, a_32_bit_task_is_sampled_at_32_bit_addresses)
 	EXPECT_CHILD({
 		pid_t child;
 
-		become_user(USER);
-		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+		open_as(USER);
 		child = joined_and_execed();
 		MUST(await((records_read(must_be_of_32_bits), of_program >= 20 && of_system)));
 		MUST(killed(child) == 128 + SIGKILL);
