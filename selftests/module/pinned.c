@@ -26,13 +26,15 @@
 
 #define SOME		6	/* ticks before and after an event */
 
+/* These can be static, since each test runs in its own process. */
+static u32 *buffer;
+static u32 *again;		/* another mapping of the same file */
+static int memfd = -1;
+static pthread_t thread;
+static bool running;		/* the thread of the variant "busy" is running */
+static u64 locked;
+
 FIXTURE(pinned) {
-	u32 *buffer;
-	u32 *again;	/* another mapping of the same file */
-	int memfd;
-	pthread_t thread;
-	bool running;	/* the thread of the variant "busy" is running */
-	u64 locked;
 };
 
 FIXTURE_VARIANT(pinned) {
@@ -55,69 +57,67 @@ static void *run_loop_0(void *unused)
 FIXTURE_SETUP(pinned)
 {
 	ASSERT_DEVICE();
-	self->memfd = -1;
-	self->buffer = MAP_FAILED;
-	self->locked = pinned_bytes();
+	locked = pinned_bytes();
 	if (variant->busy) {
-		ASSERT_EQ(0, pthread_create(&self->thread, NULL, run_loop_0, NULL));
-		self->running = true;
+		ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop_0, NULL));
+		running = true;
 	}
 }
 
-static void stop_thread(FIXTURE_DATA(pinned) *self)
+static void stop_thread(void)
 {
-	if (!self->running)
+	if (!running)
 		return;
 	enough = true;
-	pthread_join(self->thread, NULL);
-	self->running = false;
+	pthread_join(thread, NULL);
+	running = false;
 }
 
 /* Nothing of the session may remain. */
 FIXTURE_TEARDOWN(pinned)
 {
-	stop_thread(self);
+	stop_thread();
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
-	EXPECT_EQ(self->locked, pinned_bytes());
+	EXPECT_EQ(locked, pinned_bytes());
 }
 
-static bool map_anonymous(FIXTURE_DATA(pinned) *self)
+static bool map_anonymous(void)
 {
-	self->buffer = map_private(SIZE);
-	return self->buffer != MAP_FAILED;
+	buffer = map_private(SIZE);
+	return true;
 }
 
-static bool map_memfd(FIXTURE_DATA(pinned) *self)
+static bool map_memfd(void)
 {
-	self->memfd = memfd_create("pinned", MFD_CLOEXEC);
-	if (self->memfd < 0 || ftruncate(self->memfd, SIZE))
+	memfd = memfd_create("pinned", MFD_CLOEXEC);
+	if (memfd < 0 || ftruncate(memfd, SIZE))
 		return false;
-	self->buffer = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, self->memfd, 0);
-	self->again = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, self->memfd, 0);
-	return self->buffer != MAP_FAILED && self->again != MAP_FAILED;
+	buffer = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	again = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, memfd, 0);
+	return buffer != MAP_FAILED && again != MAP_FAILED;
 }
 
 /* Maps a buffer that begins at a huge page, with one more huge page of memory behind it. */
-static bool map_huge(FIXTURE_DATA(pinned) *self)
+static bool map_huge(void)
 {
 	char *p = map_private(3 * HUGE_PAGE);
 	u32 *huge = (u32 *)(((uintptr_t)p + HUGE_PAGE - 1) & -HUGE_PAGE);
 
 	if (madvise(huge, HUGE_PAGE, MADV_HUGEPAGE))
 		return false;
-	self->buffer = memset(huge, 0, HUGE_PAGE);
+	buffer = memset(huge, 0, HUGE_PAGE);
 	return true;
 }
 
-#define MAP(map) do {								\
-	bool mapped_ = map(self);						\
-										\
+#define MAP(map) do {									\
+	bool mapped_ = map();								\
+											\
 	SKIP_IF(!mapped_ && (map) == map_huge, "this kernel has no huge pages");	\
-	ASSERT_TRUE(mapped_);							\
+	ASSERT_TRUE(mapped_);								\
 } while (0)
 
 /* Counts the user ticks of the two loops, and nothing between two runs of these. */
-static int start_at(u32 *buffer)
+static int start(void)
 {
 	struct profil_range ranges[] = {
 		range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, buffer, SIZE / 4, 4),
@@ -130,11 +130,6 @@ static int start_at(u32 *buffer)
 	return session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ranges, 2);
 }
 
-static int start(FIXTURE_DATA(pinned) *self)
-{
-	return start_at(self->buffer);
-}
-
 static u64 hits(void)
 {
 	struct profil_stats s;
@@ -143,12 +138,12 @@ static u64 hits(void)
 }
 
 /* Waits for more hits of loop 0, which the thread or this function runs. */
-static bool tick(FIXTURE_DATA(pinned) *self)
+static bool tick(void)
 {
 	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
 	u64 until = hits() + SOME;
 
-	if (self->running)
+	if (running)
 		return await(hits() >= until);
 	while (hits() < until && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap)
 		loop_run(0, LOOP_BURST);
@@ -158,16 +153,16 @@ static bool tick(FIXTURE_DATA(pinned) *self)
 /* Maps the buffer, starts the session, and waits for hits. */
 #define START_IN(map) do {							\
 	MAP(map);								\
-	ASSERT_EQ(0, start(self));						\
-	EXPECT_TRUE(tick(self));						\
+	ASSERT_EQ(0, start());							\
+	EXPECT_TRUE(tick());							\
 } while (0)
 
 /* Checks that the session is on, and that both loops get more hits. */
-static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self)
+static void expect_on(struct __test_metadata *_metadata)
 {
 	struct profil_stats s;
 
-	EXPECT_TRUE(tick(self));
+	EXPECT_TRUE(tick());
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 1, SOME));
 	ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
 	ASSERT_EQ((u32)PROFIL_STATE_ON, s.state) {
@@ -175,22 +170,22 @@ static void expect_on(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *s
 	}
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_EQ(SIZE, s.locked);
-	EXPECT_EQ(self->locked + SIZE, pinned_bytes());
+	EXPECT_EQ(locked + SIZE, pinned_bytes());
 }
 
 /*
  * Stops the session. Checks that its statistics add up, and that as much memory is locked as before
  * the test.
  */
-static struct profil_stats stop(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self)
+static struct profil_stats stop(struct __test_metadata *_metadata)
 {
 	struct profil_stats s;
 
-	stop_thread(self);
+	stop_thread();
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(0U, s.dropped);
-	EXPECT_EQ(self->locked, pinned_bytes());
+	EXPECT_EQ(locked, pinned_bytes());
 	return s;
 }
 
@@ -198,29 +193,27 @@ static struct profil_stats stop(struct __test_metadata *_metadata, FIXTURE_DATA(
  * Events that leave the pages where they are mapped
  */
 
-static void expect_same(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
-			bool (*event)(FIXTURE_DATA(pinned) *self))
+static void expect_same(struct __test_metadata *_metadata, bool (*event)(void))
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, start(self));
+	ASSERT_EQ(0, start());
 	for (unsigned int i = 0; i < 3; i++) {
-		EXPECT_TRUE(tick(self));
-		ASSERT_TRUE(event(self)) {
+		EXPECT_TRUE(tick());
+		ASSERT_TRUE(event()) {
 			TH_LOG("errno %d", errno);
 		}
 	}
-	expect_on(_metadata, self);
-	s = stop(_metadata, self);
+	expect_on(_metadata);
+	s = stop(_metadata);
 	EXPECT_LE(4 * SOME + 0U, s.hit);
-	EXPECT_EQ(s.hit, self->buffer[0] + self->buffer[LAST]);
-	EXPECT_EQ(s.hit, counters_sum(self->buffer, 4, SIZE / 4));
+	EXPECT_EQ(s.hit, buffer[0] + buffer[LAST]);
+	EXPECT_EQ(s.hit, counters_sum(buffer, 4, SIZE / 4));
 }
 
 #define PAGE_EVENT(name, cond)							\
-	static bool event_##name(FIXTURE_DATA(pinned) *self)			\
+	static bool event_##name(void)						\
 	{									\
-		(void)self;							\
 		return cond;							\
 	}
 
@@ -229,10 +222,10 @@ static void expect_same(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) 
 	TEST_F(pinned, name)							\
 	{									\
 		MAP(map);							\
-		expect_same(_metadata, self, event);				\
+		expect_same(_metadata, event);					\
 	}
 
-static bool event_fork(FIXTURE_DATA(pinned) *self)
+static bool event_fork(void)
 {
 	pid_t pid = fork();
 	int status;
@@ -242,45 +235,45 @@ static bool event_fork(FIXTURE_DATA(pinned) *self)
 		 * The child writes to its own copy, or to shared memory; the parent's pages must
 		 * stay the same.
 		 */
-		self->buffer[1] = 0;
+		buffer[1] = 0;
 		_exit(0);
 	}
-	return pid > 0 && tick(self) && waitpid(pid, &status, 0) == pid && !status;
+	return pid > 0 && tick() && waitpid(pid, &status, 0) == pid && !status;
 }
 
 TEST_SAME(pages_stay_after_fork, map_anonymous, event_fork)
 TEST_SAME(shared_pages_stay_after_fork, map_memfd, event_fork)
 
-PAGE_EVENT(free, !madvise(self->buffer, SIZE, MADV_FREE))
+PAGE_EVENT(free, !madvise(buffer, SIZE, MADV_FREE))
 TEST_SAME(pages_stay_after_MADV_FREE, map_anonymous, event_free)
 
 PAGE_EVENT(rwx,
-	   !mprotect(self->buffer, SIZE, PROT_READ | PROT_WRITE | PROT_EXEC) &&
-	   tick(self) && !mprotect(self->buffer, PAGE, PROT_READ | PROT_WRITE))
+	   !mprotect(buffer, SIZE, PROT_READ | PROT_WRITE | PROT_EXEC) &&
+	   tick() && !mprotect(buffer, PAGE, PROT_READ | PROT_WRITE))
 TEST_SAME(pages_stay_after_mprotect_to_RWX, map_anonymous, event_rwx)
 
 /* The session counts while the program cannot write to the pages. */
 PAGE_EVENT(protect,
-	   !mprotect(self->buffer, SIZE, PROT_READ) && tick(self) &&
-	   !mprotect((char *)self->buffer + SIZE - PAGE, PAGE, PROT_NONE) && tick(self) &&
-	   !mprotect(self->buffer, SIZE, PROT_NONE) && tick(self) &&
-	   !mprotect(self->buffer, SIZE, PROT_READ | PROT_WRITE))
+	   !mprotect(buffer, SIZE, PROT_READ) && tick() &&
+	   !mprotect((char *)buffer + SIZE - PAGE, PAGE, PROT_NONE) && tick() &&
+	   !mprotect(buffer, SIZE, PROT_NONE) && tick() &&
+	   !mprotect(buffer, SIZE, PROT_READ | PROT_WRITE))
 TEST_SAME(pages_stay_after_mprotect_to_read_only_and_to_none, map_anonymous, event_protect)
 TEST_SAME(shared_pages_stay_after_mprotect_to_read_only_and_to_none, map_memfd, event_protect)
 
 #define BIG (128UL << 20)
 
 PAGE_EVENT(big_rwx,
-	   !mprotect(self->buffer, BIG, PROT_READ | PROT_WRITE | PROT_EXEC) &&
-	   !mprotect(self->buffer, BIG, PROT_READ | PROT_WRITE))
+	   !mprotect(buffer, BIG, PROT_READ | PROT_WRITE | PROT_EXEC) &&
+	   !mprotect(buffer, BIG, PROT_READ | PROT_WRITE))
 
 /* Each change of all these pages takes several ticks. */
 TEST_F(pinned, pages_stay_during_a_long_mprotect)
 {
-	self->buffer = map_small(BIG);
+	buffer = map_small(BIG);
 	for (unsigned long i = 0; i < BIG; i += PAGE)
-		((volatile char *)self->buffer)[i] = 0;
-	expect_same(_metadata, self, event_big_rwx);
+		((volatile char *)buffer)[i] = 0;
+	expect_same(_metadata, event_big_rwx);
 }
 
 PAGE_EVENT(clear_refs,
@@ -289,15 +282,15 @@ PAGE_EVENT(clear_refs,
 TEST_SAME(pages_stay_after_clear_refs, map_anonymous, event_clear_refs)
 
 PAGE_EVENT(pageout,
-	   !madvise(self->buffer, SIZE, MADV_COLD) &&
-	   !madvise(self->buffer, SIZE, MADV_PAGEOUT))
+	   !madvise(buffer, SIZE, MADV_COLD) &&
+	   !madvise(buffer, SIZE, MADV_PAGEOUT))
 TEST_SAME(pages_stay_after_MADV_PAGEOUT, map_anonymous, event_pageout)
 
-static bool event_mlock(FIXTURE_DATA(pinned) *self)
+static bool event_mlock(void)
 {
-	bool locked = !mlock(self->buffer, SIZE) && tick(self);
+	bool counted = !mlock(buffer, SIZE) && tick();
 
-	return !munlock(self->buffer, SIZE) && locked;
+	return !munlock(buffer, SIZE) && counted;
 }
 
 TEST_SAME(pages_stay_after_mlock_and_munlock, map_anonymous, event_mlock)
@@ -306,22 +299,22 @@ PAGE_EVENT(compact, !file_write("/proc/sys/vm/compact_memory", "1"))
 
 TEST_F(pinned, pages_stay_after_compaction)
 {
-	if (access("/proc/sys/vm/compact_memory", W_OK))
-		SKIP(return, "compact_memory: needs root and COMPACTION");
-	ASSERT_TRUE(map_anonymous(self));
-	expect_same(_metadata, self, event_compact);
+	SKIP_IF(access("/proc/sys/vm/compact_memory", W_OK),
+		"compact_memory: needs root and COMPACTION");
+	ASSERT_TRUE(map_anonymous());
+	expect_same(_metadata, event_compact);
 }
 
 #define KSM "/sys/kernel/mm/ksm/"
 
-static bool event_mergeable(FIXTURE_DATA(pinned) *self)
+static bool event_mergeable(void)
 {
 	long long scans = file_number(KSM "full_scans", "");
 
 	/* KSM merges pages that were the same in two scans. */
-	return !madvise(self->buffer, SIZE, MADV_MERGEABLE) &&
-	       await(file_number(KSM "full_scans", "") > scans + 2) && tick(self) &&
-	       !madvise(self->buffer, SIZE, MADV_UNMERGEABLE);
+	return !madvise(buffer, SIZE, MADV_MERGEABLE) &&
+	       await(file_number(KSM "full_scans", "") > scans + 2) && tick() &&
+	       !madvise(buffer, SIZE, MADV_UNMERGEABLE);
 }
 
 TEST_F(pinned, pages_stay_after_MADV_MERGEABLE)
@@ -329,22 +322,22 @@ TEST_F(pinned, pages_stay_after_MADV_MERGEABLE)
 	char run[8], sleep[16];
 
 	SKIP_IF(access(KSM "run", W_OK), "%srun: needs root and KSM", KSM);
-	ASSERT_TRUE(map_anonymous(self));
+	ASSERT_TRUE(map_anonymous());
 	ASSERT_EQ(0, file_exchange(KSM "sleep_millisecs", "5", sleep, sizeof(sleep)));
 	ASSERT_EQ(0, file_exchange(KSM "run", "1", run, sizeof(run)));
-	expect_same(_metadata, self, event_mergeable);
+	expect_same(_metadata, event_mergeable);
 	EXPECT_EQ(0, file_write(KSM "run", run));
 	EXPECT_EQ(0, file_write(KSM "sleep_millisecs", sleep));
 }
 
-static bool event_split(FIXTURE_DATA(pinned) *self)
+static bool event_split(void)
 {
 	/* Unmapping one more page behind the buffer makes the kernel map the huge page in parts. */
 	static unsigned long gone;
 	unsigned long at = SIZE + gone;
 
 	gone += PAGE;
-	return !munmap((char *)self->buffer + at, PAGE);
+	return !munmap((char *)buffer + at, PAGE);
 }
 
 TEST_SAME(pages_stay_after_the_split_of_a_huge_page, map_huge, event_split)
@@ -353,12 +346,12 @@ TEST_SAME(pages_stay_after_the_split_of_a_huge_page, map_huge, event_split)
  * Splits the huge page, then asks for a collapse with MADV_COLLAPSE, which the kernel refuses for
  * pinned pages.
  */
-static bool event_collapse(FIXTURE_DATA(pinned) *self)
+static bool event_collapse(void)
 {
-	if (mprotect(self->buffer, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) || !tick(self) ||
-	    mprotect(self->buffer, PAGE, PROT_READ | PROT_WRITE))
+	if (mprotect(buffer, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) || !tick() ||
+	    mprotect(buffer, PAGE, PROT_READ | PROT_WRITE))
 		return false;
-	madvise(self->buffer, HUGE_PAGE, MADV_COLLAPSE);
+	madvise(buffer, HUGE_PAGE, MADV_COLLAPSE);
 	return true;
 }
 
@@ -368,13 +361,12 @@ TEST_SAME(pages_stay_after_MADV_COLLAPSE, map_huge, event_collapse)
 #define RECLAIMED	(4UL << 20)
 
 /* Makes the kernel move unpinned memory of this process to swap. */
-static bool event_reclaim(FIXTURE_DATA(pinned) *self)
+static bool event_reclaim(void)
 {
 	u64 before = status_line("VmSwap");
 	char *p = map_small(RECLAIMED);
 	bool reclaimed;
 
-	(void)self;
 	memset(p, 1, RECLAIMED);
 	/* The write fails with EAGAIN if less than that could be reclaimed. */
 	reclaimed = await(!file_write(CGROUP "/memory.reclaim", "1048576") ||
@@ -383,7 +375,7 @@ static bool event_reclaim(FIXTURE_DATA(pinned) *self)
 }
 
 /* The process is in the cgroup during the test. */
-static void expect_same_in_cgroup(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self)
+static void expect_same_in_cgroup(struct __test_metadata *_metadata)
 {
 	const char *why_not = cgroup_make(CGROUP);
 
@@ -393,58 +385,50 @@ static void expect_same_in_cgroup(struct __test_metadata *_metadata, FIXTURE_DAT
 		SKIP(return, "no swap area can be made");
 	}
 	EXPECT_EQ(0, file_write(CGROUP "/cgroup.procs", "0"));
-	expect_same(_metadata, self, event_reclaim);
+	expect_same(_metadata, event_reclaim);
 	EXPECT_EQ(0, file_write(CGROUPS "/cgroup.procs", "0"));
 	swap_stop();
 	EXPECT_TRUE(await(!rmdir(CGROUP)));
 }
 
-TEST_F(pinned, pages_stay_when_memory_is_reclaimed)
-{
-	ASSERT_TRUE(map_anonymous(self));
-	expect_same_in_cgroup(_metadata, self);
-}
-
-TEST_F(pinned, shared_pages_stay_when_memory_is_reclaimed)
-{
-	ASSERT_TRUE(map_memfd(self));
-	expect_same_in_cgroup(_metadata, self);
-}
+TEST_F_CALL(pinned, pages_stay_when_memory_is_reclaimed,
+	    MAP(map_anonymous); expect_same_in_cgroup(_metadata))
+TEST_F_CALL(pinned, shared_pages_stay_when_memory_is_reclaimed,
+	    MAP(map_memfd); expect_same_in_cgroup(_metadata))
 
 /*
  * Events that map new pages in their place: nothing is counted in the new pages
  */
 
 static void expect_new_pages_unchanged(struct __test_metadata *_metadata,
-				       FIXTURE_DATA(pinned) *self,
-				       bool (*event)(FIXTURE_DATA(pinned) *self))
+				       bool (*event)(void))
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, start(self));
-	EXPECT_TRUE(tick(self));
-	EXPECT_TRUE(loop_until(1, self->buffer[LAST]));
-	EXPECT_LT(0U, self->buffer[0]);
+	ASSERT_EQ(0, start());
+	EXPECT_TRUE(tick());
+	EXPECT_TRUE(loop_until(1, buffer[LAST]));
+	EXPECT_LT(0U, buffer[0]);
 	for (unsigned int i = 0; i < 3; i++) {
-		ASSERT_TRUE(event(self)) {
+		ASSERT_TRUE(event()) {
 			TH_LOG("errno %d", errno);
 		}
-		EXPECT_EQ(0U, counters_sum(self->buffer, 4, SIZE / 4));
+		EXPECT_EQ(0U, counters_sum(buffer, 4, SIZE / 4));
 		/* Makes the new pages present and writable. */
-		((volatile u32 *)self->buffer)[1] = 0;
-		((volatile u32 *)self->buffer)[LAST - 1] = 0;
-		expect_on(_metadata, self);
-		EXPECT_EQ(0U, counters_sum(self->buffer, 4, SIZE / 4));
+		((volatile u32 *)buffer)[1] = 0;
+		((volatile u32 *)buffer)[LAST - 1] = 0;
+		expect_on(_metadata);
+		EXPECT_EQ(0U, counters_sum(buffer, 4, SIZE / 4));
 	}
-	s = stop(_metadata, self);
+	s = stop(_metadata);
 	EXPECT_LE(4 * SOME + 0U, s.hit);
-	EXPECT_EQ(0U, counters_sum(self->buffer, 4, SIZE / 4));
+	EXPECT_EQ(0U, counters_sum(buffer, 4, SIZE / 4));
 
 	/* The next session pins the new pages. */
-	ASSERT_EQ(0, start(self));
+	ASSERT_EQ(0, start());
 	EXPECT_TRUE(loop_until(0, hits() >= SOME));
-	s = stop(_metadata, self);
-	EXPECT_EQ(s.hit, counters_sum(self->buffer, 4, SIZE / 4));
+	s = stop(_metadata);
+	EXPECT_EQ(s.hit, counters_sum(buffer, 4, SIZE / 4));
 }
 
 /* A test that maps the buffer, and checks that nothing is counted in the pages after the event. */
@@ -452,20 +436,20 @@ static void expect_new_pages_unchanged(struct __test_metadata *_metadata,
 	TEST_F(pinned, name)							\
 	{									\
 		MAP(map);							\
-		expect_new_pages_unchanged(_metadata, self, event);		\
+		expect_new_pages_unchanged(_metadata, event);			\
 	}
 
-PAGE_EVENT(dontneed, !madvise(self->buffer, SIZE, MADV_DONTNEED))
+PAGE_EVENT(dontneed, !madvise(buffer, SIZE, MADV_DONTNEED))
 TEST_NEW(new_pages_after_MADV_DONTNEED_are_not_written_to, map_anonymous, event_dontneed)
 
 TEST_NEW(new_pages_after_MADV_DONTNEED_of_a_huge_page_are_not_written_to, map_huge, event_dontneed)
 
-static bool event_dontneed_often(FIXTURE_DATA(pinned) *self)
+static bool event_dontneed_often(void)
 {
 	for (unsigned int i = 0; i < 200; i++) {
-		if (!event_dontneed(self))
+		if (!event_dontneed())
 			return false;
-		self->buffer[1] = 0;
+		buffer[1] = 0;
 	}
 	return true;
 }
@@ -473,29 +457,29 @@ static bool event_dontneed_often(FIXTURE_DATA(pinned) *self)
 TEST_NEW(pages_after_repeated_MADV_DONTNEED_are_not_written_to, map_anonymous, event_dontneed_often)
 
 PAGE_EVENT(map_anew,
-	   !munmap(self->buffer, SIZE) && tick(self) &&
-	   mmap(self->buffer, SIZE, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == self->buffer)
+	   !munmap(buffer, SIZE) && tick() &&
+	   mmap(buffer, SIZE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == buffer)
 TEST_NEW(memory_that_is_mapped_after_munmap_is_not_written_to, map_anonymous, event_map_anew)
 TEST_NEW(memory_that_is_mapped_after_munmap_of_shared_memory_is_not_written_to, map_memfd,
 	 event_map_anew)
 
 PAGE_EVENT(map_over,
-	   mmap(self->buffer, SIZE, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == self->buffer)
+	   mmap(buffer, SIZE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == buffer)
 TEST_NEW(memory_that_MAP_FIXED_maps_over_them_is_not_written_to, map_anonymous, event_map_over)
 
-PAGE_EVENT(punch_hole, !fallocate(self->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, SIZE))
+PAGE_EVENT(punch_hole, !fallocate(memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, SIZE))
 TEST_NEW(new_pages_of_a_file_after_a_punched_hole_are_not_written_to, map_memfd, event_punch_hole)
 
-PAGE_EVENT(remove, !madvise(self->buffer, SIZE, MADV_REMOVE))
+PAGE_EVENT(remove, !madvise(buffer, SIZE, MADV_REMOVE))
 TEST_NEW(new_pages_of_a_file_after_MADV_REMOVE_are_not_written_to, map_memfd, event_remove)
 
-PAGE_EVENT(truncate, !ftruncate(self->memfd, 0) && tick(self) && !ftruncate(self->memfd, SIZE))
+PAGE_EVENT(truncate, !ftruncate(memfd, 0) && tick() && !ftruncate(memfd, SIZE))
 TEST_NEW(new_pages_of_a_truncated_file_are_not_written_to, map_memfd, event_truncate)
 
 PAGE_EVENT(move_pages_away,
-	   mremap(self->buffer, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL) !=
+	   mremap(buffer, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL) !=
 	   MAP_FAILED)
 TEST_NEW(new_pages_after_mremap_with_DONTUNMAP_are_not_written_to, map_anonymous,
 	 event_move_pages_away)
@@ -504,13 +488,13 @@ TEST_NEW(new_pages_after_mremap_with_DONTUNMAP_are_not_written_to, map_anonymous
 TEST_F(pinned, pages_after_MADV_DONTNEED_are_not_mapped_again)
 {
 	START_IN(map_anonymous);
-	ASSERT_EQ(0, madvise(self->buffer, SIZE, MADV_DONTNEED));
-	expect_on(_metadata, self);
+	ASSERT_EQ(0, madvise(buffer, SIZE, MADV_DONTNEED));
+	expect_on(_metadata);
 	for (unsigned long i = 0; i < SIZE; i += PAGE)
-		EXPECT_FALSE(pages_present((char *)self->buffer + i, 1));
-	stop(_metadata, self);
+		EXPECT_FALSE(pages_present((char *)buffer + i, 1));
+	stop(_metadata);
 	for (unsigned long i = 0; i < SIZE; i += PAGE)
-		EXPECT_FALSE(pages_present((char *)self->buffer + i, 1));
+		EXPECT_FALSE(pages_present((char *)buffer + i, 1));
 }
 
 TEST_F(pinned, MADV_DONTNEED_of_one_page_leaves_the_counts_of_the_others)
@@ -518,18 +502,18 @@ TEST_F(pinned, MADV_DONTNEED_of_one_page_leaves_the_counts_of_the_others)
 	struct profil_stats s;
 	u32 of_1;
 
-	ASSERT_TRUE(map_anonymous(self));
-	ASSERT_EQ(0, start(self));
-	expect_on(_metadata, self);
-	stop_thread(self);
-	of_1 = self->buffer[LAST];
-	EXPECT_EQ(hits(), self->buffer[0] + of_1);
+	ASSERT_TRUE(map_anonymous());
+	ASSERT_EQ(0, start());
+	expect_on(_metadata);
+	stop_thread();
+	of_1 = buffer[LAST];
+	EXPECT_EQ(hits(), buffer[0] + of_1);
 
-	ASSERT_EQ(0, madvise((char *)self->buffer + SIZE - PAGE, PAGE, MADV_DONTNEED));
-	EXPECT_TRUE(tick(self));
-	s = stop(_metadata, self);
-	EXPECT_EQ(s.hit, self->buffer[0] + of_1);
-	EXPECT_EQ(0U, self->buffer[LAST]);
+	ASSERT_EQ(0, madvise((char *)buffer + SIZE - PAGE, PAGE, MADV_DONTNEED));
+	EXPECT_TRUE(tick());
+	s = stop(_metadata);
+	EXPECT_EQ(s.hit, buffer[0] + of_1);
+	EXPECT_EQ(0U, buffer[LAST]);
 }
 
 /*
@@ -537,14 +521,13 @@ TEST_F(pinned, MADV_DONTNEED_of_one_page_leaves_the_counts_of_the_others)
  */
 
 /* Checks that the session counts in the pages that are mapped at @where now. */
-static void expect_counted_at(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
-			      const u32 *where)
+static void expect_counted_at(struct __test_metadata *_metadata, const u32 *where)
 {
 	struct profil_stats s;
 
 	EXPECT_LT(0U, where[0]);
-	expect_on(_metadata, self);
-	s = stop(_metadata, self);
+	expect_on(_metadata);
+	s = stop(_metadata);
 	EXPECT_EQ(s.hit, where[0] + where[LAST]);
 	EXPECT_EQ(s.hit, counters_sum(where, 4, SIZE / 4));
 }
@@ -554,26 +537,26 @@ TEST_F(pinned, pages_that_mremap_has_moved_are_still_counted_in)
 	u32 *moved = map_private(SIZE);
 
 	START_IN(map_anonymous);
-	ASSERT_EQ((void *)moved, mremap(self->buffer, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED,
+	ASSERT_EQ((void *)moved, mremap(buffer, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED,
 					moved));
-	ASSERT_TRUE(event_map_over(self));
-	memset(self->buffer, 0, SIZE);
-	expect_counted_at(_metadata, self, moved);
-	EXPECT_EQ(0U, counters_sum(self->buffer, 4, SIZE / 4));
+	ASSERT_TRUE(event_map_over());
+	memset(buffer, 0, SIZE);
+	expect_counted_at(_metadata, moved);
+	EXPECT_EQ(0U, counters_sum(buffer, 4, SIZE / 4));
 }
 
 TEST_F(pinned, shared_pages_are_still_counted_in_after_munmap)
 {
 	START_IN(map_memfd);
-	ASSERT_EQ(0, munmap(self->buffer, SIZE));
-	expect_counted_at(_metadata, self, self->again);
+	ASSERT_EQ(0, munmap(buffer, SIZE));
+	expect_counted_at(_metadata, again);
 }
 
 TEST_F(pinned, shared_pages_are_still_counted_in_after_munmap_of_the_last_one)
 {
 	START_IN(map_memfd);
-	ASSERT_EQ(0, munmap((char *)self->buffer + SIZE - PAGE, PAGE));
-	expect_counted_at(_metadata, self, self->again);
+	ASSERT_EQ(0, munmap((char *)buffer + SIZE - PAGE, PAGE));
+	expect_counted_at(_metadata, again);
 }
 
 TEST_F(pinned, shared_pages_are_still_counted_in_after_mremap)
@@ -581,9 +564,9 @@ TEST_F(pinned, shared_pages_are_still_counted_in_after_mremap)
 	u32 *moved;
 
 	START_IN(map_memfd);
-	moved = mremap(self->buffer, SIZE, 2 * SIZE, MREMAP_MAYMOVE);
+	moved = mremap(buffer, SIZE, 2 * SIZE, MREMAP_MAYMOVE);
 	ASSERT_NE(MAP_FAILED, (void *)moved);
-	expect_counted_at(_metadata, self, moved);
+	expect_counted_at(_metadata, moved);
 }
 
 TEST_F(pinned, the_remaining_pages_of_a_truncated_file_are_counted_in)
@@ -591,14 +574,14 @@ TEST_F(pinned, the_remaining_pages_of_a_truncated_file_are_counted_in)
 	struct profil_stats s;
 	u32 of_1;
 
-	ASSERT_TRUE(map_memfd(self));
-	ASSERT_EQ(0, start(self));
-	expect_on(_metadata, self);
-	of_1 = self->buffer[LAST];
-	ASSERT_EQ(0, ftruncate(self->memfd, SIZE - PAGE));
-	EXPECT_TRUE(tick(self));
-	s = stop(_metadata, self);
-	EXPECT_EQ(s.hit, self->buffer[0] + of_1);
+	ASSERT_TRUE(map_memfd());
+	ASSERT_EQ(0, start());
+	expect_on(_metadata);
+	of_1 = buffer[LAST];
+	ASSERT_EQ(0, ftruncate(memfd, SIZE - PAGE));
+	EXPECT_TRUE(tick());
+	s = stop(_metadata);
+	EXPECT_EQ(s.hit, buffer[0] + of_1);
 }
 
 /*
@@ -610,13 +593,13 @@ TEST_F(pinned, unmapped_pages_stay_pinned_until_stop)
 	struct profil_stats s;
 
 	START_IN(map_anonymous);
-	ASSERT_EQ(0, munmap(self->buffer, SIZE));
-	expect_on(_metadata, self);
-	s = stop(_metadata, self);
+	ASSERT_EQ(0, munmap(buffer, SIZE));
+	expect_on(_metadata);
+	s = stop(_metadata);
 	EXPECT_LE(2 * SOME + 0U, s.hit);
 	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_PROCESS, NULL));
 	/* Memory that is not mapped cannot be pinned. */
-	EXPECT_EQ(-EFAULT, start(self));
+	EXPECT_EQ(-EFAULT, start());
 }
 
 TEST_F(pinned, unmapped_pages_stay_pinned_until_the_session_is_replaced)
@@ -626,13 +609,13 @@ TEST_F(pinned, unmapped_pages_stay_pinned_until_the_session_is_replaced)
 	struct profil_stats s;
 
 	START_IN(map_anonymous);
-	ASSERT_EQ(0, munmap(self->buffer, SIZE));
+	ASSERT_EQ(0, munmap(buffer, SIZE));
 	EXPECT_EQ(-EBUSY, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	EXPECT_EQ(self->locked + SIZE, pinned_bytes());
+	EXPECT_EQ(locked + SIZE, pinned_bytes());
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, &range, 1));
-	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
-	EXPECT_TRUE(tick(self));
-	s = stop(_metadata, self);
+	EXPECT_EQ(locked + PAGE, pinned_bytes());
+	EXPECT_TRUE(tick());
+	s = stop(_metadata);
 	EXPECT_EQ(s.hit, counters_sum(fresh, 4, LOOPS));
 }
 
@@ -643,33 +626,32 @@ TEST_F(pinned, unmapped_pages_of_several_sessions_stay_pinned)
 	int fd;
 
 	START_IN(map_anonymous);
-	range = range_of_loops(self->buffer, 4);
+	range = range_of_loops(buffer, 4);
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &range, 1));
 	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	ASSERT_EQ(0, descriptor_enable(fd));
-	EXPECT_TRUE(tick(self));
+	EXPECT_TRUE(tick());
 
-	ASSERT_EQ(0, munmap(self->buffer, SIZE));
-	EXPECT_TRUE(tick(self));
+	ASSERT_EQ(0, munmap(buffer, SIZE));
+	EXPECT_TRUE(tick());
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 2, SOME));
 	EXPECT_TRUE(descriptor_burn(fd, 2, SOME));
-	EXPECT_EQ(self->locked + SIZE + 2 * PAGE, pinned_bytes());
+	EXPECT_EQ(locked + SIZE + 2 * PAGE, pinned_bytes());
 	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(0U, s.dropped);
 	close(fd);
 	ASSERT_STOP(PROFIL_SCOPE_THREAD, &s);
 	EXPECT_EQ(0U, s.dropped);
-	stop(_metadata, self);
+	stop(_metadata);
 }
 
 /*
  * Pages that user space provides
  */
 
-static void expect_no_request(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
-			      enum held_kind kind)
+static void expect_no_request(struct __test_metadata *_metadata, enum held_kind kind)
 {
 	struct held held;
 	int err;
@@ -678,21 +660,21 @@ static void expect_no_request(struct __test_metadata *_metadata, FIXTURE_DATA(pi
 	err = held_map(&held, kind, SIZE);
 	SKIP_IF(err == -ENOENT || err == -ENODEV, "no FUSE here");
 	ASSERT_EQ(0, err);
-	self->buffer = (u32 *)held.memory;
-	ASSERT_EQ(0, start(self));
-	expect_on(_metadata, self);
+	buffer = (u32 *)held.memory;
+	ASSERT_EQ(0, start());
+	expect_on(_metadata);
 	ASSERT_EQ(0, held_back(&held));
 	/* A request to user space would block these calls. */
-	expect_on(_metadata, self);
-	stop(_metadata, self);
+	expect_on(_metadata);
+	stop(_metadata);
 	EXPECT_FALSE(held_asked(&held));
 	held_unmap(&held);
 }
 
 TEST_F_CALL(pinned, counting_requests_no_page_from_a_userfaultfd,
-	    expect_no_request(_metadata, self, HELD_USERFAULT))
+	    expect_no_request(_metadata, HELD_USERFAULT))
 TEST_F_CALL(pinned, counting_requests_no_page_from_a_FUSE_file_system,
-	    expect_no_request(_metadata, self, HELD_FUSE))
+	    expect_no_request(_metadata, HELD_FUSE))
 
 /* Write-protects the huge page at @buffer with a userfaultfd. Returns the userfaultfd, or -1. */
 static int protect_huge(void *buffer)
@@ -729,7 +711,7 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 
 	huge = hugetlb_map(HUGE_PAGE, MAP_PRIVATE);
 	NEED_HUGETLB(huge);
-	stop_thread(self);
+	stop_thread();
 	fault = protect_huge(huge);
 	if (fault < 0) {
 		hugetlb_unmap(huge, HUGE_PAGE);
@@ -753,25 +735,24 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 	EXPECT_TRUE(await(module_users() == users));
 }
 
-PAGE_EVENT(dontneed_hugetlb, !madvise(self->buffer, HUGE_PAGE, MADV_DONTNEED))
+PAGE_EVENT(dontneed_hugetlb, !madvise(buffer, HUGE_PAGE, MADV_DONTNEED))
 
 PAGE_EVENT(map_hugetlb_anew,
-	   mmap(self->buffer, HUGE_PAGE, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_FIXED, -1, 0) == self->buffer)
+	   mmap(buffer, HUGE_PAGE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_FIXED, -1, 0) == buffer)
 
-static void expect_hugetlb_unchanged(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
-				     bool (*event)(FIXTURE_DATA(pinned) *self))
+static void expect_hugetlb_unchanged(struct __test_metadata *_metadata, bool (*event)(void))
 {
-	self->buffer = hugetlb_map(HUGE_PAGE, MAP_PRIVATE);
-	NEED_HUGETLB(self->buffer);
-	expect_new_pages_unchanged(_metadata, self, event);
-	hugetlb_unmap(self->buffer, HUGE_PAGE);
+	buffer = hugetlb_map(HUGE_PAGE, MAP_PRIVATE);
+	NEED_HUGETLB(buffer);
+	expect_new_pages_unchanged(_metadata, event);
+	hugetlb_unmap(buffer, HUGE_PAGE);
 }
 
 TEST_F_CALL(pinned, new_huge_pages_after_MADV_DONTNEED_are_not_written_to,
-	    expect_hugetlb_unchanged(_metadata, self, event_dontneed_hugetlb))
+	    expect_hugetlb_unchanged(_metadata, event_dontneed_hugetlb))
 TEST_F_CALL(pinned, huge_pages_that_are_mapped_over_them_are_not_written_to,
-	    expect_hugetlb_unchanged(_metadata, self, event_map_hugetlb_anew))
+	    expect_hugetlb_unchanged(_metadata, event_map_hugetlb_anew))
 
 /*
  * The pages of a forked child
@@ -789,22 +770,20 @@ static int end_in_child(void)
 	return ENDED(s.end);
 }
 
-static void expect_end_in_child(struct __test_metadata *_metadata, FIXTURE_DATA(pinned) *self,
+static void expect_end_in_child(struct __test_metadata *_metadata,
 				int advice)
 {
 	START_IN(map_anonymous);
-	ASSERT_EQ(0, madvise(self->buffer, SIZE, advice));
+	ASSERT_EQ(0, madvise(buffer, SIZE, advice));
 	EXPECT_EQ(ENDED(PROFIL_END_BUFFER), status_in_child(end_in_child()));
-	expect_on(_metadata, self);
-	stop(_metadata, self);
+	expect_on(_metadata);
+	stop(_metadata);
 }
 
 TEST_F_CALL(pinned, a_child_without_the_pages_has_an_ended_session,
-	    expect_end_in_child(_metadata, self, MADV_DONTFORK))
+	    expect_end_in_child(_metadata, MADV_DONTFORK))
 TEST_F_CALL(pinned, a_child_with_wiped_pages_has_an_ended_session,
-	    expect_end_in_child(_metadata, self, MADV_WIPEONFORK))
-
-static u32 *of_child;
+	    expect_end_in_child(_metadata, MADV_WIPEONFORK))
 
 /* The first call pins the child's pages. */
 static int unmap_in_child(void)
@@ -813,25 +792,24 @@ static int unmap_in_child(void)
 	u64 until;
 
 	MUST(!session_stats(PROFIL_SCOPE_PROCESS, &s) && s.state == PROFIL_STATE_ON);
-	MUST(!munmap(of_child, SIZE));
-	MUST(mmap(of_child, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-		  -1, 0) == of_child);
-	memset(of_child, 0, SIZE);
+	MUST(!munmap(buffer, SIZE));
+	MUST(mmap(buffer, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		  -1, 0) == buffer);
+	memset(buffer, 0, SIZE);
 	until = hits() + SOME;
 	MUST(loop_until(0, hits() >= until));
 	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s));
 	MUST(accounted(&s) && !s.dropped && s.end == PROFIL_END_NONE);
-	MUST(!counters_sum(of_child, 4, SIZE / 4));
+	MUST(!counters_sum(buffer, 4, SIZE / 4));
 	return 0;
 }
 
 TEST_F(pinned, pages_of_a_child_stay_pinned)
 {
 	START_IN(map_anonymous);
-	of_child = self->buffer;
 	EXPECT_EQ(0, status_in_child(unmap_in_child()));
-	expect_on(_metadata, self);
-	stop(_metadata, self);
+	expect_on(_metadata);
+	stop(_metadata);
 }
 
 TEST_HARNESS_MAIN

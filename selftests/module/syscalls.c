@@ -38,17 +38,17 @@
 #define TICKS		100	/* in the kernel */
 #define NO_CALL		-1
 
-/* Opens a session that samples the calling thread. */
-static int open_session(void)
+/* Opens and enables a session, and samples the calling thread if @attach is true. */
+static void open_session(bool attach)
 {
 	fd = descriptor_open_as((struct profil_open){
 		.modes = MODES_ALL,
 		.nr_records = RECORDS,
 		.period = PERIOD_NS,
 	});
-	if (fd < 0)
-		return fd;
-	return descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL) ?: descriptor_enable(fd);
+	MUST(fd >= 0);
+	MUST(!attach || !descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
+	MUST(!descriptor_enable(fd));
 }
 
 /* Calls @work() until there are TICKS ticks in the kernel. Then reads the records. */
@@ -56,8 +56,7 @@ static bool sample(void (*work)(void))
 {
 	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
 
-	if (open_session())
-		return false;
+	open_session(true);
 	while (stats_now().system < TICKS && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap)
 		work();
 	return !descriptor_disable(fd, NULL) && !read_all() && nr >= TICKS;
@@ -202,11 +201,6 @@ static long call_32(long call, void *buffer, size_t size)
 	return call;
 }
 
-static int try_call_32(void)
-{
-	return call_32(GETRANDOM_32, low, 1) != 1;
-}
-
 static void get_random_32(void)
 {
 	MUST(call_32(GETRANDOM_32, low, PAGE) == (long)PAGE);
@@ -216,10 +210,9 @@ TEST_F(syscalls, of_a_32_bit_ABI_in_a_64_bit_program_have_that_ABI)
 {
 	unsigned int n = 0;
 
-	low = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1,
-		   0);
-	ASSERT_NE(MAP_FAILED, (void *)low);
-	SKIP_IF(status_of(spawn(try_call_32)), "this kernel does not take 32-bit system calls");
+	low = map_new(PAGE, MAP_PRIVATE | MAP_32BIT);
+	SKIP_IF(status_in_child(call_32(GETRANDOM_32, low, 1) != 1),
+		"this kernel does not take 32-bit system calls");
 	ASSERT_TRUE(sample(get_random_32));
 	for (unsigned int i = 0; i < nr; i++) {
 		if (records[i]->arch != AUDIT_ARCH_I386)
@@ -278,17 +271,9 @@ FIXTURE_VARIANT(filtered) {
 	u32 action;
 };
 
-FIXTURE_VARIANT_ADD(filtered, with_an_error) {
-	.action = SECCOMP_RET_ERRNO | EPERM,
-};
-
-FIXTURE_VARIANT_ADD(filtered, with_a_signal) {
-	.action = SECCOMP_RET_TRAP,
-};
-
-FIXTURE_VARIANT_ADD(filtered, for_a_tracer) {
-	.action = SECCOMP_RET_TRACE,
-};
+FIXTURE_VARIANT_ADD(filtered, with_an_error) { SECCOMP_RET_ERRNO | EPERM };
+FIXTURE_VARIANT_ADD(filtered, with_a_signal) { SECCOMP_RET_TRAP };
+FIXTURE_VARIANT_ADD(filtered, for_a_tracer) { SECCOMP_RET_TRACE };
 
 FIXTURE_SETUP(filtered)
 {
@@ -385,7 +370,7 @@ TEST_F(syscalls, of_ticks_in_a_read_that_is_restarted_are_read)
 	ASSERT_EQ(0, pipe(ends));
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
 	ASSERT_LT(0, spawn(interrupt_parent));
-	ASSERT_EQ(0, open_session());
+	open_session(true);
 	EXPECT_EQ(1, read(ends[0], &byte, 1));
 	EXPECT_EQ(0, descriptor_disable(fd, NULL));
 	kill_children();
@@ -409,13 +394,7 @@ TEST_F_TIMEOUT(syscalls, of_ticks_in_a_sleep_that_is_continued_are_restart_sysca
 	int status;
 	pid_t child;
 
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL,
-		.nr_records = RECORDS,
-		.period = PERIOD_NS,
-	});
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	open_session(false);
 	child = spawn(sleep_for_ever);
 	EXPECT_TRUE(await(stats_now().targets && task_state(child) == 'S'));
 	for (unsigned int i = 0; i < 20000 && count_calls(SYS_restart_syscall) < 10; i++) {
@@ -491,7 +470,7 @@ TEST_F(syscalls, are_none_for_ticks_in_user_mode)
 {
 	unsigned int user = 0;
 
-	ASSERT_EQ(0, open_session());
+	open_session(true);
 	EXPECT_TRUE(descriptor_burn(fd, 0, TICKS));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
 	EXPECT_EQ(0, read_all());
@@ -524,11 +503,8 @@ static int send_packets(void)
 	};
 	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	socklen_t size = sizeof(to);
-	cpu_set_t one;
 
-	CPU_ZERO(&one);
-	CPU_SET(1, &one);
-	MUST(!sched_setaffinity(0, sizeof(one), &one));
+	run_on_cpu(1);
 	fill_filter(filter, FILTER_LENGTH, 0);
 	MUST(!setsockopt(s, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)));
 	MUST(!bind(s, (const void *)&to, sizeof(to)));
@@ -578,7 +554,6 @@ TEST_F(syscalls, are_none_for_ticks_in_a_softirq_and_have_a_flag)
 {
 	unsigned int n = 0, rounds = 0;
 	char before[64], optmem[64];
-	cpu_set_t one;
 	bool sampled;
 
 	SKIP_IF(sysconf(_SC_NPROCESSORS_ONLN) < 2, "one CPU");
@@ -587,9 +562,7 @@ TEST_F(syscalls, are_none_for_ticks_in_a_softirq_and_have_a_flag)
 		file_exchange(RPS_CPUS, "1", before, sizeof(before)) ||
 		file_exchange(OPTMEM_MAX, "1048576", optmem, sizeof(optmem)),
 		"packets cannot be received on another CPU");
-	CPU_ZERO(&one);
-	CPU_SET(0, &one);
-	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+	run_on_cpu(0);
 	spawn(send_packets);
 	do {
 		if (rounds)
