@@ -69,11 +69,10 @@ static bool matches_moved(const struct rule *r, u64 width, u64 d, u64 index)
 	const u64 from[] = { d / 2 & -r->granule, d & -r->granule };
 	const u64 firsts[] = { 0, 4088 };
 	struct profil_bins b;
-	unsigned int i, j;
 	u64 end;
 
-	for (i = 0; i < ARRAY_SIZE(from); i++) {
-		for (j = 0; j < ARRAY_SIZE(firsts); j++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(from); i++) {
+		for (unsigned int j = 0; j < ARRAY_SIZE(firsts); j++) {
 			b = bins_of(r, width);
 			end = b.limit;
 			profil_bins_move(&b, from[i], firsts[j]);
@@ -119,11 +118,9 @@ static bool rule_matches(const struct rule *r, u64 d)
 		d, b.limit, d ^ b.limit, 0, r->granule, r->granule * r->step, 1ULL << 32,
 		1ULL << 63, UINT64_MAX,
 	};
-	unsigned int i;
-	int k;
 
-	for (i = 0; i < ARRAY_SIZE(centers); i++) {
-		for (k = -3; k <= 3; k++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(centers); i++) {
+		for (int k = -3; k <= 3; k++) {
 			d = centers[i] + k;
 			if (d == UINT64_MAX || matches(r, &b, d))
 				continue;
@@ -159,9 +156,8 @@ TEST(the_rule_of_each_family_matches_known_values)
 	const struct rule n64 = { 4, 1, false, 65536, 100 };
 	const struct rule *const three[] = { &glibc, &bsd, &aix };
 	struct rule r;
-	unsigned int i;
 
-	for (i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < 2; i++) {
 		EXPECT_EQ(NONE, counter(three[i], 0x1000, 0x0fff));
 		EXPECT_EQ(0, counter(three[i], 0x1000, 0x1000));
 		EXPECT_EQ(0, counter(three[i], 0x1000, 0x1001));
@@ -170,7 +166,7 @@ TEST(the_rule_of_each_family_matches_known_values)
 		EXPECT_EQ(NONE, counter(three[i], 0x1000, 0x1000 + 200));
 	}
 
-	for (i = 0; i < 3; i++) {
+	for (unsigned int i = 0; i < 3; i++) {
 		r = *three[i];
 		r.scale = 32768;
 		EXPECT_EQ(three[i] == &aix ? 2 : 1, counter(&r, 0x1000, 0x1006));
@@ -201,9 +197,8 @@ TEST(the_rule_of_each_family_matches_known_values)
 TEST(without_counters_no_pc_has_a_counter)
 {
 	struct rule r = { 1, 1, false, 0, 0 };
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(scales); i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(scales); i++) {
 		r.scale = scales[i];
 		for (r.step = 1; r.step <= PROFIL_MAX_STEP; r.step *= 2) {
 			r.round_up = true;
@@ -217,10 +212,8 @@ TEST(without_counters_no_pc_has_a_counter)
 /* Tests @r with each scale and each number of counters. */
 static bool rule_matches_all(struct rule *r)
 {
-	unsigned int i, j;
-
-	for (i = 0; i < ARRAY_SIZE(scales); i++) {
-		for (j = 0; j < ARRAY_SIZE(counts); j++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(scales); i++) {
+		for (unsigned int j = 0; j < ARRAY_SIZE(counts); j++) {
 			r->scale = scales[i];
 			r->nr_counters = counts[j];
 			if (!rule_matches(r, counts[j] * r->granule))
@@ -236,13 +229,11 @@ TEST(all_combinations_of_edge_parameters_match_the_reference)
 
 	for (r.granule = 1; r.granule <= PROFIL_MAX_GRANULE; r.granule *= 2) {
 		for (r.step = 1; r.step <= PROFIL_MAX_STEP; r.step *= 2) {
-			r.round_up = false;
-			ASSERT_TRUE(rule_matches_all(&r)) {
-				TH_LOG("%s", text(&r));
-			}
-			r.round_up = true;
-			ASSERT_TRUE(rule_matches_all(&r)) {
-				TH_LOG("%s", text(&r));
+			for (int up = 0; up <= 1; up++) {
+				r.round_up = up;
+				ASSERT_TRUE(rule_matches_all(&r)) {
+					TH_LOG("%s", text(&r));
+				}
 			}
 		}
 	}
@@ -270,13 +261,12 @@ TEST(random_parameters_match_the_reference)
 {
 	const char *env = getenv("PROFIL_SEED");
 	u64 seed = env ? strtoull(env, NULL, 0) : (u64)time(NULL) << 16 ^ getpid();
-	unsigned int i;
 	struct rule r;
 
 	fprintf(stderr, "# PROFIL_SEED=%llu\n", (unsigned long long)seed);
 	state = seed ?: 1;
 
-	for (i = 0; i < 50000; i++) {
+	for (unsigned int i = 0; i < 50000; i++) {
 		r.granule = 1ULL << random64() % __builtin_ctzll(2 * PROFIL_MAX_GRANULE);
 		r.step = 1ULL << random64() % __builtin_ctzll(2 * PROFIL_MAX_STEP);
 		r.round_up = random64() & 1;
