@@ -14,6 +14,8 @@
 #include "kernel.h"
 #include "users.h"
 
+#define PROCESS		PROFIL_SCOPE_PROCESS
+#define THREAD		PROFIL_SCOPE_THREAD
 #define KERNEL_ADDRESS	0xffff888000001000ULL
 #define POISON		0xa5
 
@@ -109,12 +111,12 @@ FIXTURE_VARIANT(failing) {
 	bool descriptor;
 };
 
-FIXTURE_VARIANT_ADD(failing, off) { false, PROFIL_SCOPE_PROCESS, false };
-FIXTURE_VARIANT_ADD(failing, off_thread) { false, PROFIL_SCOPE_THREAD, false };
-FIXTURE_VARIANT_ADD(failing, process) { true, PROFIL_SCOPE_PROCESS, false };
-FIXTURE_VARIANT_ADD(failing, thread) { true, PROFIL_SCOPE_THREAD, false };
-FIXTURE_VARIANT_ADD(failing, descriptor_off) { false, PROFIL_SCOPE_PROCESS, true };
-FIXTURE_VARIANT_ADD(failing, descriptor_on) { true, PROFIL_SCOPE_PROCESS, true };
+FIXTURE_VARIANT_ADD(failing, off) { false, PROCESS, false };
+FIXTURE_VARIANT_ADD(failing, off_thread) { false, THREAD, false };
+FIXTURE_VARIANT_ADD(failing, process) { true, PROCESS, false };
+FIXTURE_VARIANT_ADD(failing, thread) { true, THREAD, false };
+FIXTURE_VARIANT_ADD(failing, descriptor_off) { false, PROCESS, true };
+FIXTURE_VARIANT_ADD(failing, descriptor_on) { true, PROCESS, true };
 
 static int scene_stats(struct profil_stats *stats)
 {
@@ -181,7 +183,7 @@ FIXTURE_SETUP(failing)
 		scene.range.end = 0x2000;
 		range = range_burn(scene.counters, PAGE / 2, 2, 0);
 		ASSERT_OPEN(scene.fd, 0);
-		ASSERT_EQ(0, descriptor_attach(scene.fd, PROFIL_SCOPE_THREAD, 0, NULL));
+		ASSERT_EQ(0, descriptor_attach(scene.fd, THREAD, 0, NULL));
 		ASSERT_EQ(0, descriptor_add(scene.fd, PROFIL_SPACE_SELF, &range, 1));
 		ASSERT_EQ(0, descriptor_enable(scene.fd));
 	} else if (scene.on) {
@@ -292,7 +294,7 @@ static union argument argument(const struct command *c)
 		a.open.modes = MODES_ALL;
 		break;
 	case PROFIL_IOC_ATTACH:
-		a.attach.scope = PROFIL_SCOPE_THREAD;
+		a.attach.scope = THREAD;
 		a.attach.pid = scene.tid;
 		break;
 	case PROFIL_IOC_ADD:
@@ -516,7 +518,7 @@ TEST_F(failing, unknown_scopes_are_refused)
 
 	for (unsigned int i = 0; i < 34; i++) {
 		scope = i < 32 ? 1U << i : i == 32 ? 3 : UINT32_MAX;
-		if (scope == PROFIL_SCOPE_THREAD)
+		if (scope == THREAD)
 			continue;
 		/* STATS of a descriptor accepts no scope but 0. */
 		EXPECT_FIELD_FAILS(variant->descriptor ? EINVAL : EOPNOTSUPP, STATS, stats.scope,
@@ -529,7 +531,7 @@ TEST_F(failing, unknown_scopes_are_refused)
 		}
 	}
 	if (variant->descriptor)
-		EXPECT_FIELD_FAILS(EINVAL, STATS, stats.scope, PROFIL_SCOPE_THREAD);
+		EXPECT_FIELD_FAILS(EINVAL, STATS, stats.scope, THREAD);
 }
 
 TEST_F(failing, nonzero_reserved_fields_are_refused)
@@ -685,15 +687,15 @@ TEST_F(failing, wrong_fields_of_a_range_are_refused)
 	EXPECT_RANGES_FAIL(error, r, 2);		\
 } while (0)
 
-#define TRY_POWER_OF_2(field, max) do {			\
-	TRY(EINVAL, field, 0);				\
-	TRY(EINVAL, field, 3);				\
-	TRY(EINVAL, field, 6);				\
-	TRY(EINVAL, field, max - 1);			\
-	TRY(EINVAL, field, max + 1);			\
+#define TRY_POWER_OF_2(field, max) do {					\
+	TRY(EINVAL, field, 0);						\
+	TRY(EINVAL, field, 3);						\
+	TRY(EINVAL, field, 6);						\
+	TRY(EINVAL, field, max - 1);					\
+	TRY(EINVAL, field, max + 1);					\
 	for (u64 value = 2ULL * max; value <= UINT32_MAX; value *= 2)	\
-		TRY(EINVAL, field, value);		\
-	TRY(EINVAL, field, UINT32_MAX);			\
+		TRY(EINVAL, field, value);				\
+	TRY(EINVAL, field, UINT32_MAX);					\
 } while (0)
 
 		TRY(EINVAL, end, r[i].start);
@@ -823,34 +825,32 @@ static void expect_bad_stats(struct __test_metadata *_metadata, unsigned int cmd
 }
 
 /* If the final statistics cannot be written, the session stays on. */
-TEST_F(failing, stop_with_bad_stats_leaves_the_session_on)
+static void expect_bad_end(struct __test_metadata *_metadata, unsigned int cmd, size_t at)
 {
-	struct profil_stats good = { .size = sizeof(good) };
+	const u64 stats = addr(&(struct profil_stats){ .size = sizeof(struct profil_stats) });
+	union argument a = argument_of(cmd);
 
-	if (variant->descriptor)
-		return;
-	if (variant->on) {
-		expect_bad_stats(_metadata, PROFIL_IOC_STOP, offsetof(struct profil_stop, stats));
+	if (scene.on) {
+		expect_bad_stats(_metadata, cmd, at);
 		return;
 	}
 	/* There is no session to stop, with or without statistics. */
-	EXPECT_FIELD_FAILS(EINVAL, STOP, stop.stats, 0);
-	EXPECT_FIELD_FAILS(EINVAL, STOP, stop.stats, addr(&good));
+	EXPECT_FAILS(EINVAL, cmd, &a);
+	memcpy((u8 *)&a + at, &stats, sizeof(stats));
+	EXPECT_FAILS(EINVAL, cmd, &a);
+}
+
+TEST_F(failing, stop_with_bad_stats_leaves_the_session_on)
+{
+	if (!variant->descriptor)
+		expect_bad_end(_metadata, PROFIL_IOC_STOP, offsetof(struct profil_stop, stats));
 }
 
 TEST_F(failing, disable_with_bad_stats_leaves_the_session_on)
 {
-	struct profil_stats good = { .size = sizeof(good) };
-
-	if (!variant->descriptor)
-		return;
-	if (variant->on) {
-		expect_bad_stats(_metadata, PROFIL_IOC_DISABLE,
-				 offsetof(struct profil_disable, stats));
-		return;
-	}
-	EXPECT_FIELD_FAILS(EINVAL, DISABLE, disable.stats, 0);
-	EXPECT_FIELD_FAILS(EINVAL, DISABLE, disable.stats, addr(&good));
+	if (variant->descriptor)
+		expect_bad_end(_metadata, PROFIL_IOC_DISABLE,
+			       offsetof(struct profil_disable, stats));
 }
 
 /* Such a snapshot resets nothing, but it may have copied counters. */
@@ -961,28 +961,24 @@ TEST_F(failing, wrong_fields_of_ATTACH_are_refused)
 	EXPECT_FIELD_FAILS(EBUSY, ATTACH, attach.pid, 0);
 	a = argument_of(PROFIL_IOC_ATTACH);
 	a.attach.pid = 0;
-	a.attach.scope = PROFIL_SCOPE_PROCESS;
+	a.attach.scope = PROCESS;
 	EXPECT_FAILS(EBUSY, PROFIL_IOC_ATTACH, &a);
 }
 
 TEST_F(failing, a_second_start_or_enable_fails_with_EBUSY)
 {
-	union argument a;
+	const unsigned int cmd = variant->descriptor ? PROFIL_IOC_ENABLE : PROFIL_IOC_START;
+	union argument a = argument_of(cmd);
 
 	if (!variant->on)
 		return;
-	if (variant->descriptor) {
-		a = argument_of(PROFIL_IOC_ENABLE);
-		for (unsigned int i = 0; i < 3; i++)
-			EXPECT_FAILS(EBUSY, PROFIL_IOC_ENABLE, &a);
-		return;
-	}
-	a = argument_of(PROFIL_IOC_START);
-	a.start.flags = 0;
+	a.flags = 0;
 	for (unsigned int i = 0; i < 3; i++)
-		EXPECT_FAILS(EBUSY, PROFIL_IOC_START, &a);
-	a.start.nr_ranges = 0;
-	EXPECT_FAILS(EBUSY, PROFIL_IOC_START, &a);
+		EXPECT_FAILS(EBUSY, cmd, &a);
+	if (!variant->descriptor) {
+		a.start.nr_ranges = 0;
+		EXPECT_FAILS(EBUSY, cmd, &a);
+	}
 }
 
 TEST(the_device_node_has_mode_0666_and_no_read_write_or_mmap)
@@ -1023,7 +1019,7 @@ TEST(a_classic_session_outlives_the_descriptor_of_its_start)
 {
 	struct profil_start start = {
 		.size = sizeof(start),
-		.scope = PROFIL_SCOPE_PROCESS,
+		.scope = PROCESS,
 		.modes = MODES_ALL,
 	};
 	struct profil_stats stats;
@@ -1033,8 +1029,8 @@ TEST(a_classic_session_outlives_the_descriptor_of_its_start)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, ioctl(fd, PROFIL_IOC_START, &start));
 	ASSERT_EQ(0, close(fd));
-	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 2));
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+	EXPECT_EQ(0, burn_ticks(PROCESS, 2));
+	EXPECT_EQ(0, session_stop(PROCESS, &stats));
 	EXPECT_LE(2, stats.ticks);
 }
 
@@ -1098,10 +1094,10 @@ TEST(query_tells_the_hook)
 {
 	struct profil_query q;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
+	ASSERT_EQ(0, session_start(THREAD, 0, NULL, 0));
 	ASSERT_EQ(0, device_query(&q));
 	EXPECT_EQ(PROFIL_HOOK_FTRACE, q.hook);
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
+	EXPECT_EQ(0, session_stop(THREAD, NULL));
 }
 
 static bool poisoned(const void *p, size_t size)
@@ -1165,7 +1161,7 @@ TEST(stats_write_all_of_the_structure_and_nothing_behind_it)
 	u16 counters[8] = {};
 	struct profil_range range = range_all(counters, 8, 2);
 
-	for (u32 scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
+	for (u32 scope = PROCESS; scope <= THREAD; scope++) {
 		/* Without a session all fields are 0. */
 		off = (struct profil_stats) { .size = sizeof(off), .scope = scope };
 		poison_stats(s, scope);
@@ -1236,14 +1232,14 @@ TEST(a_longer_structure_whose_tail_is_0_is_accepted)
 			if (!is_tried(size, c->size))
 				continue;
 			if (c->cmd == PROFIL_IOC_STOP || c->cmd == PROFIL_IOC_DESCRIBE)
-				ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
+				ASSERT_EQ(0, session_start(PROCESS, 0, NULL, 0));
 
 			result = call_longer(_metadata, device_fd(), c, &good, size);
 			EXPECT_EQ(0, c->cmd == PROFIL_IOC_OPEN ? close(result) : result);
 			if (c->cmd == PROFIL_IOC_START || c->cmd == PROFIL_IOC_DESCRIBE) {
-				EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+				EXPECT_EQ(0, session_stop(PROCESS, &stats));
 			} else if (c->cmd == PROFIL_IOC_STOP) {
-				ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &stats));
+				ASSERT_EQ(0, session_stats(PROCESS, &stats));
 				EXPECT_EQ(PROFIL_STATE_OFF, stats.state);
 			}
 		}
@@ -1277,7 +1273,7 @@ TEST(a_longer_structure_of_a_descriptors_command_is_accepted)
 			ASSERT_LE(0, fd);
 			ring = pinned_bytes();
 			if (c->cmd != PROFIL_IOC_ATTACH)
-				ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
+				ASSERT_EQ(0, descriptor_attach(fd, THREAD, 0, NULL));
 			if (c->cmd == PROFIL_IOC_REMOVE || c->cmd == PROFIL_IOC_SNAPSHOT)
 				ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 			if (c->cmd == PROFIL_IOC_DISABLE)
@@ -1317,7 +1313,7 @@ TEST(an_older_structure_gets_the_fields_of_its_version)
 
 	/* Statistics by STATS, and by the other calls that write them. */
 	ASSERT_OPEN(fd, 0);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
+	ASSERT_EQ(0, descriptor_attach(fd, THREAD, 0, NULL));
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	for (size = STATS_LEAST; size < sizeof(full); size++) {
 		for (int way = 0; way < 5; way++) {
@@ -1332,7 +1328,7 @@ TEST(an_older_structure_gets_the_fields_of_its_version)
 				EXPECT_EQ(0, descriptor_ioctl(fd, PROFIL_IOC_STATS, stats));
 				break;
 			case 2:
-				ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
+				ASSERT_EQ(0, session_start(PROCESS, 0, NULL, 0));
 				a.size = sizeof(a.stop);
 				a.stop.stats = addr(stats);
 				EXPECT_EQ(0, device_ioctl(PROFIL_IOC_STOP, &a));
@@ -1376,11 +1372,11 @@ TEST(answers_of_a_descriptor_write_all_of_the_structure)
 	memset(attach, POISON, sizeof(attach));
 	attach[0].size = sizeof(attach[0]);
 	attach[0].flags = 0;
-	attach[0].scope = PROFIL_SCOPE_THREAD;
+	attach[0].scope = THREAD;
 	attach[0].pid = 0;
 	ASSERT_EQ(0, descriptor_ioctl(fd, PROFIL_IOC_ATTACH, attach));
 	EXPECT_EQ(sizeof(attach[0]), attach[0].size);
-	EXPECT_EQ(PROFIL_SCOPE_THREAD, attach[0].scope);
+	EXPECT_EQ(THREAD, attach[0].scope);
 	EXPECT_EQ(0, attach[0].pid);
 	EXPECT_NE(PROFIL_SPACE_SELF, attach[0].space);
 	EXPECT_FALSE(poisoned(&attach[0].space, sizeof(u64)));
@@ -1445,7 +1441,10 @@ TEST(START_and_STOP_accept_a_read_only_argument)
 	EXPECT_EQ(0, device_ioctl(PROFIL_IOC_STOP, &stop));
 }
 
-/* Valid parameters. */
+/*
+ * Valid parameters
+ */
+
 FIXTURE(valid) {
 	u64 *counters;
 	struct profil_range range;
@@ -1464,8 +1463,8 @@ FIXTURE_TEARDOWN(valid)
 }
 
 #define EXPECT_STARTS(ranges, nr) do {						\
-	EXPECT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, nr));	\
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));			\
+	EXPECT_EQ(0, session_start(PROCESS, 0, ranges, nr));	\
+	EXPECT_EQ(0, session_stop(PROCESS, NULL));			\
 } while (0)
 
 TEST_F(valid, without_ranges_or_counters_all_ticks_are_outside)
@@ -1475,10 +1474,10 @@ TEST_F(valid, without_ranges_or_counters_all_ticks_are_outside)
 	self->range.nr_counters = 0;
 	self->range.buffer = 1;
 	for (unsigned int nr = 0; nr <= 1; nr++) {
-		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, nr));
-		EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 3));
-		EXPECT_EQ(-EBUSY, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, nr));
-		EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+		ASSERT_EQ(0, session_start(PROCESS, 0, &self->range, nr));
+		EXPECT_EQ(0, burn_ticks(PROCESS, 3));
+		EXPECT_EQ(-EBUSY, session_start(PROCESS, 0, &self->range, nr));
+		EXPECT_EQ(0, session_stop(PROCESS, &stats));
 		EXPECT_LE(3, stats.ticks);
 		EXPECT_EQ(stats.ticks, stats.outside);
 		EXPECT_TRUE(accounted(&stats));
@@ -1537,7 +1536,7 @@ TEST_F(valid, every_set_of_modes_is_accepted)
 
 	for (start.modes = 0; start.modes <= MODES_ALL; start.modes++) {
 		EXPECT_EQ(0, device_ioctl(PROFIL_IOC_START, &start));
-		EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+		EXPECT_EQ(0, session_stop(PROCESS, NULL));
 	}
 }
 
@@ -1577,22 +1576,21 @@ TEST_F(valid, the_maximum_number_of_ranges_is_accepted)
 		r[i].end = i + 1;
 	}
 	r[i - 1] = range_burn(&self->counters[100], 1, 8, 0);
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, r, q.max_ranges));
+	ASSERT_EQ(0, session_start(PROCESS, 0, r, q.max_ranges));
 	EXPECT_EQ(PAGE, pinned_bytes());
 	while (!*(volatile u64 *)&self->counters[100])
-		ASSERT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+		ASSERT_EQ(0, burn_ticks(PROCESS, 1));
+	EXPECT_EQ(0, session_stop(PROCESS, &stats));
 	EXPECT_EQ(stats.hit, self->counters[100]);
 	EXPECT_EQ(0, self->counters[0]);
 	EXPECT_TRUE(accounted(&stats));
 }
 
-/* REPLACE replaces a session that is on; without one, it is like a simple start. */
 TEST_F(valid, REPLACE_starts_anew_with_or_without_a_session)
 {
 	struct profil_stats stats;
 
-	for (u32 scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
+	for (u32 scope = PROCESS; scope <= THREAD; scope++) {
 		ASSERT_EQ(0, session_start(scope, PROFIL_START_REPLACE, &self->range, 1));
 		ASSERT_EQ(0, burn_ticks(scope, 8));
 		ASSERT_EQ(0, session_start(scope, PROFIL_START_REPLACE, &self->range, 1));
@@ -1611,17 +1609,17 @@ TEST_F(valid, the_sessions_of_the_two_scopes_are_independent)
 	struct profil_range thread = range_all(self->counters + 1, 1, 8);
 	struct profil_stats p, t;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &process, 1));
-	ASSERT_EQ(0, session_stats(PROFIL_SCOPE_THREAD, &t));
+	ASSERT_EQ(0, session_start(PROCESS, 0, &process, 1));
+	ASSERT_EQ(0, session_stats(THREAD, &t));
 	EXPECT_EQ(PROFIL_STATE_OFF, t.state);
-	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_THREAD, NULL));
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &thread, 1));
+	EXPECT_EQ(-EINVAL, session_stop(THREAD, NULL));
+	ASSERT_EQ(0, session_start(THREAD, 0, &thread, 1));
 	EXPECT_EQ(2 * PAGE, pinned_bytes());
-	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_THREAD, 3));
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &t));
+	EXPECT_EQ(0, burn_ticks(THREAD, 3));
+	EXPECT_EQ(0, session_stop(THREAD, &t));
 	EXPECT_EQ(PAGE, pinned_bytes());
-	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 3));
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &p));
+	EXPECT_EQ(0, burn_ticks(PROCESS, 3));
+	EXPECT_EQ(0, session_stop(PROCESS, &p));
 	EXPECT_LE(3, t.hit);
 	EXPECT_LE(t.hit + 3, p.hit);
 	EXPECT_EQ(p.hit, self->counters[0]);

@@ -14,6 +14,8 @@
 #include "tags.h"
 #include "users.h"
 
+#define PROCESS		PROFIL_SCOPE_PROCESS
+#define THREAD		PROFIL_SCOPE_THREAD
 #define KERNEL_ADDRESS	0xffff888000001000ULL
 #define NO_ADDRESS	0x0000900000000000ULL	/* not canonical, neither user nor kernel */
 
@@ -64,14 +66,14 @@ static void expect_counts(struct __test_metadata *_metadata, void *buffer, u64 n
 	u64 before = pinned_bytes(), wrong = 0;
 	struct profil_stats stats;
 
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
 	EXPECT_EQ(before + locked, pinned_bytes());
 	while (counter(buffer, width, nr_counters - 1) < 3)
-		ASSERT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
-	ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &stats));
+		ASSERT_EQ(0, burn_ticks(PROCESS, 1));
+	ASSERT_EQ(0, session_stats(PROCESS, &stats));
 	EXPECT_EQ(locked, stats.locked);
 	EXPECT_EQ(PROFIL_STATE_ON, stats.state);
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+	EXPECT_EQ(0, session_stop(PROCESS, &stats));
 	EXPECT_EQ(before, pinned_bytes());
 
 	EXPECT_TRUE(accounted(&stats));
@@ -111,8 +113,8 @@ FIXTURE_SETUP(bad)
 	scene.on = variant->on;
 	if (scene.on) {
 		range = range_all(scene.counters, 4, 2);
-		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-		ASSERT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 4));
+		ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
+		ASSERT_EQ(0, burn_ticks(PROCESS, 4));
 		scene.ticks = 4;
 		scene.locked = PAGE;
 	}
@@ -123,8 +125,8 @@ FIXTURE_TEARDOWN(bad)
 	struct profil_stats stats;
 
 	if (scene.on) {
-		EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 2));
-		EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+		EXPECT_EQ(0, burn_ticks(PROCESS, 2));
+		EXPECT_EQ(0, session_stop(PROCESS, &stats));
 		EXPECT_LE(scene.ticks + 2, stats.ticks);
 		/* A child of system() shares the address space until its exec. */
 		EXPECT_EQ(stats.ticks, stats.hit + stats.dropped_exec);
@@ -150,13 +152,12 @@ static void expect_refused(struct __test_metadata *_metadata, int error, u64 buf
 	for (int i = 0; i < 3; i++) {
 		const struct profil_range ranges[] = { i == 1 ? good : bad, i == 1 ? bad : good };
 
-		EXPECT_EQ(-error, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, ranges,
-						i ? 2 : 1)) {
+		EXPECT_EQ(-error, session_start(PROCESS, PROFIL_START_REPLACE, ranges, i ? 2 : 1)) {
 			TH_LOG("line %d, case %d", line, i);
 		}
 	}
 
-	ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &stats));
+	ASSERT_EQ(0, session_stats(PROCESS, &stats));
 	same = stats.state == (scene.on ? PROFIL_STATE_ON : PROFIL_STATE_OFF) &&
 	       stats.ticks >= scene.ticks && stats.locked == scene.locked &&
 	       pinned_bytes() == scene.locked && accounted(&stats);
@@ -215,7 +216,6 @@ TEST_F(bad, read_only_pages_are_refused_with_EFAULT)
 	EXPECT_REFUSED(EFAULT, addr(__start_profil_burn) & -8ULL, 1, 8);
 }
 
-/* All of a large buffer is valid except for one page. */
 TEST_F(bad, a_large_buffer_with_one_bad_page_is_refused)
 {
 	const u64 n = 600, bad[] = { 0, 1, n / 2, n - 2, n - 1 };
@@ -234,7 +234,6 @@ TEST_F(bad, a_large_buffer_with_one_bad_page_is_refused)
 	}
 }
 
-/* Only the last counter is on a page that is not mapped. */
 TEST_F(bad, a_buffer_whose_last_counter_is_not_mapped_is_refused)
 {
 	u8 *p = map_pages(2);
@@ -452,7 +451,6 @@ TEST(shared_memory_is_accepted)
 	EXPECT_EQ(0, memcmp(p, q, 4 * PAGE));
 }
 
-/* A mapping has no pages past the end of its file. */
 TEST_F(bad, shared_memory_past_the_end_of_its_file_is_refused)
 {
 	u8 *p = map(4 * PAGE, MAP_SHARED, memory_file(3));
@@ -484,7 +482,7 @@ TEST(a_tagged_address_is_accepted_from_a_process_that_may_pass_it)
 	u8 *p = map_pages(2);
 	struct profil_range range = range_burn(TAGGED(p), 4, 2, 3);
 
-	EXPECT_EQ(-EFAULT, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	EXPECT_EQ(-EFAULT, session_start(PROCESS, 0, &range, 1));
 	SKIP_IF(!tags_enable(), "no tagged addresses here");
 	expect_counts(_metadata, TAGGED(p), PAGE / 4, 8);
 }
@@ -501,9 +499,9 @@ TEST(a_page_is_charged_once_for_its_addresses_with_different_tags)
 	ranges[1].start -= 4096;
 	ranges[1].end = ranges[0].start;
 	SKIP_IF(!tags_enable(), "no tagged addresses here");
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 2));
+	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, 2));
 	EXPECT_EQ(PAGE, pinned_bytes());
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_EQ(0, session_stop(PROCESS, NULL));
 }
 #endif
 
@@ -584,8 +582,8 @@ TEST(a_transparent_huge_page_is_accepted)
 
 	p += -addr(p) % HUGE_PAGE;
 	ASSERT_EQ(0, mprotect(p + HUGE_PAGE, PAGE, PROT_NONE));	/* ends the mapping there */
-	if (madvise(p, HUGE_PAGE, MADV_HUGEPAGE))
-		SKIP(return, "no transparent huge pages here: %s", strerror(errno));
+	SKIP_IF(madvise(p, HUGE_PAGE, MADV_HUGEPAGE), "no transparent huge pages here: %s",
+		strerror(errno));
 	memset(p, 0, HUGE_PAGE);
 	SKIP_IF(!is_huge(p), "no transparent huge page to be had");
 	expect_counts(_metadata, p + PAGE + 4, 1, 4);
@@ -647,7 +645,7 @@ static void expect_charge(struct __test_metadata *_metadata, u8 *p, const struct
 		ranges[i].start = i;
 		ranges[i].end = i + 1;
 	}
-	for (u32 scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
+	for (u32 scope = PROCESS; scope <= THREAD; scope++) {
 		ASSERT_EQ(0, session_start(scope, 0, ranges, nr));
 		ASSERT_EQ(0, session_stats(scope, &stats));
 		EXPECT_EQ(expected * PAGE, stats.locked);
@@ -662,7 +660,7 @@ TEST(each_page_of_a_session_is_charged_once)
 	u8 *p = map_pages(8);
 #define CHARGES(expected, ...) do {						\
 	const struct place places[] = { __VA_ARGS__ };				\
-	expect_charge(_metadata, p, places, ARRAY_SIZE(places), expected);		\
+	expect_charge(_metadata, p, places, ARRAY_SIZE(places), expected);	\
 } while (0)
 
 	CHARGES(0, { 0, 0 });
@@ -681,7 +679,6 @@ TEST(each_page_of_a_session_is_charged_once)
 #undef CHARGES
 }
 
-/* If two ranges use the same counter, it counts the ticks of both. */
 TEST(ranges_with_a_common_counter_count_into_it_together)
 {
 	u64 *p = map_pages(1);
@@ -693,16 +690,15 @@ TEST(ranges_with_a_common_counter_count_into_it_together)
 	ranges[1] = range_burn(p, 3, 8, 1);
 	ranges[2] = range_all(p + 1, 2, 8);
 	ranges[2].start = addr(__stop_profil_burn);
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 3));
+	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, 3));
 	EXPECT_EQ(PAGE, pinned_bytes());
-	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 8));
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+	EXPECT_EQ(0, burn_ticks(PROCESS, 8));
+	EXPECT_EQ(0, session_stop(PROCESS, &stats));
 	EXPECT_LE(8, stats.ticks);
 	EXPECT_EQ(stats.ticks, stats.hit);
 	EXPECT_EQ(stats.hit, p[1]);
 }
 
-/* A start does not clear the counters. */
 TEST(counting_adds_to_the_old_values)
 {
 	u16 *p = map_pages(1);
@@ -712,10 +708,10 @@ TEST(counting_adds_to_the_old_values)
 	p[3] = 1000;
 	p[4] = 7;
 	range = range_burn(p, PAGE / 2, 2, 3);
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
 	while (counter(p, 2, 3) < 1003)
-		ASSERT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+		ASSERT_EQ(0, burn_ticks(PROCESS, 1));
+	EXPECT_EQ(0, session_stop(PROCESS, &stats));
 	EXPECT_EQ(1000 + stats.hit, p[3]);
 	EXPECT_EQ(7, p[4]);
 }
@@ -732,9 +728,7 @@ FIXTURE(limit) {
 
 FIXTURE_SETUP(limit)
 {
-	const struct rlimit limit = { LIMIT * PAGE, LIMIT * PAGE };
-
-	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	limit_memlock(LIMIT * PAGE);
 	become_user(1000);
 	ASSERT_DEVICE();
 	self->p = map_pages(64);
@@ -759,7 +753,7 @@ TEST_F(limit, a_session_can_lock_exactly_RLIMIT_MEMLOCK)
 {
 	struct profil_stats stats;
 
-	for (u32 scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
+	for (u32 scope = PROCESS; scope <= THREAD; scope++) {
 		EXPECT_EQ(-EPERM, start_pages(scope, 0, self->p, LIMIT + 1));
 		EXPECT_EQ(0, pinned_bytes());
 		EXPECT_EQ(-EPERM, start_pages(scope, 0, self->p, 64));
@@ -779,10 +773,10 @@ TEST_F(limit, a_buffer_that_touches_one_more_page_is_charged_for_it)
 {
 	struct profil_range range = range_all(self->p + PAGE - 2, LIMIT * PAGE / 2, 2);
 
-	EXPECT_EQ(-EPERM, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	EXPECT_EQ(-EPERM, session_start(PROCESS, 0, &range, 1));
 	range.nr_counters = (LIMIT - 1) * PAGE / 2 + 1;
-	EXPECT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_EQ(0, session_start(PROCESS, 0, &range, 1));
+	EXPECT_EQ(0, session_stop(PROCESS, NULL));
 }
 
 TEST_F(limit, a_page_of_many_ranges_is_charged_once)
@@ -794,35 +788,34 @@ TEST_F(limit, a_page_of_many_ranges_is_charged_once)
 		ranges[i].start = i;
 		ranges[i].end = i + 1;
 	}
-	EXPECT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, LIMIT + 1));
+	EXPECT_EQ(0, session_start(PROCESS, 0, ranges, LIMIT + 1));
 	EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_EQ(0, session_stop(PROCESS, NULL));
 	ranges[LIMIT].buffer = addr(self->q);
 	ranges[LIMIT].nr_counters = 1;
-	EXPECT_EQ(-EPERM, session_start(PROFIL_SCOPE_PROCESS, 0, ranges, LIMIT + 1));
+	EXPECT_EQ(-EPERM, session_start(PROCESS, 0, ranges, LIMIT + 1));
 }
 
-/* mlock() and sessions have the same limit each, but do not share it. */
 TEST_F(limit, mlocked_memory_of_the_process_does_not_count_against_the_limit)
 {
 	ASSERT_EQ(0, mlock(self->q, LIMIT * PAGE));
 	EXPECT_EQ(0, pinned_bytes());
-	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, 10));
+	ASSERT_EQ(0, start_pages(PROCESS, 0, self->p, 10));
 	EXPECT_EQ(10 * PAGE, pinned_bytes());
 	/* Sessions of the process and of its threads share the limit. */
-	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_THREAD, 0, self->p, 7));
-	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_THREAD, 0, self->p, 6));
+	EXPECT_EQ(-EPERM, start_pages(THREAD, 0, self->p, 7));
+	ASSERT_EQ(0, start_pages(THREAD, 0, self->p, 6));
 	EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
 	EXPECT_EQ(LIMIT * PAGE, mlocked_bytes());
 	EXPECT_EQ(-1, mlock(self->q + LIMIT * PAGE, PAGE));
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_EQ(0, session_stop(PROCESS, NULL));
 	EXPECT_EQ(6 * PAGE, pinned_bytes());
 	EXPECT_EQ(-1, mlock(self->q + LIMIT * PAGE, PAGE));
 	EXPECT_EQ(0, munlockall());
 	EXPECT_EQ(6 * PAGE, pinned_bytes());
 	/* The pages of a session do not count against the limit of mlock(), either. */
 	EXPECT_EQ(0, mlock(self->q, LIMIT * PAGE));
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
+	EXPECT_EQ(0, session_stop(THREAD, NULL));
 	EXPECT_EQ(0, munlockall());
 }
 
@@ -837,64 +830,59 @@ TEST_F(limit, a_replacement_is_not_charged_twice)
 	};
 	struct profil_stats stats;
 
-	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, LIMIT));
+	ASSERT_EQ(0, start_pages(PROCESS, 0, self->p, LIMIT));
 	for (unsigned int i = 0; i < ARRAY_SIZE(replacements); i++) {
-		EXPECT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE,
+		EXPECT_EQ(0, start_pages(PROCESS, PROFIL_START_REPLACE,
 					 replacements[i].p, replacements[i].n));
 		EXPECT_EQ(replacements[i].n * PAGE, pinned_bytes());
 	}
-	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 3));
+	EXPECT_EQ(0, burn_ticks(PROCESS, 3));
 	/* One page more exceeds the limit; the session that is on continues. */
-	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q,
-				      LIMIT + 1));
+	EXPECT_EQ(-EPERM, start_pages(PROCESS, PROFIL_START_REPLACE, self->q, LIMIT + 1));
 	EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
 	/* The session also continues if the replacement fails for another reason. */
 	ASSERT_EQ(0, mprotect(self->q + PAGE, PAGE, PROT_NONE));
-	EXPECT_EQ(-EFAULT, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->q,
-				       LIMIT));
+	EXPECT_EQ(-EFAULT, start_pages(PROCESS, PROFIL_START_REPLACE, self->q, LIMIT));
 	EXPECT_EQ(LIMIT * PAGE, pinned_bytes());
-	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &stats));
+	EXPECT_EQ(0, burn_ticks(PROCESS, 1));
+	EXPECT_EQ(0, session_stop(PROCESS, &stats));
 	EXPECT_LE(4, stats.ticks);
 	EXPECT_EQ(stats.ticks, stats.hit);
 }
 
 TEST_F(limit, a_limit_of_0_allows_only_sessions_without_counters)
 {
-	const struct rlimit limit = { 0, 0 };
-
-	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
-	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, 0, self->p, 1));
+	limit_memlock(0);
+	EXPECT_EQ(-EPERM, start_pages(PROCESS, 0, self->p, 1));
 	/* A session without counters locks nothing. */
-	EXPECT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
-	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_EQ(0, session_start(PROCESS, 0, NULL, 0));
+	EXPECT_EQ(0, burn_ticks(PROCESS, 1));
+	EXPECT_EQ(0, session_stop(PROCESS, NULL));
 }
 
 TEST(CAP_IPC_LOCK_lifts_RLIMIT_MEMLOCK_but_pages_are_still_charged)
 {
-	const struct rlimit limit = { PAGE, PAGE };
 	u8 *p = map_pages(64);
 
-	SKIP_IF(geteuid(), "needs CAP_IPC_LOCK: run as root");
-	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
-	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 64));
+	NEED_ROOT("CAP_IPC_LOCK");
+	limit_memlock(PAGE);
+	ASSERT_EQ(0, start_pages(PROCESS, 0, p, 64));
 	EXPECT_EQ(64 * PAGE, pinned_bytes());
-	EXPECT_EQ(0, burn_ticks(PROFIL_SCOPE_PROCESS, 1));
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_EQ(0, burn_ticks(PROCESS, 1));
+	EXPECT_EQ(0, session_stop(PROCESS, NULL));
 	EXPECT_EQ(0, pinned_bytes());
 
 	/*
 	 * The capability is dropped while the session is on; the stop still returns the whole
 	 * charge.
 	 */
-	ASSERT_EQ(0, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 63));
+	ASSERT_EQ(0, start_pages(PROCESS, 0, p, 63));
 	ASSERT_EQ(0, setresuid(1000, 1000, 1000));
-	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, p, 64));
+	EXPECT_EQ(-EPERM, start_pages(PROCESS, PROFIL_START_REPLACE, p, 64));
 	EXPECT_EQ(63 * PAGE, pinned_bytes());
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_EQ(0, session_stop(PROCESS, NULL));
 	EXPECT_EQ(0, pinned_bytes());
-	EXPECT_EQ(-EPERM, start_pages(PROFIL_SCOPE_PROCESS, 0, p, 64));
+	EXPECT_EQ(-EPERM, start_pages(PROCESS, 0, p, 64));
 }
 
 TEST_HARNESS_MAIN
