@@ -130,6 +130,17 @@ FIXTURE_TEARDOWN(lifetime)
  * Stop, restart and replacement
  */
 
+/* The session has stayed on: it counts @ticks more of loop 0, and has lost none until its stop. */
+static struct profil_stats expect_on(struct __test_metadata *_metadata, u64 ticks)
+{
+	struct profil_stats s;
+
+	EXPECT_TRUE(loop_burn(PROCESS, 0, ticks));
+	s = stop();
+	EXPECT_EQ(s.hit, counters_sum(page, 4, ARRAY_SIZE(page)));
+	return s;
+}
+
 TEST_F(lifetime, after_stop_no_counter_changes)
 {
 	struct profil_stats s;
@@ -158,12 +169,10 @@ TEST_F(lifetime, statistics_of_stop_continue_those_before)
 	EXPECT_EQ((u32)PROFIL_END_NONE, before.end);
 	EXPECT_EQ(PAGE, before.locked);
 	EXPECT_TRUE(accounted(&before));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
-	s = stop();
+	s = expect_on(_metadata, 10);
 	EXPECT_LE(before.ticks + 10, s.ticks);
 	EXPECT_LE(before.expected, s.expected);
 	EXPECT_LE(before.missed, s.missed);
-	EXPECT_EQ(s.hit, page[0]);
 	EXPECT_EQ((u32)PROFIL_END_NONE, s.end);
 }
 
@@ -209,32 +218,23 @@ TEST_F(lifetime, a_start_is_not_interrupted_by_signals)
 		ASSERT_EQ(0, status_in_child(start_among_signals()));
 }
 
-TEST_F(lifetime, a_second_start_is_refused_and_changes_nothing)
+static void expect_refused(struct __test_metadata *_metadata, u32 flags, int error)
 {
 	struct profil_range range = range_of_loops(other, 4);
-	struct profil_stats s;
 
 	start(5);
-	EXPECT_EQ(-EBUSY, session_start(PROCESS, 0, &range, 1));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 5));
-	s = stop();
-	EXPECT_LE(10U, s.ticks);
-	EXPECT_EQ(s.hit, page[0]);
+	EXPECT_EQ(-error, session_start(PROCESS, flags, &range, 1));
+	EXPECT_LE(10U, expect_on(_metadata, 5).ticks);
 	EXPECT_EQ(0U, other[0]);
 }
 
+TEST_F_CALL(lifetime, a_second_start_is_refused_and_changes_nothing,
+	    expect_refused(_metadata, 0, EBUSY))
+
 TEST_F(lifetime, a_replacement_that_fails_changes_nothing)
 {
-	struct profil_range range = range_of_loops(other, 4);
-	struct profil_stats s;
-
 	ASSERT_EQ(0, mprotect(other, sizeof(other), PROT_READ));
-	start(5);
-	EXPECT_EQ(-EFAULT, session_start(PROCESS, PROFIL_START_REPLACE, &range, 1));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 5));
-	s = stop();
-	EXPECT_LE(10U, s.ticks);
-	EXPECT_EQ(s.hit, page[0]);
+	expect_refused(_metadata, PROFIL_START_REPLACE, EFAULT);
 }
 
 TEST_F(lifetime, a_replacement_loses_no_tick_and_counts_none_twice)
@@ -318,11 +318,16 @@ TEST_F(lifetime, a_replacement_loses_no_tick_of_a_running_thread)
  * exec
  */
 
+static int exec_at_once(void)
+{
+	execve(SELF, self_argv, self_envp);
+	return 110;
+}
+
 TEST_F_CHILD(lifetime, exec_ends_the_session_and_the_new_program_is_not_sampled)
 {
 	start_both(5);
-	execve(SELF, self_argv, self_envp);
-	return 102;
+	return exec_at_once();
 }
 
 /* The session's buffers are at the addresses that the next program will use. */
@@ -354,8 +359,7 @@ static void *exec_thread(void *unused)
 	(void)unused;
 	MUST(!try_start(THREAD));
 	loop_run(0, LOOP_BURST);
-	execve(SELF, self_argv, self_envp);
-	_exit(104);
+	_exit(exec_at_once());
 }
 
 TEST_F_CHILD(lifetime, exec_by_another_thread_ends_the_session)
@@ -370,13 +374,9 @@ TEST_F_CHILD(lifetime, exec_by_another_thread_ends_the_session)
 
 TEST_F(lifetime, a_failed_exec_changes_nothing)
 {
-	struct profil_stats s;
-
 	start(5);
 	EXPECT_EQ(-1, execve("/nonexistent", self_argv, self_envp));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 5));
-	s = stop();
-	EXPECT_EQ(s.hit, page[0]);
+	expect_on(_metadata, 5);
 }
 
 /* Returns the exit status of the new program. */
@@ -384,10 +384,8 @@ static int vfork_and_exec(void)
 {
 	pid_t child = vfork();
 
-	if (!child) {
-		execve(SELF, self_argv, self_envp);
-		_exit(105);
-	}
+	if (!child)
+		_exit(exec_at_once());
 	return status_of(child);
 }
 
@@ -406,20 +404,16 @@ TEST_F(lifetime, vfork_and_exec_leave_the_parents_session_on)
 
 TEST_F(lifetime, posix_spawn_leaves_the_parents_session_on)
 {
-	struct profil_stats s;
 	pid_t child;
 
 	start(0);
 	ASSERT_EQ(0, posix_spawn(&child, SELF, NULL, NULL, self_argv, self_envp));
 	EXPECT_EQ(0, status_of(child));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
-	s = stop();
-	EXPECT_EQ(s.hit, page[0]);
+	expect_on(_metadata, 10);
 }
 
 TEST_F(lifetime, a_vfork_child_is_sampled_while_it_shares_the_address_space)
 {
-	struct profil_stats s;
 	pid_t child;
 
 	start(0);
@@ -429,9 +423,7 @@ TEST_F(lifetime, a_vfork_child_is_sampled_while_it_shares_the_address_space)
 	ASSERT_LT(0, child);
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_LT(0U, page[3]);
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
-	s = stop();
-	EXPECT_EQ(s.hit, page[0] + page[3]);
+	expect_on(_metadata, 10);
 }
 
 /* Then forks a child, which does not share the address space. */
@@ -460,7 +452,6 @@ static pid_t clone_vm(int (*child)(void *arg), int flags, void *arg)
 TEST_F(lifetime, a_CLONE_VM_child_shares_the_session)
 {
 	static const int flags[] = { 0, CLONE_FILES, CLONE_VFORK };
-	struct profil_stats s;
 	pid_t child;
 
 	start(0);
@@ -475,10 +466,8 @@ TEST_F(lifetime, a_CLONE_VM_child_shares_the_session)
 		EXPECT_LT(before, page[3]);
 		EXPECT_EQ(0U, page[4]);
 	}
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
 	ASSERT_EQ(0, session_stop(THREAD, NULL));
-	s = stop();
-	EXPECT_EQ(s.hit, page[0] + page[3]);
+	expect_on(_metadata, 10);
 }
 
 static int stop_and_start(void *unused)
@@ -493,17 +482,14 @@ static int stop_and_start(void *unused)
 
 TEST_F(lifetime, a_CLONE_VM_child_may_stop_and_start_the_session_and_exit)
 {
-	struct profil_stats s;
 	pid_t child;
 
 	start(5);
 	child = clone_vm(stop_and_start, 0, NULL);
 	ASSERT_LT(0, child);
 	EXPECT_EQ(0, status_of(child));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 5));
-	s = stop();
 	EXPECT_LT(0U, page[3]);
-	EXPECT_EQ(s.hit, page[0] + page[3]);
+	expect_on(_metadata, 5);
 }
 
 static pid_t starter;
@@ -609,19 +595,11 @@ static void expect_fork(struct __test_metadata *_metadata, int (*child_ends)(voi
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 3));
 		EXPECT_EQ(status, status_of(child));
 	}
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 3));
 	ASSERT_EQ(0, session_stop(THREAD, NULL));
-	s = stop();
+	s = expect_on(_metadata, 3);
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_LE(21U, s.ticks);
 	EXPECT_EQ(s.hit, page[0]);
-	EXPECT_EQ(s.hit, counters_sum(page, 4, ARRAY_SIZE(page)));
-}
-
-static int exec_at_once(void)
-{
-	execve(SELF, self_argv, self_envp);
-	return 110;
 }
 
 TEST_F_CALL(lifetime, exec_without_a_tick_before_ends_the_session_of_a_child,
@@ -775,6 +753,17 @@ static void expect_no_trace(struct __test_metadata *_metadata)
 	EXPECT_FALSE(tick_is_hooked());
 }
 
+/* Unloads the module, loads it anew, and lets the child continue until its end. */
+static void expect_unload(struct __test_metadata *_metadata, FIXTURE_DATA(unload) *self)
+{
+	EXPECT_TRUE(await(module_users() == 0));
+	ASSERT_EQ(0, module_unload());
+	expect_no_trace(_metadata);
+	ASSERT_EQ(0, module_load(""));
+	++*self->step;
+	EXPECT_DONE();
+}
+
 static int stop_between(atomic_int *step)
 {
 	int fd = device_fd();
@@ -801,12 +790,7 @@ TEST_F(unload, is_refused_while_a_session_is_on_and_succeeds_when_it_is_stopped)
 	++*self->step;
 
 	ASSERT_TRUE(await(*self->step == 3));
-	EXPECT_TRUE(await(module_users() == 0));
-	ASSERT_EQ(0, module_unload());
-	expect_no_trace(_metadata);
-	ASSERT_EQ(0, module_load(""));
-	++*self->step;
-	EXPECT_DONE();
+	expect_unload(_metadata, self);
 }
 
 /* The parent has stopped its session, or will do so, and has closed the device. */
@@ -840,12 +824,7 @@ static int leave_ended(atomic_int *step)
 TEST_F(unload, succeeds_while_an_ended_session_has_not_been_stopped)
 {
 	START_CHILD(leave_ended(self->step), *self->step == 1);
-	EXPECT_TRUE(await(module_users() == 0));
-	ASSERT_EQ(0, module_unload());
-	expect_no_trace(_metadata);
-	ASSERT_EQ(0, module_load(""));
-	++*self->step;
-	EXPECT_DONE();
+	expect_unload(_metadata, self);
 }
 
 static int tick_for_ever(atomic_int *step)
