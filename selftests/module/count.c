@@ -401,12 +401,12 @@ static void expect_range_found(struct __test_metadata *_metadata, u32 n, u32 k)
 	struct profil_stats s;
 	bool done;
 	u16 *buffer;
-	u32 i, j;
+	u32 j;
 
 	ranges = map_private(size);
 	buffer = map_private(buffer_size);
 
-	for (i = 0; i < n; i++) {
+	for (u32 i = 0; i < n; i++) {
 		u64 start = i < k ? i * 16ULL : (1ULL << 63) + i * 16ULL;
 
 		if (i == k)
@@ -414,7 +414,7 @@ static void expect_range_found(struct __test_metadata *_metadata, u32 n, u32 k)
 		ranges[i] = range_of(start, start + 16, buffer + i, 1, 2);
 		ranges[i].granule = 16;
 	}
-	for (i = n - 1; i > 0; i--) {
+	for (u32 i = n - 1; i > 0; i--) {
 		j = random() % (i + 1);
 		swap = ranges[i];
 		ranges[i] = ranges[j];
@@ -444,12 +444,12 @@ TEST_F(count, a_tick_finds_its_range_among_many)
 {
 	const u32 numbers[] = { 1, 2, 3, 1000, self->query.max_ranges };
 	const char *env = getenv("PROFIL_SEED");
-	unsigned int seed, i;
+	unsigned int seed;
 
 	seed = env ? strtoul(env, NULL, 0) : (unsigned int)time(NULL);
 	TH_LOG("PROFIL_SEED=%u", seed);
 	srandom(seed);
-	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(numbers); i++) {
 		u32 n = numbers[i];
 
 		ASSERT_LE(1U, n);
@@ -799,11 +799,11 @@ static void expect_at_call(struct __test_metadata *_metadata, const struct charg
 			   u64 least)
 {
 	const u32 n = c->end - c->start;
-	u32 at_call = page.u16[c->call - c->start], i;
+	u32 at_call = page.u16[c->call - c->start];
 
 	EXPECT_EQ(hit, counters_sum(page.u16, 2, n));
 	EXPECT_LE(least, at_call);
-	for (i = 0; i < n && at_call < hit; i++)
+	for (u32 i = 0; i < n && at_call < hit; i++)
 		if (page.u16[i])
 			TH_LOG("%u of %llu ticks %d bytes from the call", page.u16[i],
 			       (unsigned long long)hit, (int)(c->start + i - c->call));

@@ -143,6 +143,14 @@ static u64 stop_hit(struct __test_metadata *_metadata)
 	EXPECT_EQ((u64)(counted), hit_);		\
 } while (0)
 
+/* Runs loop 0, and stops the session, which must have counted that loop only. */
+static void expect_loop_0(struct __test_metadata *_metadata)
+{
+	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
+	EXPECT_EQ(count(0), count_all());
+	expect_stop(_metadata, count(0));
+}
+
 static void set_up(struct __test_metadata *_metadata)
 {
 	ASSERT_EQ(0, device_query(&query));
@@ -561,7 +569,6 @@ TEST_F(forked, child_of_any_thread_inherits_the_session)
 	expect_stop(_metadata, count(0));
 }
 
-/* A thread that forks does not pass on its own session. That of the process is inherited. */
 TEST_F(forked, child_does_not_inherit_the_session_of_the_forking_thread)
 {
 	static u32 own[LOOPS];
@@ -634,32 +641,6 @@ TEST_F(forked, child_of_a_child_whose_session_has_ended_has_no_session)
 		MUST(s.end == PROFIL_END_BUFFER);
 	});
 	expect_stop(_metadata, 0);
-}
-
-/*
- * No page is pinned before the first tick in a range. After this tick all pages are pinned, even if
- * the child makes no call.
- */
-TEST_F(forked, childs_pages_are_pinned_at_its_first_tick_in_a_range)
-{
-	struct profil_stats s;
-	u64 until;
-
-	start(0);
-	for (unsigned int i = 0; i < 5; i++) {
-		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
-		EXPECT_CHILD({
-			until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + 3 * query.tick_ns;
-			while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until)
-				burn();
-			MUST(pinned_bytes() == 0);
-			MUST(loop_until(1, pinned_bytes() == SIZE));
-			s = child_stops();
-			MUST(s.outside > 0 && !s.dropped);
-			MUST(s.hit > 0 && s.hit == count(1));
-		});
-	}
-	expect_stop(_metadata, count(0));
 }
 
 TEST_F(forked, child_counts_the_same_modes)
@@ -746,10 +727,8 @@ static void expect_children(struct __test_metadata *_metadata, void (*run)(void)
 
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
 		EXPECT_EQ(0, status_of(child));
-		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
 	}
-	EXPECT_EQ(count(0), count_all());
-	expect_stop(_metadata, count(0));
+	expect_loop_0(_metadata);
 }
 
 /* A test whose body runs in children. Before the start, the parent runs the statements. */
@@ -827,6 +806,24 @@ static void count_signal(int number)
 {
 	(void)number;
 	nr_signals++;
+}
+
+/*
+ * No page is pinned before the first tick in a range. After this tick all pages are pinned, even if
+ * the child makes no call.
+ */
+TEST_CHILDREN(childs_pages_are_pinned_at_its_first_tick_in_a_range)
+{
+	u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + 3 * query.tick_ns;
+	struct profil_stats s;
+
+	while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+		burn();
+	MUST(pinned_bytes() == 0);
+	MUST(loop_until(1, pinned_bytes() == SIZE));
+	s = child_stops();
+	MUST(s.outside > 0 && !s.dropped);
+	MUST(s.hit > 0 && s.hit == count(1));
 }
 
 /* The timer expires at the scheduler tick, so a signal is pending at each tick. */
@@ -1186,13 +1183,6 @@ TEST_F(forked, child_with_hugetlb_pages_has_an_ended_session)
  * RLIMIT_MEMLOCK and CAP_IPC_LOCK
  */
 
-static void limit_to(unsigned long bytes)
-{
-	const struct rlimit limit = { bytes, bytes };
-
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
-}
-
 static void drop_root(void)
 {
 	become_user(1000);
@@ -1200,7 +1190,7 @@ static void drop_root(void)
 	pins = 0;
 }
 
-TEST_CHILDREN(child_needs_as_much_RLIMIT_MEMLOCK_as_its_parent, drop_root(); limit_to(SIZE))
+TEST_CHILDREN(child_needs_as_much_RLIMIT_MEMLOCK_as_its_parent, drop_root(); limit_memlock(SIZE))
 {
 	child_counts(1);
 }
@@ -1211,7 +1201,7 @@ TEST_F(forked, childs_pages_are_charged_once)
 	struct profil_stats s;
 
 	drop_root();
-	limit_to(SIZE);
+	limit_memlock(SIZE);
 	start(0);
 	for (unsigned int i = 0; i < 100; i++) {
 		EXPECT_CHILD({
@@ -1243,20 +1233,20 @@ TEST_F(forked, child_beyond_RLIMIT_MEMLOCK_has_an_ended_session)
 {
 	drop_root();
 	start(0);
-	limit_to(SIZE - 1);
+	limit_memlock(SIZE - 1);
 	expect_children(_metadata, child_beyond_limit);
 }
 
 TEST_F(forked, child_of_a_parent_that_dropped_CAP_IPC_LOCK_has_a_limit)
 {
 	NEED_ROOT("CAP_IPC_LOCK");
-	limit_to(SIZE - 1);
+	limit_memlock(SIZE - 1);
 	start(0);
 	drop_root();
 	expect_children(_metadata, child_beyond_limit);
 }
 
-TEST_CHILDREN(child_with_CAP_IPC_LOCK_has_no_limit, NEED_ROOT("CAP_IPC_LOCK"); limit_to(0))
+TEST_CHILDREN(child_with_CAP_IPC_LOCK_has_no_limit, NEED_ROOT("CAP_IPC_LOCK"); limit_memlock(0))
 {
 	child_counts(1);
 }
@@ -1291,15 +1281,11 @@ static void expect_children_gone(struct __test_metadata *_metadata, unsigned int
 		for (unsigned int j = 0; j < at_once; j++)
 			EXPECT_EQ(killed ? 128 + SIGKILL : 0, status_of(children[j]));
 	}
-	EXPECT_TRUE(await(module_users() == users_on)) {
-		TH_LOG("the module has %lld users, not %lld", module_users(), users_on);
+	EXPECT_TRUE(await(module_users() == users_on && pinned_pages() == pins_on)) {
+		TH_LOG("the module has %lld users, not %lld; %lld pages are pinned, not %lld",
+		       module_users(), users_on, pinned_pages(), pins_on);
 	}
-	EXPECT_TRUE(await(pinned_pages() == pins_on)) {
-		TH_LOG("%lld pages are pinned, not %lld", pinned_pages(), pins_on);
-	}
-	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
-	EXPECT_EQ(count(0), count_all());
-	expect_stop(_metadata, count(0));
+	expect_loop_0(_metadata);
 }
 
 TEST_F_TIMEOUT(forked, one_thousand_children_that_exit_at_once_leak_nothing, 150)
@@ -1323,9 +1309,7 @@ TEST_F_TIMEOUT(forked, twenty_children_are_counted_at_the_same_time, 150)
 		for (unsigned int i = 0; i < ARRAY_SIZE(children); i++)
 			EXPECT_EQ(0, status_of(children[i]));
 	}
-	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
-	EXPECT_EQ(count(0), count_all());
-	expect_stop(_metadata, count(0));
+	expect_loop_0(_metadata);
 }
 
 /* Forks 2^@n - 1 processes, all of which run at the same time. */
@@ -1345,9 +1329,7 @@ TEST_F_TIMEOUT(forked, five_generations_of_descendants_are_counted_at_the_same_t
 {
 	start(0);
 	EXPECT_CHILD(fork_descendants(5));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
-	EXPECT_EQ(count(0), count_all());
-	expect_stop(_metadata, count(0));
+	expect_loop_0(_metadata);
 }
 
 /*

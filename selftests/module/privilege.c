@@ -16,7 +16,6 @@
 #define TEST_TIMEOUT_DEFAULT	120
 
 #include <elf.h>
-#include <stddef.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -32,7 +31,7 @@
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
-#include "record.h"
+#include "records.h"
 #include "send.h"
 #include "users.h"
 
@@ -53,8 +52,6 @@ static struct shared {
 	u64 classic;		/* the program's counter in a classic session */
 	struct profil_stats stats;
 } *shared;
-
-static int fd = -1;		/* of the session under test */
 
 /*
  * The program, in user code and system calls
@@ -252,11 +249,10 @@ static bool spends(pid_t pid, u64 ticks)
  * Sessions
  */
 
-static struct profil_stats stats_now(void)
+static struct profil_stats stats(void)
 {
-	struct profil_stats s;
+	struct profil_stats s = stats_now();
 
-	MUST(!descriptor_stats(fd, &s));
 	MUST(accounted(&s));
 	return s;
 }
@@ -300,21 +296,14 @@ static void must_have_no_kernel_address(const struct profil_record *r)
 /* Reads all records and passes them to @look(). Returns their number. */
 static unsigned int records_read(void (*look)(const struct profil_record *r))
 {
-	static u64 buffer[65536 / 8];
-	const struct profil_record *r;
-	unsigned int nr = 0;
-	ssize_t n;
+	const unsigned int before = nr;
 
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-	while ((n = read(fd, buffer, sizeof(buffer))) > 0) {
-		for (r = (void *)buffer; n; n -= r->size, r = (void *)((char *)r + r->size)) {
-			must_have_no_kernel_address(r);
-			look(r);
-			nr++;
-		}
+	MUST(read_all() >= 0);
+	for (unsigned int i = before; i < nr; i++) {
+		must_have_no_kernel_address(records[i]);
+		look(records[i]);
 	}
-	MUST(!n || errno == EAGAIN);
-	return nr;
+	return nr - before;
 }
 
 static unsigned int of_program, of_system, detached;
@@ -411,10 +400,10 @@ static void must_not_be_sampled(pid_t child)
 	struct profil_range range;
 	u64 id;
 
-	MUST(await(!stats_now().targets));
-	before = stats_now();
+	MUST(await(!stats().targets));
+	before = stats();
 	MUST(spends(child, 5));
-	s = stats_now();
+	s = stats();
 	MUST(s.ticks + s.unselected == before.ticks + before.unselected && !s.targets);
 	count_program(&range, &shared->counter);
 	for (id = shared->space; id < shared->space + 16; id++)
@@ -431,7 +420,7 @@ static void must_not_be_sampled(pid_t child)
 /* The program in @child is sampled, and the ranges of the old address space count none of it. */
 static void must_be_sampled(pid_t child)
 {
-	MUST(stats_now().targets == 1);
+	MUST(stats().targets == 1);
 	MUST(await((records_read(note_record), of_program >= 10)));
 	MUST(last.pc - TEXT < PAGE && last.pid == child && last.space != shared->space);
 	MUST(killed(child) == 128 + SIGKILL);
@@ -528,7 +517,7 @@ static int join_and_gain(void)
 	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
 	MUST(!seteuid(0));
 	MUST(descriptor_burn(fd, 0, 5));
-	MUST(stats_now().targets == 1);
+	MUST(stats().targets == 1);
 	return program_run();
 }
 
@@ -580,7 +569,7 @@ static void must_be_refused(void)
 	MUST(descriptor_attach(fd, PROCESS, victim, NULL) == -EPERM);
 	MUST(descriptor_attach(fd, THREAD, victim, NULL) == -EPERM);
 	MUST(spends(victim, 2));
-	MUST(!stats_now().targets && !stats_now().ticks);
+	MUST(!stats().targets && !stats().ticks);
 }
 
 static int be_refused_as(uid_t user)
@@ -625,7 +614,7 @@ static int module_reload(const char *params)
 	return err;
 }
 
-/* Makes @cap the only capability of this process. */
+/* Makes @cap the only capability of this process, which can be attached as after an exec. */
 static void set_cap(unsigned int cap)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -634,6 +623,15 @@ static void set_cap(unsigned int cap)
 	data[cap / 32].effective = 1U << cap % 32;
 	data[cap / 32].permitted = 1U << cap % 32;
 	MUST(!syscall(SYS_capset, &header, data));
+	MUST(!prctl(PR_SET_DUMPABLE, 1));
+}
+
+/* Becomes an ordinary user with this capability. */
+static void become_capable(uid_t user, unsigned int cap)
+{
+	MUST(!prctl(PR_SET_KEEPCAPS, 1));
+	become_user(user);
+	set_cap(cap);
 }
 
 static int be_undumpable(void)
@@ -645,10 +643,7 @@ static int be_undumpable(void)
 
 static int be_capable(void)
 {
-	MUST(!prctl(PR_SET_KEEPCAPS, 1));
-	become_user(USER);
-	set_cap(CAP_NET_RAW);
-	MUST(!prctl(PR_SET_DUMPABLE, 1));
+	become_capable(USER, CAP_NET_RAW);
 	return run_for_ever();
 }
 
@@ -670,7 +665,6 @@ static int be_partly_another_users(void)
 static int be_root_with_one_capability(void)
 {
 	set_cap(CAP_NET_RAW);
-	MUST(!prctl(PR_SET_DUMPABLE, 1));
 	return run_for_ever();
 }
 
@@ -685,10 +679,7 @@ static int run_until_told_and_exec(void)
 
 static int changes_user(void)
 {
-	MUST(!prctl(PR_SET_KEEPCAPS, 1));
-	become_user(USER);
-	set_cap(CAP_SETUID);
-	MUST(!prctl(PR_SET_DUMPABLE, 1));
+	become_capable(USER, CAP_SETUID);
 	shared->step = 1;
 	while (shared->step < 2)
 		loop_run(0, LOOP_BURST);
@@ -728,13 +719,13 @@ TEST_F(attach, user_lets_a_user_sample_the_users_own_processes)
 	EXPECT_CHILD({
 		open_as(USER);
 		MUST(!descriptor_attach(fd, PROCESS, victim, &shared->space));
-		MUST(await((records_read(note_record), stats_now().outside >= 10)));
-		MUST(last.pid == victim && stats_now().targets == 1);
+		MUST(await((records_read(note_record), stats().outside >= 10)));
+		MUST(last.pid == victim && stats().targets == 1);
 	});
 	EXPECT_CHILD({
 		open_as(USER);
 		MUST(!descriptor_attach(fd, THREAD, victim, NULL));
-		MUST(await(stats_now().outside >= 5));
+		MUST(await(stats().outside >= 5));
 	});
 	/* Sessions that another process attaches have separate limits. */
 	EXPECT_CHILD({
@@ -795,7 +786,7 @@ TEST_F(attach, user_ends_with_an_exec_that_gains_privilege)
 			MUST(!descriptor_add(fd, shared->space, &range, 1));
 			shared->step = 2;
 			MUST(await(program_runs(victim)));
-			MUST(await(!stats_now().targets));
+			MUST(await(!stats().targets));
 			MUST(descriptor_attach(fd, PROCESS, victim, NULL) == -EPERM);
 			MUST(spends(victim, 5));
 			records_read(note_record);
@@ -814,15 +805,13 @@ TEST_F(attach, user_lasts_when_the_target_changes_its_user_without_exec)
 	EXPECT_CHILD({
 		u64 outside;
 
-		MUST(!prctl(PR_SET_KEEPCAPS, 1));
-		become_user(USER);
-		set_cap(CAP_SETUID);
+		become_capable(USER, CAP_SETUID);
 		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 		MUST(!descriptor_attach(fd, PROCESS, victim, NULL));
 		shared->step = 2;
 		MUST(step_is(3));
-		outside = stats_now().outside;
-		MUST(await(stats_now().outside >= outside + 5));
+		outside = stats().outside;
+		MUST(await(stats().outside >= outside + 5));
 		MUST(descriptor_attach(fd, THREAD, victim, NULL) == -EPERM);
 	});
 }
@@ -847,12 +836,10 @@ static int attach_with(unsigned int cap)
 {
 	int err;
 
-	MUST(!prctl(PR_SET_KEEPCAPS, 1));
-	become_user(OTHER);
-	set_cap(cap);
+	become_capable(OTHER, cap);
 	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 	err = descriptor_attach(fd, victim ? PROCESS : PROFIL_SCOPE_MACHINE, victim, NULL);
-	MUST(stats_now().targets == !err);
+	MUST(stats().targets == !err);
 	return -err;
 }
 
@@ -1101,16 +1088,11 @@ static void expect_ids(pid_t pid, pid_t first_thread, pid_t second_thread)
 	seen_tids[1] = second_thread;
 }
 
-static bool in_loop(const struct profil_record *r, unsigned int i)
-{
-	return r->pc - addr(loops_text) - LOOP_SIZE * i < LOOP_SIZE;
-}
-
 static void must_have_ids(const struct profil_record *r)
 {
 	MUST(r->pid == seen_pid && (r->tid == seen_tids[0] || r->tid == seen_tids[1]));
 	for (unsigned int i = 0; i < 2; i++) {
-		if (in_loop(r, i)) {
+		if (in_loop(r, addr(loops_text), i)) {
 			MUST(r->tid == seen_tids[i]);
 			by_thread[i]++;
 		}
@@ -1279,17 +1261,17 @@ TEST_F_CHILD(privilege, a_traced_target_has_no_ticks_while_it_is_stopped)
 	struct profil_stats before, s;
 
 	for (unsigned int i = 0; i < 3; i++) {
-		before = stats_now();
+		before = stats();
 		/* Other tasks get ticks while the target is stopped. */
 		loop_spend(1, 5, tick_ns());
-		s = stats_now();
+		s = stats();
 		MUST(s.ticks == before.ticks && s.missed == before.missed && s.targets == 1);
 		go_on(child);
 		MUST(await(hits(0) >= before.hit + 5));
 		stop_it(child);
 	}
 	MUST(killed(child) == 128 + SIGKILL);
-	MUST(stats_now().hit == counters_sum(shared->page, 8, LOOPS));
+	MUST(stats().hit == counters_sum(shared->page, 8, LOOPS));
 	MUST(!hits(1));
 	return 0;
 }
@@ -1305,7 +1287,7 @@ TEST_F(privilege, a_single_stepped_target_is_counted_at_its_own_pc)
 		unsigned long steps = 0;
 		int status;
 
-		while (stats_now().ticks < 10 && steps < 3000000) {
+		while (stats().ticks < 10 && steps < 3000000) {
 			for (unsigned int i = 0; i < 100; i++, steps++) {
 				MUST(!ptrace(PTRACE_SINGLESTEP, child, 0, 0));
 				MUST(waitpid(child, &status, 0) == child);
@@ -1314,8 +1296,8 @@ TEST_F(privilege, a_single_stepped_target_is_counted_at_its_own_pc)
 			MUST(is_at(child, loop_at(0)));
 		}
 		MUST(!descriptor_disable(fd, NULL));
-		MUST(stats_now().ticks >= 10 && stats_now().hit == stats_now().ticks);
-		MUST(hits(0) == stats_now().hit);
+		MUST(stats().ticks >= 10 && stats().hit == stats().ticks);
+		MUST(hits(0) == stats().hit);
 		MUST(killed(child) == 128 + SIGKILL);
 	});
 }
@@ -1346,7 +1328,7 @@ TEST_F_CHILD(privilege, a_target_whose_pc_the_tracer_changes_is_counted_at_its_n
 		stop_it(child);
 		MUST(hits(i - 1) == before);
 	}
-	MUST(stats_now().outside == 0);
+	MUST(stats().outside == 0);
 
 	/* Writes new code to an address that is in no range. */
 	for (i = 0; i < LOOP_SIZE; i += sizeof(word)) {
@@ -1359,7 +1341,7 @@ TEST_F_CHILD(privilege, a_target_whose_pc_the_tracer_changes_is_counted_at_its_n
 	go_on(child);
 	MUST(await((records_read(must_be_spare), in_spare >= 5)));
 	MUST(killed(child) == 128 + SIGKILL);
-	MUST(counters_sum(shared->page, 8, LOOPS) == before && stats_now().hit == before);
+	MUST(counters_sum(shared->page, 8, LOOPS) == before && stats().hit == before);
 	return 0;
 }
 
@@ -1391,7 +1373,7 @@ TEST_F(privilege, a_traced_exec_is_followed)
 		let_it_exec(child);
 		/* The new program is stopped before its first instruction. */
 		records_read(note_record);
-		MUST(stats_now().targets == 1);
+		MUST(stats().targets == 1);
 		MUST(hits(0) == counters_sum(shared->page, 8, LOOPS));
 		go_on(child);
 		must_be_sampled(child);
@@ -1409,7 +1391,7 @@ TEST_F(privilege, a_traced_set_user_ID_exec_is_not_followed)
 		become_user(USER);
 		child = traced(PROFIL_EXEC_FOLLOW, join_loop_and_exec);
 		let_it_exec(child);
-		MUST(!stats_now().targets);
+		MUST(!stats().targets);
 		go_on(child);
 		must_not_be_sampled(child);
 	});
@@ -1426,8 +1408,8 @@ TEST_F_CHILD(privilege, a_traced_target_is_sampled_after_detach_until_it_is_kill
 	MUST(await(hits(0) >= 10));
 	stop_it(child);
 	MUST(killed(child) == 128 + SIGKILL);
-	MUST(await(!stats_now().targets));
-	s = stats_now();
+	MUST(await(!stats().targets));
+	s = stats();
 	MUST(s.hit == counters_sum(shared->page, 8, LOOPS));
 	MUST(s.ticks == s.hit + s.outside + s.dropped_exit);
 	return 0;

@@ -477,7 +477,7 @@ TEST_F(thread, does_not_have_the_session_of_an_exited_thread_with_its_id)
 {
 	static const char last_pid[] = "/proc/sys/kernel/ns_last_pid";
 	struct profil_range range = range_of_loops(page.u32, 4);
-	unsigned int reused = 0, tries;
+	unsigned int reused = 0;
 	struct profil_stats s;
 	char text[64];
 	u64 id;
@@ -487,7 +487,7 @@ TEST_F(thread, does_not_have_the_session_of_an_exited_thread_with_its_id)
 		SKIP(return, "%s: needs root and CHECKPOINT_RESTORE", last_pid);
 
 	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
-	for (tries = 0; tries < 100 && reused < 10; tries++) {
+	for (unsigned int tries = 0; tries < 100 && reused < 10; tries++) {
 		workers_run(1, run_and_exit);
 		id = workers[0].value;
 

@@ -196,7 +196,6 @@ static void be_witnessed_forking(unsigned int i)
 static bool witness(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *self, u64 *seen)
 {
 	const long long lost = witness_lost();
-	unsigned int i;
 	bool whole;
 
 	memset(report, 0, sizeof(*report));
@@ -214,7 +213,7 @@ static bool witness(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *se
 	self->before[0] = witnessed(self->child);
 	next_step();
 	ASSERT_TRUE(await(report->step == STEP_DONE));
-	for (i = 0; i <= nr_threads; i++)
+	for (unsigned int i = 0; i <= nr_threads; i++)
 		seen[i] = witnessed(report->tids[i]) - self->before[i];
 	whole = witness_lost() == lost;
 	next_step();
@@ -249,17 +248,16 @@ static bool agree(struct __test_metadata *_metadata, const struct profil_stats *
 static bool attempt(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *self)
 {
 	u64 seen[1 + MAX_THREADS], sum = 0;
-	unsigned int i;
 	bool yes;
 
 	if (!witness(_metadata, self, seen))
 		return false;
-	for (i = 0; i <= nr_threads; i++)
+	for (unsigned int i = 0; i <= nr_threads; i++)
 		sum += seen[i];
 	yes = agree(_metadata, &report->stats[0], forks ? seen[0] : sum);
 	EXPECT_LE(100U, report->stats[0].ticks);
 	if (scope == PROFIL_SCOPE_THREAD || forks) {
-		for (i = 1; i <= nr_threads; i++) {
+		for (unsigned int i = 1; i <= nr_threads; i++) {
 			yes &= agree(_metadata, &report->stats[i], seen[i]);
 			EXPECT_LE(50U, report->stats[i].ticks);
 		}
