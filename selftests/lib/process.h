@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Child processes, their exit statuses, and the state of the caller's sessions
+ * Child processes, their exit statuses, the state of the caller's sessions, and its CPU and limit
  */
 #ifndef _SELFTESTS_PROCESS_H
 #define _SELFTESTS_PROCESS_H
@@ -39,6 +39,7 @@ static inline void run_on_cpu(unsigned int cpu)
 	MUST(!sched_setaffinity(0, sizeof(set), &set));
 }
 
+/* Sets RLIMIT_MEMLOCK. */
 static inline void limit_memlock(u64 bytes)
 {
 	const struct rlimit limit = { bytes, bytes };

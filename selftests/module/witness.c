@@ -37,38 +37,23 @@ static bool forks;		/* the child forks instead of creating threads */
 /* Returns the number of ticks of task @tid that the witness has seen. */
 static u64 witnessed(pid_t tid)
 {
-	unsigned long long hits = 0, n;
-	char line[256];
-	int id;
-	FILE *f;
+	long long hits;
+	char key[64];
 
-	f = fopen(PROBE_DIR(EVENT) "hist", "re");
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "{ common_pid: %d } hitcount: %llu", &id, &n) == 2 && id == tid)
-			hits = n;
-	fclose(f);
-	return hits;
+	snprintf(key, sizeof(key), "{ common_pid: %10d } hitcount:", tid);
+	hits = file_number(PROBE_DIR(EVENT) "hist", key);
+	return hits < 0 ? 0 : hits;
 }
 
 /* Returns the number of ticks that the witness reports as lost; -1 if it is not known. */
 static long long witness_lost(void)
 {
-	unsigned long long dropped = ~0ULL;
+	long long dropped = file_number(PROBE_DIR(EVENT) "hist", "    Dropped:");
 	u64 hits, misses;
-	char line[256];
-	FILE *f;
 
-	if (!probe_profile(EVENT, &hits, &misses))
+	if (dropped < 0 || !probe_profile(EVENT, &hits, &misses))
 		return -1;
-	f = fopen(PROBE_DIR(EVENT) "hist", "re");
-	if (!f)
-		return -1;
-	while (fgets(line, sizeof(line), f))
-		sscanf(line, " Dropped: %llu", &dropped);
-	fclose(f);
-	return dropped == ~0ULL ? -1 : (long long)(misses + dropped);
+	return dropped + misses;
 }
 
 static void witness_remove(void)
